@@ -9,7 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "front/base/loop.h"
+#include "base/loop.h"
 #include "front/base/metrics.h"
 #include "front/jobs/admission.h"
 #include "front/listener.h"

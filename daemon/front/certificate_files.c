@@ -7,9 +7,9 @@
 #include <unistd.h>
 
 #include "common/log.h"
-#include "front/base/certificate.h"
 #include "front/config/textfile.h"
 #include "front/http_workers.h"
+#include "link/certificate.h"
 
 /* One file of the pair, as read. */
 struct part {

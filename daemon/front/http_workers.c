@@ -7,12 +7,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/loop.h"
 #include "common/log.h"
-#include "common/serve.h"
 #include "front/api/remote.h"
-#include "front/base/link.h"
-#include "front/base/loop.h"
 #include "front/workers/supervisor.h"
+#include "link/link.h"
+#include "link/serve.h"
 
 enum { WORKERS_MAX = 64, PING_MS = 500, LOOKS = 2, LONG = 10 };
 

@@ -5,8 +5,8 @@
 #include <stdbool.h>
 
 #include "common/error.h"
-#include "front/config/address.h"
 #include "front/config/config.h"
+#include "link/address.h"
 
 enum { LISTENERS_MAX = 3 * CONFIG_LIST_MAX };
 

@@ -9,6 +9,8 @@
 #include <sysexits.h>
 #include <unistd.h>
 
+#include "base/errand.h"
+#include "base/loop.h"
 #include "common/log.h"
 #include "common/signals.h"
 #include "front/access.h"
@@ -20,10 +22,8 @@
 #include "front/api/representation.h"
 #include "front/api/routes.h"
 #include "front/api/tokens.h"
-#include "front/base/errand.h"
 #include "front/base/journal.h"
 #include "front/base/log_writer.h"
-#include "front/base/loop.h"
 #include "front/base/metrics.h"
 #include "front/config/load.h"
 #include "front/http_workers.h"

@@ -9,9 +9,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/errand.h"
 #include "common/arena.h"
 #include "common/log.h"
-#include "front/base/errand.h"
 
 struct buffer {
 	char *data;

@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "common/error.h"
-#include "common/serve.h"
+#include "link/serve.h"
 
 struct spill;
 

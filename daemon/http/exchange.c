@@ -11,13 +11,13 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/loop.h"
 #include "common/log.h"
-#include "common/serve.h"
-#include "front/base/loop.h"
 #include "http/body.h"
 #include "http/form.h"
 #include "http/headers.h"
 #include "http/intake.h"
+#include "link/serve.h"
 
 enum {
 	DISCARD_MAX = 8 << 20, /* bytes of a refused body that are read and dropped */

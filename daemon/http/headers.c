@@ -59,7 +59,7 @@ static void add_headers(struct MHD_Connection *connection, struct head_writer *w
 {
 	static const struct collection all[] = {
 #define HEADER(symbol, name, many) {NULL, HEAD_##symbol, name, many, false},
-#include "common/headers.def"
+#include "link/headers.def"
 #undef HEADER
 	};
 

@@ -14,13 +14,13 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/loop.h"
 #include "common/log.h"
-#include "common/serve.h"
-#include "front/base/certificate.h"
-#include "front/base/loop.h"
-#include "front/config/address.h"
 #include "http/exchange.h"
 #include "http/headers.h"
+#include "link/address.h"
+#include "link/certificate.h"
+#include "link/serve.h"
 
 enum {
 	CONNECTION_MEMORY = 128 << 10, /* bytes of buffer; larger is faster for large bodies */

@@ -14,6 +14,8 @@
 
 #include <gnutls/gnutls.h>
 
+#include "base/errand.h"
+#include "base/loop.h"
 #include "common/announce.h"
 #include "common/clock.h"
 #include "common/log.h"
@@ -21,11 +23,9 @@
 #include "common/signals.h"
 #include "common/usage.h"
 #include "common/wire.h"
-#include "front/base/certificate.h"
-#include "front/base/errand.h"
-#include "front/base/loop.h"
 #include "http/http.h"
 #include "http/service.h"
+#include "link/certificate.h"
 
 /* OOM score: its clients would lose their connections, so codec workers go first. */
 enum { EXPENDABLE = 400, REPORT_MS = 20 };

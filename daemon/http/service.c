@@ -8,9 +8,9 @@
 #include <unistd.h>
 
 #include "common/log.h"
-#include "common/serve.h"
-#include "front/base/link.h"
-#include "front/base/link_answer.h"
+#include "link/answer.h"
+#include "link/link.h"
+#include "link/serve.h"
 
 enum { BUCKETS = 1024, QUIET_MS = 2, RETRY_MS = 100, SILENT_MS = 2000 };
 
@@ -452,7 +452,7 @@ static void take_answer(struct request *r, const struct link_message *message, c
 		r->calls->cut(r->context);
 		return;
 	}
-	if (link_read_answer(&r->answer, &r->kept, message, data, size, fd)) {
+	if (answer_read(&r->answer, &r->kept, message, data, size, fd)) {
 		calls->lost();
 		return;
 	}

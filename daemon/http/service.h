@@ -1,4 +1,4 @@
-/* The service, behind a link: what common/serve.h says is done in the front. */
+/* The service, behind a link: what link/serve.h says is done in the front. */
 #ifndef HTTP_SERVICE_H
 #define HTTP_SERVICE_H
 

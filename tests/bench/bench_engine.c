@@ -24,10 +24,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/loop.h"
 #include "codec/jpeg_header.h"
 #include "common/arena.h"
 #include "common/log.h"
-#include "front/base/loop.h"
 #include "front/config/load.h"
 #include "front/jobs/job.h"
 #include "front/workers/codec_reports.h"

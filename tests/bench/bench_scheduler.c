@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "front/base/loop.h"
+#include "base/loop.h"
 #include "front/workers/scheduler.h"
 #include "simulated.h"
 

@@ -14,7 +14,7 @@
 
 #include "common/announce.h"
 #include "common/arena.h"
-#include "front/base/link.h"
+#include "link/link.h"
 
 enum { STEPS_MAX = 6, AWAIT = LINK_TYPES + 100 };
 

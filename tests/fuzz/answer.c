@@ -3,7 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "front/base/link_answer.h"
+#include "link/answer.h"
+#include "link/link.h"
 
 static struct {
 	struct link_message message;
@@ -41,9 +42,9 @@ static void check(const struct answer *a)
 	struct answer again;
 	char *kept;
 
-	expect(link_send_answer(NULL, 7, a, false));
+	expect(answer_send(NULL, 7, a, false));
 	expect(sent.message.number == 7 && sent.size <= LINK_DATA_MAX);
-	expect(!link_read_answer(&again, &kept, &sent.message, sent.data, sent.size, sent.fd));
+	expect(!answer_read(&again, &kept, &sent.message, sent.data, sent.size, sent.fd));
 	expect(again.status == a->status && same(again.content_type, a->content_type));
 	expect(again.headers == a->headers && again.file == a->file);
 	for (unsigned i = 0; i < a->headers; i++)
@@ -67,7 +68,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size)
 
 	if (size)
 		memcpy(data, input, size);
-	if (!link_read_answer(&a, &kept, &message, data, size, fd))
+	if (!answer_read(&a, &kept, &message, data, size, fd))
 		check(&a);
 	answer_fini(&a);
 	free(kept);

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/head.h"
+#include "link/head.h"
 
 static char *copy_of(const void *data, size_t size)
 {

@@ -5,8 +5,8 @@ import re
 import sys
 
 ORDERS = (
-    "front front/api front/workers front/jobs front/config front/base reference common",
-    "http front/config front/base common",
+    "front front/api front/workers front/jobs front/config front/base link base reference common",
+    "http link base common",
     "codec reference common",
     "trace common",
     "bench device device/plan device/cl reference common",

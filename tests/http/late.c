@@ -18,11 +18,11 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/errand.h"
+#include "base/loop.h"
 #include "common/log.h"
-#include "common/serve.h"
-#include "front/base/errand.h"
-#include "front/base/loop.h"
 #include "http/http.h"
+#include "link/serve.h"
 
 enum { ROOM = 1 << 20 };
 

@@ -26,11 +26,11 @@
 #include "common/chain_check.h"
 #include "common/file.h"
 #include "common/formats.h"
-#include "common/head.h"
 #include "common/stall.h"
 #include "common/tile.h"
 #include "common/utf8.h"
 #include "common/wire.h"
+#include "link/head.h"
 #include "reference/difference.h"
 
 static struct problem problem;

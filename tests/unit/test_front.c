@@ -20,14 +20,13 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/errand.h"
+#include "base/loop.h"
 #include "common/arena.h"
 #include "front/api/accept.h"
 #include "front/api/request.h"
 #include "front/api/routes.h"
 #include "front/api/tokens.h"
-#include "front/base/errand.h"
-#include "front/base/link.h"
-#include "front/base/loop.h"
 #include "front/base/metrics.h"
 #include "front/config/cores.h"
 #include "front/config/load.h"
@@ -36,12 +35,13 @@
 #include "front/jobs/shares.h"
 #include "front/jobs/spool.h"
 #include "front/jobs/unread.h"
+#include "front/listener.h"
 #include "front/workers/arenas.h"
 #include "front/workers/device_table.h"
 #include "front/workers/repertoire.h"
 #include "front/workers/supervisor.h"
 #include "front/workers/verified.h"
-#include "front/listener.h"
+#include "link/link.h"
 
 static struct problem problem;
 

@@ -9,8 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/loop.h"
 #include "common/filters.h"
-#include "front/base/loop.h"
 #include "front/workers/cost.h"
 #include "front/workers/jpeg_router.h"
 #include "front/workers/load.h"

@@ -6,9 +6,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/answer.h"
 #include "common/error.h"
 #include "front/jobs/job.h"
+#include "link/answer.h"
 
 /* Makes it a text, which it then owns (malloc'ed; NULL: no memory). */
 void answer_text(struct answer *answer, int status, const char *content_type, char *text,

@@ -1,9 +1,9 @@
-/* Places of connections (common/serve.h). */
+/* Places of connections (link/serve.h). */
 #ifndef FRONT_API_GUEST_H
 #define FRONT_API_GUEST_H
 
-#include "common/serve.h"
 #include "front/config/config.h"
+#include "link/serve.h"
 
 void guests_init(const struct config *config);
 

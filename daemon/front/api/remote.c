@@ -11,12 +11,12 @@
 #include <sys/queue.h>
 #include <unistd.h>
 
-#include "common/serve.h"
 #include "common/wire.h"
-#include "front/base/link.h"
-#include "front/base/link_answer.h"
 #include "front/jobs/fair.h"
 #include "front/jobs/shares.h"
+#include "link/answer.h"
+#include "link/link.h"
+#include "link/serve.h"
 
 /* UNREAD_MAX: bytes. A CROWDED for every connection that an honest worker can have is less. */
 enum { UNREAD_MAX = 64 << 20 };
@@ -228,8 +228,8 @@ static bool send_answer(struct remote_request *r)
 {
 	if (!r->answer)
 		r->answer = serve_answer(r->request);
-	r->answered = link_send_answer(&r->remote->link, (uint64_t)r->number, r->answer,
-	                               serve_streams(r->request));
+	r->answered = answer_send(&r->remote->link, (uint64_t)r->number, r->answer,
+	                          serve_streams(r->request));
 	return r->answered;
 }
 

@@ -1,4 +1,4 @@
-/* The requests and guests of one HTTP worker, as its messages tell of them (front/base/link.def).
+/* The requests and guests of one HTTP worker, as its messages tell of them (link/link.def).
  * They are input: what cannot be is refused, and costs the worker its life, not the service. */
 #ifndef FRONT_API_REMOTE_H
 #define FRONT_API_REMOTE_H

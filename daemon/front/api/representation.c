@@ -13,9 +13,9 @@
 #include <glib.h>
 #include <zlib.h>
 
+#include "base/loop.h"
 #include "common/clock.h"
 #include "front/api/accept.h"
-#include "front/base/loop.h"
 #include "front/workers/repertoire.h"
 
 enum {

@@ -10,11 +10,11 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include "base/loop.h"
 #include "common/chain_check.h"
 #include "common/list.h"
 #include "front/api/accept.h"
 #include "front/api/chain_json.h"
-#include "front/base/loop.h"
 #include "front/jobs/admission.h"
 #include "front/workers/device_table.h"
 #include "front/workers/repertoire.h"

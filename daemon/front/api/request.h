@@ -7,8 +7,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/head.h"
-#include "common/serve.h"
 #include "front/api/answer.h"
 #include "front/config/config.h"
 #include "front/jobs/job.h"
@@ -16,6 +14,8 @@
 #include "front/jobs/spool.h"
 #include "front/jobs/store.h"
 #include "front/jobs/unread.h"
+#include "link/head.h"
+#include "link/serve.h"
 
 enum {
 	REQUEST_PARAMETERS_MAX = HEAD_PARAMETERS_MAX,

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/loop.h"
 #include "common/log.h"
 #include "front/api/accept.h"
 #include "front/api/async.h"
@@ -19,7 +20,6 @@
 #include "front/api/representation.h"
 #include "front/api/spans.h"
 #include "front/api/tokens.h"
-#include "front/base/loop.h"
 #include "front/base/metrics.h"
 #include "front/jobs/admission.h"
 #include "front/workers/canary.h"

@@ -1,16 +1,16 @@
 /* Requests, from the side of their connections. */
-#include "common/serve.h"
+#include "link/serve.h"
 
 #include <stdio.h>
 #include <string.h>
 
+#include "base/loop.h"
 #include "front/api/guest.h"
 #include "front/api/origin.h"
 #include "front/api/refusals.h"
 #include "front/api/representation.h"
 #include "front/api/request.h"
 #include "front/api/routes.h"
-#include "front/base/loop.h"
 #include "front/base/metrics.h"
 
 /* Bytes of the heads of all requests that have begun and have not ended. */

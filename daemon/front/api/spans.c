@@ -8,8 +8,8 @@
 #include <string.h>
 #include <sys/param.h>
 
+#include "base/loop.h"
 #include "front/api/job_text.h"
-#include "front/base/loop.h"
 #include "front/workers/tracer.h"
 
 static void send_stage(const struct job *job, const char *name, uint64_t start, uint64_t end)

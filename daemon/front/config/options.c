@@ -8,9 +8,9 @@
 
 #include "common/formats.h"
 #include "common/log.h"
-#include "common/tile.h"
-#include "front/config/address.h"
 #include "common/network.h"
+#include "common/tile.h"
+#include "link/address.h"
 
 #define SECTION(name, text)
 #define OPTION(member, name, type, reload, default_, min, max, text)                               \

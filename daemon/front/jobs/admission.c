@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-#include "front/base/loop.h"
+#include "base/loop.h"
 #include "front/jobs/shares.h"
 
 /* The body size from which a job is heavy; the cost of a job besides the bytes of its body. A

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "front/base/loop.h"
+#include "base/loop.h"
 #include "front/base/metrics.h"
 #include "front/jobs/admission.h"
 

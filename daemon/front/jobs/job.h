@@ -5,8 +5,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/loop.h"
 #include "common/wire.h"
-#include "front/base/loop.h"
 #include "front/jobs/admission.h"
 #include "front/jobs/fair.h"
 #include "front/jobs/plans.h"

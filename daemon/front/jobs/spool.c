@@ -19,9 +19,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/errand.h"
 #include "common/arena.h"
 #include "common/log.h"
-#include "front/base/errand.h"
 
 struct spill {
 	struct errand

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "front/base/loop.h"
+#include "base/loop.h"
 #include "front/base/metrics.h"
 
 enum { TICK_MS = 250 };

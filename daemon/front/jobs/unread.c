@@ -6,8 +6,8 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "base/loop.h"
 #include "common/log.h"
-#include "front/base/loop.h"
 #include "front/base/metrics.h"
 
 /* What the sockets' buffers take even if nobody reads. A client that has just begun counts as

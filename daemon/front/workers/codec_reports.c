@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "front/base/loop.h"
+#include "base/loop.h"
 #include "front/workers/cost.h"
 #include "front/workers/jpeg_router.h"
 #include "front/workers/supervisor.h"

@@ -7,9 +7,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/loop.h"
 #include "common/log.h"
 #include "common/sanitizer.h"
-#include "front/base/loop.h"
 #include "front/workers/codec_reports.h"
 #include "front/workers/repertoire.h"
 

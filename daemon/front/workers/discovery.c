@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/loop.h"
 #include "common/log.h"
-#include "front/base/loop.h"
 #include "front/base/metrics.h"
 
 enum { AGAIN_MS = 5000, FOUND_MAX = 64 };

@@ -13,8 +13,8 @@
 
 #include <math.h>
 
+#include "base/loop.h"
 #include "common/log.h"
-#include "front/base/loop.h"
 #include "front/base/metrics.h"
 #include "front/workers/device_table.h"
 

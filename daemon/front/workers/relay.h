@@ -7,8 +7,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "base/loop.h"
 #include "common/error.h"
-#include "front/base/loop.h"
 
 /* Embedded where it is used. */
 struct relay {

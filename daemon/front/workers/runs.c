@@ -14,8 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/loop.h"
 #include "common/file.h"
-#include "front/base/loop.h"
 #include "front/workers/jpeg_router.h"
 
 static const struct config *config;

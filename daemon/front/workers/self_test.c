@@ -14,9 +14,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/loop.h"
 #include "common/arena.h"
 #include "common/log.h"
-#include "front/base/loop.h"
 #include "reference/difference.h"
 
 enum { TESTS_MAX = 1 + CHAIN_FILTERS_MAX, AREA = 1 << 20 };

@@ -10,9 +10,9 @@
 #include <sys/queue.h>
 #include <sys/types.h>
 
+#include "base/loop.h"
 #include "common/stall.h"
 #include "common/wire.h"
-#include "front/base/loop.h"
 #include "front/workers/relay.h"
 
 enum worker_state {

@@ -1,11 +1,11 @@
 /* Certificates. Besides this only http/intake.c and http/main.c use GnuTLS. */
-#include "front/base/certificate.h"
+#include "link/certificate.h"
 
 #include <gnutls/abstract.h>
 #include <gnutls/gnutls.h>
 #include <stdlib.h>
 
-#include "front/base/loop.h"
+#include "base/loop.h"
 
 enum { CHAIN_MAX = 16 };
 

@@ -1,7 +1,7 @@
 /* The TLS certificate and its key. Every connection asks for it anew, so a renewed one takes effect
  * for connections made afterwards. */
-#ifndef FRONT_BASE_CERTIFICATE_H
-#define FRONT_BASE_CERTIFICATE_H
+#ifndef LINK_CERTIFICATE_H
+#define LINK_CERTIFICATE_H
 
 #include <stdbool.h>
 #include <stddef.h>

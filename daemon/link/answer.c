@@ -1,12 +1,61 @@
-/* The data: texts that each end with NUL (status, media type, then name and value of each header),
- * an empty one, and the body if that is a text. */
-#include "front/base/link_answer.h"
+/* Answers. As the data of a message: texts that each end with NUL (status, media type, then name
+ * and value of each header), an empty one, and the body if that is a text. */
+#include "link/answer.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
+
+#include "link/link.h"
+
+void answer_init(struct answer *answer)
+{
+	*answer = (struct answer){.file = -1};
+}
+
+void answer_fini(struct answer *answer)
+{
+	free(answer->text);
+	free(answer->detail);
+	for (unsigned i = 0; i < answer->headers; i++)
+		free(answer->header[i].value);
+	answer_init(answer);
+}
+
+void answer_header(struct answer *answer, const char *name, const char *format, ...)
+{
+	va_list args;
+	char *value = NULL;
+
+	if (answer->headers == ANSWER_HEADERS_MAX)
+		return;
+	va_start(args, format);
+	if (vasprintf(&value, format, args) < 0)
+		value = NULL;
+	va_end(args);
+	if (!value)
+		return;
+	answer->header[answer->headers].name = name;
+	answer->header[answer->headers++].value = value;
+}
+
+bool answer_has(const struct answer *answer, const char *name)
+{
+	for (unsigned i = 0; i < answer->headers; i++)
+		if (!strcmp(answer->header[i].name, name))
+			return true;
+	return false;
+}
+
+void answer_piece(struct answer *answer, char *text, size_t size)
+{
+	free(answer->text);
+	answer->text = text;
+	answer->text_size = text ? size : 0;
+}
 
 static void write_text(FILE *out, const char *text)
 {
@@ -61,7 +110,7 @@ static bool send_file(struct link *link, struct link_message *message, const cha
 	return sent;
 }
 
-bool link_send_answer(struct link *link, uint64_t number, const struct answer *a, bool stream)
+bool answer_send(struct link *link, uint64_t number, const struct answer *a, bool stream)
 {
 	struct link_message message = {.type = LINK_ANSWER,
 	                               .flags = stream ? LINK_IS_STREAM : 0,
@@ -93,8 +142,8 @@ static const char *read_text(const char **at, const char *end)
 	return nul ? text : NULL;
 }
 
-enum error link_read_answer(struct answer *a, char **kept, const struct link_message *message,
-                            const char *data, size_t size, int fd)
+enum error answer_read(struct answer *a, char **kept, const struct link_message *message,
+                       const char *data, size_t size, int fd)
 {
 	const char *at, *end, *status, *name, *value;
 

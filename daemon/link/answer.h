@@ -1,10 +1,16 @@
-/* An answer before it is sent: status, headers, and a text or a file. Independent of sockets. */
-#ifndef COMMON_ANSWER_H
-#define COMMON_ANSWER_H
+/* An answer before it is sent: status, headers, and a text or a file; and how it passes the link.
+ */
+#ifndef LINK_ANSWER_H
+#define LINK_ANSWER_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include "common/error.h"
+
+struct link;
+struct link_message;
 
 enum { ANSWER_HEADERS_MAX = 24 };
 
@@ -38,5 +44,14 @@ bool answer_has(const struct answer *answer, const char *name);
 
 /* Makes a text (owned from now on, NULL: none) the next piece of a streamed body. */
 void answer_piece(struct answer *answer, char *text, size_t size);
+
+/* Sends an answer by ANSWER or ANSWER_FILE. stream: its body comes in pieces. A text that is too
+ * long for a message goes as a file. False: it cannot be sent. */
+bool answer_send(struct link *link, uint64_t number, const struct answer *answer, bool stream);
+
+/* Reads an answer, which holds what it needs of the data (*kept, to be freed after it); it owns
+ * the text but not the file; fd: that of ANSWER_FILE, or -1. ERR_BAD_REQUEST: it is none. */
+enum error answer_read(struct answer *answer, char **kept, const struct link_message *message,
+                       const char *data, size_t size, int fd) MUST_CHECK;
 
 #endif

@@ -1,8 +1,8 @@
 /* Errands: work that must not block the loop, because it waits for a disk or frees much memory.
  * Threads run it, one for each kind; errands of one kind run in the order in which they were
  * sent. */
-#ifndef FRONT_BASE_ERRAND_H
-#define FRONT_BASE_ERRAND_H
+#ifndef BASE_ERRAND_H
+#define BASE_ERRAND_H
 
 #include "common/error.h"
 

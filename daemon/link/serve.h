@@ -1,17 +1,17 @@
 /* What who reads connections asks of the service, for one request after another: the head, the
  * body, the answer; it knows nothing else of a request. In the front these functions do what they
  * say; in an HTTP worker they tell the front. */
-#ifndef COMMON_SERVE_H
-#define COMMON_SERVE_H
+#ifndef LINK_SERVE_H
+#define LINK_SERVE_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
-#include "common/answer.h"
 #include "common/error.h"
-#include "common/head.h"
+#include "link/answer.h"
+#include "link/head.h"
 
 struct request;
 struct guest;

@@ -3,17 +3,17 @@
  * no bound of its own, and nothing dies of it. Its owner looks at link_is_full() before it makes
  * anything large, and always goes on reading: so two full queues drain. The receiver checks every
  * datagram against link.def; what its fields mean is its owner's to check. */
-#ifndef FRONT_BASE_LINK_H
-#define FRONT_BASE_LINK_H
+#ifndef LINK_LINK_H
+#define LINK_LINK_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/queue.h>
 
+#include "base/loop.h"
 #include "common/error.h"
-#include "common/head.h"
-#include "front/base/loop.h"
+#include "link/head.h"
 
 /* LINK_FULL: bytes in the queue, of which a descriptor counts as 32 KiB. LINK_TURN_NS: the time for
  * messages in a turn of the loop. */
@@ -26,7 +26,7 @@ enum {
 
 enum link_type {
 #define LINK(symbol, flags, data, fds) LINK_##symbol,
-#include "front/base/link.def"
+#include "link/link.def"
 #undef LINK
 	LINK_TYPES
 };

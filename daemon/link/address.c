@@ -1,5 +1,5 @@
 /* Parses addresses to listen on. */
-#include "front/config/address.h"
+#include "link/address.h"
 
 #include <netdb.h>
 #include <netinet/in.h>

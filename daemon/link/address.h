@@ -1,6 +1,6 @@
 /* Addresses to listen on, as the configuration writes them. */
-#ifndef FRONT_CONFIG_ADDRESS_H
-#define FRONT_CONFIG_ADDRESS_H
+#ifndef LINK_ADDRESS_H
+#define LINK_ADDRESS_H
 
 #include <stdbool.h>
 #include <sys/socket.h>

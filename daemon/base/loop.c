@@ -1,6 +1,6 @@
 /* The event loop over epoll. The hard part: a callback may unwatch a descriptor whose event comes
  * later in the same batch, so loop_unwatch() clears it from the batch. */
-#include "front/base/loop.h"
+#include "base/loop.h"
 
 #include <errno.h>
 #include <stdbool.h>

@@ -1,7 +1,7 @@
 /* The head of a request, as who reads connections tells it to who answers: one block of texts, each
  * with what it is. The reader takes the block for input. */
-#ifndef COMMON_HEAD_H
-#define COMMON_HEAD_H
+#ifndef LINK_HEAD_H
+#define LINK_HEAD_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -19,7 +19,7 @@ enum head_text {
 	HEAD_NAME,   /* of a parameter of the query, decoded; its value follows */
 	HEAD_VALUE,
 #define HEADER(symbol, name, many) HEAD_##symbol,
-#include "common/headers.def"
+#include "link/headers.def"
 #undef HEADER
 	HEAD_TEXTS
 };

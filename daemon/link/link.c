@@ -1,5 +1,5 @@
 /* Datagrams over SOCK_SEQPACKET. */
-#include "front/base/link.h"
+#include "link/link.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -21,7 +21,7 @@ static const struct {
 	size_t fds;
 } types[LINK_TYPES] = {
 #define LINK(symbol, flags, data, fds) {#symbol, flags, data, fds},
-#include "front/base/link.def"
+#include "link/link.def"
 #undef LINK
 };
 

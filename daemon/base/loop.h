@@ -1,6 +1,6 @@
 /* The event loop: one thread, one epoll instance. All code of the front runs in its callbacks. */
-#ifndef FRONT_BASE_LOOP_H
-#define FRONT_BASE_LOOP_H
+#ifndef BASE_LOOP_H
+#define BASE_LOOP_H
 
 #include <stdbool.h>
 #include <stdint.h>

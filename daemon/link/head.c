@@ -1,5 +1,5 @@
 /* A text is a byte that says what it is, the text and a NUL. */
-#include "common/head.h"
+#include "link/head.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,7 +2,7 @@
  *
  * A thread touches nothing but the errands sent to it. They travel in lock-free stacks: push() adds
  * one errand, take_all() takes all. */
-#include "front/base/errand.h"
+#include "base/errand.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -14,7 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "front/base/loop.h"
+#include "base/loop.h"
 
 /* A smaller file is freed within microseconds. */
 enum { QUICK_BLOCKS = (1 << 20) / 512, LAST_WAIT_S = 1 };
