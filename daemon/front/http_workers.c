@@ -12,7 +12,6 @@
 #include "front/api/remote.h"
 #include "front/workers/supervisor.h"
 #include "link/link.h"
-#include "link/serve.h"
 
 enum { WORKERS_MAX = 64, PING_MS = 500, LOOKS = 2, LONG = 10 };
 
@@ -50,7 +49,7 @@ static void worker_prepare(struct worker *w)
 /* Bodies that are arriving may have been promised more than a reload now allows. */
 static void send_limits(struct http_worker *h)
 {
-	static uint64_t largest = SERVE_WHOLE_MAX;
+	static uint64_t largest = LINK_WHOLE_MAX;
 	struct message message = {.type = MSG_LIMITS};
 
 	if (largest < config->max_body)

@@ -16,9 +16,9 @@
 #include "front/access.h"
 #include "front/agent.h"
 #include "front/api/gauges.h"
-#include "front/api/guest.h"
 #include "front/api/outcome.h"
 #include "front/api/refusals.h"
+#include "front/api/remote.h"
 #include "front/api/representation.h"
 #include "front/api/routes.h"
 #include "front/api/tokens.h"
@@ -231,7 +231,7 @@ static enum error configure(const struct config *c)
 	check_connections();
 	unread_init(c);
 	gauges_init(c, routes_ready);
-	guests_init(c);
+	remotes_init(c);
 	routes_init(c);
 	return ERR_OK;
 }

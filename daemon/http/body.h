@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "common/error.h"
-#include "link/serve.h"
+#include "link/link.h"
 
 struct spill;
 

@@ -17,7 +17,7 @@
 #include "http/form.h"
 #include "http/headers.h"
 #include "http/intake.h"
-#include "link/serve.h"
+#include "http/service.h"
 
 enum {
 	DISCARD_MAX = 8 << 20, /* bytes of a refused body that are read and dropped */
@@ -28,7 +28,7 @@ enum {
 /* One request and its connection; or the refusal of a connection. */
 struct exchange {
 	struct exchange *next, **link; /* of all exchanges */
-	struct request *request;
+	struct service_request *request;
 	struct MHD_Connection *connection;
 	struct body body;
 	struct form *form;           /* the reader of its body, if that is one */
@@ -61,15 +61,20 @@ static enum error begin_part(void *context, const char *name, bool file, struct 
 {
 	struct exchange *x = context;
 
-	return serve_part(x->request, name, file, &x->in_image, problem);
+	(void)problem; /* what is wrong with a part the front says, as everything, by the answer */
+	x->in_image = link_is_image(name, file);
+	service_part(x->request, name, file);
+	return ERR_OK;
 }
 
 static enum error take_part(void *context, const char *data, size_t size, struct problem *problem)
 {
 	struct exchange *x = context;
 
-	return x->in_image ? body_write(&x->body, data, size, problem)
-	                   : serve_value(x->request, data, size, problem);
+	if (x->in_image)
+		return body_write(&x->body, data, size, problem);
+	service_value(x->request, data, size);
+	return ERR_OK;
 }
 
 static const struct form_calls form_calls = {begin_part, take_part};
@@ -129,13 +134,13 @@ static void exchange_cut(void *context)
 	shutdown(socket_of(x->connection), SHUT_RDWR);
 }
 
-static const struct serve_calls serve_calls = {exchange_wake, exchange_cut};
+static const struct request_calls request_calls = {exchange_wake, exchange_cut};
 
 /* Abandons a request that waits for its answer, because the client will not read it. */
 static void exchange_abandon(struct exchange *x)
 {
 	x->gone = true;
-	serve_abandon(x->request);
+	service_abandon(x->request);
 }
 
 /* The library may pass on one more piece that it has. */
@@ -198,7 +203,7 @@ static void exchange_free(struct exchange *x)
 	body_close(&x->body);
 	free(x->kept);
 	if (x->request)
-		serve_end(x->request);
+		service_end(x->request);
 	free(x);
 	active--;
 }
@@ -214,7 +219,7 @@ static enum error begin_request(struct exchange *x, const char *method, const ch
 	head.monitoring = peer->monitoring;
 	head.loopback = peer->loopback;
 	if (!e)
-		x->request = serve_begin(peer->guest, &head, &serve_calls, x);
+		x->request = service_begin(peer->guest, &head, &request_calls, x);
 	head_fini(&head);
 	return x->request ? ERR_OK : ERR_MEMORY;
 }
@@ -271,7 +276,7 @@ static ssize_t stream_read(void *context, uint64_t position, char *out, size_t r
 		return MHD_CONTENT_READER_END_WITH_ERROR;
 	if (x->sent == a->text_size) {
 		x->sent = 0;
-		if (!serve_piece(x->request))
+		if (!service_piece(x->request))
 			return MHD_CONTENT_READER_END_OF_STREAM;
 		if (!a->text_size && !exchange_suspend(x))
 			return MHD_CONTENT_READER_END_WITH_ERROR;
@@ -300,7 +305,7 @@ static struct MHD_Response *make_response(struct exchange *x)
 	struct MHD_Response *response;
 	int fd;
 
-	if (serve_streams(x->request))
+	if (x->request->streams)
 		return MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, STREAM_BLOCK,
 		                                         stream_read, x, NULL);
 	if (a->file < 0 && a->file_size) /* only said, by 304 */
@@ -328,7 +333,7 @@ static enum MHD_Result exchange_send(struct exchange *x)
 	enum MHD_Result result;
 
 	x->read = intake_read(&peer_of(x->connection)->intake);
-	x->answer = a = serve_answer(x->request);
+	x->answer = a = &x->request->answer;
 	response = make_response(x);
 	if (!response)
 		return MHD_NO;
@@ -374,7 +379,7 @@ static char *write_message(const struct answer *answer, bool bodiless, size_t *s
 static void refuse_instead(struct exchange *x)
 {
 	const bool endless = x->discarded > DISCARD_MAX;
-	struct request *refusal;
+	struct service_request *refusal;
 	struct problem problem;
 	enum error e = problem_set(&problem, endless ? ERR_BODY_TOO_LARGE : ERR_BAD_REQUEST,
 	                           "%s; send this request without a body",
@@ -382,21 +387,21 @@ static void refuse_instead(struct exchange *x)
 	                                   : "the body is incomplete or malformed");
 
 	refusal =
-	    serve_refuse(serve_head(x->request)->text[HEAD_CLIENT], e, &problem, &serve_calls, x);
+	    service_refuse(x->request->head.text[HEAD_CLIENT], e, &problem, &request_calls, x);
 	if (!refusal) {
 		exchange_cut(x);
 		return;
 	}
-	serve_end(x->request);
+	service_end(x->request);
 	x->request = refusal;
 }
 
 /* The answer has no body, whatever its length is said to be. */
 static bool is_bodiless(const struct exchange *x)
 {
-	const char *method = serve_head(x->request)->text[HEAD_METHOD];
+	const char *method = x->request->head.text[HEAD_METHOD];
 
-	return serve_answer(x->request)->status == MHD_HTTP_NOT_MODIFIED ||
+	return x->request->answer.status == MHD_HTTP_NOT_MODIFIED ||
 	       (method && !strcmp(method, "HEAD"));
 }
 
@@ -409,13 +414,13 @@ static void answer_past(struct exchange *x)
 	char *message;
 
 	x->past = true;
-	if (!serve_is_answered(x->request))
+	if (!x->request->answered)
 		return;
-	if (serve_streams(x->request) || (serve_answer(x->request)->file >= 0 && !is_bodiless(x))) {
+	if (x->request->streams || (x->request->answer.file >= 0 && !is_bodiless(x))) {
 		refuse_instead(x);
 		return;
 	}
-	x->answer = serve_answer(x->request);
+	x->answer = &x->request->answer;
 	message = write_message(x->answer, is_bodiless(x), &size);
 	intake_end(intake, message ? message : "", size);
 	free(message);
@@ -442,7 +447,7 @@ static void refuse(struct MHD_Connection *connection, const char *client, enum e
 	intake_hold(&peer->intake);
 	x = exchange_open(connection);
 	if (x)
-		x->request = serve_refuse(client, error, problem, &serve_calls, x);
+		x->request = service_refuse(client, error, problem, &request_calls, x);
 	if (!x || !x->request) {
 		exchange_forget(x);
 		shutdown(socket_of(connection), SHUT_RDWR);
@@ -463,7 +468,7 @@ void exchange_refuse(struct MHD_Connection *connection, const char *client, enum
 		return;
 	}
 	peer_of(connection)->refused = true;
-	serve_fail(x->request, error, problem);
+	service_fail(x->request, error, problem);
 	exchange_wake(x);
 }
 
@@ -481,7 +486,7 @@ void exchange_break(struct MHD_Connection *connection, const char *client, enum 
 	if (!x) {
 		refuse(connection, client, error, problem);
 	} else if (is_receiving(x)) {
-		serve_fail(x->request, error, problem);
+		service_fail(x->request, error, problem);
 		answer_past(x);
 	}
 }
@@ -494,7 +499,7 @@ static void end_stalled(struct exchange *x)
 
 	problem_set(&problem, ERR_BODY_TIMEOUT, "no data for %llu s, and the body is incomplete",
 	            (unsigned long long)limits->idle_timeout);
-	serve_fail(x->request, ERR_BODY_TIMEOUT, &problem);
+	service_fail(x->request, ERR_BODY_TIMEOUT, &problem);
 	answer_past(x);
 }
 
@@ -508,8 +513,8 @@ static void look_around(void *context)
 		uint64_t left = x->heard + limit > now ? x->heard + limit - now : 0;
 
 		if (x->answer)
-			serve_read(x->request,
-			           intake_read(&peer_of(x->connection)->intake) - x->read);
+			service_read(x->request,
+			             intake_read(&peer_of(x->connection)->intake) - x->read);
 		if (!is_receiving(x))
 			continue;
 		next = left && left < next ? left : next;
@@ -525,19 +530,19 @@ static void look_around(void *context)
 static void check_body(struct exchange *x, enum error error, const struct problem *problem)
 {
 	if (error)
-		serve_fail(x->request, error, problem);
+		service_fail(x->request, error, problem);
 }
 
 /* The service may have decided about a request. */
 static void take_decision(struct exchange *x)
 {
-	const struct head *head = serve_head(x->request);
+	const struct head *head = &x->request->head;
 	struct problem problem;
 
-	if (x->decided || !serve_is_decided(x->request))
+	if (x->decided || !x->request->decided)
 		return;
 	x->decided = true;
-	if (head->form && serve_wants_body(x->request))
+	if (head->form && service_wants_body(x->request))
 		check_body(
 		    x, form_new(&x->form, head->text[HEAD_CONTENT_TYPE], &form_calls, x, &problem),
 		    &problem);
@@ -546,7 +551,7 @@ static void take_decision(struct exchange *x)
 /* True if a refusal is worth more than the body, which then need not be sent. */
 static bool asks_first(const struct exchange *x)
 {
-	uint64_t size = serve_head(x->request)->announced;
+	uint64_t size = x->request->head.announced;
 
 	return (size && x->expects) || (size != UINT64_MAX && size > DISCARD_MAX);
 }
@@ -562,11 +567,11 @@ static enum MHD_Result exchange_begin(struct exchange *x)
 	if (x->gone)
 		return MHD_NO;
 	take_decision(x);
-	if (asks && serve_is_answered(x->request))
+	if (asks && x->request->answered)
 		return exchange_send(x);
 	x->begun = x->decided || !asks;
 	if (!x->begun) {
-		serve_decide(x->request);
+		service_decide(x->request);
 		suspend(x);
 	}
 	return MHD_YES;
@@ -584,12 +589,12 @@ static size_t make_room(struct exchange *x, size_t size)
 		return 0;
 	if (body_room(&x->body, x->taken, size) == size)
 		return size;
-	if (!serve_lend(x->request, x->taken + size, &lent))
+	if (!service_lend(x->request, x->taken + size, &lent))
 		return 0;
 	e = body_move(&x->body, &lent);
 	if (!e)
 		return body_room(&x->body, x->taken, size);
-	serve_fail(x->request, problem_set(&problem, e, "cannot keep the body"), &problem);
+	service_fail(x->request, problem_set(&problem, e, "cannot keep the body"), &problem);
 	return 0;
 }
 
@@ -604,7 +609,7 @@ static size_t take_piece(struct exchange *x, const char *data, size_t size)
 		           x->form ? form_read(x->form, data, room, &problem)
 		                   : body_write(&x->body, data, room, &problem),
 		           &problem);
-	if (!serve_wants_body(x->request))
+	if (!service_wants_body(x->request))
 		body_close(&x->body); /* the answer may take its time */
 	x->taken += room;
 	return room;
@@ -618,8 +623,8 @@ static void keep(struct exchange *x, const char *data, size_t size)
 	struct problem problem;
 
 	if (!more) {
-		serve_fail(x->request, problem_set(&problem, ERR_MEMORY, "cannot keep the body"),
-		           &problem);
+		service_fail(x->request, problem_set(&problem, ERR_MEMORY, "cannot keep the body"),
+		             &problem);
 		return;
 	}
 	memcpy(more + before, data, size);
@@ -633,30 +638,31 @@ static bool take(struct exchange *x, const char *data, size_t size)
 {
 	bool room = !x->kept;
 
-	while (room && size && serve_wants_body(x->request)) {
+	while (room && size && service_wants_body(x->request)) {
 		size_t taken = take_piece(x, data, size);
 
 		data += taken;
 		size -= taken;
 		room = taken;
 	}
-	if (size && serve_wants_body(x->request))
+	if (size && service_wants_body(x->request))
 		keep(x, data, size);
-	return serve_wants_body(x->request) && (x->kept || body_await(&x->body, exchange_wake, x));
+	return service_wants_body(x->request) &&
+	       (x->kept || body_await(&x->body, exchange_wake, x));
 }
 
 /* Has the service take a body that has come in one piece. It then gets to know of the request and
  * its body by one message. */
 static bool take_whole(struct exchange *x, const char *data, size_t size)
 {
-	const struct head *head = serve_head(x->request);
+	const struct head *head = &x->request->head;
 	int fd;
 
 	if (x->decided || x->kept || head->form || head->announced != size ||
-	    size > SERVE_WHOLE_MAX || size > limits->spool_size || !serve_wants_body(x->request))
+	    size > LINK_WHOLE_MAX || size > limits->spool_size || !service_wants_body(x->request))
 		return false;
 	fd = body_whole(data, size);
-	x->complete = fd >= 0 && serve_take(x->request, fd, size);
+	x->complete = fd >= 0 && service_take(x->request, fd, size);
 	if (fd >= 0 && !x->complete)
 		close(fd);
 	return x->complete;
@@ -668,12 +674,12 @@ static void exchange_receive(struct exchange *x, const char *data, size_t size)
 	x->heard = loop_now();
 	if (take_whole(x, data, size))
 		return;
-	serve_decide(x->request);
-	if (!serve_wants_body(x->request))
+	service_decide(x->request);
+	if (!service_wants_body(x->request))
 		x->discarded += size;
 	else if (take(x, data, size))
 		suspend(x);
-	if (!serve_wants_body(x->request))
+	if (!service_wants_body(x->request))
 		exchange_wake(x); /* nothing else may do it any more */
 	if (x->discarded > DISCARD_MAX && !x->answer)
 		answer_past(x);
@@ -684,11 +690,11 @@ static void complete(struct exchange *x)
 {
 	struct problem problem;
 
-	if (x->form && serve_wants_body(x->request))
+	if (x->form && service_wants_body(x->request))
 		check_body(x, form_finish(x->form, &problem), &problem);
-	if (serve_wants_body(x->request))
+	if (service_wants_body(x->request))
 		check_body(x, body_finish(&x->body, &problem), &problem);
-	serve_finish(x->request, x->body.size);
+	service_finish(x->request, x->body.size);
 	x->complete = true;
 	body_close(&x->body);
 }
@@ -701,11 +707,9 @@ static enum MHD_Result exchange_finish(struct exchange *x)
 		return MHD_NO;
 	x->past = false;
 	take_decision(x);
-	if (x->complete)
-		serve_look(x->request);
-	else if (x->decided || !serve_head(x->request)->announced)
+	if (!x->complete && (x->decided || !x->request->head.announced))
 		complete(x);
-	if (serve_is_answered(x->request))
+	if (x->request->answered)
 		return exchange_send(x);
 	return exchange_suspend(x) ? MHD_YES : MHD_NO;
 }

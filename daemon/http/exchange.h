@@ -10,13 +10,14 @@
 #include "http/intake.h"
 
 struct exchange;
+struct service_guest;
 
 /* A connection's state between its requests; its socket context, if any, begins with this
  * struct. */
 struct peer {
 	struct intake intake;
-	struct guest *guest;       /* the connection, as the service counts it */
-	struct exchange *exchange; /* the request under way, or the refusal; or NULL */
+	struct service_guest *guest; /* the connection, as the service counts it */
+	struct exchange *exchange;   /* the request under way, or the refusal; or NULL */
 	struct sockaddr_storage
 	    source;      /* that a proxy has named for all of the connection, or none */
 	bool monitoring; /* it came to an address for metrics and health alone */

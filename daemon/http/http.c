@@ -18,9 +18,9 @@
 #include "common/log.h"
 #include "http/exchange.h"
 #include "http/headers.h"
+#include "http/service.h"
 #include "link/address.h"
 #include "link/certificate.h"
-#include "link/serve.h"
 
 enum {
 	CONNECTION_MEMORY = 128 << 10, /* bytes of buffer; larger is faster for large bodies */
@@ -138,7 +138,7 @@ static void take_place(struct client *client)
 
 	headers_name_client(client->connection, &client->peer.source, name);
 	client->named = true;
-	guest_name(client->peer.guest, name, proxy);
+	service_guest_name(client->peer.guest, name, proxy);
 }
 
 /* From now on the connection is its client's, not the proxy's. */
@@ -241,10 +241,10 @@ static struct client *client_new(struct MHD_Connection *connection, int fd,
 	                                      .calls = &client_calls,
 	                                      .context = client};
 	client->watch.fd = -1;
-	client->peer.guest = guest_new(client_crowded, client);
+	client->peer.guest = service_guest_new(client_crowded, client);
 	if (!client->peer.guest || intake_open(&client->peer.intake) || watch_client(client)) {
 		intake_close(&client->peer.intake);
-		guest_free(client->peer.guest);
+		service_guest_free(client->peer.guest);
 		free(client);
 		return NULL;
 	}
@@ -265,7 +265,7 @@ static void client_free(struct client *client)
 	if (client->waits)
 		LIST_REMOVE(client, wait);
 	exchange_forget(client->peer.exchange);
-	guest_free(client->peer.guest);
+	service_guest_free(client->peer.guest);
 	intake_close(&client->peer.intake);
 	*client->link = client->next;
 	if (client->next)

@@ -7,42 +7,22 @@
 #include <sys/queue.h>
 #include <unistd.h>
 
+#include "base/loop.h"
 #include "common/log.h"
-#include "link/answer.h"
-#include "link/link.h"
-#include "link/serve.h"
 
 enum { BUCKETS = 1024, QUIET_MS = 2, RETRY_MS = 100, SILENT_MS = 2000 };
 
-struct request {
-	LIST_ENTRY(request) place;
-	uint64_t number, guest; /* 0: of a refusal */
-	struct head head;
-	const struct serve_calls *calls;
-	void *context;
-	bool decided, wanted, failed, answered;
-	bool held; /* the front has not been told of it yet */
-	LIST_ENTRY(request) hold;
-	struct lent lent; /* its descriptor is the request's */
-	bool asked;       /* for room */
-	struct answer answer;
-	char *kept;                        /* of the answer */
-	bool streams, awaits_piece, ended; /* the answer's pieces */
-	char *piece;                       /* the next one, or NULL */
-	size_t piece_size;
-};
-
-struct guest {
-	LIST_ENTRY(guest) place;
+struct service_guest {
+	LIST_ENTRY(service_guest) place;
 	uint64_t number;
 	uint64_t ended; /* its last request, of whose end the front does not know; 0: none */
-	LIST_ENTRY(guest) quiet; /* in the list of those, while there is one */
-	guest_refuse *refuse;
+	LIST_ENTRY(service_guest) quiet; /* in the list of those, while there is one */
+	service_crowded *crowded;
 	void *context;
 };
 
-LIST_HEAD(request_list, request);
-LIST_HEAD(guest_list, guest);
+LIST_HEAD(request_list, service_request);
+LIST_HEAD(guest_list, service_guest);
 
 static struct link front;
 static const struct service_calls *calls;
@@ -74,9 +54,9 @@ static void send_size(enum link_type type, uint64_t number, uint64_t size)
 	send_data(type, number, size, 0, NULL, 0);
 }
 
-static struct request *find_request(uint64_t number)
+static struct service_request *find_request(uint64_t number)
 {
-	struct request *r;
+	struct service_request *r;
 
 	LIST_FOREACH(r, &requests[number % BUCKETS], place)
 	{
@@ -86,9 +66,9 @@ static struct request *find_request(uint64_t number)
 	return NULL;
 }
 
-static struct guest *find_guest(uint64_t number)
+static struct service_guest *find_guest(uint64_t number)
 {
-	struct guest *g;
+	struct service_guest *g;
 
 	LIST_FOREACH(g, &guests[number % BUCKETS], place)
 	{
@@ -100,27 +80,27 @@ static struct guest *find_guest(uint64_t number)
 
 /* Guests ------------------------------------------------------------------------------------- */
 
-struct guest *guest_new(guest_refuse *refuse, void *context)
+struct service_guest *service_guest_new(service_crowded *crowded, void *context)
 {
-	struct guest *g = calloc(1, sizeof *g);
+	struct service_guest *g = calloc(1, sizeof *g);
 
 	if (!g)
 		return NULL;
 	g->number = ++last_number;
-	g->refuse = refuse;
+	g->crowded = crowded;
 	g->context = context;
 	LIST_INSERT_HEAD(&guests[g->number % BUCKETS], g, place);
 	send_size(LINK_GUEST, g->number, 0);
 	return g;
 }
 
-void guest_name(struct guest *g, const char *client, bool proxy)
+void service_guest_name(struct service_guest *g, const char *client, bool proxy)
 {
 	send_data(LINK_NAME, g->number, 0, proxy ? LINK_IS_PROXY : 0, client, strlen(client));
 }
 
 /* The front knows of the end of its last request, or gets to know by the next message. */
-static void forget_end(struct guest *g)
+static void forget_end(struct service_guest *g)
 {
 	if (g->ended)
 		LIST_REMOVE(g, quiet);
@@ -129,7 +109,7 @@ static void forget_end(struct guest *g)
 
 static void tell_ends(void)
 {
-	struct guest *g;
+	struct service_guest *g;
 
 	while ((g = LIST_FIRST(&quiet))) {
 		send_size(LINK_END, g->ended, 0);
@@ -137,7 +117,7 @@ static void tell_ends(void)
 	}
 }
 
-void guest_free(struct guest *g)
+void service_guest_free(struct service_guest *g)
 {
 	if (!g)
 		return;
@@ -149,9 +129,9 @@ void guest_free(struct guest *g)
 
 /* Requests ----------------------------------------------------------------------------------- */
 
-static struct request *make(const struct serve_calls *c, void *context)
+static struct service_request *make(const struct request_calls *c, void *context)
 {
-	struct request *r = calloc(1, sizeof *r);
+	struct service_request *r = calloc(1, sizeof *r);
 
 	if (!r)
 		return NULL;
@@ -166,9 +146,9 @@ static struct request *make(const struct serve_calls *c, void *context)
 
 /* Tells the front of a request that was held back: mostly the rest of it comes soon, and one
  * message then tells of all. fd: its body, or -1. False: the body could not be sent. */
-static bool tell_head(struct request *r, uint32_t flags, int fd)
+static bool tell_head(struct service_request *r, uint32_t flags, int fd)
 {
-	struct guest *g = find_guest(r->guest);
+	struct service_guest *g = find_guest(r->guest);
 	struct link_message message = {.type = LINK_WHOLE,
 	                               .flags = flags,
 	                               .number = r->number,
@@ -212,16 +192,16 @@ bool service_is_full(void)
 	return link_is_full(&front);
 }
 
-void serve_decide(struct request *r)
+void service_decide(struct service_request *r)
 {
 	if (r->held)
 		tell_head(r, 0, -1);
 }
 
-struct request *serve_begin(struct guest *guest, struct head *head, const struct serve_calls *c,
-                            void *context)
+struct service_request *service_begin(const struct service_guest *guest, struct head *head,
+                                      const struct request_calls *c, void *context)
 {
-	struct request *r = head->size <= LINK_DATA_MAX ? make(c, context) : NULL;
+	struct service_request *r = head->size <= LINK_DATA_MAX ? make(c, context) : NULL;
 
 	if (!r) {
 		head_fini(head);
@@ -234,16 +214,17 @@ struct request *serve_begin(struct guest *guest, struct head *head, const struct
 		held_since = loop_now();
 	r->held = true;
 	LIST_INSERT_HEAD(&held, r, hold);
-	if (r->head.announced > SERVE_WHOLE_MAX || (r->head.announced && r->head.form))
-		serve_decide(r);
+	if (r->head.announced > LINK_WHOLE_MAX || (r->head.announced && r->head.form))
+		service_decide(r);
 	return r;
 }
 
-struct request *serve_refuse(const char *client, enum error error, const struct problem *problem,
-                             const struct serve_calls *c, void *context)
+struct service_request *service_refuse(const char *client, enum error error,
+                                       const struct problem *problem, const struct request_calls *c,
+                                       void *context)
 {
 	char data[sizeof *problem + LINK_NAME_SIZE];
-	struct request *r = make(c, context);
+	struct service_request *r = make(c, context);
 
 	if (!r)
 		return NULL;
@@ -255,7 +236,7 @@ struct request *serve_refuse(const char *client, enum error error, const struct 
 }
 
 /* Nothing is written to the body any more: its memory or file goes when the front drops it. */
-static void give_back(struct request *r)
+static void give_back(struct service_request *r)
 {
 	if (r->lent.fd >= 0)
 		close(r->lent.fd);
@@ -263,9 +244,9 @@ static void give_back(struct request *r)
 }
 
 /* Mostly the same client's next request follows at once, and then its head says this, too. */
-static void tell_end(struct request *r)
+static void tell_end(struct service_request *r)
 {
-	struct guest *g = r->answered && r->guest ? find_guest(r->guest) : NULL;
+	struct service_guest *g = r->answered && r->guest ? find_guest(r->guest) : NULL;
 
 	if (!g) {
 		send_size(LINK_END, r->number, 0);
@@ -277,7 +258,7 @@ static void tell_end(struct request *r)
 	LIST_INSERT_HEAD(&quiet, g, quiet);
 }
 
-void serve_end(struct request *r)
+void service_end(struct service_request *r)
 {
 	if (r->held)
 		LIST_REMOVE(r, hold);
@@ -294,27 +275,12 @@ void serve_end(struct request *r)
 	free(r);
 }
 
-const struct head *serve_head(const struct request *r)
-{
-	return &r->head;
-}
-
-bool serve_is_decided(const struct request *r)
-{
-	return r->decided || r->answered;
-}
-
-bool serve_is_answered(const struct request *r)
-{
-	return r->answered;
-}
-
-bool serve_wants_body(const struct request *r)
+bool service_wants_body(const struct service_request *r)
 {
 	return !r->failed && !r->answered && (r->wanted || !r->decided);
 }
 
-bool serve_lend(struct request *r, uint64_t size, struct lent *lent)
+bool service_lend(struct service_request *r, uint64_t size, struct lent *lent)
 {
 	*lent = r->lent;
 	if (r->lent.fd >= 0 && (r->lent.most || r->lent.limit >= size))
@@ -325,24 +291,17 @@ bool serve_lend(struct request *r, uint64_t size, struct lent *lent)
 	return false;
 }
 
-/* What is wrong with a part the front says as with everything: by the answer. */
-enum error serve_part(struct request *r, const char *name, bool file, bool *image,
-                      struct problem *problem)
+void service_part(const struct service_request *r, const char *name, bool file)
 {
-	(void)problem;
-	*image = serve_is_image(name, file);
 	send_data(LINK_PART, r->number, 0, file ? LINK_IS_FILE : 0, name, strlen(name));
-	return ERR_OK;
 }
 
-enum error serve_value(struct request *r, const char *data, size_t size, struct problem *problem)
+void service_value(const struct service_request *r, const char *data, size_t size)
 {
-	(void)problem;
 	send_data(LINK_VALUE, r->number, 0, 0, data, size);
-	return ERR_OK;
 }
 
-void serve_finish(struct request *r, uint64_t size)
+void service_finish(struct service_request *r, uint64_t size)
 {
 	give_back(r);
 	if (r->held)
@@ -351,7 +310,7 @@ void serve_finish(struct request *r, uint64_t size)
 		send_size(LINK_FINISH, r->number, size);
 }
 
-bool serve_take(struct request *r, int fd, uint64_t size)
+bool service_take(struct service_request *r, int fd, uint64_t size)
 {
 	if (!r->held || size != r->head.announced || link_is_full(&front) || !tell_head(r, 0, fd))
 		return false;
@@ -359,44 +318,29 @@ bool serve_take(struct request *r, int fd, uint64_t size)
 	return true;
 }
 
-void serve_look(struct request *r)
-{
-	(void)r; /* the front does */
-}
-
-void serve_fail(struct request *r, enum error error, const struct problem *problem)
+void service_fail(struct service_request *r, enum error error, const struct problem *problem)
 {
 	if (r->failed || r->answered)
 		return;
 	give_back(r);
 	r->failed = true;
-	serve_decide(r);
+	service_decide(r);
 	send_data(LINK_FAIL, r->number, error, 0, problem, sizeof *problem);
 }
 
-void serve_abandon(struct request *r)
+void service_abandon(const struct service_request *r)
 {
 	if (!r->answered && !r->held)
 		send_size(LINK_ABANDON, r->number, 0);
 }
 
-const struct answer *serve_answer(struct request *r)
-{
-	return &r->answer;
-}
-
-void serve_read(struct request *r, uint64_t bytes)
+void service_read(const struct service_request *r, uint64_t bytes)
 {
 	if (r->answer.file >= 0 && !link_is_full(&front))
 		send_size(LINK_READ, r->number, bytes);
 }
 
-bool serve_streams(const struct request *r)
-{
-	return r->streams;
-}
-
-const struct answer *serve_piece(struct request *r)
+const struct answer *service_piece(struct service_request *r)
 {
 	answer_piece(&r->answer, r->piece, r->piece_size);
 	r->piece = NULL;
@@ -414,26 +358,26 @@ const struct answer *serve_piece(struct request *r)
 
 static void take_crowded(const struct link_message *message, const char *data, size_t size)
 {
-	struct guest *g = find_guest(message->number);
+	struct service_guest *g = find_guest(message->number);
 	struct problem problem;
 
 	if (!g || size != sizeof problem)
 		return;
 	memcpy(&problem, data, sizeof problem);
-	g->refuse(g->context, (enum error)message->size, &problem);
+	g->crowded(g->context, (enum error)message->size, &problem);
 }
 
-static void take_room(struct request *r, const struct link_message *message, int fd)
+static void take_room(struct service_request *r, const struct link_message *message, int fd)
 {
 	struct problem problem;
 
 	give_back(r);
 	if (fd < 0) {
 		problem_set(&problem, ERR_MEMORY, "no file descriptor is left for the body");
-		serve_fail(r, ERR_MEMORY, &problem);
+		service_fail(r, ERR_MEMORY, &problem);
 		return;
 	}
-	if (!serve_wants_body(r)) {
+	if (!service_wants_body(r)) {
 		close(fd);
 		return;
 	}
@@ -445,8 +389,8 @@ static void take_room(struct request *r, const struct link_message *message, int
 	r->decided = r->wanted = true;
 }
 
-static void take_answer(struct request *r, const struct link_message *message, const char *data,
-                        size_t size, int fd)
+static void take_answer(struct service_request *r, const struct link_message *message,
+                        const char *data, size_t size, int fd)
 {
 	if (message->type == LINK_ANSWER_FILE && fd < 0) { /* no descriptor is left for it */
 		r->calls->cut(r->context);
@@ -457,12 +401,12 @@ static void take_answer(struct request *r, const struct link_message *message, c
 		return;
 	}
 	give_back(r);
-	r->answered = true;
+	r->decided = r->answered = true;
 	r->streams = message->flags & LINK_IS_STREAM;
 }
 
-static void take_piece(struct request *r, const struct link_message *message, const char *data,
-                       size_t size)
+static void take_piece(struct service_request *r, const struct link_message *message,
+                       const char *data, size_t size)
 {
 	r->awaits_piece = false;
 	r->ended = message->flags & LINK_IS_LAST;
@@ -475,8 +419,8 @@ static void take_piece(struct request *r, const struct link_message *message, co
 }
 
 /* A message about a request. */
-static void take_request(struct request *r, const struct link_message *message, const char *data,
-                         size_t size, int fd)
+static void take_request(struct service_request *r, const struct link_message *message,
+                         const char *data, size_t size, int fd)
 {
 	switch ((enum link_type)message->type) {
 	case LINK_DECIDED:
@@ -506,7 +450,7 @@ static void take_request(struct request *r, const struct link_message *message, 
 static void take_message(void *context, const struct link_message *message, const char *data,
                          size_t size, int fd)
 {
-	struct request *r;
+	struct service_request *r;
 
 	(void)context;
 	heard = loop_now();

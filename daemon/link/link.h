@@ -9,17 +9,20 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 #include <sys/queue.h>
 
 #include "base/loop.h"
 #include "common/error.h"
 #include "link/head.h"
 
-/* LINK_FULL: bytes in the queue, of which a descriptor counts as 32 KiB. LINK_TURN_NS: the time for
- * messages in a turn of the loop. */
+/* LINK_WHOLE_MAX: the most bytes of a body that comes with its request. LINK_FULL: bytes in the
+ * queue, of which a descriptor counts as 32 KiB. LINK_TURN_NS: the time for messages in a turn of
+ * the loop. */
 enum {
 	LINK_DATA_MAX = 128 << 10,
 	LINK_NAME_SIZE = HEAD_CLIENT_SIZE,
+	LINK_WHOLE_MAX = 1 << 20,
 	LINK_FULL = 8 << 20,
 	LINK_TURN_NS = 2000000,
 };
@@ -52,6 +55,21 @@ struct link_message {
 	uint64_t size;
 	uint64_t guest; /* HEAD, WHOLE: its number */
 };
+
+/* Where a body is to be written: what ROOM says. */
+struct lent {
+	int fd; /* to be duplicated; -1: not known yet */
+	bool in_memory;
+	uint64_t limit; /* bytes that there is room for */
+	bool most;      /* there will not be more */
+};
+
+/* True for the part of a form that is the image, which goes where the body goes; others are
+ * parameters. With curl -F chain=@FILE the parameter has a file name. */
+static inline bool link_is_image(const char *name, bool file)
+{
+	return file ? strcmp(name, "chain") : !strcmp(name, "image");
+}
 
 struct link_owner {
 	/* data is followed by a NUL, and valid during the call. fd: as the type has it, the owner's

@@ -1,33 +1,30 @@
-/* The messages of an HTTP worker: whatever comes, in any order, the service is called only as
- * link/serve.h allows, and what a request holds is given back. The link and the service are
- * made up. */
+/* The messages of an HTTP worker: whatever comes, in any order, a request is treated only as its
+ * state allows, and what it holds is given back. The link and what requests ask for are made up. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "front/api/remote.h"
+#include "front/api/request.h"
+#include "front/api/routes.h"
+#include "front/api/serve.h"
+#include "front/base/metrics.h"
 #include "front/jobs/shares.h"
 #include "link/answer.h"
 #include "link/link.h"
-#include "link/serve.h"
 
 /* That of a message, which need not be one. */
 enum { FILE_FD = 1 << 30 };
 
-struct request {
-	struct head head;
-	const struct serve_calls *calls;
-	void *context;
-	struct answer answer;
-	bool wants, answered, said, finished, abandoned, parameter, most, waits;
+/* A request, and what has been done with it. */
+struct treated {
+	struct request request; /* must be first */
+	bool said, finished, abandoned, most, waits;
 	uint64_t lent;
 };
 
-struct guest {
-	unsigned requests;
-};
-
-static unsigned requests, guests, pieces;
+static unsigned requests, pieces;
+static unsigned guests;
 static const struct link_owner *owner;
 static void *owner_context;
 
@@ -82,81 +79,85 @@ const char *link_name(uint32_t type)
 	return type < LINK_TYPES ? "known" : "unknown";
 }
 
-uint64_t share_connections_most(void)
+void metric_set(enum metric metric, const char *label1, const char *label2, double value)
 {
-	return 100;
+	(void)label1, (void)label2;
+	expect(metric == METRIC_CONNECTIONS);
+	guests = (unsigned)value;
 }
 
-/* The service, which decides by what the path begins with ------------------------------------- */
+/* Requests, whose path says what they want ----------------------------------------------------- */
 
-struct guest *guest_new(guest_refuse *refuse, void *context)
+static struct treated *treated(struct request *r)
 {
-	(void)refuse, (void)context;
-	guests++;
-	return calloc(1, sizeof(struct guest));
-}
-
-void guest_name(struct guest *guest, const char *client, bool proxy)
-{
-	(void)guest, (void)proxy;
-	expect(strlen(client) < HEAD_CLIENT_SIZE);
-}
-
-void guest_free(struct guest *guest)
-{
-	guests -= guest ? 1 : 0;
-	free(guest);
+	return (struct treated *)r;
 }
 
 static void answer(struct request *r)
 {
-	expect(!r->answered);
-	r->answered = true;
+	expect(!r->answer.status);
 	r->answer.status = 200;
 }
 
-static struct request *make(const struct serve_calls *calls, void *context)
+static void check_problem(enum error error, const struct problem *problem)
 {
-	struct request *r = calloc(1, sizeof *r);
-
-	answer_init(&r->answer);
-	r->calls = calls;
-	r->context = context;
-	requests++;
-	return r;
+	expect(error > ERR_OK && error < ERR_COUNT);
+	expect(strlen(problem->detail) < sizeof problem->detail);
 }
 
-struct request *serve_begin(struct guest *guest, struct head *head, const struct serve_calls *calls,
-                            void *context)
+static bool next_piece(struct request *r)
 {
-	struct request *r = make(calls, context);
+	expect(treated(r)->said);
+	if (r->path[2] == 'l') /* longer than a message may be */
+		answer_piece(&r->answer, calloc(1, LINK_DATA_MAX + 1), LINK_DATA_MAX + 1);
+	return r->path[2] != 'e';
+}
 
-	expect(guest);
+static struct request *make(void)
+{
+	struct treated *t = calloc(1, sizeof *t);
+
+	answer_init(&t->request.answer);
+	requests++;
+	return &t->request;
+}
+
+struct request *serve_begin(struct head *head, enum error refused, const struct problem *why,
+                            void (*wake)(void *context), void (*cut)(void *context), void *context)
+{
+	struct request *r = make();
+
 	r->head = *head;
 	*head = (struct head){0};
-	r->wants = r->head.text[HEAD_PATH][0] == 'w';
-	r->waits = r->head.text[HEAD_PATH][0] == 'l';
-	r->wants |= r->waits;
-	if (r->head.text[HEAD_PATH][0] == 'a')
+	r->path = r->head.text[HEAD_PATH];
+	r->waiter.wake = wake;
+	r->waiter.context = context;
+	r->cut = cut;
+	treated(r)->waits = r->path[0] == 'l';
+	r->expected = r->path[0] == 'w' || treated(r)->waits;
+	if (r->path[0] && r->path[1] == 's')
+		r->stream = next_piece;
+	if (refused)
+		check_problem(refused, why);
+	if (refused || r->path[0] == 'a')
 		answer(r);
 	return r;
 }
 
-struct request *serve_refuse(const char *client, enum error error, const struct problem *problem,
-                             const struct serve_calls *calls, void *context)
+struct request *serve_refuse(const char *client, enum error error, const struct problem *problem)
 {
-	struct request *r = make(calls, context);
+	struct request *r = make();
 
-	expect(strlen(client) < HEAD_CLIENT_SIZE && error > ERR_OK && error < ERR_COUNT);
-	expect(strlen(problem->detail) < sizeof problem->detail);
+	expect(strlen(client) < HEAD_CLIENT_SIZE);
+	check_problem(error, problem);
 	answer(r);
 	return r;
 }
 
 /* True while a job would go on for it: that must not be for nobody. */
-static bool works(const struct request *r)
+static bool works(struct request *r)
 {
-	return r->finished && !r->answered && !r->abandoned;
+	return treated(r)->finished && !r->answer.status && !treated(r)->abandoned;
 }
 
 void serve_end(struct request *r)
@@ -168,120 +169,96 @@ void serve_end(struct request *r)
 	requests--;
 }
 
-const struct head *serve_head(const struct request *r)
+static void wake(struct request *r)
 {
-	return &r->head;
+	r->waiter.wake(r->waiter.context);
 }
 
-bool serve_is_decided(const struct request *r)
+enum error request_lend(struct request *r, uint64_t size, struct lent *lent,
+                        struct problem *problem)
 {
-	(void)r;
-	return true;
-}
+	struct treated *t = treated(r);
 
-bool serve_is_answered(const struct request *r)
-{
-	return r->answered;
-}
-
-bool serve_wants_body(const struct request *r)
-{
-	return r->wants && !r->answered;
-}
-
-bool serve_lend(struct request *r, uint64_t size, struct lent *lent)
-{
-	expect(serve_wants_body(r) && !r->finished && !r->most && size > r->lent);
-	if (r->waits) { /* once */
-		r->waits = false;
-		r->calls->wake(r->context);
-		return false;
+	expect(request_wants_body(r) && !t->finished && !t->most && size > t->lent);
+	*lent = (struct lent){.fd = -1};
+	if (t->waits) { /* once */
+		t->waits = false;
+		wake(r);
+		return ERR_OK;
 	}
 	if (size > 1000)
-		answer(r);
-	r->most = size > 100;
-	r->lent = size;
-	*lent = (struct lent){.fd = 0, .limit = size, .most = r->most};
-	return !r->answered;
+		return problem_set(problem, ERR_BODY_TOO_LARGE, "too large");
+	t->most = size > 100;
+	t->lent = size;
+	*lent = (struct lent){.fd = 0, .limit = size, .most = t->most};
+	return ERR_OK;
 }
 
-enum error serve_part(struct request *r, const char *name, bool file, bool *image,
-                      struct problem *problem)
+enum error request_take(struct request *r, int fd, uint64_t size, struct problem *problem)
 {
-	expect(r->head.form && !r->answered && !r->finished);
-	*image = serve_is_image(name, file);
-	r->parameter = !*image;
+	(void)problem;
+	expect(fd == FILE_FD && request_wants_body(r) && !treated(r)->finished &&
+	       !treated(r)->lent);
+	expect(size && size <= LINK_WHOLE_MAX && size == r->head.announced);
+	treated(r)->lent = size;
+	return ERR_OK;
+}
+
+enum error request_add_parameter(struct request *r, const char *name, const char *value,
+                                 struct problem *problem)
+{
+	(void)value;
+	expect(r->head.form && !r->answer.status && !treated(r)->finished);
+	r->parameters++;
 	return *name ? ERR_OK : problem_set(problem, ERR_BAD_REQUEST, "no name");
 }
 
-enum error serve_value(struct request *r, const char *data, size_t size, struct problem *problem)
+enum error request_extend_parameter(struct request *r, const char *data, size_t size,
+                                    struct problem *problem)
 {
-	expect(r->parameter && !r->answered && !r->finished);
+	expect(r->parameters && !r->answer.status && !treated(r)->finished);
 	return memchr(data, '!', size) ? problem_set(problem, ERR_BAD_REQUEST, "no!") : ERR_OK;
 }
 
 void serve_finish(struct request *r, uint64_t size)
 {
-	expect(!r->answered && !r->finished && size <= r->lent);
-	r->finished = true;
-	r->wants = false;
-	r->calls->wake(r->context);
+	expect(!r->answer.status && !treated(r)->finished && size <= treated(r)->lent);
+	treated(r)->finished = true;
+	r->expected = false;
+	wake(r);
 }
 
-bool serve_take(struct request *r, int fd, uint64_t size)
+void routes_resume(struct request *r)
 {
-	expect(fd == FILE_FD && serve_wants_body(r) && !r->finished && !r->lent);
-	expect(size && size <= SERVE_WHOLE_MAX && size == r->head.announced);
-	r->finished = true;
-	r->wants = false;
-	r->calls->wake(r->context);
-	return true;
-}
-
-void serve_look(struct request *r)
-{
-	expect(!r->wants && !r->answered && !r->abandoned);
+	expect(!request_wants_body(r) && !r->answer.status && !treated(r)->abandoned);
 	answer(r);
 }
 
 void serve_fail(struct request *r, enum error error, const struct problem *problem)
 {
-	expect(!r->answered && !works(r) && error > ERR_OK && error < ERR_COUNT);
-	expect(strlen(problem->detail) < sizeof problem->detail);
+	expect(!works(r));
+	check_problem(error, problem);
 	answer(r);
 }
 
-void serve_abandon(struct request *r)
+void routes_abandon(struct request *r)
 {
-	expect(r->finished && !r->answered);
-	r->abandoned = true;
+	expect(treated(r)->finished && !r->answer.status);
+	treated(r)->abandoned = true;
 }
 
 const struct answer *serve_answer(struct request *r)
 {
-	expect(r->answered && !r->said);
-	r->said = true;
+	expect(r->answer.status && !treated(r)->said);
+	treated(r)->said = true;
+	r->unread.id = "x";
 	return &r->answer;
 }
 
-bool serve_streams(const struct request *r)
-{
-	return r->head.text[HEAD_PATH] && r->head.text[HEAD_PATH][1] == 's';
-}
-
-const struct answer *serve_piece(struct request *r)
-{
-	expect(r->said && serve_streams(r));
-	answer_piece(&r->answer, NULL, 0);
-	if (r->head.text[HEAD_PATH][2] == 'l') /* longer than a message may be */
-		answer_piece(&r->answer, calloc(1, LINK_DATA_MAX + 1), LINK_DATA_MAX + 1);
-	return r->head.text[HEAD_PATH][2] == 'e' ? NULL : &r->answer;
-}
-
-void serve_read(struct request *r, uint64_t bytes)
+void unread_report(struct unread *unread, uint64_t bytes)
 {
 	(void)bytes;
-	expect(r->said);
+	expect(unread->id);
 }
 
 /* The messages -------------------------------------------------------------------------------- */
@@ -340,12 +317,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size)
 {
 	static const struct remote_calls calls = {note_broken};
-	struct remote *remote = remote_new(0, &calls, NULL);
+	static const struct config config = {
+	    .max_connections = 100, .max_client_connections = 2, .client_share = 50};
+	struct remote *remote;
 	struct link_message message = {0};
 	bool likely, turn;
 	size_t data_size;
 	char *data;
 
+	shares_init(&config);
+	remotes_init(&config);
+	remote = remote_new(0, &calls, NULL);
 	broken = false;
 	while (size >= 8) {
 		likely = input[2] & 0x80;
@@ -378,7 +360,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size)
 		remote_end(remote);
 	remote_turn(remote);
 	remote_free(remote);
-	expect(!requests && !guests);
+	expect(!requests && !guests && !share_total(SHARE_CONNECTIONS));
 	return 0;
 }
 

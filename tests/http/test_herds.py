@@ -4,7 +4,6 @@ import contextlib
 import os
 import resource
 import select
-import signal
 import socket
 import time
 
@@ -55,15 +54,6 @@ def connected(service, count):
         yield found
 
 
-@contextlib.contextmanager
-def stopped(process):
-    process.kill(signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        process.kill(signal.SIGCONT)
-
-
 def front(service):
     return Process(service.process.pid)
 
@@ -97,7 +87,7 @@ def test_result_at_once(herded):
     target = submit(herded, RESULT) + "/result"
     wanted = herded.get(target + "?wait=60").body
     with connected(herded, HERD) as connections:
-        with stopped(front(herded)):
+        with front(herded).stopped():
             send_all(connections, request(target))
         for connection in connections:
             answer = read_answer(connection)
@@ -110,7 +100,7 @@ def test_listeners(herded):
     job = submit(herded, slow, [("bilateral", {"radius": 12})])
     with connected(herded, HERD) as connections:
         send_all(connections, request(f"{job}/events"))
-        with stopped(front(herded)):
+        with front(herded).stopped():
             time.sleep(0.5)
         herded.request("DELETE", job)
         for connection in connections:
@@ -127,7 +117,7 @@ def test_front_that_stalls(herded, kind, seconds):
                    "answers": (2000, request("/convolved.js"))}[kind]
     count = min(count, HERD)
     with connected(herded, count) as connections:
-        with stopped(front(herded)):
+        with front(herded).stopped():
             send_all(connections, data)
             time.sleep(seconds)
         answers = [read_answer(connection) for connection in connections]
@@ -147,7 +137,7 @@ def test_few_descriptors(launch):
             for process in (front(service), *service.workers("http")):
                 used = len(os.listdir(f"/proc/{process.pid}/fd"))
                 resource.prlimit(process.pid, resource.RLIMIT_NOFILE, (used + spare, used + spare))
-            with stopped(front(service)):
+            with front(service).stopped():
                 send_all(connections, request(target))
             poll(lambda: sum(map(begun, connections)) == count, 60, "an answer or the end of each")
             answered = 0
@@ -176,7 +166,7 @@ def test_clients_take_turns(herded):
         connection.sock.sendall(request("/livez"))
         assert read_answer(connection.sock).status == 200
         before = answered(herded.metrics_text(), "/openapi.json")
-        with stopped(front(herded)):
+        with front(herded).stopped():
             send_all(connections, request("/openapi.json", "GET", "Accept-Encoding: gzip"))
             connection.sock.sendall(request("/metrics"))
             time.sleep(0.1)

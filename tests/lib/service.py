@@ -405,6 +405,15 @@ class Process:
     def kill(self, number=signal.SIGKILL):
         os.kill(self.pid, number)
 
+    @contextlib.contextmanager
+    def stopped(self):
+        """It stands still meanwhile."""
+        self.kill(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            self.kill(signal.SIGCONT)
+
 
 def children(pid):
     """The child processes of a process, of all its threads, zombies too."""

@@ -583,7 +583,7 @@ static int admission(const char *method, const char *path, uint64_t announced)
 	int status;
 
 	routes_begin(r);
-	if (!r->answer.status && !serve_wants_body(r))
+	if (!r->answer.status && !request_wants_body(r))
 		routes_resume(r);
 	status = r->answer.status;
 	request_free(r);

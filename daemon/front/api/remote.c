@@ -12,11 +12,14 @@
 #include <unistd.h>
 
 #include "common/wire.h"
+#include "front/api/request.h"
+#include "front/api/routes.h"
+#include "front/api/serve.h"
+#include "front/base/metrics.h"
 #include "front/jobs/fair.h"
 #include "front/jobs/shares.h"
 #include "link/answer.h"
 #include "link/link.h"
-#include "link/serve.h"
 
 /* UNREAD_MAX: bytes. A CROWDED for every connection that an honest worker can have is less. */
 enum { UNREAD_MAX = 64 << 20 };
@@ -55,12 +58,23 @@ struct remote_request {
 	struct fair_item item;
 };
 
+/* A connection, which takes a place among those of its client. */
 struct remote_guest {
 	gint64 number; /* its key */
 	struct remote *remote;
-	struct guest *guest;
+	struct share place;
+	enum error error; /* why it has no place, and */
+	struct problem problem;
 	struct remote_request *request; /* a connection has one at a time */
 };
+
+static const struct config *config;
+static unsigned guests; /* of all workers */
+
+void remotes_init(const struct config *c)
+{
+	config = c;
+}
 
 /* The worker is to blame, or has gone. */
 static void give_up(struct remote *remote, const char *what)
@@ -93,19 +107,38 @@ static uint64_t guests_most(void)
 	return 32768 + 2 * share_connections_most();
 }
 
-static void tell_crowded(void *context, enum error error, const struct problem *problem)
+static void count_guests(int change)
 {
-	struct remote_guest *g = context;
-
-	send_message(g->remote, LINK_CROWDED, g->number, error, 0, problem, sizeof *problem);
+	guests += (unsigned)change;
+	metric_set(METRIC_CONNECTIONS, NULL, NULL, guests);
 }
 
 static void drop_guest(void *context)
 {
 	struct remote_guest *g = context;
 
-	guest_free(g->guest);
+	share_give_all(&g->place);
 	free(g);
+	count_guests(-1);
+}
+
+/* A trusted proxy, which has not named its client yet, may have as many places as there are. */
+static enum error find_place(struct remote_guest *g, const char *client, bool proxy)
+{
+	uint64_t most = share_connections_most(), own = share_of(SHARE_CONNECTIONS, client);
+	enum share_outcome outcome;
+
+	if (proxy && share_total(SHARE_CONNECTIONS) < most)
+		return share_force(&g->place, SHARE_CONNECTIONS, client, 1)
+		           ? problem_set(&g->problem, ERR_MEMORY, "no memory for the connection")
+		           : ERR_OK;
+	if (own >= config->max_client_connections)
+		return problem_set(
+		    &g->problem, ERR_QUEUE_FULL, "this client has %llu of at most %llu connections",
+		    (unsigned long long)own, (unsigned long long)config->max_client_connections);
+	outcome = share_take(&g->place, SHARE_CONNECTIONS, client, 1, most);
+	return outcome ? share_problem(outcome, SHARE_CONNECTIONS, client, most, &g->problem)
+	               : ERR_OK;
 }
 
 /* Ends a guest's request, if it has one. False: that has no answer yet. */
@@ -132,9 +165,9 @@ static bool take_guest(struct remote *remote, const struct link_message *message
 		return false;
 	g->number = number;
 	g->remote = remote;
-	g->guest = guest_new(tell_crowded, g);
 	g_hash_table_insert(remote->guests, &g->number, g);
-	return g->guest;
+	count_guests(1);
+	return true;
 }
 
 static bool take_guest_message(struct remote *remote, const struct link_message *message,
@@ -152,7 +185,11 @@ static bool take_guest_message(struct remote *remote, const struct link_message 
 		return false;
 	memcpy(name, data, size + 1);
 	wire_text(name, sizeof name);
-	guest_name(g->guest, name, message->flags & LINK_IS_PROXY);
+	share_give_all(&g->place);
+	g->error = find_place(g, name, message->flags & LINK_IS_PROXY);
+	if (g->error)
+		send_message(remote, LINK_CROWDED, number, g->error, 0, &g->problem,
+		             sizeof g->problem);
 	return true;
 }
 
@@ -173,16 +210,23 @@ static void cut(void *context)
 	send_message(r->remote, LINK_CUT, r->number, 0, 0, NULL, 0);
 }
 
-static const struct serve_calls calls = {wake, cut};
+static bool is_answered(const struct remote_request *r)
+{
+	return r->request->answer.status;
+}
 
 /* Lends room for so many bytes of the body, if there is some; false if the worker cannot be told.
  */
 static bool lend(struct remote_request *r, uint64_t size)
 {
 	struct link_message message = {.type = LINK_ROOM, .number = (uint64_t)r->number};
+	struct problem problem;
 	struct lent lent;
+	enum error e = request_lend(r->request, size, &lent, &problem);
 
-	if (!serve_lend(r->request, size, &lent))
+	if (e)
+		serve_fail(r->request, e, &problem);
+	if (e || lent.fd < 0)
 		return true;
 	message.size = lent.limit;
 	message.flags = (lent.in_memory ? LINK_IS_IN_MEMORY : 0) | (lent.most ? LINK_IS_MOST : 0);
@@ -199,19 +243,21 @@ static bool lend(struct remote_request *r, uint64_t size)
  * question. */
 static uint64_t room_wanted(const struct remote_request *r)
 {
-	uint64_t size = serve_head(r->request)->announced;
+	uint64_t size = r->request->head.announced;
 
-	if (!serve_wants_body(r->request))
+	if (!request_wants_body(r->request))
 		return 0;
-	return r->asked || r->decided || size > SERVE_WHOLE_MAX ? r->asked : size;
+	return r->asked || r->decided || size > LINK_WHOLE_MAX ? r->asked : size;
 }
 
 static void send_piece(struct remote_request *r)
 {
+	struct answer *answer = &r->request->answer;
 	size_t left;
 
 	if (!r->piece || r->sent == r->piece->text_size) {
-		r->piece = serve_piece(r->request);
+		answer_piece(answer, NULL, 0);
+		r->piece = r->request->stream(r->request) ? answer : NULL;
 		r->sent = 0;
 	}
 	if (r->piece && !r->piece->text_size)
@@ -228,8 +274,8 @@ static bool send_answer(struct remote_request *r)
 {
 	if (!r->answer)
 		r->answer = serve_answer(r->request);
-	r->answered = answer_send(&r->remote->link, (uint64_t)r->number, r->answer,
-	                          serve_streams(r->request));
+	r->answered =
+	    answer_send(&r->remote->link, (uint64_t)r->number, r->answer, r->request->stream);
 	return r->answered;
 }
 
@@ -245,13 +291,13 @@ static bool go_on(struct remote_request *r)
 	}
 	if (size && !lend(r, size))
 		return false;
-	if (!serve_is_answered(r->request) && !serve_wants_body(r->request))
-		serve_look(r->request);
-	if (serve_is_answered(r->request))
+	if (!is_answered(r) && !request_wants_body(r->request))
+		routes_resume(r->request);
+	if (is_answered(r))
 		return send_answer(r);
 	if (!r->decided && !r->finished)
 		send_message(r->remote, LINK_DECIDED, r->number, 0,
-		             serve_wants_body(r->request) ? LINK_IS_WANTED : 0, NULL, 0);
+		             request_wants_body(r->request) ? LINK_IS_WANTED : 0, NULL, 0);
 	r->decided = true;
 	return true;
 }
@@ -285,15 +331,15 @@ void remote_turn(struct remote *remote)
 /* What is done for an answer that nobody will read. */
 static void abandon(struct remote_request *r)
 {
-	if (r->finished && !r->answered && !serve_is_answered(r->request))
-		serve_abandon(r->request);
+	if (r->finished && !r->answered && !is_answered(r))
+		routes_abandon(r->request);
 }
 
 /* Makes an error the answer, whatever is being done for another. */
 static void fail(struct remote_request *r, enum error error, const struct problem *problem)
 {
 	abandon(r);
-	if (!serve_is_answered(r->request))
+	if (!is_answered(r))
 		serve_fail(r->request, error, problem);
 }
 
@@ -335,26 +381,33 @@ static struct remote_request *add_request(struct remote *remote, gint64 number, 
 /* The request is complete, with a body (*fd, -1 once it is taken) or without one. */
 static void take_whole(struct remote_request *r, enum link_type type, int *fd)
 {
+	enum error e = ERR_OK;
 	struct problem problem;
+	uint64_t size;
 
 	r->finished = true;
-	if (serve_is_answered(r->request))
+	if (is_answered(r))
 		return;
 	problem_set(&problem, ERR_MEMORY, "no file descriptor is left for the body");
-	if (type == LINK_WHOLE && *fd < 0)
+	if (type == LINK_WHOLE && *fd < 0) {
 		serve_fail(r->request, ERR_MEMORY, &problem);
-	else if (*fd >= 0 && serve_wants_body(r->request) &&
-	         serve_take(r->request, *fd, serve_head(r->request)->announced))
+		return;
+	}
+	size = *fd >= 0 && request_wants_body(r->request) ? r->request->head.announced : 0;
+	if (size) {
+		e = request_take(r->request, *fd, size, &problem);
 		*fd = -1;
-	else
-		serve_finish(r->request, 0);
+	}
+	if (e)
+		serve_fail(r->request, e, &problem);
+	serve_finish(r->request, size);
 }
 
 /* True if what is announced fits the type of the message. */
 static bool size_fits(const struct link_message *message)
 {
 	if (message->type == LINK_WHOLE)
-		return message->size && message->size <= SERVE_WHOLE_MAX;
+		return message->size && message->size <= LINK_WHOLE_MAX;
 	return !(message->flags & LINK_IS_COMPLETE) || !message->size;
 }
 
@@ -383,7 +436,7 @@ static bool take_head(struct remote *remote, const struct link_message *message,
 	head.form = message->flags & LINK_IS_FORM;
 	r->guest = g;
 	g->request = r;
-	r->request = serve_begin(g->guest, &head, &calls, r);
+	r->request = serve_begin(&head, g->error, &g->problem, wake, cut, r);
 	if (!r->request)
 		return false;
 	if (message->type == LINK_WHOLE || message->flags & LINK_IS_COMPLETE)
@@ -418,7 +471,7 @@ static bool take_refusal(struct remote *remote, const struct link_message *messa
 	wire_text(name, sizeof name);
 	r = add_request(remote, (gint64)message->number, name);
 	if (r)
-		r->request = serve_refuse(name, (enum error)message->size, &problem, &calls, r);
+		r->request = serve_refuse(name, (enum error)message->size, &problem);
 	if (!r || !r->request)
 		return false;
 	r->finished = true;
@@ -429,15 +482,20 @@ static bool take_refusal(struct remote *remote, const struct link_message *messa
 static bool take_part(struct remote_request *r, const struct link_message *message,
                       const char *data, size_t size)
 {
+	bool image = link_is_image(data, message->flags & LINK_IS_FILE);
 	struct problem problem;
-	enum error e;
-	bool image;
+	enum error e = ERR_OK;
 
-	if (!serve_head(r->request)->form || r->finished || strlen(data) != size)
+	if (!r->request->head.form || r->finished || strlen(data) != size)
 		return false;
-	if (serve_is_answered(r->request))
+	if (is_answered(r))
 		return true;
-	e = serve_part(r->request, data, message->flags & LINK_IS_FILE, &image, &problem);
+	if (!image)
+		e = request_add_parameter(r->request, data, "", &problem);
+	else if (r->request->has_image)
+		e = problem_set_parameter(&problem, ERR_BAD_REQUEST, data, "",
+		                          "the form has two images; send one per request");
+	r->request->has_image |= image;
 	r->parameter = !e && !image;
 	if (e)
 		serve_fail(r->request, e, &problem);
@@ -449,11 +507,11 @@ static bool take_value(struct remote_request *r, const char *data, size_t size)
 	struct problem problem;
 	enum error e;
 
-	if (serve_is_answered(r->request))
+	if (is_answered(r))
 		return !r->finished;
 	if (!r->parameter || r->finished)
 		return false;
-	e = serve_value(r->request, data, size, &problem);
+	e = request_extend_parameter(r->request, data, size, &problem);
 	if (e)
 		serve_fail(r->request, e, &problem);
 	return true;
@@ -465,7 +523,7 @@ static bool take_finish(struct remote_request *r, uint64_t size)
 		return false;
 	r->finished = true;
 	r->asked = 0;
-	if (!serve_is_answered(r->request))
+	if (!is_answered(r))
 		serve_finish(r->request, size);
 	return true;
 }
@@ -485,9 +543,9 @@ static bool take_lend(struct remote_request *r, uint64_t size)
 {
 	if (r->finished)
 		return false;
-	if (serve_is_answered(r->request))
+	if (is_answered(r))
 		return true;
-	if (!serve_wants_body(r->request) || r->asked || r->most || size <= r->lent)
+	if (!request_wants_body(r->request) || r->asked || r->most || size <= r->lent)
 		return false;
 	r->asked = size;
 	return true;
@@ -495,7 +553,7 @@ static bool take_lend(struct remote_request *r, uint64_t size)
 
 static bool take_next(struct remote_request *r)
 {
-	if (!r->answered || !serve_streams(r->request) || r->awaits_piece)
+	if (!r->answered || !r->request->stream || r->awaits_piece)
 		return false;
 	r->awaits_piece = true;
 	return true;
@@ -522,8 +580,8 @@ static bool take_request(struct remote_request *r, const struct link_message *me
 	case LINK_NEXT:
 		return take_next(r);
 	case LINK_READ:
-		if (r->answered)
-			serve_read(r->request, message->size);
+		if (r->answered && r->request->unread.id)
+			unread_report(&r->request->unread, message->size);
 		return r->answered;
 	default:
 		return false;

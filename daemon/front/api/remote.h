@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "common/error.h"
+#include "front/config/config.h"
 
 struct remote;
 
@@ -14,6 +15,8 @@ struct remote_calls {
 	/* It has sent what is wrong (a message's name), or (NULL) nothing more comes from it. */
 	void (*broken)(void *context, const char *what);
 };
+
+void remotes_init(const struct config *config);
 
 /* Takes over the front's end of a link_pair(), also on failure (NULL). */
 struct remote *remote_new(int socket, const struct remote_calls *calls, void *context) MUST_CHECK;

@@ -1,5 +1,4 @@
-/* A request: what a client asks for, from its first header to its answer. Independent of sockets;
- * serve.c is how its connection sees it. */
+/* A request: what a client asks for, from its first header to its answer, without its socket. */
 #ifndef FRONT_API_REQUEST_H
 #define FRONT_API_REQUEST_H
 
@@ -15,7 +14,7 @@
 #include "front/jobs/store.h"
 #include "front/jobs/unread.h"
 #include "link/head.h"
-#include "link/serve.h"
+#include "link/link.h"
 
 enum {
 	REQUEST_PARAMETERS_MAX = HEAD_PARAMETERS_MAX,
@@ -84,7 +83,7 @@ struct request {
 	bool has_body;                 /* spool is open */
 	struct spool body;
 	struct job *job;
-	struct waiter waiter; /* for what its answer waits for; serve.c sets wake and context */
+	struct waiter waiter; /* for what its answer waits for */
 	struct answer answer;
 	struct unread unread;       /* the answer while it is sent */
 	void (*cut)(void *context); /* ends its connection; context is the waiter's */
@@ -100,6 +99,12 @@ void request_init(const struct config *config);
 /* Takes over what is in the head, also on failure (NULL: no memory). */
 struct request *request_new(struct head *head);
 void request_free(struct request *request);
+
+/* True while its body is wanted; else it is to be dropped. */
+static inline bool request_wants_body(const struct request *request)
+{
+	return !request->answer.status && request->expected;
+}
 
 /* Reads what the head says. On error answer with the problem. */
 enum error request_read(struct request *request, struct problem *problem) MUST_CHECK;

@@ -1,15 +1,13 @@
-/* Requests, from the side of their connections. */
-#include "link/serve.h"
+/* The ends of requests. */
+#include "front/api/serve.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "base/loop.h"
-#include "front/api/guest.h"
 #include "front/api/origin.h"
 #include "front/api/refusals.h"
 #include "front/api/representation.h"
-#include "front/api/request.h"
 #include "front/api/routes.h"
 #include "front/base/metrics.h"
 
@@ -24,34 +22,20 @@ static void count(int change)
 	metric_set(METRIC_REQUESTS, NULL, NULL, requests);
 }
 
-/* Takes over what is in the head. */
-static struct request *make(struct head *head, const struct serve_calls *calls, void *context)
-{
-	struct request *r = request_new(head);
-
-	if (!r)
-		return NULL;
-	r->cut = calls->cut;
-	r->waiter.wake = calls->wake;
-	r->waiter.context = context;
-	return r;
-}
-
 /* A request for whose head there is no memory. */
 static struct request *refuse_head(struct head *head, const char *client,
-                                   enum share_outcome outcome, const struct serve_calls *calls,
-                                   void *context)
+                                   enum share_outcome outcome)
 {
 	struct problem problem;
 	enum error e = share_problem(outcome, SHARE_HEADS, client, HEADS_MAX, &problem);
-	struct request *r = serve_refuse(client, e, &problem, calls, context);
+	struct request *r = serve_refuse(client, e, &problem);
 
-	head_fini(head);
+	head_fini(head); /* which the client's name is in */
 	return r;
 }
 
-struct request *serve_begin(struct guest *guest, struct head *head, const struct serve_calls *calls,
-                            void *context)
+struct request *serve_begin(struct head *head, enum error refused, const struct problem *why,
+                            void (*wake)(void *context), void (*cut)(void *context), void *context)
 {
 	const char *client = head->text[HEAD_CLIENT] ? head->text[HEAD_CLIENT] : "";
 	struct share memory = {0};
@@ -62,19 +46,20 @@ struct request *serve_begin(struct guest *guest, struct head *head, const struct
 	enum error e;
 
 	if (outcome)
-		return refuse_head(head, client, outcome, calls, context);
-	r = make(head, calls, context);
+		return refuse_head(head, client, outcome);
+	r = request_new(head);
 	if (!r) {
 		share_give_all(&memory);
 		return NULL;
 	}
 	r->head_memory = memory;
+	r->waiter.wake = wake;
+	r->waiter.context = context;
+	r->cut = cut;
 	count(1);
-	e = guest_error(guest, &problem);
-	if (!e)
-		e = request_read(r, &problem);
+	e = refused ? refused : request_read(r, &problem);
 	if (e)
-		answer_problem(&r->answer, e, &problem);
+		answer_problem(&r->answer, e, refused ? why : &problem);
 	else
 		routes_begin(r);
 	if (e == ERR_CONTENT_CODED)
@@ -82,11 +67,10 @@ struct request *serve_begin(struct guest *guest, struct head *head, const struct
 	return r;
 }
 
-struct request *serve_refuse(const char *client, enum error error, const struct problem *problem,
-                             const struct serve_calls *calls, void *context)
+struct request *serve_refuse(const char *client, enum error error, const struct problem *problem)
 {
 	struct head none = {0};
-	struct request *r = make(&none, calls, context);
+	struct request *r = request_new(&none);
 
 	if (!r)
 		return NULL;
@@ -109,67 +93,12 @@ void serve_end(struct request *r)
 	request_free(r);
 }
 
-const struct head *serve_head(const struct request *r)
-{
-	return &r->head;
-}
-
-bool serve_is_decided(const struct request *r)
-{
-	(void)r;
-	return true; /* in serve_begin() */
-}
-
-bool serve_is_answered(const struct request *r)
-{
-	return r->answer.status;
-}
-
-bool serve_wants_body(const struct request *r)
-{
-	return !r->answer.status && r->expected;
-}
-
 void serve_fail(struct request *r, enum error error, const struct problem *problem)
 {
 	if (r->answer.status)
 		return;
 	answer_problem(&r->answer, error, problem);
 	request_drop_body(r); /* the answer may take its time */
-}
-
-bool serve_lend(struct request *r, uint64_t size, struct lent *lent)
-{
-	struct problem problem;
-	enum error e = request_lend(r, size, lent, &problem);
-
-	if (e)
-		serve_fail(r, e, &problem);
-	return !e && lent->fd >= 0;
-}
-
-enum error serve_part(struct request *r, const char *name, bool file, bool *image,
-                      struct problem *problem)
-{
-	*image = serve_is_image(name, file);
-	if (!*image)
-		return request_add_parameter(r, name, "", problem);
-	if (r->has_image)
-		return problem_set_parameter(problem, ERR_BAD_REQUEST, name, "",
-		                             "the form has two images; send one per request");
-	r->has_image = true;
-	return ERR_OK;
-}
-
-enum error serve_value(struct request *r, const char *data, size_t size, struct problem *problem)
-{
-	return request_extend_parameter(r, data, size, problem);
-}
-
-void serve_look(struct request *r)
-{
-	if (!r->answer.status)
-		routes_resume(r);
 }
 
 void serve_finish(struct request *r, uint64_t size)
@@ -181,22 +110,6 @@ void serve_finish(struct request *r, uint64_t size)
 		serve_fail(r, e, &problem);
 	if (!r->answer.status)
 		routes_finish(r);
-}
-
-bool serve_take(struct request *r, int fd, uint64_t size)
-{
-	struct problem problem;
-	enum error e = request_take(r, fd, size, &problem);
-
-	if (e)
-		serve_fail(r, e, &problem);
-	serve_finish(r, size);
-	return true;
-}
-
-void serve_abandon(struct request *r)
-{
-	routes_abandon(r);
 }
 
 static void complete_headers(struct request *r)
@@ -262,21 +175,4 @@ const struct answer *serve_answer(struct request *r)
 	routes_answered(r);
 	restate(r);
 	return &r->answer;
-}
-
-void serve_read(struct request *r, uint64_t bytes)
-{
-	if (r->unread.id)
-		unread_report(&r->unread, bytes);
-}
-
-bool serve_streams(const struct request *r)
-{
-	return r->stream;
-}
-
-const struct answer *serve_piece(struct request *r)
-{
-	answer_piece(&r->answer, NULL, 0);
-	return r->stream(r) ? &r->answer : NULL;
 }
