@@ -14,6 +14,7 @@
 #include "common/announce.h"
 #include "common/arena.h"
 #include "common/chain.h"
+#include "common/clock.h"
 #include "common/tile.h"
 
 static struct message_arena arena;
@@ -236,8 +237,18 @@ static void filter_honestly(void)
 	say_done(size);
 }
 
+/* Uses so much processor time. */
+static void work(double seconds)
+{
+	const uint64_t until = clock_ns(CLOCK_PROCESS_CPUTIME_ID) + (uint64_t)(seconds * 1e9);
+
+	while (clock_ns(CLOCK_PROCESS_CPUTIME_ID) < until)
+		;
+}
+
 static void misbehave(void)
 {
+	enum { ENDLESS = 1000000 };
 	struct message message = {.type = MSG_CANCEL};
 
 	try_files();
@@ -250,9 +261,13 @@ static void misbehave(void)
 		pause();
 	} else if (is("sleeps")) {
 		pause();
-	} else if (is("spins")) {
-		for (;;)
-			;
+	} else if (is("spins") && job.raw_image.width == 10) {
+		work(ENDLESS);
+	} else if (is("spins on") && job.raw_image.width == 10) {
+		say_image();
+		if (chain->variant != VARIANT_REFERENCE)
+			say_tile(0);
+		work(ENDLESS);
 	} else if (is("random")) {
 		struct problem problem;
 
@@ -264,6 +279,7 @@ static void misbehave(void)
 		for (;;)
 			say_anything();
 	} else {
+		work(is("works") ? 0.8 : 0);
 		filter_honestly();
 	}
 }

@@ -1,5 +1,6 @@
 """Codec workers that have been taken over (hostile.c): whatever they send, the service goes on, believes
 nothing that cannot be, and nobody but their own client is the worse for it."""
+import concurrent.futures
 import json
 import os
 import shutil
@@ -8,7 +9,7 @@ import time
 import pytest
 
 import service as service_module
-from service import BUILD, ONE_DEVICE, poll
+from service import BUILD, ONE_DEVICE, PATIENCE, poll, sanitized
 
 HOSTILE = BUILD / "hostile_codec"
 BODY = bytes(range(100))
@@ -136,6 +137,39 @@ def test_spins(hostile):
             poll(lambda: any(len(BODY) in p.open_sizes for p in service.workers("codec")), 60, "the job")
         poll(lambda: service.total("convolved_worker_restarts_total", worker="codec",
                                              reason="cancelled") == 1, 60, "its end")
+
+
+@pytest.mark.parametrize("mode, more, seconds", [
+    ("spins", "", 2), ("spins", "&variant=reference", 2), ("spins on", "", 5), ("spins on", "&variant=reference", 5)],
+    ids=("before the header", "before the header of a reference", "after a tile", "in a reference"))
+def test_endless(hostile, mode, more, seconds):
+    """A decoder that goes on and on is ended for the processor time that it takes, and its job not tried again.
+    Others are served meanwhile, and afterwards by its successor too."""
+    slower = 20 if sanitized() else 1
+    other = TARGET.replace("10x10", "20x5")
+    with hostile(mode, "--codecs", "2") as service, concurrent.futures.ThreadPoolExecutor(1) as pool:
+        endless, served = pool.submit(service.post, TARGET + more, BODY, timeout=slower * PATIENCE), 0
+        while not endless.done():
+            assert service.post(other, BODY).status == 200
+            served += 1
+            time.sleep(0.1)
+        detail = endless.result().refused(422, "too-complex")["detail"]
+        assert f"more processor time than one of its size may; the limit is {seconds * slower}.0 s" in detail
+        assert served > 2
+        metrics = service.metrics()
+        assert metrics.total("convolved_worker_restarts_total", worker="codec", reason="complex") == 1
+        assert metrics.total("convolved_worker_restarts_total", worker="codec") == 1, service.tail()
+        poll(lambda: len(service.workers("codec")) == 2, 60, "its successor")
+        answers = [pool.submit(service.post, other, BODY), service.post(other, BODY)]
+        assert answers[0].result().status == answers[1].status == 200
+
+
+def test_each_has_its_own_time(hostile):
+    """What a worker has done for others, or while it had nothing to do, does not count."""
+    with hostile("works", "--codecs", "1") as service:
+        for _ in range(5):
+            assert service.post(TARGET, BODY).status == 200
+        assert service.restarts() == 0, service.tail()
 
 
 def test_flood(hostile):

@@ -241,6 +241,17 @@ def test_no_bombs(narrow):
         assert answer.status == 200, answer
 
 
+def test_frame_far_on(narrow):
+    """Honest work is not ended however long it takes: a frame that needs the 1900 before it."""
+    side, count = 512, 1900
+    noise = np.random.default_rng(1).integers(0, 256, (side, side, 3), np.uint8)
+    size = struct.pack("<I", side - 1)[:3] * 2
+    picture = imagefiles.written(imagefiles.pil(noise), "WEBP", quality=0)[12:]
+    body = riff((b"VP8X", b"\2\0\0\0" + size), (b"ANIM", bytes(6)),
+                *[(b"ANMF", bytes(6) + size + bytes(4) + picture)] * count)
+    assert narrow.identity(body, page=count - 1, format="png").status == 200
+
+
 def test_body_of_chunks(narrow):
     """A file of nothing but small chunks."""
     body = png_header(10, 10) + png_chunk(b"prIv", b"") * 1000000

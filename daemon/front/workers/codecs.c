@@ -4,6 +4,7 @@
  * messages carry. */
 #include "front/workers/codecs.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -57,16 +58,24 @@ static bool may_run_again(struct job *job, const char *reason)
 	return job->deaths - job->excused < DEATHS_MAX && job->deaths < DEATHS_ALL_MAX;
 }
 
-/* The processor time in nanoseconds that a run may take until its first tile, a multiple of what
- * any file takes that is what it seems: its decoder may do all its work before the first row. */
-static uint64_t decode_max(const struct job *job)
+/* The most processor time that a run may take, in nanoseconds: many times what any image takes that
+ * is what it seems. Up to the first tile that is decoding alone; most decoders then have done all
+ * their work. Encoders take longer; what the worker itself is to filter or compare is known. */
+static double time_max(const struct codec *c)
 {
-	const uint64_t always_ns = 2000000000, pixel_ns = 2000, slower = SANITIZER ? 20 : 1;
-	uint64_t pixels = job->image_known ? (uint64_t)job->whole.width * job->whole.height *
-	                                         job_pages_read(job, job->pages)
-	                                   : 0;
+	const double decode_ns = 2e9, decode_pixel_ns = 5e3, encode_ns = 3e9, encode_pixel_ns = 2e4,
+	             unit_ns = 4;
+	const struct job *job = c->job;
+	/* A frame may need all before it. PAGES_ALL is a larger number than any page's. */
+	const double pages = fmax(1, fmin(job->options.page, job->pages));
+	const double pixels =
+	    job->image_known ? (double)job->whole.width * job->whole.height * pages : 0;
+	double max = decode_ns + decode_pixel_ns * pixels;
 
-	return slower * (always_ns + pixel_ns * pixels);
+	if (c->next_tile || job->verify_units > 0)
+		max += encode_ns + encode_pixel_ns * pixels;
+	max += unit_ns * (job->verify_units + (double)c->next_tile * (double)config->verify_taps);
+	return SANITIZER ? 20 * max : max;
 }
 
 /* The worker died on its job. The image is blamed if this happens twice and nobody else killed the
@@ -82,9 +91,9 @@ static void codec_lose_job(struct codec *c, const char *reason)
 		codec_end_job(
 		    c,
 		    problem_set(&problem, ERR_TOO_COMPLEX,
-		                "decoding the image takes more processor time than one of "
-		                "its size may; the limit is %.1f s",
-		                (double)decode_max(job) * 1e-9),
+		                "the image takes more processor time than one of its size "
+		                "may; the limit is %.1f s",
+		                time_max(c) * 1e-9),
 		    &problem);
 	} else if (!strcmp(reason, "timeout")) {
 		codec_end_job(c,
@@ -155,15 +164,10 @@ static bool holds_on(const struct codec *c, uint64_t now)
 	       (c->job && c->job->finished && c->job->times.finished < since);
 }
 
-/* True if it has taken too long to decode what the run's first tile is cut from. With
- * variant=reference there are no tiles. */
-static bool decodes_on(const struct codec *c)
+static bool takes_too_long(const struct codec *c)
 {
-	const struct job *job = c->job;
-
-	return job && !job->finished && !c->next_tile && !c->tasks &&
-	       job->chain->chain->variant != VARIANT_REFERENCE &&
-	       c->worker.stall.worked_ns - c->worked > decode_max(job);
+	return c->job && !c->job->finished &&
+	       (double)(c->worker.stall.worked_ns - c->worked) > time_max(c);
 }
 
 static void check_jobs(void *context)
@@ -176,7 +180,7 @@ static void check_jobs(void *context)
 
 		if (holds_on(c, now))
 			worker_kill(&c->worker, "cancelled");
-		else if (decodes_on(c))
+		else if (takes_too_long(c))
 			worker_kill(&c->worker, "complex");
 		else if (c->job && now - c->job->times.started > limit)
 			worker_kill(&c->worker, "timeout");
