@@ -31,7 +31,6 @@ enum bound {
 	TIFF_TAGS,
 	METADATA_BYTES,
 	PAGES_BYTES,
-	ITEMS,
 	OVERLAPS,
 	HEADER_BYTES,
 	CODED_PROFILE_BYTES,
@@ -56,7 +55,6 @@ static const struct {
     [TIFF_TAGS] = {1000000, "TIFF tags"},
     [METADATA_BYTES] = {64 << 20, "bytes of metadata"},
     [PAGES_BYTES] = {512 << 20, "bytes of metadata in all pages"},
-    [ITEMS] = {HEIF_ITEMS_MAX, "items"},
     [OVERLAPS] = {3, "times its own size in items"},
     [HEADER_BYTES] = {4096, "bytes of header"},
     [CODED_PROFILE_BYTES] = {4 << 20, "bytes of coded ICC profile"},
@@ -374,8 +372,8 @@ static bool walk_webp(struct walk *w)
 /* AVIF ------------------------------------------------------------------------------------------
  */
 
-/* An item may be put together from many pieces, each of which may be the whole file. Its EXIF is
- * judged once it is (bounds_check_exif()). */
+/* An item may be put together from many pieces, each of which may be the whole file, and libheif
+ * copies them. Its EXIF is judged once it is (bounds_check_exif()). */
 static bool walk_heif(struct walk *w)
 {
 	struct heif_items items;
@@ -386,15 +384,13 @@ static bool walk_heif(struct walk *w)
 		return false;
 	if (!heif_items_open(&items, w->body, w->size))
 		return true;
-	if (!add(w, ITEMS, heif_count_infos(&items)))
-		return false;
-	w->count[ITEMS] = 0;
 	while (heif_items_next(&items, &item)) {
 		sizes += item.size;
-		if (!add(w, ITEMS, 1) || (item.metadata && !add(w, METADATA_BYTES, item.size)))
+		w->count[OVERLAPS] = sizes / w->size;
+		if (!add(w, OVERLAPS, 0) || (item.metadata && !add(w, METADATA_BYTES, item.size)))
 			return false;
 	}
-	return add(w, OVERLAPS, sizes / w->size);
+	return true;
 }
 
 /* JPEG XL -------------------------------------------------------------------------------------- */

@@ -39,30 +39,20 @@ static bool find_box(const struct box *parent, size_t skip, const char *type, st
 	return false;
 }
 
-static struct box whole(const uint8_t *body, size_t size)
-{
-	return (struct box){.at = body, .size = size};
-}
-
 static bool find_meta(const uint8_t *body, size_t size, struct box *meta)
 {
-	struct box file = whole(body, size);
+	const struct box file = {.at = body, .size = size};
 
 	return find_box(&file, 0, "meta", meta);
 }
 
-/* The boxes of all properties. */
-static bool find_properties(const uint8_t *body, size_t size, const uint8_t **at,
-                            const uint8_t **end)
+/* The box of properties, and in it that of all there are. */
+static bool find_properties(const uint8_t *body, size_t size, struct box *iprp, struct box *ipco)
 {
-	struct box meta, iprp, ipco;
+	struct box meta;
 
-	if (!find_meta(body, size, &meta) || !find_box(&meta, 4, "iprp", &iprp) ||
-	    !find_box(&iprp, 0, "ipco", &ipco))
-		return false;
-	*at = ipco.at;
-	*end = ipco.at + ipco.size;
-	return true;
+	return find_meta(body, size, &meta) && find_box(&meta, 4, "iprp", iprp) &&
+	       find_box(iprp, 0, "ipco", ipco);
 }
 
 /* Items ---------------------------------------------------------------------------------------- */
@@ -107,26 +97,17 @@ bool heif_items_open(struct heif_items *items, const uint8_t *body, size_t size)
 	return true;
 }
 
-/* Sets *at and *end to the entries of iinf. */
-static bool find_infos(const struct heif_items *items, const uint8_t **at, const uint8_t **end)
-{
-	size_t head = items->infos_size && items->infos[0] ? 8 : 6;
-
-	if (items->infos_size < head)
-		return false;
-	*at = items->infos + head;
-	*end = items->infos + items->infos_size;
-	return true;
-}
-
 /* True if iinf, whose entries (infe) have a type from version 2 on, calls the item metadata. */
 static bool is_metadata(const struct heif_items *items, uint64_t id)
 {
+	const size_t head = items->infos_size && items->infos[0] ? 8 : 6;
 	const uint8_t *at, *end;
 	struct box infe;
 
-	if (!find_infos(items, &at, &end))
+	if (items->infos_size < head)
 		return false;
+	at = items->infos + head;
+	end = items->infos + items->infos_size;
 	while (next_box(&at, end, &infe)) {
 		size_t id_size = infe.size && infe.at[0] > 2 ? 4 : 2;
 
@@ -162,28 +143,14 @@ bool heif_items_next(struct heif_items *items, struct heif_item *item)
 	return true;
 }
 
-size_t heif_count_infos(const struct heif_items *items)
-{
-	const uint8_t *at, *end;
-	struct box infe;
-	size_t count = 0;
-
-	if (!find_infos(items, &at, &end))
-		return 0;
-	while (next_box(&at, end, &infe))
-		count++;
-	return count;
-}
-
 uint64_t heif_profile_size(const uint8_t *body, size_t size)
 {
-	const uint8_t *at, *end;
-	struct box box;
+	struct box iprp, ipco, box;
 	uint64_t largest = 0;
 
-	if (!find_properties(body, size, &at, &end))
+	if (!find_properties(body, size, &iprp, &ipco))
 		return 0;
-	while (next_box(&at, end, &box))
+	for (const uint8_t *at = ipco.at; next_box(&at, ipco.at + ipco.size, &box);)
 		if (!memcmp(box.type, "colr", 4) && box.size > largest)
 			largest = box.size;
 	return largest;
@@ -238,20 +205,19 @@ static bool move_size(uint8_t *entries, size_t count, size_t size, const struct 
 
 bool heif_order(uint8_t *body, size_t size, bool write)
 {
-	struct box meta, iprp, ipco, ipma;
+	struct box iprp, ipco, ipma;
 	const uint8_t *at, *end;
 	size_t id_size, entry_size;
 	bool moved = false;
 
-	if (!find_meta(body, size, &meta) || !find_box(&meta, 4, "iprp", &iprp) ||
-	    !find_box(&iprp, 0, "ipco", &ipco) || !find_box(&iprp, 0, "ipma", &ipma) ||
+	if (!find_properties(body, size, &iprp, &ipco) || !find_box(&iprp, 0, "ipma", &ipma) ||
 	    ipma.size < 8)
 		return false;
 	at = ipma.at + 8;
 	end = ipma.at + ipma.size;
 	id_size = ipma.at[0] ? 4 : 2;
 	entry_size = ipma.at[3] & 1 ? 2 : 1;
-	for (unsigned items = 0; items < HEIF_ITEMS_MAX && (size_t)(end - at) > id_size; items++) {
+	while ((size_t)(end - at) > id_size) {
 		size_t count;
 
 		at += id_size;

@@ -6,9 +6,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Items and their descriptions, in files that can be judged here. Real ones have hundreds. */
-enum { HEIF_ITEMS_MAX = 4096 };
-
 /* An item: a coded image, a derived one, or metadata. */
 struct heif_item {
 	uint64_t size; /* bytes, of all pieces that it is put together from */
@@ -29,9 +26,6 @@ bool heif_is_cut(const uint8_t *body, size_t size);
 bool heif_items_open(struct heif_items *items, const uint8_t *body, size_t size);
 /* False after the last. */
 bool heif_items_next(struct heif_items *items, struct heif_item *item);
-
-/* The descriptions of items that there are (infe). Each item is looked for among them. */
-size_t heif_count_infos(const struct heif_items *items);
 
 /* The largest ICC profile in bytes, associated with an item or not. */
 uint64_t heif_profile_size(const uint8_t *body, size_t size);

@@ -54,7 +54,7 @@ def full(name, version, content):
 GAP = b"between"
 
 
-def heif(items, primary=1, parts=None, pieces=None, more_infos=0, shared=False, split=None):
+def heif(items, primary=1, parts=None, pieces=None, shared=False, split=None):
     """items: (type, data, properties) of each, numbered from 1; parts: {item: its dimg references};
     pieces: {item: how often its data is named}; shared: all have the data of the first; split: {item: bytes of
     it that lie in a place of their own, apart from the others}."""
@@ -72,7 +72,6 @@ def heif(items, primary=1, parts=None, pieces=None, more_infos=0, shared=False, 
             at += 0 if shared else len(data)
         infos = b"".join(full(b"infe", 2, struct.pack(">HH", number, 0) + kind + b"\0")
                          for number, (kind, _, _) in enumerate(items, 1))
-        infos += full(b"infe", 2, b"\xff\xff\0\0abcd\0") * more_infos
         properties = [one for _, _, own in items for one in own]
         links, before = b"", 0
         for number, (_, _, own) in enumerate(items, 1):
