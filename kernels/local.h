@@ -33,15 +33,6 @@
 #define SEPARABLE_MMA_COLUMN(reach, radius_y)  (2 * SEPARABLE_MMA_PAD(reach) + 2 * (radius_y) + 1)
 #define SEPARABLE_MMA_SCRATCH(lanes, radius_y) (4 * SEPARABLE_MMA_DEPTH(radius_y) * (lanes))
 
-/* matrix_mma: the group's tile, and the weights of each row between zeros. A tile's stride is an
- * odd multiple of 4. */
-#define MATRIX_MMA_SPAN(reach)             (((reach) + 7) / 8 * 8)
-#define MATRIX_MMA_WORDS(block_x, reach)   (8 * (block_x) + MATRIX_MMA_SPAN(reach) / 2)
-#define MATRIX_MMA_STRIDE(block_x, reach)  ((MATRIX_MMA_WORDS(block_x, reach) + 3) / 8 * 8 + 4)
-#define MATRIX_MMA_ROWS(group_y, radius_y) (32 * (group_y) + 2 * (radius_y))
-#define MATRIX_MMA_PAD(reach)              (16 + MATRIX_MMA_SPAN(reach))
-#define MATRIX_MMA_PAIRS(reach)            (2 * MATRIX_MMA_PAD(reach) + 2 * (reach) + 1)
-
 /* matrix_fixed, which has no local memory: samples that a block's window has to either side, and
  * the words of a row of weights. */
 #define MATRIX_FIXED_SPAN(reach)  ((reach) > 4 ? 8 : 4)

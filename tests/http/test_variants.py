@@ -52,13 +52,13 @@ def right(answer, pixels, filters, halves=False, **options):
 
 NAMES = ["separable", "matrix", "matrix_compensated", "gradient", "bilateral", "separable_packed",
          "separable_wide", "matrix_wide", "gradient_packed", "bilateral_rows", "separable_half",
-         "separable_mma", "separable_ring", "separable_local", "matrix_half", "matrix_fixed", "matrix_mma",
-         "matrix_ring", "gradient_half", "gradient_ring", "bilateral_wide", "bilateral_table", "conv_naive",
-         "conv_image", "conv_local_single", "conv_local_coop", "sep_two_pass", "sep_one_pass", "sep_tiled",
+         "separable_mma", "separable_ring", "separable_local", "matrix_half", "matrix_fixed", "matrix_ring",
+         "gradient_half", "gradient_ring", "bilateral_wide", "bilateral_table", "conv_naive", "conv_image",
+         "conv_local_single", "conv_local_coop", "sep_two_pass", "sep_one_pass", "sep_tiled",
          "bilateral_naive", "bilateral_image", "bilateral_unrolled", "sobel_uchar", "sobel_uchar4",
          "sobel_float16_tile", "conv_image_buffer", "conv_local_single_buffer",
          "conv_local_coop_buffer", "sep_one_pass_shared"]
-ONLY_NVIDIA = {"separable_mma", "matrix_half", "matrix_fixed", "matrix_mma"}
+ONLY_NVIDIA = {"separable_mma", "matrix_half", "matrix_fixed"}
 # Made for GPUs: PoCL takes many seconds to compile them.
 SLOW = {"separable_half", "separable_ring", "separable_local", "matrix_ring", "gradient_half",
         "gradient_ring", "bilateral_wide", "bilateral_table"}
@@ -159,7 +159,7 @@ def test_reference_can_be_given_up(launch):
 
 def test_unknown(service):
     pixels = random_pixels(6, 20, 10, 1, "u8")
-    for name in ("no-such", "Separable", "extend", "unknown"):
+    for name in ("no-such", "Separable", "extend", "unknown", "matrix_mma"):
         problem = service.filter(pixels, [SEPARABLE[0]], variant=name).refused(400, "bad-parameter")
         assert problem["parameter"] == "variant" and problem["value"] == name
         assert "separable" in problem["detail"] and "reference" in problem["detail"]

@@ -54,11 +54,6 @@ static const struct test_case {
     {KERNEL_MATRIX_FIXED, 1, 0, "convolve=kernel=" MATRIX_15},
     {KERNEL_MATRIX_FIXED, 1, 0,
      "convolve=kernel=1 2 3 4 5;2 9 4 7 6;3 1 8 0 7;4 4 2 7 1;5 6 7 8 0"},
-    {KERNEL_MATRIX_MMA, 1, 0, "convolve=kernel=1 2 3;4 5 6;7 8 0"},
-    {KERNEL_MATRIX_MMA, 4, 8, "convolve=kernel=0 1 0;1 -4 1;0 1 0:offset=128"},
-    {KERNEL_MATRIX_MMA, 3, 5, "convolve=kernel=1 2 3 4 5 6 7;3 1 4 1 5 9 2;2 7 1 8 2 8 1:offset=3"},
-    {KERNEL_MATRIX_MMA, 2, 0,
-     "convolve=kernel=1 -2 3;0 3 1;-4 5 2;2 2 0;1 -9 7:scale=2:offset=90.5"},
 };
 
 enum { CASES = sizeof cases / sizeof *cases };

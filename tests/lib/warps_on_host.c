@@ -66,10 +66,7 @@ BUILTIN(float, k_vload_half, "_Z10vload_halfmPU9CLprivateKDh", size_t at, const 
 BUILTIN(void, k_vstore_half, "_Z15vstore_half_rtefmPU9CLprivateDh", float v, size_t at,
         uint16_t *p);
 BUILTIN(float2, k_fmin, "_Z4fminDv2_fS_", float2 a, float2 b);
-BUILTIN(float2, k_fmax, "_Z4fmaxDv2_fS_", float2 a, float2 b);
-BUILTIN(float, k_fma, "_Z3fmafff", float a, float b, float c);
 BUILTIN(int32_t, k_round, "_Z15convert_int_rtef", float a);
-BUILTIN(float, k_clamp_f, "_Z5clampfff", float a, float low, float high);
 
 float k_vload_half(size_t at, const uint16_t *p)
 {
@@ -83,21 +80,9 @@ float2 k_fmin(float2 a, float2 b)
 {
 	return (float2){fminf(a[0], b[0]), fminf(a[1], b[1])};
 }
-float2 k_fmax(float2 a, float2 b)
-{
-	return (float2){fmaxf(a[0], b[0]), fmaxf(a[1], b[1])};
-}
-float k_fma(float a, float b, float c)
-{
-	return fmaf(a, b, c);
-}
 int32_t k_round(float a)
 {
 	return (int32_t)lrintf(a);
-}
-float k_clamp_f(float a, float low, float high)
-{
-	return fminf(fmaxf(a, low), high);
 }
 
 /* Products of matrices. "PTX ISA", "Matrix Fragments for mma.m16n8k16" and "… mma.m16n8k32": a row

@@ -133,23 +133,8 @@ static uint32_t count_shapes(enum kernel kernel, const struct device *device, co
 	return count;
 }
 
-/* A matrix of this side whose rank is not 1. */
-static const char *matrix_of(int side)
-{
-	static char text[8192];
-	char *at = text + sprintf(text, "convolve=kernel=");
-
-	for (int i = 0; i < side * side; i++)
-		at += sprintf(at, "%d%s", i % (side + 1) ? 0 : 1 + i % 3,
-		              i % side < side - 1   ? " "
-		              : i < side * side - 1 ? ";"
-		                                    : "");
-	return text;
-}
-
-/* Shapes whose groups need more local memory than there is are not offered: of matrix_mma's two the
- * larger has 43,588 bytes for 17x17 in grey, 54,532 for 19x19, 48,436 for 7x7 in RGB and 49,668 for
- * 9x9. */
+/* Shapes whose groups need more local memory than there is are not offered: of separable_local's
+ * three for bytes the largest has 33,808 bytes for a radius of 15 in grey, and 36,880 in RGBA. */
 static void test_local_memory(void **state)
 {
 	struct device small = nvidia;
@@ -158,11 +143,11 @@ static void test_local_memory(void **state)
 	assert_true(count_shapes(KERNEL_BILATERAL_TABLE, &nvidia, "bilateral", 1) > 0);
 	small.local_memory = 49023;
 	assert_int_equal(count_shapes(KERNEL_BILATERAL_TABLE, &small, "bilateral", 1), 0);
-	assert_int_equal(count_shapes(KERNEL_MATRIX_MMA, &nvidia, matrix_of(17), 1), 2);
-	assert_int_equal(count_shapes(KERNEL_MATRIX_MMA, &nvidia, matrix_of(19), 1), 1);
-	assert_int_equal(count_shapes(KERNEL_MATRIX_MMA, &nvidia, matrix_of(7), 3), 2);
-	assert_int_equal(count_shapes(KERNEL_MATRIX_MMA, &nvidia, matrix_of(9), 3), 1);
-	assert_int_equal(count_shapes(KERNEL_MATRIX_MMA, &nvidia, matrix_of(31), 1), 1);
+	small.local_memory = 33808;
+	assert_int_equal(count_shapes(KERNEL_SEPARABLE_LOCAL, &small, "gaussian=size=31", 1), 3);
+	assert_int_equal(count_shapes(KERNEL_SEPARABLE_LOCAL, &small, "gaussian=size=31", 4), 2);
+	small.local_memory = 33807;
+	assert_int_equal(count_shapes(KERNEL_SEPARABLE_LOCAL, &small, "gaussian=size=31", 1), 2);
 }
 
 /* A device with smaller groups gets kernels that fit, and there is always a general one. */

@@ -128,19 +128,6 @@ static double matrix_bound(const struct operation *op)
 	return bound;
 }
 
-static double matrix_mma_bound(const struct operation *op)
-{
-	const size_t count = (2 * (size_t)op->radius_x + 1) * (2 * (size_t)op->radius_y + 1);
-	double sum = 0;
-
-	for (size_t i = 0; i < count; i++) {
-		if (fabs(op->coefficients[i]) >= 15.9)
-			return INFINITY;
-		sum += fabs(op->coefficients[i]);
-	}
-	return weights_bound(op->coefficients, count) + 255 * sum * ((double)count + 2) * 0x1p-23;
-}
-
 /* Sums of bytes up to 2048 are exact; what is left are the roundings of the magnitude. */
 static double gradient_bound(const struct operation *op)
 {
@@ -215,7 +202,6 @@ double half_error_bound(enum kernel kernel, const struct operation *op)
 	    [KERNEL_SEPARABLE_MMA] = {OPERATION_SEPARABLE, mma_bound},
 	    [KERNEL_MATRIX_HALF] = {OPERATION_MATRIX, matrix_bound},
 	    [KERNEL_MATRIX_FIXED] = {OPERATION_MATRIX, matrix_fixed_bound},
-	    [KERNEL_MATRIX_MMA] = {OPERATION_MATRIX, matrix_mma_bound},
 	    [KERNEL_GRADIENT_HALF] = {OPERATION_GRADIENT, gradient_bound},
 	    [KERNEL_BILATERAL_TABLE] = {OPERATION_BILATERAL, bilateral_bound},
 	};

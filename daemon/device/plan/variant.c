@@ -288,10 +288,6 @@ uint64_t variant_local_bytes(enum kernel kernel, const struct shape *shape, enum
 	if (kernel == KERNEL_SEPARABLE_MMA)
 		words = SEPARABLE_MMA_ROW(reach) + SEPARABLE_MMA_COLUMN(reach, radius_y) +
 		        SEPARABLE_MMA_SCRATCH(lanes, radius_y);
-	if (kernel == KERNEL_MATRIX_MMA)
-		words = MATRIX_MMA_ROWS((uint64_t)shape->group_y, radius_y) *
-		            MATRIX_MMA_STRIDE((uint64_t)shape->x, reach) +
-		        (2 * (uint64_t)radius_y + 1) * MATRIX_MMA_PAIRS(reach);
 	if (kernel == KERNEL_BILATERAL_TABLE)
 		words = BILATERAL_TABLE_WORDS;
 	if (kernel == KERNEL_PIXELATE)
@@ -336,8 +332,8 @@ static bool shape_fits(enum kernel kernel, const struct shape *shape, const stru
 		return true;
 	if (kernel == KERNEL_BILATERAL_WIDE && shape->x % work->bands)
 		return false;
-	if (kernel == KERNEL_SEPARABLE_MMA || kernel == KERNEL_MATRIX_MMA ||
-	    kernel == KERNEL_MATRIX_FIXED || kernel == KERNEL_EXTREME_LOCAL)
+	if (kernel == KERNEL_SEPARABLE_MMA || kernel == KERNEL_MATRIX_FIXED ||
+	    kernel == KERNEL_EXTREME_LOCAL)
 		return (uint64_t)work->operation->radius_x * work->bands <= 64;
 	return !windows || bytes % 8 == 0;
 }
