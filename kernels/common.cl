@@ -264,22 +264,6 @@ FORCE_INLINE float16 band_values(float4 values, uint x, uint bands)
 #define PIXEL_ROUND_4(v) (v)
 #endif
 
-#ifdef __IMAGE_SUPPORT__
-/* A pixel of an image, or outside it the nearest; integers come as they are, not as shares of full
- * scale. */
-FORCE_INLINE float4 image_read(read_only image2d_t image, int2 at)
-{
-	const sampler_t nearest =
-	    CLK_NORMALIZED_COORDS_FALSE | CLK_ADDRESS_CLAMP_TO_EDGE | CLK_FILTER_NEAREST;
-
-#ifdef PIXEL_MAX
-	return convert_float4(read_imageui(image, nearest, at));
-#else
-	return read_imagef(image, nearest, at);
-#endif
-}
-#endif
-
 /* The alpha of each sample's pixel, in vectors that begin with a whole pixel. */
 FORCE_INLINE float16 alpha_spread(float16 v, uint bands)
 {

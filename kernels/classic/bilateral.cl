@@ -79,6 +79,20 @@ kernel void bilateral_naive(REGION_ARGUMENTS, uint radius, float space, float ra
 }
 
 #ifdef __IMAGE_SUPPORT__
+/* A pixel of an image, or outside it the nearest; integers come as they are, not as shares of full
+ * scale. */
+FORCE_INLINE float4 image_read(read_only image2d_t image, int2 at)
+{
+	const sampler_t nearest =
+	    CLK_NORMALIZED_COORDS_FALSE | CLK_ADDRESS_CLAMP_TO_EDGE | CLK_FILTER_NEAREST;
+
+#ifdef PIXEL_MAX
+	return convert_float4(read_imageui(image, nearest, at));
+#else
+	return read_imagef(image, nearest, at);
+#endif
+}
+
 kernel void bilateral_image(read_only image2d_t source, int2 origin, global uchar *dst,
                             ulong dst_offset, uint dst_pitch, uint samples, uint rows, uint bands,
                             uint blocks, uint radius, float space, float range, uint alpha,

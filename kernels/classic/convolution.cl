@@ -12,18 +12,15 @@
  *   conv_local_single   60                  one work-item reads the group's 10x6 pixels
  *   conv_local_coop     60                  30 work-items read two of them each
  *
- * conv_image_buffer, conv_local_single_buffer and conv_local_coop_buffer are our own forms of these:
- * they read integers as such, and write a buffer, as all kernels of the service do.
- *
  * Layout of work: conv_naive, one sample a work-item, any group; the others, one pixel of four
  * bands a work-item, groups of 8x4.
  *
  * conv_naive reads a buffer, clamped into `reach`. The others read an image that holds the source
  * ROI and nothing else, so that the sampler's clamping to the edge keeps them inside it and `reach`
- * has nothing to add; `origin` is the place in it of the target region's first pixel. Those of the
- * study read samples as shares of full scale (integers: UNORM) and write such an image, `place`
- * being that of the target region's first pixel; the driver rounds. The rest round on store. All
- * filter every band, whatever `keep` says. No tunables: the shapes are the studies'. */
+ * has nothing to add; `origin` is the place in it of the target region's first pixel. They read
+ * samples as shares of full scale (integers: UNORM) and write such an image, `place` being that of
+ * the target region's first pixel; the driver rounds. All filter every band, whatever `keep` says.
+ * No tunables: the shapes are the studies'. */
 
 kernel void conv_naive(REGION_ARGUMENTS, constant float *weights, uint rx, uint ry, float offset,
                        uint keep, int4 reach)
@@ -48,10 +45,7 @@ kernel void conv_naive(REGION_ARGUMENTS, constant float *weights, uint rx, uint 
 }
 
 #ifdef __IMAGE_SUPPORT__
-/* As REGION_ARGUMENTS, the source being an image; or the target too. */
-#define IMAGE_REGION_ARGUMENTS                                                                     \
-	read_only image2d_t source, int2 origin, global uchar *dst, ulong dst_offset,              \
-	    uint dst_pitch, uint samples, uint rows, uint bands, uint blocks
+/* As REGION_ARGUMENTS, source and target being images. */
 #define IMAGES_REGION_ARGUMENTS                                                                    \
 	read_only image2d_t source, int2 origin, write_only image2d_t target, int2 place,          \
 	    uint samples, uint rows, uint bands, uint blocks
@@ -61,25 +55,15 @@ enum { GROUP_WIDTH = 8, GROUP_HEIGHT = 4, LOCAL_WIDTH = 10, LOCAL_HEIGHT = 6 };
 
 #define ROGUE_GROUP __attribute__((reqd_work_group_size(GROUP_WIDTH, GROUP_HEIGHT, 1)))
 
-/* A pixel of the source; shares: its samples are shares of full scale. */
-FORCE_INLINE float4 conv_read(read_only image2d_t source, int2 at, bool shares)
+FORCE_INLINE float4 conv_read(read_only image2d_t source, int2 at)
 {
 	const sampler_t nearest =
 	    CLK_NORMALIZED_COORDS_FALSE | CLK_ADDRESS_CLAMP_TO_EDGE | CLK_FILTER_NEAREST;
 
-	return shares ? read_imagef(source, nearest, at) : image_read(source, at);
+	return read_imagef(source, nearest, at);
 }
 
 /* Writes a work-item's pixel, unless its place is outside the target region. */
-FORCE_INLINE void conv_store(float4 v, global uchar *dst, ulong dst_offset, uint dst_pitch,
-                             uint samples, uint rows)
-{
-	const uint x = get_global_id(0) * 4, y = get_global_id(1);
-
-	if (x < samples && y < rows)
-		vstore4(PIXEL_ROUND_4(v), 0, TARGET_ROW(y) + x);
-}
-
 FORCE_INLINE void conv_write(float4 v, write_only image2d_t target, int2 place, uint samples,
                              uint rows)
 {
@@ -101,14 +85,14 @@ FORCE_INLINE float conv_share(float offset)
 
 /* The sum of this work-item's window in the image. */
 FORCE_INLINE float4 conv_image_sum(read_only image2d_t source, int2 origin,
-                                   constant float *weights, float offset, bool shares)
+                                   constant float *weights, float offset)
 {
 	const int2 centre = origin + (int2)(get_global_id(0), get_global_id(1));
-	float4 sum = offset;
+	float4 sum = conv_share(offset);
 
 	for (int j = 0; j < 3; j++)
 		for (int i = 0; i < 3; i++)
-			sum = fma(conv_read(source, centre + (int2)(i - 1, j - 1), shares),
+			sum = fma(conv_read(source, centre + (int2)(i - 1, j - 1)),
 			          (float4)(weights[3 * j + i]), sum);
 	return sum;
 }
@@ -121,7 +105,7 @@ FORCE_INLINE int2 conv_block_origin(int2 origin)
 
 /* One work-item reads the group's block. */
 FORCE_INLINE void conv_fetch_single(local float4 block[LOCAL_HEIGHT][LOCAL_WIDTH],
-                                    read_only image2d_t source, int2 origin, bool shares)
+                                    read_only image2d_t source, int2 origin)
 {
 	const int2 first = conv_block_origin(origin);
 
@@ -129,13 +113,13 @@ FORCE_INLINE void conv_fetch_single(local float4 block[LOCAL_HEIGHT][LOCAL_WIDTH
 		for (int row = 0; row < LOCAL_HEIGHT; row++)
 			for (int column = 0; column < LOCAL_WIDTH; column++)
 				block[row][column] =
-				    conv_read(source, first + (int2)(column, row), shares);
+				    conv_read(source, first + (int2)(column, row));
 	barrier(CLK_LOCAL_MEM_FENCE);
 }
 
 /* 30 work-items do: each one pixel of the upper half, and the one as far down in the lower. */
 FORCE_INLINE void conv_fetch_coop(local float4 block[LOCAL_HEIGHT][LOCAL_WIDTH],
-                                  read_only image2d_t source, int2 origin, bool shares)
+                                  read_only image2d_t source, int2 origin)
 {
 	const int2 first = conv_block_origin(origin);
 	const int half_height = LOCAL_HEIGHT / 2;
@@ -144,10 +128,10 @@ FORCE_INLINE void conv_fetch_coop(local float4 block[LOCAL_HEIGHT][LOCAL_WIDTH],
 
 	if (id < LOCAL_WIDTH * half_height) {
 		block[row][column] =
-		    PATH(conv_fetch_upper, conv_read(source, first + (int2)(column, row), shares));
+		    PATH(conv_fetch_upper, conv_read(source, first + (int2)(column, row)));
 		block[row + half_height][column] =
 		    PATH(conv_fetch_lower,
-		         conv_read(source, first + (int2)(column, row + half_height), shares));
+		         conv_read(source, first + (int2)(column, row + half_height)));
 	}
 	barrier(CLK_LOCAL_MEM_FENCE);
 }
@@ -157,7 +141,7 @@ FORCE_INLINE float4 conv_block_sum(local float4 block[LOCAL_HEIGHT][LOCAL_WIDTH]
                                    constant float *weights, float offset)
 {
 	const int column = get_local_id(0), row = get_local_id(1);
-	float4 sum = offset;
+	float4 sum = conv_share(offset);
 
 	for (int j = 0; j < 3; j++)
 		for (int i = 0; i < 3; i++)
@@ -169,52 +153,27 @@ FORCE_INLINE float4 conv_block_sum(local float4 block[LOCAL_HEIGHT][LOCAL_WIDTH]
 
 kernel ROGUE_GROUP void conv_image(IMAGES_REGION_ARGUMENTS, CONV_ARGUMENTS)
 {
-	const float4 sum = conv_image_sum(source, origin, weights, conv_share(offset), true);
+	const float4 sum = conv_image_sum(source, origin, weights, offset);
 
 	conv_write(PATH(conv_image, sum), target, place, samples, rows);
-}
-
-kernel ROGUE_GROUP void conv_image_buffer(IMAGE_REGION_ARGUMENTS, CONV_ARGUMENTS)
-{
-	const float4 sum = conv_image_sum(source, origin, weights, offset, false);
-
-	conv_store(PATH(conv_image_buffer, sum), dst, dst_offset, dst_pitch, samples, rows);
 }
 
 kernel ROGUE_GROUP void conv_local_single(IMAGES_REGION_ARGUMENTS, CONV_ARGUMENTS)
 {
 	local float4 block[LOCAL_HEIGHT][LOCAL_WIDTH];
 
-	conv_fetch_single(block, source, origin, true);
-	conv_write(PATH(conv_local_single, conv_block_sum(block, weights, conv_share(offset))),
-	           target, place, samples, rows);
-}
-
-kernel ROGUE_GROUP void conv_local_single_buffer(IMAGE_REGION_ARGUMENTS, CONV_ARGUMENTS)
-{
-	local float4 block[LOCAL_HEIGHT][LOCAL_WIDTH];
-
-	conv_fetch_single(block, source, origin, false);
-	conv_store(PATH(conv_local_single_buffer, conv_block_sum(block, weights, offset)), dst,
-	           dst_offset, dst_pitch, samples, rows);
+	conv_fetch_single(block, source, origin);
+	conv_write(PATH(conv_local_single, conv_block_sum(block, weights, offset)), target, place,
+	           samples, rows);
 }
 
 kernel ROGUE_GROUP void conv_local_coop(IMAGES_REGION_ARGUMENTS, CONV_ARGUMENTS)
 {
 	local float4 block[LOCAL_HEIGHT][LOCAL_WIDTH];
 
-	conv_fetch_coop(block, source, origin, true);
-	conv_write(PATH(conv_local_coop, conv_block_sum(block, weights, conv_share(offset))),
-	           target, place, samples, rows);
-}
-
-kernel ROGUE_GROUP void conv_local_coop_buffer(IMAGE_REGION_ARGUMENTS, CONV_ARGUMENTS)
-{
-	local float4 block[LOCAL_HEIGHT][LOCAL_WIDTH];
-
-	conv_fetch_coop(block, source, origin, false);
-	conv_store(PATH(conv_local_coop_buffer, conv_block_sum(block, weights, offset)), dst,
-	           dst_offset, dst_pitch, samples, rows);
+	conv_fetch_coop(block, source, origin);
+	conv_write(PATH(conv_local_coop, conv_block_sum(block, weights, offset)), target, place,
+	           samples, rows);
 }
 
 #endif

@@ -11,14 +11,11 @@
  *                                       shares its block there, of which each reads nine samples
  *   sep_tiled      4x4 samples          24 / 16 + 1: an 8x8 group makes 32x32
  *
- * sep_one_pass_shared is our own form of sep_one_pass: rows filtered across are shared too, so that a
- * sample makes 8 trips to local memory, and of larger windows a sum of the radii, not a product.
- *
  * The sample filters a matrix of floats; here its elements are the samples of interleaved rows,
  * whose neighbours lie BANDS (or `bands`) apart. weights: the row, then the column. Sources are
  * read inside `reach` only, coordinates outside being clamped into it. All filter every band,
- * whatever `keep` says. `rx` and `ry` count in sep_two_pass alone; sep_one_pass and
- * sep_one_pass_shared (radii 0 to 8) and sep_tiled (across 0 to 8, down 0 to 2; the sample's are 1 and 2, both alike) are compiled for
+ * whatever `keep` says. `rx` and `ry` count in sep_two_pass alone; sep_one_pass (radii 0 to 8) and
+ * sep_tiled (across 0 to 8, down 0 to 2; the sample's are 1 and 2, both alike) are compiled for
  * BANDS, RADIUS_X and RADIUS_Y. */
 
 /* Terms that sep_two_pass adds directly. Sums of more are made of such sums, so that rounding
@@ -102,11 +99,10 @@ kernel void sep_two_pass(REGION_ARGUMENTS, constant float *weights, uint rx, uin
 	}
 }
 
-/* ---- sep_one_pass and sep_one_pass_shared: a 16x16 group, a sample a work-item ----
+/* ---- sep_one_pass: a 16x16 group, a sample a work-item ----
  *
- * The group's raw block with its halo goes into local memory. In sep_one_pass each work-item filters
- * its window there across and down, alone. In sep_one_pass_shared the group filters the block across
- * once, into local memory again, and then down. */
+ * The group's raw block with its halo goes into local memory. Each work-item filters its window there
+ * across and down, alone. */
 
 enum {
 	ONE_PASS_SIDE = 16,
@@ -166,27 +162,6 @@ kernel ONE_PASS_GROUP void sep_one_pass(REGION_ARGUMENTS, constant float *weight
 		sum = fma(one_pass_across(&raw[ly + j][lx], weights), column[j], sum);
 	if (x < samples && y < rows)
 		TARGET_ROW(y)[x] = PATH(sep_one_pass, PIXEL_ROUND_1(sum + offset));
-}
-
-kernel ONE_PASS_GROUP void sep_one_pass_shared(REGION_ARGUMENTS, constant float *weights, uint rx,
-                                               uint ry, float offset, uint keep, int4 reach)
-{
-	local float raw[ONE_PASS_HEIGHT][ONE_PASS_WIDTH];
-	local float across[ONE_PASS_HEIGHT][ONE_PASS_SIDE];
-	constant float *column = weights + 2 * RADIUS_X + 1;
-	const int lx = get_local_id(0), ly = get_local_id(1);
-	const uint x = get_global_id(0), y = get_global_id(1);
-	float sum = 0.0f;
-
-	one_pass_fetch(raw, src, src_offset, src_pitch, reach);
-	for (int r = ly; r < ONE_PASS_HEIGHT; r += ONE_PASS_SIDE)
-		across[r][lx] = one_pass_across(&raw[r][lx], weights);
-	barrier(CLK_LOCAL_MEM_FENCE);
-#pragma unroll
-	for (int j = 0; j <= 2 * RADIUS_Y; j++)
-		sum = fma(across[ly + j][lx], column[j], sum);
-	if (x < samples && y < rows)
-		TARGET_ROW(y)[x] = PATH(sep_one_pass_shared, PIXEL_ROUND_1(sum + offset));
 }
 
 /* ---- sep_tiled: an 8x8 group, 4x4 samples a work-item, 32x32 a group ----

@@ -158,8 +158,7 @@ def classic_paths():
     """{path: published kernels that have it}, by the marks in their sources. A mark begins with the
     kernel's name, or is of a function that several share."""
     shared = {"sobel_clamped": {"sobel_uchar", "sobel_uchar4", "sobel_float16_tile"},
-              "conv_fetch_upper": {"conv_local_coop", "conv_local_coop_buffer"},
-              "conv_fetch_lower": {"conv_local_coop", "conv_local_coop_buffer"}}
+              "conv_fetch_upper": {"conv_local_coop"}, "conv_fetch_lower": {"conv_local_coop"}}
     kernels = re.findall(r'^KERNEL\(\w+, "(\w+)", [\w |]+, CLASSIC,',
                          (REPOSITORY / "kernels/kernels.def").read_text(), re.M)
     marks = {mark for file in (REPOSITORY / "kernels/classic").glob("*.cl")

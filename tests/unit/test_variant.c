@@ -177,24 +177,25 @@ static void test_small_groups(void **state)
 static void test_images(void **state)
 {
 	struct device with = nvidia;
-	struct operation op;
-	struct work work = work_of("laplacian", 4, &op);
+	struct operation op, smooth;
+	struct work work = work_of("laplacian", 4, &op), other = work_of("bilateral", 4, &smooth);
 
 	(void)state;
-	work.read_width = work.read_height = 100;
+	work.read_width = work.read_height = other.read_width = other.read_height = 100;
 	assert_false(variant_applies(KERNEL_CONV_IMAGE, &work, &with, true));
 	with.image_width = with.image_height = 100;
 	with.image_bands[PIXEL_U16] = with.share_bands[PIXEL_U16] = 1u << 4;
 	assert_false(variant_applies(KERNEL_CONV_IMAGE, &work, &with, true));
-	assert_false(variant_applies(KERNEL_CONV_IMAGE_BUFFER, &work, &with, true));
+	assert_false(variant_applies(KERNEL_BILATERAL_IMAGE, &other, &with, true));
 	with.image_bands[PIXEL_U8] = 1u << 4;
 	assert_false(variant_applies(KERNEL_CONV_IMAGE, &work, &with, true));
-	assert_true(variant_applies(KERNEL_CONV_IMAGE_BUFFER, &work, &with, true));
+	assert_true(variant_applies(KERNEL_BILATERAL_IMAGE, &other, &with, true));
 	with.share_bands[PIXEL_U8] = 1u << 4;
 	assert_true(variant_applies(KERNEL_CONV_IMAGE, &work, &with, true));
 	work.read_height++;
 	assert_false(variant_applies(KERNEL_CONV_IMAGE, &work, &with, true));
 	operation_fini(&op);
+	operation_fini(&smooth);
 }
 
 /* The tuner has room for all candidates of every kind of work. */

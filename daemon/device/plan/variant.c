@@ -292,13 +292,10 @@ uint64_t variant_local_bytes(enum kernel kernel, const struct shape *shape, enum
 		words = BILATERAL_TABLE_WORDS;
 	if (kernel == KERNEL_PIXELATE)
 		words = 64 * BANDS_MAX; /* PIXELATE_GROUP in pixelate.cl */
-	if (kernel == KERNEL_CONV_LOCAL_SINGLE || kernel == KERNEL_CONV_LOCAL_COOP ||
-	    kernel == KERNEL_CONV_LOCAL_SINGLE_BUFFER || kernel == KERNEL_CONV_LOCAL_COOP_BUFFER)
+	if (kernel == KERNEL_CONV_LOCAL_SINGLE || kernel == KERNEL_CONV_LOCAL_COOP)
 		words = CONV_LOCAL_FLOATS;
 	if (kernel == KERNEL_SEP_ONE_PASS)
 		words = SEP_ONE_PASS_FLOATS(reach, (uint64_t)radius_y);
-	if (kernel == KERNEL_SEP_ONE_PASS_SHARED)
-		words = SEP_ONE_PASS_SHARED_FLOATS(reach, (uint64_t)radius_y);
 	if (kernel == KERNEL_SEP_TILED)
 		words = SEP_TILED_FLOATS(reach, (uint64_t)radius_y);
 	return words ? 4 * words + COMPILER_ADDS : 0;
