@@ -106,10 +106,6 @@ static void say_done(void)
 		m->upload_ns = UINT64_MAX, m->upload_bytes = 1;
 	else if (is("times-wrap"))
 		m->upload_ns = m->download_ns = UINT64_C(1) << 63;
-	else if (is("launch-bytes"))
-		m->launch[0].bytes = UINT64_MAX;
-	else if (is("upload-bytes"))
-		m->upload_bytes = UINT64_MAX;
 	else if (is("kernel"))
 		m->launch[0].kernel = KERNELS;
 	else if (is("launches"))
@@ -176,8 +172,6 @@ static void misbehave(void)
 		say_ready();
 	else if (is("objects"))
 		say_objects(UINT32_MAX);
-	else if (is("programs"))
-		say_programs(UINT32_MAX);
 	else if (is("programs-back"))
 		say_programs(2), say_programs(1);
 	else if (!strncmp(mode, "choice-", 7))
