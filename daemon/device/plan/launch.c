@@ -21,9 +21,11 @@ enum {
  * millisecond, and the fewest that are worth another thread. */
 static const double piece_max = 4e7, piece_min = 5e5;
 
-/* The arguments of a kernel, set in order. */
+/* The arguments of a kernel, set in order, for a tile and its views. */
 struct arguments {
 	cl_kernel kernel;
+	const struct tile *tile;
+	const struct view *views;
 	cl_uint next;
 	cl_int code;
 };
@@ -173,9 +175,9 @@ static void set_view(struct arguments *a, const struct view *view, const struct 
 
 /* Sets where in the image a step works: PLACE_ARGUMENTS in common.cl. The image is at least what
  * the tile is of: a step that no plan has made knows no image. */
-static void set_image_place(struct arguments *a, const struct step *step, const struct tile *tile,
-                            const struct stack *stack)
+static void set_image_place(struct arguments *a, const struct step *step, const struct stack *stack)
 {
+	const struct tile *tile = a->tile;
 	cl_int x0 = (cl_int)tile->x0 - (cl_int)step->expand_x;
 	cl_int16 y0[2] = {0};
 
@@ -192,10 +194,10 @@ static void set_image_place(struct arguments *a, const struct step *step, const 
 
 /* Sets the source of a step that shrinks or grows, from the first pixel or point that it reads
  * on. */
-static void set_source_of_points(struct arguments *a, const struct view *view,
-                                 const struct step *step, const struct tile *tile)
+static void set_source_of_points(struct arguments *a, const struct step *step)
 {
 	const struct lattice *l = &step->points.lattice;
+	const struct tile *tile = a->tile;
 	const int64_t stride = l->stride, half = l->half;
 	int64_t x = -(int64_t)step->expand_x, y = -(int64_t)step->expand_y;
 
@@ -207,19 +209,18 @@ static void set_source_of_points(struct arguments *a, const struct view *view,
 		x = 0;
 	else
 		y = 0;
-	set_place(a, view, x, y, step->bands * pixel_type_size(step->src_type));
+	set_place(a, &a->views[step->src], x, y, step->bands * pixel_type_size(step->src_type));
 }
 
-static void set_extend(struct arguments *a, const struct step *step, const struct tile *tile,
-                       const struct stack *stack, const struct region *region,
-                       const struct view *view)
+static void set_extend(struct arguments *a, const struct step *step, const struct stack *stack,
+                       const struct region *region)
 {
-	set_view(a, view, step, step->dst_type);
+	set_view(a, &a->views[step->dst], step, step->dst_type);
 	set_u32(a, region->width);
 	set_u32(a, region->rows);
 	set_u32(a, step->bands);
 	set_u32(a, region->blocks);
-	set_image_place(a, step, tile, stack);
+	set_image_place(a, step, stack);
 	set_u32(a, step->border.mode);
 	set(a, sizeof step->border.pixel, step->border.pixel);
 }
@@ -235,10 +236,8 @@ static size_t scratch_size(const struct step *step, const struct region *region)
 	       variant_local_rows(step->kernel, step->shape) * sizeof(float);
 }
 
-static void set_weights(struct arguments *a, const struct step *step, const struct tile *tile,
-                        const struct view *views)
+static void set_weights(struct arguments *a, const struct step *step)
 {
-	(void)tile, (void)views;
 	set(a, sizeof step->weights, &step->weights);
 	set_u32(a, step->radius_x);
 	set_u32(a, step->radius_y);
@@ -251,18 +250,15 @@ static void set_weights(struct arguments *a, const struct step *step, const stru
 }
 
 /* Of a blur and the comparison with it, in one kernel. */
-static void set_comparison(struct arguments *a, const struct step *step, const struct tile *tile,
-                           const struct view *views)
+static void set_comparison(struct arguments *a, const struct step *step)
 {
-	set_weights(a, step, tile, views);
+	set_weights(a, step);
 	set_float(a, step->amount);
 	set_float(a, step->threshold);
 }
 
-static void set_gradient(struct arguments *a, const struct step *step, const struct tile *tile,
-                         const struct view *views)
+static void set_gradient(struct arguments *a, const struct step *step)
 {
-	(void)tile, (void)views;
 	for (int i = 0; i < 3; i++)
 		set_float(a, step->smooth[i]);
 	set_u32(a, step->output);
@@ -271,10 +267,8 @@ static void set_gradient(struct arguments *a, const struct step *step, const str
 	set_u32(a, step->keep);
 }
 
-static void set_bilateral(struct arguments *a, const struct step *step, const struct tile *tile,
-                          const struct view *views)
+static void set_bilateral(struct arguments *a, const struct step *step)
 {
-	(void)tile, (void)views;
 	set_u32(a, step->radius_x);
 	set_float(a, step->space);
 	set_float(a, step->range);
@@ -282,13 +276,11 @@ static void set_bilateral(struct arguments *a, const struct step *step, const st
 	set_u32(a, step->keep);
 }
 
-static void set_curve(struct arguments *a, const struct step *step, const struct tile *tile,
-                      const struct view *views)
+static void set_curve(struct arguments *a, const struct step *step)
 {
 	const struct curve *c = &step->curve;
 	cl_float4 gain, bias;
 
-	(void)tile, (void)views;
 	for (int b = 0; b < BANDS_MAX; b++) {
 		gain.s[b] = (float)c->gain[b];
 		bias.s[b] = (float)c->bias[b];
@@ -304,10 +296,8 @@ static void set_curve(struct arguments *a, const struct step *step, const struct
 	set_u32(a, step->keep);
 }
 
-static void set_lut(struct arguments *a, const struct step *step, const struct tile *tile,
-                    const struct view *views)
+static void set_lut(struct arguments *a, const struct step *step)
 {
-	(void)tile, (void)views;
 	set(a, sizeof step->weights, &step->weights);
 	set_u32(a, step->tables);
 	set_u32(a, step->entries);
@@ -315,10 +305,8 @@ static void set_lut(struct arguments *a, const struct step *step, const struct t
 	set_u32(a, step->keep);
 }
 
-static void set_mix(struct arguments *a, const struct step *step, const struct tile *tile,
-                    const struct view *views)
+static void set_mix(struct arguments *a, const struct step *step)
 {
-	(void)tile, (void)views;
 	for (int i = 0; i <= BANDS_MAX; i++)
 		set(a, sizeof step->mix[i], &step->mix[i]);
 	set_float(a, step->full);
@@ -326,71 +314,57 @@ static void set_mix(struct arguments *a, const struct step *step, const struct t
 	set_u32(a, step->keep);
 }
 
-static void set_pixelate(struct arguments *a, const struct step *step, const struct tile *tile,
-                         const struct view *views)
+static void set_pixelate(struct arguments *a, const struct step *step)
 {
-	(void)tile, (void)views;
 	set_u32(a, block_side(step));
 	set_u32(a, block_lanes(step));
 	set_u32(a, block_run(step));
 	set_u32(a, step->keep);
 }
 
-static void set_unpremultiply(struct arguments *a, const struct step *step, const struct tile *tile,
-                              const struct view *views)
+static void set_unpremultiply(struct arguments *a, const struct step *step)
 {
-	(void)tile;
-	set_view(a, &views[step->original], step, step->original_type);
+	set_view(a, &a->views[step->original], step, step->original_type);
 	set_float(a, (float)step->offset);
 	set_u32(a, step->keep);
 }
 
-static void set_threshold_local(struct arguments *a, const struct step *step,
-                                const struct tile *tile, const struct view *views)
+static void set_threshold_local(struct arguments *a, const struct step *step)
 {
-	(void)tile;
-	set_view(a, &views[step->original], step, step->original_type);
+	set_view(a, &a->views[step->original], step, step->original_type);
 	set_float(a, step->threshold);
 	set_float(a, step->amount);
 	set_u32(a, step->alpha);
 	set_u32(a, step->keep);
 }
 
-static void set_unsharp(struct arguments *a, const struct step *step, const struct tile *tile,
-                        const struct view *views)
+static void set_unsharp(struct arguments *a, const struct step *step)
 {
-	(void)tile;
-	set_view(a, &views[step->original], step, step->original_type);
+	set_view(a, &a->views[step->original], step, step->original_type);
 	set_float(a, step->amount);
 	set_float(a, step->threshold);
 	set_u32(a, step->alpha);
 	set_u32(a, step->keep);
 }
 
-static void set_extreme(struct arguments *a, const struct step *step, const struct tile *tile,
-                        const struct view *views)
+static void set_extreme(struct arguments *a, const struct step *step)
 {
-	(void)tile, (void)views;
 	set_u32(a, step->radius_x);
 	set_u32(a, step->element);
 	set_u32(a, step->largest);
 	set_u32(a, step->keep);
 }
 
-static void set_threshold(struct arguments *a, const struct step *step, const struct tile *tile,
-                          const struct view *views)
+static void set_threshold(struct arguments *a, const struct step *step)
 {
-	(void)tile, (void)views;
 	set(a, sizeof step->limits, &step->limits);
 	set_float(a, step->amount);
 	set_u32(a, step->by_band);
 	set_u32(a, step->keep);
 }
 
-static void set_rank(struct arguments *a, const struct step *step, const struct tile *tile,
-                     const struct view *views)
+static void set_rank(struct arguments *a, const struct step *step)
 {
-	(void)tile, (void)views;
 	set_u32(a, step->radius_x);
 	set_u32(a, step->element);
 	set_u32(a, step->rank);
@@ -398,12 +372,10 @@ static void set_rank(struct arguments *a, const struct step *step, const struct 
 }
 
 /* The limits are numbers of what the kernel compares: squares, for integers. */
-static void set_canny(struct arguments *a, const struct step *step, const struct tile *tile,
-                      const struct view *views)
+static void set_canny(struct arguments *a, const struct step *step)
 {
 	const double limits[] = {step->low, step->high};
 
-	(void)tile, (void)views;
 	for (int i = 0; i < 2; i++) {
 		const cl_long square = (cl_long)floor(limits[i] * limits[i]);
 
@@ -422,14 +394,12 @@ static cl_int plane_place(uint32_t image, uint32_t plane)
 	return ((cl_int)image - (cl_int)plane) / 2;
 }
 
-static void set_edges(struct arguments *a, const struct step *step, const struct tile *tile,
-                      const struct view *views)
+static void set_edges(struct arguments *a, const struct step *step)
 {
 	const cl_int width = (cl_int)step->plane_width, height = (cl_int)step->plane_height;
 	const cl_int x = plane_place(step->image_width, step->plane_width);
 	const cl_int y = plane_place(step->image_height, step->plane_height);
 
-	(void)tile, (void)views;
 	set(a, sizeof step->weights, &step->weights);
 	set_u32(a, 2 * divide_up(step->plane_width, 64));
 	set(a, sizeof width, &width);
@@ -440,14 +410,12 @@ static void set_edges(struct arguments *a, const struct step *step, const struct
 	set_u32(a, step->keep);
 }
 
-static void set_grid(struct arguments *a, const struct step *step, const struct tile *tile,
-                     const struct view *views)
+static void set_grid(struct arguments *a, const struct step *step)
 {
 	const uint32_t size[] = {step->plane_width, step->plane_height};
 	const cl_int place[] = {plane_place(step->image_width, step->plane_width),
 	                        plane_place(step->image_height, step->plane_height)};
 
-	(void)tile, (void)views;
 	set(a, sizeof step->weights, &step->weights);
 	for (int i = 0; i < GRID_AXES; i++) {
 		const struct grid_axis *axis = &step->grid.axis[i];
@@ -462,20 +430,16 @@ static void set_grid(struct arguments *a, const struct step *step, const struct 
 	set_u32(a, step->keep);
 }
 
-static void set_subtract(struct arguments *a, const struct step *step, const struct tile *tile,
-                         const struct view *views)
+static void set_subtract(struct arguments *a, const struct step *step)
 {
-	(void)tile;
-	set_view(a, &views[step->original], step, step->original_type);
+	set_view(a, &a->views[step->original], step, step->original_type);
 	set_u32(a, step->reverse);
 	set_u32(a, step->keep);
 }
 
-static void set_blend(struct arguments *a, const struct step *step, const struct tile *tile,
-                      const struct view *views)
+static void set_blend(struct arguments *a, const struct step *step)
 {
-	(void)tile;
-	set_view(a, &views[step->original], step, step->original_type);
+	set_view(a, &a->views[step->original], step, step->original_type);
 	set(a, sizeof step->weights, &step->weights);
 	set_u32(a, step->shapes);
 	set_u32(a, step->feather);
@@ -493,12 +457,10 @@ static bool is_grow(const struct step *step)
 	return step->kernel == KERNEL_GROW_DOWN || step->kernel == KERNEL_GROW_ACROSS;
 }
 
-static void set_shrink(struct arguments *a, const struct step *step, const struct tile *tile,
-                       const struct view *views)
+static void set_shrink(struct arguments *a, const struct step *step)
 {
 	const struct lattice *l = &step->points.lattice;
 
-	(void)tile, (void)views;
 	set(a, sizeof step->weights, &step->weights);
 	set_u32(a, 2 * l->half + 1);
 	set_u32(a, l->stride);
@@ -508,8 +470,7 @@ static void set_shrink(struct arguments *a, const struct step *step, const struc
 	set_u32(a, step->shape.y);
 }
 
-static void set_grow(struct arguments *a, const struct step *step, const struct tile *tile,
-                     const struct view *views)
+static void set_grow(struct arguments *a, const struct step *step)
 {
 	bool across = step->kernel == KERNEL_GROW_ACROSS;
 
@@ -517,31 +478,27 @@ static void set_grow(struct arguments *a, const struct step *step, const struct 
 	set_u32(a, step->points.lattice.stride);
 	set_u32(a, step->points.lattice.taps);
 	set_u32(a,
-	        (across ? region_points_across(step, tile) : region_points_down(step, tile)).phase);
+	        (across ? region_points_across(step, a->tile) : region_points_down(step, a->tile))
+	            .phase);
 	if (across)
 		return;
 	set_u32(a, step->shape.y);
-	set_view(a, &views[step->original], step, step->original_type);
+	set_view(a, &a->views[step->original], step, step->original_type);
 	set_u32(a, step->keep);
 }
 
-static void set_premultiply(struct arguments *a, const struct step *step, const struct tile *tile,
-                            const struct view *views)
+static void set_premultiply(struct arguments *a, const struct step *step)
 {
-	(void)tile, (void)views;
 	set_u32(a, step->alpha);
 }
 
-static void set_ycc(struct arguments *a, const struct step *step, const struct tile *tile,
-                    const struct view *views)
+static void set_ycc(struct arguments *a, const struct step *step)
 {
-	(void)tile, (void)views;
 	set_float(a, (float)step->offset);
 }
 
 /* Sets the arguments that a step has beyond its regions. */
-typedef void setter(struct arguments *a, const struct step *step, const struct tile *tile,
-                    const struct view *views);
+typedef void setter(struct arguments *a, const struct step *step);
 
 /* All kernels of an operation take the same arguments. NULL: the operation runs as other
  * kernels. */
@@ -846,10 +803,9 @@ static cl_int enqueue_copy_back(const struct step *step, const struct view *dst,
 	return code ? code : copy_rows(queue, &from, &target, from.pitch, region->rows, NULL);
 }
 
-static void set_region_view(struct arguments *a, const struct step *step, const struct view *views,
-                            bool dst)
+static void set_region_view(struct arguments *a, const struct step *step, bool dst)
 {
-	const struct view *view = &views[dst ? step->dst : step->src];
+	const struct view *view = &a->views[dst ? step->dst : step->src];
 	cl_ulong none = 0;
 
 	if (!region_is_transposed(step, dst)) {
@@ -877,52 +833,51 @@ bool launch_can_stack(const struct step *step)
 
 /* Sets the arguments of a kernel that knows its place. It gets all tiles of a stack in one launch,
  * each on its own. */
-static void set_placed(struct arguments *a, const struct step *step, const struct tile *tile,
-                       const struct stack *stack, const struct region *region,
-                       const struct view views[PLACES])
+static void set_placed(struct arguments *a, const struct step *step, const struct stack *stack,
+                       const struct region *region)
 {
 	if (step->kernel == KERNEL_EXTEND) {
-		set_extend(a, step, tile, stack, region, &views[step->dst]);
+		set_extend(a, step, stack, region);
 		return;
 	}
-	set_region_view(a, step, views, false);
-	set_region_view(a, step, views, true);
+	set_region_view(a, step, false);
+	set_region_view(a, step, true);
 	set_counts(a, step, region);
-	set_image_place(a, step, tile, stack);
-	setter_of(step->kernel)(a, step, tile, views);
+	set_image_place(a, step, stack);
+	setter_of(step->kernel)(a, step);
 }
 
-/* Sets all arguments of a step for a tile, or a stack as high as `tile`. queue, images: for kernels
+/* Sets all arguments of a step for the tile, or a stack as high as that. queue, images: for kernels
  * that need image objects. *region: what the kernel's groups cover, of each tile if it knows its
  * place. */
 static void set_arguments(struct arguments *a, const struct step *step, const struct device *device,
-                          const struct tile *tile, const struct stack *stack,
-                          const struct view views[PLACES], cl_command_queue queue,
-                          struct images *images, struct region *region)
+                          const struct stack *stack, cl_command_queue queue, struct images *images,
+                          struct region *region)
 {
-	struct tile one = *tile;
+	const struct view *views = a->views;
+	struct tile one = *a->tile;
 	cl_int4 reach;
 
 	if (needs(step, VARIANT_PLACE)) {
 		one.height = stack->height;
 		*region = find_region(step, device, &one);
-		set_placed(a, step, tile, stack, region, views);
+		set_placed(a, step, stack, region);
 		return;
 	}
-	*region = find_region(step, device, tile);
+	*region = find_region(step, device, a->tile);
 	reach = find_reach(step, region);
 	if (needs(step, VARIANT_IMAGE))
 		set_source_image(a, step, &views[step->src], &reach, device, queue, images);
 	else if (is_shrink(step) || is_grow(step))
-		set_source_of_points(a, &views[step->src], step, tile);
+		set_source_of_points(a, step);
 	else
-		set_region_view(a, step, views, false);
+		set_region_view(a, step, false);
 	if (needs(step, VARIANT_TARGET_IMAGE))
 		set_target_image(a, step, &views[step->dst], region, device, images);
 	else
-		set_region_view(a, step, views, true);
+		set_region_view(a, step, true);
 	set_counts(a, step, region);
-	setter_of(step->kernel)(a, step, tile, views);
+	setter_of(step->kernel)(a, step);
 	if (needs(step, VARIANT_LOCAL))
 		set(a, scratch_size(step, region), NULL);
 	if (is_classic(step))
@@ -941,13 +896,12 @@ cl_int launch_step(const struct step *step, const struct device *device, const s
                    const struct view views[PLACES], cl_event *event)
 {
 	const struct stack alone = stack_of(tile);
-	struct arguments a = {.kernel = step->function};
+	struct arguments a = {.kernel = step->function, .tile = tile, .views = views};
 	struct images images = {0};
 	struct region region;
 	uint32_t tiles = stack && needs(step, VARIANT_PLACE) ? stack->count : 1;
 
-	set_arguments(&a, step, device, tile, stack ? stack : &alone, views, queue, &images,
-	              &region);
+	set_arguments(&a, step, device, stack ? stack : &alone, queue, &images, &region);
 	if (!a.code)
 		a.code = enqueue_whole(step, device, &region, tiles, queue, event);
 	if (!a.code && images.owned[1])
@@ -961,14 +915,14 @@ cl_int launch_prepare(const struct step *step, cl_kernel kernel, const struct de
                       struct launch *launch)
 {
 	const struct stack alone = stack_of(tile);
-	struct arguments a = {.kernel = kernel};
+	struct arguments a = {.kernel = kernel, .tile = tile, .views = views};
 	struct region region;
 
 	*launch = (struct launch){*step, device, tile, views, {0}, {1, 1}};
 	launch->step.function = kernel;
 	if (!has_pieces(step, device))
 		return CL_SUCCESS;
-	set_arguments(&a, step, device, tile, &alone, views, NULL, NULL, &region);
+	set_arguments(&a, step, device, &alone, NULL, NULL, &region);
 	count_groups(step, &region, launch->groups);
 	cut(&region, threads, launch);
 	return a.code;
