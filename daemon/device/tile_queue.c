@@ -78,7 +78,7 @@ static uint32_t program_wait(const struct message_tile *tile, struct plans *plan
 	const struct known_plan *known = plans_current(plans, tile->plan);
 
 	if (!known || !known->plan ||
-	    plan_resolve_form(known->plan, programs, tile->tile.form) != PROGRAM_PENDING)
+	    plan_resolve(known->plan, programs, tile->tile.form) != PROGRAM_PENDING)
 		return 0;
 	return kernel_row(plan_lacks(known->plan))->origin == KERNEL_GENERAL ? GENERAL_WAIT_MS
 	                                                                     : PROGRAM_WAIT_MS;

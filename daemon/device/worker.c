@@ -302,7 +302,7 @@ static enum error start_tile(struct worker *w, struct watched_lane *lane,
 		          (unsigned long long)tile->job, tile->index);
 		return report_error(&w->report, tile, ERR_INTERNAL, 0, NULL);
 	}
-	state = plan_resolve_form(plan, w->programs, tile->form);
+	state = plan_resolve(plan, w->programs, tile->form);
 	if (state != PROGRAM_READY)
 		return answer_unbuilt(w, tile, state, plan_lacks(plan));
 	/* Compilations requested for this plan may delay the launch: report them first. */

@@ -50,7 +50,7 @@ static struct plan *make_plan(struct harness *h, const char *text, uint32_t band
 	chain_init(&chain);
 	if (chain_parse(&chain, text, &problem) ||
 	    plan_new(h->programs, &chain, &image, NULL, NULL, &plan) ||
-	    plan_await(plan, h->programs) != PROGRAM_READY)
+	    !harness_await(h, plan, TILE_PIXELS))
 		abort();
 	return plan;
 }

@@ -63,6 +63,15 @@ void harness_fini(struct harness *h)
 	device_close(&h->device);
 }
 
+bool harness_await(struct harness *h, struct plan *plan, enum tile_form form)
+{
+	enum program_state state;
+
+	while ((state = plan_resolve(plan, h->programs, form)) == PROGRAM_PENDING)
+		programs_wait(h->programs);
+	return state == PROGRAM_READY;
+}
+
 /* Waits for the word that a lane has finished, if it will give it. False: it does not. */
 static bool await_notice(const struct harness *h, const struct lane *lane)
 {

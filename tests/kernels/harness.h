@@ -25,6 +25,9 @@ bool harness_init(struct harness *h, unsigned platform, unsigned index, uint64_t
                   const char *kernel_dir);
 void harness_fini(struct harness *h);
 
+/* Waits until the plan's programs are compiled; false if one cannot be. */
+bool harness_await(struct harness *h, struct plan *plan, enum tile_form form);
+
 /* What became of an image. */
 struct outcome {
 	enum error error; /* of the first tile that failed */

@@ -94,6 +94,13 @@ static struct chain *parse(const char *filters, const char *border)
 	return &chain;
 }
 
+/* A variant_chooser. */
+static void keep_general(void *user, const struct work *work, enum kernel *kernel,
+                         struct shape *shape)
+{
+	(void)user, (void)work, (void)kernel, (void)shape;
+}
+
 static struct plan *make_plan(const char *filters, const char *border,
                               const struct jpegs_wish *wish)
 {
@@ -103,12 +110,9 @@ static struct plan *make_plan(const char *filters, const char *border,
 	                            .type = PIXEL_U8};
 	struct plan *plan;
 
-	if (plan_new(harness.programs, parse(filters, border), &image, variant_choose_general, NULL,
-	             &plan) ||
-	    plan_await(plan, harness.programs) != PROGRAM_READY)
+	if (plan_new(harness.programs, parse(filters, border), &image, keep_general, NULL, &plan) ||
+	    !harness_await(&harness, plan, TILE_JPEG))
 		die("no plan");
-	while (plan_resolve_form(plan, harness.programs, TILE_JPEG) == PROGRAM_PENDING)
-		programs_wait(harness.programs);
 	return plan;
 }
 

@@ -71,7 +71,7 @@ static struct plan *make_plan(size_t i)
 	if (cases[i].kernel < KERNELS)
 		chain.variant = cases[i].kernel + 1;
 	if (plan_new(h.programs, &chain, &image, NULL, NULL, &plan) ||
-	    plan_await(plan, h.programs) != PROGRAM_READY) {
+	    !harness_await(&h, plan, TILE_PIXELS)) {
 		fprintf(stderr, "%s: there is no plan\n", cases[i].filters);
 		exit(1);
 	}

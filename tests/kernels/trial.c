@@ -324,8 +324,8 @@ static void choose_wish(void *user, const struct work *work, enum kernel *kernel
 	struct wish *wish = user;
 	struct shape shapes[SHAPES_MAX];
 
-	if (!variant_applies(wish->kernel, work, wish->device, true))
-		return;
+	if (wish->kernel == KERNELS || !variant_applies(wish->kernel, work, wish->device, true))
+		return; /* the general one stays */
 	wish->applies = true;
 	if (wish->only_ask)
 		return;
@@ -356,8 +356,7 @@ static struct plan *make_plan(struct harness *h, const struct trial *t, struct c
 
 	if (chain_output_size(chain, &t->image, &width, &height, &problem))
 		return NULL;
-	if (plan_new(h->programs, chain, &t->image,
-	             t->variant ? choose_wish : variant_choose_general, &wish, &plan))
+	if (plan_new(h->programs, chain, &t->image, choose_wish, &wish, &plan))
 		abort();
 	wish.applies |= uses_variant(plan, t->variant);
 	if (!wish.applies)
@@ -411,7 +410,7 @@ int trial_run(struct harness *h, const struct trial *t)
 		trial_seed = before;
 		plan = make_plan(h, t, chain, false);
 	}
-	if (plan_await(plan, h->programs) != PROGRAM_READY)
+	if (!harness_await(h, plan, TILE_PIXELS))
 		abort();
 	in = random_image(&t->image, chain->count > 1 || !group_alpha_is_stable(t->group),
 	                  strstr(t->group->chain, "bilateral"));
@@ -452,7 +451,7 @@ void *trial_make(struct harness *h, const struct trial *t, uint32_t variant, uin
 			chain->count = 1;
 		out = calloc(1, (size_t)image_size(&image));
 		if (!in || !out || plan_new(h->programs, chain, &image, NULL, NULL, &plan) ||
-		    plan_await(plan, h->programs) != PROGRAM_READY ||
+		    !harness_await(h, plan, TILE_PIXELS) ||
 		    harness_filter(h, t->mode, plan, in, tile_rows, out).error)
 			abort();
 		plan_free(&plan);

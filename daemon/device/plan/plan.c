@@ -470,12 +470,10 @@ enum error plan_new(struct programs *programs, const struct chain *chain, const 
 	return e;
 }
 
-enum program_state plan_resolve(struct plan *plan, struct programs *programs)
+static enum program_state resolve_steps(struct plan *plan, struct programs *programs)
 {
 	enum program_state state = PROGRAM_READY;
 
-	if (plan->resolved)
-		return state;
 	plan->failed = KERNELS;
 	programs_for(programs, plan->client);
 	for (uint32_t i = 0; state < PROGRAM_FAILED && i < plan->list.count; i++) {
@@ -492,24 +490,14 @@ enum program_state plan_resolve(struct plan *plan, struct programs *programs)
 	return state;
 }
 
-enum program_state plan_resolve_form(struct plan *plan, struct programs *programs,
-                                     enum tile_form form)
+enum program_state plan_resolve(struct plan *plan, struct programs *programs, enum tile_form form)
 {
-	enum program_state state = plan_resolve(plan, programs);
+	enum program_state state = plan->resolved ? PROGRAM_READY : resolve_steps(plan, programs);
 
 	if (state != PROGRAM_READY || !(form & TILE_DECODE) || plan->border.kernel == KERNELS ||
 	    plan->border.function)
 		return state;
 	return programs_find(programs, &plan->border, true);
-}
-
-enum program_state plan_await(struct plan *plan, struct programs *programs)
-{
-	enum program_state state;
-
-	while ((state = plan_resolve(plan, programs)) == PROGRAM_PENDING)
-		programs_wait(programs);
-	return state;
 }
 
 enum kernel plan_lacks(const struct plan *plan)

@@ -29,14 +29,10 @@ struct plan {
 enum error plan_new(struct programs *programs, const struct chain *chain, const struct image *image,
                     variant_chooser *choose, void *user, struct plan **plan) MUST_CHECK;
 
-/* Looks up the programs that the plan still lacks and requests them as urgent. PROGRAM_READY if the
- * plan can run. */
-enum program_state plan_resolve(struct plan *plan, struct programs *programs) MUST_CHECK;
-/* The same, with what tiles of this form need besides. */
-enum program_state plan_resolve_form(struct plan *plan, struct programs *programs,
-                                     enum tile_form form) MUST_CHECK;
-/* Like plan_resolve(), but waits until they are compiled: never PROGRAM_PENDING. */
-enum program_state plan_await(struct plan *plan, struct programs *programs) MUST_CHECK;
+/* Looks up the programs that the plan still lacks for tiles of this form, and requests them as
+ * urgent. PROGRAM_READY if the plan can run. */
+enum program_state plan_resolve(struct plan *plan, struct programs *programs,
+                                enum tile_form form) MUST_CHECK;
 /* The kernel that could not be made, or the first that the plan lacks, or else that of `border`, or
  * KERNELS. */
 enum kernel plan_lacks(const struct plan *plan);

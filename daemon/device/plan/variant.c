@@ -375,12 +375,6 @@ bool variant_applies(enum kernel kernel, const struct work *work, const struct d
 	       has_what_it_needs(variants[kernel].needs, work) && exact_enough(kernel, work);
 }
 
-void variant_choose_general(void *user, const struct work *work, enum kernel *kernel,
-                            struct shape *shape)
-{
-	(void)user, (void)work, (void)kernel, (void)shape;
-}
-
 void variant_choose_by_table(const struct device *device, const struct work *work,
                              enum kernel *kernel, struct shape *shape)
 {

@@ -105,10 +105,6 @@ uint32_t variant_shapes(enum kernel kernel, const struct work *work, const struc
 typedef void variant_chooser(void *user, const struct work *work, enum kernel *kernel,
                              struct shape *shape);
 
-/* A variant_chooser that keeps the general kernel. */
-void variant_choose_general(void *user, const struct work *work, enum kernel *kernel,
-                            struct shape *shape);
-
 /* The table's choice: the first kernel made for this kind of device and work, else the general
  * kernel that applies. */
 void variant_choose_by_table(const struct device *device, const struct work *work,
