@@ -1,21 +1,14 @@
 #include "common/jpeg.h"
 
-static const struct {
-	const char *slug, *text;
-} reasons[JPEG_REASONS] = {
-#define REASON(symbol, slug, text) [JPEG_REASON_##symbol] = {slug, text},
-#include "common/jpeg_reasons.def"
-#undef REASON
-};
-
 const char *jpeg_reason_slug(enum jpeg_reason reason)
 {
-	return reasons[reason].slug;
-}
+	static const char *const slugs[JPEG_REASONS] = {
+#define REASON(symbol, slug) [JPEG_REASON_##symbol] = slug,
+#include "common/jpeg_reasons.def"
+#undef REASON
+	};
 
-const char *jpeg_reason_text(enum jpeg_reason reason)
-{
-	return reasons[reason].text;
+	return slugs[reason];
 }
 
 const uint8_t jpeg_zigzag[JPEG_BLOCK] = {

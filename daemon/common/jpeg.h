@@ -27,7 +27,6 @@ enum jpeg_reason {
 	JPEG_REASONS
 };
 const char *jpeg_reason_slug(enum jpeg_reason reason);
-const char *jpeg_reason_text(enum jpeg_reason reason);
 
 /* The zigzag order: the place in a block, row after row, of each coefficient in the order of a
  * file. */

@@ -254,7 +254,7 @@ static void try_decode(struct item *items, uint32_t count)
 		    jpeg_header_read(items[i].file, items[i].size, &items[i].scan);
 
 		if (odd) {
-			complain(&items[i], jpeg_reason_text(odd));
+			complain(&items[i], jpeg_reason_slug(odd));
 			return;
 		}
 	}
