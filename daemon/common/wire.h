@@ -255,7 +255,6 @@ struct message_objects {
 
 struct message_device {
 	uint32_t platform, device; /* indices, as OpenCL lists them */
-	uint32_t last;             /* 1 in the last message, which may describe no device */
 	uint32_t type;             /* enum device_type */
 	char name[64];
 	char platform_name[64];

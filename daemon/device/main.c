@@ -203,7 +203,7 @@ static void set_signals(void)
 	signal(SIGPIPE, SIG_IGN);
 }
 
-/* Sends the devices of this host, or one message that says there are none. */
+/* Sends the devices of this host. */
 static int probe(void)
 {
 	enum { ROOM = 64 };
@@ -211,12 +211,9 @@ static int probe(void)
 	size_t count = device_list(list, ROOM);
 	enum error e = ERR_OK;
 
-	for (size_t i = 0; !e && i < (count ? count : 1); i++) {
-		struct message message = {.type = MSG_DEVICE, .device = list[i]};
-
-		message.device.last = i + 1 >= count;
-		e = wire_send(WORKER_SOCKET, &message, NULL);
-	}
+	for (size_t i = 0; !e && i < count; i++)
+		e = wire_send(WORKER_SOCKET,
+		              &(struct message){.type = MSG_DEVICE, .device = list[i]}, NULL);
 	if (e)
 		log_error("cannot send to the front: %s", strerror(errno));
 	return e ? 1 : 0;

@@ -17,7 +17,7 @@ static struct worker probe;
 static struct loop_timer again;
 static bool probed;
 static struct message_device found[FOUND_MAX];
-static unsigned found_count, received;
+static unsigned found_count;
 
 const char *discovery_type_name(enum device_type type)
 {
@@ -128,13 +128,11 @@ static void probe_message(struct worker *worker, const struct message *message)
 {
 	const struct message_device *m = &message->device;
 
-	if (message->type != MSG_DEVICE || m->type > DEVICE_ACCELERATOR || received > FOUND_MAX) {
+	if (message->type != MSG_DEVICE || m->type == DEVICE_NONE || m->type > DEVICE_ACCELERATOR ||
+	    found_count == FOUND_MAX) {
 		worker_refuse(worker, message_name(message->type));
 		return;
 	}
-	received++;
-	if (m->type == DEVICE_NONE || found_count == FOUND_MAX)
-		return;
 	found[found_count] = *m;
 	wire_text(found[found_count].name, sizeof m->name);
 	wire_text(found[found_count].platform_name, sizeof m->platform_name);
@@ -177,7 +175,7 @@ static void probe_start(void *context)
 	if (*probe.argv)
 		worker_fini(&probe);
 	probe = (struct worker){.kind = "probe", .owner = &probe_worker, .once = true};
-	found_count = received = 0;
+	found_count = 0;
 	if (worker_start(&probe))
 		loop_timer_start(&again, AGAIN_MS);
 }
