@@ -242,7 +242,6 @@ static enum exit_code find_directory(struct inputs *inputs, const struct options
 	bool several = options->files_from || options->operand_count > 1 ||
 	               (options->operand_count && is_directory(options->operands[0]));
 
-	inputs->several = options->files_from || options->operand_count > 1;
 	if (out && directory) {
 		report_error("-o and --output-dir mean the same: give one of them");
 		return EXIT_USAGE;
@@ -301,7 +300,6 @@ static enum exit_code add_operand(struct inputs *inputs, const char *input)
 		return EXIT_USAGE;
 	}
 	if (is_directory(input)) {
-		inputs->several = true;
 		add_directory(inputs, input, inputs->format);
 		return EXIT_DONE;
 	}

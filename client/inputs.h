@@ -24,7 +24,6 @@ struct inputs {
 	const char *format;
 	char *directory; /* of the results; NULL if there is a single result, with a name of its own
 	                  */
-	bool several;    /* a directory of images, or more than one operand */
 	size_t left_out; /* files in directories whose names are not those of images */
 	bool failed;     /* something could not be read; the message has been printed */
 	struct guard guard; /* the inputs, but for a list's; their names live until inputs_fini() */

@@ -342,7 +342,7 @@ enum error processor_measure(const struct bench_case *c, const struct case_pixel
 	struct band bands[THREADS_MAX] = {0};
 	enum error e = work_init(&w, c, threads < THREADS_MAX ? threads : THREADS_MAX);
 
-	*run = (struct processor_run){.threads = threads};
+	*run = (struct processor_run){0};
 	for (uint32_t i = 0; !e && i < w.threads; i++)
 		e = band_init(&bands[i], &w, i);
 	if (!e)

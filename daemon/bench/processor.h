@@ -8,7 +8,7 @@
 
 /* What a number of threads took. */
 struct processor_run {
-	uint32_t threads, runs;
+	uint32_t runs;
 	struct times times; /* for the whole ROI; taken on as many rows as take a while */
 	struct difference difference;
 };

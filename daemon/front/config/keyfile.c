@@ -8,7 +8,6 @@
 #include "common/log.h"
 
 struct reader {
-	const char *file;
 	unsigned line;
 	char *where;      /* FILE:LINE */
 	char *section;    /* current section; NULL before the first */
@@ -105,7 +104,7 @@ static bool read_line(struct reader *r, char *line)
 bool keyfile_read(const char *file, const char *text,
                   bool (*see)(void *context, const struct keyfile_entry *entry), void *context)
 {
-	struct reader r = {.file = file, .see = see, .context = context};
+	struct reader r = {.see = see, .context = context};
 	char **lines = g_strsplit(text, "\n", -1);
 	bool valid = true;
 
