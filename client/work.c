@@ -31,9 +31,10 @@ static void add_parameter(FILE *target, char *separator, const char *name, const
 	curl_free(v);
 }
 
-/* One filter has a route of its own and takes its parameters by name; a chain carries them in its
- * own text. */
-char *work_target(const struct options *options, const char *output)
+/* Path and query of the service's request for a result with this name; the caller frees it. One
+ * filter has a route of its own and takes its parameters by name; a chain carries them in its own
+ * text. */
+static char *make_target(const struct options *options, const char *output)
 {
 	const char *command = options->command, *dot = strrchr(output, '.');
 	bool empty = !strcmp(command, "chain");
@@ -478,7 +479,7 @@ bool work_start(struct batch *b, struct work *w, struct exchange *e)
 	}
 	if (!is_elsewhere(task->input) && !(dry && !strcmp(task->input, "-")) && !open_file(b, w))
 		return false;
-	w->target = work_target(b->options, task->output);
+	w->target = make_target(b->options, task->output);
 	if (place_kind(task->output) == PLACE_OBJECT && !b->options->force && !dry) {
 		ask_elsewhere(b, w, e, STEP_LOOK, task->output);
 		return true;

@@ -52,9 +52,6 @@ struct batch {
 	bool full;  /* the disk is: nothing further, not even of those under way */
 };
 
-/* Path and query of the service's request for a result with this name; the caller frees it. */
-char *work_target(const struct options *options, const char *output);
-
 /* Takes the task. */
 struct work *work_new(struct batch *batch, struct task *task);
 

@@ -139,7 +139,8 @@ static const char *next_preference(const char *at)
 	return at;
 }
 
-bool request_prefers_async(const char *prefer)
+/* True if a Prefer header asks for an asynchronous answer. */
+static bool prefers_async(const char *prefer)
 {
 	static const char name[] = "respond-async";
 
@@ -164,7 +165,7 @@ enum error request_read(struct request *r, struct problem *problem)
 	if (head->text[HEAD_TRACE])
 		trace_parse(head->text[HEAD_TRACE], &r->terms.trace);
 	r->urlencoded = type && !strncasecmp(type, urlencoded, sizeof urlencoded - 1);
-	r->async = head->text[HEAD_PREFER] && request_prefers_async(head->text[HEAD_PREFER]);
+	r->async = head->text[HEAD_PREFER] && prefers_async(head->text[HEAD_PREFER]);
 	if (coding && strcasecmp(coding, "identity") && head->announced)
 		return problem_set(problem, ERR_CONTENT_CODED,
 		                   "Content-Encoding: %.60s; expected the body as it is, without a "

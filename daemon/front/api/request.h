@@ -121,9 +121,6 @@ enum error request_add_parameter(struct request *request, const char *name, cons
 enum error request_extend_parameter(struct request *request, const char *data, size_t size,
                                     struct problem *problem) MUST_CHECK;
 
-/* True if a Prefer header asks for an asynchronous answer. */
-bool request_prefers_async(const char *prefer);
-
 /* Makes room for so many bytes of the body in all, if there may be so many; else for all that there
  * may be. *lent says where; without a descriptor, the request's waiter is woken when to ask again.
  * On error answer with the problem. */

@@ -263,7 +263,7 @@ static void answer_no_route(struct request *r)
 	answer_header(&r->answer, "Allow", "%s", allow);
 }
 
-const char *routes_name(const struct request *r)
+static const char *name_route(const struct request *r)
 {
 	return r->route ? r->route->path : "none";
 }
@@ -280,10 +280,10 @@ void routes_answered(const struct request *r)
 	char code[8], span[TRACE_TEXT_SIZE];
 
 	snprintf(code, sizeof code, "%d", r->answer.status);
-	metric_observe_traced(METRIC_REQUEST_DURATION, routes_name(r), code, (double)ns * 1e-9,
+	metric_observe_traced(METRIC_REQUEST_DURATION, name_route(r), code, (double)ns * 1e-9,
 	                      trace_exemplar(&r->terms.trace));
 	log_event(LOG_LEVEL_DEBUG,
-	          LOG_FIELDS(.request = r->id, .client = r->terms.client, .route = routes_name(r),
+	          LOG_FIELDS(.request = r->id, .client = r->terms.client, .route = name_route(r),
 	                     .status = (uint64_t)r->answer.status, .error = r->answer.reason,
 	                     .duration_us = ns / 1000, .trace = r->terms.trace.id,
 	                     .span = trace_span(&r->terms.trace)),
@@ -298,7 +298,7 @@ void routes_answered(const struct request *r)
 		                                .request = r->id,
 		                                .method = r->method,
 		                                .path = r->path,
-		                                .route = routes_name(r),
+		                                .route = name_route(r),
 		                                .trace = &r->terms.trace});
 }
 

@@ -33,7 +33,4 @@ void routes_abandon(struct request *request);
 /* Counts and logs a request's answer when it is sent. */
 void routes_answered(const struct request *request);
 
-/* The route's name, for the metrics. */
-const char *routes_name(const struct request *request);
-
 #endif

@@ -33,19 +33,14 @@ void waiter_wake(struct waiter *w)
 	w->wake(w->context);
 }
 
-void waiter_join(struct waiter *w, struct waiter **list)
-{
-	waiter_leave(w);
-	w->next = *list;
-	w->link = list;
-	if (w->next)
-		w->next->link = &w->next;
-	*list = w;
-}
-
 void store_wait(struct stored *s, struct waiter *w, uint64_t due)
 {
-	waiter_join(w, &s->waiters);
+	waiter_leave(w);
+	w->next = s->waiters;
+	w->link = &s->waiters;
+	if (w->next)
+		w->next->link = &w->next;
+	s->waiters = w;
 	w->due = due;
 }
 

@@ -71,9 +71,6 @@ void store_delete(struct stored *s);
  * second before the end), when it is forgotten, or at `due`. */
 void store_wait(struct stored *s, struct waiter *waiter, uint64_t due);
 
-/* Adds the waiter to a list, from the one where it may wait. */
-void waiter_join(struct waiter *waiter, struct waiter **list);
-
 /* Removes the waiter, which need not be waiting. */
 void waiter_leave(struct waiter *waiter);
 
