@@ -13,7 +13,6 @@
 
 #include "bench/check.h"
 #include "bench/processor.h"
-#include "common/log.h"
 #include "device/plan/launch.h"
 #include "device/plan/region.h"
 #include "device/pool.h"

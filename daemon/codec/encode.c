@@ -27,7 +27,6 @@
 #include "codec/pnm.h"
 #include "codec/vips_error.h"
 #include "codec/webp_encode.h"
-#include "common/log.h"
 
 /* An encoder of our own. */
 typedef enum error encode_rows(const struct output_format *output,

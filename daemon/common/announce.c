@@ -6,7 +6,6 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 
-#include "common/log.h"
 #include "common/wire.h"
 
 /* Raising one's own value needs no privilege: this fails only where there is no /proc. */

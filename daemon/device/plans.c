@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "common/arena.h"
 #include "common/log.h"
 #include "device/cl/object_counts.h"
 

@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 #include "base/loop.h"
-#include "common/log.h"
 #include "http/body.h"
 #include "http/form.h"
 #include "http/headers.h"

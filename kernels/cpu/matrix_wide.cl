@@ -44,9 +44,6 @@ enum {
 typedef float wide __attribute__((ext_vector_type(MATRIX_SAMPLES)));
 typedef float floats_anywhere __attribute__((ext_vector_type(MATRIX_SAMPLES), aligned(4)));
 
-/* The row r rows below p. */
-#define ROW_BELOW(type, p, pitch, r) ((type)((ulong)(p) + (ulong)(r) * (pitch)))
-
 /* Adds source row j, p being its first tap, to the rows that have it in their windows. */
 FORCE_INLINE void matrix_add(wide sum[MATRIX_ROWS], const private float *p, int j,
                              constant float *weights)

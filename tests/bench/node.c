@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/filters.h"
 #include "front/config/options.h"
 #include "front/jobs/admission.h"
 #include "front/workers/cost.h"

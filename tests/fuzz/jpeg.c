@@ -11,7 +11,6 @@
 #include "codec/bounds.h"
 #include "codec/jpeg_decode.h"
 #include "codec/jpeg_encode.h"
-#include "codec/jpeg_metadata.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -20,11 +20,6 @@ def browser():
 
 
 @pytest.fixture
-def launch_alone(tmp_path, cache):
-    return service_module.Service(tmp_path, cache, environment=service_module.ONE_DEVICE)
-
-
-@pytest.fixture
 def guarded(tmp_path, cache):
     """guarded(*options) is a service that wants the token `secret-token`."""
     def launched(*options):

@@ -25,7 +25,6 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "device/cl/environment.h"
-#include "device/cl/object_counts.h"
 #include "device/plan/maker.h"
 
 /* PENDING_MAX: special programs that may be pending; PENDING_SHARE: those of one client. */

@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "base/loop.h"
-#include "common/log.h"
 #include "front/base/metrics.h"
 #include "front/jobs/admission.h"
 #include "front/workers/codec_reports.h"
