@@ -108,13 +108,6 @@ static bool parse_filter(const char *text, struct bench_case *c)
 	for (uint32_t i = 0; i < c->chain.count; i++) {
 		uint32_t x, y;
 
-		if (filter_gathers(&c->chain.call[i]) == GATHER_GRID) {
-			fprintf(stderr,
-			        "convolved-bench: --filter '%s': expected a sigma up to %g, above "
-			        "which the whole image must be known first\n",
-			        text, GRID_SIGMA);
-			return false;
-		}
 		filter_radius(&c->chain.call[i], &x, &y);
 		c->taps += (2.0 * x + 1) * (2.0 * y + 1);
 	}

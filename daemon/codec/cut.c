@@ -360,14 +360,12 @@ static bool prepare(struct cutter *c, const double border_pixel[BANDS_MAX])
 
 static enum error cut_page(struct cutter *c)
 {
-	const struct tiling *t = c->tiling;
-	const uint32_t first = t->y0 > t->halo_y ? t->y0 - t->halo_y : 0; /* that a tile reads */
 	enum error e;
 
 	decode_page(c->source->decoder, c->page);
 	e = c->kept ? read_bottom(c) : ERR_OK;
 	if (!e)
-		e = skip_rows(c, c->source->decoder, first);
+		e = skip_rows(c, c->source->decoder, 0);
 	return e ? e : cut_tiles(c);
 }
 

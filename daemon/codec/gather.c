@@ -1,12 +1,11 @@
 /* Runs in the encoding thread, in place of the encoder. No rows are kept: memory holds the counts
- * alone, at most 2 MiB, two bits of each pixel, or the points of a grid, of a page at a time. */
+ * alone, at most 2 MiB, or two bits of each pixel, of a page at a time. */
 #include "codec/gather.h"
 
 #include <stdlib.h>
 
 #include "common/edges.h"
 #include "common/file.h"
-#include "common/shrink.h"
 
 static bool is_luma(const struct message_job *job)
 {
@@ -20,7 +19,6 @@ struct gatherer {
 	uint32_t page;
 	int file;
 	uint64_t *counts;
-	struct shrink *shrink;
 	struct edges edges;
 };
 
@@ -50,8 +48,6 @@ static void take_row(struct gatherer *g, uint32_t y, const void *pixels)
 
 	if (g->counts)
 		counts_add(g->counts, image, is_luma(g->job), pixels, g->tiling->width);
-	else if (g->shrink)
-		shrink_row(g->shrink, pixels);
 	else
 		edges_set_row(&g->edges, y, image, edges_band(g->job), pixels);
 }
@@ -87,7 +83,6 @@ static void make_numbers(enum gather gather, const uint64_t *counts, uint32_t n,
 		counts_table(counts, n, numbers, entries);
 		break;
 	case GATHER_EDGES:
-	case GATHER_GRID:
 	case GATHER_NONE:
 	case GATHERS:
 		break;
@@ -141,66 +136,6 @@ static enum error gather_edges(struct tiles *tiles, struct gatherer *g, struct p
 	return e;
 }
 
-/* The run's result. */
-static struct image result_of(const struct tiling *tiling)
-{
-	struct image image = tiling->image;
-
-	image.width = tiling->width;
-	image.height = tiling->height;
-	return image;
-}
-
-static enum error gather_grid(struct tiles *tiles, struct gatherer *g, enum border border,
-                              const double border_pixel[BANDS_MAX], struct problem *problem)
-{
-	const struct image image = result_of(g->tiling);
-	const double *sigma = g->job->gather_sigma;
-	const size_t words = (size_t)grid_words(sigma, image.width, image.height, image.bands);
-	const enum shrink_form form = shrink_form(&image, (enum channels)g->job->gather_channels);
-	double *points = malloc(words * sizeof *points);
-	enum error e = shrink_new(sigma, &image, form, border, border_pixel, &g->shrink);
-
-	if (e || !points) {
-		e = problem_set(problem, ERR_MEMORY, "no memory for a small form of the image");
-	} else if (take_all(tiles, g)) {
-		shrink_end(g->shrink, points);
-		e = write_page(g, points, words * sizeof *points, problem);
-	}
-	shrink_free(&g->shrink);
-	free(points);
-	return e;
-}
-
-bool gather_grid_fits(const double sigma[GRID_AXES], const struct image *image, uint32_t pages,
-                      uint64_t buffered_size_max)
-{
-	return grid_words(sigma, image->width, image->height, image->bands) * pages <=
-	           GRID_WORDS_MAX &&
-	       shrink_size(sigma, image) <= buffered_size_max;
-}
-
-static enum error check_grid(const struct message_job *job, const struct tiling *tiling,
-                             struct problem *problem)
-{
-	const struct image image = result_of(tiling);
-	const double *sigma = job->gather_sigma;
-	const uint64_t words =
-	    tiling->pages * grid_words(sigma, image.width, image.height, image.bands);
-	const uint64_t size = shrink_size(sigma, &image);
-
-	if (gather_grid_fits(sigma, &image, tiling->pages, job->buffered_size_max))
-		return ERR_OK;
-	return problem_set(
-	    problem, ERR_TOO_MANY_PIXELS,
-	    "the image is %ux%u (pages: %u), and for a gaussian of sigma %g across and %g down a "
-	    "small form of it is kept, which takes %llu bytes; the limit is %llu",
-	    image.width, image.height, tiling->pages, sigma[GRID_X], sigma[GRID_Y],
-	    (unsigned long long)(words > GRID_WORDS_MAX ? words * sizeof(double) : size),
-	    (unsigned long long)(words > GRID_WORDS_MAX ? GRID_WORDS_MAX * sizeof(double)
-	                                                : job->buffered_size_max));
-}
-
 static enum error check_edges(const struct message_job *job, const struct tiling *tiling,
                               struct problem *problem)
 {
@@ -238,8 +173,6 @@ enum error gather_check(const struct message_job *job, const struct tiling *tili
                         struct problem *problem)
 {
 	switch ((enum gather)job->gather) {
-	case GATHER_GRID:
-		return check_grid(job, tiling, problem);
 	case GATHER_EDGES:
 		return check_edges(job, tiling, problem);
 	case GATHER_THRESHOLD:
@@ -252,8 +185,8 @@ enum error gather_check(const struct message_job *job, const struct tiling *tili
 	return ERR_OK;
 }
 
-enum error gather_run(struct tiles *tiles, const struct message_job *job, enum border border,
-                      const double border_pixel[BANDS_MAX], int file, struct problem *problem)
+enum error gather_run(struct tiles *tiles, const struct message_job *job, int file,
+                      struct problem *problem)
 {
 	enum error e = ERR_OK;
 
@@ -261,12 +194,8 @@ enum error gather_run(struct tiles *tiles, const struct message_job *job, enum b
 		struct gatherer g = {
 		    .job = job, .tiling = &tiles->tiling, .page = page, .file = file};
 
-		if (job->gather == GATHER_GRID)
-			e = gather_grid(tiles, &g, border, border_pixel, problem);
-		else if (job->gather == GATHER_EDGES)
-			e = gather_edges(tiles, &g, problem);
-		else
-			e = gather_counts(tiles, &g, problem);
+		e = job->gather == GATHER_EDGES ? gather_edges(tiles, &g, problem)
+		                                : gather_counts(tiles, &g, problem);
 	}
 	return e;
 }

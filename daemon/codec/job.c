@@ -44,7 +44,6 @@ struct job {
 	struct tiles tiles;
 	struct jpeg_tile jpeg;
 	struct tiling tiling;       /* for tiles of pixels alone */
-	bool to_grid;               /* it does not fit, but would with a Gaussian on a grid */
 	struct jpeg_bytes compared; /* a device's scan, to be compared with ours; owned */
 	enum jpeg_check check;
 	pthread_t thread;
@@ -118,43 +117,11 @@ static enum error check_gathered(const struct job *job, struct problem *problem)
 	                   image->bands, BANDS_MAX);
 }
 
-/* True if a Gaussian may be on a grid, which is small enough. */
-static bool has_grid(const struct job *job)
-{
-	const struct decoded *decoded = &job->decoded;
-	const uint32_t call = job->message.may_grid;
-	double sigma[GRID_AXES];
-
-	if (!call || call > job->chain->count || image_planes(&decoded->image) > 1 ||
-	    !filter_lattice(&job->chain->call[call - 1]).stride)
-		return false;
-	filter_sigmas(&job->chain->call[call - 1], sigma);
-	return gather_grid_fits(sigma, &decoded->image, decoded->pages,
-	                        job->message.buffered_size_max);
-}
-
-/* Cuts the image into tiles; where these would be little more than halo, a grid does better. */
-static enum error cut_up(struct job *job, struct problem *problem)
-{
-	const struct arena *arena = &job->place.arena;
-	enum error e = tiling_init(&job->tiling, job->chain, &job->decoded.image, arena->in_size,
-	                           arena->out_size, job->message.samples_max, problem);
-
-	if (e && e != ERR_DOES_NOT_FIT)
-		return e;
-	job->to_grid = (e || tiling_is_mostly_halo(&job->tiling)) && has_grid(job);
-	if (!e && job->to_grid)
-		return problem_set(problem, ERR_DOES_NOT_FIT, "tiles would be little but halo");
-	if (!e)
-		tiling_set_pages(&job->tiling, job->decoded.pages, arena->in_size, arena->out_size);
-	job->tiling.apart = chain_pages(job->chain) > 1;
-	return e;
-}
-
 /* Makes all checks that are possible before decoding. */
 static enum error prepare(struct job *job, struct problem *problem)
 {
-	const struct tiling *tiling = &job->tiling;
+	const struct arena *arena = &job->place.arena;
+	struct tiling *tiling = &job->tiling;
 	uint32_t width, height, halo_x, halo_y;
 	enum error e;
 
@@ -172,9 +139,13 @@ static enum error prepare(struct job *job, struct problem *problem)
 		e = chain_check_channels((enum channels)job->message.gather_channels,
 		                         &job->decoded.image, job->decoded.cmyk, problem);
 	if (!e)
-		e = cut_up(job, problem);
-	if (!e)
+		e = tiling_init(tiling, job->chain, &job->decoded.image, arena->in_size,
+		                arena->out_size, job->message.samples_max, problem);
+	if (!e) {
+		tiling_set_pages(tiling, job->decoded.pages, arena->in_size, arena->out_size);
+		tiling->apart = chain_pages(job->chain) > 1;
 		e = gather_check(&job->message, tiling, problem);
+	}
 	if (!e)
 		e = compose_size(&job->message, &job->decoded, tiling, &width, &height, problem);
 	if (!e)
@@ -184,8 +155,7 @@ static enum error prepare(struct job *job, struct problem *problem)
 		e = prepare_answer(job, problem);
 	if (e)
 		return e;
-	jpeg_tile_plan(&job->jpeg, &job->message, job->decoder, job->encoder, tiling,
-	               &job->place.arena);
+	jpeg_tile_plan(&job->jpeg, &job->message, job->decoder, job->encoder, tiling, arena);
 	tiles_start(&job->tiles, tiling);
 	make_header(job);
 	return ERR_OK;
@@ -223,8 +193,7 @@ static enum error write_answer(struct job *job, struct problem *problem)
 	struct jpeg_bytes scan = {job->place.arena.out, 0};
 
 	if (job->message.gather)
-		return gather_run(&job->tiles, &job->message, (enum border)job->chain->border,
-		                  job->border_pixel, job->answer.writer, problem);
+		return gather_run(&job->tiles, &job->message, job->answer.writer, problem);
 	if (!tiles_await_whole(&job->tiles) || !(job->jpeg.form & TILE_ENCODE))
 		return encode_run(job->encoder, &job->answer, problem);
 	scan.size = job->tiles.whole_size; /* known only now */
@@ -441,23 +410,11 @@ static enum error start(struct job *job, struct problem *problem)
 	return problem_set(problem, ERR_MEMORY, "no memory for a thread");
 }
 
-/* True if a grid's sigmas are; others have none. */
-static bool sigmas_valid(const struct message_job *message)
-{
-	bool valid = true;
-
-	for (int i = 0; message->gather == GATHER_GRID && i < GRID_AXES; i++)
-		valid &= message->gather_sigma[i] >= 0.1 &&
-		         message->gather_sigma[i] <= LATTICE_SIGMA_MAX;
-	return valid;
-}
-
 static bool message_valid(const struct message_job *message)
 {
 	return message->format < FORMATS && message->gather < GATHERS &&
 	       message->page <= PAGES_ALL && message->gather_channels < CHANNELS &&
-	       sigmas_valid(message) && !(message->gather && message->jpeg_pixels) &&
-	       coding_valid(&message->coding) &&
+	       !(message->gather && message->jpeg_pixels) && coding_valid(&message->coding) &&
 	       (!message->raw || image_valid(&message->raw_image));
 }
 
@@ -577,7 +534,6 @@ static void describe_answer(const struct job *job, struct message_job_done *done
 
 	done->error = job->tiles.error;
 	done->problem = job->tiles.problem;
-	done->to_grid = job->to_grid;
 	if (!done->error && fstat(job->answer.reader, &status))
 		done->error = ERR_IO;
 	if (done->error)

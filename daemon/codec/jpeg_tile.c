@@ -28,14 +28,12 @@ void jpeg_tile_plan(struct jpeg_tile *jpeg, const struct message_job *job,
                     const struct decoder *decoder, const struct encoder *encoder,
                     const struct tiling *tiling, const struct arena *arena)
 {
-	const bool reads_less = tiling->y0 && tiling->y0 != tiling->halo_y; /* than is cropped */
 	enum tile_form form = TILE_PIXELS;
 
 	for (enum jpeg_side side = 0; side < JPEG_SIDES; side++) {
 		enum jpeg_reason *reason = &jpeg->reason[side];
 
 		*reason = !job->jpeg_pixels ? JPEG_REASON_REQUEST
-		          : reads_less      ? JPEG_REASON_PIXELS
 		          : pixels(&tiling->image) > job->jpeg_pixels
 		              ? JPEG_REASON_SIZE
 		              : find_reason(jpeg, side, decoder, encoder, arena);

@@ -94,13 +94,22 @@ static bool parse_share(const char *text, double *share)
 	return parse_number(number, share) && *share > 0 && *share <= 100;
 }
 
+/* What to use where a sigma is too large. */
+static const char *instead_of(const struct parameter *p, double value)
+{
+	return parameter_takes_share(p) && value > p->max
+	           ? "; instead, use pixelate, or a chain of several gaussians (the squares of "
+	             "their sigmas add up)"
+	           : "";
+}
+
 static enum error set_number(struct chain *chain, const struct parameter *p, size_t i,
                              const char *text, struct problem *problem)
 {
 	const char *kind = p->type == PARAMETER_ODD       ? "an odd integer"
 	                   : p->type == PARAMETER_INTEGER ? "an integer"
 	                                                  : "a number";
-	double number;
+	double number = 0;
 	const bool share = parameter_takes_share(p) && parse_share(text, &number);
 	bool valid = share || (parse_number(text, &number) && number >= p->min && number <= p->max);
 
@@ -109,8 +118,9 @@ static enum error set_number(struct chain *chain, const struct parameter *p, siz
 		    number == floor(number) && (p->type != PARAMETER_ODD || fmod(number, 2) == 1);
 	if (!valid)
 		return problem_set_parameter(problem, ERR_BAD_PARAMETER, p->name, text,
-		                             "%s: expected %s from %g to %g%s%s", p->name, kind,
-		                             p->min, p->max, *p->unit ? ", in " : "", p->unit);
+		                             "%s: expected %s from %g to %g%s%s%s", p->name, kind,
+		                             p->min, p->max, *p->unit ? ", in " : "", p->unit,
+		                             instead_of(p, number));
 	last_call(chain)->value[i] = number;
 	last_call(chain)->shares &= ~(1u << i);
 	last_call(chain)->shares |= (uint32_t)share << i;
@@ -529,12 +539,10 @@ static struct fault lut_fault(const struct filter_call *call, const double *coef
 	return (struct fault){0};
 }
 
-/* The whole image tells something of colours and of luma. A grid has all bands. */
+/* The whole image tells something of colours and of luma. */
 static bool gathers_its_channels(const struct filter_call *call)
 {
-	const enum gather gather = filter_gathers(call);
-
-	return gather == GATHER_NONE || gather == GATHER_GRID ||
+	return !filter_gathers(call) ||
 	       (call->channels != CHANNELS_ALPHA && call->channels != CHANNELS_CHROMA);
 }
 
@@ -650,9 +658,8 @@ static enum error check_gathering(const struct chain *chain, struct problem *pro
 		return ERR_OK;
 	return problem_set_parameter(problem, ERR_BAD_PARAMETER, "filters", "",
 	                             "expected at most %d filters that look at the whole image "
-	                             "first: equalize, canny, threshold with method=otsu, and "
-	                             "gaussian and unsharp with a sigma above %g",
-	                             CHAIN_GATHERING_MAX, GRID_SIGMA);
+	                             "first: equalize, canny, and threshold with method=otsu",
+	                             CHAIN_GATHERING_MAX);
 }
 
 enum error chain_check(const struct chain *chain, struct problem *problem)
@@ -707,13 +714,13 @@ static bool gathered_valid(const struct chain *chain, const struct filter_call *
 
 	if (!n->width && !n->height)
 		return pages == 1;
-	if (!n->width || !n->height || call->gathered_bands > BANDS_MAX || !gather)
+	if (!n->width || !n->height || !gather)
 		return false;
-	count = filter_gathered_numbers(call, n->width, n->height, call->gathered_bands);
+	count = filter_gathered_numbers(call, n->width, n->height);
 	if (!count || count > EDGES_WORDS_MAX || pages > EDGES_WORDS_MAX / count ||
 	    !has_coefficients(chain, n->first, count * pages))
 		return false;
-	return gather == GATHER_EDGES || gather == GATHER_GRID ||
+	return gather == GATHER_EDGES ||
 	       (n->height <= BANDS_MAX &&
 	        (n->width == gather_entries(gather, PIXEL_U8) ||
 	         n->width == gather_entries(gather, PIXEL_U16)) &&
@@ -738,13 +745,12 @@ static bool call_valid(const struct chain *chain, const struct filter_call *call
 {
 	const struct parameter *p;
 
-	if (call->filter >= FILTERS || call->channels >= CHANNELS || call->shares ||
-	    call->on_grid > 1)
+	if (call->filter >= FILTERS || call->channels >= CHANNELS || call->shares)
 		return false;
 	for (size_t i = 0; (p = filter_parameter(call->filter, i)); i++)
 		if (!value_valid(chain, call, p, i))
 			return false;
-	if (!filter_on_grid_valid(call) || !gathered_valid(chain, call)) /* by valid values */
+	if (!gathered_valid(chain, call)) /* by valid values */
 		return false;
 	if (call->filter == FILTER_LEVELS)
 		return levels_valid(call);
@@ -840,33 +846,6 @@ uint32_t chain_gathering(const struct chain *chain)
 	return i;
 }
 
-uint32_t chain_grid_candidate(const struct chain *chain, uint32_t before)
-{
-	uint32_t found = chain->count, farthest = 0;
-
-	if (chain_has_shares(chain) || chain_kernel(chain) < KERNELS ||
-	    count_gathering(chain) >= CHAIN_GATHERING_MAX)
-		return found;
-	for (uint32_t i = 0; i < before; i++) {
-		const struct lattice lattice = filter_lattice(&chain->call[i]);
-
-		if (lattice.stride && lattice.reach > farthest) {
-			found = i;
-			farthest = lattice.reach;
-		}
-	}
-	return found;
-}
-
-struct chain *chain_to_grid(const struct chain *chain, uint32_t call)
-{
-	struct chain *copy = chain_copy(chain, 0);
-
-	if (copy)
-		copy->call[call].on_grid = 1;
-	return copy;
-}
-
 bool chain_has_shares(const struct chain *chain)
 {
 	uint32_t shares = 0;
@@ -890,8 +869,9 @@ static enum error size_value(struct filter_call *call, const struct parameter *p
 	snprintf(text, sizeof text, "%g%%", share);
 	return problem_set_parameter(problem, ERR_BAD_PARAMETER, p->name, text,
 	                             "%s: %s of %g pixels, the image's (or roi's) shorter side, is "
-	                             "%g; expected %g to %g",
-	                             p->name, text, side, value, p->min, p->max);
+	                             "%g; expected %g to %g%s",
+	                             p->name, text, side, value, p->min, p->max,
+	                             instead_of(p, value));
 }
 
 enum error chain_size_to(const struct chain *chain, uint32_t width, uint32_t height,
@@ -911,8 +891,6 @@ enum error chain_size_to(const struct chain *chain, uint32_t width, uint32_t hei
 				e = size_value(call, p, i, width < height ? width : height,
 				               problem);
 	}
-	if (!e)
-		e = check_gathering(*sized, problem);
 	if (e) {
 		free(*sized);
 		*sized = NULL;
@@ -987,16 +965,15 @@ struct chain *chain_before(const struct chain *chain, uint32_t call)
 }
 
 struct chain *chain_gathered(const struct chain *chain, uint32_t call, const double *numbers,
-                             uint32_t width, uint32_t height, uint32_t bands, uint32_t pages)
+                             uint32_t width, uint32_t height, uint32_t pages)
 {
 	const bool canny = filter_gathers(&chain->call[call]) == GATHER_EDGES;
 	const uint32_t count =
-	    pages * (uint32_t)filter_gathered_numbers(&chain->call[call], width, height, bands);
+	    pages * (uint32_t)filter_gathered_numbers(&chain->call[call], width, height);
 	struct chain *gathered = chain_copy(chain, count);
 
 	if (!gathered)
 		return NULL;
-	gathered->call[call].gathered_bands = bands;
 	gathered->call[call].more_pages = pages - 1;
 	gathered->call[call].gathered =
 	    (struct numbers){gathered->coefficients_used, width, height};
@@ -1013,9 +990,7 @@ static uint32_t page_numbers(const struct filter_call *call)
 {
 	const struct numbers *n = &call->gathered;
 
-	return n->width ? (uint32_t)filter_gathered_numbers(call, n->width, n->height,
-	                                                    call->gathered_bands)
-	                : 0;
+	return n->width ? (uint32_t)filter_gathered_numbers(call, n->width, n->height) : 0;
 }
 
 /* Where what is gathered begins among the coefficients, and how many numbers there are of a page.
@@ -1075,13 +1050,8 @@ void chain_halo(const struct chain *chain, uint32_t *halo_x, uint32_t *halo_y)
 void chain_crops(const struct chain *chain, uint32_t *x, uint32_t *y)
 {
 	*x = *y = 0;
-	for (uint32_t i = 0; chain->border == BORDER_CROP && i < chain->count; i++) {
-		uint32_t margin_x, margin_y;
-
-		filter_margin(&chain->call[i], &margin_x, &margin_y);
-		*x += margin_x;
-		*y += margin_y;
-	}
+	if (chain->border == BORDER_CROP)
+		chain_halo(chain, x, y);
 }
 
 enum error chain_border_pixel(const struct chain *chain, const struct image *image,

@@ -39,12 +39,11 @@ struct chain {
 	struct regions regions; /* where the result is written; their numbers are coefficients */
 	double border_value[BANDS_MAX];
 	struct filter_call call[CHAIN_FILTERS_MAX];
-	/* Of the calls and regions. A chain that knows an image's edges, or the points of a grid,
-	 * may have more than these: it is then longer than the struct. */
+	/* Of the calls and regions. A chain that knows an image's edges may have more than these:
+	 * it is then longer than the struct. */
 	double coefficient[CHAIN_COEFFICIENTS_MAX];
 };
 
-_Static_assert((int)GRID_WORDS_MAX <= (int)EDGES_WORDS_MAX, "neither is larger");
 enum {
 	CHAIN_SIZE_MAX =
 	    sizeof(struct chain) + CHAIN_GATHERING_MAX * EDGES_WORDS_MAX * sizeof(double)
@@ -114,21 +113,12 @@ enum error chain_take(int fd, struct chain **chain) MUST_CHECK;
 bool chain_has_shares(const struct chain *chain);
 
 /* The chain for an image of this size: a new one from malloc(), trimmed, in *sized.
- * ERR_BAD_PARAMETER if a value is then out of its limits, or too many filters must know the whole
- * image; ERR_MEMORY. */
+ * ERR_BAD_PARAMETER if a value is then out of its limits; ERR_MEMORY. */
 enum error chain_size_to(const struct chain *chain, uint32_t width, uint32_t height,
                          struct chain **sized, struct problem *problem) MUST_CHECK;
 
 /* The first call that must know the whole image and does not yet, or the count. */
 uint32_t chain_gathering(const struct chain *chain);
-
-/* Of the calls before this one, that on a lattice which reaches farthest, and might be on a grid
- * instead; or the count, if there is none, or too many know the whole image, or a kernel is
- * named. */
-uint32_t chain_grid_candidate(const struct chain *chain, uint32_t before);
-
-/* A new chain from malloc(), trimmed, whose call is on a grid. NULL without memory. */
-struct chain *chain_to_grid(const struct chain *chain, uint32_t call);
 
 /* A new chain from malloc(), trimmed: the calls before this one, or one that changes nothing, on
  * all of the image, by any kernel. Before a canny also what finds the edges: where they are, all
@@ -136,11 +126,10 @@ struct chain *chain_to_grid(const struct chain *chain, uint32_t call);
  * without memory. */
 struct chain *chain_before(const struct chain *chain, uint32_t call);
 
-/* A new chain from malloc(), trimmed, whose call knows these rows of valid numbers, or the edges or
- * points of an image of this size and these bands; of several pages one after the other, all alike.
- * NULL without memory. */
+/* A new chain from malloc(), trimmed, whose call knows these rows of valid numbers, or the edges of
+ * an image of this size; of several pages one after the other, all alike. NULL without memory. */
 struct chain *chain_gathered(const struct chain *chain, uint32_t call, const double *numbers,
-                             uint32_t width, uint32_t height, uint32_t bands, uint32_t pages);
+                             uint32_t width, uint32_t height, uint32_t pages);
 
 /* Of how many pages its calls know something each; 1: it is the same for all. */
 uint32_t chain_pages(const struct chain *chain);
@@ -149,11 +138,10 @@ uint32_t chain_pages(const struct chain *chain);
  * without memory. */
 struct chain *chain_of_page(const struct chain *chain, uint32_t page);
 
-/* The halo in pixels, which tiles are read with: the sum of the filters' radii. */
+/* The halo in pixels: the sum of the filters' radii. */
 void chain_halo(const struct chain *chain, uint32_t *halo_x, uint32_t *halo_y);
 
-/* What is cropped on each side: the sum of the filters' margins with BORDER_CROP, else 0. It is at
- * least the halo. */
+/* What is cropped on each side: the halo with BORDER_CROP, else 0. */
 void chain_crops(const struct chain *chain, uint32_t *x, uint32_t *y);
 
 /* The constant outside the image for each band of an image. ERR_BAD_PARAMETER if the number of

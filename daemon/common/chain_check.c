@@ -12,8 +12,7 @@ static uint32_t filter_operations(enum filter filter)
 	return operation_kernels(filter_operation(filter)) |
 	       (filter == FILTER_CONVOLVE    ? 1u << OPERATION_SEPARABLE
 	        : filter == FILTER_THRESHOLD ? operation_kernels(OPERATION_LOCAL_THRESHOLD)
-	        : filter == FILTER_GAUSSIAN || filter == FILTER_UNSHARP ? 1u << OPERATION_GROW
-	                                                                : 0);
+	                                     : 0);
 }
 
 static enum error lower(const struct chain *chain, uint32_t i, struct operation *op,
@@ -33,7 +32,7 @@ static enum error other_variants(const struct chain *chain, uint32_t i, const ch
 	enum error e = lower(chain, i, &op, problem);
 
 	for (enum kernel k = 0; !e && k < KERNELS; k++)
-		if (kernel_row(k)->operations & operation_own_kernels(&op))
+		if (kernel_row(k)->operations & operation_kernels(op.kind))
 			list_add(list, sizeof list, kernel_name(k));
 	operation_fini(&op);
 	return e ? e
@@ -91,7 +90,7 @@ static enum error check_kernel(const struct chain *chain, enum kernel kernel,
 		struct operation op = {0};
 
 		e = lower(chain, i, &op, problem);
-		if (!e && kernel_row(kernel)->operations & operation_own_kernels(&op)) {
+		if (!e && kernel_row(kernel)->operations & operation_kernels(op.kind)) {
 			idle = false;
 			e = check_radius(kernel, chain, i, &op, problem);
 		}
@@ -184,7 +183,7 @@ static enum error check_pixels(const struct chain *chain, uint32_t i, const stru
 	enum pixel_type type = type_seen(row, &chain->call[i], &op, image);
 	char types[32] = "";
 
-	if (e || !(row->operations & operation_own_kernels(&op)) ||
+	if (e || !(row->operations & operation_kernels(op.kind)) ||
 	    (row->types >> type & 1 && row->bands >> image->bands & 1))
 		goto out;
 	for (enum pixel_type t = 0; t < PIXEL_TYPES; t++)

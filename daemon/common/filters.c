@@ -204,35 +204,9 @@ static void directed_shape(const struct filter_call *call, double own, double *s
 		*radius = gaussian_radius(*sigma);
 }
 
-void filter_sigmas(const struct filter_call *call, double sigma[GRID_AXES])
-{
-	uint32_t radius;
-
-	if (call->filter == FILTER_UNSHARP) {
-		sigma[GRID_X] = sigma[GRID_Y] = call->value[UNSHARP_SIGMA];
-		return;
-	}
-	directed_shape(call, call->value[GAUSSIAN_SIGMA_X], &sigma[GRID_X], &radius);
-	directed_shape(call, call->value[GAUSSIAN_SIGMA_Y], &sigma[GRID_Y], &radius);
-}
-
-/* True if a Gaussian, or that of an unsharp mask, is computed on a grid of the whole image. */
-static bool is_of_grid(const struct filter_call *call)
-{
-	double sigma[GRID_AXES];
-
-	if (call->filter != FILTER_UNSHARP &&
-	    (call->filter != FILTER_GAUSSIAN || !isnan(call->value[GAUSSIAN_SIZE])))
-		return false;
-	filter_sigmas(call, sigma);
-	return call->on_grid || fmax(sigma[GRID_X], sigma[GRID_Y]) > GRID_SIGMA;
-}
-
 /* The sigma of a Gaussian on a lattice; 0 for all other calls. */
 static double untruncated_sigma(const struct filter_call *call)
 {
-	if (is_of_grid(call))
-		return 0;
 	if (call->filter == FILTER_UNSHARP)
 		return call->value[UNSHARP_SIGMA];
 	if (call->filter == FILTER_GAUSSIAN && !is_directed(call) &&
@@ -269,20 +243,6 @@ struct lattice filter_lattice(const struct filter_call *call)
 	return lattice_for(untruncated_sigma(call));
 }
 
-/* The lattice of a call that is on a grid instead. */
-static struct lattice lattice_instead(const struct filter_call *call)
-{
-	struct filter_call without = *call;
-
-	without.on_grid = 0;
-	return filter_lattice(&without);
-}
-
-bool filter_on_grid_valid(const struct filter_call *call)
-{
-	return !call->on_grid || (call->on_grid == 1 && lattice_instead(call).stride);
-}
-
 static void directed_radius(const struct filter_call *call, uint32_t *radius_x, uint32_t *radius_y)
 {
 	double sigma;
@@ -317,10 +277,6 @@ static void motion_radius(const struct filter_call *call, uint32_t *radius_x, ui
 void filter_radius(const struct filter_call *call, uint32_t *radius_x, uint32_t *radius_y)
 {
 	*radius_x = *radius_y = 1;
-	if (is_of_grid(call)) {
-		*radius_x = *radius_y = 0;
-		return;
-	}
 	switch ((enum filter)call->filter) {
 	case FILTER_GAUSSIAN:
 		directed_radius(call, radius_x, radius_y);
@@ -396,26 +352,8 @@ void filter_radius(const struct filter_call *call, uint32_t *radius_x, uint32_t 
 	}
 }
 
-void filter_margin(const struct filter_call *call, uint32_t *margin_x, uint32_t *margin_y)
-{
-	double sigma[GRID_AXES];
-
-	filter_radius(call, margin_x, margin_y);
-	if (!is_of_grid(call))
-		return;
-	if (call->on_grid) {
-		*margin_x = *margin_y = lattice_instead(call).reach;
-		return;
-	}
-	filter_sigmas(call, sigma);
-	*margin_x = lattice_for_grid(sigma[GRID_X]).reach;
-	*margin_y = lattice_for_grid(sigma[GRID_Y]).reach;
-}
-
 enum gather filter_gathers(const struct filter_call *call)
 {
-	if (is_of_grid(call))
-		return GATHER_GRID;
 	if (call->filter == FILTER_THRESHOLD && call->value[THRESHOLD_METHOD] == THRESHOLD_BY_OTSU)
 		return GATHER_THRESHOLD;
 	return call->filter == FILTER_EQUALIZE ? GATHER_TABLE
@@ -425,25 +363,15 @@ enum gather filter_gathers(const struct filter_call *call)
 
 enum operation_kind filter_call_operation(const struct filter_call *call)
 {
-	if (is_of_grid(call))
-		return OPERATION_GROW;
 	return call->filter == FILTER_THRESHOLD && threshold_radius(call)
 	           ? OPERATION_LOCAL_THRESHOLD
 	           : filter_operation(call->filter);
 }
 
-uint64_t filter_gathered_numbers(const struct filter_call *call, uint32_t width, uint32_t height,
-                                 uint32_t bands)
+uint64_t filter_gathered_numbers(const struct filter_call *call, uint32_t width, uint32_t height)
 {
-	const enum gather gather = filter_gathers(call);
-	double sigma[GRID_AXES];
-
-	if (gather == GATHER_EDGES)
-		return edges_words(width, height);
-	if (gather != GATHER_GRID)
-		return (uint64_t)width * height;
-	filter_sigmas(call, sigma);
-	return grid_words(sigma, width, height, bands);
+	return filter_gathers(call) == GATHER_EDGES ? edges_words(width, height)
+	                                            : (uint64_t)width * height;
 }
 
 uint32_t filter_by_colour(const struct filter_call *call)
@@ -453,7 +381,7 @@ uint32_t filter_by_colour(const struct filter_call *call)
 	const enum gather gather = filter_gathers(call);
 
 	if (gather)
-		return gather == GATHER_EDGES || gather == GATHER_GRID ? 0 : call->gathered.height;
+		return gather == GATHER_EDGES ? 0 : call->gathered.height;
 	if (call->filter == FILTER_LUT)
 		return n[LUT_TABLE].height;
 	if (call->filter == FILTER_THRESHOLD)
@@ -609,29 +537,9 @@ static void lower_sharpen(const struct filter_call *call, struct operation *op)
 	op->smoothing = true;
 }
 
-/* The blur is made from the points of a grid, if they are there yet. */
-static void take_points(const struct filter_call *call, const double *coefficients,
-                        struct operation *op)
+static void lower_unsharp(const struct filter_call *call, struct operation *op)
 {
-	double sigma[GRID_AXES];
-
-	op->of_grid = true;
-	if (!call->gathered.width)
-		return;
-	filter_sigmas(call, sigma);
-	op->plane = coefficients + call->gathered.first;
-	op->plane_width = call->gathered.width;
-	op->plane_height = call->gathered.height;
-	op->grid = grid_for(sigma, op->plane_width, op->plane_height, call->gathered_bands);
-}
-
-static void lower_unsharp(const struct filter_call *call, const double *coefficients,
-                          struct operation *op)
-{
-	if (is_of_grid(call))
-		take_points(call, coefficients, op);
-	else
-		separable_symmetric(op, weight_gaussian, call->value[UNSHARP_SIGMA]);
+	separable_symmetric(op, weight_gaussian, call->value[UNSHARP_SIGMA]);
 	op->smoothing = false;
 	op->amount = call->value[UNSHARP_AMOUNT];
 	op->threshold = call->value[UNSHARP_THRESHOLD];
@@ -671,19 +579,13 @@ static void gaussian_weights(double *weights, uint32_t radius, double sigma)
 		weights[i] /= sum;
 }
 
-static void lower_gaussian(const struct filter_call *call, const double *coefficients,
-                           struct operation *op)
+static void lower_gaussian(const struct filter_call *call, struct operation *op)
 {
 	double sigma;
 	uint32_t radius;
 
 	op->smoothing = true;
 	op->gain = 1;
-	if (is_of_grid(call)) {
-		op->kind = OPERATION_GROW;
-		take_points(call, coefficients, op);
-		return;
-	}
 	if (!is_directed(call)) {
 		gaussian_shape(call, &sigma, &radius);
 		separable_symmetric(op, weight_gaussian, sigma);
@@ -1014,7 +916,7 @@ enum error filter_lower(const struct filter_call *call, const double *coefficien
 	op->sigma = op->lattice.stride ? untruncated_sigma(call) : 0;
 	switch ((enum filter)call->filter) {
 	case FILTER_GAUSSIAN:
-		lower_gaussian(call, coefficients, op);
+		lower_gaussian(call, op);
 		break;
 	case FILTER_HIGHPASS:
 		lower_highpass(call, op);
@@ -1029,7 +931,7 @@ enum error filter_lower(const struct filter_call *call, const double *coefficien
 		separable_symmetric(op, weight_box, 0);
 		break;
 	case FILTER_UNSHARP:
-		lower_unsharp(call, coefficients, op);
+		lower_unsharp(call, op);
 		break;
 	case FILTER_DOG:
 		lower_dog(call, op);

@@ -93,16 +93,12 @@ struct filter_call {
 	uint32_t filter;   /* enum filter */
 	uint32_t channels; /* enum channels */
 	struct numbers numbers[FILTER_PARAMETERS_MAX];
-	/* Of the whole image, if the filter must know it; of GATHER_EDGES and GATHER_GRID: the size
-	 * of the image that has these edges or points, and (of a grid) its bands. */
+	/* Of the whole image, if the filter must know it; of GATHER_EDGES: the size of the image
+	 * that has these edges. */
 	struct numbers gathered;
-	uint32_t gathered_bands;
 	uint32_t
 	    more_pages;  /* what is gathered of so many further pages follows, page after page */
 	uint32_t shares; /* bit i: value[i] is a percentage of the image's shorter side */
-	/* 1: a Gaussian that would be on a lattice is on a grid; its results, and what is cropped,
-	 * are the same. */
-	uint32_t on_grid;
 	uint32_t unused;
 	double value[FILTER_PARAMETERS_MAX];
 };
@@ -126,16 +122,8 @@ const struct parameter *filter_parameter(enum filter filter, size_t i);
 /* True if a percentage of the image's shorter side may be given. */
 bool parameter_takes_share(const struct parameter *parameter);
 
-/* The radius of a call, without the work of filter_lower(): how far it reads. One that knows the
- * whole image as a grid reads nothing. */
+/* The radius of a call, without the work of filter_lower(). */
 void filter_radius(const struct filter_call *call, uint32_t *radius_x, uint32_t *radius_y);
-
-/* How near to the image's edge results depend on the border rule: the radius, or as far as a grid
- * or, on_grid, the lattice in its place reaches. */
-void filter_margin(const struct filter_call *call, uint32_t *margin_x, uint32_t *margin_y);
-
-/* Of a `gaussian` given by sigma, or `unsharp`: that of each direction. */
-void filter_sigmas(const struct filter_call *call, double sigma[GRID_AXES]);
 
 /* The lattice that a call is computed on; its stride is 0 if it is not. */
 struct lattice filter_lattice(const struct filter_call *call);
@@ -143,19 +131,14 @@ struct lattice filter_lattice(const struct filter_call *call);
 /* The sigma that an image is blurred with before a canny looks for its edges; 0: it is not. */
 double filter_canny_sigma(const struct filter_call *call);
 
-/* True unless a call is said to be on a grid that cannot be. */
-bool filter_on_grid_valid(const struct filter_call *call);
-
 /* What a call must know of the whole image, whether it does or not. */
 enum gather filter_gathers(const struct filter_call *call);
 
-/* The operation by which a call's cost is predicted: the one that it is lowered to, or that of a
- * grid. */
+/* The operation by which a call's cost is predicted: the one that it is lowered to. */
 enum operation_kind filter_call_operation(const struct filter_call *call);
 
-/* How many numbers a call that gathers has for `gathered` of this size, and bands. */
-uint64_t filter_gathered_numbers(const struct filter_call *call, uint32_t width, uint32_t height,
-                                 uint32_t bands);
+/* How many numbers a call that gathers has for `gathered` of this size. */
+uint64_t filter_gathered_numbers(const struct filter_call *call, uint32_t width, uint32_t height);
 
 /* How many colours a call has numbers for; 0 or 1 if it treats them alike. */
 uint32_t filter_by_colour(const struct filter_call *call);

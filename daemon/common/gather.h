@@ -1,5 +1,5 @@
 /* What a filter must know of the whole image before it can filter any of it: first a run of the job
- * gathers counts of the samples' values, edges, or points, then the numbers that it made of them
+ * gathers counts of the samples' values, or edges, then the numbers that it made of them
  * stand in the filter's call. Those made of counts are shares of full scale, from 0 to 1. */
 #ifndef COMMON_GATHER_H
 #define COMMON_GATHER_H
@@ -15,7 +15,6 @@ enum gather {
 	GATHER_THRESHOLD, /* a threshold that separates two classes */
 	GATHER_TABLE,     /* a table that equalizes */
 	GATHER_EDGES,     /* which pixels are edges: a plane of bits (edges.h), not numbers */
-	GATHER_GRID,      /* the points of a Gaussian of very large sigma (grid.h), likewise */
 	GATHERS
 };
 

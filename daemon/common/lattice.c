@@ -16,9 +16,6 @@ enum { SMOOTHS = 6, FREQUENCIES = 512 };
 /* The radius at which the filter on the lattice is cut off, in its standard deviations. */
 static const double CUT = 4.65;
 
-/* At least so many points of a grid are in a standard deviation. */
-static const double GRID_POINTS = 4;
-
 /* At least 2.6 points per standard deviation, or the lattice aliases too much; not many more, so
  * that filtering on the lattice costs no more than the rest. */
 static uint32_t choose_stride(double sigma)
@@ -26,12 +23,15 @@ static uint32_t choose_stride(double sigma)
 	return sigma <= 12 ? 3 : sigma <= 30 ? 4 : sigma <= 50 ? 5 : sigma <= 80 ? 6 : 8;
 }
 
-static struct lattice make_lattice(double sigma, uint32_t stride)
+struct lattice lattice_for(double sigma)
 {
-	struct lattice l = {.stride = stride};
+	struct lattice l = {0};
 	double points;
 	uint32_t spare;
 
+	if (sigma <= LATTICE_SIGMA)
+		return l;
+	l.stride = choose_stride(sigma);
 	l.half = SMOOTHS * (l.stride - 1) / 2;
 	l.taps = (2 * l.half + l.stride) / l.stride;
 	/* All pixels are made from the same number of points, some with weight 0. */
@@ -40,26 +40,14 @@ static struct lattice make_lattice(double sigma, uint32_t stride)
 	/* The variance of both splines, in points, is (stride² - 1) / stride². */
 	points = sigma / l.stride;
 	points = sqrt(points * points - 1 + 1.0 / (l.stride * l.stride));
-	l.radius = (uint32_t)ceil(stride == 1 ? 3 * sigma : CUT * points);
+	l.radius = (uint32_t)ceil(CUT * points);
 	l.reach = l.radius * l.stride + 2 * l.half + spare - l.lead;
 	return l;
 }
 
-struct lattice lattice_for(double sigma)
-{
-	const struct lattice none = {0};
-
-	return sigma <= LATTICE_SIGMA ? none : make_lattice(sigma, choose_stride(sigma));
-}
-
-struct lattice lattice_for_grid(double sigma)
-{
-	return make_lattice(sigma, sigma <= LATTICE_SIGMA ? 1 : (uint32_t)(sigma / GRID_POINTS));
-}
-
 void lattice_spline(const struct lattice *l, double *spline)
 {
-	double from[GRID_SPLINE_MAX];
+	double from[LATTICE_SPLINE_MAX];
 
 	memset(spline, 0, (2 * l->half + 1) * sizeof *spline);
 	spline[0] = 1;
@@ -79,9 +67,7 @@ void lattice_filter(const struct lattice *l, double sigma, double *filter)
 	double sum = 0;
 
 	memset(filter, 0, (2 * l->radius + 1) * sizeof *filter);
-	for (uint32_t k = 0; l->stride == 1 && k <= 2 * l->radius; k++)
-		filter[k] = exp(-0.5 * pow(((double)k - l->radius) / sigma, 2));
-	for (int i = 0; l->stride > 1 && i < FREQUENCIES; i++) {
+	for (int i = 0; i < FREQUENCIES; i++) {
 		double u = (double)i / FREQUENCIES - 0.5, angle = M_PI * u;
 		double mean = u == 0 ? 1 : sin(angle) / (s * sin(angle / s));
 		double wanted = exp(-2 * angle * angle * points * points) / pow(mean, 2 * SMOOTHS);
@@ -95,23 +81,21 @@ void lattice_filter(const struct lattice *l, double sigma, double *filter)
 		filter[k] /= sum;
 }
 
-double lattice_grow_weight(const struct lattice *l, const double *spline, uint32_t tap,
-                           uint32_t phase)
-{
-	const int i = ((int)l->taps - 1 - (int)tap) * (int)l->stride + (int)phase - (int)l->lead;
-
-	return i >= 0 && i <= 2 * (int)l->half ? spline[i] * l->stride : 0;
-}
-
 void lattice_grow(const struct lattice *l, double weight[LATTICE_TAPS_MAX][LATTICE_STRIDE_MAX])
 {
 	double spline[LATTICE_SPLINE_MAX];
+	const int size = 2 * (int)l->half + 1;
 
 	memset(weight, 0, sizeof(double[LATTICE_TAPS_MAX][LATTICE_STRIDE_MAX]));
 	lattice_spline(l, spline);
-	for (uint32_t tap = 0; tap < l->taps; tap++)
-		for (uint32_t phase = 0; phase < l->stride; phase++)
-			weight[tap][phase] = lattice_grow_weight(l, spline, tap, phase);
+	for (int tap = 0; tap < (int)l->taps; tap++)
+		for (int phase = 0; phase < (int)l->stride; phase++) {
+			const int i =
+			    ((int)l->taps - 1 - tap) * (int)l->stride + phase - (int)l->lead;
+
+			if (i >= 0 && i < size)
+				weight[tap][phase] = spline[i] * l->stride;
+		}
 }
 
 struct lattice_span lattice_span(const struct lattice *l, int32_t first_pixel, uint32_t pixels)

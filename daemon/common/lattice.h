@@ -15,17 +15,11 @@
  * range of values in its window (docs/architecture.md derives and measures it). */
 #define LATTICE_ERROR 6e-6
 
-/* Sigmas go up to this one. */
-#define LATTICE_SIGMA_MAX 1000.0
-
 enum {
 	LATTICE_STRIDE_MAX = 8,
 	LATTICE_TAPS_MAX = 6,
 	LATTICE_SPLINE_MAX = 6 * (LATTICE_STRIDE_MAX - 1) + 1,
 	LATTICE_RADIUS_MAX = 64, /* of the filter on the lattice */
-	/* Of lattice_for_grid(). */
-	GRID_STRIDE_MAX = 250,
-	GRID_SPLINE_MAX = 6 * (GRID_STRIDE_MAX - 1) + 1,
 };
 
 struct lattice {
@@ -40,11 +34,6 @@ struct lattice {
 /* The lattice for a sigma; with a sigma up to LATTICE_SIGMA, none. */
 struct lattice lattice_for(double sigma);
 
-/* The lattice for a sigma up to LATTICE_SIGMA_MAX whose points are kept for a whole image (grid.h):
- * as few as the error allows, however far the steps reach. Up to LATTICE_SIGMA it has all pixels,
- * and the filter is the Gaussian, sampled and cut at ceil(3 sigma). */
-struct lattice lattice_for_grid(double sigma);
-
 /* The spline: 2 half + 1 weights, of sum 1. */
 void lattice_spline(const struct lattice *lattice, double *spline);
 
@@ -56,10 +45,6 @@ void lattice_filter(const struct lattice *lattice, double sigma, double *filter)
  * the weights of a phase sum to 1. */
 void lattice_grow(const struct lattice *lattice,
                   double weight[LATTICE_TAPS_MAX][LATTICE_STRIDE_MAX]);
-
-/* One of them, for any stride; spline: lattice_spline()'s. */
-double lattice_grow_weight(const struct lattice *lattice, const double *spline, uint32_t tap,
-                           uint32_t phase);
 
 /* The points that a row (or column) of pixels is made from. */
 struct lattice_span {

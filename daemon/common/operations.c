@@ -24,11 +24,6 @@ uint32_t operation_kernels(enum operation_kind kind)
 	return 1u << rows[kind].by | 1u << kind;
 }
 
-uint32_t operation_own_kernels(const struct operation *op)
-{
-	return op->of_grid ? 1u << OPERATION_GROW : operation_kernels(op->kind);
-}
-
 bool operation_compares(enum operation_kind kind)
 {
 	return kind == OPERATION_UNSHARP || kind == OPERATION_LOCAL_THRESHOLD;

@@ -8,7 +8,6 @@
 
 #include "common/error.h"
 #include "common/image.h"
-#include "common/grid.h"
 #include "common/lattice.h"
 
 enum operation_kind {
@@ -73,13 +72,10 @@ struct operation {
 	double threshold;        /* UNSHARP, LOCAL_THRESHOLD: in shares of full scale */
 	double limit[BANDS_MAX]; /* THRESHOLD: of each band, likewise */
 	double low, high;        /* CANNY: likewise */
-	/* EDGES: bits of an image of this size (see edges.h), in the middle of the one to filter;
-	 * of_grid: the points of a grid of it. They are the chain's, which must outlive the
-	 * operation; NULL until they are gathered. */
+	/* EDGES: bits of an image of this size (see edges.h), in the middle of the one to filter.
+	 * They are the chain's, which must outlive the operation. */
 	const double *plane;
 	uint32_t plane_width, plane_height;
-	bool of_grid; /* GROW, and UNSHARP whose blur is one; takes all bands */
-	struct grid grid;
 	struct curve curve;
 	/* Sum of the products of absolute coefficients: how much the operation can enlarge a value.
 	 */
@@ -90,8 +86,6 @@ const char *operation_name(enum operation_kind kind);
 
 /* The operations whose kernels do this one, its own and another one's, as bits. */
 uint32_t operation_kernels(enum operation_kind kind);
-/* Likewise, of an operation that knows whether it is of a grid. */
-uint32_t operation_own_kernels(const struct operation *operation);
 
 /* True for a blur and a last step that compares with it. The blur is alpha-weighted; alpha itself
  * is kept. */

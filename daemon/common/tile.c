@@ -1,6 +1,10 @@
 /* Cuts an image into tiles: all the arithmetic of slots, pitches and offsets. */
 #include "common/tile.h"
 
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
 #include "common/jpeg.h"
 
 static uint64_t align_up(uint64_t n, uint64_t alignment)
@@ -82,22 +86,91 @@ static uint64_t slots_that_fit(const struct tiling *t, uint64_t in_arena, uint64
 	return min_u64(in, out_arena / t->out_slot);
 }
 
-/* The widest result for which SLOTS_MIN tiles of one row, with a common halo, fit. */
-static uint32_t largest_width(struct tiling t, uint64_t in_arena, uint64_t out_arena)
+/* Sets what an image and a chain say. */
+static enum error tiling_set_image(struct tiling *t, const struct chain *chain,
+                                   const struct image *image, struct problem *problem)
+{
+	enum error e;
+
+	*t = (struct tiling){.image = image_plane(image), .planes = image_planes(image)};
+	e = chain_output_size(chain, image, &t->width, &t->height, problem);
+	chain_halo(chain, &t->halo_x, &t->halo_y);
+	chain_crops(chain, &t->x0, &t->y0);
+	return e;
+}
+
+/* The call whose lattice reaches farthest; any, if none has one. */
+static uint32_t farthest_call(const struct chain *chain)
+{
+	uint32_t found = 0;
+
+	for (uint32_t i = 1; i < chain->count; i++)
+		if (filter_lattice(&chain->call[i]).reach >
+		    filter_lattice(&chain->call[found]).reach)
+			found = i;
+	return found;
+}
+
+/* Rows that strips have at least, if the result has them: with fewer than half of its reach, a
+ * Gaussian on a lattice would work on hardly anything but halo. */
+static uint32_t least_rows(const struct tiling *t, const struct chain *chain)
+{
+	const uint32_t reach = filter_lattice(&chain->call[farthest_call(chain)]).reach;
+
+	return (uint32_t)min_u64(t->planes == 1 && reach ? (reach + 1) / 2 : 1, t->height);
+}
+
+/* True if SLOTS_MIN strips of so many rows, with a common halo, fit. */
+static bool strips_fit(struct tiling t, uint32_t rows, uint64_t in_arena, uint64_t out_arena)
+{
+	tiling_set_width(&t, t.width);
+	tiling_share(&t, rows, in_arena);
+	return slots_that_fit(&t, in_arena, out_arena) >= SLOTS_MIN;
+}
+
+/* The widest result for which they fit. */
+static uint32_t largest_width(struct tiling t, uint32_t rows, uint64_t in_arena, uint64_t out_arena)
 {
 	uint32_t fits = 0, least_unfit = t.width;
 
 	while (least_unfit - fits > 1) {
-		uint32_t middle = fits + (least_unfit - fits) / 2;
+		t.width = fits + (least_unfit - fits) / 2;
+		if (strips_fit(t, rows, in_arena, out_arena))
+			fits = t.width;
+		else
+			least_unfit = t.width;
+	}
+	return fits;
+}
 
-		tiling_set_width(&t, middle);
-		tiling_share(&t, 1, in_arena);
-		if (slots_that_fit(&t, in_arena, out_arena) >= SLOTS_MIN)
+_Static_assert((int)GAUSSIAN_SIGMA == (int)UNSHARP_SIGMA, "either may be on a lattice");
+
+/* The largest sigma, to a tenth, of the call that reaches farthest with which strips fit; 0: none.
+ */
+static double largest_sigma(const struct chain *chain, const struct image *image, uint64_t in_arena,
+                            uint64_t out_arena)
+{
+	const struct filter_call *call = &chain->call[farthest_call(chain)];
+	struct chain *less = filter_lattice(call).stride ? chain_copy(chain, 0) : NULL;
+	uint32_t fits = 0, least_unfit;
+	struct problem problem;
+	struct tiling t;
+
+	if (!less)
+		return 0;
+	least_unfit = (uint32_t)ceil(10 * call->value[GAUSSIAN_SIGMA]);
+	while (least_unfit - fits > 1) {
+		const uint32_t middle = fits + (least_unfit - fits) / 2;
+
+		less->call[call - chain->call].value[GAUSSIAN_SIGMA] = middle / 10.0;
+		if (!tiling_set_image(&t, less, image, &problem) &&
+		    strips_fit(t, least_rows(&t, less), in_arena, out_arena))
 			fits = middle;
 		else
 			least_unfit = middle;
 	}
-	return fits;
+	free(less);
+	return fits / 10.0;
 }
 
 /* Rows of a tile, at least 1: about a sixteenth of the image, so that stages overlap; at least
@@ -163,11 +236,6 @@ void tiling_set_pages(struct tiling *t, uint32_t pages, uint64_t in_arena, uint6
 	t->in_places = t->out_places = t->slots;
 }
 
-bool tiling_is_mostly_halo(const struct tiling *t)
-{
-	return t->rows < t->height && 2 * (uint64_t)t->rows < t->halo_y;
-}
-
 uint32_t tiling_all_rows(const struct tiling *t)
 {
 	return t->pages * t->height;
@@ -195,25 +263,28 @@ enum error tiling_init(struct tiling *t, const struct chain *chain, const struct
                        uint64_t in_arena, uint64_t out_arena, uint64_t samples_max,
                        struct problem *problem)
 {
-	enum error e;
+	enum error e = tiling_set_image(t, chain, image, problem);
+	const uint32_t least = least_rows(t, chain);
+	char sigma[64] = "";
 
-	*t = (struct tiling){.image = image_plane(image), .planes = image_planes(image)};
-	e = chain_output_size(chain, image, &t->width, &t->height, problem);
 	if (e)
 		return e;
-	chain_halo(chain, &t->halo_x, &t->halo_y);
-	chain_crops(chain, &t->x0, &t->y0);
-	if (chain->border == BORDER_CROP)
-		t->halo_x = t->x0;
-	tiling_set_width(t, t->width);
-	tiling_set_strips(t, in_arena, out_arena, samples_max);
-	if (slots_that_fit(t, in_arena, out_arena) < SLOTS_MIN)
+	if (!strips_fit(*t, least, in_arena, out_arena)) {
+		const double largest = largest_sigma(chain, image, in_arena, out_arena);
+
+		if (largest > 0)
+			snprintf(sigma, sizeof sigma,
+			         ", and for this image the largest sigma is %g", largest);
 		return problem_set(
 		    problem, ERR_DOES_NOT_FIT,
 		    "the result is %u pixels wide, and the rows of a window must fit arena-size; "
-		    "with a window %u rows high and these pixels (%u x %s) the largest width is %u",
+		    "with a window %u rows high and these pixels (%u x %s) the largest width is "
+		    "%u%s",
 		    t->width, 2 * t->halo_y + 1, image->bands, pixel_type_name(image->type),
-		    largest_width(*t, in_arena, out_arena));
+		    largest_width(*t, least, in_arena, out_arena), sigma);
+	}
+	tiling_set_width(t, t->width);
+	tiling_set_strips(t, in_arena, out_arena, samples_max);
 	set_columns(t, samples_max);
 	tiling_set_pages(t, 1, in_arena, out_arena);
 	return ERR_OK;
@@ -336,13 +407,12 @@ static bool output_inside(const struct tile *tile, const struct image *image, ui
 static bool is_whole(const struct tile *tile, const struct image *image, const struct chain *chain,
                      uint64_t arena)
 {
-	uint32_t halo_x, halo_y, x0, y0;
+	uint32_t x0, y0;
 
-	chain_halo(chain, &halo_x, &halo_y);
 	chain_crops(chain, &x0, &y0);
-	return (x0 == halo_x || !x0) && (y0 == halo_y || !y0) && image->type == PIXEL_U8 &&
-	       (image->bands == 1 || image->bands == 3) && !image->alpha && tile->index == 0 &&
-	       tile->x0 == x0 && tile->y0 == y0 && tile->width + UINT64_C(2) * x0 == image->width &&
+	return image->type == PIXEL_U8 && (image->bands == 1 || image->bands == 3) &&
+	       !image->alpha && tile->index == 0 && tile->x0 == x0 && tile->y0 == y0 &&
+	       tile->width + UINT64_C(2) * x0 == image->width &&
 	       tile->height + UINT64_C(2) * y0 == image->height &&
 	       bytes_inside(tile->work, JPEG_WORK_SIZE, arena);
 }

@@ -70,10 +70,10 @@ struct tile {
 struct tiling {
 	struct image image; /* of a plane, if there are several */
 	uint32_t planes;
-	uint32_t halo_x, halo_y; /* with crop rows are whole: halo_x is then x0, whatever is read */
-	uint32_t x0, y0;         /* first pixel of the result in the image: chain_crops() */
-	uint32_t width, height;  /* of the whole result, or of that of a page */
-	uint32_t rows;           /* of the result in each strip but the last */
+	uint32_t halo_x, halo_y;
+	uint32_t x0, y0;        /* first pixel of the result in the image: chain_crops() */
+	uint32_t width, height; /* of the whole result, or of that of a page */
+	uint32_t rows;          /* of the result in each strip but the last */
 	uint32_t pages;
 	uint32_t page_strips;  /* of a page */
 	uint32_t strips;       /* of all */
@@ -94,16 +94,15 @@ struct tiling {
 
 /* Cuts an image for a chain. samples_max bounds the samples of a tile's result (by predicted device
  * time), and is itself kept above a few rows. ERR_DOES_NOT_FIT names the largest width when three
- * strips of a row do not fit into the arenas; ERR_IMAGE_TOO_SMALL when crop leaves nothing. */
+ * strips of a row do not fit into the arenas; also the largest sigma, of the Gaussian on a lattice
+ * that reaches farthest, when with that they would, and also when such strips would be hardly more
+ * than halo. ERR_IMAGE_TOO_SMALL when crop leaves nothing. */
 enum error tiling_init(struct tiling *tiling, const struct chain *chain, const struct image *image,
                        uint64_t in_arena, uint64_t out_arena, uint64_t samples_max,
                        struct problem *problem) MUST_CHECK;
 
 /* Cuts as many pages as one was: for arenas of the sizes that tiling_init() had. */
 void tiling_set_pages(struct tiling *tiling, uint32_t pages, uint64_t in_arena, uint64_t out_arena);
-
-/* True if the arenas leave so little room that most of what tiles read and work on is halo. */
-bool tiling_is_mostly_halo(const struct tiling *tiling);
 
 /* Rows of the results of all pages, one below the other; the strip that has such a row; and the
  * row's number within that. */

@@ -88,17 +88,15 @@ struct message_job {
 	uint32_t has_target;
 	uint32_t target_x, target_y;
 	/* enum gather: if not NONE, the answer is these numbers of the result, as doubles row after
-	 * row, and not an image. gather_channels: enum channels of the filter that needs them;
-	 * gather_sigma: of a grid (grid.h), else 0. */
+	 * row, and not an image. gather_channels: enum channels of the filter that needs them. */
 	uint32_t gather, gather_channels;
-	double gather_sigma[GRID_AXES];
 	uint64_t follows; /* a run that gathered for the same job, whose rows are kept; else 0 */
 	uint32_t verify;  /* 1: every tile is compared with the reference completely */
 	uint32_t jpeg_pixels; /* of the largest image with a side that is a scan; 0: none may */
 	uint32_t page;        /* PAGE_FIRST, PAGES_ALL, or the number of a page, from 1 */
-	uint32_t may_grid;    /* a call of the chain, from 1, which may be on a grid; 0: none */
-	uint64_t body_size;   /* bytes */
-	uint64_t pixels_max;  /* limit for an image whose rows can be decoded in order */
+	uint32_t unused;
+	uint64_t body_size;         /* bytes */
+	uint64_t pixels_max;        /* limit for an image whose rows can be decoded in order */
 	uint64_t buffered_size_max; /* limit of bytes for one that must be decoded whole */
 	uint64_t samples_max;       /* of a tile's result, see tiling_init() */
 	double verify_share;  /* otherwise: the share of tiles compared in one window, 0 to 1 */
@@ -213,8 +211,8 @@ struct message_job_done {
 	uint32_t lost;         /* bit (1 << enum loss) for each of the answer */
 	uint32_t jpeg;         /* enum jpeg_check of the result of its tile with scans */
 	uint32_t kept;         /* 1: the body's rows are kept for a run that follows at once */
-	uint32_t to_grid;     /* 1: ERR_DOES_NOT_FIT, but the call of may_grid could be on a grid */
-	uint64_t answer_size; /* bytes */
+	uint32_t unused;
+	uint64_t answer_size;          /* bytes */
 	uint64_t decode_ns, encode_ns; /* busy time, without waiting for tiles */
 	uint64_t verify_ns;            /* likewise */
 	uint64_t reference_ns;         /* likewise, time spent in VARIANT_REFERENCE */

@@ -207,11 +207,6 @@ static enum error correlate_both(const struct taps *t, const struct canvas *in, 
 	return e;
 }
 
-static double finite_magnitude(double value)
-{
-	return isfinite(value) ? fabs(value) : 0;
-}
-
 /* Each of `count` results is the extreme of n samples that are `stride` apart, from its own place
  * on: of twice as many in each pass. Uses both buffers; the result is in one. */
 static const double *slide(double *a, double *b, size_t count, size_t stride, size_t n,
@@ -528,87 +523,6 @@ static struct sample threshold(const struct operation *op, const struct scale *s
 	                                                                             : 0};
 }
 
-/* The points and weights that a pixel is made from, in one direction. */
-struct taps_of_grid {
-	size_t first;
-	uint32_t count;
-	const double *weight; /* `stride` apart */
-	uint32_t stride;
-};
-
-/* Of a plane of all the image, which is repeated beyond it, or of its middle. */
-static struct taps_of_grid taps_of_grid(const struct grid_axis *axis, const double *weights,
-                                        int place, uint32_t image, uint32_t plane)
-{
-	const int n = (int)plane, at = place - ((int)image - n) / 2;
-	const uint32_t pixel = (uint32_t)((at % n + n) % n) + axis->span.phase;
-	const uint32_t stride = axis->lattice.stride;
-
-	return (struct taps_of_grid){pixel / stride, axis->lattice.taps, weights + pixel % stride,
-	                             stride};
-}
-
-/* One pixel; also the sum of the magnitudes. */
-static void grow_pixel(const struct operation *op, const struct taps_of_grid *x,
-                       const struct taps_of_grid *y, double *value, double *terms)
-{
-	const struct grid *g = &op->grid;
-
-	for (uint32_t b = 0; b < g->bands; b++)
-		value[b] = terms[b] = 0;
-	for (uint32_t j = 0; j < y->count; j++)
-		for (uint32_t i = 0; i < x->count; i++) {
-			const size_t point =
-			    (y->first + j) * g->axis[GRID_X].span.count + x->first + i;
-			const double weight =
-			    y->weight[(size_t)j * y->stride] * x->weight[(size_t)i * x->stride];
-
-			for (uint32_t b = 0; b < g->bands; b++) {
-				const double v = grid_get(op->plane, point * g->bands + b);
-
-				value[b] += weight * v;
-				terms[b] += weight * fabs(v);
-			}
-		}
-}
-
-/* Takes all bands. Floats may lose what a sum of so many terms loses. */
-static enum error grow(const struct operation *op, const struct scale *scale, bool alpha_weighted,
-                       const struct canvas *in, struct canvas *out)
-{
-	double weights[GRID_AXES][LATTICE_TAPS_MAX * GRID_STRIDE_MAX], *terms;
-
-	(void)in;
-	if (!op->plane || op->grid.bands != out->bands)
-		return ERR_INTERNAL;
-	terms = malloc(canvas_samples(out) * sizeof *terms);
-	if (!terms)
-		return ERR_MEMORY;
-	for (int i = 0; i < GRID_AXES; i++)
-		grid_weights(&op->grid.axis[i], weights[i]);
-	for (size_t i = 0; i < canvas_samples(out); i += out->bands) {
-		const int x = out->at.x + (int)(i / out->bands % out->at.width);
-		const int y = out->at.y + (int)(i / out->bands / out->at.width);
-		const struct taps_of_grid across =
-		    taps_of_grid(&op->grid.axis[GRID_X], weights[GRID_X], x, scale->image->width,
-		                 op->plane_width);
-		const struct taps_of_grid down =
-		    taps_of_grid(&op->grid.axis[GRID_Y], weights[GRID_Y], y, scale->image->height,
-		                 op->plane_height);
-
-		grow_pixel(op, &across, &down, out->value + i, terms + i);
-	}
-	if (alpha_weighted)
-		unpremultiply(scale, out, terms);
-	for (size_t i = 0; !alpha_weighted && i < canvas_samples(out); i++) {
-		out->slack[i] = scale->whole ? 0 : FLOAT_TOLERANCE * finite_magnitude(terms[i]);
-		if (!(terms[i] <= FLT_MAX))
-			out->value[i] = NAN;
-	}
-	free(terms);
-	return ERR_OK;
-}
-
 static enum error compare_with_blur(const struct operation *op, const struct scale *scale,
                                     bool alpha_weighted, const struct canvas *in,
                                     struct canvas *out)
@@ -618,7 +532,7 @@ static enum error compare_with_blur(const struct operation *op, const struct sca
 	enum error e;
 
 	blur.gain = 1;
-	e = (op->of_grid ? grow : linear)(&blur, scale, alpha_weighted, in, out);
+	e = linear(&blur, scale, alpha_weighted, in, out);
 	for (size_t i = 0; !e && i < canvas_samples(out); i += out->bands) {
 		int x = out->at.x + (int)(i / out->bands % out->at.width);
 		int y = out->at.y + (int)(i / out->bands / out->at.width);
@@ -1181,7 +1095,6 @@ enum error operations_apply(const struct operation *op, const struct scale *scal
 	    [OPERATION_THRESHOLD] = each_sample,
 	    [OPERATION_CANNY] = canny,
 	    [OPERATION_EDGES] = edges,
-	    [OPERATION_GROW] = grow,
 	    [OPERATION_LOCAL_THRESHOLD] = compare_with_blur,
 	};
 

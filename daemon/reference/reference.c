@@ -275,9 +275,9 @@ static enum error filter_bands(const struct progress *p, const struct filter_cal
 {
 	uint32_t bands = bands_changed(p->image, call, op), all = (1u << p->image->bands) - 1;
 	bool alpha_weighted = is_alpha_weighted(p->image, call, op);
-	uint32_t seen = op->by_band || op->of_grid ? all
-	                : alpha_weighted           ? bands | 1u << (p->image->bands - 1)
-	                                           : bands;
+	uint32_t seen = op->by_band      ? all
+	                : alpha_weighted ? bands | 1u << (p->image->bands - 1)
+	                                 : bands;
 	const bool whole = bands == all && !memcmp(made, &out->at, sizeof *made);
 	struct canvas from = {0}, to = {0};
 	enum error e = ERR_OK;
@@ -520,7 +520,6 @@ enum error reference_filter(const struct chain *chain, const struct image *image
 	*r = (struct reference){0};
 	chain_halo(chain, &x, &y);
 	if (chain->border == BORDER_CROP) {
-		chain_crops(chain, &x, &y);
 		window.x0 = x;
 		window.y0 = y;
 	} else if (!e) {
@@ -551,8 +550,7 @@ static double call_cost(const struct filter_call *call, const struct image *imag
 	    [OPERATION_UNSHARP] = {35, 0.3},    [OPERATION_DOG] = {30, 0.3},
 	    [OPERATION_CURVE] = {200, 0},       [OPERATION_LUT] = {170, 0},
 	    [OPERATION_MIX] = {45, 0},          [OPERATION_CANNY] = {430, 0},
-	    [OPERATION_EDGES] = {20, 0},        [OPERATION_GROW] = {400, 0},
-	    [OPERATION_PIXELATE] = {30, 0},
+	    [OPERATION_EDGES] = {20, 0},        [OPERATION_PIXELATE] = {30, 0},
 	};
 	const enum operation_kind kind = filter_call_operation(call);
 	const bool bytes = image->type == PIXEL_U8;

@@ -25,7 +25,6 @@ make edges $face 'chain?filters=gaussian=sigma=1.4,sobel'
 eye=532,257,96,96
 make original $eye 'filters/box?size=1'
 make gaussian $eye 'filters/gaussian?sigma=3'
-make streaks $eye 'filters/gaussian?sigma_x=150&sigma_y=1'
 make box $eye 'filters/box?size=9'
 make convolve $eye 'filters/convolve?kernel=1,0,0;0,1,0;0,0,1'
 make sobel $eye 'filters/sobel?output=magnitude'

@@ -96,10 +96,6 @@ static void say_done(uint64_t size)
 		m->decode_ns = UINT64_MAX;
 	} else if (is("losses")) {
 		m->lost = 1u << LOSSES;
-	} else if (is("small")) {
-		m->error = ERR_DOES_NOT_FIT;
-		m->to_grid = 1;
-		fprintf(stderr, "<4>hostile: may be on a grid: %u\n", job.may_grid);
 	} else if (is("kept")) {
 		m->kept = job.gather ? 1 : 2;
 		fprintf(stderr, "<4>hostile: run %llu follows %llu\n", (unsigned long long)job.job,

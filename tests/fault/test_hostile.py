@@ -80,25 +80,13 @@ def test_refused(hostile, mode):
 
 
 @pytest.mark.parametrize("mode, name", [("honest", "equalize?"), ("numbers", "equalize?"), ("honest", "canny?"),
-                                        ("numbers", "canny?"), ("numbers", "gaussian?sigma=200&")])
+                                        ("numbers", "canny?")])
 def test_numbers(hostile, mode, name):
     """What a run counts is checked like any message: an image in its place, and numbers that cannot be."""
     with hostile(mode, "--codecs", "2") as service:
         service.post(TARGET.replace("box?size=3", f"{name}variant=general"), BODY).refused(422, "decoder-died")
         assert service.get("/livez").status == 200
         poll(lambda: service.total("convolved_spool_memory_bytes") == 0, 60, "no memory")
-
-
-def test_small(hostile):
-    """What never fits, on a grid neither, is given up; the tiles of its image were not waited for."""
-    target = TARGET.replace("filters/box?", "chain?filters=gaussian=sigma=9,unsharp=sigma=10,gaussian=sigma=11&")
-    with hostile("small", "--codecs", "1") as service:
-        answer = service.post(target.replace("&size=3", ""), BODY)
-        assert answer.status == 422 and b"does-not-fit" in answer.body
-        service.says("may be on a grid: 0")  # what a worker writes comes a moment later
-        log = service.tail()
-        assert [line.rpartition(" ")[2] for line in log.splitlines() if "may be on a grid" in line] == ["3", "2", "0"], log
-        assert service.metrics().total("convolved_worker_restarts_total") == 0, service.tail()
 
 
 def test_kept(hostile):

@@ -42,7 +42,7 @@ static void try_chain(const struct image *image, uint8_t luma, const double *num
 		free(before);
 		if (!gather_valid(numbers, (size_t)width * height))
 			return;
-		next = chain_gathered(&chain, i, numbers, width, height, image->bands, 1);
+		next = chain_gathered(&chain, i, numbers, width, height, 1);
 		expect(next && chain_valid(next) && chain_gathering(next) > i);
 		memcpy(&chain, next, chain_size(next));
 		free(next);

@@ -40,7 +40,7 @@ def works(service):
 BAD_PARAMETERS = [
     ("gaussian?sigma=abc", "sigma", "abc"), ("gaussian?sigma=", "sigma", ""),
     ("gaussian?sigma=0", "sigma", "0"), ("gaussian?sigma=-1", "sigma", "-1"),
-    ("gaussian?sigma=1000.5", "sigma", "1000.5"), ("gaussian?sigma=nan", "sigma", "nan"),
+    ("gaussian?sigma=100.5", "sigma", "100.5"), ("gaussian?sigma=nan", "sigma", "nan"),
     ("gaussian?sigma=inf", "sigma", "inf"), ("gaussian?sigma=1e999", "sigma", "1e999"),
     ("gaussian?sigma=0x2", "sigma", "0x2"), ("gaussian?sigma=2x", "sigma", "2x"),
     ("gaussian?size=4", "size", "4"), ("gaussian?size=603", "size", "603"),
@@ -87,7 +87,7 @@ def test_bad_parameter(service, target, parameter, value):
 
 
 @pytest.mark.parametrize("target, says", [
-    ("box?size=4", "odd"), ("gaussian?sigma=2000", "1000"), ("sobel?output=z", "magnitude"),
+    ("box?size=4", "odd"), ("gaussian?sigma=200", "100"), ("sobel?output=z", "magnitude"),
     ("box?border=mirror", "reflect101"), ("convolve?kernel=1,2;3,4", "odd"),
     ("convolve?kernel=" + ",".join("1" * 65), "63"), ("box?format=ico", "png"),
     ("box?sigma=2", "size"), ("box?quality=0", "100"),
@@ -95,6 +95,16 @@ def test_bad_parameter(service, target, parameter, value):
 def test_problem_says_what_is_valid(service, target, says):
     problem = service.post(f"/v1/filters/{target}", PNG).refused(400, "bad-parameter")
     assert says in problem["detail"], problem
+
+
+@pytest.mark.parametrize("name, parameter", [("gaussian", "sigma"), ("gaussian", "sigma_x"), ("gaussian", "sigma_y"),
+                                             ("unsharp", "sigma"), ("canny", "sigma")])
+def test_too_large_a_sigma(service, name, parameter):
+    """The refusal names what to use instead."""
+    problem = service.post(f"/v1/filters/{name}?{parameter}=100.1", PNG).refused(400, "bad-parameter")
+    assert (problem["parameter"], problem["value"]) == (parameter, "100.1")
+    assert "pixelate" in problem["detail"] and "several gaussians" in problem["detail"], problem
+    assert service.post(f"/v1/filters/{name}?{parameter}=100", PNG).status == 200
 
 
 @pytest.mark.parametrize("filters, parameter", [
@@ -327,6 +337,37 @@ def test_too_wide(limited):
     oracle.check(answer.pixels, oracle.filtered(pixels, filters))
     answer = limited.filter(random_pixels(1, width + 1, 10, 3, "u8"), filters)
     answer.refused(422, "does-not-fit")
+    works(limited)
+
+
+@pytest.mark.parametrize("filters, border", [([("gaussian", {"sigma": 30})], "reflect"), ([("unsharp", {"sigma": 100})], "wrap"),
+                                             ([("box", {}), ("gaussian", {"sigma": 30}), ("sobel", {})], "crop")], ids=str)
+def test_too_wide_for_a_sigma(limited, filters, border):
+    """The largest sigma that is named works, and a larger one does not."""
+    pixels = random_pixels(3, 500, 400, 1, "u8")
+    which = next(i for i, (name, _) in enumerate(filters) if name in ("gaussian", "unsharp"))
+
+    def chain(sigma):
+        return [(name, {"sigma": sigma}) if i == which else (name, values)
+                for i, (name, values) in enumerate(filters)]
+    problem = limited.filter(pixels, filters, border=border).refused(422, "does-not-fit")
+    sigma = float(problem["detail"].rstrip(".").rpartition("largest sigma is ")[2])
+    assert 8 < sigma < filters[which][1]["sigma"], problem
+    answer = limited.filter(pixels, chain(sigma), border=border)
+    assert answer.status == 200, answer
+    oracle.check(answer.pixels, oracle.filtered(pixels, chain(sigma), border))
+    limited.filter(pixels, chain(sigma + 0.1), border=border).refused(422, "does-not-fit")
+    works(limited)
+
+
+def test_too_wide_for_a_window(limited):
+    """Windows of other kinds, and by a kernel that is named."""
+    pixels = random_pixels(22, 400, 300, 3, "u8")
+    for filters, options in (([("box", {"size": 201})], {}), ([("gaussian", {"size": 201})], {}),
+                             ([("canny", {"sigma": 30})], {}), ([("gaussian", {"sigma": 30})], {"variant": "separable"}),
+                             ([("gaussian", {"sigma": 30})] * 3, {})):
+        problem = limited.filter(pixels, filters, **options).refused(422, "does-not-fit")
+        assert "arena-size" in problem["detail"] and "largest width is" in problem["detail"], problem
     works(limited)
 
 

@@ -278,7 +278,7 @@ def test_filters(fresh):
             assert {"name", "type", "default", "text"} <= set(parameter)
     by_name = {(f["name"], p["name"]): p for f in filters for p in f["parameters"]}
     sigma = by_name["gaussian", "sigma"]
-    assert (sigma["minimum"], sigma["maximum"]) == (0.1, 1000)
+    assert (sigma["minimum"], sigma["maximum"]) == (0.1, 100)
     assert (sigma["default"], sigma["unit"]) == (None, "pixels, or % of the shorter side")
     assert by_name["box", "size"]["default"] == 3
     assert "magnitude" in str(by_name["sobel", "output"])

@@ -184,9 +184,7 @@ CONTRASTS = [frame // (i + 1) + 9 * i for i, frame in enumerate(FRAMES)]
 @pytest.mark.parametrize("path", [
     "/v1/filters/equalize?channels=luma&verify=1&variant=general", "/v1/filters/threshold?method=otsu&variant=reference",
     "/v1/filters/canny?sigma=0&low=0.1&high=1.4&roi=3,2,50,40&variant=general",
-    "/v1/filters/gaussian?sigma=200&border=wrap&verify=1&variant=general",
-    "/v1/chain?filters=equalize,median,canny=low=0.2:high=2&border=reflect&variant=general",
-    "/v1/chain?filters=gaussian=sigma_x=150:sigma_y=2,threshold=method=otsu,invert&variant=general"])
+    "/v1/chain?filters=equalize,median,canny=low=0.2:high=2&border=reflect&variant=general"])
 def test_what_is_first_gathered(service, path):
     """Of each page by itself."""
     answer = service.post(f"{path}&pages=all&format=raw", tiff(CONTRASTS))

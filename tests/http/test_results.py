@@ -321,9 +321,10 @@ def test_sigma_of_the_shorter_side(service):
     pixel = [("gaussian", {"sigma": 3}), ("equalize", {}), ("unsharp", {"sigma": 1.5})]
     assert np.array_equal(service.filter(pixels, chain, luma=[("gaussian", {"sigma": "1%"})], **options).pixels,
                           service.filter(pixels, pixel, luma=[("gaussian", {"sigma": 1.5})], **options).pixels)
-    for one, value, said in (("gaussian", "0%", "from 0.1 to 1000, in pixels, or %"), ("gaussian", "%", "from"),
+    for one, value, said in (("gaussian", "0%", "from 0.1 to 100, in pixels, or %"), ("gaussian", "%", "from"),
                              ("gaussian", "101%", "from"), ("unsharp", "1%%", "from"),
                              ("canny", "80%", "of 150 pixels, the image's (or roi's) shorter side, is 120"),
+                             ("gaussian", "67%", "is 100.5; expected 0.1 to 100; instead, use pixelate, or"),
                              ("unsharp", "0.05%", "is 0.075"), ("bilateral", "1%", None)):
         name = "sigma" if one != "bilateral" else "sigma_range"
         problem = service.filter(pixels, [(one, {name: value})]).refused(400, "bad-parameter")

@@ -167,14 +167,6 @@ static const struct group lattices[] = {
     {"lattice of 8", "gaussian=sigma=100"},
     {"lattice in a chain", "sobel,gaussian=sigma=9,box,gaussian=sigma=10"},
 };
-static const struct group grids[] = {
-    {"grid", "gaussian=sigma=101"},
-    {"grid, of pixels down", "gaussian=sigma_x=300:sigma_y=2"},
-    {"grid, of pixels across", "gaussian=sigma_x=0.5:sigma_y=130"},
-    {"grid in a chain", "box,gaussian=sigma=130:sigma_y=20,sobel"},
-    {"grid, unsharp", "unsharp=sigma=120:threshold=0.1"},
-    {"grid in regions", "gaussian=sigma=101&regions=3,2,20,9;ellipse:10,-4,41,30&feather=5"},
-};
 static const struct group windows[] = {
     {"separable, radius 300", "gaussian=sigma=100:size=601"},
     {"separable, box of 601", "box=size=601"},
@@ -202,7 +194,6 @@ static const struct {
     {"regions", SET(regions)},
     {"chains", SET(chains)},
     {"lattices", SET(lattices)},
-    {"grids", SET(grids)},
     {"large windows", SET(windows)},
 };
 

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/shrink.h"
 #include "reference/difference.h"
 
 /* In a chain, how much of the result may be off by more than 1, because an intermediate result was
@@ -18,9 +17,6 @@ static const double REFERENCE_COST_MOST = 8e6;
 
 /* Drivers may round what each array takes. */
 enum { LOCAL_SLACK = 64 };
-
-/* For the points of a grid, in bytes. */
-enum { ROOM = 1 << 22 };
 
 uint64_t trial_seed = 1;
 double trial_samples_most = 1e9;
@@ -207,49 +203,6 @@ static void gather_edges(const struct trial *t, struct chain *chain, uint32_t ca
 	}
 }
 
-/* A random sample; of pixels that are weighted by alpha, colours are multiplied. */
-static void random_point(const struct image *image, bool weighted, float *point)
-{
-	const float full = (float)pixel_type_full_scale(image->type);
-	const uint32_t last = image->bands - 1;
-
-	for (uint32_t b = 0; b < image->bands; b++)
-		point[b] = full * (float)random_below(1001) / 1000;
-	if (image->alpha && random_below(4) == 0)
-		point[last] = 0;
-	for (uint32_t b = 0; weighted && b < last; b++)
-		point[b] *= point[last];
-}
-
-/* Gives a Gaussian of very large sigma random points, of the image that reaches it. */
-static void gather_points(const struct trial *t, struct chain *chain, uint32_t call)
-{
-	struct filter_call *c = &chain->call[call];
-	struct chain before = {.count = call, .border = t->border};
-	uint32_t width = 1, height = 1;
-	struct problem problem;
-	uint64_t words;
-	char *to = (char *)(chain->coefficient + chain->coefficients_used);
-
-	memcpy(before.call, chain->call, sizeof before.call);
-	if (chain_output_size(&before, &t->image, &width, &height, &problem))
-		width = height = 1;
-	words = filter_gathered_numbers(c, width, height, t->image.bands);
-	if (words * sizeof(double) > ROOM)
-		abort();
-	c->gathered = (struct numbers){chain->coefficients_used, width, height};
-	c->gathered_bands = t->image.bands;
-	chain->coefficients_used += (uint32_t)words;
-	for (size_t left = words * 2; left >= t->image.bands; left -= t->image.bands) {
-		float point[BANDS_MAX];
-
-		random_point(&t->image, shrink_form(&t->image, t->channels) == SHRINK_WEIGHTED,
-		             point);
-		memcpy(to, point, t->image.bands * sizeof *point);
-		to += t->image.bands * sizeof *point;
-	}
-}
-
 /* Gives calls that must know the whole image some numbers, which for the two colours of a kind
  * without alpha are two. Trials of a canny that is to look for edges have another name. */
 static void gather(const struct trial *t, struct chain *chain)
@@ -262,9 +215,7 @@ static void gather(const struct trial *t, struct chain *chain)
 
 		if (what == GATHER_EDGES && !strncmp(t->group->name, "edges", 5))
 			gather_edges(t, chain, i);
-		if (what == GATHER_GRID)
-			gather_points(t, chain, i);
-		if (what == GATHER_EDGES || what == GATHER_GRID || what == GATHER_NONE)
+		if (what == GATHER_EDGES || what == GATHER_NONE)
 			continue;
 		*n = (struct numbers){chain->coefficients_used,
 		                      gather_entries(what, (enum pixel_type)image->type),
@@ -273,17 +224,6 @@ static void gather(const struct trial *t, struct chain *chain)
 			chain->coefficient[chain->coefficients_used++] =
 			    random_below(1001) / 1000.0;
 	}
-}
-
-/* A chain, always the same, that may be longer than its struct. */
-static struct chain *roomy_chain(void)
-{
-	static union {
-		struct chain chain;
-		char bytes[sizeof(struct chain) + ROOM];
-	} roomy;
-
-	return &roomy.chain;
 }
 
 static void parse_chain(struct chain *chain, const struct trial *t)
@@ -366,12 +306,12 @@ static struct plan *make_plan(struct harness *h, const struct trial *t, struct c
 
 static bool try_to_plan(struct harness *h, const struct trial *t, bool only_ask)
 {
-	struct chain *chain = roomy_chain();
+	static struct chain chain;
 	struct plan *plan;
 	bool applies;
 
-	parse_chain(chain, t);
-	plan = make_plan(h, t, chain, only_ask);
+	parse_chain(&chain, t);
+	plan = make_plan(h, t, &chain, only_ask);
 	applies = plan != NULL;
 	plan_free(&plan);
 	return applies;
@@ -389,30 +329,30 @@ void trial_prepare(struct harness *h, const struct trial *t)
 
 int trial_run(struct harness *h, const struct trial *t)
 {
-	struct chain *chain = roomy_chain();
+	static struct chain chain;
 	struct plan *plan;
 	uint64_t before;
 	void *in;
 	bool ok = false;
 
-	parse_chain(chain, t);
+	parse_chain(&chain, t);
 	if (t->image.type != PIXEL_F32 && random_below(2)) {
-		chain->border_values = 1;
-		chain->border_value[0] = random_below(256);
+		chain.border_values = 1;
+		chain.border_value[0] = random_below(256);
 	}
 	before = trial_seed;
-	plan = make_plan(h, t, chain, false);
+	plan = make_plan(h, t, &chain, false);
 	if (!plan)
 		return -1;
 	if (!uses_variant(plan, t->variant)) { /* it had to be built first */
 		plan_free(&plan);
 		programs_wait(h->programs);
 		trial_seed = before;
-		plan = make_plan(h, t, chain, false);
+		plan = make_plan(h, t, &chain, false);
 	}
 	if (!harness_await(h, plan, TILE_PIXELS))
 		abort();
-	in = random_image(&t->image, chain->count > 1 || !group_alpha_is_stable(t->group),
+	in = random_image(&t->image, chain.count > 1 || !group_alpha_is_stable(t->group),
 	                  strstr(t->group->chain, "bilateral"));
 	if (!in)
 		abort();
@@ -428,29 +368,29 @@ int trial_run(struct harness *h, const struct trial *t)
 void *trial_make(struct harness *h, const struct trial *t, uint32_t variant, uint32_t tile_rows,
                  bool alone, size_t *size)
 {
-	struct chain *chain = roomy_chain();
+	static struct chain chain;
 	struct image image = t->image;
 	struct problem problem;
 	void *in, *out = NULL;
 	uint32_t count;
 
-	parse_chain(chain, t);
-	chain->variant = variant;
-	if (chain_output_size(chain, &image, &image.width, &image.height, &problem))
+	parse_chain(&chain, t);
+	chain.variant = variant;
+	if (chain_output_size(&chain, &image, &image.width, &image.height, &problem))
 		return NULL;
 	*size = (size_t)image_size(&image);
 	image = t->image;
 	in = random_image(&image, false, true);
-	count = alone ? chain->count : 1;
+	count = alone ? chain.count : 1;
 	for (uint32_t i = 0; i < count; i++) {
 		struct plan *plan = NULL;
 
 		if (alone && i)
-			memmove(chain->call, chain->call + 1, (count - i) * sizeof *chain->call);
+			memmove(chain.call, chain.call + 1, (count - i) * sizeof *chain.call);
 		if (alone)
-			chain->count = 1;
+			chain.count = 1;
 		out = calloc(1, (size_t)image_size(&image));
-		if (!in || !out || plan_new(h->programs, chain, &image, NULL, NULL, &plan) ||
+		if (!in || !out || plan_new(h->programs, &chain, &image, NULL, NULL, &plan) ||
 		    !harness_await(h, plan, TILE_PIXELS) ||
 		    harness_filter(h, t->mode, plan, in, tile_rows, out).error)
 			abort();
@@ -565,13 +505,13 @@ static void bound_size(struct trial *t, const struct chain *chain, enum shape_ki
 
 void trial_set_circumstances(struct trial *t, const uint8_t *levels, uint32_t least)
 {
-	struct chain *chain = roomy_chain();
-	uint32_t x, y;
+	static struct chain chain;
+	uint32_t halo_x, halo_y;
 
 	t->border = (enum border)levels[0];
-	parse_chain(chain, t);
+	parse_chain(&chain, t);
 	choose_size(t, (enum shape_kind)levels[1]);
-	bound_size(t, chain, (enum shape_kind)levels[1]);
+	bound_size(t, &chain, (enum shape_kind)levels[1]);
 	t->tile_rows = tile_rows[levels[2]];
 	if (t->tile_rows < 8 && t->image.height > 100)
 		t->tile_rows += 40;
@@ -580,7 +520,7 @@ void trial_set_circumstances(struct trial *t, const uint8_t *levels, uint32_t le
 		t->image.width += least;
 	if (t->border != BORDER_CROP)
 		return;
-	chain_crops(chain, &x, &y);
-	t->image.width += 2 * x;
-	t->image.height += 2 * y;
+	chain_halo(&chain, &halo_x, &halo_y);
+	t->image.width += 2 * halo_x;
+	t->image.height += 2 * halo_y;
 }

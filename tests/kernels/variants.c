@@ -94,11 +94,6 @@ static const struct group planes[] = {
     {"edges of a blur", "canny"},
 };
 
-static const struct group grids[] = {
-    {"grid", "gaussian=sigma=101"},
-    {"grid, two sigmas", "gaussian=sigma_x=12:sigma_y=110"},
-};
-
 static const struct group curves[] = {
     {"gamma", "gamma"},
     {"levels", "levels=black=0.1:white=0.8:gamma=0.7"},
@@ -150,7 +145,6 @@ static const struct set sets[] = {
     [OPERATION_MIX] = SET(mixes),
     [OPERATION_CANNY] = SET(cannies),
     [OPERATION_EDGES] = SET(planes),
-    [OPERATION_GROW] = SET(grids),
     [OPERATION_RANK] = SET(ranks),
     [OPERATION_THRESHOLD] = SET(thresholds),
     [OPERATION_LOCAL_THRESHOLD] = SET(local_thresholds),

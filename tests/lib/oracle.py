@@ -453,16 +453,7 @@ LARGE_SIGMA, LARGE_SIGMA_ERROR = 8, 6e-6
 
 def large_sigma_reach(sigma):
     """How far the Gaussian of a large sigma reaches; docs/architecture.md, "Large sigma"."""
-    return lattice_reach(sigma, next((s for most, s in ((12, 3), (30, 4), (50, 5), (80, 6), (100, 8))
-                                      if sigma <= most), int(sigma / 4)))
-
-
-def grid_reach(sigma):
-    """The same for one above 8 where either direction is above 100."""
-    return lattice_reach(sigma, int(sigma / 4))
-
-
-def lattice_reach(sigma, stride):
+    stride = next(s for most, s in ((12, 3), (30, 4), (50, 5), (80, 6), (100, 8)) if sigma <= most)
     half = 3 * (stride - 1)
     spare = -(2 * half + 1) % stride
     radius = int(np.ceil(4.65 * np.sqrt((sigma / stride) ** 2 - 1 + 1 / stride ** 2)))
@@ -477,16 +468,14 @@ def blur(sigma=None, size=None):
 
 
 def directed_blur(sigma=None, size=None, sigma_x=None, sigma_y=None):
-    """A Gaussian whose directions have sigmas of their own; cut at its window, unless one is above 100."""
-    both = [one if one is not None else sigma for one in (sigma_x, sigma_y)]
-    if size is not None:
-        row, column = (gaussian_taps(one, size) for one in both)
-        return Linear(row=row, column=column)
-    both = [1.0 if one is None else one for one in both]
-    whole = max(both) > 100
-    row, column = (gaussian_taps(one, 2 * (grid_reach(one) if whole and one > LARGE_SIGMA
-                                           else int(np.ceil(3 * one))) + 1) for one in both)
-    return Linear(row=row, column=column, approximation=LARGE_SIGMA_ERROR if whole else 0.0)
+    """A Gaussian whose directions have sigmas of their own; cut at its window."""
+    def taps(own):
+        one = own if own is not None else sigma
+        if size is None:
+            one = 1.0 if one is None else one
+            return gaussian_taps(one, 2 * int(np.ceil(3 * one)) + 1)
+        return gaussian_taps(one, size)
+    return Linear(row=taps(sigma_x), column=taps(sigma_y))
 
 
 def laplacian_of_gaussian(sigma):

@@ -124,6 +124,9 @@ static void test_parse_invalid(void **state)
 	    {"gaussian=sigma=0x10", ERR_BAD_PARAMETER, "sigma", "number"},
 	    {"gaussian=sigma=1e999", ERR_BAD_PARAMETER, "sigma", "number"},
 	    {"gaussian=sigma=0", ERR_BAD_PARAMETER, "sigma", "0.1 to 100"},
+	    {"unsharp=sigma=100.1", ERR_BAD_PARAMETER, "sigma",
+	     "shorter side; instead, use pixelate, or a chain of several gaussians (the squares "
+	     "of their sigmas add up)"},
 	    {"gaussian=size=4", ERR_BAD_PARAMETER, "size", "expected an odd integer"},
 	    {"box=size=603", ERR_BAD_PARAMETER, "size", "to 601"},
 	    {"box=radius=3", ERR_BAD_PARAMETER, "radius", "box takes size"},
@@ -574,13 +577,6 @@ static void test_variant(void **state)
 	    {"gaussian", "gradient", "it supports sobel, scharr, prewitt"},
 	    {"sobel,emboss", "separable", "it supports gaussian, box, convolve, unsharp"},
 	    {"gaussian=sigma=11", "separable_wide", NULL}, /* on a lattice */
-	    {"gaussian=sigma=101", "grow", NULL},          /* on a grid */
-	    {"gaussian=sigma=101", "separable",
-	     "separable does not support gaussian with these values, expected general, reference, "
-	     "grow"},
-	    {"unsharp=sigma=101", "grow", NULL},
-	    {"unsharp=sigma=101", "separable",
-	     "separable does not support unsharp with these values, expected general, "},
 	    {"gaussian=sigma=11:size=67", "matrix", "radius up to 31; that of gaussian is 33"},
 	};
 
@@ -728,34 +724,6 @@ static void test_tiling_planes(void **state)
 	free(chain);
 }
 
-/* What knows the whole image crops without reading it: tiles have the halo of the others only. */
-static void test_tiling_grid(void **state)
-{
-	struct chain *chain = chain_of("box,gaussian=sigma=150");
-	struct image image = {2200, 1950, 3, PIXEL_U8, 0};
-	const uint32_t margin = 1 + lattice_for_grid(150).reach;
-	const uint64_t arena = 1 << 24;
-	struct tiling t;
-	struct tile tile;
-
-	(void)state;
-	assert_int_equal(tiling_init(&t, chain, &image, arena, arena, 1 << 14, &problem), ERR_OK);
-	assert_true(t.halo_x == 1 && t.halo_y == 1 && !t.x0 && !t.y0 && t.width == 2200);
-	chain->border = BORDER_CROP;
-	assert_int_equal(tiling_init(&t, chain, &image, arena, arena, 1 << 14, &problem), ERR_OK);
-	assert_true(t.x0 == margin && t.y0 == margin && t.halo_x == margin && t.halo_y == 1);
-	assert_true(t.width == 2200 - 2 * margin && t.height == 1950 - 2 * margin);
-	assert_true(t.strips > 3);
-	for (uint32_t i = 0; i < t.count; i++) {
-		tiling_tile(&t, i, 5, 6, &tile);
-		assert_true(tile_valid(&tile, &image, chain, arena, arena));
-		assert_true(tile.y0 + tile.height <= 1950 - margin);
-	}
-	tiling_whole_tile(&t, TILE_DECODE, 1000, arena, arena, &tile);
-	assert_false(tile_valid(&tile, &image, chain, arena, arena));
-	free(chain);
-}
-
 /* Every page is cut as if it were alone, and its strips follow those of the page before. */
 static void test_tiling_pages(void **state)
 {
@@ -821,7 +789,7 @@ static void test_tiling_shared(void **state)
 
 	(void)state;
 	assert_int_equal(tiling_init(&t, chain, &image, arena, arena, 1 << 20, &problem), ERR_OK);
-	assert_true(t.shared && t.slots >= SLOTS_MIN && !tiling_is_mostly_halo(&t));
+	assert_true(t.shared && t.slots >= SLOTS_MIN);
 	columns = t.columns;
 	for (uint32_t strip = 0; strip < t.strips; strip++) {
 		tiling_tile(&t, strip * columns, 5, 6, &tile);
@@ -837,9 +805,6 @@ static void test_tiling_shared(void **state)
 	assert_int_equal(anew, (t.strips + t.slots - 1) / t.slots);
 	tiling_set_pages(&t, 2, arena, arena);
 	assert_true(tiling_begins_anew(&t, t.page_strips));
-	image.width = 20000;
-	assert_int_equal(tiling_init(&t, chain, &image, arena, arena, 1 << 20, &problem), ERR_OK);
-	assert_true(t.shared && tiling_is_mostly_halo(&t));
 	image.width = 2000;
 	assert_int_equal(tiling_init(&t, chain, &image, arena, arena, 1 << 20, &problem), ERR_OK);
 	assert_false(t.shared);
@@ -885,6 +850,79 @@ static void test_tiling_largest_width(void **state)
 	assert_int_equal(tiling_init(&t, chain, &image, 1 << 22, 1 << 22, 1 << 20, &problem),
 	                 ERR_DOES_NOT_FIT);
 	free(chain);
+}
+
+/* The sigma that a refusal names fits, in strips that are not hardly more than halo, and a larger
+ * one does not. It is that of the Gaussian which reaches farthest. */
+static void test_tiling_largest_sigma(void **state)
+{
+	static const struct {
+		const char *filters;
+		enum border border;
+		uint32_t bands, call;
+		bool is_named;
+	} rows[] = {
+	    {"gaussian=sigma=90", BORDER_REPLICATE, 3, 0, true},
+	    {"unsharp=sigma=100", BORDER_CROP, 3, 0, true},
+	    {"sobel,gaussian=sigma=8.5,gaussian=sigma=60", BORDER_WRAP, 3, 2, true},
+	    {"box=size=601,unsharp=sigma=9", BORDER_REPLICATE, 3, 1, true},
+	    {"gaussian=sigma=90:size=601", BORDER_REPLICATE, 4, 0, false},
+	    {"box=size=601,gaussian=sigma=90", BORDER_REPLICATE, 4, 1, false},
+	    {"gaussian=sigma=90", BORDER_REPLICATE, 21, 0, true},
+	};
+	const uint64_t arena = 1 << 26;
+	struct tiling t;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct chain *chain = chain_of(rows[i].filters);
+		double *sigma = &chain->call[rows[i].call].value[GAUSSIAN_SIGMA];
+		struct image image = {30000, 6000, rows[i].bands, PIXEL_U8, 0};
+		const char *at;
+
+		chain->border = rows[i].border;
+		assert_int_equal(tiling_init(&t, chain, &image, arena, arena, 1 << 20, &problem),
+		                 ERR_DOES_NOT_FIT);
+		assert_non_null(strstr(problem.detail, "largest width is "));
+		at = strstr(problem.detail, "largest sigma is ");
+		assert_int_equal(at != NULL, rows[i].is_named);
+		if (at) {
+			*sigma = atof(at + 17);
+			assert_int_equal(
+			    tiling_init(&t, chain, &image, arena, arena, 1 << 20, &problem),
+			    ERR_OK);
+			*sigma += 0.1;
+			assert_int_equal(
+			    tiling_init(&t, chain, &image, arena, arena, 1 << 20, &problem),
+			    ERR_DOES_NOT_FIT);
+		}
+		free(chain);
+	}
+}
+
+/* Strips that would fit, but be hardly more than halo, are refused where a smaller sigma helps. */
+static void test_tiling_mostly_halo(void **state)
+{
+	struct chain *chain = chain_of("gaussian=sigma=90"), *box = chain_of("box=size=601");
+	struct image image = {20000, 6000, 3, PIXEL_U8, 0};
+	const uint64_t arena = 1 << 26;
+	struct tiling t;
+
+	(void)state;
+	assert_int_equal(tiling_init(&t, chain, &image, arena, arena, 1 << 20, &problem),
+	                 ERR_DOES_NOT_FIT);
+	assert_non_null(strstr(problem.detail, "largest sigma is "));
+	image.width = (uint32_t)atoi(strstr(problem.detail, "largest width is ") + 17);
+	assert_int_equal(tiling_init(&t, chain, &image, arena, arena, 1 << 20, &problem), ERR_OK);
+	assert_true(2 * t.rows + 8 > t.halo_y);
+	image.height = 200; /* all of it is in one strip */
+	assert_int_equal(tiling_init(&t, chain, &image, arena, arena, 1 << 20, &problem), ERR_OK);
+	image.width = 35000;
+	image.height = 6000;
+	assert_int_equal(tiling_init(&t, box, &image, arena, arena, 1 << 20, &problem), ERR_OK);
+	assert_true(2 * t.rows < t.halo_y);
+	free(chain);
+	free(box);
 }
 
 static void test_tile_hostile(void **state)
@@ -1631,7 +1669,7 @@ static void test_lower_lines(void **state)
 		operation_fini(&op);
 	}
 	free(chain);
-	assert_int_equal(parse_result("gaussian=sigma_x=1001"), ERR_BAD_PARAMETER);
+	assert_int_equal(parse_result("gaussian=sigma_x=101"), ERR_BAD_PARAMETER);
 	assert_int_equal(parse_result("motion=length=64"), ERR_BAD_PARAMETER);
 	assert_int_equal(parse_result("log=sigma=8"), ERR_BAD_PARAMETER);
 }
@@ -2074,11 +2112,12 @@ int main(void)
 	    cmocka_unit_test(test_tiling),
 	    cmocka_unit_test(test_tiling_planes),
 	    cmocka_unit_test(test_tiling_pages),
-	    cmocka_unit_test(test_tiling_grid),
 	    cmocka_unit_test(test_tiling_dense),
 	    cmocka_unit_test(test_tiling_shared),
 	    cmocka_unit_test(test_tiling_crop),
 	    cmocka_unit_test(test_tiling_largest_width),
+	    cmocka_unit_test(test_tiling_largest_sigma),
+	    cmocka_unit_test(test_tiling_mostly_halo),
 	    cmocka_unit_test(test_tile_hostile),
 	    cmocka_unit_test(test_image_parse),
 	    cmocka_unit_test(test_wire),

@@ -143,7 +143,7 @@ static void test_chains(void **state)
 
 	for (int i = 0; i < 2 * 256; i++)
 		numbers[i] = i % 256 / 255.0;
-	next = chain_gathered(asked, 1, numbers, 256, 2, 2, 1);
+	next = chain_gathered(asked, 1, numbers, 256, 2, 1);
 	assert_true(chain_valid(next));
 	assert_int_equal(chain_gathering(next), 2);
 	assert_int_equal(filter_by_colour(&next->call[1]), 2);
@@ -151,7 +151,7 @@ static void test_chains(void **state)
 	assert_true(op.tables == 2 && op.entries == 256 && op.coefficients[256 + 51] == 0.2);
 	operation_fini(&op);
 	free(asked);
-	asked = chain_gathered(next, 2, (double[]){0.25, 0.75}, 1, 2, 2, 1);
+	asked = chain_gathered(next, 2, (double[]){0.25, 0.75}, 1, 2, 1);
 	free(next);
 	assert_true(chain_valid(asked));
 	assert_int_equal(chain_gathering(asked), asked->count);
@@ -181,8 +181,9 @@ static void test_sizes(void **state)
 	assert_int_equal(chain_size_to(asked, 9, 9, &sized, &problem), ERR_BAD_PARAMETER);
 	assert_null(sized);
 	assert_string_equal(problem.parameter, "sigma_x");
-	assert_int_equal(chain_size_to(asked, 90000, 50001, &sized, &problem), ERR_BAD_PARAMETER);
+	assert_int_equal(chain_size_to(asked, 90000, 5001, &sized, &problem), ERR_BAD_PARAMETER);
 	assert_string_equal(problem.parameter, "sigma");
+	assert_non_null(strstr(problem.detail, "expected 0.1 to 100; instead, use pixelate, or"));
 	free(asked);
 	asked = chain_of("gaussian=sigma=9%:sigma=2"); /* the last counts */
 	assert_false(chain_has_shares(asked));
@@ -231,7 +232,7 @@ static void test_edges_of_chains(void **state)
 	free(before);
 
 	memset(&plane[words - 1], 1, sizeof *plane);
-	next = chain_gathered(asked, 1, plane, 1281, 2000, 1, 1);
+	next = chain_gathered(asked, 1, plane, 1281, 2000, 1);
 	assert_true(chain_size(next) > sizeof *next && chain_valid(next));
 	assert_int_equal(chain_gathering(next), next->count);
 	assert_int_equal(filter_lower(&next->call[1], next->coefficient, &op), ERR_OK);
@@ -249,142 +250,6 @@ static void test_edges_of_chains(void **state)
 	free(asked);
 }
 
-/* A Gaussian of very large sigma reads nothing, crops as far as it reaches, and knows all bands. */
-static void test_grid_of_chains(void **state)
-{
-	struct chain *asked = chain_of("box,gaussian=sigma=300,gaussian=sigma_x=150:sigma_y=2"),
-	             *before, *next;
-	const double sigma[GRID_AXES] = {300, 300};
-	const size_t words = (size_t)grid_words(sigma, 640, 480, 3);
-	double *points = calloc(words, sizeof *points);
-	const float last = 0.25f;
-	struct operation op;
-	uint32_t x, y;
-
-	(void)state;
-	assert_non_null(points);
-	memcpy((char *)points + (2 * words - 1) * sizeof last, &last, sizeof last);
-	chain_halo(asked, &x, &y);
-	assert_true(x == 1 && y == 1);
-	chain_crops(asked, &x, &y);
-	assert_true(x == 0 && y == 0);
-	asked->border = BORDER_CROP;
-	chain_crops(asked, &x, &y);
-	assert_true(x == 1 + lattice_for_grid(300).reach + lattice_for_grid(150).reach);
-	assert_true(y == 1 + lattice_for_grid(300).reach + 6);
-	before = chain_before(asked, 1);
-	assert_true(chain_valid(before) && before->count == 1);
-	free(before);
-
-	next = chain_gathered(asked, 1, points, 640, 480, 3, 1);
-	assert_true(chain_valid(next));
-	assert_int_equal(chain_gathering(next), 2);
-	assert_int_equal(filter_lower(&next->call[1], next->coefficient, &op), ERR_OK);
-	assert_true(op.kind == OPERATION_GROW && !op.radius_x && !op.lattice.stride && op.plane);
-	assert_true(op.grid.bands == 3 && grid_get(op.plane, 2 * words - 1) == last);
-	operation_fini(&op);
-	assert_int_equal(filter_lower(&next->call[2], next->coefficient, &op), ERR_OK);
-	assert_true(op.kind == OPERATION_GROW && !op.plane);
-	operation_fini(&op);
-	next->call[1].gathered_bands = 4;
-	assert_false(chain_valid(next));
-	next->call[1].gathered_bands = UINT32_MAX;
-	assert_false(chain_valid(next));
-	next->call[1].gathered_bands = 3;
-	next->call[1].gathered.width = UINT32_MAX;
-	assert_false(chain_valid(next));
-	next->call[1].gathered.width = 640;
-	next->call[1].channels = CHANNELS_CHROMA; /* unlike what counts values */
-	assert_true(chain_valid(next));
-	next->call[1].value[GAUSSIAN_SIGMA] = 1e300; /* no numbers are made of it */
-	assert_false(chain_valid(next));
-	next->call[1].value[GAUSSIAN_SIGMA] = 100; /* on a lattice of tiles: knows nothing */
-	assert_false(chain_valid(next));
-	free(next);
-	free(points);
-	free(asked);
-}
-
-/* Which Gaussians must know the whole image; a percentage may turn out to be one. */
-static void test_grids(void **state)
-{
-	static const struct {
-		const char *filter;
-		bool is_grid;
-	} cases[] = {{"gaussian=sigma=100", false},
-	             {"gaussian=sigma=100.1", true},
-	             {"gaussian=sigma=500:size=31", false},
-	             {"gaussian=sigma_y=1000", true},
-	             {"gaussian=sigma=200:sigma_x=1:sigma_y=1", false},
-	             {"gaussian=sigma_x=101:size=5", false},
-	             {"unsharp=sigma=100", false},
-	             {"unsharp=sigma=101", true}};
-	struct chain *asked, *sized;
-	struct problem problem;
-
-	(void)state;
-	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-		asked = chain_of(cases[i].filter);
-		assert_int_equal(filter_gathers(asked->call),
-		                 cases[i].is_grid ? GATHER_GRID : GATHER_NONE);
-		free(asked);
-	}
-	asked = chain_of("equalize,canny,gaussian=sigma=20%");
-	assert_int_equal(chain_size_to(asked, 500, 900, &sized, &problem), ERR_OK);
-	assert_int_equal(chain_gathering(sized), 0);
-	free(sized);
-	assert_int_equal(chain_size_to(asked, 600, 900, &sized, &problem), ERR_BAD_PARAMETER);
-	assert_null(sized);
-	assert_non_null(strstr(problem.detail, "sigma above 100"));
-	free(asked);
-}
-
-/* A Gaussian for which tiles are too small goes over to a grid, that which reaches farthest first;
- * what is cropped stays. */
-static void test_grid_instead(void **state)
-{
-	struct chain *asked =
-	                 chain_of("gaussian=sigma=20,unsharp=sigma=90,gaussian=sigma=8,equalize"),
-	             *next;
-	const double sigma[GRID_AXES] = {90, 90};
-	const size_t words = (size_t)grid_words(sigma, 640, 480, 3);
-	double *points = calloc(words, sizeof *points);
-	uint32_t x, y, crops_x, crops_y;
-
-	(void)state;
-	assert_non_null(points);
-	asked->border = BORDER_CROP;
-	chain_halo(asked, &x, &y);
-	assert_int_equal(chain_grid_candidate(asked, 3), 1);
-	assert_int_equal(chain_grid_candidate(asked, 1), 0);
-	assert_int_equal(chain_grid_candidate(asked, 0), asked->count);
-	asked->variant = KERNEL_SEPARABLE + 1;
-	assert_int_equal(chain_grid_candidate(asked, 3), asked->count);
-	asked->variant = VARIANT_GENERAL;
-	next = chain_to_grid(asked, 1);
-	assert_true(chain_valid(next) && chain_gathering(next) == 1);
-	assert_int_equal(filter_gathers(&next->call[1]), GATHER_GRID);
-	chain_crops(next, &crops_x, &crops_y);
-	assert_true(crops_x == x && crops_y == y);
-	chain_halo(next, &x, &y);
-	assert_int_equal(x, crops_x - lattice_for(90).reach);
-	assert_int_equal(chain_grid_candidate(next, 3), next->count); /* two gather */
-	free(asked);
-	asked = chain_gathered(next, 1, points, 640, 480, 3, 1);
-	assert_true(chain_valid(asked) && chain_gathering(asked) == 3);
-	free(next);
-	asked->call[0].on_grid = 2;
-	assert_false(chain_valid(asked));
-	asked->call[0].on_grid = 0;
-	asked->call[2].on_grid = 1; /* it is cut off */
-	assert_false(chain_valid(asked));
-	asked->call[2].on_grid = 0;
-	asked->call[3].on_grid = 1;
-	assert_false(chain_valid(asked));
-	free(points);
-	free(asked);
-}
-
 /* What is known of each page; a chain for one of them is that of a single image. */
 static void test_pages(void **state)
 {
@@ -398,17 +263,17 @@ static void test_pages(void **state)
 	for (int i = 0; i < 3 * 512; i++)
 		tables[i] = i / 2000.0;
 	assert_int_equal(chain_pages(asked), 1);
-	next = chain_gathered(asked, 1, thresholds, 1, 2, 2, 3);
+	next = chain_gathered(asked, 1, thresholds, 1, 2, 3);
 	assert_true(chain_valid(next) && chain_pages(next) == 3 && chain_gathering(next) == 2);
 	of_page = chain_of_page(next, 2);
 	assert_int_equal(chain_gathering(of_page), 2);
 	free(of_page);
-	pages = chain_gathered(next, 2, tables, 256, 2, 2, 3);
+	pages = chain_gathered(next, 2, tables, 256, 2, 3);
 	assert_true(chain_valid(pages) && chain_pages(pages) == 3);
 	for (uint32_t page = 0; page < 3; page++) {
-		struct chain *first = chain_gathered(asked, 1, thresholds + 2 * page, 1, 2, 2, 1);
+		struct chain *first = chain_gathered(asked, 1, thresholds + 2 * page, 1, 2, 1);
 		struct chain *wanted =
-		    chain_gathered(first, 2, tables + (size_t)512 * page, 256, 2, 2, 1);
+		    chain_gathered(first, 2, tables + (size_t)512 * page, 256, 2, 1);
 
 		of_page = chain_of_page(pages, page);
 		assert_int_equal(chain_size(of_page), chain_size(wanted));
@@ -437,7 +302,7 @@ static void test_invalid(void **state)
 	double numbers[256] = {0};
 
 	(void)state;
-	known = chain_gathered(asked, 0, numbers, 256, 1, 1, 1);
+	known = chain_gathered(asked, 0, numbers, 256, 1, 1);
 	assert_true(chain_valid(known));
 	known->coefficient[known->call[0].gathered.first + 9] = NAN;
 	assert_false(chain_valid(known));
@@ -465,12 +330,11 @@ static void test_invalid(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_threshold),    cmocka_unit_test(test_threshold_of_few),
-	    cmocka_unit_test(test_table),        cmocka_unit_test(test_adding),
-	    cmocka_unit_test(test_chains),       cmocka_unit_test(test_invalid),
-	    cmocka_unit_test(test_sizes),        cmocka_unit_test(test_edges_of_chains),
-	    cmocka_unit_test(test_grids),        cmocka_unit_test(test_grid_of_chains),
-	    cmocka_unit_test(test_grid_instead), cmocka_unit_test(test_pages),
+	    cmocka_unit_test(test_threshold), cmocka_unit_test(test_threshold_of_few),
+	    cmocka_unit_test(test_table),     cmocka_unit_test(test_adding),
+	    cmocka_unit_test(test_chains),    cmocka_unit_test(test_invalid),
+	    cmocka_unit_test(test_sizes),     cmocka_unit_test(test_edges_of_chains),
+	    cmocka_unit_test(test_pages),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -82,7 +82,7 @@ def gaussian(*, sigma: float | str | None = None, size: int | None = None,
     sigma: Standard deviation; without sigma and size: 1
     size: Window width; without sigma, sigma is 0.3 ((size - 1) / 2 - 1) + 0.8
     sigma_x: Standard deviation across, instead of sigma; the radius is ceil(3 sigma_x) unless size
-        is given; if either direction is above 100, each above 8 is untruncated
+        is given
     sigma_y: Standard deviation down, likewise
     """
     return Filter("gaussian", given(locals()))

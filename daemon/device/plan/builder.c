@@ -134,11 +134,8 @@ static enum error fill_step(const struct device *device, struct step *step, cons
 	step->high = op->high * full;
 	step->plane_width = op->plane_width;
 	step->plane_height = op->plane_height;
-	step->grid = op->grid;
 	if (op->kind == OPERATION_EDGES)
 		return weights_new_plane(device, op, &step->weights);
-	if (op->kind == OPERATION_GROW)
-		return weights_new_grid(device, op, &step->weights);
 	step->space = (float)(op->space * log2_e);
 	step->range = (float)(op->range / (full * full) * log2_e);
 	if (op->kind == OPERATION_GRADIENT)
@@ -266,7 +263,7 @@ enum error builder_add_filter(struct builder *b, const struct operation *op, dou
 /* True if the chain names a kernel of the operation's parts. */
 static bool names_part(const struct builder *b, const struct operation *op)
 {
-	return kernel_row(chain_kernel(b->chain))->operations & operation_own_kernels(op) &
+	return kernel_row(chain_kernel(b->chain))->operations & operation_kernels(op->kind) &
 	       ~(1u << op->kind);
 }
 

@@ -388,17 +388,12 @@ static void set_canny(struct arguments *a, const struct step *step)
 	set_u32(a, step->keep);
 }
 
-/* Where a plane's first pixel is in the image: what is missing of it is on both sides alike. */
-static cl_int plane_place(uint32_t image, uint32_t plane)
-{
-	return ((cl_int)image - (cl_int)plane) / 2;
-}
-
+/* What is missing of the plane is on both sides alike. */
 static void set_edges(struct arguments *a, const struct step *step)
 {
 	const cl_int width = (cl_int)step->plane_width, height = (cl_int)step->plane_height;
-	const cl_int x = plane_place(step->image_width, step->plane_width);
-	const cl_int y = plane_place(step->image_height, step->plane_height);
+	const cl_int x = ((cl_int)step->image_width - width) / 2;
+	const cl_int y = ((cl_int)step->image_height - height) / 2;
 
 	set(a, sizeof step->weights, &step->weights);
 	set_u32(a, 2 * divide_up(step->plane_width, 64));
@@ -407,26 +402,6 @@ static void set_edges(struct arguments *a, const struct step *step)
 	set(a, sizeof x, &x);
 	set(a, sizeof y, &y);
 	set_float(a, step->full);
-	set_u32(a, step->keep);
-}
-
-static void set_grid(struct arguments *a, const struct step *step)
-{
-	const uint32_t size[] = {step->plane_width, step->plane_height};
-	const cl_int place[] = {plane_place(step->image_width, step->plane_width),
-	                        plane_place(step->image_height, step->plane_height)};
-
-	set(a, sizeof step->weights, &step->weights);
-	for (int i = 0; i < GRID_AXES; i++) {
-		const struct grid_axis *axis = &step->grid.axis[i];
-
-		set_u32(a, axis->lattice.stride);
-		set_u32(a, axis->lattice.taps);
-		set_u32(a, axis->span.phase);
-		set_u32(a, axis->span.count);
-		set_u32(a, size[i]);
-		set(a, sizeof place[i], &place[i]);
-	}
 	set_u32(a, step->keep);
 }
 
@@ -520,7 +495,6 @@ static setter *const of_operation[] = {
     [OPERATION_MIX] = set_mix,
     [OPERATION_CANNY] = set_canny,
     [OPERATION_EDGES] = set_edges,
-    [OPERATION_GROW] = set_grid,
 };
 _Static_assert(sizeof of_operation / sizeof *of_operation == OPERATIONS, "each has its place");
 

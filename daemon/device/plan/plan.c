@@ -129,11 +129,11 @@ static enum error add_comparison(struct builder *b, const struct operation *op, 
 	bool added = false;
 	enum error e = ERR_OK;
 
-	if (!alpha_weighted && !op->of_grid && !op->lattice.stride)
+	if (!alpha_weighted && !op->lattice.stride)
 		e = builder_add_whole(b, op, keep, &added);
 	if (e || added)
 		return e;
-	blur.kind = op->of_grid ? OPERATION_GROW : OPERATION_SEPARABLE;
+	blur.kind = OPERATION_SEPARABLE;
 	blur.gain = 1;
 	b->busy = original;
 	add_premultiply(b, op, alpha_weighted);
@@ -321,17 +321,14 @@ static enum error next_operation(const struct builder *b, const struct filter_ca
 	return e;
 }
 
-/* True if the edges or points that an operation needs are there, and those of the image, or of its
- * middle. */
+/* True if the edges that an operation knows are those of the image, or of its middle. */
 static bool plane_fits(const struct builder *b, const struct operation *op)
 {
 	const uint32_t width = b->image->width, height = b->image->height;
 	const bool crop = b->chain->border == BORDER_CROP;
 
-	if (op->kind != OPERATION_EDGES && !op->of_grid)
+	if (op->kind != OPERATION_EDGES)
 		return true;
-	if (!op->plane || (op->of_grid && op->grid.bands != b->image->bands))
-		return false;
 	return crop ? op->plane_width <= width && op->plane_height <= height &&
 	                  (width - op->plane_width) % 2 == 0 && (height - op->plane_height) % 2 == 0
 	            : op->plane_width == width && op->plane_height == height;

@@ -59,9 +59,8 @@ struct step {
 	float places;            /* lut: from pixel values to places in a table */
 	/* canny: gradients to compare with, of the image's pixels */
 	double low, high;
-	/* edges, grow: the size of what the plane of bits or the points, its weights, are of */
+	/* edges: the size of what the plane of bits, its weights, is of */
 	uint32_t plane_width, plane_height;
-	struct grid grid; /* grow */
 	/* mix: the rows of weights, and what is added; the pixel value of full scale */
 	cl_float4 mix[BANDS_MAX + 1];
 	float full;                         /* also canny, edges */

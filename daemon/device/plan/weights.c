@@ -205,41 +205,6 @@ enum error weights_new_plane(const struct device *device, const struct operation
 	return store(device, op->plane, (size_t)words * 2, buffer);
 }
 
-/* Writes the weights of an axis, each `times` times; returns what follows them. */
-static float *write_axis(const struct grid_axis *axis, uint32_t times, float *to)
-{
-	double weights[LATTICE_TAPS_MAX * GRID_STRIDE_MAX];
-	const uint32_t count = axis->lattice.taps * axis->lattice.stride;
-
-	grid_weights(axis, weights);
-	for (uint32_t i = 0; i < count; i++)
-		for (uint32_t k = 0; k < times; k++)
-			*to++ = (float)weights[i];
-	return to;
-}
-
-enum error weights_new_grid(const struct device *device, const struct operation *op, cl_mem *buffer)
-{
-	const struct grid *g = &op->grid;
-	const struct grid_axis *x = &g->axis[GRID_X], *y = &g->axis[GRID_Y];
-	const size_t points = (size_t)x->span.count * y->span.count;
-	const size_t apart = g->bands == 3 ? 4 : g->bands;
-	const size_t words = (size_t)x->lattice.taps * x->lattice.stride * g->bands +
-	                     (size_t)y->lattice.taps * y->lattice.stride + points * apart;
-	float *data = calloc(words, sizeof *data), *to;
-	enum error e;
-
-	if (!data)
-		return ERR_MEMORY;
-	to = write_axis(y, 1, write_axis(x, g->bands, data));
-	for (size_t i = 0; i < points; i++, to += apart)
-		for (uint32_t b = 0; b < g->bands; b++)
-			to[b] = grid_get(op->plane, i * g->bands + b);
-	e = store(device, data, words, buffer);
-	free(data);
-	return e;
-}
-
 enum error weights_new_shapes(const struct device *device, const double *numbers, uint32_t shapes,
                               cl_mem *buffer)
 {

@@ -29,11 +29,6 @@ enum error weights_new_tables(const struct device *device, const struct operatio
 enum error weights_new_plane(const struct device *device, const struct operation *operation,
                              cl_mem *buffer) MUST_CHECK;
 
-/* Of OPERATION_GROW the weights across, each once for every band, those down, and the points, of
- * three bands in four floats each. The caller releases *buffer. ERR_MEMORY or ERR_DEVICE. */
-enum error weights_new_grid(const struct device *device, const struct operation *operation,
-                            cl_mem *buffer) MUST_CHECK;
-
 /* The shapes of regions, as integers: KERNEL_BLEND. The caller releases *buffer. ERR_MEMORY or
  * ERR_DEVICE. */
 enum error weights_new_shapes(const struct device *device, const double *numbers, uint32_t shapes,

@@ -95,9 +95,6 @@ static enum error choose_run(struct job *job)
 	job->chain = chain;
 	job->gather = call ? filter_gathers(call) : GATHER_NONE;
 	job->gather_channels = call ? call->channels : CHANNELS_ALL;
-	memset(job->gather_sigma, 0, sizeof job->gather_sigma);
-	if (job->gather == GATHER_GRID)
-		filter_sigmas(call, job->gather_sigma);
 	return ERR_OK;
 }
 
@@ -294,14 +291,14 @@ void job_restart(struct job *job)
 	queue_again(job);
 }
 
-/* Of edges and grids the size of the run's result; else how many numbers and rows of them. */
+/* Of edges the size of the run's result; else how many numbers and rows of them. */
 static void size_gathered(const struct job *job, uint32_t *width, uint32_t *height)
 {
 	struct problem problem;
 
 	*width = gather_entries(job->gather, (enum pixel_type)job->image.type);
 	*height = gather_rows(&job->image, job->gather_channels == CHANNELS_LUMA);
-	if ((job->gather == GATHER_EDGES || job->gather == GATHER_GRID) &&
+	if (job->gather == GATHER_EDGES &&
 	    chain_output_size(job->chain->chain, &job->image, width, height, &problem))
 		*width = *height = 0; /* a codec worker would have refused it */
 }
@@ -318,7 +315,7 @@ uint64_t job_gathers(const struct job *job)
 	if (!job->gather)
 		return 0;
 	size_gathered(job, &width, &height);
-	return filter_gathered_numbers(next_gathering(job), width, height, job->image.bands) *
+	return filter_gathered_numbers(next_gathering(job), width, height) *
 	       job_pages_read(job, job->pages);
 }
 
@@ -359,29 +356,11 @@ enum error job_go_on(struct job *job, const double *numbers)
 
 	size_gathered(job, &width, &height);
 	chain = chain_gathered(asked, chain_gathering(asked), numbers, width, height,
-	                       job->image.bands, job_pages_read(job, job->pages));
+	                       job_pages_read(job, job->pages));
 	if (!chain || ask_for(job, chain))
 		return ERR_MEMORY;
 	job->spent = job->cost;
 	job->tiles_before += job->tiles;
-	queue_again(job);
-	return ERR_OK;
-}
-
-uint32_t job_may_grid(const struct job *job)
-{
-	const struct chain *asked = job->asked->chain;
-	const uint32_t call = chain_grid_candidate(asked, chain_gathering(asked));
-
-	return call < asked->count ? call + 1 : 0;
-}
-
-enum error job_to_grid(struct job *job, uint32_t call)
-{
-	struct chain *chain = chain_to_grid(job->asked->chain, call - 1);
-
-	if (!chain || ask_for(job, chain))
-		return ERR_MEMORY;
 	queue_again(job);
 	return ERR_OK;
 }

@@ -90,9 +90,8 @@ struct job {
 	struct fair_flow tasks;   /* its tasks in the scheduler's queue */
 	/* What is asked for, with what runs have gathered for it; and what this run does. */
 	struct shared_chain *asked, *chain;
-	enum gather gather;             /* what this run gathers; NONE: it makes the answer */
-	uint32_t gather_channels;       /* enum channels, for a call on which it does */
-	double gather_sigma[GRID_AXES]; /* GATHER_GRID */
+	enum gather gather;       /* what this run gathers; NONE: it makes the answer */
+	uint32_t gather_channels; /* enum channels, for a call on which it does */
 	struct spool body, answer;
 	struct share place;  /* links among waiting jobs, or running ones */
 	struct share memory; /* of its body */
@@ -188,13 +187,6 @@ enum error job_go_on(struct job *job, const double *numbers) MUST_CHECK;
  * as for chain_size_to(); nothing has then changed. */
 enum error job_size_to(struct job *job, const struct image *image,
                        struct problem *problem) MUST_CHECK;
-
-/* The call, from 1, that may be on a grid if the tiles of this run do not fit; 0: none. */
-uint32_t job_may_grid(const struct job *job);
-
-/* Has this call, which may be, on a grid from now on, and queues the job like job_restart().
- * ERR_MEMORY: it must be ended. */
-enum error job_to_grid(struct job *job, uint32_t call) MUST_CHECK;
 
 /* Of a body with so many pages, those that are filtered. */
 uint32_t job_pages_read(const struct job *job, uint32_t pages);

@@ -415,7 +415,7 @@ static bool done_fits(const struct job *job, const struct message_job_done *m)
 {
 	return job && m->job == job->options.job && m->error < ERR_COUNT && m->format < FORMATS &&
 	       m->input_format < FORMATS && m->lost < 1u << LOSSES && times_fit(job, m) &&
-	       m->jpeg < (jpeg_left(job) ? 1 : JPEG_CHECKS) && m->to_grid <= 1 && m->kept <= 1 &&
+	       m->jpeg < (jpeg_left(job) ? 1 : JPEG_CHECKS) && m->kept <= 1 &&
 	       (m->error || (m->format != FORMAT_NONE && image_valid(&m->image) &&
 	                     (job->answer.fd >= 0 || job->finished)));
 }
@@ -454,8 +454,6 @@ static bool take_done(struct codec *c, const struct message_job_done *m)
 		worker_resume(&c->worker);
 		return true;
 	}
-	if (m->error == ERR_DOES_NOT_FIT && m->to_grid && codec_to_grid(c))
-		return true;
 	problem.parameter[sizeof problem.parameter - 1] = '\0';
 	problem.value[sizeof problem.value - 1] = '\0';
 	problem.detail[sizeof problem.detail - 1] = '\0';

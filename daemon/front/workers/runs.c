@@ -12,7 +12,6 @@
 #include "front/workers/runs.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/loop.h"
 #include "common/file.h"
@@ -54,8 +53,6 @@ static void codec_start_job(struct codec *c, struct job *job, uint64_t follows)
 	message.job.gather = job->gather;
 	message.job.gather_channels = job->gather_channels;
 	message.job.follows = follows;
-	message.job.may_grid = job_may_grid(job);
-	memcpy(message.job.gather_sigma, job->gather_sigma, sizeof job->gather_sigma);
 	message.job.verify_share = config->verify_share;
 	message.job.verify_taps = config->verify_taps;
 	job->jpeg_form = TILE_JPEG;
@@ -210,16 +207,15 @@ void codec_end_job(struct codec *c, enum error error, const struct problem *prob
 }
 
 /* Reads the numbers that are the answer of a job's run; NULL if they are not what they must be. Of
- * edges and grids any are. */
+ * edges any are. */
 static double *read_gathered(const struct job *job, uint64_t count)
 {
 	const uint64_t size = count * sizeof(double);
 	const bool fits = count && count <= EDGES_WORDS_MAX && job->answer_size == size;
-	const bool any = job->gather == GATHER_EDGES || job->gather == GATHER_GRID;
 	double *numbers = fits ? malloc(size) : NULL;
 
 	if (numbers && file_read(job->answer.fd, numbers, size, 0) &&
-	    (any || gather_valid(numbers, count)))
+	    (job->gather == GATHER_EDGES || gather_valid(numbers, count)))
 		return numbers;
 	free(numbers);
 	return NULL;
@@ -244,21 +240,6 @@ static bool take_gathered(struct codec *c)
 		codec_start_job(c, job, run);
 	}
 	free(numbers);
-	job_release(job);
-	codec_check_idle(c);
-	return true;
-}
-
-bool codec_to_grid(struct codec *c)
-{
-	struct job *job = c->job;
-	const uint32_t call = job->finished ? 0 : job_may_grid(job);
-
-	if (!call)
-		return false;
-	codec_leave_job(c);
-	if (job_to_grid(job, call))
-		job_finish(job, ERR_MEMORY, NULL);
 	job_release(job);
 	codec_check_idle(c);
 	return true;

@@ -92,10 +92,6 @@ void codec_return_job(struct codec *codec);
 void codec_end_job(struct codec *codec, enum error error, const struct problem *problem);
 bool codec_settle_job(struct codec *codec);
 
-/* The worker's job does not fit its arena. Queues it again with a Gaussian on a grid, if one may
- * be; else returns false, leaving the job as it is. */
-bool codec_to_grid(struct codec *codec);
-
 /* To be called when a task or a process has ended. If the worker has no job and no task left, its
  * arena is free: gives it the next job, ends a surplus worker, or replaces the arena of a stopped
  * one. */
