@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 #include "device/cl/cache.h"
-#include "device/cl/work_directory.h"
+#include "device/cl/environment.h"
 #include "device/plan/half_error.h"
 
 /* The value of a half float's bits. */

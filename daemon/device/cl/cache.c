@@ -73,24 +73,6 @@ static void remove_unfinished(const struct cache *cache, const char *name)
 		close(fd);
 }
 
-/* Examines a directory entry: fills in a file of the cache (true), removes an unfinished file. */
-static bool look_at(const struct cache *cache, const char *name, struct kept *kept)
-{
-	size_t digits = strspn(name, "0123456789abcdef");
-	struct stat status;
-
-	if (digits == HEX - 1 && name[digits] == '.')
-		remove_unfinished(cache, name);
-	if (digits != HEX - 1 || name[digits] ||
-	    fstatat(cache->directory, name, &status, AT_SYMLINK_NOFOLLOW) ||
-	    !S_ISREG(status.st_mode))
-		return false;
-	memcpy(kept->name, name, HEX);
-	kept->size = (uint64_t)status.st_size;
-	kept->used = status.st_mtim;
-	return true;
-}
-
 static int compare_used(const void *a, const void *b)
 {
 	const struct timespec *x = &((const struct kept *)a)->used,
@@ -101,18 +83,31 @@ static int compare_used(const void *a, const void *b)
 	return (x->tv_nsec > y->tv_nsec) - (x->tv_nsec < y->tv_nsec);
 }
 
-/* Lists the files of the cache, least recently used first. */
+/* Lists the files of the cache, least recently used first. Removes unfinished ones. */
 static GArray *list_files(const struct cache *cache)
 {
 	GArray *files = g_array_new(FALSE, FALSE, sizeof(struct kept));
 	int fd = openat(cache->directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *list = fd < 0 ? NULL : fdopendir(fd);
 	struct dirent *entry;
+	struct stat status;
 	struct kept kept;
 
-	while (list && (entry = readdir(list)))
-		if (look_at(cache, entry->d_name, &kept))
-			g_array_append_val(files, kept);
+	while (list && (entry = readdir(list))) {
+		const char *name = entry->d_name;
+		size_t digits = strspn(name, "0123456789abcdef");
+
+		if (digits == HEX - 1 && name[digits] == '.')
+			remove_unfinished(cache, name);
+		if (digits != HEX - 1 || name[digits] ||
+		    fstatat(cache->directory, name, &status, AT_SYMLINK_NOFOLLOW) ||
+		    !S_ISREG(status.st_mode))
+			continue;
+		memcpy(kept.name, name, HEX);
+		kept.size = (uint64_t)status.st_size;
+		kept.used = status.st_mtim;
+		g_array_append_val(files, kept);
+	}
 	if (list)
 		closedir(list);
 	else if (fd >= 0)

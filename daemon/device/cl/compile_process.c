@@ -32,7 +32,7 @@
 #include "common/log.h"
 #include "common/stall.h"
 #include "common/wire.h"
-#include "device/cl/work_directory.h"
+#include "device/cl/environment.h"
 
 enum {
 	COMPILER_MEMORY = WORKER_SOCKET,
@@ -50,7 +50,7 @@ struct page {
 };
 
 struct request {
-	char file[64], options[320]; /* as for compile_to_binary() */
+	char file[64], options[320]; /* as for program_build_binary() */
 	int32_t type;                /* enum pixel_type */
 };
 
@@ -193,16 +193,6 @@ static bool reap(struct compile_process *p, bool *deadly)
 	return killed;
 }
 
-/* Gives up a stalled process. This process may not kill it: it ends when this process does. */
-static void abandon(struct compile_process *p, const char *why)
-{
-	if (why)
-		log_error("a compiler is %s; no longer waiting for it", why);
-	close(p->socket);
-	p->socket = -1;
-	p->pid = 0;
-}
-
 /* Waits until the last process has ended, so that only one runs at a time. */
 static bool settle_last(struct compile_process *p)
 {
@@ -242,22 +232,12 @@ static bool start(struct compile_process *p)
 	return started;
 }
 
-static unsigned char *read_binary(const struct compile_process *p, size_t size)
-{
-	unsigned char *binary = malloc(size);
-
-	if (binary && !file_read(p->memory, binary, size, PAGE)) {
-		free(binary);
-		binary = NULL;
-	}
-	return binary;
-}
-
 /* One attempt. *again: another attempt may succeed. */
 static unsigned char *compile(struct compile_process *p, const struct request *request,
                               size_t *size, bool *again, bool *deadly)
 {
 	struct reply reply = {0};
+	unsigned char *binary;
 	const char *why;
 
 	*again = *deadly = false;
@@ -266,7 +246,12 @@ static unsigned char *compile(struct compile_process *p, const struct request *r
 	if (send(p->socket, request, sizeof *request, MSG_NOSIGNAL) == sizeof *request &&
 	    !await(p, &why)) {
 		*again = *deadly = why != NULL;
-		abandon(p, why);
+		if (why)
+			log_error("a compiler is %s; no longer waiting for it", why);
+		/* This process may not kill it: it ends when this process does. */
+		close(p->socket);
+		p->socket = -1;
+		p->pid = 0;
 		return NULL;
 	}
 	if (recv(p->socket, &reply, sizeof reply, MSG_DONTWAIT) != sizeof reply) {
@@ -274,7 +259,12 @@ static unsigned char *compile(struct compile_process *p, const struct request *r
 		return NULL;
 	}
 	*size = reply.size;
-	return reply.size ? read_binary(p, reply.size) : NULL;
+	binary = reply.size ? malloc(reply.size) : NULL;
+	if (binary && !file_read(p->memory, binary, reply.size, PAGE)) {
+		free(binary);
+		binary = NULL;
+	}
+	return binary;
 }
 
 unsigned char *compile_process_compile(struct compile_process *p, const char *file,
@@ -282,14 +272,20 @@ unsigned char *compile_process_compile(struct compile_process *p, const char *fi
                                        bool *deadly)
 {
 	struct request request = {.type = (int32_t)type};
+	struct program_inputs inputs;
 	unsigned char *binary = NULL;
 	bool again = true;
 
 	*deadly = false;
+	if (program_inputs_init(&inputs, p->source, file, options, type))
+		return NULL;
 	snprintf(request.file, sizeof request.file, "%s", file);
 	snprintf(request.options, sizeof request.options, "%s", options);
 	for (int i = 0; !binary && again && i < TRIES_MAX; i++)
 		binary = compile(p, &request, size, &again, deadly);
+	if (binary)
+		cache_store(p->source->cache, inputs.key, strlen(inputs.key), binary, *size);
+	program_inputs_fini(&inputs);
 	return binary;
 }
 
@@ -336,16 +332,6 @@ static void become_patient(void)
 		log_warning("a compiler process cannot pause: %s", strerror(errno));
 }
 
-/* Creates a directory for PoCL's files, within the worker's if it has one. With POCL_KERNEL_CACHE=1
- * a program's path, which PoCL stores in the binary, depends on its content and is not random. */
-static bool make_directory(char *path, size_t size)
-{
-	const char *above = getenv("POCL_CACHE_DIR");
-
-	return work_directory_make(above ? above : "/tmp", "convolved-compile-", path, size) &&
-	       !setenv("POCL_CACHE_DIR", path, 1) && !setenv("POCL_KERNEL_CACHE", "1", 1);
-}
-
 /* Answers one request; false if there are no more. The parent may not kill a process that takes too
  * long, so an alarm ends it. */
 static bool serve_one(const struct program_source *source)
@@ -359,8 +345,8 @@ static bool serve_one(const struct program_source *source)
 		return false;
 	turns = 0;
 	alarm(LIMIT_S);
-	if (!compile_to_binary(source, request.file, request.options, (enum pixel_type)request.type,
-	                       &binary, &size) &&
+	if (!program_build_binary(source, request.file, request.options,
+	                          (enum pixel_type)request.type, &binary, &size) &&
 	    file_write(COMPILER_MEMORY, binary, size, PAGE))
 		reply.size = size;
 	free(binary);
@@ -372,6 +358,7 @@ int compile_process_serve(bool patient, unsigned platform, unsigned index, const
 {
 	struct device device = {0};
 	struct program_source source = {&device, kernel_dir, NULL};
+	const char *above = getenv("POCL_CACHE_DIR");
 	char directory[4096];
 	bool own, opened;
 
@@ -382,7 +369,12 @@ int compile_process_serve(bool patient, unsigned platform, unsigned index, const
 	fcntl(COMPILER_MEMORY, F_SETFD, FD_CLOEXEC);
 	if (patient)
 		become_patient();
-	own = make_directory(directory, sizeof directory);
+	/* PoCL's files go within the worker's directory if it has one. With POCL_KERNEL_CACHE=1 a
+	 * program's path, which PoCL stores in the binary, depends on its content and is not
+	 * random. */
+	own = work_directory_make(above ? above : "/tmp", "convolved-compile-", directory,
+	                          sizeof directory) &&
+	      !setenv("POCL_CACHE_DIR", directory, 1) && !setenv("POCL_KERNEL_CACHE", "1", 1);
 	if (!own)
 		log_warning("cannot create a directory for a compiler process: %s",
 		            strerror(errno));

@@ -1,34 +1,154 @@
-/* The service caches compiled programs itself (cache.h), so PoCL's directory need not outlive the
+/* Environment variables for drivers, and the directories that they need.
+ *
+ * The service caches compiled programs itself (cache.h), so PoCL's directory need not outlive the
  * process. It may lie elsewhere than in the service's cache, because PoCL cannot do without one.
  * POCL_KERNEL_CACHE=0: PoCL deletes a program's files with the program; not set if the directory
  * was configured by the user, who may share it. POCL_WORK_GROUP_SPECIALIZATION=0: PoCL compiles a
  * kernel once, with the program, and not again for each local size at a launch, which gains little
  * and makes a tile wait. POCL_DEVICES=basic (later also called cpu-minimal): PoCL's driver without
  * threads. Its other one wakes all its threads at every launch, which takes longer than a small
- * tile does; the worker has threads of its own (pool.h). */
+ * tile does; the worker has threads of its own (pool.h).
+ *
+ * A directory is locked (flock) for as long as its process lives; if it is not locked, the process
+ * is gone. Another process may remove a new directory in the moment before its lock, so it is
+ * looked at again once it is locked. */
 #include "device/cl/environment.h"
 
+#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
 #include <glib.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
 
 #include "common/log.h"
-#include "device/cl/work_directory.h"
+
+enum { TRIES = 10, ROOM = 16 << 20 /* bytes: some dozens of programs */ };
+
+static const char random_part[] = "XXXXXX";
+
+static int remove_entry(const char *path, const struct stat *status, int type, struct FTW *walk)
+{
+	(void)status, (void)type, (void)walk;
+	return remove(path);
+}
+
+void work_directory_remove(const char *path)
+{
+	nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+/* Locks a directory of this user. -1 if another process has the lock, or the path no longer leads
+ * to the directory. */
+static int lock(const char *path)
+{
+	struct stat locked, present;
+	int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+	if (fd < 0)
+		return -1;
+	if (!flock(fd, LOCK_EX | LOCK_NB) && !fstat(fd, &locked) && !lstat(path, &present) &&
+	    locked.st_dev == present.st_dev && locked.st_ino == present.st_ino &&
+	    locked.st_uid == geteuid())
+		return fd;
+	close(fd);
+	return -1;
+}
+
+static void remove_abandoned(const char *directory, const char *prefix)
+{
+	size_t length = strlen(prefix);
+	DIR *list = opendir(directory);
+	struct dirent *entry;
+	char path[4096];
+	int fd;
+
+	while (list && (entry = readdir(list))) {
+		if (strncmp(entry->d_name, prefix, length) ||
+		    strlen(entry->d_name) != length + sizeof random_part - 1)
+			continue;
+		snprintf(path, sizeof path, "%s/%s", directory, entry->d_name);
+		fd = lock(path);
+		if (fd < 0)
+			continue;
+		work_directory_remove(path);
+		close(fd);
+	}
+	if (list)
+		closedir(list);
+}
+
+/* True if a directory has room for a driver's files, and may hold code; false with errno. */
+static bool is_usable(const char *path)
+{
+	char name[4096 + 8];
+	struct statvfs system;
+	int fd, failed;
+
+	if (statvfs(path, &system))
+		return false;
+	if (system.f_flag & ST_NOEXEC) {
+		errno = EACCES;
+		return false;
+	}
+	snprintf(name, sizeof name, "%s/XXXXXX", path);
+	fd = mkostemp(name, O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	failed = posix_fallocate(fd, 0, ROOM);
+	unlink(name);
+	close(fd);
+	errno = failed;
+	return !failed;
+}
+
+bool work_directory_make(const char *directory, const char *prefix, char *path, size_t size)
+{
+	int code;
+
+	if (mkdir(directory, 0700) && errno != EEXIST)
+		return false;
+	remove_abandoned(directory, prefix);
+	for (int i = 0; i < TRIES; i++) {
+		if ((size_t)snprintf(path, size, "%s/%s%s", directory, prefix, random_part) >=
+		    size) {
+			errno = ENAMETOOLONG;
+			return false;
+		}
+		if (!mkdtemp(path))
+			return false;
+		if (lock(path) < 0) { /* stays open until the process ends */
+			rmdir(path);
+			continue;
+		}
+		if (is_usable(path))
+			return true;
+		code = errno;
+		rmdir(path);
+		errno = code;
+		return false;
+	}
+	errno = ENOLCK;
+	return false;
+}
 
 /* PoCL's directory; empty: its default. */
 static char directory[4096];
 
-/* The first usable one: what the user configured, or a directory in the cache, or in one of those
- * that the sandbox leaves writable (sandbox.h). */
+/* Chooses the first usable directory: the one that the user configured, or one in the cache, or in
+ * a directory that the sandbox leaves writable (sandbox.h). */
 static void choose_directory(const char *cache_dir)
 {
 	const char *configured = getenv("POCL_CACHE_DIR"), *temporary = getenv("TMPDIR");
 	const char *const above[] = {cache_dir, temporary ? temporary : "/tmp", "/dev/shm"};
 
-	if (configured && !g_mkdir_with_parents(configured, 0700) &&
-	    work_directory_usable(configured))
+	if (configured && !g_mkdir_with_parents(configured, 0700) && is_usable(configured))
 		return;
 	if (configured)
 		log_warning("cannot use POCL_CACHE_DIR=%s: %s", configured, strerror(errno));
@@ -63,7 +183,7 @@ void environment_set(const char *cache_dir)
 
 bool environment_is_lost(void)
 {
-	if (!*directory || work_directory_usable(directory))
+	if (!*directory || is_usable(directory))
 		return false;
 	log_error("the driver's files in %s are lost: %s", directory, strerror(errno));
 	return true;

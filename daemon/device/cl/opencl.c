@@ -151,36 +151,6 @@ static uint64_t device_number(cl_device_id id, cl_device_info what)
 	return number;
 }
 
-static bool device_flag(cl_device_id id, cl_device_info what)
-{
-	cl_bool flag = CL_FALSE;
-
-	clGetDeviceInfo(id, what, sizeof flag, &flag, NULL);
-	return flag;
-}
-
-/* The major number of NVIDIA's compute capability (cl_nv_device_attribute_query), 0 elsewhere. */
-static unsigned compute_capability(cl_device_id id)
-{
-	enum { COMPUTE_CAPABILITY_MAJOR_NV = 0x4000 };
-	cl_uint major = 0;
-
-	clGetDeviceInfo(id, COMPUTE_CAPABILITY_MAJOR_NV, sizeof major, &major, NULL);
-	return major;
-}
-
-/* Sizes of work-groups. A device has at least three dimensions. */
-static void describe_groups(struct device *device)
-{
-	size_t sides[16] = {0};
-
-	clGetDeviceInfo(device->id, CL_DEVICE_MAX_WORK_GROUP_SIZE, sizeof device->group_max,
-	                &device->group_max, NULL);
-	clGetDeviceInfo(device->id, CL_DEVICE_MAX_WORK_ITEM_SIZES, sizeof sides, sides, NULL);
-	for (int i = 0; i < 2; i++)
-		device->group_sides[i] = sides[i];
-}
-
 cl_image_format device_image_format(uint32_t bands, enum pixel_type type, bool shares)
 {
 	static const cl_channel_type types[2][PIXEL_TYPES] = {
@@ -211,34 +181,13 @@ static void list_images(const struct device *device, cl_mem_flags flags, bool sh
 			}
 }
 
-/* The image objects that kernels may read, or write too. */
-static void describe_images(struct device *device)
-{
-	if (!device_flag(device->id, CL_DEVICE_IMAGE_SUPPORT))
-		return;
-	clGetDeviceInfo(device->id, CL_DEVICE_IMAGE2D_MAX_WIDTH, sizeof device->image_width,
-	                &device->image_width, NULL);
-	clGetDeviceInfo(device->id, CL_DEVICE_IMAGE2D_MAX_HEIGHT, sizeof device->image_height,
-	                &device->image_height, NULL);
-	list_images(device, CL_MEM_READ_ONLY, false, device->image_bands);
-	list_images(device, CL_MEM_READ_WRITE, true, device->share_bands);
-}
-
-/* Finds out whether the driver is PoCL's without threads, which counts one unit, and if so how many
- * processors there are. */
-static void describe_threads(struct device *device)
-{
-	cpu_set_t processors;
-
-	device->serial = device->pocl && (!strncmp(device->name, "basic-", 6) ||
-	                                  !strncmp(device->name, "cpu-minimal-", 12));
-	if (device->serial && !sched_getaffinity(0, sizeof processors, &processors))
-		device->units = (uint32_t)CPU_COUNT(&processors);
-}
-
 static void device_describe(struct device *device, cl_platform_id platform)
 {
+	enum { COMPUTE_CAPABILITY_MAJOR_NV = 0x4000 }; /* cl_nv_device_attribute_query */
 	char platform_name[40], version[40];
+	cl_uint capability = 0; /* none elsewhere */
+	size_t sides[16] = {0}; /* there are at least three dimensions */
+	cpu_set_t processors;
 
 	device->type = device_type(device->id);
 	device->in_place = device->type == DEVICE_CPU;
@@ -246,16 +195,24 @@ static void device_describe(struct device *device, cl_platform_id platform)
 	                &device->units, NULL);
 	device->memory = device_number(device->id, CL_DEVICE_GLOBAL_MEM_SIZE);
 	device->local_memory = device_number(device->id, CL_DEVICE_LOCAL_MEM_SIZE);
-	describe_groups(device);
+	clGetDeviceInfo(device->id, CL_DEVICE_MAX_WORK_GROUP_SIZE, sizeof device->group_max,
+	                &device->group_max, NULL);
+	clGetDeviceInfo(device->id, CL_DEVICE_MAX_WORK_ITEM_SIZES, sizeof sides, sides, NULL);
+	memcpy(device->group_sides, sides, sizeof device->group_sides);
 	device_text(device->id, CL_DEVICE_NAME, device->name, sizeof device->name);
 	device_text(device->id, CL_DRIVER_VERSION, version, sizeof version);
 	platform_text(platform, platform_name, sizeof platform_name);
 	device->pocl = !strcmp(platform_name, "Portable Computing Language");
-	describe_threads(device);
+	/* PoCL's driver without threads counts one unit. */
+	device->serial = device->pocl && (!strncmp(device->name, "basic-", 6) ||
+	                                  !strncmp(device->name, "cpu-minimal-", 12));
+	if (device->serial && !sched_getaffinity(0, sizeof processors, &processors))
+		device->units = (uint32_t)CPU_COUNT(&processors);
 	device->rounds_exactly = device_number(device->id, CL_DEVICE_SINGLE_FP_CONFIG) &
 	                         CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT;
-	device->nvidia =
-	    !strncmp(platform_name, "NVIDIA", 6) && compute_capability(device->id) >= 8;
+	clGetDeviceInfo(device->id, COMPUTE_CAPABILITY_MAJOR_NV, sizeof capability, &capability,
+	                NULL);
+	device->nvidia = !strncmp(platform_name, "NVIDIA", 6) && capability >= 8;
 	snprintf(device->driver, sizeof device->driver, "%.31s %.31s", platform_name, version);
 }
 
@@ -270,6 +227,7 @@ enum error device_open(struct device *device, unsigned platform, unsigned index)
 {
 	cl_platform_id platforms[PLATFORMS_MAX];
 	cl_device_id devices[DEVICES_MAX];
+	cl_bool images = CL_FALSE;
 	cl_int code;
 
 	*device = (struct device){0};
@@ -288,7 +246,15 @@ enum error device_open(struct device *device, unsigned platform, unsigned index)
 		log_error("cannot open %s: %s", device->name, opencl_error_name(code));
 		return ERR_NO_DEVICE;
 	}
-	describe_images(device);
+	clGetDeviceInfo(device->id, CL_DEVICE_IMAGE_SUPPORT, sizeof images, &images, NULL);
+	if (!images)
+		return ERR_OK;
+	clGetDeviceInfo(device->id, CL_DEVICE_IMAGE2D_MAX_WIDTH, sizeof device->image_width,
+	                &device->image_width, NULL);
+	clGetDeviceInfo(device->id, CL_DEVICE_IMAGE2D_MAX_HEIGHT, sizeof device->image_height,
+	                &device->image_height, NULL);
+	list_images(device, CL_MEM_READ_ONLY, false, device->image_bands);
+	list_images(device, CL_MEM_READ_WRITE, true, device->share_bands);
 	return ERR_OK;
 }
 

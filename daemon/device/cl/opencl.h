@@ -23,10 +23,10 @@ struct device {
 	/* For tests: accepts kernels for GPUs on a CPU, launches only the test's kernels, and fills
 	 * new buffers with poison, on which no result may depend. */
 	bool in_test;
-	/* Image objects: bit b of image_bands: those of b bands; 0: none of this type. Maximum size
-	 * in pixels. */
+	/* Image objects: bit b of image_bands: those of b bands; 0: none of this type. The same of
+	 * shares of full scale, also to write. Maximum size in pixels. */
 	uint32_t image_bands[PIXEL_TYPES];
-	uint32_t share_bands[PIXEL_TYPES]; /* likewise, of shares of full scale; also to write */
+	uint32_t share_bands[PIXEL_TYPES];
 	size_t image_width, image_height;
 	/* Kernels work directly in the host's memory: only on CPUs. A GPU may share that memory,
 	 * but the host need not see what it writes before the memory is mapped. */

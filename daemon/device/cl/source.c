@@ -8,7 +8,7 @@
 
 #include "common/log.h"
 
-/* What precedes the files of a directory of kernels/, in this order. */
+/* The files that precede those of a directory of kernels/, in this order. */
 static const struct {
 	const char *directory, *file;
 } first[] = {

@@ -40,11 +40,6 @@ void product_fini(struct product *product)
 	*product = (struct product){0};
 }
 
-static bool is_general(enum kernel kernel)
-{
-	return kernel_row(kernel)->origin == KERNEL_GENERAL;
-}
-
 /* Launches the kernel once, on a small area of zeros. */
 static cl_int launch_once(const struct maker *m, const struct recipe *recipe, cl_kernel function)
 {
@@ -99,29 +94,23 @@ static cl_int make_kernel(struct product *product, enum kernel kernel)
 	return code;
 }
 
-/* Creates all general kernels of the file. */
-static cl_int make_kernels(struct product *product, const char *file)
-{
-	cl_int code = CL_SUCCESS;
-
-	for (enum kernel k = 0; !code && k < KERNELS; k++)
-		if (is_general(k) && !strcmp(variant_get(k)->file, file))
-			code = make_kernel(product, k);
-	return code;
-}
-
-/* Creates the kernels of a product that has its program. On failure, logged, releases the
- * product. */
-static bool make_functions(const struct maker *m, const struct recipe *recipe,
-                           struct product *product)
+/* Completes a product from its program with its kernels: of a file all general ones. False if the
+ * program is NULL, or on failure, logged; the product is then empty. */
+static bool complete(const struct maker *m, const struct recipe *recipe, cl_program program,
+                     struct product *product)
 {
 	enum kernel kernel = recipe->kernel;
-	cl_int code;
+	cl_int code = CL_SUCCESS;
 
-	if (kernel == KERNELS) {
-		code = CL_SUCCESS;
-	} else if (is_general(kernel)) {
-		code = make_kernels(product, recipe->file);
+	*product = (struct product){.program = program};
+	if (!program)
+		return false;
+	if (kernel == KERNELS)
+		return true;
+	if (variant_is_general(kernel)) {
+		for (enum kernel k = 0; !code && k < KERNELS; k++)
+			if (variant_is_general(k) && !strcmp(variant_get(k)->file, recipe->file))
+				code = make_kernel(product, k);
 	} else {
 		code = make_kernel(product, kernel);
 		if (!code && !m->source->device->in_test)
@@ -135,43 +124,29 @@ static bool make_functions(const struct maker *m, const struct recipe *recipe,
 	return false;
 }
 
-void maker_ask_compiler(const struct maker *m, const struct recipe *recipe, struct binary *binary)
-{
-	binary->data = program_ask_compiler(m->source, m->compiler, recipe->file, recipe->options,
-	                                    recipe->type, &binary->size, &binary->deadly);
-}
-
-/* Completes a product from its program; false if that is NULL. */
-static bool complete(const struct maker *m, const struct recipe *recipe, cl_program program,
-                     struct product *product)
-{
-	*product = (struct product){.program = program};
-	return program && make_functions(m, recipe, product);
-}
-
 bool maker_load(const struct maker *m, const struct recipe *recipe, const struct binary *binary,
                 struct product *product)
 {
-	cl_program program = program_load(m->source, recipe->file, recipe->options, recipe->type);
-
 	(void)binary;
-	return complete(m, recipe, program, product);
+	return complete(m, recipe,
+	                program_load(m->source, recipe->file, recipe->options, recipe->type),
+	                product);
 }
 
-bool maker_take(const struct maker *m, const struct recipe *recipe, const struct binary *binary,
-                struct product *product)
+bool maker_enter_binary(const struct maker *m, const struct recipe *recipe,
+                        const struct binary *binary, struct product *product)
 {
-	cl_program program = program_take(m->source, recipe->file, recipe->options, recipe->type,
-	                                  binary->data, binary->size);
-
-	return complete(m, recipe, program, product);
+	return complete(m, recipe,
+	                program_from_binary(m->source, recipe->file, recipe->options, recipe->type,
+	                                    binary->data, binary->size),
+	                product);
 }
 
 bool maker_compile_here(const struct maker *m, const struct recipe *recipe,
                         const struct binary *binary, struct product *product)
 {
-	cl_program program = program_build(m->source, recipe->file, recipe->options, recipe->type);
-
 	(void)binary;
-	return complete(m, recipe, program, product);
+	return complete(m, recipe,
+	                program_build(m->source, recipe->file, recipe->options, recipe->type),
+	                product);
 }

@@ -3,7 +3,7 @@
 #ifndef DEVICE_PLAN_MAKER_H
 #define DEVICE_PLAN_MAKER_H
 
-#include "device/cl/program.h"
+#include "device/cl/compile_process.h"
 #include "device/plan/step.h"
 
 enum { OPTIONS_SIZE = 320 };
@@ -39,25 +39,20 @@ enum error maker_init(struct maker *maker, bool separate_compiler, bool patient,
                       int stop_fd) MUST_CHECK;
 void maker_fini(struct maker *maker);
 
-/* The binary of a program that the compiler process has compiled. */
+/* The binary of a program that the compiler process has compiled, which the caller frees. */
 struct binary {
 	unsigned char *data; /* NULL: the compilation failed */
 	size_t size;
 	bool deadly; /* it ended the process, or would not end: not to be tried in this one */
 };
 
-/* Has the compiler process compile a program and stores the binary in the cache. The caller frees
- * binary->data. */
-void maker_ask_compiler(const struct maker *maker, const struct recipe *recipe,
-                        struct binary *binary);
-
-/* Make a product: maker_load() from the cache, maker_take() from the binary, maker_compile_here()
- * by compiling in this process. Only maker_take() uses `binary`. False on failure, which is logged
- * unless a program is just not in the cache. */
+/* Make a product: maker_load() from the cache, maker_enter_binary() from the binary,
+ * maker_compile_here() by compiling in this process. Only maker_enter_binary() uses `binary`. False
+ * on failure, which is logged unless a program is just not in the cache. */
 bool maker_load(const struct maker *maker, const struct recipe *recipe, const struct binary *binary,
                 struct product *product) MUST_CHECK;
-bool maker_take(const struct maker *maker, const struct recipe *recipe, const struct binary *binary,
-                struct product *product) MUST_CHECK;
+bool maker_enter_binary(const struct maker *maker, const struct recipe *recipe,
+                        const struct binary *binary, struct product *product) MUST_CHECK;
 bool maker_compile_here(const struct maker *maker, const struct recipe *recipe,
                         const struct binary *binary, struct product *product) MUST_CHECK;
 

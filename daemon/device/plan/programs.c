@@ -79,7 +79,7 @@ struct programs {
 	uint32_t jpeg;          /* programs of JPEG that are ready */
 	struct message_programs built;
 	_Atomic uint64_t quiet_ns; /* CLOCK_MONOTONIC: the device counts as idle from then on */
-	uint64_t patient_ns;       /* likewise: last progress of programs that are not urgent */
+	uint64_t patient_ns;       /* the last progress of programs that are not urgent */
 	bool at_work;
 	bool hurry; /* all requests are urgent */
 };
@@ -166,33 +166,19 @@ static struct entry *next_of(const struct programs *p, bool urgent, unsigned mak
 	return next;
 }
 
-/* True if the patient compiler makes no progress: on a busy machine its priority may give it no
- * processor time at all. */
-static bool is_starved(const struct programs *p)
-{
-	return p->making[PATIENT].maker.compiler && p->built.pending &&
-	       now_ns() - p->patient_ns > STARVED_MS * UINT64_C(1000000);
-}
-
-/* The next program for a maker. If the patient compiler is starved, the urgent maker makes one of
- * its programs. */
+/* The next program for a maker. If the patient compiler makes no progress, because on a busy
+ * machine its priority may give it no processor time at all, the urgent maker makes one of its
+ * programs. */
 static struct entry *next_for(const struct programs *p, const struct making *m)
 {
 	struct entry *next = is_patient(m) ? next_of(p, false, 0) : next_of(p, true, 1);
+	const bool starved = p->making[PATIENT].maker.compiler && p->built.pending &&
+	                     now_ns() - p->patient_ns > STARVED_MS * UINT64_C(1000000);
 
-	if (next || !m->maker.compiler || !is_starved(p))
+	if (next || !m->maker.compiler || !starved)
 		return next;
 	next = next_of(p, false, 0);
 	return next ? next : next_of(p, false, 1);
-}
-
-/* Waits until the device is idle, up to STAND_BACK_MS. The lock is held. */
-static void stand_back(struct programs *p)
-{
-	for (unsigned ms = 0; ms < STAND_BACK_MS && !p->stop &&
-	                      (next_of(p, true, MAKERS) || now_ns() < atomic_load(&p->quiet_ns));
-	     ms += LOOK_MS)
-		wait_change(p, LOOK_MS);
 }
 
 static void announce(const struct programs *p)
@@ -305,12 +291,14 @@ static bool compile(struct making *m, struct entry *e, const struct recipe *reci
 
 	if (m->maker.compiler) {
 		pthread_mutex_unlock(&p->lock);
-		maker_ask_compiler(&m->maker, recipe, &binary);
+		binary.data =
+		    compile_process_compile(m->maker.compiler, recipe->file, recipe->options,
+		                            recipe->type, &binary.size, &binary.deadly);
 		pthread_mutex_lock(&p->lock);
 	}
 	*refused = m->maker.compiler && !binary.data;
 	if (binary.data)
-		made = enter_driver(m, e, recipe, maker_take, &binary);
+		made = enter_driver(m, e, recipe, maker_enter_binary, &binary);
 	if (!made && here && !binary.deadly && is_its(m, e))
 		made = enter_driver(m, e, recipe, maker_compile_here, NULL);
 	free(binary.data);
@@ -327,8 +315,11 @@ static void make(struct making *m, struct entry *e)
 	e->makers++;
 	p->served = e->client;
 	made = enter_driver(m, e, &recipe, maker_load, NULL);
-	if (!made && is_patient(m))
-		stand_back(p);
+	/* A patient maker waits until the device is idle. */
+	for (unsigned ms = 0; !made && is_patient(m) && ms < STAND_BACK_MS && !p->stop &&
+	                      (next_of(p, true, MAKERS) || now_ns() < atomic_load(&p->quiet_ns));
+	     ms += LOOK_MS)
+		wait_change(p, LOOK_MS);
 	if (!made && is_its(m, e)) {
 		add_compiling(p, 1);
 		made = compile(m, e, &recipe, &refused);
@@ -376,29 +367,6 @@ static void *run(void *data)
 
 /* ---- the worker's thread ---- */
 
-static enum error prepare_making(struct programs *p, int i)
-{
-	const struct device *device = p->source.device;
-	struct making *m = &p->making[i];
-	/* NVIDIA's driver is slow to start: compile urgent programs in this process. */
-	bool separate_compiler = device->separate_compiler && (i == PATIENT || device->pocl);
-
-	m->programs = p;
-	m->maker = (struct maker){.source = &p->source};
-	return maker_init(&m->maker, separate_compiler, i == PATIENT, p->stop_fd);
-}
-
-static enum error start_making(struct making *m)
-{
-	m->started = !pthread_create(&m->thread, NULL, run, m);
-	return m->started ? ERR_OK : ERR_MEMORY;
-}
-
-static bool is_general(enum kernel kernel)
-{
-	return kernel_row(kernel)->origin == KERNEL_GENERAL;
-}
-
 /* The program of a file. */
 static struct entry *find_general(const struct programs *p, const char *file, enum pixel_type type)
 {
@@ -409,34 +377,31 @@ static struct entry *find_general(const struct programs *p, const char *file, en
 	return e;
 }
 
-/* The options of a file of general kernels: what their bits depend on (exact.cl), and rows per
- * work-item of each kernel. */
-static void write_general_options(const struct device *device, const char *file,
-                                  char options[OPTIONS_SIZE])
-{
-	size_t used = (size_t)snprintf(
-	    options, OPTIONS_SIZE, "%s",
-	    device->rounds_exactly ? "-cl-fp32-correctly-rounded-divide-sqrt" : "");
-
-	for (enum kernel k = 0; k < KERNELS; k++)
-		if (is_general(k) && !strcmp(variant_get(k)->file, file))
-			used += (size_t)snprintf(
-			    options + used, OPTIONS_SIZE - used, "%s-D%s_ROWS=%u", used ? " " : "",
-			    variant_get(k)->symbol, variant_general_shape(device, k).y);
-}
-
 /* Appends the program of a file to the list whose end is *last. */
 static enum error add_general(struct programs *p, struct entry ***last, const char *file,
                               enum kernel kernel, enum pixel_type type)
 {
+	const struct device *device = p->source.device;
 	struct entry *e = calloc(1, sizeof *e);
+	char *options;
+	size_t used;
 
 	if (!e)
 		return ERR_MEMORY;
 	e->general = true;
 	e->state = PROGRAM_PENDING;
 	e->recipe = (struct recipe){.file = file, .kernel = kernel, .type = type};
-	write_general_options(p->source.device, file, e->recipe.options);
+	/* The options are what the kernels' bits depend on (exact.cl), and the rows per work-item
+	 * of each kernel. */
+	options = e->recipe.options;
+	used = (size_t)snprintf(options, OPTIONS_SIZE, "%s",
+	                        device->rounds_exactly ? "-cl-fp32-correctly-rounded-divide-sqrt"
+	                                               : "");
+	for (enum kernel k = 0; k < KERNELS; k++)
+		if (variant_is_general(k) && !strcmp(variant_get(k)->file, file))
+			used += (size_t)snprintf(
+			    options + used, OPTIONS_SIZE - used, "%s-D%s_ROWS=%u", used ? " " : "",
+			    variant_get(k)->symbol, variant_general_shape(device, k).y);
 	**last = e;
 	*last = &e->next;
 	return ERR_OK;
@@ -452,22 +417,12 @@ static enum error list_general(struct programs *p)
 
 	for (int i = 0; i < PIXEL_TYPES; i++)
 		for (enum kernel k = 0; !e && k < KERNELS; k++)
-			if (is_general(k) && !find_general(p, variant_get(k)->file, types[i]))
+			if (variant_is_general(k) &&
+			    !find_general(p, variant_get(k)->file, types[i]))
 				e = add_general(p, &last, variant_get(k)->file, k, types[i]);
 	for (int i = 0; !e && i < JPEG_FILES; i++)
 		e = add_general(p, &last, jpeg_files[i], KERNELS, PIXEL_U8);
 	return e;
-}
-
-static void init_lock(struct programs *p)
-{
-	pthread_condattr_t clock;
-
-	pthread_mutex_init(&p->lock, NULL);
-	pthread_condattr_init(&clock);
-	pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
-	pthread_cond_init(&p->change, &clock);
-	pthread_condattr_destroy(&clock);
 }
 
 enum error programs_new(struct programs **programs, const struct device *device,
@@ -475,22 +430,39 @@ enum error programs_new(struct programs **programs, const struct device *device,
                         int notify_fd)
 {
 	struct programs *p = calloc(1, sizeof *p);
-	enum error e = ERR_OK;
+	pthread_condattr_t clock;
+	enum error e;
 
 	*programs = p;
 	if (!p)
 		return ERR_MEMORY;
-	init_lock(p);
+	pthread_mutex_init(&p->lock, NULL);
+	pthread_condattr_init(&clock);
+	pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
+	pthread_cond_init(&p->change, &clock);
+	pthread_condattr_destroy(&clock);
 	p->notify_fd = notify_fd;
 	p->max = SPECIALS_MAX;
 	p->stop_fd = eventfd(0, EFD_CLOEXEC);
 	p->source = (struct program_source){device, kernel_dir, cache_open(cache_dir, cache_size)};
 	atomic_store(&p->quiet_ns, now_ns() + QUIET_MS * UINT64_C(1000000));
 	e = p->stop_fd < 0 ? ERR_MEMORY : list_general(p);
-	for (int i = 0; !e && i < MAKERS; i++)
-		e = prepare_making(p, i);
-	for (int i = 0; !e && i < MAKERS; i++) /* one looks at the other */
-		e = start_making(&p->making[i]);
+	for (int i = 0; !e && i < MAKERS; i++) {
+		/* NVIDIA's driver is slow to start: compile urgent programs in this process. */
+		bool separate_compiler =
+		    device->separate_compiler && (i == PATIENT || device->pocl);
+		struct making *m = &p->making[i];
+
+		m->programs = p;
+		m->maker = (struct maker){.source = &p->source};
+		e = maker_init(&m->maker, separate_compiler, i == PATIENT, p->stop_fd);
+	}
+	for (int i = 0; !e && i < MAKERS; i++) { /* one looks at the other */
+		struct making *m = &p->making[i];
+
+		m->started = !pthread_create(&m->thread, NULL, run, m);
+		e = m->started ? ERR_OK : ERR_MEMORY;
+	}
 	if (e)
 		programs_free(programs);
 	return e;
@@ -613,29 +585,24 @@ void programs_trim(struct programs *p)
 	pthread_mutex_unlock(&p->lock);
 }
 
-/* Removes the newest pending program that no tile waits for; it will be requested again. */
-static void forget_patient(struct programs *p)
-{
-	struct entry **link = &p->specials;
-
-	while (*link && ((*link)->state != PROGRAM_PENDING || (*link)->urgent || (*link)->makers))
-		link = &(*link)->next;
-	if (*link)
-		forget(p, link);
-}
-
-/* True if the current client may request one more compilation. An urgent one displaces one that is
- * not, if too many are pending. */
+/* True if the current client may request one more compilation. An urgent one displaces the newest
+ * that is not, if too many are pending; that will be requested again. */
 static bool may_ask(struct programs *p, bool urgent)
 {
+	struct entry **link = &p->specials;
 	unsigned own = 0;
 
 	for (const struct entry *e = p->specials; e; e = e->next)
 		own += e->state == PROGRAM_PENDING && e->client == p->client;
 	if (p->client && own >= PENDING_SHARE)
 		return false;
-	if (urgent && p->pending >= PENDING_MAX)
-		forget_patient(p);
+	if (urgent && p->pending >= PENDING_MAX) {
+		while (*link &&
+		       ((*link)->state != PROGRAM_PENDING || (*link)->urgent || (*link)->makers))
+			link = &(*link)->next;
+		if (*link)
+			forget(p, link);
+	}
 	return p->pending < PENDING_MAX;
 }
 
@@ -666,20 +633,15 @@ static bool is_recent(const struct entry *e)
 	return e->settled_ns && now_ns() - e->settled_ns < AGAIN_MS * UINT64_C(1000000);
 }
 
-/* Forgets that a program was refused: no other does its work, and the cause may have been the
- * machine's state. */
-static void try_again(struct entry *e)
-{
-	if (e->state != PROGRAM_REFUSED || is_recent(e))
-		return;
-	e->state = PROGRAM_PENDING;
-	e->wanted = e->urgent = false;
-}
-
 /* Requests that an entry be made, unless it is. */
 static void want(struct programs *p, struct entry *e, bool urgent)
 {
-	try_again(e);
+	/* A refused one may be made after a while: no other does its work, and the cause may have
+	 * been the machine's state. */
+	if (e->state == PROGRAM_REFUSED && !is_recent(e)) {
+		e->state = PROGRAM_PENDING;
+		e->wanted = e->urgent = false;
+	}
 	if (e->state != PROGRAM_PENDING || (e->wanted && e->urgent >= urgent) ||
 	    (!urgent && is_recent(e)))
 		return;
@@ -694,26 +656,22 @@ static void want(struct programs *p, struct entry *e, bool urgent)
 	pthread_cond_broadcast(&p->change);
 }
 
-static struct entry *find(struct programs *p, const struct step *step, bool urgent)
-{
-	char options[OPTIONS_SIZE];
-	struct entry *e;
-
-	if (is_general(step->kernel))
-		return find_general(p, variant_get(step->kernel)->file, step->program);
-	write_options(step, options);
-	e = find_special(p, step, options);
-	return e || !may_ask(p, urgent) ? e : add_special(p, step, options);
-}
-
 enum program_state programs_find(struct programs *p, struct step *step, bool urgent)
 {
 	enum program_state state = PROGRAM_PENDING;
+	char options[OPTIONS_SIZE];
 	struct entry *e;
 
 	urgent |= p->hurry;
 	pthread_mutex_lock(&p->lock);
-	e = find(p, step, urgent);
+	if (variant_is_general(step->kernel)) {
+		e = find_general(p, variant_get(step->kernel)->file, step->program);
+	} else {
+		write_options(step, options);
+		e = find_special(p, step, options);
+		if (!e && may_ask(p, urgent))
+			e = add_special(p, step, options);
+	}
 	if (e) {
 		want(p, e, urgent);
 		state = e->state;

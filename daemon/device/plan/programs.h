@@ -21,7 +21,7 @@ enum error programs_new(struct programs **programs, const struct device *device,
 void programs_free(struct programs **programs);
 
 const struct device *programs_device(const struct programs *programs);
-/* How many programs have been made so far, and how many are pending. */
+/* The numbers of programs that have been made so far, and that are pending. */
 void programs_count(struct programs *programs, struct message_programs *count);
 
 /* Limits the special programs kept in memory; those in use may exceed it. Default: 512. */

@@ -6,7 +6,7 @@
 #include "common/kernels.h"
 #include "device/cl/opencl.h"
 
-/* How a launch is divided: a work-item computes x samples (or pixels) by y rows; a group has
+/* The division of a launch: a work-item computes x samples (or pixels) by y rows; a group has
  * group_x by group_y work-items. All 0: undefined. */
 struct shape {
 	uint16_t x, y, group_x, group_y;
@@ -25,7 +25,7 @@ enum weights {
 	WEIGHTS_STRIPS, /* a matrix, times 2^fixed_shift(), in bytes: gpu/matrix_fixed.cl */
 };
 
-/* What a kernel requires of the host, the device or the work. */
+/* Requirements of a kernel for the host, the device or the work. */
 enum {
 	VARIANT_PIXELS = 1,        /* work-items count pixels, not samples, across */
 	VARIANT_IMAGE = 2,         /* reads an image object */
@@ -58,6 +58,11 @@ struct variant {
 };
 
 const struct variant *variant_get(enum kernel kernel);
+
+static inline bool variant_is_general(enum kernel kernel)
+{
+	return kernel_row(kernel)->origin == KERNEL_GENERAL;
+}
 
 /* Rows of local memory that a work-item of VARIANT_LOCAL has for its block. */
 uint32_t variant_local_rows(enum kernel kernel, struct shape shape);
