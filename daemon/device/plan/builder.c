@@ -90,15 +90,6 @@ static void fill_mix(struct step *step, const struct operation *op, double full)
 	step->full = (float)full;
 }
 
-static enum error fill_tables(const struct device *device, struct step *step,
-                              const struct operation *op, double full)
-{
-	step->tables = op->tables;
-	step->entries = step->program == PIXEL_F32 ? op->entries : (uint32_t)full + 1;
-	step->places = (float)((op->entries - 1) / full);
-	return weights_new_tables(device, op, step->program, full, &step->weights);
-}
-
 /* Sets the parameters that depend on the operation, and makes the kernel's weights. */
 static enum error fill_step(const struct device *device, struct step *step, const struct work *work)
 {
@@ -126,8 +117,12 @@ static enum error fill_step(const struct device *device, struct step *step, cons
 	step->by_band = op->by_band;
 	if (op->kind == OPERATION_MIX)
 		fill_mix(step, op, full);
-	if (op->kind == OPERATION_LUT)
-		return fill_tables(device, step, op, full);
+	if (op->kind == OPERATION_LUT) {
+		step->tables = op->tables;
+		step->entries = step->program == PIXEL_F32 ? op->entries : (uint32_t)full + 1;
+		step->places = (float)((op->entries - 1) / full);
+		return weights_new_tables(device, op, step->program, full, &step->weights);
+	}
 	if (op->kind == OPERATION_CANNY || op->kind == OPERATION_EDGES)
 		step->full = (float)full;
 	step->low = op->low * full;
@@ -225,7 +220,7 @@ static bool choose_kernel(struct builder *b, const struct work *work, enum kerne
 		*shape = shapes[0];
 		return true;
 	}
-	/* Of an operation with a plane there is one kernel, and a tuner keeps operations. */
+	/* There is one kernel for an operation with a plane, and a tuner keeps operations. */
 	if (b->chain->variant == VARIANT_GENERAL)
 		b->asked = true;
 	else if (b->choose && !work->operation->plane)
@@ -260,17 +255,12 @@ enum error builder_add_filter(struct builder *b, const struct operation *op, dou
 	return e;
 }
 
-/* True if the chain names a kernel of the operation's parts. */
-static bool names_part(const struct builder *b, const struct operation *op)
-{
-	return kernel_row(chain_kernel(b->chain))->operations & operation_kernels(op->kind) &
-	       ~(1u << op->kind);
-}
-
 enum error builder_add_whole(struct builder *b, const struct operation *op, uint32_t keep,
                              bool *added)
 {
 	const struct work work = work_of(b, op, keep, 0);
+	const bool names_part = kernel_row(chain_kernel(b->chain))->operations &
+	                        operation_kernels(op->kind) & ~(1u << op->kind);
 	enum kernel known = KERNELS, kernel = KERNELS;
 	struct shape shape;
 	enum program_state state;
@@ -280,7 +270,7 @@ enum error builder_add_whole(struct builder *b, const struct operation *op, uint
 
 	*added = false;
 	variant_choose_by_table(programs_device(b->programs), &work, &known, &shape);
-	if (known == KERNELS || names_part(b, op))
+	if (known == KERNELS || names_part)
 		return ERR_OK;
 	named = choose_kernel(b, &work, &kernel, &shape);
 	if (kernel == KERNELS)

@@ -46,11 +46,6 @@ static double half_ulp(double v)
 	return v > 0 ? ldexp(1, exponent - 12) : 0;
 }
 
-static double max_double(double a, double b)
-{
-	return a > b ? a : b;
-}
-
 /* The error due to rounding the weights, in levels of a byte. */
 static double weights_bound(const double *weights, size_t count)
 {
@@ -61,26 +56,20 @@ static double weights_bound(const double *weights, size_t count)
 
 		*(error > 0 ? &up : &down) += fabs(error);
 	}
-	return 255 * max_double(up, down);
+	return 255 * fmax(up, down);
 }
 
-/* The i-th of `count` weights in the order first, last, second, last but one, and so on: the
- * kernels add in this order. */
-static double from_outside(const double *weights, size_t count, size_t i)
-{
-	return weights[i % 2 ? count - 1 - i / 2 : i / 2];
-}
-
-/* Half an ulp for each partial sum of a row of weights. */
+/* Half an ulp for each partial sum of a row of weights. The kernels add in the order first, last,
+ * second, last but one, and so on. */
 static double sums_bound(const double *weights, size_t count)
 {
 	double plus = 0, minus = 0, bound = 0;
 
 	for (size_t i = 0; i < count; i++) {
-		double w = half_round(from_outside(weights, count, i));
+		double w = half_round(weights[i % 2 ? count - 1 - i / 2 : i / 2]);
 
 		*(w > 0 ? &plus : &minus) += fabs(w);
-		bound += half_ulp(255 * max_double(plus, minus));
+		bound += half_ulp(255 * fmax(plus, minus));
 	}
 	return bound;
 }
@@ -123,7 +112,7 @@ static double matrix_bound(const struct operation *op)
 			*(row[i] > 0 ? &plus : &minus) += fabs(row[i]);
 		}
 		if (j > 0 && width * height <= UNROLLED)
-			bound += half_ulp(255 * max_double(plus, minus));
+			bound += half_ulp(255 * fmax(plus, minus));
 	}
 	return bound;
 }
@@ -144,7 +133,7 @@ int fixed_shift(const struct operation *op)
 	int shift = MOST;
 
 	for (size_t i = 0; i < count; i++) {
-		largest = max_double(largest, fabs(op->coefficients[i]));
+		largest = fmax(largest, fabs(op->coefficients[i]));
 		sum += fabs(op->coefficients[i]);
 	}
 	while (shift > 0 && (ldexp(largest, shift) > 32767 ||
@@ -166,7 +155,7 @@ static double matrix_fixed_bound(const struct operation *op)
 
 		*(error > 0 ? &up : &down) += fabs(error);
 	}
-	return ldexp(255 * max_double(up, down) + 1, -shift) + fabs(op->offset) * 0x1p-24;
+	return ldexp(255 * fmax(up, down) + 1, -shift) + fabs(op->offset) * 0x1p-24;
 }
 
 static double bilateral_bound(const struct operation *op)
@@ -185,7 +174,7 @@ static double bilateral_bound(const struct operation *op)
 	for (int d = 1; d <= 255; d++) {
 		double w = weight * exp(range * d * d);
 
-		mean = max_double(mean, w * d / (1 + w));
+		mean = fmax(mean, w * d / (1 + w));
 	}
 	return 2.01 * (radius + 4) * 0x1p-11 * mean +
 	       taps * (0x1p-16 +

@@ -6,8 +6,7 @@
 
 /* The largest error, in levels of a byte, of a kernel that sums these (WEIGHTS_HALF2, _STRIPS)
  * before its final rounding. Each kernel's file derives its bound. Below 1, no result differs by
- * more than
- * 1. Infinite if the kernel cannot handle the operation. */
+ * more than 1. Infinite if the kernel cannot handle the operation. */
 double half_error_bound(enum kernel kernel, const struct operation *operation);
 
 /* The exponent of the largest power of two by which a matrix may be multiplied for WEIGHTS_STRIPS:

@@ -2,7 +2,7 @@
  *
  * The hard part: a chain applied to tiles must give the same result as its filters applied to the
  * whole image one after another. So each filter's result is stored as pixels (rounded and
- * saturated), on a region that exceeds the tile by the reach of the filters that follow. Where that
+ * saturated), on a region that exceeds the tile by the reach of the filters that follow. If that
  * region crosses the image's edge, `extend` replaces the pixels outside according to the border
  * rule. With `wrap` a filter's result outside the image already is what the rule gives; with `crop`
  * no region crosses the edge.
@@ -21,15 +21,6 @@
 #include "device/plan/large_sigma.h"
 #include "device/plan/launch.h"
 #include "device/plan/weights.h"
-
-/* True if the colours are alpha-weighted. A single band, luma or chroma are plain samples. */
-static bool is_alpha_weighted(const struct image *image, const struct filter_call *call,
-                              const struct operation *op)
-{
-	return image->alpha &&
-	       (call->channels == CHANNELS_ALL || call->channels == CHANNELS_COLOR) &&
-	       (op->smoothing || operation_compares(op->kind));
-}
 
 static bool wants_ycc(const struct image *image, const struct filter_call *call)
 {
@@ -198,38 +189,25 @@ static enum error add_morphology(struct builder *b, const struct operation *op, 
 	return e;
 }
 
-/* The border constant in the current representation: colours or YCbCr. */
-static void set_border_pixel(const struct builder *b, const double p[BANDS_MAX],
-                             float pixel[BANDS_MAX])
-{
-	double middle = pixel_type_midpoint(b->image->type);
-	double luma = 0.299 * p[0] + 0.587 * p[1] + 0.114 * p[2];
-
-	for (int i = 0; i < BANDS_MAX; i++)
-		pixel[i] = (float)p[i];
-	if (!b->ycc)
-		return;
-	pixel[0] = (float)luma;
-	pixel[1] = (float)((p[2] - luma) / 1.772 + middle);
-	pixel[2] = (float)((p[0] - luma) / 1.402 + middle);
-}
-
-static struct step extend_step(const struct builder *b, const double border_pixel[BANDS_MAX])
+/* Makes a step that extends the pixels. p: the border constant, which becomes one of the current
+ * representation, colours or YCbCr. */
+static struct step extend_step(const struct builder *b, const double p[BANDS_MAX])
 {
 	struct step step = builder_begin_step(b, KERNEL_EXTEND, b->type, b->type);
+	double middle = pixel_type_midpoint(b->image->type);
+	double luma = 0.299 * p[0] + 0.587 * p[1] + 0.114 * p[2];
+	float *pixel = step.border.pixel;
 
 	step.dst = b->at;
 	step.border.mode = b->chain->border;
-	set_border_pixel(b, border_pixel, step.border.pixel);
+	for (int i = 0; i < BANDS_MAX; i++)
+		pixel[i] = (float)p[i];
+	if (b->ycc) {
+		pixel[0] = (float)luma;
+		pixel[1] = (float)((p[2] - luma) / 1.772 + middle);
+		pixel[2] = (float)((p[0] - luma) / 1.402 + middle);
+	}
 	return step;
-}
-
-static void add_extend(struct builder *b, const double border_pixel[BANDS_MAX])
-{
-	struct step step = extend_step(b, border_pixel);
-
-	if (b->chain->border != BORDER_WRAP && b->chain->border != BORDER_CROP)
-		builder_add_general(b, &step);
 }
 
 /* Converts the pixels to YCbCr or back, if necessary. */
@@ -258,22 +236,8 @@ static bool may_be_looked_up(const struct builder *b, const struct filter_call *
 	       chain_kernel(b->chain) != KERNEL_CURVE;
 }
 
-/* How many of the next calls may share a table; 1 where a kernel is named, which might not have
- * them all. */
-static uint32_t calls_alike(const struct builder *b, const struct filter_call *call, uint32_t left)
-{
-	uint32_t count = 1;
-
-	if (!may_be_looked_up(b, call) || chain_kernel(b->chain) < KERNELS)
-		return 1;
-	while (count < left && may_be_looked_up(b, &call[count]) &&
-	       call[count].channels == call->channels)
-		count++;
-	return count;
-}
-
-/* Works out the first of so many calls, and those after it, up to one with a window. Returns how
- * many; 0 on failure. */
+/* Works out the first of so many calls, and those after it, up to one with a window. Returns their
+ * number; 0 on failure. */
 static uint32_t lower_calls(const struct builder *b, const struct filter_call *call, uint32_t count,
                             struct operation *ops)
 {
@@ -287,29 +251,28 @@ static uint32_t lower_calls(const struct builder *b, const struct filter_call *c
 	return count;
 }
 
-/* True if a table is faster than these operations: than a power, and than another table beside what
- * is before and after it. */
-static bool is_faster_looked_up(const struct operation *ops, uint32_t count)
-{
-	bool slow = false;
-
-	for (uint32_t i = 0; i < count; i++)
-		slow |= ops[i].kind == OPERATION_CURVE ? ops[i].curve.exponent != 1
-		                                       : ops[i].kind == OPERATION_LUT && count > 1;
-	return slow && operation_is_of_samples(ops->kind);
-}
-
 /* Makes an operation of the next call, or of as many as one table does. *count: of calls. */
 static enum error next_operation(const struct builder *b, const struct filter_call *call,
                                  uint32_t *count, struct operation *op)
 {
+	const bool named = chain_kernel(b->chain) < KERNELS; /* it might not have a table */
+	const bool may = may_be_looked_up(b, call);
 	struct operation ops[CHAIN_FILTERS_MAX];
+	uint32_t alike = 1;
+	bool slow = false;
 	enum error e;
 
-	*count = lower_calls(b, call, calls_alike(b, call, *count), ops);
+	while (may && !named && alike < *count && may_be_looked_up(b, &call[alike]) &&
+	       call[alike].channels == call->channels)
+		alike++;
+	*count = lower_calls(b, call, alike, ops);
 	if (!*count)
 		return ERR_MEMORY;
-	if (!may_be_looked_up(b, call) || !is_faster_looked_up(ops, *count)) {
+	/* A table is faster than a power, and than a table beside other operations. */
+	for (uint32_t i = 0; i < *count; i++)
+		slow |= ops[i].kind == OPERATION_CURVE ? ops[i].curve.exponent != 1
+		                                       : ops[i].kind == OPERATION_LUT && *count > 1;
+	if (!may || !slow || !operation_is_of_samples(ops->kind)) {
 		while (*count > 1)
 			operation_fini(&ops[--*count]);
 		*op = ops[0];
@@ -357,7 +320,10 @@ static enum error add_call(struct builder *b, const struct filter_call *call, ui
 	keep = kept_bands(image, call, &op);
 	if (op.by_band && image->alpha && !op.makes_alpha)
 		keep |= 1u << (image->bands - 1);
-	alpha_weighted = is_alpha_weighted(image, call, &op);
+	/* A single band, luma or chroma are plain samples. */
+	alpha_weighted = image->alpha &&
+	                 (call->channels == CHANNELS_ALL || call->channels == CHANNELS_COLOR) &&
+	                 (op.smoothing || operation_compares(op.kind));
 	offset = op.offset + (op.signed_output ? pixel_type_midpoint(image->type) : 0);
 	if (operation_compares(op.kind))
 		e = add_comparison(b, &op, keep, alpha_weighted);
@@ -392,12 +358,16 @@ static enum error add_blend(struct builder *b)
 
 static enum error add_calls(struct builder *b, const double border_pixel[BANDS_MAX])
 {
+	const bool extend = b->chain->border != BORDER_WRAP && b->chain->border != BORDER_CROP;
+	struct step step;
 	enum error e = ERR_OK;
 
 	for (uint32_t i = 0, done; !e && i < b->chain->count; i += done) {
 		done = b->chain->count - i;
-		if (i)
-			add_extend(b, border_pixel);
+		if (i && extend) {
+			step = extend_step(b, border_pixel);
+			builder_add_general(b, &step);
+		}
 		e = add_call(b, &b->chain->call[i], &done);
 	}
 	if (e)
@@ -430,11 +400,6 @@ static enum error make_steps(struct plan *plan, struct builder *b)
 	return e;
 }
 
-static size_t larger(size_t a, size_t b)
-{
-	return a > b ? a : b;
-}
-
 enum error plan_new(struct programs *programs, const struct chain *chain, const struct image *image,
                     variant_chooser *choose, void *user, struct plan **plan)
 {
@@ -446,6 +411,7 @@ enum error plan_new(struct programs *programs, const struct chain *chain, const 
 	                    .at = PLACE_IN,
 	                    .busy = PLACE_IN,
 	                    .type = image->type};
+	const size_t size = chain_size(chain);
 	struct problem problem;
 	uint32_t height;
 	enum error e = chain_output_size(chain, image, &b.width, &height, &problem);
@@ -453,12 +419,12 @@ enum error plan_new(struct programs *programs, const struct chain *chain, const 
 	*plan = NULL;
 	if (e)
 		return e;
-	*plan = calloc(1, sizeof **plan - sizeof *chain + larger(sizeof *chain, chain_size(chain)));
+	*plan = calloc(1, sizeof **plan + (size > sizeof *chain ? size - sizeof *chain : 0));
 	if (!*plan)
 		return ERR_MEMORY;
 	(*plan)->image = *image;
 	(*plan)->width = b.width;
-	memcpy(&(*plan)->chain, chain, chain_size(chain));
+	memcpy(&(*plan)->chain, chain, size);
 	(*plan)->border.kernel = (*plan)->failed = KERNELS;
 	b.list = &(*plan)->list;
 	e = make_steps(*plan, &b);

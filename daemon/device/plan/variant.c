@@ -189,18 +189,10 @@ static bool smooth_is_whole(const struct operation *op)
 	return 255 * sum <= INT16_MAX && op->output != GRADIENT_DIRECTION;
 }
 
-/* True for the median of a square. */
-static bool is_median(const struct operation *op)
-{
-	const uint32_t side = 2 * op->radius_x + 1;
-
-	return op->element == ELEMENT_RECTANGLE && 2 * op->rank + 1 == side * side;
-}
-
 static bool has_what_it_needs(uint32_t needs, const struct work *work)
 {
 	const struct operation *op = work->operation;
-	const uint32_t alpha_band = 1u << (work->bands - 1);
+	const uint32_t alpha_band = 1u << (work->bands - 1), side = 2 * op->radius_x + 1;
 
 	if (needs & VARIANT_ONLY_3X3 && (op->radius_x != 1 || op->radius_y != 1))
 		return false;
@@ -214,33 +206,29 @@ static bool has_what_it_needs(uint32_t needs, const struct work *work)
 		return false;
 	if (needs & VARIANT_STRAIGHT && op->curve.exponent != 1)
 		return false;
-	if (needs & VARIANT_RECTANGLE && op->element != ELEMENT_RECTANGLE)
+	if (needs & (VARIANT_RECTANGLE | VARIANT_MEDIAN) && op->element != ELEMENT_RECTANGLE)
 		return false;
-	if (needs & VARIANT_MEDIAN && !is_median(op))
+	if (needs & VARIANT_MEDIAN && 2 * op->rank + 1 != side * side)
 		return false;
 	return !(needs & VARIANT_NO_KEEP) || !work->keep ||
 	       (work->alpha && work->keep == alpha_band);
 }
 
-/* True if the device has image objects for all that the kernel may read at once. */
-static bool image_fits(uint32_t needs, const struct work *work, const struct device *device)
-{
-	const uint32_t *bands =
-	    needs & VARIANT_TARGET_IMAGE ? device->share_bands : device->image_bands;
-
-	return bands[work->type] >> work->bands & 1 && work->read_width <= device->image_width &&
-	       work->read_height <= device->image_height;
-}
-
-/* Classic kernels change all bands and support only the standard Sobel weights. */
+/* Classic kernels change all bands and support only the standard Sobel weights. Image objects must
+ * have room for all that is read at once. */
 static bool classic_applies(enum kernel kernel, const struct work *work,
                             const struct device *device)
 {
 	const struct operation *op = work->operation;
+	const uint32_t needs = variants[kernel].needs;
+	const uint32_t *bands =
+	    needs & VARIANT_TARGET_IMAGE ? device->share_bands : device->image_bands;
 
-	if (work->keep || work->alpha ||
-	    (variants[kernel].needs & VARIANT_IMAGE &&
-	     !image_fits(variants[kernel].needs, work, device)))
+	if (work->keep || work->alpha)
+		return false;
+	if (needs & VARIANT_IMAGE &&
+	    (!(bands[work->type] >> work->bands & 1) || work->read_width > device->image_width ||
+	     work->read_height > device->image_height))
 		return false;
 	return op->kind != OPERATION_GRADIENT ||
 	       (op->output == GRADIENT_MAGNITUDE && op->coefficients[0] == 1 &&
@@ -263,7 +251,7 @@ static bool is_hopeless(enum kernel kernel, const struct work *work)
 	       width * height > 4 * (width + height);
 }
 
-/* What NVIDIA's compiler adds at most to local memory: the alignment of its largest type. */
+/* The most that NVIDIA's compiler adds to local memory: the alignment of its largest type. */
 enum { COMPILER_ADDS = 16 };
 
 uint64_t variant_local_bytes(enum kernel kernel, const struct shape *shape, enum pixel_type type,
@@ -301,27 +289,19 @@ uint64_t variant_local_bytes(enum kernel kernel, const struct shape *shape, enum
 	return words ? 4 * words + COMPILER_ADDS : 0;
 }
 
-/* True if the device has such large groups, and the local memory for them. */
-static bool group_fits(enum kernel kernel, const struct shape *shape, const struct work *work,
-                       const struct device *device)
-{
-	const struct operation *op = work->operation;
-
-	return (size_t)shape->group_x * shape->group_y <= device->group_max &&
-	       shape->group_x <= device->group_sides[0] &&
-	       shape->group_y <= device->group_sides[1] &&
-	       variant_local_bytes(kernel, shape, work->type, op->radius_x, op->radius_y,
-	                           work->bands) <= device->local_memory;
-}
-
-/* True if a kernel can be compiled in this shape: see gpu/window.cl. */
+/* True if the device has such large groups, and the local memory for them, and a kernel can be
+ * compiled in this shape: see gpu/window.cl. */
 static bool shape_fits(enum kernel kernel, const struct shape *shape, const struct work *work,
                        const struct device *device)
 {
 	const uint64_t bytes = shape->x * pixel_type_size(work->type);
 	const bool windows = kernel_row(kernel)->device >= KERNEL_FOR_GPU;
+	const struct operation *op = work->operation;
 
-	if (!group_fits(kernel, shape, work, device))
+	if ((size_t)shape->group_x * shape->group_y > device->group_max ||
+	    shape->group_x > device->group_sides[0] || shape->group_y > device->group_sides[1] ||
+	    variant_local_bytes(kernel, shape, work->type, op->radius_x, op->radius_y,
+	                        work->bands) > device->local_memory)
 		return false;
 	if (kernel == KERNEL_SEPARABLE_LOCAL)
 		return shape->x % (work->type == PIXEL_U8 ? 8 : 4) == 0;
@@ -331,7 +311,7 @@ static bool shape_fits(enum kernel kernel, const struct shape *shape, const stru
 		return false;
 	if (kernel == KERNEL_SEPARABLE_MMA || kernel == KERNEL_MATRIX_FIXED ||
 	    kernel == KERNEL_EXTREME_LOCAL)
-		return (uint64_t)work->operation->radius_x * work->bands <= 64;
+		return (uint64_t)op->radius_x * work->bands <= 64;
 	return !windows || bytes % 8 == 0;
 }
 
@@ -341,7 +321,7 @@ uint32_t variant_shapes(enum kernel kernel, const struct work *work, const struc
 	const struct shape *shape = variants[kernel].shape;
 	uint32_t count = 0;
 
-	if (kernel_row(kernel)->origin == KERNEL_GENERAL) {
+	if (variant_is_general(kernel)) {
 		shapes[0] = variant_general_shape(device, kernel);
 		return 1;
 	}
@@ -397,8 +377,7 @@ enum kernel variant_general_kernel(const struct device *device, const struct wor
 {
 	enum kernel k = 0;
 
-	while (k < KERNELS && (kernel_row(k)->origin != KERNEL_GENERAL ||
-	                       !variant_applies(k, work, device, false)))
+	while (k < KERNELS && (!variant_is_general(k) || !variant_applies(k, work, device, false)))
 		k++;
 	return k;
 }
@@ -410,19 +389,6 @@ static void add_need(char *text, size_t size, const char *need)
 
 	snprintf(text + used, size - used, "%s%s", text[used - 1] == ')' ? ", which needs " : ", ",
 	         need);
-}
-
-/* Work-items of the smallest group that a kernel has. */
-static uint32_t smallest_group(const struct variant *variant)
-{
-	uint32_t smallest = UINT32_MAX;
-
-	for (int i = 0; i < SHAPES_MAX && variant->shape[i].x; i++) {
-		uint32_t items = (uint32_t)variant->shape[i].group_x * variant->shape[i].group_y;
-
-		smallest = items < smallest ? items : smallest;
-	}
-	return smallest;
 }
 
 void variant_describe(enum kernel kernel, char *text, size_t size)
@@ -445,9 +411,14 @@ void variant_describe(enum kernel kernel, char *text, size_t size)
 	};
 	const struct kernel_row *row = kernel_row(kernel);
 	const struct variant *variant = &variants[kernel];
-	uint32_t group = smallest_group(variant);
+	uint32_t group = UINT32_MAX; /* work-items of the smallest */
 	char rows[32];
 
+	for (int i = 0; i < SHAPES_MAX && variant->shape[i].x; i++) {
+		uint32_t items = (uint32_t)variant->shape[i].group_x * variant->shape[i].group_y;
+
+		group = items < group ? items : group;
+	}
 	snprintf(text, size, "%s (%s)", row->name, row->text);
 	if (row->device == KERNEL_FOR_ONLY_NVIDIA)
 		add_need(text, size, "an NVIDIA GPU");

@@ -19,11 +19,6 @@ struct list {
 	size_t width, height; /* of the window */
 };
 
-static size_t list_count(const struct list *l)
-{
-	return l->matrix ? l->width * l->height : operation_coefficients(l->operation);
-}
-
 static double list_get(const struct list *l, size_t i)
 {
 	const double *c = l->operation->coefficients;
@@ -55,14 +50,6 @@ static void write_floats(const struct list *l, size_t first, size_t count, float
 		out[i] = (float)list_get(l, first + i);
 }
 
-static void write_pairs(const struct list *l, float *out)
-{
-	for (size_t i = 0; i < list_count(l); i++) {
-		out[2 * i] = (float)list_get(l, i);
-		out[2 * i + 1] = (float)(list_get(l, i) - out[2 * i]);
-	}
-}
-
 /* See gpu/matrix_fixed.cl: the shift, strips of upper bytes, strips of lower ones. A strip has a
  * row of the matrix between zeros; its word i begins at byte i, as lanes need their words to.
  * Returns the number of words. */
@@ -88,31 +75,27 @@ static size_t write_strips(const struct list *l, uint32_t *out)
 	return 1 + 2 * (size_t)(rows * strip);
 }
 
-/* See separable.cl and matrix.cl. */
-static void write_padded(const struct list *l, size_t margin, float *out)
-{
-	if (l->matrix) {
-		write_floats(l, 0, list_count(l), out + margin * l->width);
-	} else {
-		write_floats(l, l->width, l->height, out + margin);
-		write_floats(l, 0, l->width, out + 2 * margin + l->height);
-	}
-}
-
 /* Writes the coefficients in a format; returns the number of 4-byte words. out NULL: only
  * counts. */
 static size_t write_format(const struct list *l, enum weights format, size_t margin, void *out)
 {
-	size_t count = list_count(l);
+	size_t count = l->matrix ? l->width * l->height : operation_coefficients(l->operation);
+	float *floats = out;
 
 	switch (format) {
 	case WEIGHTS_PADDED:
-		if (out)
-			write_padded(l, margin, out);
+		if (out && l->matrix) { /* see matrix.cl */
+			write_floats(l, 0, count, floats + margin * l->width);
+		} else if (out) { /* see separable.cl */
+			write_floats(l, l->width, l->height, floats + margin);
+			write_floats(l, 0, l->width, floats + 2 * margin + l->height);
+		}
 		return count + 2 * margin * (l->matrix ? l->width : 1);
 	case WEIGHTS_PAIRS:
-		if (out)
-			write_pairs(l, out);
+		for (size_t i = 0; out && i < count; i++) {
+			floats[2 * i] = (float)list_get(l, i);
+			floats[2 * i + 1] = (float)(list_get(l, i) - floats[2 * i]);
+		}
 		return 2 * count;
 	case WEIGHTS_Q16:
 		if (out) {
@@ -128,7 +111,7 @@ static size_t write_format(const struct list *l, enum weights format, size_t mar
 		return write_strips(l, out);
 	case WEIGHTS_PLAIN:
 		if (out)
-			write_floats(l, 0, count, out);
+			write_floats(l, 0, count, floats);
 		return count;
 	case WEIGHTS_NONE:
 		return 0;
@@ -136,7 +119,7 @@ static size_t write_format(const struct list *l, enum weights format, size_t mar
 	return 0;
 }
 
-/* Data: of 4-byte words, only read. */
+/* Makes a buffer with a copy of 4-byte words. */
 static enum error store(const struct device *device, const void *data, size_t words, cl_mem *buffer)
 {
 	cl_int code;
