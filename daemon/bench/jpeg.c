@@ -10,8 +10,7 @@
 #include <jpeglib.h>
 
 #include "bench/check.h"
-#include "device/jpeg_decode.h"
-#include "device/jpeg_encode.h"
+#include "device/jpeg.h"
 
 enum { QUALITY = 85, ROWS = 2 * JPEG_STAGES_MAX + 2 };
 

@@ -7,8 +7,7 @@
 #include <string.h>
 
 #include "common/wire.h"
-#include "device/jpeg_decode.h"
-#include "device/jpeg_encode.h"
+#include "device/jpeg.h"
 
 #ifndef PACKAGE_VERSION
 #define PACKAGE_VERSION "unknown"

@@ -1,7 +1,9 @@
-/* Runs the kernels of kernels/jpeg/: the frame of both directions, jpeg_decode and jpeg_encode. */
+/* Runs the kernels of kernels/jpeg/: the frame of both directions (jpeg.c), the decoder and the
+ * encoder. */
 #ifndef DEVICE_JPEG_H
 #define DEVICE_JPEG_H
 
+#include "common/jpeg.h"
 #include "device/cl/memory.h"
 #include "device/plan/programs.h"
 #include "jpeg/image.h"
@@ -29,7 +31,7 @@ struct jpeg_stage {
 	uint32_t items; /* of a group */
 	/* The groups that an image needs, in two dimensions; the third is the batch. */
 	void (*groups)(const struct jpeg_image *image, uint32_t groups[2]);
-	/* How often it is launched; NULL: once. */
+	/* The number of launches; NULL: one. */
 	uint32_t (*launches)(const struct jpeg_image *image);
 	uint8_t count, buffers[JPEG_ARGUMENTS_MAX]; /* its arguments */
 };
@@ -78,7 +80,7 @@ struct jpeg_image jpeg_frame(uint32_t width, uint32_t height, uint32_t component
  * the pipeline's, and NULL if the batch is full or its buffers would become too large. */
 struct jpeg_image *jpeg_pipeline_add(struct jpeg_pipeline *pipeline,
                                      const struct jpeg_image *image) MUST_CHECK;
-/* What images of a kind take of a device. */
+/* The room that images of a kind take on a device. */
 struct jpeg_room {
 	uint64_t bytes;  /* of its memory, each */
 	uint32_t images; /* the most in a batch: buffers have no more than UINT32_MAX elements */
@@ -105,5 +107,105 @@ static inline void jpeg_groups_of(uint32_t groups[2], uint32_t count, uint32_t e
 }
 /* A group of JPEG_IDCT_BLOCKS for each row of blocks, those of Cb and Cr being one row. */
 void jpeg_groups_transform(const struct jpeg_image *image, uint32_t groups[2]);
+
+/* ---- the decoder (jpeg_decode.c): bit for bit as libjpeg-turbo does by default ---- */
+
+/* Buffers that tests look into. */
+enum {
+	DECODE_COEFFICIENTS = JPEG_BUFFERS_COMMON, /* 64 a block, column after column; of the first
+	                                              is only the difference known, << 4 | last
+	                                              column; columns beyond are undefined */
+};
+
+extern const struct jpeg_direction jpeg_decode_direction;
+
+/* The source of a set of tables, and far_code of its images. */
+struct jpeg_table_set {
+	uint32_t components;
+	struct jpeg_huffman huffman[JPEG_PLANES][JPEG_CLASSES];
+	uint32_t far_code[JPEG_TABLES];
+};
+
+struct jpeg_decoder {
+	struct jpeg_pipeline pipeline;
+	/* Sets of Huffman tables, kept from batch to batch: most files have the same. */
+	struct jpeg_table_set set[JPEG_BATCH_MAX];
+	uint16_t *tables; /* which the device may read until the batch has ended */
+	uint32_t sets, sets_sent, sets_room;
+};
+
+/* An image to decode. */
+struct jpeg_decode_job {
+	const struct jpeg_scan *scan; /* jpeg_scan_valid() */
+	const void *bytes;            /* of its scan; its `offset` does not matter here */
+	uint64_t samples;             /* byte of the samples buffer at which the first row begins */
+	uint32_t pitch;               /* bytes from row to row; both are multiples of 8 */
+};
+
+/* ERR_DEVICE, logged. */
+enum error jpeg_decoder_init(struct jpeg_decoder *decoder, struct programs *programs) MUST_CHECK;
+void jpeg_decoder_fini(struct jpeg_decoder *decoder);
+
+/* Enqueues the decoding of a batch into `samples`, gray or RGB, rows of width * components bytes;
+ * nothing else of that buffer is written. The scans' bytes and the decoder must stay as they are
+ * until the queue has got so far; the decoder takes the next batch then. An image whose result has
+ * flags is not decoded: its samples are undefined. Returns CL_INVALID_BUFFER_SIZE, with nothing
+ * enqueued, if there are more than JPEG_BATCH_MAX images or they are too large together. */
+cl_int jpeg_decoder_enqueue(struct jpeg_decoder *decoder, cl_command_queue queue,
+                            const struct jpeg_decode_job *jobs, uint32_t count, cl_mem samples,
+                            struct jpeg_trace *trace) MUST_CHECK;
+
+/* The room that images of this size and so many bands take in decoding, with the sampling factors
+ * and restart intervals that take most, but without their scans; of these a byte takes 3 at most.
+ */
+struct jpeg_room jpeg_decoder_room(uint32_t width, uint32_t height, uint32_t components);
+
+/* ---- the encoder (jpeg_encode.c): byte for byte as libjpeg-turbo does with its standard Huffman
+ * tables (jpeg_standard_huffman), no restart markers, and smooth chroma ---- */
+
+extern const struct jpeg_direction jpeg_encode_direction;
+
+struct jpeg_encoder {
+	struct jpeg_pipeline pipeline;
+	/* Tables sent to the device, which may read them until the batch has ended. */
+	uint32_t codes[JPEG_PLANES][JPEG_CODES];
+	uint64_t halves[16][16];
+	bool constants_sent;
+};
+
+/* An image to encode. */
+struct jpeg_encode_job {
+	uint32_t width, height; /* 1 to JPEG_SIDE_MAX */
+	uint32_t components;    /* 1: gray samples; 3: RGB */
+	uint32_t h, v;          /* sampling factors of Y: 1x1, 2x1 or 2x2; 1x1 if gray */
+	uint16_t quantization[JPEG_PLANES][JPEG_BLOCK]; /* in zigzag order, 1 to 255 */
+	uint64_t samples; /* byte of the samples buffer at which the first row begins */
+	uint32_t pitch;   /* bytes from row to row; both are multiples of 8 */
+};
+
+/* True if the device can encode an image of these numbers. */
+bool jpeg_encode_job_valid(const struct jpeg_encode_job *job);
+
+/* ERR_DEVICE, logged. */
+enum error jpeg_encoder_init(struct jpeg_encoder *encoder, struct programs *programs) MUST_CHECK;
+void jpeg_encoder_fini(struct jpeg_encoder *encoder);
+
+/* Enqueues the encoding of a batch of valid jobs from `samples`. The encoder must stay as it is
+ * until the queue has got so far; it takes the next batch when its scans have been read. An image
+ * whose result has flags is not encoded: JPEG_FLAG_ROOM alone is possible. Returns
+ * CL_INVALID_BUFFER_SIZE, with nothing enqueued, if there are more than JPEG_BATCH_MAX images or
+ * they are too large together. */
+cl_int jpeg_encoder_enqueue(struct jpeg_encoder *encoder, cl_command_queue queue,
+                            const struct jpeg_encode_job *jobs, uint32_t count, cl_mem samples,
+                            struct jpeg_trace *trace) MUST_CHECK;
+
+/* The room that images of this size and so many bands take in encoding, with the sampling factors
+ * that take most. */
+struct jpeg_room jpeg_encoder_room(uint32_t width, uint32_t height, uint32_t components);
+
+/* Enqueues a read of the entropy-coded bytes of an image: `size` by its result, which must have
+ * been read before. */
+cl_int jpeg_encoder_read(const struct jpeg_encoder *encoder, cl_command_queue queue,
+                         uint32_t number, uint32_t size, void *to, cl_event *event) MUST_CHECK;
 
 #endif

@@ -1,4 +1,5 @@
-#include "device/jpeg_decode.h"
+/* The decoder of jpeg.h. */
+#include "device/jpeg.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -96,94 +97,92 @@ static uint32_t sync_launches(const struct jpeg_image *image)
 }
 
 static const struct jpeg_stage stages[] = {
-    {"jpeg/destuff.cl",
-     "destuff_count",
-     JPEG_GROUP,
-     groups_chunks,
-     NULL,
-     3,
-     {JPEG_IMAGES, SCAN, CHUNK_COUNTS}},
-    {"jpeg/destuff.cl",
-     "destuff_prefix",
-     JPEG_GROUP,
-     jpeg_groups_one,
-     NULL,
-     7,
-     {JPEG_IMAGES, CHUNK_COUNTS, CHUNK_KEPT, CHUNK_RESTARTS, STREAM, INTERVAL_STARTS,
-      JPEG_RESULTS}},
-    {"jpeg/destuff.cl",
-     "destuff_move",
-     JPEG_GROUP,
-     groups_chunks,
-     NULL,
-     7,
-     {JPEG_IMAGES, SCAN, CHUNK_KEPT, CHUNK_RESTARTS, STREAM, INTERVAL_STARTS, JPEG_RESULTS}},
-    {"jpeg/sync.cl",
-     "sync_divide",
-     JPEG_GROUP,
-     jpeg_groups_one,
-     NULL,
-     5,
-     {JPEG_IMAGES, INTERVAL_STARTS, INTERVAL_FIRSTS, SUBSEQUENCES, JPEG_RESULTS}},
-    {"jpeg/sync.cl",
-     "sync_first",
-     JPEG_SYNC_GROUP,
-     groups_subsequences,
-     NULL,
-     12,
-     {JPEG_IMAGES, TABLES, STREAM, INTERVAL_STARTS, INTERVAL_FIRSTS, SUBSEQUENCES, ENTRIES, EXITS,
-      ENDED, BEGINS, ENDS, BORDER_STATES}},
-    {"jpeg/sync.cl",
-     "sync_again",
-     JPEG_SYNC_GROUP,
-     groups_windows,
-     sync_launches,
-     10,
-     {JPEG_IMAGES, TABLES, STREAM, SUBSEQUENCES, ENTRIES, EXITS, ENDED, BEGINS, ENDS,
-      BORDER_STATES}},
-    {"jpeg/sync.cl",
-     "sync_prefix",
-     JPEG_GROUP,
-     jpeg_groups_one,
-     NULL,
-     4,
-     {JPEG_IMAGES, SUBSEQUENCES, ENDED, BEFORE}},
-    {"jpeg/write.cl",
-     "write_coefficients",
-     JPEG_SYNC_GROUP,
-     groups_subsequences,
-     NULL,
-     13,
-     {JPEG_IMAGES, TABLES, STREAM, INTERVAL_FIRSTS, SUBSEQUENCES, ENTRIES, EXITS, BEGINS, ENDS,
-      BEFORE, INTERVAL_STARTS, DECODE_COEFFICIENTS, JPEG_RESULTS}},
-    {"jpeg/dc.cl",
-     "dc_local",
-     JPEG_GROUP,
-     groups_mcus,
-     NULL,
-     5,
-     {JPEG_IMAGES, DECODE_COEFFICIENTS, DC_PREFIXES, DC_TOTALS, DC}},
-    {"jpeg/dc.cl", "dc_prefix", JPEG_GROUP, jpeg_groups_one, NULL, 2, {JPEG_IMAGES, DC_TOTALS}},
-    {"jpeg/idct.cl",
-     "idct",
-     JPEG_IDCT_BLOCKS * 8,
-     jpeg_groups_transform,
-     NULL,
-     7,
-     {JPEG_IMAGES, DECODE_COEFFICIENTS, DC, DC_PREFIXES, DC_TOTALS, PLANES, JPEG_RESULTS}},
-    {"jpeg/upsample.cl",
-     "upsample_color",
-     JPEG_COLOR_GROUP,
-     groups_pixels,
-     NULL,
-     3,
-     {JPEG_IMAGES, PLANES, SAMPLES}},
+    {.file = "jpeg/destuff.cl",
+     .name = "destuff_count",
+     .items = JPEG_GROUP,
+     .groups = groups_chunks,
+     .count = 3,
+     .buffers = {JPEG_IMAGES, SCAN, CHUNK_COUNTS}},
+    {.file = "jpeg/destuff.cl",
+     .name = "destuff_prefix",
+     .items = JPEG_GROUP,
+     .groups = jpeg_groups_one,
+     .count = 7,
+     .buffers = {JPEG_IMAGES, CHUNK_COUNTS, CHUNK_KEPT, CHUNK_RESTARTS, STREAM, INTERVAL_STARTS,
+                 JPEG_RESULTS}},
+    {.file = "jpeg/destuff.cl",
+     .name = "destuff_move",
+     .items = JPEG_GROUP,
+     .groups = groups_chunks,
+     .count = 7,
+     .buffers = {JPEG_IMAGES, SCAN, CHUNK_KEPT, CHUNK_RESTARTS, STREAM, INTERVAL_STARTS,
+                 JPEG_RESULTS}},
+    {.file = "jpeg/sync.cl",
+     .name = "sync_divide",
+     .items = JPEG_GROUP,
+     .groups = jpeg_groups_one,
+     .count = 5,
+     .buffers = {JPEG_IMAGES, INTERVAL_STARTS, INTERVAL_FIRSTS, SUBSEQUENCES, JPEG_RESULTS}},
+    {.file = "jpeg/sync.cl",
+     .name = "sync_first",
+     .items = JPEG_SYNC_GROUP,
+     .groups = groups_subsequences,
+     .count = 12,
+     .buffers = {JPEG_IMAGES, TABLES, STREAM, INTERVAL_STARTS, INTERVAL_FIRSTS, SUBSEQUENCES,
+                 ENTRIES, EXITS, ENDED, BEGINS, ENDS, BORDER_STATES}},
+    {.file = "jpeg/sync.cl",
+     .name = "sync_again",
+     .items = JPEG_SYNC_GROUP,
+     .groups = groups_windows,
+     .launches = sync_launches,
+     .count = 10,
+     .buffers = {JPEG_IMAGES, TABLES, STREAM, SUBSEQUENCES, ENTRIES, EXITS, ENDED, BEGINS, ENDS,
+                 BORDER_STATES}},
+    {.file = "jpeg/sync.cl",
+     .name = "sync_prefix",
+     .items = JPEG_GROUP,
+     .groups = jpeg_groups_one,
+     .count = 4,
+     .buffers = {JPEG_IMAGES, SUBSEQUENCES, ENDED, BEFORE}},
+    {.file = "jpeg/write.cl",
+     .name = "write_coefficients",
+     .items = JPEG_SYNC_GROUP,
+     .groups = groups_subsequences,
+     .count = 13,
+     .buffers = {JPEG_IMAGES, TABLES, STREAM, INTERVAL_FIRSTS, SUBSEQUENCES, ENTRIES, EXITS, BEGINS,
+                 ENDS, BEFORE, INTERVAL_STARTS, DECODE_COEFFICIENTS, JPEG_RESULTS}},
+    {.file = "jpeg/dc.cl",
+     .name = "dc_local",
+     .items = JPEG_GROUP,
+     .groups = groups_mcus,
+     .count = 5,
+     .buffers = {JPEG_IMAGES, DECODE_COEFFICIENTS, DC_PREFIXES, DC_TOTALS, DC}},
+    {.file = "jpeg/dc.cl",
+     .name = "dc_prefix",
+     .items = JPEG_GROUP,
+     .groups = jpeg_groups_one,
+     .count = 2,
+     .buffers = {JPEG_IMAGES, DC_TOTALS}},
+    {.file = "jpeg/idct.cl",
+     .name = "idct",
+     .items = JPEG_IDCT_BLOCKS * 8,
+     .groups = jpeg_groups_transform,
+     .count = 7,
+     .buffers = {JPEG_IMAGES, DECODE_COEFFICIENTS, DC, DC_PREFIXES, DC_TOTALS, PLANES,
+                 JPEG_RESULTS}},
+    {.file = "jpeg/upsample.cl",
+     .name = "upsample_color",
+     .items = JPEG_COLOR_GROUP,
+     .groups = groups_pixels,
+     .count = 3,
+     .buffers = {JPEG_IMAGES, PLANES, SAMPLES}},
 };
 
 enum { STAGES = sizeof stages / sizeof *stages };
 _Static_assert((int)STAGES <= (int)JPEG_STAGES_MAX, "more stages than there is room for");
 
-const struct jpeg_direction jpeg_decode_direction = {stages, buffers, STAGES, BUFFERS};
+const struct jpeg_direction jpeg_decode_direction = {
+    .stages = stages, .buffers = buffers, .stage_count = STAGES, .buffer_count = BUFFERS};
 
 enum error jpeg_decoder_init(struct jpeg_decoder *decoder, struct programs *programs)
 {
@@ -295,30 +294,9 @@ static bool add_set(struct jpeg_decoder *decoder, const struct jpeg_scan *scan)
 	return true;
 }
 
-/* Finds the place of an image's tables. */
-static bool add_tables(struct jpeg_decoder *decoder, const struct jpeg_scan *scan,
-                       struct jpeg_image *image)
-{
-	uint32_t number = find_set(decoder, scan);
-
-	if (number == decoder->sets && !add_set(decoder, scan))
-		return false;
-	image->tables = number * JPEG_TABLE_ENTRIES;
-	memcpy(image->far_code, decoder->set[number].far_code, sizeof image->far_code);
-	return true;
-}
-
-/* Short subsequences keep a GPU busy with few bytes, if blocks are short too: to fall into step
- * takes some blocks. */
-static uint32_t subsequence_bytes(uint32_t images, uint32_t size, uint32_t blocks)
-{
-	enum { SHORT = 64, LONG = 256, SHORT_BLOCK = 16, FEW = 4 << 20 };
-
-	return (uint64_t)images * size < FEW && size / blocks < SHORT_BLOCK ? SHORT : LONG;
-}
-
 static struct jpeg_image describe(const struct jpeg_decode_job *job, uint32_t count)
 {
+	enum { SHORT = 64, LONG = 256, SHORT_BLOCK = 16, FEW = 4 << 20 };
 	const struct jpeg_scan *scan = job->scan;
 	struct jpeg_image image =
 	    jpeg_frame(scan->width, scan->height, scan->components, scan->h, scan->v);
@@ -328,7 +306,10 @@ static struct jpeg_image describe(const struct jpeg_decode_job *job, uint32_t co
 	image.samples_pitch = job->pitch;
 	image.restart_interval =
 	    scan->restart_interval && scan->restart_interval < mcus ? scan->restart_interval : mcus;
-	image.subsequence = subsequence_bytes(count, size, image.blocks.count);
+	/* Short subsequences keep a GPU busy with few bytes, if blocks are short too: to fall into
+	 * step takes some blocks. */
+	image.subsequence =
+	    (uint64_t)count * size < FEW && size / image.blocks.count < SHORT_BLOCK ? SHORT : LONG;
 	image.scan.count = size;
 	image.chunks.count = (size + JPEG_CHUNK - 1) / JPEG_CHUNK;
 	image.stream.count = size / 4 + JPEG_STREAM_PADDING;
@@ -364,9 +345,12 @@ static bool add_image(struct jpeg_decoder *decoder, const struct jpeg_decode_job
 {
 	const struct jpeg_scan *scan = job->scan;
 	struct jpeg_image image = describe(job, count);
+	uint32_t set = find_set(decoder, scan);
 
-	if (!add_tables(decoder, scan, &image))
+	if (set == decoder->sets && !add_set(decoder, scan))
 		return false;
+	image.tables = set * JPEG_TABLE_ENTRIES;
+	memcpy(image.far_code, decoder->set[set].far_code, sizeof image.far_code);
 	for (uint32_t c = 0; c < JPEG_COMPONENTS; c++)
 		for (uint32_t i = 0; i < JPEG_BLOCK; i++) {
 			uint32_t place = jpeg_zigzag[i];
@@ -375,15 +359,6 @@ static bool add_image(struct jpeg_decoder *decoder, const struct jpeg_decode_job
 			image.steps[at / 2] |= (uint32_t)scan->quantization[c][i] << at % 2 * 16;
 		}
 	return jpeg_pipeline_add(&decoder->pipeline, &image);
-}
-
-/* The event of the i-th scan's transfer, if it is one that the trace wants. */
-static cl_event *scan_event(struct jpeg_trace *trace, uint32_t i, uint32_t count)
-{
-	return !trace || !trace->ends ? NULL
-	       : !i                   ? &trace->scans[0]
-	       : i + 1 == count       ? &trace->scans[1]
-	                              : NULL;
 }
 
 /* Sends the sets of tables that the device does not have. */
@@ -404,33 +379,31 @@ static cl_int send_tables(struct jpeg_decoder *decoder, cl_command_queue queue)
 	return code;
 }
 
-static cl_int send(struct jpeg_decoder *decoder, cl_command_queue queue,
-                   const struct jpeg_decode_job *jobs, struct jpeg_trace *trace)
-{
-	struct jpeg_pipeline *p = &decoder->pipeline;
-	cl_int code = send_tables(decoder, queue);
-
-	if (!code)
-		code = jpeg_pipeline_prepare(p, queue);
-	for (uint32_t i = 0; !code && i < p->count; i++)
-		code = clEnqueueWriteBuffer(queue, p->buffer[SCAN].memory, CL_FALSE,
-		                            p->image[i].scan.first, jobs[i].scan->size,
-		                            jobs[i].bytes, 0, NULL, scan_event(trace, i, p->count));
-	return code;
-}
-
 cl_int jpeg_decoder_enqueue(struct jpeg_decoder *decoder, cl_command_queue queue,
                             const struct jpeg_decode_job *jobs, uint32_t count, cl_mem samples,
                             struct jpeg_trace *trace)
 {
+	struct jpeg_pipeline *p = &decoder->pipeline;
 	cl_int code;
 
-	decoder->pipeline.count = 0;
-	decoder->pipeline.all = (struct jpeg_image){0};
+	p->count = 0;
+	p->all = (struct jpeg_image){0};
 	make_room(decoder, jobs, count);
 	for (uint32_t i = 0; i < count; i++)
 		if (!add_image(decoder, &jobs[i], count))
 			return CL_INVALID_BUFFER_SIZE;
-	code = send(decoder, queue, jobs, trace);
-	return code ? code : jpeg_pipeline_run(&decoder->pipeline, queue, samples, trace);
+	code = send_tables(decoder, queue);
+	if (!code)
+		code = jpeg_pipeline_prepare(p, queue);
+	for (uint32_t i = 0; !code && i < count; i++) {
+		cl_event *event = !trace || !trace->ends ? NULL
+		                  : !i                   ? &trace->scans[0]
+		                  : i + 1 == count       ? &trace->scans[1]
+		                                         : NULL;
+
+		code = clEnqueueWriteBuffer(queue, p->buffer[SCAN].memory, CL_FALSE,
+		                            p->image[i].scan.first, jobs[i].scan->size,
+		                            jobs[i].bytes, 0, NULL, event);
+	}
+	return code ? code : jpeg_pipeline_run(p, queue, samples, trace);
 }

@@ -1,4 +1,4 @@
-/* How much device memory a stack takes is worked out ahead, from its images' size alone, for the
+/* The device memory that a stack takes is worked out ahead, from its images' size alone, for the
  * sampling factors that take most. A quarter of the lane's memory is for scans, of which each byte
  * takes up to three: itself, its place in the bit stream, and the subsequences. */
 #include "device/jpeg_lane.h"
@@ -25,11 +25,6 @@ struct jpeg_pair {
 	cl_mem registered;
 };
 
-static uint64_t align_up(uint64_t n)
-{
-	return (n + ROW_ALIGNMENT - 1) / ROW_ALIGNMENT * ROW_ALIGNMENT;
-}
-
 struct jpeg_layout jpeg_layout(const struct plan *plan, const struct tile *tile)
 {
 	const uint64_t left = plan->halo_x * image_pixel_size(&plan->image);
@@ -47,7 +42,8 @@ struct jpeg_layout jpeg_layout(const struct plan *plan, const struct tile *tile)
 		l.image = ROW_ALIGNMENT;
 		l.result = l.image + before;
 	} else {
-		l.image = l.result = align_up(before);
+		l.image = (before + ROW_ALIGNMENT - 1) / ROW_ALIGNMENT * ROW_ALIGNMENT;
+		l.result = l.image;
 	}
 	return l;
 }
@@ -66,23 +62,20 @@ static bool target_valid(const struct jpeg_target *target, const struct plan *pl
 	return jpeg_encode_job_valid(&job);
 }
 
-static bool scan_fits(const struct jpeg_scan *scan, const struct plan *plan,
-                      const struct tile *tile)
-{
-	return jpeg_scan_valid(scan) && scan->width == plan->image.width &&
-	       scan->height == plan->image.height && scan->components == plan->image.bands &&
-	       !scan->offset && scan->size == tile->in_size;
-}
-
 bool jpeg_work_take(struct jpeg_work *work, const void *from, const struct tile *tile,
                     const struct plan *plan)
 {
+	const struct jpeg_scan *scan = &work->scan;
+
 	memcpy(work, from, sizeof *work);
-	return (!(tile->form & TILE_DECODE) || scan_fits(&work->scan, plan, tile)) &&
+	return (!(tile->form & TILE_DECODE) ||
+	        (jpeg_scan_valid(scan) && scan->width == plan->image.width &&
+	         scan->height == plan->image.height && scan->components == plan->image.bands &&
+	         !scan->offset && scan->size == tile->in_size)) &&
 	       (!(tile->form & TILE_ENCODE) || target_valid(&work->target, plan, tile));
 }
 
-/* What an image of a stack takes, and how many may be in a batch. */
+/* The room that an image of a stack takes, and the number that may be in a batch. */
 static struct jpeg_room find_room(const struct plan *plan, const struct tile *tile,
                                   uint64_t need[PLACES + 1])
 {

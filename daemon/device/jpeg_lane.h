@@ -3,8 +3,7 @@
 #ifndef DEVICE_JPEG_LANE_H
 #define DEVICE_JPEG_LANE_H
 
-#include "device/jpeg_decode.h"
-#include "device/jpeg_encode.h"
+#include "device/jpeg.h"
 #include "device/plan/plan.h"
 
 enum {
@@ -12,12 +11,12 @@ enum {
 	JPEG_PIXELS_MAX = 1 << 28, /* of an image */
 };
 
-/* Where the images of a stack lie, in bytes: with the halo around each, as tiles of pixels, whose
+/* The places of a stack's images, in bytes: with the halo around each, as tiles of pixels, whose
  * pitch a side has that is no scan. */
 struct jpeg_layout {
 	uint32_t in_pitch, out_pitch; /* from row to row */
 	uint64_t image;               /* to the first pixel of the first image: a multiple of 8 */
-	uint64_t result;              /* likewise, to the first pixel that is filtered */
+	uint64_t result;              /* to the first pixel that is filtered */
 	uint32_t distance;            /* rows from image to image */
 };
 
@@ -41,12 +40,12 @@ struct jpeg_lane {
 	struct jpeg_trace decode, encode;
 	cl_event read[2]; /* of the bytes of the first result and the last, which may be one */
 	uint64_t scans;   /* bytes of all scans */
-	/* Of each image, after jpeg_lane_read(): a result has no flags. */
+	/* One for each image, after jpeg_lane_read(): a result has no flags. */
 	uint32_t flags[STACK_MAX], size[STACK_MAX];
 };
 
-/* How many images of a plan fit into the lane's memory as a stack; 0: not even one, or programs are
- * missing. *scans: bytes that their scans may have together. */
+/* The number of a plan's images that fit into the lane's memory as a stack; 0: not even one, or
+ * programs are missing. *scans: bytes that their scans may have together. */
 uint32_t jpeg_lane_room(const struct jpeg_lane *lane, const struct plan *plan,
                         const struct tile *tile, uint64_t *scans);
 
@@ -66,7 +65,7 @@ cl_int jpeg_lane_encode(struct jpeg_lane *lane, cl_command_queue queue,
                         const struct jpeg_encode_job *jobs, cl_mem samples,
                         cl_event *last) MUST_CHECK;
 
-/* When all that has happened: fills in `flags` and `size`, and enqueues reads of the bytes of each
+/* Fills in `flags` and `size`, when all that has happened, and enqueues reads of the bytes of each
  * encoded result that has at most room[i] of them to to[i]. Their last event is read[1], or read[0]
  * if that is NULL. */
 cl_int jpeg_lane_read(struct jpeg_lane *lane, cl_command_queue queue, void *const *to,

@@ -21,8 +21,7 @@
 
 #include "codec/jpeg_header.h"
 #include "device/cl/environment.h"
-#include "device/jpeg_decode.h"
-#include "device/jpeg_encode.h"
+#include "device/jpeg.h"
 #include "photographs.h"
 
 enum { FILES = 4, QUALITY = 85, REPEATS = 15, QUEUES_MAX = 8, BATCHES_MAX = 8 };

@@ -7,8 +7,7 @@
 
 #include "codec/bytes.h"
 #include "codec/jpeg_header.h"
-#include "device/jpeg_decode.h"
-#include "device/jpeg_encode.h"
+#include "device/jpeg.h"
 #include "jpegs.h"
 #include "opencl_on_host.h"
 

@@ -12,8 +12,7 @@
 #include "codec/jpeg_header.h"
 #include "common/log.h"
 #include "device/cl/environment.h"
-#include "device/jpeg_decode.h"
-#include "device/jpeg_encode.h"
+#include "device/jpeg.h"
 #include "jpegs.h"
 
 enum { GUARD = 64, POISON = 0xA7, BATCH = 33 };
