@@ -1,26 +1,36 @@
 /* Each kind of work has a trial. It launches all candidates in turn, for several rounds, so that a
  * busy moment of the host does not affect only one; the smallest median wins. A step is one launch,
  * so a tile that arrives meanwhile waits no longer than that. A launch takes some milliseconds.
- * Small launches come first; a candidate that is much slower in these gets no others. */
+ * Small launches come first; a candidate that is much slower in these gets no others.
+ *
+ * The file with the choices is JSON and is rewritten after each choice. It names the device, its
+ * driver and a digest of the kernels; if any of them differs, its choices are discarded. */
 #include "device/tuner.h"
 
+#include <errno.h>
+#include <glib.h>
+#include <jansson.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "common/log.h"
 #include "common/sort.h"
 #include "device/cl/object_counts.h"
+#include "device/cl/source.h"
 #include "device/plan/builder.h"
 #include "device/plan/launch.h"
-#include "device/tuning.h"
 
 enum {
 	SMALL_ROUNDS = 3,
 	ROUNDS = 7,
 	ALL_ROUNDS = SMALL_ROUNDS + ROUNDS,
 	SMALL_PART = 16,
-	WIDTH = 2048
+	WIDTH = 2048,
+	CHOICES_MAX = 256
 };
 
 /* A candidate whose best small launch is this many times slower than another's is dropped. */
@@ -32,7 +42,7 @@ static const struct {
 } budget[] = {
     [DEVICE_CPU] = {1.5e9, 2e6}, [DEVICE_GPU] = {2e11, 3e7}, [DEVICE_ACCELERATOR] = {1e9, 1e6}};
 
-/* What becomes of a choice's candidate. */
+/* The measurements of a choice's candidate. */
 struct candidate {
 	struct step step;
 	enum program_state state;
@@ -59,10 +69,157 @@ struct tuner {
 	struct programs *programs;
 	struct pool *pool;
 	cl_command_queue queue;
-	struct tuning *tuning;
 	struct trial *first, **last; /* for work that has no choice yet */
 	uint32_t trials;
+	char path[4096], sources[65]; /* the file, or empty; the digest of the kernels */
+	uint32_t choices;
+	struct message_choice choice[CHOICES_MAX]; /* in the order in which they were made */
 };
+
+/* ---- the choices, and their file ---- */
+
+/* The choice for a kind of work, given by its text and candidates, or NULL. */
+static const struct message_choice *find_choice(const struct tuner *t,
+                                                const struct message_choice *kind)
+{
+	for (uint32_t i = 0; i < t->choices; i++)
+		if (choice_is_for(&t->choice[i], kind))
+			return &t->choice[i];
+	return NULL;
+}
+
+static json_t *choice_json(const struct message_choice *c)
+{
+	json_t *list = json_array();
+
+	for (uint32_t i = 0; i < c->count; i++)
+		json_array_append_new(
+		    list,
+		    json_pack("{s:s, s:[i,i,i,i], s:I}", "kernel",
+		              kernel_name(c->candidate[i].kernel), "shape", (int)c->candidate[i].x,
+		              (int)c->candidate[i].y, (int)c->candidate[i].group_x,
+		              (int)c->candidate[i].group_y, "ns", (json_int_t)c->candidate[i].ns));
+	return json_pack("{s:s, s:i, s:I, s:o}", "work", c->work, "chosen", (int)c->chosen,
+	                 "samples", (json_int_t)c->samples, "candidates", list);
+}
+
+static void save(const struct tuner *t)
+{
+	const struct device *device = programs_device(t->programs);
+	json_t *list = json_array(), *all;
+	char path[sizeof t->path + 8];
+
+	for (uint32_t i = 0; i < t->choices; i++)
+		json_array_append_new(list, choice_json(&t->choice[i]));
+	all = json_pack("{s:s, s:s, s:s, s:o}", "device", device->name, "driver", device->driver,
+	                "kernels", t->sources, "choices", list);
+	snprintf(path, sizeof path, "%s.new", t->path);
+	if (*t->path &&
+	    (json_dump_file(all, path, JSON_INDENT(1) | JSON_COMPACT) || rename(path, t->path)))
+		log_warning("cannot write %s: %s", path, strerror(errno));
+	json_decref(all);
+}
+
+/* Reads one candidate; false if it is invalid. */
+static bool read_candidate(json_t *json, struct message_choice *c, uint32_t i)
+{
+	const char *name;
+	int x, y, group_x, group_y;
+	json_int_t ns;
+
+	if (json_unpack(json, "{s:s, s:[i,i,i,i], s:I}", "kernel", &name, "shape", &x, &y, &group_x,
+	                &group_y, "ns", &ns))
+		return false;
+	c->candidate[i].kernel = kernel_parse(name);
+	c->candidate[i].x = (uint16_t)x;
+	c->candidate[i].y = (uint16_t)y;
+	c->candidate[i].group_x = (uint16_t)group_x;
+	c->candidate[i].group_y = (uint16_t)group_y;
+	c->candidate[i].ns = (uint64_t)ns;
+	return c->candidate[i].kernel < KERNELS && x > 0 && x <= UINT16_MAX && y > 0 &&
+	       y <= UINT16_MAX && group_x > 0 && group_x <= UINT16_MAX && group_y > 0 &&
+	       group_y <= UINT16_MAX && ns >= 0;
+}
+
+static bool read_choice(json_t *json, struct message_choice *c)
+{
+	json_t *list, *item;
+	const char *work;
+	int chosen;
+	json_int_t samples;
+	size_t i;
+
+	*c = (struct message_choice){0};
+	if (json_unpack(json, "{s:s, s:i, s:I, s:o}", "work", &work, "chosen", &chosen, "samples",
+	                &samples, "candidates", &list) ||
+	    !json_is_array(list) || json_array_size(list) > CANDIDATES_MAX || chosen < 0 ||
+	    (size_t)chosen >= json_array_size(list))
+		return false;
+	snprintf(c->work, sizeof c->work, "%s", work);
+	c->chosen = (uint32_t)chosen;
+	c->count = (uint32_t)json_array_size(list);
+	c->samples = (uint64_t)samples;
+	json_array_foreach(list, i, item) if (!read_candidate(item, c, (uint32_t)i)) return false;
+	return true;
+}
+
+/* Loads the choices that were measured on the same device, with the same driver and kernels. */
+static void load(struct tuner *t)
+{
+	const struct device *device = programs_device(t->programs);
+	json_error_t error;
+	json_t *all = json_load_file(t->path, 0, &error), *list, *item;
+	const char *name, *driver, *sources;
+	size_t i;
+
+	if (!all) {
+		if (access(t->path, F_OK) == 0)
+			log_warning("%s: %s: measuring everything again", t->path, error.text);
+		return;
+	}
+	if (json_unpack(all, "{s:s, s:s, s:s, s:o}", "device", &name, "driver", &driver, "kernels",
+	                &sources, "choices", &list)) {
+		log_warning("%s is not a tuning file: measuring everything again", t->path);
+	} else if (strcmp(name, device->name) || strcmp(driver, device->driver) ||
+	           strcmp(sources, t->sources)) {
+		log_info("%s is for another device, driver or kernels: measuring everything again",
+		         t->path);
+	} else {
+		json_array_foreach(list, i, item)
+		{
+			struct message_choice *choice = &t->choice[t->choices];
+
+			if (t->choices < CHOICES_MAX && read_choice(item, choice) &&
+			    !find_choice(t, choice))
+				t->choices++;
+		}
+	}
+	json_decref(all);
+}
+
+/* The SHA-256 of all kernel sources and of the shapes that the kernels have. */
+static bool digest_sources(const char *kernel_dir, char text[65])
+{
+	GChecksum *sum = g_checksum_new(G_CHECKSUM_SHA256);
+	bool complete = true;
+
+	for (size_t i = 0; i < kernels_embedded_count; i++) {
+		char *source = source_load(kernel_dir, kernels_embedded[i].name);
+
+		complete &= source != NULL;
+		if (source)
+			g_checksum_update(sum, (const guchar *)source, -1);
+		free(source);
+	}
+	for (enum kernel k = 0; k < KERNELS; k++)
+		g_checksum_update(sum, (const guchar *)variant_get(k)->shape,
+		                  sizeof variant_get(k)->shape);
+	snprintf(text, 65, "%s", g_checksum_get_string(sum));
+	g_checksum_free(sum);
+	return complete;
+}
+
+/* ---- measuring ---- */
 
 /* Writes the text that identifies a kind of work. */
 static void describe(const struct work *work, char text[64])
@@ -96,10 +253,17 @@ struct tuner *tuner_new(struct programs *programs, struct pool *pool, const char
 	t->last = &t->first;
 	t->queue = object_add(OBJECT_QUEUE, clCreateCommandQueue(device->context, device->id,
 	                                                         CL_QUEUE_PROFILING_ENABLE, &code));
-	if (!code)
-		t->tuning = tuning_new(device, state_dir, kernel_dir, platform, index);
-	if (!t->tuning)
+	if (code || !digest_sources(kernel_dir, t->sources)) {
 		tuner_free(&t);
+		return NULL;
+	}
+	if (state_dir && mkdir(state_dir, 0700) && errno != EEXIST)
+		log_warning("cannot create the directory %s: %s", state_dir, strerror(errno));
+	if (state_dir) {
+		snprintf(t->path, sizeof t->path, "%.4000s/tuning-%u-%u.json", state_dir, platform,
+		         index);
+		load(t);
+	}
 	return t;
 }
 
@@ -128,7 +292,6 @@ void tuner_free(struct tuner **tuner)
 		return;
 	while (t->first)
 		remove_first(t);
-	tuning_free(&t->tuning);
 	object_release(OBJECT_QUEUE, t->queue);
 	free(t);
 	*tuner = NULL;
@@ -165,21 +328,14 @@ static struct shape shape_of(const struct message_choice *choice, uint32_t i)
 	                      choice->candidate[i].group_x, choice->candidate[i].group_y};
 }
 
-static bool is_noted(const struct tuner *t, const struct message_choice *kind)
-{
-	const struct trial *r = t->first;
-
-	while (r && !choice_is_for(&r->choice, kind))
-		r = r->next_trial;
-	return r != NULL;
-}
-
 /* Adds a trial for a kind of work, unless there is one. */
 static void note_work(struct tuner *t, const struct work *work, const struct message_choice *kind)
 {
-	struct trial *r;
+	struct trial *r = t->first;
 
-	if (is_noted(t, kind) || tuning_count(t->tuning) + t->trials == CHOICES_MAX)
+	while (r && !choice_is_for(&r->choice, kind))
+		r = r->next_trial;
+	if (r || t->choices + t->trials == CHOICES_MAX)
 		return;
 	r = calloc(1, sizeof *r);
 	if (!r || operation_copy(work->operation, &r->operation)) {
@@ -201,8 +357,7 @@ void tuner_choose(void *tuner, const struct work *work, enum kernel *kernel, str
 {
 	struct tuner *t = tuner;
 	const struct device *device = programs_device(t->programs);
-	const struct message_choice kind = kind_of(work, device),
-	                            *choice = tuning_find(t->tuning, &kind);
+	const struct message_choice kind = kind_of(work, device), *choice = find_choice(t, &kind);
 
 	if (!choice)
 		note_work(t, work, &kind);
@@ -265,26 +420,21 @@ static void start_trial(struct tuner *t, struct trial *r)
 	}
 }
 
-/* Requests pending programs again; true if none is pending any more. */
-static bool all_built(struct tuner *t, struct trial *r)
+bool tuner_ready(struct tuner *t)
 {
-	bool built = true;
+	struct trial *r = t->first;
+	bool ready = r;
 
-	for (uint32_t i = 0; i < r->choice.count; i++) {
+	for (uint32_t i = 0; r && r->started && i < r->choice.count; i++) {
 		struct candidate *c = &r->candidate[i];
 
 		if (c->state == PROGRAM_PENDING) {
 			programs_for(t->programs, 0);
 			c->state = programs_find(t->programs, &c->step, false);
 		}
-		built &= c->state != PROGRAM_PENDING;
+		ready &= c->state != PROGRAM_PENDING;
 	}
-	return built;
-}
-
-bool tuner_ready(struct tuner *t)
-{
-	return t->first && (!t->first->started || all_built(t, t->first));
+	return ready;
 }
 
 static uint32_t small_height(const struct trial *r)
@@ -308,31 +458,9 @@ static cl_int launch_alone(const struct tuner *t, const struct trial *r, const s
 	return code;
 }
 
-/* Launches a candidate once; returns nanoseconds by the device's clock, NAN on failure. */
-static double measure(const struct tuner *t, struct trial *r, const struct candidate *c, bool small)
-{
-	struct tile tile = {.width = r->tile.width,
-	                    .height = small ? small_height(r) : r->tile.height};
-	uint64_t ns = 0;
-	cl_int code = t->pool ? pool_run(t->pool, &c->step, &tile, r->views, &ns)
-	                      : launch_alone(t, r, c, &tile, &ns);
-
-	return code ? NAN : (double)ns;
-}
-
 static bool is_hopeless(const struct trial *r, const struct candidate *c)
 {
 	return c->small_ns > hopeless * r->min_small_ns;
-}
-
-/* The time of a candidate for the trial's tile: the median, or for dropped candidates an estimate
- * from small launches. */
-static double time_of(const struct trial *r, struct candidate *c)
-{
-	if (is_hopeless(r, c))
-		return c->small_ns * r->tile.height / small_height(r);
-	sort_doubles(c->ns, ROUNDS);
-	return c->ns[ROUNDS / 2];
 }
 
 static void choose_fastest(struct trial *r)
@@ -343,8 +471,15 @@ static void choose_fastest(struct trial *r)
 	choice->samples = (uint64_t)r->tile.width * r->tile.height * r->work.bands;
 	for (uint32_t i = 0; i < choice->count; i++) {
 		struct candidate *c = &r->candidate[i];
-		double ns = c->state == PROGRAM_READY ? time_of(r, c) : 0;
+		double ns = 0;
 
+		/* The median, or for dropped candidates an estimate from small launches. */
+		if (c->state == PROGRAM_READY && is_hopeless(r, c)) {
+			ns = c->small_ns * r->tile.height / small_height(r);
+		} else if (c->state == PROGRAM_READY) {
+			sort_doubles(c->ns, ROUNDS);
+			ns = c->ns[ROUNDS / 2];
+		}
 		choice->candidate[i].ns = (uint64_t)ns;
 		if (choice->candidate[i].ns && ns < fastest) {
 			fastest = ns;
@@ -361,17 +496,21 @@ static void launch_next(const struct tuner *t, struct trial *r)
 	struct candidate *c = &r->candidate[r->next % r->choice.count];
 	uint32_t round = r->next / r->choice.count;
 	bool small = round < SMALL_ROUNDS;
-	double ns;
+	struct tile tile = {.width = r->tile.width,
+	                    .height = small ? small_height(r) : r->tile.height};
+	uint64_t ns = 0;
+	cl_int code;
 
 	if (c->state != PROGRAM_READY || (!small && is_hopeless(r, c)))
 		return;
-	ns = measure(t, r, c, small);
-	if (isnan(ns))
+	code = t->pool ? pool_run(t->pool, &c->step, &tile, r->views, &ns)
+	               : launch_alone(t, r, c, &tile, &ns);
+	if (code)
 		c->state = PROGRAM_FAILED;
 	else if (small)
-		c->small_ns = fmin(c->small_ns, ns);
+		c->small_ns = fmin(c->small_ns, (double)ns);
 	else
-		c->ns[round - SMALL_ROUNDS] = ns;
+		c->ns[round - SMALL_ROUNDS] = (double)ns;
 	if (small)
 		r->min_small_ns = fmin(r->min_small_ns, c->small_ns);
 }
@@ -393,17 +532,17 @@ bool tuner_step(struct tuner *t, struct message_choice *choice)
 	*choice = r->choice;
 	remove_first(t);
 	programs_trim(t->programs);
-	tuning_add(t->tuning, choice);
+	t->choice[t->choices++] = *choice;
+	save(t);
 	return true;
 }
 
 bool tuner_get(struct tuner *t, uint32_t i, struct message_choice *choice)
 {
-	const struct message_choice *found = tuning_get(t->tuning, i);
-
-	if (found)
-		*choice = *found;
-	return found != NULL;
+	if (i >= t->choices)
+		return false;
+	*choice = t->choice[i];
+	return true;
 }
 
 /* The filters that --tune measures by default. */
@@ -448,19 +587,6 @@ enum error tuner_check(const char *const *filters, size_t count)
 	return e;
 }
 
-/* Adds trials for the work that a filter needs on an image. */
-static enum error note_filter(struct tuner *t, struct chain *chain, const char *filter,
-                              const struct image *image)
-{
-	struct plan *plan = NULL;
-	enum error e = parse_filter(chain, filter);
-
-	if (!e)
-		e = plan_new(t->programs, chain, image, tuner_choose, t, &plan);
-	plan_free(&plan);
-	return e;
-}
-
 /* Adds trials for these filters, on images of all types. */
 static enum error note_filters(struct tuner *t, const char *const *filters, size_t count)
 {
@@ -474,8 +600,12 @@ static enum error note_filters(struct tuner *t, const char *const *filters, size
 			                      .height = WIDTH,
 			                      .bands = bands[i / count],
 			                      .type = type};
+			struct plan *plan = NULL;
 
-			e = note_filter(t, chain, filters[i % count], &image);
+			e = parse_filter(chain, filters[i % count]);
+			if (!e)
+				e = plan_new(t->programs, chain, &image, tuner_choose, t, &plan);
+			plan_free(&plan);
 		}
 	free(chain);
 	return e;

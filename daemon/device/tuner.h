@@ -9,9 +9,11 @@
 
 struct tuner;
 
-/* Makes a tuner with the choices that tuning_new() loads; the directories and indices are for that.
- * pool: what launches, or NULL. It and the programs must outlive the tuner. NULL if memory runs out
- * or a kernel source is missing. */
+/* Makes a tuner with the choices of the file in state_dir (NULL: none) that were measured on this
+ * device with this driver and these kernels. kernel_dir: read the kernel sources here, not from the
+ * program; or NULL. platform, index: the device's, which give each device a file of its own. pool:
+ * what launches, or NULL. It and the programs must outlive the tuner. NULL if memory runs out or a
+ * kernel source is missing. */
 struct tuner *tuner_new(struct programs *programs, struct pool *pool, const char *state_dir,
                         const char *kernel_dir, unsigned platform, unsigned index);
 /* NULL is allowed; the pointer becomes NULL. */
@@ -21,7 +23,8 @@ void tuner_free(struct tuner **tuner);
  * measured yet, uses the table and schedules a measurement. */
 void tuner_choose(void *tuner, const struct work *work, enum kernel *kernel, struct shape *shape);
 
-/* True if tuner_step() has work; false if there is none or it waits for programs. */
+/* True if tuner_step() has work; false if there is none or it waits for programs, which are
+ * requested again. */
 bool tuner_ready(struct tuner *tuner);
 
 /* Performs one step: at most one launch, for which it waits. If that completes a choice, fills in
