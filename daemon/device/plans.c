@@ -136,7 +136,7 @@ static enum error make(struct plans *plans, uint64_t id, const struct chain *cha
 	return e;
 }
 
-enum error plans_take(struct plans *plans, const struct message_plan *message, int chain_fd)
+enum error plans_add(struct plans *plans, const struct message_plan *message, int chain_fd)
 {
 	struct chain *chain;
 	enum error e = chain_take(chain_fd, &chain);

@@ -29,8 +29,8 @@ void plans_free(struct plans **plans);
 /* Makes the plan that the front describes; the caller keeps the descriptor of the chain. A plan
  * that a request makes impossible is stored with its error. ERR_MEMORY; ERR_DEVICE (no device
  * memory for weights); ERR_INTERNAL if the message is invalid. */
-enum error plans_take(struct plans *plans, const struct message_plan *message,
-                      int chain_fd) MUST_CHECK;
+enum error plans_add(struct plans *plans, const struct message_plan *message,
+                     int chain_fd) MUST_CHECK;
 /* Drops a plan; it is freed when no lane uses it. */
 void plans_drop(struct plans *plans, uint64_t id);
 

@@ -19,7 +19,7 @@ void tile_queue_init(struct tile_queue *w)
 }
 
 /* Removes the tile that a link points to. */
-static void take_out(struct tile_queue *w, struct queued_tile **link)
+static void remove_tile(struct tile_queue *w, struct queued_tile **link)
 {
 	struct queued_tile *tile = *link;
 
@@ -52,7 +52,7 @@ void tile_queue_fini(struct tile_queue *w)
 	struct message_tile tile;
 
 	while (w->first)
-		take_out(w, &w->first);
+		remove_tile(w, &w->first);
 	while (tile_queue_over(w, &tile))
 		;
 }
@@ -80,8 +80,7 @@ static uint32_t program_wait(const struct message_tile *tile, struct plans *plan
 	if (!known || !known->plan ||
 	    plan_resolve(known->plan, programs, tile->tile.form) != PROGRAM_PENDING)
 		return 0;
-	return kernel_row(plan_lacks(known->plan))->origin == KERNEL_GENERAL ? GENERAL_WAIT_MS
-	                                                                     : PROGRAM_WAIT_MS;
+	return variant_is_general(plan_lacks(known->plan)) ? GENERAL_WAIT_MS : PROGRAM_WAIT_MS;
 }
 
 bool tile_queue_next(struct tile_queue *w, struct plans *plans, struct programs *programs,
@@ -94,7 +93,7 @@ bool tile_queue_next(struct tile_queue *w, struct plans *plans, struct programs 
 		if (waiting->wait_ms && !*late)
 			continue;
 		*tile = waiting->message;
-		take_out(w, link);
+		remove_tile(w, link);
 		return true;
 	}
 	return false;
@@ -125,9 +124,9 @@ static int compare_places(const void *a, const void *b)
 	return x->in < y->in ? -1 : x->in > y->in;
 }
 
-uint32_t tile_queue_gather(struct tile_queue *w, const struct arenas *arenas, uint64_t id,
-                           const struct plan *plan, uint32_t max, uint64_t scans,
-                           struct lane_tile tiles[STACK_MAX])
+uint32_t tile_queue_stack(struct tile_queue *w, const struct arenas *arenas, uint64_t id,
+                          const struct plan *plan, uint32_t max, uint64_t scans,
+                          struct lane_tile tiles[STACK_MAX])
 {
 	uint32_t count = 1;
 	uint64_t used = tiles[0].tile.in_size;
@@ -144,7 +143,7 @@ uint32_t tile_queue_gather(struct tile_queue *w, const struct arenas *arenas, ui
 		}
 		used += tile->in_size;
 		tiles[count++] = (struct lane_tile){*tile, arenas_find(arenas, tile->arena), NULL};
-		take_out(w, link);
+		remove_tile(w, link);
 	}
 	qsort(tiles, count, sizeof *tiles, compare_places);
 	return count;

@@ -3,7 +3,7 @@
 #define DEVICE_TILE_QUEUE_H
 
 #include "common/wire.h"
-#include "device/arenas.h"
+#include "device/cl/memory.h"
 #include "device/lane.h"
 #include "device/plans.h"
 
@@ -41,8 +41,8 @@ bool tile_queue_over(struct tile_queue *queue, struct message_tile *tile);
 /* Removes queued tiles of plan `id` that may be in one stack with tiles[0] and appends them, up to
  * `max` tiles in all, and if they are JPEGs so many bytes of scans. Sorts them so that neighbours
  * in an arena are neighbours here. Returns their number, at least 1. */
-uint32_t tile_queue_gather(struct tile_queue *queue, const struct arenas *arenas, uint64_t id,
-                           const struct plan *plan, uint32_t max, uint64_t scans,
-                           struct lane_tile tiles[STACK_MAX]);
+uint32_t tile_queue_stack(struct tile_queue *queue, const struct arenas *arenas, uint64_t id,
+                          const struct plan *plan, uint32_t max, uint64_t scans,
+                          struct lane_tile tiles[STACK_MAX]);
 
 #endif

@@ -6,8 +6,11 @@
 #include "device/worker.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
 #include <time.h>
@@ -15,10 +18,9 @@
 
 #include "common/clock.h"
 #include "common/log.h"
-#include "device/arenas.h"
+#include "device/cl/object_counts.h"
 #include "device/lane.h"
 #include "device/plans.h"
-#include "device/report.h"
 #include "device/tile_queue.h"
 
 enum {
@@ -35,8 +37,10 @@ enum {
 	STACK_BYTES = 32 << 20, /* maximum input of a stack, so that lanes overlap */
 	LOOK_NS_MIN = 10000,
 	LOOK_NS_MAX = 500000,
-	LOOK_SHARE = 16, /* the next poll comes after 1/16 of a lane's time so far */
-	REST_MS = 5000,  /* until a lane without JPEGs releases their buffers */
+	LOOK_SHARE = 16,   /* the next poll comes after 1/16 of a lane's time so far */
+	REST_MS = 5000,    /* until a lane without JPEGs releases their buffers */
+	OBJECTS_MS = 1000, /* between counts of objects while jobs run, and while none does */
+	LASTING_MS = 20,
 };
 
 /* Lanes for small tiles do not keep more memory than this. */
@@ -56,7 +60,9 @@ struct worker {
 	struct pool *pool; /* of a device that works in place, otherwise NULL */
 	const struct device *device;
 	int socket, notify_fd;
-	struct report report;
+	struct message_programs programs_sent; /* the counts that the front knows */
+	struct message_objects objects_sent;
+	uint64_t objects_ms; /* time of the last message */
 	struct watched_lane lane[LANES_LIMIT];
 	uint32_t lanes;
 	uint32_t stack_max; /* tiles that may share a launch */
@@ -91,20 +97,11 @@ uint32_t worker_jpeg_pixels(const struct worker *worker)
 	return pixels < JPEG_PIXELS_MAX ? (uint32_t)pixels : JPEG_PIXELS_MAX;
 }
 
-static uint32_t count_lanes(const struct worker *w)
-{
-	uint32_t lanes = LANES;
-
-	if (w->pool)
-		lanes =
-		    LANES_POOL + (w->device->serial ? LANES_PER_THREAD * pool_threads(w->pool) : 0);
-	return lanes < LANES_LIMIT ? lanes : LANES_LIMIT;
-}
-
 enum error worker_new(const struct device *device, const struct worker_options *options, int socket,
                       struct worker **worker)
 {
 	struct worker *w = calloc(1, sizeof *w);
+	uint32_t lanes = LANES;
 	enum error e = ERR_OK;
 
 	*worker = w;
@@ -112,7 +109,6 @@ enum error worker_new(const struct device *device, const struct worker_options *
 		return ERR_MEMORY;
 	w->device = device;
 	w->socket = socket;
-	report_init(&w->report, socket, device->name);
 	tile_queue_init(&w->queue);
 	w->stack_max = device->in_place ? 1 : options->stack_max;
 	w->notify_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -125,7 +121,10 @@ enum error worker_new(const struct device *device, const struct worker_options *
 		programs_limit(w->programs, options->programs_max);
 	if (!e && device->in_place)
 		e = pool_new(device, w->notify_fd, &w->pool);
-	for (uint32_t lanes = count_lanes(w); !e && w->lanes < lanes; w->lanes++)
+	if (w->pool)
+		lanes =
+		    LANES_POOL + (device->serial ? LANES_PER_THREAD * pool_threads(w->pool) : 0);
+	for (; !e && w->lanes < lanes && w->lanes < LANES_LIMIT; w->lanes++)
 		e = lane_new(device, w->pool, &w->lane[w->lanes].lane);
 	w->jpeg_memory = options->jpeg_memory;
 	for (uint32_t i = 0; !e && w->jpeg_memory && i < w->lanes; i++)
@@ -166,21 +165,97 @@ void worker_free(struct worker **worker)
 	*worker = NULL;
 }
 
-/* How many tiles to launch together: at most an idle lane's share of those waiting. */
-static uint32_t stack_size(const struct worker *w, const struct tile *tile)
-{
-	uint64_t bytes = (uint64_t)tile->in_pitch * tile->height; /* JPEG: 0 */
-	uint32_t idle = 0, max = w->stack_max, part;
+/* ---- messages to the front: after a failure, wire_send()'s, it cannot be reached any more ---- */
 
-	for (uint32_t i = 0; i < w->lanes; i++)
-		idle += lane_idle(w->lane[i].lane);
-	part = idle ? (w->queue.count + idle) / idle : 1; /* with this tile, rounded up */
-	if (max > part)
-		max = part;
-	if (bytes && max > STACK_BYTES / bytes)
-		max = (uint32_t)(STACK_BYTES / bytes);
-	return max;
+/* Sends the answer to a tile. */
+static enum error report_tile(const struct worker *w, const struct message_tile_done *done)
+{
+	struct message message = {.type = MSG_TILE_DONE, .tile_done = *done};
+	enum error e = wire_send(w->socket, &message, NULL);
+
+	if (e) {
+		log_error("cannot send to the front: %s", strerror(errno));
+		return e;
+	}
+	if (done->error == ERR_DEVICE)
+		log_error("job %" PRIu64 " tile %u: %s (%d)", done->job, done->index,
+		          opencl_error_name(done->cl_error), done->cl_error);
+	return ERR_OK;
 }
+
+/* Answers a tile that was not filtered. code: OpenCL's, if the error is ERR_DEVICE; reason: for the
+ * client. */
+static enum error report_error(const struct worker *w, const struct tile *tile, enum error error,
+                               cl_int code, const char *reason)
+{
+	struct message_tile_done done = {
+	    .job = tile->job, .index = tile->index, .error = error, .cl_error = code};
+
+	snprintf(done.reason, sizeof done.reason, "%s", reason);
+	return report_tile(w, &done);
+}
+
+/* Answers a JPEG that is not for this device. flags: why. */
+static enum error report_flags(const struct worker *w, const struct tile *tile, uint32_t flags)
+{
+	const struct message_tile_done done = {
+	    .job = tile->job, .index = tile->index, .stack = 1, .jpeg_flags = flags};
+
+	return report_tile(w, &done);
+}
+
+/* Tells that a tile waits for a program, for max_ms milliseconds at most; 0: no longer. */
+static enum error report_waits(const struct worker *w, const struct tile *tile, uint32_t max_ms)
+{
+	struct message message = {.type = MSG_TILE_WAITS,
+	                          .tile_waits = {tile->job, tile->index, max_ms}};
+
+	return wire_send(w->socket, &message, NULL);
+}
+
+/* Sends one choice of the tuner, for the front to display. */
+static enum error report_choice(const struct worker *w, const struct message_choice *choice)
+{
+	struct message message = {.type = MSG_CHOICE, .choice = *choice};
+
+	return wire_send(w->socket, &message, NULL);
+}
+
+/* Sends the counts of programs, if they have changed. */
+static enum error report_programs(struct worker *w)
+{
+	struct message message = {.type = MSG_PROGRAMS};
+
+	programs_count(w->programs, &message.programs);
+	if (!memcmp(&message.programs, &w->programs_sent, sizeof w->programs_sent))
+		return ERR_OK;
+	w->programs_sent = message.programs;
+	return wire_send(w->socket, &message, NULL);
+}
+
+/* Sends the counts of live objects, if they have changed: soon if no object belongs to a request,
+ * otherwise once a second, to save messages. *due: milliseconds until the next message, or -1. */
+static enum error report_objects(struct worker *w, int *due)
+{
+	struct message message = {.type = MSG_OBJECTS};
+	const uint64_t now = now_ms(), since = now - w->objects_ms;
+	uint64_t interval;
+
+	*due = -1;
+	object_counts_get(&message.objects);
+	if (!memcmp(&message.objects, &w->objects_sent, sizeof w->objects_sent))
+		return ERR_OK;
+	interval = object_counts_only_lasting(&message.objects) ? LASTING_MS : OBJECTS_MS;
+	if (since < interval) {
+		*due = (int)(interval - since);
+		return ERR_OK;
+	}
+	w->objects_sent = message.objects;
+	w->objects_ms = now;
+	return wire_send(w->socket, &message, NULL);
+}
+
+/* ---- tiles ---- */
 
 /* True if the device is in doubt after this error, or any (fatal). Then the worker ends without an
  * answer: to the front its tiles are lost, and filtered again; one with an answer would come back
@@ -190,30 +265,25 @@ static bool is_in_doubt(struct worker *w, const struct tile *tile, cl_int code, 
 	w->failed++;
 	if (!fatal && !opencl_error_fatal(code) && w->failed < FAILED_MAX)
 		return false;
-	log_error("job %llu tile %u: %s (%d)", (unsigned long long)tile->job, tile->index,
+	log_error("job %" PRIu64 " tile %u: %s (%d)", tile->job, tile->index,
 	          opencl_error_name(code), code);
 	return true;
 }
 
-static enum error answer_failed(struct worker *w, const struct lane_tile *tiles, uint32_t count,
-                                cl_int code)
-{
-	enum error e = is_in_doubt(w, &tiles->tile, code, false) ? ERR_DEVICE : ERR_OK;
-
-	for (uint32_t i = 0; !e && i < count; i++)
-		e = report_error(&w->report, &tiles[i].tile, ERR_DEVICE, code, NULL);
-	return e;
-}
-
-/* Answers a tile whose kernel cannot be compiled. Where a compiler process could, or there is none,
+/* Answers a tile whose kernel cannot be compiled. If a compiler process could, or there is none,
  * the device is in doubt: without a general kernel the worker ends. */
 static enum error answer_unbuilt(const struct worker *w, const struct tile *tile,
                                  enum program_state state, enum kernel kernel)
 {
-	if (state != PROGRAM_FAILED || kernel_row(kernel)->origin != KERNEL_GENERAL)
-		return report_unbuilt(&w->report, tile, kernel);
-	log_error("%s cannot be compiled", kernel_name(kernel));
-	return ERR_DEVICE;
+	char reason[sizeof(((struct message_tile_done *)0)->reason)];
+
+	if (state == PROGRAM_FAILED && variant_is_general(kernel)) {
+		log_error("%s cannot be compiled", kernel_name(kernel));
+		return ERR_DEVICE;
+	}
+	snprintf(reason, sizeof reason, "%s cannot be compiled on %s; the service's log says why",
+	         kernel_name(kernel), w->device->name);
+	return report_error(w, tile, ERR_DEVICE, CL_BUILD_PROGRAM_FAILURE, reason);
 }
 
 /* Tells the front which tiles no longer wait for a program. */
@@ -223,12 +293,12 @@ static enum error tell_over(struct worker *w)
 	enum error e = ERR_OK;
 
 	while (!e && tile_queue_over(&w->queue, &tile))
-		e = report_waits(&w->report, &tile.tile, 0);
+		e = report_waits(w, &tile.tile, 0);
 	return e;
 }
 
-/* Takes the descriptions of scans, and answers those that are not valid. *count: of those left. */
-static enum error take_works(struct worker *w, const struct plan *plan, struct lane_tile *tiles,
+/* Copies the descriptions of scans, and answers those that are not valid. *count: of those left. */
+static enum error copy_works(struct worker *w, const struct plan *plan, struct lane_tile *tiles,
                              uint32_t *count)
 {
 	uint32_t valid = 0;
@@ -242,34 +312,42 @@ static enum error take_works(struct worker *w, const struct plan *plan, struct l
 		if (jpeg_work_take(&w->work[valid], work, &t->tile, plan))
 			tiles[valid++] = *t;
 		else
-			e = report_flags(&w->report, &t->tile, JPEG_FLAG_WORK);
+			e = report_flags(w, &t->tile, JPEG_FLAG_WORK);
 	}
 	*count = valid;
 	return e;
 }
 
-/* Gathers what goes through the lane together with the first tile. *count: 0 if all are answered
- * already. */
-static enum error gather(struct worker *w, const struct watched_lane *lane, uint64_t id,
-                         const struct plan *plan, struct lane_tile tiles[STACK_MAX],
-                         uint32_t *count)
+/* Adds the tiles that go through the lane together with the first one: at most an idle lane's share
+ * of those waiting. *count: 0 if all are answered already. */
+static enum error fill_stack(struct worker *w, const struct watched_lane *lane, uint64_t id,
+                             const struct plan *plan, struct lane_tile tiles[STACK_MAX],
+                             uint32_t *count)
 {
 	const struct tile *tile = &tiles[0].tile;
 	bool jpeg = tile->form != TILE_PIXELS;
-	uint32_t max = stack_size(w, tile), room;
+	uint64_t bytes = (uint64_t)tile->in_pitch * tile->height; /* JPEG: 0 */
 	uint64_t scans = 0;
+	uint32_t idle = 0, max = w->stack_max, part, room;
 	enum error e;
 
 	*count = 0;
+	for (uint32_t i = 0; i < w->lanes; i++)
+		idle += lane_idle(w->lane[i].lane);
+	part = idle ? (w->queue.count + idle) / idle : 1; /* with this tile, rounded up */
+	if (max > part)
+		max = part;
+	if (bytes && max > STACK_BYTES / bytes)
+		max = (uint32_t)(STACK_BYTES / bytes);
 	if (jpeg) {
 		room = lane_jpeg_room(lane->lane, plan, tile, &scans);
 		if (!room || tile->in_size > scans)
-			return report_flags(&w->report, tile, JPEG_FLAG_DEVICE);
+			return report_flags(w, tile, JPEG_FLAG_DEVICE);
 		max = room < max ? room : max;
 	}
-	*count = tile_queue_gather(&w->queue, &w->arenas, id, plan, max, scans, tiles);
+	*count = tile_queue_stack(&w->queue, &w->arenas, id, plan, max, scans, tiles);
 	e = tell_over(w);
-	return e || !jpeg ? e : take_works(w, plan, tiles, count);
+	return e || !jpeg ? e : copy_works(w, plan, tiles, count);
 }
 
 /* The next time to poll a lane that is still at work. */
@@ -296,27 +374,31 @@ static enum error start_tile(struct worker *w, struct watched_lane *lane,
 	enum error e;
 
 	if (known && !plan)
-		return report_error(&w->report, tile, known->error, 0, known->reason);
+		return report_error(w, tile, known->error, 0, known->reason);
 	if (!known || !arenas_hold(&w->arenas, tile, &plan->image, &plan->chain)) {
-		log_error("job %llu tile %u: unknown plan or arena, or outside the arena",
-		          (unsigned long long)tile->job, tile->index);
-		return report_error(&w->report, tile, ERR_INTERNAL, 0, NULL);
+		log_error("job %" PRIu64 " tile %u: unknown plan or arena, or outside the arena",
+		          tile->job, tile->index);
+		return report_error(w, tile, ERR_INTERNAL, 0, "");
 	}
 	state = plan_resolve(plan, w->programs, tile->form);
 	if (state != PROGRAM_READY)
 		return answer_unbuilt(w, tile, state, plan_lacks(plan));
 	/* Compilations requested for this plan may delay the launch: report them first. */
-	e = report_programs(&w->report, w->programs);
+	e = report_programs(w);
 	if (e)
 		return e;
-	e = gather(w, lane, message->plan, plan, tiles, &count);
+	e = fill_stack(w, lane, message->plan, plan, tiles, &count);
 	if (e || !count)
 		return e;
 	if (tile->form)
 		lane->jpeg_ms = now_ms();
 	code = lane_start(lane->lane, plan, tiles, count);
-	if (code)
-		return answer_failed(w, tiles, count, code);
+	if (code) {
+		e = is_in_doubt(w, &tiles[0].tile, code, false) ? ERR_DEVICE : ERR_OK;
+		for (uint32_t i = 0; !e && i < count; i++)
+			e = report_error(w, &tiles[i].tile, ERR_DEVICE, code, "");
+		return e;
+	}
 	lane->plan = known;
 	known->uses++;
 	lane->started = now_ns();
@@ -336,8 +418,11 @@ static struct watched_lane *idle_lane(struct worker *w)
 static enum error answer_late(const struct worker *w, const struct message_tile *message)
 {
 	const struct plan *plan = plans_find(w->plans, message->plan)->plan;
+	char reason[sizeof(((struct message_tile_done *)0)->reason)];
 
-	return report_late(&w->report, &message->tile, plan_lacks(plan));
+	snprintf(reason, sizeof reason, "%s is still being compiled on %s; ask again",
+	         kernel_name(plan_lacks(plan)), w->device->name);
+	return report_error(w, &message->tile, ERR_NOT_READY, 0, reason);
 }
 
 /* Starts waiting tiles on idle lanes. */
@@ -356,7 +441,7 @@ static enum error start_tiles(struct worker *w)
 			e = late ? answer_late(w, &tile) : start_tile(w, lane, &tile);
 	}
 	while (!e && tile_queue_lacking(&w->queue, &tile, &wait_ms))
-		e = report_waits(&w->report, &tile.tile, wait_ms);
+		e = report_waits(w, &tile.tile, wait_ms);
 	return e;
 }
 
@@ -373,7 +458,7 @@ static enum error finish_lane(struct worker *w, struct watched_lane *lane)
 	if (done->error && is_in_doubt(w, &first, done->cl_error, !pooled))
 		return ERR_DEVICE;
 	for (uint32_t i = 0; !e && i < count; i++)
-		e = report_tile(&w->report, &done[i]);
+		e = report_tile(w, &done[i]);
 	if (!done->error)
 		w->failed = 0;
 	if (lane >= &w->lane[LANES])
@@ -382,14 +467,6 @@ static enum error finish_lane(struct worker *w, struct watched_lane *lane)
 		lane->jpeg_ms = now_ms();
 	plans_release(w->plans, lane->plan);
 	return e;
-}
-
-/* A lane may have said that it has finished. */
-static void look_now(struct worker *w)
-{
-	for (uint32_t i = 0; i < w->lanes; i++)
-		if (lane_notifies(w->lane[i].lane))
-			w->lane[i].look = 0;
 }
 
 /* Polls the lanes that are due. */
@@ -416,11 +493,11 @@ static enum error handle(struct worker *w, const struct message *message, const 
 {
 	switch ((enum message_type)message->type) {
 	case MSG_ARENA:
-		return arenas_take(&w->arenas, w->device, &message->arena, fds);
+		return arenas_add(&w->arenas, w->device, &message->arena, fds);
 	case MSG_ARENA_DROP:
 		return arenas_drop(&w->arenas, message->arena_drop.arena);
 	case MSG_PLAN:
-		return plans_take(w->plans, &message->plan, fds[0]);
+		return plans_add(w->plans, &message->plan, fds[0]);
 	case MSG_PLAN_DROP:
 		plans_drop(w->plans, message->plan_drop.plan);
 		return ERR_OK;
@@ -538,7 +615,7 @@ static enum error wait_or_tune(struct worker *w, struct pollfd wait[2], int due,
 	*tuning = may_tune && count == 0;
 	if (*tuning && tuner_step(w->tuner, &choice)) {
 		plans_outdate(w->plans);
-		return report_choice(&w->report, &choice);
+		return report_choice(w, &choice);
 	}
 	return ERR_OK;
 }
@@ -548,10 +625,13 @@ enum error worker_run(struct worker *w)
 	struct pollfd wait[2] = {{.fd = w->socket, .events = POLLIN},
 	                         {.fd = w->notify_fd, .events = POLLIN}};
 	bool closed = false, tuning = false;
-	enum error e = report_choices(&w->report, w->tuner);
+	struct message_choice choice;
+	enum error e = ERR_OK;
 	uint64_t count;
 	int due = 0, rest;
 
+	for (uint32_t i = 0; !e && tuner_get(w->tuner, i, &choice); i++)
+		e = report_choice(w, &choice);
 	prctl(PR_SET_TIMERSLACK, TIMER_SLACK_NS);
 	programs_prepare(w->programs);
 	if (w->jpeg_memory)
@@ -562,8 +642,10 @@ enum error worker_run(struct worker *w)
 		if (wait[1].revents && read(w->notify_fd, &count, sizeof count) < 0 &&
 		    errno != EAGAIN)
 			return ERR_IO;
-		if (wait[1].revents)
-			look_now(w);
+		/* A lane may have said that it has finished. */
+		for (uint32_t i = 0; wait[1].revents && i < w->lanes; i++)
+			if (lane_notifies(w->lane[i].lane))
+				w->lane[i].look = 0;
 		if (!e)
 			e = finish_tiles(w);
 		if (!e && wait[0].revents)
@@ -572,10 +654,10 @@ enum error worker_run(struct worker *w)
 			e = start_tiles(w);
 		programs_at_work(w->programs, tuning || !is_idle(w));
 		if (!e)
-			e = report_programs(&w->report, w->programs);
+			e = report_programs(w);
 		rest = rest_lanes(w); /* before the report of what it releases */
 		if (!e)
-			e = report_objects(&w->report, now_ms(), &due);
+			e = report_objects(w, &due);
 		if (rest >= 0 && (due < 0 || rest < due))
 			due = rest;
 	}

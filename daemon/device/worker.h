@@ -8,7 +8,7 @@
 
 struct worker;
 
-/* Where a worker finds and stores things; each directory may be NULL. */
+/* A worker's device, directories and limits; each directory may be NULL. */
 struct worker_options {
 	unsigned platform, device; /* indices, as OpenCL lists them */
 	const char *kernel_dir;    /* kernel sources to use instead of the built-in ones */
