@@ -9,8 +9,8 @@
  * without it, and the first run's time represents them.
  *
  * Scans of JPEGs are decoded into the input buffer, with a halo around each image that
- * KERNEL_EXTEND fills, and encoded from the output buffer. How long the result is, is known only at
- * the end; so the lane's last commands are enqueued when it is polled. */
+ * KERNEL_EXTEND fills, and encoded from the output buffer. The length of the result is known only
+ * at the end, so the lane's last commands are enqueued when it is polled. */
 #include "device/lane.h"
 
 #include <stdlib.h>
@@ -199,24 +199,11 @@ static bool has_happened(struct lane *lane, cl_event event)
 	return status <= CL_COMPLETE;
 }
 
-/* Enqueues copies of the encoded bytes. */
-static void read_jpegs(struct lane *lane)
+bool lane_finished(struct lane *lane)
 {
 	uint64_t room[STACK_MAX];
 	cl_int code;
 
-	for (uint32_t i = 0; i < lane->count; i++)
-		room[i] = lane->tiles[i].tile.out_size;
-	code = jpeg_lane_read(&lane->jpeg, lane->queue, lane->results, room);
-	if (!code)
-		code = clFlush(lane->queue);
-	if (code)
-		lane->status = code;
-	lane->reading = true;
-}
-
-bool lane_finished(struct lane *lane)
-{
 	if (lane->count && lane->pooled)
 		return pool_done(&lane->work);
 	if (!lane->count || !has_happened(lane, lane->last) ||
@@ -224,8 +211,16 @@ bool lane_finished(struct lane *lane)
 		return false;
 	if (!lane->form || lane->status)
 		return true;
-	if (!lane->reading)
-		read_jpegs(lane);
+	if (!lane->reading) {
+		for (uint32_t i = 0; i < lane->count; i++)
+			room[i] = lane->tiles[i].tile.out_size;
+		code = jpeg_lane_read(&lane->jpeg, lane->queue, lane->results, room);
+		if (!code)
+			code = clFlush(lane->queue);
+		if (code)
+			lane->status = code;
+		lane->reading = true;
+	}
 	return has_happened(lane, lane->jpeg.read[0]) && has_happened(lane, lane->jpeg.read[1]);
 }
 
@@ -273,22 +268,6 @@ bool lane_stacks(const struct plan *plan, const struct tile *a, const struct til
 	       a->height == b->height && a->in_pitch == b->in_pitch && a->out_pitch == b->out_pitch;
 }
 
-/* Sets the distance of tiles in the stack. It covers the longest span: a tile with its halo on both
- * sides and up to a row of alignment. */
-static void make_stack(struct lane *lane)
-{
-	struct stack *stack = &lane->stack;
-	const struct tile *first = &lane->tiles[0].tile;
-
-	stack->count = lane->count;
-	stack->height = first->height;
-	stack->distance = first->height + 2 * lane->plan->halo_y + 1;
-	for (uint32_t i = 0; i < lane->count; i++)
-		stack->y0[i] = lane->tiles[i].tile.y0;
-	lane->high = *first;
-	lane->high.height += (lane->count - 1) * stack->distance;
-}
-
 /* Uses the arena itself for input, or the lane's own buffer, with the arena's pitch or as scans are
  * decoded. The last tile gets as much room as the others, because some drivers require it for a
  * rectangular copy. */
@@ -316,7 +295,7 @@ static cl_int use_input(struct lane *lane)
 	return code;
 }
 
-/* Likewise for output. */
+/* Does the same for output. */
 static cl_int use_output(struct lane *lane)
 {
 	const struct tile *tile = &lane->tiles[0].tile;
@@ -490,19 +469,6 @@ static cl_int download(struct lane *lane)
 	return code;
 }
 
-/* Makes the lane ready for scans. */
-static cl_int begin_scans(struct lane *lane)
-{
-	const struct tile *first = &lane->tiles[0].tile;
-
-	if (!jpeg_lane_hold(&lane->jpeg, lane->plan, first, lane->count)) {
-		lane_rest(lane);
-		if (!jpeg_lane_hold(&lane->jpeg, lane->plan, first, lane->count))
-			return CL_MEM_OBJECT_ALLOCATION_FAILURE;
-	}
-	return jpeg_lane_begin(&lane->jpeg, lane->form, lane->count);
-}
-
 static cl_int decode_scans(struct lane *lane)
 {
 	const struct jpeg_layout l = jpeg_layout(lane->plan, &lane->tiles[0].tile);
@@ -569,49 +535,30 @@ static cl_int enqueue_step(struct lane *lane, const struct step *step)
 	return code;
 }
 
-static cl_int enqueue_steps(struct lane *lane)
+static cl_int enqueue_all(struct lane *lane)
 {
+	const struct step *border = &lane->plan->border;
 	cl_int code = CL_SUCCESS;
 
+	if (lane->form & TILE_DECODE) {
+		code = decode_scans(lane);
+		if (!code && border->kernel != KERNELS)
+			code = enqueue_step(lane, border);
+	} else if (!lane->pool) {
+		code = upload(lane);
+	}
 	for (uint32_t i = 0; !code && i < lane->plan->list.count; i++)
 		if (step_needed(lane, &lane->plan->list.step[i]))
 			code = enqueue_step(lane, &lane->plan->list.step[i]);
-	return code;
-}
-
-static cl_int enqueue_input(struct lane *lane)
-{
-	const struct step *border = &lane->plan->border;
-	cl_int code;
-
-	if (!(lane->form & TILE_DECODE))
-		return lane->pool ? CL_SUCCESS : upload(lane);
-	code = decode_scans(lane);
-	return code || border->kernel == KERNELS ? code : enqueue_step(lane, border);
-}
-
-static cl_int enqueue_output(struct lane *lane)
-{
-	cl_int code;
-
-	if (lane->form & TILE_ENCODE)
-		return encode_scans(lane);
-	code = lane->pool ? CL_SUCCESS : download(lane);
-	if (code)
-		return code;
-	lane->last = lane->pool ? last_launch(lane) : lane->download;
-	clRetainEvent(object_add(OBJECT_EVENT, lane->last));
-	return CL_SUCCESS;
-}
-
-static cl_int enqueue_all(struct lane *lane)
-{
-	cl_int code = enqueue_input(lane);
-
-	if (!code)
-		code = enqueue_steps(lane);
-	if (!code)
-		code = enqueue_output(lane);
+	if (!code && lane->form & TILE_ENCODE) {
+		code = encode_scans(lane);
+	} else if (!code) {
+		code = lane->pool ? CL_SUCCESS : download(lane);
+		if (!code) {
+			lane->last = lane->pool ? last_launch(lane) : lane->download;
+			clRetainEvent(object_add(OBJECT_EVENT, lane->last));
+		}
+	}
 	if (!code)
 		code = clFlush(lane->queue);
 	if (!code && lane->last_quiet)
@@ -619,22 +566,20 @@ static cl_int enqueue_all(struct lane *lane)
 	return code;
 }
 
-/* Gives the tile to the pool. */
-static void pool_tile(struct lane *lane)
-{
-	struct pool_work *work = &lane->work;
-
-	*work = (struct pool_work){.tile = &lane->high, .views = lane->view};
-	for (uint32_t i = 0; i < lane->plan->list.count; i++)
-		if (step_needed(lane, &lane->plan->list.step[i]))
-			work->step[work->steps++] = &lane->plan->list.step[i];
-	pool_add(lane->pool, work);
-}
-
+/* Enqueues all commands of the tiles, or adds the tile to the pool's work. */
 static cl_int start_tiles(struct lane *lane)
 {
-	cl_int code = lane->form ? begin_scans(lane) : CL_SUCCESS;
+	const struct tile *first = &lane->tiles[0].tile;
+	struct pool_work *work = &lane->work;
+	cl_int code = CL_SUCCESS;
 
+	if (lane->form && !jpeg_lane_hold(&lane->jpeg, lane->plan, first, lane->count)) {
+		lane_rest(lane);
+		if (!jpeg_lane_hold(&lane->jpeg, lane->plan, first, lane->count))
+			return CL_MEM_OBJECT_ALLOCATION_FAILURE;
+	}
+	if (lane->form)
+		code = jpeg_lane_begin(&lane->jpeg, lane->form, lane->count);
 	if (!code)
 		code = use_input(lane);
 	if (!code)
@@ -643,23 +588,37 @@ static cl_int start_tiles(struct lane *lane)
 		code = reserve_scratch(lane);
 	if (code || !lane->pooled)
 		return code ? code : enqueue_all(lane);
-	pool_tile(lane);
+	*work = (struct pool_work){.tile = &lane->high, .views = lane->view};
+	for (uint32_t i = 0; i < lane->plan->list.count; i++)
+		if (step_needed(lane, &lane->plan->list.step[i]))
+			work->step[work->steps++] = &lane->plan->list.step[i];
+	pool_add(lane->pool, work);
 	return CL_SUCCESS;
 }
 
 cl_int lane_start(struct lane *lane, const struct plan *plan, const struct lane_tile *tiles,
                   uint32_t count)
 {
+	const struct tile *first = &tiles[0].tile;
+	struct stack *stack = &lane->stack;
 	cl_int code;
 
 	lane->plan = plan;
 	lane->count = count;
 	lane->status = CL_SUCCESS;
-	for (uint32_t i = 0; i < count; i++)
+	for (uint32_t i = 0; i < count; i++) {
 		lane->tiles[i] = tiles[i];
-	lane->form = tiles[0].tile.form;
-	lane->narrow = is_narrow(plan, &tiles[0].tile);
-	make_stack(lane);
+		stack->y0[i] = tiles[i].tile.y0;
+	}
+	lane->form = first->form;
+	lane->narrow = is_narrow(plan, first);
+	stack->count = count;
+	stack->height = first->height;
+	/* This covers the longest span: a tile with its halo on both sides and up to a row of
+	 * alignment. */
+	stack->distance = first->height + 2 * plan->halo_y + 1;
+	lane->high = *first;
+	lane->high.height += (count - 1) * stack->distance;
 	find_runs(lane);
 	lane->pooled = lane->pool && lane->form == TILE_PIXELS;
 	code = start_tiles(lane);
@@ -682,11 +641,6 @@ static uint64_t time_between(cl_event first, cl_event last)
 	return first && !opencl_time_between(first, last ? last : first, &ns) ? ns : 0;
 }
 
-static uint64_t event_time(cl_event event)
-{
-	return time_between(event, NULL);
-}
-
 static void report_launch(struct message_tile_done *done, enum kernel kernel, uint64_t ns,
                           uint64_t bytes)
 {
@@ -695,21 +649,7 @@ static void report_launch(struct message_tile_done *done, enum kernel kernel, ui
 	done->launch[done->launches++].bytes = bytes;
 }
 
-static void report_launches(const struct lane *lane, struct message_tile_done *done)
-{
-	const struct pool_work *work = &lane->work;
-	const uint32_t count = lane->pooled ? work->steps : lane->launches;
-
-	for (uint32_t i = 0; i < count; i++) {
-		const struct step *step = lane->pooled ? work->step[i] : lane->launch[i].step;
-
-		report_launch(done, step->kernel,
-		              lane->pooled ? work->ns[i] : event_time(lane->launch[i].event),
-		              lane->count * region_bytes(step, &lane->tiles[0].tile));
-	}
-}
-
-/* All launches of a direction as one. */
+/* Reports all launches of a direction as one. */
 static void report_direction(const struct jpeg_trace *trace, struct message_tile_done *done,
                              enum kernel kernel, uint64_t bytes)
 {
@@ -718,11 +658,13 @@ static void report_direction(const struct jpeg_trace *trace, struct message_tile
 	              bytes);
 }
 
-/* What all have done together. */
-static void report_tiles(const struct lane *lane, struct message_tile_done *done)
+/* Reports the launches, which are of all tiles together. */
+static void report_launches(const struct lane *lane, struct message_tile_done *done)
 {
 	const struct jpeg_lane *j = &lane->jpeg;
 	const struct image *image = &lane->plan->image;
+	const struct pool_work *work = &lane->work;
+	const uint32_t count = lane->pooled ? work->steps : lane->launches;
 	uint64_t result = row_bytes(lane, 0, image->type) * lane->stack.height, encoded = 0;
 
 	for (uint32_t i = 0; i < lane->count && lane->form; i++)
@@ -730,13 +672,20 @@ static void report_tiles(const struct lane *lane, struct message_tile_done *done
 	if (lane->form & TILE_DECODE)
 		report_direction(&j->decode, done, KERNEL_JPEG_DECODE,
 		                 j->scans + lane->count * image_size(image));
-	report_launches(lane, done);
+	for (uint32_t i = 0; i < count; i++) {
+		const struct step *step = lane->pooled ? work->step[i] : lane->launch[i].step;
+
+		report_launch(done, step->kernel,
+		              lane->pooled ? work->ns[i]
+		                           : time_between(lane->launch[i].event, NULL),
+		              lane->count * region_bytes(step, &lane->tiles[0].tile));
+	}
 	if (lane->form & TILE_ENCODE)
 		report_direction(&j->encode, done, KERNEL_JPEG_ENCODE,
 		                 lane->count * result + encoded);
 }
 
-/* The copies, whose bytes are the same for all where they are pixels. */
+/* Reports the copies, whose bytes are the same for all tiles of pixels. */
 static void report_copies(const struct lane *lane, struct message_tile_done *done)
 {
 	const struct jpeg_lane *j = &lane->jpeg;
@@ -747,24 +696,14 @@ static void report_copies(const struct lane *lane, struct message_tile_done *don
 		    time_between(j->decode.scans[0], j->decode.scans[1]) / lane->count;
 	} else if (!lane->pool) {
 		input_span(lane, &before, &done->upload_bytes);
-		done->upload_ns = event_time(lane->upload) / lane->runs[0].count;
+		done->upload_ns = time_between(lane->upload, NULL) / lane->runs[0].count;
 	}
 	if (lane->form & TILE_ENCODE) {
 		done->download_ns = time_between(j->read[0], j->read[1]) / lane->count;
 	} else if (!lane->pool) {
 		done->download_bytes = output_span(lane);
-		done->download_ns = event_time(lane->download) / lane->runs[0].count;
+		done->download_ns = time_between(lane->download, NULL) / lane->runs[0].count;
 	}
-}
-
-/* What a tile of a stack has of its own: its scans. */
-static void report_scans(const struct lane *lane, uint32_t i, struct message_tile_done *done)
-{
-	done->jpeg_flags = lane->jpeg.flags[i];
-	if (lane->form & TILE_DECODE)
-		done->upload_bytes = lane->tiles[i].tile.in_size;
-	if (lane->form & TILE_ENCODE)
-		done->size = done->download_bytes = lane->jpeg.size[i];
 }
 
 uint32_t lane_finish(struct lane *lane, struct message_tile_done done[STACK_MAX])
@@ -778,7 +717,7 @@ uint32_t lane_finish(struct lane *lane, struct message_tile_done done[STACK_MAX]
 		done[0].error = ERR_DEVICE;
 		done[0].cl_error = lane->status;
 	} else {
-		report_tiles(lane, &done[0]);
+		report_launches(lane, &done[0]);
 		report_copies(lane, &done[0]);
 	}
 	for (uint32_t i = 0; i < count; i++) {
@@ -787,8 +726,13 @@ uint32_t lane_finish(struct lane *lane, struct message_tile_done done[STACK_MAX]
 		done[i].place = i;
 		done[i].job = lane->tiles[i].tile.job;
 		done[i].index = lane->tiles[i].tile.index;
-		if (lane->form && !lane->status)
-			report_scans(lane, i, &done[i]);
+		if (!lane->form || lane->status)
+			continue;
+		done[i].jpeg_flags = lane->jpeg.flags[i];
+		if (lane->form & TILE_DECODE)
+			done[i].upload_bytes = lane->tiles[i].tile.in_size;
+		if (lane->form & TILE_ENCODE)
+			done[i].size = done[i].download_bytes = lane->jpeg.size[i];
 	}
 	lane_reset(lane);
 	return count;

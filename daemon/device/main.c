@@ -121,17 +121,10 @@ static double parse_share(const char *name, const char *text)
 	return share;
 }
 
-static enum log_level parse_level(const char *text)
-{
-	int level = log_level_parse(text);
-
-	if (level < 0)
-		usage_exit("--log-level", text);
-	return (enum log_level)level;
-}
-
 static void parse_option(int c)
 {
+	int level;
+
 	switch (c) {
 	case 0: /* a flag, which getopt_long() has set */
 		break;
@@ -170,7 +163,10 @@ static void parse_option(int c)
 		options.filter[options.filters++] = optarg;
 		break;
 	case 'l':
-		options.log_level = parse_level(optarg);
+		level = log_level_parse(optarg);
+		if (level < 0)
+			usage_exit("--log-level", optarg);
+		options.log_level = (enum log_level)level;
 		break;
 	case 'h':
 		fputs(help, stdout);
@@ -181,26 +177,6 @@ static void parse_option(int c)
 	default:
 		exit(2);
 	}
-}
-
-static void parse_options(int argc, char **argv)
-{
-	int c;
-
-	while ((c = getopt_long(argc, argv, "", long_options, NULL)) != -1)
-		parse_option(c);
-	if (optind < argc)
-		usage_exit("argument", argv[optind]);
-}
-
-/* The worker ends with its parent. Signals to the process group (^C in a terminal, a service
- * manager's SIGTERM) are for the front, which first finishes the work in flight. */
-static void set_signals(void)
-{
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	signal(SIGINT, SIG_IGN);
-	signal(SIGTERM, SIG_IGN);
-	signal(SIGPIPE, SIG_IGN);
 }
 
 /* Sends the devices of this host. */
@@ -325,9 +301,13 @@ static enum error tune(void)
 int main(int argc, char **argv)
 {
 	uint64_t started_ms = now_ms();
+	int c;
 
 	announce("convolved-device", EXPENDABLE);
-	parse_options(argc, argv);
+	while ((c = getopt_long(argc, argv, "", long_options, NULL)) != -1)
+		parse_option(c);
+	if (optind < argc)
+		usage_exit("argument", argv[optind]);
 	signals_reset();
 	log_init("convolved-device", options.log_level, LOG_FORMAT_AUTO);
 	if (options.compile || options.compile_patiently)
@@ -336,7 +316,12 @@ int main(int argc, char **argv)
 	environment_set(options.worker.cache_dir);
 	if (options.tune)
 		return tune() ? 1 : 0;
-	set_signals();
+	/* The worker ends with its parent. Signals to the process group (^C in a terminal, a
+	 * service manager's SIGTERM) are for the front, which first finishes the work in flight. */
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	signal(SIGINT, SIG_IGN);
+	signal(SIGTERM, SIG_IGN);
+	signal(SIGPIPE, SIG_IGN);
 	if (fcntl(WORKER_SOCKET, F_GETFD) < 0) {
 		log_error("descriptor %d is not open: this program is started by convolved",
 		          WORKER_SOCKET);

@@ -50,19 +50,15 @@ static bool may_run(const struct pool_work *work)
 	       (!r->alone && !is_larger(r, &step->shape, launch_side(&work->launch, work->taken)));
 }
 
-static bool has_more(const struct pool_work *work)
-{
-	return work->state == WORK_WAITS ||
-	       (work->state == WORK_RUNS && work->taken < work->pieces && may_run(work));
-}
-
 /* The work with the fewest threads that has something for one more; the oldest of equals. */
 static struct pool_work *find_work(const struct pool *p)
 {
 	struct pool_work *best = NULL;
 
 	for (struct pool_work *w = p->first; w; w = w->next)
-		if ((!best || w->threads < best->threads) && has_more(w))
+		if ((!best || w->threads < best->threads) &&
+		    (w->state == WORK_WAITS ||
+		     (w->state == WORK_RUNS && w->taken < w->pieces && may_run(w))))
 			best = w;
 	return best;
 }
@@ -73,12 +69,18 @@ static void wake(struct pool *p, uint32_t count)
 		pthread_cond_signal(&p->wanted);
 }
 
-static void end_work(struct pool *p, struct pool_work *work)
+/* Ends a step, and with the last one, or a failed one, the work. */
+static void end_step(struct pool *p, struct pool_work *work)
 {
 	static const uint64_t one = 1;
 	const bool tell = p->notify_fd >= 0 && !work->quiet;
 	struct pool_work **link = &p->first;
 
+	object_release(OBJECT_KERNEL, work->launch.step.function);
+	work->launch.step.function = NULL;
+	work->state = WORK_WAITS;
+	if (!work->status && ++work->at < work->steps)
+		return;
 	while (*link != work)
 		link = &(*link)->next;
 	*link = work->next;
@@ -90,35 +92,19 @@ static void end_work(struct pool *p, struct pool_work *work)
 		return; /* the counter is at its maximum: already signalled */
 }
 
-static void end_step(struct pool *p, struct pool_work *work)
+/* Prepares the launch of a step on a kernel of its own: the arguments of the step's may belong to
+ * other work. */
+static cl_int begin_launch(const struct pool *p, struct pool_work *work, uint32_t threads)
 {
-	object_release(OBJECT_KERNEL, work->launch.step.function);
-	work->launch.step.function = NULL;
-	work->state = WORK_WAITS;
-	if (work->status || ++work->at == work->steps)
-		end_work(p, work);
-}
-
-/* Makes a kernel like another, whose arguments may belong to other work. */
-static cl_int copy_kernel(const struct step *step, cl_kernel *kernel)
-{
+	const struct step *step = work->step[work->at];
+	cl_kernel kernel = NULL;
 	cl_program program;
 	cl_int code =
 	    clGetKernelInfo(step->function, CL_KERNEL_PROGRAM, sizeof program, &program, NULL);
 
-	*kernel = NULL;
 	if (!code)
-		*kernel = object_add(OBJECT_KERNEL,
-		                     clCreateKernel(program, kernel_name(step->kernel), &code));
-	return code;
-}
-
-static cl_int begin_launch(const struct pool *p, struct pool_work *work, uint32_t threads)
-{
-	const struct step *step = work->step[work->at];
-	cl_kernel kernel;
-	cl_int code = copy_kernel(step, &kernel);
-
+		kernel = object_add(OBJECT_KERNEL,
+		                    clCreateKernel(program, kernel_name(step->kernel), &code));
 	if (step->dst >= PLACE_A && step->kernel != KERNEL_EXTEND)
 		region_pack(step, work->tile, &work->views[step->dst]);
 	return code ? code
@@ -163,41 +149,29 @@ static cl_int run_piece(const struct launch *launch, uint32_t piece, cl_command_
 	return code == CL_PROFILING_INFO_NOT_AVAILABLE ? CL_SUCCESS : code;
 }
 
-static void note_start(const struct step *step, uint32_t side)
-{
-	struct launch_record *r = step->record;
-
-	r->running++;
-	r->alone = is_larger(r, &step->shape, side);
-}
-
-static void note_end(struct pool *p, const struct step *step, uint32_t side)
-{
-	struct launch_record *r = step->record;
-
-	r->running--;
-	if (!r->alone)
-		return;
-	*r = (struct launch_record){.side = side == UINT32_MAX ? 0 : side,
-	                            .group_x = step->shape.group_x,
-	                            .group_y = step->shape.group_y};
-	wake(p, p->asleep); /* some may have waited for this */
-}
-
-/* Takes a piece of work. Called and returns with the lock held. */
+/* Runs the next piece of work. Called and returns with the lock held. */
 static void do_piece(struct pool *p, struct pool_work *work, cl_command_queue queue)
 {
 	const uint32_t piece = work->taken++, side = launch_side(&work->launch, piece);
+	const struct shape *shape = &work->launch.step.shape;
+	struct launch_record *r = work->launch.step.record;
 	uint64_t ns = 0;
 	cl_int code;
 
 	work->threads++;
-	note_start(&work->launch.step, side);
+	r->running++;
+	r->alone = is_larger(r, shape, side);
 	pthread_mutex_unlock(&p->lock);
 	code = run_piece(&work->launch, piece, queue, &ns);
 	pthread_mutex_lock(&p->lock);
 	work->threads--;
-	note_end(p, &work->launch.step, side);
+	r->running--;
+	if (r->alone) {
+		*r = (struct launch_record){.side = side == UINT32_MAX ? 0 : side,
+		                            .group_x = shape->group_x,
+		                            .group_y = shape->group_y};
+		wake(p, p->asleep); /* some may have waited for this */
+	}
 	work->ns[work->at] += p->device->serial ? ns / p->threads : ns;
 	if (code && !work->status)
 		work->status = code;

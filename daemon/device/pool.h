@@ -1,4 +1,4 @@
-/* Threads that launch steps on a device which works in the host's memory. Where the driver runs a
+/* Threads that launch steps on a device which works in the host's memory. If the driver runs a
  * launch in the thread that enqueues it (device->serial), there is one for each processor, and the
  * pool is what spreads work over them; otherwise two keep the driver's own threads busy.
  *
