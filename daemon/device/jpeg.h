@@ -112,9 +112,9 @@ void jpeg_groups_transform(const struct jpeg_image *image, uint32_t groups[2]);
 
 /* Buffers that tests look into. */
 enum {
-	DECODE_COEFFICIENTS = JPEG_BUFFERS_COMMON, /* 64 a block, column after column; of the first
-	                                              is only the difference known, << 4 | last
-	                                              column; columns beyond are undefined */
+	/* 64 a block, column after column; of the first is only the difference known, << 4 | last
+	 * column; columns beyond are undefined */
+	DECODE_COEFFICIENTS = JPEG_BUFFERS_COMMON,
 };
 
 extern const struct jpeg_direction jpeg_decode_direction;

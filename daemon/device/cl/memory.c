@@ -111,34 +111,27 @@ bool arenas_hold(const struct arenas *arenas, const struct tile *tile, const str
 	       tile_valid(tile, image, chain, arena->memory.in_size, arena->memory.out_size);
 }
 
-static cl_mem create_poisoned(const struct device *device, uint64_t size, cl_int *code)
-{
-	enum { POISON = 0xA7 };
-	void *poison = malloc(size);
-	cl_mem memory;
-
-	*code = CL_OUT_OF_HOST_MEMORY;
-	if (!poison)
-		return NULL;
-	memset(poison, POISON, size);
-	memory = clCreateBuffer(device->context, CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR, size,
-	                        poison, code);
-	free(poison);
-	return memory;
-}
-
 cl_int growing_buffer_reserve(struct growing_buffer *buffer, const struct device *device,
                               uint64_t size)
 {
+	enum { POISON = 0xA7 };
+	void *poison = NULL;
 	cl_int code;
 
 	if (size <= buffer->size)
 		return CL_SUCCESS;
 	growing_buffer_free(buffer);
 	size += size / 8; /* spare room: tiles of one job differ slightly in size */
+	if (device->in_test) {
+		poison = malloc(size);
+		if (!poison)
+			return CL_OUT_OF_HOST_MEMORY;
+		memset(poison, POISON, size);
+	}
 	buffer->memory =
-	    device->in_test ? create_poisoned(device, size, &code)
-	                    : clCreateBuffer(device->context, CL_MEM_READ_WRITE, size, NULL, &code);
+	    clCreateBuffer(device->context, CL_MEM_READ_WRITE | (poison ? CL_MEM_COPY_HOST_PTR : 0),
+	                   size, poison, &code);
+	free(poison);
 	object_add(OBJECT_BUFFER, buffer->memory);
 	buffer->size = code ? 0 : size;
 	return code;

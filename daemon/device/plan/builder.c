@@ -172,21 +172,6 @@ static enum error try_kernel(const struct builder *b, const struct work *work, d
 	return builder_make_step(b->programs, work, kernel, shape, step, state);
 }
 
-/* Adds the two launches of sep_two_pass: the row pass writes transposed floats, the column pass
- * reads them. */
-static void split_passes(struct builder *b, const struct step *step)
-{
-	struct step first = *step, second = *step;
-
-	step_retain(&second);
-	first.dst_type = second.src_type = PIXEL_F32;
-	second.src = first.dst;
-	second.dst = next_scratch(first.dst, b->busy);
-	second.pass = 1;
-	add_step(b, &first);
-	add_step(b, &second);
-}
-
 static struct work work_of(const struct builder *b, const struct operation *op, uint32_t keep,
                            uint32_t alpha)
 {
@@ -248,11 +233,22 @@ enum error builder_add_filter(struct builder *b, const struct operation *op, dou
 		step_release(&step);
 		e = try_kernel(b, &work, offset, general, general_shape, &step, &state);
 	}
-	if (!e && step.kernel == KERNEL_SEP_TWO_PASS)
-		split_passes(b, &step);
-	else if (!e)
+	if (e)
+		return e;
+	if (step.kernel == KERNEL_SEP_TWO_PASS) {
+		/* The row pass writes transposed floats, the column pass reads them. */
+		struct step second = step;
+
+		step_retain(&second);
+		step.dst_type = second.src_type = PIXEL_F32;
+		second.src = step.dst;
+		second.dst = next_scratch(step.dst, b->busy);
+		second.pass = 1;
 		add_step(b, &step);
-	return e;
+		step = second;
+	}
+	add_step(b, &step);
+	return ERR_OK;
 }
 
 enum error builder_add_whole(struct builder *b, const struct operation *op, uint32_t keep,

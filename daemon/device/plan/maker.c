@@ -94,14 +94,27 @@ static cl_int make_kernel(struct product *product, enum kernel kernel)
 	return code;
 }
 
-/* Completes a product from its program with its kernels: of a file all general ones. False if the
- * program is NULL, or on failure, logged; the product is then empty. */
-static bool complete(const struct maker *m, const struct recipe *recipe, cl_program program,
-                     struct product *product)
+/* A product has its program's kernels: all general ones of a file. */
+bool maker_make(const struct maker *m, const struct recipe *recipe, enum way way,
+                const struct binary *binary, struct product *product)
 {
+	const char *file = recipe->file, *options = recipe->options;
 	enum kernel kernel = recipe->kernel;
+	cl_program program = NULL;
 	cl_int code = CL_SUCCESS;
 
+	switch (way) {
+	case WAY_CACHE:
+		program = program_load(m->source, file, options, recipe->type);
+		break;
+	case WAY_BINARY:
+		program = program_from_binary(m->source, file, options, recipe->type, binary->data,
+		                              binary->size);
+		break;
+	case WAY_COMPILE:
+		program = program_build(m->source, file, options, recipe->type);
+		break;
+	}
 	*product = (struct product){.program = program};
 	if (!program)
 		return false;
@@ -109,7 +122,7 @@ static bool complete(const struct maker *m, const struct recipe *recipe, cl_prog
 		return true;
 	if (variant_is_general(kernel)) {
 		for (enum kernel k = 0; !code && k < KERNELS; k++)
-			if (variant_is_general(k) && !strcmp(variant_get(k)->file, recipe->file))
+			if (variant_is_general(k) && !strcmp(variant_get(k)->file, file))
 				code = make_kernel(product, k);
 	} else {
 		code = make_kernel(product, kernel);
@@ -118,35 +131,8 @@ static bool complete(const struct maker *m, const struct recipe *recipe, cl_prog
 	}
 	if (!code)
 		return true;
-	log_error("cannot launch %s (%s): %s", kernel_name(kernel), recipe->options,
+	log_error("cannot launch %s (%s): %s", kernel_name(kernel), options,
 	          opencl_error_name(code));
 	product_fini(product);
 	return false;
-}
-
-bool maker_load(const struct maker *m, const struct recipe *recipe, const struct binary *binary,
-                struct product *product)
-{
-	(void)binary;
-	return complete(m, recipe,
-	                program_load(m->source, recipe->file, recipe->options, recipe->type),
-	                product);
-}
-
-bool maker_enter_binary(const struct maker *m, const struct recipe *recipe,
-                        const struct binary *binary, struct product *product)
-{
-	return complete(m, recipe,
-	                program_from_binary(m->source, recipe->file, recipe->options, recipe->type,
-	                                    binary->data, binary->size),
-	                product);
-}
-
-bool maker_compile_here(const struct maker *m, const struct recipe *recipe,
-                        const struct binary *binary, struct product *product)
-{
-	(void)binary;
-	return complete(m, recipe,
-	                program_build(m->source, recipe->file, recipe->options, recipe->type),
-	                product);
 }

@@ -46,15 +46,13 @@ struct binary {
 	bool deadly; /* it ended the process, or would not end: not to be tried in this one */
 };
 
-/* Make a product: maker_load() from the cache, maker_enter_binary() from the binary,
- * maker_compile_here() by compiling in this process. Only maker_enter_binary() uses `binary`. False
- * on failure, which is logged unless a program is just not in the cache. */
-bool maker_load(const struct maker *maker, const struct recipe *recipe, const struct binary *binary,
-                struct product *product) MUST_CHECK;
-bool maker_enter_binary(const struct maker *maker, const struct recipe *recipe,
-                        const struct binary *binary, struct product *product) MUST_CHECK;
-bool maker_compile_here(const struct maker *maker, const struct recipe *recipe,
-                        const struct binary *binary, struct product *product) MUST_CHECK;
+/* The ways to make a product: from the cache, from the binary, or by compiling in this process. */
+enum way { WAY_CACHE, WAY_BINARY, WAY_COMPILE };
+
+/* Makes a product. binary: for WAY_BINARY. False on failure, which is logged unless a program is
+ * just not in the cache; the product is then empty. */
+bool maker_make(const struct maker *maker, const struct recipe *recipe, enum way way,
+                const struct binary *binary, struct product *product) MUST_CHECK;
 
 /* Releases everything that the product holds. */
 void product_fini(struct product *product);

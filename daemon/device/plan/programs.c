@@ -247,14 +247,10 @@ static void fail(struct programs *p, struct entry *e, bool refused)
 	count_pending(p, e, -1);
 }
 
-/* A way to make a product. */
-typedef bool enter(const struct maker *maker, const struct recipe *recipe,
-                   const struct binary *binary, struct product *product);
-
 /* Makes an entry's product, unless another maker has made it meanwhile. True if the entry is ready.
  * The lock is held on entry and return, but released in between. */
-static bool enter_driver(struct making *m, struct entry *e, const struct recipe *recipe, enter *how,
-                         const struct binary *binary)
+static bool enter_driver(struct making *m, struct entry *e, const struct recipe *recipe,
+                         enum way way, const struct binary *binary)
 {
 	struct programs *p = m->programs;
 	struct product product;
@@ -266,12 +262,12 @@ static bool enter_driver(struct making *m, struct entry *e, const struct recipe 
 		return false;
 	e->entering = true;
 	pthread_mutex_unlock(&p->lock);
-	made = how(&m->maker, recipe, binary, &product);
+	made = maker_make(&m->maker, recipe, way, binary, &product);
 	pthread_mutex_lock(&p->lock);
 	e->entering = false;
 	if (made) {
 		e->product = product;
-		settle(p, e, PROGRAM_READY, how == maker_load);
+		settle(p, e, PROGRAM_READY, way == WAY_CACHE);
 	}
 	pthread_cond_broadcast(&p->change);
 	return made;
@@ -298,9 +294,9 @@ static bool compile(struct making *m, struct entry *e, const struct recipe *reci
 	}
 	*refused = m->maker.compiler && !binary.data;
 	if (binary.data)
-		made = enter_driver(m, e, recipe, maker_enter_binary, &binary);
+		made = enter_driver(m, e, recipe, WAY_BINARY, &binary);
 	if (!made && here && !binary.deadly && is_its(m, e))
-		made = enter_driver(m, e, recipe, maker_compile_here, NULL);
+		made = enter_driver(m, e, recipe, WAY_COMPILE, NULL);
 	free(binary.data);
 	return made;
 }
@@ -314,7 +310,7 @@ static void make(struct making *m, struct entry *e)
 	step_retain(&recipe.like);
 	e->makers++;
 	p->served = e->client;
-	made = enter_driver(m, e, &recipe, maker_load, NULL);
+	made = enter_driver(m, e, &recipe, WAY_CACHE, NULL);
 	/* A patient maker waits until the device is idle. */
 	for (unsigned ms = 0; !made && is_patient(m) && ms < STAND_BACK_MS && !p->stop &&
 	                      (next_of(p, true, MAKERS) || now_ns() < atomic_load(&p->quiet_ns));
