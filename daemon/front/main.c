@@ -32,7 +32,6 @@
 #include "front/jobs/shares.h"
 #include "front/jobs/spool.h"
 #include "front/jobs/store.h"
-#include "front/jobs/unread.h"
 #include "front/listeners.h"
 #include "front/notify.h"
 #include "front/workers/canary.h"
@@ -229,7 +228,6 @@ static enum error configure(const struct config *c)
 	admission_init(c);
 	shares_init(c);
 	check_connections();
-	unread_init(c);
 	gauges_init(c, routes_ready);
 	remotes_init(c);
 	routes_init(c);

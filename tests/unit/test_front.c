@@ -34,7 +34,6 @@
 #include "front/jobs/admission.h"
 #include "front/jobs/shares.h"
 #include "front/jobs/spool.h"
-#include "front/jobs/unread.h"
 #include "front/listener.h"
 #include "front/workers/arenas.h"
 #include "front/workers/device_table.h"
@@ -637,7 +636,6 @@ static void test_unread(void **state)
 
 	(void)state;
 	shares_init(&config);
-	unread_init(&config);
 	for (int i = 0; i < 3; i++)
 		assert_true(begin_unread(&u[i], "client", SIZE, &cut[i]));
 	assert_false(begin_unread(&u[3], "other", SIZE, &cut[3]));

@@ -12,7 +12,6 @@
 #include "front/jobs/shares.h"
 #include "front/jobs/spool.h"
 #include "front/jobs/store.h"
-#include "front/jobs/unread.h"
 #include "link/head.h"
 #include "link/link.h"
 

@@ -2,6 +2,7 @@
  * while it has a job that does not wait for a program, and there is a device. */
 #include "front/jobs/admission.h"
 
+#include <inttypes.h>
 #include <math.h>
 
 #include "base/loop.h"
@@ -138,10 +139,10 @@ enum error admission_check(const char *client, enum work_class class, uint64_t b
 	if (outcome)
 		return share_problem(outcome, SHARE_JOBS, client, config->max_jobs, problem);
 	if (wait > (double)config->max_wait)
-		return problem_set(
-		    problem, ERR_QUEUE_FULL,
-		    "this request would take about %.0f s; at most %llu s are accepted", wait,
-		    (unsigned long long)config->max_wait);
+		return problem_set(problem, ERR_QUEUE_FULL,
+		                   "this request would take about %.0f s; at most %" PRIu64
+		                   " s are accepted",
+		                   wait, config->max_wait);
 	return ERR_OK;
 }
 

@@ -33,7 +33,7 @@ void admission_ended(enum work_class class, double cost);
  * about how fast work is done. */
 void admission_held(enum work_class class, bool held);
 
-/* No device is up, or one is again. Time without one says nothing of how fast work is done. */
+/* No device is up, or one is again. Time without one says nothing about how fast work is done. */
 void admission_stalled(bool stalled);
 
 /* Seconds until a job that arrives now would be done, after those of its class; 0 if there are

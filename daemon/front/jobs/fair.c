@@ -66,23 +66,22 @@ static struct fair_client *find_client(struct fair *fair, unsigned class, const 
 	return client;
 }
 
-static void set_weight(struct fair_node *node, double weight)
-{
-	if (node->waits)
-		node->parent->waiting += weight - node->weight;
-	node->weight = weight;
-}
-
 enum error fair_open(struct fair *fair, struct fair_flow *flow, unsigned class, const char *client,
                      double weight)
 {
+	struct fair_node *node;
+
 	*flow = (struct fair_flow){.client = find_client(fair, class, client)};
 	if (!flow->client)
 		return ERR_MEMORY;
-	set_weight(&flow->client->node, weight > 0 ? weight : 1);
+	node = &flow->client->node;
+	weight = weight > 0 ? weight : 1;
+	if (node->waits)
+		node->parent->waiting += weight - node->weight;
+	node->weight = weight;
 	flow->client->flows++;
 	flow->tail = &flow->head;
-	node_init(&flow->node, &flow->client->node, 1);
+	node_init(&flow->node, node, 1);
 	return ERR_OK;
 }
 
@@ -114,16 +113,6 @@ static void rest(struct fair_node *node)
 	    RB_EMPTY(&node->parent->ready) ? 0 : node->parent->waiting - node->weight;
 }
 
-/* Something now waits below the node, and so below its ancestors. */
-static void wake(struct fair *fair, struct fair_node *node)
-{
-	for (; node->parent && !node->waits; node = node->parent) {
-		if (node->start < node->parent->now)
-			node->start = node->parent->now;
-		wait_turn(fair, node);
-	}
-}
-
 /* Nothing waits below the node any more; updates it and the ancestors that this leaves empty. */
 static void rest_all(struct fair_node *node)
 {
@@ -134,12 +123,17 @@ static void rest_all(struct fair_node *node)
 	}
 }
 
+/* Something now waits in the flow, and so below its ancestors. */
 static void flow_wake(struct fair *fair, struct fair_flow *flow)
 {
 	if (flow->parked)
 		LIST_REMOVE(flow, place);
 	flow->parked = false;
-	wake(fair, &flow->node);
+	for (struct fair_node *n = &flow->node; n->parent && !n->waits; n = n->parent) {
+		if (n->start < n->parent->now)
+			n->start = n->parent->now;
+		wait_turn(fair, n);
+	}
 }
 
 void fair_park(struct fair *fair, struct fair_flow *flow)

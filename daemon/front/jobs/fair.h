@@ -79,8 +79,8 @@ void fair_close(struct fair *fair, struct fair_flow *flow);
 void fair_push(struct fair *fair, struct fair_flow *flow, struct fair_item *item);
 void fair_return(struct fair *fair, struct fair_flow *flow, struct fair_item *item);
 
-/* fair_next(): the flow whose first item is next among the classes of a mask, or NULL; the other
- * takes that item. */
+/* fair_next() finds the flow whose first item is next among the classes of a mask, or NULL;
+ * fair_pop() takes that item. */
 struct fair_flow *fair_next(const struct fair *fair, unsigned mask);
 struct fair_item *fair_pop(struct fair *fair, unsigned mask);
 

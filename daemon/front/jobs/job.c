@@ -8,7 +8,6 @@
 
 #include "base/loop.h"
 #include "front/base/metrics.h"
-#include "front/jobs/admission.h"
 
 /* Batch jobs get a tenth while others wait. */
 static const double weights[WORK_CLASSES] = {
@@ -174,6 +173,7 @@ static void set_cost(struct job *job, double cost)
 	                                 : work_class(job->terms.priority == PRIORITY_BATCH, cost);
 }
 
+/* Opens the job's flow in the queue. */
 static enum error open_flow(struct job *job)
 {
 	return fair_open(&queue, &job->waiting, job->class, job->terms.client, job->terms.share);
@@ -268,7 +268,7 @@ bool task_is_current(const struct task *task)
 	return !task->job->finished && task->tile.job == task->job->options.job;
 }
 
-/* Puts it at the head of the queue, with nothing of its run. */
+/* Puts the job at the head of the queue, with nothing of its run. */
 static void queue_again(struct job *job)
 {
 	job->options.job = ++last_id;
@@ -291,7 +291,7 @@ void job_restart(struct job *job)
 	queue_again(job);
 }
 
-/* Of edges the size of the run's result; else how many numbers and rows of them. */
+/* Finds the size of the run's result (edges), or how many numbers and rows of them it gathers. */
 static void size_gathered(const struct job *job, uint32_t *width, uint32_t *height)
 {
 	struct problem problem;
@@ -319,7 +319,7 @@ uint64_t job_gathers(const struct job *job)
 	       job_pages_read(job, job->pages);
 }
 
-/* From now on this is asked for; it is owned. */
+/* Replaces the chain that is asked for; owns the new one from now on, also on failure. */
 static enum error ask_for(struct job *job, struct chain *chain)
 {
 	struct shared_chain *asked = chain_share(chain), *old = job->asked, *old_run = job->chain;
@@ -404,8 +404,8 @@ struct job *job_next_waiting(unsigned classes)
 }
 
 /* Ends what is being timed. Tiles have waited for busy devices as long as they were away and
- * neither waited for a program nor were worked on; a codec worker, for a processor or a file, as
- * long as it had the job and neither worked nor had tiles away. */
+ * neither waited for a program nor were worked on. A codec worker has waited for a processor or a
+ * file as long as it had the job and neither worked nor had tiles away. */
 static void end_times(struct job *job)
 {
 	struct job_times *t = &job->times;

@@ -19,8 +19,8 @@ struct job;
 
 /* One tile of a job, from the message that announces it until its codec worker has it back. */
 struct task {
-	struct fair_item
-	    item; /* in the scheduler's queue; `units` is the cost; must be the first member */
+	/* In the scheduler's queue; `units` is the cost. Must be the first member. */
+	struct fair_item item;
 	struct tile tile;
 	struct job *job;
 	const struct plan *plan;
@@ -32,14 +32,14 @@ struct task {
 	uint32_t wait_ms;  /* the longest wait for a program there; 0: not waiting */
 	bool waited;       /* it waits for a program, or has waited */
 	uint64_t sent;     /* loop_now() when a device got it */
-	uint64_t worked; /* its worker's processor time by then (struct stall), at the last look */
-	double units;    /* predicted work: multiply-adds of all bands, including halos */
+	uint64_t worked;   /* its worker's processor time (struct stall) by then, as last seen */
+	double units;      /* predicted work: multiply-adds of all bands, including halos */
 };
 
 enum priority { PRIORITY_INTERACTIVE, PRIORITY_BATCH, PRIORITIES };
 
-/* Who decodes and encodes JPEGs: who is expected to be done sooner, or as the request wishes, if
- * that is possible. */
+/* The side that decodes and encodes JPEGs: whichever is expected to finish first, or as the request
+ * wishes, if that is possible. */
 enum jpeg_by { JPEG_BY_ANY, JPEG_BY_CPU, JPEG_BY_GPU };
 
 /* A job's conditions, and its client. */
@@ -60,12 +60,12 @@ struct job_terms {
 /* Times in nanoseconds; stages overlap, so the sum may exceed the total. */
 struct job_times {
 	uint64_t accepted, started, finished; /* loop_now() */
-	uint64_t began;                       /* likewise, its run */
+	uint64_t began;                       /* loop_now() when this run began */
 	uint64_t routed;                      /* see jpeg_router.c; 0: not to be learned from */
-	uint64_t queued, out; /* likewise, since when it is queued, or has tiles out; 0: not */
+	uint64_t queued, out; /* loop_now() when it was queued, or had tiles out; 0: it is not */
 	uint64_t queue;       /* in the queue, of all runs */
 	uint64_t away;        /* with tiles at the scheduler and devices, of finished turns */
-	uint64_t compile;     /* of that, with tiles that wait for a program */
+	uint64_t compile;     /* the part of it with tiles that wait for a program */
 	uint64_t wait;        /* set at its end: what no other member accounts for */
 	uint64_t decode, encode, verify, reference, upload, download;
 	uint64_t kernel[KERNELS];
@@ -75,30 +75,30 @@ struct job {
 	uint64_t id;
 	unsigned references;
 	bool finished;
-	/* What the codec worker is told, with body_size and limits. `job` is the number of the run;
-	 * the first run has the job's id. Messages with the number of an earlier run are out of
-	 * date. */
+	/* The message to the codec worker, with body_size and limits. `job` is the number of the
+	 * run; the first run has the job's id. Messages with the number of an earlier run are out
+	 * of date. */
 	struct message_job options;
 	struct job_terms terms;
 	struct loop_timer deadline; /* if the terms have a deadline */
 	enum work_class class;
 	double cost;              /* as charged by admission */
-	double spent;             /* of that, by runs that gathered */
-	double verify_units;      /* of this run; see reference_cost() */
+	double spent;             /* the part of it spent by runs that gathered */
+	double verify_units;      /* this run's; see reference_cost() */
 	struct fair_item item;    /* its flow in the queue of jobs that wait for a codec worker */
 	struct fair_flow waiting; /* its item there */
 	struct fair_flow tasks;   /* its tasks in the scheduler's queue */
-	/* What is asked for, with what runs have gathered for it; and what this run does. */
+	/* The chain asked for, with the numbers that runs have gathered; this run's chain. */
 	struct shared_chain *asked, *chain;
 	enum gather gather;       /* what this run gathers; NONE: it makes the answer */
 	uint32_t gather_channels; /* enum channels, for a call on which it does */
 	struct spool body, answer;
-	struct share place;  /* links among waiting jobs, or running ones */
-	struct share memory; /* of its body */
+	struct share place;  /* one of SHARE_JOBS */
+	struct share memory; /* its body's */
 
 	struct codec *codec; /* the worker that runs it, or NULL */
-	unsigned deaths;     /* number of workers that had it */
-	unsigned excused;    /* of these, workers that something else killed */
+	unsigned deaths;     /* number of workers that died while they had it */
+	unsigned excused;    /* number of these that something else killed */
 	bool image_known;
 	/* Valid if image_known: the decoded image, and the part that is filtered (the ROI, or
 	 * all). */
@@ -173,29 +173,29 @@ enum error job_reckon(struct job *job, double cost) MUST_CHECK;
 enum error job_submit(struct job *job, void (*done)(struct job *job, void *context),
                       void *context) MUST_CHECK;
 
-/* Discards the results of its run and puts it back at the head of the queue. No codec worker may
- * hold it, and none of its tasks may wait in the scheduler's queue; tasks at devices belong to an
- * old run from now on. */
+/* Discards the results of the job's run and puts it back at the head of the queue. No codec worker
+ * may hold it, and none of its tasks may wait in the scheduler's queue; tasks at devices belong to
+ * an old run from now on. */
 void job_restart(struct job *job);
 
-/* This run has gathered the numbers that the chain needs next, as many as job_gathers(): puts the
- * job back at the head of the queue like job_restart(), but keeps what it has done. ERR_MEMORY: it
+/* Puts the job back at the head of the queue like job_restart(), but keeps what it has done: this
+ * run has gathered the numbers that the chain needs next, as many as job_gathers(). ERR_MEMORY: it
  * must be ended. */
 enum error job_go_on(struct job *job, const double *numbers) MUST_CHECK;
 
-/* The size of the image is known: makes its shares pixels. The run is then to be taken back. Errors
- * as for chain_size_to(); nothing has then changed. */
+/* Turns the chain's shares of the image into pixels, once the image's size is known. The run is
+ * then to be restarted. Errors as for chain_size_to(); nothing has then changed. */
 enum error job_size_to(struct job *job, const struct image *image,
                        struct problem *problem) MUST_CHECK;
 
-/* Of a body with so many pages, those that are filtered. */
+/* The number of pages that are filtered, in a body with so many. */
 uint32_t job_pages_read(const struct job *job, uint32_t pages);
 
-/* How many numbers this run is to gather of the known image, of all its pages; 0: it makes the
- * answer. */
+/* The count of numbers that this run is to gather from all pages of the known image; 0: it makes
+ * the answer. */
 uint64_t job_gathers(const struct job *job);
 
-/* Tiles of all runs: done, and in all, where a run to come is taken to have as many as this one. */
+/* Tiles of all runs: those done, and all, where a future run counts as many as this one. */
 uint32_t job_tiles_done(const struct job *job);
 uint32_t job_tiles(const struct job *job);
 
@@ -212,10 +212,11 @@ void job_back(struct job *job);
 /* The caller is no longer interested in the job. */
 void job_forget(struct job *job);
 
-/* Takes this job out of the queue; false if it is not waiting. */
+/* Removes this job from the queue; false if it is not waiting. */
 bool job_leave_queue(struct job *job);
 
-/* Takes the next waiting job of these classes, as bits, out of the queue, or NULL. */
+/* Removes the next waiting job of these classes, as bits, from the queue, and returns it, or NULL.
+ */
 struct job *job_next_waiting(unsigned classes);
 
 /* Ends a job: records the outcome and calls `done`. Only the first call counts. */

@@ -9,7 +9,8 @@
 
 #include "common/arena.h"
 
-/* Of chains that no job uses so many are kept, and none that knows an image's edges. */
+/* UNUSED_MAX: the number of chains that are kept without a job; those that know an image's edges,
+ * which are larger than KEPT_SIZE_MAX, are not. */
 enum { UNUSED_MAX = 32, KEPT_SIZE_MAX = sizeof(struct chain) };
 
 static struct shared_chain *chains;
@@ -25,25 +26,13 @@ static void unlink_chain(struct shared_chain *c)
 	*link = c->next;
 }
 
-static void to_front(struct shared_chain *c)
-{
-	c->next = chains;
-	chains = c;
-}
-
-static struct shared_chain *find_chain(const struct chain *chain, size_t size)
-{
-	for (struct shared_chain *c = chains; c; c = c->next)
-		if (c->size == size && !memcmp(c->chain, chain, size))
-			return c;
-	return NULL;
-}
-
 struct shared_chain *chain_share(struct chain *chain)
 {
 	size_t size = chain_size(chain);
-	struct shared_chain *c = find_chain(chain, size);
+	struct shared_chain *c = chains;
 
+	while (c && (c->size != size || memcmp(c->chain, chain, size) != 0))
+		c = c->next;
 	if (c) {
 		free(chain);
 		unlink_chain(c);
@@ -58,7 +47,8 @@ struct shared_chain *chain_share(struct chain *chain)
 		c->size = size;
 	}
 	c->users++;
-	to_front(c);
+	c->next = chains;
+	chains = c;
 	return c;
 }
 

@@ -1,5 +1,5 @@
-/* What jobs share: equal chains, and plans, which are a chain and a kind of image. Most clients
- * send the same few requests, so each worker is told about each plan once. */
+/* Jobs share equal chains and plans; a plan is a chain and a kind of image. Most clients send the
+ * same few requests, so each worker is told about each plan once. */
 #ifndef FRONT_JOBS_PLANS_H
 #define FRONT_JOBS_PLANS_H
 

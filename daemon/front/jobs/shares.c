@@ -1,10 +1,16 @@
-/* Shares: a tree of clients, with what each holds of every kind. */
+/* Shares: a tree of clients, with what each holds of every kind; and a list of unread answers. */
 #include "front/jobs/shares.h"
 
+#include <inttypes.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+
+#include "common/log.h"
+#include "base/loop.h"
+#include "front/base/metrics.h"
 
 struct share_client {
 	RB_ENTRY(share_client) place;
@@ -31,6 +37,8 @@ RB_GENERATE(share_clients, share_client, place, compare)
 void shares_init(const struct config *c)
 {
 	config = c;
+	metric_add(METRIC_UNREAD_ENDED, "client", NULL, 0);
+	metric_add(METRIC_UNREAD_ENDED, "all", NULL, 0);
 }
 
 static struct share_client *find(const char *name)
@@ -119,13 +127,13 @@ enum error share_problem(enum share_outcome outcome, enum share_kind kind, const
 
 	if (outcome == SHARE_CLIENT_FULL)
 		return problem_set(problem, ERR_QUEUE_FULL,
-		                   "this client has %llu of at most %llu %s; the rest is for "
-		                   "others, which have %llu",
-		                   (unsigned long long)share_of(kind, client),
-		                   (unsigned long long)all, words[kind],
-		                   (unsigned long long)(totals[kind] - share_of(kind, client)));
-	return problem_set(problem, ERR_QUEUE_FULL, "there are %llu %s; at most %llu are accepted",
-	                   (unsigned long long)totals[kind], words[kind], (unsigned long long)all);
+		                   "this client has %" PRIu64 " of at most %" PRIu64
+		                   " %s; the rest is for others, which have %" PRIu64,
+		                   share_of(kind, client), all, words[kind],
+		                   totals[kind] - share_of(kind, client));
+	return problem_set(problem, ERR_QUEUE_FULL,
+	                   "there are %" PRIu64 " %s; at most %" PRIu64 " are accepted",
+	                   totals[kind], words[kind], all);
 }
 
 void share_give(struct share *share, uint64_t amount)
@@ -188,4 +196,124 @@ const char *share_greatest(enum share_kind kind)
 	if (client->held[kind] > (most ? most->held[kind] : 0))
 		most = client;
 	return most ? most->name : NULL;
+}
+
+/* ---- unread answers ----
+ *
+ * Slow readers are found by reports of what has been read. A reader without a report has just
+ * begun, and goes after those that are known; among several, the oldest goes first. An answer
+ * counts as half of a bound at most, so that one which is larger leaves room for others. */
+
+/* The bytes that the sockets' buffers accept even if nobody reads. A client that has just begun
+ * counts as fast. */
+static const double buffered = 4 << 20;
+/* Bytes a second: a client that reads as fast keeps its connection. */
+static const double diligent = 1 << 20;
+
+static LIST_HEAD(unread_list, unread) answers = LIST_HEAD_INITIALIZER(answers);
+
+/* Bytes a second. */
+static double speed(const struct unread *u)
+{
+	const uint64_t until = u->reported ? u->reported : loop_now();
+
+	return ((double)u->read + buffered) / ((double)(until - u->since) * 1e-9 + 1e-6);
+}
+
+static bool belongs(const struct unread *u, const char *client)
+{
+	return u->share.client && (!client || !strcmp(client, u->client));
+}
+
+/* Finds the slowest reader of a client, or (NULL) of all; NULL if none is slow. */
+static struct unread *find_slowest(const char *client)
+{
+	struct unread *slowest = NULL, *u;
+	double least = diligent;
+
+	LIST_FOREACH(u, &answers, place)
+	{
+		if (!belongs(u, client) || speed(u) > least) /* the list has the oldest last */
+			continue;
+		slowest = u;
+		least = speed(u);
+	}
+	return slowest;
+}
+
+static bool exceeds(const char *client, uint64_t bound)
+{
+	const struct unread *u;
+	uint64_t sum = 0;
+
+	/* Mostly even the whole sizes keep within it: the list need not be searched then. */
+	if ((client ? share_of(SHARE_ANSWERS, client) : share_total(SHARE_ANSWERS)) <= bound)
+		return false;
+	LIST_FOREACH(u, &answers, place)
+	{
+		if (belongs(u, client))
+			sum += u->size < bound / 2 ? u->size : bound / 2;
+	}
+	return sum > bound;
+}
+
+/* Cuts slow readers, among all or of this client alone, until there is room for one that begins. */
+static enum error make_room(const char *client, bool alone, struct problem *problem)
+{
+	const uint64_t bound = alone ? config->unread_client_size : config->unread_size;
+	const char *of = alone ? client : NULL;
+
+	while (exceeds(of, bound)) {
+		struct unread *u = find_slowest(of);
+
+		if (!u)
+			return share_problem(alone ? SHARE_CLIENT_FULL : SHARE_ALL_GONE,
+			                     SHARE_ANSWERS, client, bound, problem);
+		log_event(LOG_LEVEL_NOTICE, LOG_FIELDS(.request = u->id),
+		          "request %s: connection closed: unread answers exceed %s: %s has taken "
+		          "%" PRIu64 " of %" PRIu64 " bytes in %.1f s",
+		          u->id, alone ? "unread-client-size" : "unread-size", u->client, u->read,
+		          u->size, (double)(loop_now() - u->since) * 1e-9);
+		metric_add(METRIC_UNREAD_ENDED, alone ? "client" : "all", NULL, 1);
+		share_give_all(&u->share);
+		u->cut(u->context);
+	}
+	return ERR_OK;
+}
+
+enum error unread_begin(struct unread *u, const char *id, const char *client, uint64_t size,
+                        void (*cut)(void *context), void *context, struct problem *problem)
+{
+	enum error e;
+
+	*u = (struct unread){.id = id,
+	                     .client = client,
+	                     .size = size,
+	                     .since = loop_now(),
+	                     .cut = cut,
+	                     .context = context};
+	if (share_force(&u->share, SHARE_ANSWERS, client, size))
+		log_warning("request %s: no memory to count its answer", id);
+	LIST_INSERT_HEAD(&answers, u, place);
+	e = make_room(client, true, problem);
+	if (!e)
+		e = make_room(client, false, problem);
+	if (e)
+		unread_end(u);
+	return e;
+}
+
+void unread_report(struct unread *u, uint64_t bytes)
+{
+	u->read = bytes < u->size ? bytes : u->size;
+	u->reported = loop_now();
+}
+
+void unread_end(struct unread *u)
+{
+	if (!u->id)
+		return;
+	share_give_all(&u->share);
+	LIST_REMOVE(u, place);
+	u->id = NULL;
 }

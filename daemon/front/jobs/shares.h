@@ -1,13 +1,14 @@
-/* Shares: what each client holds of limited resources. No client may take all of one, and however
- * many clients come, something is left for the next: a client that holds some may take more while
- * the free part is large enough relative to its own (the dynamic threshold of A. K. Choudhury and
- * E. L. Hahne, 1998). A client that is alone gets the part of all that `client-share` says, two get
- * less each, and so on; one that holds nothing may take whatever is free.  Memory is bounded by
+/* Shares: the part of limited resources that each client holds. No client may take all of one, and
+ * however many clients come, something is left for the next: a client that holds some may take more
+ * while the free part is large enough relative to its own (the dynamic threshold of A. K. Choudhury
+ * and E. L. Hahne, 1998). A client that is alone gets the part of all that `client-share` says, two
+ * get less each, and so on; one that holds nothing may take whatever is free. Memory is bounded by
  * what is held: a client that holds nothing is not stored. */
 #ifndef FRONT_JOBS_SHARES_H
 #define FRONT_JOBS_SHARES_H
 
 #include <stdint.h>
+#include <sys/queue.h>
 
 #include "front/config/config.h"
 #include "front/jobs/fair.h"
@@ -33,8 +34,8 @@ enum share_outcome {
 	SHARE_CLIENT_FULL, /* some is free, for clients that hold less */
 };
 
-/* What one holder has of one kind; embedded in the holder. All zeros: nothing. It may be moved if
- * its old place is zeroed. */
+/* The amount of one kind that one holder has; embedded in the holder. All zeros: nothing. It may
+ * be moved if its old place is zeroed. */
 struct share {
 	struct share_client *client; /* NULL: nothing is held */
 	enum share_kind kind;
@@ -52,7 +53,7 @@ enum share_outcome share_take(struct share *share, enum share_kind kind, const c
 enum share_outcome share_force(struct share *share, enum share_kind kind, const char *client,
                                uint64_t amount) MUST_CHECK;
 
-/* What share_take() of a new share would return now. */
+/* Returns what share_take() of a new share would return now. */
 enum share_outcome share_ask(enum share_kind kind, const char *client, uint64_t amount,
                              uint64_t all) MUST_CHECK;
 
@@ -68,13 +69,44 @@ void share_give_all(struct share *share);
  * is less. The other half is for requests, workers and listeners. */
 uint64_t share_connections_most(void);
 
-/* What the share's client holds of its kind, 0 if the share is empty. */
+/* The amount that the share's client holds of its kind, 0 if the share is empty. */
 uint64_t share_held(const struct share *share);
 
-/* What all clients hold, what one holds, and the name of the one that holds most (NULL if none
- * does; valid until something is given back). */
+/* The amount that all clients hold, the amount that one holds, and the name of the client that
+ * holds most (NULL if none does; valid until something is given back). */
 uint64_t share_total(enum share_kind kind);
 uint64_t share_of(enum share_kind kind, const char *client);
 const char *share_greatest(enum share_kind kind);
+
+/* ---- unread answers ---- */
+
+/* Answers are kept, in memory or files, until their clients have read them, which may take
+ * arbitrarily long. Both the total and each client's part are bounded: above that, the connections
+ * of slow readers are closed, and new answers are refused. An answer that begins alone never is,
+ * and a client that reads is not cut, however large the answer. */
+
+/* An answer being sent; embedded in its sender. All zeros: none. */
+struct unread {
+	LIST_ENTRY(unread) place;
+	struct share share;      /* its bytes; empty when its connection has been cut */
+	const char *id, *client; /* id of the request */
+	uint64_t size, since;    /* loop_now() */
+	uint64_t read, reported; /* bytes by the last report, and its loop_now(); 0: none yet */
+	void (*cut)(void *context);
+	void *context;
+};
+
+/* Starts sending an answer of so many bytes. cut: called, if the client is too slow, to close its
+ * connection; nothing else may happen in it. The texts must stay valid until unread_end(), which
+ * may be called for one that never began. ERR_QUEUE_FULL: the bounds leave no room, and nothing has
+ * begun. */
+enum error unread_begin(struct unread *unread, const char *id, const char *client, uint64_t size,
+                        void (*cut)(void *context), void *context,
+                        struct problem *problem) MUST_CHECK;
+
+/* Notes that the client has read so many bytes of it. */
+void unread_report(struct unread *unread, uint64_t bytes);
+
+void unread_end(struct unread *unread);
 
 #endif

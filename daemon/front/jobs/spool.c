@@ -2,7 +2,7 @@
  * the content of a memfd there. The loop does not touch what the errand holds until that has
  * finished.
  *
- * The hard part is that whoever has written may keep its descriptor, and a mapping. Memory is final
+ * The hard part is that the writer may keep its descriptor, and a mapping. Memory is final
  * once its writer has sealed it: the seal is refused while a mapping may be written to, and walks
  * the pages, which the loop must not. A file has no seals. Its writer's descriptor is for writing
  * alone, so it can map nothing, and the system grants a lease for reading only while nobody has the
@@ -24,9 +24,9 @@
 #include "common/log.h"
 
 struct spill {
-	struct errand
-	    errand; /* must be first; it owns the members up to `result` while it is running */
-	int memory; /* memfd to be moved first; -1: none */
+	/* Must be first. It owns the members up to `failed` while it is running. */
+	struct errand errand;
+	int memory;         /* memfd to be moved first; -1: none */
 	int reader, writer; /* the file */
 	int result;         /* errno of a failure, and what failed */
 	const char *failed;
@@ -36,8 +36,8 @@ struct spill {
 	void *context;
 };
 
-/* What an answer may have above twice what is expected; and the size of those for which memory is
- * kept. */
+/* The bytes that an answer may have above twice what is expected; and the size up to which memory
+ * is kept for answers. */
 enum { SMALL_ANSWER = 1 << 20 };
 
 enum { BLOCK_SIZE = 512 }; /* bytes in the unit of st_blocks */
@@ -52,7 +52,7 @@ void spool_init(const struct config *c)
 	memory_used = 0;
 }
 
-/* Opens both ends of a file, which is then closed (-1: a failure). False with errno. */
+/* Opens both ends of a file, and closes it (-1: a failure). False with errno. */
 static bool open_ends(int file, int *reader, int *writer)
 {
 	*reader = *writer = -1;
@@ -131,7 +131,7 @@ static enum error spill_open(struct spool *spool, int memory)
 
 	if (!s)
 		return ERR_MEMORY;
-	s->errand = (struct errand){NULL, spill_run, spill_done};
+	s->errand = (struct errand){.run = spill_run, .done = spill_done};
 	s->reader = s->writer = -1;
 	s->memory = memory;
 	s->under_way = true;
@@ -141,24 +141,19 @@ static enum error spill_open(struct spool *spool, int memory)
 	return ERR_OK;
 }
 
-/* Clients may read answers arbitrarily slowly: of the memory a quarter is left to bodies, and an
- * eighth to small answers, however many large ones there are. */
-static uint64_t answers_most(uint64_t size)
-{
-	return config->max_memory / 8 * (size > SMALL_ANSWER ? 5 : 6);
-}
-
-/* client: of an answer; of a body NULL. */
+/* Reserves memory. client: an answer's; NULL for a body. Clients may read answers arbitrarily
+ * slowly: a quarter of the memory is left to bodies, and an eighth to small answers, however many
+ * large ones there are. */
 static bool reserve(struct spool *spool, uint64_t size, const char *client)
 {
+	const uint64_t for_answers = config->max_memory / 8 * (size > SMALL_ANSWER ? 5 : 6);
 	uint64_t more = size > spool->reserved ? size - spool->reserved : 0;
 
 	/* An answer may have settled above its reservation, and a reload may have lowered the
 	 * limit; reservations stay. */
 	if (more && (memory_used > config->max_memory || more > config->max_memory - memory_used))
 		return false;
-	if (client &&
-	    share_take(&spool->share, SHARE_ANSWER_MEMORY, client, more, answers_most(size)))
+	if (client && share_take(&spool->share, SHARE_ANSWER_MEMORY, client, more, for_answers))
 		return false;
 	spool->reserved += more;
 	memory_used += more;
@@ -172,7 +167,7 @@ static void release(struct spool *spool)
 	spool->reserved = 0;
 }
 
-/* Opens it over a memfd, which is its own from then on. */
+/* Opens a spool over a memfd, which it owns from then on. */
 static enum error open_over(struct spool *spool, uint64_t size, const char *client, int fd)
 {
 	*spool = (struct spool){.fd = fd, .writer = fd, .in_memory = true, .most = size};
@@ -185,6 +180,7 @@ static enum error open_over(struct spool *spool, uint64_t size, const char *clie
 	return ERR_QUEUE_FULL;
 }
 
+/* Opens a spool in memory. client: an answer's; NULL for a body. */
 static enum error open_memory(struct spool *spool, uint64_t size, const char *client)
 {
 	int fd = memfd_create("spool", MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -235,11 +231,17 @@ enum error spool_open_answer(struct spool *spool, uint64_t expected, const char 
 	return e;
 }
 
-/* Moves the content of the memory to a file. */
-static enum error move_to_file(struct spool *spool)
+enum error spool_extend(struct spool *spool, uint64_t size)
 {
-	enum error e = spill_open(spool, spool->fd);
+	enum error e;
 
+	if (size > spool->most)
+		spool->most = size;
+	if (!spool->in_memory)
+		return ERR_OK;
+	if (size <= config->spool_size || size <= spool->reserved)
+		return reserve(spool, size, NULL) ? ERR_OK : ERR_QUEUE_FULL;
+	e = spill_open(spool, spool->fd);
 	if (e)
 		return e;
 	spool->fd = spool->writer = -1;
@@ -247,17 +249,6 @@ static enum error move_to_file(struct spool *spool)
 	counts[true]--;
 	release(spool);
 	return ERR_OK;
-}
-
-enum error spool_extend(struct spool *spool, uint64_t size)
-{
-	if (size > spool->most)
-		spool->most = size;
-	if (!spool->in_memory)
-		return ERR_OK;
-	if (size > config->spool_size && size > spool->reserved)
-		return move_to_file(spool);
-	return reserve(spool, size, NULL) ? ERR_OK : ERR_QUEUE_FULL;
 }
 
 bool spool_await(struct spool *spool, void (*wake)(void *context), void *context)

@@ -1,6 +1,6 @@
 /* A body or an answer: bytes in a memfd or, above a configured size, in an unlinked file of the
- * cache directory. Memory is counted, and bounded over all spools together. Others write the bytes,
- * to where there is room for them. A thread makes the files, because a disk may block its users. */
+ * cache directory. Memory is counted, and bounded over all spools together. Other processes write
+ * the bytes. A thread makes the files, because a disk may block its users. */
 #ifndef FRONT_JOBS_SPOOL_H
 #define FRONT_JOBS_SPOOL_H
 
@@ -15,14 +15,14 @@
 struct spill;
 
 struct spool {
-	int fd;              /* of a file for reading alone; -1: none */
-	int writer;          /* of a file for writing alone, or -1; in memory the same as fd */
+	int fd;              /* for reading alone, if it is a file's; -1: none */
+	int writer;          /* a file's, for writing alone, or -1; in memory the same as fd */
 	struct spill *spill; /* to a file, until spool_take_file(); else NULL */
 	bool in_memory;
 	uint64_t size;      /* bytes, once it has settled */
-	uint64_t most;      /* that it may have then */
+	uint64_t most;      /* the most bytes that it may have then */
 	uint64_t reserved;  /* bytes counted against the bound */
-	struct share share; /* of an answer: these, as its client's */
+	struct share share; /* an answer's reserved bytes, as its client's */
 };
 
 #define SPOOL_NONE ((struct spool){.fd = -1, .writer = -1})
@@ -34,15 +34,15 @@ void spool_init(const struct config *config);
  * failure to create a file shows later, in spool_take_file(). */
 enum error spool_open(struct spool *spool, uint64_t size) MUST_CHECK;
 
-/* The same for an answer to this client, with room for twice what is expected and a megabyte. It
- * goes to a file if memory is short, or would be for others. */
+/* Opens a spool for an answer to this client, with room for twice what is expected and a megabyte.
+ * It goes to a file if memory is short, or would be for others. */
 enum error spool_open_answer(struct spool *spool, uint64_t expected, const char *client) MUST_CHECK;
 
-/* The same, in memory whatever the configured size, for small data. */
+/* Opens a spool in memory whatever the configured size, for small data. */
 enum error spool_open_memory(struct spool *spool, uint64_t size) MUST_CHECK;
 
-/* The same of a body that another process has written already, into this memfd, which becomes the
- * spool's, also on failure; for spool_settle(). ERR_IO if it is not sealed. */
+/* Opens a spool for a body that another process has already written into this memfd, which becomes
+ * the spool's, also on failure; for spool_settle(). ERR_IO if it is not sealed. */
 enum error spool_adopt(struct spool *spool, uint64_t size, int fd) MUST_CHECK;
 
 /* Makes room for so many bytes in all. A spool that outgrows its memory moves to a file, with what
@@ -53,23 +53,23 @@ enum error spool_extend(struct spool *spool, uint64_t size) MUST_CHECK;
  * called (once, unless the spool is closed before). */
 bool spool_await(struct spool *spool, void (*wake)(void *context), void *context);
 
-/* The file is there, and is the spool's; without a file nothing happens. ERR_IO if it could not be
- * made, now and when asked again. */
+/* Takes over the file, once spool_await() has nothing to wait for; does nothing if there is none.
+ * ERR_IO if it could not be made, now and when asked again. */
 enum error spool_take_file(struct spool *spool) MUST_CHECK;
 
-/* All has been written. True if nobody can change it any more: memory that its writer has sealed
- * (SEALS_FINAL), and a file that its writer has closed, where the system tells (not every file
- * system does). */
+/* Gives up writing: everything has been written. True if nobody can change it any more: memory that
+ * its writer has sealed (SEALS_FINAL), and a file that its writer has closed, where the system
+ * tells (not every file system does). */
 bool spool_release(struct spool *spool);
 
-/* Takes over what has been written, so many bytes by report, once spool_release() was true or the
+/* Accepts the bytes that have been written, by report so many, once spool_release() was true or the
  * writer has ended. ERR_IO if the report is wrong, or memory has holes. */
 enum error spool_settle(struct spool *spool, uint64_t size) MUST_CHECK;
 
 /* Closes it; a closed one (fd -1) may be closed again. */
 void spool_close(struct spool *spool);
 
-/* Bytes of memory that all spools hold. */
+/* The bytes of memory that all spools hold. */
 uint64_t spool_memory(void);
 
 /* The number of open ones, in memory or in files. */

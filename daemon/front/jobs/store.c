@@ -3,6 +3,7 @@
  * looks for what is new. So nothing is lost or queued for a slow client. */
 #include "front/jobs/store.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -52,6 +53,7 @@ static void tell_all(struct stored *s)
 		waiter_wake(s->waiters);
 }
 
+/* Wakes the waiters that do not wait beyond now. */
 static void tell_due(struct stored *s, uint64_t now)
 {
 	for (struct waiter *w = s->waiters, *next; w; w = next) {
@@ -104,11 +106,12 @@ static void forget(struct stored *s)
 		loop_timer_repeat(&tick, 0);
 }
 
-static void set_error(struct job *job, const char *why, uint64_t most)
+/* Ends the job with an error in place of its result, which is too large. */
+static void refuse_result(struct job *job, const char *why, uint64_t most)
 {
-	job->error = problem_set(
-	    &job->problem, ERR_RESULT_TOO_LARGE, "the result has %llu bytes; %s%llu are allowed",
-	    (unsigned long long)job->answer.size, why, (unsigned long long)most);
+	job->error = problem_set(&job->problem, ERR_RESULT_TOO_LARGE,
+	                         "the result has %" PRIu64 " bytes; %s%" PRIu64 " are allowed",
+	                         job->answer.size, why, most);
 	spool_close(&job->answer);
 }
 
@@ -120,8 +123,8 @@ static const struct share *share_in(const struct stored *s, enum share_kind kind
 	                                   : &s->memory;
 }
 
-/* Of the client that holds most of a kind, the oldest result that is part of it, except this one;
- * NULL if it has no other. */
+/* Finds the oldest result that counts for the client that holds most of a kind, except this one;
+ * NULL if the client has no other. */
 static struct stored *find_oldest(enum share_kind kind, const struct stored *but)
 {
 	uint64_t most = share_of(kind, share_greatest(kind));
@@ -155,20 +158,20 @@ static void make_room(struct stored *newest)
 	reduce(SHARE_RESULT_SIZE, config->result_size, newest);
 	if (share_total(SHARE_RESULT_SIZE) <= config->result_size)
 		return;
-	set_error(job, "beside other clients' at most ",
-	          config->result_size - (share_total(SHARE_RESULT_SIZE) - newest->size.amount));
+	refuse_result(job, "beside other clients' at most ",
+	              config->result_size - (share_total(SHARE_RESULT_SIZE) - newest->size.amount));
 	share_give_all(&newest->size);
 	share_give_all(&newest->memory);
 }
 
 /* Keeps a result if it fits. False: no memory to record its client. */
-static bool take_result(struct stored *s)
+static bool keep_result(struct stored *s)
 {
 	struct job *job = s->job;
 	const char *client = job->terms.client;
 
 	if (!job->error && job->answer.size > config->result_size)
-		set_error(job, "at most ", config->result_size);
+		refuse_result(job, "at most ", config->result_size);
 	else if (job->error)
 		spool_close(&job->answer);
 	return !share_force(&s->place, SHARE_RESULTS, client, 1) &&
@@ -182,7 +185,7 @@ static void job_ended(struct job *job, void *context)
 
 	detach(s);
 	append(s);
-	if (!take_result(s)) {
+	if (!keep_result(s)) {
 		on_end(s->id, job);
 		forget(s);
 		return;

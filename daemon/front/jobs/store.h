@@ -1,4 +1,4 @@
-/* The asynchronous jobs, open and ended, by id, and the waiters for their news.  An ended job is
+/* The asynchronous jobs, open and ended, by id, and the waiters for their news. An ended job is
  * stored, with its result, for `result-time`. If there are more results, or larger ones, than the
  * configuration allows, the oldest of the client that holds most are removed. */
 #ifndef FRONT_JOBS_STORE_H
@@ -11,7 +11,7 @@
 #include "front/jobs/job.h"
 #include "front/jobs/shares.h"
 
-/* Someone who waits for news; embedded in its struct. */
+/* A waiter for news; embedded in its struct. */
 struct waiter {
 	void (*wake)(void *context); /* called by the loop; should only note that there is news */
 	void *context;

@@ -1,9 +1,9 @@
 /* Trace Context, level 1 (https://www.w3.org/TR/trace-context/): version-trace_id-parent_id-flags,
- * all in lower-case hexadecimal. Of later versions only this beginning is read, as the
- * specification demands. */
+ * all in lower-case hexadecimal. Later versions are read up to the flags, as the specification
+ * demands. */
 #include "front/jobs/trace.h"
 
-#include <stdint.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,13 +11,13 @@
 
 enum { TRACE_AT = 3, PARENT_AT = 36, FLAGS_AT = 53, LENGTH = 55 };
 
-/* `length` hexadecimal digits. */
+/* True if the text begins with so many hexadecimal digits. */
 static bool is_hex(const char *text, size_t length)
 {
 	return strspn(text, "0123456789abcdef") >= length;
 }
 
-/* The same, but not all zeros, which is invalid. */
+/* As is_hex(), but false if all are zeros, which is invalid. */
 static bool is_id(const char *text, size_t length)
 {
 	return is_hex(text, length) && strspn(text, "0") < length;
@@ -39,8 +39,7 @@ bool trace_parse(const char *header, struct trace *trace)
 	return true;
 }
 
-/* Any number but 0, which is no id. Without random numbers, which Linux always has, one is as good
- * as another. */
+/* Returns any number but 0, which is no id; 1 without random numbers, which Linux always has. */
 static uint64_t random_number(void)
 {
 	uint64_t number = 0;
@@ -50,7 +49,7 @@ static uint64_t random_number(void)
 
 void trace_new_span(char id[SPAN_ID_SIZE])
 {
-	snprintf(id, SPAN_ID_SIZE, "%016llx", (unsigned long long)random_number());
+	snprintf(id, SPAN_ID_SIZE, "%016" PRIx64, random_number());
 }
 
 void trace_record(struct trace *trace, double share)
@@ -58,8 +57,8 @@ void trace_record(struct trace *trace, double share)
 	if ((*trace->id && !trace->sampled) || (double)random_number() >= share * 0x1p64)
 		return;
 	if (!*trace->id)
-		snprintf(trace->id, sizeof trace->id, "%016llx%016llx",
-		         (unsigned long long)random_number(), (unsigned long long)random_number());
+		snprintf(trace->id, sizeof trace->id, "%016" PRIx64 "%016" PRIx64, random_number(),
+		         random_number());
 	trace_new_span(trace->span);
 }
 

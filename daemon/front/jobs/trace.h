@@ -17,11 +17,12 @@ struct trace {
 /* Parses the header's value. Returns false if it is invalid; there is then no trace. */
 bool trace_parse(const char *header, struct trace *trace);
 
-/* Decides whether the request's span is recorded: this share of them is, less those of which the
- * client's spans are not. A client cannot ask for more. Without a trace it gets a new one. */
+/* Decides whether the request's span is recorded: this share of requests is, less those whose
+ * client's spans are not. A client cannot ask for more. A request without a trace gets a new
+ * one. */
 void trace_record(struct trace *trace, double share);
 
-/* A new id of a span. */
+/* Makes a new id of a span. */
 void trace_new_span(char id[SPAN_ID_SIZE]);
 
 enum { TRACE_TEXT_SIZE = 72 };
