@@ -1,7 +1,7 @@
 /* Errands: one thread a kind, so that a hung disk does not delay freeing memory.
  *
  * A thread touches nothing but the errands sent to it. They travel in lock-free stacks: push() adds
- * one errand, take_all() takes all. */
+ * one errand, pop_all() takes all. */
 #include "base/errand.h"
 
 #include <pthread.h>
@@ -39,8 +39,8 @@ static void push(errand_stack *stack, struct errand *errand)
 		continue;
 }
 
-/* Takes all errands, in the order in which they were pushed. */
-static struct errand *take_all(errand_stack *stack)
+/* Empties a stack; returns its errands in the order in which they were pushed. */
+static struct errand *pop_all(errand_stack *stack)
 {
 	struct errand *errand = atomic_exchange(stack, NULL), *first = NULL;
 
@@ -59,7 +59,7 @@ static void *run(void *context)
 	struct runner *runner = context;
 
 	while (!atomic_load(&stopping)) {
-		struct errand *errand = take_all(&runner->sent);
+		struct errand *errand = pop_all(&runner->sent);
 
 		if (!errand)
 			loop_await(runner->wake);
@@ -81,7 +81,7 @@ static void finish_all(void *context)
 
 	(void)context;
 	loop_await(finish.fd);
-	errand = take_all(&finished);
+	errand = pop_all(&finished);
 	while (errand) {
 		struct errand *next = errand->next;
 
@@ -127,7 +127,7 @@ void errand_close(int fd)
 		close(fd);
 		return;
 	}
-	*c = (struct closing){{closings, close_now, closed}, fd};
+	*c = (struct closing){{.next = closings, .run = close_now, .done = closed}, fd};
 	closings = &c->errand;
 }
 
@@ -141,22 +141,18 @@ void errands_turn(void)
 	}
 }
 
-static enum error runner_start(struct runner *runner)
-{
-	runner->wake = eventfd(0, EFD_CLOEXEC);
-	if (runner->wake < 0 || pthread_create(&runner->thread, NULL, run, runner))
-		return ERR_IO;
-	runner->running = true;
-	return ERR_OK;
-}
-
 enum error errands_init(void)
 {
 	int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	enum error e = fd < 0 ? ERR_IO : loop_watch(&finish, fd, EPOLLIN, finish_all, NULL);
 
-	for (int kind = 0; !e && kind < ERRAND_KINDS; kind++)
-		e = runner_start(&runners[kind]);
+	for (int kind = 0; !e && kind < ERRAND_KINDS; kind++) {
+		struct runner *r = &runners[kind];
+
+		r->wake = eventfd(0, EFD_CLOEXEC);
+		r->running = r->wake >= 0 && !pthread_create(&r->thread, NULL, run, r);
+		e = r->running ? ERR_OK : ERR_IO;
+	}
 	return e;
 }
 

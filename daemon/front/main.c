@@ -22,7 +22,6 @@
 #include "front/api/representation.h"
 #include "front/api/routes.h"
 #include "front/api/tokens.h"
-#include "front/base/journal.h"
 #include "front/base/log_writer.h"
 #include "front/base/metrics.h"
 #include "front/config/load.h"
@@ -324,7 +323,7 @@ int main(int argc, char **argv)
 		if (e) {
 			log_error("cannot start: %s", error_title(e));
 		} else {
-			journal_init();
+			log_writer_use_journal();
 			notify_ready();
 			loop_run(turn);
 			e = supervisor_mismatched() ? ERR_INTERNAL : ERR_OK;

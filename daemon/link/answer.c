@@ -1,5 +1,5 @@
-/* Answers. As the data of a message: texts that each end with NUL (status, media type, then name
- * and value of each header), an empty one, and the body if that is a text. */
+/* The data of an answer's message: texts that each end with NUL (status, media type, then name and
+ * value of each header), an empty one, and the body if that is a text. */
 #include "link/answer.h"
 
 #include <stdarg.h>
@@ -62,7 +62,7 @@ static void write_text(FILE *out, const char *text)
 	fwrite(text, 1, strlen(text) + 1, out);
 }
 
-/* The texts (malloc'ed), or NULL. */
+/* Makes the texts before the body (malloc'ed), or NULL. */
 static char *write_head(const struct answer *a, size_t *size)
 {
 	char *data = NULL, status[12];
@@ -84,28 +84,19 @@ static char *write_head(const struct answer *a, size_t *size)
 	return NULL;
 }
 
-/* A memfd of a text, or -1. */
-static int file_of(const struct answer *a)
-{
-	int fd = memfd_create("text", MFD_CLOEXEC);
-
-	if (fd >= 0 && write(fd, a->text, a->text_size) == (ssize_t)a->text_size)
-		return fd;
-	if (fd >= 0)
-		close(fd);
-	return -1;
-}
-
+/* Sends an answer whose body is a file, or a text, which then goes as a memfd. */
 static bool send_file(struct link *link, struct link_message *message, const char *head,
                       size_t size, const struct answer *a)
 {
-	int fd = a->file >= 0 ? a->file : file_of(a);
+	const bool is_text = a->file < 0;
+	int fd = is_text ? memfd_create("text", MFD_CLOEXEC) : a->file;
 	bool sent;
 
 	message->type = LINK_ANSWER_FILE;
-	message->size = a->file >= 0 ? a->file_size : a->text_size;
-	sent = fd >= 0 && link_send(link, message, head, size, fd);
-	if (a->file < 0 && fd >= 0)
+	message->size = is_text ? a->text_size : a->file_size;
+	sent = fd >= 0 && (!is_text || write(fd, a->text, a->text_size) == (ssize_t)a->text_size) &&
+	       link_send(link, message, head, size, fd);
+	if (is_text && fd >= 0)
 		close(fd);
 	return sent;
 }
@@ -133,7 +124,7 @@ bool answer_send(struct link *link, uint64_t number, const struct answer *a, boo
 	return sent;
 }
 
-/* The text at *at, and *at behind it; NULL: there is no end to it. */
+/* Returns the text at *at, and moves *at behind it; NULL: there is no end to it. */
 static const char *read_text(const char **at, const char *end)
 {
 	const char *text = *at, *nul = text < end ? memchr(text, '\0', (size_t)(end - text)) : NULL;

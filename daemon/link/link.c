@@ -1,4 +1,4 @@
-/* Datagrams over SOCK_SEQPACKET. */
+/* The link: datagrams over SOCK_SEQPACKET. */
 #include "link/link.h"
 
 #include <assert.h>
@@ -25,7 +25,7 @@ static const struct {
 #undef LINK
 };
 
-/* What waits to be sent. */
+/* A message that waits to be sent. */
 struct link_packet {
 	STAILQ_ENTRY(link_packet) place;
 	struct link_message message;
@@ -55,7 +55,7 @@ enum error link_pair(int fds[2])
 	return ERR_OK;
 }
 
-/* 1, or 0 if it cannot be sent now, or -1. */
+/* Sends a datagram. Returns 1, or 0 if it cannot be sent now, or -1. */
 static int send_one(int socket, const struct link_message *message, const void *data, size_t size,
                     int fd)
 {
@@ -82,7 +82,7 @@ static int send_one(int socket, const struct link_message *message, const void *
 	return errno == EAGAIN || errno == ENOBUFS || errno == ETOOMANYREFS ? 0 : -1;
 }
 
-/* What a packet counts as in the queue. */
+/* The bytes that a packet counts as in the queue. */
 static size_t cost(size_t size, int fd)
 {
 	return sizeof(struct link_packet) + size + (fd >= 0 ? QUEUED_FD : 0);
@@ -117,14 +117,9 @@ static void writable(void *context)
 	link_flush(context);
 }
 
-/* Only while there is a queue: a socket becomes writable each time that a message is read from its
- * other end, which would wake the sender of every one. */
-static bool await_room(struct link *link)
-{
-	return link->writable.fd >= 0 ||
-	       !loop_watch(&link->writable, link->again, EPOLLOUT | EPOLLET, writable, link);
-}
-
+/* Queues a packet, and watches for room while there is a queue, not always: a socket becomes
+ * writable each time that a message is read from its other end, which would wake the sender of
+ * every one. */
 static bool enqueue(struct link *link, const struct link_message *message, const void *data,
                     size_t size, int fd)
 {
@@ -138,7 +133,9 @@ static bool enqueue(struct link *link, const struct link_message *message, const
 	if (size)
 		memcpy(p->data, data, size);
 	p->fd = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 0);
-	if ((fd >= 0 && p->fd < 0) || !await_room(link)) {
+	if ((fd >= 0 && p->fd < 0) ||
+	    (link->writable.fd < 0 &&
+	     loop_watch(&link->writable, link->again, EPOLLOUT | EPOLLET, writable, link))) {
 		packet_free(p);
 		return false;
 	}
@@ -162,8 +159,9 @@ bool link_send(struct link *link, const struct link_message *message, const void
 	return sent > 0 || (!sent && enqueue(link, message, data, size, fd));
 }
 
-/* The descriptor that came with a message, or -1. *count: how many came. */
-static int take_fd(struct msghdr *header, size_t *count)
+/* Returns the descriptor that came with a message, or -1, and closes all others. *count: how many
+ * came. */
+static int receive_fd(struct msghdr *header, size_t *count)
 {
 	int fd = -1, extra;
 
@@ -183,7 +181,7 @@ static int take_fd(struct msghdr *header, size_t *count)
 	return fd;
 }
 
-/* What is wrong with a datagram, or NULL. */
+/* Returns what is wrong with a datagram, or NULL. */
 static const char *check(const struct link_message *message, ssize_t got, size_t fds, int flags)
 {
 	/* This process may have no more descriptors, which is not the sender's fault. */
@@ -220,7 +218,7 @@ static bool receive(struct link *link)
 	while (got < 0 && errno == EINTR);
 	if (got < 0 && errno == EAGAIN)
 		return false;
-	fd = got < 0 ? -1 : take_fd(&header, &fds);
+	fd = got < 0 ? -1 : receive_fd(&header, &fds);
 	if (got < 0 || (!got && fd < 0)) {
 		link->owner->broken(link->context, NULL);
 		return false;
@@ -237,7 +235,7 @@ static bool receive(struct link *link)
 	return true;
 }
 
-/* Takes messages until there are none, or a flood has had its time: the loop must turn. */
+/* Receives messages until there are none, or a flood has had its time: the loop must turn. */
 static void receive_some(void *context)
 {
 	struct link *link = context;

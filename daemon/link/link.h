@@ -17,8 +17,8 @@
 #include "link/head.h"
 
 /* LINK_WHOLE_MAX: the most bytes of a body that comes with its request. LINK_FULL: bytes in the
- * queue, of which a descriptor counts as 32 KiB. LINK_TURN_NS: the time for messages in a turn of
- * the loop. */
+ * queue; a descriptor counts as 32 KiB. LINK_TURN_NS: the time for messages in a turn of the loop.
+ */
 enum {
 	LINK_DATA_MAX = 128 << 10,
 	LINK_NAME_SIZE = HEAD_CLIENT_SIZE,

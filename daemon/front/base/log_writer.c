@@ -14,18 +14,31 @@
 #include "front/base/log_writer.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <pthread.h>
+#include <stdarg.h>
 #include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
+/* Only the front uses libsystemd: workers' lines reach it through pipes. */
+#define SD_JOURNAL_SUPPRESS_LOCATION
+#include <systemd/sd-journal.h>
 
 #include "base/loop.h"
 #include "common/log.h"
 
 enum { RING_SIZE = 1 << 20, TEXT_MAX = 16 << 10, LAST_WAIT_S = 1, REST_MS = 10 };
+enum { ITEMS_MAX = 32, ITEM_SIZE = 1100, ENTRY_SIZE = 8192 }; /* of journal entries */
+
+/* Writes a text to its destination; called in the thread. Returns false if it could not be
+ * written. */
+typedef bool log_write(const char *text, size_t length);
 
 struct head {
 	log_write *write;
@@ -89,30 +102,23 @@ static bool write_stderr(const char *text, size_t length)
 	return true;
 }
 
-/* Writes the oldest text; false if the ring is empty. */
-static bool write_next(void)
+/* Writes texts, the oldest first, until the ring is empty. */
+static void write_all(void)
 {
 	char text[TEXT_MAX];
 	struct head h;
-	size_t at = atomic_load(&tail);
+	size_t at;
 
-	if (at == atomic_load(&head))
-		return false;
-	ring_get(at, &h, sizeof h);
-	ring_get(at + sizeof h, text, h.length);
-	at += sizeof h + h.length;
-	atomic_store(&tail, at);
-	if (!h.write(text, h.length))
-		lose();
-	else if (atomic_load(&lost) && at >= atomic_load(&first_lost))
-		loop_post(gap.fd);
-	return true;
-}
-
-static void write_all(void)
-{
-	while (write_next())
-		continue;
+	while ((at = atomic_load(&tail)) != atomic_load(&head)) {
+		ring_get(at, &h, sizeof h);
+		ring_get(at + sizeof h, text, h.length);
+		at += sizeof h + h.length;
+		atomic_store(&tail, at);
+		if (!h.write(text, h.length))
+			lose();
+		else if (atomic_load(&lost) && at >= atomic_load(&first_lost))
+			loop_post(gap.fd);
+	}
 }
 
 static void *run(void *context)
@@ -141,12 +147,14 @@ static void say_lost(void *context)
 		loop_await(gap.fd);
 	count = atomic_exchange(&lost, 0);
 	if (count)
-		log_warning("%llu lines of the log were lost: it was not read fast enough, or "
-		            "could not be written",
-		            (unsigned long long)count);
+		log_warning("%" PRIu64 " lines of the log were lost: it was not read fast enough, "
+		            "or could not be written",
+		            count);
 }
 
-void log_writer_put(enum log_level level, log_write *write, const char *text, size_t length)
+/* Buffers a copy of a text, truncated to TEXT_MAX, for `write`, which gets it at once, or, if it is
+ * only informative, in at most some milliseconds. */
+static void enqueue(enum log_level level, log_write *write, const char *text, size_t length)
 {
 	struct head h = {write, length < TEXT_MAX ? length : TEXT_MAX};
 	size_t at = atomic_load(&head);
@@ -173,8 +181,80 @@ uint64_t log_writer_lost(void)
 
 static void put_line(enum log_level level, const char *line, size_t length)
 {
-	log_writer_put(level, write_stderr, line, length);
+	enqueue(level, write_stderr, line, length);
 }
+
+/* ---- journal entries ---- */
+
+struct entry {
+	char text[ENTRY_SIZE];
+	size_t length;
+};
+
+/* Appends a line; drops it if the entry is full. Values contain no newline: log.c removes them from
+ * the text, and fields are cut at the first one here. */
+__attribute__((format(printf, 2, 3))) static void add(struct entry *entry, const char *format, ...)
+{
+	char item[ITEM_SIZE];
+	size_t length;
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(item, sizeof item, format, args);
+	va_end(args);
+	length = strcspn(item, "\n");
+	if (length >= sizeof entry->text - entry->length)
+		return;
+	memcpy(entry->text + entry->length, item, length);
+	entry->length += length;
+	entry->text[entry->length++] = '\n';
+}
+
+/* Sends an entry: lines NAME=VALUE, the first two MESSAGE and PRIORITY. May block on the journal.
+ * Returns false if neither the journal nor standard error accepted it. */
+static bool send_entry(const char *entry, size_t length)
+{
+	static const size_t message = sizeof "MESSAGE=" - 1, priority = sizeof "PRIORITY=" - 1;
+	struct iovec item[ITEMS_MAX];
+	const char *at = entry, *end;
+	int count = 0;
+
+	while (count < ITEMS_MAX && (end = memchr(at, '\n', length - (size_t)(at - entry)))) {
+		item[count++] = (struct iovec){(void *)at, (size_t)(end - at)};
+		at = end + 1;
+	}
+	if (sd_journal_sendv(item, count) >= 0)
+		return true;
+	/* The fallback: "<PRIORITY>MESSAGE" on standard error, which the journal reads too. */
+	return fprintf(stderr, "<%.*s>%.*s\n", (int)(item[1].iov_len - priority),
+	               (const char *)item[1].iov_base + priority, (int)(item[0].iov_len - message),
+	               (const char *)item[0].iov_base + message) > 0;
+}
+
+static void make_entry(enum log_level level, const char *text, const struct log_fields *fields)
+{
+	struct entry entry = {.length = 0};
+	struct log_field field;
+	size_t i = 0;
+
+	add(&entry, "MESSAGE=%s", text);
+	add(&entry, "PRIORITY=%d", (int)level);
+	add(&entry, "SYSLOG_IDENTIFIER=convolved");
+	while (log_field_next(fields, &i, &field)) {
+		if (field.text)
+			add(&entry, "CONVOLVED_%s=%s", field.name, field.text);
+		else
+			add(&entry, "CONVOLVED_%s=%" PRIu64, field.name, field.number);
+	}
+	enqueue(level, send_entry, entry.text, entry.length);
+}
+
+void log_writer_use_journal(void)
+{
+	log_set_journal(make_entry);
+}
+
+/* ---- start and end ---- */
 
 enum error log_writer_init(void)
 {

@@ -2,6 +2,7 @@
  * suffice. */
 #include "front/base/metrics.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -120,17 +121,6 @@ void metric_forget(enum metric metric, const char *label1)
 	}
 }
 
-static struct exemplar make_exemplar(double seconds, const char *trace)
-{
-	struct exemplar exemplar = {.seconds = seconds};
-	struct timespec now;
-
-	clock_gettime(CLOCK_REALTIME, &now);
-	exemplar.at = (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-	snprintf(exemplar.trace, sizeof exemplar.trace, "%s", trace);
-	return exemplar;
-}
-
 void metric_observe_traced(enum metric metric, const char *label1, const char *label2,
                            double seconds, const char *trace)
 {
@@ -144,8 +134,15 @@ void metric_observe_traced(enum metric metric, const char *label1, const char *l
 	while (b < BOUNDS && seconds > bounds[b])
 		b++;
 	h->bucket[b]++;
-	if (*trace)
-		h->exemplar[b] = make_exemplar(seconds, trace);
+	if (*trace) {
+		struct exemplar *e = &h->exemplar[b];
+		struct timespec now;
+
+		clock_gettime(CLOCK_REALTIME, &now);
+		e->seconds = seconds;
+		e->at = (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+		snprintf(e->trace, sizeof e->trace, "%s", trace);
+	}
 	h->last[h->count % SAMPLES] = seconds;
 	h->min = h->count && h->min < seconds ? h->min : seconds;
 	h->max = h->max > seconds ? h->max : seconds;
@@ -165,9 +162,7 @@ double metric_value(enum metric metric, const char *label1, const char *label2)
 	return s ? s->value : 0;
 }
 
-static const char *const type_names[] = {"counter", "gauge", "histogram"};
-
-/* The series of a metric. One without labels exists from the start. */
+/* Returns the series of a metric. One without labels exists from the start. */
 static const struct series *series_of(enum metric metric)
 {
 	if (!first[metric] && !*rows[metric].labels)
@@ -175,39 +170,36 @@ static const struct series *series_of(enum metric metric)
 	return first[metric];
 }
 
-static void summarize(const struct histogram *h, struct metric_summary *summary)
-{
-	size_t n = h->count < SAMPLES ? h->count : SAMPLES;
-	double sorted[SAMPLES];
-
-	memcpy(sorted, h->last, n * sizeof *sorted);
-	sort_doubles(sorted, n);
-	summary->count = h->count;
-	summary->total = h->total;
-	summary->min = h->min;
-	summary->max = h->max;
-	if (n) {
-		summary->p50 = sorted[(n - 1) / 2];
-		summary->p90 = sorted[(n - 1) * 9 / 10];
-		summary->p99 = sorted[(n - 1) * 99 / 100];
-	}
-}
-
 int metric_summary(enum metric metric, size_t i, struct metric_summary *summary)
 {
 	const struct series *s = series_of(metric);
+	const struct histogram *h;
+	double sorted[SAMPLES];
+	size_t n;
 
 	for (; s && i; i--)
 		s = s->next;
 	if (!s)
 		return 0;
-	*summary = (struct metric_summary){.label = {s->label[0], s->label[1]}};
-	summarize(s->histogram, summary);
+	h = s->histogram;
+	n = h->count < SAMPLES ? h->count : SAMPLES;
+	memcpy(sorted, h->last, n * sizeof *sorted);
+	sort_doubles(sorted, n);
+	*summary = (struct metric_summary){.label = {s->label[0], s->label[1]},
+	                                   .count = h->count,
+	                                   .total = h->total,
+	                                   .min = h->min,
+	                                   .max = h->max};
+	if (n) {
+		summary->p50 = sorted[(n - 1) / 2];
+		summary->p90 = sorted[(n - 1) * 9 / 10];
+		summary->p99 = sorted[(n - 1) * 99 / 100];
+	}
 	return 1;
 }
 
 /* Prints a label's value with backslash, quote and newline escaped. */
-static void print_value(FILE *out, const char *value)
+static void print_escaped(FILE *out, const char *value)
 {
 	for (; *value; value++) {
 		if (*value == '\\' || *value == '"')
@@ -229,7 +221,7 @@ static void print_labels(FILE *out, enum metric metric, const struct series *s, 
 		int length = (int)strcspn(name, ",");
 
 		fprintf(out, "%s%.*s=\"", separator, length, name);
-		print_value(out, s->label[i]);
+		print_escaped(out, s->label[i]);
 		fputc('"', out);
 		separator = ",";
 		name += length + (name[length] == ',');
@@ -240,12 +232,6 @@ static void print_labels(FILE *out, enum metric metric, const struct series *s, 
 		fputc('}', out);
 }
 
-static void print_exemplar(FILE *out, const struct exemplar *e)
-{
-	if (*e->trace)
-		fprintf(out, " # {trace_id=\"%s\"} %.9g %.3f", e->trace, e->seconds, e->at);
-}
-
 static void print_histogram(FILE *out, enum metric metric, const struct series *s,
                             enum metrics_format format)
 {
@@ -254,43 +240,41 @@ static void print_histogram(FILE *out, enum metric metric, const struct series *
 	char le[32];
 
 	for (int b = 0; b <= BOUNDS; b++) {
+		const struct exemplar *e = &h->exemplar[b];
+
 		below += h->bucket[b];
 		if (b < BOUNDS)
 			snprintf(le, sizeof le, "%g", bounds[b]);
 		fprintf(out, "convolved_%s_bucket", rows[metric].name);
 		print_labels(out, metric, s, b < BOUNDS ? le : "+Inf");
-		fprintf(out, " %llu", (unsigned long long)below);
-		if (format == METRICS_OPENMETRICS)
-			print_exemplar(out, &h->exemplar[b]);
+		fprintf(out, " %" PRIu64, below);
+		if (format == METRICS_OPENMETRICS && *e->trace)
+			fprintf(out, " # {trace_id=\"%s\"} %.9g %.3f", e->trace, e->seconds, e->at);
 		fputc('\n', out);
 	}
 	fprintf(out, "convolved_%s_sum", rows[metric].name);
 	print_labels(out, metric, s, NULL);
 	fprintf(out, " %.9g\nconvolved_%s_count", h->total, rows[metric].name);
 	print_labels(out, metric, s, NULL);
-	fprintf(out, " %llu\n", (unsigned long long)h->count);
-}
-
-/* The length of the name that describes a metric: OpenMetrics adds what counters end with. */
-static int described_length(enum metric metric, enum metrics_format format)
-{
-	static const char total[] = "_total";
-	const size_t length = strlen(rows[metric].name);
-
-	return (int)(format == METRICS_OPENMETRICS && rows[metric].type == METRIC_COUNTER
-	                 ? length - (sizeof total - 1)
-	                 : length);
+	fprintf(out, " %" PRIu64 "\n", h->count);
 }
 
 static void print_metric(FILE *out, enum metric metric, enum metrics_format format)
 {
-	const int length = described_length(metric, format);
+	static const char *const types[] = {[METRIC_COUNTER] = "counter",
+	                                    [METRIC_GAUGE] = "gauge",
+	                                    [METRIC_HISTOGRAM] = "histogram"};
+	const enum metric_type type = rows[metric].type;
 	const char *name = rows[metric].name;
+	int length = (int)strlen(name);
 
+	/* The described name of a counter lacks its end in OpenMetrics. */
+	if (format == METRICS_OPENMETRICS && type == METRIC_COUNTER)
+		length -= (int)strlen("_total");
 	fprintf(out, "# HELP convolved_%.*s %s\n# TYPE convolved_%.*s %s\n", length, name,
-	        rows[metric].text, length, name, type_names[rows[metric].type]);
+	        rows[metric].text, length, name, types[type]);
 	for (const struct series *s = series_of(metric); s; s = s->next) {
-		if (rows[metric].type == METRIC_HISTOGRAM) {
+		if (type == METRIC_HISTOGRAM) {
 			print_histogram(out, metric, s, format);
 			continue;
 		}

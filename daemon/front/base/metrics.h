@@ -22,7 +22,8 @@ void metric_set(enum metric metric, const char *label1, const char *label2, doub
 /* Removes all series of this metric whose first label has this value. */
 void metric_forget(enum metric metric, const char *label1);
 void metric_observe(enum metric metric, const char *label1, const char *label2, double seconds);
-/* The same, of a recorded trace with this id ("": none), which becomes its bucket's exemplar. */
+/* Observes a value of a recorded trace with this id ("": none), which becomes its bucket's
+ * exemplar. */
 void metric_observe_traced(enum metric metric, const char *label1, const char *label2,
                            double seconds, const char *trace);
 
