@@ -28,7 +28,6 @@
 #include "front/api/routes.h"
 #include "front/api/tokens.h"
 #include "front/base/metrics.h"
-#include "front/config/cores.h"
 #include "front/config/load.h"
 #include "front/config/options.h"
 #include "front/jobs/admission.h"

@@ -93,14 +93,6 @@ static bool read_key(struct reader *r, const char *line)
 	return valid;
 }
 
-static bool read_line(struct reader *r, char *line)
-{
-	g_strstrip(line);
-	if (!*line || *line == '#')
-		return true;
-	return *line == '[' ? read_section(r, line) : read_key(r, line);
-}
-
 bool keyfile_read(const char *file, const char *text,
                   bool (*see)(void *context, const struct keyfile_entry *entry), void *context)
 {
@@ -112,7 +104,11 @@ bool keyfile_read(const char *file, const char *text,
 	for (char **line = lines; *line; line++) {
 		r.line++;
 		r.where = g_strdup_printf("%s:%u", file, r.line);
-		valid &= read_line(&r, *line);
+		g_strstrip(*line);
+		if (**line == '[')
+			valid &= read_section(&r, *line);
+		else if (**line && **line != '#')
+			valid &= read_key(&r, *line);
 		g_free(r.where);
 	}
 	g_hash_table_destroy(r.seen);

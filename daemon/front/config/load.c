@@ -9,14 +9,15 @@
 
 #include <ctype.h>
 #include <getopt.h>
+#include <limits.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "common/list.h"
 #include "common/log.h"
-#include "front/config/cores.h"
-#include "front/config/help.h"
 #include "front/config/keyfile.h"
 #include "front/config/options.h"
 #include "front/config/textfile.h"
@@ -32,8 +33,8 @@ struct reading {
 
 /* Applies a value of the current source, unless an earlier source has given one; then only checks
  * it. */
-static void take(struct reading *r, const struct option_row *row, const char *value,
-                 const char *where)
+static void apply(struct reading *r, const struct option_row *row, const char *value,
+                  const char *where)
 {
 	enum source *from = &r->from[row - options];
 
@@ -45,8 +46,8 @@ static void take(struct reading *r, const struct option_row *row, const char *va
 	r->valid &= option_set(r->config, row, value, where);
 }
 
-/* What getopt_long() returns: the first option, above all characters, as ':' and '?' are faults;
- * and the flags that are not options. */
+/* Values that getopt_long() returns: the first option, above all characters, as ':' and '?' are
+ * faults; and the flags that are not options. */
 enum {
 	FLAG_OPTION = 500,
 	FLAG_CONFIG = 1000,
@@ -59,7 +60,7 @@ enum {
 };
 enum { FLAGS = FLAG_VERSION - FLAG_CONFIG + 1 };
 
-static const struct help_flag texts[FLAGS + 1] = {
+static const struct option_flag texts[FLAGS + 1] = {
     {"config FILE", "Configuration: a file of sections with the options above as keys"},
     {"check-config", "Check flags, environment, configuration and the files that it names, and "
                      "exit: 0 if they are valid, else 2"},
@@ -76,15 +77,15 @@ static enum config_result answer(int flag)
 {
 	switch (flag) {
 	case FLAG_SAMPLE:
-		help_print_sample();
+		options_print_sample();
 		break;
 	case FLAG_MANUAL:
-		help_print_manual();
+		options_print_manual();
 		break;
 	case FLAG_HASH:
 		return CONFIG_HASH_TOKEN;
 	case FLAG_HELP:
-		help_print(texts);
+		options_print_help(texts);
 		break;
 	default:
 		puts(PACKAGE_STRING);
@@ -152,7 +153,7 @@ static enum config_result read_flags(struct reading *r, int argc, char **argv)
 			const struct option_row *row = &options[flag - FLAG_OPTION];
 
 			snprintf(where, sizeof where, "--%s", row->name);
-			take(r, row, optarg, where);
+			apply(r, row, optarg, where);
 		}
 	}
 	for (; optind < argc; optind++) {
@@ -189,42 +190,27 @@ static void read_variable(struct reading *r, const char *variable)
 	snprintf(where, sizeof where, "%.*s", (int)(value - variable), variable);
 	row = option_find(option);
 	if (row)
-		take(r, row, value + 1, where);
+		apply(r, row, value + 1, where);
 	else if (!strcmp(option, "config"))
 		r->file = r->file ? r->file : value + 1;
 	else if (!is_for_others(name))
 		log_warning("%s: no such option --%s; the variable is ignored", where, option);
 }
 
-static void read_environment(struct reading *r)
-{
-	r->now = SOURCE_ENVIRONMENT;
-	for (char **variable = environ; *variable; variable++)
-		if (!strncmp(*variable, prefix, sizeof prefix - 1) && strchr(*variable, '='))
-			read_variable(r, *variable);
-}
-
-static void list_sections(char *text, size_t room)
-{
-	size_t used = 0;
-	bool first;
-
-	for (int i = 0; i < OPTIONS && used < room; i++) {
-		const char *name = option_section(&options[i], NULL, &first);
-
-		if (first)
-			used += (size_t)snprintf(text + used, room - used, "%s[%s]",
-			                         used ? ", " : "", name);
-	}
-}
-
 static bool see_section(const struct keyfile_entry *entry)
 {
-	char list[256];
+	char list[256] = "", section[64];
 
-	if (option_section_known(entry->section))
-		return true;
-	list_sections(list, sizeof list);
+	for (int i = 0; i < OPTIONS; i++) {
+		bool first;
+		const char *name = option_section(&options[i], NULL, &first);
+
+		if (!strcmp(name, entry->section))
+			return true;
+		snprintf(section, sizeof section, "[%s]", name);
+		if (first)
+			list_add(list, sizeof list, section);
+	}
 	log_error("%s: [%s]: unknown section; expected one of %s", entry->where, entry->section,
 	          list);
 	return false;
@@ -249,63 +235,127 @@ static bool see_entry(void *context, const struct keyfile_entry *entry)
 		          entry->value, entry->key, section);
 		return false;
 	}
-	take(r, row, entry->value, entry->where);
+	apply(r, row, entry->value, entry->where);
 	return true;
 }
 
-static void read_file(struct reading *r)
-{
-	size_t size = 0;
-	char *text = textfile_read("config", r->file, false, &size);
+/* ---- cores ---- */
 
-	r->now = SOURCE_FILE;
-	r->valid &= text && keyfile_read(r->file, text, see_entry, r);
-	textfile_free(text, size);
+/* cpu.max is the quota and its period, in microseconds; without a limit the quota is "max". */
+static unsigned cores_of_file(const char *file)
+{
+	unsigned long long quota, period;
+	FILE *f = fopen(file, "re");
+	unsigned cores = UINT_MAX;
+
+	if (!f)
+		return UINT_MAX;
+	if (fscanf(f, "%llu %llu", &quota, &period) == 2 && period && quota / period < UINT_MAX)
+		cores = (unsigned)(quota / period + (quota % period ? 1 : 0));
+	fclose(f);
+	return cores ? cores : 1;
 }
 
-static void read_defaults(struct reading *r)
+unsigned cores_of_group(const char *root, const char *path)
 {
+	char file[PATH_MAX];
+	unsigned least = UINT_MAX;
+	int length = (int)strlen(path);
+
+	for (;;) {
+		int size = snprintf(file, sizeof file, "%s%.*s/cpu.max", root, length, path);
+		unsigned cores = UINT_MAX;
+
+		if (size < (int)sizeof file)
+			cores = cores_of_file(file);
+		if (cores < least)
+			least = cores;
+		if (!length)
+			return least;
+		while (length && path[--length] != '/')
+			continue;
+	}
+}
+
+/* In a container with a name space of its own, "/" is its own group. */
+static unsigned cores_of_own_group(void)
+{
+	char line[PATH_MAX + 8];
+	FILE *f = fopen("/proc/self/cgroup", "re");
+	unsigned cores = UINT_MAX;
+
+	while (f && fgets(line, sizeof line, f)) {
+		line[strcspn(line, "\n")] = 0;
+		if (!strncmp(line, "0::/", 4))
+			cores = cores_of_group("/sys/fs/cgroup", line + 3);
+	}
+	if (f)
+		fclose(f);
+	return cores;
+}
+
+unsigned cores_usable(void)
+{
+	/* A set of the usual size is too small for the kernel if there are more than 1024 cores. */
+	enum { CORES_MAX = 1 << 16 };
+	cpu_set_t *set = CPU_ALLOC(CORES_MAX);
+	size_t size = CPU_ALLOC_SIZE(CORES_MAX);
+	unsigned allowed = 0, share = cores_of_own_group();
+
+	if (set && !sched_getaffinity(0, size, set))
+		allowed = (unsigned)CPU_COUNT_S(size, set);
+	CPU_FREE(set);
+	allowed = allowed ? allowed : 1;
+	return share < allowed ? share : allowed;
+}
+
+/* ---- loading ---- */
+
+static void set_defaults(struct reading *r)
+{
+	enum { CODECS_BESIDE = 3, CORES_EACH = 4, HTTP_WORKERS_MOST = 8 };
+	const uint64_t cores = cores_usable(), codecs_most = options[OPTION_OF_codecs].max;
+	const uint64_t http = cores / CORES_EACH;
+	struct config *config = r->config;
+
 	r->now = SOURCE_DEFAULT;
-	r->config->listen_is_default = !r->from[OPTION_OF_listen];
+	config->listen_is_default = !r->from[OPTION_OF_listen];
 	for (int i = 0; i < OPTIONS; i++)
 		if (!r->from[i])
-			take(r, &options[i], options[i].default_, "default");
-}
-
-/* One waits for a device or the front while others use the cores: of small images, three. */
-static uint64_t codecs_for_cores(void)
-{
-	uint64_t wanted = (uint64_t)cores_usable() + 3;
-	uint64_t max = options[OPTION_OF_codecs].max;
-
-	return wanted < max ? wanted : max;
-}
-
-static uint64_t http_workers_for_cores(void)
-{
-	enum { CORES_EACH = 4, MOST = 8 };
-	uint64_t wanted = (uint64_t)cores_usable() / CORES_EACH;
-
-	return wanted < 1 ? 1 : wanted < MOST ? wanted : MOST;
+			apply(r, &options[i], options[i].default_, "default");
+	/* Codec workers wait for a device or the front while others use the cores: with small
+	 * images, three of them. */
+	if (!config->codecs)
+		config->codecs =
+		    cores + CODECS_BESIDE < codecs_most ? cores + CODECS_BESIDE : codecs_most;
+	if (!config->http_workers)
+		config->http_workers = http < 1                   ? 1
+		                       : http < HTTP_WORKERS_MOST ? http
+		                                                  : HTTP_WORKERS_MOST;
 }
 
 enum config_result config_load(struct config *config, int argc, char **argv)
 {
 	struct reading r = {.config = config, .valid = true};
 	enum config_result result;
+	size_t size = 0;
+	char *text;
 
 	*config = (struct config){0};
 	result = read_flags(&r, argc, argv);
 	if (result != CONFIG_RUN)
 		return result;
-	read_environment(&r);
-	if (r.file)
-		read_file(&r);
-	read_defaults(&r);
-	if (!config->codecs)
-		config->codecs = codecs_for_cores();
-	if (!config->http_workers)
-		config->http_workers = http_workers_for_cores();
+	r.now = SOURCE_ENVIRONMENT;
+	for (char **variable = environ; *variable; variable++)
+		if (!strncmp(*variable, prefix, sizeof prefix - 1) && strchr(*variable, '='))
+			read_variable(&r, *variable);
+	if (r.file) {
+		r.now = SOURCE_FILE;
+		text = textfile_read("config", r.file, false, &size);
+		r.valid &= text && keyfile_read(r.file, text, see_entry, &r);
+		textfile_free(text, size);
+	}
+	set_defaults(&r);
 	return r.valid ? CONFIG_RUN : CONFIG_INVALID;
 }
 
@@ -315,21 +365,11 @@ void config_fini(struct config *config)
 		option_clear(config, &options[i]);
 }
 
-static void option_exchange(struct config *a, struct config *b, const struct option_row *row)
+/* Exchanges an option's value with the configuration just read, or logs that it needs a restart. */
+static void reload_option(struct config *config, struct config *read, const struct option_row *row)
 {
-	char *x = (char *)a + row->offset, *y = (char *)b + row->offset;
-	char kept[sizeof(struct config_list)];
-
-	memcpy(kept, x, row->size);
-	memcpy(x, y, row->size);
-	memcpy(y, kept, row->size);
-}
-
-/* Takes over an option's value from the configuration just read, or logs that it needs a
- * restart. */
-static void option_reload(struct config *config, struct config *read, const struct option_row *row)
-{
-	char old[256], new[256];
+	char *x = (char *)config + row->offset, *y = (char *)read + row->offset;
+	char kept[sizeof(struct config_list)], old[256], new[256];
 
 	if (option_equal(config, read, row))
 		return;
@@ -340,7 +380,9 @@ static void option_reload(struct config *config, struct config *read, const stru
 		return;
 	}
 	log_notice("%s: %s -> %s", row->name, old, new);
-	option_exchange(config, read, row);
+	memcpy(kept, x, row->size);
+	memcpy(x, y, row->size);
+	memcpy(y, kept, row->size);
 }
 
 bool config_reload(struct config *config, int argc, char **argv,
@@ -350,7 +392,7 @@ bool config_reload(struct config *config, int argc, char **argv,
 	bool valid = config_load(&read, argc, argv) == CONFIG_RUN && fits(&read, config);
 
 	for (int i = 0; valid && i < OPTIONS; i++)
-		option_reload(config, &read, &options[i]);
+		reload_option(config, &read, &options[i]);
 	config_fini(&read);
 	return valid;
 }

@@ -1,7 +1,9 @@
-/* Options: a row for each option, from options.def, and a row for each type of value. */
+/* Options: a row for each option, from options.def, and a row for each type of value; and the texts
+ * that are made from the rows. */
 #include "front/config/options.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -116,7 +118,7 @@ static bool is_format(const char *text)
 
 static void print_count(uint64_t number, char *text, size_t room)
 {
-	snprintf(text, room, "%llu", (unsigned long long)number);
+	snprintf(text, room, "%" PRIu64, number);
 }
 
 static void print_size(uint64_t number, char *text, size_t room)
@@ -125,13 +127,13 @@ static void print_size(uint64_t number, char *text, size_t room)
 
 	for (; number && number % 1024 == 0 && power < 3; power++)
 		number /= 1024;
-	snprintf(text, room, "%llu%.*s", (unsigned long long)number, power > 0,
+	snprintf(text, room, "%" PRIu64 "%.*s", number, power > 0,
 	         suffixes + (power ? power - 1 : 0));
 }
 
 static void print_mode(uint64_t number, char *text, size_t room)
 {
-	snprintf(text, room, "%04llo", (unsigned long long)number);
+	snprintf(text, room, "%04" PRIo64, number);
 }
 
 static void print_switch(uint64_t number, char *text, size_t room)
@@ -139,7 +141,7 @@ static void print_switch(uint64_t number, char *text, size_t room)
 	snprintf(text, room, "%s", number ? "yes" : "no");
 }
 
-/* SCHEME://HOST or SCHEME://HOST:PORT as browsers send it (RFC 6454), or a *. */
+/* Accepts SCHEME://HOST or SCHEME://HOST:PORT as browsers send it (RFC 6454), or a *. */
 static bool is_origin(const char *text)
 {
 	const char *host = strstr(text, "://");
@@ -148,13 +150,13 @@ static bool is_origin(const char *text)
 	       (host && host > text && host[3] && !strpbrk(host + 3, "/ ,?#"));
 }
 
-/* Of formats.def; those that cannot be forbidden need not be named. */
+/* Accepts names of formats.def; formats that cannot be forbidden need not be named. */
 static bool is_file_format(const char *text)
 {
 	return !strcmp(text, "all") || format_parse(text);
 }
 
-/* The address of a service, or nothing. */
+/* Accepts the address of a service, or nothing. */
 static bool is_url(const char *text)
 {
 	static const char *const schemes[] = {"http://", "https://"};
@@ -165,7 +167,7 @@ static bool is_url(const char *text)
 	return !*text;
 }
 
-/* A part of paths and a server's name in a balancer's configuration, or nothing. */
+/* Accepts a part of paths and a server's name in a balancer's configuration, or nothing. */
 static bool is_name(const char *text)
 {
 	static const char valid[] =
@@ -174,7 +176,7 @@ static bool is_name(const char *text)
 	return strlen(text) <= CONFIG_NAME_MAX && !text[strspn(text, valid)];
 }
 
-/* How values of a type are stored, parsed and printed. `fits`, if not NULL, checks a text or an
+/* Types of values: their storage, parsing and printing. `fits`, if not NULL, checks a text or an
  * item of a list; `parse` and the row's bounds check a number. */
 static const struct type {
 	const char *kind;
@@ -183,7 +185,7 @@ static const struct type {
 	bool (*parse)(const char *text, uint64_t *number);
 	void (*print)(uint64_t number, char *text, size_t room);
 	const char *valid;
-	bool bounded; /* option_describe() adds the row's bounds */
+	bool bounded; /* describe() adds the row's bounds */
 } types[] = {
     [OPTION_TEXT] = {"TEXT", KEEPS_TEXT, NULL, NULL, NULL, "a text", false},
     [OPTION_LIST] = {"LIST", KEEPS_LIST, NULL, NULL, NULL, "texts", false},
@@ -241,20 +243,8 @@ const char *option_section(const struct option_row *row, const char **about, boo
 	return sections[i].name;
 }
 
-bool option_section_known(const char *name)
-{
-	for (int i = 0; i < SECTIONS; i++)
-		if (!strcmp(sections[i].name, name))
-			return true;
-	return false;
-}
-
-const char *option_kind(const struct option_row *row)
-{
-	return type_of(row)->kind;
-}
-
-void option_describe(const struct option_row *row, char *text, size_t room)
+/* Describes the valid values. */
+static void describe(const struct option_row *row, char *text, size_t room)
 {
 	const struct type *type = type_of(row);
 	char min[32], max[32];
@@ -271,16 +261,6 @@ void option_describe(const struct option_row *row, char *text, size_t room)
 	type->print(row->min, min, sizeof min);
 	type->print(row->max, max, sizeof max);
 	snprintf(text, room, "%s from %s to %s", type->valid, min, max);
-}
-
-static bool parse_share(const char *text, double *share)
-{
-	char *end;
-
-	if (!*text || text[strspn(text, "0123456789.e-")])
-		return false;
-	*share = strtod(text, &end);
-	return !*end && *share >= 0 && *share <= 1;
 }
 
 static void list_clear(struct config_list *list)
@@ -316,6 +296,7 @@ static bool parse_list(const char *text, bool (*fits)(const char *), struct conf
 static bool parse(const struct option_row *row, const char *text, union option_value *value)
 {
 	const struct type *type = type_of(row);
+	char *end;
 
 	*value = (union option_value){0};
 	switch (type->keeps) {
@@ -325,7 +306,10 @@ static bool parse(const struct option_row *row, const char *text, union option_v
 	case KEEPS_LIST:
 		return parse_list(text, type->fits, &value->list);
 	case KEEPS_SHARE:
-		return parse_share(text, &value->share);
+		if (!*text || text[strspn(text, "0123456789.e-")])
+			return false;
+		value->share = strtod(text, &end);
+		return !*end && value->share >= 0 && value->share <= 1;
 	case KEEPS_NUMBER:
 		return type->parse(text, &value->number) && value->number >= row->min &&
 		       value->number <= row->max;
@@ -350,7 +334,7 @@ static bool read_value(const struct option_row *row, const char *text, const cha
 	if (parse(row, text, value))
 		return true;
 	discard(row, value);
-	option_describe(row, valid, sizeof valid);
+	describe(row, valid, sizeof valid);
 	log_error("%s: %s=%s: expected %s", where, row->name, text, valid);
 	return false;
 }
@@ -405,7 +389,6 @@ void option_print(const struct config *config, const struct option_row *row, cha
 {
 	const void *place = (const char *)config + row->offset;
 	const struct config_list *list = place;
-	size_t used = 0;
 
 	*text = '\0';
 	switch (type_of(row)->keeps) {
@@ -416,9 +399,11 @@ void option_print(const struct config *config, const struct option_row *row, cha
 		snprintf(text, room, "%g", *(const double *)place);
 		return;
 	case KEEPS_LIST:
-		for (unsigned i = 0; i < list->count && used < room; i++)
-			used += (size_t)snprintf(text + used, room - used, "%s%s", i ? ";" : "",
-			                         list->item[i]);
+		for (unsigned i = 0; i < list->count; i++) {
+			const size_t used = strlen(text);
+
+			snprintf(text + used, room - used, "%s%s", i ? ";" : "", list->item[i]);
+		}
 		return;
 	case KEEPS_NUMBER:
 		type_of(row)->print(*(const uint64_t *)place, text, room);
@@ -426,27 +411,120 @@ void option_print(const struct config *config, const struct option_row *row, cha
 	}
 }
 
-static bool lists_equal(const struct config_list *a, const struct config_list *b)
-{
-	bool equal = a->count == b->count;
-
-	for (unsigned i = 0; equal && i < a->count; i++)
-		equal = !strcmp(a->item[i], b->item[i]);
-	return equal;
-}
-
 bool option_equal(const struct config *a, const struct config *b, const struct option_row *row)
 {
 	const void *x = (const char *)a + row->offset, *y = (const char *)b + row->offset;
+	const struct config_list *list = x, *other = y;
+	unsigned i = 0;
 
 	switch (type_of(row)->keeps) {
 	case KEEPS_TEXT:
 		return !strcmp(*(char *const *)x, *(char *const *)y);
 	case KEEPS_LIST:
-		return lists_equal(x, y);
+		while (i < list->count && i < other->count &&
+		       !strcmp(list->item[i], other->item[i]))
+			i++;
+		return i == list->count && i == other->count;
 	case KEEPS_NUMBER:
 	case KEEPS_SHARE:
 		break;
 	}
 	return !memcmp(x, y, row->size);
+}
+
+/* ---- help, sample file, manual ---- */
+
+/* Facts that are printed about an option, besides its description. */
+struct facts {
+	char valid[256];
+	const char *default_, *reload;
+	const char *section, *about;
+	bool first; /* the section's first option */
+};
+
+static struct facts facts_of(const struct option_row *row)
+{
+	static const char *const reloads[] = {
+	    [OPTION_LIVE] = "changed by a reload",
+	    [OPTION_START] = "changed by a restart",
+	};
+	struct facts f = {.reload = reloads[row->reload],
+	                  .default_ = *row->default_ ? row->default_ : "none"};
+
+	describe(row, f.valid, sizeof f.valid);
+	f.section = option_section(row, &f.about, &f.first);
+	return f;
+}
+
+void options_print_help(const struct option_flag *flags)
+{
+	printf("Usage: convolved [OPTION...]\n"
+	       "Serves image filters over HTTP from the OpenCL devices of this host.\n");
+	for (int i = 0; i < OPTIONS; i++) {
+		struct facts f = facts_of(&options[i]);
+
+		if (f.first)
+			printf("\n%s, [%s]:\n", f.about, f.section);
+		printf("  --%s %s\n        %s (%s; default: %s; %s)\n", options[i].name,
+		       type_of(&options[i])->kind, options[i].text, f.valid, f.default_, f.reload);
+	}
+	puts("\nOther flags:");
+	for (; flags->name; flags++)
+		printf("  --%s\n        %s\n", flags->name, flags->text);
+	puts("\nFlags override environment variables (CONVOLVED_MAX_BODY for --max-body), which "
+	     "override the file\nand the defaults. SIGHUP reloads: all are read again; the log "
+	     "names changes that need a restart.");
+}
+
+void options_print_sample(void)
+{
+	puts(
+	    "# Configuration of convolved: convolved --config FILE. Every option is here at its "
+	    "default.\n"
+	    "# Flags of the same names (--max-body) and environment variables (CONVOLVED_MAX_BODY) "
+	    "override this\n"
+	    "# file. Lines that begin with # are comments.");
+	for (int i = 0; i < OPTIONS; i++) {
+		struct facts f = facts_of(&options[i]);
+
+		if (f.first)
+			printf("\n# %s.\n[%s]\n", f.about, f.section);
+		printf("\n# %s.\n# Valid: %s. Default: %s; %s.\n#%s=%s\n", options[i].text, f.valid,
+		       f.default_, f.reload, options[i].name, options[i].default_);
+	}
+}
+
+/* Prints a text with roff's special characters escaped. */
+static void print_roff(const char *text)
+{
+	if (*text == '.' || *text == '\'')
+		fputs("\\&", stdout);
+	for (; *text; text++) {
+		if (*text == '\\')
+			fputs("\\e", stdout);
+		else if (*text == '-')
+			fputs("\\-", stdout);
+		else
+			putchar(*text);
+	}
+}
+
+void options_print_manual(void)
+{
+	puts(".SH OPTIONS");
+	for (int i = 0; i < OPTIONS; i++) {
+		struct facts f = facts_of(&options[i]);
+
+		if (f.first)
+			printf(".SS [%s]\n%s.\n", f.section, f.about);
+		fputs(".TP\n.BI ", stdout);
+		print_roff(options[i].name);
+		printf("= %s\n", type_of(&options[i])->kind);
+		print_roff(options[i].text);
+		fputs(".\nValid: ", stdout);
+		print_roff(f.valid);
+		fputs(".\nDefault: ", stdout);
+		print_roff(f.default_);
+		printf("; %s.\n", f.reload);
+	}
 }

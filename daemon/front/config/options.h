@@ -1,4 +1,5 @@
-/* The table of options (options.def), and their values as text: parsing, checking, printing. */
+/* The table of options (options.def), their values as text (parsing, checking, printing), and texts
+ * made from the table: the help, the sample file, the manual. */
 #ifndef FRONT_CONFIG_OPTIONS_H
 #define FRONT_CONFIG_OPTIONS_H
 
@@ -64,7 +65,6 @@ const struct option_row *option_find(const char *name);
 /* The name of an option's section. Unless NULL, *about is set to the section's description, and
  * *first to whether the option is the section's first. */
 const char *option_section(const struct option_row *row, const char **about, bool *first);
-bool option_section_known(const char *name);
 
 /* Sets an option from text; appends to a list. `where` names the flag, the variable, or file and
  * line. Returns false if the value is invalid: logs what is expected and changes nothing. */
@@ -81,8 +81,15 @@ bool option_equal(const struct config *a, const struct config *b, const struct o
 void option_print(const struct config *config, const struct option_row *row, char *text,
                   size_t room);
 
-/* The placeholder for a value in the help ("SIZE"); a description of the valid values. */
-const char *option_kind(const struct option_row *row);
-void option_describe(const struct option_row *row, char *text, size_t room);
+/* A flag that is not an option: its name, with its argument if it has one, and its description. */
+struct option_flag {
+	const char *name, *text;
+};
+
+/* Prints the help, the sample file, and the manual page's section on options (in roff), to standard
+ * output. The array of flags, which the help lists after the options, ends with a NULL name. */
+void options_print_help(const struct option_flag *flags);
+void options_print_sample(void);
+void options_print_manual(void);
 
 #endif

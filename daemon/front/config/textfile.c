@@ -11,7 +11,7 @@
 
 #include "common/log.h"
 
-enum { SIZE_MAX_OF_SECRET = 1 << 20 };
+enum { TEXT_MAX = 1 << 20 };
 
 char *secret_path(const char *option, const char *credential)
 {
@@ -25,18 +25,6 @@ char *secret_path(const char *option, const char *credential)
 	if (!access(path, F_OK))
 		return path;
 	free(path);
-	return NULL;
-}
-
-/* Returns why a file is not acceptable, or NULL. */
-static const char *unfit(const struct stat *status, bool is_private)
-{
-	if (!S_ISREG(status->st_mode))
-		return "it is not a regular file";
-	if (status->st_size > SIZE_MAX_OF_SECRET)
-		return "it is larger than 1 MB";
-	if (is_private && status->st_mode & S_IRWXO)
-		return "others may read or write it (chmod o= prevents that)";
 	return NULL;
 }
 
@@ -68,9 +56,15 @@ char *textfile_read(const char *option, const char *path, bool is_private, size_
 	char *text = NULL;
 
 	if (fd >= 0 && !fstat(fd, &status)) {
-		reason = unfit(&status, is_private);
 		*size = (size_t)status.st_size;
-		text = reason ? NULL : read_all(fd, *size);
+		if (!S_ISREG(status.st_mode))
+			reason = "it is not a regular file";
+		else if (status.st_size > TEXT_MAX)
+			reason = "it is larger than 1 MB";
+		else if (is_private && status.st_mode & S_IRWXO)
+			reason = "others may read or write it (chmod o= prevents that)";
+		else
+			text = read_all(fd, *size);
 	}
 	if (reason)
 		log_error("%s=%s: %s", option, path, reason);
