@@ -76,8 +76,8 @@ static enum error start(void)
 	return e ? e : wire_send(WORKER_SOCKET, &ready, NULL);
 }
 
-/* Takes all spans that have come. Returns false when there will be no more. */
-static bool take_spans(void)
+/* Receives all spans that have come. Returns false when there will be no more. */
+static bool receive_spans(void)
 {
 	struct message message;
 	int fds[MESSAGE_FDS_MAX];
@@ -103,17 +103,10 @@ static bool take_spans(void)
 	}
 }
 
-static void tell_lost(void)
-{
-	struct message message = {.type = MSG_SPANS_LOST};
-
-	message.spans_lost.count = sender_lost();
-	if (message.spans_lost.count && wire_send(WORKER_SOCKET, &message, NULL))
-		log_debug("the front does not take a message: %m");
-}
-
 int main(int argc, char **argv)
 {
+	struct message lost = {.type = MSG_SPANS_LOST};
+
 	announce("convolved-trace", EXPENDABLE);
 	log_init("convolved-trace", LOG_LEVEL_INFO, LOG_FORMAT_AUTO);
 	parse_options(argc, argv);
@@ -123,8 +116,11 @@ int main(int argc, char **argv)
 		log_error("cannot start: %m");
 		return 1;
 	}
-	while (!sender_wait(WORKER_SOCKET) || take_spans())
-		tell_lost();
+	while (!sender_wait(WORKER_SOCKET) || receive_spans()) {
+		lost.spans_lost.count = sender_lost();
+		if (lost.spans_lost.count && wire_send(WORKER_SOCKET, &lost, NULL))
+			log_debug("the front does not take a message: %m");
+	}
 	sender_flush(FLUSH_MS);
 	return 0;
 }

@@ -1,8 +1,10 @@
-/* A ring of spans, of which the oldest `posted` are in the request that is under way or waits to be
- * repeated. They leave it when the collector has answered for good. */
+/* A ring of spans. The oldest `posted` are in the request that is under way or waits to be
+ * repeated; they leave the ring when the collector has answered for good. */
 #include "trace/sender.h"
 
 #include <curl/curl.h>
+#include <inttypes.h>
+#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +12,6 @@
 
 #include "common/clock.h"
 #include "common/log.h"
-#include "trace/otlp.h"
 
 #ifndef PACKAGE_VERSION
 #define PACKAGE_VERSION "unknown"
@@ -22,7 +23,7 @@ enum {
 	GATHER_MS = 500,      /* that the first of a request waits for others */
 	TIMEOUT_MS = 10000,   /* of a request */
 	RETRY_MS = 1000,      /* before the first repetition, doubled for the next ones */
-	RETRY_MAX_MS = 60000, /* also of what the collector asks for */
+	RETRY_MAX_MS = 60000, /* also if the collector asks for more */
 	ANSWER_MAX = 64 << 10,
 };
 
@@ -54,7 +55,7 @@ static void set(CURLoption option, long value)
 	curl_easy_setopt(transfer, option, value);
 }
 
-/* The collector's URL with the path of its traces, as OTLP's exporters make it. */
+/* Sets the collector's URL, with the path of its traces, as OTLP's exporters make it. */
 static enum error set_url(const char *endpoint)
 {
 	size_t length = strlen(endpoint);
@@ -136,7 +137,97 @@ uint64_t sender_lost(void)
 	return n;
 }
 
-/* Takes the spans of the request out of the ring. */
+/* ---- encoding ----
+ *
+ * Spans as a request of OTLP, the OpenTelemetry protocol, in its JSON encoding
+ * (https://opentelemetry.io/docs/specs/otlp/, ExportTraceServiceRequest). */
+
+enum { KIND_INTERNAL = 1, KIND_SERVER = 2, STATUS_ERROR = 2 };
+
+static const char *const text_names[] = {
+#define SPAN_TEXT(symbol, name) name,
+#define SPAN_NUMBER(symbol, name)
+#include "common/spans.def"
+#undef SPAN_TEXT
+#undef SPAN_NUMBER
+};
+
+static const char *const number_names[] = {
+#define SPAN_TEXT(symbol, name)
+#define SPAN_NUMBER(symbol, name) name,
+#include "common/spans.def"
+#undef SPAN_TEXT
+#undef SPAN_NUMBER
+};
+
+/* Integers of 64 bits are texts in the encoding. */
+static json_t *number(uint64_t n)
+{
+	char text[24];
+
+	snprintf(text, sizeof text, "%" PRIu64, n);
+	return json_string(text);
+}
+
+static void add_text(json_t *list, const char *name, const char *text)
+{
+	if (*text)
+		json_array_append_new(
+		    list, json_pack("{s:s, s:{s:s}}", "key", name, "value", "stringValue", text));
+}
+
+static json_t *attributes(const struct span *span)
+{
+	json_t *list = json_array();
+
+	for (int i = 0; i < SPAN_TEXTS; i++)
+		add_text(list, text_names[i], span->text[i]);
+	for (int i = 0; i < SPAN_NUMBERS; i++)
+		if (span->number[i])
+			json_array_append_new(list, json_pack("{s:s, s:{s:o}}", "key",
+			                                      number_names[i], "value", "intValue",
+			                                      number(span->number[i])));
+	return list;
+}
+
+static json_t *describe(const struct span *span)
+{
+	json_t *json = json_pack("{s:s, s:s, s:s, s:i, s:o, s:o, s:o}", "traceId", span->trace,
+	                         "spanId", span->id, "name", span->name, "kind",
+	                         span->server ? KIND_SERVER : KIND_INTERNAL, "startTimeUnixNano",
+	                         number(span->start), "endTimeUnixNano", number(span->end),
+	                         "attributes", attributes(span));
+
+	if (*span->parent)
+		json_object_set_new(json, "parentSpanId", json_string(span->parent));
+	if (span->failed)
+		json_object_set_new(json, "status", json_pack("{s:i}", "code", STATUS_ERROR));
+	return json;
+}
+
+/* Returns the request with these spans; the caller frees it. NULL without memory. Texts that are no
+ * UTF-8 are left out. */
+static char *encode(const struct span *spans, size_t number_of_spans)
+{
+	json_t *resource = json_array(), *list = json_array(), *request;
+	char *text;
+
+	add_text(resource, "service.name", "convolved");
+	add_text(resource, "service.version", PACKAGE_VERSION);
+	add_text(resource, "host.name", host);
+	for (size_t i = 0; i < number_of_spans; i++)
+		json_array_append_new(list, describe(&spans[i]));
+	request = json_pack("{s:[{s:{s:o}, s:[{s:{s:s}, s:o}]}]}", "resourceSpans", "resource",
+	                    "attributes", resource, "scopeSpans", "scope", "name", "convolved",
+	                    "spans", list);
+	text = json_dumps(request, JSON_COMPACT);
+	json_decref(request);
+	return text;
+}
+
+/* ---- requests ---- */
+
+/* Removes the spans of the request from the ring. */
 static void drop_posted(void)
 {
 	oldest = (oldest + posted) % SPANS_KEPT;
@@ -154,7 +245,7 @@ static void begin(void)
 		if (posted > SPANS_KEPT - oldest)
 			posted = SPANS_KEPT - oldest;
 	}
-	body = otlp_encode(&ring[oldest], posted, host);
+	body = encode(&ring[oldest], posted);
 	if (!body) {
 		lost += posted;
 		drop_posted();
@@ -165,12 +256,6 @@ static void begin(void)
 	curl_easy_setopt(transfer, CURLOPT_POSTFIELDS, body);
 	curl_easy_setopt(transfer, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)strlen(body));
 	under_way = !curl_multi_add_handle(multi, transfer);
-}
-
-/* Whether the collector may take the request later (OTLP, failures). */
-static bool may_repeat(CURLcode result, long status)
-{
-	return result || status == 429 || status == 502 || status == 503 || status == 504;
 }
 
 static void repeat_later(void)
@@ -186,8 +271,8 @@ static void repeat_later(void)
 	due = now_ms() + (wait < RETRY_MAX_MS ? wait : RETRY_MAX_MS);
 }
 
-/* Says once that something is wrong, and once that it is not any more. */
-static void tell(CURLcode result, long status)
+/* Logs once that something is wrong, and once that it is not any more. */
+static void log_change(CURLcode result, long status)
 {
 	const bool failed = result || status / 100 != 2;
 
@@ -210,8 +295,9 @@ static void finish(CURLcode result)
 	under_way = false;
 	free(body);
 	body = NULL;
-	tell(result, status);
-	if (may_repeat(result, status)) {
+	log_change(result, status);
+	/* The collector may accept the request later (OTLP, failures). */
+	if (result || status == 429 || status == 502 || status == 503 || status == 504) {
 		repeat_later();
 		return;
 	}

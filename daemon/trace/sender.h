@@ -1,6 +1,5 @@
 /* Sends spans to a collector: gathers them for a moment, posts them as one request at a time, and
- * repeats a request that failed for now. What does not fit meanwhile is lost, and counted. Nothing
- * here waits. */
+ * repeats a request that failed for now. Spans that do not fit meanwhile are lost, and counted. */
 #ifndef TRACE_SENDER_H
 #define TRACE_SENDER_H
 
