@@ -82,7 +82,8 @@ static enum error make_buffers(const struct case_pixels *p, const void *content,
 	return code ? refuse(p, code) : ERR_OK;
 }
 
-/* The same with images; pitch: of the content, in bytes. */
+/* Makes images with this content (NULL: none), and sets them likewise; pitch: of the content, in
+ * bytes. */
 static enum error make_images(const struct case_pixels *p, const struct image *image,
                               const void *content, size_t pitch, bool shares, struct view like,
                               struct view views[PAIRS])
@@ -105,18 +106,8 @@ static enum error make_images(const struct case_pixels *p, const struct image *i
 	return code ? refuse(p, code) : ERR_OK;
 }
 
-static enum error make_bare(struct case_pixels *p)
-{
-	const size_t row = image_row_size(&p->c->image);
-	const struct view view = {.origin = p->source.y * row +
-	                                    p->source.x * image_pixel_size(&p->c->image),
-	                          .pitch = (uint32_t)row};
-
-	return make_buffers(p, p->c->pixels, image_size(&p->c->image), view,
-	                    p->source_view[FORM_BARE]);
-}
-
-/* As the Sobel study does: rows of no more than the pixels and those around them. */
+/* Makes FORM_PADDED as the Sobel study does: rows of no more than the pixels and those around
+ * them. */
 static enum error make_padded_source(struct case_pixels *p)
 {
 	struct view view = {0};
@@ -130,26 +121,24 @@ static enum error make_padded_source(struct case_pixels *p)
 	return e;
 }
 
-static enum error make_source_images(struct case_pixels *p, enum form form)
-{
-	const size_t row = image_row_size(&p->c->image);
-	const char *first = (const char *)p->c->pixels + p->source.y * row +
-	                    p->source.x * image_pixel_size(&p->c->image);
-
-	return make_images(p, &p->part, first, row, form == FORM_IMAGES, (struct view){.pitch = 1},
-	                   p->source_view[form]);
-}
-
 static enum error make_sources(struct case_pixels *p, enum form form)
 {
+	const struct image *image = &p->c->image;
+	const size_t row = image_row_size(image);
+	const size_t first = p->source.y * row + p->source.x * image_pixel_size(image);
+
 	switch (form) {
 	case FORM_BARE:
-		return make_bare(p);
+		return make_buffers(p, p->c->pixels, image_size(image),
+		                    (struct view){.origin = first, .pitch = (uint32_t)row},
+		                    p->source_view[form]);
 	case FORM_PADDED:
 		return make_padded_source(p);
 	case FORM_IMAGE:
 	case FORM_IMAGES:
-		return make_source_images(p, form);
+		return make_images(p, &p->part, (const char *)p->c->pixels + first, row,
+		                   form == FORM_IMAGES, (struct view){.pitch = 1},
+		                   p->source_view[form]);
 	case FORM_TILE: /* the first that is made */
 	case FORMS:
 		break;
@@ -157,24 +146,19 @@ static enum error make_sources(struct case_pixels *p, enum form form)
 	return ERR_OK;
 }
 
-/* Rows are aligned, and as many bytes apart in buffers and images. */
-static enum error make_targets(struct case_pixels *p, bool images)
+enum error case_pixels_make(struct case_pixels *p, enum form form)
 {
+	const bool images = form == FORM_IMAGES;
 	const size_t pixel = image_pixel_size(&p->area), pitch = p->area.width * pixel;
+	/* Rows of targets are aligned, and as many bytes apart in buffers and images. */
 	const struct view view = {.pitch = (uint32_t)pitch,
 	                          .origin =
 	                              (p->target.y + GUARD_ROWS) * pitch + p->target.x * pixel};
+	enum error e = ERR_OK;
 
-	if (p->target_view[images][0].pitch)
-		return ERR_OK;
-	return images ? make_images(p, &p->area, NULL, 0, true, view, p->target_view[1])
-	              : make_buffers(p, NULL, p->target_size, view, p->target_view[0]);
-}
-
-enum error case_pixels_make(struct case_pixels *p, enum form form)
-{
-	enum error e = make_targets(p, form == FORM_IMAGES);
-
+	if (!p->target_view[images][0].pitch)
+		e = images ? make_images(p, &p->area, NULL, 0, true, view, p->target_view[1])
+		           : make_buffers(p, NULL, p->target_size, view, p->target_view[0]);
 	if (!e && !p->source_view[form][0].pitch)
 		e = make_sources(p, form);
 	return e;
@@ -218,24 +202,12 @@ static bool is_inside(const char *option, const struct area *area, const struct 
 	return false;
 }
 
-/* The target in memory: rows of the image's length or a little more, guards above and below. */
-static void lay_out_target(struct case_pixels *p)
-{
-	const size_t pixel = image_pixel_size(&p->c->image);
-	uint64_t pitch = row_pitch(image_row_size(&p->c->image));
-
-	while (pitch % pixel) /* of three bands */
-		pitch += ROW_ALIGNMENT;
-	p->area = p->c->image;
-	p->area.width = (uint32_t)(pitch / pixel);
-	p->area.height += 2 * GUARD_ROWS;
-	p->target_size = pitch * p->area.height;
-}
-
 enum error case_pixels_init(struct case_pixels *p, const struct bench_case *c,
                             const struct bench_options *options, const struct device *device,
                             cl_command_queue queue)
 {
+	const size_t pixel = image_pixel_size(&c->image);
+	uint64_t pitch = row_pitch(image_row_size(&c->image));
 	struct view view = {0};
 	struct padding halo;
 
@@ -251,7 +223,13 @@ enum error case_pixels_init(struct case_pixels *p, const struct bench_case *c,
 	p->part = c->image;
 	p->part.width = p->source.width;
 	p->part.height = p->source.height;
-	lay_out_target(p);
+	/* The target: rows of the image's length or a little more, guards above and below. */
+	while (pitch % pixel) /* of three bands */
+		pitch += ROW_ALIGNMENT;
+	p->area = c->image;
+	p->area.width = (uint32_t)(pitch / pixel);
+	p->area.height += 2 * GUARD_ROWS;
+	p->target_size = pitch * p->area.height;
 	chain_halo(&c->chain, &p->halo_x, &p->halo_y);
 	halo = (struct padding){p->halo_x, p->halo_y};
 	p->tile = make_padded(p, halo, ROW_ALIGNMENT, &view, &p->tile_size);

@@ -25,15 +25,15 @@ enum form {
 	FORMS
 };
 
-/* Of each form, PAIRS sources that are used in turn with as many targets, so that a run does not
- * find its pixels in a cache. The views' origins are the ROI's first pixel. */
+/* The pixels of a case in each form: PAIRS sources that are used in turn with as many targets, so
+ * that a run does not find its pixels in a cache. The views' origins are the ROI's first pixel. */
 struct case_pixels {
 	const struct bench_case *c;
 	const struct device *device;
 	cl_command_queue queue;
 	struct area source, target; /* in the image */
 	struct image part;          /* the source ROI as an image */
-	struct image area;          /* of the target in memory, guards around it */
+	struct image area;          /* the target in memory, with guards around it */
 	uint32_t halo_x, halo_y;
 	struct padding padding; /* of FORM_PADDED; the Sobel study's, if none is given */
 	char *tile;             /* FORM_TILE, on the host */

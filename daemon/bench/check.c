@@ -2,6 +2,9 @@
  * corners and some windows at random places, which are the same for every kernel. */
 #include "bench/check.h"
 
+#include "common/clock.h"
+#include "common/sort.h"
+
 enum { WINDOWS = 24, WINDOW_SIDE = 96 };
 
 enum error check_window(const struct bench_case *c, const struct case_pixels *p,
@@ -79,4 +82,20 @@ uint64_t check_outside(const struct case_pixels *p, const char *target)
 		free = row + p->target.width * pixel;
 	}
 	return count + count_changed(free, target + p->target_size);
+}
+
+struct times times_summarize(double *ms, size_t count)
+{
+	struct times times = {0};
+
+	sort_doubles(ms, count);
+	times.median = ms[count / 2];
+	for (size_t i = 0; i < count; i++)
+		times.mean += ms[i] / (double)count;
+	return times;
+}
+
+double times_now(void)
+{
+	return (double)now_ns() * 1e-6;
 }

@@ -1,4 +1,4 @@
-/* Comparing a kernel's result with the reference. */
+/* Judging runs: their results, compared with the reference, and their times. */
 #ifndef BENCH_CHECK_H
 #define BENCH_CHECK_H
 
@@ -20,5 +20,16 @@ enum error check_window(const struct bench_case *c, const struct case_pixels *pi
 
 /* Bytes of a target outside the target ROI that are not poison. */
 uint64_t check_outside(const struct case_pixels *pixels, const char *target);
+
+/* Times of runs, in milliseconds. */
+struct times {
+	double median, mean;
+};
+
+/* Summarizes at least one time, none NaN; sorts them. */
+struct times times_summarize(double *ms, size_t count);
+
+/* The milliseconds of a monotonic clock. */
+double times_now(void);
 
 #endif

@@ -9,7 +9,6 @@
 
 #include <jpeglib.h>
 
-#include "bench/check.h"
 #include "device/jpeg.h"
 
 enum { QUALITY = 85, ROWS = 2 * JPEG_STAGES_MAX + 2 };
@@ -99,7 +98,7 @@ static void decode(const struct image *image, const struct file *file, uint8_t *
 	jpeg_destroy_decompress(&d);
 }
 
-/* What the file's header says. */
+/* Describes the scan as the file's header does. */
 static void describe_scan(struct bench *b)
 {
 	struct jpeg_scan *s = &b->scan;
@@ -114,9 +113,11 @@ static void describe_scan(struct bench *b)
 	s->size = b->file.scan_size;
 }
 
-static struct row *row_of(struct bench *b, const char *name, enum jpeg_side side)
+/* Adds the time of a launch of this run to its row, which may be a new one. */
+static bool add_time(struct bench *b, const char *name, enum jpeg_side side, cl_event event)
 {
 	struct row *row = b->row;
+	uint64_t ns;
 
 	while (row < b->row + b->rows && strcmp(row->name, name) != 0)
 		row++;
@@ -125,15 +126,6 @@ static struct row *row_of(struct bench *b, const char *name, enum jpeg_side side
 		row->ms = calloc(b->options->iterations + b->options->warmup, sizeof *row->ms);
 		b->rows++;
 	}
-	return row;
-}
-
-/* Adds the time of a launch of this run to its row. */
-static bool add_time(struct bench *b, const char *name, enum jpeg_side side, cl_event event)
-{
-	struct row *row = row_of(b, name, side);
-	uint64_t ns;
-
 	if (!row->ms || opencl_time_between(event, event, &ns))
 		return false;
 	row->ms[b->runs] += (double)ns * 1e-6;
@@ -141,7 +133,7 @@ static bool add_time(struct bench *b, const char *name, enum jpeg_side side, cl_
 	return true;
 }
 
-/* Takes the times of a direction. */
+/* Adds up the times of a direction. */
 static bool collect(struct bench *b, struct jpeg_trace *trace, enum jpeg_side side)
 {
 	static const char *const names[] = {
@@ -171,7 +163,7 @@ static cl_int run_decode(struct bench *b, struct jpeg_trace *trace)
 	return code ? code : finished;
 }
 
-/* Of the samples that run_decode() has made. */
+/* Encodes the samples that run_decode() has made. */
 static cl_int run_encode(struct bench *b, struct jpeg_trace *trace)
 {
 	struct jpeg_encode_job job = {.width = b->scan.width,

@@ -4,10 +4,10 @@
 
 #include "bench/measure.h"
 
-/* What --filter takes instead of a chain. */
+/* The value of --filter that is no chain. */
 #define BENCH_JPEG "jpeg"
 
-/* True for images of u8 with one band or three, of which a JPEG can be made. */
+/* True for images of u8 with one band or three, from which a JPEG can be made. */
 bool jpeg_measures(const struct image *image);
 
 /* Has the device decode and encode the case's image as a JPEG of usual quality, with three bands

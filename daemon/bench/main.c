@@ -1,26 +1,30 @@
 /* convolved-bench: times and checks every applicable kernel on any OpenCL device, without the
  * service. */
+#include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <jansson.h>
 
-#include "bench/devices.h"
 #include "bench/jpeg.h"
 #include "bench/picture.h"
-#include "bench/report.h"
 #include "common/log.h"
 #include "common/signals.h"
-#include "common/wire.h"
 #include "device/cl/environment.h"
+
+#ifndef PACKAGE_VERSION
+#define PACKAGE_VERSION "unknown"
+#endif
 
 /* The standard set of filters. The matrices are not separable. */
 static char matrix5[256], matrix15[2048];
 
 static const struct {
-	const char *name, *chain,
-	    *pixels; /* pixels: only for these; NULL: for the standard types */
+	const char *name, *chain;
+	const char *pixels; /* only for these; NULL: for the standard types */
 } filters[] = {
     {"gaussian 3x3", "gaussian=size=3", NULL},
     {"gaussian 5x5", "gaussian=sigma=1.1:size=5", NULL},
@@ -59,6 +63,116 @@ static void write_matrix(char *text, size_t size, int side)
 		                         : i % side == side - 1 ? ";"
 		                                                : " ");
 }
+
+/* ---- report: a table for people, rows of JSON for programs ---- */
+
+static void print_row(const struct measured *m, const struct bench_result *result)
+{
+	char shape[32] = "", wrong[64] = "right", times_reference[32] = "-";
+	double slowest = 0, reference = NAN;
+
+	for (uint32_t i = 0; i < result->count; i++) {
+		const struct measured *other = &result->measured[i];
+
+		if (!other->threads)
+			slowest = fmax(slowest, other->times.median);
+		if (!strcmp(other->variant, "reference"))
+			reference = other->times.median;
+	}
+	if (m->shape.x)
+		snprintf(shape, sizeof shape, "%ux%u by %ux%u", m->shape.x, m->shape.y,
+		         m->shape.group_x, m->shape.group_y);
+	else if (m->launches > 1)
+		snprintf(shape, sizeof shape, "%u launches", m->launches);
+	if (m->mismatches)
+		snprintf(wrong, sizeof wrong, "WRONG");
+	else if (m->outside)
+		snprintf(wrong, sizeof wrong, "WRONG: %" PRIu64 " bytes outside the target",
+		         m->outside);
+	if (isfinite(reference))
+		snprintf(times_reference, sizeof times_reference, "%.1f",
+		         reference / m->times.median);
+	printf("  %-24s %-18s %-15s %5u %11.3f %11.3f %9.1f %8.3f %10.1f %11s  %s, %.3g\n",
+	       m->variant, shape, m->form, m->runs, m->times.median, m->times.mean, m->gb_per_s,
+	       m->share_of_copy, slowest / m->times.median, times_reference, wrong,
+	       m->max_difference);
+}
+
+/* Prints the rows of a case. */
+static void print_case(const char *filter, const char *device, const struct bench_case *c,
+                       const struct bench_result *result)
+{
+	printf("\n%s, %s x%u, %ux%u on %s: copy %.3f ms, %.1f GB/s\n", filter,
+	       pixel_type_name(c->image.type), c->image.bands, c->image.width, c->image.height,
+	       device, result->copy.median, result->copy_gb_per_s);
+	printf("  %-24s %-18s %-15s %5s %11s %11s %9s %8s %10s %11s  %s\n", "variant", "shape",
+	       "form", "runs", "median ms", "mean ms", "GB/s", "of copy", "slowest x",
+	       "reference x", "verified");
+	if (!result->count)
+		puts("  none: no variant that was asked for applies");
+	for (uint32_t i = 0; i < result->count; i++)
+		print_row(&result->measured[i], result);
+	fflush(stdout);
+}
+
+/* Sets members of an object, whose values are given. */
+static void merge(json_t *object, json_t *more)
+{
+	json_object_update(object, more);
+	json_decref(more);
+}
+
+/* Makes the object of a row. chain: what --filter would take. */
+static json_t *row_json(const char *filter, const char *chain, const struct bench_case *c,
+                        const struct measured *m, const struct bench_result *result)
+{
+	json_t *row = json_pack(
+	    "{s:s, s:s, s:s, s:s, s:i, s:i, s:i, s:i, s:[i,i]}", "variant", m->variant, "filter",
+	    filter, "chain", chain, "type", pixel_type_name(c->image.type), "bands",
+	    (int)c->image.bands, "width", (int)c->image.width, "height", (int)c->image.height,
+	    "taps", (int)c->taps, "roi", (int)result->image.width, (int)result->image.height);
+
+	merge(row, json_pack("{s:s, s:s, s:i, s:i, s:i, s:[i,i,i,i]}", "origin", m->origin, "form",
+	                     m->form, "launches", (int)m->launches, "threads", (int)m->threads,
+	                     "runs", (int)m->runs, "shape", (int)m->shape.x, (int)m->shape.y,
+	                     (int)m->shape.group_x, (int)m->shape.group_y));
+	merge(row, json_pack("{s:f, s:f, s:f, s:f, s:f}", "median_seconds", m->times.median * 1e-3,
+	                     "mean_seconds", m->times.mean * 1e-3, "bytes_per_second",
+	                     m->gb_per_s * 1e9, "share_of_copy", m->share_of_copy, "copy_seconds",
+	                     result->copy.median * 1e-3));
+	merge(row, json_pack("{s:b, s:I, s:I, s:I, s:f}", "verified",
+	                     m->verified && measured_is_right(m), "verified_samples",
+	                     (json_int_t)m->verified, "wrong_samples", (json_int_t)m->mismatches,
+	                     "bytes_outside", (json_int_t)m->outside, "max_difference",
+	                     m->max_difference));
+	return row;
+}
+
+/* Makes the object of a device; takes over the rows. copy: GB/s of the last case. */
+static json_t *device_json(const struct bench_options *o, const struct device *device, double copy,
+                           json_t *rows)
+{
+	json_t *object = json_object(), *command = json_array();
+	char date[32] = "";
+	time_t now = time(NULL);
+	struct tm utc;
+
+	if (gmtime_r(&now, &utc))
+		strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%SZ", &utc);
+	for (int i = 0; i < o->argc; i++)
+		json_array_append_new(command, json_string(o->argv[i]));
+	merge(object, json_pack("{s:s, s:s, s:o, s:s, s:s, s:f}", "version", PACKAGE_VERSION,
+	                        "date", date, "command", command, "device", device->name, "driver",
+	                        device->driver, "copy_bytes_per_second", copy * 1e9));
+	merge(object,
+	      json_pack("{s:i, s:i, s:f, s:b, s:s}", "iterations", (int)o->iterations, "warmup",
+	                (int)o->warmup, "budget_seconds", o->budget, "verify_all", o->verify,
+	                "clock", "of the device; rows with threads: the processor's"));
+	json_object_set_new(object, "results", rows);
+	return object;
+}
+
+/* ---- cases ---- */
 
 /* A device under test and its results. */
 struct session {
@@ -138,7 +252,7 @@ static bool is_jpeg(const char *filter)
 static enum error run_case(struct session *s, const char *name, const char *chain,
                            struct bench_case *c, bool *right)
 {
-	struct bench_result result;
+	struct bench_result result = {0};
 	bool jpeg = is_jpeg(chain);
 	enum error e;
 
@@ -149,10 +263,13 @@ static enum error run_case(struct session *s, const char *name, const char *chai
 	if (!e) {
 		s->copy = result.copy_gb_per_s;
 		if (!s->options->json)
-			report_print(name, s->device.name, c, &result);
-		report_add(s->results, name, chain, c, &result);
-		for (uint32_t i = 0; i < result.count; i++)
-			*right &= measured_is_right(&result.measured[i]);
+			print_case(name, s->device.name, c, &result);
+		for (uint32_t i = 0; i < result.count; i++) {
+			const struct measured *m = &result.measured[i];
+
+			json_array_append_new(s->results, row_json(name, chain, c, m, &result));
+			*right &= measured_is_right(m);
+		}
 	}
 	if (!e && s->options->output)
 		e = write_output(s, &result);
@@ -160,7 +277,8 @@ static enum error run_case(struct session *s, const char *name, const char *chai
 	return e;
 }
 
-/* pixels: the standard type of this image; NULL: the user's or a file's, for all filters. */
+/* Runs the filters that are asked for. pixels: the standard type of this image; NULL: the user's or
+ * a file's, for all filters. */
 static enum error run_filters(struct session *s, struct bench_case *c, const char *pixels,
                               bool *right)
 {
@@ -211,27 +329,20 @@ static enum error run_random(struct session *s, struct bench_case *c, const char
 	return e;
 }
 
-static enum error run_file(struct session *s, struct bench_case *c, bool *right)
-{
-	void *memory = NULL;
-	enum error e = picture_read(s->options->file, &c->image, &memory);
-
-	c->pixels = memory;
-	if (!e)
-		e = run_filters(s, c, NULL, right);
-	free(memory);
-	return e;
-}
-
 /* Runs all requested cases. */
 static enum error run_cases(struct session *s, bool *right)
 {
 	const struct bench_options *o = s->options;
 	struct bench_case *c = calloc(1, sizeof *c);
 	enum error e = c ? ERR_OK : ERR_MEMORY;
+	void *memory = NULL;
 
 	if (!e && o->file) {
-		e = run_file(s, c, right);
+		e = picture_read(o->file, &c->image, &memory);
+		c->pixels = memory;
+		if (!e)
+			e = run_filters(s, c, NULL, right);
+		free(memory);
 	} else {
 		for (size_t p = 0; !e && p < (o->pixels ? 1 : PIXELS_STANDARD); p++)
 			for (size_t i = 0; !e && i < (o->width ? 1 : SIDES_STANDARD); i++)
@@ -257,7 +368,7 @@ static enum error run_device(const struct bench_options *options, const struct m
 		programs_hurry(s.programs);
 	if (!e)
 		e = run_cases(&s, right);
-	all = report_device(options, &s.device, s.copy, s.results);
+	all = device_json(options, &s.device, s.copy, s.results);
 	if (!e && options->json) {
 		json_dumpf(all, stdout, JSON_COMPACT);
 		putchar('\n');
@@ -286,7 +397,7 @@ int main(int argc, char **argv)
 	write_matrix(matrix15, sizeof matrix15, 15);
 	environment_set(options.cache_dir);
 	count = device_list(list, ROOM);
-	if (!devices_choose(&options, list, count, chosen)) {
+	if (!bench_options_choose(&options, list, count, chosen)) {
 		fputs("convolved-bench: no such OpenCL device; clinfo -l lists them\n", stderr);
 		return 1;
 	}

@@ -11,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/check.h"
 #include "bench/processor.h"
 #include "device/plan/launch.h"
 #include "device/plan/region.h"
@@ -64,11 +63,6 @@ static const char *runner_name(const struct runner *r)
 	return r->kernel == TABLE ? "table" : kernel_name(r->kernel);
 }
 
-static bool is_classic(const struct runner *r)
-{
-	return r->kernel != TABLE && kernel_row(r->kernel)->origin == KERNEL_CLASSIC;
-}
-
 static void bench_fini(struct bench *b)
 {
 	for (uint32_t i = 0; i < b->count; i++) {
@@ -117,7 +111,7 @@ static void choose_wish(void *user, const struct work *work, enum kernel *kernel
 	*shape = shapes[wish->number];
 }
 
-/* How many steps of the plan use the kernel. */
+/* Counts the steps of the plan that use the kernel. */
 static uint32_t count_steps(const struct plan *plan, enum kernel kernel)
 {
 	uint32_t count = 0;
@@ -149,14 +143,15 @@ static struct plan *make_plan(struct bench *b, struct wish *wish)
 	return plan;
 }
 
-/* What a runner reads and writes. A published kernel that is the whole plan gets what its study
- * gives it. */
+/* Finds the form that a runner reads and writes. A published kernel that is the whole plan gets
+ * what its study gives it. */
 static enum form find_form(const struct bench *b, const struct runner *r)
 {
 	const struct padding *p = &b->pixels.padding;
 	uint32_t needs;
 
-	if (!is_classic(r) || count_steps(r->plan, r->kernel) < r->plan->list.count)
+	if (r->kernel == TABLE || kernel_row(r->kernel)->origin != KERNEL_CLASSIC ||
+	    count_steps(r->plan, r->kernel) < r->plan->list.count)
 		return FORM_TILE;
 	needs = variant_get(r->kernel)->needs;
 	if (needs & VARIANT_IMAGE)
@@ -209,37 +204,24 @@ static enum error add_runner(struct bench *b, enum kernel kernel, uint32_t numbe
 	return r->ms ? ERR_OK : ERR_MEMORY;
 }
 
-static enum error add_kernel(struct bench *b, enum kernel kernel)
-{
-	enum error e = ERR_OK;
-
-	if (!kernel_row(kernel)->operations || !bench_options_want(b->options, kernel_name(kernel)))
-		return ERR_OK;
-	for (uint32_t i = 0; !e && i < SHAPES_MAX; i++)
-		e = add_runner(b, kernel, i);
-	return e;
-}
-
+/* Adds the runners that the options want. */
 static enum error add_runners(struct bench *b)
 {
 	enum error e = ERR_OK;
 
-	for (enum kernel k = 0; !e && k < KERNELS; k++)
-		e = add_kernel(b, k);
+	for (enum kernel k = 0; !e && k < KERNELS; k++) {
+		if (!kernel_row(k)->operations || !bench_options_want(b->options, kernel_name(k)))
+			continue;
+		for (uint32_t i = 0; !e && i < SHAPES_MAX; i++)
+			e = add_runner(b, k, i);
+	}
 	if (!e && bench_options_want(b->options, "table"))
 		e = add_runner(b, TABLE, 0);
 	return e;
 }
 
-/* Leaves out the runners of a form that the device cannot hold. */
-static void give_up(struct bench *b, enum form form)
-{
-	for (uint32_t i = 0; i < b->count; i++)
-		if (b->runner[i].form == form)
-			b->runner[i].failed = true;
-}
-
-/* Makes what the runners read and write. */
+/* Makes what the runners read and write. Leaves out those of images that are larger than the
+ * device's may be. */
 static enum error make_memory(struct bench *b)
 {
 	enum error e = case_pixels_make(&b->pixels, FORM_TILE); /* for the copy */
@@ -258,7 +240,8 @@ static enum error make_memory(struct bench *b)
 			continue;
 		e = case_pixels_make(&b->pixels, form);
 		if (e == ERR_DEVICE && (form == FORM_IMAGE || form == FORM_IMAGES)) {
-			give_up(b, form); /* larger than its images may be */
+			for (uint32_t k = 0; k < b->count; k++)
+				b->runner[k].failed |= b->runner[k].form == form;
 			e = ERR_OK;
 		}
 	}
@@ -317,7 +300,7 @@ static cl_int enqueue_once(struct bench *b, struct runner *r, uint32_t run)
 	return code;
 }
 
-/* The time, in milliseconds, of a finished run of enqueue_once(). */
+/* Returns the time, in milliseconds, of a finished run of enqueue_once(). */
 static double collect(const struct bench *b, struct runner *r, uint32_t run, cl_int *code)
 {
 	double ms = r->pool_ms[run];
@@ -329,16 +312,14 @@ static double collect(const struct bench *b, struct runner *r, uint32_t run, cl_
 	return ms;
 }
 
-/* True for what is as fast as special kernels are. */
-static bool is_special(const struct runner *r)
-{
-	return r->kernel == TABLE || kernel_row(r->kernel)->origin == KERNEL_SPECIAL;
-}
-
-/* True if the runner has more runs; a slow one ends when its time is used up. */
+/* True if the runner has more runs; a slow one ends when its time is used up. special: among the
+ * runners that are as fast as special kernels are. */
 static bool is_due(const struct bench *b, const struct runner *r, bool special)
 {
-	return !r->failed && is_special(r) == special &&
+	const bool is_special =
+	    r->kernel == TABLE || kernel_row(r->kernel)->origin == KERNEL_SPECIAL;
+
+	return !r->failed && is_special == special &&
 	       r->runs < b->options->iterations + b->options->warmup &&
 	       (r->spent <= b->options->budget || r->runs < 4);
 }
@@ -358,13 +339,13 @@ static void collect_batch(const struct bench *b, struct runner *r, cl_int finish
 		        opencl_error_name(r->code));
 }
 
-/* Bytes of the source ROI. */
+/* The bytes of the source ROI. */
 static uint64_t part_size(const struct bench *b)
 {
 	return image_size(&b->pixels.part);
 }
 
-/* Enqueues everything before it waits, as the service does. */
+/* Runs a round: enqueues everything before it waits, as the service does. */
 static void run_round(struct bench *b, bool special)
 {
 	const uint32_t max = b->options->iterations + b->options->warmup;
@@ -393,7 +374,7 @@ static void run_round(struct bench *b, bool special)
 	b->copy_ms[b->copies++] = event_ms(copy, &code);
 }
 
-/* The times of the runs after the warm-up, or after the first run if there are only a few. */
+/* Summarizes the runs after the warm-up, or after the first run if there are only a few. */
 static struct times summarize(double *ms, uint32_t runs, uint32_t warmup, uint32_t *timed)
 {
 	uint32_t skip = runs > 2 * warmup ? warmup : runs > 1;
@@ -555,7 +536,7 @@ static enum error measure_reference(const struct bench *b, struct bench_result *
 	return ERR_OK;
 }
 
-/* The processor's own baseline. */
+/* Measures the processor's own baseline. */
 static enum error measure_processor(const struct bench *b, struct bench_result *result)
 {
 	static const struct {

@@ -2,8 +2,7 @@
 #ifndef BENCH_MEASURE_H
 #define BENCH_MEASURE_H
 
-#include "bench/case.h"
-#include "bench/times.h"
+#include "bench/check.h"
 #include "device/plan/plan.h"
 
 /* The result of one variant. */

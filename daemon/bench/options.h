@@ -1,12 +1,14 @@
-/* The options of convolved-bench. */
+/* The options of convolved-bench, and the devices that they mean. */
 #ifndef BENCH_OPTIONS_H
 #define BENCH_OPTIONS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "common/image.h"
 #include "common/kernels.h"
+#include "common/wire.h"
 
 /* Pixels on each side: left and right, above and below. */
 struct padding {
@@ -42,5 +44,12 @@ void bench_options_parse(struct bench_options *options, int argc, char **argv);
 
 /* True if the variant is to be measured. */
 bool bench_options_want(const struct bench_options *options, const char *variant);
+
+/* Sets chosen[i] for each of `count` devices that the options mean, and returns their number.
+ * --platform and --type limit the devices; without a type, to the GPUs, if there are any among
+ * them. A number in --device counts those that are left; a name also finds devices that are no
+ * GPUs. */
+size_t bench_options_choose(const struct bench_options *options, const struct message_device *list,
+                            size_t count, bool *chosen);
 
 #endif

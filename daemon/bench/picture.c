@@ -7,21 +7,17 @@
 
 #include <vips/vips.h>
 
-/* A linear congruential generator (D. E. Knuth's MMIX). */
-static uint32_t next_random(uint64_t *state)
-{
-	*state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-	return (uint32_t)(*state >> 33);
-}
-
 void picture_random(const struct image *image, void *pixels)
 {
 	uint64_t state = 1;
 	size_t count = (size_t)image->width * image->height * image->bands;
 
 	for (size_t i = 0; i < count; i++) {
-		uint32_t r = next_random(&state);
+		uint32_t r;
 
+		/* A linear congruential generator (D. E. Knuth's MMIX). */
+		state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+		r = (uint32_t)(state >> 33);
 		if (image->type == PIXEL_U8)
 			((uint8_t *)pixels)[i] = (uint8_t)(r >> 8);
 		else if (image->type == PIXEL_U16)
@@ -86,23 +82,17 @@ bool picture_can_write(const char *path)
 	return false;
 }
 
-/* What the bands mean, for formats that ask. */
-static VipsInterpretation meaning(const struct image *image)
-{
-	const bool wide = image->type == PIXEL_U16;
-
-	if (image->bands < 3)
-		return wide ? VIPS_INTERPRETATION_GREY16 : VIPS_INTERPRETATION_B_W;
-	return wide ? VIPS_INTERPRETATION_RGB16 : VIPS_INTERPRETATION_sRGB;
-}
-
 enum error picture_write(const char *path, const struct image *image, const void *pixels)
 {
 	VipsImage *bare =
 	    vips_image_new_from_memory(pixels, image_size(image), (int)image->width,
 	                               (int)image->height, (int)image->bands, formats[image->type]);
 	VipsImage *all = NULL;
-	int failed = !bare || vips_copy(bare, &all, "interpretation", meaning(image), NULL) ||
+	const bool wide = image->type == PIXEL_U16, grey = image->bands < 3;
+	const VipsInterpretation meaning = /* of the bands, for formats that ask */
+	    grey ? (wide ? VIPS_INTERPRETATION_GREY16 : VIPS_INTERPRETATION_B_W)
+	         : (wide ? VIPS_INTERPRETATION_RGB16 : VIPS_INTERPRETATION_sRGB);
+	int failed = !bare || vips_copy(bare, &all, "interpretation", meaning, NULL) ||
 	             vips_image_write_to_file(all, path, NULL);
 
 	if (failed)

@@ -6,7 +6,6 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "bench/times.h"
 #include "common/filters.h"
 
 enum { THREADS_MAX = 8, REPEATS = 5 };
@@ -77,7 +76,7 @@ static void store_row(void *to, const float *from, size_t count, enum pixel_type
 			((float *)to)[i] = from[i];
 }
 
-/* The sample at the left end of row y's window; y counts rows of the halo, too. */
+/* Returns the sample at the left end of row y's window; y counts rows of the halo, too. */
 static const float *in_row(const struct band *b, uint32_t y)
 {
 	return b->in + y * b->pitch;

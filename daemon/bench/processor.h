@@ -3,10 +3,8 @@
 #define BENCH_PROCESSOR_H
 
 #include "bench/check.h"
-#include "bench/times.h"
-#include "reference/difference.h"
 
-/* What a number of threads took. */
+/* The times of a number of threads. */
 struct processor_run {
 	uint32_t runs;
 	struct times times; /* for the whole ROI; taken on as many rows as take a while */

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "bench/devices.h"
+#include "bench/options.h"
 
 /* Two platforms: PoCL, without a GPU, and another with two, a processor and an accelerator. */
 static const struct message_device list[] = {
@@ -26,7 +26,7 @@ static void expect(struct bench_options options, const char *wanted)
 	bool chosen[COUNT];
 	size_t count = 0;
 	char got[COUNT + 1] = "";
-	size_t found = devices_choose(&options, list, COUNT, chosen);
+	size_t found = bench_options_choose(&options, list, COUNT, chosen);
 
 	for (size_t i = 0; i < COUNT; i++) {
 		got[i] = chosen[i] ? '1' : '0';
