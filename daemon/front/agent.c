@@ -11,15 +11,19 @@
 
 #include "base/loop.h"
 #include "front/base/metrics.h"
+#include "front/config/config.h"
 #include "front/jobs/admission.h"
-#include "front/listener.h"
 
-enum { ACCEPTED_MOST = 8 /* a turn */, PAUSE_MS = 1000 };
+enum {
+	ACCEPTED_MOST = 8 /* a turn */,
+	PAUSE_MS = 1000,
+	SOCKETS_MAX = 2 * CONFIG_LIST_MAX /* passed by systemd, and configured */
+};
 
 static struct agent_socket {
 	struct loop_watch watch;
 	int fd;
-} sockets[LISTENERS_MAX];
+} sockets[SOCKETS_MAX];
 static unsigned count;
 static struct loop_timer pause_over;
 static bool draining;
@@ -54,7 +58,7 @@ static void accept_some(void *context)
 			answer(fd);
 			continue;
 		}
-		/* Who waits would wake the loop again at once. */
+		/* Waiting clients would wake the loop again at once. */
 		if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
 			stop_watching();
 			loop_timer_start(&pause_over, PAUSE_MS);
@@ -63,17 +67,15 @@ static void accept_some(void *context)
 	}
 }
 
-static enum error watch(struct agent_socket *s)
-{
-	return loop_watch(&s->watch, s->fd, EPOLLIN, accept_some, s);
-}
-
 static void watch_again(void *context)
 {
 	(void)context;
-	for (unsigned i = 0; i < count; i++)
-		if (sockets[i].watch.fd < 0 && watch(&sockets[i]))
+	for (unsigned i = 0; i < count; i++) {
+		struct agent_socket *s = &sockets[i];
+
+		if (s->watch.fd < 0 && loop_watch(&s->watch, s->fd, EPOLLIN, accept_some, s))
 			loop_timer_start(&pause_over, PAUSE_MS);
+	}
 }
 
 enum error agent_init(void)
@@ -97,7 +99,7 @@ enum error agent_serve(int fd)
 	struct agent_socket *s = &sockets[count++];
 
 	s->fd = fd;
-	return watch(s);
+	return loop_watch(&s->watch, s->fd, EPOLLIN, accept_some, s);
 }
 
 void agent_drain(void)

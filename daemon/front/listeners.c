@@ -1,15 +1,210 @@
-/* Hands the listening sockets to HTTP, and those for agent checks to these. */
+/* Opens the listening sockets, and hands them to HTTP and to the agent checks. */
 #include "front/listeners.h"
 
+#include <arpa/inet.h>
 #include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <net/if.h>
+#include <netdb.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <systemd/sd-daemon.h>
+#include <unistd.h>
 
+#include "common/log.h"
 #include "front/agent.h"
-#include "front/listener.h"
 #include "front/http_workers.h"
+
+enum { BACKLOG = 1024 };
 
 _Static_assert(2 * (int)CONFIG_LIST_MAX <= (int)HTTP_SOCKETS_MAX, "every listener is served");
 
-static bool passed; /* a socket manager keeps the sockets: those who come in a drain wait there */
+/* A socket manager keeps the sockets: clients that connect during a drain wait there. */
+static bool passed;
+
+/* The option that lists addresses of a use, the name of a passed socket, and what the log says. */
+static const struct {
+	const char *option, *name, *remark;
+} uses[LISTENER_USES] = {
+    [LISTENER_CLIENTS] = {"listen", "", ""},
+    [LISTENER_METRICS] = {"metrics-listen", "metrics", " for metrics and health"},
+    [LISTENER_AGENT] = {"agent-listen", "agent", " for agent checks"},
+};
+
+/* Removes a socket file that no process serves. */
+static void remove_stale(const struct sockaddr_un *address)
+{
+	struct stat status;
+	int fd;
+
+	if (stat(address->sun_path, &status) || !S_ISSOCK(status.st_mode))
+		return;
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return;
+	if (connect(fd, (const struct sockaddr *)address, sizeof *address) && errno == ECONNREFUSED)
+		unlink(address->sun_path);
+	close(fd);
+}
+
+/* Opens a socket that listens there; -1, and errno says why. */
+static int open_address(const struct address *address, unsigned mode)
+{
+	int family = address->socket.ss_family, one = 1, failure, fd;
+	bool failed;
+	mode_t mask;
+
+	errno = EINVAL;
+	if (!address->size)
+		return -1;
+	if (family == AF_UNIX)
+		remove_stale((const struct sockaddr_un *)&address->socket);
+	fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0)
+		return -1;
+	if (family != AF_UNIX)
+		setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+	mask = umask(~mode & 0777);
+	failed = bind(fd, (const struct sockaddr *)&address->socket, address->size) ||
+	         listen(fd, BACKLOG);
+	umask(mask);
+	if (!failed)
+		return fd;
+	failure = errno;
+	close(fd);
+	errno = failure;
+	return -1;
+}
+
+static struct listener passed_listener(int fd, const char *name)
+{
+	struct listener l = {.address = "a socket passed by systemd",
+	                     .tls = !strcmp(name, "tls"),
+	                     .passed = true,
+	                     .fd = fd};
+	struct sockaddr_storage address;
+	socklen_t size = sizeof address;
+
+	l.local = !getsockname(fd, (struct sockaddr *)&address, &size) &&
+	          address_is_local((const struct sockaddr *)&address);
+	for (enum listener_use use = LISTENER_CLIENTS + 1; use < LISTENER_USES; use++)
+		if (!strcmp(name, uses[use].name))
+			l.use = use;
+	return l;
+}
+
+/* The names are read anew each time: the variables stay, because a reload reads them again. */
+static unsigned list_passed(struct listener list[LISTENERS_MAX])
+{
+	char **names = NULL;
+	int count = sd_listen_fds_with_names(0, &names);
+	unsigned listed = 0;
+
+	for (int i = 0; i < count; i++) {
+		if (listed < CONFIG_LIST_MAX)
+			list[listed++] = passed_listener(SD_LISTEN_FDS_START + i, names[i]);
+		free(names[i]);
+	}
+	free(names);
+	return listed;
+}
+
+/* Appends the addresses of an option; returns the number of all that are listed. */
+static unsigned list_addresses(const struct config_list *addresses, enum listener_use use,
+                               bool standard, struct listener *list, unsigned count)
+{
+	for (unsigned i = 0; i < addresses->count; i++) {
+		struct listener *l = &list[count++];
+
+		*l = (struct listener){.use = use, .fd = -1};
+		address_parse(addresses->item[i], &l->at);
+		l->address = l->at.text;
+		l->tls = l->at.tls;
+		l->optional = standard && l->at.socket.ss_family == AF_UNIX;
+		l->local = address_is_local((const struct sockaddr *)&l->at.socket);
+	}
+	return count;
+}
+
+unsigned listener_list(const struct config *config, struct listener list[LISTENERS_MAX])
+{
+	unsigned count = list_passed(list);
+
+	if (!count)
+		count = list_addresses(&config->listen, LISTENER_CLIENTS, config->listen_is_default,
+		                       list, count);
+	count = list_addresses(&config->metrics_listen, LISTENER_METRICS, false, list, count);
+	return list_addresses(&config->agent_listen, LISTENER_AGENT, false, list, count);
+}
+
+/* Writes an address as listen= has it. */
+static void describe(int fd, char *text, size_t room)
+{
+	struct sockaddr_storage address = {0};
+	const struct sockaddr_un *path = (const struct sockaddr_un *)&address;
+	socklen_t size = sizeof address;
+	char host[INET6_ADDRSTRLEN + IF_NAMESIZE], port[8];
+
+	snprintf(text, room, "an address of unknown type");
+	if (getsockname(fd, (struct sockaddr *)&address, &size))
+		return;
+	if (address.ss_family == AF_UNIX)
+		snprintf(text, room, "unix:%s%.*s", *path->sun_path ? "" : "@",
+		         (int)sizeof path->sun_path - 1, path->sun_path + !*path->sun_path);
+	else if (!getnameinfo((const struct sockaddr *)&address, size, host, sizeof host, port,
+	                      sizeof port, NI_NUMERICHOST | NI_NUMERICSERV))
+		snprintf(text, room, address.ss_family == AF_INET6 ? "[%s]:%s" : "%s:%s", host,
+		         port);
+}
+
+static void log_listening(const struct listener *l, const char *address, const char *remark)
+{
+	log_info("listening on %s%s%s%s", address, l->tls ? " by TLS" : "", uses[l->use].remark,
+	         remark);
+}
+
+/* A socket of another type would accept connections that nobody answers. */
+static enum error check_passed(const struct listener *l)
+{
+	char address[160];
+
+	if (sd_is_socket(l->fd, AF_UNSPEC, SOCK_STREAM, 1) <= 0) {
+		log_error("cannot serve descriptor %d from systemd: expected a listening stream "
+		          "socket (ListenStream= with Accept=no)",
+		          l->fd);
+		return ERR_IO;
+	}
+	describe(l->fd, address, sizeof address);
+	/* HTTP workers may not change it. */
+	if (fcntl(l->fd, F_SETFL, fcntl(l->fd, F_GETFL) | O_NONBLOCK)) {
+		log_error("%s, passed by systemd, cannot be made non-blocking: %m", address);
+		return ERR_IO;
+	}
+	log_listening(l, address, ", passed by systemd");
+	return ERR_OK;
+}
+
+enum error listener_open(struct listener *l, unsigned mode)
+{
+	if (l->passed)
+		return check_passed(l);
+	l->fd = open_address(&l->at, mode);
+	if (l->fd < 0 && l->optional && (errno == ENOENT || errno == EACCES || errno == EROFS)) {
+		log_notice("not listening on the default address %s: %m", l->address);
+		return ERR_OK;
+	}
+	if (l->fd < 0) {
+		log_error("%s=%s: %m", uses[l->use].option, l->address);
+		return ERR_IO;
+	}
+	log_listening(l, l->address, "");
+	return ERR_OK;
+}
 
 static struct limits limits_of(const struct config *c)
 {

@@ -1,12 +1,45 @@
-/* What HTTP is given of the configuration: the listening sockets, and the limits of connections. */
+/* Listening sockets: addresses of the configuration, or sockets that systemd passed. They are
+ * handed to HTTP, with the limits of connections, or to the agent checks. */
 #ifndef FRONT_LISTENERS_H
 #define FRONT_LISTENERS_H
 
+#include <stdbool.h>
+
 #include "common/error.h"
+#include "link/address.h"
 #include "front/config/config.h"
 
-/* Opens every address to listen on, or takes the sockets that systemd passed, and begins to serve
- * there. Logs which address cannot be opened, and why. */
+enum { LISTENERS_MAX = 3 * CONFIG_LIST_MAX };
+
+enum listener_use {
+	LISTENER_CLIENTS,
+	LISTENER_METRICS, /* metrics and health alone, without tokens */
+	LISTENER_AGENT,   /* agent checks (front/agent.h) */
+	LISTENER_USES
+};
+
+struct listener {
+	const char *address; /* for messages; owned by the configuration */
+	struct address at;   /* unset if it was passed */
+	enum listener_use use;
+	bool tls;
+	bool local;    /* only processes of this host can reach it */
+	bool optional; /* a default address, which the configuration does not name */
+	bool passed;   /* by systemd */
+	int fd;        /* once open; -1 before */
+};
+
+/* Lists the sockets that a configuration wants. Sockets passed by systemd replace `listen`; those
+ * named (FileDescriptorName=) `tls`, `metrics` or `agent` serve that. */
+unsigned listener_list(const struct config *config, struct listener list[LISTENERS_MAX]);
+
+/* Opens it, unless it was passed; the caller owns the descriptor. Logs the reason on failure. mode:
+ * permissions of a Unix socket, which replaces one that no process serves. ERR_OK with the
+ * descriptor -1: the address is optional and cannot be opened. */
+enum error listener_open(struct listener *listener, unsigned mode) MUST_CHECK;
+
+/* Opens every address to listen on, or receives the sockets that systemd passed, and begins to
+ * serve there. Logs which address cannot be opened, and why. */
 enum error listeners_init(const struct config *config) MUST_CHECK;
 
 /* The limits may have changed. */

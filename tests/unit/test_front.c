@@ -33,7 +33,7 @@
 #include "front/jobs/admission.h"
 #include "front/jobs/shares.h"
 #include "front/jobs/spool.h"
-#include "front/listener.h"
+#include "front/listeners.h"
 #include "front/workers/arenas.h"
 #include "front/workers/device_table.h"
 #include "front/workers/repertoire.h"
