@@ -69,19 +69,8 @@ static void send_certificate(struct http_worker *h)
 		worker_send(&h->worker, &message, &certificate.fd);
 }
 
-static void send_sockets(struct http_worker *h)
-{
-	struct message message = {.type = MSG_LISTEN};
-
-	for (unsigned i = 0; i < socket_count && !draining; i++) {
-		message.listen.tls = sockets[i].tls;
-		message.listen.metrics = sockets[i].metrics;
-		worker_send(&h->worker, &message, &sockets[i].fd);
-	}
-}
-
-/* It has sent what cannot be, or its end of the link is closed: mostly because it has ended, which
- * shows soon. */
+/* The worker has sent something invalid, or (what: NULL) its end of the link is closed: mostly
+ * because it has ended, which shows soon. */
 static void remote_broken(void *context, const char *what)
 {
 	struct http_worker *h = context;
@@ -94,7 +83,7 @@ static void remote_broken(void *context, const char *what)
 
 static void worker_up(struct worker *w, const struct message_ready *ready)
 {
-	static const struct remote_calls calls = {remote_broken};
+	static const struct remote_calls calls = {.broken = remote_broken};
 	struct http_worker *h = &workers[w->number];
 	struct message message = {.type = MSG_LINK};
 	int pair[2];
@@ -113,7 +102,12 @@ static void worker_up(struct worker *w, const struct message_ready *ready)
 	}
 	send_limits(h);
 	send_certificate(h);
-	send_sockets(h);
+	for (unsigned i = 0; i < socket_count && !draining; i++) {
+		message = (struct message){
+		    .type = MSG_LISTEN,
+		    .listen = {.tls = sockets[i].tls, .metrics = sockets[i].metrics}};
+		worker_send(w, &message, &sockets[i].fd);
+	}
 	if (draining)
 		remote_drain(h->remote, false);
 }
@@ -139,8 +133,11 @@ static bool worker_busy(const struct worker *w)
 	return workers[w->number].remote && workers[w->number].silent >= LONG;
 }
 
-static const struct worker_owner owner = {worker_prepare, worker_up, worker_message, worker_down,
-                                          worker_busy};
+static const struct worker_owner owner = {.prepare = worker_prepare,
+                                          .up = worker_up,
+                                          .message = worker_message,
+                                          .down = worker_down,
+                                          .busy = worker_busy};
 
 static void ping_all(void *context)
 {

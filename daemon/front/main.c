@@ -1,7 +1,7 @@
 /* convolved: the front. One thread with one event loop serves clients, codec workers and
  * devices. */
-#include <errno.h>
 #include <glib.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/resource.h>
@@ -56,8 +56,9 @@ static void log_configure(void)
 	         (enum log_format)log_format_parse(config.log_format));
 }
 
-/* Of an entry by a process that has ended, the journal may not find the unit; of a line on standard
- * error it knows it. So entries begin when the service does, and end before it. */
+/* Logs to standard error from now on. The journal cannot attribute entries of a process that has
+ * exited; for lines on standard error it knows the unit. So entries begin once the service has
+ * started, and end before it exits. */
 static void last_words(void)
 {
 	log_set_journal(NULL);
@@ -116,9 +117,10 @@ static void check_connections(void)
 
 	if (max < config.max_connections)
 		log_notice(
-		    "max-connections is %llu, but only %llu connections are possible, half of the "
-		    "file descriptors (LimitNOFILE=, ulimit -n)",
-		    (unsigned long long)config.max_connections, (unsigned long long)max);
+		    "max-connections is %" PRIu64 ", but only %" PRIu64
+		    " connections are possible, half of the file descriptors (LimitNOFILE=, ulimit "
+		    "-n)",
+		    config.max_connections, max);
 }
 
 /* Applies the changes in the configuration. Accepted work is never dropped: new limits apply to new
@@ -285,13 +287,6 @@ static enum error start(void)
 	return e;
 }
 
-static void finish(void)
-{
-	while (parts_started)
-		if (parts[--parts_started].fini)
-			parts[parts_started].fini();
-}
-
 /* Runs before each wait of the loop. */
 static int turn(void)
 {
@@ -328,7 +323,9 @@ int main(int argc, char **argv)
 			loop_run(turn);
 			e = supervisor_mismatched() ? ERR_INTERNAL : ERR_OK;
 		}
-		finish();
+		while (parts_started)
+			if (parts[--parts_started].fini)
+				parts[parts_started].fini();
 	}
 	config_fini(&config);
 	return result == CONFIG_INVALID ? EX_CONFIG : e ? 1 : 0;

@@ -1,6 +1,7 @@
 /* Notifications to systemd; without NOTIFY_SOCKET, sd_notify() does nothing. */
 #include "front/notify.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,9 +14,9 @@
 #include "front/workers/scheduler.h"
 
 enum {
-	STOP_MARGIN = 15 /* seconds */,
+	STOP_MARGIN = 15, /* seconds */
 	STATUS_MS = 1000,
-	FEEDS = 4 /* per watchdog timeout */
+	FEEDS = 4, /* per watchdog timeout */
 };
 
 static const struct config *config;
@@ -27,8 +28,11 @@ static uint64_t last_ended, last_time;
 
 static struct work work_now(void)
 {
-	return (struct work){devices_up(), jobs_open(), scheduler_waiting(), scheduler_returned(),
-	                     jobs_ended()};
+	return (struct work){.devices_up = devices_up(),
+	                     .jobs = jobs_open(),
+	                     .tiles_waiting = scheduler_waiting(),
+	                     .tiles_back = scheduler_returned(),
+	                     .jobs_ended = jobs_ended()};
 }
 
 /* Returns true if work has not moved since *since for longer than the limit. */
@@ -127,7 +131,7 @@ void notify_ready(void)
 
 void notify_reloading(void)
 {
-	sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%llu", (unsigned long long)(loop_now() / 1000));
+	sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%" PRIu64, loop_now() / 1000);
 }
 
 void notify_stopping(void)
@@ -135,6 +139,5 @@ void notify_stopping(void)
 	uint64_t seconds = config->drain_delay + config->drain_timeout + STOP_MARGIN;
 
 	stopping = true;
-	sd_notifyf(0, "STOPPING=1\nEXTEND_TIMEOUT_USEC=%llu",
-	           (unsigned long long)seconds * 1000000);
+	sd_notifyf(0, "STOPPING=1\nEXTEND_TIMEOUT_USEC=%" PRIu64, seconds * 1000000);
 }
