@@ -2,6 +2,7 @@
 #include "front/workers/discovery.h"
 
 #include <fnmatch.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -30,7 +31,7 @@ void discovery_arguments(struct worker *w)
 {
 	char size[32];
 
-	snprintf(size, sizeof size, "%llu", (unsigned long long)config->cache_size);
+	snprintf(size, sizeof size, "%" PRIu64, config->cache_size);
 	w->start_ms = config->start_timeout * 1000;
 	worker_argument(w, "convolved-device", NULL);
 	worker_argument(w, "--log-level", config->log_level);
@@ -51,34 +52,19 @@ static bool any_gpu(void)
 	return false;
 }
 
-/* Chooses all GPUs, or all devices if there is no GPU. */
-static bool chosen_by_default(const struct message_device *m)
-{
-	return !any_gpu() || m->type == DEVICE_GPU;
-}
-
 bool discovery_fits(const char *pattern, const struct message_device *m)
 {
 	char index[32];
 	const char *const texts[] = {discovery_type_name(m->type), index, m->name,
 	                             m->platform_name};
 
-	if (!strcmp(pattern, "auto"))
-		return chosen_by_default(m);
+	if (!strcmp(pattern, "auto")) /* all GPUs, or all devices if there is no GPU */
+		return !any_gpu() || m->type == DEVICE_GPU;
 	snprintf(index, sizeof index, "%u:%u", m->platform, m->device);
 	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
 		if (!fnmatch(pattern, texts[i], FNM_CASEFOLD))
 			return true;
 	return false;
-}
-
-static bool chosen(const struct message_device *m)
-{
-	bool fit = false;
-
-	for (unsigned p = 0; p < config->device.count; p++)
-		fit |= discovery_fits(config->device.item[p], m);
-	return fit;
 }
 
 /* Logs and counts that no GPU was found. This is no error on a host that never had one; Prometheus
@@ -101,8 +87,10 @@ static void choose(void)
 
 	for (unsigned i = 0; i < found_count; i++) {
 		const struct message_device *m = &found[i];
-		bool wanted = chosen(m);
+		bool wanted = false;
 
+		for (unsigned p = 0; p < config->device.count; p++)
+			wanted |= discovery_fits(config->device.item[p], m);
 		any |= wanted;
 		log_info("%u:%u %s (%s, %s) is %s", m->platform, m->device, m->name,
 		         discovery_type_name(m->type), m->platform_name,
@@ -160,14 +148,8 @@ static void probe_prepare(struct worker *worker)
 }
 
 /* The probe may sleep: it starts a driver. */
-static bool probe_busy(const struct worker *worker)
-{
-	(void)worker;
-	return false;
-}
-
-static const struct worker_owner probe_worker = {probe_prepare, probe_up, probe_message, probe_down,
-                                                 probe_busy};
+static const struct worker_owner probe_worker = {
+    .prepare = probe_prepare, .up = probe_up, .message = probe_message, .down = probe_down};
 
 static void probe_start(void *context)
 {

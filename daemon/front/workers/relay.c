@@ -17,7 +17,7 @@
  * suffice for all that a pipe holds when a worker ends. */
 enum { STEPS_A_TURN = 64, TURN_MS = 100, LAST_STEPS = 2048 };
 
-static struct relay *paused;
+static LIST_HEAD(relay_list, relay) paused = LIST_HEAD_INITIALIZER(paused);
 static struct loop_timer turn;
 
 /* Parses "<N>TEXT" or "<N,M>TEXT": returns level N, moves *text to TEXT, and sets *lost to M, the
@@ -76,7 +76,7 @@ static bool say_line(struct relay *r, bool all)
 }
 
 /* Reads and logs lines until r->steps reaches `max`. Returns false at the end of the pipe. */
-static bool take_lines(struct relay *r, unsigned max)
+static bool read_lines(struct relay *r, unsigned max)
 {
 	while (r->steps < max) {
 		ssize_t got;
@@ -101,24 +101,9 @@ static enum error listen_to(struct relay *r)
 
 static void leave_paused(struct relay *r)
 {
-	if (!r->link)
-		return;
-	*r->link = r->next;
-	if (r->next)
-		r->next->link = r->link;
-	r->link = NULL;
-}
-
-static void pause_relay(struct relay *r)
-{
-	if (!paused)
-		loop_timer_start(&turn, TURN_MS);
-	loop_unwatch(&r->watch);
-	r->next = paused;
-	r->link = &paused;
-	if (r->next)
-		r->next->link = &r->next;
-	paused = r;
+	if (r->paused)
+		LIST_REMOVE(r, place);
+	r->paused = false;
 }
 
 static void relay_readable(void *context)
@@ -130,15 +115,20 @@ static void relay_readable(void *context)
 		r->began = now;
 		r->steps = 0;
 	}
-	if (!take_lines(r, STEPS_A_TURN) || r->steps == STEPS_A_TURN)
-		pause_relay(r);
+	if (read_lines(r, STEPS_A_TURN) && r->steps < STEPS_A_TURN)
+		return;
+	if (LIST_EMPTY(&paused))
+		loop_timer_start(&turn, TURN_MS);
+	loop_unwatch(&r->watch);
+	LIST_INSERT_HEAD(&paused, r, place);
+	r->paused = true;
 }
 
 static void next_turn(void *context)
 {
 	(void)context;
-	while (paused) {
-		struct relay *r = paused;
+	while (!LIST_EMPTY(&paused)) {
+		struct relay *r = LIST_FIRST(&paused);
 
 		leave_paused(r);
 		if (listen_to(r))
@@ -150,7 +140,7 @@ enum error relay_open(struct relay *r, int *end)
 {
 	int ends[2];
 
-	r->link = NULL;
+	r->paused = false;
 	r->length = 0;
 	r->steps = 0;
 	r->began = 0;
@@ -171,7 +161,7 @@ void relay_close(struct relay *r)
 	if (r->fd < 0)
 		return;
 	r->steps = 0;
-	take_lines(r, LAST_STEPS);
+	read_lines(r, LAST_STEPS);
 	say_line(r, true);
 	loop_unwatch(&r->watch);
 	leave_paused(r);

@@ -3,8 +3,10 @@
 #ifndef FRONT_WORKERS_RELAY_H
 #define FRONT_WORKERS_RELAY_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/queue.h>
 #include <sys/types.h>
 
 #include "base/loop.h"
@@ -16,11 +18,12 @@ struct relay {
 	uint32_t number;
 	const char *program; /* the worker's */
 	pid_t pid;
-	struct loop_watch watch;    /* on the pipe's reading end, which is ours */
-	int fd;                     /* the same; -1: none */
-	struct relay *next, **link; /* in the list of paused relays; link NULL: not paused */
-	uint64_t began;             /* start of its turn: loop_now() */
-	unsigned steps;             /* in this turn */
+	struct loop_watch watch; /* on the pipe's reading end, which is ours */
+	int fd;                  /* the same; -1: none */
+	bool paused;
+	LIST_ENTRY(relay) place; /* in the list of paused relays */
+	uint64_t began;          /* start of its turn: loop_now() */
+	unsigned steps;          /* in this turn */
 	size_t length;
 	char text[2048]; /* `length` bytes read but not yet logged */
 };

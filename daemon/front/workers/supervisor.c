@@ -47,7 +47,9 @@ static struct {
                 {"convolved-http", -1},
                 {"convolved-trace", -1}};
 
-static char **environment; /* the workers' */
+/* The workers' environment: our own, and LOG_RELAY, which only workers may have: it tells them to
+ * log for the relay. */
+static char **environment;
 static bool mismatched;
 static LIST_HEAD(worker_list, worker) workers = LIST_HEAD_INITIALIZER(workers);
 static struct lost *lost;
@@ -56,28 +58,11 @@ static uint64_t fini_until; /* loop_now(); 0: no process has been waited for */
 
 static void check_workers(void *context);
 
-/* Our own environment, and LOG_RELAY, which only workers may have: it tells them to log for the
- * relay. */
-static enum error copy_environment(void)
+/* Opens the workers' programs: those in this program's directory, or else the installed ones. */
+static enum error open_programs(void)
 {
-	static char relay[] = LOG_RELAY "=1";
-	size_t count = 0;
-
-	while (environ[count])
-		count++;
-	environment = calloc(count + 2, sizeof *environment);
-	if (!environment)
-		return ERR_MEMORY;
-	memcpy(environment, environ, count * sizeof *environment);
-	environment[count] = relay;
-	return ERR_OK;
-}
-
-/* Finds the directory of the workers: this program's, or else the installed one. */
-static enum error find_programs(char directory[PATH_MAX])
-{
-	char path[PATH_MAX + 32];
-	ssize_t length = readlink("/proc/self/exe", directory, PATH_MAX - 1);
+	char directory[PATH_MAX], path[PATH_MAX + 32];
+	ssize_t length = readlink("/proc/self/exe", directory, sizeof directory - 1);
 
 	if (length < 0)
 		return ERR_IO;
@@ -85,32 +70,16 @@ static enum error find_programs(char directory[PATH_MAX])
 	*strrchr(directory, '/') = '\0';
 	snprintf(path, sizeof path, "%s/%s", directory, programs[0].name);
 	if (access(path, X_OK))
-		snprintf(directory, PATH_MAX, "%s", LIBEXECDIR);
-	return ERR_OK;
-}
-
-/* Opens a program as a descriptor above WORKER_SOCKET: lower ones are replaced in the child before
- * it executes the program. */
-static int open_program(const char *path)
-{
-	int low = open(path, O_PATH | O_CLOEXEC), fd;
-
-	if (low < 0)
-		return -1;
-	fd = fcntl(low, F_DUPFD_CLOEXEC, WORKER_SOCKET + 1);
-	close(low);
-	return fd;
-}
-
-static enum error open_programs(void)
-{
-	char directory[PATH_MAX], path[PATH_MAX + 32];
-
-	if (find_programs(directory))
-		return ERR_IO;
+		snprintf(directory, sizeof directory, "%s", LIBEXECDIR);
 	for (size_t i = 0; i < sizeof programs / sizeof *programs; i++) {
+		int low;
+
 		snprintf(path, sizeof path, "%s/%s", directory, programs[i].name);
-		programs[i].fd = open_program(path);
+		low = open(path, O_PATH | O_CLOEXEC);
+		/* The child replaces descriptors up to WORKER_SOCKET before it executes. */
+		programs[i].fd = low < 0 ? -1 : fcntl(low, F_DUPFD_CLOEXEC, WORKER_SOCKET + 1);
+		if (low >= 0)
+			close(low);
 		if (programs[i].fd < 0) {
 			log_error("cannot open %s: %m", path);
 			return ERR_IO;
@@ -121,10 +90,18 @@ static enum error open_programs(void)
 
 enum error supervisor_init(void)
 {
+	static char relay[] = LOG_RELAY "=1";
+	size_t count = 0;
+
 	if (open_programs())
 		return ERR_IO;
-	if (copy_environment())
+	while (environ[count])
+		count++;
+	environment = calloc(count + 2, sizeof *environment);
+	if (!environment)
 		return ERR_MEMORY;
+	memcpy(environment, environ, count * sizeof *environment);
+	environment[count] = relay;
 	if (loop_timer_init(&check, check_workers, NULL))
 		return ERR_IO;
 	loop_timer_repeat(&check, STALL_LOOK_MS);
@@ -151,15 +128,6 @@ bool supervisor_mismatched(void)
 	return mismatched;
 }
 
-static int program_fd(const char *name)
-{
-	size_t i = 0;
-
-	while (strcmp(programs[i].name, name))
-		i++;
-	return programs[i].fd;
-}
-
 /* Starts the process with the worker's end of the socket pair as WORKER_SOCKET, and the writing end
  * of the log pipe as standard output and error. */
 static enum error spawn(struct worker *w, int socket, int log)
@@ -168,12 +136,15 @@ static enum error spawn(struct worker *w, int socket, int log)
 	posix_spawn_file_actions_t actions;
 	posix_spawnattr_t attributes;
 	sigset_t none, defaults;
+	size_t program = 0;
 	int failed;
 
+	while (strcmp(programs[program].name, w->argv[0]))
+		program++;
 	sigemptyset(&none);
 	sigemptyset(&defaults);
 	sigaddset(&defaults, SIGPIPE);
-	snprintf(path, sizeof path, "/proc/self/fd/%d", program_fd(w->argv[0]));
+	snprintf(path, sizeof path, "/proc/self/fd/%d", programs[program].fd);
 	posix_spawn_file_actions_init(&actions);
 	posix_spawnattr_init(&attributes);
 	posix_spawn_file_actions_adddup2(&actions, socket, WORKER_SOCKET);
@@ -273,14 +244,6 @@ static enum error launch(struct worker *w)
 	return ERR_OK;
 }
 
-static void schedule_restart(struct worker *w)
-{
-	uint64_t ms = w->failures < 10 ? (uint64_t)BACKOFF_FIRST_MS << w->failures : BACKOFF_MAX_MS;
-
-	w->failures++;
-	loop_timer_start(&w->timer, ms < BACKOFF_MAX_MS ? ms : BACKOFF_MAX_MS);
-}
-
 void worker_served(struct worker *w)
 {
 	w->served = loop_now();
@@ -307,11 +270,15 @@ void worker_restart_after(struct worker *w, uint64_t ms)
 	loop_timer_start(&w->timer, ms);
 }
 
+/* Counts an end that is a failure, and schedules the restart. */
 static void count_end(struct worker *w, const char *reason)
 {
+	uint64_t ms = w->failures < 10 ? (uint64_t)BACKOFF_FIRST_MS << w->failures : BACKOFF_MAX_MS;
+
 	metric_add(METRIC_WORKER_RESTARTS, w->kind, reason, 1);
 	w->restarts++;
-	schedule_restart(w);
+	w->failures++;
+	loop_timer_start(&w->timer, ms < BACKOFF_MAX_MS ? ms : BACKOFF_MAX_MS);
 }
 
 static void launch_or_fail(struct worker *w)
@@ -411,14 +378,6 @@ bool worker_offer(struct worker *w, const struct message *message)
 	return w->state == WORKER_UP && !wire_send(w->socket.fd, message, NULL);
 }
 
-/* Closes descriptors: no message to the front should carry any, but a faulty worker may send
- * some. */
-static void close_fds(const struct message *message, const int fds[MESSAGE_FDS_MAX])
-{
-	for (unsigned i = 0; i < message_fds(message->type); i++)
-		close(fds[i]);
-}
-
 void worker_refuse(struct worker *w, const char *what)
 {
 	log_warning("%s-%u sent an invalid %s", w->kind, w->number, what);
@@ -447,7 +406,7 @@ static void worker_greets(struct worker *w, const struct message *message)
 
 /* Handles one message. The first must be HELLO, the second READY (from the probe: DEVICE); READY
  * must not be repeated. */
-static void worker_take(struct worker *w, const struct message *message)
+static void handle_message(struct worker *w, const struct message *message)
 {
 	bool first = w->state == WORKER_STARTING;
 
@@ -459,7 +418,8 @@ static void worker_take(struct worker *w, const struct message *message)
 	if (first && message->type == MSG_READY) {
 		loop_timer_start(&w->timer, 0);
 		log_debug("%s-%u is up after %u ms", w->kind, w->number, message->ready.startup_ms);
-		w->owner->up(w, &message->ready);
+		if (w->owner->up)
+			w->owner->up(w, &message->ready);
 	} else if (first && !w->once) {
 		worker_refuse(w, message_name(message->type));
 	} else {
@@ -468,7 +428,7 @@ static void worker_take(struct worker *w, const struct message *message)
 }
 
 /* Receives at most `max` of the pending messages. */
-static void worker_take_some(struct worker *w, unsigned max)
+static void receive_messages(struct worker *w, unsigned max)
 {
 	struct message message;
 	int fds[MESSAGE_FDS_MAX];
@@ -476,8 +436,11 @@ static void worker_take_some(struct worker *w, unsigned max)
 	for (unsigned i = 0; i < max && w->socket.fd >= 0; i++) {
 		switch (wire_receive(w->socket.fd, &message, fds)) {
 		case WIRE_MESSAGE:
-			close_fds(&message, fds);
-			worker_take(w, &message);
+			/* No message to the front should carry descriptors, but a faulty worker
+			 * may send some. */
+			for (unsigned f = 0; f < message_fds(message.type); f++)
+				close(fds[f]);
+			handle_message(w, &message);
 			break;
 		case WIRE_NOTHING:
 			return;
@@ -494,7 +457,7 @@ static void worker_take_some(struct worker *w, unsigned max)
 /* Limits messages per turn, so that a flooding worker does not block the loop. */
 static void worker_readable(void *context)
 {
-	worker_take_some(context, MESSAGES_A_TURN);
+	receive_messages(context, MESSAGES_A_TURN);
 }
 
 bool worker_was_killed(const char *reason)
@@ -502,26 +465,21 @@ bool worker_was_killed(const char *reason)
 	return !strcmp(reason, "killed") || !strcmp(reason, "stopped");
 }
 
-/* True for a signal that a process gets for what it did itself; others come from elsewhere. */
-static bool is_own(int number)
-{
-	static const int own[] = {SIGABRT, SIGBUS,  SIGFPE,  SIGILL, SIGSEGV,
-	                          SIGSYS,  SIGTRAP, SIGXCPU, SIGXFSZ};
-	bool found = false;
-
-	for (size_t i = 0; i < sizeof own / sizeof *own; i++)
-		found |= own[i] == number;
-	return found;
-}
-
-/* How a process ended, as a label for the metrics. */
+/* Says how a process ended, as a label for the metrics. */
 static const char *end_reason(const struct worker *w, int status)
 {
+	/* A process gets these signals for what it did itself; others come from elsewhere. */
+	static const int own[] = {SIGABRT, SIGBUS,  SIGFPE,  SIGILL, SIGSEGV,
+	                          SIGSYS,  SIGTRAP, SIGXCPU, SIGXFSZ};
+
 	if (w->kill_reason)
 		return w->kill_reason;
-	if (WIFSIGNALED(status))
-		return is_own(WTERMSIG(status)) ? "signal" : "killed";
-	return WEXITSTATUS(status) ? "error" : "exit";
+	if (!WIFSIGNALED(status))
+		return WEXITSTATUS(status) ? "error" : "exit";
+	for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+		if (own[i] == WTERMSIG(status))
+			return "signal";
+	return "killed";
 }
 
 /* Logs and counts a failure: the process ended by itself or was killed, not by worker_stop(). */
@@ -556,7 +514,7 @@ static void worker_ended(void *context)
 	const char *reason;
 	int status = 0;
 
-	worker_take_some(w, MESSAGES_LEFT_MAX);
+	receive_messages(w, MESSAGES_LEFT_MAX);
 	if (waitpid(w->pid, &status, WNOHANG) != w->pid) {
 		/* A tracer (a debugger, say) reaps it first. */
 		close_watch(&w->process);
@@ -628,28 +586,24 @@ static void check_workers(void *context)
 		if (w->state == WORKER_DYING) {
 			check_dying(w);
 		} else if (w->state != WORKER_STOPPED) {
-			reason = stall_look(&w->stall, w->state == WORKER_UP && w->owner->busy(w));
+			reason = stall_look(&w->stall, w->state == WORKER_UP && w->owner->busy &&
+			                                   w->owner->busy(w));
 			if (reason)
 				worker_kill(w, reason);
 		}
 	}
 }
 
-static void await_end(pid_t pid)
+void worker_fini(struct worker *w)
 {
 	const struct timespec pause = {.tv_nsec = 1000000};
 
-	if (!fini_until)
-		fini_until = loop_now() + REAP_MS * UINT64_C(1000000);
-	while (waitpid(pid, NULL, WNOHANG) == 0 && loop_now() < fini_until)
-		nanosleep(&pause, NULL);
-}
-
-void worker_fini(struct worker *w)
-{
 	if (w->state != WORKER_STOPPED) {
 		worker_kill(w, WORKER_STOPPING);
-		await_end(w->pid);
+		if (!fini_until)
+			fini_until = loop_now() + REAP_MS * UINT64_C(1000000);
+		while (waitpid(w->pid, NULL, WNOHANG) == 0 && loop_now() < fini_until)
+			nanosleep(&pause, NULL);
 	}
 	close_watch(&w->socket);
 	close_watch(&w->process);

@@ -29,7 +29,7 @@ struct worker_owner {
 	/* Called before each start of the process: sets start_ms, and adds the arguments by
 	 * worker_argument(), first the program's name. */
 	void (*prepare)(struct worker *worker);
-	/* READY has arrived: the worker accepts messages. */
+	/* READY has arrived: the worker accepts messages. May be NULL. */
 	void (*up)(struct worker *worker, const struct message_ready *ready);
 	/* Another message has arrived; its size is right, but its fields are unchecked. */
 	void (*message)(struct worker *worker, const struct message *message);
@@ -37,7 +37,7 @@ struct worker_owner {
 	 * ("exec"). WORKER_LOST: it was not reaped within two seconds after SIGKILL, and may still
 	 * write to memory it shares. */
 	void (*down)(struct worker *worker, const char *reason);
-	/* True if the worker has work that needs processor time. */
+	/* True if the worker has work that needs processor time. NULL: it never has. */
 	bool (*busy)(const struct worker *worker);
 };
 

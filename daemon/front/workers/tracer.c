@@ -11,7 +11,7 @@
 #include "front/base/metrics.h"
 #include "front/workers/supervisor.h"
 
-/* Of an image, no more tiles than this have spans: a large one has thousands. */
+/* No more tiles of an image than this have spans: a large one has thousands. */
 enum { TILES_MAX = 64, FLUSH_MS = 1000 };
 
 static const struct config *config;
@@ -23,12 +23,6 @@ static void worker_prepare(struct worker *w)
 	worker_argument(w, "convolved-trace", NULL);
 	worker_argument(w, "--endpoint", config->otlp_endpoint);
 	worker_argument(w, "--log-level", config->log_level);
-}
-
-static void worker_up(struct worker *w, const struct message_ready *ready)
-{
-	(void)w;
-	(void)ready;
 }
 
 static void worker_message(struct worker *w, const struct message *message)
@@ -45,17 +39,10 @@ static void worker_down(struct worker *w, const char *reason)
 	(void)reason;
 }
 
-/* Nobody waits for it. */
-static bool worker_busy(const struct worker *w)
-{
-	(void)w;
-	return false;
-}
-
 enum error tracer_init(const struct config *c)
 {
-	static const struct worker_owner owner = {worker_prepare, worker_up, worker_message,
-	                                          worker_down, worker_busy};
+	static const struct worker_owner owner = {
+	    .prepare = worker_prepare, .message = worker_message, .down = worker_down};
 
 	config = c;
 	if (!*config->otlp_endpoint)
@@ -64,22 +51,16 @@ enum error tracer_init(const struct config *c)
 	return worker_start(&worker);
 }
 
-/* Lets it send what it has. */
-static void flush(void)
+void tracer_fini(void)
 {
 	struct pollfd process = {.fd = worker.process.fd, .events = POLLIN};
 
-	if (worker.state != WORKER_UP)
-		return;
-	shutdown(worker.socket.fd, SHUT_WR);
-	poll(&process, 1, FLUSH_MS);
-}
-
-void tracer_fini(void)
-{
 	if (!worker.kind)
 		return;
-	flush();
+	if (worker.state == WORKER_UP) { /* it sends what it has */
+		shutdown(worker.socket.fd, SHUT_WR);
+		poll(&process, 1, FLUSH_MS);
+	}
 	worker_fini(&worker);
 	worker = (struct worker){0};
 }
@@ -90,15 +71,10 @@ void tracer_join(struct trace *trace)
 		trace_record(trace, config->otlp_share);
 }
 
-/* Nanoseconds since 1970 at 0 of loop_now(). */
-static uint64_t clock_offset(void)
-{
-	return clock_ns(CLOCK_REALTIME) - loop_now();
-}
-
 struct span tracer_part(const struct trace *trace, const char *name, uint64_t start, uint64_t end)
 {
-	const uint64_t offset = clock_offset();
+	/* Nanoseconds since 1970 at 0 of loop_now(). */
+	const uint64_t offset = clock_ns(CLOCK_REALTIME) - loop_now();
 	struct span span = {.start = start + offset, .end = end + offset};
 
 	memcpy(span.trace, trace->id, sizeof span.trace);
@@ -116,20 +92,11 @@ void tracer_send(const struct span *span)
 		metric_add(METRIC_SPANS_LOST, NULL, NULL, 1);
 }
 
-/* The kernels of its launches, "separable_ring,extend". */
-static void name_kernels(const struct message_tile_done *done, char *text, size_t room)
-{
-	size_t used = 0;
-
-	for (unsigned i = 0; i < done->launches && used < room; i++)
-		used += (size_t)snprintf(text + used, room - used, "%s%s", i ? "," : "",
-		                         kernel_name(done->launch[i].kernel));
-}
-
 void tracer_tile(const struct task *task, const struct message_tile_done *done, const char *device)
 {
 	const struct trace *trace = &task->job->terms.trace;
 	struct span span;
+	size_t used = 0;
 
 	if (!*trace->span || task->tile.index >= TILES_MAX || !task_is_current(task))
 		return;
@@ -140,6 +107,8 @@ void tracer_tile(const struct task *task, const struct message_tile_done *done, 
 		snprintf(span.text[SPAN_ERROR], SPAN_TEXT_SIZE, "%s",
 		         error_slug((enum error)done->error));
 	snprintf(span.text[SPAN_DEVICE], SPAN_TEXT_SIZE, "%s", device);
-	name_kernels(done, span.text[SPAN_KERNELS], SPAN_TEXT_SIZE);
+	for (unsigned i = 0; i < done->launches && used < SPAN_TEXT_SIZE; i++)
+		used += (size_t)snprintf(span.text[SPAN_KERNELS] + used, SPAN_TEXT_SIZE - used,
+		                         "%s%s", i ? "," : "", kernel_name(done->launch[i].kernel));
 	tracer_send(&span);
 }
