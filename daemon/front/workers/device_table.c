@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/loop.h"
+#include "common/list.h"
 #include "front/workers/discovery.h"
 
 static struct device *devices[DEVICES_MAX];
@@ -124,16 +125,16 @@ uint64_t devices_fitting(const char *pattern)
 
 void devices_describe(char *text, size_t size)
 {
-	size_t used = 0;
+	char one[128];
 
 	*text = '\0';
-	for (unsigned i = 0; i < device_count && used < size; i++) {
+	for (unsigned i = 0; i < device_count; i++) {
 		const struct device *d = devices[i];
 
+		snprintf(one, sizeof one, "%s (%u:%u, %s)", d->label, d->found.platform,
+		         d->found.device, d->found.name);
 		if (!d->unwanted)
-			used += (size_t)snprintf(text + used, size - used, "%s%s (%u:%u, %s)",
-			                         used ? ", " : "", d->label, d->found.platform,
-			                         d->found.device, d->found.name);
+			list_add(text, size, one);
 	}
 }
 

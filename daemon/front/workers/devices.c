@@ -6,6 +6,7 @@
 #include "front/workers/devices.h"
 
 #include <glib.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -60,29 +61,24 @@ static struct device *device_of(struct worker *worker)
 	return device_get(worker->number);
 }
 
-/* Removes the gauges of a removed device; its counters stay. */
-static void unpublish(const struct device *d)
-{
-	metric_forget(METRIC_DEVICE_UP, d->label);
-	metric_forget(METRIC_DEVICE_STATE, d->label);
-	metric_forget(METRIC_DEVICE_MEMORY, d->label);
-	metric_forget(METRIC_TILES_IN_FLIGHT, d->label);
-	metric_forget(METRIC_OPENCL_OBJECTS, d->label);
-	metric_forget(METRIC_PROGRAMS_PENDING, d->label);
-	metric_forget(METRIC_PROGRAMS_COMPILING, d->label);
-}
-
 static void publish_held(const struct device *d)
 {
 	metric_set(METRIC_TILES_IN_FLIGHT, d->label, NULL, d->held_count);
 }
 
+/* Publishes the device's state. A removed device has no gauges; its counters stay. */
 static void publish(const struct device *d)
 {
 	enum device_state state = device_state(d);
 
 	if (state == DEVICE_REMOVED) {
-		unpublish(d);
+		metric_forget(METRIC_DEVICE_UP, d->label);
+		metric_forget(METRIC_DEVICE_STATE, d->label);
+		metric_forget(METRIC_DEVICE_MEMORY, d->label);
+		metric_forget(METRIC_TILES_IN_FLIGHT, d->label);
+		metric_forget(METRIC_OPENCL_OBJECTS, d->label);
+		metric_forget(METRIC_PROGRAMS_PENDING, d->label);
+		metric_forget(METRIC_PROGRAMS_COMPILING, d->label);
 		return;
 	}
 	metric_set(METRIC_DEVICE_UP, d->label, NULL, state == DEVICE_UP);
@@ -103,52 +99,29 @@ static void device_admit(struct device *d)
 		owner->room();
 }
 
-static void device_probe(struct device *d)
-{
-	publish(d);
-	if (!d->self_test)
-		d->self_test = self_test_new(NULL, NULL);
-	if (!d->self_test)
-		worker_kill(&d->worker, "memory");
-	else
-		self_test_send(d->self_test, &d->worker); /* on failure device_down() follows */
-}
-
-static void self_test_passed(struct device *d)
-{
-	self_test_withdraw(d->self_test, &d->worker);
-	self_test_free(&d->self_test);
-	if (d->quarantined) {
-		log_event(LOG_LEVEL_NOTICE, LOG_FIELDS(.device = d->label),
-		          "%s filtered the test tiles correctly and is up again", d->label);
-		device_admit(d);
-	} else {
-		log_event(LOG_LEVEL_INFO, LOG_FIELDS(.device = d->label),
-		          "%s was in doubt and filtered the test tiles correctly", d->label);
-	}
-}
-
-/* Keeps the self test for the next attempt. */
-static void self_test_failed(struct device *d)
-{
-	bool was_up = !d->quarantined;
-
-	metric_add(METRIC_DEVICE_SUSPECTED, d->label, "test", 1);
-	d->quarantined = true;
-	worker_kill(&d->worker, was_up ? "mismatch" : "probe");
-	publish(d);
-}
-
-static void take_self_test(struct device *d, const struct message_tile_done *done)
+static void receive_test_tile(struct device *d, const struct message_tile_done *done)
 {
 	switch (self_test_take(d->self_test, done)) {
 	case SELF_TEST_OPEN:
 		break;
 	case SELF_TEST_RIGHT:
-		self_test_passed(d);
+		self_test_withdraw(d->self_test, &d->worker);
+		self_test_free(&d->self_test);
+		if (d->quarantined) {
+			log_event(LOG_LEVEL_NOTICE, LOG_FIELDS(.device = d->label),
+			          "%s filtered the test tiles correctly and is up again", d->label);
+			device_admit(d);
+		} else {
+			log_event(LOG_LEVEL_INFO, LOG_FIELDS(.device = d->label),
+			          "%s was in doubt and filtered the test tiles correctly",
+			          d->label);
+		}
 		break;
-	case SELF_TEST_WRONG:
-		self_test_failed(d);
+	case SELF_TEST_WRONG: /* the self test is kept for the next attempt */
+		metric_add(METRIC_DEVICE_SUSPECTED, d->label, "test", 1);
+		worker_kill(&d->worker, d->quarantined ? "probe" : "mismatch");
+		d->quarantined = true;
+		publish(d);
 		break;
 	}
 }
@@ -176,13 +149,20 @@ static void device_up(struct worker *worker, const struct message_ready *ready)
 	          LOG_FIELDS(.device = d->label, .duration_us = UINT64_C(1000) * d->startup_ms),
 	          "%s is %s: %s, %s, ready after %u ms", d->label,
 	          device_state_name(device_state(d)), d->name, d->driver, d->startup_ms);
-	if (d->quarantined)
-		device_probe(d);
-	else
+	if (!d->quarantined) {
 		device_admit(d);
+		return;
+	}
+	publish(d);
+	if (!d->self_test)
+		d->self_test = self_test_new(NULL, NULL);
+	if (!d->self_test)
+		worker_kill(&d->worker, "memory");
+	else
+		self_test_send(d->self_test, &d->worker); /* on failure device_down() follows */
 }
 
-/* The index of a tile in `held`, or held_count. */
+/* Returns the index of a tile in `held`, or held_count. */
 static unsigned find_held(const struct device *d, uint64_t job, uint32_t index)
 {
 	unsigned i = 0;
@@ -216,9 +196,22 @@ static uint32_t limit_wait(uint32_t ms)
 	return ms > PROGRAM_WAIT_MS && ms > start_ms ? (uint32_t)start_ms : ms;
 }
 
-/* A tile starts to wait for a program, for at most `ms`, or (0) stops waiting. */
-static bool note_wait(const struct device *d, struct task *task, uint32_t ms)
+/* Receives a message that a tile waits for a program, for at most max_ms, or (0) no longer does.
+ * Returns false if it is invalid. */
+static bool receive_waits(struct device *d, const struct message_tile_waits *waits)
 {
+	unsigned i = find_held(d, waits->job, waits->index);
+	struct task *task = i < d->held_count ? d->held[i] : NULL;
+	uint32_t ms = waits->max_ms;
+
+	if (ms > GENERAL_WAIT_MS)
+		return false;
+	if (!task) {
+		if (waits->job != SELF_TEST_JOB || !d->self_test)
+			return false;
+		self_test_waits(d->self_test, limit_wait(ms));
+		return true;
+	}
 	if (ms ? task->waited : !task->wait_ms)
 		return false;
 	if (!ms)
@@ -228,35 +221,6 @@ static bool note_wait(const struct device *d, struct task *task, uint32_t ms)
 	return true;
 }
 
-/* Takes a message that a tile waits for a program, or no longer does. Returns false if it is
- * invalid. */
-static bool take_waits(struct device *d, const struct message_tile_waits *waits)
-{
-	unsigned i = find_held(d, waits->job, waits->index);
-
-	if (waits->max_ms > GENERAL_WAIT_MS)
-		return false;
-	if (i < d->held_count)
-		return note_wait(d, d->held[i], waits->max_ms);
-	if (waits->job != SELF_TEST_JOB || !d->self_test)
-		return false;
-	self_test_waits(d->self_test, limit_wait(waits->max_ms));
-	return true;
-}
-
-/* Removes a task from the device's tiles. */
-static void drop_held(struct device *d, unsigned i)
-{
-	double units = d->held[i]->units;
-
-	set_wait(d->held[i], 0);
-	memmove(&d->held[i], &d->held[i + 1], (--d->held_count - i) * sizeof *d->held);
-	if (d->held_count)
-		load_add(d->worker.number, -units);
-	else
-		load_clear(d->worker.number);
-}
-
 /* Ends the worker of a draining device once it has no tile left. */
 static void leave_if_idle(struct device *d)
 {
@@ -264,14 +228,23 @@ static void leave_if_idle(struct device *d)
 		worker_stop(&d->worker);
 }
 
-static void take_tile(struct device *d, struct task *task, const struct message_tile_done *done)
+/* Receives the i-th tile that the device holds: it is back, filtered or failed. */
+static void receive_tile(struct device *d, unsigned i, const struct message_tile_done *done)
 {
+	struct task *task = d->held[i];
+
+	set_wait(task, 0);
+	memmove(&d->held[i], &d->held[i + 1], (--d->held_count - i) * sizeof *d->held);
+	if (d->held_count)
+		load_add(d->worker.number, -task->units);
+	else
+		load_clear(d->worker.number);
 	if (error_status(done->error) >= 500)
 		log_event(LOG_LEVEL_WARNING,
 		          LOG_FIELDS(.job = done->job, .device = d->label,
 		                     .error = error_slug(done->error)),
-		          "%s: tile %u of job %llu: %s (OpenCL %d)", d->label, done->index,
-		          (unsigned long long)done->job, error_title(done->error), done->cl_error);
+		          "%s: tile %u of job %" PRIu64 ": %s (OpenCL %d)", d->label, done->index,
+		          done->job, error_title(done->error), done->cl_error);
 	if (!done->error) {
 		worker_served(&d->worker);
 		reports_book(d, task, done);
@@ -284,61 +257,52 @@ static void take_tile(struct device *d, struct task *task, const struct message_
 	leave_if_idle(d);
 }
 
-/* A tile is back: a test tile, or a client's. Returns false if the device does not hold it or the
+/* Receives a tile: a test tile, or a client's. Returns false if the device does not hold it or the
  * message is invalid. */
-static bool take_done(struct device *d, const struct message_tile_done *done)
+static bool receive_done(struct device *d, const struct message_tile_done *done)
 {
 	unsigned i = find_held(d, done->job, done->index);
-	struct task *task = i < d->held_count ? d->held[i] : NULL;
 	bool test = d->self_test && done->job == SELF_TEST_JOB;
 
-	if (!reports_tile_valid(done) || (!test && (!task || !reports_cost_valid(task, done))))
+	if (!reports_tile_valid(done) ||
+	    (!test && (i == d->held_count || !reports_cost_valid(d->held[i], done))))
 		return false;
-	if (test) {
-		take_self_test(d, done);
-	} else {
-		drop_held(d, i);
-		take_tile(d, task, done);
-	}
+	if (test)
+		receive_test_tile(d, done);
+	else
+		receive_tile(d, i, done);
 	return true;
 }
 
 static void device_message(struct worker *worker, const struct message *message)
 {
 	struct device *d = device_of(worker);
-	bool taken;
+	bool valid;
 
 	if (message->type == MSG_TILE_DONE)
-		taken = take_done(d, &message->tile_done);
+		valid = receive_done(d, &message->tile_done);
 	else if (message->type == MSG_TILE_WAITS)
-		taken = reports_in_bounds(d) && take_waits(d, &message->tile_waits);
+		valid = reports_in_bounds(d) && receive_waits(d, &message->tile_waits);
 	else
-		taken = reports_in_bounds(d) && reports_take(d, message);
-	if (!taken)
+		valid = reports_in_bounds(d) && reports_take(d, message);
+	if (!valid)
 		worker_refuse(worker, message_name(message->type));
 }
 
-/* Served time, from coming up to the last tile that was filtered, makes failures good. */
-static void make_amends(struct device *d)
+/* Counts a failure, unless another process killed the worker. Failures that are not made good lead
+ * to quarantine: restarts at growing intervals, and no client's tiles until a test tile has come
+ * back correct. Served time, from coming up to the last tile that was filtered, makes failures
+ * good. */
+static void count_failure(struct device *d, const char *reason)
 {
-	uint64_t amends;
+	unsigned limit = (unsigned)config->quarantine_failures, more;
+	uint64_t ms, amends;
 
 	if (d->up_since && d->worker.served > d->up_since)
 		d->served_ns += d->worker.served - d->up_since;
 	amends = d->served_ns / amends_ns;
 	d->failures -= amends < d->failures ? (unsigned)amends : d->failures;
 	d->served_ns = d->failures ? d->served_ns % amends_ns : 0;
-}
-
-/* Failures that are not made good lead to quarantine: restarts at growing intervals, and no
- * client's tiles until a test tile has come back correct. That another process killed the worker is
- * no failure. */
-static void count_failure(struct device *d, const char *reason)
-{
-	unsigned limit = (unsigned)config->quarantine_failures, more;
-	uint64_t ms;
-
-	make_amends(d);
 	d->up_since = 0;
 	d->fresh = false;
 	if (!strcmp(reason, "killed"))
@@ -355,21 +319,9 @@ static void count_failure(struct device *d, const char *reason)
 		ms = QUARANTINE_ALONE_MS;
 	d->quarantined = true;
 	log_event(LOG_LEVEL_ERROR, LOG_FIELDS(.device = d->label, .error = reason),
-	          "%s is quarantined (%s, %u failures): tried again in %llu s", d->label, reason,
-	          d->failures, (unsigned long long)ms / 1000);
+	          "%s is quarantined (%s, %u failures): tried again in %" PRIu64 " s", d->label,
+	          reason, d->failures, ms / 1000);
 	worker_restart_after(&d->worker, ms);
-}
-
-/* Shortens quarantines, once no device is up. */
-static void shorten_quarantines(void)
-{
-	for (unsigned i = 0; i < devices_count(); i++) {
-		struct worker *w = &device_get(i)->worker;
-
-		if (device_state(device_get(i)) == DEVICE_QUARANTINED &&
-		    w->state == WORKER_STOPPED && loop_timer_left(&w->timer) > QUARANTINE_ALONE_MS)
-			worker_restart_after(w, QUARANTINE_ALONE_MS);
-	}
 }
 
 void device_examine(unsigned i, const struct plan *plan, const struct kernel_set *kernels)
@@ -443,25 +395,19 @@ static void number_argument(struct worker *w, const char *argument, uint32_t num
 	worker_argument(w, argument, text);
 }
 
-static void share_argument(struct worker *w, const char *argument, double share)
-{
-	char text[32];
-
-	snprintf(text, sizeof text, "%g", share);
-	worker_argument(w, argument, text);
-}
-
 static void device_prepare(struct worker *worker)
 {
 	const struct message_device *m = &device_of(worker)->found;
+	char share[32];
 
 	discovery_arguments(worker);
 	number_argument(worker, "--platform", m->platform);
 	number_argument(worker, "--device", m->device);
 	number_argument(worker, "--stack", (uint32_t)config->stack);
 	number_argument(worker, "--programs", (uint32_t)config->programs);
+	snprintf(share, sizeof share, "%g", config->jpeg_memory);
 	if (m->type == DEVICE_GPU || config->jpeg_on_any)
-		share_argument(worker, "--jpeg-memory", config->jpeg_memory);
+		worker_argument(worker, "--jpeg-memory", share);
 }
 
 /* A worker that holds a tile uses processor time, because it polls. */
@@ -472,8 +418,11 @@ static bool device_busy(const struct worker *worker)
 	return d->held_count || (d->self_test && self_test_sent(d->self_test));
 }
 
-static const struct worker_owner device_worker = {device_prepare, device_up, device_message,
-                                                  device_down, device_busy};
+static const struct worker_owner device_worker = {.prepare = device_prepare,
+                                                  .up = device_up,
+                                                  .message = device_message,
+                                                  .down = device_down,
+                                                  .busy = device_busy};
 
 static void device_create(const struct message_device *m)
 {
@@ -492,43 +441,32 @@ static void device_create(const struct message_device *m)
 	publish(d);
 }
 
-static void device_leave(struct device *d)
-{
-	if (d->unwanted)
-		return;
-	d->unwanted = true;
-	log_event(LOG_LEVEL_NOTICE, LOG_FIELDS(.device = d->label, .tiles = d->held_count),
-	          "%s no longer matches `device`; draining %u tiles", d->label, d->held_count);
-	leave_if_idle(d);
-	publish(d);
-}
-
-static void device_return(struct device *d)
-{
-	if (!d->unwanted)
-		return;
-	d->unwanted = false;
-	log_event(LOG_LEVEL_NOTICE, LOG_FIELDS(.device = d->label), "%s matches `device` again",
-	          d->label);
-	if (d->worker.stopped) {
-		d->fresh = true;
-		worker_resume(&d->worker);
-	}
-	publish(d);
-	owner->room();
-}
-
 /* Handles a discovered device. wanted: a pattern of the option `device` matches it. */
 static void device_found(const struct message_device *m, bool wanted)
 {
-	struct device *known = device_table_find(m);
+	struct device *d = device_table_find(m);
 
-	if (!wanted && known)
-		device_leave(known);
-	else if (wanted && known)
-		device_return(known);
-	else if (wanted)
+	if (!d && wanted)
 		device_create(m);
+	if (!d || d->unwanted != wanted)
+		return;
+	d->unwanted = !wanted;
+	if (wanted) {
+		log_event(LOG_LEVEL_NOTICE, LOG_FIELDS(.device = d->label),
+		          "%s matches `device` again", d->label);
+		if (d->worker.stopped) {
+			d->fresh = true;
+			worker_resume(&d->worker);
+		}
+		publish(d);
+		owner->room();
+	} else {
+		log_event(LOG_LEVEL_NOTICE, LOG_FIELDS(.device = d->label, .tiles = d->held_count),
+		          "%s no longer matches `device`; draining %u tiles", d->label,
+		          d->held_count);
+		leave_if_idle(d);
+		publish(d);
+	}
 }
 
 /* True if a tile is overdue, compared with the predicted time of all that its device holds. For a
@@ -568,7 +506,8 @@ static bool holds_too_long(const struct device *d)
 	return late;
 }
 
-/* Kills the workers of devices that have held a tile for too long. */
+/* Kills the workers of devices that have held a tile for too long, and shortens quarantines once no
+ * device is up. */
 static void check_devices(void *context)
 {
 	static uint64_t looked;
@@ -582,8 +521,15 @@ static void check_devices(void *context)
 			worker_kill(&d->worker, "timeout");
 		publish(d);
 	}
-	if (!devices_up())
-		shorten_quarantines();
+	if (devices_up())
+		return;
+	for (unsigned i = 0; i < devices_count(); i++) {
+		struct worker *w = &device_get(i)->worker;
+
+		if (device_state(device_get(i)) == DEVICE_QUARANTINED &&
+		    w->state == WORKER_STOPPED && loop_timer_left(&w->timer) > QUARANTINE_ALONE_MS)
+			worker_restart_after(w, QUARANTINE_ALONE_MS);
+	}
 }
 
 enum error devices_init(const struct config *c, const struct device_owner *o)

@@ -91,8 +91,8 @@ static void task_fail(struct task *task, enum error error, const char *reason)
 	codec_task_done(task, &done);
 }
 
-/* The device that would finish this work first, full or not; NULL if none is up. allowed: a bit for
- * each device that may be used, or 0 for any. */
+/* Returns the device that would finish this work first, full or not; NULL if none is up. allowed: a
+ * bit for each device that may be used, or 0 for any. */
 static struct device *device_soonest(double units, uint64_t allowed)
 {
 	for (;;) {
@@ -124,20 +124,6 @@ static bool has_room(const struct device *d, const struct task *task)
 	return held < max;
 }
 
-/* The device for a task, full or not; *allowed is the set that it was chosen from (0: any). The
- * task's preferred devices count only for its first attempt, and while one of them is up. */
-static struct device *device_for(const struct task *task, uint64_t *allowed)
-{
-	struct device *d;
-
-	*allowed = task->attempts ? 0 : task->prefer;
-	d = *allowed ? device_soonest(task->units, *allowed) : NULL;
-	if (d)
-		return d;
-	*allowed = task->devices;
-	return device_soonest(task->units, *allowed);
-}
-
 /* Gives a device the next tile, and then more tiles of the same job until its turn ends, even if
  * the device then holds slightly more than its window. */
 static void send_turn(struct device *d)
@@ -165,9 +151,14 @@ static void dispatch(void)
 	fair_unpark(&ready);
 	while ((flow = fair_next(&ready, ALL_CLASSES))) {
 		const struct task *task = (struct task *)flow->head;
-		uint64_t allowed;
-		struct device *d = device_for(task, &allowed);
+		/* Preferred devices count only for the first attempt, and while one is up. */
+		uint64_t allowed = task->attempts ? 0 : task->prefer;
+		struct device *d = allowed ? device_soonest(task->units, allowed) : NULL;
 
+		if (!d) {
+			allowed = task->devices;
+			d = device_soonest(task->units, allowed);
+		}
 		if (d && has_room(d, task))
 			send_turn(d);
 		else if (allowed || (d && device_has_room(d, task->tile.form)))
@@ -195,7 +186,7 @@ static void task_ready(struct task *task)
 }
 
 /* Queues a failed tile again, for another device if there is one. Returns false if it has failed
- * too often or its run has ended. Instead of one with scans come tiles of pixels. */
+ * too often, its run has ended, or it has scans: tiles of pixels replace it. */
 static bool task_retry(struct task *task)
 {
 	if (!task_is_current(task) || task->tile.form != TILE_PIXELS ||
@@ -232,7 +223,7 @@ static void fail_flow(struct fair_flow *flow, enum error error, const char *reas
 	}
 }
 
-/* Takes the tasks of a job out of the queue. */
+/* Removes the tasks of a job from the queue. */
 static void job_ended(struct job *job)
 {
 	if (!job->tasks.client)
@@ -241,7 +232,7 @@ static void job_ended(struct job *job)
 	fair_close(&ready, &job->tasks);
 }
 
-/* Sized for the slowest device, except those too slow to matter. */
+/* Sizes tiles for the slowest device, except those too slow to matter. */
 static uint64_t samples_max(const struct chain *chain)
 {
 	double fastest = INFINITY, slowest = 0, samples;
@@ -270,7 +261,7 @@ static void fail_waiting(enum error error)
 		fail_flow(flow, error, NULL);
 }
 
-/* A parked job whose devices have all been down for too long, or NULL. */
+/* Returns a parked job whose devices have all been down for too long, or NULL. */
 static struct fair_flow *hopeless(void)
 {
 	struct fair_flow *flow = LIST_FIRST(&ready.parked);
@@ -301,9 +292,14 @@ static void check_devices(void *context)
 		fail_flow(flow, ERR_NO_DEVICE, "no device that the request may use is up");
 }
 
-static const struct codec_owner for_codecs = {samples_max,    device_ns,       task_ready,
-                                              device_examine, device_distrust, job_ended};
-static const struct device_owner for_devices = {task_done, task_lost, codecs_retire, dispatch};
+static const struct codec_owner for_codecs = {.samples_max = samples_max,
+                                              .device_ns = device_ns,
+                                              .task_ready = task_ready,
+                                              .doubted = device_examine,
+                                              .distrusted = device_distrust,
+                                              .job_ended = job_ended};
+static const struct device_owner for_devices = {
+    .task_done = task_done, .task_lost = task_lost, .arena_lost = codecs_retire, .room = dispatch};
 
 enum error scheduler_init(const struct config *c)
 {
