@@ -8,6 +8,7 @@
  * block the loop for too long are left out. */
 #include "front/workers/self_test.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -54,8 +55,8 @@ static int clamp(int i, uint32_t size)
 	return i < 0 ? 0 : i < (int)size ? i : (int)size - 1;
 }
 
-/* A sample of the test image. Neighbours differ, but too little for most gradients to exceed the
- * range. */
+/* Returns a sample of the test image. Neighbours differ, but too little for most gradients to
+ * exceed the range. */
 static double sample(const struct image *image, int x, int y, int band)
 {
 	double full = pixel_type_full_scale(image->type);
@@ -125,32 +126,16 @@ static enum error add_test(struct self_test *t, const struct chain *chain,
 }
 
 /* On failure self_test_free() closes the descriptors that are not -1, and unmaps. */
-static enum error open_memory(struct self_test *t)
+static bool open_memory(struct self_test *t)
 {
 	const uint64_t size = (uint64_t)TESTS_MAX * AREA;
 
 	t->in = t->out = -1;
-	if (arena_create("self-test-in", size, &t->in)) {
-		t->in = -1;
-		return ERR_IO;
-	}
-	if (arena_create("self-test-out", size, &t->out)) {
-		t->out = -1;
-		return ERR_IO;
-	}
 	t->mapped =
+	    !arena_create("self-test-in", size, &t->in) &&
+	    !arena_create("self-test-out", size, &t->out) &&
 	    !arena_map(&t->memory, t->in, size, PROT_READ | PROT_WRITE, t->out, size, PROT_READ);
-	return t->mapped ? ERR_OK : ERR_IO;
-}
-
-static enum error add_default(struct self_test *t, struct chain *chain)
-{
-	struct problem problem;
-	enum error e;
-
-	chain_init(chain);
-	e = chain_parse(chain, filters, &problem);
-	return e ? e : add_test(t, chain, &default_image);
+	return t->mapped;
 }
 
 /* Replaces a client's matrix by our own coefficients of the same size and, if rank_1, of rank 1. */
@@ -165,16 +150,6 @@ static void replace_matrix(struct chain *chain, bool rank_1)
 			*to++ = rank_1 ? (1 + i % 3) * (1 + j % 2) : 1 + (5 * i + 3 * j) % 7;
 	call->value[CONVOLVE_SCALE] = NAN;
 	call->value[CONVOLVE_OFFSET] = 0;
-}
-
-/* The variant for the first of these kernels that supports the operation. */
-static uint32_t variant_of(const struct kernel_set *kernels, enum operation_kind kind)
-{
-	for (enum kernel k = 0; k < KERNELS; k++)
-		if (kernel_set_has(kernels, k) &&
-		    kernel_row(k)->operations & operation_kernels(kind))
-			return k + 1;
-	return VARIANT_ANY;
 }
 
 /* Makes a chain of the i-th filter of a doubted plan, by the kernel that ran it. A matrix of
@@ -198,7 +173,12 @@ static enum error isolate(const struct plan *plan, const struct kernel_set *kern
 	e = filter_lower(&chain->call[0], chain->coefficient, &op);
 	if (e)
 		return e;
-	chain->variant = variant_of(kernels, op.kind);
+	/* The variant for the first of these kernels that supports the operation. */
+	chain->variant = VARIANT_ANY;
+	for (enum kernel k = 0; chain->variant == VARIANT_ANY && k < KERNELS; k++)
+		if (kernel_set_has(kernels, k) &&
+		    kernel_row(k)->operations & operation_kernels(op.kind))
+			chain->variant = k + 1;
 	*image = plan->image;
 	if (chain->call[0].filter == FILTER_CONVOLVE) {
 		image->alpha = image->alpha && op.smoothing;
@@ -230,25 +210,23 @@ static void add_doubted(struct self_test *t, const struct plan *plan,
 	}
 }
 
-static enum error self_test_open(struct self_test *t, const struct plan *plan,
-                                 const struct kernel_set *kernels)
-{
-	struct chain *chain = calloc(1, sizeof *chain);
-	enum error e = chain ? open_memory(t) : ERR_MEMORY;
-
-	if (!e)
-		e = add_default(t, chain);
-	for (uint32_t i = 0; !e && plan && i < plan->chain->chain->count; i++)
-		add_doubted(t, plan, kernels, i, chain);
-	free(chain);
-	return e;
-}
-
 struct self_test *self_test_new(const struct plan *plan, const struct kernel_set *kernels)
 {
 	struct self_test *t = calloc(1, sizeof *t);
+	struct chain *chain = calloc(1, sizeof *chain);
+	struct problem problem;
+	enum error e = t && open_memory(t) && chain ? ERR_OK : ERR_MEMORY;
 
-	if (t && self_test_open(t, plan, kernels)) {
+	if (!e) {
+		chain_init(chain);
+		e = chain_parse(chain, filters, &problem);
+	}
+	if (!e)
+		e = add_test(t, chain, &default_image);
+	for (uint32_t i = 0; !e && plan && i < plan->chain->chain->count; i++)
+		add_doubted(t, plan, kernels, i, chain);
+	free(chain);
+	if (e) {
 		log_error("cannot prepare the test tiles");
 		self_test_free(&t);
 	}
@@ -285,16 +263,6 @@ static uint64_t plan_of(const struct test *test)
 	return UINT64_MAX - test->tile.index;
 }
 
-static bool send_test(struct test *test, struct worker *worker)
-{
-	struct message plan = {.type = MSG_PLAN, .plan = {.plan = plan_of(test)}};
-	struct message tile = {.type = MSG_TILE, .tile = {test->tile, plan_of(test)}};
-
-	plan.plan.image = test->image;
-	test->waits = true;
-	return worker_send(worker, &plan, &test->chain_fd) && worker_send(worker, &tile, NULL);
-}
-
 bool self_test_send(struct self_test *t, struct worker *worker)
 {
 	const uint64_t size = (uint64_t)TESTS_MAX * AREA;
@@ -305,8 +273,16 @@ bool self_test_send(struct self_test *t, struct worker *worker)
 	t->sent = loop_now();
 	t->wait_ms = 0;
 	t->wrong = false;
-	for (unsigned i = 0; sent && i < t->count; i++)
-		sent = send_test(&t->test[i], worker);
+	for (unsigned i = 0; sent && i < t->count; i++) {
+		struct test *test = &t->test[i];
+		struct message plan = {.type = MSG_PLAN,
+		                       .plan = {.plan = plan_of(test), .image = test->image}};
+		struct message tile = {.type = MSG_TILE, .tile = {test->tile, plan_of(test)}};
+
+		test->waits = true;
+		sent =
+		    worker_send(worker, &plan, &test->chain_fd) && worker_send(worker, &tile, NULL);
+	}
 	return sent;
 }
 
@@ -362,11 +338,10 @@ static bool is_right(const struct self_test *t, const struct test *test,
 	difference_add(&difference, &test->expected,
 	               (const uint8_t *)t->memory.out + test->tile.out, test->tile.out_pitch);
 	if (difference.mismatches)
-		log_warning("test tile %u has %llu wrong samples; the first at %u,%u band %u: %.9g "
-		            "is not %.9g +- %.3g",
-		            test->tile.index, (unsigned long long)difference.mismatches,
-		            difference.x, difference.y, difference.band, difference.got,
-		            difference.wanted, difference.slack);
+		log_warning("test tile %u has %" PRIu64
+		            " wrong samples; the first at %u,%u band %u: %.9g is not %.9g +- %.3g",
+		            test->tile.index, difference.mismatches, difference.x, difference.y,
+		            difference.band, difference.got, difference.wanted, difference.slack);
 	return !difference.mismatches;
 }
 
