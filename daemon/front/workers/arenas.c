@@ -25,23 +25,6 @@ static void close_files(struct arena_files *arena)
 	*arena = (struct arena_files){0};
 }
 
-static enum error open_files(struct arena_files *arena, uint64_t size)
-{
-	enum error e;
-
-	*arena = (struct arena_files){-1, -1, -1, size};
-	e = arena_create("tiles-in", size, &arena->in);
-	if (!e)
-		e = arena_reopen(arena->in, O_RDONLY, &arena->in_read_only);
-	if (!e)
-		e = arena_create("tiles-out", size, &arena->out);
-	if (e) {
-		log_error("cannot allocate an arena: %m");
-		close_files(arena);
-	}
-	return e;
-}
-
 bool arenas_tell(unsigned i, struct worker *worker, bool read_only)
 {
 	const struct arena_files *arena = &arenas[i];
@@ -61,13 +44,23 @@ static bool tell_user(unsigned i, struct arena_user *user)
 
 enum error arenas_open(unsigned i, uint64_t size)
 {
-	enum error e = open_files(&arenas[i], size);
+	struct arena_files *arena = &arenas[i];
 	struct arena_user *user;
+	enum error e;
 
-	if (e)
+	*arena = (struct arena_files){.in = -1, .in_read_only = -1, .out = -1, .size = size};
+	e = arena_create("tiles-in", size, &arena->in);
+	if (!e)
+		e = arena_reopen(arena->in, O_RDONLY, &arena->in_read_only);
+	if (!e)
+		e = arena_create("tiles-out", size, &arena->out);
+	if (e) {
+		log_error("cannot allocate an arena: %m");
+		close_files(arena);
 		return e;
-	for (user = LIST_FIRST(&users); user; user = LIST_NEXT(user, place))
-		tell_user(i, user);
+	}
+	LIST_FOREACH(user, &users, place)
+	tell_user(i, user);
 	return ERR_OK;
 }
 
@@ -79,8 +72,8 @@ void arenas_close(unsigned i)
 	if (!arenas[i].size)
 		return;
 	close_files(&arenas[i]);
-	for (user = LIST_FIRST(&users); user; user = LIST_NEXT(user, place))
-		worker_send(user->worker, &message, NULL);
+	LIST_FOREACH(user, &users, place)
+	worker_send(user->worker, &message, NULL);
 }
 
 bool arenas_join(struct arena_user *user, struct worker *worker, bool read_only)

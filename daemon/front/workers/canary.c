@@ -107,9 +107,8 @@ static void canary_check(void *context)
 	    (last_success && now - last_success < interval_ns()))
 		return;
 	last_try = now;
-	if (canary_start()) {
+	if (canary_start())
 		log_warning("cannot start the test image");
-	}
 }
 
 enum error canary_init(const struct config *c)

@@ -1,5 +1,6 @@
-/* What a codec worker reports of its job: the image's size, each tile that is ready, the result of
- * a verification, and the end. Reports update the job; tiles go to the scheduler and come back. */
+/* The reports of a codec worker on its job: the image's size, each tile that is ready, the result
+ * of a verification, and the end. Reports update the job; tiles go to the scheduler and come back.
+ */
 #ifndef FRONT_WORKERS_CODEC_REPORTS_H
 #define FRONT_WORKERS_CODEC_REPORTS_H
 

@@ -1,16 +1,17 @@
-/* What each lane costs is measured: how long a job holds its codec worker once its image is known,
- * less the time of its filter's kernels. So long its client waits, and of that consists a codec
- * worker's time. It is kept as a ratio to a guess, by the image's size.
+/* The cost of each lane is measured: the time for which a job holds its codec worker once its image
+ * is known, less the time of its filter's kernels. The client waits as long, and the codec worker
+ * is occupied as long. It is kept as a ratio to a guess, by the image's size.
  *
- * The lanes hinder each other. A device takes what waits together in stacks, and a stack takes
- * hardly longer than an image: with half of the jobs in each lane, there are as many stacks again,
- * and each job waits for those of both. So a single job in the lane that nobody uses says little of
- * that lane. Choices for images of about a size come in blocks of one lane, of which only the later
- * half is learned from. From time to time a block goes by the lane that is expected to be slower,
- * and the less often and the shorter, the slower it is: at most about 1/LOOK of the time goes into
- * such blocks. */
+ * The lanes hinder each other. A device decodes or encodes waiting images together, in stacks, and
+ * a stack takes hardly longer than an image: with half of the jobs in each lane, there are as many
+ * stacks again, and each job waits for those of both. So a single job in the lane that nobody uses
+ * says little about that lane. Choices for images of about a size come in blocks of one lane, and
+ * only the later half of a block is learned from. From time to time a block goes by the lane that
+ * is expected to be slower, and the less often and the shorter, the slower it is: at most about
+ * 1/LOOK of the time goes into such blocks. */
 #include "front/workers/jpeg_router.h"
 
+#include <inttypes.h>
 #include <math.h>
 
 #include "base/loop.h"
@@ -26,7 +27,7 @@ enum {
 
 enum lane { LANE_CODEC, LANE_DEVICE, LANES };
 
-/* By measurement on one core, and on a GPU of 2024. */
+/* Measured on one core, and on a GPU of 2024. */
 static const struct {
 	double ns, ns_per_pixel;
 } guesses[LANES][JPEG_SIDES] = {
@@ -68,7 +69,7 @@ static double guess(enum lane lane, enum tile_form form, const struct image *ima
 	return ns;
 }
 
-/* From the nearest size that was measured. */
+/* Predicts a job's time in a lane, from the nearest size that was measured. */
 static double expect(enum lane lane, enum tile_form form, const struct image *image)
 {
 	const double guessed = guess(lane, form, image);
@@ -81,7 +82,7 @@ static double expect(enum lane lane, enum tile_form form, const struct image *im
 	return guessed;
 }
 
-/* Of all runs of the job. */
+/* Returns the time of the filter's kernels in all runs of the job. */
 static double filter_ns(const struct job *job)
 {
 	double ns = 0;
@@ -108,7 +109,7 @@ static bool is_distrusted(const struct device *d)
 	return d->jpeg_distrusted && loop_now() - d->jpeg_distrusted < distrusted_ns;
 }
 
-/* The devices that take JPEGs of so many pixels, of those that the job may use. */
+/* Returns the devices that the job may use and that take JPEGs of so many pixels. */
 static uint64_t devices_for(const struct job *job, double pixels)
 {
 	uint64_t devices = 0;
@@ -160,25 +161,22 @@ static void begin_block(struct known *k, enum tile_form form, const struct image
 	k->left = k->size;
 }
 
-static enum lane choose(struct job *job, const struct image *image, unsigned workers)
-{
-	struct known *k = &known[job->jpeg_form][size_of(image)];
-
-	if (!k->left)
-		begin_block(k, job->jpeg_form, image, ROUNDS * workers);
-	if (k->left-- <= (k->size + 1) / 2)
-		job->times.routed = loop_now() - (uint64_t)filter_ns(job);
-	return k->lane;
-}
-
 enum jpeg_reason jpeg_router_choose(struct job *job, const struct image *image, unsigned workers,
                                     uint64_t *devices)
 {
+	struct known *k = &known[job->jpeg_form][size_of(image)];
+
 	*devices = devices_for(job, pixels_of(image));
 	if (!*devices)
 		return JPEG_REASON_DEVICE;
-	job->jpeg_by_device =
-	    job->terms.codec == JPEG_BY_GPU || choose(job, image, workers) == LANE_DEVICE;
+	job->jpeg_by_device = job->terms.codec == JPEG_BY_GPU;
+	if (!job->jpeg_by_device) {
+		if (!k->left)
+			begin_block(k, job->jpeg_form, image, ROUNDS * workers);
+		if (k->left-- <= (k->size + 1) / 2)
+			job->times.routed = loop_now() - (uint64_t)filter_ns(job);
+		job->jpeg_by_device = k->lane == LANE_DEVICE;
+	}
 	return job->jpeg_by_device ? JPEG_REASON_NONE : JPEG_REASON_COST;
 }
 
@@ -191,6 +189,7 @@ void jpeg_router_distrust(unsigned device)
 		return;
 	d->jpeg_distrusted = loop_now();
 	log_event(LOG_LEVEL_ERROR, LOG_FIELDS(.device = d->label, .error = "mismatch"),
-	          "%s gave a JPEG that is not what libjpeg-turbo makes; it gets none for %llu s",
-	          d->label, (unsigned long long)(distrusted_ns / 1000000000));
+	          "%s gave a JPEG that is not what libjpeg-turbo makes; it gets none for %" PRIu64
+	          " s",
+	          d->label, distrusted_ns / 1000000000);
 }

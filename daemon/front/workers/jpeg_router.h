@@ -1,12 +1,12 @@
-/* Who decodes and encodes the JPEGs of a job: its codec worker, or a device, as one tile with
+/* Chooses whether a job's codec worker decodes and encodes its JPEGs, or a device, as one tile with
  * scans. The answer's bytes are the same. */
 #ifndef FRONT_WORKERS_JPEG_ROUTER_H
 #define FRONT_WORKERS_JPEG_ROUTER_H
 
 #include "front/jobs/job.h"
 
-/* Before the image is known: the reason why no device may do the job, or NONE, and then the most
- * pixels that it may have. */
+/* Asks before the image is known: returns the reason why no device may do the job, or NONE, and
+ * then the most pixels that the image may have. */
 enum jpeg_reason jpeg_router_ask(const struct job *job, uint32_t *pixels_max) MUST_CHECK;
 
 /* Chooses for a job whose jpeg_form can be such a tile: NONE, and the devices that may have it, or

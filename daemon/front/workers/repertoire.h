@@ -9,7 +9,7 @@
 /* Until a worker has told what it has, it is taken to have all that is allowed. */
 void repertoire_init(const struct config *config);
 
-/* What a worker told; formats that are not allowed do not count. */
+/* Records the formats that a worker has; those that are not allowed do not count. */
 void repertoire_take(const struct format_sets *told);
 
 struct format_sets repertoire(void);

@@ -1,5 +1,5 @@
-/* What a device's worker reports: the times of each tile, its tuner's choices, the programs it has
- * built, and its live OpenCL objects. Reports go to the metrics, the tile's job and the device
+/* The reports of a device's worker: the times of each tile, its tuner's choices, the programs it
+ * has built, and its live OpenCL objects. Reports go to the metrics, the tile's job and the device
  * table. */
 #ifndef FRONT_WORKERS_REPORTS_H
 #define FRONT_WORKERS_REPORTS_H

@@ -9,25 +9,16 @@
  * slot; so a tile's place here is its index modulo SLOTS_MAX. */
 #include "front/workers/verified.h"
 
+#include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
 
 #include "base/loop.h"
+#include "common/list.h"
 #include "common/log.h"
 #include "front/base/metrics.h"
 #include "front/workers/device_table.h"
 
 static const uint64_t log_pause_ns = 1000000000u;
-
-static struct kernel_set kernels_of(const struct message_tile_done *done)
-{
-	struct kernel_set kernels = {0};
-
-	for (unsigned i = 0; i < done->launches; i++)
-		if (kernel_row(done->launch[i].kernel)->operations)
-			kernel_set_add(&kernels, done->launch[i].kernel);
-	return kernels;
-}
 
 /* The devices other than this one that are up and that the job may use. */
 static uint64_t other_devices(const struct job *job, unsigned device)
@@ -45,8 +36,11 @@ void verified_expect(struct verified_tiles *tiles, const struct task *task,
 {
 	struct verified_tile *t = &tiles->tile[task->tile.index % SLOTS_MAX];
 	bool again = t->out && t->tile.index == task->tile.index;
-	struct kernel_set kernels = kernels_of(done);
+	struct kernel_set kernels = {0};
 
+	for (unsigned i = 0; i < done->launches; i++)
+		if (kernel_row(done->launch[i].kernel)->operations)
+			kernel_set_add(&kernels, done->launch[i].kernel);
 	if (!again)
 		*t = (struct verified_tile){
 		    .tile = task->tile, .device = task->device, .kernels = kernels};
@@ -66,24 +60,21 @@ static void log_mismatch(const struct message_verified *m, const char *device,
 	static uint64_t logged;
 	static unsigned silent;
 	char names[256] = "";
-	size_t used = 0;
 
 	if (logged && loop_now() - logged < log_pause_ns) {
 		silent++;
 		return;
 	}
 	for (enum kernel k = 0; k < KERNELS; k++)
-		if (kernel_set_has(kernels, k) && used < sizeof names)
-			used += (size_t)snprintf(names + used, sizeof names - used, "%s%s",
-			                         used ? ", " : "", kernel_name(k));
+		if (kernel_set_has(kernels, k))
+			list_add(names, sizeof names, kernel_name(k));
 	log_event(
 	    LOG_LEVEL_WARNING, LOG_FIELDS(.job = m->job, .device = device, .error = "mismatch"),
-	    "job %llu: tile %u by %s (%s) is doubtful: %llu of %llu samples are off by up to "
-	    "%g; the first at %u,%u band %u: %.9g is not %.9g +- %.3g (%u such tiles since the "
-	    "last line)",
-	    (unsigned long long)m->job, m->index, device, names, (unsigned long long)m->mismatches,
-	    (unsigned long long)m->samples, m->largest, m->x, m->y, m->band, m->got, m->wanted,
-	    m->slack, silent);
+	    "job %" PRIu64 ": tile %u by %s (%s) is doubtful: %" PRIu64 " of %" PRIu64
+	    " samples are off by up to %g; the first at %u,%u band %u: %.9g is not %.9g +- %.3g "
+	    "(%u such tiles since the last line)",
+	    m->job, m->index, device, names, m->mismatches, m->samples, m->largest, m->x, m->y,
+	    m->band, m->got, m->wanted, m->slack, silent);
 	logged = loop_now();
 	silent = 0;
 }
