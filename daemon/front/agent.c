@@ -1,6 +1,6 @@
 /* Answers agent checks. The line fits the empty buffer of a new socket, so a connection is closed
- * in the turn that accepts it, whatever its client does or leaves undone: however many there are,
- * none is held, and few are accepted in a turn. */
+ * in the turn that accepts it, whatever its client does: none is held, and few are accepted in a
+ * turn. */
 #include "front/agent.h"
 
 #include <errno.h>

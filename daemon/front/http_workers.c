@@ -1,6 +1,6 @@
-/* The life of the HTTP workers. One whose loop does not turn any more leaves a question (a ping)
- * unanswered. It is ended: by the supervisor if it is stopped or uses no processor time meanwhile,
- * else when it has used too much. */
+/* The life of the HTTP workers. A worker whose loop no longer turns does not answer a ping. It is
+ * killed: by the supervisor if it is stopped or uses no processor time meanwhile, else once it has
+ * used too much. */
 #include "front/http_workers.h"
 
 #include <stdlib.h>
@@ -15,7 +15,7 @@
 
 enum { WORKERS_MAX = 64, PING_MS = 500, LOOKS = 2, LONG = 10 };
 
-/* Processor time of more than one turn of a worker's loop, in nanoseconds. */
+/* More processor time than a turn of a worker's loop takes, in nanoseconds. */
 static const uint64_t hung_ns = 5000000000u;
 
 struct http_worker {
@@ -46,7 +46,8 @@ static void worker_prepare(struct worker *w)
 	worker_argument(w, "--log-level", config->log_level);
 }
 
-/* Bodies that are arriving may have been promised more than a reload now allows. */
+/* Sends the limits. Files may be as large as ever allowed: bodies that are arriving may have been
+ * promised more than a reload now allows. */
 static void send_limits(struct http_worker *h)
 {
 	static uint64_t largest = LINK_WHOLE_MAX;

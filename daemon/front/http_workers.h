@@ -11,30 +11,31 @@
 #include "common/limits.h"
 #include "front/config/config.h"
 
-/* Starts as many workers as are configured. The sockets, of which there are at most
- * HTTP_SOCKETS_MAX, are the module's from then on. */
+/* Starts as many workers as are configured. The module owns the sockets (at most HTTP_SOCKETS_MAX)
+ * from then on. */
 enum error http_workers_init(const struct config *config, const struct limits *limits,
                              const struct http_socket *sockets, unsigned count) MUST_CHECK;
 
-/* From now on these limits hold, and the certificate and key of this memfd (sealed; the chain's
- * bytes, then the key's; it is the module's from then on), -1: none. */
+/* Set the limits, and the certificate and key, in a sealed memfd (the chain's bytes, then the
+ * key's) that the module owns from then on; -1: none. */
 void http_workers_limit(const struct limits *limits);
 void http_workers_certify(int fd, size_t chain_size, size_t key_size);
 
-/* Does what is due, for a while. Call it before each wait of the loop. True: there is more. */
+/* Handles what is due, for a while. Call it before each wait of the loop. Returns true if there is
+ * more. */
 bool http_workers_turn(void);
 
-/* Accepts no more connections, after (last) those that wait to be, and ends each after the answer
- * to its next request. */
+/* Accepts no more connections, except (last) those that already wait, and ends each after the
+ * answer to its next request. */
 void http_workers_drain(bool last);
 
-/* In a drain: true when every request on the accepted connections is answered. */
+/* Returns true, in a drain, when every request on the accepted connections is answered. */
 bool http_workers_drained(void);
 
-/* The time for a drain is over: answers what still waits that the service is shutting down. */
+/* Ends a drain whose time is over: answers waiting requests that the service is shutting down. */
 void http_workers_end(void);
 
-/* The number of requests that have begun and are not completely answered. */
+/* Returns the number of requests that have begun and are not completely answered. */
 unsigned http_workers_requests(void);
 
 void http_workers_fini(void);

@@ -42,7 +42,7 @@ enum error listener_open(struct listener *listener, unsigned mode) MUST_CHECK;
  * serve there. Logs which address cannot be opened, and why. */
 enum error listeners_init(const struct config *config) MUST_CHECK;
 
-/* The limits may have changed. */
+/* Applies limits that may have changed. */
 void listeners_reload(const struct config *config);
 
 /* Accepts no more connections, and ends each after the answer to its next request. */

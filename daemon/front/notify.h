@@ -48,8 +48,7 @@ void notify_fini(void);
 
 void notify_ready(void);
 void notify_reloading(void);
-/* Also asks systemd for drain-timeout and some seconds more, whatever the unit's TimeoutStopSec=
- * is. */
+/* Also asks systemd for drain-timeout and some seconds more, regardless of TimeoutStopSec=. */
 void notify_stopping(void);
 
 #endif

@@ -25,7 +25,7 @@ struct arena_files {
 enum error arenas_open(unsigned arena, uint64_t size) MUST_CHECK;
 void arenas_close(unsigned arena);
 
-/* The arena's files, or NULL if it is not open. */
+/* Returns the arena's files, or NULL if it is not open. */
 const struct arena_files *arenas_get(unsigned arena);
 
 /* Sends an open arena to a worker. read_only: with `in` for reading only. Returns false if the

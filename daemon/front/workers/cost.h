@@ -5,14 +5,15 @@
 #include "common/chain.h"
 #include "common/tile.h"
 
-/* Multiply-adds of the chain for one sample, without halos. */
+/* Counts the multiply-adds of the chain for one sample, without halos. */
 double cost_per_sample(const struct chain *chain);
 
-/* Multiply-adds of the chain for one band of a result of this size. Each filter also computes the
- * halo that later filters need, which dominates when a result is small and windows are large. */
+/* Counts the multiply-adds of the chain for one band of a result of this size. Each filter also
+ * computes the halo that later filters need, which dominates when a result is small and windows are
+ * large. */
 double cost_of_area(const struct chain *chain, uint32_t width, uint32_t height);
 
-/* Multiply-adds that take as long as these sides of the image as JPEGs on a device. */
+/* Converts the time for these sides of the image as JPEGs on a device to multiply-adds. */
 double cost_of_jpeg(const struct image *image, enum tile_form form);
 
 #endif

@@ -63,8 +63,8 @@ struct device {
 	uint64_t examined, distrusted; /* loop_now() of the last time, or 0 */
 };
 
-/* The number of devices for device_get(), including removed ones; of wanted ones; of those that are
- * up. */
+/* Count the devices for device_get(), including removed ones; the wanted ones; those that are up.
+ */
 unsigned devices_count(void);
 unsigned devices_wanted(void);
 unsigned devices_up(void);
@@ -73,12 +73,12 @@ void devices_count_programs(uint32_t *built, uint32_t *pending);
 /* True until the first discovery has ended, and while a wanted device has neither come up nor
  * failed. */
 bool devices_starting(void);
-/* Seconds until a device is expected to be up, at least 1. */
+/* Returns the seconds until a device is expected to be up, at least 1. */
 unsigned devices_next_try(void);
 struct device *device_get(unsigned i);
 
-/* The wanted devices whose label matches a pattern, or that match it as a value of the option
- * `device`: bit i for device_get(i). */
+/* Returns the wanted devices whose label matches a pattern, or that match it as a value of the
+ * option `device`: bit i for device_get(i). */
 uint64_t devices_fitting(const char *pattern);
 /* True if the device is wanted and up, or has neither come up nor failed since it was wanted. */
 bool device_is_hopeful(const struct device *device);

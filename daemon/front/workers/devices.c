@@ -29,8 +29,8 @@ enum {
 };
 
 /* The shortest intervals at which reports of codec workers, which may be false, have a device
- * tested (examined_ns) and quarantined (distrusted_ns). The latter is long enough for served time
- * to make good the failures, so that such quarantines do not add up. */
+ * tested (examined_ns) and quarantined (distrusted_ns). The latter is so long that served time
+ * makes the failures good, and such quarantines do not add up. */
 static const uint64_t examined_ns = 1000000000u, distrusted_ns = 120000000000u;
 
 /* A device may hold more tiles than its window while their predicted time is below this: of pixels,

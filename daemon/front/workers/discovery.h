@@ -22,13 +22,13 @@ void discovery_reload(void);
 
 /* True once the first discovery has ended. */
 bool discovery_done(void);
-/* Milliseconds until the next discovery; 0 if none is scheduled. */
+/* Returns the milliseconds until the next discovery; 0 if none is scheduled. */
 uint64_t discovery_next_try(void);
 
 /* True if a pattern (see the option `device`) matches this device of the last discovery. */
 bool discovery_fits(const char *pattern, const struct message_device *found);
 
-/* "cpu", "gpu", "accelerator" or "device". */
+/* Returns "cpu", "gpu", "accelerator" or "device". */
 const char *discovery_type_name(enum device_type type);
 
 /* Adds the arguments common to all device processes, and sets the time that they have to start. */

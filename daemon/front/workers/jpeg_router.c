@@ -43,7 +43,8 @@ static struct known {
 } known[TILE_FORMS][SIZES];
 static const double weight = 0.125;
 
-/* A codec worker that says so may lie; so a device gets JPEGs again after a while. */
+/* A codec worker that reports a wrong JPEG may lie; so the device gets JPEGs again after a while.
+ */
 static const uint64_t distrusted_ns = 600000000000u;
 
 static double pixels_of(const struct image *image)
@@ -141,7 +142,7 @@ enum jpeg_reason jpeg_router_ask(const struct job *job, uint32_t *pixels_max)
 	return *pixels_max ? JPEG_REASON_NONE : JPEG_REASON_DEVICE;
 }
 
-/* Begins a block, of so many choices at most. */
+/* Begins a block of at most so many choices. */
 static void begin_block(struct known *k, enum tile_form form, const struct image *image,
                         unsigned most)
 {

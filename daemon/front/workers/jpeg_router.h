@@ -10,14 +10,14 @@
 enum jpeg_reason jpeg_router_ask(const struct job *job, uint32_t *pixels_max) MUST_CHECK;
 
 /* Chooses for a job whose jpeg_form can be such a tile: NONE, and the devices that may have it, or
- * the reason why none shall. `workers`: the codec workers that there are, at least one. */
+ * the reason why none shall. workers: the number of codec workers, at least one. */
 enum jpeg_reason jpeg_router_choose(struct job *job, const struct image *image, unsigned workers,
                                     uint64_t *devices) MUST_CHECK;
 
 /* Learns from a job that has just ended well how long its choice took. */
 void jpeg_router_learn(const struct job *job);
 
-/* A JPEG of this device was compared and is wrong. */
+/* Notes that a JPEG of this device was compared and is wrong. */
 void jpeg_router_distrust(unsigned device);
 
 #endif

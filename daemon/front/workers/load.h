@@ -18,14 +18,14 @@ void load_clear(unsigned device);
 void load_learn(unsigned device, double units, uint64_t ns);
 double load_ns_per_unit(unsigned device);
 
-/* The predicted time in nanoseconds for all the device's work. */
+/* Predicts the time in nanoseconds for all the device's work. */
 double load_ns(unsigned device);
 
-/* The device, of the first `devices`, that would finish this additional work first; `devices` if
+/* Returns the one of the first `devices` that would finish this additional work first; `devices` if
  * none takes tiles. allowed: a bit for each device that may be chosen, or 0 for any. */
 unsigned load_soonest(unsigned devices, double units, uint64_t allowed);
 
-/* The predicted time in nanoseconds if all devices that take tiles share this work; 0 if none
+/* Predicts the time in nanoseconds if all devices that take tiles share this work; 0 if none
  * does. */
 double load_together(unsigned devices, double units);
 

@@ -1,5 +1,5 @@
 /* The formats of the codec workers: see repertoire.h. All workers are one program on one machine,
- * so what the last one told holds for all. */
+ * so the last report holds for all. */
 #include "front/workers/repertoire.h"
 
 #include <string.h>

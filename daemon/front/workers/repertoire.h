@@ -6,7 +6,7 @@
 #include "common/formats.h"
 #include "front/config/config.h"
 
-/* Until a worker has told what it has, it is taken to have all that is allowed. */
+/* Assumes all that is allowed, until a worker has reported its formats. */
 void repertoire_init(const struct config *config);
 
 /* Records the formats that a worker has; those that are not allowed do not count. */
@@ -14,7 +14,7 @@ void repertoire_take(const struct format_sets *told);
 
 struct format_sets repertoire(void);
 
-/* The formats that are allowed, with ',' between them, for a worker. */
+/* Lists the formats that are allowed, with ',' between them, for a worker. */
 void repertoire_list_allowed(char *list, size_t size);
 
 #endif

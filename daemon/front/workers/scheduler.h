@@ -17,7 +17,7 @@ void scheduler_fini(void);
  * time, for so long that tiles which wait for one fail: a tenth of `job-timeout`. */
 bool scheduler_has_hope(uint64_t which);
 
-/* The number of tiles that wait for a device; the number of tiles since the start that came back
+/* Return the number of tiles that wait for a device; and of tiles since the start that came back
  * from a device, filtered or failed, or were lost with it. */
 unsigned scheduler_waiting(void);
 uint64_t scheduler_returned(void);

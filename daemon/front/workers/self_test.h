@@ -30,13 +30,13 @@ void self_test_free(struct self_test **self_test);
 bool self_test_send(struct self_test *self_test, struct worker *worker);
 /* Withdraws the tiles' arena and plans from the worker, once all tiles are back. */
 void self_test_withdraw(const struct self_test *self_test, struct worker *worker);
-/* The worker is gone, and the tiles with it. */
+/* Notes that the worker is gone, and the tiles with it. */
 void self_test_lost(struct self_test *self_test);
 
-/* loop_now() when the tiles were sent; 0 if none is with the worker. */
+/* Returns loop_now() when the tiles were sent; 0 if none is with the worker. */
 uint64_t self_test_sent(const struct self_test *self_test);
-/* Notes that a tile waits for a program for at most `ms` milliseconds; the longest such wait of all
- * tiles. */
+/* Note that a tile waits for a program for at most `ms` milliseconds; return the longest such wait
+ * of all tiles. */
 void self_test_waits(struct self_test *self_test, uint32_t ms);
 uint32_t self_test_wait(const struct self_test *self_test);
 

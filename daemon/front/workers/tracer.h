@@ -16,11 +16,11 @@
 enum error tracer_init(const struct config *config) MUST_CHECK;
 void tracer_fini(void);
 
-/* A request begins: decides whether its spans are recorded. */
+/* Decides whether the spans of a request that begins are recorded. */
 void tracer_join(struct trace *trace);
 
-/* A part of a recorded request, between two times of loop_now(): a span with an id of its own,
- * which the request's span is the parent of. */
+/* Makes a span for a part of a recorded request, between two times of loop_now(), with an id of its
+ * own; the request's span is its parent. */
 struct span tracer_part(const struct trace *trace, const char *name, uint64_t start, uint64_t end);
 
 /* Sends a span. */

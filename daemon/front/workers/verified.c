@@ -20,7 +20,7 @@
 
 static const uint64_t log_pause_ns = 1000000000u;
 
-/* The devices other than this one that are up and that the job may use. */
+/* Returns the devices other than this one that are up and that the job may use. */
 static uint64_t other_devices(const struct job *job, unsigned device)
 {
 	uint64_t others = 0;
