@@ -59,8 +59,8 @@ enum error arenas_open(unsigned i, uint64_t size)
 		close_files(arena);
 		return e;
 	}
-	LIST_FOREACH(user, &users, place)
-	tell_user(i, user);
+	for (user = LIST_FIRST(&users); user; user = LIST_NEXT(user, place))
+		tell_user(i, user);
 	return ERR_OK;
 }
 
@@ -72,8 +72,8 @@ void arenas_close(unsigned i)
 	if (!arenas[i].size)
 		return;
 	close_files(&arenas[i]);
-	LIST_FOREACH(user, &users, place)
-	worker_send(user->worker, &message, NULL);
+	for (user = LIST_FIRST(&users); user; user = LIST_NEXT(user, place))
+		worker_send(user->worker, &message, NULL);
 }
 
 bool arenas_join(struct arena_user *user, struct worker *worker, bool read_only)
