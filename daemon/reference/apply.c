@@ -3,9 +3,9 @@
  *
  * The hard part is the slack. After an earlier filter a sample may be off (by a count, say), so a
  * result may be off by the sum of these errors over the window, times the weights' magnitudes.
- * Where an operation divides (by alpha), decides (by a threshold) or turns (a direction), a small
- * error can become a large one; only there is the slack large. Where a sum may not fit a float32,
- * the result is NAN: it may be anything. */
+ * An operation that divides (by alpha), decides (by a threshold) or turns (a direction) can make a
+ * small error a large one; only there is the slack large. The result is NAN, and may be anything,
+ * if a sum may not fit a float32. */
 #include "reference/apply.h"
 
 #include <float.h>
@@ -16,8 +16,6 @@
 
 #include "element.h"
 #include "common/edges.h"
-#include "reference/bilateral.h"
-#include "reference/canny.h"
 #include "reference/rows.h"
 
 /* One sample of a canvas. */
@@ -138,8 +136,8 @@ static enum error correlate_separable(const struct taps *t, bool magnitudes,
 	return ERR_OK;
 }
 
-/* Where the block of place i begins. Outside the image, of n pixels, it is that of the place which
- * `wrap` takes it from. */
+/* Returns where the block of place i begins. Outside the image, of n pixels, it is that of the
+ * place which `wrap` takes it from. */
 static int block_start(int i, int n, int side)
 {
 	return i - (i % n + n) % n % side;
@@ -262,20 +260,14 @@ static enum error rectangle_extremes(int rx, int ry, bool largest, bool magnitud
 	return columns ? ERR_OK : ERR_MEMORY;
 }
 
-/* How many times the largest magnitude in its window a kernel's sum may be. */
-static double largest_sum(const struct operation *op)
-{
-	const double side = 2.0 * op->radius_x + 1;
-
-	return op->kind == OPERATION_BILATERAL ? side * side : fmax(1, op->gain);
-}
-
 /* Adds to the slack a share of the largest magnitude in each sample's window. */
 static enum error allow_share(const struct operation *op, double share, const struct canvas *in,
                               struct canvas *out)
 {
 	const size_t count = canvas_samples(out);
-	const double factor = share * fmax(1, op->gain), largest = largest_sum(op);
+	const double gain = fmax(1, op->gain), factor = share * gain, side = 2.0 * op->radius_x + 1;
+	/* A kernel's sum may be so many times the largest magnitude in its window. */
+	const double largest = op->kind == OPERATION_BILATERAL ? side * side : gain;
 	double *window = malloc(count * sizeof *window);
 	enum error e = ERR_MEMORY;
 
@@ -311,17 +303,6 @@ static enum error allow_lattice(const struct operation *op, const struct scale *
 		out->slack[k] += LATTICE_ERROR * scale->full * fmax(1, op->gain);
 	return known ? ERR_OK
 	             : allow_share(op, scale->whole ? LATTICE_ERROR : 2 * LATTICE_ERROR, in, out);
-}
-
-static enum error plain_linear(const struct operation *op, const struct scale *scale,
-                               const struct canvas *in, struct canvas *out)
-{
-	struct taps taps = taps_of(op, scale);
-	enum error e = correlate_both(&taps, in, out);
-
-	if (!e)
-		e = allow_lattice(op, scale, true, in, out);
-	return e ? e : allow_float(op, scale, FLOAT_TOLERANCE, in, out);
 }
 
 /* Multiplies colours by alpha; copies alpha. */
@@ -406,8 +387,15 @@ static enum error alpha_weighted_linear(const struct operation *op, const struct
 static enum error linear(const struct operation *op, const struct scale *scale, bool alpha_weighted,
                          const struct canvas *in, struct canvas *out)
 {
-	return alpha_weighted ? alpha_weighted_linear(op, scale, in, out)
-	                      : plain_linear(op, scale, in, out);
+	struct taps taps = taps_of(op, scale);
+	enum error e;
+
+	if (alpha_weighted)
+		return alpha_weighted_linear(op, scale, in, out);
+	e = correlate_both(&taps, in, out);
+	if (!e)
+		e = allow_lattice(op, scale, true, in, out);
+	return e ? e : allow_float(op, scale, FLOAT_TOLERANCE, in, out);
 }
 
 /* The direction of a gradient whose error is `off`. If the error exceeds its length, the slack is
@@ -451,8 +439,7 @@ static enum error gradient(const struct operation *op, const struct scale *scale
 {
 	bool direction = op->output == GRADIENT_DIRECTION;
 	double across[9], down[9];
-	struct taps tx = {1, 1, across, NULL, NULL, true, NULL},
-	            ty = {1, 1, down, NULL, NULL, true, NULL};
+	struct taps tx = {.radius_x = 1, .radius_y = 1, .matrix = across, .sparse = true}, ty = tx;
 	struct canvas y;
 	enum error e = canvas_init(&y, &out->at, out->bands);
 
@@ -462,6 +449,7 @@ static enum error gradient(const struct operation *op, const struct scale *scale
 		across[i] = op->coefficients[row] * (column - 1);
 		down[i] = op->coefficients[column] * (row - 1);
 	}
+	ty.matrix = down;
 	(void)alpha_weighted;
 	if (!e)
 		e = correlate_both(&tx, in, out);
@@ -557,8 +545,8 @@ static enum error dog(const struct operation *op, const struct scale *scale, boo
 {
 	const double *g1 = op->coefficients, *g2 = g1 + 2 * op->radius_x + 1;
 	const int r = (int)op->radius_x;
-	const struct taps first = {r, r, NULL, g1, g1, false, NULL},
-	                  second = {r, r, NULL, g2, g2, false, NULL};
+	const struct taps first = {.radius_x = r, .radius_y = r, .row = g1, .column = g1};
+	const struct taps second = {.radius_x = r, .radius_y = r, .row = g2, .column = g2};
 	struct canvas less;
 	enum error e = canvas_init(&less, &out->at, out->bands);
 
@@ -583,7 +571,7 @@ static double curve_at(const struct curve *c, double full, double t)
 }
 
 /* Curves go only up or only down: a sample that may be off is between the results of both ends.
- * What is too small for a float may count as 0. */
+ * A number too small for a float may count as 0. */
 static struct sample curve(const struct operation *op, const struct scale *scale, uint32_t band,
                            const struct sample *in)
 {
@@ -724,15 +712,7 @@ static void mix_pixel(const struct operation *op, const struct scale *scale, uin
 	}
 }
 
-/* Never alpha-weighted. */
-static enum error canny(const struct operation *op, const struct scale *scale, bool alpha_weighted,
-                        const struct canvas *in, struct canvas *out)
-{
-	(void)alpha_weighted;
-	return canny_apply(op, scale->full, scale->whole, in, out);
-}
-
-/* Of a plane of all the image, which is repeated beyond it, or of its middle. */
+/* Reads a plane of all the image, which is repeated beyond it, or of its middle. */
 static enum error edges(const struct operation *op, const struct scale *scale, bool alpha_weighted,
                         const struct canvas *in, struct canvas *out)
 {
@@ -947,15 +927,6 @@ static unsigned find_rank(const struct ranks *h, uint32_t rank)
 	return value;
 }
 
-/* A key that is larger for larger numbers, and the largest for NaN. */
-static uint64_t key_of(double value)
-{
-	uint64_t bits;
-
-	memcpy(&bits, &value, sizeof bits);
-	return isnan(value) ? UINT64_MAX : bits >> 63 ? ~bits : bits | UINT64_C(1) << 63;
-}
-
 /* Sorts by one byte after the other, from the last on; skips those that are all alike. */
 static const struct keyed *sort_keys(struct ranks *h, size_t samples)
 {
@@ -998,8 +969,15 @@ static void number_samples(struct ranks *h, const struct scale *scale, size_t sa
 	if (integers)
 		return;
 	h->nodes = 16 + 256 + 4096 + samples;
-	for (size_t k = 0; k < samples; k++)
-		h->keyed[0][k] = (struct keyed){key_of(h->value[k]), (uint32_t)k};
+	/* A key is larger for larger numbers, and the largest for NaN. */
+	for (size_t k = 0; k < samples; k++) {
+		uint64_t bits;
+
+		memcpy(&bits, &h->value[k], sizeof bits);
+		bits = bits >> 63 ? ~bits : bits | UINT64_C(1) << 63;
+		h->keyed[0][k] =
+		    (struct keyed){isnan(h->value[k]) ? UINT64_MAX : bits, (uint32_t)k};
+	}
 	sorted = sort_keys(h, samples);
 	for (size_t k = 0; k < samples; k++) {
 		h->number[sorted[k].place] = (uint16_t)k;
@@ -1093,7 +1071,7 @@ enum error operations_apply(const struct operation *op, const struct scale *scal
 	    [OPERATION_MIX] = mix,
 	    [OPERATION_RANK] = rank,
 	    [OPERATION_THRESHOLD] = each_sample,
-	    [OPERATION_CANNY] = canny,
+	    [OPERATION_CANNY] = canny_apply,
 	    [OPERATION_EDGES] = edges,
 	    [OPERATION_LOCAL_THRESHOLD] = compare_with_blur,
 	};

@@ -23,4 +23,15 @@ enum error operations_apply(const struct operation *operation, const struct scal
                             bool alpha_weighted, const struct canvas *in,
                             struct canvas *out) MUST_CHECK;
 
+/* Applies a bilateral filter, for samples of this full scale, without the slack of float
+ * arithmetic. */
+enum error bilateral_apply(const struct operation *operation, double full, bool alpha_weighted,
+                           const struct canvas *in, struct canvas *out);
+
+/* Finds the edges of a canny, never alpha-weighted: full scale for what is an edge, half of
+ * it for what may be one, or 0. The slack is full scale if the rounding of another right
+ * computation decides which of them it is. */
+enum error canny_apply(const struct operation *operation, const struct scale *scale,
+                       bool alpha_weighted, const struct canvas *in, struct canvas *out) MUST_CHECK;
+
 #endif

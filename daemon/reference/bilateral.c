@@ -2,7 +2,7 @@
  * second pass over the window computes the result's slack: an error in a sample also changes the
  * weights, and the effect of that depends on the mean. With alpha weights as well, the slack is
  * then unlimited. */
-#include "reference/bilateral.h"
+#include "reference/apply.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -44,11 +44,6 @@ static double distance(const struct bilateral *b, size_t at, double *off)
 		*off += 2 * fabs(e) * s + s * s;
 	}
 	return e2;
-}
-
-static double weight(const struct bilateral *b, size_t at, double d2, double *off)
-{
-	return exp(b->op->space * d2 + b->op->range * distance(b, at, off));
 }
 
 /* Pixels of a row that are computed together; see struct bilateral. */
@@ -127,7 +122,8 @@ VECTORISED static void add_pixels(const struct bilateral *b, const double *const
  * sum(w / f). */
 static void doubt_pixel(struct bilateral *b, size_t at, double d2, const double *mean)
 {
-	double off, w = weight(b, at, d2, &off), factor = exp(-b->op->range * off);
+	double off, e2 = distance(b, at, &off), factor = exp(-b->op->range * off);
+	double w = exp(b->op->space * d2 + b->op->range * e2);
 
 	b->weights_min += w / factor;
 	for (uint32_t k = 0; k < b->colours; k++)
@@ -148,8 +144,8 @@ static void doubt_window(struct bilateral *b, int x, int y, const double *mean)
 }
 
 /* Around transparent pixels all weights may be tiny: their exponents are large and thus inexact in
- * float32, or kernels skip them. Alphas of both signs may leave little of their sum. Where the sum
- * is negative the colour is 0. */
+ * float32, or kernels skip them. Alphas of both signs may leave little of their sum. If the sum is
+ * negative the colour is 0. */
 static double alpha_weighted_slack(const struct bilateral *b, double value)
 {
 	const double sum = b->colour_weights;

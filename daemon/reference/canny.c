@@ -1,7 +1,7 @@
 /* First the gradient of each pixel in question and of its neighbours, then which of them are maxima
  * across the edge. Gradients of integers are exact, and so is each decision; else a decision counts
  * only where it stays the same within the gradients' errors. */
-#include "reference/canny.h"
+#include "reference/apply.h"
 
 #include <float.h>
 #include <math.h>
@@ -72,7 +72,7 @@ static struct slope steepest_at(bool whole, const struct canvas *in, size_t at)
 	return best;
 }
 
-/* Whether a is above b, or (even) not below it. */
+/* Says whether a is above b, or (even) not below it. */
 static enum fate is_above(double a, double b, double off, bool even)
 {
 	if (off > 0 && fabs(a - b) <= off)
@@ -85,7 +85,7 @@ static enum fate both(enum fate a, enum fate b)
 	return a < b ? a : b;
 }
 
-/* Whether a length is above those of two neighbours. share: of the errors that counts. */
+/* Says whether a length is above those of two neighbours. share: of the errors that counts. */
 static enum fate is_peak_among(const struct slope *s, const struct slope *first,
                                const struct slope *second, double share, bool even)
 {
@@ -93,7 +93,7 @@ static enum fate is_peak_among(const struct slope *s, const struct slope *first,
 	            is_above(s->length, second->length, share * (s->off + second->off), even));
 }
 
-/* Whether a length is a maximum across the edge; rows of slopes are `width` apart. */
+/* Says whether a length is a maximum across the edge; rows of slopes are `width` apart. */
 static enum fate is_peak(const struct slope *s, ptrdiff_t width, double share)
 {
 	const double ax = fabs(s->x), ay = fabs(s->y), off = share * 4 * s->off;
@@ -138,23 +138,24 @@ static void decide(const struct operation *op, double full, const struct slope *
 		*value = NAN;
 }
 
-enum error canny_apply(const struct operation *op, double full, bool whole, const struct canvas *in,
-                       struct canvas *out)
+enum error canny_apply(const struct operation *op, const struct scale *scale, bool alpha_weighted,
+                       const struct canvas *in, struct canvas *out)
 {
 	const size_t width = out->at.width + 2, height = out->at.height + 2;
 	struct slope *slopes = malloc(width * height * sizeof *slopes);
 
+	(void)alpha_weighted;
 	if (!slopes)
 		return ERR_MEMORY;
 	for (size_t i = 0; i < width * height; i++)
-		slopes[i] = steepest_at(whole, in,
+		slopes[i] = steepest_at(scale->whole, in,
 		                        canvas_index(in, out->at.x - 1 + (int)(i % width),
 		                                     out->at.y - 1 + (int)(i / width)));
 	for (size_t i = 0; i < canvas_samples(out); i++) {
 		const size_t pixel = i / out->bands, x = pixel % out->at.width + 1,
 		             y = pixel / out->at.width + 1;
 
-		decide(op, full, &slopes[y * width + x], (ptrdiff_t)width, &out->value[i],
+		decide(op, scale->full, &slopes[y * width + x], (ptrdiff_t)width, &out->value[i],
 		       &out->slack[i]);
 	}
 	free(slopes);

@@ -6,18 +6,6 @@
 #include "reference/canvas.h"
 #include "reference/rows.h"
 
-static double difference_of(double got, double wanted, enum pixel_type type, bool circular)
-{
-	double period = type == PIXEL_F32 ? 2 * M_PI : pixel_type_full_scale(type);
-	double d = fabs(got - wanted);
-
-	if (!isfinite(wanted))
-		return 0;
-	if (!isfinite(got))
-		return INFINITY;
-	return circular ? fmin(d, fabs(period - d)) : d;
-}
-
 static void note_mismatch(struct difference *d, const struct reference *r, size_t i, double got)
 {
 	size_t pixel = i / r->bands;
@@ -62,8 +50,15 @@ VECTORISED static bool add_right(struct difference *d, double anything, const do
 static void add_sample(struct difference *d, const struct reference *r, double anything, size_t i,
                        double got, double wanted)
 {
-	const double off = difference_of(got, wanted, r->type, r->circular >> i % r->bands & 1);
+	const double period = r->type == PIXEL_F32 ? 2 * M_PI : pixel_type_full_scale(r->type);
+	double off = fabs(got - wanted);
 
+	if (r->circular >> i % r->bands & 1)
+		off = fmin(off, fabs(period - off));
+	if (!isfinite(got))
+		off = INFINITY;
+	if (!isfinite(wanted))
+		off = 0;
 	if (r->slack[i] < anything)
 		d->largest = fmax(d->largest, off);
 	d->beyond_1 += off > 1;

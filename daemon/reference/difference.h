@@ -4,9 +4,8 @@
 
 #include "reference/reference.h"
 
-/* The outcome of a comparison. Where the reference is NaN or infinite, any result is accepted,
- * since a kernel may skip a sample of weight 0. Where the reference is finite, the result must be,
- * too. */
+/* The outcome of a comparison. Any result is accepted if the reference is NaN or infinite, since a
+ * kernel may skip a sample of weight 0. If the reference is finite, the result must be, too. */
 struct difference {
 	uint64_t samples;    /* compared */
 	uint64_t mismatches; /* differ by more than their slack */

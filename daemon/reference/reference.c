@@ -17,7 +17,6 @@
 #include "border.h"
 #include "reference/apply.h"
 #include "reference/rows.h"
-#include "reference/ycc.h"
 
 /* The state of a chain between two filters. */
 struct progress {
@@ -78,14 +77,46 @@ static enum error load(struct progress *p, const struct window *w, const void *p
 	return ERR_OK;
 }
 
-static void enter_ycc(struct progress *p)
+/* YCbCr of BT.601, full range, as in JPEG: converts the first three bands of a pixel, without
+ * rounding. middle: the midpoint of the pixel type, which is Cb and Cr of grey. */
+static void ycc_from_rgb(double *p, double middle)
 {
-	double middle = pixel_type_midpoint(p->image->type);
+	double y = 0.299 * p[0] + 0.587 * p[1] + 0.114 * p[2];
+	double cb = (p[2] - y) / 1.772 + middle, cr = (p[0] - y) / 1.402 + middle;
 
-	ycc_convert(&p->canvas, middle);
-	ycc_from_rgb(p->border_pixel, middle);
-	p->ycc = true;
-	p->scale.whole = false;
+	p[0] = y;
+	p[1] = cb;
+	p[2] = cr;
+}
+
+static void ycc_to_rgb(double *p, double middle)
+{
+	double red = p[0] + 1.402 * (p[2] - middle), blue = p[0] + 1.772 * (p[1] - middle);
+
+	p[1] = (p[0] - 0.299 * red - 0.114 * blue) / 0.587;
+	p[0] = red;
+	p[2] = blue;
+}
+
+/* Converts all pixels, and their slack: what float32 loses, and `factor`, the maximum over samples
+ * of the sum of the coefficients' magnitudes. */
+static void convert_pixels(struct progress *p, void (*convert)(double *, double), double factor)
+{
+	const double middle = pixel_type_midpoint(p->image->type);
+	struct canvas *c = &p->canvas;
+
+	for (size_t i = 0; i < canvas_samples(c); i += c->bands) {
+		double *v = &c->value[i], *s = &c->slack[i];
+		const double noise = FLOAT_NOISE * (fabs(v[0]) + fabs(v[1]) + fabs(v[2]));
+		const double slack =
+		    factor * fmax(s[0], fmax(s[1], s[2])) + (isfinite(noise) ? noise : 0);
+
+		convert(v, middle);
+		for (size_t b = 0; b < 3; b++)
+			s[b] = slack;
+	}
+	c->exact = false;
+	convert(p->border_pixel, middle);
 }
 
 /* Converts back to RGB and rounds; also the constant border. */
@@ -96,12 +127,11 @@ static void leave_ycc(struct progress *p)
 
 	if (!p->ycc)
 		return;
-	ycc_convert_back(c, pixel_type_midpoint(p->image->type));
+	convert_pixels(p, ycc_to_rgb, 1 + 1.772);
 	for (size_t i = 0; i < canvas_samples(c); i += c->bands)
 		round_samples(p->image->type, &c->value[i], &c->slack[i], 3);
 	p->ycc = false;
 	p->scale.whole = p->image->type != PIXEL_F32;
-	ycc_to_rgb(p->border_pixel, pixel_type_midpoint(p->image->type));
 	round_samples(p->image->type, p->border_pixel, slack, 3);
 }
 
@@ -130,21 +160,6 @@ static uint32_t channels_changed(const struct image *image, const struct filter_
 		return colour;
 	}
 	return colour;
-}
-
-static uint32_t bands_changed(const struct image *image, const struct filter_call *call,
-                              const struct operation *op)
-{
-	const uint32_t bands = channels_changed(image, call, op->smoothing || op->makes_alpha);
-	const bool keeps_alpha = op->by_band && !op->makes_alpha && image->alpha;
-
-	return keeps_alpha ? bands & ~(1u << (image->bands - 1)) : bands;
-}
-
-static bool in_ycc(const struct image *image, const struct filter_call *call)
-{
-	return image->bands - image->alpha == 3 &&
-	       (call->channels == CHANNELS_LUMA || call->channels == CHANNELS_CHROMA);
 }
 
 /* True if the colours are alpha-weighted. Alpha alone, a single colour, luma and chroma are
@@ -188,14 +203,6 @@ static void put_back(const struct canvas *from, uint32_t picked, uint32_t bands,
 				k += picked >> b & 1;
 			}
 		}
-}
-
-/* A direction within its slack of one end of the range may be at the other end: its slack becomes
- * the whole range. */
-static void widen_seam(double value, double *slack, double min, double max)
-{
-	if (value - *slack < min || value + *slack > max)
-		*slack = max - min;
 }
 
 /* Adds the offset, except to an alpha that weights other bands and to colours without alpha; then
@@ -273,7 +280,10 @@ static enum error filter_bands(const struct progress *p, const struct filter_cal
                                const struct operation *op, const struct region *made,
                                struct canvas *out)
 {
-	uint32_t bands = bands_changed(p->image, call, op), all = (1u << p->image->bands) - 1;
+	const bool keeps_alpha = op->by_band && !op->makes_alpha && p->image->alpha;
+	uint32_t all = (1u << p->image->bands) - 1;
+	uint32_t bands = channels_changed(p->image, call, op->smoothing || op->makes_alpha) &
+	                 (keeps_alpha ? all >> 1 : all);
 	bool alpha_weighted = is_alpha_weighted(p->image, call, op);
 	uint32_t seen = op->by_band      ? all
 	                : alpha_weighted ? bands | 1u << (p->image->bands - 1)
@@ -315,9 +325,11 @@ static void note_direction(struct progress *p, const struct filter_call *call, b
 		p->circular = bands;
 		return;
 	}
+	/* Within its slack of one end of the range, it may be at the other end. */
 	for (size_t i = 0; i < canvas_samples(c); i++)
-		if (bands >> i % c->bands & 1)
-			widen_seam(c->value[i], &c->slack[i], min, max);
+		if (bands >> i % c->bands & 1 &&
+		    (c->value[i] - c->slack[i] < min || c->value[i] + c->slack[i] > max))
+			c->slack[i] = max - min;
 }
 
 static enum error apply(struct progress *p, const struct filter_call *call,
@@ -349,13 +361,18 @@ static enum error apply(struct progress *p, const struct filter_call *call,
 static enum error apply_call(struct progress *p, uint32_t i)
 {
 	const struct filter_call *call = &p->chain->call[i];
+	const bool in_ycc = p->image->bands - p->image->alpha == 3 &&
+	                    (call->channels == CHANNELS_LUMA || call->channels == CHANNELS_CHROMA);
 	struct operation op;
 	enum error e;
 
-	if (in_ycc(p->image, call) && !p->ycc)
-		enter_ycc(p);
-	else if (!in_ycc(p->image, call))
+	if (in_ycc && !p->ycc) {
+		convert_pixels(p, ycc_from_rgb, 1);
+		p->ycc = true;
+		p->scale.whole = false;
+	} else if (!in_ycc) {
 		leave_ycc(p);
+	}
 	e = filter_lower(call, p->chain->coefficient, &op);
 	if (e)
 		return e;

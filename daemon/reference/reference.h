@@ -24,9 +24,9 @@ struct reference {
 	/* A bit for each band that holds directions: there both ends of the range are equal. */
 	uint32_t circular;
 	void *pixels;
-	/* How far each sample of a correct result may differ: by the rounding of its type (a count;
-	 * for floats 1e-5 of the largest magnitude in the window, times the gain), and more where a
-	 * later filter amplifies it, or divides, decides or turns by it. */
+	/* The most that each sample of a correct result may differ: by the rounding of its type (a
+	 * count; for floats 1e-5 of the largest magnitude in the window, times the gain), and more
+	 * where a later filter amplifies it, or divides, decides or turns by it. */
 	float *slack;
 };
 
