@@ -15,7 +15,7 @@ enum {
 	TRANSPARENCY_MAX = 256
 };
 
-/* Where the walk through the chunks is. */
+/* The state of the walk through the chunks. */
 struct walk {
 	struct apng *apng;
 	uint32_t promised, sequence;
@@ -40,78 +40,47 @@ static bool fail(struct walk *w, const char *wrong)
 	return false;
 }
 
-static bool take_number(struct walk *w, const struct png_chunk *c)
+static bool check_number(struct walk *w, const struct png_chunk *c)
 {
 	return number(c, 0) == w->sequence++ || fail(w, disorder);
 }
 
-static bool take_header(struct walk *w, const struct png_chunk *c)
-{
-	struct apng *a = w->apng;
-
-	if (a->header || c->size != HEADER_SIZE)
-		return fail(w, "its header is wrong");
-	a->header = c->name - 4;
-	a->width = number(c, 0);
-	a->height = number(c, 4);
-	return true;
-}
-
-static bool take_animation(struct walk *w, const struct png_chunk *c)
-{
-	if (c->size != 8 || number(c, 0) != w->promised)
-		return fail(w, "its chunk acTL is wrong");
-	w->apng->plays = number(c, 4);
-	return true;
-}
-
-/* Seconds as a fraction; a denominator of 0 stands for 100. */
-static uint32_t delay_of(const uint8_t *at)
-{
-	uint32_t of = (uint32_t)bytes_number(at + 2, 2, true);
-
-	of = of ? of : 100;
-	return ((uint32_t)bytes_number(at, 2, true) * 1000 + of / 2) / of;
-}
-
-static bool fits(const struct apng *a, const struct apng_frame *f)
-{
-	return f->width && f->height && f->width <= a->width && f->height <= a->height &&
-	       f->x <= a->width - f->width && f->y <= a->height - f->height;
-}
-
-static bool covers(const struct apng *a, const struct apng_frame *f)
-{
-	return f->width == a->width && f->height == a->height;
-}
-
-static bool take_control(struct walk *w, const struct png_chunk *c)
+static bool read_control(struct walk *w, const struct png_chunk *c)
 {
 	enum { WIDTH = 4, HEIGHT = 8, X = 12, Y = 16, DELAY = 20, DISPOSE = 24, BLEND = 25 };
 	const uint8_t *at = c->data;
 	struct apng *a = w->apng;
 	struct apng_frame *f = a->frames + a->count;
+	uint32_t parts;
+	bool fits, covers;
 
 	if (!a->header || c->size != CONTROL_SIZE || at[DISPOSE] >= DISPOSALS ||
 	    at[BLEND] >= BLENDS)
 		return fail(w, "a chunk fcTL is wrong");
-	if (!take_number(w, c))
+	if (!check_number(w, c))
 		return false;
 	if (a->count == w->promised || (w->frame && !w->frame->data))
 		return fail(w, other_count);
 	w->shown |= !a->count && !w->pixels;
-	*f = (struct apng_frame){.x = number(c, X),
-	                         .y = number(c, Y),
-	                         .width = number(c, WIDTH),
-	                         .height = number(c, HEIGHT),
-	                         .delay = delay_of(at + DELAY),
-	                         .dispose = (enum apng_dispose)at[DISPOSE],
-	                         .blend = (enum apng_blend)at[BLEND]};
-	if (!fits(a, f) || (!w->pixels && !covers(a, f)))
+	/* Seconds as a fraction; a denominator of 0 stands for 100. */
+	parts = (uint32_t)bytes_number(at + DELAY + 2, 2, true);
+	parts = parts ? parts : 100;
+	*f = (struct apng_frame){
+	    .x = number(c, X),
+	    .y = number(c, Y),
+	    .width = number(c, WIDTH),
+	    .height = number(c, HEIGHT),
+	    .delay = ((uint32_t)bytes_number(at + DELAY, 2, true) * 1000 + parts / 2) / parts,
+	    .dispose = (enum apng_dispose)at[DISPOSE],
+	    .blend = (enum apng_blend)at[BLEND]};
+	fits = f->width && f->height && f->width <= a->width && f->height <= a->height &&
+	       f->x <= a->width - f->width && f->y <= a->height - f->height;
+	covers = f->width == a->width && f->height == a->height;
+	if (!fits || (!w->pixels && !covers))
 		return fail(w, "a frame does not lie within the image");
 	if (!a->count && f->dispose == DISPOSE_PREVIOUS)
 		f->dispose = DISPOSE_BACKGROUND;
-	a->transparent |= f->dispose == DISPOSE_BACKGROUND || (!a->count && !covers(a, f));
+	a->transparent |= f->dispose == DISPOSE_BACKGROUND || (!a->count && !covers);
 	a->count++;
 	w->frame = f;
 	w->open = true;
@@ -126,23 +95,6 @@ static bool add_data(struct walk *w, const struct png_chunk *c, size_t size)
 	return w->frame->size <= INT32_MAX || fail(w, "a frame is too large");
 }
 
-static bool take_pixels(struct walk *w, const struct png_chunk *c)
-{
-	w->pixels = true;
-	if (!w->frame)
-		return true;
-	if (!w->shown || w->apng->count > 1 || !w->open)
-		return fail(w, disorder);
-	return add_data(w, c, c->size);
-}
-
-static bool take_data(struct walk *w, const struct png_chunk *c)
-{
-	if (!w->pixels || !w->open || (w->shown && w->apng->count == 1) || c->size < NUMBER_SIZE)
-		return fail(w, disorder);
-	return take_number(w, c) && add_data(w, c, c->size - NUMBER_SIZE);
-}
-
 /* Each frame's file has a copy. */
 static bool keep(struct walk *w, const uint8_t **kept, const struct png_chunk *c, uint32_t most)
 {
@@ -152,24 +104,42 @@ static bool keep(struct walk *w, const uint8_t **kept, const struct png_chunk *c
 	return true;
 }
 
-static bool take(struct walk *w, const struct png_chunk *c)
+static bool read_chunk(struct walk *w, const struct png_chunk *c)
 {
-	const bool pixels = png_chunk_is(c, "IDAT"), data = png_chunk_is(c, "fdAT");
+	struct apng *a = w->apng;
 
-	if (pixels || data)
-		return pixels ? take_pixels(w, c) : take_data(w, c);
+	if (png_chunk_is(c, "IDAT")) {
+		w->pixels = true;
+		if (!w->frame)
+			return true;
+		if (!w->shown || a->count > 1 || !w->open)
+			return fail(w, disorder);
+		return add_data(w, c, c->size);
+	}
+	if (png_chunk_is(c, "fdAT")) {
+		if (!w->pixels || !w->open || (w->shown && a->count == 1) || c->size < NUMBER_SIZE)
+			return fail(w, disorder);
+		return check_number(w, c) && add_data(w, c, c->size - NUMBER_SIZE);
+	}
 	if (w->frame && w->frame->data)
 		w->open = false;
-	if (png_chunk_is(c, "IHDR"))
-		return take_header(w, c);
-	if (png_chunk_is(c, "acTL"))
-		return take_animation(w, c);
-	if (png_chunk_is(c, "fcTL"))
-		return take_control(w, c);
-	if (png_chunk_is(c, "PLTE"))
-		return keep(w, &w->apng->palette, c, PALETTE_MAX);
-	if (png_chunk_is(c, "tRNS"))
-		return keep(w, &w->apng->transparency, c, TRANSPARENCY_MAX);
+	if (png_chunk_is(c, "IHDR")) {
+		if (a->header || c->size != HEADER_SIZE)
+			return fail(w, "its header is wrong");
+		a->header = c->name - 4;
+		a->width = number(c, 0);
+		a->height = number(c, 4);
+	} else if (png_chunk_is(c, "acTL")) {
+		if (c->size != 8 || number(c, 0) != w->promised)
+			return fail(w, "its chunk acTL is wrong");
+		a->plays = number(c, 4);
+	} else if (png_chunk_is(c, "fcTL")) {
+		return read_control(w, c);
+	} else if (png_chunk_is(c, "PLTE")) {
+		return keep(w, &a->palette, c, PALETTE_MAX);
+	} else if (png_chunk_is(c, "tRNS")) {
+		return keep(w, &a->transparency, c, TRANSPARENCY_MAX);
+	}
 	return true;
 }
 
@@ -181,7 +151,7 @@ static bool read_all(struct walk *w, const uint8_t *file, size_t size)
 	do {
 		if (!png_chunk_next(&at, end, &c) || !png_chunk_is_sound(&c))
 			return fail(w, "it is truncated or damaged");
-		if (!take(w, &c))
+		if (!read_chunk(w, &c))
 			return false;
 	} while (!png_chunk_is(&c, "IEND"));
 	return (w->apng->count == w->promised && w->frame->data) || fail(w, other_count);
@@ -233,16 +203,6 @@ static uint8_t *put_chunk(uint8_t *to, const uint8_t *chunk)
 	return to + size;
 }
 
-static uint8_t *put_header(uint8_t *to, const struct apng *a, const struct apng_frame *f)
-{
-	uint8_t *end = put_chunk(to, a->header);
-
-	png_put_number(to + PNG_CHUNK_HEAD, f->width);
-	png_put_number(to + PNG_CHUNK_HEAD + 4, f->height);
-	png_chunk_seal(to, HEADER_SIZE);
-	return end;
-}
-
 static uint8_t *put_data(uint8_t *to, const struct apng_frame *f)
 {
 	const size_t number = memcmp(f->data + 4, "fdAT", 4) ? 0 : NUMBER_SIZE;
@@ -264,7 +224,7 @@ static uint8_t *put_data(uint8_t *to, const struct apng_frame *f)
 uint8_t *apng_frame_file(const struct apng *a, uint32_t i, size_t *size)
 {
 	const struct apng_frame *f = a->frames + i;
-	uint8_t *file, *to;
+	uint8_t *file, *head, *to;
 
 	*size = PNG_SIGNATURE + chunk_size(a->header) + chunk_size(a->palette) +
 	        chunk_size(a->transparency) + PNG_CHUNK_FRAME + f->size + PNG_CHUNK_FRAME;
@@ -272,7 +232,11 @@ uint8_t *apng_frame_file(const struct apng *a, uint32_t i, size_t *size)
 	if (!file)
 		return NULL;
 	memcpy(file, png_signature, PNG_SIGNATURE);
-	to = put_header(file + PNG_SIGNATURE, a, f);
+	head = file + PNG_SIGNATURE;
+	to = put_chunk(head, a->header);
+	png_put_number(head + PNG_CHUNK_HEAD, f->width);
+	png_put_number(head + PNG_CHUNK_HEAD + 4, f->height);
+	png_chunk_seal(head, HEADER_SIZE);
 	to = put_chunk(to, a->palette);
 	to = put_chunk(to, a->transparency);
 	to = put_data(to, f);

@@ -16,7 +16,7 @@ struct animation {
 	struct apng *apng;
 	uint32_t first; /* of the frames that are read */
 	struct image image;
-	bool adds_alpha; /* of which the file has none */
+	bool adds_alpha; /* which the file does not have */
 	GMutex lock;
 	uint8_t *canvas, *kept; /* NULL until needed; kept: unless no frame asks for it */
 	uint32_t shown;         /* frames that have been put on the canvas */
@@ -27,7 +27,7 @@ static size_t row_size(const struct animation *a)
 	return image_row_size(&a->image);
 }
 
-/* Of an area of the canvas: clears it, or (from) copies it. */
+/* Clears an area of the canvas, or (from) copies it. */
 static void put_area(const struct animation *a, const struct apng_frame *f, uint8_t *to,
                      const uint8_t *from)
 {
@@ -43,20 +43,6 @@ static void put_area(const struct animation *a, const struct apng_frame *f, uint
 	}
 }
 
-/* Before the next frame: undoes what the one before asks to be undone. */
-static void dispose(struct animation *a, const struct apng_frame *f)
-{
-	if (f->dispose != DISPOSE_NONE)
-		put_area(a, f, a->canvas, f->dispose == DISPOSE_PREVIOUS ? a->kept : NULL);
-}
-
-/* True if it can be put on the canvas as it is, but for alpha. */
-static bool is_like(const struct animation *a, const struct apng_frame *f, const VipsImage *vips)
-{
-	return vips->Xsize == (int)f->width && vips->Ysize == (int)f->height &&
-	       (uint32_t)pixels_type(vips) == a->image.type && vips->Bands == (int)a->image.bands;
-}
-
 static VipsImage *load_frame(const struct animation *a, const struct apng_frame *f,
                              const uint8_t *file, size_t size)
 {
@@ -70,7 +56,10 @@ static VipsImage *load_frame(const struct animation *a, const struct apng_frame 
 		else if (vips_addalpha(loaded, &vips, NULL))
 			vips = NULL;
 	}
-	if (vips && !is_like(a, f, vips)) {
+	/* It is put on the canvas as it is, but for alpha. */
+	if (vips &&
+	    (vips->Xsize != (int)f->width || vips->Ysize != (int)f->height ||
+	     (uint32_t)pixels_type(vips) != a->image.type || vips->Bands != (int)a->image.bands)) {
 		vips_error("png", "a frame has other pixels than the image");
 		g_clear_object(&vips);
 	}
@@ -114,8 +103,9 @@ static bool show_next(struct animation *a)
 	size_t size;
 	bool there;
 
-	if (a->shown)
-		dispose(a, f - 1);
+	/* First undoes what the frame before asks to be undone. */
+	if (a->shown && f[-1].dispose != DISPOSE_NONE)
+		put_area(a, f - 1, a->canvas, f[-1].dispose == DISPOSE_PREVIOUS ? a->kept : NULL);
 	if (f->dispose == DISPOSE_PREVIOUS)
 		put_area(a, f, a->kept, a->canvas);
 	file = apng_frame_file(a->apng, a->shown, &size);
@@ -221,26 +211,10 @@ static enum error no_memory(struct problem *problem)
 	return problem_set(problem, ERR_MEMORY, "no memory for the frames");
 }
 
-/* The animation, which owns its frames, goes with the new image. */
-static enum error replace(VipsImage **image, struct animation *a, uint32_t pages,
-                          struct problem *problem)
-{
-	VipsImage *out = vips_image_new();
-
-	g_object_set_data_full(G_OBJECT(out), "animation", a, animation_free);
-	if (vips_image_pipelinev(out, VIPS_DEMAND_STYLE_THINSTRIP, *image, NULL) ||
-	    !describe(out, a, pages) || vips_image_generate(out, NULL, generate, NULL, a, NULL)) {
-		g_object_unref(out);
-		return no_memory(problem);
-	}
-	g_object_unref(*image);
-	*image = out;
-	return ERR_OK;
-}
-
 enum error apng_load(VipsImage **image, const struct apng_part *part, struct problem *problem)
 {
 	struct animation *a = calloc(1, sizeof *a);
+	VipsImage *out;
 	enum error e;
 
 	if (!a)
@@ -260,5 +234,16 @@ enum error apng_load(VipsImage **image, const struct apng_part *part, struct pro
 	a->adds_alpha = a->apng->transparent && !a->image.alpha;
 	a->image.bands += a->adds_alpha;
 	a->image.alpha |= a->adds_alpha;
-	return replace(image, a, part->pages, problem);
+	out = vips_image_new();
+	/* The animation, which owns its frames, goes with the new image. */
+	g_object_set_data_full(G_OBJECT(out), "animation", a, animation_free);
+	if (vips_image_pipelinev(out, VIPS_DEMAND_STYLE_THINSTRIP, *image, NULL) ||
+	    !describe(out, a, part->pages) ||
+	    vips_image_generate(out, NULL, generate, NULL, a, NULL)) {
+		g_object_unref(out);
+		return no_memory(problem);
+	}
+	g_object_unref(*image);
+	*image = out;
+	return ERR_OK;
 }

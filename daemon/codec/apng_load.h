@@ -9,7 +9,7 @@
 
 struct _VipsImage;
 
-/* What of the file: `pages` of its `all` frames, from `page` on. */
+/* The part of a file that is read: `pages` of its `all` frames, from `page` on. */
 struct apng_part {
 	const uint8_t *file;
 	size_t size;

@@ -4,6 +4,7 @@
  * on. One pass over them, which keeps no pixels, notes where each row begins. */
 #include "codec/bmp.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,7 +27,7 @@ struct channel {
 	unsigned shift;
 };
 
-/* Where the runs of a row begin; at NULL: it has none. */
+/* The place where the runs of a row begin; at NULL: it has none. */
 struct start {
 	const uint8_t *at;
 	uint32_t x;
@@ -106,16 +107,6 @@ static bool kind_is_known(const struct bmp *b)
 	}
 }
 
-static enum error check_kind(const struct bmp *b, struct problem *problem)
-{
-	if (kind_is_known(b))
-		return ERR_OK;
-	return problem_set(problem, ERR_UNSUPPORTED_PIXELS,
-	                   "the BMP has %u bits a pixel in compression %u; 1, 2, 4, 8, 16, 24 and "
-	                   "32 bits are supported, 4 and 8 also in runs, 16 and 32 with masks",
-	                   b->bits, b->compression);
-}
-
 static bool set_channel(struct channel *c, uint32_t mask)
 {
 	*c = (struct channel){.mask = mask};
@@ -142,22 +133,17 @@ static enum error read_masks(struct bmp *b, struct problem *problem)
 	return whole ? ERR_OK : broken(problem, "the bits of a colour are not next to each other");
 }
 
-/* Masks follow the shortest header that can have them. */
-static size_t palette_offset(const struct bmp *b)
-{
-	if (b->head_size != INFO_HEAD || b->compression < MASKED)
-		return b->head_size;
-	return INFO_HEAD + (b->compression == MASKED ? 12 : 16);
-}
-
 /* Returns its size in bytes. */
 static size_t read_palette(struct bmp *b)
 {
 	const size_t entry = is_core(b) ? 3 : 4;
 	const uint32_t most = 1u << b->bits;
 	uint32_t count = is_core(b) ? 0 : number(b->head + 32, 4);
-	size_t room = (size_t)(b->end - b->head), at = palette_offset(b);
+	size_t room = (size_t)(b->end - b->head), at = b->head_size;
 
+	/* Masks follow the shortest header that can have them. */
+	if (b->head_size == INFO_HEAD && b->compression >= MASKED)
+		at += b->compression == MASKED ? 12 : 16;
 	count = count && count < most ? count : most;
 	b->bands = 1;
 	for (uint32_t i = 0; i < count && at + entry <= room; i++, at += entry) {
@@ -186,24 +172,17 @@ static enum error read_header(struct bmp *b, struct problem *problem)
 	b->bits = number(b->head + (is_core(b) ? 10 : 14), 2);
 	b->compression = is_core(b) ? PLAIN : number(b->head + 16, 4);
 	e = read_size(b, problem);
-	if (!e)
-		e = check_kind(b, problem);
+	if (!e && !kind_is_known(b))
+		e = problem_set(problem, ERR_UNSUPPORTED_PIXELS,
+		                "the BMP has %u bits a pixel in compression %u; 1, 2, 4, 8, 16, 24 "
+		                "and 32 bits are supported, 4 and 8 also in runs, 16 and 32 with "
+		                "masks",
+		                b->bits, b->compression);
 	if (!e && (b->bits == 16 || b->bits == 32))
 		e = read_masks(b, problem);
 	b->row_size = ((size_t)b->width * b->bits + 31) / 32 * 4;
 	b->bands = 3;
 	return e;
-}
-
-static struct bmp *new_bmp(const uint8_t *head, const uint8_t *end)
-{
-	struct bmp *b = calloc(1, sizeof *b);
-
-	if (b) {
-		b->head = head;
-		b->end = end;
-	}
-	return b;
 }
 
 static enum error no_memory(struct problem *problem)
@@ -219,9 +198,11 @@ enum error bmp_open(struct bmp **bmp, const uint8_t *file, size_t size, struct p
 	*bmp = NULL;
 	if (size < FILE_HEAD)
 		return broken(problem, "the file ends in its header");
-	*bmp = new_bmp(file + FILE_HEAD, file + size);
+	*bmp = calloc(1, sizeof **bmp);
 	if (!*bmp)
 		return no_memory(problem);
+	(*bmp)->head = file + FILE_HEAD;
+	(*bmp)->end = file + size;
 	e = read_header(*bmp, problem);
 	if (!e && (*bmp)->bits <= 8) {
 		const size_t palette = read_palette(*bmp);
@@ -381,68 +362,51 @@ static void read_runs(struct bmp *b, uint32_t row)
 
 enum error bmp_begin(struct bmp *b, struct problem *problem)
 {
-	uint64_t last = ((uint64_t)b->width * b->bits + 7) / 8;
+	const uint64_t there = (uint64_t)(b->end - b->pixels);
+	const uint64_t needed =
+	    (b->height - 1) * (uint64_t)b->row_size + ((uint64_t)b->width * b->bits + 7) / 8;
 
 	if (b->compression == RUNS_OF_8 || b->compression == RUNS_OF_4)
 		return find_rows(b, problem);
-	if ((uint64_t)(b->end - b->pixels) < (b->height - 1) * (uint64_t)b->row_size + last)
-		return problem_set(
-		    problem, ERR_UNDECODABLE,
-		    "the BMP decoder says: the file is truncated: it holds %llu of "
-		    "the image's %llu bytes of pixels",
-		    (unsigned long long)(b->end - b->pixels),
-		    (unsigned long long)((b->height - 1) * (uint64_t)b->row_size + last));
+	if (there < needed)
+		return problem_set(problem, ERR_UNDECODABLE,
+		                   "the BMP decoder says: the file is truncated: it holds %" PRIu64
+		                   " of the "
+		                   "image's %" PRIu64 " bytes of pixels",
+		                   there, needed);
 	return ERR_OK;
-}
-
-static uint8_t scaled(const struct channel *c, uint32_t pixel)
-{
-	uint64_t v = (pixel & c->mask) >> c->shift;
-
-	if (c->max == 255 || !c->max)
-		return (uint8_t)v;
-	return (uint8_t)((v * 255 + c->max / 2) / c->max);
-}
-
-static void copy_indexed(const struct bmp *b, const uint8_t *row, uint32_t x, uint8_t *to)
-{
-	unsigned per_byte = 8 / b->bits, place = per_byte - 1 - x % per_byte;
-	unsigned index = row[x / per_byte] >> place * b->bits & ((1u << b->bits) - 1);
-
-	memcpy(to, b->palette[index], b->bands);
-}
-
-static void copy_masked(const struct bmp *b, const uint8_t *row, uint32_t x, uint8_t *to)
-{
-	uint32_t pixel = number(row + (size_t)x * (b->bits / 8), b->bits / 8);
-
-	for (size_t i = 0; i < b->bands + b->alpha; i++)
-		to[i] = scaled(&b->channels[i], pixel);
-}
-
-static void copy_bgr(const uint8_t *row, uint32_t x, uint8_t *to)
-{
-	const uint8_t *bgr = row + 3 * (size_t)x;
-
-	to[0] = bgr[2];
-	to[1] = bgr[1];
-	to[2] = bgr[0];
 }
 
 static void copy_row(struct bmp *b, uint32_t row, uint32_t x, uint32_t width, uint8_t *to)
 {
 	const uint8_t *from = b->pixels + row * b->row_size;
-	const size_t bands = b->bands + b->alpha;
+	const size_t bands = b->bands + b->alpha, bytes = b->bits / 8;
 
 	for (uint32_t end = x + width; x < end; x++, to += bands) {
-		if (b->starts)
+		if (b->starts) {
 			memcpy(to, b->palette[b->indices[x]], b->bands);
-		else if (b->bits <= 8)
-			copy_indexed(b, from, x, to);
-		else if (b->bits == 24)
-			copy_bgr(from, x, to);
-		else
-			copy_masked(b, from, x, to);
+		} else if (b->bits <= 8) {
+			unsigned per_byte = 8 / b->bits, place = per_byte - 1 - x % per_byte;
+			unsigned index =
+			    from[x / per_byte] >> place * b->bits & ((1u << b->bits) - 1);
+
+			memcpy(to, b->palette[index], b->bands);
+		} else if (b->bits == 24) {
+			to[0] = from[3 * (size_t)x + 2];
+			to[1] = from[3 * (size_t)x + 1];
+			to[2] = from[3 * (size_t)x];
+		} else {
+			const uint32_t pixel = number(from + x * bytes, bytes);
+
+			for (size_t i = 0; i < bands; i++) {
+				const struct channel *c = &b->channels[i];
+				const uint64_t v = (pixel & c->mask) >> c->shift;
+
+				to[i] = (uint8_t)(c->max == 255 || !c->max
+				                      ? v
+				                      : (v * 255 + c->max / 2) / c->max);
+			}
+		}
 	}
 }
 

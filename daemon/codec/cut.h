@@ -21,8 +21,8 @@ struct cut_source {
 enum error cut_run(struct tiles *tiles, const struct cut_source *source, const struct chain *chain,
                    const double border_pixel[BANDS_MAX], struct problem *problem) MUST_CHECK;
 
-/* Likewise, but only fills the strips, which have places of their own (tiling_spread()). cut_send()
- * then sends them as tiles. */
+/* As cut_run(), but only fills the strips, which have places of their own (tiling_spread()).
+ * cut_send() then sends them as tiles. */
 enum error cut_whole(struct tiles *tiles, const struct cut_source *source,
                      const struct chain *chain, const double border_pixel[BANDS_MAX],
                      struct problem *problem) MUST_CHECK;

@@ -16,7 +16,7 @@ struct decoder;
 struct file_metadata;
 struct _VipsImage;
 
-/* What the header tells. */
+/* The facts that the header tells. */
 struct decoded {
 	enum format format;  /* of the body; FORMAT_RAW for bare pixels */
 	struct image whole;  /* after orientation */

@@ -15,7 +15,7 @@
 
 enum { DEMANDED_MAX = 16 };
 
-/* What to divide a resolution by, to have it per millimetre. */
+/* Divisors that turn a resolution into one per millimetre. */
 static const double per_mm[] = {[PER_NOTHING] = 1, [PER_INCH] = 25.4, [PER_CM] = 10};
 
 /* A struct exif_block is an ExifData. */
@@ -118,15 +118,6 @@ static void drop_pictures(ExifData *data)
 		}
 }
 
-static void repair(ExifData *data)
-{
-	pthread_once(&demanded_once, list_demanded);
-	drop_thumbnail(data);
-	for (ExifIfd i = 0; i < EXIF_IFD_COUNT; i++)
-		if (i != EXIF_IFD_1)
-			fix_directory(data, i);
-}
-
 static ExifEntry *entry_of(const struct exif_block *block, ExifTag tag)
 {
 	ExifEntry *entry = exif_content_get_entry(data_of(block)->ifd[EXIF_IFD_0], tag);
@@ -185,7 +176,7 @@ static void read_resolution(const struct exif_block *block, struct resolution *r
 		return;
 	resolution->x = fmax(0, x / per_mm[unit]);
 	resolution->y = fmax(0, y / per_mm[unit]);
-	/* Where nothing else names a unit, libvips takes the numbers for those of millimetres. */
+	/* Without a unit from elsewhere libvips takes the numbers for those of millimetres. */
 	if (unit != PER_NOTHING)
 		resolution->unit = (enum resolution_unit)unit;
 }
@@ -223,7 +214,11 @@ struct exif_block *exif_block_read(const uint8_t *block, size_t size, struct res
 		return NULL;
 	}
 	read_resolution((struct exif_block *)data, resolution);
-	repair(data);
+	pthread_once(&demanded_once, list_demanded);
+	drop_thumbnail(data);
+	for (ExifIfd i = 0; i < EXIF_IFD_COUNT; i++)
+		if (i != EXIF_IFD_1)
+			fix_directory(data, i);
 	drop_pictures(data);
 	return (struct exif_block *)data;
 }
@@ -282,25 +277,8 @@ static void set_rational(ExifData *data, ExifTag tag, double value)
 	exif_set_rational(entry->data, order, (ExifRational){thousandths(value), 1000});
 }
 
-static uint8_t *rewrite(ExifData *data, const struct exif_facts *facts, size_t *size)
-{
-	const struct resolution *r = &facts->resolution;
-	unsigned char *block = NULL;
-	unsigned length = 0;
-
-	set_rational(data, EXIF_TAG_X_RESOLUTION, r->x * per_mm[r->unit]);
-	set_rational(data, EXIF_TAG_Y_RESOLUTION, r->y * per_mm[r->unit]);
-	set_integer(data, EXIF_IFD_0, EXIF_TAG_RESOLUTION_UNIT, r->unit);
-	set_integer(data, EXIF_IFD_EXIF, EXIF_TAG_PIXEL_X_DIMENSION, facts->width);
-	set_integer(data, EXIF_IFD_EXIF, EXIF_TAG_PIXEL_Y_DIMENSION, facts->height);
-	set_integer(data, EXIF_IFD_0, EXIF_TAG_ORIENTATION, 1);
-	exif_data_save_data(data, &block, &length);
-	*size = length;
-	return block;
-}
-
-/* What the standard demands: orientation, resolution, YCbCr positioning, versions, colour space and
- * size, little endian. */
+/* The least that the standard demands: orientation, resolution, YCbCr positioning, versions, colour
+ * space and size, little endian. */
 static const uint8_t minimal[] = {
     'E',  'x',  'i', 'f', 0, 0,                             /* */
     'I',  'I',  42,  0,   8, 0, 0, 0,                       /* the first directory is at 8 */
@@ -359,5 +337,20 @@ static uint8_t *write_minimal(const struct exif_facts *facts, size_t *size)
 
 uint8_t *exif_block_write(struct exif_block *block, const struct exif_facts *facts, size_t *size)
 {
-	return block ? rewrite(data_of(block), facts, size) : write_minimal(facts, size);
+	ExifData *data = data_of(block);
+	const struct resolution *r = &facts->resolution;
+	unsigned char *bytes = NULL;
+	unsigned length = 0;
+
+	if (!data)
+		return write_minimal(facts, size);
+	set_rational(data, EXIF_TAG_X_RESOLUTION, r->x * per_mm[r->unit]);
+	set_rational(data, EXIF_TAG_Y_RESOLUTION, r->y * per_mm[r->unit]);
+	set_integer(data, EXIF_IFD_0, EXIF_TAG_RESOLUTION_UNIT, r->unit);
+	set_integer(data, EXIF_IFD_EXIF, EXIF_TAG_PIXEL_X_DIMENSION, facts->width);
+	set_integer(data, EXIF_IFD_EXIF, EXIF_TAG_PIXEL_Y_DIMENSION, facts->height);
+	set_integer(data, EXIF_IFD_0, EXIF_TAG_ORIENTATION, 1);
+	exif_data_save_data(data, &bytes, &length);
+	*size = length;
+	return bytes;
 }

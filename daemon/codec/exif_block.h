@@ -16,7 +16,7 @@ struct resolution {
 	enum resolution_unit unit;
 };
 
-/* What the answer's block says of its image. */
+/* Facts on its image that the answer's block has. */
 struct exif_facts {
 	uint32_t width, height;
 	struct resolution resolution;

@@ -1,4 +1,4 @@
-/* What an image file carries beside its pixels: filled in by the reader of its format, written by
+/* The data of an image file beside its pixels: filled in by the reader of its format, written by
  * the writer of the answer's. */
 #ifndef CODEC_FILE_METADATA_H
 #define CODEC_FILE_METADATA_H

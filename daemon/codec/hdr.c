@@ -33,7 +33,7 @@ static bool begins(const struct line *line, const char *text)
 }
 
 /* An axis and a length, "-Y 480", with spaces after it: sets `axis`, and moves *i behind it. */
-static bool take_axis(const struct line *line, size_t *i, char axis[2])
+static bool read_axis(const struct line *line, size_t *i, char axis[2])
 {
 	size_t digits = 0;
 
@@ -54,7 +54,7 @@ static enum error check_order(const struct line *line, struct problem *problem)
 	char axes[4];
 	size_t i = 0;
 
-	if (!take_axis(line, &i, axes) || !take_axis(line, &i, axes + 2) || i < line->size)
+	if (!read_axis(line, &i, axes) || !read_axis(line, &i, axes + 2) || i < line->size)
 		return problem_set(problem, ERR_UNDECODABLE,
 		                   "the Radiance file's header does not end with its size "
 		                   "(-Y HEIGHT +X WIDTH)");

@@ -16,7 +16,7 @@ static const double mean_max = 0.25;
 
 enum { ROWS = 16 };
 
-/* Of samples that were compared. */
+/* Statistics of samples that were compared. */
 struct differences {
 	double samples, sum;
 	int most;

@@ -28,7 +28,7 @@ enum marker {
 
 enum { TABLES = 4 };
 
-/* What the segments have said so far; tables by their number in the file. */
+/* The header as read so far; tables by their number in the file. */
 struct header {
 	struct jpeg_scan *scan;
 	uint16_t quantization[TABLES][JPEG_BLOCK];
@@ -82,14 +82,6 @@ static enum jpeg_reason read_huffman(struct header *header, const uint8_t *at, s
 	return JPEG_REASON_NONE;
 }
 
-static enum jpeg_reason read_restart_interval(struct header *header, const uint8_t *at, size_t size)
-{
-	if (size != 2)
-		return JPEG_REASON_HEADER;
-	header->scan->restart_interval = (uint32_t)bytes_number(at, 2, true);
-	return JPEG_REASON_NONE;
-}
-
 static enum jpeg_reason check_sampling(struct header *header)
 {
 	const struct component *c = header->component;
@@ -138,15 +130,6 @@ static enum jpeg_reason read_frame(struct header *header, const uint8_t *at, siz
 	}
 	header->has_frame = true;
 	return check_sampling(header);
-}
-
-/* Adobe's marker says how components are coded; 1: YCbCr. */
-static enum jpeg_reason read_adobe(const struct header *header, const uint8_t *at, size_t size)
-{
-	(void)header;
-	if (size >= 12 && !memcmp(at, "Adobe", 5) && at[11] != 1)
-		return JPEG_REASON_COLOURS;
-	return JPEG_REASON_NONE;
 }
 
 /* The segment before the entropy-coded bytes. Tables have their final contents here. */
@@ -199,12 +182,16 @@ static enum jpeg_reason read_segment(struct header *header, uint8_t marker, cons
 	case DHT:
 		return read_huffman(header, at, size);
 	case DRI:
-		return read_restart_interval(header, at, size);
+		if (size != 2)
+			return JPEG_REASON_HEADER;
+		header->scan->restart_interval = (uint32_t)bytes_number(at, 2, true);
+		return JPEG_REASON_NONE;
 	case SOF0:
 	case SOF1:
 		return read_frame(header, at, size);
-	case APP14:
-		return read_adobe(header, at, size);
+	case APP14: /* Adobe's says how components are coded; 1: YCbCr */
+		return size >= 12 && !memcmp(at, "Adobe", 5) && at[11] != 1 ? JPEG_REASON_COLOURS
+		                                                            : JPEG_REASON_NONE;
 	case SOS:
 		return read_scan(header, at, size);
 	case SOF2:

@@ -165,46 +165,34 @@ static uint8_t next_byte(struct place *p)
 	return byte;
 }
 
-static bool profile_fits(const struct file_part *parts, size_t size, int bands)
-{
-	uint8_t beginning[ICC_BEGINNING];
-	struct place place = {parts, 0};
-
-	size = size < sizeof beginning ? size : sizeof beginning;
-	for (size_t i = 0; i < size; i++)
-		beginning[i] = next_byte(&place);
-	return icc_profile_fits(beginning, size, (unsigned)bands);
-}
-
-static void write_profile_segment(struct jpeg_compress_struct *encoder, int number, int count,
-                                  struct place *place, size_t size)
-{
-	jpeg_write_m_header(encoder, PROFILE, (unsigned)(size + PROFILE_HEAD));
-	for (size_t i = 0; i < sizeof profile_title; i++)
-		jpeg_write_m_byte(encoder, profile_title[i]);
-	jpeg_write_m_byte(encoder, number);
-	jpeg_write_m_byte(encoder, count);
-	for (; size; size--)
-		jpeg_write_m_byte(encoder, next_byte(place));
-}
-
 /* The profile ends before the first part that is missing. */
 static void write_profile(const struct file_part *parts, struct jpeg_compress_struct *encoder)
 {
 	const size_t most = SEGMENT_MAX - PROFILE_HEAD;
+	uint8_t beginning[ICC_BEGINNING];
 	struct place place = {parts, 0};
-	size_t size = 0, count;
+	size_t size = 0, begin, count;
 
 	for (size_t i = 0; i < PROFILE_PARTS_MAX && parts[i].at; i++)
 		size += parts[i].size;
-	if (!size || !profile_fits(parts, size, encoder->input_components))
+	begin = size < sizeof beginning ? size : sizeof beginning;
+	for (size_t i = 0; i < begin; i++)
+		beginning[i] = next_byte(&place);
+	if (!size || !icc_profile_fits(beginning, begin, (unsigned)encoder->input_components))
 		return;
+	place = (struct place){parts, 0};
 	count = (size + most - 1) / most;
 	for (size_t i = 1; i <= count; i++) {
 		size_t some = size < most ? size : most;
 
-		write_profile_segment(encoder, (int)i, (int)count, &place, some);
 		size -= some;
+		jpeg_write_m_header(encoder, PROFILE, (unsigned)(some + PROFILE_HEAD));
+		for (size_t k = 0; k < sizeof profile_title; k++)
+			jpeg_write_m_byte(encoder, profile_title[k]);
+		jpeg_write_m_byte(encoder, (int)i);
+		jpeg_write_m_byte(encoder, (int)count);
+		for (; some; some--)
+			jpeg_write_m_byte(encoder, next_byte(&place));
 	}
 }
 

@@ -2,11 +2,6 @@
 
 #include <string.h>
 
-static uint64_t pixels(const struct image *image)
-{
-	return (uint64_t)image->width * image->height;
-}
-
 static enum jpeg_reason find_reason(struct jpeg_tile *jpeg, enum jpeg_side side,
                                     const struct decoder *decoder, const struct encoder *encoder,
                                     const struct arena *arena)
@@ -28,13 +23,14 @@ void jpeg_tile_plan(struct jpeg_tile *jpeg, const struct message_job *job,
                     const struct decoder *decoder, const struct encoder *encoder,
                     const struct tiling *tiling, const struct arena *arena)
 {
+	const uint64_t pixels = (uint64_t)tiling->image.width * tiling->image.height;
 	enum tile_form form = TILE_PIXELS;
 
 	for (enum jpeg_side side = 0; side < JPEG_SIDES; side++) {
 		enum jpeg_reason *reason = &jpeg->reason[side];
 
 		*reason = !job->jpeg_pixels ? JPEG_REASON_REQUEST
-		          : pixels(&tiling->image) > job->jpeg_pixels
+		          : pixels > job->jpeg_pixels
 		              ? JPEG_REASON_SIZE
 		              : find_reason(jpeg, side, decoder, encoder, arena);
 		form |= *reason ? 0 : 1 << side;

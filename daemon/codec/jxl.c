@@ -86,7 +86,7 @@ static uint64_t choose(struct bits *b, const struct choice *choice)
 	return bits(b, choice->of[i].bits) + choice->of[i].add;
 }
 
-static uint64_t take_enum(struct bits *b)
+static uint64_t read_enum(struct bits *b)
 {
 	static const struct choice choice = {{{0, 0}, {0, 1}, {4, 2}, {6, 18}}};
 
@@ -94,7 +94,7 @@ static uint64_t take_enum(struct bits *b)
 }
 
 /* U64() */
-static uint64_t take_number(struct bits *b)
+static uint64_t read_number(struct bits *b)
 {
 	uint64_t value;
 
@@ -112,13 +112,6 @@ static uint64_t take_number(struct bits *b)
 	for (unsigned shift = 12; shift < 64 && flag(b); shift += 8)
 		value |= bits(b, shift < 60 ? 8 : 4) << shift;
 	return value;
-}
-
-/* Floats of 16 bits, unless all have their defaults. */
-static void skip_floats(struct bits *b, unsigned count)
-{
-	if (!flag(b))
-		skip(b, UINT64_C(16) * count);
 }
 
 /* Bundles, by their names in the standard -------------------------------------------------------
@@ -179,7 +172,7 @@ static void skip_depth(struct bits *b)
 enum { ALPHA = 0, SPOT = 2, BLACK = 4, FILTER_ARRAY = 5 };
 
 /* ExtraChannelInfo */
-static void take_channel(struct bits *b, struct jxl_header *h)
+static void read_channel(struct bits *b, struct jxl_header *h)
 {
 	static const struct choice shift = {{{0, 0}, {0, 3}, {0, 4}, {3, 1}}};
 	static const struct choice length = {{{0, 0}, {4, 0}, {5, 16}, {10, 48}}};
@@ -188,7 +181,7 @@ static void take_channel(struct bits *b, struct jxl_header *h)
 	h->type = ALPHA;
 	if (flag(b))
 		return;
-	h->type = (uint32_t)take_enum(b);
+	h->type = (uint32_t)read_enum(b);
 	skip_depth(b);
 	choose(b, &shift);
 	skip(b, 8 * choose(b, &length));
@@ -210,7 +203,7 @@ static void skip_points(struct bits *b, int points)
 }
 
 /* ColorEncoding: true if a profile takes its place. */
-static bool take_colours(struct bits *b)
+static bool read_colours(struct bits *b)
 {
 	enum { RGB, GREY, XYB, CUSTOM = 2 };
 	bool profile;
@@ -219,28 +212,21 @@ static bool take_colours(struct bits *b)
 	if (flag(b))
 		return false;
 	profile = flag(b);
-	space = take_enum(b);
+	space = read_enum(b);
 	if (profile)
 		return true;
-	if (space != XYB && take_enum(b) == CUSTOM)
+	if (space != XYB && read_enum(b) == CUSTOM)
 		skip_points(b, 1);
-	if (space != XYB && space != GREY && take_enum(b) == CUSTOM)
+	if (space != XYB && space != GREY && read_enum(b) == CUSTOM)
 		skip_points(b, 3);
 	if (space != XYB) {
 		if (flag(b))
 			bits(b, 24);
 		else
-			take_enum(b);
+			read_enum(b);
 	}
-	take_enum(b);
+	read_enum(b);
 	return false;
-}
-
-/* ToneMapping */
-static void skip_tones(struct bits *b)
-{
-	if (!flag(b))
-		bits(b, 16 + 16 + 1 + 16);
 }
 
 /* Extensions: the lengths of all come before the first. */
@@ -248,8 +234,8 @@ static void skip_extensions(struct bits *b)
 {
 	uint64_t lengths = 0;
 
-	for (uint64_t left = take_number(b); left; left &= left - 1) {
-		uint64_t length = take_number(b);
+	for (uint64_t left = read_number(b); left; left &= left - 1) {
+		uint64_t length = read_number(b);
 
 		lengths = length > UINT64_MAX - lengths ? UINT64_MAX : lengths + length;
 	}
@@ -265,51 +251,47 @@ static void skip_transforms(struct bits *b, bool xyb)
 	if (flag(b))
 		return;
 	if (xyb)
-		skip_floats(b, 9 + 3 + 4);
+		skip(b, flag(b) ? 0 : UINT64_C(16) * (9 + 3 + 4)); /* floats of 16 bits */
 	mask = bits(b, 3);
 	for (size_t i = 0; i < sizeof weights / sizeof *weights; i++)
 		if (mask >> i & 1)
 			skip(b, UINT64_C(16) * weights[i]);
 }
 
-static void take_extra(struct bits *b, struct jxl_header *h)
-{
-	bits(b, 3); /* orientation: the decoder turns the image */
-	if (flag(b))
-		skip_size(b);
-	if (flag(b))
-		skip_preview(b);
-	h->animated = flag(b);
-	if (h->animated)
-		skip_animation(b);
-}
-
 /* ImageMetadata, and what follows it. */
-static void take_metadata(struct bits *b, struct jxl_header *h)
+static void read_metadata(struct bits *b, struct jxl_header *h)
 {
 	static const struct choice channels = {{{0, 0}, {0, 1}, {4, 2}, {12, 1}}};
 	bool more, xyb = true, profile = false;
 
 	if (!flag(b)) {
 		more = flag(b);
-		if (more)
-			take_extra(b, h);
+		if (more) {
+			bits(b, 3); /* orientation: the decoder turns the image */
+			if (flag(b))
+				skip_size(b);
+			if (flag(b))
+				skip_preview(b);
+			h->animated = flag(b);
+			if (h->animated)
+				skip_animation(b);
+		}
 		skip_depth(b);
 		flag(b);
 		h->extra = (uint32_t)choose(b, &channels);
 		if (h->extra)
-			take_channel(b, h);
+			read_channel(b, h);
 		if (h->extra > 1)
 			return;
 		xyb = flag(b);
-		profile = take_colours(b);
-		if (more)
-			skip_tones(b);
+		profile = read_colours(b);
+		if (more && !flag(b)) /* ToneMapping */
+			bits(b, 16 + 16 + 1 + 16);
 		skip_extensions(b);
 	}
 	skip_transforms(b, xyb);
 	if (profile)
-		h->profile = take_number(b);
+		h->profile = read_number(b);
 }
 
 bool jxl_header_read(struct jxl_header *header, const uint8_t *file, size_t size)
@@ -322,7 +304,7 @@ bool jxl_header_read(struct jxl_header *header, const uint8_t *file, size_t size
 	if (!begins_codestream(begin, count))
 		return false;
 	skip_size(&b);
-	take_metadata(&b, header);
+	read_metadata(&b, header);
 	header->long_one = b.next > b.size && count == HEADER_MAX;
 	return true;
 }

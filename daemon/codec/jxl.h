@@ -22,7 +22,7 @@ struct jxl_header {
 bool jxl_header_read(struct jxl_header *header, const uint8_t *file, size_t size) MUST_CHECK;
 
 /* ERR_UNSUPPORTED_PIXELS if the image has channels beside grey, RGB and alpha: libvips would take
- * any for alpha, and CMYK for RGB. Likewise if colours are multiplied by alpha, as it would not
+ * any for alpha, and CMYK for RGB. The same if colours are multiplied by alpha, as it would not
  * divide them. */
 enum error jxl_check(const struct jxl_header *header, struct problem *problem) MUST_CHECK;
 

@@ -132,22 +132,17 @@ static bool is_exif_picture(const char *name)
 	return name[8] == '1';
 }
 
-static void drop_exif_pictures(VipsImage *image)
-{
-	char **fields = vips_image_get_fields(image);
-
-	for (char **field = fields; field && *field; field++)
-		if (is_exif_picture(*field) || !strcmp(*field, "jpeg-thumbnail-data"))
-			vips_image_remove(image, *field);
-	g_strfreev(fields);
-}
-
 void metadata_copy(VipsImage *from, VipsImage *to, bool strip)
 {
 	struct copy copy = {to, strip};
+	char **fields;
 
 	vips_image_map(from, copy_field, &copy);
-	drop_exif_pictures(to);
+	fields = vips_image_get_fields(to);
+	for (char **field = fields; field && *field; field++)
+		if (is_exif_picture(*field) || !strcmp(*field, "jpeg-thumbnail-data"))
+			vips_image_remove(to, *field);
+	g_strfreev(fields);
 	vips_autorot_remove_angle(to);
 }
 
@@ -180,17 +175,6 @@ static bool copy_blob(struct file_metadata *m, struct file_part *part, VipsImage
 	return file_metadata_own(m, part, copy, size);
 }
 
-static enum resolution_unit unit_of(VipsImage *image)
-{
-	const char *unit;
-
-	return vips_image_get_typeof(image, VIPS_META_RESOLUTION_UNIT) &&
-	               !vips_image_get_string(image, VIPS_META_RESOLUTION_UNIT, &unit) &&
-	               !strcmp(unit, "cm")
-	           ? PER_CM
-	           : PER_INCH;
-}
-
 bool metadata_read_frames(struct file_metadata *m, VipsImage *image)
 {
 	int *delays, count;
@@ -209,10 +193,14 @@ bool metadata_read_frames(struct file_metadata *m, VipsImage *image)
 
 bool metadata_read(struct file_metadata *m, VipsImage *image)
 {
+	const char *unit;
 	const void *exif;
 	size_t size;
 
-	*m = (struct file_metadata){.resolution = {image->Xres, image->Yres, unit_of(image)}};
+	*m = (struct file_metadata){.resolution = {image->Xres, image->Yres, PER_INCH}};
+	if (vips_image_get_typeof(image, VIPS_META_RESOLUTION_UNIT) &&
+	    !vips_image_get_string(image, VIPS_META_RESOLUTION_UNIT, &unit) && !strcmp(unit, "cm"))
+		m->resolution.unit = PER_CM;
 	if (!copy_blob(m, &m->xmp, image, VIPS_META_XMP_NAME) ||
 	    !copy_blob(m, &m->resources, image, VIPS_META_IPTC_NAME) ||
 	    !copy_blob(m, &m->profile[0], image, VIPS_META_ICC_NAME) ||

@@ -2,13 +2,14 @@
  * decoded. */
 #include "codec/output_format.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 
 #include <vips/vips.h>
 
 #include "codec/repertoire.h"
-#include "common/sandbox.h"
 #include "common/list.h"
+#include "common/sandbox.h"
 
 /* From this quality on, JPEGs keep the full resolution of colour. */
 enum { FULL_CHROMA_QUALITY = 90 };
@@ -84,31 +85,6 @@ static enum format choose_format(const struct message_job *job, const struct dec
 	return best;
 }
 
-/* For a format that the front did not know to be missing. */
-static enum error check_written(enum format format, struct problem *problem)
-{
-	char names[128];
-
-	if (format_in(repertoire().written, format))
-		return ERR_OK;
-	format_list(repertoire().written, names, sizeof names);
-	return problem_set_parameter(problem, ERR_BAD_PARAMETER, "format", format_name(format),
-	                             "format: expected one of %s", names);
-}
-
-/* Lists the other formats that can hold the image: "png, tiff". */
-static void list_others(char *list, size_t size, const struct image *image, uint32_t pages,
-                        unsigned kind)
-{
-	for (enum format f = FORMAT_NONE + 1; f < FORMATS; f++) {
-		const struct format_row *r = format_row(f);
-
-		if (format_in(repertoire().written, f) && holds(r, image, pages, kind) &&
-		    !(r->flattens && image->alpha))
-			list_add(list, size, format_name(f));
-	}
-}
-
 static enum error check_image(const struct format_row *r, enum format format,
                               const struct image *image, uint32_t pages, unsigned kind,
                               struct problem *problem)
@@ -118,7 +94,11 @@ static enum error check_image(const struct format_row *r, enum format format,
 
 	if (holds(r, image, pages, kind))
 		return ERR_OK;
-	list_others(others, sizeof others, image, pages, kind);
+	for (enum format other = FORMAT_NONE + 1; other < FORMATS; other++)
+		if (format_in(repertoire().written, other) &&
+		    holds(format_row(other), image, pages, kind) &&
+		    !(format_row(other)->flattens && image->alpha))
+			list_add(others, sizeof others, format_name(other));
 	if (held && pages > 1 && !writes_pages(r))
 		return problem_set_parameter(
 		    problem, ERR_UNENCODABLE, "format", format_name(format),
@@ -137,16 +117,6 @@ static enum error check_image(const struct format_row *r, enum format format,
 	                  kind_text(kind), r->kinds_text, others);
 }
 
-/* The sRGB profile requires integers. */
-static uint32_t choose_type(const struct format_row *r, uint32_t type, bool to_srgb)
-{
-	unsigned types = to_srgb ? r->types & (TYPE_U8 | TYPE_U16) : r->types;
-
-	while (!(types >> type & 1))
-		type--; /* every format takes u8, which is 0 */
-	return type;
-}
-
 /* Lists the formats with lossless samples, or (halved) those that can halve the resolution of
  * colour. */
 static void list_coded(char *list, size_t size, bool halved)
@@ -158,19 +128,6 @@ static void list_coded(char *list, size_t size, bool halved)
 		    (halved ? r->lossy & LOSSY && !r->never_subsampled : !r->lossy || r->lossless))
 			list_add(list, size, format_name(f));
 	}
-}
-
-static enum error check_lossless(const struct format_row *r, const struct output_format *output,
-                                 struct problem *problem)
-{
-	char others[128] = "";
-
-	if (!output->coding.lossless || !r->lossy || r->lossless)
-		return ERR_OK;
-	list_coded(others, sizeof others, false);
-	return problem_set_parameter(problem, ERR_BAD_PARAMETER, "lossless", "1",
-	                             "%s has no lossless form; %s have one",
-	                             format_name(output->format), others);
 }
 
 static enum error check_compression(const struct format_row *r, const struct output_format *output,
@@ -228,16 +185,22 @@ static enum error check_background(const struct output_format *output, struct pr
 static enum error check_coding(const struct format_row *r, const struct output_format *output,
                                struct problem *problem)
 {
-	enum error e = check_lossless(r, output, problem);
+	char others[128] = "";
+	enum error e;
 
-	if (!e)
-		e = check_compression(r, output, problem);
+	if (output->coding.lossless && r->lossy && !r->lossless) {
+		list_coded(others, sizeof others, false);
+		return problem_set_parameter(problem, ERR_BAD_PARAMETER, "lossless", "1",
+		                             "%s has no lossless form; %s have one",
+		                             format_name(output->format), others);
+	}
+	e = check_compression(r, output, problem);
 	if (!e)
 		e = check_subsample(r, output, problem);
 	return e ? e : check_background(output, problem);
 }
 
-/* What a worker has in any case: stacks of threads, tables of libraries. */
+/* Memory that a worker has in any case: stacks of threads, tables of libraries. */
 static const uint64_t own_memory = 64 << 20;
 
 /* An encoder that holds the whole image has the process's private memory for it. */
@@ -254,22 +217,8 @@ static enum error check_memory(const struct format_row *r, const struct output_f
 	return problem_set_parameter(problem, ERR_UNENCODABLE, "format",
 	                             format_name(output->format),
 	                             "the result is %ux%u, for which the encoder of this format "
-	                             "takes %llu bytes of memory; the limit is %llu",
-	                             image->width, image->height, (unsigned long long)size,
-	                             (unsigned long long)sandbox_memory());
-}
-
-/* True if the answer keeps the full resolution of colour: on request, if the body has it, or at a
- * quality where the difference is visible. */
-static bool keeps_chroma(const struct format_row *r, const struct output_format *output,
-                         const struct decoded *decoded)
-{
-	enum subsample subsample = output->coding.subsample;
-
-	return r->full_chroma &&
-	       (r->never_subsampled || subsample == SUBSAMPLE_OFF ||
-	        (subsample == SUBSAMPLE_AUTO &&
-	         (decoded->full_chroma || output->coding.quality >= FULL_CHROMA_QUALITY)));
+	                             "takes %" PRIu64 " bytes of memory; the limit is %" PRIu64,
+	                             image->width, image->height, size, sandbox_memory());
 }
 
 static uint32_t losses(const struct format_row *r, const struct output_format *output,
@@ -295,8 +244,13 @@ static uint32_t losses(const struct format_row *r, const struct output_format *o
 static struct image fit_image(const struct format_row *r, const struct output_format *output)
 {
 	struct image image = output->result;
+	unsigned types = r->types;
 
-	image.type = choose_type(r, image.type, output->to_srgb);
+	/* The sRGB profile requires integers. Every format takes u8, which is 0. */
+	if (output->to_srgb)
+		types &= TYPE_U8 | TYPE_U16;
+	while (!(types >> image.type & 1))
+		image.type--;
 	if (output->to_srgb)
 		image.bands = 3;
 	if (r->flattens && image.alpha) {
@@ -312,7 +266,9 @@ enum error output_format_choose(struct output_format *output, const struct messa
                                 const struct decoded *decoded, uint32_t width, uint32_t height,
                                 struct problem *problem)
 {
+	const enum subsample subsample = job->coding.subsample;
 	const struct format_row *r;
+	char names[128];
 	enum error e;
 
 	*output = (struct output_format){
@@ -323,9 +279,12 @@ enum error output_format_choose(struct output_format *output, const struct messa
 	if (output->format == FORMAT_NONE)
 		return problem_set(problem, ERR_NOT_ACCEPTABLE,
 		                   "none of the formats that can be written is accepted");
-	e = check_written(output->format, problem);
-	if (e)
-		return e;
+	if (!format_in(repertoire().written, output->format)) { /* which the front did not know */
+		format_list(repertoire().written, names, sizeof names);
+		return problem_set_parameter(problem, ERR_BAD_PARAMETER, "format",
+		                             format_name(output->format),
+		                             "format: expected one of %s", names);
+	}
 	r = format_row(output->format);
 	e = check_image(r, output->format, &output->result, output->pages,
 	                kind_of(&output->result, decoded->cmyk), problem);
@@ -335,7 +294,12 @@ enum error output_format_choose(struct output_format *output, const struct messa
 	output->strip = job->strip != 0;
 	output->to_srgb = decoded->cmyk && !r->inks;
 	output->image = fit_image(r, output);
-	output->full_chroma = keeps_chroma(r, output, decoded);
+	/* On request, if the body has it, or at a quality where the difference is visible. */
+	output->full_chroma =
+	    r->full_chroma &&
+	    (r->never_subsampled || subsample == SUBSAMPLE_OFF ||
+	     (subsample == SUBSAMPLE_AUTO &&
+	      (decoded->full_chroma || output->coding.quality >= FULL_CHROMA_QUALITY)));
 	output->lost = losses(r, output, decoded);
 	if (!e)
 		e = check_memory(r, output, problem);

@@ -22,9 +22,9 @@ enum pixel_type pixels_type(const VipsImage *vips)
 }
 
 /* The white of files' CIELAB is D50, and that of sRGB D65; libvips takes one for the other. So
- * there is a step from white to white between, by Bradford's matrix (ICC.1:2022, annex E). Of
- * packed samples libvips has 10 bits for lightness, of which a file fills 8. The profile describes
- * the colours that were. */
+ * there is a step from white to white between, by Bradford's matrix (ICC.1:2022, annex E).
+ * libvips has 10 bits for the lightness of packed samples, and a file fills 8 of them. The profile
+ * describes the colours that were. */
 static int convert_lab(VipsImage *image, VipsImage **out)
 {
 	double gains[] = {image->Coding == VIPS_CODING_LABQ ? 1023 / 1020.0 : 1, 1, 1},

@@ -41,7 +41,7 @@ static bool read_header(struct image *image, const struct png_chunk *c)
 }
 
 /* Chunks of the stream follow each other; the one after the last must be sound, too. */
-static void take(struct png_file *png, const struct png_chunk *c, bool follows)
+static void read_chunk(struct png_file *png, const struct png_chunk *c, bool follows)
 {
 	const bool data = png_chunk_is(c, "IDAT");
 	const bool other = !data && (png_chunk_is(c, "tRNS") || png_chunk_is(c, "acTL") ||
@@ -56,7 +56,7 @@ static void take(struct png_file *png, const struct png_chunk *c, bool follows)
 	}
 	png->plain &= !other && ((!data && !follows) || (png->plain && png_chunk_is_sound(c)));
 	if (!data)
-		png_metadata_take(&png->reading, c);
+		png_metadata_read(&png->reading, c);
 }
 
 static void read_file(struct png_file *png, const uint8_t *at, const uint8_t *end)
@@ -69,7 +69,7 @@ static void read_file(struct png_file *png, const uint8_t *at, const uint8_t *en
 	png->plain = png_chunk_is_sound(&c) && read_header(&png->image, &c);
 	png->reading.colour = c.size == HEADER_SIZE && c.data[9] & 2;
 	while (!ended && png_chunk_next(&at, end, &c)) {
-		take(png, &c, data);
+		read_chunk(png, &c, data);
 		ended = png_chunk_is(&c, "IEND");
 		data = png_chunk_is(&c, "IDAT");
 	}
@@ -124,36 +124,17 @@ uint32_t png_lost(const struct png_file *png)
 	return png->reading.lost ? 1u << LOSS_METADATA : 0;
 }
 
-/* Copies the stream's pieces to `to`. */
-static void join(const struct png_file *png, uint8_t *to)
-{
-	const uint8_t *at = png->stream;
-
-	for (size_t i = 0; i < png->stream_chunks; i++) {
-		size_t size = bytes_number(at, 4, true);
-
-		memcpy(to, at + PNG_CHUNK_HEAD, size);
-		to += size;
-		at += PNG_CHUNK_FRAME + size;
-	}
-}
-
-/* libdeflate does not check that distances keep within the window that the stream names. */
-static bool window_fits(const uint8_t *stream, size_t size, size_t inflated)
-{
-	size_t window = size ? (size_t)1 << (8 + (*stream >> 4)) : 0;
-
-	return window == WINDOW_MAX || (window < WINDOW_MAX && inflated <= window);
-}
-
 /* Inflates a stream of exactly this size. */
 static bool inflate(const uint8_t *stream, size_t size, uint8_t *to, size_t inflated)
 {
 	struct libdeflate_decompressor *d = libdeflate_alloc_decompressor();
+	/* libdeflate does not check that distances keep within the window that the stream names. */
+	const size_t window = size ? (size_t)1 << (8 + (*stream >> 4)) : 0;
+	const bool fits = window == WINDOW_MAX || (window < WINDOW_MAX && inflated <= window);
 	size_t used, got;
 	bool done;
 
-	done = d && window_fits(stream, size, inflated) &&
+	done = d && fits &&
 	       libdeflate_zlib_decompress_ex(d, stream, size, to, inflated, &used, &got) ==
 	           LIBDEFLATE_SUCCESS &&
 	       used == size && got == inflated;
@@ -163,7 +144,8 @@ static bool inflate(const uint8_t *stream, size_t size, uint8_t *to, size_t infl
 
 static bool inflate_file(const struct png_file *png, uint8_t *to, size_t inflated)
 {
-	uint8_t *joined;
+	const uint8_t *at = png->stream;
+	uint8_t *joined, *end;
 	bool done;
 
 	if (png->stream_chunks == 1)
@@ -171,7 +153,14 @@ static bool inflate_file(const struct png_file *png, uint8_t *to, size_t inflate
 	joined = malloc(png->stream_size + 1);
 	if (!joined)
 		return false;
-	join(png, joined);
+	end = joined;
+	for (size_t i = 0; i < png->stream_chunks; i++) {
+		const size_t some = bytes_number(at, 4, true);
+
+		memcpy(end, at + PNG_CHUNK_HEAD, some);
+		end += some;
+		at += PNG_CHUNK_FRAME + some;
+	}
 	done = inflate(joined, png->stream_size, to, inflated);
 	free(joined);
 	return done;
@@ -208,7 +197,7 @@ FILTER undo_average(uint8_t *row, const uint8_t *above, size_t size, size_t pixe
 		row[i] = (uint8_t)(row[i] + (row[i - pixel] + above[i]) / 2);
 }
 
-/* Of left, above and corner the one that is nearest to left + above - corner, in this order. */
+/* Returns left, above or corner: the first that is nearest to left + above - corner. */
 static inline __attribute__((always_inline)) int nearest(int left, int above, int corner)
 {
 	int to_left = abs(above - corner), to_above = abs(left - corner),
@@ -284,19 +273,11 @@ static bool undo_filters(const struct image *image, uint8_t *rows)
 	return true;
 }
 
-/* The more significant byte comes first. */
-static void swap_bytes(uint8_t *pixels, size_t size)
-{
-	uint16_t *samples = (uint16_t *)(void *)pixels;
-
-	for (size_t i = 0; i < size / 2; i++)
-		samples[i] = __builtin_bswap16(samples[i]);
-}
-
 uint8_t *png_decode(const struct png_file *png)
 {
 	size_t row = image_row_size(&png->image), all = png->image.height * (row + 1);
 	uint8_t *pixels = malloc(all + row);
+	uint16_t *samples;
 
 	if (!pixels)
 		return NULL;
@@ -305,7 +286,9 @@ uint8_t *png_decode(const struct png_file *png)
 		free(pixels);
 		return NULL;
 	}
-	if (png->image.type == PIXEL_U16)
-		swap_bytes(pixels, image_size(&png->image));
+	/* The more significant byte comes first. */
+	samples = (uint16_t *)(void *)pixels;
+	for (size_t i = 0; png->image.type == PIXEL_U16 && i < image_size(&png->image) / 2; i++)
+		samples[i] = __builtin_bswap16(samples[i]);
 	return pixels;
 }

@@ -53,13 +53,13 @@ static bool keep(GByteArray **chunks, const struct png_chunk *c)
 	return true;
 }
 
-static bool take_colours(struct png_reading *r, const struct png_chunk *c)
+static bool read_colours(struct png_reading *r, const struct png_chunk *c)
 {
 	return keep(&r->metadata->colours, c);
 }
 
 /* Pixels a metre, or without a unit. */
-static bool take_resolution(struct png_reading *r, const struct png_chunk *c)
+static bool read_resolution(struct png_reading *r, const struct png_chunk *c)
 {
 	const double unit = c->data[8] ? 1000 : 1;
 
@@ -113,7 +113,7 @@ static bool profile_fits(struct png_reading *r)
 	return false;
 }
 
-static bool take_profile(struct png_reading *r, const struct png_chunk *c)
+static bool read_profile(struct png_reading *r, const struct png_chunk *c)
 {
 	struct file_metadata *m = r->metadata;
 	const uint8_t *method = png_text_end(c->data, c->data + c->size);
@@ -130,7 +130,7 @@ static bool is_exif(const uint8_t *at, size_t size)
 	return size >= 8 && (!memcmp(at, "II*\0", 4) || !memcmp(at, "MM\0*", 4));
 }
 
-static bool take_exif(struct png_reading *r, const struct png_chunk *c)
+static bool read_exif(struct png_reading *r, const struct png_chunk *c)
 {
 	if (!is_exif(c->data, c->size))
 		return false;
@@ -169,17 +169,6 @@ static struct text find_text(const struct png_chunk *c, size_t keyword)
 	return t;
 }
 
-/* Gives the text's bytes, or a copy of those of the file, to a part of the metadata. */
-static bool own_text(struct png_reading *r, struct file_part *part, struct text *t)
-{
-	uint8_t *bytes = t->inflated ? t->inflated : malloc(t->size + 1);
-
-	if (bytes && !t->inflated)
-		memcpy(bytes, t->at, t->size);
-	t->inflated = NULL;
-	return !part->at && file_metadata_own(r->metadata, part, bytes, t->size);
-}
-
 static const uint8_t *skip_line(const uint8_t *at, const uint8_t *end)
 {
 	const uint8_t *line = at < end ? memchr(at, '\n', (size_t)(end - at)) : NULL;
@@ -189,7 +178,7 @@ static const uint8_t *skip_line(const uint8_t *at, const uint8_t *end)
 
 /* An empty line, one with a name, one with how many bytes follow in hexadecimal. malloc'd, with
  * room for a title before; NULL: it is not of this form, or memory is short. */
-static uint8_t *read_raw(const struct text *t, size_t room, size_t *size)
+static uint8_t *read_hexadecimal(const struct text *t, size_t room, size_t *size)
 {
 	const uint8_t *end = t->at + t->size, *at = skip_line(skip_line(t->at, end), end);
 	uint8_t *bytes;
@@ -224,12 +213,12 @@ static bool begins(const uint8_t *at, size_t size, const char *title, size_t tit
 
 /* From before PNG had chunks for them, profiles are texts in hexadecimal, which some programs still
  * write. Chunks count more. */
-static bool take_raw(struct png_reading *r, const char *type, size_t length, const struct text *t)
+static bool read_raw(struct png_reading *r, const char *type, size_t length, const struct text *t)
 {
 	struct file_metadata *m = r->metadata;
 	struct file_part *part = NULL;
 	size_t size, skip = 0, room = sizeof resources_title;
-	uint8_t *bytes = read_raw(t, room, &size), *at;
+	uint8_t *bytes = read_hexadecimal(t, room, &size), *at;
 
 	if (!bytes)
 		return false;
@@ -262,43 +251,51 @@ static bool take_raw(struct png_reading *r, const char *type, size_t length, con
 	       (part != m->profile || profile_fits(r));
 }
 
-static bool take_text(struct png_reading *r, const struct png_chunk *c)
+static bool read_text(struct png_reading *r, const struct png_chunk *c)
 {
 	const char *keyword = (const char *)c->data;
 	const size_t raw = sizeof raw_title - 1;
+	struct file_part *xmp = &r->metadata->xmp;
+	uint8_t *bytes;
 	size_t length;
 	struct text t;
-	bool taken;
+	bool done;
 
 	if (!has_keyword(c, &length))
 		return false;
 	t = find_text(c, length);
-	if (!t.at)
-		taken = false;
-	else if (length > raw && !memcmp(keyword, raw_title, raw))
-		taken = take_raw(r, keyword + raw, length - raw, &t);
-	else if (length == sizeof xmp_keyword - 1 && !memcmp(keyword, xmp_keyword, length))
-		taken = own_text(r, &r->metadata->xmp, &t);
-	else
-		taken = keep(&r->metadata->texts, c);
+	if (!t.at) {
+		done = false;
+	} else if (length > raw && !memcmp(keyword, raw_title, raw)) {
+		done = read_raw(r, keyword + raw, length - raw, &t);
+	} else if (length == sizeof xmp_keyword - 1 && !memcmp(keyword, xmp_keyword, length)) {
+		/* The text's bytes, or a copy of those of the file. */
+		bytes = t.inflated ? t.inflated : malloc(t.size + 1);
+		if (bytes && !t.inflated)
+			memcpy(bytes, t.at, t.size);
+		t.inflated = NULL;
+		done = !xmp->at && file_metadata_own(r->metadata, xmp, bytes, t.size);
+	} else {
+		done = keep(&r->metadata->texts, c);
+	}
 	free(t.inflated);
-	return taken;
+	return done;
 }
 
 /* Those that may be there once; then texts. `size`: of the data, where it is always the same. */
 static const struct {
 	char name[5];
 	uint8_t size;
-	bool (*take)(struct png_reading *r, const struct png_chunk *c);
+	bool (*read)(struct png_reading *r, const struct png_chunk *c);
 } kinds[] = {
-    {"gAMA", 4, take_colours}, {"cHRM", 32, take_colours},   {"sRGB", 1, take_colours},
-    {"cICP", 4, take_colours}, {"mDCV", 24, take_colours},   {"cLLI", 8, take_colours},
-    {"iCCP", 0, take_profile}, {"pHYs", 9, take_resolution}, {"eXIf", 0, take_exif},
-    {"tEXt", 0, take_text},    {"zTXt", 0, take_text},       {"iTXt", 0, take_text},
+    {"gAMA", 4, read_colours}, {"cHRM", 32, read_colours},   {"sRGB", 1, read_colours},
+    {"cICP", 4, read_colours}, {"mDCV", 24, read_colours},   {"cLLI", 8, read_colours},
+    {"iCCP", 0, read_profile}, {"pHYs", 9, read_resolution}, {"eXIf", 0, read_exif},
+    {"tEXt", 0, read_text},    {"zTXt", 0, read_text},       {"iTXt", 0, read_text},
 };
 enum { EXIF = 8, TEXTS };
 
-void png_metadata_take(struct png_reading *r, const struct png_chunk *c)
+void png_metadata_read(struct png_reading *r, const struct png_chunk *c)
 {
 	for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
 		const bool again = r->seen >> i & 1;
@@ -306,7 +303,7 @@ void png_metadata_take(struct png_reading *r, const struct png_chunk *c)
 		if (!png_chunk_is(c, kinds[i].name))
 			continue;
 		if (!png_chunk_is_sound(c) || (again && i < TEXTS) || (r->pixels && i < EXIF) ||
-		    (kinds[i].size && c->size != kinds[i].size) || !kinds[i].take(r, c))
+		    (kinds[i].size && c->size != kinds[i].size) || !kinds[i].read(r, c))
 			r->lost = true;
 		else
 			r->seen |= 1u << i;
@@ -348,16 +345,6 @@ static uint8_t *add_chunk(GByteArray *to, const char *name, size_t size)
 static void seal(uint8_t *data, size_t size)
 {
 	png_chunk_seal(data - PNG_CHUNK_HEAD, (uint32_t)size);
-}
-
-static void write_resolution(const struct resolution *r, GByteArray *to)
-{
-	uint8_t *data = add_chunk(to, "pHYs", 9);
-
-	png_put_number(data, (uint32_t)fmin(rint(r->x * 1000), INT32_MAX));
-	png_put_number(data + 4, (uint32_t)fmin(rint(r->y * 1000), INT32_MAX));
-	data[8] = 1;
-	seal(data, 9);
 }
 
 /* Leaves out one that is not for the pixels, which readers would not take. */
@@ -472,12 +459,17 @@ bool png_metadata_write(const struct file_metadata *m, bool strip, const struct 
                         GByteArray *to)
 {
 	static const struct file_metadata none = {.resolution = {1, 1, PER_INCH}};
+	uint8_t *data;
 
 	m = m ? m : &none;
 	append(to, m->colours);
 	if (!write_profile(m, image, to))
 		return false;
-	write_resolution(&m->resolution, to);
+	data = add_chunk(to, "pHYs", 9);
+	png_put_number(data, (uint32_t)fmin(rint(m->resolution.x * 1000), INT32_MAX));
+	png_put_number(data + 4, (uint32_t)fmin(rint(m->resolution.y * 1000), INT32_MAX));
+	data[8] = 1;
+	seal(data, 9);
 	if (strip)
 		return true;
 	write_xmp(&m->xmp, to);

@@ -32,8 +32,8 @@ struct png_reading {
 	unsigned seen;         /* bit (1 << kind) for each kind of chunk */
 };
 
-/* Takes a chunk; leaves out those that tell nothing of the image that is to be kept. */
-void png_metadata_take(struct png_reading *reading, const struct png_chunk *chunk);
+/* Reads a chunk; leaves out those that tell nothing of the image that is to be kept. */
+void png_metadata_read(struct png_reading *reading, const struct png_chunk *chunk);
 
 /* After the last one. Returns false without memory. */
 bool png_metadata_end(struct png_reading *reading) MUST_CHECK;

@@ -9,6 +9,7 @@
  * plain ones it is refused, as by all readers. */
 #include "codec/pnm_decode.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -291,9 +292,9 @@ static enum error truncated(struct problem *problem, uint64_t there, uint64_t ne
                             const char *what)
 {
 	return problem_set(problem, ERR_UNDECODABLE,
-	                   "the PNM decoder says: the file is truncated: it holds %llu of the "
-	                   "image's %llu %s",
-	                   (unsigned long long)there, (unsigned long long)needed, what);
+	                   "the PNM decoder says: the file is truncated: it holds %" PRIu64
+	                   " of the image's %" PRIu64 " %s",
+	                   there, needed, what);
 }
 
 static enum error find_rows(struct pnm *p, struct problem *problem)

@@ -20,13 +20,6 @@ static GByteArray *none_if_empty(GByteArray *kept)
 /* IPTC-IIM: data sets, each a mark, record, number, length and data -------------------------------
  */
 
-/* True for previews (2:200 is the format, 2:202 the data) and for object records, which are
- * pictures. */
-static bool data_set_is_picture(uint8_t record, uint8_t data_set)
-{
-	return (record == 2 && data_set >= 200 && data_set <= 202) || (record >= 7 && record <= 9);
-}
-
 /* The bytes of the first data set, 0 if there is none. If the highest bit of the length is set, it
  * is the length of the length that follows. */
 static size_t data_set_size(const uint8_t *at, size_t size)
@@ -45,13 +38,18 @@ static size_t data_set_size(const uint8_t *at, size_t size)
 	return length <= size - 5 - extra ? 5 + extra + length : 0;
 }
 
+/* Leaves out previews (2:200 is the format, 2:202 the data) and pictures. */
 static void copy_data_sets(GByteArray *kept, const uint8_t *at, size_t size)
 {
 	size_t length;
 
-	for (; (length = data_set_size(at, size)); at += length, size -= length)
-		if (!data_set_is_picture(at[1], at[2]))
+	for (; (length = data_set_size(at, size)); at += length, size -= length) {
+		const bool is_preview = at[1] == 2 && at[2] >= 200 && at[2] <= 202;
+		const bool is_picture = at[1] >= 7 && at[1] <= 9; /* an object record */
+
+		if (!is_preview && !is_picture)
 			g_byte_array_append(kept, at, (guint)length);
+	}
 }
 
 /* Photoshop's resources: a mark, number, name, size and data ----------------------------------- */
@@ -117,29 +115,26 @@ static void copy_iptc(GByteArray *kept, const struct resource *r, const uint8_t 
 		g_byte_array_append(kept, (const guint8 *)"", 1);
 }
 
-static void copy_resources(GByteArray *kept, const uint8_t *at, size_t size)
-{
-	struct resource r;
-
-	for (; resource_read(&r, at, size); at += r.all, size -= r.all) {
-		if (r.id == RESOURCE_IPTC)
-			copy_iptc(kept, &r, at);
-		else if (!resource_is_picture(r.id))
-			g_byte_array_append(kept, at, (guint)r.all);
-	}
-}
-
 GByteArray *previews_drop_from_resources(const uint8_t *block, size_t size)
 {
 	static const char title[] = "Photoshop 3.0"; /* the terminator belongs to it */
 	GByteArray *kept = g_byte_array_new();
 	bool titled = size >= sizeof title && !memcmp(block, title, sizeof title);
 	guint head = titled ? sizeof title : 0;
+	const uint8_t *at;
+	struct resource r;
+	size_t left;
 
 	if (size > G_MAXINT)
 		return none_if_empty(kept);
 	g_byte_array_append(kept, block, head);
-	copy_resources(kept, block + head, size - head);
+	at = block + head;
+	left = size - head;
+	for (; resource_read(&r, at, left); at += r.all, left -= r.all)
+		if (r.id == RESOURCE_IPTC)
+			copy_iptc(kept, &r, at);
+		else if (!resource_is_picture(r.id))
+			g_byte_array_append(kept, at, (guint)r.all);
 	if (!kept->len)
 		copy_data_sets(kept, block, size);
 	if (kept->len == head)
@@ -242,8 +237,8 @@ static void end_element(GMarkupParseContext *context, const char *name, gpointer
 	x->depth--;
 }
 
-static void take_text(GMarkupParseContext *context, const char *text, gsize size, gpointer user,
-                      GError **error)
+static void append_text(GMarkupParseContext *context, const char *text, gsize size, gpointer user,
+                        GError **error)
 {
 	struct xmp *x = user;
 
@@ -255,10 +250,10 @@ static void take_text(GMarkupParseContext *context, const char *text, gsize size
 		append_escaped(x->kept, text, size);
 }
 
-/* Of processing instructions, comments and so on, keeps only the instructions at the packet's start
- * and end. */
-static void take_other(GMarkupParseContext *context, const char *text, gsize size, gpointer user,
-                       GError **error)
+/* Keeps the processing instructions at the packet's start and end; drops all others, comments and
+ * so on. */
+static void append_instruction(GMarkupParseContext *context, const char *text, gsize size,
+                               gpointer user, GError **error)
 {
 	struct xmp *x = user;
 
@@ -269,8 +264,10 @@ static void take_other(GMarkupParseContext *context, const char *text, gsize siz
 
 static bool copy_xmp(struct xmp *x, const char *text, size_t size)
 {
-	static const GMarkupParser parser = {start_element, end_element, take_text, take_other,
-	                                     NULL};
+	static const GMarkupParser parser = {.start_element = start_element,
+	                                     .end_element = end_element,
+	                                     .text = append_text,
+	                                     .passthrough = append_instruction};
 	GMarkupParseContext *context =
 	    g_markup_parse_context_new(&parser, G_MARKUP_TREAT_CDATA_AS_TEXT, x, NULL);
 	bool whole = g_markup_parse_context_parse(context, text, (gssize)size, NULL) &&

@@ -1,4 +1,4 @@
-/* What this worker reads and writes: a format's operations may be missing in libvips, be in a
+/* Finds what this worker reads and writes: a format's operations may be missing in libvips, be in a
  * module that is not installed, lack a codec, or not be allowed. All that they load, they load
  * here, as the sandbox lets no file be opened later. */
 #include "codec/repertoire.h"

@@ -58,17 +58,6 @@ static const struct signature *find(const uint8_t *body, size_t size)
 	return NULL;
 }
 
-/* P1 to P6, PF, Pf and white space or a comment, or P7 and the end of the line: too short for the
- * signature table. */
-static bool is_pnm(const uint8_t *body, size_t size)
-{
-	if (size < 3 || body[0] != 'P' || !body[1] || !body[2])
-		return false;
-	if (body[1] == '7')
-		return strchr("\n\r", body[2]);
-	return strchr("123456Ff", body[1]) && strchr(" \t\n\v\f\r#", body[2]);
-}
-
 /* True if a HEIF file names one of two brands, of which the first that it has may be a general one:
  * AVIF's (AV1 Image File Format, 6.3), or those of still HEVC pictures (ISO/IEC 23008-12, B.4.1).
  */
@@ -84,17 +73,10 @@ static bool has_brand(const uint8_t *body, size_t size, const char *one, const c
 	return false;
 }
 
-static bool is_text(const uint8_t *body, size_t size)
-{
-	for (size_t i = 0; i < size && i < 64; i++)
-		if (body[i] < 9 || (body[i] > 13 && body[i] < 32) || body[i] == 127)
-			return false;
-	return true;
-}
-
 enum format sniff_format(const uint8_t *body, size_t size)
 {
 	const struct signature *s = find(body, size);
+	bool is_pnm;
 
 	if (has_brand(body, size, "avif", "avis"))
 		return FORMAT_AVIF;
@@ -102,7 +84,13 @@ enum format sniff_format(const uint8_t *body, size_t size)
 		return FORMAT_HEIC;
 	if (s)
 		return s->format;
-	return is_pnm(body, size) ? FORMAT_PNM : FORMAT_NONE;
+	/* P1 to P6, PF, Pf and white space or a comment, or P7 and the end of the line: too short
+	 * for the signature table. */
+	if (size < 3 || body[0] != 'P' || !body[1] || !body[2])
+		return FORMAT_NONE;
+	is_pnm = body[1] == '7' ? strchr("\n\r", body[2]) != NULL
+	                        : strchr("123456Ff", body[1]) && strchr(" \t\n\v\f\r#", body[2]);
+	return is_pnm ? FORMAT_PNM : FORMAT_NONE;
 }
 
 uint32_t sniff_png_frames(const uint8_t *body, size_t size)
@@ -127,5 +115,8 @@ const char *sniff_describe(const uint8_t *body, size_t size)
 
 	if (s)
 		return s->words;
-	return is_text(body, size) ? "text" : "nothing known";
+	for (size_t i = 0; i < size && i < 64; i++)
+		if (body[i] < 9 || (body[i] > 13 && body[i] < 32) || body[i] == 127)
+			return "nothing known";
+	return "text";
 }
