@@ -6,16 +6,16 @@
  * the tile that the encoder waits for always has a slot; and stopping the job ends every wait. One
  * lock guards all counters but not the pixels: a slot belongs to the decoding thread until
  * tiles_send(), to a device until tiles_done(), and then to the encoding thread until it is
- * freed. Where input areas overlap, the decoding thread waits now and then until all of them have
+ * freed. If input areas overlap, the decoding thread waits now and then until all of them have
  * been read; the encoder, which waits for each tile before it asks for the next, keeps only results
  * meanwhile. */
 #include "codec/tiles.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "codec/jpeg_check.h"
-#include "codec/pieces.h"
 #include "common/clock.h"
 #include "common/log.h"
 
@@ -81,15 +81,6 @@ void tiles_await_change(struct tiles *tiles)
 	pthread_mutex_lock(&tiles->lock);
 }
 
-/* The lock is held. */
-static bool slot_is_free(const struct tiles *tiles, uint32_t strip)
-{
-	const struct tiling *t = &tiles->tiling;
-
-	return strip < tiles->freed / t->strip_tiles + t->slots &&
-	       (!tiling_begins_anew(t, strip) || tiles->read >= strip * t->strip_tiles);
-}
-
 /* From now on tiles are those of a page; none of another is in work. */
 static bool begin_page(struct tiles *tiles, uint32_t page)
 {
@@ -114,7 +105,9 @@ bool tiles_await_slot(struct tiles *tiles, uint32_t strip)
 	bool stopped;
 
 	pthread_mutex_lock(&tiles->lock);
-	while (!tiles->stopped && !slot_is_free(tiles, strip))
+	while (!tiles->stopped &&
+	       (strip >= tiles->freed / t->strip_tiles + t->slots ||
+	        (tiling_begins_anew(t, strip) && tiles->read < strip * t->strip_tiles)))
 		tiles_await_change(tiles);
 	stopped = tiles->stopped;
 	pthread_mutex_unlock(&tiles->lock);
@@ -128,23 +121,16 @@ static uint64_t slot_bit(const struct tiles *tiles, uint32_t i)
 	return UINT64_C(1) << i % (tiles->tiling.slots * tiles->tiling.strip_tiles);
 }
 
-/* The lock is held. */
-static void note_filtered(struct tiles *tiles, uint32_t i)
-{
-	if (i < tiles->freed || i >= tiles->cut || tiles->filtered & slot_bit(tiles, i)) {
-		log_warning("job %llu: tile %u came back but was not sent",
-		            (unsigned long long)tiles->job, i);
-		return;
-	}
-	tiles->filtered |= slot_bit(tiles, i);
-	pthread_cond_broadcast(&tiles->change);
-}
-
-static void take_filtered(struct tiles *tiles, uint32_t i, bool others)
+static void accept_filtered(struct tiles *tiles, uint32_t i, bool others)
 {
 	pthread_mutex_lock(&tiles->lock);
 	tiles->others |= others;
-	note_filtered(tiles, i);
+	if (i < tiles->freed || i >= tiles->cut || tiles->filtered & slot_bit(tiles, i)) {
+		log_warning("job %" PRIu64 ": tile %u came back but was not sent", tiles->job, i);
+	} else {
+		tiles->filtered |= slot_bit(tiles, i);
+		pthread_cond_broadcast(&tiles->change);
+	}
 	pthread_mutex_unlock(&tiles->lock);
 }
 
@@ -154,15 +140,16 @@ static bool context_stopped(void *context)
 }
 
 /* Filters a tile with the reference, in place of a device. */
-static enum error filter_here(struct tiles *tiles, struct tile *tile)
+static enum error filter_here(struct tiles *tiles, const struct tile *tile)
 {
-	const struct piece_source source = {tiles->chain, tiles->arena, &tiles->tiling, tile};
+	const struct tile_source source = {
+	    .chain = tiles->chain, .arena = tiles->arena, .tiling = &tiles->tiling, .tile = tile};
 	uint64_t begun = clock_ns(CLOCK_THREAD_CPUTIME_ID);
-	enum error e = pieces_compute(&source, context_stopped, tiles, piece_write, tile);
+	enum error e = verify_fill_tile(&source, context_stopped, tiles);
 
 	tiles->reference_ns += clock_ns(CLOCK_THREAD_CPUTIME_ID) - begun;
 	if (!e)
-		take_filtered(tiles, tile->index, false);
+		accept_filtered(tiles, tile->index, false);
 	return e;
 }
 
@@ -235,7 +222,7 @@ bool tiles_send_whole(struct tiles *tiles, struct tile *tile, bool compare)
 
 /* True if this was the whole job's tile. Without a result the job goes on with tiles of pixels,
  * whatever the reason. */
-static bool take_whole(struct tiles *tiles, const struct message_tile_done *done)
+static bool accept_whole(struct tiles *tiles, const struct message_tile_done *done)
 {
 	bool sent, good = !done->error && !done->jpeg_flags;
 
@@ -255,7 +242,6 @@ static bool take_whole(struct tiles *tiles, const struct message_tile_done *done
 static void describe_failure(const struct tiles *tiles, const struct message_tile_done *done,
                              struct problem *problem)
 {
-
 	if (done->error == ERR_BAD_PARAMETER)
 		problem_set_parameter(problem, ERR_BAD_PARAMETER, "variant",
 		                      kernel_name(chain_kernel(tiles->job_chain)), "%s",
@@ -271,10 +257,10 @@ void tiles_done(struct tiles *tiles, const struct message_tile_done *done)
 {
 	struct problem problem;
 
-	if (take_whole(tiles, done))
+	if (accept_whole(tiles, done))
 		return;
 	if (done->error == ERR_OK) {
-		take_filtered(tiles, done->index, done->others);
+		accept_filtered(tiles, done->index, done->others);
 		return;
 	}
 	describe_failure(tiles, done, &problem);
@@ -325,19 +311,10 @@ static void compare_tile(struct tiles *tiles, uint32_t i)
 		                 tile.width);
 }
 
-/* Nobody reads the tile's input any more. */
-static void note_read(struct tiles *tiles, uint32_t i)
-{
-	pthread_mutex_lock(&tiles->lock);
-	tiles->read = i + 1;
-	pthread_cond_broadcast(&tiles->change);
-	pthread_mutex_unlock(&tiles->lock);
-}
-
 /* Reads `freed` and `read` without the lock: only the encoding thread changes them. */
 static bool await_tile(struct tiles *tiles, uint32_t i)
 {
-	static const struct verify_owner owner = {context_stopped, run_again};
+	static const struct verify_owner owner = {.stopped = context_stopped, .again = run_again};
 	bool stopped, whole;
 
 	pthread_mutex_lock(&tiles->lock);
@@ -350,8 +327,12 @@ static bool await_tile(struct tiles *tiles, uint32_t i)
 	verify_tile(&tiles->verify, &tiles->tiling, i, &owner, tiles);
 	if (tiles->compared)
 		compare_tile(tiles, i);
-	note_read(tiles, i);
-	return !tiles_stopped(tiles);
+	pthread_mutex_lock(&tiles->lock);
+	tiles->read = i + 1;
+	stopped = tiles->stopped;
+	pthread_cond_broadcast(&tiles->change);
+	pthread_mutex_unlock(&tiles->lock);
+	return !stopped;
 }
 
 bool tiles_await(struct tiles *tiles, uint32_t strip)

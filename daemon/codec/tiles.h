@@ -12,14 +12,14 @@
 #include "common/tile.h"
 #include "common/wire.h"
 
-/* How it is with the job as one tile with scans. */
+/* State of the job as one tile with scans. */
 enum whole {
 	WHOLE_NONE,     /* there is none, or the device gave no result: tiles of pixels follow */
 	WHOLE_EXPECTED, /* the front has agreed */
 	WHOLE_SENT,
 	WHOLE_DONE,
-	WHOLE_COMPARED, /* its result is there, but tiles of pixels follow, to be compared with it
-	                 */
+	/* Its result is there, but tiles of pixels follow, to be compared with it. */
+	WHOLE_COMPARED,
 };
 
 struct tiles {
@@ -31,8 +31,8 @@ struct tiles {
 	const struct chain *job_chain;
 	struct chain *page_chain; /* owned; NULL: pages are not apart */
 	struct verify verify;     /* used by the encoding side */
-	uint64_t
-	    reference_ns; /* used by the decoding side: processor time of filtering tiles here */
+	/* Used by the decoding side: processor time of filtering tiles here. */
+	uint64_t reference_ns;
 	struct tiling tiling; /* fixed after tiles_start(), whose last call is ahead of all tiles */
 	const struct message *header; /* to be sent before any tile; NULL: it has been */
 	/* Not NULL: one thread does all; waiting, it calls this to hear from the front. */
@@ -101,8 +101,8 @@ bool tiles_await(struct tiles *tiles, uint32_t strip) MUST_CHECK;
  * tiling_all_rows()). */
 void tiles_free_above(struct tiles *tiles, uint32_t row);
 
-/* The start of a row of a strip's input area: row 0 is the topmost halo row. Of its first plane;
- * each other follows in_plane bytes later. */
+/* The start of a row of a strip's input area: row 0 is the topmost halo row. It is that of
+ * the first plane; each other follows in_plane bytes later. */
 uint8_t *tiles_in_row(const struct tiles *tiles, uint32_t strip, uint32_t row);
 /* A row of all pages' results, in the output area of its strip: likewise, out_plane bytes later. */
 const uint8_t *tiles_out_row(const struct tiles *tiles, uint32_t row);

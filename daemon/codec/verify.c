@@ -8,10 +8,10 @@
  * if the request asked for verification, which guarantees correct pixels. */
 #include "codec/verify.h"
 
+#include <inttypes.h>
 #include <string.h>
 #include <sys/random.h>
 
-#include "codec/pieces.h"
 #include "common/clock.h"
 #include "common/log.h"
 #include "reference/difference.h"
@@ -38,10 +38,71 @@ static uint32_t min_u32(uint32_t a, uint32_t b)
 	return a < b ? a : b;
 }
 
+/* Receives a piece, and the place of its first pixel in the tile's output area (rows
+ * tile->out_pitch bytes apart). */
+typedef void piece_user(void *user, const struct reference *piece, uint8_t *out);
+
+/* Computes one window of the tile. As reference_window(). */
+static enum error compute_piece(const struct tile_source *source, const struct window *window,
+                                piece_user *use, void *user)
+{
+	const struct tile *tile = source->tile;
+	size_t pixel = image_pixel_size(&source->tiling->image);
+	uint64_t x = window->x0 - tile->x0, y = window->y0 - tile->y0;
+	const uint8_t *in = (const uint8_t *)source->arena->in + tile->in + y * tile->in_pitch;
+	uint8_t *out = (uint8_t *)source->arena->out + tile->out + y * tile->out_pitch;
+	struct reference reference;
+	enum error e = reference_window(source->chain, &source->tiling->image, window,
+	                                in + x * pixel, tile->in_pitch, &reference);
+
+	if (e)
+		return e;
+	use(user, &reference, out + x * pixel);
+	reference_fini(&reference);
+	return ERR_OK;
+}
+
+static enum error compute_pieces(const struct tile_source *source, bool (*stopped)(void *context),
+                                 void *context, piece_user *use, void *user)
+{
+	const struct tile *tile = source->tile;
+	struct window piece;
+	enum error e = ERR_OK;
+
+	reference_piece(source->chain, &source->tiling->image, &piece);
+	for (uint32_t y = 0; y < tile->height; y += piece.height)
+		for (uint32_t x = 0; !e && x < tile->width && !stopped(context); x += piece.width) {
+			struct window window = {tile->x0 + x, tile->y0 + y,
+			                        min_u32(piece.width, tile->width - x),
+			                        min_u32(piece.height, tile->height - y)};
+
+			e = compute_piece(source, &window, use, user);
+		}
+	return e;
+}
+
+/* A piece_user that writes the piece to the output area; user: the struct tile. */
+static void write_piece(void *user, const struct reference *piece, uint8_t *out)
+{
+	const struct tile *tile = user;
+	size_t row = (size_t)piece->window.width * piece->bands * pixel_type_size(piece->type);
+
+	for (uint32_t y = 0; y < piece->window.height; y++)
+		memcpy(out + (size_t)y * tile->out_pitch, (const uint8_t *)piece->pixels + y * row,
+		       row);
+}
+
+enum error verify_fill_tile(const struct tile_source *source, bool (*stopped)(void *context),
+                            void *context)
+{
+	return compute_pieces(source, stopped, context, write_piece,
+	                      (void *)(uintptr_t)source->tile);
+}
+
 /* A tile that is being verified. */
 struct subject {
 	struct verify *verify;
-	const struct piece_source *source;
+	const struct tile_source *source;
 	struct window window; /* the part compared; width 0: the whole tile */
 	const struct verify_owner *owner;
 	void *context;
@@ -58,7 +119,7 @@ static void compare(void *user, const struct reference *piece, uint8_t *out)
 }
 
 /* FNV-1a over the words of the tile's rows. */
-static uint64_t digest(const struct piece_source *source)
+static uint64_t digest(const struct tile_source *source)
 {
 	const struct tile *tile = source->tile;
 	size_t row = tile->width * image_pixel_size(&source->tiling->image);
@@ -78,7 +139,7 @@ static uint64_t digest(const struct piece_source *source)
 
 /* The largest window that the budget allows, at a random place in the tile. False if the budget
  * does not allow a single pixel. */
-static bool choose_window(struct verify *v, const struct piece_source *source, struct window *w)
+static bool choose_window(struct verify *v, const struct tile_source *source, struct window *w)
 {
 	const struct tile *tile = source->tile;
 
@@ -99,8 +160,8 @@ static enum error compare_run(struct subject *s)
 {
 	s->difference = (struct difference){0};
 	if (s->window.width)
-		return piece_compute(s->source, &s->window, compare, s);
-	return pieces_compute(s->source, s->owner->stopped, s->context, compare, s);
+		return compute_piece(s->source, &s->window, compare, s);
+	return compute_pieces(s->source, s->owner->stopped, s->context, compare, s);
 }
 
 static void describe_run(const struct subject *s, uint32_t run, struct message *message)
@@ -124,18 +185,9 @@ static void describe_run(const struct subject *s, uint32_t run, struct message *
 	                                              .largest = d->largest};
 }
 
-/* Replaces the tile by the reference's result, unless all runs agree and only a window is
- * compared. */
-static enum error replace(struct subject *s)
-{
-	if (s->same && s->window.width)
-		return ERR_OK;
-	return pieces_compute(s->source, s->owner->stopped, s->context, piece_write,
-	                      (void *)s->source->tile);
-}
-
 /* Compares the tile. On a mismatch the front has it run again, first by the same device, then by
- * another. */
+ * another. At last the reference's result replaces it, unless all runs agree and only a window is
+ * compared. */
 static enum error verify_runs(struct subject *s)
 {
 	bool others = true;
@@ -147,15 +199,19 @@ static enum error verify_runs(struct subject *s)
 	for (uint32_t run = 0; !e && s->difference.samples; run++) {
 		describe_run(s, run, &message);
 		if (!s->difference.mismatches || !others)
-			return wire_send(s->verify->socket, &message, NULL) ? ERR_IO
-			       : s->difference.mismatches                   ? replace(s)
-			                                                    : ERR_OK;
+			break;
 		if (!s->owner->again(s->context, &message, &others))
 			return ERR_OK;
 		s->same &= digest(s->source) == s->first;
 		e = compare_run(s);
 	}
-	return e;
+	if (e || !s->difference.samples)
+		return e;
+	if (wire_send(s->verify->socket, &message, NULL))
+		return ERR_IO;
+	if (!s->difference.mismatches || (s->same && s->window.width))
+		return ERR_OK;
+	return verify_fill_tile(s->source, s->owner->stopped, s->context);
 }
 
 bool verify_chosen(struct verify *v)
@@ -168,7 +224,8 @@ void verify_tile(struct verify *v, const struct tiling *tiling, uint32_t index,
                  const struct verify_owner *owner, void *context)
 {
 	struct tile tile;
-	struct piece_source source = {v->chain, v->arena, tiling, &tile};
+	struct tile_source source = {
+	    .chain = v->chain, .arena = v->arena, .tiling = tiling, .tile = &tile};
 	struct subject s = {.verify = v, .source = &source, .owner = owner, .context = context};
 	uint64_t begun;
 	enum error e;
@@ -181,7 +238,7 @@ void verify_tile(struct verify *v, const struct tiling *tiling, uint32_t index,
 		return;
 	e = verify_runs(&s);
 	if (e)
-		log_warning("job %llu: cannot verify tile %u: %s", (unsigned long long)v->job->job,
-		            index, error_title(e));
+		log_warning("job %" PRIu64 ": cannot verify tile %u: %s", v->job->job, index,
+		            error_title(e));
 	v->busy_ns += clock_ns(CLOCK_THREAD_CPUTIME_ID) - begun;
 }

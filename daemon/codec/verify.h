@@ -1,5 +1,6 @@
-/* Compares tiles with the reference, here, where no driver has influence: all tiles if the request
- * asks for it, otherwise windows of a few. */
+/* Computes the reference of a tile, piece by piece: to use it as the result, or to compare a
+ * device's with it. That is done here, where no driver has influence: for all tiles if the request
+ * asks for it, otherwise for windows of a few. */
 #ifndef CODEC_VERIFY_H
 #define CODEC_VERIFY_H
 
@@ -10,6 +11,19 @@
 #include "common/chain.h"
 #include "common/tile.h"
 #include "common/wire.h"
+
+/* A tile in its slot. The caller owns all pointers. */
+struct tile_source {
+	const struct chain *chain;
+	const struct arena *arena;
+	const struct tiling *tiling;
+	const struct tile *tile;
+};
+
+/* Computes the tile by the reference into its output area, in windows that bound its memory. Calls
+ * `stopped` before each window; once that is true, leaves out the rest. */
+enum error verify_fill_tile(const struct tile_source *source, bool (*stopped)(void *context),
+                            void *context) MUST_CHECK;
 
 /* Services of the caller, who knows the slots. */
 struct verify_owner {
