@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "codec/planes.h"
+#include "codec/samples.h"
 
 struct composer {
 	struct tiles *tiles;
@@ -111,7 +111,7 @@ static const uint8_t *filtered_row(struct composer *c, uint32_t row)
 	if (!c->woven)
 		c->woven = malloc(t->width * size * t->planes);
 	if (c->woven)
-		planes_weave(c->woven, first, t->out_plane, t->planes, t->width, size);
+		samples_weave(c->woven, first, t->out_plane, t->planes, t->width, size);
 	else
 		tiles_stop(c->tiles,
 		           problem_set(&problem, ERR_MEMORY, "no memory for a row of the result"),

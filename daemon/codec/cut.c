@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "border.h"
-#include "codec/planes.h"
+#include "codec/samples.h"
 
 struct cutter {
 	struct tiles *tiles;
@@ -41,44 +41,8 @@ struct cutter {
 	uint32_t whole_rows;
 };
 
-static void put_sample(uint8_t *to, enum pixel_type type, double value)
-{
-	const uint8_t u8 = (uint8_t)(type == PIXEL_U8 ? value : 0);
-	const uint16_t u16 = (uint16_t)(type == PIXEL_U16 ? value : 0);
-	const float f32 = (float)value;
-
-	if (type == PIXEL_U8)
-		*to = u8;
-	else if (type == PIXEL_U16)
-		memcpy(to, &u16, sizeof u16);
-	else
-		memcpy(to, &f32, sizeof f32);
-}
-
-static void fill_constant_row(struct cutter *c, const double border_pixel[BANDS_MAX])
-{
-	const struct image *image = &c->tiling->image;
-	size_t span = c->tiling->width * c->pixel + 2 * c->margin, sample = c->pixel / image->bands;
-	uint8_t *row = c->constant;
-
-	for (uint32_t b = 0; b < image->bands; b++)
-		put_sample(row + b * sample, image->type, border_pixel[b]);
-	for (size_t i = c->pixel; i < span; i++)
-		row[i] = row[i - c->pixel];
-}
-
-static void map_columns(struct cutter *c)
-{
-	int width = (int)c->tiling->image.width, halo = (int)c->tiling->halo_x;
-
-	for (int i = 0; i < halo; i++) {
-		c->columns[i] = (uint32_t)border_map(i - halo, width, (int)c->border);
-		c->columns[halo + i] = (uint32_t)border_map(width + i, width, (int)c->border);
-	}
-}
-
-/* Copies pixels into the columns outside the image. Where `pixel` is a constant, a copy is a move
- * or two. */
+/* Copies pixels into the columns outside the image. A copy is a move or two if `pixel` is a
+ * constant. */
 static inline void copy_columns(const struct cutter *c, uint8_t *row, const size_t pixel)
 {
 	uint8_t *first = row + c->first, *right = first + c->tiling->image.width * pixel;
@@ -119,15 +83,15 @@ static enum error read_planes(const struct cutter *c, struct decoder *decoder, u
 
 		e = decode_rows(decoder, y, step, c->whole, c->whole_pitch, c->problem);
 		for (uint32_t i = 0; !e && i < step; i++, rows += t->in_pitch)
-			planes_split(rows, plane, c->whole + i * c->whole_pitch, t->planes,
-			             t->image.width, c->pixel);
+			samples_split(rows, plane, c->whole + i * c->whole_pitch, t->planes,
+			              t->image.width, c->pixel);
 		y += step;
 		count -= step;
 	}
 	return e;
 }
 
-/* Likewise, and fills the columns outside the image. */
+/* As read_planes(), and fills the columns outside the image. */
 static enum error read_padded(const struct cutter *c, struct decoder *decoder, uint32_t y,
                               uint32_t count, uint8_t *rows, uint64_t plane)
 {
@@ -142,7 +106,7 @@ static enum error read_padded(const struct cutter *c, struct decoder *decoder, u
 	return e;
 }
 
-/* Likewise, a few rows at a time, which the nearest cache holds until they are padded. */
+/* As read_padded(), a few rows at a time, which the nearest cache holds until they are padded. */
 static enum error read_rows(const struct cutter *c, struct decoder *decoder, uint32_t y,
                             uint32_t count, uint8_t *rows, uint64_t plane)
 {
@@ -194,7 +158,7 @@ static enum error read_bottom(struct cutter *c)
 	return e;
 }
 
-/* Of `count` slot rows from row y on, keeps those that are among the image's first rows. */
+/* Keeps those of `count` slot rows from row y on that are among the image's first rows. */
 static void keep_top(const struct cutter *c, uint32_t y, uint32_t count, const uint8_t *rows)
 {
 	size_t pitch = c->tiling->in_pitch;
@@ -233,24 +197,13 @@ static void pad_rows(const struct cutter *c, uint8_t *slot, int64_t top, int64_t
 			       outside_row(c, p, row, slot, top), pitch);
 }
 
-/* True if a slot begins within that of the strip above, whose rows are then its own. */
-static bool overlaps(const struct cutter *c, uint32_t strip, const uint8_t *slot)
-{
-	return strip % c->tiling->page_strips &&
-	       tiles_in_row(c->tiles, strip - 1, c->tiling->rows) == slot;
-}
-
-static int64_t larger(int64_t a, int64_t b)
-{
-	return a > b ? a : b;
-}
-
 /* Fills a free slot with a complete strip. */
 static enum error fill_strip(struct cutter *c, uint32_t strip)
 {
 	uint8_t *slot = tiles_in_row(c->tiles, strip, 0);
 	size_t pitch = c->tiling->in_pitch;
 	struct tile tile;
+	bool overlaps;
 	int64_t top, end, there; /* there: the first row that may not be there already */
 	uint32_t first, last;    /* rows of the tile that are inside the image: first to last - 1 */
 	enum error e;
@@ -260,7 +213,10 @@ static enum error fill_strip(struct cutter *c, uint32_t strip)
 	end = (int64_t)tile.y0 + tile.height + c->tiling->halo_y;
 	first = top > 0 ? (uint32_t)top : 0;
 	last = end < c->height ? (uint32_t)end : c->height;
-	there = overlaps(c, strip, slot) ? (int64_t)tile.y0 + c->tiling->halo_y : top;
+	/* The slot may begin within that of the strip above, whose rows are then its own. */
+	overlaps = strip % c->tiling->page_strips &&
+	           tiles_in_row(c->tiles, strip - 1, c->tiling->rows) == slot;
+	there = overlaps ? (int64_t)tile.y0 + c->tiling->halo_y : top;
 	if (c->next > first) {
 		uint32_t above = first - (tile.y0 - c->tiling->rows) + c->tiling->halo_y;
 
@@ -279,7 +235,7 @@ static enum error fill_strip(struct cutter *c, uint32_t strip)
 	keep_top(c, first, last - first, slot + (uint64_t)(first - top) * pitch);
 	c->next = last;
 	pad_rows(c, slot, top, there, 0);
-	pad_rows(c, slot, top, larger(last, there), end);
+	pad_rows(c, slot, top, last > there ? last : there, end);
 	return ERR_OK;
 }
 
@@ -319,23 +275,12 @@ enum error cut_send(struct tiles *tiles, struct problem *problem)
 	return e;
 }
 
-/* True if there is memory for the rows that are split, where there are planes. */
-static bool prepare_whole(struct cutter *c)
-{
-	enum { ROWS_SIZE = 256 << 10 };
-
-	if (c->tiling->planes == 1)
-		return true;
-	c->whole_pitch = c->tiling->image.width * c->pixel * c->tiling->planes;
-	c->whole_rows = (uint32_t)(ROWS_SIZE / c->whole_pitch) + 1;
-	c->whole = malloc(c->whole_rows * c->whole_pitch);
-	return c->whole;
-}
-
 /* Prepares the constants and the memory that the border rule needs. */
 static bool prepare(struct cutter *c, const double border_pixel[BANDS_MAX])
 {
+	enum { ROWS_SIZE = 256 << 10 }; /* bytes that are split at a time */
 	const struct tiling *t = c->tiling;
+	const int width = (int)t->image.width, halo = (int)t->halo_x;
 
 	c->height = t->image.height;
 	c->pixel = image_pixel_size(&t->image);
@@ -349,12 +294,23 @@ static bool prepare(struct cutter *c, const double border_pixel[BANDS_MAX])
 	c->kept_size = (uint64_t)c->kept * t->in_pitch;
 	c->top = malloc(c->kept_size * t->planes + 1);
 	c->bottom = malloc(c->kept_size * t->planes + 1);
-	if (!c->columns || !c->constant || !c->top || !c->bottom || !prepare_whole(c))
+	if (t->planes > 1) {
+		c->whole_pitch = t->image.width * c->pixel * t->planes;
+		c->whole_rows = (uint32_t)(ROWS_SIZE / c->whole_pitch) + 1;
+		c->whole = malloc(c->whole_rows * c->whole_pitch);
+	}
+	if (!c->columns || !c->constant || !c->top || !c->bottom || (t->planes > 1 && !c->whole))
 		return false;
-	if (c->border == BORDER_CONSTANT)
-		fill_constant_row(c, border_pixel);
-	else if (c->sides)
-		map_columns(c);
+	if (c->border == BORDER_CONSTANT) {
+		for (uint32_t b = 0; b < t->image.bands; b++)
+			image_put_sample(c->constant, b, t->image.type, border_pixel[b]);
+		for (size_t i = c->pixel; i < t->width * c->pixel + 2 * c->margin; i++)
+			c->constant[i] = c->constant[i - c->pixel];
+	}
+	for (int i = 0; c->border != BORDER_CONSTANT && c->sides && i < halo; i++) {
+		c->columns[i] = (uint32_t)border_map(i - halo, width, (int)c->border);
+		c->columns[halo + i] = (uint32_t)border_map(width + i, width, (int)c->border);
+	}
 	return true;
 }
 
@@ -369,13 +325,22 @@ static enum error cut_page(struct cutter *c)
 	return e ? e : cut_tiles(c);
 }
 
-static enum error run(struct cutter *c, const double border_pixel[BANDS_MAX])
+static enum error run(struct tiles *tiles, const struct cut_source *source,
+                      const struct chain *chain, const double border_pixel[BANDS_MAX], bool sends,
+                      struct problem *problem)
 {
+	struct cutter cutter = {.tiles = tiles,
+	                        .tiling = &tiles->tiling,
+	                        .source = source,
+	                        .problem = problem,
+	                        .border = chain->border,
+	                        .sends = sends},
+	              *c = &cutter;
 	enum error e = ERR_OK;
 
 	if (!prepare(c, border_pixel))
-		e = problem_set(c->problem, ERR_MEMORY, "no memory for the rows outside the image");
-	for (; !e && c->page < c->tiling->pages && !tiles_stopped(c->tiles); c->page++)
+		e = problem_set(problem, ERR_MEMORY, "no memory for the rows outside the image");
+	for (; !e && c->page < c->tiling->pages && !tiles_stopped(tiles); c->page++)
 		e = cut_page(c);
 	decode_close(&c->ahead);
 	free(c->columns);
@@ -389,16 +354,12 @@ static enum error run(struct cutter *c, const double border_pixel[BANDS_MAX])
 enum error cut_run(struct tiles *tiles, const struct cut_source *source, const struct chain *chain,
                    const double border_pixel[BANDS_MAX], struct problem *problem)
 {
-	struct cutter c = {tiles, &tiles->tiling, source, problem, chain->border, .sends = true};
-
-	return run(&c, border_pixel);
+	return run(tiles, source, chain, border_pixel, true, problem);
 }
 
 enum error cut_whole(struct tiles *tiles, const struct cut_source *source,
                      const struct chain *chain, const double border_pixel[BANDS_MAX],
                      struct problem *problem)
 {
-	struct cutter c = {tiles, &tiles->tiling, source, problem, chain->border, .sends = false};
-
-	return run(&c, border_pixel);
+	return run(tiles, source, chain, border_pixel, false, problem);
 }

@@ -8,6 +8,7 @@
  * do not share a file offset. */
 #include "codec/decode.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,6 +28,7 @@
 #include "codec/jpeg_decode.h"
 #include "codec/jpeg_header.h"
 #include "codec/jxl.h"
+#include "codec/library_error.h"
 #include "codec/metadata.h"
 #include "codec/pixels.h"
 #include "codec/png_decode.h"
@@ -34,7 +36,6 @@
 #include "codec/repertoire.h"
 #include "codec/sniff.h"
 #include "codec/tiff.h"
-#include "codec/vips_error.h"
 #include "codec/webp_decode.h"
 #include "common/file.h"
 #include "common/list.h"
@@ -102,20 +103,6 @@ static enum error complain(const struct decoder *d, struct problem *problem)
 
 	snprintf(who, sizeof who, "the %s decoder", format_title(d->format));
 	return vips_error_take(problem, ERR_UNDECODABLE, who);
-}
-
-static enum error check_raw(const struct message_job *job, struct problem *problem)
-{
-	uint64_t size = image_size(&job->raw_image);
-	char value[64];
-
-	if (size == job->body_size)
-		return ERR_OK;
-	snprintf(value, sizeof value, "%ux%ux%u:%s", job->raw_image.width, job->raw_image.height,
-	         job->raw_image.bands, pixel_type_name(job->raw_image.type));
-	return problem_set_parameter(problem, ERR_BAD_PARAMETER, "raw", value,
-	                             "pixels of this size are %llu bytes; the body has %llu",
-	                             (unsigned long long)size, (unsigned long long)job->body_size);
 }
 
 static bool has_number(VipsImage *vips, const char *name)
@@ -201,12 +188,12 @@ static enum error check_buffered(const struct decoder *d, uint64_t pixel_size,
 
 	if (size <= job->buffered_size_max)
 		return ERR_OK;
-	return problem_set(problem, ERR_TOO_MANY_PIXELS,
-	                   "the image is %ux%u and cannot be decoded row by row, which takes %llu "
-	                   "bytes of memory%s%s; the limit is %llu",
-	                   image->width, image->height, (unsigned long long)size,
-	                   job->page == PAGES_ALL ? " for all its pages" : "", why,
-	                   (unsigned long long)job->buffered_size_max);
+	return problem_set(
+	    problem, ERR_TOO_MANY_PIXELS,
+	    "the image is %ux%u and cannot be decoded row by row, which takes %" PRIu64
+	    " bytes of memory%s%s; the limit is %" PRIu64,
+	    image->width, image->height, size, job->page == PAGES_ALL ? " for all its pages" : "",
+	    why, job->buffered_size_max);
 }
 
 /* The pixels of all pages that are read, and of all frames that lie below the last. */
@@ -220,10 +207,10 @@ static enum error check_all_pixels(const struct message_job *job, const struct i
 	if (pixels <= job->pixels_max && (uint64_t)image->height * pages <= IMAGE_SIDE_MAX)
 		return ERR_OK;
 	return problem_set(problem, ERR_TOO_MANY_PIXELS,
-	                   "%u pages of %ux%u are to be read, %llu pixels; the limit is %llu, and "
-	                   "%d rows",
-	                   pages, image->width, image->height, (unsigned long long)pixels,
-	                   (unsigned long long)job->pixels_max, IMAGE_SIDE_MAX);
+	                   "%u pages of %ux%u are to be read, %" PRIu64
+	                   " pixels; the limit is %" PRIu64 ", and %d rows",
+	                   pages, image->width, image->height, pixels, job->pixels_max,
+	                   IMAGE_SIDE_MAX);
 }
 
 static enum error check_pixels(const struct message_job *job, const struct image *image,
@@ -233,9 +220,8 @@ static enum error check_pixels(const struct message_job *job, const struct image
 
 	if (pixels > job->pixels_max)
 		return problem_set(problem, ERR_TOO_MANY_PIXELS,
-		                   "the image is %ux%u, %llu pixels; the limit is %llu",
-		                   image->width, image->height, (unsigned long long)pixels,
-		                   (unsigned long long)job->pixels_max);
+		                   "the image is %ux%u, %" PRIu64 " pixels; the limit is %" PRIu64,
+		                   image->width, image->height, pixels, job->pixels_max);
 	if (image->width > IMAGE_SIDE_MAX || image->height > IMAGE_SIDE_MAX)
 		return problem_set(problem, ERR_TOO_MANY_PIXELS,
 		                   "the image is %ux%u; the longest side allowed is %d",
@@ -243,26 +229,12 @@ static enum error check_pixels(const struct message_job *job, const struct image
 	return ERR_OK;
 }
 
-/* Copies a small body: to map it would take longer. */
-static bool read_body(struct decoder *d, size_t size)
-{
-	d->map = malloc(size);
-	return d->map && file_read(d->body, d->map, size, 0);
-}
-
-static bool map_body(struct decoder *d, size_t size)
-{
-	void *map = mmap(NULL, size, PROT_READ, MAP_PRIVATE, d->body, 0);
-
-	d->mapped = map != MAP_FAILED;
-	d->map = d->mapped ? map : NULL;
-	return d->mapped;
-}
-
 static enum error open_body(struct decoder *d, const struct message_job *job,
                             struct problem *problem)
 {
 	struct stat status;
+	void *map;
+	bool read;
 
 	if (fstat(d->body, &status) || (uint64_t)status.st_size < job->body_size)
 		return problem_set(problem, ERR_IO, "the body is shorter than announced");
@@ -270,7 +242,15 @@ static enum error open_body(struct decoder *d, const struct message_job *job,
 		return problem_set(problem, ERR_EMPTY_BODY,
 		                   "the body is empty; send an image in it");
 	d->map_size = job->body_size;
-	if (!(d->map_size <= COPY_MAX ? read_body(d, d->map_size) : map_body(d, d->map_size)))
+	if (d->map_size <= COPY_MAX) { /* to map it would take longer */
+		d->map = malloc(d->map_size);
+		read = d->map && file_read(d->body, d->map, d->map_size, 0);
+	} else {
+		map = mmap(NULL, d->map_size, PROT_READ, MAP_PRIVATE, d->body, 0);
+		read = d->mapped = map != MAP_FAILED;
+		d->map = d->mapped ? map : NULL;
+	}
+	if (!read)
 		return problem_set(problem, ERR_MEMORY, "no memory to read the body");
 	d->file = d->map;
 	d->file_size = d->map_size;
@@ -300,8 +280,11 @@ static enum error recognise(struct decoder *d, struct problem *problem)
 
 static enum error load_frames(struct decoder *d, struct problem *problem)
 {
-	const struct apng_part part = {d->file, d->file_size, d->frames, (uint32_t)d->page,
-	                               d->pages < 0 ? d->frames : 1};
+	const struct apng_part part = {.file = d->file,
+	                               .size = d->file_size,
+	                               .all = d->frames,
+	                               .page = (uint32_t)d->page,
+	                               .pages = d->pages < 0 ? d->frames : 1};
 	enum error e = apng_load(&d->vips, &part, problem);
 
 	if (!e && !metadata_read_frames(png_metadata(d->png), d->vips))
@@ -322,18 +305,6 @@ static enum error make_writable(const struct decoder *d, struct problem *problem
 	return ERR_OK;
 }
 
-/* Loads a TIFF that libvips is not to load: d->vips is NULL if it is. */
-static enum error load_tiff(struct decoder *d, struct problem *problem)
-{
-	const struct tiff_part part = {d->map, d->map_size, (uint32_t)d->page, d->pages < 0,
-	                               d->buffered_size_max};
-	enum error e = make_writable(d, problem);
-
-	if (!e)
-		e = tiff_choose(&d->tiff, &part, problem);
-	return e || !d->tiff.converts ? e : tiff_load(&d->vips, &part, problem);
-}
-
 static enum error load(struct decoder *d, VipsAccess access, struct problem *problem)
 {
 	enum error e;
@@ -344,9 +315,19 @@ static enum error load(struct decoder *d, VipsAccess access, struct problem *pro
 		e = heif_load(&d->vips, d->file, d->file_size, problem);
 		return e == ERR_UNDECODABLE ? complain(d, problem) : e;
 	}
-	e = d->format == FORMAT_TIFF ? load_tiff(d, problem) : ERR_OK;
-	if (e || d->vips)
-		return e;
+	if (d->format == FORMAT_TIFF) {
+		const struct tiff_part part = {.file = d->map,
+		                               .size = d->map_size,
+		                               .page = (uint32_t)d->page,
+		                               .all = d->pages < 0,
+		                               .memory_max = d->buffered_size_max};
+
+		e = make_writable(d, problem);
+		if (!e)
+			e = tiff_choose(&d->tiff, &part, problem);
+		if (e || d->tiff.converts)
+			return e ? e : tiff_load(&d->vips, &part, problem);
+	}
 	d->source = vips_source_new_from_memory(d->file, d->file_size);
 	/* libvips's GIF loader has no level between accepting anything and rejecting any flaw. Not
 	 * every loader has pages: the list ends early where only the first is read. */
@@ -377,17 +358,6 @@ static void describe(const VipsImage *vips, struct decoded *decoded)
 	decoded->cmyk = vips->Type == VIPS_INTERPRETATION_CMYK && vips->Bands == 4;
 }
 
-/* Replaces the image by the output of a libvips operation that reads it. */
-static enum error replace(struct decoder *d, int failed, VipsImage *const *out,
-                          struct problem *problem)
-{
-	if (failed)
-		return complain(d, problem);
-	g_object_unref(d->vips);
-	d->vips = *out;
-	return ERR_OK;
-}
-
 static enum error apply_orientation(struct decoder *d, struct problem *problem)
 {
 	VipsImage *out = NULL;
@@ -398,13 +368,18 @@ static enum error apply_orientation(struct decoder *d, struct problem *problem)
 	if (turns_rows(d->vips) && d->pages < 0)
 		return problem_set_parameter(
 		    problem, ERR_BAD_PARAMETER, "pages", "all",
-		    "the pages are to be turned by their orientation (%d), "
-		    "which is done for a single page only: page=N names "
-		    "it",
+		    "the pages are to be turned by their orientation (%d), which is done for a "
+		    "single page only: page=N names it",
 		    vips_image_get_orientation(d->vips));
 	if (turns_rows(d->vips))
 		e = load(d, VIPS_ACCESS_RANDOM, problem);
-	return e ? e : replace(d, vips_autorot(d->vips, &out, NULL), &out, problem);
+	if (e)
+		return e;
+	if (vips_autorot(d->vips, &out, NULL))
+		return complain(d, problem);
+	g_object_unref(d->vips);
+	d->vips = out;
+	return ERR_OK;
 }
 
 static uint32_t count_pages(const struct decoder *d)
@@ -443,7 +418,7 @@ static enum error check_page(const struct decoded *decoded, const struct message
 	                             format_title(decoded->format));
 }
 
-/* What is read of a body with pages. */
+/* Chooses what is read of a body with pages. */
 static enum error choose_pages(struct decoder *d, struct decoded *decoded,
                                const struct message_job *job, struct problem *problem)
 {
@@ -461,21 +436,12 @@ static enum error choose_pages(struct decoder *d, struct decoded *decoded,
 	return e;
 }
 
-/* The first page could be loaded. */
-static enum error blame_pages(enum error e, struct problem *problem)
-{
-	const struct problem why = *problem;
-
-	return problem_set(
-	    problem, e, "%s; pages=all takes pages of one size and kind: page=N names a single one",
-	    why.detail);
-}
-
 /* Loads the pages that are to be read, if these are others than the first. A frame is made of all
  * that are before it. */
 static enum error load_pages(struct decoder *d, struct decoded *decoded,
                              const struct message_job *job, struct problem *problem)
 {
+	struct problem why;
 	struct image first;
 	enum error e;
 
@@ -490,7 +456,14 @@ static enum error load_pages(struct decoder *d, struct decoded *decoded,
 	if (e)
 		return e;
 	e = load(d, VIPS_ACCESS_SEQUENTIAL, problem);
-	return e && d->pages < 0 && !d->frames ? blame_pages(e, problem) : e;
+	if (e && d->pages < 0 && !d->frames) { /* the first page could be loaded */
+		why = *problem;
+		e = problem_set(problem, e,
+		                "%s; pages=all takes pages of one size and kind: page=N names a "
+		                "single one",
+		                why.detail);
+	}
+	return e;
 }
 
 /* Opens a JPEG without libvips, if that is possible: d->jpeg is NULL if not. */
@@ -591,26 +564,16 @@ static bool takes_page(enum format format)
 	return takes;
 }
 
-/* What is compressed beside the pixels would be expanded before anyone knew how much it is: only
- * what is known to be little stays. */
-static enum error hide_packed(const struct decoder *d, struct problem *problem)
-{
-	enum error e;
-
-	if (!jxl_has_packed(d->file, d->file_size))
-		return ERR_OK;
-	e = make_writable(d, problem);
-	if (!e)
-		jxl_hide_packed(d->map, d->map_size);
-	return e;
-}
-
-/* A loader that does not know of frames gives the last. */
+/* Metadata that is compressed would be expanded before anyone knew how much it is: only what is
+ * known to be little stays. A loader that does not know of frames gives the last. */
 static enum error check_jxl(const struct decoder *d, struct problem *problem)
 {
 	struct jxl_header header;
-	enum error e = hide_packed(d, problem);
+	const bool packed = jxl_has_packed(d->file, d->file_size);
+	enum error e = packed ? make_writable(d, problem) : ERR_OK;
 
+	if (!e && packed)
+		jxl_hide_packed(d->map, d->map_size);
 	if (e || !jxl_header_read(&header, d->file, d->file_size))
 		return e;
 	e = jxl_check(&header, problem);
@@ -687,14 +650,24 @@ static enum error open_file(struct decoder *d, struct decoded *decoded,
 static enum error open_raw(struct decoder *d, struct decoded *decoded,
                            const struct message_job *job, struct problem *problem)
 {
-	enum error e = check_raw(job, problem);
+	const struct image *image = &job->raw_image;
+	const uint64_t size = image_size(image);
+	char value[64];
+	enum error e;
 
 	decoded->format = FORMAT_RAW;
-	decoded->whole = job->raw_image;
+	decoded->whole = *image;
 	decoded->any_order = true;
-	if (!e)
-		e = choose_pages(d, decoded, job, problem);
-	return e ? e : check_pixels(job, &decoded->whole, problem);
+	if (size != job->body_size) {
+		snprintf(value, sizeof value, "%ux%ux%u:%s", image->width, image->height,
+		         image->bands, pixel_type_name(image->type));
+		return problem_set_parameter(problem, ERR_BAD_PARAMETER, "raw", value,
+		                             "pixels of this size are %" PRIu64
+		                             " bytes; the body has %" PRIu64,
+		                             size, job->body_size);
+	}
+	e = choose_pages(d, decoded, job, problem);
+	return e ? e : check_pixels(job, image, problem);
 }
 
 /* Narrows the image to the job's ROI. */
@@ -844,23 +817,13 @@ static enum error file_rows(struct decoder *d, uint32_t y, uint32_t count, uint8
 }
 
 /* Decodes a still WebP file. If that fails, libvips tries too, and says what is wrong. */
-static bool take_still(struct decoder *d)
+static bool decode_still(struct decoder *d)
 {
 	if (d->still)
 		d->pixels = webp_decode(d->file, d->file_size, (uint32_t)d->vips->Xsize,
 		                        (uint32_t)d->vips->Ysize, d->image.bands);
 	d->still = false;
 	return d->pixels;
-}
-
-static void still_rows(const struct decoder *d, uint32_t y, uint32_t count, uint8_t *to,
-                       size_t pitch)
-{
-	size_t pixel = image_pixel_size(&d->image), whole = d->width * pixel;
-	const uint8_t *from = d->pixels + (d->area.y + y) * whole + d->area.x * pixel;
-
-	for (uint32_t i = 0; i < count; i++)
-		memcpy(to + i * pitch, from + i * whole, d->image.width * pixel);
 }
 
 enum error decode_begin(struct decoder *d, struct problem *problem)
@@ -871,28 +834,9 @@ enum error decode_begin(struct decoder *d, struct problem *problem)
 		return ERR_OK;
 	if (d->jpeg)
 		return jpeg_decode_begin(d->jpeg, problem);
-	if (take_still(d))
+	if (decode_still(d))
 		return ERR_OK;
 	return d->vips ? prepare_part(d, &corner, problem) : ERR_OK;
-}
-
-static enum error jpeg_rows(struct decoder *d, uint32_t y, uint32_t count, uint8_t *to,
-                            size_t pitch, struct problem *problem)
-{
-	d->next = d->area.y + y + count;
-	return jpeg_decode_rows(d->jpeg, d->area.y + y, count, d->area.x, d->area.width, to, pitch,
-	                        problem);
-}
-
-/* Reads past rows from d->next on. */
-static enum error skip_part(struct decoder *d, uint32_t rows, struct problem *problem)
-{
-	const VipsRect part = {0, (int)d->next, 1, (int)rows};
-
-	if (!d->jpeg)
-		return prepare_part(d, &part, problem);
-	d->next += rows;
-	return jpeg_decode_rows(d->jpeg, d->next, 0, 0, 0, NULL, 0, problem);
 }
 
 void decode_page(struct decoder *d, uint32_t page)
@@ -905,30 +849,45 @@ void decode_page(struct decoder *d, uint32_t page)
 enum error decode_skip(struct decoder *d, uint32_t y, bool *more, struct problem *problem)
 {
 	uint32_t row = d->top + d->area.y + y, ahead = row > d->next ? row - d->next : 0;
+	VipsRect part;
 
 	*more = ahead > 0 && !d->any_order;
-	return *more ? skip_part(d, ahead < DECODE_STEP ? ahead : DECODE_STEP, problem) : ERR_OK;
+	ahead = ahead < DECODE_STEP ? ahead : DECODE_STEP;
+	part = (VipsRect){0, (int)d->next, 1, (int)ahead};
+	if (!*more)
+		return ERR_OK;
+	if (!d->jpeg)
+		return prepare_part(d, &part, problem);
+	d->next += ahead;
+	return jpeg_decode_rows(d->jpeg, d->next, 0, 0, 0, NULL, 0, problem);
 }
 
 static enum error some_rows(struct decoder *d, uint32_t y, uint32_t count, uint8_t *to,
                             size_t pitch, struct problem *problem)
 {
-	if (d->jpeg)
-		return jpeg_rows(d, y, count, to, pitch, problem);
-	if (take_still(d)) {
-		still_rows(d, y, count, to, pitch);
+	const struct area *a = &d->area;
+	const size_t pixel = image_pixel_size(&d->image), whole = d->width * pixel;
+	const uint8_t *from;
+
+	if (d->jpeg) {
+		d->next = a->y + y + count;
+		return jpeg_decode_rows(d->jpeg, a->y + y, count, a->x, a->width, to, pitch,
+		                        problem);
+	}
+	if (decode_still(d)) {
+		from = d->pixels + (a->y + y) * whole + a->x * pixel;
+		for (uint32_t i = 0; i < count; i++)
+			memcpy(to + i * pitch, from + i * whole, a->width * pixel);
 		return ERR_OK;
 	}
-	if (d->bmp) {
-		bmp_rows(d->bmp, d->area.y + y, count, d->area.x, d->area.width, to, pitch);
-		return ERR_OK;
-	}
-	if (d->pnm) {
-		pnm_rows(d->pnm, d->area.y + y, count, d->area.x, d->area.width, to, pitch);
-		return ERR_OK;
-	}
-	return d->vips ? file_rows(d, y, count, to, pitch, problem)
-	               : raw_rows(d, y, count, to, pitch, problem);
+	if (!d->bmp && !d->pnm)
+		return d->vips ? file_rows(d, y, count, to, pitch, problem)
+		               : raw_rows(d, y, count, to, pitch, problem);
+	if (d->bmp)
+		bmp_rows(d->bmp, a->y + y, count, a->x, a->width, to, pitch);
+	else
+		pnm_rows(d->pnm, a->y + y, count, a->x, a->width, to, pitch);
+	return ERR_OK;
 }
 
 /* The number of row y among those of all pages. */
@@ -937,35 +896,29 @@ static uint64_t row_number(const struct decoder *d, uint32_t y)
 	return (uint64_t)(d->top / d->height) * d->image.height + y;
 }
 
-/* Records those of the rows that are next. */
-static void record_rows(const struct decoder *d, uint32_t y, uint32_t count, const uint8_t *from,
-                        size_t pitch)
-{
-	struct kept_rows *kept = d->kept;
-	const size_t size = image_row_size(&d->image);
-	const uint64_t first = row_number(d, y);
-
-	for (; first <= kept->there && kept->there < first + count; kept->there++)
-		memcpy(kept->rows + kept->there * size, from + (kept->there - first) * pitch, size);
-}
-
 enum error decode_rows(struct decoder *d, uint32_t y, uint32_t count, uint8_t *to, size_t pitch,
                        struct problem *problem)
 {
 	const size_t size = image_row_size(&d->image);
+	struct kept_rows *kept = d->kept;
 	enum error e = ERR_OK;
+	uint64_t first;
 
 	if (replays(d)) {
 		for (uint32_t i = 0; i < count; i++)
-			memcpy(to + i * pitch, d->kept->rows + (row_number(d, y) + i) * size, size);
+			memcpy(to + i * pitch, kept->rows + (row_number(d, y) + i) * size, size);
 		return ERR_OK;
 	}
 	while (!e && count) {
 		uint32_t step = count < DECODE_STEP ? count : DECODE_STEP;
 
 		e = some_rows(d, y, step, to, pitch, problem);
-		if (!e && d->kept && d->kept->rows)
-			record_rows(d, y, step, to, pitch);
+		/* Keeps those of the rows that are next. */
+		for (first = row_number(d, y);
+		     !e && kept && kept->rows && first <= kept->there && kept->there < first + step;
+		     kept->there++)
+			memcpy(kept->rows + kept->there * size, to + (kept->there - first) * pitch,
+			       size);
 		y += step;
 		count -= step;
 		to += step * pitch;
@@ -1014,7 +967,7 @@ bool decode_file_metadata(struct decoder *d, const struct file_metadata **metada
 	return *metadata || d->pnm || d->format == FORMAT_RAW;
 }
 
-/* What a bitmap has beside its pixels, for libvips. */
+/* Tells libvips what a bitmap has beside its pixels. */
 static VipsImage *describe_bmp(struct decoder *d)
 {
 	const struct file_metadata m = bmp_metadata(d->bmp);

@@ -1,8 +1,7 @@
 /* Encoding: the last stage of a job. Most JPEGs are encoded by jpeg_encode.c, PNGs by png_encode.c,
- * still WebP pictures by webp_encode.c, bitmaps by bmp_encode.c, bare pixels and PNM by pnm.c, all
- * else by libvips. Runs in the job's encoding thread, except for generate(), which libvips calls in
- * a thread of its own. Both use only the encoder and its composer, and the tiles through their
- * lock.
+ * still WebP pictures by webp_encode.c, bitmaps, bare pixels and PNM by row_writer.c, all else by
+ * libvips. Runs in the job's encoding thread, except for generate(), which libvips calls in a
+ * thread of its own. Both use only the encoder and its composer, and the tiles through their lock.
  *
  * The hard part: libvips requests pixels while the image is still being decoded. It has a single
  * worker thread (vips_concurrency_set(1) in main.c), so it requests rows from top to bottom, and
@@ -17,15 +16,14 @@
 
 #include <vips/vips.h>
 
-#include "codec/bmp_encode.h"
-#include "codec/convert.h"
 #include "codec/heif.h"
 #include "codec/icc_profile.h"
 #include "codec/jpeg_encode.h"
+#include "codec/library_error.h"
 #include "codec/metadata.h"
 #include "codec/png_encode.h"
-#include "codec/pnm.h"
-#include "codec/vips_error.h"
+#include "codec/row_writer.h"
+#include "codec/samples.h"
 #include "codec/webp_encode.h"
 
 /* An encoder of our own. */
@@ -44,16 +42,11 @@ struct encoder {
 	bool failed;        /* the last row of `vips` failed */
 };
 
-static VipsBandFormat band_format(enum pixel_type type)
-{
-	static const VipsBandFormat formats[PIXEL_TYPES] = {
-	    [PIXEL_U8] = VIPS_FORMAT_UCHAR,
-	    [PIXEL_U16] = VIPS_FORMAT_USHORT,
-	    [PIXEL_F32] = VIPS_FORMAT_FLOAT,
-	};
-
-	return formats[type];
-}
+static const VipsBandFormat band_formats[PIXEL_TYPES] = {
+    [PIXEL_U8] = VIPS_FORMAT_UCHAR,
+    [PIXEL_U16] = VIPS_FORMAT_USHORT,
+    [PIXEL_F32] = VIPS_FORMAT_FLOAT,
+};
 
 static VipsInterpretation interpretation(const struct output_format *output)
 {
@@ -99,7 +92,7 @@ static int generate(VipsRegion *out, void *sequence, void *a, void *b, gboolean 
 			vips_error("encode", "no row %d", y);
 			return -1;
 		}
-		convert_samples(to, output->image.type, row + skip, output->result.type, samples);
+		samples_convert(to, output->image.type, row + skip, output->result.type, samples);
 		to += VIPS_REGION_LSKIP(out);
 		if (r->width == (int)output->result.width)
 			compose_free_above(encoder->composer, (uint32_t)y + 1);
@@ -150,7 +143,7 @@ static enum error make_image(struct encoder *encoder, struct decoder *body, stru
 		return e;
 	encoder->vips = vips = vips_image_new();
 	vips_image_init_fields(vips, (int)output->result.width, (int)output_rows(output),
-	                       (int)output->result.bands, band_format(output->image.type),
+	                       (int)output->result.bands, band_formats[output->image.type],
 	                       VIPS_CODING_NONE, interpretation(output),
 	                       metadata ? metadata->Xres : 1, metadata ? metadata->Yres : 1);
 	if (vips_image_pipelinev(vips, VIPS_DEMAND_STYLE_FATSTRIP, NULL) ||
@@ -167,39 +160,16 @@ static enum error make_image(struct encoder *encoder, struct decoder *body, stru
 static encode_rows *const writers[FORMATS] = {
     [FORMAT_PNG] = png_encode,
     [FORMAT_PNM] = pnm_write,
-    [FORMAT_BMP] = bmp_encode,
+    [FORMAT_BMP] = bmp_write,
     [FORMAT_RAW] = pnm_write,
 };
-
-/* `known`: all that the body has beside its pixels is in file_metadata. */
-static encode_rows *choose(const struct output_format *output, bool known)
-{
-	if (known && jpeg_encodes(output))
-		return jpeg_encode;
-	return output->format == FORMAT_WEBP && output->pages <= 1 ? webp_encode
-	                                                           : writers[output->format];
-}
-
-/* Metadata of what only libvips has read or converted. libvips replaces its own once rows are
- * decoded. */
-static enum error read_metadata(struct encoder *encoder, struct decoder *body,
-                                struct problem *problem)
-{
-	VipsImage *image = encoder->vips;
-	enum error e = image ? ERR_OK : decode_metadata(body, &image, problem);
-
-	if (!e && !metadata_read(&encoder->own, image))
-		e = problem_set(problem, ERR_MEMORY, "no memory for the metadata");
-	encoder->metadata = &encoder->own;
-	return e;
-}
 
 enum error encode_open(struct encoder **encoder, const struct output_format *output,
                        struct composer *composer, struct decoder *body, struct problem *problem)
 {
 	struct encoder *new = calloc(1, sizeof *new);
 	enum error e = ERR_OK;
-	bool known;
+	bool known; /* all that the body has beside its pixels is in file_metadata */
 
 	*encoder = new;
 	if (!new)
@@ -207,11 +177,22 @@ enum error encode_open(struct encoder **encoder, const struct output_format *out
 	new->output = output;
 	new->composer = composer;
 	known = decode_file_metadata(body, &new->metadata);
-	new->encode = choose(output, known);
+	new->encode = jpeg_encodes(output) && known ? jpeg_encode
+	              : output->format == FORMAT_WEBP && output->pages <= 1
+	                  ? webp_encode
+	                  : writers[output->format];
 	if (!new->encode || output->to_srgb)
 		e = make_image(new, body, problem);
-	if (!e && new->encode &&new->encode != pnm_write && (!known || output->to_srgb))
-		e = read_metadata(new, body, problem);
+	/* Metadata of what only libvips has read or converted; it replaces its own once rows are
+	 * decoded. */
+	if (!e && (!known || output->to_srgb) && new->encode != NULL &&new->encode != pnm_write) {
+		VipsImage *image = new->vips;
+
+		e = image ? ERR_OK : decode_metadata(body, &image, problem);
+		if (!e && !metadata_read(&new->own, image))
+			e = problem_set(problem, ERR_MEMORY, "no memory for the metadata");
+		new->metadata = &new->own;
+	}
 	if (e)
 		encode_close(encoder);
 	return e;
@@ -387,25 +368,18 @@ static gint64 read_target(VipsTargetCustom *target, void *data, gint64 size, voi
 	return got > 0 && seek_target(target, got, SEEK_CUR, file) < 0 ? -1 : got;
 }
 
-static VipsTarget *open_target(const struct answer_file *file)
+static enum error write_coded(struct encoder *encoder, const struct answer_file *file,
+                              struct problem *problem)
 {
 	VipsTargetCustom *target = vips_target_custom_new();
 	void *data = (void *)(uintptr_t)file;
+	char who[32];
+	enum error e = ERR_OK;
 
 	g_signal_connect(target, "write", G_CALLBACK(write_target), data);
 	g_signal_connect(target, "seek", G_CALLBACK(seek_target), data);
 	g_signal_connect(target, "read", G_CALLBACK(read_target), data);
-	return VIPS_TARGET(target);
-}
-
-static enum error write_coded(struct encoder *encoder, const struct answer_file *file,
-                              struct problem *problem)
-{
-	VipsTarget *target = open_target(file);
-	char who[32];
-	enum error e = ERR_OK;
-
-	if (savers[encoder->output->format](encoder->output, encoder->vips, target)) {
+	if (savers[encoder->output->format](encoder->output, encoder->vips, VIPS_TARGET(target))) {
 		snprintf(who, sizeof who, "the %s encoder", format_name(encoder->output->format));
 		e = compose_stopped(encoder->composer)
 		        ? ERR_OK
@@ -417,19 +391,6 @@ static enum error write_coded(struct encoder *encoder, const struct answer_file 
 	return e;
 }
 
-/* As the image of an answer has it: newer ones of libvips do not take any three bands for colours.
- */
-static VipsImage *black_image(const struct image *image)
-{
-	VipsImage *black = NULL;
-
-	if (vips_black(&black, (int)image->width, (int)image->height, "bands", (int)image->bands,
-	               NULL))
-		return NULL;
-	black->Type = VIPS_INTERPRETATION_sRGB;
-	return black;
-}
-
 bool encode_tries(enum format format)
 {
 	const struct output_format output = {
@@ -438,12 +399,19 @@ bool encode_tries(enum format format)
 	    .coding = {.quality = format_row(format)->quality},
 	};
 	VipsTarget *target = vips_target_new_to_memory();
-	VipsImage *black = black_image(&output.image);
+	VipsImage *black = NULL;
 	VipsBlob *file = NULL;
 	const void *bytes;
 	size_t size;
-	bool works = target && black && !savers[format](&output, black, target);
+	bool works =
+	    target && !vips_black(&black, (int)output.image.width, (int)output.image.height,
+	                          "bands", (int)output.image.bands, NULL);
 
+	if (works) {
+		/* Newer ones of libvips do not take any three bands for colours. */
+		black->Type = VIPS_INTERPRETATION_sRGB;
+		works = !savers[format](&output, black, target);
+	}
 	if (works)
 		g_object_get(target, "blob", &file, NULL);
 	if (file) {
@@ -454,20 +422,6 @@ bool encode_tries(enum format format)
 	g_clear_object(&black);
 	g_clear_object(&target);
 	return works && file;
-}
-
-static enum error write_rows(struct encoder *encoder, int file, struct problem *problem)
-{
-	enum error e =
-	    encoder->encode(encoder->output, encoder->metadata,
-	                    encoder->vips ? converted_row : composed_row, encoder, file, problem);
-
-	if (!encoder->vips)
-		compose_leave(encoder->composer);
-	g_clear_object(&encoder->region); /* in the thread that made it */
-	if (!e && encoder->failed && !compose_stopped(encoder->composer))
-		e = vips_error_take(problem, ERR_UNENCODABLE, "the conversion to sRGB");
-	return e;
 }
 
 bool encode_jpeg_target(const struct encoder *encoder, struct jpeg_target *target)
@@ -484,6 +438,17 @@ enum error encode_scan(struct encoder *encoder, const struct jpeg_bytes *scan, i
 enum error encode_run(struct encoder *encoder, const struct answer_file *file,
                       struct problem *problem)
 {
-	return encoder->encode ? write_rows(encoder, file->writer, problem)
-	                       : write_coded(encoder, file, problem);
+	answer_row *row = encoder->vips ? converted_row : composed_row;
+	enum error e;
+
+	if (!encoder->encode)
+		return write_coded(encoder, file, problem);
+	e = encoder->encode(encoder->output, encoder->metadata, row, encoder, file->writer,
+	                    problem);
+	if (!encoder->vips)
+		compose_leave(encoder->composer);
+	g_clear_object(&encoder->region); /* in the thread that made it */
+	if (!e && encoder->failed && !compose_stopped(encoder->composer))
+		e = vips_error_take(problem, ERR_UNENCODABLE, "the conversion to sRGB");
+	return e;
 }

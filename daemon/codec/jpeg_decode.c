@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "codec/jpeg_error.h"
 #include "codec/jpeg_metadata.h"
+#include "codec/library_error.h"
 
 /* libjpeg asks for errors by their numbers. */
 #include <jerror.h>
@@ -25,7 +25,7 @@ struct jpeg_decoder {
 	uint8_t *row; /* libjpeg's: for rows of which only a part is wanted; NULL until needed */
 };
 
-/* What jpeg_decode_rows() is asked for. */
+/* The arguments of jpeg_decode_rows(). */
 struct request {
 	struct jpeg_decoder *decoder;
 	uint32_t y, count, x, width;
@@ -33,7 +33,7 @@ struct request {
 	size_t pitch;
 };
 
-static void start_source(j_decompress_ptr libjpeg)
+static void do_nothing(j_decompress_ptr libjpeg)
 {
 	(void)libjpeg;
 }
@@ -54,23 +54,6 @@ static void skip_bytes(j_decompress_ptr libjpeg, long count)
 		end_of_file(libjpeg);
 	source->next_input_byte += count;
 	source->bytes_in_buffer -= (size_t)count;
-}
-
-static void end_source(j_decompress_ptr libjpeg)
-{
-	(void)libjpeg;
-}
-
-static void set_source(struct jpeg_decoder *d, const uint8_t *body, size_t size)
-{
-	d->source = (struct jpeg_source_mgr){.next_input_byte = body,
-	                                     .bytes_in_buffer = size,
-	                                     .init_source = start_source,
-	                                     .fill_input_buffer = end_of_file,
-	                                     .skip_input_data = skip_bytes,
-	                                     .resync_to_restart = jpeg_resync_to_restart,
-	                                     .term_source = end_source};
-	d->libjpeg.src = &d->source;
 }
 
 static void create(void *context)
@@ -95,30 +78,20 @@ static enum error complain(const struct jpeg_decoder *d, struct problem *problem
 	return jpeg_error_take(&d->error, problem, ERR_UNDECODABLE, "the JPEG decoder");
 }
 
-static bool colours_known(const struct jpeg_decompress_struct *libjpeg)
-{
-	return libjpeg->out_color_space == JCS_GRAYSCALE || libjpeg->out_color_space == JCS_RGB ||
-	       libjpeg->out_color_space == JCS_CMYK;
-}
-
-static void describe(const struct jpeg_decoder *d, struct jpeg_header *header)
-{
-	*header = (struct jpeg_header){
-	    .width = d->libjpeg.output_width,
-	    .height = d->libjpeg.output_height,
-	    .bands = (uint32_t)d->libjpeg.output_components,
-	    .full_chroma = d->libjpeg.max_h_samp_factor == 1 && d->libjpeg.max_v_samp_factor == 1,
-	    .multiscan = jpeg_has_multiple_scans((j_decompress_ptr)(uintptr_t)&d->libjpeg),
-	};
-}
-
 static enum error open_body(struct jpeg_decoder *d, const uint8_t *body, size_t size,
                             struct problem *problem)
 {
 	d->libjpeg.err = jpeg_error_init(&d->error);
 	if (!jpeg_error_catch(&d->error, create, d))
 		return complain(d, problem);
-	set_source(d, body, size);
+	d->source = (struct jpeg_source_mgr){.next_input_byte = body,
+	                                     .bytes_in_buffer = size,
+	                                     .init_source = do_nothing,
+	                                     .fill_input_buffer = end_of_file,
+	                                     .skip_input_data = skip_bytes,
+	                                     .resync_to_restart = jpeg_resync_to_restart,
+	                                     .term_source = do_nothing};
+	d->libjpeg.src = &d->source;
 	if (!jpeg_error_catch(&d->error, read_header, d))
 		return complain(d, problem);
 	return d->memory_short ? problem_set(problem, ERR_MEMORY, "no memory to decode") : ERR_OK;
@@ -128,17 +101,27 @@ enum error jpeg_decode_open(struct jpeg_decoder **decoder, struct jpeg_header *h
                             const uint8_t *body, size_t size, struct problem *problem)
 {
 	struct jpeg_decoder *d = calloc(1, sizeof *d);
+	J_COLOR_SPACE colours;
 	enum error e;
 
 	*decoder = d;
 	if (!d)
 		return problem_set(problem, ERR_MEMORY, "no memory to decode");
 	e = open_body(d, body, size, problem);
-	if (e || !file_metadata_upright(&d->metadata) || !colours_known(&d->libjpeg))
+	colours = d->libjpeg.out_color_space;
+	if (e || !file_metadata_upright(&d->metadata) ||
+	    (colours != JCS_GRAYSCALE && colours != JCS_RGB && colours != JCS_CMYK)) {
 		jpeg_decode_close(decoder);
-	else
-		describe(d, header);
-	return e;
+		return e;
+	}
+	*header = (struct jpeg_header){
+	    .width = d->libjpeg.output_width,
+	    .height = d->libjpeg.output_height,
+	    .bands = (uint32_t)d->libjpeg.output_components,
+	    .full_chroma = d->libjpeg.max_h_samp_factor == 1 && d->libjpeg.max_v_samp_factor == 1,
+	    .multiscan = jpeg_has_multiple_scans(&d->libjpeg),
+	};
+	return ERR_OK;
 }
 
 void jpeg_decode_close(struct jpeg_decoder **decoder)
@@ -167,28 +150,15 @@ enum error jpeg_decode_begin(struct jpeg_decoder *d, struct problem *problem)
 	return jpeg_error_catch(&d->error, begin, d) ? ERR_OK : complain(d, problem);
 }
 
-static size_t row_size(const struct jpeg_decoder *d)
-{
-	return (size_t)d->libjpeg.output_width * (size_t)d->libjpeg.output_components;
-}
-
 /* Decodes a row into memory of its own. */
 static const uint8_t *decode_aside(struct jpeg_decoder *d)
 {
 	if (!d->row)
 		d->row = d->libjpeg.mem->alloc_large((j_common_ptr)&d->libjpeg, JPOOL_IMAGE,
-		                                     row_size(d));
+		                                     (size_t)d->libjpeg.output_width *
+		                                         (size_t)d->libjpeg.output_components);
 	jpeg_read_scanlines(&d->libjpeg, &d->row, 1);
 	return d->row;
-}
-
-static void decode_parts(const struct request *r)
-{
-	size_t pixel = (size_t)r->decoder->libjpeg.output_components;
-
-	for (uint32_t i = 0; i < r->count; i++)
-		memcpy(r->to + i * r->pitch, decode_aside(r->decoder) + r->x * pixel,
-		       r->width * pixel);
 }
 
 static void decode_in_place(const struct request *r)
@@ -205,20 +175,11 @@ static void decode_in_place(const struct request *r)
 	}
 }
 
-/* Files hold what ink leaves of the paper's white. */
-static void invert(const struct request *r)
-{
-	size_t size = r->width * (size_t)r->decoder->libjpeg.output_components;
-
-	for (uint32_t i = 0; i < r->count; i++)
-		for (size_t s = 0; s < size; s++)
-			r->to[i * r->pitch + s] ^= 0xff;
-}
-
 static void decode(void *context)
 {
 	const struct request *r = context;
 	struct jpeg_decoder *d = r->decoder;
+	const size_t pixel = (size_t)d->libjpeg.output_components;
 
 	begin(d);
 	while (d->libjpeg.output_scanline < r->y)
@@ -226,9 +187,13 @@ static void decode(void *context)
 	if (r->width == d->libjpeg.output_width)
 		decode_in_place(r);
 	else
-		decode_parts(r);
-	if (d->libjpeg.out_color_space == JCS_CMYK)
-		invert(r);
+		for (uint32_t i = 0; i < r->count; i++)
+			memcpy(r->to + i * r->pitch, decode_aside(d) + r->x * pixel,
+			       r->width * pixel);
+	/* Files hold what ink leaves of the paper's white. */
+	for (uint32_t i = 0; d->libjpeg.out_color_space == JCS_CMYK && i < r->count; i++)
+		for (size_t s = 0; s < r->width * pixel; s++)
+			r->to[i * r->pitch + s] ^= 0xff;
 }
 
 enum error jpeg_decode_rows(struct jpeg_decoder *d, uint32_t y, uint32_t count, uint32_t x,

@@ -7,13 +7,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "codec/convert.h"
-#include "codec/jpeg_error.h"
 #include "codec/jpeg_metadata.h"
+#include "codec/library_error.h"
+#include "codec/samples.h"
 
 enum { BUFFER = 64 << 10 };
 
-/* What is encoded: rows, or a scan. */
+/* The data to be encoded: rows, or a scan. */
 struct source {
 	const struct output_format *output;
 	const struct file_metadata *metadata;
@@ -69,22 +69,6 @@ static void end_file(j_compress_ptr libjpeg)
 	            BUFFER - libjpeg->dest->free_in_buffer);
 }
 
-static void set_destination(struct encoding *e)
-{
-	e->destination = (struct jpeg_destination_mgr){.init_destination = use_buffer,
-	                                               .empty_output_buffer = buffer_full,
-	                                               .term_destination = end_file};
-	e->libjpeg.dest = &e->destination;
-	e->libjpeg.client_data = e;
-}
-
-static J_COLOR_SPACE colours(const struct output_format *output)
-{
-	if (output->cmyk)
-		return JCS_CMYK;
-	return output->image.bands == 3 ? JCS_RGB : JCS_GRAYSCALE;
-}
-
 /* No JFIF segment: the resolution is in EXIF, and some readers are confused by both. */
 static void set_coding(struct encoding *e)
 {
@@ -94,7 +78,9 @@ static void set_coding(struct encoding *e)
 	c->image_width = output->image.width;
 	c->image_height = output->image.height;
 	c->input_components = (int)output->image.bands;
-	c->in_color_space = colours(output);
+	c->in_color_space = output->cmyk               ? JCS_CMYK
+	                    : output->image.bands == 3 ? JCS_RGB
+	                                               : JCS_GRAYSCALE;
 	jpeg_set_defaults(c);
 	jpeg_set_quality(c, (int)output->coding.quality, TRUE);
 	for (int i = 0; i < c->num_components && output->full_chroma; i++)
@@ -109,7 +95,7 @@ static const uint8_t *convert(struct encoding *e, const uint8_t *row)
 
 	if (!e->converted)
 		return row;
-	convert_samples(e->converted, PIXEL_U8, row, e->source.output->result.type, samples);
+	samples_convert(e->converted, PIXEL_U8, row, e->source.output->result.type, samples);
 	if (e->source.output->cmyk)
 		for (size_t i = 0; i < samples; i++)
 			e->converted[i] ^= 0xff;
@@ -155,7 +141,11 @@ static void encode(void *context)
 	struct encoding *e = context;
 
 	jpeg_create_compress(&e->libjpeg);
-	set_destination(e);
+	e->destination = (struct jpeg_destination_mgr){.init_destination = use_buffer,
+	                                               .empty_output_buffer = buffer_full,
+	                                               .term_destination = end_file};
+	e->libjpeg.dest = &e->destination;
+	e->libjpeg.client_data = e;
 	set_coding(e);
 	jpeg_start_compress(&e->libjpeg, TRUE);
 	e->memory_short =

@@ -1,17 +1,17 @@
 /* A library may report several lines. The first line is the cause; the others are its
- * consequences. */
+ * consequences. libvips collects lines "module: text" in one buffer per process.
+ *
+ * Only here is setjmp(): a function that has no variables of its own loses none to a jump.
+ *
+ * A warning of libjpeg means damaged data that it has replaced by a guess. Real files have a few,
+ * as between segments; a file with a hundred is refused, as libvips does. */
 #include "codec/library_error.h"
 
-#include <stdio.h>
 #include <string.h>
 
-/* Skips "module: ", if it is a single word. */
-static const char *skip_module(const char *line)
-{
-	size_t word = strcspn(line, ": \n");
+#include <vips/vips.h>
 
-	return word && !strncmp(line + word, ": ", 2) ? line + word + 2 : line;
-}
+enum { WARNINGS_MAX = 99 };
 
 /* Copies the first line without its final full stop and without unprintable characters. */
 static void copy_sentence(char *sentence, size_t size, const char *line)
@@ -27,26 +27,88 @@ static void copy_sentence(char *sentence, size_t size, const char *line)
 	sentence[length] = '\0';
 }
 
-/* An exceeded memory limit is caused by the file, so it is the file's error. */
-static enum error classify(enum error e, const char *lines)
+/* Describes the problem by the first of the library's lines, "the JPEG decoder says: ...". An
+ * exceeded memory limit is caused by the file, so it is the file's error. */
+static enum error describe(struct problem *problem, enum error e, const char *who,
+                           const char *lines)
 {
-	if (strstr(lines, "out of memory") || strstr(lines, "nsufficient memory") ||
-	    strstr(lines, "Cannot allocate memory") || strstr(lines, "creating thread"))
-		return ERR_DECODER_DIED;
-	return strstr(lines, "unix error") || strstr(lines, "system error") ? ERR_IO : e;
-}
-
-enum error library_error_describe(struct problem *problem, enum error e, const char *who,
-                                  const char *lines)
-{
+	size_t word = strcspn(lines, ": \n");
+	bool has_module = word && !strncmp(lines + word, ": ", 2);
 	char sentence[160];
 
-	copy_sentence(sentence, sizeof sentence, skip_module(lines));
-	e = classify(e, lines);
+	copy_sentence(sentence, sizeof sentence, has_module ? lines + word + 2 : lines);
+	if (strstr(lines, "out of memory") || strstr(lines, "nsufficient memory") ||
+	    strstr(lines, "Cannot allocate memory") || strstr(lines, "creating thread"))
+		e = ERR_DECODER_DIED;
+	else if (strstr(lines, "unix error") || strstr(lines, "system error"))
+		e = ERR_IO;
 	if (!*sentence || strchr(sentence, '/'))
 		return problem_set(problem, e, "%s failed", who);
 	if (!strncmp(sentence, "bad seek", 8))
 		return problem_set(problem, e,
 		                   "the file is truncated: it refers to bytes beyond its end");
 	return problem_set(problem, e, "%s says: %s", who, sentence);
+}
+
+enum error vips_error_take(struct problem *problem, enum error e, const char *who)
+{
+	char *lines = vips_error_buffer_copy();
+
+	e = describe(problem, e, who, lines);
+	g_free(lines);
+	return e;
+}
+
+static struct jpeg_error *error_of(j_common_ptr object)
+{
+	return (struct jpeg_error *)object->err;
+}
+
+static void add_line(j_common_ptr object)
+{
+	char text[JMSG_LENGTH_MAX], *lines = error_of(object)->lines;
+	size_t used = strlen(lines);
+
+	object->err->format_message(object, text);
+	snprintf(lines + used, sizeof error_of(object)->lines - used, "%s\n", text);
+}
+
+static void leave(j_common_ptr object)
+{
+	add_line(object);
+	longjmp(error_of(object)->leave, 1);
+}
+
+static void count_warning(j_common_ptr object, int level)
+{
+	if (level >= 0) /* not a warning */
+		return;
+	if (++object->err->num_warnings == 1)
+		add_line(object);
+	else if (object->err->num_warnings > WARNINGS_MAX)
+		leave(object);
+}
+
+struct jpeg_error_mgr *jpeg_error_init(struct jpeg_error *error)
+{
+	jpeg_std_error(&error->manager);
+	error->manager.error_exit = leave;
+	error->manager.emit_message = count_warning;
+	error->manager.output_message = add_line;
+	*error->lines = '\0';
+	return &error->manager;
+}
+
+bool jpeg_error_catch(struct jpeg_error *error, void (*step)(void *context), void *context)
+{
+	if (setjmp(error->leave))
+		return false;
+	step(context);
+	return true;
+}
+
+enum error jpeg_error_take(const struct jpeg_error *error, struct problem *problem, enum error e,
+                           const char *who)
+{
+	return describe(problem, e, who, error->lines);
 }

@@ -11,11 +11,11 @@
 #include <libdeflate.h>
 #include <zlib.h>
 
-#include "codec/convert.h"
 #include "codec/png_decode.h"
-#include "codec/png_filter.h"
 #include "codec/png_metadata.h"
+#include "codec/samples.h"
 #include "common/file.h"
+#include "common/vectorised.h"
 
 /* BLOCK_SIZE: of an image of several; a sample is STRIPS times one in SAMPLED of a block's rows.
  * Drawings shrink to 1 / DRAWING or less. */
@@ -59,11 +59,6 @@ struct encoding {
 	struct libdeflate_compressor *compressor[2]; /* by struct way's `filtered` */
 	uint32_t page, numbers, checksum;
 };
-
-static enum error no_memory(struct problem *problem)
-{
-	return problem_set(problem, ERR_MEMORY, "no memory to encode");
-}
 
 static bool put(struct encoding *e, const void *bytes, size_t size)
 {
@@ -132,15 +127,20 @@ static size_t pack_whole(struct encoding *e, bool filtered, const uint8_t *from,
 	return *c ? libdeflate_deflate_compress(*c, from, size, to, e->packed_size) : 0;
 }
 
-static size_t pack_small(struct encoding *e, const struct way *way, const uint8_t *from,
-                         size_t size, uint8_t *to, bool last)
+/* Deflates bytes that need none before them, to packed_size at most. More of a stream may follow
+ * them unless they are its last. 0: no memory, or no room. */
+static size_t pack(struct encoding *e, const struct way *way, const uint8_t *from, size_t size,
+                   bool last)
 {
+	uint8_t *to = e->packed + ROOM;
 	z_stream s = {.next_in = (Bytef *)(uintptr_t)from,
 	              .avail_in = (uInt)size,
 	              .next_out = to,
 	              .avail_out = (uInt)e->packed_size};
 	int status;
 
+	if (way->fast)
+		return pack_fast(e, from, size, to, last);
 	if (e->whole && way->strategy == Z_DEFAULT_STRATEGY)
 		return pack_whole(e, way->filtered, from, size, to);
 	if (deflateInit2(&s, e->level, Z_DEFLATED, -MAX_WBITS, MAX_MEM_LEVEL, way->strategy) !=
@@ -151,15 +151,86 @@ static size_t pack_small(struct encoding *e, const struct way *way, const uint8_
 	return status == (last ? Z_STREAM_END : Z_OK) && s.avail_out ? s.total_out : 0;
 }
 
-/* Deflates bytes that need none before them, to packed_size at most. More of a stream may follow
- * them unless they are its last. 0: no memory, or no room. */
-static size_t pack(struct encoding *e, const struct way *way, const uint8_t *from, size_t size,
-                   bool last)
-{
-	uint8_t *to = e->packed + ROOM;
+/* Filters (W3C, Portable Network Graphics, chapter 9). Each leaves the difference to what it
+ * expects of a byte, from those to the left, above, and above to the left, which are 0 outside the
+ * image. Nothing depends on what another byte has become, so that all loops are vectors. */
+enum { SUB = 1, UP, AVERAGE, PAETH, ROW_FILTERS };
 
-	return way->fast ? pack_fast(e, from, size, to, last)
-	                 : pack_small(e, way, from, size, to, last);
+/* In 16 bits, of which a vector holds twice as many as of 32. */
+static inline __attribute__((always_inline)) uint8_t nearest(int16_t left, int16_t above,
+                                                             int16_t corner)
+{
+	int16_t across = (int16_t)(above - corner), down = (int16_t)(left - corner),
+	        both = (int16_t)(across + down);
+	int16_t near;
+
+	across = (int16_t)(across < 0 ? -across : across);
+	down = (int16_t)(down < 0 ? -down : down);
+	both = (int16_t)(both < 0 ? -both : both);
+	near = down <= both ? above : corner;
+	return (uint8_t)((across <= down && across <= both) ? left : near);
+}
+
+/* `left` and `corner` lie a pixel before `row` and `above`. */
+VECTORISED static void filter_bytes(uint8_t *restrict to, const uint8_t *row, const uint8_t *above,
+                                    const uint8_t *left, const uint8_t *corner, size_t size,
+                                    int filter)
+{
+	if (filter == SUB)
+		for (size_t i = 0; i < size; i++)
+			to[i] = (uint8_t)(row[i] - left[i]);
+	else if (filter == UP)
+		for (size_t i = 0; i < size; i++)
+			to[i] = (uint8_t)(row[i] - above[i]);
+	else if (filter == AVERAGE)
+		for (size_t i = 0; i < size; i++)
+			to[i] = (uint8_t)(row[i] - (left[i] + above[i]) / 2);
+	else
+		for (size_t i = 0; i < size; i++)
+			to[i] = (uint8_t)(row[i] - nearest(left[i], above[i], corner[i]));
+}
+
+VECTORISED static uint64_t sum_of(const uint8_t *bytes, size_t size)
+{
+	uint64_t sum = 0;
+
+	while (size) {
+		size_t some = size < 1 << 20 ? size : 1 << 20;
+		uint32_t part = 0;
+
+		for (size_t i = 0; i < some; i++)
+			part += (uint32_t)abs((int8_t)bytes[i]);
+		sum += part;
+		bytes += some;
+		size -= some;
+	}
+	return sum;
+}
+
+/* Writes the number of a filter and the row, of `size` bytes, as that filter leaves it. The filter
+ * is the one whose result has the least sum of absolute values. `pixel`: bytes of a pixel, at most
+ * `size`; `above`: the row before, zeros for the first; `trial`: size bytes to work in. */
+static void apply_best_filter(uint8_t *to, const uint8_t *row, const uint8_t *above, size_t size,
+                              size_t pixel, uint8_t *trial)
+{
+	static const uint8_t outside[8] = {0};
+	uint64_t least = sum_of(row, size);
+
+	*to = 0;
+	memcpy(to + 1, row, size);
+	for (int filter = SUB; filter < ROW_FILTERS; filter++) {
+		uint64_t sum;
+
+		filter_bytes(trial, row, above, outside, outside, pixel, filter);
+		filter_bytes(trial + pixel, row + pixel, above + pixel, row, above, size - pixel,
+		             filter);
+		sum = sum_of(trial, size);
+		if (sum >= least)
+			continue;
+		least = sum;
+		*to = (uint8_t)filter;
+		memcpy(to + 1, trial, size);
+	}
 }
 
 /* The first `size` bytes of a block's row, with the number of their filter. */
@@ -168,7 +239,8 @@ static uint8_t *filter_row(struct encoding *e, uint32_t y, size_t size, bool fil
 	const uint8_t *above = e->raw + y * e->row, *row = above + e->row;
 
 	if (filtered) {
-		png_filter_row(to, row, above, size, image_pixel_size(&e->output->image), e->trial);
+		apply_best_filter(to, row, above, size, image_pixel_size(&e->output->image),
+		                  e->trial);
 	} else {
 		*to = 0;
 		memcpy(to + 1, row, size);
@@ -243,10 +315,10 @@ static void put_row(struct encoding *e, uint8_t *to, const uint8_t *row)
 	size_t samples = (size_t)image->width * image->bands;
 
 	if (!e->wide) {
-		convert_samples(to, PIXEL_U8, row, from, samples);
+		samples_convert(to, PIXEL_U8, row, from, samples);
 		return;
 	}
-	convert_samples(e->wide, PIXEL_U16, row, from, samples);
+	samples_convert(e->wide, PIXEL_U16, row, from, samples);
 	for (size_t i = 0; i < samples; i++) {
 		to[2 * i] = (uint8_t)(e->wide[i] >> 8);
 		to[2 * i + 1] = (uint8_t)e->wide[i];
@@ -294,41 +366,24 @@ static bool put_control(struct encoding *e)
 	return put_chunk(e, chunk, "fcTL", SIZE);
 }
 
-static bool put_animation(struct encoding *e)
-{
-	uint8_t chunk[PNG_CHUNK_FRAME + 8];
-	int plays = e->metadata ? e->metadata->plays : 0;
-
-	png_put_number(chunk + PNG_CHUNK_HEAD, e->output->pages);
-	png_put_number(chunk + PNG_CHUNK_HEAD + 4, plays > 0 ? (uint32_t)plays : 0);
-	return put_chunk(e, chunk, "acTL", 8);
-}
-
 static bool put_head(struct encoding *e, GByteArray *head)
 {
 	static const uint8_t colours[] = {[1] = 0, [2] = 4, [3] = 2, [4] = 6};
 	enum { BITS = 8, COLOUR = 9, SIZE = 13 };
 	const struct image *image = &e->output->image;
 	uint8_t chunk[PNG_CHUNK_FRAME + SIZE] = {0}, *data = chunk + PNG_CHUNK_HEAD;
+	const int plays = e->metadata ? e->metadata->plays : 0;
 
 	png_put_number(data, image->width);
 	png_put_number(data + 4, image->height);
 	data[BITS] = image->type == PIXEL_U8 ? 8 : 16;
 	data[COLOUR] = colours[image->bands];
-	return put(e, png_signature, PNG_SIGNATURE) && put_chunk(e, chunk, "IHDR", SIZE) &&
-	       put(e, head->data, head->len) && (e->output->pages == 1 || put_animation(e));
-}
-
-static enum error put_pages(struct encoding *e, struct problem *problem)
-{
-	uint8_t end[PNG_CHUNK_FRAME];
-	bool done = true, ended = false;
-
-	for (; done && !ended && e->page < e->output->pages; e->page++)
-		done = (e->output->pages == 1 || put_control(e)) && put_page(e, &ended);
-	if (done && (ended || put_chunk(e, end, "IEND", 0)))
-		return ERR_OK;
-	return problem_set(problem, ERR_IO, "cannot write the answer");
+	if (!put(e, png_signature, PNG_SIGNATURE) || !put_chunk(e, chunk, "IHDR", SIZE) ||
+	    !put(e, head->data, head->len))
+		return false;
+	png_put_number(data, e->output->pages);
+	png_put_number(data + 4, plays > 0 ? (uint32_t)plays : 0);
+	return e->output->pages == 1 || put_chunk(e, chunk, "acTL", 8);
 }
 
 static bool allocate(struct encoding *e)
@@ -362,16 +417,22 @@ enum error png_encode(const struct output_format *output, const struct file_meta
 	                                                       : (int)(c - COMPRESSION_LEVEL),
 	                     .row = image_row_size(image),
 	                     .whole = image_size(image) <= PNG_PIXELS_MAX};
+	uint8_t end[PNG_CHUNK_FRAME];
+	bool written = true, ended = false;
 	GByteArray *head = g_byte_array_new();
 	enum error error = ERR_OK;
 
 	e.rows = e.whole ? image->height : (uint32_t)(BLOCK_SIZE / e.row + 1);
 	if (!allocate(&e) || !png_metadata_write(metadata, output->strip, image, head))
-		error = no_memory(problem);
+		error = problem_set(problem, ERR_MEMORY, "no memory to encode");
 	else if (!put_head(&e, head))
+		written = false;
+	for (; written && !error && !ended && e.page < output->pages; e.page++)
+		written = (output->pages == 1 || put_control(&e)) && put_page(&e, &ended);
+	if (written && !error && !ended)
+		written = put_chunk(&e, end, "IEND", 0);
+	if (!written)
 		error = problem_set(problem, ERR_IO, "cannot write the answer");
-	else
-		error = put_pages(&e, problem);
 	libdeflate_free_compressor(e.compressor[0]);
 	libdeflate_free_compressor(e.compressor[1]);
 	free(e.fast);

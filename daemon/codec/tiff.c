@@ -3,6 +3,7 @@
  * libtiff's conversion to RGB (TIFFRGBAImage) reads. */
 #include "codec/tiff.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +12,7 @@
 #include <vips/vips.h>
 
 #include "codec/bytes.h"
-#include "codec/vips_error.h"
+#include "codec/library_error.h"
 
 /* DNG has these; libtiff has no names for them. */
 enum { PHOTOMETRIC_LINEAR_RAW = 34892, COMPRESSION_JP2K_YCC = 33003, COMPRESSION_JP2K_RGB = 33005 };
@@ -131,7 +132,7 @@ static bool is_grey(const struct page *p)
 	return p->photometric == PHOTOMETRIC_MINISBLACK || p->photometric == PHOTOMETRIC_MINISWHITE;
 }
 
-/* Samples of colour, of those kinds that have no other number of them. */
+/* The number of colour samples, for those kinds that have no other number of them. */
 static unsigned colours(const struct page *p)
 {
 	return is_grey(p) || p->photometric == PHOTOMETRIC_PALETTE ? 1
@@ -341,13 +342,6 @@ static enum error check_page(const struct page *p, bool single, struct problem *
 	return refuse(problem, what);
 }
 
-static bool are_alike(const struct page *p, const struct page *q, bool single)
-{
-	return p->width == q->width && p->height == q->height && p->samples == q->samples &&
-	       p->associated == q->associated &&
-	       is_converted(p, single) == is_converted(q, single) && is_grey(p) == is_grey(q);
-}
-
 /* The lowest byte of the first value of ExtraSamples in the page that is read; NULL: there is
  * none. */
 static uint8_t *find_extra(TIFF *file, uint8_t *at, size_t size)
@@ -413,7 +407,11 @@ enum error tiff_choose(struct tiff_way *way, const struct tiff_part *part, struc
 		while (!e && part->all && TIFFReadDirectory(file)) {
 			next = read_page(file);
 			e = check_page(&next, false, problem);
-			if (!e && !are_alike(&first, &next, false))
+			if (!e &&
+			    (first.width != next.width || first.height != next.height ||
+			     first.samples != next.samples || first.associated != next.associated ||
+			     is_converted(&first, false) != is_converted(&next, false) ||
+			     is_grey(&first) != is_grey(&next)))
 				e = problem_set(problem, ERR_UNDECODABLE,
 				                "the TIFF's pages differ in kind");
 		}
@@ -531,21 +529,15 @@ static void copy_metadata(VipsImage *to, TIFF *file)
 	}
 }
 
-/* Reads past the page, and back. */
-static uint32_t count_pages(TIFF *file, uint32_t page)
-{
-	const uint32_t pages = TIFFNumberOfDirectories(file);
-
-	return TIFFSetDirectory(file, page) ? pages : 0;
-}
-
 static enum error describe(VipsImage *to, struct converter *c, const struct tiff_part *part,
                            struct problem *problem)
 {
 	const struct page p = read_page(c->file);
-	const uint32_t pages = count_pages(c->file, part->page);
+	uint32_t pages = TIFFNumberOfDirectories(c->file);
 	uint64_t size;
 
+	if (!TIFFSetDirectory(c->file, part->page)) /* back from the last */
+		pages = 0;
 	c->first = part->page;
 	c->width = p.width;
 	c->height = p.height;
@@ -563,9 +555,8 @@ static enum error describe(VipsImage *to, struct converter *c, const struct tiff
 		return problem_set(
 		    problem, ERR_TOO_MANY_PIXELS,
 		    "the image is %ux%u, and cannot be decoded in parts of less than "
-		    "%u rows, which takes %llu bytes of memory; the limit is %llu",
-		    c->width, c->height, c->rows, (unsigned long long)size,
-		    (unsigned long long)part->memory_max);
+		    "%u rows, which takes %" PRIu64 " bytes of memory; the limit is %" PRIu64,
+		    c->width, c->height, c->rows, size, part->memory_max);
 	c->block = malloc(size / 2);
 	if (!c->block)
 		return problem_set(problem, ERR_MEMORY, "no memory to decode");

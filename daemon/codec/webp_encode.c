@@ -8,10 +8,10 @@
 #include <webp/encode.h>
 #include <webp/mux.h>
 
-#include "codec/convert.h"
 #include "codec/file_metadata.h"
 #include "codec/icc_profile.h"
 #include "codec/previews.h"
+#include "codec/samples.h"
 #include "common/file.h"
 
 static enum error no_memory(struct problem *problem)
@@ -36,7 +36,7 @@ static enum error import(WebPPicture *picture, const struct output_format *outpu
 
 		*ended = !row;
 		if (row)
-			convert_to_bgr(pixels + y * size, bands, output, row);
+			samples_to_bgr(pixels + y * size, bands, output, row);
 	}
 	if (done && !*ended)
 		done = (bands == 4 ? WebPPictureImportBGRA : WebPPictureImportBGR)(picture, pixels,

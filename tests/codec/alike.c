@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "codec/metadata.h"
-#include "codec/vips_error.h"
+#include "codec/library_error.h"
 #include "expect.h"
 #include "lanes.h"
 

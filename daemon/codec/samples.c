@@ -1,5 +1,5 @@
-/* Conversion between sample types: a table with a function for each pair. */
-#include "codec/convert.h"
+/* Conversion between sample types, by a table with a function for each pair; and planes. */
+#include "codec/samples.h"
 
 #include <assert.h>
 #include <stdint.h>
@@ -48,7 +48,7 @@ static void (*const converters[PIXEL_TYPES][PIXEL_TYPES])(void *, const void *, 
     [PIXEL_U16] = {[PIXEL_F32] = f32_to_u16},
 };
 
-void convert_samples(void *to, enum pixel_type to_type, const void *from, enum pixel_type from_type,
+void samples_convert(void *to, enum pixel_type to_type, const void *from, enum pixel_type from_type,
                      size_t samples)
 {
 	if (to_type == from_type) {
@@ -60,14 +60,14 @@ void convert_samples(void *to, enum pixel_type to_type, const void *from, enum p
 }
 
 /* The samples, which may be fewer, go to the end of the row first. */
-void convert_to_bgr(uint8_t *to, uint32_t bands, const struct output_format *output,
+void samples_to_bgr(uint8_t *to, uint32_t bands, const struct output_format *output,
                     const uint8_t *row)
 {
 	const struct image *from = output->to_srgb ? &output->image : &output->result;
 	const uint32_t green = from->bands > 2 ? 1 : 0;
 	uint8_t *samples = to + (size_t)from->width * (bands - from->bands), pixel[BANDS_MAX];
 
-	convert_samples(samples, PIXEL_U8, row, from->type, (size_t)from->width * from->bands);
+	samples_convert(samples, PIXEL_U8, row, from->type, (size_t)from->width * from->bands);
 	for (uint32_t x = 0; x < from->width; x++, samples += from->bands, to += bands) {
 		memcpy(pixel, samples, from->bands);
 		to[0] = pixel[2 * green];
@@ -76,4 +76,31 @@ void convert_to_bgr(uint8_t *to, uint32_t bands, const struct output_format *out
 		if (bands == 4)
 			to[3] = from->alpha ? pixel[from->bands - 1] : 255;
 	}
+}
+
+/* Copies `count` samples, so many samples apart on either side. */
+static inline void copy_apart(void *to, size_t to_step, const void *from, size_t from_step,
+                              uint32_t count, size_t size)
+{
+	for (uint32_t i = 0; i < count; i++)
+		if (size == 1)
+			((uint8_t *)to)[i * to_step] = ((const uint8_t *)from)[i * from_step];
+		else if (size == 2)
+			((uint16_t *)to)[i * to_step] = ((const uint16_t *)from)[i * from_step];
+		else
+			((uint32_t *)to)[i * to_step] = ((const uint32_t *)from)[i * from_step];
+}
+
+void samples_split(uint8_t *to, uint64_t pitch, const uint8_t *row, uint32_t planes, uint32_t width,
+                   size_t size)
+{
+	for (uint32_t p = 0; p < planes; p++)
+		copy_apart(to + p * pitch, 1, row + p * size, planes, width, size);
+}
+
+void samples_weave(uint8_t *row, const uint8_t *from, uint64_t pitch, uint32_t planes,
+                   uint32_t width, size_t size)
+{
+	for (uint32_t p = 0; p < planes; p++)
+		copy_apart(row + p * size, planes, from + p * pitch, 1, width, size);
 }

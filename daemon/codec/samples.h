@@ -1,0 +1,32 @@
+/* Samples of other types than the image's, for files that cannot hold those; and in planes. */
+#ifndef CODEC_SAMPLES_H
+#define CODEC_SAMPLES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/image.h"
+
+struct output_format;
+
+/* Copies samples, scaled from one type's full scale to another's, rounded to nearest and saturated;
+ * copies samples of the same type unchanged. Never converts to a wider type. */
+void samples_convert(void *to, enum pixel_type to_type, const void *from, enum pixel_type from_type,
+                     size_t samples);
+
+/* Makes a row of bytes from a composed row, or from one that is converted to sRGB: blue, green, red
+ * and, if `bands` is 4, alpha. At most `bands` are there; grey becomes three colours. */
+void samples_to_bgr(uint8_t *to, uint32_t bands, const struct output_format *output,
+                    const uint8_t *row);
+
+/* Splits a row of pixels of `planes` samples of `size` bytes (1, 2 or 4) apart: the first samples
+ * go to `to`, those of each further plane `pitch` bytes behind. Rows are aligned to their samples.
+ */
+void samples_split(uint8_t *to, uint64_t pitch, const uint8_t *row, uint32_t planes, uint32_t width,
+                   size_t size);
+
+/* The reverse: puts a row of such pixels together. */
+void samples_weave(uint8_t *row, const uint8_t *from, uint64_t pitch, uint32_t planes,
+                   uint32_t width, size_t size);
+
+#endif
