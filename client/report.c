@@ -7,7 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "common/utf8.h"
+#include "common/text.h"
 
 static bool silent, terminal, drawn;
 

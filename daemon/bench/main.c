@@ -12,7 +12,7 @@
 #include "bench/jpeg.h"
 #include "bench/picture.h"
 #include "common/log.h"
-#include "common/signals.h"
+#include "common/start.h"
 #include "device/cl/environment.h"
 
 #ifndef PACKAGE_VERSION

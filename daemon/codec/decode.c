@@ -38,7 +38,7 @@
 #include "codec/tiff.h"
 #include "codec/webp_decode.h"
 #include "common/file.h"
-#include "common/list.h"
+#include "common/text.h"
 
 enum { COPY_MAX = 256 << 10 }; /* bytes of a body */
 enum { CANVAS_SIZE = 8 };      /* bytes a pixel for composing frames, as measured */

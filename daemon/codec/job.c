@@ -33,6 +33,7 @@
 #include "common/chain_check.h"
 #include "common/clock.h"
 #include "common/log.h"
+#include "common/memfd.h"
 
 struct job {
 	struct message_job message;
@@ -213,7 +214,7 @@ static void encode(struct job *job)
 		tiles_free_above(&job->tiles, tiling_all_rows(&job->tiles.tiling));
 	/* A file has no seals; the front ends whoever has not sealed memory before it counts. */
 	if (!e)
-		memory_seal(job->answer.writer);
+		memfd_seal(job->answer.writer);
 	if (!e && job->compared.at && !tiles_stopped(&job->tiles))
 		job->check = jpeg_check(&job->compared, job->answer.reader);
 	if (!e && job->tiles.compared && !tiles_stopped(&job->tiles))

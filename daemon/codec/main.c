@@ -23,12 +23,11 @@
 #include "codec/job.h"
 #include "codec/repertoire.h"
 #include "codec/trial.h"
-#include "common/announce.h"
+#include "common/start.h"
 #include "common/clock.h"
 #include "common/formats.h"
 #include "common/log.h"
 #include "common/sandbox.h"
-#include "common/usage.h"
 
 /* OOM score: codec workers are killed first. Another one repeats the job, or its client gets an
  * error. */

@@ -8,7 +8,7 @@
 #include <vips/vips.h>
 
 #include "codec/repertoire.h"
-#include "common/list.h"
+#include "common/text.h"
 #include "common/sandbox.h"
 
 /* From this quality on, JPEGs keep the full resolution of colour. */

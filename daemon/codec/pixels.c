@@ -3,7 +3,7 @@
 
 #include <vips/vips.h>
 
-#include "common/losses.h"
+#include "common/formats.h"
 
 enum pixel_type pixels_type(const VipsImage *vips)
 {

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/arena.h"
+#include "common/memfd.h"
 
 size_t chain_size(const struct chain *chain)
 {
@@ -824,7 +824,7 @@ enum error chain_take(int fd, struct chain **chain)
 	void *data = NULL;
 	size_t size = 0;
 	const size_t least = offsetof(struct chain, coefficient);
-	enum error e = sealed_take(fd, least, CHAIN_SIZE_MAX, &data, &size);
+	enum error e = memfd_take(fd, least, CHAIN_SIZE_MAX, &data, &size);
 
 	*chain = data;
 	if (!e && (chain_size(*chain) > size || !chain_valid(*chain)))

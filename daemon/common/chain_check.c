@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/list.h"
+#include "common/text.h"
 
 /* The kinds of operation whose kernels may support a filter, as bits. */
 static uint32_t filter_operations(enum filter filter)

@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "common/utf8.h"
+#include "common/text.h"
 
 enum { TEXT_SIZE = 1024, LINE_SIZE = 8192 };
 

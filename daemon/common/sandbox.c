@@ -29,10 +29,9 @@
 
 #include <seccomp.h>
 
-#include "common/arena.h"
+#include "common/memfd.h"
 #include "common/limits.h"
 #include "common/log.h"
-#include "common/sanitizer.h"
 #include "common/wire.h"
 
 enum { CODEC_FDS_MAX = 64, CODEC_THREADS_MAX = 8192 };

@@ -7,6 +7,18 @@
 
 #include "common/error.h"
 
+/* 1 in a build with AddressSanitizer or ThreadSanitizer, which do not work in sandboxes. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANITIZER 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define SANITIZER 1
+#endif
+#endif
+#ifndef SANITIZER
+#define SANITIZER 0
+#endif
+
 enum sandbox {
 	SANDBOX_CODEC,  /* decodes hostile files: uses what is open or received, and memory */
 	SANDBOX_DEVICE, /* runs drivers, which read any file and run programs: denied are signals to

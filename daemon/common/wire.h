@@ -11,14 +11,12 @@
 #include <stdint.h>
 
 #include "common/chain.h"
-#include "common/coding.h"
 #include "common/error.h"
 #include "common/formats.h"
 #include "common/image.h"
 #include "common/jpeg.h"
 #include "common/kernels.h"
 #include "common/limits.h"
-#include "common/losses.h"
 #include "common/objects.h"
 #include "common/span.h"
 #include "common/tile.h"

@@ -10,11 +10,10 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#include "common/announce.h"
+#include "common/start.h"
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/sandbox.h"
-#include "common/signals.h"
 #include "common/wire.h"
 #include "device/cl/compile_process.h"
 #include "device/cl/environment.h"

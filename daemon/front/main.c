@@ -12,7 +12,7 @@
 #include "base/errand.h"
 #include "base/loop.h"
 #include "common/log.h"
-#include "common/signals.h"
+#include "common/start.h"
 #include "front/access.h"
 #include "front/agent.h"
 #include "front/api/gauges.h"

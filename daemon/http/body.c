@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/errand.h"
-#include "common/arena.h"
+#include "common/memfd.h"
 #include "common/log.h"
 
 struct buffer {
@@ -141,7 +141,7 @@ int body_whole(const char *data, size_t size)
 {
 	int fd = memfd_create("body", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
-	if (fd >= 0 && (write_all(fd, data, size, 0) || !memory_seal(fd))) {
+	if (fd >= 0 && (write_all(fd, data, size, 0) || !memfd_seal(fd))) {
 		close(fd);
 		fd = -1;
 	}
@@ -206,7 +206,7 @@ bool body_await(struct body *body, void (*wake)(void *context), void *context)
 
 enum error body_finish(const struct body *body, struct problem *problem)
 {
-	if (body->spill ? body->spill->broken : body->fd >= 0 && !memory_seal(body->fd))
+	if (body->spill ? body->spill->broken : body->fd >= 0 && !memfd_seal(body->fd))
 		return problem_set(problem, ERR_IO, "cannot keep the body");
 	return ERR_OK;
 }

@@ -16,12 +16,10 @@
 
 #include "base/errand.h"
 #include "base/loop.h"
-#include "common/announce.h"
+#include "common/start.h"
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/sandbox.h"
-#include "common/signals.h"
-#include "common/usage.h"
 #include "common/wire.h"
 #include "http/http.h"
 #include "http/service.h"

@@ -8,11 +8,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "common/announce.h"
+#include "common/start.h"
 #include "common/log.h"
 #include "common/sandbox.h"
-#include "common/signals.h"
-#include "common/usage.h"
 #include "common/wire.h"
 #include "trace/sender.h"
 

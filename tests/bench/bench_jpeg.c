@@ -23,6 +23,7 @@
 #include "device/cl/environment.h"
 #include "device/jpeg.h"
 #include "photographs.h"
+#include "common/memfd.h"
 
 enum { FILES = 4, QUALITY = 85, REPEATS = 15, QUEUES_MAX = 8, BATCHES_MAX = 8 };
 enum { ANY = 1000 }; /* platform */
@@ -141,7 +142,7 @@ static void pin_files(void)
 			out = sets[s].size[i] > out ? sets[s].size[i] : out;
 		}
 	out = (out * JPEG_BATCH_MAX + 65536) * queues;
-	if (arena_create("in", size, &in_fd) || arena_create("out", out, &out_fd))
+	if (memfd_fixed("in", size, &in_fd) || memfd_fixed("out", out, &out_fd))
 		die("cannot create an arena");
 	/* The input is writable only where it is not used in place. */
 	in = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, in_fd, 0);

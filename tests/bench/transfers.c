@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "device/cl/memory.h"
+#include "common/memfd.h"
 
 enum { ARENA_SIZE = 128 << 20, ROUNDS = 20, DEVICES_LISTED = 64 };
 
@@ -85,8 +86,7 @@ struct peer {
 static bool open_peer(struct peer *p, const struct message_device *listed)
 {
 	return !device_open(&p->device, listed->platform, listed->device) &&
-	       !arena_create("in", ARENA_SIZE, &p->in) &&
-	       !arena_create("out", ARENA_SIZE, &p->out) &&
+	       !memfd_fixed("in", ARENA_SIZE, &p->in) && !memfd_fixed("out", ARENA_SIZE, &p->out) &&
 	       !device_arena_open(&p->arena, &p->device, p->in, ARENA_SIZE, p->out, ARENA_SIZE) &&
 	       open_direction(&p->direction[0], &p->device, p->arena.memory.in, true) &&
 	       open_direction(&p->direction[1], &p->device, p->arena.memory.out, false);

@@ -1,6 +1,7 @@
 /* Front and device in one: sends a job, checks every tile that comes against the whole image padded
  * in its own simple way, copies its middle to the output arena, and collects the answer. */
 #include "peer.h"
+#include "common/memfd.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -53,7 +54,7 @@ void peer_start(struct peer *peer, const char *program, uint64_t in_size, uint64
 	peer->socket = sockets[0];
 	expect_type(peer, MSG_HELLO);
 	expect_type(peer, MSG_READY);
-	if (arena_create("in", in_size, &fds[0]) || arena_create("out", out_size, &fds[1]) ||
+	if (memfd_fixed("in", in_size, &fds[0]) || memfd_fixed("out", out_size, &fds[1]) ||
 	    arena_map(&peer->arena, fds[0], in_size, PROT_READ, fds[1], out_size,
 	              PROT_READ | PROT_WRITE))
 		die("arena");
@@ -323,7 +324,7 @@ bool peer_run(struct peer *peer, const struct request *request, struct reply *re
 	open_answer(reply->file);
 	if (write(fds[0], request->body, request->body_size) != (ssize_t)request->body_size ||
 	    lseek(fds[0], 0, SEEK_SET) ||
-	    sealed_create("chain", &chain, chain_size(&chain), &fds[1]))
+	    memfd_sealed("chain", &chain, chain_size(&chain), &fds[1]))
 		die("job");
 	ok = !wire_send(peer->socket, &message, fds) && converse(peer, request, &chain, reply) &&
 	     reply->done.job == message.job.job;

@@ -11,8 +11,8 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
-#include "common/announce.h"
-#include "common/arena.h"
+#include "common/start.h"
+#include "common/memfd.h"
 #include "common/chain.h"
 #include "common/clock.h"
 #include "common/tile.h"
@@ -175,7 +175,7 @@ static void answer_numbers(void)
 {
 	double numbers[256] = {[200] = is("kept") ? 1 : random_number(2) ? 1.5 : -0.0 / 0.0};
 
-	if (pwrite(answer, numbers, sizeof numbers, 0) != sizeof numbers || !memory_seal(answer))
+	if (pwrite(answer, numbers, sizeof numbers, 0) != sizeof numbers || !memfd_seal(answer))
 		die("answer");
 	say_done(sizeof numbers);
 }
@@ -227,8 +227,7 @@ static void filter_honestly(void)
 	size = is("far") ? write_far() : is("size") ? UINT64_C(1) << 62 : is("more") ? 11 : 10;
 	if (is("maps") && !can_map(answer))
 		die("mmap");
-	if (memory_seal(answer) ? can_change()
-	                        : !is("maps") && (can_map(answer) || can_map(reader)))
+	if (memfd_seal(answer) ? can_change() : !is("maps") && (can_map(answer) || can_map(reader)))
 		fprintf(stderr, "<4>hostile: THE ANSWER CAN BE CHANGED\n");
 	say_done(size);
 }

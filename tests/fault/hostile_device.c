@@ -8,7 +8,7 @@
 #include <signal.h>
 #include <sys/prctl.h>
 
-#include "common/announce.h"
+#include "common/start.h"
 
 static struct message_tile_done done;
 

@@ -12,8 +12,8 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 
-#include "common/announce.h"
-#include "common/arena.h"
+#include "common/start.h"
+#include "common/memfd.h"
 #include "link/link.h"
 
 enum { STEPS_MAX = 6, AWAIT = LINK_TYPES + 100 };
@@ -271,7 +271,7 @@ static void send_body(size_t size)
 	if (is("maps") &&
 	    mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, room, 0) == MAP_FAILED)
 		die("mmap");
-	if (memory_seal(room) == is("maps"))
+	if (memfd_seal(room) == is("maps"))
 		die("seal");
 	say_step(&finish);
 }

@@ -12,6 +12,7 @@
 
 #include "border.h"
 #include "device/cl/environment.h"
+#include "common/memfd.h"
 
 /* Poison for input is NaN where pixels are floats. */
 enum { GUARD = 4096, POISON_IN = 0xFF, POISON_OUT = 0xA5 };
@@ -23,7 +24,7 @@ static bool open_arena(struct harness *h, uint64_t size)
 	int in, out;
 	bool ok;
 
-	if (arena_create("in", size, &in) || arena_create("out", size, &out))
+	if (memfd_fixed("in", size, &in) || memfd_fixed("out", size, &out))
 		return false;
 	ok = !arena_map(&h->memory, in, size, PROT_READ | PROT_WRITE, out, size,
 	                PROT_READ | PROT_WRITE) &&

@@ -19,6 +19,7 @@
 #include "device/worker.h"
 #include "harness.h"
 #include "jpegs.h"
+#include "common/memfd.h"
 
 enum {
 	GUARD = 4096,
@@ -840,8 +841,7 @@ static void send_arena(struct arena *memory)
 {
 	int fds[2];
 
-	if (arena_create("in", SLOTS * SLOT, &fds[0]) ||
-	    arena_create("out", SLOTS * SLOT, &fds[1]) ||
+	if (memfd_fixed("in", SLOTS * SLOT, &fds[0]) || memfd_fixed("out", SLOTS * SLOT, &fds[1]) ||
 	    arena_map(memory, fds[0], SLOTS * SLOT, PROT_READ | PROT_WRITE, fds[1], SLOTS * SLOT,
 	              PROT_READ | PROT_WRITE))
 		die("no arena");
@@ -857,7 +857,7 @@ static void send_plan(uint64_t number, const struct plan *plan)
 {
 	int fd;
 
-	if (sealed_create("chain", &plan->chain, sizeof plan->chain, &fd))
+	if (memfd_sealed("chain", &plan->chain, sizeof plan->chain, &fd))
 		die("no memfd");
 	send_message(
 	    &(struct message){.type = MSG_PLAN, .plan = {.plan = number, .image = plan->image}},

@@ -21,14 +21,14 @@
 
 #include "border.h"
 #include "element.h"
-#include "common/arena.h"
+#include "common/memfd.h"
 #include "common/chain.h"
 #include "common/chain_check.h"
 #include "common/file.h"
 #include "common/formats.h"
 #include "common/stall.h"
 #include "common/tile.h"
-#include "common/utf8.h"
+#include "common/text.h"
 #include "common/wire.h"
 #include "link/head.h"
 #include "reference/difference.h"
@@ -1143,23 +1143,23 @@ static void test_memory(void **state)
 	size_t size;
 
 	(void)state;
-	assert_int_equal(arena_create("test", 8192, &fd), ERR_OK);
+	assert_int_equal(memfd_fixed("test", 8192, &fd), ERR_OK);
 	assert_int_not_equal(ftruncate(fd, 4096), 0);
-	assert_int_equal(arena_reopen(fd, O_RDONLY, &read_only), ERR_OK);
+	assert_int_equal(memfd_reopen(fd, O_RDONLY, &read_only), ERR_OK);
 	assert_ptr_equal(mmap(NULL, 4096, PROT_WRITE, MAP_SHARED, read_only, 0), MAP_FAILED);
 	close(fd);
 	close(read_only);
-	assert_int_equal(sealed_create("test", "hello", 6, &fd), ERR_OK);
+	assert_int_equal(memfd_sealed("test", "hello", 6, &fd), ERR_OK);
 	assert_true(pwrite(fd, "x", 1, 0) < 0);
-	assert_int_equal(sealed_take(fd, 1, 6, &data, &size), ERR_OK);
+	assert_int_equal(memfd_take(fd, 1, 6, &data, &size), ERR_OK);
 	assert_int_equal(size, 6);
 	assert_string_equal(data, "hello");
 	free(data);
-	assert_int_equal(sealed_take(fd, 8, 8, &data, &size), ERR_OK);
+	assert_int_equal(memfd_take(fd, 8, 8, &data, &size), ERR_OK);
 	assert_int_equal(size, 6);
 	assert_memory_equal(data, "hello\0\0\0", 8);
 	free(data);
-	assert_int_equal(sealed_take(fd, 1, 5, &data, &size), ERR_IO);
+	assert_int_equal(memfd_take(fd, 1, 5, &data, &size), ERR_IO);
 	assert_null(data);
 	assert_false(file_write(fd, "x", 1, 0));
 	close(fd);

@@ -22,7 +22,7 @@
 
 #include "base/errand.h"
 #include "base/loop.h"
-#include "common/arena.h"
+#include "common/memfd.h"
 #include "front/api/accept.h"
 #include "front/api/request.h"
 #include "front/api/routes.h"
@@ -923,13 +923,13 @@ static void test_spool_settled(void **state)
 		worker = dup(spool.writer);
 		mapped = mmap(NULL, 1, PROT_READ | PROT_WRITE, MAP_SHARED, worker, 0);
 		assert_true((mapped == MAP_FAILED) == large);
-		assert_false(memory_seal(worker));
+		assert_false(memfd_seal(worker));
 		assert_false(spool_release(&spool));
 		assert_int_equal(spool_settle(&spool, UINT64_C(1) << 62), ERR_IO);
 		assert_int_equal(spool_memory(), large ? 0 : 600);
 		if (!large)
 			munmap(mapped, 1);
-		assert_int_equal(memory_seal(worker), !large);
+		assert_int_equal(memfd_seal(worker), !large);
 		assert_int_equal(can_change(worker), large);
 		if (large) /* it has been */
 			assert_int_equal(pwrite(worker, data, 600, 0), 600);

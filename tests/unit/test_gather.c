@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "common/arena.h"
+#include "common/memfd.h"
 #include "common/chain.h"
 
 static const struct image grey = {1, 1, 1, PIXEL_U8, 0};
@@ -198,7 +198,7 @@ static enum error take(const struct chain *chain, size_t size)
 	enum error e;
 	int fd;
 
-	assert_int_equal(sealed_create("chain", chain, size, &fd), ERR_OK);
+	assert_int_equal(memfd_sealed("chain", chain, size, &fd), ERR_OK);
 	e = chain_take(fd, &taken);
 	assert_true((e == ERR_OK) == (taken != NULL));
 	if (taken)

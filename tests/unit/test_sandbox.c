@@ -32,9 +32,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "common/arena.h"
+#include "common/memfd.h"
 #include "common/sandbox.h"
-#include "common/sanitizer.h"
 #include "common/wire.h"
 
 enum {

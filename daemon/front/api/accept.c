@@ -7,7 +7,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "common/list.h"
+#include "common/text.h"
 
 enum { NAME_SIZE = 64 };
 

@@ -12,7 +12,7 @@
 
 #include "base/loop.h"
 #include "common/chain_check.h"
-#include "common/list.h"
+#include "common/text.h"
 #include "front/api/accept.h"
 #include "front/api/chain_json.h"
 #include "front/jobs/admission.h"

@@ -16,7 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/list.h"
+#include "common/text.h"
 #include "common/log.h"
 #include "front/config/keyfile.h"
 #include "front/config/options.h"

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/arena.h"
+#include "common/memfd.h"
 
 /* UNUSED_MAX: the number of chains that are kept without a job; those that know an image's edges,
  * which are larger than KEPT_SIZE_MAX, are not. */
@@ -38,7 +38,7 @@ struct shared_chain *chain_share(struct chain *chain)
 		unlink_chain(c);
 	} else {
 		c = calloc(1, sizeof *c);
-		if (!c || sealed_create("chain", chain, size, &c->fd)) {
+		if (!c || memfd_sealed("chain", chain, size, &c->fd)) {
 			free(c);
 			free(chain);
 			return NULL;

@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 #include "base/errand.h"
-#include "common/arena.h"
+#include "common/memfd.h"
 #include "common/log.h"
 
 struct spill {
@@ -58,7 +58,7 @@ static bool open_ends(int file, int *reader, int *writer)
 	*reader = *writer = -1;
 	if (file < 0)
 		return false;
-	if (!arena_reopen(file, O_RDONLY, reader) && arena_reopen(file, O_WRONLY, writer)) {
+	if (!memfd_reopen(file, O_RDONLY, reader) && memfd_reopen(file, O_WRONLY, writer)) {
 		close(*reader);
 		*reader = -1;
 	}

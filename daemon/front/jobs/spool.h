@@ -11,6 +11,7 @@
 #include "common/error.h"
 #include "front/config/config.h"
 #include "front/jobs/shares.h"
+#include "common/memfd.h"
 
 struct spill;
 

@@ -3,7 +3,7 @@
 
 #include <unistd.h>
 
-#include "common/arena.h"
+#include "common/memfd.h"
 #include "common/log.h"
 
 static struct arena_files arenas[ARENAS_MAX]; /* size 0: not open */
@@ -49,11 +49,11 @@ enum error arenas_open(unsigned i, uint64_t size)
 	enum error e;
 
 	*arena = (struct arena_files){.in = -1, .in_read_only = -1, .out = -1, .size = size};
-	e = arena_create("tiles-in", size, &arena->in);
+	e = memfd_fixed("tiles-in", size, &arena->in);
 	if (!e)
-		e = arena_reopen(arena->in, O_RDONLY, &arena->in_read_only);
+		e = memfd_reopen(arena->in, O_RDONLY, &arena->in_read_only);
 	if (!e)
-		e = arena_create("tiles-out", size, &arena->out);
+		e = memfd_fixed("tiles-out", size, &arena->out);
 	if (e) {
 		log_error("cannot allocate an arena: %m");
 		close_files(arena);

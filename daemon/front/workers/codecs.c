@@ -10,7 +10,7 @@
 
 #include "base/loop.h"
 #include "common/log.h"
-#include "common/sanitizer.h"
+#include "common/sandbox.h"
 #include "front/workers/codec_reports.h"
 #include "front/workers/repertoire.h"
 

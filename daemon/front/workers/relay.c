@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "common/log.h"
-#include "common/sanitizer.h"
+#include "common/sandbox.h"
 #include "front/base/metrics.h"
 
 /* A step reads from the pipe or logs a line: at most 640 steps a second for each worker. LAST_STEPS

@@ -17,6 +17,7 @@
 
 #include "base/loop.h"
 #include "common/arena.h"
+#include "common/memfd.h"
 #include "common/log.h"
 #include "reference/difference.h"
 
@@ -115,7 +116,7 @@ static enum error add_test(struct self_test *t, const struct chain *chain,
 	e = compute_expected(test, chain);
 	if (e)
 		return e;
-	if (sealed_create("self-test", chain, chain_size(chain), &test->chain_fd)) {
+	if (memfd_sealed("self-test", chain, chain_size(chain), &test->chain_fd)) {
 		reference_fini(&test->expected);
 		return ERR_IO;
 	}
@@ -132,8 +133,8 @@ static bool open_memory(struct self_test *t)
 
 	t->in = t->out = -1;
 	t->mapped =
-	    !arena_create("self-test-in", size, &t->in) &&
-	    !arena_create("self-test-out", size, &t->out) &&
+	    !memfd_fixed("self-test-in", size, &t->in) &&
+	    !memfd_fixed("self-test-out", size, &t->out) &&
 	    !arena_map(&t->memory, t->in, size, PROT_READ | PROT_WRITE, t->out, size, PROT_READ);
 	return t->mapped;
 }

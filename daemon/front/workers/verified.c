@@ -13,7 +13,7 @@
 #include <math.h>
 
 #include "base/loop.h"
-#include "common/list.h"
+#include "common/text.h"
 #include "common/log.h"
 #include "front/base/metrics.h"
 #include "front/workers/device_table.h"

@@ -1,8 +1,12 @@
-/* Text of others, before it is shown. */
-#ifndef COMMON_UTF8_H
-#define COMMON_UTF8_H
+/* Text of others before it is shown, and lists of words for messages. */
+#ifndef COMMON_TEXT_H
+#define COMMON_TEXT_H
 
 #include <stdbool.h>
+#include <stddef.h>
+
+/* Appends a word to a list: "a, b". Truncates what does not fit. */
+void list_add(char *list, size_t size, const char *word);
 
 /* The bytes of the character at the text's beginning, which is not its end; 0: it is not UTF-8. */
 int utf8_length(const unsigned char *text);

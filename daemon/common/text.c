@@ -1,7 +1,16 @@
 /* Terminals take C1 (U+0080 to U+009F) for commands as well: U+009B is ESC [. */
-#include "common/utf8.h"
+#include "common/text.h"
 
 #include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+void list_add(char *list, size_t size, const char *word)
+{
+	size_t used = strlen(list);
+
+	snprintf(list + used, size - used, "%s%s", used ? ", " : "", word);
+}
 
 int utf8_length(const unsigned char *s)
 {
