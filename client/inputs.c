@@ -12,7 +12,7 @@
 #include "client/interrupt.h"
 #include "client/place.h"
 #include "client/report.h"
-#include "common/formats.h"
+#include "image/formats.h"
 
 static const char *suffix_of(const char *path)
 {

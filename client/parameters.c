@@ -3,11 +3,11 @@
 
 #include <string.h>
 
-#include "common/filters.h"
+#include "filters/filters.h"
 
 static const char *const common[] = {
 #define COMMON(name, chain, parse, schema, text) name,
-#include "common/parameters.def"
+#include "filters/parameters.def"
 #undef COMMON
 };
 

@@ -7,7 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "common/text.h"
+#include "base/text.h"
 
 static bool silent, terminal, drawn;
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/text.h"
+#include "base/text.h"
 
 struct table {
 	const char *const *headings;

@@ -7,11 +7,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/text.h"
 #include "client/parameters.h"
 #include "client/report.h"
 #include "client/table.h"
 #include "client/transfer.h"
-#include "common/text.h"
 
 /* A string (NULL: "-") as a terminal may show it. */
 static const char *shown(const json_t *string)

@@ -1,6 +1,6 @@
 /* border.h: the one definition of what lies outside an image, for C and OpenCL C alike.
  *
- * Modes are numbered as enum border in daemon/common/image.h. `constant` has no source pixel and
+ * Modes are numbered as enum border in daemon/image/image.h. `constant` has no source pixel and
  * `crop` never looks outside; neither is mapped here. */
 #ifndef BORDER_H
 #define BORDER_H

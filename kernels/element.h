@@ -3,7 +3,7 @@
 #ifndef ELEMENT_H
 #define ELEMENT_H
 
-/* Numbered as enum element in daemon/common/operations.h. */
+/* Numbered as enum element in daemon/filters/operations.h. */
 enum { ELEMENT_IS_RECTANGLE, ELEMENT_IS_ELLIPSE, ELEMENT_IS_CROSS, ELEMENT_IS_CIRCLE };
 
 /* How far the row `j` rows from the centre of a window of this radius reaches to either side. A

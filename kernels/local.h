@@ -46,6 +46,6 @@
 /* The published kernels, of fixed groups: floats. */
 #define CONV_LOCAL_FLOATS                    (4 * 10 * 6)
 #define SEP_ONE_PASS_FLOATS(reach, radius_y) ((16 + 2 * (radius_y)) * (16 + 2 * (reach)))
-#define SEP_TILED_FLOATS(reach, radius_y) ((32 + 2 * (radius_y)) * (32 + 2 * (reach)) + 1)
+#define SEP_TILED_FLOATS(reach, radius_y)    ((32 + 2 * (radius_y)) * (32 + 2 * (reach)) + 1)
 
 #endif

@@ -4,7 +4,7 @@
 #ifndef BASE_ERRAND_H
 #define BASE_ERRAND_H
 
-#include "common/error.h"
+#include "base/error.h"
 
 enum errand_kind { ERRAND_WRITE, ERRAND_CLOSE, ERRAND_KINDS };
 

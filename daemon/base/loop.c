@@ -9,7 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "common/clock.h"
+#include "base/clock.h"
 
 enum { BATCH = 64 };
 

@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <sys/epoll.h>
 
-#include "common/error.h"
+#include "base/error.h"
 
 typedef void loop_callback(void *context);
 

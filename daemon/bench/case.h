@@ -3,8 +3,8 @@
 #define BENCH_CASE_H
 
 #include "bench/options.h"
-#include "common/chain.h"
 #include "device/plan/step.h"
+#include "filters/chain.h"
 
 struct bench_case {
 	struct chain chain;

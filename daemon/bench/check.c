@@ -2,8 +2,8 @@
  * corners and some windows at random places, which are the same for every kernel. */
 #include "bench/check.h"
 
-#include "common/clock.h"
-#include "common/sort.h"
+#include "base/clock.h"
+#include "base/sort.h"
 
 enum { WINDOWS = 24, WINDOW_SIDE = 96 };
 

@@ -9,11 +9,11 @@
 
 #include <jansson.h>
 
+#include "base/log.h"
 #include "bench/jpeg.h"
 #include "bench/picture.h"
-#include "common/log.h"
-#include "common/start.h"
 #include "device/cl/environment.h"
+#include "process/start.h"
 
 #ifndef PACKAGE_VERSION
 #define PACKAGE_VERSION "unknown"

@@ -6,9 +6,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/image.h"
-#include "common/kernels.h"
-#include "common/wire.h"
+#include "filters/kernels.h"
+#include "image/image.h"
+#include "wire/wire.h"
 
 /* Pixels on each side: left and right, above and below. */
 struct padding {

@@ -4,8 +4,8 @@
 
 #include <stdbool.h>
 
-#include "common/error.h"
-#include "common/image.h"
+#include "base/error.h"
+#include "image/image.h"
 
 /* Fills a packed image with random pixels; floats are from -1 to 1. */
 void picture_random(const struct image *image, void *pixels);

@@ -6,7 +6,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "common/filters.h"
+#include "filters/filters.h"
 
 enum { THREADS_MAX = 8, REPEATS = 5 };
 

@@ -8,8 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/error.h"
-#include "common/image.h"
+#include "base/error.h"
+#include "image/image.h"
 
 enum apng_dispose { DISPOSE_NONE, DISPOSE_BACKGROUND, DISPOSE_PREVIOUS, DISPOSALS };
 enum apng_blend { BLEND_SOURCE, BLEND_OVER, BLENDS };

@@ -10,7 +10,7 @@
 
 #include "codec/apng.h"
 #include "codec/pixels.h"
-#include "common/formats.h"
+#include "image/formats.h"
 
 struct animation {
 	struct apng *apng;

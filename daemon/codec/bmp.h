@@ -5,9 +5,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/error.h"
 #include "codec/file_metadata.h"
-#include "common/error.h"
-#include "common/image.h"
+#include "image/image.h"
 
 struct bmp;
 

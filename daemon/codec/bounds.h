@@ -6,8 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/error.h"
-#include "common/formats.h"
+#include "base/error.h"
+#include "image/formats.h"
 
 /* Walks through the file's structure without decoding it, and counts what decoders repeat or
  * expand: scans, frames, texts, profiles, directories. Returns ERR_TOO_COMPLEX when a limit is

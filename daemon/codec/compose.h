@@ -5,11 +5,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/error.h"
 #include "codec/decode.h"
 #include "codec/tiles.h"
-#include "common/error.h"
-#include "common/tile.h"
-#include "common/wire.h"
+#include "wire/tile.h"
+#include "wire/wire.h"
 
 struct composer;
 

@@ -2,10 +2,10 @@
 #ifndef CODEC_CUT_H
 #define CODEC_CUT_H
 
+#include "base/error.h"
 #include "codec/decode.h"
 #include "codec/tiles.h"
-#include "common/chain.h"
-#include "common/error.h"
+#include "filters/chain.h"
 
 /* The source of the pixels; job and body are for a second decoding. */
 struct cut_source {

@@ -18,6 +18,8 @@
 
 #include <vips/vips.h>
 
+#include "base/file.h"
+#include "base/text.h"
 #include "codec/apng_load.h"
 #include "codec/bmp.h"
 #include "codec/bounds.h"
@@ -37,8 +39,6 @@
 #include "codec/sniff.h"
 #include "codec/tiff.h"
 #include "codec/webp_decode.h"
-#include "common/file.h"
-#include "common/text.h"
 
 enum { COPY_MAX = 256 << 10 }; /* bytes of a body */
 enum { CANVAS_SIZE = 8 };      /* bytes a pixel for composing frames, as measured */

@@ -6,11 +6,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/error.h"
-#include "common/formats.h"
-#include "common/image.h"
-#include "common/jpeg.h"
-#include "common/wire.h"
+#include "base/error.h"
+#include "image/formats.h"
+#include "image/image.h"
+#include "image/jpeg.h"
+#include "wire/wire.h"
 
 struct decoder;
 struct file_metadata;

@@ -2,10 +2,10 @@
 #ifndef CODEC_ENCODE_H
 #define CODEC_ENCODE_H
 
+#include "base/error.h"
 #include "codec/compose.h"
 #include "codec/output_format.h"
-#include "common/error.h"
-#include "common/jpeg.h"
+#include "image/jpeg.h"
 
 struct encoder;
 

@@ -9,8 +9,8 @@
 
 #include <glib.h>
 
+#include "base/error.h"
 #include "codec/exif_block.h"
-#include "common/error.h"
 
 enum { PROFILE_PARTS_MAX = 100, COPIES_MAX = 8 };
 

@@ -4,8 +4,8 @@
 
 #include <stdlib.h>
 
-#include "common/edges.h"
-#include "common/file.h"
+#include "base/file.h"
+#include "filters/edges.h"
 
 static bool is_luma(const struct message_job *job)
 {

@@ -2,9 +2,9 @@
 #ifndef CODEC_GATHER_H
 #define CODEC_GATHER_H
 
+#include "base/error.h"
 #include "codec/tiles.h"
-#include "common/error.h"
-#include "common/gather.h"
+#include "filters/gather.h"
 
 /* Checks that what must be kept of such a result is within the limits. ERR_TOO_MANY_PIXELS. */
 enum error gather_check(const struct message_job *job, const struct tiling *tiling,

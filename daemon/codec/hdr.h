@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/error.h"
+#include "base/error.h"
 
 /* Refuses a file whose header does not end within HDR_HEAD_MAX bytes, or that says what libvips
  * does not look at: samples in CIE XYZ, rows in another order. ERR_UNSUPPORTED_PIXELS or

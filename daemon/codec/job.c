@@ -21,6 +21,9 @@
 
 #include <vips/vips.h>
 
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/memfd.h"
 #include "codec/compose.h"
 #include "codec/cut.h"
 #include "codec/decode.h"
@@ -30,10 +33,7 @@
 #include "codec/jpeg_tile.h"
 #include "codec/output_format.h"
 #include "codec/tiles.h"
-#include "common/chain_check.h"
-#include "common/clock.h"
-#include "common/log.h"
-#include "common/memfd.h"
+#include "filters/chain_check.h"
 
 struct job {
 	struct message_job message;

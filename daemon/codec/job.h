@@ -5,10 +5,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/error.h"
 #include "codec/decode.h"
-#include "common/arena.h"
-#include "common/error.h"
-#include "common/wire.h"
+#include "wire/arena.h"
+#include "wire/wire.h"
 
 struct job;
 

@@ -5,9 +5,9 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
+#include "base/log.h"
 #include "codec/jpeg_decode.h"
 #include "codec/jpeg_header.h"
-#include "common/log.h"
 
 /* A sample that was rounded otherwise may change a coefficient by a quantization step, and with it
  * samples by at most a quarter of 255; but very few are. */

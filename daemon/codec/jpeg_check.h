@@ -2,10 +2,10 @@
 #ifndef CODEC_JPEG_CHECK_H
 #define CODEC_JPEG_CHECK_H
 
-#include "common/error.h"
-#include "common/jpeg.h"
-#include "common/tile.h"
-#include "common/wire.h"
+#include "base/error.h"
+#include "image/jpeg.h"
+#include "wire/tile.h"
+#include "wire/wire.h"
 
 /* Says whether the scan and that of the answer in this file are alike: the same bytes, or those of
  * the same picture but for what rounding does: another device, or other kernels of the same one,

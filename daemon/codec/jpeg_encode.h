@@ -2,9 +2,9 @@
 #ifndef CODEC_JPEG_ENCODE_H
 #define CODEC_JPEG_ENCODE_H
 
+#include "base/error.h"
 #include "codec/output_format.h"
-#include "common/error.h"
-#include "common/jpeg.h"
+#include "image/jpeg.h"
 
 struct file_metadata;
 

@@ -4,8 +4,8 @@
 
 #include <stddef.h>
 
-#include "common/error.h"
-#include "common/jpeg.h"
+#include "base/error.h"
+#include "image/jpeg.h"
 
 /* Reads the markers of a whole file. Returns JPEG_REASON_NONE and a valid scan (jpeg_scan_valid())
  * if a device can decode the file: baseline or extended sequential, Huffman, 8 bits, gray or YCbCr

@@ -8,8 +8,8 @@
 
 #include <jpeglib.h>
 
+#include "base/error.h"
 #include "codec/file_metadata.h"
-#include "common/error.h"
 
 /* Before the header is read: makes the decoder keep the segments. */
 void jpeg_metadata_expect(struct jpeg_decompress_struct *decoder);

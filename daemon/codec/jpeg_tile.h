@@ -1,14 +1,14 @@
 /* A job as one tile of which a device decodes the JPEG, encodes the answer, or both
- * (common/tile.h).
+ * (wire/tile.h).
  */
 #ifndef CODEC_JPEG_TILE_H
 #define CODEC_JPEG_TILE_H
 
 #include "codec/decode.h"
 #include "codec/encode.h"
-#include "common/arena.h"
-#include "common/jpeg.h"
-#include "common/tile.h"
+#include "image/jpeg.h"
+#include "wire/arena.h"
+#include "wire/tile.h"
 
 struct jpeg_tile {
 	enum jpeg_reason reason[JPEG_SIDES]; /* why a side cannot be a scan; NONE: it can */

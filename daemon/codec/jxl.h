@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/error.h"
+#include "base/error.h"
 
 struct jxl_header {
 	bool long_one; /* it goes on for longer than is looked at; then the rest is not known */

@@ -13,7 +13,7 @@
 #include <string.h>
 #include <wchar.h>
 
-#include "common/sandbox.h"
+#include "process/sandbox.h"
 
 #if !SANITIZER /* which has an allocation of its own */
 

@@ -8,7 +8,7 @@
 
 #include <jpeglib.h>
 
-#include "common/error.h"
+#include "base/error.h"
 
 /* Fills in the problem with libvips's error, "the JPEG decoder says: ...", as one sentence without
  * paths, and empties libvips's error buffer. Returns e; if the cause is another, ERR_DECODER_DIED

@@ -20,14 +20,14 @@
 
 #include <vips/vips.h>
 
+#include "base/clock.h"
+#include "base/log.h"
 #include "codec/job.h"
 #include "codec/repertoire.h"
 #include "codec/trial.h"
-#include "common/start.h"
-#include "common/clock.h"
-#include "common/formats.h"
-#include "common/log.h"
-#include "common/sandbox.h"
+#include "image/formats.h"
+#include "process/sandbox.h"
+#include "process/start.h"
 
 /* OOM score: codec workers are killed first. Another one repeats the job, or its client gets an
  * error. */

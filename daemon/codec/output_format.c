@@ -7,9 +7,9 @@
 
 #include <vips/vips.h>
 
+#include "base/text.h"
 #include "codec/repertoire.h"
-#include "common/text.h"
-#include "common/sandbox.h"
+#include "process/sandbox.h"
 
 /* From this quality on, JPEGs keep the full resolution of colour. */
 enum { FULL_CHROMA_QUALITY = 90 };

@@ -2,10 +2,10 @@
 #ifndef CODEC_OUTPUT_FORMAT_H
 #define CODEC_OUTPUT_FORMAT_H
 
+#include "base/error.h"
 #include "codec/decode.h"
-#include "common/error.h"
-#include "common/formats.h"
-#include "common/wire.h"
+#include "image/formats.h"
+#include "wire/wire.h"
 
 struct output_format {
 	enum format format;

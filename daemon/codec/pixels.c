@@ -3,7 +3,7 @@
 
 #include <vips/vips.h>
 
-#include "common/formats.h"
+#include "image/formats.h"
 
 enum pixel_type pixels_type(const VipsImage *vips)
 {

@@ -2,8 +2,8 @@
 #ifndef CODEC_PIXELS_H
 #define CODEC_PIXELS_H
 
-#include "common/error.h"
-#include "common/image.h"
+#include "base/error.h"
+#include "image/image.h"
 
 struct _VipsImage;
 

@@ -10,7 +10,7 @@
 #include <libdeflate.h>
 
 #include "codec/png_metadata.h"
-#include "common/formats.h"
+#include "image/formats.h"
 
 enum { HEADER_SIZE = 13, WINDOW_MAX = 32 << 10 };
 

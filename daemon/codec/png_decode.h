@@ -7,8 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/error.h"
-#include "common/image.h"
+#include "base/error.h"
+#include "image/image.h"
 
 /* Bytes of pixels, beside a byte a row: larger images are better decoded row by row. */
 enum { PNG_PIXELS_MAX = 4 << 20 };

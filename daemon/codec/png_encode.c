@@ -11,11 +11,11 @@
 #include <libdeflate.h>
 #include <zlib.h>
 
+#include "base/file.h"
+#include "base/vectorised.h"
 #include "codec/png_decode.h"
 #include "codec/png_metadata.h"
 #include "codec/samples.h"
-#include "common/file.h"
-#include "common/vectorised.h"
 
 /* BLOCK_SIZE: of an image of several; a sample is STRIPS times one in SAMPLED of a block's rows.
  * Drawings shrink to 1 / DRAWING or less. */

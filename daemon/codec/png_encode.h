@@ -2,8 +2,8 @@
 #ifndef CODEC_PNG_ENCODE_H
 #define CODEC_PNG_ENCODE_H
 
+#include "base/error.h"
 #include "codec/output_format.h"
-#include "common/error.h"
 
 struct file_metadata;
 

@@ -8,10 +8,10 @@
 
 #include <glib.h>
 
+#include "base/error.h"
 #include "codec/file_metadata.h"
 #include "codec/png_chunks.h"
-#include "common/error.h"
-#include "common/image.h"
+#include "image/image.h"
 
 extern const uint8_t png_signature[PNG_SIGNATURE];
 

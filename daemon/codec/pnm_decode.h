@@ -7,8 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/error.h"
-#include "common/image.h"
+#include "base/error.h"
+#include "image/image.h"
 
 struct pnm;
 

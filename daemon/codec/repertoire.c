@@ -10,7 +10,7 @@
 #include <string.h>
 #include <vips/vips.h>
 
-#include "common/log.h"
+#include "base/log.h"
 
 static struct format_sets found;
 

@@ -2,7 +2,7 @@
 #ifndef CODEC_REPERTOIRE_H
 #define CODEC_REPERTOIRE_H
 
-#include "common/formats.h"
+#include "image/formats.h"
 
 /* Finds what libvips has of the formats that are allowed, and blocks its other operations on files.
  * Call it once, after VIPS_INIT() and before the sandbox is entered: it loads libraries. */

@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "codec/icc_profile.h"
 #include "codec/samples.h"
-#include "common/file.h"
 
 /* The rows of a file. */
 struct layout {

@@ -2,9 +2,9 @@
 #ifndef CODEC_ROW_WRITER_H
 #define CODEC_ROW_WRITER_H
 
+#include "base/error.h"
 #include "codec/file_metadata.h"
 #include "codec/output_format.h"
-#include "common/error.h"
 
 /* Writes rows to an empty file as FORMAT_PNM or FORMAT_RAW, which have no metadata. Rows that end
  * too early are no error here. */

@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/image.h"
+#include "image/image.h"
 
 struct output_format;
 

@@ -20,7 +20,7 @@ static const char JPEG_2000[] = "JPEG 2000 (opj_decompress or ImageMagick conver
 
 static const struct signature signatures[] = {
 #define SIGNATURE(format, offset, bytes) {FORMAT_##format, offset, bytes, sizeof bytes - 1, NULL},
-#include "common/formats.def"
+#include "image/formats.def"
 #define OTHER(offset, bytes, words)                                                                \
 	{                                                                                          \
 		FORMAT_NONE, offset, bytes, sizeof bytes - 1, words                                \

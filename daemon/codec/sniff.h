@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/formats.h"
+#include "image/formats.h"
 
 /* The format that the body's first bytes indicate, or FORMAT_NONE. */
 enum format sniff_format(const uint8_t *body, size_t size);

@@ -15,9 +15,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
+#include "base/log.h"
 #include "codec/jpeg_check.h"
-#include "common/clock.h"
-#include "common/log.h"
 
 void tiles_init(struct tiles *tiles, const struct message_job *job, const struct chain *chain,
                 int socket, const struct arena *arena)

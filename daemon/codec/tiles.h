@@ -6,11 +6,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/error.h"
 #include "codec/verify.h"
-#include "common/arena.h"
-#include "common/error.h"
-#include "common/tile.h"
-#include "common/wire.h"
+#include "wire/arena.h"
+#include "wire/tile.h"
+#include "wire/wire.h"
 
 /* State of the job as one tile with scans. */
 enum whole {

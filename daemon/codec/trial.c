@@ -4,10 +4,10 @@
 
 #include <vips/vips.h>
 
+#include "base/log.h"
 #include "codec/encode.h"
 #include "codec/heif_load.h"
 #include "codec/repertoire.h"
-#include "common/log.h"
 
 /* 16x16 black pixels. */
 static const char avif[] =

@@ -12,8 +12,8 @@
 #include <string.h>
 #include <sys/random.h>
 
-#include "common/clock.h"
-#include "common/log.h"
+#include "base/clock.h"
+#include "base/log.h"
 #include "reference/difference.h"
 
 enum { WINDOW_MAX = 256 };

@@ -7,10 +7,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "common/arena.h"
-#include "common/chain.h"
-#include "common/tile.h"
-#include "common/wire.h"
+#include "filters/chain.h"
+#include "wire/arena.h"
+#include "wire/tile.h"
+#include "wire/wire.h"
 
 /* A tile in its slot. The caller owns all pointers. */
 struct tile_source {

@@ -8,11 +8,11 @@
 #include <webp/encode.h>
 #include <webp/mux.h>
 
+#include "base/file.h"
 #include "codec/file_metadata.h"
 #include "codec/icc_profile.h"
 #include "codec/previews.h"
 #include "codec/samples.h"
-#include "common/file.h"
 
 static enum error no_memory(struct problem *problem)
 {

@@ -3,8 +3,8 @@
 #ifndef CODEC_WEBP_ENCODE_H
 #define CODEC_WEBP_ENCODE_H
 
+#include "base/error.h"
 #include "codec/output_format.h"
-#include "common/error.h"
 
 struct file_metadata;
 

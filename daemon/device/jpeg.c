@@ -2,7 +2,7 @@
  * stay within them whatever the bytes of a scan are. */
 #include "device/jpeg.h"
 
-#include "common/log.h"
+#include "base/log.h"
 #include "device/cl/object_counts.h"
 
 enum { SPAN_ALIGNMENT = 16 };

@@ -3,9 +3,9 @@
 #ifndef DEVICE_JPEG_H
 #define DEVICE_JPEG_H
 
-#include "common/jpeg.h"
 #include "device/cl/memory.h"
 #include "device/plan/programs.h"
+#include "image/jpeg.h"
 #include "jpeg/image.h"
 
 enum {

@@ -3,11 +3,11 @@
 #ifndef DEVICE_LANE_H
 #define DEVICE_LANE_H
 
-#include "common/wire.h"
 #include "device/cl/memory.h"
 #include "device/jpeg_lane.h"
 #include "device/plan/plan.h"
 #include "device/pool.h"
+#include "wire/wire.h"
 
 struct lane;
 

@@ -10,14 +10,14 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#include "common/start.h"
-#include "common/clock.h"
-#include "common/log.h"
-#include "common/sandbox.h"
-#include "common/wire.h"
+#include "base/clock.h"
+#include "base/log.h"
 #include "device/cl/compile_process.h"
 #include "device/cl/environment.h"
 #include "device/worker.h"
+#include "process/sandbox.h"
+#include "process/start.h"
+#include "wire/wire.h"
 
 #ifndef PACKAGE_VERSION
 #define PACKAGE_VERSION "unknown"

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "common/log.h"
+#include "base/log.h"
 #include "device/cl/object_counts.h"
 
 struct plans {

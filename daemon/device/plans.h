@@ -4,9 +4,9 @@
 #ifndef DEVICE_PLANS_H
 #define DEVICE_PLANS_H
 
-#include "common/wire.h"
 #include "device/plan/plan.h"
 #include "device/tuner.h"
+#include "wire/wire.h"
 
 struct plans;
 

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/log.h"
+#include "base/log.h"
 #include "device/cl/object_counts.h"
 #include "device/plan/region.h"
 

@@ -10,8 +10,8 @@
 
 #include <stdatomic.h>
 
-#include "common/wire.h"
 #include "device/plan/launch.h"
+#include "wire/wire.h"
 
 struct pool;
 

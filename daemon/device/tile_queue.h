@@ -2,10 +2,10 @@
 #ifndef DEVICE_TILE_QUEUE_H
 #define DEVICE_TILE_QUEUE_H
 
-#include "common/wire.h"
 #include "device/cl/memory.h"
 #include "device/lane.h"
 #include "device/plans.h"
+#include "wire/wire.h"
 
 struct queued_tile;
 

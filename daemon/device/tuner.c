@@ -17,8 +17,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "common/log.h"
-#include "common/sort.h"
+#include "base/log.h"
+#include "base/sort.h"
 #include "device/cl/object_counts.h"
 #include "device/cl/source.h"
 #include "device/plan/builder.h"

@@ -3,9 +3,9 @@
 #ifndef DEVICE_TUNER_H
 #define DEVICE_TUNER_H
 
-#include "common/wire.h"
 #include "device/plan/plan.h"
 #include "device/pool.h"
+#include "wire/wire.h"
 
 struct tuner;
 

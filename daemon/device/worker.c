@@ -16,8 +16,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "common/clock.h"
-#include "common/log.h"
+#include "base/clock.h"
+#include "base/log.h"
 #include "device/cl/object_counts.h"
 #include "device/lane.h"
 #include "device/plans.h"

@@ -6,12 +6,12 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "common/log.h"
+#include "base/log.h"
 #include "front/api/tokens.h"
-#include "link/certificate.h"
 #include "front/config/textfile.h"
 #include "front/http_workers.h"
 #include "front/listeners.h"
+#include "link/certificate.h"
 
 /* A certificate or its key, as read. */
 struct pem_file {

@@ -6,7 +6,7 @@
 
 #include <stdbool.h>
 
-#include "common/error.h"
+#include "base/error.h"
 #include "front/config/config.h"
 
 /* Reads the configured tokens and certificate, for access_commit(). running: the configuration

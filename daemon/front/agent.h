@@ -4,7 +4,7 @@
 #ifndef FRONT_AGENT_H
 #define FRONT_AGENT_H
 
-#include "common/error.h"
+#include "base/error.h"
 
 enum error agent_init(void) MUST_CHECK;
 void agent_fini(void);

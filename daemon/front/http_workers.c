@@ -7,8 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/log.h"
 #include "base/loop.h"
-#include "common/log.h"
 #include "front/api/remote.h"
 #include "front/workers/supervisor.h"
 #include "link/link.h"

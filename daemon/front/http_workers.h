@@ -7,9 +7,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "common/error.h"
-#include "common/limits.h"
+#include "base/error.h"
 #include "front/config/config.h"
+#include "wire/limits.h"
 
 /* Starts as many workers as are configured. The module owns the sockets (at most HTTP_SOCKETS_MAX)
  * from then on. */

@@ -16,7 +16,7 @@
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
 
-#include "common/log.h"
+#include "base/log.h"
 #include "front/agent.h"
 #include "front/http_workers.h"
 

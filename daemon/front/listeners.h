@@ -5,9 +5,9 @@
 
 #include <stdbool.h>
 
-#include "common/error.h"
-#include "link/address.h"
+#include "base/error.h"
 #include "front/config/config.h"
+#include "link/address.h"
 
 enum { LISTENERS_MAX = 3 * CONFIG_LIST_MAX };
 

@@ -10,9 +10,8 @@
 #include <unistd.h>
 
 #include "base/errand.h"
+#include "base/log.h"
 #include "base/loop.h"
-#include "common/log.h"
-#include "common/start.h"
 #include "front/access.h"
 #include "front/agent.h"
 #include "front/api/gauges.h"
@@ -39,6 +38,7 @@
 #include "front/workers/scheduler.h"
 #include "front/workers/supervisor.h"
 #include "front/workers/tracer.h"
+#include "process/start.h"
 
 enum { DRAIN_CHECK_MS = 20, LAST_ANSWERS_NS = 500000000 };
 

@@ -7,8 +7,8 @@
 #include <string.h>
 #include <systemd/sd-daemon.h>
 
+#include "base/log.h"
 #include "base/loop.h"
-#include "common/log.h"
 #include "front/jobs/job.h"
 #include "front/workers/device_table.h"
 #include "front/workers/scheduler.h"

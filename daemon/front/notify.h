@@ -18,7 +18,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "common/error.h"
+#include "base/error.h"
 #include "front/config/config.h"
 
 enum { PROGRESS_MARGIN = 15 }; /* seconds */

@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include "base/errand.h"
-#include "common/memfd.h"
-#include "common/log.h"
+#include "base/log.h"
+#include "base/memfd.h"
 
 struct buffer {
 	char *data;

@@ -6,8 +6,8 @@
 #include <microhttpd.h>
 #include <stdbool.h>
 
-#include "common/limits.h"
 #include "http/intake.h"
+#include "wire/limits.h"
 
 struct exchange;
 struct service_guest;

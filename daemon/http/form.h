@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "common/error.h"
+#include "base/error.h"
 
 enum { FORM_HEADER_MAX = 8 << 10, FORM_BOUNDARY_MAX = 70 };
 

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/error.h"
+#include "base/error.h"
 
 enum {
 	GRAMMAR_HEAD_MAX = 96 << 10, /* bytes of a request line and headers, and of their items */

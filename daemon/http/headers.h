@@ -6,8 +6,8 @@
 #include <stdbool.h>
 #include <sys/socket.h>
 
-#include "common/limits.h"
 #include "link/head.h"
+#include "wire/limits.h"
 
 /* Writes the client's identity for its fair share: its address, for IPv6 the network half; for a
  * Unix socket, the user. source: the address that a proxy has named by the PROXY protocol; of the

@@ -14,8 +14,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/log.h"
 #include "base/loop.h"
-#include "common/log.h"
 #include "http/exchange.h"
 #include "http/headers.h"
 #include "http/service.h"

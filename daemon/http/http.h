@@ -4,8 +4,8 @@
 
 #include <stdbool.h>
 
-#include "common/error.h"
-#include "common/limits.h"
+#include "base/error.h"
+#include "wire/limits.h"
 
 /* serves() is asked before a client is accepted. While it is false, clients wait in the sockets:
  * the end of this process would cost them nothing there. descriptors: how many this process may

@@ -18,8 +18,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/log.h"
 #include "base/loop.h"
-#include "common/log.h"
 #include "http/proxy.h"
 
 enum { CHECK_MS = 500, DROPS_A_TURN = 32, LINGER_S = 2 };

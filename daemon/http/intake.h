@@ -11,9 +11,9 @@
 #include <sys/queue.h>
 #include <sys/socket.h>
 
-#include "common/error.h"
-#include "common/limits.h"
+#include "base/error.h"
 #include "http/grammar.h"
+#include "wire/limits.h"
 
 /* What a connection is about, and what its deadline is (see struct limits). */
 enum intake_state {

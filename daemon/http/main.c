@@ -14,16 +14,16 @@
 
 #include <gnutls/gnutls.h>
 
+#include "base/clock.h"
 #include "base/errand.h"
+#include "base/log.h"
 #include "base/loop.h"
-#include "common/start.h"
-#include "common/clock.h"
-#include "common/log.h"
-#include "common/sandbox.h"
-#include "common/wire.h"
 #include "http/http.h"
 #include "http/service.h"
 #include "link/certificate.h"
+#include "process/sandbox.h"
+#include "process/start.h"
+#include "wire/wire.h"
 
 /* OOM score: its clients would lose their connections, so codec workers go first. */
 enum { EXPENDABLE = 400, REPORT_MS = 20 };

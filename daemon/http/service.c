@@ -7,8 +7,8 @@
 #include <sys/queue.h>
 #include <unistd.h>
 
+#include "base/log.h"
 #include "base/loop.h"
-#include "common/log.h"
 
 enum { BUCKETS = 1024, QUIET_MS = 2, RETRY_MS = 100, SILENT_MS = 2000 };
 

@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
-#include "common/error.h"
+#include "base/error.h"
 #include "link/answer.h"
 #include "link/head.h"
 #include "link/link.h"

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/error.h"
+#include "base/error.h"
 
 /* HEAD_CLIENT_SIZE: of a client's name with its NUL. */
 enum { HEAD_PARAMETERS_MAX = 64, HEAD_CLIENT_SIZE = 48 };

@@ -12,8 +12,8 @@
 #include <string.h>
 #include <sys/queue.h>
 
+#include "base/error.h"
 #include "base/loop.h"
-#include "common/error.h"
 #include "link/head.h"
 
 /* LINK_WHOLE_MAX: the most bytes of a body that comes with its request. LINK_FULL: bytes in the

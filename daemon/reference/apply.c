@@ -15,7 +15,7 @@
 #include <string.h>
 
 #include "element.h"
-#include "common/edges.h"
+#include "filters/edges.h"
 #include "reference/rows.h"
 
 /* One sample of a canvas. */

@@ -2,8 +2,8 @@
 #ifndef REFERENCE_APPLY_H
 #define REFERENCE_APPLY_H
 
-#include "common/filters.h"
-#include "common/image.h"
+#include "filters/filters.h"
+#include "image/image.h"
 #include "reference/canvas.h"
 
 /* The range and rounding of results. */

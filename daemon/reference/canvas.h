@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/error.h"
+#include "base/error.h"
 
 /* A rectangle in pixels of the whole image; it may reach outside the image. */
 struct region {

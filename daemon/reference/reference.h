@@ -7,9 +7,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/chain.h"
-#include "common/error.h"
-#include "common/image.h"
+#include "base/error.h"
+#include "filters/chain.h"
+#include "image/image.h"
 
 /* A part of the result, in pixels of the whole image. */
 struct window {

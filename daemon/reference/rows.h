@@ -7,8 +7,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "common/image.h"
-#include "common/vectorised.h"
+#include "base/vectorised.h"
+#include "image/image.h"
 
 /* Reads samples of a type; writes values that the type can hold. */
 void rows_load(double *to, const void *from, enum pixel_type type, size_t count);

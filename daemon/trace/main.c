@@ -8,11 +8,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "common/start.h"
-#include "common/log.h"
-#include "common/sandbox.h"
-#include "common/wire.h"
+#include "base/log.h"
+#include "process/sandbox.h"
+#include "process/start.h"
 #include "trace/sender.h"
+#include "wire/wire.h"
 
 enum { EXPENDABLE = 1000, FLUSH_MS = 800 };
 

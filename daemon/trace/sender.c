@@ -10,8 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/clock.h"
-#include "common/log.h"
+#include "base/clock.h"
+#include "base/log.h"
 
 #ifndef PACKAGE_VERSION
 #define PACKAGE_VERSION "unknown"
@@ -147,7 +147,7 @@ enum { KIND_INTERNAL = 1, KIND_SERVER = 2, STATUS_ERROR = 2 };
 static const char *const text_names[] = {
 #define SPAN_TEXT(symbol, name) name,
 #define SPAN_NUMBER(symbol, name)
-#include "common/spans.def"
+#include "wire/spans.def"
 #undef SPAN_TEXT
 #undef SPAN_NUMBER
 };
@@ -155,7 +155,7 @@ static const char *const text_names[] = {
 static const char *const number_names[] = {
 #define SPAN_TEXT(symbol, name)
 #define SPAN_NUMBER(symbol, name) name,
-#include "common/spans.def"
+#include "wire/spans.def"
 #undef SPAN_TEXT
 #undef SPAN_NUMBER
 };

@@ -7,8 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/error.h"
-#include "common/span.h"
+#include "base/error.h"
+#include "wire/span.h"
 
 /* endpoint: http://HOST:PORT or with https and a path, to which v1/traces is appended. */
 enum error sender_init(const char *endpoint) MUST_CHECK;

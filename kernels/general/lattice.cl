@@ -1,5 +1,5 @@
 /* lattice.cl: from pixels to a lattice of every stride-th row and column and back, for Gaussians of
- * large sigma; daemon/common/lattice.h has the arithmetic.
+ * large sigma; daemon/filters/lattice.h has the arithmetic.
  *
  * shrink_down: pixels to float; row i is the sum over t of spline[t] * in(y = i * stride + t).
  * shrink_across: the same along a row of floats.

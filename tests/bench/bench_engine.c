@@ -24,10 +24,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/log.h"
 #include "base/loop.h"
 #include "codec/jpeg_header.h"
-#include "common/arena.h"
-#include "common/log.h"
 #include "front/config/load.h"
 #include "front/jobs/job.h"
 #include "front/workers/codec_reports.h"
@@ -39,6 +38,7 @@
 #include "photographs.h"
 #include "reference/difference.h"
 #include "transfers.h"
+#include "wire/arena.h"
 
 enum { CHECK_MS = 20, WARM_S = 4, CHECKED = 3, START_MAX_S = 300, FILES = 4, QUALITY = 85 };
 

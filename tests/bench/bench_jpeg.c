@@ -19,11 +19,11 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/memfd.h"
 #include "codec/jpeg_header.h"
 #include "device/cl/environment.h"
 #include "device/jpeg.h"
 #include "photographs.h"
-#include "common/memfd.h"
 
 enum { FILES = 4, QUALITY = 85, REPEATS = 15, QUEUES_MAX = 8, BATCHES_MAX = 8 };
 enum { ANY = 1000 }; /* platform */

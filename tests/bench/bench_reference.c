@@ -12,7 +12,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "common/chain.h"
+#include "filters/chain.h"
 #include "reference/difference.h"
 
 static const char *const chains[] = {"gaussian=size=5",

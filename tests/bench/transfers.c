@@ -4,8 +4,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/memfd.h"
 #include "device/cl/memory.h"
-#include "common/memfd.h"
 
 enum { ARENA_SIZE = 128 << 20, ROUNDS = 20, DEVICES_LISTED = 64 };
 

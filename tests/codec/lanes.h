@@ -3,7 +3,7 @@
 #ifndef TESTS_CODEC_LANES_H
 #define TESTS_CODEC_LANES_H
 
-#include "common/formats.h"
+#include "image/formats.h"
 #include "pictures.h"
 
 /* An EXIF block with its title. */

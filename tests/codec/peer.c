@@ -1,7 +1,7 @@
 /* Front and device in one: sends a job, checks every tile that comes against the whole image padded
  * in its own simple way, copies its middle to the output arena, and collects the answer. */
+#include "base/memfd.h"
 #include "peer.h"
-#include "common/memfd.h"
 
 #include <fcntl.h>
 #include <poll.h>

@@ -7,9 +7,9 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "common/arena.h"
-#include "common/chain.h"
-#include "common/wire.h"
+#include "filters/chain.h"
+#include "wire/arena.h"
+#include "wire/wire.h"
 
 /* Pixels without padding between the rows. */
 struct picture {

@@ -5,8 +5,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "common/formats.h"
 #include "expect.h"
+#include "image/formats.h"
 #include "pictures.h"
 
 static double now_ms(void)

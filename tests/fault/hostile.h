@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "common/wire.h"
+#include "wire/wire.h"
 
 static const char *mode;
 

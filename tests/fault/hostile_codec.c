@@ -11,11 +11,11 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
-#include "common/start.h"
-#include "common/memfd.h"
-#include "common/chain.h"
-#include "common/clock.h"
-#include "common/tile.h"
+#include "base/clock.h"
+#include "base/memfd.h"
+#include "filters/chain.h"
+#include "process/start.h"
+#include "wire/tile.h"
 
 static struct message_arena arena;
 static struct message_job job;

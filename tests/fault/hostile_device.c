@@ -8,7 +8,7 @@
 #include <signal.h>
 #include <sys/prctl.h>
 
-#include "common/start.h"
+#include "process/start.h"
 
 static struct message_tile_done done;
 

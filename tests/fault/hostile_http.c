@@ -12,9 +12,9 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 
-#include "common/start.h"
-#include "common/memfd.h"
+#include "base/memfd.h"
 #include "link/link.h"
+#include "process/start.h"
 
 enum { STEPS_MAX = 6, AWAIT = LINK_TYPES + 100 };
 

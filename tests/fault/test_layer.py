@@ -304,7 +304,7 @@ def test_no_images(launch, warm):
 def test_table_is_whole():
     """The layer has every OpenCL function that the device worker's sources name."""
     sources = "".join(p.read_text() for p in (REPOSITORY / "daemon/device").rglob("*.c"))
-    releases = re.findall(r"\bcl[A-Z]\w+", (REPOSITORY / "daemon/common/objects.def").read_text())
+    releases = re.findall(r"\bcl[A-Z]\w+", (REPOSITORY / "daemon/wire/objects.def").read_text())
     assert set(FUNCTIONS) == {*re.findall(r"\b(cl[A-Z]\w+)\(", sources), *releases}
 
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/chain.h"
+#include "filters/chain.h"
 
 static void expect(bool true_)
 {

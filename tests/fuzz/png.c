@@ -10,13 +10,13 @@
 
 #include <libdeflate.h>
 
+#include "base/file.h"
 #include "codec/apng.h"
 #include "codec/bounds.h"
 #include "codec/bytes.h"
 #include "codec/png_decode.h"
 #include "codec/png_encode.h"
 #include "codec/png_metadata.h"
-#include "common/file.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

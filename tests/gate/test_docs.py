@@ -73,7 +73,7 @@ def test_every_picture_is_shown():
 
 
 def test_every_error_is_listed():
-    rows = re.findall(r'^ERROR\(\w+, (\d+), "([\w-]+)"', (REPOSITORY / "daemon/common/error.def").read_text(), re.M)
+    rows = re.findall(r'^ERROR\(\w+, (\d+), "([\w-]+)"', (REPOSITORY / "daemon/base/error.def").read_text(), re.M)
     table = (REPOSITORY / "docs/api.md").read_text().split("| status | `type`")[1].split("\n\n")[0]
     for status, slug in rows[1:]:
         assert re.search(rf"^\| [\d, ]*\b{status}\b.*`{slug}`", table, re.M), slug

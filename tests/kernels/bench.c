@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "common/sort.h"
+#include "base/sort.h"
 
 enum { ROUNDS = 9, CASES = 7, BANDS_TRIED = 2 };
 

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/image.h"
+#include "image/image.h"
 
 enum operation { SEPARABLE, MATRIX, GRADIENT, BILATERAL };
 

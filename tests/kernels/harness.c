@@ -10,9 +10,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/memfd.h"
 #include "border.h"
 #include "device/cl/environment.h"
-#include "common/memfd.h"
 
 /* Poison for input is NaN where pixels are floats. */
 enum { GUARD = 4096, POISON_IN = 0xFF, POISON_OUT = 0xA5 };

@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "codec/jpeg_header.h"
-#include "common/log.h"
 #include "device/cl/environment.h"
 #include "device/jpeg.h"
 #include "jpegs.h"

@@ -15,11 +15,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/memfd.h"
 #include "codec/jpeg_header.h"
 #include "device/worker.h"
 #include "harness.h"
 #include "jpegs.h"
-#include "common/memfd.h"
 
 enum {
 	GUARD = 4096,

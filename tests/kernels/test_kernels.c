@@ -16,8 +16,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "bench.h"
-#include "common/log.h"
 #include "general.h"
 #include "sets.h"
 #include "variants.h"

@@ -11,11 +11,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/chain.h"
-#include "common/log.h"
+#include "base/log.h"
 #include "device/cl/source.h"
 #include "device/plan/variant.h"
 #include "device/plan/weights.h"
+#include "filters/chain.h"
 #include "opencl_on_host.h"
 #include "reference/difference.h"
 #include "reference/reference.h"

@@ -7,7 +7,7 @@
 
 #include <jpeglib.h>
 
-#include "common/jpeg.h"
+#include "image/jpeg.h"
 
 static void *take(size_t size)
 {

@@ -19,19 +19,19 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/file.h"
+#include "base/memfd.h"
+#include "base/text.h"
 #include "border.h"
 #include "element.h"
-#include "common/memfd.h"
-#include "common/chain.h"
-#include "common/chain_check.h"
-#include "common/file.h"
-#include "common/formats.h"
-#include "common/stall.h"
-#include "common/tile.h"
-#include "common/text.h"
-#include "common/wire.h"
+#include "filters/chain.h"
+#include "filters/chain_check.h"
+#include "image/formats.h"
 #include "link/head.h"
+#include "process/stall.h"
 #include "reference/difference.h"
+#include "wire/tile.h"
+#include "wire/wire.h"
 
 static struct problem problem;
 

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "common/edges.h"
+#include "filters/edges.h"
 
 enum { SIDE_MAX = 1400 };
 

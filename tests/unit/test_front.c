@@ -22,7 +22,7 @@
 
 #include "base/errand.h"
 #include "base/loop.h"
-#include "common/memfd.h"
+#include "base/memfd.h"
 #include "front/api/accept.h"
 #include "front/api/request.h"
 #include "front/api/routes.h"

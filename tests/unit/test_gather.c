@@ -11,8 +11,8 @@
 
 #include <cmocka.h>
 
-#include "common/memfd.h"
-#include "common/chain.h"
+#include "base/memfd.h"
+#include "filters/chain.h"
 
 static const struct image grey = {1, 1, 1, PIXEL_U8, 0};
 

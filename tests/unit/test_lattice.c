@@ -1,7 +1,7 @@
 /* The lattice against the Gaussian that it stands for: the impulse response of every phase, and
  * from it the most that any image could bring the result away from the whole Gaussian's.
  *
- * test_lattice --table prints the table of docs/architecture.md. */
+ * test_lattice --table prints the table of docs/benchmarks.md. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "common/lattice.h"
+#include "filters/lattice.h"
 
 enum { MIDDLE = 1024, SIZE = 2 * MIDDLE + 1 };
 

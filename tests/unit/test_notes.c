@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "common/log.h"
+#include "base/log.h"
 #include "front/notify.h"
 
 static int pipe_ends[2], stderr_kept;

@@ -32,9 +32,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "common/memfd.h"
-#include "common/sandbox.h"
-#include "common/wire.h"
+#include "base/memfd.h"
+#include "process/sandbox.h"
+#include "wire/wire.h"
 
 enum {
 	FILE_FD = 10,

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/loop.h"
-#include "common/filters.h"
+#include "filters/filters.h"
 #include "front/workers/cost.h"
 #include "front/workers/jpeg_router.h"
 #include "front/workers/load.h"

@@ -19,8 +19,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "common/file.h"
-#include "common/log.h"
+#include "base/file.h"
+#include "base/log.h"
 
 enum { DIGEST = 32, HEX = 2 * DIGEST + 1 };
 

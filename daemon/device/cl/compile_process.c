@@ -27,12 +27,12 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "common/clock.h"
-#include "common/file.h"
-#include "common/log.h"
-#include "common/stall.h"
-#include "common/wire.h"
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/log.h"
 #include "device/cl/environment.h"
+#include "process/stall.h"
+#include "wire/wire.h"
 
 enum {
 	COMPILER_MEMORY = WORKER_SOCKET,

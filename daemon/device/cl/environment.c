@@ -27,7 +27,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#include "common/log.h"
+#include "base/log.h"
 
 enum { TRIES = 10, ROOM = 16 << 20 /* bytes: some dozens of programs */ };
 

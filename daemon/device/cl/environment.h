@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "common/error.h"
+#include "base/error.h"
 
 /* Gives drivers directories of their own below cache_dir (NULL: their default), or PoCL one in a
  * temporary directory if it could not use that; and sets PoCL's compiler options for the service.

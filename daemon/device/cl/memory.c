@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "common/log.h"
+#include "base/log.h"
 #include "device/cl/object_counts.h"
 
 static cl_mem register_memory(const struct device *device, void *memory, uint64_t size,

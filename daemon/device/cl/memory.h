@@ -2,11 +2,11 @@
 #ifndef DEVICE_CL_MEMORY_H
 #define DEVICE_CL_MEMORY_H
 
-#include "common/arena.h"
-#include "common/chain.h"
-#include "common/tile.h"
-#include "common/wire.h"
 #include "device/cl/opencl.h"
+#include "filters/chain.h"
+#include "wire/arena.h"
+#include "wire/tile.h"
+#include "wire/wire.h"
 
 /* A mapped arena. Its input and output are registered with the device. On a CPU kernels work in
  * them directly; on a GPU registration pins the pages, so copies run at full speed. */

@@ -13,7 +13,7 @@ enum owner { LIFE, REQUEST };
 	{                                                                                          \
 		release(object);                                                                   \
 	}
-#include "common/objects.def"
+#include "wire/objects.def"
 #undef OBJECT
 
 static const struct {
@@ -21,7 +21,7 @@ static const struct {
 	enum owner owner;
 } rows[OBJECTS] = {
 #define OBJECT(symbol, name, release, owner) {release_##symbol, owner},
-#include "common/objects.def"
+#include "wire/objects.def"
 #undef OBJECT
 };
 

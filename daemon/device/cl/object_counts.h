@@ -6,8 +6,8 @@
 
 #include <stdbool.h>
 
-#include "common/objects.h"
-#include "common/wire.h"
+#include "wire/objects.h"
+#include "wire/wire.h"
 
 /* Counts a created object or a retained reference and returns it; ignores NULL. */
 void *object_add(enum object kind, void *object);

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/log.h"
+#include "base/log.h"
 #include "device/cl/object_counts.h"
 
 enum { PLATFORMS_MAX = 16, DEVICES_MAX = 64 };

@@ -7,8 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/error.h"
-#include "common/wire.h"
+#include "base/error.h"
+#include "wire/wire.h"
 
 /* One device, opened. */
 struct device {

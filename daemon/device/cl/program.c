@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/log.h"
+#include "base/log.h"
 #include "device/cl/object_counts.h"
 #include "device/cl/source.h"
 

@@ -2,9 +2,9 @@
 #ifndef DEVICE_CL_PROGRAM_H
 #define DEVICE_CL_PROGRAM_H
 
-#include "common/image.h"
 #include "device/cl/cache.h"
 #include "device/cl/opencl.h"
+#include "image/image.h"
 
 /* The place that programs come from, and that of their cache. */
 struct program_source {

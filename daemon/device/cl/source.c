@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/log.h"
+#include "base/log.h"
 
 /* The files that precede those of a directory of kernels/, in this order. */
 static const struct {

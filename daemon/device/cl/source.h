@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-#include "common/error.h"
+#include "base/error.h"
 
 /* One file of kernels/, embedded by daemon/embed.sh. name: its path below that directory. */
 struct kernel_source {

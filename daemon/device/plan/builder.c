@@ -6,7 +6,7 @@
 
 #include <math.h>
 
-#include "common/log.h"
+#include "base/log.h"
 #include "device/plan/weights.h"
 
 /* The next scratch buffer after `at` other than `busy`. */

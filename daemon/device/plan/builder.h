@@ -3,9 +3,9 @@
 #ifndef DEVICE_PLAN_BUILDER_H
 #define DEVICE_PLAN_BUILDER_H
 
-#include "common/chain.h"
 #include "device/plan/programs.h"
 #include "device/plan/step.h"
+#include "filters/chain.h"
 
 /* The maximum number of steps. A filter takes at most ten: to YCbCr, premultiply, shrink (2),
  * filter (2), grow (2), unpremultiply or unsharp, extend. The last filter is followed by a

@@ -2,7 +2,7 @@
 #ifndef DEVICE_PLAN_HALF_ERROR_H
 #define DEVICE_PLAN_HALF_ERROR_H
 
-#include "common/kernels.h"
+#include "filters/kernels.h"
 
 /* The largest error, in levels of a byte, of a kernel that sums these (WEIGHTS_HALF2, _STRIPS)
  * before its final rounding. Each kernel's file derives its bound. Below 1, no result differs by

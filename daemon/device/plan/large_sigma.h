@@ -1,4 +1,4 @@
-/* Gaussians of large sigma, on a lattice of points (common/lattice.h). */
+/* Gaussians of large sigma, on a lattice of points (filters/lattice.h). */
 #ifndef DEVICE_PLAN_LARGE_SIGMA_H
 #define DEVICE_PLAN_LARGE_SIGMA_H
 

@@ -3,9 +3,9 @@
 #ifndef DEVICE_PLAN_PLAN_H
 #define DEVICE_PLAN_PLAN_H
 
-#include "common/chain.h"
-#include "common/tile.h"
 #include "device/plan/builder.h"
+#include "filters/chain.h"
+#include "wire/tile.h"
 
 struct plan {
 	uint32_t client; /* on whose behalf programs are compiled: see programs_for() */

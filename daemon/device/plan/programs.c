@@ -22,8 +22,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "common/clock.h"
-#include "common/log.h"
+#include "base/clock.h"
+#include "base/log.h"
 #include "device/cl/environment.h"
 #include "device/plan/maker.h"
 

@@ -4,9 +4,9 @@
 #ifndef DEVICE_PLAN_PROGRAMS_H
 #define DEVICE_PLAN_PROGRAMS_H
 
-#include "common/wire.h"
 #include "device/cl/program.h"
 #include "device/plan/step.h"
+#include "wire/wire.h"
 
 struct programs;
 

@@ -2,9 +2,9 @@
 #ifndef DEVICE_PLAN_STEP_H
 #define DEVICE_PLAN_STEP_H
 
-#include "common/filters.h"
-#include "common/tile.h"
 #include "device/plan/variant.h"
+#include "filters/filters.h"
+#include "wire/tile.h"
 
 /* The buffers that a launch reads and writes: the tile's slot, or a scratch buffer of the lane. */
 enum place { PLACE_IN, PLACE_OUT, PLACE_A, PLACE_B, PLACE_C, PLACES };

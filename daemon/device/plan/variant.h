@@ -3,8 +3,8 @@
 #ifndef DEVICE_PLAN_VARIANT_H
 #define DEVICE_PLAN_VARIANT_H
 
-#include "common/kernels.h"
 #include "device/cl/opencl.h"
+#include "filters/kernels.h"
 
 /* The division of a launch: a work-item computes x samples (or pixels) by y rows; a group has
  * group_x by group_y work-items. All 0: undefined. */

@@ -5,11 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/edges.h"
-#include "common/log.h"
-#include "common/regions.h"
+#include "base/log.h"
 #include "device/cl/object_counts.h"
 #include "device/plan/half_error.h"
+#include "filters/edges.h"
+#include "filters/regions.h"
 #include "local.h"
 
 /* The coefficients in writing order: a row and a column, or a matrix. */

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "common/text.h"
+#include "base/text.h"
 
 enum { NAME_SIZE = 64 };
 

@@ -5,9 +5,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "common/error.h"
-#include "common/formats.h"
-#include "common/wire.h"
+#include "base/error.h"
+#include "image/formats.h"
+#include "wire/wire.h"
 
 /* Reads an Accept header into the weight of each format that can be written, from 0 (not accepted)
  * to ACCEPT_MOST: that of the most specific media range that matches. NULL or an empty text accepts

@@ -3,7 +3,7 @@
 #ifndef FRONT_API_CHAIN_JSON_H
 #define FRONT_API_CHAIN_JSON_H
 
-#include "common/chain.h"
+#include "filters/chain.h"
 
 /* Appends the filters. An error in the JSON itself names the parameter `chain`. */
 enum error chain_parse_json(struct chain *chain, const char *text,

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/log.h"
+#include "base/log.h"
 #include "front/api/job_text.h"
 #include "front/api/spans.h"
 #include "front/base/metrics.h"

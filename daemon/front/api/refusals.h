@@ -4,7 +4,7 @@
 #ifndef FRONT_API_REFUSALS_H
 #define FRONT_API_REFUSALS_H
 
-#include "common/error.h"
+#include "base/error.h"
 #include "front/jobs/trace.h"
 
 struct refusal {

@@ -11,7 +11,6 @@
 #include <sys/queue.h>
 #include <unistd.h>
 
-#include "common/wire.h"
 #include "front/api/request.h"
 #include "front/api/routes.h"
 #include "front/api/serve.h"
@@ -20,6 +19,7 @@
 #include "front/jobs/shares.h"
 #include "link/answer.h"
 #include "link/link.h"
+#include "wire/wire.h"
 
 /* UNREAD_MAX: bytes. A CROWDED for every connection that an honest worker can have is less. */
 enum { UNREAD_MAX = 64 << 20 };

@@ -13,8 +13,8 @@
 #include <glib.h>
 #include <zlib.h>
 
+#include "base/clock.h"
 #include "base/loop.h"
-#include "common/clock.h"
 #include "front/api/accept.h"
 #include "front/workers/repertoire.h"
 

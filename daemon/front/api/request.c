@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 #include "base/loop.h"
-#include "common/chain_check.h"
-#include "common/text.h"
+#include "base/text.h"
+#include "filters/chain_check.h"
 #include "front/api/accept.h"
 #include "front/api/chain_json.h"
 #include "front/jobs/admission.h"
@@ -541,7 +541,7 @@ static const struct common_parameter commons[] = {
 #define TEXT(to)                                  keep_text, .member = PLACE(const char *, reading, to)
 #define SWITCH(to)                                parse_switch, .member = PLACE(uint32_t, message_job, to)
 #define COMMON(name, chain, reader, schema, text) {name, chain, schema, text, .parse = reader},
-#include "common/parameters.def"
+#include "filters/parameters.def"
 #undef COMMON
 #undef PLACE
 #undef TEXT

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "base/loop.h"
-#include "common/log.h"
 #include "front/api/accept.h"
 #include "front/api/async.h"
 #include "front/api/catalogue.h"

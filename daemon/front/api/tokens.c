@@ -8,7 +8,7 @@
 #include <strings.h>
 #include <unistd.h>
 
-#include "common/log.h"
+#include "base/log.h"
 #include "front/config/keyfile.h"
 #include "front/config/textfile.h"
 

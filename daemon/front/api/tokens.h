@@ -12,7 +12,7 @@
 
 #include <stdbool.h>
 
-#include "common/error.h"
+#include "base/error.h"
 #include "front/config/config.h"
 #include "front/jobs/job.h"
 

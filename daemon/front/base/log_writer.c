@@ -30,8 +30,8 @@
 #define SD_JOURNAL_SUPPRESS_LOCATION
 #include <systemd/sd-journal.h>
 
+#include "base/log.h"
 #include "base/loop.h"
-#include "common/log.h"
 
 enum { RING_SIZE = 1 << 20, TEXT_MAX = 16 << 10, LAST_WAIT_S = 1, REST_MS = 10 };
 enum { ITEMS_MAX = 32, ITEM_SIZE = 1100, ENTRY_SIZE = 8192 }; /* of journal entries */

@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-#include "common/error.h"
+#include "base/error.h"
 
 /* Starts the thread that writes the lines, until log_writer_fini(); before and after, lines are
  * written directly. The loop must exist. */

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "common/sort.h"
+#include "base/sort.h"
 
 enum { SAMPLES = 1024, LABEL_SIZE = 80, TRACE_SIZE = 33 };
 

@@ -5,7 +5,7 @@
 #include <glib.h>
 #include <string.h>
 
-#include "common/log.h"
+#include "base/log.h"
 
 struct reader {
 	unsigned line;

@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-#include "common/error.h"
+#include "base/error.h"
 
 struct keyfile_entry {
 	const char *where;   /* FILE:LINE */

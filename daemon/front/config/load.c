@@ -16,8 +16,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/text.h"
-#include "common/log.h"
+#include "base/log.h"
+#include "base/text.h"
 #include "front/config/keyfile.h"
 #include "front/config/options.h"
 #include "front/config/textfile.h"

@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-#include "common/error.h"
+#include "base/error.h"
 #include "front/config/config.h"
 
 enum config_result { CONFIG_RUN, CONFIG_EXIT, CONFIG_HASH_TOKEN, CONFIG_INVALID };

@@ -8,11 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/formats.h"
-#include "common/log.h"
-#include "common/network.h"
-#include "common/tile.h"
+#include "base/log.h"
+#include "image/formats.h"
 #include "link/address.h"
+#include "wire/network.h"
+#include "wire/tile.h"
 
 #define SECTION(name, text)
 #define OPTION(member, name, type, reload, default_, min, max, text)                               \

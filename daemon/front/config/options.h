@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "common/error.h"
+#include "base/error.h"
 #include "front/config/config.h"
 
 enum option_index {

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "common/log.h"
+#include "base/log.h"
 
 enum { TEXT_MAX = 1 << 20 };
 

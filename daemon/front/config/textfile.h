@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "common/error.h"
+#include "base/error.h"
 
 /* The path of a secret's file: the option's value, or, if that is empty, the systemd credential of
  * this name. NULL if there is neither. The caller frees it. */

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "common/error.h"
+#include "base/error.h"
 #include "front/config/config.h"
 
 /* VERIFIED: the whole result is computed a second time, by the codec worker. */

@@ -18,7 +18,7 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
-#include "common/error.h"
+#include "base/error.h"
 
 enum { FAIR_CLASSES_MAX = 4, FAIR_CLIENT_SIZE = 48 };
 

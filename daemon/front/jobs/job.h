@@ -6,13 +6,13 @@
 #include <stdint.h>
 
 #include "base/loop.h"
-#include "common/wire.h"
 #include "front/jobs/admission.h"
 #include "front/jobs/fair.h"
 #include "front/jobs/plans.h"
 #include "front/jobs/shares.h"
 #include "front/jobs/spool.h"
 #include "front/jobs/trace.h"
+#include "wire/wire.h"
 
 struct codec;
 struct job;

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/memfd.h"
+#include "base/memfd.h"
 
 /* UNUSED_MAX: the number of chains that are kept without a job; those that know an image's edges,
  * which are larger than KEPT_SIZE_MAX, are not. */

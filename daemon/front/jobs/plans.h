@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-#include "common/chain.h"
+#include "filters/chain.h"
 
 /* A chain, and the sealed memfd that carries it to the workers. */
 struct shared_chain {

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
-#include "common/log.h"
+#include "base/log.h"
 #include "base/loop.h"
 #include "front/base/metrics.h"
 

@@ -20,8 +20,8 @@
 #include <unistd.h>
 
 #include "base/errand.h"
-#include "common/memfd.h"
-#include "common/log.h"
+#include "base/log.h"
+#include "base/memfd.h"
 
 struct spill {
 	/* Must be first. It owns the members up to `failed` while it is running. */

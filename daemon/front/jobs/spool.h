@@ -8,10 +8,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/error.h"
+#include "base/error.h"
+#include "base/memfd.h"
 #include "front/config/config.h"
 #include "front/jobs/shares.h"
-#include "common/memfd.h"
 
 struct spill;
 

@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-#include "common/span.h"
+#include "wire/span.h"
 
 struct trace {
 	char id[TRACE_ID_SIZE];    /* of the trace; "": none */

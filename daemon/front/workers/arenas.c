@@ -3,8 +3,8 @@
 
 #include <unistd.h>
 
-#include "common/memfd.h"
-#include "common/log.h"
+#include "base/log.h"
+#include "base/memfd.h"
 
 static struct arena_files arenas[ARENAS_MAX]; /* size 0: not open */
 static LIST_HEAD(arena_users, arena_user) users;

@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
-#include "common/error.h"
+#include "base/error.h"
 #include "front/workers/supervisor.h"
 
 enum { ARENAS_MAX = 64 };

@@ -5,8 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/log.h"
 #include "base/loop.h"
-#include "common/log.h"
 #include "front/jobs/job.h"
 #include "front/workers/device_table.h"
 

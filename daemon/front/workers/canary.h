@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-#include "common/error.h"
+#include "base/error.h"
 #include "front/config/config.h"
 
 enum error canary_init(const struct config *config) MUST_CHECK;

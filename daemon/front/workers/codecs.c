@@ -8,11 +8,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "base/loop.h"
-#include "common/log.h"
-#include "common/sandbox.h"
 #include "front/workers/codec_reports.h"
 #include "front/workers/repertoire.h"
+#include "process/sandbox.h"
 
 enum {
 	CHECK_MS = 200,

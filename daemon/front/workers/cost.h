@@ -2,8 +2,8 @@
 #ifndef FRONT_WORKERS_COST_H
 #define FRONT_WORKERS_COST_H
 
-#include "common/chain.h"
-#include "common/tile.h"
+#include "filters/chain.h"
+#include "wire/tile.h"
 
 /* Counts the multiply-adds of the chain for one sample, without halos. */
 double cost_per_sample(const struct chain *chain);

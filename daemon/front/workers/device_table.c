@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/loop.h"
-#include "common/text.h"
+#include "base/text.h"
 #include "front/workers/discovery.h"
 
 static struct device *devices[DEVICES_MAX];

@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/log.h"
+#include "base/log.h"
 #include "front/base/metrics.h"
 #include "front/workers/arenas.h"
 #include "front/workers/device_table.h"

@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "base/loop.h"
-#include "common/log.h"
 #include "front/base/metrics.h"
 
 enum { AGAIN_MS = 5000, FOUND_MAX = 64 };

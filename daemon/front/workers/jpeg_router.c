@@ -14,8 +14,8 @@
 #include <inttypes.h>
 #include <math.h>
 
+#include "base/log.h"
 #include "base/loop.h"
-#include "common/log.h"
 #include "front/base/metrics.h"
 #include "front/workers/device_table.h"
 

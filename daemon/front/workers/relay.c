@@ -9,9 +9,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/log.h"
-#include "common/sandbox.h"
+#include "base/log.h"
 #include "front/base/metrics.h"
+#include "process/sandbox.h"
 
 /* A step reads from the pipe or logs a line: at most 640 steps a second for each worker. LAST_STEPS
  * suffice for all that a pipe holds when a worker ends. */

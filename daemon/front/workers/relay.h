@@ -9,8 +9,8 @@
 #include <sys/queue.h>
 #include <sys/types.h>
 
+#include "base/error.h"
 #include "base/loop.h"
-#include "common/error.h"
 
 /* Embedded where it is used. */
 struct relay {

@@ -3,8 +3,8 @@
 #ifndef FRONT_WORKERS_REPERTOIRE_H
 #define FRONT_WORKERS_REPERTOIRE_H
 
-#include "common/formats.h"
 #include "front/config/config.h"
+#include "image/formats.h"
 
 /* Assumes all that is allowed, until a worker has reported its formats. */
 void repertoire_init(const struct config *config);

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "base/loop.h"
-#include "common/log.h"
 #include "front/base/metrics.h"
 #include "front/workers/load.h"
 
@@ -240,7 +240,7 @@ static void publish_objects(const struct device *d, const struct message_objects
 {
 	static const char *const kinds[OBJECTS] = {
 #define OBJECT(symbol, name, ...) name,
-#include "common/objects.def"
+#include "wire/objects.def"
 #undef OBJECT
 	};
 

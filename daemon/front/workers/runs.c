@@ -13,8 +13,8 @@
 
 #include <stdlib.h>
 
+#include "base/file.h"
 #include "base/loop.h"
-#include "common/file.h"
 #include "front/workers/jpeg_router.h"
 
 static const struct config *config;

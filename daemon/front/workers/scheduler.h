@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "common/error.h"
+#include "base/error.h"
 #include "front/config/config.h"
 
 /* Starts codec workers and devices, and connects them. */

@@ -15,11 +15,11 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/log.h"
 #include "base/loop.h"
-#include "common/arena.h"
-#include "common/memfd.h"
-#include "common/log.h"
+#include "base/memfd.h"
 #include "reference/difference.h"
+#include "wire/arena.h"
 
 enum { TESTS_MAX = 1 + CHAIN_FILTERS_MAX, AREA = 1 << 20 };
 

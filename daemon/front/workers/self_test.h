@@ -6,9 +6,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "common/wire.h"
 #include "front/jobs/plans.h"
 #include "front/workers/supervisor.h"
+#include "wire/wire.h"
 
 /* The test tiles, in an arena of their own (SELF_TEST_ARENA), and their expected results: one tile
  * goes through filters of every kind. If a plan is doubted, each of its filters has another tile,

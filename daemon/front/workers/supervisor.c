@@ -17,7 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "common/log.h"
+#include "base/log.h"
 #include "front/base/metrics.h"
 
 enum {

@@ -11,9 +11,9 @@
 #include <sys/types.h>
 
 #include "base/loop.h"
-#include "common/stall.h"
-#include "common/wire.h"
 #include "front/workers/relay.h"
+#include "process/stall.h"
+#include "wire/wire.h"
 
 enum worker_state {
 	WORKER_STOPPED,  /* no process; a restart may be due */

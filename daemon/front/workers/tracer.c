@@ -6,8 +6,8 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "base/clock.h"
 #include "base/loop.h"
-#include "common/clock.h"
 #include "front/base/metrics.h"
 #include "front/workers/supervisor.h"
 

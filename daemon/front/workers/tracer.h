@@ -6,12 +6,12 @@
 
 #include <stdint.h>
 
-#include "common/error.h"
-#include "common/span.h"
-#include "common/wire.h"
+#include "base/error.h"
 #include "front/config/config.h"
 #include "front/jobs/job.h"
 #include "front/jobs/trace.h"
+#include "wire/span.h"
+#include "wire/wire.h"
 
 enum error tracer_init(const struct config *config) MUST_CHECK;
 void tracer_fini(void);

@@ -12,9 +12,9 @@
 #include <inttypes.h>
 #include <math.h>
 
+#include "base/log.h"
 #include "base/loop.h"
-#include "common/text.h"
-#include "common/log.h"
+#include "base/text.h"
 #include "front/base/metrics.h"
 #include "front/workers/device_table.h"
 

@@ -5,8 +5,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "common/wire.h"
 #include "front/jobs/job.h"
+#include "wire/wire.h"
 
 /* The tiles of a codec worker on which it may still report, and which devices filtered them. */
 struct verified_tiles {

@@ -1,0 +1,37 @@
+/* Error codes, shared by all programs, and the message that goes with one. */
+#ifndef BASE_ERROR_H
+#define BASE_ERROR_H
+
+enum error {
+#define ERROR(symbol, status, slug, title) ERR_##symbol,
+#include "base/error.def"
+#undef ERROR
+	ERR_COUNT
+};
+
+#define MUST_CHECK __attribute__((warn_unused_result))
+
+/* A message for the client: the parameter at fault (empty if none), its value, and a sentence that
+ * says what is expected. */
+struct problem {
+	char parameter[32];
+	char value[96];
+	char detail[400];
+};
+
+/* HTTP status, slug and title of an error; those of ERR_INTERNAL if the code is out of range. */
+int error_status(enum error e);
+const char *error_slug(enum error e);
+const char *error_title(enum error e);
+
+/* Fills the problem's detail (printf-style, truncated to fit; parameter and value are cleared) and
+ * returns e, so that a function can end with `return problem_set(p, ERR_X, "...")`. */
+enum error problem_set(struct problem *p, enum error e, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* The same for a parameter at fault; its value is truncated to fit. */
+enum error problem_set_parameter(struct problem *p, enum error e, const char *parameter,
+                                 const char *value, const char *format, ...)
+    __attribute__((format(printf, 5, 6)));
+
+#endif

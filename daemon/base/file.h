@@ -1,0 +1,17 @@
+/* Reading and writing all of a block of a file. */
+#ifndef BASE_FILE_H
+#define BASE_FILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+/* `size` bytes from or to a position of a file, which need not be the descriptor's. False, with
+ * errno, on failure, after which any part may have been read or written; EIO if the file
+ * ends. */
+bool file_read(int fd, void *to, size_t size, uint64_t offset) MUST_CHECK;
+bool file_write(int fd, const void *from, size_t size, uint64_t offset) MUST_CHECK;
+
+#endif

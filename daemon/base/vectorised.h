@@ -1,0 +1,20 @@
+/* Loops that the compiler vectorises, for each generation of processors. */
+#ifndef BASE_VECTORISED_H
+#define BASE_VECTORISED_H
+
+/* Has the compiler vectorise the loops of the functions that follow, and marks those that it
+ * compiles for several generations of processors. Sanitizers cannot start a program that chooses
+ * between functions before them. */
+#if defined __GNUC__ && !defined __clang__
+#pragma GCC optimize("O3", "no-math-errno", "no-trapping-math")
+#ifdef __x86_64__
+#define GENERATIONS
+#endif
+#endif
+#if defined GENERATIONS && !defined __SANITIZE_ADDRESS__ && !defined __SANITIZE_THREAD__
+#define VECTORISED __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+#else
+#define VECTORISED
+#endif
+
+#endif

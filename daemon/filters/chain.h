@@ -1,0 +1,157 @@
+/* A chain of filters with its border rule: what a request asks for, parsed and checked. It is plain
+ * data without pointers, so it is sent to the workers unchanged, in a sealed memfd. */
+#ifndef FILTERS_CHAIN_H
+#define FILTERS_CHAIN_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "filters/edges.h"
+#include "filters/filters.h"
+#include "filters/kernels.h"
+#include "filters/regions.h"
+#include "image/image.h"
+
+/* Values of `variant` in a chain, besides enum kernel + 1. */
+enum { VARIANT_ANY, VARIANT_REFERENCE = KERNELS + 1, VARIANT_GENERAL };
+
+enum {
+	CHAIN_FILTERS_MAX = 8,
+	CHAIN_GATHERING_MAX = 2, /* filters that must know the whole image */
+	/* Those of a request, and with what is gathered. */
+	CHAIN_GIVEN_MAX = 4 * MATRIX_SIDE_MAX * MATRIX_SIDE_MAX + REGIONS_MAX * REGION_NUMBERS,
+	CHAIN_COEFFICIENTS_MAX = CHAIN_GIVEN_MAX + CHAIN_GATHERING_MAX * GATHER_NUMBERS_MAX,
+	/* A canny blurs, may make a luma first, and looks for edges. */
+	CHAIN_CANNY_FILTERS = 3
+};
+
+struct chain {
+	uint32_t count;  /* of filters, at least 1 once chain_check() has passed */
+	uint32_t border; /* enum border */
+	/* For BORDER_CONSTANT: one value for all bands (alpha: opaque), or one for each band; none:
+	 * 0. */
+	uint32_t border_values;
+	uint32_t coefficients_used;
+	uint32_t
+	    variant; /* enum kernel + 1 for the filters that this kernel supports, or VARIANT_… */
+	uint32_t unused;
+	struct regions regions; /* where the result is written; their numbers are coefficients */
+	double border_value[BANDS_MAX];
+	struct filter_call call[CHAIN_FILTERS_MAX];
+	/* Of the calls and regions. A chain that knows an image's edges may have more than these:
+	 * it is then longer than the struct. */
+	double coefficient[CHAIN_COEFFICIENTS_MAX];
+};
+
+enum {
+	CHAIN_SIZE_MAX =
+	    sizeof(struct chain) + CHAIN_GATHERING_MAX * EDGES_WORDS_MAX * sizeof(double)
+};
+
+/* Bytes of the chain up to its last coefficient; the rest need not be sent. */
+size_t chain_size(const struct chain *chain);
+
+/* A copy of a complete chain, from malloc(), of these bytes and so many coefficients more; NULL if
+ * there is no memory. Nothing else may be added to it, and the struct must not be copied. */
+struct chain *chain_copy(const struct chain *chain, uint32_t more) MUST_CHECK;
+
+/* Empties the chain: no filter, border replicate. Does not touch the coefficients. */
+void chain_init(struct chain *chain);
+
+/* Appends a filter with default parameters. ERR_UNKNOWN_FILTER lists the filters; ERR_BAD_PARAMETER
+ * if the chain is full or the name is empty. */
+enum error chain_add_filter(struct chain *chain, const char *name,
+                            struct problem *problem) MUST_CHECK;
+
+/* Sets a parameter of the last filter from text. ERR_BAD_PARAMETER says what is expected. */
+enum error chain_set_parameter(struct chain *chain, const char *name, const char *text,
+                               struct problem *problem) MUST_CHECK;
+
+/* True if the last filter has a parameter of this name. */
+bool chain_knows_parameter(const struct chain *chain, const char *name);
+
+/* Appends the filters of "NAME=key=value:key=value,NAME…" (a matrix's columns separated by spaces).
+ */
+enum error chain_parse(struct chain *chain, const char *text, struct problem *problem) MUST_CHECK;
+
+/* The same for filters on these channels; `parameter` is the query parameter that holds the
+ * text. */
+enum error chain_parse_for(struct chain *chain, enum channels channels, const char *parameter,
+                           const char *text, struct problem *problem) MUST_CHECK;
+
+/* Sets the channels of all filters that the chain has so far. */
+void chain_set_channels(struct chain *chain, enum channels channels);
+
+/* Sets border and border_value from text ("replicate", …; "0" or "255,0,0"). */
+enum error chain_set_border(struct chain *chain, const char *text,
+                            struct problem *problem) MUST_CHECK;
+enum error chain_set_border_value(struct chain *chain, const char *text,
+                                  struct problem *problem) MUST_CHECK;
+
+/* Sets the regions; see regions_parse(). */
+enum error chain_set_regions(struct chain *chain, const char *text,
+                             struct problem *problem) MUST_CHECK;
+
+/* The numbers of the regions' shapes. */
+const double *chain_shapes(const struct chain *chain);
+
+/* Checks what depends on the whole chain: required parameters, and that there is a filter. */
+enum error chain_check(const struct chain *chain, struct problem *problem) MUST_CHECK;
+
+/* The kernel that the chain's variant names, or KERNELS. */
+enum kernel chain_kernel(const struct chain *chain);
+
+/* True if a chain from another process is within all limits. */
+bool chain_valid(const struct chain *chain);
+
+/* Reads a chain from another process: a new one from malloc(), of chain_size() bytes or more, so
+ * that the struct must not be copied. ERR_INTERNAL unless it is valid; ERR_IO or ERR_MEMORY. */
+enum error chain_take(int fd, struct chain **chain) MUST_CHECK;
+
+/* True if a value is a share of the image's size, which must be known to say more of the chain. */
+bool chain_has_shares(const struct chain *chain);
+
+/* The chain for an image of this size: a new one from malloc(), trimmed, in *sized.
+ * ERR_BAD_PARAMETER if a value is then out of its limits; ERR_MEMORY. */
+enum error chain_size_to(const struct chain *chain, uint32_t width, uint32_t height,
+                         struct chain **sized, struct problem *problem) MUST_CHECK;
+
+/* The first call that must know the whole image and does not yet, or the count. */
+uint32_t chain_gathering(const struct chain *chain);
+
+/* A new chain from malloc(), trimmed: the calls before this one, or one that changes nothing, on
+ * all of the image, by any kernel. Before a canny also what finds the edges: where they are, all
+ * bands (of one channel, that one) are full scale or, where it depends on others, half of it. NULL
+ * without memory. */
+struct chain *chain_before(const struct chain *chain, uint32_t call);
+
+/* A new chain from malloc(), trimmed, whose call knows these rows of valid numbers, or the edges of
+ * an image of this size; of several pages one after the other, all alike. NULL without memory. */
+struct chain *chain_gathered(const struct chain *chain, uint32_t call, const double *numbers,
+                             uint32_t width, uint32_t height, uint32_t pages);
+
+/* Of how many pages its calls know something each; 1: it is the same for all. */
+uint32_t chain_pages(const struct chain *chain);
+
+/* A new chain from malloc(), trimmed, that knows what this one knows of a page, from 0. NULL
+ * without memory. */
+struct chain *chain_of_page(const struct chain *chain, uint32_t page);
+
+/* The halo in pixels: the sum of the filters' radii. */
+void chain_halo(const struct chain *chain, uint32_t *halo_x, uint32_t *halo_y);
+
+/* What is cropped on each side: the halo with BORDER_CROP, else 0. */
+void chain_crops(const struct chain *chain, uint32_t *x, uint32_t *y);
+
+/* The constant outside the image for each band of an image. ERR_BAD_PARAMETER if the number of
+ * values does not match the bands, or one is outside the type's range. */
+enum error chain_border_pixel(const struct chain *chain, const struct image *image,
+                              double pixel[BANDS_MAX], struct problem *problem) MUST_CHECK;
+
+/* The size of the result: the image's, less the halo on each side with BORDER_CROP.
+ * ERR_IMAGE_TOO_SMALL if nothing is left. */
+enum error chain_output_size(const struct chain *chain, const struct image *image, uint32_t *width,
+                             uint32_t *height, struct problem *problem) MUST_CHECK;
+
+#endif

@@ -1,0 +1,251 @@
+/* Checks of a chain that depend on the image, and on the kernels available. */
+#include "filters/chain_check.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/text.h"
+
+/* The kinds of operation whose kernels may support a filter, as bits. */
+static uint32_t filter_operations(enum filter filter)
+{
+	return operation_kernels(filter_operation(filter)) |
+	       (filter == FILTER_CONVOLVE    ? 1u << OPERATION_SEPARABLE
+	        : filter == FILTER_THRESHOLD ? operation_kernels(OPERATION_LOCAL_THRESHOLD)
+	                                     : 0);
+}
+
+static enum error lower(const struct chain *chain, uint32_t i, struct operation *op,
+                        struct problem *problem)
+{
+	return filter_lower(&chain->call[i], chain->coefficient, op)
+	           ? problem_set(problem, ERR_MEMORY, "no memory for a filter")
+	           : ERR_OK;
+}
+
+/* Says what a call could use instead. known: the name is that of a kernel. */
+static enum error other_variants(const struct chain *chain, uint32_t i, const char *name,
+                                 bool known, struct problem *problem)
+{
+	struct operation op = {0};
+	char list[224] = "";
+	enum error e = lower(chain, i, &op, problem);
+
+	for (enum kernel k = 0; !e && k < KERNELS; k++)
+		if (kernel_row(k)->operations & operation_kernels(op.kind))
+			list_add(list, sizeof list, kernel_name(k));
+	operation_fini(&op);
+	return e ? e
+	         : problem_set_parameter(problem, ERR_BAD_PARAMETER, "variant", name,
+	                                 "%s%s %s%s, expected general, reference, %s",
+	                                 known ? name : "", known ? " does not support" : "for",
+	                                 filter_name(chain->call[i].filter),
+	                                 known ? " with these values" : "", list);
+}
+
+/* The kernel supports no filter of the chain, or none with such values. */
+static enum error idle_variant(const struct chain *chain, enum kernel kernel,
+                               struct problem *problem)
+{
+	char list[160] = "";
+
+	for (uint32_t i = 0; i < chain->count; i++)
+		if (kernel_row(kernel)->operations & filter_operations(chain->call[i].filter))
+			return other_variants(chain, i, kernel_name(kernel), true, problem);
+	for (enum filter f = 0; f < FILTERS; f++)
+		if (kernel_row(kernel)->operations & filter_operations(f))
+			list_add(list, sizeof list, filter_name(f));
+	return problem_set_parameter(problem, ERR_BAD_PARAMETER, "variant", kernel_name(kernel),
+	                             "%s supports none of these filters; it supports %s",
+	                             kernel_name(kernel), *list ? list : "none by itself");
+}
+
+static enum error check_radius(enum kernel kernel, const struct chain *chain, uint32_t i,
+                               const struct operation *op, struct problem *problem)
+{
+	const struct kernel_row *row = kernel_row(kernel);
+	uint32_t radius = op->radius_x > op->radius_y ? op->radius_x : op->radius_y;
+
+	if (op->kind == OPERATION_CANNY)
+		radius = 2; /* the blur is a filter of its own */
+	if (op->lattice.stride)
+		radius = op->lattice.radius;
+	if (op->kind == OPERATION_MORPHOLOGY)
+		radius = operation_extreme(op, false).radius_x;
+	if (radius <= row->radius)
+		return ERR_OK;
+	return problem_set_parameter(problem, ERR_BAD_PARAMETER, "variant", row->name,
+	                             "%s supports windows of radius up to %u; that of %s is %u",
+	                             row->name, row->radius, filter_name(chain->call[i].filter),
+	                             radius);
+}
+
+static enum error check_kernel(const struct chain *chain, enum kernel kernel,
+                               struct problem *problem)
+{
+	bool idle = true;
+	enum error e = ERR_OK;
+
+	for (uint32_t i = 0; !e && i < chain->count; i++) {
+		struct operation op = {0};
+
+		e = lower(chain, i, &op, problem);
+		if (!e && kernel_row(kernel)->operations & operation_kernels(op.kind)) {
+			idle = false;
+			e = check_radius(kernel, chain, i, &op, problem);
+		}
+		operation_fini(&op);
+	}
+	return e || !idle ? e : idle_variant(chain, kernel, problem);
+}
+
+enum error chain_set_variant(struct chain *chain, const char *name, struct problem *problem)
+{
+	enum kernel kernel = kernel_parse(name);
+
+	chain->variant = !strcmp(name, "reference") ? VARIANT_REFERENCE
+	                 : !strcmp(name, "general") ? VARIANT_GENERAL
+	                                            : VARIANT_ANY;
+	if (chain->variant != VARIANT_ANY)
+		return ERR_OK;
+	chain->variant = kernel + 1;
+	if (chain_has_shares(chain))
+		return problem_set_parameter(problem, ERR_BAD_PARAMETER, "variant", name,
+		                             "a kernel is for windows of certain sizes: for it "
+		                             "expected sigma in pixels, not in %%");
+	if (kernel < KERNELS && kernel_row(kernel)->operations)
+		return check_kernel(chain, kernel, problem);
+	return other_variants(chain, 0, name, false, problem);
+}
+
+static bool channels_there(enum channels channels, const struct image *image, bool cmyk)
+{
+	if (image_planes(image) > 1)
+		return channels == CHANNELS_ALL || channels == CHANNELS_COLOR;
+	switch (channels) {
+	case CHANNELS_ALPHA:
+		return image->alpha;
+	case CHANNELS_RED:
+		return !cmyk;
+	case CHANNELS_GREEN:
+	case CHANNELS_BLUE:
+		return image->bands - image->alpha >= 3 && !cmyk;
+	case CHANNELS_LUMA:
+	case CHANNELS_CHROMA:
+		return image->bands - image->alpha == 3;
+	case CHANNELS_ALL:
+	case CHANNELS_COLOR:
+	case CHANNELS:
+		return true;
+	}
+	return true;
+}
+
+enum error chain_check_channels(enum channels channels, const struct image *image, bool cmyk,
+                                struct problem *problem)
+{
+	char has[48];
+
+	if (channels_there(channels, image, cmyk))
+		return ERR_OK;
+	snprintf(has, sizeof has, "has %u band%s%s", image->bands, image->bands > 1 ? "s" : "",
+	         image->alpha ? ", one of them alpha" : "");
+	return problem_set_parameter(problem, ERR_BAD_PARAMETER, "channels",
+	                             channels_name(channels), "%s needs an image %s; this one %s",
+	                             channels_name(channels),
+	                             channels == CHANNELS_ALPHA ? "with alpha"
+	                             : channels == CHANNELS_RED ? "in RGB or grey"
+	                                                        : "in RGB",
+	                             cmyk ? "is in CMYK" : has);
+}
+
+/* Kernels get floats in YCbCr (with alpha premultiplied, which the bilateral filter does itself),
+ * on a lattice, and for the blur alone of unsharp. */
+static enum pixel_type type_seen(const struct kernel_row *row, const struct filter_call *call,
+                                 const struct operation *op, const struct image *image)
+{
+	bool blur = operation_compares(op->kind) && !(row->operations >> op->kind & 1);
+	bool together = call->channels == CHANNELS_ALL || call->channels == CHANNELS_COLOR;
+	bool premultiplied = image->alpha && op->smoothing && together;
+
+	if (call->channels == CHANNELS_LUMA || call->channels == CHANNELS_CHROMA || blur ||
+	    op->lattice.stride || (premultiplied && op->kind != OPERATION_BILATERAL))
+		return PIXEL_F32;
+	return image->type;
+}
+
+static enum error check_pixels(const struct chain *chain, uint32_t i, const struct image *image,
+                               struct problem *problem)
+{
+	const struct kernel_row *row = kernel_row(chain_kernel(chain));
+	struct operation op = {0};
+	enum error e = lower(chain, i, &op, problem);
+	enum pixel_type type = type_seen(row, &chain->call[i], &op, image);
+	char types[32] = "";
+
+	if (e || !(row->operations & operation_kernels(op.kind)) ||
+	    (row->types >> type & 1 && row->bands >> image->bands & 1))
+		goto out;
+	for (enum pixel_type t = 0; t < PIXEL_TYPES; t++)
+		if (row->types >> t & 1)
+			list_add(types, sizeof types, pixel_type_name(t));
+	e = problem_set_parameter(problem, ERR_BAD_PARAMETER, "variant", row->name,
+	                          "%s supports %s of%s%s%s%s bands; %s needs %u bands of %s here",
+	                          row->name, types, row->bands & 2 ? " 1" : "",
+	                          row->bands & 4 ? " 2" : "", row->bands & 8 ? " 3" : "",
+	                          row->bands & 16 ? " 4" : "", filter_name(chain->call[i].filter),
+	                          image->bands, pixel_type_name(type));
+out:
+	operation_fini(&op);
+	return e;
+}
+
+/* The parameter that may have numbers for each colour. */
+static const char *by_colour(enum filter filter)
+{
+	return filter == FILTER_LUT ? "table" : filter == FILTER_THRESHOLD ? "value" : "gain";
+}
+
+/* What mixes red, green and blue, or has numbers for each, needs them. */
+static enum error check_colours(const struct filter_call *call, const struct image *image,
+                                bool cmyk, struct problem *problem)
+{
+	const uint32_t colours = image->bands - image->alpha, numbers = filter_by_colour(call);
+	const bool mixes = filter_mixes_colours(call->filter);
+	const bool one_is_enough = call->filter == FILTER_GRAYSCALE;
+	char text[32];
+
+	if (mixes && (cmyk || (colours != 3 && !(one_is_enough && colours == 1))))
+		return problem_set_parameter(
+		    problem, ERR_BAD_PARAMETER, "filters", filter_name(call->filter),
+		    "%s needs an image in RGB%s; this one %s", filter_name(call->filter),
+		    one_is_enough ? " or grey" : "",
+		    cmyk           ? "is in CMYK"
+		    : colours == 1 ? "is grey"
+		                   : "has other colours");
+	if (numbers <= 1 || numbers == colours)
+		return ERR_OK;
+	snprintf(text, sizeof text, "%u for each colour", numbers);
+	return problem_set_parameter(
+	    problem, ERR_BAD_PARAMETER, by_colour(call->filter), text,
+	    "the image has %u colour%s, and %s numbers for %u: expected one "
+	    "for all, or one for each",
+	    colours, colours > 1 ? "s" : "", filter_name(call->filter), numbers);
+}
+
+enum error chain_check_image(const struct chain *chain, const struct image *image, bool cmyk,
+                             struct problem *problem)
+{
+	const struct image plane = image_plane(image);
+	bool kernel = chain_kernel(chain) < KERNELS;
+	enum error e = regions_check(&chain->regions, chain_shapes(chain), image, problem);
+
+	for (uint32_t i = 0; !e && i < chain->count; i++) {
+		e = chain_check_channels(chain->call[i].channels, image, cmyk, problem);
+		if (!e)
+			e = check_colours(&chain->call[i], image, cmyk, problem);
+		if (!e && kernel)
+			e = check_pixels(chain, i, &plane, problem);
+	}
+	return e;
+}

@@ -1,0 +1,168 @@
+/* The filters: their table, and what each comes to in arithmetic. */
+#ifndef FILTERS_FILTERS_H
+#define FILTERS_FILTERS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "filters/gather.h"
+#include "filters/operations.h"
+#include "image/image.h"
+
+enum filter {
+#define FILTER(symbol, ...) FILTER_##symbol,
+#define PARAMETER(...)
+#include "filters/filters.def"
+#undef FILTER
+#undef PARAMETER
+	FILTERS
+};
+
+enum parameter_type {
+	PARAMETER_NUMBER,
+	PARAMETER_INTEGER,
+	PARAMETER_ODD,
+	PARAMETER_CHOICE,
+	PARAMETER_MATRIX,
+	PARAMETER_NUMBERS,
+};
+
+struct parameter {
+	enum filter filter;
+	const char *name;
+	enum parameter_type type;
+	double min, max, default_; /* default_: NAN if there is none */
+	const char *unit;          /* of a choice: the words, separated by '|' */
+	const char *text;
+};
+
+enum {
+	FILTER_PARAMETERS_MAX = 4,
+	MATRIX_SIDE_MAX = 63,
+	LUT_ENTRIES_MAX = 4096,
+	LUT_POINTS_MAX = 64
+};
+
+/* The rows of parameters by their numbers in the table, and those of each filter from 0 on:
+ * GAUSSIAN_SIGMA, GAUSSIAN_SIZE, BOX_SIZE, ... */
+enum {
+#define FILTER(symbol, ...)            FIRST_OF_##symbol, BEFORE_##symbol = FIRST_OF_##symbol - 1,
+#define PARAMETER(filter, symbol, ...) ROW_OF_##filter##_##symbol,
+#include "filters/filters.def"
+#undef FILTER
+#undef PARAMETER
+};
+enum {
+#define FILTER(...)
+#define PARAMETER(filter, symbol, ...)                                                             \
+	filter##_##symbol = ROW_OF_##filter##_##symbol - FIRST_OF_##filter,
+#include "filters/filters.def"
+#undef FILTER
+#undef PARAMETER
+};
+
+/* threshold's method, in the order of its choices. */
+enum { THRESHOLD_BY_VALUE, THRESHOLD_BY_MEAN, THRESHOLD_BY_GAUSSIAN, THRESHOLD_BY_OTSU };
+
+/* Which samples of a pixel a filter changes; the others are kept. LUMA and CHROMA are those of the
+ * YCbCr of BT.601, full range. */
+enum channels {
+	CHANNELS_ALL,
+	CHANNELS_COLOR, /* all but alpha */
+	CHANNELS_ALPHA,
+	CHANNELS_RED, /* the first band; of a grey image the only one */
+	CHANNELS_GREEN,
+	CHANNELS_BLUE,
+	CHANNELS_LUMA,
+	CHANNELS_CHROMA,
+	CHANNELS
+};
+
+/* Rows of numbers among the coefficients of a chain; width and height are 0 if they are not given.
+ */
+struct numbers {
+	uint32_t first; /* index of the first */
+	uint32_t width, height;
+};
+
+/* One use of a filter: the values in the order of its PARAMETER rows (NAN: not given and without
+ * default), of a MATRIX and of NUMBERS their place in the chain. */
+struct filter_call {
+	uint32_t filter;   /* enum filter */
+	uint32_t channels; /* enum channels */
+	struct numbers numbers[FILTER_PARAMETERS_MAX];
+	/* Of the whole image, if the filter must know it; of GATHER_EDGES: the size of the image
+	 * that has these edges. */
+	struct numbers gathered;
+	uint32_t
+	    more_pages;  /* what is gathered of so many further pages follows, page after page */
+	uint32_t shares; /* bit i: value[i] is a percentage of the image's shorter side */
+	uint32_t unused;
+	double value[FILTER_PARAMETERS_MAX];
+};
+
+const char *channels_name(enum channels channels);
+/* The channels of a name, or CHANNELS. */
+enum channels channels_parse(const char *name);
+
+const char *filter_name(enum filter filter);
+const char *filter_text(enum filter filter);
+enum operation_kind filter_operation(enum filter filter);
+/* The filter of a name, or FILTERS. */
+enum filter filter_parse(const char *name);
+/* Says of a name that is unknown which filter is near (by a third of its letters at most), or which
+ * there are. Returns ERR_UNKNOWN_FILTER; ERR_BAD_PARAMETER of an empty name. */
+enum error filter_unknown(const char *name, struct problem *problem) MUST_CHECK;
+
+/* The i-th parameter of a filter, or NULL after the last. */
+const struct parameter *filter_parameter(enum filter filter, size_t i);
+
+/* True if a percentage of the image's shorter side may be given. */
+bool parameter_takes_share(const struct parameter *parameter);
+
+/* The radius of a call, without the work of filter_lower(). */
+void filter_radius(const struct filter_call *call, uint32_t *radius_x, uint32_t *radius_y);
+
+/* The lattice that a call is computed on; its stride is 0 if it is not. */
+struct lattice filter_lattice(const struct filter_call *call);
+
+/* The sigma that an image is blurred with before a canny looks for its edges; 0: it is not. */
+double filter_canny_sigma(const struct filter_call *call);
+
+/* What a call must know of the whole image, whether it does or not. */
+enum gather filter_gathers(const struct filter_call *call);
+
+/* The operation by which a call's cost is predicted: the one that it is lowered to. */
+enum operation_kind filter_call_operation(const struct filter_call *call);
+
+/* How many numbers a call that gathers has for `gathered` of this size. */
+uint64_t filter_gathered_numbers(const struct filter_call *call, uint32_t width, uint32_t height);
+
+/* How many colours a call has numbers for; 0 or 1 if it treats them alike. */
+uint32_t filter_by_colour(const struct filter_call *call);
+
+/* True if each colour is made of red, green and blue. */
+bool filter_mixes_colours(enum filter filter);
+
+/* Of a matrix: the sum of the magnitudes, the divisor (given or not), and whether the coefficients'
+ * sum is other than 0. coefficients: the chain's. */
+struct matrix_sums {
+	double magnitudes, scale;
+	bool smoothing;
+};
+
+struct matrix_sums filter_matrix_sums(const struct filter_call *call, const double *coefficients);
+
+/* The largest gain, magnitudes / |scale|, that a matrix may have: up to it sums of 16-bit pixels in
+ * pairs of floats, which lose 2^-48 of the gain for each of their terms, are off by less than 1. */
+double filter_gain_max(const struct filter_call *call);
+
+/* Works out a call whose values are valid; coefficients: the chain's, for a matrix. A matrix of
+ * rank 1 (to 1e-12 of its largest coefficient) becomes separable. Returns ERR_MEMORY if there is
+ * none. */
+enum error filter_lower(const struct filter_call *call, const double *coefficients,
+                        struct operation *operation) MUST_CHECK;
+
+#endif

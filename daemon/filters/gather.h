@@ -1,0 +1,55 @@
+/* What a filter must know of the whole image before it can filter any of it: first a run of the job
+ * gathers counts of the samples' values, or edges, then the numbers that it made of them
+ * stand in the filter's call. Those made of counts are shares of full scale, from 0 to 1. */
+#ifndef FILTERS_GATHER_H
+#define FILTERS_GATHER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "image/image.h"
+
+enum gather {
+	GATHER_NONE,
+	GATHER_THRESHOLD, /* a threshold that separates two classes */
+	GATHER_TABLE,     /* a table that equalizes */
+	GATHER_EDGES,     /* which pixels are edges: a plane of bits (edges.h), not numbers */
+	GATHERS
+};
+
+enum {
+	COUNTS_MAX = 65536,
+	GATHER_ENTRIES_MAX = 1024,
+	GATHER_NUMBERS_MAX = BANDS_MAX * GATHER_ENTRIES_MAX
+};
+
+/* Numbers a band: of a table 256 for bytes, else GATHER_ENTRIES_MAX. */
+uint32_t gather_entries(enum gather gather, enum pixel_type type);
+
+/* Rows of numbers: one for each colour, or (luma) one. Alpha has none. */
+uint32_t gather_rows(const struct image *image, bool luma);
+
+/* How many counts a colour has: the i-th of n is for values nearest to i / (n - 1) of full scale.
+ * What is beyond either end counts as the end, NaN does not count. */
+uint32_t counts_of(enum pixel_type type);
+
+/* Adds `number` pixels like the image's: each colour to counts of its own, which follow one
+ * another, or (luma) the luma of BT.601. */
+void counts_add(uint64_t *counts, const struct image *image, bool luma, const void *pixels,
+                size_t number);
+
+/* A threshold between two counts of n: of those that split the values into two classes whose means
+ * differ most, weighted by their sizes, the first (Otsu, "A Threshold Selection Method from
+ * Gray-Level Histograms", 1979). With one value alone it is the first of all. */
+double counts_threshold(const uint64_t *counts, uint32_t n);
+
+/* A table that equalizes: entry i is the share of values up to i / (entries - 1) of full scale
+ * among those above the smallest that occurs; if only one occurs, that share of full scale itself.
+ * entries: at most n. */
+void counts_table(const uint64_t *counts, uint32_t n, double *table, uint32_t entries);
+
+/* True if numbers from another process are what they must be. */
+bool gather_valid(const double *numbers, size_t count);
+
+#endif

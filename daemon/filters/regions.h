@@ -1,0 +1,50 @@
+/* Regions: the parts of an image in which, or outside of which, a chain's result is written. Their
+ * shapes are numbers that the chain holds: REGION_NUMBERS each, in pixels of the filtered image. */
+#ifndef FILTERS_REGIONS_H
+#define FILTERS_REGIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "image/image.h"
+
+enum region_number { REGION_KIND, REGION_X, REGION_Y, REGION_WIDTH, REGION_HEIGHT, REGION_NUMBERS };
+enum region_kind { REGION_RECTANGLE, REGION_ELLIPSE, REGION_KINDS };
+
+enum { REGIONS_MAX = 256, REGIONS_FEATHER_MAX = 1000 };
+
+struct regions {
+	uint32_t count;   /* 0: the result is written everywhere */
+	uint32_t first;   /* index of the first number among the chain's coefficients */
+	uint32_t invert;  /* 1: the result is written everywhere else */
+	uint32_t feather; /* pixels */
+};
+
+/* Reads "x,y,width,height;ellipse:x,y,width,height;…" into `numbers`, which has space for so many;
+ * x and y may be negative. *count: of shapes. ERR_BAD_PARAMETER says what is expected. */
+enum error regions_parse(const char *text, double *numbers, size_t room, uint32_t *count,
+                         struct problem *problem) MUST_CHECK;
+
+/* Moves the shapes by so many pixels. */
+void regions_move(const struct regions *regions, double *numbers, int x, int y);
+
+/* True if regions from another process are within all limits. `numbers` has space for as many as
+ * there are. */
+bool regions_valid(const struct regions *regions, const double *numbers);
+
+/* ERR_BAD_PARAMETER if a shape is completely outside the image: it would do nothing. */
+enum error regions_check(const struct regions *regions, const double *numbers,
+                         const struct image *image, struct problem *problem) MUST_CHECK;
+
+/* How much of the result pixel (x, y) gets, from 0 (the original) to 1: 1 in a shape; over
+ * `feather` pixels around it less and less, by the distance from a rectangle, or from an ellipse
+ * along the line to its centre; the most of all shapes; with `invert` 1 minus this. Without
+ * regions 1. */
+double regions_weight(const struct regions *regions, const double *numbers, int x, int y);
+
+/* False if all pixels of the area are the original's. */
+bool regions_touch(const struct regions *regions, const double *numbers, const struct area *area);
+
+#endif

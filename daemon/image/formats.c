@@ -1,0 +1,202 @@
+/* Image formats: lookups in formats.def. */
+#include "image/formats.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/text.h"
+
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+
+static const struct format_row formats[FORMATS] = {
+#define FORMAT(symbol, ...) [FORMAT_##symbol] = {__VA_ARGS__},
+#include "image/formats.def"
+};
+
+_Static_assert(FORMAT_RAW == FORMATS - 1, "lists of formats end with bare pixels");
+
+static const struct {
+	enum format format;
+	const char *name, *title, *media_type;
+} names[] = {
+#define NAME(format, name, title, media_type)  {FORMAT_##format, name, title, media_type},
+#define ALIAS(format, name, title, media_type) {FORMAT_##format, name, title, media_type},
+#include "image/formats.def"
+};
+
+static const struct format_offer offers[] = {
+#define NAME(format, name, title, media_type) {FORMAT_##format, name, title},
+#include "image/formats.def"
+};
+
+const struct format_row *format_row(enum format format)
+{
+	return &formats[format];
+}
+
+/* The first name of a format, or COUNT(names). */
+static size_t first_name(enum format format)
+{
+	size_t i = 0;
+
+	while (i < COUNT(names) && names[i].format != format)
+		i++;
+	return i;
+}
+
+const char *format_name(enum format format)
+{
+	size_t i = first_name(format);
+
+	return i < COUNT(names) ? names[i].name : "none";
+}
+
+const char *format_title(enum format format)
+{
+	size_t i = first_name(format);
+
+	return i < COUNT(names) ? names[i].title : "no format";
+}
+
+const char *format_media_type(enum format format)
+{
+	size_t i = first_name(format);
+
+	return i < COUNT(names) ? names[i].media_type : "application/octet-stream";
+}
+
+enum format format_parse(const char *name)
+{
+	for (size_t i = 0; i < COUNT(names); i++)
+		if (!strcasecmp(name, names[i].name))
+			return names[i].format;
+	return FORMAT_NONE;
+}
+
+enum format format_parse_media_type(const char *media_type)
+{
+	for (size_t i = 0; i < COUNT(names); i++)
+		if (!strcasecmp(media_type, names[i].media_type))
+			return names[i].format;
+	return FORMAT_NONE;
+}
+
+const struct format_offer *format_offer(size_t i)
+{
+	return i < COUNT(offers) ? &offers[i] : NULL;
+}
+
+struct format_sets format_sets_known(void)
+{
+	struct format_sets known = {0};
+
+	for (enum format f = FORMAT_NONE + 1; f < FORMATS; f++) {
+		known.read |= 1u << f;
+		known.written |= formats[f].read_only ? 0 : 1u << f;
+	}
+	return known;
+}
+
+void format_list(uint32_t set, char *list, size_t size)
+{
+	*list = '\0';
+	for (enum format f = FORMAT_NONE + 1; f < FORMATS; f++)
+		if (format_in(set, f))
+			list_add(list, size, format_name(f));
+}
+
+void format_list_compressions(uint32_t set, char *list, size_t size)
+{
+	size_t used = 0;
+
+	*list = '\0';
+	for (enum format f = FORMAT_NONE + 1; f < FORMATS; f++)
+		if (format_in(set, f) && formats[f].compression_text && used < size)
+			used += (size_t)snprintf(list + used, size - used, "%s%s for %s",
+			                         used ? ", and " : "", formats[f].compression_text,
+			                         format_name(f));
+}
+
+static const char *const compressions[COMPRESSIONS] = {
+    [COMPRESSION_DEFAULT] = "default",
+    [COMPRESSION_NONE] = "none",
+    [COMPRESSION_LZW] = "lzw",
+    [COMPRESSION_DEFLATE] = "deflate",
+    [COMPRESSION_ZSTD] = "zstd",
+    [COMPRESSION_LEVEL] = "0",
+    "1",
+    "2",
+    "3",
+    "4",
+    "5",
+    "6",
+    "7",
+    "8",
+    "9",
+};
+
+bool coding_valid(const struct coding *c)
+{
+	return c->quality <= 100 && c->lossless <= 1 && c->compression < COMPRESSIONS &&
+	       c->subsample < SUBSAMPLES && c->backgrounds <= 3 && c->backgrounds != 2 &&
+	       c->background[0] <= 255 && c->background[1] <= 255 && c->background[2] <= 255;
+}
+
+enum compression compression_parse(const char *text)
+{
+	enum compression c = COMPRESSION_NONE;
+
+	while (c < COMPRESSIONS && strcmp(text, compressions[c]))
+		c++;
+	return c;
+}
+
+const char *compression_name(enum compression compression)
+{
+	return compressions[compression];
+}
+
+enum subsample subsample_parse(const char *text)
+{
+	static const char *const words[SUBSAMPLES] = {
+	    [SUBSAMPLE_AUTO] = "auto", [SUBSAMPLE_ON] = "on", [SUBSAMPLE_OFF] = "off"};
+	enum subsample s = 0;
+
+	while (s < SUBSAMPLES && strcmp(text, words[s]))
+		s++;
+	return s;
+}
+
+bool background_parse(const char *text, struct coding *c)
+{
+	uint32_t *value = c->background;
+	char rest;
+
+	if (strspn(text, "0123456789,") != strlen(text))
+		return false;
+	c->backgrounds = 3;
+	if (sscanf(text, "%4u,%4u,%4u%c", &value[0], &value[1], &value[2], &rest) == 3)
+		return coding_valid(c);
+	c->backgrounds = 1;
+	value[1] = value[2] = 0;
+	return sscanf(text, "%4u%c", &value[0], &rest) == 1 && coding_valid(c);
+}
+
+static const struct {
+	const char *token, *text;
+} losses[LOSSES] = {
+#define LOSS(symbol, token, text) [LOSS_##symbol] = {token, text},
+#include "image/losses.def"
+#undef LOSS
+};
+
+const char *loss_token(enum loss loss)
+{
+	return losses[loss].token;
+}
+
+const char *loss_text(enum loss loss)
+{
+	return losses[loss].text;
+}

@@ -1,0 +1,164 @@
+/* Image formats: see formats.def. */
+#ifndef IMAGE_FORMATS_H
+#define IMAGE_FORMATS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "image/image.h"
+
+/* FORMAT_NONE stands for "as the input". */
+enum format {
+	FORMAT_NONE,
+#define FORMAT(symbol, ...) FORMAT_##symbol,
+#include "image/formats.def"
+	FORMATS
+};
+
+/* Compression: the methods are TIFF's; PNG's levels, 0 to 9, follow them. */
+enum compression {
+	COMPRESSION_DEFAULT,
+	COMPRESSION_NONE,
+	COMPRESSION_LZW,
+	COMPRESSION_DEFLATE,
+	COMPRESSION_ZSTD,
+	COMPRESSION_LEVEL,
+	COMPRESSIONS = COMPRESSION_LEVEL + 10
+};
+
+/* JPEG's chroma subsampling. */
+enum subsample { SUBSAMPLE_AUTO, SUBSAMPLE_ON, SUBSAMPLE_OFF, SUBSAMPLES };
+
+struct coding {
+	uint32_t quality;       /* 1 to 100; 0: the format's default */
+	uint32_t lossless;      /* 0 or 1 */
+	uint32_t compression;   /* enum compression */
+	uint32_t subsample;     /* enum subsample */
+	uint32_t backgrounds;   /* number of values below: 0 (black), 1 (grey) or 3 */
+	uint32_t background[3]; /* each 0 to 255 */
+};
+
+/* True if every field is within its limits. */
+bool coding_valid(const struct coding *coding);
+
+/* The compression of a name ("lzw") or level ("9"), or COMPRESSIONS. */
+enum compression compression_parse(const char *text);
+const char *compression_name(enum compression compression);
+/* The setting of a name ("auto", "on", "off"), or SUBSAMPLES. */
+enum subsample subsample_parse(const char *text);
+/* Parses "G" or "R,G,B". Returns false on failure; the background is then undefined. */
+bool background_parse(const char *text, struct coding *coding) MUST_CHECK;
+
+enum loss {
+#define LOSS(symbol, token, text) LOSS_##symbol,
+#include "image/losses.def"
+#undef LOSS
+	LOSSES
+};
+
+/* The token that clients read, and its meaning. */
+const char *loss_token(enum loss loss);
+const char *loss_text(enum loss loss);
+
+/* Kinds of pixel by their bands. */
+enum {
+	KIND_GREY = 1,
+	KIND_GREY_ALPHA = 2,
+	KIND_RGB = 4,
+	KIND_RGB_ALPHA = 8,
+	KIND_CMYK = 16,
+	KIND_OTHER = 32,
+	KINDS_GREY = KIND_GREY | KIND_GREY_ALPHA,
+	KINDS_COLOUR = KIND_OTHER - 1,
+	KINDS_ALL = KINDS_COLOUR | KIND_OTHER
+};
+
+enum {
+	TYPE_U8 = 1 << PIXEL_U8,
+	TYPE_U16 = 1 << PIXEL_U16,
+	TYPE_F32 = 1 << PIXEL_F32,
+	TYPES_ALL = TYPE_U8 | TYPE_U16 | TYPE_F32
+};
+
+/* What a format holds, and how it is read and written. */
+struct format_row {
+	const char *loader;       /* libvips's operations; NULL: it is read or written here */
+	const char *saver;        /* likewise */
+	const char *module;       /* of libvips that has these, where they are not built in */
+	const char *load_plugins; /* a function of the library behind these, whose codecs may be
+	                             files of their own, and any of them missing */
+	bool read_only;
+	bool pages;       /* it holds several, or frames, of one size; all of them can be read */
+	int pages_since;  /* libvips 8 writes several from this version on; 0: each that there is */
+	bool keeps_pages; /* its decoder holds all pages that are read, and a canvas for frames */
+	uint32_t decoder_pixel_size;  /* bytes a pixel that its decoder has of its own, as it holds
+	                                 the whole image; 0: it decodes row by row. Of u8; u16
+	                                 takes twice as many */
+	uint32_t decoder_alpha_size;  /* as many more where there is alpha, of either type */
+	uint32_t encoder_pixel_size;  /* likewise, all in all; 0: no more than its answer */
+	uint32_t encoder_sample_size; /* the same for each band, of either type */
+	unsigned kinds;
+	const char *kinds_text;
+	unsigned types;        /* others are converted to the widest of these */
+	bool fewer_bits;       /* of u16 samples */
+	bool inks;             /* CMYK is kept, and not written as sRGB */
+	bool flattens;         /* alpha is blended onto the background */
+	unsigned colours;      /* kinds of grey that are written as RGB */
+	uint32_t side_max;     /* of what is written */
+	uint32_t quality;      /* unless one is asked for */
+	unsigned lossy;        /* bit (1 << enum loss) for each that its coding has */
+	bool lossless;         /* unless it is asked to have none of them */
+	bool clears_frames;    /* of an animation: it drops colour where alpha is 0 */
+	bool full_chroma;      /* it can keep the resolution of colour, though it be lossy */
+	bool never_subsampled; /* it keeps it always */
+	enum compression compression_first; /* COMPRESSION_DEFAULT: there is no choice */
+	enum compression compression_last;
+	const char *compression_text;
+};
+
+const struct format_row *format_row(enum format format);
+
+/* Formats that are read and written somewhere: bit (1 << enum format) for each. */
+struct format_sets {
+	uint32_t read, written;
+};
+
+/* Those that formats.def has. */
+struct format_sets format_sets_known(void);
+
+/* Those of them that a service has in any case: it tests itself with PNM, and bare pixels need no
+ * decoder. */
+enum { FORMATS_ALWAYS = 1 << FORMAT_PNM | 1 << FORMAT_RAW };
+
+/* True if the format is in the set. */
+static inline bool format_in(uint32_t set, enum format format)
+{
+	return set >> format & 1;
+}
+
+/* Lists a set for a message: "jpeg, png". */
+void format_list(uint32_t set, char *list, size_t size);
+
+const char *format_name(enum format format);  /* "jpeg", "none" */
+const char *format_title(enum format format); /* "JPEG" */
+const char *format_media_type(enum format format);
+/* The format of a name ("jpeg", "jpg", "png", …, "ppm", "pgm", "pfm", "raw"), or FORMAT_NONE. */
+enum format format_parse(const char *name);
+/* The format of a media type ("image/png"), or FORMAT_NONE. Parameters must have been cut off. */
+enum format format_parse_media_type(const char *media_type);
+
+/* A name that clients are told of. */
+struct format_offer {
+	enum format format;
+	const char *name, *title;
+};
+
+/* The i-th of them, or NULL. */
+const struct format_offer *format_offer(size_t i);
+
+/* Which compressions formats of a set have: "a level from 0 to 9 for png, and none, … for tiff". */
+void format_list_compressions(uint32_t set, char *list, size_t size);
+
+#endif

@@ -1,0 +1,142 @@
+/* Pixels and images: the tables behind image.h. */
+#include "image/image.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const struct {
+	const char *name;
+	size_t size;
+	double full_scale;
+	double midpoint;
+} types[PIXEL_TYPES] = {
+    [PIXEL_U8] = {"u8", 1, 255, 128},
+    [PIXEL_U16] = {"u16", 2, 65535, 32768},
+    [PIXEL_F32] = {"f32", 4, 1, 0},
+};
+
+static const char *const borders[BORDERS] = {
+    [BORDER_REPLICATE] = "replicate",   [BORDER_REFLECT] = "reflect",
+    [BORDER_REFLECT101] = "reflect101", [BORDER_WRAP] = "wrap",
+    [BORDER_CONSTANT] = "constant",     [BORDER_CROP] = "crop",
+};
+
+size_t pixel_type_size(enum pixel_type type)
+{
+	return types[type].size;
+}
+
+const char *pixel_type_name(enum pixel_type type)
+{
+	return types[type].name;
+}
+
+double pixel_type_full_scale(enum pixel_type type)
+{
+	return types[type].full_scale;
+}
+
+double pixel_type_midpoint(enum pixel_type type)
+{
+	return types[type].midpoint;
+}
+
+size_t image_pixel_size(const struct image *image)
+{
+	return image->bands * types[image->type].size;
+}
+
+size_t image_row_size(const struct image *image)
+{
+	return image->width * image_pixel_size(image);
+}
+
+uint64_t image_size(const struct image *image)
+{
+	return (uint64_t)image_row_size(image) * image->height;
+}
+
+bool image_valid(const struct image *image)
+{
+	return image->width >= 1 && image->width <= IMAGE_SIDE_MAX && image->height >= 1 &&
+	       image->height <= IMAGE_SIDE_MAX && image->bands >= 1 &&
+	       image->bands <= IMAGE_BANDS_MAX && image->type < PIXEL_TYPES &&
+	       (!image->alpha ||
+	        (image->alpha == 1 && image->bands % 2 == 0 && image->bands <= BANDS_MAX));
+}
+
+uint32_t image_planes(const struct image *image)
+{
+	return image->bands > BANDS_MAX ? image->bands : 1;
+}
+
+struct image image_plane(const struct image *image)
+{
+	struct image plane = *image;
+
+	if (image_planes(image) > 1)
+		plane.bands = 1;
+	return plane;
+}
+
+bool image_parse(const char *text, struct image *image)
+{
+	unsigned width, height, bands;
+	char type[4], rest;
+
+	if (strspn(text, "0123456789") == 0 ||
+	    sscanf(text, "%7ux%7ux%2u:%3s%c", &width, &height, &bands, type, &rest) != 4)
+		return false;
+	*image = (struct image){.width = width, .height = height, .bands = bands};
+	while (image->type < PIXEL_TYPES && strcmp(type, types[image->type].name))
+		image->type++;
+	return image_valid(image);
+}
+
+double image_get_sample(const void *pixels, size_t i, enum pixel_type type)
+{
+	return type == PIXEL_U8    ? ((const uint8_t *)pixels)[i]
+	       : type == PIXEL_U16 ? ((const uint16_t *)pixels)[i]
+	                           : ((const float *)pixels)[i];
+}
+
+void image_put_sample(void *pixels, size_t i, enum pixel_type type, double value)
+{
+	if (type == PIXEL_U8)
+		((uint8_t *)pixels)[i] = (uint8_t)value;
+	else if (type == PIXEL_U16)
+		((uint16_t *)pixels)[i] = (uint16_t)value;
+	else
+		((float *)pixels)[i] = (float)value;
+}
+
+bool area_parse(const char *text, struct area *area)
+{
+	char rest;
+
+	return strspn(text, "0123456789,") == strlen(text) &&
+	       sscanf(text, "%7u,%7u,%7u,%7u%c", &area->x, &area->y, &area->width, &area->height,
+	              &rest) == 4 &&
+	       area->width >= 1 && area->width <= IMAGE_SIDE_MAX && area->height >= 1 &&
+	       area->height <= IMAGE_SIDE_MAX;
+}
+
+bool area_inside(const struct area *area, const struct image *image)
+{
+	return area->width <= image->width && area->height <= image->height &&
+	       area->x <= image->width - area->width && area->y <= image->height - area->height;
+}
+
+const char *border_name(enum border border)
+{
+	return borders[border];
+}
+
+enum border border_parse(const char *name)
+{
+	enum border border = 0;
+
+	while (border < BORDERS && strcmp(name, borders[border]))
+		border++;
+	return border;
+}

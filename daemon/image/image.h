@@ -1,0 +1,80 @@
+/* Pixels and images: types, bands, sizes. */
+#ifndef IMAGE_IMAGE_H
+#define IMAGE_IMAGE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+/* Full scale is 255, 65535 and 1.0; the midpoint, which signed results are stored around, is 128,
+ * 32768 and 0. */
+enum pixel_type { PIXEL_U8, PIXEL_U16, PIXEL_F32, PIXEL_TYPES };
+
+/* Up to BANDS_MAX bands are filtered together, as pixels. In images of more each band is a plane,
+ * which is filtered as an image in grey. */
+enum { BANDS_MAX = 4, IMAGE_BANDS_MAX = 21, IMAGE_SIDE_MAX = 1000000 };
+
+/* An interleaved image. With alpha, the last band is alpha (bands is then 2 or 4). */
+struct image {
+	uint32_t width, height; /* pixels, 1 to IMAGE_SIDE_MAX */
+	uint32_t bands;         /* 1 to IMAGE_BANDS_MAX */
+	uint32_t type;          /* enum pixel_type */
+	uint32_t alpha;         /* 0 or 1 */
+};
+
+/* A rectangle of an image, in pixels. */
+struct area {
+	uint32_t x, y, width, height;
+};
+
+/* How rows and columns outside the image are made: see kernels/border.h. */
+enum border {
+	BORDER_REPLICATE,
+	BORDER_REFLECT,
+	BORDER_REFLECT101,
+	BORDER_WRAP,
+	BORDER_CONSTANT,
+	BORDER_CROP,
+	BORDERS
+};
+
+size_t pixel_type_size(enum pixel_type type);      /* bytes a sample */
+const char *pixel_type_name(enum pixel_type type); /* "u8", "u16", "f32" */
+double pixel_type_full_scale(enum pixel_type type);
+double pixel_type_midpoint(enum pixel_type type);
+
+/* Bytes of a pixel, of a row without padding, of the whole image: none overflows within the limits
+ * of struct image. */
+size_t image_pixel_size(const struct image *image);
+size_t image_row_size(const struct image *image);
+uint64_t image_size(const struct image *image);
+
+/* The i-th of an array of samples. A value to be stored is one that the type can hold. */
+double image_get_sample(const void *samples, size_t i, enum pixel_type type);
+void image_put_sample(void *samples, size_t i, enum pixel_type type, double value);
+
+/* True if every field is within its limits. */
+bool image_valid(const struct image *image);
+
+/* How many planes there are: 1 where all bands are filtered together. And what each of them is as
+ * an image, or the image itself. */
+uint32_t image_planes(const struct image *image);
+struct image image_plane(const struct image *image);
+
+/* Reads "WIDTHxHEIGHTxBANDS:TYPE", say "640x480x3:u8". Returns false if the text is not of that
+ * form or a number is out of its limits; *image is then undefined. */
+bool image_parse(const char *text, struct image *image) MUST_CHECK;
+
+/* Reads "X,Y,WIDTH,HEIGHT". Returns false if the text is not of that form, or a side is not 1 to
+ * IMAGE_SIDE_MAX; *area is then undefined. */
+bool area_parse(const char *text, struct area *area) MUST_CHECK;
+/* True if all of the area lies within the image; of any numbers. */
+bool area_inside(const struct area *area, const struct image *image);
+
+const char *border_name(enum border border);
+/* The border mode of a name, or BORDERS. */
+enum border border_parse(const char *name);
+
+#endif

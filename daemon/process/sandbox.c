@@ -1,0 +1,537 @@
+/* Limits, Landlock where the kernel has it, and a seccomp filter.
+ *
+ * The hard part is how forbidden calls fail. They do not kill: GLib, malloc, codecs and drivers try
+ * to open configuration files and work without them. A filter sees numbers, not what pointers point
+ * to. So calls that take a path are forbidden, even where the C library uses one (see fstat()
+ * below); calls that act on processes or descriptors are allowed only with this process's id or the
+ * socket's number.
+ *
+ * OpenCL drivers are large and need different calls: for them there is a list of what is forbidden.
+ * No driver is known to need a call on that list; --unconfined is for one that does. */
+#include "process/sandbox.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <linux/sockios.h>
+#include <netinet/in.h>
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <seccomp.h>
+
+#include "base/log.h"
+#include "base/memfd.h"
+#include "wire/limits.h"
+#include "wire/wire.h"
+
+enum { CODEC_FDS_MAX = 64, CODEC_THREADS_MAX = 8192 };
+
+_Static_assert(HTTP_OWN_FDS >= 2 * HTTP_SOCKETS_MAX, "listening sockets and a few more");
+
+/* A call that is allowed where an argument, but for the bits that are not in the mask, has a value;
+ * and where the first argument, a descriptor, is not below `from`: a power of two, 0: any. */
+struct restricted_call {
+	int call;
+	unsigned argument;
+	uint64_t mask, value;
+	uint64_t from;
+};
+
+/* What reading and writing what is open, memory that is not executable, threads (exactly the flags
+ * of pthread_create(): no process, no namespace), clocks and the end need. */
+static const int common_calls[] = {
+    SCMP_SYS(read),
+    SCMP_SYS(write),
+    SCMP_SYS(pread64),
+    SCMP_SYS(lseek),
+    SCMP_SYS(close),
+    SCMP_SYS(fstat),
+    SCMP_SYS(poll),
+    SCMP_SYS(futex),
+    SCMP_SYS(munmap),
+    SCMP_SYS(madvise),
+    SCMP_SYS(mremap),
+    SCMP_SYS(brk),
+    SCMP_SYS(set_robust_list),
+    SCMP_SYS(rseq),
+    SCMP_SYS(rt_sigprocmask),
+    SCMP_SYS(rt_sigreturn),
+    SCMP_SYS(restart_syscall),
+    SCMP_SYS(exit),
+    SCMP_SYS(exit_group),
+    SCMP_SYS(getrandom),
+    SCMP_SYS(sched_yield),
+    SCMP_SYS(clock_nanosleep),
+    SCMP_SYS(clock_gettime),
+    SCMP_SYS(gettid),
+    SCMP_SYS(getpid),
+};
+
+static const struct restricted_call common_restricted[] = {
+    {SCMP_SYS(mmap), 2, PROT_EXEC, 0, 0},
+    {SCMP_SYS(mprotect), 2, PROT_EXEC, 0, 0},
+    {SCMP_SYS(clone), 0, UINT64_MAX,
+     CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SYSVSEM | CLONE_SIGHAND | CLONE_THREAD |
+         CLONE_SETTLS | CLONE_PARENT_SETTID | CLONE_CHILD_CLEARTID,
+     0},
+};
+
+static const int codec_calls[] = {
+    SCMP_SYS(pwrite64), SCMP_SYS(rt_sigaction), SCMP_SYS(dup), SCMP_SYS(sysinfo), SCMP_SYS(ppoll),
+};
+
+static const struct restricted_call codec_restricted[] = {
+    {SCMP_SYS(sendmsg), 0, UINT32_MAX, WORKER_SOCKET, 0},
+    {SCMP_SYS(recvmsg), 0, UINT32_MAX, WORKER_SOCKET, 0},
+    {SCMP_SYS(prctl), 0, UINT32_MAX, PR_SET_NAME, 0},
+    {SCMP_SYS(sched_getaffinity), 0, UINT32_MAX, 0, 0},
+    /* An open file's flags are shared with the process that passed it: they may be read, not set.
+     */
+    {SCMP_SYS(fcntl), 1, UINT32_MAX, F_GETFL, 0},
+    {SCMP_SYS(fcntl), 1, UINT32_MAX, F_GETFD, 0},
+    {SCMP_SYS(fcntl), 1, UINT32_MAX, F_SETFD, 0},
+    {SCMP_SYS(fcntl), 1, UINT32_MAX, F_DUPFD_CLOEXEC, 0},
+};
+
+static const int http_calls[] = {
+    SCMP_SYS(writev),          SCMP_SYS(pwrite64),       SCMP_SYS(memfd_create),
+    SCMP_SYS(accept4),         SCMP_SYS(recvfrom),       SCMP_SYS(recvmsg),
+    SCMP_SYS(sendto),          SCMP_SYS(sendmsg),        SCMP_SYS(sendfile),
+    SCMP_SYS(getsockname),     SCMP_SYS(getsockopt),     SCMP_SYS(epoll_create1),
+    SCMP_SYS(epoll_ctl),       SCMP_SYS(epoll_wait),     SCMP_SYS(epoll_pwait),
+    SCMP_SYS(eventfd2),        SCMP_SYS(timerfd_create), SCMP_SYS(timerfd_settime),
+    SCMP_SYS(timerfd_gettime), SCMP_SYS(getrusage),
+};
+
+/* A listening socket is shared with the front: what would change it for all is allowed for the
+ * worker's own descriptors, and it may not become one of those. */
+static const struct restricted_call http_restricted[] = {
+    {SCMP_SYS(fcntl), 1, UINT32_MAX, F_GETFL, 0},
+    {SCMP_SYS(fcntl), 1, UINT32_MAX, F_GETFD, 0},
+    {SCMP_SYS(fcntl), 1, UINT32_MAX, F_SETFD, 0},
+    {SCMP_SYS(fcntl), 1, UINT32_MAX, F_DUPFD_CLOEXEC, HTTP_OWN_FDS},
+    {SCMP_SYS(ioctl), 1, UINT32_MAX, FIONREAD, 0},
+    {SCMP_SYS(ioctl), 1, UINT32_MAX, SIOCOUTQ, 0},
+    {SCMP_SYS(setsockopt), 1, UINT32_MAX, IPPROTO_TCP, HTTP_OWN_FDS}, /* TCP_NODELAY, TCP_CORK */
+    {SCMP_SYS(shutdown), 1, 0, 0, HTTP_OWN_FDS},
+};
+
+static const int trace_calls[] = {
+    SCMP_SYS(writev),      SCMP_SYS(readv),       SCMP_SYS(stat),         SCMP_SYS(newfstatat),
+    SCMP_SYS(statx),       SCMP_SYS(access),      SCMP_SYS(readlink),     SCMP_SYS(getdents64),
+    SCMP_SYS(connect),     SCMP_SYS(bind),        SCMP_SYS(recvfrom),     SCMP_SYS(recvmsg),
+    SCMP_SYS(sendto),      SCMP_SYS(sendmsg),     SCMP_SYS(sendmmsg),     SCMP_SYS(shutdown),
+    SCMP_SYS(getsockname), SCMP_SYS(getpeername), SCMP_SYS(getsockopt),   SCMP_SYS(setsockopt),
+    SCMP_SYS(socketpair),  SCMP_SYS(pipe2),       SCMP_SYS(eventfd2),     SCMP_SYS(ppoll),
+    SCMP_SYS(fcntl),       SCMP_SYS(ioctl),       SCMP_SYS(rt_sigaction), SCMP_SYS(gettimeofday),
+    SCMP_SYS(getuid),      SCMP_SYS(geteuid),     SCMP_SYS(uname),        SCMP_SYS(sysinfo),
+};
+
+static const struct restricted_call trace_restricted[] = {
+    {SCMP_SYS(open), 1, O_ACCMODE | O_CREAT | O_TRUNC, O_RDONLY, 0},
+    {SCMP_SYS(openat), 2, O_ACCMODE | O_CREAT | O_TRUNC, O_RDONLY, 0},
+    {SCMP_SYS(socket), 0, UINT32_MAX, AF_INET, 0},
+    {SCMP_SYS(socket), 0, UINT32_MAX, AF_INET6, 0},
+    {SCMP_SYS(socket), 0, UINT32_MAX, AF_UNIX, 0},
+    {SCMP_SYS(socket), 0, UINT32_MAX, AF_NETLINK, 0},
+};
+
+/* A file that is replaced while the worker runs is not found again, but in directories it is. */
+static const char *const trace_readable[] = {
+    "/etc/resolv.conf",
+    "/etc/hosts",
+    "/etc/host.conf",
+    "/etc/nsswitch.conf",
+    "/etc/gai.conf",
+    "/etc/services",
+    "/run/systemd/resolve",
+    "/run/resolvconf",
+    "/run/NetworkManager",
+    "/etc/ssl/certs",
+    "/etc/ssl/openssl.cnf",
+    "/usr/lib/ssl",
+    "/usr/share/ca-certificates",
+    "/usr/local/share/ca-certificates",
+    "/etc/pki/tls",
+    "/etc/pki/ca-trust",
+};
+
+static const int device_denied[] = {
+    /* other processes */
+    SCMP_SYS(ptrace),
+    SCMP_SYS(process_vm_readv),
+    SCMP_SYS(process_vm_writev),
+    SCMP_SYS(kcmp),
+    SCMP_SYS(pidfd_getfd),
+    SCMP_SYS(pidfd_send_signal),
+    SCMP_SYS(tkill),
+    SCMP_SYS(rt_sigqueueinfo),
+    SCMP_SYS(rt_tgsigqueueinfo),
+    /* mounts and namespaces */
+    SCMP_SYS(mount),
+    SCMP_SYS(umount2),
+    SCMP_SYS(pivot_root),
+    SCMP_SYS(chroot),
+    SCMP_SYS(setns),
+    SCMP_SYS(unshare),
+    SCMP_SYS(open_tree),
+    SCMP_SYS(move_mount),
+    SCMP_SYS(fsopen),
+    SCMP_SYS(fsmount),
+    SCMP_SYS(fspick),
+    SCMP_SYS(open_by_handle_at),
+    SCMP_SYS(fanotify_init),
+    SCMP_SYS(quotactl),
+    SCMP_SYS(acct),
+    SCMP_SYS(swapon),
+    SCMP_SYS(swapoff),
+    /* the kernel and the machine */
+    SCMP_SYS(init_module),
+    SCMP_SYS(finit_module),
+    SCMP_SYS(delete_module),
+    SCMP_SYS(kexec_load),
+    SCMP_SYS(kexec_file_load),
+    SCMP_SYS(reboot),
+    SCMP_SYS(bpf),
+    SCMP_SYS(perf_event_open),
+    SCMP_SYS(userfaultfd),
+    SCMP_SYS(io_uring_setup),
+    SCMP_SYS(io_uring_enter),
+    SCMP_SYS(io_uring_register),
+    SCMP_SYS(keyctl),
+    SCMP_SYS(add_key),
+    SCMP_SYS(request_key),
+    SCMP_SYS(syslog),
+    SCMP_SYS(settimeofday),
+    SCMP_SYS(clock_settime),
+    SCMP_SYS(clock_adjtime),
+    SCMP_SYS(adjtimex),
+    SCMP_SYS(sethostname),
+    SCMP_SYS(setdomainname),
+    SCMP_SYS(iopl),
+    SCMP_SYS(ioperm),
+    SCMP_SYS(vhangup),
+};
+
+/* Commands that make the kernel send signals on behalf of this process. */
+static const struct {
+	int call;
+	unsigned command;
+} device_denied_commands[] = {
+    {SCMP_SYS(fcntl), F_SETOWN},   {SCMP_SYS(fcntl), F_SETOWN_EX}, {SCMP_SYS(fcntl), F_SETSIG},
+    {SCMP_SYS(fcntl), F_SETLEASE}, {SCMP_SYS(fcntl), F_NOTIFY},    {SCMP_SYS(ioctl), FIOSETOWN},
+    {SCMP_SYS(ioctl), SIOCSPGRP},  {SCMP_SYS(ioctl), TIOCSTI},
+};
+
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+#define ALLOWED(name)                                                                              \
+	.calls = name##_calls, .call_count = COUNT(name##_calls), .restricted = name##_restricted, \
+	.restricted_count = COUNT(name##_restricted)
+
+/* Without calls, all are allowed but those denied to a device worker. */
+static const struct row {
+	const int *calls;
+	size_t call_count;
+	const struct restricted_call *restricted;
+	size_t restricted_count;
+	const char *const
+	    *readable; /* files, and directories with all beneath; NULL: see `writes` */
+	size_t readable_count;
+	bool writes;  /* may open any file, and write those beneath the directories of the access */
+	bool bounded; /* has a limit of descriptors, threads and memory */
+	enum log_level level; /* of the line that says what is in force */
+} rows[] = {
+    [SANDBOX_CODEC] = {ALLOWED(codec), .bounded = true, .level = LOG_LEVEL_DEBUG},
+    [SANDBOX_DEVICE] = {.writes = true, .level = LOG_LEVEL_INFO},
+    [SANDBOX_HTTP] = {ALLOWED(http), .level = LOG_LEVEL_DEBUG},
+    [SANDBOX_TRACE] = {ALLOWED(trace), .readable = trace_readable,
+                       .readable_count = COUNT(trace_readable), .level = LOG_LEVEL_DEBUG},
+};
+
+/* The C library's fstat() may use a call with an empty path, which a filter cannot distinguish from
+ * other paths. These replace it, for libraries too. */
+int fstat(int fd, struct stat *status)
+{
+	return (int)syscall(SYS_fstat, fd, status);
+}
+
+int fstat64(int fd, struct stat64 *status)
+{
+	return (int)syscall(SYS_fstat, fd, status);
+}
+
+/* Each version of Landlock adds access rights (landlock(7)), and headers lag behind: each right is
+ * requested only from the version that introduced it. */
+enum { CREATE_RULESET_VERSION = 1, RULE_PATH_BENEATH = 1, RULE_NET_PORT = 2 };
+
+enum {
+	FS_EXECUTE = 1 << 0,
+	FS_WRITE_FILE = 1 << 1,
+	FS_READ_FILE = 1 << 2,
+	FS_READ_DIR = 1 << 3,
+	FS_REMOVE_AND_MAKE = 0x1ff << 4,
+	FS_REFER = 1 << 13,
+	FS_TRUNCATE = 1 << 14,
+	FS_IOCTL_DEVICE = 1 << 15,
+	NET_BIND_AND_CONNECT_TCP = 3,
+	NET_CONNECT_TCP = 2,
+	SCOPE_ABSTRACT_SOCKETS_AND_SIGNALS = 3,
+};
+
+struct ruleset {
+	uint64_t files, net, scopes;
+};
+
+struct beneath {
+	uint64_t allowed;
+	int32_t directory;
+} __attribute__((packed));
+
+static struct ruleset choose(int abi, bool all_files)
+{
+	struct ruleset r = {.files = FS_WRITE_FILE | FS_REMOVE_AND_MAKE};
+
+	if (abi >= 2)
+		r.files |= FS_REFER;
+	if (abi >= 3)
+		r.files |= FS_TRUNCATE;
+	if (abi >= 4)
+		r.net = NET_BIND_AND_CONNECT_TCP;
+	if (abi >= 6)
+		r.scopes = SCOPE_ABSTRACT_SOCKETS_AND_SIGNALS;
+	if (all_files)
+		r.files |=
+		    FS_EXECUTE | FS_READ_FILE | FS_READ_DIR | (abi >= 5 ? FS_IOCTL_DEVICE : 0);
+	return r;
+}
+
+static size_t ruleset_size(int abi)
+{
+	return abi < 4 ? 8 : abi < 6 ? 16 : sizeof(struct ruleset);
+}
+
+static enum error allow_beneath(int ruleset, const char *path, uint64_t files)
+{
+	struct beneath rule = {.allowed = files, .directory = open(path, O_PATH | O_CLOEXEC)};
+	struct stat status;
+	long failed;
+
+	if (rule.directory < 0)
+		return ERR_OK;
+	if (!fstat(rule.directory, &status) && !S_ISDIR(status.st_mode))
+		rule.allowed &= FS_EXECUTE | FS_WRITE_FILE | FS_READ_FILE | FS_TRUNCATE;
+	failed = syscall(SYS_landlock_add_rule, ruleset, RULE_PATH_BENEATH, &rule, 0);
+	close(rule.directory);
+	return failed ? ERR_IO : ERR_OK;
+}
+
+/* Begins a ruleset that forbids all. *ruleset: -1 if the kernel has none. */
+static enum error begin_ruleset(bool all_files, int *abi, struct ruleset *rules, int *ruleset)
+{
+	long version = syscall(SYS_landlock_create_ruleset, NULL, 0, CREATE_RULESET_VERSION);
+
+	*abi = version > 0 ? (int)version : 0;
+	*ruleset = -1;
+	if (!*abi)
+		return ERR_OK;
+	*rules = choose(*abi, all_files);
+	*ruleset = (int)syscall(SYS_landlock_create_ruleset, rules, ruleset_size(*abi), 0);
+	return *ruleset < 0 ? ERR_IO : ERR_OK;
+}
+
+static enum error allow_port(int ruleset, uint16_t port)
+{
+	const struct {
+		uint64_t allowed, port;
+	} rule = {NET_CONNECT_TCP, port};
+
+	return syscall(SYS_landlock_add_rule, ruleset, RULE_NET_PORT, &rule, 0) ? ERR_IO : ERR_OK;
+}
+
+/* Files, TCP, and signals and abstract sockets to processes outside, as far as the kernel's version
+ * of Landlock (*abi, 0: none, which is no error) can forbid them. */
+static enum error enter_landlock(const struct row *row, const struct sandbox_access *access,
+                                 int *abi)
+{
+	struct ruleset rules;
+	int fd;
+	enum error e = begin_ruleset(!row->writes, abi, &rules, &fd);
+
+	if (fd < 0)
+		return e;
+	for (size_t i = 0; !e && row->writes && i < access->writable_count; i++)
+		if (access->writable[i])
+			e = allow_beneath(fd, access->writable[i], rules.files);
+	for (size_t i = 0; !e && i < row->readable_count; i++)
+		e = allow_beneath(fd, row->readable[i], FS_READ_FILE | FS_READ_DIR);
+	for (size_t i = 0; !e && rules.net && i < access->port_count; i++)
+		e = allow_port(fd, access->ports[i]);
+	if (!e && syscall(SYS_landlock_restrict_self, fd, 0))
+		e = ERR_IO;
+	close(fd);
+	return e;
+}
+
+static int allow_calls(scmp_filter_ctx filter, const int *calls, size_t count)
+{
+	int failed = 0;
+
+	for (size_t i = 0; i < count; i++)
+		failed |= seccomp_rule_add(filter, SCMP_ACT_ALLOW, calls[i], 0);
+	return failed;
+}
+
+static int allow_restricted(scmp_filter_ctx filter, const struct restricted_call *calls,
+                            size_t count)
+{
+	int failed = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		const struct restricted_call *one = &calls[i];
+		uint64_t bit = one->from;
+
+		/* The kernel reads a descriptor from the lower half of its register, so that the
+		 * whole cannot be compared: one of the higher bits must be set. */
+		do {
+			failed |= seccomp_rule_add(
+			    filter, SCMP_ACT_ALLOW, one->call, bit ? 2 : 1,
+			    SCMP_CMP(one->argument, SCMP_CMP_MASKED_EQ, one->mask, one->value),
+			    SCMP_A0(SCMP_CMP_MASKED_EQ, bit, bit));
+			bit <<= 1;
+		} while (bit && bit <= INT32_MAX);
+	}
+	return failed;
+}
+
+/* SEALS_FINAL but no other seals are allowed, and what abort() needs. clone3 returns ENOSYS, so
+ * that the C library falls back to clone, whose flags a filter can check. */
+static int allow_only(scmp_filter_ctx filter, const struct row *row)
+{
+	int failed = allow_calls(filter, common_calls, COUNT(common_calls)) |
+	             allow_calls(filter, row->calls, row->call_count) |
+	             allow_restricted(filter, common_restricted, COUNT(common_restricted)) |
+	             allow_restricted(filter, row->restricted, row->restricted_count);
+
+	failed |=
+	    seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(fcntl), 2,
+	                     SCMP_A1(SCMP_CMP_MASKED_EQ, UINT32_MAX, (scmp_datum_t)F_ADD_SEALS),
+	                     SCMP_A2(SCMP_CMP_MASKED_EQ, UINT32_MAX, (scmp_datum_t)SEALS_FINAL));
+	failed |= seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(tgkill), 2,
+	                           SCMP_A0(SCMP_CMP_EQ, (scmp_datum_t)getpid(), 0),
+	                           SCMP_A2(SCMP_CMP_EQ, SIGABRT, 0));
+	failed |= seccomp_rule_add(filter, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
+	return failed;
+}
+
+static int deny_some(scmp_filter_ctx filter)
+{
+	const uint32_t refuse = SCMP_ACT_ERRNO(EPERM);
+	const scmp_datum_t self = (scmp_datum_t)getpid();
+	int failed = 0;
+
+	for (size_t i = 0; i < COUNT(device_denied); i++)
+		failed |= seccomp_rule_add(filter, refuse, device_denied[i], 0);
+	for (size_t i = 0; i < COUNT(device_denied_commands); i++)
+		failed |= seccomp_rule_add(
+		    filter, refuse, device_denied_commands[i].call, 1,
+		    SCMP_A1(SCMP_CMP_MASKED_EQ, UINT32_MAX, device_denied_commands[i].command));
+	failed |=
+	    seccomp_rule_add(filter, refuse, SCMP_SYS(kill), 1, SCMP_A0(SCMP_CMP_NE, self, 0));
+	failed |=
+	    seccomp_rule_add(filter, refuse, SCMP_SYS(tgkill), 1, SCMP_A0(SCMP_CMP_NE, self, 0));
+	/* A limit on processor time can end another process, as a signal does. */
+	failed |=
+	    seccomp_rule_add(filter, refuse, SCMP_SYS(prlimit64), 1, SCMP_A0(SCMP_CMP_NE, 0, 0));
+	failed |= seccomp_rule_add(filter, SCMP_ACT_ERRNO(EAFNOSUPPORT), SCMP_SYS(socket), 1,
+	                           SCMP_A0(SCMP_CMP_NE, AF_UNIX, 0));
+	return failed;
+}
+
+static enum error enter_seccomp(const struct row *row)
+{
+	scmp_filter_ctx filter = seccomp_init(row->calls ? SCMP_ACT_ERRNO(EACCES) : SCMP_ACT_ALLOW);
+	int failed;
+
+	if (!filter)
+		return ERR_INTERNAL;
+	failed = row->calls ? allow_only(filter, row) : deny_some(filter);
+	if (!failed)
+		failed = seccomp_load(filter);
+	seccomp_release(filter);
+	errno = failed < 0 ? -failed : EINVAL;
+	return failed ? ERR_INTERNAL : ERR_OK;
+}
+
+/* Drops all capabilities for good, without libcap. */
+static enum error drop_capabilities(void)
+{
+	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct held[_LINUX_CAPABILITY_U32S_3];
+	static const struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3];
+
+	if (syscall(SYS_capget, &header, held))
+		return ERR_INTERNAL;
+	/* A service manager may have dropped them all, and forbidden capset(). */
+	if (!memcmp(held, none, sizeof none) || !syscall(SYS_capset, &header, none))
+		return ERR_OK;
+	return ERR_INTERNAL;
+}
+
+static uint64_t memory_limit = UINT64_MAX;
+
+uint64_t sandbox_memory(void)
+{
+	return memory_limit;
+}
+
+/* Lowers a limit; leaves it if it is already lower. */
+static int limit(int resource, uint64_t value)
+{
+	struct rlimit both;
+
+	if (getrlimit((__rlimit_resource_t)resource, &both))
+		return -1;
+	if (both.rlim_max > value)
+		both.rlim_max = value;
+	if (both.rlim_cur > both.rlim_max)
+		both.rlim_cur = both.rlim_max;
+	return setrlimit((__rlimit_resource_t)resource, &both);
+}
+
+/* The process stays dumpable (PR_SET_DUMPABLE). Otherwise, with the unit's ProtectProc=, the front
+ * could not see it in /proc and could not account for its memory. Device workers run as the same
+ * user; Landlock and their own filter keep them from reading its memory. */
+enum error sandbox_enter(enum sandbox sandbox, const struct sandbox_access *access)
+{
+	const struct row *row = &rows[sandbox];
+	int abi;
+
+	signal(SIGXFSZ, SIG_IGN); /* a write beyond the limit fails */
+	if (limit(RLIMIT_CORE, 0) ||
+	    (row->bounded &&
+	     (limit(RLIMIT_NOFILE, CODEC_FDS_MAX) || limit(RLIMIT_NPROC, CODEC_THREADS_MAX))) ||
+	    (row->calls && drop_capabilities()) || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+		return ERR_INTERNAL;
+	/* Sanitizers reserve terabytes of address space, read /proc, and trace their own process.
+	 */
+	if (SANITIZER)
+		return ERR_OK;
+	if ((row->bounded && limit(RLIMIT_DATA, access->memory)) ||
+	    enter_landlock(row, access, &abi) || enter_seccomp(row))
+		return ERR_INTERNAL;
+	if (row->bounded)
+		memory_limit = access->memory;
+	log_event(row->level, NULL, "confined: seccomp, %s%d",
+	          abi ? "Landlock " : "no Landlock: ", abi);
+	return ERR_OK;
+}

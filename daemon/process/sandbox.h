@@ -1,0 +1,56 @@
+/* The sandboxes of workers, which read what strangers send. A row each in sandbox.c. */
+#ifndef PROCESS_SANDBOX_H
+#define PROCESS_SANDBOX_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+/* 1 in a build with AddressSanitizer or ThreadSanitizer, which do not work in sandboxes. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANITIZER 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define SANITIZER 1
+#endif
+#endif
+#ifndef SANITIZER
+#define SANITIZER 0
+#endif
+
+enum sandbox {
+	SANDBOX_CODEC,  /* decodes hostile files: uses what is open or received, and memory */
+	SANDBOX_DEVICE, /* runs drivers, which read any file and run programs: denied are signals to
+	                   other processes, their limits and memory, sockets other than Unix
+	                   sockets, administrative calls, and writing but for directories */
+	SANDBOX_HTTP,   /* the same as a codec worker, and accepted sockets */
+	SANDBOX_TRACE, /* connects to the collector; reads files that name hosts and certificates */
+};
+
+/* What depends on the configuration. */
+struct sandbox_access {
+	uint64_t memory; /* SANDBOX_CODEC: bytes of private memory; arenas are shared */
+	const char *const
+	    *writable; /* SANDBOX_DEVICE: directories; NULLs and missing are skipped */
+	size_t writable_count;
+	const uint16_t *ports; /* SANDBOX_TRACE: of TCP, to which it may connect */
+	size_t port_count;
+};
+
+/* The numbers from which on descriptors are an HTTP worker's own. Those below are for sockets that
+ * it shares with the front: it cannot shut them down, set options of them or give them other
+ * numbers. */
+enum { HTTP_OWN_FDS = 64 };
+
+/* Restricts this process for good: no core dumps, capabilities (but for a device worker) and new
+ * privileges, no files and system calls but the sandbox's. A write beyond the bound on files, which
+ * the front sets, fails. Where the kernel has Landlock, TCP, and signals and abstract sockets to
+ * other processes are forbidden, too. No thread may have been started. ERR_INTERNAL, with errno
+ * set, if the kernel refuses. A build with a sanitizer has limits only. */
+enum error sandbox_enter(enum sandbox sandbox, const struct sandbox_access *access) MUST_CHECK;
+
+/* The bound on memory that holds since then; UINT64_MAX: none. */
+uint64_t sandbox_memory(void);
+
+#endif

@@ -1,0 +1,38 @@
+/* Counts looks, not seconds: a parent that was delayed itself must not accuse its child. */
+#include "process/stall.h"
+
+#include <sys/wait.h>
+
+#include "base/clock.h"
+
+enum { STILL_MAX = 8 }; /* its pages may have to come from a busy disk first */
+
+void stall_init(struct stall *s, pid_t pid)
+{
+	*s = (struct stall){.pid = pid};
+	if (clock_getcpuclockid(pid, &s->clock))
+		s->clock = CLOCK_MONOTONIC; /* never stalls */
+	s->looked_ns = clock_ns(CLOCK_MONOTONIC);
+}
+
+static bool is_stopped(pid_t pid)
+{
+	siginfo_t info = {0};
+
+	return !waitid(P_PID, (id_t)pid, &info, WSTOPPED | WNOHANG | WNOWAIT) &&
+	       info.si_pid == pid && info.si_code == CLD_STOPPED;
+}
+
+const char *stall_look(struct stall *s, bool busy)
+{
+	uint64_t now = clock_ns(CLOCK_MONOTONIC), used = clock_ns(s->clock);
+	uint64_t passed = now - s->looked_ns, more = used - s->used_ns;
+
+	s->still = busy && !more ? s->still + 1 : 0;
+	s->worked_ns += more < passed ? more : passed;
+	s->looked_ns = now;
+	s->used_ns = used;
+	if (is_stopped(s->pid))
+		return "stopped";
+	return s->still >= STILL_MAX ? "stuck" : NULL;
+}

@@ -1,0 +1,88 @@
+/* Networks. All addresses are compared as those of IPv6, into which IPv4 is mapped. */
+#include "wire/network.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+static const char unix_sockets[] = "unix";
+static const unsigned char mapped[12] = {[10] = 0xff, [11] = 0xff};
+
+static bool parse_bits(const char *text, unsigned max, uint32_t *bits)
+{
+	char *end;
+
+	*bits = (uint32_t)strtoul(text, &end, 10);
+	return *text >= '0' && *text <= '9' && strlen(text) <= 3 && !*end && *bits <= max;
+}
+
+static bool parse(const char *text, struct network *network)
+{
+	const char *slash = strchr(text, '/');
+	size_t length = slash ? (size_t)(slash - text) : strlen(text);
+	char address[INET6_ADDRSTRLEN];
+
+	if (length >= sizeof address)
+		return false;
+	memcpy(address, text, length);
+	address[length] = '\0';
+	network->bits = 128;
+	if (inet_pton(AF_INET6, address, network->address) == 1)
+		return !slash || parse_bits(slash + 1, 128, &network->bits);
+	memcpy(network->address, mapped, sizeof mapped);
+	if (inet_pton(AF_INET, address, network->address + sizeof mapped) != 1)
+		return false;
+	if (slash && !parse_bits(slash + 1, 32, &network->bits))
+		return false;
+	network->bits += slash ? 96 : 0;
+	return true;
+}
+
+bool networks_add(struct networks *networks, const char *text)
+{
+	if (!strcmp(text, unix_sockets)) {
+		networks->unix_sockets = 1;
+		return true;
+	}
+	if (networks->count == NETWORKS_MAX || !parse(text, &networks->network[networks->count]))
+		return false;
+	networks->count++;
+	return true;
+}
+
+bool network_valid(const char *text)
+{
+	struct networks none = {0};
+
+	return networks_add(&none, text);
+}
+
+static bool equal_bits(const unsigned char *a, const unsigned char *b, unsigned bits)
+{
+	unsigned char rest = (unsigned char)(0xff00 >> bits % 8);
+
+	return !memcmp(a, b, bits / 8) &&
+	       (bits % 8 == 0 || (a[bits / 8] & rest) == (b[bits / 8] & rest));
+}
+
+bool networks_have(const struct networks *networks, const struct sockaddr *address)
+{
+	unsigned char own[16];
+
+	if (address->sa_family == AF_UNIX)
+		return networks->unix_sockets;
+	if (address->sa_family == AF_INET6) {
+		memcpy(own, &((const struct sockaddr_in6 *)address)->sin6_addr, sizeof own);
+	} else if (address->sa_family == AF_INET) {
+		memcpy(own, mapped, sizeof mapped);
+		memcpy(own + sizeof mapped, &((const struct sockaddr_in *)address)->sin_addr, 4);
+	} else {
+		return false;
+	}
+	for (uint32_t i = 0; i < networks->count; i++)
+		if (equal_bits(own, networks->network[i].address, networks->network[i].bits))
+			return true;
+	return false;
+}

@@ -1,0 +1,428 @@
+/* Cuts an image into tiles: all the arithmetic of slots, pitches and offsets. */
+#include "wire/tile.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "image/jpeg.h"
+
+static uint64_t align_up(uint64_t n, uint64_t alignment)
+{
+	return (n + alignment - 1) / alignment * alignment;
+}
+
+_Static_assert(IMAGE_BANDS_MAX *SLOTS_MIN <= SLOTS_MAX, "a tile of each plane, SLOTS_MIN times");
+
+/* HALO_SHARE: the halo, above and below, is at most one part in so many of a tile's result, if that
+ * fits. */
+enum { TILES_WANTED = 16, SAMPLES_WANTED = 1 << 18, HALO_SHARE = 2 };
+
+/* A strip of more than COLUMN_SHARE times samples_max is cut into columns. Their widths are
+ * multiples of COLUMN_STEP pixels, so that all tiles begin aligned, and none is narrower: no kernel
+ * needs so long a row (128 samples, which on a lattice are up to 8 pixels apart). */
+enum { COLUMN_SHARE = 4, COLUMN_STEP = 1024 };
+
+static uint64_t max_u64(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+static uint64_t min_u64(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+uint64_t row_pitch(uint64_t bytes)
+{
+	uint64_t pitch = align_up(bytes, ROW_ALIGNMENT);
+
+	return pitch % SLOT_ALIGNMENT ? pitch : pitch + ROW_ALIGNMENT;
+}
+
+/* Pitches of rows `width` pixels wide. */
+static void tiling_set_width(struct tiling *t, uint32_t width)
+{
+	uint64_t pixel = image_pixel_size(&t->image);
+
+	t->margin = (uint32_t)(t->halo_x * pixel);
+	t->start = (uint32_t)align_up(t->margin, ROW_ALIGNMENT) - t->margin;
+	t->in_pitch = (uint32_t)row_pitch(t->margin + width * pixel + t->margin);
+	t->out_pitch = (uint32_t)align_up(width * pixel, ROW_ALIGNMENT);
+}
+
+static void tiling_set_rows(struct tiling *t, uint32_t rows)
+{
+	t->rows = rows;
+	t->in_plane =
+	    align_up(t->start + (uint64_t)t->in_pitch * (rows + 2 * t->halo_y), ROW_ALIGNMENT);
+	t->out_plane = (uint64_t)t->out_pitch * rows;
+	t->in_slot = t->in_plane * t->planes;
+	t->out_slot = t->out_plane * t->planes;
+}
+
+/* Lets the strips in work share their halos: a plane takes its part of the arena. */
+static void tiling_share(struct tiling *t, uint32_t rows, uint64_t in_arena)
+{
+	tiling_set_rows(t, rows);
+	t->shared = true;
+	t->in_plane = in_arena / t->planes / ROW_ALIGNMENT * ROW_ALIGNMENT;
+	t->in_slot = (uint64_t)t->in_pitch * rows;
+}
+
+/* Rows of strips that share one halo, above and below all of them. */
+static uint64_t shared_rows(const struct tiling *t, uint64_t in_arena)
+{
+	const uint64_t plane = in_arena / t->planes / ROW_ALIGNMENT * ROW_ALIGNMENT;
+	const uint64_t halo = t->start + (uint64_t)t->in_pitch * 2 * t->halo_y;
+
+	return plane > halo ? (plane - halo) / t->in_pitch : 0;
+}
+
+static uint64_t slots_that_fit(const struct tiling *t, uint64_t in_arena, uint64_t out_arena)
+{
+	const uint64_t in = t->shared ? shared_rows(t, in_arena) / t->rows : in_arena / t->in_slot;
+
+	return min_u64(in, out_arena / t->out_slot);
+}
+
+/* Sets what an image and a chain say. */
+static enum error tiling_set_image(struct tiling *t, const struct chain *chain,
+                                   const struct image *image, struct problem *problem)
+{
+	enum error e;
+
+	*t = (struct tiling){.image = image_plane(image), .planes = image_planes(image)};
+	e = chain_output_size(chain, image, &t->width, &t->height, problem);
+	chain_halo(chain, &t->halo_x, &t->halo_y);
+	chain_crops(chain, &t->x0, &t->y0);
+	return e;
+}
+
+/* The call whose lattice reaches farthest; any, if none has one. */
+static uint32_t farthest_call(const struct chain *chain)
+{
+	uint32_t found = 0;
+
+	for (uint32_t i = 1; i < chain->count; i++)
+		if (filter_lattice(&chain->call[i]).reach >
+		    filter_lattice(&chain->call[found]).reach)
+			found = i;
+	return found;
+}
+
+/* Rows that strips have at least, if the result has them: with fewer than half of its reach, a
+ * Gaussian on a lattice would work on hardly anything but halo. */
+static uint32_t least_rows(const struct tiling *t, const struct chain *chain)
+{
+	const uint32_t reach = filter_lattice(&chain->call[farthest_call(chain)]).reach;
+
+	return (uint32_t)min_u64(t->planes == 1 && reach ? (reach + 1) / 2 : 1, t->height);
+}
+
+/* True if SLOTS_MIN strips of so many rows, with a common halo, fit. */
+static bool strips_fit(struct tiling t, uint32_t rows, uint64_t in_arena, uint64_t out_arena)
+{
+	tiling_set_width(&t, t.width);
+	tiling_share(&t, rows, in_arena);
+	return slots_that_fit(&t, in_arena, out_arena) >= SLOTS_MIN;
+}
+
+/* The widest result for which they fit. */
+static uint32_t largest_width(struct tiling t, uint32_t rows, uint64_t in_arena, uint64_t out_arena)
+{
+	uint32_t fits = 0, least_unfit = t.width;
+
+	while (least_unfit - fits > 1) {
+		t.width = fits + (least_unfit - fits) / 2;
+		if (strips_fit(t, rows, in_arena, out_arena))
+			fits = t.width;
+		else
+			least_unfit = t.width;
+	}
+	return fits;
+}
+
+_Static_assert((int)GAUSSIAN_SIGMA == (int)UNSHARP_SIGMA, "either may be on a lattice");
+
+/* The largest sigma, to a tenth, of the call that reaches farthest with which strips fit; 0: none.
+ */
+static double largest_sigma(const struct chain *chain, const struct image *image, uint64_t in_arena,
+                            uint64_t out_arena)
+{
+	const struct filter_call *call = &chain->call[farthest_call(chain)];
+	struct chain *less = filter_lattice(call).stride ? chain_copy(chain, 0) : NULL;
+	uint32_t fits = 0, least_unfit;
+	struct problem problem;
+	struct tiling t;
+
+	if (!less)
+		return 0;
+	least_unfit = (uint32_t)ceil(10 * call->value[GAUSSIAN_SIGMA]);
+	while (least_unfit - fits > 1) {
+		const uint32_t middle = fits + (least_unfit - fits) / 2;
+
+		less->call[call - chain->call].value[GAUSSIAN_SIGMA] = middle / 10.0;
+		if (!tiling_set_image(&t, less, image, &problem) &&
+		    strips_fit(t, least_rows(&t, less), in_arena, out_arena))
+			fits = middle;
+		else
+			least_unfit = middle;
+	}
+	free(less);
+	return fits / 10.0;
+}
+
+/* Rows of a tile, at least 1: about a sixteenth of the image, so that stages overlap; at least
+ * enough to be worth a launch and to keep the halo below half of the work; at most samples_max; at
+ * most what fits SLOTS_MIN times. One row may still exceed samples_max. */
+static uint32_t choose_rows(struct tiling *t, uint64_t in_arena, uint64_t out_arena,
+                            uint64_t samples_max)
+{
+	uint64_t row = (uint64_t)t->width * t->image.bands;
+	uint64_t rows = max_u64(t->height / TILES_WANTED, SAMPLES_WANTED / row);
+
+	rows = align_up(max_u64(min_u64(rows, samples_max / row), 1), 8);
+	rows = max_u64(rows, (uint64_t)t->halo_y * 2 * HALO_SHARE);
+	rows = min_u64(rows, t->height);
+	for (; rows > 1; rows = rows > 8 ? (rows - 1) / 8 * 8 : rows - 1) {
+		tiling_set_rows(t, (uint32_t)rows);
+		if (slots_that_fit(t, in_arena, out_arena) >= SLOTS_MIN)
+			break;
+	}
+	return (uint32_t)rows;
+}
+
+/* Cuts the result into strips. Where those that have a halo each would be hardly more than halo, or
+ * do not fit, they share one. */
+static void tiling_set_strips(struct tiling *t, uint64_t in_arena, uint64_t out_arena,
+                              uint64_t samples_max)
+{
+	const uint32_t rows = choose_rows(t, in_arena, out_arena, samples_max);
+	const uint64_t wanted = min_u64(t->height, 2 * (uint64_t)t->halo_y);
+	uint64_t shared = min_u64(shared_rows(t, in_arena) / SLOTS_MIN,
+	                          out_arena / t->planes / SLOTS_MIN / t->out_pitch);
+
+	tiling_set_rows(t, rows);
+	shared = min_u64(shared, max_u64(wanted, rows));
+	shared -= shared > 8 ? shared % 8 : 0; /* so that kernels' blocks are the same */
+	if (shared && (slots_that_fit(t, in_arena, out_arena) < SLOTS_MIN || rows < wanted))
+		tiling_share(t, (uint32_t)shared, in_arena);
+	t->page_strips = (t->height + t->rows - 1) / t->rows;
+}
+
+/* Cuts strips with a large halo above and below into columns, keeping their own halos small. */
+static void set_columns(struct tiling *t, uint64_t samples_max)
+{
+	uint64_t across = t->width + 2 * (uint64_t)t->halo_x;
+	uint64_t strip = across * (t->rows + 2 * (uint64_t)t->halo_y) * t->image.bands;
+	uint64_t wanted = strip / max_u64(samples_max, SAMPLES_WANTED) / COLUMN_SHARE;
+	uint64_t width;
+
+	wanted = max_u64(min_u64(wanted, SLOTS_MAX / SLOTS_MIN / t->planes), 1);
+	width = max_u64(t->width / wanted, (uint64_t)t->halo_x * 2 * HALO_SHARE);
+	t->column_width = (uint32_t)min_u64(align_up(max_u64(width, 1), COLUMN_STEP), t->width);
+	t->columns = t->width / t->column_width;
+	t->strip_tiles = t->columns * t->planes;
+}
+
+void tiling_set_pages(struct tiling *t, uint32_t pages, uint64_t in_arena, uint64_t out_arena)
+{
+	t->pages = pages;
+	t->strips = pages * t->page_strips;
+	t->count = t->strips * t->strip_tiles;
+	t->slots = (uint32_t)min_u64(
+	    min_u64(slots_that_fit(t, in_arena, out_arena), SLOTS_MAX / t->strip_tiles), t->strips);
+	t->in_places = t->out_places = t->slots;
+}
+
+uint32_t tiling_all_rows(const struct tiling *t)
+{
+	return t->pages * t->height;
+}
+
+uint32_t tiling_strip(const struct tiling *t, uint32_t row)
+{
+	return row / t->height * t->page_strips + row % t->height / t->rows;
+}
+
+bool tiling_begins_anew(const struct tiling *t, uint32_t strip)
+{
+	const bool begins_page = strip % t->page_strips == 0;
+
+	return (t->apart && begins_page) ||
+	       (t->shared && (begins_page || strip % t->in_places == 0));
+}
+
+uint32_t tiling_row_in_strip(const struct tiling *t, uint32_t row)
+{
+	return row % t->height % t->rows;
+}
+
+enum error tiling_init(struct tiling *t, const struct chain *chain, const struct image *image,
+                       uint64_t in_arena, uint64_t out_arena, uint64_t samples_max,
+                       struct problem *problem)
+{
+	enum error e = tiling_set_image(t, chain, image, problem);
+	const uint32_t least = least_rows(t, chain);
+	char sigma[64] = "";
+
+	if (e)
+		return e;
+	if (!strips_fit(*t, least, in_arena, out_arena)) {
+		const double largest = largest_sigma(chain, image, in_arena, out_arena);
+
+		if (largest > 0)
+			snprintf(sigma, sizeof sigma,
+			         ", and for this image the largest sigma is %g", largest);
+		return problem_set(
+		    problem, ERR_DOES_NOT_FIT,
+		    "the result is %u pixels wide, and the rows of a window must fit arena-size; "
+		    "with a window %u rows high and these pixels (%u x %s) the largest width is "
+		    "%u%s",
+		    t->width, 2 * t->halo_y + 1, image->bands, pixel_type_name(image->type),
+		    largest_width(*t, least, in_arena, out_arena), sigma);
+	}
+	tiling_set_width(t, t->width);
+	tiling_set_strips(t, in_arena, out_arena, samples_max);
+	set_columns(t, samples_max);
+	tiling_set_pages(t, 1, in_arena, out_arena);
+	return ERR_OK;
+}
+
+uint32_t tiling_plane(const struct tiling *t, uint32_t i)
+{
+	return i % t->strip_tiles / t->columns;
+}
+
+void tiling_tile(const struct tiling *t, uint32_t i, uint64_t job, uint32_t arena,
+                 struct tile *tile)
+{
+	uint32_t strip = i / t->strip_tiles, first = strip % t->page_strips * t->rows;
+	uint32_t plane = tiling_plane(t, i), x = i % t->columns * t->column_width;
+	uint64_t before = x * image_pixel_size(&t->image);
+
+	*tile = (struct tile){
+	    .job = job,
+	    .index = i,
+	    .arena = arena,
+	    .x0 = t->x0 + x,
+	    .y0 = t->y0 + first,
+	    .width = (i + 1) % t->columns ? t->column_width : t->width - x,
+	    .height = t->height - first < t->rows ? t->height - first : t->rows,
+	    .in = strip % t->in_places * t->in_slot + plane * t->in_plane + t->start +
+	          (uint64_t)t->halo_y * t->in_pitch + t->margin + before,
+	    .out = strip % t->out_places * t->out_slot + plane * t->out_plane + before,
+	    .in_pitch = t->in_pitch,
+	    .out_pitch = t->out_pitch,
+	};
+}
+
+/* True if rows [-above, height + above) of `span` bytes, starting `before` bytes ahead of `origin`,
+ * lie within an arena. No sum overflows: offsets are below 2^62 and rows below 2^21. */
+static bool rows_inside(uint64_t origin, uint64_t above, uint64_t height, uint64_t before,
+                        uint64_t span, uint32_t pitch, uint64_t arena)
+{
+	uint64_t ahead = above * pitch + before;
+
+	return origin < UINT64_C(1) << 62 && pitch >= span && origin >= ahead &&
+	       origin - before + (height + above - 1) * pitch + span <= arena;
+}
+
+/* Where the jpeg_work of a whole image is. */
+static uint64_t work_place(uint64_t in_arena)
+{
+	return (in_arena - JPEG_WORK_SIZE) / ROW_ALIGNMENT * ROW_ALIGNMENT;
+}
+
+bool tiling_spread(struct tiling *t, enum tile_form form, uint64_t in_arena, uint64_t out_arena)
+{
+	const uint64_t in_rows = t->height + 2 * (uint64_t)t->halo_y;
+	const bool pixels_in = !(form & TILE_DECODE), pixels_out = !(form & TILE_ENCODE);
+
+	if ((pixels_in &&
+	     align_up(t->start + t->in_pitch * in_rows, ROW_ALIGNMENT) > work_place(in_arena)) ||
+	    (pixels_out && (uint64_t)t->out_pitch * t->height > out_arena))
+		return false;
+	if (pixels_in) {
+		t->in_places = t->strips;
+		t->in_slot = (uint64_t)t->in_pitch * t->rows;
+	}
+	if (pixels_out)
+		t->out_places = t->strips;
+	return true;
+}
+
+void tiling_whole_tile(const struct tiling *t, enum tile_form form, uint64_t scan,
+                       uint64_t in_arena, uint64_t out_arena, struct tile *tile)
+{
+	tiling_tile(t, 0, 0, 0, tile);
+	tile->width = t->width;
+	tile->height = t->height;
+	tile->form = form;
+	tile->work = work_place(in_arena);
+	if (form & TILE_DECODE) {
+		tile->in = tile->in_pitch = 0;
+		tile->in_size = scan;
+	}
+	if (form & TILE_ENCODE) {
+		tile->out = tile->out_pitch = 0;
+		tile->out_size = out_arena;
+	}
+}
+
+/* True if `size` bytes from `at` on lie within an arena. */
+static bool bytes_inside(uint64_t at, uint64_t size, uint64_t arena)
+{
+	return at % ROW_ALIGNMENT == 0 && size <= arena && at <= arena - size;
+}
+
+/* The pixels or the scan that a tile reads. */
+static bool input_inside(const struct tile *tile, const struct image *image,
+                         const struct chain *chain, uint64_t arena)
+{
+	uint64_t pixel = image_pixel_size(image), row = tile->width * pixel;
+	uint32_t halo_x, halo_y;
+
+	if (tile->form & TILE_DECODE)
+		return tile->in_size && bytes_inside(tile->in, tile->in_size, arena);
+	chain_halo(chain, &halo_x, &halo_y);
+	return tile->in % ROW_ALIGNMENT == 0 && tile->in_pitch % ROW_ALIGNMENT == 0 &&
+	       rows_inside(tile->in, halo_y, tile->height, halo_x * pixel, row + 2 * halo_x * pixel,
+	                   tile->in_pitch, arena);
+}
+
+/* Where its result goes. */
+static bool output_inside(const struct tile *tile, const struct image *image, uint64_t arena)
+{
+	uint64_t row = tile->width * image_pixel_size(image);
+
+	if (tile->form & TILE_ENCODE)
+		return tile->out_size && bytes_inside(tile->out, tile->out_size, arena);
+	return tile->out % ROW_ALIGNMENT == 0 && tile->out_pitch % ROW_ALIGNMENT == 0 &&
+	       rows_inside(tile->out, 0, tile->height, 0, row, tile->out_pitch, arena);
+}
+
+/* True if the tile is all of an image that a scan can have, and its jpeg_work within the arena. */
+static bool is_whole(const struct tile *tile, const struct image *image, const struct chain *chain,
+                     uint64_t arena)
+{
+	uint32_t x0, y0;
+
+	chain_crops(chain, &x0, &y0);
+	return image->type == PIXEL_U8 && (image->bands == 1 || image->bands == 3) &&
+	       !image->alpha && tile->index == 0 && tile->x0 == x0 && tile->y0 == y0 &&
+	       tile->width + UINT64_C(2) * x0 == image->width &&
+	       tile->height + UINT64_C(2) * y0 == image->height &&
+	       bytes_inside(tile->work, JPEG_WORK_SIZE, arena);
+}
+
+bool tile_valid(const struct tile *tile, const struct image *image, const struct chain *chain,
+                uint64_t in_arena, uint64_t out_arena)
+{
+	return tile->form < TILE_FORMS && tile->width >= 1 && tile->height >= 1 &&
+	       tile->width <= image->width && tile->height <= image->height &&
+	       tile->x0 <= image->width - tile->width && tile->y0 <= image->height - tile->height &&
+	       (tile->form == TILE_PIXELS || is_whole(tile, image, chain, in_arena)) &&
+	       input_inside(tile, image, chain, in_arena) && output_inside(tile, image, out_arena);
+}

@@ -1,0 +1,146 @@
+/* The tile: a strip of rows with the halo its filters need, self-contained in one slot of shared
+ * memory; and how an image is cut into tiles. Where windows are so tall that a strip is much work
+ * for a device, the columns of a strip are several tiles that lie side by side in its slot and
+ * share their halos.
+ *
+ * A slot is an area of the codec worker's input arena together with one of its output arena. In the
+ * input area lie the rows y0 - halo_y to y0 + height + halo_y, in_pitch bytes apart, each with
+ * halo_x pixels before x0 and after x0 + width; pixels outside the image are filled in by the
+ * border rule. In the output area lie `height` rows of `width` pixels, out_pitch bytes apart. Both
+ * are as small as alignment allows: on the way to a GPU every byte between rows costs time. Where
+ * windows are so tall that three such slots do not fit, or would be hardly more than halo, the
+ * input areas of strips that follow one another overlap: each begins `rows` rows below the one
+ * before, so that every row is there once.
+ *
+ * A tile may also be a whole image of which the device decodes the input, encodes the result, or
+ * both: that side is the scan of a JPEG, and the other one pixels as above. What the scans are like
+ * stands in a struct jpeg_work in the input area. */
+#ifndef WIRE_TILE_H
+#define WIRE_TILE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "filters/chain.h"
+#include "image/image.h"
+#include "image/jpeg.h"
+
+enum {
+	ROW_ALIGNMENT = 64, /* a line of a processor's cache, two sectors of a GPU's */
+	SLOT_ALIGNMENT = 4096,
+	SLOTS_MIN = 3, /* one read, one filtered, one written */
+	SLOTS_MAX = 64,
+	STACK_MAX = 32, /* tiles that share a launch */
+};
+
+/* Which sides are scans: a bit for each enum jpeg_side. */
+enum tile_form {
+	TILE_PIXELS,
+	TILE_DECODE = 1 << JPEG_DECODE,
+	TILE_ENCODE = 1 << JPEG_ENCODE,
+	TILE_JPEG = TILE_DECODE | TILE_ENCODE,
+	TILE_FORMS
+};
+
+struct tile {
+	uint64_t job;    /* the front's number of the job */
+	uint32_t index;  /* of the tile in the image, from 0, left to right, top to bottom */
+	uint32_t arena;  /* number of the arena, as MSG_ARENA gave it */
+	uint32_t x0, y0; /* place of its result's first pixel in the filtered image, in pixels */
+	uint32_t width, height; /* of the result, in pixels */
+	uint64_t in;  /* bytes from the input arena's start to pixel (x0, y0), or to the scan */
+	uint64_t out; /* bytes from the output arena's start to the result's first pixel or byte */
+	uint32_t in_pitch, out_pitch; /* bytes from row to row; of scans 0 */
+	uint32_t form;                /* enum tile_form */
+	uint32_t unused;
+	uint64_t in_size; /* TILE_DECODE: bytes of the scan, else 0 */
+	uint64_t
+	    out_size;  /* TILE_ENCODE: bytes that there are for the scan of the result, else 0 */
+	uint64_t work; /* not TILE_PIXELS: bytes from the input arena's start to the jpeg_work */
+};
+
+/* How one job's image is cut. Strip i is target rows [i * rows, …); its tiles are i * strip_tiles
+ * to i * strip_tiles + strip_tiles - 1: the columns of its first plane, those of the next, and so
+ * on. The planes of a strip lie one below the other in its slot. Where the job has several pages,
+ * each is an image for itself, and the strips of one follow those of the page before. `slots`
+ * strips may be in work at a time, at most SLOTS_MAX tiles; strip i lies in input area i %
+ * in_places and in output area i % out_places, as many as slots or, after tiling_spread(), as
+ * strips. */
+struct tiling {
+	struct image image; /* of a plane, if there are several */
+	uint32_t planes;
+	uint32_t halo_x, halo_y;
+	uint32_t x0, y0;        /* first pixel of the result in the image: chain_crops() */
+	uint32_t width, height; /* of the whole result, or of that of a page */
+	uint32_t rows;          /* of the result in each strip but the last */
+	uint32_t pages;
+	uint32_t page_strips;  /* of a page */
+	uint32_t strips;       /* of all */
+	uint32_t columns;      /* tiles of a plane of a strip */
+	uint32_t strip_tiles;  /* tiles of a strip */
+	uint32_t column_width; /* pixels of each but the last, which has the rest too */
+	uint32_t count;        /* of tiles */
+	uint32_t slots;
+	uint32_t in_places, out_places;
+	uint32_t margin; /* bytes of halo at either side of a row; rows begin with one */
+	uint32_t start;  /* bytes from a slot's start to its first row: pixels x0 are aligned */
+	uint32_t in_pitch, out_pitch;
+	uint64_t in_plane, out_plane; /* bytes of a plane of a slot, in each arena */
+	uint64_t in_slot, out_slot;   /* bytes from a slot to the next, of each arena */
+	bool shared; /* input areas overlap; a plane has a part of the arena, with all of them */
+	bool apart;  /* tiles of one page at a time are in work; set after tiling_set_pages() */
+};
+
+/* Cuts an image for a chain. samples_max bounds the samples of a tile's result (by predicted device
+ * time), and is itself kept above a few rows. ERR_DOES_NOT_FIT names the largest width when three
+ * strips of a row do not fit into the arenas; also the largest sigma, of the Gaussian on a lattice
+ * that reaches farthest, when with that they would, and also when such strips would be hardly more
+ * than halo. ERR_IMAGE_TOO_SMALL when crop leaves nothing. */
+enum error tiling_init(struct tiling *tiling, const struct chain *chain, const struct image *image,
+                       uint64_t in_arena, uint64_t out_arena, uint64_t samples_max,
+                       struct problem *problem) MUST_CHECK;
+
+/* Cuts as many pages as one was: for arenas of the sizes that tiling_init() had. */
+void tiling_set_pages(struct tiling *tiling, uint32_t pages, uint64_t in_arena, uint64_t out_arena);
+
+/* Rows of the results of all pages, one below the other; the strip that has such a row; and the
+ * row's number within that. */
+uint32_t tiling_all_rows(const struct tiling *tiling);
+uint32_t tiling_strip(const struct tiling *tiling, uint32_t row);
+uint32_t tiling_row_in_strip(const struct tiling *tiling, uint32_t row);
+
+/* True if all strips before this one must have been read when it is cut: it begins a page, if these
+ * are apart; or the input areas overlap, and its own is not that below the last one's. */
+bool tiling_begins_anew(const struct tiling *tiling, uint32_t strip);
+
+/* Bytes from row to row for rows of so many bytes: aligned, and not a multiple of a page, because
+ * then the samples of a column would compete for the same few cache sets. */
+uint64_t row_pitch(uint64_t bytes);
+
+/* Which of the image's planes the i-th tile is of. */
+uint32_t tiling_plane(const struct tiling *tiling, uint32_t i);
+
+/* The i-th tile (i < count) of a job in an arena. */
+void tiling_tile(const struct tiling *tiling, uint32_t i, uint64_t job, uint32_t arena,
+                 struct tile *tile);
+
+/* Gives each strip a place of its own on the sides that are pixels in a tile of this form, so that
+ * they lie one below the other as rows of the whole image; input areas share their halos. Returns
+ * false, with nothing changed, if they do not fit beside a jpeg_work. */
+bool tiling_spread(struct tiling *tiling, enum tile_form form, uint64_t in_arena,
+                   uint64_t out_arena) MUST_CHECK;
+
+/* The tile of the whole image, not TILE_PIXELS: its pixels lie as by tiling_spread(). Scans begin
+ * their arenas: `scan` bytes are the input's, and the result's may fill the output arena. The
+ * jpeg_work ends the input arena, which is larger by as much. The caller sets job and arena. */
+void tiling_whole_tile(const struct tiling *tiling, enum tile_form form, uint64_t scan,
+                       uint64_t in_arena, uint64_t out_arena, struct tile *tile);
+
+/* True if everything that the tile's filters read and write lies within arenas of these sizes, and
+ * the tile within the image; and if a side is a scan, that it is the whole image's. Nothing is said
+ * of what lies there. For tiles from another process. */
+bool tile_valid(const struct tile *tile, const struct image *image, const struct chain *chain,
+                uint64_t in_arena, uint64_t out_arena);
+
+#endif

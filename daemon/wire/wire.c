@@ -1,0 +1,130 @@
+/* Messages over SOCK_SEQPACKET: each is sent as its type's struct and no longer. */
+#include "wire/wire.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+static const struct {
+	const char *name;
+	size_t size;
+	size_t fds;
+} messages[MESSAGES] = {
+#define MESSAGE(symbol, member, fds)                                                               \
+	{#symbol, offsetof(struct message, member) + sizeof(struct message_##member), fds},
+#include "wire/messages.def"
+#undef MESSAGE
+};
+
+union control {
+	char bytes[CMSG_SPACE(MESSAGE_FDS_MAX * sizeof(int))];
+	struct cmsghdr align;
+};
+
+unsigned message_fds(enum message_type type)
+{
+	return (unsigned)messages[type].fds;
+}
+
+const char *message_name(enum message_type type)
+{
+	return type < MESSAGES ? messages[type].name : "unknown";
+}
+
+void wire_text(char *text, size_t size)
+{
+	text[size - 1] = '\0';
+	for (; *text; text++)
+		if (*text < ' ' || *text > '~')
+			*text = '?';
+}
+
+enum error wire_send(int socket, const struct message *message, const int *fds)
+{
+	size_t fds_size = messages[message->type].fds * sizeof(int);
+	struct iovec part = {(void *)(uintptr_t)message, messages[message->type].size};
+	struct msghdr header = {.msg_iov = &part, .msg_iovlen = 1};
+	union control control = {0};
+	ssize_t sent;
+
+	if (fds_size) {
+		header.msg_control = control.bytes;
+		header.msg_controllen = CMSG_SPACE(fds_size);
+		control.align.cmsg_level = SOL_SOCKET;
+		control.align.cmsg_type = SCM_RIGHTS;
+		control.align.cmsg_len = CMSG_LEN(fds_size);
+		memcpy(CMSG_DATA(&control.align), fds, fds_size);
+	}
+	do
+		sent = sendmsg(socket, &header, MSG_NOSIGNAL);
+	while (sent < 0 && errno == EINTR);
+	return sent < 0 ? ERR_IO : ERR_OK;
+}
+
+/* Takes the descriptors of a message, MESSAGE_FDS_MAX at most; the alignment of the control data
+ * leaves room for one more, which is closed. Returns how many arrived. */
+static size_t take_fds(struct msghdr *header, int fds[MESSAGE_FDS_MAX])
+{
+	size_t count = 0;
+
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(header); c; c = CMSG_NXTHDR(header, c)) {
+		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+			continue;
+		for (size_t at = 0; at + sizeof(int) <= c->cmsg_len - CMSG_LEN(0);
+		     at += sizeof(int)) {
+			int fd;
+
+			memcpy(&fd, CMSG_DATA(c) + at, sizeof fd);
+			if (count < MESSAGE_FDS_MAX)
+				fds[count] = fd;
+			else
+				close(fd);
+			count++;
+		}
+	}
+	return count;
+}
+
+enum wire_result wire_receive(int socket, struct message *message, int fds[MESSAGE_FDS_MAX])
+{
+	struct iovec part = {message, sizeof *message};
+	union control control;
+	struct msghdr header = {.msg_iov = &part,
+	                        .msg_iovlen = 1,
+	                        .msg_control = control.bytes,
+	                        .msg_controllen = sizeof control.bytes};
+	size_t count;
+	ssize_t size;
+
+	memset(message, 0, sizeof *message);
+	do
+		size = recvmsg(socket, &header, MSG_CMSG_CLOEXEC);
+	while (size < 0 && errno == EINTR);
+	if (size < 0)
+		return errno == EAGAIN || errno == EWOULDBLOCK ? WIRE_NOTHING : WIRE_CLOSED;
+	count = take_fds(&header, fds);
+	if (!size && !count)
+		return WIRE_CLOSED;
+	if (!(header.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) && message->type < MESSAGES &&
+	    (size_t)size == messages[message->type].size && count == messages[message->type].fds)
+		return WIRE_MESSAGE;
+	for (size_t i = 0; i < count && i < MESSAGE_FDS_MAX; i++)
+		close(fds[i]);
+	return WIRE_BROKEN;
+}
+
+bool choice_is_for(const struct message_choice *choice, const struct message_choice *kind)
+{
+	if (strcmp(choice->work, kind->work) || choice->count != kind->count)
+		return false;
+	for (uint32_t i = 0; i < kind->count; i++)
+		if (choice->candidate[i].kernel != kind->candidate[i].kernel ||
+		    choice->candidate[i].x != kind->candidate[i].x ||
+		    choice->candidate[i].y != kind->candidate[i].y ||
+		    choice->candidate[i].group_x != kind->candidate[i].group_x ||
+		    choice->candidate[i].group_y != kind->candidate[i].group_y)
+			return false;
+	return true;
+}

@@ -1,0 +1,323 @@
+/* The messages between the front and its workers: fixed structs over SOCK_SEQPACKET, with file
+ * descriptors. Pixels are not sent here; they are in the arenas. A worker's socket is its
+ * descriptor WORKER_SOCKET. Both ends are of one build (the first message reveals a worker that is
+ * not) and on one machine, so structs are sent unchanged; the receiver still checks every field,
+ * because a decoded image may have compromised a worker. */
+#ifndef WIRE_WIRE_H
+#define WIRE_WIRE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "filters/chain.h"
+#include "filters/kernels.h"
+#include "image/formats.h"
+#include "image/image.h"
+#include "image/jpeg.h"
+#include "wire/limits.h"
+#include "wire/objects.h"
+#include "wire/span.h"
+#include "wire/tile.h"
+
+enum { WORKER_SOCKET = 3, MESSAGE_FDS_MAX = 3 };
+
+enum message_type {
+#define MESSAGE(symbol, member, fds) MSG_##symbol,
+#include "wire/messages.def"
+#undef MESSAGE
+	MESSAGES
+};
+
+/* Identifies the messages of a build: PACKAGE_VERSION, and a checksum of the sources that the
+ * programs share. */
+extern const char WIRE_VERSION[];
+
+struct message_hello {
+	char version[64]; /* WIRE_VERSION */
+};
+
+struct message_ready {
+	char name[64];       /* device: its name; codec: empty */
+	char driver[64];     /* device: platform and driver version */
+	uint64_t memory;     /* device: bytes of global memory */
+	uint32_t lanes;      /* device: tiles in flight that it supports, one a launch */
+	uint32_t small_max;  /* device: small tiles that it takes together */
+	uint32_t startup_ms; /* from exec to here */
+	uint32_t
+	    jpeg_pixels; /* device: of the largest image with a side that is a scan; 0: none may */
+	struct format_sets formats; /* codec: those that it reads and writes */
+};
+
+/* Sent once for each arena, before any message that names it. A device with its own memory gets
+ * both memfds writable (as a pinned mapping must be); a CPU device gets the input read-only. */
+struct message_arena {
+	uint32_t arena;
+	uint32_t unused;
+	uint64_t in_size, out_size; /* bytes */
+};
+
+/* Its number may be given to a new arena afterwards. */
+struct message_arena_drop {
+	uint32_t arena;
+};
+
+/* A format that the client accepts with this weight. */
+enum { ACCEPT_MOST = 1000 };
+
+/* Body: a readable descriptor, at any offset. Chain: a sealed memfd with the chain_size() bytes of
+ * a struct chain. */
+/* Of a body with several pages (or frames of an animation), the first, because the request names
+ * none; or all, each of which is filtered as an image for itself. */
+enum { PAGE_FIRST = 0, PAGES_MAX = 100000, PAGES_ALL };
+
+struct message_job {
+	uint64_t job;
+	uint32_t arena;
+	uint32_t format; /* enum format requested; FORMAT_NONE: the one with the greatest weight */
+	uint16_t accept[FORMATS]; /* the client's weights, up to ACCEPT_MOST; 0: not accepted */
+	struct coding coding;
+	uint32_t strip; /* 1: drop the metadata */
+	uint32_t raw;   /* 1: the body is bare pixels as raw_image says */
+	struct image raw_image;
+	struct area roi; /* the part to filter as if it were the image; width 0: the whole image */
+	/* 1: the result is placed on the image, its first pixel at (target_x, target_y). */
+	uint32_t has_target;
+	uint32_t target_x, target_y;
+	/* enum gather: if not NONE, the answer is these numbers of the result, as doubles row after
+	 * row, and not an image. gather_channels: enum channels of the filter that needs them. */
+	uint32_t gather, gather_channels;
+	uint64_t follows; /* a run that gathered for the same job, whose rows are kept; else 0 */
+	uint32_t verify;  /* 1: every tile is compared with the reference completely */
+	uint32_t jpeg_pixels; /* of the largest image with a side that is a scan; 0: none may */
+	uint32_t page;        /* PAGE_FIRST, PAGES_ALL, or the number of a page, from 1 */
+	uint32_t unused;
+	uint64_t body_size;         /* bytes */
+	uint64_t pixels_max;        /* limit for an image whose rows can be decoded in order */
+	uint64_t buffered_size_max; /* limit of bytes for one that must be decoded whole */
+	uint64_t samples_max;       /* of a tile's result, see tiling_init() */
+	double verify_share;  /* otherwise: the share of tiles compared in one window, 0 to 1 */
+	uint64_t verify_taps; /* limits that window's reference_cost() */
+};
+
+struct message_image {
+	uint64_t job;
+	struct image whole;    /* decoded, after orientation; of several pages, one */
+	struct image image;    /* filtered: the ROI, if there is one */
+	struct image answer;   /* of the result, before conversion to its format */
+	uint32_t pages;        /* that the body has; with PAGES_ALL all of them follow */
+	uint32_t input_format; /* enum format */
+	uint32_t tiles;        /* number of tiles that will follow */
+	uint32_t late;         /* 1: its only tile is there, too; ANSWER may come with TILE_DONE */
+	uint32_t jpeg[JPEG_SIDES]; /* enum jpeg_reason: why one tile cannot have this side as a scan
+	                            */
+};
+
+/* The job goes first as one tile of a form (enum tile_form) that is not TILE_PIXELS, and as tiles
+ * of pixels if that fails. If a device encodes the answer, ANSWER comes with TILE_DONE. */
+struct message_whole {
+	uint64_t job;
+	uint32_t form;
+	uint32_t unused;
+};
+
+/* An empty file, to be written from offset 0. It is sent only now because the answer's size decides
+ * whether it can be kept in memory. */
+struct message_answer {
+	uint64_t job;
+};
+
+/* What tiles go through; jobs with the same request share it. Chain: as for MSG_JOB. */
+struct message_plan {
+	uint64_t plan; /* the front's number of it */
+	struct image image;
+	uint32_t client; /* number of its first client, whose share of compiling it uses */
+};
+
+struct message_plan_drop {
+	uint64_t plan;
+};
+
+struct message_tile {
+	struct tile tile;
+	uint64_t plan; /* for a device: the number of a plan that it holds */
+};
+
+enum { LAUNCHES_MAX = 85 };
+
+/* Times are the device's, from OpenCL events. */
+struct message_tile_done {
+	uint64_t job;
+	uint32_t index;        /* of the tile */
+	uint32_t error;        /* enum error */
+	int32_t cl_error;      /* OpenCL's code where error is ERR_DEVICE, else 0 */
+	uint32_t stack, place; /* tiles that shared the launches, and this one's index among them */
+	uint32_t launches;     /* how many of `launch` are filled */
+	uint32_t others;       /* F → C: 1: another device can run the tile again */
+	uint64_t upload_ns, download_ns;       /* 0 where the device works on the arena directly */
+	uint64_t upload_bytes, download_bytes; /* likewise */
+	uint64_t size;                         /* TILE_ENCODE: bytes of the result's scan */
+	uint32_t jpeg_flags;                   /* not 0: a scan is not for devices; no result */
+	uint32_t unused;
+	struct {
+		uint32_t kernel; /* enum kernel */
+		uint32_t ns;
+		uint64_t bytes; /* read once and written once, over all tiles */
+	} launch[LAUNCHES_MAX];
+	char reason[256]; /* if error is not ERR_OK: the reason in words; may be empty */
+};
+
+/* How long a device lets a tile wait for a program, beyond the tile's own time: for a program that
+ * the request demands, and for a general one, which has no substitute. */
+enum { PROGRAM_WAIT_MS = 10000, GENERAL_WAIT_MS = 120000 };
+
+struct message_tile_waits {
+	uint64_t job;
+	uint32_t index;  /* of the tile */
+	uint32_t max_ms; /* the longest wait; 0: no longer waiting */
+};
+
+/* After a mismatch the codec worker waits until the tile has run again: first on the same device,
+ * then, if it still differs, on another, provided that TILE_DONE said there is one. */
+struct message_verified {
+	uint64_t job;
+	uint32_t index; /* of the tile */
+	uint32_t run;   /* of this tile: 0, 1, 2 */
+	uint32_t same;  /* 1: identical to the first run, bit for bit */
+	/* The first mismatch, if any: its place in the filtered image. */
+	uint32_t band, x, y;
+	double got, wanted, slack;
+	uint64_t samples, mismatches;
+	double largest; /* difference */
+};
+
+struct message_cancel {
+	uint64_t job;
+};
+
+/* A device's result is compared now and then with that of tiles of pixels, which is the answer
+ * then. */
+enum jpeg_check { JPEG_NOT_CHECKED, JPEG_SAME, JPEG_DIFFERS, JPEG_CHECKS };
+
+struct message_job_done {
+	uint64_t job;
+	uint32_t error;        /* enum error */
+	uint32_t format;       /* enum format of the answer */
+	struct image image;    /* of the answer */
+	uint32_t input_format; /* enum format of the body, FORMAT_NONE if unknown */
+	uint32_t lost;         /* bit (1 << enum loss) for each of the answer */
+	uint32_t jpeg;         /* enum jpeg_check of the result of its tile with scans */
+	uint32_t kept;         /* 1: the body's rows are kept for a run that follows at once */
+	uint32_t unused;
+	uint64_t answer_size;          /* bytes */
+	uint64_t decode_ns, encode_ns; /* busy time, without waiting for tiles */
+	uint64_t verify_ns;            /* likewise */
+	uint64_t reference_ns;         /* likewise, time spent in VARIANT_REFERENCE */
+	struct problem problem;        /* where error is not ERR_OK */
+};
+
+enum { CANDIDATES_MAX = 24 };
+
+/* The kernel that the tuner chose for a kind of work, and its measurements. What of the work
+ * decides which kernels apply is not all in the text: the same text with other candidates is
+ * another kind. */
+struct message_choice {
+	char work[64];    /* as "separable 5x5 u8 x3" */
+	uint32_t chosen;  /* index of the candidate */
+	uint32_t count;   /* of candidates, 1 to CANDIDATES_MAX */
+	uint64_t samples; /* that each launch made; 0 if not measured */
+	struct {
+		uint32_t kernel;                 /* enum kernel */
+		uint16_t x, y, group_x, group_y; /* of work-items and groups, see struct shape */
+		uint32_t unused;
+		uint64_t ns; /* median; 0: it or its program failed */
+	} candidate[CANDIDATES_MAX];
+};
+
+/* Programs built so far. And now: requested but not yet compiled; of these, such as may block
+ * launches on this driver; and being compiled. Reports arrive before anything that may delay a
+ * tile. */
+struct message_programs {
+	uint32_t compiled, cached, failed;
+	uint32_t pending, blocking, compiling;
+	uint32_t jpeg; /* 1: all that scans need beside a tile's plan */
+	uint32_t unused;
+};
+
+struct message_objects {
+	uint32_t live[OBJECTS];
+};
+
+struct message_device {
+	uint32_t platform, device; /* indices, as OpenCL lists them */
+	uint32_t type;             /* enum device_type */
+	char name[64];
+	char platform_name[64];
+};
+
+struct message_link {
+	uint64_t unused;
+};
+
+struct message_limits {
+	struct limits limits;
+};
+
+/* Its memfd has the bytes of the chain of certificates, then those of the first one's key, as
+ * PEM. */
+struct message_certificate {
+	uint64_t chain_size, key_size;
+};
+
+struct message_listen {
+	uint32_t tls;     /* 1: by TLS */
+	uint32_t metrics; /* 1: see struct http_socket */
+};
+
+struct message_span {
+	struct span span;
+};
+
+struct message_spans_lost {
+	uint64_t count;
+};
+
+enum device_type { DEVICE_NONE, DEVICE_CPU, DEVICE_GPU, DEVICE_ACCELERATOR };
+
+struct message {
+	uint32_t type; /* enum message_type */
+	uint32_t unused;
+	union {
+#define MESSAGE(symbol, member, fds) struct message_##member member;
+#include "wire/messages.def"
+#undef MESSAGE
+	};
+};
+
+/* Sends a message with the descriptors that its type has (fds may be NULL for none); the caller
+ * keeps them. Returns ERR_IO with errno set: EAGAIN on a non-blocking socket means that the peer
+ * does not read. */
+enum error wire_send(int socket, const struct message *message, const int *fds) MUST_CHECK;
+
+enum wire_result { WIRE_MESSAGE, WIRE_NOTHING, WIRE_CLOSED, WIRE_BROKEN };
+
+/* Receives a message. WIRE_MESSAGE: it has the size and number of descriptors of its type, and the
+ * caller owns the descriptors (close-on-exec); unused bytes are 0. WIRE_NOTHING: a non-blocking
+ * socket has none. WIRE_CLOSED: the peer has gone. WIRE_BROKEN: the peer sent something invalid;
+ * there is nothing to close. */
+enum wire_result wire_receive(int socket, struct message *message,
+                              int fds[MESSAGE_FDS_MAX]) MUST_CHECK;
+
+/* Makes a text from a message safe: terminates it, and replaces every byte that is not printable
+ * ASCII. */
+void wire_text(char *text, size_t size);
+
+/* True if both are for the same kind of work: the same text and candidates. */
+bool choice_is_for(const struct message_choice *choice, const struct message_choice *kind);
+
+const char *message_name(enum message_type type);
+/* The number of descriptors that travel with it. */
+unsigned message_fds(enum message_type type);
+
+#endif
