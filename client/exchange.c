@@ -278,6 +278,7 @@ static void say_problem(struct exchange *e, const struct server *server, long st
 
 	if (is_request_wrong(e, problem, status))
 		e->outcome = OUTCOME_WRONG;
+	/* Not followed, as the token would go to another host. */
 	curl_easy_getinfo(e->easy, CURLINFO_REDIRECT_URL, &elsewhere);
 	if (elsewhere)
 		exchange_say_address(
@@ -389,6 +390,7 @@ static void judge_failure(struct exchange *e, const struct server *server, CURLc
 		             fell_silent(e, code) ? "fell silent" : "cannot be reached", why);
 		free(shown);
 	} else {
+		/* Ends the batch: attempts with a hung service would take hours. */
 		e->outcome = OUTCOME_UNREACHABLE;
 		exchange_say(
 		    e, "%s %s: %s", server->shown,

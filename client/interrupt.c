@@ -52,6 +52,7 @@ void interrupt_end(void)
 {
 	if (!number)
 		return;
+	/* An exit status of 130 would let a shell's loop go on. */
 	signal(number, SIG_DFL);
 	raise(number);
 }

@@ -1,4 +1,5 @@
-/* Reading Windows bitmaps, without a library: they are rows in place, or runs of pixels. */
+/* Reading Windows bitmaps, without a library: they are rows in place, or runs of pixels, which
+ * libvips does not read. */
 #ifndef CODEC_BMP_H
 #define CODEC_BMP_H
 

@@ -1,5 +1,8 @@
-/* Rejects decompression bombs before a decoder sees them: small files that refer to the same data
- * again and again, or that inflate to gigabytes.
+/* Rejects some decompression bombs before a decoder sees them: small files that refer to the same
+ * data again and again, or that inflate to gigabytes. The front ends runs that take too much
+ * processor time (time_max() in front/workers/codecs.c), so here is only what that is too late for:
+ * memory that a few kilobytes fill in two seconds, recursion, and work that is cheap to ask for
+ * beside many pixels, which allow much time (scans, frames, directories).
  *
  * The hard part is to find everything that the decoder will read. A walk reads the same structures
  * in the same order as the decoder, and stops only where the decoder stops too. It allocates

@@ -670,7 +670,8 @@ static enum error open_raw(struct decoder *d, struct decoded *decoded,
 	return e ? e : check_pixels(job, image, problem);
 }
 
-/* Narrows the image to the job's ROI. */
+/* Narrows the image to the job's ROI. Rows below it are never decoded: damage there goes
+ * unnoticed. */
 static enum error choose_area(struct decoder *d, struct decoded *decoded,
                               const struct message_job *job, struct problem *problem)
 {

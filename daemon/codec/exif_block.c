@@ -1,4 +1,6 @@
-/* EXIF by libexif, which libvips uses too: both lanes write the same blocks.
+/* EXIF by libexif, which libvips uses too: both lanes write the same blocks. But a thumbnail's
+ * directory goes as a whole, where libvips keeps tags that it does not know, and texts that are no
+ * UTF-8 stay as they are.
  *
  * libexif repairs blocks: it drops what it cannot parse, adds what the standard demands, and drops
  * the directory of a thumbnail that is not there. */

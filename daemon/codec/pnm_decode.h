@@ -1,5 +1,6 @@
 /* Reading netpbm's formats: PBM, PGM and PPM, plain (P1 to P3) and raw (P4 to P6), PAM (P7) and PFM
- * (Pf, PF), of which the first image in a file is read. */
+ * (Pf, PF), of which the first image in a file is read. (libvips takes comments in a header for
+ * pixels, and a missing sample for black.) */
 #ifndef CODEC_PNM_DECODE_H
 #define CODEC_PNM_DECODE_H
 

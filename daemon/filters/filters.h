@@ -67,7 +67,8 @@ enum {
 enum { THRESHOLD_BY_VALUE, THRESHOLD_BY_MEAN, THRESHOLD_BY_GAUSSIAN, THRESHOLD_BY_OTSU };
 
 /* Which samples of a pixel a filter changes; the others are kept. LUMA and CHROMA are those of the
- * YCbCr of BT.601, full range. */
+ * YCbCr of BT.601, full range. Chains of several kinds of channels are one list, though parallel
+ * ones would need a smaller halo: plan, reference and tests then know only ordered calls. */
 enum channels {
 	CHANNELS_ALL,
 	CHANNELS_COLOR, /* all but alpha */

@@ -1,6 +1,8 @@
 /* What a filter must know of the whole image before it can filter any of it: first a run of the job
  * gathers counts of the samples' values, or edges, then the numbers that it made of them
- * stand in the filter's call. Those made of counts are shares of full scale, from 0 to 1. */
+ * stand in the filter's call. Those made of counts are shares of full scale, from 0 to 1. Counts
+ * are of results as stored: between filters on luma, which the last run does not round, a luma may
+ * be half a count off. */
 #ifndef FILTERS_GATHER_H
 #define FILTERS_GATHER_H
 

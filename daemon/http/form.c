@@ -1,5 +1,6 @@
-/* Forms, parsed by a state machine that can stop after any byte.  The hard part is a boundary that
- * is cut anywhere by the end of a piece. The text before and between parts is searched for the
+/* Forms, parsed by a state machine that can stop after any byte. (libmicrohttpd's parser passes on
+ * parts without a name, and misses unquoted names and some boundaries.) The hard part is a boundary
+ * that is cut anywhere by the end of a piece. The text before and between parts is searched for the
  * delimiter, CRLF--BOUNDARY. Its first byte occurs in it only once, so after a mismatch it can only
  * start anew: the number of bytes that have matched is the only state, and a failed match is data
  * whose bytes are known. */

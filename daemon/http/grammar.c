@@ -1,7 +1,11 @@
 /* The grammar of requests, as a machine of states that reads bodies by their sizes and all else by
  * lines.  A line is kept until it is complete, so a rule sees a whole line; only control
  * characters, a CR without LF and an LF without CR are found at once, so that what is no HTTP at
- * all need not end to be refused. */
+ * all need not end to be refused.
+ *
+ * The parsers that Debian has take what must be refused here, and know no reason to tell. Two
+ * things that RFC 9112 allows are refused, too: LF alone at the end of a line, and white space
+ * after a length or a coding, which libmicrohttpd would not understand. */
 #include "http/grammar.h"
 
 #include <stdlib.h>

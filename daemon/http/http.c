@@ -455,7 +455,9 @@ static void client_came(void *context)
 		await_clients(context);
 }
 
-/* A client wakes one worker: of those that wait, the one that began first. */
+/* A client wakes one worker: of those that wait, the one that began first. So idle workers take
+ * turns, as each begins anew after a client; otherwise the first would have most of the connections
+ * that are made before the load comes. libmicrohttpd's own epoll would wake all. */
 static void await_clients(struct listening *l)
 {
 	loop_unwatch(&l->watch);

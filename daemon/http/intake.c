@@ -139,6 +139,8 @@ static void check_deadline(struct intake *i)
 	}
 }
 
+/* Deadlines need no timers of their own. After a delay of the loop itself nobody is judged: what
+ * clients have sent meanwhile may be unread. */
 static void check_all(void *context)
 {
 	struct intake *i;

@@ -125,7 +125,8 @@ static FILE *open_proc(long pid, const char *name)
 	return fopen(path, "re");
 }
 
-/* Adds a process to the gauges of its kind. */
+/* Adds a process to the gauges of its kind. Memory is what is private: arenas and bodies would
+ * count once for each worker. */
 static void add_process(const char *kind, long pid)
 {
 	unsigned long resident = 0, shared = 0;

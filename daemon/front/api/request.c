@@ -251,6 +251,8 @@ enum error request_settle(struct request *r, uint64_t size, struct problem *prob
 
 	if (!r->has_body)
 		return ERR_OK;
+	/* A file may stay writable for its HTTP worker, which can change it but not shorten it: a
+	 * codec worker trusts no body, and the worker's own client has sent it. */
 	if ((!spool_release(&r->body) && r->body.in_memory) || spool_settle(&r->body, size))
 		return problem_set(problem, ERR_IO, "the body is not where it should be");
 	got = r->urlencoded ? pread(r->body.fd, start, sizeof start, 0) : 0;

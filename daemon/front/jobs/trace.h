@@ -1,5 +1,5 @@
 /* The trace that a request belongs to, from the client's header traceparent (W3C Trace Context), or
- * one of its own. */
+ * one of its own. Answers have no traceresponse, which no standard has settled. */
 #ifndef FRONT_JOBS_TRACE_H
 #define FRONT_JOBS_TRACE_H
 

@@ -59,8 +59,10 @@ static bool may_run_again(struct job *job, const char *reason)
 }
 
 /* The most processor time that a run may take, in nanoseconds: many times what any image takes that
- * is what it seems. Up to the first tile that is decoding alone; most decoders then have done all
- * their work. Encoders take longer; what the worker itself is to filter or compare is known. */
+ * is what it seems (docs/benchmarks.md, measurements). Up to the first tile that is decoding alone;
+ * most decoders then have done all their work. Encoders take longer; what the worker itself is to
+ * filter or compare is known. No format's cost is predicted, as files may refer to a picture ten
+ * thousand times. A timer in the worker could be switched off by one that has been taken over. */
 static double time_max(const struct codec *c)
 {
 	const double decode_ns = 2e9, decode_pixel_ns = 5e3, encode_ns = 3e9, encode_pixel_ns = 2e4,

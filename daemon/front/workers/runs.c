@@ -222,7 +222,8 @@ static double *read_gathered(const struct job *job, uint64_t count)
 }
 
 /* Has the job go on with the numbers that are its run's answer; false if they cannot be. With rows
- * that the worker has kept it goes on there, and at once. */
+ * that the worker has kept it goes on there, and at once, even if it is heavy: coming back would
+ * cost the worker more. */
 static bool take_gathered(struct codec *c)
 {
 	const uint64_t run = c->kept ? c->job->options.job : 0;

@@ -5,7 +5,8 @@
  * reference (an overflow, a difference of nearly equal sums). So each of its filters is tested
  * alone, by the kernel that ran it, on opaque pixels in the middle of the range, with our own
  * coefficients in place of a client's matrix: there the promised accuracy holds. Tests that would
- * block the loop for too long are left out. */
+ * block the loop for too long are left out: the standard tile alone tests such filters. So a device
+ * that is always wrong in the same way, at some width, place or expensive filter, may pass. */
 #include "front/workers/self_test.h"
 
 #include <inttypes.h>
