@@ -1,6 +1,6 @@
 /* The worker processes: starts, watches, reaps and restarts them (with backoff), and receives their
  * messages for the modules that own the workers (codecs, devices, discovery, HTTP workers). A
- * worker that is stopped, or uses no processor time although it has work, is detected within two
+ * worker that is stopped, or uses no processor time although it has work, is detected within four
  * seconds and killed. */
 #ifndef FRONT_WORKERS_SUPERVISOR_H
 #define FRONT_WORKERS_SUPERVISOR_H
