@@ -30,11 +30,13 @@ struct exchange {
 	struct service_request *request;
 	struct MHD_Connection *connection;
 	struct body body;
-	struct form *form;           /* the reader of its body, if that is one */
-	bool in_image;               /* the form's current part is the image */
-	const struct answer *answer; /* once it is being sent; the request's */
-	uint64_t taken, discarded;   /* bytes of its body, with what a form has around the image */
-	char *kept;                  /* what has arrived since there was no more room; or NULL */
+	struct form *form;             /* the reader of its body, if that is one */
+	bool in_image, has_image;      /* the form's current part, or one, is the image */
+	struct head_writer parameters; /* the form's others */
+	size_t parameter;              /* where the last one begins */
+	const struct answer *answer;   /* once it is being sent; the request's */
+	uint64_t taken, discarded; /* bytes of its body, with what a form has around the image */
+	char *kept;                /* what has arrived since there was no more room; or NULL */
 	size_t kept_size;
 	uint64_t heard; /* loop_now() when data last arrived */
 	size_t sent;    /* bytes of the current piece of a stream */
@@ -50,30 +52,60 @@ struct exchange {
 	bool probed;  /* see stays() */
 };
 
+_Static_assert(HEAD_FORM_MAX >= HEAD_PARAMETERS_MAX * (HEAD_VALUE_MAX + (int)FORM_HEADER_MAX),
+               "the front takes the parameters of every form");
+
 static const struct limits *limits;
 static struct exchange *exchanges;
 static unsigned active; /* how many they are */
 static struct loop_timer look;
 static bool draining;
 
+static enum error check_memory(const struct exchange *x, struct problem *problem)
+{
+	return x->parameters.failed
+	           ? problem_set(problem, ERR_MEMORY, "no memory for the parameters")
+	           : ERR_OK;
+}
+
+/* A part with a file name is the image, but with curl -F chain=@FILE a parameter. */
 static enum error begin_part(void *context, const char *name, bool file, struct problem *problem)
 {
 	struct exchange *x = context;
 
-	(void)problem; /* what is wrong with a part the front says, as everything, by the answer */
-	x->in_image = link_is_image(name, file);
-	service_part(x->request, name, file);
-	return ERR_OK;
+	x->in_image = file ? strcmp(name, "chain") : !strcmp(name, "image");
+	if (x->in_image && x->has_image)
+		return problem_set_parameter(problem, ERR_BAD_REQUEST, name, "",
+		                             "the form has two images; send one per request");
+	x->has_image |= x->in_image;
+	if (x->in_image)
+		return ERR_OK;
+	if (x->request->head.parameters++ >= HEAD_PARAMETERS_MAX)
+		return problem_set(problem, ERR_BAD_REQUEST, "a request has at most %d parameters",
+		                   HEAD_PARAMETERS_MAX);
+	x->parameter = x->parameters.size;
+	head_add(&x->parameters, HEAD_NAME, name);
+	head_add(&x->parameters, HEAD_VALUE, "");
+	return check_memory(x, problem);
 }
 
 static enum error take_part(void *context, const char *data, size_t size, struct problem *problem)
 {
 	struct exchange *x = context;
+	const char *name, *value;
 
 	if (x->in_image)
 		return body_write(&x->body, data, size, problem);
-	service_value(x->request, data, size);
-	return ERR_OK;
+	name = x->parameters.data + x->parameter + 1;
+	value = name + strlen(name) + 2;
+	if (size > HEAD_VALUE_MAX - strlen(value))
+		return problem_set_parameter(problem, ERR_BAD_PARAMETER, name, "",
+		                             "a parameter has at most %d bytes", HEAD_VALUE_MAX);
+	if (memchr(data, '\0', size))
+		return problem_set_parameter(problem, ERR_BAD_PARAMETER, name, value,
+		                             "expected text without NUL");
+	head_extend(&x->parameters, data, size);
+	return check_memory(x, problem);
 }
 
 static const struct form_calls form_calls = {begin_part, take_part};
@@ -201,6 +233,7 @@ static void exchange_free(struct exchange *x)
 	form_free(x->form);
 	body_close(&x->body);
 	free(x->kept);
+	free(x->parameters.data);
 	if (x->request)
 		service_end(x->request);
 	free(x);
@@ -693,7 +726,7 @@ static void complete(struct exchange *x)
 		check_body(x, form_finish(x->form, &problem), &problem);
 	if (service_wants_body(x->request))
 		check_body(x, body_finish(&x->body, &problem), &problem);
-	service_finish(x->request, x->body.size);
+	service_finish(x->request, x->body.size, &x->parameters);
 	x->complete = true;
 	body_close(&x->body);
 }

@@ -34,8 +34,8 @@ static enum MHD_Result add_header(void *context, enum MHD_ValueKind kind, const 
 	if (strcasecmp(name, c->name) || !value)
 		return MHD_YES;
 	if (c->found) {
-		head_extend(c->writer, ", ");
-		head_extend(c->writer, value);
+		head_extend(c->writer, ", ", 2);
+		head_extend(c->writer, value, strlen(value));
 	} else {
 		head_add(c->writer, c->text, value);
 	}

@@ -541,11 +541,6 @@ void http_drain(bool last)
 		close(sockets[--socket_count].socket.fd);
 }
 
-unsigned http_active(void)
-{
-	return exchanges_active();
-}
-
 /* True if a request may still arrive on an idle connection: the client connected just now, or has
  * sent data that has not been read. */
 static bool client_awaited(const struct client *client)

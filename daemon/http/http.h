@@ -31,7 +31,4 @@ void http_drain(bool last);
 /* In a drain: true when every request on the accepted connections is answered. */
 bool http_drained(void);
 
-/* The number of requests that have begun and are not completely answered. */
-unsigned http_active(void);
-
 #endif

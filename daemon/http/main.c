@@ -65,7 +65,7 @@ static void tell_drained(void *context)
 {
 	(void)context;
 	if (http_drained())
-		service_report(http_active(), true);
+		service_drained();
 }
 
 /* The number that the front's next descriptor gets. It takes them from above. */

@@ -34,24 +34,10 @@ static uint64_t quiet_since, held_since; /* loop_now() */
 static uint64_t heard;                   /* loop_now() of the front's last message */
 static uint64_t last_number;
 
-static void send_message(const struct link_message *message, const void *data, size_t size)
+static void tell(const struct link_message *message)
 {
-	if (!link_send(&front, message, data, size, -1))
+	if (!link_send(&front, message))
 		calls->lost();
-}
-
-static void send_data(enum link_type type, uint64_t number, uint64_t size, uint32_t flags,
-                      const void *data, size_t data_size)
-{
-	struct link_message message = {
-	    .type = type, .flags = flags, .number = number, .size = size};
-
-	send_message(&message, data, data_size);
-}
-
-static void send_size(enum link_type type, uint64_t number, uint64_t size)
-{
-	send_data(type, number, size, 0, NULL, 0);
 }
 
 static struct service_request *find_request(uint64_t number)
@@ -90,13 +76,17 @@ struct service_guest *service_guest_new(service_crowded *crowded, void *context)
 	g->crowded = crowded;
 	g->context = context;
 	LIST_INSERT_HEAD(&guests[g->number % BUCKETS], g, place);
-	send_size(LINK_GUEST, g->number, 0);
+	tell(&(struct link_message){.type = LINK_GUEST, .number = g->number});
 	return g;
 }
 
 void service_guest_name(struct service_guest *g, const char *client, bool proxy)
 {
-	send_data(LINK_NAME, g->number, 0, proxy ? LINK_IS_PROXY : 0, client, strlen(client));
+	tell(&(struct link_message){.type = LINK_NAME,
+	                            .flags = proxy ? LINK_IS_PROXY : 0,
+	                            .number = g->number,
+	                            .data = client,
+	                            .data_size = strlen(client)});
 }
 
 /* The front knows of the end of its last request, or gets to know by the next message. */
@@ -112,7 +102,7 @@ static void tell_ends(void)
 	struct service_guest *g;
 
 	while ((g = LIST_FIRST(&quiet))) {
-		send_size(LINK_END, g->ended, 0);
+		tell(&(struct link_message){.type = LINK_END, .number = g->ended});
 		forget_end(g);
 	}
 }
@@ -122,7 +112,7 @@ void service_guest_free(struct service_guest *g)
 	if (!g)
 		return;
 	forget_end(g);
-	send_size(LINK_GUEST_END, g->number, 0);
+	tell(&(struct link_message){.type = LINK_GUEST_END, .number = g->number});
 	LIST_REMOVE(g, place);
 	free(g);
 }
@@ -149,11 +139,14 @@ static struct service_request *make(const struct request_calls *c, void *context
 static bool tell_head(struct service_request *r, uint32_t flags, int fd)
 {
 	struct service_guest *g = find_guest(r->guest);
-	struct link_message message = {.type = LINK_WHOLE,
+	struct link_message message = {.type = LINK_HEAD,
 	                               .flags = flags,
 	                               .number = r->number,
-	                               .size = r->head.announced,
-	                               .guest = r->guest};
+	                               .guest = r->guest,
+	                               .announced = r->head.announced,
+	                               .data = r->head.data,
+	                               .data_size = r->head.size,
+	                               .fd = fd};
 
 	r->held = false;
 	LIST_REMOVE(r, hold);
@@ -163,10 +156,13 @@ static bool tell_head(struct service_request *r, uint32_t flags, int fd)
 	message.flags |= r->head.loopback ? LINK_IS_LOOPBACK : 0;
 	message.flags |= r->head.monitoring ? LINK_IS_MONITORING : 0;
 	message.flags |= r->head.form ? LINK_IS_FORM : 0;
-	if (fd >= 0 && link_send(&front, &message, r->head.data, r->head.size, fd))
-		return true;
-	message.type = LINK_HEAD;
-	send_message(&message, r->head.data, r->head.size);
+	if (fd >= 0) {
+		message.flags |= LINK_IS_COMPLETE | LINK_HAS_FILE;
+		if (link_send(&front, &message))
+			return true;
+		message.flags ^= LINK_IS_COMPLETE | LINK_HAS_FILE;
+	}
+	tell(&message);
 	return false;
 }
 
@@ -231,7 +227,11 @@ struct service_request *service_refuse(const char *client, enum error error,
 	memcpy(data, problem, sizeof *problem);
 	memcpy(data + sizeof *problem, client, strlen(client));
 	r->failed = true;
-	send_data(LINK_REFUSAL, r->number, error, 0, data, sizeof *problem + strlen(client));
+	tell(&(struct link_message){.type = LINK_REFUSAL,
+	                            .number = r->number,
+	                            .error = error,
+	                            .data = data,
+	                            .data_size = sizeof *problem + strlen(client)});
 	return r;
 }
 
@@ -249,7 +249,7 @@ static void tell_end(struct service_request *r)
 	struct service_guest *g = r->answered && r->guest ? find_guest(r->guest) : NULL;
 
 	if (!g) {
-		send_size(LINK_END, r->number, 0);
+		tell(&(struct link_message){.type = LINK_END, .number = r->number});
 		return;
 	}
 	g->ended = r->number;
@@ -286,28 +286,29 @@ bool service_lend(struct service_request *r, uint64_t size, struct lent *lent)
 	if (r->lent.fd >= 0 && (r->lent.most || r->lent.limit >= size))
 		return true;
 	if (!r->asked)
-		send_size(LINK_LEND, r->number, size);
+		tell(&(struct link_message){.type = LINK_LEND, .number = r->number, .room = size});
 	r->asked = true;
 	return false;
 }
 
-void service_part(const struct service_request *r, const char *name, bool file)
+void service_finish(struct service_request *r, uint64_t size, const struct head_writer *form)
 {
-	send_data(LINK_PART, r->number, 0, file ? LINK_IS_FILE : 0, name, strlen(name));
-}
+	size_t at, left;
 
-void service_value(const struct service_request *r, const char *data, size_t size)
-{
-	send_data(LINK_VALUE, r->number, 0, 0, data, size);
-}
-
-void service_finish(struct service_request *r, uint64_t size)
-{
 	give_back(r);
-	if (r->held)
+	if (r->held) {
 		tell_head(r, LINK_IS_COMPLETE, -1);
-	else if (!r->failed && !r->answered)
-		send_size(LINK_FINISH, r->number, size);
+	} else if (!r->failed && !r->answered) {
+		for (at = 0; (left = form->size - at); at += left) {
+			left = left < LINK_DATA_MAX ? left : LINK_DATA_MAX;
+			tell(&(struct link_message){.type = LINK_FORM,
+			                            .number = r->number,
+			                            .data = form->data + at,
+			                            .data_size = left});
+		}
+		tell(&(struct link_message){
+		    .type = LINK_FINISH, .number = r->number, .bytes = size});
+	}
 }
 
 bool service_take(struct service_request *r, int fd, uint64_t size)
@@ -325,19 +326,24 @@ void service_fail(struct service_request *r, enum error error, const struct prob
 	give_back(r);
 	r->failed = true;
 	service_decide(r);
-	send_data(LINK_FAIL, r->number, error, 0, problem, sizeof *problem);
+	tell(&(struct link_message){.type = LINK_FAIL,
+	                            .number = r->number,
+	                            .error = error,
+	                            .data = problem,
+	                            .data_size = sizeof *problem});
 }
 
 void service_abandon(const struct service_request *r)
 {
 	if (!r->answered && !r->held)
-		send_size(LINK_ABANDON, r->number, 0);
+		tell(&(struct link_message){.type = LINK_ABANDON, .number = r->number});
 }
 
 void service_read(const struct service_request *r, uint64_t bytes)
 {
 	if (r->answer.file >= 0 && !link_is_full(&front))
-		send_size(LINK_READ, r->number, bytes);
+		tell(
+		    &(struct link_message){.type = LINK_READ, .number = r->number, .bytes = bytes});
 }
 
 const struct answer *service_piece(struct service_request *r)
@@ -349,93 +355,94 @@ const struct answer *service_piece(struct service_request *r)
 		return NULL;
 	if (!r->answer.text && !r->awaits_piece) {
 		r->awaits_piece = true;
-		send_size(LINK_NEXT, r->number, 0);
+		tell(&(struct link_message){.type = LINK_NEXT, .number = r->number});
 	}
 	return &r->answer;
 }
 
 /* Messages ----------------------------------------------------------------------------------- */
 
-static void take_crowded(const struct link_message *message, const char *data, size_t size)
+static void take_crowded(const struct link_message *message)
 {
 	struct service_guest *g = find_guest(message->number);
 	struct problem problem;
 
-	if (!g || size != sizeof problem)
+	if (!g || message->data_size != sizeof problem)
 		return;
-	memcpy(&problem, data, sizeof problem);
-	g->crowded(g->context, (enum error)message->size, &problem);
+	memcpy(&problem, message->data, sizeof problem);
+	g->crowded(g->context, (enum error)message->error, &problem);
 }
 
-static void take_room(struct service_request *r, const struct link_message *message, int fd)
+/* True for a message whose file has not come, as no descriptor was left for it. */
+static bool lacks_file(const struct link_message *message)
+{
+	return message->flags & LINK_HAS_FILE && message->fd < 0;
+}
+
+static void take_room(struct service_request *r, struct link_message *message)
 {
 	struct problem problem;
 
 	give_back(r);
-	if (fd < 0) {
+	if (lacks_file(message)) {
 		problem_set(&problem, ERR_MEMORY, "no file descriptor is left for the body");
 		service_fail(r, ERR_MEMORY, &problem);
 		return;
 	}
-	if (!service_wants_body(r)) {
-		close(fd);
+	if (!service_wants_body(r))
 		return;
-	}
-	r->lent = (struct lent){.fd = fd,
+	r->decided = true;
+	r->wanted = message->flags & LINK_IS_WANTED;
+	if (message->fd < 0)
+		return;
+	r->lent = (struct lent){.fd = message->fd,
 	                        .in_memory = message->flags & LINK_IS_IN_MEMORY,
-	                        .limit = message->size,
+	                        .limit = message->room,
 	                        .most = message->flags & LINK_IS_MOST};
+	message->fd = -1;
 	r->asked = false;
-	r->decided = r->wanted = true;
 }
 
-static void take_answer(struct service_request *r, const struct link_message *message,
-                        const char *data, size_t size, int fd)
+static void take_answer(struct service_request *r, struct link_message *message)
 {
-	if (message->type == LINK_ANSWER_FILE && fd < 0) { /* no descriptor is left for it */
+	if (lacks_file(message)) {
 		r->calls->cut(r->context);
 		return;
 	}
-	if (answer_read(&r->answer, &r->kept, message, data, size, fd)) {
+	if (answer_read(&r->answer, &r->kept, message)) {
 		calls->lost();
 		return;
 	}
+	message->fd = -1;
 	give_back(r);
 	r->decided = r->answered = true;
 	r->streams = message->flags & LINK_IS_STREAM;
 }
 
-static void take_piece(struct service_request *r, const struct link_message *message,
-                       const char *data, size_t size)
+static void take_piece(struct service_request *r, const struct link_message *message)
 {
 	r->awaits_piece = false;
 	r->ended = message->flags & LINK_IS_LAST;
-	r->piece = size ? malloc(size) : NULL;
-	r->piece_size = r->piece ? size : 0;
+	r->piece = message->data_size ? malloc(message->data_size) : NULL;
+	r->piece_size = r->piece ? message->data_size : 0;
 	if (r->piece)
-		memcpy(r->piece, data, size);
+		memcpy(r->piece, message->data, message->data_size);
 	else
 		r->ended = true;
 }
 
 /* A message about a request. */
-static void take_request(struct service_request *r, const struct link_message *message,
-                         const char *data, size_t size, int fd)
+static void take_request(struct service_request *r, struct link_message *message)
 {
 	switch ((enum link_type)message->type) {
-	case LINK_DECIDED:
-		r->decided = true;
-		r->wanted = message->flags & LINK_IS_WANTED;
-		break;
 	case LINK_ROOM:
-		take_room(r, message, fd);
+		take_room(r, message);
 		break;
 	case LINK_ANSWER:
-	case LINK_ANSWER_FILE:
-		take_answer(r, message, data, size, fd);
+		take_answer(r, message);
 		break;
 	case LINK_PIECE:
-		take_piece(r, message, data, size);
+		take_piece(r, message);
 		break;
 	case LINK_CUT:
 		r->calls->cut(r->context);
@@ -447,23 +454,20 @@ static void take_request(struct service_request *r, const struct link_message *m
 	r->calls->wake(r->context);
 }
 
-static void take_message(void *context, const struct link_message *message, const char *data,
-                         size_t size, int fd)
+static void take_message(void *context, struct link_message *message)
 {
 	struct service_request *r;
 
 	(void)context;
 	heard = loop_now();
 	if (message->type == LINK_PING) {
-		send_size(LINK_PONG, message->number, 0);
+		tell(&(struct link_message){.type = LINK_PONG});
 	} else if (message->type == LINK_DRAIN) {
 		calls->drain(message->flags & LINK_IS_LAST);
 	} else if (message->type == LINK_CROWDED) {
-		take_crowded(message, data, size);
+		take_crowded(message);
 	} else if ((r = find_request(message->number))) {
-		take_request(r, message, data, size, fd);
-	} else if (fd >= 0) {
-		close(fd);
+		take_request(r, message);
 	}
 }
 
@@ -489,7 +493,7 @@ bool service_speaks(void)
 	return !service_is_full() && loop_now() - heard < SILENT_MS * UINT64_C(1000000);
 }
 
-void service_report(unsigned count, bool drained)
+void service_drained(void)
 {
-	send_data(LINK_LOAD, 0, count, drained ? LINK_IS_LAST : 0, NULL, 0);
+	tell(&(struct link_message){.type = LINK_LOAD, .flags = LINK_IS_LAST});
 }

@@ -33,8 +33,8 @@ bool service_speaks(void);
 /* True while so much waits to be sent to the front that no more should be read of clients. */
 bool service_is_full(void);
 
-/* Tells the front how many requests are under way; drained: and that no more come. */
-void service_report(unsigned requests, bool drained);
+/* Tells the front that no more requests come. */
+void service_drained(void);
 
 /* Connections ---------------------------------------------------------------------------------- */
 
@@ -106,13 +106,9 @@ bool service_wants_body(const struct service_request *request);
  * may be. False: there is none yet, and `wake` is called when to ask again. */
 bool service_lend(struct service_request *request, uint64_t size, struct lent *lent) MUST_CHECK;
 
-/* A part of a form begins; what the value of a parameter goes on with. */
-void service_part(const struct service_request *request, const char *name, bool file);
-void service_value(const struct service_request *request, const char *data, size_t size);
-
 /* Of a decided request, or one whose head announces no body: the body is complete, so many bytes
- * are where there was room for them. */
-void service_finish(struct service_request *request, uint64_t size);
+ * are where there was room for them, and these are a form's parameters. */
+void service_finish(struct service_request *request, uint64_t size, const struct head_writer *form);
 
 /* Instead of service_lend() and service_finish(), also of a request that is not decided: the body
  * is complete, as announced (at most LINK_WHOLE_MAX bytes), and in a memfd of this size, which is

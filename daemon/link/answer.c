@@ -62,43 +62,27 @@ static void write_text(FILE *out, const char *text)
 	fwrite(text, 1, strlen(text) + 1, out);
 }
 
-/* Makes the texts before the body (malloc'ed), or NULL. */
-static char *write_head(const struct answer *a, size_t *size)
+static void write_head(FILE *out, const struct answer *a)
 {
-	char *data = NULL, status[12];
-	FILE *out = open_memstream(&data, size);
-
-	if (!out)
-		return NULL;
-	snprintf(status, sizeof status, "%d", a->status);
-	write_text(out, status);
+	fprintf(out, "%d%c", a->status, '\0');
 	write_text(out, a->content_type ? a->content_type : "");
 	for (unsigned i = 0; i < a->headers; i++) {
 		write_text(out, a->header[i].name);
 		write_text(out, a->header[i].value);
 	}
 	write_text(out, "");
-	if (!fclose(out))
-		return data;
-	free(data);
-	return NULL;
 }
 
-/* Sends an answer whose body is a file, or a text, which then goes as a memfd. */
-static bool send_file(struct link *link, struct link_message *message, const char *head,
-                      size_t size, const struct answer *a)
+/* A memfd of a text, or -1. */
+static int file_of(const struct answer *a)
 {
-	const bool is_text = a->file < 0;
-	int fd = is_text ? memfd_create("text", MFD_CLOEXEC) : a->file;
-	bool sent;
+	int fd = memfd_create("text", MFD_CLOEXEC);
 
-	message->type = LINK_ANSWER_FILE;
-	message->size = is_text ? a->text_size : a->file_size;
-	sent = fd >= 0 && (!is_text || write(fd, a->text, a->text_size) == (ssize_t)a->text_size) &&
-	       link_send(link, message, head, size, fd);
-	if (is_text && fd >= 0)
+	if (fd >= 0 && write(fd, a->text, a->text_size) == (ssize_t)a->text_size)
+		return fd;
+	if (fd >= 0)
 		close(fd);
-	return sent;
+	return -1;
 }
 
 bool answer_send(struct link *link, uint64_t number, const struct answer *a, bool stream)
@@ -106,20 +90,31 @@ bool answer_send(struct link *link, uint64_t number, const struct answer *a, boo
 	struct link_message message = {.type = LINK_ANSWER,
 	                               .flags = stream ? LINK_IS_STREAM : 0,
 	                               .number = number,
-	                               .size = a->file_size};
+	                               .file_size = a->file_size,
+	                               .fd = -1};
+	char *data = NULL;
 	size_t size = 0;
-	char *data = write_head(a, &size), *all;
+	FILE *out = open_memstream(&data, &size);
 	bool sent = false;
 
-	if (data && !stream && (a->file >= 0 || size + a->text_size > LINK_DATA_MAX)) {
-		sent = send_file(link, &message, data, size, a);
-	} else if (data) {
-		all = realloc(data, size + a->text_size + 1);
-		data = all ? all : data;
-		if (all && a->text_size)
-			memcpy(all + size, a->text, a->text_size);
-		sent = all && link_send(link, &message, all, size + a->text_size, -1);
+	if (!out)
+		return false;
+	write_head(out, a);
+	fflush(out);
+	if (!stream && (a->file >= 0 || size + a->text_size > LINK_DATA_MAX)) {
+		message.flags |= LINK_HAS_FILE;
+		message.fd = a->file >= 0 ? a->file : file_of(a);
+		message.file_size = a->file >= 0 ? a->file_size : a->text_size;
+	} else if (a->text_size) {
+		fwrite(a->text, 1, a->text_size, out);
 	}
+	if (!fclose(out) && (message.fd >= 0 || !(message.flags & LINK_HAS_FILE))) {
+		message.data = data;
+		message.data_size = size;
+		sent = link_send(link, &message);
+	}
+	if (message.fd >= 0 && message.fd != a->file)
+		close(message.fd);
 	free(data);
 	return sent;
 }
@@ -133,17 +128,16 @@ static const char *read_text(const char **at, const char *end)
 	return nul ? text : NULL;
 }
 
-enum error answer_read(struct answer *a, char **kept, const struct link_message *message,
-                       const char *data, size_t size, int fd)
+enum error answer_read(struct answer *a, char **kept, const struct link_message *message)
 {
 	const char *at, *end, *status, *name, *value;
 
 	answer_init(a);
-	*kept = malloc(size + 1);
+	*kept = malloc(message->data_size + 1);
 	if (!*kept)
 		return ERR_MEMORY;
-	at = memcpy(*kept, data, size);
-	end = at + size;
+	at = memcpy(*kept, message->data, message->data_size);
+	end = at + message->data_size;
 	status = read_text(&at, end);
 	a->content_type = read_text(&at, end);
 	if (!status || !a->content_type)
@@ -154,9 +148,9 @@ enum error answer_read(struct answer *a, char **kept, const struct link_message 
 		answer_header(a, name, "%s", value);
 	if (!name || *name)
 		return ERR_BAD_REQUEST;
-	a->file = fd;
-	a->file_size = message->size;
-	if (fd >= 0 || at == end)
+	a->file = message->fd;
+	a->file_size = message->file_size;
+	if (a->file >= 0 || at == end)
 		return ERR_OK;
 	answer_piece(a, malloc((size_t)(end - at)), (size_t)(end - at));
 	if (!a->text)

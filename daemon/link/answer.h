@@ -45,13 +45,13 @@ bool answer_has(const struct answer *answer, const char *name);
 /* Makes a text (owned from now on, NULL: none) the next piece of a streamed body. */
 void answer_piece(struct answer *answer, char *text, size_t size);
 
-/* Sends an answer by ANSWER or ANSWER_FILE. stream: its body comes in pieces. A text that is too
- * long for a message goes as a file. False: it cannot be sent. */
+/* Sends an answer. stream: its body comes in pieces. A text that is too long for a message goes as
+ * a file. False: it cannot be sent. */
 bool answer_send(struct link *link, uint64_t number, const struct answer *answer, bool stream);
 
 /* Reads an answer, which holds what it needs of the data (*kept, to be freed after it); it owns
- * the text but not the file; fd: that of ANSWER_FILE, or -1. ERR_BAD_REQUEST: it is none. */
-enum error answer_read(struct answer *answer, char **kept, const struct link_message *message,
-                       const char *data, size_t size, int fd) MUST_CHECK;
+ * the text but not the file. ERR_BAD_REQUEST: it is none. */
+enum error answer_read(struct answer *answer, char **kept,
+                       const struct link_message *message) MUST_CHECK;
 
 #endif

@@ -9,8 +9,14 @@
 
 #include "base/error.h"
 
-/* HEAD_CLIENT_SIZE: of a client's name with its NUL. */
-enum { HEAD_PARAMETERS_MAX = 64, HEAD_CLIENT_SIZE = 48 };
+/* HEAD_CLIENT_SIZE: of a client's name with its NUL. HEAD_VALUE_MAX: bytes of a parameter in a
+ * form; HEAD_FORM_MAX: of all of them, with names of up to 8 KiB. */
+enum {
+	HEAD_PARAMETERS_MAX = 64,
+	HEAD_CLIENT_SIZE = 48,
+	HEAD_VALUE_MAX = 64 << 10,
+	HEAD_FORM_MAX = HEAD_PARAMETERS_MAX * (HEAD_VALUE_MAX + (8 << 10)),
+};
 
 enum head_text {
 	HEAD_METHOD = 1,
@@ -27,6 +33,7 @@ enum head_text {
 struct head {
 	char *data; /* the block, which the texts are in; owned */
 	size_t size;
+	char *form_data; /* likewise, of the form's parameters; NULL: they have not been read */
 	const char *text[HEAD_TEXTS]; /* NULL: missing; not those of parameters */
 	struct {
 		const char *name, *value;
@@ -45,13 +52,18 @@ struct head_writer {
 	bool failed;
 };
 
-/* Adds a text, or more to the last one. */
+/* Adds a text, more to the last one, or a part of a block. */
 void head_add(struct head_writer *writer, enum head_text what, const char *text);
-void head_extend(struct head_writer *writer, const char *text);
+void head_extend(struct head_writer *writer, const char *text, size_t size);
+void head_append(struct head_writer *writer, const void *data, size_t size);
 
 /* Reads a block, which is the head's from then on, even on failure; what is not in it is zero or
  * false. ERR_BAD_REQUEST: it is no block with a method and a path in which nothing is doubled. */
 enum error head_read(struct head *head, char *data, size_t size) MUST_CHECK;
+
+/* Reads a block of the parameters of its form, likewise. ERR_BAD_REQUEST: it is none, or there are
+ * too many of them. */
+enum error head_read_form(struct head *head, struct head_writer *block) MUST_CHECK;
 void head_fini(struct head *head);
 
 #endif

@@ -12,15 +12,15 @@
 enum {
 	SOCKET_BUFFER = 1 << 20,
 	QUEUED_FD = 32 << 10, /* bytes that a descriptor counts as */
+	HEAD_SIZE = offsetof(struct link_message, data),
 };
 
 static const struct {
 	const char *name;
 	uint32_t flags;
 	size_t data;
-	size_t fds;
 } types[LINK_TYPES] = {
-#define LINK(symbol, flags, data, fds) {#symbol, flags, data, fds},
+#define LINK(symbol, flags, data) {#symbol, flags, data},
 #include "link/link.def"
 #undef LINK
 };
@@ -28,9 +28,7 @@ static const struct {
 /* A message that waits to be sent. */
 struct link_packet {
 	STAILQ_ENTRY(link_packet) place;
-	struct link_message message;
-	int fd; /* owned; -1: none */
-	size_t size;
+	struct link_message message; /* whose descriptor it owns */
 	char data[];
 };
 
@@ -55,23 +53,27 @@ enum error link_pair(int fds[2])
 	return ERR_OK;
 }
 
-/* Sends a datagram. Returns 1, or 0 if it cannot be sent now, or -1. */
-static int send_one(int socket, const struct link_message *message, const void *data, size_t size,
-                    int fd)
+static bool has_file(const struct link_message *message)
 {
-	struct iovec parts[] = {{(void *)(uintptr_t)message, sizeof *message},
-	                        {(void *)(uintptr_t)data, size}};
+	return message->flags & LINK_HAS_FILE;
+}
+
+/* 1, or 0 if it cannot be sent now, or -1. */
+static int send_one(int socket, const struct link_message *message)
+{
+	struct iovec parts[] = {{(void *)(uintptr_t)message, HEAD_SIZE},
+	                        {(void *)(uintptr_t)message->data, message->data_size}};
 	struct msghdr header = {.msg_iov = parts, .msg_iovlen = 2};
 	union control control = {0};
 	ssize_t sent;
 
-	if (fd >= 0) {
+	if (has_file(message)) {
 		header.msg_control = control.bytes;
 		header.msg_controllen = sizeof control.bytes;
 		control.align.cmsg_level = SOL_SOCKET;
 		control.align.cmsg_type = SCM_RIGHTS;
-		control.align.cmsg_len = CMSG_LEN(sizeof fd);
-		memcpy(CMSG_DATA(&control.align), &fd, sizeof fd);
+		control.align.cmsg_len = CMSG_LEN(sizeof message->fd);
+		memcpy(CMSG_DATA(&control.align), &message->fd, sizeof message->fd);
 	}
 	do
 		sent = sendmsg(socket, &header, MSG_NOSIGNAL);
@@ -82,16 +84,17 @@ static int send_one(int socket, const struct link_message *message, const void *
 	return errno == EAGAIN || errno == ENOBUFS || errno == ETOOMANYREFS ? 0 : -1;
 }
 
-/* The bytes that a packet counts as in the queue. */
-static size_t cost(size_t size, int fd)
+/* What a packet counts as in the queue. */
+static size_t cost(const struct link_message *message)
 {
-	return sizeof(struct link_packet) + size + (fd >= 0 ? QUEUED_FD : 0);
+	return sizeof(struct link_packet) + message->data_size +
+	       (has_file(message) ? QUEUED_FD : 0);
 }
 
 static void packet_free(struct link_packet *p)
 {
-	if (p->fd >= 0)
-		close(p->fd);
+	if (has_file(&p->message) && p->message.fd >= 0)
+		close(p->message.fd);
 	free(p);
 }
 
@@ -103,10 +106,10 @@ void link_flush(struct link *link)
 		return;
 	while ((p = STAILQ_FIRST(&link->queue))) {
 		/* A failure means that the other end is closed, which shows where this is read. */
-		if (!send_one(link->readable.fd, &p->message, p->data, p->size, p->fd))
+		if (!send_one(link->readable.fd, &p->message))
 			return;
 		STAILQ_REMOVE_HEAD(&link->queue, place);
-		link->queued -= cost(p->size, p->fd);
+		link->queued -= cost(&p->message);
 		packet_free(p);
 	}
 	loop_unwatch(&link->writable);
@@ -117,46 +120,46 @@ static void writable(void *context)
 	link_flush(context);
 }
 
-/* Queues a packet, and watches for room while there is a queue, not always: a socket becomes
- * writable each time that a message is read from its other end, which would wake the sender of
- * every one. */
-static bool enqueue(struct link *link, const struct link_message *message, const void *data,
-                    size_t size, int fd)
+/* Only while there is a queue: a socket becomes writable each time that a message is read from its
+ * other end, which would wake the sender of every one. */
+static bool await_room(struct link *link)
 {
-	struct link_packet *p;
+	return link->writable.fd >= 0 ||
+	       !loop_watch(&link->writable, link->again, EPOLLOUT | EPOLLET, writable, link);
+}
 
-	p = malloc(sizeof *p + size);
+static bool enqueue(struct link *link, const struct link_message *message)
+{
+	struct link_packet *p = malloc(sizeof *p + message->data_size);
+
 	if (!p)
 		return false;
 	p->message = *message;
-	p->size = size;
-	if (size)
-		memcpy(p->data, data, size);
-	p->fd = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 0);
-	if ((fd >= 0 && p->fd < 0) ||
-	    (link->writable.fd < 0 &&
-	     loop_watch(&link->writable, link->again, EPOLLOUT | EPOLLET, writable, link))) {
+	p->message.data = p->data;
+	if (message->data_size)
+		memcpy(p->data, message->data, message->data_size);
+	if (has_file(message))
+		p->message.fd = fcntl(message->fd, F_DUPFD_CLOEXEC, 0);
+	if ((has_file(message) && p->message.fd < 0) || !await_room(link)) {
 		packet_free(p);
 		return false;
 	}
 	STAILQ_INSERT_TAIL(&link->queue, p, place);
-	link->queued += cost(size, fd);
+	link->queued += cost(message);
 	return true;
 }
 
-bool link_send(struct link *link, const struct link_message *message, const void *data, size_t size,
-               int fd)
+bool link_send(struct link *link, const struct link_message *message)
 {
 	int sent = 0;
 
-	assert(size <= types[message->type].data &&
+	assert(message->data_size <= types[message->type].data &&
 	       !(message->flags & ~types[message->type].flags));
-	assert((fd >= 0) == types[message->type].fds);
 	if (link->readable.fd < 0)
 		return false;
 	if (STAILQ_EMPTY(&link->queue))
-		sent = send_one(link->readable.fd, message, data, size, fd);
-	return sent > 0 || (!sent && enqueue(link, message, data, size, fd));
+		sent = send_one(link->readable.fd, message);
+	return sent > 0 || (!sent && enqueue(link, message));
 }
 
 /* Returns the descriptor that came with a message, or -1, and closes all others. *count: how many
@@ -187,12 +190,12 @@ static const char *check(const struct link_message *message, ssize_t got, size_t
 	/* This process may have no more descriptors, which is not the sender's fault. */
 	bool starved = flags & MSG_CTRUNC && !fds;
 
-	if (got < (ssize_t)sizeof *message || flags & MSG_TRUNC ||
-	    (flags & MSG_CTRUNC && !starved) || message->type >= LINK_TYPES)
+	if (got < HEAD_SIZE || flags & MSG_TRUNC || (flags & MSG_CTRUNC && !starved) ||
+	    message->type >= LINK_TYPES)
 		return "packet";
 	if (message->flags & ~types[message->type].flags ||
-	    (starved ? 1 : fds) != types[message->type].fds ||
-	    (size_t)got - sizeof *message > types[message->type].data)
+	    (starved ? 1 : fds) != has_file(message) ||
+	    (size_t)got - HEAD_SIZE > types[message->type].data)
 		return types[message->type].name;
 	return NULL;
 }
@@ -201,38 +204,38 @@ static const char *check(const struct link_message *message, ssize_t got, size_t
 static bool receive(struct link *link)
 {
 	static char data[LINK_DATA_MAX + 1];
-	struct link_message message = {0};
-	struct iovec parts[] = {{&message, sizeof message}, {data, LINK_DATA_MAX}};
+	struct link_message message = {.data = data, .fd = -1};
+	struct iovec parts[] = {{&message, HEAD_SIZE}, {data, LINK_DATA_MAX}};
 	union control control;
 	struct msghdr header = {.msg_iov = parts,
 	                        .msg_iovlen = 2,
 	                        .msg_control = control.bytes,
 	                        .msg_controllen = sizeof control.bytes};
-	const char *wrong;
-	size_t fds;
+	const char *wrong = NULL;
+	size_t fds = 0;
 	ssize_t got;
-	int fd;
+	bool closed;
 
 	do
 		got = recvmsg(link->readable.fd, &header, MSG_CMSG_CLOEXEC);
 	while (got < 0 && errno == EINTR);
 	if (got < 0 && errno == EAGAIN)
 		return false;
-	fd = got < 0 ? -1 : receive_fd(&header, &fds);
-	if (got < 0 || (!got && fd < 0)) {
-		link->owner->broken(link->context, NULL);
-		return false;
-	}
-	wrong = check(&message, got, fds, header.msg_flags);
-	if (wrong) {
-		if (fd >= 0)
-			close(fd);
+	if (got >= 0)
+		message.fd = receive_fd(&header, &fds);
+	closed = got < 0 || (!got && !fds);
+	if (!closed)
+		wrong = check(&message, got, fds, header.msg_flags);
+	if (closed || wrong) {
 		link->owner->broken(link->context, wrong);
-		return false;
+	} else {
+		message.data_size = (size_t)got - HEAD_SIZE;
+		data[message.data_size] = '\0';
+		link->owner->message(link->context, &message);
 	}
-	data[(size_t)got - sizeof message] = '\0';
-	link->owner->message(link->context, &message, data, (size_t)got - sizeof message, fd);
-	return true;
+	if (message.fd >= 0)
+		close(message.fd);
+	return !closed && !wrong;
 }
 
 /* Receives messages until there are none, or a flood has had its time: the loop must turn. */

@@ -9,7 +9,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <string.h>
 #include <sys/queue.h>
 
 #include "base/error.h"
@@ -28,32 +27,42 @@ enum {
 };
 
 enum link_type {
-#define LINK(symbol, flags, data, fds) LINK_##symbol,
+#define LINK(symbol, flags, data) LINK_##symbol,
 #include "link/link.def"
 #undef LINK
 	LINK_TYPES
 };
 
 enum link_flag {
-	LINK_IS_PROXY = 1 << 0,      /* NAME: of a trusted proxy */
-	LINK_IS_LOOPBACK = 1 << 1,   /* HEAD: see struct head */
-	LINK_IS_MONITORING = 1 << 2, /* likewise */
-	LINK_IS_FORM = 1 << 3,       /* likewise */
-	LINK_IS_WANTED = 1 << 4,     /* DECIDED */
+	LINK_HAS_FILE = 1 << 0,      /* a descriptor comes with it */
+	LINK_IS_PROXY = 1 << 1,      /* NAME: of a trusted proxy */
+	LINK_IS_LOOPBACK = 1 << 2,   /* HEAD: see struct head */
+	LINK_IS_MONITORING = 1 << 3, /* likewise */
+	LINK_IS_FORM = 1 << 4,       /* likewise */
 	LINK_IS_IN_MEMORY = 1 << 5,  /* ROOM: see struct lent */
 	LINK_IS_MOST = 1 << 6,       /* likewise */
-	LINK_IS_FILE = 1 << 7,       /* PART: it has a file name */
-	LINK_IS_STREAM = 1 << 8,     /* ANSWER: its body comes in pieces */
-	LINK_IS_LAST = 1 << 9,       /* PIECE: there are no more */
-	LINK_IS_COMPLETE = 1 << 10,  /* HEAD: there is no body */
+	LINK_IS_STREAM = 1 << 7,     /* ANSWER: its body comes in pieces */
+	LINK_IS_LAST = 1 << 8,       /* PIECE: there are no more */
+	LINK_IS_COMPLETE = 1 << 9,   /* HEAD: there is no more of the body than came with it */
+	LINK_IS_WANTED = 1 << 10,    /* ROOM: the body */
 };
 
 struct link_message {
 	uint32_t type;  /* enum link_type */
 	uint32_t flags; /* of enum link_flag, those that the type may have */
 	uint64_t number;
-	uint64_t size;
-	uint64_t guest; /* HEAD, WHOLE: its number */
+	uint64_t guest; /* HEAD: its number */
+	union {
+		uint64_t announced; /* HEAD: bytes of the body, UINT64_MAX if that is not known */
+		uint64_t room;  /* LEND: bytes of the body in all; ROOM: that the file may have */
+		uint64_t bytes; /* FINISH: of the body; READ: of the answer */
+		uint64_t file_size; /* ANSWER: see struct answer */
+		uint64_t error;     /* CROWDED, REFUSAL, FAIL: enum error */
+	};
+	/* The rest does not travel as it is. */
+	const void *data;
+	size_t data_size;
+	int fd; /* counts with LINK_HAS_FILE */
 };
 
 /* Where a body is to be written: what ROOM says. */
@@ -64,19 +73,11 @@ struct lent {
 	bool most;      /* there will not be more */
 };
 
-/* True for the part of a form that is the image, which goes where the body goes; others are
- * parameters. With curl -F chain=@FILE the parameter has a file name. */
-static inline bool link_is_image(const char *name, bool file)
-{
-	return file ? strcmp(name, "chain") : !strcmp(name, "image");
-}
-
 struct link_owner {
-	/* data is followed by a NUL, and valid during the call. fd: as the type has it, the owner's
-	 * from then on; or -1, also if this process may have no more of them. The link may be
-	 * closed in it. */
-	void (*message)(void *context, const struct link_message *message, const char *data,
-	                size_t size, int fd);
+	/* The data is followed by a NUL, and valid during the call. The descriptor is -1 if there
+	 * is none, also because this process may have no more; it is closed afterwards unless the
+	 * owner takes it, and leaves -1. The link may be closed in it. */
+	void (*message)(void *context, struct link_message *message);
 	/* Nothing more will come; why: what the other side did wrong, or NULL if it has closed its
 	 * end. Close the link. */
 	void (*broken)(void *context, const char *why);
@@ -100,11 +101,10 @@ enum error link_pair(int fds[2]) MUST_CHECK;
 enum error link_open(struct link *link, int fd, const struct link_owner *owner,
                      void *context) MUST_CHECK;
 
-/* Sends a message, which link.def must allow, and a duplicate of its descriptor (-1: none). False:
- * it cannot be sent, because the other end is closed, or there is no memory, or no descriptor for
- * the duplicate. */
-bool link_send(struct link *link, const struct link_message *message, const void *data, size_t size,
-               int fd);
+/* Sends a message, which link.def must allow, with a duplicate of its descriptor. False: it cannot
+ * be sent, because the other end is closed, or there is no memory, or no descriptor for the
+ * duplicate. */
+bool link_send(struct link *link, const struct link_message *message);
 
 /* True while so much waits to be sent that nothing large should be added. */
 static inline bool link_is_full(const struct link *link)

@@ -18,7 +18,7 @@
 
 enum { STEPS_MAX = 6, AWAIT = LINK_TYPES + 100 };
 
-/* A message; or (AWAIT) the wait for one, whose type is its size. */
+/* A message; or (AWAIT) the wait for one, whose type is its size, with these flags. */
 struct step {
 	uint32_t type, flags;
 	uint64_t number, size, guest;
@@ -33,8 +33,9 @@ struct step {
 	} file; /* that it comes with, of `size` bytes */
 };
 
-#define DATA(text) .data = (text), .data_size = sizeof(text)
-#define TEXT(text) .data = (text), .data_size = sizeof(text) - 1
+#define DATA(text)  .data = (text), .data_size = sizeof(text)
+#define TEXT(text)  .data = (text), .data_size = sizeof(text) - 1
+#define EIGHT(text) text text text text text text text text
 #define RAW                                                                                        \
 	"\2/v1/filters/box\0"                                                                      \
 	"\4size\0"                                                                                 \
@@ -56,12 +57,14 @@ struct step {
 #define FORM   HEAD(2, "\1POST\0\2/v1/filters/box", .size = 1000, .flags = LINK_IS_FORM)
 #define WHOLE(...)                                                                                 \
 	{                                                                                          \
-		LINK_WHOLE, .number = 2, .guest = 1, DATA("\1POST\0" RAW), __VA_ARGS__             \
+		LINK_HEAD, LINK_IS_COMPLETE | LINK_HAS_FILE, .number = 2, .guest = 1,              \
+		                                             DATA("\1POST\0" RAW), __VA_ARGS__     \
 	}
-#define UNTIL(what)                                                                                \
+#define UNTIL(what, ...)                                                                           \
 	{                                                                                          \
-		AWAIT, .size = LINK_##what                                                         \
+		AWAIT, .size = LINK_##what, __VA_ARGS__                                            \
 	}
+#define UNTIL_ROOM UNTIL(ROOM, .flags = LINK_HAS_FILE)
 #define SAY(what, ...)                                                                             \
 	{                                                                                          \
 		LINK_##what, .number = 2, __VA_ARGS__                                              \
@@ -91,16 +94,20 @@ static const struct mode {
     {"whole-empty", {GUEST, WHOLE(.size = 0, .file = SEALED)}},
     {"whole-large", {GUEST, WHOLE(.size = 2 << 20, .file = SEALED)}},
     {"whole-finish", {GUEST, WHOLE(.size = 100, .file = SEALED), SAY(FINISH, .size = 100)}},
-    {"lend-twice", {GUEST, POST, UNTIL(ROOM), SAY(LEND, .size = 200)}},
-    {"lend-nothing", {GUEST, POST, UNTIL(ROOM), SAY(LEND, .size = 0)}},
-    {"finish-more", {GUEST, POST, UNTIL(ROOM), SAY(FINISH, .size = 101)}},
-    {"finish-twice", {GUEST, POST, UNTIL(ROOM), SAY(FINISH, .size = 0), SAY(FINISH, .size = 0)}},
-    {"part-of-none", {GUEST, POST, UNTIL(ROOM), SAY(PART, TEXT("sigma"))}},
-    {"part-nul", {GUEST, FORM, UNTIL(ROOM), SAY(PART, DATA("sigma"))}},
-    {"value-first", {GUEST, FORM, UNTIL(ROOM), SAY(VALUE, TEXT("1"))}},
-    {"value-of-image", {GUEST, FORM, UNTIL(ROOM), SAY(PART, TEXT("image")), SAY(VALUE, TEXT("1"))}},
-    {"value-late", {GUEST, FORM, UNTIL(ROOM), SAY(FINISH, .size = 0), SAY(VALUE, TEXT("1"))}},
-    {"next-none", {GUEST, GET(2), UNTIL(ANSWER), SAY(NEXT, .size = 0)}},
+    {"lend-twice", {GUEST, POST, UNTIL_ROOM, SAY(LEND, .size = 200)}},
+    {"lend-nothing", {GUEST, POST, UNTIL_ROOM, SAY(LEND, .size = 0)}},
+    {"finish-more", {GUEST, POST, UNTIL_ROOM, SAY(FINISH, .size = 101)}},
+    {"finish-twice", {GUEST, POST, UNTIL_ROOM, SAY(FINISH, .size = 0), SAY(FINISH, .size = 0)}},
+    {"form-of-none", {GUEST, POST, UNTIL_ROOM, SAY(FORM, DATA("\4size\0\0053"))}},
+    {"form-cut",
+     {GUEST, FORM, UNTIL_ROOM, SAY(FORM, TEXT("\4size\0\0053")), SAY(FINISH, .size = 0)}},
+    {"form-unnamed", {GUEST, FORM, UNTIL_ROOM, SAY(FORM, DATA("\0053")), SAY(FINISH, .size = 0)}},
+    {"form-path", {GUEST, FORM, UNTIL_ROOM, SAY(FORM, DATA("\2/livez")), SAY(FINISH, .size = 0)}},
+    {"form-many",
+     {GUEST, FORM, UNTIL_ROOM, SAY(FORM, DATA(EIGHT(EIGHT("\4n\0\5\0")) "\4n\0\5")),
+      SAY(FINISH, .size = 0)}},
+    {"form-late", {GUEST, FORM, UNTIL_ROOM, SAY(FINISH, .size = 0), SAY(FORM, DATA("\4n\0\5"))}},
+    {"next-none", {GUEST, GET(2), UNTIL(ANSWER, .flags = 0), SAY(NEXT, .size = 0)}},
     {"read-early", {GUEST, POST, SAY(READ, .size = 1)}},
     {"fail-not", {GUEST, POST, SAY(FAIL, .size = 0)}},
     {"fail-what", {GUEST, POST, SAY(FAIL, .size = ERR_COUNT)}},
@@ -108,7 +115,7 @@ static const struct mode {
     {"request-unknown", {SAY(END, .size = 0)}},
     {"fronts-word", {GUEST, POST, SAY(CUT, .size = 0)}},
     {"fronts-answer", {GUEST, POST, SAY(ANSWER, TEXT("200"))}},
-    {"flags", {{LINK_PONG, .flags = LINK_IS_LAST}}},
+    {"flags", {{LINK_PONG, .flags = LINK_IS_PROXY}}},
     {"data", {{LINK_PONG, TEXT("x")}}},
     {"type", {{.type = LINK_TYPES}}},
 };
@@ -166,9 +173,9 @@ static void say_step(const struct step *s)
 	struct link_message message = {.type = s->type,
 	                               .flags = s->flags,
 	                               .number = s->number,
-	                               .size = s->size,
-	                               .guest = s->guest};
-	struct iovec parts[] = {{&message, sizeof message},
+	                               .guest = s->guest,
+	                               .announced = s->size};
+	struct iovec parts[] = {{&message, offsetof(struct link_message, data)},
 	                        {(void *)(uintptr_t)s->data, s->data_size}};
 	struct msghdr header = {.msg_iov = parts, .msg_iovlen = 2};
 
@@ -197,7 +204,8 @@ static struct link_message hear(char text[4])
 		struct cmsghdr align;
 	} control;
 	struct link_message message = {0};
-	struct iovec parts[] = {{&message, sizeof message}, {data, sizeof data}};
+	struct iovec parts[] = {{&message, offsetof(struct link_message, data)},
+	                        {data, sizeof data}};
 	struct msghdr header = {.msg_iov = parts,
 	                        .msg_iovlen = 2,
 	                        .msg_control = control.bytes,
@@ -227,17 +235,18 @@ static struct link_message hear(char text[4])
 
 /* Waits for a message; an answer to what should not have one yet means that there is no device
  * yet. */
-static void hear_until(uint64_t type, char text[4])
+static void hear_until(uint64_t type, uint32_t flags, char text[4])
 {
 	struct link_message message;
 
 	do {
 		message = hear(text);
-		if (message.type == LINK_ANSWER && type != LINK_ANSWER) {
+		if (message.type == LINK_ANSWER &&
+		    (type != LINK_ANSWER || flags & ~message.flags)) {
 			give_back_word();
 			_exit(1);
 		}
-	} while (message.type != type);
+	} while (message.type != type || flags & ~message.flags);
 }
 
 static void take_steps(const struct mode *m)
@@ -248,7 +257,7 @@ static void take_steps(const struct mode *m)
 		const struct step *s = &m->step[i];
 
 		if (s->type == AWAIT)
-			hear_until(s->size, text);
+			hear_until(s->size, s->flags, text);
 		else if (s->type || s->number)
 			say_step(s);
 	}
@@ -263,7 +272,7 @@ static void send_body(size_t size)
 
 	say_step(&begin[0]);
 	say_step(&begin[1]);
-	hear_until(LINK_ROOM, text);
+	hear_until(LINK_ROOM, LINK_HAS_FILE, text);
 	if (pwrite(room, "x", 1, (off_t)30 << 30) > 0)
 		fprintf(stderr, "<4>hostile: A BODY CAN BE OF ANY SIZE\n");
 	if (pwrite(room, body, size, 0) != (ssize_t)size)
@@ -281,7 +290,7 @@ static void lie(void)
 	char text[4];
 
 	send_body(is("maps") ? 100 : 99);
-	hear_until(LINK_ANSWER, text);
+	hear_until(LINK_ANSWER, 0, text);
 	fprintf(stderr, "<4>hostile: the answer is %s\n", text);
 	pause();
 }
@@ -291,7 +300,7 @@ static void tell_answer(void)
 {
 	char text[4];
 
-	hear_until(LINK_ANSWER, text);
+	hear_until(LINK_ANSWER, 0, text);
 	if (!strcmp(text, "503")) {
 		give_back_word();
 		_exit(1);
@@ -322,13 +331,10 @@ static void lie_whole(void)
 
 static void change_later(void)
 {
-	struct link_message message;
 	char text[4];
 
 	send_body(100);
-	do
-		message = hear(text);
-	while (message.type != LINK_ANSWER_FILE && message.type != LINK_ANSWER);
+	hear_until(LINK_ANSWER, 0, text);
 	if (pwrite(room, "x", 1, 0) > 0 || !ftruncate(room, 1))
 		fprintf(stderr, "<4>hostile: THE BODY CAN BE CHANGED\n");
 	fprintf(stderr, "<4>hostile: the answer is %s\n", text);
@@ -340,7 +346,8 @@ static void leave_job(uint32_t type, uint64_t size)
 {
 	static const struct problem problem;
 	static const struct step first[] = {GUEST, WHOLE(.size = 100, .file = SEALED)},
-	                         slow = {LINK_WHOLE,
+	                         slow = {LINK_HEAD,
+	                                 .flags = LINK_IS_COMPLETE | LINK_HAS_FILE,
 	                                 .number = 3,
 	                                 .guest = 1,
 	                                 .size = 1000000,
@@ -353,18 +360,11 @@ static void leave_job(uint32_t type, uint64_t size)
 	                                      "\5general\0"
 	                                      "\4raw\0"
 	                                      "\0051000x1000x1:u8")};
-	struct link_message message;
 	char text[4];
 
 	say_step(&first[0]);
 	say_step(&first[1]);
-	do
-		message = hear(text);
-	while (message.type != LINK_ANSWER_FILE && message.type != LINK_ANSWER);
-	if (message.type == LINK_ANSWER) { /* there is no device yet */
-		give_back_word();
-		_exit(1);
-	}
+	hear_until(LINK_ANSWER, LINK_HAS_FILE, text);
 	say_step(&slow);
 	say_step(&(struct step){type, .number = 3, .size = size, .data = (const char *)&problem,
 	                        .data_size = size ? sizeof problem : 0});
@@ -400,10 +400,23 @@ static void hold_heads(void)
 		post.number = n + 1;
 		say_step(&guest);
 		say_step(&post);
-		hear_until(LINK_ANSWER, text);
+		hear_until(LINK_ANSWER, 0, text);
 	}
 	fprintf(stderr, "<4>hostile: the answer is %s\n", text);
 	pause();
+}
+
+/* A form without end. */
+static void be_endless(void)
+{
+	static const struct step begin[] = {GUEST, FORM};
+	static char names[LINK_DATA_MAX];
+	const struct step more = SAY(FORM, DATA(names));
+
+	say_step(&begin[0]);
+	say_step(&begin[1]);
+	for (;;)
+		say_step(&more);
 }
 
 /* Has an answer with a file, which hear() tries. */
@@ -414,7 +427,7 @@ static void read_answer(void)
 
 	say_step(&guest);
 	say_step(&whole);
-	hear_until(LINK_ANSWER_FILE, text);
+	hear_until(LINK_ANSWER, LINK_HAS_FILE, text);
 	fprintf(stderr, "<4>hostile: the answer is %s\n", text);
 	pause();
 }
@@ -442,9 +455,7 @@ static void say_anything(void)
 	                                    {LINK_GUEST_END, .number = 1},
 	                                    WHOLE(.size = 100, .file = SEALED),
 	                                    SAY(LEND, .size = 100),
-	                                    SAY(PART, TEXT("size")),
-	                                    SAY(PART, TEXT("image")),
-	                                    SAY(VALUE, TEXT("3")),
+	                                    SAY(FORM, DATA("\4size\0\0053")),
 	                                    SAY(FINISH, .size = 100),
 	                                    SAY(ABANDON, .size = 0),
 	                                    SAY(NEXT, .size = 0),
@@ -461,7 +472,7 @@ static void say_anything(void)
 	if (!random_number(64))
 		s.number = random_number(5);
 	if (!random_number(64))
-		s.flags = 1u << random_number(11);
+		s.flags = 1u << random_number(12);
 	if (!random_number(64))
 		s.type = (uint32_t)random_number(LINK_TYPES + 2);
 	if (s.data && !random_number(64))
@@ -520,6 +531,8 @@ static void misbehave(void)
 		be_crowded();
 	} else if (is("heads")) {
 		hold_heads();
+	} else if (is("endless")) {
+		be_endless();
 	} else if (is("reads")) {
 		read_answer();
 	} else if (is("greedy")) {

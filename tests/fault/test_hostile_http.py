@@ -16,11 +16,11 @@ MODES = {
     "guests": {"guest-twice": "GUEST", "guest-unknown": "NAME", "guest-ended": "GUEST_END", "guest-busy": "GUEST_END"},
     "heads": {"head-alone": "HEAD", "head-number": "HEAD", "head-second": "HEAD", "head-empty": "HEAD",
               "head-cut": "HEAD", "head-path": "HEAD", "head-complete": "HEAD"},
-    "wholes": {"whole-alone": "WHOLE", "whole-empty": "WHOLE", "whole-large": "WHOLE", "whole-finish": "FINISH"},
+    "wholes": {"whole-alone": "HEAD", "whole-empty": "HEAD", "whole-large": "HEAD", "whole-finish": "FINISH"},
     "bodies": {"lend-twice": "LEND", "lend-nothing": "LEND", "finish-more": "FINISH", "finish-twice": "FINISH",
                "fail-not": "FAIL", "fail-what": "FAIL", "refusal": "REFUSAL"},
-    "forms": {"part-of-none": "PART", "part-nul": "PART", "value-first": "VALUE", "value-of-image": "VALUE",
-              "value-late": "VALUE", "next-none": "NEXT", "read-early": "READ"},
+    "forms": {"form-of-none": "FORM", "form-cut": "FINISH", "form-unnamed": "FINISH", "form-path": "FINISH",
+              "form-many": "FINISH", "form-late": "FORM", "next-none": "NEXT", "read-early": "READ"},
     "others": {"request-unknown": "END", "fronts-word": "CUT", "fronts-answer": "ANSWER", "flags": "PONG",
                "data": "PONG", "type": "packet", "descriptors": "packet", "other-socket": "TILE_WAITS"}}
 
@@ -70,7 +70,8 @@ def test_refused(hostile, about):
 
 
 @pytest.mark.parametrize("mode, reason", [("closes", "link"), ("sleeps", "stuck"), ("spins", "hung"),
-                                          ("greedy", None), ("crowded", "protocol")])
+                                          ("greedy", None), ("crowded", "protocol"),
+                                          ("endless", "protocol")])
 def test_ended(hostile, mode, reason):
     """One that has closed its end, does nothing, does too much, or does not read what it has asked for."""
     with hostile(mode) as service:

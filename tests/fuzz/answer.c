@@ -6,23 +6,16 @@
 #include "link/answer.h"
 #include "link/link.h"
 
-static struct {
-	struct link_message message;
-	char *data;
-	size_t size;
-	int fd;
-} sent;
+static struct link_message sent; /* with a copy of its data */
 
-bool link_send(struct link *link, const struct link_message *message, const void *data, size_t size,
-               int fd)
+bool link_send(struct link *link, const struct link_message *message)
 {
+	char *data = malloc(message->data_size + 1);
+
 	(void)link;
-	sent.message = *message;
-	sent.data = malloc(size + 1);
-	if (size)
-		memcpy(sent.data, data, size);
-	sent.size = size;
-	sent.fd = fd;
+	memcpy(data, message->data, message->data_size);
+	sent = *message;
+	sent.data = data;
 	return true;
 }
 
@@ -43,8 +36,8 @@ static void check(const struct answer *a)
 	char *kept;
 
 	expect(answer_send(NULL, 7, a, false));
-	expect(sent.message.number == 7 && sent.size <= LINK_DATA_MAX);
-	expect(!answer_read(&again, &kept, &sent.message, sent.data, sent.size, sent.fd));
+	expect(sent.number == 7 && sent.data_size <= LINK_DATA_MAX);
+	expect(!answer_read(&again, &kept, &sent));
 	expect(again.status == a->status && same(again.content_type, a->content_type));
 	expect(again.headers == a->headers && again.file == a->file);
 	for (unsigned i = 0; i < a->headers; i++)
@@ -54,21 +47,24 @@ static void check(const struct answer *a)
 	expect(!a->text_size || !memcmp(again.text, a->text, a->text_size));
 	answer_fini(&again);
 	free(kept);
-	free(sent.data);
+	free((void *)sent.data);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size)
 {
-	struct link_message message = {.type = LINK_ANSWER, .size = size};
 	struct answer a;
 	char *kept, *data = malloc(size + 1);
-	int fd = size % 7 ? -1 : 0;
+	struct link_message message = {.type = LINK_ANSWER,
+	                               .file_size = size,
+	                               .data = data,
+	                               .data_size = size,
+	                               .fd = size % 7 ? -1 : 0};
 
 	if (size)
 		memcpy(data, input, size);
-	if (!answer_read(&a, &kept, &message, data, size, fd))
+	if (!answer_read(&a, &kept, &message))
 		check(&a);
 	answer_fini(&a);
 	free(kept);

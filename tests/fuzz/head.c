@@ -15,9 +15,9 @@ static char *copy_of(const void *data, size_t size)
 	return copy;
 }
 
-static void check_text(const struct head *head, size_t size, const char *text)
+static void check_text(const char *block, size_t size, const char *text)
 {
-	if (text < head->data || text + strlen(text) >= head->data + size)
+	if (text < block || text + strlen(text) >= block + size)
 		abort();
 }
 
@@ -37,13 +37,13 @@ static void check(const struct head *head, size_t size)
 	for (int i = 0; i < HEAD_TEXTS; i++) {
 		if (!head->text[i])
 			continue;
-		check_text(head, size, head->text[i]);
+		check_text(head->data, size, head->text[i]);
 		head_add(&writer, (enum head_text)i, "");
-		head_extend(&writer, head->text[i]);
+		head_extend(&writer, head->text[i], strlen(head->text[i]));
 	}
 	for (unsigned i = 0; i < kept; i++) {
-		check_text(head, size, head->parameter[i].name);
-		check_text(head, size, head->parameter[i].value);
+		check_text(head->data, size, head->parameter[i].name);
+		check_text(head->data, size, head->parameter[i].value);
 		head_add(&writer, HEAD_NAME, head->parameter[i].name);
 		head_add(&writer, HEAD_VALUE, head->parameter[i].value);
 	}
@@ -64,10 +64,18 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size)
 {
+	struct head_writer form;
 	struct head head;
 
 	if (!head_read(&head, copy_of(input, size), size))
 		check(&head, size);
+	head_fini(&head);
+	form = (struct head_writer){.data = copy_of(input, size), .size = size};
+	if (!head_read_form(&head, &form))
+		for (unsigned i = 0; i < head.parameters; i++) {
+			check_text(head.form_data, size, head.parameter[i].name);
+			check_text(head.form_data, size, head.parameter[i].value);
+		}
 	head_fini(&head);
 	return 0;
 }

@@ -39,9 +39,8 @@ static void expect(bool what)
 static const struct {
 	uint32_t flags;
 	size_t data;
-	int fds;
 } types[LINK_TYPES] = {
-#define LINK(symbol, flags, data, fds) {flags, data, fds},
+#define LINK(symbol, flags, data) {flags, data},
 #include "link/link.def"
 #undef LINK
 };
@@ -54,12 +53,11 @@ enum error link_open(struct link *link, int fd, const struct link_owner *o, void
 	return ERR_OK;
 }
 
-bool link_send(struct link *link, const struct link_message *message, const void *data, size_t size,
-               int fd)
+bool link_send(struct link *link, const struct link_message *message)
 {
-	(void)link, (void)data, (void)fd;
-	expect(!message->flags || message->flags & types[message->type].flags);
-	expect(size <= types[message->type].data);
+	(void)link;
+	expect(!(message->flags & ~types[message->type].flags));
+	expect(message->data_size <= types[message->type].data);
 	pieces += message->type == LINK_PIECE;
 	return true;
 }
@@ -204,25 +202,13 @@ enum error request_take(struct request *r, int fd, uint64_t size, struct problem
 	return ERR_OK;
 }
 
-enum error request_add_parameter(struct request *r, const char *name, const char *value,
-                                 struct problem *problem)
-{
-	(void)value;
-	expect(r->head.form && !r->answer.status && !treated(r)->finished);
-	r->parameters++;
-	return *name ? ERR_OK : problem_set(problem, ERR_BAD_REQUEST, "no name");
-}
-
-enum error request_extend_parameter(struct request *r, const char *data, size_t size,
-                                    struct problem *problem)
-{
-	expect(r->parameters && !r->answer.status && !treated(r)->finished);
-	return memchr(data, '!', size) ? problem_set(problem, ERR_BAD_REQUEST, "no!") : ERR_OK;
-}
-
 void serve_finish(struct request *r, uint64_t size)
 {
 	expect(!r->answer.status && !treated(r)->finished && size <= treated(r)->lent);
+	expect(r->head.parameters <= HEAD_PARAMETERS_MAX);
+	for (unsigned i = 0; i < r->head.parameters; i++)
+		expect(strlen(r->head.parameter[i].name) + strlen(r->head.parameter[i].value) <
+		       HEAD_FORM_MAX);
 	treated(r)->finished = true;
 	r->expected = false;
 	wake(r);
@@ -279,9 +265,9 @@ static char *likely_data(uint32_t type, unsigned which, size_t *size)
 	struct head_writer writer = {0};
 	char *data;
 
-	if (type == LINK_HEAD || type == LINK_WHOLE) {
-		head_add(&writer, HEAD_METHOD, "POST");
-		head_add(&writer, HEAD_PATH, paths[which % 8]);
+	if (type == LINK_HEAD || type == LINK_FORM) {
+		head_add(&writer, type == LINK_HEAD ? HEAD_METHOD : HEAD_NAME, "POST");
+		head_add(&writer, type == LINK_HEAD ? HEAD_PATH : HEAD_VALUE, paths[which % 8]);
 		*size = writer.size;
 		writer.data = realloc(writer.data, writer.size + 1);
 		writer.data[writer.size] = '\0';
@@ -296,20 +282,21 @@ static char *likely_data(uint32_t type, unsigned which, size_t *size)
 }
 
 /* The message that the next bytes make, with as much data as they say and there is. */
-static void next_message(const uint8_t *input, size_t left, struct link_message *message,
-                         size_t *size)
+static void next_message(const uint8_t *input, size_t left, struct link_message *message)
 {
 	static const uint64_t sizes[] = {0, 1, 50, 100, 101, 1000, 1001, UINT64_MAX};
+	size_t size;
 
 	message->type = input[0] % LINK_TYPES;
 	message->flags = (input[1] | (uint32_t)input[2] << 8) & types[message->type].flags;
 	message->number = input[3] % 8;
 	message->guest = input[4] % 4;
-	message->size = input[5] < 8 ? sizes[input[5]] : input[5];
-	*size = input[6] | (size_t)input[7] << 8;
+	message->room = input[5] < 8 ? sizes[input[5]] : input[5];
+	message->fd = message->flags & LINK_HAS_FILE ? FILE_FD : -1;
+	size = input[6] | (size_t)input[7] << 8;
 	left -= 8;
-	*size = *size < left ? *size : left;
-	*size = *size < types[message->type].data ? *size : types[message->type].data;
+	size = size < left ? size : left;
+	message->data_size = size < types[message->type].data ? size : types[message->type].data;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size);
@@ -322,7 +309,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size)
 	struct remote *remote;
 	struct link_message message = {0};
 	bool likely, turn;
-	size_t data_size;
 	char *data;
 
 	shares_init(&config);
@@ -332,20 +318,20 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size)
 	while (size >= 8) {
 		likely = input[2] & 0x80;
 		turn = input[2] & 0x40;
-		next_message(input, size, &message, &data_size);
+		next_message(input, size, &message);
 		if (likely) {
-			data = likely_data(message.type, input[6], &data_size);
+			data = likely_data(message.type, input[6], &message.data_size);
 		} else {
-			data = malloc(data_size + 1);
-			memcpy(data, input + 8, data_size);
-			data[data_size] = '\0';
-			input += data_size;
-			size -= data_size;
+			data = malloc(message.data_size + 1);
+			memcpy(data, input + 8, message.data_size);
+			data[message.data_size] = '\0';
+			input += message.data_size;
+			size -= message.data_size;
 		}
 		input += 8;
 		size -= 8;
-		owner->message(owner_context, &message, data, data_size,
-		               types[message.type].fds ? FILE_FD : -1);
+		message.data = data;
+		owner->message(owner_context, &message);
 		free(data);
 		if (turn)
 			remote_turn(remote);

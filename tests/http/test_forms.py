@@ -106,6 +106,10 @@ def test_parameter_values(service):
     assert "65536" in answer.refused(400, "bad-parameter")["detail"]
     answer = post(service, 65 * part(b"form-data; name=size", b"3") + image + b"--b--")
     assert "at most 64" in answer.refused(400, "bad-request")["detail"]
+    large = b"".join(part(b"form-data; name=" + name, 60000 * b"3") for name in (b"filters", b"luma", b"chroma"))
+    answer = post(service, image + large + part(b"form-data; name=last", b"") + b"--b--",
+                  target=TARGET.replace("filters/box", "chain"))
+    assert "last" in answer.refused(400, "bad-parameter")["parameter"]
 
 
 def test_image_of_boundaries(service):

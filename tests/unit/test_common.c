@@ -2042,6 +2042,18 @@ static void test_head(void **state)
 	    BLOCK(START "\4sigma\0\0052\0\0053\0"),
 	    BLOCK(START "\3123456789012345678901234567890123456789012345678\0"),
 	};
+#define EIGHT(text) text text text text text text text text
+	static const struct {
+		const char *block;
+		size_t size;
+	} bad_forms[] = {
+	    BLOCK("\4sigma\0\0052"),
+	    BLOCK("\4sigma\0"),
+	    BLOCK("\0052\0"),
+	    BLOCK("\3::1\0"),
+	    BLOCK("\4sigma\0\0052\0\2/\0"),
+	    BLOCK(EIGHT(EIGHT("\4n\0\5\0"))),
+	};
 	struct head_writer writer = {0};
 	struct head head;
 
@@ -2050,20 +2062,35 @@ static void test_head(void **state)
 		assert_int_equal(read_head(&head, bad[i].block, bad[i].size), ERR_BAD_REQUEST);
 		head_fini(&head);
 	}
+	for (size_t i = 0; i < sizeof bad_forms / sizeof *bad_forms; i++) {
+		head = (struct head){.parameters = 1};
+		head_append(&writer, bad_forms[i].block, bad_forms[i].size);
+		assert_int_equal(head_read_form(&head, &writer), ERR_BAD_REQUEST);
+		head_fini(&head);
+	}
 	head_add(&writer, HEAD_METHOD, "GET");
 	head_add(&writer, HEAD_PATH, "/");
 	head_add(&writer, HEAD_PREFER, "wait=1");
-	head_extend(&writer, ", respond-async");
+	head_extend(&writer, ", respond-", 10);
+	head_extend(&writer, "async", 5);
 	for (int i = 0; i < HEAD_PARAMETERS_MAX + 2; i++) {
 		head_add(&writer, HEAD_NAME, i ? "n" : "");
 		head_add(&writer, HEAD_VALUE, "");
 	}
 	assert_int_equal(head_read(&head, writer.data, writer.size), ERR_OK);
+	writer = (struct head_writer){0};
 	assert_string_equal(head.text[HEAD_PREFER], "wait=1, respond-async");
 	assert_null(head.text[HEAD_HOST]);
 	assert_int_equal(head.parameters, HEAD_PARAMETERS_MAX + 2);
 	assert_string_equal(head.parameter[HEAD_PARAMETERS_MAX - 1].name, "n");
 	assert_string_equal(head.parameter[0].value, "");
+	head_fini(&head);
+	head_add(&writer, HEAD_NAME, "sigma");
+	head_add(&writer, HEAD_VALUE, "2");
+	head.parameters = HEAD_PARAMETERS_MAX - 1;
+	assert_int_equal(head_read_form(&head, &writer), ERR_OK);
+	assert_int_equal(head.parameters, HEAD_PARAMETERS_MAX);
+	assert_string_equal(head.parameter[HEAD_PARAMETERS_MAX - 1].value, "2");
 	head_fini(&head);
 }
 

@@ -293,13 +293,18 @@ static void test_tokens(void **state)
 	tokens_fini();
 }
 
-static struct request *new_request(const char *method, const char *path, uint64_t announced)
+static struct request *new_request(const char *method, const char *path, uint64_t announced,
+                                   const char *const parameters[][2])
 {
 	struct head_writer writer = {0};
 	struct head head;
 
 	head_add(&writer, HEAD_METHOD, method);
 	head_add(&writer, HEAD_PATH, path);
+	for (; parameters && parameters[0][0]; parameters++) {
+		head_add(&writer, HEAD_NAME, parameters[0][0]);
+		head_add(&writer, HEAD_VALUE, parameters[0][1]);
+	}
 	assert_int_equal(head_read(&head, writer.data, writer.size), ERR_OK);
 	head.announced = announced;
 	return request_new(&head);
@@ -307,12 +312,7 @@ static struct request *new_request(const char *method, const char *path, uint64_
 
 static struct request *request_with(const char *const parameters[][2])
 {
-	struct request *r = new_request("POST", "/v1/filters/gaussian", UINT64_MAX);
-
-	for (size_t i = 0; parameters[i][0]; i++)
-		assert_int_equal(
-		    request_add_parameter(r, parameters[i][0], parameters[i][1], &problem), ERR_OK);
-	return r;
+	return new_request("POST", "/v1/filters/gaussian", UINT64_MAX, parameters);
 }
 
 static void test_request_parse(void **state)
@@ -577,7 +577,7 @@ static void test_long_accept(void **state)
 /* What a request is answered before its body; 0: it wants the body. */
 static int admission(const char *method, const char *path, uint64_t announced)
 {
-	struct request *r = new_request(method, path, announced);
+	struct request *r = new_request(method, path, announced, NULL);
 	int status;
 
 	routes_begin(r);
@@ -663,7 +663,7 @@ static void test_unread(void **state)
 static void test_chain_memory(void **state)
 {
 	struct config config = {.node = "", .max_body = 1000, .max_jobs = 1, .max_wait = 60};
-	struct request *r = new_request("POST", "/v1/filters/gaussian", 100);
+	struct request *r = new_request("POST", "/v1/filters/gaussian", 100, NULL);
 
 	(void)state;
 	admission_init(&config);
@@ -1120,12 +1120,10 @@ static void test_loop_stop(void **state)
 static struct link links[2];
 static uint64_t linked, link_turns;
 
-static void take_number(void *context, const struct link_message *message, const char *data,
-                        size_t size, int fd)
+static void take_number(void *context, struct link_message *message)
 {
-	(void)data;
 	assert_int_equal(message->number, linked++);
-	assert_true(!size && fd < 0);
+	assert_true(!message->data_size && message->fd < 0);
 	if (linked == *(const uint64_t *)context)
 		loop_stop();
 }
@@ -1155,7 +1153,7 @@ static void send_numbers(uint64_t count, uint64_t *stop_at)
 	for (int i = 0; i < 2; i++)
 		assert_int_equal(link_open(&links[i], fds[i], &owner, stop_at), ERR_OK);
 	for (; message.number < count; message.number++)
-		assert_true(link_send(&links[0], &message, NULL, 0, -1));
+		assert_true(link_send(&links[0], &message));
 }
 
 static void close_links(void)
@@ -1204,16 +1202,15 @@ static void test_link_refuses(void **state)
 	static const struct {
 		uint32_t type, flags;
 		size_t size;
-		int fd;
 		bool allowed;
 	} cases[] = {
-	    {LINK_PIECE, LINK_IS_LAST, LINK_DATA_MAX, -1, true},
-	    {LINK_PIECE, 0, LINK_DATA_MAX + 1, -1, false},
-	    {LINK_PONG, 0, 1, -1, false},
-	    {LINK_PONG, LINK_IS_LAST, 0, -1, false},
-	    {LINK_PONG, 0, 0, STDOUT_FILENO, false},
-	    {LINK_ROOM, 0, 0, STDOUT_FILENO, true},
-	    {LINK_ROOM, 0, 0, -1, false},
+	    {LINK_PIECE, LINK_IS_LAST, LINK_DATA_MAX, true},
+	    {LINK_PIECE, 0, LINK_DATA_MAX + 1, false},
+	    {LINK_PONG, 0, 1, false},
+	    {LINK_PONG, LINK_IS_PROXY, 0, false},
+	    {LINK_PONG, LINK_HAS_FILE, 0, false},
+	    {LINK_ROOM, LINK_HAS_FILE, 0, true},
+	    {LINK_ROOM, 0, 0, true},
 	};
 	uint64_t none = 0;
 	int status;
@@ -1221,13 +1218,17 @@ static void test_link_refuses(void **state)
 	(void)state;
 	send_numbers(0, &none);
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-		struct link_message message = {.type = cases[i].type, .flags = cases[i].flags};
+		struct link_message message = {.type = cases[i].type,
+		                               .flags = cases[i].flags,
+		                               .data = data,
+		                               .data_size = cases[i].size,
+		                               .fd = STDOUT_FILENO};
 		pid_t child = fork();
 
 		if (!child) {
 			prctl(PR_SET_DUMPABLE, 0);
 			close(STDERR_FILENO);
-			_exit(!link_send(&links[0], &message, data, cases[i].size, cases[i].fd));
+			_exit(!link_send(&links[0], &message));
 		}
 		assert_int_equal(waitpid(child, &status, 0), child);
 		if (cases[i].allowed)

@@ -112,10 +112,10 @@ static enum error read_wait(const struct request *r, unsigned *wait, struct prob
 	char rest;
 
 	*wait = 0;
-	for (unsigned i = 0; i < r->parameters; i++) {
-		const char *text = r->parameter[i].value;
+	for (unsigned i = 0; i < r->head.parameters; i++) {
+		const char *text = r->head.parameter[i].value;
 
-		if (strcmp(r->parameter[i].name, "wait"))
+		if (strcmp(r->head.parameter[i].name, "wait"))
 			continue;
 		if (text[0] < '0' || text[0] > '9' || sscanf(text, "%4u%c", wait, &rest) != 1 ||
 		    *wait > WAIT_MAX)

@@ -40,14 +40,14 @@ struct remote {
 };
 
 struct remote_request {
-	gint64 number; /* its key */
+	uint64_t number; /* its key */
 	struct remote *remote;
 	struct request *request;
 	struct remote_guest *guest; /* NULL: of a refusal */
 	uint64_t asked;             /* bytes for which room is wanted; 0: none */
 	uint64_t lent;              /* for which there is */
 	bool most;                  /* there will not be more */
-	bool parameter;             /* a parameter of its form has begun */
+	struct head_writer form;    /* of its parameters, what has come */
 	bool decided;               /* the worker has been told whether the body is wanted */
 	bool finished, answered;
 	const struct answer *answer; /* once it is complete */
@@ -60,7 +60,7 @@ struct remote_request {
 
 /* A connection, which takes a place among those of its client. */
 struct remote_guest {
-	gint64 number; /* its key */
+	uint64_t number; /* its key */
 	struct remote *remote;
 	struct share place;
 	enum error error; /* why it has no place, and */
@@ -85,15 +85,11 @@ static void give_up(struct remote *remote, const char *what)
 	remote->calls->broken(remote->context, what);
 }
 
-static void send_message(struct remote *remote, enum link_type type, gint64 number, uint64_t size,
-                         uint32_t flags, const void *data, size_t data_size)
+static void tell(struct remote *remote, const struct link_message *message)
 {
-	struct link_message message = {
-	    .type = type, .flags = flags, .number = (uint64_t)number, .size = size};
-
 	if (remote->broken)
 		return;
-	if (!link_send(&remote->link, &message, data, data_size, -1))
+	if (!link_send(&remote->link, message))
 		give_up(remote, NULL);
 	else if (remote->link.queued > UNREAD_MAX)
 		give_up(remote, "message: it does not read the answers");
@@ -144,52 +140,50 @@ static enum error find_place(struct remote_guest *g, const char *client, bool pr
 /* Ends a guest's request, if it has one. False: that has no answer yet. */
 static bool end_answered(struct remote_guest *g)
 {
-	gint64 number;
-
 	if (!g->request)
 		return true;
-	number = g->request->number;
-	return g->request->answered && g_hash_table_remove(g->remote->requests, &number);
+	return g->request->answered &&
+	       g_hash_table_remove(g->remote->requests, &g->request->number);
 }
 
 static bool take_guest(struct remote *remote, const struct link_message *message)
 {
 	struct remote_guest *g;
-	gint64 number = (gint64)message->number;
 
-	if (g_hash_table_contains(remote->guests, &number) ||
+	if (g_hash_table_contains(remote->guests, &message->number) ||
 	    g_hash_table_size(remote->guests) >= guests_most())
 		return false;
 	g = calloc(1, sizeof *g);
 	if (!g)
 		return false;
-	g->number = number;
+	g->number = message->number;
 	g->remote = remote;
 	g_hash_table_insert(remote->guests, &g->number, g);
 	count_guests(1);
 	return true;
 }
 
-static bool take_guest_message(struct remote *remote, const struct link_message *message,
-                               const char *data, size_t size)
+static bool take_guest_message(struct remote *remote, const struct link_message *message)
 {
-	gint64 number = (gint64)message->number;
-	struct remote_guest *g = g_hash_table_lookup(remote->guests, &number);
+	struct remote_guest *g = g_hash_table_lookup(remote->guests, &message->number);
 	char name[LINK_NAME_SIZE];
 
 	if (!g)
 		return false;
 	if (message->type == LINK_GUEST_END)
-		return end_answered(g) && g_hash_table_remove(remote->guests, &number);
-	if (size >= sizeof name)
+		return end_answered(g) && g_hash_table_remove(remote->guests, &message->number);
+	if (message->data_size >= sizeof name)
 		return false;
-	memcpy(name, data, size + 1);
+	memcpy(name, message->data, message->data_size + 1);
 	wire_text(name, sizeof name);
 	share_give_all(&g->place);
 	g->error = find_place(g, name, message->flags & LINK_IS_PROXY);
 	if (g->error)
-		send_message(remote, LINK_CROWDED, number, g->error, 0, &g->problem,
-		             sizeof g->problem);
+		tell(remote, &(struct link_message){.type = LINK_CROWDED,
+		                                    .number = g->number,
+		                                    .error = g->error,
+		                                    .data = &g->problem,
+		                                    .data_size = sizeof g->problem});
 	return true;
 }
 
@@ -207,7 +201,7 @@ static void cut(void *context)
 {
 	struct remote_request *r = context;
 
-	send_message(r->remote, LINK_CUT, r->number, 0, 0, NULL, 0);
+	tell(r->remote, &(struct link_message){.type = LINK_CUT, .number = r->number});
 }
 
 static bool is_answered(const struct remote_request *r)
@@ -219,7 +213,8 @@ static bool is_answered(const struct remote_request *r)
  */
 static bool lend(struct remote_request *r, uint64_t size)
 {
-	struct link_message message = {.type = LINK_ROOM, .number = (uint64_t)r->number};
+	struct link_message message = {
+	    .type = LINK_ROOM, .flags = LINK_IS_WANTED | LINK_HAS_FILE, .number = r->number};
 	struct problem problem;
 	struct lent lent;
 	enum error e = request_lend(r->request, size, &lent, &problem);
@@ -228,9 +223,10 @@ static bool lend(struct remote_request *r, uint64_t size)
 		serve_fail(r->request, e, &problem);
 	if (e || lent.fd < 0)
 		return true;
-	message.size = lent.limit;
-	message.flags = (lent.in_memory ? LINK_IS_IN_MEMORY : 0) | (lent.most ? LINK_IS_MOST : 0);
-	if (!link_send(&r->remote->link, &message, NULL, 0, lent.fd))
+	message.room = lent.limit;
+	message.fd = lent.fd;
+	message.flags |= (lent.in_memory ? LINK_IS_IN_MEMORY : 0) | (lent.most ? LINK_IS_MOST : 0);
+	if (!link_send(&r->remote->link, &message))
 		return false;
 	r->asked = 0;
 	r->lent = lent.limit;
@@ -265,8 +261,11 @@ static void send_piece(struct remote_request *r)
 	r->awaits_piece = false;
 	left = r->piece ? r->piece->text_size - r->sent : 0;
 	left = left < LINK_DATA_MAX ? left : LINK_DATA_MAX;
-	send_message(r->remote, LINK_PIECE, r->number, 0, r->piece ? 0 : LINK_IS_LAST,
-	             r->piece ? r->piece->text + r->sent : NULL, left);
+	tell(r->remote, &(struct link_message){.type = LINK_PIECE,
+	                                       .flags = r->piece ? 0 : LINK_IS_LAST,
+	                                       .number = r->number,
+	                                       .data = left ? r->piece->text + r->sent : NULL,
+	                                       .data_size = left});
 	r->sent += left;
 }
 
@@ -274,8 +273,7 @@ static bool send_answer(struct remote_request *r)
 {
 	if (!r->answer)
 		r->answer = serve_answer(r->request);
-	r->answered =
-	    answer_send(&r->remote->link, (uint64_t)r->number, r->answer, r->request->stream);
+	r->answered = answer_send(&r->remote->link, r->number, r->answer, r->request->stream);
 	return r->answered;
 }
 
@@ -296,8 +294,10 @@ static bool go_on(struct remote_request *r)
 	if (is_answered(r))
 		return send_answer(r);
 	if (!r->decided && !r->finished)
-		send_message(r->remote, LINK_DECIDED, r->number, 0,
-		             request_wants_body(r->request) ? LINK_IS_WANTED : 0, NULL, 0);
+		tell(r->remote, &(struct link_message){
+		                    .type = LINK_ROOM,
+		                    .flags = request_wants_body(r->request) ? LINK_IS_WANTED : 0,
+		                    .number = r->number});
 	r->decided = true;
 	return true;
 }
@@ -355,11 +355,13 @@ static void drop_request(void *context)
 		abandon(r);
 		serve_end(r->request);
 	}
+	free(r->form.data);
 	free(r);
 }
 
 /* A connection has a request at a time, and perhaps a refusal after it. */
-static struct remote_request *add_request(struct remote *remote, gint64 number, const char *client)
+static struct remote_request *add_request(struct remote *remote, uint64_t number,
+                                          const char *client)
 {
 	struct remote_request *r;
 
@@ -378,59 +380,57 @@ static struct remote_request *add_request(struct remote *remote, gint64 number, 
 	return r;
 }
 
-/* The request is complete, with a body (*fd, -1 once it is taken) or without one. */
-static void take_whole(struct remote_request *r, enum link_type type, int *fd)
+/* The request is complete, with a body or without one. */
+static void take_whole(struct remote_request *r, struct link_message *message)
 {
 	enum error e = ERR_OK;
 	struct problem problem;
-	uint64_t size;
+	uint64_t size = 0;
 
 	r->finished = true;
 	if (is_answered(r))
 		return;
-	problem_set(&problem, ERR_MEMORY, "no file descriptor is left for the body");
-	if (type == LINK_WHOLE && *fd < 0) {
-		serve_fail(r->request, ERR_MEMORY, &problem);
-		return;
-	}
-	size = *fd >= 0 && request_wants_body(r->request) ? r->request->head.announced : 0;
-	if (size) {
-		e = request_take(r->request, *fd, size, &problem);
-		*fd = -1;
+	if (message->flags & LINK_HAS_FILE && message->fd < 0) {
+		e = problem_set(&problem, ERR_MEMORY, "no file descriptor is left for the body");
+	} else if (message->fd >= 0 && request_wants_body(r->request)) {
+		size = message->announced;
+		e = request_take(r->request, message->fd, size, &problem);
+		message->fd = -1;
 	}
 	if (e)
 		serve_fail(r->request, e, &problem);
-	serve_finish(r->request, size);
+	else
+		serve_finish(r->request, size);
 }
 
-/* True if what is announced fits the type of the message. */
-static bool size_fits(const struct link_message *message)
+/* True if the body that is announced is there, or not there yet, as the message says. */
+static bool announces_body(const struct link_message *message)
 {
-	if (message->type == LINK_WHOLE)
-		return message->size && message->size <= LINK_WHOLE_MAX;
-	return !(message->flags & LINK_IS_COMPLETE) || !message->size;
+	if (message->flags & LINK_HAS_FILE)
+		return message->flags & LINK_IS_COMPLETE && message->announced &&
+		       message->announced <= LINK_WHOLE_MAX;
+	return !(message->flags & LINK_IS_COMPLETE) || !message->announced;
 }
 
-static bool take_head(struct remote *remote, const struct link_message *message, const char *data,
-                      size_t size, int *fd)
+static bool take_head(struct remote *remote, struct link_message *message)
 {
-	gint64 number = (gint64)message->guest;
-	struct remote_guest *g = g_hash_table_lookup(remote->guests, &number);
+	struct remote_guest *g = g_hash_table_lookup(remote->guests, &message->guest);
 	struct remote_request *r = NULL;
-	char *block = g && size_fits(message) && end_answered(g) ? malloc(size + 1) : NULL;
+	size_t size = message->data_size;
+	char *block = g && announces_body(message) && end_answered(g) ? malloc(size + 1) : NULL;
 	struct head head;
 
 	if (!block)
 		return false;
-	memcpy(block, data, size);
+	memcpy(block, message->data, size);
 	if (!head_read(&head, block, size))
-		r = add_request(remote, (gint64)message->number,
+		r = add_request(remote, message->number,
 		                head.text[HEAD_CLIENT] ? head.text[HEAD_CLIENT] : "");
 	if (!r) {
 		head_fini(&head);
 		return false;
 	}
-	head.announced = message->size;
+	head.announced = message->announced;
 	head.loopback = message->flags & LINK_IS_LOOPBACK;
 	head.monitoring = message->flags & LINK_IS_MONITORING;
 	head.form = message->flags & LINK_IS_FORM;
@@ -439,39 +439,39 @@ static bool take_head(struct remote *remote, const struct link_message *message,
 	r->request = serve_begin(&head, g->error, &g->problem, wake, cut, r);
 	if (!r->request)
 		return false;
-	if (message->type == LINK_WHOLE || message->flags & LINK_IS_COMPLETE)
-		take_whole(r, message->type, fd);
+	if (message->flags & LINK_IS_COMPLETE)
+		take_whole(r, message);
 	wake(r);
 	return true;
 }
 
 /* Reads an error and what is said of it. */
-static bool read_problem(const struct link_message *message, const char *data, size_t size,
-                         struct problem *problem)
+static bool read_problem(const struct link_message *message, struct problem *problem)
 {
-	if (message->size == ERR_OK || message->size >= ERR_COUNT || size < sizeof *problem)
+	if (message->error == ERR_OK || message->error >= ERR_COUNT ||
+	    message->data_size < sizeof *problem)
 		return false;
-	memcpy(problem, data, sizeof *problem);
+	memcpy(problem, message->data, sizeof *problem);
 	wire_text(problem->parameter, sizeof problem->parameter);
 	wire_text(problem->value, sizeof problem->value);
 	wire_text(problem->detail, sizeof problem->detail);
 	return true;
 }
 
-static bool take_refusal(struct remote *remote, const struct link_message *message,
-                         const char *data, size_t size)
+static bool take_refusal(struct remote *remote, const struct link_message *message)
 {
+	const size_t size = message->data_size - sizeof(struct problem);
 	struct problem problem;
 	char name[LINK_NAME_SIZE];
 	struct remote_request *r;
 
-	if (!read_problem(message, data, size, &problem) || size - sizeof problem >= sizeof name)
+	if (!read_problem(message, &problem) || size >= sizeof name)
 		return false;
-	memcpy(name, data + sizeof problem, size - sizeof problem + 1);
+	memcpy(name, (const char *)message->data + sizeof problem, size + 1);
 	wire_text(name, sizeof name);
-	r = add_request(remote, (gint64)message->number, name);
+	r = add_request(remote, message->number, name);
 	if (r)
-		r->request = serve_refuse(name, (enum error)message->size, &problem);
+		r->request = serve_refuse(name, (enum error)message->error, &problem);
 	if (!r || !r->request)
 		return false;
 	r->finished = true;
@@ -479,47 +479,26 @@ static bool take_refusal(struct remote *remote, const struct link_message *messa
 	return true;
 }
 
-static bool take_part(struct remote_request *r, const struct link_message *message,
-                      const char *data, size_t size)
-{
-	bool image = link_is_image(data, message->flags & LINK_IS_FILE);
-	struct problem problem;
-	enum error e = ERR_OK;
-
-	if (!r->request->head.form || r->finished || strlen(data) != size)
-		return false;
-	if (is_answered(r))
-		return true;
-	if (!image)
-		e = request_add_parameter(r->request, data, "", &problem);
-	else if (r->request->has_image)
-		e = problem_set_parameter(&problem, ERR_BAD_REQUEST, data, "",
-		                          "the form has two images; send one per request");
-	r->request->has_image |= image;
-	r->parameter = !e && !image;
-	if (e)
-		serve_fail(r->request, e, &problem);
-	return true;
-}
-
-static bool take_value(struct remote_request *r, const char *data, size_t size)
+static bool take_form(struct remote_request *r, const struct link_message *message)
 {
 	struct problem problem;
-	enum error e;
 
-	if (is_answered(r))
-		return !r->finished;
-	if (!r->parameter || r->finished)
+	if (!r->request->head.form || r->finished ||
+	    message->data_size > HEAD_FORM_MAX - r->form.size)
 		return false;
-	e = request_extend_parameter(r->request, data, size, &problem);
-	if (e)
-		serve_fail(r->request, e, &problem);
+	head_append(&r->form, message->data, message->data_size);
+	if (r->form.failed)
+		serve_fail(r->request,
+		           problem_set(&problem, ERR_MEMORY, "no memory for the parameters"),
+		           &problem);
 	return true;
 }
 
 static bool take_finish(struct remote_request *r, uint64_t size)
 {
 	if (r->finished || size > r->lent)
+		return false;
+	if (r->form.size && !is_answered(r) && head_read_form(&r->request->head, &r->form))
 		return false;
 	r->finished = true;
 	r->asked = 0;
@@ -528,14 +507,13 @@ static bool take_finish(struct remote_request *r, uint64_t size)
 	return true;
 }
 
-static bool take_fail(struct remote_request *r, const struct link_message *message,
-                      const char *data, size_t size)
+static bool take_fail(struct remote_request *r, const struct link_message *message)
 {
 	struct problem problem;
 
-	if (!read_problem(message, data, size, &problem))
+	if (!read_problem(message, &problem))
 		return false;
-	fail(r, (enum error)message->size, &problem);
+	fail(r, (enum error)message->error, &problem);
 	return true;
 }
 
@@ -560,20 +538,17 @@ static bool take_next(struct remote_request *r)
 }
 
 /* A message about a request. False: it cannot be. */
-static bool take_request(struct remote_request *r, const struct link_message *message,
-                         const char *data, size_t size)
+static bool take_request(struct remote_request *r, const struct link_message *message)
 {
 	switch ((enum link_type)message->type) {
 	case LINK_LEND:
-		return take_lend(r, message->size);
-	case LINK_PART:
-		return take_part(r, message, data, size);
-	case LINK_VALUE:
-		return take_value(r, data, size);
+		return take_lend(r, message->room);
+	case LINK_FORM:
+		return take_form(r, message);
 	case LINK_FINISH:
-		return take_finish(r, message->size);
+		return take_finish(r, message->bytes);
 	case LINK_FAIL:
-		return take_fail(r, message, data, size);
+		return take_fail(r, message);
 	case LINK_ABANDON:
 		abandon(r);
 		return true;
@@ -581,7 +556,7 @@ static bool take_request(struct remote_request *r, const struct link_message *me
 		return take_next(r);
 	case LINK_READ:
 		if (r->answered && r->request->unread.id)
-			unread_report(&r->request->unread, message->size);
+			unread_report(&r->request->unread, message->bytes);
 		return r->answered;
 	default:
 		return false;
@@ -589,37 +564,32 @@ static bool take_request(struct remote_request *r, const struct link_message *me
 }
 
 /* A message about a request that there is. */
-static bool take_known(struct remote *remote, const struct link_message *message, const char *data,
-                       size_t size)
+static bool take_known(struct remote *remote, const struct link_message *message)
 {
-	gint64 number = (gint64)message->number;
-	struct remote_request *r = g_hash_table_lookup(remote->requests, &number);
+	struct remote_request *r = g_hash_table_lookup(remote->requests, &message->number);
 
 	if (!r)
 		return false;
 	if (message->type == LINK_END)
-		return g_hash_table_remove(remote->requests, &number);
-	if (!take_request(r, message, data, size))
+		return g_hash_table_remove(remote->requests, &message->number);
+	if (!take_request(r, message))
 		return false;
 	wake(r);
 	return true;
 }
 
-/* *fd: -1 if it has been taken over. */
-static bool take(struct remote *remote, const struct link_message *message, const char *data,
-                 size_t size, int *fd)
+static bool take(struct remote *remote, struct link_message *message)
 {
 	switch ((enum link_type)message->type) {
 	case LINK_GUEST:
 		return take_guest(remote, message);
 	case LINK_NAME:
 	case LINK_GUEST_END:
-		return take_guest_message(remote, message, data, size);
+		return take_guest_message(remote, message);
 	case LINK_HEAD:
-	case LINK_WHOLE:
-		return take_head(remote, message, data, size, fd);
+		return take_head(remote, message);
 	case LINK_REFUSAL:
-		return take_refusal(remote, message, data, size);
+		return take_refusal(remote, message);
 	case LINK_LOAD:
 		remote->drained = message->flags & LINK_IS_LAST;
 		return true;
@@ -627,19 +597,16 @@ static bool take(struct remote *remote, const struct link_message *message, cons
 		remote->pinged = false;
 		return true;
 	default:
-		return take_known(remote, message, data, size);
+		return take_known(remote, message);
 	}
 }
 
-static void take_message(void *context, const struct link_message *message, const char *data,
-                         size_t size, int fd)
+static void take_message(void *context, struct link_message *message)
 {
 	struct remote *remote = context;
 
-	if (!remote->broken && !take(remote, message, data, size, &fd))
+	if (!remote->broken && !take(remote, message))
 		give_up(remote, link_name(message->type));
-	if (fd >= 0)
-		close(fd);
 }
 
 static void link_broken(void *context, const char *why)
@@ -702,13 +669,13 @@ void remote_end(struct remote *remote)
 
 void remote_drain(struct remote *remote, bool last)
 {
-	send_message(remote, LINK_DRAIN, 0, 0, last ? LINK_IS_LAST : 0, NULL, 0);
+	tell(remote, &(struct link_message){.type = LINK_DRAIN, .flags = last ? LINK_IS_LAST : 0});
 }
 
 void remote_ping(struct remote *remote)
 {
 	remote->pinged = true;
-	send_message(remote, LINK_PING, 0, 0, 0, NULL, 0);
+	tell(remote, &(struct link_message){.type = LINK_PING});
 }
 
 bool remote_is_pinged(const struct remote *remote)

@@ -71,58 +71,11 @@ void request_free(struct request *r)
 		job_release(r->job);
 	}
 	request_drop_body(r);
-	for (unsigned i = 0; i < r->parameters; i++) {
-		free(r->parameter[i].name);
-		free(r->parameter[i].value);
-	}
 	free(r->chain);
 	free(r->argument);
 	head_fini(&r->head);
 	share_give_all(&r->head_memory);
 	free(r);
-}
-
-static enum error too_many(struct problem *problem)
-{
-	return problem_set(problem, ERR_BAD_REQUEST, "a request has at most %d parameters",
-	                   REQUEST_PARAMETERS_MAX);
-}
-
-enum error request_add_parameter(struct request *r, const char *name, const char *value,
-                                 struct problem *problem)
-{
-	unsigned i = r->parameters;
-
-	if (i < REQUEST_PARAMETERS_MAX) {
-		r->parameter[i].name = strdup(name);
-		r->parameter[i].value = strdup(value ? value : "");
-		r->parameters++;
-		if (r->parameter[i].name && r->parameter[i].value)
-			return ERR_OK;
-	}
-	return too_many(problem);
-}
-
-enum error request_extend_parameter(struct request *r, const char *data, size_t size,
-                                    struct problem *problem)
-{
-	const char *name = r->parameter[r->parameters - 1].name;
-	char **value = &r->parameter[r->parameters - 1].value, *longer;
-	size_t length = strlen(*value);
-
-	if (size > REQUEST_VALUE_MAX - length)
-		return problem_set_parameter(problem, ERR_BAD_PARAMETER, name, "",
-		                             "a parameter has at most %d bytes", REQUEST_VALUE_MAX);
-	if (memchr(data, '\0', size))
-		return problem_set_parameter(problem, ERR_BAD_PARAMETER, name, *value,
-		                             "expected text without NUL");
-	longer = realloc(*value, length + size + 1);
-	if (!longer)
-		return problem_set(problem, ERR_MEMORY, "no memory for the parameters");
-	memcpy(longer + length, data, size);
-	longer[length + size] = '\0';
-	*value = longer;
-	return ERR_OK;
 }
 
 /* The text after the next comma that is not within quotes. */
@@ -158,7 +111,6 @@ enum error request_read(struct request *r, struct problem *problem)
 	const struct head *head = &r->head;
 	const char *type = head->text[HEAD_CONTENT_TYPE],
 	           *coding = head->text[HEAD_CONTENT_ENCODING];
-	enum error e = ERR_OK;
 
 	if (head->text[HEAD_CLIENT])
 		snprintf(r->terms.client, sizeof r->terms.client, "%s", head->text[HEAD_CLIENT]);
@@ -171,12 +123,10 @@ enum error request_read(struct request *r, struct problem *problem)
 		                   "Content-Encoding: %.60s; expected the body as it is, without a "
 		                   "coding",
 		                   coding);
-	for (unsigned i = 0; !e && i < head->parameters; i++)
-		e = i < REQUEST_PARAMETERS_MAX
-		        ? request_add_parameter(r, head->parameter[i].name,
-		                                head->parameter[i].value, problem)
-		        : too_many(problem);
-	return e;
+	if (head->parameters > HEAD_PARAMETERS_MAX)
+		return problem_set(problem, ERR_BAD_REQUEST, "a request has at most %d parameters",
+		                   HEAD_PARAMETERS_MAX);
+	return ERR_OK;
 }
 
 /* Charges the body's memory to its client. e: whether there is so much. */
@@ -586,10 +536,10 @@ static enum error parse_parameter(struct reading *r, bool one_filter, const char
 	return unknown_parameter(name, text, problem);
 }
 
-static bool given_before(const struct request *r, unsigned i)
+static bool given_before(const struct head *head, unsigned i)
 {
 	for (unsigned j = 0; j < i; j++)
-		if (!strcmp(r->parameter[j].name, r->parameter[i].name))
+		if (!strcmp(head->parameter[j].name, head->parameter[i].name))
 			return true;
 	return false;
 }
@@ -658,10 +608,10 @@ enum error request_parse(struct request *r, const char *filter, struct chain *ch
 	r->terms.devices = 0;
 	if (filter)
 		e = chain_add_filter(chain, filter, problem);
-	for (unsigned i = 0; !e && i < r->parameters; i++) {
-		const char *name = r->parameter[i].name, *value = r->parameter[i].value;
+	for (unsigned i = 0; !e && i < r->head.parameters; i++) {
+		const char *name = r->head.parameter[i].name, *value = r->head.parameter[i].value;
 
-		if (given_before(r, i))
+		if (given_before(&r->head, i))
 			return problem_set_parameter(problem, ERR_BAD_PARAMETER, name, value,
 			                             "%s is given more than once", name);
 		e = parse_parameter(&reading, filter != NULL, name, value, problem);

@@ -16,10 +16,8 @@
 #include "link/link.h"
 
 enum {
-	REQUEST_PARAMETERS_MAX = HEAD_PARAMETERS_MAX,
 	REQUEST_NUMBER_DIGITS = 16,
-	REQUEST_ID_SIZE = REQUEST_NUMBER_DIGITS + 1 + CONFIG_NAME_MAX + 1,
-	REQUEST_VALUE_MAX = 64 << 10
+	REQUEST_ID_SIZE = REQUEST_NUMBER_DIGITS + 1 + CONFIG_NAME_MAX + 1
 };
 enum { DEADLINE_MAX_MS = 86400000 };
 
@@ -67,10 +65,6 @@ struct request {
 	const struct route *route;
 	char *argument;   /* the part of the path that is the route's argument, "" if none; owned */
 	uint64_t arrived; /* loop_now() */
-	struct {
-		char *name, *value; /* owned */
-	} parameter[REQUEST_PARAMETERS_MAX];
-	unsigned parameters;
 	struct chain *chain; /* from the parsing of the parameters until there is a job; owned */
 	struct message_job options;
 	struct job_terms terms;
@@ -78,7 +72,6 @@ struct request {
 	uint64_t body_max, memory_max; /* limit as configured when it was admitted */
 	struct share place;            /* its place among the expected bodies */
 	struct share memory;           /* the memory of its body, until there is a job */
-	bool has_image;                /* of a form: the part has come */
 	bool has_body;                 /* spool is open */
 	struct spool body;
 	struct job *job;
@@ -111,14 +104,8 @@ enum error request_read(struct request *request, struct problem *problem) MUST_C
 /* Releases the body, which will not be used. */
 void request_drop_body(struct request *request);
 
-/* Adds a parameter. On error (too many, or no memory) answer with the problem. */
-enum error request_add_parameter(struct request *request, const char *name, const char *value,
-                                 struct problem *problem) MUST_CHECK;
-
-/* Appends to the value of the last parameter, which arrives in pieces. At most REQUEST_VALUE_MAX
- * bytes, and no NUL. */
-enum error request_extend_parameter(struct request *request, const char *data, size_t size,
-                                    struct problem *problem) MUST_CHECK;
+/* True if a Prefer header asks for an asynchronous answer. */
+bool request_prefers_async(const char *prefer);
 
 /* Makes room for so many bytes of the body in all, if there may be so many; else for all that there
  * may be. *lent says where; without a descriptor, the request's waiter is woken when to ask again.

@@ -75,7 +75,7 @@ static void get_readyz(struct request *r)
 {
 	uint32_t built, pending;
 	bool device = devices_up() > 0, image = canary_is_fresh();
-	bool verbose = r->parameters && !strcmp(r->parameter[0].name, "verbose");
+	bool verbose = r->head.parameters && !strcmp(r->head.parameter[0].name, "verbose");
 	bool ready = device && image && !draining;
 	char *text = NULL;
 
