@@ -215,23 +215,30 @@ struct service_request *service_begin(const struct service_guest *guest, struct 
 	return r;
 }
 
-struct service_request *service_refuse(const char *client, enum error error,
-                                       const struct problem *problem, const struct request_calls *c,
-                                       void *context)
+/* Makes an error the answer; client: of whom the front does not know, or "". */
+static void tell_failure(struct service_request *r, const char *client, enum error error,
+                         const struct problem *problem)
 {
 	char data[sizeof *problem + LINK_NAME_SIZE];
-	struct service_request *r = make(c, context);
 
-	if (!r)
-		return NULL;
 	memcpy(data, problem, sizeof *problem);
 	memcpy(data + sizeof *problem, client, strlen(client));
 	r->failed = true;
-	tell(&(struct link_message){.type = LINK_REFUSAL,
+	tell(&(struct link_message){.type = LINK_FAIL,
 	                            .number = r->number,
 	                            .error = error,
 	                            .data = data,
 	                            .data_size = sizeof *problem + strlen(client)});
+}
+
+struct service_request *service_refuse(const char *client, enum error error,
+                                       const struct problem *problem, const struct request_calls *c,
+                                       void *context)
+{
+	struct service_request *r = make(c, context);
+
+	if (r)
+		tell_failure(r, client, error, problem);
 	return r;
 }
 
@@ -324,13 +331,8 @@ void service_fail(struct service_request *r, enum error error, const struct prob
 	if (r->failed || r->answered)
 		return;
 	give_back(r);
-	r->failed = true;
 	service_decide(r);
-	tell(&(struct link_message){.type = LINK_FAIL,
-	                            .number = r->number,
-	                            .error = error,
-	                            .data = problem,
-	                            .data_size = sizeof *problem});
+	tell_failure(r, "", error, problem);
 }
 
 void service_abandon(const struct service_request *r)
@@ -464,7 +466,7 @@ static void take_message(void *context, struct link_message *message)
 		tell(&(struct link_message){.type = LINK_PONG});
 	} else if (message->type == LINK_DRAIN) {
 		calls->drain(message->flags & LINK_IS_LAST);
-	} else if (message->type == LINK_CROWDED) {
+	} else if (message->type == LINK_FAIL) {
 		take_crowded(message);
 	} else if ((r = find_request(message->number))) {
 		take_request(r, message);

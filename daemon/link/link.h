@@ -57,7 +57,7 @@ struct link_message {
 		uint64_t room;  /* LEND: bytes of the body in all; ROOM: that the file may have */
 		uint64_t bytes; /* FINISH: of the body; READ: of the answer */
 		uint64_t file_size; /* ANSWER: see struct answer */
-		uint64_t error;     /* CROWDED, REFUSAL, FAIL: enum error */
+		uint64_t error;     /* FAIL: enum error */
 	};
 	/* The rest does not travel as it is. */
 	const void *data;

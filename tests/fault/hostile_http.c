@@ -111,7 +111,7 @@ static const struct mode {
     {"read-early", {GUEST, POST, SAY(READ, .size = 1)}},
     {"fail-not", {GUEST, POST, SAY(FAIL, .size = 0)}},
     {"fail-what", {GUEST, POST, SAY(FAIL, .size = ERR_COUNT)}},
-    {"refusal", {{LINK_REFUSAL, .number = 2, .size = UINT64_MAX}}},
+    {"refusal", {{LINK_FAIL, .number = 2, .size = UINT64_MAX}}},
     {"request-unknown", {SAY(END, .size = 0)}},
     {"fronts-word", {GUEST, POST, SAY(CUT, .size = 0)}},
     {"fronts-answer", {GUEST, POST, SAY(ANSWER, TEXT("200"))}},

@@ -18,7 +18,7 @@ MODES = {
               "head-cut": "HEAD", "head-path": "HEAD", "head-complete": "HEAD"},
     "wholes": {"whole-alone": "HEAD", "whole-empty": "HEAD", "whole-large": "HEAD", "whole-finish": "FINISH"},
     "bodies": {"lend-twice": "LEND", "lend-nothing": "LEND", "finish-more": "FINISH", "finish-twice": "FINISH",
-               "fail-not": "FAIL", "fail-what": "FAIL", "refusal": "REFUSAL"},
+               "fail-not": "FAIL", "fail-what": "FAIL", "refusal": "FAIL"},
     "forms": {"form-of-none": "FORM", "form-cut": "FINISH", "form-unnamed": "FINISH", "form-path": "FINISH",
               "form-many": "FINISH", "form-late": "FORM", "next-none": "NEXT", "read-early": "READ"},
     "others": {"request-unknown": "END", "fronts-word": "CUT", "fronts-answer": "ANSWER", "flags": "PONG",

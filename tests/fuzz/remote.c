@@ -273,7 +273,7 @@ static char *likely_data(uint32_t type, unsigned which, size_t *size)
 		writer.data[writer.size] = '\0';
 		return writer.data;
 	}
-	*size = type == LINK_FAIL ? sizeof(struct problem) : sizeof(struct problem) + which % 60;
+	*size = (type == LINK_FAIL ? sizeof(struct problem) : 0) + which % 60;
 	*size = *size < types[type].data ? *size : types[type].data;
 	data = malloc(*size + 1);
 	memset(data, 'x', *size);

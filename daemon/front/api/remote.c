@@ -21,7 +21,7 @@
 #include "link/link.h"
 #include "wire/wire.h"
 
-/* UNREAD_MAX: bytes. A CROWDED for every connection that an honest worker can have is less. */
+/* UNREAD_MAX: bytes. A FAIL for every connection that an honest worker can have is less. */
 enum { UNREAD_MAX = 64 << 20 };
 
 /* Nanoseconds, about what most answers take. */
@@ -179,7 +179,7 @@ static bool take_guest_message(struct remote *remote, const struct link_message 
 	share_give_all(&g->place);
 	g->error = find_place(g, name, message->flags & LINK_IS_PROXY);
 	if (g->error)
-		tell(remote, &(struct link_message){.type = LINK_CROWDED,
+		tell(remote, &(struct link_message){.type = LINK_FAIL,
 		                                    .number = g->number,
 		                                    .error = g->error,
 		                                    .data = &g->problem,
@@ -445,40 +445,6 @@ static bool take_head(struct remote *remote, struct link_message *message)
 	return true;
 }
 
-/* Reads an error and what is said of it. */
-static bool read_problem(const struct link_message *message, struct problem *problem)
-{
-	if (message->error == ERR_OK || message->error >= ERR_COUNT ||
-	    message->data_size < sizeof *problem)
-		return false;
-	memcpy(problem, message->data, sizeof *problem);
-	wire_text(problem->parameter, sizeof problem->parameter);
-	wire_text(problem->value, sizeof problem->value);
-	wire_text(problem->detail, sizeof problem->detail);
-	return true;
-}
-
-static bool take_refusal(struct remote *remote, const struct link_message *message)
-{
-	const size_t size = message->data_size - sizeof(struct problem);
-	struct problem problem;
-	char name[LINK_NAME_SIZE];
-	struct remote_request *r;
-
-	if (!read_problem(message, &problem) || size >= sizeof name)
-		return false;
-	memcpy(name, (const char *)message->data + sizeof problem, size + 1);
-	wire_text(name, sizeof name);
-	r = add_request(remote, message->number, name);
-	if (r)
-		r->request = serve_refuse(name, (enum error)message->error, &problem);
-	if (!r || !r->request)
-		return false;
-	r->finished = true;
-	wake(r);
-	return true;
-}
-
 static bool take_form(struct remote_request *r, const struct link_message *message)
 {
 	struct problem problem;
@@ -504,16 +470,6 @@ static bool take_finish(struct remote_request *r, uint64_t size)
 	r->asked = 0;
 	if (!is_answered(r))
 		serve_finish(r->request, size);
-	return true;
-}
-
-static bool take_fail(struct remote_request *r, const struct link_message *message)
-{
-	struct problem problem;
-
-	if (!read_problem(message, &problem))
-		return false;
-	fail(r, (enum error)message->error, &problem);
 	return true;
 }
 
@@ -547,8 +503,6 @@ static bool take_request(struct remote_request *r, const struct link_message *me
 		return take_form(r, message);
 	case LINK_FINISH:
 		return take_finish(r, message->bytes);
-	case LINK_FAIL:
-		return take_fail(r, message);
 	case LINK_ABANDON:
 		abandon(r);
 		return true;
@@ -561,6 +515,48 @@ static bool take_request(struct remote_request *r, const struct link_message *me
 	default:
 		return false;
 	}
+}
+
+/* Reads an error, what is said of it, and of whom. */
+static bool read_problem(const struct link_message *message, struct problem *problem,
+                         char name[LINK_NAME_SIZE])
+{
+	const size_t size = message->data_size;
+
+	if (message->error == ERR_OK || message->error >= ERR_COUNT || size < sizeof *problem ||
+	    size >= sizeof *problem + LINK_NAME_SIZE)
+		return false;
+	memcpy(problem, message->data, sizeof *problem);
+	memcpy(name, (const char *)message->data + sizeof *problem, size + 1 - sizeof *problem);
+	wire_text(problem->parameter, sizeof problem->parameter);
+	wire_text(problem->value, sizeof problem->value);
+	wire_text(problem->detail, sizeof problem->detail);
+	wire_text(name, LINK_NAME_SIZE);
+	return true;
+}
+
+/* The failure of a request that there is, or of a client without one. */
+static bool take_fail(struct remote *remote, const struct link_message *message)
+{
+	struct remote_request *r = g_hash_table_lookup(remote->requests, &message->number);
+	enum error e = (enum error)message->error;
+	struct problem problem;
+	char name[LINK_NAME_SIZE];
+
+	if (!read_problem(message, &problem, name))
+		return false;
+	if (r) {
+		fail(r, e, &problem);
+	} else {
+		r = add_request(remote, message->number, name);
+		if (r)
+			r->request = serve_refuse(name, e, &problem);
+		if (!r || !r->request)
+			return false;
+		r->finished = true;
+	}
+	wake(r);
+	return true;
 }
 
 /* A message about a request that there is. */
@@ -588,8 +584,8 @@ static bool take(struct remote *remote, struct link_message *message)
 		return take_guest_message(remote, message);
 	case LINK_HEAD:
 		return take_head(remote, message);
-	case LINK_REFUSAL:
-		return take_refusal(remote, message);
+	case LINK_FAIL:
+		return take_fail(remote, message);
 	case LINK_LOAD:
 		remote->drained = message->flags & LINK_IS_LAST;
 		return true;
