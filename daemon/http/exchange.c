@@ -167,13 +167,6 @@ static void exchange_cut(void *context)
 
 static const struct request_calls request_calls = {exchange_wake, exchange_cut};
 
-/* Abandons a request that waits for its answer, because the client will not read it. */
-static void exchange_abandon(struct exchange *x)
-{
-	x->gone = true;
-	service_abandon(x->request);
-}
-
 /* The library may pass on one more piece that it has. */
 static void suspend(struct exchange *x)
 {
@@ -201,15 +194,14 @@ static bool stays(struct exchange *x)
 	return true;
 }
 
-/* Suspends the connection until there is news. False: the client has left. */
+/* Suspends the connection until there is news. False: the client has left, and will not read the
+ * answer, so the request is to end. */
 static bool exchange_suspend(struct exchange *x)
 {
-	if (!stays(x)) {
-		exchange_abandon(x);
-		return false;
-	}
-	suspend(x);
-	return true;
+	x->gone = !stays(x);
+	if (!x->gone)
+		suspend(x);
+	return !x->gone;
 }
 
 /* The silence after which libmicrohttpd closes the connection, in seconds; 0: never. */
@@ -783,8 +775,8 @@ void exchange_leave(struct exchange *x)
 {
 	if (!x->suspended || !x->complete || stays(x))
 		return;
-	exchange_abandon(x);
-	exchange_wake(x);
+	x->gone = true;
+	exchange_wake(x); /* to its end */
 }
 
 unsigned exchanges_active(void)

@@ -82,7 +82,7 @@ struct service_guest *service_guest_new(service_crowded *crowded, void *context)
 
 void service_guest_name(struct service_guest *g, const char *client, bool proxy)
 {
-	tell(&(struct link_message){.type = LINK_NAME,
+	tell(&(struct link_message){.type = LINK_GUEST,
 	                            .flags = proxy ? LINK_IS_PROXY : 0,
 	                            .number = g->number,
 	                            .data = client,
@@ -333,12 +333,6 @@ void service_fail(struct service_request *r, enum error error, const struct prob
 	give_back(r);
 	service_decide(r);
 	tell_failure(r, "", error, problem);
-}
-
-void service_abandon(const struct service_request *r)
-{
-	if (!r->answered && !r->held)
-		tell(&(struct link_message){.type = LINK_ABANDON, .number = r->number});
 }
 
 void service_read(const struct service_request *r, uint64_t bytes)

@@ -96,7 +96,7 @@ struct service_request *service_refuse(const char *client, enum error error,
                                        const struct problem *problem,
                                        const struct request_calls *calls, void *context) MUST_CHECK;
 
-/* Forgets a request, at any time. */
+/* Forgets a request, at any time; what is done for it alone is abandoned. */
 void service_end(struct service_request *request);
 
 /* True while the body is wanted, or may be; else it is to be dropped. */
@@ -121,9 +121,6 @@ void service_decide(struct service_request *request);
 
 /* Makes an error its answer, unless it has one. Its body is wanted no more. */
 void service_fail(struct service_request *request, enum error error, const struct problem *problem);
-
-/* The client will not read the answer that it waits for: abandons what is done for it alone. */
-void service_abandon(const struct service_request *request);
 
 /* The next piece of the answer's body, of which there may be nothing yet: then `wake` is called
  * later. NULL: that was all. */

@@ -35,7 +35,7 @@ enum link_type {
 
 enum link_flag {
 	LINK_HAS_FILE = 1 << 0,      /* a descriptor comes with it */
-	LINK_IS_PROXY = 1 << 1,      /* NAME: of a trusted proxy */
+	LINK_IS_PROXY = 1 << 1,      /* GUEST: a trusted proxy */
 	LINK_IS_LOOPBACK = 1 << 2,   /* HEAD: see struct head */
 	LINK_IS_MONITORING = 1 << 3, /* likewise */
 	LINK_IS_FORM = 1 << 4,       /* likewise */

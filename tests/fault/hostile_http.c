@@ -75,8 +75,9 @@ static const struct mode {
 	const char *name;
 	struct step step[STEPS_MAX];
 } modes[] = {
-    {"guest-twice", {GUEST, GUEST}},
-    {"guest-unknown", {{LINK_NAME, .number = 7, TEXT("a")}}},
+    {"guest-unknown", {{LINK_GUEST_END, .number = 7}}},
+    {"guest-name",
+     {{LINK_GUEST, .number = 1, TEXT("123456789012345678901234567890123456789012345678")}}},
     {"guest-ended", {GUEST, {LINK_GUEST_END, .number = 1}, {LINK_GUEST_END, .number = 1}}},
     {"guest-busy", {GUEST, POST, {LINK_GUEST_END, .number = 1}}},
     {"head-alone", {GET(2)}},
@@ -374,14 +375,11 @@ static void leave_job(uint32_t type, uint64_t size)
 /* Connections of one client without end, of which it does not read that they are too many. */
 static void be_crowded(void)
 {
-	struct step guest = GUEST, name = {LINK_NAME, TEXT("a")};
+	struct step guest = {LINK_GUEST, TEXT("a")};
 
 	for (uint64_t n = 1;; n++) {
-		guest.number = n;
-		name.number = n < 5000 ? n : 5000;
-		if (n <= 5000)
-			say_step(&guest);
-		say_step(&name);
+		guest.number = n < 5000 ? n : 5000;
+		say_step(&guest);
 	}
 }
 
@@ -457,12 +455,11 @@ static void say_anything(void)
 	                                    SAY(LEND, .size = 100),
 	                                    SAY(FORM, DATA("\4size\0\0053")),
 	                                    SAY(FINISH, .size = 100),
-	                                    SAY(ABANDON, .size = 0),
 	                                    SAY(NEXT, .size = 0),
 	                                    SAY(READ, .size = 10),
 	                                    SAY(END, .size = 0),
 	                                    SAY(FAIL, .size = ERR_BAD_REQUEST),
-	                                    {LINK_NAME, .number = 1, TEXT("x")},
+	                                    {LINK_GUEST, .number = 1, TEXT("x")},
 	                                    {LINK_LOAD, .size = 3},
 	                                    {.type = LINK_PONG}};
 	struct step s = known[random_number(sizeof known / sizeof *known)];

@@ -13,7 +13,7 @@ HOSTILE = BUILD / "hostile_http"
 TARGET = "/v1/filters/box?size=3&raw=10x10x1:u8&format=raw"
 # What one after another does, and for which message it is then ended.
 MODES = {
-    "guests": {"guest-twice": "GUEST", "guest-unknown": "NAME", "guest-ended": "GUEST_END", "guest-busy": "GUEST_END"},
+    "guests": {"guest-unknown": "GUEST_END", "guest-name": "GUEST", "guest-ended": "GUEST_END", "guest-busy": "GUEST_END"},
     "heads": {"head-alone": "HEAD", "head-number": "HEAD", "head-second": "HEAD", "head-empty": "HEAD",
               "head-cut": "HEAD", "head-path": "HEAD", "head-complete": "HEAD"},
     "wholes": {"whole-alone": "HEAD", "whole-empty": "HEAD", "whole-large": "HEAD", "whole-finish": "FINISH"},

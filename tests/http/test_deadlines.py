@@ -143,6 +143,17 @@ def test_headers_in_tls(hasty):
         assert not connection.recv(1)
 
 
+def test_left_in_tls(hasty):
+    """The job of a client that has gone ends at once."""
+    left = hasty.total("convolved_jobs_failed_total", reason="client-gone")
+    with hasty.context.wrap_socket(socket.create_connection(("localhost", hasty.secure.port)),
+                                   server_hostname="localhost") as connection:
+        connection.sendall(b"POST /v1/filters/bilateral?raw=2000x2000x3:u8&format=raw HTTP/1.1\r\nHost: x\r\n"
+                           b"Content-Length: 12000000\r\n\r\n" + bytes(12000000))
+        poll(lambda: hasty.total("convolved_jobs") == 1, 60, "the job")
+    poll(lambda: hasty.total("convolved_jobs_failed_total", reason="client-gone") == left + 1, 60, "the end of it")
+
+
 def test_many(hasty):
     """Hundreds of each kind at a time, and others are served."""
     other = hasty.neighbour()

@@ -146,34 +146,31 @@ static bool end_answered(struct remote_guest *g)
 	       g_hash_table_remove(g->remote->requests, &g->request->number);
 }
 
-static bool take_guest(struct remote *remote, const struct link_message *message)
+static struct remote_guest *add_guest(struct remote *remote, uint64_t number)
 {
-	struct remote_guest *g;
+	struct remote_guest *g = NULL;
 
-	if (g_hash_table_contains(remote->guests, &message->number) ||
-	    g_hash_table_size(remote->guests) >= guests_most())
-		return false;
-	g = calloc(1, sizeof *g);
+	if (g_hash_table_size(remote->guests) < guests_most())
+		g = calloc(1, sizeof *g);
 	if (!g)
-		return false;
-	g->number = message->number;
+		return NULL;
+	g->number = number;
 	g->remote = remote;
 	g_hash_table_insert(remote->guests, &g->number, g);
 	count_guests(1);
-	return true;
+	return g;
 }
 
-static bool take_guest_message(struct remote *remote, const struct link_message *message)
+/* A connection that there is may get another name. */
+static bool take_guest(struct remote *remote, const struct link_message *message)
 {
 	struct remote_guest *g = g_hash_table_lookup(remote->guests, &message->number);
 	char name[LINK_NAME_SIZE];
 
-	if (!g)
+	if (message->data_size >= sizeof name || (!g && !(g = add_guest(remote, message->number))))
 		return false;
-	if (message->type == LINK_GUEST_END)
-		return end_answered(g) && g_hash_table_remove(remote->guests, &message->number);
-	if (message->data_size >= sizeof name)
-		return false;
+	if (!message->data_size)
+		return true;
 	memcpy(name, message->data, message->data_size + 1);
 	wire_text(name, sizeof name);
 	share_give_all(&g->place);
@@ -493,7 +490,7 @@ static bool take_next(struct remote_request *r)
 	return true;
 }
 
-/* A message about a request. False: it cannot be. */
+/* A message about a request that there is. False: it cannot be. */
 static bool take_request(struct remote_request *r, const struct link_message *message)
 {
 	switch ((enum link_type)message->type) {
@@ -503,9 +500,6 @@ static bool take_request(struct remote_request *r, const struct link_message *me
 		return take_form(r, message);
 	case LINK_FINISH:
 		return take_finish(r, message->bytes);
-	case LINK_ABANDON:
-		abandon(r);
-		return true;
 	case LINK_NEXT:
 		return take_next(r);
 	case LINK_READ:
@@ -559,29 +553,22 @@ static bool take_fail(struct remote *remote, const struct link_message *message)
 	return true;
 }
 
-/* A message about a request that there is. */
-static bool take_known(struct remote *remote, const struct link_message *message)
+static bool take_guest_end(struct remote *remote, uint64_t number)
 {
-	struct remote_request *r = g_hash_table_lookup(remote->requests, &message->number);
+	struct remote_guest *g = g_hash_table_lookup(remote->guests, &number);
 
-	if (!r)
-		return false;
-	if (message->type == LINK_END)
-		return g_hash_table_remove(remote->requests, &message->number);
-	if (!take_request(r, message))
-		return false;
-	wake(r);
-	return true;
+	return g && end_answered(g) && g_hash_table_remove(remote->guests, &number);
 }
 
 static bool take(struct remote *remote, struct link_message *message)
 {
+	struct remote_request *r;
+
 	switch ((enum link_type)message->type) {
 	case LINK_GUEST:
 		return take_guest(remote, message);
-	case LINK_NAME:
 	case LINK_GUEST_END:
-		return take_guest_message(remote, message);
+		return take_guest_end(remote, message->number);
 	case LINK_HEAD:
 		return take_head(remote, message);
 	case LINK_FAIL:
@@ -592,9 +579,16 @@ static bool take(struct remote *remote, struct link_message *message)
 	case LINK_PONG:
 		remote->pinged = false;
 		return true;
+	case LINK_END:
+		return g_hash_table_remove(remote->requests, &message->number);
 	default:
-		return take_known(remote, message);
+		break;
 	}
+	r = g_hash_table_lookup(remote->requests, &message->number);
+	if (!r || !take_request(r, message))
+		return false;
+	wake(r);
+	return true;
 }
 
 static void take_message(void *context, struct link_message *message)
