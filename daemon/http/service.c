@@ -491,5 +491,5 @@ bool service_speaks(void)
 
 void service_drained(void)
 {
-	tell(&(struct link_message){.type = LINK_LOAD, .flags = LINK_IS_LAST});
+	tell(&(struct link_message){.type = LINK_PONG, .flags = LINK_IS_LAST});
 }

@@ -42,7 +42,7 @@ enum link_flag {
 	LINK_IS_IN_MEMORY = 1 << 5,  /* ROOM: see struct lent */
 	LINK_IS_MOST = 1 << 6,       /* likewise */
 	LINK_IS_STREAM = 1 << 7,     /* ANSWER: its body comes in pieces */
-	LINK_IS_LAST = 1 << 8,       /* PIECE: there are no more */
+	LINK_IS_LAST = 1 << 8,       /* there are no more: PIECE; DRAIN, PONG: requests */
 	LINK_IS_COMPLETE = 1 << 9,   /* HEAD: there is no more of the body than came with it */
 	LINK_IS_WANTED = 1 << 10,    /* ROOM: the body */
 };

@@ -460,7 +460,6 @@ static void say_anything(void)
 	                                    SAY(END, .size = 0),
 	                                    SAY(FAIL, .size = ERR_BAD_REQUEST),
 	                                    {LINK_GUEST, .number = 1, TEXT("x")},
-	                                    {LINK_LOAD, .size = 3},
 	                                    {.type = LINK_PONG}};
 	struct step s = known[random_number(sizeof known / sizeof *known)];
 

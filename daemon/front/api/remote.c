@@ -573,11 +573,9 @@ static bool take(struct remote *remote, struct link_message *message)
 		return take_head(remote, message);
 	case LINK_FAIL:
 		return take_fail(remote, message);
-	case LINK_LOAD:
-		remote->drained = message->flags & LINK_IS_LAST;
-		return true;
 	case LINK_PONG:
 		remote->pinged = false;
+		remote->drained |= message->flags & LINK_IS_LAST;
 		return true;
 	case LINK_END:
 		return g_hash_table_remove(remote->requests, &message->number);
