@@ -31,7 +31,7 @@
 #include "front/jobs/job.h"
 #include "front/workers/codec_reports.h"
 #include "front/workers/codecs.h"
-#include "front/workers/cost.h"
+#include "front/workers/device_load.h"
 #include "front/workers/device_table.h"
 #include "front/workers/scheduler.h"
 #include "front/workers/supervisor.h"

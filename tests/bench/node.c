@@ -9,7 +9,7 @@
 
 #include "front/config/options.h"
 #include "front/jobs/admission.h"
-#include "front/workers/cost.h"
+#include "front/workers/device_load.h"
 #include "front/workers/scheduler.h"
 #include "simulated.h"
 

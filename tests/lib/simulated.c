@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "front/workers/load.h"
+#include "front/workers/device_load.h"
 
 enum { WINDOW = 4 };
 

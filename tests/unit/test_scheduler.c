@@ -11,9 +11,8 @@
 
 #include "base/loop.h"
 #include "filters/filters.h"
-#include "front/workers/cost.h"
+#include "front/workers/device_load.h"
 #include "front/workers/jpeg_router.h"
-#include "front/workers/load.h"
 #include "front/workers/scheduler.h"
 #include "simulated.h"
 

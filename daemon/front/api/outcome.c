@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "front/api/job_text.h"
 #include "front/api/spans.h"
 #include "front/base/metrics.h"
 #include "front/workers/canary.h"

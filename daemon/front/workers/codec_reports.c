@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "base/loop.h"
-#include "front/workers/cost.h"
+#include "front/workers/device_load.h"
 #include "front/workers/jpeg_router.h"
 #include "front/workers/supervisor.h"
 #include "reference/reference.h"

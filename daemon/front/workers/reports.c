@@ -9,7 +9,7 @@
 #include "base/log.h"
 #include "base/loop.h"
 #include "front/base/metrics.h"
-#include "front/workers/load.h"
+#include "front/workers/device_load.h"
 
 /* Limits far beyond any device: bytes of memory, a tuner's measurement and its samples, OpenCL
  * objects of a kind, programs not yet built. */

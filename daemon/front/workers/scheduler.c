@@ -13,10 +13,9 @@
 #include "front/jobs/admission.h"
 #include "front/workers/codec_reports.h"
 #include "front/workers/codecs.h"
-#include "front/workers/cost.h"
+#include "front/workers/device_load.h"
 #include "front/workers/device_table.h"
 #include "front/workers/devices.h"
-#include "front/workers/load.h"
 
 enum {
 	ATTEMPTS_MAX = 2,

@@ -1,9 +1,24 @@
-/* Each device's load and speed, by its number. */
-#ifndef FRONT_WORKERS_LOAD_H
-#define FRONT_WORKERS_LOAD_H
+/* What filters cost, and each device's load and speed, by its number. The scheduler predicts times
+ * from these. */
+#ifndef FRONT_WORKERS_DEVICE_LOAD_H
+#define FRONT_WORKERS_DEVICE_LOAD_H
 
 #include <stdbool.h>
 #include <stdint.h>
+
+#include "filters/chain.h"
+#include "wire/tile.h"
+
+/* Counts the multiply-adds of the chain for one sample, without halos. */
+double cost_per_sample(const struct chain *chain);
+
+/* Counts the multiply-adds of the chain for one band of a result of this size. Each filter also
+ * computes the halo that later filters need, which dominates when a result is small and windows are
+ * large. */
+double cost_of_area(const struct chain *chain, uint32_t width, uint32_t height);
+
+/* Converts the time for these sides of the image as JPEGs on a device to multiply-adds. */
+double cost_of_jpeg(const struct image *image, enum tile_form form);
 
 /* Work is in units of one multiply-add. Adds a device, with an initial speed and no work; it takes
  * no tiles yet. */
