@@ -687,7 +687,7 @@ static bool take_whole(struct exchange *x, const char *data, size_t size)
 		return false;
 	fd = body_whole(data, size);
 	x->complete = fd >= 0 && service_take(x->request, fd, size);
-	if (fd >= 0 && !x->complete)
+	if (fd >= 0)
 		close(fd);
 	return x->complete;
 }

@@ -320,10 +320,7 @@ void service_finish(struct service_request *r, uint64_t size, const struct head_
 
 bool service_take(struct service_request *r, int fd, uint64_t size)
 {
-	if (!r->held || size != r->head.announced || link_is_full(&front) || !tell_head(r, 0, fd))
-		return false;
-	close(fd);
-	return true;
+	return r->held && size == r->head.announced && !link_is_full(&front) && tell_head(r, 0, fd);
 }
 
 void service_fail(struct service_request *r, enum error error, const struct problem *problem)

@@ -111,8 +111,8 @@ bool service_lend(struct service_request *request, uint64_t size, struct lent *l
 void service_finish(struct service_request *request, uint64_t size, const struct head_writer *form);
 
 /* Instead of service_lend() and service_finish(), also of a request that is not decided: the body
- * is complete, as announced (at most LINK_WHOLE_MAX bytes), and in a memfd of this size, which is
- * the service's from then on. False: only once it is decided; the memfd is still the caller's. */
+ * is complete, as announced (at most LINK_WHOLE_MAX bytes), and in a memfd of this size. False:
+ * only once it is decided. */
 bool service_take(struct service_request *request, int fd, uint64_t size) MUST_CHECK;
 
 /* There will be no service_take(): the decision is not to wait for the body. Without this it may do

@@ -40,51 +40,35 @@ void head_extend(struct head_writer *w, const char *text, size_t size)
 	head_append(w, "", 1);
 }
 
-static void take_name(struct head *head, const char *text)
+/* Reads the texts of a block; of a form: it has parameters alone. */
+static bool read_texts(struct head *head, const char *data, size_t size, bool form)
 {
-	if (head->parameters < HEAD_PARAMETERS_MAX)
-		head->parameter[head->parameters].name = text;
-	head->parameters++;
-}
-
-static void take_value(struct head *head, const char *text)
-{
-	if (head->parameters <= HEAD_PARAMETERS_MAX)
-		head->parameter[head->parameters - 1].value = text;
-}
-
-/* named: a parameter's name came before it. */
-static bool take(struct head *head, int what, bool named, const char *text)
-{
-	if (named != (what == HEAD_VALUE))
-		return false;
-	if (what < HEAD_METHOD || what >= HEAD_TEXTS || head->text[what])
-		return false;
-	if (what == HEAD_NAME)
-		take_name(head, text);
-	else if (what == HEAD_VALUE)
-		take_value(head, text);
-	else
-		head->text[what] = text;
-	return true;
-}
-
-/* Reads the texts of a block; parameters: it may have no others. */
-static bool read_texts(struct head *head, const char *data, size_t size, bool parameters)
-{
-	const char *at = data, *end = data + size;
-	bool named = false;
+	const char *end = data + size, *name = NULL;
 
 	if (!size || data[size - 1])
 		return false;
-	while (at < end) {
-		if ((parameters && *at != HEAD_NAME && *at != HEAD_VALUE) ||
-		    !take(head, *at, named, at + 1))
+	for (const char *at = data; at < end; at += strlen(at + 1) + 2) {
+		const char *text = at + 1;
+		const int what = *at;
+
+		if (!name != (what != HEAD_VALUE))
+			return false; /* a name and its value belong together */
+		if (what == HEAD_NAME) {
+			name = text;
+		} else if (what == HEAD_VALUE) {
+			if (head->parameters < HEAD_PARAMETERS_MAX) {
+				head->parameter[head->parameters].name = name;
+				head->parameter[head->parameters].value = text;
+			}
+			head->parameters++;
+			name = NULL;
+		} else if (form || what < HEAD_METHOD || what >= HEAD_TEXTS || head->text[what]) {
 			return false;
-		named = *at == HEAD_NAME;
-		at += strlen(at + 1) + 2;
+		} else {
+			head->text[what] = text;
+		}
 	}
-	return !named;
+	return !name;
 }
 
 enum error head_read(struct head *head, char *data, size_t size)
