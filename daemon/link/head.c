@@ -49,7 +49,7 @@ static bool read_texts(struct head *head, const char *data, size_t size, bool fo
 		return false;
 	for (const char *at = data; at < end; at += strlen(at + 1) + 2) {
 		const char *text = at + 1;
-		const int what = *at;
+		const int what = (unsigned char)*at;
 
 		if (!name != (what != HEAD_VALUE))
 			return false; /* a name and its value belong together */
