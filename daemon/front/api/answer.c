@@ -1,13 +1,13 @@
 /* Answers: problems, JSON, and the results of jobs with their headers. */
 #include "front/api/answer.h"
 
-#include "front/jobs/admission.h"
-
-#include <stdarg.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
+#include "front/jobs/admission.h"
 #include "front/workers/device_table.h"
 
 void answer_text(struct answer *answer, int status, const char *content_type, char *text,
@@ -78,38 +78,38 @@ void answer_problem(struct answer *answer, enum error error, const struct proble
 		              error == ERR_NO_DEVICE ? devices_next_try() : 1);
 }
 
-static void add_time(char *text, size_t size, size_t *used, const char *name, uint64_t ns)
+/* Appends a stage to Server-Timing, in milliseconds. */
+static void add_time(char *text, size_t size, const char *name, uint64_t ns)
 {
-	if (*used < size)
-		*used += (size_t)snprintf(text + *used, size - *used, "%s%s;dur=%.3f",
-		                          *used ? ", " : "", name, (double)ns * 1e-6);
+	char item[64];
+
+	snprintf(item, sizeof item, "%s;dur=%.3f", name, (double)ns * 1e-6);
+	list_add(text, size, item);
 }
 
-/* Server-Timing, in milliseconds. Stages overlap: their sum may exceed the total, and is no less.
- */
+/* Adds Server-Timing. Stages overlap: their sum may exceed the total, and is no less. */
 static void add_timing(struct answer *answer, const struct job *job, uint64_t received_ns)
 {
 	const struct job_times *t = &job->times;
-	char text[(KERNELS + 16) * 48];
-	size_t used = 0;
+	char text[(KERNELS + 16) * 48] = "";
 
-	add_time(text, sizeof text, &used, "receive", received_ns);
-	add_time(text, sizeof text, &used, "queue", t->queue);
-	add_time(text, sizeof text, &used, "decode", t->decode);
+	add_time(text, sizeof text, "receive", received_ns);
+	add_time(text, sizeof text, "queue", t->queue);
+	add_time(text, sizeof text, "decode", t->decode);
 	if (t->compile)
-		add_time(text, sizeof text, &used, "compile", t->compile);
-	add_time(text, sizeof text, &used, "wait", t->wait);
-	add_time(text, sizeof text, &used, "upload", t->upload);
+		add_time(text, sizeof text, "compile", t->compile);
+	add_time(text, sizeof text, "wait", t->wait);
+	add_time(text, sizeof text, "upload", t->upload);
 	for (enum kernel k = 0; k < KERNELS; k++)
 		if (t->kernel[k])
-			add_time(text, sizeof text, &used, kernel_name(k), t->kernel[k]);
+			add_time(text, sizeof text, kernel_name(k), t->kernel[k]);
 	if (t->reference)
-		add_time(text, sizeof text, &used, "reference", t->reference);
-	add_time(text, sizeof text, &used, "download", t->download);
-	add_time(text, sizeof text, &used, "encode", t->encode);
+		add_time(text, sizeof text, "reference", t->reference);
+	add_time(text, sizeof text, "download", t->download);
+	add_time(text, sizeof text, "encode", t->encode);
 	if (t->verify)
-		add_time(text, sizeof text, &used, "verify", t->verify);
-	add_time(text, sizeof text, &used, "total", received_ns + t->finished - t->accepted);
+		add_time(text, sizeof text, "verify", t->verify);
+	add_time(text, sizeof text, "total", received_ns + t->finished - t->accepted);
 	answer_header(answer, "Server-Timing", "%s", text);
 }
 
@@ -140,30 +140,10 @@ static void add_codec(struct answer *answer, const struct job *job)
 		              by[JPEG_ENCODE]);
 }
 
-static void add_lost(struct answer *answer, const struct job *job)
-{
-	char text[128] = "";
-	size_t used = 0;
-
-	for (enum loss l = 0; l < LOSSES; l++)
-		if (job->lost >> l & 1 && used < sizeof text)
-			used += (size_t)snprintf(text + used, sizeof text - used, "%s%s",
-			                         used ? ", " : "", loss_token(l));
-	if (used)
-		answer_header(answer, "X-Lost", "%s", text);
-}
-
-static void add_verified(struct answer *answer, const struct job *job)
-{
-	answer_header(answer, "X-Verify-Samples", "%llu",
-	              (unsigned long long)job->verified.samples);
-	answer_header(answer, "X-Verify-Max-Difference", "%.9g", job->verified.largest);
-	answer_header(answer, "X-Verify-Mismatches", "%llu",
-	              (unsigned long long)job->verified.mismatches);
-}
-
 void answer_job(struct answer *answer, const struct job *job, uint64_t received_ns)
 {
+	char lost[128] = "";
+
 	if (job->error) {
 		answer_problem(answer, job->error, &job->problem);
 	} else {
@@ -176,11 +156,18 @@ void answer_job(struct answer *answer, const struct job *job, uint64_t received_
 		              pixel_type_name(job->result.type));
 		if (job->pages > 1)
 			answer_header(answer, "X-Pages", "%u", job->pages);
-		add_lost(answer, job);
+		for (enum loss l = 0; l < LOSSES; l++)
+			if (job->lost >> l & 1)
+				list_add(lost, sizeof lost, loss_token(l));
+		if (*lost)
+			answer_header(answer, "X-Lost", "%s", lost);
 		add_devices(answer, job);
 		add_codec(answer, job);
 	}
-	if (job->options.verify && (!job->error || job->verified.mismatches))
-		add_verified(answer, job);
+	if (job->options.verify && (!job->error || job->verified.mismatches)) {
+		answer_header(answer, "X-Verify-Samples", "%" PRIu64, job->verified.samples);
+		answer_header(answer, "X-Verify-Max-Difference", "%.9g", job->verified.largest);
+		answer_header(answer, "X-Verify-Mismatches", "%" PRIu64, job->verified.mismatches);
+	}
 	add_timing(answer, job, received_ns);
 }

@@ -2,6 +2,7 @@
  * the store again, so a job that was forgotten meanwhile is simply not found. */
 #include "front/api/async.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,55 +16,36 @@ static const uint64_t second = 1000000000u; /* in nanoseconds */
  * there. */
 static const uint64_t event_ns = 200000000u, silence_ns = 5000000000u;
 
-static json_t *describe_progress(const struct stored *s)
-{
-	return json_pack("{s:I, s:o}", "tiles_done", (json_int_t)stored_tiles_done(s), "tiles",
-	                 s->job->image_known ? json_integer(job_tiles(s->job)) : json_null());
-}
-
-static json_t *describe_time_left(const struct stored *s)
-{
-	uint64_t ns = 0;
-
-	return stored_time_left(s, &ns) ? json_real((double)ns * 1e-9) : json_null();
-}
-
-static json_t *describe_links(const struct stored *s)
-{
-	json_t *self = json_sprintf("/v1/jobs/%s", s->id);
-
-	return json_pack("{s:o, s:o, s:o}", "self", self, "result",
-	                 json_sprintf("/v1/jobs/%s/result", s->id), "events",
-	                 json_sprintf("/v1/jobs/%s/events", s->id));
-}
-
-static json_t *describe_lost(const struct job *job)
-{
-	json_t *list = json_array();
-
-	for (enum loss l = 0; l < LOSSES; l++)
-		if (job->lost >> l & 1)
-			json_array_append_new(list, json_string(loss_token(l)));
-	return list;
-}
-
 static json_t *describe(const struct stored *s)
 {
 	static const char *const names[STORED_STATES] = {"waiting", "running", "done", "failed",
 	                                                 "cancelled"};
+	const struct job *job = s->job;
 	enum stored_state state = stored_state(s);
-	json_t *json = json_pack("{s:s, s:s, s:o, s:o, s:o}", "id", s->id, "state", names[state],
-	                         "progress", describe_progress(s), "left_seconds",
-	                         describe_time_left(s), "links", describe_links(s));
+	uint64_t left_ns = 0;
+	bool predicted = stored_time_left(s, &left_ns);
+	json_t *json = json_pack(
+	    "{s:s, s:s, s:{s:I, s:o}, s:o, s:{s:o, s:o, s:o}}", "id", s->id, "state", names[state],
+	    "progress", "tiles_done", (json_int_t)stored_tiles_done(s), "tiles",
+	    job->image_known ? json_integer(job_tiles(job)) : json_null(), "left_seconds",
+	    predicted ? json_real((double)left_ns * 1e-9) : json_null(), "links", "self",
+	    json_sprintf("/v1/jobs/%s", s->id), "result", json_sprintf("/v1/jobs/%s/result", s->id),
+	    "events", json_sprintf("/v1/jobs/%s/events", s->id));
 
-	if (s->job->finished)
+	if (job->finished)
 		json_object_set_new(json, "kept_seconds",
 		                    json_integer((json_int_t)(stored_kept_for(s) / second)));
-	if (state == STORED_DONE)
-		json_object_set_new(json, "lost", describe_lost(s->job));
+	if (state == STORED_DONE) {
+		json_t *lost = json_array();
+
+		for (enum loss l = 0; l < LOSSES; l++)
+			if (job->lost >> l & 1)
+				json_array_append_new(lost, json_string(loss_token(l)));
+		json_object_set_new(json, "lost", lost);
+	}
 	if (state == STORED_FAILED)
 		json_object_set_new(json, "problem",
-		                    answer_describe_problem(s->job->error, &s->job->problem));
+		                    answer_describe_problem(job->error, &job->problem));
 	return json;
 }
 
@@ -81,23 +63,15 @@ void async_accept(struct request *r)
 	answer_header(&r->answer, "Preference-Applied", "respond-async");
 }
 
-/* A job belongs to the token that it was submitted with; without tokens, to anyone who knows its
- * id. */
-static bool owns(const struct request *r, const struct stored *s)
-{
-	const struct job_terms *mine = &r->terms, *its = &s->job->terms;
-
-	return mine->named == its->named && (!mine->named || !strcmp(mine->client, its->client));
-}
-
-/* The job that the request names. NULL: the request is answered that there is none; the same for a
- * job of another client. */
+/* The job that the request names. NULL: the request is answered that there is none. A job belongs
+ * to the token that it was submitted with; without tokens, to anyone who knows its id. */
 static struct stored *find(struct request *r)
 {
 	struct stored *s = store_find(r->argument);
+	const struct job_terms *mine = &r->terms, *its = s ? &s->job->terms : NULL;
 	struct problem problem;
 
-	if (s && owns(r, s))
+	if (s && mine->named == its->named && (!mine->named || !strcmp(mine->client, its->client)))
 		return s;
 	problem_set(&problem, ERR_NOT_FOUND,
 	            "no job has this id; results are kept for a limited time, and new ones "
@@ -152,31 +126,24 @@ void async_get_job(struct request *r)
 {
 	struct stored *s = find_and_wait(r);
 
-	if (!s)
-		return;
-	answer_json(&r->answer, 200, describe(s));
-}
-
-static void answer_not_finished(struct request *r, const struct stored *s)
-{
-	struct problem problem;
-	uint64_t ns = 0;
-
-	stored_time_left(s, &ns);
-	problem_set(&problem, ERR_NOT_FINISHED,
-	            "the job is waiting or running; use wait=SECONDS to wait for its end");
-	answer_problem(&r->answer, ERR_NOT_FINISHED, &problem);
-	answer_header(&r->answer, "Retry-After", "%llu", (unsigned long long)(ns / second) + 1);
+	if (s)
+		answer_json(&r->answer, 200, describe(s));
 }
 
 void async_get_result(struct request *r)
 {
 	struct stored *s = find_and_wait(r);
+	struct problem problem;
+	uint64_t left_ns = 0;
 
 	if (!s)
 		return;
 	if (!stored_ended(s)) {
-		answer_not_finished(r, s);
+		stored_time_left(s, &left_ns);
+		problem_set(&problem, ERR_NOT_FINISHED,
+		            "the job is waiting or running; use wait=SECONDS to wait for its end");
+		answer_problem(&r->answer, ERR_NOT_FINISHED, &problem);
+		answer_header(&r->answer, "Retry-After", "%" PRIu64, left_ns / second + 1);
 		return;
 	}
 	r->job = s->job; /* the store may forget it before all of it is sent */

@@ -40,28 +40,23 @@ json_t *catalogue_choices(const struct parameter *p)
 	return choices;
 }
 
-static json_t *format_choices(void)
-{
-	json_t *choices = json_array();
-	const struct format_offer *offer;
-
-	for (size_t i = 0; (offer = format_offer(i)); i++)
-		if (format_in(repertoire().written, offer->format))
-			json_array_append_new(choices, json_string(offer->name));
-	return choices;
-}
-
 json_t *catalogue_schema(const char *text)
 {
 	char *copy = strdup(text);
-	json_t *schema;
+	const struct format_offer *offer;
+	json_t *schema, *choices;
 
 	for (char *at = copy; at && (at = strchr(at, '\'')); at++)
 		*at = '"';
 	schema = copy ? json_loads(copy, 0, NULL) : NULL;
 	free(copy);
-	if (json_is_string(json_object_get(schema, "enum")))
-		json_object_set_new(schema, "enum", format_choices());
+	if (json_is_string(json_object_get(schema, "enum"))) {
+		choices = json_array();
+		for (size_t i = 0; (offer = format_offer(i)); i++)
+			if (format_in(repertoire().written, offer->format))
+				json_array_append_new(choices, json_string(offer->name));
+		json_object_set_new(schema, "enum", choices);
+	}
 	return schema;
 }
 
@@ -204,17 +199,9 @@ static json_t *describe_choice(const struct device *d, const struct message_choi
 	                 (int)c->chosen, "candidates", candidates);
 }
 
-static json_t *describe_variant(enum kernel kernel)
-{
-	static const char *const origins[] = {"general", "special", "classic"};
-	const struct kernel_row *row = kernel_row(kernel);
-
-	return json_pack("{s:s, s:s, s:s}", "name", row->name, "origin", origins[row->origin],
-	                 "text", row->text);
-}
-
 void catalogue_get_kernels(struct request *r)
 {
+	static const char *const origins[] = {"general", "special", "classic"};
 	struct metric_summary s;
 	json_t *kernels = json_array(), *choices = json_array(), *variants = json_array();
 
@@ -224,9 +211,14 @@ void catalogue_get_kernels(struct request *r)
 		for (unsigned j = 0; j < device_get(i)->choice_count; j++)
 			json_array_append_new(
 			    choices, describe_choice(device_get(i), &device_get(i)->choices[j]));
-	for (enum kernel k = 0; k < KERNELS; k++)
-		if (kernel_row(k)->operations)
-			json_array_append_new(variants, describe_variant(k));
+	for (enum kernel k = 0; k < KERNELS; k++) {
+		const struct kernel_row *row = kernel_row(k);
+
+		if (row->operations)
+			json_array_append_new(
+			    variants, json_pack("{s:s, s:s, s:s}", "name", row->name, "origin",
+			                        origins[row->origin], "text", row->text));
+	}
 	answer_json(&r->answer, 200,
 	            json_pack("{s:o, s:o, s:o}", "kernels", kernels, "choices", choices, "variants",
 	                      variants));

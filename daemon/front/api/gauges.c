@@ -66,14 +66,6 @@ static void update_limits(void)
 		           admission_predict(class, work_cost(0)));
 }
 
-static void update_spools(void)
-{
-	metric_set(METRIC_UNREAD, NULL, NULL, (double)share_total(SHARE_ANSWERS));
-	metric_set(METRIC_SPOOL_BYTES, NULL, NULL, (double)spool_memory());
-	metric_set(METRIC_SPOOLS, "memory", NULL, spool_count(true));
-	metric_set(METRIC_SPOOLS, "file", NULL, spool_count(false));
-}
-
 /* A directory that cannot be read has no gauges. */
 static void update_directory(const char *name, const char *path)
 {
@@ -198,24 +190,22 @@ static void add_children(long parent)
 		closedir(threads);
 }
 
-static void update_processes(void)
+void gauges_update(void)
 {
+	metric_set(METRIC_TIME, NULL, NULL, now_seconds());
+	metric_set(METRIC_READY, NULL, NULL, is_ready());
+	update_limits();
+	metric_set(METRIC_UNREAD, NULL, NULL, (double)share_total(SHARE_ANSWERS));
+	metric_set(METRIC_SPOOL_BYTES, NULL, NULL, (double)spool_memory());
+	metric_set(METRIC_SPOOLS, "memory", NULL, spool_count(true));
+	metric_set(METRIC_SPOOLS, "file", NULL, spool_count(false));
+	update_directory("cache", config->cache_dir);
+	update_directory("state", config->state_dir);
+	update_front();
 	for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
 		metric_set(METRIC_PROCESSES, kinds[i].kind, NULL, 0);
 		metric_set(METRIC_PROCESS_MEMORY, kinds[i].kind, NULL, 0);
 	}
 	add_process(kinds[0].kind, getpid());
 	add_children(getpid());
-}
-
-void gauges_update(void)
-{
-	metric_set(METRIC_TIME, NULL, NULL, now_seconds());
-	metric_set(METRIC_READY, NULL, NULL, is_ready());
-	update_limits();
-	update_spools();
-	update_directory("cache", config->cache_dir);
-	update_directory("state", config->state_dir);
-	update_front();
-	update_processes();
 }

@@ -114,35 +114,6 @@ static json_t *link_schema(enum filter filter)
 	                 "additionalProperties", 0);
 }
 
-static json_t *chain_schema(void)
-{
-	json_t *links = json_array();
-
-	for (enum filter f = 0; f < FILTERS; f++)
-		json_array_append_new(links, link_schema(f));
-	return json_pack("{s:s, s:i, s:i, s:{s:o}}", "type", "array", "minItems", 1, "maxItems",
-	                 CHAIN_FILTERS_MAX, "items", "oneOf", links);
-}
-
-/* The problem types. */
-static json_t *problem_types(void)
-{
-	json_t *types = json_array();
-
-	for (enum error e = ERR_OK + 1; e < ERR_COUNT; e++)
-		json_array_append_new(types, json_sprintf("/problems/%s", error_slug(e)));
-	return json_pack("{s:o}", "enum", types);
-}
-
-static void add_formats(json_t *media)
-{
-	for (enum format f = FORMAT_NONE + 1; f < FORMATS; f++)
-		if (format_in(repertoire().written, f))
-			json_object_set_new(media, format_media_type(f),
-			                    json_pack("{s:{s:s, s:s}}", "schema", "type", "string",
-			                              "format", "binary"));
-}
-
 /* Adds an answer for each status of an error, whose text is the titles of its errors. */
 static void add_errors(json_t *responses, const json_t *template)
 {
@@ -197,16 +168,6 @@ static json_t *make_parameter(const char *name, const char *in, const char *text
 {
 	return json_pack("{s:s, s:s, s:s, s:b, s:o}", "name", name, "in", in, "description", text,
 	                 "required", required, "schema", schema);
-}
-
-static void add_common_parameters(json_t *list)
-{
-	const struct common_parameter *p;
-
-	for (size_t i = 0; (p = request_common_parameter(i)); i++)
-		json_object_set_new(
-		    list, p->name,
-		    make_parameter(p->name, "query", p->text, catalogue_schema(p->schema), false));
 }
 
 static bool filter_has(enum filter filter, const char *name)
@@ -270,21 +231,15 @@ static json_t *operation_id(const struct route *route, const char *path)
 	return json_string(id);
 }
 
-static json_t *route_tag(const char *path)
-{
-	const char *first = strncmp(path, "/v1/", 4) ? "service" : path + 4;
-
-	return json_pack("[o]", json_stringn(first, strcspn(first, "/")));
-}
-
 static json_t *make_operation(const struct route *route, const char *path, enum filter filter,
                               const json_t *skeleton)
 {
 	bool image = !route->act;
+	const char *tag = strncmp(path, "/v1/", 4) ? "service" : path + 4;
 	json_t *operation =
-	    json_pack("{s:o, s:s, s:o, s:o, s:o}", "operationId", operation_id(route, path),
+	    json_pack("{s:o, s:s, s:[o], s:o, s:o}", "operationId", operation_id(route, path),
 	              "summary", image && filter < FILTERS ? filter_text(filter) : route->summary,
-	              "tags", route_tag(path), "parameters",
+	              "tags", json_stringn(tag, strcspn(tag, "/")), "parameters",
 	              route_parameters(route, filter, skeleton), "responses", route_answers(route));
 
 	if (image)
@@ -356,13 +311,31 @@ void openapi_answer(struct request *r, const struct route *routes, size_t count)
 	json_t *components = json_object_get(document, "components");
 	json_t *schemas = json_object_get(components, "schemas");
 	json_t *responses = json_object_get(components, "responses");
+	json_t *parameters = json_object_get(components, "parameters");
+	json_t *media = member(responses, "Image", "content");
+	json_t *links = json_array(), *types = json_array();
+	const struct common_parameter *p;
 
 	json_object_set_new(info, "version", json_string(PACKAGE_VERSION));
 	add_paths(json_object_get(document, "paths"), routes, count, skeleton);
-	json_object_set_new(schemas, "Chain", chain_schema());
-	json_object_set_new(member(schemas, "Problem", "properties"), "type", problem_types());
-	add_common_parameters(json_object_get(components, "parameters"));
-	add_formats(member(responses, "Image", "content"));
+	for (enum filter filter = 0; filter < FILTERS; filter++)
+		json_array_append_new(links, link_schema(filter));
+	json_object_set_new(schemas, "Chain",
+	                    json_pack("{s:s, s:i, s:i, s:{s:o}}", "type", "array", "minItems", 1,
+	                              "maxItems", CHAIN_FILTERS_MAX, "items", "oneOf", links));
+	for (enum error e = ERR_OK + 1; e < ERR_COUNT; e++)
+		json_array_append_new(types, json_sprintf("/problems/%s", error_slug(e)));
+	json_object_set_new(member(schemas, "Problem", "properties"), "type",
+	                    json_pack("{s:o}", "enum", types));
+	for (size_t i = 0; (p = request_common_parameter(i)); i++)
+		json_object_set_new(
+		    parameters, p->name,
+		    make_parameter(p->name, "query", p->text, catalogue_schema(p->schema), false));
+	for (enum format f = FORMAT_NONE + 1; f < FORMATS; f++)
+		if (format_in(repertoire().written, f))
+			json_object_set_new(media, format_media_type(f),
+			                    json_pack("{s:{s:s, s:s}}", "schema", "type", "string",
+			                              "format", "binary"));
 	add_errors(responses, json_object_get(skeleton, "problem"));
 	json_object_set_new(member(components, "headers", "X-Lost"), "schema", lost_schema());
 	answer_json(&r->answer, 200, json_incref(document));

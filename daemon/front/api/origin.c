@@ -25,19 +25,6 @@ static bool lists(const struct config_list *list, const char *text)
 	return false;
 }
 
-/* Copies a Host without its port and brackets. False if it is too long for any that is known. */
-static bool name_of(const char *host, char *name, size_t room)
-{
-	bool bracket = *host == '[';
-	size_t length = strcspn(host + bracket, bracket ? "]" : ":");
-
-	if (length >= room)
-		return false;
-	memcpy(name, host + bracket, length);
-	name[length] = '\0';
-	return true;
-}
-
 static bool is_loopback(const char *name)
 {
 	static const char localhost[] = "localhost";
@@ -57,12 +44,19 @@ static bool is_loopback(const char *name)
 static enum error check_host(const struct request *r, struct problem *problem)
 {
 	const char *host = r->head.text[HEAD_HOST];
-	char name[256] = "";
+	size_t bracket, length;
+	char name[256];
 
 	if (!r->head.loopback || !host || lists(&config->hosts, "*"))
 		return ERR_OK;
-	if (name_of(host, name, sizeof name) && (is_loopback(name) || lists(&config->hosts, name)))
-		return ERR_OK;
+	bracket = *host == '[';
+	length = strcspn(host + bracket, bracket ? "]" : ":"); /* without port and brackets */
+	if (length < sizeof name) {                            /* all known names are shorter */
+		memcpy(name, host + bracket, length);
+		name[length] = '\0';
+		if (is_loopback(name) || lists(&config->hosts, name))
+			return ERR_OK;
+	}
 	return problem_set(problem, ERR_MISDIRECTED,
 	                   "Host: %.60s; expected localhost, a loopback address or a name of the "
 	                   "option `hosts`",
@@ -83,21 +77,17 @@ static bool is_cross_site(const struct request *r)
 	return !origin_host || !host || strcasecmp(origin_host + strlen("://"), host);
 }
 
-/* True if somebody follows a link to here: the answer is shown alone, and the page with the link
- * cannot read it. */
-static bool is_followed(const struct request *r)
-{
-	const char *destination = r->head.text[HEAD_DESTINATION];
-
-	return !strcmp(r->method, "GET") && destination && !strcmp(destination, "document");
-}
-
 enum error origin_check(struct request *r, struct problem *problem)
 {
 	const char *origin = r->head.text[HEAD_ORIGIN];
+	const char *destination = r->head.text[HEAD_DESTINATION];
+	/* Somebody follows a link to here: the answer is shown alone, and the page with the link
+	 * cannot read it. */
+	bool followed =
+	    !strcmp(r->method, "GET") && destination && !strcmp(destination, "document");
 	enum error e = check_host(r, problem);
 
-	if (e || is_followed(r) || !is_cross_site(r))
+	if (e || followed || !is_cross_site(r))
 		return e;
 	r->cors = origin && lists(&config->cors_origins, origin);
 	if (r->cors)

@@ -24,14 +24,6 @@ static struct row rows[ROWS + 1];
 static unsigned used;
 static struct loop_timer period;
 
-static struct row *find(const struct refusal *r)
-{
-	for (unsigned i = 0; i < used; i++)
-		if (!strcmp(rows[i].client, r->client) && !strcmp(rows[i].reason, r->reason))
-			return &rows[i];
-	return NULL;
-}
-
 /* Creates a row; NULL if the table is full. */
 static struct row *add(const struct refusal *r, enum log_level level)
 {
@@ -100,10 +92,13 @@ static void end_period(void *context)
 void refusals_note(const struct refusal *r)
 {
 	enum log_level level = r->status >= 500 ? LOG_LEVEL_WARNING : LOG_LEVEL_INFO;
-	struct row *row = find(r);
+	struct row *row = rows;
 
 	metric_add(METRIC_REQUESTS_REJECTED, r->reason, NULL, 1);
-	if (row) {
+	while (row < rows + used &&
+	       (strcmp(row->client, r->client) || strcmp(row->reason, r->reason)))
+		row++;
+	if (row < rows + used) {
 		row->untold++;
 		return;
 	}

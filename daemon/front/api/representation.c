@@ -6,6 +6,7 @@
  * thread's time: one reader hardly ever gets an old text, and a thousand cost no more than one. */
 #include "front/api/representation.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -73,7 +74,7 @@ static bool names(const char *list, const char *etag)
 
 static bool is_unchanged(uint64_t version, const char *if_none_match, char etag[ETAG_SIZE])
 {
-	snprintf(etag, ETAG_SIZE, "W/\"%016llx\"", (unsigned long long)version);
+	snprintf(etag, ETAG_SIZE, "W/\"%016" PRIx64 "\"", version);
 	return if_none_match && names(if_none_match, etag);
 }
 

@@ -2,12 +2,14 @@
  * argument. */
 #include "front/api/routes.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/log.h"
 #include "base/loop.h"
+#include "base/text.h"
 #include "front/api/accept.h"
 #include "front/api/async.h"
 #include "front/api/catalogue.h"
@@ -15,7 +17,6 @@
 #include "front/api/openapi.h"
 #include "front/api/origin.h"
 #include "front/api/outcome.h"
-#include "front/api/pages.h"
 #include "front/api/refusals.h"
 #include "front/api/representation.h"
 #include "front/api/spans.h"
@@ -26,6 +27,12 @@
 #include "front/workers/device_table.h"
 #include "front/workers/scheduler.h"
 #include "front/workers/tracer.h"
+
+/* A page loads only what this service has, runs nothing that is in its text, is shown in no other
+ * page, and sends nothing elsewhere. */
+static const char page_policy[] =
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 static const struct config *config;
 static bool draining;
@@ -102,6 +109,34 @@ static void get_readyz(struct request *r)
 		answer_header(&r->answer, "Retry-After", "1");
 }
 
+/* Answers with a file of the pages for browsers. They are the same for everybody, and ask for
+ * everything else by the API, with the token that their reader gives them. */
+static void answer_page(struct request *r, const char *name)
+{
+	static const char *const types[][2] = {
+	    {".html", "text/html; charset=utf-8"},
+	    {".css", "text/css; charset=utf-8"},
+	    {".js", "text/javascript; charset=utf-8"},
+	    {".svg", "image/svg+xml"},
+	};
+	const char *suffix = name + strcspn(name, "."), *type = "text/plain; charset=utf-8";
+	const struct page_file *file = page_embedded, *end = file + page_embedded_count;
+	struct problem problem;
+
+	while (file < end && strcmp(file->name, name))
+		file++;
+	if (file == end) {
+		problem_set(&problem, ERR_NOT_FOUND, "the pages have no file %.60s", name);
+		answer_problem(&r->answer, ERR_NOT_FOUND, &problem);
+		return;
+	}
+	for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+		if (!strcmp(suffix, types[i][0]))
+			type = types[i][1];
+	answer_text(&r->answer, 200, type, strdup(file->text), strlen(file->text));
+	answer_header(&r->answer, "Content-Security-Policy", "%s", page_policy);
+}
+
 static void get_index(struct request *r)
 {
 	static const char text[] =
@@ -120,7 +155,7 @@ static void get_index(struct request *r)
 	    "JavaScript: /convolved.js\n";
 
 	if (accept_prefers(r->head.text[HEAD_ACCEPT], "text/html", "text/plain")) {
-		pages_answer(r, "index");
+		answer_page(r, "index.html");
 		return;
 	}
 	answer_text(&r->answer, 200, "text/plain; charset=utf-8", strdup(text), sizeof text - 1);
@@ -128,12 +163,22 @@ static void get_index(struct request *r)
 
 static void get_status(struct request *r)
 {
-	pages_answer(r, "status");
+	answer_page(r, "status.html");
 }
 
 static void get_docs(struct request *r)
 {
-	pages_answer(r, "docs");
+	answer_page(r, "docs.html");
+}
+
+static void get_module(struct request *r)
+{
+	answer_page(r, "convolved.js");
+}
+
+static void get_page_file(struct request *r)
+{
+	answer_page(r, r->argument);
 }
 
 static void get_openapi(struct request *r);
@@ -174,9 +219,9 @@ static const struct route routes[] = {
      "200:Page 304:Unchanged", "", SHARED_BY_REPERTOIRE},
     {"GET", "/docs", get_docs, "A page that shows this description", "If-None-Match",
      "200:Page 304:Unchanged", "", SHARED_BY_REPERTOIRE},
-    {"GET", "/convolved.js", pages_get_module, "A JavaScript module for this interface",
-     "If-None-Match", "200:Module 304:Unchanged", "", SHARED_BY_REPERTOIRE},
-    {"GET", "/page/{file}", pages_get_file, NULL, "", "", "", SHARED_BY_REPERTOIRE},
+    {"GET", "/convolved.js", get_module, "A JavaScript module for this interface", "If-None-Match",
+     "200:Module 304:Unchanged", "", SHARED_BY_REPERTOIRE},
+    {"GET", "/page/{file}", get_page_file, NULL, "", "", "", SHARED_BY_REPERTOIRE},
 };
 
 enum { ROUTES = sizeof routes / sizeof *routes };
@@ -187,9 +232,9 @@ static const struct {
 	void (*act)(struct request *request);
 	bool monitoring, open;
 } exceptions[] = {
-    {get_metrics, true, false},    {get_livez, true, true},         {get_readyz, true, true},
-    {get_index, false, true},      {get_status, false, true},       {get_docs, false, true},
-    {pages_get_file, false, true}, {pages_get_module, false, true},
+    {get_metrics, true, false},   {get_livez, true, true},   {get_readyz, true, true},
+    {get_index, false, true},     {get_status, false, true}, {get_docs, false, true},
+    {get_page_file, false, true}, {get_module, false, true},
 };
 
 enum { EXCEPTIONS = sizeof exceptions / sizeof *exceptions };
@@ -226,15 +271,16 @@ static bool method_fits(const struct route *route, const char *method)
  * method for `*`, the service as a whole. */
 static void list_methods(const char *path, char *list, size_t size)
 {
-	size_t used = (size_t)snprintf(list, size, "OPTIONS"), length;
+	bool all = !strcmp(path, "*");
+	size_t length;
 
-	if (!strcmp(path, "*"))
-		snprintf(list + used, size - used, ", GET, HEAD, POST, DELETE");
+	snprintf(list, size, "OPTIONS%s", all ? ", GET, HEAD, POST, DELETE" : "");
 	for (int i = 0; i < ROUTES; i++)
-		if (match(&routes[i], path, &length) && used < size)
-			used +=
-			    (size_t)snprintf(list + used, size - used, ", %s%s", routes[i].method,
-			                     method_fits(&routes[i], "HEAD") ? ", HEAD" : "");
+		if (match(&routes[i], path, &length)) {
+			list_add(list, size, routes[i].method);
+			if (method_fits(&routes[i], "HEAD"))
+				list_add(list, size, "HEAD");
+		}
 }
 
 /* Answers a request without a route: OPTIONS, or 405 if its path has one with another method. */
@@ -263,34 +309,25 @@ static void answer_no_route(struct request *r)
 	answer_header(&r->answer, "Allow", "%s", allow);
 }
 
-static const char *name_route(const struct request *r)
-{
-	return r->route ? r->route->path : "none";
-}
-
-/* True for a refusal: an answer other than a job's end or its pending state. */
-static bool refuses(const struct request *r)
-{
-	return r->answer.reason && !(r->job && r->job->finished) && r->answer.status != 409;
-}
-
 void routes_answered(const struct request *r)
 {
+	const char *route = r->route ? r->route->path : "none";
 	uint64_t ns = loop_now() - r->arrived;
 	char code[8], span[TRACE_TEXT_SIZE];
 
 	snprintf(code, sizeof code, "%d", r->answer.status);
-	metric_observe_traced(METRIC_REQUEST_DURATION, name_route(r), code, (double)ns * 1e-9,
+	metric_observe_traced(METRIC_REQUEST_DURATION, route, code, (double)ns * 1e-9,
 	                      trace_exemplar(&r->terms.trace));
 	log_event(LOG_LEVEL_DEBUG,
-	          LOG_FIELDS(.request = r->id, .client = r->terms.client, .route = name_route(r),
+	          LOG_FIELDS(.request = r->id, .client = r->terms.client, .route = route,
 	                     .status = (uint64_t)r->answer.status, .error = r->answer.reason,
 	                     .duration_us = ns / 1000, .trace = r->terms.trace.id,
 	                     .span = trace_span(&r->terms.trace)),
 	          "request %s%s: %s %s: %d after %.3f ms", r->id, trace_text(&r->terms.trace, span),
 	          r->method, r->path, r->answer.status, (double)ns * 1e-6);
 	spans_of_request(r);
-	if (refuses(r))
+	/* Neither a job's end nor its pending state is a refusal. */
+	if (r->answer.reason && !(r->job && r->job->finished) && r->answer.status != 409)
 		refusals_note(&(struct refusal){.client = r->terms.client,
 		                                .reason = r->answer.reason,
 		                                .detail = r->answer.detail,
@@ -298,7 +335,7 @@ void routes_answered(const struct request *r)
 		                                .request = r->id,
 		                                .method = r->method,
 		                                .path = r->path,
-		                                .route = name_route(r),
+		                                .route = route,
 		                                .trace = &r->terms.trace});
 }
 
@@ -320,9 +357,9 @@ static enum error admit(const struct request *r, struct problem *problem)
 		                   "no device is up; they are being restarted");
 	if (r->head.announced != UINT64_MAX && r->head.announced > config->max_body)
 		return problem_set(problem, ERR_BODY_TOO_LARGE,
-		                   "the body has %llu bytes; at most %llu are accepted",
-		                   (unsigned long long)r->head.announced,
-		                   (unsigned long long)config->max_body);
+		                   "the body has %" PRIu64 " bytes; at most %" PRIu64
+		                   " are accepted",
+		                   r->head.announced, config->max_body);
 	if (!r->head.announced)
 		return empty_body(problem);
 	return ERR_OK;

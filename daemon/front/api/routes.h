@@ -1,11 +1,22 @@
-/* The routes: which requests the service answers, and how. */
+/* The routes: which requests the service answers, and how. The pages for browsers are the files of
+ * page/, which are built into the program. */
 #ifndef FRONT_API_ROUTES_H
 #define FRONT_API_ROUTES_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "front/api/request.h"
 #include "front/config/config.h"
+
+/* One file of page/, embedded by daemon/embed.sh. */
+struct page_file {
+	const char *name;
+	const char *text;
+};
+
+extern const struct page_file page_embedded[];
+extern const size_t page_embedded_count;
 
 void routes_init(const struct config *config);
 

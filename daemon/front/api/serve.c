@@ -22,18 +22,6 @@ static void count(int change)
 	metric_set(METRIC_REQUESTS, NULL, NULL, requests);
 }
 
-/* A request for whose head there is no memory. */
-static struct request *refuse_head(struct head *head, const char *client,
-                                   enum share_outcome outcome)
-{
-	struct problem problem;
-	enum error e = share_problem(outcome, SHARE_HEADS, client, HEADS_MAX, &problem);
-	struct request *r = serve_refuse(client, e, &problem);
-
-	head_fini(head); /* which the client's name is in */
-	return r;
-}
-
 struct request *serve_begin(struct head *head, enum error refused, const struct problem *why,
                             void (*wake)(void *context), void (*cut)(void *context), void *context)
 {
@@ -45,8 +33,12 @@ struct request *serve_begin(struct head *head, enum error refused, const struct 
 	struct request *r;
 	enum error e;
 
-	if (outcome)
-		return refuse_head(head, client, outcome);
+	if (outcome) {
+		e = share_problem(outcome, SHARE_HEADS, client, HEADS_MAX, &problem);
+		r = serve_refuse(client, e, &problem);
+		head_fini(head); /* which the client's name is in */
+		return r;
+	}
 	r = request_new(head);
 	if (!r) {
 		share_give_all(&memory);
@@ -123,27 +115,6 @@ static void complete_headers(struct request *r)
 	origin_mark(r);
 }
 
-static void note_refusal(const struct request *r)
-{
-	refusals_note(&(struct refusal){.client = r->terms.client,
-	                                .reason = r->answer.reason,
-	                                .detail = r->answer.detail,
-	                                .status = r->answer.status,
-	                                .request = r->id});
-}
-
-/* A balancer that repeats requests at another node may know which by the status alone, and not know
- * 429; so a refusal because of load gets the status that it asks for. Accounts have 429. */
-static void restate(struct request *r)
-{
-	const char *asked = r->head.text[HEAD_BUSY_STATUS];
-
-	if (r->answer.status != 429 || !asked || strcmp(asked, "503"))
-		return;
-	answer_header(&r->answer, "X-Busy-Status", "%d", r->answer.status);
-	r->answer.status = 503;
-}
-
 /* Counts what the client has to read of a file; if there is no room for it, the answer is that. */
 static void count_unread(struct request *r)
 {
@@ -164,15 +135,27 @@ static void count_unread(struct request *r)
 
 const struct answer *serve_answer(struct request *r)
 {
+	const char *busy_status = r->head.text[HEAD_BUSY_STATUS];
+
 	complete_headers(r);
 	if (is_refusal(r)) {
-		note_refusal(r);
+		refusals_note(&(struct refusal){.client = r->terms.client,
+		                                .reason = r->answer.reason,
+		                                .detail = r->answer.detail,
+		                                .status = r->answer.status,
+		                                .request = r->id});
 		return &r->answer;
 	}
 	representation_revalidate(&r->answer, r->head.text[HEAD_IF_NONE_MATCH]);
 	count_unread(r);
 	request_drop_body(r);
 	routes_answered(r);
-	restate(r);
+	/* A balancer that repeats requests at another node may know which by the status alone, and
+	 * not know 429; so a refusal because of load gets the status that it asks for. Accounts
+	 * have 429. */
+	if (r->answer.status == 429 && busy_status && !strcmp(busy_status, "503")) {
+		answer_header(&r->answer, "X-Busy-Status", "%d", r->answer.status);
+		r->answer.status = 503;
+	}
 	return &r->answer;
 }

@@ -45,23 +45,19 @@ static void digest_of(const char *text, size_t length, uint8_t digest[DIGEST])
 	g_checksum_free(sum);
 }
 
-/* Compares in constant time. */
-static bool digests_equal(const uint8_t *a, const uint8_t *b)
-{
-	volatile uint8_t differs = 0;
-
-	for (int i = 0; i < DIGEST; i++)
-		differs = (uint8_t)(differs | (a[i] ^ b[i]));
-	return !differs;
-}
-
+/* Compares with every token, each in constant time. */
 static const struct token *find(const struct set *set, const uint8_t digest[DIGEST])
 {
 	const struct token *found = NULL;
 
-	for (unsigned i = 0; i < set->count; i++)
-		if (digests_equal(set->token[i].digest, digest))
+	for (unsigned i = 0; i < set->count; i++) {
+		volatile uint8_t differs = 0;
+
+		for (int b = 0; b < DIGEST; b++)
+			differs = (uint8_t)(differs | (set->token[i].digest[b] ^ digest[b]));
+		if (!differs)
 			found = &set->token[i];
+	}
 	return found;
 }
 
@@ -106,16 +102,11 @@ static const struct key {
 
 enum { KEYS = sizeof keys / sizeof *keys };
 
-static bool name_valid(const char *name)
+static bool add_token(const struct keyfile_entry *entry)
 {
 	static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 	                              "0123456789._-";
-
-	return strlen(name) < FAIR_CLIENT_SIZE && !name[strspn(name, letters)];
-}
-
-static bool add_token(const struct keyfile_entry *entry)
-{
+	const char *name = entry->section;
 	struct token *longer = realloc(next.token, (next.count + 1) * sizeof *longer);
 
 	if (!longer) {
@@ -124,12 +115,12 @@ static bool add_token(const struct keyfile_entry *entry)
 	}
 	next.token = longer;
 	longer[next.count] = (struct token){.share = 1};
-	snprintf(longer[next.count++].name, FAIR_CLIENT_SIZE, "%s", entry->section);
-	if (name_valid(entry->section))
+	snprintf(longer[next.count++].name, FAIR_CLIENT_SIZE, "%s", name);
+	if (strlen(name) < FAIR_CLIENT_SIZE && !name[strspn(name, letters)])
 		return true;
 	log_error(
 	    "%s: [%s]: expected a name of up to %d letters, digits, dots, dashes and underscores",
-	    entry->where, entry->section, FAIR_CLIENT_SIZE - 1);
+	    entry->where, name, FAIR_CLIENT_SIZE - 1);
 	return false;
 }
 
@@ -209,30 +200,21 @@ void tokens_fini(void)
 	set_clear(&next);
 }
 
-/* The token in a header, or NULL. */
-static const char *token_in(const char *authorization)
-{
-	static const char scheme[] = "Bearer ";
-
-	if (!authorization || strncasecmp(authorization, scheme, sizeof scheme - 1))
-		return NULL;
-	authorization += sizeof scheme - 1;
-	return authorization + strspn(authorization, " ");
-}
-
 enum error tokens_admit(const char *authorization, struct job_terms *terms, struct problem *problem)
 {
-	const char *text = token_in(authorization);
+	static const char scheme[] = "Bearer ";
 	const struct token *t;
 	uint8_t digest[DIGEST];
 
 	if (!current.count)
 		return ERR_OK;
-	if (!text)
+	if (!authorization || strncasecmp(authorization, scheme, sizeof scheme - 1))
 		return problem_set(problem, ERR_TOKEN_MISSING,
 		                   "send the header `Authorization: Bearer TOKEN`; the operator "
 		                   "of this service issues tokens");
-	digest_of(text, strcspn(text, " \t"), digest);
+	authorization += sizeof scheme - 1;
+	authorization += strspn(authorization, " ");
+	digest_of(authorization, strcspn(authorization, " \t"), digest);
 	t = find(&current, digest);
 	if (!t)
 		return problem_set(
@@ -245,20 +227,13 @@ enum error tokens_admit(const char *authorization, struct job_terms *terms, stru
 	return ERR_OK;
 }
 
-/* RFC 6750, b64token. */
-static bool token_fit(const char *text)
+bool tokens_print_hash(void)
 {
 	static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 	                              "0123456789-._~+/";
-	size_t length = strspn(text, letters);
-
-	return length >= LEAST_LENGTH && !text[length + strspn(text + length, "=")];
-}
-
-bool tokens_print_hash(void)
-{
 	char text[MOST_LENGTH + 2] = "";
 	uint8_t digest[DIGEST];
+	size_t length;
 	bool fit;
 
 	if (isatty(STDIN_FILENO))
@@ -266,7 +241,9 @@ bool tokens_print_hash(void)
 	if (!fgets(text, sizeof text, stdin))
 		*text = '\0';
 	text[strcspn(text, "\r\n")] = '\0';
-	fit = strlen(text) <= MOST_LENGTH && token_fit(text);
+	length = strspn(text, letters); /* RFC 6750, b64token */
+	fit = strlen(text) <= MOST_LENGTH && length >= LEAST_LENGTH &&
+	      !text[length + strspn(text + length, "=")];
 	if (fit) {
 		digest_of(text, strlen(text), digest);
 		printf("token-sha256=");
