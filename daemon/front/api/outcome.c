@@ -1,15 +1,59 @@
-/* The ends of jobs. One line says whose image it was, what became of it, and what it took. */
+/* The ends of jobs and requests, for operators. One line says whose image it was, what became of
+ * it, and what it took; spans are for a collector of traces. Texts that do not fit are cut off. */
 #include "front/api/outcome.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/param.h>
 
 #include "base/log.h"
-#include "front/api/spans.h"
+#include "base/loop.h"
 #include "front/base/metrics.h"
 #include "front/workers/canary.h"
+#include "front/workers/device_table.h"
+#include "front/workers/tracer.h"
 
 enum { FILTERS_SIZE = 256, IMAGE_SIZE = 48 };
+
+/* The labels of the devices that had a part in it, "gpu0,gpu1". */
+static void list_devices(const struct job *job, char *text, size_t room)
+{
+	size_t used = 0;
+
+	*text = '\0';
+	for (unsigned i = 0; i < devices_count(); i++)
+		if (job->devices_used >> i & 1 && used < room)
+			used += (size_t)snprintf(text + used, room - used, "%s%s", used ? "," : "",
+			                         device_get(i)->label);
+}
+
+/* Its filters in their order, "gaussian,luma:sobel". */
+static void list_filters(const struct job *job, char *text, size_t room)
+{
+	const struct chain *chain = job->asked->chain;
+	size_t used = 0;
+
+	*text = '\0';
+	for (uint32_t i = 0; i < chain->count && used < room; i++) {
+		const struct filter_call *call = &chain->call[i];
+
+		used += (size_t)snprintf(text + used, room - used, "%s%s%s%s", i ? "," : "",
+		                         call->channels ? channels_name(call->channels) : "",
+		                         call->channels ? ":" : "", filter_name(call->filter));
+	}
+}
+
+/* The image that was decoded, as far as it got, "640x480x3:u8". */
+static void describe_image(const struct job *job, char *text, size_t room)
+{
+	const struct image *image = &job->whole;
+
+	*text = '\0';
+	if (job->image_known)
+		snprintf(text, room, "%ux%ux%u:%s", image->width, image->height, image->bands,
+		         pixel_type_name(image->type));
+}
 
 /* Logs a job; `end` is the predicate of the line, as "is done". */
 static void log_job(const char *id, const struct job *job, const char *end, enum log_level level)
@@ -19,9 +63,9 @@ static void log_job(const char *id, const struct job *job, const char *end, enum
 	char devices[256], span[TRACE_TEXT_SIZE], filters[FILTERS_SIZE], image[IMAGE_SIZE];
 	const char *format = job->image_known ? format_name(job->input_format) : "";
 
-	job_text_devices(job, devices, sizeof devices);
-	job_text_image(job, image, sizeof image);
-	job_text_filters(job, filters, sizeof filters);
+	list_devices(job, devices, sizeof devices);
+	describe_image(job, image, sizeof image);
+	list_filters(job, filters, sizeof filters);
 	log_event(
 	    level,
 	    LOG_FIELDS(.job = job->id, .request = id, .route = job->terms.route,
@@ -31,13 +75,13 @@ static void log_job(const char *id, const struct job *job, const char *end, enum
 	               .tiles = job_tiles_done(job), .status = (uint64_t)error_status(job->error),
 	               .error = job->error ? error_slug(job->error) : NULL,
 	               .trace = job->terms.trace.id, .span = trace_span(&job->terms.trace)),
-	    "request %s%s: job %llu %s after %.3f ms%s%s, for %s: %s of %s%s%s, %llu bytes in, "
-	    "%llu out%s%s",
-	    id, trace_text(&job->terms.trace, span), (unsigned long long)job->id, end,
-	    (double)us * 1e-3, *devices ? " on " : "", devices, job->terms.client, filters,
+	    "request %s%s: job %" PRIu64 " %s after %.3f ms%s%s, for %s: %s of %s%s%s, %" PRIu64
+	    " bytes in, %" PRIu64 " out%s%s",
+	    id, trace_text(&job->terms.trace, span), job->id, end, (double)us * 1e-3,
+	    *devices ? " on " : "", devices, job->terms.client, filters,
 	    job->image_known ? format : "no known image", *image ? " " : "", image,
-	    (unsigned long long)job->options.body_size, (unsigned long long)job->answer_size,
-	    job->error ? ": " : "", job->error ? job->problem.detail : "");
+	    job->options.body_size, job->answer_size, job->error ? ": " : "",
+	    job->error ? job->problem.detail : "");
 }
 
 /* Stages that the job did not have, as the transfers of a device without memory of its own, are not
@@ -63,14 +107,36 @@ static void observe_stages(const struct job *job)
 			                      trace_exemplar(&job->terms.trace));
 }
 
-static void count_jpeg(const struct job *job)
+static void send_stage(const struct job *job, const char *name, uint64_t start, uint64_t end)
 {
-	if (job->input_format == FORMAT_JPEG)
-		metric_add(METRIC_JPEG_SIDES, "decode", jpeg_reason_slug(job->jpeg[JPEG_DECODE]),
-		           1);
-	if (job->format == FORMAT_JPEG)
-		metric_add(METRIC_JPEG_SIDES, "encode", jpeg_reason_slug(job->jpeg[JPEG_ENCODE]),
-		           1);
+	struct span span = tracer_part(&job->terms.trace, name, start, end);
+
+	span.number[SPAN_JOB] = job->id;
+	tracer_send(&span);
+}
+
+/* Sends the spans of a job's stages, placed by what is known of them: the wait for a codec worker
+ * as it was; decoding from the start of the job's (last) run, encoding and comparing to its end,
+ * each as long as the worker was busy with it; compilation to the end of the (last) wait for a
+ * program; all other waits together, before encoding. In between, they overlap. */
+static void send_stages(const struct job *job)
+{
+	const struct job_times *t = &job->times;
+
+	if (!*job->terms.trace.span)
+		return;
+	send_stage(job, "queue", t->accepted, t->accepted + t->queue);
+	if (t->decode)
+		send_stage(job, "decode", t->began, t->began + t->decode);
+	if (t->compile)
+		send_stage(job, "compile", job->tiles_waited - t->compile, job->tiles_waited);
+	if (t->wait)
+		send_stage(job, "wait", MAX(t->began, t->finished - t->encode - t->wait),
+		           t->finished - t->encode);
+	if (t->verify)
+		send_stage(job, "verify", t->finished - t->verify, t->finished);
+	if (t->encode)
+		send_stage(job, "encode", t->finished - t->encode, t->finished);
 }
 
 void outcome_record(const char *id, const struct job *job)
@@ -80,18 +146,59 @@ void outcome_record(const char *id, const struct job *job)
 	if (job->error)
 		snprintf(end, sizeof end, "has failed: %s", error_slug(job->error));
 	log_job(id, job, end, error_status(job->error) >= 500 ? LOG_LEVEL_WARNING : LOG_LEVEL_INFO);
-	spans_of_job(job);
+	send_stages(job);
 	if (job->error) {
 		metric_add(METRIC_JOBS_FAILED, error_slug(job->error), NULL, 1);
 		return;
 	}
 	canary_success();
 	observe_stages(job);
-	count_jpeg(job);
+	if (job->input_format == FORMAT_JPEG)
+		metric_add(METRIC_JPEG_SIDES, "decode", jpeg_reason_slug(job->jpeg[JPEG_DECODE]),
+		           1);
+	if (job->format == FORMAT_JPEG)
+		metric_add(METRIC_JPEG_SIDES, "encode", jpeg_reason_slug(job->jpeg[JPEG_ENCODE]),
+		           1);
 }
 
 void outcome_gone(const char *id, const struct job *job)
 {
 	log_job(id, job, "is given up, as the client has gone,", LOG_LEVEL_INFO);
 	metric_add(METRIC_JOBS_FAILED, "client-gone", NULL, 1);
+}
+
+void outcome_send_span(const struct request *r)
+{
+	const struct trace *trace = &r->terms.trace;
+	const struct job *job = r->job;
+	struct span span;
+
+	if (!*trace->span)
+		return;
+	span = tracer_part(trace, "request", r->arrived, loop_now());
+	memcpy(span.id, trace->span, sizeof span.id);
+	memcpy(span.parent, trace->parent, sizeof span.parent);
+	span.server = 1;
+	span.failed = r->answer.status >= 500;
+	span.number[SPAN_STATUS] = (uint64_t)r->answer.status;
+	snprintf(span.text[SPAN_METHOD], SPAN_TEXT_SIZE, "%s", r->method);
+	snprintf(span.text[SPAN_ROUTE], SPAN_TEXT_SIZE, "%s", r->route->path);
+	snprintf(span.text[SPAN_CLIENT], SPAN_TEXT_SIZE, "%s", r->terms.client);
+	snprintf(span.text[SPAN_REQUEST], SPAN_TEXT_SIZE, "%s", r->id);
+	if (r->answer.reason)
+		snprintf(span.text[SPAN_ERROR], SPAN_TEXT_SIZE, "%s", r->answer.reason);
+	if (job) {
+		span.number[SPAN_JOB] = job->id;
+		span.number[SPAN_TILES] = job_tiles_done(job);
+		span.number[SPAN_BODY] = job->options.body_size;
+		list_filters(job, span.text[SPAN_FILTERS], SPAN_TEXT_SIZE);
+		describe_image(job, span.text[SPAN_IMAGE], SPAN_TEXT_SIZE);
+		list_devices(job, span.text[SPAN_DEVICE], SPAN_TEXT_SIZE);
+		if (job->image_known)
+			snprintf(span.text[SPAN_FORMAT], SPAN_TEXT_SIZE, "%s",
+			         format_name(job->input_format));
+		if (job->finished)
+			span.number[SPAN_ANSWER] = job->answer_size;
+	}
+	tracer_send(&span);
 }

@@ -19,7 +19,6 @@
 #include "front/api/outcome.h"
 #include "front/api/refusals.h"
 #include "front/api/representation.h"
-#include "front/api/spans.h"
 #include "front/api/tokens.h"
 #include "front/base/metrics.h"
 #include "front/jobs/admission.h"
@@ -325,7 +324,7 @@ void routes_answered(const struct request *r)
 	                     .span = trace_span(&r->terms.trace)),
 	          "request %s%s: %s %s: %d after %.3f ms", r->id, trace_text(&r->terms.trace, span),
 	          r->method, r->path, r->answer.status, (double)ns * 1e-6);
-	spans_of_request(r);
+	outcome_send_span(r);
 	/* Neither a job's end nor its pending state is a refusal. */
 	if (r->answer.reason && !(r->job && r->job->finished) && r->answer.status != 409)
 		refusals_note(&(struct refusal){.client = r->terms.client,
