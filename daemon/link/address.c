@@ -13,18 +13,6 @@ static bool has_prefix(const char *text, const char *prefix)
 	return !strncmp(text, prefix, strlen(prefix));
 }
 
-static bool parse_unix(const char *path, struct address *address)
-{
-	struct sockaddr_un *un = (struct sockaddr_un *)&address->socket;
-
-	if (!*path || strlen(path) >= sizeof un->sun_path)
-		return false;
-	un->sun_family = AF_UNIX;
-	strcpy(un->sun_path, path);
-	address->size = sizeof *un;
-	return true;
-}
-
 static bool parse_tcp(const char *text, struct address *address)
 {
 	char host[256];
@@ -52,9 +40,18 @@ static bool parse_tcp(const char *text, struct address *address)
 
 bool address_parse(const char *text, struct address *address)
 {
+	struct sockaddr_un *un = (struct sockaddr_un *)&address->socket;
+
 	*address = (struct address){.text = text, .tls = has_prefix(text, tls_prefix)};
-	if (has_prefix(text, unix_prefix))
-		return parse_unix(text + strlen(unix_prefix), address);
+	if (has_prefix(text, unix_prefix)) {
+		text += strlen(unix_prefix);
+		if (!*text || strlen(text) >= sizeof un->sun_path)
+			return false;
+		un->sun_family = AF_UNIX;
+		strcpy(un->sun_path, text);
+		address->size = sizeof *un;
+		return true;
+	}
 	if (address->tls)
 		address->text += strlen(tls_prefix);
 	return parse_tcp(address->text, address);

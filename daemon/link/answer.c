@@ -62,17 +62,6 @@ static void write_text(FILE *out, const char *text)
 	fwrite(text, 1, strlen(text) + 1, out);
 }
 
-static void write_head(FILE *out, const struct answer *a)
-{
-	fprintf(out, "%d%c", a->status, '\0');
-	write_text(out, a->content_type ? a->content_type : "");
-	for (unsigned i = 0; i < a->headers; i++) {
-		write_text(out, a->header[i].name);
-		write_text(out, a->header[i].value);
-	}
-	write_text(out, "");
-}
-
 /* A memfd of a text, or -1. */
 static int file_of(const struct answer *a)
 {
@@ -99,7 +88,13 @@ bool answer_send(struct link *link, uint64_t number, const struct answer *a, boo
 
 	if (!out)
 		return false;
-	write_head(out, a);
+	fprintf(out, "%d%c", a->status, '\0');
+	write_text(out, a->content_type ? a->content_type : "");
+	for (unsigned i = 0; i < a->headers; i++) {
+		write_text(out, a->header[i].name);
+		write_text(out, a->header[i].value);
+	}
+	write_text(out, "");
 	fflush(out);
 	if (!stream && (a->file >= 0 || size + a->text_size > LINK_DATA_MAX)) {
 		message.flags |= LINK_HAS_FILE;

@@ -20,8 +20,8 @@ struct answer {
 	char *text; /* malloc'ed, owned; NULL: the body is the file, or empty */
 	size_t text_size;
 	int file; /* bytes 0 to file_size are the body; -1: none; owned by the job */
-	uint64_t
-	    file_size; /* without a file: the length that 304 names, of the text that it spares */
+	/* without a file: the length that 304 names, of the text that it spares */
+	uint64_t file_size;
 	uint64_t version; /* of a body that seldom or never changes; 0: it may change at any time */
 	const char *reason; /* slug of the error, NULL if there is none */
 	char *detail;       /* the error's message; owned */

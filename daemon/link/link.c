@@ -84,7 +84,7 @@ static int send_one(int socket, const struct link_message *message)
 	return errno == EAGAIN || errno == ENOBUFS || errno == ETOOMANYREFS ? 0 : -1;
 }
 
-/* What a packet counts as in the queue. */
+/* Returns the bytes that a packet counts as in the queue. */
 static size_t cost(const struct link_message *message)
 {
 	return sizeof(struct link_packet) + message->data_size +
@@ -120,14 +120,6 @@ static void writable(void *context)
 	link_flush(context);
 }
 
-/* Only while there is a queue: a socket becomes writable each time that a message is read from its
- * other end, which would wake the sender of every one. */
-static bool await_room(struct link *link)
-{
-	return link->writable.fd >= 0 ||
-	       !loop_watch(&link->writable, link->again, EPOLLOUT | EPOLLET, writable, link);
-}
-
 static bool enqueue(struct link *link, const struct link_message *message)
 {
 	struct link_packet *p = malloc(sizeof *p + message->data_size);
@@ -140,7 +132,11 @@ static bool enqueue(struct link *link, const struct link_message *message)
 		memcpy(p->data, message->data, message->data_size);
 	if (has_file(message))
 		p->message.fd = fcntl(message->fd, F_DUPFD_CLOEXEC, 0);
-	if ((has_file(message) && p->message.fd < 0) || !await_room(link)) {
+	/* Watches only while there is a queue: a socket becomes writable each time that a message
+	 * is read from its other end, which would wake the sender of every one. */
+	if ((has_file(message) && p->message.fd < 0) ||
+	    (link->writable.fd < 0 &&
+	     loop_watch(&link->writable, link->again, EPOLLOUT | EPOLLET, writable, link))) {
 		packet_free(p);
 		return false;
 	}

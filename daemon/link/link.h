@@ -65,7 +65,7 @@ struct link_message {
 	int fd; /* counts with LINK_HAS_FILE */
 };
 
-/* Where a body is to be written: what ROOM says. */
+/* The place for a body, as ROOM says. */
 struct lent {
 	int fd; /* to be duplicated; -1: not known yet */
 	bool in_memory;
