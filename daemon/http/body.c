@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -19,8 +20,8 @@ struct buffer {
 };
 
 struct spill {
-	struct errand
-	    errand; /* must be first; it owns the members up to `result` while it is running */
+	/* must be first; it owns the members up to `result` while it is running */
+	struct errand errand;
 	int fd;
 	uint64_t at; /* where the next data goes */
 	struct buffer writing;
@@ -131,7 +132,7 @@ static struct spill *spill_new(int fd, uint64_t at)
 
 	if (!s)
 		return NULL;
-	s->errand = (struct errand){NULL, spill_run, spill_done};
+	s->errand = (struct errand){.run = spill_run, .done = spill_done};
 	s->fd = fd;
 	s->at = at;
 	return s;
@@ -181,8 +182,8 @@ enum error body_write(struct body *body, const char *data, size_t size, struct p
 	enum error e;
 
 	if (size > body->lent.limit - body->size)
-		return problem_set(problem, ERR_BODY_TOO_LARGE, "a body has at most %llu bytes",
-		                   (unsigned long long)body->lent.limit);
+		return problem_set(problem, ERR_BODY_TOO_LARGE,
+		                   "a body has at most %" PRIu64 " bytes", body->lent.limit);
 	if (body->spill)
 		e = spill_add(body->spill, data, size);
 	else

@@ -24,8 +24,8 @@ void body_init(struct body *body);
 /* A memfd of a body that is all there, sealed; -1: there is no memory for it, or no seal. */
 int body_whole(const char *data, size_t size);
 
-/* How many of the next `size` bytes of a request there is room for, if all are the body's and so
- * are the `read` bytes before. All of them if there will not be more room. */
+/* Returns for how many of the next `size` bytes of a request there is room, if all are the body's
+ * and so are the `read` bytes before. All of them if there will not be more room. */
 size_t body_room(const struct body *body, uint64_t read, size_t size);
 
 /* Goes on where there is more room. The content before it must be there; and not be under way

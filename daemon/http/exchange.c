@@ -5,6 +5,7 @@
 #include "http/exchange.h"
 
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -108,7 +109,7 @@ static enum error take_part(void *context, const char *data, size_t size, struct
 	return check_memory(x, problem);
 }
 
-static const struct form_calls form_calls = {begin_part, take_part};
+static const struct form_calls form_calls = {.begin = begin_part, .data = take_part};
 
 static int socket_of(struct MHD_Connection *connection)
 {
@@ -165,7 +166,7 @@ static void exchange_cut(void *context)
 	shutdown(socket_of(x->connection), SHUT_RDWR);
 }
 
-static const struct request_calls request_calls = {exchange_wake, exchange_cut};
+static const struct request_calls request_calls = {.wake = exchange_wake, .cut = exchange_cut};
 
 /* The library may pass on one more piece that it has. */
 static void suspend(struct exchange *x)
@@ -388,8 +389,8 @@ static char *write_message(const struct answer *answer, bool bodiless, size_t *s
 		fprintf(out, "Content-Type: %s\r\n", answer->content_type);
 	for (unsigned i = 0; i < answer->headers; i++)
 		fprintf(out, "%s: %s\r\n", answer->header[i].name, answer->header[i].value);
-	fprintf(out, "Content-Length: %llu\r\n\r\n",
-	        (unsigned long long)(answer->file >= 0 ? answer->file_size : answer->text_size));
+	fprintf(out, "Content-Length: %" PRIu64 "\r\n\r\n",
+	        answer->file >= 0 ? answer->file_size : answer->text_size);
 	if (answer->text && !bodiless)
 		fwrite(answer->text, 1, answer->text_size, out);
 	if (!fclose(out))
@@ -515,24 +516,17 @@ void exchange_break(struct MHD_Connection *connection, const char *client, enum 
 	}
 }
 
-/* Answers a request whose body has stopped arriving. libmicrohttpd's own timeout, which would close
- * the connection without an answer, is off while a body arrives. */
-static void end_stalled(struct exchange *x)
-{
-	struct problem problem;
-
-	problem_set(&problem, ERR_BODY_TIMEOUT, "no data for %llu s, and the body is incomplete",
-	            (unsigned long long)limits->idle_timeout);
-	service_fail(x->request, ERR_BODY_TIMEOUT, &problem);
-	answer_past(x);
-}
-
-/* Looks at all requests, at least once a second. */
+/* Looks at all requests, at least once a second. Answers those whose bodies have stopped arriving:
+ * libmicrohttpd's own timeout, which would close the connection without an answer, is off while a
+ * body arrives. */
 static void look_around(void *context)
 {
 	uint64_t now = loop_now(), limit = limits->idle_timeout * 1000000000u, next = limit;
+	struct problem problem;
 
 	(void)context;
+	problem_set(&problem, ERR_BODY_TIMEOUT,
+	            "no data for %" PRIu64 " s, and the body is incomplete", limits->idle_timeout);
 	for (struct exchange *x = exchanges; x; x = x->next) {
 		uint64_t left = x->heard + limit > now ? x->heard + limit - now : 0;
 
@@ -542,8 +536,10 @@ static void look_around(void *context)
 		if (!is_receiving(x))
 			continue;
 		next = left && left < next ? left : next;
-		if (!left)
-			end_stalled(x);
+		if (left)
+			continue;
+		service_fail(x->request, ERR_BODY_TIMEOUT, &problem);
+		answer_past(x);
 	}
 	/* A reload may shorten the time at any moment. */
 	if (active)
@@ -572,21 +568,15 @@ static void take_decision(struct exchange *x)
 		    &problem);
 }
 
-/* True if a refusal is worth more than the body, which then need not be sent. */
-static bool asks_first(const struct exchange *x)
-{
-	uint64_t size = x->request->head.announced;
-
-	return (size && x->expects) || (size != UINT64_MAX && size > DISCARD_MAX);
-}
-
 /* The first call for a request, which has headers but no body yet; the same again after a wait.
  * Only here can a refusal come before the body, so who asks first is not read from before the
  * decision. Without a body the answer waits for the next call, because one in the first call makes
  * libmicrohttpd close the connection. */
 static enum MHD_Result exchange_begin(struct exchange *x)
 {
-	bool asks = asks_first(x);
+	/* A refusal is worth more than a large body, which then need not be sent. */
+	uint64_t size = x->request->head.announced;
+	bool asks = (size && x->expects) || (size != UINT64_MAX && size > DISCARD_MAX);
 
 	if (x->gone)
 		return MHD_NO;
@@ -601,8 +591,8 @@ static enum MHD_Result exchange_begin(struct exchange *x)
 	return MHD_YES;
 }
 
-/* How many of the next bytes there is room for. 0: there may be later, or the request has its
- * answer. */
+/* Returns for how many of the next bytes there is room. 0: there may be later, or the request has
+ * its answer. */
 static size_t make_room(struct exchange *x, size_t size)
 {
 	struct problem problem;

@@ -18,8 +18,8 @@ struct peer {
 	struct intake intake;
 	struct service_guest *guest; /* the connection, as the service counts it */
 	struct exchange *exchange;   /* the request under way, or the refusal; or NULL */
-	struct sockaddr_storage
-	    source;      /* that a proxy has named for all of the connection, or none */
+	/* that a proxy has named for all of the connection, or none */
+	struct sockaddr_storage source;
 	bool monitoring; /* it came to an address for metrics and health alone */
 	bool loopback;   /* or to a loopback address */
 	bool served;     /* it has sent a request */

@@ -341,21 +341,17 @@ static enum error keep_header(struct form *form, char c, struct problem *problem
 	return ERR_OK;
 }
 
-static enum error end_line(struct form *form, char c, struct problem *problem)
-{
-	if (c != '\n')
-		return bad_part(problem, "a line of a part's header ends with CR alone");
-	if (form->line_is_empty)
-		return begin_part(form, problem);
-	form->state = HEADER;
-	form->line_is_empty = true;
-	return keep_header(form, '\0', problem);
-}
-
 static enum error read_header(struct form *form, char c, struct problem *problem)
 {
-	if (form->state == HEADER_RETURN)
-		return end_line(form, c, problem);
+	if (form->state == HEADER_RETURN) {
+		if (c != '\n')
+			return bad_part(problem, "a line of a part's header ends with CR alone");
+		if (form->line_is_empty)
+			return begin_part(form, problem);
+		form->state = HEADER;
+		form->line_is_empty = true;
+		return keep_header(form, '\0', problem);
+	}
 	if (c == '\r') {
 		form->state = HEADER_RETURN;
 		return ERR_OK;

@@ -27,16 +27,6 @@ static bool span_is(struct span s, const char *text)
 	return s.size == strlen(text) && !strncasecmp(s.at, text, s.size);
 }
 
-static struct span trimmed(const char *text)
-{
-	struct span s = {.at = text + strspn(text, blanks)};
-
-	s.size = strlen(s.at);
-	while (s.size && strchr(blanks, s.at[s.size - 1]))
-		s.size--;
-	return s;
-}
-
 static bool is_letter_or_digit(char c)
 {
 	return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
@@ -418,7 +408,7 @@ static const struct {
 
 static enum error take_field(struct grammar *g, struct problem *problem)
 {
-	struct span name = {g->line, token_length(g->line)};
+	struct span name = {g->line, token_length(g->line)}, value;
 
 	if (g->state == GRAMMAR_HEADERS)
 		g->section += GRAMMAR_ITEM;
@@ -434,11 +424,16 @@ static enum error take_field(struct grammar *g, struct problem *problem)
 		                   "%.60s: expected NAME: VALUE, the name of letters, digits and "
 		                   "!#$%%&'*+-.^_`|~ with the colon right after it",
 		                   g->line);
+	value.at = g->line + name.size + 1;
+	value.at += strspn(value.at, blanks);
+	value.size = strlen(value.at);
+	while (value.size && strchr(blanks, value.at[value.size - 1]))
+		value.size--;
 	for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
 		if (!span_is(name, known[i].name))
 			continue;
 		if (g->state == GRAMMAR_HEADERS)
-			return known[i].take(g, trimmed(g->line + name.size + 1), problem);
+			return known[i].take(g, value, problem);
 		if (known[i].framing)
 			return problem_set(problem, ERR_BAD_REQUEST,
 			                   "%s is a trailer; it belongs to the headers",
@@ -456,7 +451,7 @@ static void end_request(struct grammar *g)
 	                      .requests = g->requests + 1};
 }
 
-/* What the headers say together; the body follows. */
+/* Checks the headers together; the body follows. */
 static enum error end_head(struct grammar *g, struct problem *problem)
 {
 	if (!g->has_host && !g->http10)
@@ -503,14 +498,6 @@ static enum error take_chunk_size(struct grammar *g, struct problem *problem)
 	return ERR_OK;
 }
 
-static enum error take_chunk_end(struct grammar *g, struct problem *problem)
-{
-	if (g->used)
-		return line_too_long(g, problem);
-	g->state = GRAMMAR_CHUNK_SIZE;
-	return ERR_OK;
-}
-
 /* A complete line. */
 static enum error take_line(struct grammar *g, struct problem *problem)
 {
@@ -527,7 +514,10 @@ static enum error take_line(struct grammar *g, struct problem *problem)
 		e = take_chunk_size(g, problem);
 		break;
 	case GRAMMAR_CHUNK_END:
-		e = take_chunk_end(g, problem);
+		if (g->used)
+			e = line_too_long(g, problem);
+		else
+			g->state = GRAMMAR_CHUNK_SIZE;
 		break;
 	case GRAMMAR_TRAILERS:
 		if (g->used)

@@ -12,7 +12,7 @@
 #include "http/form.h"
 #include "http/proxy.h"
 
-/* Where headers of a name, or the query's parameters, go. */
+/* The destination of the headers of a name, or of the query's parameters. */
 struct collection {
 	struct head_writer *writer;
 	enum head_text text;

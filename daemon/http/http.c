@@ -24,10 +24,9 @@
 
 enum {
 	CONNECTION_MEMORY = 128 << 10, /* bytes of buffer; larger is faster for large bodies */
-	CONNECTIONS_MAX =
-	    1 << 20, /* for each daemon; share_connections_most() is lower, and limits the sum */
-	MONITORS_MAX =
-	    64, /* connections to addresses for metrics, which no client's limit counts */
+	/* for each daemon; share_connections_most() is lower, and limits the sum */
+	CONNECTIONS_MAX = 1 << 20,
+	MONITORS_MAX = 64, /* connections for metrics, which no client's limit counts */
 	END_MS = 10,
 	PAUSE_MS = 100,
 };
@@ -75,20 +74,13 @@ static struct client *clients;
 static LIST_HEAD(client_list, client) leaving, waiting;
 static struct loop_timer ends;
 
-/* True if the client's socket is closed, not only its side. */
-static bool is_gone(int fd)
-{
-	struct pollfd look = {.fd = fd};
-
-	return poll(&look, 1, 0) > 0 && look.revents & (POLLHUP | POLLERR);
-}
-
 /* The client has closed its side, and later perhaps its socket. */
 static void client_left(void *context)
 {
 	struct client *client = context;
+	struct pollfd look = {.fd = client->watch.fd};
 
-	client->peer.gone = is_gone(client->watch.fd);
+	client->peer.gone = poll(&look, 1, 0) > 0 && look.revents & (POLLHUP | POLLERR);
 	if (!client->peer.left) { /* show_ends() wakes this again */
 		client->peer.left = true;
 		LIST_INSERT_HEAD(&leaving, client, leave);
@@ -119,7 +111,7 @@ static void show_ends(void *context)
 		loop_timer_start(&ends, END_MS);
 }
 
-/* The service has no place for the connection. */
+/* Refuses a connection for which the service has no place. */
 static void client_crowded(void *context, enum error error, const struct problem *problem)
 {
 	struct client *client = context;
@@ -151,7 +143,7 @@ static void client_proxied(void *context, const struct sockaddr_storage *source)
 		take_place(client);
 }
 
-/* What the client has sent is refused. */
+/* Refuses what the client has sent. */
 static void client_refuse(void *context, enum error error, const struct problem *problem)
 {
 	struct client *client = context;
@@ -161,17 +153,14 @@ static void client_refuse(void *context, enum error error, const struct problem 
 	exchange_break(client->connection, name, error, problem);
 }
 
-static void resume(struct client *client)
-{
-	if (client->suspended)
-		MHD_resume_connection(client->connection);
-	client->suspended = false;
-}
-
 /* More of a handshake has arrived, or its end. */
 static void client_knocks(void *context)
 {
-	resume(context);
+	struct client *client = context;
+
+	if (client->suspended)
+		MHD_resume_connection(client->connection);
+	client->suspended = false;
 }
 
 static enum error watch_client(struct client *client)
@@ -198,21 +187,8 @@ static void client_shakes_hands(void *context, bool done)
 	LIST_INSERT_HEAD(&waiting, client, wait);
 }
 
-/* Not called from within libmicrohttpd. */
-static void suspend_waiting(void)
-{
-	struct client *client;
-
-	while ((client = LIST_FIRST(&waiting))) {
-		LIST_REMOVE(client, wait);
-		client->waits = false;
-		client->suspended = true;
-		MHD_suspend_connection(client->connection);
-	}
-}
-
-static const struct intake_calls client_calls = {client_refuse, client_shakes_hands,
-                                                 client_proxied};
+static const struct intake_calls client_calls = {
+    .refuse = client_refuse, .handshake = client_shakes_hands, .proxied = client_proxied};
 
 /* True if a client has connected to a loopback address, not to a Unix socket. */
 static bool is_loopback(int fd)
@@ -508,6 +484,7 @@ enum error http_init(const struct limits *l, bool (*is_served)(void), uint64_t d
 int http_turn(bool full)
 {
 	MHD_UNSIGNED_LONG_LONG timeout, least = 0;
+	struct client *client;
 	bool bounded = false;
 
 	for (unsigned i = 0; i < sizeof daemons / sizeof *daemons; i++) {
@@ -525,7 +502,12 @@ int http_turn(bool full)
 		least = !bounded || timeout < least ? timeout : least;
 		bounded = true;
 	}
-	suspend_waiting();
+	while ((client = LIST_FIRST(&waiting))) {
+		LIST_REMOVE(client, wait);
+		client->waits = false;
+		client->suspended = true;
+		MHD_suspend_connection(client->connection);
+	}
 	return bounded ? (int)(least < 60000 ? least : 60000) : -1;
 }
 
@@ -541,22 +523,15 @@ void http_drain(bool last)
 		close(sockets[--socket_count].socket.fd);
 }
 
-/* True if a request may still arrive on an idle connection: the client connected just now, or has
- * sent data that has not been read. */
-static bool client_awaited(const struct client *client)
-{
-	if (client->peer.refused)
-		return false;
-	if (!client->peer.served && loop_now() - client->since < silent_ns)
-		return true;
-	return !client->peer.exchange && intake_unread(client->peer.intake.fd);
-}
-
 bool http_drained(void)
 {
 	bool awaited = false;
 
+	/* A request may still arrive on an idle connection: the client connected just now, or has
+	 * sent data that has not been read. */
 	for (const struct client *client = clients; client && !awaited; client = client->next)
-		awaited = client_awaited(client);
+		awaited = !client->peer.refused &&
+		          ((!client->peer.served && loop_now() - client->since < silent_ns) ||
+		           (!client->peer.exchange && intake_unread(client->peer.intake.fd)));
 	return !exchanges_active() && !awaited;
 }

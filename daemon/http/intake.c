@@ -10,6 +10,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <gnutls/gnutls.h>
+#include <inttypes.h>
 #include <linux/sockios.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
@@ -82,28 +83,15 @@ static void check_body(struct intake *i)
 	enum error e = ERR_OK;
 
 	if (is_over(i, limits->body_timeout))
-		e = problem_set(&problem, ERR_BODY_TIMEOUT, "the body is incomplete after %llu s",
-		                (unsigned long long)limits->body_timeout);
+		e = problem_set(&problem, ERR_BODY_TIMEOUT,
+		                "the body is incomplete after %" PRIu64 " s", limits->body_timeout);
 	else if (measured >= limits->header_timeout && i->bytes / measured < limits->body_rate)
 		e = problem_set(&problem, ERR_BODY_TIMEOUT,
-		                "the body arrives at %llu bytes a second; at least %llu are "
-		                "expected",
-		                (unsigned long long)(i->bytes / measured),
-		                (unsigned long long)limits->body_rate);
+		                "the body arrives at %" PRIu64 " bytes a second; at least %" PRIu64
+		                " are expected",
+		                i->bytes / measured, limits->body_rate);
 	if (e)
 		i->calls->refuse(i->context, e, &problem);
-}
-
-static void check_head(struct intake *i)
-{
-	struct problem problem;
-
-	if (is_over(i, limits->header_timeout))
-		i->calls->refuse(i->context,
-		                 problem_set(&problem, ERR_BODY_TIMEOUT,
-		                             "the headers are incomplete after %llu s",
-		                             (unsigned long long)limits->header_timeout),
-		                 &problem);
 }
 
 /* The library looks at a socket when something happens to it. */
@@ -114,6 +102,9 @@ static void stop(const struct intake *i)
 
 static void check_deadline(struct intake *i)
 {
+	struct problem problem;
+	enum error e;
+
 	switch (i->state) {
 	case INTAKE_HANDSHAKE:
 		if (is_over(i, limits->header_timeout))
@@ -124,7 +115,12 @@ static void check_deadline(struct intake *i)
 			stop(i);
 		break;
 	case INTAKE_HEAD:
-		check_head(i);
+		if (!is_over(i, limits->header_timeout))
+			break;
+		e = problem_set(&problem, ERR_BODY_TIMEOUT,
+		                "the headers are incomplete after %" PRIu64 " s",
+		                limits->header_timeout);
+		i->calls->refuse(i->context, e, &problem);
 		break;
 	case INTAKE_BODY:
 		check_body(i);
@@ -368,7 +364,7 @@ static ssize_t take(struct intake *i, void *data, size_t size)
 	ssize_t got;
 	enum error e;
 
-	/* Where the library expects more after the last request, it is wrong. */
+	/* The library is wrong if it expects more after the last request. */
 	if (i->state < INTAKE_FAULTY && i->grammar.state == GRAMMAR_OVER)
 		set_state(i, INTAKE_LAST);
 	if (i->state == INTAKE_LAST)

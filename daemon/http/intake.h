@@ -15,7 +15,7 @@
 #include "http/grammar.h"
 #include "wire/limits.h"
 
-/* What a connection is about, and what its deadline is (see struct limits). */
+/* The state of a connection, which has its own deadline (see struct limits). */
 enum intake_state {
 	INTAKE_HANDSHAKE, /* of TLS: header-timeout */
 	INTAKE_IDLE,      /* no request: keepalive-timeout */
@@ -23,8 +23,7 @@ enum intake_state {
 	INTAKE_BODY,      /* body-timeout, body-rate */
 	INTAKE_BUSY,      /* all has arrived, and the service has not done with it */
 	INTAKE_FAULTY,    /* to be refused once the requests before the fault are answered */
-	INTAKE_LAST, /* the last answer has been sent, or will be: what arrives is dropped, for 2 s
-	              */
+	INTAKE_LAST,      /* the last answer is sent, or will be: drops what arrives, for 2 s */
 };
 
 struct intake_fault {
@@ -41,7 +40,7 @@ struct intake_calls {
 	void (*proxied)(void *context, const struct sockaddr_storage *source);
 };
 
-/* What comes in on a connection; embedded in the struct of its owner. */
+/* The incoming bytes of a connection; embedded in the struct of its owner. */
 struct intake {
 	int fd;
 	bool tls;
@@ -75,10 +74,11 @@ void intake_answered(struct intake *intake, bool last);
 /* The service has not read for a while: what it measures of the body begins anew. */
 void intake_excuse(struct intake *intake);
 
-/* How many bytes have arrived at a socket and have not been received. */
+/* Counts the bytes that have arrived at a socket and have not been received. */
 int intake_unread(int fd);
 
-/* How many bytes of files the client's system has taken, or over a Unix socket the client itself.
+/* Counts the bytes of files that the client's system has taken, or over a Unix socket the client
+ * itself.
  */
 uint64_t intake_read(const struct intake *intake);
 

@@ -82,12 +82,6 @@ static void keep_numbers(void)
 	spare--;
 }
 
-/* Leaves one of them for the next descriptor. */
-static void leave_number(void)
-{
-	close(spare);
-}
-
 static void drain(bool last)
 {
 	http_drain(last);
@@ -95,7 +89,7 @@ static void drain(bool last)
 	loop_timer_repeat(&report, REPORT_MS);
 }
 
-static const struct service_calls service_calls = {drain, end};
+static const struct service_calls service_calls = {.drain = drain, .lost = end};
 
 /* Takes over the certificate and its key, as the memfd has them. */
 static enum error take_certificate(const struct message_certificate *message, int fd)
@@ -117,24 +111,21 @@ static enum error take_certificate(const struct message_certificate *message, in
 	return wrong ? ERR_INTERNAL : ERR_OK;
 }
 
-static enum error take_limits(const struct limits *limits)
-{
-	if (limited)
-		http_limit(limits);
-	if (limited)
-		return ERR_OK;
-	limited = true;
-	return http_init(limits, service_speaks, files.rlim_max);
-}
-
 /* An error is one of the front, or the machine is out of something: the front starts another. */
 static enum error take_message(const struct message *message, const int *fds)
 {
+	const struct limits *limits = &message->limits.limits;
+
 	switch (message->type) {
 	case MSG_LINK:
 		return service_init(fds[0], &service_calls);
 	case MSG_LIMITS:
-		return take_limits(&message->limits.limits);
+		if (limited) {
+			http_limit(limits);
+			return ERR_OK;
+		}
+		limited = true;
+		return http_init(limits, service_speaks, files.rlim_max);
 	case MSG_CERTIFICATE:
 		return take_certificate(&message->certificate, fds[0]);
 	case MSG_LISTEN:
@@ -174,22 +165,13 @@ static void hear(void *context)
 
 	(void)context;
 	if (shared)
-		leave_number();
+		close(spare); /* leaves a number for the next descriptor */
 	receive();
 	if (shared)
 		keep_numbers();
 }
 
-/* A terminal sends these to all processes; the front says when to end. */
-static void ignore_signals(void)
-{
-	static const int ignored[] = {SIGPIPE, SIGHUP, SIGINT, SIGQUIT, SIGTERM};
-
-	for (size_t i = 0; i < sizeof ignored / sizeof *ignored; i++)
-		signal(ignored[i], SIG_IGN);
-}
-
-/* What libraries read from files once: the zone of local time, GnuTLS's priorities. */
+/* Has libraries read their files once: the zone of local time, GnuTLS's priorities. */
 static void prepare_libraries(void)
 {
 	time_t now = time(NULL);
@@ -200,24 +182,21 @@ static void prepare_libraries(void)
 	gnutls_global_init();
 }
 
-/* Descriptors are for connections. */
-static enum error raise_descriptors(void)
-{
-	if (getrlimit(RLIMIT_NOFILE, &files))
-		return ERR_INTERNAL;
-	files.rlim_cur = files.rlim_max;
-	return setrlimit(RLIMIT_NOFILE, &files) ? ERR_INTERNAL : ERR_OK;
-}
-
 static enum error start(void)
 {
 	struct message ready = {.type = MSG_READY};
+	/* A terminal sends most of these to all processes; the front says when to end. */
+	static const int ignored[] = {SIGPIPE, SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 	const uint64_t begun = now_ms();
 	enum error e;
 
-	ignore_signals();
+	for (size_t i = 0; i < sizeof ignored / sizeof *ignored; i++)
+		signal(ignored[i], SIG_IGN);
 	prepare_libraries();
-	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) || raise_descriptors())
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) || getrlimit(RLIMIT_NOFILE, &files))
+		return ERR_INTERNAL;
+	files.rlim_cur = files.rlim_max; /* descriptors are for connections */
+	if (setrlimit(RLIMIT_NOFILE, &files))
 		return ERR_INTERNAL;
 	e = loop_init();
 	if (!e)

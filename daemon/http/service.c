@@ -474,7 +474,7 @@ static void front_lost(void *context, const char *why)
 
 enum error service_init(int socket, const struct service_calls *c)
 {
-	static const struct link_owner owner = {take_message, front_lost};
+	static const struct link_owner owner = {.message = take_message, .broken = front_lost};
 
 	calls = c;
 	heard = loop_now();

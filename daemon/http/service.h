@@ -56,7 +56,7 @@ void service_guest_free(struct service_guest *guest);
 
 /* Requests ------------------------------------------------------------------------------------- */
 
-/* What the connection of a request is told. */
+/* Calls to the connection of a request. */
 struct request_calls {
 	void (*wake)(void *context); /* there is news */
 	void (*cut)(void *context);  /* its client reads the answer too slowly: end it */
@@ -102,11 +102,11 @@ void service_end(struct service_request *request);
 /* True while the body is wanted, or may be; else it is to be dropped. */
 bool service_wants_body(const struct service_request *request);
 
-/* Of a decided request: asks for room for so many bytes of the body in all, or for all that there
+/* Asks for room, for a decided request: for so many bytes of the body in all, or for all that there
  * may be. False: there is none yet, and `wake` is called when to ask again. */
 bool service_lend(struct service_request *request, uint64_t size, struct lent *lent) MUST_CHECK;
 
-/* Of a decided request, or one whose head announces no body: the body is complete, so many bytes
+/* The body of a decided request, or of one whose head announces none, is complete: so many bytes
  * are where there was room for them, and these are a form's parameters. */
 void service_finish(struct service_request *request, uint64_t size, const struct head_writer *form);
 
