@@ -11,7 +11,7 @@
 
 enum { NAME_SIZE = 64 };
 
-/* How closely an element describes something, in order of precedence. */
+/* The closeness of an element to a type, in order of precedence. */
 enum fit { FIT_NONE, FIT_ANY, FIT_TYPE, FIT_EXACT };
 
 /* The best match so far. */
@@ -19,13 +19,6 @@ struct verdict {
 	enum fit fit;
 	uint16_t weight;
 };
-
-static uint16_t parse_weight(const char *text)
-{
-	double q = strtod(text, NULL);
-
-	return q > 0 ? (uint16_t)(q < 1 ? q * ACCEPT_MOST : ACCEPT_MOST) : 0; /* NaN becomes 0 */
-}
 
 /* Reads one element of a list, without parameters and spaces, and its weight. Returns the text
  * after the element, and reads no further: a header may be long. */
@@ -39,8 +32,12 @@ static const char *next_element(const char *at, char name[NAME_SIZE], uint16_t *
 	for (at += length; *at && *at != ','; at++) {
 		const char *parameter = at + 1 + strspn(at + 1, " \t");
 
-		if (*at == ';' && (*parameter == 'q' || *parameter == 'Q') && parameter[1] == '=')
-			*weight = parse_weight(parameter + 2);
+		if (*at == ';' && (*parameter == 'q' || *parameter == 'Q') && parameter[1] == '=') {
+			double q = strtod(parameter + 2, NULL);
+
+			/* NaN becomes 0. */
+			*weight = q > 0 ? (uint16_t)(q < 1 ? q * ACCEPT_MOST : ACCEPT_MOST) : 0;
+		}
 	}
 	return at + strspn(at, ", \t");
 }

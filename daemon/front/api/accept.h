@@ -1,4 +1,5 @@
-/* What a client accepts: Accept and Accept-Encoding (RFC 9110, 12.5.1 and 12.5.3). */
+/* The formats and codings that a client accepts: Accept and Accept-Encoding (RFC 9110, 12.5.1
+ * and 12.5.3). */
 #ifndef FRONT_API_ACCEPT_H
 #define FRONT_API_ACCEPT_H
 

@@ -115,15 +115,15 @@ static void add_timing(struct answer *answer, const struct job *job, uint64_t re
 
 static void add_devices(struct answer *answer, const struct job *job)
 {
-	char text[256] = "";
-	size_t used = 0;
+	char text[256] = "", item[96];
 
 	for (unsigned i = 0; i < devices_count(); i++)
-		if (job->devices_used & UINT64_C(1) << i && used < sizeof text)
-			used += (size_t)snprintf(text + used, sizeof text - used, "%s%s (%s)",
-			                         used ? ", " : "", device_get(i)->label,
-			                         device_get(i)->name);
-	if (used)
+		if (job->devices_used >> i & 1) {
+			snprintf(item, sizeof item, "%s (%s)", device_get(i)->label,
+			         device_get(i)->name);
+			list_add(text, sizeof text, item);
+		}
+	if (*text)
 		answer_header(answer, "X-Device", "%s", text);
 }
 

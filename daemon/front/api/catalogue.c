@@ -187,7 +187,7 @@ static json_t *describe_candidate(const struct message_choice *c, unsigned i)
 	                                      : json_null());
 }
 
-/* What a device's tuner chose for one kind of work, and the times that it measured. */
+/* The choice of a device's tuner for one kind of work, and the times that it measured. */
 static json_t *describe_choice(const struct device *d, const struct message_choice *c)
 {
 	json_t *candidates = json_array();

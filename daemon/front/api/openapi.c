@@ -1,5 +1,5 @@
-/* OpenAPI 3.1 (https://spec.openapis.org/oas/v3.1.0). What is the same in every service stands in
- * openapi.json; its members beside the document are parts that several operations have. A route
+/* OpenAPI 3.1 (https://spec.openapis.org/oas/v3.1.0). openapi.json has all that is the same in
+ * every service; its members beside the document are parts that several operations have. A route
  * becomes an operation; a route with {name} in its path becomes one operation for each filter,
  * because their parameters differ. */
 #include "front/api/openapi.h"
@@ -12,7 +12,7 @@
 #include "front/api/catalogue.h"
 #include "front/workers/repertoire.h"
 
-/* What any request may be refused for, before its route counts. */
+/* Statuses of refusals of any request, before its route counts. */
 static const char everywhere[] = "400 403 408 413 414 415 421 429 431 500 501 505";
 
 static json_t *reference(const char *kind, const char *name)

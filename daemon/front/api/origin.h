@@ -1,4 +1,4 @@
-/* Where a request comes from, as far as a browser says so. Pages of other sites may not use the
+/* The origin of a request, as far as a browser says so. Pages of other sites may not use the
  * service through their visitors' browsers, unless `cors-origins` allows them; they may link to it;
  * nor by a name of their own that they have pointed at a loopback address. Other clients send none
  * of this. */

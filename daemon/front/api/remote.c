@@ -6,6 +6,7 @@
 #include "front/api/remote.h"
 
 #include <glib.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/queue.h>
@@ -97,12 +98,6 @@ static void tell(struct remote *remote, const struct link_message *message)
 
 /* Guests ------------------------------------------------------------------------------------- */
 
-/* More than an honest worker has: connections that are refused last a little while. */
-static uint64_t guests_most(void)
-{
-	return 32768 + 2 * share_connections_most();
-}
-
 static void count_guests(int change)
 {
 	guests += (unsigned)change;
@@ -129,9 +124,9 @@ static enum error find_place(struct remote_guest *g, const char *client, bool pr
 		           ? problem_set(&g->problem, ERR_MEMORY, "no memory for the connection")
 		           : ERR_OK;
 	if (own >= config->max_client_connections)
-		return problem_set(
-		    &g->problem, ERR_QUEUE_FULL, "this client has %llu of at most %llu connections",
-		    (unsigned long long)own, (unsigned long long)config->max_client_connections);
+		return problem_set(&g->problem, ERR_QUEUE_FULL,
+		                   "this client has %" PRIu64 " of at most %" PRIu64 " connections",
+		                   own, config->max_client_connections);
 	outcome = share_take(&g->place, SHARE_CONNECTIONS, client, 1, most);
 	return outcome ? share_problem(outcome, SHARE_CONNECTIONS, client, most, &g->problem)
 	               : ERR_OK;
@@ -148,9 +143,11 @@ static bool end_answered(struct remote_guest *g)
 
 static struct remote_guest *add_guest(struct remote *remote, uint64_t number)
 {
+	/* More than an honest worker has: connections that are refused last a little while. */
+	const uint64_t most = 32768 + 2 * share_connections_most();
 	struct remote_guest *g = NULL;
 
-	if (g_hash_table_size(remote->guests) < guests_most())
+	if (g_hash_table_size(remote->guests) < most)
 		g = calloc(1, sizeof *g);
 	if (!g)
 		return NULL;
@@ -266,14 +263,6 @@ static void send_piece(struct remote_request *r)
 	r->sent += left;
 }
 
-static bool send_answer(struct remote_request *r)
-{
-	if (!r->answer)
-		r->answer = serve_answer(r->request);
-	r->answered = answer_send(&r->remote->link, r->number, r->answer, r->request->stream);
-	return r->answered;
-}
-
 /* Does what is to be done for a request, and tells the worker. False: it cannot be told now. */
 static bool go_on(struct remote_request *r)
 {
@@ -288,8 +277,13 @@ static bool go_on(struct remote_request *r)
 		return false;
 	if (!is_answered(r) && !request_wants_body(r->request))
 		routes_resume(r->request);
-	if (is_answered(r))
-		return send_answer(r);
+	if (is_answered(r)) {
+		if (!r->answer)
+			r->answer = serve_answer(r->request);
+		r->answered =
+		    answer_send(&r->remote->link, r->number, r->answer, r->request->stream);
+		return r->answered;
+	}
 	if (!r->decided && !r->finished)
 		tell(r->remote, &(struct link_message){
 		                    .type = LINK_ROOM,
@@ -325,7 +319,7 @@ void remote_turn(struct remote *remote)
 	}
 }
 
-/* What is done for an answer that nobody will read. */
+/* Ends the work for an answer that nobody will read. */
 static void abandon(struct remote_request *r)
 {
 	if (r->finished && !r->answered && !is_answered(r))
@@ -482,14 +476,6 @@ static bool take_lend(struct remote_request *r, uint64_t size)
 	return true;
 }
 
-static bool take_next(struct remote_request *r)
-{
-	if (!r->answered || !r->request->stream || r->awaits_piece)
-		return false;
-	r->awaits_piece = true;
-	return true;
-}
-
 /* A message about a request that there is. False: it cannot be. */
 static bool take_request(struct remote_request *r, const struct link_message *message)
 {
@@ -501,7 +487,10 @@ static bool take_request(struct remote_request *r, const struct link_message *me
 	case LINK_FINISH:
 		return take_finish(r, message->bytes);
 	case LINK_NEXT:
-		return take_next(r);
+		if (!r->answered || !r->request->stream || r->awaits_piece)
+			return false;
+		r->awaits_piece = true;
+		return true;
 	case LINK_READ:
 		if (r->answered && r->request->unread.id)
 			unread_report(&r->request->unread, message->bytes);
@@ -553,22 +542,18 @@ static bool take_fail(struct remote *remote, const struct link_message *message)
 	return true;
 }
 
-static bool take_guest_end(struct remote *remote, uint64_t number)
-{
-	struct remote_guest *g = g_hash_table_lookup(remote->guests, &number);
-
-	return g && end_answered(g) && g_hash_table_remove(remote->guests, &number);
-}
-
 static bool take(struct remote *remote, struct link_message *message)
 {
 	struct remote_request *r;
+	struct remote_guest *g;
 
 	switch ((enum link_type)message->type) {
 	case LINK_GUEST:
 		return take_guest(remote, message);
 	case LINK_GUEST_END:
-		return take_guest_end(remote, message->number);
+		g = g_hash_table_lookup(remote->guests, &message->number);
+		return g && end_answered(g) &&
+		       g_hash_table_remove(remote->guests, &message->number);
 	case LINK_HEAD:
 		return take_head(remote, message);
 	case LINK_FAIL:
@@ -605,7 +590,7 @@ static void link_broken(void *context, const char *why)
 
 struct remote *remote_new(int socket, const struct remote_calls *c, void *context)
 {
-	static const struct link_owner owner = {take_message, link_broken};
+	static const struct link_owner owner = {.message = take_message, .broken = link_broken};
 	struct remote *remote = calloc(1, sizeof *remote);
 
 	if (!remote) {

@@ -2,6 +2,7 @@
  * which they can be wrong. */
 #include "front/api/request.h"
 
+#include <inttypes.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -46,8 +47,8 @@ struct request *request_new(struct head *head)
 	*head = (struct head){0};
 	r->method = r->head.text[HEAD_METHOD];
 	r->path = r->head.text[HEAD_PATH];
-	snprintf(r->id, sizeof r->id, "%0*llx%s%s", REQUEST_NUMBER_DIGITS,
-	         (unsigned long long)number, *node ? "-" : "", node);
+	snprintf(r->id, sizeof r->id, "%0*" PRIx64 "%s%s", REQUEST_NUMBER_DIGITS, number,
+	         *node ? "-" : "", node);
 	r->arrived = loop_now();
 	r->body = SPOOL_NONE;
 	answer_init(&r->answer);
@@ -158,16 +159,10 @@ static bool looks_stripped(const char *data, size_t size)
 	return size >= STRIPPED_LOOK;
 }
 
-/* The bytes that its body may have. */
-static uint64_t body_most(const struct request *r)
-{
-	return r->head.announced < r->body_max ? r->head.announced : r->body_max;
-}
-
 enum error request_lend(struct request *r, uint64_t size, struct lent *lent,
                         struct problem *problem)
 {
-	uint64_t most = body_most(r);
+	uint64_t most = r->head.announced < r->body_max ? r->head.announced : r->body_max;
 	bool known = r->head.announced != UINT64_MAX; /* of a form, only about */
 	enum error e;
 
@@ -509,21 +504,11 @@ const struct common_parameter *request_common_parameter(size_t i)
 	return i < COMMONS ? &commons[i] : NULL;
 }
 
-static enum error unknown_parameter(const char *name, const char *text, struct problem *problem)
-{
-	char list[256] = "";
-	size_t used = 0;
-
-	for (size_t i = 0; i < COMMONS && used < sizeof list; i++)
-		used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", i ? ", " : "",
-		                         commons[i].name);
-	return problem_set_parameter(problem, ERR_BAD_PARAMETER, name, text, "a chain takes %s",
-	                             list);
-}
-
 static enum error parse_parameter(struct reading *r, bool one_filter, const char *name,
                                   const char *text, struct problem *problem)
 {
+	char all[256] = "";
+
 	if (one_filter && chain_knows_parameter(r->chain, name))
 		return chain_set_parameter(r->chain, name, text, problem);
 	for (size_t i = 0; i < COMMONS; i++)
@@ -533,15 +518,10 @@ static enum error parse_parameter(struct reading *r, bool one_filter, const char
 		}
 	if (one_filter) /* lists the filters */
 		return chain_set_parameter(r->chain, name, text, problem);
-	return unknown_parameter(name, text, problem);
-}
-
-static bool given_before(const struct head *head, unsigned i)
-{
-	for (unsigned j = 0; j < i; j++)
-		if (!strcmp(head->parameter[j].name, head->parameter[i].name))
-			return true;
-	return false;
+	for (size_t i = 0; i < COMMONS; i++)
+		list_add(all, sizeof all, commons[i].name);
+	return problem_set_parameter(problem, ERR_BAD_PARAMETER, name, text, "a chain takes %s",
+	                             all);
 }
 
 /* Puts the filters into the chain in the order in which they are applied. */
@@ -611,9 +591,11 @@ enum error request_parse(struct request *r, const char *filter, struct chain *ch
 	for (unsigned i = 0; !e && i < r->head.parameters; i++) {
 		const char *name = r->head.parameter[i].name, *value = r->head.parameter[i].value;
 
-		if (given_before(&r->head, i))
-			return problem_set_parameter(problem, ERR_BAD_PARAMETER, name, value,
-			                             "%s is given more than once", name);
+		for (unsigned before = 0; before < i; before++)
+			if (!strcmp(r->head.parameter[before].name, name))
+				return problem_set_parameter(problem, ERR_BAD_PARAMETER, name,
+				                             value, "%s is given more than once",
+				                             name);
 		e = parse_parameter(&reading, filter != NULL, name, value, problem);
 	}
 	if (!e)

@@ -23,7 +23,7 @@ enum { DEADLINE_MAX_MS = 86400000 };
 
 struct request;
 
-/* What holds for a route's answers. */
+/* Traits of a route's answers. */
 enum route_trait {
 	BY_ACCEPT = 1 << 0,       /* the header Accept decides what they are */
 	SHARED_A_MOMENT = 1 << 1, /* they serve all who ask for the same: see representation.h */
@@ -31,7 +31,7 @@ enum route_trait {
 	SHARED_BY_REPERTOIRE = 1 << 3, /* likewise */
 };
 
-/* What the service answers to; the rows are in routes.c. */
+/* A method and path that the service answers; the rows are in routes.c. */
 struct route {
 	const char *method;
 	const char *path; /* also a metric's label; {name} is a filter's */
@@ -46,7 +46,7 @@ struct route {
 	unsigned traits;      /* of enum route_trait */
 };
 
-/* What an event stream last told its client about a job. */
+/* The state of a job that an event stream has last told its client. */
 struct told {
 	uint64_t at; /* loop_now(); 0: nothing yet */
 	enum stored_state state;

@@ -1,4 +1,5 @@
-/* How a request begins and ends, whatever its route is, and what every answer has. */
+/* The beginning and end of every request, whatever its route is, and the headers of every answer.
+ */
 #ifndef FRONT_API_SERVE_H
 #define FRONT_API_SERVE_H
 
