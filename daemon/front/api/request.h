@@ -23,12 +23,15 @@ enum { DEADLINE_MAX_MS = 86400000 };
 
 struct request;
 
-/* Traits of a route's answers. */
+/* Traits of a route's answers. SHARED: they serve all who ask for the same, see representation.h.
+ */
 enum route_trait {
-	BY_ACCEPT = 1 << 0,       /* the header Accept decides what they are */
-	SHARED_A_MOMENT = 1 << 1, /* they serve all who ask for the same: see representation.h */
-	SHARED_A_SECOND = 1 << 2, /* likewise */
-	SHARED_BY_REPERTOIRE = 1 << 3, /* likewise */
+	BY_ACCEPT = 1 << 0, /* the header Accept decides what they are */
+	SHARED_A_MOMENT = 1 << 1,
+	SHARED_A_SECOND = 1 << 2,
+	SHARED_BY_REPERTOIRE = 1 << 3,
+	OPEN = 1 << 4,         /* for clients without a token, too */
+	FOR_MONITORS = 1 << 5, /* alone at addresses for metrics and health, without a token */
 };
 
 /* A method and path that the service answers; the rows are in routes.c. */

@@ -206,37 +206,25 @@ static const struct route routes[] = {
      "200:Kernels", "401", SHARED_A_MOMENT},
     {"GET", "/metrics", get_metrics,
      "Metrics in the text format of Prometheus, or by Accept as OpenMetrics", "", "200:Text", "401",
-     SHARED_A_SECOND | BY_ACCEPT},
-    {"GET", "/livez", get_livez, "Whether the service is alive", "", "200:Text", "", 0},
+     SHARED_A_SECOND | BY_ACCEPT | FOR_MONITORS},
+    {"GET", "/livez", get_livez, "Whether the service is alive", "", "200:Text", "",
+     FOR_MONITORS | OPEN},
     {"GET", "/readyz", get_readyz, "Whether a test image has recently passed through all stages",
-     "verbose", "200:Text 503:NotReady", "", 0},
+     "verbose", "200:Text 503:NotReady", "", FOR_MONITORS | OPEN},
     {"GET", "/openapi.json", get_openapi, "This document", "If-None-Match",
      "200:Document 304:Unchanged", "401", SHARED_BY_REPERTOIRE},
     {"GET", "/", get_index, "A short introduction; for browsers a page to try filters on",
-     "If-None-Match", "200:Index 304:Unchanged", "", SHARED_BY_REPERTOIRE | BY_ACCEPT},
+     "If-None-Match", "200:Index 304:Unchanged", "", OPEN | SHARED_BY_REPERTOIRE | BY_ACCEPT},
     {"GET", "/status", get_status, "A page that shows the metrics, live", "If-None-Match",
-     "200:Page 304:Unchanged", "", SHARED_BY_REPERTOIRE},
+     "200:Page 304:Unchanged", "", OPEN | SHARED_BY_REPERTOIRE},
     {"GET", "/docs", get_docs, "A page that shows this description", "If-None-Match",
-     "200:Page 304:Unchanged", "", SHARED_BY_REPERTOIRE},
+     "200:Page 304:Unchanged", "", OPEN | SHARED_BY_REPERTOIRE},
     {"GET", "/convolved.js", get_module, "A JavaScript module for this interface", "If-None-Match",
-     "200:Module 304:Unchanged", "", SHARED_BY_REPERTOIRE},
-    {"GET", "/page/{file}", get_page_file, NULL, "", "", "", SHARED_BY_REPERTOIRE},
+     "200:Module 304:Unchanged", "", OPEN | SHARED_BY_REPERTOIRE},
+    {"GET", "/page/{file}", get_page_file, NULL, "", "", "", OPEN | SHARED_BY_REPERTOIRE},
 };
 
 enum { ROUTES = sizeof routes / sizeof *routes };
-
-/* Routes that need no token: anywhere, or at addresses for metrics and health, which have no other
- * routes than those. */
-static const struct {
-	void (*act)(struct request *request);
-	bool monitoring, open;
-} exceptions[] = {
-    {get_metrics, true, false},   {get_livez, true, true},   {get_readyz, true, true},
-    {get_index, false, true},     {get_status, false, true}, {get_docs, false, true},
-    {get_page_file, false, true}, {get_module, false, true},
-};
-
-enum { EXCEPTIONS = sizeof exceptions / sizeof *exceptions };
 
 static void get_openapi(struct request *r)
 {
@@ -424,17 +412,12 @@ static enum error find_route(struct request *r)
 /* Checks whether this client may use this address. */
 static enum error check_access(struct request *r, struct problem *problem)
 {
-	int i = 0;
+	const unsigned traits = r->route ? r->route->traits : 0;
 
-	while (i < EXCEPTIONS && (!r->route || r->route->act != exceptions[i].act))
-		i++;
-	if (r->head.monitoring)
-		return i < EXCEPTIONS && exceptions[i].monitoring
-		           ? ERR_OK
-		           : problem_set(
-		                 problem, ERR_NOT_FOUND,
-		                 "this address serves only GET /metrics, /livez and /readyz");
-	if (i < EXCEPTIONS && exceptions[i].open)
+	if (r->head.monitoring && !(traits & FOR_MONITORS))
+		return problem_set(problem, ERR_NOT_FOUND,
+		                   "this address serves only GET /metrics, /livez and /readyz");
+	if (r->head.monitoring || traits & OPEN)
 		return ERR_OK;
 	return tokens_admit(r->head.text[HEAD_AUTHORIZATION], &r->terms, problem);
 }
