@@ -97,62 +97,40 @@ enum error accept_parse(const char *accept, uint32_t written, uint16_t weights[F
 	                             "expected one of %s (raw pixels)", types);
 }
 
-bool accept_openmetrics(const char *accept)
+/* The weight of a name. With `any`, which stands for every name, a subtype "*" stands for all
+ * subtypes of its type. */
+static uint16_t weigh(const char *list, const char *name, const char *any)
 {
-	struct verdict openmetrics = {0}, plain = {0};
-	char range[NAME_SIZE];
-	uint16_t weight;
-
-	for (const char *at = first_element(accept ? accept : ""); *at;) {
-		at = next_element(at, range, &weight);
-		if (!strcasecmp(range, "application/openmetrics-text"))
-			judge(&openmetrics, FIT_EXACT, weight);
-		else if (!strcasecmp(range, "text/plain"))
-			judge(&plain, FIT_EXACT, weight);
-	}
-	return openmetrics.weight && openmetrics.weight >= plain.weight;
-}
-
-/* The weight of one media type. */
-static uint16_t weigh(const char *accept, const char *type)
-{
-	int stem = (int)strcspn(type, "/") + 1; /* "text/" */
+	size_t stem = strcspn(name, "/") + 1;
 	struct verdict verdict = {0};
-	char range[NAME_SIZE], all[NAME_SIZE];
+	char element[NAME_SIZE];
 	uint16_t weight;
 
-	snprintf(all, sizeof all, "%.*s*", stem, type);
-	for (const char *at = first_element(accept); *at;) {
-		at = next_element(at, range, &weight);
-		if (!strcasecmp(range, type))
+	for (const char *at = first_element(list ? list : ""); *at;) {
+		at = next_element(at, element, &weight);
+		if (!strcasecmp(element, name))
 			judge(&verdict, FIT_EXACT, weight);
-		else if (!strcasecmp(range, all))
+		else if (any && !strncasecmp(element, name, stem) && !strcmp(element + stem, "*"))
 			judge(&verdict, FIT_TYPE, weight);
-		else if (!strcmp(range, "*/*"))
+		else if (any && !strcmp(element, any))
 			judge(&verdict, FIT_ANY, weight);
 	}
 	return verdict.weight;
 }
 
+bool accept_openmetrics(const char *accept)
+{
+	uint16_t weight = weigh(accept, "application/openmetrics-text", NULL);
+
+	return weight && weight >= weigh(accept, "text/plain", NULL);
+}
+
 bool accept_prefers(const char *accept, const char *type, const char *other)
 {
-	return accept && weigh(accept, type) > weigh(accept, other);
+	return weigh(accept, type, "*/*") > weigh(accept, other, "*/*");
 }
 
 bool accept_gzip(const char *accept_encoding)
 {
-	struct verdict gzip = {0};
-	char coding[NAME_SIZE];
-	uint16_t weight;
-
-	if (!accept_encoding)
-		return false;
-	for (const char *at = first_element(accept_encoding); *at;) {
-		at = next_element(at, coding, &weight);
-		if (!strcasecmp(coding, "gzip"))
-			judge(&gzip, FIT_EXACT, weight);
-		else if (!strcmp(coding, "*"))
-			judge(&gzip, FIT_ANY, weight);
-	}
-	return gzip.weight > 0;
+	return weigh(accept_encoding, "gzip", "*") > 0;
 }
