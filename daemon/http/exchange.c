@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/queue.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -27,7 +28,7 @@ enum {
 
 /* One request and its connection; or the refusal of a connection. */
 struct exchange {
-	struct exchange *next, **link; /* of all exchanges */
+	LIST_ENTRY(exchange) place; /* in the list of all exchanges */
 	struct service_request *request;
 	struct MHD_Connection *connection;
 	struct body body;
@@ -57,7 +58,7 @@ _Static_assert(HEAD_FORM_MAX >= HEAD_PARAMETERS_MAX * (HEAD_VALUE_MAX + (int)FOR
                "the front takes the parameters of every form");
 
 static const struct limits *limits;
-static struct exchange *exchanges;
+static LIST_HEAD(exchange_list, exchange) exchanges;
 static unsigned active; /* how many they are */
 static struct loop_timer look;
 static bool draining;
@@ -220,9 +221,7 @@ static void exchange_free(struct exchange *x)
 {
 	if (peer_of(x->connection))
 		peer_of(x->connection)->exchange = NULL;
-	*x->link = x->next;
-	if (x->next)
-		x->next->link = x->link;
+	LIST_REMOVE(x, place);
 	form_free(x->form);
 	body_close(&x->body);
 	free(x->kept);
@@ -257,11 +256,7 @@ static struct exchange *exchange_open(struct MHD_Connection *connection)
 		return NULL;
 	x->connection = connection;
 	body_init(&x->body);
-	x->next = exchanges;
-	x->link = &exchanges;
-	if (x->next)
-		x->next->link = &x->next;
-	exchanges = x;
+	LIST_INSERT_HEAD(&exchanges, x, place);
 	active++;
 	return x;
 }
@@ -460,14 +455,16 @@ void exchange_forget(struct exchange *x)
 }
 
 /* Refuses a connection on which no request is under way. */
-static void refuse(struct MHD_Connection *connection, const char *client, enum error error,
+static void refuse(struct MHD_Connection *connection, enum error error,
                    const struct problem *problem)
 {
 	struct peer *peer = peer_of(connection);
+	char client[HEAD_CLIENT_SIZE];
 	struct exchange *x;
 
 	if (peer->refused)
 		return;
+	headers_name_client(connection, &peer->source, client);
 	peer->refused = true;
 	intake_hold(&peer->intake);
 	x = exchange_open(connection);
@@ -483,13 +480,13 @@ static void refuse(struct MHD_Connection *connection, const char *client, enum e
 	answer_past(x);
 }
 
-void exchange_refuse(struct MHD_Connection *connection, const char *client, enum error error,
+void exchange_refuse(struct MHD_Connection *connection, enum error error,
                      const struct problem *problem)
 {
 	struct exchange *x = peer_of(connection)->exchange;
 
 	if (!x) {
-		refuse(connection, client, error, problem);
+		refuse(connection, error, problem);
 		return;
 	}
 	peer_of(connection)->refused = true;
@@ -503,13 +500,13 @@ static bool is_receiving(const struct exchange *x)
 	return !x->complete && !x->answer && !x->past && !x->suspended && !x->gone;
 }
 
-void exchange_break(struct MHD_Connection *connection, const char *client, enum error error,
+void exchange_break(struct MHD_Connection *connection, enum error error,
                     const struct problem *problem)
 {
 	struct exchange *x = peer_of(connection)->exchange;
 
 	if (!x) {
-		refuse(connection, client, error, problem);
+		refuse(connection, error, problem);
 	} else if (is_receiving(x)) {
 		service_fail(x->request, error, problem);
 		answer_past(x);
@@ -523,11 +520,13 @@ static void look_around(void *context)
 {
 	uint64_t now = loop_now(), limit = limits->idle_timeout * 1000000000u, next = limit;
 	struct problem problem;
+	struct exchange *x;
 
 	(void)context;
 	problem_set(&problem, ERR_BODY_TIMEOUT,
 	            "no data for %" PRIu64 " s, and the body is incomplete", limits->idle_timeout);
-	for (struct exchange *x = exchanges; x; x = x->next) {
+	LIST_FOREACH(x, &exchanges, place)
+	{
 		uint64_t left = x->heard + limit > now ? x->heard + limit - now : 0;
 
 		if (x->answer)

@@ -37,12 +37,12 @@ void exchange_set_timeout(struct MHD_Connection *connection);
 /* Refuses a connection: answers it, and then closes it. The answer may come later; until then
  * nothing is read from it. A request that has come before is answered so. The peer must be known.
  */
-void exchange_refuse(struct MHD_Connection *connection, const char *client, enum error error,
+void exchange_refuse(struct MHD_Connection *connection, enum error error,
                      const struct problem *problem);
 
 /* Answers what has arrived and is no valid request, or the request that cannot go on with it, and
  * closes the connection after the client. The peer must be known. */
-void exchange_break(struct MHD_Connection *connection, const char *client, enum error error,
+void exchange_break(struct MHD_Connection *connection, enum error error,
                     const struct problem *problem);
 
 /* The connection has closed: forgets the refusal that has not been sent; NULL: there is none. */

@@ -41,8 +41,8 @@ static const uint64_t silent_ns = 5000000000u;
 
 /* A client's socket, and the request under way on it. */
 struct client {
-	struct peer peer;            /* must be first: the library's context points to it */
-	struct client *next, **link; /* links of the list of all clients */
+	struct peer peer;         /* must be first: the library's context points to it */
+	LIST_ENTRY(client) place; /* in the list of all clients */
 	struct MHD_Connection *connection;
 	struct loop_watch watch;
 	bool named;               /* the guest has a place */
@@ -70,8 +70,7 @@ static size_t origins_size;
 static bool (*serves)(void);
 static uint64_t descriptors_most; /* with which clients are accepted */
 static struct loop_timer pause_end;
-static struct client *clients;
-static LIST_HEAD(client_list, client) leaving, waiting;
+static LIST_HEAD(client_list, client) clients, leaving, waiting;
 static struct loop_timer ends;
 
 /* The client has closed its side, and later perhaps its socket. */
@@ -114,11 +113,7 @@ static void show_ends(void *context)
 /* Refuses a connection for which the service has no place. */
 static void client_crowded(void *context, enum error error, const struct problem *problem)
 {
-	struct client *client = context;
-	char name[HEAD_CLIENT_SIZE];
-
-	headers_name_client(client->connection, &client->peer.source, name);
-	exchange_refuse(client->connection, name, error, problem);
+	exchange_refuse(((struct client *)context)->connection, error, problem);
 }
 
 /* Takes a place among the connections. */
@@ -146,11 +141,7 @@ static void client_proxied(void *context, const struct sockaddr_storage *source)
 /* Refuses what the client has sent. */
 static void client_refuse(void *context, enum error error, const struct problem *problem)
 {
-	struct client *client = context;
-	char name[HEAD_CLIENT_SIZE];
-
-	headers_name_client(client->connection, &client->peer.source, name);
-	exchange_break(client->connection, name, error, problem);
+	exchange_break(((struct client *)context)->connection, error, problem);
 }
 
 /* More of a handshake has arrived, or its end. */
@@ -225,11 +216,7 @@ static struct client *client_new(struct MHD_Connection *connection, int fd,
 		return NULL;
 	}
 	client->since = loop_now();
-	client->next = clients;
-	client->link = &clients;
-	if (client->next)
-		client->next->link = &client->next;
-	clients = client;
+	LIST_INSERT_HEAD(&clients, client, place);
 	return client;
 }
 
@@ -243,9 +230,7 @@ static void client_free(struct client *client)
 	exchange_forget(client->peer.exchange);
 	service_guest_free(client->peer.guest);
 	intake_close(&client->peer.intake);
-	*client->link = client->next;
-	if (client->next)
-		client->next->link = client->link;
+	LIST_REMOVE(client, place);
 	free(client);
 }
 
@@ -253,10 +238,11 @@ static void client_free(struct client *client)
  * them, another always gets in. */
 static void bound_monitors(void)
 {
-	struct client *oldest = NULL;
+	struct client *client, *oldest = NULL;
 	unsigned count = 0;
 
-	for (struct client *client = clients; client; client = client->next) { /* newest first */
+	LIST_FOREACH(client, &clients, place) /* newest first */
+	{
 		if (!client->peer.monitoring || client->peer.gone)
 			continue;
 		count++;
@@ -272,12 +258,15 @@ static void bound_monitors(void)
 /* Frees replaced certificates when no handshake can need them any more. */
 static void forget_certificates(void)
 {
+	const struct client *client;
 	uint64_t oldest = UINT64_MAX;
 
 	if (!certificate_retired())
 		return;
-	for (const struct client *client = clients; client; client = client->next)
+	LIST_FOREACH(client, &clients, place)
+	{
 		oldest = client->since < oldest ? client->since : oldest;
+	}
 	certificate_forget(oldest);
 }
 
@@ -525,13 +514,17 @@ void http_drain(bool last)
 
 bool http_drained(void)
 {
+	const struct client *client;
 	bool awaited = false;
 
 	/* A request may still arrive on an idle connection: the client connected just now, or has
 	 * sent data that has not been read. */
-	for (const struct client *client = clients; client && !awaited; client = client->next)
-		awaited = !client->peer.refused &&
-		          ((!client->peer.served && loop_now() - client->since < silent_ns) ||
-		           (!client->peer.exchange && intake_unread(client->peer.intake.fd)));
+	LIST_FOREACH(client, &clients, place)
+	{
+		awaited = awaited ||
+		          (!client->peer.refused &&
+		           ((!client->peer.served && loop_now() - client->since < silent_ns) ||
+		            (!client->peer.exchange && intake_unread(client->peer.intake.fd))));
+	}
 	return !exchanges_active() && !awaited;
 }

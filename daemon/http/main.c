@@ -136,37 +136,30 @@ static enum error take_message(const struct message *message, const int *fds)
 	}
 }
 
-static void receive(void)
-{
-	struct message message;
-	int fds[MESSAGE_FDS_MAX];
-
-	switch (wire_receive(WORKER_SOCKET, &message, fds)) {
-	case WIRE_NOTHING:
-		return;
-	case WIRE_CLOSED:
-		end();
-		return;
-	case WIRE_MESSAGE:
-		if (!take_message(&message, fds))
-			return;
-		log_error("cannot continue after the message %s", message_name(message.type));
-		break;
-	case WIRE_BROKEN:
-		log_error("the front sent an invalid message");
-		break;
-	}
-	_exit(1);
-}
-
 static void hear(void *context)
 {
 	bool shared = limited; /* the link, which comes before the limits, is this worker's own */
+	struct message message;
+	int fds[MESSAGE_FDS_MAX];
 
 	(void)context;
 	if (shared)
 		close(spare); /* leaves a number for the next descriptor */
-	receive();
+	switch (wire_receive(WORKER_SOCKET, &message, fds)) {
+	case WIRE_NOTHING:
+		break;
+	case WIRE_CLOSED:
+		end();
+		break;
+	case WIRE_MESSAGE:
+		if (!take_message(&message, fds))
+			break;
+		log_error("cannot continue after the message %s", message_name(message.type));
+		_exit(1);
+	case WIRE_BROKEN:
+		log_error("the front sent an invalid message");
+		_exit(1);
+	}
 	if (shared)
 		keep_numbers();
 }
