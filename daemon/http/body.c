@@ -125,19 +125,6 @@ static enum error spill_add(struct spill *s, const void *data, size_t size)
 	return ERR_OK;
 }
 
-/* The spill owns the descriptor from then on. */
-static struct spill *spill_new(int fd, uint64_t at)
-{
-	struct spill *s = calloc(1, sizeof *s);
-
-	if (!s)
-		return NULL;
-	s->errand = (struct errand){.run = spill_run, .done = spill_done};
-	s->fd = fd;
-	s->at = at;
-	return s;
-}
-
 int body_whole(const char *data, size_t size)
 {
 	int fd = memfd_create("body", MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -168,9 +155,15 @@ enum error body_move(struct body *body, const struct lent *lent)
 	if (fd < 0)
 		return ERR_IO;
 	body_close(body);
-	if (!lent->in_memory && !(body->spill = spill_new(fd, body->size))) {
-		close(fd);
-		return ERR_MEMORY;
+	if (!lent->in_memory) {
+		body->spill = calloc(1, sizeof *body->spill);
+		if (!body->spill) {
+			close(fd);
+			return ERR_MEMORY;
+		}
+		body->spill->errand = (struct errand){.run = spill_run, .done = spill_done};
+		body->spill->fd = fd; /* which is the spill's from now on */
+		body->spill->at = body->size;
 	}
 	body->fd = fd;
 	body->lent = *lent;

@@ -51,21 +51,6 @@ void gauges_init(const struct config *c, bool (*ready)(void))
 	metric_add(METRIC_LOG_LOST, "trace", NULL, 0);
 }
 
-static void update_limits(void)
-{
-	static const char *const classes[WORK_CLASSES] = {"light", "heavy", "batch", "verified"};
-
-	metric_set(METRIC_CONNECTIONS_LIMIT, NULL, NULL, (double)share_connections_most());
-	metric_set(METRIC_JOBS_LIMIT, NULL, NULL, (double)config->max_jobs);
-	metric_set(METRIC_SPOOL_LIMIT, NULL, NULL, (double)config->max_memory);
-	metric_set(METRIC_UNREAD_LIMIT, NULL, NULL, (double)config->unread_size);
-	metric_set(METRIC_FREE, NULL, NULL, admission_free());
-	metric_set(METRIC_STORED_LIMIT, NULL, NULL, (double)config->result_size);
-	for (enum work_class class = 0; class < WORK_CLASSES; class ++)
-		metric_set(METRIC_ADMISSION_WAIT, classes[class], NULL,
-		           admission_predict(class, work_cost(0)));
-}
-
 /* A directory that cannot be read has no gauges. */
 static void update_directory(const char *name, const char *path)
 {
@@ -90,22 +75,6 @@ static unsigned count_open_files(void)
 		count++;
 	closedir(directory);
 	return count - 3; /* skips ".", "..", and the directory's own descriptor */
-}
-
-static void update_front(void)
-{
-	struct rlimit limit = {0};
-	struct rusage usage = {0};
-	double seconds;
-
-	getrusage(RUSAGE_SELF, &usage);
-	seconds = (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
-	          (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1e-6;
-	metric_set(METRIC_LOG_LOST, "front", NULL, (double)log_writer_lost());
-	metric_set(METRIC_FRONT_CPU, NULL, NULL, seconds);
-	getrlimit(RLIMIT_NOFILE, &limit);
-	metric_set(METRIC_OPEN_FDS, NULL, NULL, count_open_files());
-	metric_set(METRIC_MAX_FDS, NULL, NULL, (double)limit.rlim_cur);
 }
 
 /* Opens a file of a process for reading; NULL if the process has ended. */
@@ -192,16 +161,36 @@ static void add_children(long parent)
 
 void gauges_update(void)
 {
+	static const char *const classes[WORK_CLASSES] = {"light", "heavy", "batch", "verified"};
+	struct rlimit limit = {0};
+	struct rusage usage = {0};
+	double seconds;
+
+	getrusage(RUSAGE_SELF, &usage);
+	getrlimit(RLIMIT_NOFILE, &limit);
+	seconds = (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+	          (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1e-6;
 	metric_set(METRIC_TIME, NULL, NULL, now_seconds());
 	metric_set(METRIC_READY, NULL, NULL, is_ready());
-	update_limits();
+	metric_set(METRIC_CONNECTIONS_LIMIT, NULL, NULL, (double)share_connections_most());
+	metric_set(METRIC_JOBS_LIMIT, NULL, NULL, (double)config->max_jobs);
+	metric_set(METRIC_SPOOL_LIMIT, NULL, NULL, (double)config->max_memory);
+	metric_set(METRIC_UNREAD_LIMIT, NULL, NULL, (double)config->unread_size);
+	metric_set(METRIC_FREE, NULL, NULL, admission_free());
+	metric_set(METRIC_STORED_LIMIT, NULL, NULL, (double)config->result_size);
+	for (enum work_class class = 0; class < WORK_CLASSES; class ++)
+		metric_set(METRIC_ADMISSION_WAIT, classes[class], NULL,
+		           admission_predict(class, work_cost(0)));
 	metric_set(METRIC_UNREAD, NULL, NULL, (double)share_total(SHARE_ANSWERS));
 	metric_set(METRIC_SPOOL_BYTES, NULL, NULL, (double)spool_memory());
 	metric_set(METRIC_SPOOLS, "memory", NULL, spool_count(true));
 	metric_set(METRIC_SPOOLS, "file", NULL, spool_count(false));
 	update_directory("cache", config->cache_dir);
 	update_directory("state", config->state_dir);
-	update_front();
+	metric_set(METRIC_LOG_LOST, "front", NULL, (double)log_writer_lost());
+	metric_set(METRIC_FRONT_CPU, NULL, NULL, seconds);
+	metric_set(METRIC_OPEN_FDS, NULL, NULL, count_open_files());
+	metric_set(METRIC_MAX_FDS, NULL, NULL, (double)limit.rlim_cur);
 	for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
 		metric_set(METRIC_PROCESSES, kinds[i].kind, NULL, 0);
 		metric_set(METRIC_PROCESS_MEMORY, kinds[i].kind, NULL, 0);

@@ -24,20 +24,6 @@ static struct row rows[ROWS + 1];
 static unsigned used;
 static struct loop_timer period;
 
-/* Creates a row; NULL if the table is full. */
-static struct row *add(const struct refusal *r, enum log_level level)
-{
-	struct row *row = used < ROWS ? &rows[used] : NULL;
-
-	if (!row)
-		return NULL;
-	*row = (struct row){.level = level};
-	snprintf(row->client, sizeof row->client, "%s", r->client);
-	snprintf(row->reason, sizeof row->reason, "%s", r->reason);
-	used++;
-	return row;
-}
-
 static void tell(const struct refusal *r, enum log_level level)
 {
 	char span[TRACE_TEXT_SIZE] = "";
@@ -66,7 +52,7 @@ static void tell_count(struct row *row)
 	row->untold = 0;
 }
 
-/* Logs the counts; rows that counted nothing are removed. */
+/* Rows that counted nothing are removed. */
 void refusals_tell(void)
 {
 	unsigned kept = 0;
@@ -102,11 +88,15 @@ void refusals_note(const struct refusal *r)
 		row->untold++;
 		return;
 	}
-	if (!add(r, level)) {
+	if (used == ROWS) {
 		rows[ROWS].level = LOG_LEVEL_INFO;
 		rows[ROWS].untold++;
 		return;
 	}
+	*row = (struct row){.level = level};
+	snprintf(row->client, sizeof row->client, "%s", r->client);
+	snprintf(row->reason, sizeof row->reason, "%s", r->reason);
+	used++;
 	tell(r, level);
 	if (!loop_timer_left(&period))
 		loop_timer_start(&period, PERIOD_S * 1000);
