@@ -290,7 +290,7 @@ static void count_items(struct grammar *g, struct span text, char separator)
 		g->section += text.at[i] == separator ? GRAMMAR_ITEM : 0;
 }
 
-static enum error take_request_line(struct grammar *g, struct problem *problem)
+static enum error parse_request_line(struct grammar *g, struct problem *problem)
 {
 	size_t method = token_length(g->line);
 	struct span target = {g->line + method + 1, 0};
@@ -320,7 +320,7 @@ static enum error take_request_line(struct grammar *g, struct problem *problem)
 
 /* Headers ------------------------------------------------------------------------------------- */
 
-static enum error take_host(struct grammar *g, struct span value, struct problem *problem)
+static enum error parse_host(struct grammar *g, struct span value, struct problem *problem)
 {
 	if (g->has_host)
 		return problem_set(problem, ERR_BAD_REQUEST, "two Host headers; expected one");
@@ -332,7 +332,7 @@ static enum error take_host(struct grammar *g, struct span value, struct problem
 	                   value.at);
 }
 
-static enum error take_length(struct grammar *g, struct span value, struct problem *problem)
+static enum error parse_length(struct grammar *g, struct span value, struct problem *problem)
 {
 	if (g->has_length)
 		return problem_set(problem, ERR_BAD_REQUEST,
@@ -352,7 +352,7 @@ static enum error take_length(struct grammar *g, struct span value, struct probl
 	return ERR_OK;
 }
 
-static enum error take_coding(struct grammar *g, struct span value, struct problem *problem)
+static enum error parse_coding(struct grammar *g, struct span value, struct problem *problem)
 {
 	if (span_is(value, "chunked") && !g->chunked && !ends_with_blank(value)) {
 		g->chunked = true;
@@ -369,7 +369,7 @@ static enum error take_coding(struct grammar *g, struct span value, struct probl
 }
 
 /* Which connection options make this the last request (RFC 9112, 9.3). */
-static enum error take_connection(struct grammar *g, struct span value, struct problem *problem)
+static enum error parse_connection(struct grammar *g, struct span value, struct problem *problem)
 {
 	const char *end = value.at + value.size;
 
@@ -385,7 +385,7 @@ static enum error take_connection(struct grammar *g, struct span value, struct p
 }
 
 /* The library copies them before it reads them, and takes either character for their end. */
-static enum error take_cookies(struct grammar *g, struct span value, struct problem *problem)
+static enum error parse_cookies(struct grammar *g, struct span value, struct problem *problem)
 {
 	(void)problem;
 	g->section += value.size;
@@ -396,17 +396,17 @@ static enum error take_cookies(struct grammar *g, struct span value, struct prob
 
 static const struct {
 	const char *name;
-	enum error (*take)(struct grammar *g, struct span value, struct problem *problem);
+	enum error (*parse)(struct grammar *g, struct span value, struct problem *problem);
 	bool framing; /* not in trailers */
 } known[] = {
-    {"Host", take_host, true},
-    {"Content-Length", take_length, true},
-    {"Transfer-Encoding", take_coding, true},
-    {"Connection", take_connection, false},
-    {"Cookie", take_cookies, false},
+    {"Host", parse_host, true},
+    {"Content-Length", parse_length, true},
+    {"Transfer-Encoding", parse_coding, true},
+    {"Connection", parse_connection, false},
+    {"Cookie", parse_cookies, false},
 };
 
-static enum error take_field(struct grammar *g, struct problem *problem)
+static enum error parse_field(struct grammar *g, struct problem *problem)
 {
 	struct span name = {g->line, token_length(g->line)}, value;
 
@@ -433,7 +433,7 @@ static enum error take_field(struct grammar *g, struct problem *problem)
 		if (!span_is(name, known[i].name))
 			continue;
 		if (g->state == GRAMMAR_HEADERS)
-			return known[i].take(g, value, problem);
+			return known[i].parse(g, value, problem);
 		if (known[i].framing)
 			return problem_set(problem, ERR_BAD_REQUEST,
 			                   "%s is a trailer; it belongs to the headers",
@@ -476,7 +476,7 @@ static enum error end_head(struct grammar *g, struct problem *problem)
 
 /* Chunks -------------------------------------------------------------------------------------- */
 
-static enum error take_chunk_size(struct grammar *g, struct problem *problem)
+static enum error parse_chunk_size(struct grammar *g, struct problem *problem)
 {
 	size_t digits = 0;
 
@@ -499,19 +499,19 @@ static enum error take_chunk_size(struct grammar *g, struct problem *problem)
 }
 
 /* A complete line. */
-static enum error take_line(struct grammar *g, struct problem *problem)
+static enum error parse_line(struct grammar *g, struct problem *problem)
 {
 	enum error e = ERR_OK;
 
 	switch (g->state) {
 	case GRAMMAR_START:
-		e = take_request_line(g, problem);
+		e = parse_request_line(g, problem);
 		break;
 	case GRAMMAR_HEADERS:
-		e = g->used ? take_field(g, problem) : end_head(g, problem);
+		e = g->used ? parse_field(g, problem) : end_head(g, problem);
 		break;
 	case GRAMMAR_CHUNK_SIZE:
-		e = take_chunk_size(g, problem);
+		e = parse_chunk_size(g, problem);
 		break;
 	case GRAMMAR_CHUNK_END:
 		if (g->used)
@@ -521,7 +521,7 @@ static enum error take_line(struct grammar *g, struct problem *problem)
 		break;
 	case GRAMMAR_TRAILERS:
 		if (g->used)
-			e = take_field(g, problem);
+			e = parse_field(g, problem);
 		else
 			end_request(g);
 		break;
@@ -584,7 +584,7 @@ enum error grammar_read(struct grammar *g, char *data, size_t size, size_t *soun
 		else
 			e = read_line(g, &at, end, &ended, problem);
 		if (!e && ended)
-			e = take_line(g, problem);
+			e = parse_line(g, problem);
 		kept = (size_t)(at - part);
 		if (before_chunk)
 			kept = drop_extensions(within, part, kept);

@@ -92,7 +92,7 @@ static void drain(bool last)
 static const struct service_calls service_calls = {.drain = drain, .lost = end};
 
 /* Takes over the certificate and its key, as the memfd has them. */
-static enum error take_certificate(const struct message_certificate *message, int fd)
+static enum error import_certificate(const struct message_certificate *message, int fd)
 {
 	size_t size = message->chain_size + message->key_size;
 	char *text = mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0);
@@ -112,7 +112,7 @@ static enum error take_certificate(const struct message_certificate *message, in
 }
 
 /* An error is one of the front, or the machine is out of something: the front starts another. */
-static enum error take_message(const struct message *message, const int *fds)
+static enum error receive_message(const struct message *message, const int *fds)
 {
 	const struct limits *limits = &message->limits.limits;
 
@@ -127,7 +127,7 @@ static enum error take_message(const struct message *message, const int *fds)
 		limited = true;
 		return http_init(limits, service_speaks, files.rlim_max);
 	case MSG_CERTIFICATE:
-		return take_certificate(&message->certificate, fds[0]);
+		return import_certificate(&message->certificate, fds[0]);
 	case MSG_LISTEN:
 		return http_serve(&(struct http_socket){
 		    .fd = fds[0], .tls = message->listen.tls, .metrics = message->listen.metrics});
@@ -152,7 +152,7 @@ static void hear(void *context)
 		end();
 		break;
 	case WIRE_MESSAGE:
-		if (!take_message(&message, fds))
+		if (!receive_message(&message, fds))
 			break;
 		log_error("cannot continue after the message %s", message_name(message.type));
 		_exit(1);

@@ -355,7 +355,7 @@ const struct answer *service_piece(struct service_request *r)
 
 /* Messages ----------------------------------------------------------------------------------- */
 
-static void take_crowded(const struct link_message *message)
+static void receive_crowded(const struct link_message *message)
 {
 	struct service_guest *g = find_guest(message->number);
 	struct problem problem;
@@ -372,7 +372,7 @@ static bool lacks_file(const struct link_message *message)
 	return message->flags & LINK_HAS_FILE && message->fd < 0;
 }
 
-static void take_room(struct service_request *r, struct link_message *message)
+static void receive_room(struct service_request *r, struct link_message *message)
 {
 	struct problem problem;
 
@@ -396,7 +396,7 @@ static void take_room(struct service_request *r, struct link_message *message)
 	r->asked = false;
 }
 
-static void take_answer(struct service_request *r, struct link_message *message)
+static void receive_answer(struct service_request *r, struct link_message *message)
 {
 	if (lacks_file(message)) {
 		r->calls->cut(r->context);
@@ -412,7 +412,7 @@ static void take_answer(struct service_request *r, struct link_message *message)
 	r->streams = message->flags & LINK_IS_STREAM;
 }
 
-static void take_piece(struct service_request *r, const struct link_message *message)
+static void receive_piece(struct service_request *r, const struct link_message *message)
 {
 	r->awaits_piece = false;
 	r->ended = message->flags & LINK_IS_LAST;
@@ -425,17 +425,17 @@ static void take_piece(struct service_request *r, const struct link_message *mes
 }
 
 /* A message about a request. */
-static void take_request(struct service_request *r, struct link_message *message)
+static void receive_request(struct service_request *r, struct link_message *message)
 {
 	switch ((enum link_type)message->type) {
 	case LINK_ROOM:
-		take_room(r, message);
+		receive_room(r, message);
 		break;
 	case LINK_ANSWER:
-		take_answer(r, message);
+		receive_answer(r, message);
 		break;
 	case LINK_PIECE:
-		take_piece(r, message);
+		receive_piece(r, message);
 		break;
 	case LINK_CUT:
 		r->calls->cut(r->context);
@@ -447,7 +447,7 @@ static void take_request(struct service_request *r, struct link_message *message
 	r->calls->wake(r->context);
 }
 
-static void take_message(void *context, struct link_message *message)
+static void receive_message(void *context, struct link_message *message)
 {
 	struct service_request *r;
 
@@ -458,9 +458,9 @@ static void take_message(void *context, struct link_message *message)
 	} else if (message->type == LINK_DRAIN) {
 		calls->drain(message->flags & LINK_IS_LAST);
 	} else if (message->type == LINK_FAIL) {
-		take_crowded(message);
+		receive_crowded(message);
 	} else if ((r = find_request(message->number))) {
-		take_request(r, message);
+		receive_request(r, message);
 	}
 }
 
@@ -474,7 +474,7 @@ static void front_lost(void *context, const char *why)
 
 enum error service_init(int socket, const struct service_calls *c)
 {
-	static const struct link_owner owner = {.message = take_message, .broken = front_lost};
+	static const struct link_owner owner = {.message = receive_message, .broken = front_lost};
 
 	calls = c;
 	heard = loop_now();

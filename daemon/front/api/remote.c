@@ -159,7 +159,7 @@ static struct remote_guest *add_guest(struct remote *remote, uint64_t number)
 }
 
 /* A connection that there is may get another name. */
-static bool take_guest(struct remote *remote, const struct link_message *message)
+static bool receive_guest(struct remote *remote, const struct link_message *message)
 {
 	struct remote_guest *g = g_hash_table_lookup(remote->guests, &message->number);
 	char name[LINK_NAME_SIZE];
@@ -372,7 +372,7 @@ static struct remote_request *add_request(struct remote *remote, uint64_t number
 }
 
 /* The request is complete, with a body or without one. */
-static void take_whole(struct remote_request *r, struct link_message *message)
+static void receive_whole(struct remote_request *r, struct link_message *message)
 {
 	enum error e = ERR_OK;
 	struct problem problem;
@@ -403,7 +403,7 @@ static bool announces_body(const struct link_message *message)
 	return !(message->flags & LINK_IS_COMPLETE) || !message->announced;
 }
 
-static bool take_head(struct remote *remote, struct link_message *message)
+static bool receive_head(struct remote *remote, struct link_message *message)
 {
 	struct remote_guest *g = g_hash_table_lookup(remote->guests, &message->guest);
 	struct remote_request *r = NULL;
@@ -431,12 +431,12 @@ static bool take_head(struct remote *remote, struct link_message *message)
 	if (!r->request)
 		return false;
 	if (message->flags & LINK_IS_COMPLETE)
-		take_whole(r, message);
+		receive_whole(r, message);
 	wake(r);
 	return true;
 }
 
-static bool take_form(struct remote_request *r, const struct link_message *message)
+static bool receive_form(struct remote_request *r, const struct link_message *message)
 {
 	struct problem problem;
 
@@ -451,7 +451,7 @@ static bool take_form(struct remote_request *r, const struct link_message *messa
 	return true;
 }
 
-static bool take_finish(struct remote_request *r, uint64_t size)
+static bool receive_finish(struct remote_request *r, uint64_t size)
 {
 	if (r->finished || size > r->lent)
 		return false;
@@ -464,7 +464,7 @@ static bool take_finish(struct remote_request *r, uint64_t size)
 	return true;
 }
 
-static bool take_lend(struct remote_request *r, uint64_t size)
+static bool receive_lend(struct remote_request *r, uint64_t size)
 {
 	if (r->finished)
 		return false;
@@ -477,15 +477,15 @@ static bool take_lend(struct remote_request *r, uint64_t size)
 }
 
 /* A message about a request that there is. False: it cannot be. */
-static bool take_request(struct remote_request *r, const struct link_message *message)
+static bool receive_request(struct remote_request *r, const struct link_message *message)
 {
 	switch ((enum link_type)message->type) {
 	case LINK_LEND:
-		return take_lend(r, message->room);
+		return receive_lend(r, message->room);
 	case LINK_FORM:
-		return take_form(r, message);
+		return receive_form(r, message);
 	case LINK_FINISH:
-		return take_finish(r, message->bytes);
+		return receive_finish(r, message->bytes);
 	case LINK_NEXT:
 		if (!r->answered || !r->request->stream || r->awaits_piece)
 			return false;
@@ -519,7 +519,7 @@ static bool read_problem(const struct link_message *message, struct problem *pro
 }
 
 /* The failure of a request that there is, or of a client without one. */
-static bool take_fail(struct remote *remote, const struct link_message *message)
+static bool receive_fail(struct remote *remote, const struct link_message *message)
 {
 	struct remote_request *r = g_hash_table_lookup(remote->requests, &message->number);
 	enum error e = (enum error)message->error;
@@ -542,22 +542,22 @@ static bool take_fail(struct remote *remote, const struct link_message *message)
 	return true;
 }
 
-static bool take(struct remote *remote, struct link_message *message)
+static bool receive(struct remote *remote, struct link_message *message)
 {
 	struct remote_request *r;
 	struct remote_guest *g;
 
 	switch ((enum link_type)message->type) {
 	case LINK_GUEST:
-		return take_guest(remote, message);
+		return receive_guest(remote, message);
 	case LINK_GUEST_END:
 		g = g_hash_table_lookup(remote->guests, &message->number);
 		return g && end_answered(g) &&
 		       g_hash_table_remove(remote->guests, &message->number);
 	case LINK_HEAD:
-		return take_head(remote, message);
+		return receive_head(remote, message);
 	case LINK_FAIL:
-		return take_fail(remote, message);
+		return receive_fail(remote, message);
 	case LINK_PONG:
 		remote->pinged = false;
 		remote->drained |= message->flags & LINK_IS_LAST;
@@ -568,17 +568,17 @@ static bool take(struct remote *remote, struct link_message *message)
 		break;
 	}
 	r = g_hash_table_lookup(remote->requests, &message->number);
-	if (!r || !take_request(r, message))
+	if (!r || !receive_request(r, message))
 		return false;
 	wake(r);
 	return true;
 }
 
-static void take_message(void *context, struct link_message *message)
+static void receive_message(void *context, struct link_message *message)
 {
 	struct remote *remote = context;
 
-	if (!remote->broken && !take(remote, message))
+	if (!remote->broken && !receive(remote, message))
 		give_up(remote, link_name(message->type));
 }
 
@@ -590,7 +590,7 @@ static void link_broken(void *context, const char *why)
 
 struct remote *remote_new(int socket, const struct remote_calls *c, void *context)
 {
-	static const struct link_owner owner = {.message = take_message, .broken = link_broken};
+	static const struct link_owner owner = {.message = receive_message, .broken = link_broken};
 	struct remote *remote = calloc(1, sizeof *remote);
 
 	if (!remote) {
