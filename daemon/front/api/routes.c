@@ -160,24 +160,19 @@ static void get_index(struct request *r)
 	answer_text(&r->answer, 200, "text/plain; charset=utf-8", strdup(text), sizeof text - 1);
 }
 
-static void get_status(struct request *r)
+/* The page that is named as the path. */
+static void get_page(struct request *r)
 {
-	answer_page(r, "status.html");
+	char name[32];
+
+	snprintf(name, sizeof name, "%s.html", r->path + 1);
+	answer_page(r, name);
 }
 
-static void get_docs(struct request *r)
-{
-	answer_page(r, "docs.html");
-}
-
-static void get_module(struct request *r)
-{
-	answer_page(r, "convolved.js");
-}
-
+/* A file of the pages, or the JavaScript module for the API, which they use themselves. */
 static void get_page_file(struct request *r)
 {
-	answer_page(r, r->argument);
+	answer_page(r, *r->argument ? r->argument : r->path + 1);
 }
 
 static void get_openapi(struct request *r);
@@ -215,12 +210,12 @@ static const struct route routes[] = {
      "200:Document 304:Unchanged", "401", SHARED_BY_REPERTOIRE},
     {"GET", "/", get_index, "A short introduction; for browsers a page to try filters on",
      "If-None-Match", "200:Index 304:Unchanged", "", OPEN | SHARED_BY_REPERTOIRE | BY_ACCEPT},
-    {"GET", "/status", get_status, "A page that shows the metrics, live", "If-None-Match",
+    {"GET", "/status", get_page, "A page that shows the metrics, live", "If-None-Match",
      "200:Page 304:Unchanged", "", OPEN | SHARED_BY_REPERTOIRE},
-    {"GET", "/docs", get_docs, "A page that shows this description", "If-None-Match",
+    {"GET", "/docs", get_page, "A page that shows this description", "If-None-Match",
      "200:Page 304:Unchanged", "", OPEN | SHARED_BY_REPERTOIRE},
-    {"GET", "/convolved.js", get_module, "A JavaScript module for this interface", "If-None-Match",
-     "200:Module 304:Unchanged", "", OPEN | SHARED_BY_REPERTOIRE},
+    {"GET", "/convolved.js", get_page_file, "A JavaScript module for this interface",
+     "If-None-Match", "200:Module 304:Unchanged", "", OPEN | SHARED_BY_REPERTOIRE},
     {"GET", "/page/{file}", get_page_file, NULL, "", "", "", OPEN | SHARED_BY_REPERTOIRE},
 };
 
