@@ -50,8 +50,9 @@ static enum error check_host(const struct request *r, struct problem *problem)
 	if (!r->head.loopback || !host || lists(&config->hosts, "*"))
 		return ERR_OK;
 	bracket = *host == '[';
-	length = strcspn(host + bracket, bracket ? "]" : ":"); /* without port and brackets */
-	if (length < sizeof name) {                            /* all known names are shorter */
+	length = strcspn(host + bracket, bracket ? "]" : ":");
+	/* Compares it without port and brackets; all known names are shorter than this. */
+	if (length < sizeof name) {
 		memcpy(name, host + bracket, length);
 		name[length] = '\0';
 		if (is_loopback(name) || lists(&config->hosts, name))
