@@ -345,8 +345,7 @@ static enum error parse_length(struct grammar *g, struct span value, struct prob
 	for (size_t i = 0; i < value.size; i++) {
 		if (g->left > (INT64_MAX - 9) / 10)
 			return problem_set(problem, ERR_BODY_TOO_LARGE,
-			                   "Content-Length: %.60s is more than any service takes",
-			                   value.at);
+			                   "Content-Length: %.60s is too large", value.at);
 		g->left = g->left * 10 + (uint64_t)(value.at[i] - '0');
 	}
 	return ERR_OK;
@@ -484,8 +483,7 @@ static enum error parse_chunk_size(struct grammar *g, struct problem *problem)
 	for (; digits <= SIZE_DIGITS_MAX && digit(g->line[digits]) >= 0; digits++) {
 		if (g->left >> 58)
 			return problem_set(problem, ERR_BODY_TOO_LARGE,
-			                   "a chunk of %.20s bytes is more than any service takes",
-			                   g->line);
+			                   "a chunk of %.20s bytes is too large", g->line);
 		g->left = g->left << 4 | (uint64_t)digit(g->line[digits]);
 	}
 	if (!digits || digits > SIZE_DIGITS_MAX || (g->line[digits] && g->line[digits] != ';'))
