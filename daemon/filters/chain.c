@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/memfd.h"
+#include "base/text.h"
 
 size_t chain_size(const struct chain *chain)
 {
@@ -253,18 +254,6 @@ static enum error set_rows(struct chain *chain, const struct parameter *p, size_
 	return ERR_OK;
 }
 
-/* Lists the last filter's parameters: "sigma, size". */
-static void list_parameters(const struct chain *chain, char *list, size_t size)
-{
-	const struct parameter *p;
-	size_t used = 0;
-
-	for (size_t i = 0; (p = filter_parameter(chain->call[chain->count - 1].filter, i)); i++)
-		if (used < size)
-			used += (size_t)snprintf(list + used, size - used, "%s%s", i ? ", " : "",
-			                         p->name);
-}
-
 enum error chain_set_parameter(struct chain *chain, const char *name, const char *text,
                                struct problem *problem)
 {
@@ -278,7 +267,8 @@ enum error chain_set_parameter(struct chain *chain, const char *name, const char
 		return set_choice(chain, p, i, text, problem);
 	if (p)
 		return set_number(chain, p, i, text, problem);
-	list_parameters(chain, list, sizeof list);
+	for (i = 0; (p = filter_parameter(last_call(chain)->filter, i)); i++)
+		list_add(list, sizeof list, p->name);
 	return problem_set_parameter(problem, ERR_BAD_PARAMETER, name, text,
 	                             "unknown parameter; %s takes %s",
 	                             filter_name(last_call(chain)->filter), *list ? list : "none");
@@ -397,14 +387,7 @@ const double *chain_shapes(const struct chain *chain)
 	return &chain->coefficient[chain->regions.first];
 }
 
-/* True if the matrix's sums are exact enough. */
-static bool gain_valid(const struct filter_call *call, const double *coefficients)
-{
-	struct matrix_sums sums = filter_matrix_sums(call, coefficients);
-
-	return sums.magnitudes <= filter_gain_max(call) * fabs(sums.scale);
-}
-
+/* Refuses a matrix whose sums are not exact enough. */
 static enum error check_gain(const struct chain *chain, const struct filter_call *call,
                              struct problem *problem)
 {
@@ -412,7 +395,7 @@ static enum error check_gain(const struct chain *chain, const struct filter_call
 	const double max = filter_gain_max(call), given = call->value[CONVOLVE_SCALE];
 	char text[32];
 
-	if (gain_valid(call, chain->coefficient))
+	if (sums.magnitudes <= max * fabs(sums.scale))
 		return ERR_OK;
 	if (isnan(given)) {
 		snprintf(text, sizeof text, "%ux%u", call->numbers[CONVOLVE_KERNEL].width,
@@ -429,22 +412,14 @@ static enum error check_gain(const struct chain *chain, const struct filter_call
 	                             sums.magnitudes / max, sums.magnitudes);
 }
 
-/* A parameter that the method of a threshold does not take; NULL: none is given. */
-static const char *threshold_excess(const struct filter_call *call)
+static enum error check_threshold(const struct filter_call *call, struct problem *problem)
 {
 	const bool by_value = call->value[THRESHOLD_METHOD] == THRESHOLD_BY_VALUE;
 	const bool local = !by_value && !filter_gathers(call);
-
-	if (!local && !isnan(call->value[THRESHOLD_SIZE]))
-		return "size";
-	if (!local && !isnan(call->value[THRESHOLD_OFFSET]))
-		return "offset";
-	return !by_value && call->numbers[THRESHOLD_VALUE].width ? "value" : NULL;
-}
-
-static enum error check_threshold(const struct filter_call *call, struct problem *problem)
-{
-	const char *excess = threshold_excess(call);
+	const char *excess = !local && !isnan(call->value[THRESHOLD_SIZE])       ? "size"
+	                     : !local && !isnan(call->value[THRESHOLD_OFFSET])   ? "offset"
+	                     : !by_value && call->numbers[THRESHOLD_VALUE].width ? "value"
+	                                                                         : NULL;
 
 	if (!excess)
 		return ERR_OK;
@@ -455,18 +430,7 @@ static enum error check_threshold(const struct filter_call *call, struct problem
 	                             excess);
 }
 
-static bool canny_valid(const struct filter_call *call)
-{
-	return call->value[CANNY_LOW] <= call->value[CANNY_HIGH];
-}
-
-/* True if the range is wide enough for floats to stretch. */
-static bool levels_valid(const struct filter_call *call)
-{
-	return call->value[LEVELS_WHITE] - call->value[LEVELS_BLACK] >= 0.01 - 1e-9;
-}
-
-/* What is wrong with the numbers of a call. */
+/* A fault in the numbers of a call. */
 struct fault {
 	const char *parameter, *expected; /* NULL: nothing */
 };
@@ -488,16 +452,6 @@ static struct fault linear_fault(const struct filter_call *call)
 	if (bias->height > 1 || bias->width > BANDS_MAX ||
 	    (gain->width > 1 && bias->width > 1 && gain->width != bias->width))
 		return (struct fault){"bias", expected};
-	return (struct fault){0};
-}
-
-static struct fault threshold_fault(const struct filter_call *call)
-{
-	const struct numbers *value = &call->numbers[THRESHOLD_VALUE];
-
-	if (value->height > 1 || value->width > BANDS_MAX)
-		return (struct fault){"value", "expected one number, or one for each colour, as in "
-		                               "0.3,0.5,0.4"};
 	return (struct fault){0};
 }
 
@@ -539,14 +493,8 @@ static struct fault lut_fault(const struct filter_call *call, const double *coef
 	return (struct fault){0};
 }
 
-/* The whole image tells something of colours and of luma. */
-static bool gathers_its_channels(const struct filter_call *call)
-{
-	return !filter_gathers(call) ||
-	       (call->channels != CHANNELS_ALPHA && call->channels != CHANNELS_CHROMA);
-}
-
-/* What mixes colours, or has numbers for each, cannot work on a band that is none. */
+/* False for a filter that needs colours, to mix them or for its numbers, on a channel that is none.
+ */
 static bool has_its_channels(const struct filter_call *call)
 {
 	const bool alpha = call->channels == CHANNELS_ALPHA;
@@ -562,21 +510,24 @@ static bool has_its_channels(const struct filter_call *call)
 static struct fault find_fault(const struct chain *chain, const struct filter_call *call)
 {
 	const struct numbers *matrix = &call->numbers[COLORMATRIX_MATRIX];
+	const struct numbers *limit = &call->numbers[THRESHOLD_VALUE];
 	struct fault fault = {0};
 
 	if (call->filter == FILTER_LINEAR)
 		fault = linear_fault(call);
 	else if (call->filter == FILTER_LUT)
 		fault = lut_fault(call, chain->coefficient);
-	else if (call->filter == FILTER_THRESHOLD)
-		fault = threshold_fault(call);
 	if (fault.parameter)
 		return fault;
+	if (call->filter == FILTER_THRESHOLD && (limit->height > 1 || limit->width > BANDS_MAX))
+		return (struct fault){"value", "expected one number, or one for each colour, as in "
+		                               "0.3,0.5,0.4"};
 	if (call->filter == FILTER_COLORMATRIX && !has_shape(matrix, 4, 3) &&
 	    !has_shape(matrix, 5, 4))
 		return (struct fault){"matrix", "expected 3 rows of 4 numbers, or 4 of 5, as in "
 		                                "1.1,0,0,0;0,1,0,0;0,0,0.9,0"};
-	if (!gathers_its_channels(call))
+	if (filter_gathers(call) &&
+	    (call->channels == CHANNELS_ALPHA || call->channels == CHANNELS_CHROMA))
 		return (struct fault){"channels", "expected all, color, red, green, blue or luma "
 		                                  "for a filter that counts an image's values"};
 	if (!has_its_channels(call))
@@ -586,31 +537,22 @@ static struct fault find_fault(const struct chain *chain, const struct filter_ca
 	return (struct fault){0};
 }
 
-static enum error check_numbers(const struct chain *chain, const struct filter_call *call,
-                                struct problem *problem)
-{
-	const struct fault fault = find_fault(chain, call);
-
-	return fault.parameter
-	           ? problem_set_parameter(problem, ERR_BAD_PARAMETER, fault.parameter, "",
-	                                   "%s: %s", fault.parameter, fault.expected)
-	           : ERR_OK;
-}
-
 static enum error check_call(const struct chain *chain, const struct filter_call *call,
                              struct problem *problem)
 {
-	enum error e = check_numbers(chain, call, problem);
+	const struct fault fault = find_fault(chain, call);
 
-	if (e)
-		return e;
+	if (fault.parameter)
+		return problem_set_parameter(problem, ERR_BAD_PARAMETER, fault.parameter, "",
+		                             "%s: %s", fault.parameter, fault.expected);
 	if (call->filter == FILTER_THRESHOLD)
 		return check_threshold(call, problem);
-	if (call->filter == FILTER_LEVELS && !levels_valid(call))
+	if (call->filter == FILTER_LEVELS && /* floats must be able to stretch the range */
+	    !(call->value[LEVELS_WHITE] - call->value[LEVELS_BLACK] >= 0.01 - 1e-9))
 		return problem_set_parameter(problem, ERR_BAD_PARAMETER, "white", "",
 		                             "white: expected at least black + 0.01, which is %g",
 		                             call->value[LEVELS_BLACK] + 0.01);
-	if (call->filter == FILTER_CANNY && !canny_valid(call))
+	if (call->filter == FILTER_CANNY && !(call->value[CANNY_LOW] <= call->value[CANNY_HIGH]))
 		return problem_set_parameter(problem, ERR_BAD_PARAMETER, "high", "",
 		                             "high: expected at least low, which is %g",
 		                             call->value[CANNY_LOW]);
@@ -626,35 +568,21 @@ static enum error check_call(const struct chain *chain, const struct filter_call
 	return check_gain(chain, call, problem);
 }
 
-static uint32_t count_gathering(const struct chain *chain)
-{
-	uint32_t count = 0;
-
-	for (uint32_t i = 0; i < chain->count; i++)
-		count += filter_gathers(&chain->call[i]) != GATHER_NONE;
-	return count;
-}
-
-static uint32_t count_canny(const struct chain *chain)
-{
-	uint32_t count = 0;
-
-	for (uint32_t i = 0; i < chain->count; i++)
-		count += chain->call[i].filter == FILTER_CANNY;
-	return count;
-}
-
-/* Each takes another run of the chain. */
+/* Bounds the passes over the image: each filter that gathers takes another run of the chain. */
 static enum error check_gathering(const struct chain *chain, struct problem *problem)
 {
-	const uint32_t canny = count_canny(chain);
+	uint32_t canny = 0, gathering = 0;
 
+	for (uint32_t i = 0; i < chain->count; i++) {
+		canny += chain->call[i].filter == FILTER_CANNY;
+		gathering += filter_gathers(&chain->call[i]) != GATHER_NONE;
+	}
 	if (canny > 1 || chain->count + canny * (CHAIN_CANNY_FILTERS - 1) > CHAIN_FILTERS_MAX)
 		return problem_set_parameter(problem, ERR_BAD_PARAMETER, "filters", "canny",
 		                             "expected one canny at most, which counts as %d of "
 		                             "the %d filters that a chain may have",
 		                             CHAIN_CANNY_FILTERS, CHAIN_FILTERS_MAX);
-	if (count_gathering(chain) <= CHAIN_GATHERING_MAX)
+	if (gathering <= CHAIN_GATHERING_MAX)
 		return ERR_OK;
 	return problem_set_parameter(problem, ERR_BAD_PARAMETER, "filters", "",
 	                             "expected at most %d filters that look at the whole image "
@@ -679,29 +607,19 @@ enum error chain_check(const struct chain *chain, struct problem *problem)
 	return e ? e : check_gathering(chain, problem);
 }
 
-/* True if the numbers are among the coefficients. */
-static bool rows_fit(const struct numbers *rows)
-{
-	const uint64_t count = (uint64_t)rows->width * rows->height;
-
-	return rows->width <= CHAIN_COEFFICIENTS_MAX && rows->height <= CHAIN_COEFFICIENTS_MAX &&
-	       rows->first <= CHAIN_COEFFICIENTS_MAX &&
-	       count <= CHAIN_COEFFICIENTS_MAX - rows->first;
-}
-
-/* The same for a parameter, with its limits. */
+/* True if the numbers are among the coefficients and within the parameter's limits. */
 static bool rows_valid(const struct chain *chain, const struct parameter *p,
                        const struct numbers *rows)
 {
-	return rows_fit(rows) && (p->type == PARAMETER_MATRIX ||
-	                          numbers_in_range(p, &chain->coefficient[rows->first],
-	                                           (size_t)rows->width * rows->height));
-}
+	const uint64_t count = (uint64_t)rows->width * rows->height;
 
-/* True if the chain has so many coefficients, from this one on. */
-static bool has_coefficients(const struct chain *chain, uint32_t first, uint64_t count)
-{
-	return first <= chain->coefficients_used && count <= chain->coefficients_used - first;
+	if (rows->width > CHAIN_COEFFICIENTS_MAX || rows->height > CHAIN_COEFFICIENTS_MAX ||
+	    rows->first > CHAIN_COEFFICIENTS_MAX || count > CHAIN_COEFFICIENTS_MAX - rows->first)
+		return false;
+	if (p->type == PARAMETER_MATRIX)
+		return rows->width % 2 && rows->height % 2 && rows->width <= p->max &&
+		       rows->height <= p->max;
+	return numbers_in_range(p, &chain->coefficient[rows->first], count);
 }
 
 /* True if what is gathered is nothing, or what a call needs. */
@@ -718,7 +636,8 @@ static bool gathered_valid(const struct chain *chain, const struct filter_call *
 		return false;
 	count = filter_gathered_numbers(call, n->width, n->height);
 	if (!count || count > EDGES_WORDS_MAX || pages > EDGES_WORDS_MAX / count ||
-	    !has_coefficients(chain, n->first, count * pages))
+	    n->first > chain->coefficients_used ||
+	    count * pages > chain->coefficients_used - n->first)
 		return false;
 	return gather == GATHER_EDGES ||
 	       (n->height <= BANDS_MAX &&
@@ -744,25 +663,15 @@ static bool value_valid(const struct chain *chain, const struct filter_call *cal
 static bool call_valid(const struct chain *chain, const struct filter_call *call)
 {
 	const struct parameter *p;
+	struct problem unwanted;
 
 	if (call->filter >= FILTERS || call->channels >= CHANNELS || call->shares)
 		return false;
 	for (size_t i = 0; (p = filter_parameter(call->filter, i)); i++)
 		if (!value_valid(chain, call, p, i))
 			return false;
-	if (!gathered_valid(chain, call)) /* by valid values */
-		return false;
-	if (call->filter == FILTER_LEVELS)
-		return levels_valid(call);
-	if (call->filter == FILTER_CANNY && !canny_valid(call))
-		return false;
-	if (call->filter != FILTER_CONVOLVE)
-		return !find_fault(chain, call).parameter;
-	return call->value[CONVOLVE_SCALE] != 0 && call->numbers[CONVOLVE_KERNEL].width % 2 &&
-	       call->numbers[CONVOLVE_KERNEL].height % 2 &&
-	       call->numbers[CONVOLVE_KERNEL].width <= MATRIX_SIDE_MAX &&
-	       call->numbers[CONVOLVE_KERNEL].height <= MATRIX_SIDE_MAX &&
-	       gain_valid(call, chain->coefficient);
+	/* Both rely on values within their limits. */
+	return gathered_valid(chain, call) && !check_call(chain, call, &unwanted);
 }
 
 enum kernel chain_kernel(const struct chain *chain)
