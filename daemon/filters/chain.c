@@ -95,7 +95,7 @@ static bool parse_share(const char *text, double *share)
 	return parse_number(number, share) && *share > 0 && *share <= 100;
 }
 
-/* What to use where a sigma is too large. */
+/* The advice for a sigma that is too large. */
 static const char *instead_of(const struct parameter *p, double value)
 {
 	return parameter_takes_share(p) && value > p->max
@@ -902,8 +902,7 @@ static uint32_t page_numbers(const struct filter_call *call)
 	return n->width ? (uint32_t)filter_gathered_numbers(call, n->width, n->height) : 0;
 }
 
-/* Where what is gathered begins among the coefficients, and how many numbers there are of a page.
- */
+/* Finds the first gathered number among the coefficients; *numbers: how many a page has. */
 static uint32_t first_gathered(const struct chain *chain, uint32_t *numbers)
 {
 	uint32_t first = chain->coefficients_used;

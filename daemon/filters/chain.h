@@ -29,17 +29,16 @@ enum {
 struct chain {
 	uint32_t count;  /* of filters, at least 1 once chain_check() has passed */
 	uint32_t border; /* enum border */
-	/* For BORDER_CONSTANT: one value for all bands (alpha: opaque), or one for each band; none:
-	 * 0. */
+	/* For BORDER_CONSTANT: one value for all bands (alpha: opaque), or one a band; none: 0. */
 	uint32_t border_values;
 	uint32_t coefficients_used;
-	uint32_t
-	    variant; /* enum kernel + 1 for the filters that this kernel supports, or VARIANT_… */
+	/* enum kernel + 1 for the filters that this kernel supports, or VARIANT_… */
+	uint32_t variant;
 	uint32_t unused;
 	struct regions regions; /* where the result is written; their numbers are coefficients */
 	double border_value[BANDS_MAX];
 	struct filter_call call[CHAIN_FILTERS_MAX];
-	/* Of the calls and regions. A chain that knows an image's edges may have more than these:
+	/* The calls' and regions'. A chain that knows an image's edges may have more than these:
 	 * it is then longer than the struct. */
 	double coefficient[CHAIN_COEFFICIENTS_MAX];
 };
@@ -131,7 +130,7 @@ struct chain *chain_before(const struct chain *chain, uint32_t call);
 struct chain *chain_gathered(const struct chain *chain, uint32_t call, const double *numbers,
                              uint32_t width, uint32_t height, uint32_t pages);
 
-/* Of how many pages its calls know something each; 1: it is the same for all. */
+/* Number of pages with gathered data of their own; 1 if all pages share it. */
 uint32_t chain_pages(const struct chain *chain);
 
 /* A new chain from malloc(), trimmed, that knows what this one knows of a page, from 0. NULL
@@ -141,7 +140,7 @@ struct chain *chain_of_page(const struct chain *chain, uint32_t page);
 /* The halo in pixels: the sum of the filters' radii. */
 void chain_halo(const struct chain *chain, uint32_t *halo_x, uint32_t *halo_y);
 
-/* What is cropped on each side: the halo with BORDER_CROP, else 0. */
+/* The pixels cropped on each side: the halo with BORDER_CROP, else 0. */
 void chain_crops(const struct chain *chain, uint32_t *x, uint32_t *y);
 
 /* The constant outside the image for each band of an image. ERR_BAD_PARAMETER if the number of

@@ -200,19 +200,16 @@ out:
 	return e;
 }
 
-/* The parameter that may have numbers for each colour. */
-static const char *by_colour(enum filter filter)
-{
-	return filter == FILTER_LUT ? "table" : filter == FILTER_THRESHOLD ? "value" : "gain";
-}
-
-/* What mixes red, green and blue, or has numbers for each, needs them. */
+/* Refuses an image without the colours that the filter mixes or has numbers for. */
 static enum error check_colours(const struct filter_call *call, const struct image *image,
                                 bool cmyk, struct problem *problem)
 {
 	const uint32_t colours = image->bands - image->alpha, numbers = filter_by_colour(call);
 	const bool mixes = filter_mixes_colours(call->filter);
 	const bool one_is_enough = call->filter == FILTER_GRAYSCALE;
+	const char *by_colour = call->filter == FILTER_LUT         ? "table"
+	                        : call->filter == FILTER_THRESHOLD ? "value"
+	                                                           : "gain";
 	char text[32];
 
 	if (mixes && (cmyk || (colours != 3 && !(one_is_enough && colours == 1))))
@@ -227,7 +224,7 @@ static enum error check_colours(const struct filter_call *call, const struct ima
 		return ERR_OK;
 	snprintf(text, sizeof text, "%u for each colour", numbers);
 	return problem_set_parameter(
-	    problem, ERR_BAD_PARAMETER, by_colour(call->filter), text,
+	    problem, ERR_BAD_PARAMETER, by_colour, text,
 	    "the image has %u colour%s, and %s numbers for %u: expected one "
 	    "for all, or one for each",
 	    colours, colours > 1 ? "s" : "", filter_name(call->filter), numbers);

@@ -2,9 +2,9 @@
 #include "filters/filters.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "element.h"
 #include "filters/edges.h"
 
@@ -123,11 +123,9 @@ enum error filter_unknown(const char *name, struct problem *problem)
 {
 	enum filter near = nearest_filter(name);
 	char list[352] = "";
-	size_t used = 0;
 
-	for (enum filter f = 0; f < FILTERS && used < sizeof list; f++)
-		used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", f ? ", " : "",
-		                         filters[f].name);
+	for (enum filter f = 0; f < FILTERS; f++)
+		list_add(list, sizeof list, filters[f].name);
 	if (!*name)
 		return problem_set_parameter(problem, ERR_BAD_PARAMETER, "filter", name,
 		                             "a filter without a name; the filters are %s", list);
@@ -231,13 +229,6 @@ double filter_canny_sigma(const struct filter_call *call)
 	return call->value[CANNY_SIGMA] < 0.1 ? 0 : call->value[CANNY_SIGMA];
 }
 
-static uint32_t canny_blur_radius(const struct filter_call *call)
-{
-	const double sigma = filter_canny_sigma(call);
-
-	return sigma > 0 ? sigma_radius(sigma) : 0;
-}
-
 struct lattice filter_lattice(const struct filter_call *call)
 {
 	return lattice_for(untruncated_sigma(call));
@@ -304,7 +295,9 @@ void filter_radius(const struct filter_call *call, uint32_t *radius_x, uint32_t 
 		*radius_x = *radius_y = threshold_radius(call);
 		break;
 	case FILTER_CANNY:
-		*radius_x = *radius_y = 2 + canny_blur_radius(call);
+		*radius_x = *radius_y = 2;
+		if (filter_canny_sigma(call) > 0)
+			*radius_x = *radius_y += sigma_radius(filter_canny_sigma(call));
 		break;
 	case FILTER_MEDIAN:
 	case FILTER_RANK:
@@ -546,16 +539,23 @@ static void lower_unsharp(const struct filter_call *call, struct operation *op)
 	op->gain = 1 + 2 * op->amount;
 }
 
-/* One of the Gaussians, to a sum of 1; 0 beyond its own radius. */
+/* Sets one direction of a Gaussian, with sum 1. */
+static void gaussian_weights(double *weights, uint32_t radius, double sigma)
+{
+	double sum = 0;
+
+	for (uint32_t i = 0; i <= 2 * radius; i++)
+		sum += weights[i] = weight_gaussian((double)i - radius, sigma);
+	for (uint32_t i = 0; i <= 2 * radius; i++)
+		weights[i] /= sum;
+}
+
+/* Sets one of the Gaussians, which is 0 beyond its own radius. */
 static void dog_weights(double *weights, uint32_t radius, double sigma)
 {
 	const uint32_t own = gaussian_radius(sigma);
-	double sum = 0;
 
-	for (uint32_t i = radius - own; i <= radius + own; i++)
-		sum += weights[i] = weight_gaussian((double)i - radius, sigma);
-	for (uint32_t i = radius - own; i <= radius + own; i++)
-		weights[i] /= sum;
+	gaussian_weights(weights + radius - own, own, sigma);
 }
 
 static void lower_dog(const struct filter_call *call, struct operation *op)
@@ -566,17 +566,6 @@ static void lower_dog(const struct filter_call *call, struct operation *op)
 	dog_weights(op->coefficients + 2 * radius + 1, radius, call->value[DOG_SIGMA2]);
 	op->signed_output = true;
 	op->gain = 2;
-}
-
-/* One direction of a Gaussian, with sum 1. */
-static void gaussian_weights(double *weights, uint32_t radius, double sigma)
-{
-	double sum = 0;
-
-	for (uint32_t i = 0; i <= 2 * radius; i++)
-		sum += weights[i] = weight_gaussian((double)i - radius, sigma);
-	for (uint32_t i = 0; i <= 2 * radius; i++)
-		weights[i] /= sum;
 }
 
 static void lower_gaussian(const struct filter_call *call, struct operation *op)
@@ -663,7 +652,6 @@ _Static_assert((int)ERODE_SIZE == (int)MORPHGRADIENT_SIZE &&
                    (int)ERODE_SHAPE == (int)MORPHGRADIENT_SHAPE,
                "parameters of all of morphology");
 
-/* Of all filters of morphology. */
 static void lower_morphology(const struct filter_call *call, struct operation *op)
 {
 	static const enum morphology morphologies[FILTERS] = {
@@ -680,7 +668,7 @@ static void lower_morphology(const struct filter_call *call, struct operation *o
 	op->gain = 1;
 }
 
-/* Of a list the number for each band, else the only one or the default for all. True for a list. */
+/* Sets each band's number from a list, or the only one or the default for all. True for a list. */
 static bool spread(const struct filter_call *call, size_t parameter, const double *coefficients,
                    double value[BANDS_MAX])
 {
@@ -692,26 +680,19 @@ static bool spread(const struct filter_call *call, size_t parameter, const doubl
 	return n->width > 1;
 }
 
-/* Before they are gathered, as by default. */
-static void lower_otsu(const struct filter_call *call, const double *coefficients,
-                       struct operation *op)
-{
-	const struct numbers *n = &call->gathered;
-
-	for (uint32_t b = 0; n->width && b < BANDS_MAX; b++)
-		op->limit[b] = coefficients[n->first + (b < n->height ? b : n->height - 1)];
-	op->by_band = n->height > 1;
-}
-
 static void lower_threshold(const struct filter_call *call, const double *coefficients,
                             struct operation *op)
 {
 	const double offset = call->value[THRESHOLD_OFFSET], radius = op->radius_x;
+	const struct numbers *n = &call->gathered;
 
 	op->by_band = spread(call, THRESHOLD_VALUE, coefficients, op->limit);
 	op->gain = 1;
-	if (call->value[THRESHOLD_METHOD] == THRESHOLD_BY_OTSU)
-		lower_otsu(call, coefficients, op);
+	if (call->value[THRESHOLD_METHOD] == THRESHOLD_BY_OTSU) { /* not gathered: the default */
+		for (uint32_t b = 0; n->width && b < BANDS_MAX; b++)
+			op->limit[b] = coefficients[n->first + (b < n->height ? b : n->height - 1)];
+		op->by_band = n->height > 1;
+	}
 	if (!threshold_radius(call))
 		return;
 	op->kind = OPERATION_LOCAL_THRESHOLD;
@@ -753,44 +734,39 @@ static void lower_rank(const struct filter_call *call, double percentile, struct
 	op->gain = 1;
 }
 
-static struct curve curve_of(const struct filter_call *call)
-{
-	const double *v = call->value;
-	struct curve c = {.low = -INFINITY, .high = INFINITY, .exponent = 1, .scale = 1};
-	double gain = 1, bias = 0;
-
-	if (call->filter == FILTER_GAMMA) {
-		c.low = 0;
-		c.exponent = 1 / v[GAMMA_GAMMA];
-	} else if (call->filter == FILTER_LEVELS) {
-		gain = 1 / (v[LEVELS_WHITE] - v[LEVELS_BLACK]);
-		bias = -v[LEVELS_BLACK] * gain;
-		c.low = 0;
-		c.high = 1;
-		c.exponent = 1 / v[LEVELS_GAMMA];
-	} else if (call->filter == FILTER_INVERT) {
-		c.scale = -1;
-		c.shift = 1;
-	}
-	for (int b = 0; b < BANDS_MAX; b++) {
-		c.gain[b] = gain;
-		c.bias[b] = bias;
-	}
-	return c;
-}
-
 static void lower_curve(const struct filter_call *call, const double *coefficients,
                         struct operation *op)
 {
-	op->curve = curve_of(call);
+	const double *v = call->value;
+	struct curve *c = &op->curve;
+	double gain = 1, bias = 0;
+
+	*c = (struct curve){.low = -INFINITY, .high = INFINITY, .exponent = 1, .scale = 1};
+	if (call->filter == FILTER_GAMMA) {
+		c->low = 0;
+		c->exponent = 1 / v[GAMMA_GAMMA];
+	} else if (call->filter == FILTER_LEVELS) {
+		gain = 1 / (v[LEVELS_WHITE] - v[LEVELS_BLACK]);
+		bias = -v[LEVELS_BLACK] * gain;
+		c->low = 0;
+		c->high = 1;
+		c->exponent = 1 / v[LEVELS_GAMMA];
+	} else if (call->filter == FILTER_INVERT) {
+		c->scale = -1;
+		c->shift = 1;
+	}
+	for (int b = 0; b < BANDS_MAX; b++) {
+		c->gain[b] = gain;
+		c->bias[b] = bias;
+	}
 	if (call->filter == FILTER_LINEAR) {
-		const bool gains = spread(call, LINEAR_GAIN, coefficients, op->curve.gain);
-		const bool biases = spread(call, LINEAR_BIAS, coefficients, op->curve.bias);
+		const bool gains = spread(call, LINEAR_GAIN, coefficients, c->gain);
+		const bool biases = spread(call, LINEAR_BIAS, coefficients, c->bias);
 
 		op->by_band = gains || biases;
 	}
 	for (int b = 0; b < BANDS_MAX; b++)
-		op->gain = fmax(op->gain, fabs(op->curve.gain[b]));
+		op->gain = fmax(op->gain, fabs(c->gain[b]));
 }
 
 /* Entries of the table that lines through points are looked up in: 16 for each value of a byte,
@@ -857,19 +833,6 @@ static void lower_lut(const struct filter_call *call, const double *coefficients
 	op->gain = op->entries - 1;
 }
 
-/* The largest sum of magnitudes of a row. */
-static double mix_gain(const double *rows)
-{
-	double gain = 0;
-
-	for (int i = 0; i < BANDS_MAX; i++) {
-		const double *row = rows + (size_t)i * (BANDS_MAX + 1);
-
-		gain = fmax(gain, fabs(row[0]) + fabs(row[1]) + fabs(row[2]) + fabs(row[3]));
-	}
-	return gain;
-}
-
 static void lower_grayscale(const struct filter_call *call, struct operation *op)
 {
 	static const double weights[3][3] = {
@@ -896,7 +859,12 @@ static void lower_colormatrix(const struct filter_call *call, const double *coef
 		memcpy(to, from, (n->width - 1) * sizeof *to);
 		to[BANDS_MAX] = from[n->width - 1];
 	}
-	op->gain = mix_gain(op->coefficients);
+	for (int i = 0; i < BANDS_MAX; i++) {
+		const double *row = op->coefficients + (size_t)i * (BANDS_MAX + 1);
+
+		op->gain =
+		    fmax(op->gain, fabs(row[0]) + fabs(row[1]) + fabs(row[2]) + fabs(row[3]));
+	}
 }
 
 enum error filter_lower(const struct filter_call *call, const double *coefficients,

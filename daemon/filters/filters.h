@@ -94,7 +94,7 @@ struct filter_call {
 	uint32_t filter;   /* enum filter */
 	uint32_t channels; /* enum channels */
 	struct numbers numbers[FILTER_PARAMETERS_MAX];
-	/* Of the whole image, if the filter must know it; of GATHER_EDGES: the size of the image
+	/* The whole image's, if the filter must know it; for GATHER_EDGES: the size of the image
 	 * that has these edges. */
 	struct numbers gathered;
 	uint32_t
@@ -132,23 +132,23 @@ struct lattice filter_lattice(const struct filter_call *call);
 /* The sigma that an image is blurred with before a canny looks for its edges; 0: it is not. */
 double filter_canny_sigma(const struct filter_call *call);
 
-/* What a call must know of the whole image, whether it does or not. */
+/* The knowledge of the whole image that a call needs, whether it has it or not. */
 enum gather filter_gathers(const struct filter_call *call);
 
 /* The operation by which a call's cost is predicted: the one that it is lowered to. */
 enum operation_kind filter_call_operation(const struct filter_call *call);
 
-/* How many numbers a call that gathers has for `gathered` of this size. */
+/* The count of numbers in `gathered` of this size, for a call that gathers. */
 uint64_t filter_gathered_numbers(const struct filter_call *call, uint32_t width, uint32_t height);
 
-/* How many colours a call has numbers for; 0 or 1 if it treats them alike. */
+/* The number of colours that a call has numbers for; 0 or 1 if it treats them alike. */
 uint32_t filter_by_colour(const struct filter_call *call);
 
 /* True if each colour is made of red, green and blue. */
 bool filter_mixes_colours(enum filter filter);
 
-/* Of a matrix: the sum of the magnitudes, the divisor (given or not), and whether the coefficients'
- * sum is other than 0. coefficients: the chain's. */
+/* A matrix's sum of magnitudes, its divisor (given or not), and whether the coefficients' sum is
+ * other than 0. coefficients: the chain's. */
 struct matrix_sums {
 	double magnitudes, scale;
 	bool smoothing;

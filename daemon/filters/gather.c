@@ -107,19 +107,17 @@ double counts_threshold(const uint64_t *counts, uint32_t n)
 	return (best + 0.5) / (n - 1);
 }
 
-/* The last of n counts whose value is nearer to i / (entries - 1) than to the next. */
-static uint32_t last_count(uint32_t n, uint32_t i, uint32_t entries)
-{
-	return (uint32_t)fmin(floor((i + 0.5) * (n - 1) / (entries - 1)), n - 1);
-}
-
 void counts_table(const uint64_t *counts, uint32_t n, double *table, uint32_t entries)
 {
 	double smallest = 0, sum = 0;
 	uint32_t next = 0;
 
 	for (uint32_t i = 0; i < entries; i++) {
-		for (const uint32_t last = last_count(n, i, entries); next <= last; next++)
+		/* The last count whose value is nearer to this entry's than to the next one's. */
+		const double middle = floor((i + 0.5) * (n - 1) / (entries - 1));
+		const uint32_t last = (uint32_t)fmin(middle, n - 1);
+
+		for (; next <= last; next++)
 			sum += (double)counts[next];
 		if (smallest <= 0)
 			smallest = sum;

@@ -1,4 +1,4 @@
-/* What a filter must know of the whole image before it can filter any of it: first a run of the job
+/* Filters that must know the whole image before they can filter any of it: first a run of the job
  * gathers counts of the samples' values, or edges, then the numbers that it made of them
  * stand in the filter's call. Those made of counts are shares of full scale, from 0 to 1. Counts
  * are of results as stored: between filters on luma, which the last run does not round, a luma may
@@ -32,8 +32,8 @@ uint32_t gather_entries(enum gather gather, enum pixel_type type);
 /* Rows of numbers: one for each colour, or (luma) one. Alpha has none. */
 uint32_t gather_rows(const struct image *image, bool luma);
 
-/* How many counts a colour has: the i-th of n is for values nearest to i / (n - 1) of full scale.
- * What is beyond either end counts as the end, NaN does not count. */
+/* The number of counts of a colour: the i-th of n is for values nearest to i / (n - 1) of full
+ * scale. Values beyond either end count as the end, NaN does not count. */
 uint32_t counts_of(enum pixel_type type);
 
 /* Adds `number` pixels like the image's: each colour to counts of its own, which follow one

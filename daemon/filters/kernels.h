@@ -17,9 +17,10 @@ enum kernel {
 
 enum kernel_origin { KERNEL_GENERAL, KERNEL_SPECIAL, KERNEL_CLASSIC, KERNEL_CODEC };
 
-/* What a kernel is optimised for. Those for GPUs run elsewhere, too (in tests: compiling them for a
- * CPU takes minutes); those for CPUs, which use extensions of Clang, and KERNEL_FOR_ONLY_NVIDIA do
- * not. Those for NVIDIA use instructions of its GPUs (compute capability 8.0 and up). */
+/* The devices that a kernel is optimised for. Those for GPUs run elsewhere, too (in tests:
+ * compiling them for a CPU takes minutes); those for CPUs, which use extensions of Clang, and
+ * KERNEL_FOR_ONLY_NVIDIA do not. Those for NVIDIA use instructions of its GPUs (compute
+ * capability 8.0 and up). */
 enum kernel_device {
 	KERNEL_FOR_ANY,
 	KERNEL_FOR_CPU,

@@ -16,13 +16,6 @@ enum { SMOOTHS = 6, FREQUENCIES = 512 };
 /* The radius at which the filter on the lattice is cut off, in its standard deviations. */
 static const double CUT = 4.65;
 
-/* At least 2.6 points per standard deviation, or the lattice aliases too much; not many more, so
- * that filtering on the lattice costs no more than the rest. */
-static uint32_t choose_stride(double sigma)
-{
-	return sigma <= 12 ? 3 : sigma <= 30 ? 4 : sigma <= 50 ? 5 : sigma <= 80 ? 6 : 8;
-}
-
 struct lattice lattice_for(double sigma)
 {
 	struct lattice l = {0};
@@ -31,7 +24,9 @@ struct lattice lattice_for(double sigma)
 
 	if (sigma <= LATTICE_SIGMA)
 		return l;
-	l.stride = choose_stride(sigma);
+	/* At least 2.6 points per standard deviation, or the lattice aliases too much; not many
+	 * more, so that filtering on the lattice costs no more than the rest. */
+	l.stride = sigma <= 12 ? 3 : sigma <= 30 ? 4 : sigma <= 50 ? 5 : sigma <= 80 ? 6 : 8;
 	l.half = SMOOTHS * (l.stride - 1) / 2;
 	l.taps = (2 * l.half + l.stride) / l.stride;
 	/* All pixels are made from the same number of points, some with weight 0. */

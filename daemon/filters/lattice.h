@@ -1,4 +1,4 @@
-/* How a Gaussian of large sigma is computed: on a lattice of every stride-th row and column.
+/* Computes a Gaussian of large sigma on a lattice of every stride-th row and column.
  *
  * The image is smoothed by a spline and kept at the lattice points (shrink), filtered there, and
  * the same spline makes pixels of the points again (grow). The points lie at multiples of the

@@ -1,4 +1,4 @@
-/* What a filter does to the samples of one band, in a form that the kernels know. */
+/* The work of a filter on the samples of one band, in a form that the kernels know. */
 #ifndef FILTERS_OPERATIONS_H
 #define FILTERS_OPERATIONS_H
 

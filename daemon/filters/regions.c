@@ -10,7 +10,7 @@
 /* Squares of an ellipse's sides, multiplied, fit 64 bits. */
 enum { ELLIPSE_SIDE_MAX = 32768 };
 
-/* Of x and y, once they have been moved by those of a ROI. */
+/* The magnitude of x and y, once they have been moved by those of a ROI. */
 enum { PLACE_MAX = 1 << 24 };
 
 static const char *const prefixes[REGION_KINDS] = {
@@ -63,17 +63,6 @@ static bool parse_shape(const char **text, double shape[REGION_NUMBERS])
 	return shape_valid(shape) && abs(x) <= IMAGE_SIDE_MAX && abs(y) <= IMAGE_SIDE_MAX;
 }
 
-static enum error bad_shape(const char *text, uint32_t number, struct problem *problem)
-{
-	return problem_set_parameter(
-	    problem, ERR_BAD_PARAMETER, "regions", text,
-	    "regions: expected x,y,width,height or ellipse:x,y,width,height in pixels, separated "
-	    "by "
-	    "';', with sides of at least 1 (of an ellipse at most %d), as in "
-	    "40,30,80,100;ellipse:10,10,64,64; number %u differs",
-	    ELLIPSE_SIDE_MAX, number);
-}
-
 enum error regions_parse(const char *text, double *numbers, size_t room, uint32_t *count,
                          struct problem *problem)
 {
@@ -85,7 +74,12 @@ enum error regions_parse(const char *text, double *numbers, size_t room, uint32_
 			return problem_set_parameter(problem, ERR_BAD_PARAMETER, "regions", text,
 			                             "regions: expected at most %d", REGIONS_MAX);
 		if (!parse_shape(&at, numbers + used))
-			return bad_shape(text, *count + 1, problem);
+			return problem_set_parameter(
+			    problem, ERR_BAD_PARAMETER, "regions", text,
+			    "regions: expected x,y,width,height or ellipse:x,y,width,height in "
+			    "pixels, separated by ';', with sides of at least 1 (of an ellipse at "
+			    "most %d), as in 40,30,80,100;ellipse:10,10,64,64; number %u differs",
+			    ELLIPSE_SIDE_MAX, *count + 1);
 		++*count;
 		if (!*at)
 			return ERR_OK;

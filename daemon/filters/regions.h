@@ -38,7 +38,7 @@ bool regions_valid(const struct regions *regions, const double *numbers);
 enum error regions_check(const struct regions *regions, const double *numbers,
                          const struct image *image, struct problem *problem) MUST_CHECK;
 
-/* How much of the result pixel (x, y) gets, from 0 (the original) to 1: 1 in a shape; over
+/* The share of the result in pixel (x, y), from 0 (the original) to 1: 1 in a shape; over
  * `feather` pixels around it less and less, by the distance from a rectangle, or from an ellipse
  * along the line to its centre; the most of all shapes; with `invert` 1 minus this. Without
  * regions 1. */
