@@ -3,6 +3,7 @@
 #include "base/log.h"
 
 #include <ctype.h>
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -197,7 +198,7 @@ static void put_object(struct line *line, enum log_level level, struct speaker b
 		if (field.text)
 			put_json(line, field.text);
 		else
-			put(line, "%llu", (unsigned long long)field.number);
+			put(line, "%" PRIu64, field.number);
 	}
 	put(line, "}");
 }

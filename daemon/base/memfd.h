@@ -19,7 +19,7 @@ enum error memfd_reopen(int fd, int access, int *again) MUST_CHECK;
 /* Creates a memfd with a copy of these bytes, sealed against every change. */
 enum error memfd_sealed(const char *name, const void *data, size_t size, int *fd) MUST_CHECK;
 
-/* What makes a memfd final. */
+/* The seals of a final memfd. */
 enum { SEALS_FINAL = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE };
 
 /* Makes a memfd final. Whoever has written it does this quickest: for another process the system

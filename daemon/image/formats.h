@@ -82,7 +82,7 @@ enum {
 	TYPES_ALL = TYPE_U8 | TYPE_U16 | TYPE_F32
 };
 
-/* What a format holds, and how it is read and written. */
+/* The contents of a format, and how it is read and written. */
 struct format_row {
 	const char *loader;       /* libvips's operations; NULL: it is read or written here */
 	const char *saver;        /* likewise */

@@ -29,7 +29,7 @@ struct area {
 	uint32_t x, y, width, height;
 };
 
-/* How rows and columns outside the image are made: see kernels/border.h. */
+/* The rule for rows and columns outside the image: see kernels/border.h. */
 enum border {
 	BORDER_REPLICATE,
 	BORDER_REFLECT,
@@ -58,8 +58,8 @@ void image_put_sample(void *samples, size_t i, enum pixel_type type, double valu
 /* True if every field is within its limits. */
 bool image_valid(const struct image *image);
 
-/* How many planes there are: 1 where all bands are filtered together. And what each of them is as
- * an image, or the image itself. */
+/* The number of planes: 1 where all bands are filtered together. And one of them as an image, or
+ * the image itself. */
 uint32_t image_planes(const struct image *image);
 struct image image_plane(const struct image *image);
 

@@ -50,7 +50,7 @@ struct jpeg_scan {
 	uint64_t offset, size; /* of the entropy-coded bytes in their file */
 };
 
-/* What the scan of a result is to be like: with the tables jpeg_standard_huffman and no restart
+/* The scan of a result, to be encoded with the tables jpeg_standard_huffman and no restart
  * markers. Its size and components are those of the filtered image. */
 struct jpeg_target {
 	uint32_t h, v; /* sampling factors of Y: 1x1, 2x1 or 2x2; 1x1 if gray */
@@ -63,8 +63,8 @@ struct jpeg_bytes {
 	size_t size;
 };
 
-/* What a device decodes (a scan whose `offset` is 0) and encodes for a tile; without meaning for a
- * side that is pixels. */
+/* The data that a device decodes (a scan whose `offset` is 0) and encodes for a tile; without
+ * meaning for a side that is pixels. */
 struct jpeg_work {
 	struct jpeg_scan scan;
 	struct jpeg_target target;

@@ -47,8 +47,8 @@ struct restricted_call {
 	uint64_t from;
 };
 
-/* What reading and writing what is open, memory that is not executable, threads (exactly the flags
- * of pthread_create(): no process, no namespace), clocks and the end need. */
+/* The calls for reading and writing open files, memory that is not executable, threads (exactly the
+ * flags of pthread_create(): no process, no namespace), clocks and the end. */
 static const int common_calls[] = {
     SCMP_SYS(read),
     SCMP_SYS(write),
@@ -315,11 +315,6 @@ static struct ruleset choose(int abi, bool all_files)
 	return r;
 }
 
-static size_t ruleset_size(int abi)
-{
-	return abi < 4 ? 8 : abi < 6 ? 16 : sizeof(struct ruleset);
-}
-
 static enum error allow_beneath(int ruleset, const char *path, uint64_t files)
 {
 	struct beneath rule = {.allowed = files, .directory = open(path, O_PATH | O_CLOEXEC)};
@@ -339,13 +334,15 @@ static enum error allow_beneath(int ruleset, const char *path, uint64_t files)
 static enum error begin_ruleset(bool all_files, int *abi, struct ruleset *rules, int *ruleset)
 {
 	long version = syscall(SYS_landlock_create_ruleset, NULL, 0, CREATE_RULESET_VERSION);
+	size_t size; /* of a ruleset that this version knows */
 
 	*abi = version > 0 ? (int)version : 0;
 	*ruleset = -1;
 	if (!*abi)
 		return ERR_OK;
 	*rules = choose(*abi, all_files);
-	*ruleset = (int)syscall(SYS_landlock_create_ruleset, rules, ruleset_size(*abi), 0);
+	size = *abi < 4 ? 8 : *abi < 6 ? 16 : sizeof *rules;
+	*ruleset = (int)syscall(SYS_landlock_create_ruleset, rules, size, 0);
 	return *ruleset < 0 ? ERR_IO : ERR_OK;
 }
 

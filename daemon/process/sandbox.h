@@ -28,7 +28,7 @@ enum sandbox {
 	SANDBOX_TRACE, /* connects to the collector; reads files that name hosts and certificates */
 };
 
-/* What depends on the configuration. */
+/* The access that depends on the configuration. */
 struct sandbox_access {
 	uint64_t memory; /* SANDBOX_CODEC: bytes of private memory; arenas are shared */
 	const char *const

@@ -15,24 +15,18 @@ void stall_init(struct stall *s, pid_t pid)
 	s->looked_ns = clock_ns(CLOCK_MONOTONIC);
 }
 
-static bool is_stopped(pid_t pid)
-{
-	siginfo_t info = {0};
-
-	return !waitid(P_PID, (id_t)pid, &info, WSTOPPED | WNOHANG | WNOWAIT) &&
-	       info.si_pid == pid && info.si_code == CLD_STOPPED;
-}
-
 const char *stall_look(struct stall *s, bool busy)
 {
 	uint64_t now = clock_ns(CLOCK_MONOTONIC), used = clock_ns(s->clock);
 	uint64_t passed = now - s->looked_ns, more = used - s->used_ns;
+	siginfo_t info = {0};
 
 	s->still = busy && !more ? s->still + 1 : 0;
 	s->worked_ns += more < passed ? more : passed;
 	s->looked_ns = now;
 	s->used_ns = used;
-	if (is_stopped(s->pid))
+	if (!waitid(P_PID, (id_t)s->pid, &info, WSTOPPED | WNOHANG | WNOWAIT) &&
+	    info.si_pid == s->pid && info.si_code == CLD_STOPPED)
 		return "stopped";
 	return s->still >= STILL_MAX ? "stuck" : NULL;
 }

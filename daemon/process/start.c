@@ -12,27 +12,22 @@
 
 #include "wire/wire.h"
 
-/* Raising one's own value needs no privilege: this fails only where there is no /proc. */
-static void stand_in_line(unsigned expendable)
-{
-	FILE *file = fopen("/proc/self/oom_score_adj", "we");
-
-	if (!file)
-		return;
-	fprintf(file, "%u", expendable);
-	fclose(file);
-}
-
 void announce(const char *name, unsigned expendable)
 {
 	struct message message = {.type = MSG_HELLO};
 	int type = 0;
 	socklen_t size = sizeof type;
+	FILE *score;
 
 	if (getsockopt(WORKER_SOCKET, SOL_SOCKET, SO_TYPE, &type, &size) || type != SOCK_SEQPACKET)
 		return;
 	prctl(PR_SET_NAME, name);
-	stand_in_line(expendable);
+	/* Raising one's own value needs no privilege: this fails only where there is no /proc. */
+	score = fopen("/proc/self/oom_score_adj", "we");
+	if (score) {
+		fprintf(score, "%u", expendable);
+		fclose(score);
+	}
 	snprintf(message.hello.version, sizeof message.hello.version, "%s", WIRE_VERSION);
 	/* If the front has gone, the worker notices later. */
 	(void)!wire_send(WORKER_SOCKET, &message, NULL);
@@ -49,20 +44,16 @@ noreturn void usage_error(const struct usage *usage, const char *what, const cha
 	exit(2);
 }
 
-static enum log_level parse_level(const struct usage *usage, const char *name)
-{
-	int level = log_level_parse(name);
-
-	if (level < 0)
-		usage_error(usage, "no such log level", name);
-	return (enum log_level)level;
-}
-
 void usage_option(const struct usage *usage, int c, char *const *argv, enum log_level *level)
 {
+	int named;
+
 	switch (c) {
 	case 'l':
-		*level = parse_level(usage, optarg);
+		named = log_level_parse(optarg);
+		if (named < 0)
+			usage_error(usage, "no such log level", optarg);
+		*level = (enum log_level)named;
 		return;
 	case 'h':
 		fputs(usage->help, stdout);

@@ -1,4 +1,4 @@
-/* What who reads connections is told of the configuration. */
+/* The part of the configuration that readers of connections need. */
 #ifndef WIRE_LIMITS_H
 #define WIRE_LIMITS_H
 
@@ -16,7 +16,7 @@ struct http_socket {
 	bool metrics; /* for metrics and health alone, without tokens */
 };
 
-/* What a reload may change. */
+/* Values that a reload may change. */
 struct limits {
 	uint64_t idle_timeout, header_timeout, keepalive_timeout, body_timeout; /* seconds */
 	uint64_t body_rate;  /* least, bytes a second */

@@ -329,7 +329,7 @@ static bool rows_inside(uint64_t origin, uint64_t above, uint64_t height, uint64
 	       origin - before + (height + above - 1) * pitch + span <= arena;
 }
 
-/* Where the jpeg_work of a whole image is. */
+/* The place of the jpeg_work of a whole image. */
 static uint64_t work_place(uint64_t in_arena)
 {
 	return (in_arena - JPEG_WORK_SIZE) / ROW_ALIGNMENT * ROW_ALIGNMENT;
@@ -392,7 +392,7 @@ static bool input_inside(const struct tile *tile, const struct image *image,
 	                   tile->in_pitch, arena);
 }
 
-/* Where its result goes. */
+/* The place of its result. */
 static bool output_inside(const struct tile *tile, const struct image *image, uint64_t arena)
 {
 	uint64_t row = tile->width * image_pixel_size(image);

@@ -60,13 +60,13 @@ struct tile {
 	uint64_t work; /* not TILE_PIXELS: bytes from the input arena's start to the jpeg_work */
 };
 
-/* How one job's image is cut. Strip i is target rows [i * rows, …); its tiles are i * strip_tiles
- * to i * strip_tiles + strip_tiles - 1: the columns of its first plane, those of the next, and so
- * on. The planes of a strip lie one below the other in its slot. Where the job has several pages,
- * each is an image for itself, and the strips of one follow those of the page before. `slots`
- * strips may be in work at a time, at most SLOTS_MAX tiles; strip i lies in input area i %
- * in_places and in output area i % out_places, as many as slots or, after tiling_spread(), as
- * strips. */
+/* The cutting of one job's image. Strip i is target rows [i * rows, …); its tiles are i *
+ * strip_tiles to i * strip_tiles + strip_tiles - 1: the columns of its first plane, those of the
+ * next, and so on. The planes of a strip lie one below the other in its slot. Where the job has
+ * several pages, each is an image for itself, and the strips of one follow those of the page
+ * before. `slots` strips may be in work at a time, at most SLOTS_MAX tiles; strip i lies in input
+ * area i % in_places and in output area i % out_places, as many as slots or, after tiling_spread(),
+ * as strips. */
 struct tiling {
 	struct image image; /* of a plane, if there are several */
 	uint32_t planes;

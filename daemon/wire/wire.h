@@ -68,8 +68,8 @@ enum { ACCEPT_MOST = 1000 };
 
 /* Body: a readable descriptor, at any offset. Chain: a sealed memfd with the chain_size() bytes of
  * a struct chain. */
-/* Of a body with several pages (or frames of an animation), the first, because the request names
- * none; or all, each of which is filtered as an image for itself. */
+/* The pages (or frames of an animation) of a body: the first, because the request names none; or
+ * all, each of which is filtered as an image for itself. */
 enum { PAGE_FIRST = 0, PAGES_MAX = 100000, PAGES_ALL };
 
 struct message_job {
@@ -128,7 +128,7 @@ struct message_answer {
 	uint64_t job;
 };
 
-/* What tiles go through; jobs with the same request share it. Chain: as for MSG_JOB. */
+/* The filters that tiles go through; jobs with the same request share it. Chain: as for MSG_JOB. */
 struct message_plan {
 	uint64_t plan; /* the front's number of it */
 	struct image image;
@@ -168,8 +168,8 @@ struct message_tile_done {
 	char reason[256]; /* if error is not ERR_OK: the reason in words; may be empty */
 };
 
-/* How long a device lets a tile wait for a program, beyond the tile's own time: for a program that
- * the request demands, and for a general one, which has no substitute. */
+/* The time for which a device lets a tile wait for a program, beyond the tile's own time: for a
+ * program that the request demands, and for a general one, which has no substitute. */
 enum { PROGRAM_WAIT_MS = 10000, GENERAL_WAIT_MS = 120000 };
 
 struct message_tile_waits {
