@@ -119,29 +119,24 @@ static void check_deadline(struct job *job, double ns)
 		           &problem);
 }
 
-/* The job's cost, now that the image's size is known. ns: as verify_ns(). */
-static double job_cost_known(const struct job *job, const struct message_image *m, double ns)
-{
-	uint32_t pages = job_pages_read(job, m->pages);
-	double units =
-	    cost_of_area(job->chain->chain, m->image.width, m->image.height) * m->image.bands;
-
-	return work_cost_known(job->options.body_size,
-	                       (image_size(&m->whole) + image_size(&m->answer)) * pages,
-	                       ns + owner->device_ns(units * pages));
-}
-
 /* Charges the job its known cost. Returns true if it has become heavy and too many heavy jobs
  * run. */
 static bool reckon(struct codec *c, const struct message_image *m)
 {
-	const bool was_heavy = job_is_heavy(c->job);
-	const double ns = verify_ns(c->job, m);
+	struct job *job = c->job;
+	const bool was_heavy = job_is_heavy(job);
+	const uint32_t pages = job_pages_read(job, m->pages);
+	const double ns = verify_ns(job, m);
+	const double units =
+	    cost_of_area(job->chain->chain, m->image.width, m->image.height) * m->image.bands;
+	const double cost = work_cost_known(
+	    job->options.body_size, (image_size(&m->whole) + image_size(&m->answer)) * pages,
+	    ns + owner->device_ns(units * pages));
 
-	if (job_reckon(c->job, c->job->spent + job_cost_known(c->job, m, ns)))
-		job_cancel(c->job, ERR_MEMORY, NULL);
-	check_deadline(c->job, ns);
-	return !c->job->finished && !was_heavy && job_is_heavy(c->job) && runs_too_heavy();
+	if (job_reckon(job, job->spent + cost))
+		job_cancel(job, ERR_MEMORY, NULL);
+	check_deadline(job, ns);
+	return !job->finished && !was_heavy && job_is_heavy(job) && runs_too_heavy();
 }
 
 static uint64_t pixels(const struct image *image)
@@ -149,7 +144,7 @@ static uint64_t pixels(const struct image *image)
 	return (uint64_t)image->width * image->height;
 }
 
-/* Why no device does the sides that one could do; NONE: one does, or there are none. */
+/* The reason why no device does the sides that one could do; NONE: one does, or there are none. */
 static enum jpeg_reason jpeg_left(const struct job *job)
 {
 	return job->jpeg[job->jpeg_form & TILE_DECODE ? JPEG_DECODE : JPEG_ENCODE];
@@ -193,8 +188,8 @@ static void choose_jpeg(struct codec *c, const struct message_image *m)
 	job_set_jpeg(job, reason ? reason : JPEG_REASON_FAILED); /* until the tile is back */
 }
 
-/* Where something depends on the image's size, this run was to tell that. Returns true if the
- * worker is to drop it. */
+/* Sizes a chain with shares of the image's size, which this run was to tell. Returns true if the
+ * worker is to drop the run. */
 static bool size_to(struct codec *c, const struct message_image *m)
 {
 	struct problem problem;
@@ -255,7 +250,7 @@ static void agree(struct codec *c, uint64_t size)
 		open_answer(job, size);
 }
 
-static bool take_image(struct codec *c, const struct message_image *m)
+static bool accept_image(struct codec *c, const struct message_image *m)
 {
 	struct job *job = c->job;
 
@@ -306,13 +301,6 @@ static void open_encoded(struct codec *c, const struct message_tile_done *done)
 		open_answer(c->job, !jpeg_left(c->job) && size < max ? size : max);
 }
 
-static void pixel_tile_done(struct codec *c, const struct task *task,
-                            struct message_tile_done *done)
-{
-	task->job->tiles_done += !done->error && !task->prefer;
-	verified_expect(&c->verified, task, done);
-}
-
 void codec_task_done(struct task *task, const struct message_tile_done *done)
 {
 	struct codec *c = codec_get(task->tile.arena);
@@ -328,7 +316,8 @@ void codec_task_done(struct task *task, const struct message_tile_done *done)
 			whole_done(task, done);
 			open_encoded(c, done);
 		} else {
-			pixel_tile_done(c, task, &message.tile_done);
+			job->tiles_done += !done->error && !task->prefer;
+			verified_expect(&c->verified, task, &message.tile_done);
 		}
 		if (c->answer_late && !job->finished && job->answer.fd >= 0)
 			send_answer(job);
@@ -366,19 +355,7 @@ static bool codec_run_tile(struct codec *c, const struct tile *tile, uint64_t de
 	return true;
 }
 
-/* A tile with scans comes once, as the front has agreed to it, and before all others. */
-static bool take_whole(struct codec *c, const struct tile *tile)
-{
-	uint64_t devices = c->jpeg_devices;
-
-	if (!devices || c->next_tile || tile->form != c->job->jpeg_form)
-		return false;
-	c->jpeg_devices = 0;
-	c->jpeg_out = true;
-	return codec_run_tile(c, tile, devices, 0);
-}
-
-static bool take_tile(struct codec *c, const struct tile *tile)
+static bool accept_tile(struct codec *c, const struct tile *tile)
 {
 	const struct arena_files *arena = arenas_get(c->worker.number);
 	struct job *job = c->job;
@@ -392,8 +369,16 @@ static bool take_tile(struct codec *c, const struct tile *tile)
 	    c->tasks >= SLOTS_MAX ||
 	    !tile_valid(tile, &plane, job->chain->chain, arena->size, arena->size))
 		return false;
-	if (tile->form)
-		return take_whole(c, tile);
+	if (tile->form) {
+		/* It comes once, as the front has agreed to it, and before all others. */
+		const uint64_t devices = c->jpeg_devices;
+
+		if (!devices || c->next_tile || tile->form != job->jpeg_form)
+			return false;
+		c->jpeg_devices = 0;
+		c->jpeg_out = true;
+		return codec_run_tile(c, tile, devices, 0);
+	}
 	if (tile->index && !choose_plan(c, tile->index))
 		return false;
 	c->next_tile++;
@@ -420,7 +405,7 @@ static bool done_fits(const struct job *job, const struct message_job_done *m)
 	                     (job->answer.fd >= 0 || job->finished)));
 }
 
-static bool take_done(struct codec *c, const struct message_job_done *m)
+static bool accept_done(struct codec *c, const struct message_job_done *m)
 {
 	struct job *job = c->job;
 	struct problem problem = m->problem;
@@ -461,7 +446,7 @@ static bool take_done(struct codec *c, const struct message_job_done *m)
 	return true;
 }
 
-static bool take_verified(struct codec *c, const struct message_verified *found)
+static bool accept_verified(struct codec *c, const struct message_verified *found)
 {
 	struct finding finding;
 
@@ -477,7 +462,7 @@ static bool take_verified(struct codec *c, const struct message_verified *found)
 }
 
 /* Ignores the last messages on a job that has given way. */
-static bool take_dropped(struct codec *c, const struct message *message)
+static bool accept_dropped(struct codec *c, const struct message *message)
 {
 	bool tile = message->type == MSG_TILE && message->tile.tile.job == c->dropped;
 	bool done = message->type == MSG_JOB_DONE && message->job_done.job == c->dropped;
@@ -492,12 +477,12 @@ static bool take_dropped(struct codec *c, const struct message *message)
 bool codec_reports_take(struct codec *c, const struct message *message)
 {
 	if (c->dropped)
-		return take_dropped(c, message);
+		return accept_dropped(c, message);
 	if (message->type == MSG_IMAGE)
-		return take_image(c, &message->image);
+		return accept_image(c, &message->image);
 	if (message->type == MSG_TILE)
-		return take_tile(c, &message->tile.tile);
+		return accept_tile(c, &message->tile.tile);
 	if (message->type == MSG_VERIFIED)
-		return take_verified(c, &message->verified);
-	return message->type == MSG_JOB_DONE && take_done(c, &message->job_done);
+		return accept_verified(c, &message->verified);
+	return message->type == MSG_JOB_DONE && accept_done(c, &message->job_done);
 }

@@ -4,6 +4,7 @@
  * messages carry. */
 #include "front/workers/codecs.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -28,7 +29,7 @@ static void codec_prepare(struct worker *worker)
 {
 	char memory[32], formats[128];
 
-	snprintf(memory, sizeof memory, "%llu", (unsigned long long)config->codec_memory);
+	snprintf(memory, sizeof memory, "%" PRIu64, config->codec_memory);
 	worker->start_ms = config->start_timeout * 1000;
 	worker_argument(worker, "convolved-codec", NULL);
 	worker_argument(worker, "--log-level", config->log_level);
@@ -99,12 +100,13 @@ static void codec_lose_job(struct codec *c, const char *reason)
 		    &problem);
 	} else if (!strcmp(reason, "timeout")) {
 		codec_end_job(c,
-		              problem_set(&problem, ERR_TIMEOUT, "the job was ended after %llu s",
-		                          (unsigned long long)config->job_timeout),
+		              problem_set(&problem, ERR_TIMEOUT,
+		                          "the job was ended after %" PRIu64 " s",
+		                          config->job_timeout),
 		              &problem);
 	} else if (may_run_again(job, reason)) {
-		log_notice("job %llu: codec-%u ended (%s); the job runs once more",
-		           (unsigned long long)job->id, c->worker.number, reason);
+		log_notice("job %" PRIu64 ": codec-%u ended (%s); the job runs once more", job->id,
+		           c->worker.number, reason);
 		codec_return_job(c);
 	} else {
 		codec_end_job(
@@ -154,37 +156,33 @@ static bool codec_busy(const struct worker *worker)
 	return c->dropped || (c->job && !c->tasks);
 }
 
-static const struct worker_owner codec_worker = {codec_prepare, codec_up, codec_message, codec_down,
-                                                 codec_busy};
+static const struct worker_owner codec_worker = {
+    .prepare = codec_prepare,
+    .up = codec_up,
+    .message = codec_message,
+    .down = codec_down,
+    .busy = codec_busy,
+};
 
-/* True if the worker has held on to a job that it should have left for longer than CANCEL_MS. */
-static bool holds_on(const struct codec *c, uint64_t now)
-{
-	uint64_t since = now - CANCEL_MS * UINT64_C(1000000);
-
-	return (c->dropped && c->dropped_at < since) ||
-	       (c->job && c->job->finished && c->job->times.finished < since);
-}
-
-static bool takes_too_long(const struct codec *c)
-{
-	return c->job && !c->job->finished &&
-	       (double)(c->worker.stall.worked_ns - c->worked) > time_max(c);
-}
-
+/* Kills workers that have held on to a job that they should have left for longer than CANCEL_MS, or
+ * whose job has taken too much time. */
 static void check_jobs(void *context)
 {
-	uint64_t limit = config->job_timeout * 1000000000u, now = loop_now();
+	const uint64_t limit = config->job_timeout * 1000000000u, now = loop_now();
+	const uint64_t cancelled = now - CANCEL_MS * UINT64_C(1000000);
 
 	(void)context;
 	for (unsigned i = 0; i < codecs_count(); i++) {
 		struct codec *c = codec_get(i);
+		const struct job *job = c->job;
 
-		if (holds_on(c, now))
+		if ((c->dropped && c->dropped_at < cancelled) ||
+		    (job && job->finished && job->times.finished < cancelled))
 			worker_kill(&c->worker, "cancelled");
-		else if (takes_too_long(c))
+		else if (job && !job->finished &&
+		         (double)(c->worker.stall.worked_ns - c->worked) > time_max(c))
 			worker_kill(&c->worker, "complex");
-		else if (c->job && now - c->job->times.started > limit)
+		else if (job && now - job->times.started > limit)
 			worker_kill(&c->worker, "timeout");
 		else if (c->worker.stopped) /* its arena could not be opened: try again */
 			codec_check_idle(c);

@@ -74,14 +74,6 @@ static void record_transfer(const struct device *d, const char *direction, uint6
 	metric_add(METRIC_TRANSFER_BYTES, direction, d->label, (double)bytes);
 }
 
-static void record_launch(const struct device *d, const struct message_tile_done *done, unsigned i)
-{
-	const char *name = kernel_name(done->launch[i].kernel);
-
-	metric_observe(METRIC_KERNEL_DURATION, name, d->label, done->launch[i].ns * 1e-9);
-	metric_add(METRIC_KERNEL_BYTES, name, d->label, (double)done->launch[i].bytes);
-}
-
 /* A launch shared by several tiles is counted in the metrics once; each tile's job is charged its
  * share. Tiles of an abandoned run are not charged to the job. */
 void reports_book(struct device *d, struct task *task, const struct message_tile_done *done)
@@ -91,10 +83,15 @@ void reports_book(struct device *d, struct task *task, const struct message_tile
 	uint64_t kernels_ns = 0;
 
 	for (unsigned i = 0; i < done->launches; i++) {
+		const char *name = kernel_name(done->launch[i].kernel);
 		uint64_t share = done->launch[i].ns / done->stack;
 
-		if (done->place == 0)
-			record_launch(d, done, i);
+		if (done->place == 0) {
+			metric_observe(METRIC_KERNEL_DURATION, name, d->label,
+			               done->launch[i].ns * 1e-9);
+			metric_add(METRIC_KERNEL_BYTES, name, d->label,
+			           (double)done->launch[i].bytes);
+		}
 		times->kernel[done->launch[i].kernel] += share;
 		kernels_ns += share;
 	}
@@ -169,7 +166,7 @@ static bool choice_valid(const struct message_choice *choice)
 }
 
 /* Stores a choice of the device's tuner, replacing an earlier choice for the same kind of work. */
-static void take_choice(struct device *d, const struct message_choice *choice)
+static void store_choice(struct device *d, const struct message_choice *choice)
 {
 	unsigned i = 0;
 	struct message_choice *grown, taken = *choice;
@@ -259,7 +256,7 @@ void reports_end(struct device *d)
 bool reports_take(struct device *d, const struct message *message)
 {
 	if (message->type == MSG_CHOICE && choice_valid(&message->choice))
-		take_choice(d, &message->choice);
+		store_choice(d, &message->choice);
 	else if (message->type == MSG_PROGRAMS && programs_valid(d, &message->programs))
 		count_programs(d, &message->programs);
 	else if (message->type == MSG_OBJECTS && objects_valid(&message->objects))

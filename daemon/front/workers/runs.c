@@ -126,25 +126,9 @@ void runs_wake(void)
 	}
 }
 
-/* Ends a codec worker that has no job and is to get none: the first call ends its process; the
- * next, after the process has been reaped, closes its arena. */
-static void codec_end(struct codec *c)
-{
-	worker_stop(&c->worker);
-	if (c->worker.state == WORKER_STOPPED)
-		arenas_close(c->worker.number);
-}
-
 static enum error open_arena(unsigned number)
 {
 	return arenas_open(number, config->arena_size / SLOT_ALIGNMENT * SLOT_ALIGNMENT);
-}
-
-/* Starts an ended codec worker again, with a new arena. */
-static void codec_resume(struct codec *c)
-{
-	if (!open_arena(c->worker.number))
-		worker_resume(&c->worker);
 }
 
 static void drop_plan(struct codec *c)
@@ -159,10 +143,16 @@ void codec_check_idle(struct codec *c)
 	if (c->job || c->tasks || c->dropped)
 		return;
 	drop_plan(c);
-	if (codec_is_surplus(c) || c->worker.stopped)
-		codec_end(c);
-	if (!codec_is_surplus(c) && c->worker.stopped && !arenas_get(c->worker.number))
-		codec_resume(c);
+	if (codec_is_surplus(c) || c->worker.stopped) {
+		/* The first call ends its process; the next, after the process has been reaped,
+		 * closes its arena. */
+		worker_stop(&c->worker);
+		if (c->worker.state == WORKER_STOPPED)
+			arenas_close(c->worker.number);
+	}
+	if (!codec_is_surplus(c) && c->worker.stopped && !arenas_get(c->worker.number) &&
+	    !open_arena(c->worker.number))
+		worker_resume(&c->worker);
 	runs_wake();
 }
 
@@ -206,8 +196,8 @@ void codec_end_job(struct codec *c, enum error error, const struct problem *prob
 	codec_check_idle(c);
 }
 
-/* Reads the numbers that are the answer of a job's run; NULL if they are not what they must be. Of
- * edges any are. */
+/* Reads the numbers that are the answer of a job's run; NULL if they are not what they must be. Any
+ * numbers can be edges. */
 static double *read_gathered(const struct job *job, uint64_t count)
 {
 	const uint64_t size = count * sizeof(double);
@@ -224,7 +214,7 @@ static double *read_gathered(const struct job *job, uint64_t count)
 /* Has the job go on with the numbers that are its run's answer; false if they cannot be. With rows
  * that the worker has kept it goes on there, and at once, even if it is heavy: coming back would
  * cost the worker more. */
-static bool take_gathered(struct codec *c)
+static bool use_gathered(struct codec *c)
 {
 	const uint64_t run = c->kept ? c->job->options.job : 0;
 	struct job *job = c->job;
@@ -254,7 +244,7 @@ bool codec_settle_job(struct codec *c)
 		return false;
 	worker_served(&c->worker);
 	if (!job->finished && job->gather)
-		return take_gathered(c);
+		return use_gathered(c);
 	codec_end_job(c, ERR_OK, NULL);
 	return true;
 }
