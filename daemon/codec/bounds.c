@@ -10,6 +10,7 @@
  * visited several times is counted on each visit, and the walk ends at the first limit exceeded. */
 #include "codec/bounds.h"
 
+#include <inttypes.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -90,11 +91,6 @@ struct tiff {
 	size_t number, entry; /* bytes of an offset and of an entry: BigTIFF's are longer */
 };
 
-static bool points_to_directory(uint64_t tag)
-{
-	return tag == 0x8769 || tag == 0x8825 || tag == 0xa005;
-}
-
 static uint64_t value_size(uint64_t type, uint64_t count)
 {
 	static const uint8_t sizes[] = {1, 1, 1, 2, 4, 8, 1, 1, 2, 4, 8, 4, 8, 4, 1, 1, 8, 8, 8};
@@ -106,12 +102,6 @@ static uint64_t value_size(uint64_t type, uint64_t count)
 }
 
 static bool walk_directory(struct walk *w, const struct tiff *t, uint64_t offset, uint64_t *next);
-
-/* True for the tags that hold the positions and lengths of strips or tiles. */
-static bool lists_pieces(uint64_t tag)
-{
-	return tag == 0x111 || tag == 0x117 || tag == 0x144 || tag == 0x145;
-}
 
 /* Decoders read a value at any position in the file, even where it overlaps others. They ignore a
  * value longer than the file, except for the lists of strips and tiles, of which they read as much
@@ -125,9 +115,9 @@ static bool walk_entry(struct walk *w, const struct tiff *t, const uint8_t *entr
 
 	if (!add(w, t->exif ? EXIF_ENTRIES : TIFF_TAGS, 1))
 		return false;
-	if (t->exif && points_to_directory(tag))
+	if (t->exif && (tag == 0x8769 || tag == 0x8825 || tag == 0xa005)) /* a directory */
 		return walk_directory(w, t, value, &value);
-	if (lists_pieces(tag) && bytes > t->size)
+	if ((tag == 0x111 || tag == 0x117 || tag == 0x144 || tag == 0x145) && bytes > t->size)
 		bytes = value < t->size ? t->size - value : 0;
 	if (bytes <= t->number || bytes > t->size)
 		return true;
@@ -194,25 +184,21 @@ static bool walk_pages(struct walk *w)
 	return true;
 }
 
-/* The directories of the image and of its thumbnail. */
-static bool walk_exif_tiff(struct walk *w, const uint8_t *at, size_t size)
-{
-	struct tiff t;
-	uint64_t next;
-
-	if (!tiff_open(&t, at, size, &next))
-		return true;
-	t.exif = true;
-	return walk_directory(w, &t, next, &next) && (!next || walk_directory(w, &t, next, &next));
-}
-
-/* The header is behind a title, or at the start. */
+/* Walks the directories of the image and of its thumbnail. The header is behind a title, or at the
+ * start. */
 static bool walk_exif(struct walk *w, const uint8_t *at, size_t size)
 {
 	enum { TITLE = 6 };
 	const size_t skip = size >= TITLE && !memcmp(at, "Exif", 4) ? TITLE : 0;
+	struct tiff t;
+	uint64_t next;
 
-	return add(w, METADATA_BYTES, size) && walk_exif_tiff(w, at + skip, size - skip);
+	if (!add(w, METADATA_BYTES, size))
+		return false;
+	if (!tiff_open(&t, at + skip, size - skip, &next))
+		return true;
+	t.exif = true;
+	return walk_directory(w, &t, next, &next) && (!next || walk_directory(w, &t, next, &next));
 }
 
 /* JPEG ------------------------------------------------------------------------------------------
@@ -403,24 +389,16 @@ static bool walk_exif_box(struct walk *w, const uint8_t *at, size_t size)
 	return walk_exif(w, at, size) && (size <= 4 || walk_exif(w, at + 4, size - 4));
 }
 
-/* Of what is compressed, decoders see what is small. */
-static bool walk_packed_exif(struct walk *w)
-{
-	const uint8_t *box;
-	size_t size;
-	uint8_t *exif = jxl_unpack(w->body, w->size, "Exif", &box, &size);
-	const bool fits = !exif || walk_exif_box(w, exif, size);
-
-	free(exif);
-	return fits;
-}
-
 /* A byte of a coded profile becomes 36 at most. Some libvips read these boxes. */
 static bool walk_jxl(struct walk *w)
 {
 	const uint8_t *at = w->body, *end = w->body + w->size;
 	struct jxl_header header;
 	struct box box;
+	const uint8_t *packed;
+	uint8_t *exif;
+	size_t size;
+	bool fits;
 
 	if (!jxl_header_read(&header, w->body, w->size))
 		return true;
@@ -434,7 +412,10 @@ static bool walk_jxl(struct walk *w)
 		if (!memcmp(box.type, "xml ", 4) && !add(w, METADATA_BYTES, box.size))
 			return false;
 	}
-	return walk_packed_exif(w);
+	exif = jxl_unpack(w->body, w->size, "Exif", &packed, &size);
+	fits = !exif || walk_exif_box(w, exif, size); /* small enough for decoders to see it */
+	free(exif);
+	return fits;
 }
 
 static bool walk_nothing(struct walk *w)
@@ -463,9 +444,8 @@ static enum error judge(const struct walk *w, bool fits, struct problem *problem
 		    problem, ERR_UNDECODABLE,
 		    "the file is truncated: a part of it is longer than what is there");
 	return problem_set(problem, ERR_TOO_COMPLEX,
-	                   "the file has %llu %s or more; the limit is %llu",
-	                   (unsigned long long)w->count[w->passed], bounds[w->passed].what,
-	                   (unsigned long long)bounds[w->passed].limit);
+	                   "the file has %" PRIu64 " %s or more; the limit is %" PRIu64,
+	                   w->count[w->passed], bounds[w->passed].what, bounds[w->passed].limit);
 }
 
 enum error bounds_check(enum format format, const uint8_t *body, size_t size,

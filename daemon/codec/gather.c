@@ -2,6 +2,7 @@
  * alone, at most 2 MiB, or two bits of each pixel, of a page at a time. */
 #include "codec/gather.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 
 #include "base/file.h"
@@ -12,7 +13,7 @@ static bool is_luma(const struct message_job *job)
 	return job->gather_channels == CHANNELS_LUMA;
 }
 
-/* What becomes of a page's rows. */
+/* The state of gathering from a page's rows. */
 struct gatherer {
 	const struct message_job *job;
 	const struct tiling *tiling;
@@ -42,21 +43,11 @@ static uint32_t edges_band(const struct message_job *job)
 	return 0;
 }
 
-static void take_row(struct gatherer *g, uint32_t y, const void *pixels)
-{
-	const struct image *image = &g->tiling->image;
-
-	if (g->counts)
-		counts_add(g->counts, image, is_luma(g->job), pixels, g->tiling->width);
-	else
-		edges_set_row(&g->edges, y, image, edges_band(g->job), pixels);
-}
-
-/* Takes all rows; false if the job was stopped. */
-static bool take_all(struct tiles *tiles, struct gatherer *g)
+/* Adds all rows of the page; false if the job was stopped. */
+static bool add_rows(struct tiles *tiles, struct gatherer *g)
 {
 	const struct tiling *t = g->tiling;
-	const uint32_t above = g->page * t->height;
+	const uint32_t band = edges_band(g->job), above = g->page * t->height;
 
 	for (uint32_t row = 0; row < t->height;) {
 		const uint32_t left = t->height - row,
@@ -64,8 +55,14 @@ static bool take_all(struct tiles *tiles, struct gatherer *g)
 
 		if (!tiles_await(tiles, tiling_strip(t, above + row)))
 			return false;
-		for (; row < end; row++)
-			take_row(g, row, tiles_out_row(tiles, above + row));
+		for (; row < end; row++) {
+			const void *pixels = tiles_out_row(tiles, above + row);
+
+			if (g->counts)
+				counts_add(g->counts, &t->image, is_luma(g->job), pixels, t->width);
+			else
+				edges_set_row(&g->edges, row, &t->image, band, pixels);
+		}
 		tiles_free_above(tiles, above + end);
 	}
 	return true;
@@ -111,7 +108,7 @@ static enum error gather_counts(struct tiles *tiles, struct gatherer *g, struct 
 	g->counts = calloc((size_t)rows * n, sizeof *g->counts);
 	if (!g->counts)
 		return problem_set(problem, ERR_MEMORY, "no memory to count the image's values");
-	there = take_all(tiles, g);
+	there = add_rows(tiles, g);
 	for (uint32_t i = 0; there && i < rows; i++)
 		make_numbers(gather, g->counts + (size_t)i * n, n, numbers + (size_t)i * entries,
 		             entries);
@@ -128,7 +125,7 @@ static enum error gather_edges(struct tiles *tiles, struct gatherer *g, struct p
 
 	if (edges_init(&g->edges, t->width, t->height)) {
 		e = problem_set(problem, ERR_MEMORY, "no memory for the image's edges");
-	} else if (take_all(tiles, g)) {
+	} else if (add_rows(tiles, g)) {
 		edges_grow(&g->edges);
 		e = write_page(g, g->edges.sure, size, problem);
 	}
@@ -146,11 +143,10 @@ static enum error check_edges(const struct message_job *job, const struct tiling
 		return ERR_OK;
 	return problem_set(problem, ERR_TOO_MANY_PIXELS,
 	                   "the image is %ux%u (pages: %u), and for canny two bits of each pixel "
-	                   "are kept, which takes %llu bytes; the limit is %llu",
-	                   tiling->width, tiling->height, tiling->pages, (unsigned long long)size,
-	                   (unsigned long long)(words > EDGES_WORDS_MAX
-	                                            ? 2 * EDGES_WORDS_MAX * sizeof(uint64_t)
-	                                            : job->buffered_size_max));
+	                   "are kept, which takes %" PRIu64 " bytes; the limit is %" PRIu64,
+	                   tiling->width, tiling->height, tiling->pages, size,
+	                   words > EDGES_WORDS_MAX ? 2 * EDGES_WORDS_MAX * sizeof(uint64_t)
+	                                           : job->buffered_size_max);
 }
 
 /* Only of very many pages are there too many numbers. */

@@ -52,20 +52,14 @@ static void find_next(const char *name, void *function)
 	memcpy(function, &symbol, sizeof symbol);
 }
 
-static bool is_too_large(uint64_t width, uint64_t height)
-{
-	const bool too_large = width * height > watch.pixels_max;
-
-	watch.too_large |= too_large;
-	return too_large;
-}
-
 static int get_buffer(de265_decoder_context *decoder, struct de265_image_spec *spec,
                       struct de265_image *image, void *data)
 {
-	return !is_too_large((uint64_t)spec->width, (uint64_t)spec->height) &&
-	       de265_get_default_image_allocation_functions()->get_buffer(decoder, spec, image,
-	                                                                  data);
+	const bool too_large = (uint64_t)spec->width * (uint64_t)spec->height > watch.pixels_max;
+
+	watch.too_large |= too_large;
+	return !too_large && de265_get_default_image_allocation_functions()->get_buffer(
+	                         decoder, spec, image, data);
 }
 
 /* True if nothing has been written where a block of 16x16 pixels begins, the smallest that a
@@ -308,8 +302,8 @@ static uint8_t *read_item(const struct heif_image_handle *handle, heif_item_id i
 }
 
 /* The block follows the offset of its TIFF header, behind a title or none. */
-static enum error take_exif(VipsImage *image, const uint8_t *item, size_t size,
-                            struct problem *problem)
+static enum error attach_exif(VipsImage *image, const uint8_t *item, size_t size,
+                              struct problem *problem)
 {
 	enum { OFFSET = 4 };
 	enum error e;
@@ -323,26 +317,20 @@ static enum error take_exif(VipsImage *image, const uint8_t *item, size_t size,
 	return e;
 }
 
-static void take_profile(VipsImage *image, const struct heif_image_handle *handle)
-{
-	size_t size = heif_image_handle_get_raw_color_profile_size(handle);
-	uint8_t *profile = size ? malloc(size) : NULL;
-
-	if (profile && !heif_image_handle_get_raw_color_profile(handle, profile).code &&
-	    heif_image_handle_get_color_profile_type(handle) != heif_color_profile_type_nclx)
-		vips_image_set_blob_copy(image, VIPS_META_ICC_NAME, profile, size);
-	free(profile);
-}
-
-static enum error take_metadata(VipsImage *image, const struct heif_image_handle *handle,
-                                struct problem *problem)
+static enum error attach_metadata(VipsImage *image, const struct heif_image_handle *handle,
+                                  struct problem *problem)
 {
 	enum { MOST = 16 };
 	heif_item_id ids[MOST];
 	int count = heif_image_handle_get_list_of_metadata_block_IDs(handle, NULL, ids, MOST);
+	size_t profile_size = heif_image_handle_get_raw_color_profile_size(handle);
+	uint8_t *profile = profile_size ? malloc(profile_size) : NULL;
 	enum error e = ERR_OK;
 
-	take_profile(image, handle);
+	if (profile && !heif_image_handle_get_raw_color_profile(handle, profile).code &&
+	    heif_image_handle_get_color_profile_type(handle) != heif_color_profile_type_nclx)
+		vips_image_set_blob_copy(image, VIPS_META_ICC_NAME, profile, profile_size);
+	free(profile);
 	for (int i = 0; !e && i < count; i++) {
 		const char *type = heif_image_handle_get_metadata_type(handle, ids[i]);
 		const char *content = heif_image_handle_get_metadata_content_type(handle, ids[i]);
@@ -350,7 +338,7 @@ static enum error take_metadata(VipsImage *image, const struct heif_image_handle
 		uint8_t *item = read_item(handle, ids[i], &size);
 
 		if (item && type && !strcmp(type, "Exif"))
-			e = take_exif(image, item, size, problem);
+			e = attach_exif(image, item, size, problem);
 		else if (item && content && !strcmp(content, "application/rdf+xml"))
 			vips_image_set_blob_copy(image, VIPS_META_XMP_NAME, item, size);
 		free(item);
@@ -419,7 +407,7 @@ enum error heif_load(VipsImage **image, const uint8_t *file, size_t size, struct
 	    vips_image_generate(out, NULL, generate, NULL, p, NULL))
 		e = ERR_UNDECODABLE;
 	if (!e)
-		e = take_metadata(out, p->handle, problem);
+		e = attach_metadata(out, p->handle, problem);
 	if (e)
 		g_object_unref(out);
 	else

@@ -12,6 +12,7 @@
  */
 #include "codec/job.h"
 
+#include <inttypes.h>
 #include <malloc.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -102,7 +103,7 @@ static enum error prepare_answer(struct job *job, struct problem *problem)
 	return e;
 }
 
-/* What is gathered, or has been, is of these bands and pages. */
+/* Checks that data to be gathered, or gathered before, is for these bands and pages. */
 static enum error check_gathered(const struct job *job, struct problem *problem)
 {
 	const struct image *image = &job->decoded.image;
@@ -162,30 +163,19 @@ static enum error prepare(struct job *job, struct problem *problem)
 	return ERR_OK;
 }
 
-/* Waits for the answer's file from the front; false if the job was stopped. */
-static bool await_answer(struct job *job)
+/* Waits for the answer's file from the front, or (consent) until the front has agreed to the job in
+ * another way; false if the job was stopped. */
+static bool await_answer(struct job *job, bool consent)
 {
 	bool stopped;
 
 	pthread_mutex_lock(&job->tiles.lock);
-	while (job->answer.writer < 0 && !job->tiles.stopped)
+	while (job->answer.writer < 0 && !(consent && job->tiles.whole != WHOLE_NONE) &&
+	       !job->tiles.stopped)
 		tiles_await_change(&job->tiles);
 	stopped = job->tiles.stopped;
 	pthread_mutex_unlock(&job->tiles.lock);
 	return !stopped;
-}
-
-/* Waits until the front has agreed to the job; false if it was stopped. */
-static bool await_consent(struct job *job)
-{
-	bool agreed;
-
-	pthread_mutex_lock(&job->tiles.lock);
-	while (job->answer.writer < 0 && job->tiles.whole == WHOLE_NONE && !job->tiles.stopped)
-		tiles_await_change(&job->tiles);
-	agreed = !job->tiles.stopped;
-	pthread_mutex_unlock(&job->tiles.lock);
-	return agreed;
 }
 
 /* Writes the answer: around the scan of a tile that was the whole job, or from pixels. */
@@ -206,7 +196,7 @@ static enum error write_answer(struct job *job, struct problem *problem)
 static void encode(struct job *job)
 {
 	struct problem problem = {0};
-	enum error e = await_answer(job) ? write_answer(job, &problem) : ERR_OK;
+	enum error e = await_answer(job, false) ? write_answer(job, &problem) : ERR_OK;
 
 	if (e)
 		tiles_stop(&job->tiles, e, &problem);
@@ -265,17 +255,6 @@ static bool do_whole(struct job *job)
 	return false;
 }
 
-/* Likewise, if a device decodes the body. */
-static bool do_undecoded(struct job *job)
-{
-	tiles_start(&job->tiles, &job->jpeg.tiling);
-	job->decode_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID) - job->start_ns;
-	if (do_whole(job))
-		return true;
-	tiles_start(&job->tiles, &job->tiling);
-	return false;
-}
-
 static enum error cut(struct job *job, bool whole, struct problem *problem)
 {
 	struct cut_source source = {job->decoder, &job->decoded, &job->message, job->body};
@@ -290,33 +269,31 @@ static enum error cut(struct job *job, bool whole, struct problem *problem)
 	return cut_send(&job->tiles, problem);
 }
 
-static enum error decode_alone(struct job *job, bool whole, struct problem *problem)
-{
-	enum error e = cut(job, whole, problem);
-
-	job->decode_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID) - job->start_ns;
-	return e;
-}
-
 /* The front has to agree to the decoding of a large image; and it chooses who decodes one that a
- * device can. decode_ns counts all threads until decode_begin()
- * returns, and then only this thread; a short job has no other. */
+ * device can. decode_ns counts all threads until decode_begin() returns, and then only this thread;
+ * a short job has no other. */
 static enum error decode(struct job *job, struct problem *problem)
 {
 	uint64_t begun_ns, thread_ns;
 	enum error e;
 	bool whole;
 
-	if ((is_large(&job->decoded) || job->jpeg.form) && !await_consent(job))
+	if ((is_large(&job->decoded) || job->jpeg.form) && !await_answer(job, true))
 		return ERR_OK;
 	whole = job->jpeg.form && job->tiles.whole == WHOLE_EXPECTED;
 	if (whole && job->jpeg.form & TILE_DECODE) {
-		if (do_undecoded(job))
+		tiles_start(&job->tiles, &job->jpeg.tiling);
+		job->decode_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID) - job->start_ns;
+		if (do_whole(job))
 			return ERR_OK;
+		tiles_start(&job->tiles, &job->tiling);
 		whole = false;
 	}
-	if (job->tiles.hear)
-		return decode_alone(job, whole, problem);
+	if (job->tiles.hear) {
+		e = cut(job, whole, problem);
+		job->decode_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID) - job->start_ns;
+		return e;
+	}
 	e = decode_begin(job->decoder, problem);
 	begun_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID) - job->start_ns;
 	thread_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
@@ -361,8 +338,7 @@ static void *job_thread(void *data)
 	end(job, e, &problem);
 	vips_thread_shutdown();
 	if (write(job->place.finished, &one, sizeof one) != (ssize_t)sizeof one)
-		log_error("job %llu: cannot announce its end",
-		          (unsigned long long)job->message.job);
+		log_error("job %" PRIu64 ": cannot announce its end", job->message.job);
 	return NULL;
 }
 
@@ -374,18 +350,6 @@ static bool is_short(const struct job *job)
 	       (uint64_t)job->decoded.whole.width * job->decoded.whole.height <= SHORT_PIXELS &&
 	       decode_is_plain(job->decoder) &&
 	       (job->message.gather || encode_is_plain(job->encoder));
-}
-
-/* Does a short job, or one that has failed. */
-static void do_here(struct job *job, enum error e, struct problem *problem)
-{
-	if (!e)
-		e = decode(job, problem);
-	e = announce(job, e, problem); /* where no tile did */
-	if (!e)
-		encode(job);
-	end(job, e, problem);
-	job->was_short = true;
 }
 
 /* Has the prepared job done, here or in a thread. */
@@ -402,7 +366,13 @@ static enum error start(struct job *job, struct problem *problem)
 	if (e || here) {
 		job->tiles.hear = job->place.hear;
 		job->tiles.context = job->place.context;
-		do_here(job, e, &failure);
+		if (!e)
+			e = decode(job, &failure);
+		e = announce(job, e, &failure); /* where no tile did */
+		if (!e)
+			encode(job);
+		end(job, e, &failure);
+		job->was_short = true;
 		return ERR_OK;
 	}
 	if (!pthread_create(&job->thread, NULL, job_thread, job))
@@ -434,22 +404,11 @@ static void job_free(struct job **job)
 	*job = NULL;
 }
 
-/* Readies the rows that the last run kept, or forgets them. Those of a run that gathers may be kept
- * if they take no more than an arena. */
-static void find_kept(struct job *job)
-{
-	struct kept_rows *kept = job->place.kept;
-
-	if (!job->message.follows || kept->run != job->message.follows)
-		kept_rows_free(kept);
-	if (job->message.gather)
-		kept->size_max = job->place.arena.in_size;
-}
-
 enum error job_start(struct job **job, const struct job_place *place,
                      const struct message_job *message, const int fds[2], struct problem *problem)
 {
 	struct job *new = calloc(1, sizeof *new);
+	struct kept_rows *kept = place->kept;
 	enum error e = ERR_OK;
 
 	*job = new;
@@ -470,7 +429,12 @@ enum error job_start(struct job **job, const struct job_place *place,
 	else if (e || !message_valid(message))
 		e = problem_set(problem, ERR_INTERNAL, "the job's description is not valid");
 	close(fds[1]);
-	find_kept(new);
+	/* The rows that the last run kept; those of a run that gathers may be kept if they take no
+	 * more than an arena. */
+	if (!message->follows || kept->run != message->follows)
+		kept_rows_free(kept);
+	if (message->gather)
+		kept->size_max = place->arena.in_size;
 	if (!e)
 		e = start(new, problem);
 	if (e)
@@ -517,18 +481,6 @@ void job_cancel(struct job *job, uint64_t number)
 	tiles_stop(&job->tiles, ERR_CANCELLED, &problem);
 }
 
-/* Leaves the rows to the run that follows, if there is to be one; else frees them. */
-static bool leave_kept(struct job *job)
-{
-	struct kept_rows *kept = job->place.kept;
-	const bool kept_all = job->message.gather && !job->tiles.error && kept_rows_complete(kept);
-
-	kept->run = job->message.job;
-	if (!kept_all)
-		kept_rows_free(kept);
-	return kept_all;
-}
-
 static void describe_answer(const struct job *job, struct message_job_done *done)
 {
 	struct stat status;
@@ -554,6 +506,7 @@ bool job_was_short(const struct job *job)
 void job_finish(struct job **job, struct message_job_done *done)
 {
 	struct job *j = *job;
+	struct kept_rows *kept = j->place.kept;
 	uint64_t busy_ns, other_ns;
 
 	if (!j->was_short)
@@ -567,7 +520,11 @@ void job_finish(struct job **job, struct message_job_done *done)
 	other_ns = done->decode_ns + done->verify_ns + done->reference_ns;
 	done->encode_ns = busy_ns > other_ns ? busy_ns - other_ns : 0;
 	describe_answer(j, done);
-	done->kept = leave_kept(j);
+	/* Leaves the rows to the run that follows, if there is to be one; else frees them. */
+	done->kept = j->message.gather && !j->tiles.error && kept_rows_complete(kept);
+	kept->run = j->message.job;
+	if (!done->kept)
+		kept_rows_free(kept);
 	if (is_large(&j->decoded))
 		malloc_trim(0);
 	job_free(job);

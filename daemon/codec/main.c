@@ -5,6 +5,7 @@
  * (job.c), which write to the socket too; messages are datagrams, so they do not mix. The worker
  * holds nothing that must be saved: it exits as soon as the front is gone, even during a job. */
 #include <errno.h>
+#include <inttypes.h>
 #include <malloc.h>
 #include <poll.h>
 #include <pthread.h>
@@ -143,20 +144,12 @@ static enum error start_vips(uint32_t formats)
 	return ERR_OK;
 }
 
-static enum error send_ready(int socket, uint32_t startup_ms)
-{
-	struct message message = {.type = MSG_READY};
-
-	message.ready.startup_ms = startup_ms;
-	message.ready.formats = repertoire();
-	return wire_send(socket, &message, NULL);
-}
-
 static void hear(void *context);
 
 static enum error start(struct worker *worker, const struct options *options)
 {
 	const uint64_t begun = now_ms();
+	struct message message = {.type = MSG_READY};
 	enum error e;
 
 	*worker = (struct worker){.place.socket = WORKER_SOCKET};
@@ -179,13 +172,16 @@ static enum error start(struct worker *worker, const struct options *options)
 		log_error("cannot enter the sandbox: %s", strerror(errno));
 		e = ERR_INTERNAL;
 	}
-	if (!e)
-		trial_run();
-	return e ? e : send_ready(worker->place.socket, (uint32_t)(now_ms() - begun));
+	if (e)
+		return e;
+	trial_run();
+	message.ready.formats = repertoire();
+	message.ready.startup_ms = (uint32_t)(now_ms() - begun);
+	return wire_send(worker->place.socket, &message, NULL);
 }
 
-static enum error take_arena(struct worker *worker, const struct message_arena *message,
-                             const int fds[2])
+static enum error map_arena(struct worker *worker, const struct message_arena *message,
+                            const int fds[2])
 {
 	enum error e = ERR_INTERNAL;
 
@@ -205,8 +201,8 @@ static enum error send_done(const struct worker *worker, const struct message_jo
 	struct message message = {.type = MSG_JOB_DONE, .job_done = *done};
 
 	if (done->error)
-		log_debug("job %llu: %s: %s", (unsigned long long)done->job,
-		          error_title(done->error), done->problem.detail);
+		log_debug("job %" PRIu64 ": %s: %s", done->job, error_title(done->error),
+		          done->problem.detail);
 	return wire_send(worker->place.socket, &message, NULL);
 }
 
@@ -219,8 +215,8 @@ static enum error finish_job(struct worker *worker)
 }
 
 /* A second job, or a job before the arena, is an error of the front. */
-static enum error take_job(struct worker *worker, const struct message_job *message,
-                           const int fds[2])
+static enum error begin_job(struct worker *worker, const struct message_job *message,
+                            const int fds[2])
 {
 	struct message_job_done done = {.job = message->job};
 
@@ -232,13 +228,14 @@ static enum error take_job(struct worker *worker, const struct message_job *mess
 	return job_was_short(worker->job) ? finish_job(worker) : ERR_OK;
 }
 
-static enum error take_message(struct worker *worker, const struct message *message, const int *fds)
+static enum error handle_message(struct worker *worker, const struct message *message,
+                                 const int *fds)
 {
 	switch (message->type) {
 	case MSG_ARENA:
-		return take_arena(worker, &message->arena, fds);
+		return map_arena(worker, &message->arena, fds);
 	case MSG_JOB:
-		return take_job(worker, &message->job, fds);
+		return begin_job(worker, &message->job, fds);
 	case MSG_WHOLE:
 		if (worker->job)
 			job_take_whole(worker->job, &message->whole);
@@ -279,7 +276,7 @@ static bool receive(struct worker *worker, int *status)
 		*status = 0;
 		return false;
 	case WIRE_MESSAGE:
-		if (take_message(worker, &message, fds) == ERR_OK)
+		if (handle_message(worker, &message, fds) == ERR_OK)
 			return true;
 		log_error("cannot continue after the message %s", message_name(message.type));
 		break;
@@ -300,28 +297,23 @@ static void hear(void *context)
 		_exit(status);
 }
 
-/* The job's thread has written to the eventfd. */
-static enum error take_end(struct worker *worker)
-{
-	uint64_t count;
-
-	if (read(worker->place.finished, &count, sizeof count) != (ssize_t)sizeof count ||
-	    !worker->job)
-		return ERR_INTERNAL;
-	return finish_job(worker);
-}
-
 /* Waits until the front has sent something (*heard) or the job in its thread has ended. */
 static enum error await_news(struct worker *worker, bool *heard)
 {
 	struct pollfd events[] = {{.fd = worker->place.socket, .events = POLLIN},
 	                          {.fd = worker->place.finished, .events = POLLIN}};
+	uint64_t count;
 
 	*heard = false;
 	if (poll(events, 2, -1) < 0)
 		return errno == EINTR ? ERR_OK : ERR_IO;
 	*heard = events[0].revents;
-	return events[1].revents ? take_end(worker) : ERR_OK;
+	if (!events[1].revents)
+		return ERR_OK;
+	if (read(worker->place.finished, &count, sizeof count) != (ssize_t)sizeof count ||
+	    !worker->job)
+		return ERR_INTERNAL;
+	return finish_job(worker);
 }
 
 /* Without a job there is only the socket to wait for, and receive() waits. */

@@ -267,7 +267,7 @@ static void job_cancelled(struct job *job)
 	worker_send(&job->codec->worker, &message, NULL);
 }
 
-static const struct job_owner job_owner = {runs_wake, job_cancelled};
+static const struct job_owner job_owner = {.waiting = runs_wake, .cancelled = job_cancelled};
 
 enum error runs_init(const struct config *c, const struct codec_owner *o)
 {
