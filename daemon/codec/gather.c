@@ -23,31 +23,13 @@ struct gatherer {
 	struct edges edges;
 };
 
-/* The band that shows the edges of these channels: one that is changed. */
-static uint32_t edges_band(const struct message_job *job)
-{
-	switch ((enum channels)job->gather_channels) {
-	case CHANNELS_GREEN:
-		return 1;
-	case CHANNELS_BLUE:
-		return 2;
-	case CHANNELS_ALL:
-	case CHANNELS_COLOR:
-	case CHANNELS_RED:
-	case CHANNELS_LUMA:
-	case CHANNELS_ALPHA:
-	case CHANNELS_CHROMA:
-	case CHANNELS:
-		break;
-	}
-	return 0;
-}
-
 /* Adds all rows of the page; false if the job was stopped. */
 static bool add_rows(struct tiles *tiles, struct gatherer *g)
 {
 	const struct tiling *t = g->tiling;
-	const uint32_t band = edges_band(g->job), above = g->page * t->height;
+	const uint32_t above = g->page * t->height, channels = g->job->gather_channels;
+	/* One that the filter changes shows the edges. */
+	const uint32_t band = channels == CHANNELS_GREEN ? 1 : channels == CHANNELS_BLUE ? 2 : 0;
 
 	for (uint32_t row = 0; row < t->height;) {
 		const uint32_t left = t->height - row,
@@ -66,24 +48,6 @@ static bool add_rows(struct tiles *tiles, struct gatherer *g)
 		tiles_free_above(tiles, above + end);
 	}
 	return true;
-}
-
-/* Makes one colour's numbers of its counts. */
-static void make_numbers(enum gather gather, const uint64_t *counts, uint32_t n, double *numbers,
-                         uint32_t entries)
-{
-	switch (gather) {
-	case GATHER_THRESHOLD:
-		*numbers = counts_threshold(counts, n);
-		break;
-	case GATHER_TABLE:
-		counts_table(counts, n, numbers, entries);
-		break;
-	case GATHER_EDGES:
-	case GATHER_NONE:
-	case GATHERS:
-		break;
-	}
 }
 
 /* Writes as many bytes as each page has. */
@@ -109,9 +73,14 @@ static enum error gather_counts(struct tiles *tiles, struct gatherer *g, struct 
 	if (!g->counts)
 		return problem_set(problem, ERR_MEMORY, "no memory to count the image's values");
 	there = add_rows(tiles, g);
-	for (uint32_t i = 0; there && i < rows; i++)
-		make_numbers(gather, g->counts + (size_t)i * n, n, numbers + (size_t)i * entries,
-		             entries);
+	for (uint32_t i = 0; there && i < rows; i++) {
+		const uint64_t *counts = g->counts + (size_t)i * n;
+
+		if (gather == GATHER_THRESHOLD)
+			numbers[i] = counts_threshold(counts, n);
+		else
+			counts_table(counts, n, numbers + (size_t)i * entries, entries);
+	}
 	free(g->counts);
 	return there ? write_page(g, numbers, (size_t)rows * entries * sizeof *numbers, problem)
 	             : ERR_OK;

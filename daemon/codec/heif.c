@@ -58,7 +58,7 @@ static bool find_properties(const uint8_t *body, size_t size, struct box *iprp, 
 /* Items ---------------------------------------------------------------------------------------- */
 
 /* Reads a number of `size` bytes at *at, and moves behind it; 0 beyond the end. */
-static uint64_t take(const uint8_t **at, const uint8_t *end, size_t size)
+static uint64_t read_number(const uint8_t **at, const uint8_t *end, size_t size)
 {
 	uint64_t number = 0;
 
@@ -86,14 +86,14 @@ bool heif_items_open(struct heif_items *items, const uint8_t *body, size_t size)
 	}
 	items->at = iloc.at;
 	items->end = iloc.at + iloc.size;
-	items->version = (unsigned)take(&items->at, items->end, 1);
+	items->version = (unsigned)read_number(&items->at, items->end, 1);
 	items->at += 3;
-	sizes = take(&items->at, items->end, 2);
+	sizes = read_number(&items->at, items->end, 2);
 	items->offset_size = sizes >> 12 & 15;
 	items->length_size = sizes >> 8 & 15;
 	items->base_size = sizes >> 4 & 15;
 	items->index_size = items->version ? sizes & 15 : 0;
-	items->left = take(&items->at, items->end, items->version < 2 ? 2 : 4);
+	items->left = read_number(&items->at, items->end, items->version < 2 ? 2 : 4);
 	return true;
 }
 
@@ -125,17 +125,17 @@ bool heif_items_next(struct heif_items *items, struct heif_item *item)
 	if (!items->left-- || items->at >= items->end)
 		return false;
 	*item = (struct heif_item){0};
-	id = take(&items->at, items->end, items->version < 2 ? 2 : 4);
-	take(&items->at, items->end, items->version ? 2 : 0); /* construction_method */
-	take(&items->at, items->end, 2);                      /* data_reference_index */
-	take(&items->at, items->end, items->base_size);
-	pieces = take(&items->at, items->end, 2);
+	id = read_number(&items->at, items->end, items->version < 2 ? 2 : 4);
+	read_number(&items->at, items->end, items->version ? 2 : 0); /* construction_method */
+	read_number(&items->at, items->end, 2);                      /* data_reference_index */
+	read_number(&items->at, items->end, items->base_size);
+	pieces = read_number(&items->at, items->end, 2);
 	for (; pieces && items->at < items->end; pieces--) {
 		uint64_t length;
 
-		take(&items->at, items->end, items->index_size);
-		take(&items->at, items->end, items->offset_size);
-		length = take(&items->at, items->end, items->length_size);
+		read_number(&items->at, items->end, items->index_size);
+		read_number(&items->at, items->end, items->offset_size);
+		length = read_number(&items->at, items->end, items->length_size);
 		item->size +=
 		    length && length < items->body_size ? length : items->body_size; /* 0: all */
 	}

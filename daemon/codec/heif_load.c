@@ -158,7 +158,7 @@ static enum heif_colorspace wanted_colours(const struct heif_image_handle *handl
 #endif
 }
 
-/* Whether samples are of 16 to 235, of 8 bits. */
+/* True if samples are of 16 to 235, of 8 bits. */
 static bool is_limited(const struct heif_image *image)
 {
 	struct heif_color_profile_nclx *colours = NULL;

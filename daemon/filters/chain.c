@@ -681,20 +681,6 @@ enum kernel chain_kernel(const struct chain *chain)
 	return named ? chain->variant - 1 : KERNELS;
 }
 
-static bool variant_valid(uint32_t variant)
-{
-	return variant == VARIANT_ANY || variant == VARIANT_REFERENCE ||
-	       variant == VARIANT_GENERAL ||
-	       (variant < VARIANT_REFERENCE && kernel_row(variant - 1)->operations);
-}
-
-static bool shapes_valid(const struct chain *chain)
-{
-	const uint64_t end = chain->regions.first + (uint64_t)chain->regions.count * REGION_NUMBERS;
-
-	return end <= CHAIN_COEFFICIENTS_MAX && regions_valid(&chain->regions, chain_shapes(chain));
-}
-
 uint32_t chain_pages(const struct chain *chain)
 {
 	uint32_t pages = 1;
@@ -705,27 +691,27 @@ uint32_t chain_pages(const struct chain *chain)
 	return pages;
 }
 
-/* True if all calls that know of pages know of as many. */
-static bool pages_agree(const struct chain *chain)
-{
-	const uint32_t pages = chain_pages(chain);
-
-	for (uint32_t i = 0; i < chain->count; i++)
-		if (chain->call[i].gathered.width && chain->call[i].more_pages + 1 != pages)
-			return false;
-	return true;
-}
-
 bool chain_valid(const struct chain *chain)
 {
+	const enum kernel kernel = chain_kernel(chain);
+	const uint64_t shapes = (uint64_t)chain->regions.count * REGION_NUMBERS;
+	uint32_t pages;
+
 	if (chain->count < 1 || chain->count > CHAIN_FILTERS_MAX || chain->border >= BORDERS ||
-	    chain->border_values > BANDS_MAX || !variant_valid(chain->variant) ||
-	    !shapes_valid(chain))
+	    chain->border_values > BANDS_MAX || chain->variant > VARIANT_GENERAL ||
+	    (kernel < KERNELS && !kernel_row(kernel)->operations) ||
+	    chain->regions.first + shapes > CHAIN_COEFFICIENTS_MAX ||
+	    !regions_valid(&chain->regions, chain_shapes(chain)))
 		return false;
-	for (uint32_t i = 0; i < chain->count; i++)
-		if (!call_valid(chain, &chain->call[i]))
+	pages = chain_pages(chain);
+	for (uint32_t i = 0; i < chain->count; i++) {
+		const struct filter_call *call = &chain->call[i];
+
+		if (!call_valid(chain, call) ||
+		    (call->gathered.width && call->more_pages + 1 != pages))
 			return false;
-	return pages_agree(chain);
+	}
+	return true;
 }
 
 enum error chain_take(int fd, struct chain **chain)
@@ -902,29 +888,21 @@ static uint32_t page_numbers(const struct filter_call *call)
 	return n->width ? (uint32_t)filter_gathered_numbers(call, n->width, n->height) : 0;
 }
 
-/* Finds the first gathered number among the coefficients; *numbers: how many a page has. */
-static uint32_t first_gathered(const struct chain *chain, uint32_t *numbers)
+struct chain *chain_of_page(const struct chain *chain, uint32_t page)
 {
-	uint32_t first = chain->coefficients_used;
+	uint32_t numbers = 0, used = chain->coefficients_used; /* of a page; before all gathered */
+	struct chain *of_page;
+	size_t given;
 
-	*numbers = 0;
 	for (uint32_t i = 0; i < chain->count; i++) {
 		const struct filter_call *call = &chain->call[i];
 
-		*numbers += page_numbers(call);
-		if (call->gathered.width && call->gathered.first < first)
-			first = call->gathered.first;
+		numbers += page_numbers(call);
+		if (call->gathered.width && call->gathered.first < used)
+			used = call->gathered.first;
 	}
-	return first;
-}
-
-struct chain *chain_of_page(const struct chain *chain, uint32_t page)
-{
-	uint32_t numbers, used = first_gathered(chain, &numbers);
-	const size_t given =
-	    offsetof(struct chain, coefficient) + used * sizeof *chain->coefficient;
-	struct chain *of_page = calloc(1, given + numbers * sizeof *chain->coefficient);
-
+	given = offsetof(struct chain, coefficient) + used * sizeof *chain->coefficient;
+	of_page = calloc(1, given + numbers * sizeof *chain->coefficient);
 	if (!of_page)
 		return NULL;
 	memcpy(of_page, chain, given);

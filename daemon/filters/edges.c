@@ -79,7 +79,7 @@ void edges_set_row(struct edges *e, uint32_t y, const struct image *image, uint3
 }
 
 /* Makes a pixel sure, if it may be an edge and is not yet sure. */
-static bool take(struct edges *e, uint32_t x, uint32_t y)
+static bool mark_sure(struct edges *e, uint32_t x, uint32_t y)
 {
 	const size_t word = y * e->words + x / WORD;
 	const uint64_t bit = UINT64_C(1) << x % WORD;
@@ -103,7 +103,7 @@ static bool follow(struct edges *e, uint32_t x, uint32_t y)
 
 		for (uint32_t j = top; j <= p.y + 1 && j < e->height; j++)
 			for (uint32_t i = left; i <= p.x + 1 && i < e->width; i++) {
-				if (!take(e, i, j))
+				if (!mark_sure(e, i, j))
 					continue;
 				if (count == POINTS_MAX)
 					had_room = false;
@@ -151,7 +151,7 @@ void edges_grow(struct edges *e)
 					const uint32_t x = (uint32_t)(word * WORD) +
 					                   (uint32_t)__builtin_ctzll(bits);
 
-					if (take(e, x, y) && !follow(e, x, y))
+					if (mark_sure(e, x, y) && !follow(e, x, y))
 						done = false;
 				}
 	} while (!done);

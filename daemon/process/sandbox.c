@@ -346,15 +346,6 @@ static enum error begin_ruleset(bool all_files, int *abi, struct ruleset *rules,
 	return *ruleset < 0 ? ERR_IO : ERR_OK;
 }
 
-static enum error allow_port(int ruleset, uint16_t port)
-{
-	const struct {
-		uint64_t allowed, port;
-	} rule = {NET_CONNECT_TCP, port};
-
-	return syscall(SYS_landlock_add_rule, ruleset, RULE_NET_PORT, &rule, 0) ? ERR_IO : ERR_OK;
-}
-
 /* Files, TCP, and signals and abstract sockets to processes outside, as far as the kernel's version
  * of Landlock (*abi, 0: none, which is no error) can forbid them. */
 static enum error enter_landlock(const struct row *row, const struct sandbox_access *access,
@@ -371,8 +362,14 @@ static enum error enter_landlock(const struct row *row, const struct sandbox_acc
 			e = allow_beneath(fd, access->writable[i], rules.files);
 	for (size_t i = 0; !e && i < row->readable_count; i++)
 		e = allow_beneath(fd, row->readable[i], FS_READ_FILE | FS_READ_DIR);
-	for (size_t i = 0; !e && rules.net && i < access->port_count; i++)
-		e = allow_port(fd, access->ports[i]);
+	for (size_t i = 0; !e && rules.net && i < access->port_count; i++) {
+		const struct {
+			uint64_t allowed, port;
+		} rule = {NET_CONNECT_TCP, access->ports[i]};
+
+		if (syscall(SYS_landlock_add_rule, fd, RULE_NET_PORT, &rule, 0))
+			e = ERR_IO;
+	}
 	if (!e && syscall(SYS_landlock_restrict_self, fd, 0))
 		e = ERR_IO;
 	close(fd);

@@ -63,9 +63,9 @@ enum error wire_send(int socket, const struct message *message, const int *fds)
 	return sent < 0 ? ERR_IO : ERR_OK;
 }
 
-/* Takes the descriptors of a message, MESSAGE_FDS_MAX at most; the alignment of the control data
+/* Collects the descriptors of a message, MESSAGE_FDS_MAX at most; the alignment of the control data
  * leaves room for one more, which is closed. Returns how many arrived. */
-static size_t take_fds(struct msghdr *header, int fds[MESSAGE_FDS_MAX])
+static size_t collect_fds(struct msghdr *header, int fds[MESSAGE_FDS_MAX])
 {
 	size_t count = 0;
 
@@ -104,7 +104,7 @@ enum wire_result wire_receive(int socket, struct message *message, int fds[MESSA
 	while (size < 0 && errno == EINTR);
 	if (size < 0)
 		return errno == EAGAIN || errno == EWOULDBLOCK ? WIRE_NOTHING : WIRE_CLOSED;
-	count = take_fds(&header, fds);
+	count = collect_fds(&header, fds);
 	if (!size && !count)
 		return WIRE_CLOSED;
 	if (!(header.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) && message->type < MESSAGES &&
