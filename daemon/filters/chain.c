@@ -607,14 +607,19 @@ enum error chain_check(const struct chain *chain, struct problem *problem)
 	return e ? e : check_gathering(chain, problem);
 }
 
+/* True if the chain has so many coefficients, from this one on. */
+static bool has_coefficients(const struct chain *chain, uint32_t first, uint64_t count)
+{
+	return first <= chain->coefficients_used && count <= chain->coefficients_used - first;
+}
+
 /* True if the numbers are among the coefficients and within the parameter's limits. */
 static bool rows_valid(const struct chain *chain, const struct parameter *p,
                        const struct numbers *rows)
 {
 	const uint64_t count = (uint64_t)rows->width * rows->height;
 
-	if (rows->width > CHAIN_COEFFICIENTS_MAX || rows->height > CHAIN_COEFFICIENTS_MAX ||
-	    rows->first > CHAIN_COEFFICIENTS_MAX || count > CHAIN_COEFFICIENTS_MAX - rows->first)
+	if (!rows->width != !rows->height || !has_coefficients(chain, rows->first, count))
 		return false;
 	if (p->type == PARAMETER_MATRIX)
 		return rows->width % 2 && rows->height % 2 && rows->width <= p->max &&
@@ -636,8 +641,7 @@ static bool gathered_valid(const struct chain *chain, const struct filter_call *
 		return false;
 	count = filter_gathered_numbers(call, n->width, n->height);
 	if (!count || count > EDGES_WORDS_MAX || pages > EDGES_WORDS_MAX / count ||
-	    n->first > chain->coefficients_used ||
-	    count * pages > chain->coefficients_used - n->first)
+	    !has_coefficients(chain, n->first, count * pages))
 		return false;
 	return gather == GATHER_EDGES ||
 	       (n->height <= BANDS_MAX &&
@@ -700,7 +704,7 @@ bool chain_valid(const struct chain *chain)
 	if (chain->count < 1 || chain->count > CHAIN_FILTERS_MAX || chain->border >= BORDERS ||
 	    chain->border_values > BANDS_MAX || chain->variant > VARIANT_GENERAL ||
 	    (kernel < KERNELS && !kernel_row(kernel)->operations) ||
-	    chain->regions.first + shapes > CHAIN_COEFFICIENTS_MAX ||
+	    !has_coefficients(chain, chain->regions.first, shapes) ||
 	    !regions_valid(&chain->regions, chain_shapes(chain)))
 		return false;
 	pages = chain_pages(chain);

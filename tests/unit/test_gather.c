@@ -327,13 +327,54 @@ static void test_invalid(void **state)
 	assert_true(gather_valid((double[]){0, 1}, 2));
 }
 
+/* A chain from another process is only as long as it says. */
+static void test_invalid_rows(void **state)
+{
+	struct chain *asked = chain_of("convolve=kernel=1 2 1,linear=gain=1 2 3");
+	struct numbers *kernel = &asked->call[0].numbers[CONVOLVE_KERNEL];
+	struct numbers *gain = &asked->call[1].numbers[LINEAR_GAIN];
+
+	(void)state;
+	assert_int_equal(take(asked, chain_size(asked)), ERR_OK);
+	gain->first++;
+	assert_int_equal(take(asked, chain_size(asked)), ERR_INTERNAL);
+	gain->first--;
+	gain->height = 0;
+	assert_int_equal(take(asked, chain_size(asked)), ERR_INTERNAL);
+	gain->height = 1;
+	kernel->height = 3;
+	assert_int_equal(take(asked, chain_size(asked)), ERR_INTERNAL);
+	kernel->height = 1;
+	asked->regions.count = 1;
+	asked->regions.first = asked->coefficients_used;
+	assert_int_equal(take(asked, chain_size(asked)), ERR_INTERNAL);
+	asked->regions.count = 0;
+	assert_int_equal(take(asked, chain_size(asked)), ERR_OK);
+	free(asked);
+}
+
+/* A chain from another process passes the checks of a request's. */
+static void test_invalid_calls(void **state)
+{
+	struct chain *asked = chain_of("threshold=method=mean");
+
+	(void)state;
+	assert_true(chain_valid(asked));
+	asked->call[0].value[THRESHOLD_METHOD] = THRESHOLD_BY_VALUE;
+	assert_true(chain_valid(asked));
+	asked->call[0].value[THRESHOLD_SIZE] = 5; /* only for means */
+	assert_false(chain_valid(asked));
+	free(asked);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_threshold), cmocka_unit_test(test_threshold_of_few),
-	    cmocka_unit_test(test_table),     cmocka_unit_test(test_adding),
-	    cmocka_unit_test(test_chains),    cmocka_unit_test(test_invalid),
-	    cmocka_unit_test(test_sizes),     cmocka_unit_test(test_edges_of_chains),
+	    cmocka_unit_test(test_threshold),    cmocka_unit_test(test_threshold_of_few),
+	    cmocka_unit_test(test_table),        cmocka_unit_test(test_adding),
+	    cmocka_unit_test(test_chains),       cmocka_unit_test(test_invalid),
+	    cmocka_unit_test(test_invalid_rows), cmocka_unit_test(test_invalid_calls),
+	    cmocka_unit_test(test_sizes),        cmocka_unit_test(test_edges_of_chains),
 	    cmocka_unit_test(test_pages),
 	};
 
