@@ -224,34 +224,29 @@ static bool is_large(const struct decoded *decoded)
 	       LARGE_PIXELS;
 }
 
-/* Keeps a device's result, whose place tiles will take. */
-static void keep_to_compare(struct job *job)
-{
-	uint8_t *scan;
-
-	if (!(job->jpeg.form & TILE_ENCODE)) {
-		job->tiles.compared = jpeg_compare_new(&job->jpeg.tiling, job->place.arena.out);
-		return;
-	}
-	scan = malloc(job->tiles.whole_size);
-	if (!scan)
-		return;
-	memcpy(scan, job->place.arena.out, job->tiles.whole_size);
-	job->compared.at = scan;
-	job->compared.size = job->tiles.whole_size;
-}
-
 /* Has a device do the whole job as one tile, whose pixels are there. Returns false if tiles of
  * pixels must do it. */
 static bool do_whole(struct job *job)
 {
 	struct tile tile;
+	uint8_t *scan;
 
 	jpeg_tile_fill(&job->jpeg, &job->place.arena, &tile);
 	if (tiles_send_whole(&job->tiles, &tile, verify_chosen(&job->tiles.verify)))
 		return true;
-	if (job->tiles.whole == WHOLE_COMPARED)
-		keep_to_compare(job);
+	if (job->tiles.whole != WHOLE_COMPARED)
+		return false;
+	/* Keeps the device's result, whose place tiles will take. */
+	if (!(job->jpeg.form & TILE_ENCODE)) {
+		job->tiles.compared = jpeg_compare_new(&job->jpeg.tiling, job->place.arena.out);
+		return false;
+	}
+	scan = malloc(job->tiles.whole_size);
+	if (!scan)
+		return false;
+	memcpy(scan, job->place.arena.out, job->tiles.whole_size);
+	job->compared.at = scan;
+	job->compared.size = job->tiles.whole_size;
 	return false;
 }
 

@@ -650,20 +650,6 @@ static bool gathered_valid(const struct chain *chain, const struct filter_call *
 	        gather_valid(&chain->coefficient[n->first], count * pages));
 }
 
-/* True if the value is within its limits; NAN (not given) is valid only without a default. */
-static bool value_valid(const struct chain *chain, const struct filter_call *call,
-                        const struct parameter *p, size_t i)
-{
-	const double value = call->value[i];
-
-	if ((p->type == PARAMETER_MATRIX || p->type == PARAMETER_NUMBERS) &&
-	    !rows_valid(chain, p, &call->numbers[i]))
-		return false;
-	if (isnan(value))
-		return isnan(p->default_);
-	return value >= p->min && value <= p->max;
-}
-
 static bool call_valid(const struct chain *chain, const struct filter_call *call)
 {
 	const struct parameter *p;
@@ -671,9 +657,16 @@ static bool call_valid(const struct chain *chain, const struct filter_call *call
 
 	if (call->filter >= FILTERS || call->channels >= CHANNELS || call->shares)
 		return false;
-	for (size_t i = 0; (p = filter_parameter(call->filter, i)); i++)
-		if (!value_valid(chain, call, p, i))
+	for (size_t i = 0; (p = filter_parameter(call->filter, i)); i++) {
+		const double value = call->value[i];
+
+		if ((p->type == PARAMETER_MATRIX || p->type == PARAMETER_NUMBERS) &&
+		    !rows_valid(chain, p, &call->numbers[i]))
 			return false;
+		/* NAN (not given) is valid only without a default. */
+		if (isnan(value) ? !isnan(p->default_) : !(value >= p->min && value <= p->max))
+			return false;
+	}
 	/* Both rely on values within their limits. */
 	return gathered_valid(chain, call) && !check_call(chain, call, &unwanted);
 }

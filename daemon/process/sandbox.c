@@ -297,24 +297,6 @@ struct beneath {
 	int32_t directory;
 } __attribute__((packed));
 
-static struct ruleset choose(int abi, bool all_files)
-{
-	struct ruleset r = {.files = FS_WRITE_FILE | FS_REMOVE_AND_MAKE};
-
-	if (abi >= 2)
-		r.files |= FS_REFER;
-	if (abi >= 3)
-		r.files |= FS_TRUNCATE;
-	if (abi >= 4)
-		r.net = NET_BIND_AND_CONNECT_TCP;
-	if (abi >= 6)
-		r.scopes = SCOPE_ABSTRACT_SOCKETS_AND_SIGNALS;
-	if (all_files)
-		r.files |=
-		    FS_EXECUTE | FS_READ_FILE | FS_READ_DIR | (abi >= 5 ? FS_IOCTL_DEVICE : 0);
-	return r;
-}
-
 static enum error allow_beneath(int ruleset, const char *path, uint64_t files)
 {
 	struct beneath rule = {.allowed = files, .directory = open(path, O_PATH | O_CLOEXEC)};
@@ -340,7 +322,18 @@ static enum error begin_ruleset(bool all_files, int *abi, struct ruleset *rules,
 	*ruleset = -1;
 	if (!*abi)
 		return ERR_OK;
-	*rules = choose(*abi, all_files);
+	*rules = (struct ruleset){.files = FS_WRITE_FILE | FS_REMOVE_AND_MAKE};
+	if (*abi >= 2)
+		rules->files |= FS_REFER;
+	if (*abi >= 3)
+		rules->files |= FS_TRUNCATE;
+	if (*abi >= 4)
+		rules->net = NET_BIND_AND_CONNECT_TCP;
+	if (*abi >= 6)
+		rules->scopes = SCOPE_ABSTRACT_SOCKETS_AND_SIGNALS;
+	if (all_files)
+		rules->files |=
+		    FS_EXECUTE | FS_READ_FILE | FS_READ_DIR | (*abi >= 5 ? FS_IOCTL_DEVICE : 0);
 	size = *abi < 4 ? 8 : *abi < 6 ? 16 : sizeof *rules;
 	*ruleset = (int)syscall(SYS_landlock_create_ruleset, rules, size, 0);
 	return *ruleset < 0 ? ERR_IO : ERR_OK;
