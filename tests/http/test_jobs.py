@@ -19,7 +19,7 @@ OPEN = ("waiting", "running")
 PIXELS = random_pixels(1, 300, 200, 3, "u8")
 PNG = imagefiles.write_png(PIXELS)
 LONG = random_pixels(2, 3000, 3000, 3, "u8")   # nobody waits for its end
-SLOW = [("bilateral", {"radius": 8})]  # of it takes 20 s, in 400 tiles
+SLOW = [("bilateral", {"radius": 16})]  # of it takes 15 s on two idle cores, in hundreds of tiles
 UNKNOWN = "/v1/jobs/0123456789abcdef"
 
 
