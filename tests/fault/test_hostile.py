@@ -3,6 +3,7 @@ nothing that cannot be, and nobody but their own client is the worse for it."""
 import concurrent.futures
 import json
 import os
+import re
 import shutil
 import time
 
@@ -142,7 +143,8 @@ def test_endless(hostile, mode, more, seconds):
             served += 1
             time.sleep(0.1)
         detail = endless.result().refused(422, "too-complex")["detail"]
-        assert f"more processor time than one of its size may; the limit is {seconds * slower}.0 s" in detail
+        limit = re.search(r"more processor time than one of its size may; the limit is ([\d.]+) s", detail)
+        assert seconds * slower <= float(limit[1]) < seconds * slower + 0.05 * slower, detail  # a few pixels take more
         assert served > 2
         metrics = service.metrics()
         assert metrics.total("convolved_worker_restarts_total", worker="codec", reason="complex") == 1
