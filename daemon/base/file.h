@@ -1,4 +1,4 @@
-/* Reading and writing all of a block of a file. */
+/* Files: built into the program, and reading and writing all of a block of others. */
 #ifndef BASE_FILE_H
 #define BASE_FILE_H
 
@@ -7,6 +7,12 @@
 #include <stdint.h>
 
 #include "base/error.h"
+
+/* A text file that daemon/embed.sh has built into the program. */
+struct embedded {
+	const char *name; /* its path below its directory */
+	const char *text;
+};
 
 /* `size` bytes from or to a position of a file, which need not be the descriptor's. False, with
  * errno, on failure, after which any part may have been read or written; EIO if the file

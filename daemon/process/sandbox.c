@@ -238,21 +238,20 @@ static const struct {
 	.calls = name##_calls, .call_count = COUNT(name##_calls), .restricted = name##_restricted, \
 	.restricted_count = COUNT(name##_restricted)
 
-/* Without calls, all are allowed but those denied to a device worker. */
+/* Without calls, all are allowed but those denied to a device worker, which also opens any file,
+ * and writes those beneath the directories of the access. */
 static const struct row {
 	const int *calls;
 	size_t call_count;
 	const struct restricted_call *restricted;
 	size_t restricted_count;
-	const char *const
-	    *readable; /* files, and directories with all beneath; NULL: see `writes` */
+	const char *const *readable; /* files, and directories with all beneath */
 	size_t readable_count;
-	bool writes;  /* may open any file, and write those beneath the directories of the access */
-	bool bounded; /* has a limit of descriptors, threads and memory */
+	bool bounded;         /* has a limit of descriptors, threads and memory */
 	enum log_level level; /* of the line that says what is in force */
 } rows[] = {
     [SANDBOX_CODEC] = {ALLOWED(codec), .bounded = true, .level = LOG_LEVEL_DEBUG},
-    [SANDBOX_DEVICE] = {.writes = true, .level = LOG_LEVEL_INFO},
+    [SANDBOX_DEVICE] = {.level = LOG_LEVEL_INFO},
     [SANDBOX_HTTP] = {ALLOWED(http), .level = LOG_LEVEL_DEBUG},
     [SANDBOX_TRACE] = {ALLOWED(trace), .readable = trace_readable,
                        .readable_count = COUNT(trace_readable), .level = LOG_LEVEL_DEBUG},
@@ -346,11 +345,11 @@ static enum error enter_landlock(const struct row *row, const struct sandbox_acc
 {
 	struct ruleset rules;
 	int fd;
-	enum error e = begin_ruleset(!row->writes, abi, &rules, &fd);
+	enum error e = begin_ruleset(row->calls, abi, &rules, &fd);
 
 	if (fd < 0)
 		return e;
-	for (size_t i = 0; !e && row->writes && i < access->writable_count; i++)
+	for (size_t i = 0; !e && !row->calls && i < access->writable_count; i++)
 		if (access->writable[i])
 			e = allow_beneath(fd, access->writable[i], rules.files);
 	for (size_t i = 0; !e && i < row->readable_count; i++)

@@ -1,5 +1,3 @@
-/* Blocked and ignored signals stay so across exec. nohup and shells rely on that for the signals
- * with which a terminal ends programs. */
 #include "process/start.h"
 
 #include <signal.h>
@@ -72,6 +70,8 @@ void usage_end(const struct usage *usage, int argc, char *const *argv)
 		usage_error(usage, "unexpected argument", argv[optind]);
 }
 
+/* Blocked and ignored signals stay so across exec. nohup and shells rely on that for the signals
+ * with which a terminal ends programs. */
 void signals_reset(void)
 {
 	struct sigaction action;

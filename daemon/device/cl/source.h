@@ -5,14 +5,9 @@
 #include <stddef.h>
 
 #include "base/error.h"
+#include "base/file.h"
 
-/* One file of kernels/, embedded by daemon/embed.sh. name: its path below that directory. */
-struct kernel_source {
-	const char *name;
-	const char *text;
-};
-
-extern const struct kernel_source kernels_embedded[];
+extern const struct embedded kernels_embedded[];
 extern const size_t kernels_embedded_count;
 
 /* The source of a kernel file, prefixed with what its directory needs; the caller frees it.

@@ -3,15 +3,10 @@
 #ifndef FRONT_API_OPENAPI_H
 #define FRONT_API_OPENAPI_H
 
+#include "base/file.h"
 #include "front/api/request.h"
 
-/* openapi.json, embedded by daemon/embed.sh. */
-struct openapi_file {
-	const char *name;
-	const char *text;
-};
-
-extern const struct openapi_file openapi_embedded[];
+extern const struct embedded openapi_embedded[]; /* openapi.json alone */
 extern const size_t openapi_embedded_count;
 
 /* Answers with the description of these routes. */

@@ -119,7 +119,7 @@ static void answer_page(struct request *r, const char *name)
 	    {".svg", "image/svg+xml"},
 	};
 	const char *suffix = name + strcspn(name, "."), *type = "text/plain; charset=utf-8";
-	const struct page_file *file = page_embedded, *end = file + page_embedded_count;
+	const struct embedded *file = page_embedded, *end = file + page_embedded_count;
 	struct problem problem;
 
 	while (file < end && strcmp(file->name, name))

@@ -6,16 +6,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/file.h"
 #include "front/api/request.h"
 #include "front/config/config.h"
 
-/* One file of page/, embedded by daemon/embed.sh. */
-struct page_file {
-	const char *name;
-	const char *text;
-};
-
-extern const struct page_file page_embedded[];
+extern const struct embedded page_embedded[];
 extern const size_t page_embedded_count;
 
 void routes_init(const struct config *config);
