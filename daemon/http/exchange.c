@@ -95,12 +95,14 @@ static enum error take_part(void *context, const char *data, size_t size, struct
 {
 	struct exchange *x = context;
 	const char *name, *value;
+	size_t length;
 
 	if (x->in_image)
 		return body_write(&x->body, data, size, problem);
 	name = x->parameters.data + x->parameter + 1;
 	value = name + strlen(name) + 2;
-	if (size > HEAD_VALUE_MAX - strlen(value))
+	length = (size_t)(x->parameters.data + x->parameters.size - 1 - value); /* so far */
+	if (size > HEAD_VALUE_MAX - length)
 		return problem_set_parameter(problem, ERR_BAD_PARAMETER, name, "",
 		                             "a parameter has at most %d bytes", HEAD_VALUE_MAX);
 	if (memchr(data, '\0', size))
