@@ -75,6 +75,23 @@ static void *run(void *context)
 	return NULL;
 }
 
+/* Goes on in the loop after an errand, which may have been sent again. */
+static void finish_one(struct errand *errand)
+{
+	void (*wake)(void *) = errand->wake;
+
+	errand->under_way = false;
+	if (errand->done)
+		errand->done(errand);
+	if (errand->under_way)
+		return;
+	errand->wake = NULL;
+	if (errand->abandoned)
+		errand->free(errand);
+	else if (wake)
+		wake(errand->context);
+}
+
 static void finish_all(void *context)
 {
 	struct errand *errand;
@@ -85,20 +102,37 @@ static void finish_all(void *context)
 	while (errand) {
 		struct errand *next = errand->next;
 
-		errand->done(errand);
+		finish_one(errand);
 		errand = next;
 	}
 }
 
 void errand_send(enum errand_kind kind, struct errand *errand)
 {
+	errand->under_way = true;
 	if (!runners[kind].running) {
 		errand->run(errand);
-		errand->done(errand);
+		finish_one(errand);
 		return;
 	}
 	push(&runners[kind].sent, errand);
 	loop_post(runners[kind].wake);
+}
+
+bool errand_await(struct errand *errand, void (*wake)(void *context), void *context)
+{
+	if (!errand->under_way)
+		return false;
+	errand->wake = wake;
+	errand->context = context;
+	return true;
+}
+
+void errand_abandon(struct errand *errand)
+{
+	errand->abandoned = true;
+	if (!errand->under_way)
+		errand->free(errand);
 }
 
 struct closing {
@@ -113,7 +147,7 @@ static void close_now(struct errand *errand)
 	close(((struct closing *)errand)->fd);
 }
 
-static void closed(struct errand *errand)
+static void free_closing(struct errand *errand)
 {
 	free(errand);
 }
@@ -127,7 +161,9 @@ void errand_close(int fd)
 		close(fd);
 		return;
 	}
-	*c = (struct closing){{.next = closings, .run = close_now, .done = closed}, fd};
+	*c = (struct closing){.fd = fd};
+	c->errand = (struct errand){
+	    .next = closings, .run = close_now, .free = free_closing, .abandoned = true};
 	closings = &c->errand;
 }
 

@@ -4,16 +4,24 @@
 #ifndef BASE_ERRAND_H
 #define BASE_ERRAND_H
 
+#include <stdbool.h>
+
 #include "base/error.h"
 
 enum errand_kind { ERRAND_WRITE, ERRAND_CLOSE, ERRAND_KINDS };
 
-/* Embedded in the object that it concerns; a thread owns that object from errand_send() until
- * `done`. */
+/* The first member of the object that it concerns. A thread owns that object's part for `run` from
+ * errand_send() until `done`. */
 struct errand {
 	struct errand *next;
-	void (*run)(struct errand *errand);  /* called in the thread */
-	void (*done)(struct errand *errand); /* called in the loop afterwards */
+	/* Called in the thread; in the loop afterwards, where it may be sent again (NULL: nothing);
+	 * and there once it is abandoned and not under way. */
+	void (*run)(struct errand *errand);
+	void (*done)(struct errand *errand);
+	void (*free)(struct errand *errand);
+	bool under_way, abandoned;
+	void (*wake)(void *context);
+	void *context;
 };
 
 /* Starts the threads; the loop must exist. Before this, errands run inside errand_send(). */
@@ -24,6 +32,13 @@ enum error errands_init(void) MUST_CHECK;
 void errands_fini(void);
 
 void errand_send(enum errand_kind kind, struct errand *errand);
+
+/* True if it is under way: `wake` is called when it no longer is (once, unless it is abandoned
+ * before). */
+bool errand_await(struct errand *errand, void (*wake)(void *context), void *context);
+
+/* Frees it, once it is not under way. */
+void errand_abandon(struct errand *errand);
 
 /* Closes a file: at once if it is small, else by an errand that errands_turn() sends. The delay
  * lets other holders of the same file close theirs in this turn first: the last one to close it

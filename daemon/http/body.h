@@ -13,23 +13,19 @@
 struct spill;
 
 struct body {
-	int fd; /* its own; -1: none yet */
-	struct lent lent;
+	struct lent lent;    /* its descriptor is the body's; -1: none yet */
 	uint64_t size;       /* bytes written so far */
 	struct spill *spill; /* to a file */
 };
 
 void body_init(struct body *body);
 
-/* A memfd of a body that is all there, sealed; -1: there is no memory for it, or no seal. */
-int body_whole(const char *data, size_t size);
-
 /* Returns for how many of the next `size` bytes of a request there is room, if all are the body's
  * and so are the `read` bytes before. All of them if there will not be more room. */
 size_t body_room(const struct body *body, uint64_t read, size_t size);
 
-/* Goes on where there is more room. The content before it must be there; and not be under way
- * (body_await()). ERR_IO or ERR_MEMORY. */
+/* Goes on where there is more room, and takes over its descriptor. The content before it must be
+ * there; and not be under way (body_await()). ERR_MEMORY. */
 enum error body_move(struct body *body, const struct lent *lent) MUST_CHECK;
 
 /* Appends. ERR_BODY_TOO_LARGE beyond its room; ERR_IO or ERR_MEMORY if it cannot be written. */

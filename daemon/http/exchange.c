@@ -1,7 +1,7 @@
 /* Exchanges: what libmicrohttpd reads of a request goes to the service, and its answer comes out
- * again.  The hard part is refusing. A request that is refused is answered at once if the
- * client waits for that (Expect) or has much to send; otherwise a short body is read and dropped
- * first, because some clients do not look at the answer before they have sent everything. */
+ * again. The hard part is refusing: at once if the client waits for the answer (Expect) or has much
+ * to send; otherwise after a short body is read and dropped, because some clients do not look at
+ * the answer before they have sent everything. */
 #include "http/exchange.h"
 
 #include <fcntl.h>
@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/loop.h"
+#include "base/memfd.h"
 #include "http/body.h"
 #include "http/form.h"
 #include "http/headers.h"
@@ -24,30 +25,28 @@ enum {
 	DISCARD_MAX = 8 << 20, /* bytes of a refused body that are read and dropped */
 	STREAM_BLOCK = 4 << 10,
 	FILE_BLOCK = 64 << 10, /* of a file that goes through TLS */
+	REPORT_MS = 1000,
 };
 
 /* One request and its connection; or the refusal of a connection. */
 struct exchange {
 	LIST_ENTRY(exchange) place; /* in the list of all exchanges */
 	struct service_request *request;
-	struct MHD_Connection *connection;
+	struct peer *peer;
 	struct body body;
-	struct form *form;             /* the reader of its body, if that is one */
+	struct form *form;             /* the reader of its body, once some of a form has come */
 	bool in_image, has_image;      /* the form's current part, or one, is the image */
 	struct head_writer parameters; /* the form's others */
 	size_t parameter;              /* where the last one begins */
 	const struct answer *answer;   /* once it is being sent; the request's */
 	uint64_t taken, discarded; /* bytes of its body, with what a form has around the image */
-	char *kept;                /* what has arrived since there was no more room; or NULL */
-	size_t kept_size;
-	uint64_t heard; /* loop_now() when data last arrived */
-	size_t sent;    /* bytes of the current piece of a stream */
-	uint64_t read;  /* bytes that the client had taken when its answer began */
-	bool past;      /* the answer is written past the library when it comes */
-	bool refusal;   /* the library knows of no request */
-	bool decided;   /* the service has said whether it wants the body */
-	bool begun;     /* the library goes on to the body */
-	bool complete;  /* its body */
+	struct head_writer kept;   /* what has arrived since there was no more room */
+	size_t sent;               /* bytes of the current piece of a stream */
+	uint64_t read;             /* bytes that the client had taken when its answer began */
+	bool past;                 /* the answer is written past the library when it comes */
+	bool refusal;              /* the library knows of no request */
+	bool begun;                /* the library goes on to the body */
+	bool complete;             /* its body */
 	bool suspended, gone;
 	bool old;     /* HTTP/1.0 */
 	bool expects; /* the client waits for permission to send its body */
@@ -60,7 +59,7 @@ _Static_assert(HEAD_FORM_MAX >= HEAD_PARAMETERS_MAX * (HEAD_VALUE_MAX + (int)FOR
 static const struct limits *limits;
 static LIST_HEAD(exchange_list, exchange) exchanges;
 static unsigned active; /* how many they are */
-static struct loop_timer look;
+static struct loop_timer report;
 static bool draining;
 
 static enum error check_memory(const struct exchange *x, struct problem *problem)
@@ -114,30 +113,18 @@ static enum error take_part(void *context, const char *data, size_t size, struct
 
 static const struct form_calls form_calls = {.begin = begin_part, .data = take_part};
 
-static int socket_of(struct MHD_Connection *connection)
-{
-	return MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
-}
-
-static struct peer *peer_of(struct MHD_Connection *connection)
-{
-	return MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT)
-	    ->socket_context;
-}
-
 static bool take(struct exchange *x, const char *data, size_t size);
-static void take_decision(struct exchange *x);
 static void answer_past(struct exchange *x);
 
 /* Takes what has been kept. True: some of it must be kept on. */
 static bool take_kept(struct exchange *x)
 {
-	char *kept = x->kept;
+	struct head_writer kept = x->kept;
 	bool waits;
 
-	x->kept = NULL;
-	waits = kept && take(x, kept, x->kept_size);
-	free(kept);
+	x->kept = (struct head_writer){0};
+	waits = kept.size && take(x, kept.data, kept.size);
+	free(kept.data);
 	return waits;
 }
 
@@ -151,31 +138,26 @@ static void exchange_wake(void *context)
 		answer_past(x);
 		return;
 	}
-	take_decision(x);
 	if (!x->suspended || (!x->gone && take_kept(x)))
 		return;
 	x->suspended = false;
-	x->heard = loop_now(); /* a suspended connection would notice nothing */
-	if (peer_of(x->connection))
-		intake_excuse(&peer_of(x->connection)->intake);
-	MHD_resume_connection(x->connection);
+	intake_excuse(&x->peer->intake); /* a suspended connection would notice nothing */
+	MHD_resume_connection(x->peer->connection);
 }
 
 /* Ends a connection, which the library then notices. */
 static void exchange_cut(void *context)
 {
-	struct exchange *x = context;
+	const struct exchange *x = context;
 
-	shutdown(socket_of(x->connection), SHUT_RDWR);
+	shutdown(x->peer->intake.fd, SHUT_RDWR);
 }
-
-static const struct request_calls request_calls = {.wake = exchange_wake, .cut = exchange_cut};
 
 /* The library may pass on one more piece that it has. */
 static void suspend(struct exchange *x)
 {
 	if (!x->suspended)
-		MHD_suspend_connection(x->connection);
+		MHD_suspend_connection(x->peer->connection);
 	x->suspended = true;
 }
 
@@ -186,13 +168,13 @@ static void suspend(struct exchange *x)
 static bool stays(struct exchange *x)
 {
 	static const char nothing[] = "HTTP/1.1 100 Continue\r\n\r\n";
-	const struct peer *peer = peer_of(x->connection);
+	struct peer *peer = x->peer;
 
-	if (!peer || !peer->left)
+	if (!peer->left)
 		return true;
 	if (peer->gone || x->old || x->answer)
 		return false;
-	if (!x->probed && !intake_send(socket_of(x->connection), nothing, sizeof nothing - 1))
+	if (!x->probed && !intake_send(&peer->intake, nothing, sizeof nothing - 1))
 		return false;
 	x->probed = true;
 	return true;
@@ -208,25 +190,21 @@ static bool exchange_suspend(struct exchange *x)
 	return !x->gone;
 }
 
-/* The silence after which libmicrohttpd closes the connection, in seconds; 0: never. */
-static void set_timeout(struct MHD_Connection *connection, uint64_t seconds)
-{
-	MHD_set_connection_option(connection, MHD_CONNECTION_OPTION_TIMEOUT, (unsigned)seconds);
-}
-
 void exchange_set_timeout(struct MHD_Connection *connection)
 {
-	set_timeout(connection, limits->idle_timeout);
+	MHD_set_connection_option(connection, MHD_CONNECTION_OPTION_TIMEOUT,
+	                          (unsigned)limits->idle_timeout);
 }
 
-static void exchange_free(struct exchange *x)
+void exchange_free(struct exchange *x)
 {
-	if (peer_of(x->connection))
-		peer_of(x->connection)->exchange = NULL;
+	if (!x)
+		return;
+	x->peer->exchange = NULL;
 	LIST_REMOVE(x, place);
 	form_free(x->form);
 	body_close(&x->body);
-	free(x->kept);
+	free(x->kept.data);
 	free(x->parameters.data);
 	if (x->request)
 		service_end(x->request);
@@ -234,55 +212,45 @@ static void exchange_free(struct exchange *x)
 	active--;
 }
 
-/* Reads the head, and begins with the request. */
-static enum error begin_request(struct exchange *x, const char *method, const char *url)
-{
-	const struct peer *peer = peer_of(x->connection);
-	struct head head;
-	enum error e =
-	    headers_read(x->connection, &peer->source, limits, method, url, &head, &x->expects);
-
-	head.monitoring = peer->monitoring;
-	head.loopback = peer->loopback;
-	if (!e)
-		x->request = service_begin(peer->guest, &head, &request_calls, x);
-	head_fini(&head);
-	return x->request ? ERR_OK : ERR_MEMORY;
-}
-
-static struct exchange *exchange_open(struct MHD_Connection *connection)
+/* Opens one whose request is yet to begin. */
+static struct exchange *exchange_open(struct peer *peer)
 {
 	struct exchange *x = calloc(1, sizeof *x);
 
 	if (!x)
 		return NULL;
-	x->connection = connection;
+	x->peer = peer;
 	body_init(&x->body);
 	LIST_INSERT_HEAD(&exchanges, x, place);
 	active++;
 	return x;
 }
 
-static struct exchange *exchange_new(struct MHD_Connection *connection, const char *method,
-                                     const char *url)
+/* Begins with a request, whose head has been read. */
+static struct exchange *exchange_new(struct peer *peer, const char *method, const char *url)
 {
-	struct exchange *x = exchange_open(connection);
-	struct peer *peer = peer_of(connection);
+	struct exchange *x = exchange_open(peer);
+	struct head head;
 
 	if (!x)
 		return NULL;
-	if (begin_request(x, method, url)) {
+	if (!headers_read(peer->connection, &peer->source, limits, method, url, &head,
+	                  &x->expects)) {
+		head.monitoring = peer->monitoring;
+		head.loopback = peer->loopback;
+		x->request = service_begin(peer->guest, &head, x);
+	}
+	head_fini(&head);
+	if (!x->request) {
 		exchange_free(x);
 		return NULL;
 	}
-	x->heard = loop_now();
-	set_timeout(connection, 0);
-	if (!loop_timer_left(&look))
-		loop_timer_start(&look, 1000);
-	if (peer) {
-		peer->exchange = x;
-		peer->served = true;
-	}
+	/* check_body() of intake.c gives an answer, which the library would not. */
+	MHD_set_connection_option(peer->connection, MHD_CONNECTION_OPTION_TIMEOUT, 0u);
+	if (!loop_timer_left(&report))
+		loop_timer_start(&report, REPORT_MS);
+	peer->exchange = x;
+	peer->served = true;
 	return x;
 }
 
@@ -330,13 +298,10 @@ static struct MHD_Response *make_response(struct exchange *x)
 	if (x->request->streams)
 		return MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, STREAM_BLOCK,
 		                                         stream_read, x, NULL);
-	if (a->file < 0 && a->file_size) /* only said, by 304 */
-		return MHD_create_response_from_callback(a->file_size, FILE_BLOCK, file_read, x,
-		                                         NULL);
-	if (a->file < 0)
+	if (a->file < 0 && !a->file_size)
 		return MHD_create_response_from_buffer(a->text_size, a->text ? a->text : "",
 		                                       MHD_RESPMEM_MUST_COPY);
-	if (peer_of(x->connection)->intake.tls)
+	if (a->file < 0 || x->peer->intake.tls) /* without a file, 304 only says its size */
 		return MHD_create_response_from_callback(a->file_size, FILE_BLOCK, file_read, x,
 		                                         NULL);
 	fd = fcntl(a->file, F_DUPFD_CLOEXEC, 0);
@@ -350,23 +315,23 @@ static struct MHD_Response *make_response(struct exchange *x)
 
 static enum MHD_Result exchange_send(struct exchange *x)
 {
-	const struct answer *a;
+	const struct answer *a = &x->request->answer;
 	struct MHD_Response *response;
 	enum MHD_Result result;
 
-	x->read = intake_read(&peer_of(x->connection)->intake);
-	x->answer = a = &x->request->answer;
+	x->read = intake_read(&x->peer->intake);
+	x->answer = a;
 	response = make_response(x);
 	if (!response)
 		return MHD_NO;
-	exchange_set_timeout(x->connection);
+	exchange_set_timeout(x->peer->connection);
 	if (a->content_type)
 		MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, a->content_type);
-	if (draining || (peer_of(x->connection) && peer_of(x->connection)->refused))
+	if (draining || x->peer->refused)
 		MHD_add_response_header(response, MHD_HTTP_HEADER_CONNECTION, "close");
 	for (unsigned i = 0; i < a->headers; i++)
 		MHD_add_response_header(response, a->header[i].name, a->header[i].value);
-	result = MHD_queue_response(x->connection, (unsigned)a->status, response);
+	result = MHD_queue_response(x->peer->connection, (unsigned)a->status, response);
 	MHD_destroy_response(response);
 	return result;
 }
@@ -408,8 +373,7 @@ static void refuse_instead(struct exchange *x)
 	                           endless ? "the body has more than 8 MB, and is not wanted"
 	                                   : "the body is incomplete or malformed");
 
-	refusal =
-	    service_refuse(x->request->head.text[HEAD_CLIENT], e, &problem, &request_calls, x);
+	refusal = service_refuse(x->request->head.text[HEAD_CLIENT], e, &problem, x);
 	if (!refusal) {
 		exchange_cut(x);
 		return;
@@ -431,7 +395,6 @@ static bool is_bodiless(const struct exchange *x)
  * else is being sent then: at once, or when there is an answer. The connection ends with it. */
 static void answer_past(struct exchange *x)
 {
-	struct intake *intake = &peer_of(x->connection)->intake;
 	size_t size = 0;
 	char *message;
 
@@ -444,37 +407,29 @@ static void answer_past(struct exchange *x)
 	}
 	x->answer = &x->request->answer;
 	message = write_message(x->answer, is_bodiless(x), &size);
-	intake_end(intake, message ? message : "", size);
+	intake_end(&x->peer->intake, message ? message : "", size);
 	free(message);
 	if (x->refusal)
 		exchange_free(x);
 }
 
-void exchange_forget(struct exchange *x)
-{
-	if (x)
-		exchange_free(x);
-}
-
 /* Refuses a connection on which no request is under way. */
-static void refuse(struct MHD_Connection *connection, enum error error,
-                   const struct problem *problem)
+static void refuse(struct peer *peer, enum error error, const struct problem *problem)
 {
-	struct peer *peer = peer_of(connection);
 	char client[HEAD_CLIENT_SIZE];
 	struct exchange *x;
 
 	if (peer->refused)
 		return;
-	headers_name_client(connection, &peer->source, client);
+	headers_name_client(peer->connection, &peer->source, client);
 	peer->refused = true;
 	intake_hold(&peer->intake);
-	x = exchange_open(connection);
+	x = exchange_open(peer);
 	if (x)
-		x->request = service_refuse(client, error, problem, &request_calls, x);
+		x->request = service_refuse(client, error, problem, x);
 	if (!x || !x->request) {
-		exchange_forget(x);
-		shutdown(socket_of(connection), SHUT_RDWR);
+		exchange_free(x);
+		shutdown(peer->intake.fd, SHUT_RDWR);
 		return;
 	}
 	x->refusal = true;
@@ -482,91 +437,44 @@ static void refuse(struct MHD_Connection *connection, enum error error,
 	answer_past(x);
 }
 
-void exchange_refuse(struct MHD_Connection *connection, enum error error,
-                     const struct problem *problem)
+void exchange_refuse(struct peer *peer, enum error error, const struct problem *problem)
 {
-	struct exchange *x = peer_of(connection)->exchange;
+	struct exchange *x = peer->exchange;
 
 	if (!x) {
-		refuse(connection, error, problem);
+		refuse(peer, error, problem);
 		return;
 	}
-	peer_of(connection)->refused = true;
+	peer->refused = true;
 	service_fail(x->request, error, problem);
 	exchange_wake(x);
 }
 
-/* True if its body is incomplete and no answer is on its way. */
-static bool is_receiving(const struct exchange *x)
+void exchange_break(struct peer *peer, enum error error, const struct problem *problem)
 {
-	return !x->complete && !x->answer && !x->past && !x->suspended && !x->gone;
-}
-
-void exchange_break(struct MHD_Connection *connection, enum error error,
-                    const struct problem *problem)
-{
-	struct exchange *x = peer_of(connection)->exchange;
+	struct exchange *x = peer->exchange;
 
 	if (!x) {
-		refuse(connection, error, problem);
-	} else if (is_receiving(x)) {
+		refuse(peer, error, problem);
+	} else if (!x->complete && !x->answer && !x->past && !x->suspended && !x->gone) {
 		service_fail(x->request, error, problem);
 		answer_past(x);
 	}
 }
 
-/* Looks at all requests, at least once a second. Answers those whose bodies have stopped arriving:
- * libmicrohttpd's own timeout, which would close the connection without an answer, is off while a
- * body arrives. */
-static void look_around(void *context)
+/* Tells the service how much clients have read of their answers. */
+static void report_read(void *context)
 {
-	uint64_t now = loop_now(), limit = limits->idle_timeout * 1000000000u, next = limit;
-	struct problem problem;
-	struct exchange *x;
+	const struct exchange *x;
 
 	(void)context;
-	problem_set(&problem, ERR_BODY_TIMEOUT,
-	            "no data for %" PRIu64 " s, and the body is incomplete", limits->idle_timeout);
 	LIST_FOREACH(x, &exchanges, place)
 	{
-		uint64_t left = x->heard + limit > now ? x->heard + limit - now : 0;
-
 		if (x->answer)
-			service_read(x->request,
-			             intake_read(&peer_of(x->connection)->intake) - x->read);
-		if (!is_receiving(x))
-			continue;
-		next = left && left < next ? left : next;
-		if (left)
-			continue;
-		service_fail(x->request, ERR_BODY_TIMEOUT, &problem);
-		answer_past(x);
+			service_read(x->request, intake_read(&x->peer->intake) - x->read);
 	}
-	/* A reload may shorten the time at any moment. */
 	if (active)
-		loop_timer_start(&look, next / 1000000 < 1000 ? next / 1000000 + 1 : 1000);
-}
-
-/* Something of the body has been read. */
-static void check_body(struct exchange *x, enum error error, const struct problem *problem)
-{
-	if (error)
-		service_fail(x->request, error, problem);
-}
-
-/* The service may have decided about a request. */
-static void take_decision(struct exchange *x)
-{
-	const struct head *head = &x->request->head;
-	struct problem problem;
-
-	if (x->decided || !x->request->decided)
-		return;
-	x->decided = true;
-	if (head->form && service_wants_body(x->request))
-		check_body(
-		    x, form_new(&x->form, head->text[HEAD_CONTENT_TYPE], &form_calls, x, &problem),
-		    &problem);
+		loop_timer_start(&report, REPORT_MS);
 }
 
 /* The first call for a request, which has headers but no body yet; the same again after a wait.
@@ -581,10 +489,9 @@ static enum MHD_Result exchange_begin(struct exchange *x)
 
 	if (x->gone)
 		return MHD_NO;
-	take_decision(x);
 	if (asks && x->request->answered)
 		return exchange_send(x);
-	x->begun = x->decided || !asks;
+	x->begun = x->request->decided || !asks;
 	if (!x->begun) {
 		service_decide(x->request);
 		suspend(x);
@@ -592,25 +499,40 @@ static enum MHD_Result exchange_begin(struct exchange *x)
 	return MHD_YES;
 }
 
+static void fail_memory(struct exchange *x)
+{
+	struct problem problem;
+
+	service_fail(x->request, problem_set(&problem, ERR_MEMORY, "cannot keep the body"),
+	             &problem);
+}
+
 /* Returns for how many of the next bytes there is room. 0: there may be later, or the request has
  * its answer. */
 static size_t make_room(struct exchange *x, size_t size)
 {
-	struct problem problem;
 	struct lent lent;
-	enum error e;
 
-	if (!x->decided)
+	if (!x->request->decided)
 		return 0;
 	if (body_room(&x->body, x->taken, size) == size)
 		return size;
 	if (!service_lend(x->request, x->taken + size, &lent))
 		return 0;
-	e = body_move(&x->body, &lent);
-	if (!e)
+	if (!body_move(&x->body, &lent))
 		return body_room(&x->body, x->taken, size);
-	service_fail(x->request, problem_set(&problem, e, "cannot keep the body"), &problem);
+	fail_memory(x);
 	return 0;
+}
+
+/* Makes the reader of a form, at its first piece or its end. */
+static enum error open_form(struct exchange *x, struct problem *problem)
+{
+	const struct head *head = &x->request->head;
+
+	if (!head->form || !head->announced || x->form)
+		return ERR_OK;
+	return form_new(&x->form, head->text[HEAD_CONTENT_TYPE], &form_calls, x, problem);
 }
 
 /* Reads from a piece of the body what there is room for. Returns how much that was. */
@@ -618,40 +540,26 @@ static size_t take_piece(struct exchange *x, const char *data, size_t size)
 {
 	size_t room = make_room(x, size);
 	struct problem problem;
+	enum error e = ERR_OK;
 
 	if (room)
-		check_body(x,
-		           x->form ? form_read(x->form, data, room, &problem)
-		                   : body_write(&x->body, data, room, &problem),
-		           &problem);
+		e = open_form(x, &problem);
+	if (room && !e)
+		e = x->form ? form_read(x->form, data, room, &problem)
+		            : body_write(&x->body, data, room, &problem);
+	if (e)
+		service_fail(x->request, e, &problem);
 	if (!service_wants_body(x->request))
 		body_close(&x->body); /* the answer may take its time */
 	x->taken += room;
 	return room;
 }
 
-/* Keeps a piece until there is room for it. */
-static void keep(struct exchange *x, const char *data, size_t size)
-{
-	size_t before = x->kept ? x->kept_size : 0;
-	char *more = realloc(x->kept, before + size);
-	struct problem problem;
-
-	if (!more) {
-		service_fail(x->request, problem_set(&problem, ERR_MEMORY, "cannot keep the body"),
-		             &problem);
-		return;
-	}
-	memcpy(more + before, data, size);
-	x->kept = more;
-	x->kept_size = before + size;
-}
-
 /* Takes a piece of the body, of which some may be kept for later. Returns true if no more may come
  * before exchange_wake(). */
 static bool take(struct exchange *x, const char *data, size_t size)
 {
-	bool room = !x->kept;
+	bool room = !x->kept.size;
 
 	while (room && size && service_wants_body(x->request)) {
 		size_t taken = take_piece(x, data, size);
@@ -661,9 +569,11 @@ static bool take(struct exchange *x, const char *data, size_t size)
 		room = taken;
 	}
 	if (size && service_wants_body(x->request))
-		keep(x, data, size);
+		head_append(&x->kept, data, size);
+	if (x->kept.failed)
+		fail_memory(x);
 	return service_wants_body(x->request) &&
-	       (x->kept || body_await(&x->body, exchange_wake, x));
+	       (x->kept.size || body_await(&x->body, exchange_wake, x));
 }
 
 /* Has the service take a body that has come in one piece. It then gets to know of the request and
@@ -673,20 +583,18 @@ static bool take_whole(struct exchange *x, const char *data, size_t size)
 	const struct head *head = &x->request->head;
 	int fd;
 
-	if (x->decided || x->kept || head->form || head->announced != size ||
-	    size > LINK_WHOLE_MAX || size > limits->spool_size || !service_wants_body(x->request))
+	if (x->request->decided || x->kept.size || head->form || head->announced != size ||
+	    size > LINK_WHOLE_MAX || size > limits->spool_size || !service_wants_body(x->request) ||
+	    memfd_sealed("body", data, size, &fd))
 		return false;
-	fd = body_whole(data, size);
-	x->complete = fd >= 0 && service_take(x->request, fd, size);
-	if (fd >= 0)
-		close(fd);
+	x->complete = service_take(x->request, fd, size);
+	close(fd);
 	return x->complete;
 }
 
 /* A piece of the body. */
 static void exchange_receive(struct exchange *x, const char *data, size_t size)
 {
-	x->heard = loop_now();
 	if (take_whole(x, data, size))
 		return;
 	service_decide(x->request);
@@ -704,11 +612,17 @@ static void exchange_receive(struct exchange *x, const char *data, size_t size)
 static void complete(struct exchange *x)
 {
 	struct problem problem;
+	enum error e = ERR_OK;
 
-	if (x->form && service_wants_body(x->request))
-		check_body(x, form_finish(x->form, &problem), &problem);
-	if (service_wants_body(x->request))
-		check_body(x, body_finish(&x->body, &problem), &problem);
+	if (service_wants_body(x->request)) {
+		e = open_form(x, &problem);
+		if (!e && x->form)
+			e = form_finish(x->form, &problem);
+		if (!e)
+			e = body_finish(&x->body, &problem);
+	}
+	if (e)
+		service_fail(x->request, e, &problem);
 	service_finish(x->request, x->body.size, &x->parameters);
 	x->complete = true;
 	body_close(&x->body);
@@ -721,8 +635,7 @@ static enum MHD_Result exchange_finish(struct exchange *x)
 	if (x->gone || (x->past && x->answer))
 		return MHD_NO;
 	x->past = false;
-	take_decision(x);
-	if (!x->complete && (x->decided || !x->request->head.announced))
+	if (!x->complete && (x->request->decided || !x->request->head.announced))
 		complete(x);
 	if (x->request->answered)
 		return exchange_send(x);
@@ -736,10 +649,12 @@ enum MHD_Result exchange_handle(void *context, struct MHD_Connection *connection
 	struct exchange *x = *exchange;
 
 	(void)context;
-	if (!x && (!peer_of(connection) || peer_of(connection)->refused))
-		return MHD_NO;
 	if (!x) {
-		*exchange = x = exchange_new(connection, method, url);
+		struct peer *peer =
+		    MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT)
+		        ->socket_context;
+
+		*exchange = x = peer && !peer->refused ? exchange_new(peer, method, url) : NULL;
 		if (!x)
 			return MHD_NO;
 		x->old = !strcmp(version, MHD_HTTP_VERSION_1_0);
@@ -751,15 +666,6 @@ enum MHD_Result exchange_handle(void *context, struct MHD_Connection *connection
 	exchange_receive(x, data, *size);
 	*size = 0;
 	return MHD_YES;
-}
-
-void exchange_completed(void *context, struct MHD_Connection *connection, void **exchange,
-                        enum MHD_RequestTerminationCode code)
-{
-	(void)context, (void)connection, (void)code;
-	if (*exchange)
-		exchange_free(*exchange);
-	*exchange = NULL;
 }
 
 void exchange_leave(struct exchange *x)
@@ -782,6 +688,9 @@ void exchanges_drain(void)
 
 enum error exchanges_init(const struct limits *l)
 {
+	static const struct request_calls calls = {.wake = exchange_wake, .cut = exchange_cut};
+
 	limits = l;
-	return loop_timer_init(&look, look_around, NULL);
+	service_set_calls(&calls);
+	return loop_timer_init(&report, report_read, NULL);
 }

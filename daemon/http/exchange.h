@@ -16,7 +16,8 @@ struct service_guest;
  * struct. */
 struct peer {
 	struct intake intake;
-	struct service_guest *guest; /* the connection, as the service counts it */
+	struct MHD_Connection *connection;
+	struct service_guest *guest; /* as the service counts it */
 	struct exchange *exchange;   /* the request under way, or the refusal; or NULL */
 	/* that a proxy has named for all of the connection, or none */
 	struct sockaddr_storage source;
@@ -35,25 +36,20 @@ enum error exchanges_init(const struct limits *limits) MUST_CHECK;
 void exchange_set_timeout(struct MHD_Connection *connection);
 
 /* Refuses a connection: answers it, and then closes it. The answer may come later; until then
- * nothing is read from it. A request that has come before is answered so. The peer must be known.
- */
-void exchange_refuse(struct MHD_Connection *connection, enum error error,
-                     const struct problem *problem);
+ * nothing is read from it. A request that has come before is answered so. */
+void exchange_refuse(struct peer *peer, enum error error, const struct problem *problem);
 
 /* Answers what has arrived and is no valid request, or the request that cannot go on with it, and
- * closes the connection after the client. The peer must be known. */
-void exchange_break(struct MHD_Connection *connection, enum error error,
-                    const struct problem *problem);
+ * closes the connection after the client. */
+void exchange_break(struct peer *peer, enum error error, const struct problem *problem);
 
-/* The connection has closed: forgets the refusal that has not been sent; NULL: there is none. */
-void exchange_forget(struct exchange *exchange);
-
-/* Callbacks for MHD_start_daemon(): the handler and the end. */
+/* The handler for MHD_start_daemon(). */
 enum MHD_Result exchange_handle(void *context, struct MHD_Connection *connection, const char *url,
                                 const char *method, const char *version, const char *data,
                                 size_t *size, void **exchange);
-void exchange_completed(void *context, struct MHD_Connection *connection, void **exchange,
-                        enum MHD_RequestTerminationCode code);
+
+/* Ends one, whatever its state; NULL is none. */
+void exchange_free(struct exchange *exchange);
 
 /* The client has closed its side (peer->left), or its socket (peer->gone). Only the latter abandons
  * a request that waits for its answer; one that is being answered goes on until it fails. */

@@ -43,9 +43,7 @@ static const uint64_t silent_ns = 5000000000u;
 struct client {
 	struct peer peer;         /* must be first: the library's context points to it */
 	LIST_ENTRY(client) place; /* in the list of all clients */
-	struct MHD_Connection *connection;
 	struct loop_watch watch;
-	bool named;               /* the guest has a place */
 	uint64_t since;           /* loop_now() */
 	LIST_ENTRY(client) leave; /* in the list of those whose end libmicrohttpd has not seen */
 	LIST_ENTRY(client) wait;  /* in the list of those to suspend */
@@ -65,8 +63,6 @@ static struct {
 } daemons[2]; /* without TLS, and with */
 static struct listening sockets[HTTP_SOCKETS_MAX];
 static unsigned socket_count;
-static const struct http_socket **origins; /* of accepted connections, by descriptor */
-static size_t origins_size;
 static bool (*serves)(void);
 static uint64_t descriptors_most; /* with which clients are accepted */
 static struct loop_timer pause_end;
@@ -113,18 +109,17 @@ static void show_ends(void *context)
 /* Refuses a connection for which the service has no place. */
 static void client_crowded(void *context, enum error error, const struct problem *problem)
 {
-	exchange_refuse(((struct client *)context)->connection, error, problem);
+	exchange_refuse(&((struct client *)context)->peer, error, problem);
 }
 
 /* Takes a place among the connections. */
 static void take_place(struct client *client)
 {
 	bool proxy = client->peer.source.ss_family == AF_UNSPEC &&
-	             headers_from_proxy(client->connection, &limits);
+	             headers_from_proxy(client->peer.connection, &limits);
 	char name[HEAD_CLIENT_SIZE];
 
-	headers_name_client(client->connection, &client->peer.source, name);
-	client->named = true;
+	headers_name_client(client->peer.connection, &client->peer.source, name);
 	service_guest_name(client->peer.guest, name, proxy);
 }
 
@@ -134,14 +129,14 @@ static void client_proxied(void *context, const struct sockaddr_storage *source)
 	struct client *client = context;
 
 	client->peer.source = *source;
-	if (client->named)
+	if (!client->peer.monitoring)
 		take_place(client);
 }
 
 /* Refuses what the client has sent. */
 static void client_refuse(void *context, enum error error, const struct problem *problem)
 {
-	exchange_break(((struct client *)context)->connection, error, problem);
+	exchange_break(&((struct client *)context)->peer, error, problem);
 }
 
 /* More of a handshake has arrived, or its end. */
@@ -150,7 +145,7 @@ static void client_knocks(void *context)
 	struct client *client = context;
 
 	if (client->suspended)
-		MHD_resume_connection(client->connection);
+		MHD_resume_connection(client->peer.connection);
 	client->suspended = false;
 }
 
@@ -192,6 +187,20 @@ static bool is_loopback(int fd)
 	       address_is_local(own);
 }
 
+static void client_free(struct client *client)
+{
+	loop_unwatch(&client->watch);
+	if (client->leave.le_prev)
+		LIST_REMOVE(client, leave);
+	if (client->waits)
+		LIST_REMOVE(client, wait);
+	exchange_free(client->peer.exchange);
+	service_guest_free(client->peer.guest);
+	intake_close(&client->peer.intake);
+	LIST_REMOVE(client, place);
+	free(client);
+}
+
 static struct client *client_new(struct MHD_Connection *connection, int fd,
                                  const struct http_socket *socket)
 {
@@ -199,7 +208,7 @@ static struct client *client_new(struct MHD_Connection *connection, int fd,
 
 	if (!client)
 		return NULL;
-	client->connection = connection;
+	client->peer.connection = connection;
 	client->peer.monitoring = socket->metrics;
 	client->peer.loopback = is_loopback(fd);
 	client->peer.intake = (struct intake){.fd = fd,
@@ -209,29 +218,17 @@ static struct client *client_new(struct MHD_Connection *connection, int fd,
 	                                      .context = client};
 	client->watch.fd = -1;
 	client->peer.guest = service_guest_new(client_crowded, client);
-	if (!client->peer.guest || intake_open(&client->peer.intake) || watch_client(client)) {
-		intake_close(&client->peer.intake);
-		service_guest_free(client->peer.guest);
+	if (!client->peer.guest) {
 		free(client);
 		return NULL;
 	}
 	client->since = loop_now();
 	LIST_INSERT_HEAD(&clients, client, place);
-	return client;
-}
-
-static void client_free(struct client *client)
-{
-	loop_unwatch(&client->watch);
-	if (client->leave.le_prev)
-		LIST_REMOVE(client, leave);
-	if (client->waits)
-		LIST_REMOVE(client, wait);
-	exchange_forget(client->peer.exchange);
-	service_guest_free(client->peer.guest);
-	intake_close(&client->peer.intake);
-	LIST_REMOVE(client, place);
-	free(client);
+	intake_open(&client->peer.intake);
+	if (!watch_client(client))
+		return client;
+	client_free(client);
+	return NULL;
 }
 
 /* Ends the oldest of too many connections for metrics, an idle one if there is one: whoever holds
@@ -286,7 +283,7 @@ static void connection_changed(void *context, struct MHD_Connection *connection,
 		return;
 	}
 	fd = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
-	origin = origins[fd];
+	origin = intake_origin(fd);
 	*socket_context = client = client_new(connection, fd, origin);
 	exchange_set_timeout(connection);
 	if (!client)
@@ -303,7 +300,9 @@ static void request_completed(void *context, struct MHD_Connection *connection, 
 	struct client *client =
 	    MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
 
-	exchange_completed(context, connection, exchange, code);
+	(void)context;
+	exchange_free(*exchange);
+	*exchange = NULL;
 	if (client)
 		intake_answered(&client->peer.intake, code != MHD_REQUEST_TERMINATED_COMPLETED_OK);
 }
@@ -368,22 +367,6 @@ static void pause_accepting(void)
 	loop_timer_start(&pause_end, PAUSE_MS);
 }
 
-/* Remembers where a client came in: the library may take several before it tells of the first. */
-static bool keep_origin(int fd, const struct http_socket *origin)
-{
-	size_t size = (size_t)fd < origins_size ? origins_size : 2 * (size_t)fd + 1;
-	const struct http_socket **larger = origins;
-
-	if (size > origins_size)
-		larger = realloc(origins, size * sizeof(*origins));
-	if (!larger)
-		return false;
-	origins = larger;
-	origins_size = size;
-	origins[fd] = origin;
-	return true;
-}
-
 /* False if there is nobody, or nothing to accept anybody with. */
 static bool accept_client(const struct listening *l)
 {
@@ -398,7 +381,8 @@ static bool accept_client(const struct listening *l)
 	}
 	if (fd < 0)
 		return false;
-	if (!keep_origin(fd, &l->socket))
+	/* The library may take several clients before it tells of the first. */
+	if (!intake_expect(fd, &l->socket))
 		close(fd);
 	else if (MHD_add_connection(daemons[l->socket.tls].mhd, fd, (struct sockaddr *)&address,
 	                            size) != MHD_YES)
@@ -495,7 +479,7 @@ int http_turn(bool full)
 		LIST_REMOVE(client, wait);
 		client->waits = false;
 		client->suspended = true;
-		MHD_suspend_connection(client->connection);
+		MHD_suspend_connection(client->peer.connection);
 	}
 	return bounded ? (int)(least < 60000 ? least : 60000) : -1;
 }

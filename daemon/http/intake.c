@@ -13,6 +13,7 @@
 #include <inttypes.h>
 #include <linux/sockios.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/sendfile.h>
 #include <sys/socket.h>
@@ -34,13 +35,16 @@ static ssize_t (*tls_receive)(gnutls_session_t session, void *data, size_t size)
 static ssize_t (*tls_send)(gnutls_session_t session, const void *data, size_t size);
 static int (*tls_handshake)(gnutls_session_t session);
 static LIST_HEAD(intake_list, intake) intakes = LIST_HEAD_INITIALIZER(intakes);
-static struct intake **by_fd;
+static struct {
+	const struct http_socket *origin;
+	struct intake *intake; /* while it is open */
+} * by_fd;
 static size_t by_fd_size;
 static struct loop_timer check;
 
 static struct intake *find(int fd)
 {
-	return fd >= 0 && (size_t)fd < by_fd_size ? by_fd[fd] : NULL;
+	return fd >= 0 && (size_t)fd < by_fd_size ? by_fd[fd].intake : NULL;
 }
 
 static void set_state(struct intake *i, enum intake_state state)
@@ -76,63 +80,45 @@ static bool is_over(const struct intake *i, uint64_t seconds)
 	return loop_now() - i->began > seconds * second;
 }
 
-static void check_body(struct intake *i)
+/* Checks what is arriving of a request. */
+static enum error check_arrival(const struct intake *i, struct problem *problem)
 {
-	uint64_t measured = (loop_now() - i->since) / second;
-	struct problem problem;
-	enum error e = ERR_OK;
+	const uint64_t measured = (loop_now() - i->since) / second;
+	const uint64_t heard = i->heard > i->since ? i->heard : i->since;
 
+	if (i->state == INTAKE_HEAD && is_over(i, limits->header_timeout))
+		return problem_set(problem, ERR_BODY_TIMEOUT,
+		                   "the headers are incomplete after %" PRIu64 " s",
+		                   limits->header_timeout);
+	if (i->state != INTAKE_BODY)
+		return ERR_OK;
 	if (is_over(i, limits->body_timeout))
-		e = problem_set(&problem, ERR_BODY_TIMEOUT,
-		                "the body is incomplete after %" PRIu64 " s", limits->body_timeout);
-	else if (measured >= limits->header_timeout && i->bytes / measured < limits->body_rate)
-		e = problem_set(&problem, ERR_BODY_TIMEOUT,
-		                "the body arrives at %" PRIu64 " bytes a second; at least %" PRIu64
-		                " are expected",
-		                i->bytes / measured, limits->body_rate);
-	if (e)
-		i->calls->refuse(i->context, e, &problem);
-}
-
-/* The library looks at a socket when something happens to it. */
-static void stop(const struct intake *i)
-{
-	shutdown(i->fd, SHUT_RDWR);
+		return problem_set(problem, ERR_BODY_TIMEOUT,
+		                   "the body is incomplete after %" PRIu64 " s",
+		                   limits->body_timeout);
+	if (measured >= limits->header_timeout && i->bytes / measured < limits->body_rate)
+		return problem_set(problem, ERR_BODY_TIMEOUT,
+		                   "the body arrives at %" PRIu64 " bytes a second; at least "
+		                   "%" PRIu64 " are expected",
+		                   i->bytes / measured, limits->body_rate);
+	if (loop_now() - heard > limits->idle_timeout * second)
+		return problem_set(problem, ERR_BODY_TIMEOUT,
+		                   "no data for %" PRIu64 " s, and the body is incomplete",
+		                   limits->idle_timeout);
+	return ERR_OK;
 }
 
 static void check_deadline(struct intake *i)
 {
 	struct problem problem;
-	enum error e;
+	enum error e = check_arrival(i, &problem);
 
-	switch (i->state) {
-	case INTAKE_HANDSHAKE:
-		if (is_over(i, limits->header_timeout))
-			stop(i);
-		break;
-	case INTAKE_IDLE:
-		if (is_over(i, limits->keepalive_timeout))
-			stop(i);
-		break;
-	case INTAKE_HEAD:
-		if (!is_over(i, limits->header_timeout))
-			break;
-		e = problem_set(&problem, ERR_BODY_TIMEOUT,
-		                "the headers are incomplete after %" PRIu64 " s",
-		                limits->header_timeout);
+	if (e)
 		i->calls->refuse(i->context, e, &problem);
-		break;
-	case INTAKE_BODY:
-		check_body(i);
-		break;
-	case INTAKE_LAST:
-		if (is_over(i, LINGER_S))
-			stop(i);
-		break;
-	case INTAKE_BUSY:
-	case INTAKE_FAULTY:
-		break;
-	}
+	else if ((i->state == INTAKE_HANDSHAKE && is_over(i, limits->header_timeout)) ||
+	         (i->state == INTAKE_IDLE && is_over(i, limits->keepalive_timeout)) ||
+	         (i->state == INTAKE_LAST && is_over(i, LINGER_S)))
+		shutdown(i->fd, SHUT_RDWR); /* the library then looks at it */
 }
 
 /* Deadlines need no timers of their own. After a delay of the loop itself nobody is judged: what
@@ -165,51 +151,55 @@ enum error intakes_init(const struct limits *l)
 	return loop_timer_init(&check, check_all, NULL);
 }
 
-enum error intake_open(struct intake *i)
+bool intake_expect(int fd, const struct http_socket *origin)
 {
-	size_t size = by_fd_size ? by_fd_size : 256;
-	struct intake **larger;
+	size_t size = (size_t)fd < by_fd_size ? by_fd_size : 2 * (size_t)fd + 1;
+	void *larger;
 
-	while (size <= (size_t)i->fd)
-		size *= 2;
 	if (size > by_fd_size) {
 		larger = realloc(by_fd, size * sizeof(*by_fd));
 		if (!larger)
-			return ERR_MEMORY;
-		for (size_t n = by_fd_size; n < size; n++)
-			larger[n] = NULL;
+			return false;
 		by_fd = larger;
+		memset(by_fd + by_fd_size, 0, (size - by_fd_size) * sizeof(*by_fd));
 		by_fd_size = size;
 	}
-	by_fd[i->fd] = i;
+	by_fd[fd].origin = origin;
+	return true;
+}
+
+const struct http_socket *intake_origin(int fd)
+{
+	return by_fd[fd].origin;
+}
+
+void intake_open(struct intake *i)
+{
+	by_fd[i->fd].intake = i;
 	set_state(i, state_of(i));
 	LIST_INSERT_HEAD(&intakes, i, place);
 	if (!loop_timer_left(&check)) {
 		checked = loop_now();
 		loop_timer_start(&check, CHECK_MS);
 	}
-	return ERR_OK;
 }
 
 void intake_close(struct intake *i)
 {
-	if (find(i->fd) != i)
-		return;
-	by_fd[i->fd] = NULL;
+	by_fd[i->fd].intake = NULL;
 	LIST_REMOVE(i, place);
 	grammar_fini(&i->grammar);
 	free(i->fault);
 }
 
-bool intake_send(int fd, const char *data, size_t size)
+bool intake_send(const struct intake *i, const char *data, size_t size)
 {
-	struct intake *i = find(fd);
 	ssize_t sent;
 
-	if (i && i->tls)
+	if (i->tls)
 		sent = i->session ? gnutls_record_send(i->session, data, size) : -1;
 	else
-		sent = send(fd, data, size, MSG_NOSIGNAL | MSG_DONTWAIT);
+		sent = send(i->fd, data, size, MSG_NOSIGNAL | MSG_DONTWAIT);
 	return sent == (ssize_t)size;
 }
 
@@ -221,7 +211,7 @@ void intake_hold(struct intake *i)
 
 void intake_end(struct intake *i, const char *data, size_t size)
 {
-	if (!intake_send(i->fd, data, size))
+	if (!intake_send(i, data, size))
 		log_debug("http: cannot send a refusal");
 	if (i->session)
 		gnutls_bye(i->session, GNUTLS_SHUT_WR);
@@ -378,6 +368,7 @@ static ssize_t take(struct intake *i, void *data, size_t size)
 			return taken ? (ssize_t)taken : got;
 		e = grammar_read(&i->grammar, at, (size_t)got, &sound, &problem);
 		i->bytes += (uint64_t)got;
+		i->heard = loop_now();
 		taken += sound;
 		if (!e)
 			follow(i);

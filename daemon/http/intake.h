@@ -52,6 +52,7 @@ struct intake {
 	uint64_t since;             /* loop_now() when the state began, or its measure anew */
 	uint64_t began;             /* loop_now() when the state began */
 	uint64_t bytes;             /* that have arrived since `since` */
+	uint64_t heard;             /* loop_now() of the last of them */
 	uint64_t request;           /* requests that were complete when the state began */
 	uint64_t answered;          /* requests that the library has done with */
 	uint64_t sent;              /* bytes of files, and by TLS of all */
@@ -63,9 +64,14 @@ struct intake {
 
 enum error intakes_init(const struct limits *limits) MUST_CHECK;
 
+/* Makes room for a connection that has been accepted at this socket. False: no memory, so its bytes
+ * would not be checked, and it must not be served. */
+bool intake_expect(int fd, const struct http_socket *origin) MUST_CHECK;
+const struct http_socket *intake_origin(int fd);
+
 /* Begins with a connection whose fd, tls, proxied, calls and context are set and that has sent
- * nothing yet. ERR_MEMORY: its bytes would not be checked, so it must not be served. */
-enum error intake_open(struct intake *intake) MUST_CHECK;
+ * nothing yet. */
+void intake_open(struct intake *intake);
 void intake_close(struct intake *intake);
 
 /* The library has done with a request, and sent its answer. last: the connection ends with it. */
@@ -84,7 +90,7 @@ uint64_t intake_read(const struct intake *intake);
 
 /* Writes past the library, as much as the socket takes at once: nothing else may be being sent.
  * False if it could not be written, as in a handshake. */
-bool intake_send(int fd, const char *data, size_t size);
+bool intake_send(const struct intake *intake, const char *data, size_t size);
 
 /* The last answer will come by intake_end(), within two seconds: nothing is read any more, and the
  * end of what the client sends stays hidden from the library, which would close the connection. */

@@ -1,5 +1,5 @@
-/* Requests and guests of an HTTP worker. Each has a number, by which both sides know it, and which
- * is not given again: a message of the front that crosses the end of its request finds none. */
+/* Requests and guests of an HTTP worker. Each has a number of its own, which is not given again: a
+ * message of the front that crosses the end of its request finds none. */
 #include "http/service.h"
 
 #include <stdlib.h>
@@ -13,25 +13,24 @@
 enum { BUCKETS = 1024, QUIET_MS = 2, RETRY_MS = 100, SILENT_MS = 2000 };
 
 struct service_guest {
-	LIST_ENTRY(service_guest) place;
-	uint64_t number;
+	struct service_entry entry;
 	uint64_t ended; /* its last request, of whose end the front does not know; 0: none */
 	LIST_ENTRY(service_guest) quiet; /* in the list of those, while there is one */
 	service_crowded *crowded;
 	void *context;
 };
 
-LIST_HEAD(request_list, service_request);
-LIST_HEAD(guest_list, service_guest);
+LIST_HEAD(entry_list, service_entry);
 
 static struct link front;
 static const struct service_calls *calls;
-static struct request_list requests[BUCKETS];
-static struct guest_list guests[BUCKETS];
-static struct guest_list quiet;
-static struct request_list held;         /* until the rest has come, or for QUIET_MS */
-static uint64_t quiet_since, held_since; /* loop_now() */
-static uint64_t heard;                   /* loop_now() of the front's last message */
+static const struct request_calls *request_calls;
+/* The first member of each is its entry. */
+static struct entry_list requests[BUCKETS], guests[BUCKETS];
+static LIST_HEAD(guest_list, service_guest) quiet;
+static LIST_HEAD(request_list, service_request) held; /* until the rest has come, or QUIET_MS */
+static uint64_t quiet_since, held_since;              /* loop_now() */
+static uint64_t heard;                                /* loop_now() of the front's last message */
 static uint64_t last_number;
 
 static void tell(const struct link_message *message)
@@ -40,43 +39,42 @@ static void tell(const struct link_message *message)
 		calls->lost();
 }
 
-static struct service_request *find_request(uint64_t number)
+/* Creates a request or guest of this size in its table; NULL: no memory. */
+static void *create(struct entry_list *table, size_t size)
 {
-	struct service_request *r;
+	struct service_entry *entry = calloc(1, size);
 
-	LIST_FOREACH(r, &requests[number % BUCKETS], place)
-	{
-		if (r->number == number)
-			return r;
-	}
-	return NULL;
+	if (!entry)
+		return NULL;
+	entry->number = ++last_number;
+	LIST_INSERT_HEAD(&table[entry->number % BUCKETS], entry, place);
+	return entry;
 }
 
-static struct service_guest *find_guest(uint64_t number)
+/* Finds the request or guest of a number, or NULL. */
+static void *find(const struct entry_list *table, uint64_t number)
 {
-	struct service_guest *g;
+	struct service_entry *entry;
 
-	LIST_FOREACH(g, &guests[number % BUCKETS], place)
+	LIST_FOREACH(entry, &table[number % BUCKETS], place)
 	{
-		if (g->number == number)
-			return g;
+		if (entry->number == number)
+			break;
 	}
-	return NULL;
+	return entry;
 }
 
 /* Guests ------------------------------------------------------------------------------------- */
 
 struct service_guest *service_guest_new(service_crowded *crowded, void *context)
 {
-	struct service_guest *g = calloc(1, sizeof *g);
+	struct service_guest *g = create(guests, sizeof *g);
 
 	if (!g)
 		return NULL;
-	g->number = ++last_number;
 	g->crowded = crowded;
 	g->context = context;
-	LIST_INSERT_HEAD(&guests[g->number % BUCKETS], g, place);
-	tell(&(struct link_message){.type = LINK_GUEST, .number = g->number});
+	tell(&(struct link_message){.type = LINK_GUEST, .number = g->entry.number});
 	return g;
 }
 
@@ -84,7 +82,7 @@ void service_guest_name(struct service_guest *g, const char *client, bool proxy)
 {
 	tell(&(struct link_message){.type = LINK_GUEST,
 	                            .flags = proxy ? LINK_IS_PROXY : 0,
-	                            .number = g->number,
+	                            .number = g->entry.number,
 	                            .data = client,
 	                            .data_size = strlen(client)});
 }
@@ -112,25 +110,22 @@ void service_guest_free(struct service_guest *g)
 	if (!g)
 		return;
 	forget_end(g);
-	tell(&(struct link_message){.type = LINK_GUEST_END, .number = g->number});
-	LIST_REMOVE(g, place);
+	tell(&(struct link_message){.type = LINK_GUEST_END, .number = g->entry.number});
+	LIST_REMOVE(&g->entry, place);
 	free(g);
 }
 
 /* Requests ----------------------------------------------------------------------------------- */
 
-static struct service_request *make(const struct request_calls *c, void *context)
+static struct service_request *make(void *context)
 {
-	struct service_request *r = calloc(1, sizeof *r);
+	struct service_request *r = create(requests, sizeof *r);
 
 	if (!r)
 		return NULL;
-	r->number = ++last_number;
-	r->calls = c;
 	r->context = context;
 	r->lent.fd = -1;
 	answer_init(&r->answer);
-	LIST_INSERT_HEAD(&requests[r->number % BUCKETS], r, place);
 	return r;
 }
 
@@ -138,11 +133,10 @@ static struct service_request *make(const struct request_calls *c, void *context
  * message then tells of all. fd: its body, or -1. False: the body could not be sent. */
 static bool tell_head(struct service_request *r, uint32_t flags, int fd)
 {
-	struct service_guest *g = find_guest(r->guest);
 	struct link_message message = {.type = LINK_HEAD,
 	                               .flags = flags,
-	                               .number = r->number,
-	                               .guest = r->guest,
+	                               .number = r->entry.number,
+	                               .guest = r->guest->entry.number,
 	                               .announced = r->head.announced,
 	                               .data = r->head.data,
 	                               .data_size = r->head.size,
@@ -150,8 +144,7 @@ static bool tell_head(struct service_request *r, uint32_t flags, int fd)
 
 	r->held = false;
 	LIST_REMOVE(r, hold);
-	if (g)
-		forget_end(g);
+	forget_end(r->guest);
 	tell_ends(); /* what it is told is not older than this request */
 	message.flags |= r->head.loopback ? LINK_IS_LOOPBACK : 0;
 	message.flags |= r->head.monitoring ? LINK_IS_MONITORING : 0;
@@ -194,16 +187,15 @@ void service_decide(struct service_request *r)
 		tell_head(r, 0, -1);
 }
 
-struct service_request *service_begin(const struct service_guest *guest, struct head *head,
-                                      const struct request_calls *c, void *context)
+struct service_request *service_begin(struct service_guest *guest, struct head *head, void *context)
 {
-	struct service_request *r = head->size <= LINK_DATA_MAX ? make(c, context) : NULL;
+	struct service_request *r = head->size <= LINK_DATA_MAX ? make(context) : NULL;
 
 	if (!r) {
 		head_fini(head);
 		return NULL;
 	}
-	r->guest = guest->number;
+	r->guest = guest;
 	r->head = *head;
 	*head = (struct head){0};
 	if (LIST_EMPTY(&held))
@@ -225,17 +217,16 @@ static void tell_failure(struct service_request *r, const char *client, enum err
 	memcpy(data + sizeof *problem, client, strlen(client));
 	r->failed = true;
 	tell(&(struct link_message){.type = LINK_FAIL,
-	                            .number = r->number,
+	                            .number = r->entry.number,
 	                            .error = error,
 	                            .data = data,
 	                            .data_size = sizeof *problem + strlen(client)});
 }
 
 struct service_request *service_refuse(const char *client, enum error error,
-                                       const struct problem *problem, const struct request_calls *c,
-                                       void *context)
+                                       const struct problem *problem, void *context)
 {
-	struct service_request *r = make(c, context);
+	struct service_request *r = make(context);
 
 	if (r)
 		tell_failure(r, client, error, problem);
@@ -253,13 +244,13 @@ static void give_back(struct service_request *r)
 /* Mostly the same client's next request follows at once, and then its head says this, too. */
 static void tell_end(struct service_request *r)
 {
-	struct service_guest *g = r->answered && r->guest ? find_guest(r->guest) : NULL;
+	struct service_guest *g = r->guest;
 
-	if (!g) {
-		tell(&(struct link_message){.type = LINK_END, .number = r->number});
+	if (!r->answered || !g) {
+		tell(&(struct link_message){.type = LINK_END, .number = r->entry.number});
 		return;
 	}
-	g->ended = r->number;
+	g->ended = r->entry.number;
 	if (LIST_EMPTY(&quiet))
 		quiet_since = loop_now();
 	LIST_INSERT_HEAD(&quiet, g, quiet);
@@ -271,13 +262,12 @@ void service_end(struct service_request *r)
 		LIST_REMOVE(r, hold);
 	else
 		tell_end(r);
-	LIST_REMOVE(r, place);
+	LIST_REMOVE(&r->entry, place);
 	give_back(r);
 	if (r->answer.file >= 0)
 		close(r->answer.file);
 	answer_fini(&r->answer);
 	free(r->kept);
-	free(r->piece);
 	head_fini(&r->head);
 	free(r);
 }
@@ -289,32 +279,35 @@ bool service_wants_body(const struct service_request *r)
 
 bool service_lend(struct service_request *r, uint64_t size, struct lent *lent)
 {
-	*lent = r->lent;
-	if (r->lent.fd >= 0 && (r->lent.most || r->lent.limit >= size))
+	if (r->lent.fd >= 0 && (r->lent.most || r->lent.limit >= size)) {
+		*lent = r->lent;
+		r->lent.fd = -1;
 		return true;
+	}
 	if (!r->asked)
-		tell(&(struct link_message){.type = LINK_LEND, .number = r->number, .room = size});
+		tell(&(struct link_message){
+		    .type = LINK_LEND, .number = r->entry.number, .room = size});
 	r->asked = true;
 	return false;
 }
 
 void service_finish(struct service_request *r, uint64_t size, const struct head_writer *form)
 {
-	size_t at, left;
+	size_t left;
 
 	give_back(r);
 	if (r->held) {
 		tell_head(r, LINK_IS_COMPLETE, -1);
 	} else if (!r->failed && !r->answered) {
-		for (at = 0; (left = form->size - at); at += left) {
+		for (size_t at = 0; (left = form->size - at); at += left) {
 			left = left < LINK_DATA_MAX ? left : LINK_DATA_MAX;
 			tell(&(struct link_message){.type = LINK_FORM,
-			                            .number = r->number,
+			                            .number = r->entry.number,
 			                            .data = form->data + at,
 			                            .data_size = left});
 		}
 		tell(&(struct link_message){
-		    .type = LINK_FINISH, .number = r->number, .bytes = size});
+		    .type = LINK_FINISH, .number = r->entry.number, .bytes = size});
 	}
 }
 
@@ -335,29 +328,27 @@ void service_fail(struct service_request *r, enum error error, const struct prob
 void service_read(const struct service_request *r, uint64_t bytes)
 {
 	if (r->answer.file >= 0 && !link_is_full(&front))
-		tell(
-		    &(struct link_message){.type = LINK_READ, .number = r->number, .bytes = bytes});
+		tell(&(struct link_message){
+		    .type = LINK_READ, .number = r->entry.number, .bytes = bytes});
 }
 
-const struct answer *service_piece(struct service_request *r)
+bool service_piece(struct service_request *r)
 {
-	answer_piece(&r->answer, r->piece, r->piece_size);
-	r->piece = NULL;
-	r->piece_size = 0;
-	if (r->ended && !r->answer.text)
-		return NULL;
-	if (!r->answer.text && !r->awaits_piece) {
-		r->awaits_piece = true;
-		tell(&(struct link_message){.type = LINK_NEXT, .number = r->number});
-	}
-	return &r->answer;
+	if (r->awaits_piece)
+		return true;
+	answer_piece(&r->answer, NULL, 0);
+	if (r->ended)
+		return false;
+	r->awaits_piece = true;
+	tell(&(struct link_message){.type = LINK_NEXT, .number = r->entry.number});
+	return true;
 }
 
 /* Messages ----------------------------------------------------------------------------------- */
 
 static void receive_crowded(const struct link_message *message)
 {
-	struct service_guest *g = find_guest(message->number);
+	struct service_guest *g = find(guests, message->number);
 	struct problem problem;
 
 	if (!g || message->data_size != sizeof problem)
@@ -399,7 +390,7 @@ static void receive_room(struct service_request *r, struct link_message *message
 static void receive_answer(struct service_request *r, struct link_message *message)
 {
 	if (lacks_file(message)) {
-		r->calls->cut(r->context);
+		request_calls->cut(r->context);
 		return;
 	}
 	if (answer_read(&r->answer, &r->kept, message)) {
@@ -414,14 +405,13 @@ static void receive_answer(struct service_request *r, struct link_message *messa
 
 static void receive_piece(struct service_request *r, const struct link_message *message)
 {
+	char *piece = message->data_size ? malloc(message->data_size) : NULL;
+
+	if (piece)
+		memcpy(piece, message->data, message->data_size);
+	answer_piece(&r->answer, piece, message->data_size);
 	r->awaits_piece = false;
-	r->ended = message->flags & LINK_IS_LAST;
-	r->piece = message->data_size ? malloc(message->data_size) : NULL;
-	r->piece_size = r->piece ? message->data_size : 0;
-	if (r->piece)
-		memcpy(r->piece, message->data, message->data_size);
-	else
-		r->ended = true;
+	r->ended = message->flags & LINK_IS_LAST || !piece;
 }
 
 /* A message about a request. */
@@ -435,16 +425,17 @@ static void receive_request(struct service_request *r, struct link_message *mess
 		receive_answer(r, message);
 		break;
 	case LINK_PIECE:
-		receive_piece(r, message);
+		if (r->awaits_piece)
+			receive_piece(r, message);
 		break;
 	case LINK_CUT:
-		r->calls->cut(r->context);
+		request_calls->cut(r->context);
 		return;
 	default:
 		calls->lost();
 		return;
 	}
-	r->calls->wake(r->context);
+	request_calls->wake(r->context);
 }
 
 static void receive_message(void *context, struct link_message *message)
@@ -459,7 +450,7 @@ static void receive_message(void *context, struct link_message *message)
 		calls->drain(message->flags & LINK_IS_LAST);
 	} else if (message->type == LINK_FAIL) {
 		receive_crowded(message);
-	} else if ((r = find_request(message->number))) {
+	} else if ((r = find(requests, message->number))) {
 		receive_request(r, message);
 	}
 }
@@ -479,6 +470,11 @@ enum error service_init(int socket, const struct service_calls *c)
 	calls = c;
 	heard = loop_now();
 	return link_open(&front, socket, &owner, NULL);
+}
+
+void service_set_calls(const struct request_calls *c)
+{
+	request_calls = c;
 }
 
 bool service_speaks(void)

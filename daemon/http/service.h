@@ -1,6 +1,6 @@
-/* The service, as who reads connections asks it for one request after another: the head, the body,
- * the answer. It is done in the front, which a call here tells by a message of the link; what it
- * says comes back later. */
+/* The service as the HTTP worker sees it, one request after another: the head, the body, the
+ * answer. The front does the work: a call here sends it a message of the link, and what it says
+ * comes back later. */
 #ifndef HTTP_SERVICE_H
 #define HTTP_SERVICE_H
 
@@ -22,8 +22,7 @@ struct service_calls {
 /* Connects to the front by a socket of link_pair(), which is then the service's. */
 enum error service_init(int socket, const struct service_calls *calls) MUST_CHECK;
 
-/* Does what is due; returns the milliseconds that the loop may wait, -1: any time. Call it before
- * each wait. */
+/* Does what is due, before each wait of the loop; returns the most milliseconds for it, -1: any. */
 int service_turn(void);
 
 /* False while the front, which asks for a sign of life twice a second, has said nothing for a
@@ -38,7 +37,8 @@ void service_drained(void);
 
 /* Connections ---------------------------------------------------------------------------------- */
 
-/* A connection, as the service counts it; it needs no place among all before it has a name. */
+/* A connection, as the service counts it, which needs no place among all before it has a name. It
+ * outlives its requests. */
 struct service_guest;
 
 /* Tells a connection why it has no place; later, once a name. */
@@ -47,19 +47,27 @@ typedef void service_crowded(void *context, enum error error, const struct probl
 /* NULL: no memory. */
 struct service_guest *service_guest_new(service_crowded *crowded, void *context) MUST_CHECK;
 
-/* It is this client's (its address, or its user); it takes a place, instead of the one that it may
- * have. A trusted proxy (which has not named its client yet) may have as many as there are. */
+/* Takes a place for it as this client's (an address, or a user), instead of the one that it may
+ * have. A trusted proxy, which has not named its client yet, may have as many as there are. */
 void service_guest_name(struct service_guest *guest, const char *client, bool proxy);
 
-/* It has been closed, after which nothing more is told. NULL is none. */
+/* It has been closed: nothing more is told. NULL is none. */
 void service_guest_free(struct service_guest *guest);
 
 /* Requests ------------------------------------------------------------------------------------- */
 
-/* Calls to the connection of a request. */
+/* Calls to the connections of requests. */
 struct request_calls {
-	void (*wake)(void *context); /* there is news */
+	void (*wake)(void *context); /* there is news: a decision, room, an answer, a piece */
 	void (*cut)(void *context);  /* its client reads the answer too slowly: end it */
+};
+
+void service_set_calls(const struct request_calls *calls);
+
+/* The place of a request, or a guest, in the table of them. */
+struct service_entry {
+	LIST_ENTRY(service_entry) place;
+	uint64_t number;
 };
 
 /* A request; others read the first members. */
@@ -71,30 +79,25 @@ struct service_request {
 	bool streams; /* in pieces */
 
 	bool wanted, failed;
-	LIST_ENTRY(service_request) place;
-	uint64_t number, guest; /* 0: of a refusal */
-	const struct request_calls *calls;
+	struct service_entry entry;
+	struct service_guest *guest; /* NULL: of a refusal */
 	void *context;
 	bool held; /* the front has not been told of it yet */
 	LIST_ENTRY(service_request) hold;
-	struct lent lent;         /* its descriptor is the request's */
+	struct lent lent;         /* its descriptor is the request's, until service_lend() */
 	bool asked;               /* for room */
 	char *kept;               /* of the answer */
 	bool awaits_piece, ended; /* the answer's pieces */
-	char *piece;              /* the next one, or NULL */
-	size_t piece_size;
 };
 
-/* Begins with a request of a guest, and takes over what is in its head, also on failure (NULL: no
- * memory). `wake` is called when it is decided, and when it has its answer. */
-struct service_request *service_begin(const struct service_guest *guest, struct head *head,
-                                      const struct request_calls *calls, void *context) MUST_CHECK;
+/* Begins with a request of a guest, and takes over what is in its head, also on failure. NULL: no
+ * memory. */
+struct service_request *service_begin(struct service_guest *guest, struct head *head,
+                                      void *context) MUST_CHECK;
 
-/* Begins with the refusal of a client that has sent no request: `wake` is called when it has its
- * answer. NULL: no memory. */
+/* Begins with the refusal of a client that has sent no request. NULL: no memory. */
 struct service_request *service_refuse(const char *client, enum error error,
-                                       const struct problem *problem,
-                                       const struct request_calls *calls, void *context) MUST_CHECK;
+                                       const struct problem *problem, void *context) MUST_CHECK;
 
 /* Forgets a request, at any time; what is done for it alone is abandoned. */
 void service_end(struct service_request *request);
@@ -103,28 +106,27 @@ void service_end(struct service_request *request);
 bool service_wants_body(const struct service_request *request);
 
 /* Asks for room, for a decided request: for so many bytes of the body in all, or for all that there
- * may be. False: there is none yet, and `wake` is called when to ask again. */
+ * may be. True: it is there, and its descriptor the caller's. False: `wake` is called when to ask
+ * again. */
 bool service_lend(struct service_request *request, uint64_t size, struct lent *lent) MUST_CHECK;
 
-/* The body of a decided request, or of one whose head announces none, is complete: so many bytes
- * are where there was room for them, and these are a form's parameters. */
+/* The body of a decided request, or of one without any, is complete: so many bytes are where there
+ * was room for them, and these are a form's parameters. */
 void service_finish(struct service_request *request, uint64_t size, const struct head_writer *form);
 
-/* Instead of service_lend() and service_finish(), also of a request that is not decided: the body
- * is complete, as announced (at most LINK_WHOLE_MAX bytes), and in a memfd of this size. False:
- * only once it is decided. */
+/* Instead of service_lend() and service_finish(), also before it is decided: the body is complete,
+ * as announced (at most LINK_WHOLE_MAX bytes), and in a memfd of this size. False: not now. */
 bool service_take(struct service_request *request, int fd, uint64_t size) MUST_CHECK;
 
-/* There will be no service_take(): the decision is not to wait for the body. Without this it may do
- * so for some milliseconds. */
+/* There will be no service_take(): the decision is not to wait some milliseconds for the body. */
 void service_decide(struct service_request *request);
 
 /* Makes an error its answer, unless it has one. Its body is wanted no more. */
 void service_fail(struct service_request *request, enum error error, const struct problem *problem);
 
-/* The next piece of the answer's body, of which there may be nothing yet: then `wake` is called
- * later. NULL: that was all. */
-const struct answer *service_piece(struct service_request *request);
+/* Moves on to the next piece of the answer's body, of which there may be nothing yet: then `wake`
+ * is called later. False: that was all. */
+bool service_piece(struct service_request *request);
 
 /* The client has read so many bytes of the answer. */
 void service_read(const struct service_request *request, uint64_t bytes);

@@ -24,16 +24,12 @@
 #include "base/memfd.h"
 
 struct spill {
-	/* Must be first. It owns the members up to `failed` while it is running. */
+	/* Must be first. It owns all other members while it is under way. */
 	struct errand errand;
 	int memory;         /* memfd to be moved first; -1: none */
 	int reader, writer; /* the file */
 	int result;         /* errno of a failure, and what failed */
 	const char *failed;
-
-	bool under_way, abandoned;
-	void (*wake)(void *context);
-	void *context;
 };
 
 /* The bytes that an answer may have above twice what is expected; and the size up to which memory
@@ -97,8 +93,10 @@ static void spill_run(struct errand *errand)
 	s->memory = -1;
 }
 
-static void spill_free(struct spill *s)
+static void spill_free(struct errand *errand)
 {
+	struct spill *s = (struct spill *)errand;
+
 	if (s->writer >= 0)
 		close(s->writer);
 	if (s->reader >= 0)
@@ -109,19 +107,11 @@ static void spill_free(struct spill *s)
 /* Runs in the loop again. */
 static void spill_done(struct errand *errand)
 {
-	struct spill *s = (struct spill *)errand;
-	void (*wake)(void *) = s->wake;
+	const struct spill *s = (const struct spill *)errand;
 
-	s->under_way = false;
 	if (s->result)
 		log_error("a file in %s cannot be %s: %s", config->cache_dir, s->failed,
 		          strerror(s->result));
-	if (s->abandoned) {
-		spill_free(s);
-	} else if (wake) {
-		s->wake = NULL;
-		wake(s->context);
-	}
 }
 
 /* Begins to make the spool's file, with what is in a memfd (owned from then on; -1: nothing). */
@@ -131,10 +121,9 @@ static enum error spill_open(struct spool *spool, int memory)
 
 	if (!s)
 		return ERR_MEMORY;
-	s->errand = (struct errand){.run = spill_run, .done = spill_done};
+	s->errand = (struct errand){.run = spill_run, .done = spill_done, .free = spill_free};
 	s->reader = s->writer = -1;
 	s->memory = memory;
-	s->under_way = true;
 	spool->spill = s;
 	counts[false]++;
 	errand_send(ERRAND_WRITE, &s->errand);
@@ -253,13 +242,7 @@ enum error spool_extend(struct spool *spool, uint64_t size)
 
 bool spool_await(struct spool *spool, void (*wake)(void *context), void *context)
 {
-	struct spill *spill = spool->spill;
-
-	if (!spill || !spill->under_way)
-		return false;
-	spill->wake = wake;
-	spill->context = context;
-	return true;
+	return spool->spill && errand_await(&spool->spill->errand, wake, context);
 }
 
 enum error spool_take_file(struct spool *spool)
@@ -268,7 +251,7 @@ enum error spool_take_file(struct spool *spool)
 
 	if (!spill)
 		return ERR_OK;
-	assert(!spill->under_way);
+	assert(!spill->errand.under_way);
 	if (spill->result)
 		return ERR_IO;
 	spool->fd = spill->reader;
@@ -320,10 +303,8 @@ void spool_close(struct spool *spool)
 		errand_close(spool->fd);
 	if (spool->fd >= 0 || spool->spill)
 		counts[spool->in_memory]--;
-	if (spool->spill && spool->spill->under_way)
-		spool->spill->abandoned = true;
-	else if (spool->spill)
-		spill_free(spool->spill);
+	if (spool->spill)
+		errand_abandon(&spool->spill->errand);
 	*spool = SPOOL_NONE;
 }
 
