@@ -1,13 +1,14 @@
 /* The grammar of requests, as a machine of states that reads bodies by their sizes and all else by
- * lines.  A line is kept until it is complete, so a rule sees a whole line; only control
- * characters, a CR without LF and an LF without CR are found at once, so that what is no HTTP at
- * all need not end to be refused.
+ * lines. A line is kept until it is complete, so a rule sees a whole line; only control characters,
+ * a CR without LF and an LF without CR are found at once, so that what is no HTTP at all need not
+ * end to be refused.
  *
- * The parsers that Debian has take what must be refused here, and know no reason to tell. Two
- * things that RFC 9112 allows are refused, too: LF alone at the end of a line, and white space
- * after a length or a coding, which libmicrohttpd would not understand. */
+ * The parsers that Debian has take what must be refused here, and give no reason. Two things that
+ * RFC 9112 allows are refused, too: LF alone at the end of a line, and white space after a length
+ * or a coding, which libmicrohttpd would not understand. */
 #include "http/grammar.h"
 
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -27,9 +28,9 @@ static bool span_is(struct span s, const char *text)
 	return s.size == strlen(text) && !strncasecmp(s.at, text, s.size);
 }
 
-static bool is_letter_or_digit(char c)
+static enum error bad(struct problem *problem, const char *why)
 {
-	return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
+	return problem_set(problem, ERR_BAD_REQUEST, "%s", why);
 }
 
 static size_t token_length(const char *text)
@@ -37,7 +38,7 @@ static size_t token_length(const char *text)
 	size_t length = 0;
 
 	while (text[length] &&
-	       (is_letter_or_digit(text[length]) || strchr("!#$%&'*+-.^_`|~", text[length])))
+	       (isalnum((unsigned char)text[length]) || strchr("!#$%&'*+-.^_`|~", text[length])))
 		length++;
 	return length;
 }
@@ -71,54 +72,34 @@ void grammar_fini(struct grammar *g)
 
 /* Lines --------------------------------------------------------------------------------------- */
 
-static size_t rest(size_t max, size_t used)
-{
-	return used < max ? max - used : 0;
-}
+_Static_assert(GRAMMAR_ITEM == 64, "as the messages say");
 
-/* The longest that a line may be in this state, with its CRLF. */
-static size_t line_max(const struct grammar *g)
-{
-	switch (g->state) {
-	case GRAMMAR_START:
-	case GRAMMAR_HEADERS:
-		return rest(GRAMMAR_HEAD_MAX, g->section);
-	case GRAMMAR_TRAILERS:
-		return rest(GRAMMAR_TRAILERS_MAX, g->section);
-	case GRAMMAR_CHUNK_SIZE:
-		return GRAMMAR_CHUNK_LINE_MAX;
-	case GRAMMAR_CHUNK_END:
-	case GRAMMAR_BODY:
-	case GRAMMAR_CHUNK:
-	case GRAMMAR_OVER:
-		break;
-	}
-	return 2;
-}
+/* The most bytes in each state that reads lines: of its section, which the line ends with CRLF. */
+static const struct {
+	size_t most;
+	enum error error;
+	const char *what, *hint;
+} sections[GRAMMAR_OVER] = {
+    [GRAMMAR_START] = {GRAMMAR_HEAD_MAX, ERR_TARGET_TOO_LONG, "the request line has",
+                       " (each parameter counts for 64 more); long parameters may be parts of a "
+                       "form"},
+    [GRAMMAR_HEADERS] = {GRAMMAR_HEAD_MAX, ERR_HEAD_TOO_LARGE,
+                         "the request line and the headers have",
+                         " (each parameter, header and cookie counts for 64 more)"},
+    [GRAMMAR_CHUNK_SIZE] = {GRAMMAR_CHUNK_LINE_MAX, ERR_BAD_REQUEST, "the line before a chunk has",
+                            "; send its size in hexadecimal digits, without extensions"},
+    [GRAMMAR_CHUNK_END] = {2, ERR_BAD_REQUEST, NULL, NULL},
+    [GRAMMAR_TRAILERS] = {GRAMMAR_TRAILERS_MAX, ERR_HEAD_TOO_LARGE, "the trailers have",
+                          "; send none"},
+};
 
 static enum error line_too_long(const struct grammar *g, struct problem *problem)
 {
-	if (g->state == GRAMMAR_START)
-		return problem_set(problem, ERR_TARGET_TOO_LONG,
-		                   "the request line has more than %d bytes (each parameter counts "
-		                   "for %d more); long parameters may be parts of a form",
-		                   GRAMMAR_HEAD_MAX, GRAMMAR_ITEM);
-	if (g->state == GRAMMAR_CHUNK_SIZE)
-		return problem_set(problem, ERR_BAD_REQUEST,
-		                   "the line before a chunk has more than %d bytes; send its size "
-		                   "in hexadecimal digits, without extensions",
-		                   GRAMMAR_CHUNK_LINE_MAX);
 	if (g->state == GRAMMAR_CHUNK_END)
-		return problem_set(problem, ERR_BAD_REQUEST,
-		                   "a chunk is longer than its size says; expected CRLF after it");
-	if (g->state == GRAMMAR_TRAILERS)
-		return problem_set(problem, ERR_HEAD_TOO_LARGE,
-		                   "the trailers have more than %d bytes; send none",
-		                   GRAMMAR_TRAILERS_MAX);
-	return problem_set(problem, ERR_HEAD_TOO_LARGE,
-	                   "the request line and the headers have more than %d bytes (each "
-	                   "parameter, header and cookie counts for %d more)",
-	                   GRAMMAR_HEAD_MAX, GRAMMAR_ITEM);
+		return bad(problem, "a chunk is longer than its size says; expected CRLF after it");
+	return problem_set(problem, sections[g->state].error, "%s more than %zu bytes%s",
+	                   sections[g->state].what, sections[g->state].most,
+	                   sections[g->state].hint);
 }
 
 /* Keeps more of the current line. */
@@ -128,7 +109,7 @@ static enum error extend_line(struct grammar *g, const char *data, size_t size,
 	size_t room = g->room ? g->room : 256;
 	char *longer;
 
-	if (size > line_max(g) - g->used)
+	if (g->section + g->used + size > sections[g->state].most)
 		return line_too_long(g, problem);
 	while (room < g->used + size + 1)
 		room *= 2;
@@ -152,9 +133,8 @@ static enum error check_bytes(const struct grammar *g, size_t from, struct probl
 		unsigned char c = (unsigned char)g->line[i];
 
 		if (i && g->line[i - 1] == '\r')
-			return problem_set(problem, ERR_BAD_REQUEST,
-			                   "a CR without LF; a line ends with CRLF, and has no CR "
-			                   "within");
+			return bad(problem,
+			           "a CR without LF; a line ends with CRLF, and has no CR within");
 		if ((c < ' ' && c != '\t' && c != '\r') || c == 0x7f)
 			return problem_set(problem, ERR_BAD_REQUEST,
 			                   "the control character 0x%02x; expected HTTP/1.1 in "
@@ -179,8 +159,7 @@ static enum error read_line(struct grammar *g, const char **at, const char *end,
 	if (e || !line_end)
 		return e;
 	if (!g->used || g->line[g->used - 1] != '\r')
-		return problem_set(problem, ERR_BAD_REQUEST,
-		                   "an LF without CR; each line ends with CRLF");
+		return bad(problem, "an LF without CR; each line ends with CRLF");
 	g->section += g->used + 1;
 	g->line[--g->used] = '\0';
 	return ERR_OK;
@@ -188,36 +167,25 @@ static enum error read_line(struct grammar *g, const char **at, const char *end,
 
 /* The request line ---------------------------------------------------------------------------- */
 
-/* uri-host [":" port] of RFC 9110, 4.2 */
+/* uri-host [":" port] of RFC 9110, 4.2; no character of it follows the slice. */
 static bool is_host(struct span host)
 {
-	size_t i = 0;
-	unsigned port = 0;
+	static const char digits[] = "0123456789", ip[] = "0123456789abcdefABCDEF:.",
+	                  name[] = "0123456789-._~!$&'()*+,;=%abcdefghijklmnopqrstuvwxyz"
+	                           "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
+	size_t length;
 
-	if (host.size && *host.at == '[') {
-		for (i = 1; i < host.size && host.at[i] != ']'; i++)
-			if (digit(host.at[i]) < 0 && host.at[i] != ':' && host.at[i] != '.')
-				return false;
-		if (i < 3 || i++ == host.size)
+	if (*host.at == '[') {
+		length = 1 + strspn(host.at + 1, ip);
+		if (length < 3 || host.at[length++] != ']')
 			return false;
 	} else {
-		for (; i < host.size && host.at[i] != ':'; i++)
-			if (!is_letter_or_digit(host.at[i]) &&
-			    !strchr("-._~!$&'()*+,;=%", host.at[i]))
-				return false;
+		length = strspn(host.at, name);
 	}
-	if (!i || i == host.size)
-		return i;
-	if (host.at[i] != ':')
-		return false;
-	for (i++; i < host.size; i++) {
-		if (host.at[i] < '0' || host.at[i] > '9')
-			return false;
-		port = port * 10 + (unsigned)(host.at[i] - '0');
-		if (port > 65535)
-			return false;
-	}
-	return true;
+	if (!length || length == host.size)
+		return length;
+	return host.at[length++] == ':' && length + strspn(host.at + length, digits) == host.size &&
+	       strtoul(host.at + length, NULL, 10) <= UINT16_MAX;
 }
 
 static enum error check_target_bytes(struct span target, struct problem *problem)
@@ -232,9 +200,8 @@ static enum error check_target_bytes(struct span target, struct problem *problem
 			                   "the target holds the byte 0x%02x; write it as %%%02X",
 			                   c, c);
 		if (c == '%' && low < 0)
-			return problem_set(problem, ERR_BAD_REQUEST,
-			                   "a %% of the target is not followed by two hexadecimal "
-			                   "digits; %%25 stands for %%");
+			return bad(problem, "a % of the target is not followed by two hexadecimal "
+			                    "digits; %25 stands for %");
 		if (c == '%' && (high < 2 || (high == 7 && low == 15)))
 			return problem_set(problem, ERR_BAD_REQUEST,
 			                   "the target holds the control character %%%.2s; long "
@@ -263,9 +230,7 @@ static enum error check_target(const struct grammar *g, struct span target, stru
 		if (is_host(host))
 			return ERR_OK;
 	}
-	return problem_set(problem, ERR_BAD_REQUEST,
-	                   "the target is neither a path that begins with / nor "
-	                   "http://HOST/PATH");
+	return bad(problem, "the target is neither a path that begins with / nor http://HOST/PATH");
 }
 
 static enum error check_version(struct grammar *g, const char *version, struct problem *problem)
@@ -277,8 +242,7 @@ static enum error check_version(struct grammar *g, const char *version, struct p
 	    version[5] >= '0' && version[5] <= '9' && version[7] >= '0' && version[7] <= '9')
 		return problem_set(problem, ERR_VERSION, "%s; expected HTTP/1.1 or HTTP/1.0",
 		                   version);
-	return problem_set(problem, ERR_BAD_REQUEST,
-	                   "the request line does not end with HTTP/1.1 or HTTP/1.0");
+	return bad(problem, "the request line does not end with HTTP/1.1 or HTTP/1.0");
 }
 
 /* Counts the items that single characters separate. libmicrohttpd keeps a record of each, and where
@@ -304,9 +268,8 @@ static enum error parse_request_line(struct grammar *g, struct problem *problem)
 	if (method && g->line[method] == ' ')
 		target.size = strcspn(target.at, " ");
 	if (!target.size || target.at[target.size] != ' ')
-		return problem_set(problem, ERR_BAD_REQUEST,
-		                   "the request line is not METHOD TARGET HTTP/1.1, with a space "
-		                   "between each two");
+		return bad(problem, "the request line is not METHOD TARGET HTTP/1.1, with a space "
+		                    "between each two");
 	count_items(g, target, '&');
 	if (g->section > GRAMMAR_HEAD_MAX)
 		return line_too_long(g, problem);
@@ -323,7 +286,7 @@ static enum error parse_request_line(struct grammar *g, struct problem *problem)
 static enum error parse_host(struct grammar *g, struct span value, struct problem *problem)
 {
 	if (g->has_host)
-		return problem_set(problem, ERR_BAD_REQUEST, "two Host headers; expected one");
+		return bad(problem, "two Host headers; expected one");
 	g->has_host = true;
 	if (is_host(value))
 		return ERR_OK;
@@ -335,8 +298,7 @@ static enum error parse_host(struct grammar *g, struct span value, struct proble
 static enum error parse_length(struct grammar *g, struct span value, struct problem *problem)
 {
 	if (g->has_length)
-		return problem_set(problem, ERR_BAD_REQUEST,
-		                   "two Content-Length headers; expected one");
+		return bad(problem, "two Content-Length headers; expected one");
 	g->has_length = true;
 	if (!value.size || strspn(value.at, "0123456789") < value.size || ends_with_blank(value))
 		return problem_set(problem, ERR_BAD_REQUEST,
@@ -415,9 +377,8 @@ static enum error parse_field(struct grammar *g, struct problem *problem)
 		return problem_set(problem, ERR_HEAD_TOO_LARGE,
 		                   "the request has more than %d headers", GRAMMAR_FIELDS_MAX);
 	if (*g->line == ' ' || *g->line == '\t')
-		return problem_set(problem, ERR_BAD_REQUEST,
-		                   "a header begins with white space; expected NAME: VALUE on one "
-		                   "line");
+		return bad(problem,
+		           "a header begins with white space; expected NAME: VALUE on one line");
 	if (!name.size || g->line[name.size] != ':')
 		return problem_set(problem, ERR_BAD_REQUEST,
 		                   "%.60s: expected NAME: VALUE, the name of letters, digits and "
@@ -454,15 +415,12 @@ static void end_request(struct grammar *g)
 static enum error end_head(struct grammar *g, struct problem *problem)
 {
 	if (!g->has_host && !g->http10)
-		return problem_set(problem, ERR_BAD_REQUEST,
-		                   "no Host header; HTTP/1.1 requires one");
+		return bad(problem, "no Host header; HTTP/1.1 requires one");
 	if (g->chunked && g->has_length)
-		return problem_set(problem, ERR_BAD_REQUEST,
-		                   "both Content-Length and Transfer-Encoding; expected one of "
-		                   "them");
+		return bad(problem,
+		           "both Content-Length and Transfer-Encoding; expected one of them");
 	if (g->chunked && g->http10)
-		return problem_set(problem, ERR_BAD_REQUEST,
-		                   "Transfer-Encoding in HTTP/1.0; expected Content-Length");
+		return bad(problem, "Transfer-Encoding in HTTP/1.0; expected Content-Length");
 	g->section = 0;
 	if (g->chunked)
 		g->state = GRAMMAR_CHUNK_SIZE;
@@ -514,8 +472,8 @@ static enum error parse_line(struct grammar *g, struct problem *problem)
 	case GRAMMAR_CHUNK_END:
 		if (g->used)
 			e = line_too_long(g, problem);
-		else
-			g->state = GRAMMAR_CHUNK_SIZE;
+		g->section = 0;
+		g->state = GRAMMAR_CHUNK_SIZE;
 		break;
 	case GRAMMAR_TRAILERS:
 		if (g->used)
