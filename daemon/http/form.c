@@ -1,9 +1,8 @@
 /* Forms, parsed by a state machine that can stop after any byte. (libmicrohttpd's parser passes on
- * parts without a name, and misses unquoted names and some boundaries.) The hard part is a boundary
- * that is cut anywhere by the end of a piece. The text before and between parts is searched for the
- * delimiter, CRLF--BOUNDARY. Its first byte occurs in it only once, so after a mismatch it can only
- * start anew: the number of bytes that have matched is the only state, and a failed match is data
- * whose bytes are known. */
+ * parts without a name, and misses unquoted names and some boundaries.) The hard part is a
+ * delimiter, CRLF--BOUNDARY, that the end of a piece cuts anywhere. Its first byte occurs in it
+ * only once, so after a mismatch it can only start anew: the number of bytes that have matched is
+ * the only state, and a failed match is data whose bytes are known. */
 #include "http/form.h"
 
 #include <stdlib.h>
@@ -17,8 +16,7 @@ enum state {
 	PADDING,  /* in the spaces after one */
 	RETURN,   /* at the CR after those */
 	HEADER,
-	HEADER_RETURN, /* after a CR */
-	CLOSED,        /* after the last boundary; the rest is ignored */
+	CLOSED, /* after the last boundary; the rest is ignored */
 };
 
 struct form {
@@ -30,9 +28,8 @@ struct form {
 	size_t delimiter_size;
 	size_t matched; /* bytes of it */
 	size_t outside; /* how many of them belong to the line end before the content */
-	char header[FORM_HEADER_MAX];
+	char header[FORM_HEADER_MAX]; /* of the part; its lines end with LF alone */
 	size_t header_size;
-	bool line_is_empty; /* the part that has begun */
 };
 
 /* A slice of a longer text. */
@@ -42,6 +39,11 @@ struct span {
 };
 
 static const char type_name[] = "multipart/form-data", blanks[] = " \t";
+
+static enum error bad(struct problem *problem, const char *why)
+{
+	return problem_set(problem, ERR_BAD_REQUEST, "%s", why);
+}
 
 static bool span_is(struct span span, const char *text)
 {
@@ -135,9 +137,8 @@ static enum error check_boundary(struct span boundary, struct problem *problem)
 		                   "the form's boundary has %zu characters; expected 1 to %d",
 		                   boundary.size, FORM_BOUNDARY_MAX);
 	if (strspn(boundary.at, valid) < boundary.size || boundary.at[boundary.size - 1] == ' ')
-		return problem_set(problem, ERR_BAD_REQUEST,
-		                   "the form's boundary has an invalid character; expected "
-		                   "letters, digits, '()+_,-./:=? and spaces (not at its end)");
+		return bad(problem, "the form's boundary has an invalid character; expected "
+		                    "letters, digits, '()+_,-./:=? and spaces (not at its end)");
 	return ERR_OK;
 }
 
@@ -152,8 +153,7 @@ static enum error read_type(struct form *form, char *type, struct problem *probl
 		if (!span_is(name, "boundary"))
 			continue;
 		if (boundary.at)
-			return problem_set(problem, ERR_BAD_REQUEST,
-			                   "the form's Content-Type has two boundaries; send one");
+			return bad(problem, "the form's Content-Type has two boundaries; send one");
 		boundary = value;
 	} while (name.size);
 	if (check_boundary(boundary, problem))
@@ -262,12 +262,10 @@ static enum error read_boundary(struct form *form, char c, struct problem *probl
 		if (steps[i].state == form->state && steps[i].c == c) {
 			form->state = steps[i].next;
 			form->header_size = 0;
-			form->line_is_empty = true;
 			return ERR_OK;
 		}
-	return problem_set(problem, ERR_BAD_REQUEST,
-	                   "a boundary of the form is followed by neither a line end (CRLF) nor "
-	                   "the -- that ends the form");
+	return bad(problem, "a boundary of the form is followed by neither a line end (CRLF) nor "
+	                    "the -- that ends the form");
 }
 
 /* Parses `form-data; name="NAME"; filename="FILE"`; the file name is ignored. */
@@ -312,16 +310,22 @@ static enum error read_line(char *line, struct span *part, bool *file, struct pr
 	                   end_text(name));
 }
 
-/* The header is complete: its lines are in `header`, each ended by a NUL. */
+/* The header is complete, with the empty line. */
 static enum error begin_part(struct form *form, struct problem *problem)
 {
-	char *end = form->header + form->header_size, *next;
 	struct span name = {0};
 	bool file = false;
 	enum error e = ERR_OK;
+	char *end;
 
-	for (char *line = form->header; !e && line < end; line = next) {
-		next = line + strlen(line) + 1;
+	form->header[form->header_size - 1] = '\0';
+	for (char *line = form->header; !e && *line; line = end + 1) {
+		end = strchr(line, '\n');
+		while (end[1] == ' ' || end[1] == '\t') { /* continues the line */
+			*end = ' ';
+			end = strchr(end, '\n');
+		}
+		*end = '\0';
 		e = read_line(line, &name, &file, problem);
 	}
 	if (!e && !name.at)
@@ -332,40 +336,28 @@ static enum error begin_part(struct form *form, struct problem *problem)
 	return e;
 }
 
-static enum error keep_header(struct form *form, char c, struct problem *problem)
-{
-	if (form->header_size == FORM_HEADER_MAX)
-		return problem_set(problem, ERR_BAD_REQUEST,
-		                   "the header of a part has at most %d bytes", FORM_HEADER_MAX);
-	form->header[form->header_size++] = c;
-	return ERR_OK;
-}
-
 static enum error read_header(struct form *form, char c, struct problem *problem)
 {
-	if (form->state == HEADER_RETURN) {
+	char *end = form->header + form->header_size;
+
+	if (form->header_size && end[-1] == '\r') {
 		if (c != '\n')
 			return bad_part(problem, "a line of a part's header ends with CR alone");
-		if (form->line_is_empty)
-			return begin_part(form, problem);
-		form->state = HEADER;
-		form->line_is_empty = true;
-		return keep_header(form, '\0', problem);
+		end[-1] = '\n';
+		return form->header_size == 1 || end[-2] == '\n' ? begin_part(form, problem)
+		                                                 : ERR_OK;
 	}
-	if (c == '\r') {
-		form->state = HEADER_RETURN;
-		return ERR_OK;
-	}
-	if ((unsigned char)c < ' ' && c != '\t')
+	if ((unsigned char)c < ' ' && c != '\t' && c != '\r')
 		return problem_set(problem, ERR_BAD_REQUEST,
 		                   "the header of a part holds the control character 0x%02x; "
 		                   "expected text lines that end with CRLF",
 		                   c);
-	/* A line that begins with a space continues the one before. */
-	if (form->line_is_empty && form->header_size && strchr(blanks, c))
-		form->header[form->header_size - 1] = ' ';
-	form->line_is_empty = false;
-	return keep_header(form, c, problem);
+	if (form->header_size == FORM_HEADER_MAX)
+		return problem_set(problem, ERR_BAD_REQUEST,
+		                   "the header of a part has at most %d bytes", FORM_HEADER_MAX);
+	*end = c;
+	form->header_size++;
+	return ERR_OK;
 }
 
 enum error form_read(struct form *form, const char *data, size_t size, struct problem *problem)
@@ -376,7 +368,7 @@ enum error form_read(struct form *form, const char *data, size_t size, struct pr
 	while (!e && data < end && form->state != CLOSED) {
 		if (form->state == CONTENT)
 			e = read_content(form, &data, end, problem);
-		else if (form->state == HEADER || form->state == HEADER_RETURN)
+		else if (form->state == HEADER)
 			e = read_header(form, *data++, problem);
 		else
 			e = read_boundary(form, *data++, problem);
