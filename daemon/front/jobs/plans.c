@@ -13,29 +13,23 @@
  * which are larger than KEPT_SIZE_MAX, are not. */
 enum { UNUSED_MAX = 32, KEPT_SIZE_MAX = sizeof(struct chain) };
 
-static struct shared_chain *chains;
+static LIST_HEAD(chain_list, shared_chain) chains;
 static struct plan plans[PLANS_MAX];
 static uint64_t last_id, turn;
-
-static void unlink_chain(struct shared_chain *c)
-{
-	struct shared_chain **link = &chains;
-
-	while (*link != c)
-		link = &(*link)->next;
-	*link = c->next;
-}
 
 struct shared_chain *chain_share(struct chain *chain)
 {
 	size_t size = chain_size(chain);
-	struct shared_chain *c = chains;
+	struct shared_chain *c;
 
-	while (c && (c->size != size || memcmp(c->chain, chain, size) != 0))
-		c = c->next;
+	LIST_FOREACH(c, &chains, place)
+	{
+		if (c->size == size && !memcmp(c->chain, chain, size))
+			break;
+	}
 	if (c) {
 		free(chain);
-		unlink_chain(c);
+		LIST_REMOVE(c, place);
 	} else {
 		c = calloc(1, sizeof *c);
 		if (!c || memfd_sealed("chain", chain, size, &c->fd)) {
@@ -47,29 +41,30 @@ struct shared_chain *chain_share(struct chain *chain)
 		c->size = size;
 	}
 	c->users++;
-	c->next = chains;
-	chains = c;
+	LIST_INSERT_HEAD(&chains, c, place);
 	return c;
 }
 
-static void free_chain(struct shared_chain *c)
+/* Frees unused chains; keeps so many, none of them above a size. */
+static void free_unused(unsigned most, size_t size_max)
 {
-	unlink_chain(c);
-	close(c->fd);
-	free(c->chain);
-	free(c);
+	unsigned unused = 0;
+
+	for (struct shared_chain *c = LIST_FIRST(&chains), *next; c; c = next) {
+		next = LIST_NEXT(c, place);
+		if (c->users || (c->size <= size_max && unused++ < most))
+			continue;
+		LIST_REMOVE(c, place);
+		close(c->fd);
+		free(c->chain);
+		free(c);
+	}
 }
 
 void chain_release(struct shared_chain *chain)
 {
-	unsigned unused = 0;
-
 	chain->users--;
-	for (struct shared_chain *c = chains, *next; c; c = next) {
-		next = c->next;
-		if (!c->users && (c->size > KEPT_SIZE_MAX || ++unused > UNUSED_MAX))
-			free_chain(c);
-	}
+	free_unused(UNUSED_MAX, KEPT_SIZE_MAX);
 }
 
 static void clear_place(struct plan *plan)
@@ -116,9 +111,5 @@ void plans_fini(void)
 {
 	for (struct plan *p = plans; p < plans + PLANS_MAX; p++)
 		clear_place(p);
-	for (struct shared_chain *c = chains, *next; c; c = next) {
-		next = c->next;
-		if (!c->users)
-			free_chain(c);
-	}
+	free_unused(0, 0);
 }

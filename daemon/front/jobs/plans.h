@@ -4,12 +4,13 @@
 #define FRONT_JOBS_PLANS_H
 
 #include <stdint.h>
+#include <sys/queue.h>
 
 #include "filters/chain.h"
 
 /* A chain, and the sealed memfd that carries it to the workers. */
 struct shared_chain {
-	struct shared_chain *next;
+	LIST_ENTRY(shared_chain) place;
 	struct chain *chain;
 	size_t size;
 	int fd;

@@ -1,5 +1,5 @@
 /* The store of asynchronous jobs: one list, in which a job moves to the end when it ends, so that
- * the first ended one is the oldest.  Waiters are level-triggered: a waiter is only woken, and then
+ * the first ended one is the oldest. Waiters are level-triggered: a waiter is only woken, and then
  * looks for what is new. So nothing is lost or queued for a slow client. */
 #include "front/jobs/store.h"
 
@@ -14,18 +14,15 @@ enum { TICK_MS = 250 };
 
 static const struct config *config;
 static void (*on_end)(const char *id, const struct job *job);
-static struct stored *first, **last = &first;
+static TAILQ_HEAD(stored_list, stored) all = TAILQ_HEAD_INITIALIZER(all);
 static struct loop_timer tick;
 static unsigned count;
 
 void waiter_leave(struct waiter *w)
 {
-	if (!w->link)
-		return;
-	*w->link = w->next;
-	if (w->next)
-		w->next->link = w->link;
-	w->link = NULL;
+	if (w->waits)
+		LIST_REMOVE(w, place);
+	w->waits = false;
 }
 
 void waiter_wake(struct waiter *w)
@@ -37,30 +34,26 @@ void waiter_wake(struct waiter *w)
 void store_wait(struct stored *s, struct waiter *w, uint64_t due)
 {
 	waiter_leave(w);
-	w->next = s->waiters;
-	w->link = &s->waiters;
-	if (w->next)
-		w->next->link = &w->next;
-	s->waiters = w;
+	LIST_INSERT_HEAD(&s->waiters, w, place);
+	w->waits = true;
 	w->due = due;
+}
+
+/* Wakes the waiters that do not wait beyond this time. */
+static void wake_due(struct stored *s, uint64_t time)
+{
+	for (struct waiter *w = LIST_FIRST(&s->waiters), *next; w; w = next) {
+		next = LIST_NEXT(w, place);
+		if (time >= w->due)
+			waiter_wake(w);
+	}
 }
 
 static void tell_all(struct stored *s)
 {
 	s->told_state = stored_state(s);
 	s->told_tiles = stored_tiles_done(s);
-	while (s->waiters)
-		waiter_wake(s->waiters);
-}
-
-/* Wakes the waiters that do not wait beyond now. */
-static void tell_due(struct stored *s, uint64_t now)
-{
-	for (struct waiter *w = s->waiters, *next; w; w = next) {
-		next = w->next;
-		if (now >= w->due)
-			waiter_wake(w);
-	}
+	wake_due(s, UINT64_MAX);
 }
 
 static void publish(void)
@@ -72,37 +65,17 @@ static void publish(void)
 	metric_set(METRIC_STORED_BYTES, NULL, NULL, (double)share_total(SHARE_RESULT_SIZE));
 }
 
-static void append(struct stored *s)
-{
-	s->next = NULL;
-	s->link = last;
-	*last = s;
-	last = &s->next;
-	count++;
-}
-
-static void detach(struct stored *s)
-{
-	*s->link = s->next;
-	if (s->next)
-		s->next->link = s->link;
-	else
-		last = s->link;
-	count--;
-}
-
 static void forget(struct stored *s)
 {
-	detach(s);
-	share_give_all(&s->place);
-	share_give_all(&s->size);
-	share_give_all(&s->memory);
-	while (s->waiters)
-		waiter_wake(s->waiters);
+	TAILQ_REMOVE(&all, s, place);
+	count--;
+	for (unsigned i = 0; i < STORED_SHARES; i++)
+		share_give_all(&s->share[i]);
+	wake_due(s, UINT64_MAX);
 	job_forget(s->job);
 	job_release(s->job);
 	free(s);
-	if (!first)
+	if (!count)
 		loop_timer_repeat(&tick, 0);
 }
 
@@ -115,24 +88,25 @@ static void refuse_result(struct job *job, const char *why, uint64_t most)
 	spool_close(&job->answer);
 }
 
-/* A result's share of a kind. */
-static const struct share *share_in(const struct stored *s, enum share_kind kind)
+/* A result's share of a kind, which is one of STORED_SHARES. */
+static struct share *share_in(struct stored *s, enum share_kind kind)
 {
-	return kind == SHARE_RESULTS       ? &s->place
-	       : kind == SHARE_RESULT_SIZE ? &s->size
-	                                   : &s->memory;
+	return &s->share[kind - SHARE_RESULTS];
 }
 
 /* Finds the oldest result that counts for the client that holds most of a kind, except this one;
  * NULL if the client has no other. */
 static struct stored *find_oldest(enum share_kind kind, const struct stored *but)
 {
-	uint64_t most = share_of(kind, share_greatest(kind));
+	const uint64_t most = share_of(kind, share_greatest(kind));
+	struct stored *s;
 
-	for (struct stored *s = first; s; s = s->next)
+	TAILQ_FOREACH(s, &all, place)
+	{
 		if (s != but && share_in(s, kind)->amount && share_held(share_in(s, kind)) == most)
-			return s;
-	return NULL;
+			break;
+	}
+	return s;
 }
 
 /* Removes results of the client that holds most until no more than `most` is held. Keeps the newest
@@ -159,32 +133,37 @@ static void make_room(struct stored *newest)
 	if (share_total(SHARE_RESULT_SIZE) <= config->result_size)
 		return;
 	refuse_result(job, "beside other clients' at most ",
-	              config->result_size - (share_total(SHARE_RESULT_SIZE) - newest->size.amount));
-	share_give_all(&newest->size);
-	share_give_all(&newest->memory);
+	              config->result_size - (share_total(SHARE_RESULT_SIZE) -
+	                                     share_in(newest, SHARE_RESULT_SIZE)->amount));
+	share_give_all(share_in(newest, SHARE_RESULT_SIZE));
+	share_give_all(share_in(newest, SHARE_RESULT_MEMORY));
+}
+
+static bool share_result(struct stored *s, enum share_kind kind, uint64_t amount)
+{
+	return !share_force(share_in(s, kind), kind, s->job->terms.client, amount);
 }
 
 /* Keeps a result if it fits. False: no memory to record its client. */
 static bool keep_result(struct stored *s)
 {
 	struct job *job = s->job;
-	const char *client = job->terms.client;
 
 	if (!job->error && job->answer.size > config->result_size)
 		refuse_result(job, "at most ", config->result_size);
 	else if (job->error)
 		spool_close(&job->answer);
-	return !share_force(&s->place, SHARE_RESULTS, client, 1) &&
-	       !share_force(&s->size, SHARE_RESULT_SIZE, client, job->answer.size) &&
-	       !share_force(&s->memory, SHARE_RESULT_MEMORY, client, job->answer.reserved);
+	return share_result(s, SHARE_RESULTS, 1) &&
+	       share_result(s, SHARE_RESULT_SIZE, job->answer.size) &&
+	       share_result(s, SHARE_RESULT_MEMORY, job->answer.reserved);
 }
 
 static void job_ended(struct job *job, void *context)
 {
 	struct stored *s = context;
 
-	detach(s);
-	append(s);
+	TAILQ_REMOVE(&all, s, place);
+	TAILQ_INSERT_TAIL(&all, s, place);
 	if (!keep_result(s)) {
 		on_end(s->id, job);
 		forget(s);
@@ -201,14 +180,14 @@ static void look_at_all(void *context)
 	uint64_t now = loop_now();
 
 	(void)context;
-	for (struct stored *s = first, *next; s; s = next) {
-		next = s->next;
+	for (struct stored *s = TAILQ_FIRST(&all), *next; s; s = next) {
+		next = TAILQ_NEXT(s, place);
 		if (s->job->finished && !stored_kept_for(s))
 			forget(s);
 		else if (stored_state(s) != s->told_state || stored_tiles_done(s) != s->told_tiles)
 			tell_all(s);
 		else
-			tell_due(s, now);
+			wake_due(s, now);
 	}
 	publish();
 }
@@ -224,9 +203,9 @@ struct stored *store_add(const char *id, struct job *job, uint64_t arrived)
 	strcpy(s->id, id);
 	s->job = job;
 	s->arrived = arrived;
-	if (!first)
+	TAILQ_INSERT_TAIL(&all, s, place);
+	if (!count++)
 		loop_timer_repeat(&tick, TICK_MS);
-	append(s);
 	if (job_submit(job, job_ended, s)) {
 		forget(s);
 		s = NULL;
@@ -237,10 +216,13 @@ struct stored *store_add(const char *id, struct job *job, uint64_t arrived)
 
 struct stored *store_find(const char *id)
 {
-	struct stored *s = first;
+	struct stored *s;
 
-	while (s && strcmp(s->id, id))
-		s = s->next;
+	TAILQ_FOREACH(s, &all, place)
+	{
+		if (!strcmp(s->id, id))
+			break;
+	}
 	return s;
 }
 
@@ -306,7 +288,7 @@ enum error store_init(const struct config *c, void (*ended)(const char *id, cons
 
 void store_fini(void)
 {
-	while (first)
-		forget(first);
+	while (!TAILQ_EMPTY(&all))
+		forget(TAILQ_FIRST(&all));
 	loop_timer_fini(&tick);
 }

@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/queue.h>
 
 #include "front/config/config.h"
 #include "front/jobs/job.h"
@@ -16,7 +17,8 @@ struct waiter {
 	void (*wake)(void *context); /* called by the loop; should only note that there is news */
 	void *context;
 	uint64_t due; /* of store_wait() */
-	struct waiter *next, **link;
+	bool waits;
+	LIST_ENTRY(waiter) place;
 };
 
 enum stored_state {
@@ -28,13 +30,15 @@ enum stored_state {
 	STORED_STATES
 };
 
+/* A result's shares, those from SHARE_RESULTS on: 1, its bytes, and those of them in memory. */
+enum { STORED_SHARES = SHARE_KINDS - SHARE_RESULTS };
+
 struct stored {
-	struct stored *next, **link;
+	TAILQ_ENTRY(stored) place;
 	struct job *job;
-	uint64_t arrived; /* loop_now() when its request arrived */
-	/* After its end: 1, the bytes of its result, and those of them in memory. */
-	struct share place, size, memory;
-	struct waiter *waiters;
+	uint64_t arrived;                  /* loop_now() when its request arrived */
+	struct share share[STORED_SHARES]; /* empty until its end */
+	LIST_HEAD(waiters, waiter) waiters;
 	enum stored_state told_state; /* what its waiters saw last */
 	uint32_t told_tiles;
 	char id[];
@@ -74,7 +78,7 @@ void store_wait(struct stored *s, struct waiter *waiter, uint64_t due);
 /* Removes the waiter, which need not be waiting. */
 void waiter_leave(struct waiter *waiter);
 
-/* If the waiter waits, removes and wakes it. */
+/* Wakes the waiter, and removes it if it waits. */
 void waiter_wake(struct waiter *waiter);
 
 #endif
