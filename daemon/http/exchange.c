@@ -58,7 +58,6 @@ _Static_assert(HEAD_FORM_MAX >= HEAD_PARAMETERS_MAX * (HEAD_VALUE_MAX + (int)FOR
 
 static const struct limits *limits;
 static LIST_HEAD(exchange_list, exchange) exchanges;
-static unsigned active; /* how many they are */
 static struct loop_timer report;
 static bool draining;
 
@@ -209,7 +208,6 @@ void exchange_free(struct exchange *x)
 	if (x->request)
 		service_end(x->request);
 	free(x);
-	active--;
 }
 
 /* Opens one whose request is yet to begin. */
@@ -222,7 +220,6 @@ static struct exchange *exchange_open(struct peer *peer)
 	x->peer = peer;
 	body_init(&x->body);
 	LIST_INSERT_HEAD(&exchanges, x, place);
-	active++;
 	return x;
 }
 
@@ -413,7 +410,8 @@ static void answer_past(struct exchange *x)
 		exchange_free(x);
 }
 
-/* Refuses a connection on which no request is under way. */
+/* Refuses a connection on which no request is under way: answers it, and then closes it. Nothing is
+ * read from it until the answer comes. */
 static void refuse(struct peer *peer, enum error error, const struct problem *problem)
 {
 	char client[HEAD_CLIENT_SIZE];
@@ -437,8 +435,10 @@ static void refuse(struct peer *peer, enum error error, const struct problem *pr
 	answer_past(x);
 }
 
-void exchange_refuse(struct peer *peer, enum error error, const struct problem *problem)
+/* Answers a request that has come before with the refusal. */
+static void exchange_refuse(void *context, enum error error, const struct problem *problem)
 {
+	struct peer *peer = context;
 	struct exchange *x = peer->exchange;
 
 	if (!x) {
@@ -450,8 +450,9 @@ void exchange_refuse(struct peer *peer, enum error error, const struct problem *
 	exchange_wake(x);
 }
 
-void exchange_break(struct peer *peer, enum error error, const struct problem *problem)
+void exchange_break(void *context, enum error error, const struct problem *problem)
 {
+	struct peer *peer = context;
 	struct exchange *x = peer->exchange;
 
 	if (!x) {
@@ -473,7 +474,7 @@ static void report_read(void *context)
 		if (x->answer)
 			service_read(x->request, intake_read(&x->peer->intake) - x->read);
 	}
-	if (active)
+	if (!LIST_EMPTY(&exchanges))
 		loop_timer_start(&report, REPORT_MS);
 }
 
@@ -676,9 +677,9 @@ void exchange_leave(struct exchange *x)
 	exchange_wake(x); /* to its end */
 }
 
-unsigned exchanges_active(void)
+bool exchanges_are_active(void)
 {
-	return active;
+	return !LIST_EMPTY(&exchanges);
 }
 
 void exchanges_drain(void)
@@ -688,7 +689,8 @@ void exchanges_drain(void)
 
 enum error exchanges_init(const struct limits *l)
 {
-	static const struct request_calls calls = {.wake = exchange_wake, .cut = exchange_cut};
+	static const struct connection_calls calls = {
+	    .crowded = exchange_refuse, .wake = exchange_wake, .cut = exchange_cut};
 
 	limits = l;
 	service_set_calls(&calls);

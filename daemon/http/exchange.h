@@ -35,13 +35,9 @@ enum error exchanges_init(const struct limits *limits) MUST_CHECK;
  * the connection was made. */
 void exchange_set_timeout(struct MHD_Connection *connection);
 
-/* Refuses a connection: answers it, and then closes it. The answer may come later; until then
- * nothing is read from it. A request that has come before is answered so. */
-void exchange_refuse(struct peer *peer, enum error error, const struct problem *problem);
-
-/* Answers what has arrived and is no valid request, or the request that cannot go on with it, and
- * closes the connection after the client. */
-void exchange_break(struct peer *peer, enum error error, const struct problem *problem);
+/* Answers what has arrived at a peer and is no valid request, or the request that cannot go on with
+ * it, and closes the connection after the client. */
+void exchange_break(void *peer, enum error error, const struct problem *problem);
 
 /* The handler for MHD_start_daemon(). */
 enum MHD_Result exchange_handle(void *context, struct MHD_Connection *connection, const char *url,
@@ -55,8 +51,8 @@ void exchange_free(struct exchange *exchange);
  * a request that waits for its answer; one that is being answered goes on until it fails. */
 void exchange_leave(struct exchange *exchange);
 
-/* The number of requests that have begun and are not completely answered. */
-unsigned exchanges_active(void);
+/* True while a request has begun and is not completely answered. */
+bool exchanges_are_active(void);
 
 /* From now on each answer closes its connection. */
 void exchanges_drain(void);

@@ -114,27 +114,18 @@ bool headers_from_proxy(struct MHD_Connection *connection, const struct limits *
 	return networks_have(&limits->trusted_proxies, address_of(connection, &none));
 }
 
-/* Joins headers of the same name into one list. Without memory the list stays as it is. */
-static void add_to_list(char **list, const char *value)
-{
-	char *longer;
-
-	if (asprintf(&longer, "%s%s%s", *list ? *list : "", *list ? ", " : "", value) < 0)
-		return;
-	free(*list);
-	*list = longer;
-}
-
+/* Joins headers of the same name into one list. */
 static enum MHD_Result add_forwarded(void *context, enum MHD_ValueKind kind, const char *name,
                                      const char *value)
 {
-	char **lists = context;
+	const bool standard = !strcasecmp(name, "Forwarded");
+	struct head_writer *list = (struct head_writer *)context + standard;
 
 	(void)kind;
-	if (!strcasecmp(name, "X-Forwarded-For") && value)
-		add_to_list(&lists[0], value);
-	if (!strcasecmp(name, "Forwarded") && value)
-		add_to_list(&lists[1], value);
+	if (!value || (!standard && strcasecmp(name, "X-Forwarded-For")))
+		return MHD_YES;
+	head_append(list, ",", 1);
+	head_append(list, value, strlen(value));
 	return MHD_YES;
 }
 
@@ -144,7 +135,7 @@ static enum MHD_Result add_forwarded(void *context, enum MHD_ValueKind kind, con
 static void name_forwarded(struct MHD_Connection *connection, const struct limits *limits,
                            const struct sockaddr *nearest, char name[HEAD_CLIENT_SIZE])
 {
-	char *lists[2] = {NULL, NULL}; /* X-Forwarded-For, Forwarded; owned */
+	struct head_writer lists[2] = {{0}}; /* X-Forwarded-For, Forwarded */
 	struct sockaddr_storage source;
 	bool standard;
 	size_t size;
@@ -152,15 +143,15 @@ static void name_forwarded(struct MHD_Connection *connection, const struct limit
 	if (!networks_have(&limits->trusted_proxies, nearest))
 		return;
 	MHD_get_connection_values(connection, MHD_HEADER_KIND, add_forwarded, lists);
-	standard = lists[1];
-	size = lists[standard] && !lists[!standard] ? strlen(lists[standard]) : 0;
+	standard = lists[1].size;
+	size = lists[!standard].size ? 0 : lists[standard].size;
 	while (networks_have(&limits->trusted_proxies, nearest) &&
-	       proxy_last(lists[standard], &size, standard, &source)) {
+	       proxy_last(lists[standard].data, &size, standard, &source)) {
 		nearest = (const struct sockaddr *)&source;
 		name_address(nearest, name);
 	}
-	free(lists[0]);
-	free(lists[1]);
+	free(lists[0].data);
+	free(lists[1].data);
 }
 
 static const char *header(struct MHD_Connection *connection, const char *name)

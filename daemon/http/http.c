@@ -41,7 +41,7 @@ static const uint64_t silent_ns = 5000000000u;
 
 /* A client's socket, and the request under way on it. */
 struct client {
-	struct peer peer;         /* must be first: the library's context points to it */
+	struct peer peer;         /* must be first: contexts of calls point to it */
 	LIST_ENTRY(client) place; /* in the list of all clients */
 	struct loop_watch watch;
 	uint64_t since;           /* loop_now() */
@@ -106,12 +106,6 @@ static void show_ends(void *context)
 		loop_timer_start(&ends, END_MS);
 }
 
-/* Refuses a connection for which the service has no place. */
-static void client_crowded(void *context, enum error error, const struct problem *problem)
-{
-	exchange_refuse(&((struct client *)context)->peer, error, problem);
-}
-
 /* Takes a place among the connections. */
 static void take_place(struct client *client)
 {
@@ -131,12 +125,6 @@ static void client_proxied(void *context, const struct sockaddr_storage *source)
 	client->peer.source = *source;
 	if (!client->peer.monitoring)
 		take_place(client);
-}
-
-/* Refuses what the client has sent. */
-static void client_refuse(void *context, enum error error, const struct problem *problem)
-{
-	exchange_break(&((struct client *)context)->peer, error, problem);
 }
 
 /* More of a handshake has arrived, or its end. */
@@ -172,9 +160,6 @@ static void client_shakes_hands(void *context, bool done)
 	client->waits = true;
 	LIST_INSERT_HEAD(&waiting, client, wait);
 }
-
-static const struct intake_calls client_calls = {
-    .refuse = client_refuse, .handshake = client_shakes_hands, .proxied = client_proxied};
 
 /* True if a client has connected to a loopback address, not to a Unix socket. */
 static bool is_loopback(int fd)
@@ -214,10 +199,9 @@ static struct client *client_new(struct MHD_Connection *connection, int fd,
 	client->peer.intake = (struct intake){.fd = fd,
 	                                      .tls = socket->tls,
 	                                      .proxied = headers_from_proxy(connection, &limits),
-	                                      .calls = &client_calls,
 	                                      .context = client};
 	client->watch.fd = -1;
-	client->peer.guest = service_guest_new(client_crowded, client);
+	client->peer.guest = service_guest_new(client);
 	if (!client->peer.guest) {
 		free(client);
 		return NULL;
@@ -441,6 +425,8 @@ void http_limit(const struct limits *l)
 
 enum error http_init(const struct limits *l, bool (*is_served)(void), uint64_t descriptors)
 {
+	static const struct intake_calls calls = {
+	    .refuse = exchange_break, .handshake = client_shakes_hands, .proxied = client_proxied};
 	enum error e;
 
 	serves = is_served;
@@ -448,7 +434,7 @@ enum error http_init(const struct limits *l, bool (*is_served)(void), uint64_t d
 	http_limit(l);
 	e = exchanges_init(&limits);
 	if (!e)
-		e = intakes_init(&limits);
+		e = intakes_init(&limits, &calls);
 	if (!e)
 		e = loop_timer_init(&pause_end, await_all, NULL);
 	return e ? e : loop_timer_init(&ends, show_ends, NULL);
@@ -510,5 +496,5 @@ bool http_drained(void)
 		           ((!client->peer.served && loop_now() - client->since < silent_ns) ||
 		            (!client->peer.exchange && intake_unread(client->peer.intake.fd))));
 	}
-	return !exchanges_active() && !awaited;
+	return !exchanges_are_active() && !awaited;
 }

@@ -29,6 +29,7 @@ enum { CHECK_MS = 500, DROPS_A_TURN = 32, LINGER_S = 2 };
 static const uint64_t second = 1000000000; /* in nanoseconds */
 
 static const struct limits *limits;
+static const struct intake_calls *calls;
 static uint64_t checked; /* loop_now() of the last check */
 
 static ssize_t (*tls_receive)(gnutls_session_t session, void *data, size_t size);
@@ -114,7 +115,7 @@ static void check_deadline(struct intake *i)
 	enum error e = check_arrival(i, &problem);
 
 	if (e)
-		i->calls->refuse(i->context, e, &problem);
+		calls->refuse(i->context, e, &problem);
 	else if ((i->state == INTAKE_HANDSHAKE && is_over(i, limits->header_timeout)) ||
 	         (i->state == INTAKE_IDLE && is_over(i, limits->keepalive_timeout)) ||
 	         (i->state == INTAKE_LAST && is_over(i, LINGER_S)))
@@ -138,9 +139,10 @@ static void check_all(void *context)
 		loop_timer_start(&check, CHECK_MS);
 }
 
-enum error intakes_init(const struct limits *l)
+enum error intakes_init(const struct limits *l, const struct intake_calls *c)
 {
 	limits = l;
+	calls = c;
 	*(void **)&tls_receive = dlsym(RTLD_NEXT, "gnutls_record_recv");
 	*(void **)&tls_send = dlsym(RTLD_NEXT, "gnutls_record_send");
 	*(void **)&tls_handshake = dlsym(RTLD_NEXT, "gnutls_handshake");
@@ -225,7 +227,7 @@ static void refuse(struct intake *i)
 	const struct intake_fault fault = *i->fault;
 
 	intake_hold(i);
-	i->calls->refuse(i->context, fault.error, &fault.problem);
+	calls->refuse(i->context, fault.error, &fault.problem);
 }
 
 void intake_answered(struct intake *i, bool last)
@@ -272,7 +274,7 @@ static ssize_t take_proxy_header(struct intake *i)
 	if (length > 0 && receive_raw(i->fd, data, (size_t)length, 0) != length)
 		return 0;
 	if (length > 0 && source.ss_family != AF_UNSPEC)
-		i->calls->proxied(i->context, &source);
+		calls->proxied(i->context, &source);
 	return 1;
 }
 
@@ -442,6 +444,6 @@ int gnutls_handshake(gnutls_session_t session)
 		follow(i);
 	}
 	if (result == GNUTLS_E_SUCCESS || result == GNUTLS_E_AGAIN)
-		i->calls->handshake(i->context, result == GNUTLS_E_SUCCESS);
+		calls->handshake(i->context, result == GNUTLS_E_SUCCESS);
 	return result;
 }

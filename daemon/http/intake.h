@@ -58,19 +58,18 @@ struct intake {
 	uint64_t sent;              /* bytes of files, and by TLS of all */
 	struct intake_fault *fault; /* in INTAKE_FAULTY; owned */
 	LIST_ENTRY(intake) place;
-	const struct intake_calls *calls;
-	void *context;
+	void *context; /* of calls */
 };
 
-enum error intakes_init(const struct limits *limits) MUST_CHECK;
+enum error intakes_init(const struct limits *limits, const struct intake_calls *calls) MUST_CHECK;
 
 /* Makes room for a connection that has been accepted at this socket. False: no memory, so its bytes
  * would not be checked, and it must not be served. */
 bool intake_expect(int fd, const struct http_socket *origin) MUST_CHECK;
 const struct http_socket *intake_origin(int fd);
 
-/* Begins with a connection whose fd, tls, proxied, calls and context are set and that has sent
- * nothing yet. */
+/* Begins with a connection whose fd, tls, proxied and context are set and that has sent nothing
+ * yet. */
 void intake_open(struct intake *intake);
 void intake_close(struct intake *intake);
 

@@ -16,7 +16,6 @@ struct service_guest {
 	struct service_entry entry;
 	uint64_t ended; /* its last request, of whose end the front does not know; 0: none */
 	LIST_ENTRY(service_guest) quiet; /* in the list of those, while there is one */
-	service_crowded *crowded;
 	void *context;
 };
 
@@ -24,7 +23,7 @@ LIST_HEAD(entry_list, service_entry);
 
 static struct link front;
 static const struct service_calls *calls;
-static const struct request_calls *request_calls;
+static const struct connection_calls *connection;
 /* The first member of each is its entry. */
 static struct entry_list requests[BUCKETS], guests[BUCKETS];
 static LIST_HEAD(guest_list, service_guest) quiet;
@@ -66,13 +65,12 @@ static void *find(const struct entry_list *table, uint64_t number)
 
 /* Guests ------------------------------------------------------------------------------------- */
 
-struct service_guest *service_guest_new(service_crowded *crowded, void *context)
+struct service_guest *service_guest_new(void *context)
 {
 	struct service_guest *g = create(guests, sizeof *g);
 
 	if (!g)
 		return NULL;
-	g->crowded = crowded;
 	g->context = context;
 	tell(&(struct link_message){.type = LINK_GUEST, .number = g->entry.number});
 	return g;
@@ -354,7 +352,7 @@ static void receive_crowded(const struct link_message *message)
 	if (!g || message->data_size != sizeof problem)
 		return;
 	memcpy(&problem, message->data, sizeof problem);
-	g->crowded(g->context, (enum error)message->error, &problem);
+	connection->crowded(g->context, (enum error)message->error, &problem);
 }
 
 /* True for a message whose file has not come, as no descriptor was left for it. */
@@ -390,7 +388,7 @@ static void receive_room(struct service_request *r, struct link_message *message
 static void receive_answer(struct service_request *r, struct link_message *message)
 {
 	if (lacks_file(message)) {
-		request_calls->cut(r->context);
+		connection->cut(r->context);
 		return;
 	}
 	if (answer_read(&r->answer, &r->kept, message)) {
@@ -429,13 +427,13 @@ static void receive_request(struct service_request *r, struct link_message *mess
 			receive_piece(r, message);
 		break;
 	case LINK_CUT:
-		request_calls->cut(r->context);
+		connection->cut(r->context);
 		return;
 	default:
 		calls->lost();
 		return;
 	}
-	request_calls->wake(r->context);
+	connection->wake(r->context);
 }
 
 static void receive_message(void *context, struct link_message *message)
@@ -472,9 +470,9 @@ enum error service_init(int socket, const struct service_calls *c)
 	return link_open(&front, socket, &owner, NULL);
 }
 
-void service_set_calls(const struct request_calls *c)
+void service_set_calls(const struct connection_calls *c)
 {
-	request_calls = c;
+	connection = c;
 }
 
 bool service_speaks(void)

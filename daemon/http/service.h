@@ -19,8 +19,19 @@ struct service_calls {
 	void (*lost)(void);       /* the front has gone, or cannot be understood */
 };
 
+/* Calls with the context of a connection, or of its request. */
+struct connection_calls {
+	/* There is no place for the connection; once for each name that it has. */
+	void (*crowded)(void *context, enum error error, const struct problem *problem);
+	/* There is news of the request: a decision, room, an answer, a piece. */
+	void (*wake)(void *context);
+	/* The client reads the answer too slowly: end the connection. */
+	void (*cut)(void *context);
+};
+
 /* Connects to the front by a socket of link_pair(), which is then the service's. */
 enum error service_init(int socket, const struct service_calls *calls) MUST_CHECK;
+void service_set_calls(const struct connection_calls *calls);
 
 /* Does what is due, before each wait of the loop; returns the most milliseconds for it, -1: any. */
 int service_turn(void);
@@ -41,11 +52,8 @@ void service_drained(void);
  * outlives its requests. */
 struct service_guest;
 
-/* Tells a connection why it has no place; later, once a name. */
-typedef void service_crowded(void *context, enum error error, const struct problem *problem);
-
 /* NULL: no memory. */
-struct service_guest *service_guest_new(service_crowded *crowded, void *context) MUST_CHECK;
+struct service_guest *service_guest_new(void *context) MUST_CHECK;
 
 /* Takes a place for it as this client's (an address, or a user), instead of the one that it may
  * have. A trusted proxy, which has not named its client yet, may have as many as there are. */
@@ -55,14 +63,6 @@ void service_guest_name(struct service_guest *guest, const char *client, bool pr
 void service_guest_free(struct service_guest *guest);
 
 /* Requests ------------------------------------------------------------------------------------- */
-
-/* Calls to the connections of requests. */
-struct request_calls {
-	void (*wake)(void *context); /* there is news: a decision, room, an answer, a piece */
-	void (*cut)(void *context);  /* its client reads the answer too slowly: end it */
-};
-
-void service_set_calls(const struct request_calls *calls);
 
 /* The place of a request, or a guest, in the table of them. */
 struct service_entry {

@@ -6,9 +6,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/memfd.h"
 #include "link/link.h"
 
 void answer_init(struct answer *answer)
@@ -62,18 +62,6 @@ static void write_text(FILE *out, const char *text)
 	fwrite(text, 1, strlen(text) + 1, out);
 }
 
-/* A memfd of a text, or -1. */
-static int file_of(const struct answer *a)
-{
-	int fd = memfd_create("text", MFD_CLOEXEC);
-
-	if (fd >= 0 && write(fd, a->text, a->text_size) == (ssize_t)a->text_size)
-		return fd;
-	if (fd >= 0)
-		close(fd);
-	return -1;
-}
-
 bool answer_send(struct link *link, uint64_t number, const struct answer *a, bool stream)
 {
 	struct link_message message = {.type = LINK_ANSWER,
@@ -84,6 +72,7 @@ bool answer_send(struct link *link, uint64_t number, const struct answer *a, boo
 	char *data = NULL;
 	size_t size = 0;
 	FILE *out = open_memstream(&data, &size);
+	enum error e = ERR_OK;
 	bool sent = false;
 
 	if (!out)
@@ -98,17 +87,20 @@ bool answer_send(struct link *link, uint64_t number, const struct answer *a, boo
 	fflush(out);
 	if (!stream && (a->file >= 0 || size + a->text_size > LINK_DATA_MAX)) {
 		message.flags |= LINK_HAS_FILE;
-		message.fd = a->file >= 0 ? a->file : file_of(a);
-		message.file_size = a->file >= 0 ? a->file_size : a->text_size;
+		message.fd = a->file;
+		if (a->file < 0) {
+			e = memfd_sealed("text", a->text, a->text_size, &message.fd);
+			message.file_size = a->text_size;
+		}
 	} else if (a->text_size) {
 		fwrite(a->text, 1, a->text_size, out);
 	}
-	if (!fclose(out) && (message.fd >= 0 || !(message.flags & LINK_HAS_FILE))) {
+	if (!fclose(out) && !e) {
 		message.data = data;
 		message.data_size = size;
 		sent = link_send(link, &message);
 	}
-	if (message.fd >= 0 && message.fd != a->file)
+	if (!e && message.fd >= 0 && message.fd != a->file)
 		close(message.fd);
 	free(data);
 	return sent;

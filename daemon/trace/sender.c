@@ -50,11 +50,6 @@ static size_t skip(char *data, size_t size, size_t n, void *context)
 	return answered <= ANSWER_MAX ? size * n : 0;
 }
 
-static void set(CURLoption option, long value)
-{
-	curl_easy_setopt(transfer, option, value);
-}
-
 /* Sets the collector's URL, with the path of its traces, as OTLP's exporters make it. */
 static enum error set_url(const char *endpoint)
 {
@@ -107,9 +102,9 @@ enum error sender_init(const char *endpoint)
 	transfer = curl_easy_init();
 	if (!multi || !transfer)
 		return ERR_MEMORY;
-	set(CURLOPT_POST, 1);
-	set(CURLOPT_NOSIGNAL, 1);
-	set(CURLOPT_TIMEOUT_MS, TIMEOUT_MS);
+	curl_easy_setopt(transfer, CURLOPT_POST, 1L);
+	curl_easy_setopt(transfer, CURLOPT_NOSIGNAL, 1L);
+	curl_easy_setopt(transfer, CURLOPT_TIMEOUT_MS, (long)TIMEOUT_MS);
 	curl_easy_setopt(transfer, CURLOPT_HTTPHEADER, &type);
 	curl_easy_setopt(transfer, CURLOPT_PROTOCOLS_STR, "http,https");
 	curl_easy_setopt(transfer, CURLOPT_USERAGENT, "convolved/" PACKAGE_VERSION);

@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/sort.h"
 
 enum { SAMPLES = 1024, LABEL_SIZE = 80, TRACE_SIZE = 33 };
@@ -63,33 +63,30 @@ void metrics_fini(void)
 		}
 }
 
-static struct series *series_find(enum metric metric, const char *label1, const char *label2,
-                                  struct series ***end)
+/* Finds the series, or the end of the metric's list, where NULL is. */
+static struct series **find(enum metric metric, const char *label1, const char *label2)
 {
 	struct series **at = &first[metric];
 
-	for (; *at; at = &(*at)->next)
-		if (!strncmp((*at)->label[0], label1 ? label1 : "", LABEL_SIZE - 1) &&
-		    !strncmp((*at)->label[1], label2 ? label2 : "", LABEL_SIZE - 1))
-			break;
-	*end = at;
-	return *at;
+	while (*at && (strncmp((*at)->label[0], label1 ? label1 : "", LABEL_SIZE - 1) ||
+	               strncmp((*at)->label[1], label2 ? label2 : "", LABEL_SIZE - 1)))
+		at = &(*at)->next;
+	return at;
 }
 
 static struct series *series_get(enum metric metric, const char *label1, const char *label2)
 {
-	struct series **end, *s = series_find(metric, label1, label2, &end);
+	struct series **at = find(metric, label1, label2), *s = *at;
 	size_t size =
 	    sizeof *s + (rows[metric].type == METRIC_HISTOGRAM ? sizeof s->histogram[0] : 0);
 
 	if (s)
 		return s;
-	s = calloc(1, size);
+	*at = s = calloc(1, size);
 	if (!s)
 		return NULL;
 	snprintf(s->label[0], LABEL_SIZE, "%s", label1 ? label1 : "");
 	snprintf(s->label[1], LABEL_SIZE, "%s", label2 ? label2 : "");
-	*end = s;
 	return s;
 }
 
@@ -136,11 +133,9 @@ void metric_observe_traced(enum metric metric, const char *label1, const char *l
 	h->bucket[b]++;
 	if (*trace) {
 		struct exemplar *e = &h->exemplar[b];
-		struct timespec now;
 
-		clock_gettime(CLOCK_REALTIME, &now);
 		e->seconds = seconds;
-		e->at = (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+		e->at = (double)clock_ns(CLOCK_REALTIME) * 1e-9;
 		snprintf(e->trace, sizeof e->trace, "%s", trace);
 	}
 	h->last[h->count % SAMPLES] = seconds;
@@ -157,7 +152,7 @@ void metric_observe(enum metric metric, const char *label1, const char *label2, 
 
 double metric_value(enum metric metric, const char *label1, const char *label2)
 {
-	struct series **end, *s = series_find(metric, label1, label2, &end);
+	const struct series *s = *find(metric, label1, label2);
 
 	return s ? s->value : 0;
 }
@@ -211,12 +206,14 @@ static void print_escaped(FILE *out, const char *value)
 	}
 }
 
-/* Prints the labels of a series in braces, with `le` if given; nothing if there are none. */
-static void print_labels(FILE *out, enum metric metric, const struct series *s, const char *le)
+/* Prints the name of a series, and its labels, if there are any, with `le` if given. */
+static void print_series(FILE *out, enum metric metric, const char *suffix, const struct series *s,
+                         const char *le)
 {
 	const char *name = rows[metric].labels;
 	const char *separator = "{";
 
+	fprintf(out, "convolved_%s%s", rows[metric].name, suffix);
 	for (int i = 0; *name; i++) {
 		int length = (int)strcspn(name, ",");
 
@@ -245,17 +242,15 @@ static void print_histogram(FILE *out, enum metric metric, const struct series *
 		below += h->bucket[b];
 		if (b < BOUNDS)
 			snprintf(le, sizeof le, "%g", bounds[b]);
-		fprintf(out, "convolved_%s_bucket", rows[metric].name);
-		print_labels(out, metric, s, b < BOUNDS ? le : "+Inf");
+		print_series(out, metric, "_bucket", s, b < BOUNDS ? le : "+Inf");
 		fprintf(out, " %" PRIu64, below);
 		if (format == METRICS_OPENMETRICS && *e->trace)
 			fprintf(out, " # {trace_id=\"%s\"} %.9g %.3f", e->trace, e->seconds, e->at);
 		fputc('\n', out);
 	}
-	fprintf(out, "convolved_%s_sum", rows[metric].name);
-	print_labels(out, metric, s, NULL);
-	fprintf(out, " %.9g\nconvolved_%s_count", h->total, rows[metric].name);
-	print_labels(out, metric, s, NULL);
+	print_series(out, metric, "_sum", s, NULL);
+	fprintf(out, " %.9g\n", h->total);
+	print_series(out, metric, "_count", s, NULL);
 	fprintf(out, " %" PRIu64 "\n", h->count);
 }
 
@@ -278,8 +273,7 @@ static void print_metric(FILE *out, enum metric metric, enum metrics_format form
 			print_histogram(out, metric, s, format);
 			continue;
 		}
-		fprintf(out, "convolved_%s", name);
-		print_labels(out, metric, s, NULL);
+		print_series(out, metric, "", s, NULL);
 		fprintf(out, " %.17g\n", s->value);
 	}
 }

@@ -50,17 +50,13 @@ void fair_init(struct fair *fair, const double *weights, unsigned classes)
 
 static struct fair_client *find_client(struct fair *fair, unsigned class, const char *name)
 {
-	struct fair_client wanted, *client;
+	struct fair_client wanted = {.class = class}, *client;
 
 	snprintf(wanted.name, sizeof wanted.name, "%s", name);
 	client = RB_FIND(fair_clients, &fair->clients[class], &wanted);
-	if (client)
+	if (client || !(client = malloc(sizeof *client)))
 		return client;
-	client = calloc(1, sizeof *client);
-	if (!client)
-		return NULL;
-	memcpy(client->name, wanted.name, sizeof client->name);
-	client->class = class;
+	*client = wanted;
 	node_init(&client->node, &fair->classes[class], 1);
 	RB_INSERT(fair_clients, &fair->clients[class], client);
 	return client;
@@ -149,25 +145,27 @@ void fair_unpark(struct fair *fair)
 		flow_wake(fair, LIST_FIRST(&fair->parked));
 }
 
-void fair_push(struct fair *fair, struct fair_flow *flow, struct fair_item *item)
+/* Queues an item at a place in the flow's list. */
+static void insert(struct fair *fair, struct fair_flow *flow, struct fair_item *item,
+                   struct fair_item **at)
 {
-	item->next = NULL;
-	*flow->tail = item;
-	flow->tail = &item->next;
-	flow->count++;
-	fair->count++;
-	flow_wake(fair, flow);
-}
-
-void fair_return(struct fair *fair, struct fair_flow *flow, struct fair_item *item)
-{
-	item->next = flow->head;
-	flow->head = item;
+	item->next = *at;
+	*at = item;
 	if (!item->next)
 		flow->tail = &item->next;
 	flow->count++;
 	fair->count++;
 	flow_wake(fair, flow);
+}
+
+void fair_push(struct fair *fair, struct fair_flow *flow, struct fair_item *item)
+{
+	insert(fair, flow, item, flow->tail);
+}
+
+void fair_return(struct fair *fair, struct fair_flow *flow, struct fair_item *item)
+{
+	insert(fair, flow, item, &flow->head);
 }
 
 static struct fair_node *first(const struct fair_node *node)

@@ -41,24 +41,16 @@ void shares_init(const struct config *c)
 	metric_add(METRIC_UNREAD_ENDED, "all", NULL, 0);
 }
 
-static struct share_client *find(const char *name)
+/* Finds a client, or adds it; NULL if there is none, or no memory. */
+static struct share_client *find(const char *name, bool add)
 {
-	struct share_client wanted;
+	struct share_client wanted = {0}, *client;
 
 	snprintf(wanted.name, sizeof wanted.name, "%s", name);
-	return RB_FIND(share_clients, &clients, &wanted);
-}
-
-static struct share_client *find_or_add(const char *name)
-{
-	struct share_client *client = find(name);
-
-	if (client)
+	client = RB_FIND(share_clients, &clients, &wanted);
+	if (client || !add || !(client = malloc(sizeof *client)))
 		return client;
-	client = calloc(1, sizeof *client);
-	if (!client)
-		return NULL;
-	snprintf(client->name, sizeof client->name, "%s", name);
+	*client = wanted;
 	RB_INSERT(share_clients, &clients, client);
 	return client;
 }
@@ -82,7 +74,7 @@ enum share_outcome share_force(struct share *share, enum share_kind kind, const 
                                uint64_t amount)
 {
 	if (!share->client) {
-		*share = (struct share){.client = find_or_add(client), .kind = kind};
+		*share = (struct share){.client = find(client, true), .kind = kind};
 		if (!share->client)
 			return SHARE_ALL_GONE;
 		share->client->shares++;
@@ -183,7 +175,7 @@ uint64_t share_total(enum share_kind kind)
 
 uint64_t share_of(enum share_kind kind, const char *name)
 {
-	const struct share_client *client = find(name);
+	const struct share_client *client = find(name, false);
 
 	return client ? client->held[kind] : 0;
 }
