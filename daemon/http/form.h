@@ -1,7 +1,7 @@
 /* Forms: multipart/form-data (RFC 7578, RFC 2046), parsed as they arrive, in pieces of any size.
- * Knows nothing of connections and requests. Memory is bounded: it keeps the header of the current
- * part, and the matching start of a boundary.  A syntax error is ERR_BAD_REQUEST, with a problem
- * that says what is expected. After an error, its own or a callback's, nothing more may be read. */
+ * Only the header of the current part and the matching start of a boundary are kept. A syntax error
+ * is ERR_BAD_REQUEST, with a problem that says what is expected. After an error, its own or a
+ * callback's, nothing more may be read. */
 #ifndef HTTP_FORM_H
 #define HTTP_FORM_H
 

@@ -1,7 +1,7 @@
 /* HTTP over libmicrohttpd, run from our own loop: the listening sockets, and the connections, which
- * are the library's once they are accepted.  Each client's socket is also registered with the loop,
- * to notice a client that leaves: libmicrohttpd does not look at a suspended connection, nor for
- * the end of one in the middle of a body. */
+ * are the library's once they are accepted. The loop watches each client's socket, too, to notice
+ * one that leaves: libmicrohttpd does not look at a suspended connection, nor for an end within a
+ * body. */
 #include "http/http.h"
 
 #include <errno.h>
@@ -388,9 +388,9 @@ static void client_came(void *context)
 		await_clients(context);
 }
 
-/* A client wakes one worker: of those that wait, the one that began first. So idle workers take
- * turns, as each begins anew after a client; otherwise the first would have most of the connections
- * that are made before the load comes. libmicrohttpd's own epoll would wake all. */
+/* A client wakes one worker: of those that wait, the one that began first. Each begins anew after a
+ * client, so idle workers take turns; else the first would have most of the connections that are
+ * made before the load comes. libmicrohttpd's own epoll would wake all. */
 static void await_clients(struct listening *l)
 {
 	loop_unwatch(&l->watch);

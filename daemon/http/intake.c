@@ -1,10 +1,10 @@
 /* Replaces recv(), sendfile() and functions of GnuTLS for libmicrohttpd, as the linker lets a
- * program do with functions of libraries. The library has no other way to look at bytes before it
- * reads them: peeking at the socket shows neither what TLS carries nor a head that follows another
- * one, and a pair of sockets between the two would copy each byte twice more.
+ * program do. The library has no other way to look at bytes before it reads them: peeking at the
+ * socket shows neither what TLS carries nor a head that follows another one, and a pair of sockets
+ * between the two would copy each byte twice more.
  *
- * The library receives and sends once a turn of the loop. GnuTLS would do that with one record of
- * TLS, 16 KiB at most, which costs less than the turn: here it goes on while there are more. */
+ * The library receives and sends once a turn of the loop, by TLS a record of 16 KiB at most, which
+ * costs less than the turn: here it goes on while there are more. */
 #include "http/intake.h"
 
 #include <dlfcn.h>

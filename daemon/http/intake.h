@@ -1,7 +1,6 @@
 /* Everything that libmicrohttpd receives passes here first, and by TLS what it sends: its calls of
- * recv(), sendfile() and of GnuTLS are this module's. So the grammar sees each byte of each
- * connection, with and without TLS, where it lies in the library's buffer, and the library sees no
- * request that the grammar refuses. */
+ * recv(), sendfile() and GnuTLS are this module's. So the grammar sees each byte where it lies in
+ * the library's buffer, and the library sees no request that the grammar refuses. */
 #ifndef HTTP_INTAKE_H
 #define HTTP_INTAKE_H
 
@@ -82,22 +81,20 @@ void intake_excuse(struct intake *intake);
 /* Counts the bytes that have arrived at a socket and have not been received. */
 int intake_unread(int fd);
 
-/* Counts the bytes of files that the client's system has taken, or over a Unix socket the client
- * itself.
- */
+/* Counts the bytes of files that the client's system has taken; over a Unix socket, the client. */
 uint64_t intake_read(const struct intake *intake);
 
-/* Writes past the library, as much as the socket takes at once: nothing else may be being sent.
- * False if it could not be written, as in a handshake. */
+/* Writes past the library, which must not be sending. False if the socket did not take all at once,
+ * as in a handshake. */
 bool intake_send(const struct intake *intake, const char *data, size_t size);
 
-/* The last answer will come by intake_end(), within two seconds: nothing is read any more, and the
- * end of what the client sends stays hidden from the library, which would close the connection. */
+/* The last answer will come by intake_end(), within two seconds. Nothing is read any more, and the
+ * end of what the client sends is hidden from the library, which would close the connection. */
 void intake_hold(struct intake *intake);
 
-/* Writes the last answer, as much of it as the socket takes, and ends the connection when the
- * client has closed its side, two seconds later at most: closed at once, what the client is still
- * sending could destroy the answer. */
+/* Writes the last answer, as much as the socket takes, and ends the connection when the client has
+ * closed its side, in two seconds at most: what a client still sends to a closed connection could
+ * destroy the answer. */
 void intake_end(struct intake *intake, const char *data, size_t size);
 
 #endif

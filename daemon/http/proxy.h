@@ -1,6 +1,5 @@
 /* What proxies say of their clients: the PROXY protocol (versions 1 and 2, by W. Tarreau, 2010 to
- * 2020), Forwarded (RFC 7239) and X-Forwarded-For. Whether a proxy may be believed is its caller's
- * question. */
+ * 2020), Forwarded (RFC 7239) and X-Forwarded-For. The caller decides whether to believe them. */
 #ifndef HTTP_PROXY_H
 #define HTTP_PROXY_H
 

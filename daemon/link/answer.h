@@ -1,5 +1,4 @@
-/* An answer before it is sent: status, headers, and a text or a file; and how it passes the link.
- */
+/* An answer: status, headers, and a text or a file; and how it passes the link. */
 #ifndef LINK_ANSWER_H
 #define LINK_ANSWER_H
 
@@ -45,12 +44,12 @@ bool answer_has(const struct answer *answer, const char *name);
 /* Makes a text (owned from now on, NULL: none) the next piece of a streamed body. */
 void answer_piece(struct answer *answer, char *text, size_t size);
 
-/* Sends an answer. stream: its body comes in pieces. A text that is too long for a message goes as
- * a file. False: it cannot be sent. */
+/* Sends an answer, a text that is too long for a message as a file. stream: its body comes in
+ * pieces. False: it cannot be sent. */
 bool answer_send(struct link *link, uint64_t number, const struct answer *answer, bool stream);
 
-/* Reads an answer, which holds what it needs of the data (*kept, to be freed after it); it owns
- * the text but not the file. ERR_BAD_REQUEST: it is none. */
+/* Reads an answer, which owns its text but not its file, and points into *kept, to be freed after
+ * it. ERR_BAD_REQUEST: it is none. */
 enum error answer_read(struct answer *answer, char **kept,
                        const struct link_message *message) MUST_CHECK;
 

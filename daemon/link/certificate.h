@@ -1,5 +1,5 @@
-/* The TLS certificate and its key. Every connection asks for it anew, so a renewed one takes effect
- * for connections made afterwards. */
+/* The TLS certificate and its key, for which each new connection asks: a renewed one takes effect
+ * at once. */
 #ifndef LINK_CERTIFICATE_H
 #define LINK_CERTIFICATE_H
 
@@ -13,24 +13,22 @@ struct pem {
 	size_t size;
 };
 
-/* Makes the next pair, of a chain of certificates and its first one's key. Returns NULL; or, and
- * then there is none, what is wrong with it. */
+/* Makes the next pair, of a chain of certificates and its first one's key. Returns what is wrong
+ * with it, and there is none; else NULL. */
 const char *certificate_import(const struct pem *chain, const struct pem *key)
     __attribute__((warn_unused_result));
 
 /* Forgets the next pair. */
 void certificate_drop(void);
 
-/* Puts the next pair in force, if there is one; the one before stays valid for handshakes under
- * way. */
+/* Puts the next pair, if any, in force; the one before stays valid for handshakes under way. */
 void certificate_commit(void);
 
 /* True if replaced pairs remain; the other frees those replaced before this time (loop_now()). */
 bool certificate_retired(void);
 void certificate_forget(uint64_t time);
 
-/* GnuTLS's callback that finds the certificate of a session
- * (gnutls_certificate_retrieve_function2); libmicrohttpd takes it as it is. */
+/* A gnutls_certificate_retrieve_function2, for libmicrohttpd. */
 typedef void (*certificate_callback)(void);
 certificate_callback certificate_finder(void);
 

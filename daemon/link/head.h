@@ -1,5 +1,5 @@
-/* The head of a request, as who reads connections tells it to who answers: one block of texts, each
- * with what it is. The reader takes the block for input. */
+/* The head of a request, as the HTTP worker tells it to the front: one block of texts, each with
+ * what it is. The reader takes the block for input. */
 #ifndef LINK_HEAD_H
 #define LINK_HEAD_H
 
@@ -9,12 +9,11 @@
 
 #include "base/error.h"
 
-/* HEAD_CLIENT_SIZE: of a client's name with its NUL. HEAD_VALUE_MAX: bytes of a parameter in a
- * form; HEAD_FORM_MAX: of all of them, with names of up to 8 KiB. */
 enum {
 	HEAD_PARAMETERS_MAX = 64,
-	HEAD_CLIENT_SIZE = 48,
-	HEAD_VALUE_MAX = 64 << 10,
+	HEAD_CLIENT_SIZE = 48,     /* of a client's name with its NUL */
+	HEAD_VALUE_MAX = 64 << 10, /* bytes of a parameter in a form */
+	/* bytes of all of them, with names of up to 8 KiB */
 	HEAD_FORM_MAX = HEAD_PARAMETERS_MAX * (HEAD_VALUE_MAX + (8 << 10)),
 };
 
@@ -45,14 +44,15 @@ struct head {
 	bool form;           /* its body is one: parameters may follow */
 };
 
-/* Writes a block; all zeros: an empty one. Without memory, `failed` is set. */
+/* Bytes that more are appended to, as of a block; all zeros: none. Without memory, `failed` is set.
+ */
 struct head_writer {
 	char *data; /* owned until it is read */
 	size_t size, room;
 	bool failed;
 };
 
-/* Adds a text, more to the last one, or a part of a block. */
+/* Adds a text, more to the last one, or bytes. */
 void head_add(struct head_writer *writer, enum head_text what, const char *text);
 void head_extend(struct head_writer *writer, const char *text, size_t size);
 void head_append(struct head_writer *writer, const void *data, size_t size);

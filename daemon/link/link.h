@@ -1,8 +1,8 @@
 /* The channel between the front and an HTTP worker: datagrams in order, each a fixed head and data.
- * Neither end waits for the other: what the socket does not take at once is queued. The queue has
- * no bound of its own, and nothing dies of it. Its owner looks at link_is_full() before it makes
- * anything large, and always goes on reading: so two full queues drain. The receiver checks every
- * datagram against link.def; what its fields mean is its owner's to check. */
+ * Neither end waits for the other: what the socket does not take at once is queued, without a
+ * bound. The owner looks at link_is_full() before it makes anything large, and always goes on
+ * reading, so two full queues drain. The receiver checks every datagram against link.def; what its
+ * fields mean is its owner's to check. */
 #ifndef LINK_LINK_H
 #define LINK_LINK_H
 
@@ -15,15 +15,12 @@
 #include "base/loop.h"
 #include "link/head.h"
 
-/* LINK_WHOLE_MAX: the most bytes of a body that comes with its request. LINK_FULL: bytes in the
- * queue; a descriptor counts as 32 KiB. LINK_TURN_NS: the time for messages in a turn of the loop.
- */
 enum {
 	LINK_DATA_MAX = 128 << 10,
 	LINK_NAME_SIZE = HEAD_CLIENT_SIZE,
-	LINK_WHOLE_MAX = 1 << 20,
-	LINK_FULL = 8 << 20,
-	LINK_TURN_NS = 2000000,
+	LINK_WHOLE_MAX = 1 << 20, /* bytes of a body that comes with its request */
+	LINK_FULL = 8 << 20,      /* bytes in the queue; a descriptor counts as 32 KiB */
+	LINK_TURN_NS = 2000000,   /* for messages in a turn of the loop */
 };
 
 enum link_type {
@@ -74,12 +71,12 @@ struct lent {
 };
 
 struct link_owner {
-	/* The data is followed by a NUL, and valid during the call. The descriptor is -1 if there
-	 * is none, also because this process may have no more; it is closed afterwards unless the
-	 * owner takes it, and leaves -1. The link may be closed in it. */
+	/* The data is followed by a NUL, and valid during the call. The descriptor is -1 if none
+	 * has come, or this process may have no more; it is closed afterwards unless the owner
+	 * leaves -1. The link may be closed in it. */
 	void (*message)(void *context, struct link_message *message);
-	/* Nothing more will come; why: what the other side did wrong, or NULL if it has closed its
-	 * end. Close the link. */
+	/* Nothing more will come: close the link. why: what the other side did wrong; NULL: it has
+	 * closed its end. */
 	void (*broken)(void *context, const char *why);
 };
 
@@ -101,9 +98,8 @@ enum error link_pair(int fds[2]) MUST_CHECK;
 enum error link_open(struct link *link, int fd, const struct link_owner *owner,
                      void *context) MUST_CHECK;
 
-/* Sends a message, which link.def must allow, with a duplicate of its descriptor. False: it cannot
- * be sent, because the other end is closed, or there is no memory, or no descriptor for the
- * duplicate. */
+/* Sends a message, which link.def must allow, with a duplicate of its descriptor. False: the other
+ * end is closed, or there is no memory, or no descriptor for the duplicate. */
 bool link_send(struct link *link, const struct link_message *message);
 
 /* True while so much waits to be sent that nothing large should be added. */
@@ -112,8 +108,8 @@ static inline bool link_is_full(const struct link *link)
 	return link->queued >= LINK_FULL;
 }
 
-/* Tries again to send what waits; for each turn of the loop, as the system does not say when there
- * is room for descriptors again. */
+/* Tries again to send what waits, in each turn of the loop: the system does not say when there is
+ * room for descriptors again. */
 void link_flush(struct link *link);
 
 /* A closed one may be closed again. */
