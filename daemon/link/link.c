@@ -9,6 +9,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "wire/wire.h"
+
 enum {
 	SOCKET_BUFFER = 1 << 20,
 	QUEUED_FD = 32 << 10, /* bytes that a descriptor counts as */
@@ -30,11 +32,6 @@ struct link_packet {
 	STAILQ_ENTRY(link_packet) place;
 	struct link_message message; /* whose descriptor it owns */
 	char data[];
-};
-
-union control {
-	char bytes[CMSG_SPACE(sizeof(int))];
-	struct cmsghdr align;
 };
 
 const char *link_name(uint32_t type)
@@ -63,22 +60,8 @@ static int send_one(int socket, const struct link_message *message)
 {
 	struct iovec parts[] = {{(void *)(uintptr_t)message, HEAD_SIZE},
 	                        {(void *)(uintptr_t)message->data, message->data_size}};
-	struct msghdr header = {.msg_iov = parts, .msg_iovlen = 2};
-	union control control = {0};
-	ssize_t sent;
 
-	if (has_file(message)) {
-		header.msg_control = control.bytes;
-		header.msg_controllen = sizeof control.bytes;
-		control.align.cmsg_level = SOL_SOCKET;
-		control.align.cmsg_type = SCM_RIGHTS;
-		control.align.cmsg_len = CMSG_LEN(sizeof message->fd);
-		memcpy(CMSG_DATA(&control.align), &message->fd, sizeof message->fd);
-	}
-	do
-		sent = sendmsg(socket, &header, MSG_NOSIGNAL);
-	while (sent < 0 && errno == EINTR);
-	if (sent >= 0)
+	if (datagram_send(socket, parts, 2, &message->fd, has_file(message)))
 		return 1;
 	/* ETOOMANYREFS: this user's descriptors in sockets, and not yet received, are too many. */
 	return errno == EAGAIN || errno == ENOBUFS || errno == ETOOMANYREFS ? 0 : -1;
@@ -158,28 +141,6 @@ bool link_send(struct link *link, const struct link_message *message)
 	return sent > 0 || (!sent && enqueue(link, message));
 }
 
-/* Returns the descriptor that came with a message, or -1, and closes all others. *count: how many
- * came. */
-static int receive_fd(struct msghdr *header, size_t *count)
-{
-	int fd = -1, extra;
-
-	*count = 0;
-	for (struct cmsghdr *c = CMSG_FIRSTHDR(header); c; c = CMSG_NXTHDR(header, c)) {
-		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
-			continue;
-		for (size_t at = CMSG_LEN(0); at + sizeof(int) <= c->cmsg_len; at += sizeof(int)) {
-			memcpy(&extra, (char *)c + at, sizeof extra);
-			if (fd < 0)
-				fd = extra;
-			else
-				close(extra);
-			++*count;
-		}
-	}
-	return fd;
-}
-
 /* Returns what is wrong with a datagram, or NULL. */
 static const char *check(const struct link_message *message, ssize_t got, size_t fds, int flags)
 {
@@ -200,28 +161,21 @@ static const char *check(const struct link_message *message, ssize_t got, size_t
 static bool receive(struct link *link)
 {
 	static char data[LINK_DATA_MAX + 1];
-	struct link_message message = {.data = data, .fd = -1};
+	struct link_message message = {.data = data};
 	struct iovec parts[] = {{&message, HEAD_SIZE}, {data, LINK_DATA_MAX}};
-	union control control;
-	struct msghdr header = {.msg_iov = parts,
-	                        .msg_iovlen = 2,
-	                        .msg_control = control.bytes,
-	                        .msg_controllen = sizeof control.bytes};
+	int fds[MESSAGE_FDS_MAX] = {-1}, flags;
 	const char *wrong = NULL;
-	size_t fds = 0;
-	ssize_t got;
-	bool closed;
+	size_t count;
+	ssize_t got = datagram_receive(link->readable.fd, parts, 2, fds, &count, &flags);
+	bool closed = got < 0 || (!got && !count);
 
-	do
-		got = recvmsg(link->readable.fd, &header, MSG_CMSG_CLOEXEC);
-	while (got < 0 && errno == EINTR);
 	if (got < 0 && errno == EAGAIN)
 		return false;
-	if (got >= 0)
-		message.fd = receive_fd(&header, &fds);
-	closed = got < 0 || (!got && !fds);
+	for (size_t i = 1; i < count && i < MESSAGE_FDS_MAX; i++)
+		close(fds[i]);
+	message.fd = fds[0];
 	if (!closed)
-		wrong = check(&message, got, fds, header.msg_flags);
+		wrong = check(&message, got, count, flags);
 	if (closed || wrong) {
 		link->owner->broken(link->context, wrong);
 	} else {

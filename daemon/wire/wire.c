@@ -41,26 +41,24 @@ void wire_text(char *text, size_t size)
 			*text = '?';
 }
 
-enum error wire_send(int socket, const struct message *message, const int *fds)
+bool datagram_send(int socket, struct iovec *parts, size_t count, const int *fds, size_t fd_count)
 {
-	size_t fds_size = messages[message->type].fds * sizeof(int);
-	struct iovec part = {(void *)(uintptr_t)message, messages[message->type].size};
-	struct msghdr header = {.msg_iov = &part, .msg_iovlen = 1};
+	struct msghdr header = {.msg_iov = parts, .msg_iovlen = count};
 	union control control = {0};
 	ssize_t sent;
 
-	if (fds_size) {
+	if (fd_count) {
 		header.msg_control = control.bytes;
-		header.msg_controllen = CMSG_SPACE(fds_size);
+		header.msg_controllen = CMSG_SPACE(fd_count * sizeof(int));
 		control.align.cmsg_level = SOL_SOCKET;
 		control.align.cmsg_type = SCM_RIGHTS;
-		control.align.cmsg_len = CMSG_LEN(fds_size);
-		memcpy(CMSG_DATA(&control.align), fds, fds_size);
+		control.align.cmsg_len = CMSG_LEN(fd_count * sizeof(int));
+		memcpy(CMSG_DATA(&control.align), fds, fd_count * sizeof(int));
 	}
 	do
 		sent = sendmsg(socket, &header, MSG_NOSIGNAL);
 	while (sent < 0 && errno == EINTR);
-	return sent < 0 ? ERR_IO : ERR_OK;
+	return sent >= 0;
 }
 
 /* Collects the descriptors of a message, MESSAGE_FDS_MAX at most; the alignment of the control data
@@ -87,27 +85,45 @@ static size_t collect_fds(struct msghdr *header, int fds[MESSAGE_FDS_MAX])
 	return count;
 }
 
-enum wire_result wire_receive(int socket, struct message *message, int fds[MESSAGE_FDS_MAX])
+ssize_t datagram_receive(int socket, struct iovec *parts, size_t count, int fds[MESSAGE_FDS_MAX],
+                         size_t *fd_count, int *flags)
 {
-	struct iovec part = {message, sizeof *message};
 	union control control;
-	struct msghdr header = {.msg_iov = &part,
-	                        .msg_iovlen = 1,
+	struct msghdr header = {.msg_iov = parts,
+	                        .msg_iovlen = count,
 	                        .msg_control = control.bytes,
 	                        .msg_controllen = sizeof control.bytes};
-	size_t count;
 	ssize_t size;
 
-	memset(message, 0, sizeof *message);
 	do
 		size = recvmsg(socket, &header, MSG_CMSG_CLOEXEC);
 	while (size < 0 && errno == EINTR);
+	*fd_count = size < 0 ? 0 : collect_fds(&header, fds);
+	*flags = header.msg_flags;
+	return size;
+}
+
+enum error wire_send(int socket, const struct message *message, const int *fds)
+{
+	struct iovec part = {(void *)(uintptr_t)message, messages[message->type].size};
+
+	return datagram_send(socket, &part, 1, fds, messages[message->type].fds) ? ERR_OK : ERR_IO;
+}
+
+enum wire_result wire_receive(int socket, struct message *message, int fds[MESSAGE_FDS_MAX])
+{
+	struct iovec part = {message, sizeof *message};
+	size_t count;
+	ssize_t size;
+	int flags;
+
+	memset(message, 0, sizeof *message);
+	size = datagram_receive(socket, &part, 1, fds, &count, &flags);
 	if (size < 0)
 		return errno == EAGAIN || errno == EWOULDBLOCK ? WIRE_NOTHING : WIRE_CLOSED;
-	count = collect_fds(&header, fds);
 	if (!size && !count)
 		return WIRE_CLOSED;
-	if (!(header.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) && message->type < MESSAGES &&
+	if (!(flags & (MSG_TRUNC | MSG_CTRUNC)) && message->type < MESSAGES &&
 	    (size_t)size == messages[message->type].size && count == messages[message->type].fds)
 		return WIRE_MESSAGE;
 	for (size_t i = 0; i < count && i < MESSAGE_FDS_MAX; i++)

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/uio.h>
 
 #include "base/error.h"
 #include "filters/chain.h"
@@ -308,6 +309,16 @@ enum wire_result { WIRE_MESSAGE, WIRE_NOTHING, WIRE_CLOSED, WIRE_BROKEN };
  * there is nothing to close. */
 enum wire_result wire_receive(int socket, struct message *message,
                               int fds[MESSAGE_FDS_MAX]) MUST_CHECK;
+
+/* Sends a datagram of these parts with descriptors, which the caller keeps. False with errno. */
+bool datagram_send(int socket, struct iovec *parts, size_t count, const int *fds,
+                   size_t fd_count) MUST_CHECK;
+
+/* Receives a datagram. Returns its size, or -1 with errno. *fd_count: the descriptors that came
+ * with it (close-on-exec), the caller's; more than MESSAGE_FDS_MAX are closed. *flags: as recvmsg()
+ * says them. */
+ssize_t datagram_receive(int socket, struct iovec *parts, size_t count, int fds[MESSAGE_FDS_MAX],
+                         size_t *fd_count, int *flags) MUST_CHECK;
 
 /* Makes a text from a message safe: terminates it, and replaces every byte that is not printable
  * ASCII. */
