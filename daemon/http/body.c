@@ -80,11 +80,9 @@ static enum error spill_add(struct spill *s, const void *data, size_t size)
 	return ERR_OK;
 }
 
-size_t body_room(const struct body *body, uint64_t read, size_t size)
+bool body_has_room(const struct body *body, uint64_t size)
 {
-	uint64_t room = body->lent.limit > read ? body->lent.limit - read : 0;
-
-	return body->lent.most || size < room ? size : (size_t)room;
+	return body->lent.most || size <= body->lent.limit;
 }
 
 enum error body_move(struct body *body, const struct lent *lent)

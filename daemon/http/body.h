@@ -20,9 +20,8 @@ struct body {
 
 void body_init(struct body *body);
 
-/* Returns for how many of the next `size` bytes of a request there is room, if all are the body's
- * and so are the `read` bytes before. All of them if there will not be more room. */
-size_t body_room(const struct body *body, uint64_t read, size_t size);
+/* True if there is room for so many bytes in all, or will not be more. */
+bool body_has_room(const struct body *body, uint64_t size);
 
 /* Goes on where there is more room, and takes over its descriptor. The content before it must be
  * there; and not be under way (body_await()). ERR_MEMORY. */

@@ -508,22 +508,23 @@ static void fail_memory(struct exchange *x)
 	             &problem);
 }
 
-/* Returns for how many of the next bytes there is room. 0: there may be later, or the request has
- * its answer. */
-static size_t make_room(struct exchange *x, size_t size)
+/* True if there is room for all of the next bytes; else there may be later, or the request has its
+ * answer. */
+static bool make_room(struct exchange *x, size_t size)
 {
+	const uint64_t total = x->taken + size;
 	struct lent lent;
 
-	if (!x->request->decided)
-		return 0;
-	if (body_room(&x->body, x->taken, size) == size)
-		return size;
-	if (!service_lend(x->request, x->taken + size, &lent))
-		return 0;
+	if (!x->request->decided || !service_wants_body(x->request))
+		return false;
+	if (body_has_room(&x->body, total))
+		return true;
+	if (!service_lend(x->request, total, &lent))
+		return false;
 	if (!body_move(&x->body, &lent))
-		return body_room(&x->body, x->taken, size);
+		return true;
 	fail_memory(x);
-	return 0;
+	return false;
 }
 
 /* Makes the reader of a form, at its first piece or its end. */
@@ -536,40 +537,27 @@ static enum error open_form(struct exchange *x, struct problem *problem)
 	return form_new(&x->form, head->text[HEAD_CONTENT_TYPE], &form_calls, x, problem);
 }
 
-/* Reads from a piece of the body what there is room for. Returns how much that was. */
-static size_t take_piece(struct exchange *x, const char *data, size_t size)
+/* Reads a piece of the body, for which there is room. */
+static void take_piece(struct exchange *x, const char *data, size_t size)
 {
-	size_t room = make_room(x, size);
 	struct problem problem;
-	enum error e = ERR_OK;
+	enum error e = open_form(x, &problem);
 
-	if (room)
-		e = open_form(x, &problem);
-	if (room && !e)
-		e = x->form ? form_read(x->form, data, room, &problem)
-		            : body_write(&x->body, data, room, &problem);
+	if (!e)
+		e = x->form ? form_read(x->form, data, size, &problem)
+		            : body_write(&x->body, data, size, &problem);
 	if (e)
 		service_fail(x->request, e, &problem);
-	if (!service_wants_body(x->request))
-		body_close(&x->body); /* the answer may take its time */
-	x->taken += room;
-	return room;
+	x->taken += size;
 }
 
-/* Takes a piece of the body, of which some may be kept for later. Returns true if no more may come
- * before exchange_wake(). */
+/* Takes a piece of the body, or keeps it for later. Returns true if no more may come before
+ * exchange_wake(). */
 static bool take(struct exchange *x, const char *data, size_t size)
 {
-	bool room = !x->kept.size;
-
-	while (room && size && service_wants_body(x->request)) {
-		size_t taken = take_piece(x, data, size);
-
-		data += taken;
-		size -= taken;
-		room = taken;
-	}
-	if (size && service_wants_body(x->request))
+	if (!x->kept.size && make_room(x, size))
+		take_piece(x, data, size);
+	else if (service_wants_body(x->request))
 		head_append(&x->kept, data, size);
 	if (x->kept.failed)
 		fail_memory(x);
@@ -603,8 +591,10 @@ static void exchange_receive(struct exchange *x, const char *data, size_t size)
 		x->discarded += size;
 	else if (take(x, data, size))
 		suspend(x);
-	if (!service_wants_body(x->request))
-		exchange_wake(x); /* nothing else may do it any more */
+	if (!service_wants_body(x->request)) {
+		body_close(&x->body); /* the answer may take its time */
+		exchange_wake(x);     /* nothing else may do it any more */
+	}
 	if (x->discarded > DISCARD_MAX && !x->answer)
 		answer_past(x);
 }
