@@ -85,7 +85,7 @@ bool body_has_room(const struct body *body, uint64_t size)
 	return body->lent.most || size <= body->lent.limit;
 }
 
-enum error body_move(struct body *body, const struct lent *lent)
+enum error body_move(struct body *body, const struct lent *lent, struct problem *problem)
 {
 	struct spill *spill = NULL;
 
@@ -97,7 +97,7 @@ enum error body_move(struct body *body, const struct lent *lent)
 	}
 	if (!lent->in_memory && !(spill = calloc(1, sizeof *spill))) {
 		close(lent->fd);
-		return ERR_MEMORY;
+		return problem_set(problem, ERR_MEMORY, "cannot keep the body");
 	}
 	body_close(body);
 	if (spill) {

@@ -24,8 +24,9 @@ void body_init(struct body *body);
 bool body_has_room(const struct body *body, uint64_t size);
 
 /* Goes on where there is more room, and takes over its descriptor. The content before it must be
- * there; and not be under way (body_await()). ERR_MEMORY. */
-enum error body_move(struct body *body, const struct lent *lent) MUST_CHECK;
+ * there, and not be under way to memory. ERR_MEMORY. */
+enum error body_move(struct body *body, const struct lent *lent,
+                     struct problem *problem) MUST_CHECK;
 
 /* Appends. ERR_BODY_TOO_LARGE beyond its room; ERR_IO or ERR_MEMORY if it cannot be written. */
 enum error body_write(struct body *body, const char *data, size_t size,

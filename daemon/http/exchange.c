@@ -33,7 +33,6 @@ struct exchange {
 	LIST_ENTRY(exchange) place; /* in the list of all exchanges */
 	struct service_request *request;
 	struct peer *peer;
-	struct body body;
 	struct form *form;             /* the reader of its body, once some of a form has come */
 	bool in_image, has_image;      /* the form's current part, or one, is the image */
 	struct head_writer parameters; /* the form's others */
@@ -96,7 +95,7 @@ static enum error take_part(void *context, const char *data, size_t size, struct
 	size_t length;
 
 	if (x->in_image)
-		return body_write(&x->body, data, size, problem);
+		return body_write(&x->request->body, data, size, problem);
 	name = x->parameters.data + x->parameter + 1;
 	value = name + strlen(name) + 2;
 	length = (size_t)(x->parameters.data + x->parameters.size - 1 - value); /* so far */
@@ -202,7 +201,6 @@ void exchange_free(struct exchange *x)
 	x->peer->exchange = NULL;
 	LIST_REMOVE(x, place);
 	form_free(x->form);
-	body_close(&x->body);
 	free(x->kept.data);
 	free(x->parameters.data);
 	if (x->request)
@@ -218,7 +216,6 @@ static struct exchange *exchange_open(struct peer *peer)
 	if (!x)
 		return NULL;
 	x->peer = peer;
-	body_init(&x->body);
 	LIST_INSERT_HEAD(&exchanges, x, place);
 	return x;
 }
@@ -500,33 +497,6 @@ static enum MHD_Result exchange_begin(struct exchange *x)
 	return MHD_YES;
 }
 
-static void fail_memory(struct exchange *x)
-{
-	struct problem problem;
-
-	service_fail(x->request, problem_set(&problem, ERR_MEMORY, "cannot keep the body"),
-	             &problem);
-}
-
-/* True if there is room for all of the next bytes; else there may be later, or the request has its
- * answer. */
-static bool make_room(struct exchange *x, size_t size)
-{
-	const uint64_t total = x->taken + size;
-	struct lent lent;
-
-	if (!x->request->decided || !service_wants_body(x->request))
-		return false;
-	if (body_has_room(&x->body, total))
-		return true;
-	if (!service_lend(x->request, total, &lent))
-		return false;
-	if (!body_move(&x->body, &lent))
-		return true;
-	fail_memory(x);
-	return false;
-}
-
 /* Makes the reader of a form, at its first piece or its end. */
 static enum error open_form(struct exchange *x, struct problem *problem)
 {
@@ -545,7 +515,7 @@ static void take_piece(struct exchange *x, const char *data, size_t size)
 
 	if (!e)
 		e = x->form ? form_read(x->form, data, size, &problem)
-		            : body_write(&x->body, data, size, &problem);
+		            : body_write(&x->request->body, data, size, &problem);
 	if (e)
 		service_fail(x->request, e, &problem);
 	x->taken += size;
@@ -555,14 +525,17 @@ static void take_piece(struct exchange *x, const char *data, size_t size)
  * exchange_wake(). */
 static bool take(struct exchange *x, const char *data, size_t size)
 {
-	if (!x->kept.size && make_room(x, size))
+	struct problem problem;
+
+	if (!x->kept.size && service_has_room(x->request, x->taken + size))
 		take_piece(x, data, size);
 	else if (service_wants_body(x->request))
 		head_append(&x->kept, data, size);
 	if (x->kept.failed)
-		fail_memory(x);
+		service_fail(x->request, problem_set(&problem, ERR_MEMORY, "cannot keep the body"),
+		             &problem);
 	return service_wants_body(x->request) &&
-	       (x->kept.size || body_await(&x->body, exchange_wake, x));
+	       (x->kept.size || body_await(&x->request->body, exchange_wake, x));
 }
 
 /* Has the service take a body that has come in one piece. It then gets to know of the request and
@@ -591,10 +564,8 @@ static void exchange_receive(struct exchange *x, const char *data, size_t size)
 		x->discarded += size;
 	else if (take(x, data, size))
 		suspend(x);
-	if (!service_wants_body(x->request)) {
-		body_close(&x->body); /* the answer may take its time */
-		exchange_wake(x);     /* nothing else may do it any more */
-	}
+	if (!service_wants_body(x->request))
+		exchange_wake(x); /* nothing else may do it any more */
 	if (x->discarded > DISCARD_MAX && !x->answer)
 		answer_past(x);
 }
@@ -610,13 +581,12 @@ static void complete(struct exchange *x)
 		if (!e && x->form)
 			e = form_finish(x->form, &problem);
 		if (!e)
-			e = body_finish(&x->body, &problem);
+			e = body_finish(&x->request->body, &problem);
 	}
 	if (e)
 		service_fail(x->request, e, &problem);
-	service_finish(x->request, x->body.size, &x->parameters);
+	service_finish(x->request, &x->parameters);
 	x->complete = true;
-	body_close(&x->body);
 }
 
 /* The body is complete, or the connection was resumed. An answer that was to go past the library

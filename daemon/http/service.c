@@ -122,7 +122,7 @@ static struct service_request *make(void *context)
 	if (!r)
 		return NULL;
 	r->context = context;
-	r->lent.fd = -1;
+	body_init(&r->body);
 	answer_init(&r->answer);
 	return r;
 }
@@ -231,14 +231,6 @@ struct service_request *service_refuse(const char *client, enum error error,
 	return r;
 }
 
-/* Nothing is written to the body any more: its memory or file goes when the front drops it. */
-static void give_back(struct service_request *r)
-{
-	if (r->lent.fd >= 0)
-		close(r->lent.fd);
-	r->lent = (struct lent){.fd = -1};
-}
-
 /* Mostly the same client's next request follows at once, and then its head says this, too. */
 static void tell_end(struct service_request *r)
 {
@@ -261,7 +253,7 @@ void service_end(struct service_request *r)
 	else
 		tell_end(r);
 	LIST_REMOVE(&r->entry, place);
-	give_back(r);
+	body_close(&r->body);
 	if (r->answer.file >= 0)
 		close(r->answer.file);
 	answer_fini(&r->answer);
@@ -275,13 +267,12 @@ bool service_wants_body(const struct service_request *r)
 	return !r->failed && !r->answered && (r->wanted || !r->decided);
 }
 
-bool service_lend(struct service_request *r, uint64_t size, struct lent *lent)
+bool service_has_room(struct service_request *r, uint64_t size)
 {
-	if (r->lent.fd >= 0 && (r->lent.most || r->lent.limit >= size)) {
-		*lent = r->lent;
-		r->lent.fd = -1;
+	if (!r->decided || !service_wants_body(r))
+		return false;
+	if (body_has_room(&r->body, size))
 		return true;
-	}
 	if (!r->asked)
 		tell(&(struct link_message){
 		    .type = LINK_LEND, .number = r->entry.number, .room = size});
@@ -289,11 +280,11 @@ bool service_lend(struct service_request *r, uint64_t size, struct lent *lent)
 	return false;
 }
 
-void service_finish(struct service_request *r, uint64_t size, const struct head_writer *form)
+void service_finish(struct service_request *r, const struct head_writer *form)
 {
 	size_t left;
 
-	give_back(r);
+	body_close(&r->body);
 	if (r->held) {
 		tell_head(r, LINK_IS_COMPLETE, -1);
 	} else if (!r->failed && !r->answered) {
@@ -305,7 +296,7 @@ void service_finish(struct service_request *r, uint64_t size, const struct head_
 			                            .data_size = left});
 		}
 		tell(&(struct link_message){
-		    .type = LINK_FINISH, .number = r->entry.number, .bytes = size});
+		    .type = LINK_FINISH, .number = r->entry.number, .bytes = r->body.size});
 	}
 }
 
@@ -318,7 +309,7 @@ void service_fail(struct service_request *r, enum error error, const struct prob
 {
 	if (r->failed || r->answered)
 		return;
-	give_back(r);
+	body_close(&r->body);
 	service_decide(r);
 	tell_failure(r, "", error, problem);
 }
@@ -363,26 +354,28 @@ static bool lacks_file(const struct link_message *message)
 
 static void receive_room(struct service_request *r, struct link_message *message)
 {
+	const struct lent lent = {.fd = message->fd,
+	                          .in_memory = message->flags & LINK_IS_IN_MEMORY,
+	                          .limit = message->room,
+	                          .most = message->flags & LINK_IS_MOST};
 	struct problem problem;
+	enum error e = ERR_OK;
 
-	give_back(r);
-	if (lacks_file(message)) {
-		problem_set(&problem, ERR_MEMORY, "no file descriptor is left for the body");
-		service_fail(r, ERR_MEMORY, &problem);
-		return;
-	}
 	if (!service_wants_body(r))
 		return;
-	r->decided = true;
-	r->wanted = message->flags & LINK_IS_WANTED;
-	if (message->fd < 0)
-		return;
-	r->lent = (struct lent){.fd = message->fd,
-	                        .in_memory = message->flags & LINK_IS_IN_MEMORY,
-	                        .limit = message->room,
-	                        .most = message->flags & LINK_IS_MOST};
-	message->fd = -1;
-	r->asked = false;
+	if (lacks_file(message)) {
+		e = problem_set(&problem, ERR_MEMORY, "no file descriptor is left for the body");
+	} else {
+		r->decided = true;
+		r->wanted = message->flags & LINK_IS_WANTED;
+	}
+	if (message->fd >= 0) {
+		message->fd = -1;
+		r->asked = false;
+		e = body_move(&r->body, &lent, &problem);
+	}
+	if (e)
+		service_fail(r, e, &problem);
 }
 
 static void receive_answer(struct service_request *r, struct link_message *message)
@@ -396,7 +389,7 @@ static void receive_answer(struct service_request *r, struct link_message *messa
 		return;
 	}
 	message->fd = -1;
-	give_back(r);
+	body_close(&r->body);
 	r->decided = r->answered = true;
 	r->streams = message->flags & LINK_IS_STREAM;
 }

@@ -10,6 +10,7 @@
 #include <sys/queue.h>
 
 #include "base/error.h"
+#include "http/body.h"
 #include "link/answer.h"
 #include "link/head.h"
 #include "link/link.h"
@@ -77,6 +78,7 @@ struct service_request {
 	bool answered; /* and this is its answer: */
 	struct answer answer;
 	bool streams; /* in pieces */
+	struct body body;
 
 	bool wanted, failed;
 	struct service_entry entry;
@@ -84,8 +86,7 @@ struct service_request {
 	void *context;
 	bool held; /* the front has not been told of it yet */
 	LIST_ENTRY(service_request) hold;
-	struct lent lent;         /* its descriptor is the request's, until service_lend() */
-	bool asked;               /* for room */
+	bool asked;               /* for room for its body */
 	char *kept;               /* of the answer */
 	bool awaits_piece, ended; /* the answer's pieces */
 };
@@ -102,20 +103,19 @@ struct service_request *service_refuse(const char *client, enum error error,
 /* Forgets a request, at any time; what is done for it alone is abandoned. */
 void service_end(struct service_request *request);
 
-/* True while the body is wanted, or may be; else it is to be dropped. */
+/* True while the body is wanted, or may be; else it is closed, and what comes is to be dropped. */
 bool service_wants_body(const struct service_request *request);
 
-/* Asks for room, for a decided request: for so many bytes of the body in all, or for all that there
- * may be. True: it is there, and its descriptor the caller's. False: `wake` is called when to ask
- * again. */
-bool service_lend(struct service_request *request, uint64_t size, struct lent *lent) MUST_CHECK;
+/* True if there is room for so many bytes of the body in all, or will not be more: to be appended
+ * by body_write(). False: it is not wanted, or `wake` is called when to ask again. */
+bool service_has_room(struct service_request *request, uint64_t size) MUST_CHECK;
 
-/* The body of a decided request, or of one without any, is complete: so many bytes are where there
- * was room for them, and these are a form's parameters. */
-void service_finish(struct service_request *request, uint64_t size, const struct head_writer *form);
+/* The body of a decided request, or of one without any, is complete; these are a form's parameters.
+ */
+void service_finish(struct service_request *request, const struct head_writer *form);
 
-/* Instead of service_lend() and service_finish(), also before it is decided: the body is complete,
- * as announced (at most LINK_WHOLE_MAX bytes), and in a memfd of this size. False: not now. */
+/* Instead of service_finish(), also before it is decided: the body is complete, as announced (at
+ * most LINK_WHOLE_MAX bytes), and in a memfd of this size. False: not now. */
 bool service_take(struct service_request *request, int fd, uint64_t size) MUST_CHECK;
 
 /* There will be no service_take(): the decision is not to wait some milliseconds for the body. */
