@@ -232,7 +232,7 @@ static struct exchange *exchange_new(struct peer *peer, const char *method, cons
 	                  &x->expects)) {
 		head.monitoring = peer->monitoring;
 		head.loopback = peer->loopback;
-		x->request = service_begin(peer->guest, &head, x);
+		x->request = service_begin(&peer->guest, &head, x);
 	}
 	head_fini(&head);
 	if (!x->request) {

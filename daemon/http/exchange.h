@@ -7,18 +7,18 @@
 #include <stdbool.h>
 
 #include "http/intake.h"
+#include "http/service.h"
 #include "wire/limits.h"
 
 struct exchange;
-struct service_guest;
 
 /* A connection's state between its requests; its socket context, if any, begins with this
  * struct. */
 struct peer {
 	struct intake intake;
 	struct MHD_Connection *connection;
-	struct service_guest *guest; /* as the service counts it */
-	struct exchange *exchange;   /* the request under way, or the refusal; or NULL */
+	struct service_guest guest;
+	struct exchange *exchange; /* the request under way, or the refusal; or NULL */
 	/* that a proxy has named for all of the connection, or none */
 	struct sockaddr_storage source;
 	bool monitoring; /* it came to an address for metrics and health alone */

@@ -114,7 +114,7 @@ static void take_place(struct client *client)
 	char name[HEAD_CLIENT_SIZE];
 
 	headers_name_client(client->peer.connection, &client->peer.source, name);
-	service_guest_name(client->peer.guest, name, proxy);
+	service_guest_name(&client->peer.guest, name, proxy);
 }
 
 /* From now on the connection is its client's, not the proxy's. */
@@ -180,7 +180,7 @@ static void client_free(struct client *client)
 	if (client->waits)
 		LIST_REMOVE(client, wait);
 	exchange_free(client->peer.exchange);
-	service_guest_free(client->peer.guest);
+	service_guest_close(&client->peer.guest);
 	intake_close(&client->peer.intake);
 	LIST_REMOVE(client, place);
 	free(client);
@@ -201,11 +201,7 @@ static struct client *client_new(struct MHD_Connection *connection, int fd,
 	                                      .proxied = headers_from_proxy(connection, &limits),
 	                                      .context = client};
 	client->watch.fd = -1;
-	client->peer.guest = service_guest_new(client);
-	if (!client->peer.guest) {
-		free(client);
-		return NULL;
-	}
+	service_guest_open(&client->peer.guest, client);
 	client->since = loop_now();
 	LIST_INSERT_HEAD(&clients, client, place);
 	intake_open(&client->peer.intake);

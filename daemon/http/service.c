@@ -12,13 +12,6 @@
 
 enum { BUCKETS = 1024, QUIET_MS = 2, RETRY_MS = 100, SILENT_MS = 2000 };
 
-struct service_guest {
-	struct service_entry entry;
-	uint64_t ended; /* its last request, of whose end the front does not know; 0: none */
-	LIST_ENTRY(service_guest) quiet; /* in the list of those, while there is one */
-	void *context;
-};
-
 LIST_HEAD(entry_list, service_entry);
 
 static struct link front;
@@ -38,16 +31,11 @@ static void tell(const struct link_message *message)
 		calls->lost();
 }
 
-/* Creates a request or guest of this size in its table; NULL: no memory. */
-static void *create(struct entry_list *table, size_t size)
+/* Gives a request or guest its number, and its place in their table. */
+static void enter(struct entry_list *table, struct service_entry *entry)
 {
-	struct service_entry *entry = calloc(1, size);
-
-	if (!entry)
-		return NULL;
 	entry->number = ++last_number;
 	LIST_INSERT_HEAD(&table[entry->number % BUCKETS], entry, place);
-	return entry;
 }
 
 /* Finds the request or guest of a number, or NULL. */
@@ -65,15 +53,11 @@ static void *find(const struct entry_list *table, uint64_t number)
 
 /* Guests ------------------------------------------------------------------------------------- */
 
-struct service_guest *service_guest_new(void *context)
+void service_guest_open(struct service_guest *g, void *context)
 {
-	struct service_guest *g = create(guests, sizeof *g);
-
-	if (!g)
-		return NULL;
-	g->context = context;
+	*g = (struct service_guest){.context = context};
+	enter(guests, &g->entry);
 	tell(&(struct link_message){.type = LINK_GUEST, .number = g->entry.number});
-	return g;
 }
 
 void service_guest_name(struct service_guest *g, const char *client, bool proxy)
@@ -103,24 +87,22 @@ static void tell_ends(void)
 	}
 }
 
-void service_guest_free(struct service_guest *g)
+void service_guest_close(struct service_guest *g)
 {
-	if (!g)
-		return;
 	forget_end(g);
 	tell(&(struct link_message){.type = LINK_GUEST_END, .number = g->entry.number});
 	LIST_REMOVE(&g->entry, place);
-	free(g);
 }
 
 /* Requests ----------------------------------------------------------------------------------- */
 
 static struct service_request *make(void *context)
 {
-	struct service_request *r = create(requests, sizeof *r);
+	struct service_request *r = calloc(1, sizeof *r);
 
 	if (!r)
 		return NULL;
+	enter(requests, &r->entry);
 	r->context = context;
 	body_init(&r->body);
 	answer_init(&r->answer);

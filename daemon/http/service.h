@@ -49,27 +49,31 @@ void service_drained(void);
 
 /* Connections ---------------------------------------------------------------------------------- */
 
+/* The place of a guest, or of a request, among all. */
+struct service_entry {
+	LIST_ENTRY(service_entry) place;
+	uint64_t number;
+};
+
 /* A connection, as the service counts it, which needs no place among all before it has a name. It
  * outlives its requests. */
-struct service_guest;
+struct service_guest {
+	struct service_entry entry;
+	void *context;
+	uint64_t ended; /* its last request, of whose end the front does not know; 0: none */
+	LIST_ENTRY(service_guest) quiet; /* in the list of those, while there is one */
+};
 
-/* NULL: no memory. */
-struct service_guest *service_guest_new(void *context) MUST_CHECK;
+void service_guest_open(struct service_guest *guest, void *context);
 
 /* Takes a place for it as this client's (an address, or a user), instead of the one that it may
  * have. A trusted proxy, which has not named its client yet, may have as many as there are. */
 void service_guest_name(struct service_guest *guest, const char *client, bool proxy);
 
-/* It has been closed: nothing more is told. NULL is none. */
-void service_guest_free(struct service_guest *guest);
+/* It has been closed: nothing more is told. */
+void service_guest_close(struct service_guest *guest);
 
 /* Requests ------------------------------------------------------------------------------------- */
-
-/* The place of a request, or a guest, in the table of them. */
-struct service_entry {
-	LIST_ENTRY(service_entry) place;
-	uint64_t number;
-};
 
 /* A request; others read the first members. */
 struct service_request {

@@ -64,7 +64,7 @@ struct link_message {
 
 /* The place for a body, as ROOM says. */
 struct lent {
-	int fd; /* to be duplicated; -1: not known yet */
+	int fd; /* -1: not known yet */
 	bool in_memory;
 	uint64_t limit; /* bytes that there is room for */
 	bool most;      /* there will not be more */
