@@ -31,7 +31,7 @@ enum {
 /* One request and its connection; or the refusal of a connection. */
 struct exchange {
 	LIST_ENTRY(exchange) place; /* in the list of all exchanges */
-	struct service_request *request;
+	struct service_request request;
 	struct peer *peer;
 	struct form *form;             /* the reader of its body, once some of a form has come */
 	bool in_image, has_image;      /* the form's current part, or one, is the image */
@@ -79,7 +79,7 @@ static enum error begin_part(void *context, const char *name, bool file, struct 
 	x->has_image |= x->in_image;
 	if (x->in_image)
 		return ERR_OK;
-	if (x->request->head.parameters++ >= HEAD_PARAMETERS_MAX)
+	if (x->request.head.parameters++ >= HEAD_PARAMETERS_MAX)
 		return problem_set(problem, ERR_BAD_REQUEST, "a request has at most %d parameters",
 		                   HEAD_PARAMETERS_MAX);
 	x->parameter = x->parameters.size;
@@ -95,7 +95,7 @@ static enum error take_part(void *context, const char *data, size_t size, struct
 	size_t length;
 
 	if (x->in_image)
-		return body_write(&x->request->body, data, size, problem);
+		return body_write(&x->request.body, data, size, problem);
 	name = x->parameters.data + x->parameter + 1;
 	value = name + strlen(name) + 2;
 	length = (size_t)(x->parameters.data + x->parameters.size - 1 - value); /* so far */
@@ -203,8 +203,7 @@ void exchange_free(struct exchange *x)
 	form_free(x->form);
 	free(x->kept.data);
 	free(x->parameters.data);
-	if (x->request)
-		service_end(x->request);
+	service_end(&x->request);
 	free(x);
 }
 
@@ -220,26 +219,24 @@ static struct exchange *exchange_open(struct peer *peer)
 	return x;
 }
 
-/* Begins with a request, whose head has been read. */
 static struct exchange *exchange_new(struct peer *peer, const char *method, const char *url)
 {
 	struct exchange *x = exchange_open(peer);
-	struct head head;
+	struct head *head = x ? &x->request.head : NULL;
 
 	if (!x)
 		return NULL;
-	if (!headers_read(peer->connection, &peer->source, limits, method, url, &head,
-	                  &x->expects)) {
-		head.monitoring = peer->monitoring;
-		head.loopback = peer->loopback;
-		x->request = service_begin(&peer->guest, &head, x);
-	}
-	head_fini(&head);
-	if (!x->request) {
+	if (headers_read(peer->connection, &peer->source, limits, method, url, head, &x->expects)) {
 		exchange_free(x);
 		return NULL;
 	}
-	/* check_body() of intake.c gives an answer, which the library would not. */
+	head->monitoring = peer->monitoring;
+	head->loopback = peer->loopback;
+	if (!service_begin(&x->request, &peer->guest, x)) {
+		exchange_free(x);
+		return NULL;
+	}
+	/* check_arrival() of intake.c gives an answer, which the library would not. */
 	MHD_set_connection_option(peer->connection, MHD_CONNECTION_OPTION_TIMEOUT, 0u);
 	if (!loop_timer_left(&report))
 		loop_timer_start(&report, REPORT_MS);
@@ -260,7 +257,7 @@ static ssize_t stream_read(void *context, uint64_t position, char *out, size_t r
 		return MHD_CONTENT_READER_END_WITH_ERROR;
 	if (x->sent == a->text_size) {
 		x->sent = 0;
-		if (!service_piece(x->request))
+		if (!service_piece(&x->request))
 			return MHD_CONTENT_READER_END_OF_STREAM;
 		if (!a->text_size && !exchange_suspend(x))
 			return MHD_CONTENT_READER_END_WITH_ERROR;
@@ -289,7 +286,7 @@ static struct MHD_Response *make_response(struct exchange *x)
 	struct MHD_Response *response;
 	int fd;
 
-	if (x->request->streams)
+	if (x->request.streams)
 		return MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, STREAM_BLOCK,
 		                                         stream_read, x, NULL);
 	if (a->file < 0 && !a->file_size)
@@ -309,7 +306,7 @@ static struct MHD_Response *make_response(struct exchange *x)
 
 static enum MHD_Result exchange_send(struct exchange *x)
 {
-	const struct answer *a = &x->request->answer;
+	const struct answer *a = &x->request.answer;
 	struct MHD_Response *response;
 	enum MHD_Result result;
 
@@ -360,28 +357,24 @@ static char *write_message(const struct answer *answer, bool bodiless, size_t *s
 static void refuse_instead(struct exchange *x)
 {
 	const bool endless = x->discarded > DISCARD_MAX;
-	struct service_request *refusal;
+	char client[HEAD_CLIENT_SIZE];
 	struct problem problem;
 	enum error e = problem_set(&problem, endless ? ERR_BODY_TOO_LARGE : ERR_BAD_REQUEST,
 	                           "%s; send this request without a body",
 	                           endless ? "the body has more than 8 MB, and is not wanted"
 	                                   : "the body is incomplete or malformed");
 
-	refusal = service_refuse(x->request->head.text[HEAD_CLIENT], e, &problem, x);
-	if (!refusal) {
-		exchange_cut(x);
-		return;
-	}
-	service_end(x->request);
-	x->request = refusal;
+	strcpy(client, x->request.head.text[HEAD_CLIENT]);
+	service_end(&x->request);
+	service_refuse(&x->request, client, e, &problem, x);
 }
 
 /* The answer has no body, whatever its length is said to be. */
 static bool is_bodiless(const struct exchange *x)
 {
-	const char *method = x->request->head.text[HEAD_METHOD];
+	const char *method = x->request.head.text[HEAD_METHOD];
 
-	return x->request->answer.status == MHD_HTTP_NOT_MODIFIED ||
+	return x->request.answer.status == MHD_HTTP_NOT_MODIFIED ||
 	       (method && !strcmp(method, "HEAD"));
 }
 
@@ -393,13 +386,13 @@ static void answer_past(struct exchange *x)
 	char *message;
 
 	x->past = true;
-	if (!x->request->answered)
+	if (!x->request.answered)
 		return;
-	if (x->request->streams || (x->request->answer.file >= 0 && !is_bodiless(x))) {
+	if (x->request.streams || (x->request.answer.file >= 0 && !is_bodiless(x))) {
 		refuse_instead(x);
 		return;
 	}
-	x->answer = &x->request->answer;
+	x->answer = &x->request.answer;
 	message = write_message(x->answer, is_bodiless(x), &size);
 	intake_end(&x->peer->intake, message ? message : "", size);
 	free(message);
@@ -420,13 +413,11 @@ static void refuse(struct peer *peer, enum error error, const struct problem *pr
 	peer->refused = true;
 	intake_hold(&peer->intake);
 	x = exchange_open(peer);
-	if (x)
-		x->request = service_refuse(client, error, problem, x);
-	if (!x || !x->request) {
-		exchange_free(x);
+	if (!x) {
 		shutdown(peer->intake.fd, SHUT_RDWR);
 		return;
 	}
+	service_refuse(&x->request, client, error, problem, x);
 	x->refusal = true;
 	peer->exchange = x;
 	answer_past(x);
@@ -443,7 +434,7 @@ static void exchange_refuse(void *context, enum error error, const struct proble
 		return;
 	}
 	peer->refused = true;
-	service_fail(x->request, error, problem);
+	service_fail(&x->request, error, problem);
 	exchange_wake(x);
 }
 
@@ -455,7 +446,7 @@ void exchange_break(void *context, enum error error, const struct problem *probl
 	if (!x) {
 		refuse(peer, error, problem);
 	} else if (!x->complete && !x->answer && !x->past && !x->suspended && !x->gone) {
-		service_fail(x->request, error, problem);
+		service_fail(&x->request, error, problem);
 		answer_past(x);
 	}
 }
@@ -469,7 +460,7 @@ static void report_read(void *context)
 	LIST_FOREACH(x, &exchanges, place)
 	{
 		if (x->answer)
-			service_read(x->request, intake_read(&x->peer->intake) - x->read);
+			service_read(&x->request, intake_read(&x->peer->intake) - x->read);
 	}
 	if (!LIST_EMPTY(&exchanges))
 		loop_timer_start(&report, REPORT_MS);
@@ -482,16 +473,16 @@ static void report_read(void *context)
 static enum MHD_Result exchange_begin(struct exchange *x)
 {
 	/* A refusal is worth more than a large body, which then need not be sent. */
-	uint64_t size = x->request->head.announced;
+	uint64_t size = x->request.head.announced;
 	bool asks = (size && x->expects) || (size != UINT64_MAX && size > DISCARD_MAX);
 
 	if (x->gone)
 		return MHD_NO;
-	if (asks && x->request->answered)
+	if (asks && x->request.answered)
 		return exchange_send(x);
-	x->begun = x->request->decided || !asks;
+	x->begun = x->request.decided || !asks;
 	if (!x->begun) {
-		service_decide(x->request);
+		service_decide(&x->request);
 		suspend(x);
 	}
 	return MHD_YES;
@@ -500,7 +491,7 @@ static enum MHD_Result exchange_begin(struct exchange *x)
 /* Makes the reader of a form, at its first piece or its end. */
 static enum error open_form(struct exchange *x, struct problem *problem)
 {
-	const struct head *head = &x->request->head;
+	const struct head *head = &x->request.head;
 
 	if (!head->form || !head->announced || x->form)
 		return ERR_OK;
@@ -515,9 +506,9 @@ static void take_piece(struct exchange *x, const char *data, size_t size)
 
 	if (!e)
 		e = x->form ? form_read(x->form, data, size, &problem)
-		            : body_write(&x->request->body, data, size, &problem);
+		            : body_write(&x->request.body, data, size, &problem);
 	if (e)
-		service_fail(x->request, e, &problem);
+		service_fail(&x->request, e, &problem);
 	x->taken += size;
 }
 
@@ -527,29 +518,29 @@ static bool take(struct exchange *x, const char *data, size_t size)
 {
 	struct problem problem;
 
-	if (!x->kept.size && service_has_room(x->request, x->taken + size))
+	if (!x->kept.size && service_has_room(&x->request, x->taken + size))
 		take_piece(x, data, size);
-	else if (service_wants_body(x->request))
+	else if (service_wants_body(&x->request))
 		head_append(&x->kept, data, size);
 	if (x->kept.failed)
-		service_fail(x->request, problem_set(&problem, ERR_MEMORY, "cannot keep the body"),
+		service_fail(&x->request, problem_set(&problem, ERR_MEMORY, "cannot keep the body"),
 		             &problem);
-	return service_wants_body(x->request) &&
-	       (x->kept.size || body_await(&x->request->body, exchange_wake, x));
+	return service_wants_body(&x->request) &&
+	       (x->kept.size || body_await(&x->request.body, exchange_wake, x));
 }
 
 /* Has the service take a body that has come in one piece. It then gets to know of the request and
  * its body by one message. */
 static bool take_whole(struct exchange *x, const char *data, size_t size)
 {
-	const struct head *head = &x->request->head;
+	const struct head *head = &x->request.head;
 	int fd;
 
-	if (x->request->decided || x->kept.size || head->form || head->announced != size ||
-	    size > LINK_WHOLE_MAX || size > limits->spool_size || !service_wants_body(x->request) ||
-	    memfd_sealed("body", data, size, &fd))
+	if (x->request.decided || x->kept.size || head->form || head->announced != size ||
+	    size > LINK_WHOLE_MAX || size > limits->spool_size ||
+	    !service_wants_body(&x->request) || memfd_sealed("body", data, size, &fd))
 		return false;
-	x->complete = service_take(x->request, fd, size);
+	x->complete = service_take(&x->request, fd, size);
 	close(fd);
 	return x->complete;
 }
@@ -559,12 +550,12 @@ static void exchange_receive(struct exchange *x, const char *data, size_t size)
 {
 	if (take_whole(x, data, size))
 		return;
-	service_decide(x->request);
-	if (!service_wants_body(x->request))
+	service_decide(&x->request);
+	if (!service_wants_body(&x->request))
 		x->discarded += size;
 	else if (take(x, data, size))
 		suspend(x);
-	if (!service_wants_body(x->request))
+	if (!service_wants_body(&x->request))
 		exchange_wake(x); /* nothing else may do it any more */
 	if (x->discarded > DISCARD_MAX && !x->answer)
 		answer_past(x);
@@ -576,16 +567,16 @@ static void complete(struct exchange *x)
 	struct problem problem;
 	enum error e = ERR_OK;
 
-	if (service_wants_body(x->request)) {
+	if (service_wants_body(&x->request)) {
 		e = open_form(x, &problem);
 		if (!e && x->form)
 			e = form_finish(x->form, &problem);
 		if (!e)
-			e = body_finish(&x->request->body, &problem);
+			e = body_finish(&x->request.body, &problem);
 	}
 	if (e)
-		service_fail(x->request, e, &problem);
-	service_finish(x->request, &x->parameters);
+		service_fail(&x->request, e, &problem);
+	service_finish(&x->request, &x->parameters);
 	x->complete = true;
 }
 
@@ -596,9 +587,9 @@ static enum MHD_Result exchange_finish(struct exchange *x)
 	if (x->gone || (x->past && x->answer))
 		return MHD_NO;
 	x->past = false;
-	if (!x->complete && (x->request->decided || !x->request->head.announced))
+	if (!x->complete && (x->request.decided || !x->request.head.announced))
 		complete(x);
-	if (x->request->answered)
+	if (x->request.answered)
 		return exchange_send(x);
 	return exchange_suspend(x) ? MHD_YES : MHD_NO;
 }

@@ -96,17 +96,12 @@ void service_guest_close(struct service_guest *g)
 
 /* Requests ----------------------------------------------------------------------------------- */
 
-static struct service_request *make(void *context)
+static void begin(struct service_request *r, void *context)
 {
-	struct service_request *r = calloc(1, sizeof *r);
-
-	if (!r)
-		return NULL;
 	enter(requests, &r->entry);
 	r->context = context;
 	body_init(&r->body);
 	answer_init(&r->answer);
-	return r;
 }
 
 /* Tells the front of a request that was held back: mostly the rest of it comes soon, and one
@@ -167,24 +162,19 @@ void service_decide(struct service_request *r)
 		tell_head(r, 0, -1);
 }
 
-struct service_request *service_begin(struct service_guest *guest, struct head *head, void *context)
+bool service_begin(struct service_request *r, struct service_guest *guest, void *context)
 {
-	struct service_request *r = head->size <= LINK_DATA_MAX ? make(context) : NULL;
-
-	if (!r) {
-		head_fini(head);
-		return NULL;
-	}
+	if (r->head.size > LINK_DATA_MAX)
+		return false;
+	begin(r, context);
 	r->guest = guest;
-	r->head = *head;
-	*head = (struct head){0};
 	if (LIST_EMPTY(&held))
 		held_since = loop_now();
 	r->held = true;
 	LIST_INSERT_HEAD(&held, r, hold);
 	if (r->head.announced > LINK_WHOLE_MAX || (r->head.announced && r->head.form))
 		service_decide(r);
-	return r;
+	return true;
 }
 
 /* Makes an error the answer; client: of whom the front does not know, or "". */
@@ -203,14 +193,11 @@ static void tell_failure(struct service_request *r, const char *client, enum err
 	                            .data_size = sizeof *problem + strlen(client)});
 }
 
-struct service_request *service_refuse(const char *client, enum error error,
-                                       const struct problem *problem, void *context)
+void service_refuse(struct service_request *r, const char *client, enum error error,
+                    const struct problem *problem, void *context)
 {
-	struct service_request *r = make(context);
-
-	if (r)
-		tell_failure(r, client, error, problem);
-	return r;
+	begin(r, context);
+	tell_failure(r, client, error, problem);
 }
 
 /* Mostly the same client's next request follows at once, and then its head says this, too. */
@@ -232,16 +219,18 @@ void service_end(struct service_request *r)
 {
 	if (r->held)
 		LIST_REMOVE(r, hold);
-	else
+	else if (r->entry.number)
 		tell_end(r);
-	LIST_REMOVE(&r->entry, place);
-	body_close(&r->body);
-	if (r->answer.file >= 0)
-		close(r->answer.file);
-	answer_fini(&r->answer);
-	free(r->kept);
+	if (r->entry.number) {
+		LIST_REMOVE(&r->entry, place);
+		body_close(&r->body);
+		if (r->answer.file >= 0)
+			close(r->answer.file);
+		answer_fini(&r->answer);
+		free(r->kept);
+	}
 	head_fini(&r->head);
-	free(r);
+	*r = (struct service_request){0};
 }
 
 bool service_wants_body(const struct service_request *r)

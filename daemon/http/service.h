@@ -75,7 +75,7 @@ void service_guest_close(struct service_guest *guest);
 
 /* Requests ------------------------------------------------------------------------------------- */
 
-/* A request; others read the first members. */
+/* A request, all zeros before it begins; others read the first members. */
 struct service_request {
 	struct head head;
 	bool decided;  /* the front has said whether it wants the body */
@@ -95,16 +95,16 @@ struct service_request {
 	bool awaits_piece, ended; /* the answer's pieces */
 };
 
-/* Begins with a request of a guest, and takes over what is in its head, also on failure. NULL: no
- * memory. */
-struct service_request *service_begin(struct service_guest *guest, struct head *head,
-                                      void *context) MUST_CHECK;
+/* Begins with a request of a guest, whose head is known. False: that is too large. */
+bool service_begin(struct service_request *request, struct service_guest *guest,
+                   void *context) MUST_CHECK;
 
-/* Begins with the refusal of a client that has sent no request. NULL: no memory. */
-struct service_request *service_refuse(const char *client, enum error error,
-                                       const struct problem *problem, void *context) MUST_CHECK;
+/* Begins with the refusal of a client that has sent no request. */
+void service_refuse(struct service_request *request, const char *client, enum error error,
+                    const struct problem *problem, void *context);
 
-/* Forgets a request, at any time; what is done for it alone is abandoned. */
+/* Forgets a request, which may not have begun; what is done for it alone is abandoned. All zeros
+ * are left. */
 void service_end(struct service_request *request);
 
 /* True while the body is wanted, or may be; else it is closed, and what comes is to be dropped. */
