@@ -41,8 +41,8 @@ static const uint64_t silent_ns = 5000000000u;
 
 /* A client's socket, and the request under way on it. */
 struct client {
-	struct peer peer;         /* must be first: contexts of calls point to it */
-	LIST_ENTRY(client) place; /* in the list of all clients */
+	struct peer peer;          /* must be first: contexts of calls point to it */
+	TAILQ_ENTRY(client) place; /* in the list of all clients */
 	struct loop_watch watch;
 	uint64_t since;           /* loop_now() */
 	LIST_ENTRY(client) leave; /* in the list of those whose end libmicrohttpd has not seen */
@@ -66,7 +66,8 @@ static unsigned socket_count;
 static bool (*serves)(void);
 static uint64_t descriptors_most; /* with which clients are accepted */
 static struct loop_timer pause_end;
-static LIST_HEAD(client_list, client) clients, leaving, waiting;
+static TAILQ_HEAD(clients, client) clients = TAILQ_HEAD_INITIALIZER(clients); /* oldest first */
+static LIST_HEAD(client_list, client) leaving, waiting;
 static struct loop_timer ends;
 
 /* The client has closed its side, and later perhaps its socket. */
@@ -182,7 +183,7 @@ static void client_free(struct client *client)
 	exchange_free(client->peer.exchange);
 	service_guest_close(&client->peer.guest);
 	intake_close(&client->peer.intake);
-	LIST_REMOVE(client, place);
+	TAILQ_REMOVE(&clients, client, place);
 	free(client);
 }
 
@@ -203,7 +204,7 @@ static struct client *client_new(struct MHD_Connection *connection, int fd,
 	client->watch.fd = -1;
 	service_guest_open(&client->peer.guest, client);
 	client->since = loop_now();
-	LIST_INSERT_HEAD(&clients, client, place);
+	TAILQ_INSERT_TAIL(&clients, client, place);
 	intake_open(&client->peer.intake);
 	if (!watch_client(client))
 		return client;
@@ -218,33 +219,18 @@ static void bound_monitors(void)
 	struct client *client, *oldest = NULL;
 	unsigned count = 0;
 
-	LIST_FOREACH(client, &clients, place) /* newest first */
+	TAILQ_FOREACH(client, &clients, place)
 	{
 		if (!client->peer.monitoring || client->peer.gone)
 			continue;
 		count++;
-		if (!oldest || !client->peer.exchange || oldest->peer.exchange)
+		if (!oldest || (oldest->peer.exchange && !client->peer.exchange))
 			oldest = client;
 	}
 	if (count <= MONITORS_MAX)
 		return;
 	oldest->peer.gone = true;
 	shutdown(oldest->peer.intake.fd, SHUT_RDWR);
-}
-
-/* Frees replaced certificates when no handshake can need them any more. */
-static void forget_certificates(void)
-{
-	const struct client *client;
-	uint64_t oldest = UINT64_MAX;
-
-	if (!certificate_retired())
-		return;
-	LIST_FOREACH(client, &clients, place)
-	{
-		oldest = client->since < oldest ? client->since : oldest;
-	}
-	certificate_forget(oldest);
 }
 
 static void connection_changed(void *context, struct MHD_Connection *connection,
@@ -259,7 +245,9 @@ static void connection_changed(void *context, struct MHD_Connection *connection,
 		if (client)
 			client_free(client);
 		*socket_context = NULL;
-		forget_certificates();
+		/* No handshake needs those that were replaced before it any more. */
+		client = TAILQ_FIRST(&clients);
+		certificate_forget(client ? client->since : UINT64_MAX);
 		return;
 	}
 	fd = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
@@ -485,7 +473,7 @@ bool http_drained(void)
 
 	/* A request may still arrive on an idle connection: the client connected just now, or has
 	 * sent data that has not been read. */
-	LIST_FOREACH(client, &clients, place)
+	TAILQ_FOREACH(client, &clients, place)
 	{
 		awaited = awaited ||
 		          (!client->peer.refused &&

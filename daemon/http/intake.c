@@ -35,7 +35,6 @@ static uint64_t checked; /* loop_now() of the last check */
 static ssize_t (*tls_receive)(gnutls_session_t session, void *data, size_t size);
 static ssize_t (*tls_send)(gnutls_session_t session, const void *data, size_t size);
 static int (*tls_handshake)(gnutls_session_t session);
-static LIST_HEAD(intake_list, intake) intakes = LIST_HEAD_INITIALIZER(intakes);
 static struct {
 	const struct http_socket *origin;
 	struct intake *intake; /* while it is open */
@@ -126,16 +125,18 @@ static void check_deadline(struct intake *i)
  * clients have sent meanwhile may be unread. */
 static void check_all(void *context)
 {
-	struct intake *i;
+	const bool delayed = loop_held_up(&checked, CHECK_MS);
+	bool any = false;
 
 	(void)context;
-	if (!loop_held_up(&checked, CHECK_MS)) {
-		LIST_FOREACH(i, &intakes, place)
-		{
+	for (size_t fd = 0; fd < by_fd_size; fd++) {
+		struct intake *i = by_fd[fd].intake;
+
+		any = any || i;
+		if (i && !delayed)
 			check_deadline(i);
-		}
 	}
-	if (!LIST_EMPTY(&intakes))
+	if (any)
 		loop_timer_start(&check, CHECK_MS);
 }
 
@@ -179,7 +180,6 @@ void intake_open(struct intake *i)
 {
 	by_fd[i->fd].intake = i;
 	set_state(i, state_of(i));
-	LIST_INSERT_HEAD(&intakes, i, place);
 	if (!loop_timer_left(&check)) {
 		checked = loop_now();
 		loop_timer_start(&check, CHECK_MS);
@@ -189,7 +189,6 @@ void intake_open(struct intake *i)
 void intake_close(struct intake *i)
 {
 	by_fd[i->fd].intake = NULL;
-	LIST_REMOVE(i, place);
 	grammar_fini(&i->grammar);
 	free(i->fault);
 }

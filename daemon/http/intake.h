@@ -7,7 +7,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/queue.h>
 #include <sys/socket.h>
 
 #include "base/error.h"
@@ -56,8 +55,7 @@ struct intake {
 	uint64_t answered;          /* requests that the library has done with */
 	uint64_t sent;              /* bytes of files, and by TLS of all */
 	struct intake_fault *fault; /* in INTAKE_FAULTY; owned */
-	LIST_ENTRY(intake) place;
-	void *context; /* of calls */
+	void *context;              /* of calls */
 };
 
 enum error intakes_init(const struct limits *limits, const struct intake_calls *calls) MUST_CHECK;

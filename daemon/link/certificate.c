@@ -95,11 +95,6 @@ void certificate_commit(void)
 	next = NULL;
 }
 
-bool certificate_retired(void)
-{
-	return newest && newest->older;
-}
-
 void certificate_forget(uint64_t time)
 {
 	struct pair **link = newest ? &newest->older : &newest;

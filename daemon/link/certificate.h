@@ -3,7 +3,6 @@
 #ifndef LINK_CERTIFICATE_H
 #define LINK_CERTIFICATE_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -24,8 +23,7 @@ void certificate_drop(void);
 /* Puts the next pair, if any, in force; the one before stays valid for handshakes under way. */
 void certificate_commit(void);
 
-/* True if replaced pairs remain; the other frees those replaced before this time (loop_now()). */
-bool certificate_retired(void);
+/* Frees the pairs that were replaced before this time (loop_now()). */
 void certificate_forget(uint64_t time);
 
 /* A gnutls_certificate_retrieve_function2, for libmicrohttpd. */
