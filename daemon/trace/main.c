@@ -1,5 +1,10 @@
 /* convolved-trace: sends the spans of requests, which the front tells it, to a collector by OTLP
- * over HTTP. It ends when the front does, after a last attempt to send what it has. */
+ * over HTTP. It ends when the front does, after a last attempt to send what it has.
+ *
+ * It gathers spans for a moment, posts them as one request at a time, and repeats a request that
+ * failed for now. Spans that do not fit meanwhile are lost, and counted. They are in a ring, of
+ * which the oldest `posted` are in the request that is under way or waits to be repeated; they
+ * leave it when the collector has answered for good. */
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -8,11 +13,340 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <curl/curl.h>
+#include <jansson.h>
+
+#include "base/clock.h"
 #include "base/log.h"
 #include "process/sandbox.h"
 #include "process/start.h"
-#include "trace/sender.h"
 #include "wire/wire.h"
+
+#ifndef PACKAGE_VERSION
+#define PACKAGE_VERSION "unknown"
+#endif
+
+enum {
+	SPANS_KEPT = 4096,
+	SENDER_PORTS_MAX = 7,
+	BATCH = 512,          /* spans of a request */
+	GATHER_MS = 500,      /* that the first of a request waits for others */
+	TIMEOUT_MS = 10000,   /* of a request */
+	RETRY_MS = 1000,      /* before the first repetition, doubled for the next ones */
+	RETRY_MAX_MS = 60000, /* also if the collector asks for more */
+	ANSWER_MAX = 64 << 10,
+};
+
+static struct span ring[SPANS_KEPT];
+static size_t oldest, count, posted;
+static uint64_t lost_spans; /* and not told */
+static uint64_t due;        /* milliseconds, when the next request begins; 0: not known */
+static unsigned tries;      /* of the request */
+static bool told;           /* that the collector does not answer as it should */
+static CURLM *multi;
+static CURL *transfer;
+static bool under_way;
+static char *body; /* of the request under way */
+static char host[256];
+static char error[CURL_ERROR_SIZE];
+static size_t answered; /* bytes of the collector's answer */
+
+/* The answer says nothing of use; more than an answer would have ends the transfer. */
+static size_t skip(char *data, size_t size, size_t n, void *context)
+{
+	(void)data;
+	(void)context;
+	answered += size * n;
+	return answered <= ANSWER_MAX ? size * n : 0;
+}
+
+/* Sets the collector's URL, with the path of its traces, as OTLP's exporters make it. */
+static enum error set_url(const char *endpoint)
+{
+	size_t length = strlen(endpoint);
+	char *url;
+	CURLcode failed;
+
+	if (asprintf(&url, "%s%sv1/traces", endpoint, endpoint[length - 1] == '/' ? "" : "/") < 0)
+		return ERR_MEMORY;
+	failed = curl_easy_setopt(transfer, CURLOPT_URL, url);
+	free(url);
+	return failed ? ERR_MEMORY : ERR_OK;
+}
+
+/* Lists the ports of TCP that it connects to: the endpoint's, those of the proxies that the
+ * environment names, and that of servers of names. Returns how many there are. */
+static size_t sender_ports(const char *endpoint, uint16_t ports[SENDER_PORTS_MAX])
+{
+	enum { DNS = 53, PROXY = 1080 /* without a port, for libcurl */ };
+	static const char *const proxies[] = {"http_proxy", "https_proxy", "HTTPS_PROXY",
+	                                      "all_proxy", "ALL_PROXY"};
+	CURLU *parts = curl_url();
+	size_t ports_known = 0;
+	char *port;
+
+	ports[ports_known++] = DNS;
+	for (int i = -1; i < (int)(sizeof proxies / sizeof *proxies); i++) {
+		const char *url = i < 0 ? endpoint : getenv(proxies[i]);
+
+		if (!url || curl_url_set(parts, CURLUPART_URL, url, CURLU_GUESS_SCHEME))
+			continue;
+		port = NULL;
+		if (curl_url_get(parts, CURLUPART_PORT, &port, i < 0 ? CURLU_DEFAULT_PORT : 0u))
+			ports[ports_known++] = PROXY;
+		else
+			ports[ports_known++] = (uint16_t)atoi(port);
+		curl_free(port);
+	}
+	curl_url_cleanup(parts);
+	return ports_known;
+}
+
+static enum error sender_init(const char *endpoint)
+{
+	static char json[] = "Content-Type: application/json";
+	static struct curl_slist type = {.data = json};
+
+	gethostname(host, sizeof host - 1);
+	if (curl_global_init(CURL_GLOBAL_DEFAULT))
+		return ERR_INTERNAL;
+	multi = curl_multi_init();
+	transfer = curl_easy_init();
+	if (!multi || !transfer)
+		return ERR_MEMORY;
+	curl_easy_setopt(transfer, CURLOPT_POST, 1L);
+	curl_easy_setopt(transfer, CURLOPT_NOSIGNAL, 1L);
+	curl_easy_setopt(transfer, CURLOPT_TIMEOUT_MS, (long)TIMEOUT_MS);
+	curl_easy_setopt(transfer, CURLOPT_HTTPHEADER, &type);
+	curl_easy_setopt(transfer, CURLOPT_PROTOCOLS_STR, "http,https");
+	curl_easy_setopt(transfer, CURLOPT_USERAGENT, "convolved/" PACKAGE_VERSION);
+	curl_easy_setopt(transfer, CURLOPT_WRITEFUNCTION, skip);
+	curl_easy_setopt(transfer, CURLOPT_ERRORBUFFER, error);
+	return set_url(endpoint);
+}
+
+static void add_span(const struct span *span)
+{
+	if (count == SPANS_KEPT) {
+		lost_spans++;
+		return;
+	}
+	ring[(oldest + count++) % SPANS_KEPT] = *span;
+	if (!due)
+		due = now_ms() + GATHER_MS;
+}
+
+/* ---- encoding ----
+ *
+ * Spans as a request of OTLP, the OpenTelemetry protocol, in its JSON encoding
+ * (https://opentelemetry.io/docs/specs/otlp/, ExportTraceServiceRequest). */
+
+enum { KIND_INTERNAL = 1, KIND_SERVER = 2, STATUS_ERROR = 2 };
+
+static const char *const text_names[] = {
+#define SPAN_TEXT(symbol, name) name,
+#define SPAN_NUMBER(symbol, name)
+#include "wire/spans.def"
+#undef SPAN_TEXT
+#undef SPAN_NUMBER
+};
+
+static const char *const number_names[] = {
+#define SPAN_TEXT(symbol, name)
+#define SPAN_NUMBER(symbol, name) name,
+#include "wire/spans.def"
+#undef SPAN_TEXT
+#undef SPAN_NUMBER
+};
+
+/* Integers of 64 bits are texts in the encoding. */
+static json_t *number(uint64_t n)
+{
+	return json_sprintf("%ju", (uintmax_t)n);
+}
+
+static void add_text(json_t *list, const char *name, const char *text)
+{
+	if (*text)
+		json_array_append_new(
+		    list, json_pack("{s:s, s:{s:s}}", "key", name, "value", "stringValue", text));
+}
+
+static json_t *attributes(const struct span *span)
+{
+	json_t *list = json_array();
+
+	for (int i = 0; i < SPAN_TEXTS; i++)
+		add_text(list, text_names[i], span->text[i]);
+	for (int i = 0; i < SPAN_NUMBERS; i++)
+		if (span->number[i])
+			json_array_append_new(list, json_pack("{s:s, s:{s:o}}", "key",
+			                                      number_names[i], "value", "intValue",
+			                                      number(span->number[i])));
+	return list;
+}
+
+static json_t *describe(const struct span *span)
+{
+	json_t *json = json_pack("{s:s, s:s, s:s, s:i, s:o, s:o, s:o}", "traceId", span->trace,
+	                         "spanId", span->id, "name", span->name, "kind",
+	                         span->server ? KIND_SERVER : KIND_INTERNAL, "startTimeUnixNano",
+	                         number(span->start), "endTimeUnixNano", number(span->end),
+	                         "attributes", attributes(span));
+
+	if (*span->parent)
+		json_object_set_new(json, "parentSpanId", json_string(span->parent));
+	if (span->failed)
+		json_object_set_new(json, "status", json_pack("{s:i}", "code", STATUS_ERROR));
+	return json;
+}
+
+/* Returns the request with these spans; the caller frees it. NULL without memory. Texts that are no
+ * UTF-8 are left out. */
+static char *encode(const struct span *spans, size_t number_of_spans)
+{
+	json_t *resource = json_array(), *list = json_array(), *request;
+	char *text;
+
+	add_text(resource, "service.name", "convolved");
+	add_text(resource, "service.version", PACKAGE_VERSION);
+	add_text(resource, "host.name", host);
+	for (size_t i = 0; i < number_of_spans; i++)
+		json_array_append_new(list, describe(&spans[i]));
+	request = json_pack("{s:[{s:{s:o}, s:[{s:{s:s}, s:o}]}]}", "resourceSpans", "resource",
+	                    "attributes", resource, "scopeSpans", "scope", "name", "convolved",
+	                    "spans", list);
+	text = json_dumps(request, JSON_COMPACT);
+	json_decref(request);
+	return text;
+}
+
+/* ---- requests ---- */
+
+/* Removes the spans of the request from the ring. */
+static void drop_posted(void)
+{
+	oldest = (oldest + posted) % SPANS_KEPT;
+	count -= posted;
+	posted = 0;
+	tries = 0;
+	due = count ? now_ms() + (count >= BATCH ? 0 : GATHER_MS) : 0;
+}
+
+/* Begins a request of the oldest spans, up to the end of the ring. */
+static void begin(void)
+{
+	if (!posted) {
+		posted = count < BATCH ? count : BATCH;
+		if (posted > SPANS_KEPT - oldest)
+			posted = SPANS_KEPT - oldest;
+	}
+	body = encode(&ring[oldest], posted);
+	if (!body) {
+		lost_spans += posted;
+		drop_posted();
+		return;
+	}
+	answered = 0;
+	*error = '\0';
+	curl_easy_setopt(transfer, CURLOPT_POSTFIELDS, body);
+	curl_easy_setopt(transfer, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)strlen(body));
+	under_way = !curl_multi_add_handle(multi, transfer);
+}
+
+static void repeat_later(void)
+{
+	uint64_t wait = (uint64_t)RETRY_MS << (tries < 6 ? tries : 6);
+	curl_off_t asked = 0;
+
+	curl_easy_getinfo(transfer, CURLINFO_RETRY_AFTER, &asked);
+	if (asked > 0)
+		wait =
+		    (uint64_t)asked < RETRY_MAX_MS / 1000 ? (uint64_t)asked * 1000 : RETRY_MAX_MS;
+	tries++;
+	due = now_ms() + (wait < RETRY_MAX_MS ? wait : RETRY_MAX_MS);
+}
+
+/* Logs once that something is wrong, and once that it is not any more. */
+static void log_change(CURLcode result, long status)
+{
+	const bool failed = result || status / 100 != 2;
+
+	if (failed && !told && result)
+		log_warning("the collector does not answer: %s",
+		            *error ? error : curl_easy_strerror(result));
+	else if (failed && !told)
+		log_warning("the collector answers %ld", status);
+	else if (!failed && told)
+		log_notice("the collector takes spans again");
+	told = failed;
+}
+
+static void finish(CURLcode result)
+{
+	long status = 0;
+
+	curl_easy_getinfo(transfer, CURLINFO_RESPONSE_CODE, &status);
+	curl_multi_remove_handle(multi, transfer);
+	under_way = false;
+	free(body);
+	body = NULL;
+	log_change(result, status);
+	/* The collector may accept the request later (OTLP, failures). */
+	if (result || status == 429 || status == 502 || status == 503 || status == 504) {
+		repeat_later();
+		return;
+	}
+	lost_spans += status / 100 == 2 ? 0 : posted;
+	drop_posted();
+}
+
+/* Does what is due. Returns how long there is nothing to do but for transfers, in milliseconds. */
+static int work(void)
+{
+	const uint64_t now = now_ms();
+	int running, left;
+	CURLMsg *ended;
+
+	if (!under_way && count && (now >= due || (!posted && count >= BATCH)))
+		begin();
+	if (!under_way)
+		return count ? (int)(due > now ? due - now : 0) : TIMEOUT_MS;
+	curl_multi_perform(multi, &running);
+	while ((ended = curl_multi_info_read(multi, &left)))
+		if (ended->msg == CURLMSG_DONE)
+			finish(ended->data.result);
+	return under_way ? TIMEOUT_MS : 0;
+}
+
+/* Does what is due, then waits until the front has sent something, or something is due. Returns
+ * whether it has. */
+static bool wait_for_front(void)
+{
+	struct curl_waitfd extra = {.fd = WORKER_SOCKET, .events = CURL_WAIT_POLLIN};
+	int ready;
+
+	curl_multi_poll(multi, &extra, 1, work(), &ready);
+	return extra.revents;
+}
+
+/* Sends what there is, for so many milliseconds at most. */
+static void flush(uint64_t ms)
+{
+	const uint64_t end = now_ms() + ms;
+	int ready;
+
+	for (uint64_t now; count && !tries && (now = now_ms()) < end;) {
+		const uint64_t left = end - now;
+		int wait;
+
+		due = now;
+		wait = work();
+		curl_multi_poll(multi, NULL, 0, wait < (int)left ? wait : (int)left, &ready);
+	}
+}
+
+/* ---- messages ---- */
 
 enum { EXPENDABLE = 1000, FLUSH_MS = 800 };
 
@@ -86,7 +420,7 @@ static bool receive_spans(void)
 			return true;
 		case WIRE_MESSAGE:
 			if (message.type == MSG_SPAN) {
-				sender_add(&message.span.span);
+				add_span(&message.span.span);
 				break;
 			}
 			log_error("cannot continue after the message %s",
@@ -114,11 +448,12 @@ int main(int argc, char **argv)
 		log_error("cannot start: %m");
 		return 1;
 	}
-	while (!sender_wait(WORKER_SOCKET) || receive_spans()) {
-		lost.spans_lost.count = sender_lost();
+	while (!wait_for_front() || receive_spans()) {
+		lost.spans_lost.count = lost_spans;
+		lost_spans = 0;
 		if (lost.spans_lost.count && wire_send(WORKER_SOCKET, &lost, NULL))
 			log_debug("the front does not take a message: %m");
 	}
-	sender_flush(FLUSH_MS);
+	flush(FLUSH_MS);
 	return 0;
 }
