@@ -8,9 +8,9 @@
 #include "base/loop.h"
 #include "front/jobs/shares.h"
 
-/* The body size from which a job is heavy; the cost of a job besides the bytes of its body. A
- * photograph has about 32 bytes of pixels for each byte of its file, decoded and encoded together;
- * in the time that these take (about 0.1 µs) a device can do as much work. */
+/* The body size from which a job is heavy; the cost of a job besides its body. A photograph has
+ * about 32 bytes of pixels, decoded and encoded, for each byte of its file; in the time that these
+ * take (about 0.1 µs) a device can do as much work. */
 enum { HEAVY_BODY = 4 << 20, JOB_COST = 64 << 10, PIXEL_BYTES = 32, WORK_NS = 100 };
 
 /* The time in seconds in which a measurement decays to a third; the seconds of measurement that

@@ -1,9 +1,8 @@
-/* Shares: the part of limited resources that each client holds. No client may take all of one, and
- * however many clients come, something is left for the next: a client that holds some may take more
- * while the free part is large enough relative to its own (the dynamic threshold of A. K. Choudhury
- * and E. L. Hahne, 1998). A client that is alone gets the part of all that `client-share` says, two
- * get less each, and so on; one that holds nothing may take whatever is free. Memory is bounded by
- * what is held: a client that holds nothing is not stored. */
+/* Shares: the part of limited resources that each client holds. However many clients come,
+ * something is left for the next: a client that holds some may take more while the free part is
+ * large enough relative to its own (the dynamic threshold of A. K. Choudhury and E. L. Hahne,
+ * 1998). One that is alone gets the part of all that `client-share` says, two get less each, and so
+ * on; one that holds nothing may take whatever is free, and is not stored. */
 #ifndef FRONT_JOBS_SHARES_H
 #define FRONT_JOBS_SHARES_H
 
@@ -44,10 +43,9 @@ struct share {
 
 void shares_init(const struct config *config);
 
-/* Adds to a share, for a client (its address, or its token's name), if so much of all is allowed;
- * otherwise nothing changes. A share keeps its first kind and client. share_force() takes
- * unconditionally, and fails only without memory (SHARE_ALL_GONE): for what already exists, such as
- * an answer that has grown. */
+/* Adds to a share, for a client (its address, or its token's name), if so much of all is allowed. A
+ * share keeps its first kind and client. share_force() is for what already exists, such as an
+ * answer that has grown, and fails only without memory (SHARE_ALL_GONE). */
 enum share_outcome share_take(struct share *share, enum share_kind kind, const char *client,
                               uint64_t amount, uint64_t all) MUST_CHECK;
 enum share_outcome share_force(struct share *share, enum share_kind kind, const char *client,
@@ -66,7 +64,7 @@ void share_give(struct share *share, uint64_t amount);
 void share_give_all(struct share *share);
 
 /* The number of connections allowed now: `max-connections`, or half of the file descriptors if that
- * is less. The other half is for requests, workers and listeners. */
+ * is less. */
 uint64_t share_connections_most(void);
 
 /* The amount that the share's client holds of its kind, 0 if the share is empty. */
@@ -80,10 +78,9 @@ const char *share_greatest(enum share_kind kind);
 
 /* ---- unread answers ---- */
 
-/* Answers are kept, in memory or files, until their clients have read them, which may take
- * arbitrarily long. Both the total and each client's part are bounded: above that, the connections
- * of slow readers are closed, and new answers are refused. An answer that begins alone never is,
- * and a client that reads is not cut, however large the answer. */
+/* Answers are kept until their clients have read them. Both the total and each client's part are
+ * bounded: above that, the connections of slow readers are closed, and new answers are refused. An
+ * answer that begins alone never is, and a client that reads is not cut. */
 
 /* An answer being sent; embedded in its sender. All zeros: none. */
 struct unread {
@@ -96,10 +93,9 @@ struct unread {
 	void *context;
 };
 
-/* Starts sending an answer of so many bytes. cut: called, if the client is too slow, to close its
- * connection; nothing else may happen in it. The texts must stay valid until unread_end(), which
- * may be called for one that never began. ERR_QUEUE_FULL: the bounds leave no room, and nothing has
- * begun. */
+/* Starts sending an answer of so many bytes. cut: closes the connection, and does nothing else, if
+ * the client is too slow. The texts must stay valid until unread_end(), which may be called for one
+ * that never began. ERR_QUEUE_FULL: the bounds leave no room, and nothing has begun. */
 enum error unread_begin(struct unread *unread, const char *id, const char *client, uint64_t size,
                         void (*cut)(void *context), void *context,
                         struct problem *problem) MUST_CHECK;

@@ -1,12 +1,11 @@
-/* Bodies and answers, in memory or in unlinked files. An errand (a thread) makes a file, and moves
- * the content of a memfd there. The loop does not touch what the errand holds until that has
- * finished.
+/* Bodies and answers, in memory or in unlinked files. An errand makes a file, and moves the content
+ * of a memfd there; the loop does not touch what it holds until it has finished.
  *
- * The hard part is that the writer may keep its descriptor, and a mapping. Memory is final
- * once its writer has sealed it: the seal is refused while a mapping may be written to, and walks
- * the pages, which the loop must not. A file has no seals. Its writer's descriptor is for writing
- * alone, so it can map nothing, and the system grants a lease for reading only while nobody has the
- * file open for writing (overlayfs would not count a mapping). */
+ * The hard part is that the writer may keep its descriptor, and a mapping. Memory is final once its
+ * writer has sealed it: the seal is refused while a mapping may be written to, and walks the pages,
+ * which the loop must not. A file has no seals, so its writer gets a descriptor that can map
+ * nothing, and the system grants a lease for reading only while nobody has the file open for
+ * writing (overlayfs would not count a mapping). */
 #include "front/jobs/spool.h"
 
 #include <assert.h>
@@ -32,11 +31,12 @@ struct spill {
 	const char *failed;
 };
 
-/* The bytes that an answer may have above twice what is expected; and the size up to which memory
- * is kept for answers. */
-enum { SMALL_ANSWER = 1 << 20 };
-
-enum { BLOCK_SIZE = 512 }; /* bytes in the unit of st_blocks */
+enum {
+	/* bytes that an answer may have above twice what is expected; and the largest that memory
+	 * is kept for */
+	SMALL_ANSWER = 1 << 20,
+	BLOCK_SIZE = 512, /* bytes in the unit of st_blocks */
+};
 
 static const struct config *config;
 static uint64_t memory_used;
@@ -130,9 +130,8 @@ static enum error spill_open(struct spool *spool, int memory)
 	return ERR_OK;
 }
 
-/* Reserves memory. client: an answer's; NULL for a body. Clients may read answers arbitrarily
- * slowly: a quarter of the memory is left to bodies, and an eighth to small answers, however many
- * large ones there are. */
+/* Reserves memory. client: an answer's; NULL for a body. Clients may read answers slowly: a quarter
+ * of the memory is left to bodies, and an eighth to small answers. */
 static bool reserve(struct spool *spool, uint64_t size, const char *client)
 {
 	const uint64_t for_answers = config->max_memory / 8 * (size > SMALL_ANSWER ? 5 : 6);

@@ -30,9 +30,8 @@ struct spool {
 
 void spool_init(const struct config *config);
 
-/* Opens an empty spool with room for so many bytes; its `writer` can be lent unless it is a file
- * that does not exist yet (spool_await()). ERR_QUEUE_FULL if so much memory is not free now. A
- * failure to create a file shows later, in spool_take_file(). */
+/* Opens an empty spool with room for so many bytes, whose `writer` can be lent once there is
+ * nothing to wait for (spool_await()). ERR_QUEUE_FULL if so much memory is not free now. */
 enum error spool_open(struct spool *spool, uint64_t size) MUST_CHECK;
 
 /* Opens a spool for an answer to this client, with room for twice what is expected and a megabyte.
@@ -42,28 +41,27 @@ enum error spool_open_answer(struct spool *spool, uint64_t expected, const char 
 /* Opens a spool in memory whatever the configured size, for small data. */
 enum error spool_open_memory(struct spool *spool, uint64_t size) MUST_CHECK;
 
-/* Opens a spool for a body that another process has already written into this memfd, which becomes
- * the spool's, also on failure; for spool_settle(). ERR_IO if it is not sealed. */
+/* Opens a spool, to be settled, for a body that is in this memfd, which becomes the spool's, also
+ * on failure. ERR_IO if it is not sealed. */
 enum error spool_adopt(struct spool *spool, uint64_t size, int fd) MUST_CHECK;
 
-/* Makes room for so many bytes in all. A spool that outgrows its memory moves to a file, with what
- * has been written; so wait for spool_await() again. Errors as for spool_open(). */
+/* Makes room for so many bytes in all. A spool that outgrows its memory moves to a file, for which
+ * to wait again. Errors as for spool_open(). */
 enum error spool_extend(struct spool *spool, uint64_t size) MUST_CHECK;
 
 /* True if its file does not exist yet, or lacks what was in memory: do not use it until `wake` is
  * called (once, unless the spool is closed before). */
 bool spool_await(struct spool *spool, void (*wake)(void *context), void *context);
 
-/* Takes over the file, once spool_await() has nothing to wait for; does nothing if there is none.
- * ERR_IO if it could not be made, now and when asked again. */
+/* Takes over the file, if any, once there is nothing to wait for. ERR_IO if it could not be made,
+ * now and when asked again. */
 enum error spool_take_file(struct spool *spool) MUST_CHECK;
 
-/* Gives up writing: everything has been written. True if nobody can change it any more: memory that
- * its writer has sealed (SEALS_FINAL), and a file that its writer has closed, where the system
- * tells (not every file system does). */
+/* Gives up writing. True if nobody can change it any more: memory that its writer has sealed, and a
+ * file that its writer has closed, where the file system tells. */
 bool spool_release(struct spool *spool);
 
-/* Accepts the bytes that have been written, by report so many, once spool_release() was true or the
+/* Accepts what has been written, by report so many bytes, once spool_release() was true or the
  * writer has ended. ERR_IO if the report is wrong, or memory has holes. */
 enum error spool_settle(struct spool *spool, uint64_t size) MUST_CHECK;
 

@@ -18,8 +18,7 @@ struct trace {
 bool trace_parse(const char *header, struct trace *trace);
 
 /* Decides whether the request's span is recorded: this share of requests is, less those whose
- * client's spans are not. A client cannot ask for more. A request without a trace gets a new
- * one. */
+ * client's spans are not. A request without a trace gets a new one. */
 void trace_record(struct trace *trace, double share);
 
 /* Makes a new id of a span. */
