@@ -17,7 +17,6 @@ LIST_HEAD(entry_list, service_entry);
 static struct link front;
 static const struct service_calls *calls;
 static const struct connection_calls *connection;
-/* The first member of each is its entry. */
 static struct entry_list requests[BUCKETS], guests[BUCKETS];
 static LIST_HEAD(guest_list, service_guest) quiet;
 static LIST_HEAD(request_list, service_request) held; /* until the rest has come, or QUIET_MS */

@@ -77,6 +77,7 @@ void service_guest_close(struct service_guest *guest);
 
 /* A request, all zeros before it begins; others read the first members. */
 struct service_request {
+	struct service_entry entry; /* must be first, as in a guest */
 	struct head head;
 	bool decided;  /* the front has said whether it wants the body */
 	bool answered; /* and this is its answer: */
@@ -85,7 +86,6 @@ struct service_request {
 	struct body body;
 
 	bool wanted, failed;
-	struct service_entry entry;
 	struct service_guest *guest; /* NULL: of a refusal */
 	void *context;
 	bool held; /* the front has not been told of it yet */
