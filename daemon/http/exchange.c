@@ -39,7 +39,6 @@ struct exchange {
 	size_t parameter;              /* where the last one begins */
 	const struct answer *answer;   /* once it is being sent; the request's */
 	uint64_t taken, discarded; /* bytes of its body, with what a form has around the image */
-	struct head_writer kept;   /* what has arrived since there was no more room */
 	size_t sent;               /* bytes of the current piece of a stream */
 	uint64_t read;             /* bytes that the client had taken when its answer began */
 	bool past;                 /* the answer is written past the library when it comes */
@@ -111,20 +110,7 @@ static enum error take_part(void *context, const char *data, size_t size, struct
 
 static const struct form_calls form_calls = {.begin = begin_part, .data = take_part};
 
-static bool take(struct exchange *x, const char *data, size_t size);
 static void answer_past(struct exchange *x);
-
-/* Takes what has been kept. True: some of it must be kept on. */
-static bool take_kept(struct exchange *x)
-{
-	struct head_writer kept = x->kept;
-	bool waits;
-
-	x->kept = (struct head_writer){0};
-	waits = kept.size && take(x, kept.data, kept.size);
-	free(kept.data);
-	return waits;
-}
 
 /* There is news for a request, which may be suspended. The refusal of a connection may end in it.
  */
@@ -136,7 +122,7 @@ static void exchange_wake(void *context)
 		answer_past(x);
 		return;
 	}
-	if (!x->suspended || (!x->gone && take_kept(x)))
+	if (!x->suspended)
 		return;
 	x->suspended = false;
 	intake_excuse(&x->peer->intake); /* a suspended connection would notice nothing */
@@ -201,7 +187,6 @@ void exchange_free(struct exchange *x)
 	x->peer->exchange = NULL;
 	LIST_REMOVE(x, place);
 	form_free(x->form);
-	free(x->kept.data);
 	free(x->parameters.data);
 	service_end(&x->request);
 	free(x);
@@ -512,23 +497,6 @@ static void take_piece(struct exchange *x, const char *data, size_t size)
 	x->taken += size;
 }
 
-/* Takes a piece of the body, or keeps it for later. Returns true if no more may come before
- * exchange_wake(). */
-static bool take(struct exchange *x, const char *data, size_t size)
-{
-	struct problem problem;
-
-	if (!x->kept.size && service_has_room(&x->request, x->taken + size))
-		take_piece(x, data, size);
-	else if (service_wants_body(&x->request))
-		head_append(&x->kept, data, size);
-	if (x->kept.failed)
-		service_fail(&x->request, problem_set(&problem, ERR_MEMORY, "cannot keep the body"),
-		             &problem);
-	return service_wants_body(&x->request) &&
-	       (x->kept.size || body_await(&x->request.body, exchange_wake, x));
-}
-
 /* Has the service take a body that has come in one piece. It then gets to know of the request and
  * its body by one message. */
 static bool take_whole(struct exchange *x, const char *data, size_t size)
@@ -536,29 +504,37 @@ static bool take_whole(struct exchange *x, const char *data, size_t size)
 	const struct head *head = &x->request.head;
 	int fd;
 
-	if (x->request.decided || x->kept.size || head->form || head->announced != size ||
-	    size > LINK_WHOLE_MAX || size > limits->spool_size ||
-	    !service_wants_body(&x->request) || memfd_sealed("body", data, size, &fd))
+	if (x->request.decided || head->form || head->announced != size || size > LINK_WHOLE_MAX ||
+	    size > limits->spool_size || !service_wants_body(&x->request) ||
+	    memfd_sealed("body", data, size, &fd))
 		return false;
 	x->complete = service_take(&x->request, fd, size);
 	close(fd);
 	return x->complete;
 }
 
-/* A piece of the body. */
-static void exchange_receive(struct exchange *x, const char *data, size_t size)
+/* A piece of the body. Returns how much of it was not taken: the library passes that on again when
+ * there is news. */
+static size_t exchange_receive(struct exchange *x, const char *data, size_t size)
 {
 	if (take_whole(x, data, size))
-		return;
+		return 0;
 	service_decide(&x->request);
-	if (!service_wants_body(&x->request))
+	if (!service_wants_body(&x->request)) {
 		x->discarded += size;
-	else if (take(x, data, size))
+	} else if (!service_has_room(&x->request, x->taken + size)) {
 		suspend(x);
+		return size;
+	} else {
+		take_piece(x, data, size);
+	}
 	if (!service_wants_body(&x->request))
 		exchange_wake(x); /* nothing else may do it any more */
+	else if (body_await(&x->request.body, exchange_wake, x))
+		suspend(x);
 	if (x->discarded > DISCARD_MAX && !x->answer)
 		answer_past(x);
+	return 0;
 }
 
 /* The body is complete. */
@@ -615,8 +591,7 @@ enum MHD_Result exchange_handle(void *context, struct MHD_Connection *connection
 		return exchange_begin(x);
 	if (!*size)
 		return exchange_finish(x);
-	exchange_receive(x, data, *size);
-	*size = 0;
+	*size = exchange_receive(x, data, *size);
 	return MHD_YES;
 }
 
