@@ -159,15 +159,6 @@ static const char *header(struct MHD_Connection *connection, const char *name)
 	return MHD_lookup_connection_value(connection, MHD_HEADER_KIND, name);
 }
 
-static uint64_t announced(struct MHD_Connection *connection)
-{
-	const char *length = header(connection, MHD_HTTP_HEADER_CONTENT_LENGTH);
-
-	if (length)
-		return strtoull(length, NULL, 10);
-	return header(connection, MHD_HTTP_HEADER_TRANSFER_ENCODING) ? UINT64_MAX : 0;
-}
-
 /* The path of a target, which may be in absolute form. */
 static const char *path_of(const char *target)
 {
@@ -185,6 +176,7 @@ enum error headers_read(struct MHD_Connection *connection, const struct sockaddr
                         struct head *head, bool *expects)
 {
 	const char *type = header(connection, MHD_HTTP_HEADER_CONTENT_TYPE);
+	const char *length = header(connection, MHD_HTTP_HEADER_CONTENT_LENGTH);
 	struct head_writer writer = {0};
 	struct parameters parameters = {.writer = &writer};
 	char client[HEAD_CLIENT_SIZE];
@@ -198,7 +190,10 @@ enum error headers_read(struct MHD_Connection *connection, const struct sockaddr
 	add_headers(connection, &writer);
 	MHD_get_connection_values(connection, MHD_GET_ARGUMENT_KIND, add_parameter, &parameters);
 	e = head_read(head, writer.data, writer.size);
-	head->announced = announced(connection);
+	if (length)
+		head->announced = strtoull(length, NULL, 10);
+	else if (header(connection, MHD_HTTP_HEADER_TRANSFER_ENCODING))
+		head->announced = UINT64_MAX;
 	head->form = type && form_is_one(type);
 	*expects = header(connection, MHD_HTTP_HEADER_EXPECT);
 	return writer.failed ? ERR_MEMORY : e;

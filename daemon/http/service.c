@@ -226,7 +226,6 @@ void service_end(struct service_request *r)
 		if (r->answer.file >= 0)
 			close(r->answer.file);
 		answer_fini(&r->answer);
-		free(r->kept);
 	}
 	head_fini(&r->head);
 	*r = (struct service_request){0};
@@ -354,7 +353,7 @@ static void receive_answer(struct service_request *r, struct link_message *messa
 		connection->cut(r->context);
 		return;
 	}
-	if (answer_read(&r->answer, &r->kept, message)) {
+	if (answer_read(&r->answer, message)) {
 		calls->lost();
 		return;
 	}

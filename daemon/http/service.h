@@ -91,7 +91,6 @@ struct service_request {
 	bool held; /* the front has not been told of it yet */
 	LIST_ENTRY(service_request) hold;
 	bool asked;               /* for room for its body */
-	char *kept;               /* of the answer */
 	bool awaits_piece, ended; /* the answer's pieces */
 };
 

@@ -20,6 +20,7 @@ void answer_fini(struct answer *answer)
 {
 	free(answer->text);
 	free(answer->detail);
+	free(answer->block);
 	for (unsigned i = 0; i < answer->headers; i++)
 		free(answer->header[i].value);
 	answer_init(answer);
@@ -115,15 +116,15 @@ static const char *read_text(const char **at, const char *end)
 	return nul ? text : NULL;
 }
 
-enum error answer_read(struct answer *a, char **kept, const struct link_message *message)
+enum error answer_read(struct answer *a, const struct link_message *message)
 {
 	const char *at, *end, *status, *name, *value;
 
 	answer_init(a);
-	*kept = malloc(message->data_size + 1);
-	if (!*kept)
+	a->block = malloc(message->data_size + 1);
+	if (!a->block)
 		return ERR_MEMORY;
-	at = memcpy(*kept, message->data, message->data_size);
+	at = memcpy(a->block, message->data, message->data_size);
 	end = at + message->data_size;
 	status = read_text(&at, end);
 	a->content_type = read_text(&at, end);

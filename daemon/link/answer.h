@@ -24,6 +24,7 @@ struct answer {
 	uint64_t version; /* of a body that seldom or never changes; 0: it may change at any time */
 	const char *reason; /* slug of the error, NULL if there is none */
 	char *detail;       /* the error's message; owned */
+	char *block;        /* what one that was read points into; owned */
 	unsigned headers;
 	struct {
 		const char *name;
@@ -48,9 +49,8 @@ void answer_piece(struct answer *answer, char *text, size_t size);
  * pieces. False: it cannot be sent. */
 bool answer_send(struct link *link, uint64_t number, const struct answer *answer, bool stream);
 
-/* Reads an answer, which owns its text but not its file, and points into *kept, to be freed after
- * it. ERR_BAD_REQUEST: it is none. */
-enum error answer_read(struct answer *answer, char **kept,
-                       const struct link_message *message) MUST_CHECK;
+/* Reads an answer, which does not own its file; for answer_fini(), also on failure.
+ * ERR_BAD_REQUEST: it is none. */
+enum error answer_read(struct answer *answer, const struct link_message *message) MUST_CHECK;
 
 #endif
