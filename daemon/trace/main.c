@@ -143,22 +143,6 @@ static void add_span(const struct span *span)
 
 enum { KIND_INTERNAL = 1, KIND_SERVER = 2, STATUS_ERROR = 2 };
 
-static const char *const text_names[] = {
-#define SPAN_TEXT(symbol, name) name,
-#define SPAN_NUMBER(symbol, name)
-#include "wire/spans.def"
-#undef SPAN_TEXT
-#undef SPAN_NUMBER
-};
-
-static const char *const number_names[] = {
-#define SPAN_TEXT(symbol, name)
-#define SPAN_NUMBER(symbol, name) name,
-#include "wire/spans.def"
-#undef SPAN_TEXT
-#undef SPAN_NUMBER
-};
-
 /* Integers of 64 bits are texts in the encoding. */
 static json_t *number(uint64_t n)
 {
@@ -172,33 +156,33 @@ static void add_text(json_t *list, const char *name, const char *text)
 		    list, json_pack("{s:s, s:{s:s}}", "key", name, "value", "stringValue", text));
 }
 
+static void add_number(json_t *list, const char *name, uint64_t n)
+{
+	if (n)
+		json_array_append_new(
+		    list, json_pack("{s:s, s:{s:o}}", "key", name, "value", "intValue", number(n)));
+}
+
 static json_t *attributes(const struct span *span)
 {
 	json_t *list = json_array();
 
-	for (int i = 0; i < SPAN_TEXTS; i++)
-		add_text(list, text_names[i], span->text[i]);
-	for (int i = 0; i < SPAN_NUMBERS; i++)
-		if (span->number[i])
-			json_array_append_new(list, json_pack("{s:s, s:{s:o}}", "key",
-			                                      number_names[i], "value", "intValue",
-			                                      number(span->number[i])));
+#define SPAN_TEXT(symbol, name)   add_text(list, name, span->text[SPAN_##symbol]);
+#define SPAN_NUMBER(symbol, name) add_number(list, name, span->number[SPAN_##symbol]);
+#include "wire/spans.def"
+#undef SPAN_TEXT
+#undef SPAN_NUMBER
 	return list;
 }
 
 static json_t *describe(const struct span *span)
 {
-	json_t *json = json_pack("{s:s, s:s, s:s, s:i, s:o, s:o, s:o}", "traceId", span->trace,
-	                         "spanId", span->id, "name", span->name, "kind",
-	                         span->server ? KIND_SERVER : KIND_INTERNAL, "startTimeUnixNano",
-	                         number(span->start), "endTimeUnixNano", number(span->end),
-	                         "attributes", attributes(span));
-
-	if (*span->parent)
-		json_object_set_new(json, "parentSpanId", json_string(span->parent));
-	if (span->failed)
-		json_object_set_new(json, "status", json_pack("{s:i}", "code", STATUS_ERROR));
-	return json;
+	return json_pack("{s:s, s:s, s:s, s:i, s:o, s:o, s:o, s:s*, s:o*}", "traceId", span->trace,
+	                 "spanId", span->id, "name", span->name, "kind",
+	                 span->server ? KIND_SERVER : KIND_INTERNAL, "startTimeUnixNano",
+	                 number(span->start), "endTimeUnixNano", number(span->end), "attributes",
+	                 attributes(span), "parentSpanId", *span->parent ? span->parent : NULL,
+	                 "status", span->failed ? json_pack("{s:i}", "code", STATUS_ERROR) : NULL);
 }
 
 /* Returns the request with these spans; the caller frees it. NULL without memory. Texts that are no
