@@ -57,18 +57,11 @@ static enum MHD_Result add_parameter(void *context, enum MHD_ValueKind kind, con
 
 static void add_headers(struct MHD_Connection *connection, struct head_writer *writer)
 {
-	static const struct collection all[] = {
-#define HEADER(symbol, name, many) {NULL, HEAD_##symbol, name, many, false},
+#define HEADER(symbol, name, many)                                                                 \
+	MHD_get_connection_values(connection, MHD_HEADER_KIND, add_header,                         \
+	                          &(struct collection){writer, HEAD_##symbol, name, many, false});
 #include "link/headers.def"
 #undef HEADER
-	};
-
-	for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
-		struct collection c = all[i];
-
-		c.writer = writer;
-		MHD_get_connection_values(connection, MHD_HEADER_KIND, add_header, &c);
-	}
 }
 
 /* The address of the connection, or the one that a proxy has named by the PROXY protocol. */
