@@ -211,7 +211,8 @@ static struct exchange *exchange_new(struct peer *peer, const char *method, cons
 
 	if (!x)
 		return NULL;
-	if (headers_read(peer->connection, &peer->source, limits, method, url, head, &x->expects)) {
+	if (headers_read(peer->connection, peer->name, &peer->source, limits, method, url, head,
+	                 &x->expects)) {
 		exchange_free(x);
 		return NULL;
 	}
@@ -389,12 +390,10 @@ static void answer_past(struct exchange *x)
  * read from it until the answer comes. */
 static void refuse(struct peer *peer, enum error error, const struct problem *problem)
 {
-	char client[HEAD_CLIENT_SIZE];
 	struct exchange *x;
 
 	if (peer->refused)
 		return;
-	headers_name_client(peer->connection, &peer->source, client);
 	peer->refused = true;
 	intake_hold(&peer->intake);
 	x = exchange_open(peer);
@@ -402,7 +401,7 @@ static void refuse(struct peer *peer, enum error error, const struct problem *pr
 		shutdown(peer->intake.fd, SHUT_RDWR);
 		return;
 	}
-	service_refuse(&x->request, client, error, problem, x);
+	service_refuse(&x->request, peer->name, error, problem, x);
 	x->refusal = true;
 	peer->exchange = x;
 	answer_past(x);

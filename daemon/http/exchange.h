@@ -21,12 +21,13 @@ struct peer {
 	struct exchange *exchange; /* the request under way, or the refusal; or NULL */
 	/* that a proxy has named for all of the connection, or none */
 	struct sockaddr_storage source;
-	bool monitoring; /* it came to an address for metrics and health alone */
-	bool loopback;   /* or to a loopback address */
-	bool served;     /* it has sent a request */
-	bool left;       /* the client has closed its side */
-	bool gone;       /* and its socket */
-	bool refused;    /* no further request is read */
+	char name[HEAD_CLIENT_SIZE]; /* the client's, by headers_name_client() */
+	bool monitoring;             /* it came to an address for metrics and health alone */
+	bool loopback;               /* or to a loopback address */
+	bool served;                 /* it has sent a request */
+	bool left;                   /* the client has closed its side */
+	bool gone;                   /* and its socket */
+	bool refused;                /* no further request is read */
 };
 
 enum error exchanges_init(const struct limits *limits) MUST_CHECK;

@@ -164,9 +164,9 @@ static const char *path_of(const char *target)
 	return *authority ? authority : "/";
 }
 
-enum error headers_read(struct MHD_Connection *connection, const struct sockaddr_storage *source,
-                        const struct limits *limits, const char *method, const char *url,
-                        struct head *head, bool *expects)
+enum error headers_read(struct MHD_Connection *connection, const char *name,
+                        const struct sockaddr_storage *source, const struct limits *limits,
+                        const char *method, const char *url, struct head *head, bool *expects)
 {
 	const char *type = header(connection, MHD_HTTP_HEADER_CONTENT_TYPE);
 	const char *length = header(connection, MHD_HTTP_HEADER_CONTENT_LENGTH);
@@ -175,7 +175,7 @@ enum error headers_read(struct MHD_Connection *connection, const struct sockaddr
 	char client[HEAD_CLIENT_SIZE];
 	enum error e;
 
-	headers_name_client(connection, source, client);
+	strcpy(client, name);
 	name_forwarded(connection, limits, address_of(connection, source), client);
 	head_add(&writer, HEAD_METHOD, method);
 	head_add(&writer, HEAD_PATH, path_of(url));

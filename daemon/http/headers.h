@@ -19,11 +19,12 @@ void headers_name_client(struct MHD_Connection *connection, const struct sockadd
 bool headers_from_proxy(struct MHD_Connection *connection, const struct limits *limits);
 
 /* Reads a request's head, but for what the address that it arrived at says; free it with
- * head_fini(), also on failure, which is ERR_MEMORY. url: its target, which may be
- * http://HOST/PATH. source: as above; what a trusted proxy says in Forwarded or X-Forwarded-For
- * counts, too. *expects: the client waits for permission to send its body. */
-enum error headers_read(struct MHD_Connection *connection, const struct sockaddr_storage *source,
-                        const struct limits *limits, const char *method, const char *url,
-                        struct head *head, bool *expects) MUST_CHECK;
+ * head_fini(), also on failure, which is ERR_MEMORY. name: the client's, as above, instead of which
+ * a trusted proxy's Forwarded or X-Forwarded-For counts. url: its target, which may be
+ * http://HOST/PATH. *expects: the client waits for permission to send its body. */
+enum error headers_read(struct MHD_Connection *connection, const char *name,
+                        const struct sockaddr_storage *source, const struct limits *limits,
+                        const char *method, const char *url, struct head *head,
+                        bool *expects) MUST_CHECK;
 
 #endif

@@ -107,15 +107,16 @@ static void show_ends(void *context)
 		loop_timer_start(&ends, END_MS);
 }
 
-/* Takes a place among the connections. */
-static void take_place(struct client *client)
+/* Names the client, which takes a place among the connections unless it is for metrics alone. */
+static void name_client(struct client *client)
 {
-	bool proxy = client->peer.source.ss_family == AF_UNSPEC &&
-	             headers_from_proxy(client->peer.connection, &limits);
-	char name[HEAD_CLIENT_SIZE];
+	struct peer *peer = &client->peer;
+	bool proxy =
+	    peer->source.ss_family == AF_UNSPEC && headers_from_proxy(peer->connection, &limits);
 
-	headers_name_client(client->peer.connection, &client->peer.source, name);
-	service_guest_name(&client->peer.guest, name, proxy);
+	headers_name_client(peer->connection, &peer->source, peer->name);
+	if (!peer->monitoring)
+		service_guest_name(&peer->guest, peer->name, proxy);
 }
 
 /* From now on the connection is its client's, not the proxy's. */
@@ -124,8 +125,7 @@ static void client_proxied(void *context, const struct sockaddr_storage *source)
 	struct client *client = context;
 
 	client->peer.source = *source;
-	if (!client->peer.monitoring)
-		take_place(client);
+	name_client(client);
 }
 
 /* More of a handshake has arrived, or its end. */
@@ -206,6 +206,7 @@ static struct client *client_new(struct MHD_Connection *connection, int fd,
 	client->since = loop_now();
 	TAILQ_INSERT_TAIL(&clients, client, place);
 	intake_open(&client->peer.intake);
+	name_client(client);
 	if (!watch_client(client))
 		return client;
 	client_free(client);
@@ -258,8 +259,6 @@ static void connection_changed(void *context, struct MHD_Connection *connection,
 		shutdown(fd, SHUT_RDWR); /* nobody would check what it sends */
 	else if (origin->metrics)
 		bound_monitors();
-	else
-		take_place(client);
 }
 
 static void request_completed(void *context, struct MHD_Connection *connection, void **exchange,
