@@ -187,32 +187,6 @@ static void client_free(struct client *client)
 	free(client);
 }
 
-static struct client *client_new(struct MHD_Connection *connection, int fd,
-                                 const struct http_socket *socket)
-{
-	struct client *client = calloc(1, sizeof *client);
-
-	if (!client)
-		return NULL;
-	client->peer.connection = connection;
-	client->peer.monitoring = socket->metrics;
-	client->peer.loopback = is_loopback(fd);
-	client->peer.intake = (struct intake){.fd = fd,
-	                                      .tls = socket->tls,
-	                                      .proxied = headers_from_proxy(connection, &limits),
-	                                      .context = client};
-	client->watch.fd = -1;
-	service_guest_open(&client->peer.guest, client);
-	client->since = loop_now();
-	TAILQ_INSERT_TAIL(&clients, client, place);
-	intake_open(&client->peer.intake);
-	name_client(client);
-	if (!watch_client(client))
-		return client;
-	client_free(client);
-	return NULL;
-}
-
 /* Ends the oldest of too many connections for metrics, an idle one if there is one: whoever holds
  * them, another always gets in. */
 static void bound_monitors(void)
@@ -234,11 +208,39 @@ static void bound_monitors(void)
 	shutdown(oldest->peer.intake.fd, SHUT_RDWR);
 }
 
+static struct client *client_new(struct MHD_Connection *connection, int fd,
+                                 const struct http_socket *socket)
+{
+	struct client *client = calloc(1, sizeof *client);
+
+	if (!client)
+		return NULL;
+	client->peer.connection = connection;
+	client->peer.monitoring = socket->metrics;
+	client->peer.loopback = is_loopback(fd);
+	client->peer.intake = (struct intake){.fd = fd,
+	                                      .tls = socket->tls,
+	                                      .proxied = headers_from_proxy(connection, &limits),
+	                                      .context = client};
+	client->watch.fd = -1;
+	service_guest_open(&client->peer.guest, client);
+	client->since = loop_now();
+	TAILQ_INSERT_TAIL(&clients, client, place);
+	intake_open(&client->peer.intake);
+	name_client(client);
+	if (watch_client(client)) {
+		client_free(client);
+		return NULL;
+	}
+	if (socket->metrics)
+		bound_monitors();
+	return client;
+}
+
 static void connection_changed(void *context, struct MHD_Connection *connection,
                                void **socket_context, enum MHD_ConnectionNotificationCode code)
 {
 	struct client *client = *socket_context;
-	const struct http_socket *origin;
 	int fd;
 
 	(void)context;
@@ -252,13 +254,10 @@ static void connection_changed(void *context, struct MHD_Connection *connection,
 		return;
 	}
 	fd = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
-	origin = intake_origin(fd);
-	*socket_context = client = client_new(connection, fd, origin);
+	*socket_context = client = client_new(connection, fd, intake_origin(fd));
 	exchange_set_timeout(connection);
 	if (!client)
 		shutdown(fd, SHUT_RDWR); /* nobody would check what it sends */
-	else if (origin->metrics)
-		bound_monitors();
 }
 
 static void request_completed(void *context, struct MHD_Connection *connection, void **exchange,
