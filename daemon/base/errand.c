@@ -78,13 +78,14 @@ static void *run(void *context)
 /* Goes on in the loop after an errand, which may have been sent again. */
 static void finish_one(struct errand *errand)
 {
-	void (*wake)(void *) = errand->wake;
+	void (*wake)(void *);
 
 	errand->under_way = false;
 	if (errand->done)
 		errand->done(errand);
 	if (errand->under_way)
 		return;
+	wake = errand->wake;
 	errand->wake = NULL;
 	if (errand->abandoned)
 		errand->free(errand);

@@ -1056,18 +1056,46 @@ static bool is_open(int fd)
 	return fcntl(fd, F_GETFD) >= 0;
 }
 
+struct walk {
+	struct errand errand;
+	int runs, woken, freed;
+};
+
+static void walk_run(struct errand *errand)
+{
+	((struct walk *)errand)->runs++;
+}
+
+static void walk_again(struct errand *errand)
+{
+	if (((struct walk *)errand)->runs < 3)
+		errand_send(ERRAND_WRITE, errand);
+}
+
+static void walk_wake(void *context)
+{
+	((struct walk *)context)->woken++;
+}
+
+static void walk_free(struct errand *errand)
+{
+	((struct walk *)errand)->freed++;
+}
+
+static struct walk walk;
 static int large_fd;
 
 static int stop_when_closed(void)
 {
 	errands_turn();
-	if (!is_open(large_fd))
+	if (!is_open(large_fd) && walk.woken)
 		loop_stop();
 	return 1;
 }
 
-/* A large file is closed by a thread, and only after the turn of the loop. */
-static void test_errand_close(void **state)
+/* A large file is closed by a thread, and only after the turn of the loop. Who waits for an errand
+ * is woken once, when it is not sent again; an abandoned one is freed. */
+static void test_errands(void **state)
 {
 	int small = memfd_create("small", 0);
 
@@ -1080,7 +1108,17 @@ static void test_errand_close(void **state)
 	errand_close(large_fd);
 	assert_false(is_open(small));
 	assert_true(is_open(large_fd));
+	walk = (struct walk){{.run = walk_run, .done = walk_again, .free = walk_free}, 0, 0, 0};
+	assert_false(errand_await(&walk.errand, walk_wake, &walk));
+	errand_send(ERRAND_WRITE, &walk.errand);
+	assert_true(errand_await(&walk.errand, walk_wake, &walk));
 	loop_run(stop_when_closed);
+	assert_int_equal(walk.runs, 3);
+	assert_int_equal(walk.woken, 1);
+	assert_false(errand_await(&walk.errand, walk_wake, &walk));
+	assert_int_equal(walk.freed, 0);
+	errand_abandon(&walk.errand);
+	assert_int_equal(walk.freed, 1);
 	errands_fini();
 	loop_fini();
 }
@@ -1508,7 +1546,7 @@ int main(void)
 	    cmocka_unit_test(test_unread),
 	    cmocka_unit_test(test_chain_memory),
 	    cmocka_unit_test(test_reckoned),
-	    cmocka_unit_test(test_errand_close),
+	    cmocka_unit_test(test_errands),
 	    cmocka_unit_test(test_metrics),
 	    cmocka_unit_test(test_loop_unwatch),
 	    cmocka_unit_test(test_loop_stop),
