@@ -9,11 +9,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/queue.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/loop.h"
 #include "base/memfd.h"
 #include "http/body.h"
 #include "http/form.h"
@@ -25,12 +23,10 @@ enum {
 	DISCARD_MAX = 8 << 20, /* bytes of a refused body that are read and dropped */
 	STREAM_BLOCK = 4 << 10,
 	FILE_BLOCK = 64 << 10, /* of a file that goes through TLS */
-	REPORT_MS = 1000,
 };
 
 /* One request and its connection; or the refusal of a connection. */
 struct exchange {
-	LIST_ENTRY(exchange) place; /* in the list of all exchanges */
 	struct service_request request;
 	struct peer *peer;
 	struct form *form;             /* the reader of its body, once some of a form has come */
@@ -55,8 +51,6 @@ _Static_assert(HEAD_FORM_MAX >= HEAD_PARAMETERS_MAX * (HEAD_VALUE_MAX + (int)FOR
                "the front takes the parameters of every form");
 
 static const struct limits *limits;
-static LIST_HEAD(exchange_list, exchange) exchanges;
-static struct loop_timer report;
 static bool draining;
 
 static enum error check_memory(const struct exchange *x, struct problem *problem)
@@ -185,7 +179,6 @@ void exchange_free(struct exchange *x)
 	if (!x)
 		return;
 	x->peer->exchange = NULL;
-	LIST_REMOVE(x, place);
 	form_free(x->form);
 	free(x->parameters.data);
 	service_end(&x->request);
@@ -200,7 +193,6 @@ static struct exchange *exchange_open(struct peer *peer)
 	if (!x)
 		return NULL;
 	x->peer = peer;
-	LIST_INSERT_HEAD(&exchanges, x, place);
 	return x;
 }
 
@@ -224,8 +216,6 @@ static struct exchange *exchange_new(struct peer *peer, const char *method, cons
 	}
 	/* check_arrival() of intake.c gives an answer, which the library would not. */
 	MHD_set_connection_option(peer->connection, MHD_CONNECTION_OPTION_TIMEOUT, 0u);
-	if (!loop_timer_left(&report))
-		loop_timer_start(&report, REPORT_MS);
 	peer->exchange = x;
 	peer->served = true;
 	return x;
@@ -435,19 +425,13 @@ void exchange_break(void *context, enum error error, const struct problem *probl
 	}
 }
 
-/* Tells the service how much clients have read of their answers. */
-static void report_read(void *context)
+void exchange_look(void *context)
 {
-	const struct exchange *x;
+	const struct peer *peer = context;
+	const struct exchange *x = peer->exchange;
 
-	(void)context;
-	LIST_FOREACH(x, &exchanges, place)
-	{
-		if (x->answer)
-			service_read(&x->request, intake_read(&x->peer->intake) - x->read);
-	}
-	if (!LIST_EMPTY(&exchanges))
-		loop_timer_start(&report, REPORT_MS);
+	if (x && x->answer)
+		service_read(&x->request, intake_read(&peer->intake) - x->read);
 }
 
 /* The first call for a request, which has headers but no body yet; the same again after a wait.
@@ -602,22 +586,16 @@ void exchange_leave(struct exchange *x)
 	exchange_wake(x); /* to its end */
 }
 
-bool exchanges_are_active(void)
-{
-	return !LIST_EMPTY(&exchanges);
-}
-
 void exchanges_drain(void)
 {
 	draining = true;
 }
 
-enum error exchanges_init(const struct limits *l)
+void exchanges_init(const struct limits *l)
 {
 	static const struct connection_calls calls = {
 	    .crowded = exchange_refuse, .wake = exchange_wake, .cut = exchange_cut};
 
 	limits = l;
 	service_set_calls(&calls);
-	return loop_timer_init(&report, report_read, NULL);
 }

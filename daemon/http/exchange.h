@@ -30,11 +30,14 @@ struct peer {
 	bool refused;                /* no further request is read */
 };
 
-enum error exchanges_init(const struct limits *limits) MUST_CHECK;
+void exchanges_init(const struct limits *limits);
 
 /* Sets a connection's timeout to the current idle-timeout, which a reload may have changed since
  * the connection was made. */
 void exchange_set_timeout(struct MHD_Connection *connection);
+
+/* Tells the service how much a peer has read of its answer. */
+void exchange_look(void *peer);
 
 /* Answers what has arrived at a peer and is no valid request, or the request that cannot go on with
  * it, and closes the connection after the client. */
@@ -51,9 +54,6 @@ void exchange_free(struct exchange *exchange);
 /* The client has closed its side (peer->left), or its socket (peer->gone). Only the latter abandons
  * a request that waits for its answer; one that is being answered goes on until it fails. */
 void exchange_leave(struct exchange *exchange);
-
-/* True while a request has begun and is not completely answered. */
-bool exchanges_are_active(void);
 
 /* From now on each answer closes its connection. */
 void exchanges_drain(void);

@@ -407,16 +407,17 @@ void http_limit(const struct limits *l)
 
 enum error http_init(const struct limits *l, bool (*is_served)(void), uint64_t descriptors)
 {
-	static const struct intake_calls calls = {
-	    .refuse = exchange_break, .handshake = client_shakes_hands, .proxied = client_proxied};
+	static const struct intake_calls calls = {.refuse = exchange_break,
+	                                          .look = exchange_look,
+	                                          .handshake = client_shakes_hands,
+	                                          .proxied = client_proxied};
 	enum error e;
 
 	serves = is_served;
 	descriptors_most = descriptors / 4 * 3;
 	http_limit(l);
-	e = exchanges_init(&limits);
-	if (!e)
-		e = intakes_init(&limits, &calls);
+	exchanges_init(&limits);
+	e = intakes_init(&limits, &calls);
 	if (!e)
 		e = loop_timer_init(&pause_end, await_all, NULL);
 	return e ? e : loop_timer_init(&ends, show_ends, NULL);
@@ -467,16 +468,16 @@ void http_drain(bool last)
 bool http_drained(void)
 {
 	const struct client *client;
-	bool awaited = false;
 
 	/* A request may still arrive on an idle connection: the client connected just now, or has
 	 * sent data that has not been read. */
 	TAILQ_FOREACH(client, &clients, place)
 	{
-		awaited = awaited ||
-		          (!client->peer.refused &&
-		           ((!client->peer.served && loop_now() - client->since < silent_ns) ||
-		            (!client->peer.exchange && intake_unread(client->peer.intake.fd))));
+		const struct peer *peer = &client->peer;
+		bool young = !peer->served && loop_now() - client->since < silent_ns;
+
+		if (peer->exchange || (!peer->refused && (young || intake_unread(peer->intake.fd))))
+			return false;
 	}
-	return !exchanges_are_active() && !awaited;
+	return true;
 }

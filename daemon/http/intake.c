@@ -132,8 +132,11 @@ static void check_all(void *context)
 	for (size_t fd = 0; fd < by_fd_size; fd++) {
 		struct intake *i = by_fd[fd].intake;
 
-		any = any || i;
-		if (i && !delayed)
+		if (!i)
+			continue;
+		any = true;
+		calls->look(i->context);
+		if (!delayed)
 			check_deadline(i);
 	}
 	if (any)

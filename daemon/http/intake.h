@@ -32,6 +32,8 @@ struct intake_fault {
 struct intake_calls {
 	/* Refuses the client: sends what there is to say by intake_end(), now or within 2 s. */
 	void (*refuse)(void *context, enum error error, const struct problem *problem);
+	/* Comes twice a second while the connection is open. */
+	void (*look)(void *context);
 	/* The handshake of TLS waits for the client, or (done) has ended. */
 	void (*handshake)(void *context, bool done);
 	/* A proxy has named its client. */
