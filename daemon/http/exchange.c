@@ -185,32 +185,19 @@ void exchange_free(struct exchange *x)
 	free(x);
 }
 
-/* Opens one whose request is yet to begin. */
-static struct exchange *exchange_open(struct peer *peer)
+static struct exchange *exchange_new(struct peer *peer, const char *method, const char *url)
 {
 	struct exchange *x = calloc(1, sizeof *x);
+	enum error e;
 
 	if (!x)
 		return NULL;
 	x->peer = peer;
-	return x;
-}
-
-static struct exchange *exchange_new(struct peer *peer, const char *method, const char *url)
-{
-	struct exchange *x = exchange_open(peer);
-	struct head *head = x ? &x->request.head : NULL;
-
-	if (!x)
-		return NULL;
-	if (headers_read(peer->connection, peer->name, &peer->source, limits, method, url, head,
-	                 &x->expects)) {
-		exchange_free(x);
-		return NULL;
-	}
-	head->monitoring = peer->monitoring;
-	head->loopback = peer->loopback;
-	if (!service_begin(&x->request, &peer->guest, x)) {
+	e = headers_read(peer->connection, peer->name, &peer->source, limits, method, url,
+	                 &x->request.head, &x->expects);
+	x->request.head.monitoring = peer->monitoring;
+	x->request.head.loopback = peer->loopback;
+	if (e || !service_begin(&x->request, &peer->guest, x)) {
 		exchange_free(x);
 		return NULL;
 	}
@@ -386,13 +373,14 @@ static void refuse(struct peer *peer, enum error error, const struct problem *pr
 		return;
 	peer->refused = true;
 	intake_hold(&peer->intake);
-	x = exchange_open(peer);
+	x = calloc(1, sizeof *x);
 	if (!x) {
 		shutdown(peer->intake.fd, SHUT_RDWR);
 		return;
 	}
-	service_refuse(&x->request, peer->name, error, problem, x);
+	x->peer = peer;
 	x->refusal = true;
+	service_refuse(&x->request, peer->name, error, problem, x);
 	peer->exchange = x;
 	answer_past(x);
 }
