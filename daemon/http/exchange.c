@@ -279,8 +279,6 @@ static enum MHD_Result exchange_send(struct exchange *x)
 	if (!response)
 		return MHD_NO;
 	exchange_set_timeout(x->peer->connection);
-	if (a->content_type)
-		MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, a->content_type);
 	if (draining || x->peer->refused)
 		MHD_add_response_header(response, MHD_HTTP_HEADER_CONNECTION, "close");
 	for (unsigned i = 0; i < a->headers; i++)
@@ -301,8 +299,6 @@ static char *write_message(const struct answer *answer, bool bodiless, size_t *s
 	if (!out)
 		return NULL;
 	fprintf(out, "HTTP/1.1 %d %s\r\nConnection: close\r\n", answer->status, reason);
-	if (answer->content_type)
-		fprintf(out, "Content-Type: %s\r\n", answer->content_type);
 	for (unsigned i = 0; i < answer->headers; i++)
 		fprintf(out, "%s: %s\r\n", answer->header[i].name, answer->header[i].value);
 	fprintf(out, "Content-Length: %" PRIu64 "\r\n\r\n",

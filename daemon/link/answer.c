@@ -1,5 +1,5 @@
-/* The data of an answer's message: texts that each end with NUL (status, media type, then name and
- * value of each header), an empty one, and the body if that is a text. */
+/* The data of an answer's message: texts that each end with NUL (status, then name and value of
+ * each header), an empty one, and the body if that is a text. */
 #include "link/answer.h"
 
 #include <stdarg.h>
@@ -79,7 +79,10 @@ bool answer_send(struct link *link, uint64_t number, const struct answer *a, boo
 	if (!out)
 		return false;
 	fprintf(out, "%d%c", a->status, '\0');
-	write_text(out, a->content_type ? a->content_type : "");
+	if (a->content_type) {
+		write_text(out, "Content-Type");
+		write_text(out, a->content_type);
+	}
 	for (unsigned i = 0; i < a->headers; i++) {
 		write_text(out, a->header[i].name);
 		write_text(out, a->header[i].value);
@@ -127,11 +130,9 @@ enum error answer_read(struct answer *a, const struct link_message *message)
 	at = memcpy(a->block, message->data, message->data_size);
 	end = at + message->data_size;
 	status = read_text(&at, end);
-	a->content_type = read_text(&at, end);
-	if (!status || !a->content_type)
+	if (!status)
 		return ERR_BAD_REQUEST;
 	a->status = atoi(status);
-	a->content_type = *a->content_type ? a->content_type : NULL;
 	while ((name = read_text(&at, end)) && *name && (value = read_text(&at, end)))
 		answer_header(a, name, "%s", value);
 	if (!name || *name)

@@ -14,9 +14,9 @@ struct link_message;
 enum { ANSWER_HEADERS_MAX = 24 };
 
 struct answer {
-	int status; /* HTTP status; 0: there is no answer yet */
-	const char *content_type;
-	char *text; /* malloc'ed, owned; NULL: the body is the file, or empty */
+	int status;               /* HTTP status; 0: there is no answer yet */
+	const char *content_type; /* NULL: none; in one that was read, it is a header */
+	char *text;               /* malloc'ed, owned; NULL: the body is the file, or empty */
 	size_t text_size;
 	int file; /* bytes 0 to file_size are the body; -1: none; owned by the job */
 	/* without a file: the length that 304 names, of the text that it spares */
