@@ -117,7 +117,7 @@ static void check_deadline(struct intake *i)
 		calls->refuse(i->context, e, &problem);
 	else if ((i->state == INTAKE_HANDSHAKE && is_over(i, limits->header_timeout)) ||
 	         (i->state == INTAKE_IDLE && is_over(i, limits->keepalive_timeout)) ||
-	         (i->state == INTAKE_LAST && is_over(i, LINGER_S)))
+	         (i->state >= INTAKE_HELD && is_over(i, LINGER_S)))
 		shutdown(i->fd, SHUT_RDWR); /* the library then looks at it */
 }
 
@@ -209,8 +209,7 @@ bool intake_send(const struct intake *i, const char *data, size_t size)
 
 void intake_hold(struct intake *i)
 {
-	set_state(i, INTAKE_LAST);
-	i->held = true;
+	set_state(i, INTAKE_HELD);
 }
 
 void intake_end(struct intake *i, const char *data, size_t size)
@@ -220,7 +219,6 @@ void intake_end(struct intake *i, const char *data, size_t size)
 	if (i->session)
 		gnutls_bye(i->session, GNUTLS_SHUT_WR);
 	set_state(i, INTAKE_LAST);
-	i->held = false;
 	shutdown(i->fd, SHUT_WR); /* the library looks again */
 }
 
@@ -347,7 +345,7 @@ static ssize_t drop(struct intake *i)
 		return 0;
 	for (int n = 0; got > 0 && n < DROPS_A_TURN; n++)
 		got = receive(i, sink, sizeof sink);
-	return got > 0 || (!got && i->held) ? nothing(i) : got;
+	return got > 0 || (!got && i->state == INTAKE_HELD) ? nothing(i) : got;
 }
 
 /* Receives what the library may see. */
@@ -361,7 +359,7 @@ static ssize_t take(struct intake *i, void *data, size_t size)
 	/* The library is wrong if it expects more after the last request. */
 	if (i->state < INTAKE_FAULTY && i->grammar.state == GRAMMAR_OVER)
 		set_state(i, INTAKE_LAST);
-	if (i->state == INTAKE_LAST)
+	if (i->state >= INTAKE_HELD)
 		return drop(i);
 	do { /* a gap, left by chunks' extensions, would tell the library that no more has arrived
 	      */
@@ -379,7 +377,7 @@ static ssize_t take(struct intake *i, void *data, size_t size)
 	} while (!e && sound < (size_t)got && i->grammar.state != GRAMMAR_OVER);
 	if (e)
 		keep_fault(i, e, &problem);
-	return taken && i->state != INTAKE_LAST ? (ssize_t)taken : nothing(i);
+	return taken && i->state < INTAKE_HELD ? (ssize_t)taken : nothing(i);
 }
 
 ssize_t recv(int fd, void *data, size_t size, int flags)

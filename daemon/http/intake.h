@@ -21,7 +21,8 @@ enum intake_state {
 	INTAKE_BODY,      /* body-timeout, body-rate */
 	INTAKE_BUSY,      /* all has arrived, and the service has not done with it */
 	INTAKE_FAULTY,    /* to be refused once the requests before the fault are answered */
-	INTAKE_LAST,      /* the last answer is sent, or will be: drops what arrives, for 2 s */
+	INTAKE_HELD,      /* the last answer will be sent: drops what arrives, for 2 s */
+	INTAKE_LAST,      /* it has been sent: likewise */
 };
 
 struct intake_fault {
@@ -48,7 +49,6 @@ struct intake {
 	void *session; /* of TLS, once its handshake is done */
 	struct grammar grammar;
 	enum intake_state state;
-	bool held;                  /* in INTAKE_LAST: the answer has not been sent yet */
 	uint64_t since;             /* loop_now() when the state began, or its measure anew */
 	uint64_t began;             /* loop_now() when the state began */
 	uint64_t bytes;             /* that have arrived since `since` */
