@@ -204,7 +204,6 @@ static struct exchange *exchange_new(struct peer *peer, const char *method, cons
 	/* check_arrival() of intake.c gives an answer, which the library would not. */
 	MHD_set_connection_option(peer->connection, MHD_CONNECTION_OPTION_TIMEOUT, 0u);
 	peer->exchange = x;
-	peer->served = true;
 	return x;
 }
 

@@ -24,7 +24,6 @@ struct peer {
 	char name[HEAD_CLIENT_SIZE]; /* the client's, by headers_name_client() */
 	bool monitoring;             /* it came to an address for metrics and health alone */
 	bool loopback;               /* or to a loopback address */
-	bool served;                 /* it has sent a request */
 	bool left;                   /* the client has closed its side */
 	bool gone;                   /* and its socket */
 	bool refused;                /* no further request is read */

@@ -474,7 +474,7 @@ bool http_drained(void)
 	TAILQ_FOREACH(client, &clients, place)
 	{
 		const struct peer *peer = &client->peer;
-		bool young = !peer->served && loop_now() - client->since < silent_ns;
+		bool young = !peer->intake.answered && loop_now() - client->since < silent_ns;
 
 		if (peer->exchange || (!peer->refused && (young || intake_unread(peer->intake.fd))))
 			return false;
