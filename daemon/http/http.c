@@ -29,6 +29,7 @@ enum {
 	MONITORS_MAX = 64, /* connections for metrics, which no client's limit counts */
 	END_MS = 10,
 	PAUSE_MS = 100,
+	WAIT_MAX_MS = 60000,
 };
 
 /* TLS 1.3, and 1.2 with what 1.3 has left of it: ephemeral keys on elliptic curves, and ciphers
@@ -425,9 +426,9 @@ enum error http_init(const struct limits *l, bool (*is_served)(void), uint64_t d
 
 int http_turn(bool full)
 {
-	MHD_UNSIGNED_LONG_LONG timeout, least = 0;
+	MHD_UNSIGNED_LONG_LONG timeout;
 	struct client *client;
-	bool bounded = false;
+	int wait = -1;
 
 	for (unsigned i = 0; i < sizeof daemons / sizeof *daemons; i++) {
 		if (!daemons[i].mhd)
@@ -439,10 +440,9 @@ int http_turn(bool full)
 		if (daemons[i].watch.fd < 0 && watch_daemon(i))
 			return END_MS;
 		MHD_run(daemons[i].mhd);
-		if (MHD_get_timeout(daemons[i].mhd, &timeout) != MHD_YES)
-			continue;
-		least = !bounded || timeout < least ? timeout : least;
-		bounded = true;
+		if (MHD_get_timeout(daemons[i].mhd, &timeout) == MHD_YES &&
+		    (wait < 0 || timeout < (unsigned)wait))
+			wait = (int)(timeout < WAIT_MAX_MS ? timeout : WAIT_MAX_MS);
 	}
 	while ((client = LIST_FIRST(&waiting))) {
 		LIST_REMOVE(client, wait);
@@ -450,7 +450,7 @@ int http_turn(bool full)
 		client->suspended = true;
 		MHD_suspend_connection(client->peer.connection);
 	}
-	return bounded ? (int)(least < 60000 ? least : 60000) : -1;
+	return wait;
 }
 
 void http_drain(bool last)
