@@ -39,11 +39,6 @@ void jpeg_pipeline_fini(struct jpeg_pipeline *pipeline)
 	*pipeline = (struct jpeg_pipeline){0};
 }
 
-static uint32_t parts_of(uint32_t whole, uint32_t part)
-{
-	return (whole + part - 1) / part;
-}
-
 struct jpeg_image jpeg_frame(uint32_t width, uint32_t height, uint32_t components, uint32_t h,
                              uint32_t v)
 {
@@ -52,11 +47,13 @@ struct jpeg_image jpeg_frame(uint32_t width, uint32_t height, uint32_t component
 	                           .components = components,
 	                           .h = h,
 	                           .v = v,
-	                           .mcus_x = parts_of(width, 8 * h),
-	                           .mcus_y = parts_of(height, 8 * v),
+	                           .mcus_x = jpeg_parts(width, 8 * h),
+	                           .mcus_y = jpeg_parts(height, 8 * v),
 	                           .luma_blocks = h * v,
-	                           .chroma_width = parts_of(width, h),
-	                           .chroma_height = parts_of(height, v)};
+	                           .restart_interval = 1,
+	                           .subsequence = 4,
+	                           .chroma_width = jpeg_parts(width, h),
+	                           .chroma_height = jpeg_parts(height, v)};
 
 	image.mcu_blocks = image.luma_blocks + components - 1;
 	image.mcus.count = image.mcus_x * image.mcus_y;
@@ -107,25 +104,43 @@ struct jpeg_image *jpeg_pipeline_add(struct jpeg_pipeline *pipeline, const struc
 	return added;
 }
 
-void jpeg_direction_room(const struct jpeg_direction *direction, const struct jpeg_image *image,
-                         struct jpeg_room *room)
+/* The span of an image that buffers and stages name by its offset. */
+static uint32_t span_count(const struct jpeg_image *image, uint16_t span)
 {
-	uint64_t bytes = 0;
-	uint32_t images = JPEG_BATCH_MAX;
+	return ((const struct jpeg_span *)(const void *)((const char *)image + span))->count;
+}
+
+/* Makes *room large enough for images like this one. */
+static void add_room(const struct jpeg_direction *direction, const struct jpeg_image *image,
+                     struct jpeg_room *room)
+{
+	uint64_t bytes = direction->tables;
 
 	for (uint32_t i = 0; i < direction->buffer_count; i++) {
 		const struct jpeg_buffer *b = &direction->buffers[i];
-		const struct jpeg_span *span = (const void *)((const char *)image + b->span);
-		uint64_t elements = (uint64_t)span->count + 2 * SPAN_ALIGNMENT;
+		uint64_t elements = (uint64_t)span_count(image, b->span) + 2 * SPAN_ALIGNMENT;
 
 		bytes += elements * b->bytes;
-		if (UINT32_MAX / elements < images)
-			images = (uint32_t)(UINT32_MAX / elements);
+		if (UINT32_MAX / elements < room->images)
+			room->images = (uint32_t)(UINT32_MAX / elements);
 	}
 	if (bytes > room->bytes)
 		room->bytes = bytes;
-	if (images < room->images)
-		room->images = images;
+}
+
+struct jpeg_room jpeg_room(const struct jpeg_direction *direction, uint32_t width, uint32_t height,
+                           uint32_t components)
+{
+	struct jpeg_room room = {.images = JPEG_BATCH_MAX};
+
+	for (uint32_t h = 1; h <= (components == 1 ? 1 : 2); h++)
+		for (uint32_t v = 1; v <= h; v++) {
+			struct jpeg_image image = jpeg_frame(width, height, components, h, v);
+
+			direction->count_spans(&image);
+			add_room(direction, &image, &room);
+		}
+	return room;
 }
 
 cl_int jpeg_pipeline_prepare(struct jpeg_pipeline *pipeline, cl_command_queue queue)
@@ -135,12 +150,11 @@ cl_int jpeg_pipeline_prepare(struct jpeg_pipeline *pipeline, cl_command_queue qu
 
 	for (uint32_t i = 0; !code && i < pipeline->direction->buffer_count; i++) {
 		const struct jpeg_buffer *b = &pipeline->direction->buffers[i];
-		const struct jpeg_span *span =
-		    (const void *)((const char *)&pipeline->all + b->span);
+		const uint64_t count = span_count(&pipeline->all, b->span);
 
 		if (b->bytes)
-			code = growing_buffer_reserve(&buffer[i], pipeline->device,
-			                              (uint64_t)span->count * b->bytes);
+			code =
+			    growing_buffer_reserve(&buffer[i], pipeline->device, count * b->bytes);
 	}
 	if (!code)
 		code = clEnqueueWriteBuffer(queue, buffer[JPEG_IMAGES].memory, CL_FALSE, 0,
@@ -154,20 +168,21 @@ static cl_int launch(const struct jpeg_pipeline *pipeline, cl_command_queue queu
 {
 	const struct jpeg_stage *stage = &pipeline->direction->stages[number];
 	const size_t items[3] = {stage->items, 1, 1};
-	uint32_t most[2] = {1, 1}, launches = 1;
+	uint32_t most[2] = {1, 1};
 	cl_int code = CL_SUCCESS;
 
 	for (uint32_t i = 0; i < pipeline->count; i++) {
 		const struct jpeg_image *image = &pipeline->image[i];
-		uint32_t groups[2];
+		uint32_t groups[2] = {0};
 
-		stage->groups(image, groups);
+		if (stage->groups)
+			stage->groups(image, groups);
+		else
+			groups[0] = jpeg_parts(span_count(image, stage->span), stage->each);
 		most[0] = groups[0] > most[0] ? groups[0] : most[0];
 		most[1] = groups[1] > most[1] ? groups[1] : most[1];
-		if (stage->launches && stage->launches(image) > launches)
-			launches = stage->launches(image);
 	}
-	for (uint32_t i = 0; !code && i < launches; i++) {
+	for (uint32_t i = 0; !code && i <= stage->again && i < most[0]; i++) {
 		const size_t global[3] = {(size_t)most[0] * stage->items, most[1], pipeline->count};
 		cl_event *event = NULL;
 
@@ -193,8 +208,8 @@ cl_int jpeg_pipeline_run(struct jpeg_pipeline *pipeline, cl_command_queue queue,
 		const struct jpeg_stage *stage = &direction->stages[i];
 		bool inner = i > 0 && i + 1 < direction->stage_count;
 
-		for (cl_uint a = 0; !code && a < stage->count; a++) {
-			uint8_t b = stage->buffers[a];
+		for (cl_uint a = 0; !code && (!a || stage->buffers[a - 1]); a++) {
+			uint8_t b = a ? stage->buffers[a - 1] : JPEG_IMAGES;
 			cl_mem *memory =
 			    direction->buffers[b].bytes ? &pipeline->buffer[b].memory : &samples;
 
@@ -214,16 +229,10 @@ cl_int jpeg_pipeline_results(const struct jpeg_pipeline *pipeline, cl_command_qu
 	                           pipeline->count * sizeof *results, results, 0, NULL, event);
 }
 
-void jpeg_groups_one(const struct jpeg_image *image, uint32_t groups[2])
-{
-	(void)image;
-	groups[0] = groups[1] = 1;
-}
-
 void jpeg_groups_transform(const struct jpeg_image *image, uint32_t groups[2])
 {
 	uint32_t across = image->mcus_x * (image->components == 1 ? image->h : 2);
 
-	jpeg_groups_of(groups, across, JPEG_IDCT_BLOCKS);
+	groups[0] = jpeg_parts(across, JPEG_IDCT_BLOCKS);
 	groups[1] = image->mcus_y * (image->v + (image->components == 3));
 }

@@ -11,7 +11,7 @@
 enum {
 	JPEG_BATCH_MAX = 64,     /* images */
 	JPEG_BUFFERS_MAX = 32,   /* of a direction */
-	JPEG_ARGUMENTS_MAX = 14, /* buffers of a kernel */
+	JPEG_ARGUMENTS_MAX = 14, /* of a kernel: buffers beside the images, and a 0 */
 	JPEG_STAGES_MAX = 16,
 	JPEG_LAUNCHES_MAX = 24,
 };
@@ -25,15 +25,16 @@ struct jpeg_buffer {
 
 #define JPEG_SPAN(name) offsetof(struct jpeg_image, name)
 
-/* A kernel and how it is launched. */
+/* A kernel and how it is launched. An image needs one group for each `each` elements of a span, or
+ * as many as `groups` says, in two dimensions; the third is the batch. */
 struct jpeg_stage {
 	const char *file, *name;
 	uint32_t items; /* of a group */
-	/* The groups that an image needs, in two dimensions; the third is the batch. */
-	void (*groups)(const struct jpeg_image *image, uint32_t groups[2]);
-	/* The number of launches; NULL: one. */
-	uint32_t (*launches)(const struct jpeg_image *image);
-	uint8_t count, buffers[JPEG_ARGUMENTS_MAX]; /* its arguments */
+	uint16_t span;  /* as of a buffer */
+	uint32_t each;
+	void (*groups)(const struct jpeg_image *image, uint32_t groups[2]); /* or NULL */
+	uint32_t again; /* further launches, at most one for each group beside the first */
+	uint8_t buffers[JPEG_ARGUMENTS_MAX]; /* its arguments behind the images */
 };
 
 /* The stages of a direction, and their buffers. The first two buffers are the images and their
@@ -42,6 +43,9 @@ struct jpeg_direction {
 	const struct jpeg_stage *stages;
 	const struct jpeg_buffer *buffers;
 	uint32_t stage_count, buffer_count;
+	/* Counts the spans that follow from an image's frame and its scan. */
+	void (*count_spans)(struct jpeg_image *image);
+	uint32_t tables; /* bytes that an image may need beside its spans */
 };
 
 enum { JPEG_IMAGES, JPEG_RESULTS, JPEG_BUFFERS_COMMON };
@@ -73,22 +77,36 @@ enum error jpeg_pipeline_init(struct jpeg_pipeline *pipeline, struct programs *p
                               const struct jpeg_direction *direction) MUST_CHECK;
 void jpeg_pipeline_fini(struct jpeg_pipeline *pipeline);
 
-/* Fills in what follows from an image's size, bands and sampling factors. */
+/* The number of parts of this size in a whole, rounded up. */
+static inline uint32_t jpeg_parts(uint32_t whole, uint32_t part)
+{
+	return (uint32_t)(((uint64_t)whole + part - 1) / part);
+}
+
+/* The place in a block, column after column, of the i-th coefficient in zigzag order. */
+static inline uint32_t jpeg_column_place(uint32_t i)
+{
+	return jpeg_zigzag[i] % 8u * 8 + jpeg_zigzag[i] / 8u;
+}
+
+/* Fills in what follows from an image's size, bands and sampling factors. The rest is that of a
+ * scan without bytes and with as many restart intervals as possible. */
 struct jpeg_image jpeg_frame(uint32_t width, uint32_t height, uint32_t components, uint32_t h,
                              uint32_t v);
 /* Adds an image to the batch, with its spans counted; their places are found here. The result is
  * the pipeline's, and NULL if the batch is full or its buffers would become too large. */
 struct jpeg_image *jpeg_pipeline_add(struct jpeg_pipeline *pipeline,
                                      const struct jpeg_image *image) MUST_CHECK;
-/* The room that images of a kind take on a device. */
+/* The room that images take on a device. */
 struct jpeg_room {
 	uint64_t bytes;  /* of its memory, each */
 	uint32_t images; /* the most in a batch: buffers have no more than UINT32_MAX elements */
 };
 
-/* Makes *room large enough for images that are described like this one, too. */
-void jpeg_direction_room(const struct jpeg_direction *direction, const struct jpeg_image *image,
-                         struct jpeg_room *room);
+/* The room of images of this size and so many bands, with the sampling factors and restart
+ * intervals that take most, but without their scans; of these a byte takes 3 at most. */
+struct jpeg_room jpeg_room(const struct jpeg_direction *direction, uint32_t width, uint32_t height,
+                           uint32_t components);
 /* Makes sure that the buffers are large enough for the batch, and sends it its descriptors. */
 cl_int jpeg_pipeline_prepare(struct jpeg_pipeline *pipeline, cl_command_queue queue) MUST_CHECK;
 /* Enqueues all stages. `samples`: the caller's buffer. trace: or NULL. */
@@ -98,13 +116,6 @@ cl_int jpeg_pipeline_run(struct jpeg_pipeline *pipeline, cl_command_queue queue,
 cl_int jpeg_pipeline_results(const struct jpeg_pipeline *pipeline, cl_command_queue queue,
                              struct jpeg_result *results, cl_event *event) MUST_CHECK;
 
-/* Groups of common stages: one an image, or one for so many elements of a span. */
-void jpeg_groups_one(const struct jpeg_image *image, uint32_t groups[2]);
-static inline void jpeg_groups_of(uint32_t groups[2], uint32_t count, uint32_t each)
-{
-	groups[0] = (uint32_t)(((uint64_t)count + each - 1) / each);
-	groups[1] = 1;
-}
 /* A group of JPEG_IDCT_BLOCKS for each row of blocks, those of Cb and Cr being one row. */
 void jpeg_groups_transform(const struct jpeg_image *image, uint32_t groups[2]);
 
@@ -131,7 +142,7 @@ struct jpeg_decoder {
 	/* Sets of Huffman tables, kept from batch to batch: most files have the same. */
 	struct jpeg_table_set set[JPEG_BATCH_MAX];
 	uint16_t *tables; /* which the device may read until the batch has ended */
-	uint32_t sets, sets_sent, sets_room;
+	uint32_t sets, sets_sent;
 };
 
 /* An image to decode. */
@@ -142,7 +153,7 @@ struct jpeg_decode_job {
 	uint32_t pitch;               /* bytes from row to row; both are multiples of 8 */
 };
 
-/* ERR_DEVICE, logged. */
+/* ERR_DEVICE, logged, or ERR_MEMORY. */
 enum error jpeg_decoder_init(struct jpeg_decoder *decoder, struct programs *programs) MUST_CHECK;
 void jpeg_decoder_fini(struct jpeg_decoder *decoder);
 
@@ -154,11 +165,6 @@ void jpeg_decoder_fini(struct jpeg_decoder *decoder);
 cl_int jpeg_decoder_enqueue(struct jpeg_decoder *decoder, cl_command_queue queue,
                             const struct jpeg_decode_job *jobs, uint32_t count, cl_mem samples,
                             struct jpeg_trace *trace) MUST_CHECK;
-
-/* The room that images of this size and so many bands take in decoding, with the sampling factors
- * and restart intervals that take most, but without their scans; of these a byte takes 3 at most.
- */
-struct jpeg_room jpeg_decoder_room(uint32_t width, uint32_t height, uint32_t components);
 
 /* ---- the encoder (jpeg_encode.c): byte for byte as libjpeg-turbo does with its standard Huffman
  * tables (jpeg_standard_huffman), no restart markers, and smooth chroma ---- */
@@ -198,10 +204,6 @@ void jpeg_encoder_fini(struct jpeg_encoder *encoder);
 cl_int jpeg_encoder_enqueue(struct jpeg_encoder *encoder, cl_command_queue queue,
                             const struct jpeg_encode_job *jobs, uint32_t count, cl_mem samples,
                             struct jpeg_trace *trace) MUST_CHECK;
-
-/* The room that images of this size and so many bands take in encoding, with the sampling factors
- * that take most. */
-struct jpeg_room jpeg_encoder_room(uint32_t width, uint32_t height, uint32_t components);
 
 /* Enqueues a read of the entropy-coded bytes of an image: `size` by its result, which must have
  * been read before. */

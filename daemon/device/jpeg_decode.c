@@ -30,7 +30,7 @@ enum {
 };
 _Static_assert((int)BUFFERS <= (int)JPEG_BUFFERS_MAX, "more buffers than there is room for");
 
-static const size_t SET_BYTES = JPEG_TABLE_ENTRIES * sizeof(uint16_t);
+enum { SET_BYTES = JPEG_TABLE_ENTRIES * sizeof(uint16_t) };
 
 static const struct jpeg_buffer buffers[BUFFERS] = {
     [JPEG_IMAGES] = {JPEG_SPAN(image), sizeof(struct jpeg_image)},
@@ -59,135 +59,74 @@ static const struct jpeg_buffer buffers[BUFFERS] = {
     [SAMPLES] = {0, 0},
 };
 
-static void groups_chunks(const struct jpeg_image *image, uint32_t groups[2])
-{
-	jpeg_groups_of(groups, image->chunks.count, 1);
-}
-
-static void groups_subsequences(const struct jpeg_image *image, uint32_t groups[2])
-{
-	jpeg_groups_of(groups, image->subsequences.count, JPEG_SYNC_GROUP);
-}
-
-static void groups_windows(const struct jpeg_image *image, uint32_t groups[2])
-{
-	jpeg_groups_of(groups, image->subsequences.count, JPEG_SYNC_WINDOW);
-}
-
-static void groups_mcus(const struct jpeg_image *image, uint32_t groups[2])
-{
-	jpeg_groups_of(groups, image->mcus.count, JPEG_GROUP);
-}
-
 static void groups_pixels(const struct jpeg_image *image, uint32_t groups[2])
 {
-	jpeg_groups_of(groups, image->width, 8 * JPEG_COLOR_GROUP);
+	groups[0] = jpeg_parts(image->width, 8 * JPEG_COLOR_GROUP);
 	groups[1] = image->chroma_height;
 }
 
-/* A window learns late what another has become. Photographs need two launches; flat pictures as
- * many as there are windows, of which they have few. */
-static uint32_t sync_launches(const struct jpeg_image *image)
-{
-	enum { SYNC_LAUNCHES = 3 };
-	uint32_t groups[2];
-
-	groups_windows(image, groups);
-	return groups[0] < SYNC_LAUNCHES ? groups[0] : SYNC_LAUNCHES;
-}
-
 static const struct jpeg_stage stages[] = {
-    {.file = "jpeg/destuff.cl",
-     .name = "destuff_count",
-     .items = JPEG_GROUP,
-     .groups = groups_chunks,
-     .count = 3,
-     .buffers = {JPEG_IMAGES, SCAN, CHUNK_COUNTS}},
-    {.file = "jpeg/destuff.cl",
-     .name = "destuff_prefix",
-     .items = JPEG_GROUP,
-     .groups = jpeg_groups_one,
-     .count = 7,
-     .buffers = {JPEG_IMAGES, CHUNK_COUNTS, CHUNK_KEPT, CHUNK_RESTARTS, STREAM, INTERVAL_STARTS,
-                 JPEG_RESULTS}},
-    {.file = "jpeg/destuff.cl",
-     .name = "destuff_move",
-     .items = JPEG_GROUP,
-     .groups = groups_chunks,
-     .count = 7,
-     .buffers = {JPEG_IMAGES, SCAN, CHUNK_KEPT, CHUNK_RESTARTS, STREAM, INTERVAL_STARTS,
-                 JPEG_RESULTS}},
-    {.file = "jpeg/sync.cl",
-     .name = "sync_divide",
-     .items = JPEG_GROUP,
-     .groups = jpeg_groups_one,
-     .count = 5,
-     .buffers = {JPEG_IMAGES, INTERVAL_STARTS, INTERVAL_FIRSTS, SUBSEQUENCES, JPEG_RESULTS}},
-    {.file = "jpeg/sync.cl",
-     .name = "sync_first",
-     .items = JPEG_SYNC_GROUP,
-     .groups = groups_subsequences,
-     .count = 12,
-     .buffers = {JPEG_IMAGES, TABLES, STREAM, INTERVAL_STARTS, INTERVAL_FIRSTS, SUBSEQUENCES,
-                 ENTRIES, EXITS, ENDED, BEGINS, ENDS, BORDER_STATES}},
-    {.file = "jpeg/sync.cl",
-     .name = "sync_again",
-     .items = JPEG_SYNC_GROUP,
-     .groups = groups_windows,
-     .launches = sync_launches,
-     .count = 10,
-     .buffers = {JPEG_IMAGES, TABLES, STREAM, SUBSEQUENCES, ENTRIES, EXITS, ENDED, BEGINS, ENDS,
-                 BORDER_STATES}},
-    {.file = "jpeg/sync.cl",
-     .name = "sync_prefix",
-     .items = JPEG_GROUP,
-     .groups = jpeg_groups_one,
-     .count = 4,
-     .buffers = {JPEG_IMAGES, SUBSEQUENCES, ENDED, BEFORE}},
-    {.file = "jpeg/write.cl",
-     .name = "write_coefficients",
-     .items = JPEG_SYNC_GROUP,
-     .groups = groups_subsequences,
-     .count = 13,
-     .buffers = {JPEG_IMAGES, TABLES, STREAM, INTERVAL_FIRSTS, SUBSEQUENCES, ENTRIES, EXITS, BEGINS,
-                 ENDS, BEFORE, INTERVAL_STARTS, DECODE_COEFFICIENTS, JPEG_RESULTS}},
-    {.file = "jpeg/dc.cl",
-     .name = "dc_local",
-     .items = JPEG_GROUP,
-     .groups = groups_mcus,
-     .count = 5,
-     .buffers = {JPEG_IMAGES, DECODE_COEFFICIENTS, DC_PREFIXES, DC_TOTALS, DC}},
-    {.file = "jpeg/dc.cl",
-     .name = "dc_prefix",
-     .items = JPEG_GROUP,
-     .groups = jpeg_groups_one,
-     .count = 2,
-     .buffers = {JPEG_IMAGES, DC_TOTALS}},
-    {.file = "jpeg/idct.cl",
-     .name = "idct",
-     .items = JPEG_IDCT_BLOCKS * 8,
-     .groups = jpeg_groups_transform,
-     .count = 7,
-     .buffers = {JPEG_IMAGES, DECODE_COEFFICIENTS, DC, DC_PREFIXES, DC_TOTALS, PLANES,
-                 JPEG_RESULTS}},
-    {.file = "jpeg/upsample.cl",
-     .name = "upsample_color",
-     .items = JPEG_COLOR_GROUP,
-     .groups = groups_pixels,
-     .count = 3,
-     .buffers = {JPEG_IMAGES, PLANES, SAMPLES}},
+    {"jpeg/destuff.cl", "destuff_count", JPEG_GROUP, JPEG_SPAN(chunks), 1,
+     .buffers = {SCAN, CHUNK_COUNTS}},
+    {"jpeg/destuff.cl", "destuff_prefix", JPEG_GROUP, JPEG_SPAN(image), 1,
+     .buffers = {CHUNK_COUNTS, CHUNK_KEPT, CHUNK_RESTARTS, STREAM, INTERVAL_STARTS, JPEG_RESULTS}},
+    {"jpeg/destuff.cl", "destuff_move", JPEG_GROUP, JPEG_SPAN(chunks), 1,
+     .buffers = {SCAN, CHUNK_KEPT, CHUNK_RESTARTS, STREAM, INTERVAL_STARTS, JPEG_RESULTS}},
+    {"jpeg/sync.cl", "sync_divide", JPEG_GROUP, JPEG_SPAN(image), 1,
+     .buffers = {INTERVAL_STARTS, INTERVAL_FIRSTS, SUBSEQUENCES, JPEG_RESULTS}},
+    {"jpeg/sync.cl", "sync_first", JPEG_SYNC_GROUP, JPEG_SPAN(subsequences), JPEG_SYNC_GROUP,
+     .buffers = {TABLES, STREAM, INTERVAL_STARTS, INTERVAL_FIRSTS, SUBSEQUENCES, ENTRIES, EXITS,
+                 ENDED, BEGINS, ENDS, BORDER_STATES}},
+    /* A window learns late what another has become. Photographs need two launches; flat pictures as
+     * many as there are windows, of which they have few. */
+    {"jpeg/sync.cl", "sync_again", JPEG_SYNC_GROUP, JPEG_SPAN(subsequences), JPEG_SYNC_WINDOW,
+     .again = 2,
+     .buffers = {TABLES, STREAM, SUBSEQUENCES, ENTRIES, EXITS, ENDED, BEGINS, ENDS, BORDER_STATES}},
+    {"jpeg/sync.cl", "sync_prefix", JPEG_GROUP, JPEG_SPAN(image), 1,
+     .buffers = {SUBSEQUENCES, ENDED, BEFORE}},
+    {"jpeg/write.cl", "write_coefficients", JPEG_SYNC_GROUP, JPEG_SPAN(subsequences),
+     JPEG_SYNC_GROUP,
+     .buffers = {TABLES, STREAM, INTERVAL_FIRSTS, SUBSEQUENCES, ENTRIES, EXITS, BEGINS, ENDS,
+                 BEFORE, INTERVAL_STARTS, DECODE_COEFFICIENTS, JPEG_RESULTS}},
+    {"jpeg/dc.cl", "dc_local", JPEG_GROUP, JPEG_SPAN(mcus), JPEG_GROUP,
+     .buffers = {DECODE_COEFFICIENTS, DC_PREFIXES, DC_TOTALS, DC}},
+    {"jpeg/dc.cl", "dc_prefix", JPEG_GROUP, JPEG_SPAN(image), 1, .buffers = {DC_TOTALS}},
+    {"jpeg/idct.cl", "idct", JPEG_IDCT_BLOCKS * 8, .groups = jpeg_groups_transform,
+     .buffers = {DECODE_COEFFICIENTS, DC, DC_PREFIXES, DC_TOTALS, PLANES, JPEG_RESULTS}},
+    {"jpeg/upsample.cl", "upsample_color", JPEG_COLOR_GROUP, .groups = groups_pixels,
+     .buffers = {PLANES, SAMPLES}},
 };
 
 enum { STAGES = sizeof stages / sizeof *stages };
 _Static_assert((int)STAGES <= (int)JPEG_STAGES_MAX, "more stages than there is room for");
 
-const struct jpeg_direction jpeg_decode_direction = {
-    .stages = stages, .buffers = buffers, .stage_count = STAGES, .buffer_count = BUFFERS};
+static void count_spans(struct jpeg_image *image)
+{
+	const uint32_t bytes = image->scan.count, mcus = image->mcus.count;
+
+	image->chunks.count = jpeg_parts(bytes, JPEG_CHUNK);
+	image->stream.count = bytes / 4 + JPEG_STREAM_PADDING;
+	image->intervals.count = jpeg_parts(mcus, image->restart_interval);
+	image->subsequences.count = bytes / image->subsequence + image->intervals.count + 1;
+	image->groups.count = jpeg_parts(mcus, JPEG_GROUP);
+}
+
+const struct jpeg_direction jpeg_decode_direction = {.stages = stages,
+                                                     .buffers = buffers,
+                                                     .stage_count = STAGES,
+                                                     .buffer_count = BUFFERS,
+                                                     .count_spans = count_spans,
+                                                     .tables = SET_BYTES};
 
 enum error jpeg_decoder_init(struct jpeg_decoder *decoder, struct programs *programs)
 {
-	*decoder = (struct jpeg_decoder){.tables = NULL};
-	return jpeg_pipeline_init(&decoder->pipeline, programs, &jpeg_decode_direction);
+	*decoder = (struct jpeg_decoder){.tables = malloc(JPEG_BATCH_MAX * SET_BYTES)};
+	if (!decoder->tables)
+		return ERR_MEMORY;
+	if (!jpeg_pipeline_init(&decoder->pipeline, programs, &jpeg_decode_direction))
+		return ERR_OK;
+	jpeg_decoder_fini(decoder);
+	return ERR_DEVICE;
 }
 
 void jpeg_decoder_fini(struct jpeg_decoder *decoder)
@@ -270,15 +209,6 @@ static bool add_set(struct jpeg_decoder *decoder, const struct jpeg_scan *scan)
 
 	if (decoder->sets == JPEG_BATCH_MAX)
 		return false;
-	if (decoder->sets == decoder->sets_room) {
-		uint32_t room = 2 * decoder->sets_room + 1;
-		uint16_t *more = realloc(decoder->tables, room * SET_BYTES);
-
-		if (!more)
-			return false;
-		decoder->tables = more;
-		decoder->sets_room = room;
-	}
 	near = decoder->tables + (size_t)decoder->sets++ * JPEG_TABLE_ENTRIES;
 	far = near + JPEG_TABLES * JPEG_NEAR;
 	for (unsigned t = 0; t < JPEG_TABLES; t++) {
@@ -294,14 +224,18 @@ static bool add_set(struct jpeg_decoder *decoder, const struct jpeg_scan *scan)
 	return true;
 }
 
-static struct jpeg_image describe(const struct jpeg_decode_job *job, uint32_t count)
+static bool add_image(struct jpeg_decoder *decoder, const struct jpeg_decode_job *job,
+                      uint32_t count)
 {
 	enum { SHORT = 64, LONG = 256, SHORT_BLOCK = 16, FEW = 4 << 20 };
 	const struct jpeg_scan *scan = job->scan;
 	struct jpeg_image image =
 	    jpeg_frame(scan->width, scan->height, scan->components, scan->h, scan->v);
-	uint32_t size = (uint32_t)scan->size, mcus = image.mcus.count;
+	const uint32_t size = (uint32_t)scan->size, mcus = image.mcus.count;
+	const uint32_t set = find_set(decoder, scan);
 
+	if (set == decoder->sets && !add_set(decoder, scan))
+		return false;
 	image.samples = job->samples;
 	image.samples_pitch = job->pitch;
 	image.restart_interval =
@@ -311,50 +245,12 @@ static struct jpeg_image describe(const struct jpeg_decode_job *job, uint32_t co
 	image.subsequence =
 	    (uint64_t)count * size < FEW && size / image.blocks.count < SHORT_BLOCK ? SHORT : LONG;
 	image.scan.count = size;
-	image.chunks.count = (size + JPEG_CHUNK - 1) / JPEG_CHUNK;
-	image.stream.count = size / 4 + JPEG_STREAM_PADDING;
-	image.intervals.count = (mcus + image.restart_interval - 1) / image.restart_interval;
-	image.subsequences.count = size / image.subsequence + image.intervals.count + 1;
-	image.groups.count = (mcus + JPEG_GROUP - 1) / JPEG_GROUP;
-	return image;
-}
-
-struct jpeg_room jpeg_decoder_room(uint32_t width, uint32_t height, uint32_t components)
-{
-	struct jpeg_room room = {.images = JPEG_BATCH_MAX};
-
-	for (uint32_t h = 1; h <= (components == 1 ? 1 : 2); h++)
-		for (uint32_t v = 1; v <= h; v++) {
-			const struct jpeg_scan scan = {.width = width,
-			                               .height = height,
-			                               .components = components,
-			                               .h = h,
-			                               .v = v,
-			                               .restart_interval = 1};
-			const struct jpeg_decode_job job = {.scan = &scan};
-			const struct jpeg_image image = describe(&job, 1);
-
-			jpeg_direction_room(&jpeg_decode_direction, &image, &room);
-		}
-	room.bytes += SET_BYTES;
-	return room;
-}
-
-static bool add_image(struct jpeg_decoder *decoder, const struct jpeg_decode_job *job,
-                      uint32_t count)
-{
-	const struct jpeg_scan *scan = job->scan;
-	struct jpeg_image image = describe(job, count);
-	uint32_t set = find_set(decoder, scan);
-
-	if (set == decoder->sets && !add_set(decoder, scan))
-		return false;
+	count_spans(&image);
 	image.tables = set * JPEG_TABLE_ENTRIES;
 	memcpy(image.far_code, decoder->set[set].far_code, sizeof image.far_code);
 	for (uint32_t c = 0; c < JPEG_COMPONENTS; c++)
 		for (uint32_t i = 0; i < JPEG_BLOCK; i++) {
-			uint32_t place = jpeg_zigzag[i];
-			uint32_t at = c * JPEG_BLOCK + place % 8 * 8 + place / 8;
+			uint32_t at = c * JPEG_BLOCK + jpeg_column_place(i);
 
 			image.steps[at / 2] |= (uint32_t)scan->quantization[c][i] << at % 2 * 16;
 		}

@@ -46,13 +46,8 @@ static const struct jpeg_buffer buffers[BUFFERS] = {
 /* Items along a row of 8 pixels, of Y filled to whole MCUs; a row of chroma each. */
 static void groups_pixels(const struct jpeg_image *image, uint32_t groups[2])
 {
-	jpeg_groups_of(groups, image->mcus_x * image->h, JPEG_COLOR_GROUP);
+	groups[0] = jpeg_parts(image->mcus_x * image->h, JPEG_COLOR_GROUP);
 	groups[1] = image->mcus_y * 8;
-}
-
-static void groups_blocks(const struct jpeg_image *image, uint32_t groups[2])
-{
-	jpeg_groups_of(groups, image->groups.count, 1);
 }
 
 /* These take pieces in turn; most scans are far smaller than they may be. */
@@ -65,62 +60,46 @@ static void groups_pieces(const struct jpeg_image *image, uint32_t groups[2])
 }
 
 static const struct jpeg_stage stages[] = {
-    {.file = "jpeg/downsample.cl",
-     .name = "downsample_color",
-     .items = JPEG_COLOR_GROUP,
-     .groups = groups_pixels,
-     .count = 3,
-     .buffers = {JPEG_IMAGES, SAMPLES, PLANES}},
-    {.file = "jpeg/fdct.cl",
-     .name = "fdct",
-     .items = JPEG_IDCT_BLOCKS * 8,
-     .groups = jpeg_groups_transform,
-     .count = 6,
-     .buffers = {JPEG_IMAGES, PLANES, COEFFICIENTS, MASKS, PARTS_USED, JPEG_RESULTS}},
-    {.file = "jpeg/code.cl",
-     .name = "code",
-     .items = JPEG_GROUP,
-     .groups = groups_blocks,
-     .count = 10,
-     .buffers = {JPEG_IMAGES, CODES, ZIGZAG_HALVES, COEFFICIENTS, MASKS, PARTS, PARTS_USED,
-                 PART_BITS, PART_FIRST, JPEG_RESULTS}},
-    {.file = "jpeg/merge.cl",
-     .name = "merge_prefix",
-     .items = JPEG_GROUP,
-     .groups = jpeg_groups_one,
-     .count = 6,
-     .buffers = {JPEG_IMAGES, PART_BITS, PART_OFFSET, WORDS, BYTES, JPEG_RESULTS}},
-    {.file = "jpeg/merge.cl",
-     .name = "merge",
-     .items = JPEG_COLOR_GROUP,
-     .groups = groups_blocks,
-     .count = 7,
-     .buffers = {JPEG_IMAGES, PARTS, PART_BITS, PART_FIRST, PART_OFFSET, WORDS, BYTES}},
-    {.file = "jpeg/stuff.cl",
-     .name = "stuff_count",
-     .items = JPEG_GROUP,
-     .groups = groups_pieces,
-     .count = 4,
-     .buffers = {JPEG_IMAGES, WORDS, BYTES, PIECE_COUNTS}},
-    {.file = "jpeg/stuff.cl",
-     .name = "stuff_prefix",
-     .items = JPEG_GROUP,
-     .groups = jpeg_groups_one,
-     .count = 6,
-     .buffers = {JPEG_IMAGES, PIECE_COUNTS, BYTES, PIECE_STARTS, OUT, JPEG_RESULTS}},
-    {.file = "jpeg/stuff.cl",
-     .name = "stuff_move",
-     .items = JPEG_GROUP,
-     .groups = groups_pieces,
-     .count = 6,
-     .buffers = {JPEG_IMAGES, WORDS, BYTES, PIECE_STARTS, OUT, JPEG_RESULTS}},
+    {"jpeg/downsample.cl", "downsample_color", JPEG_COLOR_GROUP, .groups = groups_pixels,
+     .buffers = {SAMPLES, PLANES}},
+    {"jpeg/fdct.cl", "fdct", JPEG_IDCT_BLOCKS * 8, .groups = jpeg_groups_transform,
+     .buffers = {PLANES, COEFFICIENTS, MASKS, PARTS_USED, JPEG_RESULTS}},
+    {"jpeg/code.cl", "code", JPEG_GROUP, JPEG_SPAN(groups), 1,
+     .buffers = {CODES, ZIGZAG_HALVES, COEFFICIENTS, MASKS, PARTS, PARTS_USED, PART_BITS,
+                 PART_FIRST, JPEG_RESULTS}},
+    {"jpeg/merge.cl", "merge_prefix", JPEG_GROUP, JPEG_SPAN(image), 1,
+     .buffers = {PART_BITS, PART_OFFSET, WORDS, BYTES, JPEG_RESULTS}},
+    {"jpeg/merge.cl", "merge", JPEG_COLOR_GROUP, JPEG_SPAN(groups), 1,
+     .buffers = {PARTS, PART_BITS, PART_FIRST, PART_OFFSET, WORDS, BYTES}},
+    {"jpeg/stuff.cl", "stuff_count", JPEG_GROUP, .groups = groups_pieces,
+     .buffers = {WORDS, BYTES, PIECE_COUNTS}},
+    {"jpeg/stuff.cl", "stuff_prefix", JPEG_GROUP, JPEG_SPAN(image), 1,
+     .buffers = {PIECE_COUNTS, BYTES, PIECE_STARTS, OUT, JPEG_RESULTS}},
+    {"jpeg/stuff.cl", "stuff_move", JPEG_GROUP, .groups = groups_pieces,
+     .buffers = {WORDS, BYTES, PIECE_STARTS, OUT, JPEG_RESULTS}},
 };
 
 enum { STAGES = sizeof stages / sizeof *stages };
 _Static_assert((int)STAGES <= (int)JPEG_STAGES_MAX, "more stages than there is room for");
 
+static void count_spans(struct jpeg_image *image)
+{
+	image->groups.count = jpeg_parts(image->blocks.count, JPEG_GROUP);
+	image->words.count = image->blocks.count * JPEG_BLOCK_WORDS + JPEG_SPARE_WORDS;
+	if (image->words.count > JPEG_WORDS_MAX)
+		image->words.count = JPEG_WORDS_MAX;
+	image->parts.count = image->words.count + image->groups.count;
+	image->pieces.count = image->words.count * 4 / JPEG_CHUNK + 1;
+	image->out.count = image->words.count * 5;
+}
+
 const struct jpeg_direction jpeg_encode_direction = {
-    .stages = stages, .buffers = buffers, .stage_count = STAGES, .buffer_count = BUFFERS};
+    .stages = stages,
+    .buffers = buffers,
+    .stage_count = STAGES,
+    .buffer_count = BUFFERS,
+    .count_spans = count_spans,
+    .tables = sizeof((struct jpeg_encoder *)0)->codes + sizeof((struct jpeg_encoder *)0)->halves};
 
 enum error jpeg_encoder_init(struct jpeg_encoder *encoder, struct programs *programs)
 {
@@ -168,7 +147,7 @@ static void fill_codes(uint32_t codes[JPEG_PLANES][JPEG_CODES])
 static void fill_halves(uint64_t halves[16][16])
 {
 	for (unsigned z = 0; z < JPEG_BLOCK; z++) {
-		unsigned zigzag = jpeg_zigzag[z], place = zigzag % 8 * 8 + zigzag / 8;
+		unsigned place = jpeg_column_place(z);
 
 		for (unsigned mask = 0; mask < 16; mask++)
 			if (mask >> place % 4 & 1)
@@ -203,56 +182,21 @@ static cl_int send_constants(struct jpeg_encoder *encoder, cl_command_queue queu
 	return code;
 }
 
-static struct jpeg_image describe(const struct jpeg_encode_job *job)
+static bool add_image(struct jpeg_encoder *encoder, const struct jpeg_encode_job *job)
 {
 	struct jpeg_image image =
 	    jpeg_frame(job->width, job->height, job->components, job->h, job->v);
 
-	image.samples = job->samples;
-	image.samples_pitch = job->pitch;
-	image.groups.count = (image.blocks.count + JPEG_GROUP - 1) / JPEG_GROUP;
-	image.words.count = image.blocks.count * JPEG_BLOCK_WORDS + JPEG_SPARE_WORDS;
-	if (image.words.count > JPEG_WORDS_MAX)
-		image.words.count = JPEG_WORDS_MAX;
-	image.parts.count = image.words.count + image.groups.count;
-	image.pieces.count = image.words.count * 4 / JPEG_CHUNK + 1;
-	image.out.count = image.words.count * 5;
-	return image;
-}
-
-struct jpeg_room jpeg_encoder_room(uint32_t width, uint32_t height, uint32_t components)
-{
-	struct jpeg_room room = {.images = JPEG_BATCH_MAX};
-
-	for (uint32_t h = 1; h <= (components == 1 ? 1 : 2); h++)
-		for (uint32_t v = 1; v <= h; v++) {
-			const struct jpeg_encode_job job = {.width = width,
-			                                    .height = height,
-			                                    .components = components,
-			                                    .h = h,
-			                                    .v = v};
-			const struct jpeg_image image = describe(&job);
-
-			jpeg_direction_room(&jpeg_encode_direction, &image, &room);
-		}
-	room.bytes +=
-	    sizeof((struct jpeg_encoder *)0)->codes + sizeof((struct jpeg_encoder *)0)->halves;
-	return room;
-}
-
-static bool add_image(struct jpeg_encoder *encoder, const struct jpeg_encode_job *job)
-{
-	struct jpeg_image image = describe(job);
-
 	/* Before the spans are counted in 32 bits: 5 bytes for each of 16 words a block. */
 	if ((uint64_t)image.mcus_x * image.mcus_y * image.mcu_blocks > UINT32_MAX / 128)
 		return false;
+	count_spans(&image);
+	image.samples = job->samples;
+	image.samples_pitch = job->pitch;
 	for (uint32_t p = 0; p < JPEG_PLANES; p++)
 		for (uint32_t i = 0; i < JPEG_BLOCK; i++) {
-			uint32_t place = jpeg_zigzag[i];
 			uint64_t divisor = 8 * (uint64_t)job->quantization[p][i];
-			uint32_t *step =
-			    &image.steps[2 * (p * JPEG_BLOCK + place % 8 * 8 + place / 8)];
+			uint32_t *step = &image.steps[2 * (p * JPEG_BLOCK + jpeg_column_place(i))];
 
 			if (!divisor) /* chroma of a gray image */
 				divisor = 8;

@@ -85,10 +85,11 @@ static struct jpeg_room find_room(const struct plan *plan, const struct tile *ti
 	struct view view;
 
 	if (tile->form & TILE_DECODE)
-		decode =
-		    jpeg_decoder_room(plan->image.width, plan->image.height, plan->image.bands);
+		decode = jpeg_room(&jpeg_decode_direction, plan->image.width, plan->image.height,
+		                   plan->image.bands);
 	if (tile->form & TILE_ENCODE)
-		encode = jpeg_encoder_room(tile->width, tile->height, plan->image.bands);
+		encode =
+		    jpeg_room(&jpeg_encode_direction, tile->width, tile->height, plan->image.bands);
 	high.height = layout.distance;
 	memset(need, 0, (PLACES + 1) * sizeof *need);
 	for (uint32_t i = 0; i < plan->list.count; i++) {

@@ -702,8 +702,10 @@ static void test_room(void)
 		                                0,
 		                                0};
 		uint32_t bands = bands_of(wish.sampling), pitch = (wish.width * bands + 7) / 8 * 8;
-		struct jpeg_room in = jpeg_decoder_room(wish.width, wish.height, bands),
-		                 out = jpeg_encoder_room(wish.width, wish.height, bands);
+		struct jpeg_room in = jpeg_room(&jpeg_decode_direction, wish.width, wish.height,
+		                                bands),
+		                 out = jpeg_room(&jpeg_encode_direction, wish.width, wish.height,
+		                                 bands);
 		static struct jpeg_decoder decoder;
 		static struct jpeg_encoder encoder;
 		struct jpeg_decode_job from[BATCH];
