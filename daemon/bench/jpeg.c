@@ -140,14 +140,10 @@ static bool collect(struct bench *b, struct jpeg_trace *trace, enum jpeg_side si
 	    [JPEG_DECODE] = "jpeg decode", [JPEG_ENCODE] = "jpeg encode"};
 	bool taken = true;
 
-	for (uint32_t i = 0; i < trace->count; i++) {
+	for (uint32_t i = 0; i < trace->count; i++)
 		taken &= add_time(b, names[side], side, trace->launch[i].event) &&
 		         add_time(b, trace->launch[i].name, side, trace->launch[i].event);
-		clReleaseEvent(trace->launch[i].event);
-	}
-	for (int i = 0; i < 2; i++)
-		if (trace->scans[i])
-			clReleaseEvent(trace->scans[i]);
+	jpeg_trace_release(trace);
 	return taken;
 }
 

@@ -30,6 +30,15 @@ enum error jpeg_pipeline_init(struct jpeg_pipeline *pipeline, struct programs *p
 	return ERR_OK;
 }
 
+void jpeg_trace_release(struct jpeg_trace *trace)
+{
+	for (uint32_t i = 0; i < trace->count; i++)
+		object_release(OBJECT_EVENT, trace->launch[i].event);
+	for (int i = 0; i < 2; i++)
+		object_release(OBJECT_EVENT, trace->scans[i]);
+	*trace = (struct jpeg_trace){0};
+}
+
 void jpeg_pipeline_fini(struct jpeg_pipeline *pipeline)
 {
 	for (int i = 0; i < JPEG_STAGES_MAX; i++)
@@ -192,8 +201,10 @@ static cl_int launch(const struct jpeg_pipeline *pipeline, cl_command_queue queu
 		}
 		code = clEnqueueNDRangeKernel(queue, pipeline->kernel[number], 3, NULL, global,
 		                              items, 0, NULL, event);
-		if (!code && event)
+		if (!code && event) {
+			object_add(OBJECT_EVENT, *event);
 			trace->count++;
+		}
 	}
 	return code;
 }

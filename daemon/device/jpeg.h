@@ -50,7 +50,7 @@ struct jpeg_direction {
 
 enum { JPEG_IMAGES, JPEG_RESULTS, JPEG_BUFFERS_COMMON };
 
-/* When launches ran, for who wants to know: events that the caller releases. */
+/* When launches ran. */
 struct jpeg_trace {
 	bool ends;         /* only the first launch and the last, and the transfers of scans */
 	cl_event scans[2]; /* of the first scan and the last, which may be one; else NULL */
@@ -60,6 +60,9 @@ struct jpeg_trace {
 		cl_event event;
 	} launch[JPEG_LAUNCHES_MAX];
 };
+
+/* Releases the events and empties the trace. */
+void jpeg_trace_release(struct jpeg_trace *trace);
 
 /* One batch at a time in one direction. */
 struct jpeg_pipeline {

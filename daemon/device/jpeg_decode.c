@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "device/cl/object_counts.h"
+
 enum {
 	SCAN = DECODE_COEFFICIENTS + 1,
 	CHUNK_COUNTS,
@@ -300,6 +302,8 @@ cl_int jpeg_decoder_enqueue(struct jpeg_decoder *decoder, cl_command_queue queue
 		code = clEnqueueWriteBuffer(queue, p->buffer[SCAN].memory, CL_FALSE,
 		                            p->image[i].scan.first, jobs[i].scan->size,
 		                            jobs[i].bytes, 0, NULL, event);
+		if (!code && event)
+			object_add(OBJECT_EVENT, *event);
 	}
 	return code ? code : jpeg_pipeline_run(p, queue, samples, trace);
 }

@@ -48,31 +48,36 @@ struct jpeg_layout jpeg_layout(const struct plan *plan, const struct tile *tile)
 	return l;
 }
 
-static bool target_valid(const struct jpeg_target *target, const struct plan *plan,
-                         const struct tile *tile)
+/* The encoding of a stack's i-th image. */
+static struct jpeg_encode_job encode_job(const struct plan *plan, const struct tile *tile,
+                                         const struct jpeg_target *target, uint32_t i)
 {
+	const struct jpeg_layout l = jpeg_layout(plan, tile);
 	struct jpeg_encode_job job = {.width = tile->width,
 	                              .height = tile->height,
 	                              .components = plan->image.bands,
 	                              .h = target->h,
 	                              .v = target->v,
-	                              .pitch = jpeg_layout(plan, tile).out_pitch};
+	                              .samples = i * (uint64_t)l.distance * l.out_pitch,
+	                              .pitch = l.out_pitch};
 
 	memcpy(job.quantization, target->quantization, sizeof job.quantization);
-	return jpeg_encode_job_valid(&job);
+	return job;
 }
 
 bool jpeg_work_take(struct jpeg_work *work, const void *from, const struct tile *tile,
                     const struct plan *plan)
 {
 	const struct jpeg_scan *scan = &work->scan;
+	struct jpeg_encode_job job;
 
 	memcpy(work, from, sizeof *work);
+	job = encode_job(plan, tile, &work->target, 0);
 	return (!(tile->form & TILE_DECODE) ||
 	        (jpeg_scan_valid(scan) && scan->width == plan->image.width &&
 	         scan->height == plan->image.height && scan->components == plan->image.bands &&
 	         !scan->offset && scan->size == tile->in_size)) &&
-	       (!(tile->form & TILE_ENCODE) || target_valid(&work->target, plan, tile));
+	       (!(tile->form & TILE_ENCODE) || jpeg_encode_job_valid(&job));
 }
 
 /* The room that an image of a stack takes, and the number that may be in a batch. */
@@ -189,78 +194,74 @@ static struct jpeg_pair *pair_new(struct programs *programs)
 	return pair;
 }
 
-/* Counts the events of a trace. */
-static void add_events(const struct jpeg_trace *trace)
-{
-	for (uint32_t i = 0; i < trace->count; i++)
-		object_add(OBJECT_EVENT, trace->launch[i].event);
-	for (int i = 0; i < 2; i++)
-		object_add(OBJECT_EVENT, trace->scans[i]);
-}
-
-static void release_events(struct jpeg_trace *trace)
-{
-	for (uint32_t i = 0; i < trace->count; i++)
-		object_release(OBJECT_EVENT, trace->launch[i].event);
-	for (int i = 0; i < 2; i++)
-		object_release(OBJECT_EVENT, trace->scans[i]);
-	*trace = (struct jpeg_trace){0};
-}
-
-cl_int jpeg_lane_begin(struct jpeg_lane *lane, enum tile_form form, uint32_t count)
+cl_int jpeg_lane_begin(struct jpeg_lane *lane, const struct plan *plan,
+                       const struct lane_tile *tiles, uint32_t count)
 {
 	lane->pair = lane->pair ? lane->pair : pair_new(lane->programs);
-	lane->form = form;
+	lane->plan = plan;
+	lane->tiles = tiles;
 	lane->count = count;
-	lane->scans = 0;
 	lane->decode.ends = lane->encode.ends = true;
 	return lane->pair ? CL_SUCCESS : CL_OUT_OF_HOST_MEMORY;
 }
 
-cl_int jpeg_lane_decode(struct jpeg_lane *lane, cl_command_queue queue,
-                        const struct jpeg_decode_job *jobs, cl_mem samples)
+cl_int jpeg_lane_decode(struct jpeg_lane *lane, cl_command_queue queue, cl_mem samples)
 {
-	struct jpeg_pair *pair = lane->pair;
-	cl_int code =
-	    jpeg_decoder_enqueue(&pair->decoder, queue, jobs, lane->count, samples, &lane->decode);
+	const struct jpeg_layout l = jpeg_layout(lane->plan, &lane->tiles->tile);
+	struct jpeg_decoder *decoder = &lane->pair->decoder;
+	struct jpeg_decode_job jobs[STACK_MAX];
+	cl_int code;
 
-	for (uint32_t i = 0; i < lane->count; i++)
-		lane->scans += jobs[i].scan->size;
-	add_events(&lane->decode);
+	for (uint32_t i = 0; i < lane->count; i++) {
+		const struct lane_tile *t = &lane->tiles[i];
+
+		jobs[i] = (struct jpeg_decode_job){
+		    .scan = &t->work->scan,
+		    .bytes = (const char *)t->arena->memory.in + t->tile.in,
+		    .samples = l.image + i * (uint64_t)l.distance * l.in_pitch,
+		    .pitch = l.in_pitch};
+	}
+	code = jpeg_decoder_enqueue(decoder, queue, jobs, lane->count, samples, &lane->decode);
 	return code ? code
-	            : jpeg_pipeline_results(&pair->decoder.pipeline, queue, pair->results, NULL);
+	            : jpeg_pipeline_results(&decoder->pipeline, queue, lane->pair->results, NULL);
 }
 
-cl_int jpeg_lane_encode(struct jpeg_lane *lane, cl_command_queue queue,
-                        const struct jpeg_encode_job *jobs, cl_mem samples, cl_event *last)
+cl_int jpeg_lane_encode(struct jpeg_lane *lane, cl_command_queue queue, cl_mem samples,
+                        cl_event *last)
 {
-	struct jpeg_pair *pair = lane->pair;
-	cl_int code =
-	    jpeg_encoder_enqueue(&pair->encoder, queue, jobs, lane->count, samples, &lane->encode);
+	struct jpeg_encoder *encoder = &lane->pair->encoder;
+	struct jpeg_encode_job jobs[STACK_MAX];
+	cl_int code;
 
-	add_events(&lane->encode);
+	for (uint32_t i = 0; i < lane->count; i++) {
+		const struct lane_tile *t = &lane->tiles[i];
+
+		lane->to[i] = (char *)t->arena->memory.out + t->tile.out;
+		jobs[i] = encode_job(lane->plan, &t->tile, &t->work->target, i);
+	}
+	code = jpeg_encoder_enqueue(encoder, queue, jobs, lane->count, samples, &lane->encode);
 	if (!code)
-		code = jpeg_pipeline_results(&pair->encoder.pipeline, queue,
-		                             pair->results + STACK_MAX, last);
+		code = jpeg_pipeline_results(&encoder->pipeline, queue,
+		                             lane->pair->results + STACK_MAX, last);
 	if (!code)
 		object_add(OBJECT_EVENT, *last);
 	return code;
 }
 
-cl_int jpeg_lane_read(struct jpeg_lane *lane, cl_command_queue queue, void *const *to,
-                      const uint64_t *room)
+cl_int jpeg_lane_read(struct jpeg_lane *lane, cl_command_queue queue)
 {
 	const struct jpeg_result *decoded = lane->pair->results, *encoded = decoded + STACK_MAX;
-	const bool encodes = lane->form & TILE_ENCODE;
+	const enum tile_form form = lane->tiles->tile.form;
 	uint32_t last = 0;
 	cl_int code = CL_SUCCESS;
 
 	for (uint32_t i = 0; i < lane->count; i++) {
-		lane->flags[i] = (lane->form & TILE_DECODE ? decoded[i].flags : 0) |
-		                 (encodes ? encoded[i].flags : 0);
-		if (encodes && !lane->flags[i] && encoded[i].size > room[i])
+		lane->flags[i] = (form & TILE_DECODE ? decoded[i].flags : 0) |
+		                 (form & TILE_ENCODE ? encoded[i].flags : 0);
+		if (form & TILE_ENCODE && !lane->flags[i] &&
+		    encoded[i].size > lane->tiles[i].tile.out_size)
 			lane->flags[i] = JPEG_FLAG_ROOM;
-		lane->size[i] = !encodes || lane->flags[i] ? 0 : encoded[i].size;
+		lane->size[i] = !(form & TILE_ENCODE) || lane->flags[i] ? 0 : encoded[i].size;
 		last = lane->size[i] ? i : last;
 	}
 	for (uint32_t i = 0; !code && i <= last && i < lane->count; i++) {
@@ -270,8 +271,8 @@ cl_int jpeg_lane_read(struct jpeg_lane *lane, cl_command_queue queue, void *cons
 
 		if (!lane->size[i])
 			continue;
-		code =
-		    jpeg_encoder_read(&lane->pair->encoder, queue, i, lane->size[i], to[i], event);
+		code = jpeg_encoder_read(&lane->pair->encoder, queue, i, lane->size[i], lane->to[i],
+		                         event);
 		if (!code && event)
 			object_add(OBJECT_EVENT, *event);
 	}
@@ -280,8 +281,8 @@ cl_int jpeg_lane_read(struct jpeg_lane *lane, cl_command_queue queue, void *cons
 
 void jpeg_lane_reset(struct jpeg_lane *lane)
 {
-	release_events(&lane->decode);
-	release_events(&lane->encode);
+	jpeg_trace_release(&lane->decode);
+	jpeg_trace_release(&lane->encode);
 	for (int i = 0; i < 2; i++) {
 		object_release(OBJECT_EVENT, lane->read[i]);
 		lane->read[i] = NULL;

@@ -3,6 +3,7 @@
 #ifndef DEVICE_JPEG_LANE_H
 #define DEVICE_JPEG_LANE_H
 
+#include "device/cl/memory.h"
 #include "device/jpeg.h"
 #include "device/plan/plan.h"
 
@@ -11,13 +12,21 @@ enum {
 	JPEG_PIXELS_MAX = 1 << 28, /* of an image */
 };
 
+/* A tile, and its arena. */
+struct lane_tile {
+	struct tile tile;
+	const struct device_arena *arena;
+	const struct jpeg_work *work; /* with scans: by jpeg_work_take() */
+};
+
 /* The places of a stack's images, in bytes: with the halo around each, as tiles of pixels, whose
  * pitch a side has that is no scan. */
 struct jpeg_layout {
 	uint32_t in_pitch, out_pitch; /* from row to row */
 	uint64_t image;               /* to the first pixel of the first image: a multiple of 8 */
 	uint64_t result;              /* to the first pixel that is filtered */
-	uint32_t distance;            /* rows from image to image */
+	uint32_t distance;            /* rows from image to image; covers the longest span of a
+	                               * tile: with its halo, and up to a row of alignment */
 };
 
 struct jpeg_layout jpeg_layout(const struct plan *plan, const struct tile *tile);
@@ -35,11 +44,12 @@ struct jpeg_lane {
 	uint64_t memory;           /* bytes of device memory that a lane may use for JPEGs */
 	uint64_t held[PLACES + 1]; /* of these, what buffers have grown to: places, pair */
 	struct jpeg_pair *pair;    /* decoder and encoder; NULL until they are needed */
-	enum tile_form form;       /* of the images in flight */
-	uint32_t count;            /* of these */
+	const struct plan *plan;   /* of the images in flight */
+	const struct lane_tile *tiles;
+	uint32_t count;
+	void *to[STACK_MAX]; /* for results: the list of arenas may move */
 	struct jpeg_trace decode, encode;
 	cl_event read[2]; /* of the bytes of the first result and the last, which may be one */
-	uint64_t scans;   /* bytes of all scans */
 	/* One for each image, after jpeg_lane_read(): a result has no flags. */
 	uint32_t flags[STACK_MAX], size[STACK_MAX];
 };
@@ -54,22 +64,20 @@ uint32_t jpeg_lane_room(const struct jpeg_lane *lane, const struct plan *plan,
 bool jpeg_lane_hold(struct jpeg_lane *lane, const struct plan *plan, const struct tile *tile,
                     uint32_t count) MUST_CHECK;
 
-/* Begins a stack of at most jpeg_lane_room() images. */
-cl_int jpeg_lane_begin(struct jpeg_lane *lane, enum tile_form form, uint32_t count) MUST_CHECK;
+/* Begins a stack of at most jpeg_lane_room() images, of one plan and one form. The caller keeps
+ * plan and tiles until jpeg_lane_reset(), but `work` only until the stages are enqueued. */
+cl_int jpeg_lane_begin(struct jpeg_lane *lane, const struct plan *plan,
+                       const struct lane_tile *tiles, uint32_t count) MUST_CHECK;
 
 /* Enqueue the stages of a stack, as its form has them, in this order, and reads of what they tell.
  * *last: the event of the last command, which the caller releases. */
-cl_int jpeg_lane_decode(struct jpeg_lane *lane, cl_command_queue queue,
-                        const struct jpeg_decode_job *jobs, cl_mem samples) MUST_CHECK;
-cl_int jpeg_lane_encode(struct jpeg_lane *lane, cl_command_queue queue,
-                        const struct jpeg_encode_job *jobs, cl_mem samples,
+cl_int jpeg_lane_decode(struct jpeg_lane *lane, cl_command_queue queue, cl_mem samples) MUST_CHECK;
+cl_int jpeg_lane_encode(struct jpeg_lane *lane, cl_command_queue queue, cl_mem samples,
                         cl_event *last) MUST_CHECK;
 
-/* Fills in `flags` and `size`, when all that has happened, and enqueues reads of the bytes of each
- * encoded result that has at most room[i] of them to to[i]. Their last event is read[1], or read[0]
- * if that is NULL. */
-cl_int jpeg_lane_read(struct jpeg_lane *lane, cl_command_queue queue, void *const *to,
-                      const uint64_t *room) MUST_CHECK;
+/* Fills in `flags` and `size`, when all that has happened, and enqueues reads of the bytes of
+ * encoded results that fit their tiles. Their last event is read[1], or read[0] if that is NULL. */
+cl_int jpeg_lane_read(struct jpeg_lane *lane, cl_command_queue queue) MUST_CHECK;
 
 /* Releases the events of a stack. */
 void jpeg_lane_reset(struct jpeg_lane *lane);

@@ -33,6 +33,15 @@ struct run {
 	uint64_t in_stride, out_stride; /* bytes; a single tile: 0 */
 };
 
+/* Bytes of the arena that a tile of pixels reads and writes. Kernels load aligned words, so what it
+ * reads is rounded out. */
+struct extent {
+	uint64_t row, result_row; /* with halo, without */
+	uint64_t halo;            /* before the tile's first sample */
+	uint64_t before;          /* the same, rounded out */
+	uint64_t in, out;         /* all */
+};
+
 struct lane {
 	const struct device *device;
 	struct pool *pool;             /* NULL: pixels are copied */
@@ -44,9 +53,10 @@ struct lane {
 	const struct plan *plan;
 	struct lane_tile tiles[STACK_MAX];
 	uint32_t count; /* 0: idle */
-	bool narrow;    /* a single tile that shares its slot with others beside it */
 	struct stack stack;
-	struct tile high; /* the first tile, with the height of the stack */
+	struct tile high; /* the first tile, with the height of the stack; all have its form */
+	struct jpeg_layout layout;
+	struct extent extent; /* of each tile */
 	struct run runs[STACK_MAX];
 	uint32_t run_count;
 	cl_event last, last_quiet; /* all is finished after these; NULL: none */
@@ -54,9 +64,7 @@ struct lane {
 	cl_event upload, download;
 	struct command launch[LAUNCHES_MAX];
 	uint32_t launches;
-	enum tile_form form;      /* of all tiles */
-	bool reading;             /* encoded results are being copied */
-	void *results[STACK_MAX]; /* for their bytes: the list of arenas may move */
+	bool reading; /* encoded results are being copied */
 	struct jpeg_lane jpeg;
 	struct pool_work work;
 	bool pooled; /* the tile is the pool's */
@@ -113,7 +121,6 @@ static void lane_reset(struct lane *lane)
 	lane->launches = 0;
 	lane->plan = NULL;
 	lane->count = 0;
-	lane->form = TILE_PIXELS;
 	lane->reading = false;
 }
 
@@ -201,7 +208,6 @@ static bool has_happened(struct lane *lane, cl_event event)
 
 bool lane_finished(struct lane *lane)
 {
-	uint64_t room[STACK_MAX];
 	cl_int code;
 
 	if (lane->count && lane->pooled)
@@ -209,12 +215,10 @@ bool lane_finished(struct lane *lane)
 	if (!lane->count || !has_happened(lane, lane->last) ||
 	    !has_happened(lane, lane->last_quiet))
 		return false;
-	if (!lane->form || lane->status)
+	if (!lane->high.form || lane->status)
 		return true;
 	if (!lane->reading) {
-		for (uint32_t i = 0; i < lane->count; i++)
-			room[i] = lane->tiles[i].tile.out_size;
-		code = jpeg_lane_read(&lane->jpeg, lane->queue, lane->results, room);
+		code = jpeg_lane_read(&lane->jpeg, lane->queue);
 		if (!code)
 			code = clFlush(lane->queue);
 		if (code)
@@ -224,35 +228,23 @@ bool lane_finished(struct lane *lane)
 	return has_happened(lane, lane->jpeg.read[0]) && has_happened(lane, lane->jpeg.read[1]);
 }
 
-/* Bytes in a row of the tiles' results, expanded by x pixels on each side. */
-static uint64_t row_bytes(const struct lane *lane, uint64_t x, enum pixel_type type)
-{
-	return (lane->high.width + 2 * x) * lane->plan->image.bands * pixel_type_size(type);
-}
-
 static uint64_t align_up(uint64_t n)
 {
 	return (n + ROW_ALIGNMENT - 1) & ~(uint64_t)(ROW_ALIGNMENT - 1);
 }
 
-/* The bytes of the arena's input that a tile reads, rounded out to the alignment: kernels load
- * aligned words. *before: from their start to the tile's first sample. */
-static void input_span(const struct lane *lane, uint64_t *before, uint64_t *size)
+static struct extent find_extent(const struct plan *plan, const struct tile *tile)
 {
-	const struct plan *plan = lane->plan;
-	uint64_t pitch = lane->high.in_pitch, above = (uint64_t)plan->halo_y * pitch;
-	uint64_t row = row_bytes(lane, plan->halo_x, plan->image.type);
-	uint64_t left = (row - row_bytes(lane, 0, plan->image.type)) / 2;
+	const uint64_t pixel = image_pixel_size(&plan->image), left = plan->halo_x * pixel,
+	               above = (uint64_t)plan->halo_y * tile->in_pitch;
+	struct extent extent = {.result_row = tile->width * pixel, .halo = above + left};
 
-	*before = align_up(above + left);
-	*size = align_up(*before + (lane->stack.height - 1) * pitch + above + row - left);
-}
-
-/* The bytes of the arena's output that a tile writes. */
-static uint64_t output_span(const struct lane *lane)
-{
-	return (uint64_t)(lane->stack.height - 1) * lane->high.out_pitch +
-	       row_bytes(lane, 0, lane->plan->image.type);
+	extent.row = left + extent.result_row + left;
+	extent.before = align_up(extent.halo);
+	extent.in = align_up(extent.before + (tile->height - 1) * (uint64_t)tile->in_pitch + above +
+	                     extent.result_row + left);
+	extent.out = (tile->height - 1) * (uint64_t)tile->out_pitch + extent.result_row;
+	return extent;
 }
 
 /* True if other tiles lie beside this one in its slot. */
@@ -268,70 +260,49 @@ bool lane_stacks(const struct plan *plan, const struct tile *a, const struct til
 	       a->height == b->height && a->in_pitch == b->in_pitch && a->out_pitch == b->out_pitch;
 }
 
-/* Uses the arena itself for input, or the lane's own buffer, with the arena's pitch or as scans are
- * decoded. The last tile gets as much room as the others, because some drivers require it for a
- * rectangular copy. */
-static cl_int use_input(struct lane *lane)
+/* Replaces an arena by a buffer of the lane, where rows lie as in the view. The last tile gets as
+ * much room as the others, because some drivers require it for a rectangular copy. */
+static cl_int use_own(struct lane *lane, struct growing_buffer *buffer, struct view *view,
+                      uint64_t origin)
 {
-	const struct tile *tile = &lane->tiles[0].tile;
-	const struct jpeg_layout l = jpeg_layout(lane->plan, tile);
 	const uint64_t rows = (uint64_t)lane->count * lane->stack.distance;
-	struct view *view = &lane->view[PLACE_IN];
-	uint64_t size;
-	cl_int code;
+	cl_int code = growing_buffer_reserve(buffer, lane->device, rows * view->pitch);
 
-	*view = (struct view){.pitch = l.in_pitch};
-	if (lane->pool && !(lane->form & TILE_DECODE)) {
-		view->buffer = lane->tiles[0].arena->in;
-		view->origin = tile->in;
-		return CL_SUCCESS;
-	}
-	code = growing_buffer_reserve(&lane->in, lane->device, rows * l.in_pitch);
-	view->buffer = lane->in.memory;
-	if (lane->form & TILE_DECODE)
-		view->origin = l.result;
-	else
-		input_span(lane, &view->origin, &size);
+	view->buffer = buffer->memory;
+	view->origin = origin;
 	return code;
 }
 
-/* Does the same for output. */
-static cl_int use_output(struct lane *lane)
+/* Finds the places of all steps before the first is enqueued: growing a buffer loses its
+ * content. */
+static cl_int use_buffers(struct lane *lane)
 {
-	const struct tile *tile = &lane->tiles[0].tile;
-	const struct jpeg_layout l = jpeg_layout(lane->plan, tile);
-	const uint64_t rows = (uint64_t)lane->count * lane->stack.distance;
-	struct view *view = &lane->view[PLACE_OUT];
-	cl_int code;
-
-	*view = (struct view){.pitch = l.out_pitch};
-	if (lane->pool && !(lane->form & TILE_ENCODE)) {
-		view->buffer = lane->tiles[0].arena->out;
-		view->origin = tile->out;
-		return CL_SUCCESS;
-	}
-	code = growing_buffer_reserve(&lane->out, lane->device, rows * l.out_pitch);
-	view->buffer = lane->out.memory;
-	return code;
-}
-
-/* Makes the scratch buffers large enough for every step before the first is enqueued: growing a
- * buffer loses its content. */
-static cl_int reserve_scratch(struct lane *lane)
-{
-	uint64_t size[SCRATCHES] = {0};
+	const struct lane_tile *first = &lane->tiles[0];
+	const enum tile_form form = first->tile.form;
+	struct view *in = &lane->view[PLACE_IN], *out = &lane->view[PLACE_OUT];
+	uint64_t size[PLACES] = {0};
 	cl_int code = CL_SUCCESS;
 
+	*in = (struct view){
+	    .buffer = first->arena->in, .origin = first->tile.in, .pitch = lane->layout.in_pitch};
+	*out = (struct view){.buffer = first->arena->out,
+	                     .origin = first->tile.out,
+	                     .pitch = lane->layout.out_pitch};
+	if (!lane->pool || form & TILE_DECODE)
+		code = use_own(lane, &lane->in, in,
+		               form & TILE_DECODE ? lane->layout.result : lane->extent.before);
+	if (!code && (!lane->pool || form & TILE_ENCODE))
+		code = use_own(lane, &lane->out, out, 0);
 	for (uint32_t i = 0; i < lane->plan->list.count; i++) {
 		const struct step *step = &lane->plan->list.step[i];
 		struct view view;
 		uint64_t needed = region_pack(step, &lane->high, &view);
 
-		if (step->dst >= PLACE_A && needed > size[step->dst - PLACE_A])
-			size[step->dst - PLACE_A] = needed;
+		if (needed > size[step->dst])
+			size[step->dst] = needed;
 	}
 	for (int i = 0; !code && i < SCRATCHES; i++) {
-		code = growing_buffer_reserve(&lane->scratch[i], lane->device, size[i]);
+		code = growing_buffer_reserve(&lane->scratch[i], lane->device, size[PLACE_A + i]);
 		lane->view[PLACE_A + i].buffer = lane->scratch[i].memory;
 	}
 	return code;
@@ -341,12 +312,11 @@ static cl_int reserve_scratch(struct lane *lane)
 static bool continues(const struct lane *lane, const struct run *run, uint32_t i)
 {
 	const struct lane_tile *first = &lane->tiles[run->first], *t = &lane->tiles[i];
-	uint64_t before, size, in = t->tile.in - lane->tiles[i - 1].tile.in,
-	                       out = t->tile.out - lane->tiles[i - 1].tile.out;
+	const uint64_t in = t->tile.in - lane->tiles[i - 1].tile.in,
+	               out = t->tile.out - lane->tiles[i - 1].tile.out;
 
-	input_span(lane, &before, &size);
-	if (lane->form || t->arena != first->arena || t->tile.in < first->tile.in ||
-	    t->tile.out < first->tile.out || in < size || out < output_span(lane))
+	if (t->tile.form || t->arena != first->arena || t->tile.in < first->tile.in ||
+	    t->tile.out < first->tile.out || in < lane->extent.in || out < lane->extent.out)
 		return false;
 	return run->count == 1 || (in == run->in_stride && out == run->out_stride);
 }
@@ -368,62 +338,46 @@ static void find_runs(struct lane *lane)
 	lane->run_count = (uint32_t)(run - lane->runs) + 1;
 }
 
-/* Uploads a tile that shares its slot with others, without the bytes beside it. */
-static cl_int write_narrow(struct lane *lane)
-{
-	const struct lane_tile *t = &lane->tiles[0];
-	const size_t pitch = lane->high.in_pitch, above = lane->plan->halo_y;
-	const size_t row = row_bytes(lane, lane->plan->halo_x, lane->plan->image.type);
-	const size_t left = (row - row_bytes(lane, 0, lane->plan->image.type)) / 2;
-	const size_t before = above * pitch + left;
-	const size_t to[3] = {lane->view[PLACE_IN].origin - before, 0, 0}, zero[3] = {0, 0, 0},
-	             region[3] = {row, lane->stack.height + 2 * above, 1};
-
-	return clEnqueueWriteBufferRect(
-	    lane->queue, lane->in.memory, CL_FALSE, to, zero, region, pitch, 0, pitch, 0,
-	    (const char *)t->arena->memory.in + t->tile.in - before, 0, NULL, &lane->upload);
-}
-
-static cl_int read_narrow(struct lane *lane)
-{
-	const struct lane_tile *t = &lane->tiles[0];
-	const size_t pitch = lane->high.out_pitch, zero[3] = {0, 0, 0},
-	             region[3] = {row_bytes(lane, 0, lane->plan->image.type), lane->stack.height,
-	                          1};
-
-	return clEnqueueReadBufferRect(
-	    lane->queue, lane->out.memory, CL_FALSE, zero, zero, region, pitch, 0, pitch, 0,
-	    (char *)t->arena->memory.out + t->tile.out, 0, NULL, &lane->download);
-}
-
+/* Enqueues the upload of a run. A tile that shares its slot is copied without the bytes beside it.
+ */
 static cl_int enqueue_write(struct lane *lane, const struct run *run, cl_command_queue queue,
                             cl_event *event)
 {
 	const struct lane_tile *first = &lane->tiles[run->first];
-	const size_t apart = (size_t)lane->stack.distance * lane->high.in_pitch;
-	uint64_t before, size;
+	const struct extent *extent = &lane->extent;
+	const size_t pitch = lane->high.in_pitch, zero[3] = {0};
+	size_t to[3] = {0, run->first, 0}, region[3] = {extent->in, run->count, 1};
+	size_t apart = lane->stack.distance * pitch, stride = run->in_stride;
+	uint64_t before = extent->before;
 
-	input_span(lane, &before, &size);
-
-	const size_t to[3] = {0, run->first, 0}, zero[3] = {0, 0, 0},
-	             region[3] = {size, run->count, 1};
-
+	if (is_narrow(lane->plan, &lane->high)) {
+		before = extent->halo;
+		to[0] = extent->before - before;
+		region[0] = extent->row;
+		region[1] = lane->stack.height + 2 * (size_t)lane->plan->halo_y;
+		apart = stride = pitch;
+	}
 	return clEnqueueWriteBufferRect(
-	    queue, lane->in.memory, CL_FALSE, to, zero, region, apart, 0, run->in_stride, 0,
+	    queue, lane->in.memory, CL_FALSE, to, zero, region, apart, 0, stride, 0,
 	    (const char *)first->arena->memory.in + first->tile.in - before, 0, NULL, event);
 }
 
-/* Enqueues the download of a run. after: an event to wait for, or NULL. */
+/* Does the same for the download. after: an event to wait for, or NULL. */
 static cl_int enqueue_read(struct lane *lane, const struct run *run, cl_command_queue queue,
                            cl_event after, cl_event *event)
 {
 	const struct lane_tile *first = &lane->tiles[run->first];
-	const size_t apart = (size_t)lane->stack.distance * lane->high.out_pitch;
-	const size_t from[3] = {0, run->first, 0}, zero[3] = {0, 0, 0},
-	             region[3] = {output_span(lane), run->count, 1};
+	const size_t pitch = lane->high.out_pitch, from[3] = {0, run->first, 0}, zero[3] = {0};
+	size_t region[3] = {lane->extent.out, run->count, 1};
+	size_t apart = lane->stack.distance * pitch, stride = run->out_stride;
 
+	if (is_narrow(lane->plan, &lane->high)) {
+		region[0] = lane->extent.result_row;
+		region[1] = lane->stack.height;
+		apart = stride = pitch;
+	}
 	return clEnqueueReadBufferRect(queue, lane->out.memory, CL_FALSE, from, zero, region, apart,
-	                               0, run->out_stride, 0,
+	                               0, stride, 0,
 	                               (char *)first->arena->memory.out + first->tile.out,
 	                               after ? 1 : 0, after ? &after : NULL, event);
 }
@@ -431,9 +385,7 @@ static cl_int enqueue_read(struct lane *lane, const struct run *run, cl_command_
 /* Uploads all runs; later commands on the lane's queue wait for them. */
 static cl_int upload(struct lane *lane)
 {
-	cl_int code = lane->narrow
-	                  ? write_narrow(lane)
-	                  : enqueue_write(lane, &lane->runs[0], lane->queue, &lane->upload);
+	cl_int code = enqueue_write(lane, &lane->runs[0], lane->queue, &lane->upload);
 	cl_event last = NULL;
 
 	object_add(OBJECT_EVENT, lane->upload);
@@ -457,9 +409,7 @@ static cl_event last_launch(const struct lane *lane)
 static cl_int download(struct lane *lane)
 {
 	cl_event made = last_launch(lane);
-	cl_int code = lane->narrow
-	                  ? read_narrow(lane)
-	                  : enqueue_read(lane, &lane->runs[0], lane->queue, NULL, &lane->download);
+	cl_int code = enqueue_read(lane, &lane->runs[0], lane->queue, NULL, &lane->download);
 
 	object_add(OBJECT_EVENT, lane->download);
 	for (uint32_t i = 1; !code && i < lane->run_count; i++)
@@ -467,47 +417,6 @@ static cl_int download(struct lane *lane)
 		                    i + 1 == lane->run_count ? &lane->last_quiet : NULL);
 	object_add(OBJECT_EVENT, lane->last_quiet);
 	return code;
-}
-
-static cl_int decode_scans(struct lane *lane)
-{
-	const struct jpeg_layout l = jpeg_layout(lane->plan, &lane->tiles[0].tile);
-	struct jpeg_decode_job jobs[STACK_MAX];
-
-	for (uint32_t i = 0; i < lane->count; i++) {
-		const struct lane_tile *t = &lane->tiles[i];
-
-		jobs[i] = (struct jpeg_decode_job){
-		    .scan = &t->work->scan,
-		    .bytes = (const char *)t->arena->memory.in + t->tile.in,
-		    .samples = l.image + i * (uint64_t)l.distance * l.in_pitch,
-		    .pitch = l.in_pitch};
-	}
-	return jpeg_lane_decode(&lane->jpeg, lane->queue, jobs, lane->in.memory);
-}
-
-static cl_int encode_scans(struct lane *lane)
-{
-	const struct jpeg_layout l = jpeg_layout(lane->plan, &lane->tiles[0].tile);
-	struct jpeg_encode_job jobs[STACK_MAX];
-
-	for (uint32_t i = 0; i < lane->count; i++) {
-		const struct lane_tile *t = &lane->tiles[i];
-		const struct tile *tile = &t->tile;
-		const struct jpeg_target *target = &t->work->target;
-
-		lane->results[i] = (char *)t->arena->memory.out + tile->out;
-		jobs[i] =
-		    (struct jpeg_encode_job){.width = tile->width,
-		                             .height = tile->height,
-		                             .components = lane->plan->image.bands,
-		                             .h = target->h,
-		                             .v = target->v,
-		                             .samples = i * (uint64_t)l.distance * l.out_pitch,
-		                             .pitch = l.out_pitch};
-		memcpy(jobs[i].quantization, target->quantization, sizeof jobs[i].quantization);
-	}
-	return jpeg_lane_encode(&lane->jpeg, lane->queue, jobs, lane->out.memory, &lane->last);
 }
 
 /* True if any tile needs this step. */
@@ -540,8 +449,8 @@ static cl_int enqueue_all(struct lane *lane)
 	const struct step *border = &lane->plan->border;
 	cl_int code = CL_SUCCESS;
 
-	if (lane->form & TILE_DECODE) {
-		code = decode_scans(lane);
+	if (lane->high.form & TILE_DECODE) {
+		code = jpeg_lane_decode(&lane->jpeg, lane->queue, lane->in.memory);
 		if (!code && border->kernel != KERNELS)
 			code = enqueue_step(lane, border);
 	} else if (!lane->pool) {
@@ -550,8 +459,8 @@ static cl_int enqueue_all(struct lane *lane)
 	for (uint32_t i = 0; !code && i < lane->plan->list.count; i++)
 		if (step_needed(lane, &lane->plan->list.step[i]))
 			code = enqueue_step(lane, &lane->plan->list.step[i]);
-	if (!code && lane->form & TILE_ENCODE) {
-		code = encode_scans(lane);
+	if (!code && lane->high.form & TILE_ENCODE) {
+		code = jpeg_lane_encode(&lane->jpeg, lane->queue, lane->out.memory, &lane->last);
 	} else if (!code) {
 		code = lane->pool ? CL_SUCCESS : download(lane);
 		if (!code) {
@@ -573,19 +482,15 @@ static cl_int start_tiles(struct lane *lane)
 	struct pool_work *work = &lane->work;
 	cl_int code = CL_SUCCESS;
 
-	if (lane->form && !jpeg_lane_hold(&lane->jpeg, lane->plan, first, lane->count)) {
+	if (first->form && !jpeg_lane_hold(&lane->jpeg, lane->plan, first, lane->count)) {
 		lane_rest(lane);
 		if (!jpeg_lane_hold(&lane->jpeg, lane->plan, first, lane->count))
 			return CL_MEM_OBJECT_ALLOCATION_FAILURE;
 	}
-	if (lane->form)
-		code = jpeg_lane_begin(&lane->jpeg, lane->form, lane->count);
+	if (first->form)
+		code = jpeg_lane_begin(&lane->jpeg, lane->plan, lane->tiles, lane->count);
 	if (!code)
-		code = use_input(lane);
-	if (!code)
-		code = use_output(lane);
-	if (!code)
-		code = reserve_scratch(lane);
+		code = use_buffers(lane);
 	if (code || !lane->pooled)
 		return code ? code : enqueue_all(lane);
 	*work = (struct pool_work){.tile = &lane->high, .views = lane->view};
@@ -610,17 +515,15 @@ cl_int lane_start(struct lane *lane, const struct plan *plan, const struct lane_
 		lane->tiles[i] = tiles[i];
 		stack->y0[i] = tiles[i].tile.y0;
 	}
-	lane->form = first->form;
-	lane->narrow = is_narrow(plan, first);
+	lane->layout = jpeg_layout(plan, first);
+	lane->extent = find_extent(plan, first);
 	stack->count = count;
 	stack->height = first->height;
-	/* This covers the longest span: a tile with its halo on both sides and up to a row of
-	 * alignment. */
-	stack->distance = first->height + 2 * plan->halo_y + 1;
+	stack->distance = lane->layout.distance;
 	lane->high = *first;
 	lane->high.height += (count - 1) * stack->distance;
 	find_runs(lane);
-	lane->pooled = lane->pool && lane->form == TILE_PIXELS;
+	lane->pooled = lane->pool && !first->form;
 	code = start_tiles(lane);
 	if (code) {
 		lane->pooled = false;
@@ -665,13 +568,16 @@ static void report_launches(const struct lane *lane, struct message_tile_done *d
 	const struct image *image = &lane->plan->image;
 	const struct pool_work *work = &lane->work;
 	const uint32_t count = lane->pooled ? work->steps : lane->launches;
-	uint64_t result = row_bytes(lane, 0, image->type) * lane->stack.height, encoded = 0;
+	const uint64_t result = lane->extent.result_row * lane->stack.height;
+	uint64_t scans = 0, encoded = 0;
 
-	for (uint32_t i = 0; i < lane->count && lane->form; i++)
+	for (uint32_t i = 0; i < lane->count && lane->high.form; i++) {
+		scans += lane->tiles[i].tile.in_size;
 		encoded += j->size[i];
-	if (lane->form & TILE_DECODE)
+	}
+	if (lane->high.form & TILE_DECODE)
 		report_direction(&j->decode, done, KERNEL_JPEG_DECODE,
-		                 j->scans + lane->count * image_size(image));
+		                 scans + lane->count * image_size(image));
 	for (uint32_t i = 0; i < count; i++) {
 		const struct step *step = lane->pooled ? work->step[i] : lane->launch[i].step;
 
@@ -680,7 +586,7 @@ static void report_launches(const struct lane *lane, struct message_tile_done *d
 		                           : time_between(lane->launch[i].event, NULL),
 		              lane->count * region_bytes(step, &lane->tiles[0].tile));
 	}
-	if (lane->form & TILE_ENCODE)
+	if (lane->high.form & TILE_ENCODE)
 		report_direction(&j->encode, done, KERNEL_JPEG_ENCODE,
 		                 lane->count * result + encoded);
 }
@@ -689,19 +595,18 @@ static void report_launches(const struct lane *lane, struct message_tile_done *d
 static void report_copies(const struct lane *lane, struct message_tile_done *done)
 {
 	const struct jpeg_lane *j = &lane->jpeg;
-	uint64_t before;
 
-	if (lane->form & TILE_DECODE) {
+	if (lane->high.form & TILE_DECODE) {
 		done->upload_ns =
 		    time_between(j->decode.scans[0], j->decode.scans[1]) / lane->count;
 	} else if (!lane->pool) {
-		input_span(lane, &before, &done->upload_bytes);
+		done->upload_bytes = lane->extent.in;
 		done->upload_ns = time_between(lane->upload, NULL) / lane->runs[0].count;
 	}
-	if (lane->form & TILE_ENCODE) {
+	if (lane->high.form & TILE_ENCODE) {
 		done->download_ns = time_between(j->read[0], j->read[1]) / lane->count;
 	} else if (!lane->pool) {
-		done->download_bytes = output_span(lane);
+		done->download_bytes = lane->extent.out;
 		done->download_ns = time_between(lane->download, NULL) / lane->runs[0].count;
 	}
 }
@@ -726,12 +631,12 @@ uint32_t lane_finish(struct lane *lane, struct message_tile_done done[STACK_MAX]
 		done[i].place = i;
 		done[i].job = lane->tiles[i].tile.job;
 		done[i].index = lane->tiles[i].tile.index;
-		if (!lane->form || lane->status)
+		if (!lane->high.form || lane->status)
 			continue;
 		done[i].jpeg_flags = lane->jpeg.flags[i];
-		if (lane->form & TILE_DECODE)
+		if (lane->high.form & TILE_DECODE)
 			done[i].upload_bytes = lane->tiles[i].tile.in_size;
-		if (lane->form & TILE_ENCODE)
+		if (lane->high.form & TILE_ENCODE)
 			done[i].size = done[i].download_bytes = lane->jpeg.size[i];
 	}
 	lane_reset(lane);

@@ -3,20 +3,11 @@
 #ifndef DEVICE_LANE_H
 #define DEVICE_LANE_H
 
-#include "device/cl/memory.h"
 #include "device/jpeg_lane.h"
-#include "device/plan/plan.h"
 #include "device/pool.h"
 #include "wire/wire.h"
 
 struct lane;
-
-/* A tile, and its arena. */
-struct lane_tile {
-	struct tile tile;
-	const struct device_arena *arena;
-	const struct jpeg_work *work; /* with scans: by jpeg_work_take() */
-};
 
 /* Makes a lane on a device, which must outlive it. pool: kernels work directly in the registered
  * arenas, tiles of pixels by this pool, whose eventfd tells when they have finished; NULL: tiles
