@@ -186,9 +186,8 @@ static struct jpeg_pair *pair_new(struct programs *programs)
 		return NULL;
 	}
 	pair->registered =
-	    object_add(OBJECT_BUFFER, clCreateBuffer(programs_device(programs)->context,
-	                                             CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR, PAGE,
-	                                             pair->results, &code));
+	    device_buffer(programs_device(programs), CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR, PAGE,
+	                  pair->results, &code);
 	if (code)
 		log_warning("cannot register memory for results: %s", opencl_error_name(code));
 	return pair;
@@ -226,8 +225,7 @@ cl_int jpeg_lane_decode(struct jpeg_lane *lane, cl_command_queue queue, cl_mem s
 	            : jpeg_pipeline_results(&decoder->pipeline, queue, lane->pair->results, NULL);
 }
 
-cl_int jpeg_lane_encode(struct jpeg_lane *lane, cl_command_queue queue, cl_mem samples,
-                        cl_event *last)
+cl_int jpeg_lane_encode(struct jpeg_lane *lane, cl_command_queue queue, cl_mem samples)
 {
 	struct jpeg_encoder *encoder = &lane->pair->encoder;
 	struct jpeg_encode_job jobs[STACK_MAX];
@@ -242,9 +240,8 @@ cl_int jpeg_lane_encode(struct jpeg_lane *lane, cl_command_queue queue, cl_mem s
 	code = jpeg_encoder_enqueue(encoder, queue, jobs, lane->count, samples, &lane->encode);
 	if (!code)
 		code = jpeg_pipeline_results(&encoder->pipeline, queue,
-		                             lane->pair->results + STACK_MAX, last);
-	if (!code)
-		object_add(OBJECT_EVENT, *last);
+		                             lane->pair->results + STACK_MAX, &lane->told);
+	object_add(OBJECT_EVENT, lane->told);
 	return code;
 }
 
@@ -283,10 +280,10 @@ void jpeg_lane_reset(struct jpeg_lane *lane)
 {
 	jpeg_trace_release(&lane->decode);
 	jpeg_trace_release(&lane->encode);
-	for (int i = 0; i < 2; i++) {
-		object_release(OBJECT_EVENT, lane->read[i]);
-		lane->read[i] = NULL;
-	}
+	object_release(OBJECT_EVENT, lane->told);
+	object_release(OBJECT_EVENT, lane->read[0]);
+	object_release(OBJECT_EVENT, lane->read[1]);
+	lane->told = lane->read[0] = lane->read[1] = NULL;
 	lane->count = 0;
 }
 

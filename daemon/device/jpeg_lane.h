@@ -49,6 +49,7 @@ struct jpeg_lane {
 	uint32_t count;
 	void *to[STACK_MAX]; /* for results: the list of arenas may move */
 	struct jpeg_trace decode, encode;
+	cl_event told;    /* of the last command of jpeg_lane_encode() */
 	cl_event read[2]; /* of the bytes of the first result and the last, which may be one */
 	/* One for each image, after jpeg_lane_read(): a result has no flags. */
 	uint32_t flags[STACK_MAX], size[STACK_MAX];
@@ -69,11 +70,10 @@ bool jpeg_lane_hold(struct jpeg_lane *lane, const struct plan *plan, const struc
 cl_int jpeg_lane_begin(struct jpeg_lane *lane, const struct plan *plan,
                        const struct lane_tile *tiles, uint32_t count) MUST_CHECK;
 
-/* Enqueue the stages of a stack, as its form has them, in this order, and reads of what they tell.
- * *last: the event of the last command, which the caller releases. */
+/* Enqueue the stages of a stack, as its form has them, in this order, and reads of what they
+ * tell. */
 cl_int jpeg_lane_decode(struct jpeg_lane *lane, cl_command_queue queue, cl_mem samples) MUST_CHECK;
-cl_int jpeg_lane_encode(struct jpeg_lane *lane, cl_command_queue queue, cl_mem samples,
-                        cl_event *last) MUST_CHECK;
+cl_int jpeg_lane_encode(struct jpeg_lane *lane, cl_command_queue queue, cl_mem samples) MUST_CHECK;
 
 /* Fills in `flags` and `size`, when all that has happened, and enqueues reads of the bytes of
  * encoded results that fit their tiles. Their last event is read[1], or read[0] if that is NULL. */

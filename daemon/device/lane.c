@@ -16,7 +16,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/log.h"
 #include "device/cl/object_counts.h"
 #include "device/plan/launch.h"
 #include "device/plan/region.h"
@@ -59,9 +58,10 @@ struct lane {
 	struct extent extent; /* of each tile */
 	struct run runs[STACK_MAX];
 	uint32_t run_count;
-	cl_event last, last_quiet; /* all is finished after these; NULL: none */
-	cl_int status;             /* of the first failure */
 	cl_event upload, download;
+	cl_event last;       /* one of the others, after which all is finished */
+	cl_event last_quiet; /* and after this; NULL: none */
+	cl_int status;       /* of the first failure */
 	struct command launch[LAUNCHES_MAX];
 	uint32_t launches;
 	bool reading; /* encoded results are being copied */
@@ -70,33 +70,19 @@ struct lane {
 	bool pooled; /* the tile is the pool's */
 };
 
-static cl_int make_queue(const struct lane *lane, cl_command_queue_properties properties,
-                         cl_command_queue *queue)
-{
-	cl_int code;
-
-	*queue =
-	    object_add(OBJECT_QUEUE, clCreateCommandQueue(lane->device->context, lane->device->id,
-	                                                  properties, &code));
-	if (code)
-		log_error("cannot create a command queue: %s", opencl_error_name(code));
-	return code;
-}
-
 enum error lane_new(const struct device *device, struct pool *pool, struct lane **lane)
 {
 	struct lane *l = calloc(1, sizeof *l);
-	cl_int code;
 
 	*lane = l;
 	if (!l)
 		return ERR_MEMORY;
 	l->device = device;
 	l->pool = pool;
-	code = make_queue(l, CL_QUEUE_PROFILING_ENABLE, &l->queue);
-	if (!code && !pool)
-		code = make_queue(l, 0, &l->quiet);
-	if (!code)
+	l->queue = device_queue(device, CL_QUEUE_PROFILING_ENABLE);
+	if (l->queue && !pool)
+		l->quiet = device_queue(device, 0);
+	if (l->queue && (l->quiet || pool))
 		return ERR_OK;
 	lane_free(lane);
 	return ERR_DEVICE;
@@ -111,13 +97,13 @@ static void event_release(cl_event *event)
 /* Releases the tiles' events and makes the lane idle. */
 static void lane_reset(struct lane *lane)
 {
-	event_release(&lane->last);
 	event_release(&lane->last_quiet);
 	event_release(&lane->upload);
 	event_release(&lane->download);
 	for (uint32_t i = 0; i < lane->launches; i++)
 		event_release(&lane->launch[i].event);
 	jpeg_lane_reset(&lane->jpeg);
+	lane->last = NULL;
 	lane->launches = 0;
 	lane->plan = NULL;
 	lane->count = 0;
@@ -460,13 +446,11 @@ static cl_int enqueue_all(struct lane *lane)
 		if (step_needed(lane, &lane->plan->list.step[i]))
 			code = enqueue_step(lane, &lane->plan->list.step[i]);
 	if (!code && lane->high.form & TILE_ENCODE) {
-		code = jpeg_lane_encode(&lane->jpeg, lane->queue, lane->out.memory, &lane->last);
+		code = jpeg_lane_encode(&lane->jpeg, lane->queue, lane->out.memory);
+		lane->last = lane->jpeg.told;
 	} else if (!code) {
 		code = lane->pool ? CL_SUCCESS : download(lane);
-		if (!code) {
-			lane->last = lane->pool ? last_launch(lane) : lane->download;
-			clRetainEvent(object_add(OBJECT_EVENT, lane->last));
-		}
+		lane->last = lane->pool ? last_launch(lane) : lane->download;
 	}
 	if (!code)
 		code = clFlush(lane->queue);

@@ -205,15 +205,11 @@ static void *run(void *thread)
 static enum error start_thread(struct pool *p)
 {
 	struct pool_thread *t = &p->thread[p->threads];
-	cl_int code;
 
-	*t = (struct pool_thread){.pool = p};
-	t->queue = object_add(OBJECT_QUEUE, clCreateCommandQueue(p->device->context, p->device->id,
-	                                                         CL_QUEUE_PROFILING_ENABLE, &code));
-	if (code) {
-		log_error("cannot create a command queue: %s", opencl_error_name(code));
+	t->pool = p;
+	t->queue = device_queue(p->device, CL_QUEUE_PROFILING_ENABLE);
+	if (!t->queue)
 		return ERR_DEVICE;
-	}
 	if (!pthread_create(&t->id, NULL, run, t)) {
 		p->threads++;
 		return ERR_OK;

@@ -19,6 +19,7 @@
 
 #include "base/log.h"
 #include "base/sort.h"
+#include "device/cl/memory.h"
 #include "device/cl/object_counts.h"
 #include "device/cl/source.h"
 #include "device/plan/builder.h"
@@ -242,18 +243,15 @@ static void describe(const struct work *work, char text[64])
 struct tuner *tuner_new(struct programs *programs, struct pool *pool, const char *state_dir,
                         const char *kernel_dir, unsigned platform, unsigned index)
 {
-	const struct device *device = programs_device(programs);
 	struct tuner *t = calloc(1, sizeof *t);
-	cl_int code;
 
 	if (!t)
 		return NULL;
 	t->programs = programs;
 	t->pool = pool;
 	t->last = &t->first;
-	t->queue = object_add(OBJECT_QUEUE, clCreateCommandQueue(device->context, device->id,
-	                                                         CL_QUEUE_PROFILING_ENABLE, &code));
-	if (code || !digest_sources(kernel_dir, t->sources)) {
+	t->queue = device_queue(programs_device(programs), CL_QUEUE_PROFILING_ENABLE);
+	if (!t->queue || !digest_sources(kernel_dir, t->sources)) {
 		tuner_free(&t);
 		return NULL;
 	}
@@ -389,15 +387,12 @@ static cl_int prepare_buffers(const struct tuner *t, struct trial *r)
 	height = (uint32_t)fmax(samples / (width * (double)bands), 32) & ~31u;
 	size = pitch * (height + 2 * (uint64_t)op->radius_y);
 	r->tile = (struct tile){.width = width, .height = height};
-	r->src = object_add(OBJECT_BUFFER,
-	                    clCreateBuffer(device->context, CL_MEM_READ_WRITE, size, NULL, &code));
+	r->src = device_buffer(device, CL_MEM_READ_WRITE, size, NULL, &code);
 	if (!code)
 		code = clEnqueueFillBuffer(t->queue, r->src, &pattern, sizeof pattern, 0,
 		                           size & ~UINT64_C(3), 0, NULL, NULL);
 	if (!code)
-		r->dst =
-		    object_add(OBJECT_BUFFER, clCreateBuffer(device->context, CL_MEM_READ_WRITE,
-		                                             size, NULL, &code));
+		r->dst = device_buffer(device, CL_MEM_READ_WRITE, size, NULL, &code);
 	r->views[PLACE_IN] = (struct view){
 	    .buffer = r->src, .origin = lead + op->radius_y * pitch, .pitch = (uint32_t)pitch};
 	r->views[PLACE_OUT] = (struct view){.buffer = r->dst, .pitch = (uint32_t)pitch};

@@ -11,12 +11,11 @@
 #include "base/log.h"
 #include "device/cl/object_counts.h"
 
-static cl_mem register_memory(const struct device *device, void *memory, uint64_t size,
-                              cl_mem_flags access, cl_int *code)
+cl_mem device_buffer(const struct device *device, cl_mem_flags flags, uint64_t size, void *memory,
+                     cl_int *code)
 {
-	return object_add(
-	    OBJECT_BUFFER,
-	    clCreateBuffer(device->context, access | CL_MEM_USE_HOST_PTR, size, memory, code));
+	return object_add(OBJECT_BUFFER,
+	                  clCreateBuffer(device->context, flags, size, memory, code));
 }
 
 enum error device_arena_open(struct device_arena *arena, const struct device *device, int in_fd,
@@ -32,10 +31,11 @@ enum error device_arena_open(struct device_arena *arena, const struct device *de
 		log_error("cannot map an arena: %s", strerror(errno));
 		return ERR_IO;
 	}
-	arena->in = register_memory(device, memory->in, in_size, CL_MEM_READ_ONLY, &code);
+	arena->in = device_buffer(device, CL_MEM_READ_ONLY | CL_MEM_USE_HOST_PTR, in_size,
+	                          memory->in, &code);
 	if (!code)
-		arena->out =
-		    register_memory(device, memory->out, out_size, CL_MEM_READ_WRITE, &code);
+		arena->out = device_buffer(device, CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR,
+		                           out_size, memory->out, &code);
 	if (!code)
 		return ERR_OK;
 	log_error("cannot register an arena of %" PRIu64 " bytes: %s", in_size + out_size,
@@ -128,11 +128,9 @@ cl_int growing_buffer_reserve(struct growing_buffer *buffer, const struct device
 			return CL_OUT_OF_HOST_MEMORY;
 		memset(poison, POISON, size);
 	}
-	buffer->memory =
-	    clCreateBuffer(device->context, CL_MEM_READ_WRITE | (poison ? CL_MEM_COPY_HOST_PTR : 0),
-	                   size, poison, &code);
+	buffer->memory = device_buffer(
+	    device, CL_MEM_READ_WRITE | (poison ? CL_MEM_COPY_HOST_PTR : 0), size, poison, &code);
 	free(poison);
-	object_add(OBJECT_BUFFER, buffer->memory);
 	buffer->size = code ? 0 : size;
 	return code;
 }

@@ -46,6 +46,10 @@ const struct device_arena *arenas_find(const struct arenas *arenas, uint32_t num
 bool arenas_hold(const struct arenas *arenas, const struct tile *tile, const struct image *image,
                  const struct chain *chain);
 
+/* Creates a buffer, as clCreateBuffer() does, and counts it. */
+cl_mem device_buffer(const struct device *device, cl_mem_flags flags, uint64_t size, void *memory,
+                     cl_int *code);
+
 /* A device buffer that only grows. All zeros: empty. */
 struct growing_buffer {
 	cl_mem memory;

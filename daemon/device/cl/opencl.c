@@ -264,6 +264,17 @@ void device_close(struct device *device)
 	*device = (struct device){0};
 }
 
+cl_command_queue device_queue(const struct device *device, cl_command_queue_properties properties)
+{
+	cl_int code;
+	cl_command_queue queue =
+	    clCreateCommandQueue(device->context, device->id, properties, &code);
+
+	if (code)
+		log_error("cannot create a command queue: %s", opencl_error_name(code));
+	return object_add(OBJECT_QUEUE, queue);
+}
+
 cl_int opencl_time_between(cl_event first, cl_event last, uint64_t *ns)
 {
 	cl_ulong start = 0, end = 0;

@@ -47,6 +47,9 @@ struct device {
 enum error device_open(struct device *device, unsigned platform, unsigned index) MUST_CHECK;
 void device_close(struct device *device);
 
+/* Creates a command queue; NULL, logged, on failure. */
+cl_command_queue device_queue(const struct device *device, cl_command_queue_properties properties);
+
 /* Lists all devices of this host. Fills at most `room` entries and returns their number. Does not
  * set `last`. */
 size_t device_list(struct message_device *list, size_t room);
