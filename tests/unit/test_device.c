@@ -140,13 +140,13 @@ static void store(struct cache *cache, const char *key)
 	char binary[KEPT];
 
 	memset(binary, *key, sizeof binary);
-	cache_store(cache, key, strlen(key), binary, sizeof binary);
+	cache_store(cache, key, binary, sizeof binary);
 }
 
 static bool has(struct cache *cache, const char *key)
 {
 	size_t size = 0;
-	char *binary = cache_load(cache, key, strlen(key), &size);
+	char *binary = cache_load(cache, key, &size);
 	bool there = binary && size == KEPT && binary[KEPT - 1] == *key;
 
 	free(binary);

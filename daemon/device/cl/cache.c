@@ -176,20 +176,17 @@ static void *read_checked(int fd, const uint8_t key[DIGEST], size_t *size)
 	    (uint64_t)status.st_size != sizeof head + head.size)
 		return NULL;
 	binary = malloc(head.size);
-	if (!binary || !file_read(fd, binary, head.size, sizeof head)) {
-		free(binary);
-		return NULL;
+	if (binary && file_read(fd, binary, head.size, sizeof head)) {
+		digest(binary, head.size, check);
+		*size = head.size;
+		if (!memcmp(check, head.check, DIGEST))
+			return binary;
 	}
-	digest(binary, head.size, check);
-	if (memcmp(check, head.check, DIGEST)) {
-		free(binary);
-		return NULL;
-	}
-	*size = head.size;
-	return binary;
+	free(binary);
+	return NULL;
 }
 
-void *cache_load(struct cache *cache, const void *key, size_t key_size, size_t *size)
+void *cache_load(struct cache *cache, const char *key, size_t *size)
 {
 	uint8_t key_digest[DIGEST];
 	char name[HEX];
@@ -198,7 +195,7 @@ void *cache_load(struct cache *cache, const void *key, size_t key_size, size_t *
 
 	if (!cache)
 		return NULL;
-	digest(key, key_size, key_digest);
+	digest(key, strlen(key), key_digest);
 	name_of(key_digest, name);
 	fd = openat(cache->directory, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 	if (fd < 0)
@@ -213,8 +210,7 @@ void *cache_load(struct cache *cache, const void *key, size_t key_size, size_t *
 	return binary;
 }
 
-void cache_store(struct cache *cache, const void *key, size_t key_size, const void *binary,
-                 size_t size)
+void cache_store(struct cache *cache, const char *key, const void *binary, size_t size)
 {
 	struct head head = {.size = size};
 	char name[HEX], new_name[HEX + 24];
@@ -224,7 +220,7 @@ void cache_store(struct cache *cache, const void *key, size_t key_size, const vo
 	if (!cache)
 		return;
 	memcpy(head.magic, magic, sizeof magic);
-	digest(key, key_size, head.key);
+	digest(key, strlen(key), head.key);
 	digest(binary, size, head.check);
 	name_of(head.key, name);
 	snprintf(new_name, sizeof new_name, "%s.%ld", name, (long)getpid());

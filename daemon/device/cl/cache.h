@@ -16,13 +16,12 @@ struct cache;
 struct cache *cache_open(const char *directory, uint64_t size_max);
 void cache_close(struct cache **cache);
 
-/* Loads the binary stored under a key: any bytes that contain everything the binary depends on.
- * NULL if there is none. A damaged file, or one of another key, is removed and logged. The caller
- * frees the binary. */
-void *cache_load(struct cache *cache, const void *key, size_t key_size, size_t *size) MUST_CHECK;
+/* Loads the binary stored under a key: a text that contains everything the binary depends on. NULL
+ * if there is none. A damaged file, or one of another key, is removed and logged. The caller frees
+ * the binary. */
+void *cache_load(struct cache *cache, const char *key, size_t *size) MUST_CHECK;
 
 /* Stores a binary, atomically replacing an existing one. A failure is only logged. */
-void cache_store(struct cache *cache, const void *key, size_t key_size, const void *binary,
-                 size_t size);
+void cache_store(struct cache *cache, const char *key, const void *binary, size_t size);
 
 #endif

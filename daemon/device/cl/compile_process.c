@@ -31,6 +31,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "device/cl/environment.h"
+#include "device/cl/object_counts.h"
 #include "process/stall.h"
 #include "wire/wire.h"
 
@@ -50,7 +51,7 @@ struct page {
 };
 
 struct request {
-	char file[64], options[320]; /* as for program_build_binary() */
+	char file[64], options[320]; /* as for program_build() */
 	int32_t type;                /* enum pixel_type */
 };
 
@@ -68,26 +69,19 @@ struct compile_process {
 	struct stall stall;
 };
 
-/* Moves a descriptor above the numbers that the compiler process inherits. */
-static int move_up(int fd)
-{
-	int moved = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, COMPILER_SOCKET + 1);
-
-	if (fd >= 0)
-		close(fd);
-	return moved;
-}
-
 struct compile_process *compile_process_new(const struct program_source *source, bool patient,
                                             int stop_fd)
 {
 	struct compile_process *p = calloc(1, sizeof *p);
+	int memory;
 
 	if (!p)
 		return NULL;
 	*p = (struct compile_process){
 	    .source = source, .patient = patient, .stop_fd = stop_fd, .socket = -1};
-	p->memory = move_up(memfd_create("program", MFD_CLOEXEC));
+	/* Above the numbers that the process inherits: see spawn(). */
+	memory = memfd_create("program", MFD_CLOEXEC);
+	p->memory = memory < 0 ? -1 : fcntl(memory, F_DUPFD_CLOEXEC, COMPILER_SOCKET + 1);
 	p->page = p->memory < 0 || ftruncate(p->memory, PAGE)
 	              ? MAP_FAILED
 	              : mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, p->memory, 0);
@@ -96,7 +90,16 @@ struct compile_process *compile_process_new(const struct program_source *source,
 		p->page = NULL;
 		compile_process_free(&p);
 	}
+	if (memory >= 0)
+		close(memory);
 	return p;
+}
+
+void compile_process_rest(struct compile_process *p)
+{
+	if (p->socket >= 0)
+		close(p->socket);
+	p->socket = -1;
 }
 
 void compile_process_free(struct compile_process **process)
@@ -119,6 +122,7 @@ void compile_process_stand_back(struct compile_process *p, uint64_t until_ns)
 	atomic_store(&p->page->aside_until, until_ns);
 }
 
+/* Starts a process; false, logged, on failure. */
 static bool spawn(struct compile_process *p, int socket)
 {
 	const struct device *device = p->source->device;
@@ -138,15 +142,18 @@ static bool spawn(struct compile_process *p, int socket)
 	snprintf(platform, sizeof platform, "%u", device->platform);
 	snprintf(index, sizeof index, "%u", device->index);
 	posix_spawn_file_actions_init(&actions);
-	posix_spawn_file_actions_adddup2(&actions, p->memory, COMPILER_MEMORY);
+	/* The socket may have either number, the memory neither. */
 	posix_spawn_file_actions_adddup2(&actions, socket, COMPILER_SOCKET);
+	posix_spawn_file_actions_adddup2(&actions, p->memory, COMPILER_MEMORY);
 	code = posix_spawn(&p->pid, "/proc/self/exe", &actions, NULL, (char **)argv, environ);
 	posix_spawn_file_actions_destroy(&actions);
 	if (code) {
 		log_error("cannot start a compiler: %s", strerror(code));
 		p->pid = 0;
+		return false;
 	}
-	return code == 0;
+	stall_init(&p->stall, p->pid);
+	return true;
 }
 
 /* Waits for a reply. True if the process has replied or ended. False if it is stalled (*why says
@@ -176,21 +183,19 @@ static bool await(struct compile_process *p, const char **why)
 static bool reap(struct compile_process *p, bool *deadly)
 {
 	int status = 0;
-	bool killed;
 
-	close(p->socket);
-	p->socket = -1;
-	while (waitpid(p->pid, &status, 0) < 0)
-		if (errno != EINTR)
-			break;
+	compile_process_rest(p);
+	while (waitpid(p->pid, &status, 0) < 0 && errno == EINTR)
+		continue;
 	p->pid = 0;
 	*deadly = WIFSIGNALED(status);
-	killed = *deadly && WTERMSIG(status) != SIGALRM;
+	if (*deadly && WTERMSIG(status) == SIGALRM) {
+		log_error("a compiler took more than %d s", LIMIT_S);
+		return false;
+	}
 	if (*deadly)
-		log_error(killed ? "a compiler was killed by signal %d"
-		                 : "a compiler took more than %d s",
-		          killed ? WTERMSIG(status) : LIMIT_S);
-	return killed;
+		log_error("a compiler was killed by signal %d", WTERMSIG(status));
+	return *deadly;
 }
 
 /* Waits until the last process has ended, so that only one runs at a time. */
@@ -212,7 +217,6 @@ static bool settle_last(struct compile_process *p)
 static bool start(struct compile_process *p)
 {
 	int pair[2];
-	bool started;
 
 	if (!settle_last(p))
 		return false;
@@ -220,16 +224,11 @@ static bool start(struct compile_process *p)
 		log_error("cannot start a compiler: %s", strerror(errno));
 		return false;
 	}
-	pair[1] = move_up(pair[1]);
-	started = pair[1] >= 0 && spawn(p, pair[1]);
-	if (pair[1] >= 0)
-		close(pair[1]);
-	p->socket = started ? pair[0] : -1;
-	if (started)
-		stall_init(&p->stall, p->pid);
-	else
-		close(pair[0]);
-	return started;
+	p->socket = pair[0];
+	if (!spawn(p, pair[1]))
+		compile_process_rest(p);
+	close(pair[1]);
+	return p->socket >= 0;
 }
 
 /* One attempt. *again: another attempt may succeed. */
@@ -249,8 +248,7 @@ static unsigned char *compile(struct compile_process *p, const struct request *r
 		if (why)
 			log_error("a compiler is %s; no longer waiting for it", why);
 		/* This process may not kill it: it ends when this process does. */
-		close(p->socket);
-		p->socket = -1;
+		compile_process_rest(p);
 		p->pid = 0;
 		return NULL;
 	}
@@ -272,28 +270,15 @@ unsigned char *compile_process_compile(struct compile_process *p, const char *fi
                                        bool *deadly)
 {
 	struct request request = {.type = (int32_t)type};
-	struct program_inputs inputs;
 	unsigned char *binary = NULL;
 	bool again = true;
 
 	*deadly = false;
-	if (program_inputs_init(&inputs, p->source, file, options, type))
-		return NULL;
 	snprintf(request.file, sizeof request.file, "%s", file);
 	snprintf(request.options, sizeof request.options, "%s", options);
 	for (int i = 0; !binary && again && i < TRIES_MAX; i++)
 		binary = compile(p, &request, size, &again, deadly);
-	if (binary)
-		cache_store(p->source->cache, inputs.key, strlen(inputs.key), binary, *size);
-	program_inputs_fini(&inputs);
 	return binary;
-}
-
-void compile_process_rest(struct compile_process *p)
-{
-	if (p->socket >= 0)
-		close(p->socket);
-	p->socket = -1;
 }
 
 /* ---- in the compiler process ---- */
@@ -339,16 +324,20 @@ static bool serve_one(const struct program_source *source)
 	struct request request;
 	struct reply reply = {0};
 	unsigned char *binary = NULL;
+	cl_program program;
 	size_t size = 0;
 
 	if (recv(COMPILER_SOCKET, &request, sizeof request, 0) != sizeof request)
 		return false;
 	turns = 0;
 	alarm(LIMIT_S);
-	if (!program_build_binary(source, request.file, request.options,
-	                          (enum pixel_type)request.type, &binary, &size) &&
-	    file_write(COMPILER_MEMORY, binary, size, PAGE))
+	program =
+	    program_build(source, request.file, request.options, (enum pixel_type)request.type);
+	if (program)
+		binary = program_binary(program, &size);
+	if (binary && file_write(COMPILER_MEMORY, binary, size, PAGE))
 		reply.size = size;
+	object_release(OBJECT_PROGRAM, program);
 	free(binary);
 	alarm(0);
 	return send(COMPILER_SOCKET, &reply, sizeof reply, MSG_NOSIGNAL) == sizeof reply;

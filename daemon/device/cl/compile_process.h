@@ -27,9 +27,9 @@ void compile_process_free(struct compile_process **process);
  * of the time. Thread-safe. */
 void compile_process_stand_back(struct compile_process *process, uint64_t until_ns);
 
-/* Has the process compile a program, which takes some minutes at most, and stores its binary in the
- * cache. Returns the binary, which the caller frees, or NULL, logged. *deadly: the process crashed,
- * stalled or took too long, as any process might that compiles this. */
+/* Has the process compile a program, which takes some minutes at most. Returns the binary, which
+ * the caller frees, or NULL, logged. *deadly: the process crashed, stalled or took too long, as any
+ * process might that compiles this. */
 unsigned char *compile_process_compile(struct compile_process *process, const char *file,
                                        const char *options, enum pixel_type type, size_t *size,
                                        bool *deadly) MUST_CHECK;

@@ -1,6 +1,6 @@
 #include "device/cl/program.h"
 
-#include <stdio.h>
+#include <glib.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,31 +14,32 @@ static const char *const type_options[PIXEL_TYPES] = {
     [PIXEL_F32] = "-DPIXEL=float",
 };
 
-void program_inputs_fini(struct program_inputs *inputs)
+/* What a program is compiled from, with a key that contains all that its binary depends on. */
+struct inputs {
+	char *text, *options, *key;
+};
+
+static void inputs_fini(struct inputs *inputs)
 {
-	free(inputs->text);
-	free(inputs->options);
-	free(inputs->key);
+	g_free(inputs->text);
+	g_free(inputs->options);
+	g_free(inputs->key);
 }
 
-enum error program_inputs_init(struct program_inputs *inputs, const struct program_source *source,
-                               const char *file, const char *options, enum pixel_type type)
+/* Fills in the inputs. False, logged, if a source is missing; there is nothing to free then. */
+static bool inputs_init(struct inputs *inputs, const struct program_source *source,
+                        const char *file, const char *options, enum pixel_type type)
 {
 	const struct device *device = source->device;
 
-	*inputs = (struct program_inputs){.text = source_load(source->kernel_dir, file)};
+	*inputs = (struct inputs){.text = source_load(source->kernel_dir, file)};
 	if (!inputs->text)
-		return ERR_IO;
+		return false;
 	/* -w: Clang counts warnings on standard error, where nothing says what they are. */
-	if (asprintf(&inputs->options, "-cl-std=CL1.2 -w %s %s", type_options[type], options) < 0)
-		inputs->options = NULL;
-	if (inputs->options && asprintf(&inputs->key, "%s\n%s\n%s\n%s", device->name,
-	                                device->driver, inputs->options, inputs->text) < 0)
-		inputs->key = NULL;
-	if (inputs->key)
-		return ERR_OK;
-	program_inputs_fini(inputs);
-	return ERR_MEMORY;
+	inputs->options = g_strdup_printf("-cl-std=CL1.2 -w %s %s", type_options[type], options);
+	inputs->key = g_strdup_printf("%s\n%s\n%s\n%s", device->name, device->driver,
+	                              inputs->options, inputs->text);
+	return true;
 }
 
 static void log_build(cl_program program, cl_device_id device)
@@ -57,7 +58,7 @@ static void log_build(cl_program program, cl_device_id device)
 }
 
 /* Compiles a program; NULL on failure, logged. */
-static cl_program compile(const struct program_source *source, const struct program_inputs *inputs)
+static cl_program compile(const struct program_source *source, const struct inputs *inputs)
 {
 	const struct device *device = source->device;
 	const char *text = inputs->text;
@@ -76,8 +77,7 @@ static cl_program compile(const struct program_source *source, const struct prog
 	return NULL;
 }
 
-/* Returns the complete binary of a compiled program, or NULL if the driver does not. */
-static unsigned char *binary_of(cl_program program, size_t *size)
+unsigned char *program_binary(cl_program program, size_t *size)
 {
 	unsigned char *binary;
 
@@ -92,28 +92,8 @@ static unsigned char *binary_of(cl_program program, size_t *size)
 	return binary;
 }
 
-enum error program_build_binary(const struct program_source *source, const char *file,
-                                const char *options, enum pixel_type type, unsigned char **binary,
-                                size_t *size)
-{
-	struct program_inputs inputs;
-	cl_program program;
-	enum error e = program_inputs_init(&inputs, source, file, options, type);
-
-	*binary = NULL;
-	if (e)
-		return e;
-	program = compile(source, &inputs);
-	if (program) {
-		*binary = binary_of(program, size);
-		object_release(OBJECT_PROGRAM, program);
-	}
-	program_inputs_fini(&inputs);
-	return *binary ? ERR_OK : ERR_DEVICE;
-}
-
 /* Creates a program from its binary; NULL if the driver rejects it. */
-static cl_program create(const struct program_source *source, const struct program_inputs *inputs,
+static cl_program create(const struct program_source *source, const struct inputs *inputs,
                          const unsigned char *binary, size_t size)
 {
 	const struct device *device = source->device;
@@ -133,19 +113,22 @@ static cl_program create(const struct program_source *source, const struct progr
 }
 
 cl_program program_load(const struct program_source *source, const char *file, const char *options,
-                        enum pixel_type type)
+                        enum pixel_type type, const unsigned char *binary, size_t size)
 {
-	struct program_inputs inputs;
-	cl_program program;
-	unsigned char *binary;
-	size_t size;
+	unsigned char *cached = NULL;
+	cl_program program = NULL;
+	struct inputs inputs;
 
-	if (program_inputs_init(&inputs, source, file, options, type))
+	if (!inputs_init(&inputs, source, file, options, type))
 		return NULL;
-	binary = cache_load(source->cache, inputs.key, strlen(inputs.key), &size);
-	program = binary ? create(source, &inputs, binary, size) : NULL;
-	free(binary);
-	program_inputs_fini(&inputs);
+	if (!binary)
+		binary = cached = cache_load(source->cache, inputs.key, &size);
+	if (binary)
+		program = create(source, &inputs, binary, size);
+	if (program && !cached)
+		cache_store(source->cache, inputs.key, binary, size);
+	free(cached);
+	inputs_fini(&inputs);
 	return program;
 }
 
@@ -154,33 +137,19 @@ cl_program program_load(const struct program_source *source, const char *file, c
 cl_program program_build(const struct program_source *source, const char *file, const char *options,
                          enum pixel_type type)
 {
-	struct program_inputs inputs;
-	cl_program program;
 	unsigned char *binary = NULL;
-	size_t size = 0;
+	struct inputs inputs;
+	cl_program program;
+	size_t size;
 
-	if (program_inputs_init(&inputs, source, file, options, type))
+	if (!inputs_init(&inputs, source, file, options, type))
 		return NULL;
 	program = compile(source, &inputs);
 	if (program && source->cache)
-		binary = binary_of(program, &size);
+		binary = program_binary(program, &size);
 	if (binary)
-		cache_store(source->cache, inputs.key, strlen(inputs.key), binary, size);
+		cache_store(source->cache, inputs.key, binary, size);
 	free(binary);
-	program_inputs_fini(&inputs);
-	return program;
-}
-
-cl_program program_from_binary(const struct program_source *source, const char *file,
-                               const char *options, enum pixel_type type,
-                               const unsigned char *binary, size_t size)
-{
-	struct program_inputs inputs;
-	cl_program program;
-
-	if (program_inputs_init(&inputs, source, file, options, type))
-		return NULL;
-	program = create(source, &inputs, binary, size);
-	program_inputs_fini(&inputs);
+	inputs_fini(&inputs);
 	return program;
 }

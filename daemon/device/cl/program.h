@@ -13,37 +13,18 @@ struct program_source {
 	struct cache *cache;    /* may be NULL */
 };
 
-/* The inputs of one compilation. The key contains everything that the binary depends on: device,
- * driver, options, source. */
-struct program_inputs {
-	char *text;    /* OpenCL C source */
-	char *options; /* compiler options */
-	char *key;     /* cache key */
-};
-
-/* Fills in the inputs for a file of kernels/, with these options of the compiler, for a pixel type,
- * as the functions below do. On failure (ERR_IO or ERR_MEMORY) there is nothing to free. */
-enum error program_inputs_init(struct program_inputs *inputs, const struct program_source *source,
-                               const char *file, const char *options,
-                               enum pixel_type type) MUST_CHECK;
-void program_inputs_fini(struct program_inputs *inputs);
-
-/* Load a program from the cache (program_load(); NULL if it is not there), compile it in this
- * process and store it in the cache (program_build()), or create it from a binary that the compiler
- * process has made (program_from_binary()). The caller owns the program. NULL on failure, logged.
- */
+/* Creates a program of a file of kernels/, with these options of the compiler, for a pixel type:
+ * from a binary that the compiler process has made, which then goes into the cache, or from the
+ * cache's (NULL). The caller owns the program. NULL if there is none, or on failure, logged. */
 cl_program program_load(const struct program_source *source, const char *file, const char *options,
-                        enum pixel_type type) MUST_CHECK;
+                        enum pixel_type type, const unsigned char *binary, size_t size) MUST_CHECK;
+
+/* Compiles a program in this process and stores it in the cache. NULL on failure, logged. */
 cl_program program_build(const struct program_source *source, const char *file, const char *options,
                          enum pixel_type type) MUST_CHECK;
-cl_program program_from_binary(const struct program_source *source, const char *file,
-                               const char *options, enum pixel_type type,
-                               const unsigned char *binary, size_t size) MUST_CHECK;
 
-/* Compiles a program in this process and returns its binary, which the caller frees. ERR_IO,
- * ERR_MEMORY or ERR_DEVICE. */
-enum error program_build_binary(const struct program_source *source, const char *file,
-                                const char *options, enum pixel_type type, unsigned char **binary,
-                                size_t *size) MUST_CHECK;
+/* The complete binary of a compiled program, which the caller frees; NULL if the driver has none.
+ */
+unsigned char *program_binary(cl_program program, size_t *size) MUST_CHECK;
 
 #endif

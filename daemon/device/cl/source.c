@@ -1,9 +1,8 @@
 /* Kernel sources: a file is found by its name and prefixed with what it includes. */
 #include "device/cl/source.h"
 
+#include <glib.h>
 #include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/log.h"
@@ -46,63 +45,34 @@ static const struct {
 
 enum { FIRST = sizeof first / sizeof *first };
 
-/* Reads a whole file as text; NULL if that fails. */
-static char *read_text(const char *directory, const char *name)
+/* Appends a file; false, logged, if it is missing. */
+static bool append(GString *text, const char *kernel_dir, const char *name)
 {
-	char path[4096], *text = NULL;
-	FILE *file;
-	long size;
+	char *path = kernel_dir ? g_strdup_printf("%s/%s", kernel_dir, name) : NULL, *file = NULL;
+	const char *more = NULL;
 
-	snprintf(path, sizeof path, "%s/%s", directory, name);
-	file = fopen(path, "r");
-	if (!file || fseek(file, 0, SEEK_END) || (size = ftell(file)) < 0)
-		goto out;
-	rewind(file);
-	text = calloc(1, (size_t)size + 1);
-	if (text && fread(text, 1, (size_t)size, file) != (size_t)size) {
-		free(text);
-		text = NULL;
-	}
-out:
-	if (file)
-		fclose(file);
-	if (!text)
-		log_error("cannot read %s", path);
-	return text;
-}
-
-static char *embedded_text(const char *name)
-{
-	for (size_t i = 0; i < kernels_embedded_count; i++)
+	if (path && g_file_get_contents(path, &file, NULL, NULL))
+		more = file;
+	for (size_t i = 0; !path && i < kernels_embedded_count; i++)
 		if (!strcmp(kernels_embedded[i].name, name))
-			return strdup(kernels_embedded[i].text);
-	log_error("no kernel file %s", name);
-	return NULL;
-}
-
-/* Appends a file to *text, reallocating it. On failure frees *text and sets it to NULL. */
-static void append(char **text, const char *kernel_dir, const char *name)
-{
-	char *more = kernel_dir ? read_text(kernel_dir, name) : embedded_text(name);
-	size_t size = strlen(*text);
-	char *longer = more ? realloc(*text, size + strlen(more) + 1) : NULL;
-
-	if (longer)
-		strcpy(longer + size, more);
+			more = kernels_embedded[i].text;
+	if (more)
+		g_string_append(text, more);
 	else
-		free(*text);
-	*text = longer;
-	free(more);
+		log_error("cannot read the kernel file %s", path ? path : name);
+	g_free(file);
+	g_free(path);
+	return more;
 }
 
 char *source_load(const char *kernel_dir, const char *file)
 {
-	char *text = calloc(1, 1);
+	GString *text = g_string_new("");
+	bool complete = true;
 
-	for (size_t i = 0; text && i < FIRST; i++)
-		if (!strncmp(file, first[i].directory, strlen(first[i].directory)))
-			append(&text, kernel_dir, first[i].file);
-	if (text)
-		append(&text, kernel_dir, file);
-	return text;
+	for (size_t i = 0; complete && i < FIRST; i++)
+		if (g_str_has_prefix(file, first[i].directory))
+			complete = append(text, kernel_dir, first[i].file);
+	complete = complete && append(text, kernel_dir, file);
+	return g_string_free(text, !complete);
 }

@@ -105,11 +105,11 @@ bool maker_make(const struct maker *m, const struct recipe *recipe, enum way way
 
 	switch (way) {
 	case WAY_CACHE:
-		program = program_load(m->source, file, options, recipe->type);
+		program = program_load(m->source, file, options, recipe->type, NULL, 0);
 		break;
 	case WAY_BINARY:
-		program = program_from_binary(m->source, file, options, recipe->type, binary->data,
-		                              binary->size);
+		program = program_load(m->source, file, options, recipe->type, binary->data,
+		                       binary->size);
 		break;
 	case WAY_COMPILE:
 		program = program_build(m->source, file, options, recipe->type);
