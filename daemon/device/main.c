@@ -194,20 +194,14 @@ static int probe(void)
 	return e ? 1 : 0;
 }
 
-static enum error send_ready(const struct device *device, const struct worker *worker,
-                             uint64_t started_ms)
+static enum error send_ready(const struct worker *worker, uint64_t started_ms)
 {
 	struct message message = {.type = MSG_READY};
 	struct message_ready *ready = &message.ready;
 
-	memcpy(ready->name, device->name, sizeof ready->name);
-	memcpy(ready->driver, device->driver, sizeof ready->driver);
-	ready->memory = device->memory;
-	ready->lanes = worker_lanes(worker);
-	ready->small_max = worker_small_max(worker);
-	ready->jpeg_pixels = worker_jpeg_pixels(worker);
+	worker_describe(worker, ready);
 	ready->startup_ms = (uint32_t)(now_ms() - started_ms);
-	log_info("%s (%s) is ready, %u ms after the start", device->name, device->driver,
+	log_info("%s (%s) is ready, %u ms after the start", ready->name, ready->driver,
 	         ready->startup_ms);
 	return wire_send(WORKER_SOCKET, &message, NULL);
 }
@@ -232,7 +226,7 @@ static enum error serve(uint64_t started_ms)
 	if (!e)
 		e = worker_new(&device, &options.worker, WORKER_SOCKET, &worker);
 	if (!e)
-		e = send_ready(&device, worker, started_ms);
+		e = send_ready(worker, started_ms);
 	if (!e)
 		e = worker_run(worker);
 	if (e) /* calls of a device in doubt may hang: make none */

@@ -12,7 +12,6 @@ struct plans {
 	struct programs *programs;
 	struct tuner *tuner;
 	const struct device *device;
-	uint64_t choices; /* choices of the tuner so far */
 };
 
 struct plans *plans_new(struct programs *programs, struct tuner *tuner, const struct device *device)
@@ -79,18 +78,13 @@ void plans_drop(struct plans *plans, uint64_t id)
 	sweep(plans);
 }
 
-void plans_outdate(struct plans *plans)
-{
-	plans->choices++;
-}
-
 /* A number that changes with what plans depend on: compiled programs and the tuner's choices. */
 static uint64_t generation(const struct plans *plans)
 {
 	struct message_programs built;
 
 	programs_count(plans->programs, &built);
-	return (uint64_t)built.compiled + built.cached + built.failed + plans->choices;
+	return (uint64_t)built.compiled + built.cached + built.failed + tuner_choices(plans->tuner);
 }
 
 /* Records why there is no plan. A variant that can do no step of the chain is the client's error;

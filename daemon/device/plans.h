@@ -41,7 +41,4 @@ struct known_plan *plans_current(struct plans *plans, uint64_t id);
 /* Releases a lane's use of a plan. */
 void plans_release(struct plans *plans, struct known_plan *known);
 
-/* Records that the tuner has made a choice: plans may be improved. */
-void plans_outdate(struct plans *plans);
-
 #endif

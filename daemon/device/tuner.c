@@ -510,34 +510,36 @@ static void launch_next(const struct tuner *t, struct trial *r)
 		r->min_small_ns = fmin(r->min_small_ns, c->small_ns);
 }
 
-bool tuner_step(struct tuner *t, struct message_choice *choice)
+void tuner_step(struct tuner *t)
 {
 	struct trial *r = t->first;
 
 	if (!r)
-		return false;
+		return;
 	if (!r->started) {
 		start_trial(t, r);
-		return false;
+		return;
 	}
 	launch_next(t, r);
 	if (++r->next < r->choice.count * ALL_ROUNDS)
-		return false;
+		return;
 	choose_fastest(r);
-	*choice = r->choice;
+	t->choice[t->choices++] = r->choice;
 	remove_first(t);
 	programs_trim(t->programs);
-	t->choice[t->choices++] = *choice;
 	save(t);
-	return true;
 }
 
-bool tuner_get(struct tuner *t, uint32_t i, struct message_choice *choice)
+uint32_t tuner_choices(const struct tuner *t)
 {
-	if (i >= t->choices)
-		return false;
-	*choice = t->choice[i];
-	return true;
+	return t->choices;
+}
+
+bool tuner_get(const struct tuner *t, uint32_t i, struct message_choice *choice)
+{
+	if (i < t->choices)
+		*choice = t->choice[i];
+	return i < t->choices;
 }
 
 /* The filters that --tune measures by default. */
@@ -609,7 +611,7 @@ static enum error note_filters(struct tuner *t, const char *const *filters, size
 enum error tuner_run(struct tuner *t, const char *const *filters, size_t count,
                      void (*report)(const struct message_choice *choice))
 {
-	struct message_choice choice;
+	uint32_t reported = t->choices;
 	enum error e;
 
 	programs_hurry(t->programs);
@@ -618,8 +620,10 @@ enum error tuner_run(struct tuner *t, const char *const *filters, size_t count,
 	while (!e && t->first) {
 		if (!tuner_ready(t))
 			programs_wait(t->programs);
-		else if (tuner_step(t, &choice))
-			report(&choice);
+		else
+			tuner_step(t);
+		for (; reported < t->choices; reported++)
+			report(&t->choice[reported]);
 	}
 	return e;
 }

@@ -27,12 +27,12 @@ void tuner_choose(void *tuner, const struct work *work, enum kernel *kernel, str
  * requested again. */
 bool tuner_ready(struct tuner *tuner);
 
-/* Performs one step: at most one launch, for which it waits. If that completes a choice, fills in
- * the message for the front and returns true. */
-bool tuner_step(struct tuner *tuner, struct message_choice *choice);
+/* Performs one step: at most one launch, for which it waits. It may complete a choice. */
+void tuner_step(struct tuner *tuner);
 
-/* The i-th choice; false after the last. */
-bool tuner_get(struct tuner *tuner, uint32_t i, struct message_choice *choice);
+/* The number of choices so far, and the i-th of them; false after the last. */
+uint32_t tuner_choices(const struct tuner *tuner);
+bool tuner_get(const struct tuner *tuner, uint32_t i, struct message_choice *choice);
 
 /* Checks filters for tuner_run(), each written as in a request's chain. ERR_BAD_PARAMETER or
  * ERR_UNKNOWN_FILTER, logged, if one is invalid. */

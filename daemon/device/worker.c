@@ -8,11 +8,13 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
+#include <sys/queue.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -21,7 +23,6 @@
 #include "device/cl/object_counts.h"
 #include "device/lane.h"
 #include "device/plans.h"
-#include "device/tile_queue.h"
 
 enum {
 	LANES = 3,
@@ -51,7 +52,16 @@ struct watched_lane {
 	struct lane *lane;
 	struct known_plan *plan;
 	uint64_t started, look; /* nanoseconds */
-	uint64_t jpeg_ms; /* when it was last at work since it has buffers for JPEGs; 0: none */
+	uint64_t rest_ms; /* when it releases buffers for JPEGs unless it is at work; 0: never */
+};
+
+/* A tile that waits for a lane, and maybe for a program. */
+struct queued_tile {
+	TAILQ_ENTRY(queued_tile) place;
+	struct message_tile message;
+	uint64_t since_ms;
+	uint32_t wait_ms; /* maximum wait for a program; 0: none */
+	bool told;        /* the front knows that it waits for one */
 };
 
 struct worker {
@@ -62,39 +72,39 @@ struct worker {
 	int socket, notify_fd;
 	struct message_programs programs_sent; /* the counts that the front knows */
 	struct message_objects objects_sent;
-	uint64_t objects_ms; /* time of the last message */
+	uint64_t objects_ms;     /* time of the last message */
+	uint64_t objects_due_ms; /* and of the next; 0: none */
+	uint32_t choices_sent;
 	struct watched_lane lane[LANES_LIMIT];
 	uint32_t lanes;
 	uint32_t stack_max; /* tiles that may share a launch */
 	struct arenas arenas;
 	struct plans *plans;
-	struct tile_queue queue;
+	TAILQ_HEAD(, queued_tile) queue; /* in order of arrival: a few more tiles than lanes */
+	uint32_t queued;
 	unsigned failed; /* consecutive failed tiles */
 	uint64_t jpeg_memory;
 	struct jpeg_work work[STACK_MAX]; /* of the stack that is being started */
 };
 
-uint32_t worker_lanes(const struct worker *worker)
-{
-	return worker->pool ? LANES_POOL : worker->lanes;
-}
-
-uint32_t worker_small_max(const struct worker *worker)
-{
-	return worker->pool ? worker->lanes : worker->stack_max;
-}
-
 /* A lane's share of memory for JPEGs. */
-static uint64_t jpeg_share(const struct worker *worker)
+static uint64_t jpeg_share(const struct worker *w)
 {
-	return worker->jpeg_memory / worker->lanes;
+	return w->jpeg_memory / w->lanes;
 }
 
-uint32_t worker_jpeg_pixels(const struct worker *worker)
+void worker_describe(const struct worker *w, struct message_ready *ready)
 {
-	uint64_t pixels = jpeg_share(worker) / JPEG_PIXEL_BYTES;
+	const struct device *device = w->device;
+	const uint64_t pixels = jpeg_share(w) / JPEG_PIXEL_BYTES;
 
-	return pixels < JPEG_PIXELS_MAX ? (uint32_t)pixels : JPEG_PIXELS_MAX;
+	*ready = (struct message_ready){.memory = device->memory,
+	                                .lanes = w->pool ? LANES_POOL : w->lanes,
+	                                .small_max = w->pool ? w->lanes : w->stack_max,
+	                                .jpeg_pixels = pixels < JPEG_PIXELS_MAX ? (uint32_t)pixels
+	                                                                        : JPEG_PIXELS_MAX};
+	memcpy(ready->name, device->name, sizeof ready->name);
+	memcpy(ready->driver, device->driver, sizeof ready->driver);
 }
 
 enum error worker_new(const struct device *device, const struct worker_options *options, int socket,
@@ -109,7 +119,7 @@ enum error worker_new(const struct device *device, const struct worker_options *
 		return ERR_MEMORY;
 	w->device = device;
 	w->socket = socket;
-	tile_queue_init(&w->queue);
+	TAILQ_INIT(&w->queue);
 	w->stack_max = device->in_place ? 1 : options->stack_max;
 	w->notify_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (w->notify_fd < 0)
@@ -148,6 +158,7 @@ struct tuner *worker_tuner(const struct worker *worker)
 void worker_free(struct worker **worker)
 {
 	struct worker *w = *worker;
+	struct queued_tile *tile;
 
 	if (!w)
 		return;
@@ -156,7 +167,10 @@ void worker_free(struct worker **worker)
 	pool_free(&w->pool);
 	arenas_fini(&w->arenas);
 	plans_free(&w->plans);
-	tile_queue_fini(&w->queue);
+	while ((tile = TAILQ_FIRST(&w->queue))) {
+		TAILQ_REMOVE(&w->queue, tile, place);
+		object_release(OBJECT_TILE, tile);
+	}
 	tuner_free(&w->tuner);
 	programs_free(&w->programs);
 	if (w->notify_fd >= 0)
@@ -183,15 +197,20 @@ static enum error report_tile(const struct worker *w, const struct message_tile_
 	return ERR_OK;
 }
 
-/* Answers a tile that was not filtered. code: OpenCL's, if the error is ERR_DEVICE; reason: for the
- * client. */
-static enum error report_error(const struct worker *w, const struct tile *tile, enum error error,
-                               cl_int code, const char *reason)
+/* Answers a tile that was not filtered. code: OpenCL's, if the error is ERR_DEVICE; the rest says
+ * why, to the client. */
+__attribute__((format(printf, 5, 6))) static enum error report_error(const struct worker *w,
+                                                                     const struct tile *tile,
+                                                                     enum error error, cl_int code,
+                                                                     const char *format, ...)
 {
 	struct message_tile_done done = {
 	    .job = tile->job, .index = tile->index, .error = error, .cl_error = code};
+	va_list arguments;
 
-	snprintf(done.reason, sizeof done.reason, "%s", reason);
+	va_start(arguments, format);
+	vsnprintf(done.reason, sizeof done.reason, format, arguments);
+	va_end(arguments);
 	return report_tile(w, &done);
 }
 
@@ -213,12 +232,17 @@ static enum error report_waits(const struct worker *w, const struct tile *tile, 
 	return wire_send(w->socket, &message, NULL);
 }
 
-/* Sends one choice of the tuner, for the front to display. */
-static enum error report_choice(const struct worker *w, const struct message_choice *choice)
+/* Sends the tuner's new choices, for the front to display. */
+static enum error report_choices(struct worker *w)
 {
-	struct message message = {.type = MSG_CHOICE, .choice = *choice};
+	struct message message = {.type = MSG_CHOICE};
+	enum error e = ERR_OK;
 
-	return wire_send(w->socket, &message, NULL);
+	while (!e && tuner_get(w->tuner, w->choices_sent, &message.choice)) {
+		w->choices_sent++;
+		e = wire_send(w->socket, &message, NULL);
+	}
+	return e;
 }
 
 /* Sends the counts of programs, if they have changed. */
@@ -234,24 +258,24 @@ static enum error report_programs(struct worker *w)
 }
 
 /* Sends the counts of live objects, if they have changed: soon if no object belongs to a request,
- * otherwise once a second, to save messages. *due: milliseconds until the next message, or -1. */
-static enum error report_objects(struct worker *w, int *due)
+ * otherwise once a second, to save messages. */
+static enum error report_objects(struct worker *w)
 {
 	struct message message = {.type = MSG_OBJECTS};
-	const uint64_t now = now_ms(), since = now - w->objects_ms;
-	uint64_t interval;
+	const uint64_t now = now_ms();
 
-	*due = -1;
+	w->objects_due_ms = 0;
 	object_counts_get(&message.objects);
 	if (!memcmp(&message.objects, &w->objects_sent, sizeof w->objects_sent))
 		return ERR_OK;
-	interval = object_counts_only_lasting(&message.objects) ? LASTING_MS : OBJECTS_MS;
-	if (since < interval) {
-		*due = (int)(interval - since);
+	w->objects_due_ms =
+	    w->objects_ms +
+	    (object_counts_only_lasting(&message.objects) ? LASTING_MS : OBJECTS_MS);
+	if (now < w->objects_due_ms)
 		return ERR_OK;
-	}
 	w->objects_sent = message.objects;
 	w->objects_ms = now;
+	w->objects_due_ms = 0;
 	return wire_send(w->socket, &message, NULL);
 }
 
@@ -270,84 +294,157 @@ static bool is_in_doubt(struct worker *w, const struct tile *tile, cl_int code, 
 	return true;
 }
 
-/* Answers a tile whose kernel cannot be compiled. If a compiler process could, or there is none,
- * the device is in doubt: without a general kernel the worker ends. */
+/* Answers a tile whose kernel is not compiled yet, or cannot be. If a compiler process could, or
+ * there is none, the device is in doubt: without a general kernel the worker ends. */
 static enum error answer_unbuilt(const struct worker *w, const struct tile *tile,
                                  enum program_state state, enum kernel kernel)
 {
-	char reason[sizeof(((struct message_tile_done *)0)->reason)];
-
+	if (state == PROGRAM_PENDING)
+		return report_error(w, tile, ERR_NOT_READY, 0,
+		                    "%s is still being compiled on %s; ask again",
+		                    kernel_name(kernel), w->device->name);
 	if (state == PROGRAM_FAILED && variant_is_general(kernel)) {
 		log_error("%s cannot be compiled", kernel_name(kernel));
 		return ERR_DEVICE;
 	}
-	snprintf(reason, sizeof reason, "%s cannot be compiled on %s; the service's log says why",
-	         kernel_name(kernel), w->device->name);
-	return report_error(w, tile, ERR_DEVICE, CL_BUILD_PROGRAM_FAILURE, reason);
+	return report_error(w, tile, ERR_DEVICE, CL_BUILD_PROGRAM_FAILURE,
+	                    "%s cannot be compiled on %s; the service's log says why",
+	                    kernel_name(kernel), w->device->name);
 }
 
-/* Tells the front which tiles no longer wait for a program. */
-static enum error tell_over(struct worker *w)
+static enum error queue_tile(struct worker *w, const struct message_tile *message)
 {
-	struct message_tile tile;
-	enum error e = ERR_OK;
+	struct queued_tile *tile = object_add(OBJECT_TILE, malloc(sizeof *tile));
 
-	while (!e && tile_queue_over(&w->queue, &tile))
-		e = report_waits(w, &tile.tile, 0);
+	if (!tile)
+		return ERR_MEMORY;
+	*tile = (struct queued_tile){.message = *message, .since_ms = now_ms()};
+	TAILQ_INSERT_TAIL(&w->queue, tile, place);
+	w->queued++;
+	return ERR_OK;
+}
+
+/* Removes a queued tile, and tells the front if it no longer waits for a program. */
+static enum error remove_tile(struct worker *w, struct queued_tile *tile)
+{
+	enum error e = tile->told ? report_waits(w, &tile->message.tile, 0) : ERR_OK;
+
+	TAILQ_REMOVE(&w->queue, tile, place);
+	w->queued--;
+	object_release(OBJECT_TILE, tile);
 	return e;
 }
 
-/* Copies the descriptions of scans, and answers those that are not valid. *count: of those left. */
-static enum error copy_works(struct worker *w, const struct plan *plan, struct lane_tile *tiles,
-                             uint32_t *count)
+/* The maximum wait, in milliseconds, for the programs that a tile's plan lacks; 0: it lacks none,
+ * or they cannot be made. */
+static uint32_t program_wait(const struct worker *w, const struct message_tile *tile)
 {
-	uint32_t valid = 0;
-	enum error e = ERR_OK;
+	const struct known_plan *known = plans_current(w->plans, tile->plan);
 
-	for (uint32_t i = 0; !e && i < *count; i++) {
-		struct lane_tile *t = &tiles[i];
-		const char *work = (const char *)t->arena->memory.in + t->tile.work;
+	if (!known || !known->plan ||
+	    plan_resolve(known->plan, w->programs, tile->tile.form) != PROGRAM_PENDING)
+		return 0;
+	return variant_is_general(plan_lacks(known->plan)) ? GENERAL_WAIT_MS : PROGRAM_WAIT_MS;
+}
 
-		t->work = &w->work[valid];
-		if (jpeg_work_take(&w->work[valid], work, &t->tile, plan))
-			tiles[valid++] = *t;
-		else
-			e = report_flags(w, &t->tile, JPEG_FLAG_WORK);
+/* The first tile that can start, with its plan up to date, or that has waited too long for a
+ * program; NULL if there is none. */
+static struct queued_tile *next_tile(struct worker *w)
+{
+	const uint64_t now = now_ms();
+	struct queued_tile *tile = TAILQ_FIRST(&w->queue);
+
+	for (; tile; tile = TAILQ_NEXT(tile, place)) {
+		tile->wait_ms = program_wait(w, &tile->message);
+		if (now - tile->since_ms >= tile->wait_ms)
+			break;
 	}
-	*count = valid;
-	return e;
+	return tile;
 }
 
-/* Adds the tiles that go through the lane together with the first one: at most an idle lane's share
- * of those waiting. *count: 0 if all are answered already. */
-static enum error fill_stack(struct worker *w, const struct watched_lane *lane, uint64_t id,
-                             const struct plan *plan, struct lane_tile tiles[STACK_MAX],
-                             uint32_t *count)
+/* Orders tiles by their place in the arenas, because neighbours are copied together. */
+static int compare_places(const void *a, const void *b)
 {
-	const struct tile *tile = &tiles[0].tile;
-	bool jpeg = tile->form != TILE_PIXELS;
-	uint64_t bytes = (uint64_t)tile->in_pitch * tile->height; /* JPEG: 0 */
-	uint64_t scans = 0;
-	uint32_t idle = 0, max = w->stack_max, part, room;
-	enum error e;
+	const struct tile *x = &((const struct lane_tile *)a)->tile,
+	                  *y = &((const struct lane_tile *)b)->tile;
 
-	*count = 0;
+	if (x->arena != y->arena)
+		return x->arena < y->arena ? -1 : 1;
+	return x->in < y->in ? -1 : x->in > y->in;
+}
+
+static uint32_t count_idle(const struct worker *w)
+{
+	uint32_t count = 0;
+
 	for (uint32_t i = 0; i < w->lanes; i++)
-		idle += lane_idle(w->lane[i].lane);
-	part = idle ? (w->queue.count + idle) / idle : 1; /* with this tile, rounded up */
+		count += lane_idle(w->lane[i].lane);
+	return count;
+}
+
+/* The number of tiles like this one that may be in a lane together, at most an idle lane's share of
+ * those waiting; 0: the lane has no room for one. *scans: bytes that they may have, if JPEGs. */
+static uint32_t stack_room(const struct worker *w, const struct watched_lane *lane,
+                           const struct plan *plan, const struct tile *tile, uint64_t *scans)
+{
+	const uint64_t bytes = (uint64_t)tile->in_pitch * tile->height; /* JPEG: 0 */
+	const uint32_t idle = count_idle(w),
+	               part = (w->queued + idle) / idle; /* with this tile, rounded up */
+	uint32_t max = w->stack_max, room;
+
+	*scans = 0;
 	if (max > part)
 		max = part;
 	if (bytes && max > STACK_BYTES / bytes)
-		max = (uint32_t)(STACK_BYTES / bytes);
-	if (jpeg) {
-		room = lane_jpeg_room(lane->lane, plan, tile, &scans);
-		if (!room || tile->in_size > scans)
-			return report_flags(w, tile, JPEG_FLAG_DEVICE);
-		max = room < max ? room : max;
+		max = bytes < STACK_BYTES ? (uint32_t)(STACK_BYTES / bytes) : 1;
+	room = tile->form ? lane_jpeg_room(lane->lane, plan, tile, scans) : max;
+	return room < max ? room : max;
+}
+
+/* Appends a tile to a stack, or answers it if the description of its scans is not valid. */
+static enum error add_tile(struct worker *w, const struct plan *plan, const struct tile *tile,
+                           struct lane_tile *tiles, uint32_t *count)
+{
+	const struct device_arena *arena = arenas_find(&w->arenas, tile->arena);
+	struct jpeg_work *work = &w->work[*count];
+
+	if (tile->form &&
+	    !jpeg_work_take(work, (const char *)arena->memory.in + tile->work, tile, plan))
+		return report_flags(w, tile, JPEG_FLAG_WORK);
+	tiles[(*count)++] = (struct lane_tile){*tile, arena, work};
+	return ERR_OK;
+}
+
+/* Makes a stack of a tile of plan `id` and those that wait and fit. *count: 0 if all are answered
+ * already. */
+static enum error fill_stack(struct worker *w, const struct watched_lane *lane, uint64_t id,
+                             const struct plan *plan, const struct tile *first,
+                             struct lane_tile *tiles, uint32_t *count)
+{
+	uint64_t scans, used = first->in_size;
+	const uint32_t room = stack_room(w, lane, plan, first, &scans);
+	struct queued_tile *queued, *next = TAILQ_FIRST(&w->queue);
+	enum error e;
+
+	*count = 0;
+	if (!room || used > scans)
+		return report_flags(w, first, JPEG_FLAG_DEVICE);
+	e = add_tile(w, plan, first, tiles, count);
+	while (!e && *count < room && (queued = next)) {
+		const struct tile tile = queued->message.tile;
+
+		next = TAILQ_NEXT(queued, place);
+		if (queued->message.plan != id || !lane_stacks(plan, first, &tile) ||
+		    !arenas_hold(&w->arenas, &tile, &plan->image, &plan->chain) ||
+		    tile.in_size > scans - used)
+			continue;
+		used += tile.in_size;
+		e = remove_tile(w, queued);
+		if (!e)
+			e = add_tile(w, plan, &tile, tiles, count);
 	}
-	*count = tile_queue_stack(&w->queue, &w->arenas, id, plan, max, scans, tiles);
-	e = tell_over(w);
-	return e || !jpeg ? e : copy_works(w, plan, tiles, count);
+	qsort(tiles, *count, sizeof *tiles, compare_places);
+	return e;
 }
 
 /* The next time to poll a lane that is still at work. */
@@ -367,18 +464,18 @@ static enum error start_tile(struct worker *w, struct watched_lane *lane,
 	const struct tile *tile = &message->tile;
 	struct known_plan *known = plans_find(w->plans, message->plan);
 	struct plan *plan = known ? known->plan : NULL;
-	struct lane_tile tiles[STACK_MAX] = {{*tile, arenas_find(&w->arenas, tile->arena), NULL}};
+	struct lane_tile tiles[STACK_MAX];
 	enum program_state state;
 	uint32_t count;
 	cl_int code;
 	enum error e;
 
 	if (known && !plan)
-		return report_error(w, tile, known->error, 0, known->reason);
+		return report_error(w, tile, known->error, 0, "%s", known->reason);
 	if (!known || !arenas_hold(&w->arenas, tile, &plan->image, &plan->chain)) {
 		log_error("job %" PRIu64 " tile %u: unknown plan or arena, or outside the arena",
 		          tile->job, tile->index);
-		return report_error(w, tile, ERR_INTERNAL, 0, "");
+		return report_error(w, tile, ERR_INTERNAL, 0, "%s", "");
 	}
 	state = plan_resolve(plan, w->programs, tile->form);
 	if (state != PROGRAM_READY)
@@ -387,16 +484,16 @@ static enum error start_tile(struct worker *w, struct watched_lane *lane,
 	e = report_programs(w);
 	if (e)
 		return e;
-	e = fill_stack(w, lane, message->plan, plan, tiles, &count);
+	e = fill_stack(w, lane, message->plan, plan, tile, tiles, &count);
 	if (e || !count)
 		return e;
 	if (tile->form)
-		lane->jpeg_ms = now_ms();
+		lane->rest_ms = now_ms() + REST_MS;
 	code = lane_start(lane->lane, plan, tiles, count);
 	if (code) {
 		e = is_in_doubt(w, &tiles[0].tile, code, false) ? ERR_DEVICE : ERR_OK;
 		for (uint32_t i = 0; !e && i < count; i++)
-			e = report_error(w, &tiles[i].tile, ERR_DEVICE, code, "");
+			e = report_error(w, &tiles[i].tile, ERR_DEVICE, code, "%s", "");
 		return e;
 	}
 	lane->plan = known;
@@ -414,34 +511,26 @@ static struct watched_lane *idle_lane(struct worker *w)
 	return NULL;
 }
 
-/* Answers a tile that has waited too long for a program. */
-static enum error answer_late(const struct worker *w, const struct message_tile *message)
-{
-	const struct plan *plan = plans_find(w->plans, message->plan)->plan;
-	char reason[sizeof(((struct message_tile_done *)0)->reason)];
-
-	snprintf(reason, sizeof reason, "%s is still being compiled on %s; ask again",
-	         kernel_name(plan_lacks(plan)), w->device->name);
-	return report_error(w, &message->tile, ERR_NOT_READY, 0, reason);
-}
-
 /* Starts waiting tiles on idle lanes. */
 static enum error start_tiles(struct worker *w)
 {
-	struct message_tile tile;
 	struct watched_lane *lane;
-	uint32_t wait_ms;
-	bool late;
+	struct queued_tile *queued;
+	struct message_tile tile;
 	enum error e = ERR_OK;
 
-	while (!e && (lane = idle_lane(w)) &&
-	       tile_queue_next(&w->queue, w->plans, w->programs, now_ms(), &tile, &late)) {
-		e = tell_over(w);
+	while (!e && (lane = idle_lane(w)) && (queued = next_tile(w))) {
+		tile = queued->message;
+		e = remove_tile(w, queued);
 		if (!e)
-			e = late ? answer_late(w, &tile) : start_tile(w, lane, &tile);
+			e = start_tile(w, lane, &tile);
 	}
-	while (!e && tile_queue_lacking(&w->queue, &tile, &wait_ms))
-		e = report_waits(w, &tile.tile, wait_ms);
+	for (queued = TAILQ_FIRST(&w->queue); !e && queued; queued = TAILQ_NEXT(queued, place)) {
+		if (!queued->wait_ms || queued->told)
+			continue;
+		queued->told = true;
+		e = report_waits(w, &queued->message.tile, queued->wait_ms);
+	}
 	return e;
 }
 
@@ -463,8 +552,8 @@ static enum error finish_lane(struct worker *w, struct watched_lane *lane)
 		w->failed = 0;
 	if (lane >= &w->lane[LANES])
 		lane_trim(lane->lane, kept_max);
-	if (lane->jpeg_ms)
-		lane->jpeg_ms = now_ms();
+	if (lane->rest_ms)
+		lane->rest_ms = now_ms() + REST_MS;
 	plans_release(w->plans, lane->plan);
 	return e;
 }
@@ -502,7 +591,7 @@ static enum error handle(struct worker *w, const struct message *message, const 
 		plans_drop(w->plans, message->plan_drop.plan);
 		return ERR_OK;
 	case MSG_TILE:
-		return tile_queue_add(&w->queue, &message->tile, now_ms());
+		return queue_tile(w, &message->tile);
 	default:
 		log_error("message %s is not for a device", message_name(message->type));
 		return ERR_INTERNAL;
@@ -544,68 +633,61 @@ static enum error receive_all(struct worker *w, bool *closed)
 
 	do
 		e = receive(w, closed);
-	while (!e && !*closed && worker_small_max(w) > 1 && w->queue.count < WAITING_MAX &&
-	       poll(&more, 1, 0) > 0);
+	while (!e && !*closed && (w->pool ? w->lanes : w->stack_max) > 1 &&
+	       w->queued < WAITING_MAX && poll(&more, 1, 0) > 0);
 	return e;
 }
 
 /* True if no tile is queued or in flight. */
 static bool is_idle(const struct worker *w)
 {
-	bool idle = !w->queue.count;
-
-	for (uint32_t i = 0; i < w->lanes; i++)
-		idle &= lane_idle(w->lane[i].lane);
-	return idle;
+	return !w->queued && count_idle(w) == w->lanes;
 }
 
-/* The maximum time of the next wait, in nanoseconds. */
-static uint64_t wait_limit(const struct worker *w, uint64_t pause_ms)
+/* The time until something is due without a message, in nanoseconds. */
+static uint64_t time_left(const struct worker *w)
 {
-	uint64_t limit = pause_ms * 1000000, now = now_ns();
+	const uint64_t ms = 1000000, now = now_ns();
+	uint64_t due = now + IDLE_MS * ms;
 
-	if (w->queue.count && limit > WAIT_CHECK_MS * UINT64_C(1000000))
-		limit = WAIT_CHECK_MS * UINT64_C(1000000);
+	if (w->queued)
+		due = now + WAIT_CHECK_MS * ms;
+	if (w->objects_due_ms && w->objects_due_ms * ms < due)
+		due = w->objects_due_ms * ms;
 	for (uint32_t i = 0; i < w->lanes; i++) {
 		const struct watched_lane *lane = &w->lane[i];
+		const bool idle = lane_idle(lane->lane);
+		const uint64_t next = idle ? lane->rest_ms * ms : lane->look;
 
-		if (!lane_idle(lane->lane) && lane->look < now + limit)
-			limit = lane->look > now ? lane->look - now : 0;
+		if ((!idle || next) && next < due)
+			due = next;
 	}
-	return limit;
+	return due > now ? due - now : 0;
 }
 
-/* Has lanes release what they no longer need. Returns milliseconds until the next, or -1. */
-static int rest_lanes(struct worker *w)
+/* Has lanes release what they no longer need. */
+static void rest_lanes(struct worker *w)
 {
-	uint64_t now = now_ms();
-	int due = -1;
+	const uint64_t now = now_ms();
 
 	for (uint32_t i = 0; i < w->lanes; i++) {
 		struct watched_lane *lane = &w->lane[i];
-		uint64_t end = lane->jpeg_ms + REST_MS;
 
-		if (!lane->jpeg_ms || !lane_idle(lane->lane))
-			continue;
-		if (now >= end) {
+		if (lane->rest_ms && now >= lane->rest_ms && lane_idle(lane->lane)) {
 			lane_rest(lane->lane);
-			lane->jpeg_ms = 0;
-		} else if (due < 0 || end - now < (uint64_t)due) {
-			due = (int)(end - now);
+			lane->rest_ms = 0;
 		}
 	}
-	return due;
 }
 
 /* Waits for a message, or until a lane is due. While the worker is idle, the tuner runs: its first
- * step after a pause, each step no longer than a launch. due: milliseconds until the next report,
- * or -1. */
-static enum error wait_or_tune(struct worker *w, struct pollfd wait[2], int due, bool *tuning)
+ * step after a pause, each step no longer than a launch. */
+static enum error wait_or_tune(struct worker *w, struct pollfd wait[2], bool *tuning)
 {
-	struct message_choice choice;
-	bool may_tune = is_idle(w) && tuner_ready(w->tuner);
-	uint64_t idle = due < 0 ? IDLE_MS : (uint64_t)due;
-	uint64_t limit = wait_limit(w, !may_tune ? idle : *tuning ? 0 : TUNE_AFTER_MS);
+	const bool may_tune = is_idle(w) && tuner_ready(w->tuner);
+	const uint64_t limit = !may_tune ? time_left(w)
+	                       : *tuning ? 0
+	                                 : TUNE_AFTER_MS * UINT64_C(1000000);
 	struct timespec timeout = {.tv_sec = (time_t)(limit / 1000000000),
 	                           .tv_nsec = (long)(limit % 1000000000)};
 	int count = ppoll(wait, 2, &timeout, NULL);
@@ -613,11 +695,9 @@ static enum error wait_or_tune(struct worker *w, struct pollfd wait[2], int due,
 	if (count < 0)
 		return errno == EINTR ? ERR_OK : ERR_IO;
 	*tuning = may_tune && count == 0;
-	if (*tuning && tuner_step(w->tuner, &choice)) {
-		plans_outdate(w->plans);
-		return report_choice(w, &choice);
-	}
-	return ERR_OK;
+	if (*tuning)
+		tuner_step(w->tuner);
+	return report_choices(w);
 }
 
 enum error worker_run(struct worker *w)
@@ -625,20 +705,17 @@ enum error worker_run(struct worker *w)
 	struct pollfd wait[2] = {{.fd = w->socket, .events = POLLIN},
 	                         {.fd = w->notify_fd, .events = POLLIN}};
 	bool closed = false, tuning = false;
-	struct message_choice choice;
-	enum error e = ERR_OK;
+	enum error e = report_choices(w);
 	uint64_t count;
-	int due = 0, rest;
 
-	for (uint32_t i = 0; !e && tuner_get(w->tuner, i, &choice); i++)
-		e = report_choice(w, &choice);
+	w->objects_due_ms = now_ms();
 	prctl(PR_SET_TIMERSLACK, TIMER_SLACK_NS);
 	programs_prepare(w->programs);
 	if (w->jpeg_memory)
 		programs_prepare_jpeg(w->programs);
 	while (!e && !closed) {
 		wait[0].revents = wait[1].revents = 0;
-		e = wait_or_tune(w, wait, due, &tuning);
+		e = wait_or_tune(w, wait, &tuning);
 		if (wait[1].revents && read(w->notify_fd, &count, sizeof count) < 0 &&
 		    errno != EAGAIN)
 			return ERR_IO;
@@ -655,11 +732,9 @@ enum error worker_run(struct worker *w)
 		programs_at_work(w->programs, tuning || !is_idle(w));
 		if (!e)
 			e = report_programs(w);
-		rest = rest_lanes(w); /* before the report of what it releases */
+		rest_lanes(w); /* before the report of what it releases */
 		if (!e)
-			e = report_objects(w, &due);
-		if (rest >= 0 && (due < 0 || rest < due))
-			due = rest;
+			e = report_objects(w);
 	}
 	return e;
 }

@@ -26,12 +26,8 @@ enum error worker_new(const struct device *device, const struct worker_options *
                       struct worker **worker) MUST_CHECK;
 void worker_free(struct worker **worker);
 
-/* The number of tiles of any size, or stacks, that it has in flight at most. */
-uint32_t worker_lanes(const struct worker *worker);
-/* The number of small tiles that it takes together: in a stack, or beside each other. */
-uint32_t worker_small_max(const struct worker *worker);
-/* Pixels of the largest image that may have a side that is a scan; 0: none may. */
-uint32_t worker_jpeg_pixels(const struct worker *worker);
+/* Fills in what READY says, but for the time. */
+void worker_describe(const struct worker *worker, struct message_ready *ready);
 struct tuner *worker_tuner(const struct worker *worker);
 
 /* Handles messages until the front closes the socket (ERR_OK), or the device or the socket cannot

@@ -1002,6 +1002,7 @@ static void try_worker(const struct plan *plan, struct item *items, uint8_t *con
 	    .cache_dir = getenv("CONVOLVED_CACHE"), .stack_max = 8, .jpeg_memory = ALL};
 	struct device device = harness.device;
 	struct arena harness_memory = harness.memory;
+	struct message_ready ready;
 	struct worker *worker;
 	pthread_t thread;
 	uint32_t stack = 0;
@@ -1010,7 +1011,8 @@ static void try_worker(const struct plan *plan, struct item *items, uint8_t *con
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) ||
 	    worker_new(&device, &options, sockets[1], &worker))
 		die("no worker");
-	if (worker_jpeg_pixels(worker) != ALL / worker_lanes(worker) / JPEG_PIXEL_BYTES)
+	worker_describe(worker, &ready);
+	if (ready.jpeg_pixels != ALL / ready.lanes / JPEG_PIXEL_BYTES)
 		fail("another size than its memory allows");
 	if (pthread_create(&thread, NULL, serve, worker))
 		die("no thread");
