@@ -258,11 +258,11 @@ static void print_choice(const struct message_choice *choice)
 {
 	for (uint32_t i = 0; i < choice->count; i++) {
 		const char *name = kernel_name(choice->candidate[i].kernel);
+		const struct shape *shape = &choice->candidate[i].shape;
 		double ns = (double)choice->candidate[i].ns;
 
 		printf("%c %-36s %-20s %5ux%-3u by %ux%-4u", i == choice->chosen ? '*' : ' ',
-		       choice->work, name, choice->candidate[i].x, choice->candidate[i].y,
-		       choice->candidate[i].group_x, choice->candidate[i].group_y);
+		       choice->work, name, shape->x, shape->y, shape->group_x, shape->group_y);
 		if (ns > 0)
 			printf(" %10.1f us %8.4f ns/sample\n", ns * 1e-3,
 			       ns / (double)choice->samples);

@@ -19,7 +19,7 @@ struct pool {
 	int notify_fd;
 	pthread_mutex_t lock;
 	pthread_cond_t wanted, done;
-	struct pool_work *first, **last;
+	TAILQ_HEAD(, pool_work) works;
 	uint32_t asleep;
 	bool stop;
 	uint32_t threads;
@@ -55,7 +55,7 @@ static struct pool_work *find_work(const struct pool *p)
 {
 	struct pool_work *best = NULL;
 
-	for (struct pool_work *w = p->first; w; w = w->next)
+	for (struct pool_work *w = TAILQ_FIRST(&p->works); w; w = TAILQ_NEXT(w, place))
 		if ((!best || w->threads < best->threads) &&
 		    (w->state == WORK_WAITS ||
 		     (w->state == WORK_RUNS && w->taken < w->pieces && may_run(w))))
@@ -74,18 +74,13 @@ static void end_step(struct pool *p, struct pool_work *work)
 {
 	static const uint64_t one = 1;
 	const bool tell = p->notify_fd >= 0 && !work->quiet;
-	struct pool_work **link = &p->first;
 
 	object_release(OBJECT_KERNEL, work->launch.step.function);
 	work->launch.step.function = NULL;
 	work->state = WORK_WAITS;
 	if (!work->status && ++work->at < work->steps)
 		return;
-	while (*link != work)
-		link = &(*link)->next;
-	*link = work->next;
-	if (!*link)
-		p->last = link;
+	TAILQ_REMOVE(&p->works, work, place);
 	atomic_store_explicit(&work->done, true, memory_order_release); /* it may be gone now */
 	pthread_cond_broadcast(&p->done);
 	if (tell && write(p->notify_fd, &one, sizeof one) < 0)
@@ -225,14 +220,14 @@ enum error pool_new(const struct device *device, int notify_fd, struct pool **po
 	                        : device->units < THREADS_MAX ? device->units
 	                                                      : THREADS_MAX;
 	struct pool *p = calloc(1, sizeof *p + wanted * sizeof p->thread[0]);
-	enum error e = p ? ERR_OK : ERR_MEMORY;
+	enum error e = ERR_OK;
 
 	*pool = p;
 	if (!p)
-		return e;
+		return ERR_MEMORY;
 	p->device = device;
 	p->notify_fd = notify_fd;
-	p->last = &p->first;
+	TAILQ_INIT(&p->works);
 	pthread_mutex_init(&p->lock, NULL);
 	pthread_cond_init(&p->wanted, NULL);
 	pthread_cond_init(&p->done, NULL);
@@ -272,9 +267,7 @@ uint32_t pool_threads(const struct pool *pool)
 void pool_add(struct pool *p, struct pool_work *work)
 {
 	pthread_mutex_lock(&p->lock);
-	work->next = NULL;
-	*p->last = work;
-	p->last = &work->next;
+	TAILQ_INSERT_TAIL(&p->works, work, place);
 	wake(p, 1);
 	pthread_mutex_unlock(&p->lock);
 }

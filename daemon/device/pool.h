@@ -9,6 +9,7 @@
 #define DEVICE_POOL_H
 
 #include <stdatomic.h>
+#include <sys/queue.h>
 
 #include "device/plan/launch.h"
 #include "wire/wire.h"
@@ -29,7 +30,7 @@ struct pool_work {
 	uint64_t ns[LAUNCHES_MAX];
 
 	/* The pool's own. */
-	struct pool_work *next;
+	TAILQ_ENTRY(pool_work) place;
 	struct launch launch;
 	enum { WORK_WAITS, WORK_BEGINS, WORK_RUNS } state; /* of its step */
 	uint32_t at, pieces, taken, ended, threads;

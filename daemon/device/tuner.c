@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/queue.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -53,7 +54,7 @@ struct candidate {
 
 /* The measurements for one kind of work. */
 struct trial {
-	struct trial *next_trial;
+	STAILQ_ENTRY(trial) place;
 	struct message_choice choice; /* its text and candidates: the kind of work */
 	struct work work;
 	struct operation operation; /* the trial's own copy */
@@ -70,7 +71,7 @@ struct tuner {
 	struct programs *programs;
 	struct pool *pool;
 	cl_command_queue queue;
-	struct trial *first, **last; /* for work that has no choice yet */
+	STAILQ_HEAD(, trial) untried; /* work that has no choice yet */
 	uint32_t trials;
 	char path[4096], sources[65]; /* the file, or empty; the digest of the kernels */
 	uint32_t choices;
@@ -93,13 +94,14 @@ static json_t *choice_json(const struct message_choice *c)
 {
 	json_t *list = json_array();
 
-	for (uint32_t i = 0; i < c->count; i++)
-		json_array_append_new(
-		    list,
-		    json_pack("{s:s, s:[i,i,i,i], s:I}", "kernel",
-		              kernel_name(c->candidate[i].kernel), "shape", (int)c->candidate[i].x,
-		              (int)c->candidate[i].y, (int)c->candidate[i].group_x,
-		              (int)c->candidate[i].group_y, "ns", (json_int_t)c->candidate[i].ns));
+	for (uint32_t i = 0; i < c->count; i++) {
+		const struct shape *s = &c->candidate[i].shape;
+
+		json_array_append_new(list, json_pack("{s:s, s:[i,i,i,i], s:I}", "kernel",
+		                                      kernel_name(c->candidate[i].kernel), "shape",
+		                                      s->x, s->y, s->group_x, s->group_y, "ns",
+		                                      (json_int_t)c->candidate[i].ns));
+	}
 	return json_pack("{s:s, s:i, s:I, s:o}", "work", c->work, "chosen", (int)c->chosen,
 	                 "samples", (json_int_t)c->samples, "candidates", list);
 }
@@ -122,24 +124,24 @@ static void save(const struct tuner *t)
 }
 
 /* Reads one candidate; false if it is invalid. */
-static bool read_candidate(json_t *json, struct message_choice *c, uint32_t i)
+static bool read_candidate(json_t *json, struct message_choice *c)
 {
+	const uint32_t i = c->count++;
 	const char *name;
-	int x, y, group_x, group_y;
+	int side[4];
 	json_int_t ns;
 
-	if (json_unpack(json, "{s:s, s:[i,i,i,i], s:I}", "kernel", &name, "shape", &x, &y, &group_x,
-	                &group_y, "ns", &ns))
+	if (json_unpack(json, "{s:s, s:[i,i,i,i], s:I}", "kernel", &name, "shape", &side[0],
+	                &side[1], &side[2], &side[3], "ns", &ns))
 		return false;
+	for (int j = 0; j < 4; j++)
+		if (side[j] < 1 || side[j] > UINT16_MAX)
+			return false;
 	c->candidate[i].kernel = kernel_parse(name);
-	c->candidate[i].x = (uint16_t)x;
-	c->candidate[i].y = (uint16_t)y;
-	c->candidate[i].group_x = (uint16_t)group_x;
-	c->candidate[i].group_y = (uint16_t)group_y;
+	c->candidate[i].shape = (struct shape){(uint16_t)side[0], (uint16_t)side[1],
+	                                       (uint16_t)side[2], (uint16_t)side[3]};
 	c->candidate[i].ns = (uint64_t)ns;
-	return c->candidate[i].kernel < KERNELS && x > 0 && x <= UINT16_MAX && y > 0 &&
-	       y <= UINT16_MAX && group_x > 0 && group_x <= UINT16_MAX && group_y > 0 &&
-	       group_y <= UINT16_MAX && ns >= 0;
+	return c->candidate[i].kernel < KERNELS && ns >= 0;
 }
 
 static bool read_choice(json_t *json, struct message_choice *c)
@@ -158,9 +160,8 @@ static bool read_choice(json_t *json, struct message_choice *c)
 		return false;
 	snprintf(c->work, sizeof c->work, "%s", work);
 	c->chosen = (uint32_t)chosen;
-	c->count = (uint32_t)json_array_size(list);
 	c->samples = (uint64_t)samples;
-	json_array_foreach(list, i, item) if (!read_candidate(item, c, (uint32_t)i)) return false;
+	json_array_foreach(list, i, item) if (!read_candidate(item, c)) return false;
 	return true;
 }
 
@@ -249,7 +250,7 @@ struct tuner *tuner_new(struct programs *programs, struct pool *pool, const char
 		return NULL;
 	t->programs = programs;
 	t->pool = pool;
-	t->last = &t->first;
+	STAILQ_INIT(&t->untried);
 	t->queue = device_queue(programs_device(programs), CL_QUEUE_PROFILING_ENABLE);
 	if (!t->queue || !digest_sources(kernel_dir, t->sources)) {
 		tuner_free(&t);
@@ -268,11 +269,9 @@ struct tuner *tuner_new(struct programs *programs, struct pool *pool, const char
 /* Removes and frees the first trial. */
 static void remove_first(struct tuner *t)
 {
-	struct trial *r = t->first;
+	struct trial *r = STAILQ_FIRST(&t->untried);
 
-	t->first = r->next_trial;
-	if (!t->first)
-		t->last = &t->first;
+	STAILQ_REMOVE_HEAD(&t->untried, place);
 	t->trials--;
 	for (uint32_t i = 0; i < r->choice.count; i++)
 		step_release(&r->candidate[i].step);
@@ -288,7 +287,7 @@ void tuner_free(struct tuner **tuner)
 
 	if (!t)
 		return;
-	while (t->first)
+	while (!STAILQ_EMPTY(&t->untried))
 		remove_first(t);
 	object_release(OBJECT_QUEUE, t->queue);
 	free(t);
@@ -311,28 +310,19 @@ static struct message_choice kind_of(const struct work *work, const struct devic
 
 		for (uint32_t i = 0; i < count && kind.count < CANDIDATES_MAX; i++) {
 			kind.candidate[kind.count].kernel = k;
-			kind.candidate[kind.count].x = shapes[i].x;
-			kind.candidate[kind.count].y = shapes[i].y;
-			kind.candidate[kind.count].group_x = shapes[i].group_x;
-			kind.candidate[kind.count++].group_y = shapes[i].group_y;
+			kind.candidate[kind.count++].shape = shapes[i];
 		}
 	}
 	return kind;
 }
 
-static struct shape shape_of(const struct message_choice *choice, uint32_t i)
-{
-	return (struct shape){choice->candidate[i].x, choice->candidate[i].y,
-	                      choice->candidate[i].group_x, choice->candidate[i].group_y};
-}
-
 /* Adds a trial for a kind of work, unless there is one. */
 static void note_work(struct tuner *t, const struct work *work, const struct message_choice *kind)
 {
-	struct trial *r = t->first;
+	struct trial *r = STAILQ_FIRST(&t->untried);
 
 	while (r && !choice_is_for(&r->choice, kind))
-		r = r->next_trial;
+		r = STAILQ_NEXT(r, place);
 	if (r || t->choices + t->trials == CHOICES_MAX)
 		return;
 	r = calloc(1, sizeof *r);
@@ -346,8 +336,7 @@ static void note_work(struct tuner *t, const struct work *work, const struct mes
 	r->min_small_ns = INFINITY;
 	for (uint32_t i = 0; i < kind->count; i++)
 		r->candidate[i].small_ns = INFINITY;
-	*t->last = r;
-	t->last = &r->next_trial;
+	STAILQ_INSERT_TAIL(&t->untried, r, place);
 	t->trials++;
 }
 
@@ -362,7 +351,7 @@ void tuner_choose(void *tuner, const struct work *work, enum kernel *kernel, str
 	if (choice &&
 	    variant_applies(choice->candidate[choice->chosen].kernel, work, device, false)) {
 		*kernel = choice->candidate[choice->chosen].kernel;
-		*shape = shape_of(choice, choice->chosen);
+		*shape = choice->candidate[choice->chosen].shape;
 	} else {
 		variant_choose_by_table(device, work, kernel, shape);
 	}
@@ -410,14 +399,14 @@ static void start_trial(struct tuner *t, struct trial *r)
 
 		c->step = (struct step){.src = PLACE_IN, .dst = PLACE_OUT};
 		if (code || builder_make_step(t->programs, &r->work, r->choice.candidate[i].kernel,
-		                              shape_of(&r->choice, i), &c->step, &c->state))
+		                              r->choice.candidate[i].shape, &c->step, &c->state))
 			c->state = PROGRAM_FAILED;
 	}
 }
 
 bool tuner_ready(struct tuner *t)
 {
-	struct trial *r = t->first;
+	struct trial *r = STAILQ_FIRST(&t->untried);
 	bool ready = r;
 
 	for (uint32_t i = 0; r && r->started && i < r->choice.count; i++) {
@@ -512,7 +501,7 @@ static void launch_next(const struct tuner *t, struct trial *r)
 
 void tuner_step(struct tuner *t)
 {
-	struct trial *r = t->first;
+	struct trial *r = STAILQ_FIRST(&t->untried);
 
 	if (!r)
 		return;
@@ -617,7 +606,7 @@ enum error tuner_run(struct tuner *t, const char *const *filters, size_t count,
 	programs_hurry(t->programs);
 	e = count ? note_filters(t, filters, count)
 	          : note_filters(t, usual, sizeof usual / sizeof *usual);
-	while (!e && t->first) {
+	while (!e && !STAILQ_EMPTY(&t->untried)) {
 		if (!tuner_ready(t))
 			programs_wait(t->programs);
 		else

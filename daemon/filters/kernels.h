@@ -55,4 +55,10 @@ void kernel_set_add(struct kernel_set *set, enum kernel kernel);
 bool kernel_set_has(const struct kernel_set *set, enum kernel kernel);
 bool kernel_set_equals(const struct kernel_set *a, const struct kernel_set *b);
 
+/* The division of a launch: a work-item computes x samples (or pixels) by y rows; a group has
+ * group_x by group_y work-items. All 0: undefined. */
+struct shape {
+	uint16_t x, y, group_x, group_y;
+};
+
 #endif

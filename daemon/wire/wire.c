@@ -137,10 +137,8 @@ bool choice_is_for(const struct message_choice *choice, const struct message_cho
 		return false;
 	for (uint32_t i = 0; i < kind->count; i++)
 		if (choice->candidate[i].kernel != kind->candidate[i].kernel ||
-		    choice->candidate[i].x != kind->candidate[i].x ||
-		    choice->candidate[i].y != kind->candidate[i].y ||
-		    choice->candidate[i].group_x != kind->candidate[i].group_x ||
-		    choice->candidate[i].group_y != kind->candidate[i].group_y)
+		    memcmp(&choice->candidate[i].shape, &kind->candidate[i].shape,
+		           sizeof(struct shape)))
 			return false;
 	return true;
 }

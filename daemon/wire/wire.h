@@ -229,8 +229,8 @@ struct message_choice {
 	uint32_t count;   /* of candidates, 1 to CANDIDATES_MAX */
 	uint64_t samples; /* that each launch made; 0 if not measured */
 	struct {
-		uint32_t kernel;                 /* enum kernel */
-		uint16_t x, y, group_x, group_y; /* of work-items and groups, see struct shape */
+		uint32_t kernel; /* enum kernel */
+		struct shape shape;
 		uint32_t unused;
 		uint64_t ns; /* median; 0: it or its program failed */
 	} candidate[CANDIDATES_MAX];

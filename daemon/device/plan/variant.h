@@ -6,12 +6,6 @@
 #include "device/cl/opencl.h"
 #include "filters/kernels.h"
 
-/* The division of a launch: a work-item computes x samples (or pixels) by y rows; a group has
- * group_x by group_y work-items. All 0: undefined. */
-struct shape {
-	uint16_t x, y, group_x, group_y;
-};
-
 enum { SHAPES_MAX = 6 };
 
 /* The layout of the coefficients in a kernel's buffer. */

@@ -179,8 +179,9 @@ static json_t *describe_candidate(const struct message_choice *c, unsigned i)
 	double ns = (double)c->candidate[i].ns;
 	char shape[48];
 
-	snprintf(shape, sizeof shape, "%ux%u by %ux%u", c->candidate[i].x, c->candidate[i].y,
-	         c->candidate[i].group_x, c->candidate[i].group_y);
+	snprintf(shape, sizeof shape, "%ux%u by %ux%u", c->candidate[i].shape.x,
+	         c->candidate[i].shape.y, c->candidate[i].shape.group_x,
+	         c->candidate[i].shape.group_y);
 	return json_pack("{s:s, s:s, s:o}", "variant", kernel_name(c->candidate[i].kernel), "shape",
 	                 shape, "sample_seconds",
 	                 ns > 0 && c->samples ? json_real(ns * 1e-9 / (double)c->samples)
