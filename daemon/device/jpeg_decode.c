@@ -6,30 +6,36 @@
 
 #include "device/cl/object_counts.h"
 
+/* The buffers beside those of both directions: what an image has a span of, bytes of each. */
+#define DECODE_BUFFERS(BUFFER)                                                                     \
+	BUFFER(SCAN, scan, 1)                                                                      \
+	BUFFER(CHUNK_COUNTS, chunks, sizeof(uint32_t))                                             \
+	BUFFER(CHUNK_KEPT, chunks, sizeof(uint32_t))                                               \
+	BUFFER(CHUNK_RESTARTS, chunks, sizeof(uint32_t))                                           \
+	BUFFER(STREAM, stream, sizeof(uint32_t))                                                   \
+	BUFFER(INTERVAL_STARTS, intervals, sizeof(uint32_t))                                       \
+	BUFFER(INTERVAL_FIRSTS, intervals, sizeof(uint32_t))                                       \
+	BUFFER(SUBSEQUENCES, image, sizeof(uint32_t))                                              \
+	BUFFER(ENTRIES, subsequences, sizeof(uint32_t))                                            \
+	BUFFER(EXITS, subsequences, sizeof(uint32_t))                                              \
+	BUFFER(ENDED, subsequences, sizeof(uint32_t))                                              \
+	BUFFER(BEGINS, subsequences, sizeof(uint32_t))                                             \
+	BUFFER(ENDS, subsequences, sizeof(uint32_t))                                               \
+	BUFFER(BORDER_STATES, subsequences, sizeof(uint32_t))                                      \
+	BUFFER(BEFORE, subsequences, sizeof(uint32_t))                                             \
+	BUFFER(TABLES, image, 1) /* see send_tables() */                                           \
+	BUFFER(DC, blocks, sizeof(uint16_t))                                                       \
+	BUFFER(DC_PREFIXES, mcus, sizeof(cl_uint4))                                                \
+	BUFFER(DC_TOTALS, groups, sizeof(cl_uint4))                                                \
+	BUFFER(PLANES, planes, 1)
+
 enum {
-	SCAN = DECODE_COEFFICIENTS + 1,
-	CHUNK_COUNTS,
-	CHUNK_KEPT,
-	CHUNK_RESTARTS,
-	STREAM,
-	INTERVAL_STARTS,
-	INTERVAL_FIRSTS,
-	SUBSEQUENCES,
-	ENTRIES,
-	EXITS,
-	ENDED,
-	BEGINS,
-	ENDS,
-	BORDER_STATES,
-	BEFORE,
-	TABLES,
-	DC,
-	DC_PREFIXES,
-	DC_TOTALS,
-	PLANES,
-	SAMPLES,
-	BUFFERS
+	LAST_COMMON = DECODE_COEFFICIENTS,
+#define BUFFER(symbol, span, bytes) symbol,
+	DECODE_BUFFERS(BUFFER)
+#undef BUFFER
 };
+enum { SAMPLES = PLANES + 1 /* the caller's */, BUFFERS };
 _Static_assert((int)BUFFERS <= (int)JPEG_BUFFERS_MAX, "more buffers than there is room for");
 
 enum { SET_BYTES = JPEG_TABLE_ENTRIES * sizeof(uint16_t) };
@@ -38,27 +44,9 @@ static const struct jpeg_buffer buffers[BUFFERS] = {
     [JPEG_IMAGES] = {JPEG_SPAN(image), sizeof(struct jpeg_image)},
     [JPEG_RESULTS] = {JPEG_SPAN(image), sizeof(struct jpeg_result)},
     [DECODE_COEFFICIENTS] = {JPEG_SPAN(blocks), 64 * sizeof(uint16_t)},
-    [SCAN] = {JPEG_SPAN(scan), 1},
-    [CHUNK_COUNTS] = {JPEG_SPAN(chunks), sizeof(uint32_t)},
-    [CHUNK_KEPT] = {JPEG_SPAN(chunks), sizeof(uint32_t)},
-    [CHUNK_RESTARTS] = {JPEG_SPAN(chunks), sizeof(uint32_t)},
-    [STREAM] = {JPEG_SPAN(stream), sizeof(uint32_t)},
-    [INTERVAL_STARTS] = {JPEG_SPAN(intervals), sizeof(uint32_t)},
-    [INTERVAL_FIRSTS] = {JPEG_SPAN(intervals), sizeof(uint32_t)},
-    [SUBSEQUENCES] = {JPEG_SPAN(image), sizeof(uint32_t)},
-    [ENTRIES] = {JPEG_SPAN(subsequences), sizeof(uint32_t)},
-    [EXITS] = {JPEG_SPAN(subsequences), sizeof(uint32_t)},
-    [ENDED] = {JPEG_SPAN(subsequences), sizeof(uint32_t)},
-    [BEGINS] = {JPEG_SPAN(subsequences), sizeof(uint32_t)},
-    [ENDS] = {JPEG_SPAN(subsequences), sizeof(uint32_t)},
-    [BORDER_STATES] = {JPEG_SPAN(subsequences), sizeof(uint32_t)},
-    [BEFORE] = {JPEG_SPAN(subsequences), sizeof(uint32_t)},
-    [TABLES] = {JPEG_SPAN(image), 1}, /* see send_tables() */
-    [DC] = {JPEG_SPAN(blocks), sizeof(uint16_t)},
-    [DC_PREFIXES] = {JPEG_SPAN(mcus), sizeof(cl_uint4)},
-    [DC_TOTALS] = {JPEG_SPAN(groups), sizeof(cl_uint4)},
-    [PLANES] = {JPEG_SPAN(planes), 1},
-    [SAMPLES] = {0, 0},
+#define BUFFER(symbol, span, bytes) [symbol] = {JPEG_SPAN(span), bytes},
+    DECODE_BUFFERS(BUFFER)
+#undef BUFFER
 };
 
 static void groups_pixels(const struct jpeg_image *image, uint32_t groups[2])

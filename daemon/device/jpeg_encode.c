@@ -1,46 +1,39 @@
 /* The encoder of jpeg.h. */
 #include "device/jpeg.h"
 
+/* The buffers beside those of both directions: what an image has a span of, bytes of each. */
+#define ENCODE_BUFFERS(BUFFER)                                                                     \
+	BUFFER(PLANES, planes, 1)                                                                  \
+	BUFFER(COEFFICIENTS, blocks, JPEG_BLOCK * sizeof(uint16_t))                                \
+	BUFFER(MASKS, blocks, 8)                                                                   \
+	BUFFER(CODES, image, 1) /* see send_constants() */                                         \
+	BUFFER(ZIGZAG_HALVES, image, 1)                                                            \
+	BUFFER(PARTS, parts, sizeof(uint32_t))                                                     \
+	BUFFER(PARTS_USED, image, sizeof(uint32_t))                                                \
+	BUFFER(PART_BITS, groups, sizeof(uint32_t))                                                \
+	BUFFER(PART_FIRST, groups, sizeof(uint32_t))                                               \
+	BUFFER(PART_OFFSET, groups, sizeof(uint32_t))                                              \
+	BUFFER(WORDS, words, sizeof(uint32_t))                                                     \
+	BUFFER(BYTES, image, sizeof(uint32_t))                                                     \
+	BUFFER(PIECE_COUNTS, pieces, sizeof(uint32_t))                                             \
+	BUFFER(PIECE_STARTS, pieces, sizeof(uint32_t))                                             \
+	BUFFER(OUT, out, 1)
+
 enum {
-	PLANES = JPEG_BUFFERS_COMMON,
-	COEFFICIENTS,
-	MASKS,
-	CODES,
-	ZIGZAG_HALVES,
-	PARTS,
-	PARTS_USED,
-	PART_BITS,
-	PART_FIRST,
-	PART_OFFSET,
-	WORDS,
-	BYTES,
-	PIECE_COUNTS,
-	PIECE_STARTS,
-	OUT,
-	SAMPLES,
-	BUFFERS
+	LAST_COMMON = JPEG_BUFFERS_COMMON - 1,
+#define BUFFER(symbol, span, bytes) symbol,
+	ENCODE_BUFFERS(BUFFER)
+#undef BUFFER
 };
+enum { SAMPLES = OUT + 1 /* the caller's */, BUFFERS };
 _Static_assert((int)BUFFERS <= (int)JPEG_BUFFERS_MAX, "more buffers than there is room for");
 
 static const struct jpeg_buffer buffers[BUFFERS] = {
     [JPEG_IMAGES] = {JPEG_SPAN(image), sizeof(struct jpeg_image)},
     [JPEG_RESULTS] = {JPEG_SPAN(image), sizeof(struct jpeg_result)},
-    [PLANES] = {JPEG_SPAN(planes), 1},
-    [COEFFICIENTS] = {JPEG_SPAN(blocks), JPEG_BLOCK * sizeof(uint16_t)},
-    [MASKS] = {JPEG_SPAN(blocks), 8},
-    [CODES] = {JPEG_SPAN(image), 1}, /* see send_constants() */
-    [ZIGZAG_HALVES] = {JPEG_SPAN(image), 1},
-    [PARTS] = {JPEG_SPAN(parts), sizeof(uint32_t)},
-    [PARTS_USED] = {JPEG_SPAN(image), sizeof(uint32_t)},
-    [PART_BITS] = {JPEG_SPAN(groups), sizeof(uint32_t)},
-    [PART_FIRST] = {JPEG_SPAN(groups), sizeof(uint32_t)},
-    [PART_OFFSET] = {JPEG_SPAN(groups), sizeof(uint32_t)},
-    [WORDS] = {JPEG_SPAN(words), sizeof(uint32_t)},
-    [BYTES] = {JPEG_SPAN(image), sizeof(uint32_t)},
-    [PIECE_COUNTS] = {JPEG_SPAN(pieces), sizeof(uint32_t)},
-    [PIECE_STARTS] = {JPEG_SPAN(pieces), sizeof(uint32_t)},
-    [OUT] = {JPEG_SPAN(out), 1},
-    [SAMPLES] = {0, 0},
+#define BUFFER(symbol, span, bytes) [symbol] = {JPEG_SPAN(span), bytes},
+    ENCODE_BUFFERS(BUFFER)
+#undef BUFFER
 };
 
 /* Items along a row of 8 pixels, of Y filled to whole MCUs; a row of chroma each. */
@@ -155,29 +148,29 @@ static void fill_halves(uint64_t halves[16][16])
 	}
 }
 
-static cl_int send_constant(struct jpeg_pipeline *p, cl_command_queue queue, uint32_t buffer,
-                            size_t size, const void *from)
-{
-	cl_int code = growing_buffer_reserve(&p->buffer[buffer], p->device, size);
-
-	return code ? code
-	            : clEnqueueWriteBuffer(queue, p->buffer[buffer].memory, CL_FALSE, 0, size, from,
-	                                   0, NULL, NULL);
-}
-
 static cl_int send_constants(struct jpeg_encoder *encoder, cl_command_queue queue)
 {
+	const struct {
+		uint32_t buffer;
+		const void *from;
+		size_t size;
+	} rows[] = {{CODES, encoder->codes, sizeof encoder->codes},
+	            {ZIGZAG_HALVES, encoder->halves, sizeof encoder->halves}};
 	struct jpeg_pipeline *p = &encoder->pipeline;
-	cl_int code;
+	cl_int code = CL_SUCCESS;
 
 	if (encoder->constants_sent)
 		return CL_SUCCESS;
 	fill_codes(encoder->codes);
 	fill_halves(encoder->halves);
-	code = send_constant(p, queue, CODES, sizeof encoder->codes, encoder->codes);
-	if (!code)
-		code =
-		    send_constant(p, queue, ZIGZAG_HALVES, sizeof encoder->halves, encoder->halves);
+	for (int i = 0; !code && i < 2; i++) {
+		struct growing_buffer *to = &p->buffer[rows[i].buffer];
+
+		code = growing_buffer_reserve(to, p->device, rows[i].size);
+		if (!code)
+			code = clEnqueueWriteBuffer(queue, to->memory, CL_FALSE, 0, rows[i].size,
+			                            rows[i].from, 0, NULL, NULL);
+	}
 	encoder->constants_sent = !code;
 	return code;
 }

@@ -80,6 +80,19 @@ bool jpeg_work_take(struct jpeg_work *work, const void *from, const struct tile 
 	       (!(tile->form & TILE_ENCODE) || jpeg_encode_job_valid(&job));
 }
 
+void jpeg_lane_scratch(const struct plan *plan, const struct tile *high, uint64_t size[PLACES])
+{
+	memset(size, 0, PLACES * sizeof *size);
+	for (uint32_t i = 0; i < plan->list.count; i++) {
+		const struct step *step = &plan->list.step[i];
+		struct view view;
+		uint64_t bytes = region_pack(step, high, &view);
+
+		if (step->dst >= PLACE_A && bytes > size[step->dst])
+			size[step->dst] = bytes;
+	}
+}
+
 /* The room that an image of a stack takes, and the number that may be in a batch. */
 static struct jpeg_room find_room(const struct plan *plan, const struct tile *tile,
                                   uint64_t need[PLACES + 1])
@@ -87,7 +100,6 @@ static struct jpeg_room find_room(const struct plan *plan, const struct tile *ti
 	const struct jpeg_layout layout = jpeg_layout(plan, tile);
 	struct jpeg_room decode = {.images = UINT32_MAX}, encode = decode;
 	struct tile high = *tile;
-	struct view view;
 
 	if (tile->form & TILE_DECODE)
 		decode = jpeg_room(&jpeg_decode_direction, plan->image.width, plan->image.height,
@@ -96,14 +108,7 @@ static struct jpeg_room find_room(const struct plan *plan, const struct tile *ti
 		encode =
 		    jpeg_room(&jpeg_encode_direction, tile->width, tile->height, plan->image.bands);
 	high.height = layout.distance;
-	memset(need, 0, (PLACES + 1) * sizeof *need);
-	for (uint32_t i = 0; i < plan->list.count; i++) {
-		const struct step *step = &plan->list.step[i];
-		uint64_t bytes = region_pack(step, &high, &view);
-
-		if (step->dst >= PLACE_A && bytes > need[step->dst])
-			need[step->dst] = bytes;
-	}
+	jpeg_lane_scratch(plan, &high, need);
 	need[PLACE_IN] = (uint64_t)layout.distance * layout.in_pitch;
 	need[PLACE_OUT] = (uint64_t)layout.distance * layout.out_pitch;
 	need[PLACES] = decode.bytes + encode.bytes;

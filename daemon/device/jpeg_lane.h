@@ -31,6 +31,10 @@ struct jpeg_layout {
 
 struct jpeg_layout jpeg_layout(const struct plan *plan, const struct tile *tile);
 
+/* The bytes of each scratch buffer that a plan needs for a tile, or a stack as high; of other
+ * places 0. */
+void jpeg_lane_scratch(const struct plan *plan, const struct tile *high, uint64_t size[PLACES]);
+
 /* Copies the jpeg_work of a tile from memory that others may change, and checks the copy: for each
  * side that is a scan it must be valid and of the plan's image. The original is not read again. */
 bool jpeg_work_take(struct jpeg_work *work, const void *from, const struct tile *tile,

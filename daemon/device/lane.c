@@ -20,12 +20,6 @@
 #include "device/plan/launch.h"
 #include "device/plan/region.h"
 
-/* A launched step. */
-struct command {
-	const struct step *step;
-	cl_event event;
-};
-
 /* Consecutive tiles of an arena at equal distances. */
 struct run {
 	uint32_t first, count;
@@ -59,12 +53,11 @@ struct lane {
 	struct run runs[STACK_MAX];
 	uint32_t run_count;
 	cl_event upload, download;
-	cl_event last;       /* one of the others, after which all is finished */
-	cl_event last_quiet; /* and after this; NULL: none */
-	cl_int status;       /* of the first failure */
-	struct command launch[LAUNCHES_MAX];
-	uint32_t launches;
-	bool reading; /* encoded results are being copied */
+	cl_event last;                 /* one of the others, after which all is finished */
+	cl_event last_quiet;           /* and after this; NULL: none */
+	cl_int status;                 /* of the first failure */
+	cl_event launch[LAUNCHES_MAX]; /* of the steps of `work`, if this is not the pool's */
+	bool reading;                  /* encoded results are being copied */
 	struct jpeg_lane jpeg;
 	struct pool_work work;
 	bool pooled; /* the tile is the pool's */
@@ -100,11 +93,11 @@ static void lane_reset(struct lane *lane)
 	event_release(&lane->last_quiet);
 	event_release(&lane->upload);
 	event_release(&lane->download);
-	for (uint32_t i = 0; i < lane->launches; i++)
-		event_release(&lane->launch[i].event);
+	for (uint32_t i = 0; i < lane->work.steps; i++)
+		event_release(&lane->launch[i]);
 	jpeg_lane_reset(&lane->jpeg);
 	lane->last = NULL;
-	lane->launches = 0;
+	lane->work.steps = 0;
 	lane->plan = NULL;
 	lane->count = 0;
 	lane->reading = false;
@@ -266,7 +259,7 @@ static cl_int use_buffers(struct lane *lane)
 	const struct lane_tile *first = &lane->tiles[0];
 	const enum tile_form form = first->tile.form;
 	struct view *in = &lane->view[PLACE_IN], *out = &lane->view[PLACE_OUT];
-	uint64_t size[PLACES] = {0};
+	uint64_t size[PLACES];
 	cl_int code = CL_SUCCESS;
 
 	*in = (struct view){
@@ -279,14 +272,7 @@ static cl_int use_buffers(struct lane *lane)
 		               form & TILE_DECODE ? lane->layout.result : lane->extent.before);
 	if (!code && (!lane->pool || form & TILE_ENCODE))
 		code = use_own(lane, &lane->out, out, 0);
-	for (uint32_t i = 0; i < lane->plan->list.count; i++) {
-		const struct step *step = &lane->plan->list.step[i];
-		struct view view;
-		uint64_t needed = region_pack(step, &lane->high, &view);
-
-		if (needed > size[step->dst])
-			size[step->dst] = needed;
-	}
+	jpeg_lane_scratch(lane->plan, &lane->high, size);
 	for (int i = 0; !code && i < SCRATCHES; i++) {
 		code = growing_buffer_reserve(&lane->scratch[i], lane->device, size[PLACE_A + i]);
 		lane->view[PLACE_A + i].buffer = lane->scratch[i].memory;
@@ -389,7 +375,7 @@ static cl_int upload(struct lane *lane)
 
 static cl_event last_launch(const struct lane *lane)
 {
-	return lane->launch[lane->launches - 1].event;
+	return lane->launch[lane->work.steps - 1];
 }
 
 static cl_int download(struct lane *lane)
@@ -405,46 +391,52 @@ static cl_int download(struct lane *lane)
 	return code;
 }
 
-/* True if any tile needs this step. */
-static bool step_needed(const struct lane *lane, const struct step *step)
+/* Lists the steps that any tile needs. */
+static void list_steps(struct lane *lane)
 {
-	for (uint32_t i = 0; i < lane->count; i++)
-		if (plan_step_needed(lane->plan, step, &lane->tiles[i].tile))
-			return true;
-	return false;
+	const struct step_list *list = &lane->plan->list;
+	struct pool_work *work = &lane->work;
+
+	*work = (struct pool_work){.tile = &lane->high, .views = lane->view};
+	if (lane->high.form & TILE_DECODE && lane->plan->border.kernel != KERNELS)
+		work->step[work->steps++] = &lane->plan->border;
+	for (uint32_t i = 0; i < list->count; i++) {
+		bool needed = false;
+
+		for (uint32_t t = 0; !needed && t < lane->count; t++)
+			needed = plan_step_needed(lane->plan, &list->step[i], &lane->tiles[t].tile);
+		if (needed)
+			work->step[work->steps++] = &list->step[i];
+	}
 }
 
-static cl_int enqueue_step(struct lane *lane, const struct step *step)
+static cl_int enqueue_steps(struct lane *lane)
 {
 	const struct stack *stack = lane->count > 1 ? &lane->stack : NULL;
-	struct command *command = &lane->launch[lane->launches];
-	cl_int code;
+	cl_int code = CL_SUCCESS;
 
-	if (step->dst >= PLACE_A && step->kernel != KERNEL_EXTEND)
-		region_pack(step, &lane->high, &lane->view[step->dst]);
-	command->step = step;
-	code = launch_step(step, lane->device, &lane->high, stack, lane->queue, lane->view,
-	                   &command->event);
-	object_add(OBJECT_EVENT, command->event);
-	lane->launches++;
+	for (uint32_t i = 0; !code && i < lane->work.steps; i++) {
+		const struct step *step = lane->work.step[i];
+
+		if (step->dst >= PLACE_A && step->kernel != KERNEL_EXTEND)
+			region_pack(step, &lane->high, &lane->view[step->dst]);
+		code = launch_step(step, lane->device, &lane->high, stack, lane->queue, lane->view,
+		                   &lane->launch[i]);
+		object_add(OBJECT_EVENT, lane->launch[i]);
+	}
 	return code;
 }
 
 static cl_int enqueue_all(struct lane *lane)
 {
-	const struct step *border = &lane->plan->border;
 	cl_int code = CL_SUCCESS;
 
-	if (lane->high.form & TILE_DECODE) {
+	if (lane->high.form & TILE_DECODE)
 		code = jpeg_lane_decode(&lane->jpeg, lane->queue, lane->in.memory);
-		if (!code && border->kernel != KERNELS)
-			code = enqueue_step(lane, border);
-	} else if (!lane->pool) {
+	else if (!lane->pool)
 		code = upload(lane);
-	}
-	for (uint32_t i = 0; !code && i < lane->plan->list.count; i++)
-		if (step_needed(lane, &lane->plan->list.step[i]))
-			code = enqueue_step(lane, &lane->plan->list.step[i]);
+	if (!code)
+		code = enqueue_steps(lane);
 	if (!code && lane->high.form & TILE_ENCODE) {
 		code = jpeg_lane_encode(&lane->jpeg, lane->queue, lane->out.memory);
 		lane->last = lane->jpeg.told;
@@ -463,7 +455,6 @@ static cl_int enqueue_all(struct lane *lane)
 static cl_int start_tiles(struct lane *lane)
 {
 	const struct tile *first = &lane->tiles[0].tile;
-	struct pool_work *work = &lane->work;
 	cl_int code = CL_SUCCESS;
 
 	if (first->form && !jpeg_lane_hold(&lane->jpeg, lane->plan, first, lane->count)) {
@@ -475,13 +466,12 @@ static cl_int start_tiles(struct lane *lane)
 		code = jpeg_lane_begin(&lane->jpeg, lane->plan, lane->tiles, lane->count);
 	if (!code)
 		code = use_buffers(lane);
-	if (code || !lane->pooled)
-		return code ? code : enqueue_all(lane);
-	*work = (struct pool_work){.tile = &lane->high, .views = lane->view};
-	for (uint32_t i = 0; i < lane->plan->list.count; i++)
-		if (step_needed(lane, &lane->plan->list.step[i]))
-			work->step[work->steps++] = &lane->plan->list.step[i];
-	pool_add(lane->pool, work);
+	if (code)
+		return code;
+	list_steps(lane);
+	if (!lane->pooled)
+		return enqueue_all(lane);
+	pool_add(lane->pool, &lane->work);
 	return CL_SUCCESS;
 }
 
@@ -551,7 +541,6 @@ static void report_launches(const struct lane *lane, struct message_tile_done *d
 	const struct jpeg_lane *j = &lane->jpeg;
 	const struct image *image = &lane->plan->image;
 	const struct pool_work *work = &lane->work;
-	const uint32_t count = lane->pooled ? work->steps : lane->launches;
 	const uint64_t result = lane->extent.result_row * lane->stack.height;
 	uint64_t scans = 0, encoded = 0;
 
@@ -562,14 +551,10 @@ static void report_launches(const struct lane *lane, struct message_tile_done *d
 	if (lane->high.form & TILE_DECODE)
 		report_direction(&j->decode, done, KERNEL_JPEG_DECODE,
 		                 scans + lane->count * image_size(image));
-	for (uint32_t i = 0; i < count; i++) {
-		const struct step *step = lane->pooled ? work->step[i] : lane->launch[i].step;
-
-		report_launch(done, step->kernel,
-		              lane->pooled ? work->ns[i]
-		                           : time_between(lane->launch[i].event, NULL),
-		              lane->count * region_bytes(step, &lane->tiles[0].tile));
-	}
+	for (uint32_t i = 0; i < work->steps; i++)
+		report_launch(done, work->step[i]->kernel,
+		              lane->pooled ? work->ns[i] : time_between(lane->launch[i], NULL),
+		              lane->count * region_bytes(work->step[i], &lane->tiles[0].tile));
 	if (lane->high.form & TILE_ENCODE)
 		report_direction(&j->encode, done, KERNEL_JPEG_ENCODE,
 		                 lane->count * result + encoded);
