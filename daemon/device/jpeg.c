@@ -3,7 +3,6 @@
 #include "device/jpeg.h"
 
 #include "base/log.h"
-#include "device/cl/object_counts.h"
 
 enum { SPAN_ALIGNMENT = 16 };
 

@@ -4,8 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "device/cl/object_counts.h"
-
 /* The buffers beside those of both directions: what an image has a span of, bytes of each. */
 #define DECODE_BUFFERS(BUFFER)                                                                     \
 	BUFFER(SCAN, scan, 1)                                                                      \

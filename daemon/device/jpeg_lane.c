@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "device/cl/object_counts.h"
 #include "device/plan/region.h"
 
 enum {

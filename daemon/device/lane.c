@@ -16,7 +16,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "device/cl/object_counts.h"
 #include "device/plan/launch.h"
 #include "device/plan/region.h"
 

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 
 #include "base/log.h"
-#include "device/cl/object_counts.h"
 
 struct plans {
 	struct known_plan *first;

@@ -21,7 +21,6 @@
 #include "base/log.h"
 #include "base/sort.h"
 #include "device/cl/memory.h"
-#include "device/cl/object_counts.h"
 #include "device/cl/source.h"
 #include "device/plan/builder.h"
 #include "device/plan/launch.h"

@@ -20,7 +20,6 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "device/cl/object_counts.h"
 #include "device/lane.h"
 #include "device/plans.h"
 

@@ -31,7 +31,6 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "device/cl/environment.h"
-#include "device/cl/object_counts.h"
 #include "process/stall.h"
 #include "wire/wire.h"
 

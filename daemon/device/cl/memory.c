@@ -9,7 +9,6 @@
 #include <sys/mman.h>
 
 #include "base/log.h"
-#include "device/cl/object_counts.h"
 
 cl_mem device_buffer(const struct device *device, cl_mem_flags flags, uint64_t size, void *memory,
                      cl_int *code)

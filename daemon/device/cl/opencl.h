@@ -1,4 +1,4 @@
-/* OpenCL devices: listing, opening, error codes. */
+/* OpenCL: devices, error codes, and how many of its objects live. */
 #ifndef DEVICE_CL_OPENCL_H
 #define DEVICE_CL_OPENCL_H
 
@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "wire/objects.h"
 #include "wire/wire.h"
 
 /* One device, opened. */
@@ -68,5 +69,15 @@ const char *opencl_error_name(cl_int code);
 /* True if the device can no longer be trusted after this code; also for codes outside the
  * standard. */
 bool opencl_error_fatal(cl_int code);
+
+/* The live objects of this process are counted by kind, so that a leak shows as a growing number:
+ * object_add() counts a new object or a retained reference and returns it, object_release()
+ * releases it; both ignore NULL. Thread-safe. */
+void *object_add(enum object kind, void *object);
+void object_release(enum object kind, void *object);
+void object_counts_get(struct message_objects *count);
+
+/* True if all live objects belong to the process, none to a request. */
+bool object_counts_only_lasting(const struct message_objects *count);
 
 #endif

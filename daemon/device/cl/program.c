@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "device/cl/object_counts.h"
 #include "device/cl/source.h"
 
 static const char *const type_options[PIXEL_TYPES] = {

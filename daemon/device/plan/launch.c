@@ -7,7 +7,6 @@
 
 #include <math.h>
 
-#include "device/cl/object_counts.h"
 #include "device/plan/region.h"
 
 enum {

@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "device/cl/object_counts.h"
 #include "device/plan/launch.h"
 #include "device/plan/region.h"
 

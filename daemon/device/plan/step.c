@@ -1,7 +1,5 @@
 #include "device/plan/step.h"
 
-#include "device/cl/object_counts.h"
-
 void step_retain_kernel(const struct step *step)
 {
 	clRetainKernel(object_add(OBJECT_STEP_KERNEL, step->function));

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "device/cl/object_counts.h"
 #include "device/plan/half_error.h"
 #include "filters/edges.h"
 #include "filters/regions.h"
