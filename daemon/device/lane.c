@@ -14,7 +14,6 @@
 #include "device/lane.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "device/plan/launch.h"
 #include "device/plan/region.h"
@@ -517,21 +516,18 @@ static uint64_t time_between(cl_event first, cl_event last)
 	return first && !opencl_time_between(first, last ? last : first, &ns) ? ns : 0;
 }
 
+/* The time of all launches of a direction. */
+static uint64_t direction_ns(const struct jpeg_trace *trace)
+{
+	return time_between(trace->launch[0].event, trace->launch[trace->count - 1].event);
+}
+
 static void report_launch(struct message_tile_done *done, enum kernel kernel, uint64_t ns,
                           uint64_t bytes)
 {
 	done->launch[done->launches].kernel = kernel;
 	done->launch[done->launches].ns = ns > UINT32_MAX ? UINT32_MAX : (uint32_t)ns;
 	done->launch[done->launches++].bytes = bytes;
-}
-
-/* Reports all launches of a direction as one. */
-static void report_direction(const struct jpeg_trace *trace, struct message_tile_done *done,
-                             enum kernel kernel, uint64_t bytes)
-{
-	report_launch(done, kernel,
-	              time_between(trace->launch[0].event, trace->launch[trace->count - 1].event),
-	              bytes);
 }
 
 /* Reports the launches, which are of all tiles together. */
@@ -548,15 +544,15 @@ static void report_launches(const struct lane *lane, struct message_tile_done *d
 		encoded += j->size[i];
 	}
 	if (lane->high.form & TILE_DECODE)
-		report_direction(&j->decode, done, KERNEL_JPEG_DECODE,
-		                 scans + lane->count * image_size(image));
+		report_launch(done, KERNEL_JPEG_DECODE, direction_ns(&j->decode),
+		              scans + lane->count * image_size(image));
 	for (uint32_t i = 0; i < work->steps; i++)
 		report_launch(done, work->step[i]->kernel,
 		              lane->pooled ? work->ns[i] : time_between(lane->launch[i], NULL),
 		              lane->count * region_bytes(work->step[i], &lane->tiles[0].tile));
 	if (lane->high.form & TILE_ENCODE)
-		report_direction(&j->encode, done, KERNEL_JPEG_ENCODE,
-		                 lane->count * result + encoded);
+		report_launch(done, KERNEL_JPEG_ENCODE, direction_ns(&j->encode),
+		              lane->count * result + encoded);
 }
 
 /* Reports the copies, whose bytes are the same for all tiles of pixels. */

@@ -45,10 +45,6 @@ enum {
 	NAP_MS = 5
 };
 
-struct page {
-	_Atomic uint64_t aside_until; /* pause until then; CLOCK_MONOTONIC, nanoseconds */
-};
-
 struct request {
 	char file[64], options[320]; /* as for program_build() */
 	int32_t type;                /* enum pixel_type */
@@ -62,9 +58,9 @@ struct compile_process {
 	const struct program_source *source;
 	bool patient;
 	int stop_fd, memory;
-	struct page *page;
-	int socket; /* to the process; -1: closed */
-	pid_t pid;  /* the last process, until it is reaped; 0: none */
+	_Atomic uint64_t *aside_until; /* in the memory: pause until then, in now_ns()'s time */
+	int socket;                    /* to the process; -1: closed */
+	pid_t pid;                     /* the last process, until it is reaped; 0: none */
 	struct stall stall;
 };
 
@@ -81,12 +77,12 @@ struct compile_process *compile_process_new(const struct program_source *source,
 	/* Above the numbers that the process inherits: see spawn(). */
 	memory = memfd_create("program", MFD_CLOEXEC);
 	p->memory = memory < 0 ? -1 : fcntl(memory, F_DUPFD_CLOEXEC, COMPILER_SOCKET + 1);
-	p->page = p->memory < 0 || ftruncate(p->memory, PAGE)
-	              ? MAP_FAILED
-	              : mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, p->memory, 0);
-	if (p->page == MAP_FAILED) {
+	p->aside_until = p->memory < 0 || ftruncate(p->memory, PAGE)
+	                     ? MAP_FAILED
+	                     : mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, p->memory, 0);
+	if (p->aside_until == MAP_FAILED) {
 		log_error("cannot set up a compiler process: %s", strerror(errno));
-		p->page = NULL;
+		p->aside_until = NULL;
 		compile_process_free(&p);
 	}
 	if (memory >= 0)
@@ -108,8 +104,8 @@ void compile_process_free(struct compile_process **process)
 	if (!p)
 		return;
 	compile_process_rest(p);
-	if (p->page)
-		munmap(p->page, PAGE);
+	if (p->aside_until)
+		munmap(p->aside_until, PAGE);
 	if (p->memory >= 0)
 		close(p->memory);
 	free(p);
@@ -118,7 +114,7 @@ void compile_process_free(struct compile_process **process)
 
 void compile_process_stand_back(struct compile_process *p, uint64_t until_ns)
 {
-	atomic_store(&p->page->aside_until, until_ns);
+	atomic_store(p->aside_until, until_ns);
 }
 
 /* Starts a process; false, logged, on failure. */
@@ -231,58 +227,55 @@ static bool start(struct compile_process *p)
 }
 
 /* One attempt. *again: another attempt may succeed. */
-static unsigned char *compile(struct compile_process *p, const struct request *request,
-                              size_t *size, bool *again, bool *deadly)
+static struct binary compile(struct compile_process *p, const struct request *request, bool *again)
 {
+	struct binary binary = {0};
 	struct reply reply = {0};
-	unsigned char *binary;
 	const char *why;
 
-	*again = *deadly = false;
+	*again = false;
 	if (p->socket < 0 && !start(p))
-		return NULL;
+		return binary;
 	if (send(p->socket, request, sizeof *request, MSG_NOSIGNAL) == sizeof *request &&
 	    !await(p, &why)) {
-		*again = *deadly = why != NULL;
+		*again = binary.deadly = why != NULL;
 		if (why)
 			log_error("a compiler is %s; no longer waiting for it", why);
 		/* This process may not kill it: it ends when this process does. */
 		compile_process_rest(p);
 		p->pid = 0;
-		return NULL;
+		return binary;
 	}
 	if (recv(p->socket, &reply, sizeof reply, MSG_DONTWAIT) != sizeof reply) {
-		*again = reap(p, deadly);
-		return NULL;
+		*again = reap(p, &binary.deadly);
+		return binary;
 	}
-	*size = reply.size;
-	binary = reply.size ? malloc(reply.size) : NULL;
-	if (binary && !file_read(p->memory, binary, reply.size, PAGE)) {
-		free(binary);
-		binary = NULL;
+	binary.size = reply.size;
+	binary.data = reply.size ? malloc(reply.size) : NULL;
+	if (binary.data && !file_read(p->memory, binary.data, reply.size, PAGE)) {
+		free(binary.data);
+		binary.data = NULL;
 	}
 	return binary;
 }
 
-unsigned char *compile_process_compile(struct compile_process *p, const char *file,
-                                       const char *options, enum pixel_type type, size_t *size,
-                                       bool *deadly)
+struct binary compile_process_compile(struct compile_process *p, const char *file,
+                                      const char *options, enum pixel_type type)
 {
 	struct request request = {.type = (int32_t)type};
-	unsigned char *binary = NULL;
+	struct binary binary = {0};
 	bool again = true;
 
-	*deadly = false;
 	snprintf(request.file, sizeof request.file, "%s", file);
 	snprintf(request.options, sizeof request.options, "%s", options);
-	for (int i = 0; !binary && again && i < TRIES_MAX; i++)
-		binary = compile(p, &request, size, &again, deadly);
+	for (int i = 0; !binary.data && again && i < TRIES_MAX; i++)
+		binary = compile(p, &request, &again);
 	return binary;
 }
 
 /* ---- in the compiler process ---- */
 
-static const struct page *page;
+static const _Atomic uint64_t *aside_until;
 static int turns; /* timer signals during the current compilation */
 
 /* The timer's signal handler. It renews the alarm, so that LIMIT_S limits processor time and not
@@ -295,7 +288,7 @@ static void look(int number)
 	(void)number;
 	if (++turns < LIMIT_S * 1000 / TURN_MS)
 		alarm(LIMIT_S);
-	for (int ms = 0; ms < ASIDE_MS && now_ns() < atomic_load(&page->aside_until); ms += NAP_MS)
+	for (int ms = 0; ms < ASIDE_MS && now_ns() < atomic_load(aside_until); ms += NAP_MS)
 		nanosleep(&nap, NULL);
 	errno = error;
 }
@@ -308,10 +301,10 @@ static void become_patient(void)
 	const struct sigaction action = {.sa_handler = look, .sa_flags = SA_RESTART};
 	const struct itimerval turn = {{.tv_usec = TURN_MS * 1000}, {.tv_usec = TURN_MS * 1000}};
 
-	page = mmap(NULL, PAGE, PROT_READ, MAP_SHARED, COMPILER_MEMORY, 0);
+	aside_until = mmap(NULL, PAGE, PROT_READ, MAP_SHARED, COMPILER_MEMORY, 0);
 	if (sched_setscheduler(0, SCHED_IDLE, &none))
 		log_warning("a compiler cannot take the lowest priority: %s", strerror(errno));
-	if (page == MAP_FAILED || sigaction(SIGPROF, &action, NULL) ||
+	if (aside_until == MAP_FAILED || sigaction(SIGPROF, &action, NULL) ||
 	    setitimer(ITIMER_PROF, &turn, NULL))
 		log_warning("a compiler process cannot pause: %s", strerror(errno));
 }

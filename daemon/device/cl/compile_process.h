@@ -27,12 +27,16 @@ void compile_process_free(struct compile_process **process);
  * of the time. Thread-safe. */
 void compile_process_stand_back(struct compile_process *process, uint64_t until_ns);
 
-/* Has the process compile a program, which takes some minutes at most. Returns the binary, which
- * the caller frees, or NULL, logged. *deadly: the process crashed, stalled or took too long, as any
- * process might that compiles this. */
-unsigned char *compile_process_compile(struct compile_process *process, const char *file,
-                                       const char *options, enum pixel_type type, size_t *size,
-                                       bool *deadly) MUST_CHECK;
+/* The binary of a program, which the caller frees. */
+struct binary {
+	unsigned char *data; /* NULL: the compilation failed */
+	size_t size;
+	bool deadly; /* it ended the process, or would not end: not to be tried in this one */
+};
+
+/* Has the process compile a program, which takes some minutes at most. Failures are logged. */
+struct binary compile_process_compile(struct compile_process *process, const char *file,
+                                      const char *options, enum pixel_type type) MUST_CHECK;
 
 /* Lets the process end: there are no more requests for now. */
 void compile_process_rest(struct compile_process *process);

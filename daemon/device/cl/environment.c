@@ -116,6 +116,8 @@ bool work_directory_make(const char *directory, const char *prefix, char *path, 
 		return false;
 	remove_abandoned(directory, prefix);
 	for (int i = 0; i < TRIES; i++) {
+		bool locked;
+
 		if ((size_t)snprintf(path, size, "%s/%s%s", directory, prefix, random_part) >=
 		    size) {
 			errno = ENAMETOOLONG;
@@ -123,16 +125,14 @@ bool work_directory_make(const char *directory, const char *prefix, char *path, 
 		}
 		if (!mkdtemp(path))
 			return false;
-		if (lock(path) < 0) { /* stays open until the process ends */
-			rmdir(path);
-			continue;
-		}
-		if (is_usable(path))
+		locked = lock(path) >= 0; /* stays open until the process ends */
+		if (locked && is_usable(path))
 			return true;
 		code = errno;
 		rmdir(path);
 		errno = code;
-		return false;
+		if (locked)
+			return false;
 	}
 	errno = ENOLCK;
 	return false;

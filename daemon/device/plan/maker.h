@@ -39,13 +39,6 @@ enum error maker_init(struct maker *maker, bool separate_compiler, bool patient,
                       int stop_fd) MUST_CHECK;
 void maker_fini(struct maker *maker);
 
-/* The binary of a program that the compiler process has compiled, which the caller frees. */
-struct binary {
-	unsigned char *data; /* NULL: the compilation failed */
-	size_t size;
-	bool deadly; /* it ended the process, or would not end: not to be tried in this one */
-};
-
 /* The ways to make a product: from the cache, from the binary, or by compiling in this process. */
 enum way { WAY_CACHE, WAY_BINARY, WAY_COMPILE };
 

@@ -287,9 +287,8 @@ static bool compile(struct making *m, struct entry *e, const struct recipe *reci
 
 	if (m->maker.compiler) {
 		pthread_mutex_unlock(&p->lock);
-		binary.data =
-		    compile_process_compile(m->maker.compiler, recipe->file, recipe->options,
-		                            recipe->type, &binary.size, &binary.deadly);
+		binary = compile_process_compile(m->maker.compiler, recipe->file, recipe->options,
+		                                 recipe->type);
 		pthread_mutex_lock(&p->lock);
 	}
 	*refused = m->maker.compiler && !binary.data;
