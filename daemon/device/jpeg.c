@@ -118,36 +118,30 @@ static uint32_t span_count(const struct jpeg_image *image, uint16_t span)
 	return ((const struct jpeg_span *)(const void *)((const char *)image + span))->count;
 }
 
-/* Makes *room large enough for images like this one. */
-static void add_room(const struct jpeg_direction *direction, const struct jpeg_image *image,
-                     struct jpeg_room *room)
-{
-	uint64_t bytes = direction->tables;
-
-	for (uint32_t i = 0; i < direction->buffer_count; i++) {
-		const struct jpeg_buffer *b = &direction->buffers[i];
-		uint64_t elements = (uint64_t)span_count(image, b->span) + 2 * SPAN_ALIGNMENT;
-
-		bytes += elements * b->bytes;
-		if (UINT32_MAX / elements < room->images)
-			room->images = (uint32_t)(UINT32_MAX / elements);
-	}
-	if (bytes > room->bytes)
-		room->bytes = bytes;
-}
-
 struct jpeg_room jpeg_room(const struct jpeg_direction *direction, uint32_t width, uint32_t height,
                            uint32_t components)
 {
+	static const uint32_t factors[][2] = {{1, 1}, {2, 1}, {2, 2}};
 	struct jpeg_room room = {.images = JPEG_BATCH_MAX};
 
-	for (uint32_t h = 1; h <= (components == 1 ? 1 : 2); h++)
-		for (uint32_t v = 1; v <= h; v++) {
-			struct jpeg_image image = jpeg_frame(width, height, components, h, v);
+	for (int f = 0; f < (components == 1 ? 1 : 3); f++) {
+		struct jpeg_image image =
+		    jpeg_frame(width, height, components, factors[f][0], factors[f][1]);
+		uint64_t bytes = direction->tables;
 
-			direction->count_spans(&image);
-			add_room(direction, &image, &room);
+		direction->count_spans(&image);
+		for (uint32_t i = 0; i < direction->buffer_count; i++) {
+			const struct jpeg_buffer *b = &direction->buffers[i];
+			uint64_t elements =
+			    (uint64_t)span_count(&image, b->span) + 2 * SPAN_ALIGNMENT;
+
+			bytes += elements * b->bytes;
+			if (UINT32_MAX / elements < room.images)
+				room.images = (uint32_t)(UINT32_MAX / elements);
 		}
+		if (bytes > room.bytes)
+			room.bytes = bytes;
+	}
 	return room;
 }
 

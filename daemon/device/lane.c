@@ -278,31 +278,25 @@ static cl_int use_buffers(struct lane *lane)
 	return code;
 }
 
-/* True if tile i continues the run: same arena, same strides. */
-static bool continues(const struct lane *lane, const struct run *run, uint32_t i)
-{
-	const struct lane_tile *first = &lane->tiles[run->first], *t = &lane->tiles[i];
-	const uint64_t in = t->tile.in - lane->tiles[i - 1].tile.in,
-	               out = t->tile.out - lane->tiles[i - 1].tile.out;
-
-	if (t->tile.form || t->arena != first->arena || t->tile.in < first->tile.in ||
-	    t->tile.out < first->tile.out || in < lane->extent.in || out < lane->extent.out)
-		return false;
-	return run->count == 1 || (in == run->in_stride && out == run->out_stride);
-}
-
+/* Finds runs: tiles of pixels in one arena that do not overlap, at equal distances. */
 static void find_runs(struct lane *lane)
 {
 	struct run *run = lane->runs;
 
 	*run = (struct run){.count = 1};
 	for (uint32_t i = 1; i < lane->count; i++) {
-		if (!continues(lane, run, i)) {
+		const struct lane_tile *t = &lane->tiles[i], *last = t - 1;
+		const uint64_t in = t->tile.in - last->tile.in, out = t->tile.out - last->tile.out;
+
+		if (t->tile.form || t->arena != last->arena || t->tile.in < last->tile.in ||
+		    t->tile.out < last->tile.out || in < lane->extent.in ||
+		    out < lane->extent.out ||
+		    (run->count > 1 && (in != run->in_stride || out != run->out_stride))) {
 			*++run = (struct run){.first = i, .count = 1};
 			continue;
 		}
-		run->in_stride = lane->tiles[i].tile.in - lane->tiles[i - 1].tile.in;
-		run->out_stride = lane->tiles[i].tile.out - lane->tiles[i - 1].tile.out;
+		run->in_stride = in;
+		run->out_stride = out;
 		run->count++;
 	}
 	lane->run_count = (uint32_t)(run - lane->runs) + 1;

@@ -334,27 +334,22 @@ static enum error remove_tile(struct worker *w, struct queued_tile *tile)
 	return e;
 }
 
-/* The maximum wait, in milliseconds, for the programs that a tile's plan lacks; 0: it lacks none,
- * or they cannot be made. */
-static uint32_t program_wait(const struct worker *w, const struct message_tile *tile)
-{
-	const struct known_plan *known = plans_current(w->plans, tile->plan);
-
-	if (!known || !known->plan ||
-	    plan_resolve(known->plan, w->programs, tile->tile.form) != PROGRAM_PENDING)
-		return 0;
-	return variant_is_general(plan_lacks(known->plan)) ? GENERAL_WAIT_MS : PROGRAM_WAIT_MS;
-}
-
 /* The first tile that can start, with its plan up to date, or that has waited too long for a
- * program; NULL if there is none. */
+ * program; NULL if there is none. A program that cannot be made is not waited for. */
 static struct queued_tile *next_tile(struct worker *w)
 {
 	const uint64_t now = now_ms();
 	struct queued_tile *tile = TAILQ_FIRST(&w->queue);
 
 	for (; tile; tile = TAILQ_NEXT(tile, place)) {
-		tile->wait_ms = program_wait(w, &tile->message);
+		const struct known_plan *known = plans_current(w->plans, tile->message.plan);
+		struct plan *plan = known ? known->plan : NULL;
+
+		tile->wait_ms = 0;
+		if (plan &&
+		    plan_resolve(plan, w->programs, tile->message.tile.form) == PROGRAM_PENDING)
+			tile->wait_ms = variant_is_general(plan_lacks(plan)) ? GENERAL_WAIT_MS
+			                                                     : PROGRAM_WAIT_MS;
 		if (now - tile->since_ms >= tile->wait_ms)
 			break;
 	}
