@@ -91,25 +91,25 @@ static bool place_span(struct jpeg_span *span, struct jpeg_span *all, uint32_t s
 	return true;
 }
 
-struct jpeg_image *jpeg_pipeline_add(struct jpeg_pipeline *pipeline, const struct jpeg_image *image)
+bool jpeg_pipeline_add(struct jpeg_pipeline *pipeline, const struct jpeg_image *image)
 {
 	struct jpeg_image *added = &pipeline->image[pipeline->count], all = pipeline->all;
 
 	if (pipeline->count == JPEG_BATCH_MAX ||
 	    (uint64_t)image->mcus_x * image->mcus_y * image->mcu_blocks > UINT32_MAX / 64)
-		return NULL;
+		return false;
 	*added = *image;
 #define SPAN(name)                                                                                 \
 	if (!place_span(&added->name, &all.name, &added->name == &added->image ? 0 : 1,            \
 	                &added->name == &added->image ? 1 : SPAN_ALIGNMENT))                       \
-		return NULL;
+		return false;
 	JPEG_SPANS(SPAN)
 #undef SPAN
 	for (uint32_t c = 0; c < added->components; c++)
 		added->plane[c] += added->planes.first;
 	pipeline->all = all;
 	pipeline->count++;
-	return added;
+	return true;
 }
 
 /* The span of an image that buffers and stages name by its offset. */

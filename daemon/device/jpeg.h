@@ -96,10 +96,10 @@ static inline uint32_t jpeg_column_place(uint32_t i)
  * scan without bytes and with as many restart intervals as possible. */
 struct jpeg_image jpeg_frame(uint32_t width, uint32_t height, uint32_t components, uint32_t h,
                              uint32_t v);
-/* Adds an image to the batch, with its spans counted; their places are found here. The result is
- * the pipeline's, and NULL if the batch is full or its buffers would become too large. */
-struct jpeg_image *jpeg_pipeline_add(struct jpeg_pipeline *pipeline,
-                                     const struct jpeg_image *image) MUST_CHECK;
+/* Adds an image, with its spans counted, to the batch; false if that is full or its buffers would
+ * become too large. */
+bool jpeg_pipeline_add(struct jpeg_pipeline *pipeline, const struct jpeg_image *image) MUST_CHECK;
+
 /* The room that images take on a device. */
 struct jpeg_room {
 	uint64_t bytes;  /* of its memory, each */
@@ -152,8 +152,8 @@ struct jpeg_decoder {
 struct jpeg_decode_job {
 	const struct jpeg_scan *scan; /* jpeg_scan_valid() */
 	const void *bytes;            /* of its scan; its `offset` does not matter here */
-	uint64_t samples;             /* byte of the samples buffer at which the first row begins */
-	uint32_t pitch;               /* bytes from row to row; both are multiples of 8 */
+	uint64_t samples;             /* bytes of the buffer before the first row */
+	uint32_t pitch;               /* from row to row; both are multiples of 8 */
 };
 
 /* ERR_DEVICE, logged, or ERR_MEMORY. */
@@ -161,10 +161,10 @@ enum error jpeg_decoder_init(struct jpeg_decoder *decoder, struct programs *prog
 void jpeg_decoder_fini(struct jpeg_decoder *decoder);
 
 /* Enqueues the decoding of a batch into `samples`, gray or RGB, rows of width * components bytes;
- * nothing else of that buffer is written. The scans' bytes and the decoder must stay as they are
- * until the queue has got so far; the decoder takes the next batch then. An image whose result has
- * flags is not decoded: its samples are undefined. Returns CL_INVALID_BUFFER_SIZE, with nothing
- * enqueued, if there are more than JPEG_BATCH_MAX images or they are too large together. */
+ * nothing else of that buffer is written. Scans and decoder must stay as they are until the queue
+ * has got so far. The samples of an image whose result has flags are undefined. Returns
+ * CL_INVALID_BUFFER_SIZE, with nothing enqueued, for more than JPEG_BATCH_MAX images, or if they
+ * are too large together. */
 cl_int jpeg_decoder_enqueue(struct jpeg_decoder *decoder, cl_command_queue queue,
                             const struct jpeg_decode_job *jobs, uint32_t count, cl_mem samples,
                             struct jpeg_trace *trace) MUST_CHECK;
@@ -188,8 +188,8 @@ struct jpeg_encode_job {
 	uint32_t components;    /* 1: gray samples; 3: RGB */
 	uint32_t h, v;          /* sampling factors of Y: 1x1, 2x1 or 2x2; 1x1 if gray */
 	uint16_t quantization[JPEG_PLANES][JPEG_BLOCK]; /* in zigzag order, 1 to 255 */
-	uint64_t samples; /* byte of the samples buffer at which the first row begins */
-	uint32_t pitch;   /* bytes from row to row; both are multiples of 8 */
+	uint64_t samples;                               /* as above */
+	uint32_t pitch;
 };
 
 /* True if the device can encode an image of these numbers. */
@@ -199,17 +199,13 @@ bool jpeg_encode_job_valid(const struct jpeg_encode_job *job);
 enum error jpeg_encoder_init(struct jpeg_encoder *encoder, struct programs *programs) MUST_CHECK;
 void jpeg_encoder_fini(struct jpeg_encoder *encoder);
 
-/* Enqueues the encoding of a batch of valid jobs from `samples`. The encoder must stay as it is
- * until the queue has got so far; it takes the next batch when its scans have been read. An image
- * whose result has flags is not encoded: JPEG_FLAG_ROOM alone is possible. Returns
- * CL_INVALID_BUFFER_SIZE, with nothing enqueued, if there are more than JPEG_BATCH_MAX images or
- * they are too large together. */
+/* Enqueues the encoding of a batch of valid jobs, as above. The encoder takes the next batch when
+ * the scans have been read. JPEG_FLAG_ROOM alone is possible; such an image is not encoded. */
 cl_int jpeg_encoder_enqueue(struct jpeg_encoder *encoder, cl_command_queue queue,
                             const struct jpeg_encode_job *jobs, uint32_t count, cl_mem samples,
                             struct jpeg_trace *trace) MUST_CHECK;
 
-/* Enqueues a read of the entropy-coded bytes of an image: `size` by its result, which must have
- * been read before. */
+/* Enqueues a read of an image's entropy-coded bytes. size: from its result. */
 cl_int jpeg_encoder_read(const struct jpeg_encoder *encoder, cl_command_queue queue,
                          uint32_t number, uint32_t size, void *to, cl_event *event) MUST_CHECK;
 

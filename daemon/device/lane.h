@@ -37,11 +37,10 @@ bool lane_idle(const struct lane *lane);
 /* True if these tiles of one plan may be in one stack. */
 bool lane_stacks(const struct plan *plan, const struct tile *a, const struct tile *b);
 
-/* Starts tiles that passed tile_valid(): one, or on a lane that copies up to STACK_MAX that fit one
- * stack; with scans, on any lane, as many as lane_jpeg_room() says. Plan and arenas must outlive
- * them, `work` need not. Returns an OpenCL code; on failure the lane is idle and nothing is in
- * flight. Without a pool, bytes of the output between the end of a row and out_pitch are
- * undefined afterwards. */
+/* Starts valid tiles: one, or on a lane that copies up to STACK_MAX of one stack; with scans, on
+ * any lane, as many as lane_jpeg_room() says. Plan and arenas must outlive them, `work` need not.
+ * Returns an OpenCL code; on failure the lane is idle. Without a pool, bytes between the end of a
+ * result's row and out_pitch are undefined afterwards. */
 cl_int lane_start(struct lane *lane, const struct plan *plan, const struct lane_tile *tiles,
                   uint32_t count) MUST_CHECK;
 

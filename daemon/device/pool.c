@@ -195,23 +195,6 @@ static void *run(void *thread)
 	return NULL;
 }
 
-static enum error start_thread(struct pool *p)
-{
-	struct pool_thread *t = &p->thread[p->threads];
-
-	t->pool = p;
-	t->queue = device_queue(p->device, CL_QUEUE_PROFILING_ENABLE);
-	if (!t->queue)
-		return ERR_DEVICE;
-	if (!pthread_create(&t->id, NULL, run, t)) {
-		p->threads++;
-		return ERR_OK;
-	}
-	log_error("cannot start a thread");
-	object_release(OBJECT_QUEUE, t->queue);
-	return ERR_MEMORY;
-}
-
 enum error pool_new(const struct device *device, int notify_fd, struct pool **pool)
 {
 	const uint32_t wanted = !device->serial               ? THREADS_OF_DRIVERS
@@ -229,8 +212,21 @@ enum error pool_new(const struct device *device, int notify_fd, struct pool **po
 	pthread_mutex_init(&p->lock, NULL);
 	pthread_cond_init(&p->wanted, NULL);
 	pthread_cond_init(&p->done, NULL);
-	while (!e && p->threads < wanted)
-		e = start_thread(p);
+	while (!e && p->threads < wanted) {
+		struct pool_thread *t = &p->thread[p->threads];
+
+		t->pool = p;
+		t->queue = device_queue(device, CL_QUEUE_PROFILING_ENABLE);
+		if (!t->queue) {
+			e = ERR_DEVICE;
+		} else if (pthread_create(&t->id, NULL, run, t)) {
+			log_error("cannot start a thread");
+			object_release(OBJECT_QUEUE, t->queue);
+			e = ERR_MEMORY;
+		} else {
+			p->threads++;
+		}
+	}
 	if (e)
 		pool_free(pool);
 	return e;

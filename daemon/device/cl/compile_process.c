@@ -74,7 +74,7 @@ struct compile_process *compile_process_new(const struct program_source *source,
 		return NULL;
 	*p = (struct compile_process){
 	    .source = source, .patient = patient, .stop_fd = stop_fd, .socket = -1};
-	/* Above the numbers that the process inherits: see spawn(). */
+	/* Above the numbers that the process inherits: see start(). */
 	memory = memfd_create("program", MFD_CLOEXEC);
 	p->memory = memory < 0 ? -1 : fcntl(memory, F_DUPFD_CLOEXEC, COMPILER_SOCKET + 1);
 	p->aside_until = p->memory < 0 || ftruncate(p->memory, PAGE)
@@ -115,40 +115,6 @@ void compile_process_free(struct compile_process **process)
 void compile_process_stand_back(struct compile_process *p, uint64_t until_ns)
 {
 	atomic_store(p->aside_until, until_ns);
-}
-
-/* Starts a process; false, logged, on failure. */
-static bool spawn(struct compile_process *p, int socket)
-{
-	const struct device *device = p->source->device;
-	char platform[16], index[16];
-	const char *argv[] = {"convolved-device",
-	                      p->patient ? "--compile-patiently" : "--compile",
-	                      "--platform",
-	                      platform,
-	                      "--device",
-	                      index,
-	                      p->source->kernel_dir ? "--kernel-dir" : NULL,
-	                      p->source->kernel_dir,
-	                      NULL};
-	posix_spawn_file_actions_t actions;
-	int code;
-
-	snprintf(platform, sizeof platform, "%u", device->platform);
-	snprintf(index, sizeof index, "%u", device->index);
-	posix_spawn_file_actions_init(&actions);
-	/* The socket may have either number, the memory neither. */
-	posix_spawn_file_actions_adddup2(&actions, socket, COMPILER_SOCKET);
-	posix_spawn_file_actions_adddup2(&actions, p->memory, COMPILER_MEMORY);
-	code = posix_spawn(&p->pid, "/proc/self/exe", &actions, NULL, (char **)argv, environ);
-	posix_spawn_file_actions_destroy(&actions);
-	if (code) {
-		log_error("cannot start a compiler: %s", strerror(code));
-		p->pid = 0;
-		return false;
-	}
-	stall_init(&p->stall, p->pid);
-	return true;
 }
 
 /* Waits for a reply. True if the process has replied or ended. False if it is stalled (*why says
@@ -209,21 +175,47 @@ static bool settle_last(struct compile_process *p)
 	return true;
 }
 
+/* Starts a process; false, logged, on failure. */
 static bool start(struct compile_process *p)
 {
-	int pair[2];
+	const struct device *device = p->source->device;
+	char platform[16], index[16];
+	const char *argv[] = {"convolved-device",
+	                      p->patient ? "--compile-patiently" : "--compile",
+	                      "--platform",
+	                      platform,
+	                      "--device",
+	                      index,
+	                      p->source->kernel_dir ? "--kernel-dir" : NULL,
+	                      p->source->kernel_dir,
+	                      NULL};
+	posix_spawn_file_actions_t actions;
+	int pair[2], code;
 
 	if (!settle_last(p))
 		return false;
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair)) {
-		log_error("cannot start a compiler: %s", strerror(errno));
-		return false;
+	snprintf(platform, sizeof platform, "%u", device->platform);
+	snprintf(index, sizeof index, "%u", device->index);
+	code = socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) ? errno : 0;
+	if (!code) {
+		p->socket = pair[0];
+		posix_spawn_file_actions_init(&actions);
+		/* The socket may have either number, the memory neither. */
+		posix_spawn_file_actions_adddup2(&actions, pair[1], COMPILER_SOCKET);
+		posix_spawn_file_actions_adddup2(&actions, p->memory, COMPILER_MEMORY);
+		code =
+		    posix_spawn(&p->pid, "/proc/self/exe", &actions, NULL, (char **)argv, environ);
+		posix_spawn_file_actions_destroy(&actions);
+		close(pair[1]);
 	}
-	p->socket = pair[0];
-	if (!spawn(p, pair[1]))
-		compile_process_rest(p);
-	close(pair[1]);
-	return p->socket >= 0;
+	if (!code) {
+		stall_init(&p->stall, p->pid);
+		return true;
+	}
+	log_error("cannot start a compiler: %s", strerror(code));
+	compile_process_rest(p);
+	p->pid = 0;
+	return false;
 }
 
 /* One attempt. *again: another attempt may succeed. */

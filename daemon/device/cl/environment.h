@@ -8,10 +8,10 @@
 
 #include "base/error.h"
 
-/* Gives drivers directories of their own below cache_dir (NULL: their default), or PoCL one in a
- * temporary directory if it could not use that; and sets PoCL's compiler options for the service.
- * Variables that are already set stay, unless PoCL could not use its directory. To be called before
- * the first OpenCL call, by every program that runs or measures kernels. */
+/* Gives drivers directories of their own below cache_dir (NULL: their default), or PoCL a temporary
+ * one if it could not use that, and sets PoCL's options. Variables that are set stay, unless PoCL
+ * could not use its directory. To be called before the first OpenCL call by every program that runs
+ * or measures kernels. */
 void environment_set(const char *cache_dir);
 
 /* True, logged, if PoCL can no longer use the directory that it was given: it has no other until
@@ -19,10 +19,9 @@ void environment_set(const char *cache_dir);
 bool environment_is_lost(void) MUST_CHECK;
 
 /* Creates an empty directory below `directory`, whose last part is made too if it is missing, and
- * locks it until the process ends. Its name is the prefix and six characters. Before that, removes
- * this user's directories of the same prefix that no process has locked, because a killed process
- * leaves its own behind. Writes the path; false, with errno, on failure or if the new directory is
- * not usable. */
+ * locks it until the process ends. Its name is the prefix and six characters. Removes before this
+ * user's directories of the prefix that no process has locked: killed ones leave theirs behind.
+ * Writes the path; false, with errno, on failure or if the directory is not usable. */
 bool work_directory_make(const char *directory, const char *prefix, char *path,
                          size_t size) MUST_CHECK;
 
