@@ -10,15 +10,14 @@ struct plans {
 	struct known_plan *first;
 	struct programs *programs;
 	struct tuner *tuner;
-	const struct device *device;
 };
 
-struct plans *plans_new(struct programs *programs, struct tuner *tuner, const struct device *device)
+struct plans *plans_new(struct programs *programs, struct tuner *tuner)
 {
 	struct plans *plans = calloc(1, sizeof *plans);
 
 	if (plans)
-		*plans = (struct plans){.programs = programs, .tuner = tuner, .device = device};
+		*plans = (struct plans){.programs = programs, .tuner = tuner};
 	return plans;
 }
 
@@ -100,7 +99,7 @@ static void describe_failure(const struct plans *plans, const struct chain *chai
 	}
 	variant_describe(chain_kernel(chain), what, sizeof what);
 	snprintf(known->reason, sizeof known->reason, "on %.40s no filter here can use %s",
-	         plans->device->name, what);
+	         programs_device(plans->programs)->name, what);
 }
 
 /* Makes a plan and adds it to the list. Errors of the request are kept with the plan. ERR_MEMORY

@@ -20,9 +20,8 @@ struct known_plan {
 	char reason[sizeof(((struct message_tile_done *)0)->reason)];
 };
 
-/* Makes an empty list. Programs, tuner and device must outlive it. NULL: no memory. */
-struct plans *plans_new(struct programs *programs, struct tuner *tuner,
-                        const struct device *device);
+/* Makes an empty list. Programs and tuner must outlive it. NULL: no memory. */
+struct plans *plans_new(struct programs *programs, struct tuner *tuner);
 /* NULL is allowed. The pointer becomes NULL. */
 void plans_free(struct plans **plans);
 

@@ -241,8 +241,9 @@ static void describe(const struct work *work, char text[64])
 }
 
 struct tuner *tuner_new(struct programs *programs, struct pool *pool, const char *state_dir,
-                        const char *kernel_dir, unsigned platform, unsigned index)
+                        const char *kernel_dir)
 {
+	const struct device *device = programs_device(programs);
 	struct tuner *t = calloc(1, sizeof *t);
 
 	if (!t)
@@ -250,7 +251,7 @@ struct tuner *tuner_new(struct programs *programs, struct pool *pool, const char
 	t->programs = programs;
 	t->pool = pool;
 	STAILQ_INIT(&t->untried);
-	t->queue = device_queue(programs_device(programs), CL_QUEUE_PROFILING_ENABLE);
+	t->queue = device_queue(device, CL_QUEUE_PROFILING_ENABLE);
 	if (!t->queue || !digest_sources(kernel_dir, t->sources)) {
 		tuner_free(&t);
 		return NULL;
@@ -258,8 +259,8 @@ struct tuner *tuner_new(struct programs *programs, struct pool *pool, const char
 	if (state_dir && mkdir(state_dir, 0700) && errno != EEXIST)
 		log_warning("cannot create the directory %s: %s", state_dir, strerror(errno));
 	if (state_dir) {
-		snprintf(t->path, sizeof t->path, "%.4000s/tuning-%u-%u.json", state_dir, platform,
-		         index);
+		snprintf(t->path, sizeof t->path, "%.4000s/tuning-%u-%u.json", state_dir,
+		         device->platform, device->index);
 		load(t);
 	}
 	return t;

@@ -10,11 +10,11 @@
 struct tuner;
 
 /* Makes a tuner with the choices of the file in state_dir (NULL: none) that were measured on this
- * device with this driver and these kernels (of kernel_dir, if not NULL). platform, index: the
- * device's, for a file of its own. pool: what launches, or NULL. It and the programs must outlive
- * the tuner. NULL if memory runs out or a kernel source is missing. */
+ * device with this driver and these kernels (of kernel_dir, if not NULL). pool: what launches, or
+ * NULL. It and the programs must outlive the tuner. NULL if memory runs out or a kernel source is
+ * missing. */
 struct tuner *tuner_new(struct programs *programs, struct pool *pool, const char *state_dir,
-                        const char *kernel_dir, unsigned platform, unsigned index);
+                        const char *kernel_dir);
 /* NULL is allowed; the pointer becomes NULL. */
 void tuner_free(struct tuner **tuner);
 

@@ -139,9 +139,8 @@ enum error worker_new(const struct device *device, const struct worker_options *
 	for (uint32_t i = 0; !e && w->jpeg_memory && i < w->lanes; i++)
 		lane_allow_jpeg(w->lane[i].lane, w->programs, jpeg_share(w));
 	if (!e) {
-		w->tuner = tuner_new(w->programs, w->pool, options->state_dir, options->kernel_dir,
-		                     options->platform, options->device);
-		w->plans = w->tuner ? plans_new(w->programs, w->tuner, device) : NULL;
+		w->tuner = tuner_new(w->programs, w->pool, options->state_dir, options->kernel_dir);
+		w->plans = w->tuner ? plans_new(w->programs, w->tuner) : NULL;
 		e = w->plans ? ERR_OK : ERR_MEMORY;
 	}
 	if (e)

@@ -46,7 +46,7 @@ enum {
 };
 
 struct request {
-	char file[64], options[320]; /* as for program_build() */
+	char file[64], options[320]; /* as for program_make() */
 	int32_t type;                /* enum pixel_type */
 };
 
@@ -307,22 +307,21 @@ static bool serve_one(const struct program_source *source)
 {
 	struct request request;
 	struct reply reply = {0};
-	unsigned char *binary = NULL;
+	struct binary binary = {0};
 	cl_program program;
-	size_t size = 0;
 
 	if (recv(COMPILER_SOCKET, &request, sizeof request, 0) != sizeof request)
 		return false;
 	turns = 0;
 	alarm(LIMIT_S);
-	program =
-	    program_build(source, request.file, request.options, (enum pixel_type)request.type);
+	program = program_make(source, request.file, request.options, (enum pixel_type)request.type,
+	                       WAY_COMPILE, NULL);
 	if (program)
-		binary = program_binary(program, &size);
-	if (binary && file_write(COMPILER_MEMORY, binary, size, PAGE))
-		reply.size = size;
+		binary = program_binary(program);
+	if (binary.data && file_write(COMPILER_MEMORY, binary.data, binary.size, PAGE))
+		reply.size = binary.size;
 	object_release(OBJECT_PROGRAM, program);
-	free(binary);
+	free(binary.data);
 	alarm(0);
 	return send(COMPILER_SOCKET, &reply, sizeof reply, MSG_NOSIGNAL) == sizeof reply;
 }

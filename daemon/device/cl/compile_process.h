@@ -27,14 +27,8 @@ void compile_process_free(struct compile_process **process);
  * of the time. Thread-safe. */
 void compile_process_stand_back(struct compile_process *process, uint64_t until_ns);
 
-/* The binary of a program, which the caller frees. */
-struct binary {
-	unsigned char *data; /* NULL: the compilation failed */
-	size_t size;
-	bool deadly; /* it ended the process, or would not end: not to be tried in this one */
-};
-
-/* Has the process compile a program, which takes some minutes at most. Failures are logged. */
+/* Has the process compile a program, which takes some minutes at most. Returns its binary, or none,
+ * logged. */
 struct binary compile_process_compile(struct compile_process *process, const char *file,
                                       const char *options, enum pixel_type type) MUST_CHECK;
 

@@ -76,30 +76,30 @@ static cl_program compile(const struct program_source *source, const struct inpu
 	return NULL;
 }
 
-unsigned char *program_binary(cl_program program, size_t *size)
+struct binary program_binary(cl_program program)
 {
-	unsigned char *binary;
+	struct binary binary = {0};
 
-	*size = 0;
-	clGetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, sizeof *size, size, NULL);
-	binary = *size ? malloc(*size) : NULL;
-	if (binary &&
-	    clGetProgramInfo(program, CL_PROGRAM_BINARIES, sizeof binary, &binary, NULL)) {
-		free(binary);
-		binary = NULL;
+	clGetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, sizeof binary.size, &binary.size, NULL);
+	binary.data = binary.size ? malloc(binary.size) : NULL;
+	if (binary.data && clGetProgramInfo(program, CL_PROGRAM_BINARIES, sizeof binary.data,
+	                                    &binary.data, NULL)) {
+		free(binary.data);
+		binary.data = NULL;
 	}
 	return binary;
 }
 
 /* Creates a program from its binary; NULL if the driver rejects it. */
 static cl_program create(const struct program_source *source, const struct inputs *inputs,
-                         const unsigned char *binary, size_t size)
+                         const struct binary *binary)
 {
 	const struct device *device = source->device;
+	const unsigned char *data = binary->data;
 	cl_int status = CL_SUCCESS, code = CL_SUCCESS;
-	cl_program program =
-	    object_add(OBJECT_PROGRAM, clCreateProgramWithBinary(device->context, 1, &device->id,
-	                                                         &size, &binary, &status, &code));
+	cl_program program = object_add(
+	    OBJECT_PROGRAM, clCreateProgramWithBinary(device->context, 1, &device->id,
+	                                              &binary->size, &data, &status, &code));
 
 	if (program && !code && !status)
 		code = clBuildProgram(program, 1, &device->id, inputs->options, NULL, NULL);
@@ -111,44 +111,30 @@ static cl_program create(const struct program_source *source, const struct input
 	return NULL;
 }
 
-cl_program program_load(const struct program_source *source, const char *file, const char *options,
-                        enum pixel_type type, const unsigned char *binary, size_t size)
-{
-	unsigned char *cached = NULL;
-	cl_program program = NULL;
-	struct inputs inputs;
-
-	if (!inputs_init(&inputs, source, file, options, type))
-		return NULL;
-	if (!binary)
-		binary = cached = cache_load(source->cache, inputs.key, &size);
-	if (binary)
-		program = create(source, &inputs, binary, size);
-	if (program && !cached)
-		cache_store(source->cache, inputs.key, binary, size);
-	free(cached);
-	inputs_fini(&inputs);
-	return program;
-}
-
 /* PoCL compiles each kernel at its first launch, or all of a program's when it is asked for the
  * binary: only the cache asks. */
-cl_program program_build(const struct program_source *source, const char *file, const char *options,
-                         enum pixel_type type)
+cl_program program_make(const struct program_source *source, const char *file, const char *options,
+                        enum pixel_type type, enum way way, const struct binary *binary)
 {
-	unsigned char *binary = NULL;
+	struct binary own = {0};
 	struct inputs inputs;
-	cl_program program;
-	size_t size;
+	cl_program program = NULL;
 
 	if (!inputs_init(&inputs, source, file, options, type))
 		return NULL;
-	program = compile(source, &inputs);
-	if (program && source->cache)
-		binary = program_binary(program, &size);
-	if (binary)
-		cache_store(source->cache, inputs.key, binary, size);
-	free(binary);
+	if (way == WAY_CACHE)
+		own.data = cache_load(source->cache, inputs.key, &own.size);
+	if (way != WAY_BINARY)
+		binary = &own;
+	if (way == WAY_COMPILE)
+		program = compile(source, &inputs);
+	else if (binary->data)
+		program = create(source, &inputs, binary);
+	if (way == WAY_COMPILE && program && source->cache)
+		own = program_binary(program);
+	if (way != WAY_CACHE && program && binary->data)
+		cache_store(source->cache, inputs.key, binary->data, binary->size);
+	free(own.data);
 	inputs_fini(&inputs);
 	return program;
 }

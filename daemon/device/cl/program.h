@@ -13,18 +13,25 @@ struct program_source {
 	struct cache *cache;    /* may be NULL */
 };
 
-/* Creates a program of a file of kernels/, with these options of the compiler, for a pixel type:
- * from a binary that the compiler process has made, which then goes into the cache, or from the
- * cache's (NULL). The caller owns the program. NULL if there is none, or on failure, logged. */
-cl_program program_load(const struct program_source *source, const char *file, const char *options,
-                        enum pixel_type type, const unsigned char *binary, size_t size) MUST_CHECK;
+/* The binary of a program, which its owner frees. */
+struct binary {
+	unsigned char *data; /* NULL: there is none */
+	size_t size;
+	bool
+	    deadly; /* compiling ended the process, or would not end: not to be tried in this one */
+};
 
-/* Compiles a program in this process and stores it in the cache. NULL on failure, logged. */
-cl_program program_build(const struct program_source *source, const char *file, const char *options,
-                         enum pixel_type type) MUST_CHECK;
+/* The ways to make a program: from the cache, from a binary that the compiler process has made, or
+ * by compiling in this process. */
+enum way { WAY_CACHE, WAY_BINARY, WAY_COMPILE };
 
-/* The complete binary of a compiled program, which the caller frees; NULL if the driver has none.
- */
-unsigned char *program_binary(cl_program program, size_t *size) MUST_CHECK;
+/* Makes a program of a file of kernels/, with these options of the compiler, for a pixel type; what
+ * is not from the cache goes there. binary: for WAY_BINARY. The caller owns the program. NULL on
+ * failure, which is logged unless the program is just not in the cache. */
+cl_program program_make(const struct program_source *source, const char *file, const char *options,
+                        enum pixel_type type, enum way way, const struct binary *binary) MUST_CHECK;
+
+/* The complete binary of a compiled program, or none if the driver has none. */
+struct binary program_binary(cl_program program) MUST_CHECK;
 
 #endif

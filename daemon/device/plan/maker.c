@@ -99,21 +99,9 @@ bool maker_make(const struct maker *m, const struct recipe *recipe, enum way way
 {
 	const char *file = recipe->file, *options = recipe->options;
 	enum kernel kernel = recipe->kernel;
-	cl_program program = NULL;
+	cl_program program = program_make(m->source, file, options, recipe->type, way, binary);
 	cl_int code = CL_SUCCESS;
 
-	switch (way) {
-	case WAY_CACHE:
-		program = program_load(m->source, file, options, recipe->type, NULL, 0);
-		break;
-	case WAY_BINARY:
-		program = program_load(m->source, file, options, recipe->type, binary->data,
-		                       binary->size);
-		break;
-	case WAY_COMPILE:
-		program = program_build(m->source, file, options, recipe->type);
-		break;
-	}
 	*product = (struct product){.program = program};
 	if (!program)
 		return false;

@@ -39,11 +39,7 @@ enum error maker_init(struct maker *maker, bool separate_compiler, bool patient,
                       int stop_fd) MUST_CHECK;
 void maker_fini(struct maker *maker);
 
-/* The ways to make a product: from the cache, from the binary, or by compiling in this process. */
-enum way { WAY_CACHE, WAY_BINARY, WAY_COMPILE };
-
-/* Makes a product. binary: for WAY_BINARY. False on failure, which is logged unless a program is
- * just not in the cache; the product is then empty. */
+/* Makes a product, as program_make() does. False on failure; the product is then empty. */
 bool maker_make(const struct maker *maker, const struct recipe *recipe, enum way way,
                 const struct binary *binary, struct product *product) MUST_CHECK;
 
