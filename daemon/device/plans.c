@@ -151,13 +151,8 @@ struct known_plan *plans_current(struct plans *plans, uint64_t id)
 	known->generation = generation(plans);
 	if (make(plans, id, &known->plan->chain, &known->plan->image, known->plan->client))
 		log_warning("cannot update a plan; keeping the old one");
-	new = plans_find(plans, id);
-	if (new == known)
-		return known;
-	if (!new->plan) {
-		new->id = 0;
-		return known;
-	}
-	known->id = 0;
-	return new;
+	new = plans_find(plans, id); /* the newest comes first */
+	if (new != known)
+		(new->plan ? known : new)->id = 0;
+	return plans_find(plans, id);
 }

@@ -1,7 +1,7 @@
 /* The compiler process inherits two descriptors. COMPILER_MEMORY is a memfd shared with the worker;
  * it takes the number of the worker's socket to the front, which a compiler must not have. Its
  * first page says until when the compiler must pause; the binary follows. COMPILER_SOCKET carries
- * requests and replies.
+ * requests and replies: the binary's size, 0 if there is none.
  *
  * The worker may not send signals (sandbox.h), so it cannot stop the compiler. Instead, a timer
  * interrupts the compiler after every TURN_MS of processor time; the signal handler reads the page
@@ -48,10 +48,6 @@ enum {
 struct request {
 	char file[64], options[320]; /* as for program_make() */
 	int32_t type;                /* enum pixel_type */
-};
-
-struct reply {
-	uint64_t size; /* bytes of the binary; 0: the compilation failed */
 };
 
 struct compile_process {
@@ -222,7 +218,7 @@ static bool start(struct compile_process *p)
 static struct binary compile(struct compile_process *p, const struct request *request, bool *again)
 {
 	struct binary binary = {0};
-	struct reply reply = {0};
+	uint64_t size = 0;
 	const char *why;
 
 	*again = false;
@@ -238,13 +234,13 @@ static struct binary compile(struct compile_process *p, const struct request *re
 		p->pid = 0;
 		return binary;
 	}
-	if (recv(p->socket, &reply, sizeof reply, MSG_DONTWAIT) != sizeof reply) {
+	if (recv(p->socket, &size, sizeof size, MSG_DONTWAIT) != sizeof size) {
 		*again = reap(p, &binary.deadly);
 		return binary;
 	}
-	binary.size = reply.size;
-	binary.data = reply.size ? malloc(reply.size) : NULL;
-	if (binary.data && !file_read(p->memory, binary.data, reply.size, PAGE)) {
+	binary.size = size;
+	binary.data = size ? malloc(size) : NULL;
+	if (binary.data && !file_read(p->memory, binary.data, size, PAGE)) {
 		free(binary.data);
 		binary.data = NULL;
 	}
@@ -306,8 +302,8 @@ static void become_patient(void)
 static bool serve_one(const struct program_source *source)
 {
 	struct request request;
-	struct reply reply = {0};
 	struct binary binary = {0};
+	uint64_t size = 0;
 	cl_program program;
 
 	if (recv(COMPILER_SOCKET, &request, sizeof request, 0) != sizeof request)
@@ -319,11 +315,11 @@ static bool serve_one(const struct program_source *source)
 	if (program)
 		binary = program_binary(program);
 	if (binary.data && file_write(COMPILER_MEMORY, binary.data, binary.size, PAGE))
-		reply.size = binary.size;
+		size = binary.size;
 	object_release(OBJECT_PROGRAM, program);
 	free(binary.data);
 	alarm(0);
-	return send(COMPILER_SOCKET, &reply, sizeof reply, MSG_NOSIGNAL) == sizeof reply;
+	return send(COMPILER_SOCKET, &size, sizeof size, MSG_NOSIGNAL) == sizeof size;
 }
 
 int compile_process_serve(bool patient, unsigned platform, unsigned index, const char *kernel_dir)

@@ -51,8 +51,7 @@ void device_close(struct device *device);
 /* Creates a command queue; NULL, logged, on failure. */
 cl_command_queue device_queue(const struct device *device, cl_command_queue_properties properties);
 
-/* Lists all devices of this host. Fills at most `room` entries and returns their number. Does not
- * set `last`. */
+/* Lists all devices of this host. Fills at most `room` entries and returns their number. */
 size_t device_list(struct message_device *list, size_t room);
 
 /* The channel order of an image object of so many bands, 1 or 4, and the type of its samples.
