@@ -175,21 +175,6 @@ static uint32_t find_set(const struct jpeg_decoder *decoder, const struct jpeg_s
 	return i;
 }
 
-/* Forgets all sets if those of the batch might not fit beside them. */
-static void make_room(struct jpeg_decoder *decoder, const struct jpeg_decode_job *jobs,
-                      uint32_t count)
-{
-	uint64_t room = decoder->pipeline.buffer[TABLES].size / SET_BYTES;
-	uint32_t fresh = 0;
-
-	for (uint32_t i = 0; i < count; i++)
-		fresh += find_set(decoder, jobs[i].scan) == decoder->sets;
-	if (room < count)
-		room = count;
-	if (decoder->sets + fresh > (room < JPEG_BATCH_MAX ? room : JPEG_BATCH_MAX))
-		decoder->sets = decoder->sets_sent = 0;
-}
-
 static bool add_set(struct jpeg_decoder *decoder, const struct jpeg_scan *scan)
 {
 	struct jpeg_table_set *set = &decoder->set[decoder->sets];
@@ -268,11 +253,16 @@ cl_int jpeg_decoder_enqueue(struct jpeg_decoder *decoder, cl_command_queue queue
                             struct jpeg_trace *trace)
 {
 	struct jpeg_pipeline *p = &decoder->pipeline;
+	uint64_t room = p->buffer[TABLES].size / SET_BYTES, sets = decoder->sets;
 	cl_int code;
 
 	p->count = 0;
 	p->all = (struct jpeg_image){0};
-	make_room(decoder, jobs, count);
+	for (uint32_t i = 0; i < count; i++)
+		sets += find_set(decoder, jobs[i].scan) == decoder->sets;
+	/* Those of the batch might not fit beside the others. */
+	if (sets > JPEG_BATCH_MAX || (sets > room && sets > count))
+		decoder->sets = decoder->sets_sent = 0;
 	for (uint32_t i = 0; i < count; i++)
 		if (!add_image(decoder, &jobs[i], count))
 			return CL_INVALID_BUFFER_SIZE;

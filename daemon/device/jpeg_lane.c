@@ -1,12 +1,11 @@
 /* The device memory that a stack takes is worked out ahead, from its images' size alone, for the
  * sampling factors that take most. A quarter of the lane's memory is for scans, of which each byte
  * takes up to three: itself, its place in the bit stream, and the subsequences. */
-#include "device/jpeg_lane.h"
-
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/log.h"
+#include "device/lane.h"
 #include "device/plan/region.h"
 
 enum {

@@ -250,8 +250,8 @@ static cl_int use_own(struct lane *lane, struct growing_buffer *buffer, struct v
 	return code;
 }
 
-/* Finds the places of all steps before the first is enqueued: growing a buffer loses its
- * content. */
+/* Finds the places of all steps before the first is enqueued: growing a buffer loses its content.
+ * Buffers make room for scans if they hold too much beside what these need. */
 static cl_int use_buffers(struct lane *lane)
 {
 	const struct lane_tile *first = &lane->tiles[0];
@@ -260,12 +260,19 @@ static cl_int use_buffers(struct lane *lane)
 	uint64_t size[PLACES];
 	cl_int code = CL_SUCCESS;
 
+	if (form && !jpeg_lane_hold(&lane->jpeg, lane->plan, &first->tile, lane->count)) {
+		lane_rest(lane);
+		if (!jpeg_lane_hold(&lane->jpeg, lane->plan, &first->tile, lane->count))
+			return CL_MEM_OBJECT_ALLOCATION_FAILURE;
+	}
+	if (form)
+		code = jpeg_lane_begin(&lane->jpeg, lane->plan, lane->tiles, lane->count);
 	*in = (struct view){
 	    .buffer = first->arena->in, .origin = first->tile.in, .pitch = lane->layout.in_pitch};
 	*out = (struct view){.buffer = first->arena->out,
 	                     .origin = first->tile.out,
 	                     .pitch = lane->layout.out_pitch};
-	if (!lane->pool || form & TILE_DECODE)
+	if (!code && (!lane->pool || form & TILE_DECODE))
 		code = use_own(lane, &lane->in, in,
 		               form & TILE_DECODE ? lane->layout.result : lane->extent.before);
 	if (!code && (!lane->pool || form & TILE_ENCODE))
@@ -443,30 +450,6 @@ static cl_int enqueue_all(struct lane *lane)
 	return code;
 }
 
-/* Enqueues all commands of the tiles, or adds the tile to the pool's work. */
-static cl_int start_tiles(struct lane *lane)
-{
-	const struct tile *first = &lane->tiles[0].tile;
-	cl_int code = CL_SUCCESS;
-
-	if (first->form && !jpeg_lane_hold(&lane->jpeg, lane->plan, first, lane->count)) {
-		lane_rest(lane);
-		if (!jpeg_lane_hold(&lane->jpeg, lane->plan, first, lane->count))
-			return CL_MEM_OBJECT_ALLOCATION_FAILURE;
-	}
-	if (first->form)
-		code = jpeg_lane_begin(&lane->jpeg, lane->plan, lane->tiles, lane->count);
-	if (!code)
-		code = use_buffers(lane);
-	if (code)
-		return code;
-	list_steps(lane);
-	if (!lane->pooled)
-		return enqueue_all(lane);
-	pool_add(lane->pool, &lane->work);
-	return CL_SUCCESS;
-}
-
 cl_int lane_start(struct lane *lane, const struct plan *plan, const struct lane_tile *tiles,
                   uint32_t count)
 {
@@ -490,7 +473,13 @@ cl_int lane_start(struct lane *lane, const struct plan *plan, const struct lane_
 	lane->high.height += (count - 1) * stack->distance;
 	find_runs(lane);
 	lane->pooled = lane->pool && !first->form;
-	code = start_tiles(lane);
+	code = use_buffers(lane);
+	if (!code)
+		list_steps(lane);
+	if (!code && lane->pooled)
+		pool_add(lane->pool, &lane->work);
+	else if (!code)
+		code = enqueue_all(lane);
 	if (code) {
 		lane->pooled = false;
 		lane_wait(lane);

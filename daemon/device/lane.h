@@ -3,11 +3,20 @@
 #ifndef DEVICE_LANE_H
 #define DEVICE_LANE_H
 
-#include "device/jpeg_lane.h"
+#include "device/cl/memory.h"
+#include "device/jpeg.h"
+#include "device/plan/plan.h"
 #include "device/pool.h"
 #include "wire/wire.h"
 
 struct lane;
+
+/* A tile, and its arena. */
+struct lane_tile {
+	struct tile tile;
+	const struct device_arena *arena;
+	const struct jpeg_work *work; /* with scans: by jpeg_work_take() */
+};
 
 /* Makes a lane on a device, which must outlive it. pool: kernels work directly in the registered
  * arenas, tiles of pixels by this pool, whose eventfd tells when they have finished; NULL: tiles
@@ -54,5 +63,82 @@ void lane_wait(struct lane *lane);
 /* Fills in the answer to each tile that lane_finished() reported and returns their number. The lane
  * is then idle. */
 uint32_t lane_finish(struct lane *lane, struct message_tile_done done[STACK_MAX]);
+
+/* ---- a lane's part for tiles with scans (jpeg_lane.c): their places in its buffers, a decoder and
+ * an encoder, and what comes of a stack ---- */
+
+enum {
+	JPEG_PIXEL_BYTES = 64,     /* device memory for a pixel of RGB, with a scratch buffer */
+	JPEG_PIXELS_MAX = 1 << 28, /* of an image */
+};
+
+/* The places of a stack's images, in bytes: with the halo around each, as tiles of pixels, whose
+ * pitch a side has that is no scan. */
+struct jpeg_layout {
+	uint32_t in_pitch, out_pitch; /* from row to row */
+	uint64_t image;               /* to the first pixel of the first image: a multiple of 8 */
+	uint64_t result;              /* to the first pixel that is filtered */
+	uint32_t distance;            /* rows from image to image; covers the longest span of a
+	                               * tile: with its halo, and up to a row of alignment */
+};
+
+struct jpeg_layout jpeg_layout(const struct plan *plan, const struct tile *tile);
+
+/* The bytes of each scratch buffer that a plan needs for a tile, or a stack as high; of other
+ * places 0. */
+void jpeg_lane_scratch(const struct plan *plan, const struct tile *high, uint64_t size[PLACES]);
+
+/* Copies the jpeg_work of a tile from memory that others may change, and checks the copy: for each
+ * side that is a scan it must be valid and of the plan's image. The original is not read again. */
+bool jpeg_work_take(struct jpeg_work *work, const void *from, const struct tile *tile,
+                    const struct plan *plan) MUST_CHECK;
+
+struct jpeg_pair;
+
+/* All zeros: takes no JPEG. */
+struct jpeg_lane {
+	struct programs *programs;
+	uint64_t memory;           /* bytes of device memory that a lane may use for JPEGs */
+	uint64_t held[PLACES + 1]; /* of these, what buffers have grown to: places, pair */
+	struct jpeg_pair *pair;    /* decoder and encoder; NULL until they are needed */
+	const struct plan *plan;   /* of the images in flight */
+	const struct lane_tile *tiles;
+	uint32_t count;
+	void *to[STACK_MAX]; /* for results: the list of arenas may move */
+	struct jpeg_trace decode, encode;
+	cl_event told;    /* of the last command of jpeg_lane_encode() */
+	cl_event read[2]; /* of the bytes of the first result and the last, which may be one */
+	/* One for each image, after jpeg_lane_read(): a result has no flags. */
+	uint32_t flags[STACK_MAX], size[STACK_MAX];
+};
+
+/* The number of a plan's images that fit into the lane's memory as a stack; 0: not even one, or
+ * programs are missing. *scans: bytes that their scans may have together. */
+uint32_t jpeg_lane_room(const struct jpeg_lane *lane, const struct plan *plan,
+                        const struct tile *tile, uint64_t *scans);
+
+/* Counts what a stack makes the buffers grow to. False, with nothing counted, if that is too much
+ * beside what they hold: the caller releases them and calls jpeg_lane_fini() first. */
+bool jpeg_lane_hold(struct jpeg_lane *lane, const struct plan *plan, const struct tile *tile,
+                    uint32_t count) MUST_CHECK;
+
+/* Begins a stack of at most jpeg_lane_room() images, of one plan and one form. The caller keeps
+ * plan and tiles until jpeg_lane_reset(), but `work` only until the stages are enqueued. */
+cl_int jpeg_lane_begin(struct jpeg_lane *lane, const struct plan *plan,
+                       const struct lane_tile *tiles, uint32_t count) MUST_CHECK;
+
+/* Enqueue the stages of a stack, as its form has them, in this order, and reads of what they
+ * tell. */
+cl_int jpeg_lane_decode(struct jpeg_lane *lane, cl_command_queue queue, cl_mem samples) MUST_CHECK;
+cl_int jpeg_lane_encode(struct jpeg_lane *lane, cl_command_queue queue, cl_mem samples) MUST_CHECK;
+
+/* Fills in `flags` and `size`, when all that has happened, and enqueues reads of the bytes of
+ * encoded results that fit their tiles. Their last event is read[1], or read[0] if that is NULL. */
+cl_int jpeg_lane_read(struct jpeg_lane *lane, cl_command_queue queue) MUST_CHECK;
+
+/* Releases the events of a stack. */
+void jpeg_lane_reset(struct jpeg_lane *lane);
+/* Releases decoder and encoder; the lane may take JPEGs again. */
+void jpeg_lane_fini(struct jpeg_lane *lane);
 
 #endif
