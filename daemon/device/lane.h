@@ -78,8 +78,9 @@ struct jpeg_layout {
 	uint32_t in_pitch, out_pitch; /* from row to row */
 	uint64_t image;               /* to the first pixel of the first image: a multiple of 8 */
 	uint64_t result;              /* to the first pixel that is filtered */
-	uint32_t distance;            /* rows from image to image; covers the longest span of a
-	                               * tile: with its halo, and up to a row of alignment */
+	/* Rows from image to image: of the longest span of a tile, with its halo on both sides and
+	 * up to a row of alignment. */
+	uint32_t distance;
 };
 
 struct jpeg_layout jpeg_layout(const struct plan *plan, const struct tile *tile);

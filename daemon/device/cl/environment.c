@@ -14,7 +14,6 @@
  * looked at again once it is locked. */
 #include "device/cl/environment.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
@@ -63,17 +62,16 @@ static int lock(const char *path)
 
 static void remove_abandoned(const char *directory, const char *prefix)
 {
-	size_t length = strlen(prefix);
-	DIR *list = opendir(directory);
-	struct dirent *entry;
+	const size_t length = strlen(prefix) + sizeof random_part - 1;
+	GDir *list = g_dir_open(directory, 0, NULL);
+	const char *name;
 	char path[4096];
 	int fd;
 
-	while (list && (entry = readdir(list))) {
-		if (strncmp(entry->d_name, prefix, length) ||
-		    strlen(entry->d_name) != length + sizeof random_part - 1)
+	while (list && (name = g_dir_read_name(list))) {
+		if (!g_str_has_prefix(name, prefix) || strlen(name) != length)
 			continue;
-		snprintf(path, sizeof path, "%s/%s", directory, entry->d_name);
+		snprintf(path, sizeof path, "%s/%s", directory, name);
 		fd = lock(path);
 		if (fd < 0)
 			continue;
@@ -81,7 +79,7 @@ static void remove_abandoned(const char *directory, const char *prefix)
 		close(fd);
 	}
 	if (list)
-		closedir(list);
+		g_dir_close(list);
 }
 
 /* True if a directory has room for a driver's files, and may hold code; false with errno. */

@@ -56,22 +56,34 @@ static void log_build(cl_program program, cl_device_id device)
 	free(text);
 }
 
-/* Compiles a program; NULL on failure, logged. */
-static cl_program compile(const struct program_source *source, const struct inputs *inputs)
+/* Creates a program from its source, or from a binary; NULL, logged, on failure. */
+static cl_program create(const struct device *device, const struct inputs *inputs,
+                         const struct binary *binary)
 {
-	const struct device *device = source->device;
+	const unsigned char *data = binary ? binary->data : NULL;
 	const char *text = inputs->text;
-	cl_int code;
-	cl_program program = object_add(
-	    OBJECT_PROGRAM, clCreateProgramWithSource(device->context, 1, &text, NULL, &code));
+	cl_int status = CL_SUCCESS, code;
+	cl_program program =
+	    binary ? clCreateProgramWithBinary(device->context, 1, &device->id, &binary->size,
+	                                       &data, &status, &code)
+	           : clCreateProgramWithSource(device->context, 1, &text, NULL, &code);
 
+	object_add(OBJECT_PROGRAM, program);
+	if (!code)
+		code = status;
 	if (!code)
 		code = clBuildProgram(program, 1, &device->id, inputs->options, NULL, NULL);
 	if (!code)
 		return program;
-	if (code == CL_BUILD_PROGRAM_FAILURE)
-		log_build(program, device->id);
-	log_error("cannot compile kernels for %s: %s", device->name, opencl_error_name(code));
+	if (binary) {
+		log_warning("the driver rejects a program that it compiled (%s)",
+		            opencl_error_name(code));
+	} else {
+		if (code == CL_BUILD_PROGRAM_FAILURE)
+			log_build(program, device->id);
+		log_error("cannot compile kernels for %s: %s", device->name,
+		          opencl_error_name(code));
+	}
 	object_release(OBJECT_PROGRAM, program);
 	return NULL;
 }
@@ -90,27 +102,6 @@ struct binary program_binary(cl_program program)
 	return binary;
 }
 
-/* Creates a program from its binary; NULL if the driver rejects it. */
-static cl_program create(const struct program_source *source, const struct inputs *inputs,
-                         const struct binary *binary)
-{
-	const struct device *device = source->device;
-	const unsigned char *data = binary->data;
-	cl_int status = CL_SUCCESS, code = CL_SUCCESS;
-	cl_program program = object_add(
-	    OBJECT_PROGRAM, clCreateProgramWithBinary(device->context, 1, &device->id,
-	                                              &binary->size, &data, &status, &code));
-
-	if (program && !code && !status)
-		code = clBuildProgram(program, 1, &device->id, inputs->options, NULL, NULL);
-	if (!code && !status)
-		return program;
-	log_warning("the driver rejects a program that it compiled (%s)",
-	            opencl_error_name(code ? code : status));
-	object_release(OBJECT_PROGRAM, program);
-	return NULL;
-}
-
 /* PoCL compiles each kernel at its first launch, or all of a program's when it is asked for the
  * binary: only the cache asks. */
 cl_program program_make(const struct program_source *source, const char *file, const char *options,
@@ -126,10 +117,8 @@ cl_program program_make(const struct program_source *source, const char *file, c
 		own.data = cache_load(source->cache, inputs.key, &own.size);
 	if (way != WAY_BINARY)
 		binary = &own;
-	if (way == WAY_COMPILE)
-		program = compile(source, &inputs);
-	else if (binary->data)
-		program = create(source, &inputs, binary);
+	if (way == WAY_COMPILE || binary->data)
+		program = create(source->device, &inputs, way == WAY_COMPILE ? NULL : binary);
 	if (way == WAY_COMPILE && program && source->cache)
 		own = program_binary(program);
 	if (way != WAY_CACHE && program && binary->data)
