@@ -112,7 +112,7 @@ bool jpeg_pipeline_add(struct jpeg_pipeline *pipeline, const struct jpeg_image *
 	return true;
 }
 
-/* The span of an image that buffers and stages name by its offset. */
+/* The number of elements of a span, which buffers and stages name by its offset. */
 static uint32_t span_count(const struct jpeg_image *image, uint16_t span)
 {
 	return ((const struct jpeg_span *)(const void *)((const char *)image + span))->count;

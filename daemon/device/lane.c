@@ -499,7 +499,6 @@ static uint64_t time_between(cl_event first, cl_event last)
 	return first && !opencl_time_between(first, last ? last : first, &ns) ? ns : 0;
 }
 
-/* The time of all launches of a direction. */
 static uint64_t direction_ns(const struct jpeg_trace *trace)
 {
 	return time_between(trace->launch[0].event, trace->launch[trace->count - 1].event);

@@ -43,7 +43,6 @@ static const struct {
 } budget[] = {
     [DEVICE_CPU] = {1.5e9, 2e6}, [DEVICE_GPU] = {2e11, 3e7}, [DEVICE_ACCELERATOR] = {1e9, 1e6}};
 
-/* The measurements of a choice's candidate. */
 struct candidate {
 	struct step step;
 	enum program_state state;
@@ -266,7 +265,6 @@ struct tuner *tuner_new(struct programs *programs, struct pool *pool, const char
 	return t;
 }
 
-/* Removes and frees the first trial. */
 static void remove_first(struct tuner *t)
 {
 	struct trial *r = STAILQ_FIRST(&t->untried);

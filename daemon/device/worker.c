@@ -179,7 +179,6 @@ void worker_free(struct worker **worker)
 
 /* ---- messages to the front: after a failure, wire_send()'s, it cannot be reached any more ---- */
 
-/* Sends the answer to a tile. */
 static enum error report_tile(const struct worker *w, const struct message_tile_done *done)
 {
 	struct message message = {.type = MSG_TILE_DONE, .tile_done = *done};
@@ -504,7 +503,6 @@ static struct watched_lane *idle_lane(struct worker *w)
 	return NULL;
 }
 
-/* Starts waiting tiles on idle lanes. */
 static enum error start_tiles(struct worker *w)
 {
 	struct watched_lane *lane;
@@ -551,7 +549,6 @@ static enum error finish_lane(struct worker *w, struct watched_lane *lane)
 	return e;
 }
 
-/* Polls the lanes that are due. */
 static enum error finish_tiles(struct worker *w)
 {
 	uint64_t now = now_ns();
@@ -631,7 +628,6 @@ static enum error receive_all(struct worker *w, bool *closed)
 	return e;
 }
 
-/* True if no tile is queued or in flight. */
 static bool is_idle(const struct worker *w)
 {
 	return !w->queued && count_idle(w) == w->lanes;
@@ -658,7 +654,6 @@ static uint64_t time_left(const struct worker *w)
 	return due > now ? due - now : 0;
 }
 
-/* Has lanes release what they no longer need. */
 static void rest_lanes(struct worker *w)
 {
 	const uint64_t now = now_ms();

@@ -55,7 +55,6 @@ static void name_of(const uint8_t key[DIGEST], char name[HEX])
 		snprintf(name + 2 * i, 3, "%02x", key[i]);
 }
 
-/* A file of the cache. */
 struct kept {
 	char name[HEX];
 	uint64_t size;

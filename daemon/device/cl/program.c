@@ -13,7 +13,7 @@ static const char *const type_options[PIXEL_TYPES] = {
     [PIXEL_F32] = "-DPIXEL=float",
 };
 
-/* What a program is compiled from, with a key that contains all that its binary depends on. */
+/* The inputs of a compilation, and a key that contains all that its binary depends on. */
 struct inputs {
 	char *text, *options, *key;
 };
