@@ -41,10 +41,8 @@ enum {
 	REST_MS = 5000,    /* until a lane without JPEGs releases their buffers */
 	OBJECTS_MS = 1000, /* between counts of objects while jobs run, and while none does */
 	LASTING_MS = 20,
+	KEPT_MAX = 1 << 20, /* bytes that lanes for small tiles keep */
 };
-
-/* Lanes for small tiles do not keep more memory than this. */
-static const uint64_t kept_max = 1 << 20;
 
 /* A lane and the time of its next poll. */
 struct watched_lane {
@@ -542,7 +540,7 @@ static enum error finish_lane(struct worker *w, struct watched_lane *lane)
 	if (!done->error)
 		w->failed = 0;
 	if (lane >= &w->lane[LANES])
-		lane_trim(lane->lane, kept_max);
+		lane_trim(lane->lane, KEPT_MAX);
 	if (lane->rest_ms)
 		lane->rest_ms = now_ms() + REST_MS;
 	plans_release(w->plans, lane->plan);

@@ -82,19 +82,20 @@ static int compare_used(const void *a, const void *b)
 	return (x->tv_nsec > y->tv_nsec) - (x->tv_nsec < y->tv_nsec);
 }
 
-/* Lists the files of the cache, least recently used first. Removes unfinished ones. */
-static GArray *list_files(const struct cache *cache)
+/* Removes unfinished files, and if the others are too many those that were not used for longest. */
+static void trim(const struct cache *cache)
 {
 	GArray *files = g_array_new(FALSE, FALSE, sizeof(struct kept));
 	int fd = openat(cache->directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *list = fd < 0 ? NULL : fdopendir(fd);
 	struct dirent *entry;
 	struct stat status;
-	struct kept kept;
+	uint64_t sum = 0;
 
 	while (list && (entry = readdir(list))) {
 		const char *name = entry->d_name;
 		size_t digits = strspn(name, "0123456789abcdef");
+		struct kept kept;
 
 		if (digits == HEX - 1 && name[digits] == '.')
 			remove_unfinished(cache, name);
@@ -106,27 +107,19 @@ static GArray *list_files(const struct cache *cache)
 		kept.size = (uint64_t)status.st_size;
 		kept.used = status.st_mtim;
 		g_array_append_val(files, kept);
+		sum += kept.size;
 	}
 	if (list)
 		closedir(list);
 	else if (fd >= 0)
 		close(fd);
 	g_array_sort(files, compare_used);
-	return files;
-}
-
-static void trim(const struct cache *cache)
-{
-	GArray *files = list_files(cache);
-	const struct kept *kept = (const struct kept *)(void *)files->data;
-	uint64_t sum = 0;
-
-	for (guint i = 0; i < files->len; i++)
-		sum += kept[i].size;
 	for (guint i = 0; cache->size_max && i < files->len && sum > cache->size_max; i++) {
-		sum -= kept[i].size;
-		unlinkat(cache->directory, kept[i].name, 0);
-		log_debug("cached program %.12s removed: the cache is full", kept[i].name);
+		const struct kept *kept = &g_array_index(files, struct kept, i);
+
+		sum -= kept->size;
+		unlinkat(cache->directory, kept->name, 0);
+		log_debug("cached program %.12s removed: the cache is full", kept->name);
 	}
 	g_array_free(files, TRUE);
 }
