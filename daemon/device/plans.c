@@ -80,9 +80,11 @@ void plans_drop(struct plans *plans, uint64_t id)
 static uint64_t generation(const struct plans *plans)
 {
 	struct message_programs built;
+	uint32_t choices;
 
 	programs_count(plans->programs, &built);
-	return (uint64_t)built.compiled + built.cached + built.failed + tuner_choices(plans->tuner);
+	tuner_choices(plans->tuner, &choices);
+	return (uint64_t)built.compiled + built.cached + built.failed + choices;
 }
 
 /* Records why there is no plan. A variant that can do no step of the chain is the client's error;

@@ -517,16 +517,10 @@ void tuner_step(struct tuner *t)
 	save(t);
 }
 
-uint32_t tuner_choices(const struct tuner *t)
+const struct message_choice *tuner_choices(const struct tuner *t, uint32_t *count)
 {
-	return t->choices;
-}
-
-bool tuner_get(const struct tuner *t, uint32_t i, struct message_choice *choice)
-{
-	if (i < t->choices)
-		*choice = t->choice[i];
-	return i < t->choices;
+	*count = t->choices;
+	return t->choice;
 }
 
 /* The filters that --tune measures by default. */

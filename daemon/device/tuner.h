@@ -29,9 +29,8 @@ bool tuner_ready(struct tuner *tuner);
 /* Performs one step: at most one launch, for which it waits. It may complete a choice. */
 void tuner_step(struct tuner *tuner);
 
-/* The number of choices so far, and the i-th of them; false after the last. */
-uint32_t tuner_choices(const struct tuner *tuner);
-bool tuner_get(const struct tuner *tuner, uint32_t i, struct message_choice *choice);
+/* The choices so far. */
+const struct message_choice *tuner_choices(const struct tuner *tuner, uint32_t *count);
 
 /* Checks filters for tuner_run(), each written as in a request's chain. ERR_BAD_PARAMETER or
  * ERR_UNKNOWN_FILTER, logged, if one is invalid. */

@@ -231,10 +231,12 @@ static enum error report_waits(const struct worker *w, const struct tile *tile, 
 static enum error report_choices(struct worker *w)
 {
 	struct message message = {.type = MSG_CHOICE};
+	uint32_t count;
+	const struct message_choice *choices = tuner_choices(w->tuner, &count);
 	enum error e = ERR_OK;
 
-	while (!e && tuner_get(w->tuner, w->choices_sent, &message.choice)) {
-		w->choices_sent++;
+	while (!e && w->choices_sent < count) {
+		message.choice = choices[w->choices_sent++];
 		e = wire_send(w->socket, &message, NULL);
 	}
 	return e;
@@ -257,15 +259,13 @@ static enum error report_programs(struct worker *w)
 static enum error report_objects(struct worker *w)
 {
 	struct message message = {.type = MSG_OBJECTS};
+	const bool lasting = object_counts_get(&message.objects);
 	const uint64_t now = now_ms();
 
 	w->objects_due_ms = 0;
-	object_counts_get(&message.objects);
 	if (!memcmp(&message.objects, &w->objects_sent, sizeof w->objects_sent))
 		return ERR_OK;
-	w->objects_due_ms =
-	    w->objects_ms +
-	    (object_counts_only_lasting(&message.objects) ? LASTING_MS : OBJECTS_MS);
+	w->objects_due_ms = w->objects_ms + (lasting ? LASTING_MS : OBJECTS_MS);
 	if (now < w->objects_due_ms)
 		return ERR_OK;
 	w->objects_sent = message.objects;
@@ -591,25 +591,20 @@ static enum error receive(struct worker *w, bool *closed)
 {
 	struct message message;
 	int fds[MESSAGE_FDS_MAX] = {-1, -1, -1};
+	const enum wire_result result = wire_receive(w->socket, &message, fds);
 	enum error e = ERR_OK;
 
-	switch (wire_receive(w->socket, &message, fds)) {
-	case WIRE_MESSAGE:
-		e = handle(w, &message, fds);
-		for (int i = 0; i < MESSAGE_FDS_MAX; i++)
-			if (fds[i] >= 0)
-				close(fds[i]);
-		return e;
-	case WIRE_NOTHING:
-		return ERR_OK;
-	case WIRE_CLOSED:
-		*closed = true;
-		return ERR_OK;
-	case WIRE_BROKEN:
-		break;
+	*closed = result == WIRE_CLOSED;
+	if (result == WIRE_BROKEN) {
+		log_error("the front sent an invalid message");
+		return ERR_INTERNAL;
 	}
-	log_error("the front sent an invalid message");
-	return ERR_INTERNAL;
+	if (result == WIRE_MESSAGE)
+		e = handle(w, &message, fds);
+	for (int i = 0; result == WIRE_MESSAGE && i < MESSAGE_FDS_MAX; i++)
+		if (fds[i] >= 0)
+			close(fds[i]);
+	return e;
 }
 
 /* Receives all messages that have arrived, so that their tiles can be launched together; one if

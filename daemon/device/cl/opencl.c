@@ -329,18 +329,13 @@ void object_release(enum object kind, void *object)
 	live[kind]--;
 }
 
-void object_counts_get(struct message_objects *count)
-{
-	*count = (struct message_objects){0};
-	for (enum object kind = 0; kind < OBJECTS; kind++)
-		count->live[kind] = live[kind];
-}
-
-bool object_counts_only_lasting(const struct message_objects *count)
+bool object_counts_get(struct message_objects *count)
 {
 	uint32_t passing = 0;
 
-	for (enum object kind = 0; kind < OBJECTS; kind++)
+	for (enum object kind = 0; kind < OBJECTS; kind++) {
+		count->live[kind] = live[kind];
 		passing += rows[kind].owner == REQUEST ? count->live[kind] : 0;
+	}
 	return !passing;
 }

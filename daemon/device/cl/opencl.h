@@ -74,9 +74,7 @@ bool opencl_error_fatal(cl_int code);
  * releases it; both ignore NULL. Thread-safe. */
 void *object_add(enum object kind, void *object);
 void object_release(enum object kind, void *object);
-void object_counts_get(struct message_objects *count);
-
-/* True if all live objects belong to the process, none to a request. */
-bool object_counts_only_lasting(const struct message_objects *count);
+/* Fills in the counts. True if all live objects belong to the process, none to a request. */
+bool object_counts_get(struct message_objects *count);
 
 #endif
