@@ -113,14 +113,21 @@ cl_program program_make(const struct program_source *source, const char *file, c
 
 	if (!inputs_init(&inputs, source, file, options, type))
 		return NULL;
-	if (way == WAY_CACHE)
+	switch (way) {
+	case WAY_CACHE:
 		own.data = cache_load(source->cache, inputs.key, &own.size);
-	if (way != WAY_BINARY)
+		program = own.data ? create(source->device, &inputs, &own) : NULL;
+		break;
+	case WAY_BINARY:
+		program = create(source->device, &inputs, binary);
+		break;
+	case WAY_COMPILE:
+		program = create(source->device, &inputs, NULL);
+		if (program && source->cache)
+			own = program_binary(program);
 		binary = &own;
-	if (way == WAY_COMPILE || binary->data)
-		program = create(source->device, &inputs, way == WAY_COMPILE ? NULL : binary);
-	if (way == WAY_COMPILE && program && source->cache)
-		own = program_binary(program);
+		break;
+	}
 	if (way != WAY_CACHE && program && binary->data)
 		cache_store(source->cache, inputs.key, binary->data, binary->size);
 	free(own.data);
