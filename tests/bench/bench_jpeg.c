@@ -321,7 +321,7 @@ static cl_ulong event_time(cl_event event, cl_profiling_info what)
 static void print_stages(const struct set *set, uint32_t batch)
 {
 	double times[JPEG_LAUNCHES_MAX][REPEATS], sum = 0;
-	struct jpeg_trace trace;
+	struct jpeg_trace trace = {0};
 	struct lane lane;
 
 	open_lane(&lane, 0, set, batch, true);
