@@ -6,21 +6,6 @@
 
 #include "base/log.h"
 
-struct plans {
-	struct known_plan *first;
-	struct programs *programs;
-	struct tuner *tuner;
-};
-
-struct plans *plans_new(struct programs *programs, struct tuner *tuner)
-{
-	struct plans *plans = calloc(1, sizeof *plans);
-
-	if (plans)
-		*plans = (struct plans){.programs = programs, .tuner = tuner};
-	return plans;
-}
-
 static void remove_first(struct known_plan **link)
 {
 	struct known_plan *known = *link;
@@ -30,14 +15,10 @@ static void remove_first(struct known_plan **link)
 	object_release(OBJECT_PLAN, known);
 }
 
-void plans_free(struct plans **plans)
+void plans_fini(struct plans *plans)
 {
-	if (!*plans)
-		return;
-	while ((*plans)->first)
-		remove_first(&(*plans)->first);
-	free(*plans);
-	*plans = NULL;
+	while (plans->first)
+		remove_first(&plans->first);
 }
 
 struct known_plan *plans_find(const struct plans *plans, uint64_t id)

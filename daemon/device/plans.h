@@ -8,8 +8,6 @@
 #include "device/tuner.h"
 #include "wire/wire.h"
 
-struct plans;
-
 struct known_plan {
 	struct known_plan *next;
 	uint64_t id;         /* 0: dropped or replaced, but still in use */
@@ -20,10 +18,15 @@ struct known_plan {
 	char reason[sizeof(((struct message_tile_done *)0)->reason)];
 };
 
-/* Makes an empty list. Programs and tuner must outlive it. NULL: no memory. */
-struct plans *plans_new(struct programs *programs, struct tuner *tuner);
-/* NULL is allowed. The pointer becomes NULL. */
-void plans_free(struct plans **plans);
+/* The list; programs and tuner must outlive it. */
+struct plans {
+	struct known_plan *first;
+	struct programs *programs;
+	struct tuner *tuner;
+};
+
+/* Frees all plans. No lane may still use one. */
+void plans_fini(struct plans *plans);
 
 /* Makes the plan that the front describes; the caller keeps the descriptor of the chain. A plan
  * that a request makes impossible is stored with its error. ERR_MEMORY; ERR_DEVICE (no device

@@ -85,35 +85,27 @@ static void end_step(struct pool *p, struct pool_work *work)
 		return; /* the counter is at its maximum: already signalled */
 }
 
-/* Prepares the launch of a step on a kernel of its own: the arguments of the step's may belong to
- * other work. */
-static cl_int begin_launch(const struct pool *p, struct pool_work *work, uint32_t threads)
+/* Prepares the launch of the next step of work, on a kernel of its own: the arguments of the step's
+ * may belong to other work. Called and returns with the lock held. */
+static void begin_step(struct pool *p, struct pool_work *work)
 {
 	const struct step *step = work->step[work->at];
+	const uint32_t threads = p->asleep + 1;
 	cl_kernel kernel = NULL;
 	cl_program program;
-	cl_int code =
-	    clGetKernelInfo(step->function, CL_KERNEL_PROGRAM, sizeof program, &program, NULL);
+	cl_int code;
 
+	work->state = WORK_BEGINS;
+	pthread_mutex_unlock(&p->lock);
+	code = clGetKernelInfo(step->function, CL_KERNEL_PROGRAM, sizeof program, &program, NULL);
 	if (!code)
 		kernel = object_add(OBJECT_KERNEL,
 		                    clCreateKernel(program, kernel_name(step->kernel), &code));
 	if (step->dst >= PLACE_A && step->kernel != KERNEL_EXTEND)
 		region_pack(step, work->tile, &work->views[step->dst]);
-	return code ? code
-	            : launch_prepare(step, kernel, p->device, work->tile, work->views, threads,
-	                             &work->launch);
-}
-
-/* Prepares the next step of work. Called and returns with the lock held. */
-static void begin_step(struct pool *p, struct pool_work *work)
-{
-	const uint32_t threads = p->asleep + 1;
-	cl_int code;
-
-	work->state = WORK_BEGINS;
-	pthread_mutex_unlock(&p->lock);
-	code = begin_launch(p, work, threads);
+	if (!code)
+		code = launch_prepare(step, kernel, p->device, work->tile, work->views, threads,
+		                      &work->launch);
 	pthread_mutex_lock(&p->lock);
 	work->state = WORK_RUNS;
 	work->taken = work->ended = 0;

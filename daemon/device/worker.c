@@ -76,7 +76,7 @@ struct worker {
 	uint32_t lanes;
 	uint32_t stack_max; /* tiles that may share a launch */
 	struct arenas arenas;
-	struct plans *plans;
+	struct plans plans;
 	TAILQ_HEAD(, queued_tile) queue; /* in order of arrival: a few more tiles than lanes */
 	uint32_t queued;
 	unsigned failed; /* consecutive failed tiles */
@@ -138,8 +138,8 @@ enum error worker_new(const struct device *device, const struct worker_options *
 		lane_allow_jpeg(w->lane[i].lane, w->programs, jpeg_share(w));
 	if (!e) {
 		w->tuner = tuner_new(w->programs, w->pool, options->state_dir, options->kernel_dir);
-		w->plans = w->tuner ? plans_new(w->programs, w->tuner) : NULL;
-		e = w->plans ? ERR_OK : ERR_MEMORY;
+		w->plans = (struct plans){.programs = w->programs, .tuner = w->tuner};
+		e = w->tuner ? ERR_OK : ERR_MEMORY;
 	}
 	if (e)
 		worker_free(worker);
@@ -162,7 +162,7 @@ void worker_free(struct worker **worker)
 		lane_free(&w->lane[i].lane);
 	pool_free(&w->pool);
 	arenas_fini(&w->arenas);
-	plans_free(&w->plans);
+	plans_fini(&w->plans);
 	while ((tile = TAILQ_FIRST(&w->queue))) {
 		TAILQ_REMOVE(&w->queue, tile, place);
 		object_release(OBJECT_TILE, tile);
@@ -338,7 +338,7 @@ static struct queued_tile *next_tile(struct worker *w)
 	struct queued_tile *tile = TAILQ_FIRST(&w->queue);
 
 	for (; tile; tile = TAILQ_NEXT(tile, place)) {
-		const struct known_plan *known = plans_current(w->plans, tile->message.plan);
+		const struct known_plan *known = plans_current(&w->plans, tile->message.plan);
 		struct plan *plan = known ? known->plan : NULL;
 
 		tile->wait_ms = 0;
@@ -452,7 +452,7 @@ static enum error start_tile(struct worker *w, struct watched_lane *lane,
                              const struct message_tile *message)
 {
 	const struct tile *tile = &message->tile;
-	struct known_plan *known = plans_find(w->plans, message->plan);
+	struct known_plan *known = plans_find(&w->plans, message->plan);
 	struct plan *plan = known ? known->plan : NULL;
 	struct lane_tile tiles[STACK_MAX];
 	enum program_state state;
@@ -543,7 +543,7 @@ static enum error finish_lane(struct worker *w, struct watched_lane *lane)
 		lane_trim(lane->lane, KEPT_MAX);
 	if (lane->rest_ms)
 		lane->rest_ms = now_ms() + REST_MS;
-	plans_release(w->plans, lane->plan);
+	plans_release(&w->plans, lane->plan);
 	return e;
 }
 
@@ -574,9 +574,9 @@ static enum error handle(struct worker *w, const struct message *message, const 
 	case MSG_ARENA_DROP:
 		return arenas_drop(&w->arenas, message->arena_drop.arena);
 	case MSG_PLAN:
-		return plans_add(w->plans, &message->plan, fds[0]);
+		return plans_add(&w->plans, &message->plan, fds[0]);
 	case MSG_PLAN_DROP:
-		plans_drop(w->plans, message->plan_drop.plan);
+		plans_drop(&w->plans, message->plan_drop.plan);
 		return ERR_OK;
 	case MSG_TILE:
 		return queue_tile(w, &message->tile);
