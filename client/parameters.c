@@ -6,7 +6,7 @@
 #include "filters/filters.h"
 
 static const char *const common[] = {
-#define COMMON(name, chain, parse, schema, text) name,
+#define COMMON(name, ...) name,
 #include "filters/parameters.def"
 #undef COMMON
 };

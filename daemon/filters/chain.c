@@ -71,17 +71,6 @@ bool chain_knows_parameter(const struct chain *chain, const char *name)
 	return find_parameter(chain, name, &i) != NULL;
 }
 
-/* Reads a whole text as a finite number. */
-static bool parse_number(const char *text, double *number)
-{
-	char *end;
-
-	if (!*text || strspn(text, "0123456789+-.eE") != strlen(text))
-		return false;
-	*number = strtod(text, &end);
-	return !*end && isfinite(*number);
-}
-
 /* Reads "2.5%", up to 100%. */
 static bool parse_share(const char *text, double *share)
 {
@@ -92,7 +81,7 @@ static bool parse_share(const char *text, double *share)
 		return false;
 	memcpy(number, text, length - 1);
 	number[length - 1] = '\0';
-	return parse_number(number, share) && *share > 0 && *share <= 100;
+	return value_number(number, share) && *share > 0 && *share <= 100;
 }
 
 /* The advice for a sigma that is too large. */
@@ -104,47 +93,25 @@ static const char *instead_of(const struct parameter *p, double value)
 	           : "";
 }
 
-static enum error set_number(struct chain *chain, const struct parameter *p, size_t i,
-                             const char *text, struct problem *problem)
+static enum error set_value(struct chain *chain, const struct parameter *p, size_t i,
+                            const char *text, struct problem *problem)
 {
-	const char *kind = p->type == PARAMETER_ODD       ? "an odd integer"
-	                   : p->type == PARAMETER_INTEGER ? "an integer"
-	                                                  : "a number";
-	double number = 0;
-	const bool share = parameter_takes_share(p) && parse_share(text, &number);
-	bool valid = share || (parse_number(text, &number) && number >= p->min && number <= p->max);
+	const struct value_kind kind = parameter_kind(p);
+	double value = 0;
+	const bool share = parameter_takes_share(p) && parse_share(text, &value);
+	const enum error e = share ? ERR_OK : value_parse(&kind, p->name, text, &value, problem);
 
-	if (valid && p->type != PARAMETER_NUMBER)
-		valid =
-		    number == floor(number) && (p->type != PARAMETER_ODD || fmod(number, 2) == 1);
-	if (!valid)
-		return problem_set_parameter(problem, ERR_BAD_PARAMETER, p->name, text,
-		                             "%s: expected %s from %g to %g%s%s%s", p->name, kind,
-		                             p->min, p->max, *p->unit ? ", in " : "", p->unit,
-		                             instead_of(p, number));
-	last_call(chain)->value[i] = number;
+	if (e) {
+		const size_t said = strlen(problem->detail);
+
+		snprintf(problem->detail + said, sizeof problem->detail - said, "%s",
+		         instead_of(p, value));
+		return e;
+	}
+	last_call(chain)->value[i] = value;
 	last_call(chain)->shares &= ~(1u << i);
 	last_call(chain)->shares |= (uint32_t)share << i;
 	return ERR_OK;
-}
-
-static enum error set_choice(struct chain *chain, const struct parameter *p, size_t i,
-                             const char *text, struct problem *problem)
-{
-	const char *word = p->unit;
-	size_t length = strlen(text);
-
-	for (int choice = 0; *word; choice++) {
-		size_t end = strcspn(word, "|");
-
-		if (end == length && !strncmp(word, text, end)) {
-			last_call(chain)->value[i] = choice;
-			return ERR_OK;
-		}
-		word += end + (word[end] == '|');
-	}
-	return problem_set_parameter(problem, ERR_BAD_PARAMETER, p->name, text,
-	                             "%s: expected one of %s", p->name, p->unit);
 }
 
 /* Parses one row of a matrix, up to ';' or the end, into `coefficient`, which has space for `room`
@@ -167,7 +134,7 @@ static int parse_row(const char **text, double *coefficient, size_t room)
 			return -1;
 		memcpy(word, *text, length);
 		word[length] = '\0';
-		if (!parse_number(word, &coefficient[count]) || fabs(coefficient[count]) > 1e9)
+		if (!value_number(word, &coefficient[count]) || fabs(coefficient[count]) > 1e9)
 			return -1;
 		count++;
 		*text += length;
@@ -263,10 +230,8 @@ enum error chain_set_parameter(struct chain *chain, const char *name, const char
 
 	if (p && (p->type == PARAMETER_MATRIX || p->type == PARAMETER_NUMBERS))
 		return set_rows(chain, p, i, text, problem);
-	if (p && p->type == PARAMETER_CHOICE)
-		return set_choice(chain, p, i, text, problem);
 	if (p)
-		return set_number(chain, p, i, text, problem);
+		return set_value(chain, p, i, text, problem);
 	for (i = 0; (p = filter_parameter(last_call(chain)->filter, i)); i++)
 		list_add(list, sizeof list, p->name);
 	return problem_set_parameter(problem, ERR_BAD_PARAMETER, name, text,
@@ -339,18 +304,6 @@ void chain_set_channels(struct chain *chain, enum channels channels)
 {
 	for (uint32_t i = 0; i < chain->count; i++)
 		chain->call[i].channels = channels;
-}
-
-enum error chain_set_border(struct chain *chain, const char *text, struct problem *problem)
-{
-	enum border border = border_parse(text);
-
-	if (border == BORDERS)
-		return problem_set_parameter(
-		    problem, ERR_BAD_PARAMETER, "border", text,
-		    "border: expected one of replicate, reflect, reflect101, wrap, constant, crop");
-	chain->border = border;
-	return ERR_OK;
 }
 
 enum error chain_set_border_value(struct chain *chain, const char *text, struct problem *problem)

@@ -82,9 +82,7 @@ enum error chain_parse_for(struct chain *chain, enum channels channels, const ch
 /* Sets the channels of all filters that the chain has so far. */
 void chain_set_channels(struct chain *chain, enum channels channels);
 
-/* Sets border and border_value from text ("replicate", …; "0" or "255,0,0"). */
-enum error chain_set_border(struct chain *chain, const char *text,
-                            struct problem *problem) MUST_CHECK;
+/* Sets border_value from text ("0" or "255,0,0"). */
 enum error chain_set_border_value(struct chain *chain, const char *text,
                                   struct problem *problem) MUST_CHECK;
 

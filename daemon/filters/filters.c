@@ -145,6 +145,17 @@ const struct parameter *filter_parameter(enum filter filter, size_t i)
 	return NULL;
 }
 
+struct value_kind parameter_kind(const struct parameter *p)
+{
+	static const enum value_type types[] = {
+	    [PARAMETER_NUMBER] = VALUE_NUMBER, [PARAMETER_INTEGER] = VALUE_INTEGER,
+	    [PARAMETER_ODD] = VALUE_ODD,       [PARAMETER_CHOICE] = VALUE_WORD,
+	    [PARAMETER_MATRIX] = VALUE_NUMBER, [PARAMETER_NUMBERS] = VALUE_NUMBER,
+	};
+
+	return (struct value_kind){types[p->type], p->min, p->max, p->unit};
+}
+
 bool parameter_takes_share(const struct parameter *parameter)
 {
 	return parameter->type == PARAMETER_NUMBER && strchr(parameter->unit, '%');

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "base/value.h"
 #include "filters/gather.h"
 #include "filters/operations.h"
 #include "image/image.h"
@@ -119,6 +120,9 @@ enum error filter_unknown(const char *name, struct problem *problem) MUST_CHECK;
 
 /* The i-th parameter of a filter, or NULL after the last. */
 const struct parameter *filter_parameter(enum filter filter, size_t i);
+
+/* The kind of a parameter's value, or of its numbers. */
+struct value_kind parameter_kind(const struct parameter *parameter);
 
 /* True if a percentage of the image's shorter side may be given. */
 bool parameter_takes_share(const struct parameter *parameter);

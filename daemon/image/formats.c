@@ -157,17 +157,6 @@ const char *compression_name(enum compression compression)
 	return compressions[compression];
 }
 
-enum subsample subsample_parse(const char *text)
-{
-	static const char *const words[SUBSAMPLES] = {
-	    [SUBSAMPLE_AUTO] = "auto", [SUBSAMPLE_ON] = "on", [SUBSAMPLE_OFF] = "off"};
-	enum subsample s = 0;
-
-	while (s < SUBSAMPLES && strcmp(text, words[s]))
-		s++;
-	return s;
-}
-
 bool background_parse(const char *text, struct coding *c)
 {
 	uint32_t *value = c->background;

@@ -46,8 +46,6 @@ bool coding_valid(const struct coding *coding);
 /* The compression of a name ("lzw") or level ("9"), or COMPRESSIONS. */
 enum compression compression_parse(const char *text);
 const char *compression_name(enum compression compression);
-/* The setting of a name ("auto", "on", "off"), or SUBSAMPLES. */
-enum subsample subsample_parse(const char *text);
 /* Parses "G" or "R,G,B". Returns false on failure; the background is then undefined. */
 bool background_parse(const char *text, struct coding *coding) MUST_CHECK;
 

@@ -131,12 +131,3 @@ const char *border_name(enum border border)
 {
 	return borders[border];
 }
-
-enum border border_parse(const char *name)
-{
-	enum border border = 0;
-
-	while (border < BORDERS && strcmp(name, borders[border]))
-		border++;
-	return border;
-}

@@ -74,7 +74,5 @@ bool area_parse(const char *text, struct area *area) MUST_CHECK;
 bool area_inside(const struct area *area, const struct image *image);
 
 const char *border_name(enum border border);
-/* The border mode of a name, or BORDERS. */
-enum border border_parse(const char *name);
 
 #endif

@@ -131,7 +131,7 @@ static void test_parse_invalid(void **state)
 	    {"box=size=603", ERR_BAD_PARAMETER, "size", "to 601"},
 	    {"box=radius=3", ERR_BAD_PARAMETER, "radius", "box takes size"},
 	    {"gaussian=3", ERR_BAD_PARAMETER, "filters", "key=value"},
-	    {"sobel=output=z", ERR_BAD_PARAMETER, "output", "magnitude|x|y"},
+	    {"sobel=output=z", ERR_BAD_PARAMETER, "output", "magnitude, x, y"},
 	    {"convolve", ERR_BAD_PARAMETER, "kernel", "needs kernel"},
 	    {"convolve=kernel=1 2;3 4", ERR_BAD_PARAMETER, "kernel", "2x2"},
 	    {"convolve=kernel=1 2 1;2 4", ERR_BAD_PARAMETER, "kernel", "row 2"},

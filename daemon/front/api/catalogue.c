@@ -1,55 +1,87 @@
-/* The catalogue, made from the tables of filters, devices and kernels. */
+/* Descriptions of the service, made from the tables of filters, parameters, formats, devices,
+ * kernels, errors and routes.
+ *
+ * OpenAPI 3.1 (https://spec.openapis.org/oas/v3.1.0): openapi.json has all that is the same in
+ * every service; its members beside the document are parts that several operations have. A route
+ * becomes an operation; a route with {name} in its path becomes one operation for each filter,
+ * because their parameters differ. */
 #include "front/api/catalogue.h"
 
+#include <glib.h>
+#include <jansson.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "front/base/metrics.h"
 #include "front/workers/device_table.h"
 #include "front/workers/repertoire.h"
 
+/* Values --------------------------------------------------------------------------------------- */
+
 /* NAN (no default, no bound) is null in JSON. */
-static json_t *json_number_or_null(double number)
+static json_t *number_or_null(double number)
 {
 	return isfinite(number) ? json_real(number) : json_null();
 }
 
-json_t *catalogue_default(const struct parameter *p)
+static json_t *list_words(const char *words)
 {
-	const char *word = p->unit;
+	json_t *list = json_array();
+	const char *word;
+	size_t length;
 
-	if (p->type != PARAMETER_CHOICE)
-		return json_number_or_null(p->default_);
-	for (int i = (int)p->default_; i > 0; i--)
-		word += strcspn(word, "|") + 1;
-	return json_stringn(word, strcspn(word, "|"));
+	for (size_t i = 0; (word = value_word(words, i, &length)); i++)
+		json_array_append_new(list, json_stringn(word, length));
+	return list;
 }
 
-json_t *catalogue_choices(const struct parameter *p)
+/* JSON that is written with ' for ". */
+static json_t *schema_of_text(const char *text)
 {
-	json_t *choices = json_array();
+	char *copy = g_strdelimit(g_strdup(text), "'", '"');
+	json_t *schema = json_loads(copy, 0, NULL);
 
-	for (const char *word = p->unit; *word;) {
-		size_t length = strcspn(word, "|");
+	g_free(copy);
+	return schema;
+}
 
-		json_array_append_new(choices, json_stringn(word, length));
-		word += length + (word[length] == '|');
+/* The schema of a value in a query; default_: NAN if there is none. */
+static json_t *schema_of_kind(const struct value_kind *kind, double default_)
+{
+	const bool whole = kind->type != VALUE_NUMBER;
+	const struct {
+		const char *name;
+		double number;
+	} facts[] = {{"minimum", kind->min}, {"maximum", kind->max}, {"default", default_}};
+	char word[32];
+	json_t *schema;
+
+	if (kind->type == VALUE_WORD) {
+		value_print(kind, default_, word, sizeof word);
+		return json_pack("{s:o, s:s}", "enum", list_words(kind->unit), "default", word);
 	}
-	return choices;
+	schema = json_pack("{s:s}", "type", whole ? "integer" : "number");
+	for (size_t i = 0; i < sizeof facts / sizeof *facts; i++)
+		if (!isnan(facts[i].number))
+			json_object_set_new(schema, facts[i].name,
+			                    whole ? json_integer((json_int_t)facts[i].number)
+			                          : json_real(facts[i].number));
+	if (kind->type == VALUE_ODD)
+		json_object_set_new(schema, "not", json_pack("{s:i}", "multipleOf", 2));
+	return schema;
 }
 
-json_t *catalogue_schema(const char *text)
+/* The enum 'formats' of a schema stands for the formats that are offered. */
+static json_t *schema_of_common(const struct common_parameter *p)
 {
-	char *copy = strdup(text);
 	const struct format_offer *offer;
 	json_t *schema, *choices;
 
-	for (char *at = copy; at && (at = strchr(at, '\'')); at++)
-		*at = '"';
-	schema = copy ? json_loads(copy, 0, NULL) : NULL;
-	free(copy);
+	if (!p->schema)
+		return schema_of_kind(&p->kind, p->default_);
+	schema = schema_of_text(p->schema);
 	if (json_is_string(json_object_get(schema, "enum"))) {
 		choices = json_array();
 		for (size_t i = 0; (offer = format_offer(i)); i++)
@@ -60,20 +92,25 @@ json_t *catalogue_schema(const char *text)
 	return schema;
 }
 
+/* The catalogue -------------------------------------------------------------------------------- */
+
 static json_t *describe_parameter(const struct parameter *p)
 {
 	static const char *const types[] = {"number", "integer", "odd",
 	                                    "choice", "matrix",  "numbers"};
 	json_t *json = json_pack("{s:s, s:s, s:s, s:o}", "name", p->name, "type", types[p->type],
-	                         "text", p->text, "default", catalogue_default(p));
+	                         "text", p->text, "default", number_or_null(p->default_));
+	json_t *choices;
 
 	if (p->type == PARAMETER_CHOICE) {
-		json_object_set_new(json, "choices", catalogue_choices(p));
+		choices = list_words(p->unit);
+		json_object_set(json, "default", json_array_get(choices, (size_t)p->default_));
+		json_object_set_new(json, "choices", choices);
 		return json;
 	}
 	json_object_set_new(json, "unit", json_string(p->unit));
-	json_object_set_new(json, "minimum", json_number_or_null(p->min));
-	json_object_set_new(json, "maximum", json_number_or_null(p->max));
+	json_object_set_new(json, "minimum", number_or_null(p->min));
+	json_object_set_new(json, "maximum", number_or_null(p->max));
 	return json;
 }
 
@@ -95,8 +132,7 @@ static json_t *describe_common(void)
 	const struct common_parameter *p;
 
 	for (size_t i = 0; (p = request_common_parameter(i)); i++) {
-		json_t *schema = catalogue_schema(p->schema),
-		       *choices = json_object_get(schema, "enum");
+		json_t *schema = schema_of_common(p), *choices = json_object_get(schema, "enum");
 		json_t *json = json_pack("{s:s, s:s, s:b}", "name", p->name, "text", p->text,
 		                         "chain_only", p->for_chain);
 
@@ -223,4 +259,285 @@ void catalogue_get_kernels(struct request *r)
 	answer_json(&r->answer, 200,
 	            json_pack("{s:o, s:o, s:o}", "kernels", kernels, "choices", choices, "variants",
 	                      variants));
+}
+
+/* OpenAPI -------------------------------------------------------------------------------------- */
+
+/* Statuses of refusals of any request, before its route counts. */
+static const char everywhere[] = "400 403 408 413 414 415 421 429 431 500 501 505";
+
+static json_t *reference(const char *kind, const char *name)
+{
+	return json_pack("{s:o}", "$ref", json_sprintf("#/components/%s/%s", kind, name));
+}
+
+static json_t *member(const json_t *object, const char *name, const char *of_it)
+{
+	return json_object_get(json_object_get(object, name), of_it);
+}
+
+/* A filter's parameter as it is in a query. */
+static json_t *schema_of_parameter(const struct parameter *p)
+{
+	const struct value_kind kind = parameter_kind(p);
+	const char *pattern = p->type == PARAMETER_NUMBERS ? "^[-+.,; 0-9eE]+$"
+	                      : parameter_takes_share(p)   ? "^[+.0-9eE]+%$"
+	                                                   : NULL;
+	json_t *schema;
+
+	if (p->type == PARAMETER_MATRIX)
+		return schema_of_text("{'type':'string','examples':['1,2,1;2,4,2;1,2,1']}");
+	schema = schema_of_kind(&kind, p->default_);
+	if (pattern) {
+		json_object_set_new(schema, "type", json_pack("[s, s]", "number", "string"));
+		json_object_set_new(schema, "pattern", json_string(pattern));
+	}
+	if (p->filter == FILTER_COLORMATRIX)
+		json_object_set_new(schema, "examples",
+		                    json_pack("[s]", "0,0,1,0;0,1,0,0;1,0,0,0"));
+	return schema;
+}
+
+static bool is_required(const struct parameter *p)
+{
+	return p->type == PARAMETER_MATRIX || p->filter == FILTER_COLORMATRIX;
+}
+
+/* A filter's parameter as it is in a JSON chain, which may also have rows as arrays. */
+static json_t *schema_of_link_parameter(const struct parameter *p)
+{
+	static const char rows[] =
+	    "{'type':'array','items':{'type':'array','items':{'type':'number'}}}";
+	static const char numbers[] = "{'type':'array','items':{'oneOf':[{'type':'number'},"
+	                              "{'type':'array','items':{'type':'number'}}]}}";
+	json_t *schema = schema_of_parameter(p);
+
+	if (p->type != PARAMETER_MATRIX && p->type != PARAMETER_NUMBERS)
+		return schema;
+	return json_pack("{s:[o, o]}", "oneOf", schema,
+	                 schema_of_text(p->type == PARAMETER_MATRIX ? rows : numbers));
+}
+
+/* A filter as an element of a JSON chain. */
+static json_t *schema_of_link(enum filter filter)
+{
+	json_t *properties = json_pack("{s:{s:[s]}}", "filter", "enum", filter_name(filter));
+	json_t *required = json_pack("[s]", "filter");
+	const struct parameter *p;
+
+	for (size_t i = 0; (p = filter_parameter(filter, i)); i++) {
+		if (is_required(p))
+			json_array_append_new(required, json_string(p->name));
+		json_object_set_new(properties, p->name, schema_of_link_parameter(p));
+	}
+	return json_pack("{s:s, s:s, s:o, s:o, s:b}", "type", "object", "description",
+	                 filter_text(filter), "required", required, "properties", properties,
+	                 "additionalProperties", 0);
+}
+
+/* Adds an answer for each status of an error, whose text is the titles of its errors. */
+static void add_errors(json_t *responses, const json_t *template)
+{
+	char name[32];
+
+	for (enum error e = ERR_OK + 1; e < ERR_COUNT; e++) {
+		json_t *response;
+		const char *text;
+
+		snprintf(name, sizeof name, "Problem%d", error_status(e));
+		if (!json_object_get(responses, name))
+			json_object_set_new(responses, name, json_deep_copy(template));
+		response = json_object_get(responses, name);
+		text = json_string_value(json_object_get(response, "description"));
+		json_object_set_new(
+		    response, "description",
+		    json_sprintf("%s%s%s", text, *text ? "; " : "", error_title(e)));
+	}
+}
+
+/* Adds answers, STATUS:NAME, or STATUS alone for its problems. */
+static void add_answers(json_t *list, const char *answers)
+{
+	char **words = g_strsplit(answers, " ", -1), problem[32];
+
+	for (char **status = words; *status; status++) {
+		char *name = strchr(*status, ':');
+
+		if (name)
+			*name++ = '\0';
+		snprintf(problem, sizeof problem, "Problem%s", *status);
+		json_object_set_new(list, *status, reference("responses", name ? name : problem));
+	}
+	g_strfreev(words);
+}
+
+static json_t *make_parameter(const char *name, const char *in, const char *text, json_t *schema,
+                              bool required)
+{
+	return json_pack("{s:s, s:s, s:s, s:b, s:o}", "name", name, "in", in, "description", text,
+	                 "required", required, "schema", schema);
+}
+
+static bool filter_has(enum filter filter, const char *name)
+{
+	const struct parameter *p;
+
+	for (size_t i = 0; filter < FILTERS && (p = filter_parameter(filter, i)); i++)
+		if (!strcmp(p->name, name))
+			return true;
+	return false;
+}
+
+/* The parameters of an image's route; filter FILTERS: of a chain. */
+static void add_image_parameters(json_t *list, enum filter filter)
+{
+	const struct common_parameter *common;
+	const struct parameter *p;
+
+	for (size_t i = 0; filter < FILTERS && (p = filter_parameter(filter, i)); i++)
+		json_array_append_new(list, make_parameter(p->name, "query", p->text,
+		                                           schema_of_parameter(p), is_required(p)));
+	for (size_t i = 0; (common = request_common_parameter(i)); i++)
+		if (!(common->for_chain && filter < FILTERS) && !filter_has(filter, common->name))
+			json_array_append_new(list, reference("parameters", common->name));
+	json_array_append_new(list, reference("parameters", "Prefer"));
+	json_array_append_new(list, reference("parameters", "X-Busy-Status"));
+}
+
+static json_t *route_parameters(const struct route *route, enum filter filter,
+                                const json_t *skeleton)
+{
+	json_t *list = json_array();
+	char **names = g_strsplit(route->query, " ", -1);
+
+	if (strstr(route->path, "{id}"))
+		json_array_append(list, json_object_get(skeleton, "id"));
+	for (char **name = names; *name; name++)
+		json_array_append_new(list, reference("parameters", *name));
+	g_strfreev(names);
+	if (!route->act)
+		add_image_parameters(list, filter);
+	json_array_append_new(list, reference("parameters", "traceparent"));
+	return list;
+}
+
+/* The method and the path with letters and digits kept, the rest as '-'. */
+static json_t *operation_id(const struct route *route, const char *path)
+{
+	char *name = g_strconcat(route->method, path, NULL), *id = g_ascii_strdown(name, -1);
+	json_t *json = json_string(g_strcanon(id, G_CSET_a_2_z G_CSET_DIGITS, '-'));
+
+	g_free(name);
+	g_free(id);
+	return json;
+}
+
+static json_t *make_operation(const struct route *route, const char *path, enum filter filter,
+                              const json_t *skeleton)
+{
+	bool image = !route->act;
+	const char *tag = strncmp(path, "/v1/", 4) ? "service" : path + 4;
+	json_t *answers = json_object();
+	json_t *operation =
+	    json_pack("{s:o, s:s, s:[o], s:o, s:o}", "operationId", operation_id(route, path),
+	              "summary", image && filter < FILTERS ? filter_text(filter) : route->summary,
+	              "tags", json_stringn(tag, strcspn(tag, "/")), "parameters",
+	              route_parameters(route, filter, skeleton), "responses", answers);
+
+	add_answers(answers, route->answers);
+	add_answers(answers, everywhere);
+	if (image)
+		json_object_set(operation, "requestBody",
+		                json_object_get(skeleton, filter < FILTERS ? "image" : "chain"));
+	return operation;
+}
+
+/* filter: replaces {name} in the route's path; FILTERS if there is none. */
+static void add_operation(json_t *paths, const struct route *route, enum filter filter,
+                          const json_t *skeleton)
+{
+	char **parts = g_strsplit(route->path, "{name}", 2);
+	char *path = g_strjoinv(filter < FILTERS ? filter_name(filter) : "", parts);
+	char *method = g_ascii_strdown(route->method, -1);
+	json_t *item = json_object_get(paths, path);
+
+	if (!item) {
+		item = json_object();
+		json_object_set_new(paths, path, item);
+	}
+	json_object_set_new(item, method, make_operation(route, path, filter, skeleton));
+	g_strfreev(parts);
+	g_free(path);
+	g_free(method);
+}
+
+static void add_paths(json_t *paths, const struct route *routes, size_t count,
+                      const json_t *skeleton)
+{
+	for (size_t i = 0; i < count; i++)
+		if (!routes[i].summary)
+			continue;
+		else if (strstr(routes[i].path, "{name}"))
+			for (enum filter f = 0; f < FILTERS; f++)
+				add_operation(paths, &routes[i], f, skeleton);
+		else
+			add_operation(paths, &routes[i], FILTERS, skeleton);
+}
+
+/* X-Lost: a list in which a space follows each comma, which an array's serialisation has not. */
+static json_t *lost_schema(void)
+{
+	GString *tokens = g_string_new(NULL), *meanings = g_string_new(NULL);
+	json_t *schema;
+
+	for (enum loss l = 0; l < LOSSES; l++) {
+		g_string_append_printf(tokens, "%s%s", l ? "|" : "", loss_token(l));
+		g_string_append_printf(meanings, "%s%s: %s", l ? "; " : "", loss_token(l),
+		                       loss_text(l));
+	}
+	schema = json_pack("{s:s, s:o, s:s}", "type", "string", "pattern",
+	                   json_sprintf("^(%s)(, (%s))*$", tokens->str, tokens->str), "description",
+	                   meanings->str);
+	g_string_free(tokens, TRUE);
+	g_string_free(meanings, TRUE);
+	return schema;
+}
+
+void catalogue_get_api(struct request *r, const struct route *routes, size_t count)
+{
+	json_t *skeleton = json_loads(openapi_embedded->text, 0, NULL);
+	json_t *document = json_object_get(skeleton, "document");
+	json_t *info = json_object_get(document, "info");
+	json_t *components = json_object_get(document, "components");
+	json_t *schemas = json_object_get(components, "schemas");
+	json_t *responses = json_object_get(components, "responses");
+	json_t *parameters = json_object_get(components, "parameters");
+	json_t *media = member(responses, "Image", "content");
+	json_t *links = json_array(), *types = json_array();
+	const struct common_parameter *p;
+
+	json_object_set_new(info, "version", json_string(PACKAGE_VERSION));
+	add_paths(json_object_get(document, "paths"), routes, count, skeleton);
+	for (enum filter filter = 0; filter < FILTERS; filter++)
+		json_array_append_new(links, schema_of_link(filter));
+	json_object_set_new(schemas, "Chain",
+	                    json_pack("{s:s, s:i, s:i, s:{s:o}}", "type", "array", "minItems", 1,
+	                              "maxItems", CHAIN_FILTERS_MAX, "items", "oneOf", links));
+	for (enum error e = ERR_OK + 1; e < ERR_COUNT; e++)
+		json_array_append_new(types, json_sprintf("/problems/%s", error_slug(e)));
+	json_object_set_new(member(schemas, "Problem", "properties"), "type",
+	                    json_pack("{s:o}", "enum", types));
+	for (size_t i = 0; (p = request_common_parameter(i)); i++)
+		json_object_set_new(
+		    parameters, p->name,
+		    make_parameter(p->name, "query", p->text, schema_of_common(p), false));
+	for (enum format f = FORMAT_NONE + 1; f < FORMATS; f++)
+		if (format_in(repertoire().written, f))
+			json_object_set_new(media, format_media_type(f),
+			                    json_pack("{s:{s:s, s:s}}", "schema", "type", "string",
+			                              "format", "binary"));
+	add_errors(responses, json_object_get(skeleton, "problem"));
+	json_object_set_new(member(components, "headers", "X-Lost"), "schema", lost_schema());
+	answer_json(&r->answer, 200, json_incref(document));
+	json_decref(skeleton);
 }

@@ -1,10 +1,13 @@
-/* The catalogue of filters, devices and kernels as JSON. */
+/* The catalogue of filters, devices and kernels, and the description of the API (OpenAPI 3.1), as
+ * JSON; all made from tables, so that they match the service. */
 #ifndef FRONT_API_CATALOGUE_H
 #define FRONT_API_CATALOGUE_H
 
-#include <jansson.h>
-
+#include "base/file.h"
 #include "front/api/request.h"
+
+extern const struct embedded openapi_embedded[]; /* openapi.json alone */
+extern const size_t openapi_embedded_count;
 
 /* Routes. */
 void catalogue_get_filters(struct request *request);
@@ -12,16 +15,10 @@ void catalogue_get_filter(struct request *request);
 void catalogue_get_devices(struct request *request);
 void catalogue_get_kernels(struct request *request);
 
+/* Answers with the description of these routes. */
+void catalogue_get_api(struct request *request, const struct route *routes, size_t count);
+
 /* Answers that the filter is unknown, and suggests a similar name. */
 void catalogue_unknown_filter(struct request *request);
-
-/* A parameter's default (for a choice, its word); null if there is none. */
-json_t *catalogue_default(const struct parameter *parameter);
-/* JSON that is written with ' for ", as the schemas of common parameters are; for the enum
- * 'formats' it has the formats that are offered. */
-json_t *catalogue_schema(const char *text);
-
-/* The words of a choice. */
-json_t *catalogue_choices(const struct parameter *parameter);
 
 #endif

@@ -3,6 +3,8 @@
 #include "front/api/request.h"
 
 #include <inttypes.h>
+#include <jansson.h>
+#include <math.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,9 +15,9 @@
 
 #include "base/loop.h"
 #include "base/text.h"
+#include "base/value.h"
 #include "filters/chain_check.h"
 #include "front/api/accept.h"
-#include "front/api/chain_json.h"
 #include "front/jobs/admission.h"
 #include "front/workers/device_table.h"
 #include "front/workers/repertoire.h"
@@ -205,277 +207,121 @@ enum error request_settle(struct request *r, uint64_t size, struct problem *prob
 	return ERR_OK;
 }
 
-/* Parameters to be parsed into a chain and options. Those of filters are kept as text, because the
- * filters have an order of their own, and some parameters apply to all of them. */
+/* What parameters ask for, while they are read. Filters are kept as text, because they have an
+ * order of their own, and some parameters apply to all of them. */
 struct reading {
-	const struct common_parameter *parameter; /* the one that is read now */
 	struct chain *chain;
-	struct message_job *options;
-	struct job_terms *terms;
-	uint64_t arrived;
+	struct message_job options;
 	const char *filters, *json, *luma, *chroma, *variant; /* NULL: not given */
-	const char *channels;
+	uint32_t border, feather, invert, channels;
+	uint32_t alpha, page, pages; /* page PAGES_MAX: not given */
+	uint32_t priority, codec, deadline_ms;
+	uint64_t devices;
 };
 
-/* For several parameters: `member` is a text of struct reading. */
-static enum error keep_text(struct reading *r, const char *text, struct problem *problem)
+/* Refuses a parameter; `expected` says what is valid. */
+static enum error refuse(const struct common_parameter *p, const char *text, const char *expected,
+                         struct problem *problem)
+{
+	return problem_set_parameter(problem, ERR_BAD_PARAMETER, p->name, text, "%s: expected %s",
+	                             p->name, expected);
+}
+
+static enum error keep_text(struct reading *r, const struct common_parameter *p, const char *text,
+                            struct problem *problem)
 {
 	(void)problem;
-	*(const char **)(void *)((char *)r + r->parameter->member) = text;
+	*(const char **)(void *)((char *)r + p->member) = text;
 	return ERR_OK;
 }
 
-/* For several parameters: `member` is a uint32_t of struct message_job. */
-static enum error parse_switch(struct reading *r, const char *text, struct problem *problem)
+static bool read_roi(struct reading *r, const char *text)
 {
-	const char *name = r->parameter->name;
-
-	if (strcmp(text, "0") && strcmp(text, "1"))
-		return problem_set_parameter(problem, ERR_BAD_PARAMETER, name, text,
-		                             "%s: expected 0 or 1", name);
-	*(uint32_t *)(void *)((char *)r->options + r->parameter->member) = *text == '1';
-	return ERR_OK;
+	return area_parse(text, &r->options.roi);
 }
 
-static enum error parse_border(struct reading *r, const char *text, struct problem *problem)
+static bool read_target(struct reading *r, const char *text)
 {
-	return chain_set_border(r->chain, text, problem);
+	char rest;
+
+	r->options.has_target = 1;
+	return strspn(text, "0123456789,") == strlen(text) &&
+	       sscanf(text, "%7u,%7u%c", &r->options.target_x, &r->options.target_y, &rest) == 2;
 }
 
-static enum error parse_border_value(struct reading *r, const char *text, struct problem *problem)
+static bool read_background(struct reading *r, const char *text)
 {
+	return background_parse(text, &r->options.coding);
+}
+
+static bool read_raw(struct reading *r, const char *text)
+{
+	r->options.raw = 1;
+	return image_parse(text, &r->options.raw_image);
+}
+
+/* The others say themselves what is wrong. */
+static enum error parse_border_value(struct reading *r, const struct common_parameter *p,
+                                     const char *text, struct problem *problem)
+{
+	(void)p;
 	return chain_set_border_value(r->chain, text, problem);
 }
 
-static enum error parse_roi(struct reading *r, const char *text, struct problem *problem)
+static enum error parse_regions(struct reading *r, const struct common_parameter *p,
+                                const char *text, struct problem *problem)
 {
-	if (area_parse(text, &r->options->roi))
-		return ERR_OK;
-	return problem_set_parameter(problem, ERR_BAD_PARAMETER, "roi", text,
-	                             "roi: expected x,y,width,height in pixels, the last two at "
-	                             "least 1, as in 100,50,640,480");
-}
-
-static enum error parse_target(struct reading *r, const char *text, struct problem *problem)
-{
-	char rest;
-
-	r->options->has_target = 1;
-	if (strspn(text, "0123456789,") == strlen(text) &&
-	    sscanf(text, "%7u,%7u%c", &r->options->target_x, &r->options->target_y, &rest) == 2)
-		return ERR_OK;
-	return problem_set_parameter(problem, ERR_BAD_PARAMETER, "target", text,
-	                             "target: expected x,y in pixels, as in 100,50");
-}
-
-static enum error parse_regions(struct reading *r, const char *text, struct problem *problem)
-{
+	(void)p;
 	return chain_set_regions(r->chain, text, problem);
 }
 
-static enum error parse_feather(struct reading *r, const char *text, struct problem *problem)
-{
-	uint32_t *feather = &r->chain->regions.feather;
-	char rest;
-
-	if (text[0] >= '0' && text[0] <= '9' && sscanf(text, "%5u%c", feather, &rest) == 1 &&
-	    *feather <= REGIONS_FEATHER_MAX)
-		return ERR_OK;
-	return problem_set_parameter(problem, ERR_BAD_PARAMETER, "feather", text,
-	                             "feather: expected an integer from 0 to %d, in pixels",
-	                             REGIONS_FEATHER_MAX);
-}
-
-static enum error parse_invert(struct reading *r, const char *text, struct problem *problem)
-{
-	r->chain->regions.invert = *text == '1';
-	if (!strcmp(text, "0") || !strcmp(text, "1"))
-		return ERR_OK;
-	return problem_set_parameter(problem, ERR_BAD_PARAMETER, "invert", text,
-	                             "invert: expected 0 or 1");
-}
-
-static enum error parse_channels(struct reading *r, const char *text, struct problem *problem)
-{
-	r->channels = text;
-	if (channels_parse(text) != CHANNELS)
-		return ERR_OK;
-	return problem_set_parameter(
-	    problem, ERR_BAD_PARAMETER, "channels", text,
-	    "channels: expected one of all, color, alpha, red, green, blue, luma, chroma");
-}
-
-static enum error parse_format(struct reading *r, const char *text, struct problem *problem)
+static enum error parse_format(struct reading *r, const struct common_parameter *p,
+                               const char *text, struct problem *problem)
 {
 	const struct format_offer *offer;
 	uint32_t written = repertoire().written;
-	char names[160] = "";
+	char names[160] = "", expected[192];
 
-	r->options->format = format_parse(text);
-	if (r->options->format && format_in(written, r->options->format))
+	r->options.format = format_parse(text);
+	if (r->options.format && format_in(written, r->options.format))
 		return ERR_OK;
 	for (size_t i = 0; (offer = format_offer(i)); i++)
 		if (format_in(written, offer->format))
 			list_add(names, sizeof names, offer->name);
-	return problem_set_parameter(problem, ERR_BAD_PARAMETER, "format", text,
-	                             "format: expected one of %s", names);
+	snprintf(expected, sizeof expected, "one of %s", names);
+	return refuse(p, text, expected, problem);
 }
 
-static enum error parse_quality(struct reading *r, const char *text, struct problem *problem)
-{
-	uint32_t *quality = &r->options->coding.quality;
-	char rest;
-
-	if (text[0] < '0' || text[0] > '9' || sscanf(text, "%3u%c", quality, &rest) != 1 ||
-	    *quality < 1 || *quality > 100)
-		return problem_set_parameter(problem, ERR_BAD_PARAMETER, "quality", text,
-		                             "quality: expected an integer from 1 to 100");
-	return ERR_OK;
-}
-
-static enum error parse_compression(struct reading *r, const char *text, struct problem *problem)
+static enum error parse_compression(struct reading *r, const struct common_parameter *p,
+                                    const char *text, struct problem *problem)
 {
 	char all[96];
 
-	r->options->coding.compression = compression_parse(text);
-	if (r->options->coding.compression != COMPRESSIONS)
+	r->options.coding.compression = compression_parse(text);
+	if (r->options.coding.compression != COMPRESSIONS)
 		return ERR_OK;
 	format_list_compressions(repertoire().written, all, sizeof all);
-	return problem_set_parameter(problem, ERR_BAD_PARAMETER, "compression", text,
-	                             "compression: expected %s", all);
+	return refuse(p, text, all, problem);
 }
 
-static enum error parse_subsample(struct reading *r, const char *text, struct problem *problem)
+static enum error parse_device(struct reading *r, const struct common_parameter *p,
+                               const char *text, struct problem *problem)
 {
-	r->options->coding.subsample = subsample_parse(text);
-	if (r->options->coding.subsample != SUBSAMPLES)
-		return ERR_OK;
-	return problem_set_parameter(problem, ERR_BAD_PARAMETER, "subsample", text,
-	                             "subsample: expected auto, on or off");
-}
-
-static enum error parse_background(struct reading *r, const char *text, struct problem *problem)
-{
-	if (background_parse(text, &r->options->coding))
-		return ERR_OK;
-	return problem_set_parameter(problem, ERR_BAD_PARAMETER, "background", text,
-	                             "background: expected one value from 0 to 255, or three "
-	                             "separated by commas: red, green and blue, as in "
-	                             "255,255,255");
-}
-
-static enum error parse_raw(struct reading *r, const char *text, struct problem *problem)
-{
-	uint32_t alpha = r->options->raw_image.alpha; /* alpha= may have come before */
-
-	r->options->raw = 1;
-	if (!image_parse(text, &r->options->raw_image))
-		return problem_set_parameter(problem, ERR_BAD_PARAMETER, "raw", text,
-		                             "raw: expected WIDTHxHEIGHTxBANDS:TYPE, with 1 to %d "
-		                             "bands of u8, u16 or f32, as in 640x480x3:u8",
-		                             IMAGE_BANDS_MAX);
-	r->options->raw_image.alpha = alpha;
-	return ERR_OK;
-}
-
-/* Each is given once at most, so a page that is set is the other's. */
-static enum error page_chosen(const char *name, const char *text, struct problem *problem)
-{
-	return problem_set_parameter(problem, ERR_BAD_PARAMETER, name, text,
-	                             "page names one page, and pages=all is every page: expected "
-	                             "one of the two");
-}
-
-static enum error parse_page(struct reading *r, const char *text, struct problem *problem)
-{
-	uint32_t page;
-	char rest;
-
-	if (text[0] < '0' || text[0] > '9' || sscanf(text, "%6u%c", &page, &rest) != 1 ||
-	    page >= PAGES_MAX)
-		return problem_set_parameter(problem, ERR_BAD_PARAMETER, "page", text,
-		                             "page: expected an integer from 0, the first page, to "
-		                             "%d",
-		                             PAGES_MAX - 1);
-	if (r->options->page == PAGES_ALL)
-		return page_chosen("page", text, problem);
-	r->options->page = page + 1;
-	return ERR_OK;
-}
-
-static enum error parse_pages(struct reading *r, const char *text, struct problem *problem)
-{
-	bool all = !strcmp(text, "all");
-
-	if (!all && strcmp(text, "first"))
-		return problem_set_parameter(problem, ERR_BAD_PARAMETER, "pages", text,
-		                             "pages: expected first or all");
-	if (all && r->options->page)
-		return page_chosen("pages", text, problem);
-	if (all)
-		r->options->page = PAGES_ALL;
-	return ERR_OK;
-}
-
-static enum error parse_priority(struct reading *r, const char *text, struct problem *problem)
-{
-	r->terms->priority = priority_parse(text);
-	if (r->terms->priority == PRIORITIES)
-		return problem_set_parameter(problem, ERR_BAD_PARAMETER, "priority", text,
-		                             "priority: expected interactive or batch");
-	if (r->terms->priority < r->terms->best)
-		return problem_set_parameter(problem, ERR_CLASS_FORBIDDEN, "priority", text,
-		                             "this token is for batch work: use priority=batch, "
-		                             "its default");
-	return ERR_OK;
-}
-
-static enum error parse_codec(struct reading *r, const char *text, struct problem *problem)
-{
-	static const char *const names[] = {
-	    [JPEG_BY_ANY] = "auto", [JPEG_BY_CPU] = "cpu", [JPEG_BY_GPU] = "gpu"};
-
-	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-		if (!strcmp(text, names[i])) {
-			r->terms->codec = (enum jpeg_by)i;
-			return ERR_OK;
-		}
-	return problem_set_parameter(problem, ERR_BAD_PARAMETER, "codec", text,
-	                             "codec: expected auto, cpu or gpu");
-}
-
-static enum error parse_device(struct reading *r, const char *text, struct problem *problem)
-{
-	char devices[160];
+	char devices[160], expected[224];
 
 	if (strlen(text) > DEVICE_PATTERN_MAX)
-		return problem_set_parameter(problem, ERR_BAD_PARAMETER, "device", text,
+		return problem_set_parameter(problem, ERR_BAD_PARAMETER, p->name, text,
 		                             "device: a pattern has at most %d bytes",
 		                             DEVICE_PATTERN_MAX);
-	r->terms->devices = devices_fitting(text);
+	r->devices = devices_fitting(text);
 	devices_describe(devices, sizeof devices);
-	if (!r->terms->devices && *devices)
-		return problem_set_parameter(problem, ERR_BAD_PARAMETER, "device", text,
-		                             "device: expected a pattern that matches one of: %s",
-		                             devices);
-	if (!scheduler_has_hope(r->terms->devices))
-		return problem_set_parameter(problem, ERR_NO_DEVICE, "device", text,
+	snprintf(expected, sizeof expected, "a pattern that matches one of: %s", devices);
+	if (!r->devices && *devices)
+		return refuse(p, text, expected, problem);
+	if (!scheduler_has_hope(r->devices))
+		return problem_set_parameter(problem, ERR_NO_DEVICE, p->name, text,
 		                             "no device that matches is up; GET /v1/devices shows "
 		                             "their states");
-	return ERR_OK;
-}
-
-static enum error parse_deadline(struct reading *r, const char *text, struct problem *problem)
-{
-	unsigned ms;
-	char rest;
-
-	if (text[0] < '0' || text[0] > '9' || sscanf(text, "%8u%c", &ms, &rest) != 1 || ms < 1 ||
-	    ms > DEADLINE_MAX_MS)
-		return problem_set_parameter(problem, ERR_BAD_PARAMETER, "deadline_ms", text,
-		                             "deadline_ms: expected an integer from 1 to %d",
-		                             DEADLINE_MAX_MS);
-	r->terms->deadline = r->arrived + ms * UINT64_C(1000000);
 	return ERR_OK;
 }
 
@@ -483,16 +329,26 @@ static enum error parse_deadline(struct reading *r, const char *text, struct pro
 static const struct common_parameter commons[] = {
 #define CHAIN true
 #define ANY   false
-#define PLACE(type, of, to)                                                                        \
-	_Generic(((struct of *)0)->to, type : offsetof(struct of, to)) /* also checks its type */
-#define TEXT(to)                                  keep_text, .member = PLACE(const char *, reading, to)
-#define SWITCH(to)                                parse_switch, .member = PLACE(uint32_t, message_job, to)
-#define COMMON(name, chain, reader, schema, text) {name, chain, schema, text, .parse = reader},
+#define PLACE(type, to)                                                                            \
+	.member = _Generic(((struct reading *)0)->to, type                                         \
+	                   : offsetof(struct reading, to)) /* also checks its type */
+#define TEXT(to, json)            .parse = keep_text, .schema = json, PLACE(const char *, to)
+#define READ(reader, valid, json) .read = reader, .expected = valid, .schema = json
+#define PARSE(reader, json)       .parse = reader, .schema = json
+#define WORD(to, words)           .kind = {VALUE_WORD, .unit = words}, PLACE(uint32_t, to)
+#define SWITCH(to)                WORD(to, "0|1"), .schema = "{'enum':[0,1],'default':0}"
+#define INTEGER(to, least, most, of, standard)                                                     \
+	.kind = {VALUE_INTEGER, least, most, of}, .default_ = standard, PLACE(uint32_t, to)
+#define COMMON(name, chain, how, text) {name, chain, text, how},
 #include "filters/parameters.def"
 #undef COMMON
-#undef PLACE
-#undef TEXT
+#undef INTEGER
 #undef SWITCH
+#undef WORD
+#undef PARSE
+#undef READ
+#undef TEXT
+#undef PLACE
 #undef CHAIN
 #undef ANY
 };
@@ -504,18 +360,31 @@ const struct common_parameter *request_common_parameter(size_t i)
 	return i < COMMONS ? &commons[i] : NULL;
 }
 
-static enum error parse_parameter(struct reading *r, bool one_filter, const char *name,
-                                  const char *text, struct problem *problem)
+static enum error read_common(struct reading *r, const struct common_parameter *p, const char *text,
+                              struct problem *problem)
+{
+	double value;
+	enum error e;
+
+	if (p->parse)
+		return p->parse(r, p, text, problem);
+	if (p->read)
+		return p->read(r, text) ? ERR_OK : refuse(p, text, p->expected, problem);
+	e = value_parse(&p->kind, p->name, text, &value, problem);
+	*(uint32_t *)(void *)((char *)r + p->member) = e ? 0 : (uint32_t)value;
+	return e;
+}
+
+static enum error read_parameter(struct reading *r, bool one_filter, const char *name,
+                                 const char *text, struct problem *problem)
 {
 	char all[256] = "";
 
 	if (one_filter && chain_knows_parameter(r->chain, name))
 		return chain_set_parameter(r->chain, name, text, problem);
 	for (size_t i = 0; i < COMMONS; i++)
-		if (!strcmp(commons[i].name, name) && !(one_filter && commons[i].for_chain)) {
-			r->parameter = &commons[i];
-			return commons[i].parse(r, text, problem);
-		}
+		if (!strcmp(commons[i].name, name) && !(one_filter && commons[i].for_chain))
+			return read_common(r, &commons[i], text, problem);
 	if (one_filter) /* lists the filters */
 		return chain_set_parameter(r->chain, name, text, problem);
 	for (size_t i = 0; i < COMMONS; i++)
@@ -523,6 +392,133 @@ static enum error parse_parameter(struct reading *r, bool one_filter, const char
 	return problem_set_parameter(problem, ERR_BAD_PARAMETER, name, text, "a chain takes %s",
 	                             all);
 }
+
+/* Chains as JSON ------------------------------------------------------------------------------- */
+
+/* Every value is converted to the text that a query would hold, so that there is one parser of
+ * parameters and one set of limits. */
+static const char example[] = "[{\"filter\":\"gaussian\",\"sigma\":1.4},{\"filter\":\"sobel\"}]";
+
+/* Prints a number with the fewest digits that give the same value. */
+static void print_number(FILE *out, const json_t *number)
+{
+	double value = json_number_value(number);
+	char text[32];
+
+	snprintf(text, sizeof text, "%.15g", value);
+	if (strtod(text, NULL) != value)
+		snprintf(text, sizeof text, "%.17g", value);
+	fputs(text, out);
+}
+
+static bool print_list(FILE *out, const json_t *list, const char *separator);
+
+/* Prints a value as a query would hold it; false if a query could not. */
+static bool print_value(FILE *out, const json_t *value)
+{
+	bool matrix = json_is_array(json_array_get(value, 0));
+
+	if (json_is_number(value))
+		print_number(out, value);
+	else if (json_is_string(value))
+		fputs(json_string_value(value), out);
+	else
+		return json_array_size(value) && print_list(out, value, matrix ? ";" : ",");
+	return true;
+}
+
+/* Prints a row of numbers with ',' between them, or the rows of a matrix with ';'. */
+static bool print_list(FILE *out, const json_t *list, const char *separator)
+{
+	const json_t *item;
+	size_t i;
+
+	json_array_foreach(list, i, item)
+	{
+		bool row = *separator == ';' && !json_is_array(json_array_get(item, 0));
+
+		fputs(i ? separator : "", out);
+		if (row ? !json_array_size(item) : !json_is_number(item))
+			return false;
+		if (!print_value(out, item))
+			return false;
+	}
+	return true;
+}
+
+static enum error set_json(struct chain *chain, const char *name, const json_t *value,
+                           struct problem *problem)
+{
+	char *text = NULL;
+	size_t size = 0;
+	FILE *out = open_memstream(&text, &size);
+	enum error e;
+	bool printed;
+
+	if (!out)
+		return problem_set(problem, ERR_MEMORY, "no memory for the chain");
+	printed = print_value(out, value);
+	if (fclose(out))
+		e = problem_set(problem, ERR_MEMORY, "no memory for the chain");
+	else if (!printed)
+		e = problem_set_parameter(problem, ERR_BAD_PARAMETER, name, text,
+		                          "%s: expected a number, a text, or the rows of a "
+		                          "matrix, as in [[1,2,1],[2,4,2],[1,2,1]]",
+		                          name);
+	else
+		e = chain_set_parameter(chain, name, text, problem);
+	free(text);
+	return e;
+}
+
+static enum error add_json(struct chain *chain, json_t *link, struct problem *problem)
+{
+	const char *filter = json_string_value(json_object_get(link, "filter"));
+	const char *name;
+	json_t *value;
+	enum error e;
+
+	if (!filter)
+		return problem_set_parameter(problem, ERR_BAD_PARAMETER, "chain", "",
+		                             "each filter of chain is an object whose member "
+		                             "filter is its name, as in %s",
+		                             example);
+	e = chain_add_filter(chain, filter, problem);
+	json_object_foreach(link, name, value)
+	{
+		if (!e && strcmp(name, "filter"))
+			e = set_json(chain, name, value, problem);
+	}
+	return e;
+}
+
+static enum error parse_json(struct chain *chain, const char *text, struct problem *problem)
+{
+	json_error_t error;
+	json_t *list = json_loads(text, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &error);
+	json_t *link;
+	enum error e = ERR_OK;
+	size_t i;
+
+	if (!list)
+		return problem_set_parameter(problem, ERR_BAD_PARAMETER, "chain", text,
+		                             "chain: not JSON: %s in line %d, column %d; expected "
+		                             "a list as in %s",
+		                             error.text, error.line, error.column, example);
+	if (!json_array_size(list))
+		e = problem_set_parameter(problem, ERR_BAD_PARAMETER, "chain", text,
+		                          "chain: expected a list of at least one filter, as in %s",
+		                          example);
+	json_array_foreach(list, i, link)
+	{
+		if (!e)
+			e = add_json(chain, link, problem);
+	}
+	json_decref(list);
+	return e;
+}
+
+/* Requests ------------------------------------------------------------------------------------- */
 
 /* Puts the filters into the chain in the order in which they are applied. */
 static enum error add_filters(const struct reading *r, struct problem *problem)
@@ -535,12 +531,13 @@ static enum error add_filters(const struct reading *r, struct problem *problem)
 	if (r->filters)
 		e = chain_parse(r->chain, r->filters, problem);
 	else if (r->json)
-		e = chain_parse_json(r->chain, r->json, problem);
-	if (!e && r->channels && channels_parse(r->channels) && !r->chain->count)
-		e = problem_set_parameter(problem, ERR_BAD_PARAMETER, "channels", r->channels,
+		e = parse_json(r->chain, r->json, problem);
+	if (!e && r->channels && !r->chain->count)
+		e = problem_set_parameter(problem, ERR_BAD_PARAMETER, "channels",
+		                          channels_name(r->channels),
 		                          "channels applies to filters=, which is missing");
-	if (!e && r->channels)
-		chain_set_channels(r->chain, channels_parse(r->channels));
+	if (!e)
+		chain_set_channels(r->chain, r->channels);
 	if (!e && r->luma)
 		e = chain_parse_for(r->chain, CHANNELS_LUMA, "luma", r->luma, problem);
 	if (!e && r->chroma)
@@ -553,8 +550,10 @@ static enum error add_filters(const struct reading *r, struct problem *problem)
 }
 
 /* Checks that involve several parameters. */
-static enum error check_options(const struct message_job *options, struct problem *problem)
+static enum error check_together(const struct reading *r, enum priority best,
+                                 struct problem *problem)
 {
+	const struct message_job *options = &r->options;
 	const struct image *raw = &options->raw_image;
 	char value[8];
 
@@ -563,50 +562,65 @@ static enum error check_options(const struct message_job *options, struct proble
 		return problem_set_parameter(
 		    problem, ERR_BAD_PARAMETER, "quality", value,
 		    "quality is for lossy encoding: leave out lossless=1 or quality");
-	if (raw->alpha && !options->raw)
+	if (r->alpha && !options->raw)
 		return problem_set_parameter(
 		    problem, ERR_BAD_PARAMETER, "alpha", "1",
 		    "alpha is for raw pixels: other formats declare it themselves");
-	if (raw->alpha && (raw->bands % 2 || raw->bands > BANDS_MAX))
+	if (r->alpha && (raw->bands % 2 || raw->bands > BANDS_MAX))
 		return problem_set_parameter(problem, ERR_BAD_PARAMETER, "alpha", "1",
 		                             "alpha needs 2 or 4 bands, not %u", raw->bands);
+	if (r->priority < (uint32_t)best)
+		return problem_set_parameter(problem, ERR_CLASS_FORBIDDEN, "priority",
+		                             "interactive",
+		                             "this token is for batch work: use priority=batch, "
+		                             "its default");
 	return ERR_OK;
 }
 
-enum error request_parse(struct request *r, const char *filter, struct chain *chain,
+enum error request_parse(struct request *request, const char *filter, struct chain *chain,
                          struct problem *problem)
 {
-	struct message_job *options = &r->options;
-	struct reading reading = {
-	    .chain = chain, .options = options, .terms = &r->terms, .arrived = r->arrived};
+	const struct head *head = &request->head;
+	struct job_terms *terms = &request->terms;
+	struct reading r = {.chain = chain, .page = PAGES_MAX, .priority = terms->best};
 	enum error e = ERR_OK;
 
 	chain_init(chain);
-	*options = (struct message_job){0};
-	r->terms.priority = r->terms.best;
-	r->terms.deadline = 0;
-	r->terms.devices = 0;
 	if (filter)
 		e = chain_add_filter(chain, filter, problem);
-	for (unsigned i = 0; !e && i < r->head.parameters; i++) {
-		const char *name = r->head.parameter[i].name, *value = r->head.parameter[i].value;
+	for (unsigned i = 0; !e && i < head->parameters; i++) {
+		const char *name = head->parameter[i].name, *value = head->parameter[i].value;
 
 		for (unsigned before = 0; before < i; before++)
-			if (!strcmp(r->head.parameter[before].name, name))
+			if (!strcmp(head->parameter[before].name, name))
 				return problem_set_parameter(problem, ERR_BAD_PARAMETER, name,
 				                             value, "%s is given more than once",
 				                             name);
-		e = parse_parameter(&reading, filter != NULL, name, value, problem);
+		e = read_parameter(&r, filter != NULL, name, value, problem);
+		if (!e && r.page < PAGES_MAX && r.pages)
+			e = problem_set_parameter(problem, ERR_BAD_PARAMETER, name, value,
+			                          "page names one page, and pages=all is every "
+			                          "page: expected one of the two");
 	}
+	chain->border = r.border;
+	chain->regions.feather = r.feather;
+	chain->regions.invert = r.invert;
 	if (!e)
-		e = add_filters(&reading, problem);
+		e = add_filters(&r, problem);
 	if (!e)
-		e = check_options(options, problem);
+		e = check_together(&r, terms->best, problem);
 	if (!e) /* regions are given in the image, and the chain filters the roi */
 		regions_move(&chain->regions, &chain->coefficient[chain->regions.first],
-		             -(int)options->roi.x, -(int)options->roi.y);
+		             -(int)r.options.roi.x, -(int)r.options.roi.y);
 	if (!e)
-		e = accept_parse(r->head.text[HEAD_ACCEPT], repertoire().written, options->accept,
+		e = accept_parse(head->text[HEAD_ACCEPT], repertoire().written, r.options.accept,
 		                 problem);
+	r.options.raw_image.alpha = r.alpha;
+	r.options.page = r.pages ? PAGES_ALL : r.page < PAGES_MAX ? r.page + 1 : PAGE_FIRST;
+	request->options = r.options;
+	terms->priority = (enum priority)r.priority;
+	terms->codec = (enum jpeg_by)r.codec;
+	terms->devices = r.devices;
+	terms->deadline = r.deadline_ms ? request->arrived + r.deadline_ms * UINT64_C(1000000) : 0;
 	return e;
 }

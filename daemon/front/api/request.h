@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/value.h"
 #include "front/api/answer.h"
 #include "front/config/config.h"
 #include "front/jobs/job.h"
@@ -41,12 +42,12 @@ struct route {
 	/* Answers a request without body, or leaves it without an answer and is called again when
 	 * its waiter is woken. NULL: the request carries an image. */
 	void (*act)(struct request *request);
-	/* For the description of the API, see openapi.c; lists are separated by spaces. */
-	const char *summary;  /* NULL: it is no part of that */
-	const char *query;    /* parameters, headers among them */
-	const char *answers;  /* on success, STATUS:NAME of openapi.json */
-	const char *problems; /* error statuses beyond those of every request */
-	unsigned traits;      /* of enum route_trait */
+	/* For the description of the API, see catalogue.c; lists are separated by spaces. */
+	const char *summary; /* NULL: it is no part of that */
+	const char *query;   /* parameters, headers among them */
+	const char
+	    *answers;    /* STATUS:NAME of openapi.json; of a problem, as not all have, STATUS */
+	unsigned traits; /* of enum route_trait */
 };
 
 /* The state of a job that an event stream has last told its client. */
@@ -107,9 +108,6 @@ enum error request_read(struct request *request, struct problem *problem) MUST_C
 /* Releases the body, which will not be used. */
 void request_drop_body(struct request *request);
 
-/* True if a Prefer header asks for an asynchronous answer. */
-bool request_prefers_async(const char *prefer);
-
 /* Makes room for so many bytes of the body in all, if there may be so many; else for all that there
  * may be. *lent says where; without a descriptor, the request's waiter is woken when to ask again.
  * On error answer with the problem. */
@@ -136,10 +134,15 @@ struct reading;
 struct common_parameter {
 	const char *name;
 	bool for_chain;
-	const char *schema; /* of its value: JSON Schema with ' for " */
-	const char *text;   /* what it means */
-	enum error (*parse)(struct reading *reading, const char *text, struct problem *problem);
-	size_t member; /* its place, for readers that serve several (request.c) */
+	const char *text;       /* what it means */
+	struct value_kind kind; /* unless it has a reader of its own */
+	double default_;
+	const char *schema; /* JSON Schema with ' for "; NULL: it follows from the kind */
+	bool (*read)(struct reading *reading, const char *text);
+	const char *expected; /* what it reads */
+	enum error (*parse)(struct reading *reading, const struct common_parameter *parameter,
+	                    const char *text, struct problem *problem);
+	size_t member; /* its place in what is read (request.c) */
 };
 
 /* The i-th of them, or NULL after the last. */

@@ -14,7 +14,6 @@
 #include "front/api/async.h"
 #include "front/api/catalogue.h"
 #include "front/api/gauges.h"
-#include "front/api/openapi.h"
 #include "front/api/origin.h"
 #include "front/api/outcome.h"
 #include "front/api/refusals.h"
@@ -179,51 +178,51 @@ static void get_openapi(struct request *r);
 
 static const struct route routes[] = {
     {"POST", "/v1/filters/{name}", NULL, "Filter an image with one filter", "",
-     "200:Image 202:Accepted", "401 406 422 503 504", BY_ACCEPT},
+     "200:Image 202:Accepted 401 406 422 503 504", BY_ACCEPT},
     {"POST", "/v1/chain", NULL, "Filter an image with several filters, one after another", "",
-     "200:Image 202:Accepted", "401 404 406 422 503 504", BY_ACCEPT},
+     "200:Image 202:Accepted 401 404 406 422 503 504", BY_ACCEPT},
     {"GET", "/v1/filters", catalogue_get_filters, "All filters and their parameters",
-     "If-None-Match", "200:Filters 304:Unchanged", "401", SHARED_BY_REPERTOIRE},
+     "If-None-Match", "200:Filters 304:Unchanged 401", SHARED_BY_REPERTOIRE},
     {"GET", "/v1/filters/{name}", catalogue_get_filter, "One filter and its parameters",
-     "If-None-Match", "200:Filter 304:Unchanged", "401", SHARED_BY_REPERTOIRE},
+     "If-None-Match", "200:Filter 304:Unchanged 401", SHARED_BY_REPERTOIRE},
     {"GET", "/v1/jobs/{id}", async_get_job, "State and progress of an asynchronous job", "wait",
-     "200:Job", "401 404 503", 0},
+     "200:Job 401 404 503", 0},
     {"DELETE", "/v1/jobs/{id}", async_delete_job, "Cancel a job, or forget one that has ended", "",
-     "204:Deleted", "401 404", 0},
+     "204:Deleted 401 404", 0},
     {"GET", "/v1/jobs/{id}/result", async_get_result, "The answer that the POST would have had",
-     "wait If-None-Match", "200:Image 304:Unchanged", "401 404 406 409 410 422 503 504 507", 0},
+     "wait If-None-Match", "200:Image 304:Unchanged 401 404 406 409 410 422 503 504 507", 0},
     {"GET", "/v1/jobs/{id}/events", async_get_events, "The job's progress as a stream of events",
-     "", "200:Events", "401 404", 0},
-    {"GET", "/v1/devices", catalogue_get_devices, "The OpenCL devices", "", "200:Devices", "401",
+     "", "200:Events 401 404", 0},
+    {"GET", "/v1/devices", catalogue_get_devices, "The OpenCL devices", "", "200:Devices 401",
      SHARED_A_MOMENT},
     {"GET", "/v1/kernels", catalogue_get_kernels,
      "Times of every kernel on every device, the tuner's choices, and all variants", "",
-     "200:Kernels", "401", SHARED_A_MOMENT},
+     "200:Kernels 401", SHARED_A_MOMENT},
     {"GET", "/metrics", get_metrics,
-     "Metrics in the text format of Prometheus, or by Accept as OpenMetrics", "", "200:Text", "401",
+     "Metrics in the text format of Prometheus, or by Accept as OpenMetrics", "", "200:Text 401",
      SHARED_A_SECOND | BY_ACCEPT | FOR_MONITORS},
-    {"GET", "/livez", get_livez, "Whether the service is alive", "", "200:Text", "",
+    {"GET", "/livez", get_livez, "Whether the service is alive", "", "200:Text",
      FOR_MONITORS | OPEN},
     {"GET", "/readyz", get_readyz, "Whether a test image has recently passed through all stages",
-     "verbose", "200:Text 503:NotReady", "", FOR_MONITORS | OPEN},
+     "verbose", "200:Text 503:NotReady", FOR_MONITORS | OPEN},
     {"GET", "/openapi.json", get_openapi, "This document", "If-None-Match",
-     "200:Document 304:Unchanged", "401", SHARED_BY_REPERTOIRE},
+     "200:Document 304:Unchanged 401", SHARED_BY_REPERTOIRE},
     {"GET", "/", get_index, "A short introduction; for browsers a page to try filters on",
-     "If-None-Match", "200:Index 304:Unchanged", "", OPEN | SHARED_BY_REPERTOIRE | BY_ACCEPT},
+     "If-None-Match", "200:Index 304:Unchanged", OPEN | SHARED_BY_REPERTOIRE | BY_ACCEPT},
     {"GET", "/status", get_page, "A page that shows the metrics, live", "If-None-Match",
-     "200:Page 304:Unchanged", "", OPEN | SHARED_BY_REPERTOIRE},
+     "200:Page 304:Unchanged", OPEN | SHARED_BY_REPERTOIRE},
     {"GET", "/docs", get_page, "A page that shows this description", "If-None-Match",
-     "200:Page 304:Unchanged", "", OPEN | SHARED_BY_REPERTOIRE},
+     "200:Page 304:Unchanged", OPEN | SHARED_BY_REPERTOIRE},
     {"GET", "/convolved.js", get_page_file, "A JavaScript module for this interface",
-     "If-None-Match", "200:Module 304:Unchanged", "", OPEN | SHARED_BY_REPERTOIRE},
-    {"GET", "/page/{file}", get_page_file, NULL, "", "", "", OPEN | SHARED_BY_REPERTOIRE},
+     "If-None-Match", "200:Module 304:Unchanged", OPEN | SHARED_BY_REPERTOIRE},
+    {"GET", "/page/{file}", get_page_file, NULL, "", "", OPEN | SHARED_BY_REPERTOIRE},
 };
 
 enum { ROUTES = sizeof routes / sizeof *routes };
 
 static void get_openapi(struct request *r)
 {
-	openapi_answer(r, routes, ROUTES);
+	catalogue_get_api(r, routes, ROUTES);
 }
 
 /* The argument in a path of the route, and its length ("" if none); NULL if the path is not the

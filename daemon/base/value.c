@@ -1,0 +1,174 @@
+/* Values: all are numbers, in doubles, which hold every integer that an option or parameter may
+ * be. */
+#include "base/value.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+
+static const char suffixes[] = "KMG"; /* powers of 1024 */
+
+/* Reads a number of these characters alone; 5.0 and 5e1 are integers, as in JSON. */
+static bool read_number(const char *text, const char *characters, double *number)
+{
+	char *end;
+
+	if (!*text || text[strspn(text, characters)])
+		return false;
+	*number = strtod(text, &end);
+	return !*end && isfinite(*number);
+}
+
+bool value_number(const char *text, double *number)
+{
+	return read_number(text, "0123456789+-.eE", number);
+}
+
+static bool read_bytes(const char *text, double *bytes)
+{
+	const size_t digits = strspn(text, "0123456789");
+	const char *suffix = strchr(suffixes, text[digits]);
+
+	if (!digits || !suffix || (*suffix && text[digits + 1]))
+		return false;
+	*bytes = strtod(text, NULL);
+	*bytes = ldexp(*bytes, *suffix ? 10 * (int)(suffix - suffixes + 1) : 0);
+	return true;
+}
+
+static bool read_octal(const char *text, double *number)
+{
+	*number = (double)strtoul(text, NULL, 8);
+	return *text && !text[strspn(text, "01234567")];
+}
+
+const char *value_word(const char *words, size_t i, size_t *length)
+{
+	for (; i && *words; i--) {
+		words += strcspn(words, "|");
+		words += *words == '|';
+	}
+	*length = strcspn(words, "|");
+	return *words ? words : NULL;
+}
+
+static bool read_word(const char *words, const char *text, double *index)
+{
+	const char *word;
+	size_t length;
+
+	for (size_t i = 0; (word = value_word(words, i, &length)); i++)
+		if (strlen(text) == length && !strncmp(word, text, length)) {
+			*index = (double)i;
+			return true;
+		}
+	return false;
+}
+
+bool value_read(const struct value_kind *kind, const char *text, double *value)
+{
+	bool is_number = false;
+
+	*value = 0;
+	switch (kind->type) {
+	case VALUE_WORD:
+		return read_word(kind->unit, text, value);
+	case VALUE_BYTES:
+		is_number = read_bytes(text, value);
+		break;
+	case VALUE_OCTAL:
+		is_number = read_octal(text, value);
+		break;
+	case VALUE_INTEGER:
+	case VALUE_ODD:
+		is_number = read_number(text, "0123456789-.eE", value) && *value == floor(*value) &&
+		            (kind->type == VALUE_INTEGER || fmod(*value, 2) != 0);
+		break;
+	case VALUE_NUMBER:
+		is_number = value_number(text, value);
+		break;
+	}
+	return is_number && *value >= kind->min && *value <= kind->max;
+}
+
+void value_print(const struct value_kind *kind, double value, char *text, size_t size)
+{
+	const char *word;
+	size_t length;
+	int power = 0;
+
+	switch (kind->type) {
+	case VALUE_WORD:
+		word = value_word(kind->unit, (size_t)value, &length);
+		snprintf(text, size, "%.*s", (int)length, word ? word : "");
+		return;
+	case VALUE_BYTES:
+		for (; value > 0 && fmod(value, 1024) == 0 && power < 3; power++)
+			value /= 1024;
+		snprintf(text, size, "%.0f%.*s", value, power > 0,
+		         suffixes + (power ? power - 1 : 0));
+		return;
+	case VALUE_OCTAL:
+		snprintf(text, size, "%04o", (unsigned)value);
+		return;
+	case VALUE_NUMBER:
+	case VALUE_INTEGER:
+	case VALUE_ODD:
+		snprintf(text, size, "%.15g", value);
+	}
+}
+
+static void describe_words(const char *words, char *text, size_t size)
+{
+	const char *bar = strchr(words, '|'), *at;
+	char word[32];
+	size_t length;
+
+	if (bar && !strchr(bar + 1, '|')) {
+		snprintf(text, size, "%.*s or %s", (int)(bar - words), words, bar + 1);
+		return;
+	}
+	snprintf(text, size, "one of %.*s", (int)strcspn(words, "|"), words);
+	for (size_t i = 1; (at = value_word(words, i, &length)); i++) {
+		snprintf(word, sizeof word, "%.*s", (int)length, at);
+		list_add(text, size, word);
+	}
+}
+
+void value_describe(const struct value_kind *kind, char *text, size_t size)
+{
+	static const char *const nouns[] = {
+	    [VALUE_NUMBER] = "a number",
+	    [VALUE_INTEGER] = "an integer",
+	    [VALUE_ODD] = "an odd integer",
+	    [VALUE_BYTES] = "an integer number of bytes (suffix K, M or G)",
+	    [VALUE_OCTAL] = "an octal number",
+	    [VALUE_WORD] = "",
+	};
+	const char *unit = kind->unit ? kind->unit : "";
+	char min[32], max[32];
+
+	if (kind->type == VALUE_WORD) {
+		describe_words(kind->unit, text, size);
+		return;
+	}
+	value_print(kind, kind->min, min, sizeof min);
+	value_print(kind, kind->max, max, sizeof max);
+	snprintf(text, size, "%s from %s to %s%s%s", nouns[kind->type], min, max,
+	         *unit ? ", in " : "", unit);
+}
+
+enum error value_parse(const struct value_kind *kind, const char *name, const char *text,
+                       double *value, struct problem *problem)
+{
+	char valid[256];
+
+	if (value_read(kind, text, value))
+		return ERR_OK;
+	value_describe(kind, valid, sizeof valid);
+	return problem_set_parameter(problem, ERR_BAD_PARAMETER, name, text, "%s: expected %s",
+	                             name, valid);
+}

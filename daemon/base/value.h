@@ -1,0 +1,46 @@
+/* Values as people write them, in options and in parameters of requests and filters: what is valid,
+ * how it is read, and what to say of a text that is none. */
+#ifndef BASE_VALUE_H
+#define BASE_VALUE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/error.h"
+
+enum value_type {
+	VALUE_NUMBER,
+	VALUE_INTEGER,
+	VALUE_ODD,
+	VALUE_BYTES, /* an integer, with K, M or G */
+	VALUE_OCTAL, /* an integer, in octal digits */
+	VALUE_WORD,  /* the value is its index among the words */
+};
+
+struct value_kind {
+	enum value_type type;
+	double min, max; /* not of a word */
+	/* Of a word: all of them, separated by '|'. Else a unit, NULL or "" if there is none. */
+	const char *unit;
+};
+
+/* Reads a whole text as a finite number. */
+bool value_number(const char *text, double *number) MUST_CHECK;
+
+/* Reads a text. On failure *value is the number out of range, if it is one. */
+bool value_read(const struct value_kind *kind, const char *text, double *value) MUST_CHECK;
+
+/* Writes a value as value_read() reads it. */
+void value_print(const struct value_kind *kind, double value, char *text, size_t size);
+
+/* Writes what is valid, "an integer from 1 to 9, in pixels" or "one of on, off, auto". */
+void value_describe(const struct value_kind *kind, char *text, size_t size);
+
+/* As value_read(); ERR_BAD_PARAMETER says what the parameter of this name expects. */
+enum error value_parse(const struct value_kind *kind, const char *name, const char *text,
+                       double *value, struct problem *problem) MUST_CHECK;
+
+/* The i-th word of several and its length, or NULL after the last. */
+const char *value_word(const char *words, size_t i, size_t *length);
+
+#endif
