@@ -38,7 +38,7 @@ def test_every_error_of_a_file(file):
             7: ["max-jobs", "line 5"], 8: ["colour=red", "no such option"], 9: ["KEY=VALUE"],
             11: ["[Limits]", "[limits]"], 14: ["listen=localhost:80", "ADDRESS:PORT", "unix:PATH"],
             15: ["log-level=loud", "notice"], 16: ["socket-mode=999", "octal", "0777"],
-            17: ["[service]", "line 13"], 19: ["allow-anonymous=perhaps", "yes or no"],
+            17: ["[service]", "line 13"], 19: ["allow-anonymous=perhaps", "no or yes"],
             21: ["verify-share=2", "from 0 to 1"]}.items():
         line = lines.pop(number, "")
         assert all(word in line for word in words), (number, said)

@@ -9,6 +9,7 @@
 
 #include <ctype.h>
 #include <getopt.h>
+#include <glib.h>
 #include <limits.h>
 #include <sched.h>
 #include <stdio.h>
@@ -33,17 +34,20 @@ struct reading {
 
 /* Applies a value of the current source, unless an earlier source has given one; then only checks
  * it. */
-static void apply(struct reading *r, const struct option_row *row, const char *value,
+static bool apply(struct reading *r, const struct option_row *row, const char *value,
                   const char *where)
 {
 	enum source *from = &r->from[row - options];
+	bool valid;
 
 	if (*from && *from != r->now) {
-		r->valid &= option_check(row, value, where);
-		return;
+		valid = option_check(row, value, where);
+	} else {
+		*from = r->now;
+		valid = option_set(r->config, row, value, where);
 	}
-	*from = r->now;
-	r->valid &= option_set(r->config, row, value, where);
+	r->valid &= valid;
+	return valid;
 }
 
 /* Values that getopt_long() returns: the first option, above all characters, as ':' and '?' are
@@ -56,61 +60,39 @@ enum {
 	FLAG_MANUAL,
 	FLAG_HASH,
 	FLAG_HELP,
-	FLAG_VERSION
+	FLAG_VERSION,
+	FLAGS_END
 };
-enum { FLAGS = FLAG_VERSION - FLAG_CONFIG + 1 };
+enum { FLAGS = FLAGS_END - FLAG_CONFIG };
 
 static const struct option_flag texts[FLAGS + 1] = {
-    {"config FILE", "Configuration: a file of sections with the options above as keys"},
-    {"check-config", "Check flags, environment, configuration and the files that it names, and "
-                     "exit: 0 if they are valid, else 2"},
-    {"print-config", "Print a configuration file with every option at its default"},
-    {"print-manual-options", "Print the manual's part about the options, in roff"},
-    {"hash-token", "Read a token from standard input, and print its line for the file of tokens"},
-    {"help", "Print this"},
-    {"version", "Print the version"},
-    {NULL, NULL},
+    {"config", " FILE", "Configuration: a file of sections with the options above as keys"},
+    {"check-config", "",
+     "Check flags, environment, configuration and the files that it names, and exit: 0 if they are "
+     "valid, else 2"},
+    {"print-config", "", "Print a configuration file with every option at its default"},
+    {"print-manual-options", "", "Print the manual's part about the options, in roff"},
+    {"hash-token", "",
+     "Read a token from standard input, and print its line for the file of tokens"},
+    {"help", "", "Print this"},
+    {"version", "", "Print the version"},
+    {NULL, NULL, NULL},
 };
 
 /* Answers a flag that asks for a text. */
 static enum config_result answer(int flag)
 {
-	switch (flag) {
-	case FLAG_SAMPLE:
-		options_print_sample();
-		break;
-	case FLAG_MANUAL:
-		options_print_manual();
-		break;
-	case FLAG_HASH:
+	if (flag == FLAG_HASH)
 		return CONFIG_HASH_TOKEN;
-	case FLAG_HELP:
+	if (flag == FLAG_SAMPLE)
+		options_print_sample();
+	else if (flag == FLAG_MANUAL)
+		options_print_manual();
+	else if (flag == FLAG_HELP)
 		options_print_help(texts);
-		break;
-	default:
+	else
 		puts(PACKAGE_STRING);
-	}
 	return CONFIG_EXIT;
-}
-
-/* Fills getopt_long()'s table. The names of flags that are not options are the first words of
- * `texts`. */
-static void list_flags(struct option flags[OPTIONS + FLAGS + 1])
-{
-	static char names[FLAGS][32];
-
-	memset(flags, 0, (OPTIONS + FLAGS + 1) * sizeof *flags);
-	for (int i = 0; i < OPTIONS; i++)
-		flags[i] =
-		    (struct option){options[i].name, required_argument, NULL, FLAG_OPTION + i};
-	for (int i = 0; i < FLAGS; i++) {
-		size_t length = strcspn(texts[i].name, " ");
-
-		snprintf(names[i], sizeof names[i], "%.*s", (int)length, texts[i].name);
-		flags[OPTIONS + i] = (struct option){
-		    names[i], texts[i].name[length] ? required_argument : no_argument, NULL,
-		    FLAG_CONFIG + i};
-	}
 }
 
 /* Logs why getopt_long() rejected the last argument. */
@@ -131,11 +113,16 @@ static void complain(int found, char **argv)
 
 static enum config_result read_flags(struct reading *r, int argc, char **argv)
 {
-	struct option flags[OPTIONS + FLAGS + 1];
+	struct option flags[OPTIONS + FLAGS + 1] = {0};
 	char where[64];
 	int flag;
 
-	list_flags(flags);
+	for (int i = 0; i < OPTIONS; i++)
+		flags[i] =
+		    (struct option){options[i].name, required_argument, NULL, FLAG_OPTION + i};
+	for (int i = 0; i < FLAGS; i++)
+		flags[OPTIONS + i] =
+		    (struct option){texts[i].name, *texts[i].argument != 0, NULL, FLAG_CONFIG + i};
 	r->now = SOURCE_FLAG;
 	optind = 0; /* from the start, also at a reload */
 	opterr = 0;
@@ -201,15 +188,11 @@ static bool see_section(const struct keyfile_entry *entry)
 {
 	char list[256] = "", section[64];
 
-	for (int i = 0; i < OPTIONS; i++) {
-		bool first;
-		const char *name = option_section(&options[i], NULL, &first);
-
-		if (!strcmp(name, entry->section))
+	for (const struct option_section *s = option_sections; s->name; s++) {
+		if (!strcmp(s->name, entry->section))
 			return true;
-		snprintf(section, sizeof section, "[%s]", name);
-		if (first)
-			list_add(list, sizeof list, section);
+		snprintf(section, sizeof section, "[%s]", s->name);
+		list_add(list, sizeof list, section);
 	}
 	log_error("%s: [%s]: unknown section; expected one of %s", entry->where, entry->section,
 	          list);
@@ -220,23 +203,19 @@ static bool see_entry(void *context, const struct keyfile_entry *entry)
 {
 	struct reading *r = context;
 	const struct option_row *row = entry->key ? option_find(entry->key) : NULL;
-	const char *section;
+	const char *section = row ? option_section(row)->name : NULL;
 
 	if (!entry->key)
 		return see_section(entry);
-	if (!row) {
+	if (!row)
 		log_error("%s: %s=%s: no such option; convolved --help lists them", entry->where,
 		          entry->key, entry->value);
-		return false;
-	}
-	section = option_section(row, NULL, NULL);
-	if (strcmp(section, entry->section)) {
+	else if (strcmp(section, entry->section))
 		log_error("%s: %s=%s: %s belongs in section [%s]", entry->where, entry->key,
 		          entry->value, entry->key, section);
-		return false;
-	}
-	apply(r, row, entry->value, entry->where);
-	return true;
+	else
+		return apply(r, row, entry->value, entry->where);
+	return false;
 }
 
 /* ---- cores ---- */
@@ -296,17 +275,12 @@ static unsigned cores_of_own_group(void)
 
 unsigned cores_usable(void)
 {
-	/* A set of the usual size is too small for the kernel if there are more than 1024 cores. */
-	enum { CORES_MAX = 1 << 16 };
-	cpu_set_t *set = CPU_ALLOC(CORES_MAX);
-	size_t size = CPU_ALLOC_SIZE(CORES_MAX);
-	unsigned allowed = 0, share = cores_of_own_group();
+	cpu_set_t set[64]; /* one is too small for the kernel if there are more than 1024 cores */
+	unsigned allowed = 1;
 
-	if (set && !sched_getaffinity(0, size, set))
-		allowed = (unsigned)CPU_COUNT_S(size, set);
-	CPU_FREE(set);
-	allowed = allowed ? allowed : 1;
-	return share < allowed ? share : allowed;
+	if (!sched_getaffinity(0, sizeof set, set))
+		allowed = (unsigned)CPU_COUNT_S(sizeof set, set);
+	return MIN(allowed, cores_of_own_group());
 }
 
 /* ---- loading ---- */
@@ -314,8 +288,8 @@ unsigned cores_usable(void)
 static void set_defaults(struct reading *r)
 {
 	enum { CODECS_BESIDE = 3, CORES_EACH = 4, HTTP_WORKERS_MOST = 8 };
-	const uint64_t cores = cores_usable(), codecs_most = options[OPTION_OF_codecs].max;
-	const uint64_t http = cores / CORES_EACH;
+	const uint64_t cores = cores_usable();
+	const uint64_t codecs_most = (uint64_t)options[OPTION_OF_codecs].max;
 	struct config *config = r->config;
 
 	r->now = SOURCE_DEFAULT;
@@ -326,12 +300,9 @@ static void set_defaults(struct reading *r)
 	/* Codec workers wait for a device or the front while others use the cores: with small
 	 * images, three of them. */
 	if (!config->codecs)
-		config->codecs =
-		    cores + CODECS_BESIDE < codecs_most ? cores + CODECS_BESIDE : codecs_most;
+		config->codecs = MIN(cores + CODECS_BESIDE, codecs_most);
 	if (!config->http_workers)
-		config->http_workers = http < 1                   ? 1
-		                       : http < HTTP_WORKERS_MOST ? http
-		                                                  : HTTP_WORKERS_MOST;
+		config->http_workers = CLAMP(cores / CORES_EACH, 1, HTTP_WORKERS_MOST);
 }
 
 enum config_result config_load(struct config *config, int argc, char **argv)
@@ -369,20 +340,19 @@ void config_fini(struct config *config)
 static void reload_option(struct config *config, struct config *read, const struct option_row *row)
 {
 	char *x = (char *)config + row->offset, *y = (char *)read + row->offset;
-	char kept[sizeof(struct config_list)], old[256], new[256];
+	char *old = option_print(config, row), *new = option_print(read, row);
+	char kept[sizeof(struct config_list)];
 
-	if (option_equal(config, read, row))
-		return;
-	option_print(config, row, old, sizeof old);
-	option_print(read, row, new, sizeof new);
-	if (row->reload == OPTION_START) {
+	if (strcmp(old, new) && row->reload == OPTION_START) {
 		log_warning("%s stays %s: a restart changes it to %s", row->name, old, new);
-		return;
+	} else if (strcmp(old, new)) {
+		log_notice("%s: %s -> %s", row->name, old, new);
+		memcpy(kept, x, row->size);
+		memcpy(x, y, row->size);
+		memcpy(y, kept, row->size);
 	}
-	log_notice("%s: %s -> %s", row->name, old, new);
-	memcpy(kept, x, row->size);
-	memcpy(x, y, row->size);
-	memcpy(y, kept, row->size);
+	g_free(old);
+	g_free(new);
 }
 
 bool config_reload(struct config *config, int argc, char **argv,

@@ -1,9 +1,9 @@
-/* Options: a row for each option, from options.def, and a row for each type of value; and the texts
+/* Options: a row for each option, from options.def, and one for each type of value; and the texts
  * that are made from the rows. */
 #include "front/config/options.h"
 
-#include <errno.h>
-#include <inttypes.h>
+#include <glib.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,98 +14,6 @@
 #include "wire/network.h"
 #include "wire/tile.h"
 
-#define SECTION(name, text)
-#define OPTION(member, name, type, reload, default_, min, max, text)                               \
-	{name,                                                                                     \
-	 OPTION_##type,                                                                            \
-	 OPTION_##reload,                                                                          \
-	 offsetof(struct config, member),                                                          \
-	 sizeof(CONFIG_##type),                                                                    \
-	 default_,                                                                                 \
-	 min,                                                                                      \
-	 max,                                                                                      \
-	 text},
-const struct option_row options[OPTIONS] = {
-#include "front/config/options.def"
-};
-#undef SECTION
-#undef OPTION
-
-/* Numbers the sections: SECTION_name is the index of the section's first option, because
- * SECTION_BEFORE_name sets the counter back by one. */
-enum section_start {
-#define SECTION(name, text)                                          SECTION_##name, SECTION_BEFORE_##name = SECTION_##name - 1,
-#define OPTION(member, name, type, reload, default_, min, max, text) SECTION_HOLDS_##member,
-#include "front/config/options.def"
-#undef SECTION
-#undef OPTION
-};
-
-static const struct section {
-	const char *name, *about;
-	enum section_start first;
-} sections[] = {
-#define SECTION(name, text) {#name, text, SECTION_##name},
-#define OPTION(member, name, type, reload, default_, min, max, text)
-#include "front/config/options.def"
-#undef SECTION
-#undef OPTION
-};
-
-enum { SECTIONS = sizeof sections / sizeof *sections };
-
-/* Parses an unsigned integer; *suffix is the rest of the text, which the caller checks. */
-static bool parse_digits(const char *text, int base, uint64_t *number, const char **suffix)
-{
-	char *end;
-
-	if (*text < '0' || *text > '9')
-		return false;
-	errno = 0;
-	*number = strtoull(text, &end, base);
-	*suffix = end;
-	return !errno;
-}
-
-static bool parse_count(const char *text, uint64_t *number)
-{
-	const char *rest;
-
-	return parse_digits(text, 10, number, &rest) && !*rest;
-}
-
-static bool parse_mode(const char *text, uint64_t *number)
-{
-	const char *rest;
-
-	return parse_digits(text, 8, number, &rest) && !*rest;
-}
-
-static const char suffixes[] = "KMG"; /* powers of 1024 */
-
-static bool parse_size(const char *text, uint64_t *number)
-{
-	const char *rest, *at;
-	unsigned shift;
-
-	if (!parse_digits(text, 10, number, &rest))
-		return false;
-	if (!*rest)
-		return true;
-	at = strchr(suffixes, *rest);
-	shift = at ? 10 * (unsigned)(at - suffixes + 1) : 0;
-	if (!at || rest[1] || *number > UINT64_MAX >> shift)
-		return false;
-	*number <<= shift;
-	return true;
-}
-
-static bool parse_switch(const char *text, uint64_t *number)
-{
-	*number = !strcmp(text, "yes");
-	return *number || !strcmp(text, "no");
-}
-
 static bool is_level(const char *text)
 {
 	return log_level_parse(text) >= 0;
@@ -114,31 +22,6 @@ static bool is_level(const char *text)
 static bool is_format(const char *text)
 {
 	return log_format_parse(text) >= 0;
-}
-
-static void print_count(uint64_t number, char *text, size_t room)
-{
-	snprintf(text, room, "%" PRIu64, number);
-}
-
-static void print_size(uint64_t number, char *text, size_t room)
-{
-	int power = 0;
-
-	for (; number && number % 1024 == 0 && power < 3; power++)
-		number /= 1024;
-	snprintf(text, room, "%" PRIu64 "%.*s", number, power > 0,
-	         suffixes + (power ? power - 1 : 0));
-}
-
-static void print_mode(uint64_t number, char *text, size_t room)
-{
-	snprintf(text, room, "%04" PRIo64, number);
-}
-
-static void print_switch(uint64_t number, char *text, size_t room)
-{
-	snprintf(text, room, "%s", number ? "yes" : "no");
 }
 
 /* Accepts SCHEME://HOST or SCHEME://HOST:PORT as browsers send it (RFC 6454), or a *. */
@@ -176,50 +59,83 @@ static bool is_name(const char *text)
 	return strlen(text) <= CONFIG_NAME_MAX && !text[strspn(text, valid)];
 }
 
-/* Types of values: their storage, parsing and printing. `fits`, if not NULL, checks a text or an
- * item of a list; `parse` and the row's bounds check a number. */
-static const struct type {
-	const char *kind;
-	enum { KEEPS_TEXT, KEEPS_LIST, KEEPS_NUMBER, KEEPS_SHARE } keeps;
-	bool (*fits)(const char *text);
-	bool (*parse)(const char *text, uint64_t *number);
-	void (*print)(uint64_t number, char *text, size_t room);
-	const char *valid;
-	bool bounded; /* describe() adds the row's bounds */
-} types[] = {
-    [OPTION_TEXT] = {"TEXT", KEEPS_TEXT, NULL, NULL, NULL, "a text", false},
-    [OPTION_LIST] = {"LIST", KEEPS_LIST, NULL, NULL, NULL, "texts", false},
-    [OPTION_SIZE] = {"SIZE", KEEPS_NUMBER, NULL, parse_size, print_size,
-                     "an integer number of bytes (suffix K, M or G)", true},
-    [OPTION_COUNT] = {"COUNT", KEEPS_NUMBER, NULL, parse_count, print_count, "an integer", true},
-    [OPTION_SECONDS] = {"SECONDS", KEEPS_NUMBER, NULL, parse_count, print_count,
-                        "an integer number of seconds", true},
-    [OPTION_SHARE] = {"SHARE", KEEPS_SHARE, NULL, NULL, NULL, "a number from 0 to 1", false},
-    [OPTION_SWITCH] = {"SWITCH", KEEPS_NUMBER, NULL, parse_switch, print_switch, "yes or no",
-                       false},
-    [OPTION_MODE] = {"MODE", KEEPS_NUMBER, NULL, parse_mode, print_mode,
-                     "file permissions in octal,", true},
-    [OPTION_LEVEL] = {"LEVEL", KEEPS_TEXT, is_level, NULL, NULL,
-                      "error, warning, notice, info or debug", false},
-    [OPTION_FORMAT] = {"FORMAT", KEEPS_TEXT, is_format, NULL, NULL, "auto, plain or json", false},
-    [OPTION_NETWORKS] = {"LIST", KEEPS_LIST, network_valid, NULL, NULL,
-                         "ADDRESS, ADDRESS/BITS or (all clients of Unix sockets) unix", false},
-    [OPTION_ORIGINS] = {"LIST", KEEPS_LIST, is_origin, NULL, NULL,
-                        "SCHEME://HOST or SCHEME://HOST:PORT without a path, or *", false},
-    [OPTION_FORMATS] = {"LIST", KEEPS_LIST, is_file_format, NULL, NULL,
-                        "all, or names of formats as in /v1/filters", false},
-    [OPTION_URL] = {"URL", KEEPS_TEXT, is_url, NULL, NULL, "a URL (http://… or https://…)", false},
-    [OPTION_NAME] = {"NAME", KEEPS_TEXT, is_name, NULL, NULL,
-                     "a name of at most 63 letters, digits, ., - and _", false},
-    [OPTION_ADDRESSES] = {"LIST", KEEPS_LIST, address_valid, NULL, NULL,
-                          "ADDRESS:PORT with a numeric address, "
-                          "[ADDRESS]:PORT (either with tls: before it for TLS) or unix:PATH",
-                          false},
+struct option_type {
+	const char *name; /* in the help */
+	enum { KEEPS_TEXT, KEEPS_LIST, KEEPS_INTEGER, KEEPS_NUMBER } keeps;
+	bool (*fits)(const char *text); /* a text, or an item of a list; NULL: all do */
+	const char *valid;              /* which fit */
+	enum value_type value;          /* of a number; the row has its bounds */
+	const char *unit;
 };
 
-static const struct type *type_of(const struct option_row *row)
+static const struct option_type
+    type_TEXT = {"TEXT", KEEPS_TEXT, .valid = "a text"},
+    type_LEVEL = {"LEVEL", KEEPS_TEXT, .fits = is_level,
+                  .valid = "error, warning, notice, info or debug"},
+    type_FORMAT = {"FORMAT", KEEPS_TEXT, .fits = is_format, .valid = "auto, plain or json"},
+    type_URL = {"URL", KEEPS_TEXT, .fits = is_url, .valid = "a URL (http://… or https://…)"},
+    type_NAME = {"NAME", KEEPS_TEXT, .fits = is_name,
+                 .valid = "a name of at most 63 letters, digits, ., - and _"},
+    type_LIST = {"LIST", KEEPS_LIST, .valid = "texts"},
+    type_NETWORKS = {"LIST", KEEPS_LIST, .fits = network_valid,
+                     .valid = "ADDRESS, ADDRESS/BITS or (all clients of Unix sockets) unix"},
+    type_ORIGINS = {"LIST", KEEPS_LIST, .fits = is_origin,
+                    .valid = "SCHEME://HOST or SCHEME://HOST:PORT without a path, or *"},
+    type_FORMATS = {"LIST", KEEPS_LIST, .fits = is_file_format,
+                    .valid = "all, or names of formats as in /v1/filters"},
+    type_ADDRESSES = {"LIST", KEEPS_LIST, .fits = address_valid,
+                      .valid = "ADDRESS:PORT with a numeric address, [ADDRESS]:PORT (either with "
+                               "tls: before it for TLS) or unix:PATH"},
+    type_SIZE = {"SIZE", KEEPS_INTEGER, .value = VALUE_BYTES},
+    type_COUNT = {"COUNT", KEEPS_INTEGER, .value = VALUE_INTEGER},
+    type_SECONDS = {"SECONDS", KEEPS_INTEGER, .value = VALUE_INTEGER, .unit = "seconds"},
+    type_MODE = {"MODE", KEEPS_INTEGER, .value = VALUE_OCTAL},
+    type_SWITCH = {"SWITCH", KEEPS_INTEGER, .value = VALUE_WORD, .unit = "no|yes"},
+    type_SHARE = {"SHARE", KEEPS_NUMBER, .value = VALUE_NUMBER};
+
+#define SECTION(name, text)
+#define OPTION(member, name, type, reload, default_, min, max, text)                               \
+	{name,                                                                                     \
+	 &type_##type,                                                                             \
+	 OPTION_##reload,                                                                          \
+	 offsetof(struct config, member),                                                          \
+	 sizeof(CONFIG_##type),                                                                    \
+	 default_,                                                                                 \
+	 min,                                                                                      \
+	 max,                                                                                      \
+	 text},
+const struct option_row options[OPTIONS] = {
+#include "front/config/options.def"
+};
+#undef SECTION
+#undef OPTION
+
+/* Numbers the sections: SECTION_name is the index of the section's first option, because
+ * SECTION_BEFORE_name sets the counter back by one. */
+enum section_start {
+#define SECTION(name, text)                                          SECTION_##name, SECTION_BEFORE_##name = SECTION_##name - 1,
+#define OPTION(member, name, type, reload, default_, min, max, text) SECTION_HOLDS_##member,
+#include "front/config/options.def"
+#undef SECTION
+#undef OPTION
+};
+
+const struct option_section option_sections[] = {
+#define SECTION(name, text) {#name, text, &options[SECTION_##name]},
+#define OPTION(member, name, type, reload, default_, min, max, text)
+#include "front/config/options.def"
+    {NULL, NULL, NULL},
+#undef SECTION
+#undef OPTION
+};
+
+const struct option_section *option_section(const struct option_row *row)
 {
-	return &types[row->type];
+	const struct option_section *s = option_sections;
+
+	while (s[1].name && s[1].first <= row)
+		s++;
+	return s;
 }
 
 const struct option_row *option_find(const char *name)
@@ -230,206 +146,124 @@ const struct option_row *option_find(const char *name)
 	return NULL;
 }
 
-const char *option_section(const struct option_row *row, const char **about, bool *first)
+static struct value_kind kind_of(const struct option_row *row)
 {
-	int i = SECTIONS - 1;
-
-	while (i > 0 && (ptrdiff_t)sections[i].first > row - options)
-		i--;
-	if (about)
-		*about = sections[i].about;
-	if (first)
-		*first = (ptrdiff_t)sections[i].first == row - options;
-	return sections[i].name;
+	return (struct value_kind){row->type->value, row->min, row->max, row->type->unit};
 }
 
 /* Describes the valid values. */
 static void describe(const struct option_row *row, char *text, size_t room)
 {
-	const struct type *type = type_of(row);
-	char min[32], max[32];
+	const struct value_kind kind = kind_of(row);
 
-	if (type->keeps == KEEPS_LIST) {
+	if (row->type->keeps == KEEPS_LIST)
 		snprintf(text, room, "up to %d, with ; between them, of %s", CONFIG_LIST_MAX,
-		         type->valid);
-		return;
-	}
-	if (!type->bounded) {
-		snprintf(text, room, "%s", type->valid);
-		return;
-	}
-	type->print(row->min, min, sizeof min);
-	type->print(row->max, max, sizeof max);
-	snprintf(text, room, "%s from %s to %s", type->valid, min, max);
-}
-
-static void list_clear(struct config_list *list)
-{
-	while (list->count)
-		free(list->item[--list->count]);
+		         row->type->valid);
+	else if (row->type->keeps == KEEPS_TEXT)
+		snprintf(text, room, "%s", row->type->valid);
+	else
+		value_describe(&kind, text, room);
 }
 
 /* Appends the items of a text, without surrounding spaces; skips empty items. */
 static bool parse_list(const char *text, bool (*fits)(const char *), struct config_list *list)
 {
-	for (const char *at = text; *at; at += *at == ';') {
-		size_t length;
+	char **items = g_strsplit(text, ";", -1);
+	bool valid = true;
 
-		at += strspn(at, " \t");
-		length = strcspn(at, ";");
-		text = at;
-		at += length;
-		while (length && strchr(" \t", text[length - 1]))
-			length--;
-		if (!length)
+	for (char **item = items; *item && valid; item++) {
+		if (!*g_strstrip(*item))
 			continue;
-		if (list->count == CONFIG_LIST_MAX)
-			return false;
-		list->item[list->count++] = strndup(text, length);
-		if (fits && !fits(list->item[list->count - 1]))
-			return false;
+		valid = list->count < CONFIG_LIST_MAX && (!fits || fits(*item));
+		if (valid)
+			list->item[list->count++] = strdup(*item);
 	}
-	return true;
-}
-
-/* Parses a value. The caller must discard() it, even on failure. */
-static bool parse(const struct option_row *row, const char *text, union option_value *value)
-{
-	const struct type *type = type_of(row);
-	char *end;
-
-	*value = (union option_value){0};
-	switch (type->keeps) {
-	case KEEPS_TEXT:
-		value->text = strdup(text);
-		return !type->fits || type->fits(text);
-	case KEEPS_LIST:
-		return parse_list(text, type->fits, &value->list);
-	case KEEPS_SHARE:
-		if (!*text || text[strspn(text, "0123456789.e-")])
-			return false;
-		value->share = strtod(text, &end);
-		return !*end && value->share >= 0 && value->share <= 1;
-	case KEEPS_NUMBER:
-		return type->parse(text, &value->number) && value->number >= row->min &&
-		       value->number <= row->max;
-	}
-	return false;
-}
-
-static void discard(const struct option_row *row, union option_value *value)
-{
-	if (type_of(row)->keeps == KEEPS_TEXT)
-		free(value->text);
-	else if (type_of(row)->keeps == KEEPS_LIST)
-		list_clear(&value->list);
-}
-
-/* As parse(), but on failure discards the value and logs what is expected. */
-static bool read_value(const struct option_row *row, const char *text, const char *where,
-                       union option_value *value)
-{
-	char valid[256];
-
-	if (parse(row, text, value))
-		return true;
-	discard(row, value);
-	describe(row, valid, sizeof valid);
-	log_error("%s: %s=%s: expected %s", where, row->name, text, valid);
-	return false;
-}
-
-bool option_check(const struct option_row *row, const char *text, const char *where)
-{
-	union option_value value;
-	bool valid = read_value(row, text, where, &value);
-
-	if (valid)
-		discard(row, &value);
+	g_strfreev(items);
 	return valid;
 }
 
 bool option_set(struct config *config, const struct option_row *row, const char *text,
                 const char *where)
 {
+	const struct option_type *type = row->type;
+	const struct value_kind kind = kind_of(row);
 	void *place = (char *)config + row->offset;
-	struct config_list *list = place;
-	union option_value value;
+	char expected[256];
+	double number = 0;
+	bool valid = false;
 
-	if (!read_value(row, text, where, &value))
-		return false;
-	if (type_of(row)->keeps != KEEPS_LIST) {
+	if (type->keeps != KEEPS_LIST)
 		option_clear(config, row);
-		memcpy(place, &value, row->size);
-		return true;
+	switch (type->keeps) {
+	case KEEPS_TEXT:
+		*(char **)place = strdup(text);
+		valid = !type->fits || type->fits(text);
+		break;
+	case KEEPS_LIST:
+		valid = parse_list(text, type->fits, place);
+		break;
+	case KEEPS_INTEGER:
+		valid = value_read(&kind, text, &number);
+		*(uint64_t *)place = valid ? (uint64_t)number : 0;
+		break;
+	case KEEPS_NUMBER:
+		valid = value_read(&kind, text, place);
+		break;
 	}
-	if (list->count + value.list.count > CONFIG_LIST_MAX) {
-		log_error("%s: %s has more than %d items", where, row->name, CONFIG_LIST_MAX);
-		discard(row, &value);
-		return false;
+	if (!valid) {
+		describe(row, expected, sizeof expected);
+		log_error("%s: %s=%s: expected %s", where, row->name, text, expected);
 	}
-	memcpy(list->item + list->count, value.list.item, value.list.count * sizeof *list->item);
-	list->count += value.list.count;
-	return true;
+	return valid;
+}
+
+bool option_check(const struct option_row *row, const char *text, const char *where)
+{
+	struct config dropped = {0};
+	const bool valid = option_set(&dropped, row, text, where);
+
+	option_clear(&dropped, row);
+	return valid;
 }
 
 void option_clear(struct config *config, const struct option_row *row)
 {
 	void *place = (char *)config + row->offset;
+	struct config_list *list = place;
 
-	if (type_of(row)->keeps == KEEPS_LIST)
-		list_clear(place);
-	else if (type_of(row)->keeps == KEEPS_TEXT)
+	if (row->type->keeps == KEEPS_TEXT)
 		free(*(char **)place);
+	while (row->type->keeps == KEEPS_LIST && list->count)
+		free(list->item[--list->count]);
 	memset(place, 0, row->size);
 }
 
-void option_print(const struct config *config, const struct option_row *row, char *text,
-                  size_t room)
+char *option_print(const struct config *config, const struct option_row *row)
 {
+	const struct value_kind kind = kind_of(row);
 	const void *place = (const char *)config + row->offset;
 	const struct config_list *list = place;
+	GString *text = g_string_new(NULL);
+	char number[32];
 
-	*text = '\0';
-	switch (type_of(row)->keeps) {
+	switch (row->type->keeps) {
 	case KEEPS_TEXT:
-		snprintf(text, room, "%s", *(char *const *)place);
-		return;
-	case KEEPS_SHARE:
-		snprintf(text, room, "%g", *(const double *)place);
-		return;
+		g_string_assign(text, *(char *const *)place);
+		break;
 	case KEEPS_LIST:
-		for (unsigned i = 0; i < list->count; i++) {
-			const size_t used = strlen(text);
-
-			snprintf(text + used, room - used, "%s%s", i ? ";" : "", list->item[i]);
-		}
-		return;
+		for (unsigned i = 0; i < list->count; i++)
+			g_string_append_printf(text, "%s%s", i ? ";" : "", list->item[i]);
+		break;
+	case KEEPS_INTEGER:
+		value_print(&kind, (double)*(const uint64_t *)place, number, sizeof number);
+		g_string_assign(text, number);
+		break;
 	case KEEPS_NUMBER:
-		type_of(row)->print(*(const uint64_t *)place, text, room);
-		return;
-	}
-}
-
-bool option_equal(const struct config *a, const struct config *b, const struct option_row *row)
-{
-	const void *x = (const char *)a + row->offset, *y = (const char *)b + row->offset;
-	const struct config_list *list = x, *other = y;
-	unsigned i = 0;
-
-	switch (type_of(row)->keeps) {
-	case KEEPS_TEXT:
-		return !strcmp(*(char *const *)x, *(char *const *)y);
-	case KEEPS_LIST:
-		while (i < list->count && i < other->count &&
-		       !strcmp(list->item[i], other->item[i]))
-			i++;
-		return i == list->count && i == other->count;
-	case KEEPS_NUMBER:
-	case KEEPS_SHARE:
+		value_print(&kind, *(const double *)place, number, sizeof number);
+		g_string_assign(text, number);
 		break;
 	}
-	return !memcmp(x, y, row->size);
+	return g_string_free(text, FALSE);
 }
 
 /* ---- help, sample file, manual ---- */
@@ -438,21 +272,19 @@ bool option_equal(const struct config *a, const struct config *b, const struct o
 struct facts {
 	char valid[256];
 	const char *default_, *reload;
-	const char *section, *about;
+	const struct option_section *section;
 	bool first; /* the section's first option */
 };
 
 static struct facts facts_of(const struct option_row *row)
 {
-	static const char *const reloads[] = {
-	    [OPTION_LIVE] = "changed by a reload",
-	    [OPTION_START] = "changed by a restart",
-	};
-	struct facts f = {.reload = reloads[row->reload],
-	                  .default_ = *row->default_ ? row->default_ : "none"};
+	struct facts f = {.default_ = *row->default_ ? row->default_ : "none",
+	                  .reload = row->reload == OPTION_LIVE ? "changed by a reload"
+	                                                       : "changed by a restart",
+	                  .section = option_section(row)};
 
 	describe(row, f.valid, sizeof f.valid);
-	f.section = option_section(row, &f.about, &f.first);
+	f.first = f.section->first == row;
 	return f;
 }
 
@@ -464,13 +296,13 @@ void options_print_help(const struct option_flag *flags)
 		struct facts f = facts_of(&options[i]);
 
 		if (f.first)
-			printf("\n%s, [%s]:\n", f.about, f.section);
+			printf("\n%s, [%s]:\n", f.section->about, f.section->name);
 		printf("  --%s %s\n        %s (%s; default: %s; %s)\n", options[i].name,
-		       type_of(&options[i])->kind, options[i].text, f.valid, f.default_, f.reload);
+		       options[i].type->name, options[i].text, f.valid, f.default_, f.reload);
 	}
 	puts("\nOther flags:");
 	for (; flags->name; flags++)
-		printf("  --%s\n        %s\n", flags->name, flags->text);
+		printf("  --%s%s\n        %s\n", flags->name, flags->argument, flags->text);
 	puts("\nFlags override environment variables (CONVOLVED_MAX_BODY for --max-body), which "
 	     "override the file\nand the defaults. SIGHUP reloads: all are read again; the log "
 	     "names changes that need a restart.");
@@ -488,7 +320,7 @@ void options_print_sample(void)
 		struct facts f = facts_of(&options[i]);
 
 		if (f.first)
-			printf("\n# %s.\n[%s]\n", f.about, f.section);
+			printf("\n# %s.\n[%s]\n", f.section->about, f.section->name);
 		printf("\n# %s.\n# Valid: %s. Default: %s; %s.\n#%s=%s\n", options[i].text, f.valid,
 		       f.default_, f.reload, options[i].name, options[i].default_);
 	}
@@ -516,10 +348,10 @@ void options_print_manual(void)
 		struct facts f = facts_of(&options[i]);
 
 		if (f.first)
-			printf(".SS [%s]\n%s.\n", f.section, f.about);
+			printf(".SS [%s]\n%s.\n", f.section->name, f.section->about);
 		fputs(".TP\n.BI ", stdout);
 		print_roff(options[i].name);
-		printf("= %s\n", type_of(&options[i])->kind);
+		printf("= %s\n", options[i].type->name);
 		print_roff(options[i].text);
 		fputs(".\nValid: ", stdout);
 		print_roff(f.valid);

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "base/error.h"
+#include "base/value.h"
 #include "front/config/config.h"
 
 enum option_index {
@@ -18,56 +18,39 @@ enum option_index {
 	OPTIONS
 };
 
-enum option_type {
-	OPTION_TEXT,
-	OPTION_LIST,
-	OPTION_SIZE,
-	OPTION_COUNT,
-	OPTION_SECONDS,
-	OPTION_SHARE,
-	OPTION_SWITCH,
-	OPTION_MODE,
-	OPTION_LEVEL,
-	OPTION_FORMAT,
-	OPTION_NETWORKS,
-	OPTION_ORIGINS,
-	OPTION_FORMATS,
-	OPTION_URL,
-	OPTION_NAME,
-	OPTION_ADDRESSES,
-};
-
 enum option_reload { OPTION_LIVE, OPTION_START };
+
+struct option_type;
 
 struct option_row {
 	const char *name;
-	enum option_type type;
+	const struct option_type *type;
 	enum option_reload reload;
 	size_t offset, size; /* of its member in struct config, in bytes */
 	const char *default_;
-	uint64_t min, max;
+	double min, max;
 	const char *text;
 };
 
 extern const struct option_row options[OPTIONS];
 
-/* A value of any type; which member holds it follows from the option's type. */
-union option_value {
-	char *text;
-	struct config_list list;
-	uint64_t number;
-	double share;
+/* A section of the file: its options are those from `first` on, up to the next section's. */
+struct option_section {
+	const char *name, *about;
+	const struct option_row *first;
 };
+
+/* They end with a NULL name. */
+extern const struct option_section option_sections[];
+
+const struct option_section *option_section(const struct option_row *row);
 
 /* The option of this name, or NULL. */
 const struct option_row *option_find(const char *name);
 
-/* The name of an option's section. Unless NULL, *about is set to the section's description, and
- * *first to whether the option is the section's first. */
-const char *option_section(const struct option_row *row, const char **about, bool *first);
-
 /* Sets an option from text; appends to a list. `where` names the flag, the variable, or file and
- * line. Returns false if the value is invalid: logs what is expected and changes nothing. */
+ * line. Returns false if the value is invalid: logs what is expected, and the option is to be
+ * cleared. */
 bool option_set(struct config *config, const struct option_row *row, const char *value,
                 const char *where) MUST_CHECK;
 
@@ -75,15 +58,15 @@ bool option_set(struct config *config, const struct option_row *row, const char 
 bool option_check(const struct option_row *row, const char *value, const char *where) MUST_CHECK;
 
 void option_clear(struct config *config, const struct option_row *row);
-bool option_equal(const struct config *a, const struct config *b, const struct option_row *row);
 
-/* Prints the value as in the configuration file; truncated to `room` bytes. */
-void option_print(const struct config *config, const struct option_row *row, char *text,
-                  size_t room);
+/* The value as in the configuration file; g_free() it. Two values are equal if their texts are. */
+char *option_print(const struct config *config, const struct option_row *row);
 
-/* A flag that is not an option: its name, with its argument if it has one, and its description. */
+/* A flag that is not an option. */
 struct option_flag {
-	const char *name, *text;
+	const char *name;
+	const char *argument; /* " FILE"; "" if it has none */
+	const char *text;
 };
 
 /* Prints the help, the sample file, and the manual page's section on options (in roff), to standard
