@@ -2,11 +2,11 @@
 #include "client/options.h"
 
 #include <limits.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/value.h"
 #include "client/parameters.h"
 #include "client/report.h"
 
@@ -82,35 +82,33 @@ void options_print_help(void)
 	fputs(statuses, stdout);
 }
 
-static enum exit_code wrong_number(const struct row *row, const char *value)
+static enum exit_code set(struct options *options, const struct row *row, const char *text)
 {
-	report_error("--%s: expected %s from %.9g to %.9g, not %s", row->name,
-	             row->type == COUNT ? "an integer" : "a number", row->min, row->max, value);
-	return EXIT_USAGE;
-}
-
-static enum exit_code set(struct options *options, const struct row *row, const char *value)
-{
+	const struct value_kind kind = {row->type == COUNT ? VALUE_INTEGER : VALUE_NUMBER, row->min,
+	                                row->max, NULL};
 	void *member = (char *)options + row->offset;
-	double number;
-	char *end;
+	char expected[128];
+	double number = 0;
 
-	if (row->type == FLAG) {
+	if (row->type >= COUNT && !value_read(&kind, text, &number)) {
+		value_describe(&kind, expected, sizeof expected);
+		report_error("--%s: expected %s, not %s", row->name, expected, text);
+		return EXIT_USAGE;
+	}
+	switch (row->type) {
+	case FLAG:
 		*(bool *)member = true;
-		return EXIT_DONE;
-	}
-	if (row->type == TEXT) {
-		*(const char **)member = value;
-		return EXIT_DONE;
-	}
-	number = strtod(value, &end);
-	if (end == value || *end || !(number >= row->min && number <= row->max) ||
-	    (row->type == COUNT && number != floor(number)))
-		return wrong_number(row, value);
-	if (row->type == COUNT)
+		break;
+	case TEXT:
+		*(const char **)member = text;
+		break;
+	case COUNT:
 		*(unsigned *)member = (unsigned)number;
-	else
+		break;
+	case SECONDS:
 		*(double *)member = number;
+		break;
+	}
 	return EXIT_DONE;
 }
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/value.h"
 #include "device/jpeg.h"
 
 #ifndef PACKAGE_VERSION
@@ -48,87 +49,28 @@ static const char help[] =
     "IMAGE is a file that libvips can read (random pixels). Times are by the device's clock, over\n"
     "buffers used in turn. All variants of a filter run in turn.\n";
 
-enum {
-	OPTION_WARMUP = 256,
-	OPTION_BUDGET,
-	OPTION_FILTER,
-	OPTION_PIXELS,
-	OPTION_VARIANT,
-	OPTION_SOURCE_ROI,
-	OPTION_TARGET_ROI,
-	OPTION_PADDING,
-	OPTION_VERIFY,
-	OPTION_KERNEL_DIR,
-	OPTION_CACHE_DIR,
-	OPTION_JSON,
-	OPTION_LIST,
-	OPTION_HELP,
-	OPTION_VERSION
-};
-
-static const struct option long_options[] = {
-    {"platform", required_argument, NULL, 'p'},
-    {"type", required_argument, NULL, 't'},
-    {"device", required_argument, NULL, 'd'},
-    {"width", required_argument, NULL, 'W'},
-    {"height", required_argument, NULL, 'H'},
-    {"iterations", required_argument, NULL, 'i'},
-    {"warmup", required_argument, NULL, OPTION_WARMUP},
-    {"budget", required_argument, NULL, OPTION_BUDGET},
-    {"filter", required_argument, NULL, OPTION_FILTER},
-    {"pixels", required_argument, NULL, OPTION_PIXELS},
-    {"variant", required_argument, NULL, OPTION_VARIANT},
-    {"source-roi", required_argument, NULL, OPTION_SOURCE_ROI},
-    {"target-roi", required_argument, NULL, OPTION_TARGET_ROI},
-    {"padding", required_argument, NULL, OPTION_PADDING},
-    {"verify", no_argument, NULL, OPTION_VERIFY},
-    {"output", required_argument, NULL, 'o'},
-    {"kernel-dir", required_argument, NULL, OPTION_KERNEL_DIR},
-    {"cache-dir", required_argument, NULL, OPTION_CACHE_DIR},
-    {"json", no_argument, NULL, OPTION_JSON},
-    {"list", no_argument, NULL, OPTION_LIST},
-    {"help", no_argument, NULL, OPTION_HELP},
-    {"version", no_argument, NULL, OPTION_VERSION},
-    {0},
+struct row {
+	const char *name;
+	int letter; /* 0: it has none */
+	enum { FLAG, TEXT, INTEGER, NUMBER, OTHER } takes;
+	size_t member;
+	struct value_kind kind; /* of a number */
+	void (*read)(struct bench_options *o, const struct row *row, const char *text);
 };
 
 static void refuse(const char *option, const char *value, const char *valid)
 {
-	fprintf(stderr, "convolved-bench: %s '%s': %s\n", option, value, valid);
+	fprintf(stderr, "convolved-bench: --%s '%s': %s\n", option, value, valid);
 	exit(2);
 }
 
-static uint32_t parse_count(const char *option, const char *text, uint32_t min, uint32_t max)
+static void read_area(struct bench_options *o, const struct row *row, const char *text)
 {
-	char valid[64], *end;
-	unsigned long number = strtoul(text, &end, 10);
-
-	snprintf(valid, sizeof valid, "expected an integer from %u to %u", min, max);
-	if (!*text || *text == '-' || *end || number < min || number > max)
-		refuse(option, text, valid);
-	return (uint32_t)number;
+	if (!area_parse(text, (struct area *)(void *)((char *)o + row->member)))
+		refuse(row->name, text, "expected X,Y,WIDTH,HEIGHT in pixels, e.g. 0,0,640,480");
 }
 
-static double parse_seconds(const char *text)
-{
-	char *end;
-	double seconds = strtod(text, &end);
-
-	if (!*text || *end || !(seconds > 0))
-		refuse("--budget", text, "expected a number of seconds above 0");
-	return seconds;
-}
-
-static struct area parse_area(const char *option, const char *text)
-{
-	struct area area;
-
-	if (!area_parse(text, &area))
-		refuse(option, text, "expected X,Y,WIDTH,HEIGHT in pixels, e.g. 0,0,640,480");
-	return area;
-}
-
-static void parse_padding(struct bench_options *o, const char *text)
+static void read_padding(struct bench_options *o, const struct row *row, const char *text)
 {
 	enum { MOST = 1024 };
 	struct padding *p = &o->padding;
@@ -136,7 +78,7 @@ static void parse_padding(struct bench_options *o, const char *text)
 
 	if (strspn(text, "0123456789,") != strlen(text) ||
 	    sscanf(text, "%6u,%6u%c", &p->x, &p->y, &rest) != 2 || p->x > MOST || p->y > MOST)
-		refuse("--padding", text, "expected X,Y in pixels, each from 0 to 1024, e.g. 16,1");
+		refuse(row->name, text, "expected X,Y in pixels, each from 0 to 1024, e.g. 16,1");
 	o->padding_given = true;
 }
 
@@ -177,15 +119,16 @@ static bool is_variant(const char *name, size_t length)
 	return false;
 }
 
-static void check_variants(const char *list)
+static void read_variants(struct bench_options *o, const struct row *row, const char *text)
 {
-	for (const char *at = list;; at++) {
+	o->variants = text;
+	for (const char *at = text;; at++) {
 		const size_t length = strcspn(at, ",");
 		char name[64];
 
 		snprintf(name, sizeof name, "%.*s", (int)length, at);
 		if (!is_variant(at, length))
-			refuse("--variant", name, "no such variant; see --list");
+			refuse(row->name, name, "no such variant; see --list");
 		at += length;
 		if (!*at)
 			return;
@@ -207,27 +150,6 @@ bool bench_options_want(const struct bench_options *options, const char *variant
 	}
 }
 
-static void parse_type(struct bench_options *o, const char *text)
-{
-	static const struct {
-		const char *name;
-		enum device_type type;
-	} types[] = {{"all", DEVICE_NONE},
-	             {"cpu", DEVICE_CPU},
-	             {"gpu", DEVICE_GPU},
-	             {"acc", DEVICE_ACCELERATOR}};
-
-	if (!strcmp(text, "default"))
-		return;
-	for (size_t i = 0; i < sizeof types / sizeof *types; i++)
-		if (!strcmp(text, types[i].name)) {
-			o->device_type = types[i].type;
-			o->type_given = true;
-			return;
-		}
-	refuse("--type", text, "expected all, cpu, gpu, acc or default");
-}
-
 static void list_variants(void)
 {
 	for (enum kernel k = 0; k < KERNELS; k++)
@@ -239,90 +161,86 @@ static void list_variants(void)
 		for (uint32_t i = 0; i < directions[d]->stage_count; i++)
 			printf("%-26s %s\n", directions[d]->stages[i].name,
 			       directions[d]->stages[i].file);
-	exit(0);
 }
 
-static void parse_long(struct bench_options *o, int c)
+/* The words of --type, in the order of enum device_type, and then that for no type. */
+static const char types[] = "all|cpu|gpu|acc|default";
+enum { TYPE_DEFAULT = DEVICE_ACCELERATOR + 1 };
+
+#define AT(to) .member = offsetof(struct bench_options, to)
+static const struct row rows[] = {
+    {"platform", 'p', INTEGER, AT(platform), .kind = {VALUE_INTEGER, 0, 1000, NULL}},
+    {"type", 't', INTEGER, AT(device_type), .kind = {VALUE_WORD, .unit = types}},
+    {"device", 'd', TEXT, AT(device)},
+    {"width", 'W', INTEGER, AT(width), .kind = {VALUE_INTEGER, 1, 65536, NULL}},
+    {"height", 'H', INTEGER, AT(height), .kind = {VALUE_INTEGER, 1, 65536, NULL}},
+    {"iterations", 'i', INTEGER, AT(iterations), .kind = {VALUE_INTEGER, 1, 10000, NULL}},
+    {"warmup", 0, INTEGER, AT(warmup), .kind = {VALUE_INTEGER, 0, 10000, NULL}},
+    {"budget", 0, NUMBER, AT(budget), .kind = {VALUE_NUMBER, 0.001, 86400, "seconds"}},
+    {"filter", 0, TEXT, AT(filter)},
+    {"pixels", 0, TEXT, AT(pixels)},
+    {"variant", 0, OTHER, .read = read_variants},
+    {"source-roi", 0, OTHER, AT(source_roi), .read = read_area},
+    {"target-roi", 0, OTHER, AT(target_roi), .read = read_area},
+    {"padding", 0, OTHER, .read = read_padding},
+    {"verify", 0, FLAG, AT(verify)},
+    {"output", 'o', TEXT, AT(output)},
+    {"kernel-dir", 0, TEXT, AT(kernel_dir)},
+    {"cache-dir", 0, TEXT, AT(cache_dir)},
+    {"json", 0, FLAG, AT(json)},
+    {"list", 0, FLAG, AT(list)},
+    {"help", 0, FLAG, AT(help)},
+    {"version", 0, FLAG, AT(version)},
+};
+#undef AT
+
+enum { ROWS = sizeof rows / sizeof *rows };
+
+static void set(struct bench_options *o, const struct row *row, const char *text)
 {
-	switch (c) {
-	case OPTION_WARMUP:
-		o->warmup = parse_count("--warmup", optarg, 0, 10000);
+	void *member = (char *)o + row->member;
+	char valid[96] = "expected ";
+	double number = 0;
+
+	if ((row->takes == INTEGER || row->takes == NUMBER) &&
+	    !value_read(&row->kind, text, &number)) {
+		value_describe(&row->kind, valid + strlen(valid), sizeof valid - strlen(valid));
+		refuse(row->name, text, valid);
+	}
+	switch (row->takes) {
+	case FLAG:
+		*(bool *)member = true;
 		break;
-	case OPTION_BUDGET:
-		o->budget = parse_seconds(optarg);
+	case TEXT:
+		*(const char **)member = text;
 		break;
-	case OPTION_FILTER:
-		o->filter = optarg;
+	case INTEGER:
+		*(uint32_t *)member = (uint32_t)number;
 		break;
-	case OPTION_PIXELS:
-		o->pixels = optarg;
+	case NUMBER:
+		*(double *)member = number;
 		break;
-	case OPTION_VARIANT:
-		check_variants(optarg);
-		o->variants = optarg;
+	case OTHER:
+		row->read(o, row, text);
 		break;
-	case OPTION_SOURCE_ROI:
-		o->source_roi = parse_area("--source-roi", optarg);
-		break;
-	case OPTION_TARGET_ROI:
-		o->target_roi = parse_area("--target-roi", optarg);
-		break;
-	case OPTION_PADDING:
-		parse_padding(o, optarg);
-		break;
-	case OPTION_VERIFY:
-		o->verify = true;
-		break;
-	case OPTION_KERNEL_DIR:
-		o->kernel_dir = optarg;
-		break;
-	case OPTION_CACHE_DIR:
-		o->cache_dir = optarg;
-		break;
-	case OPTION_JSON:
-		o->json = true;
-		break;
-	case OPTION_LIST:
-		list_variants();
-		break;
-	case OPTION_HELP:
-		fputs(help, stdout);
-		exit(0);
-	case OPTION_VERSION:
-		puts("convolved-bench " PACKAGE_VERSION);
-		exit(0);
-	default:
-		exit(2);
 	}
 }
 
-static void parse_short(struct bench_options *o, int c)
+/* Reads the options in front of the image; ends the program if one is none. */
+static void read_options(struct bench_options *o)
 {
-	switch (c) {
-	case 'p':
-		o->platform = (int)parse_count("--platform", optarg, 0, 1000);
-		break;
-	case 't':
-		parse_type(o, optarg);
-		break;
-	case 'd':
-		o->device = optarg;
-		break;
-	case 'W':
-		o->width = parse_count("--width", optarg, 1, 65536);
-		break;
-	case 'H':
-		o->height = parse_count("--height", optarg, 1, 65536);
-		break;
-	case 'i':
-		o->iterations = parse_count("--iterations", optarg, 1, 10000);
-		break;
-	case 'o':
-		o->output = optarg;
-		break;
-	default:
-		parse_long(o, c);
-		break;
+	enum { FIRST = 256 }; /* above all letters */
+	struct option flags[ROWS + 1] = {0};
+	int c, i;
+
+	for (i = 0; i < ROWS; i++)
+		flags[i] = (struct option){rows[i].name, rows[i].takes != FLAG, NULL, FIRST + i};
+	while ((c = getopt_long(o->argc, o->argv, "p:t:d:W:H:i:o:", flags, NULL)) != -1) {
+		for (i = 0; i < ROWS && c != rows[i].letter && c != FIRST + i;)
+			i++;
+		if (i == ROWS)
+			exit(2);
+		set(o, &rows[i], optarg);
 	}
 }
 
@@ -332,35 +250,46 @@ static void check_together(struct bench_options *o)
 	if (!o->width != !o->height)
 		o->width = o->height = o->width + o->height;
 	if (o->output && (!o->filter || (!o->file && (!o->pixels || !o->width))))
-		refuse("--output", o->output,
+		refuse("output", o->output,
 		       "requires --filter, and IMAGE or both --pixels and --width");
 	if (o->target_roi.width && !o->source_roi.width)
-		refuse("--target-roi", "", "requires --source-roi");
+		refuse("target-roi", "", "requires --source-roi");
 	if (!o->source_roi.width)
 		return;
 	if (!o->target_roi.width)
 		o->target_roi = o->source_roi;
 	if (o->target_roi.width != o->source_roi.width ||
 	    o->target_roi.height != o->source_roi.height)
-		refuse("--target-roi", "", "must have the size of --source-roi");
+		refuse("target-roi", "", "must have the size of --source-roi");
 }
 
 void bench_options_parse(struct bench_options *o, int argc, char **argv)
 {
-	int c;
-
 	*o = (struct bench_options){.platform = -1,
+	                            .device_type = TYPE_DEFAULT,
 	                            .iterations = 50,
 	                            .warmup = 10,
 	                            .budget = 10,
 	                            .argc = argc,
 	                            .argv = argv};
-	while ((c = getopt_long(argc, argv, "p:t:d:W:H:i:o:", long_options, NULL)) != -1)
-		parse_short(o, c);
+	read_options(o);
+	if (o->list)
+		list_variants();
+	if (o->help)
+		fputs(help, stdout);
+	if (o->version)
+		puts("convolved-bench " PACKAGE_VERSION);
+	if (o->list || o->help || o->version)
+		exit(0);
+	o->type_given = o->device_type != TYPE_DEFAULT;
+	if (!o->type_given)
+		o->device_type = DEVICE_NONE;
 	if (optind < argc)
 		o->file = argv[optind++];
-	if (optind < argc)
-		refuse("argument", argv[optind], "expected one image at most");
+	if (optind < argc) {
+		fprintf(stderr, "convolved-bench: %s: expected one image at most\n", argv[optind]);
+		exit(2);
+	}
 	check_together(o);
 }
 

@@ -34,6 +34,7 @@ struct bench_options {
 	bool padding_given;                 /* if not: what the studies do */
 	bool verify;                        /* all pixels, not windows */
 	bool json;
+	bool list, help, version;
 	int argc; /* the command line */
 	char **argv;
 };

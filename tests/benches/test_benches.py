@@ -245,7 +245,7 @@ def test_jpeg(bench, tmp_path):
 
 @pytest.mark.parametrize("option, value, says", [
     ("--width", "0", "1 to 65536"), ("--height", "1x", "1 to 65536"), ("--iterations", "-1", "1 to 10000"),
-    ("--budget", "0", "above 0"), ("--type", "tpu", "all, cpu, gpu"), ("--pixels", "u9", "u8, u16 or f32"),
+    ("--budget", "0", "from 0.001"), ("--type", "tpu", "all, cpu, gpu"), ("--pixels", "u9", "u8, u16 or f32"),
     ("--pixels", "u8x5", "x1 to x4"), ("--filter", "box=size=4", "size"), ("--filter", "blur", "blur"),
     ("--filter", "", "at least one filter"), ("--filter", "luma=blur", "blur"),
     ("--filter", "chroma=", "at least one filter"),

@@ -81,23 +81,16 @@ static struct stored *find(struct request *r)
 }
 
 /* Reads wait=, the seconds that the answer may wait for the end of the job; 0 without it. */
-static enum error read_wait(const struct request *r, unsigned *wait, struct problem *problem)
+static enum error read_wait(const struct request *r, double *wait, struct problem *problem)
 {
-	char rest;
+	static const struct value_kind kind = {VALUE_INTEGER, 0, WAIT_MAX, "seconds"};
+	enum error e = ERR_OK;
 
 	*wait = 0;
-	for (unsigned i = 0; i < r->head.parameters; i++) {
-		const char *text = r->head.parameter[i].value;
-
-		if (strcmp(r->head.parameter[i].name, "wait"))
-			continue;
-		if (text[0] < '0' || text[0] > '9' || sscanf(text, "%4u%c", wait, &rest) != 1 ||
-		    *wait > WAIT_MAX)
-			return problem_set_parameter(
-			    problem, ERR_BAD_PARAMETER, "wait", text,
-			    "wait: expected an integer number of seconds from 0 to %d", WAIT_MAX);
-	}
-	return ERR_OK;
+	for (unsigned i = 0; i < r->head.parameters && !e; i++)
+		if (!strcmp(r->head.parameter[i].name, "wait"))
+			e = value_parse(&kind, "wait", r->head.parameter[i].value, wait, problem);
+	return e;
 }
 
 /* The job that the request names, once it has ended or wait= is over. NULL: the request has its
@@ -106,8 +99,8 @@ static struct stored *find_and_wait(struct request *r)
 {
 	struct stored *s = find(r);
 	struct problem problem;
-	unsigned wait;
 	uint64_t due;
+	double wait;
 
 	if (!s)
 		return NULL;
@@ -115,7 +108,7 @@ static struct stored *find_and_wait(struct request *r)
 		answer_problem(&r->answer, ERR_BAD_PARAMETER, &problem);
 		return NULL;
 	}
-	due = r->arrived + wait * second;
+	due = r->arrived + (uint64_t)wait * second;
 	if (stored_ended(s) || loop_now() >= due)
 		return s;
 	store_wait(s, &r->waiter, due);

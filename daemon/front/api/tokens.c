@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/value.h"
 #include "front/config/keyfile.h"
 #include "front/config/textfile.h"
 
@@ -74,34 +75,6 @@ static bool parse_digest(struct token *t, const char *text)
 	return t->hashed && !find(&(struct set){next.token, next.count - 1}, t->digest);
 }
 
-static bool parse_class(struct token *t, const char *text)
-{
-	t->best = priority_parse(text);
-	return t->best != PRIORITIES;
-}
-
-static bool parse_share(struct token *t, const char *text)
-{
-	char *end;
-
-	t->share = text[strspn(text, "0123456789.")] ? 0 : g_ascii_strtod(text, &end);
-	return t->share >= 0.01 && t->share <= 100;
-}
-
-static const struct key {
-	const char *name;
-	bool (*parse)(struct token *t, const char *text);
-	const char *valid;
-} keys[] = {
-    {"token-sha256", parse_digest,
-     "64 hexadecimal digits, the SHA-256 of a token that no other section has (see convolved "
-     "--hash-token)"},
-    {"class", parse_class, "interactive or batch"},
-    {"share", parse_share, "a number from 0.01 to 100"},
-};
-
-enum { KEYS = sizeof keys / sizeof *keys };
-
 static bool add_token(const struct keyfile_entry *entry)
 {
 	static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -127,21 +100,36 @@ static bool add_token(const struct keyfile_entry *entry)
 /* Messages do not repeat values: one may be a token, by mistake. */
 static bool see_entry(void *context, const struct keyfile_entry *entry)
 {
+	static const struct value_kind classes = {VALUE_WORD, .unit = "interactive|batch"};
+	static const struct value_kind shares = {VALUE_NUMBER, 0.01, 100, NULL};
+	struct token *t;
+	char expected[160] = "64 hexadecimal digits, the SHA-256 of a token that no other section "
+	                     "has (see convolved --hash-token)";
+	double class;
+	bool valid;
+
 	(void)context;
 	if (!entry->key)
 		return add_token(entry);
-	for (int i = 0; i < KEYS; i++) {
-		if (strcmp(keys[i].name, entry->key))
-			continue;
-		if (keys[i].parse(&next.token[next.count - 1], entry->value))
-			return true;
-		log_error("%s: %s of [%s]: expected %s", entry->where, entry->key, entry->section,
-		          keys[i].valid);
+	t = &next.token[next.count - 1];
+	if (!strcmp(entry->key, "token-sha256")) {
+		valid = parse_digest(t, entry->value);
+	} else if (!strcmp(entry->key, "class")) {
+		valid = value_read(&classes, entry->value, &class);
+		t->best = (enum priority) class;
+		value_describe(&classes, expected, sizeof expected);
+	} else if (!strcmp(entry->key, "share")) {
+		valid = value_read(&shares, entry->value, &t->share);
+		value_describe(&shares, expected, sizeof expected);
+	} else {
+		log_error("%s: unknown key %s; expected token-sha256, class or share", entry->where,
+		          entry->key);
 		return false;
 	}
-	log_error("%s: unknown key %s; expected token-sha256, class or share", entry->where,
-	          entry->key);
-	return false;
+	if (!valid)
+		log_error("%s: %s of [%s]: expected %s", entry->where, entry->key, entry->section,
+		          expected);
+	return valid;
 }
 
 static bool complete(const char *path)

@@ -45,13 +45,6 @@ static void publish_counts(void)
 	metric_set(METRIC_JOBS, "running", NULL, open_jobs - queue.count);
 }
 
-enum priority priority_parse(const char *text)
-{
-	return !strcmp(text, "interactive") ? PRIORITY_INTERACTIVE
-	       : !strcmp(text, "batch")     ? PRIORITY_BATCH
-	                                    : PRIORITIES;
-}
-
 bool job_is_heavy(const struct job *job)
 {
 	return job->class != WORK_LIGHT;

@@ -154,9 +154,6 @@ unsigned jobs_open(void);
 unsigned jobs_waiting(void);
 uint64_t jobs_ended(void);
 
-/* The priority of a name, or PRIORITIES. */
-enum priority priority_parse(const char *text);
-
 /* True unless the job is light: all others together leave codec workers free. */
 bool job_is_heavy(const struct job *job);
 
