@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/log.h"
 
 enum { TEXT_MAX = 1 << 20 };
@@ -28,26 +29,6 @@ char *secret_path(const char *option, const char *credential)
 	return NULL;
 }
 
-static char *read_all(int fd, size_t size)
-{
-	char *text = malloc(size + 1);
-	size_t done = 0;
-	ssize_t part = 1;
-
-	while (text && done < size && part > 0) {
-		part = read(fd, text + done, size - done);
-		done += part > 0 ? (size_t)part : 0;
-	}
-	if (text && done == size) {
-		text[size] = '\0';
-		return text;
-	}
-	if (text && !part)
-		errno = EAGAIN; /* the file has been truncated */
-	free(text);
-	return NULL;
-}
-
 char *textfile_read(const char *option, const char *path, bool is_private, size_t *size)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -55,21 +36,24 @@ char *textfile_read(const char *option, const char *path, bool is_private, size_
 	struct stat status;
 	char *text = NULL;
 
-	if (fd >= 0 && !fstat(fd, &status)) {
-		*size = (size_t)status.st_size;
-		if (!S_ISREG(status.st_mode))
-			reason = "it is not a regular file";
-		else if (status.st_size > TEXT_MAX)
-			reason = "it is larger than 1 MB";
-		else if (is_private && status.st_mode & S_IRWXO)
-			reason = "others may read or write it (chmod o= prevents that)";
-		else
-			text = read_all(fd, *size);
-	}
-	if (reason)
+	if (fd < 0 || fstat(fd, &status))
+		reason = strerror(errno);
+	else if (!S_ISREG(status.st_mode))
+		reason = "it is not a regular file";
+	else if (status.st_size > TEXT_MAX)
+		reason = "it is larger than 1 MB";
+	else if (is_private && status.st_mode & S_IRWXO)
+		reason = "others may read or write it (chmod o= prevents that)";
+	else if (!(text = calloc(1, (size_t)status.st_size + 1)) ||
+	         !file_read(fd, text, (size_t)status.st_size, 0))
+		reason = strerror(errno);
+	if (reason) {
 		log_error("%s=%s: %s", option, path, reason);
-	else if (!text)
-		log_error("%s=%s: %m", option, path);
+		free(text);
+		text = NULL;
+	} else {
+		*size = (size_t)status.st_size;
+	}
 	if (fd >= 0)
 		close(fd);
 	return text;
