@@ -16,7 +16,6 @@
 #include "front/agent.h"
 #include "front/api/gauges.h"
 #include "front/api/outcome.h"
-#include "front/api/refusals.h"
 #include "front/api/remote.h"
 #include "front/api/representation.h"
 #include "front/api/routes.h"
@@ -76,7 +75,7 @@ static void drain_check(void *context)
 	drain_closed = true;
 	waited = now - drain_closes;
 	if (!drain_over && http_workers_drained() && !jobs_open()) {
-		refusals_tell();
+		outcome_tell_refusals();
 		last_words();
 		log_notice("stopped");
 		loop_stop();
@@ -263,7 +262,7 @@ static const struct part {
     {.init_with = init_store, .fini = store_fini},
     {.init_with = canary_init, .fini = canary_fini},
     {.init_with = notify_init, .fini = notify_fini},
-    {.init = refusals_init, .fini = refusals_fini},
+    {.init = outcome_init, .fini = outcome_fini},
     {.fini = http_workers_fini}, /* last in the table: clients are closed first */
 };
 

@@ -167,7 +167,8 @@ void outcome_gone(const char *id, const struct job *job)
 	metric_add(METRIC_JOBS_FAILED, "client-gone", NULL, 1);
 }
 
-void outcome_send_span(const struct request *r)
+/* A request is answered: sends its span. */
+static void send_span(const struct request *r)
 {
 	const struct trace *trace = &r->terms.trace;
 	const struct job *job = r->job;
@@ -201,4 +202,131 @@ void outcome_send_span(const struct request *r)
 			span.number[SPAN_ANSWER] = job->answer_size;
 	}
 	tracer_send(&span);
+}
+
+/* Refusals ------------------------------------------------------------------------------------- */
+
+enum { PERIOD_S = 60, ROWS = 256 };
+
+struct row {
+	char client[FAIR_CLIENT_SIZE];
+	char reason[32];
+	enum log_level level;
+	unsigned long long untold; /* since its last line */
+};
+
+/* Refusals by clients and reasons; rows that were quiet for a whole period are removed. When the
+ * table is full, the last row counts all others. */
+static struct row rows[ROWS + 1];
+static unsigned used;
+static struct loop_timer period;
+
+static void tell_count(struct row *row)
+{
+	if (row->untold && *row->client)
+		log_event(row->level, LOG_FIELDS(.client = row->client, .error = row->reason),
+		          "%llu more of %s were refused: %s", row->untold, row->client,
+		          row->reason);
+	else if (row->untold)
+		log_event(row->level, NULL, "%llu more of other clients were refused", row->untold);
+	row->untold = 0;
+}
+
+void outcome_tell_refusals(void)
+{
+	unsigned kept = 0;
+
+	for (unsigned i = 0; i < used; i++) {
+		if (!rows[i].untold)
+			continue;
+		tell_count(&rows[i]);
+		rows[kept++] = rows[i];
+	}
+	used = kept;
+	tell_count(&rows[ROWS]);
+}
+
+static void end_period(void *context)
+{
+	(void)context;
+	outcome_tell_refusals();
+	if (used)
+		loop_timer_start(&period, PERIOD_S * 1000);
+}
+
+static void tell_refusal(const struct request *r, enum log_level level)
+{
+	const char *route = r->route ? r->route->path : r->method ? "none" : NULL;
+	const char *detail = r->answer.detail ? r->answer.detail : "";
+	const char *method = r->method ? r->method : "", *path = r->path ? r->path : "";
+	char span[TRACE_TEXT_SIZE];
+
+	log_event(level,
+	          LOG_FIELDS(.client = r->terms.client, .error = r->answer.reason, .request = r->id,
+	                     .route = route, .status = (uint64_t)r->answer.status,
+	                     .trace = r->terms.trace.id, .span = trace_span(&r->terms.trace)),
+	          "request %s%s%s%s%s%.200s refused to %s: %s%s%s", r->id,
+	          trace_text(&r->terms.trace, span), *method ? ": " : "", method, *path ? " " : "",
+	          path, r->terms.client, r->answer.reason, *detail ? ": " : "", detail);
+}
+
+/* Counts a refusal, and logs it unless a similar one was logged just before. */
+static void note_refusal(const struct request *r)
+{
+	struct row *row = rows;
+
+	metric_add(METRIC_REQUESTS_REJECTED, r->answer.reason, NULL, 1);
+	while (row < rows + used &&
+	       (strcmp(row->client, r->terms.client) || strcmp(row->reason, r->answer.reason)))
+		row++;
+	if (row == rows + ROWS)
+		row->level = LOG_LEVEL_INFO;
+	if (row < rows + used || row == rows + ROWS) {
+		row->untold++;
+		return;
+	}
+	*row = (struct row){.level = r->answer.status >= 500 ? LOG_LEVEL_WARNING : LOG_LEVEL_INFO};
+	snprintf(row->client, sizeof row->client, "%s", r->terms.client);
+	snprintf(row->reason, sizeof row->reason, "%s", r->answer.reason);
+	used++;
+	tell_refusal(r, row->level);
+	if (!loop_timer_left(&period))
+		loop_timer_start(&period, PERIOD_S * 1000);
+}
+
+void outcome_answered(const struct request *r)
+{
+	const char *route = r->route ? r->route->path : "none";
+	uint64_t ns = loop_now() - r->arrived;
+	char code[8], span[TRACE_TEXT_SIZE];
+
+	if (r->method) {
+		snprintf(code, sizeof code, "%d", r->answer.status);
+		metric_observe_traced(METRIC_REQUEST_DURATION, route, code, (double)ns * 1e-9,
+		                      trace_exemplar(&r->terms.trace));
+		log_event(LOG_LEVEL_DEBUG,
+		          LOG_FIELDS(.request = r->id, .client = r->terms.client, .route = route,
+		                     .status = (uint64_t)r->answer.status,
+		                     .error = r->answer.reason, .duration_us = ns / 1000,
+		                     .trace = r->terms.trace.id,
+		                     .span = trace_span(&r->terms.trace)),
+		          "request %s%s: %s %s: %d after %.3f ms", r->id,
+		          trace_text(&r->terms.trace, span), r->method, r->path, r->answer.status,
+		          (double)ns * 1e-6);
+		send_span(r);
+	}
+	/* Neither a job's end nor its pending state is a refusal. */
+	if (r->answer.reason && !(r->job && r->job->finished) && r->answer.status != 409)
+		note_refusal(r);
+}
+
+enum error outcome_init(void)
+{
+	return loop_timer_init(&period, end_period, NULL);
+}
+
+void outcome_fini(void)
+{
+	outcome_tell_refusals();
+	loop_timer_fini(&period);
 }

@@ -1,16 +1,26 @@
-/* Records the ends of clients' jobs and requests for operators: a log line, counts, spans. */
+/* The ends of jobs and requests, for operators: log lines, counts, spans.
+ *
+ * The first refusal of a client for a reason gets a line; those that follow within a minute are
+ * counted, and logged together at its end. The number of lines a minute is bounded, however many
+ * clients there are. */
 #ifndef FRONT_API_OUTCOME_H
 #define FRONT_API_OUTCOME_H
 
 #include "front/api/request.h"
 
-/* id: the request's. */
+enum error outcome_init(void) MUST_CHECK;
+void outcome_fini(void);
+
+/* Logs refusals that were only counted. */
+void outcome_tell_refusals(void);
+
+/* A job has ended. id: the request's. */
 void outcome_record(const char *id, const struct job *job);
 
 /* The same for a job whose client has left before its end. */
 void outcome_gone(const char *id, const struct job *job);
 
-/* A request is answered: sends its span. */
-void outcome_send_span(const struct request *request);
+/* A request is answered, or a client without one is refused. */
+void outcome_answered(const struct request *request);
 
 #endif

@@ -16,7 +16,6 @@
 #include "front/api/gauges.h"
 #include "front/api/origin.h"
 #include "front/api/outcome.h"
-#include "front/api/refusals.h"
 #include "front/api/representation.h"
 #include "front/api/tokens.h"
 #include "front/base/metrics.h"
@@ -288,36 +287,6 @@ static void answer_no_route(struct request *r)
 		answer_problem(&r->answer, ERR_METHOD, &problem);
 	}
 	answer_header(&r->answer, "Allow", "%s", allow);
-}
-
-void routes_answered(const struct request *r)
-{
-	const char *route = r->route ? r->route->path : "none";
-	uint64_t ns = loop_now() - r->arrived;
-	char code[8], span[TRACE_TEXT_SIZE];
-
-	snprintf(code, sizeof code, "%d", r->answer.status);
-	metric_observe_traced(METRIC_REQUEST_DURATION, route, code, (double)ns * 1e-9,
-	                      trace_exemplar(&r->terms.trace));
-	log_event(LOG_LEVEL_DEBUG,
-	          LOG_FIELDS(.request = r->id, .client = r->terms.client, .route = route,
-	                     .status = (uint64_t)r->answer.status, .error = r->answer.reason,
-	                     .duration_us = ns / 1000, .trace = r->terms.trace.id,
-	                     .span = trace_span(&r->terms.trace)),
-	          "request %s%s: %s %s: %d after %.3f ms", r->id, trace_text(&r->terms.trace, span),
-	          r->method, r->path, r->answer.status, (double)ns * 1e-6);
-	outcome_send_span(r);
-	/* Neither a job's end nor its pending state is a refusal. */
-	if (r->answer.reason && !(r->job && r->job->finished) && r->answer.status != 409)
-		refusals_note(&(struct refusal){.client = r->terms.client,
-		                                .reason = r->answer.reason,
-		                                .detail = r->answer.detail,
-		                                .status = r->answer.status,
-		                                .request = r->id,
-		                                .method = r->method,
-		                                .path = r->path,
-		                                .route = route,
-		                                .trace = &r->terms.trace});
 }
 
 static enum error empty_body(struct problem *problem)

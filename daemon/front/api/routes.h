@@ -36,7 +36,4 @@ void routes_resume(struct request *request);
 /* The client has gone: abandons what was done for it alone. */
 void routes_abandon(struct request *request);
 
-/* Counts and logs a request's answer when it is sent. */
-void routes_answered(const struct request *request);
-
 #endif

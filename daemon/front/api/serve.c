@@ -6,7 +6,7 @@
 
 #include "base/loop.h"
 #include "front/api/origin.h"
-#include "front/api/refusals.h"
+#include "front/api/outcome.h"
 #include "front/api/representation.h"
 #include "front/api/routes.h"
 #include "front/base/metrics.h"
@@ -138,18 +138,10 @@ const struct answer *serve_answer(struct request *r)
 	const char *busy_status = r->head.text[HEAD_BUSY_STATUS];
 
 	complete_headers(r);
-	if (is_refusal(r)) {
-		refusals_note(&(struct refusal){.client = r->terms.client,
-		                                .reason = r->answer.reason,
-		                                .detail = r->answer.detail,
-		                                .status = r->answer.status,
-		                                .request = r->id});
-		return &r->answer;
-	}
 	representation_revalidate(&r->answer, r->head.text[HEAD_IF_NONE_MATCH]);
 	count_unread(r);
 	request_drop_body(r);
-	routes_answered(r);
+	outcome_answered(r);
 	/* A balancer that repeats requests at another node may know which by the status alone, and
 	 * not know 429; so a refusal because of load gets the status that it asks for. Accounts
 	 * have 429. */
