@@ -34,17 +34,6 @@ const char *error_title(enum error e)
 	return errors[known(e)].title;
 }
 
-enum error problem_set(struct problem *p, enum error e, const char *format, ...)
-{
-	va_list args;
-
-	p->parameter[0] = p->value[0] = '\0';
-	va_start(args, format);
-	vsnprintf(p->detail, sizeof p->detail, format, args);
-	va_end(args);
-	return e;
-}
-
 enum error problem_set_parameter(struct problem *p, enum error e, const char *parameter,
                                  const char *value, const char *format, ...)
 {

@@ -24,12 +24,9 @@ int error_status(enum error e);
 const char *error_slug(enum error e);
 const char *error_title(enum error e);
 
-/* Fills the problem's detail (printf-style, truncated to fit; parameter and value are cleared) and
- * returns e, so that a function can end with `return problem_set(p, ERR_X, "...")`. */
-enum error problem_set(struct problem *p, enum error e, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-
-/* The same for a parameter at fault; its value is truncated to fit. */
+/* Fills the problem's detail (printf-style, truncated to fit, as the value is) and returns e, so
+ * that a function can end with `return problem_set(p, ERR_X, "...")`. */
+#define problem_set(problem, error, ...) problem_set_parameter(problem, error, "", "", __VA_ARGS__)
 enum error problem_set_parameter(struct problem *p, enum error e, const char *parameter,
                                  const char *value, const char *format, ...)
     __attribute__((format(printf, 5, 6)));

@@ -20,11 +20,8 @@ struct pem_file {
 	size_t size;
 };
 
-/* The pair that was read last and is not yet in force; fd -1: none. */
-static struct {
-	int fd;
-	size_t chain_size, key_size;
-} next = {.fd = -1};
+/* What was read last and is not yet in force. */
+static struct certificate_file next = {.fd = -1};
 
 static void pem_file_fini(struct pem_file *p)
 {
@@ -51,8 +48,8 @@ static bool fit(const struct pem_file *certificate, const struct pem_file *key)
 static bool keep(const struct pem_file *certificate, const struct pem_file *key)
 {
 	next.fd = memfd_create("certificate", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	next.chain_size = certificate->size;
-	next.key_size = key->size;
+	next.sizes.chain_size = certificate->size;
+	next.sizes.key_size = key->size;
 	if (next.fd >= 0 &&
 	    write(next.fd, certificate->text, certificate->size) == (ssize_t)certificate->size &&
 	    write(next.fd, key->text, key->size) == (ssize_t)key->size &&
@@ -143,7 +140,7 @@ void access_commit(void)
 {
 	tokens_commit();
 	if (next.fd >= 0)
-		http_workers_certify(next.fd, next.chain_size, next.key_size);
+		http_workers_certify(next);
 	next.fd = -1;
 }
 

@@ -32,10 +32,7 @@ static unsigned count;
 static struct http_socket sockets[HTTP_SOCKETS_MAX];
 static unsigned socket_count;
 static struct limits limits;
-static struct {
-	int fd;
-	uint64_t chain_size, key_size;
-} certificate = {.fd = -1};
+static struct certificate_file certificate = {.fd = -1};
 static bool draining;
 static struct loop_timer ping;
 
@@ -62,10 +59,8 @@ static void send_limits(struct http_worker *h)
 
 static void send_certificate(struct http_worker *h)
 {
-	struct message message = {.type = MSG_CERTIFICATE};
+	struct message message = {.type = MSG_CERTIFICATE, .certificate = certificate.sizes};
 
-	message.certificate.chain_size = certificate.chain_size;
-	message.certificate.key_size = certificate.key_size;
 	if (certificate.fd >= 0)
 		worker_send(&h->worker, &message, &certificate.fd);
 }
@@ -84,7 +79,6 @@ static void remote_broken(void *context, const char *what)
 
 static void worker_up(struct worker *w, const struct message_ready *ready)
 {
-	static const struct remote_calls calls = {.broken = remote_broken};
 	struct http_worker *h = &workers[w->number];
 	struct message message = {.type = MSG_LINK};
 	int pair[2];
@@ -96,7 +90,7 @@ static void worker_up(struct worker *w, const struct message_ready *ready)
 	}
 	worker_send(w, &message, &pair[1]);
 	close(pair[1]);
-	h->remote = remote_new(pair[0], &calls, h);
+	h->remote = remote_new(pair[0], remote_broken, h);
 	if (!h->remote) {
 		worker_kill(w, "link");
 		return;
@@ -190,13 +184,11 @@ void http_workers_limit(const struct limits *l)
 		send_limits(&workers[i]);
 }
 
-void http_workers_certify(int fd, size_t chain_size, size_t key_size)
+void http_workers_certify(struct certificate_file next)
 {
 	if (certificate.fd >= 0)
 		close(certificate.fd);
-	certificate.fd = fd;
-	certificate.chain_size = chain_size;
-	certificate.key_size = key_size;
+	certificate = next;
 	for (unsigned i = 0; i < count; i++)
 		send_certificate(&workers[i]);
 }

@@ -9,17 +9,22 @@
 
 #include "base/error.h"
 #include "front/config/config.h"
-#include "wire/limits.h"
+#include "wire/wire.h"
 
 /* Starts as many workers as are configured. The module owns the sockets (at most HTTP_SOCKETS_MAX)
  * from then on. */
 enum error http_workers_init(const struct config *config, const struct limits *limits,
                              const struct http_socket *sockets, unsigned count) MUST_CHECK;
 
-/* Set the limits, and the certificate and key, in a sealed memfd (the chain's bytes, then the
- * key's) that the module owns from then on; -1: none. */
+/* A certificate and its key in a sealed memfd: the chain's bytes, then the key's. */
+struct certificate_file {
+	int fd; /* -1: none */
+	struct message_certificate sizes;
+};
+
+/* Set the limits, and the certificate, which the module owns from then on. */
 void http_workers_limit(const struct limits *limits);
-void http_workers_certify(int fd, size_t chain_size, size_t key_size);
+void http_workers_certify(struct certificate_file certificate);
 
 /* Handles what is due, for a while. Call it before each wait of the loop. Returns true if there is
  * more. */

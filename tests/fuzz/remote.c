@@ -308,7 +308,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size)
 {
-	static const struct remote_calls calls = {note_broken};
 	static const struct config config = {
 	    .max_connections = 100, .max_client_connections = 2, .client_share = 50};
 	struct remote *remote;
@@ -318,7 +317,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size)
 
 	shares_init(&config);
 	remotes_init(&config);
-	remote = remote_new(0, &calls, NULL);
+	remote = remote_new(0, note_broken, NULL);
 	broken = false;
 	while (size >= 8) {
 		likely = input[2] & 0x80;
@@ -343,7 +342,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size)
 		if (broken) {
 			remote_end(remote);
 			remote_free(remote);
-			remote = remote_new(0, &calls, NULL);
+			remote = remote_new(0, note_broken, NULL);
 			broken = false;
 		}
 	}

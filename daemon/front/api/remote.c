@@ -31,7 +31,7 @@ static const double usual_cost = 20000;
 struct remote {
 	struct link link;
 	GHashTable *requests, *guests; /* by number */
-	const struct remote_calls *calls;
+	void (*on_broken)(void *context, const char *what);
 	void *context;
 	bool pinged; /* and has not answered */
 	bool drained;
@@ -83,7 +83,7 @@ static void give_up(struct remote *remote, const char *what)
 	if (remote->broken)
 		return;
 	remote->broken = true;
-	remote->calls->broken(remote->context, what);
+	remote->on_broken(remote->context, what);
 }
 
 static void tell(struct remote *remote, const struct link_message *message)
@@ -159,9 +159,9 @@ static struct remote_guest *add_guest(struct remote *remote, uint64_t number)
 }
 
 /* A connection that there is may get another name. */
-static bool receive_guest(struct remote *remote, const struct link_message *message)
+static bool receive_guest(struct remote *remote, struct remote_guest *g,
+                          const struct link_message *message)
 {
-	struct remote_guest *g = g_hash_table_lookup(remote->guests, &message->number);
 	char name[LINK_NAME_SIZE];
 
 	if (message->data_size >= sizeof name || (!g && !(g = add_guest(remote, message->number))))
@@ -476,30 +476,6 @@ static bool receive_lend(struct remote_request *r, uint64_t size)
 	return true;
 }
 
-/* A message about a request that there is. False: it cannot be. */
-static bool receive_request(struct remote_request *r, const struct link_message *message)
-{
-	switch ((enum link_type)message->type) {
-	case LINK_LEND:
-		return receive_lend(r, message->room);
-	case LINK_FORM:
-		return receive_form(r, message);
-	case LINK_FINISH:
-		return receive_finish(r, message->bytes);
-	case LINK_NEXT:
-		if (!r->answered || !r->request->stream || r->awaits_piece)
-			return false;
-		r->awaits_piece = true;
-		return true;
-	case LINK_READ:
-		if (r->answered && r->request->unread.id)
-			unread_report(&r->request->unread, message->bytes);
-		return r->answered;
-	default:
-		return false;
-	}
-}
-
 /* Reads an error, what is said of it, and of whom. */
 static bool read_problem(const struct link_message *message, struct problem *problem,
                          char name[LINK_NAME_SIZE])
@@ -518,10 +494,10 @@ static bool read_problem(const struct link_message *message, struct problem *pro
 	return true;
 }
 
-/* The failure of a request that there is, or of a client without one. */
-static bool receive_fail(struct remote *remote, const struct link_message *message)
+/* The failure of a request that there is, or (NULL) of a client without one. */
+static bool receive_fail(struct remote *remote, struct remote_request *r,
+                         const struct link_message *message)
 {
-	struct remote_request *r = g_hash_table_lookup(remote->requests, &message->number);
 	enum error e = (enum error)message->error;
 	struct problem problem;
 	char name[LINK_NAME_SIZE];
@@ -542,36 +518,54 @@ static bool receive_fail(struct remote *remote, const struct link_message *messa
 	return true;
 }
 
+/* False: the message cannot be. */
 static bool receive(struct remote *remote, struct link_message *message)
 {
-	struct remote_request *r;
-	struct remote_guest *g;
+	struct remote_guest *g = g_hash_table_lookup(remote->guests, &message->number);
+	struct remote_request *r = g_hash_table_lookup(remote->requests, &message->number);
+	bool valid = false;
 
 	switch ((enum link_type)message->type) {
 	case LINK_GUEST:
-		return receive_guest(remote, message);
+		return receive_guest(remote, g, message);
 	case LINK_GUEST_END:
-		g = g_hash_table_lookup(remote->guests, &message->number);
 		return g && end_answered(g) &&
 		       g_hash_table_remove(remote->guests, &message->number);
 	case LINK_HEAD:
 		return receive_head(remote, message);
 	case LINK_FAIL:
-		return receive_fail(remote, message);
+		return receive_fail(remote, r, message);
 	case LINK_PONG:
 		remote->pinged = false;
 		remote->drained |= message->flags & LINK_IS_LAST;
 		return true;
 	case LINK_END:
 		return g_hash_table_remove(remote->requests, &message->number);
-	default:
+	case LINK_LEND:
+		valid = r && receive_lend(r, message->room);
+		break;
+	case LINK_FORM:
+		valid = r && receive_form(r, message);
+		break;
+	case LINK_FINISH:
+		valid = r && receive_finish(r, message->bytes);
+		break;
+	case LINK_NEXT:
+		valid = r && r->answered && r->request->stream && !r->awaits_piece;
+		if (valid)
+			r->awaits_piece = true;
+		break;
+	case LINK_READ:
+		valid = r && r->answered;
+		if (valid && r->request->unread.id)
+			unread_report(&r->request->unread, message->bytes);
+		break;
+	default: /* it is the front's */
 		break;
 	}
-	r = g_hash_table_lookup(remote->requests, &message->number);
-	if (!r || !receive_request(r, message))
-		return false;
-	wake(r);
-	return true;
+	if (valid)
+		wake(r);
+	return valid;
 }
 
 static void receive_message(void *context, struct link_message *message)
@@ -588,7 +582,8 @@ static void link_broken(void *context, const char *why)
 	link_close(&((struct remote *)context)->link);
 }
 
-struct remote *remote_new(int socket, const struct remote_calls *c, void *context)
+struct remote *remote_new(int socket, void (*broken)(void *context, const char *what),
+                          void *context)
 {
 	static const struct link_owner owner = {.message = receive_message, .broken = link_broken};
 	struct remote *remote = calloc(1, sizeof *remote);
@@ -597,7 +592,7 @@ struct remote *remote_new(int socket, const struct remote_calls *c, void *contex
 		close(socket);
 		return NULL;
 	}
-	remote->calls = c;
+	remote->on_broken = broken;
 	remote->context = context;
 	if (link_open(&remote->link, socket, &owner, remote)) {
 		free(remote);

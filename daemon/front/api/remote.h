@@ -11,15 +11,12 @@
 
 struct remote;
 
-struct remote_calls {
-	/* It has sent what is wrong (a message's name), or (NULL) nothing more comes from it. */
-	void (*broken)(void *context, const char *what);
-};
-
 void remotes_init(const struct config *config);
 
-/* Takes over the front's end of a link_pair(), also on failure (NULL). */
-struct remote *remote_new(int socket, const struct remote_calls *calls, void *context) MUST_CHECK;
+/* Takes over the front's end of a link_pair(), also on failure (NULL). broken: it has sent what is
+ * wrong (a message's name), or (NULL) nothing more comes from it. */
+struct remote *remote_new(int socket, void (*broken)(void *context, const char *what),
+                          void *context) MUST_CHECK;
 
 /* The worker has ended: its requests are abandoned, asynchronous jobs go on. NULL is none. */
 void remote_free(struct remote *remote);

@@ -39,18 +39,14 @@ struct representation {
 
 static GHashTable *representations; /* by path, and the choice by Accept */
 
-void representation_protect(struct answer *a)
+void representation_finish(struct answer *a, bool by_accept)
 {
+	bool is_text = a->text || (a->status == 304 && a->file < 0);
+
 	answer_header(a, "Cache-Control", a->version ? "private, no-cache" : "no-store");
 	answer_header(a, "X-Content-Type-Options", "nosniff");
 	if (!answer_has(a, "Content-Security-Policy"))
 		answer_header(a, "Content-Security-Policy", "default-src 'none'");
-}
-
-void representation_vary(struct answer *a, bool by_accept)
-{
-	bool is_text = a->text || (a->status == 304 && a->file < 0);
-
 	if (by_accept || is_text)
 		answer_header(a, "Vary", "%s%s%s", by_accept ? "Accept" : "",
 		              by_accept && is_text ? ", " : "", is_text ? "Accept-Encoding" : "");

@@ -15,11 +15,8 @@ void representations_fini(void);
 
 /* Adds the headers of every answer: browsers must not guess its type, or run anything in it unless
  * it has a Content-Security-Policy of its own; only an answer with a version may be cached, and
- * must be revalidated. */
-void representation_protect(struct answer *answer);
-
-/* Sets Vary: the request headers that an answer depends on. by_accept: the format of an image. */
-void representation_vary(struct answer *answer, bool by_accept);
+ * must be revalidated; Vary names the request headers that it depends on (by_accept: Accept). */
+void representation_finish(struct answer *answer, bool by_accept);
 
 /* Turns an answer with a version into 304 if If-None-Match (NULL: missing) names that version. It
  * keeps its headers; the library sends no body with that status. */

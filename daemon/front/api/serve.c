@@ -71,15 +71,9 @@ struct request *serve_refuse(const char *client, enum error error, const struct 
 	return r;
 }
 
-/* True for the refusal of a client that has sent no request. */
-static bool is_refusal(const struct request *r)
-{
-	return !r->method;
-}
-
 void serve_end(struct request *r)
 {
-	if (!is_refusal(r))
+	if (r->method) /* or it is a refusal */
 		count(-1);
 	unread_end(&r->unread);
 	request_free(r);
@@ -110,8 +104,7 @@ static void complete_headers(struct request *r)
 		answer_header(&r->answer, "Server-Timing", "total;dur=%.3f",
 		              (double)(loop_now() - r->arrived) * 1e-6);
 	answer_header(&r->answer, "X-Request-Id", "%s", r->id);
-	representation_protect(&r->answer);
-	representation_vary(&r->answer, r->route && r->route->traits & BY_ACCEPT);
+	representation_finish(&r->answer, r->route && r->route->traits & BY_ACCEPT);
 	origin_mark(r);
 }
 
