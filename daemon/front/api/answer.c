@@ -1,6 +1,7 @@
 /* Answers: problems, JSON, and the results of jobs with their headers. */
 #include "front/api/answer.h"
 
+#include <glib.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,20 +29,14 @@ void answer_json(struct answer *answer, int status, json_t *value)
 	answer_text(answer, status, "application/json", size < 0 ? NULL : text, (size_t)size);
 }
 
-/* A string in which every byte that is not ASCII is replaced if it is not UTF-8, or was cut in the
- * middle of a character. */
+/* A string that need not be UTF-8, or was cut in the middle of a character. */
 static json_t *json_text(const char *text)
 {
-	json_t *json = json_string(text);
-	char ascii[256];
-	size_t i;
+	char *valid = g_utf8_make_valid(text, -1);
+	json_t *json = json_string(valid);
 
-	if (json)
-		return json;
-	for (i = 0; i < sizeof ascii - 1 && text[i]; i++)
-		ascii[i] = (signed char)text[i] > 0 ? text[i] : '?';
-	ascii[i] = '\0';
-	return json_string(ascii);
+	g_free(valid);
+	return json;
 }
 
 json_t *answer_describe_problem(enum error error, const struct problem *problem)

@@ -6,9 +6,9 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/statvfs.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "front/base/log_writer.h"
 #include "front/base/metrics.h"
 #include "front/jobs/admission.h"
@@ -20,10 +20,7 @@ static bool (*is_ready)(void);
 
 static double now_seconds(void)
 {
-	struct timespec now;
-
-	clock_gettime(CLOCK_REALTIME, &now);
-	return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+	return (double)clock_ns(CLOCK_REALTIME) * 1e-9;
 }
 
 void gauges_reloaded(bool valid)

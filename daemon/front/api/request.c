@@ -399,48 +399,31 @@ static enum error read_parameter(struct reading *r, bool one_filter, const char 
  * parameters and one set of limits. */
 static const char example[] = "[{\"filter\":\"gaussian\",\"sigma\":1.4},{\"filter\":\"sobel\"}]";
 
-/* Prints a number with the fewest digits that give the same value. */
-static void print_number(FILE *out, const json_t *number)
+/* Prints a number, a row of them with ',' between them, or rows with ';'; false if a query could
+ * not hold the value. */
+static bool print_value(FILE *out, const json_t *value, const char *separators)
 {
-	double value = json_number_value(number);
-	char text[32];
-
-	snprintf(text, sizeof text, "%.15g", value);
-	if (strtod(text, NULL) != value)
-		snprintf(text, sizeof text, "%.17g", value);
-	fputs(text, out);
-}
-
-static bool print_list(FILE *out, const json_t *list, const char *separator);
-
-/* Prints a value as a query would hold it; false if a query could not. */
-static bool print_value(FILE *out, const json_t *value)
-{
-	bool matrix = json_is_array(json_array_get(value, 0));
-
-	if (json_is_number(value))
-		print_number(out, value);
-	else if (json_is_string(value))
-		fputs(json_string_value(value), out);
-	else
-		return json_array_size(value) && print_list(out, value, matrix ? ";" : ",");
-	return true;
-}
-
-/* Prints a row of numbers with ',' between them, or the rows of a matrix with ';'. */
-static bool print_list(FILE *out, const json_t *list, const char *separator)
-{
+	const bool matrix = json_is_array(json_array_get(value, 0));
+	const double number = json_number_value(value);
 	const json_t *item;
+	char text[32];
 	size_t i;
 
-	json_array_foreach(list, i, item)
+	if (json_is_number(value)) { /* with the fewest digits that give the same value */
+		snprintf(text, sizeof text, "%.15g", number);
+		if (strtod(text, NULL) != number)
+			snprintf(text, sizeof text, "%.17g", number);
+		fputs(text, out);
+		return true;
+	}
+	if (!json_array_size(value) || !*separators)
+		return false;
+	separators += *separators == ';' && !matrix;
+	json_array_foreach(value, i, item)
 	{
-		bool row = *separator == ';' && !json_is_array(json_array_get(item, 0));
-
-		fputs(i ? separator : "", out);
-		if (row ? !json_array_size(item) : !json_is_number(item))
-			return false;
-		if (!print_value(out, item))
+		if (i)
+			fputc(*separators, out);
+		if (json_is_array(item) != matrix || !print_value(out, item, separators + 1))
 			return false;
 	}
 	return true;
@@ -451,14 +434,15 @@ static enum error set_json(struct chain *chain, const char *name, const json_t *
 {
 	char *text = NULL;
 	size_t size = 0;
-	FILE *out = open_memstream(&text, &size);
+	FILE *out;
 	enum error e;
 	bool printed;
 
-	if (!out)
-		return problem_set(problem, ERR_MEMORY, "no memory for the chain");
-	printed = print_value(out, value);
-	if (fclose(out))
+	if (json_is_string(value))
+		return chain_set_parameter(chain, name, json_string_value(value), problem);
+	out = open_memstream(&text, &size);
+	printed = out && print_value(out, value, ";,");
+	if (!out || fclose(out))
 		e = problem_set(problem, ERR_MEMORY, "no memory for the chain");
 	else if (!printed)
 		e = problem_set_parameter(problem, ERR_BAD_PARAMETER, name, text,

@@ -13,12 +13,11 @@
 #include "front/config/keyfile.h"
 #include "front/config/textfile.h"
 
-enum { DIGEST = 32, LEAST_LENGTH = 20, MOST_LENGTH = 1024 };
+enum { DIGITS = 64, LEAST_LENGTH = 20, MOST_LENGTH = 1024 };
 
 struct token {
 	char name[FAIR_CLIENT_SIZE];
-	uint8_t digest[DIGEST];
-	bool hashed; /* there is a digest */
+	char digest[DIGITS + 1]; /* in lower case; "": none yet */
 	enum priority best;
 	double share;
 };
@@ -36,25 +35,15 @@ static void set_clear(struct set *set)
 	*set = (struct set){0};
 }
 
-static void digest_of(const char *text, size_t length, uint8_t digest[DIGEST])
-{
-	GChecksum *sum = g_checksum_new(G_CHECKSUM_SHA256);
-	gsize size = DIGEST;
-
-	g_checksum_update(sum, (const guchar *)text, (gssize)length);
-	g_checksum_get_digest(sum, digest, &size);
-	g_checksum_free(sum);
-}
-
 /* Compares with every token, each in constant time. */
-static const struct token *find(const struct set *set, const uint8_t digest[DIGEST])
+static const struct token *find(const struct set *set, const char digest[DIGITS + 1])
 {
 	const struct token *found = NULL;
 
 	for (unsigned i = 0; i < set->count; i++) {
 		volatile uint8_t differs = 0;
 
-		for (int b = 0; b < DIGEST; b++)
+		for (int b = 0; b < DIGITS; b++)
 			differs = (uint8_t)(differs | (set->token[i].digest[b] ^ digest[b]));
 		if (!differs)
 			found = &set->token[i];
@@ -64,15 +53,16 @@ static const struct token *find(const struct set *set, const uint8_t digest[DIGE
 
 static bool parse_digest(struct token *t, const char *text)
 {
-	t->hashed = strlen(text) == (size_t)2 * DIGEST;
-	for (int i = 0; i < DIGEST && t->hashed; i++) {
-		int high = g_ascii_xdigit_value(text[2 * i]);
-		int low = g_ascii_xdigit_value(text[2 * i + 1]);
+	char digest[DIGITS + 1] = "";
 
-		t->hashed = high >= 0 && low >= 0;
-		t->digest[i] = (uint8_t)(high << 4 | low);
-	}
-	return t->hashed && !find(&(struct set){next.token, next.count - 1}, t->digest);
+	if (strlen(text) != DIGITS || text[strspn(text, "0123456789abcdefABCDEF")])
+		return false;
+	for (int i = 0; i < DIGITS; i++)
+		digest[i] = g_ascii_tolower(text[i]);
+	if (find(&next, digest))
+		return false;
+	memcpy(t->digest, digest, sizeof digest);
+	return true;
 }
 
 static bool add_token(const struct keyfile_entry *entry)
@@ -139,7 +129,7 @@ static bool complete(const char *path)
 	if (!next.count)
 		log_error("%s: no token in the file; each is a section, [NAME]", path);
 	for (unsigned i = 0; i < next.count; i++) {
-		if (next.token[i].hashed)
+		if (*next.token[i].digest)
 			continue;
 		log_error("%s: [%s] has no valid token-sha256; convolved --hash-token prints one",
 		          path, next.token[i].name);
@@ -192,7 +182,7 @@ enum error tokens_admit(const char *authorization, struct job_terms *terms, stru
 {
 	static const char scheme[] = "Bearer ";
 	const struct token *t;
-	uint8_t digest[DIGEST];
+	char *digest;
 
 	if (!current.count)
 		return ERR_OK;
@@ -202,8 +192,10 @@ enum error tokens_admit(const char *authorization, struct job_terms *terms, stru
 		                   "of this service issues tokens");
 	authorization += sizeof scheme - 1;
 	authorization += strspn(authorization, " ");
-	digest_of(authorization, strcspn(authorization, " \t"), digest);
+	digest = g_compute_checksum_for_string(G_CHECKSUM_SHA256, authorization,
+	                                       (gssize)strcspn(authorization, " \t"));
 	t = find(&current, digest);
+	g_free(digest);
 	if (!t)
 		return problem_set(
 		    problem, ERR_TOKEN_UNKNOWN,
@@ -220,7 +212,7 @@ bool tokens_print_hash(void)
 	static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 	                              "0123456789-._~+/";
 	char text[MOST_LENGTH + 2] = "";
-	uint8_t digest[DIGEST];
+	char *digest;
 	size_t length;
 	bool fit;
 
@@ -233,11 +225,9 @@ bool tokens_print_hash(void)
 	fit = strlen(text) <= MOST_LENGTH && length >= LEAST_LENGTH &&
 	      !text[length + strspn(text + length, "=")];
 	if (fit) {
-		digest_of(text, strlen(text), digest);
-		printf("token-sha256=");
-		for (int i = 0; i < DIGEST; i++)
-			printf("%02x", digest[i]);
-		puts("");
+		digest = g_compute_checksum_for_string(G_CHECKSUM_SHA256, text, -1);
+		printf("token-sha256=%s\n", digest);
+		g_free(digest);
 	} else {
 		log_error("--hash-token: expected a line of %d to %d random letters, digits and "
 		          "-._~+/ (openssl rand -hex 32 makes one)",
