@@ -8,7 +8,6 @@
 #include "front/api/remote.h"
 #include "front/api/request.h"
 #include "front/api/routes.h"
-#include "front/api/serve.h"
 #include "front/base/metrics.h"
 #include "front/jobs/shares.h"
 #include "link/answer.h"
@@ -131,7 +130,7 @@ static struct request *make(void)
 	return &t->request;
 }
 
-struct request *serve_begin(struct head *head, enum error refused, const struct problem *why,
+struct request *routes_open(struct head *head, enum error refused, const struct problem *why,
                             void (*wake)(void *context), void (*cut)(void *context), void *context)
 {
 	struct request *r = make();
@@ -153,7 +152,7 @@ struct request *serve_begin(struct head *head, enum error refused, const struct 
 	return r;
 }
 
-struct request *serve_refuse(const char *client, enum error error, const struct problem *problem)
+struct request *routes_refuse(const char *client, enum error error, const struct problem *problem)
 {
 	struct request *r = make();
 
@@ -169,7 +168,7 @@ static bool works(struct request *r)
 	return treated(r)->finished && !r->answer.status && !treated(r)->abandoned;
 }
 
-void serve_end(struct request *r)
+void routes_close(struct request *r)
 {
 	expect(!works(r));
 	head_fini(&r->head);
@@ -213,7 +212,7 @@ enum error request_take(struct request *r, int fd, uint64_t size, struct problem
 	return ERR_OK;
 }
 
-void serve_finish(struct request *r, uint64_t size)
+void routes_finish(struct request *r, uint64_t size)
 {
 	expect(!r->answer.status && !treated(r)->finished && size <= treated(r)->lent);
 	expect(r->head.parameters <= HEAD_PARAMETERS_MAX);
@@ -231,7 +230,7 @@ void routes_resume(struct request *r)
 	answer(r);
 }
 
-void serve_fail(struct request *r, enum error error, const struct problem *problem)
+void routes_fail(struct request *r, enum error error, const struct problem *problem)
 {
 	expect(!works(r));
 	check_problem(error, problem);
@@ -244,7 +243,7 @@ void routes_abandon(struct request *r)
 	treated(r)->abandoned = true;
 }
 
-const struct answer *serve_answer(struct request *r)
+const struct answer *routes_answer(struct request *r)
 {
 	expect(r->answer.status && !treated(r)->said);
 	treated(r)->said = true;

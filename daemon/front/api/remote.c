@@ -14,7 +14,6 @@
 
 #include "front/api/request.h"
 #include "front/api/routes.h"
-#include "front/api/serve.h"
 #include "front/base/metrics.h"
 #include "front/jobs/fair.h"
 #include "front/jobs/shares.h"
@@ -117,7 +116,6 @@ static void drop_guest(void *context)
 static enum error find_place(struct remote_guest *g, const char *client, bool proxy)
 {
 	uint64_t most = share_connections_most(), own = share_of(SHARE_CONNECTIONS, client);
-	enum share_outcome outcome;
 
 	if (proxy && share_total(SHARE_CONNECTIONS) < most)
 		return share_force(&g->place, SHARE_CONNECTIONS, client, 1)
@@ -127,9 +125,8 @@ static enum error find_place(struct remote_guest *g, const char *client, bool pr
 		return problem_set(&g->problem, ERR_QUEUE_FULL,
 		                   "this client has %" PRIu64 " of at most %" PRIu64 " connections",
 		                   own, config->max_client_connections);
-	outcome = share_take(&g->place, SHARE_CONNECTIONS, client, 1, most);
-	return outcome ? share_problem(outcome, SHARE_CONNECTIONS, client, most, &g->problem)
-	               : ERR_OK;
+	return share_problem(share_take(&g->place, SHARE_CONNECTIONS, client, 1, most),
+	                     SHARE_CONNECTIONS, client, most, &g->problem);
 }
 
 /* Ends a guest's request, if it has one. False: that has no answer yet. */
@@ -214,7 +211,7 @@ static bool lend(struct remote_request *r, uint64_t size)
 	enum error e = request_lend(r->request, size, &lent, &problem);
 
 	if (e)
-		serve_fail(r->request, e, &problem);
+		routes_fail(r->request, e, &problem);
 	if (e || lent.fd < 0)
 		return true;
 	message.room = lent.limit;
@@ -279,7 +276,7 @@ static bool go_on(struct remote_request *r)
 		routes_resume(r->request);
 	if (is_answered(r)) {
 		if (!r->answer)
-			r->answer = serve_answer(r->request);
+			r->answer = routes_answer(r->request);
 		r->answered =
 		    answer_send(&r->remote->link, r->number, r->answer, r->request->stream);
 		return r->answered;
@@ -331,7 +328,7 @@ static void fail(struct remote_request *r, enum error error, const struct proble
 {
 	abandon(r);
 	if (!is_answered(r))
-		serve_fail(r->request, error, problem);
+		routes_fail(r->request, error, problem);
 }
 
 static void drop_request(void *context)
@@ -344,7 +341,7 @@ static void drop_request(void *context)
 		r->guest->request = NULL;
 	if (r->request) {
 		abandon(r);
-		serve_end(r->request);
+		routes_close(r->request);
 	}
 	free(r->form.data);
 	free(r);
@@ -389,9 +386,9 @@ static void receive_whole(struct remote_request *r, struct link_message *message
 		message->fd = -1;
 	}
 	if (e)
-		serve_fail(r->request, e, &problem);
+		routes_fail(r->request, e, &problem);
 	else
-		serve_finish(r->request, size);
+		routes_finish(r->request, size);
 }
 
 /* True if the body that is announced is there, or not there yet, as the message says. */
@@ -427,7 +424,7 @@ static bool receive_head(struct remote *remote, struct link_message *message)
 	head.form = message->flags & LINK_IS_FORM;
 	r->guest = g;
 	g->request = r;
-	r->request = serve_begin(&head, g->error, &g->problem, wake, cut, r);
+	r->request = routes_open(&head, g->error, &g->problem, wake, cut, r);
 	if (!r->request)
 		return false;
 	if (message->flags & LINK_IS_COMPLETE)
@@ -445,9 +442,9 @@ static bool receive_form(struct remote_request *r, const struct link_message *me
 		return false;
 	head_append(&r->form, message->data, message->data_size);
 	if (r->form.failed)
-		serve_fail(r->request,
-		           problem_set(&problem, ERR_MEMORY, "no memory for the parameters"),
-		           &problem);
+		routes_fail(r->request,
+		            problem_set(&problem, ERR_MEMORY, "no memory for the parameters"),
+		            &problem);
 	return true;
 }
 
@@ -460,7 +457,7 @@ static bool receive_finish(struct remote_request *r, uint64_t size)
 	r->finished = true;
 	r->asked = 0;
 	if (!is_answered(r))
-		serve_finish(r->request, size);
+		routes_finish(r->request, size);
 	return true;
 }
 
@@ -509,7 +506,7 @@ static bool receive_fail(struct remote *remote, struct remote_request *r,
 	} else {
 		r = add_request(remote, message->number, name);
 		if (r)
-			r->request = serve_refuse(name, e, &problem);
+			r->request = routes_refuse(name, e, &problem);
 		if (!r || !r->request)
 			return false;
 		r->finished = true;

@@ -136,19 +136,16 @@ enum error request_read(struct request *r, struct problem *problem)
 static enum error book_memory(struct request *r, enum error e, struct problem *problem)
 {
 	uint64_t reserved = r->body.reserved, held = r->memory.amount;
-	enum share_outcome outcome = SHARE_TAKEN;
 
 	r->has_body |= !e;
 	if (e)
 		return problem_set(problem, e, "no memory is free for the body now");
 	if (reserved > held)
-		outcome = share_take(&r->memory, SHARE_BODY_MEMORY, r->terms.client,
-		                     reserved - held, r->memory_max);
-	else
-		share_give(&r->memory, held - reserved);
-	return outcome ? share_problem(outcome, SHARE_BODY_MEMORY, r->terms.client, r->memory_max,
-	                               problem)
-	               : ERR_OK;
+		return share_problem(share_take(&r->memory, SHARE_BODY_MEMORY, r->terms.client,
+		                                reserved - held, r->memory_max),
+		                     SHARE_BODY_MEMORY, r->terms.client, r->memory_max, problem);
+	share_give(&r->memory, held - reserved);
+	return ERR_OK;
 }
 
 /* True if a body looks as curl -d leaves it: without line ends and zero bytes, which every image

@@ -31,8 +31,12 @@ static const char page_policy[] =
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
+/* Bytes of the heads of all requests that have begun and have not ended. */
+enum { HEADS_MAX = 256 << 20 };
+
 static const struct config *config;
 static bool draining;
+static unsigned requests; /* that have begun and have not ended */
 
 void routes_init(const struct config *c)
 {
@@ -299,6 +303,8 @@ static enum error empty_body(struct problem *problem)
 /* Checks whether another image can be accepted now. */
 static enum error admit(const struct request *r, struct problem *problem)
 {
+	if (*r->argument && filter_parse(r->argument) == FILTERS)
+		return filter_unknown(r->argument, problem);
 	if (draining && r->async)
 		return problem_set(problem, ERR_DRAINING,
 		                   "the service is shutting down and keeps no results");
@@ -388,16 +394,14 @@ static enum error check_access(struct request *r, struct problem *problem)
 /* Accepts the body. It is not a job yet: slow bodies keep no job out. */
 static enum error expect_body(struct request *r, struct problem *problem)
 {
-	enum share_outcome outcome =
-	    share_take(&r->place, SHARE_BODIES, r->terms.client, 1, config->max_bodies);
+	enum error e = share_problem(
+	    share_take(&r->place, SHARE_BODIES, r->terms.client, 1, config->max_bodies),
+	    SHARE_BODIES, r->terms.client, config->max_bodies, problem);
 
-	if (outcome)
-		return share_problem(outcome, SHARE_BODIES, r->terms.client, config->max_bodies,
-		                     problem);
-	r->expected = true;
+	r->expected = !e;
 	r->body_max = config->max_body;
 	r->memory_max = config->max_memory;
-	return ERR_OK;
+	return e;
 }
 
 void routes_begin(struct request *r)
@@ -421,10 +425,6 @@ void routes_begin(struct request *r)
 	if (r->route->act)
 		return; /* by routes_resume() */
 	tracer_join(&r->terms.trace);
-	if (*r->argument && filter_parse(r->argument) == FILTERS) {
-		catalogue_unknown_filter(r);
-		return;
-	}
 	e = admit(r, &problem);
 	/* Refuses invalid parameters before the body arrives; a form may bring more parameters. */
 	if (!e && !r->head.form)
@@ -471,19 +471,91 @@ static void job_done(struct job *job, void *context)
 	waiter_wake(&r->waiter);
 }
 
-void routes_finish(struct request *r)
+static void count_requests(int change)
+{
+	requests += (unsigned)change;
+	metric_set(METRIC_REQUESTS, NULL, NULL, requests);
+}
+
+struct request *routes_open(struct head *head, enum error refused, const struct problem *why,
+                            void (*wake)(void *context), void (*cut)(void *context), void *context)
+{
+	const char *client = head->text[HEAD_CLIENT] ? head->text[HEAD_CLIENT] : "";
+	struct share memory = {0};
+	struct problem problem;
+	struct request *r;
+	enum error e;
+
+	e = share_problem(share_take(&memory, SHARE_HEADS, client, head->size, HEADS_MAX),
+	                  SHARE_HEADS, client, HEADS_MAX, &problem);
+	if (e) {
+		r = routes_refuse(client, e, &problem);
+		head_fini(head); /* which the client's name is in */
+		return r;
+	}
+	r = request_new(head);
+	if (!r) {
+		share_give_all(&memory);
+		return NULL;
+	}
+	r->head_memory = memory;
+	r->waiter.wake = wake;
+	r->waiter.context = context;
+	r->cut = cut;
+	count_requests(1);
+	e = refused ? refused : request_read(r, &problem);
+	if (e)
+		answer_problem(&r->answer, e, refused ? why : &problem);
+	else
+		routes_begin(r);
+	if (e == ERR_CONTENT_CODED)
+		answer_header(&r->answer, "Accept-Encoding", "identity");
+	return r;
+}
+
+struct request *routes_refuse(const char *client, enum error error, const struct problem *problem)
+{
+	struct head none = {0};
+	struct request *r = request_new(&none);
+
+	if (!r)
+		return NULL;
+	snprintf(r->terms.client, sizeof r->terms.client, "%s", client);
+	answer_problem(&r->answer, error, problem);
+	return r;
+}
+
+void routes_close(struct request *r)
+{
+	if (r->method) /* or it is a refusal */
+		count_requests(-1);
+	unread_end(&r->unread);
+	request_free(r);
+}
+
+void routes_fail(struct request *r, enum error error, const struct problem *problem)
+{
+	if (r->answer.status)
+		return;
+	answer_problem(&r->answer, error, problem);
+	request_drop_body(r); /* the answer may take its time */
+}
+
+void routes_finish(struct request *r, uint64_t size)
 {
 	struct problem problem;
-	enum error e = ERR_OK;
+	enum error e;
 
-	if (r->route->act)
+	if (r->answer.status)
 		return;
-	metric_observe(METRIC_STAGE_DURATION, "receive", NULL,
-	               (double)(loop_now() - r->arrived) * 1e-9);
-	if (!r->has_body || !r->body.size)
-		e = empty_body(&problem);
-	if (!e)
-		e = make_job(r, &problem);
+	e = request_settle(r, size, &problem);
+	if (!e && r->route->act)
+		return;
+	if (!e) {
+		metric_observe(METRIC_STAGE_DURATION, "receive", NULL,
+		               (double)(loop_now() - r->arrived) * 1e-9);
+		e = r->has_body && r->body.size ? make_job(r, &problem) : empty_body(&problem);
+	}
 	share_give_all(&r->place);
 	r->expected = false;
 	if (!e && r->async) {
@@ -493,7 +565,7 @@ void routes_finish(struct request *r)
 	if (!e && job_submit(r->job, job_done, r))
 		e = problem_set(&problem, ERR_MEMORY, "no memory for the job");
 	if (e)
-		answer_problem(&r->answer, e, &problem);
+		routes_fail(r, e, &problem);
 }
 
 void routes_resume(struct request *r)
@@ -512,4 +584,51 @@ void routes_abandon(struct request *r)
 	outcome_gone(r->id, r->job);
 	job_forget(r->job);
 	job_cancel(r->job, ERR_CANCELLED, NULL);
+}
+
+static void complete_headers(struct request *r)
+{
+	if (!answer_has(&r->answer, "Server-Timing"))
+		answer_header(&r->answer, "Server-Timing", "total;dur=%.3f",
+		              (double)(loop_now() - r->arrived) * 1e-6);
+	answer_header(&r->answer, "X-Request-Id", "%s", r->id);
+	representation_finish(&r->answer, r->route && r->route->traits & BY_ACCEPT);
+	origin_mark(r);
+}
+
+/* Counts what the client has to read of a file; if there is no room for it, the answer is that. */
+static void count_unread(struct request *r)
+{
+	struct problem problem;
+	enum error e;
+
+	if (r->answer.file < 0 || r->answer.status == 304)
+		return;
+	e = unread_begin(&r->unread, r->id, r->terms.client, r->answer.file_size, r->cut,
+	                 r->waiter.context, &problem);
+	if (!e)
+		return;
+	answer_fini(&r->answer);
+	answer_init(&r->answer);
+	answer_problem(&r->answer, e, &problem);
+	complete_headers(r);
+}
+
+const struct answer *routes_answer(struct request *r)
+{
+	const char *busy_status = r->head.text[HEAD_BUSY_STATUS];
+
+	complete_headers(r);
+	representation_revalidate(&r->answer, r->head.text[HEAD_IF_NONE_MATCH]);
+	count_unread(r);
+	request_drop_body(r);
+	outcome_answered(r);
+	/* A balancer that repeats requests at another node may know which by the status alone, and
+	 * not know 429; so a refusal because of load gets the status that it asks for. Accounts
+	 * have 429. */
+	if (r->answer.status == 429 && busy_status && !strcmp(busy_status, "503")) {
+		answer_header(&r->answer, "X-Busy-Status", "%d", r->answer.status);
+		r->answer.status = 503;
+	}
+	return &r->answer;
 }

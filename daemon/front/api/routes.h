@@ -1,5 +1,5 @@
-/* The routes: which requests the service answers, and how. The pages for browsers are the files of
- * page/, which are built into the program. */
+/* The routes: which requests the service answers, and how, from the beginning of each to its end.
+ * The pages for browsers are the files of page/, which are built into the program. */
 #ifndef FRONT_API_ROUTES_H
 #define FRONT_API_ROUTES_H
 
@@ -22,18 +22,40 @@ bool routes_ready(void);
  * still answered. */
 void routes_drain(void);
 
-/* Handles a request whose headers and query are known. Afterwards it has its answer, or it expects
- * its body; otherwise the body is to be dropped. */
+/* Begins with a request, and takes over what is in its head, also on failure (NULL: no memory). Its
+ * waiter gets `wake` and the context, which `cut` gets, too. refused: the answer to it, as its
+ * connection has no place; ERR_OK: it has one. The request then has its answer, or wants its body,
+ * or waits for routes_resume(). */
+struct request *routes_open(struct head *head, enum error refused, const struct problem *why,
+                            void (*wake)(void *context), void (*cut)(void *context),
+                            void *context) MUST_CHECK;
+
+/* Begins with the refusal of a client that has sent no request: it has its answer. NULL: no memory.
+ */
+struct request *routes_refuse(const char *client, enum error error,
+                              const struct problem *problem) MUST_CHECK;
+
+/* Finds the route of a request that has been read, and refuses what can be refused before its
+ * body. */
 void routes_begin(struct request *request);
 
-/* Handles a request without an answer whose body is complete. Afterwards it has its answer, or the
- * loop wakes its waiter later, for routes_resume(). */
-void routes_finish(struct request *request);
+/* Makes an error its answer, unless it has one. Its body is wanted no more. */
+void routes_fail(struct request *request, enum error error, const struct problem *problem);
+
+/* The body is complete, so many bytes are where there was room for them. Afterwards the request has
+ * its answer, or its waiter is woken, for routes_resume(). */
+void routes_finish(struct request *request, uint64_t size);
 
 /* Answers the request if what it waits for has happened. */
 void routes_resume(struct request *request);
 
 /* The client has gone: abandons what was done for it alone. */
 void routes_abandon(struct request *request);
+
+/* Completes the answer, with the headers that every answer has, and counts it as sent. */
+const struct answer *routes_answer(struct request *request);
+
+/* Forgets a request, at any time. */
+void routes_close(struct request *request);
 
 #endif

@@ -134,10 +134,11 @@ enum error admission_check(const char *client, enum work_class class, uint64_t b
                            struct problem *problem)
 {
 	double wait = admission_predict(class, work_cost(body_size));
-	enum share_outcome outcome = share_ask(SHARE_JOBS, client, 1, config->max_jobs);
+	enum error e = share_problem(share_ask(SHARE_JOBS, client, 1, config->max_jobs), SHARE_JOBS,
+	                             client, config->max_jobs, problem);
 
-	if (outcome)
-		return share_problem(outcome, SHARE_JOBS, client, config->max_jobs, problem);
+	if (e)
+		return e;
 	if (wait > (double)config->max_wait)
 		return problem_set(problem, ERR_QUEUE_FULL,
 		                   "this request would take about %.0f s; at most %" PRIu64

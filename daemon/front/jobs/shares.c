@@ -117,6 +117,8 @@ enum error share_problem(enum share_outcome outcome, enum share_kind kind, const
 	    [SHARE_RESULT_MEMORY] = "bytes of results in memory",
 	};
 
+	if (outcome == SHARE_TAKEN)
+		return ERR_OK;
 	if (outcome == SHARE_CLIENT_FULL)
 		return problem_set(problem, ERR_QUEUE_FULL,
 		                   "this client has %" PRIu64 " of at most %" PRIu64

@@ -55,7 +55,7 @@ enum share_outcome share_force(struct share *share, enum share_kind kind, const 
 enum share_outcome share_ask(enum share_kind kind, const char *client, uint64_t amount,
                              uint64_t all) MUST_CHECK;
 
-/* Sets the problem of a refusal; `all` is the limit for all clients. Returns ERR_QUEUE_FULL. */
+/* ERR_OK if it was taken; else ERR_QUEUE_FULL with the problem. all: the limit for all clients. */
 enum error share_problem(enum share_outcome outcome, enum share_kind kind, const char *client,
                          uint64_t all, struct problem *problem) MUST_CHECK;
 
