@@ -205,19 +205,17 @@ static void raise_limits(void)
 	}
 }
 
-static enum error make_directory(const char *option, const char *path)
-{
-	if (!g_mkdir_with_parents(path, 0700) && !access(path, W_OK | X_OK))
-		return ERR_OK;
-	log_error("%s=%s: expected a writable directory: %m", option, path);
-	return ERR_IO;
-}
-
 static enum error make_directories(const struct config *c)
 {
-	enum error e = make_directory("cache-dir", c->cache_dir);
+	const char *const paths[][2] = {{"cache-dir", c->cache_dir}, {"state-dir", c->state_dir}};
 
-	return e ? e : make_directory("state-dir", c->state_dir);
+	for (size_t i = 0; i < sizeof paths / sizeof *paths; i++)
+		if (g_mkdir_with_parents(paths[i][1], 0700) || access(paths[i][1], W_OK | X_OK)) {
+			log_error("%s=%s: expected a writable directory: %m", paths[i][0],
+			          paths[i][1]);
+			return ERR_IO;
+		}
+	return ERR_OK;
 }
 
 /* Passes the configuration to the modules that need nothing else at startup. */

@@ -81,29 +81,21 @@ void request_free(struct request *r)
 	free(r);
 }
 
-/* The text after the next comma that is not within quotes. */
-static const char *next_preference(const char *at)
+/* True if a Prefer header asks for an asynchronous answer; in quotes it does not. */
+static bool prefers_async(const char *at)
 {
-	bool quoted = false;
+	static const char name[] = "respond-async";
+	bool quoted = false, begins = true;
 
-	for (; *at && (quoted || *at != ','); at++) {
+	for (; *at; at++) {
+		if (begins && !strncasecmp(at, name, sizeof name - 1) &&
+		    strchr(",; \t", at[sizeof name - 1]))
+			return true;
+		begins = !quoted && (*at == ',' || (begins && strchr(" \t", *at)));
 		if (*at == '"')
 			quoted = !quoted;
 		else if (quoted && *at == '\\' && at[1])
 			at++;
-	}
-	return at;
-}
-
-/* True if a Prefer header asks for an asynchronous answer. */
-static bool prefers_async(const char *prefer)
-{
-	static const char name[] = "respond-async";
-
-	for (const char *at = prefer; *at; at = next_preference(at)) {
-		at += strspn(at, ", \t");
-		if (!strncasecmp(at, name, sizeof name - 1) && strchr(",; \t", at[sizeof name - 1]))
-			return true;
 	}
 	return false;
 }

@@ -237,23 +237,19 @@ static unsigned cores_of_file(const char *file)
 
 unsigned cores_of_group(const char *root, const char *path)
 {
-	char file[PATH_MAX];
+	char *group = g_strdup(path);
 	unsigned least = UINT_MAX;
-	int length = (int)strlen(path);
 
-	for (;;) {
-		int size = snprintf(file, sizeof file, "%s%.*s/cpu.max", root, length, path);
-		unsigned cores = UINT_MAX;
+	for (char *end = group + strlen(group); end; end = strrchr(group, '/')) {
+		char *file;
 
-		if (size < (int)sizeof file)
-			cores = cores_of_file(file);
-		if (cores < least)
-			least = cores;
-		if (!length)
-			return least;
-		while (length && path[--length] != '/')
-			continue;
+		*end = '\0';
+		file = g_strconcat(root, group, "/cpu.max", NULL);
+		least = MIN(least, cores_of_file(file));
+		g_free(file);
 	}
+	g_free(group);
+	return least;
 }
 
 /* In a container with a name space of its own, "/" is its own group. */

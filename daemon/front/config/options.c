@@ -14,16 +14,6 @@
 #include "wire/network.h"
 #include "wire/tile.h"
 
-static bool is_level(const char *text)
-{
-	return log_level_parse(text) >= 0;
-}
-
-static bool is_format(const char *text)
-{
-	return log_format_parse(text) >= 0;
-}
-
 /* Accepts SCHEME://HOST or SCHEME://HOST:PORT as browsers send it (RFC 6454), or a *. */
 static bool is_origin(const char *text)
 {
@@ -42,12 +32,8 @@ static bool is_file_format(const char *text)
 /* Accepts the address of a service, or nothing. */
 static bool is_url(const char *text)
 {
-	static const char *const schemes[] = {"http://", "https://"};
-
-	for (size_t i = 0; i < sizeof schemes / sizeof *schemes; i++)
-		if (!strncmp(text, schemes[i], strlen(schemes[i])))
-			return text[strlen(schemes[i])];
-	return !*text;
+	return !*text || (g_str_has_prefix(text, "http://") && text[strlen("http://")]) ||
+	       (g_str_has_prefix(text, "https://") && text[strlen("https://")]);
 }
 
 /* Accepts a part of paths and a server's name in a balancer's configuration, or nothing. */
@@ -64,15 +50,16 @@ struct option_type {
 	enum { KEEPS_TEXT, KEEPS_LIST, KEEPS_INTEGER, KEEPS_NUMBER } keeps;
 	bool (*fits)(const char *text); /* a text, or an item of a list; NULL: all do */
 	const char *valid;              /* which fit */
-	enum value_type value;          /* of a number; the row has its bounds */
+	/* Unless that says it: a number within the row's bounds, or a word. */
+	enum value_type value;
 	const char *unit;
 };
 
 static const struct option_type
     type_TEXT = {"TEXT", KEEPS_TEXT, .valid = "a text"},
-    type_LEVEL = {"LEVEL", KEEPS_TEXT, .fits = is_level,
-                  .valid = "error, warning, notice, info or debug"},
-    type_FORMAT = {"FORMAT", KEEPS_TEXT, .fits = is_format, .valid = "auto, plain or json"},
+    type_LEVEL = {"LEVEL", KEEPS_TEXT, .value = VALUE_WORD,
+                  .unit = "error|warning|notice|info|debug"},
+    type_FORMAT = {"FORMAT", KEEPS_TEXT, .value = VALUE_WORD, .unit = "auto|plain|json"},
     type_URL = {"URL", KEEPS_TEXT, .fits = is_url, .valid = "a URL (http://… or https://…)"},
     type_NAME = {"NAME", KEEPS_TEXT, .fits = is_name,
                  .valid = "a name of at most 63 letters, digits, ., - and _"},
@@ -159,7 +146,7 @@ static void describe(const struct option_row *row, char *text, size_t room)
 	if (row->type->keeps == KEEPS_LIST)
 		snprintf(text, room, "up to %d, with ; between them, of %s", CONFIG_LIST_MAX,
 		         row->type->valid);
-	else if (row->type->keeps == KEEPS_TEXT)
+	else if (row->type->valid)
 		snprintf(text, room, "%s", row->type->valid);
 	else
 		value_describe(&kind, text, room);
@@ -197,7 +184,8 @@ bool option_set(struct config *config, const struct option_row *row, const char 
 	switch (type->keeps) {
 	case KEEPS_TEXT:
 		*(char **)place = strdup(text);
-		valid = !type->fits || type->fits(text);
+		valid = type->valid ? !type->fits || type->fits(text)
+		                    : value_read(&kind, text, &number);
 		break;
 	case KEEPS_LIST:
 		valid = parse_list(text, type->fits, place);
