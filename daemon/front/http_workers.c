@@ -90,7 +90,7 @@ static void worker_up(struct worker *w, const struct message_ready *ready)
 	}
 	worker_send(w, &message, &pair[1]);
 	close(pair[1]);
-	h->remote = remote_new(pair[0], remote_broken, h);
+	h->remote = remote_new(pair[0], config, remote_broken, h);
 	if (!h->remote) {
 		worker_kill(w, "link");
 		return;

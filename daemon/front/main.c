@@ -16,7 +16,6 @@
 #include "front/agent.h"
 #include "front/api/gauges.h"
 #include "front/api/outcome.h"
-#include "front/api/remote.h"
 #include "front/api/representation.h"
 #include "front/api/routes.h"
 #include "front/api/tokens.h"
@@ -227,7 +226,6 @@ static enum error configure(const struct config *c)
 	shares_init(c);
 	check_connections();
 	gauges_init(c, routes_ready);
-	remotes_init(c);
 	routes_init(c);
 	return ERR_OK;
 }

@@ -315,8 +315,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size)
 	char *data;
 
 	shares_init(&config);
-	remotes_init(&config);
-	remote = remote_new(0, note_broken, NULL);
+	remote = remote_new(0, &config, note_broken, NULL);
 	broken = false;
 	while (size >= 8) {
 		likely = input[2] & 0x80;
@@ -341,7 +340,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size)
 		if (broken) {
 			remote_end(remote);
 			remote_free(remote);
-			remote = remote_new(0, note_broken, NULL);
+			remote = remote_new(0, &config, note_broken, NULL);
 			broken = false;
 		}
 	}

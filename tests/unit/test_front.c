@@ -307,7 +307,7 @@ static struct request *new_request(const char *method, const char *path, uint64_
 	}
 	assert_int_equal(head_read(&head, writer.data, writer.size), ERR_OK);
 	head.announced = announced;
-	return request_new(&head);
+	return request_new(&head, "");
 }
 
 static struct request *request_with(const char *const parameters[][2])

@@ -28,6 +28,7 @@ enum { UNREAD_MAX = 64 << 20 };
 static const double usual_cost = 20000;
 
 struct remote {
+	const struct config *config;
 	struct link link;
 	GHashTable *requests, *guests; /* by number */
 	void (*on_broken)(void *context, const char *what);
@@ -68,13 +69,7 @@ struct remote_guest {
 	struct remote_request *request; /* a connection has one at a time */
 };
 
-static const struct config *config;
 static unsigned guests; /* of all workers */
-
-void remotes_init(const struct config *c)
-{
-	config = c;
-}
 
 /* The worker is to blame, or has gone. */
 static void give_up(struct remote *remote, const char *what)
@@ -116,15 +111,16 @@ static void drop_guest(void *context)
 static enum error find_place(struct remote_guest *g, const char *client, bool proxy)
 {
 	uint64_t most = share_connections_most(), own = share_of(SHARE_CONNECTIONS, client);
+	uint64_t own_most = g->remote->config->max_client_connections;
 
 	if (proxy && share_total(SHARE_CONNECTIONS) < most)
 		return share_force(&g->place, SHARE_CONNECTIONS, client, 1)
 		           ? problem_set(&g->problem, ERR_MEMORY, "no memory for the connection")
 		           : ERR_OK;
-	if (own >= config->max_client_connections)
+	if (own >= own_most)
 		return problem_set(&g->problem, ERR_QUEUE_FULL,
 		                   "this client has %" PRIu64 " of at most %" PRIu64 " connections",
-		                   own, config->max_client_connections);
+		                   own, own_most);
 	return share_problem(share_take(&g->place, SHARE_CONNECTIONS, client, 1, most),
 	                     SHARE_CONNECTIONS, client, most, &g->problem);
 }
@@ -579,8 +575,8 @@ static void link_broken(void *context, const char *why)
 	link_close(&((struct remote *)context)->link);
 }
 
-struct remote *remote_new(int socket, void (*broken)(void *context, const char *what),
-                          void *context)
+struct remote *remote_new(int socket, const struct config *config,
+                          void (*broken)(void *context, const char *what), void *context)
 {
 	static const struct link_owner owner = {.message = receive_message, .broken = link_broken};
 	struct remote *remote = calloc(1, sizeof *remote);
@@ -589,6 +585,7 @@ struct remote *remote_new(int socket, void (*broken)(void *context, const char *
 		close(socket);
 		return NULL;
 	}
+	remote->config = config;
 	remote->on_broken = broken;
 	remote->context = context;
 	if (link_open(&remote->link, socket, &owner, remote)) {

@@ -28,14 +28,7 @@ enum { STRIPPED_LOOK = 64, DEVICE_PATTERN_MAX = 255 };
 _Static_assert((int)HEAD_CLIENT_SIZE <= (int)FAIR_CLIENT_SIZE,
                "a job's terms name the head's client");
 
-static const char *node = "";
-
-void request_init(const struct config *config)
-{
-	node = config->node;
-}
-
-struct request *request_new(struct head *head)
+struct request *request_new(struct head *head, const char *node)
 {
 	struct request *r = calloc(1, sizeof *r);
 	uint64_t number = 0;

@@ -89,11 +89,8 @@ struct request {
 	struct told told; /* by the stream */
 };
 
-/* The ids of requests from now on end with this node's name; "" if it has none. */
-void request_init(const struct config *config);
-
-/* Takes over what is in the head, also on failure (NULL: no memory). */
-struct request *request_new(struct head *head);
+/* Takes over what is in the head, also on failure (NULL: no memory). node: its name, or "". */
+struct request *request_new(struct head *head, const char *node);
 void request_free(struct request *request);
 
 /* True while its body is wanted; else it is to be dropped. */

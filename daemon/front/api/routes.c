@@ -41,8 +41,6 @@ static unsigned requests; /* that have begun and have not ended */
 void routes_init(const struct config *c)
 {
 	config = c;
-	request_init(c);
-	origin_init(c);
 }
 
 void routes_drain(void)
@@ -409,7 +407,7 @@ void routes_begin(struct request *r)
 	struct problem problem;
 	enum error e;
 
-	e = origin_check(r, &problem);
+	e = origin_check(r, config, &problem);
 	if (!e)
 		e = find_route(r);
 	if (!e && !origin_asks(r)) /* a preflight has no token */
@@ -493,7 +491,7 @@ struct request *routes_open(struct head *head, enum error refused, const struct 
 		head_fini(head); /* which the client's name is in */
 		return r;
 	}
-	r = request_new(head);
+	r = request_new(head, config->node);
 	if (!r) {
 		share_give_all(&memory);
 		return NULL;
@@ -516,7 +514,7 @@ struct request *routes_open(struct head *head, enum error refused, const struct 
 struct request *routes_refuse(const char *client, enum error error, const struct problem *problem)
 {
 	struct head none = {0};
-	struct request *r = request_new(&none);
+	struct request *r = request_new(&none, config->node);
 
 	if (!r)
 		return NULL;
@@ -593,7 +591,7 @@ static void complete_headers(struct request *r)
 		              (double)(loop_now() - r->arrived) * 1e-6);
 	answer_header(&r->answer, "X-Request-Id", "%s", r->id);
 	representation_finish(&r->answer, r->route && r->route->traits & BY_ACCEPT);
-	origin_mark(r);
+	origin_mark(r, config);
 }
 
 /* Counts what the client has to read of a file; if there is no room for it, the answer is that. */
