@@ -39,12 +39,6 @@ static bool read_bytes(const char *text, double *bytes)
 	return true;
 }
 
-static bool read_octal(const char *text, double *number)
-{
-	*number = (double)strtoul(text, NULL, 8);
-	return *text && !text[strspn(text, "01234567")];
-}
-
 const char *value_word(const char *words, size_t i, size_t *length)
 {
 	for (; i && *words; i--) {
@@ -79,9 +73,6 @@ bool value_read(const struct value_kind *kind, const char *text, double *value)
 	case VALUE_BYTES:
 		is_number = read_bytes(text, value);
 		break;
-	case VALUE_OCTAL:
-		is_number = read_octal(text, value);
-		break;
 	case VALUE_INTEGER:
 	case VALUE_ODD:
 		is_number = read_number(text, "0123456789-.eE", value) && *value == floor(*value) &&
@@ -110,9 +101,6 @@ void value_print(const struct value_kind *kind, double value, char *text, size_t
 			value /= 1024;
 		snprintf(text, size, "%.0f%.*s", value, power > 0,
 		         suffixes + (power ? power - 1 : 0));
-		return;
-	case VALUE_OCTAL:
-		snprintf(text, size, "%04o", (unsigned)value);
 		return;
 	case VALUE_NUMBER:
 	case VALUE_INTEGER:
@@ -145,7 +133,6 @@ void value_describe(const struct value_kind *kind, char *text, size_t size)
 	    [VALUE_INTEGER] = "an integer",
 	    [VALUE_ODD] = "an odd integer",
 	    [VALUE_BYTES] = "an integer number of bytes (suffix K, M or G)",
-	    [VALUE_OCTAL] = "an octal number",
 	    [VALUE_WORD] = "",
 	};
 	const char *unit = kind->unit ? kind->unit : "";

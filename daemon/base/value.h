@@ -13,7 +13,6 @@ enum value_type {
 	VALUE_INTEGER,
 	VALUE_ODD,
 	VALUE_BYTES, /* an integer, with K, M or G */
-	VALUE_OCTAL, /* an integer, in octal digits */
 	VALUE_WORD,  /* the value is its index among the words */
 };
 

@@ -239,7 +239,7 @@ enum error listeners_init(const struct config *config)
 
 	for (unsigned i = 0; !e && i < count; i++) {
 		passed |= list[i].passed;
-		e = listener_open(&list[i], (unsigned)config->socket_mode);
+		e = listener_open(&list[i], (unsigned)strtoul(config->socket_mode, NULL, 8));
 		if (!e && list[i].use == LISTENER_AGENT)
 			e = agent_serve(list[i].fd);
 		else if (!e && list[i].fd >= 0)

@@ -1,17 +1,12 @@
 /* Notifications to systemd (sd_notify(3)): ready, reloading, stopping, a status line, and the
- * watchdog, which is fed while work progresses.
- *
- * Progress means that the event loop turns (one of its timers feeds the watchdog), and that work
- * gets done while a device is up:
+ * watchdog, which a timer of the loop feeds while work progresses. That means, while a device is
+ * up:
  *
  *   - while tiles wait for a device, a tile comes back from one, filtered or failed, within
- *     tile-timeout + PROGRESS_MARGIN: a hung device has been killed by then, and its tiles are
- * back;
+ *     tile-timeout + PROGRESS_MARGIN: a hung device has been killed by then;
  *   - while jobs are open, a tile comes back or a job ends within job-timeout + PROGRESS_MARGIN.
  *
- * While no device is up, nothing is expected: waiting tiles then fail by themselves. If work stalls
- * nevertheless, the front has lost track of it: the watchdog is no longer fed, and systemd restarts
- * the service. */
+ * Otherwise the front has lost track of it, and systemd restarts the service. */
 #ifndef FRONT_NOTIFY_H
 #define FRONT_NOTIFY_H
 

@@ -53,9 +53,8 @@ struct remote_request {
 	bool finished, answered;
 	const struct answer *answer; /* once it is complete */
 	bool awaits_piece;
-	const struct answer *piece; /* the stream's last one */
-	size_t sent;                /* bytes of it */
-	struct fair_flow flow;      /* of its client */
+	size_t sent;           /* bytes of the stream's last piece */
+	struct fair_flow flow; /* of its client */
 	struct fair_item item;
 };
 
@@ -236,24 +235,24 @@ static uint64_t room_wanted(const struct remote_request *r)
 static void send_piece(struct remote_request *r)
 {
 	struct answer *answer = &r->request->answer;
-	size_t left;
+	bool more = true;
+	size_t size;
 
-	if (!r->piece || r->sent == r->piece->text_size) {
+	if (r->sent == answer->text_size) {
 		answer_piece(answer, NULL, 0);
-		r->piece = r->request->stream(r->request) ? answer : NULL;
 		r->sent = 0;
+		more = r->request->stream(r->request);
 	}
-	if (r->piece && !r->piece->text_size)
+	if (more && !answer->text_size)
 		return; /* it wakes the request */
 	r->awaits_piece = false;
-	left = r->piece ? r->piece->text_size - r->sent : 0;
-	left = left < LINK_DATA_MAX ? left : LINK_DATA_MAX;
+	size = more ? MIN(answer->text_size - r->sent, LINK_DATA_MAX) : 0;
 	tell(r->remote, &(struct link_message){.type = LINK_PIECE,
-	                                       .flags = r->piece ? 0 : LINK_IS_LAST,
+	                                       .flags = more ? 0 : LINK_IS_LAST,
 	                                       .number = r->number,
-	                                       .data = left ? r->piece->text + r->sent : NULL,
-	                                       .data_size = left});
-	r->sent += left;
+	                                       .data = size ? answer->text + r->sent : NULL,
+	                                       .data_size = size});
+	r->sent += size;
 }
 
 /* Does what is to be done for a request, and tells the worker. False: it cannot be told now. */

@@ -21,7 +21,7 @@ struct config {
 #define CONFIG_SECONDS   uint64_t
 #define CONFIG_SHARE     double
 #define CONFIG_SWITCH    uint64_t
-#define CONFIG_MODE      uint64_t
+#define CONFIG_MODE      char *
 #define CONFIG_LEVEL     char *
 #define CONFIG_FORMAT    char *
 #define CONFIG_ADDRESSES struct config_list

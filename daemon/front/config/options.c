@@ -45,6 +45,11 @@ static bool is_name(const char *text)
 	return strlen(text) <= CONFIG_NAME_MAX && !text[strspn(text, valid)];
 }
 
+static bool is_mode(const char *text)
+{
+	return *text && !text[strspn(text, "01234567")] && strtoul(text, NULL, 8) <= 0777;
+}
+
 struct option_type {
 	const char *name; /* in the help */
 	enum { KEEPS_TEXT, KEEPS_LIST, KEEPS_INTEGER, KEEPS_NUMBER } keeps;
@@ -60,6 +65,8 @@ static const struct option_type
     type_LEVEL = {"LEVEL", KEEPS_TEXT, .value = VALUE_WORD,
                   .unit = "error|warning|notice|info|debug"},
     type_FORMAT = {"FORMAT", KEEPS_TEXT, .value = VALUE_WORD, .unit = "auto|plain|json"},
+    type_MODE = {"MODE", KEEPS_TEXT, .fits = is_mode,
+                 .valid = "file permissions in octal, from 0000 to 0777"},
     type_URL = {"URL", KEEPS_TEXT, .fits = is_url, .valid = "a URL (http://… or https://…)"},
     type_NAME = {"NAME", KEEPS_TEXT, .fits = is_name,
                  .valid = "a name of at most 63 letters, digits, ., - and _"},
@@ -76,7 +83,6 @@ static const struct option_type
     type_SIZE = {"SIZE", KEEPS_INTEGER, .value = VALUE_BYTES},
     type_COUNT = {"COUNT", KEEPS_INTEGER, .value = VALUE_INTEGER},
     type_SECONDS = {"SECONDS", KEEPS_INTEGER, .value = VALUE_INTEGER, .unit = "seconds"},
-    type_MODE = {"MODE", KEEPS_INTEGER, .value = VALUE_OCTAL},
     type_SWITCH = {"SWITCH", KEEPS_INTEGER, .value = VALUE_WORD, .unit = "no|yes"},
     type_SHARE = {"SHARE", KEEPS_NUMBER, .value = VALUE_NUMBER};
 
