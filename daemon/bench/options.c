@@ -2,6 +2,7 @@
 #include "bench/options.h"
 
 #include <getopt.h>
+#include <glib.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -82,12 +83,6 @@ static void read_padding(struct bench_options *o, const struct row *row, const c
 	o->padding_given = true;
 }
 
-/* True if the first `length` bytes of `list` are this name. */
-static bool is_name(const char *list, size_t length, const char *name)
-{
-	return strlen(name) == length && !strncmp(list, name, length);
-}
-
 /* Rows that are no kernels. */
 static const struct {
 	const char *name, *text;
@@ -104,50 +99,36 @@ enum { OTHERS = sizeof others / sizeof *others, DIRECTIONS = 2 };
 static const struct jpeg_direction *const directions[DIRECTIONS] = {&jpeg_decode_direction,
                                                                     &jpeg_encode_direction};
 
-static bool is_variant(const char *name, size_t length)
+static bool is_variant(const char *name)
 {
 	for (enum kernel k = 0; k < KERNELS; k++)
-		if (kernel_row(k)->operations && is_name(name, length, kernel_name(k)))
+		if (kernel_row(k)->operations && !strcmp(name, kernel_name(k)))
 			return true;
 	for (size_t i = 0; i < OTHERS; i++)
-		if (is_name(name, length, others[i].name))
+		if (!strcmp(name, others[i].name))
 			return true;
 	for (size_t d = 0; d < DIRECTIONS; d++)
 		for (uint32_t i = 0; i < directions[d]->stage_count; i++)
-			if (is_name(name, length, directions[d]->stages[i].name))
+			if (!strcmp(name, directions[d]->stages[i].name))
 				return true;
 	return false;
 }
 
 static void read_variants(struct bench_options *o, const struct row *row, const char *text)
 {
-	o->variants = text;
-	for (const char *at = text;; at++) {
-		const size_t length = strcspn(at, ",");
-		char name[64];
-
-		snprintf(name, sizeof name, "%.*s", (int)length, at);
-		if (!is_variant(at, length))
-			refuse(row->name, name, "no such variant; see --list");
-		at += length;
-		if (!*at)
-			return;
-	}
+	g_strfreev(o->variants);
+	o->variants = g_strsplit(text, ",", -1);
+	if (!*text)
+		refuse(row->name, text, "no such variant; see --list");
+	for (char **name = o->variants; *name; name++)
+		if (!is_variant(*name))
+			refuse(row->name, *name, "no such variant; see --list");
 }
 
 bool bench_options_want(const struct bench_options *options, const char *variant)
 {
-	if (!options->variants)
-		return true;
-	for (const char *at = options->variants;; at++) {
-		const size_t length = strcspn(at, ",");
-
-		if (is_name(at, length, variant))
-			return true;
-		at += length;
-		if (!*at)
-			return false;
-	}
+	return !options->variants ||
+	       g_strv_contains((const char *const *)options->variants, variant);
 }
 
 static void list_variants(void)

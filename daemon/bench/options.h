@@ -22,7 +22,7 @@ struct bench_options {
 	const char *device;   /* number or part of a name; NULL: any */
 	const char *filter;   /* a chain, NULL: the standard set */
 	const char *pixels;   /* "u8", "u8x4", …; NULL: the standard set */
-	const char *variants; /* names between commas, all valid; NULL: all that apply */
+	char **variants;      /* all valid, the last one NULL; NULL: all that apply */
 	const char *file;     /* an image; NULL: random pixels */
 	const char *output;   /* a file for the result; NULL: none */
 	const char *kernel_dir, *cache_dir;

@@ -154,23 +154,15 @@ void catalogue_get_filters(struct request *r)
 	            json_pack("{s:o, s:o}", "filters", list, "common", describe_common()));
 }
 
-void catalogue_unknown_filter(struct request *r)
-{
-	struct problem problem;
-	enum error e = filter_unknown(r->argument, &problem);
-
-	answer_problem(&r->answer, e, &problem);
-}
-
 void catalogue_get_filter(struct request *r)
 {
 	enum filter f = filter_parse(r->argument);
+	struct problem problem;
 
-	if (f == FILTERS) {
-		catalogue_unknown_filter(r);
-		return;
-	}
-	answer_json(&r->answer, 200, describe_filter(f));
+	if (f == FILTERS)
+		answer_problem(&r->answer, filter_unknown(r->argument, &problem), &problem);
+	else
+		answer_json(&r->answer, 200, describe_filter(f));
 }
 
 static json_t *describe_device(const struct device *d)

@@ -18,7 +18,4 @@ void catalogue_get_kernels(struct request *request);
 /* Answers with the description of these routes. */
 void catalogue_get_api(struct request *request, const struct route *routes, size_t count);
 
-/* Answers that the filter is unknown, and suggests a similar name. */
-void catalogue_unknown_filter(struct request *request);
-
 #endif
