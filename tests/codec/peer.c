@@ -249,8 +249,9 @@ static void make_chain(const struct request *request, struct chain *chain)
 	struct problem problem;
 
 	chain_init(chain);
+	while (request->border && strcmp(border_name(chain->border), request->border))
+		chain->border++;
 	if (chain_parse(chain, request->filters, &problem) ||
-	    (request->border && chain_set_border(chain, request->border, &problem)) ||
 	    (request->border_value &&
 	     chain_set_border_value(chain, request->border_value, &problem)))
 		die(problem.detail);

@@ -84,8 +84,9 @@ static struct chain *parse(const char *filters, const char *border)
 	struct problem problem;
 
 	chain_init(&chain);
+	while (strcmp(border_name(chain.border), border))
+		chain.border++;
 	if (chain_parse(&chain, filters, &problem) || chain_check(&chain, &problem) ||
-	    chain_set_border(&chain, border, &problem) ||
 	    (regions && chain_set_regions(&chain, regions, &problem)))
 		die(problem.detail);
 	if (chain.border == BORDER_CONSTANT) {

@@ -315,6 +315,42 @@ static struct request *request_with(const char *const parameters[][2])
 	return new_request("POST", "/v1/filters/gaussian", UINT64_MAX, parameters);
 }
 
+/* The words of a parameter are in the order of their enum. */
+static void check_words(void)
+{
+	struct chain *chain = malloc(sizeof *chain);
+
+	for (enum border b = 0; b < BORDERS; b++) {
+		const char *const parameters[][2] = {{"border", border_name(b)}, {NULL, NULL}};
+		struct request *r = request_with(parameters);
+
+		assert_int_equal(request_parse(r, "box", chain, &problem), ERR_OK);
+		assert_int_equal(chain->border, b);
+		request_free(r);
+	}
+	for (enum channels c = 0; c < CHANNELS; c++) {
+		const char *const parameters[][2] = {{"channels", channels_name(c)}, {NULL, NULL}};
+		struct request *r = request_with(parameters);
+
+		assert_int_equal(request_parse(r, "box", chain, &problem), ERR_OK);
+		assert_int_equal(chain->call[0].channels, c);
+		request_free(r);
+	}
+	for (enum subsample s = 0; s < SUBSAMPLES; s++) {
+		const char *const parameters[][2] = {
+		    {"subsample", (const char *[]){"auto", "on", "off"}[s]},
+		    {"codec", (const char *[]){"auto", "cpu", "gpu"}[s]},
+		    {NULL, NULL}};
+		struct request *r = request_with(parameters);
+
+		assert_int_equal(request_parse(r, "box", chain, &problem), ERR_OK);
+		assert_int_equal(r->options.coding.subsample, s);
+		assert_int_equal(r->terms.codec, s);
+		request_free(r);
+	}
+	free(chain);
+}
+
 static void test_request_parse(void **state)
 {
 	static const char *const parameters[][2] = {
@@ -333,6 +369,7 @@ static void test_request_parse(void **state)
 	assert_int_equal(chain->border, BORDER_REFLECT101);
 	request_free(r);
 	free(chain);
+	check_words();
 }
 
 static void test_request_invalid(void **state)
