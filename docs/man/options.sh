@@ -1,14 +1,24 @@
 #!/bin/sh
-# options.sh PROGRAM: what a program says of its options, for its manual page: by --print-manual-options (the
-# daemon), else in its --help.
+# options.sh PROGRAM: what a program says of its options, for its manual page: in its sample file (the daemon), else in
+# its --help.
 set -eu
 
 program=$1
+roff='function roff(text) { gsub(/\\/, "\\e", text); gsub(/-/, "\\-", text); return text }'
+
+# "# About.", "[section]" and "# About.", "# Valid: ….", "#name=default" as sections and paragraphs with tags.
+from_sample() {
+	echo .SH OPTIONS
+	"$program" --print-config | awk "$roff"'
+		/^\[/ { print ".SS " $0; print roff(about) }
+		/^#[a-z]/ { sub(/=.*/, "="); print ".TP\n.B " roff(substr($0, 2)); print roff(about); print roff(valid) }
+		/^# Valid: / { valid = substr($0, 3); next }
+		/^# / { about = substr($0, 3) }'
+}
 
 # Lines "  -o, --option VALUE   meaning", and deeper ones that go on with it, as paragraphs with tags.
 from_help() {
-	"$program" --help | awk '
-		function roff(text) { gsub(/\\/, "\\e", text); gsub(/-/, "\\-", text); return text }
+	"$program" --help | awk "$roff"'
 		match($0, /^ +(-[a-zA-Z], )?--[a-z-]+( [A-Z][A-Z,]*)?(, --[a-z]+)?/) {
 			tag = substr($0, 1, RLENGTH); text = substr($0, RLENGTH + 1)
 			sub(/^ +/, "", tag); sub(/^ +/, "", text)
@@ -20,6 +30,6 @@ from_help() {
 }
 
 case $program in
-*/convolved) "$program" --print-manual-options ;;
+*/convolved) from_sample ;;
 *) from_help ;;
 esac

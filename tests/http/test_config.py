@@ -5,7 +5,7 @@ import subprocess
 import pytest
 
 from command import INVALID, run
-from service import configuration, sections, tool
+from service import BUILD, REPOSITORY, configuration, sections, tool
 
 def check(*arguments, **options):
     """--check-config: (exit status, what it said)."""
@@ -108,10 +108,11 @@ def test_sample_is_valid_when_uncommented(file):
 
 def test_manual(tmp_path):
     """The manual's part has every option and section, and groff finds nothing wrong with it."""
-    text = run("--print-manual-options").stdout
+    text = subprocess.run(["sh", REPOSITORY / "docs/man/options.sh", BUILD / "convolved"], capture_output=True,
+                          text=True, check=True).stdout
     for option, section in sections().items():
         assert f".SS {section}\n" in text
-        assert ".BI " + option.replace("-", "\\-") + "= " in text
+        assert ".TP\n.B " + option.replace("-", "\\-") + "=\n" in text
     done = subprocess.run([tool("groff"), "-man", "-Kutf8", "-Tutf8", "-ww", "-z"], input=".TH X 5\n" + text,
                           capture_output=True, text=True)
     assert done.returncode == 0 and not done.stderr, done.stderr

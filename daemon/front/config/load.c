@@ -57,7 +57,6 @@ enum {
 	FLAG_CONFIG = 1000,
 	FLAG_CHECK,
 	FLAG_SAMPLE,
-	FLAG_MANUAL,
 	FLAG_HASH,
 	FLAG_HELP,
 	FLAG_VERSION,
@@ -71,7 +70,6 @@ static const struct option_flag texts[FLAGS + 1] = {
      "Check flags, environment, configuration and the files that it names, and exit: 0 if they are "
      "valid, else 2"},
     {"print-config", "", "Print a configuration file with every option at its default"},
-    {"print-manual-options", "", "Print the manual's part about the options, in roff"},
     {"hash-token", "",
      "Read a token from standard input, and print its line for the file of tokens"},
     {"help", "", "Print this"},
@@ -86,8 +84,6 @@ static enum config_result answer(int flag)
 		return CONFIG_HASH_TOKEN;
 	if (flag == FLAG_SAMPLE)
 		options_print_sample();
-	else if (flag == FLAG_MANUAL)
-		options_print_manual();
 	else if (flag == FLAG_HELP)
 		options_print_help(texts);
 	else

@@ -260,7 +260,7 @@ char *option_print(const struct config *config, const struct option_row *row)
 	return g_string_free(text, FALSE);
 }
 
-/* ---- help, sample file, manual ---- */
+/* ---- help, sample file ---- */
 
 /* Facts that are printed about an option, besides its description. */
 struct facts {
@@ -317,40 +317,5 @@ void options_print_sample(void)
 			printf("\n# %s.\n[%s]\n", f.section->about, f.section->name);
 		printf("\n# %s.\n# Valid: %s. Default: %s; %s.\n#%s=%s\n", options[i].text, f.valid,
 		       f.default_, f.reload, options[i].name, options[i].default_);
-	}
-}
-
-/* Prints a text with roff's special characters escaped. */
-static void print_roff(const char *text)
-{
-	if (*text == '.' || *text == '\'')
-		fputs("\\&", stdout);
-	for (; *text; text++) {
-		if (*text == '\\')
-			fputs("\\e", stdout);
-		else if (*text == '-')
-			fputs("\\-", stdout);
-		else
-			putchar(*text);
-	}
-}
-
-void options_print_manual(void)
-{
-	puts(".SH OPTIONS");
-	for (int i = 0; i < OPTIONS; i++) {
-		struct facts f = facts_of(&options[i]);
-
-		if (f.first)
-			printf(".SS [%s]\n%s.\n", f.section->name, f.section->about);
-		fputs(".TP\n.BI ", stdout);
-		print_roff(options[i].name);
-		printf("= %s\n", options[i].type->name);
-		print_roff(options[i].text);
-		fputs(".\nValid: ", stdout);
-		print_roff(f.valid);
-		fputs(".\nDefault: ", stdout);
-		print_roff(f.default_);
-		printf("; %s.\n", f.reload);
 	}
 }

@@ -1,5 +1,5 @@
 /* The table of options (options.def), their values as text (parsing, checking, printing), and texts
- * made from the table: the help, the sample file, the manual. */
+ * made from the table: the help, the sample file. */
 #ifndef FRONT_CONFIG_OPTIONS_H
 #define FRONT_CONFIG_OPTIONS_H
 
@@ -69,10 +69,9 @@ struct option_flag {
 	const char *text;
 };
 
-/* Prints the help, the sample file, and the manual page's section on options (in roff), to standard
- * output. The array of flags, which the help lists after the options, ends with a NULL name. */
+/* Print the help and the sample file, which the manual page is made from. The array of flags, which
+ * the help lists after the options, ends with a NULL name. */
 void options_print_help(const struct option_flag *flags);
 void options_print_sample(void);
-void options_print_manual(void);
 
 #endif
