@@ -73,8 +73,8 @@ static bool read_certificate(const struct config *config)
 	bool valid = true;
 
 	drop_next();
-	certificate.path = secret_path(config->tls_certificate, certificate.option);
-	key.path = secret_path(config->tls_key, key.option);
+	certificate.path = textfile_secret(config->tls_certificate, certificate.option);
+	key.path = textfile_secret(config->tls_key, key.option);
 	if (!certificate.path != !key.path) {
 		log_error("%s is set but not %s: TLS needs both",
 		          certificate.path ? certificate.option : key.option,

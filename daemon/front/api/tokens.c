@@ -10,7 +10,6 @@
 
 #include "base/log.h"
 #include "base/value.h"
-#include "front/config/keyfile.h"
 #include "front/config/textfile.h"
 
 enum { DIGITS = 64, LEAST_LENGTH = 20, MOST_LENGTH = 1024 };
@@ -65,7 +64,7 @@ static bool parse_digest(struct token *t, const char *text)
 	return true;
 }
 
-static bool add_token(const struct keyfile_entry *entry)
+static bool add_token(const struct textfile_entry *entry)
 {
 	static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 	                              "0123456789._-";
@@ -88,7 +87,7 @@ static bool add_token(const struct keyfile_entry *entry)
 }
 
 /* Messages do not repeat values: one may be a token, by mistake. */
-static bool see_entry(void *context, const struct keyfile_entry *entry)
+static bool see_entry(void *context, const struct textfile_entry *entry)
 {
 	static const struct value_kind classes = {VALUE_WORD, .unit = "interactive|batch"};
 	static const struct value_kind shares = {VALUE_NUMBER, 0.01, 100, NULL};
@@ -140,18 +139,13 @@ static bool complete(const char *path)
 
 bool tokens_read(const struct config *config)
 {
-	char *path = secret_path(config->tokens, "tokens"), *text;
+	char *path = textfile_secret(config->tokens, "tokens");
 	bool valid;
-	size_t size = 0;
 
 	set_clear(&next);
 	if (!path)
 		return true;
-	text = textfile_read("tokens", path, true, &size);
-	valid = text && keyfile_read(path, text, see_entry, NULL);
-	if (text)
-		valid &= complete(path);
-	textfile_free(text, size);
+	valid = textfile_read_keys("tokens", path, true, see_entry, NULL) && complete(path);
 	free(path);
 	if (!valid)
 		set_clear(&next);

@@ -19,7 +19,6 @@
 
 #include "base/log.h"
 #include "base/text.h"
-#include "front/config/keyfile.h"
 #include "front/config/options.h"
 #include "front/config/textfile.h"
 
@@ -180,7 +179,7 @@ static void read_variable(struct reading *r, const char *variable)
 		log_warning("%s: no such option --%s; the variable is ignored", where, option);
 }
 
-static bool see_section(const struct keyfile_entry *entry)
+static bool see_section(const struct textfile_entry *entry)
 {
 	char list[256] = "", section[64];
 
@@ -195,7 +194,7 @@ static bool see_section(const struct keyfile_entry *entry)
 	return false;
 }
 
-static bool see_entry(void *context, const struct keyfile_entry *entry)
+static bool see_entry(void *context, const struct textfile_entry *entry)
 {
 	struct reading *r = context;
 	const struct option_row *row = entry->key ? option_find(entry->key) : NULL;
@@ -301,8 +300,6 @@ enum config_result config_load(struct config *config, int argc, char **argv)
 {
 	struct reading r = {.config = config, .valid = true};
 	enum config_result result;
-	size_t size = 0;
-	char *text;
 
 	*config = (struct config){0};
 	result = read_flags(&r, argc, argv);
@@ -314,9 +311,7 @@ enum config_result config_load(struct config *config, int argc, char **argv)
 			read_variable(&r, *variable);
 	if (r.file) {
 		r.now = SOURCE_FILE;
-		text = textfile_read("config", r.file, false, &size);
-		r.valid &= text && keyfile_read(r.file, text, see_entry, &r);
-		textfile_free(text, size);
+		r.valid &= textfile_read_keys("config", r.file, false, see_entry, &r);
 	}
 	set_defaults(&r);
 	return r.valid ? CONFIG_RUN : CONFIG_INVALID;

@@ -10,12 +10,27 @@
 
 /* The path of a secret's file: the option's value, or, if that is empty, the systemd credential of
  * this name. NULL if there is neither. The caller frees it. */
-char *secret_path(const char *option, const char *credential);
+char *textfile_secret(const char *option, const char *credential);
 
 /* Reads a whole file, up to 1 MB. A private file must not be readable by others. Returns a
  * terminated text that the caller frees with textfile_free(), and its size in bytes; on failure
  * returns NULL and logs the reason with the option's name. */
 char *textfile_read(const char *option, const char *path, bool is_private, size_t *size) MUST_CHECK;
 void textfile_free(char *text, size_t size);
+
+struct textfile_entry {
+	const char *where;   /* FILE:LINE */
+	const char *section; /* the key's, or the one that begins here */
+	const char *key;     /* NULL: a section begins */
+	const char *value;   /* unescaped and stripped of surrounding spaces */
+};
+
+/* Reads a file of keys (GLib's format: [SECTION], KEY=VALUE, # comments), and calls `see` for every
+ * section and key; the entry is valid during the call. Returns false if `see` did for any entry, or
+ * after logging why the file cannot be read, or each malformed line and duplicate section or key.
+ * Reads all lines in any case. */
+bool textfile_read_keys(const char *option, const char *path, bool is_private,
+                        bool (*see)(void *context, const struct textfile_entry *entry),
+                        void *context) MUST_CHECK;
 
 #endif
