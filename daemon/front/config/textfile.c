@@ -100,7 +100,6 @@ static bool first_time(struct reader *r, const char *key)
 static bool read_section(struct reader *r, char *line)
 {
 	size_t length = strlen(line);
-	struct textfile_entry entry = {.where = r->where};
 
 	if (length < 3 || line[length - 1] != ']' || strpbrk(line + 1, "[]") != line + length - 1) {
 		log_error("%s: %s: expected a section such as [limits]", r->where, line);
@@ -108,53 +107,38 @@ static bool read_section(struct reader *r, char *line)
 	}
 	g_free(r->section);
 	r->section = g_strndup(line + 1, length - 2);
-	entry.section = r->section;
-	return first_time(r, NULL) && r->see(r->context, &entry);
-}
-
-/* Parses a line KEY=VALUE. Returns the key, or NULL if the line is malformed. The caller frees key
- * and value. */
-static char *parse_key(const struct reader *r, const char *line, char **value)
-{
-	GKeyFile *keys = g_key_file_new();
-	char *text = g_strdup_printf("[%s]\n%s\n", r->section, line), *key = NULL;
-	char **names = NULL;
-
-	*value = NULL;
-	if (g_key_file_load_from_data(keys, text, (gsize)-1, G_KEY_FILE_NONE, NULL))
-		names = g_key_file_get_keys(keys, r->section, NULL, NULL);
-	if (names && names[0])
-		*value = g_key_file_get_string(keys, r->section, names[0], NULL);
-	if (*value)
-		key = g_strdup(names[0]);
-	g_strfreev(names);
-	g_free(text);
-	g_key_file_free(keys);
-	return key;
+	return first_time(r, NULL) &&
+	       r->see(r->context,
+	              &(struct textfile_entry){.where = r->where, .section = r->section});
 }
 
 static bool read_key(struct reader *r, const char *line)
 {
-	struct textfile_entry entry = {.where = r->where, .section = r->section};
-	char *value = NULL, *key;
+	GKeyFile *keys;
+	char *text, *value = NULL, **names = NULL;
 	bool valid = false;
 
 	if (!r->section) {
 		log_error("%s: expected a [SECTION] above this line", r->where);
 		return false;
 	}
-	key = parse_key(r, line, &value);
-	if (!key) {
+	keys = g_key_file_new();
+	text = g_strdup_printf("[%s]\n%s\n", r->section, line);
+	if (g_key_file_load_from_data(keys, text, (gsize)-1, G_KEY_FILE_NONE, NULL))
+		names = g_key_file_get_keys(keys, r->section, NULL, NULL);
+	if (names && names[0])
+		value = g_key_file_get_string(keys, r->section, names[0], NULL);
+	if (!value)
 		log_error("%s: expected KEY=VALUE in UTF-8 (with \\\\ for a backslash), [SECTION] "
 		          "or a # comment",
 		          r->where);
-	} else if (first_time(r, key)) {
-		entry.key = key;
-		entry.value = g_strstrip(value);
-		valid = r->see(r->context, &entry);
-	}
-	g_free(key);
+	else if (first_time(r, names[0]))
+		valid = r->see(r->context, &(struct textfile_entry){r->where, r->section, names[0],
+		                                                    g_strstrip(value)});
 	g_free(value);
+	g_strfreev(names);
+	g_free(text);
+	g_key_file_free(keys);
 	return valid;
 }
 
