@@ -86,22 +86,20 @@ static void get_readyz(struct request *r)
 	char *text = NULL;
 
 	devices_count_programs(&built, &pending);
-	if (verbose)
-		ready =
-		    asprintf(&text,
-		             "%c devices: %u of %u up\n"
-		             "%c image: %s\n"
-		             "%c accepting: %s\n"
-		             "%c kernels: %u of %u programs are there\n"
-		             "%s\n",
-		             device ? '+' : '-', devices_up(), devices_wanted(), image ? '+' : '-',
-		             image ? "one has passed recently" : "none has passed recently",
-		             draining ? '-' : '+', draining ? "shutting down" : "yes",
-		             pending ? ' ' : '+', built, built + pending,
-		             ready ? "ready" : "not ready") > 0 &&
-		    ready;
-	else
+	if (!verbose)
 		text = strdup(ready ? "ready\n" : "not ready\n");
+	else if (asprintf(&text,
+	                  "%c devices: %u of %u up\n"
+	                  "%c image: %s\n"
+	                  "%c accepting: %s\n"
+	                  "%c kernels: %u of %u programs are there\n"
+	                  "%s\n",
+	                  device ? '+' : '-', devices_up(), devices_wanted(), image ? '+' : '-',
+	                  image ? "one has passed recently" : "none has passed recently",
+	                  draining ? '-' : '+', draining ? "shutting down" : "yes",
+	                  pending ? ' ' : '+', built, built + pending,
+	                  ready ? "ready" : "not ready") < 0)
+		text = NULL;
 	answer_text(&r->answer, ready ? 200 : 503, "text/plain; charset=utf-8", text,
 	            text ? strlen(text) : 0);
 	if (!ready)
@@ -160,19 +158,14 @@ static void get_index(struct request *r)
 	answer_text(&r->answer, 200, "text/plain; charset=utf-8", strdup(text), sizeof text - 1);
 }
 
-/* The page that is named as the path. */
+/* A file of the pages: the route's argument, or named as its path, a page without .html. */
 static void get_page(struct request *r)
 {
-	char name[32];
+	const char *named = r->path + 1;
+	char page[32];
 
-	snprintf(name, sizeof name, "%s.html", r->path + 1);
-	answer_page(r, name);
-}
-
-/* A file of the pages, or the JavaScript module for the API, which they use themselves. */
-static void get_page_file(struct request *r)
-{
-	answer_page(r, *r->argument ? r->argument : r->path + 1);
+	snprintf(page, sizeof page, "%s%s", named, strchr(named, '.') ? "" : ".html");
+	answer_page(r, *r->argument ? r->argument : page);
 }
 
 static void get_openapi(struct request *r);
@@ -214,9 +207,9 @@ static const struct route routes[] = {
      "200:Page 304:Unchanged", OPEN | SHARED_BY_REPERTOIRE},
     {"GET", "/docs", get_page, "A page that shows this description", "If-None-Match",
      "200:Page 304:Unchanged", OPEN | SHARED_BY_REPERTOIRE},
-    {"GET", "/convolved.js", get_page_file, "A JavaScript module for this interface",
-     "If-None-Match", "200:Module 304:Unchanged", OPEN | SHARED_BY_REPERTOIRE},
-    {"GET", "/page/{file}", get_page_file, NULL, "", "", OPEN | SHARED_BY_REPERTOIRE},
+    {"GET", "/convolved.js", get_page, "A JavaScript module for this interface", "If-None-Match",
+     "200:Module 304:Unchanged", OPEN | SHARED_BY_REPERTOIRE},
+    {"GET", "/page/{file}", get_page, NULL, "", "", OPEN | SHARED_BY_REPERTOIRE},
 };
 
 enum { ROUTES = sizeof routes / sizeof *routes };
@@ -319,23 +312,23 @@ static enum error admit(const struct request *r, struct problem *problem)
 	return ERR_OK;
 }
 
-static enum work_class class_of(const struct request *r, uint64_t body_size)
-{
-	return r->options.verify
-	           ? WORK_VERIFIED
-	           : work_class(r->terms.priority == PRIORITY_BATCH, work_cost(body_size));
-}
-
 /* The body's size so far known, while it arrives and afterwards. */
 static uint64_t size_of(const struct request *r)
 {
 	return r->has_body ? r->body.size : r->head.announced == UINT64_MAX ? 0 : r->head.announced;
 }
 
+static enum work_class class_of(const struct request *r)
+{
+	return r->options.verify
+	           ? WORK_VERIFIED
+	           : work_class(r->terms.priority == PRIORITY_BATCH, work_cost(size_of(r)));
+}
+
 static enum error check_deadline(const struct request *r, struct problem *problem)
 {
-	uint64_t now = loop_now(), deadline = r->terms.deadline, size = size_of(r);
-	double wait = admission_predict(class_of(r, size), work_cost(size));
+	uint64_t now = loop_now(), deadline = r->terms.deadline;
+	double wait = admission_predict(class_of(r), work_cost(size_of(r)));
 	double left = deadline > now ? (double)(deadline - now) * 1e-9 : 0;
 
 	if (!deadline || wait <= left)
@@ -428,7 +421,7 @@ void routes_begin(struct request *r)
 	if (!e && !r->head.form)
 		e = parse(r, &problem);
 	if (!e)
-		e = admission_check(r->terms.client, class_of(r, size_of(r)), size_of(r), &problem);
+		e = admission_check(r->terms.client, class_of(r), size_of(r), &problem);
 	if (!e)
 		e = expect_body(r, &problem);
 	if (e)
@@ -440,8 +433,7 @@ static enum error make_job(struct request *r, struct problem *problem)
 	enum error e = parse(r, problem);
 
 	if (!e)
-		e = admission_check(r->terms.client, class_of(r, r->body.size), r->body.size,
-		                    problem);
+		e = admission_check(r->terms.client, class_of(r), size_of(r), problem);
 	if (e)
 		return e;
 	r->options.pixels_max = config->max_pixels;
