@@ -22,12 +22,6 @@ static const char *const levels[] = {
     [LOG_LEVEL_INFO] = "info",   [LOG_LEVEL_DEBUG] = "debug",
 };
 
-static const char *const formats[] = {
-    [LOG_FORMAT_AUTO] = "auto",
-    [LOG_FORMAT_PLAIN] = "plain",
-    [LOG_FORMAT_JSON] = "json",
-};
-
 /* A field's offset in the struct, and its type. */
 static const struct {
 	const char *name;
@@ -98,14 +92,6 @@ int log_level_parse(const char *name)
 	for (int level = LOG_LEVEL_ERROR; level <= LOG_LEVEL_DEBUG; level++)
 		if (!strcmp(name, levels[level]))
 			return level;
-	return -1;
-}
-
-int log_format_parse(const char *name)
-{
-	for (int format = LOG_FORMAT_AUTO; format <= LOG_FORMAT_JSON; format++)
-		if (!strcmp(name, formats[format]))
-			return format;
 	return -1;
 }
 

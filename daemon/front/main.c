@@ -51,7 +51,7 @@ static bool drain_closed, drain_over;
 static void log_configure(void)
 {
 	log_init("convolved", (enum log_level)log_level_parse(config.log_level),
-	         (enum log_format)log_format_parse(config.log_format));
+	         (enum log_format)config.log_format);
 }
 
 /* Logs to standard error from now on. The journal cannot attribute entries of a process that has

@@ -23,7 +23,7 @@ struct config {
 #define CONFIG_SWITCH    uint64_t
 #define CONFIG_MODE      char *
 #define CONFIG_LEVEL     char *
-#define CONFIG_FORMAT    char *
+#define CONFIG_FORMAT    uint64_t
 #define CONFIG_ADDRESSES struct config_list
 #define CONFIG_NETWORKS  struct config_list
 #define CONFIG_ORIGINS   struct config_list

@@ -64,7 +64,7 @@ static const struct option_type
     type_TEXT = {"TEXT", KEEPS_TEXT, .valid = "a text"},
     type_LEVEL = {"LEVEL", KEEPS_TEXT, .value = VALUE_WORD,
                   .unit = "error|warning|notice|info|debug"},
-    type_FORMAT = {"FORMAT", KEEPS_TEXT, .value = VALUE_WORD, .unit = "auto|plain|json"},
+    type_FORMAT = {"FORMAT", KEEPS_INTEGER, .value = VALUE_WORD, .unit = "auto|plain|json"},
     type_MODE = {"MODE", KEEPS_TEXT, .fits = is_mode,
                  .valid = "file permissions in octal, from 0000 to 0777"},
     type_URL = {"URL", KEEPS_TEXT, .fits = is_url, .valid = "a URL (http://… or https://…)"},
