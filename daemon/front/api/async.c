@@ -80,36 +80,24 @@ static struct stored *find(struct request *r)
 	return NULL;
 }
 
-/* Reads wait=, the seconds that the answer may wait for the end of the job; 0 without it. */
-static enum error read_wait(const struct request *r, double *wait, struct problem *problem)
-{
-	static const struct value_kind kind = {VALUE_INTEGER, 0, WAIT_MAX, "seconds"};
-	enum error e = ERR_OK;
-
-	*wait = 0;
-	for (unsigned i = 0; i < r->head.parameters && !e; i++)
-		if (!strcmp(r->head.parameter[i].name, "wait"))
-			e = value_parse(&kind, "wait", r->head.parameter[i].value, wait, problem);
-	return e;
-}
-
-/* The job that the request names, once it has ended or wait= is over. NULL: the request has its
- * answer, or waits. */
+/* The job that the request names, once it has ended or the seconds of wait= are over. NULL: the
+ * request has its answer, or waits. */
 static struct stored *find_and_wait(struct request *r)
 {
+	static const struct value_kind kind = {VALUE_INTEGER, 0, WAIT_MAX, "seconds"};
 	struct stored *s = find(r);
 	struct problem problem;
+	double wait = 0;
 	uint64_t due;
-	double wait;
 
-	if (!s)
-		return NULL;
-	if (read_wait(r, &wait, &problem)) {
-		answer_problem(&r->answer, ERR_BAD_PARAMETER, &problem);
-		return NULL;
-	}
+	for (unsigned i = 0; s && i < r->head.parameters; i++)
+		if (!strcmp(r->head.parameter[i].name, "wait") &&
+		    value_parse(&kind, "wait", r->head.parameter[i].value, &wait, &problem)) {
+			answer_problem(&r->answer, ERR_BAD_PARAMETER, &problem);
+			return NULL;
+		}
 	due = r->arrived + (uint64_t)wait * second;
-	if (stored_ended(s) || loop_now() >= due)
+	if (!s || stored_ended(s) || loop_now() >= due)
 		return s;
 	store_wait(s, &r->waiter, due);
 	return NULL;
