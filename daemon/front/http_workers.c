@@ -143,10 +143,9 @@ static void ping_all(void *context)
 
 		if (h->lost && h->lost++ == LOOKS) {
 			worker_kill(&h->worker, "link");
-		} else if (h->remote && !remote_is_pinged(h->remote)) {
+		} else if (h->remote && remote_ping(h->remote)) {
 			h->worked = worked;
 			h->silent = 0;
-			remote_ping(h->remote);
 		} else if (h->remote && worked - h->worked > hung_ns) {
 			worker_kill(&h->worker, "hung");
 		} else {
@@ -193,17 +192,10 @@ void http_workers_certify(struct certificate_file next)
 		send_certificate(&workers[i]);
 }
 
-bool http_workers_turn(void)
+static void close_sockets(void)
 {
-	bool due = false;
-
-	for (unsigned i = 0; i < count; i++)
-		if (workers[i].remote)
-			remote_turn(workers[i].remote);
-	/* One's request may wake another's. */
-	for (unsigned i = 0; i < count; i++)
-		due |= workers[i].remote && remote_is_due(workers[i].remote);
-	return due;
+	while (socket_count)
+		close(sockets[--socket_count].fd);
 }
 
 void http_workers_drain(bool last)
@@ -212,34 +204,7 @@ void http_workers_drain(bool last)
 	for (unsigned i = 0; i < count; i++)
 		if (workers[i].remote)
 			remote_drain(workers[i].remote, last);
-	for (unsigned i = 0; i < socket_count; i++)
-		close(sockets[i].fd);
-	socket_count = 0;
-}
-
-bool http_workers_drained(void)
-{
-	for (unsigned i = 0; i < count; i++)
-		if (workers[i].remote &&
-		    (remote_requests(workers[i].remote) || !remote_is_drained(workers[i].remote)))
-			return false;
-	return true;
-}
-
-void http_workers_end(void)
-{
-	for (unsigned i = 0; i < count; i++)
-		if (workers[i].remote)
-			remote_end(workers[i].remote);
-}
-
-unsigned http_workers_requests(void)
-{
-	unsigned requests = 0;
-
-	for (unsigned i = 0; i < count; i++)
-		requests += workers[i].remote ? remote_requests(workers[i].remote) : 0;
-	return requests;
+	close_sockets();
 }
 
 void http_workers_fini(void)
@@ -250,9 +215,7 @@ void http_workers_fini(void)
 		workers[i].remote = NULL;
 	}
 	count = 0;
-	for (unsigned i = 0; i < socket_count; i++)
-		close(sockets[i].fd);
-	socket_count = 0;
+	close_sockets();
 	if (certificate.fd >= 0)
 		close(certificate.fd);
 	certificate.fd = -1;

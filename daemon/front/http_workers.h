@@ -26,22 +26,9 @@ struct certificate_file {
 void http_workers_limit(const struct limits *limits);
 void http_workers_certify(struct certificate_file certificate);
 
-/* Handles what is due, for a while. Call it before each wait of the loop. Returns true if there is
- * more. */
-bool http_workers_turn(void);
-
 /* Accepts no more connections, except (last) those that already wait, and ends each after the
  * answer to its next request. */
 void http_workers_drain(bool last);
-
-/* Returns true, in a drain, when every request on the accepted connections is answered. */
-bool http_workers_drained(void);
-
-/* Ends a drain whose time is over: answers waiting requests that the service is shutting down. */
-void http_workers_end(void);
-
-/* Returns the number of requests that have begun and are not completely answered. */
-unsigned http_workers_requests(void);
 
 void http_workers_fini(void);
 

@@ -16,6 +16,7 @@
 #include "front/agent.h"
 #include "front/api/gauges.h"
 #include "front/api/outcome.h"
+#include "front/api/remote.h"
 #include "front/api/representation.h"
 #include "front/api/routes.h"
 #include "front/api/tokens.h"
@@ -73,17 +74,17 @@ static void drain_check(void *context)
 		listeners_drain();
 	drain_closed = true;
 	waited = now - drain_closes;
-	if (!drain_over && http_workers_drained() && !jobs_open()) {
+	if (!drain_over && remotes_drained() && !jobs_open()) {
 		outcome_tell_refusals();
 		last_words();
 		log_notice("stopped");
 		loop_stop();
 	} else if (!drain_over && waited > limit) {
 		last_words();
-		log_warning("stopped with %u requests unfinished", http_workers_requests());
-		http_workers_end();
+		log_warning("stopped with %u requests unfinished", remotes_requests());
+		remotes_end();
 		drain_over = true;
-	} else if (drain_over && (!http_workers_requests() || waited > limit + LAST_ANSWERS_NS)) {
+	} else if (drain_over && (!remotes_requests() || waited > limit + LAST_ANSWERS_NS)) {
 		loop_stop();
 	}
 }
@@ -97,7 +98,7 @@ static void start_drain(void)
 		drain_closes = now < drain_closes ? now : drain_closes;
 		return;
 	}
-	log_notice("stopping: %u requests to finish", http_workers_requests());
+	log_notice("stopping: %u requests to finish", remotes_requests());
 	notify_stopping();
 	drain_closes = now + config.drain_delay * 1000000000u;
 	canary_stop();
@@ -285,7 +286,7 @@ static enum error start(void)
 /* Runs before each wait of the loop. */
 static int turn(void)
 {
-	bool more = http_workers_turn();
+	bool more = remotes_turn();
 
 	errands_turn();
 	return more ? 0 : -1;

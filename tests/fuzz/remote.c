@@ -336,17 +336,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size)
 		owner->message(owner_context, &message);
 		free(data);
 		if (turn)
-			remote_turn(remote);
+			remotes_turn();
 		if (broken) {
-			remote_end(remote);
+			remotes_end();
 			remote_free(remote);
 			remote = remote_new(0, &config, note_broken, NULL);
 			broken = false;
 		}
 	}
 	if (size)
-		remote_end(remote);
-	remote_turn(remote);
+		remotes_end();
+	remotes_turn();
 	remote_free(remote);
 	expect(!requests && !guests && !share_total(SHARE_CONNECTIONS));
 	return 0;

@@ -28,6 +28,7 @@ enum { UNREAD_MAX = 64 << 20 };
 static const double usual_cost = 20000;
 
 struct remote {
+	LIST_ENTRY(remote) place;
 	const struct config *config;
 	struct link link;
 	GHashTable *requests, *guests; /* by number */
@@ -68,6 +69,7 @@ struct remote_guest {
 	struct remote_request *request; /* a connection has one at a time */
 };
 
+static LIST_HEAD(, remote) remotes = LIST_HEAD_INITIALIZER(remotes);
 static unsigned guests; /* of all workers */
 
 /* The worker is to blame, or has gone. */
@@ -285,20 +287,20 @@ static bool go_on(struct remote_request *r)
 	return true;
 }
 
-bool remote_is_due(const struct remote *remote)
+static bool is_due(const struct remote *remote)
 {
 	return remote->due.count && !remote->broken && !remote->is_held_up &&
 	       !link_is_full(&remote->link);
 }
 
-void remote_turn(struct remote *remote)
+static void take_turns(struct remote *remote)
 {
 	uint64_t now = loop_now(), end = now + LINK_TURN_NS, began;
 	struct remote_request *r;
 
 	link_flush(&remote->link);
 	remote->is_held_up = false;
-	while (remote_is_due(remote) && now < end) {
+	while (is_due(remote) && now < end) {
 		r = (struct remote_request *)((char *)fair_pop(&remote->due, 1) -
 		                              offsetof(struct remote_request, item));
 		began = now;
@@ -309,6 +311,19 @@ void remote_turn(struct remote *remote)
 		if ((double)(now - began) > usual_cost)
 			fair_charge(&remote->due, &r->flow, (double)(now - began) - usual_cost);
 	}
+}
+
+bool remotes_turn(void)
+{
+	struct remote *remote;
+	bool due = false;
+
+	LIST_FOREACH(remote, &remotes, place)
+	take_turns(remote);
+	/* One's request may wake another's. */
+	LIST_FOREACH(remote, &remotes, place)
+	due |= is_due(remote);
+	return due;
 }
 
 /* Ends the work for an answer that nobody will read. */
@@ -594,6 +609,7 @@ struct remote *remote_new(int socket, const struct config *config,
 	fair_init(&remote->due, &(double){1}, 1);
 	remote->requests = g_hash_table_new_full(g_int64_hash, g_int64_equal, NULL, drop_request);
 	remote->guests = g_hash_table_new_full(g_int64_hash, g_int64_equal, NULL, drop_guest);
+	LIST_INSERT_HEAD(&remotes, remote, place);
 	return remote;
 }
 
@@ -602,30 +618,11 @@ void remote_free(struct remote *remote)
 	if (!remote)
 		return;
 	remote->broken = true;
+	LIST_REMOVE(remote, place);
 	g_hash_table_destroy(remote->requests);
 	g_hash_table_destroy(remote->guests);
 	link_close(&remote->link);
 	free(remote);
-}
-
-void remote_end(struct remote *remote)
-{
-	struct problem problem;
-	GHashTableIter all;
-	gpointer at;
-
-	problem_set(&problem, ERR_DRAINING,
-	            "the service is shutting down, and its drain time is over; send the request "
-	            "again");
-	g_hash_table_iter_init(&all, remote->requests);
-	while (g_hash_table_iter_next(&all, NULL, &at)) {
-		struct remote_request *r = at;
-
-		if (!r->request)
-			continue; /* what its worker has sent cannot be */
-		fail(r, ERR_DRAINING, &problem);
-		wake(r);
-	}
 }
 
 void remote_drain(struct remote *remote, bool last)
@@ -633,23 +630,55 @@ void remote_drain(struct remote *remote, bool last)
 	tell(remote, &(struct link_message){.type = LINK_DRAIN, .flags = last ? LINK_IS_LAST : 0});
 }
 
-void remote_ping(struct remote *remote)
+bool remote_ping(struct remote *remote)
 {
+	if (remote->pinged)
+		return false;
 	remote->pinged = true;
 	tell(remote, &(struct link_message){.type = LINK_PING});
+	return true;
 }
 
-bool remote_is_pinged(const struct remote *remote)
+void remotes_end(void)
 {
-	return remote->pinged;
+	struct problem problem;
+	struct remote *remote;
+	GHashTableIter all;
+	gpointer at;
+
+	problem_set(&problem, ERR_DRAINING,
+	            "the service is shutting down, and its drain time is over; send the request "
+	            "again");
+	LIST_FOREACH(remote, &remotes, place)
+	{
+		g_hash_table_iter_init(&all, remote->requests);
+		while (g_hash_table_iter_next(&all, NULL, &at)) {
+			struct remote_request *r = at;
+
+			if (!r->request)
+				continue; /* what its worker has sent cannot be */
+			fail(r, ERR_DRAINING, &problem);
+			wake(r);
+		}
+	}
 }
 
-unsigned remote_requests(const struct remote *remote)
+unsigned remotes_requests(void)
 {
-	return g_hash_table_size(remote->requests);
+	struct remote *remote;
+	unsigned requests = 0;
+
+	LIST_FOREACH(remote, &remotes, place)
+	requests += g_hash_table_size(remote->requests);
+	return requests;
 }
 
-bool remote_is_drained(const struct remote *remote)
+bool remotes_drained(void)
 {
-	return remote->drained;
+	struct remote *remote;
+	bool drained = true;
+
+	LIST_FOREACH(remote, &remotes, place)
+	drained &= remote->drained;
+	return drained && !remotes_requests();
 }

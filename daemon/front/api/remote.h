@@ -20,24 +20,24 @@ struct remote *remote_new(int socket, const struct config *config,
 /* The worker has ended: its requests are abandoned, asynchronous jobs go on. NULL is none. */
 void remote_free(struct remote *remote);
 
-/* Does what is due for its requests, for LINK_TURN_NS at most. Call it before each wait of the
- * loop, which must be short while remote_is_due(). */
-void remote_turn(struct remote *remote);
-bool remote_is_due(const struct remote *remote);
-
 /* Tells it to accept no more connections, after (last) those that wait, and to end each after an
  * answer. */
 void remote_drain(struct remote *remote, bool last);
 
+/* Asks for a sign of life. False while it has been asked for, and there is none. */
+bool remote_ping(struct remote *remote);
+
+/* Of all HTTP workers: */
+
+/* Does what is due for their requests, for LINK_TURN_NS each at most. Call it before each wait of
+ * the loop. Returns true if there is more. */
+bool remotes_turn(void);
+
+/* Requests under way; and whether, in a drain, there are none and no more come. */
+unsigned remotes_requests(void);
+bool remotes_drained(void);
+
 /* The time is over: answers what still waits that the service is shutting down. */
-void remote_end(struct remote *remote);
-
-/* Asks for a sign of life; true while there is none. */
-void remote_ping(struct remote *remote);
-bool remote_is_pinged(const struct remote *remote);
-
-/* Requests under way; and whether, in a drain, no more come. */
-unsigned remote_requests(const struct remote *remote);
-bool remote_is_drained(const struct remote *remote);
+void remotes_end(void);
 
 #endif
