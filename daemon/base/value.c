@@ -66,7 +66,6 @@ bool value_read(const struct value_kind *kind, const char *text, double *value)
 {
 	bool is_number = false;
 
-	*value = 0;
 	switch (kind->type) {
 	case VALUE_WORD:
 		return read_word(kind->unit, text, value);

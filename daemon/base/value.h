@@ -26,7 +26,7 @@ struct value_kind {
 /* Reads a whole text as a finite number. */
 bool value_number(const char *text, double *number) MUST_CHECK;
 
-/* Reads a text. On failure *value is the number out of range, if it is one. */
+/* Reads a text. On failure *value may be a number out of range. */
 bool value_read(const struct value_kind *kind, const char *text, double *value) MUST_CHECK;
 
 /* Writes a value as value_read() reads it. */

@@ -94,7 +94,7 @@ static bool see_entry(void *context, const struct textfile_entry *entry)
 	struct token *t;
 	char expected[160] = "64 hexadecimal digits, the SHA-256 of a token that no other section "
 	                     "has (see convolved --hash-token)";
-	double class;
+	double class = PRIORITY_INTERACTIVE;
 	bool valid;
 
 	(void)context;

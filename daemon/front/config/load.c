@@ -236,11 +236,13 @@ unsigned cores_of_group(const char *root, const char *path)
 	unsigned least = UINT_MAX;
 
 	for (char *end = group + strlen(group); end; end = strrchr(group, '/')) {
+		unsigned cores;
 		char *file;
 
 		*end = '\0';
 		file = g_strconcat(root, group, "/cpu.max", NULL);
-		least = MIN(least, cores_of_file(file));
+		cores = cores_of_file(file);
+		least = MIN(least, cores);
 		g_free(file);
 	}
 	g_free(group);
@@ -267,11 +269,11 @@ static unsigned cores_of_own_group(void)
 unsigned cores_usable(void)
 {
 	cpu_set_t set[64]; /* one is too small for the kernel if there are more than 1024 cores */
-	unsigned allowed = 1;
+	unsigned allowed = 1, share = cores_of_own_group();
 
 	if (!sched_getaffinity(0, sizeof set, set))
 		allowed = (unsigned)CPU_COUNT_S(sizeof set, set);
-	return MIN(allowed, cores_of_own_group());
+	return MIN(allowed, share);
 }
 
 /* ---- loading ---- */
