@@ -114,32 +114,29 @@ static unsigned list_passed(struct listener list[LISTENERS_MAX])
 	return listed;
 }
 
-/* Appends the addresses of an option; returns the number of all that are listed. */
-static unsigned list_addresses(const struct config_list *addresses, enum listener_use use,
-                               bool standard, struct listener *list, unsigned count)
-{
-	for (unsigned i = 0; i < addresses->count; i++) {
-		struct listener *l = &list[count++];
-
-		*l = (struct listener){.use = use, .fd = -1};
-		address_parse(addresses->item[i], &l->at);
-		l->address = l->at.text;
-		l->tls = l->at.tls;
-		l->optional = standard && l->at.socket.ss_family == AF_UNIX;
-		l->local = address_is_local((const struct sockaddr *)&l->at.socket);
-	}
-	return count;
-}
-
 unsigned listener_list(const struct config *config, struct listener list[LISTENERS_MAX])
 {
+	const struct config_list *const addresses[LISTENER_USES] = {
+	    [LISTENER_CLIENTS] = &config->listen,
+	    [LISTENER_METRICS] = &config->metrics_listen,
+	    [LISTENER_AGENT] = &config->agent_listen,
+	};
 	unsigned count = list_passed(list);
 
-	if (!count)
-		count = list_addresses(&config->listen, LISTENER_CLIENTS, config->listen_is_default,
-		                       list, count);
-	count = list_addresses(&config->metrics_listen, LISTENER_METRICS, false, list, count);
-	return list_addresses(&config->agent_listen, LISTENER_AGENT, false, list, count);
+	for (enum listener_use use = count ? LISTENER_METRICS : LISTENER_CLIENTS;
+	     use < LISTENER_USES; use++)
+		for (unsigned i = 0; i < addresses[use]->count; i++) {
+			struct listener *l = &list[count++];
+
+			*l = (struct listener){.use = use, .fd = -1};
+			address_parse(addresses[use]->item[i], &l->at);
+			l->address = l->at.text;
+			l->tls = l->at.tls;
+			l->optional = use == LISTENER_CLIENTS && config->listen_is_default &&
+			              l->at.socket.ss_family == AF_UNIX;
+			l->local = address_is_local((const struct sockaddr *)&l->at.socket);
+		}
+	return count;
 }
 
 /* Writes an address as listen= has it. */

@@ -266,19 +266,18 @@ char *option_print(const struct config *config, const struct option_row *row)
 struct facts {
 	char valid[256];
 	const char *default_, *reload;
-	const struct option_section *section;
-	bool first; /* the section's first option */
+	const struct option_section *begins; /* the section that it is the first of; or NULL */
 };
 
 static struct facts facts_of(const struct option_row *row)
 {
+	const struct option_section *section = option_section(row);
 	struct facts f = {.default_ = *row->default_ ? row->default_ : "none",
 	                  .reload = row->reload == OPTION_LIVE ? "changed by a reload"
 	                                                       : "changed by a restart",
-	                  .section = option_section(row)};
+	                  .begins = section->first == row ? section : NULL};
 
 	describe(row, f.valid, sizeof f.valid);
-	f.first = f.section->first == row;
 	return f;
 }
 
@@ -289,8 +288,8 @@ void options_print_help(const struct option_flag *flags)
 	for (int i = 0; i < OPTIONS; i++) {
 		struct facts f = facts_of(&options[i]);
 
-		if (f.first)
-			printf("\n%s, [%s]:\n", f.section->about, f.section->name);
+		if (f.begins)
+			printf("\n%s, [%s]:\n", f.begins->about, f.begins->name);
 		printf("  --%s %s\n        %s (%s; default: %s; %s)\n", options[i].name,
 		       options[i].type->name, options[i].text, f.valid, f.default_, f.reload);
 	}
@@ -313,8 +312,8 @@ void options_print_sample(void)
 	for (int i = 0; i < OPTIONS; i++) {
 		struct facts f = facts_of(&options[i]);
 
-		if (f.first)
-			printf("\n# %s.\n[%s]\n", f.section->about, f.section->name);
+		if (f.begins)
+			printf("\n# %s.\n[%s]\n", f.begins->about, f.begins->name);
 		printf("\n# %s.\n# Valid: %s. Default: %s; %s.\n#%s=%s\n", options[i].text, f.valid,
 		       f.default_, f.reload, options[i].name, options[i].default_);
 	}
