@@ -1,5 +1,6 @@
 /* Listening sockets: addresses of the configuration, or sockets that systemd passed. They are
- * handed to HTTP, with the limits of connections, or to the agent checks. */
+ * handed to HTTP, with the limits of connections, or to the agent checks. And who may use them:
+ * tokens, the certificate. */
 #ifndef FRONT_LISTENERS_H
 #define FRONT_LISTENERS_H
 
@@ -47,5 +48,15 @@ void listeners_reload(const struct config *config);
 
 /* Accepts no more connections, and ends each after the answer to its next request. */
 void listeners_drain(void);
+
+/* Reads the configured tokens and certificate, for listeners_commit(): everything takes effect only
+ * if all of it is valid, and if addresses that other hosts can reach need tokens, or
+ * allow-anonymous is set. running: the configuration whose addresses are being served, or NULL at
+ * startup. Returns false and logs the reason if anything is invalid. */
+bool listeners_read(const struct config *config, const struct config *running) MUST_CHECK;
+
+/* Activates what listeners_read() last read. */
+void listeners_commit(void);
+void listeners_fini(void);
 
 #endif

@@ -12,7 +12,6 @@
 #include "base/errand.h"
 #include "base/log.h"
 #include "base/loop.h"
-#include "front/access.h"
 #include "front/agent.h"
 #include "front/api/gauges.h"
 #include "front/api/outcome.h"
@@ -130,10 +129,10 @@ static void reload(void)
 
 	notify_reloading();
 	log_notice("SIGHUP: reloading the configuration");
-	valid = config_reload(&config, argument_count, arguments, access_read);
+	valid = config_reload(&config, argument_count, arguments, listeners_read);
 	gauges_reloaded(valid);
 	if (valid) {
-		access_commit();
+		listeners_commit();
 		listeners_reload(&config);
 		log_configure();
 		check_connections();
@@ -221,7 +220,7 @@ static enum error make_directories(const struct config *c)
 /* Passes the configuration to the modules that need nothing else at startup. */
 static enum error configure(const struct config *c)
 {
-	access_commit();
+	listeners_commit();
 	spool_init(c);
 	admission_init(c);
 	shares_init(c);
@@ -249,7 +248,7 @@ static const struct part {
     {.init = log_writer_init, .fini = log_writer_fini},
     {.init = signals_init, .fini = signals_fini},
     {.init = errands_init, .fini = errands_fini},
-    {.init_with = configure, .fini = access_fini},
+    {.init_with = configure, .fini = listeners_fini},
     {.fini = representations_fini},
     {.init = supervisor_init, .fini = supervisor_fini},
     {.init_with = tracer_init, .fini = tracer_fini},
@@ -305,7 +304,7 @@ int main(int argc, char **argv)
 	result = config_load(&config, argc, argv);
 	if (result == CONFIG_HASH_TOKEN)
 		result = tokens_print_hash() ? CONFIG_EXIT : CONFIG_INVALID;
-	if (result == CONFIG_RUN && !access_read(&config, NULL))
+	if (result == CONFIG_RUN && !listeners_read(&config, NULL))
 		result = CONFIG_INVALID;
 	if (result == CONFIG_RUN && !config.check_only) {
 		log_configure();
