@@ -19,28 +19,29 @@ enum { FILTERS_SIZE = 256, IMAGE_SIZE = 48 };
 /* The labels of the devices that had a part in it, "gpu0,gpu1". */
 static void list_devices(const struct job *job, char *text, size_t room)
 {
-	size_t used = 0;
-
 	*text = '\0';
 	for (unsigned i = 0; i < devices_count(); i++)
-		if (job->devices_used >> i & 1 && used < room)
-			used += (size_t)snprintf(text + used, room - used, "%s%s", used ? "," : "",
-			                         device_get(i)->label);
+		if (job->devices_used >> i & 1) {
+			const size_t used = strlen(text);
+
+			snprintf(text + used, room - used, "%s%s", used ? "," : "",
+			         device_get(i)->label);
+		}
 }
 
 /* Its filters in their order, "gaussian,luma:sobel". */
 static void list_filters(const struct job *job, char *text, size_t room)
 {
 	const struct chain *chain = job->asked->chain;
-	size_t used = 0;
 
 	*text = '\0';
-	for (uint32_t i = 0; i < chain->count && used < room; i++) {
+	for (uint32_t i = 0; i < chain->count; i++) {
 		const struct filter_call *call = &chain->call[i];
+		const size_t used = strlen(text);
 
-		used += (size_t)snprintf(text + used, room - used, "%s%s%s%s", i ? "," : "",
-		                         call->channels ? channels_name(call->channels) : "",
-		                         call->channels ? ":" : "", filter_name(call->filter));
+		snprintf(text + used, room - used, "%s%s%s%s", i ? "," : "",
+		         call->channels ? channels_name(call->channels) : "",
+		         call->channels ? ":" : "", filter_name(call->filter));
 	}
 }
 

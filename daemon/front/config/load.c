@@ -7,7 +7,6 @@
  * are freed with the second struct. */
 #include "front/config/load.h"
 
-#include <ctype.h>
 #include <getopt.h>
 #include <glib.h>
 #include <limits.h>
@@ -161,22 +160,20 @@ static bool is_for_others(const char *name)
 /* Reads one variable, NAME=VALUE. */
 static void read_variable(struct reading *r, const char *variable)
 {
-	const char *value = strchr(variable, '='), *name = variable + sizeof prefix - 1;
-	char option[64], where[96];
-	const struct option_row *row;
-	size_t i = 0;
+	const char *value = strchr(variable, '=') + 1;
+	char *where = g_strndup(variable, (gsize)(value - 1 - variable));
+	const char *name = where + sizeof prefix - 1;
+	char *option = g_strdelimit(g_ascii_strdown(name, -1), "_", '-');
+	const struct option_row *row = option_find(option);
 
-	for (; name + i < value && i < sizeof option - 1; i++)
-		option[i] = name[i] == '_' ? '-' : (char)tolower((unsigned char)name[i]);
-	option[i] = '\0';
-	snprintf(where, sizeof where, "%.*s", (int)(value - variable), variable);
-	row = option_find(option);
 	if (row)
-		apply(r, row, value + 1, where);
+		apply(r, row, value, where);
 	else if (!strcmp(option, "config"))
-		r->file = r->file ? r->file : value + 1;
+		r->file = r->file ? r->file : value;
 	else if (!is_for_others(name))
 		log_warning("%s: no such option --%s; the variable is ignored", where, option);
+	g_free(where);
+	g_free(option);
 }
 
 static bool see_section(const struct textfile_entry *entry)
