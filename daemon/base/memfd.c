@@ -11,15 +11,13 @@
 enum error memfd_fixed(const char *name, uint64_t size, int *fd)
 {
 	*fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	if (*fd < 0)
-		return ERR_IO;
-	if (ftruncate(*fd, (off_t)size) ||
-	    fcntl(*fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)) {
+	if (*fd >= 0 && !ftruncate(*fd, (off_t)size) &&
+	    !fcntl(*fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
+		return ERR_OK;
+	if (*fd >= 0)
 		close(*fd);
-		*fd = -1;
-		return ERR_IO;
-	}
-	return ERR_OK;
+	*fd = -1;
+	return ERR_IO;
 }
 
 enum error memfd_reopen(int fd, int access, int *again)
@@ -39,13 +37,12 @@ bool memfd_seal(int fd)
 enum error memfd_sealed(const char *name, const void *data, size_t size, int *fd)
 {
 	*fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	if (*fd < 0)
-		return ERR_IO;
-	if (!file_write(*fd, data, size, 0) || fcntl(*fd, F_ADD_SEALS, SEALS_FINAL | F_SEAL_SEAL)) {
+	if (*fd >= 0 && file_write(*fd, data, size, 0) &&
+	    !fcntl(*fd, F_ADD_SEALS, SEALS_FINAL | F_SEAL_SEAL))
+		return ERR_OK;
+	if (*fd >= 0)
 		close(*fd);
-		return ERR_IO;
-	}
-	return ERR_OK;
+	return ERR_IO;
 }
 
 enum error memfd_take(int fd, size_t least, size_t most, void **data, size_t *size)

@@ -160,13 +160,8 @@ void gauges_update(void)
 {
 	static const char *const classes[WORK_CLASSES] = {"light", "heavy", "batch", "verified"};
 	struct rlimit limit = {0};
-	struct rusage usage = {0};
-	double seconds;
 
-	getrusage(RUSAGE_SELF, &usage);
 	getrlimit(RLIMIT_NOFILE, &limit);
-	seconds = (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
-	          (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1e-6;
 	metric_set(METRIC_TIME, NULL, NULL, now_seconds());
 	metric_set(METRIC_READY, NULL, NULL, is_ready());
 	metric_set(METRIC_CONNECTIONS_LIMIT, NULL, NULL, (double)share_connections_most());
@@ -185,7 +180,7 @@ void gauges_update(void)
 	update_directory("cache", config->cache_dir);
 	update_directory("state", config->state_dir);
 	metric_set(METRIC_LOG_LOST, "front", NULL, (double)log_writer_lost());
-	metric_set(METRIC_FRONT_CPU, NULL, NULL, seconds);
+	metric_set(METRIC_FRONT_CPU, NULL, NULL, (double)clock_ns(CLOCK_PROCESS_CPUTIME_ID) * 1e-9);
 	metric_set(METRIC_OPEN_FDS, NULL, NULL, count_open_files());
 	metric_set(METRIC_MAX_FDS, NULL, NULL, (double)limit.rlim_cur);
 	for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
