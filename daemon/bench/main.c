@@ -383,7 +383,7 @@ int main(int argc, char **argv)
 {
 	enum { ROOM = 64 };
 	struct message_device list[ROOM];
-	struct bench_options options;
+	static struct bench_options options;
 	size_t count;
 	bool chosen[ROOM], right = true;
 	enum error e = ERR_OK;
