@@ -189,12 +189,13 @@ enum error request_settle(struct request *r, uint64_t size, struct problem *prob
 	return ERR_OK;
 }
 
-/* What parameters ask for, while they are read. Filters are kept as text, because they have an
- * order of their own, and some parameters apply to all of them. */
+/* What parameters ask for, while they are read. What belongs into the chain is kept as text,
+ * because filters have an order of their own, and some parameters apply to all of them. */
 struct reading {
 	struct chain *chain;
 	struct message_job options;
-	const char *filters, *json, *luma, *chroma, *variant; /* NULL: not given */
+	/* NULL: not given. */
+	const char *filters, *json, *luma, *chroma, *variant, *border_value, *regions;
 	uint32_t border, feather, invert, channels;
 	uint32_t alpha, page, pages; /* page PAGES_MAX: not given */
 	uint32_t priority, codec, deadline_ms;
@@ -207,14 +208,6 @@ static enum error refuse(const struct common_parameter *p, const char *text, con
 {
 	return problem_set_parameter(problem, ERR_BAD_PARAMETER, p->name, text, "%s: expected %s",
 	                             p->name, expected);
-}
-
-static enum error keep_text(struct reading *r, const struct common_parameter *p, const char *text,
-                            struct problem *problem)
-{
-	(void)problem;
-	*(const char **)(void *)((char *)r + p->member) = text;
-	return ERR_OK;
 }
 
 static bool read_roi(struct reading *r, const char *text)
@@ -243,20 +236,6 @@ static bool read_raw(struct reading *r, const char *text)
 }
 
 /* The others say themselves what is wrong. */
-static enum error parse_border_value(struct reading *r, const struct common_parameter *p,
-                                     const char *text, struct problem *problem)
-{
-	(void)p;
-	return chain_set_border_value(r->chain, text, problem);
-}
-
-static enum error parse_regions(struct reading *r, const struct common_parameter *p,
-                                const char *text, struct problem *problem)
-{
-	(void)p;
-	return chain_set_regions(r->chain, text, problem);
-}
-
 static enum error parse_format(struct reading *r, const struct common_parameter *p,
                                const char *text, struct problem *problem)
 {
@@ -314,7 +293,7 @@ static const struct common_parameter commons[] = {
 #define PLACE(type, to)                                                                            \
 	.member = _Generic(((struct reading *)0)->to, type                                         \
 	                   : offsetof(struct reading, to)) /* also checks its type */
-#define TEXT(to, json)            .parse = keep_text, .schema = json, PLACE(const char *, to)
+#define TEXT(to, json)            .is_text = true, .schema = json, PLACE(const char *, to)
 #define READ(reader, valid, json) .read = reader, .expected = valid, .schema = json
 #define PARSE(reader, json)       .parse = reader, .schema = json
 #define WORD(to, words)           .kind = {VALUE_WORD, .unit = words}, PLACE(uint32_t, to)
@@ -345,15 +324,20 @@ const struct common_parameter *request_common_parameter(size_t i)
 static enum error read_common(struct reading *r, const struct common_parameter *p, const char *text,
                               struct problem *problem)
 {
+	void *member = (char *)r + p->member;
 	double value;
 	enum error e;
 
+	if (p->is_text) {
+		*(const char **)member = text;
+		return ERR_OK;
+	}
 	if (p->parse)
 		return p->parse(r, p, text, problem);
 	if (p->read)
 		return p->read(r, text) ? ERR_OK : refuse(p, text, p->expected, problem);
 	e = value_parse(&p->kind, p->name, text, &value, problem);
-	*(uint32_t *)(void *)((char *)r + p->member) = e ? 0 : (uint32_t)value;
+	*(uint32_t *)member = e ? 0 : (uint32_t)value;
 	return e;
 }
 
@@ -568,6 +552,10 @@ enum error request_parse(struct request *request, const char *filter, struct cha
 			                          "page names one page, and pages=all is every "
 			                          "page: expected one of the two");
 	}
+	if (!e && r.border_value)
+		e = chain_set_border_value(chain, r.border_value, problem);
+	if (!e && r.regions)
+		e = chain_set_regions(chain, r.regions, problem);
 	chain->border = r.border;
 	chain->regions.feather = r.feather;
 	chain->regions.invert = r.invert;

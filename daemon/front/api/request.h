@@ -135,6 +135,7 @@ struct common_parameter {
 	struct value_kind kind; /* unless it has a reader of its own */
 	double default_;
 	const char *schema; /* JSON Schema with ' for "; NULL: it follows from the kind */
+	bool is_text;       /* kept as it is */
 	bool (*read)(struct reading *reading, const char *text);
 	const char *expected; /* what it reads */
 	enum error (*parse)(struct reading *reading, const struct common_parameter *parameter,
