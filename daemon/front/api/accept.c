@@ -20,12 +20,16 @@ struct verdict {
 	uint16_t weight;
 };
 
-/* Reads one element of a list, without parameters and spaces, and its weight. Returns the text
- * after the element, and reads no further: a header may be long. */
+/* Reads the next element of a list, without parameters and spaces, and its weight. Returns the text
+ * after the element, and reads no further: a header may be long. NULL after the last. */
 static const char *next_element(const char *at, char name[NAME_SIZE], uint16_t *weight)
 {
-	size_t length = strcspn(at, ",; \t");
+	size_t length;
 
+	at += strspn(at, ", \t");
+	if (!*at)
+		return NULL;
+	length = strcspn(at, ",; \t");
 	snprintf(name, NAME_SIZE, "%.*s", (int)(length < NAME_SIZE - 1 ? length : NAME_SIZE - 1),
 	         at);
 	*weight = ACCEPT_MOST;
@@ -39,12 +43,7 @@ static const char *next_element(const char *at, char name[NAME_SIZE], uint16_t *
 			*weight = q > 0 ? (uint16_t)(q < 1 ? q * ACCEPT_MOST : ACCEPT_MOST) : 0;
 		}
 	}
-	return at + strspn(at, ", \t");
-}
-
-static const char *first_element(const char *list)
-{
-	return list + strspn(list, ", \t");
+	return at;
 }
 
 static void judge(struct verdict *verdict, enum fit fit, uint16_t weight)
@@ -80,10 +79,8 @@ enum error accept_parse(const char *accept, uint32_t written, uint16_t weights[F
 
 	if (!accept || !*accept)
 		accept = "*/*";
-	for (const char *at = first_element(accept); *at;) {
-		at = next_element(at, range, &weight);
+	for (const char *at = accept; (at = next_element(at, range, &weight));)
 		judge_formats(verdicts, range, weight);
-	}
 	for (enum format f = FORMAT_NONE; f < FORMATS; f++) {
 		weights[f] = format_in(written, f) ? verdicts[f].weight : 0;
 		any |= weights[f] > 0;
@@ -106,15 +103,13 @@ static uint16_t weigh(const char *list, const char *name, const char *any)
 	char element[NAME_SIZE];
 	uint16_t weight;
 
-	for (const char *at = first_element(list ? list : ""); *at;) {
-		at = next_element(at, element, &weight);
+	for (const char *at = list ? list : ""; (at = next_element(at, element, &weight));)
 		if (!strcasecmp(element, name))
 			judge(&verdict, FIT_EXACT, weight);
 		else if (any && !strncasecmp(element, name, stem) && !strcmp(element + stem, "*"))
 			judge(&verdict, FIT_TYPE, weight);
 		else if (any && !strcmp(element, any))
 			judge(&verdict, FIT_ANY, weight);
-	}
 	return verdict.weight;
 }
 

@@ -93,19 +93,13 @@ static void tell(struct remote *remote, const struct link_message *message)
 
 /* Guests ------------------------------------------------------------------------------------- */
 
-static void count_guests(int change)
-{
-	guests += (unsigned)change;
-	metric_set(METRIC_CONNECTIONS, NULL, NULL, guests);
-}
-
 static void drop_guest(void *context)
 {
 	struct remote_guest *g = context;
 
 	share_give_all(&g->place);
 	free(g);
-	count_guests(-1);
+	metric_set(METRIC_CONNECTIONS, NULL, NULL, --guests);
 }
 
 /* A trusted proxy, which has not named its client yet, may have as many places as there are. */
@@ -148,7 +142,7 @@ static struct remote_guest *add_guest(struct remote *remote, uint64_t number)
 	g->number = number;
 	g->remote = remote;
 	g_hash_table_insert(remote->guests, &g->number, g);
-	count_guests(1);
+	metric_set(METRIC_CONNECTIONS, NULL, NULL, ++guests);
 	return g;
 }
 

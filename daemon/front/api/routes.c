@@ -461,12 +461,6 @@ static void job_done(struct job *job, void *context)
 	waiter_wake(&r->waiter);
 }
 
-static void count_requests(int change)
-{
-	requests += (unsigned)change;
-	metric_set(METRIC_REQUESTS, NULL, NULL, requests);
-}
-
 struct request *routes_open(struct head *head, enum error refused, const struct problem *why,
                             void (*wake)(void *context), void (*cut)(void *context), void *context)
 {
@@ -492,7 +486,7 @@ struct request *routes_open(struct head *head, enum error refused, const struct 
 	r->waiter.wake = wake;
 	r->waiter.context = context;
 	r->cut = cut;
-	count_requests(1);
+	metric_set(METRIC_REQUESTS, NULL, NULL, ++requests);
 	e = refused ? refused : request_read(r, &problem);
 	if (e)
 		answer_problem(&r->answer, e, refused ? why : &problem);
@@ -518,7 +512,7 @@ struct request *routes_refuse(const char *client, enum error error, const struct
 void routes_close(struct request *r)
 {
 	if (r->method) /* or it is a refusal */
-		count_requests(-1);
+		metric_set(METRIC_REQUESTS, NULL, NULL, --requests);
 	unread_end(&r->unread);
 	request_free(r);
 }
