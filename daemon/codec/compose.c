@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "codec/samples.h"
+#include "codec/verify.h"
 
 struct composer {
 	struct tiles *tiles;
@@ -51,10 +52,9 @@ enum error compose_size(const struct message_job *job, const struct decoded *dec
 	    whole->height - place.height);
 }
 
-static enum error open_background(struct composer *c, const struct message_job *job, int body,
-                                  struct problem *problem)
+static enum error open_background(struct composer *c, int body, struct problem *problem)
 {
-	struct message_job whole = *job;
+	struct message_job whole = *c->tiles->job;
 	struct decoded decoded;
 	enum error e;
 
@@ -62,16 +62,16 @@ static enum error open_background(struct composer *c, const struct message_job *
 	e = decode_open(&c->background, &decoded, &whole, false, body, NULL, problem);
 	if (e)
 		return e;
-	c->x = job->target_x;
-	c->y = job->target_y;
+	c->x = whole.target_x;
+	c->y = whole.target_y;
 	c->image = decoded.image;
 	c->rows_max = (uint32_t)(ROWS_SIZE / image_row_size(&c->image)) + 1;
 	c->rows = malloc(c->rows_max * image_row_size(&c->image));
 	return c->rows ? ERR_OK : problem_set(problem, ERR_MEMORY, "no memory for the image");
 }
 
-enum error compose_open(struct composer **composer, const struct message_job *job, int body,
-                        struct tiles *tiles, struct problem *problem)
+enum error compose_open(struct composer **composer, struct tiles *tiles, int body,
+                        struct problem *problem)
 {
 	struct composer *c = calloc(1, sizeof *c);
 	enum error e = ERR_OK;
@@ -80,8 +80,8 @@ enum error compose_open(struct composer **composer, const struct message_job *jo
 	if (!c)
 		return problem_set(problem, ERR_MEMORY, "no memory to compose");
 	c->tiles = tiles;
-	if (job->has_target)
-		e = open_background(c, job, body, problem);
+	if (tiles->job->has_target)
+		e = open_background(c, body, problem);
 	if (e)
 		compose_close(composer);
 	return e;
@@ -129,7 +129,7 @@ static const uint8_t *result_row(struct composer *c, uint32_t row)
 	if (row < c->freed)
 		return NULL;
 	if (row >= c->filtered) {
-		if (!tiles_await(c->tiles, tiling_strip(t, row)))
+		if (!verify_await(c->tiles, tiling_strip(t, row)))
 			return NULL;
 		left = left < below ? left : below;
 		c->filtered = row + (left < STEP ? left : STEP);

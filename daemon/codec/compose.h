@@ -8,8 +8,6 @@
 #include "base/error.h"
 #include "codec/decode.h"
 #include "codec/tiles.h"
-#include "wire/tile.h"
-#include "wire/wire.h"
 
 struct composer;
 
@@ -21,8 +19,8 @@ enum error compose_size(const struct message_job *job, const struct decoded *dec
 
 /* Prepares the answer's rows from those of `tiles`; with a target, opens the body a second time.
  * The caller keeps body and tiles, which must outlive the composer. */
-enum error compose_open(struct composer **composer, const struct message_job *job, int body,
-                        struct tiles *tiles, struct problem *problem) MUST_CHECK;
+enum error compose_open(struct composer **composer, struct tiles *tiles, int body,
+                        struct problem *problem) MUST_CHECK;
 void compose_close(struct composer **composer);
 
 /* Waits for a row of the answer, in the devices' sample type; valid until the next call. Rows must

@@ -15,6 +15,7 @@
 
 #include "border.h"
 #include "codec/samples.h"
+#include "codec/verify.h"
 
 struct cutter {
 	struct tiles *tiles;
@@ -244,8 +245,11 @@ static enum error send_strip(struct tiles *tiles, uint32_t strip, struct problem
 	const uint32_t count = tiles->tiling.strip_tiles;
 	enum error e = ERR_OK;
 
-	for (uint32_t i = 0; !e && i < count; i++)
-		e = tiles_send(tiles, strip * count + i);
+	for (uint32_t i = strip * count; !e && i < (strip + 1) * count; i++) {
+		e = tiles_send(tiles, i);
+		if (!e && tiles->chain->variant == VARIANT_REFERENCE)
+			e = verify_filter(tiles, i);
+	}
 	return e ? problem_set(problem, e, "cannot send a tile to be filtered") : ERR_OK;
 }
 
@@ -276,7 +280,7 @@ enum error cut_send(struct tiles *tiles, struct problem *problem)
 }
 
 /* Prepares the constants and the memory that the border rule needs. */
-static bool prepare(struct cutter *c, const double border_pixel[BANDS_MAX])
+static bool prepare(struct cutter *c)
 {
 	enum { ROWS_SIZE = 256 << 10 }; /* bytes that are split at a time */
 	const struct tiling *t = c->tiling;
@@ -303,7 +307,7 @@ static bool prepare(struct cutter *c, const double border_pixel[BANDS_MAX])
 		return false;
 	if (c->border == BORDER_CONSTANT) {
 		for (uint32_t b = 0; b < t->image.bands; b++)
-			image_put_sample(c->constant, b, t->image.type, border_pixel[b]);
+			image_put_sample(c->constant, b, t->image.type, c->source->border_pixel[b]);
 		for (size_t i = c->pixel; i < t->width * c->pixel + 2 * c->margin; i++)
 			c->constant[i] = c->constant[i - c->pixel];
 	}
@@ -314,34 +318,29 @@ static bool prepare(struct cutter *c, const double border_pixel[BANDS_MAX])
 	return true;
 }
 
-static enum error cut_page(struct cutter *c)
-{
-	enum error e;
-
-	decode_page(c->source->decoder, c->page);
-	e = c->kept ? read_bottom(c) : ERR_OK;
-	if (!e)
-		e = skip_rows(c, c->source->decoder, 0);
-	return e ? e : cut_tiles(c);
-}
-
-static enum error run(struct tiles *tiles, const struct cut_source *source,
-                      const struct chain *chain, const double border_pixel[BANDS_MAX], bool sends,
-                      struct problem *problem)
+enum error cut_run(struct tiles *tiles, const struct cut_source *source, bool sends,
+                   struct problem *problem)
 {
 	struct cutter cutter = {.tiles = tiles,
 	                        .tiling = &tiles->tiling,
 	                        .source = source,
 	                        .problem = problem,
-	                        .border = chain->border,
+	                        .border = source->border,
 	                        .sends = sends},
 	              *c = &cutter;
 	enum error e = ERR_OK;
 
-	if (!prepare(c, border_pixel))
+	if (!prepare(c))
 		e = problem_set(problem, ERR_MEMORY, "no memory for the rows outside the image");
-	for (; !e && c->page < c->tiling->pages && !tiles_stopped(tiles); c->page++)
-		e = cut_page(c);
+	for (; !e && c->page < c->tiling->pages && !tiles_stopped(tiles); c->page++) {
+		decode_page(source->decoder, c->page);
+		if (c->kept)
+			e = read_bottom(c);
+		if (!e)
+			e = skip_rows(c, source->decoder, 0);
+		if (!e)
+			e = cut_tiles(c);
+	}
 	decode_close(&c->ahead);
 	free(c->columns);
 	free(c->constant);
@@ -349,17 +348,4 @@ static enum error run(struct tiles *tiles, const struct cut_source *source,
 	free(c->bottom);
 	free(c->whole);
 	return e;
-}
-
-enum error cut_run(struct tiles *tiles, const struct cut_source *source, const struct chain *chain,
-                   const double border_pixel[BANDS_MAX], struct problem *problem)
-{
-	return run(tiles, source, chain, border_pixel, true, problem);
-}
-
-enum error cut_whole(struct tiles *tiles, const struct cut_source *source,
-                     const struct chain *chain, const double border_pixel[BANDS_MAX],
-                     struct problem *problem)
-{
-	return run(tiles, source, chain, border_pixel, false, problem);
 }

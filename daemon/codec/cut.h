@@ -5,7 +5,6 @@
 #include "base/error.h"
 #include "codec/decode.h"
 #include "codec/tiles.h"
-#include "filters/chain.h"
 
 /* The source of the pixels; job and body are for a second decoding. */
 struct cut_source {
@@ -13,19 +12,16 @@ struct cut_source {
 	const struct decoded *decoded;
 	const struct message_job *job;
 	int body;
+	enum border border;
+	const double *border_pixel; /* from chain_border_pixel() */
 };
 
-/* Decodes the whole image into tiles and sends them to the front, in order; waits for slots.
- * border_pixel: from chain_border_pixel(). Also returns ERR_OK when another thread stopped the job
- * and gave the reason to tiles_stop(). */
-enum error cut_run(struct tiles *tiles, const struct cut_source *source, const struct chain *chain,
-                   const double border_pixel[BANDS_MAX], struct problem *problem) MUST_CHECK;
-
-/* As cut_run(), but only fills the strips, which have places of their own (tiling_spread()).
- * cut_send() then sends them as tiles. */
-enum error cut_whole(struct tiles *tiles, const struct cut_source *source,
-                     const struct chain *chain, const double border_pixel[BANDS_MAX],
-                     struct problem *problem) MUST_CHECK;
+/* Decodes the whole image into tiles and sends them to the front, in order; waits for slots. With
+ * !sends it only fills the strips, which have places of their own (tiling_spread()); cut_send()
+ * then sends them as tiles. Also returns ERR_OK when another thread stopped the job and gave the
+ * reason to tiles_stop(). */
+enum error cut_run(struct tiles *tiles, const struct cut_source *source, bool sends,
+                   struct problem *problem) MUST_CHECK;
 enum error cut_send(struct tiles *tiles, struct problem *problem) MUST_CHECK;
 
 #endif

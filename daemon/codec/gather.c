@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/file.h"
+#include "codec/verify.h"
 #include "filters/edges.h"
 
 static bool is_luma(const struct message_job *job)
@@ -15,19 +16,20 @@ static bool is_luma(const struct message_job *job)
 
 /* The state of gathering from a page's rows. */
 struct gatherer {
-	const struct message_job *job;
-	const struct tiling *tiling;
+	struct tiles *tiles;
 	uint32_t page;
 	int file;
+	struct problem *problem;
 	uint64_t *counts;
 	struct edges edges;
 };
 
 /* Adds all rows of the page; false if the job was stopped. */
-static bool add_rows(struct tiles *tiles, struct gatherer *g)
+static bool add_rows(struct gatherer *g)
 {
-	const struct tiling *t = g->tiling;
-	const uint32_t above = g->page * t->height, channels = g->job->gather_channels;
+	struct tiles *tiles = g->tiles;
+	const struct tiling *t = &tiles->tiling;
+	const uint32_t above = g->page * t->height, channels = tiles->job->gather_channels;
 	/* One that the filter changes shows the edges. */
 	const uint32_t band = channels == CHANNELS_GREEN ? 1 : channels == CHANNELS_BLUE ? 2 : 0;
 
@@ -35,13 +37,14 @@ static bool add_rows(struct tiles *tiles, struct gatherer *g)
 		const uint32_t left = t->height - row,
 		               end = row + (left < t->rows ? left : t->rows);
 
-		if (!tiles_await(tiles, tiling_strip(t, above + row)))
+		if (!verify_await(tiles, tiling_strip(t, above + row)))
 			return false;
 		for (; row < end; row++) {
 			const void *pixels = tiles_out_row(tiles, above + row);
 
 			if (g->counts)
-				counts_add(g->counts, &t->image, is_luma(g->job), pixels, t->width);
+				counts_add(g->counts, &t->image, is_luma(tiles->job), pixels,
+				           t->width);
 			else
 				edges_set_row(&g->edges, row, &t->image, band, pixels);
 		}
@@ -51,28 +54,28 @@ static bool add_rows(struct tiles *tiles, struct gatherer *g)
 }
 
 /* Writes as many bytes as each page has. */
-static enum error write_page(const struct gatherer *g, const void *numbers, size_t size,
-                             struct problem *problem)
+static enum error write_page(const struct gatherer *g, const void *numbers, size_t size)
 {
 	return file_write(g->file, numbers, size, (uint64_t)g->page * size)
 	           ? ERR_OK
-	           : problem_set(problem, ERR_IO, "cannot write what was counted");
+	           : problem_set(g->problem, ERR_IO, "cannot write what was counted");
 }
 
-static enum error gather_counts(struct tiles *tiles, struct gatherer *g, struct problem *problem)
+static enum error gather_counts(struct gatherer *g)
 {
-	const struct image *image = &g->tiling->image;
+	const struct message_job *job = g->tiles->job;
+	const struct image *image = &g->tiles->tiling.image;
 	const enum pixel_type type = (enum pixel_type)image->type;
-	const enum gather gather = (enum gather)g->job->gather;
-	const uint32_t rows = gather_rows(image, is_luma(g->job)), n = counts_of(type);
+	const enum gather gather = (enum gather)job->gather;
+	const uint32_t rows = gather_rows(image, is_luma(job)), n = counts_of(type);
 	const uint32_t entries = gather_entries(gather, type);
 	double numbers[GATHER_NUMBERS_MAX];
 	bool there;
 
 	g->counts = calloc((size_t)rows * n, sizeof *g->counts);
 	if (!g->counts)
-		return problem_set(problem, ERR_MEMORY, "no memory to count the image's values");
-	there = add_rows(tiles, g);
+		return problem_set(g->problem, ERR_MEMORY, "no memory to count the image's values");
+	there = add_rows(g);
 	for (uint32_t i = 0; there && i < rows; i++) {
 		const uint64_t *counts = g->counts + (size_t)i * n;
 
@@ -82,21 +85,20 @@ static enum error gather_counts(struct tiles *tiles, struct gatherer *g, struct 
 			counts_table(counts, n, numbers + (size_t)i * entries, entries);
 	}
 	free(g->counts);
-	return there ? write_page(g, numbers, (size_t)rows * entries * sizeof *numbers, problem)
-	             : ERR_OK;
+	return there ? write_page(g, numbers, (size_t)rows * entries * sizeof *numbers) : ERR_OK;
 }
 
-static enum error gather_edges(struct tiles *tiles, struct gatherer *g, struct problem *problem)
+static enum error gather_edges(struct gatherer *g)
 {
-	const struct tiling *t = g->tiling;
+	const struct tiling *t = &g->tiles->tiling;
 	const size_t size = (size_t)edges_words(t->width, t->height) * sizeof *g->edges.sure;
 	enum error e = ERR_OK;
 
 	if (edges_init(&g->edges, t->width, t->height)) {
-		e = problem_set(problem, ERR_MEMORY, "no memory for the image's edges");
-	} else if (add_rows(tiles, g)) {
+		e = problem_set(g->problem, ERR_MEMORY, "no memory for the image's edges");
+	} else if (add_rows(g)) {
 		edges_grow(&g->edges);
-		e = write_page(g, g->edges.sure, size, problem);
+		e = write_page(g, g->edges.sure, size);
 	}
 	edges_fini(&g->edges);
 	return e;
@@ -137,30 +139,21 @@ static enum error check_counts(const struct message_job *job, const struct tilin
 enum error gather_check(const struct message_job *job, const struct tiling *tiling,
                         struct problem *problem)
 {
-	switch ((enum gather)job->gather) {
-	case GATHER_EDGES:
-		return check_edges(job, tiling, problem);
-	case GATHER_THRESHOLD:
-	case GATHER_TABLE:
-		return check_counts(job, tiling, problem);
-	case GATHER_NONE:
-	case GATHERS:
-		break;
-	}
-	return ERR_OK;
+	if (job->gather == GATHER_NONE)
+		return ERR_OK;
+	return job->gather == GATHER_EDGES ? check_edges(job, tiling, problem)
+	                                   : check_counts(job, tiling, problem);
 }
 
-enum error gather_run(struct tiles *tiles, const struct message_job *job, int file,
-                      struct problem *problem)
+enum error gather_run(struct tiles *tiles, int file, struct problem *problem)
 {
 	enum error e = ERR_OK;
 
 	for (uint32_t page = 0; !e && page < tiles->tiling.pages && !tiles_stopped(tiles); page++) {
 		struct gatherer g = {
-		    .job = job, .tiling = &tiles->tiling, .page = page, .file = file};
+		    .tiles = tiles, .page = page, .file = file, .problem = problem};
 
-		e = job->gather == GATHER_EDGES ? gather_edges(tiles, &g, problem)
-		                                : gather_counts(tiles, &g, problem);
+		e = tiles->job->gather == GATHER_EDGES ? gather_edges(&g) : gather_counts(&g);
 	}
 	return e;
 }

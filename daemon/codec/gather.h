@@ -14,7 +14,6 @@ enum error gather_check(const struct message_job *job, const struct tiling *tili
  * the numbers that the job is to gather to an empty file, page after page; waits for tiles and
  * frees their slots. Returns ERR_OK if another thread stopped the job; the reason is in the tiles.
  */
-enum error gather_run(struct tiles *tiles, const struct message_job *job, int file,
-                      struct problem *problem) MUST_CHECK;
+enum error gather_run(struct tiles *tiles, int file, struct problem *problem) MUST_CHECK;
 
 #endif

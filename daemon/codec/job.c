@@ -33,7 +33,7 @@
 #include "codec/jpeg_check.h"
 #include "codec/jpeg_tile.h"
 #include "codec/output_format.h"
-#include "codec/tiles.h"
+#include "codec/verify.h"
 #include "filters/chain_check.h"
 
 struct job {
@@ -97,7 +97,7 @@ static enum error prepare_answer(struct job *job, struct problem *problem)
 
 	if (job->message.gather)
 		return ERR_OK;
-	e = compose_open(&job->composer, &job->message, job->body, &job->tiles, problem);
+	e = compose_open(&job->composer, &job->tiles, job->body, problem);
 	if (!e)
 		e = encode_open(&job->encoder, &job->output, job->composer, job->decoder, problem);
 	return e;
@@ -167,15 +167,12 @@ static enum error prepare(struct job *job, struct problem *problem)
  * another way; false if the job was stopped. */
 static bool await_answer(struct job *job, bool consent)
 {
-	bool stopped;
-
 	pthread_mutex_lock(&job->tiles.lock);
 	while (job->answer.writer < 0 && !(consent && job->tiles.whole != WHOLE_NONE) &&
 	       !job->tiles.stopped)
 		tiles_await_change(&job->tiles);
-	stopped = job->tiles.stopped;
 	pthread_mutex_unlock(&job->tiles.lock);
-	return !stopped;
+	return !tiles_stopped(&job->tiles);
 }
 
 /* Writes the answer: around the scan of a tile that was the whole job, or from pixels. */
@@ -184,7 +181,7 @@ static enum error write_answer(struct job *job, struct problem *problem)
 	struct jpeg_bytes scan = {job->place.arena.out, 0};
 
 	if (job->message.gather)
-		return gather_run(&job->tiles, &job->message, job->answer.writer, problem);
+		return gather_run(&job->tiles, job->answer.writer, problem);
 	if (!tiles_await_whole(&job->tiles) || !(job->jpeg.form & TILE_ENCODE))
 		return encode_run(job->encoder, &job->answer, problem);
 	scan.size = job->tiles.whole_size; /* known only now */
@@ -232,7 +229,7 @@ static bool do_whole(struct job *job)
 	uint8_t *scan;
 
 	jpeg_tile_fill(&job->jpeg, &job->place.arena, &tile);
-	if (tiles_send_whole(&job->tiles, &tile, verify_chosen(&job->tiles.verify)))
+	if (tiles_send_whole(&job->tiles, &tile, verify_chosen(&job->tiles)))
 		return true;
 	if (job->tiles.whole != WHOLE_COMPARED)
 		return false;
@@ -242,23 +239,27 @@ static bool do_whole(struct job *job)
 		return false;
 	}
 	scan = malloc(job->tiles.whole_size);
-	if (!scan)
-		return false;
-	memcpy(scan, job->place.arena.out, job->tiles.whole_size);
-	job->compared.at = scan;
-	job->compared.size = job->tiles.whole_size;
+	if (scan)
+		job->compared =
+		    (struct jpeg_bytes){memcpy(scan, job->place.arena.out, job->tiles.whole_size),
+		                        job->tiles.whole_size};
 	return false;
 }
 
 static enum error cut(struct job *job, bool whole, struct problem *problem)
 {
-	struct cut_source source = {job->decoder, &job->decoded, &job->message, job->body};
+	const struct cut_source source = {.decoder = job->decoder,
+	                                  .decoded = &job->decoded,
+	                                  .job = &job->message,
+	                                  .body = job->body,
+	                                  .border = job->chain->border,
+	                                  .border_pixel = job->border_pixel};
 	enum error e;
 
 	if (!whole)
-		return cut_run(&job->tiles, &source, job->chain, job->border_pixel, problem);
+		return cut_run(&job->tiles, &source, true, problem);
 	tiles_start(&job->tiles, &job->jpeg.tiling);
-	e = cut_whole(&job->tiles, &source, job->chain, job->border_pixel, problem);
+	e = cut_run(&job->tiles, &source, false, problem);
 	if (e || tiles_stopped(&job->tiles) || do_whole(job))
 		return e;
 	return cut_send(&job->tiles, problem);
@@ -299,20 +300,6 @@ static enum error decode(struct job *job, struct problem *problem)
 	return e;
 }
 
-static enum error run(struct job *job, struct problem *problem)
-{
-	pthread_t encoder;
-	enum error e;
-
-	if (pthread_create(&encoder, NULL, encode_thread, job))
-		return problem_set(problem, ERR_MEMORY, "no memory for a thread");
-	e = decode(job, problem);
-	if (e)
-		tiles_stop(&job->tiles, e, problem);
-	pthread_join(encoder, NULL);
-	return e;
-}
-
 static void end(struct job *job, enum error e, const struct problem *problem)
 {
 	if (e)
@@ -328,8 +315,17 @@ static void *job_thread(void *data)
 	struct job *job = data;
 	const uint64_t one = 1;
 	struct problem problem = {0};
-	enum error e = run(job, &problem);
+	pthread_t encoder;
+	enum error e;
 
+	if (pthread_create(&encoder, NULL, encode_thread, job)) {
+		e = problem_set(&problem, ERR_MEMORY, "no memory for a thread");
+	} else {
+		e = decode(job, &problem);
+		if (e)
+			tiles_stop(&job->tiles, e, &problem);
+		pthread_join(encoder, NULL);
+	}
 	end(job, e, &problem);
 	vips_thread_shutdown();
 	if (write(job->place.finished, &one, sizeof one) != (ssize_t)sizeof one)
@@ -384,19 +380,18 @@ static bool message_valid(const struct message_job *message)
 	       (!message->raw || image_valid(&message->raw_image));
 }
 
-static void job_free(struct job **job)
+static void job_free(struct job *job)
 {
-	close((*job)->body);
-	if ((*job)->answer.writer >= 0) {
-		close((*job)->answer.writer);
-		close((*job)->answer.reader);
+	close(job->body);
+	if (job->answer.writer >= 0) {
+		close(job->answer.writer);
+		close(job->answer.reader);
 	}
-	free((void *)(uintptr_t)(*job)->compared.at);
-	free((*job)->tiles.compared);
-	tiles_fini(&(*job)->tiles);
-	free((*job)->chain);
-	free(*job);
-	*job = NULL;
+	free((void *)(uintptr_t)job->compared.at);
+	free(job->tiles.compared);
+	tiles_fini(&job->tiles);
+	free(job->chain);
+	free(job);
 }
 
 enum error job_start(struct job **job, const struct job_place *place,
@@ -419,6 +414,7 @@ enum error job_start(struct job **job, const struct job_place *place,
 	new->start_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
 	e = chain_take(fds[1], &new->chain);
 	tiles_init(&new->tiles, &new->message, new->chain, place->socket, &new->place.arena);
+	verify_init(&new->tiles);
 	if (e == ERR_MEMORY)
 		e = problem_set(problem, e, "no memory for the job");
 	else if (e || !message_valid(message))
@@ -432,48 +428,56 @@ enum error job_start(struct job **job, const struct job_place *place,
 		kept->size_max = place->arena.in_size;
 	if (!e)
 		e = start(new, problem);
-	if (e)
-		job_free(job);
+	if (e) {
+		job_free(new);
+		*job = NULL;
+	}
 	return e;
 }
 
-void job_take_whole(struct job *job, const struct message_whole *whole)
+static void accept_whole(struct job *job, uint32_t form)
 {
 	pthread_mutex_lock(&job->tiles.lock);
-	if (whole->job == job->message.job && job->jpeg.form && whole->form == job->jpeg.form &&
-	    job->answer.writer < 0)
-		tiles_expect_whole(&job->tiles);
+	if (form && form == job->jpeg.form && job->answer.writer < 0)
+		tiles_set_whole(&job->tiles, WHOLE_EXPECTED);
 	pthread_mutex_unlock(&job->tiles.lock);
 }
 
-void job_take_answer(struct job *job, const struct message_answer *answer, const int fds[2])
+/* Takes over the answer's descriptors; closes them if it has some. */
+static void accept_answer(struct job *job, struct answer_file answer)
 {
 	bool wanted;
 
 	pthread_mutex_lock(&job->tiles.lock);
-	wanted = answer->job == job->message.job && job->answer.writer < 0;
+	wanted = job->answer.writer < 0;
 	if (wanted)
-		job->answer = (struct answer_file){fds[0], fds[1]};
+		job->answer = answer;
 	pthread_cond_broadcast(&job->tiles.change);
 	pthread_mutex_unlock(&job->tiles.lock);
-	for (int i = 0; i < 2 && !wanted; i++)
-		close(fds[i]);
+	if (!wanted) {
+		close(answer.writer);
+		close(answer.reader);
+	}
 }
 
-void job_tile_done(struct job *job, const struct message_tile_done *done)
+bool job_hear(struct job *job, const struct message *message, const int *fds)
 {
-	if (done->job == job->message.job)
-		tiles_done(&job->tiles, done);
-}
-
-void job_cancel(struct job *job, uint64_t number)
-{
+	const uint64_t number = job->message.job;
 	struct problem problem;
 
-	if (number != job->message.job)
-		return;
-	problem_set(&problem, ERR_CANCELLED, "the job was cancelled");
-	tiles_stop(&job->tiles, ERR_CANCELLED, &problem);
+	if (message->type == MSG_WHOLE && message->whole.job == number) {
+		accept_whole(job, message->whole.form);
+	} else if (message->type == MSG_ANSWER && message->answer.job == number) {
+		accept_answer(job, (struct answer_file){fds[0], fds[1]});
+	} else if (message->type == MSG_TILE_DONE && message->tile_done.job == number) {
+		tiles_done(&job->tiles, &message->tile_done);
+	} else if (message->type == MSG_CANCEL && message->cancel.job == number) {
+		problem_set(&problem, ERR_CANCELLED, "the job was cancelled");
+		tiles_stop(&job->tiles, ERR_CANCELLED, &problem);
+	} else {
+		return false;
+	}
+	return true;
 }
 
 static void describe_answer(const struct job *job, struct message_job_done *done)
@@ -510,7 +514,7 @@ void job_finish(struct job **job, struct message_job_done *done)
 	*done = (struct message_job_done){.job = j->message.job};
 	done->input_format = j->decoded.format;
 	done->decode_ns = j->decode_ns;
-	done->verify_ns = j->tiles.verify.busy_ns;
+	done->verify_ns = j->tiles.verify_ns;
 	done->reference_ns = j->tiles.reference_ns;
 	other_ns = done->decode_ns + done->verify_ns + done->reference_ns;
 	done->encode_ns = busy_ns > other_ns ? busy_ns - other_ns : 0;
@@ -522,5 +526,6 @@ void job_finish(struct job **job, struct message_job_done *done)
 		kept_rows_free(kept);
 	if (is_large(&j->decoded))
 		malloc_trim(0);
-	job_free(job);
+	job_free(j);
+	*job = NULL;
 }

@@ -32,17 +32,10 @@ enum error job_start(struct job **job, const struct job_place *place,
                      const struct message_job *message, const int fds[2],
                      struct problem *problem) MUST_CHECK;
 
-/* Records that the front has agreed to one tile of this form for this job; ignores others. */
-void job_take_whole(struct job *job, const struct message_whole *whole);
-
-/* Takes over both descriptors for the answer of this job; closes those for another job. */
-void job_take_answer(struct job *job, const struct message_answer *answer, const int fds[2]);
-
-/* Records a tile that came back; ignores one of another job. */
-void job_tile_done(struct job *job, const struct message_tile_done *done);
-
-/* Makes the job fail soon, if it has this number. */
-void job_cancel(struct job *job, uint64_t number);
+/* Handles what the front says of this job: that it may go as one tile of a form, where its answer
+ * goes (takes over both descriptors), that a tile came back, that it is cancelled. False: the
+ * message is not for this job, and its descriptors are the caller's. */
+bool job_hear(struct job *job, const struct message *message, const int *fds) MUST_CHECK;
 
 /* True if job_finish() has not to wait, without a word from the eventfd. */
 bool job_was_short(const struct job *job);

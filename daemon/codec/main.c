@@ -237,24 +237,14 @@ static enum error handle_message(struct worker *worker, const struct message *me
 	case MSG_JOB:
 		return begin_job(worker, &message->job, fds);
 	case MSG_WHOLE:
-		if (worker->job)
-			job_take_whole(worker->job, &message->whole);
-		return ERR_OK;
 	case MSG_ANSWER:
-		if (worker->job)
-			job_take_answer(worker->job, &message->answer, fds);
-		else
-			for (int i = 0; i < 2; i++)
-				close(fds[i]);
-		return ERR_OK;
 	case MSG_TILE_DONE:
-		if (worker->job)
-			job_tile_done(worker->job, &message->tile_done);
-		return ERR_OK;
 	case MSG_CANCEL:
-		if (worker->job)
-			job_cancel(worker->job, message->cancel.job);
-		else
+		if (worker->job && job_hear(worker->job, message, fds))
+			return ERR_OK;
+		for (unsigned i = 0; i < message_fds(message->type); i++)
+			close(fds[i]);
+		if (message->type == MSG_CANCEL && !worker->job)
 			kept_rows_free(&worker->kept);
 		return ERR_OK;
 	default:

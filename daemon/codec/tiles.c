@@ -13,22 +13,14 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "base/clock.h"
 #include "base/log.h"
-#include "codec/jpeg_check.h"
 
-void tiles_init(struct tiles *tiles, const struct message_job *job, const struct chain *chain,
-                int socket, const struct arena *arena)
+void tiles_init(struct tiles *tiles, const struct message_job *job, struct chain *chain, int socket,
+                const struct arena *arena)
 {
-	memset(tiles, 0, sizeof *tiles);
-	tiles->job = job->job;
-	tiles->socket = socket;
+	*tiles = (struct tiles){.job = job, .socket = socket, .arena = arena};
 	tiles->chain = tiles->job_chain = chain;
-	tiles->arena = arena;
-	tiles->arena_number = job->arena;
-	verify_init(&tiles->verify, job, chain, arena, socket);
 	pthread_mutex_init(&tiles->lock, NULL);
 	pthread_cond_init(&tiles->change, NULL);
 }
@@ -42,7 +34,8 @@ void tiles_start(struct tiles *tiles, const struct tiling *tiling)
 
 void tiles_fini(struct tiles *tiles)
 {
-	free(tiles->page_chain);
+	if (tiles->chain != tiles->job_chain)
+		free(tiles->chain);
 	pthread_cond_destroy(&tiles->change);
 	pthread_mutex_destroy(&tiles->lock);
 }
@@ -93,27 +86,25 @@ static bool begin_page(struct tiles *tiles, uint32_t page)
 		           &problem);
 		return false;
 	}
-	free(tiles->page_chain);
-	tiles->page_chain = chain;
-	tiles->chain = tiles->verify.chain = chain;
+	if (tiles->chain != tiles->job_chain)
+		free(tiles->chain);
+	tiles->chain = chain;
 	return true;
 }
 
 bool tiles_await_slot(struct tiles *tiles, uint32_t strip)
 {
 	const struct tiling *t = &tiles->tiling;
-	bool stopped;
 
 	pthread_mutex_lock(&tiles->lock);
 	while (!tiles->stopped &&
 	       (strip >= tiles->freed / t->strip_tiles + t->slots ||
 	        (tiling_begins_anew(t, strip) && tiles->read < strip * t->strip_tiles)))
 		tiles_await_change(tiles);
-	stopped = tiles->stopped;
 	pthread_mutex_unlock(&tiles->lock);
-	if (stopped || !t->apart || strip % t->page_strips)
-		return !stopped;
-	return begin_page(tiles, strip / t->page_strips);
+	if (tiles_stopped(tiles))
+		return false;
+	return !t->apart || strip % t->page_strips || begin_page(tiles, strip / t->page_strips);
 }
 
 static uint64_t slot_bit(const struct tiles *tiles, uint32_t i)
@@ -121,36 +112,18 @@ static uint64_t slot_bit(const struct tiles *tiles, uint32_t i)
 	return UINT64_C(1) << i % (tiles->tiling.slots * tiles->tiling.strip_tiles);
 }
 
-static void accept_filtered(struct tiles *tiles, uint32_t i, bool others)
+void tiles_filtered(struct tiles *tiles, uint32_t i, bool others)
 {
 	pthread_mutex_lock(&tiles->lock);
 	tiles->others |= others;
 	if (i < tiles->freed || i >= tiles->cut || tiles->filtered & slot_bit(tiles, i)) {
-		log_warning("job %" PRIu64 ": tile %u came back but was not sent", tiles->job, i);
+		log_warning("job %" PRIu64 ": tile %u came back but was not sent", tiles->job->job,
+		            i);
 	} else {
 		tiles->filtered |= slot_bit(tiles, i);
 		pthread_cond_broadcast(&tiles->change);
 	}
 	pthread_mutex_unlock(&tiles->lock);
-}
-
-static bool context_stopped(void *context)
-{
-	return tiles_stopped(context);
-}
-
-/* Filters a tile with the reference, in place of a device. */
-static enum error filter_here(struct tiles *tiles, const struct tile *tile)
-{
-	const struct tile_source source = {
-	    .chain = tiles->chain, .arena = tiles->arena, .tiling = &tiles->tiling, .tile = tile};
-	uint64_t begun = clock_ns(CLOCK_THREAD_CPUTIME_ID);
-	enum error e = verify_fill_tile(&source, context_stopped, tiles);
-
-	tiles->reference_ns += clock_ns(CLOCK_THREAD_CPUTIME_ID) - begun;
-	if (!e)
-		accept_filtered(tiles, tile->index, false);
-	return e;
 }
 
 enum error tiles_announce(struct tiles *tiles)
@@ -167,25 +140,19 @@ enum error tiles_send(struct tiles *tiles, uint32_t i)
 
 	if (tiles_announce(tiles))
 		return ERR_IO;
-	tiling_tile(&tiles->tiling, i, tiles->job, tiles->arena_number, &message.tile.tile);
+	tiling_tile(&tiles->tiling, i, tiles->job->job, tiles->job->arena, &message.tile.tile);
 	pthread_mutex_lock(&tiles->lock);
 	tiles->cut = i + 1;
 	pthread_mutex_unlock(&tiles->lock);
 	if (tiles->chain->variant == VARIANT_REFERENCE)
-		return filter_here(tiles, &message.tile.tile);
+		return ERR_OK;
 	return wire_send(tiles->socket, &message, NULL);
 }
 
-/* The lock is held. */
-static void set_whole(struct tiles *tiles, enum whole whole)
+void tiles_set_whole(struct tiles *tiles, enum whole whole)
 {
 	tiles->whole = whole;
 	pthread_cond_broadcast(&tiles->change);
-}
-
-void tiles_expect_whole(struct tiles *tiles)
-{
-	set_whole(tiles, WHOLE_EXPECTED);
 }
 
 bool tiles_await_whole(struct tiles *tiles)
@@ -200,22 +167,22 @@ bool tiles_await_whole(struct tiles *tiles)
 	return there;
 }
 
-bool tiles_send_whole(struct tiles *tiles, struct tile *tile, bool compare)
+bool tiles_send_whole(struct tiles *tiles, const struct tile *tile, bool compare)
 {
 	struct message message = {.type = MSG_TILE};
 
-	tile->job = tiles->job;
-	tile->arena = tiles->arena_number;
 	message.tile.tile = *tile;
+	message.tile.tile.job = tiles->job->job;
+	message.tile.tile.arena = tiles->job->arena;
 	pthread_mutex_lock(&tiles->lock);
 	tiles->compare = compare;
 	tiles->whole_coded = tile->form & TILE_ENCODE;
-	set_whole(tiles, WHOLE_SENT);
+	tiles_set_whole(tiles, WHOLE_SENT);
 	pthread_mutex_unlock(&tiles->lock);
 	if (!wire_send(tiles->socket, &message, NULL))
 		return tiles_await_whole(tiles);
 	pthread_mutex_lock(&tiles->lock);
-	set_whole(tiles, WHOLE_NONE);
+	tiles_set_whole(tiles, WHOLE_NONE);
 	pthread_mutex_unlock(&tiles->lock);
 	return false;
 }
@@ -232,7 +199,9 @@ static bool accept_whole(struct tiles *tiles, const struct message_tile_done *do
 		if (tiles->whole_coded && (!done->size || done->size > tiles->arena->out_size))
 			good = false;
 		tiles->whole_size = done->size;
-		set_whole(tiles, !good ? WHOLE_NONE : tiles->compare ? WHOLE_COMPARED : WHOLE_DONE);
+		tiles_set_whole(tiles, !good            ? WHOLE_NONE
+		                       : tiles->compare ? WHOLE_COMPARED
+		                                        : WHOLE_DONE);
 	}
 	pthread_mutex_unlock(&tiles->lock);
 	return sent;
@@ -260,7 +229,7 @@ void tiles_done(struct tiles *tiles, const struct message_tile_done *done)
 	if (accept_whole(tiles, done))
 		return;
 	if (done->error == ERR_OK) {
-		accept_filtered(tiles, done->index, done->others);
+		tiles_filtered(tiles, done->index, done->others);
 		return;
 	}
 	describe_failure(tiles, done, &problem);
@@ -275,14 +244,17 @@ static void wait_filtered(struct tiles *tiles, uint32_t i)
 		tiles_await_change(tiles);
 }
 
-/* Runs a tile again and waits for it. Other tiles may be finished meanwhile, but only one that is
- * run again sets `others`. */
-static bool run_again(void *context, const struct message *verified, bool *others)
+bool tiles_await(struct tiles *tiles, uint32_t i)
 {
-	struct tiles *tiles = context;
-	uint32_t i = verified->verified.index;
-	bool stopped;
+	pthread_mutex_lock(&tiles->lock);
+	wait_filtered(tiles, i);
+	pthread_mutex_unlock(&tiles->lock);
+	return !tiles_stopped(tiles);
+}
 
+/* Other tiles may be finished meanwhile, but only one that is run again sets `others`. */
+bool tiles_run_again(struct tiles *tiles, uint32_t i, const struct message *verified, bool *others)
+{
 	pthread_mutex_lock(&tiles->lock);
 	tiles->filtered &= ~slot_bit(tiles, i);
 	tiles->others = false;
@@ -291,58 +263,17 @@ static bool run_again(void *context, const struct message *verified, bool *other
 		return false;
 	pthread_mutex_lock(&tiles->lock);
 	wait_filtered(tiles, i);
-	stopped = tiles->stopped;
 	*others = tiles->others;
 	pthread_mutex_unlock(&tiles->lock);
-	return !stopped;
+	return !tiles_stopped(tiles);
 }
 
-/* Compares a tile's result with the whole's. */
-static void compare_tile(struct tiles *tiles, uint32_t i)
+void tiles_set_read(struct tiles *tiles, uint32_t i)
 {
-	const struct tiling *t = &tiles->tiling;
-	struct tile tile;
-
-	tiling_tile(t, i, 0, 0, &tile);
-	for (uint32_t y = 0; y < tile.height; y++)
-		jpeg_compare_row(tiles->compared, tile.y0 - t->y0 + y, tile.x0 - t->x0,
-		                 (const uint8_t *)tiles->arena->out + tile.out +
-		                     (uint64_t)y * tile.out_pitch,
-		                 tile.width);
-}
-
-/* Reads `freed` and `read` without the lock: only the encoding thread changes them. */
-static bool await_tile(struct tiles *tiles, uint32_t i)
-{
-	static const struct verify_owner owner = {.stopped = context_stopped, .again = run_again};
-	bool stopped, whole;
-
-	pthread_mutex_lock(&tiles->lock);
-	wait_filtered(tiles, i);
-	stopped = tiles->stopped;
-	whole = tiles->whole == WHOLE_DONE;
-	pthread_mutex_unlock(&tiles->lock);
-	if (stopped || whole || i < tiles->read)
-		return !stopped;
-	verify_tile(&tiles->verify, &tiles->tiling, i, &owner, tiles);
-	if (tiles->compared)
-		compare_tile(tiles, i);
 	pthread_mutex_lock(&tiles->lock);
 	tiles->read = i + 1;
-	stopped = tiles->stopped;
 	pthread_cond_broadcast(&tiles->change);
 	pthread_mutex_unlock(&tiles->lock);
-	return !stopped;
-}
-
-bool tiles_await(struct tiles *tiles, uint32_t strip)
-{
-	const uint32_t count = tiles->tiling.strip_tiles;
-	bool there = true;
-
-	for (uint32_t i = strip * count; there && i < (strip + 1) * count; i++)
-		there = await_tile(tiles, i);
-	return there;
 }
 
 void tiles_free_above(struct tiles *tiles, uint32_t row)

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "codec/verify.h"
+#include "filters/chain.h"
 #include "wire/arena.h"
 #include "wire/tile.h"
 #include "wire/wire.h"
@@ -23,16 +23,15 @@ enum whole {
 };
 
 struct tiles {
-	uint64_t job;
+	const struct message_job *job;
 	int socket; /* socket to the front */
-	uint32_t arena_number;
 	const struct arena *arena;
-	const struct chain *chain; /* the job's; where pages are apart, what it is for one */
-	const struct chain *job_chain;
-	struct chain *page_chain; /* owned; NULL: pages are not apart */
-	struct verify verify;     /* used by the encoding side */
-	/* Used by the decoding side: processor time of filtering tiles here. */
-	uint64_t reference_ns;
+	struct chain *job_chain;
+	struct chain
+	    *chain; /* the job's; or owned, the one of the page in work, if pages are apart */
+	/* Used by verify.c: state of its random choices; processor time of comparing tiles, by the
+	 * encoding side, and of filtering them here, by the decoding side. */
+	uint64_t random, verify_ns, reference_ns;
 	struct tiling tiling; /* fixed after tiles_start(), whose last call is ahead of all tiles */
 	const struct message *header; /* to be sent before any tile; NULL: it has been */
 	/* Not NULL: one thread does all; waiting, it calls this to hear from the front. */
@@ -60,8 +59,8 @@ struct tiles {
 
 /* Prepares for a job; no tile can be cut before tiles_start(). The caller keeps job, chain and
  * arena. */
-void tiles_init(struct tiles *tiles, const struct message_job *job, const struct chain *chain,
-                int socket, const struct arena *arena);
+void tiles_init(struct tiles *tiles, const struct message_job *job, struct chain *chain, int socket,
+                const struct arena *arena);
 void tiles_start(struct tiles *tiles, const struct tiling *tiling);
 void tiles_fini(struct tiles *tiles);
 
@@ -78,25 +77,33 @@ enum error tiles_announce(struct tiles *tiles) MUST_CHECK;
 
 /* Decoding side. Waits until a strip's slot is free; false if the job was stopped. */
 bool tiles_await_slot(struct tiles *tiles, uint32_t strip) MUST_CHECK;
-/* Sends tile i, complete in its slot, to the front; for VARIANT_REFERENCE, filters it here
- * instead. */
+/* Sends tile i, complete in its slot, to the front; for VARIANT_REFERENCE, which the caller then
+ * filters, only counts it. */
 enum error tiles_send(struct tiles *tiles, uint32_t i) MUST_CHECK;
 
-/* The whole job as a tile with scans, once the front has agreed: the socket side calls
- * tiles_expect_whole(), with the lock. The decoding side sends the tile, whose job and arena are
- * set here, and waits for it; the encoding side waits likewise. True: its result is there, or the
- * job was stopped; a scan is at the start of the output arena, and of pixels all tiles count as
- * filtered. False: tiles of pixels follow, because there is no result or (compare) in any case. */
-void tiles_expect_whole(struct tiles *tiles);
-bool tiles_send_whole(struct tiles *tiles, struct tile *tile, bool compare) MUST_CHECK;
+/* The whole job as a tile with scans, WHOLE_EXPECTED once the front has agreed; the caller has the
+ * lock. The decoding side sends the tile, whose job and arena are set here, and waits for it; the
+ * encoding side waits likewise. True: its result is there, or the job was stopped; a scan is at the
+ * start of the output arena, and all tiles of pixels count as filtered. False: tiles of pixels
+ * follow, because there is no result or (compare) in any case. */
+void tiles_set_whole(struct tiles *tiles, enum whole whole);
+bool tiles_send_whole(struct tiles *tiles, const struct tile *tile, bool compare) MUST_CHECK;
 bool tiles_await_whole(struct tiles *tiles) MUST_CHECK;
 
 /* Socket side. Records a tile that came back. */
 void tiles_done(struct tiles *tiles, const struct message_tile_done *done);
 
-/* Encoding side. Waits until a strip's tiles are filtered and, if they are to be, verified; false
- * if the job was stopped. */
-bool tiles_await(struct tiles *tiles, uint32_t strip) MUST_CHECK;
+/* Records that tile i is filtered; others: another device could run it again. */
+void tiles_filtered(struct tiles *tiles, uint32_t i, bool others);
+
+/* Encoding side. Waits until tile i is filtered; false if the job was stopped. */
+bool tiles_await(struct tiles *tiles, uint32_t i) MUST_CHECK;
+/* Sends MSG_VERIFIED, whereupon the front has tile i run again into its slot, and waits until it is
+ * back; *others says whether another device could run it as well. False if the job was stopped. */
+bool tiles_run_again(struct tiles *tiles, uint32_t i, const struct message *verified,
+                     bool *others) MUST_CHECK;
+/* The input of tile i is no longer needed, nor that of any before it. */
+void tiles_set_read(struct tiles *tiles, uint32_t i);
 /* Frees the slots of all strips whose last row is above this row, of all pages' results (up to
  * tiling_all_rows()). */
 void tiles_free_above(struct tiles *tiles, uint32_t row);

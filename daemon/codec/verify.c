@@ -14,23 +14,34 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "codec/jpeg_check.h"
 #include "reference/difference.h"
 
 enum { WINDOW_MAX = 256 };
 
-void verify_init(struct verify *v, const struct message_job *job, const struct chain *chain,
-                 const struct arena *arena, int socket)
+/* A tile in its slot, while it is compared or filtered. */
+struct subject {
+	struct tiles *tiles;
+	struct tile tile;
+	struct window window;         /* the part compared; width 0: the whole tile */
+	struct difference difference; /* of the last run */
+	uint64_t first;               /* digest of the first run's result */
+	bool same;                    /* all runs gave the same bits */
+};
+
+void verify_init(struct tiles *tiles)
 {
-	*v = (struct verify){.job = job, .chain = chain, .arena = arena, .socket = socket};
-	if (getrandom(&v->random, sizeof v->random, 0) < 0)
-		v->random = job->job;
+	if (getrandom(&tiles->random, sizeof tiles->random, 0) < 0)
+		tiles->random = tiles->job->job;
 }
 
 /* A random number from 0 to n - 1: the upper bits of Knuth's generator. */
-static uint32_t random_below(struct verify *v, uint32_t n)
+static uint32_t random_below(struct tiles *tiles, uint32_t n)
 {
-	v->random = v->random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-	return (uint32_t)((v->random >> 32) * n >> 32);
+	uint64_t *state = &tiles->random;
+
+	*state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+	return (uint32_t)((*state >> 32) * n >> 32);
 }
 
 static uint32_t min_u32(uint32_t a, uint32_t b)
@@ -38,92 +49,89 @@ static uint32_t min_u32(uint32_t a, uint32_t b)
 	return a < b ? a : b;
 }
 
-/* Receives a piece, and the place of its first pixel in the tile's output area (rows
- * tile->out_pitch bytes apart). */
-typedef void piece_user(void *user, const struct reference *piece, uint8_t *out);
+/* Receives a piece, and the place of its first pixel in the tile's output area. */
+typedef void piece_user(struct subject *s, const struct reference *piece, uint8_t *out);
 
 /* Computes one window of the tile. As reference_window(). */
-static enum error compute_piece(const struct tile_source *source, const struct window *window,
-                                piece_user *use, void *user)
+static enum error compute_piece(struct subject *s, const struct window *window, piece_user *use)
 {
-	const struct tile *tile = source->tile;
-	size_t pixel = image_pixel_size(&source->tiling->image);
-	uint64_t x = window->x0 - tile->x0, y = window->y0 - tile->y0;
-	const uint8_t *in = (const uint8_t *)source->arena->in + tile->in + y * tile->in_pitch;
-	uint8_t *out = (uint8_t *)source->arena->out + tile->out + y * tile->out_pitch;
+	const struct image *image = &s->tiles->tiling.image;
+	const struct tile *tile = &s->tile;
+	uint64_t x = (window->x0 - tile->x0) * image_pixel_size(image), y = window->y0 - tile->y0;
+	const uint8_t *in = (const uint8_t *)s->tiles->arena->in + tile->in + y * tile->in_pitch;
+	uint8_t *out = (uint8_t *)s->tiles->arena->out + tile->out + y * tile->out_pitch;
 	struct reference reference;
-	enum error e = reference_window(source->chain, &source->tiling->image, window,
-	                                in + x * pixel, tile->in_pitch, &reference);
+	enum error e =
+	    reference_window(s->tiles->chain, image, window, in + x, tile->in_pitch, &reference);
 
 	if (e)
 		return e;
-	use(user, &reference, out + x * pixel);
+	use(s, &reference, out + x);
 	reference_fini(&reference);
 	return ERR_OK;
 }
 
-static enum error compute_pieces(const struct tile_source *source, bool (*stopped)(void *context),
-                                 void *context, piece_user *use, void *user)
+/* Computes all of the tile, in windows that bound the memory; leaves out the rest once the job is
+ * stopped. */
+static enum error compute_pieces(struct subject *s, piece_user *use)
 {
-	const struct tile *tile = source->tile;
+	const struct tile *tile = &s->tile;
 	struct window piece;
 	enum error e = ERR_OK;
 
-	reference_piece(source->chain, &source->tiling->image, &piece);
+	reference_piece(s->tiles->chain, &s->tiles->tiling.image, &piece);
 	for (uint32_t y = 0; y < tile->height; y += piece.height)
-		for (uint32_t x = 0; !e && x < tile->width && !stopped(context); x += piece.width) {
+		for (uint32_t x = 0; !e && x < tile->width && !tiles_stopped(s->tiles);
+		     x += piece.width) {
 			struct window window = {tile->x0 + x, tile->y0 + y,
 			                        min_u32(piece.width, tile->width - x),
 			                        min_u32(piece.height, tile->height - y)};
 
-			e = compute_piece(source, &window, use, user);
+			e = compute_piece(s, &window, use);
 		}
 	return e;
 }
 
-/* A piece_user that writes the piece to the output area; user: the struct tile. */
-static void write_piece(void *user, const struct reference *piece, uint8_t *out)
+static void write_piece(struct subject *s, const struct reference *piece, uint8_t *out)
 {
-	const struct tile *tile = user;
 	size_t row = (size_t)piece->window.width * piece->bands * pixel_type_size(piece->type);
 
 	for (uint32_t y = 0; y < piece->window.height; y++)
-		memcpy(out + (size_t)y * tile->out_pitch, (const uint8_t *)piece->pixels + y * row,
-		       row);
+		memcpy(out + (size_t)y * s->tile.out_pitch,
+		       (const uint8_t *)piece->pixels + y * row, row);
 }
 
-enum error verify_fill_tile(const struct tile_source *source, bool (*stopped)(void *context),
-                            void *context)
+static void compare(struct subject *s, const struct reference *piece, uint8_t *out)
 {
-	return compute_pieces(source, stopped, context, write_piece,
-	                      (void *)(uintptr_t)source->tile);
+	difference_add(&s->difference, piece, out, s->tile.out_pitch);
 }
 
-/* A tile that is being verified. */
-struct subject {
-	struct verify *verify;
-	const struct tile_source *source;
-	struct window window; /* the part compared; width 0: the whole tile */
-	const struct verify_owner *owner;
-	void *context;
-	struct difference difference; /* of the last run */
-	uint64_t first;               /* digest of the first run's result */
-	bool same;                    /* all runs gave the same bits */
-};
-
-static void compare(void *user, const struct reference *piece, uint8_t *out)
+static void subject_init(struct subject *s, struct tiles *tiles, uint32_t i)
 {
-	struct subject *s = user;
+	*s = (struct subject){.tiles = tiles, .same = true};
+	tiling_tile(&tiles->tiling, i, tiles->job->job, tiles->job->arena, &s->tile);
+}
 
-	difference_add(&s->difference, piece, out, s->source->tile->out_pitch);
+enum error verify_filter(struct tiles *tiles, uint32_t i)
+{
+	const uint64_t begun = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	struct subject s;
+	enum error e;
+
+	subject_init(&s, tiles, i);
+	e = compute_pieces(&s, write_piece);
+	tiles->reference_ns += clock_ns(CLOCK_THREAD_CPUTIME_ID) - begun;
+	if (!e)
+		tiles_filtered(tiles, i, false);
+	return e;
 }
 
 /* FNV-1a over the words of the tile's rows. */
-static uint64_t digest(const struct tile_source *source)
+static uint64_t digest(const struct subject *s)
 {
-	const struct tile *tile = source->tile;
-	size_t row = tile->width * image_pixel_size(&source->tiling->image);
-	const uint8_t *at = (const uint8_t *)source->arena->out + tile->out;
+	const struct tile *tile = &s->tile;
+	size_t row = tile->width * image_pixel_size(&s->tiles->tiling.image);
+	const uint8_t *at = (const uint8_t *)s->tiles->arena->out + tile->out;
 	uint64_t sum = UINT64_C(0xcbf29ce484222325);
 
 	for (uint32_t y = 0; y < tile->height; y++, at += tile->out_pitch)
@@ -137,20 +145,22 @@ static uint64_t digest(const struct tile_source *source)
 	return sum;
 }
 
-/* The largest window that the budget allows, at a random place in the tile. False if the budget
- * does not allow a single pixel. */
-static bool choose_window(struct verify *v, const struct tile_source *source, struct window *w)
+/* Chooses the largest window that the budget allows, at a random place in the tile. False if the
+ * budget does not allow a single pixel. */
+static bool choose_window(struct subject *s)
 {
-	const struct tile *tile = source->tile;
+	struct tiles *tiles = s->tiles;
+	const struct tile *tile = &s->tile;
+	struct window *w = &s->window;
 
 	for (uint32_t side = WINDOW_MAX; side; side /= 2) {
 		w->width = min_u32(side, tile->width);
 		w->height = min_u32(side, tile->height);
-		if (reference_cost(v->chain, &source->tiling->image, w->width, w->height) >
-		    (double)v->job->verify_taps)
+		if (reference_cost(tiles->chain, &tiles->tiling.image, w->width, w->height) >
+		    (double)tiles->job->verify_taps)
 			continue;
-		w->x0 = tile->x0 + random_below(v, tile->width - w->width + 1);
-		w->y0 = tile->y0 + random_below(v, tile->height - w->height + 1);
+		w->x0 = tile->x0 + random_below(tiles, tile->width - w->width + 1);
+		w->y0 = tile->y0 + random_below(tiles, tile->height - w->height + 1);
 		return true;
 	}
 	return false;
@@ -159,19 +169,17 @@ static bool choose_window(struct verify *v, const struct tile_source *source, st
 static enum error compare_run(struct subject *s)
 {
 	s->difference = (struct difference){0};
-	if (s->window.width)
-		return compute_piece(s->source, &s->window, compare, s);
-	return compute_pieces(s->source, s->owner->stopped, s->context, compare, s);
+	return s->window.width ? compute_piece(s, &s->window, compare) : compute_pieces(s, compare);
 }
 
 static void describe_run(const struct subject *s, uint32_t run, struct message *message)
 {
 	const struct difference *d = &s->difference;
-	const uint32_t plane = tiling_plane(s->source->tiling, s->source->tile->index);
+	const uint32_t plane = tiling_plane(&s->tiles->tiling, s->tile.index);
 
 	*message = (struct message){.type = MSG_VERIFIED};
-	message->verified = (struct message_verified){.job = s->verify->job->job,
-	                                              .index = s->source->tile->index,
+	message->verified = (struct message_verified){.job = s->tile.job,
+	                                              .index = s->tile.index,
 	                                              .run = run,
 	                                              .same = s->same,
 	                                              .band = d->band + plane,
@@ -188,57 +196,89 @@ static void describe_run(const struct subject *s, uint32_t run, struct message *
 /* Compares the tile. On a mismatch the front has it run again, first by the same device, then by
  * another. At last the reference's result replaces it, unless all runs agree and only a window is
  * compared. */
-static enum error verify_runs(struct subject *s)
+static enum error compare_runs(struct subject *s)
 {
 	bool others = true;
 	struct message message;
 	enum error e = compare_run(s);
 
-	s->same = true;
-	s->first = s->difference.mismatches ? digest(s->source) : 0;
+	s->first = s->difference.mismatches ? digest(s) : 0;
 	for (uint32_t run = 0; !e && s->difference.samples; run++) {
 		describe_run(s, run, &message);
 		if (!s->difference.mismatches || !others)
 			break;
-		if (!s->owner->again(s->context, &message, &others))
+		if (!tiles_run_again(s->tiles, s->tile.index, &message, &others))
 			return ERR_OK;
-		s->same &= digest(s->source) == s->first;
+		s->same &= digest(s) == s->first;
 		e = compare_run(s);
 	}
 	if (e || !s->difference.samples)
 		return e;
-	if (wire_send(s->verify->socket, &message, NULL))
+	if (wire_send(s->tiles->socket, &message, NULL))
 		return ERR_IO;
 	if (!s->difference.mismatches || (s->same && s->window.width))
 		return ERR_OK;
-	return verify_fill_tile(s->source, s->owner->stopped, s->context);
+	return compute_pieces(s, write_piece);
 }
 
-bool verify_chosen(struct verify *v)
+bool verify_chosen(struct tiles *tiles)
 {
-	return v->job->verify_share > 0 &&
-	       random_below(v, UINT32_MAX) < v->job->verify_share * UINT32_MAX;
+	const double share = tiles->job->verify_share;
+
+	return share > 0 && random_below(tiles, UINT32_MAX) < share * UINT32_MAX;
 }
 
-void verify_tile(struct verify *v, const struct tiling *tiling, uint32_t index,
-                 const struct verify_owner *owner, void *context)
+static void compare_with_reference(struct tiles *tiles, uint32_t i)
 {
-	struct tile tile;
-	struct tile_source source = {
-	    .chain = v->chain, .arena = v->arena, .tiling = tiling, .tile = &tile};
-	struct subject s = {.verify = v, .source = &source, .owner = owner, .context = context};
+	const bool all = tiles->job->verify;
 	uint64_t begun;
+	struct subject s;
 	enum error e;
 
-	if (v->chain->variant == VARIANT_REFERENCE || (!v->job->verify && !verify_chosen(v)))
+	if (tiles->chain->variant == VARIANT_REFERENCE || (!all && !verify_chosen(tiles)))
 		return;
 	begun = clock_ns(CLOCK_THREAD_CPUTIME_ID);
-	tiling_tile(tiling, index, v->job->job, v->job->arena, &tile);
-	if (!v->job->verify && !choose_window(v, &source, &s.window))
+	subject_init(&s, tiles, i);
+	if (!all && !choose_window(&s))
 		return;
-	e = verify_runs(&s);
+	e = compare_runs(&s);
 	if (e)
-		log_warning("job %" PRIu64 ": cannot verify tile %u: %s", v->job->job, index,
+		log_warning("job %" PRIu64 ": cannot verify tile %u: %s", tiles->job->job, i,
 		            error_title(e));
-	v->busy_ns += clock_ns(CLOCK_THREAD_CPUTIME_ID) - begun;
+	tiles->verify_ns += clock_ns(CLOCK_THREAD_CPUTIME_ID) - begun;
+}
+
+/* Compares a tile's result with that of the whole job as one tile. */
+static void compare_with_whole(struct tiles *tiles, uint32_t i)
+{
+	const struct tiling *t = &tiles->tiling;
+	struct tile tile;
+
+	tiling_tile(t, i, 0, 0, &tile);
+	for (uint32_t y = 0; y < tile.height; y++)
+		jpeg_compare_row(tiles->compared, tile.y0 - t->y0 + y, tile.x0 - t->x0,
+		                 (const uint8_t *)tiles->arena->out + tile.out +
+		                     (uint64_t)y * tile.out_pitch,
+		                 tile.width);
+}
+
+/* Reads `read` and `whole` without the lock: only this thread changes `read`, and the job as one
+ * tile is over before its result is read. */
+bool verify_await(struct tiles *tiles, uint32_t strip)
+{
+	const uint32_t first = strip * tiles->tiling.strip_tiles;
+
+	for (uint32_t i = first; i < first + tiles->tiling.strip_tiles; i++) {
+		if (!tiles_await(tiles, i))
+			return false;
+		if (tiles->whole == WHOLE_DONE || i < tiles->read)
+			continue;
+		compare_with_reference(tiles, i);
+		if (tiles->compared)
+			compare_with_whole(tiles, i);
+		tiles_set_read(tiles, i);
+		if (tiles_stopped(tiles))
+			return false;
+	}
+	return true;
 }
