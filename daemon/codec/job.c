@@ -144,7 +144,7 @@ static enum error prepare(struct job *job, struct problem *problem)
 		e = tiling_init(tiling, job->chain, &job->decoded.image, arena->in_size,
 		                arena->out_size, job->message.samples_max, problem);
 	if (!e) {
-		tiling_set_pages(tiling, job->decoded.pages, arena->in_size, arena->out_size);
+		tiling_set_pages(tiling, job->decoded.pages);
 		tiling->apart = chain_pages(job->chain) > 1;
 		e = gather_check(&job->message, tiling, problem);
 	}

@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "codec/decode.h"
-#include "wire/arena.h"
+#include "wire/tile.h"
 #include "wire/wire.h"
 
 struct job;

@@ -37,7 +37,7 @@ void jpeg_tile_plan(struct jpeg_tile *jpeg, const struct message_job *job,
 	}
 	jpeg->form = form;
 	jpeg->tiling = *tiling;
-	if (!form || tiling_spread(&jpeg->tiling, form, arena->in_size, arena->out_size))
+	if (!form || tiling_spread(&jpeg->tiling, form))
 		return;
 	jpeg->form = TILE_PIXELS;
 	for (enum jpeg_side side = 0; side < JPEG_SIDES; side++)
@@ -49,8 +49,7 @@ void jpeg_tile_fill(const struct jpeg_tile *jpeg, const struct arena *arena, str
 {
 	uint8_t *in = (uint8_t *)arena->in;
 
-	tiling_whole_tile(&jpeg->tiling, jpeg->form, jpeg->work.scan.size, arena->in_size,
-	                  arena->out_size, tile);
+	tiling_whole_tile(&jpeg->tiling, jpeg->form, jpeg->work.scan.size, tile);
 	memcpy(in + tile->work, &jpeg->work, sizeof jpeg->work);
 	if (jpeg->form & TILE_DECODE)
 		memcpy(in + tile->in, jpeg->scan, jpeg->work.scan.size);

@@ -7,7 +7,6 @@
 #include "codec/decode.h"
 #include "codec/encode.h"
 #include "image/jpeg.h"
-#include "wire/arena.h"
 #include "wire/tile.h"
 
 struct jpeg_tile {

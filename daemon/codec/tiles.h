@@ -8,7 +8,6 @@
 
 #include "base/error.h"
 #include "filters/chain.h"
-#include "wire/arena.h"
 #include "wire/tile.h"
 #include "wire/wire.h"
 

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "front/config/config.h"
+#include "wire/network.h"
 #include "wire/wire.h"
 
 /* Starts as many workers as are configured. The module owns the sockets (at most HTTP_SOCKETS_MAX)

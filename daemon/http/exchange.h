@@ -8,7 +8,7 @@
 
 #include "http/intake.h"
 #include "http/service.h"
-#include "wire/limits.h"
+#include "wire/network.h"
 
 struct exchange;
 

@@ -7,7 +7,7 @@
 #include <sys/socket.h>
 
 #include "link/head.h"
-#include "wire/limits.h"
+#include "wire/network.h"
 
 /* Writes the client's identity for its fair share: its address, of IPv6 the network half; at a Unix
  * socket, the user. source: the address that a proxy has named by the PROXY protocol, or AF_UNSPEC.

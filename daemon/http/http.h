@@ -5,7 +5,7 @@
 #include <stdbool.h>
 
 #include "base/error.h"
-#include "wire/limits.h"
+#include "wire/network.h"
 
 /* serves() is asked before a client is accepted. While it is false, clients wait in the sockets:
  * the end of this process would cost them nothing there. descriptors: how many this process may

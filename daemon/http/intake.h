@@ -11,7 +11,7 @@
 
 #include "base/error.h"
 #include "http/grammar.h"
-#include "wire/limits.h"
+#include "wire/network.h"
 
 /* The state of a connection, which has its own deadline (see struct limits). */
 enum intake_state {

@@ -31,7 +31,7 @@
 
 #include "base/log.h"
 #include "base/memfd.h"
-#include "wire/limits.h"
+#include "wire/network.h"
 #include "wire/wire.h"
 
 enum { CODEC_FDS_MAX = 64, CODEC_THREADS_MAX = 8192 };

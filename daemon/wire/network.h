@@ -1,4 +1,4 @@
-/* Networks of IP addresses, and the clients of Unix sockets. */
+/* The configuration of connections: networks of IP addresses, limits, listening sockets. */
 #ifndef WIRE_NETWORK_H
 #define WIRE_NETWORK_H
 
@@ -7,7 +7,7 @@
 
 struct sockaddr;
 
-enum { NETWORKS_MAX = 16 };
+enum { NETWORKS_MAX = 16, HTTP_SOCKETS_MAX = 32 };
 
 struct network {
 	unsigned char address[16]; /* of IPv6, into which IPv4 is mapped */
@@ -19,6 +19,21 @@ struct networks {
 	struct network network[NETWORKS_MAX];
 	uint32_t count;
 	uint32_t unix_sockets; /* 1: their clients, too */
+};
+
+/* A listening socket. */
+struct http_socket {
+	int fd;
+	bool tls;
+	bool metrics; /* for metrics and health alone, without tokens */
+};
+
+/* Limits of connections, which a reload may change. */
+struct limits {
+	uint64_t idle_timeout, header_timeout, keepalive_timeout, body_timeout; /* seconds */
+	uint64_t body_rate;  /* least, bytes a second */
+	uint64_t spool_size; /* most bytes of a body in memory */
+	struct networks trusted_proxies;
 };
 
 bool network_valid(const char *text);

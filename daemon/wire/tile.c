@@ -1,11 +1,32 @@
-/* Cuts an image into tiles: all the arithmetic of slots, pitches and offsets. */
+/* Maps arenas, and cuts an image into tiles: all the arithmetic of slots, pitches and offsets. */
 #include "wire/tile.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 
-#include "image/jpeg.h"
+enum error arena_map(struct arena *arena, int in_fd, uint64_t in_size, int in_protection,
+                     int out_fd, uint64_t out_size, int out_protection)
+{
+	*arena = (struct arena){.in_size = in_size, .out_size = out_size};
+	arena->in = mmap(NULL, in_size, in_protection, MAP_SHARED, in_fd, 0);
+	if (arena->in == MAP_FAILED)
+		return ERR_IO;
+	arena->out = mmap(NULL, out_size, out_protection, MAP_SHARED, out_fd, 0);
+	if (arena->out == MAP_FAILED) {
+		munmap(arena->in, in_size);
+		return ERR_IO;
+	}
+	return ERR_OK;
+}
+
+void arena_unmap(struct arena *arena)
+{
+	munmap(arena->in, arena->in_size);
+	munmap(arena->out, arena->out_size);
+	*arena = (struct arena){0};
+}
 
 static uint64_t align_up(uint64_t n, uint64_t alignment)
 {
@@ -40,15 +61,15 @@ uint64_t row_pitch(uint64_t bytes)
 	return pitch % SLOT_ALIGNMENT ? pitch : pitch + ROW_ALIGNMENT;
 }
 
-/* Pitches of rows `width` pixels wide. */
-static void tiling_set_width(struct tiling *t, uint32_t width)
+/* Sets the pitches of rows of the result's width. */
+static void tiling_set_width(struct tiling *t)
 {
-	uint64_t pixel = image_pixel_size(&t->image);
+	uint64_t pixel = image_pixel_size(&t->image), row = t->width * pixel;
 
 	t->margin = (uint32_t)(t->halo_x * pixel);
 	t->start = (uint32_t)align_up(t->margin, ROW_ALIGNMENT) - t->margin;
-	t->in_pitch = (uint32_t)row_pitch(t->margin + width * pixel + t->margin);
-	t->out_pitch = (uint32_t)align_up(width * pixel, ROW_ALIGNMENT);
+	t->in_pitch = (uint32_t)row_pitch(t->margin + row + t->margin);
+	t->out_pitch = (uint32_t)align_up(row, ROW_ALIGNMENT);
 }
 
 static void tiling_set_rows(struct tiling *t, uint32_t rows)
@@ -61,38 +82,46 @@ static void tiling_set_rows(struct tiling *t, uint32_t rows)
 	t->out_slot = t->out_plane * t->planes;
 }
 
-/* Lets the strips in work share their halos: a plane takes its part of the arena. */
-static void tiling_share(struct tiling *t, uint32_t rows, uint64_t in_arena)
+/* Bytes of a plane's part of the input arena, in which all its strips share their halos. */
+static uint64_t shared_plane(const struct tiling *t)
+{
+	return t->in_arena / t->planes / ROW_ALIGNMENT * ROW_ALIGNMENT;
+}
+
+static void tiling_share(struct tiling *t, uint32_t rows)
 {
 	tiling_set_rows(t, rows);
 	t->shared = true;
-	t->in_plane = in_arena / t->planes / ROW_ALIGNMENT * ROW_ALIGNMENT;
+	t->in_plane = shared_plane(t);
 	t->in_slot = (uint64_t)t->in_pitch * rows;
 }
 
 /* Rows of strips that share one halo, above and below all of them. */
-static uint64_t shared_rows(const struct tiling *t, uint64_t in_arena)
+static uint64_t shared_rows(const struct tiling *t)
 {
-	const uint64_t plane = in_arena / t->planes / ROW_ALIGNMENT * ROW_ALIGNMENT;
+	const uint64_t plane = shared_plane(t);
 	const uint64_t halo = t->start + (uint64_t)t->in_pitch * 2 * t->halo_y;
 
 	return plane > halo ? (plane - halo) / t->in_pitch : 0;
 }
 
-static uint64_t slots_that_fit(const struct tiling *t, uint64_t in_arena, uint64_t out_arena)
+static uint64_t slots_that_fit(const struct tiling *t)
 {
-	const uint64_t in = t->shared ? shared_rows(t, in_arena) / t->rows : in_arena / t->in_slot;
+	const uint64_t in = t->shared ? shared_rows(t) / t->rows : t->in_arena / t->in_slot;
 
-	return min_u64(in, out_arena / t->out_slot);
+	return min_u64(in, t->out_arena / t->out_slot);
 }
 
-/* Sets what an image and a chain say. */
+/* Sets what an image and a chain say; the arenas stay. */
 static enum error tiling_set_image(struct tiling *t, const struct chain *chain,
                                    const struct image *image, struct problem *problem)
 {
 	enum error e;
 
-	*t = (struct tiling){.image = image_plane(image), .planes = image_planes(image)};
+	*t = (struct tiling){.in_arena = t->in_arena,
+	                     .out_arena = t->out_arena,
+	                     .image = image_plane(image),
+	                     .planes = image_planes(image)};
 	e = chain_output_size(chain, image, &t->width, &t->height, problem);
 	chain_halo(chain, &t->halo_x, &t->halo_y);
 	chain_crops(chain, &t->x0, &t->y0);
@@ -121,21 +150,21 @@ static uint32_t least_rows(const struct tiling *t, const struct chain *chain)
 }
 
 /* True if SLOTS_MIN strips of so many rows, with a common halo, fit. */
-static bool strips_fit(struct tiling t, uint32_t rows, uint64_t in_arena, uint64_t out_arena)
+static bool strips_fit(struct tiling t, uint32_t rows)
 {
-	tiling_set_width(&t, t.width);
-	tiling_share(&t, rows, in_arena);
-	return slots_that_fit(&t, in_arena, out_arena) >= SLOTS_MIN;
+	tiling_set_width(&t);
+	tiling_share(&t, rows);
+	return slots_that_fit(&t) >= SLOTS_MIN;
 }
 
 /* The widest result for which they fit. */
-static uint32_t largest_width(struct tiling t, uint32_t rows, uint64_t in_arena, uint64_t out_arena)
+static uint32_t largest_width(struct tiling t, uint32_t rows)
 {
 	uint32_t fits = 0, least_unfit = t.width;
 
 	while (least_unfit - fits > 1) {
 		t.width = fits + (least_unfit - fits) / 2;
-		if (strips_fit(t, rows, in_arena, out_arena))
+		if (strips_fit(t, rows))
 			fits = t.width;
 		else
 			least_unfit = t.width;
@@ -147,14 +176,12 @@ _Static_assert((int)GAUSSIAN_SIGMA == (int)UNSHARP_SIGMA, "either may be on a la
 
 /* The largest sigma, to a tenth, of the call that reaches farthest with which strips fit; 0: none.
  */
-static double largest_sigma(const struct chain *chain, const struct image *image, uint64_t in_arena,
-                            uint64_t out_arena)
+static double largest_sigma(struct tiling t, const struct chain *chain, const struct image *image)
 {
 	const struct filter_call *call = &chain->call[farthest_call(chain)];
 	struct chain *less = filter_lattice(call).stride ? chain_copy(chain, 0) : NULL;
 	uint32_t fits = 0, least_unfit;
 	struct problem problem;
-	struct tiling t;
 
 	if (!less)
 		return 0;
@@ -164,7 +191,7 @@ static double largest_sigma(const struct chain *chain, const struct image *image
 
 		less->call[call - chain->call].value[GAUSSIAN_SIGMA] = middle / 10.0;
 		if (!tiling_set_image(&t, less, image, &problem) &&
-		    strips_fit(t, least_rows(&t, less), in_arena, out_arena))
+		    strips_fit(t, least_rows(&t, less)))
 			fits = middle;
 		else
 			least_unfit = middle;
@@ -176,8 +203,7 @@ static double largest_sigma(const struct chain *chain, const struct image *image
 /* Rows of a tile, at least 1: about a sixteenth of the image, so that stages overlap; at least
  * enough to be worth a launch and to keep the halo below half of the work; at most samples_max; at
  * most what fits SLOTS_MIN times. One row may still exceed samples_max. */
-static uint32_t choose_rows(struct tiling *t, uint64_t in_arena, uint64_t out_arena,
-                            uint64_t samples_max)
+static uint32_t choose_rows(struct tiling *t, uint64_t samples_max)
 {
 	uint64_t row = (uint64_t)t->width * t->image.bands;
 	uint64_t rows = max_u64(t->height / TILES_WANTED, SAMPLES_WANTED / row);
@@ -187,7 +213,7 @@ static uint32_t choose_rows(struct tiling *t, uint64_t in_arena, uint64_t out_ar
 	rows = min_u64(rows, t->height);
 	for (; rows > 1; rows = rows > 8 ? (rows - 1) / 8 * 8 : rows - 1) {
 		tiling_set_rows(t, (uint32_t)rows);
-		if (slots_that_fit(t, in_arena, out_arena) >= SLOTS_MIN)
+		if (slots_that_fit(t) >= SLOTS_MIN)
 			break;
 	}
 	return (uint32_t)rows;
@@ -195,19 +221,18 @@ static uint32_t choose_rows(struct tiling *t, uint64_t in_arena, uint64_t out_ar
 
 /* Cuts the result into strips. Where those that have a halo each would be hardly more than halo, or
  * do not fit, they share one. */
-static void tiling_set_strips(struct tiling *t, uint64_t in_arena, uint64_t out_arena,
-                              uint64_t samples_max)
+static void tiling_set_strips(struct tiling *t, uint64_t samples_max)
 {
-	const uint32_t rows = choose_rows(t, in_arena, out_arena, samples_max);
+	const uint32_t rows = choose_rows(t, samples_max);
 	const uint64_t wanted = min_u64(t->height, 2 * (uint64_t)t->halo_y);
-	uint64_t shared = min_u64(shared_rows(t, in_arena) / SLOTS_MIN,
-	                          out_arena / t->planes / SLOTS_MIN / t->out_pitch);
+	uint64_t shared = min_u64(shared_rows(t) / SLOTS_MIN,
+	                          t->out_arena / t->planes / SLOTS_MIN / t->out_pitch);
 
 	tiling_set_rows(t, rows);
 	shared = min_u64(shared, max_u64(wanted, rows));
 	shared -= shared > 8 ? shared % 8 : 0; /* so that kernels' blocks are the same */
-	if (shared && (slots_that_fit(t, in_arena, out_arena) < SLOTS_MIN || rows < wanted))
-		tiling_share(t, (uint32_t)shared, in_arena);
+	if (shared && (slots_that_fit(t) < SLOTS_MIN || rows < wanted))
+		tiling_share(t, (uint32_t)shared);
 	t->page_strips = (t->height + t->rows - 1) / t->rows;
 }
 
@@ -226,13 +251,13 @@ static void set_columns(struct tiling *t, uint64_t samples_max)
 	t->strip_tiles = t->columns * t->planes;
 }
 
-void tiling_set_pages(struct tiling *t, uint32_t pages, uint64_t in_arena, uint64_t out_arena)
+void tiling_set_pages(struct tiling *t, uint32_t pages)
 {
 	t->pages = pages;
 	t->strips = pages * t->page_strips;
 	t->count = t->strips * t->strip_tiles;
-	t->slots = (uint32_t)min_u64(
-	    min_u64(slots_that_fit(t, in_arena, out_arena), SLOTS_MAX / t->strip_tiles), t->strips);
+	t->slots =
+	    (uint32_t)min_u64(min_u64(slots_that_fit(t), SLOTS_MAX / t->strip_tiles), t->strips);
 	t->in_places = t->out_places = t->slots;
 }
 
@@ -263,14 +288,18 @@ enum error tiling_init(struct tiling *t, const struct chain *chain, const struct
                        uint64_t in_arena, uint64_t out_arena, uint64_t samples_max,
                        struct problem *problem)
 {
-	enum error e = tiling_set_image(t, chain, image, problem);
-	const uint32_t least = least_rows(t, chain);
 	char sigma[64] = "";
+	uint32_t least;
+	enum error e;
 
+	t->in_arena = in_arena;
+	t->out_arena = out_arena;
+	e = tiling_set_image(t, chain, image, problem);
 	if (e)
 		return e;
-	if (!strips_fit(*t, least, in_arena, out_arena)) {
-		const double largest = largest_sigma(chain, image, in_arena, out_arena);
+	least = least_rows(t, chain);
+	if (!strips_fit(*t, least)) {
+		const double largest = largest_sigma(*t, chain, image);
 
 		if (largest > 0)
 			snprintf(sigma, sizeof sigma,
@@ -281,12 +310,12 @@ enum error tiling_init(struct tiling *t, const struct chain *chain, const struct
 		    "with a window %u rows high and these pixels (%u x %s) the largest width is "
 		    "%u%s",
 		    t->width, 2 * t->halo_y + 1, image->bands, pixel_type_name(image->type),
-		    largest_width(*t, least, in_arena, out_arena), sigma);
+		    largest_width(*t, least), sigma);
 	}
-	tiling_set_width(t, t->width);
-	tiling_set_strips(t, in_arena, out_arena, samples_max);
+	tiling_set_width(t);
+	tiling_set_strips(t, samples_max);
 	set_columns(t, samples_max);
-	tiling_set_pages(t, 1, in_arena, out_arena);
+	tiling_set_pages(t, 1);
 	return ERR_OK;
 }
 
@@ -330,19 +359,19 @@ static bool rows_inside(uint64_t origin, uint64_t above, uint64_t height, uint64
 }
 
 /* The place of the jpeg_work of a whole image. */
-static uint64_t work_place(uint64_t in_arena)
+static uint64_t work_place(const struct tiling *t)
 {
-	return (in_arena - JPEG_WORK_SIZE) / ROW_ALIGNMENT * ROW_ALIGNMENT;
+	return (t->in_arena - JPEG_WORK_SIZE) / ROW_ALIGNMENT * ROW_ALIGNMENT;
 }
 
-bool tiling_spread(struct tiling *t, enum tile_form form, uint64_t in_arena, uint64_t out_arena)
+bool tiling_spread(struct tiling *t, enum tile_form form)
 {
 	const uint64_t in_rows = t->height + 2 * (uint64_t)t->halo_y;
 	const bool pixels_in = !(form & TILE_DECODE), pixels_out = !(form & TILE_ENCODE);
 
 	if ((pixels_in &&
-	     align_up(t->start + t->in_pitch * in_rows, ROW_ALIGNMENT) > work_place(in_arena)) ||
-	    (pixels_out && (uint64_t)t->out_pitch * t->height > out_arena))
+	     align_up(t->start + t->in_pitch * in_rows, ROW_ALIGNMENT) > work_place(t)) ||
+	    (pixels_out && (uint64_t)t->out_pitch * t->height > t->out_arena))
 		return false;
 	if (pixels_in) {
 		t->in_places = t->strips;
@@ -354,20 +383,20 @@ bool tiling_spread(struct tiling *t, enum tile_form form, uint64_t in_arena, uin
 }
 
 void tiling_whole_tile(const struct tiling *t, enum tile_form form, uint64_t scan,
-                       uint64_t in_arena, uint64_t out_arena, struct tile *tile)
+                       struct tile *tile)
 {
 	tiling_tile(t, 0, 0, 0, tile);
 	tile->width = t->width;
 	tile->height = t->height;
 	tile->form = form;
-	tile->work = work_place(in_arena);
+	tile->work = work_place(t);
 	if (form & TILE_DECODE) {
 		tile->in = tile->in_pitch = 0;
 		tile->in_size = scan;
 	}
 	if (form & TILE_ENCODE) {
 		tile->out = tile->out_pitch = 0;
-		tile->out_size = out_arena;
+		tile->out_size = t->out_arena;
 	}
 }
 

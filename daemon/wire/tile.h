@@ -1,7 +1,7 @@
-/* The tile: a strip of rows with the halo its filters need, self-contained in one slot of shared
- * memory; and how an image is cut into tiles. Where windows are so tall that a strip is much work
- * for a device, the columns of a strip are several tiles that lie side by side in its slot and
- * share their halos.
+/* Shared memory that carries pixels, the arena. The tile: a strip of rows with the halo its filters
+ * need, self-contained in one slot of it; and how an image is cut into tiles. Where windows are so
+ * tall that a strip is much work for a device, the columns of a strip are several tiles that lie
+ * side by side in its slot and share their halos.
  *
  * A slot is an area of the codec worker's input arena together with one of its output arena. In the
  * input area lie the rows y0 - halo_y to y0 + height + halo_y, in_pitch bytes apart, each with
@@ -33,6 +33,18 @@ enum {
 	SLOTS_MAX = 64,
 	STACK_MAX = 32, /* tiles that share a launch */
 };
+
+/* One arena, mapped. */
+struct arena {
+	void *in, *out;
+	uint64_t in_size, out_size; /* bytes; multiples of SLOT_ALIGNMENT */
+};
+
+/* Maps both parts; in_protection and out_protection as for mmap(). The caller keeps the descriptors
+ * and may close them. On failure nothing is mapped. */
+enum error arena_map(struct arena *arena, int in_fd, uint64_t in_size, int in_protection,
+                     int out_fd, uint64_t out_size, int out_protection) MUST_CHECK;
+void arena_unmap(struct arena *arena);
 
 /* Which sides are scans: a bit for each enum jpeg_side. */
 enum tile_form {
@@ -68,7 +80,8 @@ struct tile {
  * area i % in_places and in output area i % out_places, as many as slots or, after tiling_spread(),
  * as strips. */
 struct tiling {
-	struct image image; /* of a plane, if there are several */
+	uint64_t in_arena, out_arena; /* bytes of the arenas */
+	struct image image;           /* of a plane, if there are several */
 	uint32_t planes;
 	uint32_t halo_x, halo_y;
 	uint32_t x0, y0;        /* first pixel of the result in the image: chain_crops() */
@@ -101,8 +114,8 @@ enum error tiling_init(struct tiling *tiling, const struct chain *chain, const s
                        uint64_t in_arena, uint64_t out_arena, uint64_t samples_max,
                        struct problem *problem) MUST_CHECK;
 
-/* Cuts as many pages as one was: for arenas of the sizes that tiling_init() had. */
-void tiling_set_pages(struct tiling *tiling, uint32_t pages, uint64_t in_arena, uint64_t out_arena);
+/* Cuts as many pages as one was. */
+void tiling_set_pages(struct tiling *tiling, uint32_t pages);
 
 /* Rows of the results of all pages, one below the other; the strip that has such a row; and the
  * row's number within that. */
@@ -128,14 +141,13 @@ void tiling_tile(const struct tiling *tiling, uint32_t i, uint64_t job, uint32_t
 /* Gives each strip a place of its own on the sides that are pixels in a tile of this form, so that
  * they lie one below the other as rows of the whole image; input areas share their halos. Returns
  * false, with nothing changed, if they do not fit beside a jpeg_work. */
-bool tiling_spread(struct tiling *tiling, enum tile_form form, uint64_t in_arena,
-                   uint64_t out_arena) MUST_CHECK;
+bool tiling_spread(struct tiling *tiling, enum tile_form form) MUST_CHECK;
 
 /* The tile of the whole image, not TILE_PIXELS: its pixels lie as by tiling_spread(). Scans begin
  * their arenas: `scan` bytes are the input's, and the result's may fill the output arena. The
  * jpeg_work ends the input arena, which is larger by as much. The caller sets job and arena. */
 void tiling_whole_tile(const struct tiling *tiling, enum tile_form form, uint64_t scan,
-                       uint64_t in_arena, uint64_t out_arena, struct tile *tile);
+                       struct tile *tile);
 
 /* True if everything that the tile's filters read and write lies within arenas of these sizes, and
  * the tile within the image; and if a side is a scan, that it is the whole image's. Nothing is said

@@ -17,8 +17,7 @@
 #include "image/formats.h"
 #include "image/image.h"
 #include "image/jpeg.h"
-#include "wire/limits.h"
-#include "wire/objects.h"
+#include "wire/network.h"
 #include "wire/span.h"
 #include "wire/tile.h"
 
@@ -29,6 +28,14 @@ enum message_type {
 #include "wire/messages.def"
 #undef MESSAGE
 	MESSAGES
+};
+
+/* The kinds of objects that a device worker counts. */
+enum object {
+#define OBJECT(symbol, ...) OBJECT_##symbol,
+#include "wire/objects.def"
+#undef OBJECT
+	OBJECTS
 };
 
 /* Identifies the messages of a build: PACKAGE_VERSION, and a checksum of the sources that the

@@ -38,7 +38,7 @@
 #include "photographs.h"
 #include "reference/difference.h"
 #include "transfers.h"
-#include "wire/arena.h"
+#include "wire/tile.h"
 
 enum { CHECK_MS = 20, WARM_S = 4, CHECKED = 3, START_MAX_S = 300, FILES = 4, QUALITY = 85 };
 
@@ -176,8 +176,7 @@ static uint32_t file_of(const struct stream *s)
 
 static void whole_tile(const struct stream *s, struct tile *tile)
 {
-	tiling_whole_tile(&s->tiling, TILE_JPEG, jpeg.scan[file_of(s)].size, s->memory.in_size,
-	                  s->memory.out_size, tile);
+	tiling_whole_tile(&s->tiling, TILE_JPEG, jpeg.scan[file_of(s)].size, tile);
 }
 
 static void place_jpeg(const struct stream *s)

@@ -8,7 +8,7 @@
 #include <sys/types.h>
 
 #include "filters/chain.h"
-#include "wire/arena.h"
+#include "wire/tile.h"
 #include "wire/wire.h"
 
 /* Pixels without padding between the rows. */

@@ -130,8 +130,7 @@ static void say_anything(void)
 		message.type = random_number(2) ? MSG_TILE : message.type;
 		if (random_number(4) == 0)
 			tiling_whole_tile(&tiling, (enum tile_form)(1 + random_number(3)),
-			                  random_number(1 << 20), arena.in_size, arena.out_size,
-			                  &message.tile.tile);
+			                  random_number(1 << 20), &message.tile.tile);
 	}
 	if (message.type == MSG_IMAGE)
 		message.image = (struct message_image){.job = job.job,

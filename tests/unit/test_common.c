@@ -674,11 +674,11 @@ static void check_spread(const struct tiling *tiling, const struct chain *chain,
 		struct tiling t = *tiling;
 		struct tile whole, tile;
 
-		if (!tiling_spread(&t, form, arena, arena)) {
+		if (!tiling_spread(&t, form)) {
 			assert_memory_equal(&t, tiling, sizeof t);
 			continue;
 		}
-		tiling_whole_tile(&t, form, 1, arena, arena, &whole);
+		tiling_whole_tile(&t, form, 1, &whole);
 		assert_int_equal(tile_valid(&whole, image, chain, arena, arena),
 		                 image->type == PIXEL_U8);
 		*(whole.width > 1 ? &whole.width : &whole.height) -= 1;
@@ -804,7 +804,7 @@ static void test_tiling_pages(void **state)
 	(void)state;
 	assert_int_equal(tiling_init(&one, chain, &image, arena, arena, 1 << 17, &problem), ERR_OK);
 	t = one;
-	tiling_set_pages(&t, 7, arena, arena);
+	tiling_set_pages(&t, 7);
 	assert_true(one.strips > 1 && one.strips == one.page_strips && t.slots > one.slots);
 	assert_int_equal(t.count, 7 * one.count);
 	assert_int_equal(tiling_all_rows(&t), 7 * 150);
@@ -871,7 +871,7 @@ static void test_tiling_shared(void **state)
 		above = tile;
 	}
 	assert_int_equal(anew, (t.strips + t.slots - 1) / t.slots);
-	tiling_set_pages(&t, 2, arena, arena);
+	tiling_set_pages(&t, 2);
 	assert_true(tiling_begins_anew(&t, t.page_strips));
 	image.width = 2000;
 	assert_int_equal(tiling_init(&t, chain, &image, arena, arena, 1 << 20, &problem), ERR_OK);

@@ -4,7 +4,6 @@
 
 #include "device/cl/opencl.h"
 #include "filters/chain.h"
-#include "wire/arena.h"
 #include "wire/tile.h"
 #include "wire/wire.h"
 

@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "wire/objects.h"
+#include "wire/wire.h"
 #include "wire/wire.h"
 
 /* One device, opened. */

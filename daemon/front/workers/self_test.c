@@ -20,7 +20,7 @@
 #include "base/loop.h"
 #include "base/memfd.h"
 #include "reference/difference.h"
-#include "wire/arena.h"
+#include "wire/tile.h"
 
 enum { TESTS_MAX = 1 + CHAIN_FILTERS_MAX, AREA = 1 << 20 };
 
