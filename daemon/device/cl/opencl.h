@@ -9,7 +9,6 @@
 
 #include "base/error.h"
 #include "wire/wire.h"
-#include "wire/wire.h"
 
 /* One device, opened. */
 struct device {
