@@ -44,8 +44,8 @@ struct bench {
 	struct jpeg_encoder encoder;
 	struct jpeg_result result;
 	struct row row[ROWS];
-	uint32_t rows, runs;
-	double *copy_ms;
+	uint32_t rows, runs, runs_max;
+	double *ms; /* of all rows' runs, and behind them of the copy's */
 };
 
 /* Memory running out ends the program, as libjpeg has it. */
@@ -113,50 +113,47 @@ static void describe_scan(struct bench *b)
 	s->size = b->file.scan_size;
 }
 
-/* Adds the time of a launch of this run to its row, which may be a new one. */
-static bool add_time(struct bench *b, const char *name, enum jpeg_side side, cl_event event)
+/* Adds a time of this run to its row, which may be a new one. */
+static void add_time(struct bench *b, const char *name, enum jpeg_side side, double ms)
 {
 	struct row *row = b->row;
-	uint64_t ns;
 
 	while (row < b->row + b->rows && strcmp(row->name, name) != 0)
 		row++;
-	if (row == b->row + b->rows) {
-		*row = (struct row){.name = name, .side = side};
-		row->ms = calloc(b->options->iterations + b->options->warmup, sizeof *row->ms);
-		b->rows++;
-	}
-	if (!row->ms || opencl_time_between(event, event, &ns))
-		return false;
-	row->ms[b->runs] += (double)ns * 1e-6;
+	if (row == b->row + b->rows)
+		*row = (struct row){name, side, b->ms + (size_t)b->rows++ * b->runs_max, 0};
+	row->ms[b->runs] += ms;
 	row->launches += !b->runs;
-	return true;
 }
 
-/* Adds up the times of a direction. */
-static bool collect(struct bench *b, struct jpeg_trace *trace, enum jpeg_side side)
+/* Waits for what has been enqueued, and adds up the times of a direction. */
+static cl_int finish(struct bench *b, struct jpeg_trace *trace, enum jpeg_side side, cl_int code)
 {
 	static const char *const names[] = {
 	    [JPEG_DECODE] = "jpeg decode", [JPEG_ENCODE] = "jpeg encode"};
-	bool taken = true;
+	const cl_int finished = clFinish(b->queue);
 
-	for (uint32_t i = 0; i < trace->count; i++)
-		taken &= add_time(b, names[side], side, trace->launch[i].event) &&
-		         add_time(b, trace->launch[i].name, side, trace->launch[i].event);
-	jpeg_trace_release(trace);
-	return taken;
+	code = code ? code : finished;
+	for (uint32_t i = 0; trace && i < trace->count; i++) {
+		const double ms = times_of_event(trace->launch[i].event, &code);
+
+		add_time(b, names[side], side, ms);
+		add_time(b, trace->launch[i].name, side, ms);
+	}
+	if (trace)
+		jpeg_trace_release(trace);
+	return code;
 }
 
+/* trace: NULL, or empty. */
 static cl_int run_decode(struct bench *b, struct jpeg_trace *trace)
 {
 	const struct jpeg_decode_job job = {&b->scan, b->file.scan, 0, b->pitch};
-	cl_int code = jpeg_decoder_enqueue(&b->decoder, b->queue, &job, 1, b->samples, trace),
-	       finished;
+	cl_int code = jpeg_decoder_enqueue(&b->decoder, b->queue, &job, 1, b->samples, trace);
 
 	if (!code)
 		code = jpeg_pipeline_results(&b->decoder.pipeline, b->queue, &b->result, NULL);
-	finished = clFinish(b->queue);
-	return code ? code : finished;
+	return finish(b, trace, JPEG_DECODE, code);
 }
 
 /* Encodes the samples that run_decode() has made. */
@@ -168,53 +165,35 @@ static cl_int run_encode(struct bench *b, struct jpeg_trace *trace)
 	                              .h = b->scan.h,
 	                              .v = b->scan.v,
 	                              .pitch = b->pitch};
-	cl_int code, finished;
+	cl_int code;
 
 	for (enum jpeg_plane p = 0; p < JPEG_PLANES; p++)
 		jpeg_quality_table(QUALITY, p, job.quantization[p]);
 	code = jpeg_encoder_enqueue(&b->encoder, b->queue, &job, 1, b->samples, trace);
 	if (!code)
 		code = jpeg_pipeline_results(&b->encoder.pipeline, b->queue, &b->result, NULL);
-	finished = clFinish(b->queue);
-	return code ? code : finished;
-}
-
-static cl_int run_copy(struct bench *b, double *ms)
-{
-	cl_event event = NULL;
-	uint64_t ns = 0;
-	cl_int code = clEnqueueCopyBuffer(b->queue, b->samples, b->copy, 0, 0, image_size(b->image),
-	                                  0, NULL, &event);
-
-	if (!code)
-		code = clFinish(b->queue);
-	if (!code)
-		code = opencl_time_between(event, event, &ns);
-	if (event)
-		clReleaseEvent(event);
-	*ms = (double)ns * 1e-6;
-	return code;
+	return finish(b, trace, JPEG_ENCODE, code);
 }
 
 /* Runs both directions and a copy, until there are enough runs or their time is used up. */
 static cl_int run_all(struct bench *b)
 {
-	const uint32_t most = b->options->iterations + b->options->warmup;
 	const double until = times_now() + b->options->budget * 1e3;
 	cl_int code = CL_SUCCESS;
 
-	for (; !code && b->runs < most && (b->runs < 4 || times_now() < until); b->runs++) {
+	for (; !code && b->runs < b->runs_max && (b->runs < 4 || times_now() < until); b->runs++) {
 		struct jpeg_trace decode = {0}, encode = {0};
+		cl_event copy = NULL;
 
 		code = run_decode(b, &decode);
-		if (!collect(b, &decode, JPEG_DECODE) && !code)
-			code = CL_OUT_OF_HOST_MEMORY;
 		if (!code)
 			code = run_encode(b, &encode);
-		if (!collect(b, &encode, JPEG_ENCODE) && !code)
-			code = CL_OUT_OF_HOST_MEMORY;
 		if (!code)
-			code = run_copy(b, &b->copy_ms[b->runs]);
+			code = clEnqueueCopyBuffer(b->queue, b->samples, b->copy, 0, 0,
+			                           image_size(b->image), 0, NULL, &copy);
+		if (!code)
+			code = clFinish(b->queue);
+		b->ms[(size_t)ROWS * b->runs_max + b->runs] = times_of_event(copy, &code);
 	}
 	return code;
 }
@@ -273,45 +252,58 @@ static cl_int check_encode(struct bench *b, struct measured *m)
 static void report_rows(const struct bench *b, const struct measured sides[JPEG_SIDES],
                         struct bench_result *result)
 {
-	const double bytes = 2.0 * (double)image_size(b->image);
-	const uint32_t skip = b->runs > 2 * b->options->warmup ? b->options->warmup : b->runs > 1;
+	const uint32_t warmup = b->options->warmup;
 
-	result->image = *b->image;
-	result->copy = times_summarize(b->copy_ms + skip, b->runs - skip);
-	result->copy_gb_per_s = bytes / result->copy.median * 1e-6;
-	for (uint32_t i = 0; i < b->rows; i++) {
-		const struct row *row = &b->row[i];
-		struct measured *m = &result->measured[result->count];
+	result_begin(result, b->image, b->ms + (size_t)ROWS * b->runs_max, b->runs, warmup);
+	for (const struct row *row = b->row; row < b->row + b->rows; row++) {
+		struct measured m = sides[row->side];
 
 		if (!bench_options_want(b->options, row->name))
 			continue;
-		*m = sides[row->side];
-		m->variant = row->name;
-		m->launches = row->launches;
-		m->runs = b->runs - skip;
-		m->times = times_summarize(row->ms + skip, m->runs);
-		m->gb_per_s = bytes / m->times.median * 1e-6;
-		m->share_of_copy = m->gb_per_s / result->copy_gb_per_s;
-		result->count++;
+		m.variant = row->name;
+		m.launches = row->launches;
+		m.times = times_of_runs(row->ms, b->runs, warmup, &m.runs);
+		result_add(result, &m);
 	}
 }
 
-static enum error measure(struct bench *b, struct programs *programs, struct bench_result *result)
+/* Makes the files and what the device needs for them; the caller frees all even after a failure. */
+static enum error prepare(struct bench *b, struct programs *programs, const void *pixels)
+{
+	cl_context context = b->device->context;
+	cl_int code;
+
+	b->decoded = malloc(image_size(b->image));
+	b->ms = calloc((size_t)(ROWS + 1) * b->runs_max, sizeof *b->ms);
+	if (!b->decoded || !b->ms)
+		return ERR_MEMORY;
+	b->queue = clCreateCommandQueue(context, b->device->id, CL_QUEUE_PROFILING_ENABLE, &code);
+	if (!code)
+		b->samples = clCreateBuffer(context, CL_MEM_READ_WRITE, b->size, NULL, &code);
+	if (!code)
+		b->copy = clCreateBuffer(context, CL_MEM_READ_WRITE, b->size, NULL, &code);
+	if (code) {
+		fprintf(stderr, "convolved-bench: jpeg: %s\n", opencl_error_name(code));
+		return ERR_DEVICE;
+	}
+	encode(b->image, pixels, &b->file);
+	decode(b->image, &b->file, b->decoded);
+	encode(b->image, b->decoded, &b->again);
+	describe_scan(b);
+	programs_prepare_jpeg(programs);
+	programs_wait(programs);
+	return jpeg_decoder_init(&b->decoder, programs) || jpeg_encoder_init(&b->encoder, programs)
+	           ? ERR_DEVICE
+	           : ERR_OK;
+}
+
+static enum error measure(struct bench *b, struct bench_result *result)
 {
 	struct measured sides[JPEG_SIDES] = {
 	    [JPEG_DECODE] = {.origin = "jpeg", .form = "scan to pixels"},
 	    [JPEG_ENCODE] = {.origin = "jpeg", .form = "pixels to scan"}};
-	cl_int code;
+	cl_int code = run_all(b);
 
-	programs_prepare_jpeg(programs);
-	programs_wait(programs);
-	if (jpeg_decoder_init(&b->decoder, programs))
-		return ERR_DEVICE;
-	if (jpeg_encoder_init(&b->encoder, programs)) {
-		jpeg_decoder_fini(&b->decoder);
-		return ERR_DEVICE;
-	}
-	code = run_all(b);
 	if (!code)
 		code = check_decode(b, &sides[JPEG_DECODE]);
 	if (!code)
@@ -320,34 +312,13 @@ static enum error measure(struct bench *b, struct programs *programs, struct ben
 		fprintf(stderr, "convolved-bench: jpeg: %s\n", opencl_error_name(code));
 	else
 		report_rows(b, sides, result);
-	jpeg_decoder_fini(&b->decoder);
-	jpeg_encoder_fini(&b->encoder);
 	return !code ? ERR_OK : code == CL_OUT_OF_HOST_MEMORY ? ERR_MEMORY : ERR_DEVICE;
-}
-
-static enum error make_memory(struct bench *b)
-{
-	cl_context context = b->device->context;
-	cl_int code;
-
-	b->decoded = malloc(image_size(b->image));
-	b->copy_ms = calloc(b->options->iterations + b->options->warmup, sizeof *b->copy_ms);
-	if (!b->decoded || !b->copy_ms)
-		return ERR_MEMORY;
-	b->queue = clCreateCommandQueue(context, b->device->id, CL_QUEUE_PROFILING_ENABLE, &code);
-	if (!code)
-		b->samples = clCreateBuffer(context, CL_MEM_READ_WRITE, b->size, NULL, &code);
-	if (!code)
-		b->copy = clCreateBuffer(context, CL_MEM_READ_WRITE, b->size, NULL, &code);
-	if (code)
-		fprintf(stderr, "convolved-bench: jpeg: %s\n", opencl_error_name(code));
-	return code ? ERR_DEVICE : ERR_OK;
 }
 
 static void bench_free(struct bench *b)
 {
-	for (uint32_t i = 0; i < b->rows; i++)
-		free(b->row[i].ms);
+	jpeg_decoder_fini(&b->decoder);
+	jpeg_encoder_fini(&b->encoder);
 	if (b->samples)
 		clReleaseMemObject(b->samples);
 	if (b->copy)
@@ -357,7 +328,7 @@ static void bench_free(struct bench *b)
 	free(b->file.bytes);
 	free(b->again.bytes);
 	free(b->decoded);
-	free(b->copy_ms);
+	free(b->ms);
 	free(b);
 }
 
@@ -390,14 +361,10 @@ enum error jpeg_measure(struct programs *programs, const struct bench_options *o
 	b->device = programs_device(programs);
 	b->pitch = (uint32_t)row_pitch(image_row_size(image));
 	b->size = (uint64_t)b->pitch * image->height;
-	e = make_memory(b);
-	if (!e) {
-		encode(image, c->pixels, &b->file);
-		decode(image, &b->file, b->decoded);
-		encode(image, b->decoded, &b->again);
-		describe_scan(b);
-		e = measure(b, programs, result);
-	}
+	b->runs_max = options->iterations + options->warmup;
+	e = prepare(b, programs, c->pixels);
+	if (!e)
+		e = measure(b, result);
 	bench_free(b);
 	return e;
 }

@@ -53,11 +53,6 @@ struct bench {
 	uint32_t copies;
 };
 
-bool measured_is_right(const struct measured *m)
-{
-	return !m->mismatches && !m->outside;
-}
-
 static const char *runner_name(const struct runner *r)
 {
 	return r->kernel == TABLE ? "table" : kernel_name(r->kernel);
@@ -250,17 +245,6 @@ static enum error make_memory(struct bench *b)
 
 /* ---- runs ---- */
 
-static double event_ms(cl_event event, cl_int *code)
-{
-	uint64_t ns = 0;
-
-	if (!*code)
-		*code = opencl_time_between(event, event, &ns);
-	if (event)
-		clReleaseEvent(event);
-	return (double)ns * 1e-6;
-}
-
 static cl_int run_step(struct bench *b, struct runner *r, uint32_t run, uint32_t i,
                        struct view views[PLACES])
 {
@@ -306,7 +290,7 @@ static double collect(const struct bench *b, struct runner *r, uint32_t run, cl_
 	double ms = r->pool_ms[run];
 
 	for (uint32_t i = 0; !b->pool && i < r->plan->list.count; i++) {
-		ms += event_ms(r->event[run][i], code);
+		ms += times_of_event(r->event[run][i], code);
 		r->event[run][i] = NULL;
 	}
 	return ms;
@@ -339,12 +323,6 @@ static void collect_batch(const struct bench *b, struct runner *r, cl_int finish
 		        opencl_error_name(r->code));
 }
 
-/* The bytes of the source ROI. */
-static uint64_t part_size(const struct bench *b)
-{
-	return image_size(&b->pixels.part);
-}
-
 /* Runs a round: enqueues everything before it waits, as the service does. */
 static void run_round(struct bench *b, bool special)
 {
@@ -363,24 +341,15 @@ static void run_round(struct bench *b, bool special)
 			r->code = enqueue_once(b, r, r->batch++);
 	}
 	code = clEnqueueCopyBuffer(b->queue, p->source_view[FORM_TILE][pair].buffer,
-	                           case_target(p, FORM_TILE, pair)->buffer, 0, 0, part_size(b), 0,
-	                           NULL, &copy);
+	                           case_target(p, FORM_TILE, pair)->buffer, 0, 0,
+	                           image_size(&b->pixels.part), 0, NULL, &copy);
 	finished = clFinish(b->queue);
 	for (uint32_t i = 0; i < b->count; i++)
 		if (b->runner[i].batch)
 			collect_batch(b, &b->runner[i], finished);
 	if (!code)
 		code = finished;
-	b->copy_ms[b->copies++] = event_ms(copy, &code);
-}
-
-/* Summarizes the runs after the warm-up, or after the first run if there are only a few. */
-static struct times summarize(double *ms, uint32_t runs, uint32_t warmup, uint32_t *timed)
-{
-	uint32_t skip = runs > 2 * warmup ? warmup : runs > 1;
-
-	*timed = runs - skip;
-	return *timed ? times_summarize(ms + skip, *timed) : (struct times){NAN, NAN};
+	b->copy_ms[b->copies++] = times_of_event(copy, &code);
 }
 
 /* ---- verification ---- */
@@ -415,7 +384,7 @@ static enum error keep_pixels(const struct bench *b, const struct measured *m, c
 		    result->measured[i].times.median <= m->times.median)
 			return ERR_OK;
 	if (!result->pixels)
-		result->pixels = malloc(part_size(b));
+		result->pixels = malloc(image_size(&b->pixels.part));
 	if (!result->pixels)
 		return ERR_MEMORY;
 	for (uint32_t y = 0; y < b->pixels.part.height; y++)
@@ -428,7 +397,6 @@ static enum error keep_pixels(const struct bench *b, const struct measured *m, c
 static enum error verify(struct bench *b, struct runner *r, struct measured *m,
                          struct bench_result *result)
 {
-	struct difference difference = {0};
 	char *target = malloc(b->pixels.target_size);
 	enum error e = target ? ERR_OK : ERR_MEMORY;
 	cl_int code = e ? CL_SUCCESS : run_for_check(b, r, target);
@@ -438,40 +406,14 @@ static enum error verify(struct bench *b, struct runner *r, struct measured *m,
 		e = ERR_DEVICE;
 	}
 	if (!e)
-		e = check_target(b->c, &b->pixels, b->options->verify, target, &difference);
-	m->verified = difference.samples;
-	m->mismatches = difference.mismatches;
-	m->max_difference = difference.largest;
-	if (!e) {
-		m->outside = check_outside(&b->pixels, target);
+		e = check_target(b->c, &b->pixels, b->options->verify, target, m);
+	if (!e)
 		e = keep_pixels(b, m, target, result);
-	}
 	free(target);
 	return e;
 }
 
 /* ---- results ---- */
-
-static void add_measured(const struct bench *b, struct bench_result *result,
-                         const struct measured *m)
-{
-	struct measured *slot = NULL;
-
-	/* One row per variant: its best shape. */
-	for (uint32_t i = 0; i < result->count; i++)
-		if (!strcmp(result->measured[i].variant, m->variant))
-			slot = &result->measured[i];
-	if (slot && measured_is_right(m) &&
-	    (!measured_is_right(slot) || slot->times.median <= m->times.median))
-		return;
-	if (!slot && result->count == MEASURED_MAX)
-		return;
-	if (!slot)
-		slot = &result->measured[result->count++];
-	*slot = *m;
-	slot->gb_per_s = 2.0 * (double)part_size(b) / m->times.median * 1e-6;
-	slot->share_of_copy = slot->gb_per_s / result->copy_gb_per_s;
-}
 
 static enum error finish_runner(struct bench *b, struct runner *r, struct bench_result *result)
 {
@@ -498,10 +440,10 @@ static enum error finish_runner(struct bench *b, struct runner *r, struct bench_
 		return ERR_OK;
 	if (m.launches == 1 || count_steps(r->plan, r->kernel) == m.launches)
 		m.shape = r->plan->list.step[0].shape;
-	m.times = summarize(r->ms, r->runs, b->options->warmup, &m.runs);
+	m.times = times_of_runs(r->ms, r->runs, b->options->warmup, &m.runs);
 	e = verify(b, r, &m, result);
 	if (!e)
-		add_measured(b, result, &m);
+		result_add(result, &m);
 	return e;
 }
 
@@ -532,7 +474,7 @@ static enum error measure_reference(const struct bench *b, struct bench_result *
 	    (times_now() - begun) * p->part.width * p->part.height / ((double)w.width * w.height);
 	m.verified = (uint64_t)w.width * w.height * p->part.bands;
 	reference_fini(&reference);
-	add_measured(b, result, &m);
+	result_add(result, &m);
 	return ERR_OK;
 }
 
@@ -544,24 +486,19 @@ static enum error measure_processor(const struct bench *b, struct bench_result *
 		const char *name;
 	} rows[] = {
 	    {1, "processor, 1 thread"}, {4, "processor, 4 threads"}, {8, "processor, 8 threads"}};
-	struct processor_run run;
 	enum error e = ERR_OK;
 
 	if (!bench_options_want(b->options, "processor") || !processor_can(b->c))
 		return ERR_OK;
 	for (size_t i = 0; !e && i < sizeof rows / sizeof *rows; i++) {
-		e = processor_measure(b->c, &b->pixels, rows[i].threads, &run);
+		struct measured m = {.variant = rows[i].name,
+		                     .origin = "processor",
+		                     .form = "memory",
+		                     .threads = rows[i].threads};
+
+		e = processor_measure(b->c, &b->pixels, &m);
 		if (!e)
-			add_measured(b, result,
-			             &(struct measured){.variant = rows[i].name,
-			                                .origin = "processor",
-			                                .form = "memory",
-			                                .threads = rows[i].threads,
-			                                .runs = run.runs,
-			                                .times = run.times,
-			                                .verified = run.difference.samples,
-			                                .mismatches = run.difference.mismatches,
-			                                .max_difference = run.difference.largest});
+			result_add(result, &m);
 	}
 	return e;
 }
@@ -569,7 +506,6 @@ static enum error measure_processor(const struct bench *b, struct bench_result *
 static enum error run_all(struct bench *b, struct bench_result *result)
 {
 	const uint32_t rounds = b->options->iterations + b->options->warmup;
-	uint32_t copies;
 	enum error e = make_memory(b);
 
 	b->copy_ms = calloc(2 * rounds, sizeof *b->copy_ms);
@@ -579,9 +515,7 @@ static enum error run_all(struct bench *b, struct bench_result *result)
 		return e;
 	for (uint32_t i = 0; i < 2 * rounds; i++)
 		run_round(b, i < rounds);
-	result->copy = summarize(b->copy_ms, rounds, b->options->warmup, &copies);
-	result->copy_gb_per_s = 2.0 * (double)part_size(b) / result->copy.median * 1e-6;
-	result->image = b->pixels.part;
+	result_begin(result, &b->pixels.part, b->copy_ms, rounds, b->options->warmup);
 	for (uint32_t i = 0; !e && i < b->count; i++)
 		e = finish_runner(b, &b->runner[i], result);
 	if (!e)

@@ -267,7 +267,7 @@ static enum error run_bands(struct band *bands, uint32_t count, double *ms)
 }
 
 static enum error check_band(const struct bench_case *c, const struct filter_work *w,
-                             const struct band *b, struct difference *difference)
+                             const struct band *b, struct measured *m)
 {
 	enum { ROWS = 4, COLUMNS = 96 };
 	const struct image *part = &w->pixels->part;
@@ -275,20 +275,19 @@ static enum error check_band(const struct bench_case *c, const struct filter_wor
 	const uint32_t rows = b->end - b->first < ROWS ? b->end - b->first : ROWS;
 	const uint32_t columns = part->width < COLUMNS ? part->width : COLUMNS;
 	struct window window = {0, b->first, columns, rows};
-	enum error e =
-	    check_window(c, w->pixels, &window, w->out + window.y0 * row, row, difference);
+	enum error e = check_window(c, w->pixels, &window, w->out + window.y0 * row, row, m);
 
 	window.x0 = part->width - columns;
 	window.y0 = b->end - rows;
 	if (!e)
 		e = check_window(c, w->pixels, &window,
 		                 w->out + window.y0 * row + window.x0 * image_pixel_size(part), row,
-		                 difference);
+		                 m);
 	return e;
 }
 
 static enum error time_bands(const struct bench_case *c, const struct filter_work *w,
-                             struct band *bands, struct processor_run *run)
+                             struct band *bands, struct measured *m)
 {
 	const double scale = (double)w->pixels->part.height / w->rows;
 	double ms[REPEATS];
@@ -297,13 +296,13 @@ static enum error time_bands(const struct bench_case *c, const struct filter_wor
 	for (int i = 0; !e && i < REPEATS; i++)
 		e = run_bands(bands, w->threads, &ms[i]);
 	for (uint32_t i = 0; !e && i < w->threads; i++)
-		e = check_band(c, w, &bands[i], &run->difference);
+		e = check_band(c, w, &bands[i], m);
 	if (e)
 		return e;
-	run->runs = REPEATS;
-	run->times = times_summarize(ms, REPEATS);
-	run->times.median *= scale;
-	run->times.mean *= scale;
+	m->runs = REPEATS;
+	m->times = times_summarize(ms, REPEATS);
+	m->times.median *= scale;
+	m->times.mean *= scale;
 	return ERR_OK;
 }
 
@@ -335,17 +334,16 @@ static enum error work_init(struct filter_work *w, const struct bench_case *c, u
 }
 
 enum error processor_measure(const struct bench_case *c, const struct case_pixels *pixels,
-                             uint32_t threads, struct processor_run *run)
+                             struct measured *m)
 {
 	struct filter_work w = {.pixels = pixels};
 	struct band bands[THREADS_MAX] = {0};
-	enum error e = work_init(&w, c, threads < THREADS_MAX ? threads : THREADS_MAX);
+	enum error e = work_init(&w, c, m->threads);
 
-	*run = (struct processor_run){0};
 	for (uint32_t i = 0; !e && i < w.threads; i++)
 		e = band_init(&bands[i], &w, i);
 	if (!e)
-		e = time_bands(c, &w, bands, run);
+		e = time_bands(c, &w, bands, m);
 	for (uint32_t i = 0; i < THREADS_MAX; i++) {
 		free(bands[i].in);
 		free(bands[i].across);

@@ -1,0 +1,160 @@
+/* The reference is much slower than any kernel. Unless everything is to be checked, it computes the
+ * corners and some windows at random places, which are the same for every kernel. */
+#include "bench/result.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/sort.h"
+
+enum { WINDOWS = 24, WINDOW_SIDE = 96 };
+
+enum error check_window(const struct bench_case *c, const struct case_pixels *p,
+                        const struct window *w, const char *from, size_t pitch, struct measured *m)
+{
+	const struct view *tile = &p->source_view[FORM_TILE][0];
+	const char *source = p->tile + tile->origin + (size_t)w->y0 * tile->pitch +
+	                     w->x0 * image_pixel_size(&p->part);
+	struct difference difference = {0};
+	struct reference reference;
+	enum error e = reference_window(&c->chain, &p->part, w, source, tile->pitch, &reference);
+
+	if (e)
+		return e;
+	difference_add(&difference, &reference, from, pitch);
+	reference_fini(&reference);
+	m->verified += difference.samples;
+	m->mismatches += difference.mismatches;
+	m->max_difference = fmax(m->max_difference, difference.largest);
+	return ERR_OK;
+}
+
+/* The i-th window: the corners first, then random places. With `all`, bands of rows. */
+static bool window_get(const struct image *image, bool all, uint32_t i, struct window *w)
+{
+	const uint32_t width = image->width, height = image->height;
+	const uint32_t side = WINDOW_SIDE, rows = 64;
+	uint64_t hash = (i + 1) * UINT64_C(0x9e3779b97f4a7c15);
+
+	if (all) {
+		*w = (struct window){0, i * rows, width, rows};
+		if (w->y0 >= height)
+			return false;
+		w->height = height - w->y0 < rows ? height - w->y0 : rows;
+		return true;
+	}
+	w->width = width < side ? width : side;
+	w->height = height < side ? height : side;
+	w->x0 = i % 2 ? width - w->width : 0;
+	w->y0 = i / 2 % 2 ? height - w->height : 0;
+	if (i >= 4) {
+		w->x0 = (uint32_t)((hash >> 32) % (width - w->width + 1));
+		w->y0 = (uint32_t)((hash & UINT32_MAX) % (height - w->height + 1));
+	}
+	return i < WINDOWS;
+}
+
+/* Counts the bytes that are not poison. */
+static uint64_t count_changed(const char *from, const char *end)
+{
+	uint64_t count = 0;
+
+	for (; from < end; from++)
+		count += (uint8_t)*from != POISON;
+	return count;
+}
+
+enum error check_target(const struct bench_case *c, const struct case_pixels *p, bool all,
+                        const char *target, struct measured *m)
+{
+	const size_t pixel = image_pixel_size(&p->area), pitch = p->area.width * pixel;
+	const char *first = target + case_target(p, FORM_TILE, 0)->origin, *free = target;
+	struct window w;
+	enum error e = ERR_OK;
+
+	for (uint32_t i = 0; !e && window_get(&p->part, all, i, &w); i++)
+		e = check_window(c, p, &w, first + w.y0 * pitch + w.x0 * pixel, pitch, m);
+	for (uint32_t y = 0; y < p->target.height; y++) {
+		const char *row = first + y * pitch;
+
+		m->outside += count_changed(free, row);
+		free = row + p->target.width * pixel;
+	}
+	m->outside += count_changed(free, target + p->target_size);
+	return e;
+}
+
+bool measured_is_right(const struct measured *m)
+{
+	return !m->mismatches && !m->outside;
+}
+
+/* GB/s of reading and writing an image in this time. */
+static double speed(const struct image *image, double ms)
+{
+	return 2.0 * (double)image_size(image) / ms * 1e-6;
+}
+
+void result_begin(struct bench_result *result, const struct image *image, double *copy_ms,
+                  uint32_t runs, uint32_t warmup)
+{
+	uint32_t copies;
+
+	result->image = *image;
+	result->copy = times_of_runs(copy_ms, runs, warmup, &copies);
+	result->copy_gb_per_s = speed(image, result->copy.median);
+}
+
+void result_add(struct bench_result *result, const struct measured *m)
+{
+	struct measured *slot = result->measured;
+
+	while (slot < result->measured + result->count && strcmp(slot->variant, m->variant) != 0)
+		slot++;
+	if (slot == result->measured + MEASURED_MAX)
+		return;
+	if (slot == result->measured + result->count)
+		result->count++;
+	else if (measured_is_right(m) &&
+	         (!measured_is_right(slot) || slot->times.median <= m->times.median))
+		return;
+	*slot = *m;
+	slot->gb_per_s = speed(&result->image, m->times.median);
+	slot->share_of_copy = slot->gb_per_s / result->copy_gb_per_s;
+}
+
+struct times times_summarize(double *ms, size_t count)
+{
+	struct times times = {0};
+
+	sort_doubles(ms, count);
+	times.median = ms[count / 2];
+	for (size_t i = 0; i < count; i++)
+		times.mean += ms[i] / (double)count;
+	return times;
+}
+
+struct times times_of_runs(double *ms, uint32_t runs, uint32_t warmup, uint32_t *timed)
+{
+	const uint32_t skip = runs > 2 * warmup ? warmup : runs > 1;
+
+	*timed = runs - skip;
+	return *timed ? times_summarize(ms + skip, *timed) : (struct times){NAN, NAN};
+}
+
+double times_now(void)
+{
+	return (double)now_ns() * 1e-6;
+}
+
+double times_of_event(cl_event event, cl_int *code)
+{
+	uint64_t ns = 0;
+
+	if (!*code)
+		*code = opencl_time_between(event, event, &ns);
+	if (event)
+		clReleaseEvent(event);
+	return (double)ns * 1e-6;
+}
