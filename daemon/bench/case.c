@@ -35,25 +35,6 @@ static void fill_padded(const struct case_pixels *p, struct padding padding, uin
 	}
 }
 
-/* Makes the ROI with pixels around it, its first one aligned, on the host. Returns it, to be freed,
- * or NULL; sets the view's layout and the size. */
-static char *make_padded(const struct case_pixels *p, struct padding padding, uint64_t align,
-                         struct view *view, uint64_t *size)
-{
-	const uint64_t pixel = image_pixel_size(&p->c->image);
-	const uint64_t lead = (padding.x * pixel + align - 1) / align * align;
-	const uint64_t row = lead + (p->source.width + padding.x) * pixel;
-	char *bytes;
-
-	view->pitch = (uint32_t)(align > 1 ? row_pitch(row) : row);
-	view->origin = lead + (uint64_t)padding.y * view->pitch;
-	*size = view->pitch * (p->source.height + 2 * (uint64_t)padding.y);
-	bytes = calloc(1, *size);
-	if (bytes)
-		fill_padded(p, padding, view->pitch, bytes + view->origin);
-	return bytes;
-}
-
 /* Reports that something cannot be made. */
 static enum error refuse(const struct case_pixels *p, cl_int code)
 {
@@ -106,18 +87,34 @@ static enum error make_images(const struct case_pixels *p, const struct image *i
 	return code ? refuse(p, code) : ERR_OK;
 }
 
-/* Makes FORM_PADDED as the Sobel study does: rows of no more than the pixels and those around
- * them. */
-static enum error make_padded_source(struct case_pixels *p)
+/* Makes a form with pixels around the ROI: FORM_TILE, which stays on the host, with its first one
+ * aligned; or FORM_PADDED as the Sobel study does, rows of no more than these pixels. */
+static enum error make_padded(struct case_pixels *p, enum form form)
 {
+	const bool is_tile = form == FORM_TILE;
+	const uint64_t pixel = image_pixel_size(&p->c->image), align = is_tile ? ROW_ALIGNMENT : 1;
+	struct padding padding = p->padding;
 	struct view view = {0};
-	uint64_t size;
-	char *bytes = make_padded(p, p->padding, 1, &view, &size);
-	enum error e = ERR_MEMORY;
+	uint64_t lead, row, size;
+	enum error e;
+	char *bytes;
 
-	if (bytes)
-		e = make_buffers(p, bytes, size, view, p->source_view[FORM_PADDED]);
-	free(bytes);
+	if (is_tile)
+		chain_halo(&p->c->chain, &padding.x, &padding.y);
+	lead = (padding.x * pixel + align - 1) / align * align;
+	row = lead + (p->source.width + padding.x) * pixel;
+	view.pitch = (uint32_t)(is_tile ? row_pitch(row) : row);
+	view.origin = lead + (uint64_t)padding.y * view.pitch;
+	size = view.pitch * (p->source.height + 2 * (uint64_t)padding.y);
+	bytes = calloc(1, size);
+	if (!bytes)
+		return ERR_MEMORY;
+	fill_padded(p, padding, view.pitch, bytes + view.origin);
+	e = make_buffers(p, bytes, size, view, p->source_view[form]);
+	if (is_tile)
+		p->tile = bytes;
+	else
+		free(bytes);
 	return e;
 }
 
@@ -132,14 +129,14 @@ static enum error make_sources(struct case_pixels *p, enum form form)
 		return make_buffers(p, p->c->pixels, image_size(image),
 		                    (struct view){.origin = first, .pitch = (uint32_t)row},
 		                    p->source_view[form]);
+	case FORM_TILE:
 	case FORM_PADDED:
-		return make_padded_source(p);
+		return make_padded(p, form);
 	case FORM_IMAGE:
 	case FORM_IMAGES:
 		return make_images(p, &p->part, (const char *)p->c->pixels + first, row,
 		                   form == FORM_IMAGES, (struct view){.pitch = 1},
 		                   p->source_view[form]);
-	case FORM_TILE: /* the first that is made */
 	case FORMS:
 		break;
 	}
@@ -208,8 +205,6 @@ enum error case_pixels_init(struct case_pixels *p, const struct bench_case *c,
 {
 	const size_t pixel = image_pixel_size(&c->image);
 	uint64_t pitch = row_pitch(image_row_size(&c->image));
-	struct view view = {0};
-	struct padding halo;
 
 	*p = (struct case_pixels){.c = c, .device = device, .queue = queue};
 	p->padding = options->padding_given ? options->padding : (struct padding){16, 1};
@@ -230,11 +225,7 @@ enum error case_pixels_init(struct case_pixels *p, const struct bench_case *c,
 	p->area.width = (uint32_t)(pitch / pixel);
 	p->area.height += 2 * GUARD_ROWS;
 	p->target_size = pitch * p->area.height;
-	chain_halo(&c->chain, &p->halo_x, &p->halo_y);
-	halo = (struct padding){p->halo_x, p->halo_y};
-	p->tile = make_padded(p, halo, ROW_ALIGNMENT, &view, &p->tile_size);
-	return p->tile ? make_buffers(p, p->tile, p->tile_size, view, p->source_view[FORM_TILE])
-	               : ERR_MEMORY;
+	return ERR_OK;
 }
 
 static void release(struct view *view)

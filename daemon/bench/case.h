@@ -34,16 +34,15 @@ struct case_pixels {
 	struct area source, target; /* in the image */
 	struct image part;          /* the source ROI as an image */
 	struct image area;          /* the target in memory, with guards around it */
-	uint32_t halo_x, halo_y;
-	struct padding padding; /* of FORM_PADDED; the Sobel study's, if none is given */
-	char *tile;             /* FORM_TILE, on the host */
-	uint64_t tile_size, target_size;
+	struct padding padding;     /* of FORM_PADDED; the Sobel study's, if none is given */
+	char *tile;                 /* FORM_TILE, on the host, once it is made */
+	uint64_t target_size;
 	struct view source_view[FORMS][PAIRS], target_view[2][PAIRS]; /* targets: buffers, images */
 };
 
-/* Prepares the pixels of a case for the ROIs of the options; makes FORM_TILE. All that is given
- * must outlive them. ERR_BAD_PARAMETER if a ROI is not inside the image, reported on standard
- * error; ERR_MEMORY; ERR_DEVICE, reported. The caller calls case_pixels_fini() in any case. */
+/* Prepares the pixels of a case for the ROIs of the options. All that is given must outlive them.
+ * ERR_BAD_PARAMETER if a ROI is not inside the image, reported on standard error. The caller calls
+ * case_pixels_fini() in any case. */
 enum error case_pixels_init(struct case_pixels *pixels, const struct bench_case *c,
                             const struct bench_options *options, const struct device *device,
                             cl_command_queue queue) MUST_CHECK;

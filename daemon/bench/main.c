@@ -181,6 +181,7 @@ struct session {
 	struct programs *programs;
 	json_t *results;
 	double copy; /* GB/s of a copy in the last case */
+	bool wrong;  /* some result is */
 };
 
 /* Appends the filters of "luma=CHAIN", "chroma=CHAIN" or a chain. */
@@ -250,7 +251,7 @@ static bool is_jpeg(const char *filter)
 }
 
 static enum error run_case(struct session *s, const char *name, const char *chain,
-                           struct bench_case *c, bool *right)
+                           struct bench_case *c)
 {
 	struct bench_result result = {0};
 	bool jpeg = is_jpeg(chain);
@@ -268,7 +269,7 @@ static enum error run_case(struct session *s, const char *name, const char *chai
 			const struct measured *m = &result.measured[i];
 
 			json_array_append_new(s->results, row_json(name, chain, c, m, &result));
-			*right &= measured_is_right(m);
+			s->wrong |= !measured_is_right(m);
 		}
 	}
 	if (!e && s->options->output)
@@ -279,17 +280,16 @@ static enum error run_case(struct session *s, const char *name, const char *chai
 
 /* Runs the filters that are asked for. pixels: the standard type of this image; NULL: the user's or
  * a file's, for all filters. */
-static enum error run_filters(struct session *s, struct bench_case *c, const char *pixels,
-                              bool *right)
+static enum error run_filters(struct session *s, struct bench_case *c, const char *pixels)
 {
 	enum error e = ERR_OK;
 
 	if (s->options->filter)
-		return run_case(s, s->options->filter, s->options->filter, c, right);
+		return run_case(s, s->options->filter, s->options->filter, c);
 	for (size_t i = 0; !e && i < FILTERS_STANDARD; i++)
 		if (!pixels || (filters[i].pixels ? !strcmp(filters[i].pixels, pixels)
 		                                  : strcmp(pixels, "u8x3") != 0))
-			e = run_case(s, filters[i].name, filters[i].chain, c, right);
+			e = run_case(s, filters[i].name, filters[i].chain, c);
 	return e;
 }
 
@@ -308,7 +308,7 @@ static bool parse_pixels(const char *text, struct image *image)
 }
 
 static enum error run_random(struct session *s, struct bench_case *c, const char *pixels,
-                             uint32_t width, uint32_t height, bool *right)
+                             uint32_t width, uint32_t height)
 {
 	void *memory;
 	enum error e;
@@ -324,13 +324,13 @@ static enum error run_random(struct session *s, struct bench_case *c, const char
 		return ERR_MEMORY;
 	picture_random(&c->image, memory);
 	c->pixels = memory;
-	e = run_filters(s, c, s->options->pixels ? NULL : pixels, right);
+	e = run_filters(s, c, s->options->pixels ? NULL : pixels);
 	free(memory);
 	return e;
 }
 
 /* Runs all requested cases. */
-static enum error run_cases(struct session *s, bool *right)
+static enum error run_cases(struct session *s)
 {
 	const struct bench_options *o = s->options;
 	struct bench_case *c = calloc(1, sizeof *c);
@@ -341,21 +341,21 @@ static enum error run_cases(struct session *s, bool *right)
 		e = picture_read(o->file, &c->image, &memory);
 		c->pixels = memory;
 		if (!e)
-			e = run_filters(s, c, NULL, right);
+			e = run_filters(s, c, NULL);
 		free(memory);
 	} else {
 		for (size_t p = 0; !e && p < (o->pixels ? 1 : PIXELS_STANDARD); p++)
 			for (size_t i = 0; !e && i < (o->width ? 1 : SIDES_STANDARD); i++)
 				e = run_random(s, c, o->pixels ? o->pixels : pixel_types[p],
 				               o->width ? o->width : sides[i],
-				               o->width ? o->height : sides[i], right);
+				               o->width ? o->height : sides[i]);
 	}
 	free(c);
 	return e;
 }
 
 static enum error run_device(const struct bench_options *options, const struct message_device *m,
-                             bool *right)
+                             bool *wrong)
 {
 	struct session s = {.options = options, .results = json_array()};
 	json_t *all;
@@ -367,7 +367,8 @@ static enum error run_device(const struct bench_options *options, const struct m
 	if (!e)
 		programs_hurry(s.programs);
 	if (!e)
-		e = run_cases(&s, right);
+		e = run_cases(&s);
+	*wrong |= s.wrong;
 	all = device_json(options, &s.device, s.copy, s.results);
 	if (!e && options->json) {
 		json_dumpf(all, stdout, JSON_COMPACT);
@@ -385,7 +386,7 @@ int main(int argc, char **argv)
 	struct message_device list[ROOM];
 	static struct bench_options options;
 	size_t count;
-	bool chosen[ROOM], right = true;
+	bool chosen[ROOM], wrong = false;
 	enum error e = ERR_OK;
 
 	bench_options_parse(&options, argc, argv);
@@ -403,10 +404,10 @@ int main(int argc, char **argv)
 	}
 	for (size_t i = 0; !e && i < count; i++)
 		if (chosen[i])
-			e = run_device(&options, &list[i], &right);
+			e = run_device(&options, &list[i], &wrong);
 	if (e == ERR_MEMORY)
 		fputs("convolved-bench: out of memory\n", stderr);
 	if (e == ERR_BAD_PARAMETER)
 		return 2;
-	return e || !right ? 1 : 0;
+	return e || wrong ? 1 : 0;
 }

@@ -49,6 +49,7 @@ struct bench {
 	uint64_t scratch_size[PLACES];
 	struct runner runner[MEASURED_MAX];
 	uint32_t count, turn;
+	uint32_t runs_max; /* of a runner */
 	double *copy_ms;
 	uint32_t copies;
 };
@@ -195,7 +196,7 @@ static enum error add_runner(struct bench *b, enum kernel kernel, uint32_t numbe
 		fprintf(stderr, "convolved-bench: %s cannot be compiled\n", runner_name(r));
 	r->form = find_form(b, r);
 	set_steps(b, r);
-	r->ms = calloc(b->options->iterations + b->options->warmup, sizeof *r->ms);
+	r->ms = calloc(b->runs_max, sizeof *r->ms);
 	return r->ms ? ERR_OK : ERR_MEMORY;
 }
 
@@ -245,22 +246,6 @@ static enum error make_memory(struct bench *b)
 
 /* ---- runs ---- */
 
-static cl_int run_step(struct bench *b, struct runner *r, uint32_t run, uint32_t i,
-                       struct view views[PLACES])
-{
-	const struct step *step = &r->plan->list.step[i];
-	const double begun = times_now();
-	uint64_t ns;
-	cl_int code;
-
-	if (!b->pool)
-		return launch_step(step, b->device, &b->tile, NULL, b->queue, views,
-		                   &r->event[run][i]);
-	code = pool_run(b->pool, step, &b->tile, views, &ns);
-	r->pool_ms[run] += times_now() - begun;
-	return code;
-}
-
 /* Enqueues all launches of a variant, on the next pair of buffers; a pool runs them at once. */
 static cl_int enqueue_once(struct bench *b, struct runner *r, uint32_t run)
 {
@@ -274,12 +259,21 @@ static cl_int enqueue_once(struct bench *b, struct runner *r, uint32_t run)
 	views[PLACE_OUT] = *case_target(p, r->form, pair);
 	for (uint32_t i = 0; !code && i < r->plan->list.count; i++) {
 		const struct step *step = &r->plan->list.step[i];
+		uint64_t ns;
+		double begun;
 
 		if (step->dst >= PLACE_A && step->kernel != KERNEL_EXTEND) {
 			region_pack(step, &b->tile, &views[step->dst]);
 			views[step->dst].buffer = b->scratch[step->dst];
 		}
-		code = run_step(b, r, run, i, views);
+		if (!b->pool) {
+			code = launch_step(step, b->device, &b->tile, NULL, b->queue, views,
+			                   &r->event[run][i]);
+			continue;
+		}
+		begun = times_now();
+		code = pool_run(b->pool, step, &b->tile, views, &ns);
+		r->pool_ms[run] += times_now() - begun;
 	}
 	return code;
 }
@@ -303,8 +297,7 @@ static bool is_due(const struct bench *b, const struct runner *r, bool special)
 	const bool is_special =
 	    r->kernel == TABLE || kernel_row(r->kernel)->origin == KERNEL_SPECIAL;
 
-	return !r->failed && is_special == special &&
-	       r->runs < b->options->iterations + b->options->warmup &&
+	return !r->failed && is_special == special && r->runs < b->runs_max &&
 	       (r->spent <= b->options->budget || r->runs < 4);
 }
 
@@ -326,7 +319,6 @@ static void collect_batch(const struct bench *b, struct runner *r, cl_int finish
 /* Runs a round: enqueues everything before it waits, as the service does. */
 static void run_round(struct bench *b, bool special)
 {
-	const uint32_t max = b->options->iterations + b->options->warmup;
 	const struct case_pixels *p = &b->pixels;
 	cl_event copy = NULL;
 	cl_int code, finished;
@@ -337,7 +329,7 @@ static void run_round(struct bench *b, bool special)
 
 		r->code = CL_SUCCESS;
 		for (r->batch = 0; !r->code && r->batch < BATCH && is_due(b, r, special) &&
-		                   r->runs + r->batch < max;)
+		                   r->runs + r->batch < b->runs_max;)
 			r->code = enqueue_once(b, r, r->batch++);
 	}
 	code = clEnqueueCopyBuffer(b->queue, p->source_view[FORM_TILE][pair].buffer,
@@ -503,31 +495,14 @@ static enum error measure_processor(const struct bench *b, struct bench_result *
 	return e;
 }
 
-static enum error run_all(struct bench *b, struct bench_result *result)
-{
-	const uint32_t rounds = b->options->iterations + b->options->warmup;
-	enum error e = make_memory(b);
-
-	b->copy_ms = calloc(2 * rounds, sizeof *b->copy_ms);
-	if (!e && !b->copy_ms)
-		e = ERR_MEMORY;
-	if (e)
-		return e;
-	for (uint32_t i = 0; i < 2 * rounds; i++)
-		run_round(b, i < rounds);
-	result_begin(result, &b->pixels.part, b->copy_ms, rounds, b->options->warmup);
-	for (uint32_t i = 0; !e && i < b->count; i++)
-		e = finish_runner(b, &b->runner[i], result);
-	if (!e)
-		e = measure_processor(b, result);
-	return e ? e : measure_reference(b, result);
-}
-
 static enum error bench_init(struct bench *b)
 {
 	cl_int code;
 	enum error e;
 
+	b->copy_ms = calloc(2 * b->runs_max, sizeof *b->copy_ms);
+	if (!b->copy_ms)
+		return ERR_MEMORY;
 	b->queue = clCreateCommandQueue(b->device->context, b->device->id,
 	                                CL_QUEUE_PROFILING_ENABLE, &code);
 	if (code)
@@ -536,7 +511,9 @@ static enum error bench_init(struct bench *b)
 	b->tile = (struct tile){.width = b->pixels.part.width, .height = b->pixels.part.height};
 	if (!e && b->device->in_place)
 		e = pool_new(b->device, -1, &b->pool);
-	return e ? e : add_runners(b);
+	if (!e)
+		e = add_runners(b);
+	return e ? e : make_memory(b);
 }
 
 enum error measure_case(struct programs *programs, const struct bench_options *options,
@@ -552,9 +529,18 @@ enum error measure_case(struct programs *programs, const struct bench_options *o
 	b->c = c;
 	b->programs = programs;
 	b->device = programs_device(programs);
+	b->runs_max = options->iterations + options->warmup;
 	e = bench_init(b);
+	for (uint32_t i = 0; !e && i < 2 * b->runs_max; i++)
+		run_round(b, i < b->runs_max);
 	if (!e)
-		e = run_all(b, result);
+		result_begin(result, &b->pixels.part, b->copy_ms, b->runs_max, options->warmup);
+	for (uint32_t i = 0; !e && i < b->count; i++)
+		e = finish_runner(b, &b->runner[i], result);
+	if (!e)
+		e = measure_processor(b, result);
+	if (!e)
+		e = measure_reference(b, result);
 	bench_fini(b);
 	free(b);
 	return e;
