@@ -384,13 +384,13 @@ static enum error alpha_weighted_linear(const struct operation *op, const struct
 	return e;
 }
 
-static enum error linear(const struct operation *op, const struct scale *scale, bool alpha_weighted,
+static enum error linear(const struct operation *op, const struct scale *scale,
                          const struct canvas *in, struct canvas *out)
 {
 	struct taps taps = taps_of(op, scale);
 	enum error e;
 
-	if (alpha_weighted)
+	if (scale->alpha_weighted)
 		return alpha_weighted_linear(op, scale, in, out);
 	e = correlate_both(&taps, in, out);
 	if (!e)
@@ -433,9 +433,8 @@ static void join_gradient(const struct operation *op, const struct scale *scale,
 	}
 }
 
-/* Never alpha-weighted. */
 static enum error gradient(const struct operation *op, const struct scale *scale,
-                           bool alpha_weighted, const struct canvas *in, struct canvas *out)
+                           const struct canvas *in, struct canvas *out)
 {
 	bool direction = op->output == GRADIENT_DIRECTION;
 	double across[9], down[9];
@@ -450,7 +449,6 @@ static enum error gradient(const struct operation *op, const struct scale *scale
 		down[i] = op->coefficients[column] * (row - 1);
 	}
 	ty.matrix = down;
-	(void)alpha_weighted;
 	if (!e)
 		e = correlate_both(&tx, in, out);
 	if (!e)
@@ -512,15 +510,15 @@ static struct sample threshold(const struct operation *op, const struct scale *s
 }
 
 static enum error compare_with_blur(const struct operation *op, const struct scale *scale,
-                                    bool alpha_weighted, const struct canvas *in,
-                                    struct canvas *out)
+                                    const struct canvas *in, struct canvas *out)
 {
+	const bool alpha_weighted = scale->alpha_weighted;
 	struct operation blur = *op;
 	uint32_t colours = out->bands - alpha_weighted;
 	enum error e;
 
 	blur.gain = 1;
-	e = linear(&blur, scale, alpha_weighted, in, out);
+	e = linear(&blur, scale, in, out);
 	for (size_t i = 0; !e && i < canvas_samples(out); i += out->bands) {
 		int x = out->at.x + (int)(i / out->bands % out->at.width);
 		int y = out->at.y + (int)(i / out->bands / out->at.width);
@@ -539,8 +537,25 @@ static enum error compare_with_blur(const struct operation *op, const struct sca
 	return e;
 }
 
-/* Never alpha-weighted. */
-static enum error dog(const struct operation *op, const struct scale *scale, bool alpha_weighted,
+/* Subtracts a canvas that extends at least as far, or (reversed) the other way round. */
+static void subtract(struct canvas *out, const struct canvas *less, bool reversed)
+{
+	const size_t span = (size_t)out->at.width * out->bands;
+
+	for (uint32_t y = 0; y < out->at.height; y++) {
+		const size_t from = canvas_index(less, out->at.x, out->at.y + (int)y);
+		double *value = out->value + y * span, *slack = out->slack + y * span;
+
+		for (size_t k = 0; k < span; k++) {
+			const double difference = value[k] - less->value[from + k];
+
+			value[k] = reversed ? -difference : difference;
+			slack[k] += less->slack[from + k];
+		}
+	}
+}
+
+static enum error dog(const struct operation *op, const struct scale *scale,
                       const struct canvas *in, struct canvas *out)
 {
 	const double *g1 = op->coefficients, *g2 = g1 + 2 * op->radius_x + 1;
@@ -550,15 +565,12 @@ static enum error dog(const struct operation *op, const struct scale *scale, boo
 	struct canvas less;
 	enum error e = canvas_init(&less, &out->at, out->bands);
 
-	(void)alpha_weighted;
 	if (!e)
 		e = correlate_both(&first, in, out);
 	if (!e)
 		e = correlate_both(&second, in, &less);
-	for (size_t i = 0; !e && i < canvas_samples(out); i++) {
-		out->value[i] -= less.value[i];
-		out->slack[i] += less.slack[i];
-	}
+	if (!e)
+		subtract(out, &less, false);
 	canvas_fini(&less);
 	return e ? e : allow_float(op, scale, FLOAT_TOLERANCE, in, out);
 }
@@ -637,9 +649,9 @@ static struct sample lut(const struct operation *op, const struct scale *scale, 
 }
 
 /* Operations on samples alone. Bytes as they were read have their results kept, because there are
- * fewer values than samples. Never alpha-weighted. */
+ * fewer values than samples. */
 static enum error each_sample(const struct operation *op, const struct scale *scale,
-                              bool alpha_weighted, const struct canvas *in, struct canvas *out)
+                              const struct canvas *in, struct canvas *out)
 {
 	const size_t span = (size_t)out->at.width * out->bands;
 	const bool keeps = in->exact && scale->whole && scale->full <= UINT8_MAX;
@@ -652,7 +664,6 @@ static enum error each_sample(const struct operation *op, const struct scale *sc
 		bool known;
 	} *kept = keeps ? calloc(((size_t)scale->full + 1) * out->bands, sizeof *kept) : NULL;
 
-	(void)alpha_weighted;
 	for (uint32_t y = 0; y < out->at.height && (kept || !keeps); y++) {
 		const size_t from = canvas_index(in, out->at.x, out->at.y + (int)y);
 
@@ -713,14 +724,14 @@ static void mix_pixel(const struct operation *op, const struct scale *scale, uin
 }
 
 /* Reads a plane of all the image, which is repeated beyond it, or of its middle. */
-static enum error edges(const struct operation *op, const struct scale *scale, bool alpha_weighted,
+static enum error edges(const struct operation *op, const struct scale *scale,
                         const struct canvas *in, struct canvas *out)
 {
 	const int width = (int)op->plane_width, height = (int)op->plane_height;
 	const int left = ((int)scale->image->width - width) / 2;
 	const int top = ((int)scale->image->height - height) / 2;
 
-	(void)alpha_weighted, (void)in;
+	(void)in;
 	for (size_t i = 0; i < canvas_samples(out); i++) {
 		const int x = out->at.x + (int)(i / out->bands % out->at.width) - left;
 		const int y = out->at.y + (int)(i / out->bands / out->at.width) - top;
@@ -734,11 +745,10 @@ static enum error edges(const struct operation *op, const struct scale *scale, b
 	return ERR_OK;
 }
 
-/* Never alpha-weighted. Takes all bands. */
-static enum error mix(const struct operation *op, const struct scale *scale, bool alpha_weighted,
+/* Takes all bands. */
+static enum error mix(const struct operation *op, const struct scale *scale,
                       const struct canvas *in, struct canvas *out)
 {
-	(void)alpha_weighted;
 	for (size_t i = 0; i < canvas_samples(out); i += out->bands) {
 		const int x = out->at.x + (int)(i / out->bands % out->at.width);
 		const int y = out->at.y + (int)(i / out->bands / out->at.width);
@@ -751,9 +761,9 @@ static enum error mix(const struct operation *op, const struct scale *scale, boo
 }
 
 static enum error bilateral(const struct operation *op, const struct scale *scale,
-                            bool alpha_weighted, const struct canvas *in, struct canvas *out)
+                            const struct canvas *in, struct canvas *out)
 {
-	enum error e = bilateral_apply(op, scale->full, alpha_weighted, in, out);
+	enum error e = bilateral_apply(op, scale, in, out);
 
 	return e ? e : allow_float(op, scale, FLOAT_TOLERANCE, in, out);
 }
@@ -794,85 +804,48 @@ static enum error find_extremes(const struct operation *op, bool largest, const 
 	return ERR_OK;
 }
 
-/* Never alpha-weighted. The error of the smallest is at most the largest error. */
+/* The error of the smallest is at most the largest error. */
 static enum error extreme(const struct operation *op, const struct scale *scale,
-                          bool alpha_weighted, const struct canvas *in, struct canvas *out)
+                          const struct canvas *in, struct canvas *out)
 {
 	enum error e = find_extremes(op, op->largest, in, in->value, out, out->value);
 
-	(void)scale, (void)alpha_weighted;
+	(void)scale;
 	if (!e && !in->exact)
 		e = find_extremes(op, true, in, in->slack, out, out->slack);
 	return e;
 }
 
-/* One extreme after the other. */
-static enum error extreme_twice(const struct operation *op, bool largest_first,
-                                const struct scale *scale, const struct canvas *in,
-                                struct canvas *out)
+/* One extreme of the other, which may be less than the image or more, or (gradient) the largest
+ * less the smallest. */
+static enum error morphology(const struct operation *op, const struct scale *scale,
+                             const struct canvas *in, struct canvas *out)
 {
-	const struct operation first = operation_extreme(op, largest_first);
-	const struct operation second = operation_extreme(op, !largest_first);
+	const enum morphology what = op->morphology;
+	const bool closes = what == MORPHOLOGY_CLOSE || what == MORPHOLOGY_BLACKHAT;
+	const struct operation first = operation_extreme(op, closes);
+	const struct operation second = operation_extreme(op, !closes);
 	struct region at = out->at;
 	struct canvas between;
 	enum error e;
 
-	at.x -= (int)second.radius_x;
-	at.y -= (int)second.radius_y;
-	at.width += 2 * second.radius_x;
-	at.height += 2 * second.radius_y;
+	if (what != MORPHOLOGY_GRADIENT) {
+		at.x -= (int)second.radius_x;
+		at.y -= (int)second.radius_y;
+		at.width += 2 * second.radius_x;
+		at.height += 2 * second.radius_y;
+	}
 	e = canvas_init(&between, &at, out->bands);
 	between.exact = in->exact;
 	if (!e)
-		e = extreme(&first, scale, false, in, &between);
+		e = extreme(&first, scale, in, &between);
 	if (!e)
-		e = extreme(&second, scale, false, &between, out);
+		e = extreme(&second, scale, what == MORPHOLOGY_GRADIENT ? in : &between, out);
+	if (!e && what == MORPHOLOGY_GRADIENT)
+		subtract(out, &between, false);
+	if (!e && (what == MORPHOLOGY_TOPHAT || what == MORPHOLOGY_BLACKHAT))
+		subtract(out, in, !closes);
 	canvas_fini(&between);
-	return e;
-}
-
-/* The largest less the smallest. */
-static enum error range(const struct operation *op, const struct scale *scale,
-                        const struct canvas *in, struct canvas *out)
-{
-	const struct operation smallest = operation_extreme(op, false);
-	const struct operation largest = operation_extreme(op, true);
-	struct canvas less;
-	enum error e = canvas_init(&less, &out->at, out->bands);
-
-	if (!e)
-		e = extreme(&smallest, scale, false, in, &less);
-	if (!e)
-		e = extreme(&largest, scale, false, in, out);
-	for (size_t i = 0; !e && i < canvas_samples(out); i++) {
-		out->value[i] -= less.value[i];
-		out->slack[i] += less.slack[i];
-	}
-	canvas_fini(&less);
-	return e;
-}
-
-static enum error morphology(const struct operation *op, const struct scale *scale,
-                             bool alpha_weighted, const struct canvas *in, struct canvas *out)
-{
-	const enum morphology what = op->morphology;
-	const bool closes = what == MORPHOLOGY_CLOSE || what == MORPHOLOGY_BLACKHAT;
-	const bool subtracts = what == MORPHOLOGY_TOPHAT || what == MORPHOLOGY_BLACKHAT;
-	const size_t span = (size_t)out->at.width * out->bands;
-	enum error e;
-
-	(void)alpha_weighted;
-	if (what == MORPHOLOGY_GRADIENT)
-		return range(op, scale, in, out);
-	e = extreme_twice(op, closes, scale, in, out);
-	for (size_t i = 0; !e && subtracts && i < canvas_samples(out); i++) {
-		const size_t from =
-		    canvas_index(in, out->at.x, out->at.y + (int)(i / span)) + i % span;
-		const double difference = out->value[i] - in->value[from];
-
-		out->value[i] = closes ? difference : -difference;
-		out->slack[i] += in->slack[from];
-	}
 	return e;
 }
 
@@ -1025,14 +998,13 @@ static void rank_part(const struct operation *op, const struct scale *scale, str
 	}
 }
 
-/* Never alpha-weighted; the error is at most the largest one in the square around the window. */
-static enum error rank(const struct operation *op, const struct scale *scale, bool alpha_weighted,
+/* The error is at most the largest one in the square around the window. */
+static enum error rank(const struct operation *op, const struct scale *scale,
                        const struct canvas *in, struct canvas *out)
 {
 	struct ranks *h = malloc(sizeof *h);
 	const uint32_t width = out->at.width, height = out->at.height;
 
-	(void)alpha_weighted;
 	for (uint32_t y = 0; h && y < height; y += RANK_HEIGHT)
 		for (uint32_t x = 0; x < width; x += RANK_WIDTH) {
 			const struct region part = {out->at.x + (int)x, out->at.y + (int)y,
@@ -1052,11 +1024,9 @@ static enum error rank(const struct operation *op, const struct scale *scale, bo
 }
 
 enum error operations_apply(const struct operation *op, const struct scale *scale,
-                            bool alpha_weighted, const struct canvas *in, struct canvas *out)
+                            const struct canvas *in, struct canvas *out)
 {
-	static enum error (*const apply[])(const struct operation *, const struct scale *,
-	                                   bool alpha_weighted, const struct canvas *in,
-	                                   struct canvas *out) = {
+	static operation_apply *const apply[] = {
 	    [OPERATION_SEPARABLE] = linear,
 	    [OPERATION_MATRIX] = linear,
 	    [OPERATION_GRADIENT] = gradient,
@@ -1077,5 +1047,5 @@ enum error operations_apply(const struct operation *op, const struct scale *scal
 	};
 
 	_Static_assert(sizeof apply / sizeof *apply == OPERATIONS, "each can be applied");
-	return apply[op->kind](op, scale, alpha_weighted, in, out);
+	return apply[op->kind](op, scale, in, out);
 }

@@ -203,14 +203,14 @@ static double *to_planes(const struct canvas *c, const double *plane[BANDS_MAX])
 	return planes;
 }
 
-enum error bilateral_apply(const struct operation *op, double full, bool alpha_weighted,
+enum error bilateral_apply(const struct operation *op, const struct scale *scale,
                            const struct canvas *in, struct canvas *out)
 {
 	struct bilateral b = {.op = op,
-	                      .full = full,
+	                      .full = scale->full,
 	                      .in = in,
-	                      .colours = in->bands - alpha_weighted,
-	                      .alpha_weighted = alpha_weighted};
+	                      .colours = in->bands - scale->alpha_weighted,
+	                      .alpha_weighted = scale->alpha_weighted};
 	const int r = (int)op->radius_x;
 	const double *plane[BANDS_MAX];
 	double *planes = to_planes(in, plane);

@@ -138,13 +138,12 @@ static void decide(const struct operation *op, double full, const struct slope *
 		*value = NAN;
 }
 
-enum error canny_apply(const struct operation *op, const struct scale *scale, bool alpha_weighted,
+enum error canny_apply(const struct operation *op, const struct scale *scale,
                        const struct canvas *in, struct canvas *out)
 {
 	const size_t width = out->at.width + 2, height = out->at.height + 2;
 	struct slope *slopes = malloc(width * height * sizeof *slopes);
 
-	(void)alpha_weighted;
 	if (!slopes)
 		return ERR_MEMORY;
 	for (size_t i = 0; i < width * height; i++)

@@ -51,32 +51,6 @@ VECTORISED static void round_samples(enum pixel_type type, double *restrict valu
 	}
 }
 
-/* Reads the window and the halo around it. */
-static enum error load(struct progress *p, const struct window *w, const void *pixels, size_t pitch)
-{
-	struct canvas *c = &p->canvas;
-	struct region at;
-	uint32_t halo_x, halo_y;
-	enum error e;
-
-	chain_halo(p->chain, &halo_x, &halo_y);
-	at = (struct region){(int)w->x0 - (int)halo_x, (int)w->y0 - (int)halo_y,
-	                     w->width + 2 * halo_x, w->height + 2 * halo_y};
-	e = canvas_init(c, &at, p->image->bands);
-	if (e)
-		return e;
-	c->exact = true;
-	for (uint32_t y = 0; y < at.height; y++) {
-		const uint8_t *row = (const uint8_t *)pixels +
-		                     ((ptrdiff_t)y - (ptrdiff_t)halo_y) * (ptrdiff_t)pitch -
-		                     halo_x * image_pixel_size(p->image);
-		size_t span = (size_t)at.width * c->bands;
-
-		rows_load(c->value + y * span, row, p->image->type, span);
-	}
-	return ERR_OK;
-}
-
 /* YCbCr of BT.601, full range, as in JPEG: converts the first three bands of a pixel, without
  * rounding. middle: the midpoint of the pixel type, which is Cb and Cr of grey. */
 static void ycc_from_rgb(double *p, double middle)
@@ -261,6 +235,37 @@ static void extend(const struct progress *p, const struct region *made, struct c
 		}
 }
 
+/* Reads the window and the halo around it; what is outside the image is read, too, if `padded`, and
+ * else made as the border rule says. */
+static enum error load(struct progress *p, const struct window *w, const void *pixels, size_t pitch,
+                       bool padded)
+{
+	struct progress border = *p;
+	struct canvas *c = &p->canvas;
+	struct region at, there;
+	uint32_t halo_x, halo_y;
+	enum error e;
+
+	chain_halo(p->chain, &halo_x, &halo_y);
+	at = (struct region){(int)w->x0 - (int)halo_x, (int)w->y0 - (int)halo_y,
+	                     w->width + 2 * halo_x, w->height + 2 * halo_y};
+	there = padded ? at : inside(&at, p->image);
+	e = canvas_init(c, &at, p->image->bands);
+	if (e)
+		return e;
+	c->exact = true;
+	for (int y = there.y; y < there.y + (int)there.height; y++)
+		rows_load(c->value + canvas_index(c, there.x, y),
+		          (const uint8_t *)pixels + (y - (int)w->y0) * (ptrdiff_t)pitch +
+		              (there.x - (int)w->x0) * (ptrdiff_t)image_pixel_size(p->image),
+		          p->image->type, (size_t)there.width * c->bands);
+	/* As what is read: of the image's type. */
+	for (uint32_t b = 0; p->image->type == PIXEL_F32 && b < c->bands; b++)
+		border.border_pixel[b] = (float)border.border_pixel[b];
+	extend(&border, &there, c);
+	return ERR_OK;
+}
+
 /* Copies the part of `from` that `to` covers; `to` lies inside `from`. */
 static void keep(const struct canvas *from, struct canvas *to)
 {
@@ -284,10 +289,8 @@ static enum error filter_bands(const struct progress *p, const struct filter_cal
 	uint32_t all = (1u << p->image->bands) - 1;
 	uint32_t bands = channels_changed(p->image, call, op->smoothing || op->makes_alpha) &
 	                 (keeps_alpha ? all >> 1 : all);
-	bool alpha_weighted = is_alpha_weighted(p->image, call, op);
-	uint32_t seen = op->by_band      ? all
-	                : alpha_weighted ? bands | 1u << (p->image->bands - 1)
-	                                 : bands;
+	struct scale scale = p->scale;
+	uint32_t seen = bands;
 	const bool whole = bands == all && !memcmp(made, &out->at, sizeof *made);
 	struct canvas from = {0}, to = {0};
 	enum error e = ERR_OK;
@@ -296,15 +299,20 @@ static enum error filter_bands(const struct progress *p, const struct filter_cal
 		keep(&p->canvas, out);
 	if (!bands)
 		return ERR_OK;
+	scale.alpha_weighted = is_alpha_weighted(p->image, call, op);
+	if (op->by_band)
+		seen = all;
+	else if (scale.alpha_weighted)
+		seen |= 1u << (p->image->bands - 1);
 	if (seen != all)
 		e = pick(&p->canvas, seen, &from);
 	if (!e && !whole)
 		e = canvas_init(&to, made, (uint32_t)__builtin_popcount(seen));
 	if (!e)
-		e = operations_apply(op, &p->scale, alpha_weighted,
-		                     seen == all ? &p->canvas : &from, whole ? out : &to);
+		e = operations_apply(op, &scale, seen == all ? &p->canvas : &from,
+		                     whole ? out : &to);
 	if (!e)
-		finish(p, op, alpha_weighted, whole ? out : &to);
+		finish(p, op, scale.alpha_weighted, whole ? out : &to);
 	if (!e && !whole)
 		put_back(&to, seen, bands, out);
 	canvas_fini(&from);
@@ -458,9 +466,10 @@ static enum error store(const struct progress *p, struct reference *r)
 	return ERR_OK;
 }
 
-enum error reference_window(const struct chain *chain, const struct image *image,
-                            const struct window *window, const void *pixels, size_t pitch,
-                            struct reference *r)
+/* padded: the halo lies around the window, also outside the image. */
+static enum error run(const struct chain *chain, const struct image *image,
+                      const struct window *window, const void *pixels, size_t pitch, bool padded,
+                      struct reference *r)
 {
 	struct progress p = {.chain = chain, .image = image};
 	struct problem problem;
@@ -471,7 +480,7 @@ enum error reference_window(const struct chain *chain, const struct image *image
 	p.scale.full = pixel_type_full_scale(image->type);
 	p.scale.whole = p.scale.integers = image->type != PIXEL_F32;
 	if (!e)
-		e = load(&p, window, pixels, pitch);
+		e = load(&p, window, pixels, pitch, padded);
 	for (uint32_t i = 0; !e && i < chain->count; i++)
 		e = apply_call(&p, i);
 	if (!e) {
@@ -483,73 +492,36 @@ enum error reference_window(const struct chain *chain, const struct image *image
 	return e;
 }
 
+enum error reference_window(const struct chain *chain, const struct image *image,
+                            const struct window *window, const void *pixels, size_t pitch,
+                            struct reference *r)
+{
+	return run(chain, image, window, pixels, pitch, true, r);
+}
+
+enum error reference_filter(const struct chain *chain, const struct image *image, const void *in,
+                            struct reference *r)
+{
+	const size_t pitch = image_row_size(image);
+	struct window window = {0};
+	struct problem problem;
+	enum error e = chain_output_size(chain, image, &window.width, &window.height, &problem);
+
+	*r = (struct reference){0};
+	if (e)
+		return e;
+	chain_crops(chain, &window.x0, &window.y0);
+	return run(chain, image, &window,
+	           (const uint8_t *)in + window.y0 * pitch + window.x0 * image_pixel_size(image),
+	           pitch, false, r);
+}
+
 void reference_fini(struct reference *r)
 {
 	free(r->pixels);
 	free(r->slack);
 	r->pixels = NULL;
 	r->slack = NULL;
-}
-
-/* Copies the image with the halo around it; the caller frees *padded, even after a failure. */
-static enum error pad(const struct chain *chain, const struct image *image, const uint8_t *in,
-                      uint32_t halo_x, uint32_t halo_y, uint8_t **padded)
-{
-	size_t pixel = image_pixel_size(image), width = image->width + 2 * (size_t)halo_x;
-	size_t height = image->height + 2 * (size_t)halo_y;
-	uint8_t *to = malloc(width * height * pixel);
-	float outside[BANDS_MAX]; /* large enough for any pixel type */
-	struct problem problem;
-	double border_pixel[BANDS_MAX];
-	enum error e = chain_border_pixel(chain, image, border_pixel, &problem);
-
-	*padded = to;
-	if (!to || e)
-		return e ? e : ERR_MEMORY;
-	for (uint32_t b = 0; b < image->bands; b++)
-		image_put_sample(outside, b, image->type, border_pixel[b]);
-	for (size_t i = 0; i < width * height; i++, to += pixel) {
-		int x = (int)(i % width) - (int)halo_x, y = (int)(i / width) - (int)halo_y;
-		bool is_inside =
-		    x >= 0 && x < (int)image->width && y >= 0 && y < (int)image->height;
-		const uint8_t *from = (const uint8_t *)outside;
-
-		if (is_inside || chain->border != BORDER_CONSTANT) {
-			x = border_map(x, (int)image->width, (int)chain->border);
-			y = border_map(y, (int)image->height, (int)chain->border);
-			from = in + ((size_t)y * image->width + (size_t)x) * pixel;
-		}
-		memcpy(to, from, pixel);
-	}
-	return ERR_OK;
-}
-
-enum error reference_filter(const struct chain *chain, const struct image *image, const void *in,
-                            struct reference *r)
-{
-	struct window window = {0};
-	struct problem problem;
-	uint32_t x, y, width = image->width; /* x, y: of the window's first pixel in what is read */
-	uint8_t *padded = NULL;
-	const uint8_t *first = in;
-	enum error e = chain_output_size(chain, image, &window.width, &window.height, &problem);
-
-	*r = (struct reference){0};
-	chain_halo(chain, &x, &y);
-	if (chain->border == BORDER_CROP) {
-		window.x0 = x;
-		window.y0 = y;
-	} else if (!e) {
-		e = pad(chain, image, in, x, y, &padded);
-		first = padded;
-		width += 2 * x;
-	}
-	if (!e)
-		e = reference_window(chain, image, &window,
-		                     first + ((size_t)y * width + x) * image_pixel_size(image),
-		                     width * image_pixel_size(image), r);
-	free(padded);
-	return e;
 }
 
 /* The units a sample of one filter, and a term of its operation_terms(), by what is most, the
