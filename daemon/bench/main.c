@@ -8,10 +8,10 @@
 #include <time.h>
 
 #include <jansson.h>
+#include <vips/vips.h>
 
 #include "base/log.h"
 #include "bench/jpeg.h"
-#include "bench/picture.h"
 #include "device/cl/environment.h"
 #include "process/start.h"
 
@@ -62,6 +62,77 @@ static void write_matrix(char *text, size_t size, int side)
 		                         i == side * side - 1   ? ""
 		                         : i % side == side - 1 ? ";"
 		                                                : " ");
+}
+
+/* ---- pictures: random pixels, and files by libvips ---- */
+
+/* Fills a packed image with random pixels; floats are from -1 to 1. */
+static void picture_random(const struct image *image, void *pixels)
+{
+	const size_t count = (size_t)image->width * image->height * image->bands;
+	const uint32_t full = (uint32_t)pixel_type_full_scale(image->type);
+	uint64_t state = 1;
+
+	for (size_t i = 0; i < count; i++) {
+		uint32_t r;
+
+		/* A linear congruential generator (D. E. Knuth's MMIX). */
+		state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+		r = (uint32_t)(state >> 33);
+		image_put_sample(pixels, i, image->type,
+		                 image->type == PIXEL_F32 ? (float)r * 0x1p-30f - 1
+		                                          : (float)(r >> 8 & full));
+	}
+}
+
+static enum error refuse(const char *path, const char *why)
+{
+	fprintf(stderr, "convolved-bench: %s: %s\n", path, why);
+	return ERR_NOT_AN_IMAGE;
+}
+
+static const VipsBandFormat formats[PIXEL_TYPES] = {
+    [PIXEL_U8] = VIPS_FORMAT_UCHAR,
+    [PIXEL_U16] = VIPS_FORMAT_USHORT,
+    [PIXEL_F32] = VIPS_FORMAT_FLOAT,
+};
+
+/* Reads a file as an image of a supported type. The caller frees *pixels, which are packed.
+ * ERR_NOT_AN_IMAGE if it cannot be read, reported on standard error. */
+static enum error picture_read(const char *path, struct image *image, void **pixels)
+{
+	VipsImage *from =
+	    VIPS_INIT("convolved-bench")
+	        ? NULL
+	        : vips_image_new_from_file(path, "access", VIPS_ACCESS_SEQUENTIAL, NULL);
+	const char *why = NULL;
+	size_t size;
+
+	if (!from)
+		return refuse(path, vips_error_buffer());
+	*image = (struct image){.width = (uint32_t)vips_image_get_width(from),
+	                        .height = (uint32_t)vips_image_get_height(from),
+	                        .bands = (uint32_t)vips_image_get_bands(from)};
+	while (image->type < PIXEL_TYPES && formats[image->type] != vips_image_get_format(from))
+		image->type++;
+	if (!image_valid(image) || image_planes(image) > 1)
+		why = "expected 1 to 4 bands of 8-bit or 16-bit integers or floats";
+	else if (!(*pixels = vips_image_write_to_memory(from, &size)))
+		why = vips_error_buffer();
+	g_object_unref(from);
+	return why ? refuse(path, why) : ERR_OK;
+}
+
+/* True if the file's name says a format that can be written; else says so on standard error. */
+static bool picture_can_write(const char *path)
+{
+	if (!VIPS_INIT("convolved-bench") && vips_foreign_find_save(path))
+		return true;
+	fprintf(stderr,
+	        "convolved-bench: --output '%s': expected the name of a file that libvips can "
+	        "write, e.g. out.png\n",
+	        path);
+	return false;
 }
 
 /* ---- report: a table for people, rows of JSON for programs ---- */
@@ -232,17 +303,31 @@ static bool parse_filter(const char *text, struct bench_case *c)
 /* Writes the result to the file of --output. */
 static enum error write_output(const struct session *s, const struct bench_result *result)
 {
-	enum error e;
+	const char *path = s->options->output;
+	const struct image *image = &result->image;
+	const bool wide = image->type == PIXEL_U16, grey = image->bands < 3;
+	const VipsInterpretation meaning = /* of the bands, for formats that ask */
+	    grey ? (wide ? VIPS_INTERPRETATION_GREY16 : VIPS_INTERPRETATION_B_W)
+	         : (wide ? VIPS_INTERPRETATION_RGB16 : VIPS_INTERPRETATION_sRGB);
+	VipsImage *bare, *all = NULL;
+	bool failed;
 
 	if (!result->best) {
-		fprintf(stderr, "convolved-bench: --output '%s': no result is right\n",
-		        s->options->output);
+		fprintf(stderr, "convolved-bench: --output '%s': no result is right\n", path);
 		return ERR_DEVICE;
 	}
-	e = picture_write(s->options->output, &result->image, result->pixels);
-	if (!e && !s->options->json)
-		printf("  %s: by %s\n", s->options->output, result->best);
-	return e;
+	bare =
+	    vips_image_new_from_memory(result->pixels, image_size(image), (int)image->width,
+	                               (int)image->height, (int)image->bands, formats[image->type]);
+	failed = !bare || vips_copy(bare, &all, "interpretation", meaning, NULL) ||
+	         vips_image_write_to_file(all, path, NULL);
+	if (failed)
+		fprintf(stderr, "convolved-bench: %s: %s\n", path, vips_error_buffer());
+	else if (!s->options->json)
+		printf("  %s: by %s\n", path, result->best);
+	g_clear_object(&all);
+	g_clear_object(&bare);
+	return failed ? ERR_IO : ERR_OK;
 }
 
 static bool is_jpeg(const char *filter)

@@ -346,22 +346,6 @@ static void run_round(struct bench *b, bool special)
 
 /* ---- verification ---- */
 
-/* Runs the variant once more, into a poisoned target, which is read. */
-static cl_int run_for_check(struct bench *b, struct runner *r, char *target)
-{
-	const struct view *view = case_target(&b->pixels, r->form, b->turn % PAIRS);
-	cl_int code;
-
-	memset(target, POISON, b->pixels.target_size);
-	code = case_target_write(&b->pixels, view, target);
-	if (!code)
-		code = enqueue_once(b, r, 0);
-	if (!code)
-		code = clFinish(b->queue);
-	collect(b, r, 0, &code);
-	return code ? code : case_target_read(&b->pixels, view, target);
-}
-
 /* Keeps the result if it is the fastest right one so far. */
 static enum error keep_pixels(const struct bench *b, const struct measured *m, const char *target,
                               struct bench_result *result)
@@ -386,18 +370,29 @@ static enum error keep_pixels(const struct bench *b, const struct measured *m, c
 	return ERR_OK;
 }
 
+/* Runs the variant once more, into a poisoned target, and compares it. */
 static enum error verify(struct bench *b, struct runner *r, struct measured *m,
                          struct bench_result *result)
 {
+	const struct view *view = case_target(&b->pixels, r->form, b->turn % PAIRS);
 	char *target = malloc(b->pixels.target_size);
-	enum error e = target ? ERR_OK : ERR_MEMORY;
-	cl_int code = e ? CL_SUCCESS : run_for_check(b, r, target);
+	enum error e = ERR_DEVICE;
+	cl_int code;
 
-	if (code) {
+	if (!target)
+		return ERR_MEMORY;
+	memset(target, POISON, b->pixels.target_size);
+	code = case_target_write(&b->pixels, view, target);
+	if (!code)
+		code = enqueue_once(b, r, 0);
+	if (!code)
+		code = clFinish(b->queue);
+	collect(b, r, 0, &code);
+	if (!code)
+		code = case_target_read(&b->pixels, view, target);
+	if (code)
 		fprintf(stderr, "convolved-bench: %s: %s\n", m->variant, opencl_error_name(code));
-		e = ERR_DEVICE;
-	}
-	if (!e)
+	else
 		e = check_target(b->c, &b->pixels, b->options->verify, target, m);
 	if (!e)
 		e = keep_pixels(b, m, target, result);
