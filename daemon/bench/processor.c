@@ -135,64 +135,49 @@ static void filter_gradient(struct band *b, uint32_t y)
 	}
 }
 
-static void bilateral_pixel(const struct band *b, uint32_t y, size_t x, float *out)
+static void filter_bilateral(struct band *b, uint32_t y)
 {
 	const int n = (int)b->work->op.radius_x;
 	const uint32_t bands = b->work->pixels->part.bands;
-	const float *centre = in_row(b, y + (uint32_t)n) + x + (uint32_t)n * bands;
-	float total = 0, sum[BANDS_MAX] = {0};
 
-	for (int j = -n; j <= n; j++)
-		for (int i = -n; i <= n; i++) {
-			const float *p = centre + j * (ptrdiff_t)b->pitch + i * (int)bands;
-			float e2 = 0, weight;
+	for (size_t x = 0; x < b->samples; x += bands) {
+		const float *centre = in_row(b, y + (uint32_t)n) + x + (uint32_t)n * bands;
+		float total = 0, sum[BANDS_MAX] = {0};
 
-			if (i * i + j * j > n * n)
-				continue;
-			for (uint32_t k = 0; k < bands; k++)
-				e2 += (p[k] - centre[k]) * (p[k] - centre[k]);
-			weight =
-			    expf(b->work->space * (float)(i * i + j * j) + b->work->range * e2);
-			for (uint32_t k = 0; k < bands; k++)
-				sum[k] += weight * p[k];
-			total += weight;
-		}
-	for (uint32_t k = 0; k < bands; k++)
-		out[k] += sum[k] / total;
-}
+		for (int j = -n; j <= n; j++)
+			for (int i = -n; i <= n; i++) {
+				const float *p = centre + j * (ptrdiff_t)b->pitch + i * (int)bands;
+				const float d2 = (float)(i * i + j * j);
+				float e2 = 0, weight;
 
-static void filter_bilateral(struct band *b, uint32_t y)
-{
-	for (size_t x = 0; x < b->samples; x += b->work->pixels->part.bands)
-		bilateral_pixel(b, y, x, b->sum + x);
+				if (i * i + j * j > n * n)
+					continue;
+				for (uint32_t k = 0; k < bands; k++)
+					e2 += (p[k] - centre[k]) * (p[k] - centre[k]);
+				weight = expf(b->work->space * d2 + b->work->range * e2);
+				for (uint32_t k = 0; k < bands; k++)
+					sum[k] += weight * p[k];
+				total += weight;
+			}
+		for (uint32_t k = 0; k < bands; k++)
+			b->sum[x + k] += sum[k] / total;
+	}
 }
 
 typedef void filter_row(struct band *b, uint32_t y);
 
 /* NULL: not done here. */
-static filter_row *const filters[] = {
+static filter_row *const filters[OPERATIONS] = {
     [OPERATION_SEPARABLE] = filter_separable,
     [OPERATION_MATRIX] = filter_matrix,
     [OPERATION_GRADIENT] = filter_gradient,
     [OPERATION_BILATERAL] = filter_bilateral,
-    [OPERATION_UNSHARP] = NULL,
-    [OPERATION_DOG] = NULL,
-    [OPERATION_EXTREME] = NULL,
-    [OPERATION_MORPHOLOGY] = NULL,
-    [OPERATION_PIXELATE] = NULL,
-    [OPERATION_CURVE] = NULL,
-    [OPERATION_LUT] = NULL,
-    [OPERATION_MIX] = NULL,
-    [OPERATION_RANK] = NULL,
-    [OPERATION_THRESHOLD] = NULL,
-    [OPERATION_LOCAL_THRESHOLD] = NULL,
 };
-_Static_assert(sizeof filters / sizeof *filters == OPERATIONS, "each has its place");
 
 bool processor_can(const struct bench_case *c)
 {
 	struct operation op;
-	bool can = false;
+	bool can;
 
 	if (c->chain.count != 1 || c->chain.call[0].channels != CHANNELS_ALL || c->image.alpha ||
 	    filter_lower(&c->chain.call[0], c->chain.coefficient, &op))
@@ -286,26 +271,6 @@ static enum error check_band(const struct bench_case *c, const struct filter_wor
 	return e;
 }
 
-static enum error time_bands(const struct bench_case *c, const struct filter_work *w,
-                             struct band *bands, struct measured *m)
-{
-	const double scale = (double)w->pixels->part.height / w->rows;
-	double ms[REPEATS];
-	enum error e = ERR_OK;
-
-	for (int i = 0; !e && i < REPEATS; i++)
-		e = run_bands(bands, w->threads, &ms[i]);
-	for (uint32_t i = 0; !e && i < w->threads; i++)
-		e = check_band(c, w, &bands[i], m);
-	if (e)
-		return e;
-	m->runs = REPEATS;
-	m->times = times_summarize(ms, REPEATS);
-	m->times.median *= scale;
-	m->times.mean *= scale;
-	return ERR_OK;
-}
-
 static enum error work_init(struct filter_work *w, const struct bench_case *c, uint32_t threads)
 {
 	const struct image *part = &w->pixels->part;
@@ -338,12 +303,23 @@ enum error processor_measure(const struct bench_case *c, const struct case_pixel
 {
 	struct filter_work w = {.pixels = pixels};
 	struct band bands[THREADS_MAX] = {0};
+	double ms[REPEATS];
 	enum error e = work_init(&w, c, m->threads);
 
 	for (uint32_t i = 0; !e && i < w.threads; i++)
 		e = band_init(&bands[i], &w, i);
-	if (!e)
-		e = time_bands(c, &w, bands, m);
+	for (int i = 0; !e && i < REPEATS; i++)
+		e = run_bands(bands, w.threads, &ms[i]);
+	for (uint32_t i = 0; !e && i < w.threads; i++)
+		e = check_band(c, &w, &bands[i], m);
+	if (!e) {
+		const double scale = (double)pixels->part.height / w.rows;
+
+		m->runs = REPEATS;
+		m->times = times_summarize(ms, REPEATS);
+		m->times.median *= scale;
+		m->times.mean *= scale;
+	}
 	for (uint32_t i = 0; i < THREADS_MAX; i++) {
 		free(bands[i].in);
 		free(bands[i].across);
