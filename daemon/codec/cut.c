@@ -79,47 +79,33 @@ static enum error read_planes(const struct cutter *c, struct decoder *decoder, u
 	const struct tiling *t = c->tiling;
 	enum error e = ERR_OK;
 
-	while (!e && count) {
-		uint32_t step = count < c->whole_rows ? count : c->whole_rows;
-
+	for (uint32_t step; !e && count; y += step, count -= step) {
+		step = count < c->whole_rows ? count : c->whole_rows;
 		e = decode_rows(decoder, y, step, c->whole, c->whole_pitch, c->problem);
 		for (uint32_t i = 0; !e && i < step; i++, rows += t->in_pitch)
 			samples_split(rows, plane, c->whole + i * c->whole_pitch, t->planes,
 			              t->image.width, c->pixel);
-		y += step;
-		count -= step;
 	}
 	return e;
 }
 
-/* As read_planes(), and fills the columns outside the image. */
-static enum error read_padded(const struct cutter *c, struct decoder *decoder, uint32_t y,
-                              uint32_t count, uint8_t *rows, uint64_t plane)
-{
-	size_t pitch = c->tiling->in_pitch;
-	enum error e = c->whole
-	                   ? read_planes(c, decoder, y, count, rows + c->first, plane)
-	                   : decode_rows(decoder, y, count, rows + c->first, pitch, c->problem);
-
-	for (uint32_t p = 0; !e && c->sides && p < c->tiling->planes; p++)
-		for (uint32_t i = 0; i < count; i++)
-			pad_row(c, rows + p * plane + i * pitch);
-	return e;
-}
-
-/* As read_padded(), a few rows at a time, which the nearest cache holds until they are padded. */
+/* As read_planes(), of any image, and fills the columns outside it; a few rows at a time, which the
+ * nearest cache holds until they are padded. */
 static enum error read_rows(const struct cutter *c, struct decoder *decoder, uint32_t y,
                             uint32_t count, uint8_t *rows, uint64_t plane)
 {
 	enum { NEAR = 24 << 10, FEW = 16 };
-	const uint32_t near = (uint32_t)(NEAR / c->tiling->in_pitch),
-	               most = near > FEW ? near : FEW;
+	const size_t pitch = c->tiling->in_pitch;
+	const uint32_t near = (uint32_t)(NEAR / pitch), most = near > FEW ? near : FEW;
 	enum error e = ERR_OK;
 
-	for (uint32_t done = 0, step; !e && done < count; done += step) {
-		step = c->sides && count - done > most ? most : count - done;
-		e = read_padded(c, decoder, y + done, step,
-		                rows + done * (size_t)c->tiling->in_pitch, plane);
+	for (uint32_t step; !e && count; y += step, count -= step, rows += step * pitch) {
+		step = c->sides && count > most ? most : count;
+		e = c->whole ? read_planes(c, decoder, y, step, rows + c->first, plane)
+		             : decode_rows(decoder, y, step, rows + c->first, pitch, c->problem);
+		for (uint32_t p = 0; !e && c->sides && p < c->tiling->planes; p++)
+			for (uint32_t i = 0; i < step; i++)
+				pad_row(c, rows + p * plane + i * pitch);
 	}
 	return e;
 }

@@ -90,19 +90,6 @@ static enum error announce(struct job *job, enum error e, struct problem *proble
 	return e;
 }
 
-/* Prepares to write the answer, or (gather) numbers in its place. */
-static enum error prepare_answer(struct job *job, struct problem *problem)
-{
-	enum error e;
-
-	if (job->message.gather)
-		return ERR_OK;
-	e = compose_open(&job->composer, &job->tiles, job->body, problem);
-	if (!e)
-		e = encode_open(&job->encoder, &job->output, job->composer, job->decoder, problem);
-	return e;
-}
-
 /* Checks that data to be gathered, or gathered before, is for these bands and pages. */
 static enum error check_gathered(const struct job *job, struct problem *problem)
 {
@@ -153,8 +140,10 @@ static enum error prepare(struct job *job, struct problem *problem)
 	if (!e)
 		e = output_format_choose(&job->output, &job->message, &job->decoded, width, height,
 		                         problem);
-	if (!e)
-		e = prepare_answer(job, problem);
+	if (!e && !job->message.gather)
+		e = compose_open(&job->composer, &job->tiles, job->body, problem);
+	if (!e && !job->message.gather)
+		e = encode_open(&job->encoder, &job->output, job->composer, job->decoder, problem);
 	if (e)
 		return e;
 	jpeg_tile_plan(&job->jpeg, &job->message, job->decoder, job->encoder, tiling, arena);
@@ -435,14 +424,6 @@ enum error job_start(struct job **job, const struct job_place *place,
 	return e;
 }
 
-static void accept_whole(struct job *job, uint32_t form)
-{
-	pthread_mutex_lock(&job->tiles.lock);
-	if (form && form == job->jpeg.form && job->answer.writer < 0)
-		tiles_set_whole(&job->tiles, WHOLE_EXPECTED);
-	pthread_mutex_unlock(&job->tiles.lock);
-}
-
 /* Takes over the answer's descriptors; closes them if it has some. */
 static void accept_answer(struct job *job, struct answer_file answer)
 {
@@ -466,7 +447,11 @@ bool job_hear(struct job *job, const struct message *message, const int *fds)
 	struct problem problem;
 
 	if (message->type == MSG_WHOLE && message->whole.job == number) {
-		accept_whole(job, message->whole.form);
+		pthread_mutex_lock(&job->tiles.lock);
+		if (job->jpeg.form && message->whole.form == job->jpeg.form &&
+		    job->answer.writer < 0)
+			tiles_set_whole(&job->tiles, WHOLE_EXPECTED);
+		pthread_mutex_unlock(&job->tiles.lock);
 	} else if (message->type == MSG_ANSWER && message->answer.job == number) {
 		accept_answer(job, (struct answer_file){fds[0], fds[1]});
 	} else if (message->type == MSG_TILE_DONE && message->tile_done.job == number) {
@@ -480,23 +465,6 @@ bool job_hear(struct job *job, const struct message *message, const int *fds)
 	return true;
 }
 
-static void describe_answer(const struct job *job, struct message_job_done *done)
-{
-	struct stat status;
-
-	done->error = job->tiles.error;
-	done->problem = job->tiles.problem;
-	if (!done->error && fstat(job->answer.reader, &status))
-		done->error = ERR_IO;
-	if (done->error)
-		return;
-	done->format = job->output.format;
-	done->image = job->output.image;
-	done->lost = job->output.lost;
-	done->jpeg = job->check;
-	done->answer_size = (uint64_t)status.st_size;
-}
-
 bool job_was_short(const struct job *job)
 {
 	return job->was_short;
@@ -507,18 +475,29 @@ void job_finish(struct job **job, struct message_job_done *done)
 	struct job *j = *job;
 	struct kept_rows *kept = j->place.kept;
 	uint64_t busy_ns, other_ns;
+	struct stat status;
 
 	if (!j->was_short)
 		pthread_join(j->thread, NULL);
 	busy_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID) - j->start_ns;
-	*done = (struct message_job_done){.job = j->message.job};
-	done->input_format = j->decoded.format;
-	done->decode_ns = j->decode_ns;
-	done->verify_ns = j->tiles.verify_ns;
-	done->reference_ns = j->tiles.reference_ns;
+	*done = (struct message_job_done){.job = j->message.job,
+	                                  .error = j->tiles.error,
+	                                  .problem = j->tiles.problem,
+	                                  .input_format = j->decoded.format,
+	                                  .decode_ns = j->decode_ns,
+	                                  .verify_ns = j->tiles.verify_ns,
+	                                  .reference_ns = j->tiles.reference_ns};
 	other_ns = done->decode_ns + done->verify_ns + done->reference_ns;
 	done->encode_ns = busy_ns > other_ns ? busy_ns - other_ns : 0;
-	describe_answer(j, done);
+	if (!done->error && fstat(j->answer.reader, &status))
+		done->error = ERR_IO;
+	if (!done->error) {
+		done->format = j->output.format;
+		done->image = j->output.image;
+		done->lost = j->output.lost;
+		done->jpeg = j->check;
+		done->answer_size = (uint64_t)status.st_size;
+	}
 	/* Leaves the rows to the run that follows, if there is to be one; else frees them. */
 	done->kept = j->message.gather && !j->tiles.error && kept_rows_complete(kept);
 	kept->run = j->message.job;
