@@ -16,43 +16,22 @@ static const double SMALL_SUM = 1e-20;
 /* A sum of terms of both signs is known if this share of their magnitudes is left. */
 static const double LEFT = 1e-4;
 
-/* One pixel of the bilateral filter: the sums over its window. */
 struct bilateral {
 	const struct operation *op;
 	double full; /* full scale */
 	const struct canvas *in;
 	uint32_t colours;
 	bool alpha_weighted;
-	size_t centre;
-	double weights, colour_weights; /* sums of w, and of w * alpha */
-	double terms, peak;             /* sum of |w * alpha|; largest magnitude of a colour */
-	double weights_min;             /* lower bound of `weights` */
-	double off[BANDS_MAX];          /* upper bounds, see doubt_pixel() */
 };
 
-/* The squared distance e² of two pixels; *off: its maximum error. */
-static double distance(const struct bilateral *b, size_t at, double *off)
-{
-	double e2 = 0;
-
-	*off = 0;
-	for (uint32_t k = 0; k < b->colours; k++) {
-		double e = (b->in->value[at + k] - b->in->value[b->centre + k]) / b->full;
-		double s = (b->in->slack[at + k] + b->in->slack[b->centre + k]) / b->full;
-
-		e2 += e * e;
-		*off += 2 * fabs(e) * s + s * s;
-	}
-	return e2;
-}
-
-/* Pixels of a row that are computed together; see struct bilateral. */
+/* Pixels of a row that are computed together. */
 enum { SIDE_BY_SIDE = 64 };
 
+/* The sums over each one's window. */
 struct sums {
-	double weights[SIDE_BY_SIDE], colour_weights[SIDE_BY_SIDE];
-	double terms[SIDE_BY_SIDE], peak[SIDE_BY_SIDE];
-	double sum[BANDS_MAX][SIDE_BY_SIDE]; /* sums of w * alpha * colour */
+	double weights[SIDE_BY_SIDE], colour_weights[SIDE_BY_SIDE]; /* of w, and of w * alpha */
+	double terms[SIDE_BY_SIDE], peak[SIDE_BY_SIDE]; /* |w * alpha|; largest magnitude */
+	double sum[BANDS_MAX][SIDE_BY_SIDE];            /* of w * alpha * colour */
 };
 
 /* exp(x) of x up to 0, or NaN, to 1e-15; as small as 1e-304 at least. The multiple of log(2) goes
@@ -117,76 +96,77 @@ VECTORISED static void add_pixels(const struct bilateral *b, const double *const
 		}
 }
 
-/* Adds a pixel to the error bound of the means. Let weights w be wrong by a factor of at most f,
+/* Finds the error bounds of the means at a pixel. Let weights w be wrong by a factor of at most f,
  * and samples c by at most s. Then a mean r is off by at most sum(w f s + w (f - 1) |c - r|) /
  * sum(w / f). */
-static void doubt_pixel(struct bilateral *b, size_t at, double d2, const double *mean)
+static void doubt(const struct bilateral *b, int x, int y, const double *mean, double *slack)
 {
-	double off, e2 = distance(b, at, &off), factor = exp(-b->op->range * off);
-	double w = exp(b->op->space * d2 + b->op->range * e2);
-
-	b->weights_min += w / factor;
-	for (uint32_t k = 0; k < b->colours; k++)
-		b->off[k] += w * factor * b->in->slack[at + k] +
-		             w * (factor - 1) * fabs(b->in->value[at + k] - mean[k]);
-}
-
-/* Doubts each pixel of the window. */
-static void doubt_window(struct bilateral *b, int x, int y, const double *mean)
-{
-	int r = (int)b->op->radius_x;
+	const struct canvas *in = b->in;
+	const size_t centre = canvas_index(in, x, y);
+	const int r = (int)b->op->radius_x;
+	double weights = 0, off[BANDS_MAX] = {0};
 
 	for (int j = -r; j <= r; j++)
-		for (int i = -r; i <= r; i++)
-			if (i * i + j * j <= r * r)
-				doubt_pixel(b, canvas_index(b->in, x + i, y + j), i * i + j * j,
-				            mean);
+		for (int i = -r; i <= r; i++) {
+			const size_t at = canvas_index(in, x + i, y + j);
+			double e2 = 0, e2_off = 0, factor, w; /* the squared distance, its error */
+
+			if (i * i + j * j > r * r)
+				continue;
+			for (uint32_t k = 0; k < b->colours; k++) {
+				double e = (in->value[at + k] - in->value[centre + k]) / b->full;
+				double s = (in->slack[at + k] + in->slack[centre + k]) / b->full;
+
+				e2 += e * e;
+				e2_off += 2 * fabs(e) * s + s * s;
+			}
+			factor = exp(-b->op->range * e2_off);
+			w = exp(b->op->space * (i * i + j * j) + b->op->range * e2);
+			weights += w / factor;
+			for (uint32_t k = 0; k < b->colours; k++)
+				off[k] += w * factor * in->slack[at + k] +
+				          w * (factor - 1) * fabs(in->value[at + k] - mean[k]);
+		}
+	for (uint32_t k = 0; k < b->colours; k++)
+		slack[k] = off[k] / weights;
 }
 
 /* Around transparent pixels all weights may be tiny: their exponents are large and thus inexact in
  * float32, or kernels skip them. Alphas of both signs may leave little of their sum. If the sum is
  * negative the colour is 0. */
-static double alpha_weighted_slack(const struct bilateral *b, double value)
+static double alpha_weighted_slack(const struct bilateral *b, const struct sums *sums, size_t k,
+                                   double value)
 {
-	const double sum = b->colour_weights;
+	const double sum = sums->colour_weights[k], terms = sums->terms[k];
 
 	if (!b->in->exact)
 		return SLACK_UNLIMITED;
-	if (b->terms == 0)
+	if (terms == 0)
 		return 0;
-	if (!(fabs(sum) > SMALL_SUM * b->full && fabs(sum) > LEFT * b->terms))
+	if (!(fabs(sum) > SMALL_SUM * b->full && fabs(sum) > LEFT * terms))
 		return SLACK_UNLIMITED;
 	if (sum < 0)
 		return 0;
 	return fmax(0, log(b->full / sum)) * FLOAT_NOISE * b->full +
-	       (b->terms / sum - 1) * FLOAT_TOLERANCE * (b->peak + fabs(value));
+	       (terms / sum - 1) * FLOAT_TOLERANCE * (sums->peak[k] + fabs(value));
 }
 
 /* sums, k: those of the pixel at x and y. */
-static void finish_pixel(struct bilateral pixel, const struct sums *sums, size_t k, int x, int y,
+static void finish_pixel(const struct bilateral *b, const struct sums *sums, size_t k, int x, int y,
                          double *value, double *slack)
 {
-	struct bilateral *b = &pixel;
+	const double weights = b->alpha_weighted ? sums->colour_weights[k] : sums->weights[k];
 
-	b->centre = canvas_index(b->in, x, y);
-	b->weights = b->colour_weights = b->terms = sums->weights[k];
-	if (b->alpha_weighted) {
-		b->colour_weights = sums->colour_weights[k];
-		b->terms = sums->terms[k];
-	}
-	b->peak = sums->peak[k];
 	for (uint32_t c = 0; c < b->colours; c++) /* or NaN */
-		value[c] = b->colour_weights <= 0 ? 0 : sums->sum[c][k] / b->colour_weights;
-	if (b->alpha_weighted)
-		value[b->colours] = b->colour_weights / b->weights;
-	else if (!b->in->exact)
-		doubt_window(b, x, y, value);
-	for (uint32_t c = 0; c < b->colours; c++)
-		slack[c] = b->alpha_weighted ? alpha_weighted_slack(b, value[c])
-		           : b->in->exact    ? 0
-		                             : b->off[c] / b->weights_min;
-	if (b->alpha_weighted)
+		value[c] = weights <= 0 ? 0 : sums->sum[c][k] / weights;
+	if (b->alpha_weighted) {
+		for (uint32_t c = 0; c < b->colours; c++)
+			slack[c] = alpha_weighted_slack(b, sums, k, value[c]);
+		value[b->colours] = weights / sums->weights[k];
 		slack[b->colours] = b->in->exact ? 0 : SLACK_UNLIMITED;
+	} else if (!b->in->exact) {
+		doubt(b, x, y, value, slack);
+	}
 }
 
 /* The canvas in planes. NULL without memory. */
@@ -230,7 +210,7 @@ enum error bilateral_apply(const struct operation *op, const struct scale *scale
 					           canvas_index(in, x + dx, y + dy) / in->bands,
 					           dx * dx + dy * dy, count, sums);
 		for (size_t k = 0; k < count; k++, to += out->bands)
-			finish_pixel(b, sums, k, x + (int)k, y, &out->value[to], &out->slack[to]);
+			finish_pixel(&b, sums, k, x + (int)k, y, &out->value[to], &out->slack[to]);
 	}
 	free(planes);
 	free(sums);
