@@ -297,24 +297,6 @@ static enum error prepare(struct bench *b, struct programs *programs, const void
 	           : ERR_OK;
 }
 
-static enum error measure(struct bench *b, struct bench_result *result)
-{
-	struct measured sides[JPEG_SIDES] = {
-	    [JPEG_DECODE] = {.origin = "jpeg", .form = "scan to pixels"},
-	    [JPEG_ENCODE] = {.origin = "jpeg", .form = "pixels to scan"}};
-	cl_int code = run_all(b);
-
-	if (!code)
-		code = check_decode(b, &sides[JPEG_DECODE]);
-	if (!code)
-		code = check_encode(b, &sides[JPEG_ENCODE]);
-	if (code)
-		fprintf(stderr, "convolved-bench: jpeg: %s\n", opencl_error_name(code));
-	else
-		report_rows(b, sides, result);
-	return !code ? ERR_OK : code == CL_OUT_OF_HOST_MEMORY ? ERR_MEMORY : ERR_DEVICE;
-}
-
 static void bench_free(struct bench *b)
 {
 	jpeg_decoder_fini(&b->decoder);
@@ -341,8 +323,12 @@ bool jpeg_measures(const struct image *image)
 enum error jpeg_measure(struct programs *programs, const struct bench_options *options,
                         const struct bench_case *c, struct bench_result *result)
 {
+	struct measured sides[JPEG_SIDES] = {
+	    [JPEG_DECODE] = {.origin = "jpeg", .form = "scan to pixels"},
+	    [JPEG_ENCODE] = {.origin = "jpeg", .form = "pixels to scan"}};
 	const struct image *image = &c->image;
 	struct bench *b;
+	cl_int code = CL_SUCCESS;
 	enum error e;
 
 	*result = (struct bench_result){0};
@@ -364,7 +350,17 @@ enum error jpeg_measure(struct programs *programs, const struct bench_options *o
 	b->runs_max = options->iterations + options->warmup;
 	e = prepare(b, programs, c->pixels);
 	if (!e)
-		e = measure(b, result);
+		code = run_all(b);
+	if (!e && !code)
+		code = check_decode(b, &sides[JPEG_DECODE]);
+	if (!e && !code)
+		code = check_encode(b, &sides[JPEG_ENCODE]);
+	if (code) {
+		fprintf(stderr, "convolved-bench: jpeg: %s\n", opencl_error_name(code));
+		e = code == CL_OUT_OF_HOST_MEMORY ? ERR_MEMORY : ERR_DEVICE;
+	}
+	if (!e)
+		report_rows(b, sides, result);
 	bench_free(b);
 	return e;
 }

@@ -52,36 +52,31 @@ enum error compose_size(const struct message_job *job, const struct decoded *dec
 	    whole->height - place.height);
 }
 
-static enum error open_background(struct composer *c, int body, struct problem *problem)
-{
-	struct message_job whole = *c->tiles->job;
-	struct decoded decoded;
-	enum error e;
-
-	whole.roi = (struct area){0};
-	e = decode_open(&c->background, &decoded, &whole, false, body, NULL, problem);
-	if (e)
-		return e;
-	c->x = whole.target_x;
-	c->y = whole.target_y;
-	c->image = decoded.image;
-	c->rows_max = (uint32_t)(ROWS_SIZE / image_row_size(&c->image)) + 1;
-	c->rows = malloc(c->rows_max * image_row_size(&c->image));
-	return c->rows ? ERR_OK : problem_set(problem, ERR_MEMORY, "no memory for the image");
-}
-
 enum error compose_open(struct composer **composer, struct tiles *tiles, int body,
                         struct problem *problem)
 {
+	struct message_job whole = *tiles->job;
 	struct composer *c = calloc(1, sizeof *c);
-	enum error e = ERR_OK;
+	struct decoded decoded;
+	enum error e;
 
 	*composer = c;
 	if (!c)
 		return problem_set(problem, ERR_MEMORY, "no memory to compose");
 	c->tiles = tiles;
-	if (tiles->job->has_target)
-		e = open_background(c, body, problem);
+	if (!whole.has_target)
+		return ERR_OK;
+	c->x = whole.target_x;
+	c->y = whole.target_y;
+	whole.roi = (struct area){0};
+	e = decode_open(&c->background, &decoded, &whole, false, body, NULL, problem);
+	if (!e) {
+		c->image = decoded.image;
+		c->rows_max = (uint32_t)(ROWS_SIZE / image_row_size(&c->image)) + 1;
+		c->rows = malloc(c->rows_max * image_row_size(&c->image));
+		if (!c->rows)
+			e = problem_set(problem, ERR_MEMORY, "no memory for the image");
+	}
 	if (e)
 		compose_close(composer);
 	return e;
@@ -140,8 +135,7 @@ static const uint8_t *result_row(struct composer *c, uint32_t row)
 /* Decodes rows of the image from row y of all pages on; stops the job on failure. */
 static bool read_background(struct composer *c, uint32_t y)
 {
-	uint32_t page = y / c->image.height, row = y % c->image.height;
-	uint32_t left = c->image.height - row;
+	uint32_t row = y % c->image.height, left = c->image.height - row;
 	struct problem problem = {0};
 	enum error e;
 
@@ -149,39 +143,34 @@ static bool read_background(struct composer *c, uint32_t y)
 		return false;
 	c->first = y;
 	c->count = left < c->rows_max ? left : c->rows_max;
-	decode_page(c->background, page);
+	decode_page(c->background, y / c->image.height);
 	e = decode_rows(c->background, row, c->count, c->rows, image_row_size(&c->image), &problem);
 	if (e)
 		tiles_stop(c->tiles, e, &problem);
 	return !e;
 }
 
-/* Copies the result's part of row y over the image's, if there is any. */
-static bool lay_over(struct composer *c, uint32_t y, uint8_t *to)
-{
-	const struct tiling *t = &c->tiles->tiling;
-	size_t pixel = image_pixel_size(&c->image);
-	uint32_t page = y / c->image.height, row = y % c->image.height;
-	const uint8_t *result;
-
-	if (row < c->y || row - c->y >= t->height)
-		return true;
-	result = result_row(c, page * t->height + row - c->y);
-	if (result)
-		memcpy(to + c->x * pixel, result, t->width * pixel);
-	return result != NULL;
-}
-
 const uint8_t *compose_row(struct composer *c, uint32_t y)
 {
-	uint8_t *row;
+	const struct tiling *t = &c->tiles->tiling;
+	const size_t pixel = image_pixel_size(&c->image);
+	const uint8_t *result;
+	uint32_t row;
+	uint8_t *whole;
 
 	if (!c->background)
 		return result_row(c, y);
 	if (y < c->first || (y >= c->first + c->count && !read_background(c, y)))
 		return NULL;
-	row = c->rows + (y - c->first) * image_row_size(&c->image);
-	return lay_over(c, y, row) ? row : NULL;
+	whole = c->rows + (y - c->first) * image_row_size(&c->image);
+	row = y % c->image.height;
+	if (row < c->y || row - c->y >= t->height)
+		return whole;
+	result = result_row(c, y / c->image.height * t->height + row - c->y);
+	if (!result)
+		return NULL;
+	memcpy(whole + c->x * pixel, result, t->width * pixel);
+	return whole;
 }
 
 void compose_free_above(struct composer *c, uint32_t y)

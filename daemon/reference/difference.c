@@ -6,20 +6,6 @@
 #include "reference/canvas.h"
 #include "reference/rows.h"
 
-static void note_mismatch(struct difference *d, const struct reference *r, size_t i, double got)
-{
-	size_t pixel = i / r->bands;
-
-	if (d->mismatches++)
-		return;
-	d->x = r->window.x0 + (uint32_t)(pixel % r->window.width);
-	d->y = r->window.y0 + (uint32_t)(pixel / r->window.width);
-	d->band = (uint32_t)(i % r->bands);
-	d->got = got;
-	d->wanted = image_get_sample(r->pixels, i, r->type);
-	d->slack = r->slack[i];
-}
-
 /* Some samples side by side; count: of a row's end. */
 enum { SAMPLES = 64 };
 
@@ -51,6 +37,7 @@ static void add_sample(struct difference *d, const struct reference *r, double a
                        double got, double wanted)
 {
 	const double period = r->type == PIXEL_F32 ? 2 * M_PI : pixel_type_full_scale(r->type);
+	const size_t pixel = i / r->bands;
 	double off = fabs(got - wanted);
 
 	if (r->circular >> i % r->bands & 1)
@@ -62,8 +49,14 @@ static void add_sample(struct difference *d, const struct reference *r, double a
 	if (r->slack[i] < anything)
 		d->largest = fmax(d->largest, off);
 	d->beyond_1 += off > 1;
-	if (off > r->slack[i])
-		note_mismatch(d, r, i, got);
+	if (off <= r->slack[i] || d->mismatches++)
+		return;
+	d->x = r->window.x0 + (uint32_t)(pixel % r->window.width);
+	d->y = r->window.y0 + (uint32_t)(pixel / r->window.width);
+	d->band = (uint32_t)(i % r->bands);
+	d->got = got;
+	d->wanted = wanted;
+	d->slack = r->slack[i];
 }
 
 void difference_add(struct difference *d, const struct reference *r, const void *pixels,

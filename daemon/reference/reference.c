@@ -136,16 +136,6 @@ static uint32_t channels_changed(const struct image *image, const struct filter_
 	return colour;
 }
 
-/* True if the colours are alpha-weighted. Alpha alone, a single colour, luma and chroma are
- * filtered as plain samples. */
-static bool is_alpha_weighted(const struct image *image, const struct filter_call *call,
-                              const struct operation *op)
-{
-	return image->alpha &&
-	       (call->channels == CHANNELS_ALL || call->channels == CHANNELS_COLOR) &&
-	       (op->smoothing || operation_compares(op->kind));
-}
-
 /* Copies the bands whose bits are set into a new canvas. */
 static enum error pick(const struct canvas *from, uint32_t bands, struct canvas *to)
 {
@@ -299,7 +289,11 @@ static enum error filter_bands(const struct progress *p, const struct filter_cal
 		keep(&p->canvas, out);
 	if (!bands)
 		return ERR_OK;
-	scale.alpha_weighted = is_alpha_weighted(p->image, call, op);
+	/* Alpha alone, a single colour, luma and chroma are filtered as plain samples. */
+	scale.alpha_weighted =
+	    p->image->alpha &&
+	    (call->channels == CHANNELS_ALL || call->channels == CHANNELS_COLOR) &&
+	    (op->smoothing || operation_compares(op->kind));
 	if (op->by_band)
 		seen = all;
 	else if (scale.alpha_weighted)
