@@ -1,13 +1,12 @@
 /* Cuts an image into tiles while it is decoded. Runs in the job's decoding thread.
  *
  * The hard part: each row is decoded once and in order, but a tile's halo overlaps the tile above
- * and, at the image's edges, contains rows that the border rule takes from elsewhere. Shared rows
- * are copied from the slot of the tile above, which stays intact until the slot is used again,
- * unless they lie there already, where input areas overlap. A
- * replicated or reflected row outside the image always comes from the same tile. Only `wrap` needs
- * rows from the opposite edge: the bottom rows are decoded first, in a separate pass; the top rows
- * are kept. An image in planes is decoded to a few rows of whole pixels, which are split; all else
- * is done for each plane. */
+ * and, at the image's edges, has rows that the border rule takes from elsewhere. Shared rows are
+ * copied from the slot of the tile above, which stays intact until it is used again, unless input
+ * areas overlap and they lie there already. A replicated or reflected row comes from the same tile.
+ * Only `wrap` needs rows from the opposite edge: the bottom rows are decoded first, in a separate
+ * pass; the top rows are kept. An image in planes is decoded to a few rows of whole pixels, which
+ * are split; all else is done for each plane. */
 #include "codec/cut.h"
 
 #include <stdlib.h>
@@ -22,12 +21,10 @@ struct cutter {
 	const struct tiling *tiling;
 	const struct cut_source *source;
 	struct problem *problem;
-	enum border border;
 	struct decoder *ahead; /* wrap: reads the bottom rows of each page; NULL: `source` can */
 	uint32_t page;
 	uint32_t height;       /* of the page or its ROI */
 	size_t pixel;          /* bytes */
-	size_t margin;         /* bytes of halo on each side of a row */
 	size_t first;          /* byte offset of the image's first column in a slot row */
 	bool sides;            /* there are columns outside the image */
 	uint32_t next;         /* first row not yet decoded */
@@ -58,9 +55,10 @@ static inline void copy_columns(const struct cutter *c, uint8_t *row, const size
 /* Fills the columns outside the image in one slot row. */
 static void pad_row(const struct cutter *c, uint8_t *row)
 {
-	if (c->border == BORDER_CONSTANT) {
-		memcpy(row, c->constant, c->margin);
-		memcpy(row + c->first + c->tiling->image.width * c->pixel, c->constant, c->margin);
+	if (c->source->border == BORDER_CONSTANT) {
+		memcpy(row, c->constant, c->tiling->margin);
+		memcpy(row + c->first + c->tiling->image.width * c->pixel, c->constant,
+		       c->tiling->margin);
 	} else if (c->pixel == 1) {
 		copy_columns(c, row, 1);
 	} else if (c->pixel == 3) {
@@ -131,7 +129,7 @@ static enum error read_bottom(struct cutter *c)
 	enum error e = ERR_OK;
 
 	if (!s->decoded->any_order && !c->ahead)
-		e = decode_open(&c->ahead, &decoded, s->job, true, s->body, NULL, c->problem);
+		e = decode_open(&c->ahead, &decoded, c->tiles->job, true, s->body, NULL, c->problem);
 	if (e)
 		return e;
 	if (c->ahead)
@@ -162,10 +160,10 @@ static const uint8_t *outside_row(const struct cutter *c, uint32_t plane, int64_
 {
 	int mapped;
 
-	if (c->border == BORDER_CONSTANT)
+	if (c->source->border == BORDER_CONSTANT)
 		return c->constant;
-	mapped = border_map((int)y, (int)c->height, (int)c->border);
-	if (c->border != BORDER_WRAP)
+	mapped = border_map((int)y, (int)c->height, (int)c->source->border);
+	if (c->source->border != BORDER_WRAP)
 		return slot + (uint64_t)(mapped - top) * c->tiling->in_pitch;
 	if (y < 0)
 		mapped -= (int)(c->height - c->kept);
@@ -187,39 +185,38 @@ static void pad_rows(const struct cutter *c, uint8_t *slot, int64_t top, int64_t
 /* Fills a free slot with a complete strip. */
 static enum error fill_strip(struct cutter *c, uint32_t strip)
 {
-	uint8_t *slot = tiles_in_row(c->tiles, strip, 0);
-	size_t pitch = c->tiling->in_pitch;
+	const struct tiling *t = c->tiling;
+	const size_t pitch = t->in_pitch;
+	uint8_t *slot = tiles_in_row(c->tiles, strip, 0), *to;
+	/* The slot may begin within that of the strip above, whose rows are then its own. */
+	const bool overlaps =
+	    strip % t->page_strips && tiles_in_row(c->tiles, strip - 1, t->rows) == slot;
 	struct tile tile;
-	bool overlaps;
 	int64_t top, end, there; /* there: the first row that may not be there already */
 	uint32_t first, last;    /* rows of the tile that are inside the image: first to last - 1 */
 	enum error e;
 
-	tiling_tile(c->tiling, strip * c->tiling->strip_tiles, 0, 0, &tile);
-	top = (int64_t)tile.y0 - c->tiling->halo_y;
-	end = (int64_t)tile.y0 + tile.height + c->tiling->halo_y;
+	tiling_tile(t, strip * t->strip_tiles, 0, 0, &tile);
+	top = (int64_t)tile.y0 - t->halo_y;
+	end = (int64_t)tile.y0 + tile.height + t->halo_y;
+	there = overlaps ? (int64_t)tile.y0 + t->halo_y : top;
 	first = top > 0 ? (uint32_t)top : 0;
 	last = end < c->height ? (uint32_t)end : c->height;
-	/* The slot may begin within that of the strip above, whose rows are then its own. */
-	overlaps = strip % c->tiling->page_strips &&
-	           tiles_in_row(c->tiles, strip - 1, c->tiling->rows) == slot;
-	there = overlaps ? (int64_t)tile.y0 + c->tiling->halo_y : top;
+	to = slot + (uint64_t)(first - top) * pitch;
 	if (c->next > first) {
-		uint32_t above = first - (tile.y0 - c->tiling->rows) + c->tiling->halo_y;
-
+		const uint32_t above = first - (tile.y0 - t->rows) + t->halo_y;
 		const uint8_t *from = tiles_in_row(c->tiles, strip - 1, above);
-		uint8_t *to = slot + (uint64_t)(first - top) * pitch;
+		const size_t size = (c->next - first) * pitch;
 
-		for (uint32_t p = 0; to != from && p < c->tiling->planes; p++)
-			memmove(to + p * c->tiling->in_plane, from + p * c->tiling->in_plane,
-			        (c->next - first) * pitch);
+		for (uint32_t p = 0; to != from && p < t->planes; p++)
+			memmove(to + p * t->in_plane, from + p * t->in_plane, size);
+		to += size;
 		first = c->next;
 	}
-	e = read_rows(c, c->source->decoder, first, last - first,
-	              slot + (uint64_t)(first - top) * pitch, c->tiling->in_plane);
+	e = read_rows(c, c->source->decoder, first, last - first, to, t->in_plane);
 	if (e)
 		return e;
-	keep_top(c, first, last - first, slot + (uint64_t)(first - top) * pitch);
+	keep_top(c, first, last - first, to);
 	c->next = last;
 	pad_rows(c, slot, top, there, 0);
 	pad_rows(c, slot, top, last > there ? last : there, end);
@@ -274,10 +271,9 @@ static bool prepare(struct cutter *c)
 
 	c->height = t->image.height;
 	c->pixel = image_pixel_size(&t->image);
-	c->margin = t->margin;
 	c->first = t->margin - t->x0 * c->pixel;
-	c->sides = t->halo_x && c->border != BORDER_CROP;
-	if (c->border == BORDER_WRAP)
+	c->sides = t->halo_x && c->source->border != BORDER_CROP;
+	if (c->source->border == BORDER_WRAP)
 		c->kept = t->halo_y < c->height ? t->halo_y : c->height;
 	c->columns = calloc(2 * t->halo_x + 1, sizeof *c->columns);
 	c->constant = calloc(1, t->in_pitch);
@@ -291,15 +287,16 @@ static bool prepare(struct cutter *c)
 	}
 	if (!c->columns || !c->constant || !c->top || !c->bottom || (t->planes > 1 && !c->whole))
 		return false;
-	if (c->border == BORDER_CONSTANT) {
+	if (c->source->border == BORDER_CONSTANT) {
 		for (uint32_t b = 0; b < t->image.bands; b++)
 			image_put_sample(c->constant, b, t->image.type, c->source->border_pixel[b]);
-		for (size_t i = c->pixel; i < t->width * c->pixel + 2 * c->margin; i++)
+		for (size_t i = c->pixel; i < t->width * c->pixel + 2 * c->tiling->margin; i++)
 			c->constant[i] = c->constant[i - c->pixel];
 	}
-	for (int i = 0; c->border != BORDER_CONSTANT && c->sides && i < halo; i++) {
-		c->columns[i] = (uint32_t)border_map(i - halo, width, (int)c->border);
-		c->columns[halo + i] = (uint32_t)border_map(width + i, width, (int)c->border);
+	for (int i = 0; c->source->border != BORDER_CONSTANT && c->sides && i < halo; i++) {
+		c->columns[i] = (uint32_t)border_map(i - halo, width, (int)c->source->border);
+		c->columns[halo + i] =
+		    (uint32_t)border_map(width + i, width, (int)c->source->border);
 	}
 	return true;
 }
@@ -311,7 +308,6 @@ enum error cut_run(struct tiles *tiles, const struct cut_source *source, bool se
 	                        .tiling = &tiles->tiling,
 	                        .source = source,
 	                        .problem = problem,
-	                        .border = source->border,
 	                        .sends = sends},
 	              *c = &cutter;
 	enum error e = ERR_OK;

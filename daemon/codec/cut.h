@@ -6,11 +6,10 @@
 #include "codec/decode.h"
 #include "codec/tiles.h"
 
-/* The source of the pixels; job and body are for a second decoding. */
+/* The source of the pixels; the body is for a second decoding. */
 struct cut_source {
 	struct decoder *decoder;
 	const struct decoded *decoded;
-	const struct message_job *job;
 	int body;
 	enum border border;
 	const double *border_pixel; /* from chain_border_pixel() */

@@ -239,7 +239,6 @@ static enum error cut(struct job *job, bool whole, struct problem *problem)
 {
 	const struct cut_source source = {.decoder = job->decoder,
 	                                  .decoded = &job->decoded,
-	                                  .job = &job->message,
 	                                  .body = job->body,
 	                                  .border = job->chain->border,
 	                                  .border_pixel = job->border_pixel};

@@ -1,20 +1,19 @@
 /* Shared memory that carries pixels, the arena. The tile: a strip of rows with the halo its filters
  * need, self-contained in one slot of it; and how an image is cut into tiles. Where windows are so
- * tall that a strip is much work for a device, the columns of a strip are several tiles that lie
- * side by side in its slot and share their halos.
+ * tall that a strip is much work for a device, its columns are several tiles, side by side in its
+ * slot, which share their halos.
  *
- * A slot is an area of the codec worker's input arena together with one of its output arena. In the
- * input area lie the rows y0 - halo_y to y0 + height + halo_y, in_pitch bytes apart, each with
- * halo_x pixels before x0 and after x0 + width; pixels outside the image are filled in by the
- * border rule. In the output area lie `height` rows of `width` pixels, out_pitch bytes apart. Both
- * are as small as alignment allows: on the way to a GPU every byte between rows costs time. Where
- * windows are so tall that three such slots do not fit, or would be hardly more than halo, the
- * input areas of strips that follow one another overlap: each begins `rows` rows below the one
- * before, so that every row is there once.
+ * A slot is an area of the codec worker's input arena together with one of its output arena. The
+ * input area has the rows y0 - halo_y to y0 + height + halo_y, in_pitch bytes apart, each with
+ * halo_x pixels before x0 and after x0 + width; the border rule fills in pixels outside the image.
+ * The output area has `height` rows of `width` pixels, out_pitch bytes apart. Both are as small as
+ * alignment allows: on the way to a GPU every byte between rows costs time. Where windows are so
+ * tall that three such slots do not fit, or would be hardly more than halo, the input areas of
+ * strips overlap: each begins `rows` rows below the one before, so that every row is there once.
  *
  * A tile may also be a whole image of which the device decodes the input, encodes the result, or
- * both: that side is the scan of a JPEG, and the other one pixels as above. What the scans are like
- * stands in a struct jpeg_work in the input area. */
+ * both: that side is the scan of a JPEG, described by a struct jpeg_work in the input area, and the
+ * other one pixels as above. */
 #ifndef WIRE_TILE_H
 #define WIRE_TILE_H
 
@@ -66,19 +65,17 @@ struct tile {
 	uint32_t in_pitch, out_pitch; /* bytes from row to row; of scans 0 */
 	uint32_t form;                /* enum tile_form */
 	uint32_t unused;
-	uint64_t in_size; /* TILE_DECODE: bytes of the scan, else 0 */
-	uint64_t
-	    out_size;  /* TILE_ENCODE: bytes that there are for the scan of the result, else 0 */
+	uint64_t in_size;  /* TILE_DECODE: bytes of the scan, else 0 */
+	uint64_t out_size; /* TILE_ENCODE: most bytes of the result's scan, else 0 */
 	uint64_t work; /* not TILE_PIXELS: bytes from the input arena's start to the jpeg_work */
 };
 
-/* The cutting of one job's image. Strip i is target rows [i * rows, …); its tiles are i *
- * strip_tiles to i * strip_tiles + strip_tiles - 1: the columns of its first plane, those of the
- * next, and so on. The planes of a strip lie one below the other in its slot. Where the job has
- * several pages, each is an image for itself, and the strips of one follow those of the page
- * before. `slots` strips may be in work at a time, at most SLOTS_MAX tiles; strip i lies in input
- * area i % in_places and in output area i % out_places, as many as slots or, after tiling_spread(),
- * as strips. */
+/* The cutting of one job's image. Strip i is target rows [i * rows, …); its strip_tiles tiles are
+ * the columns of its first plane, those of the next, and so on. Its planes lie one below the other
+ * in its slot. Each of several pages is an image for itself, and its strips follow those of the
+ * page before. `slots` strips may be in work at a time, at most SLOTS_MAX tiles; strip i lies in
+ * input area i % in_places and in output area i % out_places, as many as slots or, after
+ * tiling_spread(), as strips. */
 struct tiling {
 	uint64_t in_arena, out_arena; /* bytes of the arenas */
 	struct image image;           /* of a plane, if there are several */
@@ -106,10 +103,10 @@ struct tiling {
 };
 
 /* Cuts an image for a chain. samples_max bounds the samples of a tile's result (by predicted device
- * time), and is itself kept above a few rows. ERR_DOES_NOT_FIT names the largest width when three
- * strips of a row do not fit into the arenas; also the largest sigma, of the Gaussian on a lattice
- * that reaches farthest, when with that they would, and also when such strips would be hardly more
- * than halo. ERR_IMAGE_TOO_SMALL when crop leaves nothing. */
+ * time), and is itself kept above a few rows. ERR_DOES_NOT_FIT when three strips of a row do not
+ * fit into the arenas, or would be hardly more than halo: names the largest width, and the largest
+ * sigma of the Gaussian on a lattice that reaches farthest, if it helps. ERR_IMAGE_TOO_SMALL when
+ * crop leaves nothing. */
 enum error tiling_init(struct tiling *tiling, const struct chain *chain, const struct image *image,
                        uint64_t in_arena, uint64_t out_arena, uint64_t samples_max,
                        struct problem *problem) MUST_CHECK;

@@ -1,8 +1,8 @@
-/* The messages between the front and its workers: fixed structs over SOCK_SEQPACKET, with file
- * descriptors. Pixels are not sent here; they are in the arenas. A worker's socket is its
- * descriptor WORKER_SOCKET. Both ends are of one build (the first message reveals a worker that is
- * not) and on one machine, so structs are sent unchanged; the receiver still checks every field,
- * because a decoded image may have compromised a worker. */
+/* The messages between the front and its workers, by their descriptor WORKER_SOCKET: fixed structs
+ * over SOCK_SEQPACKET, with file descriptors; pixels are in the arenas. Both ends are of one build
+ * (the first message reveals a worker that is not) and on one machine, so structs are sent
+ * unchanged; the receiver still checks every field, because a decoded image may have compromised a
+ * worker. */
 #ifndef WIRE_WIRE_H
 #define WIRE_WIRE_H
 
@@ -47,14 +47,13 @@ struct message_hello {
 };
 
 struct message_ready {
-	char name[64];       /* device: its name; codec: empty */
-	char driver[64];     /* device: platform and driver version */
-	uint64_t memory;     /* device: bytes of global memory */
-	uint32_t lanes;      /* device: tiles in flight that it supports, one a launch */
-	uint32_t small_max;  /* device: small tiles that it takes together */
-	uint32_t startup_ms; /* from exec to here */
-	uint32_t
-	    jpeg_pixels; /* device: of the largest image with a side that is a scan; 0: none may */
+	char name[64];        /* device: its name; codec: empty */
+	char driver[64];      /* device: platform and driver version */
+	uint64_t memory;      /* device: bytes of global memory */
+	uint32_t lanes;       /* device: tiles in flight that it supports, one a launch */
+	uint32_t small_max;   /* device: small tiles that it takes together */
+	uint32_t startup_ms;  /* from exec to here */
+	uint32_t jpeg_pixels; /* device: most of an image with a side that is a scan; 0: none may */
 	struct format_sets formats; /* codec: those that it reads and writes */
 };
 
@@ -118,8 +117,7 @@ struct message_image {
 	uint32_t input_format; /* enum format */
 	uint32_t tiles;        /* number of tiles that will follow */
 	uint32_t late;         /* 1: its only tile is there, too; ANSWER may come with TILE_DONE */
-	uint32_t jpeg[JPEG_SIDES]; /* enum jpeg_reason: why one tile cannot have this side as a scan
-	                            */
+	uint32_t jpeg[JPEG_SIDES]; /* enum jpeg_reason: why this side of one tile is no scan */
 };
 
 /* The job goes first as one tile of a form (enum tile_form) that is not TILE_PIXELS, and as tiles
