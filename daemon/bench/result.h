@@ -3,7 +3,7 @@
 #define BENCH_RESULT_H
 
 #include "bench/case.h"
-#include "reference/difference.h"
+#include "reference/reference.h"
 
 enum { POISON = 0xa5 }; /* every byte of a target before the run that is checked */
 

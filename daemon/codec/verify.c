@@ -15,7 +15,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "codec/jpeg_check.h"
-#include "reference/difference.h"
+#include "reference/reference.h"
 
 enum { WINDOW_MAX = 256 };
 

@@ -36,7 +36,7 @@
 #include "front/workers/scheduler.h"
 #include "front/workers/supervisor.h"
 #include "photographs.h"
-#include "reference/difference.h"
+#include "reference/reference.h"
 #include "transfers.h"
 #include "wire/tile.h"
 

@@ -13,7 +13,7 @@
 #include <time.h>
 
 #include "filters/chain.h"
-#include "reference/difference.h"
+#include "reference/reference.h"
 
 static const char *const chains[] = {"gaussian=size=5",
                                      "gaussian=sigma=3",

@@ -17,7 +17,6 @@
 #include "device/plan/weights.h"
 #include "filters/chain.h"
 #include "opencl_on_host.h"
-#include "reference/difference.h"
 #include "reference/reference.h"
 
 enum { GUARD = 64, POISON = 0xA5, IMAGES = 6 };

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "reference/difference.h"
+#include "reference/reference.h"
 
 /* In a chain, how much of the result may be off by more than 1, because an intermediate result was
  * off by 1 and the next filter enlarged that. */

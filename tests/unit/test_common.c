@@ -30,7 +30,7 @@
 #include "image/formats.h"
 #include "link/head.h"
 #include "process/stall.h"
-#include "reference/difference.h"
+#include "reference/reference.h"
 #include "wire/tile.h"
 #include "wire/wire.h"
 

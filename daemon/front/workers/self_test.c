@@ -19,7 +19,7 @@
 #include "base/log.h"
 #include "base/loop.h"
 #include "base/memfd.h"
-#include "reference/difference.h"
+#include "reference/reference.h"
 #include "wire/tile.h"
 
 enum { TESTS_MAX = 1 + CHAIN_FILTERS_MAX, AREA = 1 << 20 };
