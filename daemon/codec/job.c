@@ -382,18 +382,21 @@ static void job_free(struct job *job)
 	free(job);
 }
 
-enum error job_start(struct job **job, const struct job_place *place,
-                     const struct message_job *message, const int fds[2], struct problem *problem)
+bool job_start(struct job **job, const struct job_place *place, const struct message_job *message,
+               const int fds[2], struct message_job_done *done)
 {
 	struct job *new = calloc(1, sizeof *new);
 	struct kept_rows *kept = place->kept;
-	enum error e = ERR_OK;
+	struct problem *problem = &done->problem;
+	enum error e;
 
+	*done = (struct message_job_done){.job = message->job};
 	*job = new;
 	if (!new) {
 		for (int i = 0; i < 2; i++)
 			close(fds[i]);
-		return problem_set(problem, ERR_MEMORY, "no memory for the job");
+		done->error = problem_set(problem, ERR_MEMORY, "no memory for the job");
+		return true;
 	}
 	new->message = *message;
 	new->place = *place;
@@ -416,11 +419,14 @@ enum error job_start(struct job **job, const struct job_place *place,
 		kept->size_max = place->arena.in_size;
 	if (!e)
 		e = start(new, problem);
+	done->error = e;
 	if (e) {
 		job_free(new);
 		*job = NULL;
+	} else if (new->was_short) {
+		job_finish(job, done);
 	}
-	return e;
+	return !*job;
 }
 
 /* Takes over the answer's descriptors; closes them if it has some. */
@@ -462,11 +468,6 @@ bool job_hear(struct job *job, const struct message *message, const int *fds)
 		return false;
 	}
 	return true;
-}
-
-bool job_was_short(const struct job *job)
-{
-	return job->was_short;
 }
 
 void job_finish(struct job **job, struct message_job_done *done)

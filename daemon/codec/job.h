@@ -24,21 +24,17 @@ struct job_place {
 	void *context;
 };
 
-/* Starts a job and takes over the two descriptors of its message, also on failure. The job sends
- * MSG_IMAGE and MSG_TILE itself. A short job is done here, in the main thread, and hears from the
- * front by way of the place: *job is set before that. A failure has no other effect; the problem
- * has the reason. */
-enum error job_start(struct job **job, const struct job_place *place,
-                     const struct message_job *message, const int fds[2],
-                     struct problem *problem) MUST_CHECK;
+/* Starts a job and takes over the two descriptors of its message. The job sends MSG_IMAGE and
+ * MSG_TILE itself. Returns true if it is over already, and fills in MSG_JOB_DONE: it failed, which
+ * has no other effect; or it was short and has been done here, in the main thread, where it heard
+ * from the front by way of the place: *job is set before that. */
+bool job_start(struct job **job, const struct job_place *place, const struct message_job *message,
+               const int fds[2], struct message_job_done *done) MUST_CHECK;
 
 /* Handles what the front says of this job: that it may go as one tile of a form, where its answer
  * goes (takes over both descriptors), that a tile came back, that it is cancelled. False: the
  * message is not for this job, and its descriptors are the caller's. */
 bool job_hear(struct job *job, const struct message *message, const int *fds) MUST_CHECK;
-
-/* True if job_finish() has not to wait, without a word from the eventfd. */
-bool job_was_short(const struct job *job);
 
 /* Waits for the job's threads, fills in MSG_JOB_DONE and frees the job. */
 void job_finish(struct job **job, struct message_job_done *done);

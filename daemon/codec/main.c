@@ -218,14 +218,13 @@ static enum error finish_job(struct worker *worker)
 static enum error begin_job(struct worker *worker, const struct message_job *message,
                             const int fds[2])
 {
-	struct message_job_done done = {.job = message->job};
+	struct message_job_done done;
 
 	if (worker->job || !worker->has_arena || message->arena != worker->place.arena_number)
 		return ERR_INTERNAL;
-	done.error = job_start(&worker->job, &worker->place, message, fds, &done.problem);
-	if (done.error)
-		return send_done(worker, &done);
-	return job_was_short(worker->job) ? finish_job(worker) : ERR_OK;
+	return job_start(&worker->job, &worker->place, message, fds, &done)
+	           ? send_done(worker, &done)
+	           : ERR_OK;
 }
 
 static enum error handle_message(struct worker *worker, const struct message *message,

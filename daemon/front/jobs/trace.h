@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-#include "wire/span.h"
+#include "wire/wire.h"
 
 struct trace {
 	char id[TRACE_ID_SIZE];    /* of the trace; "": none */

@@ -10,7 +10,6 @@
 #include "front/config/config.h"
 #include "front/jobs/job.h"
 #include "front/jobs/trace.h"
-#include "wire/span.h"
 #include "wire/wire.h"
 
 enum error tracer_init(const struct config *config) MUST_CHECK;
