@@ -28,8 +28,8 @@ struct tiles {
 	struct chain *job_chain;
 	struct chain
 	    *chain; /* the job's; or owned, the one of the page in work, if pages are apart */
-	/* Used by verify.c: state of its random choices; processor time of comparing tiles, by the
-	 * encoding side, and of filtering them here, by the decoding side. */
+	/* Of verify.c: its random choices; processor time of comparing tiles (encoding side), and
+	 * of filtering them here (decoding side). */
 	uint64_t random, verify_ns, reference_ns;
 	struct tiling tiling; /* fixed after tiles_start(), whose last call is ahead of all tiles */
 	const struct message *header; /* to be sent before any tile; NULL: it has been */
@@ -56,15 +56,14 @@ struct tiles {
 	struct problem problem;
 };
 
-/* Prepares for a job; no tile can be cut before tiles_start(). The caller keeps job, chain and
- * arena. */
+/* Prepares for a job, which is the caller's like chain and arena. No tile can be cut before
+ * tiles_start(). */
 void tiles_init(struct tiles *tiles, const struct message_job *job, struct chain *chain, int socket,
                 const struct arena *arena);
 void tiles_start(struct tiles *tiles, const struct tiling *tiling);
 void tiles_fini(struct tiles *tiles);
 
-/* Stops the job: every wait returns false from now on. Keeps the first reason. Copies the problem;
- * NULL: empty. */
+/* Stops the job: every wait returns false from now on. Keeps the first reason. */
 void tiles_stop(struct tiles *tiles, enum error error, const struct problem *problem);
 bool tiles_stopped(struct tiles *tiles);
 

@@ -28,12 +28,11 @@ enum jpeg_reason {
 };
 const char *jpeg_reason_slug(enum jpeg_reason reason);
 
-/* The zigzag order: the place in a block, row after row, of each coefficient in the order of a
- * file. */
+/* The place in a block, row after row, of each coefficient in the order of a file. */
 extern const uint8_t jpeg_zigzag[JPEG_BLOCK];
 
-/* A Huffman table as files have it: how many codes there are of each length from 1 to 16 bits
- * (BITS), and their values (HUFFVAL). */
+/* A Huffman table as files have it: the number of codes of each length from 1 to 16 bits, and their
+ * values. */
 struct jpeg_huffman {
 	uint8_t bits[16];
 	uint8_t values[256];
@@ -50,8 +49,8 @@ struct jpeg_scan {
 	uint64_t offset, size; /* of the entropy-coded bytes in their file */
 };
 
-/* The scan of a result, to be encoded with the tables jpeg_standard_huffman and no restart
- * markers. Its size and components are those of the filtered image. */
+/* The scan of a result: with jpeg_standard_huffman, without restart markers, of the size and
+ * components of the filtered image. */
 struct jpeg_target {
 	uint32_t h, v; /* sampling factors of Y: 1x1, 2x1 or 2x2; 1x1 if gray */
 	uint16_t quantization[JPEG_PLANES][JPEG_BLOCK]; /* in zigzag order, 1 to 255 */
@@ -63,8 +62,7 @@ struct jpeg_bytes {
 	size_t size;
 };
 
-/* The data that a device decodes (a scan whose `offset` is 0) and encodes for a tile; without
- * meaning for a side that is pixels. */
+/* A scan that a device decodes (of `offset` 0) and one that it encodes for a tile. */
 struct jpeg_work {
 	struct jpeg_scan scan;
 	struct jpeg_target target;
@@ -72,8 +70,8 @@ struct jpeg_work {
 
 enum { JPEG_WORK_SIZE = (sizeof(struct jpeg_work) + 63) / 64 * 64 };
 
-/* True if a device can decode a scan of these numbers; nothing is said of its bytes. What an
- * untrusted process sends must pass this. */
+/* True if a device can decode a scan of these numbers; nothing is said of its bytes. For scans from
+ * another process. */
 bool jpeg_scan_valid(const struct jpeg_scan *scan);
 
 /* True if this is a prefix code that libjpeg takes: at least one code, none of only 1 bits, DC

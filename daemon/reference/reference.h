@@ -24,23 +24,22 @@ struct reference {
 	/* A bit for each band that holds directions: there both ends of the range are equal. */
 	uint32_t circular;
 	void *pixels;
-	/* The most that each sample of a correct result may differ: by the rounding of its type (a
-	 * count; for floats 1e-5 of the largest magnitude in the window, times the gain), and more
-	 * where a later filter amplifies it, or divides, decides or turns by it. */
+	/* The most that each sample of a correct result may differ: a count, for floats 1e-5 of the
+	 * largest magnitude in the window times the gain; and more where a later filter amplifies
+	 * it, or divides, decides or turns by it. */
 	float *slack;
 };
 
-/* Filters a window of an image by a valid chain: each filter is applied to the complete result of
- * the one before. pixels: the window's first pixel; around the window lies the chain's halo on all
- * sides, outside the image as the border rule says (as in a tile's input area). pitch: bytes from
- * row to row. With BORDER_CROP the window is at least the halo away from the image's edge. Fails
+/* Filters a window of an image by a valid chain, each filter applied to the complete result of the
+ * one before. pixels: the window's first pixel, with the chain's halo around the window as in a
+ * tile's input area; with BORDER_CROP that is inside the image. pitch: bytes from row to row. Fails
  * with ERR_MEMORY, or as chain_border_pixel(); there is then nothing to free. */
 enum error reference_window(const struct chain *chain, const struct image *image,
                             const struct window *window, const void *pixels, size_t pitch,
                             struct reference *reference) MUST_CHECK;
 
-/* Filters a whole image; its rows have no padding. The window is the whole result, of
- * chain_output_size(). Fails as that and reference_window() do. */
+/* Filters a whole image without padding. The window is the result, of chain_output_size(). Fails as
+ * that and reference_window() do. */
 enum error reference_filter(const struct chain *chain, const struct image *image, const void *in,
                             struct reference *reference) MUST_CHECK;
 
@@ -58,8 +57,7 @@ struct difference {
 	double got, wanted, slack;
 };
 
-/* Compares a result with the reference and adds the differences. pixels: the result at the first
- * pixel of the reference's window; pitch: bytes from row to row. */
+/* Compares a result with the reference and adds the differences. pixels: the window's first one. */
 void difference_add(struct difference *difference, const struct reference *reference,
                     const void *pixels, size_t pitch);
 
@@ -68,8 +66,8 @@ void difference_add(struct difference *difference, const struct reference *refer
 double reference_cost(const struct chain *chain, const struct image *image, uint32_t width,
                       uint32_t height);
 
-/* The size of windows in which a whole image is best computed: caches hold what is made of one, but
- * most of the work is not its halo. And the estimate for an image in such windows. */
+/* The size of windows in which a whole image is best computed: caches hold one, but most of the
+ * work is not its halo. And the estimate for an image in such windows. */
 void reference_piece(const struct chain *chain, const struct image *image, struct window *piece);
 double reference_cost_in_pieces(const struct chain *chain, const struct image *image);
 

@@ -56,8 +56,8 @@ struct message_ready {
 	struct format_sets formats; /* codec: those that it reads and writes */
 };
 
-/* Sent once for each arena, before any message that names it. A device with its own memory gets
- * both memfds writable (as a pinned mapping must be); a CPU device gets the input read-only. */
+/* Sent before any message that names the arena. A device with its own memory gets both memfds
+ * writable (as a pinned mapping must be); a CPU device gets the input read-only. */
 struct message_arena {
 	uint32_t arena;
 	uint32_t unused;
@@ -72,12 +72,12 @@ struct message_arena_drop {
 /* A format that the client accepts with this weight. */
 enum { ACCEPT_MOST = 1000 };
 
-/* Body: a readable descriptor, at any offset. Chain: a sealed memfd with the chain_size() bytes of
- * a struct chain. */
-/* The pages (or frames of an animation) of a body: the first, because the request names none; or
- * all, each of which is filtered as an image for itself. */
+/* Pages (or frames of an animation) of a body: the first, because the request names none; or all,
+ * each of which is filtered as an image for itself. */
 enum { PAGE_FIRST = 0, PAGES_MAX = 100000, PAGES_ALL };
 
+/* Body: a readable descriptor, at any offset. Chain: a sealed memfd with the chain_size() bytes of
+ * a struct chain. */
 struct message_job {
 	uint64_t job;
 	uint32_t arena;
@@ -91,8 +91,8 @@ struct message_job {
 	/* 1: the result is placed on the image, its first pixel at (target_x, target_y). */
 	uint32_t has_target;
 	uint32_t target_x, target_y;
-	/* enum gather: if not NONE, the answer is these numbers of the result, as doubles row after
-	 * row, and not an image. gather_channels: enum channels of the filter that needs them. */
+	/* enum gather: if not NONE, the answer is these numbers of the result, as doubles, and no
+	 * image. gather_channels: enum channels of the filter that needs them. */
 	uint32_t gather, gather_channels;
 	uint64_t follows; /* a run that gathered for the same job, whose rows are kept; else 0 */
 	uint32_t verify;  /* 1: every tile is compared with the reference completely */
@@ -127,8 +127,8 @@ struct message_whole {
 	uint32_t unused;
 };
 
-/* An empty file, to be written from offset 0. It is sent only now because the answer's size decides
- * whether it can be kept in memory. */
+/* An empty file. It is sent only now because the answer's size decides whether it can be kept in
+ * memory. */
 struct message_answer {
 	uint64_t job;
 };
@@ -173,8 +173,8 @@ struct message_tile_done {
 	char reason[256]; /* if error is not ERR_OK: the reason in words; may be empty */
 };
 
-/* The time for which a device lets a tile wait for a program, beyond the tile's own time: for a
- * program that the request demands, and for a general one, which has no substitute. */
+/* Time that a tile may wait for a program, beyond its own: for one that the request demands, and
+ * for a general one, which has no substitute. */
 enum { PROGRAM_WAIT_MS = 10000, GENERAL_WAIT_MS = 120000 };
 
 struct message_tile_waits {
@@ -224,9 +224,8 @@ struct message_job_done {
 
 enum { CANDIDATES_MAX = 24 };
 
-/* The kernel that the tuner chose for a kind of work, and its measurements. What of the work
- * decides which kernels apply is not all in the text: the same text with other candidates is
- * another kind. */
+/* The kernel that the tuner chose for a kind of work, and its measurements. The text does not say
+ * all that decides which kernels apply: with other candidates it is another kind. */
 struct message_choice {
 	char work[64];    /* as "separable 5x5 u8 x3" */
 	uint32_t chosen;  /* index of the candidate */
@@ -240,9 +239,8 @@ struct message_choice {
 	} candidate[CANDIDATES_MAX];
 };
 
-/* Programs built so far. And now: requested but not yet compiled; of these, such as may block
- * launches on this driver; and being compiled. Reports arrive before anything that may delay a
- * tile. */
+/* Programs built so far; and now: requested but not yet compiled, those of these that may block
+ * launches on this driver, and being compiled. Sent before anything that may delay a tile. */
 struct message_programs {
 	uint32_t compiled, cached, failed;
 	uint32_t pending, blocking, compiling;
@@ -269,8 +267,7 @@ struct message_limits {
 	struct limits limits;
 };
 
-/* Its memfd has the bytes of the chain of certificates, then those of the first one's key, as
- * PEM. */
+/* Its memfd has the chain of certificates, then the first one's key, as PEM. */
 struct message_certificate {
 	uint64_t chain_size, key_size;
 };
@@ -332,17 +329,16 @@ struct message {
 	};
 };
 
-/* Sends a message with the descriptors that its type has (fds may be NULL for none); the caller
- * keeps them. Returns ERR_IO with errno set: EAGAIN on a non-blocking socket means that the peer
- * does not read. */
+/* Sends a message with its type's descriptors (NULL for none), which the caller keeps. ERR_IO with
+ * errno set: EAGAIN on a non-blocking socket means that the peer does not read. */
 enum error wire_send(int socket, const struct message *message, const int *fds) MUST_CHECK;
 
 enum wire_result { WIRE_MESSAGE, WIRE_NOTHING, WIRE_CLOSED, WIRE_BROKEN };
 
-/* Receives a message. WIRE_MESSAGE: it has the size and number of descriptors of its type, and the
- * caller owns the descriptors (close-on-exec); unused bytes are 0. WIRE_NOTHING: a non-blocking
- * socket has none. WIRE_CLOSED: the peer has gone. WIRE_BROKEN: the peer sent something invalid;
- * there is nothing to close. */
+/* Receives a message. WIRE_MESSAGE: it has the size and the descriptors of its type, which the
+ * caller owns (close-on-exec); unused bytes are 0. WIRE_NOTHING: a non-blocking socket has none.
+ * WIRE_CLOSED: the peer has gone. WIRE_BROKEN: it sent something invalid; nothing is to be closed.
+ */
 enum wire_result wire_receive(int socket, struct message *message,
                               int fds[MESSAGE_FDS_MAX]) MUST_CHECK;
 
@@ -356,8 +352,7 @@ bool datagram_send(int socket, struct iovec *parts, size_t count, const int *fds
 ssize_t datagram_receive(int socket, struct iovec *parts, size_t count, int fds[MESSAGE_FDS_MAX],
                          size_t *fd_count, int *flags) MUST_CHECK;
 
-/* Makes a text from a message safe: terminates it, and replaces every byte that is not printable
- * ASCII. */
+/* Makes a text from a message safe: terminates it, and replaces what is not printable ASCII. */
 void wire_text(char *text, size_t size);
 
 /* True if both are for the same kind of work: the same text and candidates. */
