@@ -98,21 +98,6 @@ static void decode(const struct image *image, const struct file *file, uint8_t *
 	jpeg_destroy_decompress(&d);
 }
 
-/* Describes the scan as the file's header does. */
-static void describe_scan(struct bench *b)
-{
-	struct jpeg_scan *s = &b->scan;
-
-	s->width = b->image->width;
-	s->height = b->image->height;
-	s->components = b->image->bands;
-	s->h = s->v = s->components == 1 ? 1 : 2;
-	for (uint32_t i = 0; i < s->components; i++)
-		jpeg_quality_table(QUALITY, i ? JPEG_CHROMA : JPEG_LUMA, s->quantization[i]);
-	memcpy(s->huffman, jpeg_standard_huffman, sizeof s->huffman);
-	s->size = b->file.scan_size;
-}
-
 /* Adds a time of this run to its row, which may be a new one. */
 static void add_time(struct bench *b, const char *name, enum jpeg_side side, double ms)
 {
@@ -271,6 +256,7 @@ static void report_rows(const struct bench *b, const struct measured sides[JPEG_
 static enum error prepare(struct bench *b, struct programs *programs, const void *pixels)
 {
 	cl_context context = b->device->context;
+	struct jpeg_scan *s = &b->scan;
 	cl_int code;
 
 	b->decoded = malloc(image_size(b->image));
@@ -289,7 +275,14 @@ static enum error prepare(struct bench *b, struct programs *programs, const void
 	encode(b->image, pixels, &b->file);
 	decode(b->image, &b->file, b->decoded);
 	encode(b->image, b->decoded, &b->again);
-	describe_scan(b);
+	s->width = b->image->width;
+	s->height = b->image->height;
+	s->components = b->image->bands;
+	s->h = s->v = s->components == 1 ? 1 : 2;
+	for (uint32_t i = 0; i < s->components; i++)
+		jpeg_quality_table(QUALITY, i ? JPEG_CHROMA : JPEG_LUMA, s->quantization[i]);
+	memcpy(s->huffman, jpeg_standard_huffman, sizeof s->huffman);
+	s->size = b->file.scan_size;
 	programs_prepare_jpeg(programs);
 	programs_wait(programs);
 	return jpeg_decoder_init(&b->decoder, programs) || jpeg_encoder_init(&b->encoder, programs)

@@ -52,14 +52,6 @@ static void set_row(float *to, float value, size_t count)
 		to[i] = value;
 }
 
-static void convert_row(float *to, const void *from, size_t count, enum pixel_type type)
-{
-	for (size_t i = 0; i < count; i++)
-		to[i] = type == PIXEL_U8    ? ((const uint8_t *)from)[i]
-		        : type == PIXEL_U16 ? ((const uint16_t *)from)[i]
-		                            : ((const float *)from)[i];
-}
-
 static float clamp_round(float value, float most)
 {
 	return rintf(fminf(fmaxf(value, 0), most));
@@ -196,12 +188,16 @@ static void *run_band(void *data)
 	const struct view *tile = &p->source_view[FORM_TILE][0];
 	const size_t pixel = image_pixel_size(&p->part);
 	const uint32_t halo = w->op.radius_y, rows = b->end - b->first;
-	const char *from = p->tile + tile->origin - w->op.radius_x * pixel;
+	const char *row = p->tile + tile->origin - w->op.radius_x * pixel +
+	                  ((ptrdiff_t)b->first - (ptrdiff_t)halo) * tile->pitch;
+	const enum pixel_type type = p->part.type;
+	float *to = b->in;
 
-	for (uint32_t y = 0; y < rows + 2 * halo; y++)
-		convert_row(b->in + y * b->pitch,
-		            from + ((ptrdiff_t)(b->first + y) - (ptrdiff_t)halo) * tile->pitch,
-		            b->pitch, p->part.type);
+	for (uint32_t y = 0; y < rows + 2 * halo; y++, row += tile->pitch, to += b->pitch)
+		for (size_t i = 0; i < b->pitch; i++)
+			to[i] = type == PIXEL_U8    ? ((const uint8_t *)row)[i]
+			        : type == PIXEL_U16 ? ((const uint16_t *)(const void *)row)[i]
+			                            : ((const float *)(const void *)row)[i];
 	if (b->across)
 		filter_across(b);
 	for (uint32_t y = 0; y < rows; y++) {

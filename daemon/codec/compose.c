@@ -93,14 +93,25 @@ void compose_close(struct composer **composer)
 	*composer = NULL;
 }
 
-/* A row that is filtered. */
-static const uint8_t *filtered_row(struct composer *c, uint32_t row)
+/* Returns a row of the result, woven of its planes; waits until it is filtered. Asks only for every
+ * STEPth row of a tile. */
+static const uint8_t *result_row(struct composer *c, uint32_t row)
 {
 	const struct tiling *t = &c->tiles->tiling;
-	const uint8_t *first = tiles_out_row(c->tiles, row);
 	const size_t size = image_pixel_size(&t->image);
+	uint32_t left = t->rows - tiling_row_in_strip(t, row), below = t->height - row % t->height;
+	const uint8_t *first;
 	struct problem problem;
 
+	if (row < c->freed)
+		return NULL;
+	if (row >= c->filtered) {
+		if (!verify_await(c->tiles, tiling_strip(t, row)))
+			return NULL;
+		left = left < below ? left : below;
+		c->filtered = row + (left < STEP ? left : STEP);
+	}
+	first = tiles_out_row(c->tiles, row);
 	if (t->planes == 1)
 		return first;
 	if (!c->woven)
@@ -112,24 +123,6 @@ static const uint8_t *filtered_row(struct composer *c, uint32_t row)
 		           problem_set(&problem, ERR_MEMORY, "no memory for a row of the result"),
 		           &problem);
 	return c->woven;
-}
-
-/* Returns a row of the result; waits until it is filtered. Asks only for every STEPth row of a
- * tile. */
-static const uint8_t *result_row(struct composer *c, uint32_t row)
-{
-	const struct tiling *t = &c->tiles->tiling;
-	uint32_t left = t->rows - tiling_row_in_strip(t, row), below = t->height - row % t->height;
-
-	if (row < c->freed)
-		return NULL;
-	if (row >= c->filtered) {
-		if (!verify_await(c->tiles, tiling_strip(t, row)))
-			return NULL;
-		left = left < below ? left : below;
-		c->filtered = row + (left < STEP ? left : STEP);
-	}
-	return filtered_row(c, row);
 }
 
 /* Decodes rows of the image from row y of all pages on; stops the job on failure. */

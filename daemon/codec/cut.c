@@ -129,7 +129,8 @@ static enum error read_bottom(struct cutter *c)
 	enum error e = ERR_OK;
 
 	if (!s->decoded->any_order && !c->ahead)
-		e = decode_open(&c->ahead, &decoded, c->tiles->job, true, s->body, NULL, c->problem);
+		e = decode_open(&c->ahead, &decoded, c->tiles->job, true, s->body, NULL,
+		                c->problem);
 	if (e)
 		return e;
 	if (c->ahead)
@@ -141,16 +142,6 @@ static enum error read_bottom(struct cutter *c)
 	if (c->page + 1 == c->tiling->pages)
 		decode_close(&c->ahead);
 	return e;
-}
-
-/* Keeps those of `count` slot rows from row y on that are among the image's first rows. */
-static void keep_top(const struct cutter *c, uint32_t y, uint32_t count, const uint8_t *rows)
-{
-	size_t pitch = c->tiling->in_pitch;
-
-	for (uint32_t p = 0; y < c->kept && p < c->tiling->planes; p++)
-		memcpy(c->top + p * c->kept_size + y * pitch, rows + p * c->tiling->in_plane,
-		       (count < c->kept - y ? count : c->kept - y) * pitch);
 }
 
 /* The slot row to copy for row y outside the image. The first row of `slot`, a plane's, is image
@@ -216,7 +207,9 @@ static enum error fill_strip(struct cutter *c, uint32_t strip)
 	e = read_rows(c, c->source->decoder, first, last - first, to, t->in_plane);
 	if (e)
 		return e;
-	keep_top(c, first, last - first, to);
+	for (uint32_t p = 0; first < c->kept && p < t->planes; p++)
+		memcpy(c->top + p * c->kept_size + first * pitch, to + p * t->in_plane,
+		       ((last < c->kept ? last : c->kept) - first) * pitch);
 	c->next = last;
 	pad_rows(c, slot, top, there, 0);
 	pad_rows(c, slot, top, last > there ? last : there, end);

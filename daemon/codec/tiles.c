@@ -46,8 +46,7 @@ void tiles_stop(struct tiles *tiles, enum error error, const struct problem *pro
 	if (!tiles->stopped) {
 		tiles->stopped = true;
 		tiles->error = error;
-		if (problem)
-			tiles->problem = *problem;
+		tiles->problem = *problem;
 	}
 	pthread_cond_broadcast(&tiles->change);
 	pthread_mutex_unlock(&tiles->lock);
@@ -187,26 +186,6 @@ bool tiles_send_whole(struct tiles *tiles, const struct tile *tile, bool compare
 	return false;
 }
 
-/* True if this was the whole job's tile. Without a result the job goes on with tiles of pixels,
- * whatever the reason. */
-static bool accept_whole(struct tiles *tiles, const struct message_tile_done *done)
-{
-	bool sent, good = !done->error && !done->jpeg_flags;
-
-	pthread_mutex_lock(&tiles->lock);
-	sent = tiles->whole == WHOLE_SENT;
-	if (sent) {
-		if (tiles->whole_coded && (!done->size || done->size > tiles->arena->out_size))
-			good = false;
-		tiles->whole_size = done->size;
-		tiles_set_whole(tiles, !good            ? WHOLE_NONE
-		                       : tiles->compare ? WHOLE_COMPARED
-		                                        : WHOLE_DONE);
-	}
-	pthread_mutex_unlock(&tiles->lock);
-	return sent;
-}
-
 /* ERR_BAD_PARAMETER can only mean the variant: everything else was checked before. */
 static void describe_failure(const struct tiles *tiles, const struct message_tile_done *done,
                              struct problem *problem)
@@ -222,11 +201,25 @@ static void describe_failure(const struct tiles *tiles, const struct message_til
 		            done->index, done->cl_error);
 }
 
+/* Without a result of the whole the job goes on with tiles of pixels, whatever the reason. */
 void tiles_done(struct tiles *tiles, const struct message_tile_done *done)
 {
 	struct problem problem;
+	bool was_whole;
 
-	if (accept_whole(tiles, done))
+	pthread_mutex_lock(&tiles->lock);
+	was_whole = tiles->whole == WHOLE_SENT;
+	if (was_whole) {
+		const bool has_scan = done->size && done->size <= tiles->arena->out_size;
+
+		tiles->whole_size = done->size;
+		if (done->error || done->jpeg_flags || (tiles->whole_coded && !has_scan))
+			tiles_set_whole(tiles, WHOLE_NONE);
+		else
+			tiles_set_whole(tiles, tiles->compare ? WHOLE_COMPARED : WHOLE_DONE);
+	}
+	pthread_mutex_unlock(&tiles->lock);
+	if (was_whole)
 		return;
 	if (done->error == ERR_OK) {
 		tiles_filtered(tiles, done->index, done->others);
