@@ -393,7 +393,7 @@ static enum error verify(struct bench *b, struct runner *r, struct measured *m,
 	if (code)
 		fprintf(stderr, "convolved-bench: %s: %s\n", m->variant, opencl_error_name(code));
 	else
-		e = check_target(b->c, &b->pixels, b->options->verify, target, m);
+		e = check_target(&b->pixels, b->options->verify, target, m);
 	if (!e)
 		e = keep_pixels(b, m, target, result);
 	free(target);
@@ -483,7 +483,7 @@ static enum error measure_processor(const struct bench *b, struct bench_result *
 		                     .form = "memory",
 		                     .threads = rows[i].threads};
 
-		e = processor_measure(b->c, &b->pixels, &m);
+		e = processor_measure(&b->pixels, &m);
 		if (!e)
 			result_add(result, &m);
 	}

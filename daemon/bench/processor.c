@@ -247,8 +247,7 @@ static enum error run_bands(struct band *bands, uint32_t count, double *ms)
 	return e;
 }
 
-static enum error check_band(const struct bench_case *c, const struct filter_work *w,
-                             const struct band *b, struct measured *m)
+static enum error check_band(const struct filter_work *w, const struct band *b, struct measured *m)
 {
 	enum { ROWS = 4, COLUMNS = 96 };
 	const struct image *part = &w->pixels->part;
@@ -256,22 +255,24 @@ static enum error check_band(const struct bench_case *c, const struct filter_wor
 	const uint32_t rows = b->end - b->first < ROWS ? b->end - b->first : ROWS;
 	const uint32_t columns = part->width < COLUMNS ? part->width : COLUMNS;
 	struct window window = {0, b->first, columns, rows};
-	enum error e = check_window(c, w->pixels, &window, w->out + window.y0 * row, row, m);
+	enum error e = check_window(w->pixels, &window, w->out + window.y0 * row, row, m);
 
 	window.x0 = part->width - columns;
 	window.y0 = b->end - rows;
 	if (!e)
-		e = check_window(c, w->pixels, &window,
+		e = check_window(w->pixels, &window,
 		                 w->out + window.y0 * row + window.x0 * image_pixel_size(part), row,
 		                 m);
 	return e;
 }
 
-static enum error work_init(struct filter_work *w, const struct bench_case *c, uint32_t threads)
+static enum error work_init(struct filter_work *w, uint32_t threads)
 {
+	const struct chain *chain = &w->pixels->c->chain;
+
 	const struct image *part = &w->pixels->part;
 	const double full = pixel_type_full_scale(part->type);
-	enum error e = filter_lower(&c->chain.call[0], c->chain.coefficient, &w->op);
+	enum error e = filter_lower(&chain->call[0], chain->coefficient, &w->op);
 	double row_work, rows;
 	size_t count;
 
@@ -294,20 +295,19 @@ static enum error work_init(struct filter_work *w, const struct bench_case *c, u
 	return w->weights && w->out ? ERR_OK : ERR_MEMORY;
 }
 
-enum error processor_measure(const struct bench_case *c, const struct case_pixels *pixels,
-                             struct measured *m)
+enum error processor_measure(const struct case_pixels *pixels, struct measured *m)
 {
 	struct filter_work w = {.pixels = pixels};
 	struct band bands[THREADS_MAX] = {0};
 	double ms[REPEATS];
-	enum error e = work_init(&w, c, m->threads);
+	enum error e = work_init(&w, m->threads);
 
 	for (uint32_t i = 0; !e && i < w.threads; i++)
 		e = band_init(&bands[i], &w, i);
 	for (int i = 0; !e && i < REPEATS; i++)
 		e = run_bands(bands, w.threads, &ms[i]);
 	for (uint32_t i = 0; !e && i < w.threads; i++)
-		e = check_band(c, &w, &bands[i], m);
+		e = check_band(&w, &bands[i], m);
 	if (!e) {
 		const double scale = (double)pixels->part.height / w.rows;
 

@@ -11,7 +11,6 @@ bool processor_can(const struct bench_case *c);
 /* Filters a part of the rows a few times, in m->threads threads (at most 8), and sets their
  * number and the times for the whole ROI. Compares the result with the reference in the first and
  * the last rows of each thread. ERR_MEMORY if there is none for pixels or threads. */
-enum error processor_measure(const struct bench_case *c, const struct case_pixels *pixels,
-                             struct measured *m) MUST_CHECK;
+enum error processor_measure(const struct case_pixels *pixels, struct measured *m) MUST_CHECK;
 
 #endif

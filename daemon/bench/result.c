@@ -10,15 +10,15 @@
 
 enum { WINDOWS = 24, WINDOW_SIDE = 96 };
 
-enum error check_window(const struct bench_case *c, const struct case_pixels *p,
-                        const struct window *w, const char *from, size_t pitch, struct measured *m)
+enum error check_window(const struct case_pixels *p, const struct window *w, const char *from,
+                        size_t pitch, struct measured *m)
 {
 	const struct view *tile = &p->source_view[FORM_TILE][0];
 	const char *source = p->tile + tile->origin + (size_t)w->y0 * tile->pitch +
 	                     w->x0 * image_pixel_size(&p->part);
 	struct difference difference = {0};
 	struct reference reference;
-	enum error e = reference_window(&c->chain, &p->part, w, source, tile->pitch, &reference);
+	enum error e = reference_window(&p->c->chain, &p->part, w, source, tile->pitch, &reference);
 
 	if (e)
 		return e;
@@ -65,8 +65,8 @@ static uint64_t count_changed(const char *from, const char *end)
 	return count;
 }
 
-enum error check_target(const struct bench_case *c, const struct case_pixels *p, bool all,
-                        const char *target, struct measured *m)
+enum error check_target(const struct case_pixels *p, bool all, const char *target,
+                        struct measured *m)
 {
 	const size_t pixel = image_pixel_size(&p->area), pitch = p->area.width * pixel;
 	const char *first = target + case_target(p, FORM_TILE, 0)->origin, *free = target;
@@ -74,7 +74,7 @@ enum error check_target(const struct bench_case *c, const struct case_pixels *p,
 	enum error e = ERR_OK;
 
 	for (uint32_t i = 0; !e && window_get(&p->part, all, i, &w); i++)
-		e = check_window(c, p, &w, first + w.y0 * pitch + w.x0 * pixel, pitch, m);
+		e = check_window(p, &w, first + w.y0 * pitch + w.x0 * pixel, pitch, m);
 	for (uint32_t y = 0; y < p->target.height; y++) {
 		const char *row = first + y * pitch;
 

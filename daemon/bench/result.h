@@ -53,14 +53,13 @@ void result_add(struct bench_result *result, const struct measured *measured);
 
 /* Compares a target, laid out as on the device, with the reference, in some windows or completely
  * (all). Adds to what is measured. ERR_MEMORY. */
-enum error check_target(const struct bench_case *c, const struct case_pixels *pixels, bool all,
-                        const char *target, struct measured *measured) MUST_CHECK;
+enum error check_target(const struct case_pixels *pixels, bool all, const char *target,
+                        struct measured *measured) MUST_CHECK;
 
 /* Compares a result with the reference in one window. from: the window's first pixel in it; pitch:
  * bytes from row to row. Adds to what is measured. ERR_MEMORY. */
-enum error check_window(const struct bench_case *c, const struct case_pixels *pixels,
-                        const struct window *window, const char *from, size_t pitch,
-                        struct measured *measured) MUST_CHECK;
+enum error check_window(const struct case_pixels *pixels, const struct window *window,
+                        const char *from, size_t pitch, struct measured *measured) MUST_CHECK;
 
 /* Summarizes at least one time, none NaN; sorts them. */
 struct times times_summarize(double *ms, size_t count);

@@ -251,73 +251,62 @@ static enum error handle_message(struct worker *worker, const struct message *me
 	}
 }
 
-/* Receives and handles one message. Returns false, with the exit status, when the worker should
- * end. */
-static bool receive(struct worker *worker, int *status)
+/* Receives and handles one message. Returns the exit status if the worker should end, else -1. */
+static int receive(struct worker *worker)
 {
 	struct message message;
 	int fds[MESSAGE_FDS_MAX];
 
 	switch (wire_receive(worker->place.socket, &message, fds)) {
 	case WIRE_NOTHING:
-		return true;
+		return -1;
 	case WIRE_CLOSED:
-		*status = 0;
-		return false;
+		return 0;
 	case WIRE_MESSAGE:
 		if (handle_message(worker, &message, fds) == ERR_OK)
-			return true;
+			return -1;
 		log_error("cannot continue after the message %s", message_name(message.type));
 		break;
 	case WIRE_BROKEN:
 		log_error("the front sent an invalid message");
 		break;
 	}
-	*status = 1;
-	return false;
+	return 1;
 }
 
 /* For a short job, which waits in the main thread. */
 static void hear(void *context)
 {
-	int status;
+	const int status = receive(context);
 
-	if (!receive(context, &status))
+	if (status >= 0)
 		_exit(status);
 }
 
-/* Waits until the front has sent something (*heard) or the job in its thread has ended. */
-static enum error await_news(struct worker *worker, bool *heard)
-{
-	struct pollfd events[] = {{.fd = worker->place.socket, .events = POLLIN},
-	                          {.fd = worker->place.finished, .events = POLLIN}};
-	uint64_t count;
-
-	*heard = false;
-	if (poll(events, 2, -1) < 0)
-		return errno == EINTR ? ERR_OK : ERR_IO;
-	*heard = events[0].revents;
-	if (!events[1].revents)
-		return ERR_OK;
-	if (read(worker->place.finished, &count, sizeof count) != (ssize_t)sizeof count ||
-	    !worker->job)
-		return ERR_INTERNAL;
-	return finish_job(worker);
-}
-
-/* Without a job there is only the socket to wait for, and receive() waits. */
+/* Waits for the front, and for the end of the job in its thread. Without a job receive() waits. */
 static int serve(struct worker *worker)
 {
-	int status = 1;
+	int status = -1;
 
-	for (;;) {
-		bool heard = true;
+	while (status < 0) {
+		struct pollfd events[] = {
+		    {.fd = worker->place.socket, .events = POLLIN, .revents = POLLIN},
+		    {.fd = worker->place.finished, .events = POLLIN}};
+		uint64_t count;
 
-		if (worker->job && await_news(worker, &heard))
+		if (worker->job && poll(events, 2, -1) < 0) {
+			if (errno == EINTR)
+				continue;
 			return 1;
-		if (heard && !receive(worker, &status))
-			return status;
+		}
+		if (events[1].revents &&
+		    (read(worker->place.finished, &count, sizeof count) != (ssize_t)sizeof count ||
+		     finish_job(worker)))
+			return 1;
+		if (events[0].revents)
+			status = receive(worker);
 	}
+	return status;
 }
 
 int main(int argc, char **argv)

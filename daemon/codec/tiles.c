@@ -274,12 +274,11 @@ void tiles_free_above(struct tiles *tiles, uint32_t row)
 	const struct tiling *t = &tiles->tiling;
 	uint32_t whole = tiling_strip(t, row) * t->strip_tiles;
 
-	while (tiles->freed < whole) {
-		pthread_mutex_lock(&tiles->lock);
+	pthread_mutex_lock(&tiles->lock);
+	while (tiles->freed < whole)
 		tiles->filtered &= ~slot_bit(tiles, tiles->freed++);
-		pthread_cond_broadcast(&tiles->change);
-		pthread_mutex_unlock(&tiles->lock);
-	}
+	pthread_cond_broadcast(&tiles->change);
+	pthread_mutex_unlock(&tiles->lock);
 }
 
 uint8_t *tiles_in_row(const struct tiles *tiles, uint32_t strip, uint32_t row)
