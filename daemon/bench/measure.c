@@ -1,9 +1,7 @@
-/* A case's pixels (bench/case.h) are uploaded once for all variants.
- *
- * A round runs each variant a few times in a row, as tiles of a job do, because a kernel that has
+/* A round runs each variant a few times in a row, as tiles of a job do, because a kernel that has
  * not run for a while must first be fetched itself; and it runs the copy. The medians are over all
  * rounds. General and published kernels have their rounds after the special ones: they run so long
- * that they heat the device, which would then lower its clock for the special ones. */
+ * that they heat the device, which would then lower its clock. */
 #include "bench/measure.h"
 
 #include <math.h>

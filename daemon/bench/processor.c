@@ -269,7 +269,6 @@ static enum error check_band(const struct filter_work *w, const struct band *b, 
 static enum error work_init(struct filter_work *w, uint32_t threads)
 {
 	const struct chain *chain = &w->pixels->c->chain;
-
 	const struct image *part = &w->pixels->part;
 	const double full = pixel_type_full_scale(part->type);
 	enum error e = filter_lower(&chain->call[0], chain->coefficient, &w->op);

@@ -1,15 +1,13 @@
 /* One job, from MSG_JOB to MSG_JOB_DONE: the order of its stages.
  *
  * The main thread (main.c) reads and checks the header. Most jobs then have two threads of their
- * own. The decoding thread starts the encoding thread, decodes and cuts tiles, and joins the
- * encoding thread. They share only `tiles`. The main thread starts and joins the decoding thread,
- * and in between uses only `tiles`.
+ * own: the decoding thread, which the main thread starts and joins, decodes and cuts tiles, and
+ * starts and joins the encoding thread. All three share only `tiles`.
  *
  * A short job has no thread: a small image in a single tile leaves nothing to do at the same time,
- * and threads would cost as much as a quarter of its time. The main thread then decodes, waits for
- * the front's messages wherever a thread would wait for a change, and encodes. Its header goes
- * with its tile, and the answer's file comes with the result: each message alone wakes a process.
- */
+ * and threads would cost up to a quarter of its time. The main thread decodes, waits for the
+ * front's messages wherever a thread would wait for a change, and encodes. Its header goes with its
+ * tile, and the answer's file comes with the result: each message alone wakes a process. */
 #include "codec/job.h"
 
 #include <inttypes.h>
@@ -62,8 +60,8 @@ struct job {
 /* Up to this size, a job may keep the main thread from listening to the front. */
 static const uint64_t SHORT_PIXELS = 1 << 18;
 
-/* From this size on, an image uses so much heap that memory is returned to the system afterwards,
- * and takes so long that the front may delay it or choose another worker. */
+/* From this size on, an image's memory is returned to the system afterwards, and the front may
+ * delay it or choose another worker. */
 static const uint64_t LARGE_PIXELS = 16000000;
 
 static void make_header(struct job *job)

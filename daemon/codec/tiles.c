@@ -5,10 +5,9 @@
  * The hard part: no wait may last for ever. Slots are assigned and freed in the order of tiles, so
  * the tile that the encoder waits for always has a slot; and stopping the job ends every wait. One
  * lock guards all counters but not the pixels: a slot belongs to the decoding thread until
- * tiles_send(), to a device until tiles_done(), and then to the encoding thread until it is
- * freed. If input areas overlap, the decoding thread waits now and then until all of them have
- * been read; the encoder, which waits for each tile before it asks for the next, keeps only results
- * meanwhile. */
+ * tiles_send(), to a device until tiles_done(), and then to the encoding thread until it is freed.
+ * If input areas overlap, the decoding thread waits now and then until all have been read; the
+ * encoder, which asks for one tile after the other, keeps only results meanwhile. */
 #include "codec/tiles.h"
 
 #include <inttypes.h>

@@ -1,11 +1,11 @@
-/* Compares tiles with the reference. Runs in the encoding thread before it reads the first row of a
- * tile, so that a wrong tile can still be replaced.
+/* Compares tiles with the reference, in the encoding thread before it reads a tile's first row, so
+ * that a wrong tile can still be replaced.
  *
  * A mismatch need not be a fault of the device: in some images float32 sums overflow or nearly
  * equal values differ. If all runs of a tile give the same bits, that is what the device computes,
- * and the front tests whether it is right with pixels of its own (front/workers/self_test.c). If
- * runs differ, the tile is wrong and the reference's result replaces it. It also replaces the tile
- * if the request asked for verification, which guarantees correct pixels. */
+ * and the front tests whether it is right with pixels of its own (front/workers/self_test.c). The
+ * reference's result replaces the tile if runs differ, or if the request asked for verification,
+ * which guarantees correct pixels. */
 #include "codec/verify.h"
 
 #include <inttypes.h>

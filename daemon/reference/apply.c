@@ -1,9 +1,9 @@
-/* The operations in double precision, as simple as possible without being too slow: loops run along
- * rows of interleaved samples, in which neighbours of one band are `bands` apart.
+/* The operations in double precision: loops run along rows of interleaved samples, in which
+ * neighbours of one band are `bands` apart.
  *
  * The hard part is the slack. After an earlier filter a sample may be off (by a count, say), so a
- * result may be off by the sum of these errors over the window, times the weights' magnitudes.
- * An operation that divides (by alpha), decides (by a threshold) or turns (a direction) can make a
+ * result may be off by the sum of these errors over the window, times the weights' magnitudes. An
+ * operation that divides (by alpha), decides (by a threshold) or turns (a direction) can make a
  * small error a large one; only there is the slack large. The result is NAN, and may be anything,
  * if a sum may not fit a float32. */
 #include "reference/apply.h"

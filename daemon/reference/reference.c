@@ -1,13 +1,13 @@
 /* The reference for chains. It shares only border_map() and filter_lower() with the kernels.
  *
  * As on the devices (device/plan/plan.c), each filter works on the window enlarged by the radii of
- * the later filters, and pixels outside the image are made again between filters; here the canvas
- * shrinks by a radius with every filter. With wrap, the outside is filtered like the inside, with
- * the right result; with crop, there is no outside.
+ * the later ones, and pixels outside the image are made again in between; here the canvas shrinks
+ * by a radius with every filter. With wrap, the outside is filtered like the inside, with the right
+ * result; with crop, there is none.
  *
- * A filter's input holds only the bands that it changes, and alpha if they are alpha-weighted; one
- * that treats bands differently gets all.
- * Unless the image has three colours, LUMA means all colours and CHROMA none. */
+ * A filter's input holds only the bands that it changes, and alpha if that weights them; one that
+ * treats bands differently gets all. LUMA means all colours and CHROMA none, unless there are three
+ * colours. */
 #include "reference/reference.h"
 
 #include <math.h>
@@ -52,7 +52,7 @@ VECTORISED static void round_samples(enum pixel_type type, double *restrict valu
 }
 
 /* YCbCr of BT.601, full range, as in JPEG: converts the first three bands of a pixel, without
- * rounding. middle: the midpoint of the pixel type, which is Cb and Cr of grey. */
+ * rounding. middle: Cb and Cr of grey. */
 static void ycc_from_rgb(double *p, double middle)
 {
 	double y = 0.299 * p[0] + 0.587 * p[1] + 0.114 * p[2];
@@ -508,8 +508,8 @@ void reference_fini(struct reference *r)
 	r->slack = NULL;
 }
 
-/* The units a sample of one filter, and a term of its operation_terms(), by what is most, the
- * slowest. bench_reference measures them, and fails if they no longer fit. */
+/* The units a sample of one filter, and a term of its operation_terms(), of the slowest kind.
+ * bench_reference measures them, and fails if they no longer fit. */
 static double call_cost(const struct filter_call *call, const struct image *image,
                         uint32_t radius_x, uint32_t radius_y)
 {
