@@ -295,23 +295,8 @@ static bool is_due(const struct bench *b, const struct runner *r, bool special)
 	const bool is_special =
 	    r->kernel == TABLE || kernel_row(r->kernel)->origin == KERNEL_SPECIAL;
 
-	return !r->failed && is_special == special && r->runs < b->runs_max &&
+	return !r->failed && is_special == special && r->runs + r->batch < b->runs_max &&
 	       (r->spent <= b->options->budget || r->runs < 4);
-}
-
-/* Records the times of a runner's finished batch. */
-static void collect_batch(const struct bench *b, struct runner *r, cl_int finished)
-{
-	if (!r->code)
-		r->code = finished;
-	for (uint32_t i = 0; i < r->batch; i++) {
-		r->ms[r->runs] = collect(b, r, i, &r->code);
-		r->spent += r->ms[r->runs++] * 1e-3;
-	}
-	r->failed = r->code != CL_SUCCESS;
-	if (r->failed)
-		fprintf(stderr, "convolved-bench: %s: %s\n", runner_name(r),
-		        opencl_error_name(r->code));
 }
 
 /* Runs a round: enqueues everything before it waits, as the service does. */
@@ -326,17 +311,27 @@ static void run_round(struct bench *b, bool special)
 		struct runner *r = &b->runner[i];
 
 		r->code = CL_SUCCESS;
-		for (r->batch = 0; !r->code && r->batch < BATCH && is_due(b, r, special) &&
-		                   r->runs + r->batch < b->runs_max;)
+		for (r->batch = 0; !r->code && r->batch < BATCH && is_due(b, r, special);)
 			r->code = enqueue_once(b, r, r->batch++);
 	}
 	code = clEnqueueCopyBuffer(b->queue, p->source_view[FORM_TILE][pair].buffer,
 	                           case_target(p, FORM_TILE, pair)->buffer, 0, 0,
 	                           image_size(&b->pixels.part), 0, NULL, &copy);
 	finished = clFinish(b->queue);
-	for (uint32_t i = 0; i < b->count; i++)
-		if (b->runner[i].batch)
-			collect_batch(b, &b->runner[i], finished);
+	for (uint32_t i = 0; i < b->count; i++) {
+		struct runner *r = &b->runner[i];
+
+		if (!r->code && r->batch)
+			r->code = finished;
+		for (uint32_t k = 0; k < r->batch; k++) {
+			r->ms[r->runs] = collect(b, r, k, &r->code);
+			r->spent += r->ms[r->runs++] * 1e-3;
+		}
+		r->failed |= r->code != CL_SUCCESS;
+		if (r->code)
+			fprintf(stderr, "convolved-bench: %s: %s\n", runner_name(r),
+			        opencl_error_name(r->code));
+	}
 	if (!code)
 		code = finished;
 	b->copy_ms[b->copies++] = times_of_event(copy, &code);

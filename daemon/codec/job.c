@@ -403,7 +403,6 @@ bool job_start(struct job **job, const struct job_place *place, const struct mes
 	new->start_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
 	e = chain_take(fds[1], &new->chain);
 	tiles_init(&new->tiles, &new->message, new->chain, place->socket, &new->place.arena);
-	verify_init(&new->tiles);
 	if (e == ERR_MEMORY)
 		e = problem_set(problem, e, "no memory for the job");
 	else if (e || !message_valid(message))

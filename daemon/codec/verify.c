@@ -10,7 +10,6 @@
 
 #include <inttypes.h>
 #include <string.h>
-#include <sys/random.h>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -28,12 +27,6 @@ struct subject {
 	uint64_t first;               /* digest of the first run's result */
 	bool same;                    /* all runs gave the same bits */
 };
-
-void verify_init(struct tiles *tiles)
-{
-	if (getrandom(&tiles->random, sizeof tiles->random, 0) < 0)
-		tiles->random = tiles->job->job;
-}
 
 /* A random number from 0 to n - 1: the upper bits of Knuth's generator. */
 static uint32_t random_below(struct tiles *tiles, uint32_t n)

@@ -6,9 +6,6 @@
 
 #include "codec/tiles.h"
 
-/* Starts the random choice of tiles and windows. */
-void verify_init(struct tiles *tiles);
-
 /* True for the share of tiles that are to be compared. */
 bool verify_chosen(struct tiles *tiles);
 
