@@ -1,6 +1,6 @@
 /* The file is made by libjpeg-turbo of the case's pixels, decoded by it and encoded again alike, so
  * that the samples and the bytes that a device must make are known. */
-#include "bench/jpeg.h"
+#include "bench/measure.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -11,7 +11,7 @@
 #include <vips/vips.h>
 
 #include "base/log.h"
-#include "bench/jpeg.h"
+#include "bench/measure.h"
 #include "device/cl/environment.h"
 #include "process/start.h"
 

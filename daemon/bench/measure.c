@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/processor.h"
 #include "device/plan/launch.h"
 #include "device/plan/region.h"
 #include "device/pool.h"

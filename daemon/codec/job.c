@@ -226,10 +226,10 @@ static bool do_whole(struct job *job)
 		return false;
 	}
 	scan = malloc(job->tiles.whole_size);
-	if (scan)
-		job->compared =
-		    (struct jpeg_bytes){memcpy(scan, job->place.arena.out, job->tiles.whole_size),
-		                        job->tiles.whole_size};
+	if (scan) {
+		memcpy(scan, job->place.arena.out, job->tiles.whole_size);
+		job->compared = (struct jpeg_bytes){scan, job->tiles.whole_size};
+	}
 	return false;
 }
 
