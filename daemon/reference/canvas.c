@@ -1,4 +1,4 @@
-#include "reference/canvas.h"
+#include "reference/apply.h"
 
 #include <stdlib.h>
 #include <sys/mman.h>
