@@ -206,14 +206,6 @@ static enum error send_done(const struct worker *worker, const struct message_jo
 	return wire_send(worker->place.socket, &message, NULL);
 }
 
-static enum error finish_job(struct worker *worker)
-{
-	struct message_job_done done;
-
-	job_finish(&worker->job, &done);
-	return send_done(worker, &done);
-}
-
 /* A second job, or a job before the arena, is an error of the front. */
 static enum error begin_job(struct worker *worker, const struct message_job *message,
                             const int fds[2])
@@ -292,6 +284,7 @@ static int serve(struct worker *worker)
 		struct pollfd events[] = {
 		    {.fd = worker->place.socket, .events = POLLIN, .revents = POLLIN},
 		    {.fd = worker->place.finished, .events = POLLIN}};
+		struct message_job_done done;
 		uint64_t count;
 
 		if (worker->job && poll(events, 2, -1) < 0) {
@@ -299,10 +292,14 @@ static int serve(struct worker *worker)
 				continue;
 			return 1;
 		}
-		if (events[1].revents &&
-		    (read(worker->place.finished, &count, sizeof count) != (ssize_t)sizeof count ||
-		     finish_job(worker)))
-			return 1;
+		if (events[1].revents) {
+			if (read(worker->place.finished, &count, sizeof count) !=
+			    (ssize_t)sizeof count)
+				return 1;
+			job_finish(&worker->job, &done);
+			if (send_done(worker, &done))
+				return 1;
+		}
 		if (events[0].revents)
 			status = receive(worker);
 	}
