@@ -12,7 +12,6 @@
 #include <string.h>
 
 #include "codec/samples.h"
-#include "codec/verify.h"
 
 struct composer {
 	struct tiles *tiles;

@@ -7,14 +7,14 @@
  * Only `wrap` needs rows from the opposite edge: the bottom rows are decoded first, in a separate
  * pass; the top rows are kept. An image in planes is decoded to a few rows of whole pixels, which
  * are split; all else is done for each plane. */
-#include "codec/cut.h"
+#include "codec/tiles.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "border.h"
+#include "codec/decode.h"
 #include "codec/samples.h"
-#include "codec/verify.h"
 
 struct cutter {
 	struct tiles *tiles;

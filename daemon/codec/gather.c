@@ -1,13 +1,13 @@
 /* Runs in the encoding thread, in place of the encoder. No rows are kept: memory holds the counts
  * alone, at most 2 MiB, or two bits of each pixel, of a page at a time. */
-#include "codec/gather.h"
+#include "codec/tiles.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 
 #include "base/file.h"
-#include "codec/verify.h"
 #include "filters/edges.h"
+#include "filters/gather.h"
 
 static bool is_luma(const struct message_job *job)
 {

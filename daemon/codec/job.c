@@ -24,14 +24,12 @@
 #include "base/log.h"
 #include "base/memfd.h"
 #include "codec/compose.h"
-#include "codec/cut.h"
 #include "codec/decode.h"
 #include "codec/encode.h"
-#include "codec/gather.h"
 #include "codec/jpeg_check.h"
 #include "codec/jpeg_tile.h"
 #include "codec/output_format.h"
-#include "codec/verify.h"
+#include "codec/tiles.h"
 #include "filters/chain_check.h"
 
 struct job {

@@ -1,4 +1,5 @@
-/* The slots of a job's tiles, which its decoding and encoding sides share. */
+/* The slots of a job's tiles, which its decoding and encoding sides share, and the stages that
+ * fill, check and count them. */
 #ifndef CODEC_TILES_H
 #define CODEC_TILES_H
 
@@ -111,5 +112,55 @@ void tiles_free_above(struct tiles *tiles, uint32_t row);
 uint8_t *tiles_in_row(const struct tiles *tiles, uint32_t strip, uint32_t row);
 /* A row of all pages' results, in the output area of its strip: likewise, out_plane bytes later. */
 const uint8_t *tiles_out_row(const struct tiles *tiles, uint32_t row);
+
+/* ---- cut.c: from rows of pixels to padded tiles in slots ---- */
+
+struct decoder;
+struct decoded;
+
+/* The source of the pixels; the body is for a second decoding. */
+struct cut_source {
+	struct decoder *decoder;
+	const struct decoded *decoded;
+	int body;
+	enum border border;
+	const double *border_pixel; /* from chain_border_pixel() */
+};
+
+/* Decodes the whole image into tiles and sends them to the front, in order; waits for slots. With
+ * !sends it only fills the strips, which have places of their own (tiling_spread()); cut_send()
+ * then sends them as tiles. Also returns ERR_OK when another thread stopped the job and gave the
+ * reason to tiles_stop(). */
+enum error cut_run(struct tiles *tiles, const struct cut_source *source, bool sends,
+                   struct problem *problem) MUST_CHECK;
+enum error cut_send(struct tiles *tiles, struct problem *problem) MUST_CHECK;
+
+/* ---- verify.c: computes the reference of tiles, as their result or to compare a device's with it,
+ * here, where no driver has influence: of all if the request asks for it, else of some windows ----
+ */
+
+/* True for the share of tiles that are to be compared. */
+bool verify_chosen(struct tiles *tiles);
+
+/* Decoding side. Filters tile i, which has been sent, in place of a device. */
+enum error verify_filter(struct tiles *tiles, uint32_t i) MUST_CHECK;
+
+/* Encoding side. Waits until a strip's tiles are filtered, and compares those that are chosen
+ * (never for VARIANT_REFERENCE), which sends MSG_VERIFIED. A tile with mismatches runs again; if
+ * its results differ between runs, or complete verification still finds mismatches, the reference's
+ * result replaces them in the slot. Failures to compare are logged and have no other effect. False
+ * if the job was stopped. */
+bool verify_await(struct tiles *tiles, uint32_t strip) MUST_CHECK;
+
+/* ---- gather.c: from the result's rows to what a filter must know of all of them ---- */
+
+/* Checks that what must be kept of such a result is within the limits. ERR_TOO_MANY_PIXELS. */
+enum error gather_check(const struct message_job *job, const struct tiling *tiling,
+                        struct problem *problem) MUST_CHECK;
+
+/* Counts the values of the result's rows, or finds its edges, of each page by itself, and writes
+ * the numbers that the job is to gather to an empty file, page after page; waits for tiles and
+ * frees their slots. ERR_OK if another thread stopped the job; the reason is in the tiles. */
+enum error gather_run(struct tiles *tiles, int file, struct problem *problem) MUST_CHECK;
 
 #endif

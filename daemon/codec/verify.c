@@ -6,7 +6,7 @@
  * and the front tests whether it is right with pixels of its own (front/workers/self_test.c). The
  * reference's result replaces the tile if runs differ, or if the request asked for verification,
  * which guarantees correct pixels. */
-#include "codec/verify.h"
+#include "codec/tiles.h"
 
 #include <inttypes.h>
 #include <string.h>
