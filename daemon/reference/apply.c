@@ -16,7 +16,6 @@
 
 #include "element.h"
 #include "filters/edges.h"
-#include "reference/rows.h"
 
 /* One sample of a canvas. */
 struct sample {

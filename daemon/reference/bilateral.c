@@ -8,8 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "reference/rows.h"
-
 /* Kernels skip weights below 2^-100. That matters only where the sum of the weights is small. */
 static const double SMALL_SUM = 1e-20;
 

@@ -16,7 +16,6 @@
 
 #include "border.h"
 #include "reference/apply.h"
-#include "reference/rows.h"
 
 /* The state of a chain between two filters. */
 struct progress {

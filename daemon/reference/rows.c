@@ -1,4 +1,4 @@
-#include "reference/rows.h"
+#include "reference/apply.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* The sums of rows.h with vectors of LANES samples; NAMED() is the functions' names. Vectors are
+/* The sums of rows.c with vectors of LANES samples; NAMED() is the functions' names. Vectors are
  * types here because arrays would not stay in registers, and no wider than the processor's because
  * the compiler would take those apart. */
 #if defined __FMA__ || defined __FP_FAST_FMA /* as the compiler joins them in vectors */
