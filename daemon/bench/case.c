@@ -1,6 +1,6 @@
 /* Outside the ROI pixels are those of `replicate`, which is the default border of a chain and what
  * the published kernels do. */
-#include "bench/case.h"
+#include "bench/measure.h"
 
 #include <stdio.h>
 #include <stdlib.h>

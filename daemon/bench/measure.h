@@ -1,10 +1,141 @@
-/* Measuring a case: its kernels on a device, those of JPEG, and the processor. Failures that are
- * not ERR_MEMORY are reported on standard error. */
+/* Cases, their results, and what measures them. */
 #ifndef BENCH_MEASURE_H
 #define BENCH_MEASURE_H
 
-#include "bench/result.h"
+#include "bench/options.h"
 #include "device/plan/plan.h"
+#include "filters/chain.h"
+#include "reference/reference.h"
+
+/* ---- case.c: one filter or chain, one image, and the image's pixels on a device ---- */
+
+struct bench_case {
+	struct chain chain;
+	struct image image;
+	const void *pixels; /* packed; the caller's */
+	double taps;        /* of the filters' windows together */
+};
+
+enum { PAIRS = 3 };
+
+/* The forms in which a kernel gets source and target. Buffers, if not images. */
+enum form {
+	FORM_TILE,   /* with the chain's halo and aligned, as the service's tiles */
+	FORM_BARE,   /* the image alone; published kernels clamp coordinates to the ROI (`reach`) */
+	FORM_PADDED, /* with as many pixels around the ROI as the host adds; part of the reach */
+	FORM_IMAGE,  /* the ROI as an image object, whose integers are read as such */
+	FORM_IMAGES, /* both as image objects; integers are shares of full scale */
+	FORMS
+};
+
+/* The pixels of a case in each form: PAIRS sources that are used in turn with as many targets, so
+ * that a run does not find its pixels in a cache. The views' origins are the ROI's first pixel. */
+struct case_pixels {
+	const struct bench_case *c;
+	const struct device *device;
+	cl_command_queue queue;
+	struct area source, target; /* in the image */
+	struct image part;          /* the source ROI as an image */
+	struct image area;          /* the target in memory, with guards around it */
+	struct padding padding;     /* of FORM_PADDED; the Sobel study's, if none is given */
+	char *tile;                 /* FORM_TILE, on the host, once it is made */
+	uint64_t target_size;
+	struct view source_view[FORMS][PAIRS], target_view[2][PAIRS]; /* targets: buffers, images */
+};
+
+/* Prepares the pixels of a case for the ROIs of the options. All that is given must outlive them.
+ * ERR_BAD_PARAMETER if a ROI is not inside the image, reported on standard error. The caller calls
+ * case_pixels_fini() in any case. */
+enum error case_pixels_init(struct case_pixels *pixels, const struct bench_case *c,
+                            const struct bench_options *options, const struct device *device,
+                            cl_command_queue queue) MUST_CHECK;
+/* Makes the sources and targets of a form, unless they exist. ERR_MEMORY; ERR_DEVICE, reported. */
+enum error case_pixels_make(struct case_pixels *pixels, enum form form) MUST_CHECK;
+/* Frees everything. All zeros is allowed. */
+void case_pixels_fini(struct case_pixels *pixels);
+
+/* The target of a form, of that pair. */
+const struct view *case_target(const struct case_pixels *pixels, enum form form, uint32_t pair);
+
+/* Fills a target with `bytes`, target_size of them, or reads it. The layout is the same for buffers
+ * and images. Blocks. Returns an OpenCL code. */
+cl_int case_target_write(const struct case_pixels *pixels, const struct view *target,
+                         const void *bytes) MUST_CHECK;
+cl_int case_target_read(const struct case_pixels *pixels, const struct view *target,
+                        void *bytes) MUST_CHECK;
+
+/* ---- result.c: times of variants, and their pixels compared with the reference ---- */
+
+enum { POISON = 0xa5 }; /* every byte of a target before the run that is checked */
+
+/* Times of runs, in milliseconds. */
+struct times {
+	double median, mean;
+};
+
+/* The result of one variant. */
+struct measured {
+	const char *variant;
+	const char *origin; /* "general", "special", "classic", "service", "jpeg" or "processor" */
+	const char *form;   /* what the source and the target are */
+	struct shape shape; /* 0: none */
+	uint32_t launches;  /* 0: not on the device */
+	uint32_t threads;   /* of the processor; 0: on the device */
+	uint32_t runs;      /* timed runs; on the processor: on a part */
+	struct times times; /* for the whole ROI */
+	double gb_per_s;    /* the ROI's bytes, read once and written once */
+	double share_of_copy; /* of the bandwidth of a copy on the device in the same rounds */
+	uint64_t verified;    /* samples compared with the reference */
+	uint64_t mismatches;
+	uint64_t outside; /* bytes outside the target ROI that were written */
+	double max_difference;
+};
+
+enum { MEASURED_MAX = 64 };
+
+struct bench_result {
+	struct measured measured[MEASURED_MAX];
+	uint32_t count;
+	struct times copy;
+	double copy_gb_per_s;
+	struct image image; /* of the source ROI, and so of `pixels` */
+	const char *best;   /* variant whose packed result `pixels` holds; NULL: none */
+	void *pixels;       /* only for --output; the caller's to free */
+};
+
+/* True if everything that was compared is right. */
+bool measured_is_right(const struct measured *measured);
+
+/* Sets the image and the copy, of as many bytes, from the times of its runs. */
+void result_begin(struct bench_result *result, const struct image *image, double *copy_ms,
+                  uint32_t runs, uint32_t warmup);
+/* Adds the row of a variant, with its speed; of a variant that has one already the better stays. */
+void result_add(struct bench_result *result, const struct measured *measured);
+
+/* Compares a target, laid out as on the device, with the reference, in some windows or completely
+ * (all). Adds to what is measured. ERR_MEMORY. */
+enum error check_target(const struct case_pixels *pixels, bool all, const char *target,
+                        struct measured *measured) MUST_CHECK;
+
+/* Compares a result with the reference in one window. from: the window's first pixel in it; pitch:
+ * bytes from row to row. Adds to what is measured. ERR_MEMORY. */
+enum error check_window(const struct case_pixels *pixels, const struct window *window,
+                        const char *from, size_t pitch, struct measured *measured) MUST_CHECK;
+
+/* Summarizes at least one time, none NaN; sorts them. */
+struct times times_summarize(double *ms, size_t count);
+/* Summarizes the runs after the warm-up, or after the first run if there are only a few; *timed is
+ * how many these are. */
+struct times times_of_runs(double *ms, uint32_t runs, uint32_t warmup, uint32_t *timed);
+
+/* The milliseconds of a monotonic clock. */
+double times_now(void);
+/* The milliseconds of a finished command, whose event (or NULL) is released; 0 after a failure,
+ * this one's or an earlier one's. */
+double times_of_event(cl_event event, cl_int *code);
+
+/* ---- measure.c, jpeg.c, processor.c: what measures a case. Failures that are not ERR_MEMORY are
+ * reported on standard error ---- */
 
 /* The value of --filter that is no chain. */
 #define BENCH_JPEG "jpeg"
