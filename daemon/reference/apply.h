@@ -6,8 +6,10 @@
 #include "filters/filters.h"
 #include "image/image.h"
 
-/* ---- canvas.c: a region of an image in double precision, with the slack of each sample: how far a
- * correct float32 result may differ from it; see reference.h ---- */
+/* ---- rows.c: canvases, which are regions of an image in double precision, with the slack of each
+ * sample (see reference.h); and the loops along their rows in which the reference spends its time,
+ * compiled for each generation of vectors. A sample's result does not depend on its place in the
+ * row. No result may overlap what it is made from ---- */
 
 /* A rectangle in pixels of the whole image; it may reach outside the image. */
 struct region {
@@ -40,10 +42,6 @@ void canvas_fini(struct canvas *canvas);
  * canvas. */
 size_t canvas_index(const struct canvas *canvas, int x, int y);
 size_t canvas_samples(const struct canvas *canvas);
-
-/* ---- rows.c: the loops along rows of samples in which the reference spends its time, compiled for
- * each generation of vectors. A sample's result does not depend on its place in the row. No result
- * may overlap what it is made from ---- */
 
 /* Reads samples of a type; writes values that the type can hold. */
 void rows_load(double *to, const void *from, enum pixel_type type, size_t count);
