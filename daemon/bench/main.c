@@ -15,10 +15,6 @@
 #include "device/cl/environment.h"
 #include "process/start.h"
 
-#ifndef PACKAGE_VERSION
-#define PACKAGE_VERSION "unknown"
-#endif
-
 /* The standard set of filters. The matrices are not separable. */
 static char matrix5[256], matrix15[2048];
 
@@ -45,12 +41,6 @@ static const struct {
 
 static const char *const pixel_types[] = {"u8", "u8x4", "f32", "u8x3"};
 static const uint32_t sides[] = {256, 512, 2048, 4096, 8192};
-
-enum {
-	FILTERS_STANDARD = sizeof filters / sizeof *filters,
-	PIXELS_STANDARD = sizeof pixel_types / sizeof *pixel_types,
-	SIDES_STANDARD = sizeof sides / sizeof *sides,
-};
 
 /* Writes "convolve=kernel=…" with a matrix of small integers. */
 static void write_matrix(char *text, size_t size, int side)
@@ -371,7 +361,7 @@ static enum error run_filters(struct session *s, struct bench_case *c, const cha
 
 	if (s->options->filter)
 		return run_case(s, s->options->filter, s->options->filter, c);
-	for (size_t i = 0; !e && i < FILTERS_STANDARD; i++)
+	for (size_t i = 0; !e && i < sizeof filters / sizeof *filters; i++)
 		if (!pixels || (filters[i].pixels ? !strcmp(filters[i].pixels, pixels)
 		                                  : strcmp(pixels, "u8x3") != 0))
 			e = run_case(s, filters[i].name, filters[i].chain, c);
@@ -418,6 +408,8 @@ static enum error run_random(struct session *s, struct bench_case *c, const char
 static enum error run_cases(struct session *s)
 {
 	const struct bench_options *o = s->options;
+	const size_t types = o->pixels ? 1 : sizeof pixel_types / sizeof *pixel_types;
+	const size_t sizes = o->width ? 1 : sizeof sides / sizeof *sides;
 	struct bench_case *c = calloc(1, sizeof *c);
 	enum error e = c ? ERR_OK : ERR_MEMORY;
 	void *memory = NULL;
@@ -428,13 +420,11 @@ static enum error run_cases(struct session *s)
 		if (!e)
 			e = run_filters(s, c, NULL);
 		free(memory);
-	} else {
-		for (size_t p = 0; !e && p < (o->pixels ? 1 : PIXELS_STANDARD); p++)
-			for (size_t i = 0; !e && i < (o->width ? 1 : SIDES_STANDARD); i++)
-				e = run_random(s, c, o->pixels ? o->pixels : pixel_types[p],
-				               o->width ? o->width : sides[i],
-				               o->width ? o->height : sides[i]);
 	}
+	for (size_t i = 0; !e && !o->file && i < types * sizes; i++)
+		e = run_random(s, c, o->pixels ? o->pixels : pixel_types[i / sizes],
+		               o->width ? o->width : sides[i % sizes],
+		               o->width ? o->height : sides[i % sizes]);
 	free(c);
 	return e;
 }

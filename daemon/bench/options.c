@@ -10,10 +10,6 @@
 #include "base/value.h"
 #include "device/jpeg.h"
 
-#ifndef PACKAGE_VERSION
-#define PACKAGE_VERSION "unknown"
-#endif
-
 static const char help[] =
     "Usage: convolved-bench [OPTION]... [IMAGE]\n"
     "Times every applicable kernel of convolved and checks its result.\n"
