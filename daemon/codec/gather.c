@@ -4,6 +4,7 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <sys/param.h>
 
 #include "base/file.h"
 #include "filters/edges.h"
@@ -34,8 +35,7 @@ static bool add_rows(struct gatherer *g)
 	const uint32_t band = channels == CHANNELS_GREEN ? 1 : channels == CHANNELS_BLUE ? 2 : 0;
 
 	for (uint32_t row = 0; row < t->height;) {
-		const uint32_t left = t->height - row,
-		               end = row + (left < t->rows ? left : t->rows);
+		const uint32_t end = MIN(row + t->rows, t->height);
 
 		if (!verify_await(tiles, tiling_strip(t, above + row)))
 			return false;

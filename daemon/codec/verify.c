@@ -10,6 +10,7 @@
 
 #include <inttypes.h>
 #include <string.h>
+#include <sys/param.h>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -35,11 +36,6 @@ static uint32_t random_below(struct tiles *tiles, uint32_t n)
 
 	*state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
 	return (uint32_t)((*state >> 32) * n >> 32);
-}
-
-static uint32_t min_u32(uint32_t a, uint32_t b)
-{
-	return a < b ? a : b;
 }
 
 /* Receives a piece, and the place of its first pixel in the tile's output area. */
@@ -77,8 +73,8 @@ static enum error compute_pieces(struct subject *s, piece_user *use)
 		for (uint32_t x = 0; !e && x < tile->width && !tiles_stopped(s->tiles);
 		     x += piece.width) {
 			struct window window = {tile->x0 + x, tile->y0 + y,
-			                        min_u32(piece.width, tile->width - x),
-			                        min_u32(piece.height, tile->height - y)};
+			                        MIN(piece.width, tile->width - x),
+			                        MIN(piece.height, tile->height - y)};
 
 			e = compute_piece(s, &window, use);
 		}
@@ -147,8 +143,8 @@ static bool choose_window(struct subject *s)
 	struct window *w = &s->window;
 
 	for (uint32_t side = WINDOW_MAX; side; side /= 2) {
-		w->width = min_u32(side, tile->width);
-		w->height = min_u32(side, tile->height);
+		w->width = MIN(side, tile->width);
+		w->height = MIN(side, tile->height);
 		if (reference_cost(tiles->chain, &tiles->tiling.image, w->width, w->height) >
 		    (double)tiles->job->verify_taps)
 			continue;

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/param.h>
 
 enum error arena_map(struct arena *arena, int in_fd, uint64_t in_size, int in_protection,
                      int out_fd, uint64_t out_size, int out_protection)
@@ -43,16 +44,6 @@ enum { TILES_WANTED = 16, SAMPLES_WANTED = 1 << 18, HALO_SHARE = 2 };
  * multiples of COLUMN_STEP pixels, so that all tiles begin aligned, and none is narrower: no kernel
  * needs so long a row (128 samples, which on a lattice are up to 8 pixels apart). */
 enum { COLUMN_SHARE = 4, COLUMN_STEP = 1024 };
-
-static uint64_t max_u64(uint64_t a, uint64_t b)
-{
-	return a > b ? a : b;
-}
-
-static uint64_t min_u64(uint64_t a, uint64_t b)
-{
-	return a < b ? a : b;
-}
 
 uint64_t row_pitch(uint64_t bytes)
 {
@@ -109,7 +100,7 @@ static uint64_t slots_that_fit(const struct tiling *t)
 {
 	const uint64_t in = t->shared ? shared_rows(t) / t->rows : t->in_arena / t->in_slot;
 
-	return min_u64(in, t->out_arena / t->out_slot);
+	return MIN(in, t->out_arena / t->out_slot);
 }
 
 /* Sets what an image and a chain say; the arenas stay. */
@@ -146,7 +137,7 @@ static uint32_t least_rows(const struct tiling *t, const struct chain *chain)
 {
 	const uint32_t reach = filter_lattice(&chain->call[farthest_call(chain)]).reach;
 
-	return (uint32_t)min_u64(t->planes == 1 && reach ? (reach + 1) / 2 : 1, t->height);
+	return (uint32_t)MIN(t->planes == 1 && reach ? (reach + 1) / 2 : 1, t->height);
 }
 
 /* True if SLOTS_MIN strips of so many rows, with a common halo, fit. */
@@ -206,11 +197,11 @@ static double largest_sigma(struct tiling t, const struct chain *chain, const st
 static uint32_t choose_rows(struct tiling *t, uint64_t samples_max)
 {
 	uint64_t row = (uint64_t)t->width * t->image.bands;
-	uint64_t rows = max_u64(t->height / TILES_WANTED, SAMPLES_WANTED / row);
+	uint64_t rows = MAX(t->height / TILES_WANTED, SAMPLES_WANTED / row);
 
-	rows = align_up(max_u64(min_u64(rows, samples_max / row), 1), 8);
-	rows = max_u64(rows, (uint64_t)t->halo_y * 2 * HALO_SHARE);
-	rows = min_u64(rows, t->height);
+	rows = align_up(MAX(MIN(rows, samples_max / row), 1), 8);
+	rows = MAX(rows, (uint64_t)t->halo_y * 2 * HALO_SHARE);
+	rows = MIN(rows, t->height);
 	for (; rows > 1; rows = rows > 8 ? (rows - 1) / 8 * 8 : rows - 1) {
 		tiling_set_rows(t, (uint32_t)rows);
 		if (slots_that_fit(t) >= SLOTS_MIN)
@@ -224,12 +215,12 @@ static uint32_t choose_rows(struct tiling *t, uint64_t samples_max)
 static void tiling_set_strips(struct tiling *t, uint64_t samples_max)
 {
 	const uint32_t rows = choose_rows(t, samples_max);
-	const uint64_t wanted = min_u64(t->height, 2 * (uint64_t)t->halo_y);
-	uint64_t shared = min_u64(shared_rows(t) / SLOTS_MIN,
-	                          t->out_arena / t->planes / SLOTS_MIN / t->out_pitch);
+	const uint64_t wanted = MIN(t->height, 2 * (uint64_t)t->halo_y);
+	uint64_t shared =
+	    MIN(shared_rows(t) / SLOTS_MIN, t->out_arena / t->planes / SLOTS_MIN / t->out_pitch);
 
 	tiling_set_rows(t, rows);
-	shared = min_u64(shared, max_u64(wanted, rows));
+	shared = MIN(shared, MAX(wanted, rows));
 	shared -= shared > 8 ? shared % 8 : 0; /* so that kernels' blocks are the same */
 	if (shared && (slots_that_fit(t) < SLOTS_MIN || rows < wanted))
 		tiling_share(t, (uint32_t)shared);
@@ -241,12 +232,12 @@ static void set_columns(struct tiling *t, uint64_t samples_max)
 {
 	uint64_t across = t->width + 2 * (uint64_t)t->halo_x;
 	uint64_t strip = across * (t->rows + 2 * (uint64_t)t->halo_y) * t->image.bands;
-	uint64_t wanted = strip / max_u64(samples_max, SAMPLES_WANTED) / COLUMN_SHARE;
+	uint64_t wanted = strip / MAX(samples_max, SAMPLES_WANTED) / COLUMN_SHARE;
 	uint64_t width;
 
-	wanted = max_u64(min_u64(wanted, SLOTS_MAX / SLOTS_MIN / t->planes), 1);
-	width = max_u64(t->width / wanted, (uint64_t)t->halo_x * 2 * HALO_SHARE);
-	t->column_width = (uint32_t)min_u64(align_up(max_u64(width, 1), COLUMN_STEP), t->width);
+	wanted = MAX(MIN(wanted, SLOTS_MAX / SLOTS_MIN / t->planes), 1);
+	width = MAX(t->width / wanted, (uint64_t)t->halo_x * 2 * HALO_SHARE);
+	t->column_width = (uint32_t)MIN(align_up(MAX(width, 1), COLUMN_STEP), t->width);
 	t->columns = t->width / t->column_width;
 	t->strip_tiles = t->columns * t->planes;
 }
@@ -256,8 +247,7 @@ void tiling_set_pages(struct tiling *t, uint32_t pages)
 	t->pages = pages;
 	t->strips = pages * t->page_strips;
 	t->count = t->strips * t->strip_tiles;
-	t->slots =
-	    (uint32_t)min_u64(min_u64(slots_that_fit(t), SLOTS_MAX / t->strip_tiles), t->strips);
+	t->slots = (uint32_t)MIN(MIN(slots_that_fit(t), SLOTS_MAX / t->strip_tiles), t->strips);
 	t->in_places = t->out_places = t->slots;
 }
 
