@@ -1,9 +1,11 @@
-/* The header is lines of text, an empty one, and a last one with the order and number of rows and
+/* Radiance HDR: refuses what libvips does not look at, samples in CIE XYZ and rows in another order.
+ * The header is lines of text, an empty one, and a last one with the order and number of rows and
  * columns (Greg Ward, "The Radiance Picture File Format"). */
-#include "codec/hdr.h"
-
-#include <stdbool.h>
 #include <string.h>
+
+#include "codec/row.h"
+
+enum { HEAD_MAX = 64 << 10 };
 
 /* The rest of the header, line by line. */
 struct lines {
@@ -65,10 +67,10 @@ static enum error check_order(const struct line *line, struct problem *problem)
 	                   "right (-Y HEIGHT +X WIDTH), the only order supported");
 }
 
-enum error hdr_check(const uint8_t *file, size_t size, struct problem *problem)
+static enum error check(const struct body *body, struct problem *problem)
 {
-	size_t head = size < HDR_HEAD_MAX ? size : HDR_HEAD_MAX;
-	struct lines lines = {(const char *)file, (const char *)file + head};
+	size_t head = body->size < HEAD_MAX ? body->size : HEAD_MAX;
+	struct lines lines = {(const char *)body->at, (const char *)body->at + head};
 	struct line line;
 
 	while (next_line(&lines, &line) && line.size)
@@ -79,6 +81,8 @@ enum error hdr_check(const uint8_t *file, size_t size, struct problem *problem)
 	if (!next_line(&lines, &line))
 		return problem_set(problem, ERR_UNDECODABLE,
 		                   "the Radiance file's header does not end within %d bytes",
-		                   HDR_HEAD_MAX);
+		                   HEAD_MAX);
 	return check_order(&line, problem);
 }
+
+const struct reader hdr_reader = {.check = check};

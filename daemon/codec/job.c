@@ -93,14 +93,16 @@ static enum error announce(struct job *job, enum error e, struct problem *proble
 /* Prepares to write the answer, or (gather) numbers in its place. */
 static enum error prepare_answer(struct job *job, struct problem *problem)
 {
+	struct row_source rows;
 	enum error e;
 
 	if (job->message.gather)
 		return ERR_OK;
 	e = compose_open(&job->composer, &job->message, job->body, &job->tiles, problem);
-	if (!e)
-		e = encode_open(&job->encoder, &job->output, job->composer, job->decoder, problem);
-	return e;
+	if (e)
+		return e;
+	rows = compose_rows(job->composer);
+	return encode_open(&job->encoder, &job->output, &rows, job->decoder, problem);
 }
 
 /* Checks that data to be gathered, or gathered before, is for these bands and pages. */
@@ -343,7 +345,7 @@ static bool is_short(const struct job *job)
 	return job->tiles.tiling.count == 1 && !job->message.has_target && !job->message.verify &&
 	       job->chain->variant != VARIANT_REFERENCE &&
 	       (uint64_t)job->decoded.whole.width * job->decoded.whole.height <= SHORT_PIXELS &&
-	       decode_is_plain(job->decoder) &&
+	       job->decoded.plain &&
 	       (job->message.gather || encode_is_plain(job->encoder));
 }
 

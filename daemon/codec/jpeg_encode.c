@@ -7,6 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <vips/vips.h>
+
 #include "codec/jpeg_metadata.h"
 #include "codec/library_error.h"
 #include "codec/samples.h"
@@ -158,10 +160,10 @@ static void encode(void *context)
 		write_rows(e);
 }
 
-bool jpeg_encodes(const struct output_format *output)
+/* libvips writes an answer that it has to convert, or whose metadata it has read. */
+static bool writes(const struct output_format *output, bool known)
 {
-	return output->format == FORMAT_JPEG && !output->to_srgb &&
-	       output->image.bands == output->result.bands;
+	return known && !output->to_srgb && output->image.bands == output->result.bands;
 }
 
 bool jpeg_encode_target(const struct output_format *output, struct jpeg_target *target)
@@ -171,7 +173,7 @@ bool jpeg_encode_target(const struct output_format *output, struct jpeg_target *
 	target->h = target->v = factor;
 	for (enum jpeg_plane p = JPEG_LUMA; p < JPEG_PLANES; p++)
 		jpeg_quality_table(output->coding.quality, p, target->quantization[p]);
-	return jpeg_encodes(output) && !output->cmyk && output->result.type == PIXEL_U8 &&
+	return writes(output, true) && !output->cmyk && output->result.type == PIXEL_U8 &&
 	       output->image.height > 8 * factor;
 }
 
@@ -196,8 +198,10 @@ static enum error run(const struct source *source, struct problem *problem)
 	return error;
 }
 
-enum error jpeg_encode(const struct output_format *output, const struct file_metadata *metadata,
-                       answer_row *row, void *context, int file, struct problem *problem)
+/* Allocates nothing a row. */
+static enum error write_jpeg(const struct output_format *output,
+                             const struct file_metadata *metadata, answer_row *row, void *context,
+                             int file, struct problem *problem)
 {
 	const struct source source = {
 	    .output = output, .metadata = metadata, .row = row, .context = context, .file = file};
@@ -214,3 +218,23 @@ enum error jpeg_encode_scan(const struct output_format *output,
 
 	return run(&source, problem);
 }
+
+static int save_jpeg(const struct output_format *output, VipsImage *image, VipsTarget *target)
+{
+	const struct coding *c = &output->coding;
+	double background[3] = {c->background[0], c->background[1], c->background[2]};
+	/* One value stands for all bands. */
+	VipsArrayDouble *colour = vips_array_double_new(background, c->backgrounds == 3 ? 3 : 1);
+	int failed = vips_jpegsave_target(
+	    image, target, "Q", (int)c->quality, "background", colour, "subsample_mode",
+	    output->full_chroma ? VIPS_FOREIGN_SUBSAMPLE_OFF : VIPS_FOREIGN_SUBSAMPLE_ON, NULL);
+
+	vips_area_unref(VIPS_AREA(colour));
+	return failed;
+}
+
+const struct writer jpeg_writer = {
+    .write = write_jpeg,
+    .writes = writes,
+    .save = save_jpeg,
+};

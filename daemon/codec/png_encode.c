@@ -4,8 +4,6 @@
  * cannot leave a stream open for another block, so images of several take zlib instead. Bytes do
  * not depend on load, but ISA-L finds other matches on other kinds of processor. Runs in the job's
  * encoding thread. */
-#include "codec/png_encode.h"
-
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,17 +13,18 @@
 
 #include "base/file.h"
 #include "base/vectorised.h"
-#include "codec/png_decode.h"
 #include "codec/png_metadata.h"
+#include "codec/row.h"
 #include "codec/samples.h"
 
-/* BLOCK_SIZE: of an image of several; a sample is STRIPS times one in SAMPLED of a block's rows.
+/* BLOCK_SIZE: of an image above WHOLE_MAX, which has several; a sample is STRIPS times one in SAMPLED of a block's rows.
  * Drawings shrink to 1 / DRAWING or less. */
 enum {
 	FAST_LEVEL = 1,
 	DRAWING_LEVEL = 6,
 	DRAWING = 8,
 	BLOCK_SIZE = 1 << 20,
+	WHOLE_MAX = 4 << 20,
 	STRIPS = 4,
 	SAMPLED = 48,
 	STRIP_MIN = 4096,
@@ -404,8 +403,10 @@ static bool allocate(struct encoding *e)
 	       (e->wide || e->output->image.type == PIXEL_U8);
 }
 
-enum error png_encode(const struct output_format *output, const struct file_metadata *metadata,
-                      answer_row *row, void *context, int file, struct problem *problem)
+/* Several pages are frames, each of them whole, with its delays. Allocates nothing a row. */
+static enum error write_png(const struct output_format *output,
+                            const struct file_metadata *metadata, answer_row *row, void *context,
+                            int file, struct problem *problem)
 {
 	const struct image *image = &output->image;
 	const enum compression c = output->coding.compression;
@@ -418,7 +419,7 @@ enum error png_encode(const struct output_format *output, const struct file_meta
 	                     .level = c == COMPRESSION_DEFAULT ? DRAWING_LEVEL
 	                                                       : (int)(c - COMPRESSION_LEVEL),
 	                     .row = image_row_size(image),
-	                     .whole = image_size(image) <= PNG_PIXELS_MAX};
+	                     .whole = image_size(image) <= WHOLE_MAX};
 	uint8_t end[PNG_CHUNK_FRAME];
 	bool written = true, ended = false;
 	GByteArray *head = g_byte_array_new();
@@ -447,3 +448,5 @@ enum error png_encode(const struct output_format *output, const struct file_meta
 	g_byte_array_unref(head);
 	return error;
 }
+
+const struct writer png_writer = {.write = write_png};

@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "codec/output_format.h"
+#include "codec/row.h"
 
 /* Returns 0 for NaN; written so that compilers vectorise it. */
 static inline float scaled(float value, float full)

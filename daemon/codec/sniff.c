@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "codec/bytes.h"
-#include "codec/png_chunks.h"
 
 /* '?' matches any byte. */
 struct signature {
@@ -91,22 +90,6 @@ enum format sniff_format(const uint8_t *body, size_t size)
 	is_pnm = body[1] == '7' ? strchr("\n\r", body[2]) != NULL
 	                        : strchr("123456Ff", body[1]) && strchr(" \t\n\v\f\r#", body[2]);
 	return is_pnm ? FORMAT_PNM : FORMAT_NONE;
-}
-
-uint32_t sniff_png_frames(const uint8_t *body, size_t size)
-{
-	const uint8_t *at = body + PNG_SIGNATURE, *end = body + size;
-	struct png_chunk c;
-
-	if (sniff_format(body, size) != FORMAT_PNG)
-		return 1;
-	while (png_chunk_next(&at, end, &c) && !png_chunk_is(&c, "IDAT"))
-		if (png_chunk_is(&c, "acTL") && c.size >= 4) {
-			uint32_t frames = (uint32_t)bytes_number(c.data, 4, true);
-
-			return frames ? frames : 1;
-		}
-	return 1;
 }
 
 const char *sniff_describe(const uint8_t *body, size_t size)

@@ -6,8 +6,8 @@
 
 #include "base/log.h"
 #include "codec/encode.h"
-#include "codec/heif_load.h"
 #include "codec/repertoire.h"
+#include "codec/row.h"
 
 /* 16x16 black pixels. */
 static const char avif[] =
@@ -68,13 +68,17 @@ static const struct {
 static bool reads(enum format format)
 {
 	const VipsRect corner = {0, 0, 1, 1};
+	const struct body body = {(uint8_t *)(uintptr_t)files[format].bytes, files[format].size,
+	                          .mapped = true};
+	const struct part part = {.body = &body, .who = "the decoder"};
 	struct problem problem;
-	VipsImage *image;
+	VipsImage *image = NULL;
 	VipsRegion *region = NULL;
-	bool works =
-	    !heif_load(&image, (const uint8_t *)files[format].bytes, files[format].size, &problem);
+	bool works;
 
-	if (works)
+	if (heif_reader.load(&image, &part, &problem))
+		vips_error("trial", "%s", problem.detail);
+	else
 		region = vips_region_new(image);
 	works = region && !vips_region_prepare(region, &corner);
 	g_clear_object(&region);

@@ -97,6 +97,7 @@ struct format_row {
 	                                 the whole image; 0: it decodes row by row. Of u8; u16
 	                                 takes twice as many */
 	uint32_t decoder_alpha_size;  /* as many more where there is alpha, of either type */
+	uint32_t page_copies; /* of a page that its decoder has where all of them are read */
 	uint32_t encoder_pixel_size;  /* likewise, all in all; 0: no more than its answer */
 	uint32_t encoder_sample_size; /* the same for each band, of either type */
 	unsigned kinds;
