@@ -47,11 +47,6 @@ struct decoder {
 	struct kept_rows *kept; /* NULL: none are, or will be */
 };
 
-static const struct reader *const readers[FORMATS] = {
-#define READER(format, row) [FORMAT_##format] = &(row),
-#include "image/formats.def"
-};
-
 bool kept_rows_complete(const struct kept_rows *kept)
 {
 	return kept->rows && kept->there == kept->all;
@@ -304,7 +299,6 @@ static enum error open_plain(struct decoder *d, struct decoded *decoded,
 static enum error open_file(struct decoder *d, struct decoded *decoded,
                             const struct message_job *job, struct problem *problem)
 {
-	static const struct reader none = {0};
 	enum error e = open_body(d, job, problem);
 
 	if (!e)
@@ -314,7 +308,7 @@ static enum error open_file(struct decoder *d, struct decoded *decoded,
 		e = bounds_check(d->format, d->body.at, d->body.size, problem);
 	if (e)
 		return e;
-	d->reader = readers[d->format] ? readers[d->format] : &none;
+	d->reader = repertoire_reader(d->format);
 	if (d->reader->check)
 		e = d->reader->check(&d->body, problem);
 	if (!e && d->reader->open)

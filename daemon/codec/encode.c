@@ -20,6 +20,7 @@
 #include "codec/jpeg_encode.h"
 #include "codec/library_error.h"
 #include "codec/metadata.h"
+#include "codec/repertoire.h"
 #include "codec/samples.h"
 
 struct encoder {
@@ -64,11 +65,6 @@ static int save_tiff(const struct output_format *output, VipsImage *image, VipsT
 }
 
 const struct writer tiff_writer = {.save = save_tiff};
-
-static const struct writer *const writers[FORMATS] = {
-#define WRITER(format, row) [FORMAT_##format] = &(row),
-#include "image/formats.def"
-};
 
 static const VipsBandFormat band_formats[PIXEL_TYPES] = {
     [PIXEL_U8] = VIPS_FORMAT_UCHAR,
@@ -189,7 +185,7 @@ enum error encode_open(struct encoder **encoder, const struct output_format *out
                        const struct row_source *rows, struct decoder *body, struct problem *problem)
 {
 	struct encoder *new = calloc(1, sizeof *new);
-	const struct writer *w = writers[output->format];
+	const struct writer *w = repertoire_writer(output->format);
 	enum error e = ERR_OK;
 	bool known; /* all that the body has beside its pixels is in file_metadata */
 
@@ -326,39 +322,6 @@ static enum error save(struct encoder *encoder, const struct answer_file *file,
 	if (!e && w->saved && !stopped(encoder))
 		e = check_saved(encoder, file->reader, problem);
 	return e;
-}
-
-bool encode_tries(enum format format)
-{
-	const struct output_format output = {
-	    .format = format,
-	    .image = {.width = 16, .height = 16, .bands = 3, .type = PIXEL_U8},
-	    .coding = {.quality = format_row(format)->quality},
-	};
-	VipsTarget *target = vips_target_new_to_memory();
-	VipsImage *black = NULL;
-	VipsBlob *file = NULL;
-	const void *bytes;
-	size_t size;
-	bool works =
-	    target && !vips_black(&black, (int)output.image.width, (int)output.image.height,
-	                          "bands", (int)output.image.bands, NULL);
-
-	if (works) {
-		/* Newer ones of libvips do not take any three bands for colours. */
-		black->Type = VIPS_INTERPRETATION_sRGB;
-		works = !writers[format]->save(&output, black, target);
-	}
-	if (works)
-		g_object_get(target, "blob", &file, NULL);
-	if (file) {
-		bytes = vips_blob_get(file, &size);
-		works = writers[format]->saved(&output, bytes, size);
-		vips_area_unref(VIPS_AREA(file));
-	}
-	g_clear_object(&black);
-	g_clear_object(&target);
-	return works && file;
 }
 
 bool encode_jpeg_target(const struct encoder *encoder, struct jpeg_target *target)

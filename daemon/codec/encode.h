@@ -16,9 +16,6 @@ enum error encode_open(struct encoder **encoder, const struct output_format *out
                        struct problem *problem) MUST_CHECK;
 void encode_close(struct encoder **encoder);
 
-/* Encodes a tiny image by libvips, and tells if that works, for a writer with saved(). */
-bool encode_tries(enum format format);
-
 /* True if libvips has no part in writing the answer. */
 bool encode_is_plain(const struct encoder *encoder);
 

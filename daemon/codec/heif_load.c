@@ -394,9 +394,9 @@ static bool describe(VipsImage *image, const struct picture *p)
 	return image->Xsize > 0 && image->Ysize > 0 ? true : complain("the image has no size");
 }
 
-/* The picture that is meant to be seen first, upright, as RGB or RGBA in full scale of 8 or 16 bits,
- * with its metadata and, as pages, the number of pictures in the file. It is decoded when the first
- * row is asked for, whole. */
+/* The picture that is meant to be seen first, upright, as RGB or RGBA in full scale of 8 or 16
+ * bits, with its metadata and, as pages, the number of pictures in the file. It is decoded when the
+ * first row is asked for, whole. */
 static enum error load(VipsImage **image, const struct part *part, struct problem *problem)
 {
 	VipsImage *out = vips_image_new();
@@ -436,9 +436,24 @@ static enum error check(const struct body *body, struct problem *problem)
 	return e;
 }
 
-const struct reader heif_reader = {.check = check, .load = load};
+/* libheif's codecs may be plugins, in files and packages of their own, without which libvips has
+ * its operations all the same. They are loaded here: in the sandbox libheif would find none. */
+static bool has_decoder(enum format format)
+{
+	heif_init(NULL);
+	return heif_have_decoder_for_format(format == FORMAT_AVIF ? heif_compression_AV1
+	                                                          : heif_compression_HEVC);
+}
+
+const struct reader heif_reader = {.works = has_decoder, .check = check, .load = load};
 
 /* Writing -------------------------------------------------------------------------------------- */
+
+static bool has_encoder(void)
+{
+	heif_init(NULL);
+	return heif_have_encoder_for_format(heif_compression_AV1);
+}
 
 /* At the effort of libvips's default an answer takes eight times as long, and is hardly smaller. */
 static int save(const struct output_format *output, VipsImage *image, VipsTarget *target)
@@ -455,4 +470,4 @@ static bool has_pictures(const struct output_format *output, const void *file, s
 	return heif_count_pictures(file, size) == 1u + output->image.alpha;
 }
 
-const struct writer avif_writer = {.save = save, .saved = has_pictures};
+const struct writer avif_writer = {.works = has_encoder, .save = save, .saved = has_pictures};

@@ -64,6 +64,9 @@ struct part {
 
 /* The body outlives all that is made of it. A function that fails says why in the problem. */
 struct reader {
+	/* False if a library lacks the format's codec. Called before the sandbox is entered. */
+	bool (*works)(enum format format);
+
 	/* Refuses a file that nobody is to decode, or changes it so that libvips can. */
 	enum error (*check)(const struct body *body, struct problem *problem);
 
@@ -136,6 +139,9 @@ struct row_source {
 };
 
 struct writer {
+	/* False if a library lacks the format's codec. Called before the sandbox is entered. */
+	bool (*works)(void);
+
 	/* Writes the whole answer to an empty file, with this metadata (NULL: none), from rows that
 	 * it takes one after another. Rows that end too early are no error. NULL: by libvips. */
 	enum error (*write)(const struct output_format *output,

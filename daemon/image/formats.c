@@ -91,10 +91,10 @@ struct format_sets format_sets_known(void)
 {
 	struct format_sets known = {0};
 
-	for (enum format f = FORMAT_NONE + 1; f < FORMATS; f++) {
+	for (enum format f = FORMAT_NONE + 1; f < FORMATS; f++)
 		known.read |= 1u << f;
-		known.written |= formats[f].read_only ? 0 : 1u << f;
-	}
+#define WRITER(format, row) known.written |= 1u << FORMAT_##format;
+#include "image/formats.def"
 	return known;
 }
 

@@ -87,9 +87,6 @@ struct format_row {
 	const char *loader;       /* libvips's operations; NULL: it is read or written here */
 	const char *saver;        /* likewise */
 	const char *module;       /* of libvips that has these, where they are not built in */
-	const char *load_plugins; /* a function of the library behind these, whose codecs may be
-	                             files of their own, and any of them missing */
-	bool read_only;
 	bool pages;       /* it holds several, or frames, of one size; all of them can be read */
 	int pages_since;  /* libvips 8 writes several from this version on; 0: each that there is */
 	bool keeps_pages; /* its decoder holds all pages that are read, and a canvas for frames */
