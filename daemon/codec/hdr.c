@@ -1,7 +1,9 @@
-/* Radiance HDR: refuses what libvips does not look at, samples in CIE XYZ and rows in another order.
- * The header is lines of text, an empty one, and a last one with the order and number of rows and
- * columns (Greg Ward, "The Radiance Picture File Format"). */
+/* Radiance HDR: refuses what libvips does not look at, samples in CIE XYZ and rows in another
+ * order. The header is lines of text, an empty one, and a last one with the order and number of
+ * rows and columns (Greg Ward, "The Radiance Picture File Format"). */
 #include <string.h>
+
+#include <glib.h>
 
 #include "codec/row.h"
 
@@ -34,33 +36,20 @@ static bool begins(const struct line *line, const char *text)
 	return line->size >= strlen(text) && !memcmp(line->at, text, strlen(text));
 }
 
-/* An axis and a length, "-Y 480", with spaces after it: sets `axis`, and moves *i behind it. */
-static bool read_axis(const struct line *line, size_t *i, char axis[2])
-{
-	size_t digits = 0;
-
-	if (line->size - *i < 4 || !memchr("+-", line->at[*i], 2) ||
-	    !memchr("XY", line->at[*i + 1], 2) || line->at[*i + 2] != ' ')
-		return false;
-	memcpy(axis, line->at + *i, 2);
-	for (*i += 3; *i < line->size && line->at[*i] >= '0' && line->at[*i] <= '9'; ++*i)
-		digits++;
-	while (*i < line->size && line->at[*i] == ' ')
-		++*i;
-	return digits != 0;
-}
-
-/* There are eight orders of rows and columns. */
+/* The size is two axes and lengths, "-Y 480 +X 640": there are eight orders of rows and columns. */
 static enum error check_order(const struct line *line, struct problem *problem)
 {
-	char axes[4];
-	size_t i = 0;
+	char *text = g_strndup(line->at, line->size);
+	const bool is_size =
+	    g_regex_match_simple("^[+-][XY] [0-9]+ *[+-][XY] [0-9]+ *$", text, G_REGEX_RAW, 0);
+	const bool usual = g_regex_match_simple("^-Y [0-9]+ *\\+X ", text, G_REGEX_RAW, 0);
 
-	if (!read_axis(line, &i, axes) || !read_axis(line, &i, axes + 2) || i < line->size)
+	g_free(text);
+	if (!is_size)
 		return problem_set(problem, ERR_UNDECODABLE,
 		                   "the Radiance file's header does not end with its size "
 		                   "(-Y HEIGHT +X WIDTH)");
-	if (!memcmp(axes, "-Y+X", 4))
+	if (usual)
 		return ERR_OK;
 	return problem_set(problem, ERR_UNSUPPORTED_PIXELS,
 	                   "the Radiance file's rows do not run from top to bottom and left to "

@@ -16,9 +16,9 @@
 enum { ROWS_AT_ONCE = 16 };
 
 struct jpeg_decoder {
+	const struct body *body;
 	struct jpeg_error error;
 	struct jpeg_decompress_struct libjpeg;
-	struct jpeg_source_mgr source;
 	struct file_metadata metadata;
 	bool begun, memory_short;
 	uint8_t *row; /* libjpeg's: for rows of which only a part is wanted; NULL until needed */
@@ -32,40 +32,19 @@ struct request {
 	size_t pitch;
 };
 
-static void do_nothing(j_decompress_ptr libjpeg)
-{
-	(void)libjpeg;
-}
-
 static boolean end_of_file(j_decompress_ptr libjpeg)
 {
 	ERREXIT(libjpeg, JERR_INPUT_EOF);
 	return FALSE;
 }
 
-static void skip_bytes(j_decompress_ptr libjpeg, long count)
-{
-	struct jpeg_source_mgr *source = libjpeg->src;
-
-	if (count <= 0)
-		return;
-	if ((size_t)count > source->bytes_in_buffer)
-		end_of_file(libjpeg);
-	source->next_input_byte += count;
-	source->bytes_in_buffer -= (size_t)count;
-}
-
-static void create(void *context)
-{
-	struct jpeg_decoder *d = context;
-
-	jpeg_create_decompress(&d->libjpeg);
-}
-
 static void read_header(void *context)
 {
 	struct jpeg_decoder *d = context;
 
+	jpeg_create_decompress(&d->libjpeg);
+	jpeg_mem_src(&d->libjpeg, d->body->at, d->body->size);
+	d->libjpeg.src->fill_input_buffer = end_of_file;
 	jpeg_metadata_expect(&d->libjpeg);
 	jpeg_read_header(&d->libjpeg, TRUE);
 	jpeg_calc_output_dimensions(&d->libjpeg);
@@ -75,25 +54,6 @@ static void read_header(void *context)
 static enum error complain(const struct jpeg_decoder *d, struct problem *problem)
 {
 	return jpeg_error_take(&d->error, problem, ERR_UNDECODABLE, "the JPEG decoder");
-}
-
-static enum error read_file(struct jpeg_decoder *d, const struct body *body,
-                            struct problem *problem)
-{
-	d->libjpeg.err = jpeg_error_init(&d->error);
-	if (!jpeg_error_catch(&d->error, create, d))
-		return complain(d, problem);
-	d->source = (struct jpeg_source_mgr){.next_input_byte = body->at,
-	                                     .bytes_in_buffer = body->size,
-	                                     .init_source = do_nothing,
-	                                     .fill_input_buffer = end_of_file,
-	                                     .skip_input_data = skip_bytes,
-	                                     .resync_to_restart = jpeg_resync_to_restart,
-	                                     .term_source = do_nothing};
-	d->libjpeg.src = &d->source;
-	if (!jpeg_error_catch(&d->error, read_header, d))
-		return complain(d, problem);
-	return d->memory_short ? problem_set(problem, ERR_MEMORY, "no memory to decode") : ERR_OK;
 }
 
 static void close_decoder(void *state)
@@ -116,11 +76,16 @@ static enum error open_decoder(void **state, struct decoded *decoded, const stru
 	struct jpeg_decoder *d = calloc(1, sizeof *d);
 	const struct jpeg_decompress_struct *libjpeg = &d->libjpeg;
 	bool full_chroma;
-	enum error e;
+	enum error e = ERR_OK;
 
 	if (!d)
 		return problem_set(problem, ERR_MEMORY, "no memory to decode");
-	e = read_file(d, body, problem);
+	d->body = body;
+	d->libjpeg.err = jpeg_error_init(&d->error);
+	if (!jpeg_error_catch(&d->error, read_header, d))
+		e = complain(d, problem);
+	else if (d->memory_short)
+		e = problem_set(problem, ERR_MEMORY, "no memory to decode");
 	decoded->plain = !e && file_metadata_upright(&d->metadata) &&
 	                 (libjpeg->out_color_space == JCS_GRAYSCALE ||
 	                  libjpeg->out_color_space == JCS_RGB ||
