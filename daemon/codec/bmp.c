@@ -522,7 +522,7 @@ static void put_bgr_row(const struct output_format *output, uint8_t *to, const u
 	if (output->image.bands > 1)
 		samples_to_bgr(to, output->image.bands, output, row);
 	else
-		samples_convert(to, PIXEL_U8, row, output->result.type, output->image.width);
+		memcpy(to, row, output->image.width);
 }
 
 static enum error write_bmp(const struct output_format *output, const struct file_metadata *m,

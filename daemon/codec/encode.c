@@ -30,6 +30,7 @@ struct encoder {
 	bool plain; /* by the writer's write(), with this metadata; else by its save() */
 	const struct file_metadata *metadata;
 	struct file_metadata own; /* what libvips tells of it */
+	uint8_t *row;       /* of the result, in the answer's type; NULL if that is the result's */
 	VipsImage *vips;    /* the answer, as its rows come; NULL where libvips is not needed */
 	VipsRegion *region; /* for reading rows of `vips` here */
 	bool failed;        /* the last row of `vips` failed */
@@ -66,33 +67,38 @@ static int save_tiff(const struct output_format *output, VipsImage *image, VipsT
 
 const struct writer tiff_writer = {.save = save_tiff};
 
-static const VipsBandFormat band_formats[PIXEL_TYPES] = {
-    [PIXEL_U8] = VIPS_FORMAT_UCHAR,
-    [PIXEL_U16] = VIPS_FORMAT_USHORT,
-    [PIXEL_F32] = VIPS_FORMAT_FLOAT,
+static const struct {
+	VipsBandFormat format;
+	VipsInterpretation grey, colour;
+} kinds[PIXEL_TYPES] = {
+    [PIXEL_U8] = {VIPS_FORMAT_UCHAR, VIPS_INTERPRETATION_B_W, VIPS_INTERPRETATION_sRGB},
+    [PIXEL_U16] = {VIPS_FORMAT_USHORT, VIPS_INTERPRETATION_GREY16, VIPS_INTERPRETATION_RGB16},
+    [PIXEL_F32] = {VIPS_FORMAT_FLOAT, VIPS_INTERPRETATION_B_W, VIPS_INTERPRETATION_scRGB},
 };
 
 static VipsInterpretation interpretation(const struct output_format *output)
 {
-	static const VipsInterpretation grey[PIXEL_TYPES] = {
-	    [PIXEL_U8] = VIPS_INTERPRETATION_B_W,
-	    [PIXEL_U16] = VIPS_INTERPRETATION_GREY16,
-	    [PIXEL_F32] = VIPS_INTERPRETATION_B_W,
-	};
-	static const VipsInterpretation colour[PIXEL_TYPES] = {
-	    [PIXEL_U8] = VIPS_INTERPRETATION_sRGB,
-	    [PIXEL_U16] = VIPS_INTERPRETATION_RGB16,
-	    [PIXEL_F32] = VIPS_INTERPRETATION_scRGB,
-	};
-
 	switch (output->result.bands - output->result.alpha) {
 	case 1:
-		return grey[output->image.type];
+		return kinds[output->image.type].grey;
 	case 3:
-		return colour[output->image.type];
+		return kinds[output->image.type].colour;
 	default:
 		return output->cmyk ? VIPS_INTERPRETATION_CMYK : VIPS_INTERPRETATION_MULTIBAND;
 	}
+}
+
+/* A row of the result, in the answer's sample type. */
+static const uint8_t *typed_row(struct encoder *encoder, uint32_t y)
+{
+	const struct image *result = &encoder->output->result;
+	const uint8_t *row = encoder->rows.row(encoder->rows.context, y);
+
+	if (!row || !encoder->row)
+		return row;
+	samples_convert(encoder->row, encoder->output->image.type, row, result->type,
+	                (size_t)result->width * result->bands);
+	return encoder->row;
 }
 
 /* Gives libvips a rectangle of the answer. A request for rows means that the rows above are no
@@ -102,24 +108,22 @@ static int generate(VipsRegion *out, void *sequence, void *a, void *b, gboolean 
 {
 	struct encoder *encoder = a;
 	const struct row_source *rows = &encoder->rows;
-	const struct output_format *output = encoder->output;
 	const VipsRect *r = &out->valid;
 	VipsPel *to = VIPS_REGION_ADDR_TOPLEFT(out);
-	size_t skip = (uint32_t)r->left * image_pixel_size(&output->result);
-	size_t samples = (uint32_t)r->width * output->result.bands;
+	const size_t pixel = vips_format_sizeof(out->im->BandFmt) * (size_t)out->im->Bands;
 
 	(void)sequence, (void)b, (void)stop;
 	rows->free_above(rows->context, (uint32_t)r->top);
 	for (int y = r->top; y < r->top + r->height; y++) {
-		const uint8_t *row = rows->row(rows->context, (uint32_t)y);
+		const uint8_t *row = typed_row(encoder, (uint32_t)y);
 
 		if (!row) {
 			vips_error("encode", "no row %d", y);
 			return -1;
 		}
-		samples_convert(to, output->image.type, row + skip, output->result.type, samples);
+		memcpy(to, row + (size_t)r->left * pixel, (size_t)r->width * pixel);
 		to += VIPS_REGION_LSKIP(out);
-		if (r->width == (int)output->result.width)
+		if (r->width == out->im->Xsize)
 			rows->free_above(rows->context, (uint32_t)y + 1);
 	}
 	return 0;
@@ -168,7 +172,7 @@ static enum error make_image(struct encoder *encoder, struct decoder *body, stru
 		return e;
 	encoder->vips = vips = vips_image_new();
 	vips_image_init_fields(vips, (int)output->result.width, (int)output_rows(output),
-	                       (int)output->result.bands, band_formats[output->image.type],
+	                       (int)output->result.bands, kinds[output->image.type].format,
 	                       VIPS_CODING_NONE, interpretation(output),
 	                       metadata ? metadata->Xres : 1, metadata ? metadata->Yres : 1);
 	if (vips_image_pipelinev(vips, VIPS_DEMAND_STYLE_FATSTRIP, NULL) ||
@@ -195,9 +199,15 @@ enum error encode_open(struct encoder **encoder, const struct output_format *out
 	new->output = output;
 	new->rows = *rows;
 	new->writer = w;
+	if (output->image.type != output->result.type) {
+		new->row = malloc((size_t)output->result.width * output->result.bands *
+		                  pixel_type_size(output->image.type));
+		if (!new->row)
+			e = problem_set(problem, ERR_MEMORY, "no memory to encode");
+	}
 	known = decode_file_metadata(body, &new->metadata);
 	new->plain = w->write && (!w->writes || w->writes(output, known));
-	if (!new->plain || output->to_srgb)
+	if (!e && (!new->plain || output->to_srgb))
 		e = make_image(new, body, problem);
 	/* Metadata of what only libvips has read or converted; it replaces its own once rows are
 	 * decoded. */
@@ -220,6 +230,7 @@ void encode_close(struct encoder **encoder)
 		return;
 	file_metadata_free(&(*encoder)->own);
 	g_clear_object(&(*encoder)->vips);
+	free((*encoder)->row);
 	free(*encoder);
 	*encoder = NULL;
 }
@@ -233,10 +244,10 @@ bool encode_is_plain(const struct encoder *encoder)
  * no longer needed. */
 static const uint8_t *composed_row(void *context, uint32_t y)
 {
-	const struct row_source *rows = &((struct encoder *)context)->rows;
+	struct encoder *encoder = context;
 
-	rows->free_above(rows->context, y);
-	return rows->row(rows->context, y);
+	encoder->rows.free_above(encoder->rows.context, y);
+	return typed_row(encoder, y);
 }
 
 static const uint8_t *converted_row(void *context, uint32_t y)

@@ -11,7 +11,6 @@
 
 #include "codec/jpeg_metadata.h"
 #include "codec/library_error.h"
-#include "codec/samples.h"
 
 enum { BUFFER = 64 << 10 };
 
@@ -31,7 +30,7 @@ struct encoding {
 	struct jpeg_compress_struct libjpeg;
 	struct jpeg_destination_mgr destination;
 	bool memory_short, write_failed;
-	uint8_t *converted; /* a row as written; NULL: as it comes */
+	uint8_t *inverted; /* a row of what ink leaves of white, as files have it; NULL: no ink */
 	uint8_t buffer[BUFFER];
 };
 
@@ -90,34 +89,31 @@ static void set_coding(struct encoding *e)
 	c->write_JFIF_header = FALSE;
 }
 
-/* Converts a row to bytes, and ink to what it leaves of white. */
-static const uint8_t *convert(struct encoding *e, const uint8_t *row)
+static const uint8_t *invert(struct encoding *e, const uint8_t *row)
 {
-	size_t samples = (size_t)e->source.output->image.width * e->source.output->image.bands;
+	const size_t size = image_row_size(&e->source.output->image);
 
-	if (!e->converted)
+	if (!e->inverted)
 		return row;
-	samples_convert(e->converted, PIXEL_U8, row, e->source.output->result.type, samples);
-	if (e->source.output->cmyk)
-		for (size_t i = 0; i < samples; i++)
-			e->converted[i] ^= 0xff;
-	return e->converted;
+	for (size_t i = 0; i < size; i++)
+		e->inverted[i] = row[i] ^ 0xff;
+	return e->inverted;
 }
 
 static void write_rows(struct encoding *e)
 {
 	const struct image *image = &e->source.output->image;
 
-	if (e->source.output->cmyk || e->source.output->result.type != PIXEL_U8)
-		e->converted = e->libjpeg.mem->alloc_large((j_common_ptr)&e->libjpeg, JPOOL_IMAGE,
-		                                           image_row_size(image));
+	if (e->source.output->cmyk)
+		e->inverted = e->libjpeg.mem->alloc_large((j_common_ptr)&e->libjpeg, JPOOL_IMAGE,
+		                                          image_row_size(image));
 	for (uint32_t y = 0; y < image->height && !e->write_failed; y++) {
 		const uint8_t *row = e->source.row(e->source.context, y);
 		JSAMPROW samples;
 
 		if (!row)
 			return;
-		samples = (JSAMPROW)(uintptr_t)convert(e, row);
+		samples = (JSAMPROW)(uintptr_t)invert(e, row);
 		jpeg_write_scanlines(&e->libjpeg, &samples, 1);
 	}
 	if (!e->write_failed)

@@ -15,10 +15,9 @@
 #include "base/vectorised.h"
 #include "codec/png_metadata.h"
 #include "codec/row.h"
-#include "codec/samples.h"
 
-/* BLOCK_SIZE: of an image above WHOLE_MAX, which has several; a sample is STRIPS times one in SAMPLED of a block's rows.
- * Drawings shrink to 1 / DRAWING or less. */
+/* BLOCK_SIZE: of an image above WHOLE_MAX, which has several; a sample is STRIPS times one in
+ * SAMPLED of a block's rows. Drawings shrink to 1 / DRAWING or less. */
 enum {
 	FAST_LEVEL = 1,
 	DRAWING_LEVEL = 6,
@@ -54,7 +53,6 @@ struct encoding {
 	uint8_t *raw;  /* a block's rows, behind the one above */
 	uint8_t *filtered, *trial, *packed;
 	size_t packed_size; /* after ROOM, without the checksum */
-	uint16_t *wide;     /* a row of 16 bits a sample, before it is written byte by byte */
 	struct isal_zstream *fast;
 	uint8_t *fast_memory;
 	struct libdeflate_compressor *compressor[2]; /* by struct way's `filtered` */
@@ -309,21 +307,17 @@ static bool put_block(struct encoding *e, uint32_t rows, bool first, bool last)
 }
 
 /* The more significant of two bytes comes first. */
-static void put_row(struct encoding *e, uint8_t *to, const uint8_t *row)
+static void put_row(const struct encoding *e, uint8_t *to, const uint8_t *row)
 {
-	const struct image *image = &e->output->image;
-	enum pixel_type from = e->output->to_srgb ? image->type : e->output->result.type;
-	size_t samples = (size_t)image->width * image->bands;
+	const uint16_t *samples = (const uint16_t *)(const void *)row;
 
-	if (!e->wide) {
-		samples_convert(to, PIXEL_U8, row, from, samples);
-		return;
-	}
-	samples_convert(e->wide, PIXEL_U16, row, from, samples);
-	for (size_t i = 0; i < samples; i++) {
-		to[2 * i] = (uint8_t)(e->wide[i] >> 8);
-		to[2 * i + 1] = (uint8_t)e->wide[i];
-	}
+	if (e->output->image.type == PIXEL_U8)
+		memcpy(to, row, e->row);
+	else
+		for (size_t i = 0; i < e->row / 2; i++) {
+			to[2 * i] = (uint8_t)(samples[i] >> 8);
+			to[2 * i + 1] = (uint8_t)samples[i];
+		}
 }
 
 /* Sets *ended if the rows end too early. */
@@ -398,9 +392,7 @@ static bool allocate(struct encoding *e)
 	e->filtered = malloc(all);
 	e->trial = malloc(e->row);
 	e->packed = malloc(ROOM + e->packed_size + CHECKSUM + 4);
-	e->wide = e->output->image.type == PIXEL_U16 ? malloc(e->row) : NULL;
-	return e->fast && e->fast_memory && e->raw && e->filtered && e->trial && e->packed &&
-	       (e->wide || e->output->image.type == PIXEL_U8);
+	return e->fast && e->fast_memory && e->raw && e->filtered && e->trial && e->packed;
 }
 
 /* Several pages are frames, each of them whole, with its delays. Allocates nothing a row. */
@@ -444,7 +436,6 @@ static enum error write_png(const struct output_format *output,
 	free(e.filtered);
 	free(e.trial);
 	free(e.packed);
-	free(e.wide);
 	g_byte_array_unref(head);
 	return error;
 }

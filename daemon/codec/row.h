@@ -125,8 +125,7 @@ static inline uint32_t output_rows(const struct output_format *output)
 	return output->pages * output->image.height;
 }
 
-/* Returns a row of the answer, in output->result's sample type, valid until the next call; NULL:
- * there are no more. */
+/* Returns a row, valid until the next call; NULL: there are no more. */
 typedef const uint8_t *answer_row(void *context, uint32_t y);
 
 /* The source of an answer's rows, which must not go back. */
@@ -143,7 +142,9 @@ struct writer {
 	bool (*works)(void);
 
 	/* Writes the whole answer to an empty file, with this metadata (NULL: none), from rows that
-	 * it takes one after another. Rows that end too early are no error. NULL: by libvips. */
+	 * it takes one after another: in output->image's sample type, with the bands of
+	 * output->result, or after the conversion to sRGB of output->image. Rows that end too early
+	 * are no error. NULL: by libvips. */
 	enum error (*write)(const struct output_format *output,
 	                    const struct file_metadata *metadata, answer_row *row, void *context,
 	                    int file, struct problem *problem);
