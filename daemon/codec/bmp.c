@@ -101,20 +101,16 @@ static enum error read_size(struct bmp *b, struct problem *problem)
  */
 static bool kind_is_known(const struct bmp *b)
 {
-	switch (b->compression) {
-	case PLAIN:
-		return b->bits == 1 || b->bits == 2 || b->bits == 4 || b->bits == 8 ||
-		       b->bits == 16 || b->bits == 24 || b->bits == 32;
-	case RUNS_OF_8:
-		return b->bits == 8;
-	case RUNS_OF_4:
-		return b->bits == 4;
-	case MASKED:
-	case MASKED_WITH_ALPHA:
-		return b->bits == 16 || b->bits == 32;
-	default:
-		return false;
-	}
+	static const uint64_t depths[] = {
+	    [PLAIN] = 1 << 1 | 1 << 2 | 1 << 4 | 1 << 8 | 1 << 16 | 1 << 24 | UINT64_C(1) << 32,
+	    [RUNS_OF_8] = 1 << 8,
+	    [RUNS_OF_4] = 1 << 4,
+	    [MASKED] = 1 << 16 | UINT64_C(1) << 32,
+	    [MASKED_WITH_ALPHA] = 1 << 16 | UINT64_C(1) << 32,
+	};
+
+	return b->compression <= MASKED_WITH_ALPHA && b->bits <= 32 &&
+	       depths[b->compression] >> b->bits & 1;
 }
 
 static bool set_channel(struct channel *c, uint32_t mask)

@@ -399,14 +399,13 @@ static bool describe(VipsImage *image, const struct picture *p)
  * first row is asked for, whole. */
 static enum error load(VipsImage **image, const struct part *part, struct problem *problem)
 {
-	VipsImage *out = vips_image_new();
 	struct picture *p = calloc(1, sizeof *p);
+	VipsImage *out;
 	enum error e;
 
-	if (!p) {
-		g_object_unref(out);
+	if (!p)
 		return problem_set(problem, ERR_MEMORY, "no memory to decode");
-	}
+	out = vips_image_new();
 	g_object_set_data_full(G_OBJECT(out), "picture", p, picture_free);
 	if (!open_file(p, part->body->at, part->body->size) || !describe(out, p) ||
 	    vips_image_pipelinev(out, VIPS_DEMAND_STYLE_THINSTRIP, NULL) ||

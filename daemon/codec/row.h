@@ -62,7 +62,8 @@ struct part {
 	const char *who;     /* "the PNG decoder" */
 };
 
-/* The body outlives all that is made of it. A function that fails says why in the problem. */
+/* The body outlives all that is made of it. A function that fails says why in the problem. A decoder
+ * that repeats or expands what a small file has needs a walk in bounds.c, too. */
 struct reader {
 	/* False if a library lacks the format's codec. Called before the sandbox is entered. */
 	bool (*works)(enum format format);

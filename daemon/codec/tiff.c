@@ -233,16 +233,13 @@ static bool has_known_samples(const struct page *p)
 
 static const char *samples_text(uint16_t format)
 {
-	switch (format) {
-	case SAMPLEFORMAT_UINT:
-		return "unsigned integers";
-	case SAMPLEFORMAT_INT:
-		return "signed integers";
-	case SAMPLEFORMAT_IEEEFP:
-		return "floats";
-	default:
-		return "complex numbers";
-	}
+	static const char *const texts[] = {
+	    [SAMPLEFORMAT_UINT] = "unsigned integers",
+	    [SAMPLEFORMAT_INT] = "signed integers",
+	    [SAMPLEFORMAT_IEEEFP] = "floats",
+	};
+
+	return format <= SAMPLEFORMAT_IEEEFP && texts[format] ? texts[format] : "complex numbers";
 }
 
 /* The number of samples, and their type, of each kind of colours. */
@@ -292,21 +289,6 @@ static bool is_laid_out_well(const struct page *p, bool single)
 	        (p->photometric == PHOTOMETRIC_RGB || p->photometric == PHOTOMETRIC_SEPARATED));
 }
 
-static const char *photometric_text(uint16_t photometric)
-{
-	static const char *const texts[] = {
-	    [PHOTOMETRIC_MINISWHITE] = "grey of which 0 is white",
-	    [PHOTOMETRIC_MINISBLACK] = "grey",
-	    [PHOTOMETRIC_RGB] = "RGB",
-	    [PHOTOMETRIC_PALETTE] = "a palette",
-	    [PHOTOMETRIC_SEPARATED] = "inks",
-	    [PHOTOMETRIC_YCBCR] = "YCbCr",
-	    [PHOTOMETRIC_CIELAB] = "CIELAB",
-	};
-
-	return texts[photometric];
-}
-
 static enum error refuse(struct problem *problem, const char *what)
 {
 	return problem_set(
@@ -318,6 +300,15 @@ static enum error refuse(struct problem *problem, const char *what)
 
 static enum error check_page(const struct page *p, bool single, struct problem *problem)
 {
+	static const char *const colours_text[] = {
+	    [PHOTOMETRIC_MINISWHITE] = "grey of which 0 is white",
+	    [PHOTOMETRIC_MINISBLACK] = "grey",
+	    [PHOTOMETRIC_RGB] = "RGB",
+	    [PHOTOMETRIC_PALETTE] = "a palette",
+	    [PHOTOMETRIC_SEPARATED] = "inks",
+	    [PHOTOMETRIC_YCBCR] = "YCbCr",
+	    [PHOTOMETRIC_CIELAB] = "CIELAB",
+	};
 	const char *space = space_text(p->photometric);
 	const char *compression = compression_text(p->compression);
 	char what[160];
@@ -337,14 +328,14 @@ static enum error check_page(const struct page *p, bool single, struct problem *
 		         p->photometric == PHOTOMETRIC_SEPARATED && p->inks != INKSET_CMYK
 		             ? ", other than cyan, magenta, yellow and black"
 		             : "",
-		         photometric_text(p->photometric));
+		         colours_text[p->photometric]);
 	else if (!has_right_alpha(p))
 		snprintf(what, sizeof what, "associated alpha (sample %u) in %u-bit %s of %s",
 		         p->associated, p->bits, samples_text(p->format),
-		         photometric_text(p->photometric));
+		         colours_text[p->photometric]);
 	else if (!is_laid_out_well(p, single))
 		snprintf(what, sizeof what, "%u-bit samples of %s in %s%s%s", p->bits,
-		         photometric_text(p->photometric),
+		         colours_text[p->photometric],
 		         p->compression == COMPRESSION_OJPEG  ? "an old-style JPEG"
 		         : p->compression == COMPRESSION_JPEG ? "JPEGs"
 		                                              : "planes",
@@ -384,8 +375,8 @@ static uint8_t *find_extra(TIFF *file, uint8_t *at, size_t size)
 }
 
 /* libvips divides by alpha as if it were of 8 or 16 bits, and rounds down. */
-static enum error hide_alpha(struct way *way, TIFF *file, struct page *p,
-                             const struct part *part, struct problem *problem)
+static enum error hide_alpha(struct way *way, TIFF *file, struct page *p, const struct part *part,
+                             struct problem *problem)
 {
 	uint8_t *value = find_extra(file, part->body->at, part->body->size);
 
@@ -453,7 +444,8 @@ static void converter_free(void *data)
 {
 	struct converter *c = data;
 
-	TIFFClose(c->file);
+	if (c->file)
+		TIFFClose(c->file);
 	free(c->block);
 	g_mutex_clear(&c->lock);
 	free(c);
@@ -588,21 +580,19 @@ static enum error describe(VipsImage *to, struct converter *c, const struct part
 static enum error convert(VipsImage **image, const struct part *part, struct problem *problem)
 {
 	struct converter *c = calloc(1, sizeof *c);
-	VipsImage *out = vips_image_new();
+	VipsImage *out;
 	enum error e;
 
-	if (c)
-		c->file = open_file(part->body->at, part->body->size);
-	if (!c || !c->file || !TIFFSetDirectory(c->file, part->page)) {
-		g_object_unref(out);
-		if (c && c->file)
-			TIFFClose(c->file);
-		free(c);
-		return vips_error_take(problem, ERR_UNDECODABLE, part->who);
-	}
+	if (!c)
+		return problem_set(problem, ERR_MEMORY, "no memory to decode");
+	out = vips_image_new();
 	g_mutex_init(&c->lock);
 	g_object_set_data_full(G_OBJECT(out), "converter", c, converter_free);
-	e = describe(out, c, part, problem);
+	c->file = open_file(part->body->at, part->body->size);
+	if (c->file && TIFFSetDirectory(c->file, part->page))
+		e = describe(out, c, part, problem);
+	else
+		e = vips_error_take(problem, ERR_UNDECODABLE, part->who);
 	if (!e && (vips_image_pipelinev(out, VIPS_DEMAND_STYLE_THINSTRIP, NULL) ||
 	           vips_image_generate(out, NULL, generate, NULL, c, NULL)))
 		e = vips_error_take(problem, ERR_UNDECODABLE, part->who);
