@@ -191,11 +191,6 @@ static enum error read_header(struct bmp *b, struct problem *problem)
 	return e;
 }
 
-static enum error no_memory(struct problem *problem)
-{
-	return problem_set(problem, ERR_MEMORY, "no memory to decode");
-}
-
 /* There is only a resolution and a profile. */
 static void read_metadata(struct bmp *b)
 {
@@ -220,33 +215,26 @@ static void close_bmp(void *state)
 {
 	struct bmp *b = state;
 
-	if (!b)
-		return;
 	free(b->starts);
 	free(b->indices);
-	free(b);
 }
 
 /* Grey if all colours of the palette are, else RGB; alpha if the file says so. */
-static enum error open_bmp(void **state, struct decoded *decoded, const struct body *body,
+static enum error open_bmp(void *state, struct decoded *decoded, const struct body *body,
                            struct problem *problem)
 {
-	uint64_t offset = body->size < FILE_HEAD ? 0 : number(body->at + 10, 4);
-	struct bmp *b;
+	struct bmp *b = state;
+	uint64_t offset;
 	enum error e;
 
 	if (body->size < FILE_HEAD)
 		return broken(problem, "the file ends in its header");
-	b = calloc(1, sizeof *b);
-	if (!b)
-		return no_memory(problem);
+	offset = number(body->at + 10, 4);
 	b->head = body->at + FILE_HEAD;
 	b->end = body->at + body->size;
 	e = read_header(b, problem);
-	if (e) {
-		close_bmp(b);
+	if (e)
 		return e;
-	}
 	if (b->bits <= 8) {
 		const size_t palette = read_palette(b);
 
@@ -262,7 +250,6 @@ static enum error open_bmp(void **state, struct decoded *decoded, const struct b
 	                                .type = PIXEL_U8,
 	                                .alpha = b->alpha};
 	decoded->plain = decoded->any_order = true;
-	*state = b;
 	return ERR_OK;
 }
 
@@ -329,7 +316,7 @@ static enum error find_runs(struct bmp *b, struct problem *problem)
 	b->starts = calloc(b->height, sizeof *b->starts);
 	b->indices = malloc(b->width);
 	if (!b->starts || !b->indices)
-		return no_memory(problem);
+		return problem_set(problem, ERR_MEMORY, "no memory to decode");
 	b->starts[0] = (struct start){at, 0};
 	while (y < b->height && step != END) {
 		step = next_step(b, &at, &run);
@@ -444,6 +431,7 @@ static enum error read_rows(void *state, const struct area *part, uint8_t *to, s
 }
 
 const struct reader bmp_reader = {
+    .size = sizeof(struct bmp),
     .open = open_bmp,
     .close = close_bmp,
     .metadata = metadata_of,

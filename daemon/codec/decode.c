@@ -311,8 +311,8 @@ static enum error open_file(struct decoder *d, struct decoded *decoded,
 	d->reader = repertoire_reader(d->format);
 	if (d->reader->check)
 		e = d->reader->check(&d->body, problem);
-	if (!e && d->reader->open)
-		e = d->reader->open(&d->state, decoded, &d->body, problem);
+	if (!e)
+		e = reader_open(d->reader, &d->state, decoded, &d->body, problem);
 	d->vips.format = d->format;
 	d->vips.helper = d->reader;
 	d->vips.part.body = &d->body;
@@ -325,18 +325,23 @@ static enum error open_file(struct decoder *d, struct decoded *decoded,
 	                      : open_vips(d, decoded, job, problem);
 }
 
-/* Reads bare pixels. */
+/* Bare pixels. */
+struct raw {
+	int file;
+	uint32_t width;
+	size_t pixel; /* bytes */
+};
+
 static enum error raw_rows(void *state, const struct area *part, uint8_t *to, size_t pitch,
                            struct problem *problem)
 {
-	const struct decoder *d = state;
-	const size_t size = image_row_size(&d->image);
-	const uint64_t pixel = image_pixel_size(&d->image);
+	const struct raw *raw = state;
 
 	for (uint32_t i = 0; i < part->height; i++) {
-		const uint64_t first = (part->y + (uint64_t)i) * d->width + part->x;
+		const uint64_t first = (part->y + (uint64_t)i) * raw->width + part->x;
 
-		if (!file_read(d->file, to + i * pitch, size, first * pixel))
+		if (!file_read(raw->file, to + i * pitch, part->width * raw->pixel,
+		               first * raw->pixel))
 			return problem_set(problem, ERR_IO, "cannot read the body");
 	}
 	return ERR_OK;
@@ -348,12 +353,16 @@ static enum error open_raw(struct decoder *d, struct decoded *decoded,
 	static const struct reader reader = {.rows = raw_rows};
 	const struct image *image = &job->raw_image;
 	const uint64_t size = image_size(image);
+	struct raw *raw;
 	char value[64];
 	enum error e;
 
 	d->format = decoded->format = FORMAT_RAW;
 	d->reader = &reader;
-	d->state = d;
+	raw = d->state = calloc(1, sizeof *raw);
+	if (!raw)
+		return problem_set(problem, ERR_MEMORY, "no memory to decode");
+	*raw = (struct raw){d->file, image->width, image_pixel_size(image)};
 	decoded->whole = *image;
 	decoded->plain = decoded->any_order = true;
 	if (size != job->body_size) {
@@ -454,8 +463,8 @@ void decode_close(struct decoder **decoder)
 	if (!d)
 		return;
 	vips_reader_close(&d->vips);
-	if (d->reader && d->reader->close)
-		d->reader->close(d->state);
+	if (d->reader)
+		reader_close(d->reader, &d->state);
 	if (d->body.mapped)
 		munmap(d->body.at, d->body.size);
 	else

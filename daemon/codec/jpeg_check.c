@@ -69,7 +69,7 @@ static enum jpeg_check check_samples(const struct body bodies[2])
 	bool open = true;
 
 	for (int i = 0; i < 2; i++)
-		open &= !jpeg_reader.open(&files[i], &decoded[i], &bodies[i], &problem) &&
+		open &= !reader_open(&jpeg_reader, &files[i], &decoded[i], &bodies[i], &problem) &&
 		        decoded[i].plain;
 	if (open)
 		rows = malloc(2 * ROWS * image_row_size(&decoded[0].whole));
@@ -77,7 +77,7 @@ static enum jpeg_check check_samples(const struct body bodies[2])
 		result = compare(files, &decoded[0].whole, rows);
 	free(rows);
 	for (int i = 0; i < 2; i++)
-		jpeg_reader.close(files[i]);
+		reader_close(&jpeg_reader, &files[i]);
 	return result;
 }
 

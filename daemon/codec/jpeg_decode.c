@@ -60,40 +60,30 @@ static void close_decoder(void *state)
 {
 	struct jpeg_decoder *d = state;
 
-	if (!d)
-		return;
 	file_metadata_free(&d->metadata);
 	jpeg_destroy_decompress(&d->libjpeg);
-	free(d);
 }
 
 /* Leaves to libvips a file whose orientation is not upright, or whose colours are none of grey, RGB
  * and CMYK (0: no ink). One of several scans is decoded whole before the first row: its
  * coefficients have 16 bits. */
-static enum error open_decoder(void **state, struct decoded *decoded, const struct body *body,
+static enum error open_decoder(void *state, struct decoded *decoded, const struct body *body,
                                struct problem *problem)
 {
-	struct jpeg_decoder *d = calloc(1, sizeof *d);
+	struct jpeg_decoder *d = state;
 	const struct jpeg_decompress_struct *libjpeg = &d->libjpeg;
 	bool full_chroma;
-	enum error e = ERR_OK;
 
-	if (!d)
-		return problem_set(problem, ERR_MEMORY, "no memory to decode");
 	d->body = body;
 	d->libjpeg.err = jpeg_error_init(&d->error);
 	if (!jpeg_error_catch(&d->error, read_header, d))
-		e = complain(d, problem);
-	else if (d->memory_short)
-		e = problem_set(problem, ERR_MEMORY, "no memory to decode");
-	decoded->plain = !e && file_metadata_upright(&d->metadata) &&
-	                 (libjpeg->out_color_space == JCS_GRAYSCALE ||
-	                  libjpeg->out_color_space == JCS_RGB ||
-	                  libjpeg->out_color_space == JCS_CMYK);
-	if (!decoded->plain) {
-		close_decoder(d);
-		return e;
-	}
+		return complain(d, problem);
+	if (d->memory_short)
+		return problem_set(problem, ERR_MEMORY, "no memory to decode");
+	decoded->plain =
+	    file_metadata_upright(&d->metadata) &&
+	    (libjpeg->out_color_space == JCS_GRAYSCALE || libjpeg->out_color_space == JCS_RGB ||
+	     libjpeg->out_color_space == JCS_CMYK);
 	decoded->whole = (struct image){.width = libjpeg->output_width,
 	                                .height = libjpeg->output_height,
 	                                .bands = (uint32_t)libjpeg->output_components,
@@ -103,7 +93,6 @@ static enum error open_decoder(void **state, struct decoded *decoded, const stru
 	decoded->full_chroma = full_chroma && !decoded->cmyk;
 	if (jpeg_has_multiple_scans(&d->libjpeg))
 		decoded->held = full_chroma || decoded->cmyk ? 2 * decoded->whole.bands : 3;
-	*state = d;
 	return ERR_OK;
 }
 
@@ -186,6 +175,7 @@ static struct file_metadata *metadata_of(void *state)
 }
 
 const struct reader jpeg_reader = {
+    .size = sizeof(struct jpeg_decoder),
     .open = open_decoder,
     .close = close_decoder,
     .metadata = metadata_of,

@@ -87,37 +87,29 @@ static void close_file(void *state)
 {
 	struct png_file *png = state;
 
-	if (!png)
-		return;
 	file_metadata_free(&png->metadata);
 	free(png->pixels);
-	free(png);
 }
 
 /* Reads all but the pixels. Finds no fault: what is damaged is left out, or for others to say. */
-static enum error open_file(void **state, struct decoded *decoded, const struct body *body,
+static enum error open_file(void *state, struct decoded *decoded, const struct body *body,
                             struct problem *problem)
 {
 	/* 72 pixels an inch, in whole pixels a metre. */
 	static const struct resolution usual = {2.834, 2.834, PER_INCH};
-	struct png_file *png = calloc(1, sizeof *png);
+	struct png_file *png = state;
 
-	if (!png)
-		return problem_set(problem, ERR_MEMORY, "no memory to decode");
 	png->reading.metadata = &png->metadata;
 	png->metadata.resolution = usual;
 	read_file(png, body->at + PNG_SIGNATURE, body->at + body->size);
-	if (!png_metadata_end(&png->reading)) {
-		close_file(png);
+	if (!png_metadata_end(&png->reading))
 		return problem_set(problem, ERR_MEMORY, "no memory to decode");
-	}
 	decoded->plain = png->plain && file_metadata_upright(&png->metadata);
 	decoded->whole = png->image;
 	decoded->any_order = true;
 	decoded->file_pages = png->frames ? png->frames : 1;
 	decoded->colours = file_metadata_colours(&png->metadata);
 	decoded->lost = png->reading.lost ? 1u << LOSS_METADATA : 0;
-	*state = png;
 	return ERR_OK;
 }
 
@@ -202,7 +194,8 @@ INLINED int nearest(int left, int above, int corner)
 	return to_left <= to_above && to_left <= to_corner ? left : near;
 }
 
-INLINED void undo_paeth(uint8_t *restrict row, const uint8_t *restrict above, size_t size, size_t pixel)
+INLINED void undo_paeth(uint8_t *restrict row, const uint8_t *restrict above, size_t size,
+                        size_t pixel)
 {
 	int left[8] = {0}, corner[8] = {0};
 
@@ -298,8 +291,7 @@ static enum error read_rows(void *state, const struct area *part, uint8_t *to, s
 }
 
 /* Tells libvips of the metadata, and gives it the frames, of which its loader has the first. */
-static enum error amend(struct _VipsImage **image, const struct part *part,
-                        struct problem *problem)
+static enum error amend(struct _VipsImage **image, const struct part *part, struct problem *problem)
 {
 	struct png_file *png = part->state;
 	enum error e = ERR_OK;
@@ -313,6 +305,7 @@ static enum error amend(struct _VipsImage **image, const struct part *part,
 }
 
 const struct reader png_reader = {
+    .size = sizeof(struct png_file),
     .open = open_file,
     .close = close_file,
     .metadata = metadata_of,

@@ -258,11 +258,7 @@ static enum error read_header(struct pnm *p, const uint8_t *file, struct problem
 
 static void close_pnm(void *state)
 {
-	struct pnm *p = state;
-
-	if (p)
-		free(p->starts);
-	free(p);
+	free(((struct pnm *)state)->starts);
 }
 
 /* Rasters -------------------------------------------------------------------------------------- */
@@ -339,25 +335,20 @@ static uint32_t count_images(const struct pnm *p)
 }
 
 /* u8 up to a maximum of 255, u16 above it, f32 of PFM. */
-static enum error open_pnm(void **state, struct decoded *decoded, const struct body *body,
+static enum error open_pnm(void *state, struct decoded *decoded, const struct body *body,
                            struct problem *problem)
 {
-	struct pnm *p = calloc(1, sizeof *p);
+	struct pnm *p = state;
 	enum error e;
 
-	if (!p)
-		return problem_set(problem, ERR_MEMORY, "no memory to decode");
 	p->end = body->at + body->size;
 	e = read_header(p, body->at, problem);
-	if (e) {
-		close_pnm(p);
+	if (e)
 		return e;
-	}
 	decoded->whole = p->image;
 	decoded->cmyk = p->cmyk;
 	decoded->file_pages = count_images(p);
 	decoded->plain = decoded->any_order = true;
-	*state = p;
 	return ERR_OK;
 }
 
@@ -431,6 +422,7 @@ static enum error read_rows(void *state, const struct area *part, uint8_t *to, s
 }
 
 const struct reader pnm_reader = {
+    .size = sizeof(struct pnm),
     .open = open_pnm,
     .close = close_pnm,
     .find = find_rows,

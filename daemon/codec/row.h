@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 
 #include "base/error.h"
@@ -62,8 +63,8 @@ struct part {
 	const char *who;     /* "the PNG decoder" */
 };
 
-/* The body outlives all that is made of it. A function that fails says why in the problem. A decoder
- * that repeats or expands what a small file has needs a walk in bounds.c, too. */
+/* The body outlives all that is made of it. A function that fails says why in the problem. A
+ * decoder that repeats or expands what a small file has needs a walk in bounds.c, too. */
 struct reader {
 	/* False if a library lacks the format's codec. Called before the sandbox is entered. */
 	bool (*works)(enum format format);
@@ -71,12 +72,14 @@ struct reader {
 	/* Refuses a file that nobody is to decode, or changes it so that libvips can. */
 	enum error (*check)(const struct body *body, struct problem *problem);
 
+	size_t size; /* bytes of its state */
+
 	/* Reads the header: fills in `plain`, and if that is true the facts from `whole` on that
-	 * are not as decode_open() has set them. Otherwise libvips reads the pixels, and the state
-	 * may be NULL. On failure it is NULL. */
-	enum error (*open)(void **state, struct decoded *decoded, const struct body *body,
+	 * are not as decode_open() has set them. Otherwise libvips reads the pixels. The state is
+	 * zeros before. */
+	enum error (*open)(void *state, struct decoded *decoded, const struct body *body,
 	                   struct problem *problem);
-	/* NULL is closed, too. */
+	/* Frees what the state has, also after open() has failed. */
 	void (*close)(void *state);
 
 	/* Metadata of the file, which is the state's; another thread may read it while rows are
@@ -104,6 +107,32 @@ struct reader {
 	enum error (*amend)(struct _VipsImage **image, const struct part *part,
 	                    struct problem *problem);
 };
+
+static inline void reader_close(const struct reader *r, void **state)
+{
+	if (*state && r->close)
+		r->close(*state);
+	free(*state);
+	*state = NULL;
+}
+
+/* Opens a file. *state becomes NULL on failure, and if libvips reads the file without help. */
+static inline enum error reader_open(const struct reader *r, void **state, struct decoded *decoded,
+                                     const struct body *body, struct problem *problem)
+{
+	enum error e;
+
+	*state = NULL;
+	if (!r->open)
+		return ERR_OK;
+	*state = calloc(1, r->size);
+	if (!*state)
+		return problem_set(problem, ERR_MEMORY, "no memory to decode");
+	e = r->open(*state, decoded, body, problem);
+	if (e || !(decoded->plain || r->load || r->amend))
+		reader_close(r, state);
+	return e;
+}
 
 /* Writing -------------------------------------------------------------------------------------- */
 

@@ -605,16 +605,11 @@ static enum error convert(VipsImage **image, const struct part *part, struct pro
 
 /* The reader ----------------------------------------------------------------------------------- */
 
-static enum error open_way(void **state, struct decoded *decoded, const struct body *body,
+static enum error open_way(void *way, struct decoded *decoded, const struct body *body,
                            struct problem *problem)
 {
-	enum error e = body_make_writable(body, problem);
-
-	(void)decoded;
-	if (e)
-		return e;
-	*state = calloc(1, sizeof(struct way));
-	return *state ? ERR_OK : problem_set(problem, ERR_MEMORY, "no memory to decode");
+	(void)way, (void)decoded;
+	return body_make_writable(body, problem);
 }
 
 static enum error load(VipsImage **image, const struct part *part, struct problem *problem)
@@ -660,8 +655,8 @@ static enum error amend(VipsImage **image, const struct part *part, struct probl
 }
 
 const struct reader tiff_reader = {
+    .size = sizeof(struct way),
     .open = open_way,
-    .close = free,
     .load = load,
     .amend = amend,
 };

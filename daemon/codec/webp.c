@@ -35,13 +35,10 @@ static void close_still(void *state)
 {
 	struct still *s = state;
 
-	if (!s)
-		return;
 	WebPDemuxReleaseIterator(&s->frame);
 	WebPDemuxDelete(s->demuxer);
 	file_metadata_free(&s->metadata);
 	free(s->pixels);
-	free(s);
 }
 
 /* A part of the file, if its header says that it is there. */
@@ -74,33 +71,24 @@ static bool read_metadata(struct still *s)
 }
 
 /* Leaves to libvips what is not a single upright picture as large as the image, or is truncated. */
-static enum error open_still(void **state, struct decoded *decoded, const struct body *body,
+static enum error open_still(void *state, struct decoded *decoded, const struct body *body,
                              struct problem *problem)
 {
 	const WebPData whole = {body->at, body->size};
-	struct still *s = calloc(1, sizeof *s);
+	struct still *s = state;
 	uint32_t flags, width, height;
 
-	if (!s)
-		return problem_set(problem, ERR_MEMORY, "no memory to decode");
 	s->demuxer = WebPDemux(&whole);
 	flags = s->demuxer ? WebPDemuxGetI(s->demuxer, WEBP_FF_FORMAT_FLAGS) : ANIMATION_FLAG;
-	if (!(flags & ANIMATION_FLAG) && WebPDemuxGetFrame(s->demuxer, 1, &s->frame)) {
-		width = WebPDemuxGetI(s->demuxer, WEBP_FF_CANVAS_WIDTH);
-		height = WebPDemuxGetI(s->demuxer, WEBP_FF_CANVAS_HEIGHT);
-		if (!read_metadata(s)) {
-			close_still(s);
-			return problem_set(problem, ERR_MEMORY, "no memory for the metadata");
-		}
-		decoded->plain = s->frame.complete && (uint32_t)s->frame.width == width &&
-		                 (uint32_t)s->frame.height == height &&
-		                 file_metadata_upright(&s->metadata);
-	}
-	if (!decoded->plain) {
-		close_still(s);
+	if (flags & ANIMATION_FLAG || !WebPDemuxGetFrame(s->demuxer, 1, &s->frame))
 		return ERR_OK;
-	}
+	if (!read_metadata(s))
+		return problem_set(problem, ERR_MEMORY, "no memory for the metadata");
+	width = WebPDemuxGetI(s->demuxer, WEBP_FF_CANVAS_WIDTH);
+	height = WebPDemuxGetI(s->demuxer, WEBP_FF_CANVAS_HEIGHT);
 	s->bands = flags & ALPHA_FLAG ? 4 : 3;
+	decoded->plain = s->frame.complete && (uint32_t)s->frame.width == width &&
+	                 (uint32_t)s->frame.height == height && file_metadata_upright(&s->metadata);
 	decoded->whole = (struct image){.width = width,
 	                                .height = height,
 	                                .bands = (uint32_t)s->bands,
@@ -108,7 +96,6 @@ static enum error open_still(void **state, struct decoded *decoded, const struct
 	                                .alpha = s->bands == 4};
 	decoded->any_order = true;
 	decoded->held = format_row(FORMAT_WEBP)->decoder_pixel_size + (uint32_t)s->bands;
-	*state = s;
 	return ERR_OK;
 }
 
@@ -160,6 +147,7 @@ static enum error read_rows(void *state, const struct area *part, uint8_t *to, s
 }
 
 const struct reader webp_reader = {
+    .size = sizeof(struct still),
     .open = open_still,
     .close = close_still,
     .metadata = metadata_of,

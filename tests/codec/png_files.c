@@ -88,10 +88,10 @@ static bool is_ours(const struct file *file)
 	struct decoded decoded = {0};
 	struct problem problem;
 	void *png = NULL;
-	bool ours = !png_reader.open(&png, &decoded, &body, &problem) && decoded.plain &&
+	bool ours = !reader_open(&png_reader, &png, &decoded, &body, &problem) && decoded.plain &&
 	            !png_reader.find(png, &problem);
 
-	png_reader.close(png);
+	reader_close(&png_reader, &png);
 	return ours;
 }
 

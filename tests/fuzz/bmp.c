@@ -86,11 +86,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (size)
 		memcpy(body.at, data, size);
-	e = bmp_reader.open(&state, &decoded, &body, &problem);
+	e = reader_open(&bmp_reader, &state, &decoded, &body, &problem);
 	must(!e == !!state && !e == !problem.detail[0] && !e == decoded.plain);
 	if (!e)
 		read_bmp(state, &decoded.whole);
-	bmp_reader.close(state);
+	reader_close(&bmp_reader, &state);
 	free(body.at);
 	return 0;
 }

@@ -187,12 +187,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	/* Of its own, for the sanitizer. */
 	body = (struct body){malloc(file.size + 1), file.size, false};
 	memcpy(body.at, file.at, file.size);
-	if (jpeg_reader.open(&state, &decoded, &body, &problem))
+	if (reader_open(&jpeg_reader, &state, &decoded, &body, &problem))
 		must(!state && *problem.detail);
 	else if (decoded.plain &&
 	         (uint64_t)decoded.whole.width * decoded.whole.height <= PIXELS_MAX)
 		decode(state, &decoded, data[0] & 8);
-	jpeg_reader.close(state);
+	reader_close(&jpeg_reader, &state);
 	free(body.at);
 	return 0;
 }

@@ -141,12 +141,12 @@ static void encode(void *state, const struct image *image, const uint8_t *pixels
 		return;
 	body.size = (size_t)status.st_size;
 	must(file_read(file, answer.at, body.size, 0));
-	must(!png_reader.open(&back, &decoded, &body, &problem) && !decoded.lost);
+	must(!reader_open(&png_reader, &back, &decoded, &body, &problem) && !decoded.lost);
 	must(!memcmp(&decoded.whole, image, sizeof *image));
 	again = read_pixels(back, &decoded);
 	must(again && !memcmp(again, pixels, image_size(image)));
 	free(again);
-	png_reader.close(back);
+	reader_close(&png_reader, &back);
 }
 
 /* Puts a frame's row, all of one value, on a canvas that ends where the image does. */
@@ -221,12 +221,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	body = (struct body){malloc(file.size), file.size, false};
 	memcpy(body.at, file.at, file.size);
 	look_at_frames(body.at, file.size, 1 + data[1] % 4);
-	must(!png_reader.open(&state, &decoded, &body, &problem));
+	must(!reader_open(&png_reader, &state, &decoded, &body, &problem));
 	pixels = read_pixels(state, &decoded);
 	if (pixels)
 		encode(state, &decoded.whole, pixels, data[0] & 32);
 	free(pixels);
-	png_reader.close(state);
+	reader_close(&png_reader, &state);
 	free(body.at);
 	return 0;
 }

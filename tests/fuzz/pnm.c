@@ -74,12 +74,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (size)
 		memcpy(body.at, data, size);
-	e = pnm_reader.open(&state, &decoded, &body, &problem);
+	e = reader_open(&pnm_reader, &state, &decoded, &body, &problem);
 	must(!e == !!state && !e == !problem.detail[0] && !e == decoded.plain);
 	must(e || (decoded.file_pages && decoded.file_pages <= size));
 	if (!e)
 		read_pnm(state, &decoded.whole);
-	pnm_reader.close(state);
+	reader_close(&pnm_reader, &state);
 	free(body.at);
 	return 0;
 }

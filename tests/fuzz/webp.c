@@ -88,10 +88,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	}
 	body = (struct body){file, size, false};
 	if (!bounds_check(FORMAT_WEBP, file, size, &problem) &&
-	    !webp_reader.open(&state, &decoded, &body, &problem) && decoded.plain &&
+	    !reader_open(&webp_reader, &state, &decoded, &body, &problem) && decoded.plain &&
 	    (uint64_t)decoded.whole.width * decoded.whole.height <= PIXELS_MAX)
 		decode(state, &decoded.whole);
-	webp_reader.close(state);
+	reader_close(&webp_reader, &state);
 	free(file);
 	return 0;
 }
