@@ -224,21 +224,19 @@ static enum error load_pages(struct decoder *d, struct decoded *decoded, uint32_
 {
 	struct part *part = &d->vips.part;
 	struct problem why;
-	struct image first;
 	enum error e;
 
-	vips_reader_describe(&d->vips, decoded);
-	first = decoded->whole;
 	e = choose_pages(d, decoded, job, problem);
 	if (job->page != PAGE_FIRST && own_pages > 1)
 		part->frames = own_pages;
 	if (e || !(part->all || part->frames || part->page))
 		return e;
 	if (part->all || part->frames || format_row(d->format)->decoder_pixel_size)
-		e = check_all_pixels(job, &first, part->all ? decoded->pages : job->page, problem);
+		e = check_all_pixels(job, &decoded->whole, part->all ? decoded->pages : job->page,
+		                     problem);
 	if (e)
 		return e;
-	e = vips_reader_load(&d->vips, false, problem);
+	e = vips_reader_load(&d->vips, false, decoded, problem);
 	if (e && part->all && !part->frames) { /* the first page could be loaded */
 		why = *problem;
 		e = problem_set(problem, e,
@@ -254,18 +252,14 @@ static enum error open_vips(struct decoder *d, struct decoded *decoded,
                             const struct message_job *job, struct problem *problem)
 {
 	const uint32_t own_pages = decoded->file_pages;
-	enum error e = vips_reader_load(&d->vips, false, problem);
+	enum error e = vips_reader_load(&d->vips, false, decoded, problem);
 	uint64_t held;
 
-	if (e)
-		return e;
-	if (vips_reader_pages(&d->vips) > 1)
-		decoded->file_pages = vips_reader_pages(&d->vips);
-	e = load_pages(d, decoded, own_pages, job, problem);
+	if (!e)
+		e = load_pages(d, decoded, own_pages, job, problem);
 	if (e)
 		return e;
 	decoded->any_order = vips_reader_turns(&d->vips);
-	vips_reader_describe(&d->vips, decoded);
 	held = vips_reader_held(&d->vips, decoded);
 	e = check_pixels(job, &decoded->whole, problem);
 	if (!e)
@@ -273,9 +267,7 @@ static enum error open_vips(struct decoder *d, struct decoded *decoded,
 	if (!e && held)
 		e = check_held(d, held, job, decoded, problem);
 	if (!e)
-		e = vips_reader_turn(&d->vips, problem);
-	if (!e)
-		vips_reader_describe(&d->vips, decoded);
+		e = vips_reader_turn(&d->vips, decoded, problem);
 	decoded->lost |= d->vips.lost;
 	return e;
 }
@@ -583,11 +575,12 @@ bool decode_file_metadata(struct decoder *d, const struct file_metadata **metada
 enum error decode_metadata(struct decoder *d, VipsImage **image, struct problem *problem)
 {
 	static const struct file_part none = {NULL, 0};
+	struct decoded ignored = {.pages = 1};
 	const struct file_metadata *m;
 	enum error e = ERR_OK;
 
 	if (!d->vips.image && format_row(d->format)->loader) {
-		e = vips_reader_load(&d->vips, false, problem);
+		e = vips_reader_load(&d->vips, false, &ignored, problem);
 	} else if (!d->vips.image && decode_file_metadata(d, &m) && m) {
 		d->vips.image = vips_image_new();
 		d->vips.image->Xres = m->resolution.x;

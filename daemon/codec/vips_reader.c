@@ -160,7 +160,36 @@ static bool load_usually(struct vips_reader *v, bool any_order)
 	                  (int)p->page, "n", p->all ? -1 : 1, NULL);
 }
 
-enum error vips_reader_load(struct vips_reader *v, bool any_order, struct problem *problem)
+static bool samples_chroma(VipsImage *image, const char *how)
+{
+	const char *subsampling;
+
+	return vips_image_get_typeof(image, "jpeg-chroma-subsample") &&
+	       !vips_image_get_string(image, "jpeg-chroma-subsample", &subsampling) &&
+	       !strcmp(subsampling, how);
+}
+
+static void describe(VipsImage *image, struct decoded *decoded)
+{
+	int pages;
+
+	decoded->whole = (struct image){
+	    .width = (uint32_t)image->Xsize,
+	    .height = (uint32_t)image->Ysize / decoded->pages,
+	    .bands = (uint32_t)image->Bands,
+	    .type = vips_reader_type(image),
+	    .alpha =
+	        image->Bands % 2 == 0 && image->Bands <= BANDS_MAX && vips_image_hasalpha(image),
+	};
+	decoded->cmyk = image->Type == VIPS_INTERPRETATION_CMYK && image->Bands == 4;
+	decoded->full_chroma = samples_chroma(image, "4:4:4");
+	if (vips_image_get_typeof(image, VIPS_META_N_PAGES) &&
+	    !vips_image_get_int(image, VIPS_META_N_PAGES, &pages) && pages > 1)
+		decoded->file_pages = (uint32_t)pages;
+}
+
+enum error vips_reader_load(struct vips_reader *v, bool any_order, struct decoded *decoded,
+                            struct problem *problem)
 {
 	const struct reader *helper = v->helper;
 	VipsImage *converted = NULL;
@@ -177,9 +206,11 @@ enum error vips_reader_load(struct vips_reader *v, bool any_order, struct proble
 		e = helper->amend(&v->image, &v->part, problem);
 	if (!e && convert(v->image, &converted, &v->lost))
 		e = complain(v, problem);
-	if (!e)
-		replace(&v->image, converted);
-	return e;
+	if (e)
+		return e;
+	replace(&v->image, converted);
+	describe(v->image, decoded);
+	return ERR_OK;
 }
 
 void vips_reader_close(struct vips_reader *v)
@@ -187,41 +218,6 @@ void vips_reader_close(struct vips_reader *v)
 	g_clear_object(&v->region);
 	g_clear_object(&v->image);
 	g_clear_object(&v->source);
-}
-
-uint32_t vips_reader_pages(const struct vips_reader *v)
-{
-	int pages;
-
-	return vips_image_get_typeof(v->image, VIPS_META_N_PAGES) &&
-	               !vips_image_get_int(v->image, VIPS_META_N_PAGES, &pages) && pages > 1
-	           ? (uint32_t)pages
-	           : 1;
-}
-
-static bool samples_chroma(VipsImage *image, const char *how)
-{
-	const char *subsampling;
-
-	return vips_image_get_typeof(image, "jpeg-chroma-subsample") &&
-	       !vips_image_get_string(image, "jpeg-chroma-subsample", &subsampling) &&
-	       !strcmp(subsampling, how);
-}
-
-void vips_reader_describe(const struct vips_reader *v, struct decoded *decoded)
-{
-	VipsImage *image = v->image;
-
-	decoded->whole = (struct image){
-	    .width = (uint32_t)image->Xsize,
-	    .height = (uint32_t)image->Ysize / decoded->pages,
-	    .bands = (uint32_t)image->Bands,
-	    .type = vips_reader_type(image),
-	    .alpha =
-	        image->Bands % 2 == 0 && image->Bands <= BANDS_MAX && vips_image_hasalpha(image),
-	};
-	decoded->cmyk = image->Type == VIPS_INTERPRETATION_CMYK && image->Bands == 4;
-	decoded->full_chroma = samples_chroma(image, "4:4:4");
 }
 
 bool vips_reader_turns(const struct vips_reader *v)
@@ -268,7 +264,7 @@ uint64_t vips_reader_held(const struct vips_reader *v, const struct decoded *dec
 	return size;
 }
 
-enum error vips_reader_turn(struct vips_reader *v, struct problem *problem)
+enum error vips_reader_turn(struct vips_reader *v, struct decoded *decoded, struct problem *problem)
 {
 	const bool turns = vips_reader_turns(v);
 	VipsImage *upright = NULL;
@@ -283,12 +279,14 @@ enum error vips_reader_turn(struct vips_reader *v, struct problem *problem)
 		    "single page only: page=N names it",
 		    vips_image_get_orientation(v->image));
 	if (turns)
-		e = vips_reader_load(v, true, problem);
-	if (!e && vips_autorot(v->image, &upright, NULL))
-		e = complain(v, problem);
-	else if (!e)
-		replace(&v->image, upright);
-	return e;
+		e = vips_reader_load(v, true, decoded, problem);
+	if (e)
+		return e;
+	if (vips_autorot(v->image, &upright, NULL))
+		return complain(v, problem);
+	replace(&v->image, upright);
+	describe(upright, decoded);
+	return ERR_OK;
 }
 
 /* Rows ----------------------------------------------------------------------------------------- */

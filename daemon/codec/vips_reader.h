@@ -20,17 +20,12 @@ struct vips_reader {
 	uint32_t lost; /* bit (1 << enum loss) for each, to what is loaded */
 };
 
-/* Loads the part, again if it is another now. CIELAB becomes sRGB, and signed or 32-bit integers
- * become floats of the same values; nothing is computed yet. */
-enum error vips_reader_load(struct vips_reader *v, bool any_order,
+/* Loads the part, again if it is another now, and fills in what its decoded->pages are like, and
+ * how many the file has. CIELAB becomes sRGB, and signed or 32-bit integers become floats of the
+ * same values; nothing is computed yet. */
+enum error vips_reader_load(struct vips_reader *v, bool any_order, struct decoded *decoded,
                             struct problem *problem) MUST_CHECK;
 void vips_reader_close(struct vips_reader *v);
-
-/* The number of pages that libvips knows of, at least 1. */
-uint32_t vips_reader_pages(const struct vips_reader *v);
-
-/* Fills in what the image, of decoded->pages, is like. */
-void vips_reader_describe(const struct vips_reader *v, struct decoded *decoded);
 
 /* ERR_UNSUPPORTED_PIXELS: the problem names the image's kind of pixels and the supported ones. */
 enum error vips_reader_check(const struct vips_reader *v, struct problem *problem) MUST_CHECK;
@@ -39,11 +34,12 @@ enum error vips_reader_check(const struct vips_reader *v, struct problem *proble
  * order. */
 bool vips_reader_turns(const struct vips_reader *v);
 
-/* Bytes of memory a pixel, if the described image cannot be decoded row by row; else 0. */
+/* Bytes of memory a pixel, if the image cannot be decoded row by row; else 0. */
 uint64_t vips_reader_held(const struct vips_reader *v, const struct decoded *decoded);
 
 /* Turns the image upright. */
-enum error vips_reader_turn(struct vips_reader *v, struct problem *problem) MUST_CHECK;
+enum error vips_reader_turn(struct vips_reader *v, struct decoded *decoded,
+                            struct problem *problem) MUST_CHECK;
 
 /* Decodes a part of the image, of all pages, to rows pitch bytes apart (NULL: to nowhere). */
 enum error vips_reader_rows(struct vips_reader *v, const struct area *part, uint8_t *to,
