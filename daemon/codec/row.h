@@ -120,15 +120,13 @@ static inline void reader_close(const struct reader *r, void **state)
 static inline enum error reader_open(const struct reader *r, void **state, struct decoded *decoded,
                                      const struct body *body, struct problem *problem)
 {
-	enum error e;
+	enum error e = ERR_OK;
 
-	*state = NULL;
-	if (!r->open)
-		return ERR_OK;
-	*state = calloc(1, r->size);
-	if (!*state)
+	*state = r->size ? calloc(1, r->size) : NULL;
+	if (r->size && !*state)
 		return problem_set(problem, ERR_MEMORY, "no memory to decode");
-	e = r->open(*state, decoded, body, problem);
+	if (r->open)
+		e = r->open(*state, decoded, body, problem);
 	if (e || !(decoded->plain || r->load || r->amend))
 		reader_close(r, state);
 	return e;

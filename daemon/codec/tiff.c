@@ -233,13 +233,16 @@ static bool has_known_samples(const struct page *p)
 
 static const char *samples_text(uint16_t format)
 {
-	static const char *const texts[] = {
-	    [SAMPLEFORMAT_UINT] = "unsigned integers",
-	    [SAMPLEFORMAT_INT] = "signed integers",
-	    [SAMPLEFORMAT_IEEEFP] = "floats",
-	};
-
-	return format <= SAMPLEFORMAT_IEEEFP && texts[format] ? texts[format] : "complex numbers";
+	switch (format) {
+	case SAMPLEFORMAT_UINT:
+		return "unsigned integers";
+	case SAMPLEFORMAT_INT:
+		return "signed integers";
+	case SAMPLEFORMAT_IEEEFP:
+		return "floats";
+	default:
+		return "complex numbers";
+	}
 }
 
 /* The number of samples, and their type, of each kind of colours. */
@@ -289,6 +292,21 @@ static bool is_laid_out_well(const struct page *p, bool single)
 	        (p->photometric == PHOTOMETRIC_RGB || p->photometric == PHOTOMETRIC_SEPARATED));
 }
 
+static const char *photometric_text(uint16_t photometric)
+{
+	static const char *const texts[] = {
+	    [PHOTOMETRIC_MINISWHITE] = "grey of which 0 is white",
+	    [PHOTOMETRIC_MINISBLACK] = "grey",
+	    [PHOTOMETRIC_RGB] = "RGB",
+	    [PHOTOMETRIC_PALETTE] = "a palette",
+	    [PHOTOMETRIC_SEPARATED] = "inks",
+	    [PHOTOMETRIC_YCBCR] = "YCbCr",
+	    [PHOTOMETRIC_CIELAB] = "CIELAB",
+	};
+
+	return texts[photometric];
+}
+
 static enum error refuse(struct problem *problem, const char *what)
 {
 	return problem_set(
@@ -300,15 +318,6 @@ static enum error refuse(struct problem *problem, const char *what)
 
 static enum error check_page(const struct page *p, bool single, struct problem *problem)
 {
-	static const char *const colours_text[] = {
-	    [PHOTOMETRIC_MINISWHITE] = "grey of which 0 is white",
-	    [PHOTOMETRIC_MINISBLACK] = "grey",
-	    [PHOTOMETRIC_RGB] = "RGB",
-	    [PHOTOMETRIC_PALETTE] = "a palette",
-	    [PHOTOMETRIC_SEPARATED] = "inks",
-	    [PHOTOMETRIC_YCBCR] = "YCbCr",
-	    [PHOTOMETRIC_CIELAB] = "CIELAB",
-	};
 	const char *space = space_text(p->photometric);
 	const char *compression = compression_text(p->compression);
 	char what[160];
@@ -328,14 +337,14 @@ static enum error check_page(const struct page *p, bool single, struct problem *
 		         p->photometric == PHOTOMETRIC_SEPARATED && p->inks != INKSET_CMYK
 		             ? ", other than cyan, magenta, yellow and black"
 		             : "",
-		         colours_text[p->photometric]);
+		         photometric_text(p->photometric));
 	else if (!has_right_alpha(p))
 		snprintf(what, sizeof what, "associated alpha (sample %u) in %u-bit %s of %s",
 		         p->associated, p->bits, samples_text(p->format),
-		         colours_text[p->photometric]);
+		         photometric_text(p->photometric));
 	else if (!is_laid_out_well(p, single))
 		snprintf(what, sizeof what, "%u-bit samples of %s in %s%s%s", p->bits,
-		         colours_text[p->photometric],
+		         photometric_text(p->photometric),
 		         p->compression == COMPRESSION_OJPEG  ? "an old-style JPEG"
 		         : p->compression == COMPRESSION_JPEG ? "JPEGs"
 		                                              : "planes",
@@ -444,8 +453,7 @@ static void converter_free(void *data)
 {
 	struct converter *c = data;
 
-	if (c->file)
-		TIFFClose(c->file);
+	TIFFClose(c->file);
 	free(c->block);
 	g_mutex_clear(&c->lock);
 	free(c);
@@ -580,19 +588,21 @@ static enum error describe(VipsImage *to, struct converter *c, const struct part
 static enum error convert(VipsImage **image, const struct part *part, struct problem *problem)
 {
 	struct converter *c = calloc(1, sizeof *c);
-	VipsImage *out;
+	VipsImage *out = vips_image_new();
 	enum error e;
 
-	if (!c)
-		return problem_set(problem, ERR_MEMORY, "no memory to decode");
-	out = vips_image_new();
+	if (c)
+		c->file = open_file(part->body->at, part->body->size);
+	if (!c || !c->file || !TIFFSetDirectory(c->file, part->page)) {
+		g_object_unref(out);
+		if (c && c->file)
+			TIFFClose(c->file);
+		free(c);
+		return vips_error_take(problem, ERR_UNDECODABLE, part->who);
+	}
 	g_mutex_init(&c->lock);
 	g_object_set_data_full(G_OBJECT(out), "converter", c, converter_free);
-	c->file = open_file(part->body->at, part->body->size);
-	if (c->file && TIFFSetDirectory(c->file, part->page))
-		e = describe(out, c, part, problem);
-	else
-		e = vips_error_take(problem, ERR_UNDECODABLE, part->who);
+	e = describe(out, c, part, problem);
 	if (!e && (vips_image_pipelinev(out, VIPS_DEMAND_STYLE_THINSTRIP, NULL) ||
 	           vips_image_generate(out, NULL, generate, NULL, c, NULL)))
 		e = vips_error_take(problem, ERR_UNDECODABLE, part->who);
@@ -604,13 +614,6 @@ static enum error convert(VipsImage **image, const struct part *part, struct pro
 }
 
 /* The reader ----------------------------------------------------------------------------------- */
-
-static enum error open_way(void *way, struct decoded *decoded, const struct body *body,
-                           struct problem *problem)
-{
-	(void)way, (void)decoded;
-	return body_make_writable(body, problem);
-}
 
 static enum error load(VipsImage **image, const struct part *part, struct problem *problem)
 {
@@ -655,8 +658,8 @@ static enum error amend(VipsImage **image, const struct part *part, struct probl
 }
 
 const struct reader tiff_reader = {
+    .check = body_make_writable,
     .size = sizeof(struct way),
-    .open = open_way,
     .load = load,
     .amend = amend,
 };
