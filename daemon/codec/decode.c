@@ -38,7 +38,6 @@ struct decoder {
 	struct area area;            /* of the file's image, after orientation */
 	bool wraps;                  /* rows are read at both ends */
 	bool any_order;
-	uint32_t width;  /* of the file's image */
 	uint32_t height; /* of a page of the file's image */
 	uint32_t top;    /* first row of the page that is read */
 	uint32_t next;   /* next row of the file to read, unless any_order */
@@ -437,7 +436,6 @@ enum error decode_open(struct decoder **decoder, struct decoded *decoded,
 	decoded->any_order |= replays(d);
 	d->any_order = decoded->any_order;
 	d->plain = decoded->plain;
-	d->width = decoded->whole.width;
 	d->height = decoded->whole.height;
 	d->image = decoded->image;
 	if (!e)
@@ -527,8 +525,7 @@ enum error decode_rows(struct decoder *d, uint32_t y, uint32_t count, uint8_t *t
 		return ERR_OK;
 	}
 	while (!e && count) {
-		uint32_t step = count < DECODE_STEP ? count : DECODE_STEP;
-
+		const uint32_t step = count < DECODE_STEP ? count : DECODE_STEP;
 		const struct area part = {d->area.x, d->top + d->area.y + y, d->area.width, step};
 
 		e = read_part(d, &part, to, pitch, problem);
