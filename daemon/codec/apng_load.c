@@ -56,9 +56,9 @@ static VipsImage *load_frame(const struct animation *a, const struct apng_frame 
 			vips = NULL;
 	}
 	/* It is put on the canvas as it is, but for alpha. */
-	if (vips &&
-	    (vips->Xsize != (int)f->width || vips->Ysize != (int)f->height ||
-	     (uint32_t)vips_reader_type(vips) != a->image.type || vips->Bands != (int)a->image.bands)) {
+	if (vips && (vips->Xsize != (int)f->width || vips->Ysize != (int)f->height ||
+	             (uint32_t)vips_reader_type(vips) != a->image.type ||
+	             vips->Bands != (int)a->image.bands)) {
 		vips_error("png", "a frame has other pixels than the image");
 		g_clear_object(&vips);
 	}

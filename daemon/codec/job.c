@@ -345,8 +345,7 @@ static bool is_short(const struct job *job)
 	return job->tiles.tiling.count == 1 && !job->message.has_target && !job->message.verify &&
 	       job->chain->variant != VARIANT_REFERENCE &&
 	       (uint64_t)job->decoded.whole.width * job->decoded.whole.height <= SHORT_PIXELS &&
-	       job->decoded.plain &&
-	       (job->message.gather || encode_is_plain(job->encoder));
+	       job->decoded.plain && (job->message.gather || encode_is_plain(job->encoder));
 }
 
 /* Has the prepared job done, here or in a thread. */

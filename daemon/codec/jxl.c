@@ -312,8 +312,8 @@ bool jxl_header_read(struct jxl_header *header, const uint8_t *file, size_t size
 	return true;
 }
 
-/* Refuses channels beside grey, RGB and alpha: libvips would take any for alpha, and CMYK for RGB; and
- * it would not divide colours. */
+/* Refuses channels beside grey, RGB and alpha: libvips would take any for alpha, and CMYK for RGB;
+ * and it would not divide colours. */
 static enum error check_channels(const struct jxl_header *h, struct problem *problem)
 {
 	if (!h->extra || (h->extra == 1 && h->type == ALPHA && !h->premultiplied))
@@ -423,8 +423,8 @@ void jxl_hide_packed(uint8_t *file, size_t size)
  * last. */
 static bool loads_pages(void)
 {
-	GObjectClass *class = g_type_class_ref(
-	    vips_type_find("VipsOperation", format_row(FORMAT_JXL)->loader));
+	GObjectClass *class =
+	    g_type_class_ref(vips_type_find("VipsOperation", format_row(FORMAT_JXL)->loader));
 	bool loads = g_object_class_find_property(class, "page");
 
 	g_type_class_unref(class);

@@ -1,5 +1,5 @@
-/* Writing files whose rows have places that are known beforehand: in large pieces, each at its final
- * place when it arrives, also from bottom to top. */
+/* Writing files whose rows have places that are known beforehand: in large pieces, each at its
+ * final place when it arrives, also from bottom to top. */
 #ifndef CODEC_ROW_WRITER_H
 #define CODEC_ROW_WRITER_H
 
