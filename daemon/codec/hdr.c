@@ -1,6 +1,6 @@
 /* Radiance HDR: refuses what libvips does not look at, samples in CIE XYZ and rows in another
  * order. The header is lines of text, an empty one, and a last one with the order and number of
- * rows and columns (Greg Ward, "The Radiance Picture File Format"). */
+ * rows and columns, of which there are eight (Greg Ward, "The Radiance Picture File Format"). */
 #include <string.h>
 
 #include <glib.h>
@@ -9,69 +9,40 @@
 
 enum { HEAD_MAX = 64 << 10 };
 
-/* The rest of the header, line by line. */
-struct lines {
-	const char *at, *end;
-};
-
-struct line {
-	const char *at;
-	size_t size;
-};
-
-/* False if no line ends before the header may end. */
-static bool next_line(struct lines *l, struct line *line)
+static bool matches(const char *text, const char *pattern)
 {
-	const char *newline = memchr(l->at, '\n', (size_t)(l->end - l->at));
-
-	if (!newline)
-		return false;
-	*line = (struct line){l->at, (size_t)(newline - l->at)};
-	l->at = newline + 1;
-	return true;
-}
-
-static bool begins(const struct line *line, const char *text)
-{
-	return line->size >= strlen(text) && !memcmp(line->at, text, strlen(text));
-}
-
-/* The size is two axes and lengths, "-Y 480 +X 640": there are eight orders of rows and columns. */
-static enum error check_order(const struct line *line, struct problem *problem)
-{
-	char *text = g_strndup(line->at, line->size);
-	const bool is_size =
-	    g_regex_match_simple("^[+-][XY] [0-9]+ *[+-][XY] [0-9]+ *$", text, G_REGEX_RAW, 0);
-	const bool usual = g_regex_match_simple("^-Y [0-9]+ *\\+X ", text, G_REGEX_RAW, 0);
-
-	g_free(text);
-	if (!is_size)
-		return problem_set(problem, ERR_UNDECODABLE,
-		                   "the Radiance file's header does not end with its size "
-		                   "(-Y HEIGHT +X WIDTH)");
-	if (usual)
-		return ERR_OK;
-	return problem_set(problem, ERR_UNSUPPORTED_PIXELS,
-	                   "the Radiance file's rows do not run from top to bottom and left to "
-	                   "right (-Y HEIGHT +X WIDTH), the only order supported");
+	return g_regex_match_simple(pattern, text, G_REGEX_RAW | G_REGEX_MULTILINE, 0);
 }
 
 static enum error check(const struct body *body, struct problem *problem)
 {
-	size_t head = body->size < HEAD_MAX ? body->size : HEAD_MAX;
-	struct lines lines = {(const char *)body->at, (const char *)body->at + head};
-	struct line line;
+	const size_t most = body->size < HEAD_MAX ? body->size : HEAD_MAX;
+	char *head = g_strndup((const char *)body->at, most);
+	char *order = strstr(head, "\n\n"), *end = order ? strchr(order + 2, '\n') : NULL;
+	enum error e = ERR_OK;
 
-	while (next_line(&lines, &line) && line.size)
-		if (begins(&line, "FORMAT=") && !begins(&line, "FORMAT=32-bit_rle_rgbe"))
-			return problem_set(problem, ERR_UNSUPPORTED_PIXELS,
-			                   "the Radiance file's samples are not RGB "
-			                   "(FORMAT=32-bit_rle_rgbe), the only ones supported");
-	if (!next_line(&lines, &line))
-		return problem_set(problem, ERR_UNDECODABLE,
-		                   "the Radiance file's header does not end within %d bytes",
-		                   HEAD_MAX);
-	return check_order(&line, problem);
+	if (end) {
+		*order = *end = '\0';
+		order += 2;
+	}
+	if (matches(head, "^FORMAT=(?!32-bit_rle_rgbe)"))
+		e = problem_set(problem, ERR_UNSUPPORTED_PIXELS,
+		                "the Radiance file's samples are not RGB "
+		                "(FORMAT=32-bit_rle_rgbe), the only ones supported");
+	else if (!end)
+		e = problem_set(problem, ERR_UNDECODABLE,
+		                "the Radiance file's header does not end within %d bytes",
+		                HEAD_MAX);
+	else if (!matches(order, "\\A[+-][XY] [0-9]+ *[+-][XY] [0-9]+ *\\z"))
+		e = problem_set(problem, ERR_UNDECODABLE,
+		                "the Radiance file's header does not end with its size "
+		                "(-Y HEIGHT +X WIDTH)");
+	else if (!matches(order, "\\A-Y [0-9]+ *\\+X "))
+		e = problem_set(problem, ERR_UNSUPPORTED_PIXELS,
+		                "the Radiance file's rows do not run from top to bottom and left "
+		                "to right (-Y HEIGHT +X WIDTH), the only order supported");
+	g_free(head);
+	return e;
 }
 
 const struct reader hdr_reader = {.check = check};
