@@ -1,8 +1,6 @@
 /* Windows bitmaps, as Microsoft's documentation of BITMAPFILEHEADER to BITMAPV5HEADER has them,
- * without a library: they are rows in place, or runs of pixels, which libvips does not read.
- *
- * The hard part: rows are wanted in any order, but runs of pixels must be read from the first one
- * on. One pass over them, which keeps no pixels, notes where each row begins. */
+ * without a library: they are rows in place, or runs of pixels, which libvips does not read. As
+ * rows are wanted in any order, runs are expanded at once. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -36,12 +34,6 @@ struct channel {
 	unsigned shift;
 };
 
-/* The place where the runs of a row begin; at NULL: it has none. */
-struct start {
-	const uint8_t *at;
-	uint32_t x;
-};
-
 struct bmp {
 	const uint8_t *head; /* the header of the bitmap */
 	const uint8_t *end;  /* of the file */
@@ -52,8 +44,7 @@ struct bmp {
 	uint32_t bands;
 	uint8_t palette[256][3]; /* RGB; only the first is used if all are grey */
 	struct channel channels[4];
-	struct start *starts; /* in memory of 16 bytes a row */
-	uint8_t *indices;     /* of a row of runs */
+	uint8_t *indices; /* of the palette, for each pixel that runs have told; else NULL */
 	struct file_metadata metadata;
 };
 
@@ -111,6 +102,11 @@ static bool kind_is_known(const struct bmp *b)
 
 	return b->compression <= MASKED_WITH_ALPHA && b->bits <= 32 &&
 	       depths[b->compression] >> b->bits & 1;
+}
+
+static bool has_runs(const struct bmp *b)
+{
+	return b->compression == RUNS_OF_8 || b->compression == RUNS_OF_4;
 }
 
 static bool set_channel(struct channel *c, uint32_t mask)
@@ -213,10 +209,7 @@ static void read_metadata(struct bmp *b)
 
 static void close_bmp(void *state)
 {
-	struct bmp *b = state;
-
-	free(b->starts);
-	free(b->indices);
+	free(((struct bmp *)state)->indices);
 }
 
 /* Grey if all colours of the palette are, else RGB; alpha if the file says so. */
@@ -250,6 +243,7 @@ static enum error open_bmp(void *state, struct decoded *decoded, const struct bo
 	                                .type = PIXEL_U8,
 	                                .alpha = b->alpha};
 	decoded->plain = decoded->any_order = true;
+	decoded->held = has_runs(b) ? 1 : 0;
 	return ERR_OK;
 }
 
@@ -304,37 +298,6 @@ static enum step next_step(const struct bmp *b, const uint8_t **at, struct run *
 	}
 }
 
-/* Rows count from the first in the file. */
-static enum error find_runs(struct bmp *b, struct problem *problem)
-{
-	const uint8_t *at = b->pixels;
-	uint32_t y = 0;
-	uint64_t x = 0;
-	struct run run;
-	enum step step = LINE;
-
-	b->starts = calloc(b->height, sizeof *b->starts);
-	b->indices = malloc(b->width);
-	if (!b->starts || !b->indices)
-		return problem_set(problem, ERR_MEMORY, "no memory to decode");
-	b->starts[0] = (struct start){at, 0};
-	while (y < b->height && step != END) {
-		step = next_step(b, &at, &run);
-		if (step == CUT)
-			return y + 1 == b->height && x >= b->width
-			           ? ERR_OK
-			           : broken(problem, "the file is truncated");
-		x = step == LINE ? 0 : step == END ? x : x + run.count + run.dx;
-		x = x < b->width ? x : b->width;
-		if (step == LINE)
-			run.dy = 1;
-		y += run.dy;
-		if (run.dy && y < b->height)
-			b->starts[y] = (struct start){at, (uint32_t)x};
-	}
-	return ERR_OK;
-}
-
 static uint8_t value(const struct bmp *b, const struct run *run, uint32_t i)
 {
 	if (b->bits == 8)
@@ -342,23 +305,31 @@ static uint8_t value(const struct bmp *b, const struct run *run, uint32_t i)
 	return run->values[run->literal ? i / 2 : 0] >> (i & 1 ? 0 : 4) & 15;
 }
 
-/* Sets b->indices to a row of the file. */
-static void read_runs(struct bmp *b, uint32_t row)
+/* Rows count from the first in the file. Pixels that no run has are 0. */
+static enum error expand_runs(struct bmp *b, struct problem *problem)
 {
-	const uint8_t *at = b->starts[row].at;
-	uint32_t x = b->starts[row].x;
+	const uint8_t *at = b->pixels;
+	enum step step = LINE;
+	uint32_t x = 0, y = 0;
 	struct run run;
 
-	memset(b->indices, 0, b->width);
-	while (at && x < b->width) {
-		enum step step = next_step(b, &at, &run);
+	b->indices = calloc(b->height, b->width);
+	if (!b->indices)
+		return problem_set(problem, ERR_MEMORY, "no memory to decode");
+	while (y < b->height && step != END) {
+		uint8_t *row = b->indices + (size_t)y * b->width;
 
-		if (step == LINE || step == END || step == CUT || run.dy)
-			return;
+		step = next_step(b, &at, &run);
+		if (step == CUT)
+			return y + 1 == b->height && x >= b->width
+			           ? ERR_OK
+			           : broken(problem, "the file is truncated");
 		for (uint32_t i = 0; i < run.count && x < b->width; i++)
-			b->indices[x++] = value(b, &run, i);
-		x = run.dx < b->width - x ? x + run.dx : b->width;
+			row[x++] = value(b, &run, i);
+		x = step == LINE ? 0 : run.dx < b->width - x ? x + run.dx : b->width;
+		y += step == LINE ? 1 : run.dy;
 	}
+	return ERR_OK;
 }
 
 /* Pixels --------------------------------------------------------------------------------------- */
@@ -370,8 +341,8 @@ static enum error find_rows(void *state, struct problem *problem)
 	const uint64_t needed =
 	    (b->height - 1) * (uint64_t)b->row_size + ((uint64_t)b->width * b->bits + 7) / 8;
 
-	if (b->compression == RUNS_OF_8 || b->compression == RUNS_OF_4)
-		return find_runs(b, problem);
+	if (has_runs(b))
+		return expand_runs(b, problem);
 	if (there < needed)
 		return problem_set(problem, ERR_UNDECODABLE,
 		                   "the BMP decoder says: the file is truncated: it holds %" PRIu64
@@ -381,14 +352,14 @@ static enum error find_rows(void *state, struct problem *problem)
 	return ERR_OK;
 }
 
-static void copy_row(struct bmp *b, uint32_t row, uint32_t x, uint32_t width, uint8_t *to)
+static void copy_row(const struct bmp *b, uint32_t row, uint32_t x, uint32_t width, uint8_t *to)
 {
 	const uint8_t *from = b->pixels + row * b->row_size;
 	const size_t bands = b->bands + b->alpha, bytes = b->bits / 8;
 
 	for (uint32_t end = x + width; x < end; x++, to += bands) {
-		if (b->starts) {
-			memcpy(to, b->palette[b->indices[x]], b->bands);
+		if (b->indices) {
+			memcpy(to, b->palette[b->indices[(size_t)row * b->width + x]], b->bands);
 		} else if (b->bits <= 8) {
 			unsigned per_byte = 8 / b->bits, place = per_byte - 1 - x % per_byte;
 			unsigned index =
@@ -417,14 +388,12 @@ static void copy_row(struct bmp *b, uint32_t row, uint32_t x, uint32_t width, ui
 static enum error read_rows(void *state, const struct area *part, uint8_t *to, size_t pitch,
                             struct problem *problem)
 {
-	struct bmp *b = state;
+	const struct bmp *b = state;
 
 	(void)problem;
 	for (uint32_t i = 0; i < part->height; i++, to += pitch) {
 		uint32_t row = b->top_down ? part->y + i : b->height - 1 - part->y - i;
 
-		if (b->starts)
-			read_runs(b, row);
 		copy_row(b, row, part->x, part->width, to);
 	}
 	return ERR_OK;
