@@ -3,9 +3,8 @@
  * it writes the date, and PFM's rows in the wrong order. Bare pixels are written as these, without
  * a header.
  *
- * The hard part: rows are wanted in any order, but the samples of plain formats are numbers in
- * text, of any length and with comments between. One pass over them checks all, and notes where
- * each row begins.
+ * Rows are wanted in any order, but the samples of plain formats are numbers in text, of any length
+ * and with comments between: they are all read at once.
  *
  * A sample v of the maximum m becomes (v * full + m / 2) / m, rounded down, as netpbm scales it and
  * Pillow, too: exactly, and halves up. In raw formats one above m is m, as it is to Pillow; in
@@ -30,10 +29,10 @@ struct pnm {
 	char magic; /* the second letter of the file */
 	struct image image;
 	bool cmyk, big_endian;
-	uint32_t max;           /* the samples' full scale */
-	uint32_t planes;        /* of the file, which may have more than the image has bands */
-	size_t row_size;        /* bytes, of raw formats */
-	const uint8_t **starts; /* of the rows of plain formats, in memory of 8 bytes a row */
+	uint32_t max;     /* the samples' full scale */
+	uint32_t planes;  /* of the file, which may have more than the image has bands */
+	size_t row_size;  /* bytes, of raw formats */
+	uint8_t *samples; /* all, of plain formats; NULL until found */
 };
 
 /* The rest of a header, or of a plain raster. */
@@ -258,7 +257,7 @@ static enum error read_header(struct pnm *p, const uint8_t *file, struct problem
 
 static void close_pnm(void *state)
 {
-	free(((struct pnm *)state)->starts);
+	free(((struct pnm *)state)->samples);
 }
 
 /* Rasters -------------------------------------------------------------------------------------- */
@@ -277,27 +276,37 @@ static enum error truncated(struct problem *problem, uint64_t there, uint64_t ne
 	                   there, needed, what);
 }
 
-static enum error find_text_rows(struct pnm *p, struct problem *problem)
+static void put_sample(const struct pnm *p, uint8_t *to, uint32_t v)
 {
-	const uint64_t row = (uint64_t)p->image.width * p->image.bands;
+	const uint32_t full = p->image.type == PIXEL_U8 ? 255 : 65535;
+	uint16_t scaled = (uint16_t)(v < p->max ? v : full);
+
+	if (v < p->max && p->max != full)
+		scaled = (uint16_t)((v * full + p->max / 2) / p->max);
+	if (p->image.type == PIXEL_U8)
+		*to = (uint8_t)scaled;
+	else
+		memcpy(to, &scaled, sizeof scaled);
+}
+
+static enum error read_samples(struct pnm *p, struct problem *problem)
+{
+	const size_t size = pixel_type_size((enum pixel_type)p->image.type);
+	const uint64_t all = image_size(&p->image) / size;
 	struct text t = {p->raster, p->end}, before;
 	uint32_t sample;
 
-	p->starts = calloc(p->image.height, sizeof *p->starts);
-	if (!p->starts)
+	p->samples = malloc(all * size);
+	if (!p->samples)
 		return problem_set(problem, ERR_MEMORY, "no memory to decode");
-	for (uint32_t y = 0; y < p->image.height; y++) {
-		p->starts[y] = t.at;
-		for (uint64_t i = 0; i < row; i++) {
-			before = t;
-			if (read_sample(p, &t, &sample))
-				continue;
-			return next_mark(&before) < 0
-			           ? truncated(problem, y * row + i, row * p->image.height,
-			                       "samples")
-			           : broken(problem, "a sample is not a number from 0 to the "
-			                             "maximum");
-		}
+	for (uint64_t i = 0; i < all; i++) {
+		before = t;
+		if (read_sample(p, &t, &sample))
+			put_sample(p, p->samples + i * size, sample);
+		else if (next_mark(&before) < 0)
+			return truncated(problem, i, all, "samples");
+		else
+			return broken(problem, "a sample is not a number from 0 to the maximum");
 	}
 	return ERR_OK;
 }
@@ -312,7 +321,7 @@ static enum error find_rows(void *state, struct problem *problem)
 
 	if (there < least)
 		return truncated(problem, there, least, "bytes of pixels, or more");
-	return is_plain(p) ? find_text_rows(p, problem) : ERR_OK;
+	return is_plain(p) ? read_samples(p, problem) : ERR_OK;
 }
 
 /* Counts the raw images in the file that are all there, but at least 1. */
@@ -349,33 +358,8 @@ static enum error open_pnm(void *state, struct decoded *decoded, const struct bo
 	decoded->cmyk = p->cmyk;
 	decoded->file_pages = count_images(p);
 	decoded->plain = decoded->any_order = true;
+	decoded->held = is_plain(p) ? image_pixel_size(&p->image) : 0;
 	return ERR_OK;
-}
-
-static void put_sample(const struct pnm *p, uint8_t *to, uint32_t v)
-{
-	const uint32_t full = p->image.type == PIXEL_U8 ? 255 : 65535;
-	uint16_t scaled = (uint16_t)(v < p->max ? v : full);
-
-	if (v < p->max && p->max != full)
-		scaled = (uint16_t)((v * full + p->max / 2) / p->max);
-	if (p->image.type == PIXEL_U8)
-		*to = (uint8_t)scaled;
-	else
-		memcpy(to, &scaled, sizeof scaled);
-}
-
-static void read_plain_row(const struct pnm *p, uint32_t y, uint32_t x, uint32_t width, uint8_t *to)
-{
-	const size_t size = pixel_type_size((enum pixel_type)p->image.type);
-	const uint64_t first = (uint64_t)x * p->image.bands,
-	               count = (uint64_t)width * p->image.bands;
-	struct text t = {p->starts[y], p->end};
-	uint32_t sample = 0;
-
-	for (uint64_t i = 0; i < first + count && read_sample(p, &t, &sample); i++)
-		if (i >= first)
-			put_sample(p, to + (i - first) * size, sample);
 }
 
 static void read_raw_row(const struct pnm *p, uint32_t y, uint32_t x, uint32_t width, uint8_t *to)
@@ -410,11 +394,13 @@ static enum error read_rows(void *state, const struct area *part, uint8_t *to, s
                             struct problem *problem)
 {
 	const struct pnm *p = state;
+	const size_t pixel = image_pixel_size(&p->image);
 
 	(void)problem;
 	for (uint32_t y = part->y; y < part->y + part->height; y++, to += pitch)
-		if (p->starts)
-			read_plain_row(p, y, part->x, part->width, to);
+		if (p->samples)
+			memcpy(to, p->samples + y * image_row_size(&p->image) + part->x * pixel,
+			       part->width * pixel);
 		else
 			read_raw_row(p, p->image.type == PIXEL_F32 ? p->image.height - 1 - y : y,
 			             part->x, part->width, to);
