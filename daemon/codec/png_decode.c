@@ -268,8 +268,10 @@ static enum error find_pixels(void *state, struct problem *problem)
 	if (png->pixels)
 		memset(png->pixels + all, 0, row);
 	if (!png->pixels || !inflate_file(png, png->pixels, all) ||
-	    !undo_all(&png->image, png->pixels))
+	    !undo_all(&png->image, png->pixels)) {
+		g_clear_pointer(&png->pixels, free);
 		return problem_set(problem, ERR_UNDECODABLE, "the PNG decoder failed");
+	}
 	/* The more significant byte comes first. */
 	samples = (uint16_t *)(void *)png->pixels;
 	for (size_t i = 0; png->image.type == PIXEL_U16 && i < image_size(&png->image) / 2; i++)
