@@ -163,6 +163,7 @@ static bool inflate_file(const struct png_file *png, uint8_t *to, size_t inflate
 /* The filters. Each adds to a sample what it expects from those to the left, above, and above to
  * the left, which are 0 outside the image. `pixel` is a constant wherever they are inlined. */
 #define INLINED static inline __attribute__((always_inline))
+enum { SUB = 1, UP, AVERAGE, PAETH };
 
 INLINED void undo_sub(uint8_t *row, size_t size, size_t pixel)
 {
@@ -220,13 +221,13 @@ INLINED bool undo_filters(uint8_t *rows, uint32_t height, size_t size, size_t pi
 		uint8_t filter = *from;
 
 		memmove(to, from + 1, size);
-		if (filter == 1)
+		if (filter == SUB)
 			undo_sub(to, size, pixel);
-		else if (filter == 2)
+		else if (filter == UP)
 			undo_up(to, above, size);
-		else if (filter == 3)
+		else if (filter == AVERAGE)
 			undo_average(to, above, size, pixel);
-		else if (filter == 4)
+		else if (filter == PAETH)
 			undo_paeth(to, above, size, pixel);
 		else if (filter)
 			return false;
