@@ -5,10 +5,10 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <vips/vips.h>
 
+#include "base/file.h"
 #include "codec/jpeg_metadata.h"
 #include "codec/library_error.h"
 
@@ -30,6 +30,7 @@ struct encoding {
 	struct jpeg_compress_struct libjpeg;
 	struct jpeg_destination_mgr destination;
 	bool memory_short, write_failed;
+	uint64_t written; /* bytes */
 	uint8_t *inverted; /* a row of what ink leaves of white, as files have it; NULL: no ink */
 	uint8_t buffer[BUFFER];
 };
@@ -48,13 +49,9 @@ static void use_buffer(j_compress_ptr libjpeg)
 /* After a failure the rest is dropped, because a jump out of here would lose memory. */
 static void write_bytes(struct encoding *e, const uint8_t *from, size_t size)
 {
-	while (size && !e->write_failed) {
-		ssize_t count = write(e->source.file, from, size);
-
-		e->write_failed = count <= 0;
-		from += count;
-		size -= (size_t)count;
-	}
+	if (!e->write_failed)
+		e->write_failed = !file_write(e->source.file, from, size, e->written);
+	e->written += size;
 }
 
 static boolean buffer_full(j_compress_ptr libjpeg)
