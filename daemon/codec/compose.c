@@ -216,5 +216,9 @@ static bool is_stopped(void *context)
 
 struct row_source compose_rows(struct composer *composer)
 {
-	return (struct row_source){composed_row, free_above, leave, is_stopped, composer};
+	return (struct row_source){.row = composed_row,
+	                           .free_above = free_above,
+	                           .leave = leave,
+	                           .stopped = is_stopped,
+	                           .context = composer};
 }
