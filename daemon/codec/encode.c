@@ -186,7 +186,7 @@ static enum error make_image(struct encoder *encoder, struct decoder *body, stru
 }
 
 enum error encode_open(struct encoder **encoder, const struct output_format *output,
-                       const struct row_source *rows, struct decoder *body, struct problem *problem)
+                       struct row_source rows, struct decoder *body, struct problem *problem)
 {
 	struct encoder *new = calloc(1, sizeof *new);
 	const struct writer *w = repertoire_writer(output->format);
@@ -197,7 +197,7 @@ enum error encode_open(struct encoder **encoder, const struct output_format *out
 	if (!new)
 		return problem_set(problem, ERR_MEMORY, "no memory to encode");
 	new->output = output;
-	new->rows = *rows;
+	new->rows = rows;
 	new->writer = w;
 	if (output->image.type != output->result.type) {
 		new->row = malloc((size_t)output->result.width * output->result.bands *

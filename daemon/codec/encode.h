@@ -12,7 +12,7 @@ struct encoder;
 /* Prepares to write an answer's rows, with the metadata of the body. The caller keeps what the rows
  * come from, output and body, which must outlive the encoder; the body may be decoded meanwhile. */
 enum error encode_open(struct encoder **encoder, const struct output_format *output,
-                       const struct row_source *rows, struct decoder *body,
+                       struct row_source rows, struct decoder *body,
                        struct problem *problem) MUST_CHECK;
 void encode_close(struct encoder **encoder);
 

@@ -93,16 +93,15 @@ static enum error announce(struct job *job, enum error e, struct problem *proble
 /* Prepares to write the answer, or (gather) numbers in its place. */
 static enum error prepare_answer(struct job *job, struct problem *problem)
 {
-	struct row_source rows;
 	enum error e;
 
 	if (job->message.gather)
 		return ERR_OK;
 	e = compose_open(&job->composer, &job->message, job->body, &job->tiles, problem);
-	if (e)
-		return e;
-	rows = compose_rows(job->composer);
-	return encode_open(&job->encoder, &job->output, &rows, job->decoder, problem);
+	if (!e)
+		e = encode_open(&job->encoder, &job->output, compose_rows(job->composer),
+		                job->decoder, problem);
+	return e;
 }
 
 /* Checks that data to be gathered, or gathered before, is for these bands and pages. */
