@@ -155,21 +155,22 @@ static enum error recognise(struct decoder *d, struct problem *problem)
 {
 	const struct format_offer *offer;
 	uint32_t read = repertoire().read;
-	char formats[128] = "", words[48];
+	char formats[128] = "", known[48];
+	const char *words;
 
-	d->format = sniff_format(d->body.at, d->body.size);
+	d->format = sniff_format(d->body.at, d->body.size, &words);
 	if (format_in(read, d->format))
 		return ERR_OK;
 	for (size_t i = 0; (offer = format_offer(i)); i++)
 		if (offer->format != FORMAT_RAW && format_in(read, offer->format))
 			list_add(formats, sizeof formats, offer->title);
-	snprintf(words, sizeof words, "%s, which this service does not read",
+	snprintf(known, sizeof known, "%s, which this service does not read",
 	         format_title(d->format));
 	return problem_set(
 	    problem, ERR_NOT_AN_IMAGE,
 	    "the format is recognised by the first bytes, which look like %s; supported: %s (for "
 	    "raw pixels give raw=WIDTHxHEIGHTxBANDS:TYPE)",
-	    d->format ? words : sniff_describe(d->body.at, d->body.size), formats);
+	    d->format ? known : words, formats);
 }
 
 /* Only some formats have pages that can be read one by one. */

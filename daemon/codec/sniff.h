@@ -7,10 +7,8 @@
 
 #include "image/formats.h"
 
-/* The format that the body's first bytes indicate, or FORMAT_NONE. */
-enum format sniff_format(const uint8_t *body, size_t size);
-
-/* A description of a body in an unknown format: "a PDF document", "text". */
-const char *sniff_describe(const uint8_t *body, size_t size);
+/* The format that the body's first bytes indicate. FORMAT_NONE: *words describe the body, "a PDF
+ * document", "text". */
+enum format sniff_format(const uint8_t *body, size_t size, const char **words);
 
 #endif
