@@ -79,8 +79,8 @@ static enum error open_still(void *state, struct decoded *decoded, const struct 
 	uint32_t flags, width, height;
 
 	s->demuxer = WebPDemux(&whole);
-	flags = s->demuxer ? WebPDemuxGetI(s->demuxer, WEBP_FF_FORMAT_FLAGS) : ANIMATION_FLAG;
-	if (flags & ANIMATION_FLAG || !WebPDemuxGetFrame(s->demuxer, 1, &s->frame))
+	flags = s->demuxer ? WebPDemuxGetI(s->demuxer, WEBP_FF_FORMAT_FLAGS) : 0;
+	if (!s->demuxer || flags & ANIMATION_FLAG || !WebPDemuxGetFrame(s->demuxer, 1, &s->frame))
 		return ERR_OK;
 	if (!read_metadata(s))
 		return problem_set(problem, ERR_MEMORY, "no memory for the metadata");
