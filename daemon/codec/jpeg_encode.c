@@ -14,23 +14,18 @@
 
 enum { BUFFER = 64 << 10 };
 
-/* The data to be encoded: rows, or a scan. */
-struct source {
+struct encoding {
 	const struct output_format *output;
 	const struct file_metadata *metadata;
-	answer_row *row;
+	answer_row *row; /* of pixels */
 	void *context;
-	const struct jpeg_bytes *scan;
+	const struct jpeg_bytes *scan; /* in place of rows; NULL: none */
 	int file;
-};
-
-struct encoding {
-	struct source source;
 	struct jpeg_error error;
 	struct jpeg_compress_struct libjpeg;
 	struct jpeg_destination_mgr destination;
 	bool memory_short, write_failed;
-	uint64_t written; /* bytes */
+	uint64_t written;  /* bytes */
 	uint8_t *inverted; /* a row of what ink leaves of white, as files have it; NULL: no ink */
 	uint8_t buffer[BUFFER];
 };
@@ -50,7 +45,7 @@ static void use_buffer(j_compress_ptr libjpeg)
 static void write_bytes(struct encoding *e, const uint8_t *from, size_t size)
 {
 	if (!e->write_failed)
-		e->write_failed = !file_write(e->source.file, from, size, e->written);
+		e->write_failed = !file_write(e->file, from, size, e->written);
 	e->written += size;
 }
 
@@ -71,7 +66,7 @@ static void end_file(j_compress_ptr libjpeg)
 static void set_coding(struct encoding *e)
 {
 	struct jpeg_compress_struct *c = &e->libjpeg;
-	const struct output_format *output = e->source.output;
+	const struct output_format *output = e->output;
 
 	c->image_width = output->image.width;
 	c->image_height = output->image.height;
@@ -88,7 +83,7 @@ static void set_coding(struct encoding *e)
 
 static const uint8_t *invert(struct encoding *e, const uint8_t *row)
 {
-	const size_t size = image_row_size(&e->source.output->image);
+	const size_t size = image_row_size(&e->output->image);
 
 	if (!e->inverted)
 		return row;
@@ -99,13 +94,13 @@ static const uint8_t *invert(struct encoding *e, const uint8_t *row)
 
 static void write_rows(struct encoding *e)
 {
-	const struct image *image = &e->source.output->image;
+	const struct image *image = &e->output->image;
 
-	if (e->source.output->cmyk)
+	if (e->output->cmyk)
 		e->inverted = e->libjpeg.mem->alloc_large((j_common_ptr)&e->libjpeg, JPOOL_IMAGE,
 		                                          image_row_size(image));
 	for (uint32_t y = 0; y < image->height && !e->write_failed; y++) {
-		const uint8_t *row = e->source.row(e->source.context, y);
+		const uint8_t *row = e->row(e->context, y);
 		JSAMPROW samples;
 
 		if (!row)
@@ -122,12 +117,12 @@ static void write_scan(struct encoding *e)
 {
 	static const uint8_t end[] = {0xFF, JPEG_EOI};
 	JSAMPROW samples = e->libjpeg.mem->alloc_large((j_common_ptr)&e->libjpeg, JPOOL_IMAGE,
-	                                               image_row_size(&e->source.output->image));
+	                                               image_row_size(&e->output->image));
 
-	memset(samples, 0, image_row_size(&e->source.output->image));
+	memset(samples, 0, image_row_size(&e->output->image));
 	jpeg_write_scanlines(&e->libjpeg, &samples, 1);
 	end_file(&e->libjpeg);
-	write_bytes(e, e->source.scan->at, e->source.scan->size);
+	write_bytes(e, e->scan->at, e->scan->size);
 	write_bytes(e, end, sizeof end);
 }
 
@@ -143,11 +138,10 @@ static void encode(void *context)
 	e->libjpeg.client_data = e;
 	set_coding(e);
 	jpeg_start_compress(&e->libjpeg, TRUE);
-	e->memory_short =
-	    !jpeg_metadata_write(e->source.metadata, e->source.output->strip, &e->libjpeg);
+	e->memory_short = !jpeg_metadata_write(e->metadata, e->output->strip, &e->libjpeg);
 	if (e->memory_short)
 		return;
-	if (e->source.scan)
+	if (e->scan)
 		write_scan(e);
 	else
 		write_rows(e);
@@ -170,7 +164,9 @@ bool jpeg_encode_target(const struct output_format *output, struct jpeg_target *
 	       output->image.height > 8 * factor;
 }
 
-static enum error run(const struct source *source, struct problem *problem)
+static enum error run(const struct output_format *output, const struct file_metadata *metadata,
+                      answer_row *row, void *context, const struct jpeg_bytes *scan, int file,
+                      struct problem *problem)
 {
 	struct encoding *e = malloc(sizeof *e);
 	enum error error = ERR_OK;
@@ -178,7 +174,12 @@ static enum error run(const struct source *source, struct problem *problem)
 	if (!e)
 		return problem_set(problem, ERR_MEMORY, "no memory to encode");
 	memset(e, 0, offsetof(struct encoding, buffer));
-	e->source = *source;
+	e->output = output;
+	e->metadata = metadata;
+	e->row = row;
+	e->context = context;
+	e->scan = scan;
+	e->file = file;
 	e->libjpeg.err = jpeg_error_init(&e->error);
 	if (!jpeg_error_catch(&e->error, encode, e))
 		error = jpeg_error_take(&e->error, problem, ERR_UNENCODABLE, "the jpeg encoder");
@@ -196,20 +197,14 @@ static enum error write_jpeg(const struct output_format *output,
                              const struct file_metadata *metadata, answer_row *row, void *context,
                              int file, struct problem *problem)
 {
-	const struct source source = {
-	    .output = output, .metadata = metadata, .row = row, .context = context, .file = file};
-
-	return run(&source, problem);
+	return run(output, metadata, row, context, NULL, file, problem);
 }
 
 enum error jpeg_encode_scan(const struct output_format *output,
                             const struct file_metadata *metadata, const struct jpeg_bytes *scan,
                             int file, struct problem *problem)
 {
-	const struct source source = {
-	    .output = output, .metadata = metadata, .scan = scan, .file = file};
-
-	return run(&source, problem);
+	return run(output, metadata, NULL, NULL, scan, file, problem);
 }
 
 static int save_jpeg(const struct output_format *output, VipsImage *image, VipsTarget *target)
