@@ -324,15 +324,15 @@ struct raw {
 	size_t pixel; /* bytes */
 };
 
-static enum error raw_rows(void *state, const struct area *part, uint8_t *to, size_t pitch,
+static enum error raw_rows(void *state, const struct area *area, uint8_t *to, size_t pitch,
                            struct problem *problem)
 {
 	const struct raw *raw = state;
 
-	for (uint32_t i = 0; i < part->height; i++) {
-		const uint64_t first = (part->y + (uint64_t)i) * raw->width + part->x;
+	for (uint32_t i = 0; i < area->height; i++) {
+		const uint64_t first = (area->y + (uint64_t)i) * raw->width + area->x;
 
-		if (!file_read(raw->file, to + i * pitch, part->width * raw->pixel,
+		if (!file_read(raw->file, to + i * pitch, area->width * raw->pixel,
 		               first * raw->pixel))
 			return problem_set(problem, ERR_IO, "cannot read the body");
 	}
@@ -464,12 +464,12 @@ void decode_close(struct decoder **decoder)
 	*decoder = NULL;
 }
 
-static enum error read_part(struct decoder *d, const struct area *part, uint8_t *to, size_t pitch,
+static enum error read_area(struct decoder *d, const struct area *area, uint8_t *to, size_t pitch,
                             struct problem *problem)
 {
-	d->next = part->y + part->height;
-	return d->plain ? d->reader->rows(d->state, part, to, pitch, problem)
-	                : vips_reader_rows(&d->vips, part, to, pitch, problem);
+	d->next = area->y + area->height;
+	return d->plain ? d->reader->rows(d->state, area, to, pitch, problem)
+	                : vips_reader_rows(&d->vips, area, to, pitch, problem);
 }
 
 enum error decode_begin(struct decoder *d, struct problem *problem)
@@ -479,7 +479,7 @@ enum error decode_begin(struct decoder *d, struct problem *problem)
 	if (replays(d))
 		return ERR_OK;
 	if (!d->plain)
-		return read_part(d, &corner, NULL, 0, problem);
+		return read_area(d, &corner, NULL, 0, problem);
 	return d->reader->begin ? d->reader->begin(d->state, problem) : ERR_OK;
 }
 
@@ -493,17 +493,17 @@ void decode_page(struct decoder *d, uint32_t page)
 enum error decode_skip(struct decoder *d, uint32_t y, bool *more, struct problem *problem)
 {
 	const uint32_t row = d->top + d->area.y + y;
-	struct area part = {.y = d->next};
+	struct area area = {.y = d->next};
 
 	*more = row > d->next && !d->any_order;
 	if (!*more)
 		return ERR_OK;
-	part.height = row - d->next < DECODE_STEP ? row - d->next : DECODE_STEP;
-	if (d->plain) /* drops those that are above a part */
-		part = (struct area){.y = part.y + part.height};
+	area.height = row - d->next < DECODE_STEP ? row - d->next : DECODE_STEP;
+	if (d->plain) /* drops those that are above an area */
+		area = (struct area){.y = area.y + area.height};
 	else
-		part.width = 1;
-	return read_part(d, &part, NULL, 0, problem);
+		area.width = 1;
+	return read_area(d, &area, NULL, 0, problem);
 }
 
 /* The number of row y among those of all pages. */
@@ -527,9 +527,9 @@ enum error decode_rows(struct decoder *d, uint32_t y, uint32_t count, uint8_t *t
 	}
 	while (!e && count) {
 		const uint32_t step = count < DECODE_STEP ? count : DECODE_STEP;
-		const struct area part = {d->area.x, d->top + d->area.y + y, d->area.width, step};
+		const struct area area = {d->area.x, d->top + d->area.y + y, d->area.width, step};
 
-		e = read_part(d, &part, to, pitch, problem);
+		e = read_area(d, &area, to, pitch, problem);
 		/* Keeps those of the rows that are next. */
 		for (first = row_number(d, y);
 		     !e && kept && kept->rows && first <= kept->there && kept->there < first + step;

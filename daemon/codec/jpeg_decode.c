@@ -27,7 +27,7 @@ struct jpeg_decoder {
 /* The arguments of read_rows(). */
 struct request {
 	struct jpeg_decoder *decoder;
-	const struct area *part;
+	const struct area *area;
 	uint8_t *to;
 	size_t pitch;
 };
@@ -127,8 +127,8 @@ static void decode_in_place(const struct request *r)
 {
 	JSAMPROW rows[ROWS_AT_ONCE];
 
-	for (uint32_t done = 0; done < r->part->height;) {
-		uint32_t left = r->part->height - done;
+	for (uint32_t done = 0; done < r->area->height;) {
+		uint32_t left = r->area->height - done;
 
 		for (uint32_t i = 0; i < ROWS_AT_ONCE && i < left; i++)
 			rows[i] = r->to + (done + i) * r->pitch;
@@ -140,31 +140,31 @@ static void decode_in_place(const struct request *r)
 static void decode(void *context)
 {
 	const struct request *r = context;
-	const struct area *part = r->part;
+	const struct area *area = r->area;
 	struct jpeg_decoder *d = r->decoder;
 	const size_t pixel = (size_t)d->libjpeg.output_components;
 
 	begin(d);
-	while (d->libjpeg.output_scanline < part->y)
+	while (d->libjpeg.output_scanline < area->y)
 		decode_aside(d);
-	if (part->width == d->libjpeg.output_width)
+	if (area->width == d->libjpeg.output_width)
 		decode_in_place(r);
 	else
-		for (uint32_t i = 0; i < part->height; i++)
-			memcpy(r->to + i * r->pitch, decode_aside(d) + part->x * pixel,
-			       part->width * pixel);
+		for (uint32_t i = 0; i < area->height; i++)
+			memcpy(r->to + i * r->pitch, decode_aside(d) + area->x * pixel,
+			       area->width * pixel);
 	/* Files hold what ink leaves of the paper's white. */
-	for (uint32_t i = 0; d->libjpeg.out_color_space == JCS_CMYK && i < part->height; i++)
-		for (size_t s = 0; s < part->width * pixel; s++)
+	for (uint32_t i = 0; d->libjpeg.out_color_space == JCS_CMYK && i < area->height; i++)
+		for (size_t s = 0; s < area->width * pixel; s++)
 			r->to[i * r->pitch + s] ^= 0xff;
 }
 
 /* Allocates nothing after the first call. */
-static enum error read_rows(void *state, const struct area *part, uint8_t *to, size_t pitch,
+static enum error read_rows(void *state, const struct area *area, uint8_t *to, size_t pitch,
                             struct problem *problem)
 {
 	struct jpeg_decoder *d = state;
-	struct request request = {d, part, to, pitch};
+	struct request request = {d, area, to, pitch};
 
 	return jpeg_error_catch(&d->error, decode, &request) ? ERR_OK : complain(d, problem);
 }

@@ -280,16 +280,16 @@ static enum error find_pixels(void *state, struct problem *problem)
 	return ERR_OK;
 }
 
-static enum error read_rows(void *state, const struct area *part, uint8_t *to, size_t pitch,
+static enum error read_rows(void *state, const struct area *area, uint8_t *to, size_t pitch,
                             struct problem *problem)
 {
 	const struct png_file *png = state;
 	const size_t pixel = image_pixel_size(&png->image), row = image_row_size(&png->image);
 
 	(void)problem;
-	for (uint32_t i = 0; i < part->height; i++)
-		memcpy(to + i * pitch, png->pixels + (part->y + i) * row + part->x * pixel,
-		       part->width * pixel);
+	for (uint32_t i = 0; i < area->height; i++)
+		memcpy(to + i * pitch, png->pixels + (area->y + i) * row + area->x * pixel,
+		       area->width * pixel);
 	return ERR_OK;
 }
 

@@ -390,20 +390,20 @@ static void read_raw_row(const struct pnm *p, uint32_t y, uint32_t x, uint32_t w
 }
 
 /* PFM begins with the lowest row. */
-static enum error read_rows(void *state, const struct area *part, uint8_t *to, size_t pitch,
+static enum error read_rows(void *state, const struct area *area, uint8_t *to, size_t pitch,
                             struct problem *problem)
 {
 	const struct pnm *p = state;
 	const size_t pixel = image_pixel_size(&p->image);
 
 	(void)problem;
-	for (uint32_t y = part->y; y < part->y + part->height; y++, to += pitch)
+	for (uint32_t y = area->y; y < area->y + area->height; y++, to += pitch)
 		if (p->samples)
-			memcpy(to, p->samples + y * image_row_size(&p->image) + part->x * pixel,
-			       part->width * pixel);
+			memcpy(to, p->samples + y * image_row_size(&p->image) + area->x * pixel,
+			       area->width * pixel);
 		else
 			read_raw_row(p, p->image.type == PIXEL_F32 ? p->image.height - 1 - y : y,
-			             part->x, part->width, to);
+			             area->x, area->width, to);
 	return ERR_OK;
 }
 

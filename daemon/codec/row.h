@@ -93,10 +93,10 @@ struct reader {
 	/* Does the work before the first row. rows() does so, too, if this was not called. */
 	enum error (*begin)(void *state, struct problem *problem);
 
-	/* Decodes the part's rows, of each only its columns, pitch bytes apart. Rows must not go
+	/* Decodes the area's rows, of each only its columns, pitch bytes apart. Rows must not go
 	 * back unless any order is possible; those between are decoded and dropped, also if the
-	 * part has no rows. After a failure only closing is left. */
-	enum error (*rows)(void *state, const struct area *part, uint8_t *to, size_t pitch,
+	 * area has no rows. After a failure only closing is left. */
+	enum error (*rows)(void *state, const struct area *area, uint8_t *to, size_t pitch,
 	                   struct problem *problem);
 
 	/* Loads the part in the place of libvips's loader, or leaves *image NULL: after all that

@@ -291,10 +291,10 @@ enum error vips_reader_turn(struct vips_reader *v, struct decoded *decoded, stru
 
 /* Rows ----------------------------------------------------------------------------------------- */
 
-enum error vips_reader_rows(struct vips_reader *v, const struct area *part, uint8_t *to,
+enum error vips_reader_rows(struct vips_reader *v, const struct area *area, uint8_t *to,
                             size_t pitch, struct problem *problem)
 {
-	const VipsRect rows = {(int)part->x, (int)part->y, (int)part->width, (int)part->height};
+	const VipsRect rows = {(int)area->x, (int)area->y, (int)area->width, (int)area->height};
 	const size_t pixel = vips_format_sizeof(v->image->BandFmt) * (size_t)v->image->Bands;
 	const uint8_t *from;
 
@@ -306,9 +306,9 @@ enum error vips_reader_rows(struct vips_reader *v, const struct area *part, uint
 	from = VIPS_REGION_ADDR_TOPLEFT(v->region) +
 	       (size_t)(rows.top - v->region->valid.top) * (size_t)VIPS_REGION_LSKIP(v->region) +
 	       (size_t)(rows.left - v->region->valid.left) * pixel;
-	for (uint32_t i = 0; to && i < part->height; i++)
+	for (uint32_t i = 0; to && i < area->height; i++)
 		memcpy(to + i * pitch, from + i * (size_t)VIPS_REGION_LSKIP(v->region),
-		       part->width * pixel);
+		       area->width * pixel);
 	return ERR_OK;
 }
 

@@ -41,8 +41,8 @@ uint64_t vips_reader_held(const struct vips_reader *v, const struct decoded *dec
 enum error vips_reader_turn(struct vips_reader *v, struct decoded *decoded,
                             struct problem *problem) MUST_CHECK;
 
-/* Decodes a part of the image, of all pages, to rows pitch bytes apart (NULL: to nowhere). */
-enum error vips_reader_rows(struct vips_reader *v, const struct area *part, uint8_t *to,
+/* Decodes an area of the image, of all pages, to rows pitch bytes apart (NULL: to nowhere). */
+enum error vips_reader_rows(struct vips_reader *v, const struct area *area, uint8_t *to,
                             size_t pitch, struct problem *problem) MUST_CHECK;
 
 /* Lets another thread read rows next. */

@@ -133,16 +133,16 @@ static enum error decode(void *state, struct problem *problem)
 	                   "the WebP decoder says: unable to read pixels");
 }
 
-static enum error read_rows(void *state, const struct area *part, uint8_t *to, size_t pitch,
+static enum error read_rows(void *state, const struct area *area, uint8_t *to, size_t pitch,
                             struct problem *problem)
 {
 	const struct still *s = state;
 	const size_t pixel = (size_t)s->bands, row = (size_t)s->frame.width * pixel;
 	enum error e = decode(state, problem);
 
-	for (uint32_t i = 0; !e && i < part->height; i++)
-		memcpy(to + i * pitch, s->pixels + (part->y + i) * row + part->x * pixel,
-		       part->width * pixel);
+	for (uint32_t i = 0; !e && i < area->height; i++)
+		memcpy(to + i * pitch, s->pixels + (area->y + i) * row + area->x * pixel,
+		       area->width * pixel);
 	return e;
 }
 
