@@ -65,18 +65,12 @@ static bool is_core(const struct bmp *b)
 	return b->head_size == CORE_HEAD;
 }
 
-/* The width (0) or height (1), which is negative if rows run from top to bottom. */
-static int64_t side(const struct bmp *b, size_t which)
-{
-	const size_t size = is_core(b) ? 2 : 4;
-	uint32_t n = number(b->head + 4 + which * size, size);
-
-	return is_core(b) ? (int64_t)n : (int32_t)n;
-}
-
+/* The height is negative if rows run from top to bottom. */
 static enum error read_size(struct bmp *b, struct problem *problem)
 {
-	int64_t width = side(b, 0), height = side(b, 1);
+	const uint8_t *at = b->head + 4;
+	int64_t width = (int32_t)number(at, is_core(b) ? 2 : 4);
+	int64_t height = is_core(b) ? (int32_t)number(at + 2, 2) : (int32_t)number(at + 4, 4);
 
 	b->top_down = height < 0;
 	height = height < 0 ? -height : height;

@@ -79,24 +79,18 @@ static void find(enum format format)
 		found.written |= 1u << format;
 }
 
-/* Blocks all operations on files but those of formats that were found. */
-static void block_others(void)
-{
-	vips_operation_block_set("VipsForeignLoad", TRUE);
-	vips_operation_block_set("VipsForeignSave", TRUE);
-	for (enum format f = FORMAT_NONE + 1; f < FORMATS; f++) {
-		unblock(format_in(found.read, f) ? format_row(f)->loader : NULL);
-		unblock(format_in(found.written, f) ? format_row(f)->saver : NULL);
-	}
-}
-
 void repertoire_init(uint32_t allowed)
 {
 	found = (struct format_sets){0};
 	for (enum format f = FORMAT_NONE + 1; f < FORMATS; f++)
 		if (format_in(allowed, f))
 			find(f);
-	block_others();
+	vips_operation_block_set("VipsForeignLoad", TRUE);
+	vips_operation_block_set("VipsForeignSave", TRUE);
+	for (enum format f = FORMAT_NONE + 1; f < FORMATS; f++) {
+		unblock(format_in(found.read, f) ? format_row(f)->loader : NULL);
+		unblock(format_in(found.written, f) ? format_row(f)->saver : NULL);
+	}
 }
 
 struct format_sets repertoire(void)
