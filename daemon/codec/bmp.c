@@ -68,9 +68,9 @@ static bool is_core(const struct bmp *b)
 /* The height is negative if rows run from top to bottom. */
 static enum error read_size(struct bmp *b, struct problem *problem)
 {
-	const uint8_t *at = b->head + 4;
-	int64_t width = (int32_t)number(at, is_core(b) ? 2 : 4);
-	int64_t height = is_core(b) ? (int32_t)number(at + 2, 2) : (int32_t)number(at + 4, 4);
+	const size_t size = is_core(b) ? 2 : 4;
+	int64_t width = (int32_t)number(b->head + 4, size);
+	int64_t height = (int32_t)number(b->head + 4 + size, size);
 
 	b->top_down = height < 0;
 	height = height < 0 ? -height : height;
