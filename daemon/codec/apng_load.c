@@ -9,8 +9,7 @@
 #include <vips/vips.h>
 
 #include "codec/apng.h"
-#include "codec/pixels.h"
-#include "image/formats.h"
+#include "codec/vips_reader.h"
 
 struct animation {
 	struct apng *apng;
@@ -57,9 +56,9 @@ static VipsImage *load_frame(const struct animation *a, const struct apng_frame 
 			vips = NULL;
 	}
 	/* It is put on the canvas as it is, but for alpha. */
-	if (vips &&
-	    (vips->Xsize != (int)f->width || vips->Ysize != (int)f->height ||
-	     (uint32_t)pixels_type(vips) != a->image.type || vips->Bands != (int)a->image.bands)) {
+	if (vips && (vips->Xsize != (int)f->width || vips->Ysize != (int)f->height ||
+	             (uint32_t)vips_reader_type(vips) != a->image.type ||
+	             vips->Bands != (int)a->image.bands)) {
 		vips_error("png", "a frame has other pixels than the image");
 		g_clear_object(&vips);
 	}
@@ -211,7 +210,7 @@ static enum error no_memory(struct problem *problem)
 	return problem_set(problem, ERR_MEMORY, "no memory for the frames");
 }
 
-enum error apng_load(VipsImage **image, const struct apng_part *part, struct problem *problem)
+enum error apng_load(VipsImage **image, const struct part *part, struct problem *problem)
 {
 	struct animation *a = calloc(1, sizeof *a);
 	VipsImage *out;
@@ -224,9 +223,9 @@ enum error apng_load(VipsImage **image, const struct apng_part *part, struct pro
 	a->image = (struct image){.width = (uint32_t)(*image)->Xsize,
 	                          .height = (uint32_t)(*image)->Ysize,
 	                          .bands = (uint32_t)(*image)->Bands,
-	                          .type = pixels_type(*image),
+	                          .type = vips_reader_type(*image),
 	                          .alpha = vips_image_hasalpha(*image) != 0};
-	e = apng_open(&a->apng, part->file, part->size, part->all, problem);
+	e = apng_open(&a->apng, part->body->at, part->body->size, part->frames, problem);
 	if (e) {
 		animation_free(a);
 		return e;
@@ -238,7 +237,7 @@ enum error apng_load(VipsImage **image, const struct apng_part *part, struct pro
 	/* The animation, which owns its frames, goes with the new image. */
 	g_object_set_data_full(G_OBJECT(out), "animation", a, animation_free);
 	if (vips_image_pipelinev(out, VIPS_DEMAND_STYLE_THINSTRIP, *image, NULL) ||
-	    !describe(out, a, part->pages) ||
+	    !describe(out, a, part->all ? part->frames : 1) ||
 	    vips_image_generate(out, NULL, generate, NULL, a, NULL)) {
 		g_object_unref(out);
 		return no_memory(problem);

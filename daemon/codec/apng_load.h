@@ -2,25 +2,14 @@
 #ifndef CODEC_APNG_LOAD_H
 #define CODEC_APNG_LOAD_H
 
-#include <stddef.h>
-#include <stdint.h>
-
 #include "base/error.h"
+#include "codec/row.h"
 
-struct _VipsImage;
-
-/* The part of a file that is read: `pages` of its `all` frames, from `page` on. */
-struct apng_part {
-	const uint8_t *file;
-	size_t size;
-	uint32_t all, page, pages;
-};
-
-/* Replaces the file's image, as its loader gives it, by these frames, one below the other, with
- * their delays. Each is as it is seen, so with alpha if there is none and frames leave pixels out.
- * Rows are made as they are asked for, best from top to bottom: to go back is to begin again. The
- * file must outlive the image. ERR_UNDECODABLE: they are not all there; ERR_MEMORY. */
-enum error apng_load(struct _VipsImage **image, const struct apng_part *part,
+/* Replaces the file's image, as its loader gives it, by the part's frames, one below the other,
+ * with their delays. Each is as it is seen, so with alpha if there is none and frames leave pixels
+ * out. Rows are made as they are asked for, best from top to bottom: to go back is to begin again.
+ * The file must outlive the image. ERR_UNDECODABLE: they are not all there; ERR_MEMORY. */
+enum error apng_load(struct _VipsImage **image, const struct part *part,
                      struct problem *problem) MUST_CHECK;
 
 #endif

@@ -1,14 +1,20 @@
-/* Windows bitmaps, as Microsoft's documentation of BITMAPFILEHEADER to BITMAPV5HEADER has them.
- *
- * The hard part: rows are wanted in any order, but runs of pixels must be read from the first one
- * on. One pass over them, which keeps no pixels, notes where each row begins. */
-#include "codec/bmp.h"
-
+/* Windows bitmaps, as Microsoft's documentation of BITMAPFILEHEADER to BITMAPV5HEADER has them,
+ * without a library: they are rows in place, or runs of pixels, which libvips does not read. As
+ * rows are wanted in any order, runs are expanded at once. */
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include <glib.h>
+
+#include "base/file.h"
 #include "codec/bytes.h"
+#include "codec/file_metadata.h"
+#include "codec/icc_profile.h"
+#include "codec/row.h"
+#include "codec/row_writer.h"
+#include "codec/samples.h"
 
 enum {
 	FILE_HEAD = 14,
@@ -16,6 +22,7 @@ enum {
 	INFO_HEAD = 40,
 	MASKS = 40, /* in or after the header */
 	ALPHA_HEAD = 56,
+	V4_HEAD = 108,
 	V5_HEAD = 124,
 };
 
@@ -25,12 +32,6 @@ enum { PLAIN = 0, RUNS_OF_8 = 1, RUNS_OF_4 = 2, MASKED = 3, MASKED_WITH_ALPHA = 
 struct channel {
 	uint32_t mask, max;
 	unsigned shift;
-};
-
-/* The place where the runs of a row begin; at NULL: it has none. */
-struct start {
-	const uint8_t *at;
-	uint32_t x;
 };
 
 struct bmp {
@@ -43,8 +44,8 @@ struct bmp {
 	uint32_t bands;
 	uint8_t palette[256][3]; /* RGB; only the first is used if all are grey */
 	struct channel channels[4];
-	struct start *starts;
-	uint8_t *indices; /* of a row of runs */
+	uint8_t *indices; /* of the palette, for each pixel that runs have told; else NULL */
+	struct file_metadata metadata;
 };
 
 static uint32_t number(const uint8_t *at, size_t size)
@@ -64,18 +65,12 @@ static bool is_core(const struct bmp *b)
 	return b->head_size == CORE_HEAD;
 }
 
-/* The width (0) or height (1), which is negative if rows run from top to bottom. */
-static int64_t side(const struct bmp *b, size_t which)
-{
-	const size_t size = is_core(b) ? 2 : 4;
-	uint32_t n = number(b->head + 4 + which * size, size);
-
-	return is_core(b) ? (int64_t)n : (int32_t)n;
-}
-
+/* The height is negative if rows run from top to bottom. */
 static enum error read_size(struct bmp *b, struct problem *problem)
 {
-	int64_t width = side(b, 0), height = side(b, 1);
+	const size_t size = is_core(b) ? 2 : 4;
+	int64_t width = (int32_t)number(b->head + 4, size);
+	int64_t height = (int32_t)number(b->head + 4 + size, size);
 
 	b->top_down = height < 0;
 	height = height < 0 ? -height : height;
@@ -91,20 +86,21 @@ static enum error read_size(struct bmp *b, struct problem *problem)
  */
 static bool kind_is_known(const struct bmp *b)
 {
-	switch (b->compression) {
-	case PLAIN:
-		return b->bits == 1 || b->bits == 2 || b->bits == 4 || b->bits == 8 ||
-		       b->bits == 16 || b->bits == 24 || b->bits == 32;
-	case RUNS_OF_8:
-		return b->bits == 8;
-	case RUNS_OF_4:
-		return b->bits == 4;
-	case MASKED:
-	case MASKED_WITH_ALPHA:
-		return b->bits == 16 || b->bits == 32;
-	default:
-		return false;
-	}
+	static const uint64_t depths[] = {
+	    [PLAIN] = 1 << 1 | 1 << 2 | 1 << 4 | 1 << 8 | 1 << 16 | 1 << 24 | UINT64_C(1) << 32,
+	    [RUNS_OF_8] = 1 << 8,
+	    [RUNS_OF_4] = 1 << 4,
+	    [MASKED] = 1 << 16 | UINT64_C(1) << 32,
+	    [MASKED_WITH_ALPHA] = 1 << 16 | UINT64_C(1) << 32,
+	};
+
+	return b->compression <= MASKED_WITH_ALPHA && b->bits <= 32 &&
+	       depths[b->compression] >> b->bits & 1;
+}
+
+static bool has_runs(const struct bmp *b)
+{
+	return b->compression == RUNS_OF_8 || b->compression == RUNS_OF_4;
 }
 
 static bool set_channel(struct channel *c, uint32_t mask)
@@ -185,74 +181,69 @@ static enum error read_header(struct bmp *b, struct problem *problem)
 	return e;
 }
 
-static enum error no_memory(struct problem *problem)
-{
-	return problem_set(problem, ERR_MEMORY, "no memory to decode");
-}
-
-enum error bmp_open(struct bmp **bmp, const uint8_t *file, size_t size, struct problem *problem)
-{
-	uint64_t offset = size < FILE_HEAD ? size : number(file + 10, 4);
-	enum error e;
-
-	*bmp = NULL;
-	if (size < FILE_HEAD)
-		return broken(problem, "the file ends in its header");
-	*bmp = calloc(1, sizeof **bmp);
-	if (!*bmp)
-		return no_memory(problem);
-	(*bmp)->head = file + FILE_HEAD;
-	(*bmp)->end = file + size;
-	e = read_header(*bmp, problem);
-	if (!e && (*bmp)->bits <= 8) {
-		const size_t palette = read_palette(*bmp);
-
-		/* Some writers forget the palette, as Pillow knows, too. */
-		offset += offset == FILE_HEAD + (*bmp)->head_size ? palette : 0;
-	}
-	(*bmp)->alpha = (*bmp)->channels[3].mask;
-	(*bmp)->pixels = file + (offset < size ? offset : size);
-	if (e)
-		bmp_close(bmp);
-	return e;
-}
-
-void bmp_close(struct bmp **bmp)
-{
-	if (!*bmp)
-		return;
-	free((*bmp)->starts);
-	free((*bmp)->indices);
-	free(*bmp);
-	*bmp = NULL;
-}
-
-struct image bmp_image(const struct bmp *b)
-{
-	return (struct image){.width = b->width,
-	                      .height = b->height,
-	                      .bands = b->bands + b->alpha,
-	                      .type = PIXEL_U8,
-	                      .alpha = b->alpha};
-}
-
-struct file_metadata bmp_metadata(const struct bmp *b)
+/* There is only a resolution and a profile. */
+static void read_metadata(struct bmp *b)
 {
 	static const char embedded[] = "DEBM"; /* little-endian */
-	struct file_metadata m = {.resolution = {1, 1, PER_INCH}};
+	struct file_metadata *m = &b->metadata;
 	int32_t x = is_core(b) ? 0 : (int32_t)number(b->head + 24, 4);
 	int32_t y = is_core(b) ? 0 : (int32_t)number(b->head + 28, 4);
 	size_t room = (size_t)(b->end - b->head);
 
+	m->resolution = (struct resolution){1, 1, PER_INCH};
 	if (x > 0 && y > 0)
-		m.resolution = (struct resolution){x / 1000.0, y / 1000.0, PER_INCH};
+		m->resolution = (struct resolution){x / 1000.0, y / 1000.0, PER_INCH};
 	if (b->head_size == V5_HEAD && !memcmp(b->head + 56, embedded, 4)) {
 		size_t offset = number(b->head + 112, 4), size = number(b->head + 116, 4);
 
 		if (offset < room && size && size <= room - offset)
-			m.profile[0] = (struct file_part){b->head + offset, size};
+			m->profile[0] = (struct file_part){b->head + offset, size};
 	}
-	return m;
+}
+
+static void close_bmp(void *state)
+{
+	free(((struct bmp *)state)->indices);
+}
+
+/* Grey if all colours of the palette are, else RGB; alpha if the file says so. */
+static enum error open_bmp(void *state, struct decoded *decoded, const struct body *body,
+                           struct problem *problem)
+{
+	struct bmp *b = state;
+	uint64_t offset;
+	enum error e;
+
+	if (body->size < FILE_HEAD)
+		return broken(problem, "the file ends in its header");
+	offset = number(body->at + 10, 4);
+	b->head = body->at + FILE_HEAD;
+	b->end = body->at + body->size;
+	e = read_header(b, problem);
+	if (e)
+		return e;
+	if (b->bits <= 8) {
+		const size_t palette = read_palette(b);
+
+		/* Some writers forget the palette, as Pillow knows, too. */
+		offset += offset == FILE_HEAD + b->head_size ? palette : 0;
+	}
+	b->alpha = b->channels[3].mask;
+	b->pixels = body->at + (offset < body->size ? offset : body->size);
+	read_metadata(b);
+	decoded->whole = (struct image){.width = b->width,
+	                                .height = b->height,
+	                                .bands = b->bands + b->alpha,
+	                                .type = PIXEL_U8,
+	                                .alpha = b->alpha};
+	decoded->plain = decoded->any_order = true;
+	decoded->held = has_runs(b) ? 1 : 0;
+	return ERR_OK;
+}
+
+static struct file_metadata *metadata_of(void *state)
+{
+	return &((struct bmp *)state)->metadata;
 }
 
 /* Runs ----------------------------------------------------------------------------------------- */
@@ -301,37 +292,6 @@ static enum step next_step(const struct bmp *b, const uint8_t **at, struct run *
 	}
 }
 
-/* Rows count from the first in the file. */
-static enum error find_rows(struct bmp *b, struct problem *problem)
-{
-	const uint8_t *at = b->pixels;
-	uint32_t y = 0;
-	uint64_t x = 0;
-	struct run run;
-	enum step step = LINE;
-
-	b->starts = calloc(b->height, sizeof *b->starts);
-	b->indices = malloc(b->width);
-	if (!b->starts || !b->indices)
-		return no_memory(problem);
-	b->starts[0] = (struct start){at, 0};
-	while (y < b->height && step != END) {
-		step = next_step(b, &at, &run);
-		if (step == CUT)
-			return y + 1 == b->height && x >= b->width
-			           ? ERR_OK
-			           : broken(problem, "the file is truncated");
-		x = step == LINE ? 0 : step == END ? x : x + run.count + run.dx;
-		x = x < b->width ? x : b->width;
-		if (step == LINE)
-			run.dy = 1;
-		y += run.dy;
-		if (run.dy && y < b->height)
-			b->starts[y] = (struct start){at, (uint32_t)x};
-	}
-	return ERR_OK;
-}
-
 static uint8_t value(const struct bmp *b, const struct run *run, uint32_t i)
 {
 	if (b->bits == 8)
@@ -339,35 +299,44 @@ static uint8_t value(const struct bmp *b, const struct run *run, uint32_t i)
 	return run->values[run->literal ? i / 2 : 0] >> (i & 1 ? 0 : 4) & 15;
 }
 
-/* Sets b->indices to a row of the file. */
-static void read_runs(struct bmp *b, uint32_t row)
+/* Rows count from the first in the file. Pixels that no run has are 0. */
+static enum error expand_runs(struct bmp *b, struct problem *problem)
 {
-	const uint8_t *at = b->starts[row].at;
-	uint32_t x = b->starts[row].x;
+	const uint8_t *at = b->pixels;
+	enum step step = LINE;
+	uint32_t x = 0, y = 0;
 	struct run run;
 
-	memset(b->indices, 0, b->width);
-	while (at && x < b->width) {
-		enum step step = next_step(b, &at, &run);
+	b->indices = calloc(b->height, b->width);
+	if (!b->indices)
+		return problem_set(problem, ERR_MEMORY, "no memory to decode");
+	while (y < b->height && step != END) {
+		uint8_t *row = b->indices + (size_t)y * b->width;
 
-		if (step == LINE || step == END || step == CUT || run.dy)
-			return;
+		step = next_step(b, &at, &run);
+		if (step == CUT)
+			return y + 1 == b->height && x >= b->width
+			           ? ERR_OK
+			           : broken(problem, "the file is truncated");
 		for (uint32_t i = 0; i < run.count && x < b->width; i++)
-			b->indices[x++] = value(b, &run, i);
-		x = run.dx < b->width - x ? x + run.dx : b->width;
+			row[x++] = value(b, &run, i);
+		x = step == LINE ? 0 : run.dx < b->width - x ? x + run.dx : b->width;
+		y += step == LINE ? 1 : run.dy;
 	}
+	return ERR_OK;
 }
 
 /* Pixels --------------------------------------------------------------------------------------- */
 
-enum error bmp_begin(struct bmp *b, struct problem *problem)
+static enum error find_rows(void *state, struct problem *problem)
 {
+	struct bmp *b = state;
 	const uint64_t there = (uint64_t)(b->end - b->pixels);
 	const uint64_t needed =
 	    (b->height - 1) * (uint64_t)b->row_size + ((uint64_t)b->width * b->bits + 7) / 8;
 
-	if (b->compression == RUNS_OF_8 || b->compression == RUNS_OF_4)
-		return find_rows(b, problem);
+	if (has_runs(b))
+		return expand_runs(b, problem);
 	if (there < needed)
 		return problem_set(problem, ERR_UNDECODABLE,
 		                   "the BMP decoder says: the file is truncated: it holds %" PRIu64
@@ -377,14 +346,14 @@ enum error bmp_begin(struct bmp *b, struct problem *problem)
 	return ERR_OK;
 }
 
-static void copy_row(struct bmp *b, uint32_t row, uint32_t x, uint32_t width, uint8_t *to)
+static void copy_row(const struct bmp *b, uint32_t row, uint32_t x, uint32_t width, uint8_t *to)
 {
 	const uint8_t *from = b->pixels + row * b->row_size;
 	const size_t bands = b->bands + b->alpha, bytes = b->bits / 8;
 
 	for (uint32_t end = x + width; x < end; x++, to += bands) {
-		if (b->starts) {
-			memcpy(to, b->palette[b->indices[x]], b->bands);
+		if (b->indices) {
+			memcpy(to, b->palette[b->indices[(size_t)row * b->width + x]], b->bands);
 		} else if (b->bits <= 8) {
 			unsigned per_byte = 8 / b->bits, place = per_byte - 1 - x % per_byte;
 			unsigned index =
@@ -410,14 +379,126 @@ static void copy_row(struct bmp *b, uint32_t row, uint32_t x, uint32_t width, ui
 	}
 }
 
-void bmp_rows(struct bmp *b, uint32_t y, uint32_t count, uint32_t x, uint32_t width, uint8_t *to,
-              size_t pitch)
+static enum error read_rows(void *state, const struct area *area, uint8_t *to, size_t pitch,
+                            struct problem *problem)
 {
-	for (uint32_t i = 0; i < count; i++, to += pitch) {
-		uint32_t row = b->top_down ? y + i : b->height - 1 - y - i;
+	const struct bmp *b = state;
 
-		if (b->starts)
-			read_runs(b, row);
-		copy_row(b, row, x, width, to);
+	(void)problem;
+	for (uint32_t i = 0; i < area->height; i++, to += pitch) {
+		uint32_t row = b->top_down ? area->y + i : b->height - 1 - area->y - i;
+
+		copy_row(b, row, area->x, area->width, to);
 	}
+	return ERR_OK;
 }
+
+const struct reader bmp_reader = {
+    .size = sizeof(struct bmp),
+    .open = open_bmp,
+    .close = close_bmp,
+    .metadata = metadata_of,
+    .find = find_rows,
+    .rows = read_rows,
+};
+
+/* Writing ----------------------------------------------------------------------------------------
+ *
+ * 8 bits with a palette of greys, 24 bits, or 32 bits with masks, of which the last is alpha's. The
+ * header is the shortest that can say so, as most readers know it. */
+
+enum { GREYS = 256, GREYS_SIZE = 4 * GREYS };
+enum { FOR_IMAGES = 4 };
+
+/* A bitmap up to its pixels. */
+struct head {
+	uint8_t bytes[FILE_HEAD + V5_HEAD + GREYS_SIZE];
+	size_t bitmap; /* bytes of the bitmap's header */
+	size_t size;   /* of all */
+};
+
+static void put(uint8_t *to, uint64_t number)
+{
+	for (size_t i = 0; i < 4; i++)
+		to[i] = (uint8_t)(number >> 8 * i);
+}
+
+/* Per metre. */
+static uint32_t density(double per_mm)
+{
+	return (uint32_t)fmin(rint(per_mm * 1000), INT32_MAX);
+}
+
+static void make_head(struct head *h, const struct output_format *output,
+                      const struct file_metadata *m, uint64_t pixels, size_t profile)
+{
+	static const uint32_t masks[] = {0xff0000, 0xff00, 0xff, 0xff000000};
+	const struct image *image = &output->image;
+	uint8_t *bitmap = h->bytes + FILE_HEAD;
+	bool grey = image->bands == 1;
+
+	*h = (struct head){.bitmap = profile ? V5_HEAD : image->alpha ? V4_HEAD : INFO_HEAD};
+	h->size = FILE_HEAD + h->bitmap + (grey ? GREYS_SIZE : 0);
+	memcpy(h->bytes, "BM", 2);
+	put(h->bytes + 2, h->size + pixels + profile);
+	put(h->bytes + 10, h->size);
+	put(bitmap, h->bitmap);
+	put(bitmap + 4, image->width);
+	put(bitmap + 8, image->height);
+	put(bitmap + 12, 1 | 8 * image->bands << 16); /* planes and bits, of 16 bits each */
+	put(bitmap + 16, image->alpha ? MASKED : 0);
+	put(bitmap + 20, pixels);
+	put(bitmap + 24, m ? density(m->resolution.x) : 0);
+	put(bitmap + 28, m ? density(m->resolution.y) : 0);
+	put(bitmap + 32, grey ? GREYS : 0);
+	for (size_t i = 0; image->alpha && i < 4; i++)
+		put(bitmap + 40 + 4 * i, masks[i]);
+	if (h->bitmap > INFO_HEAD)
+		memcpy(bitmap + 56, profile ? "DEBM" : "BGRs", 4); /* embedded, or sRGB */
+	if (profile) {
+		put(bitmap + 108, FOR_IMAGES);
+		put(bitmap + 112, h->size - FILE_HEAD + pixels);
+		put(bitmap + 116, profile);
+	}
+	for (uint32_t i = 0; grey && i < GREYS; i++)
+		put(bitmap + h->bitmap + 4 * i, i * 0x10101);
+}
+
+static void put_bgr_row(const struct output_format *output, uint8_t *to, const uint8_t *row)
+{
+	if (output->image.bands > 1)
+		samples_to_bgr(to, output->image.bands, output, row);
+	else
+		memcpy(to, row, output->image.width);
+}
+
+static enum error write_bmp(const struct output_format *output, const struct file_metadata *m,
+                            answer_row *row, void *context, int file, struct problem *problem)
+{
+	const struct image *image = &output->image;
+	struct row_layout layout = {.output = output,
+	                            .row_size = (image_row_size(image) + 3) / 4 * 4,
+	                            .bottom_up = true,
+	                            .put = put_bgr_row};
+	const uint64_t pixels = layout.row_size * (uint64_t)image->height;
+	size_t size = m ? file_metadata_profile_size(m) : 0;
+	uint8_t *profile = size ? file_metadata_profile(m, &size) : NULL;
+	struct head head;
+	enum error e;
+
+	if (size && !profile)
+		return problem_set(problem, ERR_MEMORY, "no memory for the profile");
+	if (profile && !icc_profile_fits(profile, size, image->bands - image->alpha)) {
+		g_clear_pointer(&profile, free);
+		size = 0;
+	}
+	make_head(&head, output, m, pixels, size);
+	layout.start = head.size;
+	e = row_writer_run(&layout, head.bytes, row, context, file, problem);
+	if (!e && profile && !file_write(file, profile, size, head.size + pixels))
+		e = problem_set(problem, ERR_IO, "cannot write the answer");
+	free(profile);
+	return e;
+}
+
+const struct writer bmp_writer = {.write = write_bmp};

@@ -142,8 +142,9 @@ static bool read_background(struct composer *c, uint32_t y)
 	return !e;
 }
 
-const uint8_t *compose_row(struct composer *c, uint32_t y)
+static const uint8_t *composed_row(void *context, uint32_t y)
 {
+	struct composer *c = context;
 	const struct tiling *t = &c->tiles->tiling;
 	const size_t pixel = image_pixel_size(&c->image);
 	const uint8_t *result;
@@ -165,8 +166,10 @@ const uint8_t *compose_row(struct composer *c, uint32_t y)
 	return whole;
 }
 
-void compose_free_above(struct composer *c, uint32_t y)
+/* Frees the slots of rows above this one. */
+static void free_above(void *context, uint32_t y)
 {
+	struct composer *c = context;
 	const struct tiling *t = &c->tiles->tiling;
 	uint32_t height = c->background ? c->image.height : t->height;
 	uint32_t row = y % height > c->y ? y % height - c->y : 0;
@@ -179,13 +182,24 @@ void compose_free_above(struct composer *c, uint32_t y)
 	tiles_free_above(c->tiles, row);
 }
 
-void compose_leave(struct composer *c)
+static void leave(void *context)
 {
+	struct composer *c = context;
+
 	if (c->background)
 		decode_leave(c->background);
 }
 
-bool compose_stopped(const struct composer *c)
+static bool is_stopped(void *context)
 {
-	return tiles_stopped(c->tiles);
+	return tiles_stopped(((struct composer *)context)->tiles);
+}
+
+struct row_source compose_rows(struct composer *composer)
+{
+	return (struct row_source){.row = composed_row,
+	                           .free_above = free_above,
+	                           .leave = leave,
+	                           .stopped = is_stopped,
+	                           .context = composer};
 }

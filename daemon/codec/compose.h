@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "codec/decode.h"
+#include "codec/row.h"
 #include "codec/tiles.h"
 
 struct composer;
@@ -23,16 +24,7 @@ enum error compose_open(struct composer **composer, struct tiles *tiles, int bod
                         struct problem *problem) MUST_CHECK;
 void compose_close(struct composer **composer);
 
-/* Waits for a row of the answer, in the devices' sample type; valid until the next call. Rows must
- * not go back. NULL if the job was stopped, which a failure here also does. */
-const uint8_t *compose_row(struct composer *composer, uint32_t y);
-
-/* The rows above this one are no longer needed: frees their slots. */
-void compose_free_above(struct composer *composer, uint32_t y);
-
-/* Call in the thread that took rows, when it takes no more. */
-void compose_leave(struct composer *composer);
-
-bool compose_stopped(const struct composer *composer);
+/* The answer's rows, in the devices' sample type. A failure here stops the job. */
+struct row_source compose_rows(struct composer *composer);
 
 #endif

@@ -7,29 +7,11 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "image/formats.h"
-#include "image/image.h"
+#include "codec/row.h"
 #include "image/jpeg.h"
 #include "wire/wire.h"
 
 struct decoder;
-struct file_metadata;
-struct _VipsImage;
-
-/* The facts that the header tells. */
-struct decoded {
-	enum format format;  /* of the body; FORMAT_RAW for bare pixels */
-	struct image whole;  /* after orientation */
-	struct image image;  /* the part whose rows are read: the job's ROI, or the whole image */
-	bool cmyk;           /* four bands of ink */
-	bool full_chroma;    /* a JPEG whose colours have full resolution */
-	uint32_t file_pages; /* pages of the body, or frames, at least 1 */
-	uint32_t pages;      /* of these, that are read; each is as `whole` says */
-	bool left_out;       /* there are more than the first, and nobody has said which to read */
-	bool any_order;      /* rows can be read in any order, repeatedly */
-	bool colours;        /* a PNG that describes them, not only by a profile */
-	uint32_t lost;       /* bit (1 << enum loss) for each: what is read is not all the file's */
-};
 
 /* Rows of a body as they have been read once, for another run on it. */
 struct kept_rows {
@@ -76,9 +58,6 @@ enum error decode_rows(struct decoder *decoder, uint32_t y, uint32_t count, uint
 void decode_leave(struct decoder *decoder);
 
 enum { DECODE_STEP = 64 }; /* rows that are decoded at a time */
-
-/* True if libvips has no part in reading the body's pixels, unless they are damaged. */
-bool decode_is_plain(const struct decoder *decoder);
 
 /* The scan of a body that a device can decode, all of it, and its bytes, which the decoder owns;
  * otherwise why not. */

@@ -1,13 +1,13 @@
-/* Encoding: the last stage of a job. Most JPEGs are encoded by jpeg_encode.c, PNGs by png_encode.c,
- * still WebP pictures by webp_encode.c, bitmaps, bare pixels and PNM by row_writer.c, all else by
- * libvips. Runs in the job's encoding thread, except for generate(), which libvips calls in a
- * thread of its own. Both use only the encoder and its composer, and the tiles through their lock.
+/* Encoding: the last stage of a job. A format's own writer makes most answers, libvips the others.
+ * Runs in the job's encoding thread, except for generate(), which libvips calls in a thread of its
+ * own. Both use only the encoder and the source of its rows.
  *
  * The hard part: libvips requests pixels while the image is still being decoded. It has a single
  * worker thread (vips_concurrency_set(1) in main.c), so it requests rows from top to bottom, and
  * generate() can wait for the tile that holds a row. */
 #include "codec/encode.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -16,59 +16,89 @@
 
 #include <vips/vips.h>
 
-#include "codec/heif.h"
-#include "codec/icc_profile.h"
+#include "codec/file_metadata.h"
 #include "codec/jpeg_encode.h"
 #include "codec/library_error.h"
 #include "codec/metadata.h"
-#include "codec/png_encode.h"
-#include "codec/row_writer.h"
+#include "codec/repertoire.h"
 #include "codec/samples.h"
-#include "codec/webp_encode.h"
-
-/* An encoder of our own. */
-typedef enum error encode_rows(const struct output_format *output,
-                               const struct file_metadata *metadata, answer_row *row, void *context,
-                               int file, struct problem *problem);
 
 struct encoder {
 	const struct output_format *output;
-	struct composer *composer;
-	encode_rows *encode; /* writes the answer, with this metadata; NULL: another does */
+	struct row_source rows;
+	const struct writer *writer;
+	bool plain; /* by the writer's write(), with this metadata; else by its save() */
 	const struct file_metadata *metadata;
 	struct file_metadata own; /* what libvips tells of it */
+	uint8_t *row;       /* of the result, in the answer's type; NULL if that is the result's */
 	VipsImage *vips;    /* the answer, as its rows come; NULL where libvips is not needed */
 	VipsRegion *region; /* for reading rows of `vips` here */
 	bool failed;        /* the last row of `vips` failed */
 };
 
-static const VipsBandFormat band_formats[PIXEL_TYPES] = {
-    [PIXEL_U8] = VIPS_FORMAT_UCHAR,
-    [PIXEL_U16] = VIPS_FORMAT_USHORT,
-    [PIXEL_F32] = VIPS_FORMAT_FLOAT,
+/* At the effort of libvips's default a palette takes twice as long, and is 0.3 dB closer to a
+ * photograph. Below 4 libimagequant rounds the colours of a drawing, too. */
+static int save_gif(const struct output_format *output, VipsImage *image, VipsTarget *target)
+{
+	(void)output;
+	return vips_gifsave_target(image, target, "effort", 4, NULL);
+}
+
+const struct writer gif_writer = {.save = save_gif};
+
+/* Not in tiff.c, where libtiff's macros have our names of compressions. */
+static int save_tiff(const struct output_format *output, VipsImage *image, VipsTarget *target)
+{
+	static const VipsForeignTiffCompression methods[COMPRESSION_LEVEL] = {
+	    [COMPRESSION_DEFAULT] = VIPS_FOREIGN_TIFF_COMPRESSION_NONE,
+	    [COMPRESSION_NONE] = VIPS_FOREIGN_TIFF_COMPRESSION_NONE,
+	    [COMPRESSION_LZW] = VIPS_FOREIGN_TIFF_COMPRESSION_LZW,
+	    [COMPRESSION_DEFLATE] = VIPS_FOREIGN_TIFF_COMPRESSION_DEFLATE,
+	    [COMPRESSION_ZSTD] = VIPS_FOREIGN_TIFF_COMPRESSION_ZSTD,
+	};
+
+	/* 32-bit offsets reach 4 GiB; leave some room for metadata. */
+	return vips_tiffsave_target(
+	    image, target, "compression", methods[output->coding.compression], "predictor",
+	    output->image.type == PIXEL_F32 ? VIPS_FOREIGN_TIFF_PREDICTOR_FLOAT
+	                                    : VIPS_FOREIGN_TIFF_PREDICTOR_HORIZONTAL,
+	    "bigtiff", image_size(&output->image) * output->pages > UINT64_C(4000000000), NULL);
+}
+
+const struct writer tiff_writer = {.save = save_tiff};
+
+static const struct {
+	VipsBandFormat format;
+	VipsInterpretation grey, colour;
+} kinds[PIXEL_TYPES] = {
+    [PIXEL_U8] = {VIPS_FORMAT_UCHAR, VIPS_INTERPRETATION_B_W, VIPS_INTERPRETATION_sRGB},
+    [PIXEL_U16] = {VIPS_FORMAT_USHORT, VIPS_INTERPRETATION_GREY16, VIPS_INTERPRETATION_RGB16},
+    [PIXEL_F32] = {VIPS_FORMAT_FLOAT, VIPS_INTERPRETATION_B_W, VIPS_INTERPRETATION_scRGB},
 };
 
 static VipsInterpretation interpretation(const struct output_format *output)
 {
-	static const VipsInterpretation grey[PIXEL_TYPES] = {
-	    [PIXEL_U8] = VIPS_INTERPRETATION_B_W,
-	    [PIXEL_U16] = VIPS_INTERPRETATION_GREY16,
-	    [PIXEL_F32] = VIPS_INTERPRETATION_B_W,
-	};
-	static const VipsInterpretation colour[PIXEL_TYPES] = {
-	    [PIXEL_U8] = VIPS_INTERPRETATION_sRGB,
-	    [PIXEL_U16] = VIPS_INTERPRETATION_RGB16,
-	    [PIXEL_F32] = VIPS_INTERPRETATION_scRGB,
-	};
-
 	switch (output->result.bands - output->result.alpha) {
 	case 1:
-		return grey[output->image.type];
+		return kinds[output->image.type].grey;
 	case 3:
-		return colour[output->image.type];
+		return kinds[output->image.type].colour;
 	default:
 		return output->cmyk ? VIPS_INTERPRETATION_CMYK : VIPS_INTERPRETATION_MULTIBAND;
 	}
+}
+
+/* A row of the result, in the answer's sample type. */
+static const uint8_t *typed_row(struct encoder *encoder, uint32_t y)
+{
+	const struct image *result = &encoder->output->result;
+	const uint8_t *row = encoder->rows.row(encoder->rows.context, y);
+
+	if (!row || !encoder->row)
+		return row;
+	samples_convert(encoder->row, encoder->output->image.type, row, result->type,
+	                (size_t)result->width * result->bands);
+	return encoder->row;
 }
 
 /* Gives libvips a rectangle of the answer. A request for rows means that the rows above are no
@@ -77,25 +107,24 @@ static VipsInterpretation interpretation(const struct output_format *output)
 static int generate(VipsRegion *out, void *sequence, void *a, void *b, gboolean *stop)
 {
 	struct encoder *encoder = a;
-	const struct output_format *output = encoder->output;
+	const struct row_source *rows = &encoder->rows;
 	const VipsRect *r = &out->valid;
 	VipsPel *to = VIPS_REGION_ADDR_TOPLEFT(out);
-	size_t skip = (uint32_t)r->left * image_pixel_size(&output->result);
-	size_t samples = (uint32_t)r->width * output->result.bands;
+	const size_t pixel = vips_format_sizeof(out->im->BandFmt) * (size_t)out->im->Bands;
 
 	(void)sequence, (void)b, (void)stop;
-	compose_free_above(encoder->composer, (uint32_t)r->top);
+	rows->free_above(rows->context, (uint32_t)r->top);
 	for (int y = r->top; y < r->top + r->height; y++) {
-		const uint8_t *row = compose_row(encoder->composer, (uint32_t)y);
+		const uint8_t *row = typed_row(encoder, (uint32_t)y);
 
 		if (!row) {
 			vips_error("encode", "no row %d", y);
 			return -1;
 		}
-		samples_convert(to, output->image.type, row + skip, output->result.type, samples);
+		memcpy(to, row + (size_t)r->left * pixel, (size_t)r->width * pixel);
 		to += VIPS_REGION_LSKIP(out);
-		if (r->width == (int)output->result.width)
-			compose_free_above(encoder->composer, (uint32_t)y + 1);
+		if (r->width == out->im->Xsize)
+			rows->free_above(rows->context, (uint32_t)y + 1);
 	}
 	return 0;
 }
@@ -110,10 +139,10 @@ static void *begin_rows(VipsImage *out, void *a, void *b)
 
 static int end_rows(void *sequence, void *a, void *b)
 {
-	struct encoder *encoder = a;
+	const struct row_source *rows = &((struct encoder *)a)->rows;
 
 	(void)sequence, (void)b;
-	compose_leave(encoder->composer);
+	rows->leave(rows->context);
 	return 0;
 }
 
@@ -143,7 +172,7 @@ static enum error make_image(struct encoder *encoder, struct decoder *body, stru
 		return e;
 	encoder->vips = vips = vips_image_new();
 	vips_image_init_fields(vips, (int)output->result.width, (int)output_rows(output),
-	                       (int)output->result.bands, band_formats[output->image.type],
+	                       (int)output->result.bands, kinds[output->image.type].format,
 	                       VIPS_CODING_NONE, interpretation(output),
 	                       metadata ? metadata->Xres : 1, metadata ? metadata->Yres : 1);
 	if (vips_image_pipelinev(vips, VIPS_DEMAND_STYLE_FATSTRIP, NULL) ||
@@ -156,18 +185,11 @@ static enum error make_image(struct encoder *encoder, struct decoder *body, stru
 	return output->to_srgb ? convert_inks(encoder, problem) : ERR_OK;
 }
 
-/* For every format that has no saver. */
-static encode_rows *const writers[FORMATS] = {
-    [FORMAT_PNG] = png_encode,
-    [FORMAT_PNM] = pnm_write,
-    [FORMAT_BMP] = bmp_write,
-    [FORMAT_RAW] = pnm_write,
-};
-
 enum error encode_open(struct encoder **encoder, const struct output_format *output,
-                       struct composer *composer, struct decoder *body, struct problem *problem)
+                       struct row_source rows, struct decoder *body, struct problem *problem)
 {
 	struct encoder *new = calloc(1, sizeof *new);
+	const struct writer *w = repertoire_writer(output->format);
 	enum error e = ERR_OK;
 	bool known; /* all that the body has beside its pixels is in file_metadata */
 
@@ -175,17 +197,21 @@ enum error encode_open(struct encoder **encoder, const struct output_format *out
 	if (!new)
 		return problem_set(problem, ERR_MEMORY, "no memory to encode");
 	new->output = output;
-	new->composer = composer;
+	new->rows = rows;
+	new->writer = w;
+	if (output->image.type != output->result.type) {
+		new->row = malloc((size_t)output->result.width * output->result.bands *
+		                  pixel_type_size(output->image.type));
+		if (!new->row)
+			e = problem_set(problem, ERR_MEMORY, "no memory to encode");
+	}
 	known = decode_file_metadata(body, &new->metadata);
-	new->encode = jpeg_encodes(output) && known ? jpeg_encode
-	              : output->format == FORMAT_WEBP && output->pages <= 1
-	                  ? webp_encode
-	                  : writers[output->format];
-	if (!new->encode || output->to_srgb)
+	new->plain = w->write && (!w->writes || w->writes(output, known));
+	if (!e && (!new->plain || output->to_srgb))
 		e = make_image(new, body, problem);
 	/* Metadata of what only libvips has read or converted; it replaces its own once rows are
 	 * decoded. */
-	if (!e && (!known || output->to_srgb) && new->encode != NULL &&new->encode != pnm_write) {
+	if (!e && new->plain && !w->bare && (!known || output->to_srgb)) {
 		VipsImage *image = new->vips;
 
 		e = image ? ERR_OK : decode_metadata(body, &image, problem);
@@ -204,6 +230,7 @@ void encode_close(struct encoder **encoder)
 		return;
 	file_metadata_free(&(*encoder)->own);
 	g_clear_object(&(*encoder)->vips);
+	free((*encoder)->row);
 	free(*encoder);
 	*encoder = NULL;
 }
@@ -213,95 +240,14 @@ bool encode_is_plain(const struct encoder *encoder)
 	return !encoder->vips;
 }
 
-static int save_jpeg(const struct output_format *output, VipsImage *vips, VipsTarget *target)
-{
-	const struct coding *c = &output->coding;
-	double background[3] = {c->background[0], c->background[1], c->background[2]};
-	/* One value stands for all bands. */
-	VipsArrayDouble *colour = vips_array_double_new(background, c->backgrounds == 3 ? 3 : 1);
-	int failed = vips_jpegsave_target(
-	    vips, target, "Q", (int)c->quality, "background", colour, "subsample_mode",
-	    output->full_chroma ? VIPS_FOREIGN_SUBSAMPLE_OFF : VIPS_FOREIGN_SUBSAMPLE_ON, NULL);
-
-	vips_area_unref(VIPS_AREA(colour));
-	return failed;
-}
-
-static int save_tiff(const struct output_format *output, VipsImage *vips, VipsTarget *target)
-{
-	static const VipsForeignTiffCompression methods[COMPRESSION_LEVEL] = {
-	    [COMPRESSION_DEFAULT] = VIPS_FOREIGN_TIFF_COMPRESSION_NONE,
-	    [COMPRESSION_NONE] = VIPS_FOREIGN_TIFF_COMPRESSION_NONE,
-	    [COMPRESSION_LZW] = VIPS_FOREIGN_TIFF_COMPRESSION_LZW,
-	    [COMPRESSION_DEFLATE] = VIPS_FOREIGN_TIFF_COMPRESSION_DEFLATE,
-	    [COMPRESSION_ZSTD] = VIPS_FOREIGN_TIFF_COMPRESSION_ZSTD,
-	};
-
-	/* 32-bit offsets reach 4 GiB; leave some room for metadata. */
-	return vips_tiffsave_target(
-	    vips, target, "compression", methods[output->coding.compression], "predictor",
-	    output->image.type == PIXEL_F32 ? VIPS_FOREIGN_TIFF_PREDICTOR_FLOAT
-	                                    : VIPS_FOREIGN_TIFF_PREDICTOR_HORIZONTAL,
-	    "bigtiff", image_size(&output->image) * output->pages > UINT64_C(4000000000), NULL);
-}
-
-/* Animations. */
-static int save_webp(const struct output_format *output, VipsImage *vips, VipsTarget *target)
-{
-	return vips_webpsave_target(vips, target, "Q", (int)output->coding.quality, "lossless",
-	                            output->coding.lossless != 0, NULL);
-}
-
-/* At the effort of libvips's default a palette takes twice as long, and is 0.3 dB closer to a
- * photograph. Below 4 libimagequant rounds the colours of a drawing, too. */
-static int save_gif(const struct output_format *output, VipsImage *vips, VipsTarget *target)
-{
-	(void)output;
-	return vips_gifsave_target(vips, target, "effort", 4, NULL);
-}
-
-/* At the effort of libvips's default an answer takes eight times as long, and is hardly smaller. */
-static int save_avif(const struct output_format *output, VipsImage *vips, VipsTarget *target)
-{
-	return vips_heifsave_target(
-	    vips, target, "compression", VIPS_FOREIGN_HEIF_COMPRESSION_AV1, "effort", 2, "Q",
-	    (int)output->coding.quality, "subsample_mode",
-	    output->full_chroma ? VIPS_FOREIGN_SUBSAMPLE_OFF : VIPS_FOREIGN_SUBSAMPLE_ON, NULL);
-}
-
-/* At the effort of libvips's default an answer takes five to nine times as long, and is a third
- * smaller. Newer encoders refuse a profile that is not of the image's colours. */
-static int save_jxl(const struct output_format *output, VipsImage *vips, VipsTarget *target)
-{
-	const void *profile;
-	size_t size;
-
-	if (vips_image_get_typeof(vips, VIPS_META_ICC_NAME) &&
-	    !vips_image_get_blob(vips, VIPS_META_ICC_NAME, &profile, &size) &&
-	    !icc_profile_is_of(profile, size, vips->Bands > 2))
-		vips_image_remove(vips, VIPS_META_ICC_NAME);
-	return vips_jxlsave_target(vips, target, "effort", 3, "Q", (int)output->coding.quality,
-	                           "lossless", output->coding.lossless != 0, NULL);
-}
-
-/* For every format that has a saver. */
-static int (*const savers[])(const struct output_format *, VipsImage *, VipsTarget *) = {
-    [FORMAT_JPEG] = save_jpeg, [FORMAT_PNG] = NULL,       [FORMAT_WEBP] = save_webp,
-    [FORMAT_TIFF] = save_tiff, [FORMAT_GIF] = save_gif,   [FORMAT_PNM] = NULL,
-    [FORMAT_BMP] = NULL,       [FORMAT_AVIF] = save_avif, [FORMAT_HEIC] = NULL,
-    [FORMAT_HDR] = NULL,       [FORMAT_JXL] = save_jxl,   [FORMAT_RAW] = NULL,
-};
-
-_Static_assert(FORMATS == 13, "a new format has its row in savers, too");
-
-/* Rows for an encoder of our own, one at a time. A request for a row means that the rows above are
+/* Rows for a writer of our own, one at a time. A request for a row means that the rows above are
  * no longer needed. */
 static const uint8_t *composed_row(void *context, uint32_t y)
 {
 	struct encoder *encoder = context;
 
-	compose_free_above(encoder->composer, y);
-	return compose_row(encoder->composer, y);
+	encoder->rows.free_above(encoder->rows.context, y);
+	return typed_row(encoder, y);
 }
 
 static const uint8_t *converted_row(void *context, uint32_t y)
@@ -319,17 +265,11 @@ static const uint8_t *converted_row(void *context, uint32_t y)
 	           (size_t)VIPS_REGION_LSKIP(encoder->region);
 }
 
-/* libheif does not tell of an encoder that fails, but writes a file without its picture. */
-static bool has_pictures(const struct image *image, const void *file, size_t size)
+static enum error check_saved(const struct encoder *encoder, int file, struct problem *problem)
 {
-	return heif_count_pictures(file, size) == 1u + image->alpha;
-}
-
-static enum error check_avif(const struct output_format *output, int file, struct problem *problem)
-{
-	const struct image *image = &output->image;
+	const struct output_format *output = encoder->output;
 	struct stat status;
-	bool has;
+	bool saved;
 	void *map;
 
 	if (fstat(file, &status) || !status.st_size)
@@ -337,14 +277,14 @@ static enum error check_avif(const struct output_format *output, int file, struc
 	map = mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_SHARED, file, 0);
 	if (map == MAP_FAILED)
 		return problem_set(problem, ERR_IO, "cannot read the answer");
-	has = has_pictures(image, map, (size_t)status.st_size);
+	saved = encoder->writer->saved(output, map, (size_t)status.st_size);
 	munmap(map, (size_t)status.st_size);
-	if (has)
+	if (saved)
 		return ERR_OK;
 	return problem_set(problem, ERR_UNENCODABLE,
-	                   "the avif encoder failed, most likely for lack of memory "
+	                   "the %s encoder failed, most likely for lack of memory "
 	                   "(codec-memory): the result is %ux%u",
-	                   image->width, image->height);
+	                   format_name(output->format), output->image.width, output->image.height);
 }
 
 static gint64 write_target(VipsTargetCustom *target, const void *data, gint64 size, void *file)
@@ -368,9 +308,15 @@ static gint64 read_target(VipsTargetCustom *target, void *data, gint64 size, voi
 	return got > 0 && seek_target(target, got, SEEK_CUR, file) < 0 ? -1 : got;
 }
 
-static enum error write_coded(struct encoder *encoder, const struct answer_file *file,
-                              struct problem *problem)
+static bool stopped(const struct encoder *encoder)
 {
+	return encoder->rows.stopped(encoder->rows.context);
+}
+
+static enum error save(struct encoder *encoder, const struct answer_file *file,
+                       struct problem *problem)
+{
+	const struct writer *w = encoder->writer;
 	VipsTargetCustom *target = vips_target_custom_new();
 	void *data = (void *)(uintptr_t)file;
 	char who[32];
@@ -379,54 +325,20 @@ static enum error write_coded(struct encoder *encoder, const struct answer_file 
 	g_signal_connect(target, "write", G_CALLBACK(write_target), data);
 	g_signal_connect(target, "seek", G_CALLBACK(seek_target), data);
 	g_signal_connect(target, "read", G_CALLBACK(read_target), data);
-	if (savers[encoder->output->format](encoder->output, encoder->vips, VIPS_TARGET(target))) {
+	if (w->save(encoder->output, encoder->vips, VIPS_TARGET(target))) {
 		snprintf(who, sizeof who, "the %s encoder", format_name(encoder->output->format));
-		e = compose_stopped(encoder->composer)
-		        ? ERR_OK
-		        : vips_error_take(problem, ERR_UNENCODABLE, who);
+		e = stopped(encoder) ? ERR_OK : vips_error_take(problem, ERR_UNENCODABLE, who);
 	}
 	g_clear_object(&target);
-	if (!e && encoder->output->format == FORMAT_AVIF && !compose_stopped(encoder->composer))
-		e = check_avif(encoder->output, file->reader, problem);
+	if (!e && w->saved && !stopped(encoder))
+		e = check_saved(encoder, file->reader, problem);
 	return e;
-}
-
-bool encode_tries(enum format format)
-{
-	const struct output_format output = {
-	    .format = format,
-	    .image = {.width = 16, .height = 16, .bands = 3, .type = PIXEL_U8},
-	    .coding = {.quality = format_row(format)->quality},
-	};
-	VipsTarget *target = vips_target_new_to_memory();
-	VipsImage *black = NULL;
-	VipsBlob *file = NULL;
-	const void *bytes;
-	size_t size;
-	bool works =
-	    target && !vips_black(&black, (int)output.image.width, (int)output.image.height,
-	                          "bands", (int)output.image.bands, NULL);
-
-	if (works) {
-		/* Newer ones of libvips do not take any three bands for colours. */
-		black->Type = VIPS_INTERPRETATION_sRGB;
-		works = !savers[format](&output, black, target);
-	}
-	if (works)
-		g_object_get(target, "blob", &file, NULL);
-	if (file) {
-		bytes = vips_blob_get(file, &size);
-		works = has_pictures(&output.image, bytes, size);
-		vips_area_unref(VIPS_AREA(file));
-	}
-	g_clear_object(&black);
-	g_clear_object(&target);
-	return works && file;
 }
 
 bool encode_jpeg_target(const struct encoder *encoder, struct jpeg_target *target)
 {
-	return encoder->encode == jpeg_encode && jpeg_encode_target(encoder->output, target);
+	return encoder->plain && encoder->writer == &jpeg_writer &&
+	       jpeg_encode_target(encoder->output, target);
 }
 
 enum error encode_scan(struct encoder *encoder, const struct jpeg_bytes *scan, int file,
@@ -441,14 +353,14 @@ enum error encode_run(struct encoder *encoder, const struct answer_file *file,
 	answer_row *row = encoder->vips ? converted_row : composed_row;
 	enum error e;
 
-	if (!encoder->encode)
-		return write_coded(encoder, file, problem);
-	e = encoder->encode(encoder->output, encoder->metadata, row, encoder, file->writer,
-	                    problem);
+	if (!encoder->plain)
+		return save(encoder, file, problem);
+	e = encoder->writer->write(encoder->output, encoder->metadata, row, encoder, file->writer,
+	                           problem);
 	if (!encoder->vips)
-		compose_leave(encoder->composer);
+		encoder->rows.leave(encoder->rows.context);
 	g_clear_object(&encoder->region); /* in the thread that made it */
-	if (!e && encoder->failed && !compose_stopped(encoder->composer))
+	if (!e && encoder->failed && !stopped(encoder))
 		e = vips_error_take(problem, ERR_UNENCODABLE, "the conversion to sRGB");
 	return e;
 }

@@ -3,21 +3,18 @@
 #define CODEC_ENCODE_H
 
 #include "base/error.h"
-#include "codec/compose.h"
-#include "codec/output_format.h"
+#include "codec/decode.h"
+#include "codec/row.h"
 #include "image/jpeg.h"
 
 struct encoder;
 
-/* Prepares to write the composer's rows, with the metadata of the body. The caller keeps composer,
- * output and body, which must outlive the encoder; the body may be decoded meanwhile. */
+/* Prepares to write an answer's rows, with the metadata of the body. The caller keeps what the rows
+ * come from, output and body, which must outlive the encoder; the body may be decoded meanwhile. */
 enum error encode_open(struct encoder **encoder, const struct output_format *output,
-                       struct composer *composer, struct decoder *body,
+                       struct row_source rows, struct decoder *body,
                        struct problem *problem) MUST_CHECK;
 void encode_close(struct encoder **encoder);
-
-/* Encodes a tiny image by libvips, and tells if that works. For AVIF. */
-bool encode_tries(enum format format);
 
 /* True if libvips has no part in writing the answer. */
 bool encode_is_plain(const struct encoder *encoder);

@@ -1,84 +1,48 @@
-/* The header is lines of text, an empty one, and a last one with the order and number of rows and
- * columns (Greg Ward, "The Radiance Picture File Format"). */
-#include "codec/hdr.h"
-
-#include <stdbool.h>
+/* Radiance HDR: refuses what libvips does not look at, samples in CIE XYZ and rows in another
+ * order. The header is lines of text, an empty one, and a last one with the order and number of
+ * rows and columns, of which there are eight (Greg Ward, "The Radiance Picture File Format"). */
 #include <string.h>
 
-/* The rest of the header, line by line. */
-struct lines {
-	const char *at, *end;
-};
+#include <glib.h>
 
-struct line {
-	const char *at;
-	size_t size;
-};
+#include "codec/row.h"
 
-/* False if no line ends before the header may end. */
-static bool next_line(struct lines *l, struct line *line)
+enum { HEAD_MAX = 64 << 10 };
+
+static bool matches(const char *text, const char *pattern)
 {
-	const char *newline = memchr(l->at, '\n', (size_t)(l->end - l->at));
-
-	if (!newline)
-		return false;
-	*line = (struct line){l->at, (size_t)(newline - l->at)};
-	l->at = newline + 1;
-	return true;
+	return g_regex_match_simple(pattern, text, G_REGEX_RAW | G_REGEX_MULTILINE, 0);
 }
 
-static bool begins(const struct line *line, const char *text)
+static enum error check(const struct body *body, struct problem *problem)
 {
-	return line->size >= strlen(text) && !memcmp(line->at, text, strlen(text));
+	const size_t most = body->size < HEAD_MAX ? body->size : HEAD_MAX;
+	char *head = g_strndup((const char *)body->at, most);
+	char *order = strstr(head, "\n\n"), *end = order ? strchr(order + 2, '\n') : NULL;
+	enum error e = ERR_OK;
+
+	if (end) {
+		*order = *end = '\0';
+		order += 2;
+	}
+	if (matches(head, "^FORMAT=(?!32-bit_rle_rgbe)"))
+		e = problem_set(problem, ERR_UNSUPPORTED_PIXELS,
+		                "the Radiance file's samples are not RGB "
+		                "(FORMAT=32-bit_rle_rgbe), the only ones supported");
+	else if (!end)
+		e = problem_set(problem, ERR_UNDECODABLE,
+		                "the Radiance file's header does not end within %d bytes",
+		                HEAD_MAX);
+	else if (!matches(order, "\\A[+-][XY] [0-9]+ *[+-][XY] [0-9]+ *\\z"))
+		e = problem_set(problem, ERR_UNDECODABLE,
+		                "the Radiance file's header does not end with its size "
+		                "(-Y HEIGHT +X WIDTH)");
+	else if (!matches(order, "\\A-Y [0-9]+ *\\+X "))
+		e = problem_set(problem, ERR_UNSUPPORTED_PIXELS,
+		                "the Radiance file's rows do not run from top to bottom and left "
+		                "to right (-Y HEIGHT +X WIDTH), the only order supported");
+	g_free(head);
+	return e;
 }
 
-/* An axis and a length, "-Y 480", with spaces after it: sets `axis`, and moves *i behind it. */
-static bool read_axis(const struct line *line, size_t *i, char axis[2])
-{
-	size_t digits = 0;
-
-	if (line->size - *i < 4 || !memchr("+-", line->at[*i], 2) ||
-	    !memchr("XY", line->at[*i + 1], 2) || line->at[*i + 2] != ' ')
-		return false;
-	memcpy(axis, line->at + *i, 2);
-	for (*i += 3; *i < line->size && line->at[*i] >= '0' && line->at[*i] <= '9'; ++*i)
-		digits++;
-	while (*i < line->size && line->at[*i] == ' ')
-		++*i;
-	return digits != 0;
-}
-
-/* There are eight orders of rows and columns. */
-static enum error check_order(const struct line *line, struct problem *problem)
-{
-	char axes[4];
-	size_t i = 0;
-
-	if (!read_axis(line, &i, axes) || !read_axis(line, &i, axes + 2) || i < line->size)
-		return problem_set(problem, ERR_UNDECODABLE,
-		                   "the Radiance file's header does not end with its size "
-		                   "(-Y HEIGHT +X WIDTH)");
-	if (!memcmp(axes, "-Y+X", 4))
-		return ERR_OK;
-	return problem_set(problem, ERR_UNSUPPORTED_PIXELS,
-	                   "the Radiance file's rows do not run from top to bottom and left to "
-	                   "right (-Y HEIGHT +X WIDTH), the only order supported");
-}
-
-enum error hdr_check(const uint8_t *file, size_t size, struct problem *problem)
-{
-	size_t head = size < HDR_HEAD_MAX ? size : HDR_HEAD_MAX;
-	struct lines lines = {(const char *)file, (const char *)file + head};
-	struct line line;
-
-	while (next_line(&lines, &line) && line.size)
-		if (begins(&line, "FORMAT=") && !begins(&line, "FORMAT=32-bit_rle_rgbe"))
-			return problem_set(problem, ERR_UNSUPPORTED_PIXELS,
-			                   "the Radiance file's samples are not RGB "
-			                   "(FORMAT=32-bit_rle_rgbe), the only ones supported");
-	if (!next_line(&lines, &line))
-		return problem_set(problem, ERR_UNDECODABLE,
-		                   "the Radiance file's header does not end within %d bytes",
-		                   HDR_HEAD_MAX);
-	return check_order(&line, problem);
-}
+const struct reader hdr_reader = {.check = check};

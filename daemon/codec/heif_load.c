@@ -1,10 +1,11 @@
-/* The hard part is what libheif does not ask its decoders: whether the picture is whole, and how
+/* HEIF files, of HEVC or AV1, by libheif. libvips's loader cannot tell whether a picture is whole,
+ * takes limited grey for full, and says a wrong size where a file turns its picture before telling
+ * it.
+ *
+ * The hard part is what libheif does not ask its decoders: whether the picture is whole, and how
  * large it is before there is memory for it. Its calls of libde265 and dav1d come here first, and
  * go on to the libraries. A worker has one job, so one watch. */
-#include "codec/heif_load.h"
-
 #include <dlfcn.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +16,10 @@
 #include <vips/vips.h>
 
 #include "codec/bounds.h"
+#include "codec/heif.h"
 #include "codec/known_memory.h"
+#include "codec/library_error.h"
+#include "codec/row.h"
 
 enum { COLOURS = 3, PLANES = COLOURS + 1 };
 
@@ -390,23 +394,24 @@ static bool describe(VipsImage *image, const struct picture *p)
 	return image->Xsize > 0 && image->Ysize > 0 ? true : complain("the image has no size");
 }
 
-enum error heif_load(VipsImage **image, const uint8_t *file, size_t size, struct problem *problem)
+/* The picture that is meant to be seen first, upright, as RGB or RGBA in full scale of 8 or 16
+ * bits, with its metadata and, as pages, the number of pictures in the file. It is decoded when the
+ * first row is asked for, whole. */
+static enum error load(VipsImage **image, const struct part *part, struct problem *problem)
 {
-	VipsImage *out = vips_image_new();
 	struct picture *p = calloc(1, sizeof *p);
-	enum error e = ERR_OK;
+	VipsImage *out;
+	enum error e;
 
-	*image = NULL;
-	if (!p) {
-		g_object_unref(out);
+	if (!p)
 		return problem_set(problem, ERR_MEMORY, "no memory to decode");
-	}
+	out = vips_image_new();
 	g_object_set_data_full(G_OBJECT(out), "picture", p, picture_free);
-	if (!open_file(p, file, size) || !describe(out, p) ||
+	if (!open_file(p, part->body->at, part->body->size) || !describe(out, p) ||
 	    vips_image_pipelinev(out, VIPS_DEMAND_STYLE_THINSTRIP, NULL) ||
 	    vips_image_generate(out, NULL, generate, NULL, p, NULL))
-		e = ERR_UNDECODABLE;
-	if (!e)
+		e = vips_error_take(problem, ERR_UNDECODABLE, part->who);
+	else
 		e = attach_metadata(out, p->handle, problem);
 	if (e)
 		g_object_unref(out);
@@ -414,3 +419,54 @@ enum error heif_load(VipsImage **image, const uint8_t *file, size_t size, struct
 		*image = out;
 	return e;
 }
+
+static enum error check(const struct body *body, struct problem *problem)
+{
+	enum error e;
+
+	if (heif_is_cut(body->at, body->size))
+		return problem_set(problem, ERR_UNDECODABLE,
+		                   "the file is truncated: its last box is longer");
+	if (!heif_order(body->at, body->size, false))
+		return ERR_OK;
+	e = body_make_writable(body, problem);
+	if (!e)
+		heif_order(body->at, body->size, true);
+	return e;
+}
+
+/* libheif's codecs may be plugins, in files and packages of their own, without which libvips has
+ * its operations all the same. They are loaded here: in the sandbox libheif would find none. */
+static bool has_decoder(enum format format)
+{
+	heif_init(NULL);
+	return heif_have_decoder_for_format(format == FORMAT_AVIF ? heif_compression_AV1
+	                                                          : heif_compression_HEVC);
+}
+
+const struct reader heif_reader = {.works = has_decoder, .check = check, .load = load};
+
+/* Writing -------------------------------------------------------------------------------------- */
+
+static bool has_encoder(void)
+{
+	heif_init(NULL);
+	return heif_have_encoder_for_format(heif_compression_AV1);
+}
+
+/* At the effort of libvips's default an answer takes eight times as long, and is hardly smaller. */
+static int save(const struct output_format *output, VipsImage *image, VipsTarget *target)
+{
+	return vips_heifsave_target(
+	    image, target, "compression", VIPS_FOREIGN_HEIF_COMPRESSION_AV1, "effort", 2, "Q",
+	    (int)output->coding.quality, "subsample_mode",
+	    output->full_chroma ? VIPS_FOREIGN_SUBSAMPLE_OFF : VIPS_FOREIGN_SUBSAMPLE_ON, NULL);
+}
+
+/* libheif does not tell of an encoder that fails, but writes a file without its picture. */
+static bool has_pictures(const struct output_format *output, const void *file, size_t size)
+{
+	return heif_count_pictures(file, size) == 1u + output->image.alpha;
+}
+
+const struct writer avif_writer = {.works = has_encoder, .save = save, .saved = has_pictures};

@@ -139,7 +139,8 @@ static enum error prepare(struct job *job, struct problem *problem)
 	if (!e && !job->message.gather)
 		e = compose_open(&job->composer, &job->tiles, job->body, problem);
 	if (!e && !job->message.gather)
-		e = encode_open(&job->encoder, &job->output, job->composer, job->decoder, problem);
+		e = encode_open(&job->encoder, &job->output, compose_rows(job->composer),
+		                job->decoder, problem);
 	if (e)
 		return e;
 	jpeg_tile_plan(&job->jpeg, &job->message, job->decoder, job->encoder, tiling, arena);
@@ -323,8 +324,7 @@ static bool is_short(const struct job *job)
 	return job->tiles.tiling.count == 1 && !job->message.has_target && !job->message.verify &&
 	       job->chain->variant != VARIANT_REFERENCE &&
 	       (uint64_t)job->decoded.whole.width * job->decoded.whole.height <= SHORT_PIXELS &&
-	       decode_is_plain(job->decoder) &&
-	       (job->message.gather || encode_is_plain(job->encoder));
+	       job->decoded.plain && (job->message.gather || encode_is_plain(job->encoder));
 }
 
 /* Has the prepared job done, here or in a thread. */

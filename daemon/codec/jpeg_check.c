@@ -6,8 +6,8 @@
 #include <sys/stat.h>
 
 #include "base/log.h"
-#include "codec/jpeg_decode.h"
 #include "codec/jpeg_header.h"
+#include "codec/row.h"
 
 /* A sample that was rounded otherwise may change a coefficient by a quantization step, and with it
  * samples by at most a quarter of 255; but very few are. */
@@ -38,55 +38,54 @@ static bool are_small(const struct differences *d)
 	return d->most <= difference_max && d->sum <= mean_max * d->samples;
 }
 
-/* Decodes both files and compares their samples. */
-static bool alike(struct jpeg_decoder *const decoders[2], const struct jpeg_header *header,
-                  uint8_t *rows, struct problem *problem, bool *failed)
+/* Decodes the answer and the file with the device's scan, and compares their samples. */
+static enum jpeg_check compare(void *const files[2], const struct image *image, uint8_t *rows)
 {
-	size_t row = (size_t)header->width * header->bands;
+	const size_t row = image_row_size(image);
 	struct differences differences = {0};
+	struct problem problem;
 
-	for (uint32_t y = 0; y < header->height; y += ROWS) {
-		uint32_t count = header->height - y < ROWS ? header->height - y : ROWS;
+	for (uint32_t y = 0; y < image->height; y += ROWS) {
+		const uint32_t left = image->height - y;
+		const struct area part = {0, y, image->width, left < ROWS ? left : ROWS};
 
-		for (int i = 0; i < 2; i++)
-			if (jpeg_decode_rows(decoders[i], y, count, 0, header->width,
-			                     rows + (size_t)i * ROWS * row, row, problem)) {
-				*failed = i == 0; /* the answer; the device's must be readable */
-				return false;
-			}
-		add_differences(&differences, rows, rows + ROWS * row, count * row);
+		if (jpeg_reader.rows(files[0], &part, rows, row, &problem))
+			return JPEG_NOT_CHECKED;
+		/* The device's must be readable. */
+		if (jpeg_reader.rows(files[1], &part, rows + ROWS * row, row, &problem))
+			return JPEG_DIFFERS;
+		add_differences(&differences, rows, rows + ROWS * row, part.height * row);
 	}
-	return are_small(&differences);
+	return are_small(&differences) ? JPEG_SAME : JPEG_DIFFERS;
 }
 
-static enum jpeg_check check_samples(const struct jpeg_bytes files[2])
+static enum jpeg_check check_samples(const struct body bodies[2])
 {
-	struct jpeg_decoder *decoders[2] = {NULL, NULL};
-	struct jpeg_header headers[2];
+	void *files[2] = {NULL, NULL};
+	struct decoded decoded[2] = {0};
+	enum jpeg_check result = JPEG_NOT_CHECKED;
 	struct problem problem;
 	uint8_t *rows = NULL;
-	bool failed = false, same = true;
+	bool open = true;
 
 	for (int i = 0; i < 2; i++)
-		failed |= jpeg_decode_open(&decoders[i], &headers[i], files[i].at, files[i].size,
-		                           &problem) ||
-		          !decoders[i];
-	if (!failed)
-		rows = malloc(2 * (size_t)ROWS * headers[0].width * headers[0].bands);
-	failed |= !rows;
-	if (!failed)
-		same = alike(decoders, &headers[0], rows, &problem, &failed);
+		open &= !reader_open(&jpeg_reader, &files[i], &decoded[i], &bodies[i], &problem) &&
+		        decoded[i].plain;
+	if (open)
+		rows = malloc(2 * ROWS * image_row_size(&decoded[0].whole));
+	if (rows)
+		result = compare(files, &decoded[0].whole, rows);
 	free(rows);
 	for (int i = 0; i < 2; i++)
-		jpeg_decode_close(&decoders[i]);
-	return failed ? JPEG_NOT_CHECKED : same ? JPEG_SAME : JPEG_DIFFERS;
+		reader_close(&jpeg_reader, &files[i]);
+	return result;
 }
 
 /* The device's scan between the answer's header and end. */
 static enum jpeg_check check(const struct jpeg_bytes *scan, const struct jpeg_bytes *answer)
 {
 	struct jpeg_scan own;
-	struct jpeg_bytes files[2] = {*answer};
+	struct body files[2] = {{(uint8_t *)(uintptr_t)answer->at, answer->size, true}};
 	enum jpeg_check result;
 	uint8_t *file;
 

@@ -5,31 +5,28 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
+#include <vips/vips.h>
+
+#include "base/file.h"
 #include "codec/jpeg_metadata.h"
 #include "codec/library_error.h"
-#include "codec/samples.h"
 
 enum { BUFFER = 64 << 10 };
 
-/* The data to be encoded: rows, or a scan. */
-struct source {
+struct encoding {
 	const struct output_format *output;
 	const struct file_metadata *metadata;
-	answer_row *row;
+	answer_row *row; /* of pixels */
 	void *context;
-	const struct jpeg_bytes *scan;
+	const struct jpeg_bytes *scan; /* in place of rows; NULL: none */
 	int file;
-};
-
-struct encoding {
-	struct source source;
 	struct jpeg_error error;
 	struct jpeg_compress_struct libjpeg;
 	struct jpeg_destination_mgr destination;
 	bool memory_short, write_failed;
-	uint8_t *converted; /* a row as written; NULL: as it comes */
+	uint64_t written;  /* bytes */
+	uint8_t *inverted; /* a row of what ink leaves of white, as files have it; NULL: no ink */
 	uint8_t buffer[BUFFER];
 };
 
@@ -47,13 +44,9 @@ static void use_buffer(j_compress_ptr libjpeg)
 /* After a failure the rest is dropped, because a jump out of here would lose memory. */
 static void write_bytes(struct encoding *e, const uint8_t *from, size_t size)
 {
-	while (size && !e->write_failed) {
-		ssize_t count = write(e->source.file, from, size);
-
-		e->write_failed = count <= 0;
-		from += count;
-		size -= (size_t)count;
-	}
+	if (!e->write_failed)
+		e->write_failed = !file_write(e->file, from, size, e->written);
+	e->written += size;
 }
 
 static boolean buffer_full(j_compress_ptr libjpeg)
@@ -73,7 +66,7 @@ static void end_file(j_compress_ptr libjpeg)
 static void set_coding(struct encoding *e)
 {
 	struct jpeg_compress_struct *c = &e->libjpeg;
-	const struct output_format *output = e->source.output;
+	const struct output_format *output = e->output;
 
 	c->image_width = output->image.width;
 	c->image_height = output->image.height;
@@ -88,34 +81,31 @@ static void set_coding(struct encoding *e)
 	c->write_JFIF_header = FALSE;
 }
 
-/* Converts a row to bytes, and ink to what it leaves of white. */
-static const uint8_t *convert(struct encoding *e, const uint8_t *row)
+static const uint8_t *invert(struct encoding *e, const uint8_t *row)
 {
-	size_t samples = (size_t)e->source.output->image.width * e->source.output->image.bands;
+	const size_t size = image_row_size(&e->output->image);
 
-	if (!e->converted)
+	if (!e->inverted)
 		return row;
-	samples_convert(e->converted, PIXEL_U8, row, e->source.output->result.type, samples);
-	if (e->source.output->cmyk)
-		for (size_t i = 0; i < samples; i++)
-			e->converted[i] ^= 0xff;
-	return e->converted;
+	for (size_t i = 0; i < size; i++)
+		e->inverted[i] = row[i] ^ 0xff;
+	return e->inverted;
 }
 
 static void write_rows(struct encoding *e)
 {
-	const struct image *image = &e->source.output->image;
+	const struct image *image = &e->output->image;
 
-	if (e->source.output->cmyk || e->source.output->result.type != PIXEL_U8)
-		e->converted = e->libjpeg.mem->alloc_large((j_common_ptr)&e->libjpeg, JPOOL_IMAGE,
-		                                           image_row_size(image));
+	if (e->output->cmyk)
+		e->inverted = e->libjpeg.mem->alloc_large((j_common_ptr)&e->libjpeg, JPOOL_IMAGE,
+		                                          image_row_size(image));
 	for (uint32_t y = 0; y < image->height && !e->write_failed; y++) {
-		const uint8_t *row = e->source.row(e->source.context, y);
+		const uint8_t *row = e->row(e->context, y);
 		JSAMPROW samples;
 
 		if (!row)
 			return;
-		samples = (JSAMPROW)(uintptr_t)convert(e, row);
+		samples = (JSAMPROW)(uintptr_t)invert(e, row);
 		jpeg_write_scanlines(&e->libjpeg, &samples, 1);
 	}
 	if (!e->write_failed)
@@ -127,12 +117,12 @@ static void write_scan(struct encoding *e)
 {
 	static const uint8_t end[] = {0xFF, JPEG_EOI};
 	JSAMPROW samples = e->libjpeg.mem->alloc_large((j_common_ptr)&e->libjpeg, JPOOL_IMAGE,
-	                                               image_row_size(&e->source.output->image));
+	                                               image_row_size(&e->output->image));
 
-	memset(samples, 0, image_row_size(&e->source.output->image));
+	memset(samples, 0, image_row_size(&e->output->image));
 	jpeg_write_scanlines(&e->libjpeg, &samples, 1);
 	end_file(&e->libjpeg);
-	write_bytes(e, e->source.scan->at, e->source.scan->size);
+	write_bytes(e, e->scan->at, e->scan->size);
 	write_bytes(e, end, sizeof end);
 }
 
@@ -148,20 +138,19 @@ static void encode(void *context)
 	e->libjpeg.client_data = e;
 	set_coding(e);
 	jpeg_start_compress(&e->libjpeg, TRUE);
-	e->memory_short =
-	    !jpeg_metadata_write(e->source.metadata, e->source.output->strip, &e->libjpeg);
+	e->memory_short = !jpeg_metadata_write(e->metadata, e->output->strip, &e->libjpeg);
 	if (e->memory_short)
 		return;
-	if (e->source.scan)
+	if (e->scan)
 		write_scan(e);
 	else
 		write_rows(e);
 }
 
-bool jpeg_encodes(const struct output_format *output)
+/* libvips writes an answer that it has to convert, or whose metadata it has read. */
+static bool writes(const struct output_format *output, bool known)
 {
-	return output->format == FORMAT_JPEG && !output->to_srgb &&
-	       output->image.bands == output->result.bands;
+	return known && !output->to_srgb && output->image.bands == output->result.bands;
 }
 
 bool jpeg_encode_target(const struct output_format *output, struct jpeg_target *target)
@@ -171,11 +160,13 @@ bool jpeg_encode_target(const struct output_format *output, struct jpeg_target *
 	target->h = target->v = factor;
 	for (enum jpeg_plane p = JPEG_LUMA; p < JPEG_PLANES; p++)
 		jpeg_quality_table(output->coding.quality, p, target->quantization[p]);
-	return jpeg_encodes(output) && !output->cmyk && output->result.type == PIXEL_U8 &&
+	return writes(output, true) && !output->cmyk && output->result.type == PIXEL_U8 &&
 	       output->image.height > 8 * factor;
 }
 
-static enum error run(const struct source *source, struct problem *problem)
+static enum error run(const struct output_format *output, const struct file_metadata *metadata,
+                      answer_row *row, void *context, const struct jpeg_bytes *scan, int file,
+                      struct problem *problem)
 {
 	struct encoding *e = malloc(sizeof *e);
 	enum error error = ERR_OK;
@@ -183,7 +174,12 @@ static enum error run(const struct source *source, struct problem *problem)
 	if (!e)
 		return problem_set(problem, ERR_MEMORY, "no memory to encode");
 	memset(e, 0, offsetof(struct encoding, buffer));
-	e->source = *source;
+	e->output = output;
+	e->metadata = metadata;
+	e->row = row;
+	e->context = context;
+	e->scan = scan;
+	e->file = file;
 	e->libjpeg.err = jpeg_error_init(&e->error);
 	if (!jpeg_error_catch(&e->error, encode, e))
 		error = jpeg_error_take(&e->error, problem, ERR_UNENCODABLE, "the jpeg encoder");
@@ -196,21 +192,37 @@ static enum error run(const struct source *source, struct problem *problem)
 	return error;
 }
 
-enum error jpeg_encode(const struct output_format *output, const struct file_metadata *metadata,
-                       answer_row *row, void *context, int file, struct problem *problem)
+/* Allocates nothing a row. */
+static enum error write_jpeg(const struct output_format *output,
+                             const struct file_metadata *metadata, answer_row *row, void *context,
+                             int file, struct problem *problem)
 {
-	const struct source source = {
-	    .output = output, .metadata = metadata, .row = row, .context = context, .file = file};
-
-	return run(&source, problem);
+	return run(output, metadata, row, context, NULL, file, problem);
 }
 
 enum error jpeg_encode_scan(const struct output_format *output,
                             const struct file_metadata *metadata, const struct jpeg_bytes *scan,
                             int file, struct problem *problem)
 {
-	const struct source source = {
-	    .output = output, .metadata = metadata, .scan = scan, .file = file};
-
-	return run(&source, problem);
+	return run(output, metadata, NULL, NULL, scan, file, problem);
 }
+
+static int save_jpeg(const struct output_format *output, VipsImage *image, VipsTarget *target)
+{
+	const struct coding *c = &output->coding;
+	double background[3] = {c->background[0], c->background[1], c->background[2]};
+	/* One value stands for all bands. */
+	VipsArrayDouble *colour = vips_array_double_new(background, c->backgrounds == 3 ? 3 : 1);
+	int failed = vips_jpegsave_target(
+	    image, target, "Q", (int)c->quality, "background", colour, "subsample_mode",
+	    output->full_chroma ? VIPS_FOREIGN_SUBSAMPLE_OFF : VIPS_FOREIGN_SUBSAMPLE_ON, NULL);
+
+	vips_area_unref(VIPS_AREA(colour));
+	return failed;
+}
+
+const struct writer jpeg_writer = {
+    .write = write_jpeg,
+    .writes = writes,
+    .save = save_jpeg,
+};

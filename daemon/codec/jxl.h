@@ -12,7 +12,7 @@ struct jxl_header {
 	bool long_one; /* it goes on for longer than is looked at; then the rest is not known */
 	bool animated;
 	uint32_t extra;     /* channels beside grey or RGB; if there are several, `type` ends it */
-	uint32_t type;      /* of the first of them, see jxl_check() */
+	uint32_t type;      /* of the first of them, 0: alpha */
 	bool premultiplied; /* colours, by that channel, which is alpha */
 	uint64_t profile;   /* bytes of coded ICC profile */
 };
@@ -20,11 +20,6 @@ struct jxl_header {
 /* Finds the codestream, in boxes or bare, and reads its headers. False if there is none that a
  * decoder would take. */
 bool jxl_header_read(struct jxl_header *header, const uint8_t *file, size_t size) MUST_CHECK;
-
-/* ERR_UNSUPPORTED_PIXELS if the image has channels beside grey, RGB and alpha: libvips would take
- * any for alpha, and CMYK for RGB. The same if colours are multiplied by alpha, as it would not
- * divide them. */
-enum error jxl_check(const struct jxl_header *header, struct problem *problem) MUST_CHECK;
 
 /* The most bytes that compressed metadata may become. */
 enum { JXL_METADATA_MAX = 1 << 20 };

@@ -25,7 +25,6 @@
 #include "base/log.h"
 #include "codec/job.h"
 #include "codec/repertoire.h"
-#include "codec/trial.h"
 #include "image/formats.h"
 #include "process/sandbox.h"
 #include "process/start.h"
@@ -174,7 +173,6 @@ static enum error start(struct worker *worker, const struct options *options)
 	}
 	if (e)
 		return e;
-	trial_run();
 	message.ready.formats = repertoire();
 	message.ready.startup_ms = (uint32_t)(now_ms() - begun);
 	return wire_send(worker->place.socket, &message, NULL);

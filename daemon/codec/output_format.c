@@ -17,14 +17,13 @@ enum { LOSSY = 1 << LOSS_SAMPLES };
 
 static unsigned kind_of(const struct image *image, bool cmyk)
 {
-	switch (image->bands - image->alpha) {
-	case 1:
+	const uint32_t colours = image->bands - image->alpha;
+
+	if (colours == 1)
 		return image->alpha ? KIND_GREY_ALPHA : KIND_GREY;
-	case 3:
+	if (colours == 3)
 		return image->alpha ? KIND_RGB_ALPHA : KIND_RGB;
-	default:
-		return cmyk ? KIND_CMYK : KIND_OTHER;
-	}
+	return cmyk ? KIND_CMYK : KIND_OTHER;
 }
 
 static const char *kind_text(unsigned kind)
@@ -46,75 +45,76 @@ static bool writes_pages(const struct format_row *r)
 	return r->pages && vips_version(1) >= r->pages_since;
 }
 
-/* True if the format supports so many images of this kind and size. */
-static bool holds(const struct format_row *r, const struct image *image, uint32_t pages,
-                  unsigned kind)
+/* True if the format supports the result's pages, kind and size. */
+static bool holds(const struct format_row *r, const struct output_format *output)
 {
-	return r->kinds & kind && image->width <= r->side_max && image->height <= r->side_max &&
-	       (writes_pages(r) || pages == 1);
+	const struct image *image = &output->result;
+
+	return r->kinds & kind_of(image, output->cmyk) && image->width <= r->side_max &&
+	       image->height <= r->side_max && (writes_pages(r) || output->pages == 1);
 }
 
 /* The rank of a format among those that the client accepts; 0: not accepted. The criteria in order:
  * it can hold the image (if no format can, the best one appears in the error message); the client's
  * weight; it is the body's format; it keeps type and alpha. */
 static uint32_t rank(const struct message_job *job, enum format format,
-                     const struct decoded *decoded, const struct image *image, unsigned kind)
+                     const struct decoded *decoded, const struct output_format *output)
 {
 	const struct format_row *r = format_row(format);
+	const struct image *image = &output->result;
 	bool keeps = r->types >> image->type & 1 && !(r->flattens && image->alpha) &&
-	             !(r->fewer_bits && image->type == PIXEL_U16) && (kind != KIND_CMYK || r->inks);
+	             !(r->fewer_bits && image->type == PIXEL_U16) &&
+	             (kind_of(image, output->cmyk) != KIND_CMYK || r->inks);
 
 	if (!job->accept[format] || !format_in(repertoire().written, format))
 		return 0;
-	return (holds(r, image, decoded->pages, kind) ? 1u << 20 : 0) + job->accept[format] * 4u +
+	return (holds(r, output) ? 1u << 20 : 0) + job->accept[format] * 4u +
 	       (format == decoded->format ? 2 : keeps);
 }
 
 /* FORMAT_NONE: the client accepts no format. */
 static enum format choose_format(const struct message_job *job, const struct decoded *decoded,
-                                 const struct image *image)
+                                 const struct output_format *output)
 {
 	enum format best = FORMAT_NONE;
-	unsigned kind = kind_of(image, decoded->cmyk);
 
 	if (job->format)
 		return job->format;
 	for (enum format f = FORMAT_NONE + 1; f < FORMATS; f++)
-		if (rank(job, f, decoded, image, kind) > rank(job, best, decoded, image, kind))
+		if (rank(job, f, decoded, output) > rank(job, best, decoded, output))
 			best = f;
 	return best;
 }
 
-static enum error check_image(const struct format_row *r, enum format format,
-                              const struct image *image, uint32_t pages, unsigned kind,
+static enum error check_image(const struct format_row *r, const struct output_format *output,
                               struct problem *problem)
 {
-	bool held = r->kinds & kind;
+	const struct image *image = &output->result;
+	const char *name = format_name(output->format);
+	const unsigned kind = kind_of(image, output->cmyk);
 	char others[128] = "";
 
-	if (holds(r, image, pages, kind))
+	if (holds(r, output))
 		return ERR_OK;
 	for (enum format other = FORMAT_NONE + 1; other < FORMATS; other++)
-		if (format_in(repertoire().written, other) &&
-		    holds(format_row(other), image, pages, kind) &&
+		if (format_in(repertoire().written, other) && holds(format_row(other), output) &&
 		    !(format_row(other)->flattens && image->alpha))
 			list_add(others, sizeof others, format_name(other));
-	if (held && pages > 1 && !writes_pages(r))
+	if (!(r->kinds & kind))
 		return problem_set_parameter(
-		    problem, ERR_UNENCODABLE, "format", format_name(format),
-		    "the result has %u pages, and this format holds one; they can be "
-		    "written as %s",
-		    pages, others);
-	return held ? problem_set_parameter(
-	                  problem, ERR_UNENCODABLE, "format", format_name(format),
-	                  "the result is %ux%u, and this format holds at most %u pixels "
-	                  "a side; it can be written as %s",
-	                  image->width, image->height, r->side_max, others)
-	            : problem_set_parameter(
-	                  problem, ERR_UNENCODABLE, "format", format_name(format),
-	                  "the result is %s, and this format holds only %s; it can be "
-	                  "written as %s",
-	                  kind_text(kind), r->kinds_text, others);
+		    problem, ERR_UNENCODABLE, "format", name,
+		    "the result is %s, and this format holds only %s; it can be written as %s",
+		    kind_text(kind), r->kinds_text, others);
+	if (output->pages > 1 && !writes_pages(r))
+		return problem_set_parameter(
+		    problem, ERR_UNENCODABLE, "format", name,
+		    "the result has %u pages, and this format holds one; they can be written as %s",
+		    output->pages, others);
+	return problem_set_parameter(
+	    problem, ERR_UNENCODABLE, "format", name,
+	    "the result is %ux%u, and this format holds at most %u pixels a side; it can be "
+	    "written as %s",
+	    image->width, image->height, r->side_max, others);
 }
 
 /* Lists the formats with lossless samples, or (halved) those that can halve the resolution of
@@ -275,7 +275,7 @@ enum error output_format_choose(struct output_format *output, const struct messa
 	    .result = decoded->image, .pages = decoded->pages, .cmyk = decoded->cmyk};
 	output->result.width = width;
 	output->result.height = height;
-	output->format = choose_format(job, decoded, &output->result);
+	output->format = choose_format(job, decoded, output);
 	if (output->format == FORMAT_NONE)
 		return problem_set(problem, ERR_NOT_ACCEPTABLE,
 		                   "none of the formats that can be written is accepted");
@@ -286,8 +286,7 @@ enum error output_format_choose(struct output_format *output, const struct messa
 		                             "format: expected one of %s", names);
 	}
 	r = format_row(output->format);
-	e = check_image(r, output->format, &output->result, output->pages,
-	                kind_of(&output->result, decoded->cmyk), problem);
+	e = check_image(r, output, problem);
 	output->coding = job->coding;
 	if (!output->coding.quality)
 		output->coding.quality = r->quality;

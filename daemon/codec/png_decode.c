@@ -1,29 +1,34 @@
-/* Chunks, the inflated stream, filters undone (W3C, Portable Network Graphics, chapters 5, 9 and
- * 10). Pixels that are not exactly as the standard says are left to libvips, which has words for
- * them. */
-#include "codec/png_decode.h"
-
-#include <stdbool.h>
+/* PNGs without libvips, for which they take two to three times as long: the stream of a small image
+ * is inflated as a whole. Chunks, the inflated stream, filters undone (W3C, Portable Network
+ * Graphics, chapters 5, 9 and 10). Pixels that are not exactly as the standard says are left to
+ * libvips, which has words for them; and so are large, interlaced and animated images, palettes,
+ * fewer than 8 bits a sample and transparent colours. */
 #include <stdlib.h>
 #include <string.h>
 
 #include <libdeflate.h>
 
+#include "codec/apng_load.h"
+#include "codec/metadata.h"
 #include "codec/png_metadata.h"
-#include "image/formats.h"
+#include "codec/row.h"
 
+/* Bytes of pixels, beside a byte a row: larger images are better decoded row by row. */
+enum { PIXELS_MAX = 4 << 20 };
 enum { HEADER_SIZE = 13, WINDOW_MAX = 32 << 10 };
 
 struct png_file {
 	struct image image;
-	bool plain;            /* for png_decode() */
+	bool plain;            /* its pixels are for find_pixels() */
 	const uint8_t *stream; /* the first of its chunks */
 	size_t stream_chunks, stream_size;
+	uint32_t frames; /* as the file says; 0: it says nothing */
 	struct file_metadata metadata;
 	struct png_reading reading;
+	uint8_t *pixels; /* in rows without gaps; NULL until found */
 };
 
-/* Returns false if png_decode() does not decode such an image. */
+/* Returns false if find_pixels() does not decode such an image. */
 static bool read_header(struct image *image, const struct png_chunk *c)
 {
 	static const uint8_t bands[] = {1, 0, 3, 0, 2, 0, 4}, plain[] = {0, 0, 0};
@@ -37,7 +42,7 @@ static bool read_header(struct image *image, const struct png_chunk *c)
 	                        .bands = bands[at[9]],
 	                        .type = at[8] == 8 ? PIXEL_U8 : PIXEL_U16,
 	                        .alpha = at[9] > 3};
-	return image_valid(image) && image_size(image) <= PNG_PIXELS_MAX;
+	return image_valid(image) && image_size(image) <= PIXELS_MAX;
 }
 
 /* Chunks of the stream follow each other; the one after the last must be sound, too. */
@@ -54,6 +59,8 @@ static void read_chunk(struct png_file *png, const struct png_chunk *c, bool fol
 		png->stream_size += c->size;
 		png->reading.pixels = true;
 	}
+	if (png_chunk_is(c, "acTL") && c->size >= 4 && !png->reading.pixels && !png->frames)
+		png->frames = (uint32_t)bytes_number(c->data, 4, true);
 	png->plain &= !other && ((!data && !follows) || (png->plain && png_chunk_is_sound(c)));
 	if (!data)
 		png_metadata_read(&png->reading, c);
@@ -76,52 +83,39 @@ static void read_file(struct png_file *png, const uint8_t *at, const uint8_t *en
 	png->plain &= png->stream && !data;
 }
 
-struct png_file *png_open(const uint8_t *file, size_t size)
+static void close_file(void *state)
+{
+	struct png_file *png = state;
+
+	file_metadata_free(&png->metadata);
+	free(png->pixels);
+}
+
+/* Reads all but the pixels. Finds no fault: what is damaged is left out, or for others to say. */
+static enum error open_file(void *state, struct decoded *decoded, const struct body *body,
+                            struct problem *problem)
 {
 	/* 72 pixels an inch, in whole pixels a metre. */
 	static const struct resolution usual = {2.834, 2.834, PER_INCH};
-	struct png_file *png = calloc(1, sizeof *png);
+	struct png_file *png = state;
 
-	if (!png)
-		return NULL;
 	png->reading.metadata = &png->metadata;
 	png->metadata.resolution = usual;
-	read_file(png, file + PNG_SIGNATURE, file + size);
+	read_file(png, body->at + PNG_SIGNATURE, body->at + body->size);
 	if (!png_metadata_end(&png->reading))
-		png_close(&png);
-	else
-		png->plain &= file_metadata_upright(&png->metadata);
-	return png;
+		return problem_set(problem, ERR_MEMORY, "no memory to decode");
+	decoded->plain = png->plain && file_metadata_upright(&png->metadata);
+	decoded->whole = png->image;
+	decoded->any_order = true;
+	decoded->file_pages = png->frames ? png->frames : 1;
+	decoded->colours = file_metadata_colours(&png->metadata);
+	decoded->lost = png->reading.lost ? 1u << LOSS_METADATA : 0;
+	return ERR_OK;
 }
 
-void png_close(struct png_file **png)
+static struct file_metadata *metadata_of(void *state)
 {
-	if (*png)
-		file_metadata_free(&(*png)->metadata);
-	free(*png);
-	*png = NULL;
-}
-
-bool png_is_plain(const struct png_file *png, struct image *image)
-{
-	if (png->plain)
-		*image = png->image;
-	return png->plain;
-}
-
-struct file_metadata *png_metadata(struct png_file *png)
-{
-	return &png->metadata;
-}
-
-const struct file_part *png_exif(const struct png_file *png)
-{
-	return &png->reading.exif;
-}
-
-uint32_t png_lost(const struct png_file *png)
-{
-	return png->reading.lost ? 1u << LOSS_METADATA : 0;
+	return &((struct png_file *)state)->metadata;
 }
 
 /* Inflates a stream of exactly this size. */
@@ -168,28 +162,22 @@ static bool inflate_file(const struct png_file *png, uint8_t *to, size_t inflate
 
 /* The filters. Each adds to a sample what it expects from those to the left, above, and above to
  * the left, which are 0 outside the image. `pixel` is a constant wherever they are inlined. */
-#define FILTER static inline __attribute__((always_inline)) void
+#define INLINED static inline __attribute__((always_inline))
+enum { SUB = 1, UP, AVERAGE, PAETH };
 
-FILTER undo_none(uint8_t *row, const uint8_t *above, size_t size, size_t pixel)
+INLINED void undo_sub(uint8_t *row, size_t size, size_t pixel)
 {
-	(void)row, (void)above, (void)size, (void)pixel;
-}
-
-FILTER undo_sub(uint8_t *row, const uint8_t *above, size_t size, size_t pixel)
-{
-	(void)above;
 	for (size_t i = pixel; i < size; i++)
 		row[i] = (uint8_t)(row[i] + row[i - pixel]);
 }
 
-FILTER undo_up(uint8_t *restrict row, const uint8_t *restrict above, size_t size, size_t pixel)
+INLINED void undo_up(uint8_t *restrict row, const uint8_t *restrict above, size_t size)
 {
-	(void)pixel;
 	for (size_t i = 0; i < size; i++)
 		row[i] = (uint8_t)(row[i] + above[i]);
 }
 
-FILTER undo_average(uint8_t *row, const uint8_t *above, size_t size, size_t pixel)
+INLINED void undo_average(uint8_t *row, const uint8_t *above, size_t size, size_t pixel)
 {
 	for (size_t i = 0; i < pixel; i++)
 		row[i] = (uint8_t)(row[i] + above[i] / 2);
@@ -198,7 +186,7 @@ FILTER undo_average(uint8_t *row, const uint8_t *above, size_t size, size_t pixe
 }
 
 /* Returns left, above or corner: the first that is nearest to left + above - corner. */
-static inline __attribute__((always_inline)) int nearest(int left, int above, int corner)
+INLINED int nearest(int left, int above, int corner)
 {
 	int to_left = abs(above - corner), to_above = abs(left - corner),
 	    to_corner = abs(left + above - 2 * corner);
@@ -207,7 +195,8 @@ static inline __attribute__((always_inline)) int nearest(int left, int above, in
 	return to_left <= to_above && to_left <= to_corner ? left : near;
 }
 
-FILTER undo_paeth(uint8_t *restrict row, const uint8_t *restrict above, size_t size, size_t pixel)
+INLINED void undo_paeth(uint8_t *restrict row, const uint8_t *restrict above, size_t size,
+                        size_t pixel)
 {
 	int left[8] = {0}, corner[8] = {0};
 
@@ -221,51 +210,27 @@ FILTER undo_paeth(uint8_t *restrict row, const uint8_t *restrict above, size_t s
 		}
 }
 
-#define FILTERS(pixel)                                                                             \
-	{                                                                                          \
-		undo_none_##pixel, undo_sub_##pixel, undo_up_##pixel, undo_average_##pixel,        \
-		    undo_paeth_##pixel                                                             \
-	}
-#define CONSTANT(filter, pixel)                                                                    \
-	static void filter##_##pixel(uint8_t *row, const uint8_t *above, size_t size)              \
-	{                                                                                          \
-		filter(row, above, size, pixel);                                                   \
-	}
-#define CONSTANTS(pixel)                                                                           \
-	CONSTANT(undo_none, pixel)                                                                 \
-	CONSTANT(undo_sub, pixel)                                                                  \
-	CONSTANT(undo_up, pixel) CONSTANT(undo_average, pixel) CONSTANT(undo_paeth, pixel)
-
-CONSTANTS(1)
-CONSTANTS(2)
-CONSTANTS(3)
-CONSTANTS(4)
-CONSTANTS(6)
-CONSTANTS(8)
-
-enum { FILTER_COUNT = 5 };
-
-/* By the bytes of a pixel. */
-static void (*const filters[][FILTER_COUNT])(uint8_t *row, const uint8_t *above, size_t size) = {
-    [1] = FILTERS(1), [2] = FILTERS(2), [3] = FILTERS(3),
-    [4] = FILTERS(4), [6] = FILTERS(6), [8] = FILTERS(8),
-};
-
 /* Undoes the filters and closes the gaps that their numbers leave. Behind the rows there is one of
  * zeros, for the first. */
-static bool undo_filters(const struct image *image, uint8_t *rows)
+INLINED bool undo_filters(uint8_t *rows, uint32_t height, size_t size, size_t pixel)
 {
-	size_t size = image_row_size(image), pixel = image_pixel_size(image);
-	const uint8_t *from = rows, *above = rows + image->height * (size + 1);
+	const uint8_t *from = rows, *above = rows + height * (size + 1);
 	uint8_t *to = rows;
 
-	for (uint32_t y = 0; y < image->height; y++) {
+	for (uint32_t y = 0; y < height; y++) {
 		uint8_t filter = *from;
 
-		if (filter >= FILTER_COUNT)
-			return false;
 		memmove(to, from + 1, size);
-		filters[pixel][filter](to, above, size);
+		if (filter == SUB)
+			undo_sub(to, size, pixel);
+		else if (filter == UP)
+			undo_up(to, above, size);
+		else if (filter == AVERAGE)
+			undo_average(to, above, size, pixel);
+		else if (filter == PAETH)
+			undo_paeth(to, above, size, pixel);
+		else if (filter)
+			return false;
 		above = to;
 		to += size;
 		from += size + 1;
@@ -273,22 +238,82 @@ static bool undo_filters(const struct image *image, uint8_t *rows)
 	return true;
 }
 
-uint8_t *png_decode(const struct png_file *png)
+static bool undo_all(const struct image *image, uint8_t *rows)
 {
+	const size_t size = image_row_size(image);
+
+	switch (image_pixel_size(image)) {
+	case 1:
+		return undo_filters(rows, image->height, size, 1);
+	case 2:
+		return undo_filters(rows, image->height, size, 2);
+	case 3:
+		return undo_filters(rows, image->height, size, 3);
+	case 4:
+		return undo_filters(rows, image->height, size, 4);
+	case 6:
+		return undo_filters(rows, image->height, size, 6);
+	default:
+		return undo_filters(rows, image->height, size, 8);
+	}
+}
+
+/* Decodes all pixels. Fails if they are damaged, or memory is short. */
+static enum error find_pixels(void *state, struct problem *problem)
+{
+	struct png_file *png = state;
 	size_t row = image_row_size(&png->image), all = png->image.height * (row + 1);
-	uint8_t *pixels = malloc(all + row);
 	uint16_t *samples;
 
-	if (!pixels)
-		return NULL;
-	memset(pixels + all, 0, row);
-	if (!inflate_file(png, pixels, all) || !undo_filters(&png->image, pixels)) {
-		free(pixels);
-		return NULL;
+	png->pixels = malloc(all + row);
+	if (png->pixels)
+		memset(png->pixels + all, 0, row);
+	if (!png->pixels || !inflate_file(png, png->pixels, all) ||
+	    !undo_all(&png->image, png->pixels)) {
+		g_clear_pointer(&png->pixels, free);
+		return problem_set(problem, ERR_UNDECODABLE, "the PNG decoder failed");
 	}
 	/* The more significant byte comes first. */
-	samples = (uint16_t *)(void *)pixels;
+	samples = (uint16_t *)(void *)png->pixels;
 	for (size_t i = 0; png->image.type == PIXEL_U16 && i < image_size(&png->image) / 2; i++)
 		samples[i] = __builtin_bswap16(samples[i]);
-	return pixels;
+	return ERR_OK;
 }
+
+static enum error read_rows(void *state, const struct area *area, uint8_t *to, size_t pitch,
+                            struct problem *problem)
+{
+	const struct png_file *png = state;
+	const size_t pixel = image_pixel_size(&png->image), row = image_row_size(&png->image);
+
+	(void)problem;
+	for (uint32_t i = 0; i < area->height; i++)
+		memcpy(to + i * pitch, png->pixels + (area->y + i) * row + area->x * pixel,
+		       area->width * pixel);
+	return ERR_OK;
+}
+
+/* Tells libvips of the metadata, and gives it the frames, of which its loader has the first. */
+static enum error amend(struct _VipsImage **image, const struct part *part, struct problem *problem)
+{
+	struct png_file *png = part->state;
+	enum error e = ERR_OK;
+
+	metadata_tell(&png->metadata, &png->reading.exif, *image);
+	if (part->frames)
+		e = apng_load(image, part, problem);
+	if (!e && part->frames && !metadata_read_frames(&png->metadata, *image))
+		e = problem_set(problem, ERR_MEMORY, "no memory for the frames");
+	return e;
+}
+
+const struct reader png_reader = {
+    .size = sizeof(struct png_file),
+    .open = open_file,
+    .close = close_file,
+    .metadata = metadata_of,
+    .find = find_pixels,
+    .tries = true,
+    .rows = read_rows,
+    .amend = amend,
+};

@@ -4,8 +4,6 @@
  * cannot leave a stream open for another block, so images of several take zlib instead. Bytes do
  * not depend on load, but ISA-L finds other matches on other kinds of processor. Runs in the job's
  * encoding thread. */
-#include "codec/png_encode.h"
-
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,17 +13,17 @@
 
 #include "base/file.h"
 #include "base/vectorised.h"
-#include "codec/png_decode.h"
 #include "codec/png_metadata.h"
-#include "codec/samples.h"
+#include "codec/row.h"
 
-/* BLOCK_SIZE: of an image of several; a sample is STRIPS times one in SAMPLED of a block's rows.
- * Drawings shrink to 1 / DRAWING or less. */
+/* BLOCK_SIZE: of an image above WHOLE_MAX, which has several; a sample is STRIPS times one in
+ * SAMPLED of a block's rows. Drawings shrink to 1 / DRAWING or less. */
 enum {
 	FAST_LEVEL = 1,
 	DRAWING_LEVEL = 6,
 	DRAWING = 8,
 	BLOCK_SIZE = 1 << 20,
+	WHOLE_MAX = 4 << 20,
 	STRIPS = 4,
 	SAMPLED = 48,
 	STRIP_MIN = 4096,
@@ -55,7 +53,6 @@ struct encoding {
 	uint8_t *raw;  /* a block's rows, behind the one above */
 	uint8_t *filtered, *trial, *packed;
 	size_t packed_size; /* after ROOM, without the checksum */
-	uint16_t *wide;     /* a row of 16 bits a sample, before it is written byte by byte */
 	struct isal_zstream *fast;
 	uint8_t *fast_memory;
 	struct libdeflate_compressor *compressor[2]; /* by struct way's `filtered` */
@@ -310,21 +307,17 @@ static bool put_block(struct encoding *e, uint32_t rows, bool first, bool last)
 }
 
 /* The more significant of two bytes comes first. */
-static void put_row(struct encoding *e, uint8_t *to, const uint8_t *row)
+static void put_row(const struct encoding *e, uint8_t *to, const uint8_t *row)
 {
-	const struct image *image = &e->output->image;
-	enum pixel_type from = e->output->to_srgb ? image->type : e->output->result.type;
-	size_t samples = (size_t)image->width * image->bands;
+	const uint16_t *samples = (const uint16_t *)(const void *)row;
 
-	if (!e->wide) {
-		samples_convert(to, PIXEL_U8, row, from, samples);
-		return;
-	}
-	samples_convert(e->wide, PIXEL_U16, row, from, samples);
-	for (size_t i = 0; i < samples; i++) {
-		to[2 * i] = (uint8_t)(e->wide[i] >> 8);
-		to[2 * i + 1] = (uint8_t)e->wide[i];
-	}
+	if (e->output->image.type == PIXEL_U8)
+		memcpy(to, row, e->row);
+	else
+		for (size_t i = 0; i < e->row / 2; i++) {
+			to[2 * i] = (uint8_t)(samples[i] >> 8);
+			to[2 * i + 1] = (uint8_t)samples[i];
+		}
 }
 
 /* Sets *ended if the rows end too early. */
@@ -399,13 +392,13 @@ static bool allocate(struct encoding *e)
 	e->filtered = malloc(all);
 	e->trial = malloc(e->row);
 	e->packed = malloc(ROOM + e->packed_size + CHECKSUM + 4);
-	e->wide = e->output->image.type == PIXEL_U16 ? malloc(e->row) : NULL;
-	return e->fast && e->fast_memory && e->raw && e->filtered && e->trial && e->packed &&
-	       (e->wide || e->output->image.type == PIXEL_U8);
+	return e->fast && e->fast_memory && e->raw && e->filtered && e->trial && e->packed;
 }
 
-enum error png_encode(const struct output_format *output, const struct file_metadata *metadata,
-                      answer_row *row, void *context, int file, struct problem *problem)
+/* Several pages are frames, each of them whole, with its delays. Allocates nothing a row. */
+static enum error write_png(const struct output_format *output,
+                            const struct file_metadata *metadata, answer_row *row, void *context,
+                            int file, struct problem *problem)
 {
 	const struct image *image = &output->image;
 	const enum compression c = output->coding.compression;
@@ -418,7 +411,7 @@ enum error png_encode(const struct output_format *output, const struct file_meta
 	                     .level = c == COMPRESSION_DEFAULT ? DRAWING_LEVEL
 	                                                       : (int)(c - COMPRESSION_LEVEL),
 	                     .row = image_row_size(image),
-	                     .whole = image_size(image) <= PNG_PIXELS_MAX};
+	                     .whole = image_size(image) <= WHOLE_MAX};
 	uint8_t end[PNG_CHUNK_FRAME];
 	bool written = true, ended = false;
 	GByteArray *head = g_byte_array_new();
@@ -443,7 +436,8 @@ enum error png_encode(const struct output_format *output, const struct file_meta
 	free(e.filtered);
 	free(e.trial);
 	free(e.packed);
-	free(e.wide);
 	g_byte_array_unref(head);
 	return error;
 }
+
+const struct writer png_writer = {.write = write_png};

@@ -12,6 +12,18 @@
 
 #include "base/log.h"
 
+static const struct reader no_help = {0};
+
+static const struct reader *const readers[FORMATS] = {
+#define READER(format, row) [FORMAT_##format] = &(row),
+#include "image/formats.def"
+};
+
+static const struct writer *const writers[FORMATS] = {
+#define WRITER(format, row) [FORMAT_##format] = &(row),
+#include "image/formats.def"
+};
+
 static struct format_sets found;
 
 /* Modules are in a directory beside libvips. Only those are loaded that are asked for: others read
@@ -49,48 +61,22 @@ static void unblock(const char *operation)
 		                         FALSE);
 }
 
-/* Otherwise the library would look for them at its first use, in the sandbox, where it finds none.
- */
-static void load_plugins(const char *name)
-{
-	struct failure {
-		int code, detail;
-		const char *text;
-	} (*init)(void *options);
-	void *symbol = dlsym(RTLD_DEFAULT, name);
-
-	if (!symbol)
-		return;
-	memcpy(&init, &symbol, sizeof init);
-	init(NULL);
-}
-
 static void find(enum format format)
 {
 	const struct format_row *r = format_row(format);
+	const struct reader *reader = repertoire_reader(format);
+	const struct writer *writer = writers[format];
 
 	if (r->module && !(has(r->loader) && has(r->saver)))
 		load_module(r->module);
-	if (!has(r->loader)) {
+	if (!has(r->loader))
 		log_debug("libvips has no %s", r->loader);
-		return;
-	}
-	if (r->load_plugins)
-		load_plugins(r->load_plugins);
-	found.read |= 1u << format;
-	if (!r->read_only && has(r->saver))
+	else if (reader->works && !reader->works(format))
+		log_debug("no library decodes %s", format_title(format));
+	else
+		found.read |= 1u << format;
+	if (writer && has(r->loader) && has(r->saver) && (!writer->works || writer->works()))
 		found.written |= 1u << format;
-}
-
-/* Blocks all operations on files but those of formats that were found. */
-static void block_others(void)
-{
-	vips_operation_block_set("VipsForeignLoad", TRUE);
-	vips_operation_block_set("VipsForeignSave", TRUE);
-	for (enum format f = FORMAT_NONE + 1; f < FORMATS; f++) {
-		unblock(format_in(found.read, f) ? format_row(f)->loader : NULL);
-		unblock(format_in(found.written, f) ? format_row(f)->saver : NULL);
-	}
 }
 
 void repertoire_init(uint32_t allowed)
@@ -99,17 +85,25 @@ void repertoire_init(uint32_t allowed)
 	for (enum format f = FORMAT_NONE + 1; f < FORMATS; f++)
 		if (format_in(allowed, f))
 			find(f);
-	block_others();
-}
-
-void repertoire_drop(const struct format_sets *sets)
-{
-	found.read &= ~sets->read;
-	found.written &= ~sets->written;
-	block_others();
+	vips_operation_block_set("VipsForeignLoad", TRUE);
+	vips_operation_block_set("VipsForeignSave", TRUE);
+	for (enum format f = FORMAT_NONE + 1; f < FORMATS; f++) {
+		unblock(format_in(found.read, f) ? format_row(f)->loader : NULL);
+		unblock(format_in(found.written, f) ? format_row(f)->saver : NULL);
+	}
 }
 
 struct format_sets repertoire(void)
 {
 	return found;
+}
+
+const struct reader *repertoire_reader(enum format format)
+{
+	return readers[format] ? readers[format] : &no_help;
+}
+
+const struct writer *repertoire_writer(enum format format)
+{
+	return writers[format];
 }

@@ -1,16 +1,18 @@
-/* The formats that this worker reads and writes. */
+/* The formats that this worker reads and writes, and by what. */
 #ifndef CODEC_REPERTOIRE_H
 #define CODEC_REPERTOIRE_H
 
-#include "image/formats.h"
+#include "codec/row.h"
 
-/* Finds what libvips has of the formats that are allowed, and blocks its other operations on files.
- * Call it once, after VIPS_INIT() and before the sandbox is entered: it loads libraries. */
+/* Finds which of the formats that are allowed the libraries have, and blocks libvips's other
+ * operations on files. Call it once, after VIPS_INIT() and before the sandbox is entered: it loads
+ * libraries. */
 void repertoire_init(uint32_t allowed);
 
-/* Takes some of them away, which do not work. */
-void repertoire_drop(const struct format_sets *sets);
-
 struct format_sets repertoire(void);
+
+/* An empty row where libvips alone reads the format; NULL: it is not written. */
+const struct reader *repertoire_reader(enum format format);
+const struct writer *repertoire_writer(enum format format);
 
 #endif

@@ -1,19 +1,23 @@
-/* Writing PNM, bare pixels and BMP without libvips. */
+/* Writing files whose rows have places that are known beforehand: in large pieces, each at its
+ * final place when it arrives, also from bottom to top. */
 #ifndef CODEC_ROW_WRITER_H
 #define CODEC_ROW_WRITER_H
 
 #include "base/error.h"
-#include "codec/file_metadata.h"
-#include "codec/output_format.h"
+#include "codec/row.h"
 
-/* Writes rows to an empty file as FORMAT_PNM or FORMAT_RAW, which have no metadata. Rows that end
- * too early are no error here. */
-enum error pnm_write(const struct output_format *output, const struct file_metadata *metadata,
-                     answer_row *row, void *context, int file, struct problem *problem) MUST_CHECK;
+/* The rows of a file. */
+struct row_layout {
+	const struct output_format *output;
+	uint64_t start;  /* bytes before the rows */
+	size_t row_size; /* bytes */
+	bool bottom_up;  /* the last row comes first */
+	/* Makes a row of the file from one of the answer; the file's was zero, or another row. */
+	void (*put)(const struct output_format *output, uint8_t *to, const uint8_t *row);
+};
 
-/* Writes rows as FORMAT_BMP, with the resolution and the profile, if it fits the pixels, of the
- * metadata (NULL: none). Rows that end too early are no error here. */
-enum error bmp_write(const struct output_format *output, const struct file_metadata *metadata,
-                     answer_row *row, void *context, int file, struct problem *problem) MUST_CHECK;
+/* Writes the head of a file and its rows. Rows that end too early are no error. */
+enum error row_writer_run(const struct row_layout *layout, const void *head, answer_row *row,
+                          void *context, int file, struct problem *problem) MUST_CHECK;
 
 #endif

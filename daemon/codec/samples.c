@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "codec/output_format.h"
+#include "codec/row.h"
 
 /* Returns 0 for NaN; written so that compilers vectorise it. */
 static inline float scaled(float value, float full)
@@ -59,22 +59,18 @@ void samples_convert(void *to, enum pixel_type to_type, const void *from, enum p
 	converters[to_type][from_type](to, from, samples);
 }
 
-/* The samples, which may be fewer, go to the end of the row first. */
 void samples_to_bgr(uint8_t *to, uint32_t bands, const struct output_format *output,
                     const uint8_t *row)
 {
 	const struct image *from = output->to_srgb ? &output->image : &output->result;
 	const uint32_t green = from->bands > 2 ? 1 : 0;
-	uint8_t *samples = to + (size_t)from->width * (bands - from->bands), pixel[BANDS_MAX];
 
-	samples_convert(samples, PIXEL_U8, row, from->type, (size_t)from->width * from->bands);
-	for (uint32_t x = 0; x < from->width; x++, samples += from->bands, to += bands) {
-		memcpy(pixel, samples, from->bands);
-		to[0] = pixel[2 * green];
-		to[1] = pixel[green];
-		to[2] = pixel[0];
+	for (uint32_t x = 0; x < from->width; x++, row += from->bands, to += bands) {
+		to[0] = row[2 * green];
+		to[1] = row[green];
+		to[2] = row[0];
 		if (bands == 4)
-			to[3] = from->alpha ? pixel[from->bands - 1] : 255;
+			to[3] = from->alpha ? row[from->bands - 1] : 255;
 	}
 }
 

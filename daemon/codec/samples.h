@@ -14,8 +14,8 @@ struct output_format;
 void samples_convert(void *to, enum pixel_type to_type, const void *from, enum pixel_type from_type,
                      size_t samples);
 
-/* Makes a row of bytes from a composed row, or from one that is converted to sRGB: blue, green, red
- * and, if `bands` is 4, alpha. At most `bands` are there; grey becomes three colours. */
+/* Makes pixels of blue, green, red and, if `bands` is 4, alpha from a row of bytes as a writer gets
+ * it. At most `bands` are there; grey becomes three colours. */
 void samples_to_bgr(uint8_t *to, uint32_t bands, const struct output_format *output,
                     const uint8_t *row);
 

@@ -5,7 +5,8 @@
 #include <string.h>
 
 #include "codec/bytes.h"
-#include "codec/png_chunks.h"
+
+#define COUNT(array) (sizeof(array) / sizeof *(array))
 
 /* '?' matches any byte. */
 struct signature {
@@ -50,14 +51,6 @@ static bool matches(const struct signature *s, const uint8_t *body, size_t size)
 	return true;
 }
 
-static const struct signature *find(const uint8_t *body, size_t size)
-{
-	for (size_t i = 0; i < sizeof signatures / sizeof *signatures; i++)
-		if (matches(&signatures[i], body, size))
-			return &signatures[i];
-	return NULL;
-}
-
 /* True if a HEIF file names one of two brands, of which the first that it has may be a general one:
  * AVIF's (AV1 Image File Format, 6.3), or those of still HEVC pictures (ISO/IEC 23008-12, B.4.1).
  */
@@ -73,50 +66,32 @@ static bool has_brand(const uint8_t *body, size_t size, const char *one, const c
 	return false;
 }
 
-enum format sniff_format(const uint8_t *body, size_t size)
+/* P1 to P6, PF, Pf and white space or a comment, or P7 and the end of the line: too short for the
+ * table. */
+static bool is_pnm(const uint8_t *body, size_t size)
 {
-	const struct signature *s = find(body, size);
-	bool is_pnm;
+	if (size < 3 || body[0] != 'P' || !body[1] || !body[2])
+		return false;
+	return body[1] == '7' ? strchr("\n\r", body[2]) != NULL
+	                      : strchr("123456Ff", body[1]) && strchr(" \t\n\v\f\r#", body[2]);
+}
 
+enum format sniff_format(const uint8_t *body, size_t size, const char **words)
+{
+	*words = "text";
 	if (has_brand(body, size, "avif", "avis"))
 		return FORMAT_AVIF;
 	if (has_brand(body, size, "heic", "heix"))
 		return FORMAT_HEIC;
-	if (s)
-		return s->format;
-	/* P1 to P6, PF, Pf and white space or a comment, or P7 and the end of the line: too short
-	 * for the signature table. */
-	if (size < 3 || body[0] != 'P' || !body[1] || !body[2])
-		return FORMAT_NONE;
-	is_pnm = body[1] == '7' ? strchr("\n\r", body[2]) != NULL
-	                        : strchr("123456Ff", body[1]) && strchr(" \t\n\v\f\r#", body[2]);
-	return is_pnm ? FORMAT_PNM : FORMAT_NONE;
-}
-
-uint32_t sniff_png_frames(const uint8_t *body, size_t size)
-{
-	const uint8_t *at = body + PNG_SIGNATURE, *end = body + size;
-	struct png_chunk c;
-
-	if (sniff_format(body, size) != FORMAT_PNG)
-		return 1;
-	while (png_chunk_next(&at, end, &c) && !png_chunk_is(&c, "IDAT"))
-		if (png_chunk_is(&c, "acTL") && c.size >= 4) {
-			uint32_t frames = (uint32_t)bytes_number(c.data, 4, true);
-
-			return frames ? frames : 1;
+	if (is_pnm(body, size))
+		return FORMAT_PNM;
+	for (const struct signature *s = signatures; s < signatures + COUNT(signatures); s++)
+		if (matches(s, body, size)) {
+			*words = s->words;
+			return s->format;
 		}
-	return 1;
-}
-
-const char *sniff_describe(const uint8_t *body, size_t size)
-{
-	const struct signature *s = find(body, size);
-
-	if (s)
-		return s->words;
 	for (size_t i = 0; i < size && i < 64; i++)
 		if (body[i] < 9 || (body[i] > 13 && body[i] < 32) || body[i] == 127)
-			return "nothing known";
-	return "text";
+			*words = "nothing known";
+	return FORMAT_NONE;
 }

@@ -2,19 +2,13 @@
 #ifndef CODEC_SNIFF_H
 #define CODEC_SNIFF_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "image/formats.h"
 
-/* The format that the body's first bytes indicate, or FORMAT_NONE. */
-enum format sniff_format(const uint8_t *body, size_t size);
-
-/* The number of frames of a PNG, as it says: more than 1 in an animation (APNG). */
-uint32_t sniff_png_frames(const uint8_t *body, size_t size);
-
-/* A description of a body in an unknown format: "a PDF document", "text". */
-const char *sniff_describe(const uint8_t *body, size_t size);
+/* The format that the body's first bytes indicate. FORMAT_NONE: *words describe the body, "a PDF
+ * document", "text". */
+enum format sniff_format(const uint8_t *body, size_t size, const char **words);
 
 #endif

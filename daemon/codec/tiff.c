@@ -1,7 +1,11 @@
-/* libvips 8.14 tells pages by their sample type, and by fewer tags than there are. So each page
+/* TIFFs that libvips's loader would take for others, or decode in a wrong way: alpha that colours
+ * are multiplied by, YCbCr without JPEG, JPEGs in tiles, planes that lie apart. libtiff says what a
+ * page is, and converts some kinds to RGB.
+ *
+ * libvips 8.14 tells pages by their sample type, and by fewer tags than there are. So each page
  * that is to be read is looked at first: a table of rules names the first thing that neither it nor
  * libtiff's conversion to RGB (TIFFRGBAImage) reads. */
-#include "codec/tiff.h"
+#include "codec/row.h" /* before libtiff, whose macros have names of ours */
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -16,6 +20,14 @@
 
 /* DNG has these; libtiff has no names for them. */
 enum { PHOTOMETRIC_LINEAR_RAW = 34892, COMPRESSION_JP2K_YCC = 33003, COMPRESSION_JP2K_RGB = 33005 };
+
+/* How pages are loaded. */
+struct way {
+	bool converts;         /* by convert(), else by libvips */
+	uint8_t premultiplied; /* band of alpha by which libvips is not told that colours are
+	                          multiplied; 0: none */
+	const uint8_t *hidden; /* where that has been changed in the file */
+};
 
 struct page {
 	uint32_t width, height;
@@ -372,10 +384,10 @@ static uint8_t *find_extra(TIFF *file, uint8_t *at, size_t size)
 }
 
 /* libvips divides by alpha as if it were of 8 or 16 bits, and rounds down. */
-static enum error hide_alpha(struct tiff_way *way, TIFF *file, struct page *p,
-                             const struct tiff_part *part, struct problem *problem)
+static enum error hide_alpha(struct way *way, TIFF *file, struct page *p, const struct part *part,
+                             struct problem *problem)
 {
-	uint8_t *value = find_extra(file, part->file, part->size);
+	uint8_t *value = find_extra(file, part->body->at, part->body->size);
 
 	way->premultiplied = p->associated;
 	if (!p->associated) {
@@ -390,9 +402,11 @@ static enum error hide_alpha(struct tiff_way *way, TIFF *file, struct page *p,
 	return ERR_OK;
 }
 
-enum error tiff_choose(struct tiff_way *way, const struct tiff_part *part, struct problem *problem)
+/* In the file, alpha by which colours are multiplied becomes alpha by which they are not. A file
+ * that libtiff does not open is left to libvips, to say what is wrong. */
+static enum error choose_way(struct way *way, const struct part *part, struct problem *problem)
 {
-	TIFF *file = open_file(part->file, part->size);
+	TIFF *file = open_file(part->body->at, part->body->size);
 	enum error e = ERR_OK;
 	struct page first, next;
 
@@ -529,7 +543,7 @@ static void copy_metadata(VipsImage *to, TIFF *file)
 	}
 }
 
-static enum error describe(VipsImage *to, struct converter *c, const struct tiff_part *part,
+static enum error describe(VipsImage *to, struct converter *c, const struct part *part,
                            struct problem *problem)
 {
 	const struct page p = read_page(c->file);
@@ -570,32 +584,43 @@ static enum error describe(VipsImage *to, struct converter *c, const struct tiff
 	return ERR_OK;
 }
 
-enum error tiff_load(VipsImage **image, const struct tiff_part *part, struct problem *problem)
+/* Sets *image to one of 8-bit RGB or grey, decoded as it is asked for. */
+static enum error convert(VipsImage **image, const struct part *part, struct problem *problem)
 {
 	struct converter *c = calloc(1, sizeof *c);
 	VipsImage *out = vips_image_new();
-	enum error e = ERR_MEMORY;
+	enum error e;
 
 	if (c)
-		c->file = open_file(part->file, part->size);
+		c->file = open_file(part->body->at, part->body->size);
 	if (!c || !c->file || !TIFFSetDirectory(c->file, part->page)) {
 		g_object_unref(out);
 		if (c && c->file)
 			TIFFClose(c->file);
 		free(c);
-		return vips_error_take(problem, ERR_UNDECODABLE, "the TIFF decoder");
+		return vips_error_take(problem, ERR_UNDECODABLE, part->who);
 	}
 	g_mutex_init(&c->lock);
 	g_object_set_data_full(G_OBJECT(out), "converter", c, converter_free);
 	e = describe(out, c, part, problem);
 	if (!e && (vips_image_pipelinev(out, VIPS_DEMAND_STYLE_THINSTRIP, NULL) ||
 	           vips_image_generate(out, NULL, generate, NULL, c, NULL)))
-		e = vips_error_take(problem, ERR_UNDECODABLE, "the TIFF decoder");
+		e = vips_error_take(problem, ERR_UNDECODABLE, part->who);
 	if (e)
 		g_object_unref(out);
 	else
 		*image = out;
 	return e;
+}
+
+/* The reader ----------------------------------------------------------------------------------- */
+
+static enum error load(VipsImage **image, const struct part *part, struct problem *problem)
+{
+	struct way *way = part->state;
+	enum error e = choose_way(way, part, problem);
+
+	return e || !way->converts ? e : convert(image, part, problem);
 }
 
 /* libvips takes a float of alpha below 0.01 for 0, so floats are enlarged before, by a power of
@@ -616,16 +641,25 @@ static bool divide(VipsImage *in, unsigned alpha, VipsImage **step, VipsImage **
 	       !vips_rint(step[0], &step[1], NULL) && !vips_cast(step[1], out, in->BandFmt, NULL);
 }
 
-bool tiff_divide(VipsImage **image, unsigned alpha)
+/* Divides colours by the alpha that libvips was not told of. */
+static enum error amend(VipsImage **image, const struct part *part, struct problem *problem)
 {
+	const unsigned alpha = ((struct way *)part->state)->premultiplied;
 	VipsImage *step[2] = {NULL}, *out = NULL;
-	const bool done = divide(*image, alpha, step, &out);
+	const bool done = !alpha || divide(*image, alpha, step, &out);
 
 	g_clear_object(&step[0]);
 	g_clear_object(&step[1]);
-	if (done) {
+	if (out) {
 		g_object_unref(*image);
 		*image = out;
 	}
-	return done;
+	return done ? ERR_OK : vips_error_take(problem, ERR_UNDECODABLE, part->who);
 }
+
+const struct reader tiff_reader = {
+    .check = body_make_writable,
+    .size = sizeof(struct way),
+    .load = load,
+    .amend = amend,
+};

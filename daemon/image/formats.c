@@ -16,13 +16,15 @@ static const struct format_row formats[FORMATS] = {
 
 _Static_assert(FORMAT_RAW == FORMATS - 1, "lists of formats end with bare pixels");
 
-static const struct {
+/* A last one for no format. */
+static const struct naming {
 	enum format format;
 	const char *name, *title, *media_type;
 } names[] = {
 #define NAME(format, name, title, media_type)  {FORMAT_##format, name, title, media_type},
 #define ALIAS(format, name, title, media_type) {FORMAT_##format, name, title, media_type},
 #include "image/formats.def"
+    {FORMAT_NONE, "none", "no format", "application/octet-stream"},
 };
 
 static const struct format_offer offers[] = {
@@ -35,51 +37,46 @@ const struct format_row *format_row(enum format format)
 	return &formats[format];
 }
 
-/* The first name of a format, or COUNT(names). */
-static size_t first_name(enum format format)
+static const struct naming *find_naming(enum format format)
 {
-	size_t i = 0;
+	const struct naming *n = names;
 
-	while (i < COUNT(names) && names[i].format != format)
-		i++;
-	return i;
+	while (n->format && n->format != format)
+		n++;
+	return n;
 }
 
 const char *format_name(enum format format)
 {
-	size_t i = first_name(format);
-
-	return i < COUNT(names) ? names[i].name : "none";
+	return find_naming(format)->name;
 }
 
 const char *format_title(enum format format)
 {
-	size_t i = first_name(format);
-
-	return i < COUNT(names) ? names[i].title : "no format";
+	return find_naming(format)->title;
 }
 
 const char *format_media_type(enum format format)
 {
-	size_t i = first_name(format);
-
-	return i < COUNT(names) ? names[i].media_type : "application/octet-stream";
+	return find_naming(format)->media_type;
 }
 
 enum format format_parse(const char *name)
 {
-	for (size_t i = 0; i < COUNT(names); i++)
-		if (!strcasecmp(name, names[i].name))
-			return names[i].format;
-	return FORMAT_NONE;
+	const struct naming *n = names;
+
+	while (n->format && strcasecmp(name, n->name))
+		n++;
+	return n->format;
 }
 
 enum format format_parse_media_type(const char *media_type)
 {
-	for (size_t i = 0; i < COUNT(names); i++)
-		if (!strcasecmp(media_type, names[i].media_type))
-			return names[i].format;
-	return FORMAT_NONE;
+	const struct naming *n = names;
+
+	while (n->format && strcasecmp(media_type, n->media_type))
+		n++;
+	return n->format;
 }
 
 const struct format_offer *format_offer(size_t i)
@@ -91,10 +88,10 @@ struct format_sets format_sets_known(void)
 {
 	struct format_sets known = {0};
 
-	for (enum format f = FORMAT_NONE + 1; f < FORMATS; f++) {
+	for (enum format f = FORMAT_NONE + 1; f < FORMATS; f++)
 		known.read |= 1u << f;
-		known.written |= formats[f].read_only ? 0 : 1u << f;
-	}
+#define WRITER(format, row) known.written |= 1u << FORMAT_##format;
+#include "image/formats.def"
 	return known;
 }
 

@@ -82,15 +82,13 @@ enum {
 
 /* The contents of a format, and how it is read and written. */
 struct format_row {
-	const char *loader;       /* libvips's operations; NULL: it is read or written here */
-	const char *saver;        /* likewise */
-	const char *module;       /* of libvips that has these, where they are not built in */
-	const char *load_plugins; /* a function of the library behind these, whose codecs may be
-	                             files of their own, and any of them missing */
-	bool read_only;
-	bool pages;       /* it holds several, or frames, of one size; all of them can be read */
+	const char *loader; /* libvips's operations; NULL: it is read or written here */
+	const char *saver;  /* likewise */
+	const char *module; /* of libvips that has these, where they are not built in */
+	bool pages;         /* it holds several, or frames, of one size; all of them can be read */
 	int pages_since;  /* libvips 8 writes several from this version on; 0: each that there is */
 	bool keeps_pages; /* its decoder holds all pages that are read, and a canvas for frames */
+	uint32_t page_copies;         /* that its decoder has of a page where all are read */
 	uint32_t decoder_pixel_size;  /* bytes a pixel that its decoder has of its own, as it holds
 	                                 the whole image; 0: it decodes row by row. Of u8; u16
 	                                 takes twice as many */

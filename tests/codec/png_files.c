@@ -5,7 +5,7 @@
 
 #include <zlib.h>
 
-#include "codec/png_decode.h"
+#include "codec/row.h"
 #include "expect.h"
 #include "lanes.h"
 
@@ -84,13 +84,15 @@ static struct file file_made(uint32_t width, uint32_t height, uint32_t bands, en
 /* True if the worker reads it without libvips. */
 static bool is_ours(const struct file *file)
 {
-	struct image image;
-	struct png_file *png = png_open(file->bytes, file->size);
-	uint8_t *pixels = png_is_plain(png, &image) ? png_decode(png) : NULL;
+	const struct body body = {file->bytes, file->size, true};
+	struct decoded decoded = {0};
+	struct problem problem;
+	void *png = NULL;
+	bool ours = !reader_open(&png_reader, &png, &decoded, &body, &problem) && decoded.plain &&
+	            !png_reader.find(png, &problem);
 
-	free(pixels);
-	png_close(&png);
-	return pixels;
+	reader_close(&png_reader, &png);
+	return ours;
 }
 
 static void expect_lane(const struct file *file, bool ours, const char *name)

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "codec/hdr.h"
+#include "codec/row.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -17,13 +17,14 @@ static void must(bool ok)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	uint8_t *file = malloc(size ? size : 1); /* so that the sanitizer knows its end */
+	const struct body body = {file, size, false};
 	struct problem problem = {0};
 	const uint8_t *end;
 	enum error e;
 
 	if (size)
 		memcpy(file, data, size);
-	e = hdr_check(file, size, &problem);
+	e = hdr_reader.check(&body, &problem);
 	must(!e == !problem.detail[0]);
 	must(!e || e == ERR_UNSUPPORTED_PIXELS || e == ERR_UNDECODABLE);
 	if (!e) {

@@ -9,8 +9,7 @@
 #include <jpeglib.h>
 
 #include "codec/bounds.h"
-#include "codec/jpeg_decode.h"
-#include "codec/jpeg_encode.h"
+#include "codec/row.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -125,57 +124,58 @@ static void must(bool ok)
 		abort();
 }
 
-static void encode(const struct jpeg_decoder *decoder, const struct jpeg_header *h,
-                   struct rows *rows, bool strip)
+static void encode(void *state, const struct decoded *decoded, struct rows *rows, bool strip)
 {
 	static int file = -1;
-	struct image image = {h->width, h->height, h->bands, PIXEL_U8, 0};
 	struct output_format output = {.format = FORMAT_JPEG,
-	                               .result = image,
-	                               .image = image,
-	                               .cmyk = h->bands == 4,
+	                               .result = decoded->whole,
+	                               .image = decoded->whole,
+	                               .cmyk = decoded->cmyk,
 	                               .coding.quality = 75,
-	                               .full_chroma = h->full_chroma,
+	                               .full_chroma = decoded->full_chroma,
 	                               .strip = strip};
 	struct problem problem = {0};
 
 	if (file < 0)
 		file = open("/dev/null", O_WRONLY | O_CLOEXEC);
-	must(jpeg_encodes(&output));
-	must(!jpeg_encode(&output, jpeg_decode_metadata(decoder), give_row, rows, file, &problem));
+	must(jpeg_writer.writes(&output, true));
+	must(!jpeg_writer.write(&output, jpeg_reader.metadata(state), give_row, rows, file,
+	                        &problem));
 }
 
 /* Rows in two parts: some, of which only a few columns are kept, then the others. */
-static void decode(struct jpeg_decoder *decoder, const struct jpeg_header *h, bool strip)
+static void decode(void *state, const struct decoded *decoded, bool strip)
 {
-	size_t row = (size_t)h->width * h->bands;
-	struct rows rows = {malloc(h->height * (row + GUARD)), row + GUARD};
+	const uint32_t width = decoded->whole.width, height = decoded->whole.height,
+	               first = height / 3;
+	const struct area upper = {width / 2, 0, width - width / 2, first},
+	                  lower = {0, first, width, height - first};
+	size_t row = image_row_size(&decoded->whole);
+	struct rows rows = {malloc(height * (row + GUARD)), row + GUARD};
 	struct problem problem = {0};
-	uint32_t first = h->height / 3;
 	enum error e;
 
-	memset(rows.at, GUARD_BYTE, h->height * rows.pitch);
-	e = jpeg_decode_rows(decoder, 0, first, h->width / 2, h->width - h->width / 2, rows.at,
-	                     rows.pitch, &problem);
+	memset(rows.at, GUARD_BYTE, height * rows.pitch);
+	e = jpeg_reader.rows(state, &upper, rows.at, rows.pitch, &problem);
 	if (!e)
-		e = jpeg_decode_rows(decoder, first, h->height - first, 0, h->width,
-		                     rows.at + first * rows.pitch, rows.pitch, &problem);
+		e = jpeg_reader.rows(state, &lower, rows.at + first * rows.pitch, rows.pitch,
+		                     &problem);
 	must(!e || *problem.detail);
-	for (uint32_t y = 0; y < h->height; y++)
+	for (uint32_t y = 0; y < height; y++)
 		for (size_t i = row; i < rows.pitch; i++)
 			must(rows.at[y * rows.pitch + i] == GUARD_BYTE);
 	if (!e)
-		encode(decoder, h, &rows, strip);
+		encode(state, decoded, &rows, strip);
 	free(rows.at);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static struct bytes file;
-	struct jpeg_decoder *decoder;
-	struct jpeg_header header;
 	struct problem problem = {0};
-	uint8_t *body;
+	struct decoded decoded = {0};
+	struct body body = {0};
+	void *state = NULL;
 
 	for (int i = 0; i < BASES && !bases[i].size; i++)
 		make_base(i);
@@ -184,13 +184,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	make_file(&file, data[0], data + 1, size - 1);
 	if (bounds_check(FORMAT_JPEG, file.at, file.size, &problem))
 		return 0;
-	body = malloc(file.size + 1); /* of its own, for the sanitizer */
-	memcpy(body, file.at, file.size);
-	if (jpeg_decode_open(&decoder, &header, body, file.size, &problem))
-		must(!decoder && *problem.detail);
-	else if (decoder && (uint64_t)header.width * header.height <= PIXELS_MAX)
-		decode(decoder, &header, data[0] & 8);
-	jpeg_decode_close(&decoder);
-	free(body);
+	/* Of its own, for the sanitizer. */
+	body = (struct body){malloc(file.size + 1), file.size, false};
+	memcpy(body.at, file.at, file.size);
+	if (reader_open(&jpeg_reader, &state, &decoded, &body, &problem))
+		must(!state && *problem.detail);
+	else if (decoded.plain &&
+	         (uint64_t)decoded.whole.width * decoded.whole.height <= PIXELS_MAX)
+		decode(state, &decoded, data[0] & 8);
+	reader_close(&jpeg_reader, &state);
+	free(body.at);
 	return 0;
 }

@@ -14,9 +14,8 @@
 #include "codec/apng.h"
 #include "codec/bounds.h"
 #include "codec/bytes.h"
-#include "codec/png_decode.h"
-#include "codec/png_encode.h"
 #include "codec/png_metadata.h"
+#include "codec/row.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -103,9 +102,22 @@ static const uint8_t *give_row(void *context, uint32_t y)
 	return rows->at + y * rows->size;
 }
 
+/* The pixels, which the caller frees; NULL: they are not for the reader. */
+static uint8_t *read_pixels(void *state, const struct decoded *decoded)
+{
+	const struct area all = {0, 0, decoded->whole.width, decoded->whole.height};
+	struct problem problem = {0};
+	uint8_t *pixels;
+
+	if (!decoded->plain || png_reader.find(state, &problem))
+		return NULL;
+	pixels = malloc(image_size(&decoded->whole));
+	must(!png_reader.rows(state, &all, pixels, image_row_size(&decoded->whole), &problem));
+	return pixels;
+}
+
 /* Writes the answer, and reads it again. */
-static void encode(struct png_file *png, const struct image *image, const uint8_t *pixels,
-                   bool strip)
+static void encode(void *state, const struct image *image, const uint8_t *pixels, bool strip)
 {
 	static int file = -1;
 	static struct bytes answer;
@@ -113,26 +125,28 @@ static void encode(struct png_file *png, const struct image *image, const uint8_
 	    .format = FORMAT_PNG, .result = *image, .image = *image, .pages = 1, .strip = strip};
 	struct rows rows = {pixels, image_row_size(image)};
 	struct problem problem = {0};
+	struct decoded decoded = {0};
+	struct body body = {.at = answer.at};
 	struct stat status;
-	struct image again;
-	struct png_file *back;
-	uint8_t *decoded;
+	uint8_t *again;
+	void *back = NULL;
 
 	if (file < 0)
 		file = memfd_create("answer", MFD_CLOEXEC);
 	must(!ftruncate(file, 0));
-	must(!png_encode(&output, png_metadata(png), give_row, &rows, file, &problem));
+	must(!png_writer.write(&output, png_reader.metadata(state), give_row, &rows, file,
+	                       &problem));
 	must(!fstat(file, &status));
 	if ((size_t)status.st_size > sizeof answer.at)
 		return;
-	must(file_read(file, answer.at, (size_t)status.st_size, 0));
-	back = png_open(answer.at, (size_t)status.st_size);
-	must(back && !png_lost(back) && png_is_plain(back, &again) &&
-	     !memcmp(&again, image, sizeof again));
-	decoded = png_decode(back);
-	must(decoded && !memcmp(decoded, pixels, image_size(image)));
-	free(decoded);
-	png_close(&back);
+	body.size = (size_t)status.st_size;
+	must(file_read(file, answer.at, body.size, 0));
+	must(!reader_open(&png_reader, &back, &decoded, &body, &problem) && !decoded.lost);
+	must(!memcmp(&decoded.whole, image, sizeof *image));
+	again = read_pixels(back, &decoded);
+	must(again && !memcmp(again, pixels, image_size(image)));
+	free(again);
+	reader_close(&png_reader, &back);
 }
 
 /* Puts a frame's row, all of one value, on a canvas that ends where the image does. */
@@ -187,9 +201,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static struct bytes file;
 	struct problem problem = {0};
-	struct image image;
-	struct png_file *png;
-	uint8_t *body, *pixels;
+	struct decoded decoded = {0};
+	struct body body = {0};
+	void *state = NULL;
+	uint8_t *pixels;
 
 	if (size <= HEAD || size > FILE_MAX)
 		return 0;
@@ -202,15 +217,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	}
 	if (file.size < PNG_SIGNATURE || bounds_check(FORMAT_PNG, file.at, file.size, &problem))
 		return 0;
-	body = malloc(file.size); /* of its own, for the sanitizer */
-	memcpy(body, file.at, file.size);
-	look_at_frames(body, file.size, 1 + data[1] % 4);
-	png = png_open(body, file.size);
-	pixels = png_is_plain(png, &image) ? png_decode(png) : NULL;
+	/* Of its own, for the sanitizer. */
+	body = (struct body){malloc(file.size), file.size, false};
+	memcpy(body.at, file.at, file.size);
+	look_at_frames(body.at, file.size, 1 + data[1] % 4);
+	must(!reader_open(&png_reader, &state, &decoded, &body, &problem));
+	pixels = read_pixels(state, &decoded);
 	if (pixels)
-		encode(png, &image, pixels, data[0] & 32);
+		encode(state, &decoded.whole, pixels, data[0] & 32);
 	free(pixels);
-	png_close(&png);
-	free(body);
+	reader_close(&png_reader, &state);
+	free(body.at);
 	return 0;
 }

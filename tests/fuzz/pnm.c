@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "codec/pnm_decode.h"
+#include "codec/row.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -16,31 +16,34 @@ static void must(bool ok)
 }
 
 /* All rows at once. The caller frees. */
-static uint8_t *read_all(const struct pnm *pnm, const struct image *image, uint8_t poison)
+static uint8_t *read_all(void *state, const struct image *image, uint8_t poison)
 {
+	const struct area all = {0, 0, image->width, image->height};
+	struct problem problem;
 	size_t size = image_size(image);
 	uint8_t *pixels = malloc(size + GUARD);
 
 	memset(pixels, poison, size + GUARD);
-	pnm_rows(pnm, 0, image->height, 0, image->width, pixels, image_row_size(image));
+	must(!pnm_reader.rows(state, &all, pixels, image_row_size(image), &problem));
 	for (size_t i = 0; i < GUARD; i++)
 		must(pixels[size + i] == poison);
 	return pixels;
 }
 
-static void read_part(const struct pnm *pnm, const struct image *image, const uint8_t *all)
+static void read_part(void *state, const struct image *image, const uint8_t *all)
 {
-	const uint32_t x = image->width / 3, y = image->height / 2,
-	               width = (image->width - x + 1) / 2;
-	const size_t pixel = image_pixel_size(image), size = width * pixel;
+	const uint32_t x = image->width / 3;
+	const struct area area = {x, image->height / 2, (image->width - x + 1) / 2, 1};
+	const size_t pixel = image_pixel_size(image), size = area.width * pixel;
 	uint8_t *part = malloc(size);
+	struct problem problem;
 
-	pnm_rows(pnm, y, 1, x, width, part, size);
-	must(!memcmp(part, all + y * image_row_size(image) + x * pixel, size));
+	must(!pnm_reader.rows(state, &area, part, size, &problem));
+	must(!memcmp(part, all + area.y * image_row_size(image) + x * pixel, size));
 	free(part);
 }
 
-static void read_pnm(struct pnm *pnm, const struct image *image, size_t size)
+static void read_pnm(void *state, const struct image *image)
 {
 	struct problem problem = {0};
 	uint8_t *first, *second;
@@ -48,35 +51,35 @@ static void read_pnm(struct pnm *pnm, const struct image *image, size_t size)
 	must(image->width && image->height && image->bands && image->bands <= IMAGE_BANDS_MAX);
 	if ((uint64_t)image->width * image->height > PIXELS_MAX)
 		return;
-	if (pnm_begin(pnm, &problem)) {
+	if (pnm_reader.find(state, &problem)) {
 		must(problem.detail[0]);
 		return;
 	}
-	must(pnm_count(pnm) && pnm_count(pnm) <= size);
-	first = read_all(pnm, image, 0);
-	second = read_all(pnm, image, 0xff);
+	first = read_all(state, image, 0);
+	second = read_all(state, image, 0xff);
 	must(!memcmp(first, second, image_size(image)));
-	read_part(pnm, image, first);
+	read_part(state, image, first);
 	free(first);
 	free(second);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	uint8_t *file = malloc(size ? size : 1); /* so that the sanitizer knows its end */
+	/* Of its own, so that the sanitizer knows its end. */
+	struct body body = {malloc(size ? size : 1), size, false};
 	struct problem problem = {0};
-	struct image image;
-	struct pnm *pnm;
-	bool cmyk;
+	struct decoded decoded = {0};
+	void *state = NULL;
 	enum error e;
 
 	if (size)
-		memcpy(file, data, size);
-	e = pnm_open(&pnm, &image, &cmyk, file, size, &problem);
-	must(!e == !!pnm && !e == !problem.detail[0]);
+		memcpy(body.at, data, size);
+	e = reader_open(&pnm_reader, &state, &decoded, &body, &problem);
+	must(!e == !!state && !e == !problem.detail[0] && !e == decoded.plain);
+	must(e || (decoded.file_pages && decoded.file_pages <= size));
 	if (!e)
-		read_pnm(pnm, &image, size);
-	pnm_close(&pnm);
-	free(file);
+		read_pnm(state, &decoded.whole);
+	reader_close(&pnm_reader, &state);
+	free(body.at);
 	return 0;
 }

@@ -1,18 +1,17 @@
-/* Any bytes as a still WebP file of any size, through the worker's way without libvips. All samples
- * are written, or none are returned. The first bytes say which size is asked for, and whether the
- * rest is a file or what to change in one. */
+/* Any bytes as a still WebP file, through the worker's way without libvips. All samples are
+ * written, or there is an error. The first byte says whether the rest is a file or what to change
+ * in one. */
 #include <stdlib.h>
 #include <string.h>
 
-#include <webp/decode.h>
 #include <webp/encode.h>
 
 #include "codec/bounds.h"
-#include "codec/webp_decode.h"
+#include "codec/row.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-enum { SIDE = 40, PIXELS_MAX = 1 << 18, BASES = 4, HEAD = 2 };
+enum { SIDE = 40, PIXELS_MAX = 1 << 18, BASES = 4, HEAD = 1 };
 
 static struct {
 	uint8_t *at;
@@ -47,23 +46,28 @@ static void change(uint8_t *file, size_t file_size, const uint8_t *data, size_t 
 }
 
 /* Reads every sample, for the sanitizer. */
-static void decode(const uint8_t *file, size_t size, uint32_t width, uint32_t height,
-                   uint32_t bands)
+static void decode(void *state, const struct image *image)
 {
-	uint8_t *pixels = webp_decode(file, size, width, height, bands);
+	const struct area all = {0, 0, image->width, image->height};
+	uint8_t *pixels = malloc(image_size(image));
+	struct problem problem = {0};
 	unsigned sum = 0;
 
-	for (size_t i = 0; pixels && i < (size_t)width * height * bands; i++)
-		sum += pixels[i];
-	must(pixels || !sum);
+	if (webp_reader.rows(state, &all, pixels, image_row_size(image), &problem))
+		must(problem.detail[0]);
+	else
+		for (size_t i = 0; i < image_size(image); i++)
+			sum += pixels[i];
+	must(sum < UINT32_MAX);
 	free(pixels);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	WebPBitstreamFeatures features;
 	struct problem problem = {0};
-	uint32_t bands;
+	struct decoded decoded = {0};
+	struct body body = {0};
+	void *state = NULL;
 	uint8_t *file;
 
 	for (int i = 0; i < BASES && !bases[i].size; i++)
@@ -82,13 +86,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		file = malloc(size);
 		memcpy(file, data + HEAD, size);
 	}
-	bands = 3 + (data[0] >> 3 & 1);
-	must(!webp_decode(file, size, 0, 0, bands));
-	decode(file, size, SIDE, data[1], bands);
+	body = (struct body){file, size, false};
 	if (!bounds_check(FORMAT_WEBP, file, size, &problem) &&
-	    WebPGetFeatures(file, size, &features) == VP8_STATUS_OK &&
-	    (uint64_t)features.width * (uint64_t)features.height <= PIXELS_MAX)
-		decode(file, size, (uint32_t)features.width, (uint32_t)features.height, bands);
+	    !reader_open(&webp_reader, &state, &decoded, &body, &problem) && decoded.plain &&
+	    (uint64_t)decoded.whole.width * decoded.whole.height <= PIXELS_MAX)
+		decode(state, &decoded.whole);
+	reader_close(&webp_reader, &state);
 	free(file);
 	return 0;
 }

@@ -4,17 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct heif_error {
-	int code, detail;
-	const char *text;
-};
-
-typedef struct heif_error decode(const void *handle, void **image, int space, int chroma,
-                                 const void *options);
-typedef struct heif_error encode(void *context, const void *image, void *encoder,
-                                 const void *options, void **handle);
-
-static const struct heif_error unsupported = {4, 3003, "Unsupported codec"};
+typedef int query(int format);
 
 static int lacks(const char *what)
 {
@@ -23,18 +13,16 @@ static int lacks(const char *what)
 	return all && strstr(all, what);
 }
 
-struct heif_error heif_decode_image(const void *handle, void **image, int space, int chroma,
-                                    const void *options)
+int heif_have_decoder_for_format(int format)
 {
-	decode *next = (decode *)dlsym(RTLD_NEXT, "heif_decode_image");
+	query *next = (query *)dlsym(RTLD_NEXT, "heif_have_decoder_for_format");
 
-	return lacks("decoder") ? unsupported : next(handle, image, space, chroma, options);
+	return lacks("decoder") ? 0 : next(format);
 }
 
-struct heif_error heif_context_encode_image(void *context, const void *image, void *encoder,
-                                            const void *options, void **handle)
+int heif_have_encoder_for_format(int format)
 {
-	encode *next = (encode *)dlsym(RTLD_NEXT, "heif_context_encode_image");
+	query *next = (query *)dlsym(RTLD_NEXT, "heif_have_encoder_for_format");
 
-	return lacks("encoder") ? unsupported : next(context, image, encoder, options, handle);
+	return lacks("encoder") ? 0 : next(format);
 }

@@ -1,22 +1,26 @@
-/* Netpbm's formats as its manual has them: pbm(5), pgm(5), ppm(5), pam(5), pfm(5).
+/* Netpbm's formats as its manual has them: pbm(5), pgm(5), ppm(5), pam(5), pfm(5). The first image
+ * in a file is read. libvips takes comments in a header for pixels, and a missing sample for black;
+ * it writes the date, and PFM's rows in the wrong order. Bare pixels are written as these, without
+ * a header.
  *
- * The hard part: rows are wanted in any order, but the samples of plain formats are numbers in
- * text, of any length and with comments between. One pass over them checks all, and notes where
- * each row begins.
+ * Rows are wanted in any order, but the samples of plain formats are numbers in text, of any length
+ * and with comments between: they are all read at once.
  *
  * A sample v of the maximum m becomes (v * full + m / 2) / m, rounded down, as netpbm scales it and
  * Pillow, too: exactly, and halves up. In raw formats one above m is m, as it is to Pillow; in
  * plain ones it is refused, as by all readers. */
-#include "codec/pnm_decode.h"
-
+#include <ctype.h>
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <glib.h>
 
 #include "codec/bytes.h"
+#include "codec/row.h"
+#include "codec/row_writer.h"
 
 enum { LINE_SIZE = 256, MAXIMUM_MAX = 65535 };
 
@@ -25,10 +29,10 @@ struct pnm {
 	char magic; /* the second letter of the file */
 	struct image image;
 	bool cmyk, big_endian;
-	uint32_t max;           /* the samples' full scale */
-	uint32_t planes;        /* of the file, which may have more than the image has bands */
-	size_t row_size;        /* bytes, of raw formats */
-	const uint8_t **starts; /* of the rows of plain formats */
+	uint32_t max;     /* the samples' full scale */
+	uint32_t planes;  /* of the file, which may have more than the image has bands */
+	size_t row_size;  /* bytes, of raw formats */
+	uint8_t *samples; /* all, of plain formats; NULL until found */
 };
 
 /* The rest of a header, or of a plain raster. */
@@ -60,11 +64,6 @@ static bool is_space(int c)
 	return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
-static bool is_digit(int c)
-{
-	return c >= '0' && c <= '9';
-}
-
 /* Skips white space, and returns what follows. */
 static int next_mark(struct text *t)
 {
@@ -82,9 +81,9 @@ static bool read_number(struct text *t, uint32_t most, uint32_t *number)
 	int c = next_mark(t);
 	uint64_t n = 0;
 
-	if (!is_digit(c))
+	if (!isdigit(c))
 		return false;
-	for (; is_digit(c); c = next_char(t)) {
+	for (; isdigit(c); c = next_char(t)) {
 		n = n * 10 + (uint64_t)(c - '0');
 		if (n > most)
 			return false;
@@ -256,29 +255,9 @@ static enum error read_header(struct pnm *p, const uint8_t *file, struct problem
 	return ERR_OK;
 }
 
-enum error pnm_open(struct pnm **pnm, struct image *image, bool *cmyk, const uint8_t *file,
-                    size_t size, struct problem *problem)
+static void close_pnm(void *state)
 {
-	struct pnm *p = *pnm = calloc(1, sizeof *p);
-	enum error e;
-
-	if (!p)
-		return problem_set(problem, ERR_MEMORY, "no memory to decode");
-	p->end = file + size;
-	e = read_header(p, file, problem);
-	*image = p->image;
-	*cmyk = p->cmyk;
-	if (e)
-		pnm_close(pnm);
-	return e;
-}
-
-void pnm_close(struct pnm **pnm)
-{
-	if (*pnm)
-		free((*pnm)->starts);
-	free(*pnm);
-	*pnm = NULL;
+	free(((struct pnm *)state)->samples);
 }
 
 /* Rasters -------------------------------------------------------------------------------------- */
@@ -297,60 +276,6 @@ static enum error truncated(struct problem *problem, uint64_t there, uint64_t ne
 	                   there, needed, what);
 }
 
-static enum error find_rows(struct pnm *p, struct problem *problem)
-{
-	const uint64_t row = (uint64_t)p->image.width * p->image.bands;
-	struct text t = {p->raster, p->end}, before;
-	uint32_t sample;
-
-	p->starts = calloc(p->image.height, sizeof *p->starts);
-	if (!p->starts)
-		return problem_set(problem, ERR_MEMORY, "no memory to decode");
-	for (uint32_t y = 0; y < p->image.height; y++) {
-		p->starts[y] = t.at;
-		for (uint64_t i = 0; i < row; i++) {
-			before = t;
-			if (read_sample(p, &t, &sample))
-				continue;
-			return next_mark(&before) < 0
-			           ? truncated(problem, y * row + i, row * p->image.height,
-			                       "samples")
-			           : broken(problem, "a sample is not a number from 0 to the "
-			                             "maximum");
-		}
-	}
-	return ERR_OK;
-}
-
-/* A sample of a plain format takes a character or more. */
-enum error pnm_begin(struct pnm *p, struct problem *problem)
-{
-	const uint64_t there = (uint64_t)(p->end - p->raster), rows = p->image.height;
-	const uint64_t least =
-	    (is_plain(p) ? (uint64_t)p->image.width * p->image.bands : p->row_size) * rows;
-
-	if (there < least)
-		return truncated(problem, there, least, "bytes of pixels, or more");
-	return is_plain(p) ? find_rows(p, problem) : ERR_OK;
-}
-
-uint32_t pnm_count(const struct pnm *p)
-{
-	struct pnm next = *p;
-	struct problem problem;
-	const uint8_t *after;
-
-	if (is_plain(p))
-		return 1;
-	for (uint32_t count = 1;; count++) {
-		after = next.raster + next.row_size * next.image.height;
-		next = (struct pnm){.end = p->end};
-		if (read_header(&next, after, &problem) || is_plain(&next) ||
-		    (size_t)(p->end - next.raster) / next.row_size < next.image.height)
-			return count;
-	}
-}
-
 static void put_sample(const struct pnm *p, uint8_t *to, uint32_t v)
 {
 	const uint32_t full = p->image.type == PIXEL_U8 ? 255 : 65535;
@@ -364,17 +289,77 @@ static void put_sample(const struct pnm *p, uint8_t *to, uint32_t v)
 		memcpy(to, &scaled, sizeof scaled);
 }
 
-static void read_plain_row(const struct pnm *p, uint32_t y, uint32_t x, uint32_t width, uint8_t *to)
+static enum error read_samples(struct pnm *p, struct problem *problem)
 {
 	const size_t size = pixel_type_size((enum pixel_type)p->image.type);
-	const uint64_t first = (uint64_t)x * p->image.bands,
-	               count = (uint64_t)width * p->image.bands;
-	struct text t = {p->starts[y], p->end};
-	uint32_t sample = 0;
+	const uint64_t all = image_size(&p->image) / size;
+	struct text t = {p->raster, p->end}, before;
+	uint32_t sample;
 
-	for (uint64_t i = 0; i < first + count && read_sample(p, &t, &sample); i++)
-		if (i >= first)
-			put_sample(p, to + (i - first) * size, sample);
+	p->samples = malloc(all * size);
+	if (!p->samples)
+		return problem_set(problem, ERR_MEMORY, "no memory to decode");
+	for (uint64_t i = 0; i < all; i++) {
+		before = t;
+		if (read_sample(p, &t, &sample))
+			put_sample(p, p->samples + i * size, sample);
+		else if (next_mark(&before) < 0)
+			return truncated(problem, i, all, "samples");
+		else
+			return broken(problem, "a sample is not a number from 0 to the maximum");
+	}
+	return ERR_OK;
+}
+
+/* A sample of a plain format takes a character or more. */
+static enum error find_rows(void *state, struct problem *problem)
+{
+	struct pnm *p = state;
+	const uint64_t there = (uint64_t)(p->end - p->raster), rows = p->image.height;
+	const uint64_t least =
+	    (is_plain(p) ? (uint64_t)p->image.width * p->image.bands : p->row_size) * rows;
+
+	if (there < least)
+		return truncated(problem, there, least, "bytes of pixels, or more");
+	return is_plain(p) ? read_samples(p, problem) : ERR_OK;
+}
+
+/* Counts the raw images in the file that are all there, but at least 1. */
+static uint32_t count_images(const struct pnm *p)
+{
+	struct pnm next = *p;
+	struct problem problem;
+	uint32_t count = 0;
+
+	while (!is_plain(&next) &&
+	       (size_t)(p->end - next.raster) / next.row_size >= next.image.height) {
+		const uint8_t *after = next.raster + next.row_size * next.image.height;
+
+		count++;
+		next = (struct pnm){.end = p->end};
+		if (read_header(&next, after, &problem))
+			break;
+	}
+	return count ? count : 1;
+}
+
+/* u8 up to a maximum of 255, u16 above it, f32 of PFM. */
+static enum error open_pnm(void *state, struct decoded *decoded, const struct body *body,
+                           struct problem *problem)
+{
+	struct pnm *p = state;
+	enum error e;
+
+	p->end = body->at + body->size;
+	e = read_header(p, body->at, problem);
+	if (e)
+		return e;
+	decoded->whole = p->image;
+	decoded->cmyk = p->cmyk;
+	decoded->file_pages = count_images(p);
+	decoded->plain = decoded->any_order = true;
+	decoded->held = is_plain(p) ? image_pixel_size(&p->image) : 0;
+	return ERR_OK;
 }
 
 static void read_raw_row(const struct pnm *p, uint32_t y, uint32_t x, uint32_t width, uint8_t *to)
@@ -405,13 +390,74 @@ static void read_raw_row(const struct pnm *p, uint32_t y, uint32_t x, uint32_t w
 }
 
 /* PFM begins with the lowest row. */
-void pnm_rows(const struct pnm *p, uint32_t y, uint32_t count, uint32_t x, uint32_t width,
-              uint8_t *to, size_t pitch)
+static enum error read_rows(void *state, const struct area *area, uint8_t *to, size_t pitch,
+                            struct problem *problem)
 {
-	for (uint32_t end = y + count; y < end; y++, to += pitch)
-		if (p->starts)
-			read_plain_row(p, y, x, width, to);
+	const struct pnm *p = state;
+	const size_t pixel = image_pixel_size(&p->image);
+
+	(void)problem;
+	for (uint32_t y = area->y; y < area->y + area->height; y++, to += pitch)
+		if (p->samples)
+			memcpy(to, p->samples + y * image_row_size(&p->image) + area->x * pixel,
+			       area->width * pixel);
 		else
-			read_raw_row(p, p->image.type == PIXEL_F32 ? p->image.height - 1 - y : y, x,
-			             width, to);
+			read_raw_row(p, p->image.type == PIXEL_F32 ? p->image.height - 1 - y : y,
+			             area->x, area->width, to);
+	return ERR_OK;
 }
+
+const struct reader pnm_reader = {
+    .size = sizeof(struct pnm),
+    .open = open_pnm,
+    .close = close_pnm,
+    .find = find_rows,
+    .rows = read_rows,
+};
+
+/* Writing -------------------------------------------------------------------------------------- */
+
+static void copy_row(const struct output_format *output, uint8_t *to, const uint8_t *row)
+{
+	memcpy(to, row, image_row_size(&output->image));
+}
+
+/* PGM and PPM store the more significant byte first. */
+static void copy_swapped_row(const struct output_format *output, uint8_t *to, const uint8_t *row)
+{
+	size_t size = image_row_size(&output->image);
+
+	for (size_t i = 0; i < size; i += 2) {
+		to[i] = row[i + 1];
+		to[i + 1] = row[i];
+	}
+}
+
+static enum error write_pnm(const struct output_format *output,
+                            const struct file_metadata *metadata, answer_row *row, void *context,
+                            int file, struct problem *problem)
+{
+	const struct image *image = &output->image;
+	const bool colour = image->bands == 3, floats = image->type == PIXEL_F32;
+	struct row_layout layout = {
+	    .output = output, .row_size = image_row_size(image), .put = copy_row};
+	char head[64] = "";
+
+	(void)metadata;
+	if (output->format == FORMAT_PNM) {
+		/* A negative scale means little-endian floats. */
+		layout.start =
+		    (uint64_t)snprintf(head, sizeof head, "%s\n%u %u\n%s\n",
+		                       floats ? (colour ? "PF" : "Pf") : (colour ? "P6" : "P5"),
+		                       image->width, image->height,
+		                       floats                    ? "-1.0"
+		                       : image->type == PIXEL_U8 ? "255"
+		                                                 : "65535");
+		layout.bottom_up = floats;
+		if (image->type == PIXEL_U16)
+			layout.put = copy_swapped_row;
+	}
+	return row_writer_run(&layout, head, row, context, file, problem);
+}
+
+const struct writer pnm_writer = {.write = write_pnm, .bare = true};

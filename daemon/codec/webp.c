@@ -1,0 +1,315 @@
+/* Still WebP pictures without libvips, which composes each as a frame of an animation: that takes
+ * longer than to decode it. And it has no way to keep the colour of transparent pixels, which
+ * lossless answers have. libwebp codes pictures, and its demux and mux know what is beside them. */
+#include <stdlib.h>
+#include <string.h>
+
+#include <glib.h>
+#include <vips/vips.h>
+#include <webp/decode.h>
+#include <webp/demux.h>
+#include <webp/encode.h>
+#include <webp/mux.h>
+
+#include "base/file.h"
+#include "codec/file_metadata.h"
+#include "codec/icc_profile.h"
+#include "codec/previews.h"
+#include "codec/row.h"
+#include "codec/samples.h"
+
+/* Reading -------------------------------------------------------------------------------------- */
+
+/* Up to this size a thread of libwebp's costs more than it saves. */
+static const uint64_t ALONE_PIXELS = 1 << 18;
+
+struct still {
+	WebPDemuxer *demuxer;
+	WebPIterator frame;
+	int bands;
+	uint8_t *pixels; /* all; NULL until needed */
+	struct file_metadata metadata;
+};
+
+static void close_still(void *state)
+{
+	struct still *s = state;
+
+	WebPDemuxReleaseIterator(&s->frame);
+	WebPDemuxDelete(s->demuxer);
+	file_metadata_free(&s->metadata);
+	free(s->pixels);
+}
+
+/* A part of the file, if its header says that it is there. */
+static struct file_part find_chunk(const WebPDemuxer *demuxer, const char *name, uint32_t flag)
+{
+	struct file_part part = {NULL, 0};
+	WebPChunkIterator chunk;
+
+	if (WebPDemuxGetI(demuxer, WEBP_FF_FORMAT_FLAGS) & flag &&
+	    WebPDemuxGetChunk(demuxer, name, 1, &chunk)) {
+		if (chunk.chunk.size)
+			part = (struct file_part){chunk.chunk.bytes, chunk.chunk.size};
+		WebPDemuxReleaseChunkIterator(&chunk);
+	}
+	return part;
+}
+
+/* Returns false without memory. */
+static bool read_metadata(struct still *s)
+{
+	const struct file_part exif = find_chunk(s->demuxer, "EXIF", EXIF_FLAG);
+	struct file_metadata *m = &s->metadata;
+
+	m->resolution = (struct resolution){1, 1, PER_INCH};
+	m->profile[0] = find_chunk(s->demuxer, "ICCP", ICCP_FLAG);
+	m->xmp = find_chunk(s->demuxer, "XMP ", XMP_FLAG);
+	if (exif.at)
+		m->exif = exif_block_read(exif.at, exif.size, &m->resolution);
+	return !exif.at || m->exif;
+}
+
+/* Leaves to libvips what is not a single upright picture as large as the image, or is truncated. */
+static enum error open_still(void *state, struct decoded *decoded, const struct body *body,
+                             struct problem *problem)
+{
+	const WebPData whole = {body->at, body->size};
+	struct still *s = state;
+	uint32_t flags, width, height;
+
+	s->demuxer = WebPDemux(&whole);
+	flags = s->demuxer ? WebPDemuxGetI(s->demuxer, WEBP_FF_FORMAT_FLAGS) : 0;
+	if (!s->demuxer || flags & ANIMATION_FLAG || !WebPDemuxGetFrame(s->demuxer, 1, &s->frame))
+		return ERR_OK;
+	if (!read_metadata(s))
+		return problem_set(problem, ERR_MEMORY, "no memory for the metadata");
+	width = WebPDemuxGetI(s->demuxer, WEBP_FF_CANVAS_WIDTH);
+	height = WebPDemuxGetI(s->demuxer, WEBP_FF_CANVAS_HEIGHT);
+	s->bands = flags & ALPHA_FLAG ? 4 : 3;
+	decoded->plain = s->frame.complete && (uint32_t)s->frame.width == width &&
+	                 (uint32_t)s->frame.height == height && file_metadata_upright(&s->metadata);
+	decoded->whole = (struct image){.width = width,
+	                                .height = height,
+	                                .bands = (uint32_t)s->bands,
+	                                .type = PIXEL_U8,
+	                                .alpha = s->bands == 4};
+	decoded->any_order = true;
+	decoded->held = format_row(FORMAT_WEBP)->decoder_pixel_size + (uint32_t)s->bands;
+	return ERR_OK;
+}
+
+static struct file_metadata *metadata_of(void *state)
+{
+	return &((struct still *)state)->metadata;
+}
+
+/* The picture alone, without the rest of the file: else a damaged one could borrow bytes there. */
+static enum error decode(void *state, struct problem *problem)
+{
+	struct still *s = state;
+	const WebPIterator *frame = &s->frame;
+	const size_t row = (size_t)frame->width * (size_t)s->bands;
+	WebPDecoderConfig config;
+
+	if (s->pixels)
+		return ERR_OK;
+	s->pixels = malloc(row * (size_t)frame->height);
+	if (!s->pixels)
+		return problem_set(problem, ERR_DECODER_DIED,
+		                   "the WebP decoder says: out of memory");
+	if (!WebPInitDecoderConfig(&config))
+		return problem_set(problem, ERR_INTERNAL, "libwebp is another than at build time");
+	config.options.use_threads =
+	    (uint64_t)frame->width * (uint64_t)frame->height > ALONE_PIXELS;
+	config.output.colorspace = s->bands == 4 ? MODE_RGBA : MODE_RGB;
+	config.output.is_external_memory = 1;
+	config.output.u.RGBA = (WebPRGBABuffer){
+	    .rgba = s->pixels, .stride = (int)row, .size = row * (size_t)frame->height};
+	if (WebPDecode(frame->fragment.bytes, frame->fragment.size, &config) == VP8_STATUS_OK)
+		return ERR_OK;
+	g_clear_pointer(&s->pixels, free);
+	return problem_set(problem, ERR_UNDECODABLE,
+	                   "the WebP decoder says: unable to read pixels");
+}
+
+static enum error read_rows(void *state, const struct area *area, uint8_t *to, size_t pitch,
+                            struct problem *problem)
+{
+	const struct still *s = state;
+	const size_t pixel = (size_t)s->bands, row = (size_t)s->frame.width * pixel;
+	enum error e = decode(state, problem);
+
+	for (uint32_t i = 0; !e && i < area->height; i++)
+		memcpy(to + i * pitch, s->pixels + (area->y + i) * row + area->x * pixel,
+		       area->width * pixel);
+	return e;
+}
+
+const struct reader webp_reader = {
+    .size = sizeof(struct still),
+    .open = open_still,
+    .close = close_still,
+    .metadata = metadata_of,
+    .begin = decode,
+    .rows = read_rows,
+};
+
+/* Writing -------------------------------------------------------------------------------------- */
+
+static enum error no_memory(struct problem *problem)
+{
+	return problem_set(problem, ERR_MEMORY, "no memory to encode");
+}
+
+/* Takes the rows into memory, and gives them to the picture. Sets *ended if there are too few. A
+ * lossy picture becomes luma and chroma at once; as numbers of its colours it would cost libwebp
+ * more. */
+static enum error import(WebPPicture *picture, const struct output_format *output, answer_row *next,
+                         void *context, bool *ended, struct problem *problem)
+{
+	const struct image *image = &output->image;
+	const uint32_t bands = image->alpha ? 4 : 3;
+	const size_t size = (size_t)image->width * bands;
+	uint8_t *pixels = malloc(size * image->height);
+	bool done = pixels != NULL;
+
+	for (uint32_t y = 0; done && !*ended && y < image->height; y++) {
+		const uint8_t *row = next(context, y);
+
+		*ended = !row;
+		if (row)
+			samples_to_bgr(pixels + y * size, bands, output, row);
+	}
+	if (done && !*ended)
+		done = (bands == 4 ? WebPPictureImportBGRA : WebPPictureImportBGR)(picture, pixels,
+		                                                                   (int)size);
+	free(pixels);
+	return done ? ERR_OK : no_memory(problem);
+}
+
+static enum error encode(const struct output_format *output, answer_row *row, void *context,
+                         WebPMemoryWriter *coded, bool *ended, struct problem *problem)
+{
+	WebPPicture picture;
+	WebPConfig config;
+	enum error e;
+
+	if (!WebPConfigPreset(&config, WEBP_PRESET_DEFAULT, (float)output->coding.quality) ||
+	    !WebPPictureInit(&picture))
+		return problem_set(problem, ERR_INTERNAL, "libwebp is another than at build time");
+	config.lossless = config.exact = picture.use_argb = output->coding.lossless != 0;
+	picture.width = (int)output->image.width;
+	picture.height = (int)output->image.height;
+	picture.writer = WebPMemoryWrite;
+	picture.custom_ptr = coded;
+	e = import(&picture, output, row, context, ended, problem);
+	if (!e && !*ended && !WebPEncode(&config, &picture))
+		e = picture.error_code == VP8_ENC_ERROR_OUT_OF_MEMORY ||
+		            picture.error_code == VP8_ENC_ERROR_BITSTREAM_OUT_OF_MEMORY
+		        ? no_memory(problem)
+		        : problem_set(problem, ERR_UNENCODABLE, "the webp encoder fails (%d)",
+		                      (int)picture.error_code);
+	WebPPictureFree(&picture);
+	return e;
+}
+
+/* Returns false without memory. */
+static bool add(WebPMux *mux, const char *name, const uint8_t *at, size_t size)
+{
+	const WebPData chunk = {at, size};
+
+	return WebPMuxSetChunk(mux, name, &chunk, 1) == WEBP_MUX_OK;
+}
+
+static bool add_exif(WebPMux *mux, const struct file_metadata *m,
+                     const struct output_format *output)
+{
+	const struct exif_facts facts = {output->image.width, output->image.height, m->resolution};
+	size_t size;
+	uint8_t *block = exif_block_write(output->strip ? NULL : m->exif, &facts, &size);
+	bool added = block && add(mux, "EXIF", block, size);
+
+	free(block);
+	return added;
+}
+
+static bool add_profile(WebPMux *mux, const struct file_metadata *m,
+                        const struct output_format *output)
+{
+	size_t size;
+	uint8_t *profile = file_metadata_profile(m, &size);
+	bool added = !size || profile;
+
+	if (profile && icc_profile_fits(profile, size, output->image.bands - output->image.alpha))
+		added = add(mux, "ICCP", profile, size);
+	free(profile);
+	return added;
+}
+
+static bool add_xmp(WebPMux *mux, const struct file_metadata *m, const struct output_format *output)
+{
+	GByteArray *kept =
+	    !output->strip && m->xmp.at ? previews_drop_from_xmp(m->xmp.at, m->xmp.size) : NULL;
+	bool added = !kept || add(mux, "XMP ", kept->data, kept->len);
+
+	if (kept)
+		g_byte_array_unref(kept);
+	return added;
+}
+
+static enum error write_file(const struct output_format *output, const struct file_metadata *m,
+                             const WebPMemoryWriter *coded, int file, struct problem *problem)
+{
+	static const struct file_metadata none = {.resolution = {1, 1, PER_INCH}};
+	const WebPData picture = {coded->mem, coded->size};
+	WebPMux *mux = WebPMuxCreate(&picture, 0);
+	WebPData whole = {NULL, 0};
+	enum error e = ERR_OK;
+
+	m = m ? m : &none;
+	if (!mux || !add_exif(mux, m, output) || !add_profile(mux, m, output) ||
+	    !add_xmp(mux, m, output) || WebPMuxAssemble(mux, &whole) != WEBP_MUX_OK)
+		e = no_memory(problem);
+	else if (!file_write(file, whole.bytes, whole.size, 0))
+		e = problem_set(problem, ERR_IO, "cannot write the answer");
+	WebPDataClear(&whole);
+	WebPMuxDelete(mux);
+	return e;
+}
+
+/* The whole image is held, in 4 bytes a pixel and what libwebp needs. */
+static enum error write_webp(const struct output_format *output,
+                             const struct file_metadata *metadata, answer_row *row, void *context,
+                             int file, struct problem *problem)
+{
+	WebPMemoryWriter coded;
+	bool ended = false;
+	enum error e;
+
+	WebPMemoryWriterInit(&coded);
+	e = encode(output, row, context, &coded, &ended, problem);
+	if (!e && !ended)
+		e = write_file(output, metadata, &coded, file, problem);
+	WebPMemoryWriterClear(&coded);
+	return e;
+}
+
+static bool is_still(const struct output_format *output, bool known)
+{
+	(void)known;
+	return output->pages <= 1;
+}
+
+/* Animations. */
+static int save_frames(const struct output_format *output, VipsImage *image, VipsTarget *target)
+{
+	return vips_webpsave_target(image, target, "Q", (int)output->coding.quality, "lossless",
+	                            output->coding.lossless != 0, NULL);
+}
+
+const struct writer webp_writer = {
+    .write = write_webp,
+    .writes = is_still,
+    .save = save_frames,
+};
