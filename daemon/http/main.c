@@ -28,32 +28,10 @@
 /* OOM score: its clients would lose their connections, so codec workers go first. */
 enum { EXPENDABLE = 400, REPORT_MS = 20 };
 
-static const struct usage usage = {
-    "convolved-http", "Usage: convolved-http [OPTION]...\n"
-                      "Serves HTTP for convolved, which starts it.\n"
-                      "\n"
-                      "  --log-level NAME  error, warning, notice, info (the default) or debug\n"
-                      "  --help            print this and exit\n"
-                      "  --version         print the version and exit\n"};
-
 static struct loop_watch front;
 static struct loop_timer report;
 static bool limited; /* http_init() has been called */
 static struct rlimit files;
-
-static enum log_level parse_options(int argc, char **argv)
-{
-	static const struct option known[] = {
-	    USAGE_OPTIONS,
-	};
-	enum log_level level = LOG_LEVEL_INFO;
-	int c;
-
-	while ((c = getopt_long(argc, argv, "", known, NULL)) != -1)
-		usage_option(&usage, c, argv, &level);
-	usage_end(&usage, argc, argv);
-	return level;
-}
 
 /* Without the front there is nothing to do, and nobody to tell. */
 static void end(void)
@@ -213,11 +191,11 @@ static int turn(void)
 	return soon >= 0 && (wait < 0 || soon < wait) ? soon : wait;
 }
 
-int main(int argc, char **argv)
+int main(void)
 {
-	announce("convolved-http", EXPENDABLE);
-	log_init("convolved-http", parse_options(argc, argv), LOG_FORMAT_AUTO);
-	signals_reset();
+	static struct start how;
+
+	start_receive("convolved-http", EXPENDABLE, &how);
 	if (start()) {
 		log_error("cannot start: %m");
 		return 1;

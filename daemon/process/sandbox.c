@@ -7,7 +7,7 @@
  * socket's number.
  *
  * OpenCL drivers are large and need different calls: for them there is a list of what is forbidden.
- * No driver is known to need a call on that list; --unconfined is for one that does. */
+ * No driver is known to need a call on that list; confine-devices=no is for one that does. */
 #include "process/sandbox.h"
 
 #include <errno.h>

@@ -523,7 +523,7 @@ int main(int argc, char **argv)
 	print_transfers();
 	for (unsigned i = 0; i < stream_count; i++)
 		open_stream(&streams[i]);
-	if (loop_init() || loop_timer_init(&timer, look, NULL) || supervisor_init() ||
+	if (loop_init() || loop_timer_init(&timer, look, NULL) || supervisor_init(&config) ||
 	    scheduler_init(&config))
 		die("cannot start");
 	now.time = loop_now();

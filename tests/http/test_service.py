@@ -31,6 +31,13 @@ def test_version():
     assert done.returncode == 0 and any(c.isdigit() for c in done.stdout)
 
 
+@pytest.mark.parametrize("kind", ["codec", "device", "http", "trace"])
+def test_worker_by_hand(kind):
+    """It says who starts it, and ends."""
+    done = subprocess.run([BUILD / f"convolved-{kind}"], capture_output=True, text=True, timeout=PATIENCE)
+    assert done.returncode == 2 and "started by convolved" in done.stderr
+
+
 @pytest.mark.parametrize("arguments, says", [
     (["--no-such-flag"], "no-such-flag"), (["--codecs", "many"], "many"),
     (["--codecs"], "codecs"), (["--arena-size", "12Q"], "12Q"),

@@ -25,17 +25,11 @@ enum {
 static const struct config *config;
 static struct loop_timer check;
 
-static void codec_prepare(struct worker *worker)
+static void codec_prepare(const struct worker *worker, struct start *start)
 {
-	char memory[32], formats[128];
-
-	snprintf(memory, sizeof memory, "%" PRIu64, config->codec_memory);
-	worker->start_ms = config->start_timeout * 1000;
-	worker_argument(worker, "convolved-codec", NULL);
-	worker_argument(worker, "--log-level", config->log_level);
-	worker_argument(worker, "--memory", memory);
-	repertoire_list_allowed(formats, sizeof formats);
-	worker_argument(worker, "--formats", formats);
+	(void)worker;
+	start->memory = config->codec_memory;
+	start->formats = repertoire_allowed();
 }
 
 static void codec_up(struct worker *worker, const struct message_ready *ready)
@@ -105,8 +99,8 @@ static void codec_lose_job(struct codec *c, const char *reason)
 		                          config->job_timeout),
 		              &problem);
 	} else if (may_run_again(job, reason)) {
-		log_notice("job %" PRIu64 ": codec-%u ended (%s); the job runs once more", job->id,
-		           c->worker.number, reason);
+		log_notice("job %" PRIu64 ": %s ended (%s); the job runs once more", job->id,
+		           c->worker.name, reason);
 		codec_return_job(c);
 	} else {
 		codec_end_job(
@@ -140,9 +134,9 @@ void codecs_retire(unsigned arena)
 
 	if (c->worker.stopped)
 		return;
-	log_warning("codec-%u gets a new arena: a process that cannot be killed may still write to "
-	            "the old one",
-	            arena);
+	log_warning("%s gets a new arena: a process that cannot be killed may still write to the "
+	            "old one",
+	            c->worker.name);
 	worker_stop(&c->worker);
 	if (c->job && !c->job->finished)
 		codec_return_job(c);
@@ -157,6 +151,7 @@ static bool codec_busy(const struct worker *worker)
 }
 
 static const struct worker_owner codec_worker = {
+    .program = "convolved-codec",
     .prepare = codec_prepare,
     .up = codec_up,
     .message = codec_message,

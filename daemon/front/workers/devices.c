@@ -56,7 +56,7 @@ static const struct config *config;
 static const struct device_owner *owner;
 static struct loop_timer check;
 
-static struct device *device_of(struct worker *worker)
+static struct device *device_of(const struct worker *worker)
 {
 	return device_get(worker->number);
 }
@@ -387,27 +387,17 @@ static void device_down(struct worker *worker, const char *reason)
 	publish(d);
 }
 
-static void number_argument(struct worker *w, const char *argument, uint32_t number)
-{
-	char text[16];
-
-	snprintf(text, sizeof text, "%u", number);
-	worker_argument(w, argument, text);
-}
-
-static void device_prepare(struct worker *worker)
+static void device_prepare(const struct worker *worker, struct start *start)
 {
 	const struct message_device *m = &device_of(worker)->found;
-	char share[32];
 
-	discovery_arguments(worker);
-	number_argument(worker, "--platform", m->platform);
-	number_argument(worker, "--device", m->device);
-	number_argument(worker, "--stack", (uint32_t)config->stack);
-	number_argument(worker, "--programs", (uint32_t)config->programs);
-	snprintf(share, sizeof share, "%g", config->jpeg_memory);
+	discovery_prepare(start);
+	start->platform = m->platform;
+	start->device = m->device;
+	start->stack = (uint32_t)config->stack;
+	start->programs = (uint32_t)config->programs;
 	if (m->type == DEVICE_GPU || config->jpeg_on_any)
-		worker_argument(worker, "--jpeg-memory", share);
+		start->jpeg_memory = config->jpeg_memory;
 }
 
 /* A worker that holds a tile uses processor time, because it polls. */
@@ -418,7 +408,8 @@ static bool device_busy(const struct worker *worker)
 	return d->held_count || (d->self_test && self_test_sent(d->self_test));
 }
 
-static const struct worker_owner device_worker = {.prepare = device_prepare,
+static const struct worker_owner device_worker = {.program = "convolved-device",
+                                                  .prepare = device_prepare,
                                                   .up = device_up,
                                                   .message = device_message,
                                                   .down = device_down,

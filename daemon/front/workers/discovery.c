@@ -2,7 +2,6 @@
 #include "front/workers/discovery.h"
 
 #include <fnmatch.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -27,21 +26,13 @@ const char *discovery_type_name(enum device_type type)
 	return names[type];
 }
 
-void discovery_arguments(struct worker *w)
+void discovery_prepare(struct start *start)
 {
-	char size[32];
-
-	snprintf(size, sizeof size, "%" PRIu64, config->cache_size);
-	w->start_ms = config->start_timeout * 1000;
-	worker_argument(w, "convolved-device", NULL);
-	worker_argument(w, "--log-level", config->log_level);
-	worker_argument(w, "--cache-dir", config->cache_dir);
-	worker_argument(w, "--cache-size", size);
-	worker_argument(w, "--state-dir", config->state_dir);
-	if (!config->confine_devices)
-		worker_argument(w, "--unconfined", NULL);
-	if (*config->kernel_dir)
-		worker_argument(w, "--kernel-dir", config->kernel_dir);
+	start->unconfined = !config->confine_devices;
+	start->cache_size = config->cache_size;
+	snprintf(start->cache_dir, sizeof start->cache_dir, "%s", config->cache_dir);
+	snprintf(start->state_dir, sizeof start->state_dir, "%s", config->state_dir);
+	snprintf(start->kernel_dir, sizeof start->kernel_dir, "%s", config->kernel_dir);
 }
 
 static bool any_gpu(void)
@@ -141,20 +132,24 @@ static void probe_down(struct worker *worker, const char *reason)
 	choose();
 }
 
-static void probe_prepare(struct worker *worker)
+static void probe_prepare(const struct worker *worker, struct start *start)
 {
-	discovery_arguments(worker);
-	worker_argument(worker, "--probe", NULL);
+	(void)worker;
+	discovery_prepare(start);
+	start->probe = 1;
 }
 
 /* The probe may sleep: it starts a driver. */
-static const struct worker_owner probe_worker = {
-    .prepare = probe_prepare, .up = probe_up, .message = probe_message, .down = probe_down};
+static const struct worker_owner probe_worker = {.program = "convolved-device",
+                                                 .prepare = probe_prepare,
+                                                 .up = probe_up,
+                                                 .message = probe_message,
+                                                 .down = probe_down};
 
 static void probe_start(void *context)
 {
 	(void)context;
-	if (*probe.argv)
+	if (probe.kind)
 		worker_fini(&probe);
 	probe = (struct worker){.kind = "probe", .owner = &probe_worker, .once = true};
 	found_count = 0;

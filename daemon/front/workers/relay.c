@@ -42,15 +42,14 @@ static enum log_level parse_level(const char **text, uint32_t *lost)
 
 static void say(struct relay *r, const char *text)
 {
-	char name[32], gap[64];
+	char gap[64];
 	uint32_t lost;
 	enum log_level level = parse_level(&text, &lost);
-	struct log_fields fields = {.worker = name};
+	struct log_fields fields = {.worker = r->name};
 
-	snprintf(name, sizeof name, "%s-%u", r->kind, r->number);
 	if (lost) {
 		metric_add(METRIC_LOG_LOST, r->kind, NULL, lost);
-		snprintf(gap, sizeof gap, "%u lines of %s were lost", lost, name);
+		snprintf(gap, sizeof gap, "%u lines of %s were lost", lost, r->name);
 		log_relay(LOG_LEVEL_WARNING, r->program, r->pid, &fields, gap);
 	}
 	log_relay(level, r->program, r->pid, &fields, text);

@@ -14,9 +14,7 @@
 
 /* Embedded where it is used. */
 struct relay {
-	const char *kind; /* kind and number of the worker: "codec", 3 */
-	uint32_t number;
-	const char *program; /* the worker's */
+	const char *kind, *name, *program; /* the worker's: "codec", "codec-3", "convolved-codec" */
 	pid_t pid;
 	struct loop_watch watch; /* on the pipe's reading end, which is ours */
 	int fd;                  /* the same; -1: none */

@@ -2,7 +2,6 @@
  * then reported as down: until it is reaped it may still write to shared memory. */
 #include "front/workers/supervisor.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -18,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/memfd.h"
 #include "front/base/metrics.h"
 
 enum {
@@ -50,6 +50,7 @@ static struct {
 /* The workers' environment: our own, and LOG_RELAY, which only workers may have: it tells them to
  * log for the relay. */
 static char **environment;
+static const struct config *config;
 static bool mismatched;
 static LIST_HEAD(worker_list, worker) workers = LIST_HEAD_INITIALIZER(workers);
 static struct lost *lost;
@@ -88,11 +89,12 @@ static enum error open_programs(void)
 	return ERR_OK;
 }
 
-enum error supervisor_init(void)
+enum error supervisor_init(const struct config *c)
 {
 	static char relay[] = LOG_RELAY "=1";
 	size_t count = 0;
 
+	config = c;
 	if (open_programs())
 		return ERR_IO;
 	while (environ[count])
@@ -132,54 +134,25 @@ bool supervisor_mismatched(void)
  * of the log pipe as standard output and error. */
 static enum error spawn(struct worker *w, int socket, int log)
 {
+	const char *const argv[] = {w->owner->program, w->name, NULL};
 	char path[32];
 	posix_spawn_file_actions_t actions;
-	posix_spawnattr_t attributes;
-	sigset_t none, defaults;
 	size_t program = 0;
 	int failed;
 
-	while (strcmp(programs[program].name, w->argv[0]))
+	while (strcmp(programs[program].name, w->owner->program))
 		program++;
-	sigemptyset(&none);
-	sigemptyset(&defaults);
-	sigaddset(&defaults, SIGPIPE);
 	snprintf(path, sizeof path, "/proc/self/fd/%d", programs[program].fd);
 	posix_spawn_file_actions_init(&actions);
-	posix_spawnattr_init(&attributes);
 	posix_spawn_file_actions_adddup2(&actions, socket, WORKER_SOCKET);
 	posix_spawn_file_actions_adddup2(&actions, log, STDOUT_FILENO);
 	posix_spawn_file_actions_adddup2(&actions, log, STDERR_FILENO);
 	posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-	posix_spawnattr_setsigmask(&attributes, &none);
-	posix_spawnattr_setsigdefault(&attributes, &defaults);
-	posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-	failed = posix_spawn(&w->pid, path, &actions, &attributes, w->argv, environment);
-	posix_spawnattr_destroy(&attributes);
+	failed = posix_spawn(&w->pid, path, &actions, NULL, (char *const *)argv, environment);
 	posix_spawn_file_actions_destroy(&actions);
 	if (failed)
-		log_error("cannot start %s: %s", w->argv[0], strerror(failed));
+		log_error("cannot start %s: %s", w->owner->program, strerror(failed));
 	return failed ? ERR_IO : ERR_OK;
-}
-
-void worker_argument(struct worker *w, const char *argument, const char *value)
-{
-	int n = 0;
-
-	while (w->argv[n])
-		n++;
-	assert(n + 2 < (int)(sizeof w->argv / sizeof *w->argv));
-	w->argv[n] = strdup(argument);
-	if (w->argv[n] && value)
-		w->argv[n + 1] = strdup(value);
-}
-
-static void free_arguments(struct worker *w)
-{
-	for (int i = 0; w->argv[i]; i++) {
-		free(w->argv[i]);
-		w->argv[i] = NULL;
-	}
 }
 
 static void worker_readable(void *context);
@@ -196,8 +169,8 @@ static enum error spawn_connected(struct worker *w, int *socket)
 	/* Workers use blocking sockets. */
 	fcntl(pair[1], F_SETFL, fcntl(pair[1], F_GETFL) & ~O_NONBLOCK);
 	w->relay.kind = w->kind;
-	w->relay.number = w->number;
-	w->relay.program = w->argv[0];
+	w->relay.name = w->name;
+	w->relay.program = w->owner->program;
 	e = relay_open(&w->relay, &log);
 	if (!e) {
 		e = spawn(w, pair[1], log);
@@ -218,8 +191,6 @@ static enum error launch(struct worker *w)
 {
 	int socket, pidfd;
 
-	free_arguments(w);
-	w->owner->prepare(w);
 	if (spawn_connected(w, &socket))
 		return ERR_IO;
 	pidfd = pidfd_open(w->pid, 0);
@@ -238,7 +209,7 @@ static enum error launch(struct worker *w)
 	w->greeted = false;
 	w->kill_reason = NULL;
 	stall_init(&w->stall, w->pid);
-	loop_timer_start(&w->timer, w->start_ms);
+	loop_timer_start(&w->timer, config->start_timeout * 1000);
 	w->started = loop_now();
 	w->served = w->files_most = 0;
 	return ERR_OK;
@@ -306,6 +277,7 @@ enum error worker_start(struct worker *w)
 {
 	enum error e;
 
+	snprintf(w->name, sizeof w->name, "%s-%u", w->kind, w->number);
 	w->socket.fd = w->process.fd = w->relay.fd = -1;
 	w->state = WORKER_STOPPED;
 	e = loop_timer_init(&w->timer, timer_due, w);
@@ -354,7 +326,7 @@ void worker_limit_files(struct worker *w, uint64_t size)
 		return;
 	limit.rlim_cur = size < limit.rlim_max ? size : limit.rlim_max;
 	if (prlimit(w->pid, RLIMIT_FSIZE, &limit, NULL))
-		log_warning("%s-%u: cannot limit its files: %m", w->kind, w->number);
+		log_warning("%s: cannot limit its files: %m", w->name);
 	else
 		w->files_most = size;
 }
@@ -365,7 +337,7 @@ bool worker_send(struct worker *w, const struct message *message, const int *fds
 		return false;
 	if (!wire_send(w->socket.fd, message, fds))
 		return true;
-	log_notice("%s-%u does not take %s: %m", w->kind, w->number, message_name(message->type));
+	log_notice("%s does not take %s: %m", w->name, message_name(message->type));
 	if (errno == EAGAIN)
 		worker_kill(w, "stuck");
 	else
@@ -380,8 +352,27 @@ bool worker_offer(struct worker *w, const struct message *message)
 
 void worker_refuse(struct worker *w, const char *what)
 {
-	log_warning("%s-%u sent an invalid %s", w->kind, w->number, what);
+	log_warning("%s sent an invalid %s", w->name, what);
 	worker_kill(w, "protocol");
+}
+
+/* Tells the worker what it must know before it is confined. */
+static void send_start(struct worker *w)
+{
+	struct start start = {.log_level = (uint32_t)log_level_parse(config->log_level)};
+	struct message message = {.type = MSG_START};
+	int fd;
+
+	if (w->owner->prepare)
+		w->owner->prepare(w, &start);
+	if (memfd_sealed("start", &start, sizeof start, &fd)) {
+		log_error("cannot start %s: %m", w->name);
+		worker_kill(w, "exec");
+		return;
+	}
+	if (wire_send(w->socket.fd, &message, &fd))
+		expect_end(w);
+	close(fd);
 }
 
 /* Checks that the first message has this build's version; otherwise no message could be understood.
@@ -394,11 +385,13 @@ static void worker_greets(struct worker *w, const struct message *message)
 		return;
 	}
 	w->greeted = true;
-	if (!strncmp(message->hello.version, WIRE_VERSION, sizeof message->hello.version))
+	if (!strncmp(message->hello.version, WIRE_VERSION, sizeof message->hello.version)) {
+		send_start(w);
 		return;
+	}
 	log_error("%s is of version %.63s, convolved of version %s: stopping, because they cannot "
 	          "work together (is an upgrade in progress or incomplete?)",
-	          w->argv[0], message->hello.version, WIRE_VERSION);
+	          w->owner->program, message->hello.version, WIRE_VERSION);
 	mismatched = true;
 	worker_kill(w, "version");
 	loop_stop();
@@ -417,10 +410,10 @@ static void handle_message(struct worker *w, const struct message *message)
 	w->state = WORKER_UP;
 	if (first && message->type == MSG_READY) {
 		loop_timer_start(&w->timer, 0);
-		log_debug("%s-%u is up after %u ms", w->kind, w->number, message->ready.startup_ms);
+		log_debug("%s is up after %u ms", w->name, message->ready.startup_ms);
 		if (w->owner->up)
 			w->owner->up(w, &message->ready);
-	} else if (first && !w->once) {
+	} else if ((first && !w->once) || !w->owner->message) {
 		worker_refuse(w, message_name(message->type));
 	} else {
 		w->owner->message(w, message);
@@ -485,13 +478,10 @@ static const char *end_reason(const struct worker *w, int status)
 /* Logs and counts a failure: the process ended by itself or was killed, not by worker_stop(). */
 static void worker_failed(struct worker *w, const char *reason, int status)
 {
-	char name[32];
-
-	snprintf(name, sizeof name, "%s-%u", w->kind, w->number);
 	log_event(LOG_LEVEL_WARNING,
-	          LOG_FIELDS(.worker = name, .error = reason,
+	          LOG_FIELDS(.worker = w->name, .error = reason,
 	                     .duration_us = (loop_now() - w->started) / 1000),
-	          "%s (pid %d) has ended: %s, %s %d", name, (int)w->pid, reason,
+	          "%s (pid %d) has ended: %s, %s %d", w->name, (int)w->pid, reason,
 	          WIFSIGNALED(status) ? "signal" : "status",
 	          WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
 	if (w->served || loop_now() - w->started > STABLE_NS)
@@ -539,8 +529,8 @@ static void worker_abandon(struct worker *w)
 		return;
 	*process = (struct lost){lost, w->pid};
 	lost = process;
-	log_error("%s-%u (pid %d) has not ended %d s after SIGKILL: it is abandoned", w->kind,
-	          w->number, (int)w->pid, (int)(REAP_MS / 1000));
+	log_error("%s (pid %d) has not ended %d s after SIGKILL: it is abandoned", w->name,
+	          (int)w->pid, (int)(REAP_MS / 1000));
 	close_process(w);
 	if (!w->stopped && !w->once)
 		count_end(w, WORKER_LOST);
@@ -610,5 +600,4 @@ void worker_fini(struct worker *w)
 	relay_close(&w->relay);
 	loop_timer_fini(&w->timer);
 	LIST_REMOVE(w, place);
-	free_arguments(w);
 }
