@@ -9,7 +9,7 @@ import pytest
 
 import imagefiles
 from pixels import random_pixels
-from service import PATIENCE, PROGRAM, REPOSITORY, Service, children, free_port, poll
+from service import BUILD, PATIENCE, PROGRAM, REPOSITORY, Service, children, free_port, poll
 
 PNG = imagefiles.write_png(random_pixels(1, 30, 20, 3, "u8"))
 

@@ -8,6 +8,7 @@
 
 #include "base/loop.h"
 #include "base/text.h"
+#include "front/base/metrics.h"
 #include "front/workers/discovery.h"
 
 static struct device *devices[DEVICES_MAX];
@@ -94,6 +95,40 @@ unsigned devices_up(void)
 	for (unsigned i = 0; i < device_count; i++)
 		up += device_state(devices[i]) == DEVICE_UP;
 	return up;
+}
+
+/* A removed device has no gauges; its counters stay. */
+static void forget_gauges(const struct device *d)
+{
+	static const enum metric gauges[] = {METRIC_DEVICE_UP,         METRIC_DEVICE_STATE,
+	                                     METRIC_DEVICE_MEMORY,     METRIC_TILES_IN_FLIGHT,
+	                                     METRIC_OPENCL_OBJECTS,    METRIC_PROGRAMS_PENDING,
+	                                     METRIC_PROGRAMS_COMPILING};
+
+	for (size_t i = 0; i < sizeof gauges / sizeof *gauges; i++)
+		metric_forget(gauges[i], d->label);
+}
+
+void devices_publish(void)
+{
+	for (unsigned i = 0; i < device_count; i++) {
+		const struct device *d = devices[i];
+		const enum device_state state = device_state(d);
+
+		if (state == DEVICE_REMOVED) {
+			forget_gauges(d);
+			continue;
+		}
+		metric_set(METRIC_DEVICE_UP, d->label, NULL, state == DEVICE_UP);
+		for (enum device_state s = 0; s < DEVICE_STATES; s++)
+			metric_set(METRIC_DEVICE_STATE, d->label, device_state_name(s), s == state);
+		metric_set(METRIC_TILES_IN_FLIGHT, d->label, NULL, d->held_count);
+		if (!d->window) /* it has not been up */
+			continue;
+		metric_set(METRIC_DEVICE_MEMORY, d->label, NULL, (double)d->memory);
+		metric_set(METRIC_PROGRAMS_PENDING, d->label, NULL, d->programs.pending);
+		metric_set(METRIC_PROGRAMS_COMPILING, d->label, NULL, d->programs.compiling);
+	}
 }
 
 void devices_count_programs(uint32_t *built, uint32_t *pending)

@@ -68,6 +68,8 @@ struct device {
 unsigned devices_count(void);
 unsigned devices_wanted(void);
 unsigned devices_up(void);
+/* Sets the gauges of all devices. */
+void devices_publish(void);
 /* Counts the programs that all devices' workers have built, and have yet to build. */
 void devices_count_programs(uint32_t *built, uint32_t *pending);
 /* True until the first discovery has ended, and while a wanted device has neither come up nor

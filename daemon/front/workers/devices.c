@@ -61,32 +61,6 @@ static struct device *device_of(const struct worker *worker)
 	return device_get(worker->number);
 }
 
-static void publish_held(const struct device *d)
-{
-	metric_set(METRIC_TILES_IN_FLIGHT, d->label, NULL, d->held_count);
-}
-
-/* Publishes the device's state. A removed device has no gauges; its counters stay. */
-static void publish(const struct device *d)
-{
-	enum device_state state = device_state(d);
-
-	if (state == DEVICE_REMOVED) {
-		metric_forget(METRIC_DEVICE_UP, d->label);
-		metric_forget(METRIC_DEVICE_STATE, d->label);
-		metric_forget(METRIC_DEVICE_MEMORY, d->label);
-		metric_forget(METRIC_TILES_IN_FLIGHT, d->label);
-		metric_forget(METRIC_OPENCL_OBJECTS, d->label);
-		metric_forget(METRIC_PROGRAMS_PENDING, d->label);
-		metric_forget(METRIC_PROGRAMS_COMPILING, d->label);
-		return;
-	}
-	metric_set(METRIC_DEVICE_UP, d->label, NULL, state == DEVICE_UP);
-	for (enum device_state s = 0; s < DEVICE_STATES; s++)
-		metric_set(METRIC_DEVICE_STATE, d->label, device_state_name(s), s == state);
-	publish_held(d);
-}
-
 /* Starts giving tiles to the device. */
 static void device_admit(struct device *d)
 {
@@ -94,7 +68,6 @@ static void device_admit(struct device *d)
 	d->fresh = false;
 	d->up_since = loop_now();
 	load_open(d->worker.number, true);
-	publish(d);
 	if (arenas_join(&d->arenas, &d->worker, d->type == DEVICE_CPU))
 		owner->room();
 }
@@ -121,7 +94,6 @@ static void receive_test_tile(struct device *d, const struct message_tile_done *
 		metric_add(METRIC_DEVICE_SUSPECTED, d->label, "test", 1);
 		worker_kill(&d->worker, d->quarantined ? "probe" : "mismatch");
 		d->quarantined = true;
-		publish(d);
 		break;
 	}
 }
@@ -143,7 +115,6 @@ static void device_up(struct worker *worker, const struct message_ready *ready)
 	d->window = ready->lanes + 1;
 	d->jpeg_pixels = ready->jpeg_pixels;
 	d->takes_small = ready->small_max > 1;
-	metric_set(METRIC_DEVICE_MEMORY, d->label, NULL, (double)d->memory);
 	reports_begin(d);
 	log_event(LOG_LEVEL_INFO,
 	          LOG_FIELDS(.device = d->label, .duration_us = UINT64_C(1000) * d->startup_ms),
@@ -153,7 +124,6 @@ static void device_up(struct worker *worker, const struct message_ready *ready)
 		device_admit(d);
 		return;
 	}
-	publish(d);
 	if (!d->self_test)
 		d->self_test = self_test_new(NULL, NULL);
 	if (!d->self_test)
@@ -251,7 +221,6 @@ static void receive_tile(struct device *d, unsigned i, const struct message_tile
 	}
 	tracer_tile(task, done, d->label);
 	d->arenas.fresh &= done->error != ERR_OK;
-	publish_held(d);
 	owner->task_done(task, done);
 	owner->room();
 	leave_if_idle(d);
@@ -353,7 +322,6 @@ void device_distrust(unsigned i, const struct plan *plan, const struct kernel_se
 		d->self_test = self_test_new(plan, kernels);
 	d->quarantined = true;
 	worker_kill(&d->worker, "mismatch");
-	publish(d);
 }
 
 static void device_down(struct worker *worker, const char *reason)
@@ -375,7 +343,6 @@ static void device_down(struct worker *worker, const char *reason)
 		count_failure(d, reason);
 	}
 	load_clear(worker->number);
-	publish(d);
 	for (unsigned i = 0; reason == WORKER_LOST && i < d->held_count; i++)
 		owner->arena_lost(d->held[i]->tile.arena);
 	while (d->held_count) {
@@ -384,7 +351,6 @@ static void device_down(struct worker *worker, const char *reason)
 		owner->task_lost(d->held[d->held_count]);
 	}
 	leave_if_idle(d);
-	publish(d);
 }
 
 static void device_prepare(const struct worker *worker, struct start *start)
@@ -429,7 +395,6 @@ static void device_create(const struct message_device *m)
 	load_start(d->worker.number, ns_per_unit_guess);
 	if (worker_start(&d->worker))
 		log_error("cannot start %s", d->label);
-	publish(d);
 }
 
 /* Handles a discovered device. wanted: a pattern of the option `device` matches it. */
@@ -449,14 +414,12 @@ static void device_found(const struct message_device *m, bool wanted)
 			d->fresh = true;
 			worker_resume(&d->worker);
 		}
-		publish(d);
 		owner->room();
 	} else {
 		log_event(LOG_LEVEL_NOTICE, LOG_FIELDS(.device = d->label, .tiles = d->held_count),
 		          "%s no longer matches `device`; draining %u tiles", d->label,
 		          d->held_count);
 		leave_if_idle(d);
-		publish(d);
 	}
 }
 
@@ -510,7 +473,6 @@ static void check_devices(void *context)
 
 		if (!blind && holds_too_long(d))
 			worker_kill(&d->worker, "timeout");
-		publish(d);
 	}
 	if (devices_up())
 		return;
@@ -599,6 +561,5 @@ bool device_send(struct device *d, struct task *task)
 	begin_task(d, task);
 	d->held[d->held_count++] = task;
 	load_add(d->worker.number, task->units);
-	publish_held(d);
 	return true;
 }

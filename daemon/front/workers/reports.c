@@ -40,12 +40,6 @@ bool reports_in_bounds(struct device *d)
 /* The interval between two log lines on programs being compiled. */
 static const uint64_t told_every_ns = 5000000000u;
 
-static void publish_programs(const struct device *d)
-{
-	metric_set(METRIC_PROGRAMS_PENDING, d->label, NULL, d->programs.pending);
-	metric_set(METRIC_PROGRAMS_COMPILING, d->label, NULL, d->programs.compiling);
-}
-
 void reports_begin(struct device *d)
 {
 	static const char *const directions[] = {"upload", "download"};
@@ -53,7 +47,6 @@ void reports_begin(struct device *d)
 	d->reports = 0;
 	d->programs = (struct message_programs){0};
 	d->programs_told = 0;
-	publish_programs(d);
 	metric_add(METRIC_TILES, d->label, NULL, 0);
 	metric_add(METRIC_VERIFIED_SAMPLES, d->label, NULL, 0);
 	metric_add(METRIC_DEVICE_SUSPECTED, d->label, "jpeg", 0);
@@ -223,7 +216,6 @@ static void count_programs(struct device *d, const struct message_programs *now)
 	if (now->blocking || old->blocking)
 		d->programs_at = loop_now();
 	d->programs = *now;
-	publish_programs(d);
 }
 
 static bool objects_valid(const struct message_objects *now)
@@ -249,7 +241,6 @@ static void publish_objects(const struct device *d, const struct message_objects
 void reports_end(struct device *d)
 {
 	d->programs.pending = d->programs.compiling = 0;
-	publish_programs(d);
 	publish_objects(d, &(struct message_objects){0});
 }
 

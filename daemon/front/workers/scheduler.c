@@ -57,11 +57,6 @@ uint64_t scheduler_returned(void)
 	return returned;
 }
 
-static void count_ready(void)
-{
-	metric_set(METRIC_TILES_QUEUED, NULL, NULL, ready.count);
-}
-
 /* True if the device was up so recently that tiles wait for it. */
 static bool is_awaited(unsigned i)
 {
@@ -165,7 +160,6 @@ static void dispatch(void)
 		else
 			break;
 	}
-	count_ready();
 }
 
 static void task_ready(struct task *task)
@@ -215,7 +209,6 @@ static void fail_flow(struct fair_flow *flow, enum error error, const char *reas
 {
 	struct fair_item *item = fair_take_all(&ready, flow), *next;
 
-	count_ready();
 	for (; item; item = next) {
 		next = item->next;
 		task_fail((struct task *)item, error, reason);
