@@ -304,7 +304,7 @@ static void start_job(struct stream *s)
 	s->plan = plan_use(s->job->chain, &image);
 	snprintf(s->job->terms.client, sizeof s->job->terms.client, "%td", s - streams);
 	if (tiling_init(&s->tiling, s->job->chain->chain, &image, s->memory.in_size,
-	                s->memory.out_size, owner->samples_max(s->job->chain->chain), &problem))
+	                s->memory.out_size, load_samples_max(s->job->chain->chain), &problem))
 		die(problem.detail);
 	if (jpeg.photograph && !s->checked)
 		place_jpeg(s);

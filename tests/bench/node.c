@@ -226,7 +226,7 @@ static void start_job(struct node *n, struct job *job)
 
 	n->idle_codecs--;
 	if (job_reckon(job, work_cost_known(job->options.body_size, (uint64_t)pixels,
-	                                    simulated_for_codecs->device_ns(device_units(n, r)))) ||
+	                                    load_together(device_units(n, r)))) ||
 	    job_is_heavy(job))
 		abort();
 	start_phase(n, r, decode_share);
@@ -242,7 +242,7 @@ static void jobs_wait(void)
 
 static void send_tiles(struct node *n, struct request *r)
 {
-	double max = (double)simulated_for_codecs->samples_max(&chain);
+	double max = (double)load_samples_max(&chain);
 	unsigned count = (unsigned)ceil(samples_of(r->photograph) / max);
 
 	if (n->kind->cost[r->photograph].scan)

@@ -7,6 +7,7 @@
 
 #include "base/loop.h"
 #include "front/workers/device_load.h"
+#include "front/workers/devices.h"
 #include "front/workers/jpeg_router.h"
 #include "front/workers/supervisor.h"
 #include "reference/reference.h"
@@ -131,7 +132,7 @@ static bool reckon(struct codec *c, const struct message_image *m)
 	    cost_of_area(job->chain->chain, m->image.width, m->image.height) * m->image.bands;
 	const double cost = work_cost_known(
 	    job->options.body_size, (image_size(&m->whole) + image_size(&m->answer)) * pages,
-	    ns + owner->device_ns(units * pages));
+	    ns + load_together(units * pages));
 
 	if (job_reckon(job, job->spent + cost))
 		job_cancel(job, ERR_MEMORY, NULL);
@@ -454,9 +455,9 @@ static bool accept_verified(struct codec *c, const struct message_verified *foun
 	    !verified_take(&c->verified, c->job, found, &finding))
 		return false;
 	if (finding.doubtful)
-		owner->doubted(finding.device, c->plan, &finding.kernels);
+		device_examine(finding.device, c->plan, &finding.kernels);
 	if (finding.differs)
-		owner->distrusted(finding.device, c->plan, &finding.kernels);
+		device_distrust(finding.device, c->plan, &finding.kernels);
 	return !finding.again || c->job->finished ||
 	       codec_run_tile(c, finding.again, c->job->terms.devices, finding.prefer);
 }

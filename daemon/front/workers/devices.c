@@ -67,7 +67,7 @@ static void device_admit(struct device *d)
 	d->quarantined = false;
 	d->fresh = false;
 	d->up_since = loop_now();
-	load_open(d->worker.number, true);
+	load_of(d)->takes = true;
 	if (arenas_join(&d->arenas, &d->worker, d->type == DEVICE_CPU))
 		owner->room();
 }
@@ -205,10 +205,7 @@ static void receive_tile(struct device *d, unsigned i, const struct message_tile
 
 	set_wait(task, 0);
 	memmove(&d->held[i], &d->held[i + 1], (--d->held_count - i) * sizeof *d->held);
-	if (d->held_count)
-		load_add(d->worker.number, -task->units);
-	else
-		load_clear(d->worker.number);
+	load_of(d)->units = d->held_count ? load_of(d)->units - task->units : 0;
 	if (error_status(done->error) >= 500)
 		log_event(LOG_LEVEL_WARNING,
 		          LOG_FIELDS(.job = done->job, .device = d->label,
@@ -222,7 +219,6 @@ static void receive_tile(struct device *d, unsigned i, const struct message_tile
 	tracer_tile(task, done, d->label);
 	d->arenas.fresh &= done->error != ERR_OK;
 	owner->task_done(task, done);
-	owner->room();
 	leave_if_idle(d);
 }
 
@@ -342,7 +338,7 @@ static void device_down(struct worker *worker, const char *reason)
 		          "%s is down (%s) with %u tiles", d->label, reason, d->held_count);
 		count_failure(d, reason);
 	}
-	load_clear(worker->number);
+	load_of(d)->units = 0;
 	for (unsigned i = 0; reason == WORKER_LOST && i < d->held_count; i++)
 		owner->arena_lost(d->held[i]->tile.arena);
 	while (d->held_count) {
@@ -392,7 +388,7 @@ static void device_create(const struct message_device *m)
 	d->fresh = true;
 	d->worker.kind = "device";
 	d->worker.owner = &device_worker;
-	load_start(d->worker.number, ns_per_unit_guess);
+	*load_of(d) = (struct load){.ns_per_unit = ns_per_unit_guess};
 	if (worker_start(&d->worker))
 		log_error("cannot start %s", d->label);
 }
@@ -432,7 +428,7 @@ static bool is_overdue(const struct device *d, const struct task *task, uint64_t
 	const uint64_t worked = d->worker.stall.worked_ns - task->worked;
 	bool cpu = d->type == DEVICE_CPU,
 	     blocked = d->programs.blocking || d->programs_at >= task->sent;
-	double predicted = load_ns(d->worker.number);
+	double predicted = load_of(d)->units * load_of(d)->ns_per_unit;
 	double max = cpu ? predicted * hung_cpu.factor + hung_cpu.ns
 	                 : predicted * hung_gpu.factor + hung_gpu.ns;
 
@@ -520,13 +516,14 @@ void devices_fini(void)
  * processor has one. */
 bool device_has_room(const struct device *d, enum tile_form form)
 {
+	const struct load *load = load_of(d);
 	const double most = d->type == DEVICE_CPU ? window_cpu_ns
 	                    : form == TILE_PIXELS ? window_ns
 	                                          : window_scans_ns;
 
 	return device_state(d) == DEVICE_UP &&
-	       (d->held_count < d->window ||
-	        (d->takes_small && d->held_count < WINDOW_MAX && load_ns(d->worker.number) < most));
+	       (d->held_count < d->window || (d->takes_small && d->held_count < WINDOW_MAX &&
+	                                      load->units * load->ns_per_unit < most));
 }
 
 /* Sends the plan to the device unless it has it, and drops the plan that had the same place. */
@@ -560,6 +557,6 @@ bool device_send(struct device *d, struct task *task)
 	task->waited = false;
 	begin_task(d, task);
 	d->held[d->held_count++] = task;
-	load_add(d->worker.number, task->units);
+	load_of(d)->units += task->units;
 	return true;
 }

@@ -15,6 +15,7 @@
 
 #include "base/file.h"
 #include "base/loop.h"
+#include "front/workers/device_load.h"
 #include "front/workers/jpeg_router.h"
 
 static const struct config *config;
@@ -49,7 +50,7 @@ static void codec_start_job(struct codec *c, struct job *job, uint64_t follows)
 	int fds[] = {job->body.fd, job->chain->fd};
 
 	message.job.arena = c->worker.number;
-	message.job.samples_max = owner->samples_max(job->chain->chain);
+	message.job.samples_max = load_samples_max(job->chain->chain);
 	message.job.gather = job->gather;
 	message.job.gather_channels = job->gather_channels;
 	message.job.follows = follows;

@@ -40,17 +40,8 @@ struct codec {
 
 /* The scheduler's services for the codec workers. */
 struct codec_owner {
-	/* The maximum number of samples of a tile of this chain. */
-	uint64_t (*samples_max)(const struct chain *chain);
-	/* The predicted time in nanoseconds if all devices share this many multiply-adds. */
-	double (*device_ns)(double units);
 	/* Takes a tile that is ready to be filtered; codec_task_done() returns it. */
 	void (*task_ready)(struct task *task);
-	/* A tile that this device filtered by this plan and these kernels differs from the
-	 * reference (doubted), or gave two different results (distrusted). */
-	void (*doubted)(unsigned device, const struct plan *plan, const struct kernel_set *kernels);
-	void (*distrusted)(unsigned device, const struct plan *plan,
-	                   const struct kernel_set *kernels);
 	/* The job has ended: returns its tasks that no device holds. */
 	void (*job_ended)(struct job *job);
 };

@@ -23,10 +23,6 @@ enum {
 	CHECK_MS = 500
 };
 
-/* The target time of a tile on a device, and the minimum size that is worth a launch. */
-static const double tile_ns = 1e6, samples_min = 65536;
-/* Devices this many times slower than the fastest do not count when tiles are sized. */
-static const double too_slow = 16;
 /* The duration of a job's turn: adjacent tiles are copied to a device together. */
 static const double turn_ns = 5e5;
 /* A tile predicted to take longer is long, such as one of tall windows, however few its samples
@@ -85,22 +81,9 @@ static void task_fail(struct task *task, enum error error, const char *reason)
 	codec_task_done(task, &done);
 }
 
-/* Returns the device that would finish this work first, full or not; NULL if none is up. allowed: a
- * bit for each device that may be used, or 0 for any. */
-static struct device *device_soonest(double units, uint64_t allowed)
-{
-	for (;;) {
-		unsigned best = load_soonest(devices_count(), units, allowed);
-
-		if (best == devices_count() || device_state(device_get(best)) == DEVICE_UP)
-			return best < devices_count() ? device_get(best) : NULL;
-		load_open(best, false);
-	}
-}
-
 static bool is_long(const struct device *d, const struct task *task)
 {
-	return task->units * load_ns_per_unit(d->worker.number) > long_ns;
+	return task->units * load_of(d)->ns_per_unit > long_ns;
 }
 
 /* True if the device may get this tile now. Long tiles leave one lane free (the window is the
@@ -123,7 +106,7 @@ static bool has_room(const struct device *d, const struct task *task)
 static void send_turn(struct device *d)
 {
 	struct fair_flow *flow = fair_next(&ready, ALL_CLASSES);
-	double units = turn_ns / load_ns_per_unit(d->worker.number);
+	double units = turn_ns / load_of(d)->ns_per_unit;
 
 	while (flow->head && units > 0 && d->held_count < WINDOW_MAX) {
 		struct task *task = (struct task *)fair_take(&ready, flow);
@@ -147,11 +130,11 @@ static void dispatch(void)
 		const struct task *task = (struct task *)flow->head;
 		/* Preferred devices count only for the first attempt, and while one is up. */
 		uint64_t allowed = task->attempts ? 0 : task->prefer;
-		struct device *d = allowed ? device_soonest(task->units, allowed) : NULL;
+		struct device *d = allowed ? load_soonest(task->units, allowed) : NULL;
 
 		if (!d) {
 			allowed = task->devices;
-			d = device_soonest(task->units, allowed);
+			d = load_soonest(task->units, allowed);
 		}
 		if (d && has_room(d, task))
 			send_turn(d);
@@ -195,6 +178,7 @@ static void task_done(struct task *task, const struct message_tile_done *done)
 	returned++;
 	if (done->error != ERR_DEVICE || !task_retry(task))
 		codec_task_done(task, done);
+	dispatch();
 }
 
 static void task_lost(struct task *task)
@@ -222,26 +206,6 @@ static void job_ended(struct job *job)
 		return;
 	fail_flow(&job->tasks, ERR_DEVICE, NULL);
 	fair_close(&ready, &job->tasks);
-}
-
-/* Sizes tiles for the slowest device, except those too slow to matter. */
-static uint64_t samples_max(const struct chain *chain)
-{
-	double fastest = INFINITY, slowest = 0, samples;
-
-	for (unsigned i = 0; i < devices_count(); i++)
-		if (!device_get(i)->unwanted)
-			fastest = fmin(fastest, load_ns_per_unit(i));
-	for (unsigned i = 0; i < devices_count(); i++)
-		if (!device_get(i)->unwanted && load_ns_per_unit(i) <= fastest * too_slow)
-			slowest = fmax(slowest, load_ns_per_unit(i));
-	samples = slowest > 0 ? tile_ns / (slowest * cost_per_sample(chain)) : samples_min;
-	return (uint64_t)fmax(samples, samples_min);
-}
-
-static double device_ns(double units)
-{
-	return load_together(devices_count(), units);
 }
 
 static void fail_waiting(enum error error)
@@ -284,12 +248,7 @@ static void check_devices(void *context)
 		fail_flow(flow, ERR_NO_DEVICE, "no device that the request may use is up");
 }
 
-static const struct codec_owner for_codecs = {.samples_max = samples_max,
-                                              .device_ns = device_ns,
-                                              .task_ready = task_ready,
-                                              .doubted = device_examine,
-                                              .distrusted = device_distrust,
-                                              .job_ended = job_ended};
+static const struct codec_owner for_codecs = {.task_ready = task_ready, .job_ended = job_ended};
 static const struct device_owner for_devices = {
     .task_done = task_done, .task_lost = task_lost, .arena_lost = codecs_retire, .room = dispatch};
 
