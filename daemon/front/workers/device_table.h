@@ -58,8 +58,11 @@ struct device {
 	uint64_t up_since;        /* loop_now(); 0: not up */
 	bool quarantined;         /* until it filters the test tiles correctly */
 	struct arena_user arenas; /* fresh: no tile filtered since the last new arena */
-	/* Test tiles that it holds or, in quarantine, will get; or NULL. Owned. */
+	/* Test tiles that it holds or will get when it is up again, or NULL; owned. When it got
+	 * them, as loop_now(), 0: it has none; and the longest wait of one for a program. */
 	struct self_test *self_test;
+	uint64_t test_sent;
+	uint32_t test_wait_ms;
 	uint64_t examined, distrusted; /* loop_now() of the last time, or 0 */
 };
 

@@ -72,12 +72,21 @@ static void device_admit(struct device *d)
 		owner->room();
 }
 
+/* Sends the test tiles; if that fails, device_down() follows. */
+static void send_test(struct device *d)
+{
+	d->test_sent = loop_now();
+	d->test_wait_ms = 0;
+	self_test_send(d->self_test, &d->worker);
+}
+
 static void receive_test_tile(struct device *d, const struct message_tile_done *done)
 {
 	switch (self_test_take(d->self_test, done)) {
 	case SELF_TEST_OPEN:
 		break;
 	case SELF_TEST_RIGHT:
+		d->test_sent = 0;
 		self_test_withdraw(d->self_test, &d->worker);
 		self_test_free(&d->self_test);
 		if (d->quarantined) {
@@ -120,16 +129,14 @@ static void device_up(struct worker *worker, const struct message_ready *ready)
 	          LOG_FIELDS(.device = d->label, .duration_us = UINT64_C(1000) * d->startup_ms),
 	          "%s is %s: %s, %s, ready after %u ms", d->label,
 	          device_state_name(device_state(d)), d->name, d->driver, d->startup_ms);
-	if (!d->quarantined) {
+	if (!d->quarantined)
 		device_admit(d);
-		return;
-	}
-	if (!d->self_test)
+	else if (!d->self_test)
 		d->self_test = self_test_new(NULL, NULL);
-	if (!d->self_test)
+	if (d->self_test)
+		send_test(d);
+	else if (d->quarantined)
 		worker_kill(&d->worker, "memory");
-	else
-		self_test_send(d->self_test, &d->worker); /* on failure device_down() follows */
 }
 
 /* Returns the index of a tile in `held`, or held_count. */
@@ -179,7 +186,8 @@ static bool receive_waits(struct device *d, const struct message_tile_waits *wai
 	if (!task) {
 		if (waits->job != SELF_TEST_JOB || !d->self_test)
 			return false;
-		self_test_waits(d->self_test, limit_wait(ms));
+		if (limit_wait(ms) > d->test_wait_ms)
+			d->test_wait_ms = limit_wait(ms);
 		return true;
 	}
 	if (ms ? task->waited : !task->wait_ms)
@@ -299,7 +307,7 @@ void device_examine(unsigned i, const struct plan *plan, const struct kernel_set
 	d->examined = loop_now();
 	d->self_test = self_test_new(plan, kernels);
 	if (d->self_test)
-		self_test_send(d->self_test, &d->worker); /* on failure device_down() follows */
+		send_test(d);
 }
 
 void device_distrust(unsigned i, const struct plan *plan, const struct kernel_set *kernels)
@@ -327,8 +335,7 @@ static void device_down(struct worker *worker, const char *reason)
 	memset(d->plan, 0, sizeof d->plan);
 	arenas_leave(&d->arenas);
 	reports_end(d);
-	if (d->self_test)
-		self_test_lost(d->self_test);
+	d->test_sent = 0;
 	if (reason == WORKER_STOPPING) {
 		log_event(LOG_LEVEL_INFO, LOG_FIELDS(.device = d->label), "%s is removed",
 		          d->label);
@@ -367,7 +374,7 @@ static bool device_busy(const struct worker *worker)
 {
 	const struct device *d = device_get(worker->number);
 
-	return d->held_count || (d->self_test && self_test_sent(d->self_test));
+	return d->held_count || d->test_sent;
 }
 
 static const struct worker_owner device_worker = {.program = "convolved-device",
@@ -443,8 +450,7 @@ static bool holds_too_long(const struct device *d)
 {
 	const uint64_t ms = UINT64_C(1000000);
 	uint64_t limit = config->tile_timeout * 1000000000u, now = loop_now();
-	bool late = d->self_test && self_test_sent(d->self_test) &&
-	            now - self_test_sent(d->self_test) > limit + self_test_wait(d->self_test) * ms;
+	bool late = d->test_sent && now - d->test_sent > limit + d->test_wait_ms * ms;
 
 	for (unsigned i = 0; !late && i < d->held_count; i++) {
 		const struct task *task = d->held[i];
