@@ -29,7 +29,6 @@
 #include "codec/jpeg_header.h"
 #include "front/config/load.h"
 #include "front/jobs/job.h"
-#include "front/workers/codec_reports.h"
 #include "front/workers/codecs.h"
 #include "front/workers/device_load.h"
 #include "front/workers/device_table.h"

@@ -217,7 +217,7 @@ static void start_phase(struct node *n, struct request *r, double share)
 	n->running[n->runs++] = r;
 }
 
-/* The image's header has been read: its cost is known, as in codec_reports.c. No photograph of
+/* The image's header has been read: its cost is known, as in codecs.c. No photograph of
  * these is heavy, so the workers that runs.c keeps from heavy jobs are never kept. */
 static void start_job(struct node *n, struct job *job)
 {

@@ -13,8 +13,7 @@
 
 enum { CODECS_MAX = ARENAS_MAX }; /* worker i uses arena i */
 
-/* A codec worker. Changed by runs.c, by codec_reports.c as its worker reports, and by codecs.c as
- * its process starts and ends. */
+/* A codec worker. Changed by runs.c, and by codecs.c as its worker reports, starts and ends. */
 struct codec {
 	struct worker worker;
 	struct job *job; /* current job (holds a reference), or NULL */

@@ -11,7 +11,6 @@
 #include "base/loop.h"
 #include "front/base/metrics.h"
 #include "front/jobs/admission.h"
-#include "front/workers/codec_reports.h"
 #include "front/workers/codecs.h"
 #include "front/workers/device_load.h"
 #include "front/workers/device_table.h"
