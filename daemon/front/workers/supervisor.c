@@ -107,7 +107,7 @@ enum error supervisor_init(const struct config *c)
 	if (loop_timer_init(&check, check_workers, NULL))
 		return ERR_IO;
 	loop_timer_repeat(&check, STALL_LOOK_MS);
-	return relay_init();
+	return ERR_OK;
 }
 
 void supervisor_fini(void)
@@ -121,7 +121,6 @@ void supervisor_fini(void)
 	for (size_t i = 0; i < sizeof programs / sizeof *programs; i++)
 		close(programs[i].fd);
 	loop_timer_fini(&check);
-	relay_fini();
 	free(environment);
 }
 
