@@ -157,10 +157,11 @@ static enum error spawn(struct worker *w, int socket, int log)
 static void worker_readable(void *context);
 static void worker_ended(void *context);
 
-/* Starts the process with a socket and a pipe to the front, and closes the worker's ends here. */
-static enum error spawn_connected(struct worker *w, int *socket)
+/* Starts the process, with a socket and a pipe to the front, and watches it. On failure nothing is
+ * left running or open. */
+static enum error launch(struct worker *w)
 {
-	int pair[2], log;
+	int pair[2], log, pidfd = -1;
 	enum error e;
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair))
@@ -174,35 +175,25 @@ static enum error spawn_connected(struct worker *w, int *socket)
 	if (!e) {
 		e = spawn(w, pair[1], log);
 		close(log);
-		w->relay.pid = w->pid;
-		if (e)
-			relay_close(&w->relay);
 	}
 	close(pair[1]);
-	if (e)
-		close(pair[0]);
-	*socket = pair[0];
-	return e;
-}
-
-/* Starts the process and watches it. On failure nothing is left running or open. */
-static enum error launch(struct worker *w)
-{
-	int socket, pidfd;
-
-	if (spawn_connected(w, &socket))
-		return ERR_IO;
-	pidfd = pidfd_open(w->pid, 0);
-	if (pidfd < 0 || loop_watch(&w->process, pidfd, EPOLLIN, worker_ended, w) ||
-	    loop_watch(&w->socket, socket, EPOLLIN, worker_readable, w)) {
-		kill(w->pid, SIGKILL);
-		waitpid(w->pid, NULL, 0);
+	if (!e) {
+		w->relay.pid = w->pid;
+		pidfd = pidfd_open(w->pid, 0);
+		if (pidfd < 0 || loop_watch(&w->process, pidfd, EPOLLIN, worker_ended, w) ||
+		    loop_watch(&w->socket, pair[0], EPOLLIN, worker_readable, w)) {
+			kill(w->pid, SIGKILL);
+			waitpid(w->pid, NULL, 0);
+			e = ERR_IO;
+		}
+	}
+	if (e) {
 		loop_unwatch(&w->process);
 		if (pidfd >= 0)
 			close(pidfd);
-		close(socket);
+		close(pair[0]);
 		relay_close(&w->relay);
-		return ERR_IO;
+		return e;
 	}
 	w->state = WORKER_STARTING;
 	w->greeted = false;
