@@ -88,20 +88,8 @@ static void open_answer(struct job *job, uint64_t size)
 		answer_opened(job);
 }
 
-/* The measured time of one of reference_cost()'s units: a running estimate of what codec workers
- * report, bounded because they may report anything. */
-static double verify_unit_ns = 0.2;
-
-/* A job's weight grows with its size: small ones measure more than their samples. */
-static void learn_verify(const struct job *job, uint64_t ns)
-{
-	const double units = job->verify_units, measured = (double)ns / fmax(units, 1);
-	const double weight = units / (units + 1e8);
-
-	if (ns && units > 0)
-		verify_unit_ns +=
-		    weight * (fmin(fmin(measured, 4 * verify_unit_ns), 100) - verify_unit_ns);
-}
+/* The measured time of reference_cost()'s units. */
+static struct load verifying = {.ns_per_unit = 0.2};
 
 /* The predicted time of the run's pixels in the codec worker: of a second computation, or the only
  * one. */
@@ -113,7 +101,7 @@ static double verify_ns(struct job *job, const struct message_image *m)
 	if (job->options.verify || chain->variant == VARIANT_REFERENCE)
 		job->verify_units =
 		    reference_cost_in_pieces(chain, &m->image) * job_pages_read(job, m->pages);
-	return job->verify_units * verify_unit_ns;
+	return job->verify_units * verifying.ns_per_unit;
 }
 
 /* Refuses a job whose deadline comes before the codec worker could have computed its pixels. */
@@ -398,21 +386,15 @@ static bool accept_tile(struct codec *c, const struct tile *tile)
 	return codec_run_tile(c, tile, job->terms.devices, 0);
 }
 
-/* Checks reported times: no worker keeps more than THREADS_MAX threads busy. */
-static bool times_fit(const struct job *job, const struct message_job_done *m)
-{
-	enum { THREADS_MAX = 64 };
-	uint64_t max = (loop_now() - job->times.started + 1000000000) * THREADS_MAX;
-
-	return m->decode_ns <= max && m->encode_ns <= max && m->verify_ns <= max &&
-	       m->reference_ns <= max;
-}
-
 /* Checks a worker's MSG_JOB_DONE against the job. spool_settle() checks the answer's size. */
 static bool done_fits(const struct job *job, const struct message_job_done *m)
 {
-	return job && m->job == job->options.job && m->error < ERR_COUNT && m->format < FORMATS &&
-	       m->input_format < FORMATS && m->lost < 1u << LOSSES && times_fit(job, m) &&
+	enum { THREADS_MAX = 64 }; /* that a worker keeps busy */
+	const uint64_t ns_max = (loop_now() - job->times.started + 1000000000) * THREADS_MAX;
+
+	return m->error < ERR_COUNT && m->format < FORMATS && m->input_format < FORMATS &&
+	       m->lost < 1u << LOSSES && m->decode_ns <= ns_max && m->encode_ns <= ns_max &&
+	       m->verify_ns <= ns_max && m->reference_ns <= ns_max &&
 	       m->jpeg < (jpeg_left(job) ? 1 : JPEG_CHECKS) && m->kept <= 1 &&
 	       (m->error || (m->format != FORMAT_NONE && image_valid(&m->image) &&
 	                     (job->answer.fd >= 0 || job->finished)));
@@ -423,7 +405,7 @@ static bool accept_done(struct codec *c, const struct message_job_done *m)
 	struct job *job = c->job;
 	struct problem problem = m->problem;
 
-	if (!done_fits(job, m))
+	if (!job || m->job != job->options.job || !done_fits(job, m))
 		return false;
 	job->format = m->format;
 	job->result = m->image;
@@ -434,8 +416,9 @@ static bool accept_done(struct codec *c, const struct message_job_done *m)
 	job->times.encode += m->encode_ns;
 	job->times.verify += m->verify_ns;
 	job->times.reference += m->reference_ns;
-	if (!m->error)
-		learn_verify(job, m->verify_ns + m->reference_ns);
+	if (!m->error) /* the worker may report anything */
+		load_learn(&verifying, job->verify_units, m->verify_ns + m->reference_ns);
+	verifying.ns_per_unit = fmin(verifying.ns_per_unit, 100);
 	if (!m->error && job->jpeg_form && !m->jpeg)
 		jpeg_router_learn(job);
 	if (m->jpeg == JPEG_DIFFERS)
