@@ -1,14 +1,14 @@
 /* convolved-device: filters tiles on one OpenCL device. convolved starts it with a socket at
  * descriptor 3; it ends when the socket is closed or its parent ends. */
 #include <errno.h>
-#include <getopt.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <stdnoreturn.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <unistd.h>
+
+#include <glib.h>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -23,12 +23,10 @@
 #define PACKAGE_VERSION "unknown"
 #endif
 
-enum {
-	FILTERS_MAX = 64,
-	EXPENDABLE = 200 /* OOM score: killed after codec workers, before the front */
-};
+/* OOM score: killed after codec workers, before the front. */
+enum { EXPENDABLE = 200 };
 
-static struct worker_options options = {.stack_max = STACK_MAX};
+static struct worker_options options;
 
 /* Sends the devices of this host. */
 static int probe(void)
@@ -149,105 +147,58 @@ static enum error tune(const char *const *filters, size_t count)
 	return e;
 }
 
-static noreturn void usage_exit(const char *what, const char *value)
-{
-	fprintf(stderr, "convolved-device: %s: '%s' is not valid\n", what, value);
-	exit(2);
-}
-
-static unsigned parse_index(const char *name, const char *text)
-{
-	char *end;
-	unsigned long index = strtoul(text, &end, 10);
-
-	if (!*text || *end || index > 1000)
-		usage_exit(name, text);
-	return (unsigned)index;
-}
-
 /* What the program does when it is not a worker: it tunes, or (internal: compile_process.h)
  * compiles. */
 static int run_by_hand(int argc, char **argv)
 {
-	static const char help[] =
-	    "Usage: convolved-device --tune [OPTION]...\n"
-	    "Measures the kernels of common filters on one OpenCL device, and prints the results.\n"
-	    "convolved starts this program without options, to filter tiles.\n"
-	    "\n"
-	    "  --filter FILTER   tune this filter, e.g. gaussian=sigma=2; may be repeated\n"
-	    "  --platform N      index of the OpenCL platform (0)\n"
-	    "  --device N        index of the device on it (0)\n"
-	    "  --kernel-dir DIR  read kernel sources from DIR, not the built-in ones\n"
-	    "  --cache-dir DIR   store compiled kernels in DIR\n"
-	    "  --state-dir DIR   store the fastest kernels for each kind of work in DIR\n"
-	    "  --help            print this and exit\n"
-	    "  --version         print the version and exit\n";
-	static int compile, patient, tunes; /* 1 if given */
-	static const struct option known[] = {
-	    {"platform", required_argument, NULL, 'p'},
-	    {"device", required_argument, NULL, 'd'},
-	    {"kernel-dir", required_argument, NULL, 'k'},
-	    {"cache-dir", required_argument, NULL, 'c'},
-	    {"state-dir", required_argument, NULL, 's'},
-	    {"filter", required_argument, NULL, 'f'},
-	    {"tune", no_argument, &tunes, 1},
-	    {"compile", no_argument, &compile, 1},
-	    {"compile-patiently", no_argument, &patient, 1},
-	    {"help", no_argument, NULL, 'h'},
-	    {"version", no_argument, NULL, 'V'},
-	    {0},
-	};
-	const char *filters[FILTERS_MAX];
-	size_t count = 0;
-	int c;
+	static gboolean tunes, version, compile, patient;
+	static int platform, number;
+	static char *kernels, *cache, *state, **filters;
+	const GOptionEntry known[] = {
+	    {"tune", 0, 0, G_OPTION_ARG_NONE, &tunes,
+	     "Measure the kernels of common filters, and print the results", NULL},
+	    {"filter", 0, 0, G_OPTION_ARG_STRING_ARRAY, &filters,
+	     "Tune this filter, e.g. gaussian=sigma=2; may be repeated", "FILTER"},
+	    {"platform", 0, 0, G_OPTION_ARG_INT, &platform, "Index of the OpenCL platform (0)",
+	     "N"},
+	    {"device", 0, 0, G_OPTION_ARG_INT, &number, "Index of the device on it (0)", "N"},
+	    {"kernel-dir", 0, 0, G_OPTION_ARG_FILENAME, &kernels,
+	     "Read kernel sources from DIR, not the built-in ones", "DIR"},
+	    {"cache-dir", 0, 0, G_OPTION_ARG_FILENAME, &cache, "Store compiled kernels in DIR",
+	     "DIR"},
+	    {"state-dir", 0, 0, G_OPTION_ARG_FILENAME, &state,
+	     "Store the fastest kernels for each kind of work in DIR", "DIR"},
+	    {"version", 0, 0, G_OPTION_ARG_NONE, &version, "Print the version", NULL},
+	    {"compile", 0, G_OPTION_FLAG_HIDDEN, G_OPTION_ARG_NONE, &compile, NULL, NULL},
+	    {"compile-patiently", 0, G_OPTION_FLAG_HIDDEN, G_OPTION_ARG_NONE, &patient, NULL, NULL},
+	    {0}};
+	GOptionContext *context = g_option_context_new("- filters tiles for convolved");
+	GError *error = NULL;
 
-	while ((c = getopt_long(argc, argv, "", known, NULL)) != -1) {
-		switch (c) {
-		case 0: /* a flag, which getopt_long() has set */
-			break;
-		case 'p':
-			options.platform = parse_index("--platform", optarg);
-			break;
-		case 'd':
-			options.device = parse_index("--device", optarg);
-			break;
-		case 'k':
-			options.kernel_dir = optarg;
-			break;
-		case 'c':
-			options.cache_dir = optarg;
-			break;
-		case 's':
-			options.state_dir = optarg;
-			break;
-		case 'f':
-			if (count == FILTERS_MAX)
-				usage_exit("--filter", optarg);
-			filters[count++] = optarg;
-			break;
-		case 'h':
-			fputs(help, stdout);
-			return 0;
-		case 'V':
-			puts("convolved-device " PACKAGE_VERSION);
-			return 0;
-		default:
-			return 2;
-		}
-	}
-	if (optind < argc)
-		usage_exit("argument", argv[optind]);
-	signals_reset();
-	log_init("convolved-device", LOG_LEVEL_NOTICE, LOG_FORMAT_AUTO);
-	if (compile || patient)
-		return compile_process_serve(patient, options.platform, options.device,
-		                             options.kernel_dir);
-	if (!tunes) {
-		fputs(help, stderr);
+	g_option_context_add_main_entries(context, known, NULL);
+	if (!g_option_context_parse(context, &argc, &argv, &error) || argc > 1 ||
+	    !(tunes || version || compile || patient)) {
+		fprintf(stderr, "convolved-device: %s\n",
+		        error ? error->message : "see --help; convolved starts the workers");
 		return 2;
 	}
-	environment_set(options.cache_dir);
-	return tune(filters, count) ? 1 : 0;
+	g_option_context_free(context);
+	if (version) {
+		puts("convolved-device " PACKAGE_VERSION);
+		return 0;
+	}
+	signals_reset();
+	log_init("convolved-device", LOG_LEVEL_NOTICE, LOG_FORMAT_AUTO);
+	options = (struct worker_options){.platform = (unsigned)platform,
+	                                  .device = (unsigned)number,
+	                                  .kernel_dir = kernels,
+	                                  .cache_dir = cache,
+	                                  .state_dir = state,
+	                                  .stack_max = STACK_MAX};
+	if (!tunes)
+		return compile_process_serve(patient, options.platform, options.device, kernels);
+	environment_set(cache);
+	return tune((const char *const *)filters, filters ? g_strv_length(filters) : 0) ? 1 : 0;
 }
 
 /* Takes over what the front says. */
