@@ -255,11 +255,11 @@ static uint64_t jpeg_devices(void)
 	for (unsigned i = 0; i < devices_count(); i++) {
 		const struct device *d = device_get(i);
 
-		if (device_state(d) == DEVICE_UP && !d->jpeg_pixels)
+		if (device_state(d) == DEVICE_UP && !d->ready.jpeg_pixels)
 			die("a device takes no JPEG: see --jpeg-memory and --jpeg-on-any");
 		if (!d->programs.jpeg)
 			return 0;
-		if (d->jpeg_pixels < (uint64_t)image.width * image.height)
+		if (d->ready.jpeg_pixels < (uint64_t)image.width * image.height)
 			die("images are larger than --jpeg-memory allows");
 		devices |= UINT64_C(1) << i;
 	}

@@ -21,9 +21,8 @@ struct device *device_table_add(const struct message_device *m)
 	if (!d)
 		return NULL;
 	snprintf(d->label, sizeof d->label, "%s%u", discovery_type_name(m->type), device_count);
-	snprintf(d->name, sizeof d->name, "%s", m->name);
+	snprintf(d->ready.name, sizeof d->ready.name, "%s", m->name);
 	d->found = *m;
-	d->type = m->type;
 	d->worker.number = device_count;
 	return devices[device_count++] = d;
 }
@@ -123,9 +122,9 @@ void devices_publish(void)
 		for (enum device_state s = 0; s < DEVICE_STATES; s++)
 			metric_set(METRIC_DEVICE_STATE, d->label, device_state_name(s), s == state);
 		metric_set(METRIC_TILES_IN_FLIGHT, d->label, NULL, d->held_count);
-		if (!d->window) /* it has not been up */
+		if (!d->window)
 			continue;
-		metric_set(METRIC_DEVICE_MEMORY, d->label, NULL, (double)d->memory);
+		metric_set(METRIC_DEVICE_MEMORY, d->label, NULL, (double)d->ready.memory);
 		metric_set(METRIC_PROGRAMS_PENDING, d->label, NULL, d->programs.pending);
 		metric_set(METRIC_PROGRAMS_COMPILING, d->label, NULL, d->programs.compiling);
 	}
@@ -189,7 +188,7 @@ unsigned devices_next_try(void)
 	for (unsigned i = 0; i < device_count; i++) {
 		const struct worker *w = &devices[i]->worker;
 		const uint64_t passed = (loop_now() - w->started) / 1000000;
-		uint64_t left = devices[i]->startup_ms;
+		uint64_t left = devices[i]->ready.startup_ms;
 
 		if (w->state == WORKER_STOPPED)
 			left += loop_timer_left(&w->timer);

@@ -34,15 +34,9 @@ struct device {
 	bool unwanted;               /* does not match the option `device` */
 	bool fresh;                  /* has neither come up nor failed since it was wanted */
 	char label[16];              /* "gpu0", "cpu1": unique */
-	char name[64];
-	char driver[64];
-	enum device_type type;
-	uint64_t memory; /* bytes */
-	uint32_t startup_ms;
-	uint64_t jpeg_distrusted; /* loop_now() when it gave a wrong JPEG; 0: never */
-	uint32_t jpeg_pixels;     /* of the largest image with a side that is a scan; 0: none may */
-	unsigned window;          /* maximum number of tiles it may hold, of any size */
-	bool takes_small;         /* several together, so it may hold more of them */
+	struct message_ready ready;  /* its worker's last; before, only the name, from the probe */
+	uint64_t jpeg_distrusted;    /* loop_now() when it gave a wrong JPEG; 0: never */
+	unsigned window; /* maximum number of tiles it may hold, of any size; 0: not yet up */
 	struct task *held[WINDOW_MAX];
 	unsigned held_count;
 	uint64_t plan[PLANS_MAX];         /* by place: id of the plan it has been sent, or 0 */

@@ -68,7 +68,7 @@ static void device_admit(struct device *d)
 	d->fresh = false;
 	d->up_since = loop_now();
 	load_of(d)->takes = true;
-	if (arenas_join(&d->arenas, &d->worker, d->type == DEVICE_CPU))
+	if (arenas_join(&d->arenas, &d->worker, d->found.type == DEVICE_CPU))
 		owner->room();
 }
 
@@ -115,20 +115,16 @@ static void device_up(struct worker *worker, const struct message_ready *ready)
 		worker_refuse(worker, message_name(MSG_READY));
 		return;
 	}
-	memcpy(d->name, ready->name, sizeof d->name);
-	memcpy(d->driver, ready->driver, sizeof d->driver);
-	wire_text(d->name, sizeof d->name);
-	wire_text(d->driver, sizeof d->driver);
-	d->memory = ready->memory;
-	d->startup_ms = ready->startup_ms;
+	d->ready = *ready;
+	wire_text(d->ready.name, sizeof d->ready.name);
+	wire_text(d->ready.driver, sizeof d->ready.driver);
 	d->window = ready->lanes + 1;
-	d->jpeg_pixels = ready->jpeg_pixels;
-	d->takes_small = ready->small_max > 1;
 	reports_begin(d);
 	log_event(LOG_LEVEL_INFO,
-	          LOG_FIELDS(.device = d->label, .duration_us = UINT64_C(1000) * d->startup_ms),
+	          LOG_FIELDS(.device = d->label, .duration_us = UINT64_C(1000) * ready->startup_ms),
 	          "%s is %s: %s, %s, ready after %u ms", d->label,
-	          device_state_name(device_state(d)), d->name, d->driver, d->startup_ms);
+	          device_state_name(device_state(d)), d->ready.name, d->ready.driver,
+	          ready->startup_ms);
 	if (!d->quarantined)
 		device_admit(d);
 	else if (!d->self_test)
@@ -433,7 +429,7 @@ static void device_found(const struct message_device *m, bool wanted)
 static bool is_overdue(const struct device *d, const struct task *task, uint64_t held)
 {
 	const uint64_t worked = d->worker.stall.worked_ns - task->worked;
-	bool cpu = d->type == DEVICE_CPU,
+	bool cpu = d->found.type == DEVICE_CPU,
 	     blocked = d->programs.blocking || d->programs_at >= task->sent;
 	double predicted = load_of(d)->units * load_of(d)->ns_per_unit;
 	double max = cpu ? predicted * hung_cpu.factor + hung_cpu.ns
@@ -511,9 +507,8 @@ void devices_fini(void)
 		arenas_leave(&d->arenas);
 		while (d->held_count)
 			owner->task_lost(d->held[--d->held_count]);
+		self_test_free(&d->self_test);
 	}
-	for (unsigned i = 0; i < devices_count(); i++)
-		self_test_free(&device_get(i)->self_test);
 	device_table_clear();
 	loop_timer_fini(&check);
 }
@@ -523,13 +518,14 @@ void devices_fini(void)
 bool device_has_room(const struct device *d, enum tile_form form)
 {
 	const struct load *load = load_of(d);
-	const double most = d->type == DEVICE_CPU ? window_cpu_ns
-	                    : form == TILE_PIXELS ? window_ns
-	                                          : window_scans_ns;
+	const double most = d->found.type == DEVICE_CPU ? window_cpu_ns
+	                    : form == TILE_PIXELS       ? window_ns
+	                                                : window_scans_ns;
 
 	return device_state(d) == DEVICE_UP &&
-	       (d->held_count < d->window || (d->takes_small && d->held_count < WINDOW_MAX &&
-	                                      load->units * load->ns_per_unit < most));
+	       (d->held_count < d->window ||
+	        (d->ready.small_max > 1 && d->held_count < WINDOW_MAX &&
+	         load->units * load->ns_per_unit < most));
 }
 
 /* Sends the plan to the device unless it has it, and drops the plan that had the same place. */
