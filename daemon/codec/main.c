@@ -85,7 +85,6 @@ static enum error start(struct worker *worker, const struct start *how)
 
 	*worker = (struct worker){.place.socket = WORKER_SOCKET};
 	worker->place.finished = eventfd(0, EFD_CLOEXEC);
-	signal(SIGPIPE, SIG_IGN);
 	/* Fewer heaps: freed memory is returned to the system sooner. */
 	mallopt(M_ARENA_MAX, 4);
 	/* But what a small job takes is kept for the next one, and what a piece of the reference

@@ -224,12 +224,7 @@ int main(int argc, char **argv)
 		return run_by_hand(argc, argv);
 	start_receive("convolved-device", EXPENDABLE, &how);
 	configure(&how);
-	/* The worker ends with its parent. Signals to the process group (^C in a terminal, a
-	 * service manager's SIGTERM) are for the front, which first finishes the work in flight. */
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	signal(SIGINT, SIG_IGN);
-	signal(SIGTERM, SIG_IGN);
-	signal(SIGPIPE, SIG_IGN);
 	if (how.unconfined) {
 		log_notice("not confined");
 	} else if (enter_sandbox()) {

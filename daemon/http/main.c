@@ -156,13 +156,9 @@ static void prepare_libraries(void)
 static enum error start(void)
 {
 	struct message ready = {.type = MSG_READY};
-	/* A terminal sends most of these to all processes; the front says when to end. */
-	static const int ignored[] = {SIGPIPE, SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 	const uint64_t begun = now_ms();
 	enum error e;
 
-	for (size_t i = 0; i < sizeof ignored / sizeof *ignored; i++)
-		signal(ignored[i], SIG_IGN);
 	prepare_libraries();
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) || getrlimit(RLIMIT_NOFILE, &files))
 		return ERR_INTERNAL;

@@ -31,6 +31,8 @@ void start_announce(const char *name, unsigned expendable)
 
 void start_receive(const char *name, unsigned expendable, struct start *start)
 {
+	/* A terminal sends most of these to all processes; the front says when to end. */
+	static const int ignored[] = {SIGPIPE, SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 	struct message message;
 	int type = 0, fds[MESSAGE_FDS_MAX];
 	socklen_t size = sizeof type;
@@ -44,6 +46,8 @@ void start_receive(const char *name, unsigned expendable, struct start *start)
 	}
 	start_announce(name, expendable);
 	signals_reset();
+	for (size_t i = 0; i < sizeof ignored / sizeof *ignored; i++)
+		signal(ignored[i], SIG_IGN);
 	if (wire_receive(WORKER_SOCKET, &message, fds) != WIRE_MESSAGE ||
 	    message.type != MSG_START || !file_read(fds[0], start, sizeof *start, 0)) {
 		log_error("the front does not say how to start");

@@ -31,8 +31,9 @@ struct start {
  * process when memory runs out: `expendable`, from 0 to 1000, highest first. */
 void start_announce(const char *name, unsigned expendable);
 
-/* Does this, resets the signals, receives START, and logs under the name at the level that START
- * says. Exits, with a line, if the front did not start this program, or does not tell. */
+/* Does this, resets the signals but ignores those that end programs, receives START, and logs under
+ * the name at the level that it says. Exits, with a line, if the front did not start this program,
+ * or does not tell. */
 void start_receive(const char *name, unsigned expendable, struct start *start);
 
 /* Unblocks all signals and restores the default for ignored ones: a parent that ignores SIGCHLD

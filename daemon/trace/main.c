@@ -1,7 +1,6 @@
 /* convolved-trace: sends the spans of requests, which the front tells it, to a collector by OTLP
  * over HTTP. It ends when the front does, after a last attempt to send what it has. */
 #include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,11 +23,6 @@ static enum error start(const char *endpoint)
 	struct sandbox_access access = {.ports = ports};
 	enum error e;
 
-	signal(SIGPIPE, SIG_IGN);
-	/* A terminal sends these to all processes; the front says when to end. */
-	signal(SIGHUP, SIG_IGN);
-	signal(SIGINT, SIG_IGN);
-	signal(SIGTERM, SIG_IGN);
 	if (flags < 0 || fcntl(WORKER_SOCKET, F_SETFL, flags | O_NONBLOCK))
 		return ERR_IO;
 	access.port_count = sender_ports(endpoint, ports);

@@ -102,13 +102,8 @@ void reports_book(struct device *d, struct task *task, const struct message_tile
 /* True if a device may report this error: it has no part in requests, images and files. */
 static bool error_valid(uint32_t error)
 {
-	static const enum error valid[] = {ERR_OK,     ERR_BAD_PARAMETER, ERR_INTERNAL,
-	                                   ERR_MEMORY, ERR_DEVICE,        ERR_NOT_READY};
-	size_t i = 0;
-
-	while (i < sizeof valid / sizeof *valid && valid[i] != error)
-		i++;
-	return i < sizeof valid / sizeof *valid;
+	return error == ERR_OK || error == ERR_BAD_PARAMETER || error == ERR_INTERNAL ||
+	       error == ERR_MEMORY || error == ERR_DEVICE || error == ERR_NOT_READY;
 }
 
 bool reports_tile_valid(const struct message_tile_done *done)
@@ -124,26 +119,19 @@ bool reports_tile_valid(const struct message_tile_done *done)
 	return true;
 }
 
-/* Adds to a sum; returns false if the result would exceed the limit. */
-static bool add_within(uint64_t *sum, uint64_t more, uint64_t limit)
-{
-	if (more > limit || *sum > limit - more)
-		return false;
-	*sum += more;
-	return true;
-}
-
 /* Times may add up to about twice the time the tile was held. */
 bool reports_cost_valid(const struct task *task, const struct message_tile_done *done)
 {
-	uint64_t room = task->tile.form & TILE_ENCODE ? task->tile.out_size : 0;
-	uint64_t ns = 0, ns_max = 2 * (loop_now() - task->sent) + slack_ns;
-	bool valid = done->size <= room && add_within(&ns, done->upload_ns, ns_max) &&
-	             add_within(&ns, done->download_ns, ns_max);
+	const uint64_t room = task->tile.form & TILE_ENCODE ? task->tile.out_size : 0;
+	const uint64_t ns_max = 2 * (loop_now() - task->sent) + slack_ns;
+	uint64_t ns;
 
-	for (unsigned i = 0; valid && i < done->launches; i++)
-		valid = add_within(&ns, done->launch[i].ns, ns_max);
-	return valid;
+	if (done->size > room || done->upload_ns > ns_max || done->download_ns > ns_max)
+		return false;
+	ns = done->upload_ns + done->download_ns;
+	for (unsigned i = 0; i < done->launches; i++)
+		ns += done->launch[i].ns;
+	return ns <= ns_max;
 }
 
 static bool choice_valid(const struct message_choice *choice)
