@@ -217,7 +217,7 @@ static void receive_tile(struct device *d, unsigned i, const struct message_tile
 		          "%s: tile %u of job %" PRIu64 ": %s (OpenCL %d)", d->label, done->index,
 		          done->job, error_title(done->error), done->cl_error);
 	if (!done->error) {
-		worker_served(&d->worker);
+		d->worker.served = loop_now();
 		reports_book(d, task, done);
 	}
 	tracer_tile(task, done, d->label);
@@ -290,7 +290,7 @@ static void count_failure(struct device *d, const char *reason)
 	log_event(LOG_LEVEL_ERROR, LOG_FIELDS(.device = d->label, .error = reason),
 	          "%s is quarantined (%s, %u failures): tried again in %" PRIu64 " s", d->label,
 	          reason, d->failures, ms / 1000);
-	worker_restart_after(&d->worker, ms);
+	loop_timer_start(&d->worker.timer, ms);
 }
 
 void device_examine(unsigned i, const struct plan *plan, const struct kernel_set *kernels)
@@ -479,7 +479,7 @@ static void check_devices(void *context)
 
 		if (device_state(device_get(i)) == DEVICE_QUARANTINED &&
 		    w->state == WORKER_STOPPED && loop_timer_left(&w->timer) > QUARANTINE_ALONE_MS)
-			worker_restart_after(w, QUARANTINE_ALONE_MS);
+			loop_timer_start(&w->timer, QUARANTINE_ALONE_MS);
 	}
 }
 

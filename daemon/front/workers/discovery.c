@@ -118,12 +118,6 @@ static void probe_message(struct worker *worker, const struct message *message)
 	found_count++;
 }
 
-static void probe_up(struct worker *worker, const struct message_ready *ready)
-{
-	(void)ready;
-	worker_refuse(worker, message_name(MSG_READY));
-}
-
 static void probe_down(struct worker *worker, const char *reason)
 {
 	if (worker->kill_reason || strcmp(reason, "exit"))
@@ -142,7 +136,6 @@ static void probe_prepare(const struct worker *worker, struct start *start)
 /* The probe may sleep: it starts a driver. */
 static const struct worker_owner probe_worker = {.program = "convolved-device",
                                                  .prepare = probe_prepare,
-                                                 .up = probe_up,
                                                  .message = probe_message,
                                                  .down = probe_down};
 

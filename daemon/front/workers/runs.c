@@ -177,15 +177,19 @@ void codec_return_job(struct codec *c)
 	codec_check_idle(c);
 }
 
+static void send_cancel(struct codec *c, uint64_t run)
+{
+	struct message message = {.type = MSG_CANCEL, .cancel = {run}};
+
+	worker_send(&c->worker, &message, NULL);
+}
+
 void codec_give_way(struct codec *c)
 {
-	struct message message = {.type = MSG_CANCEL, .cancel = {c->job->options.job}};
-	struct job *job = c->job;
-
-	c->dropped = job->options.job;
+	c->dropped = c->job->options.job;
 	c->dropped_at = loop_now();
 	codec_return_job(c);
-	worker_send(&c->worker, &message, NULL);
+	send_cancel(c, c->dropped);
 }
 
 void codec_end_job(struct codec *c, enum error error, const struct problem *problem)
@@ -243,7 +247,7 @@ bool codec_settle_job(struct codec *c)
 
 	if (!job->finished && spool_settle(&job->answer, job->answer_size))
 		return false;
-	worker_served(&c->worker);
+	c->worker.served = loop_now();
 	if (!job->finished && job->gather)
 		return use_gathered(c);
 	codec_end_job(c, ERR_OK, NULL);
@@ -263,9 +267,7 @@ enum error codec_open(struct codec **codec)
 
 static void job_cancelled(struct job *job)
 {
-	struct message message = {.type = MSG_CANCEL, .cancel = {job->options.job}};
-
-	worker_send(&job->codec->worker, &message, NULL);
+	send_cancel(job->codec, job->options.job);
 }
 
 static const struct job_owner job_owner = {.waiting = runs_wake, .cancelled = job_cancelled};

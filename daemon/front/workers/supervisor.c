@@ -205,11 +205,6 @@ static enum error launch(struct worker *w)
 	return ERR_OK;
 }
 
-void worker_served(struct worker *w)
-{
-	w->served = loop_now();
-}
-
 void worker_stop(struct worker *w)
 {
 	w->stopped = true;
@@ -224,11 +219,6 @@ void worker_resume(struct worker *w)
 	w->stopped = false;
 	if (w->state == WORKER_STOPPED)
 		loop_timer_start(&w->timer, 1);
-}
-
-void worker_restart_after(struct worker *w, uint64_t ms)
-{
-	loop_timer_start(&w->timer, ms);
 }
 
 /* Counts an end that is a failure, and schedules the restart. */
@@ -398,7 +388,7 @@ static void handle_message(struct worker *w, const struct message *message)
 		return;
 	}
 	w->state = WORKER_UP;
-	if (first && message->type == MSG_READY) {
+	if (first && !w->once && message->type == MSG_READY) {
 		loop_timer_start(&w->timer, 0);
 		log_debug("%s is up after %u ms", w->name, message->ready.startup_ms);
 		if (w->owner->up)

@@ -60,11 +60,15 @@ struct worker {
 	struct stall stall;       /* of the process */
 	uint64_t dying_since;     /* loop_now() */
 	LIST_ENTRY(worker) place; /* in the list of all workers */
-	struct loop_timer timer;  /* the next start, or the time limit of the current one */
-	unsigned failures;        /* since it last was stable */
-	uint64_t started;         /* loop_now() */
-	uint64_t served;          /* loop_now() of worker_served(); 0: not since it was started */
-	uint64_t files_most;      /* as worker_limit_files() has set it; 0: not since then */
+	/* The next start, which the owner may put off in down() or later; or the time limit of the
+	 * current one. */
+	struct loop_timer timer;
+	unsigned failures; /* since it last was stable */
+	uint64_t started;  /* loop_now() */
+	/* loop_now() when it last did what it is for, as its owner says: when it ends then, it
+	 * starts again at once. 0: not since it was started. */
+	uint64_t served;
+	uint64_t files_most; /* as worker_limit_files() has set it; 0: not since then */
 	unsigned restarts;
 };
 
@@ -82,18 +86,12 @@ enum error worker_start(struct worker *worker) MUST_CHECK;
 /* From now on the worker can write no file, in memory or not, beyond this size. */
 void worker_limit_files(struct worker *worker, uint64_t size);
 
-/* Notes that the worker has done what it is for: when it ends, it starts again at once. */
-void worker_served(struct worker *worker);
-
 /* Sends a message to a worker that is up. Returns false if the worker is not up or does not read;
  * in the latter case it is killed, and down() follows. */
 bool worker_send(struct worker *worker, const struct message *message, const int *fds);
 
 /* The same, for what may be lost: a worker that does not read is left alone. */
 bool worker_offer(struct worker *worker, const struct message *message);
-
-/* In down() or later: restarts the worker after `ms` milliseconds, regardless of the backoff. */
-void worker_restart_after(struct worker *worker, uint64_t ms);
 
 /* Reasons for down(): worker_stop() ended the process; the process could not be killed. */
 extern const char WORKER_STOPPING[], WORKER_LOST[];
