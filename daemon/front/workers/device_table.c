@@ -87,13 +87,19 @@ const char *device_state_name(enum device_state state)
 	return names[state];
 }
 
-unsigned devices_up(void)
+uint64_t devices_up_of(uint64_t set)
 {
-	unsigned up = 0;
+	uint64_t up = 0;
 
 	for (unsigned i = 0; i < device_count; i++)
-		up += device_state(devices[i]) == DEVICE_UP;
-	return up;
+		if (device_state(devices[i]) == DEVICE_UP)
+			up |= UINT64_C(1) << i;
+	return set ? up & set : up;
+}
+
+unsigned devices_up(void)
+{
+	return (unsigned)__builtin_popcountll(devices_up_of(0));
 }
 
 /* A removed device has no gauges; its counters stay. */

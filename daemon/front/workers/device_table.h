@@ -58,6 +58,9 @@ struct device {
 	uint64_t test_sent;
 	uint32_t test_wait_ms;
 	uint64_t examined, distrusted; /* loop_now() of the last time, or 0 */
+	/* loop_now() when it was last up or starting for the first time, as the scheduler checks;
+	 * 0: not checked yet. */
+	uint64_t last_up;
 };
 
 /* Count the devices for device_get(), including removed ones; the wanted ones; those that are up.
@@ -65,6 +68,8 @@ struct device {
 unsigned devices_count(void);
 unsigned devices_wanted(void);
 unsigned devices_up(void);
+/* The devices of a set that are up, as bits; 0: of all. */
+uint64_t devices_up_of(uint64_t set);
 /* Sets the gauges of all devices. */
 void devices_publish(void);
 /* Counts the programs that all devices' workers have built, and have yet to build. */

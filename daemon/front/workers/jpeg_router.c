@@ -113,16 +113,15 @@ static bool is_distrusted(const struct device *d)
 /* Returns the devices that the job may use and that take JPEGs of so many pixels. */
 static uint64_t devices_for(const struct job *job, double pixels)
 {
-	uint64_t devices = 0;
+	uint64_t devices = devices_up_of(job->terms.devices);
 
 	for (unsigned i = 0; i < devices_count(); i++) {
 		const struct device *d = device_get(i);
 
-		if (device_state(d) == DEVICE_UP && d->programs.jpeg &&
-		    d->ready.jpeg_pixels >= pixels && d->ready.jpeg_pixels && !is_distrusted(d))
-			devices |= UINT64_C(1) << i;
+		if (!d->programs.jpeg || d->ready.jpeg_pixels < fmax(pixels, 1) || is_distrusted(d))
+			devices &= ~(UINT64_C(1) << i);
 	}
-	return job->terms.devices ? devices & job->terms.devices : devices;
+	return devices;
 }
 
 enum jpeg_reason jpeg_router_ask(const struct job *job, uint32_t *pixels_max)

@@ -6,7 +6,6 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "base/loop.h"
 #include "front/base/metrics.h"
@@ -38,8 +37,6 @@ enum { ALL_CLASSES = (1 << PRIORITIES) - 1 };
 static const struct config *config;
 static struct fair ready;
 static uint64_t returned;
-/* loop_now() when each device was last up or starting for the first time; 0: not checked yet. */
-static uint64_t last_up[DEVICES_MAX];
 static struct loop_timer check;
 
 unsigned scheduler_waiting(void)
@@ -52,21 +49,18 @@ uint64_t scheduler_returned(void)
 	return returned;
 }
 
-/* True if the device was up so recently that tiles wait for it. */
-static bool is_awaited(unsigned i)
-{
-	double s = fmax(no_device_s, no_device_share * (double)config->job_timeout);
-
-	return !last_up[i] || (double)(loop_now() - last_up[i]) <= s * 1e9;
-}
-
 bool scheduler_has_hope(uint64_t which)
 {
+	const double s = fmax(no_device_s, no_device_share * (double)config->job_timeout);
 	bool hope = !which && devices_starting();
 
-	for (unsigned i = 0; !hope && i < devices_count(); i++)
-		hope = (which ? which >> i & 1 : !device_get(i)->unwanted) &&
-		       (device_is_hopeful(device_get(i)) || is_awaited(i));
+	for (unsigned i = 0; !hope && i < devices_count(); i++) {
+		const struct device *d = device_get(i);
+
+		hope = (which ? which >> i & 1 : !d->unwanted) &&
+		       (device_is_hopeful(d) || !d->last_up ||
+		        (double)(loop_now() - d->last_up) <= s * 1e9);
+	}
 	return hope;
 }
 
@@ -237,9 +231,12 @@ static void check_devices(void *context)
 	struct fair_flow *flow;
 
 	(void)context;
-	for (unsigned i = 0; i < devices_count(); i++)
-		if (blind || !last_up[i] || device_is_hopeful(device_get(i)))
-			last_up[i] = loop_now();
+	for (unsigned i = 0; i < devices_count(); i++) {
+		struct device *d = device_get(i);
+
+		if (blind || !d->last_up || device_is_hopeful(d))
+			d->last_up = loop_now();
+	}
 	admission_stalled(!devices_up());
 	if (!scheduler_has_hope(0))
 		fail_waiting(ERR_NO_DEVICE);
@@ -257,7 +254,6 @@ enum error scheduler_init(const struct config *c)
 
 	config = c;
 	fair_init(&ready, weights, PRIORITIES);
-	memset(last_up, 0, sizeof last_up);
 	if (!e)
 		e = codecs_init(config, &for_codecs);
 	if (!e)

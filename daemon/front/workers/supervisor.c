@@ -8,13 +8,14 @@
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/pidfd.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include <glib.h>
 
 #include "base/log.h"
 #include "base/memfd.h"
@@ -31,13 +32,6 @@ enum {
 
 const char WORKER_STOPPING[] = "stopping", WORKER_LOST[] = "unkillable";
 
-/* A process that did not end after SIGKILL, because it is in an uninterruptible system call. It is
- * reaped when it ends. */
-struct lost {
-	struct lost *next;
-	pid_t pid;
-};
-
 /* The workers' programs, as they were when the front started. */
 static struct {
 	const char *name;
@@ -47,13 +41,14 @@ static struct {
                 {"convolved-http", -1},
                 {"convolved-trace", -1}};
 
-/* The workers' environment: our own, and LOG_RELAY, which only workers may have: it tells them to
- * log for the relay. */
+/* The workers' environment: our own, and LOG_RELAY, which tells them to log for the relay. */
 static char **environment;
 static const struct config *config;
 static bool mismatched;
 static LIST_HEAD(worker_list, worker) workers = LIST_HEAD_INITIALIZER(workers);
-static struct lost *lost;
+/* The ids of processes that did not end after SIGKILL, because they are in an uninterruptible
+ * system call. They are reaped when they end. */
+static GSList *lost;
 static struct loop_timer check;
 static uint64_t fini_until; /* loop_now(); 0: no process has been waited for */
 
@@ -91,19 +86,10 @@ static enum error open_programs(void)
 
 enum error supervisor_init(const struct config *c)
 {
-	static char relay[] = LOG_RELAY "=1";
-	size_t count = 0;
-
 	config = c;
 	if (open_programs())
 		return ERR_IO;
-	while (environ[count])
-		count++;
-	environment = calloc(count + 2, sizeof *environment);
-	if (!environment)
-		return ERR_MEMORY;
-	memcpy(environment, environ, count * sizeof *environment);
-	environment[count] = relay;
+	environment = g_environ_setenv(g_get_environ(), LOG_RELAY, "1", TRUE);
 	if (loop_timer_init(&check, check_workers, NULL))
 		return ERR_IO;
 	loop_timer_repeat(&check, STALL_LOOK_MS);
@@ -112,16 +98,11 @@ enum error supervisor_init(const struct config *c)
 
 void supervisor_fini(void)
 {
-	struct lost *next;
-
-	for (; lost; lost = next) {
-		next = lost->next;
-		free(lost);
-	}
+	g_clear_slist(&lost, NULL);
 	for (size_t i = 0; i < sizeof programs / sizeof *programs; i++)
 		close(programs[i].fd);
 	loop_timer_fini(&check);
-	free(environment);
+	g_strfreev(environment);
 }
 
 bool supervisor_mismatched(void)
@@ -503,12 +484,7 @@ static void worker_ended(void *context)
 /* Stops waiting for the process to end; its owner must replace memory that it shares. */
 static void worker_abandon(struct worker *w)
 {
-	struct lost *process = malloc(sizeof *process);
-
-	if (!process)
-		return;
-	*process = (struct lost){lost, w->pid};
-	lost = process;
+	lost = g_slist_prepend(lost, GINT_TO_POINTER(w->pid));
 	log_error("%s (pid %d) has not ended %d s after SIGKILL: it is abandoned", w->name,
 	          (int)w->pid, (int)(REAP_MS / 1000));
 	close_process(w);
@@ -533,14 +509,14 @@ static void check_dying(struct worker *w)
 
 static void reap_lost(void)
 {
-	for (struct lost **link = &lost, *process; (process = *link);) {
-		if (waitpid(process->pid, NULL, WNOHANG) == 0) {
-			link = &process->next;
+	for (GSList *at = lost, *next; at; at = next) {
+		const pid_t pid = GPOINTER_TO_INT(at->data);
+
+		next = at->next;
+		if (waitpid(pid, NULL, WNOHANG) == 0)
 			continue;
-		}
-		log_notice("abandoned process %d has ended", (int)process->pid);
-		*link = process->next;
-		free(process);
+		log_notice("abandoned process %d has ended", (int)pid);
+		lost = g_slist_delete_link(lost, at);
 	}
 }
 
