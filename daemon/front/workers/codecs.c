@@ -503,14 +503,6 @@ static void codec_message(struct worker *worker, const struct message *message)
 		worker_refuse(worker, message_name(message->type));
 }
 
-/* Counts this worker's death. Returns true if the job may run again. */
-static bool may_run_again(struct job *job, const char *reason)
-{
-	job->deaths++;
-	job->excused += worker_was_killed(reason);
-	return job->deaths - job->excused < DEATHS_MAX && job->deaths < DEATHS_ALL_MAX;
-}
-
 /* The most processor time that a run may take, in nanoseconds: many times what any image takes that
  * is what it seems (docs/benchmarks.md, measurements). Up to the first tile that is decoding alone;
  * most decoders then have done all their work. Encoders take longer; what the worker itself is to
@@ -549,12 +541,15 @@ static void codec_lose_job(struct codec *c, const char *reason)
 	} else if (!job->finished && !strcmp(reason, "timeout")) {
 		e = problem_set(&problem, ERR_TIMEOUT, "the job was ended after %" PRIu64 " s",
 		                config->job_timeout);
-	} else if (!job->finished && may_run_again(job, reason)) {
-		log_notice("job %" PRIu64 ": %s ended (%s); the job runs once more", job->id,
-		           c->worker.name, reason);
-		codec_return_job(c);
-		return;
 	} else if (!job->finished) {
+		job->deaths++;
+		job->excused += worker_was_killed(reason);
+		if (job->deaths - job->excused < DEATHS_MAX && job->deaths < DEATHS_ALL_MAX) {
+			log_notice("job %" PRIu64 ": %s ended (%s); the job runs once more",
+			           job->id, c->worker.name, reason);
+			codec_return_job(c);
+			return;
+		}
 		e = problem_set(&problem, ERR_DECODER_DIED,
 		                "two processes in a row ended while decoding this image (the last: "
 		                "%s); it may be damaged or malicious",

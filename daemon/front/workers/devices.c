@@ -250,10 +250,10 @@ static void device_message(struct worker *worker, const struct message *message)
 
 	if (message->type == MSG_TILE_DONE)
 		valid = receive_done(d, &message->tile_done);
-	else if (message->type == MSG_TILE_WAITS)
-		valid = reports_in_bounds(d) && receive_waits(d, &message->tile_waits);
 	else
-		valid = reports_in_bounds(d) && reports_take(d, message);
+		valid = reports_in_bounds(d) &&
+		        (message->type == MSG_TILE_WAITS ? receive_waits(d, &message->tile_waits)
+		                                         : reports_take(d, message));
 	if (!valid)
 		worker_refuse(worker, message_name(message->type));
 }

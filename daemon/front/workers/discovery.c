@@ -58,23 +58,9 @@ bool discovery_fits(const char *pattern, const struct message_device *m)
 	return false;
 }
 
-/* Logs and counts that no GPU was found. This is no error on a host that never had one; Prometheus
- * knows whether it had. */
-static void note_fallback(void)
-{
-	bool by_default = false;
-
-	for (unsigned p = 0; p < config->device.count; p++)
-		by_default |= !strcmp(config->device.item[p], "auto");
-	metric_set(METRIC_CPU_FALLBACK, NULL, NULL, by_default && !any_gpu());
-	if (by_default && !any_gpu())
-		log_warning("no GPU was found, so device=auto uses all other devices "
-		            "(set device=cpu if that is intended)");
-}
-
 static void choose(void)
 {
-	bool any = false;
+	bool any = false, fallback = false;
 
 	for (unsigned i = 0; i < found_count; i++) {
 		const struct message_device *m = &found[i];
@@ -88,8 +74,14 @@ static void choose(void)
 		         wanted ? "used" : "not used");
 		report(m, wanted);
 	}
+	/* Without a GPU: no error on a host that never had one; Prometheus knows whether it had. */
+	for (unsigned p = 0; p < config->device.count; p++)
+		fallback |= !strcmp(config->device.item[p], "auto") && !any_gpu();
 	if (found_count)
-		note_fallback();
+		metric_set(METRIC_CPU_FALLBACK, NULL, NULL, fallback);
+	if (found_count && fallback)
+		log_warning("no GPU was found, so device=auto uses all other devices "
+		            "(set device=cpu if that is intended)");
 	if (any)
 		return;
 	log_error("no OpenCL device %s; next discovery in %d s",

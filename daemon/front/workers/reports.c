@@ -134,8 +134,12 @@ bool reports_cost_valid(const struct task *task, const struct message_tile_done 
 	return ns <= ns_max;
 }
 
-static bool choice_valid(const struct message_choice *choice)
+/* Stores a choice of the device's tuner, replacing an earlier choice for the same kind of work. */
+static bool receive_choice(struct device *d, const struct message_choice *choice)
 {
+	unsigned at = 0;
+	struct message_choice *grown, taken = *choice;
+
 	if (choice->count < 1 || choice->count > CANDIDATES_MAX ||
 	    choice->chosen >= choice->count || choice->samples > samples_max)
 		return false;
@@ -143,35 +147,20 @@ static bool choice_valid(const struct message_choice *choice)
 		if (choice->candidate[i].kernel >= KERNELS ||
 		    choice->candidate[i].ns > measured_ns_max)
 			return false;
-	return true;
-}
-
-/* Stores a choice of the device's tuner, replacing an earlier choice for the same kind of work. */
-static void store_choice(struct device *d, const struct message_choice *choice)
-{
-	unsigned i = 0;
-	struct message_choice *grown, taken = *choice;
-
 	wire_text(taken.work, sizeof taken.work);
-	while (i < d->choice_count && !choice_is_for(&d->choices[i], &taken))
-		i++;
-	if (i == CHOICES_MAX)
-		return;
-	if (i == d->choice_count) {
-		grown = reallocarray(d->choices, i + 1, sizeof *grown);
+	while (at < d->choice_count && !choice_is_for(&d->choices[at], &taken))
+		at++;
+	if (at == CHOICES_MAX)
+		return true;
+	if (at == d->choice_count) {
+		grown = reallocarray(d->choices, at + 1, sizeof *grown);
 		if (!grown)
-			return;
+			return true;
 		d->choices = grown;
 		d->choice_count++;
 	}
-	d->choices[i] = taken;
-}
-
-static bool programs_valid(const struct device *d, const struct message_programs *now)
-{
-	return now->jpeg <= 1 && now->compiled >= d->programs.compiled &&
-	       now->cached >= d->programs.cached && now->failed >= d->programs.failed &&
-	       now->pending <= programs_max && now->compiling <= programs_max;
+	d->choices[at] = taken;
+	return true;
 }
 
 /* Logs the progress of compilation, for users who wait for it. */
@@ -193,10 +182,14 @@ static void tell_of_programs(struct device *d, const struct message_programs *no
 }
 
 /* Counts the programs built since the last report. */
-static void count_programs(struct device *d, const struct message_programs *now)
+static bool receive_programs(struct device *d, const struct message_programs *now)
 {
 	const struct message_programs *old = &d->programs;
 
+	if (now->jpeg > 1 || now->compiled < old->compiled || now->cached < old->cached ||
+	    now->failed < old->failed || now->pending > programs_max ||
+	    now->compiling > programs_max)
+		return false;
 	metric_add(METRIC_PROGRAM_BUILDS, "compiled", NULL, now->compiled - old->compiled);
 	metric_add(METRIC_PROGRAM_BUILDS, "cached", NULL, now->cached - old->cached);
 	metric_add(METRIC_PROGRAM_BUILDS, "failed", NULL, now->failed - old->failed);
@@ -204,13 +197,6 @@ static void count_programs(struct device *d, const struct message_programs *now)
 	if (now->blocking || old->blocking)
 		d->programs_at = loop_now();
 	d->programs = *now;
-}
-
-static bool objects_valid(const struct message_objects *now)
-{
-	for (enum object kind = 0; kind < OBJECTS; kind++)
-		if (now->live[kind] > objects_max)
-			return false;
 	return true;
 }
 
@@ -232,15 +218,20 @@ void reports_end(struct device *d)
 	publish_objects(d, &(struct message_objects){0});
 }
 
+static bool receive_objects(const struct device *d, const struct message_objects *now)
+{
+	for (enum object kind = 0; kind < OBJECTS; kind++)
+		if (now->live[kind] > objects_max)
+			return false;
+	publish_objects(d, now);
+	return true;
+}
+
 bool reports_take(struct device *d, const struct message *message)
 {
-	if (message->type == MSG_CHOICE && choice_valid(&message->choice))
-		store_choice(d, &message->choice);
-	else if (message->type == MSG_PROGRAMS && programs_valid(d, &message->programs))
-		count_programs(d, &message->programs);
-	else if (message->type == MSG_OBJECTS && objects_valid(&message->objects))
-		publish_objects(d, &message->objects);
-	else
-		return false;
-	return true;
+	if (message->type == MSG_CHOICE)
+		return receive_choice(d, &message->choice);
+	if (message->type == MSG_PROGRAMS)
+		return receive_programs(d, &message->programs);
+	return message->type == MSG_OBJECTS && receive_objects(d, &message->objects);
 }
