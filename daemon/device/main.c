@@ -147,8 +147,7 @@ static enum error tune(const char *const *filters, size_t count)
 	return e;
 }
 
-/* What the program does when it is not a worker: it tunes, or (internal: compile_process.h)
- * compiles. */
+/* Tunes, or (internal: compile_process.h) compiles, as the command line says. */
 static int run_by_hand(int argc, char **argv)
 {
 	static gboolean tunes, version, compile, patient;
@@ -174,15 +173,18 @@ static int run_by_hand(int argc, char **argv)
 	    {0}};
 	GOptionContext *context = g_option_context_new("- filters tiles for convolved");
 	GError *error = NULL;
+	bool right;
 
 	g_option_context_add_main_entries(context, known, NULL);
-	if (!g_option_context_parse(context, &argc, &argv, &error) || argc > 1 ||
-	    !(tunes || version || compile || patient)) {
+	right = g_option_context_parse(context, &argc, &argv, &error) && argc == 1 &&
+	        (tunes || version || compile || patient);
+	g_option_context_free(context);
+	if (!right) {
 		fprintf(stderr, "convolved-device: %s\n",
-		        error ? error->message : "see --help; convolved starts the workers");
+		        error ? error->message : "workers are started by convolved; see --help");
+		g_clear_error(&error);
 		return 2;
 	}
-	g_option_context_free(context);
 	if (version) {
 		puts("convolved-device " PACKAGE_VERSION);
 		return 0;
@@ -220,7 +222,7 @@ int main(int argc, char **argv)
 	static struct start how;
 	uint64_t started_ms = now_ms();
 
-	if (argc > 1 && *argv[1] == '-')
+	if (!start_is_worker())
 		return run_by_hand(argc, argv);
 	start_receive("convolved-device", EXPENDABLE, &how);
 	configure(&how);

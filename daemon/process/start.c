@@ -12,6 +12,15 @@
 #include "base/log.h"
 #include "wire/wire.h"
 
+bool start_is_worker(void)
+{
+	int type = 0;
+	socklen_t size = sizeof type;
+
+	return !getsockopt(WORKER_SOCKET, SOL_SOCKET, SO_TYPE, &type, &size) &&
+	       type == SOCK_SEQPACKET;
+}
+
 void start_announce(const char *name, unsigned expendable)
 {
 	struct message message = {.type = MSG_HELLO};
@@ -34,14 +43,11 @@ void start_receive(const char *name, unsigned expendable, struct start *start)
 	/* A terminal sends most of these to all processes; the front says when to end. */
 	static const int ignored[] = {SIGPIPE, SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 	struct message message;
-	int type = 0, fds[MESSAGE_FDS_MAX];
-	socklen_t size = sizeof type;
+	int fds[MESSAGE_FDS_MAX];
 
 	log_init(name, LOG_LEVEL_INFO, LOG_FORMAT_AUTO);
-	if (getsockopt(WORKER_SOCKET, SOL_SOCKET, SO_TYPE, &type, &size) ||
-	    type != SOCK_SEQPACKET) {
-		log_error("descriptor %d is no socket: this program is started by convolved",
-		          WORKER_SOCKET);
+	if (!start_is_worker()) {
+		log_error("this program is started by convolved");
 		exit(2);
 	}
 	start_announce(name, expendable);

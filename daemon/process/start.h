@@ -4,17 +4,18 @@
 #define PROCESS_START_H
 
 #include <limits.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 /* The content of MSG_START's memfd. A program reads the members for its kind of worker. */
 struct start {
 	uint32_t log_level; /* enum log_level */
-	/* codec: a bit (1 << enum format) for each format that is allowed, and the bound on the
-	 * bytes of its own memory. */
+	/* codec: a bit (1 << enum format) for each format that is allowed; the bound on the bytes
+	 * of its own memory. */
 	uint32_t formats;
 	uint64_t memory;
-	/* device: 1: it sends the list of devices and exits; 1: no sandbox, for a driver that does
-	 * not work in one. */
+	/* device: 1: it sends the list of devices and exits; 1: it has no sandbox, for a driver
+	 * that does not work in one. */
 	uint32_t probe, unconfined;
 	uint32_t platform, device; /* indices, as OpenCL lists them */
 	uint32_t stack, programs;  /* see struct worker_options */
@@ -26,14 +27,17 @@ struct start {
 	char endpoint[PATH_MAX];
 };
 
+/* True if the front started this process: it has a socket to it. */
+bool start_is_worker(void);
+
 /* Sends HELLO to the front before anything that depends on the version; sets the process name,
  * which the path that the front executes does not have; and sets how early the kernel kills this
  * process when memory runs out: `expendable`, from 0 to 1000, highest first. */
 void start_announce(const char *name, unsigned expendable);
 
-/* Does this, resets the signals but ignores those that end programs, receives START, and logs under
- * the name at the level that it says. Exits, with a line, if the front did not start this program,
- * or does not tell. */
+/* Does start_announce() and signals_reset(), ignores the signals by which a terminal or a service
+ * manager ends programs, receives START, and logs at its level from then on. Exits, with a line, if
+ * the front did not start this program, or says nothing. */
 void start_receive(const char *name, unsigned expendable, struct start *start);
 
 /* Unblocks all signals and restores the default for ignored ones: a parent that ignores SIGCHLD
