@@ -83,17 +83,17 @@ static enum error start(struct worker *worker, const struct start *how)
 	struct message message = {.type = MSG_READY};
 	enum error e;
 
-	*worker = (struct worker){.place.socket = WORKER_SOCKET};
-	worker->place.finished = eventfd(0, EFD_CLOEXEC);
+	*worker = (struct worker){.place = {.socket = WORKER_SOCKET,
+	                                    .finished = eventfd(0, EFD_CLOEXEC),
+	                                    .kept = &worker->kept,
+	                                    .hear = hear,
+	                                    .context = worker}};
 	/* Fewer heaps: freed memory is returned to the system sooner. */
 	mallopt(M_ARENA_MAX, 4);
 	/* But what a small job takes is kept for the next one, and what a piece of the reference
 	 * takes for the next piece. */
 	mallopt(M_TRIM_THRESHOLD, 32 << 20);
 	mallopt(M_MMAP_THRESHOLD, 32 << 20);
-	worker->place.kept = &worker->kept;
-	worker->place.hear = hear;
-	worker->place.context = worker;
 	if (worker->place.finished < 0 || prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0))
 		return ERR_INTERNAL;
 	e = start_vips(how->formats);
