@@ -80,7 +80,7 @@ bool simulated_devices(const double *ns_per_unit, unsigned count)
 			return false;
 		d->window = WINDOW;
 		d->worker.state = WORKER_UP;
-		*load_of(d) = (struct load){.ns_per_unit = ns_per_unit[i], .takes = true};
+		*load_of(d) = (struct load){.ns_per_unit = ns_per_unit[i]};
 	}
 	return true;
 }
@@ -88,7 +88,6 @@ bool simulated_devices(const double *ns_per_unit, unsigned count)
 void simulated_up(unsigned device)
 {
 	device_get(device)->worker.state = WORKER_UP;
-	load_of(device_get(device))->takes = true;
 	simulated_for_devices->room();
 }
 

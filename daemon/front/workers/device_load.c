@@ -80,25 +80,20 @@ void load_learn(struct load *load, double units, uint64_t ns)
 
 struct device *load_soonest(double units, uint64_t allowed)
 {
-	for (;;) {
-		const unsigned devices = devices_count();
-		unsigned best = devices;
-		double min = INFINITY;
+	const unsigned devices = devices_count();
+	struct device *best = NULL;
+	double min = INFINITY;
 
-		for (unsigned i = 0; i < devices; i++) {
-			const struct load *load = &loads[i];
-			bool may = load->takes && (!allowed || allowed >> i & 1);
-			double ns = may ? (load->units + units) * load->ns_per_unit : INFINITY;
+	for (unsigned i = 0; i < devices; i++) {
+		const double ns = (loads[i].units + units) * loads[i].ns_per_unit;
 
-			best = ns < min ? i : best;
-			min = ns < min ? ns : min;
-		}
-		if (best == devices)
-			return NULL;
-		if (device_state(device_get(best)) == DEVICE_UP)
-			return device_get(best);
-		loads[best].takes = false;
+		if (ns >= min || (allowed && !(allowed >> i & 1)) ||
+		    device_state(device_get(i)) != DEVICE_UP)
+			continue;
+		best = device_get(i);
+		min = ns;
 	}
+	return best;
 }
 
 double load_together(double units)
@@ -106,7 +101,7 @@ double load_together(double units)
 	double speed = 0;
 
 	for (unsigned i = 0; i < devices_count(); i++)
-		if (loads[i].takes)
+		if (device_state(device_get(i)) == DEVICE_UP)
 			speed += 1 / loads[i].ns_per_unit;
 	return speed > 0 ? units / speed : 0;
 }

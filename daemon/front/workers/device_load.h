@@ -3,7 +3,6 @@
 #ifndef FRONT_WORKERS_DEVICE_LOAD_H
 #define FRONT_WORKERS_DEVICE_LOAD_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "filters/chain.h"
@@ -26,7 +25,6 @@ double cost_of_jpeg(const struct image *image, enum tile_form form);
 struct load {
 	double units;
 	double ns_per_unit; /* running estimate */
-	bool takes;         /* tiles; false once it has been seen not to be up */
 };
 
 struct load *load_of(const struct device *device);
@@ -38,8 +36,7 @@ void load_learn(struct load *load, double units, uint64_t ns);
  * allowed: a bit for each device that may be used, or 0 for any. */
 struct device *load_soonest(double units, uint64_t allowed);
 
-/* Predicts the time in nanoseconds if all devices that take tiles share this work; 0 if none
- * does. */
+/* Predicts the time in nanoseconds if all devices that are up share this work; 0 if none is. */
 double load_together(double units);
 
 /* The maximum number of samples of a tile of this chain: so many that the slowest device has it

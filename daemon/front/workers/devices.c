@@ -67,7 +67,6 @@ static void device_admit(struct device *d)
 	d->quarantined = false;
 	d->fresh = false;
 	d->up_since = loop_now();
-	load_of(d)->takes = true;
 	if (arenas_join(&d->arenas, &d->worker, d->found.type == DEVICE_CPU))
 		owner->room();
 }
