@@ -644,13 +644,12 @@ static enum error codec_add(void)
 
 enum error codecs_init(const struct config *c, const struct codec_owner *o)
 {
-	enum error e = runs_init(c, o);
+	enum error e = loop_timer_init(&check, check_jobs, NULL);
 
 	config = c;
-	repertoire_init(c);
 	owner = o;
-	if (!e)
-		e = loop_timer_init(&check, check_jobs, NULL);
+	repertoire_init(c);
+	runs_init(c, o);
 	if (e)
 		return e;
 	loop_timer_repeat(&check, CHECK_MS);

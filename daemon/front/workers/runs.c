@@ -20,7 +20,7 @@
 
 static const struct config *config;
 static const struct codec_owner *owner;
-static struct codec *codecs;
+static struct codec codecs[CODECS_MAX];
 static unsigned codec_count; /* ever started */
 
 unsigned codecs_count(void)
@@ -272,13 +272,11 @@ static void job_cancelled(struct job *job)
 
 static const struct job_owner job_owner = {.waiting = runs_wake, .cancelled = job_cancelled};
 
-enum error runs_init(const struct config *c, const struct codec_owner *o)
+void runs_init(const struct config *c, const struct codec_owner *o)
 {
 	config = c;
 	owner = o;
 	jobs_init(&job_owner);
-	codecs = calloc(CODECS_MAX, sizeof *codecs);
-	return codecs ? ERR_OK : ERR_MEMORY;
 }
 
 void runs_fini(void)
@@ -291,7 +289,4 @@ void runs_fini(void)
 		job_finish(codecs[i].job, ERR_DRAINING, NULL);
 		job_release(codecs[i].job);
 	}
-	free(codecs);
-	codecs = NULL;
-	codec_count = 0;
 }

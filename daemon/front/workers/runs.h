@@ -47,7 +47,7 @@ struct codec_owner {
 
 /* For codecs.c. runs_fini() is called when all processes have ended; it ends jobs that are still
  * open. */
-enum error runs_init(const struct config *config, const struct codec_owner *owner) MUST_CHECK;
+void runs_init(const struct config *config, const struct codec_owner *owner);
 void runs_fini(void);
 
 /* The number of codec workers ever started, for codec_get(). */
