@@ -142,24 +142,18 @@ static void hear(void *context)
 		keep_numbers();
 }
 
-/* Has libraries read their files once: the zone of local time, GnuTLS's priorities. */
-static void prepare_libraries(void)
-{
-	time_t now = time(NULL);
-	struct tm parts;
-
-	tzset();
-	gmtime_r(&now, &parts);
-	gnutls_global_init();
-}
-
 static enum error start(void)
 {
 	struct message ready = {.type = MSG_READY};
 	const uint64_t begun = now_ms();
+	const time_t now = time(NULL);
+	struct tm parts;
 	enum error e;
 
-	prepare_libraries();
+	/* Libraries read their files once: the zone of local time, GnuTLS's priorities. */
+	tzset();
+	gmtime_r(&now, &parts);
+	gnutls_global_init();
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) || getrlimit(RLIMIT_NOFILE, &files))
 		return ERR_INTERNAL;
 	files.rlim_cur = files.rlim_max; /* descriptors are for connections */

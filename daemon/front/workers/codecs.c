@@ -276,30 +276,25 @@ static bool accept_image(struct codec *c, const struct message_image *m)
 	return true;
 }
 
-/* The whole job, if the device could. */
-static void whole_done(const struct task *task, const struct message_tile_done *done)
+/* The whole job is done, if the device could. Opens the answer if the device was to encode it:
+ * memory is set aside for what it takes, as for what all devices might take there is not enough. */
+static void whole_done(struct codec *c, const struct task *task,
+                       const struct message_tile_done *done)
 {
+	enum { HEADER_MAX = 1024 };
 	struct job *job = task->job;
+	const uint64_t max = c->answer_max, size = done->size + metadata_max(job) + HEADER_MAX;
 
 	job_set_jpeg(job, done->error        ? JPEG_REASON_FAILED
 	                  : done->jpeg_flags ? JPEG_REASON_FLAG
 	                                     : JPEG_REASON_NONE);
-	if (done->error || done->jpeg_flags)
-		return;
-	job->tiles_done = job->tiles;
-	job->jpeg_device = task->device;
-}
-
-/* Opens the answer that a device was to encode. Memory is set aside for what it takes: for what it
- * might have taken, there would not be enough for all that devices hold. */
-static void open_encoded(struct codec *c, const struct message_tile_done *done)
-{
-	enum { HEADER_MAX = 1024 };
-	const uint64_t max = c->answer_max, size = done->size + metadata_max(c->job) + HEADER_MAX;
-
+	if (!done->error && !done->jpeg_flags) {
+		job->tiles_done = job->tiles;
+		job->jpeg_device = task->device;
+	}
 	c->answer_max = 0;
-	if (max && !c->job->finished)
-		open_answer(c->job, !jpeg_left(c->job) && size < max ? size : max);
+	if (max && !job->finished)
+		open_answer(job, !jpeg_left(job) && size < max ? size : max);
 }
 
 void codec_task_done(struct task *task, const struct message_tile_done *done)
@@ -314,8 +309,7 @@ void codec_task_done(struct task *task, const struct message_tile_done *done)
 		c->jpeg_out = false;
 	if (c->job == job) { /* still the same run: the next starts only after all tasks are back */
 		if (task->tile.form) {
-			whole_done(task, done);
-			open_encoded(c, done);
+			whole_done(c, task, done);
 		} else {
 			job->tiles_done += !done->error && !task->prefer;
 			verified_expect(&c->verified, task, &message.tile_done);
@@ -457,23 +451,18 @@ static bool accept_verified(struct codec *c, const struct message_verified *foun
 	       codec_run_tile(c, finding.again, c->job->terms.devices, finding.prefer);
 }
 
-/* Ignores the last messages on a job that has given way. */
-static bool accept_dropped(struct codec *c, const struct message *message)
-{
-	bool tile = message->type == MSG_TILE && message->tile.tile.job == c->dropped;
-	bool done = message->type == MSG_JOB_DONE && message->job_done.job == c->dropped;
-
-	if (done) {
-		c->dropped = 0;
-		codec_check_idle(c);
-	}
-	return tile || done;
-}
-
 static bool accept(struct codec *c, const struct message *message)
 {
-	if (c->dropped)
-		return accept_dropped(c, message);
+	/* The last messages on a job that has given way are ignored. */
+	if (c->dropped && message->type == MSG_TILE)
+		return message->tile.tile.job == c->dropped;
+	if (c->dropped) {
+		if (message->type != MSG_JOB_DONE || message->job_done.job != c->dropped)
+			return false;
+		c->dropped = 0;
+		codec_check_idle(c);
+		return true;
+	}
 	if (message->type == MSG_IMAGE)
 		return accept_image(c, &message->image);
 	if (message->type == MSG_TILE)

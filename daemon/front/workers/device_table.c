@@ -102,26 +102,20 @@ unsigned devices_up(void)
 	return (unsigned)__builtin_popcountll(devices_up_of(0));
 }
 
-/* A removed device has no gauges; its counters stay. */
-static void forget_gauges(const struct device *d)
+void devices_publish(void)
 {
 	static const enum metric gauges[] = {METRIC_DEVICE_UP,         METRIC_DEVICE_STATE,
 	                                     METRIC_DEVICE_MEMORY,     METRIC_TILES_IN_FLIGHT,
 	                                     METRIC_OPENCL_OBJECTS,    METRIC_PROGRAMS_PENDING,
 	                                     METRIC_PROGRAMS_COMPILING};
 
-	for (size_t i = 0; i < sizeof gauges / sizeof *gauges; i++)
-		metric_forget(gauges[i], d->label);
-}
-
-void devices_publish(void)
-{
 	for (unsigned i = 0; i < device_count; i++) {
 		const struct device *d = devices[i];
 		const enum device_state state = device_state(d);
 
-		if (state == DEVICE_REMOVED) {
-			forget_gauges(d);
+		if (state == DEVICE_REMOVED) { /* it has no gauges; its counters stay */
+			for (size_t g = 0; g < sizeof gauges / sizeof *gauges; g++)
+				metric_forget(gauges[g], d->label);
 			continue;
 		}
 		metric_set(METRIC_DEVICE_UP, d->label, NULL, state == DEVICE_UP);

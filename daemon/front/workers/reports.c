@@ -99,18 +99,16 @@ void reports_book(struct device *d, struct task *task, const struct message_tile
 	d->tiles++;
 }
 
-/* True if a device may report this error: it has no part in requests, images and files. */
-static bool error_valid(uint32_t error)
-{
-	return error == ERR_OK || error == ERR_BAD_PARAMETER || error == ERR_INTERNAL ||
-	       error == ERR_MEMORY || error == ERR_DEVICE || error == ERR_NOT_READY;
-}
-
 bool reports_tile_valid(const struct message_tile_done *done)
 {
-	if (!error_valid(done->error) || done->launches > LAUNCHES_MAX ||
-	    done->stack > WINDOW_MAX || (done->launches && !done->stack) ||
-	    (done->place && done->place >= done->stack) ||
+	const uint32_t error = done->error;
+
+	/* A device has no part in requests, images and files, whose errors it may not report. */
+	if (error != ERR_OK && error != ERR_BAD_PARAMETER && error != ERR_INTERNAL &&
+	    error != ERR_MEMORY && error != ERR_DEVICE && error != ERR_NOT_READY)
+		return false;
+	if (done->launches > LAUNCHES_MAX || done->stack > WINDOW_MAX ||
+	    (done->launches && !done->stack) || (done->place && done->place >= done->stack) ||
 	    !memchr(done->reason, 0, sizeof done->reason))
 		return false;
 	for (unsigned i = 0; i < done->launches; i++)

@@ -436,20 +436,6 @@ static const char *end_reason(const struct worker *w, int status)
 	return "killed";
 }
 
-/* Logs and counts a failure: the process ended by itself or was killed, not by worker_stop(). */
-static void worker_failed(struct worker *w, const char *reason, int status)
-{
-	log_event(LOG_LEVEL_WARNING,
-	          LOG_FIELDS(.worker = w->name, .error = reason,
-	                     .duration_us = (loop_now() - w->started) / 1000),
-	          "%s (pid %d) has ended: %s, %s %d", w->name, (int)w->pid, reason,
-	          WIFSIGNALED(status) ? "signal" : "status",
-	          WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
-	if (w->served || loop_now() - w->started > STABLE_NS)
-		w->failures = 0;
-	count_end(w, reason);
-}
-
 static void close_process(struct worker *w)
 {
 	close_watch(&w->socket);
@@ -474,10 +460,19 @@ static void worker_ended(void *context)
 	}
 	reason = end_reason(w, status);
 	close_process(w);
-	if (!w->stopped && reason == WORKER_STOPPING)
+	if (!w->stopped && reason == WORKER_STOPPING) {
 		worker_resume(w); /* called while it was ending */
-	else if (!w->stopped && !w->once)
-		worker_failed(w, reason, status);
+	} else if (!w->stopped && !w->once) {
+		log_event(LOG_LEVEL_WARNING,
+		          LOG_FIELDS(.worker = w->name, .error = reason,
+		                     .duration_us = (loop_now() - w->started) / 1000),
+		          "%s (pid %d) has ended: %s, %s %d", w->name, (int)w->pid, reason,
+		          WIFSIGNALED(status) ? "signal" : "status",
+		          WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+		if (w->served || loop_now() - w->started > STABLE_NS)
+			w->failures = 0;
+		count_end(w, reason);
+	}
 	w->owner->down(w, reason);
 }
 
