@@ -52,7 +52,7 @@ static void answer_opened(void *context)
 		job_cancel(job,
 		           problem_set(&problem, ERR_IO, "cannot create a file for the answer"),
 		           &problem);
-	if (!job->finished && !job->codec->answer_late)
+	if (!job->finished && !job->codec->run.answer_late)
 		send_answer(job);
 }
 
@@ -183,9 +183,9 @@ static void choose_jpeg(struct codec *c, const struct message_image *m)
 	}
 	if (!job->jpeg_form)
 		return;
-	reason = jpeg_router_choose(job, &job->image, runs_workers(), &c->jpeg_devices);
+	reason = jpeg_router_choose(job, &job->image, runs_workers(), &c->run.jpeg_devices);
 	if (reason)
-		c->jpeg_devices = 0;
+		c->run.jpeg_devices = 0;
 	job_set_jpeg(job, reason ? reason : JPEG_REASON_FAILED); /* until the tile is back */
 }
 
@@ -243,10 +243,10 @@ static void agree(struct codec *c, uint64_t size)
 	struct message message = {.type = MSG_WHOLE,
 	                          .whole = {.job = job->options.job, .form = job->jpeg_form}};
 
-	if (c->jpeg_devices)
+	if (c->run.jpeg_devices)
 		worker_send(&c->worker, &message, NULL);
-	if (c->jpeg_devices && job->jpeg_form & TILE_ENCODE)
-		c->answer_max = size;
+	if (c->run.jpeg_devices && job->jpeg_form & TILE_ENCODE)
+		c->run.answer_max = size;
 	else
 		open_answer(job, size);
 }
@@ -269,7 +269,7 @@ static bool accept_image(struct codec *c, const struct message_image *m)
 	job->tiles = m->tiles;
 	if (!choose_plan(c, 0))
 		return false;
-	c->answer_late = m->late;
+	c->run.answer_late = m->late;
 	choose_jpeg(c, m);
 	if (!job->finished)
 		agree(c, answer_expected(job, &m->answer));
@@ -283,7 +283,7 @@ static void whole_done(struct codec *c, const struct task *task,
 {
 	enum { HEADER_MAX = 1024 };
 	struct job *job = task->job;
-	const uint64_t max = c->answer_max, size = done->size + metadata_max(job) + HEADER_MAX;
+	const uint64_t max = c->run.answer_max, size = done->size + metadata_max(job) + HEADER_MAX;
 
 	job_set_jpeg(job, done->error        ? JPEG_REASON_FAILED
 	                  : done->jpeg_flags ? JPEG_REASON_FLAG
@@ -292,7 +292,7 @@ static void whole_done(struct codec *c, const struct task *task,
 		job->tiles_done = job->tiles;
 		job->jpeg_device = task->device;
 	}
-	c->answer_max = 0;
+	c->run.answer_max = 0;
 	if (max && !job->finished)
 		open_answer(job, !jpeg_left(job) && size < max ? size : max);
 }
@@ -306,17 +306,17 @@ void codec_task_done(struct task *task, const struct message_tile_done *done)
 	if (!--c->tasks && c->job == job)
 		job_back(job);
 	if (task->tile.form)
-		c->jpeg_out = false;
+		c->run.jpeg_out = false;
 	if (c->job == job) { /* still the same run: the next starts only after all tasks are back */
 		if (task->tile.form) {
 			whole_done(c, task, done);
 		} else {
 			job->tiles_done += !done->error && !task->prefer;
-			verified_expect(&c->verified, task, &message.tile_done);
+			verified_expect(&c->run.verified, task, &message.tile_done);
 		}
-		if (c->answer_late && !job->finished && job->answer.fd >= 0)
+		if (c->run.answer_late && !job->finished && job->answer.fd >= 0)
 			send_answer(job);
-		c->answer_late = false;
+		c->run.answer_late = false;
 		worker_send(&c->worker, &message, NULL);
 	}
 	free(task);
@@ -360,23 +360,23 @@ static bool accept_tile(struct codec *c, const struct tile *tile)
 		return false;
 	plane = image_plane(&job->image);
 	if (tile->job != job->options.job || !job->image_known || tile->arena != c->worker.number ||
-	    tile->index != c->next_tile || c->jpeg_out || tile->index >= job->tiles ||
+	    tile->index != c->run.next_tile || c->run.jpeg_out || tile->index >= job->tiles ||
 	    c->tasks >= SLOTS_MAX ||
 	    !tile_valid(tile, &plane, job->chain->chain, arena->size, arena->size))
 		return false;
 	if (tile->form) {
 		/* It comes once, as the front has agreed to it, and before all others. */
-		const uint64_t devices = c->jpeg_devices;
+		const uint64_t devices = c->run.jpeg_devices;
 
-		if (!devices || c->next_tile || tile->form != job->jpeg_form)
+		if (!devices || c->run.next_tile || tile->form != job->jpeg_form)
 			return false;
-		c->jpeg_devices = 0;
-		c->jpeg_out = true;
+		c->run.jpeg_devices = 0;
+		c->run.jpeg_out = true;
 		return codec_run_tile(c, tile, devices, 0);
 	}
 	if (tile->index && !choose_plan(c, tile->index))
 		return false;
-	c->next_tile++;
+	c->run.next_tile++;
 	return codec_run_tile(c, tile, job->terms.devices, 0);
 }
 
@@ -441,7 +441,7 @@ static bool accept_verified(struct codec *c, const struct message_verified *foun
 	struct finding finding;
 
 	if (!c->job || found->job != c->job->options.job ||
-	    !verified_take(&c->verified, c->job, found, &finding))
+	    !verified_take(&c->run.verified, c->job, found, &finding))
 		return false;
 	if (finding.doubtful)
 		device_examine(finding.device, c->plan, &finding.kernels);
@@ -508,9 +508,10 @@ static double time_max(const struct codec *c)
 	    job->image_known ? (double)job->whole.width * job->whole.height * pages : 0;
 	double max = decode_ns + decode_pixel_ns * pixels;
 
-	if (c->next_tile || job->verify_units > 0)
+	if (c->run.next_tile || job->verify_units > 0)
 		max += encode_ns + encode_pixel_ns * pixels;
-	max += unit_ns * (job->verify_units + (double)c->next_tile * (double)config->verify_taps);
+	max +=
+	    unit_ns * (job->verify_units + (double)c->run.next_tile * (double)config->verify_taps);
 	return SANITIZER ? 20 * max : max;
 }
 
@@ -609,7 +610,7 @@ static void check_jobs(void *context)
 		    (job && job->finished && job->times.finished < cancelled))
 			worker_kill(&c->worker, "cancelled");
 		else if (job && !job->finished &&
-		         (double)(c->worker.stall.worked_ns - c->worked) > time_max(c))
+		         (double)(c->worker.stall.worked_ns - c->run.worked) > time_max(c))
 			worker_kill(&c->worker, "complex");
 		else if (job && now - job->times.started > limit)
 			worker_kill(&c->worker, "timeout");

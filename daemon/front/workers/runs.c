@@ -59,13 +59,7 @@ static void codec_start_job(struct codec *c, struct job *job, uint64_t follows)
 	job->jpeg_form = TILE_JPEG;
 	job_set_jpeg(job, jpeg_router_ask(job, &message.job.jpeg_pixels));
 	c->job = job;
-	c->worked = c->worker.stall.worked_ns;
-	c->next_tile = 0;
-	c->jpeg_devices = 0;
-	c->jpeg_out = false;
-	c->answer_late = false;
-	c->answer_max = 0;
-	c->verified = (struct verified_tiles){0};
+	c->run = (struct codec_run){.worked = c->worker.stall.worked_ns};
 	job->codec = c;
 	job_hold(job);
 	job->times.began = loop_now();

@@ -13,19 +13,10 @@
 
 enum { CODECS_MAX = ARENAS_MAX }; /* worker i uses arena i */
 
-/* A codec worker. Changed by runs.c, and by codecs.c as its worker reports, starts and ends. */
-struct codec {
-	struct worker worker;
-	struct job *job; /* current job (holds a reference), or NULL */
-	/* The worker's processor time (struct stall) at the last look before the run began. */
-	uint64_t worked;
-	uint64_t dropped;    /* run that has given way, until the worker confirms; else 0 */
-	uint64_t dropped_at; /* loop_now() */
-	bool kept;           /* the last run's rows, for one that follows at once */
-	bool ending;         /* its job is done once the process has ended */
-	unsigned tasks;      /* tiles not back yet, of any run */
-	struct plan *plan;   /* of these tiles, or NULL */
-	uint32_t next_tile;  /* index of the next MSG_TILE */
+/* A run of a job. */
+struct codec_run {
+	uint64_t worked;    /* the worker's processor time (struct stall) when it began */
+	uint32_t next_tile; /* index of the next MSG_TILE */
 	/* Of the job as one tile with scans: devices that may have it, 0 if there is to be
 	 * none; whether it is with the scheduler. */
 	uint64_t jpeg_devices;
@@ -35,6 +26,19 @@ struct codec {
 	 * most so many bytes. Else 0. */
 	uint64_t answer_max;
 	struct verified_tiles verified;
+};
+
+/* A codec worker. Changed by runs.c, and by codecs.c as its worker reports, starts and ends. */
+struct codec {
+	struct worker worker;
+	struct job *job; /* current job (holds a reference), or NULL */
+	struct codec_run run;
+	uint64_t dropped;    /* run that has given way, until the worker confirms; else 0 */
+	uint64_t dropped_at; /* loop_now() */
+	bool kept;           /* the last run's rows, for one that follows at once */
+	bool ending;         /* its job is done once the process has ended */
+	unsigned tasks;      /* tiles not back yet, of any run */
+	struct plan *plan;   /* of these tiles, or NULL */
 };
 
 /* The scheduler's services for the codec workers. */
