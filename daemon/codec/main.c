@@ -33,29 +33,12 @@
  * error. */
 enum { EXPENDABLE = 800 };
 
-struct options {
-	enum log_level log_level;
-	uint64_t memory;
-	uint32_t formats; /* that are allowed */
-};
-
 struct worker {
 	struct job_place place;
 	struct kept_rows kept;
 	bool has_arena;
 	struct job *job; /* NULL: idle */
 };
-
-static const struct usage usage = {
-    "convolved-codec",
-    "Usage: convolved-codec [OPTION]...\n"
-    "Decodes and encodes images for convolved, which starts it.\n"
-    "\n"
-    "  --log-level NAME  error, warning, notice, info (the default) or debug\n"
-    "  --memory BYTES    bound on the memory of its own (default 2147483648)\n"
-    "  --formats LIST    formats to read and write, with ',' between them (default: all)\n"
-    "  --help            print this and exit\n"
-    "  --version         print the version and exit\n"};
 
 /* Decoders start a thread for each core that they may use. A worker is to use one, as there is one
  * a core; and its sandbox forbids the call that asks for a thread's. */
@@ -65,58 +48,6 @@ int pthread_getaffinity_np(pthread_t thread, size_t size, cpu_set_t *cores)
 	memset(cores, 0, size);
 	CPU_SET_S(0, size, cores);
 	return 0;
-}
-
-static uint64_t parse_bytes(const char *text, const char *expected)
-{
-	char *end;
-	unsigned long long bytes;
-
-	errno = 0;
-	bytes = strtoull(text, &end, 10);
-	if (errno || *end || text[strspn(text, "0123456789")] || bytes < (64 << 20))
-		usage_error(&usage, expected, text);
-	return bytes;
-}
-
-static uint32_t parse_formats(char *list)
-{
-	uint32_t formats = FORMATS_ALWAYS;
-
-	for (char *rest = list, *name; (name = strtok_r(rest, ", ", &rest));) {
-		if (!format_parse(name))
-			usage_error(&usage, "no such format", name);
-		formats |= 1u << format_parse(name);
-	}
-	return formats;
-}
-
-static void parse_options(struct options *options, int argc, char **argv)
-{
-	static const struct option known[] = {
-	    {"memory", required_argument, NULL, 'm'},
-	    {"formats", required_argument, NULL, 'f'},
-	    USAGE_OPTIONS,
-	};
-	int c;
-
-	*options = (struct options){.log_level = LOG_LEVEL_INFO,
-	                            .memory = UINT64_C(2) << 30,
-	                            .formats = format_sets_known().read};
-	while ((c = getopt_long(argc, argv, "", known, NULL)) != -1) {
-		switch (c) {
-		case 'm':
-			options->memory = parse_bytes(
-			    optarg, "--memory: expected a number of bytes, at least 67108864");
-			break;
-		case 'f':
-			options->formats = parse_formats(optarg);
-			break;
-		default:
-			usage_option(&usage, c, argv, &options->log_level);
-		}
-	}
-	usage_end(&usage, argc, argv);
 }
 
 static void drop_library_log(const char *domain, GLogLevelFlags level, const char *text, void *data)
@@ -145,29 +76,27 @@ static enum error start_vips(uint32_t formats)
 
 static void hear(void *context);
 
-static enum error start(struct worker *worker, const struct options *options)
+static enum error start(struct worker *worker, const struct start *how)
 {
 	const uint64_t begun = now_ms();
 	struct message message = {.type = MSG_READY};
 	enum error e;
 
-	*worker = (struct worker){.place.socket = WORKER_SOCKET};
-	worker->place.finished = eventfd(0, EFD_CLOEXEC);
-	signal(SIGPIPE, SIG_IGN);
+	*worker = (struct worker){.place = {.socket = WORKER_SOCKET,
+	                                    .finished = eventfd(0, EFD_CLOEXEC),
+	                                    .kept = &worker->kept,
+	                                    .hear = hear,
+	                                    .context = worker}};
 	/* Fewer heaps: freed memory is returned to the system sooner. */
 	mallopt(M_ARENA_MAX, 4);
 	/* But what a small job takes is kept for the next one, and what a piece of the reference
 	 * takes for the next piece. */
 	mallopt(M_TRIM_THRESHOLD, 32 << 20);
 	mallopt(M_MMAP_THRESHOLD, 32 << 20);
-	worker->place.kept = &worker->kept;
-	worker->place.hear = hear;
-	worker->place.context = worker;
 	if (worker->place.finished < 0 || prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0))
 		return ERR_INTERNAL;
-	e = start_vips(options->formats);
-	if (!e &&
-	    sandbox_enter(SANDBOX_CODEC, &(struct sandbox_access){.memory = options->memory})) {
+	e = start_vips(how->formats);
+	if (!e && sandbox_enter(SANDBOX_CODEC, &(struct sandbox_access){.memory = how->memory})) {
 		log_error("cannot enter the sandbox: %s", strerror(errno));
 		e = ERR_INTERNAL;
 	}
@@ -304,16 +233,14 @@ static int serve(struct worker *worker)
 	return status;
 }
 
-int main(int argc, char **argv)
+int main(void)
 {
-	struct options options;
+	static struct start how;
 	struct worker worker;
 	int status;
 
-	announce("convolved-codec", EXPENDABLE);
-	parse_options(&options, argc, argv);
-	log_init("convolved-codec", options.log_level, LOG_FORMAT_AUTO);
-	status = start(&worker, &options) ? 1 : serve(&worker);
+	start_receive("convolved-codec", EXPENDABLE, &how);
+	status = start(&worker, &how) ? 1 : serve(&worker);
 	/* The job's threads may still run: exit without waiting for them or freeing their data. */
 	if (worker.job)
 		_exit(status);

@@ -1,14 +1,14 @@
 /* convolved-device: filters tiles on one OpenCL device. convolved starts it with a socket at
  * descriptor 3; it ends when the socket is closed or its parent ends. */
 #include <errno.h>
-#include <fcntl.h>
-#include <getopt.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <unistd.h>
+
+#include <glib.h>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -23,160 +23,10 @@
 #define PACKAGE_VERSION "unknown"
 #endif
 
-enum {
-	FILTERS_MAX = 64,
-	EXPENDABLE = 200 /* OOM score: killed after codec workers, before the front */
-};
+/* OOM score: killed after codec workers, before the front. */
+enum { EXPENDABLE = 200 };
 
-struct options {
-	struct worker_options worker;
-	enum log_level log_level;
-	int probe, tune, unconfined;     /* 1 if given */
-	const char *filter[FILTERS_MAX]; /* filters to tune */
-	size_t filters;
-	double jpeg_share;              /* of the device's memory */
-	int compile, compile_patiently; /* 1 if given; see compile_process.h */
-};
-
-static struct options options = {.log_level = LOG_LEVEL_NOTICE, .worker.stack_max = STACK_MAX};
-
-static const char help[] =
-    "Usage: convolved-device [OPTION]...\n"
-    "Filters tiles of images on one OpenCL device. convolved starts it. Run it by hand only to\n"
-    "measure its kernels: convolved-device --tune --state-dir DIR --cache-dir DIR\n"
-    "\n"
-    "  --platform N      index of the OpenCL platform (0)\n"
-    "  --device N        index of the device on it (0)\n"
-    "  --kernel-dir DIR  read kernel sources from DIR, not the built-in ones\n"
-    "  --cache-dir DIR   store compiled kernels in DIR\n"
-    "  --cache-size N    maximum bytes of these; 0: no limit (0)\n"
-    "  --state-dir DIR   store the fastest kernels for each kind of work in DIR\n"
-    "  --programs N      maximum special programs kept in memory (512)\n"
-    "  --stack N         maximum tiles per launch, 1 to 32 (32)\n"
-    "  --jpeg-memory N   share of the device's memory for JPEGs, 0 to 1; 0: none are taken (0)\n"
-    "  --log-level NAME  error, warning, notice, info or debug (notice)\n"
-    "  --unconfined      no sandbox, for drivers that do not work in it\n"
-    "  --probe           send convolved the list of devices and exit\n"
-    "  --tune            measure the kernels of common filters, print the results and exit\n"
-    "  --filter FILTER   tune this filter, e.g. gaussian=sigma=2; may be repeated\n"
-    "  --help            print this and exit\n"
-    "  --version         print the version and exit\n";
-
-static const struct option long_options[] = {
-    {"platform", required_argument, NULL, 'p'},
-    {"device", required_argument, NULL, 'd'},
-    {"kernel-dir", required_argument, NULL, 'k'},
-    {"cache-dir", required_argument, NULL, 'c'},
-    {"cache-size", required_argument, NULL, 'z'},
-    {"state-dir", required_argument, NULL, 's'},
-    {"programs", required_argument, NULL, 'R'},
-    {"stack", required_argument, NULL, 'S'},
-    {"jpeg-memory", required_argument, NULL, 'J'},
-    {"log-level", required_argument, NULL, 'l'},
-    {"filter", required_argument, NULL, 'f'},
-    {"tune", no_argument, &options.tune, 1},
-    {"compile", no_argument, &options.compile, 1}, /* internal: see compile_process.h */
-    {"compile-patiently", no_argument, &options.compile_patiently, 1},
-    {"unconfined", no_argument, &options.unconfined, 1},
-    {"probe", no_argument, &options.probe, 1},
-    {"help", no_argument, NULL, 'h'},
-    {"version", no_argument, NULL, 'V'},
-    {0},
-};
-
-static void usage_exit(const char *what, const char *value)
-{
-	fprintf(stderr, "convolved-device: %s: '%s' is not valid\n", what, value);
-	exit(2);
-}
-
-static unsigned parse_index(const char *name, const char *text)
-{
-	char *end;
-	unsigned long index = strtoul(text, &end, 10);
-
-	if (!*text || *end || index > 1000)
-		usage_exit(name, text);
-	return (unsigned)index;
-}
-
-static uint64_t parse_size(const char *name, const char *text)
-{
-	char *end;
-	unsigned long long size = strtoull(text, &end, 10);
-
-	if (*text < '0' || *text > '9' || *end)
-		usage_exit(name, text);
-	return size;
-}
-
-static double parse_share(const char *name, const char *text)
-{
-	char *end;
-	double share = strtod(text, &end);
-
-	if (!*text || *end || !(share >= 0 && share <= 1))
-		usage_exit(name, text);
-	return share;
-}
-
-static void parse_option(int c)
-{
-	int level;
-
-	switch (c) {
-	case 0: /* a flag, which getopt_long() has set */
-		break;
-	case 'p':
-		options.worker.platform = parse_index("--platform", optarg);
-		break;
-	case 'd':
-		options.worker.device = parse_index("--device", optarg);
-		break;
-	case 'k':
-		options.worker.kernel_dir = optarg;
-		break;
-	case 'c':
-		options.worker.cache_dir = optarg;
-		break;
-	case 'z':
-		options.worker.cache_size = parse_size("--cache-size", optarg);
-		break;
-	case 's':
-		options.worker.state_dir = optarg;
-		break;
-	case 'R':
-		options.worker.programs_max = parse_index("--programs", optarg);
-		break;
-	case 'S':
-		options.worker.stack_max = parse_index("--stack", optarg);
-		if (!options.worker.stack_max || options.worker.stack_max > STACK_MAX)
-			usage_exit("--stack", optarg);
-		break;
-	case 'J':
-		options.jpeg_share = parse_share("--jpeg-memory", optarg);
-		break;
-	case 'f':
-		if (options.filters == FILTERS_MAX)
-			usage_exit("--filter", optarg);
-		options.filter[options.filters++] = optarg;
-		break;
-	case 'l':
-		level = log_level_parse(optarg);
-		if (level < 0)
-			usage_exit("--log-level", optarg);
-		options.log_level = (enum log_level)level;
-		break;
-	case 'h':
-		fputs(help, stdout);
-		exit(0);
-	case 'V':
-		puts("convolved-device " PACKAGE_VERSION);
-		exit(0);
-	default:
-		exit(2);
-	}
-}
+static struct worker_options options;
 
 /* Sends the devices of this host. */
 static int probe(void)
@@ -210,21 +60,21 @@ static enum error send_ready(const struct worker *worker, uint64_t started_ms)
  * way of running kernels. */
 static enum error open_device(struct device *device)
 {
-	enum error e = device_open(device, options.worker.platform, options.worker.device);
+	enum error e = device_open(device, options.platform, options.device);
 
 	device->separate_compiler = !e && (device->pocl || device->nvidia);
 	return e;
 }
 
-static enum error serve(uint64_t started_ms)
+static enum error serve(double jpeg_share, uint64_t started_ms)
 {
 	struct device device = {0};
 	struct worker *worker = NULL;
 	enum error e = open_device(&device);
 
-	options.worker.jpeg_memory = (uint64_t)(options.jpeg_share * (double)device.memory);
+	options.jpeg_memory = (uint64_t)(jpeg_share * (double)device.memory);
 	if (!e)
-		e = worker_new(&device, &options.worker, WORKER_SOCKET, &worker);
+		e = worker_new(&device, &options, WORKER_SOCKET, &worker);
 	if (!e)
 		e = send_ready(worker, started_ms);
 	if (!e)
@@ -240,8 +90,8 @@ static enum error serve(uint64_t started_ms)
 static enum error enter_sandbox(void)
 {
 	const char *temporary = getenv("TMPDIR");
-	const char *const writable[] = {options.worker.cache_dir,
-	                                options.worker.state_dir,
+	const char *const writable[] = {options.cache_dir,
+	                                options.state_dir,
 	                                getenv("POCL_CACHE_DIR"),
 	                                getenv("CUDA_CACHE_PATH"),
 	                                temporary ? temporary : "/tmp",
@@ -272,61 +122,112 @@ static void print_choice(const struct message_choice *choice)
 	fflush(stdout);
 }
 
-static enum error tune(void)
+static enum error tune(const char *const *filters, size_t count)
 {
 	struct device device = {0};
 	struct worker *worker = NULL;
-	enum error e = tuner_check(options.filter, options.filters);
+	enum error e = tuner_check(filters, count);
 
 	if (!e)
 		e = open_device(&device);
 	if (!e)
-		e = worker_new(&device, &options.worker, -1, &worker);
+		e = worker_new(&device, &options, -1, &worker);
 	if (!e) {
 		printf("%s, %s\n", device.name, device.driver);
-		e = tuner_run(worker_tuner(worker), options.filter, options.filters, print_choice);
+		e = tuner_run(worker_tuner(worker), filters, count, print_choice);
 	}
 	worker_free(&worker);
 	device_close(&device);
 	return e;
 }
 
-int main(int argc, char **argv)
+/* Tunes, or (internal: compile_process.h) compiles, as the command line says. */
+static int run_by_hand(int argc, char **argv)
 {
-	uint64_t started_ms = now_ms();
-	int c;
+	static gboolean tunes, version, compile, patient;
+	static int platform, number;
+	static char *kernels, *cache, *state, **filters;
+	const GOptionEntry known[] = {
+	    {"tune", 0, 0, G_OPTION_ARG_NONE, &tunes,
+	     "Measure the kernels of common filters, and print the results", NULL},
+	    {"filter", 0, 0, G_OPTION_ARG_STRING_ARRAY, &filters,
+	     "Tune this filter, e.g. gaussian=sigma=2; may be repeated", "FILTER"},
+	    {"platform", 0, 0, G_OPTION_ARG_INT, &platform, "Index of the OpenCL platform (0)",
+	     "N"},
+	    {"device", 0, 0, G_OPTION_ARG_INT, &number, "Index of the device on it (0)", "N"},
+	    {"kernel-dir", 0, 0, G_OPTION_ARG_FILENAME, &kernels,
+	     "Read kernel sources from DIR, not the built-in ones", "DIR"},
+	    {"cache-dir", 0, 0, G_OPTION_ARG_FILENAME, &cache, "Store compiled kernels in DIR",
+	     "DIR"},
+	    {"state-dir", 0, 0, G_OPTION_ARG_FILENAME, &state,
+	     "Store the fastest kernels for each kind of work in DIR", "DIR"},
+	    {"version", 0, 0, G_OPTION_ARG_NONE, &version, "Print the version", NULL},
+	    {"compile", 0, G_OPTION_FLAG_HIDDEN, G_OPTION_ARG_NONE, &compile, NULL, NULL},
+	    {"compile-patiently", 0, G_OPTION_FLAG_HIDDEN, G_OPTION_ARG_NONE, &patient, NULL, NULL},
+	    {0}};
+	GOptionContext *context = g_option_context_new("- filters tiles for convolved");
+	GError *error = NULL;
+	bool right;
 
-	announce("convolved-device", EXPENDABLE);
-	while ((c = getopt_long(argc, argv, "", long_options, NULL)) != -1)
-		parse_option(c);
-	if (optind < argc)
-		usage_exit("argument", argv[optind]);
-	signals_reset();
-	log_init("convolved-device", options.log_level, LOG_FORMAT_AUTO);
-	if (options.compile || options.compile_patiently)
-		return compile_process_serve(options.compile_patiently, options.worker.platform,
-		                             options.worker.device, options.worker.kernel_dir);
-	environment_set(options.worker.cache_dir);
-	if (options.tune)
-		return tune() ? 1 : 0;
-	/* The worker ends with its parent. Signals to the process group (^C in a terminal, a
-	 * service manager's SIGTERM) are for the front, which first finishes the work in flight. */
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	signal(SIGINT, SIG_IGN);
-	signal(SIGTERM, SIG_IGN);
-	signal(SIGPIPE, SIG_IGN);
-	if (fcntl(WORKER_SOCKET, F_GETFD) < 0) {
-		log_error("descriptor %d is not open: this program is started by convolved",
-		          WORKER_SOCKET);
+	g_option_context_add_main_entries(context, known, NULL);
+	right = g_option_context_parse(context, &argc, &argv, &error) && argc == 1 &&
+	        (tunes || version || compile || patient);
+	g_option_context_free(context);
+	if (!right) {
+		fprintf(stderr, "convolved-device: %s\n",
+		        error ? error->message : "workers are started by convolved; see --help");
+		g_clear_error(&error);
 		return 2;
 	}
-	if (options.unconfined) {
+	if (version) {
+		puts("convolved-device " PACKAGE_VERSION);
+		return 0;
+	}
+	signals_reset();
+	log_init("convolved-device", LOG_LEVEL_NOTICE, LOG_FORMAT_AUTO);
+	options = (struct worker_options){.platform = (unsigned)platform,
+	                                  .device = (unsigned)number,
+	                                  .kernel_dir = kernels,
+	                                  .cache_dir = cache,
+	                                  .state_dir = state,
+	                                  .stack_max = STACK_MAX};
+	if (!tunes)
+		return compile_process_serve(patient, options.platform, options.device, kernels);
+	environment_set(cache);
+	return tune((const char *const *)filters, filters ? g_strv_length(filters) : 0) ? 1 : 0;
+}
+
+/* Takes over what the front says. */
+static void configure(const struct start *how)
+{
+	options = (struct worker_options){.platform = how->platform,
+	                                  .device = how->device,
+	                                  .kernel_dir = *how->kernel_dir ? how->kernel_dir : NULL,
+	                                  .cache_dir = how->cache_dir,
+	                                  .cache_size = how->cache_size,
+	                                  .state_dir = how->state_dir,
+	                                  .stack_max = how->stack,
+	                                  .programs_max = how->programs};
+	environment_set(options.cache_dir);
+}
+
+int main(int argc, char **argv)
+{
+	static struct start how;
+	uint64_t started_ms = now_ms();
+
+	if (!start_is_worker())
+		return run_by_hand(argc, argv);
+	start_receive("convolved-device", EXPENDABLE, &how);
+	configure(&how);
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (how.unconfined) {
 		log_notice("not confined");
 	} else if (enter_sandbox()) {
 		log_error("cannot enter the sandbox: %s", strerror(errno));
 		return 1;
 	}
-	if (options.probe)
+	if (how.probe)
 		return probe();
-	return serve(started_ms) ? 1 : 0;
+	return serve(how.jpeg_memory, started_ms) ? 1 : 0;
 }

@@ -36,13 +36,6 @@ static struct certificate_file certificate = {.fd = -1};
 static bool draining;
 static struct loop_timer ping;
 
-static void worker_prepare(struct worker *w)
-{
-	w->start_ms = config->start_timeout * 1000;
-	worker_argument(w, "convolved-http", NULL);
-	worker_argument(w, "--log-level", config->log_level);
-}
-
 /* Sends the limits. Files may be as large as ever allowed: bodies that are arriving may have been
  * promised more than a reload now allows. */
 static void send_limits(struct http_worker *h)
@@ -107,11 +100,6 @@ static void worker_up(struct worker *w, const struct message_ready *ready)
 		remote_drain(h->remote, false);
 }
 
-static void worker_message(struct worker *w, const struct message *message)
-{
-	worker_refuse(w, message_name(message->type));
-}
-
 static void worker_down(struct worker *w, const char *reason)
 {
 	struct http_worker *h = &workers[w->number];
@@ -128,11 +116,8 @@ static bool worker_busy(const struct worker *w)
 	return workers[w->number].remote && workers[w->number].silent >= LONG;
 }
 
-static const struct worker_owner owner = {.prepare = worker_prepare,
-                                          .up = worker_up,
-                                          .message = worker_message,
-                                          .down = worker_down,
-                                          .busy = worker_busy};
+static const struct worker_owner owner = {
+    .program = "convolved-http", .up = worker_up, .down = worker_down, .busy = worker_busy};
 
 static void ping_all(void *context)
 {

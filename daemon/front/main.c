@@ -250,7 +250,7 @@ static const struct part {
     {.init = errands_init, .fini = errands_fini},
     {.init_with = configure, .fini = listeners_fini},
     {.fini = representations_fini},
-    {.init = supervisor_init, .fini = supervisor_fini},
+    {.init_with = supervisor_init, .fini = supervisor_fini},
     {.init_with = tracer_init, .fini = tracer_fini},
     {.init = agent_init, .fini = agent_fini},
     {.init_with = listeners_init},

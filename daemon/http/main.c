@@ -28,32 +28,10 @@
 /* OOM score: its clients would lose their connections, so codec workers go first. */
 enum { EXPENDABLE = 400, REPORT_MS = 20 };
 
-static const struct usage usage = {
-    "convolved-http", "Usage: convolved-http [OPTION]...\n"
-                      "Serves HTTP for convolved, which starts it.\n"
-                      "\n"
-                      "  --log-level NAME  error, warning, notice, info (the default) or debug\n"
-                      "  --help            print this and exit\n"
-                      "  --version         print the version and exit\n"};
-
 static struct loop_watch front;
 static struct loop_timer report;
 static bool limited; /* http_init() has been called */
 static struct rlimit files;
-
-static enum log_level parse_options(int argc, char **argv)
-{
-	static const struct option known[] = {
-	    USAGE_OPTIONS,
-	};
-	enum log_level level = LOG_LEVEL_INFO;
-	int c;
-
-	while ((c = getopt_long(argc, argv, "", known, NULL)) != -1)
-		usage_option(&usage, c, argv, &level);
-	usage_end(&usage, argc, argv);
-	return level;
-}
 
 /* Without the front there is nothing to do, and nobody to tell. */
 static void end(void)
@@ -164,28 +142,18 @@ static void hear(void *context)
 		keep_numbers();
 }
 
-/* Has libraries read their files once: the zone of local time, GnuTLS's priorities. */
-static void prepare_libraries(void)
-{
-	time_t now = time(NULL);
-	struct tm parts;
-
-	tzset();
-	gmtime_r(&now, &parts);
-	gnutls_global_init();
-}
-
 static enum error start(void)
 {
 	struct message ready = {.type = MSG_READY};
-	/* A terminal sends most of these to all processes; the front says when to end. */
-	static const int ignored[] = {SIGPIPE, SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 	const uint64_t begun = now_ms();
+	const time_t now = time(NULL);
+	struct tm parts;
 	enum error e;
 
-	for (size_t i = 0; i < sizeof ignored / sizeof *ignored; i++)
-		signal(ignored[i], SIG_IGN);
-	prepare_libraries();
+	/* Libraries read their files once: the zone of local time, GnuTLS's priorities. */
+	tzset();
+	gmtime_r(&now, &parts);
+	gnutls_global_init();
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) || getrlimit(RLIMIT_NOFILE, &files))
 		return ERR_INTERNAL;
 	files.rlim_cur = files.rlim_max; /* descriptors are for connections */
@@ -213,11 +181,11 @@ static int turn(void)
 	return soon >= 0 && (wait < 0 || soon < wait) ? soon : wait;
 }
 
-int main(int argc, char **argv)
+int main(void)
 {
-	announce("convolved-http", EXPENDABLE);
-	log_init("convolved-http", parse_options(argc, argv), LOG_FORMAT_AUTO);
-	signals_reset();
+	static struct start how;
+
+	start_receive("convolved-http", EXPENDABLE, &how);
 	if (start()) {
 		log_error("cannot start: %m");
 		return 1;

@@ -7,7 +7,7 @@
  * socket's number.
  *
  * OpenCL drivers are large and need different calls: for them there is a list of what is forbidden.
- * No driver is known to need a call on that list; --unconfined is for one that does. */
+ * No driver is known to need a call on that list; confine-devices=no is for one that does. */
 #include "process/sandbox.h"
 
 #include <errno.h>
@@ -47,35 +47,20 @@ struct restricted_call {
 	uint64_t from;
 };
 
-/* The calls for reading and writing open files, memory that is not executable, threads (exactly the
- * flags of pthread_create(): no process, no namespace), clocks and the end. */
+/* Threads: exactly the flags of pthread_create(), so that no process and no namespace begins. */
 static const int common_calls[] = {
-    SCMP_SYS(read),
-    SCMP_SYS(write),
-    SCMP_SYS(pread64),
-    SCMP_SYS(lseek),
-    SCMP_SYS(close),
-    SCMP_SYS(fstat),
-    SCMP_SYS(poll),
-    SCMP_SYS(futex),
-    SCMP_SYS(munmap),
-    SCMP_SYS(madvise),
-    SCMP_SYS(mremap),
-    SCMP_SYS(brk),
-    SCMP_SYS(set_robust_list),
-    SCMP_SYS(rseq),
-    SCMP_SYS(rt_sigprocmask),
-    SCMP_SYS(rt_sigreturn),
-    SCMP_SYS(restart_syscall),
-    SCMP_SYS(exit),
-    SCMP_SYS(exit_group),
-    SCMP_SYS(getrandom),
-    SCMP_SYS(sched_yield),
-    SCMP_SYS(clock_nanosleep),
-    SCMP_SYS(clock_gettime),
-    SCMP_SYS(gettid),
+    /* open files */
+    SCMP_SYS(read), SCMP_SYS(write), SCMP_SYS(pread64), SCMP_SYS(lseek), SCMP_SYS(close),
+    SCMP_SYS(fstat), SCMP_SYS(poll),
+    /* memory, but none that is executable */
+    SCMP_SYS(munmap), SCMP_SYS(madvise), SCMP_SYS(mremap), SCMP_SYS(brk),
+    /* threads and signals */
+    SCMP_SYS(futex), SCMP_SYS(set_robust_list), SCMP_SYS(rseq), SCMP_SYS(rt_sigprocmask),
+    SCMP_SYS(rt_sigreturn), SCMP_SYS(restart_syscall), SCMP_SYS(sched_yield), SCMP_SYS(gettid),
     SCMP_SYS(getpid),
-};
+    /* clocks, and the end */
+    SCMP_SYS(clock_nanosleep), SCMP_SYS(clock_gettime), SCMP_SYS(getrandom), SCMP_SYS(exit),
+    SCMP_SYS(exit_group)};
 
 static const struct restricted_call common_restricted[] = {
     {SCMP_SYS(mmap), 2, PROT_EXEC, 0, 0},
@@ -148,80 +133,31 @@ static const struct restricted_call trace_restricted[] = {
 
 /* A file that is replaced while the worker runs is not found again, but in directories it is. */
 static const char *const trace_readable[] = {
-    "/etc/resolv.conf",
-    "/etc/hosts",
-    "/etc/host.conf",
-    "/etc/nsswitch.conf",
-    "/etc/gai.conf",
-    "/etc/services",
-    "/run/systemd/resolve",
-    "/run/resolvconf",
-    "/run/NetworkManager",
-    "/etc/ssl/certs",
-    "/etc/ssl/openssl.cnf",
-    "/usr/lib/ssl",
-    "/usr/share/ca-certificates",
-    "/usr/local/share/ca-certificates",
-    "/etc/pki/tls",
-    "/etc/pki/ca-trust",
-};
+    /* names */
+    "/etc/resolv.conf", "/etc/hosts", "/etc/host.conf", "/etc/nsswitch.conf", "/etc/gai.conf",
+    "/etc/services", "/run/systemd/resolve", "/run/resolvconf", "/run/NetworkManager",
+    /* certificates */
+    "/etc/ssl/certs", "/etc/ssl/openssl.cnf", "/usr/lib/ssl", "/usr/share/ca-certificates",
+    "/usr/local/share/ca-certificates", "/etc/pki/tls", "/etc/pki/ca-trust"};
 
 static const int device_denied[] = {
     /* other processes */
-    SCMP_SYS(ptrace),
-    SCMP_SYS(process_vm_readv),
-    SCMP_SYS(process_vm_writev),
-    SCMP_SYS(kcmp),
-    SCMP_SYS(pidfd_getfd),
-    SCMP_SYS(pidfd_send_signal),
-    SCMP_SYS(tkill),
-    SCMP_SYS(rt_sigqueueinfo),
+    SCMP_SYS(ptrace), SCMP_SYS(process_vm_readv), SCMP_SYS(process_vm_writev), SCMP_SYS(kcmp),
+    SCMP_SYS(pidfd_getfd), SCMP_SYS(pidfd_send_signal), SCMP_SYS(tkill), SCMP_SYS(rt_sigqueueinfo),
     SCMP_SYS(rt_tgsigqueueinfo),
     /* mounts and namespaces */
-    SCMP_SYS(mount),
-    SCMP_SYS(umount2),
-    SCMP_SYS(pivot_root),
-    SCMP_SYS(chroot),
-    SCMP_SYS(setns),
-    SCMP_SYS(unshare),
-    SCMP_SYS(open_tree),
-    SCMP_SYS(move_mount),
-    SCMP_SYS(fsopen),
-    SCMP_SYS(fsmount),
-    SCMP_SYS(fspick),
-    SCMP_SYS(open_by_handle_at),
-    SCMP_SYS(fanotify_init),
-    SCMP_SYS(quotactl),
-    SCMP_SYS(acct),
-    SCMP_SYS(swapon),
-    SCMP_SYS(swapoff),
+    SCMP_SYS(mount), SCMP_SYS(umount2), SCMP_SYS(pivot_root), SCMP_SYS(chroot), SCMP_SYS(setns),
+    SCMP_SYS(unshare), SCMP_SYS(open_tree), SCMP_SYS(move_mount), SCMP_SYS(fsopen),
+    SCMP_SYS(fsmount), SCMP_SYS(fspick), SCMP_SYS(open_by_handle_at), SCMP_SYS(fanotify_init),
+    SCMP_SYS(quotactl), SCMP_SYS(acct), SCMP_SYS(swapon), SCMP_SYS(swapoff),
     /* the kernel and the machine */
-    SCMP_SYS(init_module),
-    SCMP_SYS(finit_module),
-    SCMP_SYS(delete_module),
-    SCMP_SYS(kexec_load),
-    SCMP_SYS(kexec_file_load),
-    SCMP_SYS(reboot),
-    SCMP_SYS(bpf),
-    SCMP_SYS(perf_event_open),
-    SCMP_SYS(userfaultfd),
-    SCMP_SYS(io_uring_setup),
-    SCMP_SYS(io_uring_enter),
-    SCMP_SYS(io_uring_register),
-    SCMP_SYS(keyctl),
-    SCMP_SYS(add_key),
-    SCMP_SYS(request_key),
-    SCMP_SYS(syslog),
-    SCMP_SYS(settimeofday),
-    SCMP_SYS(clock_settime),
-    SCMP_SYS(clock_adjtime),
-    SCMP_SYS(adjtimex),
-    SCMP_SYS(sethostname),
-    SCMP_SYS(setdomainname),
-    SCMP_SYS(iopl),
-    SCMP_SYS(ioperm),
-    SCMP_SYS(vhangup),
-};
+    SCMP_SYS(init_module), SCMP_SYS(finit_module), SCMP_SYS(delete_module), SCMP_SYS(kexec_load),
+    SCMP_SYS(kexec_file_load), SCMP_SYS(reboot), SCMP_SYS(bpf), SCMP_SYS(perf_event_open),
+    SCMP_SYS(userfaultfd), SCMP_SYS(io_uring_setup), SCMP_SYS(io_uring_enter),
+    SCMP_SYS(io_uring_register), SCMP_SYS(keyctl), SCMP_SYS(add_key), SCMP_SYS(request_key),
+    SCMP_SYS(syslog), SCMP_SYS(settimeofday), SCMP_SYS(clock_settime), SCMP_SYS(clock_adjtime),
+    SCMP_SYS(adjtimex), SCMP_SYS(sethostname), SCMP_SYS(setdomainname), SCMP_SYS(iopl),
+    SCMP_SYS(ioperm), SCMP_SYS(vhangup)};
 
 /* Commands that make the kernel send signals on behalf of this process. */
 static const struct {
@@ -247,14 +183,13 @@ static const struct row {
 	size_t restricted_count;
 	const char *const *readable; /* files, and directories with all beneath */
 	size_t readable_count;
-	bool bounded;         /* has a limit of descriptors, threads and memory */
-	enum log_level level; /* of the line that says what is in force */
+	bool bounded; /* has a limit of descriptors, threads and memory */
 } rows[] = {
-    [SANDBOX_CODEC] = {ALLOWED(codec), .bounded = true, .level = LOG_LEVEL_DEBUG},
-    [SANDBOX_DEVICE] = {.level = LOG_LEVEL_INFO},
-    [SANDBOX_HTTP] = {ALLOWED(http), .level = LOG_LEVEL_DEBUG},
+    [SANDBOX_CODEC] = {ALLOWED(codec), .bounded = true},
+    [SANDBOX_DEVICE] = {0},
+    [SANDBOX_HTTP] = {ALLOWED(http)},
     [SANDBOX_TRACE] = {ALLOWED(trace), .readable = trace_readable,
-                       .readable_count = COUNT(trace_readable), .level = LOG_LEVEL_DEBUG},
+                       .readable_count = COUNT(trace_readable)},
 };
 
 /* The C library's fstat() may use a call with an empty path, which a filter cannot distinguish from
@@ -517,7 +452,7 @@ enum error sandbox_enter(enum sandbox sandbox, const struct sandbox_access *acce
 		return ERR_INTERNAL;
 	if (row->bounded)
 		memory_limit = access->memory;
-	log_event(row->level, NULL, "confined: seccomp, %s%d",
+	log_event(row->calls ? LOG_LEVEL_DEBUG : LOG_LEVEL_INFO, NULL, "confined: seccomp, %s%d",
 	          abi ? "Landlock " : "no Landlock: ", abi);
 	return ERR_OK;
 }

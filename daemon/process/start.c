@@ -4,21 +4,28 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
+#include "base/file.h"
+#include "base/log.h"
 #include "wire/wire.h"
 
-void announce(const char *name, unsigned expendable)
+bool start_is_worker(void)
 {
-	struct message message = {.type = MSG_HELLO};
 	int type = 0;
 	socklen_t size = sizeof type;
+
+	return !getsockopt(WORKER_SOCKET, SOL_SOCKET, SO_TYPE, &type, &size) &&
+	       type == SOCK_SEQPACKET;
+}
+
+void start_announce(const char *name, unsigned expendable)
+{
+	struct message message = {.type = MSG_HELLO};
 	FILE *score;
 
-	if (getsockopt(WORKER_SOCKET, SOL_SOCKET, SO_TYPE, &type, &size) || type != SOCK_SEQPACKET)
-		return;
 	prctl(PR_SET_NAME, name);
 	/* Raising one's own value needs no privilege: this fails only where there is no /proc. */
 	score = fopen("/proc/self/oom_score_adj", "we");
@@ -31,43 +38,29 @@ void announce(const char *name, unsigned expendable)
 	(void)!wire_send(WORKER_SOCKET, &message, NULL);
 }
 
-#ifndef PACKAGE_VERSION
-#define PACKAGE_VERSION "unknown"
-#endif
-
-noreturn void usage_error(const struct usage *usage, const char *what, const char *value)
+void start_receive(const char *name, unsigned expendable, struct start *start)
 {
-	fprintf(stderr, "%s: %s: %s\nTry '%s --help'.\n", usage->program, what, value,
-	        usage->program);
-	exit(2);
-}
+	/* A terminal sends most of these to all processes; the front says when to end. */
+	static const int ignored[] = {SIGPIPE, SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+	struct message message;
+	int fds[MESSAGE_FDS_MAX];
 
-void usage_option(const struct usage *usage, int c, char *const *argv, enum log_level *level)
-{
-	int named;
-
-	switch (c) {
-	case 'l':
-		named = log_level_parse(optarg);
-		if (named < 0)
-			usage_error(usage, "no such log level", optarg);
-		*level = (enum log_level)named;
-		return;
-	case 'h':
-		fputs(usage->help, stdout);
-		exit(0);
-	case 'V':
-		printf("%s %s\n", usage->program, PACKAGE_VERSION);
-		exit(0);
-	default:
-		usage_error(usage, "bad option", argv[optind - 1]);
+	log_init(name, LOG_LEVEL_INFO, LOG_FORMAT_AUTO);
+	if (!start_is_worker()) {
+		log_error("this program is started by convolved");
+		exit(2);
 	}
-}
-
-void usage_end(const struct usage *usage, int argc, char *const *argv)
-{
-	if (optind < argc)
-		usage_error(usage, "unexpected argument", argv[optind]);
+	start_announce(name, expendable);
+	signals_reset();
+	for (size_t i = 0; i < sizeof ignored / sizeof *ignored; i++)
+		signal(ignored[i], SIG_IGN);
+	if (wire_receive(WORKER_SOCKET, &message, fds) != WIRE_MESSAGE ||
+	    message.type != MSG_START || !file_read(fds[0], start, sizeof *start, 0)) {
+		log_error("the front does not say how to start");
+		exit(1);
+	}
+	close(fds[0]);
+	log_init(name, (enum log_level)start->log_level, LOG_FORMAT_AUTO);
 }
 
 /* Blocked and ignored signals stay so across exec. nohup and shells rely on that for the signals

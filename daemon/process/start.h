@@ -1,40 +1,44 @@
-/* The first steps of a worker's program: what it inherited, whom it tells, its command line. */
+/* The first steps of a worker's program: it tells the front its version, and is told what it must
+ * know before it is confined. */
 #ifndef PROCESS_START_H
 #define PROCESS_START_H
 
-#include <getopt.h>
-#include <stdnoreturn.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdint.h>
 
-#include "base/log.h"
-
-/* Sends HELLO to the front before anything that depends on the version, such as parsing options;
- * sets the process name, which the path that the front executes does not have; and sets how early
- * the kernel kills this process when memory runs out: `expendable`, from 0 to 1000, highest first.
- * Does nothing in a program that the front did not start. */
-void announce(const char *name, unsigned expendable);
-
-/* A program's name, and what --help prints. */
-struct usage {
-	const char *program, *help;
+/* The content of MSG_START's memfd. A program reads the members for its kind of worker. */
+struct start {
+	uint32_t log_level; /* enum log_level */
+	/* codec: a bit (1 << enum format) for each format that is allowed; the bound on the bytes
+	 * of its own memory. */
+	uint32_t formats;
+	uint64_t memory;
+	/* device: 1: it sends the list of devices and exits; 1: it has no sandbox, for a driver
+	 * that does not work in one. */
+	uint32_t probe, unconfined;
+	uint32_t platform, device; /* indices, as OpenCL lists them */
+	uint32_t stack, programs;  /* see struct worker_options */
+	uint64_t cache_size;
+	double jpeg_memory; /* share of the device's memory for JPEGs, 0 to 1; 0: none are taken */
+	char cache_dir[PATH_MAX], state_dir[PATH_MAX];
+	char kernel_dir[PATH_MAX]; /* empty: the built-in sources */
+	/* trace: the collector, as http://localhost:4318. */
+	char endpoint[PATH_MAX];
 };
 
-/* The last rows of a program's options. */
-#define USAGE_OPTIONS                                                                              \
-	{"log-level", required_argument, NULL, 'l'}, {"help", no_argument, NULL, 'h'},             \
-	    {"version", no_argument, NULL, 'V'},                                                   \
-	{                                                                                          \
-		0                                                                                  \
-	}
+/* True if the front started this process: it has a socket to it. */
+bool start_is_worker(void);
 
-/* Does what getopt_long() has found, c, if it is one of USAGE_OPTIONS: sets *level, or prints and
- * exits. Anything else is an error. */
-void usage_option(const struct usage *usage, int c, char *const *argv, enum log_level *level);
+/* Sends HELLO to the front before anything that depends on the version; sets the process name,
+ * which the path that the front executes does not have; and sets how early the kernel kills this
+ * process when memory runs out: `expendable`, from 0 to 1000, highest first. */
+void start_announce(const char *name, unsigned expendable);
 
-/* When getopt_long() has ended: nothing may be left. */
-void usage_end(const struct usage *usage, int argc, char *const *argv);
-
-/* Says what is wrong with this value, and exits. */
-noreturn void usage_error(const struct usage *usage, const char *what, const char *value);
+/* Does start_announce() and signals_reset(), ignores the signals by which a terminal or a service
+ * manager ends programs, receives START, and logs at its level from then on. Exits, with a line, if
+ * the front did not start this program, or says nothing. */
+void start_receive(const char *name, unsigned expendable, struct start *start);
 
 /* Unblocks all signals and restores the default for ignored ones: a parent that ignores SIGCHLD
  * would never learn of a child's end. SIGHUP, SIGINT and SIGQUIT stay ignored if they were: a

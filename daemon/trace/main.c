@@ -6,7 +6,6 @@
  * which the oldest `posted` are in the request that is under way or waits to be repeated; they
  * leave it when the collector has answered for good. */
 #include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -334,43 +333,7 @@ static void flush(uint64_t ms)
 
 enum { EXPENDABLE = 1000, FLUSH_MS = 800 };
 
-static const struct usage usage = {
-    "convolved-trace", "Usage: convolved-trace --endpoint URL [OPTION]...\n"
-                       "Sends spans for convolved, which starts it.\n"
-                       "\n"
-                       "  --endpoint URL    the collector, as http://localhost:4318\n"
-                       "  --log-level NAME  error, warning, notice, info (the default) or debug\n"
-                       "  --help            print this and exit\n"
-                       "  --version         print the version and exit\n"};
-
-static struct {
-	const char *endpoint;
-	enum log_level level;
-} options = {.level = LOG_LEVEL_INFO};
-
-static void parse_options(int argc, char **argv)
-{
-	static const struct option known[] = {
-	    {"endpoint", required_argument, NULL, 'e'},
-	    USAGE_OPTIONS,
-	};
-	int c;
-
-	while ((c = getopt_long(argc, argv, "", known, NULL)) != -1) {
-		switch (c) {
-		case 'e':
-			options.endpoint = optarg;
-			break;
-		default:
-			usage_option(&usage, c, argv, &options.level);
-		}
-	}
-	usage_end(&usage, argc, argv);
-	if (!options.endpoint || !*options.endpoint)
-		usage_error(&usage, "missing option", "--endpoint");
-}
-
-static enum error start(void)
+static enum error start(const char *endpoint)
 {
 	struct message ready = {.type = MSG_READY};
 	int flags = fcntl(WORKER_SOCKET, F_GETFL);
@@ -378,17 +341,12 @@ static enum error start(void)
 	struct sandbox_access access = {.ports = ports};
 	enum error e;
 
-	signal(SIGPIPE, SIG_IGN);
-	/* A terminal sends these to all processes; the front says when to end. */
-	signal(SIGHUP, SIG_IGN);
-	signal(SIGINT, SIG_IGN);
-	signal(SIGTERM, SIG_IGN);
 	if (flags < 0 || fcntl(WORKER_SOCKET, F_SETFL, flags | O_NONBLOCK))
 		return ERR_IO;
-	access.port_count = sender_ports(options.endpoint, ports);
+	access.port_count = sender_ports(endpoint, ports);
 	e = sandbox_enter(SANDBOX_TRACE, &access);
 	if (!e)
-		e = sender_init(options.endpoint);
+		e = sender_init(endpoint);
 	return e ? e : wire_send(WORKER_SOCKET, &ready, NULL);
 }
 
@@ -419,16 +377,13 @@ static bool receive_spans(void)
 	}
 }
 
-int main(int argc, char **argv)
+int main(void)
 {
+	static struct start how;
 	struct message lost = {.type = MSG_SPANS_LOST};
 
-	announce("convolved-trace", EXPENDABLE);
-	log_init("convolved-trace", LOG_LEVEL_INFO, LOG_FORMAT_AUTO);
-	parse_options(argc, argv);
-	log_init("convolved-trace", options.level, LOG_FORMAT_AUTO);
-	signals_reset();
-	if (start()) {
+	start_receive("convolved-trace", EXPENDABLE, &how);
+	if (start(how.endpoint)) {
 		log_error("cannot start: %m");
 		return 1;
 	}

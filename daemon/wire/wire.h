@@ -45,6 +45,11 @@ struct message_hello {
 	char version[64]; /* WIRE_VERSION */
 };
 
+/* A sealed memfd with a struct start (process/start.h). */
+struct message_start {
+	uint64_t unused;
+};
+
 struct message_ready {
 	char name[64];        /* device: its name; codec: empty */
 	char driver[64];      /* device: platform and driver version */

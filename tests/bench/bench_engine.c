@@ -29,7 +29,6 @@
 #include "codec/jpeg_header.h"
 #include "front/config/load.h"
 #include "front/jobs/job.h"
-#include "front/workers/codec_reports.h"
 #include "front/workers/codecs.h"
 #include "front/workers/device_load.h"
 #include "front/workers/device_table.h"
@@ -255,11 +254,11 @@ static uint64_t jpeg_devices(void)
 	for (unsigned i = 0; i < devices_count(); i++) {
 		const struct device *d = device_get(i);
 
-		if (device_state(d) == DEVICE_UP && !d->jpeg_pixels)
+		if (device_state(d) == DEVICE_UP && !d->ready.jpeg_pixels)
 			die("a device takes no JPEG: see --jpeg-memory and --jpeg-on-any");
 		if (!d->programs.jpeg)
 			return 0;
-		if (d->jpeg_pixels < (uint64_t)image.width * image.height)
+		if (d->ready.jpeg_pixels < (uint64_t)image.width * image.height)
 			die("images are larger than --jpeg-memory allows");
 		devices |= UINT64_C(1) << i;
 	}
@@ -303,7 +302,7 @@ static void start_job(struct stream *s)
 	s->plan = plan_use(s->job->chain, &image);
 	snprintf(s->job->terms.client, sizeof s->job->terms.client, "%td", s - streams);
 	if (tiling_init(&s->tiling, s->job->chain->chain, &image, s->memory.in_size,
-	                s->memory.out_size, owner->samples_max(s->job->chain->chain), &problem))
+	                s->memory.out_size, load_samples_max(s->job->chain->chain), &problem))
 		die(problem.detail);
 	if (jpeg.photograph && !s->checked)
 		place_jpeg(s);
@@ -522,7 +521,7 @@ int main(int argc, char **argv)
 	print_transfers();
 	for (unsigned i = 0; i < stream_count; i++)
 		open_stream(&streams[i]);
-	if (loop_init() || loop_timer_init(&timer, look, NULL) || supervisor_init() ||
+	if (loop_init() || loop_timer_init(&timer, look, NULL) || supervisor_init(&config) ||
 	    scheduler_init(&config))
 		die("cannot start");
 	now.time = loop_now();

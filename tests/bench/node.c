@@ -217,7 +217,7 @@ static void start_phase(struct node *n, struct request *r, double share)
 	n->running[n->runs++] = r;
 }
 
-/* The image's header has been read: its cost is known, as in codec_reports.c. No photograph of
+/* The image's header has been read: its cost is known, as in codecs.c. No photograph of
  * these is heavy, so the workers that runs.c keeps from heavy jobs are never kept. */
 static void start_job(struct node *n, struct job *job)
 {
@@ -226,7 +226,7 @@ static void start_job(struct node *n, struct job *job)
 
 	n->idle_codecs--;
 	if (job_reckon(job, work_cost_known(job->options.body_size, (uint64_t)pixels,
-	                                    simulated_for_codecs->device_ns(device_units(n, r)))) ||
+	                                    load_together(device_units(n, r)))) ||
 	    job_is_heavy(job))
 		abort();
 	start_phase(n, r, decode_share);
@@ -242,7 +242,7 @@ static void jobs_wait(void)
 
 static void send_tiles(struct node *n, struct request *r)
 {
-	double max = (double)simulated_for_codecs->samples_max(&chain);
+	double max = (double)load_samples_max(&chain);
 	unsigned count = (unsigned)ceil(samples_of(r->photograph) / max);
 
 	if (n->kind->cost[r->photograph].scan)

@@ -1,7 +1,9 @@
 /* Front and device in one: sends a job, checks every tile that comes against the whole image padded
  * in its own simple way, copies its middle to the output arena, and collects the answer. */
+#include "base/log.h"
 #include "base/memfd.h"
 #include "peer.h"
+#include "process/start.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -27,7 +29,7 @@ static void run_program(const char *program, int socket)
 		fcntl(socket, F_SETFD, 0);
 	else
 		dup2(socket, WORKER_SOCKET);
-	execl(program, program, "--log-level", "warning", (char *)NULL);
+	execl(program, program, "codec-0", (char *)NULL);
 	die(program);
 }
 
@@ -42,7 +44,10 @@ static void expect_type(struct peer *peer, enum message_type type)
 
 void peer_start(struct peer *peer, const char *program, uint64_t in_size, uint64_t out_size)
 {
-	struct message message;
+	const struct start start = {.log_level = LOG_LEVEL_WARNING,
+	                            .formats = format_sets_known().read,
+	                            .memory = UINT64_C(2) << 30};
+	struct message message = {.type = MSG_START};
 	int sockets[2], fds[MESSAGE_FDS_MAX];
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets))
@@ -53,6 +58,10 @@ void peer_start(struct peer *peer, const char *program, uint64_t in_size, uint64
 	close(sockets[1]);
 	peer->socket = sockets[0];
 	expect_type(peer, MSG_HELLO);
+	if (memfd_sealed("start", &start, sizeof start, &fds[0]) ||
+	    wire_send(peer->socket, &message, fds))
+		die("MSG_START");
+	close(fds[0]);
 	expect_type(peer, MSG_READY);
 	if (memfd_fixed("in", in_size, &fds[0]) || memfd_fixed("out", out_size, &fds[1]) ||
 	    arena_map(&peer->arena, fds[0], in_size, PROT_READ, fds[1], out_size,

@@ -287,7 +287,7 @@ int main(void)
 		return 2;
 	signal(SIGPIPE, SIG_IGN);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	announce("convolved-codec", 0);
+	start_announce("convolved-codec", 0);
 	ready.ready.formats = format_sets_known();
 	say(&ready, MSG_READY);
 	for (;;) {

@@ -236,25 +236,21 @@ int main(int argc, char **argv)
 {
 	struct message message;
 	int fds[MESSAGE_FDS_MAX];
+	const bool probe = argc > 1 && !strcmp(argv[1], "probe-0");
 	unsigned device = 0;
-	bool probe = false;
 
-	if (!getenv("CONVOLVED_HOSTILE"))
+	if (!getenv("CONVOLVED_HOSTILE") || argc < 2)
 		return 2;
-	for (int i = 1; i < argc; i++) {
-		probe |= !strcmp(argv[i], "--probe");
-		if (i + 1 < argc && !strcmp(argv[i], "--device"))
-			device = (unsigned)atoi(argv[i + 1]);
-	}
+	sscanf(argv[1], "device-%u", &device);
 	mode = word(getenv("CONVOLVED_HOSTILE"), device);
 	signal(SIGPIPE, SIG_IGN);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (probe ? !is("probe") : is("probe") || is("honest"))
 		be_honest(argv);
 	if (!is("no-hello"))
-		announce("convolved-device", 0);
+		start_announce("convolved-device", 0);
 	if (is("hello-twice"))
-		announce("convolved-device", 0);
+		start_announce("convolved-device", 0);
 	if (probe)
 		say_probed();
 	if (is("before-ready"))

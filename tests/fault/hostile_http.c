@@ -564,7 +564,7 @@ int main(int argc, char **argv)
 	signal(SIGXFSZ, SIG_IGN);
 	if (flock(lock, LOCK_EX | LOCK_NB) || !(mode = next_word()))
 		be_honest(argv);
-	announce("convolved-http", 0);
+	start_announce("convolved-http", 0);
 	say(&message, MSG_READY);
 	while (front < 0) {
 		if (wire_receive(WORKER_SOCKET, &message, fds) != WIRE_MESSAGE)

@@ -339,7 +339,7 @@ static word call(enum function f, const char *name, int code_at, any_function re
 FUNCTIONS
 #undef FUNCTION
 
-/* Which device this process is for: its --device. */
+/* Which device this process is for: a worker's name has its number, as a compiler's --device. */
 static void choose_file(void)
 {
 	const char *path = getenv("CONVOLVED_FAULT");
@@ -351,8 +351,9 @@ static void choose_file(void)
 		fclose(f);
 	line[length] = '\0';
 	for (size_t at = 0; path && at < length; at += strlen(line + at) + 1)
-		if (!strcmp(line + at, "--device"))
-			snprintf(file, sizeof file, "%.4000s.%.8s", path, line + at + 9);
+		if (!strncmp(line + at, "device-", 7) || !strcmp(line + at, "--device"))
+			snprintf(file, sizeof file, "%.4000s.%.8s", path,
+			         line + at + (line[at] == '-' ? 9 : 7));
 }
 
 CL_API_ENTRY cl_int CL_API_CALL clGetLayerInfo(cl_layer_info what, size_t size, void *value,

@@ -455,12 +455,12 @@ def test_terminated(launch):
 
 
 def test_terminated_in_the_middle(launch, expected):
-    """What was accepted is finished, also where a terminal tells HTTP workers, too; new requests are not
+    """What was accepted is finished, also where a terminal tells the workers, too; new requests are not
     accepted."""
     with launch("--codecs", "2") as service:
         workers = service.workers("codec") + service.workers("device") + service.workers("http")
         job = InFlight(service)
-        for worker in service.workers("http"):
+        for worker in workers:
             for number in signal.SIGTERM, signal.SIGINT, signal.SIGHUP:
                 worker.kill(number)
         service.process.send_signal(signal.SIGTERM)
@@ -475,6 +475,7 @@ def test_terminated_in_the_middle(launch, expected):
         assert answer.status == 200, answer
         assert answer.body == expected
         assert service.process.wait(60) == 0, service.tail()
+        assert "has ended: killed" not in service.tail()
         poll(lambda: not any(w.alive for w in workers), 60, "the end of all workers")
 
 

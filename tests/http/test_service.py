@@ -9,7 +9,7 @@ import pytest
 
 import imagefiles
 from pixels import random_pixels
-from service import PATIENCE, PROGRAM, REPOSITORY, Service, children, free_port, poll
+from service import BUILD, PATIENCE, PROGRAM, REPOSITORY, Service, children, free_port, poll
 
 PNG = imagefiles.write_png(random_pixels(1, 30, 20, 3, "u8"))
 
@@ -29,6 +29,13 @@ def test_help():
 def test_version():
     done = run("--version")
     assert done.returncode == 0 and any(c.isdigit() for c in done.stdout)
+
+
+@pytest.mark.parametrize("kind", ["codec", "device", "http", "trace"])
+def test_worker_by_hand(kind):
+    """It says who starts it, and ends."""
+    done = subprocess.run([BUILD / f"convolved-{kind}"], capture_output=True, text=True, timeout=PATIENCE)
+    assert done.returncode == 2 and "started by convolved" in done.stderr
 
 
 @pytest.mark.parametrize("arguments, says", [

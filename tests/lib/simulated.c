@@ -37,7 +37,7 @@ bool device_send(struct device *d, struct task *task)
 	task->attempts++;
 	task->device = d->worker.number;
 	d->held[d->held_count++] = task;
-	load_add(d->worker.number, task->units);
+	load_of(d)->units += task->units;
 	return true;
 }
 
@@ -80,8 +80,7 @@ bool simulated_devices(const double *ns_per_unit, unsigned count)
 			return false;
 		d->window = WINDOW;
 		d->worker.state = WORKER_UP;
-		load_start(i, ns_per_unit[i]);
-		load_open(i, true);
+		*load_of(d) = (struct load){.ns_per_unit = ns_per_unit[i]};
 	}
 	return true;
 }
@@ -89,7 +88,6 @@ bool simulated_devices(const double *ns_per_unit, unsigned count)
 void simulated_up(unsigned device)
 {
 	device_get(device)->worker.state = WORKER_UP;
-	load_open(device, true);
 	simulated_for_devices->room();
 }
 
@@ -98,7 +96,7 @@ static struct task *take_oldest(struct device *d)
 	struct task *task = d->held[0];
 
 	memmove(&d->held[0], &d->held[1], --d->held_count * sizeof *d->held);
-	load_add(d->worker.number, -task->units);
+	load_of(d)->units -= task->units;
 	return task;
 }
 
@@ -120,7 +118,6 @@ bool simulated_finish(unsigned device, enum error error)
 		return false;
 	begun[device] = simulated_time;
 	simulated_for_devices->task_done(take_oldest(d), &done);
-	simulated_for_devices->room();
 	return true;
 }
 
@@ -135,7 +132,7 @@ static double soonest(unsigned *device)
 
 		if (!d->held_count)
 			continue;
-		ends += d->held[0]->units * load_ns_per_unit(i);
+		ends += d->held[0]->units * load_of(d)->ns_per_unit;
 		*device = ends < end ? i : *device;
 		end = fmin(end, ends);
 	}

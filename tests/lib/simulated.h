@@ -4,7 +4,6 @@
 #ifndef TESTS_SIMULATED_H
 #define TESTS_SIMULATED_H
 
-#include "front/workers/codec_reports.h"
 #include "front/workers/codecs.h"
 #include "front/workers/device_table.h"
 #include "front/workers/devices.h"

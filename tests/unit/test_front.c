@@ -1413,18 +1413,6 @@ static void test_verified(void **state)
 static unsigned heard, heard_most, turns;
 static int flooding; /* its end of the socket */
 
-static void flood_prepare(struct worker *worker)
-{
-	worker->start_ms = 10000;
-	worker_argument(worker, "convolved-codec", NULL);
-}
-
-static void flood_up(struct worker *worker, const struct message_ready *ready)
-{
-	(void)worker;
-	(void)ready;
-}
-
 static void flood_message(struct worker *worker, const struct message *message)
 {
 	(void)worker;
@@ -1436,12 +1424,6 @@ static void flood_down(struct worker *worker, const char *reason)
 {
 	(void)worker;
 	fail_msg("%s", reason);
-}
-
-static bool flood_busy(const struct worker *worker)
-{
-	(void)worker;
-	return false;
 }
 
 /* The socket is always full. */
@@ -1461,8 +1443,10 @@ static int flood_turn(void)
 /* The socket to the process gives way to one that we write to. */
 static void test_flood(void **state)
 {
-	static const struct worker_owner owner = {flood_prepare, flood_up, flood_message,
-	                                          flood_down, flood_busy};
+	static const struct worker_owner owner = {
+	    .program = "convolved-codec", .message = flood_message, .down = flood_down};
+	static char info[] = "info";
+	const struct config config = {.start_timeout = 10, .log_level = info};
 	struct worker worker = {.kind = "codec", .owner = &owner};
 	struct message hello = {.type = MSG_HELLO};
 	struct message ready = {.type = MSG_READY};
@@ -1471,7 +1455,7 @@ static void test_flood(void **state)
 	(void)state;
 	strcpy(hello.hello.version, WIRE_VERSION);
 	assert_false(loop_init());
-	assert_false(supervisor_init());
+	assert_false(supervisor_init(&config));
 	assert_false(worker_start(&worker));
 	assert_false(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0, pair));
 	flooding = pair[1];

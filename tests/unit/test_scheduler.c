@@ -239,7 +239,7 @@ static void test_tile_size(void **state)
 		double samples;
 
 		start(cases[i].ns_per_unit, cases[i].count);
-		samples = (double)simulated_for_codecs->samples_max(&chain);
+		samples = (double)load_samples_max(&chain);
 		assert_in_range((uint64_t)(samples * cost_per_sample(&chain) * cases[i].slowest),
 		                999000, 1000000);
 		stop();
@@ -279,8 +279,8 @@ static void test_jpeg_asked(void **state)
 	jobs[0].terms.codec = JPEG_BY_GPU;
 	assert_int_equal(jpeg_router_ask(&jobs[0], &pixels), JPEG_REASON_DEVICE);
 	device_get(0)->programs.jpeg = device_get(1)->programs.jpeg = 1;
-	device_get(1)->jpeg_pixels = 100000;
-	device_get(2)->jpeg_pixels = 9000000; /* its programs are not ready */
+	device_get(1)->ready.jpeg_pixels = 100000;
+	device_get(2)->ready.jpeg_pixels = 9000000; /* its programs are not ready */
 	assert_int_equal(jpeg_router_ask(&jobs[0], &pixels), JPEG_REASON_NONE);
 	assert_int_equal(pixels, 100000);
 	device_get(2)->programs.jpeg = 1;
@@ -342,7 +342,7 @@ static void test_jpeg_chosen(void **state)
 	start((double[]){1}, 1);
 	jobs[0].chain = &shared;
 	device_get(0)->programs.jpeg = 1;
-	device_get(0)->jpeg_pixels = UINT32_MAX;
+	device_get(0)->ready.jpeg_pixels = UINT32_MAX;
 	/* By the guesses: a device is 89 times as fast, and the other lane was not measured. */
 	assert_int_equal(chosen(8192, 2, 800, 0, 0), 800 - 1);
 	assert_int_equal(chosen(1024, 2, 8, 3e9, 2e9), 8);

@@ -115,7 +115,7 @@ static void add_devices(struct answer *answer, const struct job *job)
 	for (unsigned i = 0; i < devices_count(); i++)
 		if (job->devices_used >> i & 1) {
 			snprintf(item, sizeof item, "%s (%s)", device_get(i)->label,
-			         device_get(i)->name);
+			         device_get(i)->ready.name);
 			list_add(text, sizeof text, item);
 		}
 	if (*text)

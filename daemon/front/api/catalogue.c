@@ -16,6 +16,7 @@
 #include "base/text.h"
 #include "front/base/metrics.h"
 #include "front/workers/device_table.h"
+#include "front/workers/discovery.h"
 #include "front/workers/repertoire.h"
 
 /* Values --------------------------------------------------------------------------------------- */
@@ -167,17 +168,17 @@ void catalogue_get_filter(struct request *r)
 
 static json_t *describe_device(const struct device *d)
 {
-	static const char *const types[] = {"none", "cpu", "gpu", "accelerator"};
 	char index[32];
 
 	snprintf(index, sizeof index, "%u:%u", d->found.platform, d->found.device);
-	return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:b, s:I, s:I, s:I, s:I, s:f, s:i}", "id",
-	                 d->label, "index", index, "name", d->name, "driver", d->driver, "type",
-	                 types[d->type], "state", device_state_name(device_state(d)), "jpeg",
-	                 d->jpeg_pixels && d->programs.jpeg, "memory_bytes", (json_int_t)d->memory,
-	                 "tiles_done", (json_int_t)d->tiles, "tiles_in_flight",
-	                 (json_int_t)d->held_count, "restarts", (json_int_t)d->worker.restarts,
-	                 "startup_seconds", d->startup_ms * 1e-3, "pid", (int)d->worker.pid);
+	return json_pack(
+	    "{s:s, s:s, s:s, s:s, s:s, s:s, s:b, s:I, s:I, s:I, s:I, s:f, s:i}", "id", d->label,
+	    "index", index, "name", d->ready.name, "driver", d->ready.driver, "type",
+	    discovery_type_name(d->found.type), "state", device_state_name(device_state(d)), "jpeg",
+	    d->ready.jpeg_pixels && d->programs.jpeg, "memory_bytes", (json_int_t)d->ready.memory,
+	    "tiles_done", (json_int_t)d->tiles, "tiles_in_flight", (json_int_t)d->held_count,
+	    "restarts", (json_int_t)d->worker.restarts, "startup_seconds",
+	    d->ready.startup_ms * 1e-3, "pid", (int)d->worker.pid);
 }
 
 void catalogue_get_devices(struct request *r)

@@ -14,6 +14,8 @@
 #include "front/jobs/admission.h"
 #include "front/jobs/shares.h"
 #include "front/jobs/spool.h"
+#include "front/workers/device_table.h"
+#include "front/workers/scheduler.h"
 
 static const struct config *config;
 static bool (*is_ready)(void);
@@ -173,6 +175,8 @@ void gauges_update(void)
 	for (enum work_class class = 0; class < WORK_CLASSES; class ++)
 		metric_set(METRIC_ADMISSION_WAIT, classes[class], NULL,
 		           admission_predict(class, work_cost(0)));
+	metric_set(METRIC_TILES_QUEUED, NULL, NULL, scheduler_waiting());
+	devices_publish();
 	metric_set(METRIC_UNREAD, NULL, NULL, (double)share_total(SHARE_ANSWERS));
 	metric_set(METRIC_SPOOL_BYTES, NULL, NULL, (double)spool_memory());
 	metric_set(METRIC_SPOOLS, "memory", NULL, spool_count(true));

@@ -75,15 +75,13 @@ static enum error canary_start(void)
 	e = chain_add_filter(chain, "gaussian", &problem);
 	if (!e)
 		e = write_body(&body);
-	if (e) {
-		spool_close(&body);
+	if (e)
 		free(chain);
-		return e;
-	}
-	job = job_new(chain, &body);
+	else
+		job = job_new(chain, &body);
 	if (!job) {
 		spool_close(&body);
-		return ERR_MEMORY;
+		return e ? e : ERR_MEMORY;
 	}
 	job->options.accept[FORMAT_PNM] = ACCEPT_MOST;
 	job->options.pixels_max = (uint64_t)SIDE * SIDE;

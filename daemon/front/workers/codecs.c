@@ -1,19 +1,24 @@
-/* The life of the codec workers: starting their processes, and handling their end or their hanging.
+/* The codec workers: starting their processes, their reports on jobs, and their end.
  *
- * A job whose worker dies runs once more, from its body. Each run has its own number, which all its
- * messages carry. */
+ * They decode untrusted images and may be compromised. Every report is checked against what is
+ * known of the job, and the sender of an impossible one is killed. A job whose worker dies runs
+ * once more, from its body. Each run has its own number, which all its messages carry. */
 #include "front/workers/codecs.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/log.h"
 #include "base/loop.h"
-#include "front/workers/codec_reports.h"
+#include "front/workers/device_load.h"
+#include "front/workers/devices.h"
+#include "front/workers/jpeg_router.h"
 #include "front/workers/repertoire.h"
 #include "process/sandbox.h"
+#include "reference/reference.h"
 
 enum {
 	CHECK_MS = 200,
@@ -23,19 +28,455 @@ enum {
 };
 
 static const struct config *config;
+static const struct codec_owner *owner;
 static struct loop_timer check;
 
-static void codec_prepare(struct worker *worker)
+static void send_answer(struct job *job)
 {
-	char memory[32], formats[128];
+	struct message message = {.type = MSG_ANSWER, .answer = {.job = job->options.job}};
+	const int fds[] = {job->answer.writer, job->answer.fd};
 
-	snprintf(memory, sizeof memory, "%" PRIu64, config->codec_memory);
-	worker->start_ms = config->start_timeout * 1000;
-	worker_argument(worker, "convolved-codec", NULL);
-	worker_argument(worker, "--log-level", config->log_level);
-	worker_argument(worker, "--memory", memory);
-	repertoire_list_allowed(formats, sizeof formats);
-	worker_argument(worker, "--formats", formats);
+	worker_limit_files(&job->codec->worker, job->answer.most);
+	worker_send(&job->codec->worker, &message, fds);
+}
+
+/* The answer's storage is ready: sends the worker its descriptor, if the job still runs. */
+static void answer_opened(void *context)
+{
+	struct job *job = context;
+	struct problem problem;
+
+	if (job->finished || !job->codec)
+		return;
+	if (spool_take_file(&job->answer))
+		job_cancel(job,
+		           problem_set(&problem, ERR_IO, "cannot create a file for the answer"),
+		           &problem);
+	if (!job->finished && !job->codec->run.answer_late)
+		send_answer(job);
+}
+
+/* PNM and bare pixels have none. */
+static uint64_t metadata_max(const struct job *job)
+{
+	return format_in(FORMATS_ALWAYS, job->input_format) ? 0 : job->options.body_size;
+}
+
+/* Raw pixels and, as some formats have it, the body's metadata with each page: an encoded image is
+ * rarely larger, and never twice as large. Numbers have their own size. */
+static uint64_t answer_expected(const struct job *job, const struct image *answer)
+{
+	const uint64_t pages = job_pages_read(job, job->pages), most = UINT64_C(1) << 50;
+	uint64_t metadata;
+
+	if (job->gather)
+		return job_gathers(job) * sizeof(double);
+	if (__builtin_mul_overflow(metadata_max(job), pages, &metadata) || metadata > most)
+		metadata = most;
+	return image_size(answer) * pages + metadata;
+}
+
+/* Opens the answer, in memory if so many bytes fit there, and tells the worker. */
+static void open_answer(struct job *job, uint64_t size)
+{
+	enum error error = spool_open_answer(&job->answer, size, job->terms.client);
+	struct problem problem;
+
+	if (error)
+		job_cancel(job, problem_set(&problem, error, "cannot store the answer"), &problem);
+	else if (!spool_await(&job->answer, answer_opened, job))
+		answer_opened(job);
+}
+
+/* The measured time of reference_cost()'s units. */
+static struct load verifying = {.ns_per_unit = 0.2};
+
+/* The predicted time of the run's pixels in the codec worker: of a second computation, or the only
+ * one. */
+static double verify_ns(struct job *job, const struct message_image *m)
+{
+	const struct chain *chain = job->chain->chain;
+
+	job->verify_units = 0;
+	if (job->options.verify || chain->variant == VARIANT_REFERENCE)
+		job->verify_units =
+		    reference_cost_in_pieces(chain, &m->image) * job_pages_read(job, m->pages);
+	return job->verify_units * verifying.ns_per_unit;
+}
+
+/* Refuses a job whose deadline comes before the codec worker could have computed its pixels. */
+static void check_deadline(struct job *job, double ns)
+{
+	const uint64_t now = loop_now(), deadline = job->terms.deadline;
+	const double left = deadline > now ? (double)(deadline - now) : 0;
+	struct problem problem;
+
+	if (deadline && ns > left)
+		job_cancel(job,
+		           problem_set(&problem, ERR_TOO_LATE,
+		                       "the computation on the CPU would take about %.3f s, and "
+		                       "%.3f s are left",
+		                       ns * 1e-9, left * 1e-9),
+		           &problem);
+}
+
+/* Charges the job its known cost. Returns true if it has become heavy and too many heavy jobs
+ * run. */
+static bool reckon(struct codec *c, const struct message_image *m)
+{
+	struct job *job = c->job;
+	const bool was_heavy = job_is_heavy(job);
+	const uint32_t pages = job_pages_read(job, m->pages);
+	const double ns = verify_ns(job, m);
+	const double units =
+	    cost_of_area(job->chain->chain, m->image.width, m->image.height) * m->image.bands;
+	const double cost = work_cost_known(
+	    job->options.body_size, (image_size(&m->whole) + image_size(&m->answer)) * pages,
+	    ns + load_together(units * pages));
+
+	if (job_reckon(job, job->spent + cost))
+		job_cancel(job, ERR_MEMORY, NULL);
+	check_deadline(job, ns);
+	return !job->finished && !was_heavy && job_is_heavy(job) && runs_too_heavy();
+}
+
+static uint64_t pixels(const struct image *image)
+{
+	return (uint64_t)image->width * image->height;
+}
+
+/* The reason why no device does the sides that one could do; NONE: one does, or there are none. */
+static enum jpeg_reason jpeg_left(const struct job *job)
+{
+	return job->jpeg[job->jpeg_form & TILE_DECODE ? JPEG_DECODE : JPEG_ENCODE];
+}
+
+/* Checks a worker's MSG_IMAGE: the costs that other jobs wait for are computed from it. */
+static bool image_fits(const struct job *job, const struct message_image *m)
+{
+	const uint64_t pages = job_pages_read(job, m->pages),
+	               known = chain_pages(job->chain->chain);
+
+	return m->pages && m->input_format < FORMATS && m->jpeg[JPEG_DECODE] < JPEG_REASONS &&
+	       m->jpeg[JPEG_ENCODE] < JPEG_REASONS && image_valid(&m->whole) &&
+	       image_valid(&m->image) && image_valid(&m->answer) &&
+	       pages <= job->options.pixels_max / pixels(&m->whole) &&
+	       pixels(&m->image) <= pixels(&m->whole) && pixels(&m->answer) <= pixels(&m->whole) &&
+	       (!job->gather || image_planes(&m->image) == 1) && m->tiles &&
+	       (known == 1 || (known == pages && m->tiles % pages == 0)) &&
+	       m->tiles <= pixels(&m->image) * image_planes(&m->image) * pages && m->late <= 1 &&
+	       (!m->late || m->tiles == 1);
+}
+
+/* Chooses who does the sides that a device can do, unless the request leaves no choice. */
+static void choose_jpeg(struct codec *c, const struct message_image *m)
+{
+	struct job *job = c->job;
+	enum jpeg_reason reason;
+
+	if (job->jpeg[JPEG_DECODE])
+		return;
+	job->jpeg_form = TILE_PIXELS;
+	for (enum jpeg_side side = 0; side < JPEG_SIDES; side++) {
+		job->jpeg[side] = (enum jpeg_reason)m->jpeg[side];
+		job->jpeg_form |= m->jpeg[side] ? 0 : 1 << side;
+	}
+	if (!job->jpeg_form)
+		return;
+	reason = jpeg_router_choose(job, &job->image, runs_workers(), &c->run.jpeg_devices);
+	if (reason)
+		c->run.jpeg_devices = 0;
+	job_set_jpeg(job, reason ? reason : JPEG_REASON_FAILED); /* until the tile is back */
+}
+
+/* Sizes a chain with shares of the image's size, which this run was to tell. Returns true if the
+ * worker is to drop the run. */
+static bool size_to(struct codec *c, const struct message_image *m)
+{
+	struct problem problem;
+	enum error e;
+
+	if (c->job->finished || !chain_has_shares(c->job->asked->chain))
+		return false;
+	e = job_size_to(c->job, &m->image, &problem);
+	if (e)
+		job_cancel(c->job, e, &problem);
+	return !e;
+}
+
+/* Has the tiles that follow filtered as those of a page; none before them is out. False without
+ * memory. */
+static bool use_page(struct codec *c, uint32_t page)
+{
+	const struct image plane = image_plane(&c->job->image);
+	struct chain *chain = chain_of_page(c->job->chain->chain, page);
+	struct shared_chain *shared = chain ? chain_share(chain) : NULL;
+
+	if (!shared)
+		return false;
+	if (c->plan)
+		plan_release(c->plan);
+	c->plan = plan_use(shared, &plane);
+	chain_release(shared);
+	return true;
+}
+
+/* Chooses the plan of a tile. Where each page has its own, all tiles of the page before must be
+ * back. */
+static bool choose_plan(struct codec *c, uint32_t tile)
+{
+	const struct job *job = c->job;
+	const uint32_t pages = chain_pages(job->chain->chain), page_tiles = job->tiles / pages;
+	const struct image plane = image_plane(&job->image);
+
+	if (pages > 1)
+		return tile % page_tiles || (!c->tasks && use_page(c, tile / page_tiles));
+	if (!c->plan)
+		c->plan = plan_use(job->chain, &plane);
+	return true;
+}
+
+/* Agrees to the job, whose answer may have so many bytes. */
+static void agree(struct codec *c, uint64_t size)
+{
+	struct job *job = c->job;
+	struct message message = {.type = MSG_WHOLE,
+	                          .whole = {.job = job->options.job, .form = job->jpeg_form}};
+
+	if (c->run.jpeg_devices)
+		worker_send(&c->worker, &message, NULL);
+	if (c->run.jpeg_devices && job->jpeg_form & TILE_ENCODE)
+		c->run.answer_max = size;
+	else
+		open_answer(job, size);
+}
+
+static bool accept_image(struct codec *c, const struct message_image *m)
+{
+	struct job *job = c->job;
+
+	if (!job || m->job != job->options.job || job->image_known || !image_fits(job, m))
+		return false;
+	if (size_to(c, m) || (!job->finished && reckon(c, m))) {
+		codec_give_way(c);
+		return true;
+	}
+	job->whole = m->whole;
+	job->image = m->image;
+	job->pages = m->pages;
+	job->input_format = m->input_format;
+	job->image_known = true;
+	job->tiles = m->tiles;
+	if (!choose_plan(c, 0))
+		return false;
+	c->run.answer_late = m->late;
+	choose_jpeg(c, m);
+	if (!job->finished)
+		agree(c, answer_expected(job, &m->answer));
+	return true;
+}
+
+/* The whole job is done, if the device could. Opens the answer if the device was to encode it:
+ * memory is set aside for what it takes, as for what all devices might take there is not enough. */
+static void whole_done(struct codec *c, const struct task *task,
+                       const struct message_tile_done *done)
+{
+	enum { HEADER_MAX = 1024 };
+	struct job *job = task->job;
+	const uint64_t max = c->run.answer_max, size = done->size + metadata_max(job) + HEADER_MAX;
+
+	job_set_jpeg(job, done->error        ? JPEG_REASON_FAILED
+	                  : done->jpeg_flags ? JPEG_REASON_FLAG
+	                                     : JPEG_REASON_NONE);
+	if (!done->error && !done->jpeg_flags) {
+		job->tiles_done = job->tiles;
+		job->jpeg_device = task->device;
+	}
+	c->run.answer_max = 0;
+	if (max && !job->finished)
+		open_answer(job, !jpeg_left(job) && size < max ? size : max);
+}
+
+void codec_task_done(struct task *task, const struct message_tile_done *done)
+{
+	struct codec *c = codec_get(task->tile.arena);
+	struct job *job = task->job;
+	struct message message = {.type = MSG_TILE_DONE, .tile_done = *done};
+
+	if (!--c->tasks && c->job == job)
+		job_back(job);
+	if (task->tile.form)
+		c->run.jpeg_out = false;
+	if (c->job == job) { /* still the same run: the next starts only after all tasks are back */
+		if (task->tile.form) {
+			whole_done(c, task, done);
+		} else {
+			job->tiles_done += !done->error && !task->prefer;
+			verified_expect(&c->run.verified, task, &message.tile_done);
+		}
+		if (c->run.answer_late && !job->finished && job->answer.fd >= 0)
+			send_answer(job);
+		c->run.answer_late = false;
+		worker_send(&c->worker, &message, NULL);
+	}
+	free(task);
+	codec_check_idle(c);
+	job_release(job);
+}
+
+/* Gives a tile to the scheduler. Returns false if memory runs out. */
+static bool codec_run_tile(struct codec *c, const struct tile *tile, uint64_t devices,
+                           uint64_t prefer)
+{
+	struct job *job = c->job;
+	struct task *task = calloc(1, sizeof *task);
+
+	if (!task)
+		return false;
+	task->tile = *tile;
+	task->job = job;
+	task->plan = c->plan;
+	task->prefer = prefer;
+	task->devices = devices;
+	task->units = cost_of_area(job->chain->chain, tile->width, tile->height) *
+	              image_plane(&job->image).bands;
+	if (tile->form)
+		task->units += cost_of_jpeg(&job->image, job->jpeg_form);
+	task->item.cost = task->units;
+	job_hold(job);
+	if (!c->tasks++)
+		job_out(job);
+	owner->task_ready(task);
+	return true;
+}
+
+static bool accept_tile(struct codec *c, const struct tile *tile)
+{
+	const struct arena_files *arena = arenas_get(c->worker.number);
+	struct job *job = c->job;
+	struct image plane;
+
+	if (!job)
+		return false;
+	plane = image_plane(&job->image);
+	if (tile->job != job->options.job || !job->image_known || tile->arena != c->worker.number ||
+	    tile->index != c->run.next_tile || c->run.jpeg_out || tile->index >= job->tiles ||
+	    c->tasks >= SLOTS_MAX ||
+	    !tile_valid(tile, &plane, job->chain->chain, arena->size, arena->size))
+		return false;
+	if (tile->form) {
+		/* It comes once, as the front has agreed to it, and before all others. */
+		const uint64_t devices = c->run.jpeg_devices;
+
+		if (!devices || c->run.next_tile || tile->form != job->jpeg_form)
+			return false;
+		c->run.jpeg_devices = 0;
+		c->run.jpeg_out = true;
+		return codec_run_tile(c, tile, devices, 0);
+	}
+	if (tile->index && !choose_plan(c, tile->index))
+		return false;
+	c->run.next_tile++;
+	return codec_run_tile(c, tile, job->terms.devices, 0);
+}
+
+/* Checks a worker's MSG_JOB_DONE against the job. spool_settle() checks the answer's size. */
+static bool done_fits(const struct job *job, const struct message_job_done *m)
+{
+	enum { THREADS_MAX = 64 }; /* that a worker keeps busy */
+	const uint64_t ns_max = (loop_now() - job->times.started + 1000000000) * THREADS_MAX;
+
+	return m->error < ERR_COUNT && m->format < FORMATS && m->input_format < FORMATS &&
+	       m->lost < 1u << LOSSES && m->decode_ns <= ns_max && m->encode_ns <= ns_max &&
+	       m->verify_ns <= ns_max && m->reference_ns <= ns_max &&
+	       m->jpeg < (jpeg_left(job) ? 1 : JPEG_CHECKS) && m->kept <= 1 &&
+	       (m->error || (m->format != FORMAT_NONE && image_valid(&m->image) &&
+	                     (job->answer.fd >= 0 || job->finished)));
+}
+
+static bool accept_done(struct codec *c, const struct message_job_done *m)
+{
+	struct job *job = c->job;
+	struct problem problem = m->problem;
+
+	if (!job || m->job != job->options.job || !done_fits(job, m))
+		return false;
+	job->format = m->format;
+	job->result = m->image;
+	job->lost = m->lost;
+	job->answer_size = m->answer_size;
+	c->kept = m->kept;
+	job->times.decode += m->decode_ns;
+	job->times.encode += m->encode_ns;
+	job->times.verify += m->verify_ns;
+	job->times.reference += m->reference_ns;
+	if (!m->error) /* the worker may report anything */
+		load_learn(&verifying, job->verify_units, m->verify_ns + m->reference_ns);
+	verifying.ns_per_unit = fmin(verifying.ns_per_unit, 100);
+	if (!m->error && job->jpeg_form && !m->jpeg)
+		jpeg_router_learn(job);
+	if (m->jpeg == JPEG_DIFFERS)
+		jpeg_router_distrust(job->jpeg_device);
+	if (m->jpeg)
+		job_set_jpeg(job, JPEG_REASON_CHECK);
+	if (!m->error && (job->finished || spool_release(&job->answer)))
+		return codec_settle_job(c);
+	if (!m->error) {
+		/* The worker has kept what it can write to, or the system does not tell. So the
+		 * answer counts only once the worker has ended. */
+		c->ending = true;
+		worker_stop(&c->worker);
+		worker_resume(&c->worker);
+		return true;
+	}
+	problem.parameter[sizeof problem.parameter - 1] = '\0';
+	problem.value[sizeof problem.value - 1] = '\0';
+	problem.detail[sizeof problem.detail - 1] = '\0';
+	codec_end_job(c, (enum error)m->error, &problem);
+	return true;
+}
+
+static bool accept_verified(struct codec *c, const struct message_verified *found)
+{
+	struct finding finding;
+
+	if (!c->job || found->job != c->job->options.job ||
+	    !verified_take(&c->run.verified, c->job, found, &finding))
+		return false;
+	if (finding.doubtful)
+		device_examine(finding.device, c->plan, &finding.kernels);
+	if (finding.differs)
+		device_distrust(finding.device, c->plan, &finding.kernels);
+	return !finding.again || c->job->finished ||
+	       codec_run_tile(c, finding.again, c->job->terms.devices, finding.prefer);
+}
+
+static bool accept(struct codec *c, const struct message *message)
+{
+	/* The last messages on a job that has given way are ignored. */
+	if (c->dropped && message->type == MSG_TILE)
+		return message->tile.tile.job == c->dropped;
+	if (c->dropped) {
+		if (message->type != MSG_JOB_DONE || message->job_done.job != c->dropped)
+			return false;
+		c->dropped = 0;
+		codec_check_idle(c);
+		return true;
+	}
+	if (message->type == MSG_IMAGE)
+		return accept_image(c, &message->image);
+	if (message->type == MSG_TILE)
+		return accept_tile(c, &message->tile.tile);
+	if (message->type == MSG_VERIFIED)
+		return accept_verified(c, &message->verified);
+	return message->type == MSG_JOB_DONE && accept_done(c, &message->job_done);
+}
+
+static void codec_prepare(const struct worker *worker, struct start *start)
+{
+	(void)worker;
+	start->memory = config->codec_memory;
+	start->formats = repertoire_allowed();
 }
 
 static void codec_up(struct worker *worker, const struct message_ready *ready)
@@ -47,16 +488,8 @@ static void codec_up(struct worker *worker, const struct message_ready *ready)
 
 static void codec_message(struct worker *worker, const struct message *message)
 {
-	if (!codec_reports_take(codec_get(worker->number), message))
+	if (!accept(codec_get(worker->number), message))
 		worker_refuse(worker, message_name(message->type));
-}
-
-/* Counts this worker's death. Returns true if the job may run again. */
-static bool may_run_again(struct job *job, const char *reason)
-{
-	job->deaths++;
-	job->excused += worker_was_killed(reason);
-	return job->deaths - job->excused < DEATHS_MAX && job->deaths < DEATHS_ALL_MAX;
 }
 
 /* The most processor time that a run may take, in nanoseconds: many times what any image takes that
@@ -75,9 +508,10 @@ static double time_max(const struct codec *c)
 	    job->image_known ? (double)job->whole.width * job->whole.height * pages : 0;
 	double max = decode_ns + decode_pixel_ns * pixels;
 
-	if (c->next_tile || job->verify_units > 0)
+	if (c->run.next_tile || job->verify_units > 0)
 		max += encode_ns + encode_pixel_ns * pixels;
-	max += unit_ns * (job->verify_units + (double)c->next_tile * (double)config->verify_taps);
+	max +=
+	    unit_ns * (job->verify_units + (double)c->run.next_tile * (double)config->verify_taps);
 	return SANITIZER ? 20 * max : max;
 }
 
@@ -86,37 +520,32 @@ static double time_max(const struct codec *c)
 static void codec_lose_job(struct codec *c, const char *reason)
 {
 	struct job *job = c->job;
-	struct problem problem;
+	struct problem problem = {0};
+	enum error e = job->error;
 
-	if (job->finished) {
-		codec_end_job(c, job->error, NULL);
-	} else if (!strcmp(reason, "complex")) {
-		codec_end_job(
-		    c,
-		    problem_set(&problem, ERR_TOO_COMPLEX,
-		                "the image takes more processor time than one of its size "
-		                "may; the limit is %.1f s",
-		                time_max(c) * 1e-9),
-		    &problem);
-	} else if (!strcmp(reason, "timeout")) {
-		codec_end_job(c,
-		              problem_set(&problem, ERR_TIMEOUT,
-		                          "the job was ended after %" PRIu64 " s",
-		                          config->job_timeout),
-		              &problem);
-	} else if (may_run_again(job, reason)) {
-		log_notice("job %" PRIu64 ": codec-%u ended (%s); the job runs once more", job->id,
-		           c->worker.number, reason);
-		codec_return_job(c);
-	} else {
-		codec_end_job(
-		    c,
-		    problem_set(&problem, ERR_DECODER_DIED,
+	if (!job->finished && !strcmp(reason, "complex")) {
+		e = problem_set(&problem, ERR_TOO_COMPLEX,
+		                "the image takes more processor time than one of its size may; the "
+		                "limit is %.1f s",
+		                time_max(c) * 1e-9);
+	} else if (!job->finished && !strcmp(reason, "timeout")) {
+		e = problem_set(&problem, ERR_TIMEOUT, "the job was ended after %" PRIu64 " s",
+		                config->job_timeout);
+	} else if (!job->finished) {
+		job->deaths++;
+		job->excused += worker_was_killed(reason);
+		if (job->deaths - job->excused < DEATHS_MAX && job->deaths < DEATHS_ALL_MAX) {
+			log_notice("job %" PRIu64 ": %s ended (%s); the job runs once more",
+			           job->id, c->worker.name, reason);
+			codec_return_job(c);
+			return;
+		}
+		e = problem_set(&problem, ERR_DECODER_DIED,
 		                "two processes in a row ended while decoding this image (the last: "
 		                "%s); it may be damaged or malicious",
-		                reason),
-		    &problem);
+		                reason);
 	}
+	codec_end_job(c, e, &problem);
 }
 
 static void codec_down(struct worker *worker, const char *reason)
@@ -140,9 +569,9 @@ void codecs_retire(unsigned arena)
 
 	if (c->worker.stopped)
 		return;
-	log_warning("codec-%u gets a new arena: a process that cannot be killed may still write to "
-	            "the old one",
-	            arena);
+	log_warning("%s gets a new arena: a process that cannot be killed may still write to the "
+	            "old one",
+	            c->worker.name);
 	worker_stop(&c->worker);
 	if (c->job && !c->job->finished)
 		codec_return_job(c);
@@ -157,6 +586,7 @@ static bool codec_busy(const struct worker *worker)
 }
 
 static const struct worker_owner codec_worker = {
+    .program = "convolved-codec",
     .prepare = codec_prepare,
     .up = codec_up,
     .message = codec_message,
@@ -180,7 +610,7 @@ static void check_jobs(void *context)
 		    (job && job->finished && job->times.finished < cancelled))
 			worker_kill(&c->worker, "cancelled");
 		else if (job && !job->finished &&
-		         (double)(c->worker.stall.worked_ns - c->worked) > time_max(c))
+		         (double)(c->worker.stall.worked_ns - c->run.worked) > time_max(c))
 			worker_kill(&c->worker, "complex");
 		else if (job && now - job->times.started > limit)
 			worker_kill(&c->worker, "timeout");
@@ -202,15 +632,14 @@ static enum error codec_add(void)
 	return worker_start(&c->worker);
 }
 
-enum error codecs_init(const struct config *c, const struct codec_owner *owner)
+enum error codecs_init(const struct config *c, const struct codec_owner *o)
 {
-	enum error e = runs_init(c, owner);
+	enum error e = loop_timer_init(&check, check_jobs, NULL);
 
 	config = c;
+	owner = o;
 	repertoire_init(c);
-	codec_reports_init(owner);
-	if (!e)
-		e = loop_timer_init(&check, check_jobs, NULL);
+	runs_init(c, o);
 	if (e)
 		return e;
 	loop_timer_repeat(&check, CHECK_MS);

@@ -15,4 +15,7 @@ void codecs_reload(void);
  * from the start. */
 void codecs_retire(unsigned arena);
 
+/* A tile of a codec worker is back, filtered or failed; its job may have ended. Frees the task. */
+void codec_task_done(struct task *task, const struct message_tile_done *done);
+
 #endif

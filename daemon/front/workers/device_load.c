@@ -59,76 +59,67 @@ double cost_of_jpeg(const struct image *image, enum tile_form form)
 	return sides * SIDE_COST * image->width * image->height * image->bands;
 }
 
-static struct load {
-	double units;       /* of the tiles that the device holds */
-	double ns_per_unit; /* running estimate */
-	bool takes;         /* tiles */
-} loads[DEVICES_MAX];
+static struct load loads[DEVICES_MAX];
 
-void load_start(unsigned device, double ns_per_unit)
+struct load *load_of(const struct device *d)
 {
-	loads[device] = (struct load){.ns_per_unit = ns_per_unit};
-}
-
-void load_open(unsigned device, bool takes)
-{
-	loads[device].takes = takes;
-}
-
-void load_add(unsigned device, double units)
-{
-	loads[device].units += units;
-}
-
-void load_clear(unsigned device)
-{
-	loads[device].units = 0;
+	return &loads[d->worker.number];
 }
 
 /* A tile's weight grows with its size, since a small tile's time is mostly launch overhead. A
  * delayed tile counts as at most four times the expected time. */
-void load_learn(unsigned device, double units, uint64_t ns)
+void load_learn(struct load *load, double units, uint64_t ns)
 {
-	double *speed = &loads[device].ns_per_unit;
-	double measured = (double)ns / units, max = 4 * *speed;
+	double measured = (double)ns / units;
 	double weight = units / (units + 1e8);
 
 	if (ns)
-		*speed += weight * ((measured < max ? measured : max) - *speed);
+		load->ns_per_unit +=
+		    weight * (fmin(measured, 4 * load->ns_per_unit) - load->ns_per_unit);
 }
 
-double load_ns_per_unit(unsigned device)
+struct device *load_soonest(double units, uint64_t allowed)
 {
-	return loads[device].ns_per_unit;
-}
-
-double load_ns(unsigned device)
-{
-	return loads[device].units * loads[device].ns_per_unit;
-}
-
-unsigned load_soonest(unsigned devices, double units, uint64_t allowed)
-{
-	unsigned best = devices;
+	const unsigned devices = devices_count();
+	struct device *best = NULL;
 	double min = INFINITY;
 
 	for (unsigned i = 0; i < devices; i++) {
-		const struct load *load = &loads[i];
-		bool may = load->takes && (!allowed || allowed >> i & 1);
-		double ns = may ? (load->units + units) * load->ns_per_unit : INFINITY;
+		const double ns = (loads[i].units + units) * loads[i].ns_per_unit;
 
-		best = ns < min ? i : best;
-		min = ns < min ? ns : min;
+		if (ns >= min || (allowed && !(allowed >> i & 1)) ||
+		    device_state(device_get(i)) != DEVICE_UP)
+			continue;
+		best = device_get(i);
+		min = ns;
 	}
 	return best;
 }
 
-double load_together(unsigned devices, double units)
+double load_together(double units)
 {
 	double speed = 0;
 
-	for (unsigned i = 0; i < devices; i++)
-		if (loads[i].takes)
+	for (unsigned i = 0; i < devices_count(); i++)
+		if (device_state(device_get(i)) == DEVICE_UP)
 			speed += 1 / loads[i].ns_per_unit;
 	return speed > 0 ? units / speed : 0;
+}
+
+uint64_t load_samples_max(const struct chain *chain)
+{
+	/* The target time of a tile, and the minimum size that is worth a launch. */
+	const double tile_ns = 1e6, samples_min = 65536;
+	/* Devices this many times slower than the fastest do not count. */
+	const double too_slow = 16;
+	double fastest = INFINITY, slowest = 0, samples;
+
+	for (unsigned i = 0; i < devices_count(); i++)
+		if (!device_get(i)->unwanted)
+			fastest = fmin(fastest, loads[i].ns_per_unit);
+	for (unsigned i = 0; i < devices_count(); i++)
+		if (!device_get(i)->unwanted && loads[i].ns_per_unit <= fastest * too_slow)
+			slowest = fmax(slowest, loads[i].ns_per_unit);
+	samples = slowest > 0 ? tile_ns / (slowest * cost_per_sample(chain)) : samples_min;
+	return (uint64_t)fmax(samples, samples_min);
 }

@@ -8,6 +8,7 @@
 
 #include "base/loop.h"
 #include "base/text.h"
+#include "front/base/metrics.h"
 #include "front/workers/discovery.h"
 
 static struct device *devices[DEVICES_MAX];
@@ -20,9 +21,8 @@ struct device *device_table_add(const struct message_device *m)
 	if (!d)
 		return NULL;
 	snprintf(d->label, sizeof d->label, "%s%u", discovery_type_name(m->type), device_count);
-	snprintf(d->name, sizeof d->name, "%s", m->name);
+	snprintf(d->ready.name, sizeof d->ready.name, "%s", m->name);
 	d->found = *m;
-	d->type = m->type;
 	d->worker.number = device_count;
 	return devices[device_count++] = d;
 }
@@ -87,13 +87,47 @@ const char *device_state_name(enum device_state state)
 	return names[state];
 }
 
-unsigned devices_up(void)
+uint64_t devices_up_of(uint64_t set)
 {
-	unsigned up = 0;
+	uint64_t up = 0;
 
 	for (unsigned i = 0; i < device_count; i++)
-		up += device_state(devices[i]) == DEVICE_UP;
-	return up;
+		if (device_state(devices[i]) == DEVICE_UP)
+			up |= UINT64_C(1) << i;
+	return set ? up & set : up;
+}
+
+unsigned devices_up(void)
+{
+	return (unsigned)__builtin_popcountll(devices_up_of(0));
+}
+
+void devices_publish(void)
+{
+	static const enum metric gauges[] = {METRIC_DEVICE_UP,         METRIC_DEVICE_STATE,
+	                                     METRIC_DEVICE_MEMORY,     METRIC_TILES_IN_FLIGHT,
+	                                     METRIC_OPENCL_OBJECTS,    METRIC_PROGRAMS_PENDING,
+	                                     METRIC_PROGRAMS_COMPILING};
+
+	for (unsigned i = 0; i < device_count; i++) {
+		const struct device *d = devices[i];
+		const enum device_state state = device_state(d);
+
+		if (state == DEVICE_REMOVED) { /* it has no gauges; its counters stay */
+			for (size_t g = 0; g < sizeof gauges / sizeof *gauges; g++)
+				metric_forget(gauges[g], d->label);
+			continue;
+		}
+		metric_set(METRIC_DEVICE_UP, d->label, NULL, state == DEVICE_UP);
+		for (enum device_state s = 0; s < DEVICE_STATES; s++)
+			metric_set(METRIC_DEVICE_STATE, d->label, device_state_name(s), s == state);
+		metric_set(METRIC_TILES_IN_FLIGHT, d->label, NULL, d->held_count);
+		if (!d->window)
+			continue;
+		metric_set(METRIC_DEVICE_MEMORY, d->label, NULL, (double)d->ready.memory);
+		metric_set(METRIC_PROGRAMS_PENDING, d->label, NULL, d->programs.pending);
+		metric_set(METRIC_PROGRAMS_COMPILING, d->label, NULL, d->programs.compiling);
+	}
 }
 
 void devices_count_programs(uint32_t *built, uint32_t *pending)
@@ -154,7 +188,7 @@ unsigned devices_next_try(void)
 	for (unsigned i = 0; i < device_count; i++) {
 		const struct worker *w = &devices[i]->worker;
 		const uint64_t passed = (loop_now() - w->started) / 1000000;
-		uint64_t left = devices[i]->startup_ms;
+		uint64_t left = devices[i]->ready.startup_ms;
 
 		if (w->state == WORKER_STOPPED)
 			left += loop_timer_left(&w->timer);

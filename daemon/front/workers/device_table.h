@@ -34,15 +34,9 @@ struct device {
 	bool unwanted;               /* does not match the option `device` */
 	bool fresh;                  /* has neither come up nor failed since it was wanted */
 	char label[16];              /* "gpu0", "cpu1": unique */
-	char name[64];
-	char driver[64];
-	enum device_type type;
-	uint64_t memory; /* bytes */
-	uint32_t startup_ms;
-	uint64_t jpeg_distrusted; /* loop_now() when it gave a wrong JPEG; 0: never */
-	uint32_t jpeg_pixels;     /* of the largest image with a side that is a scan; 0: none may */
-	unsigned window;          /* maximum number of tiles it may hold, of any size */
-	bool takes_small;         /* several together, so it may hold more of them */
+	struct message_ready ready;  /* its worker's last; before, only the name, from the probe */
+	uint64_t jpeg_distrusted;    /* loop_now() when it gave a wrong JPEG; 0: never */
+	unsigned window; /* maximum number of tiles it may hold, of any size; 0: not yet up */
 	struct task *held[WINDOW_MAX];
 	unsigned held_count;
 	uint64_t plan[PLANS_MAX];         /* by place: id of the plan it has been sent, or 0 */
@@ -58,9 +52,15 @@ struct device {
 	uint64_t up_since;        /* loop_now(); 0: not up */
 	bool quarantined;         /* until it filters the test tiles correctly */
 	struct arena_user arenas; /* fresh: no tile filtered since the last new arena */
-	/* Test tiles that it holds or, in quarantine, will get; or NULL. Owned. */
+	/* Test tiles that it holds or will get when it is up again, or NULL; owned. When it got
+	 * them, as loop_now(), 0: it has none; and the longest wait of one for a program. */
 	struct self_test *self_test;
+	uint64_t test_sent;
+	uint32_t test_wait_ms;
 	uint64_t examined, distrusted; /* loop_now() of the last time, or 0 */
+	/* loop_now() when it was last up or starting for the first time, as the scheduler checks;
+	 * 0: not checked yet. */
+	uint64_t last_up;
 };
 
 /* Count the devices for device_get(), including removed ones; the wanted ones; those that are up.
@@ -68,6 +68,10 @@ struct device {
 unsigned devices_count(void);
 unsigned devices_wanted(void);
 unsigned devices_up(void);
+/* The devices of a set that are up, as bits; 0: of all. */
+uint64_t devices_up_of(uint64_t set);
+/* Sets the gauges of all devices. */
+void devices_publish(void);
 /* Counts the programs that all devices' workers have built, and have yet to build. */
 void devices_count_programs(uint32_t *built, uint32_t *pending);
 /* True until the first discovery has ended, and while a wanted device has neither come up nor

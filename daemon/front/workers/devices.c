@@ -56,35 +56,9 @@ static const struct config *config;
 static const struct device_owner *owner;
 static struct loop_timer check;
 
-static struct device *device_of(struct worker *worker)
+static struct device *device_of(const struct worker *worker)
 {
 	return device_get(worker->number);
-}
-
-static void publish_held(const struct device *d)
-{
-	metric_set(METRIC_TILES_IN_FLIGHT, d->label, NULL, d->held_count);
-}
-
-/* Publishes the device's state. A removed device has no gauges; its counters stay. */
-static void publish(const struct device *d)
-{
-	enum device_state state = device_state(d);
-
-	if (state == DEVICE_REMOVED) {
-		metric_forget(METRIC_DEVICE_UP, d->label);
-		metric_forget(METRIC_DEVICE_STATE, d->label);
-		metric_forget(METRIC_DEVICE_MEMORY, d->label);
-		metric_forget(METRIC_TILES_IN_FLIGHT, d->label);
-		metric_forget(METRIC_OPENCL_OBJECTS, d->label);
-		metric_forget(METRIC_PROGRAMS_PENDING, d->label);
-		metric_forget(METRIC_PROGRAMS_COMPILING, d->label);
-		return;
-	}
-	metric_set(METRIC_DEVICE_UP, d->label, NULL, state == DEVICE_UP);
-	for (enum device_state s = 0; s < DEVICE_STATES; s++)
-		metric_set(METRIC_DEVICE_STATE, d->label, device_state_name(s), s == state);
-	publish_held(d);
 }
 
 /* Starts giving tiles to the device. */
@@ -93,10 +67,16 @@ static void device_admit(struct device *d)
 	d->quarantined = false;
 	d->fresh = false;
 	d->up_since = loop_now();
-	load_open(d->worker.number, true);
-	publish(d);
-	if (arenas_join(&d->arenas, &d->worker, d->type == DEVICE_CPU))
+	if (arenas_join(&d->arenas, &d->worker, d->found.type == DEVICE_CPU))
 		owner->room();
+}
+
+/* Sends the test tiles; if that fails, device_down() follows. */
+static void send_test(struct device *d)
+{
+	d->test_sent = loop_now();
+	d->test_wait_ms = 0;
+	self_test_send(d->self_test, &d->worker);
 }
 
 static void receive_test_tile(struct device *d, const struct message_tile_done *done)
@@ -105,6 +85,7 @@ static void receive_test_tile(struct device *d, const struct message_tile_done *
 	case SELF_TEST_OPEN:
 		break;
 	case SELF_TEST_RIGHT:
+		d->test_sent = 0;
 		self_test_withdraw(d->self_test, &d->worker);
 		self_test_free(&d->self_test);
 		if (d->quarantined) {
@@ -121,7 +102,6 @@ static void receive_test_tile(struct device *d, const struct message_tile_done *
 		metric_add(METRIC_DEVICE_SUSPECTED, d->label, "test", 1);
 		worker_kill(&d->worker, d->quarantined ? "probe" : "mismatch");
 		d->quarantined = true;
-		publish(d);
 		break;
 	}
 }
@@ -134,32 +114,24 @@ static void device_up(struct worker *worker, const struct message_ready *ready)
 		worker_refuse(worker, message_name(MSG_READY));
 		return;
 	}
-	memcpy(d->name, ready->name, sizeof d->name);
-	memcpy(d->driver, ready->driver, sizeof d->driver);
-	wire_text(d->name, sizeof d->name);
-	wire_text(d->driver, sizeof d->driver);
-	d->memory = ready->memory;
-	d->startup_ms = ready->startup_ms;
+	d->ready = *ready;
+	wire_text(d->ready.name, sizeof d->ready.name);
+	wire_text(d->ready.driver, sizeof d->ready.driver);
 	d->window = ready->lanes + 1;
-	d->jpeg_pixels = ready->jpeg_pixels;
-	d->takes_small = ready->small_max > 1;
-	metric_set(METRIC_DEVICE_MEMORY, d->label, NULL, (double)d->memory);
 	reports_begin(d);
 	log_event(LOG_LEVEL_INFO,
-	          LOG_FIELDS(.device = d->label, .duration_us = UINT64_C(1000) * d->startup_ms),
+	          LOG_FIELDS(.device = d->label, .duration_us = UINT64_C(1000) * ready->startup_ms),
 	          "%s is %s: %s, %s, ready after %u ms", d->label,
-	          device_state_name(device_state(d)), d->name, d->driver, d->startup_ms);
-	if (!d->quarantined) {
+	          device_state_name(device_state(d)), d->ready.name, d->ready.driver,
+	          ready->startup_ms);
+	if (!d->quarantined)
 		device_admit(d);
-		return;
-	}
-	publish(d);
-	if (!d->self_test)
+	else if (!d->self_test)
 		d->self_test = self_test_new(NULL, NULL);
-	if (!d->self_test)
+	if (d->self_test)
+		send_test(d);
+	else if (d->quarantined)
 		worker_kill(&d->worker, "memory");
-	else
-		self_test_send(d->self_test, &d->worker); /* on failure device_down() follows */
 }
 
 /* Returns the index of a tile in `held`, or held_count. */
@@ -209,7 +181,8 @@ static bool receive_waits(struct device *d, const struct message_tile_waits *wai
 	if (!task) {
 		if (waits->job != SELF_TEST_JOB || !d->self_test)
 			return false;
-		self_test_waits(d->self_test, limit_wait(ms));
+		if (limit_wait(ms) > d->test_wait_ms)
+			d->test_wait_ms = limit_wait(ms);
 		return true;
 	}
 	if (ms ? task->waited : !task->wait_ms)
@@ -235,10 +208,7 @@ static void receive_tile(struct device *d, unsigned i, const struct message_tile
 
 	set_wait(task, 0);
 	memmove(&d->held[i], &d->held[i + 1], (--d->held_count - i) * sizeof *d->held);
-	if (d->held_count)
-		load_add(d->worker.number, -task->units);
-	else
-		load_clear(d->worker.number);
+	load_of(d)->units = d->held_count ? load_of(d)->units - task->units : 0;
 	if (error_status(done->error) >= 500)
 		log_event(LOG_LEVEL_WARNING,
 		          LOG_FIELDS(.job = done->job, .device = d->label,
@@ -246,14 +216,12 @@ static void receive_tile(struct device *d, unsigned i, const struct message_tile
 		          "%s: tile %u of job %" PRIu64 ": %s (OpenCL %d)", d->label, done->index,
 		          done->job, error_title(done->error), done->cl_error);
 	if (!done->error) {
-		worker_served(&d->worker);
+		d->worker.served = loop_now();
 		reports_book(d, task, done);
 	}
 	tracer_tile(task, done, d->label);
 	d->arenas.fresh &= done->error != ERR_OK;
-	publish_held(d);
 	owner->task_done(task, done);
-	owner->room();
 	leave_if_idle(d);
 }
 
@@ -281,10 +249,10 @@ static void device_message(struct worker *worker, const struct message *message)
 
 	if (message->type == MSG_TILE_DONE)
 		valid = receive_done(d, &message->tile_done);
-	else if (message->type == MSG_TILE_WAITS)
-		valid = reports_in_bounds(d) && receive_waits(d, &message->tile_waits);
 	else
-		valid = reports_in_bounds(d) && reports_take(d, message);
+		valid = reports_in_bounds(d) &&
+		        (message->type == MSG_TILE_WAITS ? receive_waits(d, &message->tile_waits)
+		                                         : reports_take(d, message));
 	if (!valid)
 		worker_refuse(worker, message_name(message->type));
 }
@@ -321,7 +289,7 @@ static void count_failure(struct device *d, const char *reason)
 	log_event(LOG_LEVEL_ERROR, LOG_FIELDS(.device = d->label, .error = reason),
 	          "%s is quarantined (%s, %u failures): tried again in %" PRIu64 " s", d->label,
 	          reason, d->failures, ms / 1000);
-	worker_restart_after(&d->worker, ms);
+	loop_timer_start(&d->worker.timer, ms);
 }
 
 void device_examine(unsigned i, const struct plan *plan, const struct kernel_set *kernels)
@@ -334,7 +302,7 @@ void device_examine(unsigned i, const struct plan *plan, const struct kernel_set
 	d->examined = loop_now();
 	d->self_test = self_test_new(plan, kernels);
 	if (d->self_test)
-		self_test_send(d->self_test, &d->worker); /* on failure device_down() follows */
+		send_test(d);
 }
 
 void device_distrust(unsigned i, const struct plan *plan, const struct kernel_set *kernels)
@@ -353,7 +321,6 @@ void device_distrust(unsigned i, const struct plan *plan, const struct kernel_se
 		d->self_test = self_test_new(plan, kernels);
 	d->quarantined = true;
 	worker_kill(&d->worker, "mismatch");
-	publish(d);
 }
 
 static void device_down(struct worker *worker, const char *reason)
@@ -363,8 +330,7 @@ static void device_down(struct worker *worker, const char *reason)
 	memset(d->plan, 0, sizeof d->plan);
 	arenas_leave(&d->arenas);
 	reports_end(d);
-	if (d->self_test)
-		self_test_lost(d->self_test);
+	d->test_sent = 0;
 	if (reason == WORKER_STOPPING) {
 		log_event(LOG_LEVEL_INFO, LOG_FIELDS(.device = d->label), "%s is removed",
 		          d->label);
@@ -374,8 +340,7 @@ static void device_down(struct worker *worker, const char *reason)
 		          "%s is down (%s) with %u tiles", d->label, reason, d->held_count);
 		count_failure(d, reason);
 	}
-	load_clear(worker->number);
-	publish(d);
+	load_of(d)->units = 0;
 	for (unsigned i = 0; reason == WORKER_LOST && i < d->held_count; i++)
 		owner->arena_lost(d->held[i]->tile.arena);
 	while (d->held_count) {
@@ -384,30 +349,19 @@ static void device_down(struct worker *worker, const char *reason)
 		owner->task_lost(d->held[d->held_count]);
 	}
 	leave_if_idle(d);
-	publish(d);
 }
 
-static void number_argument(struct worker *w, const char *argument, uint32_t number)
-{
-	char text[16];
-
-	snprintf(text, sizeof text, "%u", number);
-	worker_argument(w, argument, text);
-}
-
-static void device_prepare(struct worker *worker)
+static void device_prepare(const struct worker *worker, struct start *start)
 {
 	const struct message_device *m = &device_of(worker)->found;
-	char share[32];
 
-	discovery_arguments(worker);
-	number_argument(worker, "--platform", m->platform);
-	number_argument(worker, "--device", m->device);
-	number_argument(worker, "--stack", (uint32_t)config->stack);
-	number_argument(worker, "--programs", (uint32_t)config->programs);
-	snprintf(share, sizeof share, "%g", config->jpeg_memory);
+	discovery_prepare(start);
+	start->platform = m->platform;
+	start->device = m->device;
+	start->stack = (uint32_t)config->stack;
+	start->programs = (uint32_t)config->programs;
 	if (m->type == DEVICE_GPU || config->jpeg_on_any)
-		worker_argument(worker, "--jpeg-memory", share);
+		start->jpeg_memory = config->jpeg_memory;
 }
 
 /* A worker that holds a tile uses processor time, because it polls. */
@@ -415,10 +369,11 @@ static bool device_busy(const struct worker *worker)
 {
 	const struct device *d = device_get(worker->number);
 
-	return d->held_count || (d->self_test && self_test_sent(d->self_test));
+	return d->held_count || d->test_sent;
 }
 
-static const struct worker_owner device_worker = {.prepare = device_prepare,
+static const struct worker_owner device_worker = {.program = "convolved-device",
+                                                  .prepare = device_prepare,
                                                   .up = device_up,
                                                   .message = device_message,
                                                   .down = device_down,
@@ -435,10 +390,9 @@ static void device_create(const struct message_device *m)
 	d->fresh = true;
 	d->worker.kind = "device";
 	d->worker.owner = &device_worker;
-	load_start(d->worker.number, ns_per_unit_guess);
+	*load_of(d) = (struct load){.ns_per_unit = ns_per_unit_guess};
 	if (worker_start(&d->worker))
 		log_error("cannot start %s", d->label);
-	publish(d);
 }
 
 /* Handles a discovered device. wanted: a pattern of the option `device` matches it. */
@@ -458,14 +412,12 @@ static void device_found(const struct message_device *m, bool wanted)
 			d->fresh = true;
 			worker_resume(&d->worker);
 		}
-		publish(d);
 		owner->room();
 	} else {
 		log_event(LOG_LEVEL_NOTICE, LOG_FIELDS(.device = d->label, .tiles = d->held_count),
 		          "%s no longer matches `device`; draining %u tiles", d->label,
 		          d->held_count);
 		leave_if_idle(d);
-		publish(d);
 	}
 }
 
@@ -476,9 +428,9 @@ static void device_found(const struct message_device *m, bool wanted)
 static bool is_overdue(const struct device *d, const struct task *task, uint64_t held)
 {
 	const uint64_t worked = d->worker.stall.worked_ns - task->worked;
-	bool cpu = d->type == DEVICE_CPU,
+	bool cpu = d->found.type == DEVICE_CPU,
 	     blocked = d->programs.blocking || d->programs_at >= task->sent;
-	double predicted = load_ns(d->worker.number);
+	double predicted = load_of(d)->units * load_of(d)->ns_per_unit;
 	double max = cpu ? predicted * hung_cpu.factor + hung_cpu.ns
 	                 : predicted * hung_gpu.factor + hung_gpu.ns;
 
@@ -493,8 +445,7 @@ static bool holds_too_long(const struct device *d)
 {
 	const uint64_t ms = UINT64_C(1000000);
 	uint64_t limit = config->tile_timeout * 1000000000u, now = loop_now();
-	bool late = d->self_test && self_test_sent(d->self_test) &&
-	            now - self_test_sent(d->self_test) > limit + self_test_wait(d->self_test) * ms;
+	bool late = d->test_sent && now - d->test_sent > limit + d->test_wait_ms * ms;
 
 	for (unsigned i = 0; !late && i < d->held_count; i++) {
 		const struct task *task = d->held[i];
@@ -519,7 +470,6 @@ static void check_devices(void *context)
 
 		if (!blind && holds_too_long(d))
 			worker_kill(&d->worker, "timeout");
-		publish(d);
 	}
 	if (devices_up())
 		return;
@@ -528,7 +478,7 @@ static void check_devices(void *context)
 
 		if (device_state(device_get(i)) == DEVICE_QUARANTINED &&
 		    w->state == WORKER_STOPPED && loop_timer_left(&w->timer) > QUARANTINE_ALONE_MS)
-			worker_restart_after(w, QUARANTINE_ALONE_MS);
+			loop_timer_start(&w->timer, QUARANTINE_ALONE_MS);
 	}
 }
 
@@ -556,9 +506,8 @@ void devices_fini(void)
 		arenas_leave(&d->arenas);
 		while (d->held_count)
 			owner->task_lost(d->held[--d->held_count]);
+		self_test_free(&d->self_test);
 	}
-	for (unsigned i = 0; i < devices_count(); i++)
-		self_test_free(&device_get(i)->self_test);
 	device_table_clear();
 	loop_timer_fini(&check);
 }
@@ -567,13 +516,15 @@ void devices_fini(void)
  * processor has one. */
 bool device_has_room(const struct device *d, enum tile_form form)
 {
-	const double most = d->type == DEVICE_CPU ? window_cpu_ns
-	                    : form == TILE_PIXELS ? window_ns
-	                                          : window_scans_ns;
+	const struct load *load = load_of(d);
+	const double most = d->found.type == DEVICE_CPU ? window_cpu_ns
+	                    : form == TILE_PIXELS       ? window_ns
+	                                                : window_scans_ns;
 
 	return device_state(d) == DEVICE_UP &&
 	       (d->held_count < d->window ||
-	        (d->takes_small && d->held_count < WINDOW_MAX && load_ns(d->worker.number) < most));
+	        (d->ready.small_max > 1 && d->held_count < WINDOW_MAX &&
+	         load->units * load->ns_per_unit < most));
 }
 
 /* Sends the plan to the device unless it has it, and drops the plan that had the same place. */
@@ -607,7 +558,6 @@ bool device_send(struct device *d, struct task *task)
 	task->waited = false;
 	begin_task(d, task);
 	d->held[d->held_count++] = task;
-	load_add(d->worker.number, task->units);
-	publish_held(d);
+	load_of(d)->units += task->units;
 	return true;
 }

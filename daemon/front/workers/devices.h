@@ -12,13 +12,14 @@ struct device;
 
 /* The scheduler's callbacks. */
 struct device_owner {
-	/* A tile is back, filtered or failed; the device may still be up. */
+	/* A tile is back, filtered or failed; the device may still be up, and has room for another.
+	 */
 	void (*task_done)(struct task *task, const struct message_tile_done *done);
 	/* The device's process has ended; the tile is the scheduler's again. */
 	void (*task_lost)(struct task *task);
 	/* The device's process cannot be killed and may still write to this arena. */
 	void (*arena_lost)(unsigned arena);
-	/* A device has room for tiles, or has come up. */
+	/* A device has come up. */
 	void (*room)(void);
 };
 

@@ -2,7 +2,6 @@
 #include "front/workers/discovery.h"
 
 #include <fnmatch.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -27,21 +26,13 @@ const char *discovery_type_name(enum device_type type)
 	return names[type];
 }
 
-void discovery_arguments(struct worker *w)
+void discovery_prepare(struct start *start)
 {
-	char size[32];
-
-	snprintf(size, sizeof size, "%" PRIu64, config->cache_size);
-	w->start_ms = config->start_timeout * 1000;
-	worker_argument(w, "convolved-device", NULL);
-	worker_argument(w, "--log-level", config->log_level);
-	worker_argument(w, "--cache-dir", config->cache_dir);
-	worker_argument(w, "--cache-size", size);
-	worker_argument(w, "--state-dir", config->state_dir);
-	if (!config->confine_devices)
-		worker_argument(w, "--unconfined", NULL);
-	if (*config->kernel_dir)
-		worker_argument(w, "--kernel-dir", config->kernel_dir);
+	start->unconfined = !config->confine_devices;
+	start->cache_size = config->cache_size;
+	snprintf(start->cache_dir, sizeof start->cache_dir, "%s", config->cache_dir);
+	snprintf(start->state_dir, sizeof start->state_dir, "%s", config->state_dir);
+	snprintf(start->kernel_dir, sizeof start->kernel_dir, "%s", config->kernel_dir);
 }
 
 static bool any_gpu(void)
@@ -67,23 +58,9 @@ bool discovery_fits(const char *pattern, const struct message_device *m)
 	return false;
 }
 
-/* Logs and counts that no GPU was found. This is no error on a host that never had one; Prometheus
- * knows whether it had. */
-static void note_fallback(void)
-{
-	bool by_default = false;
-
-	for (unsigned p = 0; p < config->device.count; p++)
-		by_default |= !strcmp(config->device.item[p], "auto");
-	metric_set(METRIC_CPU_FALLBACK, NULL, NULL, by_default && !any_gpu());
-	if (by_default && !any_gpu())
-		log_warning("no GPU was found, so device=auto uses all other devices "
-		            "(set device=cpu if that is intended)");
-}
-
 static void choose(void)
 {
-	bool any = false;
+	bool any = false, fallback = false;
 
 	for (unsigned i = 0; i < found_count; i++) {
 		const struct message_device *m = &found[i];
@@ -97,8 +74,14 @@ static void choose(void)
 		         wanted ? "used" : "not used");
 		report(m, wanted);
 	}
+	/* Without a GPU: no error on a host that never had one; Prometheus knows whether it had. */
+	for (unsigned p = 0; p < config->device.count; p++)
+		fallback |= !strcmp(config->device.item[p], "auto") && !any_gpu();
 	if (found_count)
-		note_fallback();
+		metric_set(METRIC_CPU_FALLBACK, NULL, NULL, fallback);
+	if (found_count && fallback)
+		log_warning("no GPU was found, so device=auto uses all other devices "
+		            "(set device=cpu if that is intended)");
 	if (any)
 		return;
 	log_error("no OpenCL device %s; next discovery in %d s",
@@ -127,12 +110,6 @@ static void probe_message(struct worker *worker, const struct message *message)
 	found_count++;
 }
 
-static void probe_up(struct worker *worker, const struct message_ready *ready)
-{
-	(void)ready;
-	worker_refuse(worker, message_name(MSG_READY));
-}
-
 static void probe_down(struct worker *worker, const char *reason)
 {
 	if (worker->kill_reason || strcmp(reason, "exit"))
@@ -141,20 +118,23 @@ static void probe_down(struct worker *worker, const char *reason)
 	choose();
 }
 
-static void probe_prepare(struct worker *worker)
+static void probe_prepare(const struct worker *worker, struct start *start)
 {
-	discovery_arguments(worker);
-	worker_argument(worker, "--probe", NULL);
+	(void)worker;
+	discovery_prepare(start);
+	start->probe = 1;
 }
 
 /* The probe may sleep: it starts a driver. */
-static const struct worker_owner probe_worker = {
-    .prepare = probe_prepare, .up = probe_up, .message = probe_message, .down = probe_down};
+static const struct worker_owner probe_worker = {.program = "convolved-device",
+                                                 .prepare = probe_prepare,
+                                                 .message = probe_message,
+                                                 .down = probe_down};
 
 static void probe_start(void *context)
 {
 	(void)context;
-	if (*probe.argv)
+	if (probe.kind)
 		worker_fini(&probe);
 	probe = (struct worker){.kind = "probe", .owner = &probe_worker, .once = true};
 	found_count = 0;

@@ -31,7 +31,7 @@ bool discovery_fits(const char *pattern, const struct message_device *found);
 /* Returns "cpu", "gpu", "accelerator" or "device". */
 const char *discovery_type_name(enum device_type type);
 
-/* Adds the arguments common to all device processes, and sets the time that they have to start. */
-void discovery_arguments(struct worker *worker);
+/* Fills in what all device processes are told. */
+void discovery_prepare(struct start *start);
 
 #endif

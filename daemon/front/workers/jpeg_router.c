@@ -113,16 +113,15 @@ static bool is_distrusted(const struct device *d)
 /* Returns the devices that the job may use and that take JPEGs of so many pixels. */
 static uint64_t devices_for(const struct job *job, double pixels)
 {
-	uint64_t devices = 0;
+	uint64_t devices = devices_up_of(job->terms.devices);
 
 	for (unsigned i = 0; i < devices_count(); i++) {
 		const struct device *d = device_get(i);
 
-		if (device_state(d) == DEVICE_UP && d->programs.jpeg && d->jpeg_pixels >= pixels &&
-		    d->jpeg_pixels && !is_distrusted(d))
-			devices |= UINT64_C(1) << i;
+		if (!d->programs.jpeg || d->ready.jpeg_pixels < fmax(pixels, 1) || is_distrusted(d))
+			devices &= ~(UINT64_C(1) << i);
 	}
-	return job->terms.devices ? devices & job->terms.devices : devices;
+	return devices;
 }
 
 enum jpeg_reason jpeg_router_ask(const struct job *job, uint32_t *pixels_max)
@@ -137,8 +136,8 @@ enum jpeg_reason jpeg_router_ask(const struct job *job, uint32_t *pixels_max)
 	    job->chain->chain->variant == VARIANT_REFERENCE)
 		return JPEG_REASON_PIXELS;
 	for (unsigned i = 0; i < devices_count(); i++)
-		if (devices >> i & 1 && device_get(i)->jpeg_pixels > *pixels_max)
-			*pixels_max = device_get(i)->jpeg_pixels;
+		if (devices >> i & 1 && device_get(i)->ready.jpeg_pixels > *pixels_max)
+			*pixels_max = device_get(i)->ready.jpeg_pixels;
 	return *pixels_max ? JPEG_REASON_NONE : JPEG_REASON_DEVICE;
 }
 

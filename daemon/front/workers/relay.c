@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -16,9 +15,6 @@
 /* A step reads from the pipe or logs a line: at most 640 steps a second for each worker. LAST_STEPS
  * suffice for all that a pipe holds when a worker ends. */
 enum { STEPS_A_TURN = 64, TURN_MS = 100, LAST_STEPS = 2048 };
-
-static LIST_HEAD(relay_list, relay) paused = LIST_HEAD_INITIALIZER(paused);
-static struct loop_timer turn;
 
 /* Parses "<N>TEXT" or "<N,M>TEXT": returns level N, moves *text to TEXT, and sets *lost to M, the
  * lines lost before. A line of another form is a library's, about what a client may have sent; or
@@ -42,15 +38,14 @@ static enum log_level parse_level(const char **text, uint32_t *lost)
 
 static void say(struct relay *r, const char *text)
 {
-	char name[32], gap[64];
+	char gap[64];
 	uint32_t lost;
 	enum log_level level = parse_level(&text, &lost);
-	struct log_fields fields = {.worker = name};
+	struct log_fields fields = {.worker = r->name};
 
-	snprintf(name, sizeof name, "%s-%u", r->kind, r->number);
 	if (lost) {
 		metric_add(METRIC_LOG_LOST, r->kind, NULL, lost);
-		snprintf(gap, sizeof gap, "%u lines of %s were lost", lost, name);
+		snprintf(gap, sizeof gap, "%u lines of %s were lost", lost, r->name);
 		log_relay(LOG_LEVEL_WARNING, r->program, r->pid, &fields, gap);
 	}
 	log_relay(level, r->program, r->pid, &fields, text);
@@ -92,20 +87,6 @@ static bool read_lines(struct relay *r, unsigned max)
 	return true;
 }
 
-static void relay_readable(void *context);
-
-static enum error listen_to(struct relay *r)
-{
-	return loop_watch(&r->watch, r->fd, EPOLLIN, relay_readable, r);
-}
-
-static void leave_paused(struct relay *r)
-{
-	if (r->paused)
-		LIST_REMOVE(r, place);
-	r->paused = false;
-}
-
 static void relay_readable(void *context)
 {
 	struct relay *r = context;
@@ -117,30 +98,23 @@ static void relay_readable(void *context)
 	}
 	if (read_lines(r, STEPS_A_TURN) && r->steps < STEPS_A_TURN)
 		return;
-	if (LIST_EMPTY(&paused))
-		loop_timer_start(&turn, TURN_MS);
 	loop_unwatch(&r->watch);
-	LIST_INSERT_HEAD(&paused, r, place);
-	r->paused = true;
+	loop_timer_start(&r->turn, TURN_MS);
 }
 
-static void next_turn(void *context)
+static void relay_resume(void *context)
 {
-	(void)context;
-	while (!LIST_EMPTY(&paused)) {
-		struct relay *r = LIST_FIRST(&paused);
+	struct relay *r = context;
 
-		leave_paused(r);
-		if (listen_to(r))
-			relay_close(r);
-	}
+	if (loop_watch(&r->watch, r->fd, EPOLLIN, relay_readable, r))
+		relay_close(r);
 }
 
 enum error relay_open(struct relay *r, int *end)
 {
 	int ends[2];
+	enum error e;
 
-	r->paused = false;
 	r->length = 0;
 	r->steps = 0;
 	r->began = 0;
@@ -149,11 +123,14 @@ enum error relay_open(struct relay *r, int *end)
 		return ERR_IO;
 	r->fd = ends[0];
 	*end = ends[1];
-	if (!listen_to(r))
-		return ERR_OK;
-	relay_close(r);
-	close(ends[1]);
-	return ERR_IO;
+	e = loop_timer_init(&r->turn, relay_resume, r);
+	if (!e)
+		e = loop_watch(&r->watch, r->fd, EPOLLIN, relay_readable, r);
+	if (e) {
+		relay_close(r);
+		close(ends[1]);
+	}
+	return e;
 }
 
 void relay_close(struct relay *r)
@@ -164,17 +141,7 @@ void relay_close(struct relay *r)
 	read_lines(r, LAST_STEPS);
 	say_line(r, true);
 	loop_unwatch(&r->watch);
-	leave_paused(r);
+	loop_timer_fini(&r->turn);
 	close(r->fd);
 	r->fd = -1;
-}
-
-enum error relay_init(void)
-{
-	return loop_timer_init(&turn, next_turn, NULL);
-}
-
-void relay_fini(void)
-{
-	loop_timer_fini(&turn);
 }

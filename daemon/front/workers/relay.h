@@ -3,10 +3,8 @@
 #ifndef FRONT_WORKERS_RELAY_H
 #define FRONT_WORKERS_RELAY_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/queue.h>
 #include <sys/types.h>
 
 #include "base/error.h"
@@ -14,22 +12,16 @@
 
 /* Embedded where it is used. */
 struct relay {
-	const char *kind; /* kind and number of the worker: "codec", 3 */
-	uint32_t number;
-	const char *program; /* the worker's */
+	const char *kind, *name, *program; /* the worker's: "codec", "codec-3", "convolved-codec" */
 	pid_t pid;
-	struct loop_watch watch; /* on the pipe's reading end, which is ours */
-	int fd;                  /* the same; -1: none */
-	bool paused;
-	LIST_ENTRY(relay) place; /* in the list of paused relays */
+	int fd;                  /* the pipe's reading end, which is ours; -1: none */
+	struct loop_watch watch; /* on it, unless it is paused */
+	struct loop_timer turn;  /* runs while it is */
 	uint64_t began;          /* start of its turn: loop_now() */
 	unsigned steps;          /* in this turn */
 	size_t length;
 	char text[2048]; /* `length` bytes read but not yet logged */
 };
-
-enum error relay_init(void) MUST_CHECK;
-void relay_fini(void);
 
 /* Creates the pipe. *end, its non-blocking writing end, is the caller's, for the worker's standard
  * output and error. The members up to `program` must be set. */

@@ -34,7 +34,7 @@ struct format_sets repertoire(void)
 	return offered;
 }
 
-void repertoire_list_allowed(char *list, size_t size)
+uint32_t repertoire_allowed(void)
 {
-	format_list(allowed, list, size);
+	return allowed;
 }

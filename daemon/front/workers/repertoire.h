@@ -14,7 +14,7 @@ void repertoire_take(const struct format_sets *told);
 
 struct format_sets repertoire(void);
 
-/* Lists the formats that are allowed, with ',' between them, for a worker. */
-void repertoire_list_allowed(char *list, size_t size);
+/* The formats that are allowed: a bit (1 << enum format) for each. */
+uint32_t repertoire_allowed(void);
 
 #endif

@@ -40,12 +40,6 @@ bool reports_in_bounds(struct device *d)
 /* The interval between two log lines on programs being compiled. */
 static const uint64_t told_every_ns = 5000000000u;
 
-static void publish_programs(const struct device *d)
-{
-	metric_set(METRIC_PROGRAMS_PENDING, d->label, NULL, d->programs.pending);
-	metric_set(METRIC_PROGRAMS_COMPILING, d->label, NULL, d->programs.compiling);
-}
-
 void reports_begin(struct device *d)
 {
 	static const char *const directions[] = {"upload", "download"};
@@ -53,7 +47,6 @@ void reports_begin(struct device *d)
 	d->reports = 0;
 	d->programs = (struct message_programs){0};
 	d->programs_told = 0;
-	publish_programs(d);
 	metric_add(METRIC_TILES, d->label, NULL, 0);
 	metric_add(METRIC_VERIFIED_SAMPLES, d->label, NULL, 0);
 	metric_add(METRIC_DEVICE_SUSPECTED, d->label, "jpeg", 0);
@@ -99,30 +92,23 @@ void reports_book(struct device *d, struct task *task, const struct message_tile
 	record_transfer(d, "download", done->download_ns, done->download_bytes);
 	times->upload += done->upload_ns;
 	times->download += done->download_ns;
-	load_learn(d->worker.number, task->units, kernels_ns + done->upload_ns + done->download_ns);
+	load_learn(load_of(d), task->units, kernels_ns + done->upload_ns + done->download_ns);
 	metric_add(METRIC_TILES, d->label, NULL, 1);
 	if (current)
 		task->job->devices_used |= UINT64_C(1) << d->worker.number;
 	d->tiles++;
 }
 
-/* True if a device may report this error: it has no part in requests, images and files. */
-static bool error_valid(uint32_t error)
-{
-	static const enum error valid[] = {ERR_OK,     ERR_BAD_PARAMETER, ERR_INTERNAL,
-	                                   ERR_MEMORY, ERR_DEVICE,        ERR_NOT_READY};
-	size_t i = 0;
-
-	while (i < sizeof valid / sizeof *valid && valid[i] != error)
-		i++;
-	return i < sizeof valid / sizeof *valid;
-}
-
 bool reports_tile_valid(const struct message_tile_done *done)
 {
-	if (!error_valid(done->error) || done->launches > LAUNCHES_MAX ||
-	    done->stack > WINDOW_MAX || (done->launches && !done->stack) ||
-	    (done->place && done->place >= done->stack) ||
+	const uint32_t error = done->error;
+
+	/* A device has no part in requests, images and files, whose errors it may not report. */
+	if (error != ERR_OK && error != ERR_BAD_PARAMETER && error != ERR_INTERNAL &&
+	    error != ERR_MEMORY && error != ERR_DEVICE && error != ERR_NOT_READY)
+		return false;
+	if (done->launches > LAUNCHES_MAX || done->stack > WINDOW_MAX ||
+	    (done->launches && !done->stack) || (done->place && done->place >= done->stack) ||
 	    !memchr(done->reason, 0, sizeof done->reason))
 		return false;
 	for (unsigned i = 0; i < done->launches; i++)
@@ -131,30 +117,27 @@ bool reports_tile_valid(const struct message_tile_done *done)
 	return true;
 }
 
-/* Adds to a sum; returns false if the result would exceed the limit. */
-static bool add_within(uint64_t *sum, uint64_t more, uint64_t limit)
-{
-	if (more > limit || *sum > limit - more)
-		return false;
-	*sum += more;
-	return true;
-}
-
 /* Times may add up to about twice the time the tile was held. */
 bool reports_cost_valid(const struct task *task, const struct message_tile_done *done)
 {
-	uint64_t room = task->tile.form & TILE_ENCODE ? task->tile.out_size : 0;
-	uint64_t ns = 0, ns_max = 2 * (loop_now() - task->sent) + slack_ns;
-	bool valid = done->size <= room && add_within(&ns, done->upload_ns, ns_max) &&
-	             add_within(&ns, done->download_ns, ns_max);
+	const uint64_t room = task->tile.form & TILE_ENCODE ? task->tile.out_size : 0;
+	const uint64_t ns_max = 2 * (loop_now() - task->sent) + slack_ns;
+	uint64_t ns;
 
-	for (unsigned i = 0; valid && i < done->launches; i++)
-		valid = add_within(&ns, done->launch[i].ns, ns_max);
-	return valid;
+	if (done->size > room || done->upload_ns > ns_max || done->download_ns > ns_max)
+		return false;
+	ns = done->upload_ns + done->download_ns;
+	for (unsigned i = 0; i < done->launches; i++)
+		ns += done->launch[i].ns;
+	return ns <= ns_max;
 }
 
-static bool choice_valid(const struct message_choice *choice)
+/* Stores a choice of the device's tuner, replacing an earlier choice for the same kind of work. */
+static bool receive_choice(struct device *d, const struct message_choice *choice)
 {
+	unsigned at = 0;
+	struct message_choice *grown, taken = *choice;
+
 	if (choice->count < 1 || choice->count > CANDIDATES_MAX ||
 	    choice->chosen >= choice->count || choice->samples > samples_max)
 		return false;
@@ -162,35 +145,20 @@ static bool choice_valid(const struct message_choice *choice)
 		if (choice->candidate[i].kernel >= KERNELS ||
 		    choice->candidate[i].ns > measured_ns_max)
 			return false;
-	return true;
-}
-
-/* Stores a choice of the device's tuner, replacing an earlier choice for the same kind of work. */
-static void store_choice(struct device *d, const struct message_choice *choice)
-{
-	unsigned i = 0;
-	struct message_choice *grown, taken = *choice;
-
 	wire_text(taken.work, sizeof taken.work);
-	while (i < d->choice_count && !choice_is_for(&d->choices[i], &taken))
-		i++;
-	if (i == CHOICES_MAX)
-		return;
-	if (i == d->choice_count) {
-		grown = reallocarray(d->choices, i + 1, sizeof *grown);
+	while (at < d->choice_count && !choice_is_for(&d->choices[at], &taken))
+		at++;
+	if (at == CHOICES_MAX)
+		return true;
+	if (at == d->choice_count) {
+		grown = reallocarray(d->choices, at + 1, sizeof *grown);
 		if (!grown)
-			return;
+			return true;
 		d->choices = grown;
 		d->choice_count++;
 	}
-	d->choices[i] = taken;
-}
-
-static bool programs_valid(const struct device *d, const struct message_programs *now)
-{
-	return now->jpeg <= 1 && now->compiled >= d->programs.compiled &&
-	       now->cached >= d->programs.cached && now->failed >= d->programs.failed &&
-	       now->pending <= programs_max && now->compiling <= programs_max;
+	d->choices[at] = taken;
+	return true;
 }
 
 /* Logs the progress of compilation, for users who wait for it. */
@@ -212,10 +180,14 @@ static void tell_of_programs(struct device *d, const struct message_programs *no
 }
 
 /* Counts the programs built since the last report. */
-static void count_programs(struct device *d, const struct message_programs *now)
+static bool receive_programs(struct device *d, const struct message_programs *now)
 {
 	const struct message_programs *old = &d->programs;
 
+	if (now->jpeg > 1 || now->compiled < old->compiled || now->cached < old->cached ||
+	    now->failed < old->failed || now->pending > programs_max ||
+	    now->compiling > programs_max)
+		return false;
 	metric_add(METRIC_PROGRAM_BUILDS, "compiled", NULL, now->compiled - old->compiled);
 	metric_add(METRIC_PROGRAM_BUILDS, "cached", NULL, now->cached - old->cached);
 	metric_add(METRIC_PROGRAM_BUILDS, "failed", NULL, now->failed - old->failed);
@@ -223,14 +195,6 @@ static void count_programs(struct device *d, const struct message_programs *now)
 	if (now->blocking || old->blocking)
 		d->programs_at = loop_now();
 	d->programs = *now;
-	publish_programs(d);
-}
-
-static bool objects_valid(const struct message_objects *now)
-{
-	for (enum object kind = 0; kind < OBJECTS; kind++)
-		if (now->live[kind] > objects_max)
-			return false;
 	return true;
 }
 
@@ -249,19 +213,23 @@ static void publish_objects(const struct device *d, const struct message_objects
 void reports_end(struct device *d)
 {
 	d->programs.pending = d->programs.compiling = 0;
-	publish_programs(d);
 	publish_objects(d, &(struct message_objects){0});
+}
+
+static bool receive_objects(const struct device *d, const struct message_objects *now)
+{
+	for (enum object kind = 0; kind < OBJECTS; kind++)
+		if (now->live[kind] > objects_max)
+			return false;
+	publish_objects(d, now);
+	return true;
 }
 
 bool reports_take(struct device *d, const struct message *message)
 {
-	if (message->type == MSG_CHOICE && choice_valid(&message->choice))
-		store_choice(d, &message->choice);
-	else if (message->type == MSG_PROGRAMS && programs_valid(d, &message->programs))
-		count_programs(d, &message->programs);
-	else if (message->type == MSG_OBJECTS && objects_valid(&message->objects))
-		publish_objects(d, &message->objects);
-	else
-		return false;
-	return true;
+	if (message->type == MSG_CHOICE)
+		return receive_choice(d, &message->choice);
+	if (message->type == MSG_PROGRAMS)
+		return receive_programs(d, &message->programs);
+	return message->type == MSG_OBJECTS && receive_objects(d, &message->objects);
 }

@@ -15,11 +15,12 @@
 
 #include "base/file.h"
 #include "base/loop.h"
+#include "front/workers/device_load.h"
 #include "front/workers/jpeg_router.h"
 
 static const struct config *config;
 static const struct codec_owner *owner;
-static struct codec *codecs;
+static struct codec codecs[CODECS_MAX];
 static unsigned codec_count; /* ever started */
 
 unsigned codecs_count(void)
@@ -49,7 +50,7 @@ static void codec_start_job(struct codec *c, struct job *job, uint64_t follows)
 	int fds[] = {job->body.fd, job->chain->fd};
 
 	message.job.arena = c->worker.number;
-	message.job.samples_max = owner->samples_max(job->chain->chain);
+	message.job.samples_max = load_samples_max(job->chain->chain);
 	message.job.gather = job->gather;
 	message.job.gather_channels = job->gather_channels;
 	message.job.follows = follows;
@@ -58,13 +59,7 @@ static void codec_start_job(struct codec *c, struct job *job, uint64_t follows)
 	job->jpeg_form = TILE_JPEG;
 	job_set_jpeg(job, jpeg_router_ask(job, &message.job.jpeg_pixels));
 	c->job = job;
-	c->worked = c->worker.stall.worked_ns;
-	c->next_tile = 0;
-	c->jpeg_devices = 0;
-	c->jpeg_out = false;
-	c->answer_late = false;
-	c->answer_max = 0;
-	c->verified = (struct verified_tiles){0};
+	c->run = (struct codec_run){.worked = c->worker.stall.worked_ns};
 	job->codec = c;
 	job_hold(job);
 	job->times.began = loop_now();
@@ -176,15 +171,19 @@ void codec_return_job(struct codec *c)
 	codec_check_idle(c);
 }
 
+static void send_cancel(struct codec *c, uint64_t run)
+{
+	struct message message = {.type = MSG_CANCEL, .cancel = {run}};
+
+	worker_send(&c->worker, &message, NULL);
+}
+
 void codec_give_way(struct codec *c)
 {
-	struct message message = {.type = MSG_CANCEL, .cancel = {c->job->options.job}};
-	struct job *job = c->job;
-
-	c->dropped = job->options.job;
+	c->dropped = c->job->options.job;
 	c->dropped_at = loop_now();
 	codec_return_job(c);
-	worker_send(&c->worker, &message, NULL);
+	send_cancel(c, c->dropped);
 }
 
 void codec_end_job(struct codec *c, enum error error, const struct problem *problem)
@@ -242,7 +241,7 @@ bool codec_settle_job(struct codec *c)
 
 	if (!job->finished && spool_settle(&job->answer, job->answer_size))
 		return false;
-	worker_served(&c->worker);
+	c->worker.served = loop_now();
 	if (!job->finished && job->gather)
 		return use_gathered(c);
 	codec_end_job(c, ERR_OK, NULL);
@@ -262,20 +261,16 @@ enum error codec_open(struct codec **codec)
 
 static void job_cancelled(struct job *job)
 {
-	struct message message = {.type = MSG_CANCEL, .cancel = {job->options.job}};
-
-	worker_send(&job->codec->worker, &message, NULL);
+	send_cancel(job->codec, job->options.job);
 }
 
 static const struct job_owner job_owner = {.waiting = runs_wake, .cancelled = job_cancelled};
 
-enum error runs_init(const struct config *c, const struct codec_owner *o)
+void runs_init(const struct config *c, const struct codec_owner *o)
 {
 	config = c;
 	owner = o;
 	jobs_init(&job_owner);
-	codecs = calloc(CODECS_MAX, sizeof *codecs);
-	return codecs ? ERR_OK : ERR_MEMORY;
 }
 
 void runs_fini(void)
@@ -288,7 +283,4 @@ void runs_fini(void)
 		job_finish(codecs[i].job, ERR_DRAINING, NULL);
 		job_release(codecs[i].job);
 	}
-	free(codecs);
-	codecs = NULL;
-	codec_count = 0;
 }

@@ -13,20 +13,10 @@
 
 enum { CODECS_MAX = ARENAS_MAX }; /* worker i uses arena i */
 
-/* A codec worker. Changed by runs.c, by codec_reports.c as its worker reports, and by codecs.c as
- * its process starts and ends. */
-struct codec {
-	struct worker worker;
-	struct job *job; /* current job (holds a reference), or NULL */
-	/* The worker's processor time (struct stall) at the last look before the run began. */
-	uint64_t worked;
-	uint64_t dropped;    /* run that has given way, until the worker confirms; else 0 */
-	uint64_t dropped_at; /* loop_now() */
-	bool kept;           /* the last run's rows, for one that follows at once */
-	bool ending;         /* its job is done once the process has ended */
-	unsigned tasks;      /* tiles not back yet, of any run */
-	struct plan *plan;   /* of these tiles, or NULL */
-	uint32_t next_tile;  /* index of the next MSG_TILE */
+/* A run of a job. */
+struct codec_run {
+	uint64_t worked;    /* the worker's processor time (struct stall) when it began */
+	uint32_t next_tile; /* index of the next MSG_TILE */
 	/* Of the job as one tile with scans: devices that may have it, 0 if there is to be
 	 * none; whether it is with the scheduler. */
 	uint64_t jpeg_devices;
@@ -38,26 +28,30 @@ struct codec {
 	struct verified_tiles verified;
 };
 
+/* A codec worker. Changed by runs.c, and by codecs.c as its worker reports, starts and ends. */
+struct codec {
+	struct worker worker;
+	struct job *job; /* current job (holds a reference), or NULL */
+	struct codec_run run;
+	uint64_t dropped;    /* run that has given way, until the worker confirms; else 0 */
+	uint64_t dropped_at; /* loop_now() */
+	bool kept;           /* the last run's rows, for one that follows at once */
+	bool ending;         /* its job is done once the process has ended */
+	unsigned tasks;      /* tiles not back yet, of any run */
+	struct plan *plan;   /* of these tiles, or NULL */
+};
+
 /* The scheduler's services for the codec workers. */
 struct codec_owner {
-	/* The maximum number of samples of a tile of this chain. */
-	uint64_t (*samples_max)(const struct chain *chain);
-	/* The predicted time in nanoseconds if all devices share this many multiply-adds. */
-	double (*device_ns)(double units);
 	/* Takes a tile that is ready to be filtered; codec_task_done() returns it. */
 	void (*task_ready)(struct task *task);
-	/* A tile that this device filtered by this plan and these kernels differs from the
-	 * reference (doubted), or gave two different results (distrusted). */
-	void (*doubted)(unsigned device, const struct plan *plan, const struct kernel_set *kernels);
-	void (*distrusted)(unsigned device, const struct plan *plan,
-	                   const struct kernel_set *kernels);
 	/* The job has ended: returns its tasks that no device holds. */
 	void (*job_ended)(struct job *job);
 };
 
 /* For codecs.c. runs_fini() is called when all processes have ended; it ends jobs that are still
  * open. */
-enum error runs_init(const struct config *config, const struct codec_owner *owner) MUST_CHECK;
+void runs_init(const struct config *config, const struct codec_owner *owner);
 void runs_fini(void);
 
 /* The number of codec workers ever started, for codec_get(). */

@@ -6,12 +6,10 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "base/loop.h"
 #include "front/base/metrics.h"
 #include "front/jobs/admission.h"
-#include "front/workers/codec_reports.h"
 #include "front/workers/codecs.h"
 #include "front/workers/device_load.h"
 #include "front/workers/device_table.h"
@@ -23,10 +21,6 @@ enum {
 	CHECK_MS = 500
 };
 
-/* The target time of a tile on a device, and the minimum size that is worth a launch. */
-static const double tile_ns = 1e6, samples_min = 65536;
-/* Devices this many times slower than the fastest do not count when tiles are sized. */
-static const double too_slow = 16;
 /* The duration of a job's turn: adjacent tiles are copied to a device together. */
 static const double turn_ns = 5e5;
 /* A tile predicted to take longer is long, such as one of tall windows, however few its samples
@@ -43,8 +37,6 @@ enum { ALL_CLASSES = (1 << PRIORITIES) - 1 };
 static const struct config *config;
 static struct fair ready;
 static uint64_t returned;
-/* loop_now() when each device was last up or starting for the first time; 0: not checked yet. */
-static uint64_t last_up[DEVICES_MAX];
 static struct loop_timer check;
 
 unsigned scheduler_waiting(void)
@@ -57,26 +49,18 @@ uint64_t scheduler_returned(void)
 	return returned;
 }
 
-static void count_ready(void)
-{
-	metric_set(METRIC_TILES_QUEUED, NULL, NULL, ready.count);
-}
-
-/* True if the device was up so recently that tiles wait for it. */
-static bool is_awaited(unsigned i)
-{
-	double s = fmax(no_device_s, no_device_share * (double)config->job_timeout);
-
-	return !last_up[i] || (double)(loop_now() - last_up[i]) <= s * 1e9;
-}
-
 bool scheduler_has_hope(uint64_t which)
 {
+	const double s = fmax(no_device_s, no_device_share * (double)config->job_timeout);
 	bool hope = !which && devices_starting();
 
-	for (unsigned i = 0; !hope && i < devices_count(); i++)
-		hope = (which ? which >> i & 1 : !device_get(i)->unwanted) &&
-		       (device_is_hopeful(device_get(i)) || is_awaited(i));
+	for (unsigned i = 0; !hope && i < devices_count(); i++) {
+		const struct device *d = device_get(i);
+
+		hope = (which ? which >> i & 1 : !d->unwanted) &&
+		       (device_is_hopeful(d) || !d->last_up ||
+		        (double)(loop_now() - d->last_up) <= s * 1e9);
+	}
 	return hope;
 }
 
@@ -90,22 +74,9 @@ static void task_fail(struct task *task, enum error error, const char *reason)
 	codec_task_done(task, &done);
 }
 
-/* Returns the device that would finish this work first, full or not; NULL if none is up. allowed: a
- * bit for each device that may be used, or 0 for any. */
-static struct device *device_soonest(double units, uint64_t allowed)
-{
-	for (;;) {
-		unsigned best = load_soonest(devices_count(), units, allowed);
-
-		if (best == devices_count() || device_state(device_get(best)) == DEVICE_UP)
-			return best < devices_count() ? device_get(best) : NULL;
-		load_open(best, false);
-	}
-}
-
 static bool is_long(const struct device *d, const struct task *task)
 {
-	return task->units * load_ns_per_unit(d->worker.number) > long_ns;
+	return task->units * load_of(d)->ns_per_unit > long_ns;
 }
 
 /* True if the device may get this tile now. Long tiles leave one lane free (the window is the
@@ -128,7 +99,7 @@ static bool has_room(const struct device *d, const struct task *task)
 static void send_turn(struct device *d)
 {
 	struct fair_flow *flow = fair_next(&ready, ALL_CLASSES);
-	double units = turn_ns / load_ns_per_unit(d->worker.number);
+	double units = turn_ns / load_of(d)->ns_per_unit;
 
 	while (flow->head && units > 0 && d->held_count < WINDOW_MAX) {
 		struct task *task = (struct task *)fair_take(&ready, flow);
@@ -152,11 +123,11 @@ static void dispatch(void)
 		const struct task *task = (struct task *)flow->head;
 		/* Preferred devices count only for the first attempt, and while one is up. */
 		uint64_t allowed = task->attempts ? 0 : task->prefer;
-		struct device *d = allowed ? device_soonest(task->units, allowed) : NULL;
+		struct device *d = allowed ? load_soonest(task->units, allowed) : NULL;
 
 		if (!d) {
 			allowed = task->devices;
-			d = device_soonest(task->units, allowed);
+			d = load_soonest(task->units, allowed);
 		}
 		if (d && has_room(d, task))
 			send_turn(d);
@@ -165,7 +136,6 @@ static void dispatch(void)
 		else
 			break;
 	}
-	count_ready();
 }
 
 static void task_ready(struct task *task)
@@ -201,6 +171,7 @@ static void task_done(struct task *task, const struct message_tile_done *done)
 	returned++;
 	if (done->error != ERR_DEVICE || !task_retry(task))
 		codec_task_done(task, done);
+	dispatch();
 }
 
 static void task_lost(struct task *task)
@@ -215,7 +186,6 @@ static void fail_flow(struct fair_flow *flow, enum error error, const char *reas
 {
 	struct fair_item *item = fair_take_all(&ready, flow), *next;
 
-	count_ready();
 	for (; item; item = next) {
 		next = item->next;
 		task_fail((struct task *)item, error, reason);
@@ -229,26 +199,6 @@ static void job_ended(struct job *job)
 		return;
 	fail_flow(&job->tasks, ERR_DEVICE, NULL);
 	fair_close(&ready, &job->tasks);
-}
-
-/* Sizes tiles for the slowest device, except those too slow to matter. */
-static uint64_t samples_max(const struct chain *chain)
-{
-	double fastest = INFINITY, slowest = 0, samples;
-
-	for (unsigned i = 0; i < devices_count(); i++)
-		if (!device_get(i)->unwanted)
-			fastest = fmin(fastest, load_ns_per_unit(i));
-	for (unsigned i = 0; i < devices_count(); i++)
-		if (!device_get(i)->unwanted && load_ns_per_unit(i) <= fastest * too_slow)
-			slowest = fmax(slowest, load_ns_per_unit(i));
-	samples = slowest > 0 ? tile_ns / (slowest * cost_per_sample(chain)) : samples_min;
-	return (uint64_t)fmax(samples, samples_min);
-}
-
-static double device_ns(double units)
-{
-	return load_together(devices_count(), units);
 }
 
 static void fail_waiting(enum error error)
@@ -281,9 +231,12 @@ static void check_devices(void *context)
 	struct fair_flow *flow;
 
 	(void)context;
-	for (unsigned i = 0; i < devices_count(); i++)
-		if (blind || !last_up[i] || device_is_hopeful(device_get(i)))
-			last_up[i] = loop_now();
+	for (unsigned i = 0; i < devices_count(); i++) {
+		struct device *d = device_get(i);
+
+		if (blind || !d->last_up || device_is_hopeful(d))
+			d->last_up = loop_now();
+	}
 	admission_stalled(!devices_up());
 	if (!scheduler_has_hope(0))
 		fail_waiting(ERR_NO_DEVICE);
@@ -291,12 +244,7 @@ static void check_devices(void *context)
 		fail_flow(flow, ERR_NO_DEVICE, "no device that the request may use is up");
 }
 
-static const struct codec_owner for_codecs = {.samples_max = samples_max,
-                                              .device_ns = device_ns,
-                                              .task_ready = task_ready,
-                                              .doubted = device_examine,
-                                              .distrusted = device_distrust,
-                                              .job_ended = job_ended};
+static const struct codec_owner for_codecs = {.task_ready = task_ready, .job_ended = job_ended};
 static const struct device_owner for_devices = {
     .task_done = task_done, .task_lost = task_lost, .arena_lost = codecs_retire, .room = dispatch};
 
@@ -306,7 +254,6 @@ enum error scheduler_init(const struct config *c)
 
 	config = c;
 	fair_init(&ready, weights, PRIORITIES);
-	memset(last_up, 0, sizeof last_up);
 	if (!e)
 		e = codecs_init(config, &for_codecs);
 	if (!e)

@@ -48,8 +48,6 @@ struct self_test {
 	struct arena memory;
 	int in, out;
 	bool mapped;
-	uint64_t sent;
-	uint32_t wait_ms;
 };
 
 static int clamp(int i, uint32_t size)
@@ -265,15 +263,13 @@ static uint64_t plan_of(const struct test *test)
 	return UINT64_MAX - test->tile.index;
 }
 
-bool self_test_send(struct self_test *t, struct worker *worker)
+void self_test_send(struct self_test *t, struct worker *worker)
 {
 	const uint64_t size = (uint64_t)TESTS_MAX * AREA;
 	struct message arena = {.type = MSG_ARENA, .arena = {SELF_TEST_ARENA, 0, size, size}};
 	int fds[] = {t->in, t->out};
 	bool sent = worker_send(worker, &arena, fds);
 
-	t->sent = loop_now();
-	t->wait_ms = 0;
 	t->wrong = false;
 	for (unsigned i = 0; sent && i < t->count; i++) {
 		struct test *test = &t->test[i];
@@ -285,7 +281,6 @@ bool self_test_send(struct self_test *t, struct worker *worker)
 		sent =
 		    worker_send(worker, &plan, &test->chain_fd) && worker_send(worker, &tile, NULL);
 	}
-	return sent;
 }
 
 void self_test_withdraw(const struct self_test *t, struct worker *worker)
@@ -300,29 +295,6 @@ void self_test_withdraw(const struct self_test *t, struct worker *worker)
 	}
 	if (sent)
 		worker_send(worker, &arena, NULL);
-}
-
-void self_test_lost(struct self_test *t)
-{
-	t->sent = 0;
-	for (unsigned i = 0; i < t->count; i++)
-		t->test[i].waits = false;
-}
-
-void self_test_waits(struct self_test *t, uint32_t ms)
-{
-	if (ms > t->wait_ms)
-		t->wait_ms = ms;
-}
-
-uint32_t self_test_wait(const struct self_test *t)
-{
-	return t->wait_ms;
-}
-
-uint64_t self_test_sent(const struct self_test *t)
-{
-	return t->sent;
 }
 
 static bool is_right(const struct self_test *t, const struct test *test,
@@ -358,6 +330,5 @@ enum self_test_result self_test_take(struct self_test *t, const struct message_t
 	for (unsigned i = 0; i < t->count; i++)
 		if (t->test[i].waits)
 			return SELF_TEST_OPEN;
-	t->sent = 0;
 	return t->wrong ? SELF_TEST_WRONG : SELF_TEST_RIGHT;
 }

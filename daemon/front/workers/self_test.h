@@ -25,20 +25,11 @@ enum { SELF_TEST_ARENA = 1000 };
 struct self_test *self_test_new(const struct plan *plan, const struct kernel_set *kernels);
 void self_test_free(struct self_test **self_test);
 
-/* Sends the tiles to the worker of a device that is up and has none of them. Returns false if the
- * worker failed. They may be sent again to the device's next worker. */
-bool self_test_send(struct self_test *self_test, struct worker *worker);
+/* Sends the tiles to the worker of a device that is up and has none of them, unless the worker
+ * fails. They may be sent again to the device's next worker. */
+void self_test_send(struct self_test *self_test, struct worker *worker);
 /* Withdraws the tiles' arena and plans from the worker, once all tiles are back. */
 void self_test_withdraw(const struct self_test *self_test, struct worker *worker);
-/* Notes that the worker is gone, and the tiles with it. */
-void self_test_lost(struct self_test *self_test);
-
-/* Returns loop_now() when the tiles were sent; 0 if none is with the worker. */
-uint64_t self_test_sent(const struct self_test *self_test);
-/* Note that a tile waits for a program for at most `ms` milliseconds; return the longest such wait
- * of all tiles. */
-void self_test_waits(struct self_test *self_test, uint32_t ms);
-uint32_t self_test_wait(const struct self_test *self_test);
 
 enum self_test_result { SELF_TEST_OPEN, SELF_TEST_RIGHT, SELF_TEST_WRONG };
 

@@ -2,14 +2,12 @@
  * then reported as down: until it is reaped it may still write to shared memory. */
 #include "front/workers/supervisor.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/pidfd.h>
 #include <sys/resource.h>
@@ -17,7 +15,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <glib.h>
+
 #include "base/log.h"
+#include "base/memfd.h"
 #include "front/base/metrics.h"
 
 enum {
@@ -31,13 +32,6 @@ enum {
 
 const char WORKER_STOPPING[] = "stopping", WORKER_LOST[] = "unkillable";
 
-/* A process that did not end after SIGKILL, because it is in an uninterruptible system call. It is
- * reaped when it ends. */
-struct lost {
-	struct lost *next;
-	pid_t pid;
-};
-
 /* The workers' programs, as they were when the front started. */
 static struct {
 	const char *name;
@@ -47,12 +41,14 @@ static struct {
                 {"convolved-http", -1},
                 {"convolved-trace", -1}};
 
-/* The workers' environment: our own, and LOG_RELAY, which only workers may have: it tells them to
- * log for the relay. */
+/* The workers' environment: our own, and LOG_RELAY, which tells them to log for the relay. */
 static char **environment;
+static const struct config *config;
 static bool mismatched;
 static LIST_HEAD(worker_list, worker) workers = LIST_HEAD_INITIALIZER(workers);
-static struct lost *lost;
+/* The ids of processes that did not end after SIGKILL, because they are in an uninterruptible
+ * system call. They are reaped when they end. */
+static GSList *lost;
 static struct loop_timer check;
 static uint64_t fini_until; /* loop_now(); 0: no process has been waited for */
 
@@ -88,39 +84,25 @@ static enum error open_programs(void)
 	return ERR_OK;
 }
 
-enum error supervisor_init(void)
+enum error supervisor_init(const struct config *c)
 {
-	static char relay[] = LOG_RELAY "=1";
-	size_t count = 0;
-
+	config = c;
 	if (open_programs())
 		return ERR_IO;
-	while (environ[count])
-		count++;
-	environment = calloc(count + 2, sizeof *environment);
-	if (!environment)
-		return ERR_MEMORY;
-	memcpy(environment, environ, count * sizeof *environment);
-	environment[count] = relay;
+	environment = g_environ_setenv(g_get_environ(), LOG_RELAY, "1", TRUE);
 	if (loop_timer_init(&check, check_workers, NULL))
 		return ERR_IO;
 	loop_timer_repeat(&check, STALL_LOOK_MS);
-	return relay_init();
+	return ERR_OK;
 }
 
 void supervisor_fini(void)
 {
-	struct lost *next;
-
-	for (; lost; lost = next) {
-		next = lost->next;
-		free(lost);
-	}
+	g_clear_slist(&lost, NULL);
 	for (size_t i = 0; i < sizeof programs / sizeof *programs; i++)
 		close(programs[i].fd);
 	loop_timer_fini(&check);
-	relay_fini();
-	free(environment);
+	g_strfreev(environment);
 }
 
 bool supervisor_mismatched(void)
@@ -132,63 +114,35 @@ bool supervisor_mismatched(void)
  * of the log pipe as standard output and error. */
 static enum error spawn(struct worker *w, int socket, int log)
 {
+	const char *const argv[] = {w->owner->program, w->name, NULL};
 	char path[32];
 	posix_spawn_file_actions_t actions;
-	posix_spawnattr_t attributes;
-	sigset_t none, defaults;
 	size_t program = 0;
 	int failed;
 
-	while (strcmp(programs[program].name, w->argv[0]))
+	while (strcmp(programs[program].name, w->owner->program))
 		program++;
-	sigemptyset(&none);
-	sigemptyset(&defaults);
-	sigaddset(&defaults, SIGPIPE);
 	snprintf(path, sizeof path, "/proc/self/fd/%d", programs[program].fd);
 	posix_spawn_file_actions_init(&actions);
-	posix_spawnattr_init(&attributes);
 	posix_spawn_file_actions_adddup2(&actions, socket, WORKER_SOCKET);
 	posix_spawn_file_actions_adddup2(&actions, log, STDOUT_FILENO);
 	posix_spawn_file_actions_adddup2(&actions, log, STDERR_FILENO);
 	posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-	posix_spawnattr_setsigmask(&attributes, &none);
-	posix_spawnattr_setsigdefault(&attributes, &defaults);
-	posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-	failed = posix_spawn(&w->pid, path, &actions, &attributes, w->argv, environment);
-	posix_spawnattr_destroy(&attributes);
+	failed = posix_spawn(&w->pid, path, &actions, NULL, (char *const *)argv, environment);
 	posix_spawn_file_actions_destroy(&actions);
 	if (failed)
-		log_error("cannot start %s: %s", w->argv[0], strerror(failed));
+		log_error("cannot start %s: %s", w->owner->program, strerror(failed));
 	return failed ? ERR_IO : ERR_OK;
-}
-
-void worker_argument(struct worker *w, const char *argument, const char *value)
-{
-	int n = 0;
-
-	while (w->argv[n])
-		n++;
-	assert(n + 2 < (int)(sizeof w->argv / sizeof *w->argv));
-	w->argv[n] = strdup(argument);
-	if (w->argv[n] && value)
-		w->argv[n + 1] = strdup(value);
-}
-
-static void free_arguments(struct worker *w)
-{
-	for (int i = 0; w->argv[i]; i++) {
-		free(w->argv[i]);
-		w->argv[i] = NULL;
-	}
 }
 
 static void worker_readable(void *context);
 static void worker_ended(void *context);
 
-/* Starts the process with a socket and a pipe to the front, and closes the worker's ends here. */
-static enum error spawn_connected(struct worker *w, int *socket)
+/* Starts the process, with a socket and a pipe to the front, and watches it. On failure nothing is
+ * left running or open. */
+static enum error launch(struct worker *w)
 {
-	int pair[2], log;
+	int pair[2], log, pidfd = -1;
 	enum error e;
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair))
@@ -196,57 +150,40 @@ static enum error spawn_connected(struct worker *w, int *socket)
 	/* Workers use blocking sockets. */
 	fcntl(pair[1], F_SETFL, fcntl(pair[1], F_GETFL) & ~O_NONBLOCK);
 	w->relay.kind = w->kind;
-	w->relay.number = w->number;
-	w->relay.program = w->argv[0];
+	w->relay.name = w->name;
+	w->relay.program = w->owner->program;
 	e = relay_open(&w->relay, &log);
 	if (!e) {
 		e = spawn(w, pair[1], log);
 		close(log);
-		w->relay.pid = w->pid;
-		if (e)
-			relay_close(&w->relay);
 	}
 	close(pair[1]);
-	if (e)
-		close(pair[0]);
-	*socket = pair[0];
-	return e;
-}
-
-/* Starts the process and watches it. On failure nothing is left running or open. */
-static enum error launch(struct worker *w)
-{
-	int socket, pidfd;
-
-	free_arguments(w);
-	w->owner->prepare(w);
-	if (spawn_connected(w, &socket))
-		return ERR_IO;
-	pidfd = pidfd_open(w->pid, 0);
-	if (pidfd < 0 || loop_watch(&w->process, pidfd, EPOLLIN, worker_ended, w) ||
-	    loop_watch(&w->socket, socket, EPOLLIN, worker_readable, w)) {
-		kill(w->pid, SIGKILL);
-		waitpid(w->pid, NULL, 0);
+	if (!e) {
+		w->relay.pid = w->pid;
+		pidfd = pidfd_open(w->pid, 0);
+		if (pidfd < 0 || loop_watch(&w->process, pidfd, EPOLLIN, worker_ended, w) ||
+		    loop_watch(&w->socket, pair[0], EPOLLIN, worker_readable, w)) {
+			kill(w->pid, SIGKILL);
+			waitpid(w->pid, NULL, 0);
+			e = ERR_IO;
+		}
+	}
+	if (e) {
 		loop_unwatch(&w->process);
 		if (pidfd >= 0)
 			close(pidfd);
-		close(socket);
+		close(pair[0]);
 		relay_close(&w->relay);
-		return ERR_IO;
+		return e;
 	}
 	w->state = WORKER_STARTING;
 	w->greeted = false;
 	w->kill_reason = NULL;
 	stall_init(&w->stall, w->pid);
-	loop_timer_start(&w->timer, w->start_ms);
+	loop_timer_start(&w->timer, config->start_timeout * 1000);
 	w->started = loop_now();
 	w->served = w->files_most = 0;
 	return ERR_OK;
-}
-
-void worker_served(struct worker *w)
-{
-	w->served = loop_now();
 }
 
 void worker_stop(struct worker *w)
@@ -263,11 +200,6 @@ void worker_resume(struct worker *w)
 	w->stopped = false;
 	if (w->state == WORKER_STOPPED)
 		loop_timer_start(&w->timer, 1);
-}
-
-void worker_restart_after(struct worker *w, uint64_t ms)
-{
-	loop_timer_start(&w->timer, ms);
 }
 
 /* Counts an end that is a failure, and schedules the restart. */
@@ -306,6 +238,7 @@ enum error worker_start(struct worker *w)
 {
 	enum error e;
 
+	snprintf(w->name, sizeof w->name, "%s-%u", w->kind, w->number);
 	w->socket.fd = w->process.fd = w->relay.fd = -1;
 	w->state = WORKER_STOPPED;
 	e = loop_timer_init(&w->timer, timer_due, w);
@@ -354,7 +287,7 @@ void worker_limit_files(struct worker *w, uint64_t size)
 		return;
 	limit.rlim_cur = size < limit.rlim_max ? size : limit.rlim_max;
 	if (prlimit(w->pid, RLIMIT_FSIZE, &limit, NULL))
-		log_warning("%s-%u: cannot limit its files: %m", w->kind, w->number);
+		log_warning("%s: cannot limit its files: %m", w->name);
 	else
 		w->files_most = size;
 }
@@ -365,7 +298,7 @@ bool worker_send(struct worker *w, const struct message *message, const int *fds
 		return false;
 	if (!wire_send(w->socket.fd, message, fds))
 		return true;
-	log_notice("%s-%u does not take %s: %m", w->kind, w->number, message_name(message->type));
+	log_notice("%s does not take %s: %m", w->name, message_name(message->type));
 	if (errno == EAGAIN)
 		worker_kill(w, "stuck");
 	else
@@ -380,8 +313,27 @@ bool worker_offer(struct worker *w, const struct message *message)
 
 void worker_refuse(struct worker *w, const char *what)
 {
-	log_warning("%s-%u sent an invalid %s", w->kind, w->number, what);
+	log_warning("%s sent an invalid %s", w->name, what);
 	worker_kill(w, "protocol");
+}
+
+/* Tells the worker what it must know before it is confined. */
+static void send_start(struct worker *w)
+{
+	struct start start = {.log_level = (uint32_t)log_level_parse(config->log_level)};
+	struct message message = {.type = MSG_START};
+	int fd;
+
+	if (w->owner->prepare)
+		w->owner->prepare(w, &start);
+	if (memfd_sealed("start", &start, sizeof start, &fd)) {
+		log_error("cannot start %s: %m", w->name);
+		worker_kill(w, "exec");
+		return;
+	}
+	if (wire_send(w->socket.fd, &message, &fd))
+		expect_end(w);
+	close(fd);
 }
 
 /* Checks that the first message has this build's version; otherwise no message could be understood.
@@ -394,11 +346,13 @@ static void worker_greets(struct worker *w, const struct message *message)
 		return;
 	}
 	w->greeted = true;
-	if (!strncmp(message->hello.version, WIRE_VERSION, sizeof message->hello.version))
+	if (!strncmp(message->hello.version, WIRE_VERSION, sizeof message->hello.version)) {
+		send_start(w);
 		return;
+	}
 	log_error("%s is of version %.63s, convolved of version %s: stopping, because they cannot "
 	          "work together (is an upgrade in progress or incomplete?)",
-	          w->argv[0], message->hello.version, WIRE_VERSION);
+	          w->owner->program, message->hello.version, WIRE_VERSION);
 	mismatched = true;
 	worker_kill(w, "version");
 	loop_stop();
@@ -415,12 +369,12 @@ static void handle_message(struct worker *w, const struct message *message)
 		return;
 	}
 	w->state = WORKER_UP;
-	if (first && message->type == MSG_READY) {
+	if (first && !w->once && message->type == MSG_READY) {
 		loop_timer_start(&w->timer, 0);
-		log_debug("%s-%u is up after %u ms", w->kind, w->number, message->ready.startup_ms);
+		log_debug("%s is up after %u ms", w->name, message->ready.startup_ms);
 		if (w->owner->up)
 			w->owner->up(w, &message->ready);
-	} else if (first && !w->once) {
+	} else if ((first && !w->once) || !w->owner->message) {
 		worker_refuse(w, message_name(message->type));
 	} else {
 		w->owner->message(w, message);
@@ -482,23 +436,6 @@ static const char *end_reason(const struct worker *w, int status)
 	return "killed";
 }
 
-/* Logs and counts a failure: the process ended by itself or was killed, not by worker_stop(). */
-static void worker_failed(struct worker *w, const char *reason, int status)
-{
-	char name[32];
-
-	snprintf(name, sizeof name, "%s-%u", w->kind, w->number);
-	log_event(LOG_LEVEL_WARNING,
-	          LOG_FIELDS(.worker = name, .error = reason,
-	                     .duration_us = (loop_now() - w->started) / 1000),
-	          "%s (pid %d) has ended: %s, %s %d", name, (int)w->pid, reason,
-	          WIFSIGNALED(status) ? "signal" : "status",
-	          WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
-	if (w->served || loop_now() - w->started > STABLE_NS)
-		w->failures = 0;
-	count_end(w, reason);
-}
-
 static void close_process(struct worker *w)
 {
 	close_watch(&w->socket);
@@ -523,24 +460,28 @@ static void worker_ended(void *context)
 	}
 	reason = end_reason(w, status);
 	close_process(w);
-	if (!w->stopped && reason == WORKER_STOPPING)
+	if (!w->stopped && reason == WORKER_STOPPING) {
 		worker_resume(w); /* called while it was ending */
-	else if (!w->stopped && !w->once)
-		worker_failed(w, reason, status);
+	} else if (!w->stopped && !w->once) {
+		log_event(LOG_LEVEL_WARNING,
+		          LOG_FIELDS(.worker = w->name, .error = reason,
+		                     .duration_us = (loop_now() - w->started) / 1000),
+		          "%s (pid %d) has ended: %s, %s %d", w->name, (int)w->pid, reason,
+		          WIFSIGNALED(status) ? "signal" : "status",
+		          WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+		if (w->served || loop_now() - w->started > STABLE_NS)
+			w->failures = 0;
+		count_end(w, reason);
+	}
 	w->owner->down(w, reason);
 }
 
 /* Stops waiting for the process to end; its owner must replace memory that it shares. */
 static void worker_abandon(struct worker *w)
 {
-	struct lost *process = malloc(sizeof *process);
-
-	if (!process)
-		return;
-	*process = (struct lost){lost, w->pid};
-	lost = process;
-	log_error("%s-%u (pid %d) has not ended %d s after SIGKILL: it is abandoned", w->kind,
-	          w->number, (int)w->pid, (int)(REAP_MS / 1000));
+	lost = g_slist_prepend(lost, GINT_TO_POINTER(w->pid));
+	log_error("%s (pid %d) has not ended %d s after SIGKILL: it is abandoned", w->name,
+	          (int)w->pid, (int)(REAP_MS / 1000));
 	close_process(w);
 	if (!w->stopped && !w->once)
 		count_end(w, WORKER_LOST);
@@ -563,14 +504,14 @@ static void check_dying(struct worker *w)
 
 static void reap_lost(void)
 {
-	for (struct lost **link = &lost, *process; (process = *link);) {
-		if (waitpid(process->pid, NULL, WNOHANG) == 0) {
-			link = &process->next;
+	for (GSList *at = lost, *next; at; at = next) {
+		const pid_t pid = GPOINTER_TO_INT(at->data);
+
+		next = at->next;
+		if (waitpid(pid, NULL, WNOHANG) == 0)
 			continue;
-		}
-		log_notice("abandoned process %d has ended", (int)process->pid);
-		*link = process->next;
-		free(process);
+		log_notice("abandoned process %d has ended", (int)pid);
+		lost = g_slist_delete_link(lost, at);
 	}
 }
 
@@ -610,5 +551,4 @@ void worker_fini(struct worker *w)
 	relay_close(&w->relay);
 	loop_timer_fini(&w->timer);
 	LIST_REMOVE(w, place);
-	free_arguments(w);
 }

@@ -11,8 +11,10 @@
 #include <sys/types.h>
 
 #include "base/loop.h"
+#include "front/config/config.h"
 #include "front/workers/relay.h"
 #include "process/stall.h"
+#include "process/start.h"
 #include "wire/wire.h"
 
 enum worker_state {
@@ -24,14 +26,15 @@ enum worker_state {
 
 struct worker;
 
-/* Callbacks of a worker's owner. */
+/* A worker's program, and callbacks of its owner. */
 struct worker_owner {
-	/* Called before each start of the process: sets start_ms, and adds the arguments by
-	 * worker_argument(), first the program's name. */
-	void (*prepare)(struct worker *worker);
+	const char *program;
+	/* Adds to what the process is told at each start. NULL: the log's level suffices. */
+	void (*prepare)(const struct worker *worker, struct start *start);
 	/* READY has arrived: the worker accepts messages. May be NULL. */
 	void (*up)(struct worker *worker, const struct message_ready *ready);
-	/* Another message has arrived; its size is right, but its fields are unchecked. */
+	/* Another message has arrived; its size is right, but its fields are unchecked. NULL: none
+	 * is valid. */
 	void (*message)(struct worker *worker, const struct message *message);
 	/* The process has been reaped, so nothing of it runs any more; or it could not be started
 	 * ("exec"). WORKER_LOST: it was not reaped within two seconds after SIGKILL, and may still
@@ -45,11 +48,10 @@ struct worker {
 	const char *kind; /* "codec", "device", "http", "trace", "probe": for logs and metrics */
 	uint32_t number;
 	const struct worker_owner *owner;
-	bool once;         /* never restarted */
-	bool stopped;      /* by worker_stop() */
-	bool greeted;      /* HELLO was received */
-	char *argv[24];    /* ends with NULL; owned */
-	uint64_t start_ms; /* time limit until READY (probe: until its end) */
+	bool once;     /* never restarted */
+	char name[32]; /* "codec-0": for logs, and the process's argument, for ps alone */
+	bool stopped;  /* by worker_stop() */
+	bool greeted;  /* HELLO was received */
 	enum worker_state state;
 	const char *kill_reason; /* why the front killed it, or NULL */
 	pid_t pid;
@@ -58,33 +60,31 @@ struct worker {
 	struct stall stall;       /* of the process */
 	uint64_t dying_since;     /* loop_now() */
 	LIST_ENTRY(worker) place; /* in the list of all workers */
-	struct loop_timer timer;  /* the next start, or the time limit of the current one */
-	unsigned failures;        /* since it last was stable */
-	uint64_t started;         /* loop_now() */
-	uint64_t served;          /* loop_now() of worker_served(); 0: not since it was started */
-	uint64_t files_most;      /* as worker_limit_files() has set it; 0: not since then */
+	/* The next start, which the owner may put off in down() or later; or the time limit of the
+	 * current one. */
+	struct loop_timer timer;
+	unsigned failures; /* since it last was stable */
+	uint64_t started;  /* loop_now() */
+	/* loop_now() when it last did what it is for, as its owner says: when it ends then, it
+	 * starts again at once. 0: not since it was started. */
+	uint64_t served;
+	uint64_t files_most; /* as worker_limit_files() has set it; 0: not since then */
 	unsigned restarts;
 };
 
 /* Opens the workers' programs: those in this program's directory, or else the installed ones. Files
  * that replace them later, in an upgrade, are ignored until the front restarts. */
-enum error supervisor_init(void) MUST_CHECK;
+enum error supervisor_init(const struct config *config) MUST_CHECK;
 void supervisor_fini(void);
 /* True if a worker's version differed from the front's; the loop was then stopped. */
 bool supervisor_mismatched(void);
 
 /* Starts a worker whose members up to `once` are set. Unless `once`, it is restarted whenever it
- * ends. */
+ * ends. Until READY (probe: until its end) it has `start-timeout`. */
 enum error worker_start(struct worker *worker) MUST_CHECK;
-
-/* Only in prepare(): adds an argument and its value (NULL: none). */
-void worker_argument(struct worker *worker, const char *argument, const char *value);
 
 /* From now on the worker can write no file, in memory or not, beyond this size. */
 void worker_limit_files(struct worker *worker, uint64_t size);
-
-/* Notes that the worker has done what it is for: when it ends, it starts again at once. */
-void worker_served(struct worker *worker);
 
 /* Sends a message to a worker that is up. Returns false if the worker is not up or does not read;
  * in the latter case it is killed, and down() follows. */
@@ -92,9 +92,6 @@ bool worker_send(struct worker *worker, const struct message *message, const int
 
 /* The same, for what may be lost: a worker that does not read is left alone. */
 bool worker_offer(struct worker *worker, const struct message *message);
-
-/* In down() or later: restarts the worker after `ms` milliseconds, regardless of the backoff. */
-void worker_restart_after(struct worker *worker, uint64_t ms);
 
 /* Reasons for down(): worker_stop() ended the process; the process could not be killed. */
 extern const char WORKER_STOPPING[], WORKER_LOST[];

@@ -17,12 +17,10 @@ enum { TILES_MAX = 64, FLUSH_MS = 1000 };
 static const struct config *config;
 static struct worker worker; /* kind NULL: there is no collector */
 
-static void worker_prepare(struct worker *w)
+static void worker_prepare(const struct worker *w, struct start *start)
 {
-	w->start_ms = config->start_timeout * 1000;
-	worker_argument(w, "convolved-trace", NULL);
-	worker_argument(w, "--endpoint", config->otlp_endpoint);
-	worker_argument(w, "--log-level", config->log_level);
+	(void)w;
+	snprintf(start->endpoint, sizeof start->endpoint, "%s", config->otlp_endpoint);
 }
 
 static void worker_message(struct worker *w, const struct message *message)
@@ -41,8 +39,10 @@ static void worker_down(struct worker *w, const char *reason)
 
 enum error tracer_init(const struct config *c)
 {
-	static const struct worker_owner owner = {
-	    .prepare = worker_prepare, .message = worker_message, .down = worker_down};
+	static const struct worker_owner owner = {.program = "convolved-trace",
+	                                          .prepare = worker_prepare,
+	                                          .message = worker_message,
+	                                          .down = worker_down};
 
 	config = c;
 	if (!*config->otlp_endpoint)

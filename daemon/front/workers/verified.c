@@ -23,12 +23,7 @@ static const uint64_t log_pause_ns = 1000000000u;
 /* Returns the devices other than this one that are up and that the job may use. */
 static uint64_t other_devices(const struct job *job, unsigned device)
 {
-	uint64_t others = 0;
-
-	for (unsigned i = 0; i < devices_count(); i++)
-		if (i != device && device_state(device_get(i)) == DEVICE_UP)
-			others |= UINT64_C(1) << i;
-	return job->terms.devices ? others & job->terms.devices : others;
+	return devices_up_of(job->terms.devices) & ~(UINT64_C(1) << device);
 }
 
 void verified_expect(struct verified_tiles *tiles, const struct task *task,
