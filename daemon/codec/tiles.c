@@ -18,6 +18,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "codec/jpeg_check.h"
+#include "filters/chain_gather.h"
 
 void tiles_init(struct tiles *tiles, const struct message_job *job, const struct chain *chain,
                 int socket, const struct arena *arena)

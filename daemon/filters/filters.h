@@ -110,7 +110,6 @@ enum channels channels_parse(const char *name);
 
 const char *filter_name(enum filter filter);
 const char *filter_text(enum filter filter);
-enum operation_kind filter_operation(enum filter filter);
 /* The filter of a name, or FILTERS. */
 enum filter filter_parse(const char *name);
 /* Says of a name that is unknown which filter is near (by a third of its letters at most), or which
@@ -129,36 +128,21 @@ void filter_radius(const struct filter_call *call, uint32_t *radius_x, uint32_t 
 /* The lattice that a call is computed on; its stride is 0 if it is not. */
 struct lattice filter_lattice(const struct filter_call *call);
 
-/* The sigma that an image is blurred with before a canny looks for its edges; 0: it is not. */
-double filter_canny_sigma(const struct filter_call *call);
-
 /* The knowledge of the whole image that a call needs, whether it has it or not. */
 enum gather filter_gathers(const struct filter_call *call);
 
-/* The operation by which a call's cost is predicted: the one that it is lowered to. */
+/* The operation by which a call's cost is predicted: the one that it is lowered to, unless its
+ * numbers allow another. */
 enum operation_kind filter_call_operation(const struct filter_call *call);
+
+/* The operations whose kernels may support a filter, as bits. */
+uint32_t filter_kernels(enum filter filter);
 
 /* The count of numbers in `gathered` of this size, for a call that gathers. */
 uint64_t filter_gathered_numbers(const struct filter_call *call, uint32_t width, uint32_t height);
 
 /* The number of colours that a call has numbers for; 0 or 1 if it treats them alike. */
 uint32_t filter_by_colour(const struct filter_call *call);
-
-/* True if each colour is made of red, green and blue. */
-bool filter_mixes_colours(enum filter filter);
-
-/* A matrix's sum of magnitudes, its divisor (given or not), and whether the coefficients' sum is
- * other than 0. coefficients: the chain's. */
-struct matrix_sums {
-	double magnitudes, scale;
-	bool smoothing;
-};
-
-struct matrix_sums filter_matrix_sums(const struct filter_call *call, const double *coefficients);
-
-/* The largest gain, magnitudes / |scale|, that a matrix may have: up to it sums of 16-bit pixels in
- * pairs of floats, which lose 2^-48 of the gain for each of their terms, are off by less than 1. */
-double filter_gain_max(const struct filter_call *call);
 
 /* Works out a call whose values are valid; coefficients: the chain's, for a matrix. A matrix of
  * rank 1 (to 1e-12 of its largest coefficient) becomes separable. Returns ERR_MEMORY if there is

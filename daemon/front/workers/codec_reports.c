@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/loop.h"
+#include "filters/chain_gather.h"
 #include "front/workers/device_load.h"
 #include "front/workers/jpeg_router.h"
 #include "front/workers/supervisor.h"

@@ -1,0 +1,67 @@
+/* The families of filters: what each filter is beyond its rows in filters.def. The file of its
+ * family (smooth, matrix, gradient, order, tone, colour) has it, as a row of functions. */
+#ifndef FILTERS_FAMILY_H
+#define FILTERS_FAMILY_H
+
+#include "filters/filters.h"
+
+/* The functions get a call whose values are within the limits of their parameters. Any of them may
+ * be NULL; coefficients: the chain's. */
+struct filter_row {
+	/* The radius of the window: always this, or by a function, down if that is another one. */
+	uint32_t radius;
+	uint32_t (*radius_x)(const struct filter_call *call);
+	uint32_t (*radius_y)(const struct filter_call *call);
+	/* The sigma of a Gaussian that is not cut off, which may be computed on a lattice; else 0.
+	 */
+	double (*sigma)(const struct filter_call *call);
+
+	/* Refuses values that do not go together, then numbers among the coefficients. */
+	enum error (*check)(const struct filter_call *call, struct problem *problem);
+	enum error (*check_numbers)(const struct filter_call *call, const double *coefficients,
+	                            struct problem *problem);
+	/* The knowledge of the whole image that the call needs. */
+	enum gather (*gathers)(const struct filter_call *call);
+
+	/* The number of colours for which the call has numbers, and the parameter that has them. */
+	uint32_t (*colours)(const struct filter_call *call);
+	const char *by_colour;
+	/* Each colour is made of red, green and blue; or grey alone of itself. */
+	bool mixes, takes_grey;
+	bool (*makes_alpha)(const struct filter_call *call);
+
+	/* The operation of a call; NULL: that of filters.def. */
+	enum operation_kind (*kind)(const struct filter_call *call);
+	/* Operations, as bits, whose kernels do some calls besides that one's. */
+	uint32_t also;
+	/* Sets what the number of coefficients depends on, besides kind and radii. */
+	void (*size)(const struct filter_call *call, struct operation *op);
+	/* Sets all that is not 0, then what follows from numbers among the coefficients. */
+	void (*lower)(const struct filter_call *call, struct operation *op);
+	void (*lower_numbers)(const struct filter_call *call, const double *coefficients,
+	                      struct operation *op);
+};
+
+#define FILTER(symbol, ...) extern const struct filter_row filter_of_##symbol;
+#define PARAMETER(...)
+#include "filters/filters.def"
+#undef FILTER
+#undef PARAMETER
+
+const struct filter_row *filter_row(enum filter filter);
+
+/* Says of a parameter what is expected. Returns ERR_BAD_PARAMETER. */
+enum error family_refuse(const char *parameter, const char *expected,
+                         struct problem *problem) MUST_CHECK;
+
+/* The radius of a Gaussian given by sigma alone. */
+uint32_t family_gaussian_radius(double sigma);
+/* The sigma of a Gaussian given by size alone. */
+double family_gaussian_sigma(double radius);
+/* Sets row and column to Gaussians of sum 1; of sigma INFINITY: to means. */
+void family_blur(struct operation *op, double sigma_x, double sigma_y);
+
+/* The sigma that an image is blurred with before a canny looks for its edges; 0: it is not. */
+double family_canny_sigma(const struct filter_call *call);
+
+#endif
