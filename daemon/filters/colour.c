@@ -13,7 +13,6 @@ static void lower_grayscale(const struct filter_call *call, struct operation *op
 	for (size_t i = 0; i < 3; i++)
 		memcpy(op->coefficients + i * (BANDS_MAX + 1), of, 3 * sizeof *of);
 	op->by_band = true;
-	op->gain = 1;
 }
 
 const struct filter_row filter_of_GRAYSCALE = {
@@ -43,6 +42,7 @@ static void lower_colormatrix(const struct filter_call *call, const double *coef
 
 	op->by_band = true;
 	op->makes_alpha = makes_alpha(call);
+	op->gain = 0;
 	for (uint32_t i = 0; i < n->height; i++) {
 		const double *from = coefficients + n->first + (size_t)i * n->width;
 		double *to = op->coefficients + (size_t)i * (BANDS_MAX + 1);

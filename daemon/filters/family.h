@@ -8,22 +8,31 @@
 /* The functions get a call whose values are within the limits of their parameters. Any of them may
  * be NULL; coefficients: the chain's. */
 struct filter_row {
-	/* The radius of the window: always this, or by a function, down if that is another one. */
-	uint32_t radius;
-	uint32_t (*radius_x)(const struct filter_call *call);
-	uint32_t (*radius_y)(const struct filter_call *call);
+	/* The window: its radius is the first number of these that a row has. */
+	struct window {
+		enum { RADIUS_IS, BY_RADIUS, BY_WIDTH, BY_SIGMA, BY_LATTICE } by;
+		/* RADIUS_IS: the radius. BY_SIGMA: at so many sigma it is cut off; BY_WIDTH: so
+		 * many windows, one after the other. */
+		uint8_t times;
+		uint8_t parameter; /* the index of radius, width or sigma */
+	} window;
+	/* Instead of `window`. */
+	void (*radius)(const struct filter_call *call, uint32_t *x, uint32_t *y);
 	/* The sigma of a Gaussian that is not cut off, which may be computed on a lattice; else 0.
-	 */
+	 * With BY_LATTICE the parameter. */
 	double (*sigma)(const struct filter_call *call);
 
 	/* Refuses values that do not go together, then numbers among the coefficients. */
 	enum error (*check)(const struct filter_call *call, struct problem *problem);
 	enum error (*check_numbers)(const struct filter_call *call, const double *coefficients,
 	                            struct problem *problem);
-	/* The knowledge of the whole image that the call needs. */
-	enum gather (*gathers)(const struct filter_call *call);
 
-	/* The number of colours for which the call has numbers, and the parameter that has them. */
+	/* What the whole image must be known for; in calls of which this is true. */
+	enum gather gathers;
+	bool (*must_gather)(const struct filter_call *call);
+
+	/* The number of colours for which the call itself has numbers, and the parameter of
+	 * these. */
 	uint32_t (*colours)(const struct filter_call *call);
 	const char *by_colour;
 	/* Each colour is made of red, green and blue; or grey alone of itself. */
@@ -36,7 +45,9 @@ struct filter_row {
 	uint32_t also;
 	/* Sets what the number of coefficients depends on, besides kind and radii. */
 	void (*size)(const struct filter_call *call, struct operation *op);
-	/* Sets all that is not 0, then what follows from numbers among the coefficients. */
+	bool smoothing, signed_output;
+	/* Sets all that is not 0, or not 1: the gain. Then what follows from numbers among the
+	 * coefficients. */
 	void (*lower)(const struct filter_call *call, struct operation *op);
 	void (*lower_numbers)(const struct filter_call *call, const double *coefficients,
 	                      struct operation *op);

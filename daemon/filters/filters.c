@@ -161,9 +161,31 @@ enum error family_refuse(const char *parameter, const char *expected, struct pro
 void filter_radius(const struct filter_call *call, uint32_t *radius_x, uint32_t *radius_y)
 {
 	const struct filter_row *row = filters[call->filter].row;
+	const uint32_t times = row->window.times;
+	const double value = call->value[row->window.parameter];
 
-	*radius_x = row->radius_x ? row->radius_x(call) : row->radius;
-	*radius_y = row->radius_y ? row->radius_y(call) : *radius_x;
+	if (row->radius) {
+		row->radius(call, radius_x, radius_y);
+		return;
+	}
+	switch (row->window.by) {
+	case RADIUS_IS:
+		*radius_x = times;
+		break;
+	case BY_RADIUS:
+		*radius_x = (uint32_t)value;
+		break;
+	case BY_WIDTH:
+		*radius_x = times * ((uint32_t)value - 1) / 2;
+		break;
+	case BY_SIGMA:
+		*radius_x = (uint32_t)ceil(times * value);
+		break;
+	case BY_LATTICE:
+		*radius_x = family_gaussian_radius(value);
+		break;
+	}
+	*radius_y = *radius_x;
 }
 
 /* The sigma of a Gaussian that is not cut off; 0 for all other calls. */
@@ -171,6 +193,8 @@ static double lattice_sigma(const struct filter_call *call)
 {
 	const struct filter_row *row = filters[call->filter].row;
 
+	if (row->window.by == BY_LATTICE)
+		return call->value[row->window.parameter];
 	return row->sigma ? row->sigma(call) : 0;
 }
 
@@ -183,7 +207,7 @@ enum gather filter_gathers(const struct filter_call *call)
 {
 	const struct filter_row *row = filters[call->filter].row;
 
-	return row->gathers ? row->gathers(call) : GATHER_NONE;
+	return row->must_gather && !row->must_gather(call) ? GATHER_NONE : row->gathers;
 }
 
 uint64_t filter_gathered_numbers(const struct filter_call *call, uint32_t width, uint32_t height)
@@ -207,7 +231,10 @@ uint32_t filter_kernels(enum filter filter)
 uint32_t filter_by_colour(const struct filter_call *call)
 {
 	const struct filter_row *row = filters[call->filter].row;
+	const enum gather gather = filter_gathers(call);
 
+	if (gather)
+		return gather == GATHER_EDGES ? 0 : call->gathered.height;
 	return row->colours ? row->colours(call) : 0;
 }
 
@@ -217,7 +244,10 @@ enum error filter_lower(const struct filter_call *call, const double *coefficien
 	const struct filter_row *row = filters[call->filter].row;
 
 	*op = (struct operation){.kind = filter_call_operation(call),
-	                         .lattice = filter_lattice(call)};
+	                         .smoothing = row->smoothing,
+	                         .signed_output = row->signed_output,
+	                         .lattice = filter_lattice(call),
+	                         .gain = 1};
 	op->sigma = op->lattice.stride ? lattice_sigma(call) : 0;
 	filter_radius(call, &op->radius_x, &op->radius_y);
 	if (row->size)

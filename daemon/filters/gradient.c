@@ -22,20 +22,20 @@ static void lower_gradient(const struct filter_call *call, struct operation *op)
 		op->gain *= sqrt(2);
 }
 
-const struct filter_row filter_of_SOBEL = {.radius = 1, .lower = lower_gradient};
-const struct filter_row filter_of_SCHARR = {.radius = 1, .lower = lower_gradient};
-const struct filter_row filter_of_PREWITT = {.radius = 1, .lower = lower_gradient};
+const struct filter_row filter_of_SOBEL = {.window = {RADIUS_IS, 1}, .lower = lower_gradient};
+const struct filter_row filter_of_SCHARR = {.window = {RADIUS_IS, 1}, .lower = lower_gradient};
+const struct filter_row filter_of_PREWITT = {.window = {RADIUS_IS, 1}, .lower = lower_gradient};
 
 double family_canny_sigma(const struct filter_call *call)
 {
 	return call->value[CANNY_SIGMA] < 0.1 ? 0 : call->value[CANNY_SIGMA];
 }
 
-static uint32_t canny_radius(const struct filter_call *call)
+static void canny_radius(const struct filter_call *call, uint32_t *x, uint32_t *y)
 {
 	const double sigma = family_canny_sigma(call);
 
-	return 2 + (sigma > 0 ? family_gaussian_radius(sigma) : 0);
+	*x = *y = 2 + (sigma > 0 ? family_gaussian_radius(sigma) : 0);
 }
 
 static enum error check_canny(const struct filter_call *call, struct problem *problem)
@@ -47,19 +47,12 @@ static enum error check_canny(const struct filter_call *call, struct problem *pr
 	                             call->value[CANNY_LOW]);
 }
 
-static enum gather canny_gathers(const struct filter_call *call)
-{
-	(void)call;
-	return GATHER_EDGES;
-}
-
 /* Once its edges are known, nothing is left to be done but to draw them. */
 static void lower_canny(const struct filter_call *call, const double *coefficients,
                         struct operation *op)
 {
 	op->low = call->value[CANNY_LOW];
 	op->high = call->value[CANNY_HIGH];
-	op->gain = 1;
 	if (!call->gathered.width)
 		return;
 	op->kind = OPERATION_EDGES;
@@ -68,7 +61,7 @@ static void lower_canny(const struct filter_call *call, const double *coefficien
 	op->plane_height = call->gathered.height;
 }
 
-const struct filter_row filter_of_CANNY = {.radius_x = canny_radius,
+const struct filter_row filter_of_CANNY = {.radius = canny_radius,
                                            .check = check_canny,
-                                           .gathers = canny_gathers,
+                                           .gathers = GATHER_EDGES,
                                            .lower_numbers = lower_canny};

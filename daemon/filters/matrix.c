@@ -5,14 +5,10 @@
 
 #include "filters/family.h"
 
-static uint32_t convolve_radius_x(const struct filter_call *call)
+static void convolve_radius(const struct filter_call *call, uint32_t *x, uint32_t *y)
 {
-	return (call->numbers[CONVOLVE_KERNEL].width - 1) / 2;
-}
-
-static uint32_t convolve_radius_y(const struct filter_call *call)
-{
-	return (call->numbers[CONVOLVE_KERNEL].height - 1) / 2;
+	*x = (call->numbers[CONVOLVE_KERNEL].width - 1) / 2;
+	*y = (call->numbers[CONVOLVE_KERNEL].height - 1) / 2;
 }
 
 /* A matrix's sum of magnitudes, its divisor (given or not), and whether the coefficients' sum is
@@ -132,8 +128,7 @@ static void lower_convolve(const struct filter_call *call, const double *coeffic
 		op->coefficients[i] = matrix[i] / sums.scale;
 }
 
-const struct filter_row filter_of_CONVOLVE = {.radius_x = convolve_radius_x,
-                                              .radius_y = convolve_radius_y,
+const struct filter_row filter_of_CONVOLVE = {.radius = convolve_radius,
                                               .check = check_convolve,
                                               .check_numbers = check_gain,
                                               .also = 1u << OPERATION_SEPARABLE,
@@ -143,6 +138,7 @@ const struct filter_row filter_of_CONVOLVE = {.radius_x = convolve_radius_x,
 static void set_3x3(const double matrix[9], struct operation *op)
 {
 	memcpy(op->coefficients, matrix, 9 * sizeof *matrix);
+	op->gain = 0;
 	for (int i = 0; i < 9; i++)
 		op->gain += fabs(matrix[i]);
 }
@@ -153,7 +149,6 @@ static void lower_laplacian(const struct filter_call *call, struct operation *op
 	                                      {1, 1, 1, 1, -8, 1, 1, 1, 1}};
 
 	set_3x3(matrices[(size_t)call->value[LAPLACIAN_CONNECTIVITY]], op);
-	op->signed_output = true;
 }
 
 static void lower_emboss(const struct filter_call *call, struct operation *op)
@@ -174,17 +169,13 @@ static void lower_sharpen(const struct filter_call *call, struct operation *op)
 		matrix[i] =
 		    (i == 4 ? 1 + amount : 0) - amount * taps[i / 3] * taps[i % 3] / (sum * sum);
 	set_3x3(matrix, op);
-	op->smoothing = true;
 }
 
-const struct filter_row filter_of_LAPLACIAN = {.radius = 1, .lower = lower_laplacian};
-const struct filter_row filter_of_EMBOSS = {.radius = 1, .lower = lower_emboss};
-const struct filter_row filter_of_SHARPEN = {.radius = 1, .lower = lower_sharpen};
-
-static uint32_t log_radius(const struct filter_call *call)
-{
-	return (uint32_t)ceil(4 * call->value[LOG_SIGMA]);
-}
+const struct filter_row filter_of_LAPLACIAN = {
+    .window = {RADIUS_IS, 1}, .signed_output = true, .lower = lower_laplacian};
+const struct filter_row filter_of_EMBOSS = {.window = {RADIUS_IS, 1}, .lower = lower_emboss};
+const struct filter_row filter_of_SHARPEN = {
+    .window = {RADIUS_IS, 1}, .smoothing = true, .lower = lower_sharpen};
 
 /* sigma² times the second derivatives of a Gaussian of sum 1, and as much of the Gaussian itself as
  * makes their sum 0. */
@@ -194,6 +185,7 @@ static void lower_log(const struct filter_call *call, struct operation *op)
 	const int radius = (int)op->radius_x;
 	double sum = 0, moment = 0, *at = op->coefficients;
 
+	op->gain = 0;
 	for (int pass = 0; pass < 2; pass++, at = op->coefficients)
 		for (int y = -radius; y <= radius; y++)
 			for (int x = -radius; x <= radius; x++, at++) {
@@ -205,10 +197,10 @@ static void lower_log(const struct filter_call *call, struct operation *op)
 				else
 					sum += g, moment += r2 * g;
 			}
-	op->signed_output = true;
 }
 
-const struct filter_row filter_of_LOG = {.radius_x = log_radius, .lower = lower_log};
+const struct filter_row filter_of_LOG = {
+    .window = {BY_SIGMA, 4, LOG_SIGMA}, .signed_output = true, .lower = lower_log};
 
 /* Half of the line from its first to its last pixel, and its direction; y down. */
 static double motion_line(const struct filter_call *call, double *x, double *y)
@@ -221,18 +213,12 @@ static double motion_line(const struct filter_call *call, double *x, double *y)
 }
 
 /* Pixels less than 1 away from the line count; what rounding adds to it does not. */
-static uint32_t motion_radius_x(const struct filter_call *call)
+static void motion_radius(const struct filter_call *call, uint32_t *radius_x, uint32_t *radius_y)
 {
 	double x, y, half = motion_line(call, &x, &y);
 
-	return (uint32_t)ceil(half * fabs(x) - 1e-9);
-}
-
-static uint32_t motion_radius_y(const struct filter_call *call)
-{
-	double x, y, half = motion_line(call, &x, &y);
-
-	return (uint32_t)ceil(half * fabs(y) - 1e-9);
+	*radius_x = (uint32_t)ceil(half * fabs(x) - 1e-9);
+	*radius_y = (uint32_t)ceil(half * fabs(y) - 1e-9);
 }
 
 /* A pixel counts by how near to the line its centre is: 1 on it, 0 from 1 pixel away. */
@@ -250,9 +236,7 @@ static void lower_motion(const struct filter_call *call, struct operation *op)
 		}
 	while (at-- > op->coefficients)
 		*at /= sum;
-	op->smoothing = true;
-	op->gain = 1;
 }
 
 const struct filter_row filter_of_MOTION = {
-    .radius_x = motion_radius_x, .radius_y = motion_radius_y, .lower = lower_motion};
+    .radius = motion_radius, .smoothing = true, .lower = lower_motion};

@@ -7,11 +7,6 @@
 _Static_assert((int)MEDIAN_RADIUS == (int)RANK_RADIUS && (int)MEDIAN_WINDOW == (int)RANK_WINDOW,
                "parameters of both");
 
-static uint32_t rank_radius(const struct filter_call *call)
-{
-	return (uint32_t)call->value[RANK_RADIUS];
-}
-
 static void lower_rank(const struct filter_call *call, struct operation *op)
 {
 	const double percentile = call->filter == FILTER_MEDIAN ? 50 : call->value[RANK_PERCENTILE];
@@ -22,26 +17,16 @@ static void lower_rank(const struct filter_call *call, struct operation *op)
 	for (int j = -radius; j <= radius; j++)
 		count += 2 * (uint32_t)element_half_width(j, radius, (int)op->element) + 1;
 	op->rank = (uint32_t)floor(percentile / 100 * (count - 1) + 0.5);
-	op->gain = 1;
 }
 
-const struct filter_row filter_of_MEDIAN = {.radius_x = rank_radius, .lower = lower_rank};
-const struct filter_row filter_of_RANK = {.radius_x = rank_radius, .lower = lower_rank};
+const struct filter_row filter_of_MEDIAN = {.window = {BY_RADIUS, 1, RANK_RADIUS},
+                                            .lower = lower_rank};
+const struct filter_row filter_of_RANK = {.window = {BY_RADIUS, 1, RANK_RADIUS},
+                                          .lower = lower_rank};
 
 _Static_assert((int)ERODE_SIZE == (int)MORPHGRADIENT_SIZE &&
                    (int)ERODE_SHAPE == (int)MORPHGRADIENT_SHAPE,
                "parameters of all of morphology");
-
-static uint32_t element_radius(const struct filter_call *call)
-{
-	return ((uint32_t)call->value[ERODE_SIZE] - 1) / 2;
-}
-
-/* An extreme of extremes. */
-static uint32_t twice_radius(const struct filter_call *call)
-{
-	return (uint32_t)call->value[ERODE_SIZE] - 1;
-}
 
 static void lower_morphology(const struct filter_call *call, struct operation *op)
 {
@@ -56,22 +41,17 @@ static void lower_morphology(const struct filter_call *call, struct operation *o
 	op->element = (enum element)call->value[ERODE_SHAPE];
 	op->largest = call->filter == FILTER_DILATE;
 	op->morphology = morphologies[call->filter];
-	op->gain = 1;
 }
 
-#define ONCE                                                                                       \
+#define ROW(times)                                                                                 \
 	{                                                                                          \
-		.radius_x = element_radius, .lower = lower_morphology                              \
-	}
-#define TWICE                                                                                      \
-	{                                                                                          \
-		.radius_x = twice_radius, .lower = lower_morphology                                \
+		.window = {BY_WIDTH, times, ERODE_SIZE}, .lower = lower_morphology                 \
 	}
 
-const struct filter_row filter_of_ERODE = ONCE;
-const struct filter_row filter_of_DILATE = ONCE;
-const struct filter_row filter_of_MORPHGRADIENT = ONCE;
-const struct filter_row filter_of_OPEN = TWICE;
-const struct filter_row filter_of_CLOSE = TWICE;
-const struct filter_row filter_of_TOPHAT = TWICE;
-const struct filter_row filter_of_BLACKHAT = TWICE;
+const struct filter_row filter_of_ERODE = ROW(1);
+const struct filter_row filter_of_DILATE = ROW(1);
+const struct filter_row filter_of_MORPHGRADIENT = ROW(1);
+const struct filter_row filter_of_OPEN = ROW(2);
+const struct filter_row filter_of_CLOSE = ROW(2);
+const struct filter_row filter_of_TOPHAT = ROW(2);
+const struct filter_row filter_of_BLACKHAT = ROW(2);

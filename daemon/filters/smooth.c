@@ -39,7 +39,6 @@ void family_blur(struct operation *op, double sigma_x, double sigma_y)
 {
 	set_weights(op->coefficients, op->radius_x, sigma_x);
 	set_weights(op->coefficients + 2 * op->radius_x + 1, op->radius_y, sigma_y);
-	op->gain = 1;
 }
 
 /* True if a gaussian names its directions: it is then cut at its radius, however large. */
@@ -67,14 +66,10 @@ static uint32_t direction_radius(const struct filter_call *call, double own)
 	return is_directed(call) ? cut_radius(sigma) : family_gaussian_radius(sigma);
 }
 
-static uint32_t gaussian_radius_x(const struct filter_call *call)
+static void gaussian_radius(const struct filter_call *call, uint32_t *x, uint32_t *y)
 {
-	return direction_radius(call, call->value[GAUSSIAN_SIGMA_X]);
-}
-
-static uint32_t gaussian_radius_y(const struct filter_call *call)
-{
-	return direction_radius(call, call->value[GAUSSIAN_SIGMA_Y]);
+	*x = direction_radius(call, call->value[GAUSSIAN_SIGMA_X]);
+	*y = direction_radius(call, call->value[GAUSSIAN_SIGMA_Y]);
 }
 
 static double gaussian_sigma(const struct filter_call *call)
@@ -87,37 +82,19 @@ static void lower_gaussian(const struct filter_call *call, struct operation *op)
 {
 	family_blur(op, direction_sigma(call, call->value[GAUSSIAN_SIGMA_X]),
 	            direction_sigma(call, call->value[GAUSSIAN_SIGMA_Y]));
-	op->smoothing = true;
 }
 
-const struct filter_row filter_of_GAUSSIAN = {.radius_x = gaussian_radius_x,
-                                              .radius_y = gaussian_radius_y,
-                                              .sigma = gaussian_sigma,
-                                              .lower = lower_gaussian};
-
-static uint32_t box_radius(const struct filter_call *call)
-{
-	return ((uint32_t)call->value[BOX_SIZE] - 1) / 2;
-}
+const struct filter_row filter_of_GAUSSIAN = {
+    .radius = gaussian_radius, .sigma = gaussian_sigma, .smoothing = true, .lower = lower_gaussian};
 
 static void lower_box(const struct filter_call *call, struct operation *op)
 {
 	(void)call;
 	family_blur(op, INFINITY, INFINITY);
-	op->smoothing = true;
 }
 
-const struct filter_row filter_of_BOX = {.radius_x = box_radius, .lower = lower_box};
-
-static double unsharp_sigma(const struct filter_call *call)
-{
-	return call->value[UNSHARP_SIGMA];
-}
-
-static uint32_t unsharp_radius(const struct filter_call *call)
-{
-	return family_gaussian_radius(call->value[UNSHARP_SIGMA]);
-}
+const struct filter_row filter_of_BOX = {
+    .window = {BY_WIDTH, 1, BOX_SIZE}, .smoothing = true, .lower = lower_box};
 
 static void lower_unsharp(const struct filter_call *call, struct operation *op)
 {
@@ -127,17 +104,12 @@ static void lower_unsharp(const struct filter_call *call, struct operation *op)
 	op->gain = 1 + 2 * op->amount;
 }
 
-const struct filter_row filter_of_UNSHARP = {
-    .radius_x = unsharp_radius, .sigma = unsharp_sigma, .lower = lower_unsharp};
+const struct filter_row filter_of_UNSHARP = {.window = {BY_LATTICE, 0, UNSHARP_SIGMA},
+                                             .lower = lower_unsharp};
 
-static uint32_t dog_radius(const struct filter_call *call)
+static void dog_radius(const struct filter_call *call, uint32_t *x, uint32_t *y)
 {
-	return cut_radius(fmax(call->value[DOG_SIGMA1], call->value[DOG_SIGMA2]));
-}
-
-static uint32_t highpass_radius(const struct filter_call *call)
-{
-	return cut_radius(call->value[HIGHPASS_SIGMA]);
+	*x = *y = cut_radius(fmax(call->value[DOG_SIGMA1], call->value[DOG_SIGMA2]));
 }
 
 /* Sets one of two Gaussians, which is 0 beyond its own radius. */
@@ -161,43 +133,25 @@ static void lower_difference(const struct filter_call *call, struct operation *o
 		set_part(op->coefficients, radius, call->value[DOG_SIGMA1]);
 		set_part(second, radius, call->value[DOG_SIGMA2]);
 	}
-	op->signed_output = true;
 	op->gain = 2;
 }
 
-const struct filter_row filter_of_DOG = {.radius_x = dog_radius, .lower = lower_difference};
-const struct filter_row filter_of_HIGHPASS = {.radius_x = highpass_radius,
-                                              .lower = lower_difference};
-
-static uint32_t bilateral_radius(const struct filter_call *call)
-{
-	return (uint32_t)call->value[BILATERAL_RADIUS];
-}
+const struct filter_row filter_of_DOG = {
+    .radius = dog_radius, .signed_output = true, .lower = lower_difference};
+const struct filter_row filter_of_HIGHPASS = {
+    .window = {BY_SIGMA, 3, HIGHPASS_SIGMA}, .signed_output = true, .lower = lower_difference};
 
 static void lower_bilateral(const struct filter_call *call, struct operation *op)
 {
 	const double space = call->value[BILATERAL_SIGMA_SPACE];
 	const double range = call->value[BILATERAL_SIGMA_RANGE];
 
-	op->smoothing = true;
 	op->space = -1 / (2 * space * space);
 	op->range = -1 / (2 * range * range);
-	op->gain = 1;
 }
 
-const struct filter_row filter_of_BILATERAL = {.radius_x = bilateral_radius,
-                                               .lower = lower_bilateral};
+const struct filter_row filter_of_BILATERAL = {
+    .window = {BY_RADIUS, 1, BILATERAL_RADIUS}, .smoothing = true, .lower = lower_bilateral};
 
-static uint32_t pixelate_radius(const struct filter_call *call)
-{
-	return (uint32_t)call->value[PIXELATE_SIZE] - 1;
-}
-
-static void lower_pixelate(const struct filter_call *call, struct operation *op)
-{
-	(void)call;
-	op->smoothing = true;
-	op->gain = 1;
-}
-
-const struct filter_row filter_of_PIXELATE = {.radius_x = pixelate_radius, .lower = lower_pixelate};
+const struct filter_row filter_of_PIXELATE = {.window = {BY_WIDTH, 2, PIXELATE_SIZE},
+                                              .smoothing = true};

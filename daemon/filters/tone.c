@@ -97,6 +97,7 @@ static void lower_linear(const struct filter_call *call, const double *coefficie
 	*c = (struct curve){.low = -INFINITY, .high = INFINITY, .exponent = 1, .scale = 1};
 	op->by_band = spread(call, LINEAR_GAIN, coefficients, c->gain);
 	op->by_band |= spread(call, LINEAR_BIAS, coefficients, c->bias);
+	op->gain = 0;
 	for (int b = 0; b < BANDS_MAX; b++)
 		op->gain = fmax(op->gain, fabs(c->gain[b]));
 }
@@ -207,17 +208,6 @@ const struct filter_row filter_of_LUT = {.check = check_lut,
                                          .size = size_lut,
                                          .lower_numbers = lower_lut};
 
-static uint32_t gathered_colours(const struct filter_call *call)
-{
-	return call->gathered.height;
-}
-
-static enum gather equalize_gathers(const struct filter_call *call)
-{
-	(void)call;
-	return GATHER_TABLE;
-}
-
 /* Before it is gathered, a table that changes nothing. */
 static void size_equalize(const struct filter_call *call, struct operation *op)
 {
@@ -236,8 +226,7 @@ static void lower_equalize(const struct filter_call *call, const double *coeffic
 	op->gain = op->entries - 1;
 }
 
-const struct filter_row filter_of_EQUALIZE = {.gathers = equalize_gathers,
-                                              .colours = gathered_colours,
+const struct filter_row filter_of_EQUALIZE = {.gathers = GATHER_TABLE,
                                               .by_colour = "gain",
                                               .size = size_equalize,
                                               .lower_numbers = lower_equalize};
@@ -248,13 +237,16 @@ static bool is_local(const struct filter_call *call)
 	       call->value[THRESHOLD_METHOD] == THRESHOLD_BY_GAUSSIAN;
 }
 
-static uint32_t threshold_radius(const struct filter_call *call)
+static bool is_by_otsu(const struct filter_call *call)
+{
+	return call->value[THRESHOLD_METHOD] == THRESHOLD_BY_OTSU;
+}
+
+static void threshold_radius(const struct filter_call *call, uint32_t *x, uint32_t *y)
 {
 	const double size = call->value[THRESHOLD_SIZE];
 
-	if (!is_local(call))
-		return 0;
-	return isnan(size) ? 5 : ((uint32_t)size - 1) / 2;
+	*x = *y = !is_local(call) ? 0 : isnan(size) ? 5 : ((uint32_t)size - 1) / 2;
 }
 
 static enum operation_kind threshold_kind(const struct filter_call *call)
@@ -262,15 +254,9 @@ static enum operation_kind threshold_kind(const struct filter_call *call)
 	return is_local(call) ? OPERATION_LOCAL_THRESHOLD : OPERATION_THRESHOLD;
 }
 
-static enum gather threshold_gathers(const struct filter_call *call)
-{
-	return call->value[THRESHOLD_METHOD] == THRESHOLD_BY_OTSU ? GATHER_THRESHOLD : GATHER_NONE;
-}
-
 static uint32_t threshold_colours(const struct filter_call *call)
 {
-	return threshold_gathers(call) ? call->gathered.height
-	                               : call->numbers[THRESHOLD_VALUE].width;
+	return call->numbers[THRESHOLD_VALUE].width;
 }
 
 static enum error check_threshold(const struct filter_call *call, struct problem *problem)
@@ -303,8 +289,7 @@ static void lower_threshold(const struct filter_call *call, const double *coeffi
 	const struct numbers *n = &call->gathered;
 
 	op->by_band = spread(call, THRESHOLD_VALUE, coefficients, op->limit);
-	op->gain = 1;
-	if (threshold_gathers(call)) { /* not gathered: the default */
+	if (is_by_otsu(call)) { /* not gathered: the default */
 		for (uint32_t b = 0; n->width && b < BANDS_MAX; b++)
 			op->limit[b] = coefficients[n->first + (b < n->height ? b : n->height - 1)];
 		op->by_band = n->height > 1;
@@ -319,12 +304,13 @@ static void lower_threshold(const struct filter_call *call, const double *coeffi
 		            family_gaussian_sigma(op->radius_x));
 }
 
-const struct filter_row filter_of_THRESHOLD = {.radius_x = threshold_radius,
+const struct filter_row filter_of_THRESHOLD = {.radius = threshold_radius,
                                                .kind = threshold_kind,
                                                .also = 1u << OPERATION_LOCAL_THRESHOLD |
                                                        1u << OPERATION_SEPARABLE,
                                                .check = check_threshold,
-                                               .gathers = threshold_gathers,
+                                               .gathers = GATHER_THRESHOLD,
+                                               .must_gather = is_by_otsu,
                                                .colours = threshold_colours,
                                                .by_colour = "value",
                                                .lower_numbers = lower_threshold};

@@ -77,6 +77,19 @@ void builder_set_comparison(struct step *step, const struct operation *op,
 		step->limits.s[band] = not_above(op->limit[band] * full, step->program);
 }
 
+static void fill_curve(struct step *step, const struct curve *c, double full)
+{
+	for (int band = 0; band < BANDS_MAX; band++) {
+		step->curve.gain.s[band] = (float)(c->gain[band] / full);
+		step->curve.bias.s[band] = (float)c->bias[band];
+	}
+	step->curve.low = (float)c->low;
+	step->curve.high = (float)c->high;
+	step->curve.exponent = (float)c->exponent;
+	step->curve.scale = (float)(c->scale * full);
+	step->curve.shift = (float)(c->shift * full);
+}
+
 /* Sets the rows of the matrix, and what is added. */
 static void fill_mix(struct step *step, const struct operation *op, double full)
 {
@@ -87,7 +100,42 @@ static void fill_mix(struct step *step, const struct operation *op, double full)
 			step->mix[row].s[column] = (float)c[column];
 		step->mix[BANDS_MAX].s[row] = (float)(c[BANDS_MAX] * full);
 	}
-	step->full = (float)full;
+}
+
+/* Sets the weights of a gradient; directions fill the range of integers, with 0 in the middle. */
+static void fill_gradient(struct step *step, const struct operation *op, enum pixel_type image_type)
+{
+	const double full = pixel_type_full_scale(image_type);
+
+	step->output = op->output;
+	step->scale = 1;
+	for (int i = 0; i < 3; i++)
+		step->smooth[i] = (float)op->coefficients[i];
+	if (op->output != GRADIENT_DIRECTION || image_type == PIXEL_F32)
+		return;
+	step->scale = (float)(full / (2 * M_PI));
+	step->offset += full / 2;
+}
+
+static union step_limit limit_of(double limit, enum pixel_type program)
+{
+	const double square = floor(limit * limit);
+
+	if (program == PIXEL_U16)
+		return (union step_limit){.whole = (cl_long)square};
+	return (union step_limit){.real = (float)(program == PIXEL_U8 ? square : limit)};
+}
+
+/* Places the plane of bits: what is missing of it is on both sides alike. */
+static void fill_plane(struct step *step, const struct operation *op)
+{
+	const cl_int width = (cl_int)op->plane_width, height = (cl_int)op->plane_height;
+
+	step->plane.words = 2 * ((op->plane_width + 63) / 64);
+	step->plane.width = width;
+	step->plane.height = height;
+	step->plane.x = ((cl_int)step->image_width - width) / 2;
+	step->plane.y = ((cl_int)step->image_height - height) / 2;
 }
 
 /* Sets the parameters that depend on the operation, and makes the kernel's weights. */
@@ -102,44 +150,52 @@ static enum error fill_step(const struct device *device, struct step *step, cons
 	step->radius_y = op->radius_y;
 	step->keep = work->keep;
 	step->alpha = work->alpha;
-	step->output = op->kind == OPERATION_EXTREME ? op->largest : op->output;
-	if (op->kind == OPERATION_THRESHOLD || operation_compares(op->kind))
-		builder_set_comparison(step, op, work->image_type);
 	step->element = op->element;
-	step->largest = op->largest;
 	step->rank = op->rank;
-	step->scale = 1;
-	step->curve = op->curve;
-	for (int band = 0; band < BANDS_MAX; band++)
-		step->curve.gain[band] /= full;
-	step->curve.scale *= full;
-	step->curve.shift *= full;
 	step->by_band = op->by_band;
-	if (op->kind == OPERATION_MIX)
+	step->full = (float)full;
+	switch (op->kind) {
+	case OPERATION_GRADIENT:
+		fill_gradient(step, op, work->image_type);
+		break;
+	case OPERATION_BILATERAL:
+		step->space = (float)(op->space * log2_e);
+		step->range = (float)(op->range / (full * full) * log2_e);
+		break;
+	case OPERATION_EXTREME:
+		step->output = op->largest;
+		break;
+	case OPERATION_THRESHOLD:
+	case OPERATION_LOCAL_THRESHOLD:
+	case OPERATION_UNSHARP:
+		builder_set_comparison(step, op, work->image_type);
+		break;
+	case OPERATION_CURVE:
+		fill_curve(step, &op->curve, full);
+		break;
+	case OPERATION_MIX:
 		fill_mix(step, op, full);
-	if (op->kind == OPERATION_LUT) {
+		break;
+	case OPERATION_LUT:
 		step->tables = op->tables;
 		step->entries = step->program == PIXEL_F32 ? op->entries : (uint32_t)full + 1;
 		step->places = (float)((op->entries - 1) / full);
 		return weights_new_tables(device, op, step->program, full, &step->weights);
-	}
-	if (op->kind == OPERATION_CANNY || op->kind == OPERATION_EDGES)
-		step->full = (float)full;
-	step->low = op->low * full;
-	step->high = op->high * full;
-	step->plane_width = op->plane_width;
-	step->plane_height = op->plane_height;
-	if (op->kind == OPERATION_EDGES)
+	case OPERATION_CANNY:
+		step->low = limit_of(op->low * full, step->program);
+		step->high = limit_of(op->high * full, step->program);
+		break;
+	case OPERATION_EDGES:
+		fill_plane(step, op);
 		return weights_new_plane(device, op, &step->weights);
-	step->space = (float)(op->space * log2_e);
-	step->range = (float)(op->range / (full * full) * log2_e);
-	if (op->kind == OPERATION_GRADIENT)
-		for (int i = 0; i < 3; i++)
-			step->smooth[i] = (float)op->coefficients[i];
-	if (op->kind == OPERATION_GRADIENT && op->output == GRADIENT_DIRECTION &&
-	    work->image_type != PIXEL_F32) {
-		step->scale = (float)(full / (2 * M_PI));
-		step->offset += full / 2;
+	case OPERATION_SEPARABLE:
+	case OPERATION_MATRIX:
+	case OPERATION_MORPHOLOGY:
+	case OPERATION_RANK:
+	case OPERATION_DOG:
+	case OPERATION_PIXELATE:
+	case OPERATIONS:
+		break;
 	}
 	return weights_new(device, op, variant_get(step->kernel)->weights, as_matrix, step->shape.y,
 	                   &step->weights);

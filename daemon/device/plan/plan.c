@@ -18,7 +18,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "device/plan/large_sigma.h"
 #include "device/plan/launch.h"
 #include "device/plan/weights.h"
 
@@ -56,11 +55,110 @@ static uint32_t kept_bands(const struct image *image, const struct filter_call *
 	return op->smoothing || op->makes_alpha ? 0 : all & ~colour;
 }
 
+/* Begins a step that converts floats to pixels and also reads the original pixels. */
+static struct step begin_last(const struct builder *b, enum kernel kernel, enum place original,
+                              enum pixel_type type, uint32_t keep)
+{
+	struct step step = builder_begin_step(b, kernel, type, type);
+
+	step.original = original;
+	step.original_type = type;
+	step.keep = keep;
+	return step;
+}
+
+/* From the next step on, rows (and columns) are lattice points, with `points` more on each side, or
+ * pixels of the filter's result. */
+static void count_points(struct builder *b, bool down, bool across, uint32_t points)
+{
+	b->points.down = down;
+	b->points.across = across;
+	b->expand_y = down ? points : b->points.grow_y;
+	b->expand_x = across ? points : b->points.grow_x;
+}
+
+static enum error add_shrink(struct builder *b, enum kernel kernel)
+{
+	struct step step = builder_begin_step(b, kernel, b->type, PIXEL_F32);
+	enum error e =
+	    weights_new_spline(programs_device(b->programs), &b->points.lattice, &step.weights);
+
+	if (!e)
+		builder_add_general(b, &step);
+	return e;
+}
+
+static enum error add_grow(struct builder *b, enum kernel kernel, enum pixel_type to,
+                           enum place original, uint32_t keep)
+{
+	struct step step = begin_last(b, kernel, original, to, keep);
+	enum error e =
+	    weights_new_grow(programs_device(b->programs), &b->points.lattice, &step.weights);
+
+	if (!e)
+		builder_add_general(b, &step);
+	return e;
+}
+
+/* Appends the filter on the lattice points. */
+static enum error add_between(struct builder *b, const struct operation *op)
+{
+	double filter[2 * (2 * LATTICE_RADIUS_MAX + 1)];
+	const uint32_t radius = op->lattice.radius, width = b->width;
+	struct operation between = {.kind = OPERATION_SEPARABLE,
+	                            .radius_x = radius,
+	                            .radius_y = radius,
+	                            .smoothing = true,
+	                            .coefficients = filter,
+	                            .gain = 1};
+	enum error e;
+
+	lattice_filter(&op->lattice, op->sigma, filter);
+	memcpy(filter + 2 * radius + 1, filter, (2 * radius + 1) * sizeof *filter);
+	b->width = width < op->lattice.stride ? 1 : width / op->lattice.stride;
+	e = builder_add_filter(b, &between, 0, 0, 0);
+	b->width = width;
+	return e;
+}
+
+/* Adds a Gaussian of large sigma, on a lattice (filters/lattice.h): shrinks the image to lattice
+ * points (down, then across), filters them, and grows them back to pixels (across, then down). In a
+ * direction that has been shrunk, regions are measured in points. */
+static enum error add_lattice(struct builder *b, const struct operation *op, uint32_t keep)
+{
+	const enum pixel_type type = b->type;
+	const enum place original = b->at, busy = b->busy;
+	const uint32_t radius = op->lattice.radius;
+	enum error e;
+
+	b->points = (struct step_points){op->lattice, b->expand_x, b->expand_y, false, false};
+	if (busy == PLACE_IN && keep)
+		b->busy = original;
+	count_points(b, true, false, radius);
+	b->expand_x += op->radius_x;
+	e = add_shrink(b, KERNEL_SHRINK_DOWN);
+	count_points(b, true, true, radius);
+	if (!e)
+		e = add_shrink(b, KERNEL_SHRINK_ACROSS);
+	count_points(b, true, true, 0);
+	if (!e)
+		e = add_between(b, op);
+	count_points(b, true, false, 0);
+	if (!e)
+		e = add_grow(b, KERNEL_GROW_ACROSS, PIXEL_F32, original, 0);
+	count_points(b, false, false, 0);
+	if (!e)
+		e = add_grow(b, KERNEL_GROW_DOWN, type, original, keep);
+	b->points = (struct step_points){0};
+	b->busy = busy;
+	return e;
+}
+
 /* Adds a filter, directly or on a lattice. */
 static enum error add_operation(struct builder *b, const struct operation *op, double offset,
                                 uint32_t keep, uint32_t alpha)
 {
-	return op->lattice.stride ? large_sigma_add(b, op, keep)
+	return op->lattice.stride ? add_lattice(b, op, keep)
 	                          : builder_add_filter(b, op, offset, keep, alpha);
 }
 
@@ -74,18 +172,6 @@ static void add_premultiply(struct builder *b, const struct operation *op, bool 
 	step.expand_y += op->radius_y;
 	step.alpha = alpha_weighted;
 	builder_add_general(b, &step);
-}
-
-/* Begins a step that converts floats to pixels and also reads the original pixels. */
-static struct step begin_last(const struct builder *b, enum kernel kernel, enum place original,
-                              enum pixel_type type, uint32_t keep)
-{
-	struct step step = builder_begin_step(b, kernel, type, type);
-
-	step.original = original;
-	step.original_type = type;
-	step.keep = keep;
-	return step;
 }
 
 /* Adds premultiply, filter and unpremultiply. */
@@ -229,26 +315,11 @@ static void convert_to(struct builder *b, bool ycc)
  * all devices are to have the same bytes. */
 static bool may_be_looked_up(const struct builder *b, const struct filter_call *call)
 {
-	return operation_is_of_samples(filter_operation(call->filter)) &&
+	return operation_is_of_samples(filter_call_operation(call)) &&
 	       b->image->type != PIXEL_F32 && !wants_ycc(b->image, call) &&
 	       (programs_device(b->programs)->type == DEVICE_CPU ||
 	        b->chain->variant == VARIANT_GENERAL) &&
 	       chain_kernel(b->chain) != KERNEL_CURVE;
-}
-
-/* Works out the first of so many calls, and those after it, up to one with a window. Returns their
- * number; 0 on failure. */
-static uint32_t lower_calls(const struct builder *b, const struct filter_call *call, uint32_t count,
-                            struct operation *ops)
-{
-	for (uint32_t i = 0; i < count; i++) {
-		if (!filter_lower(&call[i], b->chain->coefficient, &ops[i]) &&
-		    (!i || operation_is_of_samples(ops[i].kind)))
-			continue;
-		operation_fini(&ops[i]);
-		return i;
-	}
-	return count;
 }
 
 /* Makes an operation of the next call, or of as many as one table does. *count: of calls. */
@@ -257,29 +328,29 @@ static enum error next_operation(const struct builder *b, const struct filter_ca
 {
 	const bool named = chain_kernel(b->chain) < KERNELS; /* it might not have a table */
 	const bool may = may_be_looked_up(b, call);
-	struct operation ops[CHAIN_FILTERS_MAX];
+	struct operation ops[CHAIN_FILTERS_MAX] = {0};
 	uint32_t alike = 1;
 	bool slow = false;
-	enum error e;
+	enum error e = ERR_OK;
 
 	while (may && !named && alike < *count && may_be_looked_up(b, &call[alike]) &&
 	       call[alike].channels == call->channels)
 		alike++;
-	*count = lower_calls(b, call, alike, ops);
-	if (!*count)
-		return ERR_MEMORY;
-	/* A table is faster than a power, and than a table beside other operations. */
-	for (uint32_t i = 0; i < *count; i++)
+	for (uint32_t i = 0; !e && i < alike; i++) {
+		e = filter_lower(&call[i], b->chain->coefficient, &ops[i]);
+		/* A table is faster than a power, and than a table beside other operations. */
 		slow |= ops[i].kind == OPERATION_CURVE ? ops[i].curve.exponent != 1
-		                                       : ops[i].kind == OPERATION_LUT && *count > 1;
-	if (!may || !slow || !operation_is_of_samples(ops->kind)) {
-		while (*count > 1)
-			operation_fini(&ops[--*count]);
-		*op = ops[0];
-		return ERR_OK;
+		                                       : ops[i].kind == OPERATION_LUT && alike > 1;
 	}
-	e = operation_tabulate(ops, *count, (uint32_t)pixel_type_full_scale(b->image->type), op);
-	for (uint32_t i = 0; i < *count; i++)
+	*count = may && slow ? alike : 1;
+	if (!e && may && slow) {
+		e = operation_tabulate(ops, alike, (uint32_t)pixel_type_full_scale(b->image->type),
+		                       op);
+	} else if (!e) {
+		*op = ops[0];
+		ops[0].coefficients = NULL;
+	}
+	for (uint32_t i = 0; i < alike; i++)
 		operation_fini(&ops[i]);
 	return e;
 }

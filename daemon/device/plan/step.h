@@ -27,9 +27,16 @@ struct launch_record {
 	bool alone;
 };
 
+/* A limit of a canny: a square of gradients of integers, in a form that holds it exactly, or of
+ * floats a gradient. */
+union step_limit {
+	cl_long whole; /* words */
+	cl_float real;
+};
+
 /* One launch. Its target region is the tile's result, expanded on each side by expand_x and
- * expand_y pixels: the reach of the filters that follow. Fields that the kernel does not use are
- * 0. */
+ * expand_y pixels: the reach of the filters that follow. Members that the kernel does not use are
+ * 0; the others have the form in which it takes them (launch.c). */
 struct step {
 	enum kernel kernel;
 	struct shape shape;
@@ -51,23 +58,27 @@ struct step {
 	uint32_t output;         /* enum gradient_output; extreme: largest */
 	float space, range;      /* bilateral: exponents of 2 */
 	float amount, threshold; /* unsharp, threshold (amount: full scale); in pixel values */
-	struct curve curve;      /* curve: of pixel values */
-	cl_float4 limits;        /* threshold: of each band, in pixel values */
-	bool by_band;            /* curve, threshold: bands differ */
-	uint32_t tables;         /* lut: their number in the weights */
-	uint32_t entries;        /* lut: of each */
-	float places;            /* lut: from pixel values to places in a table */
-	/* canny: gradients to compare with, of the image's pixels */
-	double low, high;
-	/* edges: the size of what the plane of bits, its weights, is of */
-	uint32_t plane_width, plane_height;
+	struct {
+		cl_float4 gain, bias;
+		float low, high, exponent, scale, shift;
+	} curve;                    /* see struct curve; of pixel values */
+	cl_float4 limits;           /* threshold: of each band, in pixel values */
+	uint32_t by_band;           /* curve, threshold: bands differ */
+	uint32_t tables;            /* lut: their number in the weights */
+	uint32_t entries;           /* lut: of each */
+	float places;               /* lut: from pixel values to places in a table */
+	union step_limit low, high; /* canny */
+	/* edges: the plane of bits, its weights: words of a row; size and place in the image */
+	struct {
+		uint32_t words;
+		cl_int width, height, x, y;
+	} plane;
 	/* mix: the rows of weights, and what is added; the pixel value of full scale */
 	cl_float4 mix[BANDS_MAX + 1];
 	float full;                         /* also canny, edges */
 	uint32_t element;                   /* extreme, rank: enum element */
 	uint32_t rank;                      /* rank */
-	bool largest;                       /* extreme */
-	bool reverse;                       /* subtract: original - in */
+	uint32_t reverse;                   /* subtract: original - in */
 	uint32_t image_width, image_height; /* of the filtered image: VARIANT_PLACE */
 	uint32_t shapes, feather, invert;   /* blend; its weights are the shapes */
 	struct {

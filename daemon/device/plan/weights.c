@@ -134,29 +134,33 @@ static enum error store(const struct device *device, const void *data, size_t wo
 	return ERR_DEVICE;
 }
 
+static enum error store_floats(const struct device *device, const double *numbers, size_t count,
+                               cl_mem *buffer)
+{
+	float data[LATTICE_TAPS_MAX * LATTICE_STRIDE_MAX];
+
+	_Static_assert(sizeof data >= LATTICE_SPLINE_MAX * sizeof *data, "there is room for both");
+	for (size_t i = 0; i < count; i++)
+		data[i] = (float)numbers[i];
+	return store(device, data, count, buffer);
+}
+
 enum error weights_new_spline(const struct device *device, const struct lattice *lattice,
                               cl_mem *buffer)
 {
 	double spline[LATTICE_SPLINE_MAX];
-	float data[LATTICE_SPLINE_MAX];
-	size_t count = 2 * (size_t)lattice->half + 1;
 
 	lattice_spline(lattice, spline);
-	for (size_t i = 0; i < count; i++)
-		data[i] = (float)spline[i];
-	return store(device, data, count, buffer);
+	return store_floats(device, spline, 2 * (size_t)lattice->half + 1, buffer);
 }
 
 enum error weights_new_grow(const struct device *device, const struct lattice *lattice,
                             cl_mem *buffer)
 {
 	double weight[LATTICE_TAPS_MAX][LATTICE_STRIDE_MAX];
-	float data[LATTICE_TAPS_MAX * LATTICE_STRIDE_MAX];
 
 	lattice_grow(lattice, weight);
-	for (size_t i = 0; i < sizeof data / sizeof *data; i++)
-		data[i] = (float)weight[i / LATTICE_STRIDE_MAX][i % LATTICE_STRIDE_MAX];
-	return store(device, data, sizeof data / sizeof *data, buffer);
+	return store_floats(device, weight[0], sizeof weight / sizeof **weight, buffer);
 }
 
 enum error weights_new_tables(const struct device *device, const struct operation *op,
