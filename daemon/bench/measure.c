@@ -13,7 +13,6 @@
 
 #include "bench/processor.h"
 #include "device/plan/launch.h"
-#include "device/plan/region.h"
 #include "device/pool.h"
 
 enum { REFERENCE_SIDE = 256, BATCH = 5 };

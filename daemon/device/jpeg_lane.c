@@ -8,7 +8,6 @@
 
 #include "base/log.h"
 #include "device/cl/object_counts.h"
-#include "device/plan/region.h"
 
 enum {
 	SCAN_SHARE = 4 * 3,

@@ -19,7 +19,6 @@
 #include "base/log.h"
 #include "device/cl/object_counts.h"
 #include "device/plan/launch.h"
-#include "device/plan/region.h"
 
 /* A launched step. */
 struct command {

@@ -10,7 +10,6 @@
 
 #include "base/log.h"
 #include "device/cl/object_counts.h"
-#include "device/plan/region.h"
 
 enum { THREADS_MAX = 256, THREADS_OF_DRIVERS = 2 };
 

@@ -114,7 +114,7 @@ static void fill_gradient(struct step *step, const struct operation *op, enum pi
 	if (op->output != GRADIENT_DIRECTION || image_type == PIXEL_F32)
 		return;
 	step->scale = (float)(full / (2 * M_PI));
-	step->offset += full / 2;
+	step->offset += (float)(full / 2);
 }
 
 static union step_limit limit_of(double limit, enum pixel_type program)
@@ -136,6 +136,19 @@ static void fill_plane(struct step *step, const struct operation *op)
 	step->plane.height = height;
 	step->plane.x = ((cl_int)step->image_width - width) / 2;
 	step->plane.y = ((cl_int)step->image_height - height) / 2;
+}
+
+/* Work-items share a block of pixelate where it is wide enough for a power of two of them. */
+static void fill_blocks(struct step *step)
+{
+	const uint32_t side = step->radius_x + 1, run = step->shape.x / (side * step->bands);
+	uint32_t lanes = 1;
+
+	while (lanes * 2 <= step->shape.group_x && lanes * 2 <= side)
+		lanes *= 2;
+	step->blocks.side = side;
+	step->blocks.lanes = lanes;
+	step->blocks.run = run ? run : 1;
 }
 
 /* Sets the parameters that depend on the operation, and makes the kernel's weights. */
@@ -188,12 +201,14 @@ static enum error fill_step(const struct device *device, struct step *step, cons
 	case OPERATION_EDGES:
 		fill_plane(step, op);
 		return weights_new_plane(device, op, &step->weights);
+	case OPERATION_PIXELATE:
+		fill_blocks(step);
+		break;
 	case OPERATION_SEPARABLE:
 	case OPERATION_MATRIX:
 	case OPERATION_MORPHOLOGY:
 	case OPERATION_RANK:
 	case OPERATION_DOG:
-	case OPERATION_PIXELATE:
 	case OPERATIONS:
 		break;
 	}
@@ -224,7 +239,8 @@ static enum error try_kernel(const struct builder *b, const struct work *work, d
                              enum program_state *state)
 {
 	*step = builder_begin_step(b, kernel, b->type, b->type);
-	step->offset = offset;
+	step->offset = (float)offset;
+	step->offset_rest = (float)(offset - (float)offset);
 	return builder_make_step(b->programs, work, kernel, shape, step, state);
 }
 

@@ -10,7 +10,6 @@
 #include <sys/param.h>
 
 #include "device/cl/object_counts.h"
-#include "device/plan/region.h"
 
 enum {
 	BLOCK_MIN = 32, /* see block_span() in common.cl */
@@ -79,39 +78,11 @@ static bool is_classic(const struct step *step)
 	return kernel_row(step->kernel)->origin == KERNEL_CLASSIC;
 }
 
-/* True for pixelate, whose work-items make blocks of the image. */
-static bool has_blocks(const struct step *step)
-{
-	return kernel_row(step->kernel)->operations & 1u << OPERATION_PIXELATE;
-}
-
-/* Width and height of the blocks of pixelate. */
-static uint32_t block_side(const struct step *step)
-{
-	return step->radius_x + 1;
-}
-
-/* Work-items that share a block of pixelate: a power of two, no more than the block is wide. */
-static uint32_t block_lanes(const struct step *step)
-{
-	uint32_t lanes = 1;
-
-	while (lanes * 2 <= MIN(step->shape.group_x, block_side(step)))
-		lanes *= 2;
-	return lanes;
-}
-
-/* Blocks of pixelate, side by side, that a work-item makes. */
-static uint32_t block_run(const struct step *step)
-{
-	return MAX(1, step->shape.x / (block_side(step) * step->bands));
-}
-
 /* At most so many blocks of pixelate lie in `length` pixels: one may be cut at each end, and one
  * wherever the image ends. image: its size, 0 if the step is of no plan. */
 static uint32_t blocks_in(const struct step *step, uint32_t length, uint32_t image)
 {
-	return howmany(length, block_side(step)) + 3 + (image ? length / image : 0);
+	return howmany(length, step->blocks.side) + 3 + (image ? length / image : 0);
 }
 
 static struct region find_region(const struct step *step, const struct device *device,
@@ -126,10 +97,10 @@ static struct region find_region(const struct step *step, const struct device *d
 	region.samples = region.width * step->bands;
 	if (step->kernel == KERNEL_EXTEND)
 		region.blocks = region.width / EXTEND_PIXELS + 1;
-	else if (has_blocks(step))
+	else if (step->blocks.side)
 		region.blocks =
-		    howmany(blocks_in(step, region.width, step->image_width), block_run(step)) *
-		    block_lanes(step);
+		    howmany(blocks_in(step, region.width, step->image_width), step->blocks.run) *
+		    step->blocks.lanes;
 	else if (needs(step, VARIANT_PIXELS))
 		region.blocks = howmany(region.width, block);
 	else if (kernel_row(step->kernel)->origin == KERNEL_GENERAL)
@@ -227,14 +198,9 @@ static size_t scratch_size(const struct step *step, const struct region *region)
 struct argument {
 	enum {
 		END,
-		MEMBER, /* the step's, as it is */
-		LIMIT,  /* a member whose size depends on what the kernel compares */
-		OFFSET,
-		OFFSET_REST, /* what a float has lost of it */
-		ORIGINAL,    /* a view */
-		BLOCK_SIDE,
-		BLOCK_LANES,
-		BLOCK_RUN,
+		MEMBER,   /* the step's, as it is */
+		LIMIT,    /* a member whose size depends on what the kernel compares */
+		ORIGINAL, /* a view */
 		SPLINE_LENGTH,
 		BLOCK_ROWS,
 		PHASE_ACROSS,
@@ -258,7 +224,7 @@ struct argument {
 	{                                                                                          \
 		__VA_ARGS__, COUNTED(END)                                                          \
 	}
-#define WEIGHTS VALUE(weights), VALUE(radius_x), VALUE(radius_y), COUNTED(OFFSET)
+#define WEIGHTS VALUE(weights), VALUE(radius_x), VALUE(radius_y), VALUE(offset)
 
 /* All kernels of an operation take the same arguments. NULL: the operation runs as other
  * kernels. */
@@ -266,7 +232,7 @@ static const struct argument *const of_operation[] = {
     [OPERATION_SEPARABLE] = LIST(WEIGHTS, VALUE(keep)),
     [OPERATION_MATRIX] = LIST(WEIGHTS, VALUE(keep)),
     [OPERATION_GRADIENT] = LIST(VALUE(smooth[0]), VALUE(smooth[1]), VALUE(smooth[2]), VALUE(output),
-                                VALUE(scale), COUNTED(OFFSET), VALUE(keep)),
+                                VALUE(scale), VALUE(offset), VALUE(keep)),
     [OPERATION_BILATERAL] =
         LIST(VALUE(radius_x), VALUE(space), VALUE(range), VALUE(alpha), VALUE(keep)),
     [OPERATION_UNSHARP] = LIST(WEIGHTS, VALUE(keep), VALUE(amount), VALUE(threshold)),
@@ -274,7 +240,7 @@ static const struct argument *const of_operation[] = {
     [OPERATION_EXTREME] = LIST(VALUE(radius_x), VALUE(element), VALUE(output), VALUE(keep)),
     [OPERATION_MORPHOLOGY] = NULL,
     [OPERATION_PIXELATE] =
-        LIST(COUNTED(BLOCK_SIDE), COUNTED(BLOCK_LANES), COUNTED(BLOCK_RUN), VALUE(keep)),
+        LIST(VALUE(blocks.side), VALUE(blocks.lanes), VALUE(blocks.run), VALUE(keep)),
     [OPERATION_CURVE] = LIST(VALUE(curve.gain), VALUE(curve.bias), VALUE(curve.low),
                              VALUE(curve.high), VALUE(curve.exponent), VALUE(curve.scale),
                              VALUE(curve.shift), VALUE(by_band), VALUE(keep)),
@@ -294,11 +260,11 @@ _Static_assert(sizeof of_operation / sizeof *of_operation == OPERATIONS, "each h
 
 /* The arguments of helpers, and of a kernel that has more than the others of its operation. */
 static const struct argument *const of_kernel[KERNELS] = {
-    [KERNEL_MATRIX_COMPENSATED] = LIST(WEIGHTS, COUNTED(OFFSET_REST), VALUE(keep), VALUE(alpha)),
+    [KERNEL_MATRIX_COMPENSATED] = LIST(WEIGHTS, VALUE(offset_rest), VALUE(keep), VALUE(alpha)),
     [KERNEL_PREMULTIPLY] = LIST(VALUE(alpha)),
-    [KERNEL_UNPREMULTIPLY] = LIST(COUNTED(ORIGINAL), COUNTED(OFFSET), VALUE(keep)),
-    [KERNEL_TO_YCC] = LIST(COUNTED(OFFSET)),
-    [KERNEL_FROM_YCC] = LIST(COUNTED(OFFSET)),
+    [KERNEL_UNPREMULTIPLY] = LIST(COUNTED(ORIGINAL), VALUE(offset), VALUE(keep)),
+    [KERNEL_TO_YCC] = LIST(VALUE(offset)),
+    [KERNEL_FROM_YCC] = LIST(VALUE(offset)),
     [KERNEL_UNSHARP] =
         LIST(COUNTED(ORIGINAL), VALUE(amount), VALUE(threshold), VALUE(alpha), VALUE(keep)),
     [KERNEL_THRESHOLD_LOCAL] =
@@ -327,27 +293,6 @@ static const struct argument *arguments_of(enum kernel kernel)
 	return of_operation[__builtin_ctz(operations)];
 }
 
-/* A number that follows from the step and the tile. */
-static uint32_t counted(int kind, const struct step *step, const struct tile *tile)
-{
-	switch (kind) {
-	case BLOCK_SIDE:
-		return block_side(step);
-	case BLOCK_LANES:
-		return block_lanes(step);
-	case BLOCK_RUN:
-		return block_run(step);
-	case BLOCK_ROWS:
-		return step->shape.y;
-	case SPLINE_LENGTH:
-		return 2 * step->points.lattice.half + 1;
-	case PHASE_ACROSS:
-		return region_points_across(step, tile).phase;
-	default:
-		return region_points_down(step, tile).phase;
-	}
-}
-
 static void set_listed(struct arguments *a, const struct step *step)
 {
 	for (const struct argument *l = arguments_of(step->kernel); l->kind != END; l++) {
@@ -360,12 +305,14 @@ static void set_listed(struct arguments *a, const struct step *step)
 			    member);
 		else if (l->kind == ORIGINAL)
 			set_view(a, &a->views[step->original], step, step->original_type);
-		else if (l->kind == OFFSET)
-			set_float(a, (float)step->offset);
-		else if (l->kind == OFFSET_REST)
-			set_float(a, (float)(step->offset - (float)step->offset));
+		else if (l->kind == SPLINE_LENGTH)
+			set_u32(a, 2 * step->points.lattice.half + 1);
+		else if (l->kind == BLOCK_ROWS)
+			set_u32(a, step->shape.y);
+		else if (l->kind == PHASE_ACROSS)
+			set_u32(a, region_points_across(step, a->tile).phase);
 		else
-			set_u32(a, counted(l->kind, step, a->tile));
+			set_u32(a, region_points_down(step, a->tile).phase);
 	}
 }
 
@@ -553,7 +500,7 @@ static void count_groups(const struct step *step, const struct region *region, s
 {
 	size_t across = region->blocks, down = howmany(region->rows, step->shape.y);
 
-	if (has_blocks(step))
+	if (step->blocks.side)
 		down = blocks_in(step, region->rows, step->image_height);
 	if (step->kernel == KERNEL_SEP_TWO_PASS) {
 		across = step->pass ? region->rows : region->samples;

@@ -5,7 +5,6 @@
 #include "base/log.h"
 #include "device/cl/object_counts.h"
 #include "device/plan/launch.h"
-#include "device/plan/region.h"
 
 enum { WARM_WIDTH = 256 };
 

@@ -188,7 +188,7 @@ static enum error add_premultiplied(struct builder *b, const struct operation *o
 	e = add_operation(b, op, 0, 0, 0);
 	step = begin_last(b, KERNEL_UNPREMULTIPLY, original, type, keep);
 	b->busy = PLACE_IN;
-	step.offset = offset;
+	step.offset = (float)offset;
 	builder_add_general(b, &step);
 	return e;
 }
@@ -306,7 +306,7 @@ static void convert_to(struct builder *b, bool ycc)
 		return;
 	step = builder_begin_step(b, ycc ? KERNEL_TO_YCC : KERNEL_FROM_YCC, type,
 	                          ycc ? PIXEL_F32 : type);
-	step.offset = pixel_type_midpoint(type);
+	step.offset = (float)pixel_type_midpoint(type);
 	builder_add_general(b, &step);
 	b->ycc = ycc;
 }

@@ -52,7 +52,8 @@ struct step {
 	cl_mem weights; /* retained; NULL: none */
 	uint32_t keep;  /* bit b: band b is unchanged */
 	uint32_t alpha; /* the last band is alpha, and weights colours or is mixed */
-	double offset;
+	float offset;
+	float offset_rest;       /* what a float has lost of it */
 	float scale;             /* direction of a gradient: pixel values per radian */
 	float smooth[3];         /* gradient */
 	uint32_t output;         /* enum gradient_output; extreme: largest */
@@ -73,6 +74,10 @@ struct step {
 		uint32_t words;
 		cl_int width, height, x, y;
 	} plane;
+	/* pixelate: side of a block; work-items that share one; blocks, side by side, of one */
+	struct {
+		uint32_t side, lanes, run;
+	} blocks;
 	/* mix: the rows of weights, and what is added; the pixel value of full scale */
 	cl_float4 mix[BANDS_MAX + 1];
 	float full;                         /* also canny, edges */
@@ -120,5 +125,24 @@ void step_retain_kernel(const struct step *step);
 /* Retains everything that a step holds. step_release() releases it and empties the step. */
 void step_retain(const struct step *step);
 void step_release(struct step *step);
+
+/* The lattice points that determine the columns, or rows, of the tile's result, expanded by grow_x
+ * and grow_y. */
+struct lattice_span region_points_across(const struct step *step, const struct tile *tile);
+struct lattice_span region_points_down(const struct step *step, const struct tile *tile);
+
+/* Columns and rows of the region that the step writes, in pixels or points. */
+uint32_t region_columns(const struct step *step, const struct tile *tile);
+uint32_t region_rows(const struct step *step, const struct tile *tile);
+
+/* True if the step's source (or target: dst) is the transposed intermediate of sep_two_pass. */
+bool region_is_transposed(const struct step *step, bool dst);
+
+/* Lays out the step's result in a buffer of its own: rows are packed so that pixel (x0, y0) is
+ * aligned. Sets the view's origin and pitch, not its buffer. Returns the size in bytes. */
+uint64_t region_pack(const struct step *step, const struct tile *tile, struct view *view);
+
+/* Bytes of the regions that the step reads and writes, each counted once. */
+uint64_t region_bytes(const struct step *step, const struct tile *tile);
 
 #endif

@@ -355,31 +355,36 @@ bool variant_applies(enum kernel kernel, const struct work *work, const struct d
 	       has_what_it_needs(variants[kernel].needs, work) && exact_enough(kernel, work);
 }
 
+/* The first kernel of an origin that applies, or KERNELS. */
+static enum kernel first_kernel(enum kernel_origin origin, const struct device *device,
+                                const struct work *work)
+{
+	enum kernel k = 0;
+
+	while (k < KERNELS &&
+	       (kernel_row(k)->origin != origin || !variant_applies(k, work, device, false)))
+		k++;
+	return k;
+}
+
 void variant_choose_by_table(const struct device *device, const struct work *work,
                              enum kernel *kernel, struct shape *shape)
 {
 	struct shape shapes[SHAPES_MAX];
+	enum kernel k = first_kernel(KERNEL_SPECIAL, device, work);
 
-	for (int special = 1; special >= 0; special--)
-		for (enum kernel k = 0; k < KERNELS; k++) {
-			bool is_special = kernel_row(k)->origin == KERNEL_SPECIAL;
-
-			if (is_special != special || !variant_applies(k, work, device, false))
-				continue;
-			*kernel = k;
-			variant_shapes(k, work, device, shapes);
-			*shape = shapes[0];
-			return;
-		}
+	if (k == KERNELS)
+		k = variant_general_kernel(device, work);
+	if (k == KERNELS)
+		return;
+	*kernel = k;
+	variant_shapes(k, work, device, shapes);
+	*shape = shapes[0];
 }
 
 enum kernel variant_general_kernel(const struct device *device, const struct work *work)
 {
-	enum kernel k = 0;
-
-	while (k < KERNELS && (!variant_is_general(k) || !variant_applies(k, work, device, false)))
-		k++;
-	return k;
+	return first_kernel(KERNEL_GENERAL, device, work);
 }
 
 /* Appends a requirement to the list. */
