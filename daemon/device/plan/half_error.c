@@ -3,38 +3,23 @@
  * elsewhere. */
 #include "device/plan/half_error.h"
 
+#include <CL/cl_half.h>
 #include <math.h>
-#include <stdlib.h>
 
 #include "local.h"
 
 uint32_t half_bits(double value)
 {
-	int exponent;
-	double mantissa = frexp(fabs(value), &exponent); /* in [0.5, 1) */
-	uint32_t sign = signbit(value) ? 0x8000 : 0;
-
-	if (value == 0)
-		return sign;
-	if (exponent < -13) /* subnormal: multiples of 2^-24 */
-		return sign | (uint32_t)rint(ldexp(fabs(value), 24));
-	if (exponent > 16)
-		return sign | 0x7c00;
-	/* Rounding up to a power of two carries into the exponent, as it should. */
-	return sign |
-	       (((uint32_t)(exponent + 14) << 10) + (uint32_t)rint(ldexp(mantissa, 11) - 1024));
+	return cl_half_from_double(value, CL_HALF_RTE);
 }
 
-/* Rounds a value to a half float. */
+/* Rounds to the nearest half float; without its sign, which the header would shift out of an int.
+ */
 static double half_round(double value)
 {
-	int exponent;
+	const double magnitude = (double)cl_half_to_float((cl_half)half_bits(fabs(value)));
 
-	if (value == 0)
-		return 0;
-	frexp(value, &exponent);
-	exponent = exponent < -13 ? -24 : exponent - 11; /* exponent of the last bit */
-	return ldexp(rint(ldexp(value, -exponent)), exponent);
+	return copysign(magnitude, value);
 }
 
 /* Half an ulp of a half float of this magnitude. */

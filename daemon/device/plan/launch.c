@@ -351,21 +351,10 @@ static cl_int copy_rows(cl_command_queue queue, const struct rows *from, const s
 	return code;
 }
 
-/* The images of a launch, and a packed buffer on the way from or to each that it makes. */
+/* The images that a launch makes, and the target's pixels on their way to the view. */
 struct images {
-	cl_mem source, target, packed_source, packed_target;
-	bool owned[2]; /* source, target */
+	cl_mem source, target, packed;
 };
-
-static void images_fini(struct images *images)
-{
-	if (images->owned[0])
-		object_release(OBJECT_IMAGE, images->source);
-	if (images->owned[1])
-		object_release(OBJECT_IMAGE, images->target);
-	object_release(OBJECT_IMAGE, images->packed_source);
-	object_release(OBJECT_IMAGE, images->packed_target);
-}
 
 /* Makes an image object, of which the driver reads integers as such or as shares of full scale, and
  * a packed buffer of its size. */
@@ -389,8 +378,7 @@ static cl_int make_image(const struct step *step, enum pixel_type type, size_t w
 
 /* Makes an image of the pixels in reach. */
 static cl_int fill_source(const struct step *step, const struct view *src, const cl_int4 *reach,
-                          const struct device *device, cl_command_queue queue,
-                          struct images *images)
+                          const struct device *device, cl_command_queue queue, cl_mem *image)
 {
 	const size_t pixel = step->bands * pixel_type_size(step->src_type);
 	const size_t zero[3] = {0, 0, 0}, size[3] = {(size_t)(reach->s[2] - reach->s[0]) + 1,
@@ -398,17 +386,17 @@ static cl_int fill_source(const struct step *step, const struct view *src, const
 	const int64_t first = (int64_t)src->origin +
 	                      (reach->s[1] - (int64_t)step->expand_y) * src->pitch +
 	                      (reach->s[0] - (int64_t)step->expand_x) * (int64_t)pixel;
-	cl_int code = make_image(step, step->src_type, size[0], size[1], device, &images->source,
-	                         &images->packed_source);
+	cl_mem packed = NULL;
+	cl_int code = make_image(step, step->src_type, size[0], size[1], device, image, &packed);
 	const struct rows from = {src->buffer, (size_t)first, src->pitch},
-	                  to = {images->packed_source, 0, size[0] * pixel};
+	                  to = {packed, 0, size[0] * pixel};
 
-	images->owned[0] = images->source != NULL;
 	if (!code)
 		code = copy_rows(queue, &from, &to, to.pitch, size[1], NULL);
 	if (!code)
-		code = clEnqueueCopyBufferToImage(queue, images->packed_source, images->source, 0,
-		                                  zero, size, 0, NULL, NULL);
+		code =
+		    clEnqueueCopyBufferToImage(queue, packed, *image, 0, zero, size, 0, NULL, NULL);
+	object_release(OBJECT_IMAGE, packed); /* the driver keeps it until it is used */
 	return code;
 }
 
@@ -419,10 +407,9 @@ static void set_source_image(struct arguments *a, const struct step *step, const
 {
 	const cl_int origin[2] = {-reach->s[0], -reach->s[1]};
 
-	images->source = src->image;
-	if (!a->code && !images->source)
-		a->code = fill_source(step, src, reach, device, queue, images);
-	set(a, sizeof images->source, &images->source);
+	if (!a->code && !src->image)
+		a->code = fill_source(step, src, reach, device, queue, &images->source);
+	set(a, sizeof(cl_mem), src->image ? &src->image : &images->source);
 	set(a, sizeof origin, origin);
 }
 
@@ -444,13 +431,10 @@ static void set_target_image(struct arguments *a, const struct step *step, const
 	const cl_int place[2] = {(cl_int)(offset % dst->pitch / pixel),
 	                         (cl_int)(offset / dst->pitch)};
 
-	images->target = dst->image;
-	if (!a->code && !images->target) {
+	if (!a->code && !dst->image)
 		a->code = make_image(step, step->dst_type, region->width, region->rows, device,
-		                     &images->target, &images->packed_target);
-		images->owned[1] = images->target != NULL;
-	}
-	set(a, sizeof images->target, &images->target);
+		                     &images->target, &images->packed);
+	set(a, sizeof(cl_mem), dst->image ? &dst->image : &images->target);
 	set(a, sizeof place, place);
 }
 
@@ -544,10 +528,10 @@ static cl_int enqueue_copy_back(const struct step *step, const struct view *dst,
 {
 	const size_t pixel = step->bands * pixel_type_size(step->dst_type);
 	const size_t zero[3] = {0, 0, 0}, size[3] = {region->width, region->rows, 1};
-	const struct rows from = {images->packed_target, 0, region->width * pixel},
+	const struct rows from = {images->packed, 0, region->width * pixel},
 	                  target = {dst->buffer, target_offset(step, dst), dst->pitch};
-	cl_int code = clEnqueueCopyImageToBuffer(queue, images->target, images->packed_target, zero,
-	                                         size, 0, 0, NULL, NULL);
+	cl_int code = clEnqueueCopyImageToBuffer(queue, images->target, images->packed, zero, size,
+	                                         0, 0, NULL, NULL);
 
 	return code ? code : copy_rows(queue, &from, &target, from.pitch, region->rows, NULL);
 }
@@ -639,9 +623,12 @@ cl_int launch_step(const struct step *step, const struct device *device, const s
 	count_groups(step, &region, groups);
 	if (!a.code)
 		a.code = enqueue(step, device, groups, one, 0, tiles, queue, event);
-	if (!a.code && images.owned[1])
+	if (!a.code && images.target)
 		a.code = enqueue_copy_back(step, &views[step->dst], &region, &images, queue);
-	images_fini(&images); /* the driver keeps them until they are used */
+	/* The driver keeps them until they are used. */
+	object_release(OBJECT_IMAGE, images.source);
+	object_release(OBJECT_IMAGE, images.target);
+	object_release(OBJECT_IMAGE, images.packed);
 	return a.code;
 }
 
