@@ -126,10 +126,9 @@ static enum error set_number(struct chain *chain, const struct parameter *p, siz
 		valid =
 		    number == floor(number) && (p->type != PARAMETER_ODD || fmod(number, 2) == 1);
 	if (!valid)
-		return problem_set_parameter(problem, ERR_BAD_PARAMETER, p->name, text,
-		                             "%s: expected %s from %g to %g%s%s%s", p->name, kind,
-		                             p->min, p->max, *p->unit ? ", in " : "", p->unit,
-		                             instead_of(p, number));
+		return filter_refuse(problem, p->name, text, "expected %s from %g to %g%s%s%s",
+		                     kind, p->min, p->max, *p->unit ? ", in " : "", p->unit,
+		                     instead_of(p, number));
 	last_call(chain)->value[i] = number;
 	last_call(chain)->shares &= ~(1u << i);
 	last_call(chain)->shares |= (uint32_t)share << i;
@@ -151,8 +150,7 @@ static enum error set_choice(struct chain *chain, const struct parameter *p, siz
 		}
 		word += end + (word[end] == '|');
 	}
-	return problem_set_parameter(problem, ERR_BAD_PARAMETER, p->name, text,
-	                             "%s: expected one of %s", p->name, p->unit);
+	return filter_refuse(problem, p->name, text, "expected one of %s", p->unit);
 }
 
 /* Parses one row of a matrix, up to ';' or the end, into `coefficient`, which has space for `room`
@@ -200,20 +198,19 @@ static enum error parse_rows(const struct chain *chain, const struct parameter *
 			    "each has at most %dx%d",
 			    CHAIN_GIVEN_MAX, MATRIX_SIDE_MAX, MATRIX_SIDE_MAX);
 		if (count == -1 && p->type == PARAMETER_MATRIX)
-			return problem_set_parameter(problem, ERR_BAD_PARAMETER, p->name, text,
-			                             "%s: expected numbers from -1e9 to 1e9, as in "
-			                             "1,2,1;2,4,2;1,2,1; row %u has others",
-			                             p->name, rows->height + 1);
+			return filter_refuse(problem, p->name, text,
+			                     "expected numbers from -1e9 to 1e9, as in "
+			                     "1,2,1;2,4,2;1,2,1; row %u has others",
+			                     rows->height + 1);
 		if (count <= 0 && p->type == PARAMETER_NUMBERS)
-			return problem_set_parameter(problem, ERR_BAD_PARAMETER, p->name, text,
-			                             "%s: expected numbers from %g to %g; not so "
-			                             "in row %u",
-			                             p->name, p->min, p->max, rows->height + 1);
+			return filter_refuse(problem, p->name, text,
+			                     "expected numbers from %g to %g; not so in row %u",
+			                     p->min, p->max, rows->height + 1);
 		if (count <= 0 || (rows->height && (uint32_t)count != rows->width))
-			return problem_set_parameter(problem, ERR_BAD_PARAMETER, p->name, text,
-			                             "%s: expected rows of equal length, as in "
-			                             "1,2,1;2,4,2;1,2,1; row %u differs",
-			                             p->name, rows->height + 1);
+			return filter_refuse(problem, p->name, text,
+			                     "expected rows of equal length, as in "
+			                     "1,2,1;2,4,2;1,2,1; row %u differs",
+			                     rows->height + 1);
 		rows->width = (uint32_t)count;
 		rows->height++;
 		used += (size_t)count;
@@ -244,13 +241,12 @@ static enum error set_rows(struct chain *chain, const struct parameter *p, size_
 		return e;
 	if (p->type == PARAMETER_MATRIX && (rows.width % 2 == 0 || rows.height % 2 == 0 ||
 	                                    rows.width > p->max || rows.height > p->max))
-		return problem_set_parameter(problem, ERR_BAD_PARAMETER, p->name, text,
-		                             "%s: expected odd sides from %g to %g, not %ux%u",
-		                             p->name, p->min, p->max, rows.width, rows.height);
+		return filter_refuse(problem, p->name, text,
+		                     "expected odd sides from %g to %g, not %ux%u", p->min, p->max,
+		                     rows.width, rows.height);
 	if (p->type == PARAMETER_NUMBERS && !numbers_in_range(p, number, count))
-		return problem_set_parameter(problem, ERR_BAD_PARAMETER, p->name, text,
-		                             "%s: expected numbers from %g to %g%s%s", p->name,
-		                             p->min, p->max, *p->unit ? ", in " : "", p->unit);
+		return filter_refuse(problem, p->name, text, "expected numbers from %g to %g%s%s",
+		                     p->min, p->max, *p->unit ? ", in " : "", p->unit);
 	last_call(chain)->numbers[i] = rows;
 	chain->coefficients_used += (uint32_t)count;
 	return ERR_OK;
@@ -302,10 +298,9 @@ enum error chain_parse_for(struct chain *chain, enum channels channels, const ch
 	enum error e = ERR_OK;
 
 	if (!*text)
-		return problem_set_parameter(problem, ERR_BAD_PARAMETER, parameter, text,
-		                             "%s: expected at least one filter, as in "
-		                             "%s=gaussian=sigma=1.4,sobel",
-		                             parameter, parameter);
+		return filter_refuse(
+		    problem, parameter, text,
+		    "expected at least one filter, as in %s=gaussian=sigma=1.4,sobel", parameter);
 	copy = strdup(text);
 	if (!copy)
 		return problem_set(problem, ERR_MEMORY, "no memory for the chain");
@@ -335,9 +330,9 @@ enum error chain_set_border(struct chain *chain, const char *text, struct proble
 	enum border border = border_parse(text);
 
 	if (border == BORDERS)
-		return problem_set_parameter(
-		    problem, ERR_BAD_PARAMETER, "border", text,
-		    "border: expected one of replicate, reflect, reflect101, wrap, constant, crop");
+		return filter_refuse(
+		    problem, "border", text,
+		    "expected one of replicate, reflect, reflect101, wrap, constant, crop");
 	chain->border = border;
 	return ERR_OK;
 }
@@ -348,10 +343,9 @@ enum error chain_set_border_value(struct chain *chain, const char *text, struct 
 	int count = parse_row(&at, chain->border_value, BANDS_MAX);
 
 	if (count < 1 || *at)
-		return problem_set_parameter(
-		    problem, ERR_BAD_PARAMETER, "border_value", text,
-		    "border_value: expected one number, or one for each band, separated by "
-		    "commas, as in 255,0,0");
+		return filter_refuse(problem, "border_value", text,
+		                     "expected one number, or one for each band, separated by "
+		                     "commas, as in 255,0,0");
 	chain->border_values = (uint32_t)count;
 	return ERR_OK;
 }
@@ -402,15 +396,13 @@ static enum error check_call(const struct chain *chain, const struct filter_call
 		return e;
 	if (filter_gathers(call) &&
 	    (call->channels == CHANNELS_ALPHA || call->channels == CHANNELS_CHROMA))
-		return family_refuse("channels",
+		return filter_refuse(problem, "channels", "",
 		                     "expected all, color, red, green, blue or luma for a filter "
-		                     "that counts an image's values",
-		                     problem);
+		                     "that counts an image's values");
 	if (!has_its_channels(call))
-		return family_refuse("channels",
+		return filter_refuse(problem, "channels", "",
 		                     "expected all, color, red, green or blue for a filter that "
-		                     "mixes colours or has numbers for each",
-		                     problem);
+		                     "mixes colours or has numbers for each");
 	return ERR_OK;
 }
 
@@ -595,11 +587,10 @@ static enum error size_value(struct filter_call *call, const struct parameter *p
 	if (value >= p->min && value <= p->max)
 		return ERR_OK;
 	snprintf(text, sizeof text, "%g%%", share);
-	return problem_set_parameter(problem, ERR_BAD_PARAMETER, p->name, text,
-	                             "%s: %s of %g pixels, the image's (or roi's) shorter side, is "
-	                             "%g; expected %g to %g%s",
-	                             p->name, text, side, value, p->min, p->max,
-	                             instead_of(p, value));
+	return filter_refuse(
+	    problem, p->name, text,
+	    "%s of %g pixels, the image's (or roi's) shorter side, is %g; expected %g to %g%s",
+	    text, side, value, p->min, p->max, instead_of(p, value));
 }
 
 enum error chain_size_to(const struct chain *chain, uint32_t width, uint32_t height,

@@ -29,10 +29,9 @@ static enum error check_colormatrix(const struct filter_call *call, struct probl
 
 	if ((n->width == 4 && n->height == 3) || (n->width == 5 && n->height == 4))
 		return ERR_OK;
-	return family_refuse("matrix",
-	                     "expected 3 rows of 4 numbers, or 4 of 5, as in "
-	                     "1.1,0,0,0;0,1,0,0;0,0,0.9,0",
-	                     problem);
+	return filter_refuse(
+	    problem, "matrix", "",
+	    "expected 3 rows of 4 numbers, or 4 of 5, as in 1.1,0,0,0;0,1,0,0;0,0,0.9,0");
 }
 
 static void lower_colormatrix(const struct filter_call *call, const double *coefficients,

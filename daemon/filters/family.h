@@ -61,10 +61,6 @@ struct filter_row {
 
 const struct filter_row *filter_row(enum filter filter);
 
-/* Says of a parameter what is expected. Returns ERR_BAD_PARAMETER. */
-enum error family_refuse(const char *parameter, const char *expected,
-                         struct problem *problem) MUST_CHECK;
-
 /* The radius of a Gaussian given by sigma alone. */
 uint32_t family_gaussian_radius(double sigma);
 /* The sigma of a Gaussian given by size alone. */

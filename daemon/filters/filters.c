@@ -2,6 +2,8 @@
 #include "filters/filters.h"
 
 #include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/text.h"
@@ -152,10 +154,18 @@ bool parameter_takes_share(const struct parameter *parameter)
 	return parameter->type == PARAMETER_NUMBER && strchr(parameter->unit, '%');
 }
 
-enum error family_refuse(const char *parameter, const char *expected, struct problem *problem)
+enum error filter_refuse(struct problem *problem, const char *name, const char *value,
+                         const char *format, ...)
 {
-	return problem_set_parameter(problem, ERR_BAD_PARAMETER, parameter, "", "%s: %s", parameter,
-	                             expected);
+	const enum error e =
+	    problem_set_parameter(problem, ERR_BAD_PARAMETER, name, value, "%s: ", name);
+	const size_t used = strlen(problem->detail);
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(problem->detail + used, sizeof problem->detail - used, format, args);
+	va_end(args);
+	return e;
 }
 
 void filter_radius(const struct filter_call *call, uint32_t *radius_x, uint32_t *radius_y)

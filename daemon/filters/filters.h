@@ -116,6 +116,11 @@ enum filter filter_parse(const char *name);
  * there are. Returns ERR_UNKNOWN_FILTER; ERR_BAD_PARAMETER of an empty name. */
 enum error filter_unknown(const char *name, struct problem *problem) MUST_CHECK;
 
+/* Says of a parameter's value "NAME: " and what is expected (printf-style). Returns
+ * ERR_BAD_PARAMETER. */
+enum error filter_refuse(struct problem *problem, const char *name, const char *value,
+                         const char *format, ...) __attribute__((format(printf, 4, 5))) MUST_CHECK;
+
 /* The i-th parameter of a filter, or NULL after the last. */
 const struct parameter *filter_parameter(enum filter filter, size_t i);
 

@@ -42,9 +42,8 @@ static enum error check_canny(const struct filter_call *call, struct problem *pr
 {
 	if (call->value[CANNY_LOW] <= call->value[CANNY_HIGH])
 		return ERR_OK;
-	return problem_set_parameter(problem, ERR_BAD_PARAMETER, "high", "",
-	                             "high: expected at least low, which is %g",
-	                             call->value[CANNY_LOW]);
+	return filter_refuse(problem, "high", "", "expected at least low, which is %g",
+	                     call->value[CANNY_LOW]);
 }
 
 /* Once its edges are known, nothing is left to be done but to draw them. */

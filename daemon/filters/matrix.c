@@ -43,8 +43,7 @@ static enum error check_convolve(const struct filter_call *call, struct problem 
 		    problem, ERR_BAD_PARAMETER, "kernel", "",
 		    "convolve needs kernel, as in kernel=1,2,1;2,4,2;1,2,1");
 	if (call->value[CONVOLVE_SCALE] == 0)
-		return problem_set_parameter(problem, ERR_BAD_PARAMETER, "scale", "0",
-		                             "scale: expected a number other than 0");
+		return filter_refuse(problem, "scale", "0", "expected a number other than 0");
 	return ERR_OK;
 }
 
@@ -63,16 +62,16 @@ static enum error check_gain(const struct filter_call *call, const double *coeff
 		return ERR_OK;
 	if (isnan(given)) {
 		snprintf(text, sizeof text, "%ux%u", n->width, n->height);
-		return problem_set_parameter(problem, ERR_BAD_PARAMETER, "kernel", text,
-		                             "kernel: its magnitudes add up to %g, and it is "
-		                             "divided by %g; expected a quotient of at most %g",
-		                             sums.magnitudes, sums.scale, max);
+		return filter_refuse(problem, "kernel", text,
+		                     "its magnitudes add up to %g, and it is divided by %g; "
+		                     "expected a quotient of at most %g",
+		                     sums.magnitudes, sums.scale, max);
 	}
 	snprintf(text, sizeof text, "%g", given);
-	return problem_set_parameter(problem, ERR_BAD_PARAMETER, "scale", text,
-	                             "scale: expected a magnitude of at least %g for this kernel, "
-	                             "whose magnitudes add up to %g",
-	                             sums.magnitudes / max, sums.magnitudes);
+	return filter_refuse(
+	    problem, "scale", text,
+	    "expected a magnitude of at least %g for this kernel, whose magnitudes add up to %g",
+	    sums.magnitudes / max, sums.magnitudes);
 }
 
 /* Splits a matrix of rank 1 into row and column through its largest coefficient; false, and the

@@ -41,9 +41,8 @@ static enum error check_levels(const struct filter_call *call, struct problem *p
 	/* Floats must be able to stretch the range. */
 	if (call->value[LEVELS_WHITE] - call->value[LEVELS_BLACK] >= 0.01 - 1e-9)
 		return ERR_OK;
-	return problem_set_parameter(problem, ERR_BAD_PARAMETER, "white", "",
-	                             "white: expected at least black + 0.01, which is %g",
-	                             call->value[LEVELS_BLACK] + 0.01);
+	return filter_refuse(problem, "white", "", "expected at least black + 0.01, which is %g",
+	                     call->value[LEVELS_BLACK] + 0.01);
 }
 
 static void lower_levels(const struct filter_call *call, struct operation *op)
@@ -82,10 +81,10 @@ static enum error check_linear(const struct filter_call *call, struct problem *p
 	                     *bias = &call->numbers[LINEAR_BIAS];
 
 	if (gain->height > 1 || gain->width > BANDS_MAX)
-		return family_refuse("gain", expected, problem);
+		return filter_refuse(problem, "gain", "", "%s", expected);
 	if (bias->height > 1 || bias->width > BANDS_MAX ||
 	    (gain->width > 1 && bias->width > 1 && gain->width != bias->width))
-		return family_refuse("bias", expected, problem);
+		return filter_refuse(problem, "bias", "", "%s", expected);
 	return ERR_OK;
 }
 
@@ -122,22 +121,19 @@ static enum error check_lut(const struct filter_call *call, struct problem *prob
 	                     *points = &call->numbers[LUT_POINTS];
 
 	if (!points->width == !table->width)
-		return family_refuse(points->width ? "points" : "table",
+		return filter_refuse(problem, points->width ? "points" : "table", "",
 		                     "expected either a table, of 256 numbers from 0 to 255, say, "
-		                     "or points, as in 0,0;64,40;255,255",
-		                     problem);
+		                     "or points, as in 0,0;64,40;255,255");
 	if (points->width &&
 	    (points->width != 2 || points->height < 2 || points->height > LUT_POINTS_MAX))
-		return family_refuse("points",
-		                     "expected 2 to 64 rows of an input and its result, as "
-		                     "in 0,0;64,40;255,255",
-		                     problem);
+		return filter_refuse(
+		    problem, "points", "",
+		    "expected 2 to 64 rows of an input and its result, as in 0,0;64,40;255,255");
 	if (table->width &&
 	    (table->width < 2 || table->width > LUT_ENTRIES_MAX || table->height > BANDS_MAX))
-		return family_refuse("table",
-		                     "expected 2 to 4096 numbers, in one row or in one for each "
-		                     "colour",
-		                     problem);
+		return filter_refuse(
+		    problem, "table", "",
+		    "expected 2 to 4096 numbers, in one row or in one for each colour");
 	return ERR_OK;
 }
 
@@ -151,11 +147,12 @@ static enum error check_lut_numbers(const struct filter_call *call, const double
 
 	for (uint32_t i = 0; i < points->height; i++, point += 2)
 		if (point[0] > max || point[1] > max || (i && point[0] <= point[-2]))
-			return family_refuse(
-			    "points", "expected inputs that rise, and nothing above max", problem);
+			return filter_refuse(problem, "points", "",
+			                     "expected inputs that rise, and nothing above max");
 	for (uint32_t i = 0; i < table->width * table->height; i++)
 		if (entry[i] > max)
-			return family_refuse("table", "expected numbers of at most max", problem);
+			return filter_refuse(problem, "table", "",
+			                     "expected numbers of at most max");
 	return ERR_OK;
 }
 
@@ -270,16 +267,14 @@ static enum error check_threshold(const struct filter_call *call, struct problem
 	                                                                       : NULL;
 
 	if (value->height > 1 || value->width > BANDS_MAX)
-		return family_refuse("value",
-		                     "expected one number, or one for each colour, as in "
-		                     "0.3,0.5,0.4",
-		                     problem);
+		return filter_refuse(
+		    problem, "value", "",
+		    "expected one number, or one for each colour, as in 0.3,0.5,0.4");
 	if (!excess)
 		return ERR_OK;
-	return family_refuse(excess,
+	return filter_refuse(problem, excess, "",
 	                     "threshold takes value with method=value, which is the default, size "
-	                     "and offset with mean and gaussian, and none of them with otsu",
-	                     problem);
+	                     "and offset with mean and gaussian, and none of them with otsu");
 }
 
 static void lower_threshold(const struct filter_call *call, const double *coefficients,
