@@ -8,7 +8,6 @@
 
 #include "base/memfd.h"
 #include "base/text.h"
-#include "filters/family.h"
 
 size_t chain_size(const struct chain *chain)
 {
@@ -370,8 +369,7 @@ const double *chain_shapes(const struct chain *chain)
 	return &chain->coefficient[chain->regions.first];
 }
 
-/* False for a filter that needs colours, to mix them or for its numbers, on a channel that is none.
- */
+/* False for a filter that mixes colours, or has numbers for them, on a channel that is none. */
 static bool has_its_channels(const struct filter_call *call)
 {
 	const struct filter_row *row = filter_row(call->filter);

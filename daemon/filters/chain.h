@@ -38,8 +38,7 @@ struct chain {
 	struct regions regions; /* where the result is written; their numbers are coefficients */
 	double border_value[BANDS_MAX];
 	struct filter_call call[CHAIN_FILTERS_MAX];
-	/* The calls' and regions'. A chain that knows an image's edges may have more than these:
-	 * it is then longer than the struct. */
+	/* The calls' and regions'. With an image's edges there may be more: beyond the struct. */
 	double coefficient[CHAIN_COEFFICIENTS_MAX];
 };
 
@@ -58,8 +57,7 @@ struct chain *chain_copy(const struct chain *chain, uint32_t more) MUST_CHECK;
 /* Empties the chain: no filter, border replicate. Does not touch the coefficients. */
 void chain_init(struct chain *chain);
 
-/* Appends a filter with default parameters. ERR_UNKNOWN_FILTER lists the filters; ERR_BAD_PARAMETER
- * if the chain is full or the name is empty. */
+/* Appends a filter with its defaults. ERR_UNKNOWN_FILTER, or ERR_BAD_PARAMETER: full, no name. */
 enum error chain_add_filter(struct chain *chain, const char *name,
                             struct problem *problem) MUST_CHECK;
 
@@ -73,12 +71,10 @@ enum error chain_set_parameter(struct chain *chain, const char *name, const char
 /* True if the last filter has a parameter of this name. */
 bool chain_knows_parameter(const struct chain *chain, const char *name);
 
-/* Appends the filters of "NAME=key=value:key=value,NAME…" (a matrix's columns separated by spaces).
- */
+/* Appends the filters of "NAME=key=value:key=value,NAME…" (spaces between a matrix's columns). */
 enum error chain_parse(struct chain *chain, const char *text, struct problem *problem) MUST_CHECK;
 
-/* The same for filters on these channels; `parameter` is the query parameter that holds the
- * text. */
+/* The same for filters on these channels; `parameter`: the query parameter that has the text. */
 enum error chain_parse_for(struct chain *chain, enum channels channels, const char *parameter,
                            const char *text, struct problem *problem) MUST_CHECK;
 

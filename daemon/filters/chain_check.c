@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "filters/family.h"
 
 static enum error lower(const struct chain *chain, uint32_t i, struct operation *op,
                         struct problem *problem)

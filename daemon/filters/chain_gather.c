@@ -1,11 +1,8 @@
-/* Chains whose filters must know the whole image: what their runs filter, and what they know then.
- */
+/* Chains whose filters must know the whole image: what their runs filter, and know then. */
 #include "filters/chain_gather.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-#include "filters/family.h"
 
 uint32_t chain_gathering(const struct chain *chain)
 {
@@ -23,7 +20,7 @@ static void append_canny(struct chain *chain, const struct filter_call *canny)
 {
 	const bool luma = canny->channels == CHANNELS_LUMA;
 	const enum channels channels = luma ? CHANNELS_ALL : canny->channels;
-	const double sigma = family_canny_sigma(canny);
+	const double sigma = filter_canny_sigma(canny);
 	struct filter_call *call;
 
 	if (luma)

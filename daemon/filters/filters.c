@@ -8,7 +8,6 @@
 
 #include "base/text.h"
 #include "filters/edges.h"
-#include "filters/family.h"
 
 static const struct {
 	const char *name;
@@ -192,7 +191,7 @@ void filter_radius(const struct filter_call *call, uint32_t *radius_x, uint32_t 
 		*radius_x = (uint32_t)ceil(times * value);
 		break;
 	case BY_LATTICE:
-		*radius_x = family_gaussian_radius(value);
+		*radius_x = filter_gaussian_radius(value);
 		break;
 	}
 	*radius_y = *radius_x;

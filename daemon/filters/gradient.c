@@ -2,7 +2,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "filters/family.h"
+#include "filters/filters.h"
 
 _Static_assert((int)SOBEL_OUTPUT == (int)SCHARR_OUTPUT && (int)SOBEL_OUTPUT == (int)PREWITT_OUTPUT,
                "a parameter of all");
@@ -26,16 +26,16 @@ const struct filter_row filter_of_SOBEL = {.window = {RADIUS_IS, 1}, .lower = lo
 const struct filter_row filter_of_SCHARR = {.window = {RADIUS_IS, 1}, .lower = lower_gradient};
 const struct filter_row filter_of_PREWITT = {.window = {RADIUS_IS, 1}, .lower = lower_gradient};
 
-double family_canny_sigma(const struct filter_call *call)
+double filter_canny_sigma(const struct filter_call *call)
 {
 	return call->value[CANNY_SIGMA] < 0.1 ? 0 : call->value[CANNY_SIGMA];
 }
 
 static void canny_radius(const struct filter_call *call, uint32_t *x, uint32_t *y)
 {
-	const double sigma = family_canny_sigma(call);
+	const double sigma = filter_canny_sigma(call);
 
-	*x = *y = 2 + (sigma > 0 ? family_gaussian_radius(sigma) : 0);
+	*x = *y = 2 + (sigma > 0 ? filter_gaussian_radius(sigma) : 0);
 }
 
 static enum error check_canny(const struct filter_call *call, struct problem *problem)

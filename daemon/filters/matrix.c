@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "filters/family.h"
+#include "filters/filters.h"
 
 static void convolve_radius(const struct filter_call *call, uint32_t *x, uint32_t *y)
 {
@@ -11,8 +11,7 @@ static void convolve_radius(const struct filter_call *call, uint32_t *x, uint32_
 	*y = (call->numbers[CONVOLVE_KERNEL].height - 1) / 2;
 }
 
-/* A matrix's sum of magnitudes, its divisor (given or not), and whether the coefficients' sum is
- * other than 0. */
+/* A matrix's sum of magnitudes, its divisor (given or not), and whether its own sum is not 0. */
 struct sums {
 	double magnitudes, scale;
 	bool smoothing;
@@ -47,9 +46,8 @@ static enum error check_convolve(const struct filter_call *call, struct problem 
 	return ERR_OK;
 }
 
-/* Refuses a matrix whose sums are not exact enough. Up to this gain, magnitudes / |scale|, sums of
- * 16-bit pixels in pairs of floats, which lose 2^-48 of the gain for each of their terms, are off
- * by less than 1. */
+/* Refuses a matrix whose sums are not exact enough: up to this gain those of 16-bit pixels in pairs
+ * of floats, which lose 2^-48 of it for each term, are off by less than 1. */
 static enum error check_gain(const struct filter_call *call, const double *coefficients,
                              struct problem *problem)
 {
@@ -74,9 +72,8 @@ static enum error check_gain(const struct filter_call *call, const double *coeff
 	    sums.magnitudes / max, sums.magnitudes);
 }
 
-/* Splits a matrix of rank 1 into row and column through its largest coefficient; false, and the
- * coefficients untouched, if its rank is higher. The magnitudes of the row have sum 1, so that a
- * mean is one of rows and one of columns. */
+/* Splits a matrix of rank 1 into row and column through its largest coefficient; false if its rank
+ * is higher. The row's magnitudes have sum 1, so that a mean is one of rows and one of columns. */
 static bool split(const double *matrix, uint32_t width, uint32_t height, double scale,
                   double *coefficients)
 {
@@ -159,7 +156,7 @@ static void lower_emboss(const struct filter_call *call, struct operation *op)
 /* The identity, more of it, less a Gaussian of size 3. */
 static void lower_sharpen(const struct filter_call *call, struct operation *op)
 {
-	const double sigma = family_gaussian_sigma(1), amount = call->value[SHARPEN_AMOUNT];
+	const double sigma = filter_gaussian_sigma(1), amount = call->value[SHARPEN_AMOUNT];
 	double matrix[9], taps[3], sum = 0;
 
 	for (int i = 0; i < 3; i++)
@@ -176,8 +173,7 @@ const struct filter_row filter_of_EMBOSS = {.window = {RADIUS_IS, 1}, .lower = l
 const struct filter_row filter_of_SHARPEN = {
     .window = {RADIUS_IS, 1}, .smoothing = true, .lower = lower_sharpen};
 
-/* sigma² times the second derivatives of a Gaussian of sum 1, and as much of the Gaussian itself as
- * makes their sum 0. */
+/* sigma² times the second derivatives of a Gaussian, and as much of it as makes their sum 0. */
 static void lower_log(const struct filter_call *call, struct operation *op)
 {
 	const double sigma = call->value[LOG_SIGMA];

@@ -2,7 +2,7 @@
 #include <math.h>
 
 #include "element.h"
-#include "filters/family.h"
+#include "filters/filters.h"
 
 _Static_assert((int)MEDIAN_RADIUS == (int)RANK_RADIUS && (int)MEDIAN_WINDOW == (int)RANK_WINDOW,
                "parameters of both");

@@ -1,5 +1,4 @@
-/* A shape is tested with integers, so that every device agrees which pixels lie in it: a pixel if
- * its centre does. */
+/* A shape has the pixels whose centres lie in it, tested with integers, so that devices agree. */
 #include "filters/regions.h"
 
 #include <math.h>

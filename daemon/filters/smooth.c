@@ -1,7 +1,7 @@
 /* Means and Gaussians, the differences from them, and what else smooths. */
 #include <math.h>
 
-#include "filters/family.h"
+#include "filters/filters.h"
 
 /* The radius of a Gaussian that is cut off. */
 static uint32_t cut_radius(double sigma)
@@ -9,14 +9,14 @@ static uint32_t cut_radius(double sigma)
 	return (uint32_t)ceil(3 * sigma);
 }
 
-uint32_t family_gaussian_radius(double sigma)
+uint32_t filter_gaussian_radius(double sigma)
 {
 	const struct lattice lattice = lattice_for(sigma);
 
 	return lattice.stride ? lattice.reach : cut_radius(sigma);
 }
 
-double family_gaussian_sigma(double radius)
+double filter_gaussian_sigma(double radius)
 {
 	return 0.3 * (radius - 1) + 0.8;
 }
@@ -35,7 +35,7 @@ static void set_weights(double *weights, uint32_t radius, double sigma)
 		weights[i] /= sum;
 }
 
-void family_blur(struct operation *op, double sigma_x, double sigma_y)
+void filter_blur(struct operation *op, double sigma_x, double sigma_y)
 {
 	set_weights(op->coefficients, op->radius_x, sigma_x);
 	set_weights(op->coefficients + 2 * op->radius_x + 1, op->radius_y, sigma_y);
@@ -54,7 +54,7 @@ static double direction_sigma(const struct filter_call *call, double own)
 
 	if (!isnan(own) || !isnan(sigma))
 		return isnan(own) ? sigma : own;
-	return isnan(size) ? 1 : family_gaussian_sigma((size - 1) / 2);
+	return isnan(size) ? 1 : filter_gaussian_sigma((size - 1) / 2);
 }
 
 static uint32_t direction_radius(const struct filter_call *call, double own)
@@ -63,7 +63,7 @@ static uint32_t direction_radius(const struct filter_call *call, double own)
 
 	if (!isnan(size))
 		return ((uint32_t)size - 1) / 2;
-	return is_directed(call) ? cut_radius(sigma) : family_gaussian_radius(sigma);
+	return is_directed(call) ? cut_radius(sigma) : filter_gaussian_radius(sigma);
 }
 
 static void gaussian_radius(const struct filter_call *call, uint32_t *x, uint32_t *y)
@@ -80,7 +80,7 @@ static double gaussian_sigma(const struct filter_call *call)
 
 static void lower_gaussian(const struct filter_call *call, struct operation *op)
 {
-	family_blur(op, direction_sigma(call, call->value[GAUSSIAN_SIGMA_X]),
+	filter_blur(op, direction_sigma(call, call->value[GAUSSIAN_SIGMA_X]),
 	            direction_sigma(call, call->value[GAUSSIAN_SIGMA_Y]));
 }
 
@@ -90,7 +90,7 @@ const struct filter_row filter_of_GAUSSIAN = {
 static void lower_box(const struct filter_call *call, struct operation *op)
 {
 	(void)call;
-	family_blur(op, INFINITY, INFINITY);
+	filter_blur(op, INFINITY, INFINITY);
 }
 
 const struct filter_row filter_of_BOX = {
@@ -98,7 +98,7 @@ const struct filter_row filter_of_BOX = {
 
 static void lower_unsharp(const struct filter_call *call, struct operation *op)
 {
-	family_blur(op, call->value[UNSHARP_SIGMA], call->value[UNSHARP_SIGMA]);
+	filter_blur(op, call->value[UNSHARP_SIGMA], call->value[UNSHARP_SIGMA]);
 	op->amount = call->value[UNSHARP_AMOUNT];
 	op->threshold = call->value[UNSHARP_THRESHOLD];
 	op->gain = 1 + 2 * op->amount;

@@ -1,7 +1,6 @@
 /* Appends a filter's step with the kernel that the request, the tuner or the table chooses. While
- * that kernel is being compiled, a general kernel replaces it. If the request names a variant, or
- * the general kernel itself is not compiled yet, the step waits for the program
- * (plan_resolve()). */
+ * that is compiled, a general kernel replaces it. If the request names a variant, or the general
+ * kernel is not compiled yet, the step waits for the program (plan_resolve()). */
 #include "device/plan/builder.h"
 
 #include <math.h>
@@ -52,8 +51,7 @@ void builder_add_general(struct builder *b, struct step *step)
 	add_step(b, step);
 }
 
-/* The largest float, of integers the largest integer, that is not above a number: samples are above
- * either or neither. */
+/* The largest float (integer) that is not above a number: samples are above either or neither. */
 static float not_above(double number, enum pixel_type type)
 {
 	const float nearest = (float)(type == PIXEL_F32 ? number : floor(number));
@@ -167,50 +165,35 @@ static enum error fill_step(const struct device *device, struct step *step, cons
 	step->rank = op->rank;
 	step->by_band = op->by_band;
 	step->full = (float)full;
-	switch (op->kind) {
-	case OPERATION_GRADIENT:
+	if (op->kind == OPERATION_EXTREME)
+		step->output = op->largest;
+	else if (op->kind == OPERATION_GRADIENT)
 		fill_gradient(step, op, work->image_type);
-		break;
-	case OPERATION_BILATERAL:
+	else if (op->kind == OPERATION_CURVE)
+		fill_curve(step, &op->curve, full);
+	else if (op->kind == OPERATION_MIX)
+		fill_mix(step, op, full);
+	else if (op->kind == OPERATION_PIXELATE)
+		fill_blocks(step);
+	else if (op->kind == OPERATION_THRESHOLD || operation_compares(op->kind))
+		builder_set_comparison(step, op, work->image_type);
+	if (op->kind == OPERATION_BILATERAL) {
 		step->space = (float)(op->space * log2_e);
 		step->range = (float)(op->range / (full * full) * log2_e);
-		break;
-	case OPERATION_EXTREME:
-		step->output = op->largest;
-		break;
-	case OPERATION_THRESHOLD:
-	case OPERATION_LOCAL_THRESHOLD:
-	case OPERATION_UNSHARP:
-		builder_set_comparison(step, op, work->image_type);
-		break;
-	case OPERATION_CURVE:
-		fill_curve(step, &op->curve, full);
-		break;
-	case OPERATION_MIX:
-		fill_mix(step, op, full);
-		break;
-	case OPERATION_LUT:
+	}
+	if (op->kind == OPERATION_CANNY) {
+		step->low = limit_of(op->low * full, step->program);
+		step->high = limit_of(op->high * full, step->program);
+	}
+	if (op->kind == OPERATION_EDGES) {
+		fill_plane(step, op);
+		return weights_new_plane(device, op, &step->weights);
+	}
+	if (op->kind == OPERATION_LUT) {
 		step->tables = op->tables;
 		step->entries = step->program == PIXEL_F32 ? op->entries : (uint32_t)full + 1;
 		step->places = (float)((op->entries - 1) / full);
 		return weights_new_tables(device, op, step->program, full, &step->weights);
-	case OPERATION_CANNY:
-		step->low = limit_of(op->low * full, step->program);
-		step->high = limit_of(op->high * full, step->program);
-		break;
-	case OPERATION_EDGES:
-		fill_plane(step, op);
-		return weights_new_plane(device, op, &step->weights);
-	case OPERATION_PIXELATE:
-		fill_blocks(step);
-		break;
-	case OPERATION_SEPARABLE:
-	case OPERATION_MATRIX:
-	case OPERATION_MORPHOLOGY:
-	case OPERATION_RANK:
-	case OPERATION_DOG:
-	case OPERATIONS:
-		break;
 	}
 	return weights_new(device, op, variant_get(step->kernel)->weights, as_matrix, step->shape.y,
 	                   &step->weights);
@@ -261,8 +244,7 @@ static struct work work_of(const struct builder *b, const struct operation *op, 
 	                     .read_height = b->image->height + 2 * halo_y};
 }
 
-/* Chooses a kernel and a shape for the work, which on entry are the general ones. True if the
- * chain names the kernel. */
+/* Chooses kernel and shape, which on entry are the general ones. True if the chain names it. */
 static bool choose_kernel(struct builder *b, const struct work *work, enum kernel *kernel,
                           struct shape *shape)
 {

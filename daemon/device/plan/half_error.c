@@ -1,6 +1,5 @@
-/* Upper bounds computed from the weights. They add the rounding error of each weight and half an
- * ulp for each rounded sum, in the worst case: bytes are 255 where weights have one sign, and 0
- * elsewhere. */
+/* Upper bounds computed from the weights: the rounding error of each weight and half an ulp for
+ * each rounded sum, in the worst case: bytes are 255 where weights have one sign, else 0. */
 #include "device/plan/half_error.h"
 
 #include <CL/cl_half.h>
@@ -13,8 +12,7 @@ uint32_t half_bits(double value)
 	return cl_half_from_double(value, CL_HALF_RTE);
 }
 
-/* Rounds to the nearest half float; without its sign, which the header would shift out of an int.
- */
+/* Rounds to the nearest half float; the header would shift a sign out of an int. */
 static double half_round(double value)
 {
 	const double magnitude = (double)cl_half_to_float((cl_half)half_bits(fabs(value)));
@@ -44,8 +42,7 @@ static double weights_bound(const double *weights, size_t count)
 	return 255 * fmax(up, down);
 }
 
-/* Half an ulp for each partial sum of a row of weights. The kernels add in the order first, last,
- * second, last but one, and so on. */
+/* Half an ulp for each partial sum of a row. Kernels add first, last, second, last but one, … */
 static double sums_bound(const double *weights, size_t count)
 {
 	double plus = 0, minus = 0, bound = 0;

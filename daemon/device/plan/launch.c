@@ -111,8 +111,7 @@ static struct region find_region(const struct step *step, const struct device *d
 	return region;
 }
 
-/* Sets a view's buffer, offset and pitch, from column x and row y on, relative to the view's
- * origin. */
+/* Sets a view's buffer, offset and pitch, from column x and row y on, from its origin. */
 static void set_place(struct arguments *a, const struct view *view, int64_t x, int64_t y,
                       uint64_t pixel)
 {
@@ -150,8 +149,7 @@ static void set_image_place(struct arguments *a, const struct step *step, const 
 	set_u32(a, MAX(step->image_height, stack->y0[0] + stack->height));
 }
 
-/* Sets the source of a step that shrinks or grows, from the first pixel or point that it reads
- * on. */
+/* Sets the source of a step that shrinks or grows, from the first pixel or point that it reads. */
 static void set_source_of_points(struct arguments *a, const struct step *step)
 {
 	const struct lattice *l = &step->points.lattice;
@@ -226,8 +224,7 @@ struct argument {
 	}
 #define WEIGHTS VALUE(weights), VALUE(radius_x), VALUE(radius_y), VALUE(offset)
 
-/* All kernels of an operation take the same arguments. NULL: the operation runs as other
- * kernels. */
+/* All kernels of an operation take the same arguments. NULL: it runs as other kernels. */
 static const struct argument *const of_operation[] = {
     [OPERATION_SEPARABLE] = LIST(WEIGHTS, VALUE(keep)),
     [OPERATION_MATRIX] = LIST(WEIGHTS, VALUE(keep)),
@@ -356,8 +353,7 @@ struct images {
 	cl_mem source, target, packed;
 };
 
-/* Makes an image object, of which the driver reads integers as such or as shares of full scale, and
- * a packed buffer of its size. */
+/* Makes an image object, which holds integers or shares of full scale, and a buffer of its size. */
 static cl_int make_image(const struct step *step, enum pixel_type type, size_t width, size_t height,
                          const struct device *device, cl_mem *image, cl_mem *packed)
 {
@@ -450,8 +446,8 @@ static double step_work(const struct step *step, const struct region *region)
 	return terms * region->samples * region->rows;
 }
 
-/* True if a launch can be split. Kernels for GPUs and classic kernels use group numbers, which
- * start at 0 in each piece, so theirs cannot. */
+/* True if a launch can be split: not if its kernel uses group numbers, which start at 0 in a piece.
+ * */
 static bool has_pieces(const struct step *step, const struct device *device)
 {
 	return device->type == DEVICE_CPU && !is_classic(step) &&

@@ -67,8 +67,8 @@ static struct step begin_last(const struct builder *b, enum kernel kernel, enum 
 	return step;
 }
 
-/* From the next step on, rows (and columns) are lattice points, with `points` more on each side, or
- * pixels of the filter's result. */
+/* From the next step on, rows (and columns) are lattice points, `points` more on each side, or
+ * pixels. */
 static void count_points(struct builder *b, bool down, bool across, uint32_t points)
 {
 	b->points.down = down;
@@ -162,8 +162,8 @@ static enum error add_operation(struct builder *b, const struct operation *op, d
 	                          : builder_add_filter(b, op, offset, keep, alpha);
 }
 
-/* Adds the conversion to premultiplied floats (plain floats unless alpha_weighted), on the region
- * that a filter of this radius reads. */
+/* Adds the conversion to premultiplied floats (or plain ones), where a filter of this radius reads.
+ * */
 static void add_premultiply(struct builder *b, const struct operation *op, bool alpha_weighted)
 {
 	struct step step = builder_begin_step(b, KERNEL_PREMULTIPLY, b->type, PIXEL_F32);
@@ -193,8 +193,8 @@ static enum error add_premultiplied(struct builder *b, const struct operation *o
 	return e;
 }
 
-/* Adds a blur and the comparison of the original with it: one step, or a blur in float and the step
- * that compares. */
+/* Adds a blur and the comparison with it: one step, or a blur in float and the step that compares.
+ * */
 static enum error add_comparison(struct builder *b, const struct operation *op, uint32_t keep,
                                  bool alpha_weighted)
 {
@@ -255,8 +255,7 @@ static enum error add_range(struct builder *b, const struct operation *op, uint3
 	return e ? e : builder_add_filter(b, &largest, 0, keep, 0);
 }
 
-/* Adds extremes, and, unless they are the result, the difference of the last and what is in
- * b->busy. */
+/* Adds extremes, and if they are not the result the difference of the last and b->busy. */
 static enum error add_morphology(struct builder *b, const struct operation *op, uint32_t keep)
 {
 	const enum morphology what = op->morphology;
@@ -275,8 +274,7 @@ static enum error add_morphology(struct builder *b, const struct operation *op, 
 	return e;
 }
 
-/* Makes a step that extends the pixels. p: the border constant, which becomes one of the current
- * representation, colours or YCbCr. */
+/* Makes a step that extends the pixels. p: the border constant as colours, also if b has YCbCr. */
 static struct step extend_step(const struct builder *b, const double p[BANDS_MAX])
 {
 	struct step step = builder_begin_step(b, KERNEL_EXTEND, b->type, b->type);
@@ -409,8 +407,7 @@ static enum error add_call(struct builder *b, const struct filter_call *call, ui
 	return e;
 }
 
-/* Adds the step that keeps the original pixels, which nothing has overwritten, outside the regions.
- */
+/* Adds the step that keeps the original pixels, which nothing overwrites, outside the regions. */
 static enum error add_blend(struct builder *b)
 {
 	const struct regions *regions = &b->chain->regions;

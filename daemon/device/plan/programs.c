@@ -109,10 +109,9 @@ void programs_count(struct programs *programs, struct message_programs *count)
 	pthread_mutex_unlock(&programs->lock);
 }
 
-/* The compiler options of a special kernel. No two special programs have the same options; the
- * kernel's name is one of them, as a file may contain several kernels. With equal options PoCL
- * would keep both programs in the same files, and remove these with the first program that is
- * released. */
+/* The compiler options of a special kernel. No two special programs have the same: PoCL would keep
+ * both in the same files, and remove these with the first that is released. So the kernel's name is
+ * one of them, as a file may have several. */
 static void write_options(const struct step *step, char options[OPTIONS_SIZE])
 {
 	const struct shape *s = &step->shape;
@@ -152,9 +151,8 @@ static bool is_patient(const struct making *m)
 	return m == &m->programs->making[PATIENT];
 }
 
-/* The next program to make among those that are urgent (or not) and have at most this many makers:
- * a general one, else the special one that has waited longest, preferably not of the client that
- * was served last. */
+/* The next program to make, urgent or not, that has at most this many makers: a general one, else
+ * the special one that has waited longest, preferably not of the client that was served last. */
 static struct entry *next_of(const struct programs *p, bool urgent, unsigned makers)
 {
 	struct entry *next = NULL, *e;
@@ -169,9 +167,8 @@ static struct entry *next_of(const struct programs *p, bool urgent, unsigned mak
 	return next;
 }
 
-/* The next program for a maker. If the patient compiler makes no progress, because on a busy
- * machine its priority may give it no processor time at all, the urgent maker makes one of its
- * programs. */
+/* The next program for a maker. If the patient compiler makes no progress (a busy machine may give
+ * it no processor time at all), the urgent maker makes one of its programs. */
 static struct entry *next_for(const struct programs *p, const struct making *m)
 {
 	struct entry *next = is_patient(m) ? next_of(p, false, 0) : next_of(p, true, 1);
@@ -244,8 +241,8 @@ static void fail(struct programs *p, struct entry *e, bool refused)
 	count_pending(p, e, -1);
 }
 
-/* Makes an entry's product, unless another maker has made it meanwhile. True if the entry is ready.
- * The lock is held on entry and return, but released in between. */
+/* Makes an entry's product, unless another maker has. True if the entry is ready. The lock is held
+ * on entry and return, not in between. */
 static bool enter_driver(struct making *m, struct entry *e, const struct recipe *recipe,
                          enum way way, const struct binary *binary)
 {
@@ -270,11 +267,10 @@ static bool enter_driver(struct making *m, struct entry *e, const struct recipe 
 	return made;
 }
 
-/* Compiles an entry, in the compiler process if there is one. If that fails, tries again in this
- * process, with drivers other than PoCL's, whose compilers do not take the process down, and
- * general kernels that a tile waits for, as the compiler process may not have started; but nothing
- * that ends such processes. *refused: the compiler process gave no binary. The lock is held on
- * entry and return, but released in between. */
+/* Compiles an entry, in the compiler process if there is one (*refused: it gave no binary). If that
+ * fails, tries again in this process, but for what ends processes: with drivers whose compilers do
+ * not take it down (not PoCL's), and general kernels that a tile waits for, as the compiler process
+ * may not have started. The lock is held on entry and return, not in between. */
 static bool compile(struct making *m, struct entry *e, const struct recipe *recipe, bool *refused)
 {
 	struct programs *p = m->programs;
@@ -372,8 +368,8 @@ static struct entry *find_general(const struct programs *p, const char *file, en
 	return e;
 }
 
-/* Lists the program of a file. Its options are what the kernels' bits depend on (exact.cl), and the
- * rows per work-item of each kernel. */
+/* Lists the program of a file. Options: what the kernels' bits depend on (exact.cl), and their
+ * rows. */
 static enum error add_general(struct programs *p, const char *file, enum kernel kernel,
                               enum pixel_type type)
 {
@@ -618,8 +614,8 @@ static bool is_recent(const struct entry *e)
 /* Requests that an entry be made, unless it is. */
 static void want(struct programs *p, struct entry *e, bool urgent)
 {
-	/* A refused one may be made after a while: no other does its work, and the cause may have
-	 * been the machine's state. */
+	/* A refused one may be made after a while: no other does its work, and another machine
+	 * state may let it. */
 	if (e->state == PROGRAM_REFUSED && !is_recent(e)) {
 		e->state = PROGRAM_PENDING;
 		e->wanted = e->urgent = false;

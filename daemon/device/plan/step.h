@@ -10,25 +10,23 @@
 enum place { PLACE_IN, PLACE_OUT, PLACE_A, PLACE_B, PLACE_C, PLACES };
 enum { SCRATCHES = PLACES - PLACE_A };
 
-/* Lattice parameters of a step. If across (down) is set, the columns (rows) of the target region
- * are the points that determine the tile's result expanded by grow_x and grow_y pixels; expand_x
- * (expand_y) is then in points. */
+/* Lattice parameters of a step. If across (down), the columns (rows) of the target region are the
+ * points that the tile's result, grow_x and grow_y pixels larger, is made of; expand_x (_y) is in
+ * points. */
 struct step_points {
 	struct lattice lattice;
 	uint32_t grow_x, grow_y;
 	bool across, down;
 };
 
-/* The launches of a kernel on a serial device, for the pool that makes them: so many run; the
- * largest side of a grid, in groups of this shape, that has finished; `alone`: a larger one runs.
- */
+/* The launches of a kernel on a serial device, for the pool: so many run; the largest side of a
+ * grid, in groups of this shape, that has finished; `alone`: a larger one runs. */
 struct launch_record {
 	uint32_t running, side, group_x, group_y;
 	bool alone;
 };
 
-/* A limit of a canny: a square of gradients of integers, in a form that holds it exactly, or of
- * floats a gradient. */
+/* A limit of a canny: of integers a square of gradients, exactly, of floats a gradient. */
 union step_limit {
 	cl_long whole; /* words */
 	cl_float real;
@@ -98,11 +96,10 @@ struct step {
 };
 
 /* Pixels in a buffer. origin: bytes from its start to the tile's first pixel (x0, y0), or in
- * directions that are shrunk to a lattice, to the first point that the tile needs.
- *
- * image: for a kernel that reads or writes an image object, that image; NULL: each launch makes one
- * and copies its pixels. A source holds the pixels in reach and nothing else. A target is laid out
- * as the buffer is: its rows are pitch bytes. */
+ * directions that are shrunk to a lattice, to the first point that the tile needs. image: for a
+ * kernel that reads or writes an image object, that image; NULL: each launch makes one and copies
+ * its pixels. A source holds the pixels in reach and nothing else; a target is laid out as the
+ * buffer, its rows are pitch bytes. */
 struct view {
 	cl_mem buffer;
 	uint64_t origin;
@@ -126,8 +123,8 @@ void step_retain_kernel(const struct step *step);
 void step_retain(const struct step *step);
 void step_release(struct step *step);
 
-/* The lattice points that determine the columns, or rows, of the tile's result, expanded by grow_x
- * and grow_y. */
+/* The lattice points of the columns, or rows, of the tile's result expanded by grow_x and grow_y.
+ * */
 struct lattice_span region_points_across(const struct step *step, const struct tile *tile);
 struct lattice_span region_points_down(const struct step *step, const struct tile *tile);
 

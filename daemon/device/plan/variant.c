@@ -95,10 +95,9 @@ static bool is_linear(const struct operation *op)
 	return op->kind == OPERATION_MATRIX || op->kind == OPERATION_SEPARABLE;
 }
 
-/* True if plain float sums may be off by about 1 in an image of integers, for some input. Each
- * rounding loses up to 2^-25 of the largest possible sum. weighted: colour was multiplied by alpha
- * and is divided by a sum with the same error. For images of floats the error is judged relative to
- * the summed magnitudes, so plain sums always suffice. */
+/* True if plain float sums may be off by about 1 in an image of integers: each rounding loses up to
+ * 2^-25 of the largest possible sum. Of floats the error is judged relative to the magnitudes, so
+ * plain sums suffice. weighted: colour is multiplied by alpha and divided by a sum as inexact. */
 static bool needs_compensation(const struct operation *op, enum pixel_type image_type,
                                bool weighted)
 {
@@ -175,8 +174,7 @@ static bool exact_enough(enum kernel kernel, const struct work *work)
 	return false;
 }
 
-/* True if a gradient's weights are integers, and small enough that sums of bytes fit signed 16
- * bits. */
+/* True if a gradient's weights are integers, so small that sums of bytes fit signed 16 bits. */
 static bool smooth_is_whole(const struct operation *op)
 {
 	double sum = 0;

@@ -28,8 +28,8 @@ static double list_get(const struct list *l, size_t i)
 	return c[i % l->width] * c[l->width + i / l->width];
 }
 
-/* Writes `count` coefficients, from number `first` on, in units of 1/65536 that sum to 65536: the
- * largest absorbs the rounding errors. */
+/* Writes coefficients in units of 1/65536 that sum to 65536: the largest absorbs rounding errors.
+ * */
 static void write_q16(const struct list *l, size_t first, size_t count, uint32_t *out)
 {
 	size_t largest = 0;
@@ -51,8 +51,7 @@ static void write_floats(const struct list *l, size_t first, size_t count, float
 }
 
 /* See gpu/matrix_fixed.cl: the shift, strips of upper bytes, strips of lower ones. A strip has a
- * row of the matrix between zeros; its word i begins at byte i, as lanes need their words to.
- * Returns the number of words. */
+ * row of the matrix between zeros; its word i begins at byte i. Returns the number of words. */
 static size_t write_strips(const struct list *l, uint32_t *out)
 {
 	const int reach = (int)(l->width / 2), rows = (int)l->height + 2;
@@ -75,8 +74,7 @@ static size_t write_strips(const struct list *l, uint32_t *out)
 	return 1 + 2 * (size_t)(rows * strip);
 }
 
-/* Writes the coefficients in a format; returns the number of 4-byte words. out NULL: only
- * counts. */
+/* Writes the coefficients in a format; returns the number of words. out NULL: only counts. */
 static size_t write_format(const struct list *l, enum weights format, size_t margin, void *out)
 {
 	size_t count = l->matrix ? l->width * l->height : operation_coefficients(l->operation);
