@@ -35,8 +35,7 @@ uint32_t gather_rows(const struct image *image, bool luma);
  * scale. Values beyond either end count as the end, NaN does not count. */
 uint32_t counts_of(enum pixel_type type);
 
-/* Adds pixels like the image's: each colour to counts of its own, in turn, or the luma of BT.601.
- * */
+/* Adds pixels like the image's: each colour to counts of its own, or the luma of BT.601. */
 void counts_add(uint64_t *counts, const struct image *image, bool luma, const void *pixels,
                 size_t number);
 

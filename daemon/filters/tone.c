@@ -282,6 +282,7 @@ static void lower_threshold(const struct filter_call *call, const double *coeffi
 {
 	const double offset = call->value[THRESHOLD_OFFSET];
 	const struct numbers *n = &call->gathered;
+	double sigma;
 
 	op->by_band = spread(call, THRESHOLD_VALUE, coefficients, op->limit);
 	if (is_by_otsu(call)) { /* not gathered: the default */
@@ -292,11 +293,10 @@ static void lower_threshold(const struct filter_call *call, const double *coeffi
 	if (!is_local(call))
 		return;
 	op->threshold = isnan(offset) ? 0 : -offset;
-	if (call->value[THRESHOLD_METHOD] == THRESHOLD_BY_MEAN)
-		filter_blur(op, INFINITY, INFINITY);
-	else
-		filter_blur(op, filter_gaussian_sigma(op->radius_x),
-		            filter_gaussian_sigma(op->radius_x));
+	sigma = call->value[THRESHOLD_METHOD] == THRESHOLD_BY_MEAN
+	            ? INFINITY
+	            : filter_gaussian_sigma(op->radius_x);
+	filter_blur(op, sigma, sigma);
 }
 
 const struct filter_row filter_of_THRESHOLD = {.radius = threshold_radius,

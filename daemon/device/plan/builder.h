@@ -53,8 +53,8 @@ enum error builder_add_filter(struct builder *builder, const struct operation *o
                               uint32_t keep, uint32_t alpha) MUST_CHECK;
 
 /* Appends an operation that has no general kernel as one step (*added), unless no kernel does it,
- * the chain names one of its parts or general ones, or it is not compiled. ERR_MEMORY, ERR_DEVICE.
- * */
+ * the chain names one of its parts or general ones, or it is not compiled. ERR_MEMORY
+ * or ERR_DEVICE. */
 enum error builder_add_whole(struct builder *builder, const struct operation *op, uint32_t keep,
                              bool *added) MUST_CHECK;
 

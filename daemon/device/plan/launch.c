@@ -446,8 +446,7 @@ static double step_work(const struct step *step, const struct region *region)
 	return terms * region->samples * region->rows;
 }
 
-/* True if a launch can be split: not if its kernel uses group numbers, which start at 0 in a piece.
- * */
+/* False if a kernel uses group numbers, which start at 0 in each piece. */
 static bool has_pieces(const struct step *step, const struct device *device)
 {
 	return device->type == DEVICE_CPU && !is_classic(step) &&

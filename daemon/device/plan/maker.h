@@ -13,8 +13,7 @@ struct maker {
 	cl_command_queue queue;
 };
 
-/* A program: all general kernels of a file, one special kernel, or bare: others make its kernels.
- * */
+/* A program: all general kernels of a file, a special one, or bare: others make its kernels. */
 struct recipe {
 	const char *file;   /* below kernels/ */
 	enum kernel kernel; /* for general kernels, any one of the file; KERNELS: a bare program */

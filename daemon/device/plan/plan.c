@@ -162,45 +162,46 @@ static enum error add_operation(struct builder *b, const struct operation *op, d
 	                          : builder_add_filter(b, op, offset, keep, alpha);
 }
 
-/* Adds the conversion to premultiplied floats (or plain ones), where a filter of this radius reads.
- * */
-static void add_premultiply(struct builder *b, const struct operation *op, bool alpha_weighted)
+/* Adds an operation on premultiplied floats (plain ones unless alpha_weighted), which are converted
+ * first where it reads them. *last: begins the step that makes pixels of them. */
+static enum error add_in_floats(struct builder *b, const struct operation *op, bool alpha_weighted,
+                                enum kernel kernel, uint32_t keep, struct step *last)
 {
-	struct step step = builder_begin_step(b, KERNEL_PREMULTIPLY, b->type, PIXEL_F32);
-
-	step.expand_x += op->radius_x;
-	step.expand_y += op->radius_y;
-	step.alpha = alpha_weighted;
-	builder_add_general(b, &step);
-}
-
-/* Adds premultiply, filter and unpremultiply. */
-static enum error add_premultiplied(struct builder *b, const struct operation *op, double offset,
-                                    uint32_t keep)
-{
-	enum pixel_type type = b->type;
-	enum place original = b->at;
+	const enum pixel_type type = b->type;
+	const enum place original = b->at;
 	struct step step;
 	enum error e;
 
 	b->busy = original;
-	add_premultiply(b, op, true);
+	step = builder_begin_step(b, KERNEL_PREMULTIPLY, type, PIXEL_F32);
+	step.expand_x += op->radius_x;
+	step.expand_y += op->radius_y;
+	step.alpha = alpha_weighted;
+	builder_add_general(b, &step);
 	e = add_operation(b, op, 0, 0, 0);
-	step = begin_last(b, KERNEL_UNPREMULTIPLY, original, type, keep);
+	*last = begin_last(b, kernel, original, type, keep);
 	b->busy = PLACE_IN;
+	return e;
+}
+
+static enum error add_premultiplied(struct builder *b, const struct operation *op, double offset,
+                                    uint32_t keep)
+{
+	struct step step;
+	enum error e = add_in_floats(b, op, true, KERNEL_UNPREMULTIPLY, keep, &step);
+
 	step.offset = (float)offset;
 	builder_add_general(b, &step);
 	return e;
 }
 
-/* Adds a blur and the comparison with it: one step, or a blur in float and the step that compares.
- * */
+/* Adds a blur and the comparison with it: one step, or a blur in floats and the step that
+ * compares. */
 static enum error add_comparison(struct builder *b, const struct operation *op, uint32_t keep,
                                  bool alpha_weighted)
 {
-	enum pixel_type type = b->type;
-	enum place original = b->at;
-	const bool threshold = op->kind == OPERATION_LOCAL_THRESHOLD;
+	const enum kernel kernel =
+	    op->kind == OPERATION_LOCAL_THRESHOLD ? KERNEL_THRESHOLD_LOCAL : KERNEL_UNSHARP;
 	struct operation blur = *op;
 	struct step step;
 	bool added = false;
@@ -212,12 +213,7 @@ static enum error add_comparison(struct builder *b, const struct operation *op, 
 		return e;
 	blur.kind = OPERATION_SEPARABLE;
 	blur.gain = 1;
-	b->busy = original;
-	add_premultiply(b, op, alpha_weighted);
-	e = add_operation(b, &blur, 0, 0, 0);
-	step = begin_last(b, threshold ? KERNEL_THRESHOLD_LOCAL : KERNEL_UNSHARP, original, type,
-	                  keep);
-	b->busy = PLACE_IN;
+	e = add_in_floats(b, &blur, alpha_weighted, kernel, keep, &step);
 	builder_set_comparison(&step, op, b->image->type);
 	step.alpha = alpha_weighted;
 	builder_add_general(b, &step);

@@ -50,7 +50,8 @@ void programs_hurry(struct programs *programs);
 /* Requests all general kernels. */
 void programs_prepare(struct programs *programs);
 
-/* Requests all programs of kernels/jpeg/, after general kernels; programs_count() says when ready. */
+/* Requests all programs of kernels/jpeg/, after general kernels; programs_count() says when ready.
+ */
 void programs_prepare_jpeg(struct programs *programs);
 /* The program of a file as "jpeg/idct.cl", which lives as long as `programs`. NULL: not ready. */
 cl_program programs_of_jpeg(struct programs *programs, const char *file);

@@ -123,8 +123,7 @@ void step_retain_kernel(const struct step *step);
 void step_retain(const struct step *step);
 void step_release(struct step *step);
 
-/* The lattice points of the columns, or rows, of the tile's result expanded by grow_x and grow_y.
- * */
+/* The points of the columns, or rows, of the tile's result expanded by grow_x and grow_y. */
 struct lattice_span region_points_across(const struct step *step, const struct tile *tile);
 struct lattice_span region_points_down(const struct step *step, const struct tile *tile);
 

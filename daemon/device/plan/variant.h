@@ -93,8 +93,7 @@ bool variant_weights_by_alpha(const struct operation *operation, enum pixel_type
 bool variant_applies(enum kernel kernel, const struct work *work, const struct device *device,
                      bool asked_for);
 
-/* The most local memory that a group of a kernel declares; VARIANT_LOCAL's is given at the launch.
- * */
+/* The most local memory that a kernel's group declares; VARIANT_LOCAL's comes at the launch. */
 uint64_t variant_local_bytes(enum kernel kernel, const struct shape *shape, enum pixel_type type,
                              uint32_t radius_x, uint32_t radius_y, uint32_t bands);
 

@@ -28,8 +28,7 @@ static double list_get(const struct list *l, size_t i)
 	return c[i % l->width] * c[l->width + i / l->width];
 }
 
-/* Writes coefficients in units of 1/65536 that sum to 65536: the largest absorbs rounding errors.
- * */
+/* Writes coefficients in units of 1/65536 that sum to 65536: the largest absorbs the errors. */
 static void write_q16(const struct list *l, size_t first, size_t count, uint32_t *out)
 {
 	size_t largest = 0;
