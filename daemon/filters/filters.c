@@ -170,7 +170,7 @@ enum error filter_refuse(struct problem *problem, const char *name, const char *
 void filter_radius(const struct filter_call *call, uint32_t *radius_x, uint32_t *radius_y)
 {
 	const struct filter_row *row = filters[call->filter].row;
-	const uint32_t times = row->window.times;
+	const uint32_t number = row->window.number;
 	const double value = call->value[row->window.parameter];
 
 	if (row->radius) {
@@ -179,16 +179,16 @@ void filter_radius(const struct filter_call *call, uint32_t *radius_x, uint32_t 
 	}
 	switch (row->window.by) {
 	case RADIUS_IS:
-		*radius_x = times;
+		*radius_x = number;
 		break;
 	case BY_RADIUS:
 		*radius_x = (uint32_t)value;
 		break;
 	case BY_WIDTH:
-		*radius_x = times * ((uint32_t)value - 1) / 2;
+		*radius_x = number * ((uint32_t)value - 1) / 2;
 		break;
 	case BY_SIGMA:
-		*radius_x = (uint32_t)ceil(times * value);
+		*radius_x = (uint32_t)ceil(number * value);
 		break;
 	case BY_LATTICE:
 		*radius_x = filter_gaussian_radius(value);

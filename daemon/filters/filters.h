@@ -108,7 +108,7 @@ struct filter_row {
 	struct {
 		enum { RADIUS_IS, BY_RADIUS, BY_WIDTH, BY_SIGMA, BY_LATTICE } by;
 		/* The radius; BY_WIDTH: of so many windows; BY_SIGMA: so many sigma. */
-		uint8_t times;
+		uint8_t number;
 		uint8_t parameter; /* the index of that radius, width or sigma */
 	} window;
 	/* Instead of `window`. */

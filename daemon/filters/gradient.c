@@ -22,9 +22,9 @@ static void lower_gradient(const struct filter_call *call, struct operation *op)
 		op->gain *= sqrt(2);
 }
 
-const struct filter_row filter_of_SOBEL = {.window = {RADIUS_IS, 1}, .lower = lower_gradient};
-const struct filter_row filter_of_SCHARR = {.window = {RADIUS_IS, 1}, .lower = lower_gradient};
-const struct filter_row filter_of_PREWITT = {.window = {RADIUS_IS, 1}, .lower = lower_gradient};
+const struct filter_row filter_of_SOBEL = {.window = {.number = 1}, .lower = lower_gradient};
+const struct filter_row filter_of_SCHARR = {.window = {.number = 1}, .lower = lower_gradient};
+const struct filter_row filter_of_PREWITT = {.window = {.number = 1}, .lower = lower_gradient};
 
 double filter_canny_sigma(const struct filter_call *call)
 {

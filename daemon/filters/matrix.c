@@ -168,10 +168,10 @@ static void lower_sharpen(const struct filter_call *call, struct operation *op)
 }
 
 const struct filter_row filter_of_LAPLACIAN = {
-    .window = {RADIUS_IS, 1}, .signed_output = true, .lower = lower_laplacian};
-const struct filter_row filter_of_EMBOSS = {.window = {RADIUS_IS, 1}, .lower = lower_emboss};
+    .window = {.number = 1}, .signed_output = true, .lower = lower_laplacian};
+const struct filter_row filter_of_EMBOSS = {.window = {.number = 1}, .lower = lower_emboss};
 const struct filter_row filter_of_SHARPEN = {
-    .window = {RADIUS_IS, 1}, .smoothing = true, .lower = lower_sharpen};
+    .window = {.number = 1}, .smoothing = true, .lower = lower_sharpen};
 
 /* sigma² times the second derivatives of a Gaussian, and as much of it as makes their sum 0. */
 static void lower_log(const struct filter_call *call, struct operation *op)

@@ -43,9 +43,9 @@ static void lower_morphology(const struct filter_call *call, struct operation *o
 	op->morphology = morphologies[call->filter];
 }
 
-#define ROW(times)                                                                                 \
+#define ROW(windows)                                                                               \
 	{                                                                                          \
-		.window = {BY_WIDTH, times, ERODE_SIZE}, .lower = lower_morphology                 \
+		.window = {BY_WIDTH, windows, ERODE_SIZE}, .lower = lower_morphology               \
 	}
 
 const struct filter_row filter_of_ERODE = ROW(1);

@@ -42,11 +42,6 @@ static void set_u32(struct arguments *a, uint32_t value)
 	set(a, sizeof value, &value);
 }
 
-static void set_float(struct arguments *a, float value)
-{
-	set(a, sizeof value, &value);
-}
-
 /* The region of a tile that a step writes. */
 struct region {
 	uint32_t width, rows; /* pixels */
