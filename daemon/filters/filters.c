@@ -17,27 +17,18 @@ static const struct {
 } filters[FILTERS] = {
 #define FILTER(symbol, name, operation, text)                                                      \
 	{name, OPERATION_##operation, text, &filter_of_##symbol},
-#define PARAMETER(...)
 #include "filters/filters.def"
-#undef FILTER
-#undef PARAMETER
 };
 
 static const struct parameter parameters[] = {
-#define FILTER(...)
 #define PARAMETER(filter, symbol, name, type, min, max, default_, unit, text)                      \
 	{FILTER_##filter, name, PARAMETER_##type, min, max, default_, unit, text},
 #include "filters/filters.def"
-#undef FILTER
-#undef PARAMETER
 };
 
-#define FILTER(...)
 #define PARAMETER(filter, symbol, ...)                                                             \
 	_Static_assert((int)filter##_##symbol < (int)FILTER_PARAMETERS_MAX, "a call has room");
 #include "filters/filters.def"
-#undef FILTER
-#undef PARAMETER
 
 static const char *const channels[CHANNELS] = {
     [CHANNELS_ALL] = "all",   [CHANNELS_COLOR] = "color",   [CHANNELS_ALPHA] = "alpha",

@@ -13,10 +13,7 @@
 
 enum filter {
 #define FILTER(symbol, ...) FILTER_##symbol,
-#define PARAMETER(...)
 #include "filters/filters.def"
-#undef FILTER
-#undef PARAMETER
 	FILTERS
 };
 
@@ -51,16 +48,11 @@ enum {
 #define FILTER(symbol, ...)            FIRST_OF_##symbol, BEFORE_##symbol = FIRST_OF_##symbol - 1,
 #define PARAMETER(filter, symbol, ...) ROW_OF_##filter##_##symbol,
 #include "filters/filters.def"
-#undef FILTER
-#undef PARAMETER
 };
 enum {
-#define FILTER(...)
 #define PARAMETER(filter, symbol, ...)                                                             \
 	filter##_##symbol = ROW_OF_##filter##_##symbol - FIRST_OF_##filter,
 #include "filters/filters.def"
-#undef FILTER
-#undef PARAMETER
 };
 
 /* threshold's method, in the order of its choices. */
@@ -146,10 +138,7 @@ struct filter_row {
 };
 
 #define FILTER(symbol, ...) extern const struct filter_row filter_of_##symbol;
-#define PARAMETER(...)
 #include "filters/filters.def"
-#undef FILTER
-#undef PARAMETER
 
 const struct filter_row *filter_row(enum filter filter);
 

@@ -13,7 +13,6 @@
 enum operation_kind {
 #define OPERATION(symbol, ...) OPERATION_##symbol,
 #include "filters/operations.def"
-#undef OPERATION
 	OPERATIONS
 };
 

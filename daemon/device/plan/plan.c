@@ -420,48 +420,42 @@ static enum error add_blend(struct builder *b)
 	return e;
 }
 
-static enum error add_calls(struct builder *b, const double border_pixel[BANDS_MAX])
-{
-	const bool extend = b->chain->border != BORDER_WRAP && b->chain->border != BORDER_CROP;
-	struct step step;
-	enum error e = ERR_OK;
-
-	for (uint32_t i = 0, done; !e && i < b->chain->count; i += done) {
-		done = b->chain->count - i;
-		if (i && extend) {
-			step = extend_step(b, border_pixel);
-			builder_add_general(b, &step);
-		}
-		e = add_call(b, &b->chain->call[i], &done);
-	}
-	if (e)
-		return e;
-	convert_to(b, false);
-	if (b->chain->regions.count)
-		e = add_blend(b);
-	b->list->step[b->list->count - 1].dst = PLACE_OUT;
-	return e;
-}
-
 /* Fills in the steps of a plan that has its chain and image. */
 static enum error make_steps(struct plan *plan, struct builder *b)
 {
+	const struct chain *chain = b->chain;
+	const bool extend = chain->border != BORDER_WRAP && chain->border != BORDER_CROP;
+	double border[BANDS_MAX];
 	struct problem problem;
-	enum error e = chain_border_pixel(b->chain, b->image, plan->border_pixel, &problem);
+	enum error e = chain_border_pixel(chain, b->image, border, &problem);
 
-	chain_halo(b->chain, &plan->halo_x, &plan->halo_y);
+	chain_halo(chain, &plan->halo_x, &plan->halo_y);
 	b->expand_x = plan->halo_x;
 	b->expand_y = plan->halo_y;
-	if (!e && b->chain->border != BORDER_CROP && (plan->halo_x || plan->halo_y))
-		plan->border = extend_step(b, plan->border_pixel);
+	if (!e && chain->border != BORDER_CROP && (plan->halo_x || plan->halo_y))
+		plan->border = extend_step(b, border);
+	for (uint32_t i = 0, done; !e && i < chain->count; i += done) {
+		done = chain->count - i;
+		if (i && extend) {
+			struct step step = extend_step(b, border);
+
+			builder_add_general(b, &step);
+		}
+		e = add_call(b, &chain->call[i], &done);
+	}
 	if (!e)
-		e = add_calls(b, plan->border_pixel);
-	if (!e && !b->asked && b->chain->variant != VARIANT_ANY)
+		convert_to(b, false);
+	if (!e && chain->regions.count)
+		e = add_blend(b);
+	if (!e && !b->asked && chain->variant != VARIANT_ANY)
 		e = ERR_BAD_PARAMETER;
+	if (e)
+		return e;
+	plan->list.step[plan->list.count - 1].dst = PLACE_OUT;
 	plan->stacks = true;
 	for (uint32_t i = 0; i < plan->list.count; i++)
 		plan->stacks &= launch_can_stack(&plan->list.step[i]);
-	return e;
+	return ERR_OK;
 }
 
 enum error plan_new(struct programs *programs, const struct chain *chain, const struct image *image,
@@ -497,31 +491,27 @@ enum error plan_new(struct programs *programs, const struct chain *chain, const 
 	return e;
 }
 
-static enum program_state resolve_steps(struct plan *plan, struct programs *programs)
+enum program_state plan_resolve(struct plan *plan, struct programs *programs, enum tile_form form)
 {
 	enum program_state state = PROGRAM_READY;
 
-	plan->failed = KERNELS;
-	programs_for(programs, plan->client);
-	for (uint32_t i = 0; state < PROGRAM_FAILED && i < plan->list.count; i++) {
-		enum program_state found = plan->list.step[i].function
-		                               ? PROGRAM_READY
-		                               : programs_find(programs, &plan->list.step[i], true);
+	if (!plan->resolved) {
+		plan->failed = KERNELS;
+		programs_for(programs, plan->client);
+	}
+	for (uint32_t i = 0; !plan->resolved && state < PROGRAM_FAILED && i < plan->list.count;
+	     i++) {
+		struct step *step = &plan->list.step[i];
+		enum program_state found =
+		    step->function ? PROGRAM_READY : programs_find(programs, step, true);
 
 		if (found != PROGRAM_READY)
 			state = found;
 		if (found >= PROGRAM_FAILED)
-			plan->failed = plan->list.step[i].kernel;
+			plan->failed = step->kernel;
 	}
 	plan->resolved = state == PROGRAM_READY;
-	return state;
-}
-
-enum program_state plan_resolve(struct plan *plan, struct programs *programs, enum tile_form form)
-{
-	enum program_state state = plan->resolved ? PROGRAM_READY : resolve_steps(plan, programs);
-
-	if (state != PROGRAM_READY || !(form & TILE_DECODE) || plan->border.kernel == KERNELS ||
+	if (!plan->resolved || !(form & TILE_DECODE) || plan->border.kernel == KERNELS ||
 	    plan->border.function)
 		return state;
 	return programs_find(programs, &plan->border, true);
