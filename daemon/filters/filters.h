@@ -93,7 +93,7 @@ struct filter_call {
 	double value[FILTER_PARAMETERS_MAX];
 };
 
-/* What a filter is beyond filters.def: filter_of_SYMBOL in the file of its family (smooth, matrix,
+/* A filter beyond filters.def: filter_of_SYMBOL in the file of its family (smooth, matrix,
  * gradient, order, tone). Its functions, any of which may be NULL, get a call whose values are
  * within the limits of their parameters; coefficients: the chain's. */
 struct filter_row {
@@ -113,7 +113,7 @@ struct filter_row {
 	enum error (*check_numbers)(const struct filter_call *call, const double *coefficients,
 	                            struct problem *problem);
 
-	/* What the whole image must be known for; in calls of which this is true. */
+	/* The knowledge of the whole image that calls need, or only those that must_gather(). */
 	enum gather gathers;
 	bool (*must_gather)(const struct filter_call *call);
 

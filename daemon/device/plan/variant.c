@@ -96,7 +96,7 @@ static bool is_linear(const struct operation *op)
 }
 
 /* True if plain float sums may be off by about 1 in an image of integers: each rounding loses up to
- * 2^-25 of the largest possible sum. Of floats the error is judged relative to the magnitudes, so
+ * 2^-25 of the largest possible sum. Images of floats are judged relative to the magnitudes, so
  * plain sums suffice. weighted: colour is multiplied by alpha and divided by a sum as inexact. */
 static bool needs_compensation(const struct operation *op, enum pixel_type image_type,
                                bool weighted)
@@ -156,22 +156,13 @@ static bool is_box(const struct operation *op)
 static bool exact_enough(enum kernel kernel, const struct work *work)
 {
 	const struct operation *op = work->operation;
+	const enum weights weights = variants[kernel].weights;
 
 	if (variants[kernel].needs & VARIANT_EXACT)
 		return half_error_bound(kernel, op) < 1;
-	switch (variants[kernel].weights) {
-	case WEIGHTS_NONE:
-	case WEIGHTS_PAIRS:
-	case WEIGHTS_Q16:
-	case WEIGHTS_HALF2:
-	case WEIGHTS_STRIPS:
+	if (weights != WEIGHTS_PADDED && weights != WEIGHTS_PLAIN)
 		return true;
-	case WEIGHTS_PADDED:
-	case WEIGHTS_PLAIN:
-		return !needs_compensation(op, work->image_type, work->alpha) ||
-		       !can_compensate(op);
-	}
-	return false;
+	return !needs_compensation(op, work->image_type, work->alpha) || !can_compensate(op);
 }
 
 /* True if a gradient's weights are integers, so small that sums of bytes fit signed 16 bits. */
