@@ -275,16 +275,30 @@ enum error builder_add_filter(struct builder *b, const struct operation *op, dou
 	const struct device *device = programs_device(b->programs);
 	const struct work work = work_of(b, op, keep, alpha);
 	const enum kernel general = variant_general_kernel(device, &work);
-	const struct shape general_shape = variant_general_shape(device, general);
-	enum kernel kernel = general;
-	struct shape shape = general_shape;
-	const bool named = choose_kernel(b, &work, &kernel, &shape);
+	const bool names_part = kernel_row(chain_kernel(b->chain))->operations &
+	                        operation_kernels(op->kind) & ~(1u << op->kind);
+	struct shape general_shape = {0}, shape;
+	enum kernel kernel = general, known = KERNELS;
 	enum program_state state;
 	struct step step;
-	enum error e = try_kernel(b, &work, offset, kernel, shape, &step, &state);
+	enum error e;
+	bool named;
 
+	if (general < KERNELS)
+		general_shape = variant_general_shape(device, general);
+	else
+		variant_choose_by_table(device, &work, &known, &shape);
+	if (general == KERNELS && (known == KERNELS || names_part))
+		return ERR_OK;
+	shape = general_shape;
+	named = choose_kernel(b, &work, &kernel, &shape);
+	if (kernel == KERNELS)
+		return ERR_OK;
+	e = try_kernel(b, &work, offset, kernel, shape, &step, &state);
 	if (!e && state != PROGRAM_READY && !named) {
 		step_release(&step);
+		if (general == KERNELS)
+			return ERR_OK;
 		e = try_kernel(b, &work, offset, general, general_shape, &step, &state);
 	}
 	if (e)
@@ -302,36 +316,5 @@ enum error builder_add_filter(struct builder *b, const struct operation *op, dou
 		step = second;
 	}
 	add_step(b, &step);
-	return ERR_OK;
-}
-
-enum error builder_add_whole(struct builder *b, const struct operation *op, uint32_t keep,
-                             bool *added)
-{
-	const struct work work = work_of(b, op, keep, 0);
-	const bool names_part = kernel_row(chain_kernel(b->chain))->operations &
-	                        operation_kernels(op->kind) & ~(1u << op->kind);
-	enum kernel known = KERNELS, kernel = KERNELS;
-	struct shape shape;
-	enum program_state state;
-	struct step step;
-	enum error e;
-	bool named;
-
-	*added = false;
-	variant_choose_by_table(programs_device(b->programs), &work, &known, &shape);
-	if (known == KERNELS || names_part)
-		return ERR_OK;
-	named = choose_kernel(b, &work, &kernel, &shape);
-	if (kernel == KERNELS)
-		return ERR_OK;
-	e = try_kernel(b, &work, 0, kernel, shape, &step, &state);
-	if (e)
-		return e;
-	*added = state == PROGRAM_READY || named;
-	if (*added)
-		add_step(b, &step);
-	else
-		step_release(&step);
 	return ERR_OK;
 }

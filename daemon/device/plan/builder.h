@@ -47,16 +47,12 @@ struct step builder_begin_step(const struct builder *builder, enum kernel kernel
 void builder_add_general(struct builder *builder, struct step *step);
 
 /* Appends a filter on pixels of the current type. Uses the requested or chosen kernel, or the
- * general one while that is not compiled. offset: added to the result, in pixel values; keep,
- * alpha: as in struct work. ERR_MEMORY or ERR_DEVICE. */
+ * general one while that is not compiled. Appends nothing of an operation without a general kernel
+ * if no kernel does it, the chain names one of its parts or general ones, or it is not compiled.
+ * offset: added to the result, in pixel values; keep, alpha: as in struct work. ERR_MEMORY or
+ * ERR_DEVICE. */
 enum error builder_add_filter(struct builder *builder, const struct operation *op, double offset,
                               uint32_t keep, uint32_t alpha) MUST_CHECK;
-
-/* Appends an operation that has no general kernel as one step (*added), unless no kernel does it,
- * the chain names one of its parts or general ones, or it is not compiled. ERR_MEMORY
- * or ERR_DEVICE. */
-enum error builder_add_whole(struct builder *builder, const struct operation *op, uint32_t keep,
-                             bool *added) MUST_CHECK;
 
 /* Sets what a step of unsharp or a threshold compares with, of an image of this type. */
 void builder_set_comparison(struct step *step, const struct operation *op,

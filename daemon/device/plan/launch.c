@@ -308,14 +308,11 @@ static void set_listed(struct arguments *a, const struct step *step)
 	}
 }
 
-static bool is_shrink(const struct step *step)
+/* True for a step to or from a lattice. */
+static bool is_of_lattice(const struct step *step)
 {
-	return step->kernel == KERNEL_SHRINK_DOWN || step->kernel == KERNEL_SHRINK_ACROSS;
-}
-
-static bool is_grow(const struct step *step)
-{
-	return step->kernel == KERNEL_GROW_DOWN || step->kernel == KERNEL_GROW_ACROSS;
+	return step->kernel == KERNEL_SHRINK_DOWN || step->kernel == KERNEL_SHRINK_ACROSS ||
+	       step->kernel == KERNEL_GROW_DOWN || step->kernel == KERNEL_GROW_ACROSS;
 }
 
 /* Rows of pixels in a buffer. */
@@ -542,7 +539,7 @@ static void set_region_view(struct arguments *a, const struct step *step, bool d
 
 bool launch_can_stack(const struct step *step)
 {
-	return !is_classic(step) && !is_shrink(step) && !is_grow(step);
+	return !is_classic(step) && !is_of_lattice(step);
 }
 
 /* Sets all arguments of a step for the tile, or a stack as high as that. queue, images: for kernels
@@ -569,7 +566,7 @@ static void set_arguments(struct arguments *a, const struct step *step, const st
 	}
 	if (needs(step, VARIANT_IMAGE))
 		set_source_image(a, step, &a->views[step->src], &reach, device, queue, images);
-	else if (is_shrink(step) || is_grow(step))
+	else if (is_of_lattice(step))
 		set_source_of_points(a, step);
 	else
 		set_region_view(a, step, false);

@@ -204,12 +204,12 @@ static enum error add_comparison(struct builder *b, const struct operation *op, 
 	    op->kind == OPERATION_LOCAL_THRESHOLD ? KERNEL_THRESHOLD_LOCAL : KERNEL_UNSHARP;
 	struct operation blur = *op;
 	struct step step;
-	bool added = false;
+	const uint32_t steps = b->list->count;
 	enum error e = ERR_OK;
 
 	if (!alpha_weighted && !op->lattice.stride)
-		e = builder_add_whole(b, op, keep, &added);
-	if (e || added)
+		e = builder_add_filter(b, op, 0, keep, 0);
+	if (e || b->list->count > steps)
 		return e;
 	blur.kind = OPERATION_SEPARABLE;
 	blur.gain = 1;
