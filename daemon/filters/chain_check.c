@@ -111,25 +111,17 @@ enum error chain_set_variant(struct chain *chain, const char *name, struct probl
 
 static bool channels_there(enum channels channels, const struct image *image, bool cmyk)
 {
+	const uint32_t colours = image->bands - image->alpha;
+
 	if (image_planes(image) > 1)
 		return channels == CHANNELS_ALL || channels == CHANNELS_COLOR;
-	switch (channels) {
-	case CHANNELS_ALPHA:
+	if (channels == CHANNELS_ALPHA)
 		return image->alpha;
-	case CHANNELS_RED:
-		return !cmyk;
-	case CHANNELS_GREEN:
-	case CHANNELS_BLUE:
-		return image->bands - image->alpha >= 3 && !cmyk;
-	case CHANNELS_LUMA:
-	case CHANNELS_CHROMA:
-		return image->bands - image->alpha == 3;
-	case CHANNELS_ALL:
-	case CHANNELS_COLOR:
-	case CHANNELS:
-		return true;
-	}
-	return true;
+	if (channels == CHANNELS_LUMA || channels == CHANNELS_CHROMA)
+		return colours == 3;
+	if (channels == CHANNELS_GREEN || channels == CHANNELS_BLUE)
+		return colours >= 3 && !cmyk;
+	return channels != CHANNELS_RED || !cmyk;
 }
 
 enum error chain_check_channels(enum channels channels, const struct image *image, bool cmyk,

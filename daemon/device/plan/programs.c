@@ -157,13 +157,13 @@ static struct entry *next_of(const struct programs *p, bool urgent, unsigned mak
 {
 	struct entry *next = NULL, *e;
 
-	TAILQ_FOREACH(e, &p->general, link)
-	if (is_pending(e) && e->urgent == urgent && e->makers <= makers)
-		return e;
-	TAILQ_FOREACH(e, &p->specials, link)
-	if (is_pending(e) && e->urgent == urgent && e->makers <= makers &&
-	    (!next || next->client == p->served || e->client != p->served))
-		next = e;
+	for (e = TAILQ_FIRST(&p->general); e; e = TAILQ_NEXT(e, link))
+		if (is_pending(e) && e->urgent == urgent && e->makers <= makers)
+			return e;
+	for (e = TAILQ_FIRST(&p->specials); e; e = TAILQ_NEXT(e, link))
+		if (is_pending(e) && e->urgent == urgent && e->makers <= makers &&
+		    (!next || next->client == p->served || e->client != p->served))
+			next = e;
 	return next;
 }
 
@@ -362,9 +362,9 @@ static struct entry *find_general(const struct programs *p, const char *file, en
 {
 	struct entry *e;
 
-	TAILQ_FOREACH(e, &p->general, link)
-	if (e->recipe.type == type && !strcmp(e->recipe.file, file))
-		break;
+	for (e = TAILQ_FIRST(&p->general); e; e = TAILQ_NEXT(e, link))
+		if (e->recipe.type == type && !strcmp(e->recipe.file, file))
+			break;
 	return e;
 }
 
@@ -501,10 +501,10 @@ static struct entry *find_special(struct programs *p, const struct step *step, c
 {
 	struct entry *e;
 
-	TAILQ_FOREACH(e, &p->specials, link)
-	if (e->recipe.kernel == step->kernel && e->recipe.type == step->program &&
-	    !strcmp(e->recipe.options, options))
-		break;
+	for (e = TAILQ_FIRST(&p->specials); e; e = TAILQ_NEXT(e, link))
+		if (e->recipe.kernel == step->kernel && e->recipe.type == step->program &&
+		    !strcmp(e->recipe.options, options))
+			break;
 	if (e && e->state != PROGRAM_PENDING) { /* pending ones keep their order */
 		TAILQ_REMOVE(&p->specials, e, link);
 		TAILQ_INSERT_HEAD(&p->specials, e, link);
@@ -548,11 +548,11 @@ static bool forget_oldest(struct programs *p)
 {
 	struct entry *e;
 
-	TAILQ_FOREACH_REVERSE(e, &p->specials, entries, link)
-	if (e->state != PROGRAM_PENDING && !e->makers && !in_use(e)) {
-		forget(p, e);
-		return true;
-	}
+	for (e = TAILQ_LAST(&p->specials, entries); e; e = TAILQ_PREV(e, entries, link))
+		if (e->state != PROGRAM_PENDING && !e->makers && !in_use(e)) {
+			forget(p, e);
+			return true;
+		}
 	return false;
 }
 
@@ -571,14 +571,14 @@ static bool may_ask(struct programs *p, bool urgent)
 	struct entry *e;
 	unsigned own = 0;
 
-	TAILQ_FOREACH(e, &p->specials, link)
-	own += e->state == PROGRAM_PENDING && e->client == p->client;
+	for (e = TAILQ_FIRST(&p->specials); e; e = TAILQ_NEXT(e, link))
+		own += e->state == PROGRAM_PENDING && e->client == p->client;
 	if (p->client && own >= PENDING_SHARE)
 		return false;
 	if (urgent && p->pending >= PENDING_MAX) {
-		TAILQ_FOREACH(e, &p->specials, link)
-		if (e->state == PROGRAM_PENDING && !e->urgent && !e->makers)
-			break;
+		for (e = TAILQ_FIRST(&p->specials); e; e = TAILQ_NEXT(e, link))
+			if (e->state == PROGRAM_PENDING && !e->urgent && !e->makers)
+				break;
 		if (e)
 			forget(p, e);
 	}
@@ -674,9 +674,9 @@ static void want_general(struct programs *p, bool bare)
 	struct entry *e;
 
 	pthread_mutex_lock(&p->lock);
-	TAILQ_FOREACH(e, &p->general, link)
-	if (is_bare(e) == bare)
-		want(p, e, p->hurry);
+	for (e = TAILQ_FIRST(&p->general); e; e = TAILQ_NEXT(e, link))
+		if (is_bare(e) == bare)
+			want(p, e, p->hurry);
 	pthread_mutex_unlock(&p->lock);
 }
 

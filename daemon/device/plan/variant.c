@@ -68,18 +68,12 @@ struct shape variant_general_shape(const struct device *device, enum kernel kern
 
 static bool shaped_for(enum kernel kernel, const struct device *device)
 {
-	switch (kernel_row(kernel)->device) {
-	case KERNEL_FOR_CPU:
-		return device->type == DEVICE_CPU;
-	case KERNEL_FOR_GPU:
-		return device->type == DEVICE_GPU;
-	case KERNEL_FOR_NVIDIA:
-	case KERNEL_FOR_ONLY_NVIDIA:
-		return device->nvidia;
-	case KERNEL_FOR_ANY:
-		return true;
-	}
-	return false;
+	const enum kernel_device for_device = kernel_row(kernel)->device;
+
+	return for_device == KERNEL_FOR_ANY ||
+	       (for_device == KERNEL_FOR_CPU && device->type == DEVICE_CPU) ||
+	       (for_device == KERNEL_FOR_GPU && device->type == DEVICE_GPU) ||
+	       (for_device >= KERNEL_FOR_NVIDIA && device->nvidia);
 }
 
 /* The maximum number of roundings in a sum of `count` terms in the separable kernel. */
