@@ -372,7 +372,7 @@ const double *chain_shapes(const struct chain *chain)
 /* False for a filter that mixes colours, or has numbers for them, on a channel that is none. */
 static bool has_its_channels(const struct filter_call *call)
 {
-	const struct filter_row *row = filter_row(call->filter);
+	const struct filter_row *row = filter_get(call->filter);
 	const bool alpha = call->channels == CHANNELS_ALPHA;
 
 	if (!row->mixes && filter_by_colour(call) <= 1)
@@ -385,7 +385,7 @@ static bool has_its_channels(const struct filter_call *call)
 static enum error check_call(const struct chain *chain, const struct filter_call *call,
                              struct problem *problem)
 {
-	const struct filter_row *row = filter_row(call->filter);
+	const struct filter_row *row = filter_get(call->filter);
 	enum error e = row->check ? row->check(call, problem) : ERR_OK;
 
 	if (!e && row->check_numbers)

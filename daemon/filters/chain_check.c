@@ -188,7 +188,7 @@ static enum error check_colours(const struct filter_call *call, const struct ima
                                 bool cmyk, struct problem *problem)
 {
 	const uint32_t colours = image->bands - image->alpha, numbers = filter_by_colour(call);
-	const struct filter_row *row = filter_row(call->filter);
+	const struct filter_row *row = filter_get(call->filter);
 	char text[32];
 
 	if (row->mixes && (cmyk || (colours != 3 && !(row->takes_grey && colours == 1))))

@@ -60,7 +60,7 @@ const char *filter_text(enum filter filter)
 	return filters[filter].text;
 }
 
-const struct filter_row *filter_row(enum filter filter)
+const struct filter_row *filter_get(enum filter filter)
 {
 	return filters[filter].row;
 }

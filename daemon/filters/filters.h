@@ -140,7 +140,7 @@ struct filter_row {
 #define FILTER(symbol, ...) extern const struct filter_row filter_of_##symbol;
 #include "filters/filters.def"
 
-const struct filter_row *filter_row(enum filter filter);
+const struct filter_row *filter_get(enum filter filter);
 
 const char *channels_name(enum channels channels);
 /* The channels of a name, or CHANNELS. */
