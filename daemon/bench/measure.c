@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "device/plan/launch.h"
-#include "device/plan/region.h"
 #include "device/pool.h"
 
 enum { REFERENCE_SIDE = 256, BATCH = 5 };

@@ -15,6 +15,7 @@
 #include <sys/random.h>
 
 #include "base/log.h"
+#include "filters/chain_gather.h"
 
 void tiles_init(struct tiles *tiles, const struct message_job *job, struct chain *chain, int socket,
                 const struct arena *arena)

@@ -6,7 +6,6 @@
 
 #include "base/log.h"
 #include "device/lane.h"
-#include "device/plan/region.h"
 
 enum {
 	SCAN_SHARE = 4 * 3,

@@ -16,7 +16,6 @@
 #include <stdlib.h>
 
 #include "device/plan/launch.h"
-#include "device/plan/region.h"
 
 /* Consecutive tiles of an arena at equal distances. */
 struct run {

@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "device/plan/region.h"
 
 enum { THREADS_MAX = 256, THREADS_OF_DRIVERS = 2 };
 

@@ -38,8 +38,7 @@ struct chain {
 	struct regions regions; /* where the result is written; their numbers are coefficients */
 	double border_value[BANDS_MAX];
 	struct filter_call call[CHAIN_FILTERS_MAX];
-	/* The calls' and regions'. A chain that knows an image's edges may have more than these:
-	 * it is then longer than the struct. */
+	/* The calls' and regions'. With an image's edges there may be more: beyond the struct. */
 	double coefficient[CHAIN_COEFFICIENTS_MAX];
 };
 
@@ -58,10 +57,12 @@ struct chain *chain_copy(const struct chain *chain, uint32_t more) MUST_CHECK;
 /* Empties the chain: no filter, border replicate. Does not touch the coefficients. */
 void chain_init(struct chain *chain);
 
-/* Appends a filter with default parameters. ERR_UNKNOWN_FILTER lists the filters; ERR_BAD_PARAMETER
- * if the chain is full or the name is empty. */
+/* Appends a filter with its defaults. ERR_UNKNOWN_FILTER, or ERR_BAD_PARAMETER: full, no name. */
 enum error chain_add_filter(struct chain *chain, const char *name,
                             struct problem *problem) MUST_CHECK;
+
+/* Appends a filter with default parameters to a chain that has room for it. */
+struct filter_call *chain_append(struct chain *chain, enum filter filter, enum channels channels);
 
 /* Sets a parameter of the last filter from text. ERR_BAD_PARAMETER says what is expected. */
 enum error chain_set_parameter(struct chain *chain, const char *name, const char *text,
@@ -70,12 +71,10 @@ enum error chain_set_parameter(struct chain *chain, const char *name, const char
 /* True if the last filter has a parameter of this name. */
 bool chain_knows_parameter(const struct chain *chain, const char *name);
 
-/* Appends the filters of "NAME=key=value:key=value,NAME…" (a matrix's columns separated by spaces).
- */
+/* Appends the filters of "NAME=key=value:key=value,NAME…" (spaces between a matrix's columns). */
 enum error chain_parse(struct chain *chain, const char *text, struct problem *problem) MUST_CHECK;
 
-/* The same for filters on these channels; `parameter` is the query parameter that holds the
- * text. */
+/* The same for filters on these channels; `parameter`: the query parameter that has the text. */
 enum error chain_parse_for(struct chain *chain, enum channels channels, const char *parameter,
                            const char *text, struct problem *problem) MUST_CHECK;
 
@@ -114,26 +113,8 @@ bool chain_has_shares(const struct chain *chain);
 enum error chain_size_to(const struct chain *chain, uint32_t width, uint32_t height,
                          struct chain **sized, struct problem *problem) MUST_CHECK;
 
-/* The first call that must know the whole image and does not yet, or the count. */
-uint32_t chain_gathering(const struct chain *chain);
-
-/* A new chain from malloc(), trimmed: the calls before this one, or one that changes nothing, on
- * all of the image, by any kernel. Before a canny also what finds the edges: where they are, all
- * bands (of one channel, that one) are full scale or, where it depends on others, half of it. NULL
- * without memory. */
-struct chain *chain_before(const struct chain *chain, uint32_t call);
-
-/* A new chain from malloc(), trimmed, whose call knows these rows of valid numbers, or the edges of
- * an image of this size; of several pages one after the other, all alike. NULL without memory. */
-struct chain *chain_gathered(const struct chain *chain, uint32_t call, const double *numbers,
-                             uint32_t width, uint32_t height, uint32_t pages);
-
 /* Number of pages with gathered data of their own; 1 if all pages share it. */
 uint32_t chain_pages(const struct chain *chain);
-
-/* A new chain from malloc(), trimmed, that knows what this one knows of a page, from 0. NULL
- * without memory. */
-struct chain *chain_of_page(const struct chain *chain, uint32_t page);
 
 /* The halo in pixels: the sum of the filters' radii. */
 void chain_halo(const struct chain *chain, uint32_t *halo_x, uint32_t *halo_y);

@@ -6,15 +6,6 @@
 
 #include "base/text.h"
 
-/* The kinds of operation whose kernels may support a filter, as bits. */
-static uint32_t filter_operations(enum filter filter)
-{
-	return operation_kernels(filter_operation(filter)) |
-	       (filter == FILTER_CONVOLVE    ? 1u << OPERATION_SEPARABLE
-	        : filter == FILTER_THRESHOLD ? operation_kernels(OPERATION_LOCAL_THRESHOLD)
-	                                     : 0);
-}
-
 static enum error lower(const struct chain *chain, uint32_t i, struct operation *op,
                         struct problem *problem)
 {
@@ -50,10 +41,10 @@ static enum error idle_variant(const struct chain *chain, enum kernel kernel,
 	char list[160] = "";
 
 	for (uint32_t i = 0; i < chain->count; i++)
-		if (kernel_row(kernel)->operations & filter_operations(chain->call[i].filter))
+		if (kernel_row(kernel)->operations & filter_kernels(chain->call[i].filter))
 			return other_variants(chain, i, kernel_name(kernel), true, problem);
 	for (enum filter f = 0; f < FILTERS; f++)
-		if (kernel_row(kernel)->operations & filter_operations(f))
+		if (kernel_row(kernel)->operations & filter_kernels(f))
 			list_add(list, sizeof list, filter_name(f));
 	return problem_set_parameter(problem, ERR_BAD_PARAMETER, "variant", kernel_name(kernel),
 	                             "%s supports none of these filters; it supports %s",
@@ -120,25 +111,17 @@ enum error chain_set_variant(struct chain *chain, const char *name, struct probl
 
 static bool channels_there(enum channels channels, const struct image *image, bool cmyk)
 {
+	const uint32_t colours = image->bands - image->alpha;
+
 	if (image_planes(image) > 1)
 		return channels == CHANNELS_ALL || channels == CHANNELS_COLOR;
-	switch (channels) {
-	case CHANNELS_ALPHA:
+	if (channels == CHANNELS_ALPHA)
 		return image->alpha;
-	case CHANNELS_RED:
-		return !cmyk;
-	case CHANNELS_GREEN:
-	case CHANNELS_BLUE:
-		return image->bands - image->alpha >= 3 && !cmyk;
-	case CHANNELS_LUMA:
-	case CHANNELS_CHROMA:
-		return image->bands - image->alpha == 3;
-	case CHANNELS_ALL:
-	case CHANNELS_COLOR:
-	case CHANNELS:
-		return true;
-	}
-	return true;
+	if (channels == CHANNELS_LUMA || channels == CHANNELS_CHROMA)
+		return colours == 3;
+	if (channels == CHANNELS_GREEN || channels == CHANNELS_BLUE)
+		return colours >= 3 && !cmyk;
+	return channels != CHANNELS_RED || !cmyk;
 }
 
 enum error chain_check_channels(enum channels channels, const struct image *image, bool cmyk,
@@ -205,18 +188,14 @@ static enum error check_colours(const struct filter_call *call, const struct ima
                                 bool cmyk, struct problem *problem)
 {
 	const uint32_t colours = image->bands - image->alpha, numbers = filter_by_colour(call);
-	const bool mixes = filter_mixes_colours(call->filter);
-	const bool one_is_enough = call->filter == FILTER_GRAYSCALE;
-	const char *by_colour = call->filter == FILTER_LUT         ? "table"
-	                        : call->filter == FILTER_THRESHOLD ? "value"
-	                                                           : "gain";
+	const struct filter_row *row = filter_get(call->filter);
 	char text[32];
 
-	if (mixes && (cmyk || (colours != 3 && !(one_is_enough && colours == 1))))
+	if (row->mixes && (cmyk || (colours != 3 && !(row->takes_grey && colours == 1))))
 		return problem_set_parameter(
 		    problem, ERR_BAD_PARAMETER, "filters", filter_name(call->filter),
 		    "%s needs an image in RGB%s; this one %s", filter_name(call->filter),
-		    one_is_enough ? " or grey" : "",
+		    row->takes_grey ? " or grey" : "",
 		    cmyk           ? "is in CMYK"
 		    : colours == 1 ? "is grey"
 		                   : "has other colours");
@@ -224,7 +203,7 @@ static enum error check_colours(const struct filter_call *call, const struct ima
 		return ERR_OK;
 	snprintf(text, sizeof text, "%u for each colour", numbers);
 	return problem_set_parameter(
-	    problem, ERR_BAD_PARAMETER, by_colour, text,
+	    problem, ERR_BAD_PARAMETER, row->by_colour, text,
 	    "the image has %u colour%s, and %s numbers for %u: expected one "
 	    "for all, or one for each",
 	    colours, colours > 1 ? "s" : "", filter_name(call->filter), numbers);

@@ -8,10 +8,9 @@
 #include "filters/chain.h"
 #include "image/image.h"
 
-/* Sets the variant of a chain, which has all its filters, from the name of a kernel, "reference"
- * (no device) or "general" (the kernels that always exist). ERR_BAD_PARAMETER if the name is
- * unknown, and lists the kernels of the first filter; also if the kernel supports none of the
- * chain's filters, or not windows of this size. */
+/* Sets the variant of a chain with all its filters by name: a kernel, "reference" (no device) or
+ * "general" (kernels that always exist). ERR_BAD_PARAMETER if it is unknown, or supports none of
+ * the filters, or not windows of this size; lists those that do. */
 enum error chain_set_variant(struct chain *chain, const char *name,
                              struct problem *problem) MUST_CHECK;
 

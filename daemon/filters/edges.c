@@ -1,7 +1,6 @@
 /* A flood from every sure pixel, with a stack of its own. The stack is short, as a hostile image
  * could fill any: what finds no room in it is marked all the same, and its neighbours are found in
- * another pass over all rows, which compares 64 pixels at a time. Each pass but the last has filled
- * the stack, so there are few. */
+ * another pass over all rows, 64 pixels at a time. All but the last have filled the stack. */
 #include "filters/edges.h"
 
 #include <stdlib.h>

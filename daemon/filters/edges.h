@@ -31,17 +31,14 @@ uint64_t edges_words(uint32_t width, uint32_t height);
 enum error edges_init(struct edges *edges, uint32_t width, uint32_t height) MUST_CHECK;
 void edges_fini(struct edges *edges);
 
-/* Sets a row from one band of an image's pixels: a sample near full scale is sure, one near half of
- * it may be an edge. NaN is none. */
+/* Sets a row from one band of an image: near full scale is sure, near half of it may be an edge. */
 void edges_set_row(struct edges *edges, uint32_t y, const struct image *image, uint32_t band,
                    const void *pixels);
 
-/* Makes sure what is connected with what is sure. Takes time in proportion to the image, and little
- * memory, whatever the edges' form. */
+/* Makes sure what is connected with what is sure, in time proportional to the image's size. */
 void edges_grow(struct edges *edges);
 
-/* Whether a pixel is an edge in a plane that is among a chain's coefficients, whose 64 bits each
- * are a word. */
+/* Whether a pixel is an edge in a plane, whose words are among a chain's coefficients. */
 bool edges_at(const double *plane, uint32_t width, uint32_t x, uint32_t y);
 
 #endif

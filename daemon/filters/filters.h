@@ -14,10 +14,7 @@
 
 enum filter {
 #define FILTER(symbol, ...) FILTER_##symbol,
-#define PARAMETER(...)
 #include "filters/filters.def"
-#undef FILTER
-#undef PARAMETER
 	FILTERS
 };
 
@@ -52,16 +49,11 @@ enum {
 #define FILTER(symbol, ...)            FIRST_OF_##symbol, BEFORE_##symbol = FIRST_OF_##symbol - 1,
 #define PARAMETER(filter, symbol, ...) ROW_OF_##filter##_##symbol,
 #include "filters/filters.def"
-#undef FILTER
-#undef PARAMETER
 };
 enum {
-#define FILTER(...)
 #define PARAMETER(filter, symbol, ...)                                                             \
 	filter##_##symbol = ROW_OF_##filter##_##symbol - FIRST_OF_##filter,
 #include "filters/filters.def"
-#undef FILTER
-#undef PARAMETER
 };
 
 /* threshold's method, in the order of its choices. */
@@ -82,8 +74,7 @@ enum channels {
 	CHANNELS
 };
 
-/* Rows of numbers among the coefficients of a chain; width and height are 0 if they are not given.
- */
+/* Rows of numbers among a chain's coefficients; width and height are 0 if they are not given. */
 struct numbers {
 	uint32_t first; /* index of the first */
 	uint32_t width, height;
@@ -95,15 +86,62 @@ struct filter_call {
 	uint32_t filter;   /* enum filter */
 	uint32_t channels; /* enum channels */
 	struct numbers numbers[FILTER_PARAMETERS_MAX];
-	/* The whole image's, if the filter must know it; for GATHER_EDGES: the size of the image
-	 * that has these edges. */
+	/* The whole image's, if the filter must know it; for GATHER_EDGES: the image's size. */
 	struct numbers gathered;
-	uint32_t
-	    more_pages;  /* what is gathered of so many further pages follows, page after page */
-	uint32_t shares; /* bit i: value[i] is a percentage of the image's shorter side */
+	uint32_t more_pages; /* what is gathered of so many further ones follows, page after page */
+	uint32_t shares;     /* bit i: value[i] is a percentage of the image's shorter side */
 	uint32_t unused;
 	double value[FILTER_PARAMETERS_MAX];
 };
+
+/* A filter beyond filters.def: filter_of_SYMBOL in the file of its family (smooth, matrix,
+ * gradient, order, tone). Its functions, any of which may be NULL, get a call whose values are
+ * within the limits of their parameters; coefficients: the chain's. */
+struct filter_row {
+	struct {
+		enum { RADIUS_IS, BY_RADIUS, BY_WIDTH, BY_SIGMA, BY_LATTICE } by;
+		/* The radius; BY_WIDTH: of so many windows; BY_SIGMA: so many sigma. */
+		uint8_t number;
+		uint8_t parameter; /* the index of that radius, width or sigma */
+	} window;
+	/* Instead of `window`. */
+	void (*radius)(const struct filter_call *call, uint32_t *x, uint32_t *y);
+	/* The sigma of a Gaussian that is not cut off, also without BY_LATTICE; else 0. */
+	double (*sigma)(const struct filter_call *call);
+
+	/* Refuses values that do not go together, then numbers among the coefficients. */
+	enum error (*check)(const struct filter_call *call, struct problem *problem);
+	enum error (*check_numbers)(const struct filter_call *call, const double *coefficients,
+	                            struct problem *problem);
+
+	/* The knowledge of the whole image that calls need, or only those that must_gather(). */
+	enum gather gathers;
+	bool (*must_gather)(const struct filter_call *call);
+
+	/* The colours that the call itself has numbers for, and the parameter of these. */
+	uint32_t (*colours)(const struct filter_call *call);
+	const char *by_colour;
+	/* Each colour is made of red, green and blue; or grey alone of itself. */
+	bool mixes, takes_grey;
+	bool (*makes_alpha)(const struct filter_call *call);
+
+	/* The operation of a call; NULL: that of filters.def. */
+	enum operation_kind (*kind)(const struct filter_call *call);
+	/* Operations, as bits, whose kernels do some calls besides that one's. */
+	uint32_t also;
+	/* Sets what the number of coefficients depends on, besides kind and radii. */
+	void (*size)(const struct filter_call *call, struct operation *op);
+	bool smoothing, signed_output;
+	/* Sets what is not 0 (the gain: 1), then what is among the coefficients. */
+	void (*lower)(const struct filter_call *call, struct operation *op);
+	void (*lower_numbers)(const struct filter_call *call, const double *coefficients,
+	                      struct operation *op);
+};
+
+#define FILTER(symbol, ...) extern const struct filter_row filter_of_##symbol;
+#include "filters/filters.def"
+
+const struct filter_row *filter_get(enum filter filter);
 
 const char *channels_name(enum channels channels);
 /* The channels of a name, or CHANNELS. */
@@ -111,12 +149,15 @@ enum channels channels_parse(const char *name);
 
 const char *filter_name(enum filter filter);
 const char *filter_text(enum filter filter);
-enum operation_kind filter_operation(enum filter filter);
 /* The filter of a name, or FILTERS. */
 enum filter filter_parse(const char *name);
 /* Says of a name that is unknown which filter is near (by a third of its letters at most), or which
  * there are. Returns ERR_UNKNOWN_FILTER; ERR_BAD_PARAMETER of an empty name. */
 enum error filter_unknown(const char *name, struct problem *problem) MUST_CHECK;
+
+/* Says "NAME: " and what is expected of a value (printf-style). Returns ERR_BAD_PARAMETER. */
+enum error filter_refuse(struct problem *problem, const char *name, const char *value,
+                         const char *format, ...) __attribute__((format(printf, 4, 5))) MUST_CHECK;
 
 /* The i-th parameter of a filter, or NULL after the last. */
 const struct parameter *filter_parameter(enum filter filter, size_t i);
@@ -133,14 +174,14 @@ void filter_radius(const struct filter_call *call, uint32_t *radius_x, uint32_t 
 /* The lattice that a call is computed on; its stride is 0 if it is not. */
 struct lattice filter_lattice(const struct filter_call *call);
 
-/* The sigma that an image is blurred with before a canny looks for its edges; 0: it is not. */
-double filter_canny_sigma(const struct filter_call *call);
-
 /* The knowledge of the whole image that a call needs, whether it has it or not. */
 enum gather filter_gathers(const struct filter_call *call);
 
-/* The operation by which a call's cost is predicted: the one that it is lowered to. */
+/* The operation that a call is lowered to, unless its numbers allow another; predicts its cost. */
 enum operation_kind filter_call_operation(const struct filter_call *call);
+
+/* The operations whose kernels may support a filter, as bits. */
+uint32_t filter_kernels(enum filter filter);
 
 /* The count of numbers in `gathered` of this size, for a call that gathers. */
 uint64_t filter_gathered_numbers(const struct filter_call *call, uint32_t width, uint32_t height);
@@ -148,26 +189,17 @@ uint64_t filter_gathered_numbers(const struct filter_call *call, uint32_t width,
 /* The number of colours that a call has numbers for; 0 or 1 if it treats them alike. */
 uint32_t filter_by_colour(const struct filter_call *call);
 
-/* True if each colour is made of red, green and blue. */
-bool filter_mixes_colours(enum filter filter);
-
-/* A matrix's sum of magnitudes, its divisor (given or not), and whether the coefficients' sum is
- * other than 0. coefficients: the chain's. */
-struct matrix_sums {
-	double magnitudes, scale;
-	bool smoothing;
-};
-
-struct matrix_sums filter_matrix_sums(const struct filter_call *call, const double *coefficients);
-
-/* The largest gain, magnitudes / |scale|, that a matrix may have: up to it sums of 16-bit pixels in
- * pairs of floats, which lose 2^-48 of the gain for each of their terms, are off by less than 1. */
-double filter_gain_max(const struct filter_call *call);
-
-/* Works out a call whose values are valid; coefficients: the chain's, for a matrix. A matrix of
- * rank 1 (to 1e-12 of its largest coefficient) becomes separable. Returns ERR_MEMORY if there is
- * none. */
+/* Works out a call whose values are valid; coefficients: the chain's. A matrix of rank 1 (to 1e-12
+ * of its largest coefficient) becomes separable. ERR_MEMORY. */
 enum error filter_lower(const struct filter_call *call, const double *coefficients,
                         struct operation *operation) MUST_CHECK;
+
+/* The radius of a Gaussian given by sigma alone, and the sigma of one given by size alone. */
+uint32_t filter_gaussian_radius(double sigma);
+double filter_gaussian_sigma(double radius);
+/* Sets row and column to Gaussians of sum 1; of sigma INFINITY: to means. */
+void filter_blur(struct operation *op, double sigma_x, double sigma_y);
+/* The sigma that an image is blurred with before a canny looks for its edges; 0: it is not. */
+double filter_canny_sigma(const struct filter_call *call);
 
 #endif

@@ -1,8 +1,7 @@
-/* Filters that must know the whole image before they can filter any of it: first a run of the job
- * gathers counts of the samples' values, or edges, then the numbers that it made of them
- * stand in the filter's call. Those made of counts are shares of full scale, from 0 to 1. Counts
- * are of results as stored: between filters on luma, which the last run does not round, a luma may
- * be half a count off. */
+/* Filters that must know the whole image first: a run of the job gathers counts of the samples'
+ * values, or edges; then the numbers made of them stand in the filter's call. Those made of counts
+ * are shares of full scale. Counts are of results as stored: between filters on luma, which the
+ * last run does not round, a luma may be half a count off. */
 #ifndef FILTERS_GATHER_H
 #define FILTERS_GATHER_H
 
@@ -36,8 +35,7 @@ uint32_t gather_rows(const struct image *image, bool luma);
  * scale. Values beyond either end count as the end, NaN does not count. */
 uint32_t counts_of(enum pixel_type type);
 
-/* Adds `number` pixels like the image's: each colour to counts of its own, which follow one
- * another, or (luma) the luma of BT.601. */
+/* Adds pixels like the image's: each colour to counts of its own, or the luma of BT.601. */
 void counts_add(uint64_t *counts, const struct image *image, bool luma, const void *pixels,
                 size_t number);
 
@@ -47,8 +45,7 @@ void counts_add(uint64_t *counts, const struct image *image, bool luma, const vo
 double counts_threshold(const uint64_t *counts, uint32_t n);
 
 /* A table that equalizes: entry i is the share of values up to i / (entries - 1) of full scale
- * among those above the smallest that occurs; if only one occurs, that share of full scale itself.
- * entries: at most n. */
+ * among those above the smallest; if only one occurs, that share itself. entries: at most n. */
 void counts_table(const uint64_t *counts, uint32_t n, double *table, uint32_t entries);
 
 /* True if numbers from another process are what they must be. */

@@ -7,7 +7,6 @@ enum {
 	NONE = 0,
 #define OPERATION(symbol, ...) symbol = 1 << OPERATION_##symbol,
 #include "filters/operations.def"
-#undef OPERATION
 	U8 = 1 << PIXEL_U8,
 	INTEGERS = 1 << PIXEL_U8 | 1 << PIXEL_U16,
 	ALL_TYPES = (1 << PIXEL_TYPES) - 1,

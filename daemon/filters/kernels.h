@@ -18,9 +18,9 @@ enum kernel {
 enum kernel_origin { KERNEL_GENERAL, KERNEL_SPECIAL, KERNEL_CLASSIC, KERNEL_CODEC };
 
 /* The devices that a kernel is optimised for. Those for GPUs run elsewhere, too (in tests:
- * compiling them for a CPU takes minutes); those for CPUs, which use extensions of Clang, and
- * KERNEL_FOR_ONLY_NVIDIA do not. Those for NVIDIA use instructions of its GPUs (compute
- * capability 8.0 and up). */
+ * compiling them for a CPU takes minutes), except KERNEL_FOR_ONLY_NVIDIA; those for CPUs do not, as
+ * they use extensions of Clang. Those for NVIDIA use its instructions (compute capability 8.0 and
+ * up). */
 enum kernel_device {
 	KERNEL_FOR_ANY,
 	KERNEL_FOR_CPU,

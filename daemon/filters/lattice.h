@@ -37,12 +37,10 @@ struct lattice lattice_for(double sigma);
 /* The spline: 2 half + 1 weights, of sum 1. */
 void lattice_spline(const struct lattice *lattice, double *spline);
 
-/* The filter on the lattice, 2 radius + 1 weights of sum 1: the part of the Gaussian that the two
- * splines leave. */
+/* The filter on the lattice, 2 radius + 1 weights of sum 1: what the two splines leave to do. */
 void lattice_filter(const struct lattice *lattice, double sigma, double *filter);
 
-/* The weights of the `taps` points that a pixel is made from, for each phase (see lattice_span);
- * the weights of a phase sum to 1. */
+/* The weights of the `taps` points of a pixel, for each phase (see lattice_span); each sum is 1. */
 void lattice_grow(const struct lattice *lattice,
                   double weight[LATTICE_TAPS_MAX][LATTICE_STRIDE_MAX]);
 

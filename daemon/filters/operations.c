@@ -11,7 +11,6 @@ static const struct {
 } rows[OPERATIONS] = {
 #define OPERATION(symbol, name, by, ...) {name, OPERATION_##by},
 #include "filters/operations.def"
-#undef OPERATION
 };
 
 const char *operation_name(enum operation_kind kind)
@@ -35,7 +34,6 @@ double operation_terms(enum operation_kind kind, uint32_t radius_x, uint32_t rad
 	const double terms[OPERATIONS] = {
 #define OPERATION(symbol, name, by, coefficients, terms) terms,
 #include "filters/operations.def"
-#undef OPERATION
 	};
 
 	return terms[kind];
@@ -59,7 +57,6 @@ size_t operation_coefficients(const struct operation *op)
 	const size_t counts[OPERATIONS] = {
 #define OPERATION(symbol, name, by, coefficients, terms) coefficients,
 #include "filters/operations.def"
-#undef OPERATION
 	};
 
 	return counts[op->kind];

@@ -13,7 +13,6 @@
 enum operation_kind {
 #define OPERATION(symbol, ...) OPERATION_##symbol,
 #include "filters/operations.def"
-#undef OPERATION
 	OPERATIONS
 };
 
@@ -22,9 +21,8 @@ enum gradient_output { GRADIENT_MAGNITUDE, GRADIENT_X, GRADIENT_Y, GRADIENT_DIRE
 /* The shape of a window: see kernels/element.h. */
 enum element { ELEMENT_RECTANGLE, ELEMENT_ELLIPSE, ELEMENT_CROSS, ELEMENT_CIRCLE };
 
-/* With e and d for the smallest and the largest in an element: d(e), e(d), in - d(e), e(d) - in and
- * d - e. They are those of the image with its border around it, so d(e) is nowhere above the image.
- */
+/* With e and d for the smallest and the largest in an element: d(e), e(d), in - d(e), e(d) - in, d
+ * - e; of the image with its border around it, so d(e) is nowhere above the image. */
 enum morphology {
 	MORPHOLOGY_OPEN,
 	MORPHOLOGY_CLOSE,
@@ -50,12 +48,10 @@ struct operation {
 	/* OPERATION_MORPHOLOGY; all but the gradient reach two radii of the element. */
 	enum morphology morphology;
 	uint32_t rank; /* OPERATION_RANK: from 0 for the smallest */
-	/* Colours are treated differently, or mixed: CURVE, LUT, MIX, THRESHOLD. Alpha is kept
-	 * unless makes_alpha. */
+	/* Colours are treated differently, or mixed; alpha is kept unless makes_alpha. */
 	bool by_band, makes_alpha;
 	uint32_t tables, entries; /* OPERATION_LUT: of how many entries each */
-	/* Added to the result, in pixel values; where signed_output, the type's midpoint is added.
-	 */
+	/* Added to the result, in pixel values; where signed_output also the type's midpoint. */
 	double offset;
 	bool signed_output;
 	/* Separable: row (2 radius_x + 1), then column (2 radius_y + 1). Matrix: row after row.
@@ -63,8 +59,7 @@ struct operation {
 	 * divided out. Owned; operation_fini() frees it. */
 	double *coefficients;
 	/* Separable and unsharp, if the stride is not 0: the device computes a Gaussian of this
-	 * sigma on this lattice instead of by the coefficients, which are truncated to the
-	 * window. */
+	 * sigma on this lattice, not by the coefficients, which are truncated. */
 	struct lattice lattice;
 	double sigma;
 	double space, range;     /* OPERATION_BILATERAL: both negative; range for full scale 1 */
@@ -77,8 +72,7 @@ struct operation {
 	const double *plane;
 	uint32_t plane_width, plane_height;
 	struct curve curve;
-	/* Sum of the products of absolute coefficients: how much the operation can enlarge a value.
-	 */
+	/* Sum of the absolute coefficients: how much the operation can enlarge a value. */
 	double gain;
 };
 
@@ -87,8 +81,7 @@ const char *operation_name(enum operation_kind kind);
 /* The operations whose kernels do this one, its own and another one's, as bits. */
 uint32_t operation_kernels(enum operation_kind kind);
 
-/* True for a blur and a last step that compares with it. The blur is alpha-weighted; alpha itself
- * is kept. */
+/* True for an alpha-weighted blur and a last step that compares with it; alpha is kept. */
 bool operation_compares(enum operation_kind kind);
 
 /* Multiply-adds a sample of one with these radii. */

@@ -1,11 +1,12 @@
-/* A shape is tested with integers, so that every device agrees which pixels lie in it: a pixel if
- * its centre does. */
+/* A shape has the pixels whose centres lie in it, tested with integers, so that devices agree. */
 #include "filters/regions.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "filters/filters.h"
 
 /* Squares of an ellipse's sides, multiplied, fit 64 bits. */
 enum { ELLIPSE_SIDE_MAX = 32768 };
@@ -71,14 +72,14 @@ enum error regions_parse(const char *text, double *numbers, size_t room, uint32_
 
 	for (*count = 0;; at++, used += REGION_NUMBERS) {
 		if (*count == REGIONS_MAX || room - used < REGION_NUMBERS)
-			return problem_set_parameter(problem, ERR_BAD_PARAMETER, "regions", text,
-			                             "regions: expected at most %d", REGIONS_MAX);
+			return filter_refuse(problem, "regions", text, "expected at most %d",
+			                     REGIONS_MAX);
 		if (!parse_shape(&at, numbers + used))
-			return problem_set_parameter(
-			    problem, ERR_BAD_PARAMETER, "regions", text,
-			    "regions: expected x,y,width,height or ellipse:x,y,width,height in "
-			    "pixels, separated by ';', with sides of at least 1 (of an ellipse at "
-			    "most %d), as in 40,30,80,100;ellipse:10,10,64,64; number %u differs",
+			return filter_refuse(
+			    problem, "regions", text,
+			    "expected x,y,width,height or ellipse:x,y,width,height in pixels, "
+			    "separated by ';', with sides of at least 1 (of an ellipse at most "
+			    "%d), as in 40,30,80,100;ellipse:10,10,64,64; number %u differs",
 			    ELLIPSE_SIDE_MAX, *count + 1);
 		++*count;
 		if (!*at)

@@ -30,18 +30,16 @@ enum error regions_parse(const char *text, double *numbers, size_t room, uint32_
 /* Moves the shapes by so many pixels. */
 void regions_move(const struct regions *regions, double *numbers, int x, int y);
 
-/* True if regions from another process are within all limits. `numbers` has space for as many as
- * there are. */
+/* True if regions from another process, with all their numbers, are within all limits. */
 bool regions_valid(const struct regions *regions, const double *numbers);
 
 /* ERR_BAD_PARAMETER if a shape is completely outside the image: it would do nothing. */
 enum error regions_check(const struct regions *regions, const double *numbers,
                          const struct image *image, struct problem *problem) MUST_CHECK;
 
-/* The share of the result in pixel (x, y), from 0 (the original) to 1: 1 in a shape; over
- * `feather` pixels around it less and less, by the distance from a rectangle, or from an ellipse
- * along the line to its centre; the most of all shapes; with `invert` 1 minus this. Without
- * regions 1. */
+/* The share of the result in pixel (x, y), from 0 (the original) to 1: 1 in a shape; over `feather`
+ * pixels around it less, by the distance from a rectangle, or from an ellipse along the line to its
+ * centre; the most of all shapes; with `invert` 1 minus this. Without regions 1. */
 double regions_weight(const struct regions *regions, const double *numbers, int x, int y);
 
 /* False if all pixels of the area are the original's. */

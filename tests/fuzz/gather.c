@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "filters/chain.h"
+#include "filters/chain_gather.h"
 
 static void expect(bool true_)
 {

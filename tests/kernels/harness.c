@@ -158,7 +158,8 @@ static void pad_pixel(const struct plan *plan, const char *image, int x, int y, 
 
 	if (!inside && plan->chain.border == BORDER_CONSTANT) {
 		for (uint32_t b = 0; b < plan->image.bands; b++)
-			copy_sample(to + b * sample, plan->border_pixel[b], plan->image.type);
+			copy_sample(to + b * sample, (double)plan->border.border.pixel[b],
+			            plan->image.type);
 		return;
 	}
 	x = border_map(x, width, (int)plan->chain.border);

@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "base/memfd.h"
-#include "filters/chain.h"
+#include "filters/chain_gather.h"
 
 static const struct image grey = {1, 1, 1, PIXEL_U8, 0};
 

@@ -1,7 +1,6 @@
 /* Appends a filter's step with the kernel that the request, the tuner or the table chooses. While
- * that kernel is being compiled, a general kernel replaces it. If the request names a variant, or
- * the general kernel itself is not compiled yet, the step waits for the program
- * (plan_resolve()). */
+ * that is compiled, a general kernel replaces it. If the request names a variant, or the general
+ * kernel is not compiled yet, the step waits for the program (plan_resolve()). */
 #include "device/plan/builder.h"
 
 #include <math.h>
@@ -52,8 +51,7 @@ void builder_add_general(struct builder *b, struct step *step)
 	add_step(b, step);
 }
 
-/* The largest float, of integers the largest integer, that is not above a number: samples are above
- * either or neither. */
+/* The largest float (integer) that is not above a number: samples are above either or neither. */
 static float not_above(double number, enum pixel_type type)
 {
 	const float nearest = (float)(type == PIXEL_F32 ? number : floor(number));
@@ -77,6 +75,19 @@ void builder_set_comparison(struct step *step, const struct operation *op,
 		step->limits.s[band] = not_above(op->limit[band] * full, step->program);
 }
 
+static void fill_curve(struct step *step, const struct curve *c, double full)
+{
+	for (int band = 0; band < BANDS_MAX; band++) {
+		step->curve.gain.s[band] = (float)(c->gain[band] / full);
+		step->curve.bias.s[band] = (float)c->bias[band];
+	}
+	step->curve.low = (float)c->low;
+	step->curve.high = (float)c->high;
+	step->curve.exponent = (float)c->exponent;
+	step->curve.scale = (float)(c->scale * full);
+	step->curve.shift = (float)(c->shift * full);
+}
+
 /* Sets the rows of the matrix, and what is added. */
 static void fill_mix(struct step *step, const struct operation *op, double full)
 {
@@ -87,7 +98,55 @@ static void fill_mix(struct step *step, const struct operation *op, double full)
 			step->mix[row].s[column] = (float)c[column];
 		step->mix[BANDS_MAX].s[row] = (float)(c[BANDS_MAX] * full);
 	}
-	step->full = (float)full;
+}
+
+/* Sets the weights of a gradient; directions fill the range of integers, with 0 in the middle. */
+static void fill_gradient(struct step *step, const struct operation *op, enum pixel_type image_type)
+{
+	const double full = pixel_type_full_scale(image_type);
+
+	step->output = op->output;
+	step->scale = 1;
+	for (int i = 0; i < 3; i++)
+		step->smooth[i] = (float)op->coefficients[i];
+	if (op->output != GRADIENT_DIRECTION || image_type == PIXEL_F32)
+		return;
+	step->scale = (float)(full / (2 * M_PI));
+	step->offset += (float)(full / 2);
+}
+
+static union step_limit limit_of(double limit, enum pixel_type program)
+{
+	const double square = floor(limit * limit);
+
+	if (program == PIXEL_U16)
+		return (union step_limit){.whole = (cl_long)square};
+	return (union step_limit){.real = (float)(program == PIXEL_U8 ? square : limit)};
+}
+
+/* Places the plane of bits: what is missing of it is on both sides alike. */
+static void fill_plane(struct step *step, const struct operation *op)
+{
+	const cl_int width = (cl_int)op->plane_width, height = (cl_int)op->plane_height;
+
+	step->plane.words = 2 * ((op->plane_width + 63) / 64);
+	step->plane.width = width;
+	step->plane.height = height;
+	step->plane.x = ((cl_int)step->image_width - width) / 2;
+	step->plane.y = ((cl_int)step->image_height - height) / 2;
+}
+
+/* Work-items share a block of pixelate where it is wide enough for a power of two of them. */
+static void fill_blocks(struct step *step)
+{
+	const uint32_t side = step->radius_x + 1, run = step->shape.x / (side * step->bands);
+	uint32_t lanes = 1;
+
+	while (lanes * 2 <= step->shape.group_x && lanes * 2 <= side)
+		lanes *= 2;
+	step->blocks.side = side;
+	step->blocks.lanes = lanes;
+	step->blocks.run = run ? run : 1;
 }
 
 /* Sets the parameters that depend on the operation, and makes the kernel's weights. */
@@ -102,44 +161,39 @@ static enum error fill_step(const struct device *device, struct step *step, cons
 	step->radius_y = op->radius_y;
 	step->keep = work->keep;
 	step->alpha = work->alpha;
-	step->output = op->kind == OPERATION_EXTREME ? op->largest : op->output;
-	if (op->kind == OPERATION_THRESHOLD || operation_compares(op->kind))
-		builder_set_comparison(step, op, work->image_type);
 	step->element = op->element;
-	step->largest = op->largest;
 	step->rank = op->rank;
-	step->scale = 1;
-	step->curve = op->curve;
-	for (int band = 0; band < BANDS_MAX; band++)
-		step->curve.gain[band] /= full;
-	step->curve.scale *= full;
-	step->curve.shift *= full;
 	step->by_band = op->by_band;
-	if (op->kind == OPERATION_MIX)
+	step->full = (float)full;
+	if (op->kind == OPERATION_EXTREME)
+		step->output = op->largest;
+	else if (op->kind == OPERATION_GRADIENT)
+		fill_gradient(step, op, work->image_type);
+	else if (op->kind == OPERATION_CURVE)
+		fill_curve(step, &op->curve, full);
+	else if (op->kind == OPERATION_MIX)
 		fill_mix(step, op, full);
+	else if (op->kind == OPERATION_PIXELATE)
+		fill_blocks(step);
+	else if (op->kind == OPERATION_THRESHOLD || operation_compares(op->kind))
+		builder_set_comparison(step, op, work->image_type);
+	if (op->kind == OPERATION_BILATERAL) {
+		step->space = (float)(op->space * log2_e);
+		step->range = (float)(op->range / (full * full) * log2_e);
+	}
+	if (op->kind == OPERATION_CANNY) {
+		step->low = limit_of(op->low * full, step->program);
+		step->high = limit_of(op->high * full, step->program);
+	}
+	if (op->kind == OPERATION_EDGES) {
+		fill_plane(step, op);
+		return weights_new_plane(device, op, &step->weights);
+	}
 	if (op->kind == OPERATION_LUT) {
 		step->tables = op->tables;
 		step->entries = step->program == PIXEL_F32 ? op->entries : (uint32_t)full + 1;
 		step->places = (float)((op->entries - 1) / full);
 		return weights_new_tables(device, op, step->program, full, &step->weights);
-	}
-	if (op->kind == OPERATION_CANNY || op->kind == OPERATION_EDGES)
-		step->full = (float)full;
-	step->low = op->low * full;
-	step->high = op->high * full;
-	step->plane_width = op->plane_width;
-	step->plane_height = op->plane_height;
-	if (op->kind == OPERATION_EDGES)
-		return weights_new_plane(device, op, &step->weights);
-	step->space = (float)(op->space * log2_e);
-	step->range = (float)(op->range / (full * full) * log2_e);
-	if (op->kind == OPERATION_GRADIENT)
-		for (int i = 0; i < 3; i++)
-			step->smooth[i] = (float)op->coefficients[i];
-	if (op->kind == OPERATION_GRADIENT && op->output == GRADIENT_DIRECTION &&
-	    work->image_type != PIXEL_F32) {
-		step->scale = (float)(full / (2 * M_PI));
-		step->offset += full / 2;
 	}
 	return weights_new(device, op, variant_get(step->kernel)->weights, as_matrix, step->shape.y,
 	                   &step->weights);
@@ -168,7 +222,8 @@ static enum error try_kernel(const struct builder *b, const struct work *work, d
                              enum program_state *state)
 {
 	*step = builder_begin_step(b, kernel, b->type, b->type);
-	step->offset = offset;
+	step->offset = (float)offset;
+	step->offset_rest = (float)(offset - (float)offset);
 	return builder_make_step(b->programs, work, kernel, shape, step, state);
 }
 
@@ -189,8 +244,7 @@ static struct work work_of(const struct builder *b, const struct operation *op, 
 	                     .read_height = b->image->height + 2 * halo_y};
 }
 
-/* Chooses a kernel and a shape for the work, which on entry are the general ones. True if the
- * chain names the kernel. */
+/* Chooses kernel and shape, which on entry are the general ones. True if the chain names it. */
 static bool choose_kernel(struct builder *b, const struct work *work, enum kernel *kernel,
                           struct shape *shape)
 {
@@ -221,16 +275,30 @@ enum error builder_add_filter(struct builder *b, const struct operation *op, dou
 	const struct device *device = programs_device(b->programs);
 	const struct work work = work_of(b, op, keep, alpha);
 	const enum kernel general = variant_general_kernel(device, &work);
-	const struct shape general_shape = variant_general_shape(device, general);
-	enum kernel kernel = general;
-	struct shape shape = general_shape;
-	const bool named = choose_kernel(b, &work, &kernel, &shape);
+	const bool names_part = kernel_row(chain_kernel(b->chain))->operations &
+	                        operation_kernels(op->kind) & ~(1u << op->kind);
+	struct shape general_shape = {0}, shape;
+	enum kernel kernel = general, known = KERNELS;
 	enum program_state state;
 	struct step step;
-	enum error e = try_kernel(b, &work, offset, kernel, shape, &step, &state);
+	enum error e;
+	bool named;
 
+	if (general < KERNELS)
+		general_shape = variant_general_shape(device, general);
+	else
+		variant_choose_by_table(device, &work, &known, &shape);
+	if (general == KERNELS && (known == KERNELS || names_part))
+		return ERR_OK;
+	shape = general_shape;
+	named = choose_kernel(b, &work, &kernel, &shape);
+	if (kernel == KERNELS)
+		return ERR_OK;
+	e = try_kernel(b, &work, offset, kernel, shape, &step, &state);
 	if (!e && state != PROGRAM_READY && !named) {
 		step_release(&step);
+		if (general == KERNELS)
+			return ERR_OK;
 		e = try_kernel(b, &work, offset, general, general_shape, &step, &state);
 	}
 	if (e)
@@ -248,36 +316,5 @@ enum error builder_add_filter(struct builder *b, const struct operation *op, dou
 		step = second;
 	}
 	add_step(b, &step);
-	return ERR_OK;
-}
-
-enum error builder_add_whole(struct builder *b, const struct operation *op, uint32_t keep,
-                             bool *added)
-{
-	const struct work work = work_of(b, op, keep, 0);
-	const bool names_part = kernel_row(chain_kernel(b->chain))->operations &
-	                        operation_kernels(op->kind) & ~(1u << op->kind);
-	enum kernel known = KERNELS, kernel = KERNELS;
-	struct shape shape;
-	enum program_state state;
-	struct step step;
-	enum error e;
-	bool named;
-
-	*added = false;
-	variant_choose_by_table(programs_device(b->programs), &work, &known, &shape);
-	if (known == KERNELS || names_part)
-		return ERR_OK;
-	named = choose_kernel(b, &work, &kernel, &shape);
-	if (kernel == KERNELS)
-		return ERR_OK;
-	e = try_kernel(b, &work, 0, kernel, shape, &step, &state);
-	if (e)
-		return e;
-	*added = state == PROGRAM_READY || named;
-	if (*added)
-		add_step(b, &step);
-	else
-		step_release(&step);
 	return ERR_OK;
 }

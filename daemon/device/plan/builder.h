@@ -1,5 +1,4 @@
-/* A plan under construction: steps are appended one after another; each reads the result of the one
- * before. */
+/* A plan under construction: each step that is appended reads the result of the one before. */
 #ifndef DEVICE_PLAN_BUILDER_H
 #define DEVICE_PLAN_BUILDER_H
 
@@ -40,34 +39,27 @@ struct builder {
 };
 
 /* Returns a new step that reads the current pixels and writes pixels of type `to` to a scratch
- * buffer that is not busy. program: the pixel type that the kernel is compiled for. The step owns
- * nothing yet. */
+ * buffer that is not busy; it owns nothing yet. program: the pixel type of the kernel. */
 struct step builder_begin_step(const struct builder *builder, enum kernel kernel,
                                enum pixel_type program, enum pixel_type to);
 
-/* Appends a step of a general kernel, complete except for its function. The list takes over its
- * references. */
+/* Appends a step of a general kernel, complete but for its function. Takes its references over. */
 void builder_add_general(struct builder *builder, struct step *step);
 
 /* Appends a filter on pixels of the current type. Uses the requested or chosen kernel, or the
- * general one while that is not compiled. offset: added to the result, in pixel values; keep,
- * alpha: as in struct work. ERR_MEMORY or ERR_DEVICE. */
+ * general one while that is not compiled. Appends nothing of an operation without a general kernel
+ * if no kernel does it, the chain names one of its parts or general ones, or it is not compiled.
+ * offset: added to the result, in pixel values; keep, alpha: as in struct work. ERR_MEMORY or
+ * ERR_DEVICE. */
 enum error builder_add_filter(struct builder *builder, const struct operation *op, double offset,
                               uint32_t keep, uint32_t alpha) MUST_CHECK;
-
-/* Appends an operation that has no general kernel as one step, unless no kernel does it, the chain
- * names one of its parts or general ones, or it is not compiled: *added. ERR_MEMORY or
- * ERR_DEVICE. */
-enum error builder_add_whole(struct builder *builder, const struct operation *op, uint32_t keep,
-                             bool *added) MUST_CHECK;
 
 /* Sets what a step of unsharp or a threshold compares with, of an image of this type. */
 void builder_set_comparison(struct step *step, const struct operation *op,
                             enum pixel_type image_type);
 
-/* Completes a step whose places, expansion and offset are set, with this kernel and shape. *state:
- * whether its program is ready. The caller releases the step; on failure (ERR_MEMORY, ERR_DEVICE)
- * it is empty. */
+/* Completes a step whose places, expansion and offset are set. *state: whether its program is
+ * ready. The caller releases the step; on failure (ERR_MEMORY, ERR_DEVICE) it is empty. */
 enum error builder_make_step(struct programs *programs, const struct work *work, enum kernel kernel,
                              struct shape shape, struct step *step,
                              enum program_state *state) MUST_CHECK;

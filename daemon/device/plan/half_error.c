@@ -1,40 +1,23 @@
-/* Upper bounds computed from the weights. They add the rounding error of each weight and half an
- * ulp for each rounded sum, in the worst case: bytes are 255 where weights have one sign, and 0
- * elsewhere. */
+/* Upper bounds computed from the weights: the rounding error of each weight and half an ulp for
+ * each rounded sum, in the worst case: bytes are 255 where weights have one sign, else 0. */
 #include "device/plan/half_error.h"
 
+#include <CL/cl_half.h>
 #include <math.h>
-#include <stdlib.h>
 
 #include "local.h"
 
 uint32_t half_bits(double value)
 {
-	int exponent;
-	double mantissa = frexp(fabs(value), &exponent); /* in [0.5, 1) */
-	uint32_t sign = signbit(value) ? 0x8000 : 0;
-
-	if (value == 0)
-		return sign;
-	if (exponent < -13) /* subnormal: multiples of 2^-24 */
-		return sign | (uint32_t)rint(ldexp(fabs(value), 24));
-	if (exponent > 16)
-		return sign | 0x7c00;
-	/* Rounding up to a power of two carries into the exponent, as it should. */
-	return sign |
-	       (((uint32_t)(exponent + 14) << 10) + (uint32_t)rint(ldexp(mantissa, 11) - 1024));
+	return cl_half_from_double(value, CL_HALF_RTE);
 }
 
-/* Rounds a value to a half float. */
+/* Rounds to the nearest half float; the header would shift a sign out of an int. */
 static double half_round(double value)
 {
-	int exponent;
+	const double magnitude = (double)cl_half_to_float((cl_half)half_bits(fabs(value)));
 
-	if (value == 0)
-		return 0;
-	frexp(value, &exponent);
-	exponent = exponent < -13 ? -24 : exponent - 11; /* exponent of the last bit */
-	return ldexp(rint(ldexp(value, -exponent)), exponent);
+	return copysign(magnitude, value);
 }
 
 /* Half an ulp of a half float of this magnitude. */
@@ -59,8 +42,7 @@ static double weights_bound(const double *weights, size_t count)
 	return 255 * fmax(up, down);
 }
 
-/* Half an ulp for each partial sum of a row of weights. The kernels add in the order first, last,
- * second, last but one, and so on. */
+/* Half an ulp for each partial sum of a row. Kernels add first, last, second, last but one, … */
 static double sums_bound(const double *weights, size_t count)
 {
 	double plus = 0, minus = 0, bound = 0;

@@ -6,8 +6,9 @@
 #include "device/plan/launch.h"
 
 #include <math.h>
+#include <stddef.h>
+#include <sys/param.h>
 
-#include "device/plan/region.h"
 
 enum {
 	BLOCK_MIN = 32, /* see block_span() in common.cl */
@@ -40,11 +41,6 @@ static void set_u32(struct arguments *a, uint32_t value)
 	set(a, sizeof value, &value);
 }
 
-static void set_float(struct arguments *a, float value)
-{
-	set(a, sizeof value, &value);
-}
-
 /* The region of a tile that a step writes. */
 struct region {
 	uint32_t width, rows; /* pixels */
@@ -71,59 +67,16 @@ static uint32_t block_samples(const struct step *step, const struct device *devi
 	return room < reach + BLOCK_MIN ? BLOCK_MIN : (uint32_t)(room - reach);
 }
 
-static uint32_t max_u32(uint32_t a, uint32_t b)
-{
-	return a > b ? a : b;
-}
-
-static uint32_t min_u32(uint32_t a, uint32_t b)
-{
-	return a < b ? a : b;
-}
-
-static uint32_t divide_up(uint32_t a, uint32_t b)
-{
-	return (a + b - 1) / b;
-}
-
 static bool is_classic(const struct step *step)
 {
 	return kernel_row(step->kernel)->origin == KERNEL_CLASSIC;
-}
-
-/* True for pixelate, whose work-items make blocks of the image. */
-static bool has_blocks(const struct step *step)
-{
-	return kernel_row(step->kernel)->operations & 1u << OPERATION_PIXELATE;
-}
-
-/* Width and height of the blocks of pixelate. */
-static uint32_t block_side(const struct step *step)
-{
-	return step->radius_x + 1;
-}
-
-/* Work-items that share a block of pixelate: a power of two, no more than the block is wide. */
-static uint32_t block_lanes(const struct step *step)
-{
-	uint32_t lanes = 1;
-
-	while (lanes * 2 <= min_u32(step->shape.group_x, block_side(step)))
-		lanes *= 2;
-	return lanes;
-}
-
-/* Blocks of pixelate, side by side, that a work-item makes. */
-static uint32_t block_run(const struct step *step)
-{
-	return max_u32(1, step->shape.x / (block_side(step) * step->bands));
 }
 
 /* At most so many blocks of pixelate lie in `length` pixels: one may be cut at each end, and one
  * wherever the image ends. image: its size, 0 if the step is of no plan. */
 static uint32_t blocks_in(const struct step *step, uint32_t length, uint32_t image)
 {
-	return divide_up(length, block_side(step)) + 3 + (image ? length / image : 0);
+	return howmany(length, step->blocks.side) + 3 + (image ? length / image : 0);
 }
 
 static struct region find_region(const struct step *step, const struct device *device,
@@ -138,22 +91,21 @@ static struct region find_region(const struct step *step, const struct device *d
 	region.samples = region.width * step->bands;
 	if (step->kernel == KERNEL_EXTEND)
 		region.blocks = region.width / EXTEND_PIXELS + 1;
-	else if (has_blocks(step))
+	else if (step->blocks.side)
 		region.blocks =
-		    divide_up(blocks_in(step, region.width, step->image_width), block_run(step)) *
-		    block_lanes(step);
+		    howmany(blocks_in(step, region.width, step->image_width), step->blocks.run) *
+		    step->blocks.lanes;
 	else if (needs(step, VARIANT_PIXELS))
-		region.blocks = divide_up(region.width, block);
+		region.blocks = howmany(region.width, block);
 	else if (kernel_row(step->kernel)->origin == KERNEL_GENERAL)
-		region.blocks = max_u32(
-		    1, min_u32(divide_up(region.samples, block), region.samples / BLOCK_MIN));
+		region.blocks =
+		    MAX(1, MIN(howmany(region.samples, block), region.samples / BLOCK_MIN));
 	else
-		region.blocks = divide_up(region.samples, block);
+		region.blocks = howmany(region.samples, block);
 	return region;
 }
 
-/* Sets a view's buffer, offset and pitch, from column x and row y on, relative to the view's
- * origin. */
+/* Sets a view's buffer, offset and pitch, from column x and row y on, from its origin. */
 static void set_place(struct arguments *a, const struct view *view, int64_t x, int64_t y,
                       uint64_t pixel)
 {
@@ -187,12 +139,11 @@ static void set_image_place(struct arguments *a, const struct step *step, const 
 	set(a, sizeof *y0, &y0[0]);
 	set(a, sizeof *y0, &y0[1]);
 	set_u32(a, stack->distance);
-	set_u32(a, max_u32(step->image_width, tile->x0 + tile->width));
-	set_u32(a, max_u32(step->image_height, stack->y0[0] + stack->height));
+	set_u32(a, MAX(step->image_width, tile->x0 + tile->width));
+	set_u32(a, MAX(step->image_height, stack->y0[0] + stack->height));
 }
 
-/* Sets the source of a step that shrinks or grows, from the first pixel or point that it reads
- * on. */
+/* Sets the source of a step that shrinks or grows, from the first pixel or point that it reads. */
 static void set_source_of_points(struct arguments *a, const struct step *step)
 {
 	const struct lattice *l = &step->points.lattice;
@@ -228,305 +179,139 @@ static void set_extend(struct arguments *a, const struct step *step, const struc
 static size_t scratch_size(const struct step *step, const struct region *region)
 {
 	/* block_span() rounds both ends, so a block can be 15 samples larger than its share. */
-	size_t block = divide_up(region->samples, region->blocks) + VECTOR;
+	size_t block = howmany(region->samples, region->blocks) + VECTOR;
 	size_t reach = 2 * (size_t)step->radius_x * step->bands;
 
 	return (block + reach + VECTOR - 1) / VECTOR * VECTOR *
 	       variant_local_rows(step->kernel, step->shape) * sizeof(float);
 }
 
-static void set_weights(struct arguments *a, const struct step *step)
-{
-	set(a, sizeof step->weights, &step->weights);
-	set_u32(a, step->radius_x);
-	set_u32(a, step->radius_y);
-	set_float(a, (float)step->offset);
-	if (step->kernel == KERNEL_MATRIX_COMPENSATED)
-		set_float(a, (float)(step->offset - (float)step->offset));
-	set_u32(a, step->keep);
-	if (step->kernel == KERNEL_MATRIX_COMPENSATED)
-		set_u32(a, step->alpha);
-}
+/* An argument that a step has beyond its regions: a member, or what follows from some. */
+struct argument {
+	enum {
+		END,
+		MEMBER,   /* the step's, as it is */
+		LIMIT,    /* a member whose size depends on what the kernel compares */
+		ORIGINAL, /* a view */
+		SPLINE_LENGTH,
+		BLOCK_ROWS,
+		PHASE_ACROSS,
+		PHASE_DOWN,
+	} kind;
+	size_t place, size; /* of a member */
+};
 
-/* Of a blur and the comparison with it, in one kernel. */
-static void set_comparison(struct arguments *a, const struct step *step)
-{
-	set_weights(a, step);
-	set_float(a, step->amount);
-	set_float(a, step->threshold);
-}
-
-static void set_gradient(struct arguments *a, const struct step *step)
-{
-	for (int i = 0; i < 3; i++)
-		set_float(a, step->smooth[i]);
-	set_u32(a, step->output);
-	set_float(a, step->scale);
-	set_float(a, (float)step->offset);
-	set_u32(a, step->keep);
-}
-
-static void set_bilateral(struct arguments *a, const struct step *step)
-{
-	set_u32(a, step->radius_x);
-	set_float(a, step->space);
-	set_float(a, step->range);
-	set_u32(a, step->alpha);
-	set_u32(a, step->keep);
-}
-
-static void set_curve(struct arguments *a, const struct step *step)
-{
-	const struct curve *c = &step->curve;
-	cl_float4 gain, bias;
-
-	for (int b = 0; b < BANDS_MAX; b++) {
-		gain.s[b] = (float)c->gain[b];
-		bias.s[b] = (float)c->bias[b];
+#define VALUE_OF(type, member)                                                                     \
+	{                                                                                          \
+		.kind = type, .place = offsetof(struct step, member),                              \
+		.size = sizeof((struct step *)NULL)->member                                        \
 	}
-	set(a, sizeof gain, &gain);
-	set(a, sizeof bias, &bias);
-	set_float(a, (float)c->low);
-	set_float(a, (float)c->high);
-	set_float(a, (float)c->exponent);
-	set_float(a, (float)c->scale);
-	set_float(a, (float)c->shift);
-	set_u32(a, step->by_band);
-	set_u32(a, step->keep);
-}
-
-static void set_lut(struct arguments *a, const struct step *step)
-{
-	set(a, sizeof step->weights, &step->weights);
-	set_u32(a, step->tables);
-	set_u32(a, step->entries);
-	set_float(a, step->places);
-	set_u32(a, step->keep);
-}
-
-static void set_mix(struct arguments *a, const struct step *step)
-{
-	for (int i = 0; i <= BANDS_MAX; i++)
-		set(a, sizeof step->mix[i], &step->mix[i]);
-	set_float(a, step->full);
-	set_u32(a, step->alpha);
-	set_u32(a, step->keep);
-}
-
-static void set_pixelate(struct arguments *a, const struct step *step)
-{
-	set_u32(a, block_side(step));
-	set_u32(a, block_lanes(step));
-	set_u32(a, block_run(step));
-	set_u32(a, step->keep);
-}
-
-static void set_unpremultiply(struct arguments *a, const struct step *step)
-{
-	set_view(a, &a->views[step->original], step, step->original_type);
-	set_float(a, (float)step->offset);
-	set_u32(a, step->keep);
-}
-
-static void set_threshold_local(struct arguments *a, const struct step *step)
-{
-	set_view(a, &a->views[step->original], step, step->original_type);
-	set_float(a, step->threshold);
-	set_float(a, step->amount);
-	set_u32(a, step->alpha);
-	set_u32(a, step->keep);
-}
-
-static void set_unsharp(struct arguments *a, const struct step *step)
-{
-	set_view(a, &a->views[step->original], step, step->original_type);
-	set_float(a, step->amount);
-	set_float(a, step->threshold);
-	set_u32(a, step->alpha);
-	set_u32(a, step->keep);
-}
-
-static void set_extreme(struct arguments *a, const struct step *step)
-{
-	set_u32(a, step->radius_x);
-	set_u32(a, step->element);
-	set_u32(a, step->largest);
-	set_u32(a, step->keep);
-}
-
-static void set_threshold(struct arguments *a, const struct step *step)
-{
-	set(a, sizeof step->limits, &step->limits);
-	set_float(a, step->amount);
-	set_u32(a, step->by_band);
-	set_u32(a, step->keep);
-}
-
-static void set_rank(struct arguments *a, const struct step *step)
-{
-	set_u32(a, step->radius_x);
-	set_u32(a, step->element);
-	set_u32(a, step->rank);
-	set_u32(a, step->keep);
-}
-
-/* The limits are numbers of what the kernel compares: squares, for integers. */
-static void set_canny(struct arguments *a, const struct step *step)
-{
-	const double limits[] = {step->low, step->high};
-
-	for (int i = 0; i < 2; i++) {
-		const cl_long square = (cl_long)floor(limits[i] * limits[i]);
-
-		if (step->program == PIXEL_U16)
-			set(a, sizeof square, &square);
-		else
-			set_float(a, step->program == PIXEL_U8 ? (float)square : (float)limits[i]);
+#define VALUE(member) VALUE_OF(MEMBER, member)
+#define COUNTED(type)                                                                              \
+	{                                                                                          \
+		.kind = type                                                                       \
 	}
-	set_float(a, step->full);
-	set_u32(a, step->keep);
-}
+#define LIST(...)                                                                                  \
+	(const struct argument[])                                                                  \
+	{                                                                                          \
+		__VA_ARGS__, COUNTED(END)                                                          \
+	}
+#define WEIGHTS VALUE(weights), VALUE(radius_x), VALUE(radius_y), VALUE(offset)
 
-/* What is missing of the plane is on both sides alike. */
-static void set_edges(struct arguments *a, const struct step *step)
-{
-	const cl_int width = (cl_int)step->plane_width, height = (cl_int)step->plane_height;
-	const cl_int x = ((cl_int)step->image_width - width) / 2;
-	const cl_int y = ((cl_int)step->image_height - height) / 2;
-
-	set(a, sizeof step->weights, &step->weights);
-	set_u32(a, 2 * divide_up(step->plane_width, 64));
-	set(a, sizeof width, &width);
-	set(a, sizeof height, &height);
-	set(a, sizeof x, &x);
-	set(a, sizeof y, &y);
-	set_float(a, step->full);
-	set_u32(a, step->keep);
-}
-
-static void set_subtract(struct arguments *a, const struct step *step)
-{
-	set_view(a, &a->views[step->original], step, step->original_type);
-	set_u32(a, step->reverse);
-	set_u32(a, step->keep);
-}
-
-static void set_blend(struct arguments *a, const struct step *step)
-{
-	set_view(a, &a->views[step->original], step, step->original_type);
-	set(a, sizeof step->weights, &step->weights);
-	set_u32(a, step->shapes);
-	set_u32(a, step->feather);
-	set_u32(a, step->invert);
-	set_u32(a, step->alpha);
-}
-
-static bool is_shrink(const struct step *step)
-{
-	return step->kernel == KERNEL_SHRINK_DOWN || step->kernel == KERNEL_SHRINK_ACROSS;
-}
-
-static bool is_grow(const struct step *step)
-{
-	return step->kernel == KERNEL_GROW_DOWN || step->kernel == KERNEL_GROW_ACROSS;
-}
-
-static void set_shrink(struct arguments *a, const struct step *step)
-{
-	const struct lattice *l = &step->points.lattice;
-
-	set(a, sizeof step->weights, &step->weights);
-	set_u32(a, 2 * l->half + 1);
-	set_u32(a, l->stride);
-	if (step->kernel == KERNEL_SHRINK_ACROSS)
-		return;
-	set_u32(a, l->taps);
-	set_u32(a, step->shape.y);
-}
-
-static void set_grow(struct arguments *a, const struct step *step)
-{
-	bool across = step->kernel == KERNEL_GROW_ACROSS;
-
-	set(a, sizeof step->weights, &step->weights);
-	set_u32(a, step->points.lattice.stride);
-	set_u32(a, step->points.lattice.taps);
-	set_u32(a,
-	        (across ? region_points_across(step, a->tile) : region_points_down(step, a->tile))
-	            .phase);
-	if (across)
-		return;
-	set_u32(a, step->shape.y);
-	set_view(a, &a->views[step->original], step, step->original_type);
-	set_u32(a, step->keep);
-}
-
-static void set_premultiply(struct arguments *a, const struct step *step)
-{
-	set_u32(a, step->alpha);
-}
-
-static void set_ycc(struct arguments *a, const struct step *step)
-{
-	set_float(a, (float)step->offset);
-}
-
-/* Sets the arguments that a step has beyond its regions. */
-typedef void setter(struct arguments *a, const struct step *step);
-
-/* All kernels of an operation take the same arguments. NULL: the operation runs as other
- * kernels. */
-static setter *const of_operation[] = {
-    [OPERATION_SEPARABLE] = set_weights,
-    [OPERATION_MATRIX] = set_weights,
-    [OPERATION_GRADIENT] = set_gradient,
-    [OPERATION_BILATERAL] = set_bilateral,
-    [OPERATION_UNSHARP] = set_comparison,
-    [OPERATION_DOG] = set_weights,
-    [OPERATION_EXTREME] = set_extreme,
+/* All kernels of an operation take the same arguments. NULL: it runs as other kernels. */
+static const struct argument *const of_operation[] = {
+    [OPERATION_SEPARABLE] = LIST(WEIGHTS, VALUE(keep)),
+    [OPERATION_MATRIX] = LIST(WEIGHTS, VALUE(keep)),
+    [OPERATION_GRADIENT] = LIST(VALUE(smooth[0]), VALUE(smooth[1]), VALUE(smooth[2]), VALUE(output),
+                                VALUE(scale), VALUE(offset), VALUE(keep)),
+    [OPERATION_BILATERAL] =
+        LIST(VALUE(radius_x), VALUE(space), VALUE(range), VALUE(alpha), VALUE(keep)),
+    [OPERATION_UNSHARP] = LIST(WEIGHTS, VALUE(keep), VALUE(amount), VALUE(threshold)),
+    [OPERATION_DOG] = LIST(WEIGHTS, VALUE(keep)),
+    [OPERATION_EXTREME] = LIST(VALUE(radius_x), VALUE(element), VALUE(output), VALUE(keep)),
     [OPERATION_MORPHOLOGY] = NULL,
-    [OPERATION_PIXELATE] = set_pixelate,
-    [OPERATION_CURVE] = set_curve,
-    [OPERATION_RANK] = set_rank,
-    [OPERATION_THRESHOLD] = set_threshold,
-    [OPERATION_LOCAL_THRESHOLD] = set_comparison,
-    [OPERATION_LUT] = set_lut,
-    [OPERATION_MIX] = set_mix,
-    [OPERATION_CANNY] = set_canny,
-    [OPERATION_EDGES] = set_edges,
+    [OPERATION_PIXELATE] =
+        LIST(VALUE(blocks.side), VALUE(blocks.lanes), VALUE(blocks.run), VALUE(keep)),
+    [OPERATION_CURVE] = LIST(VALUE(curve.gain), VALUE(curve.bias), VALUE(curve.low),
+                             VALUE(curve.high), VALUE(curve.exponent), VALUE(curve.scale),
+                             VALUE(curve.shift), VALUE(by_band), VALUE(keep)),
+    [OPERATION_RANK] = LIST(VALUE(radius_x), VALUE(element), VALUE(rank), VALUE(keep)),
+    [OPERATION_THRESHOLD] = LIST(VALUE(limits), VALUE(amount), VALUE(by_band), VALUE(keep)),
+    [OPERATION_LOCAL_THRESHOLD] = LIST(WEIGHTS, VALUE(keep), VALUE(amount), VALUE(threshold)),
+    [OPERATION_LUT] =
+        LIST(VALUE(weights), VALUE(tables), VALUE(entries), VALUE(places), VALUE(keep)),
+    [OPERATION_MIX] = LIST(VALUE(mix[0]), VALUE(mix[1]), VALUE(mix[2]), VALUE(mix[3]),
+                           VALUE(mix[4]), VALUE(full), VALUE(alpha), VALUE(keep)),
+    [OPERATION_CANNY] = LIST(VALUE_OF(LIMIT, low), VALUE_OF(LIMIT, high), VALUE(full), VALUE(keep)),
+    [OPERATION_EDGES] =
+        LIST(VALUE(weights), VALUE(plane.words), VALUE(plane.width), VALUE(plane.height),
+             VALUE(plane.x), VALUE(plane.y), VALUE(full), VALUE(keep)),
 };
 _Static_assert(sizeof of_operation / sizeof *of_operation == OPERATIONS, "each has its place");
 
-static setter *const of_helper[KERNELS] = {
-    [KERNEL_PREMULTIPLY] = set_premultiply,
-    [KERNEL_UNPREMULTIPLY] = set_unpremultiply,
-    [KERNEL_TO_YCC] = set_ycc,
-    [KERNEL_FROM_YCC] = set_ycc,
-    [KERNEL_UNSHARP] = set_unsharp,
-    [KERNEL_THRESHOLD_LOCAL] = set_threshold_local,
-    [KERNEL_BLEND] = set_blend,
-    [KERNEL_SUBTRACT] = set_subtract,
-    [KERNEL_SHRINK_DOWN] = set_shrink,
-    [KERNEL_SHRINK_ACROSS] = set_shrink,
-    [KERNEL_GROW_DOWN] = set_grow,
-    [KERNEL_GROW_ACROSS] = set_grow,
+/* The arguments of helpers, and of a kernel that has more than the others of its operation. */
+static const struct argument *const of_kernel[KERNELS] = {
+    [KERNEL_MATRIX_COMPENSATED] = LIST(WEIGHTS, VALUE(offset_rest), VALUE(keep), VALUE(alpha)),
+    [KERNEL_PREMULTIPLY] = LIST(VALUE(alpha)),
+    [KERNEL_UNPREMULTIPLY] = LIST(COUNTED(ORIGINAL), VALUE(offset), VALUE(keep)),
+    [KERNEL_TO_YCC] = LIST(VALUE(offset)),
+    [KERNEL_FROM_YCC] = LIST(VALUE(offset)),
+    [KERNEL_UNSHARP] =
+        LIST(COUNTED(ORIGINAL), VALUE(amount), VALUE(threshold), VALUE(alpha), VALUE(keep)),
+    [KERNEL_THRESHOLD_LOCAL] =
+        LIST(COUNTED(ORIGINAL), VALUE(threshold), VALUE(amount), VALUE(alpha), VALUE(keep)),
+    [KERNEL_BLEND] = LIST(COUNTED(ORIGINAL), VALUE(weights), VALUE(shapes), VALUE(feather),
+                          VALUE(invert), VALUE(alpha)),
+    [KERNEL_SUBTRACT] = LIST(COUNTED(ORIGINAL), VALUE(reverse), VALUE(keep)),
+    [KERNEL_SHRINK_DOWN] =
+        LIST(VALUE(weights), COUNTED(SPLINE_LENGTH), VALUE(points.lattice.stride),
+             VALUE(points.lattice.taps), COUNTED(BLOCK_ROWS)),
+    [KERNEL_SHRINK_ACROSS] =
+        LIST(VALUE(weights), COUNTED(SPLINE_LENGTH), VALUE(points.lattice.stride)),
+    [KERNEL_GROW_DOWN] =
+        LIST(VALUE(weights), VALUE(points.lattice.stride), VALUE(points.lattice.taps),
+             COUNTED(PHASE_DOWN), COUNTED(BLOCK_ROWS), COUNTED(ORIGINAL), VALUE(keep)),
+    [KERNEL_GROW_ACROSS] = LIST(VALUE(weights), VALUE(points.lattice.stride),
+                                VALUE(points.lattice.taps), COUNTED(PHASE_ACROSS)),
 };
 
-static setter *setter_of(enum kernel kernel)
+static const struct argument *arguments_of(enum kernel kernel)
 {
-	uint32_t operations = kernel_row(kernel)->operations;
+	const uint32_t operations = kernel_row(kernel)->operations;
 
-	return operations ? of_operation[__builtin_ctz(operations)] : of_helper[kernel];
+	if (of_kernel[kernel] || !operations)
+		return of_kernel[kernel];
+	return of_operation[__builtin_ctz(operations)];
 }
 
-/* The pixels that a classic kernel may read, relative to the first pixel of its region. */
-static cl_int4 find_reach(const struct step *step, const struct region *region)
+static void set_listed(struct arguments *a, const struct step *step)
 {
-	cl_int4 reach = {{-(cl_int)step->radius_x, -(cl_int)step->radius_y,
-	                  (cl_int)(region->width - 1 + step->radius_x),
-	                  (cl_int)(region->rows - 1 + step->radius_y)}};
+	for (const struct argument *l = arguments_of(step->kernel); l->kind != END; l++) {
+		const void *member = (const char *)step + l->place;
 
-	return step->reach ? *step->reach : reach;
+		if (l->kind == MEMBER)
+			set(a, l->size, member);
+		else if (l->kind == LIMIT)
+			set(a, step->program == PIXEL_U16 ? sizeof(cl_long) : sizeof(cl_float),
+			    member);
+		else if (l->kind == ORIGINAL)
+			set_view(a, &a->views[step->original], step, step->original_type);
+		else if (l->kind == SPLINE_LENGTH)
+			set_u32(a, 2 * step->points.lattice.half + 1);
+		else if (l->kind == BLOCK_ROWS)
+			set_u32(a, step->shape.y);
+		else if (l->kind == PHASE_ACROSS)
+			set_u32(a, region_points_across(step, a->tile).phase);
+		else
+			set_u32(a, region_points_down(step, a->tile).phase);
+	}
+}
+
+/* True for a step to or from a lattice. */
+static bool is_of_lattice(const struct step *step)
+{
+	return step->kernel == KERNEL_SHRINK_DOWN || step->kernel == KERNEL_SHRINK_ACROSS ||
+	       step->kernel == KERNEL_GROW_DOWN || step->kernel == KERNEL_GROW_ACROSS;
 }
 
 /* Rows of pixels in a buffer. */
@@ -554,24 +339,12 @@ static cl_int copy_rows(cl_command_queue queue, const struct rows *from, const s
 	return code;
 }
 
-/* The images of a launch, and a packed buffer on the way from or to each that it makes. */
+/* The images that a launch makes, and the target's pixels on their way to the view. */
 struct images {
-	cl_mem source, target, packed_source, packed_target;
-	bool owned[2]; /* source, target */
+	cl_mem source, target, packed;
 };
 
-static void images_fini(struct images *images)
-{
-	if (images->owned[0])
-		object_release(OBJECT_IMAGE, images->source);
-	if (images->owned[1])
-		object_release(OBJECT_IMAGE, images->target);
-	object_release(OBJECT_IMAGE, images->packed_source);
-	object_release(OBJECT_IMAGE, images->packed_target);
-}
-
-/* Makes an image object, of which the driver reads integers as such or as shares of full scale, and
- * a packed buffer of its size. */
+/* Makes an image object, which holds integers or shares of full scale, and a buffer of its size. */
 static cl_int make_image(const struct step *step, enum pixel_type type, size_t width, size_t height,
                          const struct device *device, cl_mem *image, cl_mem *packed)
 {
@@ -592,8 +365,7 @@ static cl_int make_image(const struct step *step, enum pixel_type type, size_t w
 
 /* Makes an image of the pixels in reach. */
 static cl_int fill_source(const struct step *step, const struct view *src, const cl_int4 *reach,
-                          const struct device *device, cl_command_queue queue,
-                          struct images *images)
+                          const struct device *device, cl_command_queue queue, cl_mem *image)
 {
 	const size_t pixel = step->bands * pixel_type_size(step->src_type);
 	const size_t zero[3] = {0, 0, 0}, size[3] = {(size_t)(reach->s[2] - reach->s[0]) + 1,
@@ -601,17 +373,17 @@ static cl_int fill_source(const struct step *step, const struct view *src, const
 	const int64_t first = (int64_t)src->origin +
 	                      (reach->s[1] - (int64_t)step->expand_y) * src->pitch +
 	                      (reach->s[0] - (int64_t)step->expand_x) * (int64_t)pixel;
-	cl_int code = make_image(step, step->src_type, size[0], size[1], device, &images->source,
-	                         &images->packed_source);
+	cl_mem packed = NULL;
+	cl_int code = make_image(step, step->src_type, size[0], size[1], device, image, &packed);
 	const struct rows from = {src->buffer, (size_t)first, src->pitch},
-	                  to = {images->packed_source, 0, size[0] * pixel};
+	                  to = {packed, 0, size[0] * pixel};
 
-	images->owned[0] = images->source != NULL;
 	if (!code)
 		code = copy_rows(queue, &from, &to, to.pitch, size[1], NULL);
 	if (!code)
-		code = clEnqueueCopyBufferToImage(queue, images->packed_source, images->source, 0,
-		                                  zero, size, 0, NULL, NULL);
+		code =
+		    clEnqueueCopyBufferToImage(queue, packed, *image, 0, zero, size, 0, NULL, NULL);
+	object_release(OBJECT_IMAGE, packed); /* the driver keeps it until it is used */
 	return code;
 }
 
@@ -622,10 +394,9 @@ static void set_source_image(struct arguments *a, const struct step *step, const
 {
 	const cl_int origin[2] = {-reach->s[0], -reach->s[1]};
 
-	images->source = src->image;
-	if (!a->code && !images->source)
-		a->code = fill_source(step, src, reach, device, queue, images);
-	set(a, sizeof images->source, &images->source);
+	if (!a->code && !src->image)
+		a->code = fill_source(step, src, reach, device, queue, &images->source);
+	set(a, sizeof(cl_mem), src->image ? &src->image : &images->source);
 	set(a, sizeof origin, origin);
 }
 
@@ -647,27 +418,11 @@ static void set_target_image(struct arguments *a, const struct step *step, const
 	const cl_int place[2] = {(cl_int)(offset % dst->pitch / pixel),
 	                         (cl_int)(offset / dst->pitch)};
 
-	images->target = dst->image;
-	if (!a->code && !images->target) {
+	if (!a->code && !dst->image)
 		a->code = make_image(step, step->dst_type, region->width, region->rows, device,
-		                     &images->target, &images->packed_target);
-		images->owned[1] = images->target != NULL;
-	}
-	set(a, sizeof images->target, &images->target);
+		                     &images->target, &images->packed);
+	set(a, sizeof(cl_mem), dst->image ? &dst->image : &images->target);
 	set(a, sizeof place, place);
-}
-
-/* Work-items across and down, before rounding up to whole groups. */
-static void find_items(const struct step *step, const struct region *region, size_t items[2])
-{
-	items[0] = region->blocks;
-	items[1] = divide_up(region->rows, step->shape.y);
-	if (has_blocks(step))
-		items[1] = blocks_in(step, region->rows, step->image_height);
-	if (step->kernel != KERNEL_SEP_TWO_PASS)
-		return;
-	items[0] = step->pass ? region->rows : region->samples;
-	items[1] = step->pass ? region->samples : region->rows + 2 * step->radius_y;
 }
 
 /* Multiply-adds of a step. If its kernel does several operations, the largest number. */
@@ -682,8 +437,7 @@ static double step_work(const struct step *step, const struct region *region)
 	return terms * region->samples * region->rows;
 }
 
-/* True if a launch can be split. Kernels for GPUs and classic kernels use group numbers, which
- * start at 0 in each piece, so theirs cannot. */
+/* False if a kernel uses group numbers, which start at 0 in each piece. */
 static bool has_pieces(const struct step *step, const struct device *device)
 {
 	return device->type == DEVICE_CPU && !is_classic(step) &&
@@ -696,7 +450,7 @@ static bool has_pieces(const struct step *step, const struct device *device)
 static void cut(const struct region *region, uint32_t threads, struct launch *l)
 {
 	const struct device *device = l->device;
-	const uint32_t own = device->serial || device->in_test ? 1 : max_u32(device->units, 1);
+	const uint32_t own = device->serial || device->in_test ? 1 : MAX(device->units, 1);
 	const double work = step_work(&l->step, region) / own;
 	const double spread = device->serial ? fmin(work / piece_min, threads) : 0;
 	const double wanted = fmax(work / piece_max, spread);
@@ -714,12 +468,16 @@ static void cut(const struct region *region, uint32_t threads, struct launch *l)
 
 static void count_groups(const struct step *step, const struct region *region, size_t groups[2])
 {
-	const size_t local[2] = {step->shape.group_x, step->shape.group_y};
-	size_t items[2];
+	size_t across = region->blocks, down = howmany(region->rows, step->shape.y);
 
-	find_items(step, region, items);
-	for (int i = 0; i < 2; i++)
-		groups[i] = (items[i] + local[i] - 1) / local[i];
+	if (step->blocks.side)
+		down = blocks_in(step, region->rows, step->image_height);
+	if (step->kernel == KERNEL_SEP_TWO_PASS) {
+		across = step->pass ? region->rows : region->samples;
+		down = step->pass ? region->samples : region->rows + 2 * step->radius_y;
+	}
+	groups[0] = howmany(across, step->shape.group_x);
+	groups[1] = howmany(down, step->shape.group_y);
 }
 
 /* The work-items of a piece. */
@@ -749,18 +507,6 @@ static cl_int enqueue(const struct step *step, const struct device *device, cons
 	                              offset, global, local, 0, NULL, event);
 }
 
-/* Enqueues a launch that is not cut. */
-static cl_int enqueue_whole(const struct step *step, const struct device *device,
-                            const struct region *region, uint32_t tiles, cl_command_queue queue,
-                            cl_event *event)
-{
-	const size_t one[2] = {1, 1};
-	size_t groups[2];
-
-	count_groups(step, region, groups);
-	return enqueue(step, device, groups, one, 0, tiles, queue, event);
-}
-
 /* Copies what a kernel has written to an image of this launch to the target. */
 static cl_int enqueue_copy_back(const struct step *step, const struct view *dst,
                                 const struct region *region, const struct images *images,
@@ -768,10 +514,10 @@ static cl_int enqueue_copy_back(const struct step *step, const struct view *dst,
 {
 	const size_t pixel = step->bands * pixel_type_size(step->dst_type);
 	const size_t zero[3] = {0, 0, 0}, size[3] = {region->width, region->rows, 1};
-	const struct rows from = {images->packed_target, 0, region->width * pixel},
+	const struct rows from = {images->packed, 0, region->width * pixel},
 	                  target = {dst->buffer, target_offset(step, dst), dst->pitch};
-	cl_int code = clEnqueueCopyImageToBuffer(queue, images->target, images->packed_target, zero,
-	                                         size, 0, 0, NULL, NULL);
+	cl_int code = clEnqueueCopyImageToBuffer(queue, images->target, images->packed, zero, size,
+	                                         0, 0, NULL, NULL);
 
 	return code ? code : copy_rows(queue, &from, &target, from.pitch, region->rows, NULL);
 }
@@ -790,67 +536,50 @@ static void set_region_view(struct arguments *a, const struct step *step, bool d
 	set_u32(a, view->pitch);
 }
 
-/* Sets what follows the regions in REGION_ARGUMENTS. */
-static void set_counts(struct arguments *a, const struct step *step, const struct region *region)
-{
-	set_u32(a, region->samples);
-	set_u32(a, region->rows);
-	set_u32(a, step->bands);
-	set_u32(a, region->blocks);
-}
-
 bool launch_can_stack(const struct step *step)
 {
-	return !is_classic(step) && !is_shrink(step) && !is_grow(step);
-}
-
-/* Sets the arguments of a kernel that knows its place. It gets all tiles of a stack in one launch,
- * each on its own. */
-static void set_placed(struct arguments *a, const struct step *step, const struct stack *stack,
-                       const struct region *region)
-{
-	if (step->kernel == KERNEL_EXTEND) {
-		set_extend(a, step, stack, region);
-		return;
-	}
-	set_region_view(a, step, false);
-	set_region_view(a, step, true);
-	set_counts(a, step, region);
-	set_image_place(a, step, stack);
-	setter_of(step->kernel)(a, step);
+	return !is_classic(step) && !is_of_lattice(step);
 }
 
 /* Sets all arguments of a step for the tile, or a stack as high as that. queue, images: for kernels
- * that need image objects. *region: what the kernel's groups cover, of each tile if it knows its
- * place. */
+ * that need image objects. *region: what the kernel's groups cover; of each tile if it knows its
+ * place, as it then gets all tiles of a stack in one launch, each on its own. */
 static void set_arguments(struct arguments *a, const struct step *step, const struct device *device,
                           const struct stack *stack, cl_command_queue queue, struct images *images,
                           struct region *region)
 {
-	const struct view *views = a->views;
 	struct tile one = *a->tile;
-	cl_int4 reach;
+	cl_int4 reach; /* the pixels that a classic kernel may read */
 
-	if (needs(step, VARIANT_PLACE)) {
+	if (needs(step, VARIANT_PLACE))
 		one.height = stack->height;
-		*region = find_region(step, device, &one);
-		set_placed(a, step, stack, region);
+	*region = find_region(step, device, &one);
+	reach = (cl_int4){{-(cl_int)step->radius_x, -(cl_int)step->radius_y,
+	                   (cl_int)(region->width - 1 + step->radius_x),
+	                   (cl_int)(region->rows - 1 + step->radius_y)}};
+	if (step->reach)
+		reach = *step->reach;
+	if (step->kernel == KERNEL_EXTEND) {
+		set_extend(a, step, stack, region);
 		return;
 	}
-	*region = find_region(step, device, a->tile);
-	reach = find_reach(step, region);
 	if (needs(step, VARIANT_IMAGE))
-		set_source_image(a, step, &views[step->src], &reach, device, queue, images);
-	else if (is_shrink(step) || is_grow(step))
+		set_source_image(a, step, &a->views[step->src], &reach, device, queue, images);
+	else if (is_of_lattice(step))
 		set_source_of_points(a, step);
 	else
 		set_region_view(a, step, false);
 	if (needs(step, VARIANT_TARGET_IMAGE))
-		set_target_image(a, step, &views[step->dst], region, device, images);
+		set_target_image(a, step, &a->views[step->dst], region, device, images);
 	else
 		set_region_view(a, step, true);
-	set_counts(a, step, region);
-	setter_of(step->kernel)(a, step);
+	set_u32(a, region->samples);
+	set_u32(a, region->rows);
+	set_u32(a, step->bands);
+	set_u32(a, region->blocks);
+	if (needs(step, VARIANT_PLACE))
+		set_image_place(a, step, stack);
+	set_listed(a, step);
 	if (needs(step, VARIANT_LOCAL))
 		set(a, scratch_size(step, region), NULL);
 	if (is_classic(step))
@@ -873,13 +602,19 @@ cl_int launch_step(const struct step *step, const struct device *device, const s
 	struct images images = {0};
 	struct region region;
 	uint32_t tiles = stack && needs(step, VARIANT_PLACE) ? stack->count : 1;
+	const size_t one[2] = {1, 1};
+	size_t groups[2];
 
 	set_arguments(&a, step, device, stack ? stack : &alone, queue, &images, &region);
+	count_groups(step, &region, groups);
 	if (!a.code)
-		a.code = enqueue_whole(step, device, &region, tiles, queue, event);
-	if (!a.code && images.owned[1])
+		a.code = enqueue(step, device, groups, one, 0, tiles, queue, event);
+	if (!a.code && images.target)
 		a.code = enqueue_copy_back(step, &views[step->dst], &region, &images, queue);
-	images_fini(&images); /* the driver keeps them until they are used */
+	/* The driver keeps them until they are used. */
+	object_release(OBJECT_IMAGE, images.source);
+	object_release(OBJECT_IMAGE, images.target);
+	object_release(OBJECT_IMAGE, images.packed);
 	return a.code;
 }
 

@@ -4,8 +4,7 @@
 
 #include "device/plan/step.h"
 
-/* True if a stack can go through this step as one high tile: its result does not depend on a row's
- * position in the image. */
+/* True if a stack can go through this step as one high tile, wherever its rows are in the image. */
 bool launch_can_stack(const struct step *step);
 
 /* Enqueues a step for a tile. With a stack, `tile` is as high as the whole stack. views[] holds the
@@ -15,8 +14,7 @@ cl_int launch_step(const struct step *step, const struct device *device, const s
                    const struct stack *stack, cl_command_queue queue,
                    const struct view views[PLACES], cl_event *event) MUST_CHECK;
 
-/* A step to be enqueued in pieces, each once, by any threads. It refers to what it was made from.
- */
+/* A step to be enqueued in pieces, each once, by any threads. Refers to what it was made from. */
 struct launch {
 	struct step step; /* with the kernel that has the arguments */
 	const struct device *device;
@@ -25,10 +23,9 @@ struct launch {
 	size_t groups[2], pieces[2];
 };
 
-/* Prepares a launch of a step for a tile on `kernel`, one like the step's that nothing else uses
- * before the last piece has finished. It is cut so that no piece holds up other work for long, and
- * into `threads` pieces if they are worth it. A kernel that does not work in pieces has one.
- * Returns an OpenCL code. */
+/* Prepares a launch of a step on `kernel`, one like the step's that nothing else uses before the
+ * last piece has finished: one piece, or as many as hold up no other work for long, and at least
+ * `threads` if they are worth it. Returns an OpenCL code. */
 cl_int launch_prepare(const struct step *step, cl_kernel kernel, const struct device *device,
                       const struct tile *tile, const struct view views[PLACES], uint32_t threads,
                       struct launch *launch) MUST_CHECK;

@@ -4,7 +4,6 @@
 
 #include "base/log.h"
 #include "device/plan/launch.h"
-#include "device/plan/region.h"
 
 enum { WARM_WIDTH = 256 };
 

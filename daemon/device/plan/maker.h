@@ -1,5 +1,4 @@
-/* A maker loads or compiles programs for one thread, with a queue and a compiler process of its
- * own. */
+/* A maker loads or compiles programs for one thread, with its own queue and compiler process. */
 #ifndef DEVICE_PLAN_MAKER_H
 #define DEVICE_PLAN_MAKER_H
 
@@ -14,8 +13,7 @@ struct maker {
 	cl_command_queue queue;
 };
 
-/* Describes a program: all general kernels of a file, one special kernel, or a bare program, whose
- * kernels others make. */
+/* A program: all general kernels of a file, a special one, or bare: others make its kernels. */
 struct recipe {
 	const char *file;   /* below kernels/ */
 	enum kernel kernel; /* for general kernels, any one of the file; KERNELS: a bare program */
@@ -32,9 +30,9 @@ struct product {
 	struct launch_record record[KERNELS];
 };
 
-/* Completes a maker whose source is set. separate_compiler: use a compiler process, patient or not;
- * stop_fd: as for compile_process_new(). ERR_DEVICE or ERR_MEMORY, logged. The caller calls
- * maker_fini() in any case. */
+/* Completes a maker whose source is set; maker_fini() must follow in any case. separate_compiler:
+ * use a compiler process, patient or not; stop_fd: as for compile_process_new(). ERR_DEVICE or
+ * ERR_MEMORY, logged. */
 enum error maker_init(struct maker *maker, bool separate_compiler, bool patient,
                       int stop_fd) MUST_CHECK;
 void maker_fini(struct maker *maker);

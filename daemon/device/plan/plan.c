@@ -18,7 +18,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "device/plan/large_sigma.h"
 #include "device/plan/launch.h"
 #include "device/plan/weights.h"
 
@@ -56,26 +55,6 @@ static uint32_t kept_bands(const struct image *image, const struct filter_call *
 	return op->smoothing || op->makes_alpha ? 0 : all & ~colour;
 }
 
-/* Adds a filter, directly or on a lattice. */
-static enum error add_operation(struct builder *b, const struct operation *op, double offset,
-                                uint32_t keep, uint32_t alpha)
-{
-	return op->lattice.stride ? large_sigma_add(b, op, keep)
-	                          : builder_add_filter(b, op, offset, keep, alpha);
-}
-
-/* Adds the conversion to premultiplied floats (plain floats unless alpha_weighted), on the region
- * that a filter of this radius reads. */
-static void add_premultiply(struct builder *b, const struct operation *op, bool alpha_weighted)
-{
-	struct step step = builder_begin_step(b, KERNEL_PREMULTIPLY, b->type, PIXEL_F32);
-
-	step.expand_x += op->radius_x;
-	step.expand_y += op->radius_y;
-	step.alpha = alpha_weighted;
-	builder_add_general(b, &step);
-}
-
 /* Begins a step that converts floats to pixels and also reads the original pixels. */
 static struct step begin_last(const struct builder *b, enum kernel kernel, enum place original,
                               enum pixel_type type, uint32_t keep)
@@ -88,50 +67,153 @@ static struct step begin_last(const struct builder *b, enum kernel kernel, enum 
 	return step;
 }
 
-/* Adds premultiply, filter and unpremultiply. */
-static enum error add_premultiplied(struct builder *b, const struct operation *op, double offset,
-                                    uint32_t keep)
+/* From the next step on, rows (and columns) are lattice points, `points` more on each side, or
+ * pixels. */
+static void count_points(struct builder *b, bool down, bool across, uint32_t points)
 {
-	enum pixel_type type = b->type;
-	enum place original = b->at;
+	b->points.down = down;
+	b->points.across = across;
+	b->expand_y = down ? points : b->points.grow_y;
+	b->expand_x = across ? points : b->points.grow_x;
+}
+
+static enum error add_shrink(struct builder *b, enum kernel kernel)
+{
+	struct step step = builder_begin_step(b, kernel, b->type, PIXEL_F32);
+	enum error e =
+	    weights_new_spline(programs_device(b->programs), &b->points.lattice, &step.weights);
+
+	if (!e)
+		builder_add_general(b, &step);
+	return e;
+}
+
+static enum error add_grow(struct builder *b, enum kernel kernel, enum pixel_type to,
+                           enum place original, uint32_t keep)
+{
+	struct step step = begin_last(b, kernel, original, to, keep);
+	enum error e =
+	    weights_new_grow(programs_device(b->programs), &b->points.lattice, &step.weights);
+
+	if (!e)
+		builder_add_general(b, &step);
+	return e;
+}
+
+/* Appends the filter on the lattice points. */
+static enum error add_between(struct builder *b, const struct operation *op)
+{
+	double filter[2 * (2 * LATTICE_RADIUS_MAX + 1)];
+	const uint32_t radius = op->lattice.radius, width = b->width;
+	struct operation between = {.kind = OPERATION_SEPARABLE,
+	                            .radius_x = radius,
+	                            .radius_y = radius,
+	                            .smoothing = true,
+	                            .coefficients = filter,
+	                            .gain = 1};
+	enum error e;
+
+	lattice_filter(&op->lattice, op->sigma, filter);
+	memcpy(filter + 2 * radius + 1, filter, (2 * radius + 1) * sizeof *filter);
+	b->width = width < op->lattice.stride ? 1 : width / op->lattice.stride;
+	e = builder_add_filter(b, &between, 0, 0, 0);
+	b->width = width;
+	return e;
+}
+
+/* Adds a Gaussian of large sigma, on a lattice (filters/lattice.h): shrinks the image to lattice
+ * points (down, then across), filters them, and grows them back to pixels (across, then down). In a
+ * direction that has been shrunk, regions are measured in points. */
+static enum error add_lattice(struct builder *b, const struct operation *op, uint32_t keep)
+{
+	const enum pixel_type type = b->type;
+	const enum place original = b->at, busy = b->busy;
+	const uint32_t radius = op->lattice.radius;
+	enum error e;
+
+	b->points = (struct step_points){op->lattice, b->expand_x, b->expand_y, false, false};
+	if (busy == PLACE_IN && keep)
+		b->busy = original;
+	count_points(b, true, false, radius);
+	b->expand_x += op->radius_x;
+	e = add_shrink(b, KERNEL_SHRINK_DOWN);
+	count_points(b, true, true, radius);
+	if (!e)
+		e = add_shrink(b, KERNEL_SHRINK_ACROSS);
+	count_points(b, true, true, 0);
+	if (!e)
+		e = add_between(b, op);
+	count_points(b, true, false, 0);
+	if (!e)
+		e = add_grow(b, KERNEL_GROW_ACROSS, PIXEL_F32, original, 0);
+	count_points(b, false, false, 0);
+	if (!e)
+		e = add_grow(b, KERNEL_GROW_DOWN, type, original, keep);
+	b->points = (struct step_points){0};
+	b->busy = busy;
+	return e;
+}
+
+/* Adds a filter, directly or on a lattice. */
+static enum error add_operation(struct builder *b, const struct operation *op, double offset,
+                                uint32_t keep, uint32_t alpha)
+{
+	return op->lattice.stride ? add_lattice(b, op, keep)
+	                          : builder_add_filter(b, op, offset, keep, alpha);
+}
+
+/* Adds an operation on premultiplied floats (plain ones unless alpha_weighted), which are converted
+ * first where it reads them. *last: begins the step that makes pixels of them. */
+static enum error add_in_floats(struct builder *b, const struct operation *op, bool alpha_weighted,
+                                enum kernel kernel, uint32_t keep, struct step *last)
+{
+	const enum pixel_type type = b->type;
+	const enum place original = b->at;
 	struct step step;
 	enum error e;
 
 	b->busy = original;
-	add_premultiply(b, op, true);
+	step = builder_begin_step(b, KERNEL_PREMULTIPLY, type, PIXEL_F32);
+	step.expand_x += op->radius_x;
+	step.expand_y += op->radius_y;
+	step.alpha = alpha_weighted;
+	builder_add_general(b, &step);
 	e = add_operation(b, op, 0, 0, 0);
-	step = begin_last(b, KERNEL_UNPREMULTIPLY, original, type, keep);
+	*last = begin_last(b, kernel, original, type, keep);
 	b->busy = PLACE_IN;
-	step.offset = offset;
+	return e;
+}
+
+static enum error add_premultiplied(struct builder *b, const struct operation *op, double offset,
+                                    uint32_t keep)
+{
+	struct step step;
+	enum error e = add_in_floats(b, op, true, KERNEL_UNPREMULTIPLY, keep, &step);
+
+	step.offset = (float)offset;
 	builder_add_general(b, &step);
 	return e;
 }
 
-/* Adds a blur and the comparison of the original with it: one step, or a blur in float and the step
- * that compares. */
+/* Adds a blur and the comparison with it: one step, or a blur in floats and the step that
+ * compares. */
 static enum error add_comparison(struct builder *b, const struct operation *op, uint32_t keep,
                                  bool alpha_weighted)
 {
-	enum pixel_type type = b->type;
-	enum place original = b->at;
-	const bool threshold = op->kind == OPERATION_LOCAL_THRESHOLD;
+	const enum kernel kernel =
+	    op->kind == OPERATION_LOCAL_THRESHOLD ? KERNEL_THRESHOLD_LOCAL : KERNEL_UNSHARP;
 	struct operation blur = *op;
 	struct step step;
-	bool added = false;
+	const uint32_t steps = b->list->count;
 	enum error e = ERR_OK;
 
 	if (!alpha_weighted && !op->lattice.stride)
-		e = builder_add_whole(b, op, keep, &added);
-	if (e || added)
+		e = builder_add_filter(b, op, 0, keep, 0);
+	if (e || b->list->count > steps)
 		return e;
 	blur.kind = OPERATION_SEPARABLE;
 	blur.gain = 1;
-	b->busy = original;
-	add_premultiply(b, op, alpha_weighted);
-	e = add_operation(b, &blur, 0, 0, 0);
-	step = begin_last(b, threshold ? KERNEL_THRESHOLD_LOCAL : KERNEL_UNSHARP, original, type,
-	                  keep);
-	b->busy = PLACE_IN;
+	e = add_in_floats(b, &blur, alpha_weighted, kernel, keep, &step);
 	builder_set_comparison(&step, op, b->image->type);
 	step.alpha = alpha_weighted;
 	builder_add_general(b, &step);
@@ -169,8 +251,7 @@ static enum error add_range(struct builder *b, const struct operation *op, uint3
 	return e ? e : builder_add_filter(b, &largest, 0, keep, 0);
 }
 
-/* Adds extremes, and, unless they are the result, the difference of the last and what is in
- * b->busy. */
+/* Adds extremes, and if they are not the result the difference of the last and b->busy. */
 static enum error add_morphology(struct builder *b, const struct operation *op, uint32_t keep)
 {
 	const enum morphology what = op->morphology;
@@ -189,8 +270,7 @@ static enum error add_morphology(struct builder *b, const struct operation *op, 
 	return e;
 }
 
-/* Makes a step that extends the pixels. p: the border constant, which becomes one of the current
- * representation, colours or YCbCr. */
+/* Makes a step that extends the pixels. p: the border constant as colours, also if b has YCbCr. */
 static struct step extend_step(const struct builder *b, const double p[BANDS_MAX])
 {
 	struct step step = builder_begin_step(b, KERNEL_EXTEND, b->type, b->type);
@@ -220,7 +300,7 @@ static void convert_to(struct builder *b, bool ycc)
 		return;
 	step = builder_begin_step(b, ycc ? KERNEL_TO_YCC : KERNEL_FROM_YCC, type,
 	                          ycc ? PIXEL_F32 : type);
-	step.offset = pixel_type_midpoint(type);
+	step.offset = (float)pixel_type_midpoint(type);
 	builder_add_general(b, &step);
 	b->ycc = ycc;
 }
@@ -229,26 +309,11 @@ static void convert_to(struct builder *b, bool ycc)
  * all devices are to have the same bytes. */
 static bool may_be_looked_up(const struct builder *b, const struct filter_call *call)
 {
-	return operation_is_of_samples(filter_operation(call->filter)) &&
+	return operation_is_of_samples(filter_call_operation(call)) &&
 	       b->image->type != PIXEL_F32 && !wants_ycc(b->image, call) &&
 	       (programs_device(b->programs)->type == DEVICE_CPU ||
 	        b->chain->variant == VARIANT_GENERAL) &&
 	       chain_kernel(b->chain) != KERNEL_CURVE;
-}
-
-/* Works out the first of so many calls, and those after it, up to one with a window. Returns their
- * number; 0 on failure. */
-static uint32_t lower_calls(const struct builder *b, const struct filter_call *call, uint32_t count,
-                            struct operation *ops)
-{
-	for (uint32_t i = 0; i < count; i++) {
-		if (!filter_lower(&call[i], b->chain->coefficient, &ops[i]) &&
-		    (!i || operation_is_of_samples(ops[i].kind)))
-			continue;
-		operation_fini(&ops[i]);
-		return i;
-	}
-	return count;
 }
 
 /* Makes an operation of the next call, or of as many as one table does. *count: of calls. */
@@ -257,29 +322,29 @@ static enum error next_operation(const struct builder *b, const struct filter_ca
 {
 	const bool named = chain_kernel(b->chain) < KERNELS; /* it might not have a table */
 	const bool may = may_be_looked_up(b, call);
-	struct operation ops[CHAIN_FILTERS_MAX];
+	struct operation ops[CHAIN_FILTERS_MAX] = {0};
 	uint32_t alike = 1;
 	bool slow = false;
-	enum error e;
+	enum error e = ERR_OK;
 
 	while (may && !named && alike < *count && may_be_looked_up(b, &call[alike]) &&
 	       call[alike].channels == call->channels)
 		alike++;
-	*count = lower_calls(b, call, alike, ops);
-	if (!*count)
-		return ERR_MEMORY;
-	/* A table is faster than a power, and than a table beside other operations. */
-	for (uint32_t i = 0; i < *count; i++)
+	for (uint32_t i = 0; !e && i < alike; i++) {
+		e = filter_lower(&call[i], b->chain->coefficient, &ops[i]);
+		/* A table is faster than a power, and than a table beside other operations. */
 		slow |= ops[i].kind == OPERATION_CURVE ? ops[i].curve.exponent != 1
-		                                       : ops[i].kind == OPERATION_LUT && *count > 1;
-	if (!may || !slow || !operation_is_of_samples(ops->kind)) {
-		while (*count > 1)
-			operation_fini(&ops[--*count]);
-		*op = ops[0];
-		return ERR_OK;
+		                                       : ops[i].kind == OPERATION_LUT && alike > 1;
 	}
-	e = operation_tabulate(ops, *count, (uint32_t)pixel_type_full_scale(b->image->type), op);
-	for (uint32_t i = 0; i < *count; i++)
+	*count = may && slow ? alike : 1;
+	if (!e && may && slow) {
+		e = operation_tabulate(ops, alike, (uint32_t)pixel_type_full_scale(b->image->type),
+		                       op);
+	} else if (!e) {
+		*op = ops[0];
+		ops[0].coefficients = NULL;
+	}
+	for (uint32_t i = 0; i < alike; i++)
 		operation_fini(&ops[i]);
 	return e;
 }
@@ -338,8 +403,7 @@ static enum error add_call(struct builder *b, const struct filter_call *call, ui
 	return e;
 }
 
-/* Adds the step that keeps the original pixels, which nothing has overwritten, outside the regions.
- */
+/* Adds the step that keeps the original pixels, which nothing overwrites, outside the regions. */
 static enum error add_blend(struct builder *b)
 {
 	const struct regions *regions = &b->chain->regions;
@@ -356,48 +420,42 @@ static enum error add_blend(struct builder *b)
 	return e;
 }
 
-static enum error add_calls(struct builder *b, const double border_pixel[BANDS_MAX])
-{
-	const bool extend = b->chain->border != BORDER_WRAP && b->chain->border != BORDER_CROP;
-	struct step step;
-	enum error e = ERR_OK;
-
-	for (uint32_t i = 0, done; !e && i < b->chain->count; i += done) {
-		done = b->chain->count - i;
-		if (i && extend) {
-			step = extend_step(b, border_pixel);
-			builder_add_general(b, &step);
-		}
-		e = add_call(b, &b->chain->call[i], &done);
-	}
-	if (e)
-		return e;
-	convert_to(b, false);
-	if (b->chain->regions.count)
-		e = add_blend(b);
-	b->list->step[b->list->count - 1].dst = PLACE_OUT;
-	return e;
-}
-
 /* Fills in the steps of a plan that has its chain and image. */
 static enum error make_steps(struct plan *plan, struct builder *b)
 {
+	const struct chain *chain = b->chain;
+	const bool extend = chain->border != BORDER_WRAP && chain->border != BORDER_CROP;
+	double border[BANDS_MAX];
 	struct problem problem;
-	enum error e = chain_border_pixel(b->chain, b->image, plan->border_pixel, &problem);
+	enum error e = chain_border_pixel(chain, b->image, border, &problem);
 
-	chain_halo(b->chain, &plan->halo_x, &plan->halo_y);
+	chain_halo(chain, &plan->halo_x, &plan->halo_y);
 	b->expand_x = plan->halo_x;
 	b->expand_y = plan->halo_y;
-	if (!e && b->chain->border != BORDER_CROP && (plan->halo_x || plan->halo_y))
-		plan->border = extend_step(b, plan->border_pixel);
+	if (!e && chain->border != BORDER_CROP && (plan->halo_x || plan->halo_y))
+		plan->border = extend_step(b, border);
+	for (uint32_t i = 0, done; !e && i < chain->count; i += done) {
+		done = chain->count - i;
+		if (i && extend) {
+			struct step step = extend_step(b, border);
+
+			builder_add_general(b, &step);
+		}
+		e = add_call(b, &chain->call[i], &done);
+	}
 	if (!e)
-		e = add_calls(b, plan->border_pixel);
-	if (!e && !b->asked && b->chain->variant != VARIANT_ANY)
+		convert_to(b, false);
+	if (!e && chain->regions.count)
+		e = add_blend(b);
+	if (!e && !b->asked && chain->variant != VARIANT_ANY)
 		e = ERR_BAD_PARAMETER;
+	if (e)
+		return e;
+	plan->list.step[plan->list.count - 1].dst = PLACE_OUT;
 	plan->stacks = true;
 	for (uint32_t i = 0; i < plan->list.count; i++)
 		plan->stacks &= launch_can_stack(&plan->list.step[i]);
-	return e;
+	return ERR_OK;
 }
 
 enum error plan_new(struct programs *programs, const struct chain *chain, const struct image *image,
@@ -433,31 +491,27 @@ enum error plan_new(struct programs *programs, const struct chain *chain, const 
 	return e;
 }
 
-static enum program_state resolve_steps(struct plan *plan, struct programs *programs)
+enum program_state plan_resolve(struct plan *plan, struct programs *programs, enum tile_form form)
 {
 	enum program_state state = PROGRAM_READY;
 
-	plan->failed = KERNELS;
-	programs_for(programs, plan->client);
-	for (uint32_t i = 0; state < PROGRAM_FAILED && i < plan->list.count; i++) {
-		enum program_state found = plan->list.step[i].function
-		                               ? PROGRAM_READY
-		                               : programs_find(programs, &plan->list.step[i], true);
+	if (!plan->resolved) {
+		plan->failed = KERNELS;
+		programs_for(programs, plan->client);
+	}
+	for (uint32_t i = 0; !plan->resolved && state < PROGRAM_FAILED && i < plan->list.count;
+	     i++) {
+		struct step *step = &plan->list.step[i];
+		enum program_state found =
+		    step->function ? PROGRAM_READY : programs_find(programs, step, true);
 
 		if (found != PROGRAM_READY)
 			state = found;
 		if (found >= PROGRAM_FAILED)
-			plan->failed = plan->list.step[i].kernel;
+			plan->failed = step->kernel;
 	}
 	plan->resolved = state == PROGRAM_READY;
-	return state;
-}
-
-enum program_state plan_resolve(struct plan *plan, struct programs *programs, enum tile_form form)
-{
-	enum program_state state = plan->resolved ? PROGRAM_READY : resolve_steps(plan, programs);
-
-	if (state != PROGRAM_READY || !(form & TILE_DECODE) || plan->border.kernel == KERNELS ||
+	if (!plan->resolved || !(form & TILE_DECODE) || plan->border.kernel == KERNELS ||
 	    plan->border.function)
 		return state;
 	return programs_find(programs, &plan->border, true);

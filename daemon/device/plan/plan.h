@@ -1,5 +1,4 @@
-/* Plans: the list of kernel launches that filters a tile by a chain, for one kind of image. Every
- * tile of a job goes through it. */
+/* Plans: the kernel launches that filter a tile by a chain, for one kind of image. */
 #ifndef DEVICE_PLAN_PLAN_H
 #define DEVICE_PLAN_PLAN_H
 
@@ -11,8 +10,7 @@ struct plan {
 	uint32_t client; /* on whose behalf programs are compiled: see programs_for() */
 	struct image image;
 	uint32_t halo_x, halo_y;
-	uint32_t width;                 /* of the whole result */
-	double border_pixel[BANDS_MAX]; /* see chain_border_pixel() */
+	uint32_t width; /* of the whole result */
 	struct step_list list;
 	struct step border; /* makes the halo of a JPEG's pixels; kernel KERNELS: none needed */
 	bool resolved;      /* every step of the list has its kernel */
@@ -21,20 +19,17 @@ struct plan {
 	struct chain chain; /* may be longer than the struct */
 };
 
-/* Makes the plan of a valid chain for a valid image. If the chain names a variant, steps use that
- * kernel and wait for its program. Otherwise `choose` selects the kernels, or the table if it is
- * NULL, and general kernels replace those that are not compiled yet. ERR_BAD_PARAMETER if the
- * border value does not fit the image or the variant can do no step of the chain; ERR_MEMORY or
- * ERR_DEVICE. */
+/* Makes the plan of a valid chain for a valid image. Steps use the variant that the chain names,
+ * and wait for its program; else the kernels that `choose` selects, or the table if it is NULL, and
+ * general ones while those are compiled. ERR_BAD_PARAMETER if the border value does not fit the
+ * image or the variant can do no step; ERR_MEMORY or ERR_DEVICE. */
 enum error plan_new(struct programs *programs, const struct chain *chain, const struct image *image,
                     variant_chooser *choose, void *user, struct plan **plan) MUST_CHECK;
 
-/* Looks up the programs that the plan still lacks for tiles of this form, and requests them as
- * urgent. PROGRAM_READY if the plan can run. */
+/* Requests programs that the plan lacks for such tiles, as urgent. PROGRAM_READY if it can run. */
 enum program_state plan_resolve(struct plan *plan, struct programs *programs,
                                 enum tile_form form) MUST_CHECK;
-/* The kernel that could not be made, or the first that the plan lacks, or else that of `border`, or
- * KERNELS. */
+/* The kernel that failed, or the first that the plan lacks, or that of `border`, or KERNELS. */
 enum kernel plan_lacks(const struct plan *plan);
 /* NULL is allowed. The pointer becomes NULL. */
 void plan_free(struct plan **plan);

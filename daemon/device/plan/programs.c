@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/queue.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -41,7 +42,7 @@ enum {
 };
 
 struct entry {
-	struct entry *next;
+	TAILQ_ENTRY(entry) link;
 	struct recipe recipe;
 	bool general; /* of a file, not of parameters */
 	bool wanted;  /* general programs: only then pending */
@@ -53,6 +54,8 @@ struct entry {
 	uint32_t client;
 	struct product product;
 };
+
+TAILQ_HEAD(entries, entry);
 
 enum { URGENT, PATIENT, MAKERS };
 
@@ -70,13 +73,13 @@ struct programs {
 	pthread_mutex_t lock;
 	pthread_cond_t change;
 	bool stop;
-	struct entry *general;  /* in the order of compilation; bare ones last */
-	struct entry *specials; /* most recently used first; pending ones stay in place */
-	uint32_t count, max;    /* of specials */
-	uint32_t pending;       /* specials that are pending */
-	uint32_t client;        /* the client of the current requests */
-	uint32_t served;        /* the client whose program was built last */
-	uint32_t jpeg;          /* programs of JPEG that are ready */
+	struct entries general;  /* in the order of compilation; bare ones last */
+	struct entries specials; /* most recently used first; pending ones stay in place */
+	uint32_t count, max;     /* of specials */
+	uint32_t pending;        /* specials that are pending */
+	uint32_t client;         /* the client of the current requests */
+	uint32_t served;         /* the client whose program was built last */
+	uint32_t jpeg;           /* programs of JPEG that are ready */
 	struct message_programs built;
 	_Atomic uint64_t quiet_ns; /* CLOCK_MONOTONIC: the device counts as idle from then on */
 	uint64_t patient_ns;       /* the last progress of programs that are not urgent */
@@ -106,10 +109,9 @@ void programs_count(struct programs *programs, struct message_programs *count)
 	pthread_mutex_unlock(&programs->lock);
 }
 
-/* The compiler options of a special kernel. No two special programs have the same options; the
- * kernel's name is one of them, as a file may contain several kernels. With equal options PoCL
- * would keep both programs in the same files, and remove these with the first program that is
- * released. */
+/* The compiler options of a special kernel. No two special programs have the same: PoCL would keep
+ * both in the same files, and remove these with the first that is released. So the kernel's name is
+ * one of them, as a file may have several. */
 static void write_options(const struct step *step, char options[OPTIONS_SIZE])
 {
 	const struct shape *s = &step->shape;
@@ -149,26 +151,24 @@ static bool is_patient(const struct making *m)
 	return m == &m->programs->making[PATIENT];
 }
 
-/* The next program to make among those that are urgent (or not) and have at most this many makers:
- * a general one, else the special one that has waited longest, preferably not of the client that
- * was served last. */
+/* The next program to make, urgent or not, that has at most this many makers: a general one, else
+ * the special one that has waited longest, preferably not of the client that was served last. */
 static struct entry *next_of(const struct programs *p, bool urgent, unsigned makers)
 {
-	struct entry *next = NULL;
+	struct entry *next = NULL, *e;
 
-	for (struct entry *e = p->general; e; e = e->next)
+	for (e = TAILQ_FIRST(&p->general); e; e = TAILQ_NEXT(e, link))
 		if (is_pending(e) && e->urgent == urgent && e->makers <= makers)
 			return e;
-	for (struct entry *e = p->specials; e; e = e->next)
+	for (e = TAILQ_FIRST(&p->specials); e; e = TAILQ_NEXT(e, link))
 		if (is_pending(e) && e->urgent == urgent && e->makers <= makers &&
 		    (!next || next->client == p->served || e->client != p->served))
 			next = e;
 	return next;
 }
 
-/* The next program for a maker. If the patient compiler makes no progress, because on a busy
- * machine its priority may give it no processor time at all, the urgent maker makes one of its
- * programs. */
+/* The next program for a maker. If the patient compiler makes no progress (a busy machine may give
+ * it no processor time at all), the urgent maker makes one of its programs. */
 static struct entry *next_for(const struct programs *p, const struct making *m)
 {
 	struct entry *next = is_patient(m) ? next_of(p, false, 0) : next_of(p, true, 1);
@@ -187,12 +187,6 @@ static void announce(const struct programs *p)
 
 	if (p->notify_fd >= 0 && write(p->notify_fd, &one, sizeof one) < 0)
 		log_debug("the eventfd is full");
-}
-
-static void add_compiling(struct programs *p, int more)
-{
-	p->built.compiling += (uint32_t)more;
-	announce(p);
 }
 
 /* True if this maker should still make the entry. */
@@ -247,8 +241,8 @@ static void fail(struct programs *p, struct entry *e, bool refused)
 	count_pending(p, e, -1);
 }
 
-/* Makes an entry's product, unless another maker has made it meanwhile. True if the entry is ready.
- * The lock is held on entry and return, but released in between. */
+/* Makes an entry's product, unless another maker has. True if the entry is ready. The lock is held
+ * on entry and return, not in between. */
 static bool enter_driver(struct making *m, struct entry *e, const struct recipe *recipe,
                          enum way way, const struct binary *binary)
 {
@@ -273,11 +267,10 @@ static bool enter_driver(struct making *m, struct entry *e, const struct recipe 
 	return made;
 }
 
-/* Compiles an entry, in the compiler process if there is one. If that fails, tries again in this
- * process, with drivers other than PoCL's, whose compilers do not take the process down, and
- * general kernels that a tile waits for, as the compiler process may not have started; but nothing
- * that ends such processes. *refused: the compiler process gave no binary. The lock is held on
- * entry and return, but released in between. */
+/* Compiles an entry, in the compiler process if there is one (*refused: it gave no binary). If that
+ * fails, tries again in this process, but for what ends processes: with drivers whose compilers do
+ * not take it down (not PoCL's), and general kernels that a tile waits for, as the compiler process
+ * may not have started. The lock is held on entry and return, not in between. */
 static bool compile(struct making *m, struct entry *e, const struct recipe *recipe, bool *refused)
 {
 	struct programs *p = m->programs;
@@ -316,9 +309,10 @@ static void make(struct making *m, struct entry *e)
 	     ms += LOOK_MS)
 		wait_change(p, LOOK_MS);
 	if (!made && is_its(m, e)) {
-		add_compiling(p, 1);
+		p->built.compiling++;
+		announce(p);
 		made = compile(m, e, &recipe, &refused);
-		add_compiling(p, -1);
+		p->built.compiling--;
 		if (!made && environment_is_lost())
 			_exit(1); /* the next worker's driver gets another directory */
 		if (!made && is_its(m, e))
@@ -365,16 +359,18 @@ static void *run(void *data)
 /* The program of a file. */
 static struct entry *find_general(const struct programs *p, const char *file, enum pixel_type type)
 {
-	struct entry *e = p->general;
+	struct entry *e;
 
-	while (e && (e->recipe.type != type || strcmp(e->recipe.file, file)))
-		e = e->next;
+	for (e = TAILQ_FIRST(&p->general); e; e = TAILQ_NEXT(e, link))
+		if (e->recipe.type == type && !strcmp(e->recipe.file, file))
+			break;
 	return e;
 }
 
-/* Appends the program of a file to the list whose end is *last. */
-static enum error add_general(struct programs *p, struct entry ***last, const char *file,
-                              enum kernel kernel, enum pixel_type type)
+/* Lists the program of a file. Options: what the kernels' bits depend on (exact.cl), and their
+ * rows. */
+static enum error add_general(struct programs *p, const char *file, enum kernel kernel,
+                              enum pixel_type type)
 {
 	const struct device *device = p->source.device;
 	struct entry *e = calloc(1, sizeof *e);
@@ -386,8 +382,6 @@ static enum error add_general(struct programs *p, struct entry ***last, const ch
 	e->general = true;
 	e->state = PROGRAM_PENDING;
 	e->recipe = (struct recipe){.file = file, .kernel = kernel, .type = type};
-	/* The options are what the kernels' bits depend on (exact.cl), and the rows per work-item
-	 * of each kernel. */
 	options = e->recipe.options;
 	used = (size_t)snprintf(options, OPTIONS_SIZE, "%s",
 	                        device->rounds_exactly ? "-cl-fp32-correctly-rounded-divide-sqrt"
@@ -397,8 +391,7 @@ static enum error add_general(struct programs *p, struct entry ***last, const ch
 			used += (size_t)snprintf(
 			    options + used, OPTIONS_SIZE - used, "%s-D%s_ROWS=%u", used ? " " : "",
 			    variant_get(k)->symbol, variant_general_shape(device, k).y);
-	**last = e;
-	*last = &e->next;
+	TAILQ_INSERT_TAIL(&p->general, e, link);
 	return ERR_OK;
 }
 
@@ -407,16 +400,15 @@ static enum error add_general(struct programs *p, struct entry ***last, const ch
 static enum error list_general(struct programs *p)
 {
 	static const enum pixel_type types[PIXEL_TYPES] = {PIXEL_U8, PIXEL_F32, PIXEL_U16};
-	struct entry **last = &p->general;
 	enum error e = ERR_OK;
 
 	for (int i = 0; i < PIXEL_TYPES; i++)
 		for (enum kernel k = 0; !e && k < KERNELS; k++)
 			if (variant_is_general(k) &&
 			    !find_general(p, variant_get(k)->file, types[i]))
-				e = add_general(p, &last, variant_get(k)->file, k, types[i]);
+				e = add_general(p, variant_get(k)->file, k, types[i]);
 	for (int i = 0; !e && i < JPEG_FILES; i++)
-		e = add_general(p, &last, jpeg_files[i], KERNELS, PIXEL_U8);
+		e = add_general(p, jpeg_files[i], KERNELS, PIXEL_U8);
 	return e;
 }
 
@@ -431,6 +423,8 @@ enum error programs_new(struct programs **programs, const struct device *device,
 	*programs = p;
 	if (!p)
 		return ERR_MEMORY;
+	TAILQ_INIT(&p->general);
+	TAILQ_INIT(&p->specials);
 	pthread_mutex_init(&p->lock, NULL);
 	pthread_condattr_init(&clock);
 	pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
@@ -463,21 +457,12 @@ enum error programs_new(struct programs **programs, const struct device *device,
 	return e;
 }
 
-static void entry_free(struct entry *e)
+static void entry_free(struct entries *list, struct entry *e)
 {
+	TAILQ_REMOVE(list, e, link);
 	step_release(&e->recipe.like);
 	product_fini(&e->product);
 	free(e);
-}
-
-static void entries_free(struct entry *e)
-{
-	while (e) {
-		struct entry *next = e->next;
-
-		entry_free(e);
-		e = next;
-	}
 }
 
 void programs_free(struct programs **programs)
@@ -498,8 +483,10 @@ void programs_free(struct programs **programs)
 			pthread_join(p->making[i].thread, NULL);
 		maker_fini(&p->making[i].maker);
 	}
-	entries_free(p->general);
-	entries_free(p->specials);
+	while (!TAILQ_EMPTY(&p->general))
+		entry_free(&p->general, TAILQ_FIRST(&p->general));
+	while (!TAILQ_EMPTY(&p->specials))
+		entry_free(&p->specials, TAILQ_FIRST(&p->specials));
 	cache_close(&p->source.cache);
 	if (p->stop_fd >= 0)
 		close(p->stop_fd);
@@ -511,18 +498,17 @@ void programs_free(struct programs **programs)
 
 static struct entry *find_special(struct programs *p, const struct step *step, const char *options)
 {
-	for (struct entry **link = &p->specials, *e; (e = *link); link = &e->next) {
-		if (e->recipe.kernel != step->kernel || e->recipe.type != step->program ||
-		    strcmp(e->recipe.options, options))
-			continue;
-		if (e->state != PROGRAM_PENDING) { /* pending ones keep their order */
-			*link = e->next;
-			e->next = p->specials;
-			p->specials = e;
-		}
-		return e;
+	struct entry *e;
+
+	for (e = TAILQ_FIRST(&p->specials); e; e = TAILQ_NEXT(e, link))
+		if (e->recipe.kernel == step->kernel && e->recipe.type == step->program &&
+		    !strcmp(e->recipe.options, options))
+			break;
+	if (e && e->state != PROGRAM_PENDING) { /* pending ones keep their order */
+		TAILQ_REMOVE(&p->specials, e, link);
+		TAILQ_INSERT_HEAD(&p->specials, e, link);
 	}
-	return NULL;
+	return e;
 }
 
 void programs_limit(struct programs *programs, uint32_t max)
@@ -535,15 +521,12 @@ void programs_for(struct programs *p, uint32_t client)
 	p->client = client;
 }
 
-static void forget(struct programs *p, struct entry **link)
+static void forget(struct programs *p, struct entry *e)
 {
-	struct entry *gone = *link;
-
-	*link = gone->next;
 	p->count--;
-	if (gone->state == PROGRAM_PENDING)
-		count_pending(p, gone, -1);
-	entry_free(gone);
+	if (e->state == PROGRAM_PENDING)
+		count_pending(p, e, -1);
+	entry_free(&p->specials, e);
 }
 
 /* True if a plan's step or the tuner uses the kernel. */
@@ -562,14 +545,14 @@ static bool in_use(const struct entry *e)
  * must stay: a second copy would share its files. False if there is none. */
 static bool forget_oldest(struct programs *p)
 {
-	struct entry **oldest = NULL;
+	struct entry *e;
 
-	for (struct entry **link = &p->specials; *link; link = &(*link)->next)
-		if ((*link)->state != PROGRAM_PENDING && !(*link)->makers && !in_use(*link))
-			oldest = link;
-	if (oldest)
-		forget(p, oldest);
-	return oldest != NULL;
+	for (e = TAILQ_LAST(&p->specials, entries); e; e = TAILQ_PREV(e, entries, link))
+		if (e->state != PROGRAM_PENDING && !e->makers && !in_use(e)) {
+			forget(p, e);
+			return true;
+		}
+	return false;
 }
 
 void programs_trim(struct programs *p)
@@ -584,19 +567,19 @@ void programs_trim(struct programs *p)
  * that is not, if too many are pending; that will be requested again. */
 static bool may_ask(struct programs *p, bool urgent)
 {
-	struct entry **link = &p->specials;
+	struct entry *e;
 	unsigned own = 0;
 
-	for (const struct entry *e = p->specials; e; e = e->next)
+	for (e = TAILQ_FIRST(&p->specials); e; e = TAILQ_NEXT(e, link))
 		own += e->state == PROGRAM_PENDING && e->client == p->client;
 	if (p->client && own >= PENDING_SHARE)
 		return false;
 	if (urgent && p->pending >= PENDING_MAX) {
-		while (*link &&
-		       ((*link)->state != PROGRAM_PENDING || (*link)->urgent || (*link)->makers))
-			link = &(*link)->next;
-		if (*link)
-			forget(p, link);
+		for (e = TAILQ_FIRST(&p->specials); e; e = TAILQ_NEXT(e, link))
+			if (e->state == PROGRAM_PENDING && !e->urgent && !e->makers)
+				break;
+		if (e)
+			forget(p, e);
 	}
 	return p->pending < PENDING_MAX;
 }
@@ -616,8 +599,7 @@ static struct entry *add_special(struct programs *p, const struct step *step, co
 	step_retain(&e->recipe.like);
 	snprintf(e->recipe.options, OPTIONS_SIZE, "%s", options);
 	e->state = PROGRAM_PENDING;
-	e->next = p->specials;
-	p->specials = e;
+	TAILQ_INSERT_HEAD(&p->specials, e, link);
 	p->count++;
 	return e;
 }
@@ -631,8 +613,8 @@ static bool is_recent(const struct entry *e)
 /* Requests that an entry be made, unless it is. */
 static void want(struct programs *p, struct entry *e, bool urgent)
 {
-	/* A refused one may be made after a while: no other does its work, and the cause may have
-	 * been the machine's state. */
+	/* A refused one may be made after a while: no other does its work, and another machine
+	 * state may let it. */
 	if (e->state == PROGRAM_REFUSED && !is_recent(e)) {
 		e->state = PROGRAM_PENDING;
 		e->wanted = e->urgent = false;
@@ -688,8 +670,10 @@ void programs_hurry(struct programs *p)
 /* Requests the programs of files, those that are bare or the others. */
 static void want_general(struct programs *p, bool bare)
 {
+	struct entry *e;
+
 	pthread_mutex_lock(&p->lock);
-	for (struct entry *e = p->general; e; e = e->next)
+	for (e = TAILQ_FIRST(&p->general); e; e = TAILQ_NEXT(e, link))
 		if (is_bare(e) == bare)
 			want(p, e, p->hurry);
 	pthread_mutex_unlock(&p->lock);

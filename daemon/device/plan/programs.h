@@ -50,15 +50,13 @@ void programs_hurry(struct programs *programs);
 /* Requests all general kernels. */
 void programs_prepare(struct programs *programs);
 
-/* Requests all programs of kernels/jpeg/; those of general kernels come first. programs_count()
- * tells when all are ready. */
+/* Requests all programs of kernels/jpeg/, after general kernels; programs_count() says when ready.
+ */
 void programs_prepare_jpeg(struct programs *programs);
-/* The program of a file of kernels/jpeg/, as "jpeg/idct.cl"; it lives as long as `programs`. NULL
- * if it is not ready. */
+/* The program of a file as "jpeg/idct.cl", which lives as long as `programs`. NULL: not ready. */
 cl_program programs_of_jpeg(struct programs *programs, const char *file);
 
-/* Tells whether the device has work; to be called when that changes. Has no effect on a device with
- * a processor of its own. */
+/* Tells, at each change, whether the device has work. No effect if it has its own processor. */
 void programs_at_work(struct programs *programs, bool at_work);
 
 /* Waits until nothing is pending. */

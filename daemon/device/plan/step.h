@@ -10,26 +10,31 @@
 enum place { PLACE_IN, PLACE_OUT, PLACE_A, PLACE_B, PLACE_C, PLACES };
 enum { SCRATCHES = PLACES - PLACE_A };
 
-/* Lattice parameters of a step. If across (down) is set, the columns (rows) of the target region
- * are the points that determine the tile's result expanded by grow_x and grow_y pixels; expand_x
- * (expand_y) is then in points. */
+/* Lattice parameters of a step. If across (down), the columns (rows) of the target region are the
+ * points that the tile's result, grow_x and grow_y pixels larger, is made of; expand_x (_y) is in
+ * points. */
 struct step_points {
 	struct lattice lattice;
 	uint32_t grow_x, grow_y;
 	bool across, down;
 };
 
-/* The launches of a kernel on a serial device, for the pool that makes them: so many run; the
- * largest side of a grid, in groups of this shape, that has finished; `alone`: a larger one runs.
- */
+/* The launches of a kernel on a serial device, for the pool: so many run; the largest side of a
+ * grid, in groups of this shape, that has finished; `alone`: a larger one runs. */
 struct launch_record {
 	uint32_t running, side, group_x, group_y;
 	bool alone;
 };
 
+/* A limit of a canny: of integers a square of gradients, exactly, of floats a gradient. */
+union step_limit {
+	cl_long whole; /* words */
+	cl_float real;
+};
+
 /* One launch. Its target region is the tile's result, expanded on each side by expand_x and
- * expand_y pixels: the reach of the filters that follow. Fields that the kernel does not use are
- * 0. */
+ * expand_y pixels: the reach of the filters that follow. Members that the kernel does not use are
+ * 0; the others have the form in which it takes them (launch.c). */
 struct step {
 	enum kernel kernel;
 	struct shape shape;
@@ -45,29 +50,38 @@ struct step {
 	cl_mem weights; /* retained; NULL: none */
 	uint32_t keep;  /* bit b: band b is unchanged */
 	uint32_t alpha; /* the last band is alpha, and weights colours or is mixed */
-	double offset;
+	float offset;
+	float offset_rest;       /* what a float has lost of it */
 	float scale;             /* direction of a gradient: pixel values per radian */
 	float smooth[3];         /* gradient */
 	uint32_t output;         /* enum gradient_output; extreme: largest */
 	float space, range;      /* bilateral: exponents of 2 */
 	float amount, threshold; /* unsharp, threshold (amount: full scale); in pixel values */
-	struct curve curve;      /* curve: of pixel values */
-	cl_float4 limits;        /* threshold: of each band, in pixel values */
-	bool by_band;            /* curve, threshold: bands differ */
-	uint32_t tables;         /* lut: their number in the weights */
-	uint32_t entries;        /* lut: of each */
-	float places;            /* lut: from pixel values to places in a table */
-	/* canny: gradients to compare with, of the image's pixels */
-	double low, high;
-	/* edges: the size of what the plane of bits, its weights, is of */
-	uint32_t plane_width, plane_height;
+	struct {
+		cl_float4 gain, bias;
+		float low, high, exponent, scale, shift;
+	} curve;                    /* see struct curve; of pixel values */
+	cl_float4 limits;           /* threshold: of each band, in pixel values */
+	uint32_t by_band;           /* curve, threshold: bands differ */
+	uint32_t tables;            /* lut: their number in the weights */
+	uint32_t entries;           /* lut: of each */
+	float places;               /* lut: from pixel values to places in a table */
+	union step_limit low, high; /* canny */
+	/* edges: the plane of bits, its weights: words of a row; size and place in the image */
+	struct {
+		uint32_t words;
+		cl_int width, height, x, y;
+	} plane;
+	/* pixelate: side of a block; work-items that share one; blocks, side by side, of one */
+	struct {
+		uint32_t side, lanes, run;
+	} blocks;
 	/* mix: the rows of weights, and what is added; the pixel value of full scale */
 	cl_float4 mix[BANDS_MAX + 1];
 	float full;                         /* also canny, edges */
 	uint32_t element;                   /* extreme, rank: enum element */
 	uint32_t rank;                      /* rank */
-	bool largest;                       /* extreme */
-	bool reverse;                       /* subtract: original - in */
+	uint32_t reverse;                   /* subtract: original - in */
 	uint32_t image_width, image_height; /* of the filtered image: VARIANT_PLACE */
 	uint32_t shapes, feather, invert;   /* blend; its weights are the shapes */
 	struct {
@@ -82,11 +96,10 @@ struct step {
 };
 
 /* Pixels in a buffer. origin: bytes from its start to the tile's first pixel (x0, y0), or in
- * directions that are shrunk to a lattice, to the first point that the tile needs.
- *
- * image: for a kernel that reads or writes an image object, that image; NULL: each launch makes one
- * and copies its pixels. A source holds the pixels in reach and nothing else. A target is laid out
- * as the buffer is: its rows are pitch bytes. */
+ * directions that are shrunk to a lattice, to the first point that the tile needs. image: for a
+ * kernel that reads or writes an image object, that image; NULL: each launch makes one and copies
+ * its pixels. A source holds the pixels in reach and nothing else; a target is laid out as the
+ * buffer, its rows are pitch bytes. */
 struct view {
 	cl_mem buffer;
 	uint64_t origin;
@@ -109,5 +122,23 @@ void step_retain_kernel(const struct step *step);
 /* Retains everything that a step holds. step_release() releases it and empties the step. */
 void step_retain(const struct step *step);
 void step_release(struct step *step);
+
+/* The points of the columns, or rows, of the tile's result expanded by grow_x and grow_y. */
+struct lattice_span region_points_across(const struct step *step, const struct tile *tile);
+struct lattice_span region_points_down(const struct step *step, const struct tile *tile);
+
+/* Columns and rows of the region that the step writes, in pixels or points. */
+uint32_t region_columns(const struct step *step, const struct tile *tile);
+uint32_t region_rows(const struct step *step, const struct tile *tile);
+
+/* True if the step's source (or target: dst) is the transposed intermediate of sep_two_pass. */
+bool region_is_transposed(const struct step *step, bool dst);
+
+/* Lays out the step's result in a buffer of its own: rows are packed so that pixel (x0, y0) is
+ * aligned. Sets the view's origin and pitch, not its buffer. Returns the size in bytes. */
+uint64_t region_pack(const struct step *step, const struct tile *tile, struct view *view);
+
+/* Bytes of the regions that the step reads and writes, each counted once. */
+uint64_t region_bytes(const struct step *step, const struct tile *tile);
 
 #endif

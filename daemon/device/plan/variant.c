@@ -68,18 +68,12 @@ struct shape variant_general_shape(const struct device *device, enum kernel kern
 
 static bool shaped_for(enum kernel kernel, const struct device *device)
 {
-	switch (kernel_row(kernel)->device) {
-	case KERNEL_FOR_CPU:
-		return device->type == DEVICE_CPU;
-	case KERNEL_FOR_GPU:
-		return device->type == DEVICE_GPU;
-	case KERNEL_FOR_NVIDIA:
-	case KERNEL_FOR_ONLY_NVIDIA:
-		return device->nvidia;
-	case KERNEL_FOR_ANY:
-		return true;
-	}
-	return false;
+	const enum kernel_device for_device = kernel_row(kernel)->device;
+
+	return for_device == KERNEL_FOR_ANY ||
+	       (for_device == KERNEL_FOR_CPU && device->type == DEVICE_CPU) ||
+	       (for_device == KERNEL_FOR_GPU && device->type == DEVICE_GPU) ||
+	       (for_device >= KERNEL_FOR_NVIDIA && device->nvidia);
 }
 
 /* The maximum number of roundings in a sum of `count` terms in the separable kernel. */
@@ -95,10 +89,9 @@ static bool is_linear(const struct operation *op)
 	return op->kind == OPERATION_MATRIX || op->kind == OPERATION_SEPARABLE;
 }
 
-/* True if plain float sums may be off by about 1 in an image of integers, for some input. Each
- * rounding loses up to 2^-25 of the largest possible sum. weighted: colour was multiplied by alpha
- * and is divided by a sum with the same error. For images of floats the error is judged relative to
- * the summed magnitudes, so plain sums always suffice. */
+/* True if plain float sums may be off by about 1 in an image of integers: each rounding loses up to
+ * 2^-25 of the largest possible sum. Images of floats are judged relative to the magnitudes, so
+ * plain sums suffice. weighted: colour is multiplied by alpha and divided by a sum as inexact. */
 static bool needs_compensation(const struct operation *op, enum pixel_type image_type,
                                bool weighted)
 {
@@ -157,26 +150,16 @@ static bool is_box(const struct operation *op)
 static bool exact_enough(enum kernel kernel, const struct work *work)
 {
 	const struct operation *op = work->operation;
+	const enum weights weights = variants[kernel].weights;
 
 	if (variants[kernel].needs & VARIANT_EXACT)
 		return half_error_bound(kernel, op) < 1;
-	switch (variants[kernel].weights) {
-	case WEIGHTS_NONE:
-	case WEIGHTS_PAIRS:
-	case WEIGHTS_Q16:
-	case WEIGHTS_HALF2:
-	case WEIGHTS_STRIPS:
+	if (weights != WEIGHTS_PADDED && weights != WEIGHTS_PLAIN)
 		return true;
-	case WEIGHTS_PADDED:
-	case WEIGHTS_PLAIN:
-		return !needs_compensation(op, work->image_type, work->alpha) ||
-		       !can_compensate(op);
-	}
-	return false;
+	return !needs_compensation(op, work->image_type, work->alpha) || !can_compensate(op);
 }
 
-/* True if a gradient's weights are integers, and small enough that sums of bytes fit signed 16
- * bits. */
+/* True if a gradient's weights are integers, so small that sums of bytes fit signed 16 bits. */
 static bool smooth_is_whole(const struct operation *op)
 {
 	double sum = 0;
@@ -355,31 +338,36 @@ bool variant_applies(enum kernel kernel, const struct work *work, const struct d
 	       has_what_it_needs(variants[kernel].needs, work) && exact_enough(kernel, work);
 }
 
+/* The first kernel of an origin that applies, or KERNELS. */
+static enum kernel first_kernel(enum kernel_origin origin, const struct device *device,
+                                const struct work *work)
+{
+	enum kernel k = 0;
+
+	while (k < KERNELS &&
+	       (kernel_row(k)->origin != origin || !variant_applies(k, work, device, false)))
+		k++;
+	return k;
+}
+
 void variant_choose_by_table(const struct device *device, const struct work *work,
                              enum kernel *kernel, struct shape *shape)
 {
 	struct shape shapes[SHAPES_MAX];
+	enum kernel k = first_kernel(KERNEL_SPECIAL, device, work);
 
-	for (int special = 1; special >= 0; special--)
-		for (enum kernel k = 0; k < KERNELS; k++) {
-			bool is_special = kernel_row(k)->origin == KERNEL_SPECIAL;
-
-			if (is_special != special || !variant_applies(k, work, device, false))
-				continue;
-			*kernel = k;
-			variant_shapes(k, work, device, shapes);
-			*shape = shapes[0];
-			return;
-		}
+	if (k == KERNELS)
+		k = variant_general_kernel(device, work);
+	if (k == KERNELS)
+		return;
+	*kernel = k;
+	variant_shapes(k, work, device, shapes);
+	*shape = shapes[0];
 }
 
 enum kernel variant_general_kernel(const struct device *device, const struct work *work)
 {
-	enum kernel k = 0;
-
-	while (k < KERNELS && (!variant_is_general(k) || !variant_applies(k, work, device, false)))
-		k++;
-	return k;
+	return first_kernel(KERNEL_GENERAL, device, work);
 }
 
 /* Appends a requirement to the list. */

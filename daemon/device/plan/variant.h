@@ -1,5 +1,4 @@
-/* Variants: what the host must know to launch a kernel, and which kernels can do a given piece of
- * work on a given device. */
+/* Variants: what the host must know to launch a kernel, and which can do what work on a device. */
 #ifndef DEVICE_PLAN_VARIANT_H
 #define DEVICE_PLAN_VARIANT_H
 
@@ -80,8 +79,7 @@ struct work {
 /* True if row and column are weights of a mean: none negative, each with sum 1, no offset. */
 bool work_is_mean(const struct operation *operation);
 
-/* True if the kernel itself must weight by alpha: for the bilateral filter, and for sums so large
- * that premultiplied floats would be too inexact. */
+/* True if the kernel must weight by alpha: bilateral, or premultiplied floats are too inexact. */
 bool variant_weights_by_alpha(const struct operation *operation, enum pixel_type image_type);
 
 /* True if the kernel can do the work on this device, exactly enough. A kernel made for another kind
@@ -89,13 +87,12 @@ bool variant_weights_by_alpha(const struct operation *operation, enum pixel_type
 bool variant_applies(enum kernel kernel, const struct work *work, const struct device *device,
                      bool asked_for);
 
-/* Bytes of local memory, at most, that a work-group of a kernel declares; those of VARIANT_LOCAL
- * are given theirs at the launch. */
+/* The most local memory that a kernel's group declares; VARIANT_LOCAL's comes at the launch. */
 uint64_t variant_local_bytes(enum kernel kernel, const struct shape *shape, enum pixel_type type,
                              uint32_t radius_x, uint32_t radius_y, uint32_t bands);
 
-/* The shapes in which an applicable kernel can do the work, the table's choice first. Returns their
- * number, at least 1. */
+/* The shapes in which an applicable kernel can work, the table's choice first. Returns their
+ * number. */
 uint32_t variant_shapes(enum kernel kernel, const struct work *work, const struct device *device,
                         struct shape shapes[SHAPES_MAX]);
 
@@ -104,8 +101,7 @@ uint32_t variant_shapes(enum kernel kernel, const struct work *work, const struc
 typedef void variant_chooser(void *user, const struct work *work, enum kernel *kernel,
                              struct shape *shape);
 
-/* The table's choice: the first kernel made for this kind of device and work, else the general
- * kernel that applies. */
+/* The table's choice: the first special kernel for this device and work, else the general one. */
 void variant_choose_by_table(const struct device *device, const struct work *work,
                              enum kernel *kernel, struct shape *shape);
 

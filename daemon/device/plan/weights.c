@@ -27,8 +27,7 @@ static double list_get(const struct list *l, size_t i)
 	return c[i % l->width] * c[l->width + i / l->width];
 }
 
-/* Writes `count` coefficients, from number `first` on, in units of 1/65536 that sum to 65536: the
- * largest absorbs the rounding errors. */
+/* Writes coefficients in units of 1/65536 that sum to 65536: the largest absorbs the errors. */
 static void write_q16(const struct list *l, size_t first, size_t count, uint32_t *out)
 {
 	size_t largest = 0;
@@ -50,8 +49,7 @@ static void write_floats(const struct list *l, size_t first, size_t count, float
 }
 
 /* See gpu/matrix_fixed.cl: the shift, strips of upper bytes, strips of lower ones. A strip has a
- * row of the matrix between zeros; its word i begins at byte i, as lanes need their words to.
- * Returns the number of words. */
+ * row of the matrix between zeros; its word i begins at byte i. Returns the number of words. */
 static size_t write_strips(const struct list *l, uint32_t *out)
 {
 	const int reach = (int)(l->width / 2), rows = (int)l->height + 2;
@@ -74,8 +72,7 @@ static size_t write_strips(const struct list *l, uint32_t *out)
 	return 1 + 2 * (size_t)(rows * strip);
 }
 
-/* Writes the coefficients in a format; returns the number of 4-byte words. out NULL: only
- * counts. */
+/* Writes the coefficients in a format; returns the number of words. out NULL: only counts. */
 static size_t write_format(const struct list *l, enum weights format, size_t margin, void *out)
 {
 	size_t count = l->matrix ? l->width * l->height : operation_coefficients(l->operation);
@@ -133,29 +130,33 @@ static enum error store(const struct device *device, const void *data, size_t wo
 	return ERR_DEVICE;
 }
 
+static enum error store_floats(const struct device *device, const double *numbers, size_t count,
+                               cl_mem *buffer)
+{
+	float data[LATTICE_TAPS_MAX * LATTICE_STRIDE_MAX];
+
+	_Static_assert(sizeof data >= LATTICE_SPLINE_MAX * sizeof *data, "there is room for both");
+	for (size_t i = 0; i < count; i++)
+		data[i] = (float)numbers[i];
+	return store(device, data, count, buffer);
+}
+
 enum error weights_new_spline(const struct device *device, const struct lattice *lattice,
                               cl_mem *buffer)
 {
 	double spline[LATTICE_SPLINE_MAX];
-	float data[LATTICE_SPLINE_MAX];
-	size_t count = 2 * (size_t)lattice->half + 1;
 
 	lattice_spline(lattice, spline);
-	for (size_t i = 0; i < count; i++)
-		data[i] = (float)spline[i];
-	return store(device, data, count, buffer);
+	return store_floats(device, spline, 2 * (size_t)lattice->half + 1, buffer);
 }
 
 enum error weights_new_grow(const struct device *device, const struct lattice *lattice,
                             cl_mem *buffer)
 {
 	double weight[LATTICE_TAPS_MAX][LATTICE_STRIDE_MAX];
-	float data[LATTICE_TAPS_MAX * LATTICE_STRIDE_MAX];
 
 	lattice_grow(lattice, weight);
-	for (size_t i = 0; i < sizeof data / sizeof *data; i++)
-		data[i] = (float)weight[i / LATTICE_STRIDE_MAX][i % LATTICE_STRIDE_MAX];
-	return store(device, data, sizeof data / sizeof *data, buffer);
+	return store_floats(device, weight[0], sizeof weight / sizeof **weight, buffer);
 }
 
 enum error weights_new_tables(const struct device *device, const struct operation *op,

@@ -4,17 +4,15 @@
 
 #include "device/plan/variant.h"
 
-/* Makes a device buffer with an operation's coefficients in a format. rows: rows per work-item,
- * which determines the zeros of WEIGHTS_PADDED. as_matrix: write a separable operation as the
- * matrix that is the product of its row and column. The caller releases *buffer; it is NULL for
- * WEIGHTS_NONE. ERR_MEMORY or ERR_DEVICE. */
+/* Makes a device buffer with an operation's coefficients in a format. rows: those of a work-item,
+ * for WEIGHTS_PADDED. as_matrix: write a separable operation as a matrix. The caller releases
+ * *buffer; NULL for WEIGHTS_NONE. ERR_MEMORY or ERR_DEVICE. */
 enum error weights_new(const struct device *device, const struct operation *operation,
                        enum weights format, bool as_matrix, uint32_t rows,
                        cl_mem *buffer) MUST_CHECK;
 
-/* The weights of the kernels that shrink to a lattice (the spline's samples), and of those that
- * grow from it: weight[LATTICE_TAPS_MAX][LATTICE_STRIDE_MAX]. The caller releases *buffer.
- * ERR_DEVICE. */
+/* The weights of kernels that shrink to a lattice (the spline's samples) or grow from it:
+ * weight[LATTICE_TAPS_MAX][LATTICE_STRIDE_MAX]. The caller releases *buffer. ERR_DEVICE. */
 enum error weights_new_spline(const struct device *device, const struct lattice *lattice,
                               cl_mem *buffer) MUST_CHECK;
 enum error weights_new_grow(const struct device *device, const struct lattice *lattice,
@@ -29,8 +27,7 @@ enum error weights_new_tables(const struct device *device, const struct operatio
 enum error weights_new_plane(const struct device *device, const struct operation *operation,
                              cl_mem *buffer) MUST_CHECK;
 
-/* The shapes of regions, as integers: KERNEL_BLEND. The caller releases *buffer. ERR_MEMORY or
- * ERR_DEVICE. */
+/* The shapes of regions, as integers: KERNEL_BLEND. The caller releases *buffer. ERR_DEVICE. */
 enum error weights_new_shapes(const struct device *device, const double *numbers, uint32_t shapes,
                               cl_mem *buffer) MUST_CHECK;
 

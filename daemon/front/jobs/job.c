@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/loop.h"
+#include "filters/chain_gather.h"
 #include "front/base/metrics.h"
 
 /* Batch jobs get a tenth while others wait. */

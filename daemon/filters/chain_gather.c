@@ -1,0 +1,122 @@
+/* Chains whose filters must know the whole image: what their runs filter, and know then. */
+#include "filters/chain_gather.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+uint32_t chain_gathering(const struct chain *chain)
+{
+	uint32_t i = 0;
+
+	while (i < chain->count &&
+	       (!filter_gathers(&chain->call[i]) || chain->call[i].gathered.width))
+		i++;
+	return i;
+}
+
+/* Appends what finds the edges of a canny. Those of the luma are those of a grey image, as pixels
+ * cannot hold any luma beside any chroma. */
+static void append_canny(struct chain *chain, const struct filter_call *canny)
+{
+	const bool luma = canny->channels == CHANNELS_LUMA;
+	const enum channels channels = luma ? CHANNELS_ALL : canny->channels;
+	const double sigma = filter_canny_sigma(canny);
+	struct filter_call *call;
+
+	if (luma)
+		chain_append(chain, FILTER_GRAYSCALE, channels);
+	if (sigma > 0)
+		chain_append(chain, FILTER_GAUSSIAN, channels)->value[GAUSSIAN_SIGMA] = sigma;
+	call = chain_append(chain, FILTER_CANNY, channels);
+	call->value[CANNY_LOW] = canny->value[CANNY_LOW];
+	call->value[CANNY_HIGH] = canny->value[CANNY_HIGH];
+	call->value[CANNY_SIGMA] = 0;
+}
+
+/* True if the chain's variant is a kernel that finds edges. */
+static bool names_canny_kernel(const struct chain *chain)
+{
+	return kernel_row(chain_kernel(chain))->operations >> OPERATION_CANNY & 1;
+}
+
+struct chain *chain_before(const struct chain *chain, uint32_t call)
+{
+	const struct filter_call *gathering = &chain->call[call];
+	const bool canny = filter_gathers(gathering) == GATHER_EDGES;
+	struct chain *before = chain_copy(chain, 0);
+
+	if (!before)
+		return NULL;
+	before->regions = (struct regions){0};
+	if (before->variant < VARIANT_REFERENCE && !(canny && names_canny_kernel(chain)))
+		before->variant = VARIANT_ANY;
+	memset(&before->call[call], 0, (chain->count - call) * sizeof *before->call);
+	before->count = call;
+	if (canny)
+		append_canny(before, gathering);
+	else if (!call)
+		chain_append(before, FILTER_LINEAR, CHANNELS_ALL);
+	return before;
+}
+
+struct chain *chain_gathered(const struct chain *chain, uint32_t call, const double *numbers,
+                             uint32_t width, uint32_t height, uint32_t pages)
+{
+	const bool canny = filter_gathers(&chain->call[call]) == GATHER_EDGES;
+	const uint32_t count =
+	    pages * (uint32_t)filter_gathered_numbers(&chain->call[call], width, height);
+	struct chain *gathered = chain_copy(chain, count);
+
+	if (!gathered)
+		return NULL;
+	gathered->call[call].more_pages = pages - 1;
+	gathered->call[call].gathered =
+	    (struct numbers){gathered->coefficients_used, width, height};
+	memcpy(gathered->coefficient + gathered->coefficients_used, numbers,
+	       count * sizeof *numbers);
+	gathered->coefficients_used += count;
+	if (canny && names_canny_kernel(chain))
+		gathered->variant = VARIANT_ANY; /* it has done its work */
+	return gathered;
+}
+
+/* Numbers that a call has of a page. */
+static uint32_t page_numbers(const struct filter_call *call)
+{
+	const struct numbers *n = &call->gathered;
+
+	return n->width ? (uint32_t)filter_gathered_numbers(call, n->width, n->height) : 0;
+}
+
+struct chain *chain_of_page(const struct chain *chain, uint32_t page)
+{
+	uint32_t numbers = 0, used = chain->coefficients_used; /* of a page; before all gathered */
+	struct chain *of_page;
+	size_t given;
+
+	for (uint32_t i = 0; i < chain->count; i++) {
+		const struct filter_call *call = &chain->call[i];
+
+		numbers += page_numbers(call);
+		if (call->gathered.width && call->gathered.first < used)
+			used = call->gathered.first;
+	}
+	given = offsetof(struct chain, coefficient) + used * sizeof *chain->coefficient;
+	of_page = calloc(1, given + numbers * sizeof *chain->coefficient);
+	if (!of_page)
+		return NULL;
+	memcpy(of_page, chain, given);
+	of_page->coefficients_used = used + numbers;
+	for (uint32_t i = 0; i < chain->count; i++) {
+		struct filter_call *call = &of_page->call[i];
+		const uint32_t count = page_numbers(call);
+
+		memcpy(of_page->coefficient + used,
+		       chain->coefficient + call->gathered.first + (size_t)page * count,
+		       count * sizeof *chain->coefficient);
+		call->gathered.first = count ? used : 0;
+		call->more_pages = 0;
+		used += count;
+	}
+	return of_page;
+}
