@@ -13,6 +13,7 @@
 
 #include "base/log.h"
 #include "base/loop.h"
+#include "filters/chain_gather.h"
 #include "front/workers/device_load.h"
 #include "front/workers/devices.h"
 #include "front/workers/jpeg_router.h"
