@@ -1,11 +1,17 @@
-/* Damage is never passed over: frames build on each other. */
+/* Damage is never passed over: frames build on each other.
+ *
+ * Each frame is decoded by the loader of still images, and put on a canvas that is as large as the
+ * image; behind it is kept what a frame hides for a time. libvips asks for rows in one thread at a
+ * time, but not in the same one always: hence the lock. */
 #include "codec/apng.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "codec/bytes.h"
+#include <vips/vips.h>
+
 #include "codec/png_metadata.h"
+#include "codec/vips_reader.h"
 
 enum {
 	HEADER_SIZE = 13,
@@ -234,8 +240,8 @@ uint8_t *apng_frame_file(const struct apng *a, uint32_t i, size_t *size)
 	memcpy(file, png_signature, PNG_SIGNATURE);
 	head = file + PNG_SIGNATURE;
 	to = put_chunk(head, a->header);
-	png_put_number(head + PNG_CHUNK_HEAD, f->width);
-	png_put_number(head + PNG_CHUNK_HEAD + 4, f->height);
+	bytes_put(head + PNG_CHUNK_HEAD, f->width, 4, true);
+	bytes_put(head + PNG_CHUNK_HEAD + 4, f->height, 4, true);
 	png_chunk_seal(head, HEADER_SIZE);
 	to = put_chunk(to, a->palette);
 	to = put_chunk(to, a->transparency);
@@ -280,4 +286,221 @@ void apng_blend_row(uint8_t *to, const uint8_t *from, uint32_t pixels, const str
 		over_u8(to, from, pixels, image->bands);
 	else
 		over_u16(to, from, pixels, image->bands);
+}
+
+/* The image -------------------------------------------------------------------------------------
+ */
+
+struct animation {
+	struct apng *apng;
+	uint32_t first; /* of the frames that are read */
+	struct image image;
+	bool adds_alpha; /* which the file does not have */
+	GMutex lock;
+	uint8_t *canvas; /* NULL until needed */
+	uint8_t *kept;   /* behind it, by frames that ask for it */
+	uint32_t shown;  /* frames that have been put on the canvas */
+};
+
+static size_t row_size(const struct animation *a)
+{
+	return image_row_size(&a->image);
+}
+
+/* Clears an area of the canvas, or (from) copies it. */
+static void put_area(const struct animation *a, const struct apng_frame *f, uint8_t *to,
+                     const uint8_t *from)
+{
+	const size_t pixel = image_pixel_size(&a->image), size = f->width * pixel;
+
+	for (uint32_t y = f->y; y < f->y + f->height; y++) {
+		size_t at = y * row_size(a) + f->x * pixel;
+
+		if (from)
+			memcpy(to + at, from + at, size);
+		else
+			memset(to + at, 0, size);
+	}
+}
+
+static VipsImage *load_frame(const struct animation *a, const struct apng_frame *f,
+                             const uint8_t *file, size_t size)
+{
+	VipsSource *source = vips_source_new_from_memory(file, size);
+	VipsImage *loaded = NULL, *vips = NULL;
+
+	if (source &&
+	    !vips_call(format_row(FORMAT_PNG)->loader, source, &loaded, "access",
+	               VIPS_ACCESS_SEQUENTIAL, "fail_on", VIPS_FAIL_ON_ERROR, NULL) &&
+	    (a->adds_alpha ? vips_addalpha(loaded, &vips, NULL) : vips_copy(loaded, &vips, NULL)))
+		vips = NULL;
+	/* It is put on the canvas as it is, but for alpha. */
+	if (vips && (vips->Xsize != (int)f->width || vips->Ysize != (int)f->height ||
+	             (uint32_t)vips_reader_type(vips) != a->image.type ||
+	             vips->Bands != (int)a->image.bands)) {
+		vips_error("png", "a frame has other pixels than the image");
+		g_clear_object(&vips);
+	}
+	g_clear_object(&loaded);
+	g_clear_object(&source);
+	return vips;
+}
+
+/* Its first pixel in the region. */
+static uint8_t *row_of(const VipsRegion *region, int y)
+{
+	return VIPS_REGION_ADDR_TOPLEFT(region) +
+	       (size_t)(y - region->valid.top) * (size_t)VIPS_REGION_LSKIP(region);
+}
+
+static bool blend_rows(const struct animation *a, const struct apng_frame *f, VipsImage *vips)
+{
+	enum { STEP = 64 };
+	VipsRegion *region = vips_region_new(vips);
+	uint8_t *to = a->canvas + f->y * row_size(a) + f->x * image_pixel_size(&a->image);
+	bool there = region;
+
+	for (int y = 0; there && y < vips->Ysize; y += STEP) {
+		const VipsRect rows = {0, y, vips->Xsize,
+		                       y + STEP < vips->Ysize ? STEP : vips->Ysize - y};
+
+		there = !vips_region_prepare(region, &rows);
+		for (int i = 0; there && i < rows.height; i++, to += row_size(a))
+			apng_blend_row(to, row_of(region, y + i), f->width, &a->image, f->blend);
+	}
+	g_clear_object(&region);
+	return there;
+}
+
+/* Puts the next frame on the canvas. */
+static bool show_next(struct animation *a)
+{
+	const struct apng_frame *f = a->apng->frames + a->shown;
+	VipsImage *vips = NULL;
+	uint8_t *file;
+	size_t size;
+	bool there;
+
+	/* First undoes what the frame before asks to be undone. */
+	if (a->shown && f[-1].dispose != DISPOSE_NONE)
+		put_area(a, f - 1, a->canvas, f[-1].dispose == DISPOSE_PREVIOUS ? a->kept : NULL);
+	if (f->dispose == DISPOSE_PREVIOUS)
+		put_area(a, f, a->kept, a->canvas);
+	file = apng_frame_file(a->apng, a->shown, &size);
+	if (file)
+		vips = load_frame(a, f, file, size);
+	else
+		vips_error("png", "no memory for a frame");
+	there = vips && blend_rows(a, f, vips);
+	a->shown += there;
+	g_clear_object(&vips);
+	free(file);
+	return there;
+}
+
+/* Makes the canvas that of a frame. */
+static bool show(struct animation *a, uint32_t frame)
+{
+	const size_t size = image_size(&a->image);
+	bool there = true;
+
+	if (!a->canvas) {
+		a->canvas = malloc(2 * size);
+		if (!a->canvas) {
+			vips_error("png", "no memory for the frames");
+			return false;
+		}
+		a->kept = a->canvas + size;
+	}
+	if (a->shown > frame + 1)
+		a->shown = 0;
+	if (!a->shown)
+		memset(a->canvas, 0, size);
+	while (there && a->shown <= frame)
+		there = show_next(a);
+	return there;
+}
+
+static int generate(VipsRegion *out, void *sequence, void *from, void *b, gboolean *stop)
+{
+	struct animation *a = from;
+	const VipsRect *r = &out->valid;
+	const size_t pixel = image_pixel_size(&a->image);
+	const uint32_t height = a->image.height;
+	bool there = true;
+
+	(void)sequence, (void)b, (void)stop;
+	g_mutex_lock(&a->lock);
+	for (int y = r->top; there && y < r->top + r->height; y++) {
+		there = show(a, a->first + (uint32_t)y / height);
+		if (there)
+			memcpy(row_of(out, y),
+			       a->canvas + (uint32_t)y % height * row_size(a) +
+			           (uint32_t)r->left * pixel,
+			       (uint32_t)r->width * pixel);
+	}
+	g_mutex_unlock(&a->lock);
+	return there ? 0 : -1;
+}
+
+static void animation_free(void *data)
+{
+	struct animation *a = data;
+
+	apng_close(&a->apng);
+	free(a->canvas);
+	g_mutex_clear(&a->lock);
+	g_free(a);
+}
+
+static void describe(VipsImage *to, const struct animation *a, uint32_t pages)
+{
+	enum { PLAYS_MAX = 65535 }; /* that other formats know of */
+	const int count = (int)a->apng->count;
+	const uint32_t plays = a->apng->plays;
+	int *delays = g_new(int, a->apng->count);
+
+	for (int i = 0; i < count; i++)
+		delays[i] = (int)a->apng->frames[i].delay;
+	vips_image_set_array_int(to, "delay", delays, count);
+	vips_image_set_int(to, "loop", plays < PLAYS_MAX ? (int)plays : PLAYS_MAX);
+	vips_image_set_int(to, VIPS_META_N_PAGES, count);
+	vips_image_set_int(to, VIPS_META_PAGE_HEIGHT, (int)a->image.height);
+	g_free(delays);
+	to->Ysize = (int)(a->image.height * pages);
+	to->Bands = (int)a->image.bands;
+}
+
+enum error apng_load(VipsImage **image, const struct part *part, struct problem *problem)
+{
+	struct animation *a = g_new0(struct animation, 1);
+	VipsImage *out = vips_image_new();
+	enum error e = apng_open(&a->apng, part->body->at, part->body->size, part->frames, problem);
+
+	/* The animation, which owns its frames, goes with the new image. */
+	g_mutex_init(&a->lock);
+	g_object_set_data_full(G_OBJECT(out), "animation", a, animation_free);
+	if (!e && vips_image_pipelinev(out, VIPS_DEMAND_STYLE_THINSTRIP, *image, NULL))
+		e = problem_set(problem, ERR_MEMORY, "no memory for the frames");
+	if (!e) {
+		a->first = part->page;
+		a->image = (struct image){.width = (uint32_t)out->Xsize,
+		                          .height = (uint32_t)out->Ysize,
+		                          .bands = (uint32_t)out->Bands,
+		                          .type = vips_reader_type(out),
+		                          .alpha = vips_image_hasalpha(out) != 0};
+		a->adds_alpha = a->apng->transparent && !a->image.alpha;
+		a->image.bands += a->adds_alpha;
+		a->image.alpha |= a->adds_alpha;
+		describe(out, a, part->all ? part->frames : 1);
+		if (vips_image_generate(out, NULL, generate, NULL, a, NULL))
+			e = problem_set(problem, ERR_MEMORY, "no memory for the frames");
+	}
+	if (e) {
+		g_object_unref(out);
+		return e;
+	}
+	g_object_unref(*image);
+	*image = out;
+	return ERR_OK;
 }

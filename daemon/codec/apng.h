@@ -1,6 +1,5 @@
 /* Animated PNG (W3C, Portable Network Graphics, third edition, 11.3.2.3): its frames, and the
- * canvas that they are put on. The pixels of a frame are for another to decode, from a file of its
- * own. */
+ * canvas that they are put on. Each is decoded from a file of its own. */
 #ifndef CODEC_APNG_H
 #define CODEC_APNG_H
 
@@ -9,6 +8,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "codec/row.h"
 #include "image/image.h"
 
 enum apng_dispose { DISPOSE_NONE, DISPOSE_BACKGROUND, DISPOSE_PREVIOUS, DISPOSALS };
@@ -47,5 +47,13 @@ uint8_t *apng_frame_file(const struct apng *apng, uint32_t i, size_t *size) MUST
  * of integers. */
 void apng_blend_row(uint8_t *to, const uint8_t *from, uint32_t pixels, const struct image *image,
                     enum apng_blend blend);
+
+/* Replaces the file's image, as its loader gives it, by the part's frames, one below the other, as
+ * libvips gives those of a GIF. Each is as it is seen, so with alpha if there is none and frames
+ * leave pixels out. Rows are made as they are asked for, best from top to bottom: to go back is to
+ * begin again. The file must outlive the image. ERR_UNDECODABLE: they are not all there;
+ * ERR_MEMORY. */
+enum error apng_load(struct _VipsImage **image, const struct part *part,
+                     struct problem *problem) MUST_CHECK;
 
 #endif

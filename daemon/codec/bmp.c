@@ -9,9 +9,8 @@
 #include <glib.h>
 
 #include "base/file.h"
-#include "codec/bytes.h"
+#include "codec/containers.h"
 #include "codec/file_metadata.h"
-#include "codec/icc_profile.h"
 #include "codec/row.h"
 #include "codec/row_writer.h"
 #include "codec/samples.h"
@@ -197,7 +196,7 @@ static void read_metadata(struct bmp *b)
 		size_t offset = number(b->head + 112, 4), size = number(b->head + 116, 4);
 
 		if (offset < room && size && size <= room - offset)
-			m->profile[0] = (struct file_part){b->head + offset, size};
+			m->profile = (struct file_part){b->head + offset, size};
 	}
 }
 
@@ -419,8 +418,7 @@ struct head {
 
 static void put(uint8_t *to, uint64_t number)
 {
-	for (size_t i = 0; i < 4; i++)
-		to[i] = (uint8_t)(number >> 8 * i);
+	bytes_put(to, number, 4, false);
 }
 
 /* Per metre. */
@@ -430,11 +428,12 @@ static uint32_t density(double per_mm)
 }
 
 static void make_head(struct head *h, const struct output_format *output,
-                      const struct file_metadata *m, uint64_t pixels, size_t profile)
+                      const struct file_metadata *m, uint64_t pixels)
 {
 	static const uint32_t masks[] = {0xff0000, 0xff00, 0xff, 0xff000000};
 	const struct image *image = &output->image;
 	uint8_t *bitmap = h->bytes + FILE_HEAD;
+	const size_t profile = m->profile.size;
 	bool grey = image->bands == 1;
 
 	*h = (struct head){.bitmap = profile ? V5_HEAD : image->alpha ? V4_HEAD : INFO_HEAD};
@@ -448,8 +447,8 @@ static void make_head(struct head *h, const struct output_format *output,
 	put(bitmap + 12, 1 | 8 * image->bands << 16); /* planes and bits, of 16 bits each */
 	put(bitmap + 16, image->alpha ? MASKED : 0);
 	put(bitmap + 20, pixels);
-	put(bitmap + 24, m ? density(m->resolution.x) : 0);
-	put(bitmap + 28, m ? density(m->resolution.y) : 0);
+	put(bitmap + 24, density(m->resolution.x));
+	put(bitmap + 28, density(m->resolution.y));
 	put(bitmap + 32, grey ? GREYS : 0);
 	for (size_t i = 0; image->alpha && i < 4; i++)
 		put(bitmap + 40 + 4 * i, masks[i]);
@@ -481,23 +480,15 @@ static enum error write_bmp(const struct output_format *output, const struct fil
 	                            .bottom_up = true,
 	                            .put = put_bgr_row};
 	const uint64_t pixels = layout.row_size * (uint64_t)image->height;
-	size_t size = m ? file_metadata_profile_size(m) : 0;
-	uint8_t *profile = size ? file_metadata_profile(m, &size) : NULL;
+	const struct file_part *profile = &m->profile;
 	struct head head;
 	enum error e;
 
-	if (size && !profile)
-		return problem_set(problem, ERR_MEMORY, "no memory for the profile");
-	if (profile && !icc_profile_fits(profile, size, image->bands - image->alpha)) {
-		g_clear_pointer(&profile, free);
-		size = 0;
-	}
-	make_head(&head, output, m, pixels, size);
+	make_head(&head, output, m, pixels);
 	layout.start = head.size;
 	e = row_writer_run(&layout, head.bytes, row, context, file, problem);
-	if (!e && profile && !file_write(file, profile, size, head.size + pixels))
+	if (!e && profile->at && !file_write(file, profile->at, profile->size, head.size + pixels))
 		e = problem_set(problem, ERR_IO, "cannot write the answer");
-	free(profile);
 	return e;
 }
 

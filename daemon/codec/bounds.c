@@ -17,11 +17,9 @@
 
 #include <zlib.h>
 
-#include "codec/boxes.h"
-#include "codec/bytes.h"
+#include "codec/containers.h"
 #include "codec/heif.h"
 #include "codec/jxl.h"
-#include "codec/png_chunks.h"
 
 enum bound {
 	SCANS,
@@ -70,6 +68,7 @@ struct walk {
 	uint64_t count[BOUNDS];
 	enum bound passed; /* BOUNDS: none exceeded */
 	bool cut;          /* a part of the file is longer than the file */
+	bool exif;         /* the directories are those of a block of EXIF */
 };
 
 /* Returns false when a limit is exceeded. */
@@ -82,14 +81,6 @@ static bool add(struct walk *w, enum bound bound, uint64_t amount)
 }
 
 /* TIFF, and EXIF, which is one ----------------------------------------------------------------- */
-
-struct tiff {
-	const uint8_t *at;
-	size_t size;
-	bool big_endian;
-	bool exif;
-	size_t number, entry; /* bytes of an offset and of an entry: BigTIFF's are longer */
-};
 
 static uint64_t value_size(uint64_t type, uint64_t count)
 {
@@ -106,63 +97,39 @@ static bool walk_directory(struct walk *w, const struct tiff *t, uint64_t offset
 /* Decoders read a value at any position in the file, even where it overlaps others. They ignore a
  * value longer than the file, except for the lists of strips and tiles, of which they read as much
  * as they need. */
-static bool walk_entry(struct walk *w, const struct tiff *t, const uint8_t *entry)
+static bool walk_entry(struct walk *w, const struct tiff *t, const struct tiff_entry *e)
 {
-	uint64_t tag = bytes_number(entry, 2, t->big_endian);
-	uint64_t count = bytes_number(entry + 4, t->number, t->big_endian);
-	uint64_t value = bytes_number(entry + 4 + t->number, t->number, t->big_endian);
-	uint64_t bytes = value_size(bytes_number(entry + 2, 2, t->big_endian), count);
+	uint64_t bytes = value_size(e->type, e->count), next;
 
-	if (!add(w, t->exif ? EXIF_ENTRIES : TIFF_TAGS, 1))
+	if (!add(w, w->exif ? EXIF_ENTRIES : TIFF_TAGS, 1))
 		return false;
-	if (t->exif && (tag == 0x8769 || tag == 0x8825 || tag == 0xa005)) /* a directory */
-		return walk_directory(w, t, value, &value);
-	if ((tag == 0x111 || tag == 0x117 || tag == 0x144 || tag == 0x145) && bytes > t->size)
-		bytes = value < t->size ? t->size - value : 0;
+	if (w->exif && (e->tag == 0x8769 || e->tag == 0x8825 || e->tag == 0xa005)) /* a directory */
+		return walk_directory(w, t, e->value, &next);
+	if ((e->tag == 0x111 || e->tag == 0x117 || e->tag == 0x144 || e->tag == 0x145) &&
+	    bytes > t->size)
+		bytes = e->value < t->size ? t->size - e->value : 0;
 	if (bytes <= t->number || bytes > t->size)
 		return true;
-	return add(w, tag == 0x8773 ? PROFILE_BYTES : METADATA_BYTES, bytes) &&
-	       (t->exif || add(w, PAGES_BYTES, bytes));
+	return add(w, e->tag == 0x8773 ? PROFILE_BYTES : METADATA_BYTES, bytes) &&
+	       (w->exif || add(w, PAGES_BYTES, bytes));
 }
 
 /* Sets *next to the offset of the directory that follows, 0 if none does. The limit on directories
  * bounds the recursion. */
 static bool walk_directory(struct walk *w, const struct tiff *t, uint64_t offset, uint64_t *next)
 {
-	size_t head = t->number == 8 ? 8 : 2;
-	uint64_t entries, room;
-	const uint8_t *at;
+	struct tiff_directory directory;
+	struct tiff_entry entry;
 
 	*next = 0;
-	if (!add(w, t->exif ? EXIF_DIRECTORIES : PAGES, 1))
+	if (!add(w, w->exif ? EXIF_DIRECTORIES : PAGES, 1))
 		return false;
-	if (offset > t->size || t->size - offset < head)
+	if (!tiff_directory_open(&directory, t, offset))
 		return true;
-	at = t->at + offset + head;
-	entries = bytes_number(at - head, head, t->big_endian);
-	room = (t->size - offset - head) / t->entry;
-	for (uint64_t i = 0; i < entries && i < room; i++, at += t->entry)
-		if (!walk_entry(w, t, at))
+	while (tiff_entry_next(&directory, &entry))
+		if (!walk_entry(w, t, &entry))
 			return false;
-	if (entries <= room && (size_t)(t->at + t->size - at) >= t->number)
-		*next = bytes_number(at, t->number, t->big_endian);
-	return true;
-}
-
-/* Sets *first to the offset of the first directory. */
-static bool tiff_open(struct tiff *t, const uint8_t *at, size_t size, uint64_t *first)
-{
-	bool big_endian = size && *at == 'M';
-	bool big = size >= 16 && bytes_number(at + 2, 2, big_endian) == 43;
-
-	if (size < 8 || (memcmp(at, "II", 2) && memcmp(at, "MM", 2)))
-		return false;
-	*t = (struct tiff){.at = at,
-	                   .size = size,
-	                   .big_endian = big_endian,
-	                   .number = big ? 8 : 4,
-	                   .entry = big ? 20 : 12};
-	*first = bytes_number(at + t->number, t->number, big_endian);
+	*next = tiff_directory_end(&directory);
 	return true;
 }
 
@@ -197,56 +164,34 @@ static bool walk_exif(struct walk *w, const uint8_t *at, size_t size)
 		return false;
 	if (!tiff_open(&t, at + skip, size - skip, &next))
 		return true;
-	t.exif = true;
+	w->exif = true;
 	return walk_directory(w, &t, next, &next) && (!next || walk_directory(w, &t, next, &next));
 }
 
 /* JPEG ------------------------------------------------------------------------------------------
  */
 
-static bool begins(const uint8_t *at, size_t size, const char *mark, size_t mark_size)
+static bool walk_segment(struct walk *w, const struct jpeg_segment *s)
 {
-	return size >= mark_size && !memcmp(at, mark, mark_size);
-}
-
-static bool walk_segment(struct walk *w, uint8_t marker, const uint8_t *at, size_t size)
-{
-	if (marker == 0xda)
+	if (s->marker == 0xda)
 		return add(w, SCANS, 1);
-	if (marker == 0xe1 && begins(at, size, "Exif", 4))
-		return walk_exif(w, at, size);
-	if (marker == 0xe2 && begins(at, size, "ICC_PROFILE", 12))
-		return add(w, PROFILE_BYTES, size);
-	if ((marker & 0xf0) == 0xe0 || marker == 0xfe)
-		return add(w, METADATA_BYTES, size);
+	if (s->marker == 0xe1 && bytes_begin(s->data, s->size, "Exif"))
+		return walk_exif(w, s->data, s->size);
+	if (s->marker == 0xe2 && s->size >= 12 && !memcmp(s->data, "ICC_PROFILE", 12))
+		return add(w, PROFILE_BYTES, s->size);
+	if ((s->marker & 0xf0) == 0xe0 || s->marker == 0xfe)
+		return add(w, METADATA_BYTES, s->size);
 	return true;
 }
 
-/* Skips the bytes between segments, pixels included, up to the next marker. */
 static bool walk_jpeg(struct walk *w)
 {
 	const uint8_t *at = w->body, *end = w->body + w->size;
-	size_t length;
+	struct jpeg_segment segment;
 
-	while ((at = memchr(at, 0xff, (size_t)(end - at)))) {
-		uint8_t marker;
-
-		while (at < end && *at == 0xff)
-			at++;
-		if (at == end || *at == 0xd9)
-			return true;
-		marker = *at++;
-		if (marker < 2 || (marker >= 0xd0 && marker <= 0xd8))
-			continue;
-		if (end - at < 2)
-			return true;
-		length = bytes_number(at, 2, true);
-		if (length < 2 || (size_t)(end - at) < length)
-			length = (size_t)(end - at);
-		if (!walk_segment(w, marker, at + 2, length - 2))
+	while (jpeg_segment_next(&at, end, &segment))
+		if (!walk_segment(w, &segment))
 			return false;
-		at += length;
-	}
 	return true;
 }
 
@@ -275,14 +220,14 @@ static bool add_inflated(struct walk *w, enum bound bound, const uint8_t *at, si
 
 static bool walk_text(struct walk *w, const struct png_chunk *c)
 {
-	const uint8_t *end = c->data + c->size, *text = png_text_end(c->data, end);
+	const uint8_t *end = c->data + c->size, *text = bytes_text_end(c->data, end);
 	bool deflated = *c->name == 'z';
 
 	if (!add(w, TEXTS, 1))
 		return false;
 	if (*c->name == 'i' && text && end - text > 2) {
 		deflated = *text;
-		text = png_text_end(png_text_end(text + 2, end), end);
+		text = bytes_text_end(bytes_text_end(text + 2, end), end);
 	} else if (deflated && text && text < end) {
 		text++;
 	}
@@ -292,7 +237,7 @@ static bool walk_text(struct walk *w, const struct png_chunk *c)
 
 static bool walk_profile(struct walk *w, const struct png_chunk *c)
 {
-	const uint8_t *end = c->data + c->size, *deflated = png_text_end(c->data, end);
+	const uint8_t *end = c->data + c->size, *deflated = bytes_text_end(c->data, end);
 
 	if (!add(w, TEXTS, 1))
 		return false;
@@ -407,9 +352,9 @@ static bool walk_jxl(struct walk *w)
 	if (!add(w, CODED_PROFILE_BYTES, header.profile))
 		return false;
 	while (*w->body == 0 && next_box(&at, end, &box)) {
-		if (!memcmp(box.type, "Exif", 4) && !walk_exif_box(w, box.at, box.size))
+		if (box_is(&box, "Exif") && !walk_exif_box(w, box.at, box.size))
 			return false;
-		if (!memcmp(box.type, "xml ", 4) && !add(w, METADATA_BYTES, box.size))
+		if (box_is(&box, "xml ") && !add(w, METADATA_BYTES, box.size))
 			return false;
 	}
 	exif = jxl_unpack(w->body, w->size, "Exif", &packed, &size);

@@ -21,7 +21,6 @@
 #include "codec/bounds.h"
 #include "codec/file_metadata.h"
 #include "codec/jpeg_header.h"
-#include "codec/metadata.h"
 #include "codec/repertoire.h"
 #include "codec/sniff.h"
 #include "codec/vips_reader.h"
@@ -33,10 +32,11 @@ struct decoder {
 	const struct reader *reader; /* of the format */
 	void *state;                 /* the reader's, or NULL */
 	bool plain;                  /* the reader has the pixels, else `vips` */
-	struct vips_reader vips;     /* if plain, only for metadata */
-	struct image image;          /* the area's size and type */
-	struct area area;            /* of the file's image, after orientation */
-	bool wraps;                  /* rows are read at both ends */
+	struct vips_reader vips;
+	struct file_metadata metadata; /* unless the reader has it */
+	struct image image;            /* the area's size and type */
+	struct area area;              /* of the file's image, after orientation */
+	bool wraps;                    /* rows are read at both ends */
 	bool any_order;
 	uint32_t height; /* of a page of the file's image */
 	uint32_t top;    /* first row of the page that is read */
@@ -453,6 +453,7 @@ void decode_close(struct decoder **decoder)
 
 	if (!d)
 		return;
+	file_metadata_free(&d->metadata);
 	vips_reader_close(&d->vips);
 	if (d->reader)
 		reader_close(d->reader, &d->state);
@@ -564,27 +565,14 @@ enum jpeg_reason decode_jpeg_scan(const struct decoder *d, struct jpeg_scan *sca
 	                                                                      : JPEG_REASON_PIXELS;
 }
 
-bool decode_file_metadata(struct decoder *d, const struct file_metadata **metadata)
+enum error decode_metadata(struct decoder *d, const struct file_metadata **metadata,
+                           struct problem *problem)
 {
 	*metadata = d->state && d->reader->metadata ? d->reader->metadata(d->state) : NULL;
-	return *metadata || d->plain;
-}
-
-enum error decode_metadata(struct decoder *d, VipsImage **image, struct problem *problem)
-{
-	static const struct file_part none = {NULL, 0};
-	struct decoded ignored = {.pages = 1};
-	const struct file_metadata *m;
-	enum error e = ERR_OK;
-
-	if (!d->vips.image && format_row(d->format)->loader) {
-		e = vips_reader_load(&d->vips, false, &ignored, problem);
-	} else if (!d->vips.image && decode_file_metadata(d, &m) && m) {
-		d->vips.image = vips_image_new();
-		d->vips.image->Xres = m->resolution.x;
-		d->vips.image->Yres = m->resolution.y;
-		metadata_tell(m, &none, d->vips.image);
-	}
-	*image = d->vips.image;
-	return e;
+	if (*metadata || !d->vips.image)
+		return ERR_OK;
+	*metadata = &d->metadata;
+	return file_metadata_read(&d->metadata, d->vips.image)
+	           ? ERR_OK
+	           : problem_set(problem, ERR_MEMORY, "no memory for the metadata");
 }

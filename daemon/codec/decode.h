@@ -64,13 +64,9 @@ enum { DECODE_STEP = 64 }; /* rows that are decoded at a time */
 enum jpeg_reason decode_jpeg_scan(const struct decoder *decoder, struct jpeg_scan *scan,
                                   const uint8_t **bytes) MUST_CHECK;
 
-/* True if the body's metadata is known (*metadata, of the decoder) or there is none (NULL); false
- * if only libvips can write it. To be called before rows are decoded. */
-bool decode_file_metadata(struct decoder *decoder, const struct file_metadata **metadata);
-
-/* The image whose metadata the answer gets, where libvips writes it; NULL for bare pixels and PNM.
- * The decoder owns it; do not use it once rows are being decoded. */
-enum error decode_metadata(struct decoder *decoder, struct _VipsImage **image,
+/* What the body has beside its pixels, of the decoder; NULL: nothing. To be called once, before
+ * rows are decoded. */
+enum error decode_metadata(struct decoder *decoder, const struct file_metadata **metadata,
                            struct problem *problem) MUST_CHECK;
 
 #endif

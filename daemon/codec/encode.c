@@ -19,7 +19,6 @@
 #include "codec/file_metadata.h"
 #include "codec/jpeg_encode.h"
 #include "codec/library_error.h"
-#include "codec/metadata.h"
 #include "codec/repertoire.h"
 #include "codec/samples.h"
 
@@ -27,9 +26,8 @@ struct encoder {
 	const struct output_format *output;
 	struct row_source rows;
 	const struct writer *writer;
-	bool plain; /* by the writer's write(), with this metadata; else by its save() */
-	const struct file_metadata *metadata;
-	struct file_metadata own; /* what libvips tells of it */
+	bool plain;                    /* by the writer's write(), else by its save() */
+	struct file_metadata metadata; /* the answer's */
 	uint8_t *row;       /* of the result, in the answer's type; NULL if that is the result's */
 	VipsImage *vips;    /* the answer, as its rows come; NULL where libvips is not needed */
 	VipsRegion *region; /* for reading rows of `vips` here */
@@ -151,6 +149,8 @@ static int end_rows(void *sequence, void *a, void *b)
 static enum error convert_inks(struct encoder *encoder, struct problem *problem)
 {
 	VipsImage *inks = encoder->vips;
+	const void *profile;
+	size_t size;
 	int depth = encoder->output->image.type == PIXEL_U8 ? 8 : 16;
 
 	encoder->vips = NULL;
@@ -158,30 +158,26 @@ static enum error convert_inks(struct encoder *encoder, struct problem *problem)
 	                       "cmyk", "depth", depth, NULL))
 		encoder->vips = NULL;
 	g_object_unref(inks);
-	return encoder->vips ? ERR_OK
-	                     : vips_error_take(problem, ERR_UNENCODABLE, "the conversion to sRGB");
+	if (!encoder->vips ||
+	    vips_image_get_blob(encoder->vips, VIPS_META_ICC_NAME, &profile, &size))
+		return vips_error_take(problem, ERR_UNENCODABLE, "the conversion to sRGB");
+	encoder->metadata.profile = (struct file_part){profile, size};
+	return ERR_OK;
 }
 
-static enum error make_image(struct encoder *encoder, struct decoder *body, struct problem *problem)
+static enum error make_image(struct encoder *encoder, struct problem *problem)
 {
 	const struct output_format *output = encoder->output;
-	VipsImage *metadata, *vips;
-	enum error e = decode_metadata(body, &metadata, problem);
+	VipsImage *vips = vips_image_new();
 
-	if (e)
-		return e;
-	encoder->vips = vips = vips_image_new();
+	encoder->vips = vips;
 	vips_image_init_fields(vips, (int)output->result.width, (int)output_rows(output),
 	                       (int)output->result.bands, kinds[output->image.type].format,
-	                       VIPS_CODING_NONE, interpretation(output),
-	                       metadata ? metadata->Xres : 1, metadata ? metadata->Yres : 1);
+	                       VIPS_CODING_NONE, interpretation(output), 1, 1);
 	if (vips_image_pipelinev(vips, VIPS_DEMAND_STYLE_FATSTRIP, NULL) ||
 	    vips_image_generate(vips, begin_rows, generate, end_rows, encoder, NULL))
 		return vips_error_take(problem, ERR_INTERNAL, "the encoder");
-	if (metadata)
-		metadata_copy(metadata, vips, output->strip);
-	if (metadata && output->pages > 1)
-		metadata_copy_pages(metadata, vips, output->image.height);
+	file_metadata_tell(&encoder->metadata, output->pages, vips);
 	return output->to_srgb ? convert_inks(encoder, problem) : ERR_OK;
 }
 
@@ -190,8 +186,8 @@ enum error encode_open(struct encoder **encoder, const struct output_format *out
 {
 	struct encoder *new = calloc(1, sizeof *new);
 	const struct writer *w = repertoire_writer(output->format);
+	const struct file_metadata *metadata;
 	enum error e = ERR_OK;
-	bool known; /* all that the body has beside its pixels is in file_metadata */
 
 	*encoder = new;
 	if (!new)
@@ -205,20 +201,16 @@ enum error encode_open(struct encoder **encoder, const struct output_format *out
 		if (!new->row)
 			e = problem_set(problem, ERR_MEMORY, "no memory to encode");
 	}
-	known = decode_file_metadata(body, &new->metadata);
-	new->plain = w->write && (!w->writes || w->writes(output, known));
+	new->plain = w->write && (!w->writes || w->writes(output));
+	if (!e)
+		e = decode_metadata(body, &metadata, problem);
+	if (!e && !file_metadata_answer(&new->metadata, metadata, output->format, &output->image,
+	                                output->strip))
+		e = problem_set(problem, ERR_MEMORY, "no memory for the metadata");
+	if (!e && metadata && output->to_srgb) /* inks are converted by their profile */
+		new->metadata.profile = metadata->profile;
 	if (!e && (!new->plain || output->to_srgb))
-		e = make_image(new, body, problem);
-	/* Metadata of what only libvips has read or converted; it replaces its own once rows are
-	 * decoded. */
-	if (!e && new->plain && !w->bare && (!known || output->to_srgb)) {
-		VipsImage *image = new->vips;
-
-		e = image ? ERR_OK : decode_metadata(body, &image, problem);
-		if (!e && !metadata_read(&new->own, image))
-			e = problem_set(problem, ERR_MEMORY, "no memory for the metadata");
-		new->metadata = &new->own;
-	}
+		e = make_image(new, problem);
 	if (e)
 		encode_close(encoder);
 	return e;
@@ -228,7 +220,7 @@ void encode_close(struct encoder **encoder)
 {
 	if (!*encoder)
 		return;
-	file_metadata_free(&(*encoder)->own);
+	file_metadata_free(&(*encoder)->metadata);
 	g_clear_object(&(*encoder)->vips);
 	free((*encoder)->row);
 	free(*encoder);
@@ -344,7 +336,7 @@ bool encode_jpeg_target(const struct encoder *encoder, struct jpeg_target *targe
 enum error encode_scan(struct encoder *encoder, const struct jpeg_bytes *scan, int file,
                        struct problem *problem)
 {
-	return jpeg_encode_scan(encoder->output, encoder->metadata, scan, file, problem);
+	return jpeg_encode_scan(encoder->output, &encoder->metadata, scan, file, problem);
 }
 
 enum error encode_run(struct encoder *encoder, const struct answer_file *file,
@@ -355,7 +347,7 @@ enum error encode_run(struct encoder *encoder, const struct answer_file *file,
 
 	if (!encoder->plain)
 		return save(encoder, file, problem);
-	e = encoder->writer->write(encoder->output, encoder->metadata, row, encoder, file->writer,
+	e = encoder->writer->write(encoder->output, &encoder->metadata, row, encoder, file->writer,
 	                           problem);
 	if (!encoder->vips)
 		encoder->rows.leave(encoder->rows.context);

@@ -3,58 +3,175 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <vips/vips.h>
+
+#include "codec/icc_profile.h"
+#include "codec/previews.h"
+
 void file_metadata_free(struct file_metadata *m)
 {
 	exif_block_free(&m->exif);
-	for (size_t i = 0; i < COPIES_MAX; i++)
-		free(m->copies[i]);
-	free(m->delays);
-	g_clear_pointer(&m->colours, g_byte_array_unref);
-	g_clear_pointer(&m->texts, g_byte_array_unref);
+	g_slist_free_full(m->owned, free);
+	m->owned = NULL;
 }
 
-bool file_metadata_own(struct file_metadata *m, struct file_part *part, uint8_t *bytes, size_t size)
+void file_metadata_own(struct file_metadata *m, struct file_part *part, uint8_t *bytes, size_t size)
 {
-	for (size_t i = 0; bytes && i < COPIES_MAX; i++)
-		if (!m->copies[i]) {
-			m->copies[i] = bytes;
-			*part = (struct file_part){bytes, size};
-			return true;
-		}
-	free(bytes);
-	return false;
+	m->owned = g_slist_prepend(m->owned, bytes);
+	*part = (struct file_part){bytes, size};
 }
 
-size_t file_metadata_profile_size(const struct file_metadata *m)
+void file_metadata_own_array(struct file_metadata *m, struct file_part *part, GByteArray *array)
 {
-	size_t size = 0;
+	const size_t size = array ? array->len : 0;
 
-	for (size_t i = 0; i < PROFILE_PARTS_MAX && m->profile[i].at; i++)
-		size += m->profile[i].size;
-	return size;
-}
-
-uint8_t *file_metadata_profile(const struct file_metadata *m, size_t *size)
-{
-	uint8_t *whole, *to;
-
-	*size = file_metadata_profile_size(m);
-	whole = to = *size ? malloc(*size) : NULL;
-	for (size_t i = 0; whole && i < PROFILE_PARTS_MAX && m->profile[i].at; i++) {
-		memcpy(to, m->profile[i].at, m->profile[i].size);
-		to += m->profile[i].size;
-	}
-	return whole;
+	if (array)
+		file_metadata_own(m, part, g_byte_array_free(array, FALSE), size);
 }
 
 bool file_metadata_colours(const struct file_metadata *m)
 {
-	const GByteArray *c = m->colours;
-
-	return c && (!m->profile[0].at || memmem(c->data, c->len, "cICP", 4));
+	return m->colours.at &&
+	       (!m->profile.at || memmem(m->colours.at, m->colours.size, "cICP", 4));
 }
 
 bool file_metadata_upright(const struct file_metadata *m)
 {
 	return !m->exif || exif_block_orientation(m->exif) == 1;
+}
+
+/* Libvips --------------------------------------------------------------------------------------
+ */
+
+static struct file_part blob_of(VipsImage *image, const char *name)
+{
+	const void *at;
+	size_t size;
+
+	return vips_image_get_typeof(image, name) &&
+	               !vips_image_get_blob(image, name, &at, &size) && size
+	           ? (struct file_part){at, size}
+	           : (struct file_part){NULL, 0};
+}
+
+void file_metadata_read_frames(struct file_metadata *m, VipsImage *image)
+{
+	int *delays;
+
+	if (!vips_image_get_typeof(image, "loop") || vips_image_get_int(image, "loop", &m->plays))
+		m->plays = -1;
+	if (vips_image_get_typeof(image, "delay") &&
+	    !vips_image_get_array_int(image, "delay", &delays, &m->delay_count))
+		m->delays = delays;
+}
+
+bool file_metadata_read(struct file_metadata *m, VipsImage *image)
+{
+	struct file_part exif = blob_of(image, VIPS_META_EXIF_NAME);
+	const char *text;
+
+	*m = (struct file_metadata){
+	    .profile = blob_of(image, VIPS_META_ICC_NAME),
+	    .xmp = blob_of(image, VIPS_META_XMP_NAME),
+	    .resources = blob_of(image, VIPS_META_IPTC_NAME),
+	    .photoshop = blob_of(image, VIPS_META_PHOTOSHOP_NAME),
+	    .resolution = {image->Xres, image->Yres, PER_INCH},
+	};
+	if (vips_image_get_typeof(image, VIPS_META_IMAGEDESCRIPTION) &&
+	    !vips_image_get_string(image, VIPS_META_IMAGEDESCRIPTION, &text))
+		m->description = (struct file_part){(const uint8_t *)text, strlen(text) + 1};
+	if (vips_image_get_typeof(image, VIPS_META_RESOLUTION_UNIT) &&
+	    !vips_image_get_string(image, VIPS_META_RESOLUTION_UNIT, &text) && !strcmp(text, "cm"))
+		m->resolution.unit = PER_CM;
+	file_metadata_read_frames(m, image);
+	if (exif.at)
+		m->exif = exif_block_read(exif.at, exif.size, &m->resolution);
+	return !exif.at || m->exif;
+}
+
+static void set_blob(VipsImage *image, const char *name, const struct file_part *part)
+{
+	if (part->at)
+		vips_image_set_blob_copy(image, name, part->at, part->size);
+}
+
+void file_metadata_tell(const struct file_metadata *m, uint32_t pages, VipsImage *image)
+{
+	set_blob(image, VIPS_META_ICC_NAME, &m->profile);
+	set_blob(image, VIPS_META_XMP_NAME, &m->xmp);
+	set_blob(image, VIPS_META_IPTC_NAME, &m->resources);
+	set_blob(image, VIPS_META_PHOTOSHOP_NAME, &m->photoshop);
+	set_blob(image, VIPS_META_EXIF_NAME, &m->block);
+	/* After EXIF, of which libvips takes them, too. */
+	vips_image_set_string(image, VIPS_META_RESOLUTION_UNIT,
+	                      m->resolution.unit == PER_CM ? "cm" : "in");
+	image->Xres = m->resolution.x;
+	image->Yres = m->resolution.y;
+	if (m->description.at)
+		vips_image_set_string(image, VIPS_META_IMAGEDESCRIPTION,
+		                      (const char *)m->description.at);
+	if (pages == 1)
+		return;
+	vips_image_set_int(image, VIPS_META_PAGE_HEIGHT, image->Ysize / (int)pages);
+	if (m->delays)
+		vips_image_set_array_int(image, "delay", m->delays, m->delay_count);
+	if (m->plays >= 0)
+		vips_image_set_int(image, "loop", m->plays);
+}
+
+/* Answers --------------------------------------------------------------------------------------
+ */
+
+/* Readers of the other formats take any profile. */
+static bool profile_suits(const struct file_part *p, enum format format, const struct image *image)
+{
+	if (format == FORMAT_PNG)
+		return icc_profile_is_sound(p->at, p->size, image->bands > 2);
+	if (format == FORMAT_JXL)
+		return icc_profile_is_of(p->at, p->size, image->bands > 2);
+	if (format == FORMAT_JPEG || format == FORMAT_WEBP || format == FORMAT_BMP)
+		return icc_profile_fits(p->at, p->size, image->bands - image->alpha);
+	return true;
+}
+
+static void own_clean(struct file_metadata *m, struct file_part *part, const struct file_part *from,
+                      GByteArray *(*clean)(const uint8_t *block, size_t size))
+{
+	if (from->at)
+		file_metadata_own_array(m, part, clean(from->at, from->size));
+}
+
+bool file_metadata_answer(struct file_metadata *a, const struct file_metadata *body,
+                          enum format format, const struct image *image, bool strip)
+{
+	static const struct file_metadata none = {.resolution = {1, 1, PER_INCH}, .plays = -1};
+	const bool demands_exif = format == FORMAT_JPEG || format == FORMAT_WEBP;
+	struct _ExifData *exif = NULL;
+	uint8_t *block;
+	size_t size;
+
+	body = body ? body : &none;
+	*a = (struct file_metadata){
+	    .colours = body->colours,
+	    .resolution = body->resolution,
+	    .delays = body->delays,
+	    .delay_count = body->delay_count,
+	    .plays = body->plays,
+	};
+	if (body->profile.at && profile_suits(&body->profile, format, image))
+		a->profile = body->profile;
+	if (!strip) {
+		exif = body->exif;
+		a->texts = body->texts;
+		a->description = body->description;
+		own_clean(a, &a->xmp, &body->xmp, previews_drop_from_xmp);
+		own_clean(a, &a->resources, &body->resources, previews_drop_from_resources);
+		own_clean(a, &a->photoshop, &body->photoshop, previews_drop_from_resources);
+	}
+	if (!exif && !demands_exif)
+		return true;
+	block = exif_block_write(exif, image, &body->resolution, &size);
+	if (block)
+		file_metadata_own(a, &a->block, block, size);
+	return block;
 }

@@ -1,5 +1,5 @@
-/* The data of an image file beside its pixels: filled in by the reader of its format, written by
- * the writer of the answer's. */
+/* What an image file has beside its pixels. The reader of its format fills it in. The answer's is
+ * made of it, in blocks that are only to be put into the file, by libvips or a writer here. */
 #ifndef CODEC_FILE_METADATA_H
 #define CODEC_FILE_METADATA_H
 
@@ -11,36 +11,38 @@
 
 #include "base/error.h"
 #include "codec/exif_block.h"
+#include "image/formats.h"
+#include "image/image.h"
 
-enum { PROFILE_PARTS_MAX = 100, COPIES_MAX = 8 };
+struct _VipsImage;
 
 struct file_part {
-	const uint8_t *at; /* the reader's, or one of the copies; NULL: there is none */
+	const uint8_t *at; /* the reader's, or owned; NULL: there is none */
 	size_t size;
 };
 
 struct file_metadata {
-	struct exif_block *exif; /* NULL: none */
-	struct file_part xmp, resources;
-	struct file_part profile[PROFILE_PARTS_MAX]; /* one after another; JPEG has them apart */
+	struct _ExifData *exif; /* owned; NULL: none */
+	struct file_part block; /* in its place in an answer's: with its title */
+	struct file_part profile, xmp;
+	struct file_part resources; /* Photoshop's as JPEG has them, or data sets of IPTC */
+	struct file_part photoshop,
+	    description;                 /* of a TIFF: bare resources, a text with its end */
+	struct file_part colours, texts; /* whole chunks of a PNG */
 	struct resolution resolution;
-	GByteArray *colours, *texts; /* owned: whole chunks of a PNG; NULL: none */
-	int *delays;                 /* owned: milliseconds of each frame; NULL: none are told */
-	int delay_count, plays;      /* how often the frames are shown, 0: for ever */
-	uint8_t *copies[COPIES_MAX]; /* owned: parts that the reader does not have as such */
+	const int *delays; /* the reader's: milliseconds of each frame; NULL: none are told */
+	int delay_count;
+	int plays; /* how often the frames are shown; 0: for ever; -1: not told */
+	GSList *owned;
 };
 
 void file_metadata_free(struct file_metadata *metadata);
 
-/* Makes these bytes, which are malloc'd and the metadata's from now on, a part of it. Returns
- * false, and frees them, if there are too many. */
-bool file_metadata_own(struct file_metadata *metadata, struct file_part *part, uint8_t *bytes,
-                       size_t size) MUST_CHECK;
-
-/* Bytes of the profile; 0: there is none. */
-size_t file_metadata_profile_size(const struct file_metadata *metadata);
-/* The profile in one piece, and its size. The caller frees it; NULL: none, or no memory. */
-uint8_t *file_metadata_profile(const struct file_metadata *metadata, size_t *size);
+/* Makes bytes, which are malloc'd, or (NULL: none) an array's, a part of it that it owns. */
+void file_metadata_own(struct file_metadata *metadata, struct file_part *part, uint8_t *bytes,
+                       size_t size);
+void file_metadata_own_array(struct file_metadata *metadata, struct file_part *part,
+                             GByteArray *array);
 
 /* True if there is more on the meaning of the pixels' colours than a profile, which counts more
  * than all but cICP. */
@@ -48,5 +50,20 @@ bool file_metadata_colours(const struct file_metadata *metadata);
 
 /* True if the orientation is upright. */
 bool file_metadata_upright(const struct file_metadata *metadata);
+
+/* Fills in what libvips has read. The image must outlive it. Returns false without memory. */
+bool file_metadata_read(struct file_metadata *metadata, struct _VipsImage *image) MUST_CHECK;
+/* Only how long and how often its pages are shown. */
+void file_metadata_read_frames(struct file_metadata *metadata, struct _VipsImage *image);
+
+/* Fills in an answer's: what its format has of the body's (NULL: nothing), without pictures; with
+ * strip only profile, description of colours, and resolution. Changes the block of EXIF of the
+ * body's, which must outlive it. Returns false without memory. */
+bool file_metadata_answer(struct file_metadata *answer, const struct file_metadata *body,
+                          enum format format, const struct image *image, bool strip) MUST_CHECK;
+
+/* Gives an answer's to libvips, for an image of so many pages. */
+void file_metadata_tell(const struct file_metadata *answer, uint32_t pages,
+                        struct _VipsImage *image);
 
 #endif

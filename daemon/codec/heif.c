@@ -3,26 +3,16 @@
 
 #include <string.h>
 
-#include "codec/boxes.h"
-#include "codec/bytes.h"
-
-/* Boxes ---------------------------------------------------------------------------------------- */
+#include "codec/containers.h"
 
 bool heif_is_cut(const uint8_t *body, size_t size)
 {
-	const uint8_t *at = body, *end = body + size;
+	const uint8_t *at = body;
+	struct box box;
 
-	while (end - at >= 8) {
-		uint64_t room = (uint64_t)(end - at), length = bytes_number(at, 4, true);
-
-		if (length == 1 && room >= 16)
-			length = bytes_number(at + 8, 8, true);
-		if (length > room)
+	while (next_box(&at, body + size, &box))
+		if (box.cut)
 			return true;
-		if (length < 8) /* 0: up to the end; others are the decoder's to judge */
-			return false;
-		at += length;
-	}
 	return false;
 }
 
@@ -34,60 +24,47 @@ static bool find_box(const struct box *parent, size_t skip, const char *type, st
 	if (parent->size < skip)
 		return false;
 	while (next_box(&at, end, box))
-		if (!memcmp(box->type, type, 4))
+		if (box_is(box, type))
 			return true;
 	return false;
 }
 
-static bool find_meta(const uint8_t *body, size_t size, struct box *meta)
+static bool find_in_meta(const uint8_t *body, size_t size, const char *type, struct box *box)
 {
 	const struct box file = {.at = body, .size = size};
-
-	return find_box(&file, 0, "meta", meta);
-}
-
-/* The box of properties, and in it that of all there are. */
-static bool find_properties(const uint8_t *body, size_t size, struct box *iprp, struct box *ipco)
-{
 	struct box meta;
 
-	return find_meta(body, size, &meta) && find_box(&meta, 4, "iprp", iprp) &&
-	       find_box(iprp, 0, "ipco", ipco);
+	return find_box(&file, 0, "meta", &meta) && find_box(&meta, 4, type, box);
 }
-
-/* Items ---------------------------------------------------------------------------------------- */
 
 /* Reads a number of `size` bytes at *at, and moves behind it; 0 beyond the end. */
 static uint64_t read_number(const uint8_t **at, const uint8_t *end, size_t size)
 {
-	uint64_t number = 0;
+	const uint8_t *from = *at;
 
-	if (size > 8 || (size_t)(end - *at) < size) {
+	if (size > 8 || (size_t)(end - from) < size) {
 		*at = end;
 		return 0;
 	}
-	if (size)
-		number = bytes_number(*at, size, true);
 	*at += size;
-	return number;
+	return bytes_number(from, size, true);
 }
 
 bool heif_items_open(struct heif_items *items, const uint8_t *body, size_t size)
 {
-	struct box meta, iloc, iinf;
+	struct box iloc, iinf;
 	uint64_t sizes;
 
-	*items = (struct heif_items){.body_size = size};
-	if (!find_meta(body, size, &meta) || !find_box(&meta, 4, "iloc", &iloc) || iloc.size < 8)
+	if (!find_in_meta(body, size, "iloc", &iloc) || iloc.size < 8)
 		return false;
-	if (find_box(&meta, 4, "iinf", &iinf)) {
-		items->infos = iinf.at;
-		items->infos_size = iinf.size;
-	}
-	items->at = iloc.at;
-	items->end = iloc.at + iloc.size;
-	items->version = (unsigned)read_number(&items->at, items->end, 1);
-	items->at += 3;
+	if (!find_in_meta(body, size, "iinf", &iinf))
+		iinf = (struct box){.at = NULL};
+	*items = (struct heif_items){.body_size = size,
+	                             .infos = iinf.at,
+	                             .infos_size = iinf.size,
+	                             .at = iloc.at + 4,
+	                             .end = iloc.at + iloc.size,
+	                             .version = iloc.at[0]};
 	sizes = read_number(&items->at, items->end, 2);
 	items->offset_size = sizes >> 12 & 15;
 	items->length_size = sizes >> 8 & 15;
@@ -148,10 +125,10 @@ uint64_t heif_profile_size(const uint8_t *body, size_t size)
 	struct box iprp, ipco, box;
 	uint64_t largest = 0;
 
-	if (!find_properties(body, size, &iprp, &ipco))
+	if (!find_in_meta(body, size, "iprp", &iprp) || !find_box(&iprp, 0, "ipco", &ipco))
 		return 0;
 	for (const uint8_t *at = ipco.at; next_box(&at, ipco.at + ipco.size, &box);)
-		if (!memcmp(box.type, "colr", 4) && box.size > largest)
+		if (box_is(&box, "colr") && box.size > largest)
 			largest = box.size;
 	return largest;
 }
@@ -177,7 +154,7 @@ static bool is_size(const struct box *properties, uint64_t number)
 
 	while (number && next_box(&at, end, &box))
 		if (!--number)
-			return !memcmp(box.type, "ispe", 4);
+			return box_is(&box, "ispe");
 	return false;
 }
 
@@ -186,21 +163,21 @@ static bool move_size(uint8_t *entries, size_t count, size_t size, const struct 
                       bool write)
 {
 	const uint64_t number_mask = size == 1 ? 0x7f : 0x7fff;
-	uint8_t entry[2];
+	uint64_t entry = 0;
+	size_t i = 0;
 
-	for (size_t i = 0; i < count; i++) {
-		uint8_t *at = entries + i * size;
-
-		if (!is_size(properties, bytes_number(at, size, true) & number_mask))
-			continue;
-		if (write) {
-			memcpy(entry, at, size);
-			memmove(entries + size, entries, i * size);
-			memcpy(entries, entry, size);
-		}
-		return i > 0;
+	for (; i < count; i++) {
+		entry = bytes_number(entries + i * size, size, true);
+		if (is_size(properties, entry & number_mask))
+			break;
 	}
-	return false;
+	if (i == count)
+		return false;
+	if (write) {
+		memmove(entries + size, entries, i * size);
+		bytes_put(entries, entry, size, true);
+	}
+	return i > 0;
 }
 
 bool heif_order(uint8_t *body, size_t size, bool write)
@@ -210,8 +187,8 @@ bool heif_order(uint8_t *body, size_t size, bool write)
 	size_t id_size, entry_size;
 	bool moved = false;
 
-	if (!find_properties(body, size, &iprp, &ipco) || !find_box(&iprp, 0, "ipma", &ipma) ||
-	    ipma.size < 8)
+	if (!find_in_meta(body, size, "iprp", &iprp) || !find_box(&iprp, 0, "ipco", &ipco) ||
+	    !find_box(&iprp, 0, "ipma", &ipma) || ipma.size < 8)
 		return false;
 	at = ipma.at + 8;
 	end = ipma.at + ipma.size;

@@ -6,7 +6,6 @@
  * large it is before there is memory for it. Its calls of libde265 and dav1d come here first, and
  * go on to the libraries. A worker has one job, so one watch. */
 #include <dlfcn.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -48,14 +47,6 @@ struct picture {
 
 /* Decoders ------------------------------------------------------------------------------------- */
 
-/* A library's function of the name that is another's here. */
-static void find_next(const char *name, void *function)
-{
-	void *symbol = dlsym(RTLD_NEXT, name);
-
-	memcpy(function, &symbol, sizeof symbol);
-}
-
 static int get_buffer(de265_decoder_context *decoder, struct de265_image_spec *spec,
                       struct de265_image *image, void *data)
 {
@@ -66,32 +57,26 @@ static int get_buffer(de265_decoder_context *decoder, struct de265_image_spec *s
 	                         decoder, spec, image, data);
 }
 
-/* True if nothing has been written where a block of 16x16 pixels begins, the smallest that a
- * picture is coded in. Its borders may have been smoothed with its neighbours. */
-static bool is_left_out(const uint8_t *plane, int pitch, int x, int y, int bytes)
-{
-	enum { MARGIN = 4, COLUMNS = 4, ROWS = 2 };
-	static const uint32_t pattern[] = {KNOWN_PATTERN, KNOWN_PATTERN};
-	bool left_out = true;
-
-	for (int row = 0; row < ROWS; row++)
-		left_out &= !memcmp(plane + (ptrdiff_t)(y + MARGIN + row) * pitch +
-		                        (ptrdiff_t)(x + MARGIN) * bytes,
-		                    pattern, COLUMNS * (size_t)bytes);
-	return left_out;
-}
-
-/* libde265 says nothing of a slice that ends too soon. */
+/* Looks whether nothing has been written where a block of 16x16 pixels begins, the smallest that a
+ * picture is coded in: libde265 says nothing of a slice that ends too soon. The borders of a block
+ * may have been smoothed with its neighbours. */
 static void release_buffer(de265_decoder_context *decoder, struct de265_image *image, void *data)
 {
-	enum { BLOCK = 16 };
+	enum { BLOCK = 16, MARGIN = 4, COLUMNS = 4 };
+	static const uint32_t pattern[] = {KNOWN_PATTERN, KNOWN_PATTERN};
 	const int bytes = (de265_get_bits_per_pixel(image, 0) + 7) / 8;
+	const size_t size = COLUMNS * (size_t)bytes;
 	int pitch;
 	const uint8_t *plane = de265_get_image_plane(image, 0, &pitch);
 
 	for (int y = 0; y + BLOCK / 2 <= de265_get_image_height(image, 0); y += BLOCK)
-		for (int x = 0; x + BLOCK / 2 <= de265_get_image_width(image, 0); x += BLOCK)
-			watch.left_out |= is_left_out(plane, pitch, x, y, bytes);
+		for (int x = 0; x + BLOCK / 2 <= de265_get_image_width(image, 0); x += BLOCK) {
+			const uint8_t *at = plane + (ptrdiff_t)(y + MARGIN) * pitch +
+			                    (ptrdiff_t)(x + MARGIN) * bytes;
+
+			watch.left_out |=
+			    !memcmp(at, pattern, size) && !memcmp(at + pitch, pattern, size);
+		}
 	de265_get_default_image_allocation_functions()->release_buffer(decoder, image, data);
 }
 
@@ -100,7 +85,7 @@ de265_decoder_context *de265_new_decoder(void)
 	static struct de265_image_allocation allocation = {get_buffer, release_buffer};
 	de265_decoder_context *(*next)(void), *decoder;
 
-	find_next("de265_new_decoder", &next);
+	*(void **)&next = dlsym(RTLD_NEXT, "de265_new_decoder");
 	decoder = next();
 	if (decoder)
 		de265_set_image_allocation_functions(decoder, &allocation, NULL);
@@ -117,11 +102,11 @@ de265_error de265_free_decoder(de265_decoder_context *decoder)
 		    warning != DE265_WARNING_NUMBER_OF_THREADS_LIMITED_TO_MAXIMUM &&
 		    warning != DE265_WARNING_SPS_MISSING_CANNOT_DECODE_SEI)
 			watch.damage = warning;
-	find_next("de265_free_decoder", &next);
+	*(void **)&next = dlsym(RTLD_NEXT, "de265_free_decoder");
 	return next(decoder);
 }
 
-/* Has the library linked: where libheif's decoders are plugins, find_next() finds none that they
+/* Has the library linked: where libheif's decoders are plugins, RTLD_NEXT finds none that they
  * bring. */
 static const char *(*const linked)(void)__attribute__((used)) = dav1d_version;
 
@@ -133,7 +118,7 @@ int dav1d_open(Dav1dContext **decoder, const Dav1dSettings *settings)
 	own.logger.callback = NULL; /* of damaged files, to standard error */
 	if (watch.pixels_max < UINT32_MAX)
 		own.frame_size_limit = (unsigned)watch.pixels_max;
-	find_next("dav1d_open", &next);
+	*(void **)&next = dlsym(RTLD_NEXT, "dav1d_open");
 	return next(decoder, &own);
 }
 
@@ -223,32 +208,29 @@ static bool open_planes(struct picture *p, const VipsImage *out)
 static bool decode(struct picture *p, const VipsImage *out)
 {
 	const enum heif_colorspace colours = wanted_colours(p->handle);
-	struct heif_decoding_options *options = heif_decoding_options_alloc();
 	struct heif_error error;
-	char text[96];
+	const char *wrong;
 
 	watch.pixels_max = (uint64_t)out->Xsize * (uint64_t)out->Ysize + (1 << 20);
 	watch.too_large = watch.left_out = false;
 	watch.damage = DE265_OK;
 	error = heif_decode_image(
 	    p->handle, &p->image, colours,
-	    colours == heif_colorspace_RGB ? heif_chroma_444 : heif_chroma_undefined, options);
-	heif_decoding_options_free(options);
-	if (watch.too_large)
-		return complain("a coded picture is larger than the image");
-	if (watch.damage)
-		return complain(de265_get_error_text(watch.damage));
-	if (watch.left_out)
-		return complain("a part of the picture is missing");
-	if (error.code)
-		return complain(error.message);
+	    colours == heif_colorspace_RGB ? heif_chroma_444 : heif_chroma_undefined, NULL);
+	wrong = watch.too_large  ? "a coded picture is larger than the image"
+	        : watch.damage   ? de265_get_error_text(watch.damage)
+	        : watch.left_out ? "a part of the picture is missing"
+	        : error.code     ? error.message
+	                         : NULL;
+	if (wrong)
+		return complain(wrong);
 	if (heif_image_get_primary_width(p->image) == out->Xsize &&
 	    heif_image_get_primary_height(p->image) == out->Ysize)
 		return open_planes(p, out);
-	snprintf(text, sizeof text, "the picture is %dx%d, and the file says %dx%d",
-	         heif_image_get_primary_width(p->image), heif_image_get_primary_height(p->image),
-	         out->Xsize, out->Ysize);
-	return complain(text);
+	vips_error("heif", "the picture is %dx%d, and the file says %dx%d",
+	           heif_image_get_primary_width(p->image), heif_image_get_primary_height(p->image),
+	           out->Xsize, out->Ysize);
+	return false;
 }
 
 /* A plane of alpha may have another size. */
@@ -292,19 +274,6 @@ static int generate(VipsRegion *out, void *sequence, void *from, void *b, gboole
 
 /* Metadata ------------------------------------------------------------------------------------- */
 
-static uint8_t *read_item(const struct heif_image_handle *handle, heif_item_id id, size_t *size)
-{
-	uint8_t *item;
-
-	*size = heif_image_handle_get_metadata_size(handle, id);
-	item = *size ? malloc(*size) : NULL;
-	if (item && heif_image_handle_get_metadata(handle, id, item).code) {
-		free(item);
-		return NULL;
-	}
-	return item;
-}
-
 /* The block follows the offset of its TIFF header, behind a title or none. */
 static enum error attach_exif(VipsImage *image, const uint8_t *item, size_t size,
                               struct problem *problem)
@@ -327,25 +296,27 @@ static enum error attach_metadata(VipsImage *image, const struct heif_image_hand
 	enum { MOST = 16 };
 	heif_item_id ids[MOST];
 	int count = heif_image_handle_get_list_of_metadata_block_IDs(handle, NULL, ids, MOST);
-	size_t profile_size = heif_image_handle_get_raw_color_profile_size(handle);
-	uint8_t *profile = profile_size ? malloc(profile_size) : NULL;
+	size_t size = heif_image_handle_get_raw_color_profile_size(handle);
+	uint8_t *block = size ? malloc(size) : NULL;
 	enum error e = ERR_OK;
 
-	if (profile && !heif_image_handle_get_raw_color_profile(handle, profile).code &&
+	if (block && !heif_image_handle_get_raw_color_profile(handle, block).code &&
 	    heif_image_handle_get_color_profile_type(handle) != heif_color_profile_type_nclx)
-		vips_image_set_blob_copy(image, VIPS_META_ICC_NAME, profile, profile_size);
-	free(profile);
+		vips_image_set_blob_copy(image, VIPS_META_ICC_NAME, block, size);
+	free(block);
 	for (int i = 0; !e && i < count; i++) {
 		const char *type = heif_image_handle_get_metadata_type(handle, ids[i]);
 		const char *content = heif_image_handle_get_metadata_content_type(handle, ids[i]);
-		size_t size;
-		uint8_t *item = read_item(handle, ids[i], &size);
+		bool there;
 
-		if (item && type && !strcmp(type, "Exif"))
-			e = attach_exif(image, item, size, problem);
-		else if (item && content && !strcmp(content, "application/rdf+xml"))
-			vips_image_set_blob_copy(image, VIPS_META_XMP_NAME, item, size);
-		free(item);
+		size = heif_image_handle_get_metadata_size(handle, ids[i]);
+		block = size ? malloc(size) : NULL;
+		there = block && !heif_image_handle_get_metadata(handle, ids[i], block).code;
+		if (there && !g_strcmp0(type, "Exif"))
+			e = attach_exif(image, block, size, problem);
+		else if (there && !g_strcmp0(content, "application/rdf+xml"))
+			vips_image_set_blob_copy(image, VIPS_META_XMP_NAME, block, size);
+		free(block);
 	}
 	return e;
 }
@@ -361,7 +332,7 @@ static void picture_free(void *data)
 	heif_image_release(p->image);
 	heif_image_handle_release(p->handle);
 	heif_context_free(p->context);
-	free(p);
+	g_free(p);
 }
 
 static bool open_file(struct picture *p, const uint8_t *file, size_t size)
@@ -399,13 +370,10 @@ static bool describe(VipsImage *image, const struct picture *p)
  * first row is asked for, whole. */
 static enum error load(VipsImage **image, const struct part *part, struct problem *problem)
 {
-	struct picture *p = calloc(1, sizeof *p);
-	VipsImage *out;
+	struct picture *p = g_new0(struct picture, 1);
+	VipsImage *out = vips_image_new();
 	enum error e;
 
-	if (!p)
-		return problem_set(problem, ERR_MEMORY, "no memory to decode");
-	out = vips_image_new();
 	g_object_set_data_full(G_OBJECT(out), "picture", p, picture_free);
 	if (!open_file(p, part->body->at, part->body->size) || !describe(out, p) ||
 	    vips_image_pipelinev(out, VIPS_DEMAND_STYLE_THINSTRIP, NULL) ||

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "codec/bytes.h"
+#include "codec/containers.h"
 
 enum {
 	VERSION_AT = 8,
@@ -19,30 +19,6 @@ enum {
 	TAGS_MAX = 100
 };
 
-static unsigned bands_of(const uint8_t *space)
-{
-	static const struct {
-		char name[5];
-		unsigned bands;
-	} spaces[] = {{"GRAY", 1}, {"RGB ", 3}, {"Lab ", 3}, {"XYZ ", 3}, {"CMYK", 4}, {"4CLR", 4}};
-
-	for (size_t i = 0; i < sizeof spaces / sizeof *spaces; i++)
-		if (!memcmp(space, spaces[i].name, 4))
-			return spaces[i].bands;
-	return UINT32_MAX;
-}
-
-bool icc_profile_fits(const uint8_t *profile, size_t size, unsigned bands)
-{
-	uint64_t tags;
-
-	if (size < TAGS_AT || memcmp(profile + MARK_AT, "acsp", 4))
-		return false;
-	tags = bytes_number(profile + COUNT_AT, 4, true);
-	return tags <= TAGS_MAX && size >= TAGS_AT + tags * TAG_SIZE &&
-	       bands_of(profile + SPACE_AT) <= bands;
-}
-
 static bool is_one_of(const uint8_t *at, const char *names)
 {
 	for (; *names; names += 4)
@@ -51,32 +27,40 @@ static bool is_one_of(const uint8_t *at, const char *names)
 	return false;
 }
 
+bool icc_profile_fits(const uint8_t *profile, size_t size, unsigned bands)
+{
+	const char *spaces = bands > 3   ? "GRAYRGB Lab XYZ CMYK4CLR"
+	                     : bands > 2 ? "GRAYRGB Lab XYZ "
+	                                 : "GRAY";
+	uint64_t tags;
+
+	if (size < TAGS_AT || memcmp(profile + MARK_AT, "acsp", 4))
+		return false;
+	tags = bytes_number(profile + COUNT_AT, 4, true);
+	return tags <= TAGS_MAX && size >= TAGS_AT + tags * TAG_SIZE &&
+	       is_one_of(profile + SPACE_AT, spaces);
+}
+
 bool icc_profile_is_of(const uint8_t *profile, size_t size, bool colours)
 {
 	return icc_profile_fits(profile, size, colours ? 3 : 1) &&
 	       is_one_of(profile + SPACE_AT, colours ? "RGB " : "GRAY");
 }
 
-static bool tags_fit(const uint8_t *profile, size_t size)
+bool icc_profile_is_sound(const uint8_t *profile, size_t size, bool colours)
 {
-	uint64_t tags = bytes_number(profile + COUNT_AT, 4, true);
-
-	for (uint64_t i = 0; i < tags; i++) {
-		const uint8_t *tag = profile + TAGS_AT + i * TAG_SIZE;
+	if (!icc_profile_is_of(profile, size, colours) || bytes_number(profile, 4, true) != size ||
+	    (size % 4 && profile[VERSION_AT] >= 4) ||
+	    !is_one_of(profile + CLASS_AT, "scnrmntrprtrspac") ||
+	    !is_one_of(profile + CONNECTION_AT, "XYZ Lab ") ||
+	    bytes_number(profile + INTENT_AT, 4, true) >= 4)
+		return false;
+	for (uint64_t tags = bytes_number(profile + COUNT_AT, 4, true); tags--;) {
+		const uint8_t *tag = profile + TAGS_AT + tags * TAG_SIZE;
 		uint64_t at = bytes_number(tag + 4, 4, true), all = bytes_number(tag + 8, 4, true);
 
 		if (at > size || all > size - at)
 			return false;
 	}
 	return true;
-}
-
-bool icc_profile_is_sound(const uint8_t *profile, size_t size, bool colours)
-{
-	return icc_profile_is_of(profile, size, colours) &&
-	       bytes_number(profile, 4, true) == size &&
-	       (size % 4 == 0 || profile[VERSION_AT] < 4) &&
-	       is_one_of(profile + CLASS_AT, "scnrmntrprtrspac") &&
-	       is_one_of(profile + CONNECTION_AT, "XYZ Lab ") &&
-	       bytes_number(profile + INTENT_AT, 4, true) < 4 && tags_fit(profile, size);
 }

@@ -6,11 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The most bytes of a profile's beginning that icc_profile_fits() looks at. */
-enum { ICC_BEGINNING = 128 + 4 + 100 * 12 };
-
-/* True if a profile that begins like this has a valid header and table of tags, and its colours
- * need no more than this many bands. */
+/* True if a profile has a valid header and table of tags, and its colours need no more than this
+ * many bands. */
 bool icc_profile_fits(const uint8_t *profile, size_t size, unsigned bands);
 
 /* True if it is one in grey or (colours) RGB, and fits so. */

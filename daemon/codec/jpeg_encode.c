@@ -24,7 +24,7 @@ struct encoding {
 	struct jpeg_error error;
 	struct jpeg_compress_struct libjpeg;
 	struct jpeg_destination_mgr destination;
-	bool memory_short, write_failed;
+	bool write_failed;
 	uint64_t written;  /* bytes */
 	uint8_t *inverted; /* a row of what ink leaves of white, as files have it; NULL: no ink */
 	uint8_t buffer[BUFFER];
@@ -138,19 +138,17 @@ static void encode(void *context)
 	e->libjpeg.client_data = e;
 	set_coding(e);
 	jpeg_start_compress(&e->libjpeg, TRUE);
-	e->memory_short = !jpeg_metadata_write(e->metadata, e->output->strip, &e->libjpeg);
-	if (e->memory_short)
-		return;
+	jpeg_metadata_write(e->metadata, &e->libjpeg);
 	if (e->scan)
 		write_scan(e);
 	else
 		write_rows(e);
 }
 
-/* libvips writes an answer that it has to convert, or whose metadata it has read. */
-static bool writes(const struct output_format *output, bool known)
+/* libvips writes an answer that it has to convert. */
+static bool writes(const struct output_format *output)
 {
-	return known && !output->to_srgb && output->image.bands == output->result.bands;
+	return !output->to_srgb && output->image.bands == output->result.bands;
 }
 
 bool jpeg_encode_target(const struct output_format *output, struct jpeg_target *target)
@@ -160,7 +158,7 @@ bool jpeg_encode_target(const struct output_format *output, struct jpeg_target *
 	target->h = target->v = factor;
 	for (enum jpeg_plane p = JPEG_LUMA; p < JPEG_PLANES; p++)
 		jpeg_quality_table(output->coding.quality, p, target->quantization[p]);
-	return writes(output, true) && !output->cmyk && output->result.type == PIXEL_U8 &&
+	return writes(output) && !output->cmyk && output->result.type == PIXEL_U8 &&
 	       output->image.height > 8 * factor;
 }
 
@@ -183,8 +181,6 @@ static enum error run(const struct output_format *output, const struct file_meta
 	e->libjpeg.err = jpeg_error_init(&e->error);
 	if (!jpeg_error_catch(&e->error, encode, e))
 		error = jpeg_error_take(&e->error, problem, ERR_UNENCODABLE, "the jpeg encoder");
-	else if (e->memory_short)
-		error = problem_set(problem, ERR_MEMORY, "no memory to encode");
 	else if (e->write_failed)
 		error = problem_set(problem, ERR_IO, "cannot write the answer");
 	jpeg_destroy_compress(&e->libjpeg);

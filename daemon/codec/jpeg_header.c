@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "codec/bytes.h"
+#include "codec/containers.h"
 
 enum marker {
 	SOF0 = 0xC0, /* baseline */
@@ -28,13 +28,12 @@ enum marker {
 
 enum { TABLES = 4 };
 
-/* The header as read so far; tables by their number in the file. */
+/* The header as read so far; tables by their number in the file, zeros where there is none: a scan
+ * without codes is not valid. */
 struct header {
-	struct jpeg_scan *scan;
+	struct jpeg_scan *scan; /* without components before the frame */
 	uint16_t quantization[TABLES][JPEG_BLOCK];
 	struct jpeg_huffman huffman[JPEG_CLASSES][TABLES];
-	bool has_quantization[TABLES], has_huffman[JPEG_CLASSES][TABLES];
-	bool has_frame;
 	struct component {
 		uint8_t id, h, v, quantization;
 	} component[JPEG_COMPONENTS];
@@ -51,7 +50,6 @@ static enum jpeg_reason read_quantization(struct header *header, const uint8_t *
 		for (size_t i = 0; i < JPEG_BLOCK; i++)
 			header->quantization[number][i] =
 			    (uint16_t)bytes_number(at + 1 + i * (wide + 1), wide + 1, true);
-		header->has_quantization[number] = true;
 		at += bytes;
 		size -= bytes;
 	}
@@ -75,7 +73,6 @@ static enum jpeg_reason read_huffman(struct header *header, const uint8_t *at, s
 		if (count > sizeof table->values || size < count)
 			return JPEG_REASON_TABLES;
 		memcpy(table->values, at, count);
-		header->has_huffman[class][number] = true;
 		at += count;
 		size -= count;
 	}
@@ -110,7 +107,7 @@ static enum jpeg_reason read_frame(struct header *header, const uint8_t *at, siz
 {
 	struct jpeg_scan *scan = header->scan;
 
-	if (header->has_frame || size < 6 || size != 6 + 3 * (size_t)at[5])
+	if (scan->components || size < 6 || size != 6 + 3 * (size_t)at[5])
 		return JPEG_REASON_HEADER;
 	if (at[0] != 8)
 		return JPEG_REASON_PRECISION;
@@ -128,7 +125,6 @@ static enum jpeg_reason read_frame(struct header *header, const uint8_t *at, siz
 		if (c[2] >= TABLES)
 			return JPEG_REASON_HEADER;
 	}
-	header->has_frame = true;
 	return check_sampling(header);
 }
 
@@ -138,9 +134,7 @@ static enum jpeg_reason read_scan(struct header *header, const uint8_t *at, size
 	struct jpeg_scan *scan = header->scan;
 	uint8_t selected[JPEG_PLANES] = {0};
 
-	if (!header->has_frame)
-		return JPEG_REASON_HEADER;
-	if (size < 1 || size != 4 + 2 * (size_t)at[0])
+	if (!scan->components || size < 1 || size != 4 + 2 * (size_t)at[0])
 		return JPEG_REASON_HEADER;
 	if (at[0] != scan->components)
 		return JPEG_REASON_SCANS;
@@ -150,7 +144,7 @@ static enum jpeg_reason read_scan(struct header *header, const uint8_t *at, size
 		if (at[1 + 2 * i] != header->component[i].id || tables >> 4 >= TABLES ||
 		    (tables & 15) >= TABLES)
 			return JPEG_REASON_HEADER;
-		if (!header->has_quantization[number])
+		if (!header->quantization[number][0])
 			return JPEG_REASON_TABLES;
 		memcpy(scan->quantization[i], header->quantization[number],
 		       sizeof scan->quantization[i]);
@@ -166,16 +160,16 @@ static enum jpeg_reason read_scan(struct header *header, const uint8_t *at, size
 			unsigned number =
 			    class == JPEG_DC ? selected[plane] >> 4 : selected[plane] & 15;
 
-			if (!header->has_huffman[class][number])
-				return JPEG_REASON_TABLES;
 			scan->huffman[plane][class] = header->huffman[class][number];
 		}
 	return JPEG_REASON_NONE;
 }
 
-static enum jpeg_reason read_segment(struct header *header, uint8_t marker, const uint8_t *at,
-                                     size_t size)
+static enum jpeg_reason read_segment(struct header *header, const struct jpeg_segment *segment)
 {
+	const uint8_t *at = segment->data, marker = segment->marker;
+	const size_t size = segment->size;
+
 	switch (marker) {
 	case DQT:
 		return read_quantization(header, at, size);
@@ -225,32 +219,23 @@ static enum jpeg_reason measure_scan(struct jpeg_scan *scan, const uint8_t *file
 enum jpeg_reason jpeg_header_read(const uint8_t *file, size_t size, struct jpeg_scan *scan)
 {
 	struct header header = {.scan = scan};
-	enum jpeg_reason odd;
-	size_t at = 2;
+	const uint8_t *at = file, *end = file + size;
+	struct jpeg_segment segment = {.marker = SOI};
+	enum jpeg_reason odd = JPEG_REASON_NONE;
 
 	*scan = (struct jpeg_scan){0};
 	if (size < 4 || file[0] != 0xFF || file[1] != SOI)
 		return JPEG_REASON_HEADER;
-	for (;;) {
-		uint8_t marker;
-		size_t length;
+	at += 2;
+	while (!odd && segment.marker != SOS) {
+		const uint8_t *start = at;
 
-		if (size - at < 4 || file[at] != 0xFF)
+		if (!jpeg_segment_next(&at, end, &segment) || segment.start != start || segment.cut)
 			return JPEG_REASON_HEADER;
-		marker = file[at + 1];
-		length = bytes_number(file + at + 2, 2, true);
-		if (length < 2 || length > size - at - 2)
-			return JPEG_REASON_HEADER;
-		odd = read_segment(&header, marker, file + at + 4, length - 2);
-		if (odd)
-			return odd;
-		at += 2 + length;
-		if (marker == SOS)
-			break;
+		odd = read_segment(&header, &segment);
 	}
-	scan->offset = at;
-	odd = measure_scan(scan, file, size);
-	if (odd)
-		return odd;
-	return jpeg_scan_valid(scan) ? JPEG_REASON_NONE : JPEG_REASON_TABLES;
+	scan->offset = (uint64_t)(at - file);
+	if (!odd)
+		odd = measure_scan(scan, file, size);
+	return odd || jpeg_scan_valid(scan) ? odd : JPEG_REASON_TABLES;
 }

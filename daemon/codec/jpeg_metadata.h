@@ -19,10 +19,7 @@ void jpeg_metadata_expect(struct jpeg_decompress_struct *decoder);
 bool jpeg_metadata_read(struct file_metadata *metadata,
                         const struct jpeg_decompress_struct *decoder) MUST_CHECK;
 
-/* Writes the segments of the answer after its start, without pictures; with strip only profile and
- * resolution. Changes the EXIF block. NULL: there is nothing but the default resolution. Returns
- * false without memory. May leave by a jump. */
-bool jpeg_metadata_write(const struct file_metadata *metadata, bool strip,
-                         struct jpeg_compress_struct *encoder) MUST_CHECK;
+/* Writes the segments of an answer after its start. May leave by a jump. */
+void jpeg_metadata_write(const struct file_metadata *answer, struct jpeg_compress_struct *encoder);
 
 #endif

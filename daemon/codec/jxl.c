@@ -9,8 +9,7 @@
 #include <brotli/decode.h>
 #include <vips/vips.h>
 
-#include "codec/boxes.h"
-#include "codec/icc_profile.h"
+#include "codec/containers.h"
 #include "codec/row.h"
 
 /* Headers with one extra channel, names and weights included, are below 2 KiB. */
@@ -34,9 +33,9 @@ static size_t gather(uint8_t to[HEADER_MAX], const uint8_t *file, size_t size)
 		return count;
 	}
 	while (count < HEADER_MAX && next_box(&at, end, &box)) {
-		size_t head = memcmp(box.type, "jxlp", 4) ? 0 : 4, part;
+		size_t head = box_is(&box, "jxlp") ? 4 : 0, part;
 
-		if ((!head && memcmp(box.type, "jxlc", 4)) || box.size <= head)
+		if ((!head && !box_is(&box, "jxlc")) || box.size <= head)
 			continue;
 		part = box.size - head;
 		part = part < HEADER_MAX - count ? part : HEADER_MAX - count;
@@ -74,26 +73,27 @@ static void skip(struct bits *b, uint64_t count)
 	b->next = count < b->size ? b->next + count : b->size + 1;
 }
 
-/* One of four: so many bits, to which a number is added. */
-struct choice {
-	struct {
-		unsigned bits;
-		uint32_t add;
-	} of[4];
-};
-
-static uint64_t choose(struct bits *b, const struct choice *choice)
+/* U32(): one of four numbers of bits, read as a number to which another is added. */
+static uint64_t choose(struct bits *b, const uint8_t count[4], const uint8_t add[4])
 {
 	size_t i = bits(b, 2);
 
-	return bits(b, choice->of[i].bits) + choice->of[i].add;
+	return bits(b, count[i]) + add[i];
+}
+
+/* U32(), when its value does not matter. */
+static void skip_choice(struct bits *b, unsigned one, unsigned two, unsigned three, unsigned four)
+{
+	const unsigned count[] = {one, two, three, four};
+
+	skip(b, count[bits(b, 2)]);
 }
 
 static uint64_t read_enum(struct bits *b)
 {
-	static const struct choice choice = {{{0, 0}, {0, 1}, {4, 2}, {6, 18}}};
+	static const uint8_t count[] = {0, 0, 4, 6}, add[] = {0, 1, 2, 18};
 
-	return choose(b, &choice);
+	return choose(b, count, add);
 }
 
 /* U64() */
@@ -120,56 +120,53 @@ static uint64_t read_number(struct bits *b)
 /* Bundles, by their names in the standard -------------------------------------------------------
  */
 
-/* SizeHeader */
+/* A height, and a width unless it follows by a ratio. */
+static void skip_sides(struct bits *b, unsigned one, unsigned two, unsigned three, unsigned four)
+{
+	skip_choice(b, one, two, three, four);
+	if (!bits(b, 3))
+		skip_choice(b, one, two, three, four);
+}
+
+/* SizeHeader; if it is a small one, sides have 5 bits. */
 static void skip_size(struct bits *b)
 {
-	static const struct choice side = {{{9, 1}, {13, 1}, {18, 1}, {30, 1}}};
-	bool small = flag(b);
-
-	for (int sides = 2; sides; sides--) {
-		if (small)
-			bits(b, 5);
-		else
-			choose(b, &side);
-		if (sides == 2 && bits(b, 3)) /* the other one by a ratio */
-			return;
+	if (!flag(b)) {
+		skip_sides(b, 9, 13, 18, 30);
+		return;
 	}
+	skip(b, 5);
+	if (!bits(b, 3))
+		skip(b, 5);
 }
 
-/* PreviewHeader */
+/* PreviewHeader, perhaps in eighths. */
 static void skip_preview(struct bits *b)
 {
-	static const struct choice eighths = {{{0, 16}, {0, 32}, {5, 1}, {9, 33}}};
-	static const struct choice side = {{{6, 1}, {8, 65}, {10, 321}, {12, 1345}}};
-	const struct choice *choice = flag(b) ? &eighths : &side;
-
-	choose(b, choice);
-	if (!bits(b, 3))
-		choose(b, choice);
+	if (flag(b))
+		skip_sides(b, 0, 0, 5, 9);
+	else
+		skip_sides(b, 6, 8, 10, 12);
 }
 
-/* AnimationHeader */
+/* AnimationHeader: ticks a second as a fraction, how often it is shown, and whether it has time
+ * codes. */
 static void skip_animation(struct bits *b)
 {
-	static const struct choice numerator = {{{0, 100}, {0, 1000}, {10, 1}, {30, 1}}};
-	static const struct choice denominator = {{{0, 1}, {0, 1001}, {8, 1}, {10, 1}}};
-	static const struct choice loops = {{{0, 0}, {3, 0}, {16, 0}, {32, 0}}};
-
-	choose(b, &numerator);
-	choose(b, &denominator);
-	choose(b, &loops);
-	flag(b);
+	skip_choice(b, 0, 0, 10, 30);
+	skip_choice(b, 0, 0, 8, 10);
+	skip_choice(b, 0, 3, 16, 32);
+	skip(b, 1);
 }
 
 /* BitDepth */
 static void skip_depth(struct bits *b)
 {
-	static const struct choice choice = {{{0, 0}, {0, 0}, {0, 0}, {6, 0}}};
-	bool floats = flag(b);
+	const bool floats = flag(b);
 
-	choose(b, &choice);
+	skip_choice(b, 0, 0, 0, 6);
 	if (floats)
-		bits(b, 4);
+		skip(b, 4);
 }
 
 enum { ALPHA = 0, SPOT = 2, BLACK = 4, FILTER_ARRAY = 5 };
@@ -177,32 +174,28 @@ enum { ALPHA = 0, SPOT = 2, BLACK = 4, FILTER_ARRAY = 5 };
 /* ExtraChannelInfo */
 static void read_channel(struct bits *b, struct jxl_header *h)
 {
-	static const struct choice shift = {{{0, 0}, {0, 3}, {0, 4}, {3, 1}}};
-	static const struct choice length = {{{0, 0}, {4, 0}, {5, 16}, {10, 48}}};
-	static const struct choice array = {{{0, 1}, {2, 0}, {4, 3}, {8, 19}}};
+	static const uint8_t count[] = {0, 4, 5, 10}, add[] = {0, 0, 16, 48};
 
 	h->type = ALPHA;
 	if (flag(b))
 		return;
 	h->type = (uint32_t)read_enum(b);
 	skip_depth(b);
-	choose(b, &shift);
-	skip(b, 8 * choose(b, &length));
+	skip_choice(b, 0, 0, 0, 3);
+	skip(b, 8 * choose(b, count, add)); /* the name */
 	if (h->type == ALPHA)
 		h->premultiplied = flag(b);
 	else if (h->type == SPOT)
 		skip(b, UINT64_C(4) * 16);
 	else if (h->type == FILTER_ARRAY)
-		choose(b, &array);
+		skip_choice(b, 0, 2, 4, 8);
 }
 
 /* Customxy */
 static void skip_points(struct bits *b, int points)
 {
-	static const struct choice number = {{{19, 0}, {19, 0}, {20, 0}, {21, 0}}};
-
 	for (int i = 0; i < 2 * points; i++)
-		choose(b, &number);
+		skip_choice(b, 19, 19, 20, 21);
 }
 
 /* ColorEncoding: true if a profile takes its place. */
@@ -218,13 +211,13 @@ static bool read_colours(struct bits *b)
 	space = read_enum(b);
 	if (profile)
 		return true;
-	if (space != XYB && read_enum(b) == CUSTOM)
-		skip_points(b, 1);
-	if (space != XYB && space != GREY && read_enum(b) == CUSTOM)
-		skip_points(b, 3);
 	if (space != XYB) {
+		if (read_enum(b) == CUSTOM)
+			skip_points(b, 1);
+		if (space != GREY && read_enum(b) == CUSTOM)
+			skip_points(b, 3);
 		if (flag(b))
-			bits(b, 24);
+			skip(b, 24);
 		else
 			read_enum(b);
 	}
@@ -264,7 +257,7 @@ static void skip_transforms(struct bits *b, bool xyb)
 /* ImageMetadata, and what follows it. */
 static void read_metadata(struct bits *b, struct jxl_header *h)
 {
-	static const struct choice channels = {{{0, 0}, {0, 1}, {4, 2}, {12, 1}}};
+	static const uint8_t count[] = {0, 0, 4, 12}, add[] = {0, 1, 2, 1};
 	bool more, xyb = true, profile = false;
 
 	if (!flag(b)) {
@@ -281,7 +274,7 @@ static void read_metadata(struct bits *b, struct jxl_header *h)
 		}
 		skip_depth(b);
 		flag(b);
-		h->extra = (uint32_t)choose(b, &channels);
+		h->extra = (uint32_t)choose(b, count, add);
 		if (h->extra)
 			read_channel(b, h);
 		if (h->extra > 1)
@@ -337,83 +330,55 @@ static enum error check_channels(const struct jxl_header *h, struct problem *pro
 /* Metadata that is compressed -------------------------------------------------------------------
  */
 
-static bool next_packed(const uint8_t **at, const uint8_t *end, struct box *box)
-{
-	while (next_box(at, end, box))
-		if (!memcmp(box->type, "brob", 4))
-			return true;
-	return false;
-}
-
 bool jxl_has_packed(const uint8_t *file, size_t size)
 {
 	const uint8_t *at = file;
 	struct box box;
 
-	return !begins_codestream(file, size) && next_packed(&at, file + size, &box);
-}
-
-/* Finds the box that has metadata of this type, if there is one alone (libvips would join several),
- * and that is packed. */
-static bool find_packed(const uint8_t *file, size_t size, const char type[4], struct box *found)
-{
-	const uint8_t *at = file;
-	unsigned count = 0;
-	bool any = false;
-	struct box box;
-
-	while (!begins_codestream(file, size) && next_box(&at, file + size, &box)) {
-		const bool packed =
-		    !memcmp(box.type, "brob", 4) && box.size > 4 && !memcmp(box.at, type, 4);
-
-		if (packed)
-			*found = box;
-		any |= packed;
-		count += packed || !memcmp(box.type, type, 4);
-	}
-	return any && count == 1;
+	while (!begins_codestream(file, size) && next_box(&at, file + size, &box))
+		if (box_is(&box, "brob"))
+			return true;
+	return false;
 }
 
 uint8_t *jxl_unpack(const uint8_t *file, size_t size, const char type[4], const uint8_t **box,
                     size_t *unpacked)
 {
-	struct box found = {0};
+	const uint8_t *at = file;
+	struct box next, found = {.type = NULL};
+	unsigned count = 0;
 	uint8_t *to;
 
-	*box = NULL;
 	*unpacked = JXL_METADATA_MAX;
-	if (!find_packed(file, size, type, &found))
-		return NULL;
-	to = malloc(JXL_METADATA_MAX);
+	/* One alone: libvips would join several. */
+	while (!begins_codestream(file, size) && next_box(&at, file + size, &next)) {
+		const bool packed =
+		    box_is(&next, "brob") && next.size > 4 && !memcmp(next.at, type, 4);
+
+		if (packed)
+			found = next;
+		count += packed || box_is(&next, type);
+	}
 	*box = found.type;
+	to = found.type && count == 1 ? malloc(JXL_METADATA_MAX) : NULL;
 	if (to && BrotliDecoderDecompress(found.size - 4, found.at + 4, unpacked, to) ==
 	              BROTLI_DECODER_RESULT_SUCCESS)
 		return to;
 	free(to);
+	*box = NULL;
 	return NULL;
-}
-
-/* The type field of the box that may stay, or NULL. */
-static const uint8_t *kept_box(const uint8_t *file, size_t size, const char type[4])
-{
-	const uint8_t *box;
-	size_t unpacked;
-	uint8_t *metadata = jxl_unpack(file, size, type, &box, &unpacked);
-
-	free(metadata);
-	return metadata ? box : NULL;
 }
 
 void jxl_hide_packed(uint8_t *file, size_t size)
 {
-	const uint8_t *exif = kept_box(file, size, "Exif"), *xmp = kept_box(file, size, "xml ");
-	const uint8_t *at = file;
+	const uint8_t *at = file, *exif, *xmp;
 	struct box box;
+	size_t unpacked;
 
-	if (begins_codestream(file, size))
-		return;
-	while (next_packed(&at, file + size, &box))
-		if (box.type != exif && box.type != xmp)
+	free(jxl_unpack(file, size, "Exif", &exif, &unpacked));
+	free(jxl_unpack(file, size, "xml ", &xmp, &unpacked));
+	while (!begins_codestream(file, size) && next_box(&at, file + size, &box))
+		if (box_is(&box, "brob") && box.type != exif && box.type != xmp)
 			memcpy(file + (box.type - file), "skip", 4);
 }
 
@@ -454,16 +419,9 @@ static enum error check(const struct body *body, struct problem *problem)
 const struct reader jxl_reader = {.check = check};
 
 /* At the effort of libvips's default an answer takes five to nine times as long, and is a third
- * smaller. Newer encoders refuse a profile that is not of the image's colours. */
+ * smaller. */
 static int save(const struct output_format *output, VipsImage *image, VipsTarget *target)
 {
-	const void *profile;
-	size_t size;
-
-	if (vips_image_get_typeof(image, VIPS_META_ICC_NAME) &&
-	    !vips_image_get_blob(image, VIPS_META_ICC_NAME, &profile, &size) &&
-	    !icc_profile_is_of(profile, size, image->Bands > 2))
-		vips_image_remove(image, VIPS_META_ICC_NAME);
 	return vips_jxlsave_target(image, target, "effort", 3, "Q", (int)output->coding.quality,
 	                           "lossless", output->coding.lossless != 0, NULL);
 }

@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include <libdeflate.h>
+#include <vips/vips.h>
 
-#include "codec/apng_load.h"
-#include "codec/metadata.h"
+#include "codec/apng.h"
 #include "codec/png_metadata.h"
 #include "codec/row.h"
 
@@ -293,17 +293,19 @@ static enum error read_rows(void *state, const struct area *area, uint8_t *to, s
 	return ERR_OK;
 }
 
-/* Tells libvips of the metadata, and gives it the frames, of which its loader has the first. */
-static enum error amend(struct _VipsImage **image, const struct part *part, struct problem *problem)
+/* Tells libvips of the orientation, and gives it the frames, of which its loader has the first. */
+static enum error amend(VipsImage **image, const struct part *part, struct problem *problem)
 {
 	struct png_file *png = part->state;
 	enum error e = ERR_OK;
 
-	metadata_tell(&png->metadata, &png->reading.exif, *image);
+	if (png->metadata.exif)
+		vips_image_set_int(*image, VIPS_META_ORIENTATION,
+		                   exif_block_orientation(png->metadata.exif));
 	if (part->frames)
 		e = apng_load(image, part, problem);
-	if (!e && part->frames && !metadata_read_frames(&png->metadata, *image))
-		e = problem_set(problem, ERR_MEMORY, "no memory for the frames");
+	if (!e && part->frames)
+		file_metadata_read_frames(&png->metadata, *image);
 	return e;
 }
 

@@ -40,7 +40,7 @@ struct way {
 
 struct encoding {
 	const struct output_format *output;
-	const struct file_metadata *metadata; /* NULL: none */
+	const struct file_metadata *metadata;
 	answer_row *next;
 	void *context;
 	int file;
@@ -81,7 +81,7 @@ static bool put_packed(struct encoding *e, size_t size, bool first, bool last)
 	uint8_t *at = e->packed + ROOM;
 
 	if (last) {
-		png_put_number(at + size, e->checksum);
+		bytes_put(at + size, e->checksum, 4, true);
 		size += CHECKSUM;
 	}
 	if (first) {
@@ -91,7 +91,7 @@ static bool put_packed(struct encoding *e, size_t size, bool first, bool last)
 	}
 	if (!e->page)
 		return put_chunk(e, at - PNG_CHUNK_HEAD, "IDAT", size);
-	png_put_number(at - 4, e->numbers++);
+	bytes_put(at - 4, e->numbers++, 4, true);
 	return put_chunk(e, at - 4 - PNG_CHUNK_HEAD, "fdAT", size + 4);
 }
 
@@ -349,15 +349,15 @@ static bool put_control(struct encoding *e)
 	enum { WIDTH = 4, HEIGHT = 8, DELAY = 20, SIZE = 26, DELAYS_MAX = 65535 };
 	uint8_t chunk[PNG_CHUNK_FRAME + SIZE] = {0}, *data = chunk + PNG_CHUNK_HEAD;
 	const struct file_metadata *m = e->metadata;
-	int delay = m && (int)e->page < m->delay_count ? m->delays[e->page] : DELAY_USUAL;
+	int delay = (int)e->page < m->delay_count ? m->delays[e->page] : DELAY_USUAL;
 	const bool seconds = delay > DELAYS_MAX;
 
 	delay = seconds ? delay / 1000 : delay;
 	delay = delay < 0 ? 0 : delay < DELAYS_MAX ? delay : DELAYS_MAX;
-	png_put_number(data, e->numbers++);
-	png_put_number(data + WIDTH, e->output->image.width);
-	png_put_number(data + HEIGHT, e->output->image.height);
-	png_put_number(data + DELAY, (uint32_t)delay << 16 | (seconds ? 1 : 1000));
+	bytes_put(data, e->numbers++, 4, true);
+	bytes_put(data + WIDTH, e->output->image.width, 4, true);
+	bytes_put(data + HEIGHT, e->output->image.height, 4, true);
+	bytes_put(data + DELAY, (uint32_t)delay << 16 | (seconds ? 1 : 1000), 4, true);
 	return put_chunk(e, chunk, "fcTL", SIZE);
 }
 
@@ -367,17 +367,17 @@ static bool put_head(struct encoding *e, GByteArray *head)
 	enum { BITS = 8, COLOUR = 9, SIZE = 13 };
 	const struct image *image = &e->output->image;
 	uint8_t chunk[PNG_CHUNK_FRAME + SIZE] = {0}, *data = chunk + PNG_CHUNK_HEAD;
-	const int plays = e->metadata ? e->metadata->plays : 0;
+	const int plays = e->metadata->plays;
 
-	png_put_number(data, image->width);
-	png_put_number(data + 4, image->height);
+	bytes_put(data, image->width, 4, true);
+	bytes_put(data + 4, image->height, 4, true);
 	data[BITS] = image->type == PIXEL_U8 ? 8 : 16;
 	data[COLOUR] = colours[image->bands];
 	if (!put(e, png_signature, PNG_SIGNATURE) || !put_chunk(e, chunk, "IHDR", SIZE) ||
 	    !put(e, head->data, head->len))
 		return false;
-	png_put_number(data, e->output->pages);
-	png_put_number(data + 4, plays > 0 ? (uint32_t)plays : 0);
+	bytes_put(data, e->output->pages, 4, true);
+	bytes_put(data + 4, plays > 0 ? (uint32_t)plays : 0, 4, true);
 	return e->output->pages == 1 || put_chunk(e, chunk, "acTL", 8);
 }
 
@@ -418,7 +418,7 @@ static enum error write_png(const struct output_format *output,
 	enum error error = ERR_OK;
 
 	e.rows = e.whole ? image->height : (uint32_t)(BLOCK_SIZE / e.row + 1);
-	if (!allocate(&e) || !png_metadata_write(metadata, output->strip, image, head))
+	if (!allocate(&e) || !png_metadata_write(metadata, head))
 		error = problem_set(problem, ERR_MEMORY, "no memory to encode");
 	else if (!put_head(&e, head))
 		written = false;

@@ -12,17 +12,15 @@
 
 #include "codec/bounds.h"
 #include "codec/icc_profile.h"
-#include "codec/previews.h"
 
 enum { INFLATED_MAX = 16 << 20, KEYWORD_MAX = 79 }; /* what bounds_check() lets pass */
 
-static const char xmp_keyword[] = "XML:com.adobe.xmp";
+/* The keyword, and zeros: neither deflated nor translated. */
+static const char xmp_head[22] = "XML:com.adobe.xmp";
 static const char xmp_title[] = "http://ns.adobe.com/xap/1.0/"; /* in segments of JPEG */
 static const char raw_title[] = "Raw profile type ";
-static const char exif_title[] = "Exif\0";
+static const char exif_title[6] = "Exif";
 static const char resources_title[] = "Photoshop 3.0";
-
-const uint8_t png_signature[PNG_SIGNATURE] = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n'};
 
 bool png_chunk_is_sound(const struct png_chunk *c)
 {
@@ -30,22 +28,15 @@ bool png_chunk_is_sound(const struct png_chunk *c)
 	                      libdeflate_crc32(0, c->name, 4 + (size_t)c->size);
 }
 
-void png_put_number(uint8_t *at, uint32_t value)
-{
-	for (int i = 0; i < 4; i++)
-		at[i] = (uint8_t)(value >> (24 - 8 * i));
-}
-
 void png_chunk_seal(uint8_t *chunk, uint32_t size)
 {
-	png_put_number(chunk, size);
-	png_put_number(chunk + PNG_CHUNK_HEAD + size, libdeflate_crc32(0, chunk + 4, 4 + size));
+	bytes_put(chunk, size, 4, true);
+	bytes_put(chunk + PNG_CHUNK_HEAD + size, libdeflate_crc32(0, chunk + 4, 4 + size), 4, true);
 }
 
 /* Reading --------------------------------------------------------------------------------------
  */
 
-/* Keeps a chunk as it is. */
 static bool keep(GByteArray **chunks, const struct png_chunk *c)
 {
 	*chunks = *chunks ? *chunks : g_byte_array_new();
@@ -55,7 +46,7 @@ static bool keep(GByteArray **chunks, const struct png_chunk *c)
 
 static bool read_colours(struct png_reading *r, const struct png_chunk *c)
 {
-	return keep(&r->metadata->colours, c);
+	return keep(&r->colours, c);
 }
 
 /* Pixels a metre, or without a unit. */
@@ -70,7 +61,8 @@ static bool read_resolution(struct png_reading *r, const struct png_chunk *c)
 	return true;
 }
 
-/* Inflates all of a stream. malloc'd; NULL: it is damaged or large, or memory is short. */
+/* Inflates all of a stream. malloc'd, with a zero behind; NULL: it is damaged or large, or memory
+ * is short. */
 static uint8_t *inflate_all(const uint8_t *at, size_t size, size_t *inflated)
 {
 	struct libdeflate_decompressor *d = libdeflate_alloc_decompressor();
@@ -81,48 +73,37 @@ static uint8_t *inflate_all(const uint8_t *at, size_t size, size_t *inflated)
 	    libdeflate_zlib_decompress_ex(d, at, size, whole, INFLATED_MAX, &used, inflated) ==
 	        LIBDEFLATE_SUCCESS)
 		fitting = realloc(whole, *inflated + 1);
-	if (!fitting)
+	if (fitting)
+		fitting[*inflated] = 0;
+	else
 		free(whole);
 	libdeflate_free_decompressor(d);
 	return fitting;
 }
 
-/* Letters of Latin-1, single spaces between them, at most 79; *size is without the zero. */
-static bool has_keyword(const struct png_chunk *c, size_t *size)
+/* Takes bytes, which are malloc'd, for a part. Returns false, and frees them, if there is one
+ * already, or if it is a profile that readers would not take. */
+static bool own(struct png_reading *r, struct file_part *part, uint8_t *bytes, size_t size)
 {
-	const uint8_t *at = c->data, *zero = memchr(at, 0, c->size);
-	uint8_t before = ' ';
-
-	*size = zero ? (size_t)(zero - at) : 0;
-	if (!*size || *size > KEYWORD_MAX)
+	if (!bytes || part->at ||
+	    (part == &r->metadata->profile && !icc_profile_is_sound(bytes, size, r->colour))) {
+		free(bytes);
 		return false;
-	for (size_t i = 0; i < *size; before = at[i++])
-		if (at[i] < ' ' || (at[i] > 126 && at[i] < 161) || (at[i] == ' ' && before == ' '))
-			return false;
-	return before != ' ';
-}
-
-/* Drops a profile that readers would not take. */
-static bool profile_fits(struct png_reading *r)
-{
-	struct file_part *profile = &r->metadata->profile[0];
-
-	if (icc_profile_is_sound(profile->at, profile->size, r->colour))
-		return true;
-	profile->at = NULL;
-	return false;
+	}
+	file_metadata_own(r->metadata, part, bytes, size);
+	return true;
 }
 
 static bool read_profile(struct png_reading *r, const struct png_chunk *c)
 {
-	struct file_metadata *m = r->metadata;
-	const uint8_t *method = png_text_end(c->data, c->data + c->size);
-	size_t left = method ? (size_t)(c->data + c->size - method) : 0, size;
-	uint8_t *profile = left > 1 && !*method && !m->profile[0].at
-	                       ? inflate_all(method + 1, left - 1, &size)
-	                       : NULL;
+	const uint8_t *end = c->data + c->size, *method = bytes_text_end(c->data, end);
+	uint8_t *profile;
+	size_t size;
 
-	return profile && file_metadata_own(m, &m->profile[0], profile, size) && profile_fits(r);
+	if (!method || end - method < 2 || *method)
+		return false;
+	profile = inflate_all(method + 1, (size_t)(end - method - 1), &size);
+	return own(r, &r->metadata->profile, profile, size);
 }
 
 static bool is_exif(const uint8_t *at, size_t size)
@@ -138,70 +119,72 @@ static bool read_exif(struct png_reading *r, const struct png_chunk *c)
 	return true;
 }
 
-/* A text, inflated if it was deflated. */
-struct text {
-	const uint8_t *at; /* NULL: damaged */
-	size_t size;
-	uint8_t *inflated; /* the caller's */
-};
-
-/* After the keyword, iTXt has a flag and a method, a language and the keyword in it; zTXt has a
- * method. */
-static struct text find_text(const struct png_chunk *c, size_t keyword)
+/* Letters of Latin-1, single spaces between them, at most 79, and an end. */
+static bool has_keyword(const struct png_chunk *c)
 {
-	const uint8_t *at = c->data + keyword + 1, *end = c->data + c->size;
+	const uint8_t *at = c->data, *end = memchr(at, 0, c->size);
+	uint8_t before = ' ';
+
+	if (!end || end - at > KEYWORD_MAX)
+		return false;
+	for (; at < end; before = *at++)
+		if (*at < ' ' || (*at > 126 && *at < 161) || (*at == ' ' && before == ' '))
+			return false;
+	return before != ' ';
+}
+
+/* A text, inflated if it was deflated. After the keyword, iTXt has a flag and a method, a language
+ * and the keyword in it; zTXt has a method. malloc'd, with a zero behind; NULL: it is damaged, or
+ * memory is short. */
+static uint8_t *find_text(const struct png_chunk *c, size_t *size)
+{
+	const uint8_t *end = c->data + c->size, *at = bytes_text_end(c->data, end);
 	bool deflated = png_chunk_is(c, "zTXt");
-	struct text t = {.at = at};
+	uint8_t *text;
 
 	if (png_chunk_is(c, "iTXt")) {
 		if (end - at < 2 || at[0] > 1 || at[1])
-			return (struct text){.at = NULL};
+			return NULL;
 		deflated = at[0];
-		t.at = png_text_end(png_text_end(at + 2, end), end);
+		at = bytes_text_end(bytes_text_end(at + 2, end), end);
 	} else if (deflated) {
-		t.at = at < end && !*at ? at + 1 : NULL;
+		at = at < end && !*at ? at + 1 : NULL;
 	}
-	if (!t.at)
-		return t;
-	t.size = (size_t)(end - t.at);
+	if (!at)
+		return NULL;
+	*size = (size_t)(end - at);
 	if (deflated)
-		t.at = t.inflated = inflate_all(t.at, t.size, &t.size);
-	return t;
-}
-
-static const uint8_t *skip_line(const uint8_t *at, const uint8_t *end)
-{
-	const uint8_t *line = at < end ? memchr(at, '\n', (size_t)(end - at)) : NULL;
-
-	return line ? line + 1 : end;
+		return inflate_all(at, *size, size);
+	text = malloc(*size + 1);
+	if (text) {
+		memcpy(text, at, *size);
+		text[*size] = 0;
+	}
+	return text;
 }
 
 /* An empty line, one with a name, one with how many bytes follow in hexadecimal. malloc'd, with
  * room for a title before; NULL: it is not of this form, or memory is short. */
-static uint8_t *read_hexadecimal(const struct text *t, size_t room, size_t *size)
+static uint8_t *read_hexadecimal(const char *text, size_t room, size_t *size)
 {
-	const uint8_t *end = t->at + t->size, *at = skip_line(skip_line(t->at, end), end);
-	uint8_t *bytes;
-	int high = -1;
+	const char *name = strchr(text, '\n'), *count = name ? strchr(name + 1, '\n') : NULL;
+	uint8_t *bytes = NULL;
+	char *at = NULL;
 
-	*size = 0;
-	for (; at < end && *at == ' '; at++)
-		;
-	for (; at < end && *at >= '0' && *at <= '9' && *size < t->size; at++)
-		*size = *size * 10 + (size_t)(*at - '0');
-	bytes = *size && *size <= t->size / 2 ? malloc(room + *size) : NULL;
-	for (size_t i = 0; bytes && i < *size; at++) {
-		int digit = at < end ? g_ascii_xdigit_value((char)*at) : -1;
+	*size = count ? strtoul(count, &at, 10) : 0;
+	if (*size && *size <= strlen(at) / 2)
+		bytes = calloc(1, room + *size);
+	for (size_t i = 0; bytes && i < 2 * *size; at++) {
+		uint8_t *to = bytes + room + i / 2;
 
-		if (at < end && (*at == '\n' || *at == '\r' || *at == ' '))
+		if (*at == '\n' || *at == '\r' || *at == ' ')
 			continue;
-		if (digit < 0) {
+		if (!g_ascii_isxdigit(*at)) {
 			free(bytes);
 			return NULL;
 		}
-		if (high >= 0)
-			bytes[room + i++] = (uint8_t)(high << 4 | digit);
-		high = high < 0 ? digit : -1;
+		*to = (uint8_t)(*to << 4 | g_ascii_xdigit_value(*at));
+		i++;
 	}
 	return bytes;
 }
@@ -213,72 +196,57 @@ static bool begins(const uint8_t *at, size_t size, const char *title, size_t tit
 
 /* From before PNG had chunks for them, profiles are texts in hexadecimal, which some programs still
  * write. Chunks count more. */
-static bool read_raw(struct png_reading *r, const char *type, size_t length, const struct text *t)
+static bool read_raw(struct png_reading *r, const char *type, const char *text)
 {
 	struct file_metadata *m = r->metadata;
 	struct file_part *part = NULL;
-	size_t size, skip = 0, room = sizeof resources_title;
-	uint8_t *bytes = read_hexadecimal(t, room, &size), *at;
+	size_t size, skip, room = sizeof resources_title;
+	uint8_t *bytes = read_hexadecimal(text, room, &size), *at;
 
 	if (!bytes)
 		return false;
 	at = bytes + room;
-	if (begins(at, size, exif_title, 6) && is_exif(at + 6, size - 6)) {
+	skip = begins(at, size, exif_title, sizeof exif_title) ? sizeof exif_title : 0;
+	if (is_exif(at + skip, size - skip)) {
 		part = &r->exif;
-		skip = room + 6;
-	} else if (is_exif(at, size)) {
-		part = &r->exif;
-		skip = room;
+		at += skip;
 	} else if (begins(at, size, xmp_title, sizeof xmp_title)) {
 		part = &m->xmp;
-		skip = room + sizeof xmp_title;
-	} else if (length == 3 && !memcmp(type, "xmp", 3)) {
+		at += sizeof xmp_title;
+	} else if (!strcmp(type, "xmp")) {
 		part = &m->xmp;
-		skip = room;
-	} else if (length == 3 && (!memcmp(type, "icc", 3) || !memcmp(type, "icm", 3))) {
-		part = &m->profile[0];
-		skip = room;
+	} else if (!strcmp(type, "icc") || !strcmp(type, "icm")) {
+		part = &m->profile;
 	} else if (begins(at, size, "8BIM", 4)) {
 		part = &m->resources; /* as JPEG has them */
 		memcpy(bytes, resources_title, room);
+		at = bytes;
 	}
 	if (!part || part->at) {
 		free(bytes);
 		return part;
 	}
-	memmove(bytes, bytes + skip, room + size - skip);
-	return file_metadata_own(m, part, bytes, room + size - skip) &&
-	       (part != m->profile || profile_fits(r));
+	size -= (size_t)(at - bytes - (ptrdiff_t)room);
+	memmove(bytes, at, size);
+	return own(r, part, bytes, size);
 }
 
 static bool read_text(struct png_reading *r, const struct png_chunk *c)
 {
 	const char *keyword = (const char *)c->data;
-	const size_t raw = sizeof raw_title - 1;
-	struct file_part *xmp = &r->metadata->xmp;
-	uint8_t *bytes;
-	size_t length;
-	struct text t;
+	size_t size = 0;
+	uint8_t *text = has_keyword(c) ? find_text(c, &size) : NULL;
 	bool done;
 
-	if (!has_keyword(c, &length))
+	if (!text)
 		return false;
-	t = find_text(c, length);
-	if (!t.at) {
-		done = false;
-	} else if (length > raw && !memcmp(keyword, raw_title, raw)) {
-		done = read_raw(r, keyword + raw, length - raw, &t);
-	} else if (length == sizeof xmp_keyword - 1 && !memcmp(keyword, xmp_keyword, length)) {
-		/* The text's bytes, or a copy of those of the file. */
-		bytes = t.inflated ? t.inflated : malloc(t.size + 1);
-		if (bytes && !t.inflated)
-			memcpy(bytes, t.at, t.size);
-		t.inflated = NULL;
-		done = !xmp->at && file_metadata_own(r->metadata, xmp, bytes, t.size);
-	} else {
-		done = keep(&r->metadata->texts, c);
-	}
-	free(t.inflated);
+	if (!strcmp(keyword, xmp_head))
+		return own(r, &r->metadata->xmp, text, size);
+	if (g_str_has_prefix(keyword, raw_title))
+		done = read_raw(r, keyword + strlen(raw_title), (const char *)text);
+	else
+		done = keep(&r->texts, c);
+	free(text);
 	return done;
 }
 
@@ -311,19 +279,20 @@ void png_metadata_read(struct png_reading *r, const struct png_chunk *c)
 	}
 }
 
-/* EXIF's resolution counts more than that of pHYs, wherever that is. */
 bool png_metadata_end(struct png_reading *r)
 {
 	struct file_metadata *m = r->metadata;
 	struct problem dropped;
 
+	file_metadata_own_array(m, &m->colours, r->colours);
+	file_metadata_own_array(m, &m->texts, r->texts);
 	if (!r->exif.at)
 		return true;
 	if (bounds_check_exif(r->exif.at, r->exif.size, &dropped)) {
-		r->exif.at = NULL;
 		r->lost = true;
 		return true;
 	}
+	/* Its resolution counts more than that of pHYs, wherever that is. */
 	m->exif = exif_block_read(r->exif.at, r->exif.size, &m->resolution);
 	return m->exif;
 }
@@ -331,149 +300,76 @@ bool png_metadata_end(struct png_reading *r)
 /* Writing --------------------------------------------------------------------------------------
  */
 
-/* Appends a chunk with `size` bytes of data, not set yet, and returns their place. */
-static uint8_t *add_chunk(GByteArray *to, const char *name, size_t size)
+static void add_chunk(GByteArray *to, const char *name, const void *head, size_t head_size,
+                      const void *data, size_t size)
 {
-	guint start = to->len;
+	const guint start = to->len;
 
-	g_byte_array_set_size(to, start + PNG_CHUNK_FRAME + (guint)size);
+	g_byte_array_set_size(to, start + PNG_CHUNK_HEAD);
 	memcpy(to->data + start + 4, name, 4);
-	return to->data + start + PNG_CHUNK_HEAD;
+	g_byte_array_append(to, head, (guint)head_size);
+	g_byte_array_append(to, data, (guint)size);
+	g_byte_array_set_size(to, to->len + PNG_CHUNK_FRAME - PNG_CHUNK_HEAD);
+	png_chunk_seal(to->data + start, (uint32_t)(head_size + size));
 }
 
-/* Once they are set. */
-static void seal(uint8_t *data, size_t size)
-{
-	png_chunk_seal(data - PNG_CHUNK_HEAD, (uint32_t)size);
-}
-
-/* Leaves out one that is not for the pixels, which readers would not take. */
-static bool write_profile(const struct file_metadata *m, const struct image *image, GByteArray *to)
+static bool add_profile(GByteArray *to, const struct file_part *profile)
 {
 	static const uint8_t title[] = {'i', 'c', 'c', 0, 0};
-	size_t size = file_metadata_profile_size(m), most, deflated = 0;
-	guint start = to->len;
-	struct libdeflate_compressor *c;
-	uint8_t *profile, *data;
+	struct libdeflate_compressor *c = libdeflate_alloc_compressor(6);
+	const size_t most = libdeflate_zlib_compress_bound(c, profile->size);
+	uint8_t *deflated = malloc(most);
+	size_t size = 0;
 
-	if (!size)
-		return true;
-	profile = file_metadata_profile(m, &size);
-	if (profile && !icc_profile_is_sound(profile, size, image->bands > 2)) {
-		free(profile);
-		return true;
-	}
-	c = libdeflate_alloc_compressor(6);
-	if (profile && c) {
-		most = libdeflate_zlib_compress_bound(c, size);
-		data = add_chunk(to, "iCCP", sizeof title + most);
-		memcpy(data, title, sizeof title);
-		deflated = libdeflate_zlib_compress(c, profile, size, data + sizeof title, most);
-		seal(data, sizeof title + deflated);
-		g_byte_array_set_size(to,
-		                      start + PNG_CHUNK_FRAME + (guint)(sizeof title + deflated));
-	}
+	if (c && deflated)
+		size = libdeflate_zlib_compress(c, profile->at, profile->size, deflated, most);
+	if (size)
+		add_chunk(to, "iCCP", title, sizeof title, deflated, size);
 	libdeflate_free_compressor(c);
-	free(profile);
-	return deflated != 0;
-}
-
-/* Without its title. */
-static bool write_exif(const struct file_metadata *m, const struct image *image, GByteArray *to)
-{
-	const struct exif_facts facts = {image->width, image->height, m->resolution};
-	enum { TITLE = 6 };
-	uint8_t *block, *data;
-	size_t size;
-
-	if (!m->exif)
-		return true;
-	block = exif_block_write(m->exif, &facts, &size);
-	if (block && size > TITLE) {
-		data = add_chunk(to, "eXIf", size - TITLE);
-		memcpy(data, block + TITLE, size - TITLE);
-		seal(data, size - TITLE);
-	}
-	free(block);
-	return block != NULL;
-}
-
-/* Neither deflated nor translated. */
-static void write_xmp(const struct file_part *xmp, GByteArray *to)
-{
-	enum { HEAD = sizeof xmp_keyword + 4 };
-	GByteArray *kept = xmp->at ? previews_drop_from_xmp(xmp->at, xmp->size) : NULL;
-	uint8_t *data;
-
-	if (!kept)
-		return;
-	data = add_chunk(to, "iTXt", HEAD + kept->len);
-	memset(data, 0, HEAD);
-	memcpy(data, xmp_keyword, sizeof xmp_keyword);
-	memcpy(data + HEAD, kept->data, kept->len);
-	seal(data, HEAD + kept->len);
-	g_byte_array_unref(kept);
-}
-
-static void append(GByteArray *to, const GByteArray *chunks)
-{
-	if (chunks)
-		g_byte_array_append(to, chunks->data, chunks->len);
+	free(deflated);
+	return size;
 }
 
 /* As a text in hexadecimal: PNG has no chunk for them. */
-static void write_resources(const struct file_part *resources, GByteArray *to)
+static void add_resources(GByteArray *to, const struct file_part *resources)
 {
-	enum { LINE = 36, HEAD = 64 };
+	enum { LINE = 36 };
 	static const char digits[] = "0123456789abcdef";
-	GByteArray *kept =
-	    resources->at ? previews_drop_from_resources(resources->at, resources->size) : NULL;
-	size_t skip = kept && begins(kept->data, kept->len, resources_title, sizeof resources_title)
-	                  ? sizeof resources_title
-	                  : 0,
-	       size = kept ? kept->len - skip : 0, at;
-	uint8_t *data;
+	const bool titled =
+	    begins(resources->at, resources->size, resources_title, sizeof resources_title);
+	const size_t skip = titled ? sizeof resources_title : 0, size = resources->size - skip;
+	const uint8_t *at = resources->at + skip;
+	GString *text = g_string_new(NULL);
 
-	if (size) {
-		at = size * 2 + (size + LINE - 1) / LINE;
-		char head[HEAD];
-		int used =
-		    snprintf(head, sizeof head, "%siptc%c\niptc\n%8zu\n", raw_title, 0, size);
-
-		data = add_chunk(to, "tEXt", (size_t)used + at);
-		memcpy(data, head, (size_t)used);
-		at = (size_t)used;
-		for (size_t i = 0; i < size; i++) {
-			data[at++] = (uint8_t)digits[kept->data[skip + i] >> 4];
-			data[at++] = (uint8_t)digits[kept->data[skip + i] & 15];
-			if (i % LINE == LINE - 1 || i + 1 == size)
-				data[at++] = '\n';
-		}
-		seal(data, at);
+	g_string_append_printf(text, "%siptc%c\niptc\n%8zu\n", raw_title, 0, size);
+	for (size_t i = 0; i < size; i++) {
+		g_string_append_c(text, digits[at[i] >> 4]);
+		g_string_append_c(text, digits[at[i] & 15]);
+		if (i % LINE == LINE - 1 || i + 1 == size)
+			g_string_append_c(text, '\n');
 	}
-	if (kept)
-		g_byte_array_unref(kept);
+	if (size)
+		add_chunk(to, "tEXt", text->str, text->len, NULL, 0);
+	g_string_free(text, TRUE);
 }
 
-bool png_metadata_write(const struct file_metadata *m, bool strip, const struct image *image,
-                        GByteArray *to)
+bool png_metadata_write(const struct file_metadata *m, GByteArray *to)
 {
-	static const struct file_metadata none = {.resolution = {1, 1, PER_INCH}};
-	uint8_t *data;
+	uint8_t resolution[9] = {[8] = 1};
 
-	m = m ? m : &none;
-	append(to, m->colours);
-	if (!write_profile(m, image, to))
+	g_byte_array_append(to, m->colours.at, (guint)m->colours.size);
+	if (m->profile.at && !add_profile(to, &m->profile))
 		return false;
-	data = add_chunk(to, "pHYs", 9);
-	png_put_number(data, (uint32_t)fmin(rint(m->resolution.x * 1000), INT32_MAX));
-	png_put_number(data + 4, (uint32_t)fmin(rint(m->resolution.y * 1000), INT32_MAX));
-	data[8] = 1;
-	seal(data, 9);
-	if (strip)
-		return true;
-	write_xmp(&m->xmp, to);
-	write_resources(&m->resources, to);
-	append(to, m->texts);
-	return write_exif(m, image, to);
+	bytes_put(resolution, (uint64_t)fmin(rint(m->resolution.x * 1000), INT32_MAX), 4, true);
+	bytes_put(resolution + 4, (uint64_t)fmin(rint(m->resolution.y * 1000), INT32_MAX), 4, true);
+	add_chunk(to, "pHYs", resolution, sizeof resolution, NULL, 0);
+	if (m->xmp.at)
+		add_chunk(to, "iTXt", xmp_head, sizeof xmp_head, m->xmp.at, m->xmp.size);
+	if (m->resources.at)
+		add_resources(to, &m->resources);
+	g_byte_array_append(to, m->texts.at, (guint)m->texts.size);
+	if (m->block.at)
+		add_chunk(to, "eXIf", m->block.at + sizeof exif_title,
+		          m->block.size - sizeof exif_title, NULL, 0);
+	return true;
 }

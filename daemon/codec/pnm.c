@@ -18,7 +18,7 @@
 
 #include <glib.h>
 
-#include "codec/bytes.h"
+#include "codec/containers.h"
 #include "codec/row.h"
 #include "codec/row_writer.h"
 
@@ -460,4 +460,4 @@ static enum error write_pnm(const struct output_format *output,
 	return row_writer_run(&layout, head, row, context, file, problem);
 }
 
-const struct writer pnm_writer = {.write = write_pnm, .bare = true};
+const struct writer pnm_writer = {.write = write_pnm};

@@ -5,17 +5,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "codec/bytes.h"
-
-#define COUNT(array) (sizeof(array) / sizeof *(array))
-
-static GByteArray *none_if_empty(GByteArray *kept)
-{
-	if (kept->len)
-		return kept;
-	g_byte_array_unref(kept);
-	return NULL;
-}
+#include "codec/containers.h"
 
 /* IPTC-IIM: data sets, each a mark, record, number, length and data -------------------------------
  */
@@ -63,31 +53,16 @@ struct resource {
 
 enum { RESOURCE_IPTC = 1028 };
 
+/* Thumbnails, copies of EXIF and XMP, and the unknown content of plug-ins. */
 static bool resource_is_picture(unsigned id)
 {
-	static const struct {
-		unsigned first, last;
-	} pictures[] = {
-	    {1033, 1033},
-	    {1036, 1036}, /* thumbnails */
-	    {1058, 1060}, /* copies of EXIF and XMP */
-	    {4000, 4999}, /* of plug-ins: unknown content */
-	};
-
-	for (size_t i = 0; i < COUNT(pictures); i++)
-		if (id >= pictures[i].first && id <= pictures[i].last)
-			return true;
-	return false;
+	return id == 1033 || id == 1036 || (id >= 1058 && id <= 1060) || (id >= 4000 && id <= 4999);
 }
 
 static bool resource_read(struct resource *r, const uint8_t *at, size_t size)
 {
-	static const char marks[][5] = {"8BIM", "MeSa", "AgHg", "PHUT", "DCSR"};
-	bool known = false;
-
-	for (size_t i = 0; i < COUNT(marks) && size >= 12; i++)
-		known |= !memcmp(at, marks[i], 4);
-	if (!known)
+	if (size < 12 || (memcmp(at, "8BIM", 4) && memcmp(at, "MeSa", 4) && memcmp(at, "AgHg", 4) &&
+	                  memcmp(at, "PHUT", 4) && memcmp(at, "DCSR", 4)))
 		return false;
 	r->id = (unsigned)bytes_number(at + 4, 2, true);
 	r->head = 6 + (at[6] + 2u) / 2 * 2 + 4;
@@ -109,8 +84,7 @@ static void copy_iptc(GByteArray *kept, const struct resource *r, const uint8_t 
 	g_byte_array_append(kept, at, (guint)r->head);
 	copy_data_sets(kept, at + r->head, r->size);
 	size = kept->len - start;
-	for (unsigned i = 0; i < 4; i++)
-		kept->data[start - 4 + i] = (uint8_t)(size >> (24 - 8 * i));
+	bytes_put(kept->data + start - 4, size, 4, true);
 	if (size % 2)
 		g_byte_array_append(kept, (const guint8 *)"", 1);
 }
@@ -118,18 +92,17 @@ static void copy_iptc(GByteArray *kept, const struct resource *r, const uint8_t 
 GByteArray *previews_drop_from_resources(const uint8_t *block, size_t size)
 {
 	static const char title[] = "Photoshop 3.0"; /* the terminator belongs to it */
-	GByteArray *kept = g_byte_array_new();
 	bool titled = size >= sizeof title && !memcmp(block, title, sizeof title);
 	guint head = titled ? sizeof title : 0;
-	const uint8_t *at;
+	const uint8_t *at = block + head;
+	size_t left = size - head;
 	struct resource r;
-	size_t left;
+	GByteArray *kept;
 
 	if (size > G_MAXINT)
-		return none_if_empty(kept);
+		return NULL;
+	kept = g_byte_array_new();
 	g_byte_array_append(kept, block, head);
-	at = block + head;
-	left = size - head;
 	for (; resource_read(&r, at, left); at += r.all, left -= r.all)
 		if (r.id == RESOURCE_IPTC)
 			copy_iptc(kept, &r, at);
@@ -137,9 +110,10 @@ GByteArray *previews_drop_from_resources(const uint8_t *block, size_t size)
 			g_byte_array_append(kept, at, (guint)r.all);
 	if (!kept->len)
 		copy_data_sets(kept, block, size);
-	if (kept->len == head)
-		g_byte_array_set_size(kept, 0);
-	return none_if_empty(kept);
+	if (kept->len > head)
+		return kept;
+	g_byte_array_unref(kept);
+	return NULL;
 }
 
 /* XMP ------------------------------------------------------------------------------------------ */
@@ -155,13 +129,9 @@ struct xmp {
 /* xmp:Thumbnails, xmpGImg:image and GImage:Data, with any namespace prefix. */
 static bool names_picture(const char *name)
 {
-	static const char *const pictures[] = {"Thumbnails", "image", "Data"};
 	const char *colon = strrchr(name, ':'), *local = colon ? colon + 1 : name;
 
-	for (size_t i = 0; i < COUNT(pictures); i++)
-		if (!strcmp(local, pictures[i]))
-			return true;
-	return false;
+	return !strcmp(local, "Thumbnails") || !strcmp(local, "image") || !strcmp(local, "Data");
 }
 
 /* True for base64 that is too long to be a word or a number, possibly over several indented
@@ -180,16 +150,6 @@ static bool is_encoded(const char *text, size_t size)
 			run = 0;
 	}
 	return run >= ENCODED_MIN;
-}
-
-/* False for what GLib lets pass in a CDATA section and XML does not: control characters, and text
- * outside of all elements. */
-static bool is_xml(const struct xmp *x, const char *text, size_t size)
-{
-	for (size_t i = 0; i < size; i++)
-		if (!memchr(" \t\r\n", text[i], 4) && (!x->depth || g_ascii_iscntrl(text[i])))
-			return false;
-	return true;
 }
 
 static void append_escaped(GString *to, const char *text, size_t size)
@@ -237,13 +197,18 @@ static void end_element(GMarkupParseContext *context, const char *name, gpointer
 	x->depth--;
 }
 
+/* Fails at what GLib lets pass in a CDATA section and XML does not: control characters, and text
+ * outside of all elements. */
 static void append_text(GMarkupParseContext *context, const char *text, gsize size, gpointer user,
                         GError **error)
 {
 	struct xmp *x = user;
+	bool is_xml = true;
 
 	(void)context;
-	if (!is_xml(x, text, size))
+	for (gsize i = 0; i < size; i++)
+		is_xml &= memchr(" \t\r\n", text[i], 4) || (x->depth && !g_ascii_iscntrl(text[i]));
+	if (!is_xml)
 		g_set_error_literal(error, G_MARKUP_ERROR, G_MARKUP_ERROR_INVALID_CONTENT,
 		                    "text that XML does not allow");
 	else if (!x->within && !is_encoded(text, size))
@@ -262,25 +227,16 @@ static void append_instruction(GMarkupParseContext *context, const char *text, g
 		g_string_append_len(x->kept, text, (gssize)size);
 }
 
-static bool copy_xmp(struct xmp *x, const char *text, size_t size)
+GByteArray *previews_drop_from_xmp(const uint8_t *block, size_t size)
 {
 	static const GMarkupParser parser = {.start_element = start_element,
 	                                     .end_element = end_element,
 	                                     .text = append_text,
 	                                     .passthrough = append_instruction};
-	GMarkupParseContext *context =
-	    g_markup_parse_context_new(&parser, G_MARKUP_TREAT_CDATA_AS_TEXT, x, NULL);
-	bool whole = g_markup_parse_context_parse(context, text, (gssize)size, NULL) &&
-	             g_markup_parse_context_end_parse(context, NULL);
-
-	g_markup_parse_context_free(context);
-	return whole;
-}
-
-GByteArray *previews_drop_from_xmp(const uint8_t *block, size_t size)
-{
-	struct xmp x = {.kept = g_string_new(NULL)};
-	GByteArray *kept = g_byte_array_new();
+	struct xmp x = {.depth = 0};
+	GMarkupParseContext *context;
+	bool whole;
+	gsize kept;
 
 	while (size && !block[size - 1])
 		size--;
@@ -288,8 +244,16 @@ GByteArray *previews_drop_from_xmp(const uint8_t *block, size_t size)
 		block += 3;
 		size -= 3;
 	}
-	if (size && size <= XMP_SIZE_MAX && copy_xmp(&x, (const char *)block, size))
-		g_byte_array_append(kept, (const guint8 *)x.kept->str, (guint)x.kept->len);
+	if (!size || size > XMP_SIZE_MAX)
+		return NULL;
+	x.kept = g_string_new(NULL);
+	context = g_markup_parse_context_new(&parser, G_MARKUP_TREAT_CDATA_AS_TEXT, &x, NULL);
+	whole = g_markup_parse_context_parse(context, (const char *)block, (gssize)size, NULL) &&
+	        g_markup_parse_context_end_parse(context, NULL);
+	g_markup_parse_context_free(context);
+	kept = x.kept->len;
+	if (whole && kept)
+		return g_byte_array_new_take((guint8 *)g_string_free(x.kept, FALSE), kept);
 	g_string_free(x.kept, TRUE);
-	return none_if_empty(kept);
+	return NULL;
 }

@@ -169,17 +169,15 @@ struct writer {
 	/* False if a library lacks the format's codec. Called before the sandbox is entered. */
 	bool (*works)(void);
 
-	/* Writes the whole answer to an empty file, with this metadata (NULL: none), from rows that
+	/* Writes the whole answer to an empty file, with this metadata, from rows that
 	 * it takes one after another: in output->image's sample type, with the bands of
 	 * output->result, or after the conversion to sRGB of output->image. Rows that end too early
 	 * are no error. NULL: by libvips. */
 	enum error (*write)(const struct output_format *output,
 	                    const struct file_metadata *metadata, answer_row *row, void *context,
 	                    int file, struct problem *problem);
-	/* True if write() writes such an answer; NULL: any. known: a reader of ours knows the
-	 * metadata, which is libvips's otherwise. */
-	bool (*writes)(const struct output_format *output, bool known);
-	bool bare; /* write() takes no metadata */
+	/* True if write() writes such an answer; NULL: any. */
+	bool (*writes)(const struct output_format *output);
 
 	/* Writes an image by libvips, which has the words if that fails. */
 	int (*save)(const struct output_format *output, struct _VipsImage *image,

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "codec/bytes.h"
+#include "codec/containers.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 

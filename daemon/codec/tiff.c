@@ -15,7 +15,7 @@
 #include <tiffio.h>
 #include <vips/vips.h>
 
-#include "codec/bytes.h"
+#include "codec/containers.h"
 #include "codec/library_error.h"
 
 /* DNG has these; libtiff has no names for them. */
@@ -46,13 +46,12 @@ struct stream {
 static tmsize_t read_stream(thandle_t handle, void *to, tmsize_t size)
 {
 	struct stream *s = handle;
-	uint64_t left = s->position < s->size ? s->size - s->position : 0;
+	const uint64_t left = s->position < s->size ? s->size - s->position : 0;
+	const uint64_t some = (uint64_t)size < left ? (uint64_t)size : left;
 
-	if ((uint64_t)size > left)
-		size = (tmsize_t)left;
-	memcpy(to, s->at + (s->size - left), (size_t)size);
-	s->position += (uint64_t)size;
-	return size;
+	memcpy(to, s->at + (s->size - left), some);
+	s->position += some;
+	return (tmsize_t)some;
 }
 
 static tmsize_t write_stream(thandle_t handle, void *from, tmsize_t size)
@@ -65,15 +64,14 @@ static toff_t seek_stream(thandle_t handle, toff_t offset, int whence)
 {
 	struct stream *s = handle;
 
-	s->position = offset + (whence == SEEK_CUR   ? s->position
-	                        : whence == SEEK_END ? s->size
-	                                             : 0);
-	return s->position;
+	return s->position = offset + (whence == SEEK_CUR   ? s->position
+	                               : whence == SEEK_END ? s->size
+	                                                    : 0);
 }
 
 static int close_stream(thandle_t handle)
 {
-	free(handle);
+	g_free(handle);
 	return 0;
 }
 
@@ -89,18 +87,16 @@ static void note_error(const char *module, const char *format, va_list values)
 
 static TIFF *open_file(const uint8_t *at, size_t size)
 {
-	struct stream *s = malloc(sizeof *s);
+	struct stream *s = g_new(struct stream, 1);
 	TIFF *file;
 
+	*s = (struct stream){.at = at, .size = size};
 	TIFFSetErrorHandler(note_error);
 	TIFFSetWarningHandler(NULL);
-	if (!s)
-		return NULL;
-	*s = (struct stream){.at = at, .size = size};
 	file = TIFFClientOpen("body", "rm", s, read_stream, write_stream, seek_stream, close_stream,
 	                      stream_size, NULL, NULL);
 	if (!file)
-		free(s);
+		g_free(s);
 	return file;
 }
 
@@ -184,39 +180,47 @@ static bool is_converted(const struct page *p, bool single)
 	       (p->planar == PLANARCONFIG_SEPARATE && p->samples == 1 && (p->bits < 8 || p->tiled));
 }
 
-static const char *space_text(uint16_t photometric)
+/* Colours that TIFFs may have, and the samples that libvips or libtiff reads as such. */
+static const struct space {
+	uint16_t photometric;
+	const char *text;
+	uint16_t samples_min, samples_max; /* 0: none are read */
+	uint16_t bits_max;
+	bool small;     /* fewer than 8 bits, too, if there is a single sample */
+	bool only_uint; /* neither signed integers nor floats */
+} spaces[] = {
+    {PHOTOMETRIC_MINISWHITE, "grey of which 0 is white", 0, UINT16_MAX, 32, true, true},
+    {PHOTOMETRIC_MINISBLACK, "grey", 0, UINT16_MAX, 32, true, false},
+    {PHOTOMETRIC_RGB, "RGB", 3, UINT16_MAX, 32, false, false},
+    {PHOTOMETRIC_PALETTE, "a palette", 0, UINT16_MAX, 16, true, true},
+    {PHOTOMETRIC_SEPARATED, "inks", 4, 4, 32, false, false},
+    {PHOTOMETRIC_YCBCR, "YCbCr", 3, 3, 8, false, true},
+    {PHOTOMETRIC_CIELAB, "CIELAB", 3, 3, 32, false, false},
+    {.photometric = PHOTOMETRIC_MASK, .text = "a transparency mask"},
+    {.photometric = PHOTOMETRIC_ICCLAB, .text = "ICC L*a*b*"},
+    {.photometric = PHOTOMETRIC_ITULAB, .text = "ITU L*a*b*"},
+    {.photometric = PHOTOMETRIC_LOGL, .text = "LogL"},
+    {.photometric = PHOTOMETRIC_LOGLUV, .text = "LogLuv"},
+    {.photometric = PHOTOMETRIC_CFA, .text = "a sensor's raw samples"},
+    {.photometric = PHOTOMETRIC_LINEAR_RAW, .text = "a sensor's raw samples"},
+};
+
+static struct space space_of(const struct page *p)
 {
-	switch (photometric) {
-	case PHOTOMETRIC_MASK:
-		return "a transparency mask";
-	case PHOTOMETRIC_ICCLAB:
-		return "ICC L*a*b*";
-	case PHOTOMETRIC_ITULAB:
-		return "ITU L*a*b*";
-	case PHOTOMETRIC_LOGL:
-		return "LogL";
-	case PHOTOMETRIC_LOGLUV:
-		return "LogLuv";
-	case PHOTOMETRIC_CFA:
-	case PHOTOMETRIC_LINEAR_RAW:
-		return "a sensor's raw samples";
-	default:
-		return photometric <= PHOTOMETRIC_CIELAB && photometric != 7 ? NULL : "unknown";
-	}
+	for (size_t i = 0; i < sizeof spaces / sizeof *spaces; i++)
+		if (spaces[i].photometric == p->photometric)
+			return spaces[i];
+	return (struct space){.text = "unknown"};
 }
 
 static const char *compression_text(uint16_t compression)
 {
 	const TIFFCodec *codec = TIFFFindCODEC(compression);
 
-	switch (compression) {
-	case COMPRESSION_JP2K_YCC:
-	case COMPRESSION_JP2K_RGB:
-	case COMPRESSION_JP2000:
+	if (compression == COMPRESSION_JP2K_YCC || compression == COMPRESSION_JP2K_RGB ||
+	    compression == COMPRESSION_JP2000)
 		return "JPEG 2000";
-	default:
-		return TIFFIsCODECConfigured(compression) ? NULL : codec ? codec->name : "unknown";
-	}
+	return TIFFIsCODECConfigured(compression) ? NULL : codec ? codec->name : "unknown";
 }
 
 static bool has_known_samples(const struct page *p)
@@ -233,41 +237,20 @@ static bool has_known_samples(const struct page *p)
 
 static const char *samples_text(uint16_t format)
 {
-	switch (format) {
-	case SAMPLEFORMAT_UINT:
-		return "unsigned integers";
-	case SAMPLEFORMAT_INT:
-		return "signed integers";
-	case SAMPLEFORMAT_IEEEFP:
-		return "floats";
-	default:
-		return "complex numbers";
-	}
+	return format == SAMPLEFORMAT_UINT     ? "unsigned integers"
+	       : format == SAMPLEFORMAT_INT    ? "signed integers"
+	       : format == SAMPLEFORMAT_IEEEFP ? "floats"
+	                                       : "complex numbers";
 }
 
-/* The number of samples, and their type, of each kind of colours. */
-static bool has_right_samples(const struct page *p)
+static bool has_right_samples(const struct page *p, const struct space *s)
 {
-	const bool whole = p->bits >= 8;
-
-	switch (p->photometric) {
-	case PHOTOMETRIC_MINISWHITE:
-		return p->format == SAMPLEFORMAT_UINT && (whole || p->samples == 1);
-	case PHOTOMETRIC_MINISBLACK:
-		return whole || p->samples == 1;
-	case PHOTOMETRIC_PALETTE:
-		return p->format == SAMPLEFORMAT_UINT && p->bits <= 16 &&
-		       (whole || p->samples == 1);
-	case PHOTOMETRIC_RGB:
-		return whole && p->samples >= 3;
-	case PHOTOMETRIC_SEPARATED:
-		return whole && p->samples == 4 && p->inks == INKSET_CMYK;
-	case PHOTOMETRIC_YCBCR:
-		return is_uint(p, 8) && p->samples == 3;
-	default: /* CIELAB */
-		return whole && p->samples == 3 &&
-		       (p->bits == 32) == (p->format == SAMPLEFORMAT_IEEEFP);
-	}
+	return p->samples >= s->samples_min && p->samples <= s->samples_max &&
+	       p->bits <= s->bits_max && (p->bits >= 8 || (s->small && p->samples == 1)) &&
+	       (p->format == SAMPLEFORMAT_UINT || !s->only_uint) &&
+	       (p->photometric != PHOTOMETRIC_SEPARATED || p->inks == INKSET_CMYK) &&
+	       (p->photometric != PHOTOMETRIC_CIELAB ||
+	        (p->bits == 32) == (p->format == SAMPLEFORMAT_IEEEFP));
 }
 
 static bool has_right_alpha(const struct page *p)
@@ -292,21 +275,6 @@ static bool is_laid_out_well(const struct page *p, bool single)
 	        (p->photometric == PHOTOMETRIC_RGB || p->photometric == PHOTOMETRIC_SEPARATED));
 }
 
-static const char *photometric_text(uint16_t photometric)
-{
-	static const char *const texts[] = {
-	    [PHOTOMETRIC_MINISWHITE] = "grey of which 0 is white",
-	    [PHOTOMETRIC_MINISBLACK] = "grey",
-	    [PHOTOMETRIC_RGB] = "RGB",
-	    [PHOTOMETRIC_PALETTE] = "a palette",
-	    [PHOTOMETRIC_SEPARATED] = "inks",
-	    [PHOTOMETRIC_YCBCR] = "YCbCr",
-	    [PHOTOMETRIC_CIELAB] = "CIELAB",
-	};
-
-	return texts[photometric];
-}
-
 static enum error refuse(struct problem *problem, const char *what)
 {
 	return problem_set(
@@ -318,33 +286,31 @@ static enum error refuse(struct problem *problem, const char *what)
 
 static enum error check_page(const struct page *p, bool single, struct problem *problem)
 {
-	const char *space = space_text(p->photometric);
+	const struct space space = space_of(p);
 	const char *compression = compression_text(p->compression);
 	char what[160];
 
-	if (space)
+	if (!space.samples_max)
 		snprintf(what, sizeof what, "colours that are %s (PhotometricInterpretation %u)",
-		         space, p->photometric);
+		         space.text, p->photometric);
 	else if (compression)
 		snprintf(what, sizeof what, "a compression that is not read here: %s (%u)",
 		         compression, p->compression);
 	else if (!has_known_samples(p))
 		snprintf(what, sizeof what, "samples that are %u-bit %s", p->bits,
 		         samples_text(p->format));
-	else if (!has_right_samples(p))
+	else if (!has_right_samples(p, &space))
 		snprintf(what, sizeof what, "%u sample%s (%u-bit %s%s) of %s", p->samples,
 		         p->samples == 1 ? "" : "s", p->bits, samples_text(p->format),
 		         p->photometric == PHOTOMETRIC_SEPARATED && p->inks != INKSET_CMYK
 		             ? ", other than cyan, magenta, yellow and black"
 		             : "",
-		         photometric_text(p->photometric));
+		         space.text);
 	else if (!has_right_alpha(p))
 		snprintf(what, sizeof what, "associated alpha (sample %u) in %u-bit %s of %s",
-		         p->associated, p->bits, samples_text(p->format),
-		         photometric_text(p->photometric));
+		         p->associated, p->bits, samples_text(p->format), space.text);
 	else if (!is_laid_out_well(p, single))
-		snprintf(what, sizeof what, "%u-bit samples of %s in %s%s%s", p->bits,
-		         photometric_text(p->photometric),
+		snprintf(what, sizeof what, "%u-bit samples of %s in %s%s%s", p->bits, space.text,
 		         p->compression == COMPRESSION_OJPEG  ? "an old-style JPEG"
 		         : p->compression == COMPRESSION_JPEG ? "JPEGs"
 		                                              : "planes",
@@ -359,28 +325,24 @@ static enum error check_page(const struct page *p, bool single, struct problem *
 static uint8_t *find_extra(TIFF *file, uint8_t *at, size_t size)
 {
 	static const size_t sizes[] = {[TIFF_BYTE] = 1, [TIFF_SHORT] = 2, [TIFF_LONG] = 4};
-	const bool msb = TIFFIsBigEndian(file), big = TIFFIsBigTIFF(file);
-	const size_t head = big ? 8 : 2, number = big ? 8 : 4, entry = 4 + 2 * number;
-	uint64_t offset = TIFFCurrentDirOffset(file), left, value;
-	size_t type, width;
-	uint8_t *e;
+	struct tiff_directory directory;
+	struct tiff_entry e;
+	uint64_t first, place;
+	struct tiff tiff;
+	size_t width;
 
-	if (offset > size || size - offset < head)
+	if (!tiff_open(&tiff, at, size, &first) ||
+	    !tiff_directory_open(&directory, &tiff, TIFFCurrentDirOffset(file)))
 		return NULL;
-	left = bytes_number(at + offset, head, msb);
-	for (e = at + offset + head; left && (size_t)(at + size - e) >= entry; e += entry, left--) {
-		if (bytes_number(e, 2, msb) != TIFFTAG_EXTRASAMPLES)
-			continue;
-		type = bytes_number(e + 2, 2, msb);
-		width = type <= TIFF_LONG ? sizes[type] : 0;
-		value = bytes_number(e + 4, number, msb) * width > number
-		            ? bytes_number(e + 4 + number, number, msb)
-		            : (uint64_t)(e + 4 + number - at);
-		if (!width || value > size || size - value < width)
+	do
+		if (!tiff_entry_next(&directory, &e))
 			return NULL;
-		return at + value + (msb ? width - 1 : 0);
-	}
-	return NULL;
+	while (e.tag != TIFFTAG_EXTRASAMPLES);
+	width = e.type <= TIFF_LONG ? sizes[e.type] : 0;
+	place = e.count * width > tiff.number ? e.value : (uint64_t)(e.field - at);
+	if (!width || place > size || size - place < width)
+		return NULL;
+	return at + place + (tiff.big_endian ? width - 1 : 0);
 }
 
 /* libvips divides by alpha as if it were of 8 or 16 bits, and rounds down. */
@@ -453,10 +415,11 @@ static void converter_free(void *data)
 {
 	struct converter *c = data;
 
-	TIFFClose(c->file);
+	if (c->file)
+		TIFFClose(c->file);
 	free(c->block);
 	g_mutex_clear(&c->lock);
-	free(c);
+	g_free(c);
 }
 
 /* The orientation is applied later, as other formats' are. */
@@ -587,23 +550,18 @@ static enum error describe(VipsImage *to, struct converter *c, const struct part
 /* Sets *image to one of 8-bit RGB or grey, decoded as it is asked for. */
 static enum error convert(VipsImage **image, const struct part *part, struct problem *problem)
 {
-	struct converter *c = calloc(1, sizeof *c);
+	struct converter *c = g_new0(struct converter, 1);
 	VipsImage *out = vips_image_new();
-	enum error e;
+	enum error e = ERR_OK;
+	bool there;
 
-	if (c)
-		c->file = open_file(part->body->at, part->body->size);
-	if (!c || !c->file || !TIFFSetDirectory(c->file, part->page)) {
-		g_object_unref(out);
-		if (c && c->file)
-			TIFFClose(c->file);
-		free(c);
-		return vips_error_take(problem, ERR_UNDECODABLE, part->who);
-	}
 	g_mutex_init(&c->lock);
 	g_object_set_data_full(G_OBJECT(out), "converter", c, converter_free);
-	e = describe(out, c, part, problem);
-	if (!e && (vips_image_pipelinev(out, VIPS_DEMAND_STYLE_THINSTRIP, NULL) ||
+	c->file = open_file(part->body->at, part->body->size);
+	there = c->file && TIFFSetDirectory(c->file, part->page);
+	if (there)
+		e = describe(out, c, part, problem);
+	if (!e && (!there || vips_image_pipelinev(out, VIPS_DEMAND_STYLE_THINSTRIP, NULL) ||
 	           vips_image_generate(out, NULL, generate, NULL, c, NULL)))
 		e = vips_error_take(problem, ERR_UNDECODABLE, part->who);
 	if (e)
@@ -625,36 +583,36 @@ static enum error load(VipsImage **image, const struct part *part, struct proble
 
 /* libvips takes a float of alpha below 0.01 for 0, so floats are enlarged before, by a power of
  * two. */
-static bool divide(VipsImage *in, unsigned alpha, VipsImage **step, VipsImage **out)
+static bool divide(VipsImage **image, unsigned alpha)
 {
-	const double full = in->BandFmt == VIPS_FORMAT_UCHAR    ? 255
-	                    : in->BandFmt == VIPS_FORMAT_USHORT ? 65535
-	                                                        : 1 << 24;
+	VipsImage *in = *image, *step[4] = {NULL};
+	const bool floats = in->BandFmt == VIPS_FORMAT_FLOAT;
+	const double full = in->BandFmt == VIPS_FORMAT_UCHAR ? 255 : floats ? 1 << 24 : 65535;
+	const bool done =
+	    !(floats ? vips_linear1(in, &step[0], full, 0, NULL) : vips_copy(in, &step[0], NULL)) &&
+	    !vips_unpremultiply(step[0], &step[1], "max_alpha", full, "alpha_band", (int)alpha,
+	                        NULL) &&
+	    !(floats ? vips_linear1(step[1], &step[2], 1 / full, 0, NULL)
+	             : vips_rint(step[1], &step[2], NULL)) &&
+	    !vips_cast(step[2], &step[3], in->BandFmt, NULL);
 
-	if (in->BandFmt == VIPS_FORMAT_FLOAT)
-		return !vips_linear1(in, &step[0], full, 0, NULL) &&
-		       !vips_unpremultiply(step[0], &step[1], "max_alpha", full, "alpha_band",
-		                           (int)alpha, NULL) &&
-		       !vips_linear1(step[1], out, 1 / full, 0, NULL);
-	return !vips_unpremultiply(in, &step[0], "max_alpha", full, "alpha_band", (int)alpha,
-	                           NULL) &&
-	       !vips_rint(step[0], &step[1], NULL) && !vips_cast(step[1], out, in->BandFmt, NULL);
+	if (done) {
+		*image = step[3];
+		step[3] = in;
+	}
+	for (int i = 0; i < 4; i++)
+		g_clear_object(&step[i]);
+	return done;
 }
 
 /* Divides colours by the alpha that libvips was not told of. */
 static enum error amend(VipsImage **image, const struct part *part, struct problem *problem)
 {
 	const unsigned alpha = ((struct way *)part->state)->premultiplied;
-	VipsImage *step[2] = {NULL}, *out = NULL;
-	const bool done = !alpha || divide(*image, alpha, step, &out);
 
-	g_clear_object(&step[0]);
-	g_clear_object(&step[1]);
-	if (out) {
-		g_object_unref(*image);
-		*image = out;
-	}
-	return done ? ERR_OK : vips_error_take(problem, ERR_UNDECODABLE, part->who);
+	return !alpha || divide(image, alpha)
+	           ? ERR_OK
+	           : vips_error_take(problem, ERR_UNDECODABLE, part->who);
 }
 
 const struct reader tiff_reader = {

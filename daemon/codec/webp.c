@@ -13,8 +13,6 @@
 
 #include "base/file.h"
 #include "codec/file_metadata.h"
-#include "codec/icc_profile.h"
-#include "codec/previews.h"
 #include "codec/row.h"
 #include "codec/samples.h"
 
@@ -63,7 +61,7 @@ static bool read_metadata(struct still *s)
 	struct file_metadata *m = &s->metadata;
 
 	m->resolution = (struct resolution){1, 1, PER_INCH};
-	m->profile[0] = find_chunk(s->demuxer, "ICCP", ICCP_FLAG);
+	m->profile = find_chunk(s->demuxer, "ICCP", ICCP_FLAG);
 	m->xmp = find_chunk(s->demuxer, "XMP ", XMP_FLAG);
 	if (exif.at)
 		m->exif = exif_block_read(exif.at, exif.size, &m->resolution);
@@ -215,61 +213,23 @@ static enum error encode(const struct output_format *output, answer_row *row, vo
 }
 
 /* Returns false without memory. */
-static bool add(WebPMux *mux, const char *name, const uint8_t *at, size_t size)
+static bool add(WebPMux *mux, const char *name, const struct file_part *part)
 {
-	const WebPData chunk = {at, size};
+	const WebPData chunk = {part->at, part->size};
 
-	return WebPMuxSetChunk(mux, name, &chunk, 1) == WEBP_MUX_OK;
+	return !part->at || WebPMuxSetChunk(mux, name, &chunk, 1) == WEBP_MUX_OK;
 }
 
-static bool add_exif(WebPMux *mux, const struct file_metadata *m,
-                     const struct output_format *output)
+static enum error write_file(const struct file_metadata *m, const WebPMemoryWriter *coded, int file,
+                             struct problem *problem)
 {
-	const struct exif_facts facts = {output->image.width, output->image.height, m->resolution};
-	size_t size;
-	uint8_t *block = exif_block_write(output->strip ? NULL : m->exif, &facts, &size);
-	bool added = block && add(mux, "EXIF", block, size);
-
-	free(block);
-	return added;
-}
-
-static bool add_profile(WebPMux *mux, const struct file_metadata *m,
-                        const struct output_format *output)
-{
-	size_t size;
-	uint8_t *profile = file_metadata_profile(m, &size);
-	bool added = !size || profile;
-
-	if (profile && icc_profile_fits(profile, size, output->image.bands - output->image.alpha))
-		added = add(mux, "ICCP", profile, size);
-	free(profile);
-	return added;
-}
-
-static bool add_xmp(WebPMux *mux, const struct file_metadata *m, const struct output_format *output)
-{
-	GByteArray *kept =
-	    !output->strip && m->xmp.at ? previews_drop_from_xmp(m->xmp.at, m->xmp.size) : NULL;
-	bool added = !kept || add(mux, "XMP ", kept->data, kept->len);
-
-	if (kept)
-		g_byte_array_unref(kept);
-	return added;
-}
-
-static enum error write_file(const struct output_format *output, const struct file_metadata *m,
-                             const WebPMemoryWriter *coded, int file, struct problem *problem)
-{
-	static const struct file_metadata none = {.resolution = {1, 1, PER_INCH}};
 	const WebPData picture = {coded->mem, coded->size};
 	WebPMux *mux = WebPMuxCreate(&picture, 0);
 	WebPData whole = {NULL, 0};
 	enum error e = ERR_OK;
 
-	m = m ? m : &none;
-	if (!mux || !add_exif(mux, m, output) || !add_profile(mux, m, output) ||
-	    !add_xmp(mux, m, output) || WebPMuxAssemble(mux, &whole) != WEBP_MUX_OK)
+	if (!mux || !add(mux, "EXIF", &m->block) || !add(mux, "ICCP", &m->profile) ||
+	    !add(mux, "XMP ", &m->xmp) || WebPMuxAssemble(mux, &whole) != WEBP_MUX_OK)
 		e = no_memory(problem);
 	else if (!file_write(file, whole.bytes, whole.size, 0))
 		e = problem_set(problem, ERR_IO, "cannot write the answer");
@@ -290,14 +250,13 @@ static enum error write_webp(const struct output_format *output,
 	WebPMemoryWriterInit(&coded);
 	e = encode(output, row, context, &coded, &ended, problem);
 	if (!e && !ended)
-		e = write_file(output, metadata, &coded, file, problem);
+		e = write_file(metadata, &coded, file, problem);
 	WebPMemoryWriterClear(&coded);
 	return e;
 }
 
-static bool is_still(const struct output_format *output, bool known)
+static bool is_still(const struct output_format *output)
 {
-	(void)known;
 	return output->pages <= 1;
 }
 

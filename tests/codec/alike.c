@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "codec/metadata.h"
 #include "codec/library_error.h"
+#include "codec/previews.h"
 #include "expect.h"
 #include "lanes.h"
 
@@ -23,13 +23,75 @@ static void set_outcome(struct outcome *o, enum error e, const char *name, const
 	o->error = vips_error_take(&o->problem, e, who);
 }
 
-/* PNG's texts, of which libvips's other savers know nothing. */
-static void *copy_text(VipsImage *in, const char *field, GValue *value, void *out)
+/* EXIF tags, in any directory, of previews and their positions. */
+static bool is_exif_picture(const char *field)
 {
-	(void)in;
-	if (g_str_has_prefix(field, "png-comment-"))
+	static const char *const pictures[] = {"MakerNote",
+	                                       "XMLPacket",
+	                                       "ImageResources",
+	                                       "IPTC/NAA",
+	                                       "SubIFDs",
+	                                       "Padding",
+	                                       "StripByteCounts",
+	                                       "StripOffsets",
+	                                       "JPEGInterchangeFormat",
+	                                       "JPEGInterchangeFormatLength"};
+
+	if (!g_str_has_prefix(field, "exif-ifd"))
+		return !strcmp(field, "jpeg-thumbnail-data");
+	for (size_t i = 0; i < G_N_ELEMENTS(pictures); i++)
+		if (!strcmp(field + strlen("exif-ifd0-"), pictures[i]))
+			return true;
+	return g_str_has_prefix(field, "exif-ifd1-");
+}
+
+static void copy_clean(VipsImage *in, const char *field, VipsImage *out,
+                       GByteArray *(*clean)(const uint8_t *block, size_t size))
+{
+	const void *block;
+	size_t size;
+	GByteArray *kept =
+	    vips_image_get_blob(in, field, &block, &size) ? NULL : clean(block, size);
+
+	if (kept) {
+		vips_image_set_blob_copy(out, field, kept->data, kept->len);
+		g_byte_array_unref(kept);
+	}
+}
+
+/* PNG's texts, too, of which libvips's other savers know nothing. */
+static void *copy_field(VipsImage *in, const char *field, GValue *value, void *out)
+{
+	if (!strcmp(field, VIPS_META_XMP_NAME))
+		copy_clean(in, field, out, previews_drop_from_xmp);
+	else if (!strcmp(field, VIPS_META_IPTC_NAME))
+		copy_clean(in, field, out, previews_drop_from_resources);
+	else if (!strcmp(field, VIPS_META_EXIF_NAME) || g_str_has_prefix(field, "png-comment-"))
 		vips_image_set(out, field, value);
 	return NULL;
+}
+
+/* libvips writes EXIF without the fields that are removed; setting the block sets them again. */
+static void copy_metadata(VipsImage *in, VipsImage *out, bool strip)
+{
+	static const char *const always[] = {VIPS_META_ICC_NAME, VIPS_META_RESOLUTION_UNIT};
+	GValue value = G_VALUE_INIT;
+	char **fields;
+
+	if (!strip)
+		vips_image_map(in, copy_field, out);
+	for (size_t i = 0; i < G_N_ELEMENTS(always); i++)
+		if (vips_image_get_typeof(in, always[i]) &&
+		    !vips_image_get(in, always[i], &value)) {
+			vips_image_set(out, always[i], &value);
+			g_value_unset(&value);
+		}
+	fields = vips_image_get_fields(out);
+	for (char **field = fields; field && *field; field++)
+		if (is_exif_picture(*field))
+			vips_image_remove(out, *field);
+	g_strfreev(fields);
+	vips_autorot_remove_angle(out);
 }
 
 static VipsImage *copy_decoded(VipsImage *in, void *pixels, size_t size, bool strip)
@@ -40,9 +102,7 @@ static VipsImage *copy_decoded(VipsImage *in, void *pixels, size_t size, bool st
 	out->Type = in->Type;
 	out->Xres = in->Xres;
 	out->Yres = in->Yres;
-	metadata_copy(in, out, strip);
-	if (!strip)
-		vips_image_map(in, copy_text, out);
+	copy_metadata(in, out, strip);
 	return out;
 }
 

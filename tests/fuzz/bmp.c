@@ -49,8 +49,8 @@ static void read_metadata(void *state)
 	const struct file_metadata *m = bmp_reader.metadata(state);
 	unsigned sum = 0;
 
-	for (size_t i = 0; i < m->profile[0].size; i++)
-		sum += m->profile[0].at[i];
+	for (size_t i = 0; i < m->profile.size; i++)
+		sum += m->profile.at[i];
 	must(m->resolution.x > 0 && m->resolution.y > 0 && sum < UINT32_MAX);
 }
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "codec/bounds.h"
-#include "codec/boxes.h"
+#include "codec/containers.h"
 #include "codec/heif.h"
 #include "codec/jxl.h"
 

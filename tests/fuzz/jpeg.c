@@ -9,6 +9,7 @@
 #include <jpeglib.h>
 
 #include "codec/bounds.h"
+#include "codec/file_metadata.h"
 #include "codec/row.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -135,12 +136,15 @@ static void encode(void *state, const struct decoded *decoded, struct rows *rows
 	                               .full_chroma = decoded->full_chroma,
 	                               .strip = strip};
 	struct problem problem = {0};
+	struct file_metadata answer;
 
 	if (file < 0)
 		file = open("/dev/null", O_WRONLY | O_CLOEXEC);
-	must(jpeg_writer.writes(&output, true));
-	must(!jpeg_writer.write(&output, jpeg_reader.metadata(state), give_row, rows, file,
-	                        &problem));
+	must(jpeg_writer.writes(&output));
+	must(file_metadata_answer(&answer, jpeg_reader.metadata(state), output.format,
+	                          &output.image, strip));
+	must(!jpeg_writer.write(&output, &answer, give_row, rows, file, &problem));
+	file_metadata_free(&answer);
 }
 
 /* Rows in two parts: some, of which only a few columns are kept, then the others. */

@@ -13,7 +13,7 @@
 #include "base/file.h"
 #include "codec/apng.h"
 #include "codec/bounds.h"
-#include "codec/bytes.h"
+#include "codec/containers.h"
 #include "codec/png_metadata.h"
 #include "codec/row.h"
 
@@ -127,6 +127,7 @@ static void encode(void *state, const struct image *image, const uint8_t *pixels
 	struct problem problem = {0};
 	struct decoded decoded = {0};
 	struct body body = {.at = answer.at};
+	struct file_metadata metadata;
 	struct stat status;
 	uint8_t *again;
 	void *back = NULL;
@@ -134,8 +135,10 @@ static void encode(void *state, const struct image *image, const uint8_t *pixels
 	if (file < 0)
 		file = memfd_create("answer", MFD_CLOEXEC);
 	must(!ftruncate(file, 0));
-	must(!png_writer.write(&output, png_reader.metadata(state), give_row, &rows, file,
-	                       &problem));
+	must(file_metadata_answer(&metadata, png_reader.metadata(state), output.format, image,
+	                          strip));
+	must(!png_writer.write(&output, &metadata, give_row, &rows, file, &problem));
+	file_metadata_free(&metadata);
 	must(!fstat(file, &status));
 	if ((size_t)status.st_size > sizeof answer.at)
 		return;
