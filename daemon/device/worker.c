@@ -6,6 +6,7 @@
 #include "device/worker.h"
 
 #include <errno.h>
+#include <glib.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <stdarg.h>
@@ -47,8 +48,8 @@ enum {
 /* A lane and the time of its next poll. */
 struct watched_lane {
 	struct lane *lane;
-	struct known_plan *plan;
-	uint64_t started, look; /* nanoseconds */
+	struct known_plan *plan; /* of the tiles in flight; NULL if there are none */
+	uint64_t started, look;  /* nanoseconds */
 	uint64_t rest_ms; /* when it releases buffers for JPEGs unless it is at work; 0: never */
 };
 
@@ -75,7 +76,7 @@ struct worker {
 	struct watched_lane lane[LANES_LIMIT];
 	uint32_t lanes;
 	uint32_t stack_max; /* tiles that may share a launch */
-	struct arenas arenas;
+	GHashTable *arenas; /* struct device_arena by the front's numbers */
 	struct plans plans;
 	TAILQ_HEAD(, queued_tile) queue; /* in order of arrival: a few more tiles than lanes */
 	uint32_t queued;
@@ -98,15 +99,21 @@ void worker_describe(const struct worker *w, struct message_ready *ready)
 	*ready = (struct message_ready){.memory = device->memory,
 	                                .lanes = w->pool ? LANES_POOL : w->lanes,
 	                                .small_max = w->pool ? w->lanes : w->stack_max,
-	                                .jpeg_pixels = pixels < JPEG_PIXELS_MAX ? (uint32_t)pixels
-	                                                                        : JPEG_PIXELS_MAX};
+	                                .jpeg_pixels = (uint32_t)MIN(pixels, JPEG_PIXELS_MAX)};
 	memcpy(ready->name, device->name, sizeof ready->name);
 	memcpy(ready->driver, device->driver, sizeof ready->driver);
 }
 
-enum error worker_new(const struct device *device, const struct worker_options *options, int socket,
+static void arena_free(void *arena)
+{
+	device_arena_close(arena);
+	free(arena);
+}
+
+enum error worker_new(const struct device *device, const struct start *start, int socket,
                       struct worker **worker)
 {
+	const char *kernel_dir = *start->kernel_dir ? start->kernel_dir : NULL;
 	struct worker *w = calloc(1, sizeof *w);
 	uint32_t lanes = LANES;
 	enum error e = ERR_OK;
@@ -116,16 +123,18 @@ enum error worker_new(const struct device *device, const struct worker_options *
 		return ERR_MEMORY;
 	w->device = device;
 	w->socket = socket;
+	w->arenas = g_hash_table_new_full(NULL, NULL, NULL, arena_free);
 	TAILQ_INIT(&w->queue);
-	w->stack_max = device->in_place ? 1 : options->stack_max;
+	w->stack_max = device->in_place ? 1 : start->stack;
 	w->notify_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (w->notify_fd < 0)
 		e = ERR_IO;
 	if (!e)
-		e = programs_new(&w->programs, device, options->kernel_dir, options->cache_dir,
-		                 options->cache_size, w->notify_fd);
-	if (!e && options->programs_max)
-		programs_limit(w->programs, options->programs_max);
+		e = programs_new(&w->programs, device, kernel_dir,
+		                 *start->cache_dir ? start->cache_dir : NULL, start->cache_size,
+		                 w->notify_fd);
+	if (!e && start->programs)
+		programs_limit(w->programs, start->programs);
 	if (!e && device->in_place)
 		e = pool_new(device, w->notify_fd, &w->pool);
 	if (w->pool)
@@ -133,12 +142,13 @@ enum error worker_new(const struct device *device, const struct worker_options *
 		    LANES_POOL + (device->serial ? LANES_PER_THREAD * pool_threads(w->pool) : 0);
 	for (; !e && w->lanes < lanes && w->lanes < LANES_LIMIT; w->lanes++)
 		e = lane_new(device, w->pool, &w->lane[w->lanes].lane);
-	w->jpeg_memory = options->jpeg_memory;
+	w->jpeg_memory = (uint64_t)(start->jpeg_memory * (double)device->memory);
 	for (uint32_t i = 0; !e && w->jpeg_memory && i < w->lanes; i++)
 		lane_allow_jpeg(w->lane[i].lane, w->programs, jpeg_share(w));
 	if (!e) {
-		w->tuner = tuner_new(w->programs, w->pool, options->state_dir, options->kernel_dir);
-		w->plans = (struct plans){.programs = w->programs, .tuner = w->tuner};
+		w->tuner = tuner_new(w->programs, w->pool,
+		                     *start->state_dir ? start->state_dir : NULL, kernel_dir);
+		plans_init(&w->plans, w->programs, w->tuner);
 		e = w->tuner ? ERR_OK : ERR_MEMORY;
 	}
 	if (e)
@@ -158,10 +168,13 @@ void worker_free(struct worker **worker)
 
 	if (!w)
 		return;
-	for (uint32_t i = 0; i < LANES_LIMIT; i++)
+	for (uint32_t i = 0; i < LANES_LIMIT; i++) {
 		lane_free(&w->lane[i].lane);
+		if (w->lane[i].plan)
+			plans_release(w->lane[i].plan);
+	}
 	pool_free(&w->pool);
-	arenas_fini(&w->arenas);
+	g_hash_table_destroy(w->arenas);
 	plans_fini(&w->plans);
 	while ((tile = TAILQ_FIRST(&w->queue))) {
 		TAILQ_REMOVE(&w->queue, tile, place);
@@ -274,6 +287,53 @@ static enum error report_objects(struct worker *w)
 	return wire_send(w->socket, &message, NULL);
 }
 
+/* ---- arenas: the front drops those that no tile in flight is in ---- */
+
+/* The arena with this number, or NULL. */
+static const struct device_arena *find_arena(const struct worker *w, uint32_t number)
+{
+	return g_hash_table_lookup(w->arenas, GUINT_TO_POINTER(number));
+}
+
+static enum error add_arena(struct worker *w, const struct message_arena *message, const int fds[2])
+{
+	struct device_arena *arena;
+	enum error e;
+
+	if (find_arena(w, message->arena)) {
+		log_error("arena %u is already known", message->arena);
+		return ERR_INTERNAL;
+	}
+	arena = calloc(1, sizeof *arena);
+	if (!arena)
+		return ERR_MEMORY;
+	e = device_arena_open(arena, w->device, fds[0], message->in_size, fds[1],
+	                      message->out_size);
+	if (e)
+		free(arena);
+	else
+		g_hash_table_insert(w->arenas, GUINT_TO_POINTER(message->arena), arena);
+	return e;
+}
+
+static enum error drop_arena(struct worker *w, uint32_t number)
+{
+	if (g_hash_table_remove(w->arenas, GUINT_TO_POINTER(number)))
+		return ERR_OK;
+	log_error("unknown arena %u", number);
+	return ERR_INTERNAL;
+}
+
+/* True if the tile lies within its arena and fits the plan's image and chain. */
+static bool is_within_arena(const struct worker *w, const struct tile *tile,
+                            const struct plan *plan)
+{
+	const struct device_arena *arena = find_arena(w, tile->arena);
+
+	return arena && tile_valid(tile, &plan->image, &plan->chain, arena->memory.in_size,
+	                           arena->memory.out_size);
+}
+
 /* ---- tiles ---- */
 
 /* True if the device is in doubt after this error, or any (fatal). Then the worker ends without an
@@ -380,22 +440,20 @@ static uint32_t stack_room(const struct worker *w, const struct watched_lane *la
 	const uint64_t bytes = (uint64_t)tile->in_pitch * tile->height; /* JPEG: 0 */
 	const uint32_t idle = count_idle(w),
 	               part = (w->queued + idle) / idle; /* with this tile, rounded up */
-	uint32_t max = w->stack_max, room;
+	uint32_t max = MIN(w->stack_max, part), room;
 
 	*scans = 0;
-	if (max > part)
-		max = part;
-	if (bytes && max > STACK_BYTES / bytes)
-		max = bytes < STACK_BYTES ? (uint32_t)(STACK_BYTES / bytes) : 1;
+	if (bytes)
+		max = (uint32_t)MIN(max, MAX(STACK_BYTES / bytes, 1));
 	room = tile->form ? lane_jpeg_room(lane->lane, plan, tile, scans) : max;
-	return room < max ? room : max;
+	return MIN(room, max);
 }
 
 /* Appends a tile to a stack, or answers it if the description of its scans is not valid. */
 static enum error add_tile(struct worker *w, const struct plan *plan, const struct tile *tile,
                            struct lane_tile *tiles, uint32_t *count)
 {
-	const struct device_arena *arena = arenas_find(&w->arenas, tile->arena);
+	const struct device_arena *arena = find_arena(w, tile->arena);
 	struct jpeg_work *work = &w->work[*count];
 
 	if (tile->form &&
@@ -425,8 +483,7 @@ static enum error fill_stack(struct worker *w, const struct watched_lane *lane, 
 
 		next = TAILQ_NEXT(queued, place);
 		if (queued->message.plan != id || !lane_stacks(plan, first, &tile) ||
-		    !arenas_hold(&w->arenas, &tile, &plan->image, &plan->chain) ||
-		    tile.in_size > scans - used)
+		    !is_within_arena(w, &tile, plan) || tile.in_size > scans - used)
 			continue;
 		used += tile.in_size;
 		e = remove_tile(w, queued);
@@ -440,11 +497,9 @@ static enum error fill_stack(struct worker *w, const struct watched_lane *lane, 
 /* The next time to poll a lane that is still at work. */
 static uint64_t look_again(const struct watched_lane *lane, uint64_t now)
 {
-	uint64_t pause = (now - lane->started) / LOOK_SHARE;
+	const uint64_t pause = MAX((now - lane->started) / LOOK_SHARE, LOOK_NS_MIN);
 
-	if (pause < LOOK_NS_MIN)
-		pause = LOOK_NS_MIN;
-	return now + (pause < LOOK_NS_MAX && !lane_notifies(lane->lane) ? pause : LOOK_NS_MAX);
+	return now + (lane_notifies(lane->lane) ? LOOK_NS_MAX : MIN(pause, LOOK_NS_MAX));
 }
 
 /* Starts a tile on an idle lane, with others that fit its stack, or answers with an error. */
@@ -462,7 +517,7 @@ static enum error start_tile(struct worker *w, struct watched_lane *lane,
 
 	if (known && !plan)
 		return report_error(w, tile, known->error, 0, "%s", known->reason);
-	if (!known || !arenas_hold(&w->arenas, tile, &plan->image, &plan->chain)) {
+	if (!known || !is_within_arena(w, tile, plan)) {
 		log_error("job %" PRIu64 " tile %u: unknown plan or arena, or outside the arena",
 		          tile->job, tile->index);
 		return report_error(w, tile, ERR_INTERNAL, 0, "%s", "");
@@ -543,7 +598,8 @@ static enum error finish_lane(struct worker *w, struct watched_lane *lane)
 		lane_trim(lane->lane, KEPT_MAX);
 	if (lane->rest_ms)
 		lane->rest_ms = now_ms() + REST_MS;
-	plans_release(&w->plans, lane->plan);
+	plans_release(lane->plan);
+	lane->plan = NULL;
 	return e;
 }
 
@@ -570,9 +626,9 @@ static enum error handle(struct worker *w, const struct message *message, const 
 {
 	switch ((enum message_type)message->type) {
 	case MSG_ARENA:
-		return arenas_add(&w->arenas, w->device, &message->arena, fds);
+		return add_arena(w, &message->arena, fds);
 	case MSG_ARENA_DROP:
-		return arenas_drop(&w->arenas, message->arena_drop.arena);
+		return drop_arena(w, message->arena_drop.arena);
 	case MSG_PLAN:
 		return plans_add(&w->plans, &message->plan, fds[0]);
 	case MSG_PLAN_DROP:
