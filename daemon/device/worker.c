@@ -9,7 +9,6 @@
 #include <glib.h>
 #include <inttypes.h>
 #include <poll.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -205,20 +204,15 @@ static enum error report_tile(const struct worker *w, const struct message_tile_
 	return ERR_OK;
 }
 
-/* Answers a tile that was not filtered. code: OpenCL's, if the error is ERR_DEVICE; the rest says
- * why, to the client. */
-__attribute__((format(printf, 5, 6))) static enum error report_error(const struct worker *w,
-                                                                     const struct tile *tile,
-                                                                     enum error error, cl_int code,
-                                                                     const char *format, ...)
+/* Answers a tile that was not filtered. code: OpenCL's, if the error is ERR_DEVICE; reason: for the
+ * client. */
+static enum error report_error(const struct worker *w, const struct tile *tile, enum error error,
+                               cl_int code, const char *reason)
 {
 	struct message_tile_done done = {
 	    .job = tile->job, .index = tile->index, .error = error, .cl_error = code};
-	va_list arguments;
 
-	va_start(arguments, format);
-	vsnprintf(done.reason, sizeof done.reason, format, arguments);
-	va_end(arguments);
+	snprintf(done.reason, sizeof done.reason, "%s", reason);
 	return report_tile(w, &done);
 }
 
@@ -354,17 +348,19 @@ static bool is_in_doubt(struct worker *w, const struct tile *tile, cl_int code, 
 static enum error answer_unbuilt(const struct worker *w, const struct tile *tile,
                                  enum program_state state, enum kernel kernel)
 {
-	if (state == PROGRAM_PENDING)
-		return report_error(w, tile, ERR_NOT_READY, 0,
-		                    "%s is still being compiled on %s; ask again",
-		                    kernel_name(kernel), w->device->name);
+	const bool pending = state == PROGRAM_PENDING;
+	char reason[sizeof((struct message_tile_done *)0)->reason];
+
 	if (state == PROGRAM_FAILED && variant_is_general(kernel)) {
 		log_error("%s cannot be compiled", kernel_name(kernel));
 		return ERR_DEVICE;
 	}
-	return report_error(w, tile, ERR_DEVICE, CL_BUILD_PROGRAM_FAILURE,
-	                    "%s cannot be compiled on %s; the service's log says why",
-	                    kernel_name(kernel), w->device->name);
+	snprintf(reason, sizeof reason,
+	         pending ? "%s is still being compiled on %s; ask again"
+	                 : "%s cannot be compiled on %s; the service's log says why",
+	         kernel_name(kernel), w->device->name);
+	return report_error(w, tile, pending ? ERR_NOT_READY : ERR_DEVICE,
+	                    pending ? 0 : CL_BUILD_PROGRAM_FAILURE, reason);
 }
 
 static enum error queue_tile(struct worker *w, const struct message_tile *message)
@@ -516,11 +512,11 @@ static enum error start_tile(struct worker *w, struct watched_lane *lane,
 	enum error e;
 
 	if (known && !plan)
-		return report_error(w, tile, known->error, 0, "%s", known->reason);
+		return report_error(w, tile, known->error, 0, known->reason);
 	if (!known || !is_within_arena(w, tile, plan)) {
 		log_error("job %" PRIu64 " tile %u: unknown plan or arena, or outside the arena",
 		          tile->job, tile->index);
-		return report_error(w, tile, ERR_INTERNAL, 0, "%s", "");
+		return report_error(w, tile, ERR_INTERNAL, 0, "");
 	}
 	state = plan_resolve(plan, w->programs, tile->form);
 	if (state != PROGRAM_READY)
@@ -538,7 +534,7 @@ static enum error start_tile(struct worker *w, struct watched_lane *lane,
 	if (code) {
 		e = is_in_doubt(w, &tiles[0].tile, code, false) ? ERR_DEVICE : ERR_OK;
 		for (uint32_t i = 0; !e && i < count; i++)
-			e = report_error(w, &tiles[i].tile, ERR_DEVICE, code, "%s", "");
+			e = report_error(w, &tiles[i].tile, ERR_DEVICE, code, "");
 		return e;
 	}
 	lane->plan = known;
@@ -642,38 +638,30 @@ static enum error handle(struct worker *w, const struct message *message, const 
 	}
 }
 
-/* Receives and handles one message. *closed: the front has closed the socket. */
-static enum error receive(struct worker *w, bool *closed)
-{
-	struct message message;
-	int fds[MESSAGE_FDS_MAX] = {-1, -1, -1};
-	const enum wire_result result = wire_receive(w->socket, &message, fds);
-	enum error e = ERR_OK;
-
-	*closed = result == WIRE_CLOSED;
-	if (result == WIRE_BROKEN) {
-		log_error("the front sent an invalid message");
-		return ERR_INTERNAL;
-	}
-	if (result == WIRE_MESSAGE)
-		e = handle(w, &message, fds);
-	for (int i = 0; result == WIRE_MESSAGE && i < MESSAGE_FDS_MAX; i++)
-		if (fds[i] >= 0)
-			close(fds[i]);
-	return e;
-}
-
-/* Receives all messages that have arrived, so that their tiles can be launched together; one if
- * tiles are launched alone. */
+/* Receives and handles all messages that have arrived, so that their tiles can be launched
+ * together; one if tiles are launched alone. *closed: the front has closed the socket. */
 static enum error receive_all(struct worker *w, bool *closed)
 {
+	const bool together = (w->pool ? w->lanes : w->stack_max) > 1;
 	struct pollfd more = {.fd = w->socket, .events = POLLIN};
-	enum error e;
+	enum error e = ERR_OK;
 
-	do
-		e = receive(w, closed);
-	while (!e && !*closed && (w->pool ? w->lanes : w->stack_max) > 1 &&
-	       w->queued < WAITING_MAX && poll(&more, 1, 0) > 0);
+	do {
+		struct message message;
+		int fds[MESSAGE_FDS_MAX];
+		const enum wire_result result = wire_receive(w->socket, &message, fds);
+
+		*closed = result == WIRE_CLOSED;
+		if (result == WIRE_BROKEN) {
+			log_error("the front sent an invalid message");
+			return ERR_INTERNAL;
+		}
+		if (result != WIRE_MESSAGE)
+			continue;
+		e = handle(w, &message, fds);
+		for (unsigned i = 0; i < message_fds(message.type); i++)
+			close(fds[i]);
+	} while (!e && !*closed && together && w->queued < WAITING_MAX && poll(&more, 1, 0) > 0);
 	return e;
 }
 
