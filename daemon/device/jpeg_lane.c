@@ -3,6 +3,7 @@
  * takes up to three: itself, its place in the bit stream, and the subsequences. */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/param.h>
 
 #include "base/log.h"
 #include "device/lane.h"
@@ -33,14 +34,12 @@ struct jpeg_layout jpeg_layout(const struct plan *plan, const struct tile *tile)
 	    .distance = tile->height + 2 * plan->halo_y + 1};
 	const uint64_t before = plan->halo_y * (uint64_t)l.in_pitch + left;
 
+	l.image = l.result = roundup(before, (uint64_t)ROW_ALIGNMENT);
 	/* With crop the halo is the image's own edge. Kernels may read aligned words ahead of it.
 	 */
 	if (plan->chain.border == BORDER_CROP) {
 		l.image = ROW_ALIGNMENT;
 		l.result = l.image + before;
-	} else {
-		l.image = (before + ROW_ALIGNMENT - 1) / ROW_ALIGNMENT * ROW_ALIGNMENT;
-		l.result = l.image;
 	}
 	return l;
 }
@@ -85,8 +84,8 @@ void jpeg_lane_scratch(const struct plan *plan, const struct tile *high, uint64_
 		struct view view;
 		uint64_t bytes = region_pack(step, high, &view);
 
-		if (step->dst >= PLACE_A && bytes > size[step->dst])
-			size[step->dst] = bytes;
+		if (step->dst >= PLACE_A)
+			size[step->dst] = MAX(size[step->dst], bytes);
 	}
 }
 
@@ -118,20 +117,14 @@ static uint64_t limit(const struct jpeg_lane *lane)
 	return lane->memory / 3 * 2;
 }
 
-static uint32_t min_u32(uint64_t a, uint64_t b)
-{
-	return (uint32_t)(a < b ? a : b);
-}
-
 uint32_t jpeg_lane_room(const struct jpeg_lane *lane, const struct plan *plan,
                         const struct tile *tile, uint64_t *scans)
 {
-	uint64_t need[PLACES + 1], bytes = 0;
+	uint64_t need[PLACES + 1], bytes = 0, count;
 	struct message_programs programs = {0};
 	struct jpeg_room room;
-	uint32_t count;
 
-	*scans = min_u32(lane->memory / SCAN_SHARE, UINT32_MAX / 2);
+	*scans = MIN(lane->memory / SCAN_SHARE, UINT32_MAX / 2);
 	if (lane->programs)
 		programs_count(lane->programs, &programs);
 	if (!programs.jpeg || (uint64_t)plan->image.width * plan->image.height > JPEG_PIXELS_MAX)
@@ -139,9 +132,9 @@ uint32_t jpeg_lane_room(const struct jpeg_lane *lane, const struct plan *plan,
 	room = find_room(plan, tile, need);
 	for (int i = 0; i <= PLACES; i++)
 		bytes += need[i];
-	count = min_u32(room.images, limit(lane) / bytes);
-	count = min_u32(count, ROWS_MAX / jpeg_layout(plan, tile).distance);
-	return min_u32(count, plan->stacks ? STACK_MAX : 1);
+	count = MIN(room.images, limit(lane) / bytes);
+	count = MIN(count, ROWS_MAX / jpeg_layout(plan, tile).distance);
+	return (uint32_t)MIN(count, plan->stacks ? STACK_MAX : 1);
 }
 
 bool jpeg_lane_hold(struct jpeg_lane *lane, const struct plan *plan, const struct tile *tile,
@@ -151,9 +144,7 @@ bool jpeg_lane_hold(struct jpeg_lane *lane, const struct plan *plan, const struc
 
 	find_room(plan, tile, need);
 	for (int i = 0; i <= PLACES; i++) {
-		need[i] *= count;
-		if (need[i] < lane->held[i])
-			need[i] = lane->held[i];
+		need[i] = MAX(need[i] * count, lane->held[i]);
 		bytes += need[i];
 	}
 	if (bytes > limit(lane))
@@ -236,7 +227,6 @@ cl_int jpeg_lane_encode(struct jpeg_lane *lane, cl_command_queue queue, cl_mem s
 	for (uint32_t i = 0; i < lane->count; i++) {
 		const struct lane_tile *t = &lane->tiles[i];
 
-		lane->to[i] = (char *)t->arena->memory.out + t->tile.out;
 		jobs[i] = encode_job(lane->plan, &t->tile, &t->work->target, i);
 	}
 	code = jpeg_encoder_enqueue(encoder, queue, jobs, lane->count, samples, &lane->encode);
@@ -264,14 +254,15 @@ cl_int jpeg_lane_read(struct jpeg_lane *lane, cl_command_queue queue)
 		last = lane->size[i] ? i : last;
 	}
 	for (uint32_t i = 0; !code && i <= last && i < lane->count; i++) {
+		const struct lane_tile *t = &lane->tiles[i];
 		cl_event *event = !lane->read[0] ? &lane->read[0]
 		                  : i == last    ? &lane->read[1]
 		                                 : NULL;
 
 		if (!lane->size[i])
 			continue;
-		code = jpeg_encoder_read(&lane->pair->encoder, queue, i, lane->size[i], lane->to[i],
-		                         event);
+		code = jpeg_encoder_read(&lane->pair->encoder, queue, i, lane->size[i],
+		                         (char *)t->arena->memory.out + t->tile.out, event);
 		if (!code && event)
 			object_add(OBJECT_EVENT, *event);
 	}

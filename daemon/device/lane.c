@@ -14,6 +14,7 @@
 #include "device/lane.h"
 
 #include <stdlib.h>
+#include <sys/param.h>
 
 #include "device/plan/launch.h"
 
@@ -204,11 +205,6 @@ bool lane_finished(struct lane *lane)
 	return has_happened(lane, lane->jpeg.read[0]) && has_happened(lane, lane->jpeg.read[1]);
 }
 
-static uint64_t align_up(uint64_t n)
-{
-	return (n + ROW_ALIGNMENT - 1) & ~(uint64_t)(ROW_ALIGNMENT - 1);
-}
-
 static struct extent find_extent(const struct plan *plan, const struct tile *tile)
 {
 	const uint64_t pixel = image_pixel_size(&plan->image), left = plan->halo_x * pixel,
@@ -216,9 +212,10 @@ static struct extent find_extent(const struct plan *plan, const struct tile *til
 	struct extent extent = {.result_row = tile->width * pixel, .halo = above + left};
 
 	extent.row = left + extent.result_row + left;
-	extent.before = align_up(extent.halo);
-	extent.in = align_up(extent.before + (tile->height - 1) * (uint64_t)tile->in_pitch + above +
-	                     extent.result_row + left);
+	extent.before = roundup(extent.halo, (uint64_t)ROW_ALIGNMENT);
+	extent.in = roundup(extent.before + (tile->height - 1) * (uint64_t)tile->in_pitch + above +
+	                        extent.result_row + left,
+	                    (uint64_t)ROW_ALIGNMENT);
 	extent.out = (tile->height - 1) * (uint64_t)tile->out_pitch + extent.result_row;
 	return extent;
 }
@@ -507,7 +504,7 @@ static void report_launch(struct message_tile_done *done, enum kernel kernel, ui
                           uint64_t bytes)
 {
 	done->launch[done->launches].kernel = kernel;
-	done->launch[done->launches].ns = ns > UINT32_MAX ? UINT32_MAX : (uint32_t)ns;
+	done->launch[done->launches].ns = (uint32_t)MIN(ns, UINT32_MAX);
 	done->launch[done->launches++].bytes = bytes;
 }
 

@@ -105,7 +105,6 @@ struct jpeg_lane {
 	const struct plan *plan;   /* of the images in flight */
 	const struct lane_tile *tiles;
 	uint32_t count;
-	void *to[STACK_MAX]; /* for results: the list of arenas may move */
 	struct jpeg_trace decode, encode;
 	cl_event told;    /* of the last command of jpeg_lane_encode() */
 	cl_event read[2]; /* of the bytes of the first result and the last, which may be one */
