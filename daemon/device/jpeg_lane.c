@@ -23,24 +23,29 @@ struct jpeg_pair {
 	cl_mem registered;
 };
 
-struct jpeg_layout jpeg_layout(const struct plan *plan, const struct tile *tile)
+struct lane_layout lane_layout(const struct plan *plan, const struct tile *tile)
 {
-	const uint64_t left = plan->halo_x * image_pixel_size(&plan->image);
-	const uint64_t row = tile->width * image_pixel_size(&plan->image);
-	struct jpeg_layout l = {
-	    .in_pitch =
-	        tile->form & TILE_DECODE ? (uint32_t)row_pitch(left + row + left) : tile->in_pitch,
-	    .out_pitch = tile->form & TILE_ENCODE ? (uint32_t)row_pitch(row) : tile->out_pitch,
-	    .distance = tile->height + 2 * plan->halo_y + 1};
-	const uint64_t before = plan->halo_y * (uint64_t)l.in_pitch + left;
+	const uint64_t pixel = image_pixel_size(&plan->image), left = plan->halo_x * pixel,
+	               result_row = tile->width * pixel, row = left + result_row + left;
+	struct lane_layout l = {
+	    .in_pitch = tile->form & TILE_DECODE ? (uint32_t)row_pitch(row) : tile->in_pitch,
+	    .out_pitch =
+	        tile->form & TILE_ENCODE ? (uint32_t)row_pitch(result_row) : tile->out_pitch,
+	    .distance = tile->height + 2 * plan->halo_y + 1,
+	    .row = row,
+	    .result_row = result_row};
 
-	l.image = l.result = roundup(before, (uint64_t)ROW_ALIGNMENT);
+	l.halo = plan->halo_y * (uint64_t)l.in_pitch + left;
+	l.image = l.result = roundup(l.halo, (uint64_t)ROW_ALIGNMENT);
 	/* With crop the halo is the image's own edge. Kernels may read aligned words ahead of it.
 	 */
-	if (plan->chain.border == BORDER_CROP) {
+	if (tile->form & TILE_DECODE && plan->chain.border == BORDER_CROP) {
 		l.image = ROW_ALIGNMENT;
-		l.result = l.image + before;
+		l.result = l.image + l.halo;
 	}
+	l.in = roundup(l.result + (tile->height - 1) * (uint64_t)l.in_pitch + l.halo + result_row,
+	               (uint64_t)ROW_ALIGNMENT);
+	l.out = (tile->height - 1) * (uint64_t)l.out_pitch + result_row;
 	return l;
 }
 
@@ -48,7 +53,7 @@ struct jpeg_layout jpeg_layout(const struct plan *plan, const struct tile *tile)
 static struct jpeg_encode_job encode_job(const struct plan *plan, const struct tile *tile,
                                          const struct jpeg_target *target, uint32_t i)
 {
-	const struct jpeg_layout l = jpeg_layout(plan, tile);
+	const struct lane_layout l = lane_layout(plan, tile);
 	struct jpeg_encode_job job = {.width = tile->width,
 	                              .height = tile->height,
 	                              .components = plan->image.bands,
@@ -93,7 +98,7 @@ void jpeg_lane_scratch(const struct plan *plan, const struct tile *high, uint64_
 static struct jpeg_room find_room(const struct plan *plan, const struct tile *tile,
                                   uint64_t need[PLACES + 1])
 {
-	const struct jpeg_layout layout = jpeg_layout(plan, tile);
+	const struct lane_layout layout = lane_layout(plan, tile);
 	struct jpeg_room decode = {.images = UINT32_MAX}, encode = decode;
 	struct tile high = *tile;
 
@@ -133,7 +138,7 @@ uint32_t jpeg_lane_room(const struct jpeg_lane *lane, const struct plan *plan,
 	for (int i = 0; i <= PLACES; i++)
 		bytes += need[i];
 	count = MIN(room.images, limit(lane) / bytes);
-	count = MIN(count, ROWS_MAX / jpeg_layout(plan, tile).distance);
+	count = MIN(count, ROWS_MAX / lane_layout(plan, tile).distance);
 	return (uint32_t)MIN(count, plan->stacks ? STACK_MAX : 1);
 }
 
@@ -199,7 +204,7 @@ cl_int jpeg_lane_begin(struct jpeg_lane *lane, const struct plan *plan,
 
 cl_int jpeg_lane_decode(struct jpeg_lane *lane, cl_command_queue queue, cl_mem samples)
 {
-	const struct jpeg_layout l = jpeg_layout(lane->plan, &lane->tiles->tile);
+	const struct lane_layout l = lane_layout(lane->plan, &lane->tiles->tile);
 	struct jpeg_decoder *decoder = &lane->pair->decoder;
 	struct jpeg_decode_job jobs[STACK_MAX];
 	cl_int code;

@@ -24,15 +24,6 @@ struct run {
 	uint64_t in_stride, out_stride; /* bytes; a single tile: 0 */
 };
 
-/* Bytes of the arena that a tile of pixels reads and writes. Kernels load aligned words, so what it
- * reads is rounded out. */
-struct extent {
-	uint64_t row, result_row; /* with halo, without */
-	uint64_t halo;            /* before the tile's first sample */
-	uint64_t before;          /* the same, rounded out */
-	uint64_t in, out;         /* all */
-};
-
 struct lane {
 	const struct device *device;
 	struct pool *pool;             /* NULL: pixels are copied */
@@ -46,8 +37,7 @@ struct lane {
 	uint32_t count; /* 0: idle */
 	struct stack stack;
 	struct tile high; /* the first tile, with the height of the stack; all have its form */
-	struct jpeg_layout layout;
-	struct extent extent; /* of each tile */
+	struct lane_layout layout;
 	struct run runs[STACK_MAX];
 	uint32_t run_count;
 	cl_event upload, download;
@@ -205,21 +195,6 @@ bool lane_finished(struct lane *lane)
 	return has_happened(lane, lane->jpeg.read[0]) && has_happened(lane, lane->jpeg.read[1]);
 }
 
-static struct extent find_extent(const struct plan *plan, const struct tile *tile)
-{
-	const uint64_t pixel = image_pixel_size(&plan->image), left = plan->halo_x * pixel,
-	               above = (uint64_t)plan->halo_y * tile->in_pitch;
-	struct extent extent = {.result_row = tile->width * pixel, .halo = above + left};
-
-	extent.row = left + extent.result_row + left;
-	extent.before = roundup(extent.halo, (uint64_t)ROW_ALIGNMENT);
-	extent.in = roundup(extent.before + (tile->height - 1) * (uint64_t)tile->in_pitch + above +
-	                        extent.result_row + left,
-	                    (uint64_t)ROW_ALIGNMENT);
-	extent.out = (tile->height - 1) * (uint64_t)tile->out_pitch + extent.result_row;
-	return extent;
-}
-
 /* True if other tiles lie beside this one in its slot. */
 static bool is_narrow(const struct plan *plan, const struct tile *tile)
 {
@@ -269,8 +244,7 @@ static cl_int use_buffers(struct lane *lane)
 	                     .origin = first->tile.out,
 	                     .pitch = lane->layout.out_pitch};
 	if (!code && (!lane->pool || form & TILE_DECODE))
-		code = use_own(lane, &lane->in, in,
-		               form & TILE_DECODE ? lane->layout.result : lane->extent.before);
+		code = use_own(lane, &lane->in, in, lane->layout.result);
 	if (!code && (!lane->pool || form & TILE_ENCODE))
 		code = use_own(lane, &lane->out, out, 0);
 	jpeg_lane_scratch(lane->plan, &lane->high, size);
@@ -292,8 +266,8 @@ static void find_runs(struct lane *lane)
 		const uint64_t in = t->tile.in - last->tile.in, out = t->tile.out - last->tile.out;
 
 		if (t->tile.form || t->arena != last->arena || t->tile.in < last->tile.in ||
-		    t->tile.out < last->tile.out || in < lane->extent.in ||
-		    out < lane->extent.out ||
+		    t->tile.out < last->tile.out || in < lane->layout.in ||
+		    out < lane->layout.out ||
 		    (run->count > 1 && (in != run->in_stride || out != run->out_stride))) {
 			*++run = (struct run){.first = i, .count = 1};
 			continue;
@@ -311,16 +285,16 @@ static cl_int enqueue_write(struct lane *lane, const struct run *run, cl_command
                             cl_event *event)
 {
 	const struct lane_tile *first = &lane->tiles[run->first];
-	const struct extent *extent = &lane->extent;
+	const struct lane_layout *l = &lane->layout;
 	const size_t pitch = lane->high.in_pitch, zero[3] = {0};
-	size_t to[3] = {0, run->first, 0}, region[3] = {extent->in, run->count, 1};
+	size_t to[3] = {0, run->first, 0}, region[3] = {l->in, run->count, 1};
 	size_t apart = lane->stack.distance * pitch, stride = run->in_stride;
-	uint64_t before = extent->before;
+	uint64_t before = l->result;
 
 	if (is_narrow(lane->plan, &lane->high)) {
-		before = extent->halo;
-		to[0] = extent->before - before;
-		region[0] = extent->row;
+		before = l->halo;
+		to[0] = l->result - before;
+		region[0] = l->row;
 		region[1] = lane->stack.height + 2 * (size_t)lane->plan->halo_y;
 		apart = stride = pitch;
 	}
@@ -335,11 +309,11 @@ static cl_int enqueue_read(struct lane *lane, const struct run *run, cl_command_
 {
 	const struct lane_tile *first = &lane->tiles[run->first];
 	const size_t pitch = lane->high.out_pitch, from[3] = {0, run->first, 0}, zero[3] = {0};
-	size_t region[3] = {lane->extent.out, run->count, 1};
+	size_t region[3] = {lane->layout.out, run->count, 1};
 	size_t apart = lane->stack.distance * pitch, stride = run->out_stride;
 
 	if (is_narrow(lane->plan, &lane->high)) {
-		region[0] = lane->extent.result_row;
+		region[0] = lane->layout.result_row;
 		region[1] = lane->stack.height;
 		apart = stride = pitch;
 	}
@@ -460,8 +434,7 @@ cl_int lane_start(struct lane *lane, const struct plan *plan, const struct lane_
 		lane->tiles[i] = tiles[i];
 		stack->y0[i] = tiles[i].tile.y0;
 	}
-	lane->layout = jpeg_layout(plan, first);
-	lane->extent = find_extent(plan, first);
+	lane->layout = lane_layout(plan, first);
 	stack->count = count;
 	stack->height = first->height;
 	stack->distance = lane->layout.distance;
@@ -514,7 +487,7 @@ static void report_launches(const struct lane *lane, struct message_tile_done *d
 	const struct jpeg_lane *j = &lane->jpeg;
 	const struct image *image = &lane->plan->image;
 	const struct pool_work *work = &lane->work;
-	const uint64_t result = lane->extent.result_row * lane->stack.height;
+	const uint64_t result = lane->layout.result_row * lane->stack.height;
 	uint64_t scans = 0, encoded = 0;
 
 	for (uint32_t i = 0; i < lane->count && lane->high.form; i++) {
@@ -542,13 +515,13 @@ static void report_copies(const struct lane *lane, struct message_tile_done *don
 		done->upload_ns =
 		    time_between(j->decode.scans[0], j->decode.scans[1]) / lane->count;
 	} else if (!lane->pool) {
-		done->upload_bytes = lane->extent.in;
+		done->upload_bytes = lane->layout.in;
 		done->upload_ns = time_between(lane->upload, NULL) / lane->runs[0].count;
 	}
 	if (lane->high.form & TILE_ENCODE) {
 		done->download_ns = time_between(j->read[0], j->read[1]) / lane->count;
 	} else if (!lane->pool) {
-		done->download_bytes = lane->extent.out;
+		done->download_bytes = lane->layout.out;
 		done->download_ns = time_between(lane->download, NULL) / lane->runs[0].count;
 	}
 }

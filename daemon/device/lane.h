@@ -72,18 +72,21 @@ enum {
 	JPEG_PIXELS_MAX = 1 << 28, /* of an image */
 };
 
-/* The places of a stack's images, in bytes: with the halo around each, as tiles of pixels, whose
- * pitch a side has that is no scan. */
-struct jpeg_layout {
+/* The places of a stack's tiles in its buffers, and what one reads and writes in an arena, in
+ * bytes. A side that is a scan gets a pitch as pixels have it. */
+struct lane_layout {
 	uint32_t in_pitch, out_pitch; /* from row to row */
-	uint64_t image;               /* to the first pixel of the first image: a multiple of 8 */
-	uint64_t result;              /* to the first pixel that is filtered */
-	/* Rows from image to image: of the longest span of a tile, with its halo on both sides and
-	 * up to a row of alignment. */
+	/* Rows from tile to tile: of the longest span of a tile, with its halo on both sides and up
+	 * to a row of alignment. */
 	uint32_t distance;
+	uint64_t row, result_row; /* of a row, with halo and without */
+	uint64_t halo;            /* from a tile's first pixel to the first that is filtered */
+	uint64_t image;           /* before the first tile's image, if decoded: a multiple of 8 */
+	uint64_t result;          /* before the first pixel that is filtered */
+	uint64_t in, out;         /* of a tile of pixels; kernels load aligned words ahead of it */
 };
 
-struct jpeg_layout jpeg_layout(const struct plan *plan, const struct tile *tile);
+struct lane_layout lane_layout(const struct plan *plan, const struct tile *tile);
 
 /* The bytes of each scratch buffer that a plan needs for a tile, or a stack as high; of other
  * places 0. */
