@@ -26,11 +26,11 @@ struct run {
 
 struct lane {
 	const struct device *device;
-	struct pool *pool;             /* NULL: pixels are copied */
-	cl_command_queue queue;        /* with profiling */
-	cl_command_queue quiet;        /* without; NULL if there is a pool */
-	struct growing_buffer in, out; /* of scans and, without a pool, pixels */
-	struct growing_buffer scratch[SCRATCHES];
+	struct pool *pool;      /* NULL: pixels are copied */
+	cl_command_queue queue; /* with profiling */
+	cl_command_queue quiet; /* without; NULL if there is a pool */
+	/* Input and output: of scans and, without a pool, pixels. */
+	struct growing_buffer buffer[PLACES];
 	struct view view[PLACES]; /* of the tiles in flight */
 	const struct plan *plan;
 	struct lane_tile tiles[STACK_MAX];
@@ -119,18 +119,16 @@ void lane_free(struct lane **lane)
 
 void lane_rest(struct lane *lane)
 {
-	growing_buffer_free(&lane->in);
-	growing_buffer_free(&lane->out);
-	for (int i = 0; i < SCRATCHES; i++)
-		growing_buffer_free(&lane->scratch[i]);
+	for (int i = 0; i < PLACES; i++)
+		growing_buffer_free(&lane->buffer[i]);
 	jpeg_lane_fini(&lane->jpeg);
 }
 
 void lane_trim(struct lane *lane, uint64_t max)
 {
-	for (int i = 0; i < SCRATCHES; i++)
-		if (lane->scratch[i].size > max)
-			growing_buffer_free(&lane->scratch[i]);
+	for (int i = PLACE_A; i < PLACES; i++)
+		if (lane->buffer[i].size > max)
+			growing_buffer_free(&lane->buffer[i]);
 }
 
 bool lane_notifies(const struct lane *lane)
@@ -210,13 +208,14 @@ bool lane_stacks(const struct plan *plan, const struct tile *a, const struct til
 
 /* Replaces an arena by a buffer of the lane, where rows lie as in the view. The last tile gets as
  * much room as the others, because some drivers require it for a rectangular copy. */
-static cl_int use_own(struct lane *lane, struct growing_buffer *buffer, struct view *view,
-                      uint64_t origin)
+static cl_int use_own(struct lane *lane, enum place place, uint64_t origin)
 {
 	const uint64_t rows = (uint64_t)lane->count * lane->stack.distance;
-	cl_int code = growing_buffer_reserve(buffer, lane->device, rows * view->pitch);
+	struct view *view = &lane->view[place];
+	cl_int code =
+	    growing_buffer_reserve(&lane->buffer[place], lane->device, rows * view->pitch);
 
-	view->buffer = buffer->memory;
+	view->buffer = lane->buffer[place].memory;
 	view->origin = origin;
 	return code;
 }
@@ -227,7 +226,6 @@ static cl_int use_buffers(struct lane *lane)
 {
 	const struct lane_tile *first = &lane->tiles[0];
 	const enum tile_form form = first->tile.form;
-	struct view *in = &lane->view[PLACE_IN], *out = &lane->view[PLACE_OUT];
 	uint64_t size[PLACES];
 	cl_int code = CL_SUCCESS;
 
@@ -238,19 +236,19 @@ static cl_int use_buffers(struct lane *lane)
 	}
 	if (form)
 		code = jpeg_lane_begin(&lane->jpeg, lane->plan, lane->tiles, lane->count);
-	*in = (struct view){
+	lane->view[PLACE_IN] = (struct view){
 	    .buffer = first->arena->in, .origin = first->tile.in, .pitch = lane->layout.in_pitch};
-	*out = (struct view){.buffer = first->arena->out,
-	                     .origin = first->tile.out,
-	                     .pitch = lane->layout.out_pitch};
+	lane->view[PLACE_OUT] = (struct view){.buffer = first->arena->out,
+	                                      .origin = first->tile.out,
+	                                      .pitch = lane->layout.out_pitch};
 	if (!code && (!lane->pool || form & TILE_DECODE))
-		code = use_own(lane, &lane->in, in, lane->layout.result);
+		code = use_own(lane, PLACE_IN, lane->layout.result);
 	if (!code && (!lane->pool || form & TILE_ENCODE))
-		code = use_own(lane, &lane->out, out, 0);
+		code = use_own(lane, PLACE_OUT, 0);
 	jpeg_lane_scratch(lane->plan, &lane->high, size);
-	for (int i = 0; !code && i < SCRATCHES; i++) {
-		code = growing_buffer_reserve(&lane->scratch[i], lane->device, size[PLACE_A + i]);
-		lane->view[PLACE_A + i].buffer = lane->scratch[i].memory;
+	for (int i = PLACE_A; !code && i < PLACES; i++) {
+		code = growing_buffer_reserve(&lane->buffer[i], lane->device, size[i]);
+		lane->view[i].buffer = lane->buffer[i].memory;
 	}
 	return code;
 }
@@ -299,7 +297,7 @@ static cl_int enqueue_write(struct lane *lane, const struct run *run, cl_command
 		apart = stride = pitch;
 	}
 	return clEnqueueWriteBufferRect(
-	    queue, lane->in.memory, CL_FALSE, to, zero, region, apart, 0, stride, 0,
+	    queue, lane->buffer[PLACE_IN].memory, CL_FALSE, to, zero, region, apart, 0, stride, 0,
 	    (const char *)first->arena->memory.in + first->tile.in - before, 0, NULL, event);
 }
 
@@ -317,8 +315,8 @@ static cl_int enqueue_read(struct lane *lane, const struct run *run, cl_command_
 		region[1] = lane->stack.height;
 		apart = stride = pitch;
 	}
-	return clEnqueueReadBufferRect(queue, lane->out.memory, CL_FALSE, from, zero, region, apart,
-	                               0, stride, 0,
+	return clEnqueueReadBufferRect(queue, lane->buffer[PLACE_OUT].memory, CL_FALSE, from, zero,
+	                               region, apart, 0, stride, 0,
 	                               (char *)first->arena->memory.out + first->tile.out,
 	                               after ? 1 : 0, after ? &after : NULL, event);
 }
@@ -401,13 +399,13 @@ static cl_int enqueue_all(struct lane *lane)
 	cl_int code = CL_SUCCESS;
 
 	if (lane->high.form & TILE_DECODE)
-		code = jpeg_lane_decode(&lane->jpeg, lane->queue, lane->in.memory);
+		code = jpeg_lane_decode(&lane->jpeg, lane->queue, lane->buffer[PLACE_IN].memory);
 	else if (!lane->pool)
 		code = upload(lane);
 	if (!code)
 		code = enqueue_steps(lane);
 	if (!code && lane->high.form & TILE_ENCODE) {
-		code = jpeg_lane_encode(&lane->jpeg, lane->queue, lane->out.memory);
+		code = jpeg_lane_encode(&lane->jpeg, lane->queue, lane->buffer[PLACE_OUT].memory);
 		lane->last = lane->jpeg.told;
 	} else if (!code) {
 		code = lane->pool ? CL_SUCCESS : download(lane);

@@ -26,7 +26,7 @@ enum error lane_new(const struct device *device, struct pool *pool, struct lane 
  * NULL. */
 void lane_free(struct lane **lane);
 
-/* True if the lane's tiles are the pool's; others must be looked at. */
+/* True if the pool tells when the lane's tiles have finished; others must be looked at. */
 bool lane_notifies(const struct lane *lane);
 
 /* Lets a lane take tiles with scans, with so many bytes of device memory. The programs must outlive
@@ -72,18 +72,18 @@ enum {
 	JPEG_PIXELS_MAX = 1 << 28, /* of an image */
 };
 
-/* The places of a stack's tiles in its buffers, and what one reads and writes in an arena, in
- * bytes. A side that is a scan gets a pitch as pixels have it. */
+/* The places of a stack's tiles in a lane's buffers, and the parts of an arena that one of pixels
+ * reads and writes; in bytes. A side that is a scan gets a pitch as pixels have it. */
 struct lane_layout {
 	uint32_t in_pitch, out_pitch; /* from row to row */
-	/* Rows from tile to tile: of the longest span of a tile, with its halo on both sides and up
-	 * to a row of alignment. */
+	/* Rows from tile to tile: a tile's, its halo's, and up to a row of alignment. */
 	uint32_t distance;
 	uint64_t row, result_row; /* of a row, with halo and without */
-	uint64_t halo;            /* from a tile's first pixel to the first that is filtered */
-	uint64_t image;           /* before the first tile's image, if decoded: a multiple of 8 */
+	uint64_t halo;            /* from the first pixel with halo to the first that is filtered */
+	uint64_t image;           /* before a decoded image: a multiple of 8 */
 	uint64_t result;          /* before the first pixel that is filtered */
-	uint64_t in, out;         /* of a tile of pixels; kernels load aligned words ahead of it */
+	/* Kernels load aligned words, so what is read is rounded out. */
+	uint64_t in, out;
 };
 
 struct lane_layout lane_layout(const struct plan *plan, const struct tile *tile);

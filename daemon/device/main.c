@@ -44,18 +44,6 @@ static int probe(void)
 	return e ? 1 : 0;
 }
 
-static enum error send_ready(const struct worker *worker, uint64_t started_ms)
-{
-	struct message message = {.type = MSG_READY};
-	struct message_ready *ready = &message.ready;
-
-	worker_describe(worker, ready);
-	ready->startup_ms = (uint32_t)(now_ms() - started_ms);
-	log_info("%s (%s) is ready, %u ms after the start", ready->name, ready->driver,
-	         ready->startup_ms);
-	return wire_send(WORKER_SOCKET, &message, NULL);
-}
-
 /* Decides whether kernels are compiled in another process: PoCL and NVIDIA's driver compile in the
  * way of running kernels. */
 static enum error open_device(struct device *device)
@@ -68,14 +56,21 @@ static enum error open_device(struct device *device)
 
 static enum error serve(uint64_t started_ms)
 {
+	struct message message = {.type = MSG_READY};
+	struct message_ready *ready = &message.ready;
 	struct device device = {0};
 	struct worker *worker = NULL;
 	enum error e = open_device(&device);
 
 	if (!e)
 		e = worker_new(&device, &how, WORKER_SOCKET, &worker);
-	if (!e)
-		e = send_ready(worker, started_ms);
+	if (!e) {
+		worker_describe(worker, ready);
+		ready->startup_ms = (uint32_t)(now_ms() - started_ms);
+		log_info("%s (%s) is ready, %u ms after the start", ready->name, ready->driver,
+		         ready->startup_ms);
+		e = wire_send(WORKER_SOCKET, &message, NULL);
+	}
 	if (!e)
 		e = worker_run(worker);
 	if (e) /* calls of a device in doubt may hang: make none */
