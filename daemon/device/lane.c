@@ -150,11 +150,6 @@ uint32_t lane_jpeg_room(const struct lane *lane, const struct plan *plan, const 
 	return lane->pool && tile->form != TILE_JPEG && room ? 1 : room;
 }
 
-bool lane_idle(const struct lane *lane)
-{
-	return !lane->count;
-}
-
 /* True if the event is complete or has failed; notes a failure. */
 static bool has_happened(struct lane *lane, cl_event event)
 {

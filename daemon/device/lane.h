@@ -40,9 +40,6 @@ uint32_t lane_jpeg_room(const struct lane *lane, const struct plan *plan, const 
 void lane_rest(struct lane *lane);
 void lane_trim(struct lane *lane, uint64_t max);
 
-/* True if the lane has no tiles in flight. */
-bool lane_idle(const struct lane *lane);
-
 /* True if these tiles of one plan may be in one stack. */
 bool lane_stacks(const struct plan *plan, const struct tile *a, const struct tile *b);
 
@@ -53,8 +50,8 @@ bool lane_stacks(const struct plan *plan, const struct tile *a, const struct til
 cl_int lane_start(struct lane *lane, const struct plan *plan, const struct lane_tile *tiles,
                   uint32_t count) MUST_CHECK;
 
-/* True if the lane's tiles have finished or failed. Does not wait. When the size of encoded scans
- * is known this enqueues their copies. */
+/* True if the lane has tiles and they have finished or failed. Does not wait. When the size of
+ * encoded scans is known this enqueues their copies. */
 bool lane_finished(struct lane *lane);
 
 /* Waits until everything that is enqueued has finished or failed. */

@@ -44,10 +44,12 @@ enum {
 	KEPT_MAX = 1 << 20, /* bytes that lanes for small tiles keep */
 };
 
+static const uint64_t ms = 1000000; /* nanoseconds */
+
 /* A lane and the time of its next poll. */
 struct watched_lane {
 	struct lane *lane;
-	struct known_plan *plan; /* of the tiles in flight; NULL if there are none */
+	struct known_plan *plan; /* of the tiles in flight; NULL: it is idle */
 	uint64_t started, look;  /* nanoseconds */
 	uint64_t rest_ms; /* when it releases buffers for JPEGs unless it is at work; 0: never */
 };
@@ -424,7 +426,7 @@ static uint32_t count_idle(const struct worker *w)
 	uint32_t count = 0;
 
 	for (uint32_t i = 0; i < w->lanes; i++)
-		count += lane_idle(w->lane[i].lane);
+		count += !w->lane[i].plan;
 	return count;
 }
 
@@ -459,12 +461,13 @@ static enum error add_tile(struct worker *w, const struct plan *plan, const stru
 	return ERR_OK;
 }
 
-/* Makes a stack of a tile of plan `id` and those that wait and fit. *count: 0 if all are answered
+/* Makes a stack of a tile of a plan and those that wait and fit. *count: 0 if all are answered
  * already. */
-static enum error fill_stack(struct worker *w, const struct watched_lane *lane, uint64_t id,
-                             const struct plan *plan, const struct tile *first,
+static enum error fill_stack(struct worker *w, const struct watched_lane *lane,
+                             const struct known_plan *known, const struct tile *first,
                              struct lane_tile *tiles, uint32_t *count)
 {
+	const struct plan *plan = known->plan;
 	uint64_t scans, used = first->in_size;
 	const uint32_t room = stack_room(w, lane, plan, first, &scans);
 	struct queued_tile *queued, *next = TAILQ_FIRST(&w->queue);
@@ -478,7 +481,7 @@ static enum error fill_stack(struct worker *w, const struct watched_lane *lane, 
 		const struct tile tile = queued->message.tile;
 
 		next = TAILQ_NEXT(queued, place);
-		if (queued->message.plan != id || !lane_stacks(plan, first, &tile) ||
+		if (queued->message.plan != known->id || !lane_stacks(plan, first, &tile) ||
 		    !is_within_arena(w, &tile, plan) || tile.in_size > scans - used)
 			continue;
 		used += tile.in_size;
@@ -525,7 +528,7 @@ static enum error start_tile(struct worker *w, struct watched_lane *lane,
 	e = report_programs(w);
 	if (e)
 		return e;
-	e = fill_stack(w, lane, message->plan, plan, tile, tiles, &count);
+	e = fill_stack(w, lane, known, tile, tiles, &count);
 	if (e || !count)
 		return e;
 	if (tile->form)
@@ -547,7 +550,7 @@ static enum error start_tile(struct worker *w, struct watched_lane *lane,
 static struct watched_lane *idle_lane(struct worker *w)
 {
 	for (uint32_t i = 0; i < w->lanes; i++)
-		if (lane_idle(w->lane[i].lane))
+		if (!w->lane[i].plan)
 			return &w->lane[i];
 	return NULL;
 }
@@ -599,6 +602,7 @@ static enum error finish_lane(struct worker *w, struct watched_lane *lane)
 	return e;
 }
 
+/* Answers tiles that have finished, and lets lanes rest that have been idle for long. */
 static enum error finish_tiles(struct worker *w)
 {
 	uint64_t now = now_ns();
@@ -607,7 +611,11 @@ static enum error finish_tiles(struct worker *w)
 	for (uint32_t i = 0; !e && i < w->lanes; i++) {
 		struct watched_lane *lane = &w->lane[i];
 
-		if (lane_idle(lane->lane) || lane->look > now)
+		if (!lane->plan && lane->rest_ms && now >= lane->rest_ms * ms) {
+			lane_rest(lane->lane);
+			lane->rest_ms = 0;
+		}
+		if (!lane->plan || lane->look > now)
 			continue;
 		if (lane_finished(lane->lane))
 			e = finish_lane(w, lane);
@@ -673,7 +681,7 @@ static bool is_idle(const struct worker *w)
 /* The time until something is due without a message, in nanoseconds. */
 static uint64_t time_left(const struct worker *w)
 {
-	const uint64_t ms = 1000000, now = now_ns();
+	const uint64_t now = now_ns();
 	uint64_t due = now + IDLE_MS * ms;
 
 	if (w->queued)
@@ -682,27 +690,12 @@ static uint64_t time_left(const struct worker *w)
 		due = w->objects_due_ms * ms;
 	for (uint32_t i = 0; i < w->lanes; i++) {
 		const struct watched_lane *lane = &w->lane[i];
-		const bool idle = lane_idle(lane->lane);
-		const uint64_t next = idle ? lane->rest_ms * ms : lane->look;
+		const uint64_t next = lane->plan ? lane->look : lane->rest_ms * ms;
 
-		if ((!idle || next) && next < due)
+		if (next < due && (lane->plan || next))
 			due = next;
 	}
 	return due > now ? due - now : 0;
-}
-
-static void rest_lanes(struct worker *w)
-{
-	const uint64_t now = now_ms();
-
-	for (uint32_t i = 0; i < w->lanes; i++) {
-		struct watched_lane *lane = &w->lane[i];
-
-		if (lane->rest_ms && now >= lane->rest_ms && lane_idle(lane->lane)) {
-			lane_rest(lane->lane);
-			lane->rest_ms = 0;
-		}
-	}
 }
 
 /* Waits for a message, or until a lane is due. While the worker is idle, the tuner runs: its first
@@ -710,9 +703,7 @@ static void rest_lanes(struct worker *w)
 static enum error wait_or_tune(struct worker *w, struct pollfd wait[2], bool *tuning)
 {
 	const bool may_tune = is_idle(w) && tuner_ready(w->tuner);
-	const uint64_t limit = !may_tune ? time_left(w)
-	                       : *tuning ? 0
-	                                 : TUNE_AFTER_MS * UINT64_C(1000000);
+	const uint64_t limit = !may_tune ? time_left(w) : *tuning ? 0 : TUNE_AFTER_MS * ms;
 	struct timespec timeout = {.tv_sec = (time_t)(limit / 1000000000),
 	                           .tv_nsec = (long)(limit % 1000000000)};
 	int count = ppoll(wait, 2, &timeout, NULL);
@@ -757,7 +748,6 @@ enum error worker_run(struct worker *w)
 		programs_at_work(w->programs, tuning || !is_idle(w));
 		if (!e)
 			e = report_programs(w);
-		rest_lanes(w); /* before the report of what it releases */
 		if (!e)
 			e = report_objects(w);
 	}
