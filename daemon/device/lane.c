@@ -1,12 +1,12 @@
 /* A lane enqueues all commands of its tiles at once: upload, the plan's launches, download. Nothing
- * here waits; the events of the last commands tell when the tiles are finished, and the worker
- * polls them. Callbacks would be no cheaper: NVIDIA's driver calls them from a thread that blocks
- * others while copies run. On a CPU, tiles of pixels go to the pool instead.
+ * here waits; the worker polls the events of the last commands. Callbacks would be no cheaper:
+ * NVIDIA's driver calls them from a thread that blocks others while copies run. On a CPU, tiles of
+ * pixels go to the pool instead.
  *
  * Several tiles are filtered as a stack (step.h). Tiles at equal distances in one arena form a run,
  * which is one rectangular copy. The first run is copied on the kernels' queue, which takes times
- * (profiling). Profiling costs more than a small copy, so all other runs are copied on a queue
- * without it, and the first run's time represents them.
+ * (profiling). Profiling costs more than a small copy, so all others are copied on a queue without
+ * it, and the first run's time represents them.
  *
  * Scans of JPEGs are decoded into the input buffer, with a halo around each image that
  * KERNEL_EXTEND fills, and encoded from the output buffer. The length of the result is known only

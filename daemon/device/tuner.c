@@ -1,7 +1,7 @@
-/* Each kind of work has a trial. It launches all candidates in turn, for several rounds, so that a
- * busy moment of the host does not affect only one; the smallest median wins. A step is one launch,
- * so a tile that arrives meanwhile waits no longer than that. A launch takes some milliseconds.
- * Small launches come first; a candidate that is much slower in these gets no others.
+/* Each kind of work has a trial, which launches all candidates in turn, for several rounds, so that
+ * a busy moment of the host does not affect only one; the smallest median wins. A step is one
+ * launch of some milliseconds, so a tile that arrives meanwhile waits no longer than that. Small
+ * launches come first; a candidate that is much slower in these gets no others.
  *
  * The file with the choices is JSON and is rewritten after each choice. It names the device, its
  * driver and a digest of the kernels; if any of them differs, its choices are discarded. */

@@ -1,10 +1,10 @@
-/* Compiled programs on disk, one file each. The file's name is the SHA-256 of the program's key; a
- * head with checksums precedes the binary. A file gets its name only when it is complete, so a
- * reader sees all of it or nothing; the checksum detects any later damage.
+/* Compiled programs on disk, one file each, named by the SHA-256 of the program's key; a head with
+ * checksums precedes the binary. A file gets its name when it is complete, so a reader sees all of
+ * it or nothing. Before, it has a temporary name and is locked; if it is not locked, its writer is
+ * gone.
  *
- * Several processes share the directory, and each may remove any file: a process that has the file
- * open can still read it; the others compile the program again. A file that is being written has a
- * temporary name and is locked. If it is not locked, its writer is gone. */
+ * Several processes share the directory, and each may remove any file: whoever has it open can
+ * still read it; the others compile the program again. */
 #include "device/cl/cache.h"
 
 #include <dirent.h>

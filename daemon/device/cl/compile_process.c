@@ -1,11 +1,10 @@
-/* The compiler process inherits two descriptors. COMPILER_MEMORY is a memfd shared with the worker;
- * it takes the number of the worker's socket to the front, which a compiler must not have. Its
- * first page says until when the compiler must pause; the binary follows. COMPILER_SOCKET carries
- * requests and replies: the binary's size, 0 if there is none.
+/* The compiler process inherits two descriptors. COMPILER_MEMORY is a memfd shared with the worker,
+ * in place of the worker's socket to the front, which a compiler must not have. Its first page says
+ * until when the compiler must pause; the binary follows. COMPILER_SOCKET carries requests and
+ * replies: the binary's size, 0 if there is none.
  *
- * The worker may not send signals (sandbox.h), so it cannot stop the compiler. Instead, a timer
- * interrupts the compiler after every TURN_MS of processor time; the signal handler reads the page
- * and sleeps if it must. */
+ * The worker may not send signals (sandbox.h), so a timer interrupts the compiler after every
+ * TURN_MS of processor time; the signal handler reads the page and sleeps if it must. */
 #include "device/cl/compile_process.h"
 
 #include <errno.h>
@@ -265,8 +264,8 @@ struct binary compile_process_compile(struct compile_process *p, const char *fil
 static const _Atomic uint64_t *aside_until;
 static int turns; /* timer signals during the current compilation */
 
-/* The timer's signal handler. It renews the alarm, so that LIMIT_S limits processor time and not
- * the pauses. */
+/* Handles the timer's signal. Renews the alarm, so that LIMIT_S limits processor time, not pauses.
+ */
 static void look(int number)
 {
 	const struct timespec nap = {.tv_nsec = NAP_MS * 1000000};
@@ -336,9 +335,8 @@ int compile_process_serve(bool patient, unsigned platform, unsigned index, const
 	fcntl(COMPILER_MEMORY, F_SETFD, FD_CLOEXEC);
 	if (patient)
 		become_patient();
-	/* PoCL's files go within the worker's directory if it has one. With POCL_KERNEL_CACHE=1 a
-	 * program's path, which PoCL stores in the binary, depends on its content and is not
-	 * random. */
+	/* With POCL_KERNEL_CACHE=1 a program's path, which PoCL stores in the binary, depends on
+	 * its content and is not random. */
 	own = work_directory_make(above ? above : "/tmp", "convolved-compile-", directory,
 	                          sizeof directory) &&
 	      !setenv("POCL_CACHE_DIR", directory, 1) && !setenv("POCL_KERNEL_CACHE", "1", 1);
