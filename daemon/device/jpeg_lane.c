@@ -1,26 +1,14 @@
 /* The device memory that a stack takes is worked out ahead, from its images' size alone, for the
  * sampling factors that take most. A quarter of the lane's memory is for scans, of which each byte
  * takes up to three: itself, its place in the bit stream, and the subsequences. */
-#include <stdlib.h>
 #include <string.h>
 #include <sys/param.h>
 
-#include "base/log.h"
 #include "device/lane.h"
 
 enum {
 	SCAN_SHARE = 4 * 3,
 	ROWS_MAX = 65535, /* of a stack: work-groups across or down that GPUs can number */
-	PAGE = 4096,
-};
-
-/* Results of both directions lie in memory that is registered with the device: reads into other
- * memory may wait. */
-struct jpeg_pair {
-	struct jpeg_decoder decoder;
-	struct jpeg_encoder encoder;
-	struct jpeg_result *results; /* STACK_MAX of each direction */
-	cl_mem registered;
 };
 
 struct lane_layout lane_layout(const struct plan *plan, const struct tile *tile)
@@ -49,9 +37,8 @@ struct lane_layout lane_layout(const struct plan *plan, const struct tile *tile)
 	return l;
 }
 
-/* The encoding of a stack's i-th image. */
-static struct jpeg_encode_job encode_job(const struct plan *plan, const struct tile *tile,
-                                         const struct jpeg_target *target, uint32_t i)
+struct jpeg_encode_job jpeg_lane_job(const struct plan *plan, const struct tile *tile,
+                                     const struct jpeg_target *target, uint32_t i)
 {
 	const struct lane_layout l = lane_layout(plan, tile);
 	struct jpeg_encode_job job = {.width = tile->width,
@@ -73,7 +60,7 @@ bool jpeg_work_take(struct jpeg_work *work, const void *from, const struct tile 
 	struct jpeg_encode_job job;
 
 	memcpy(work, from, sizeof *work);
-	job = encode_job(plan, tile, &work->target, 0);
+	job = jpeg_lane_job(plan, tile, &work->target, 0);
 	return (!(tile->form & TILE_DECODE) ||
 	        (jpeg_scan_valid(scan) && scan->width == plan->image.width &&
 	         scan->height == plan->image.height && scan->components == plan->image.bands &&
@@ -156,138 +143,4 @@ bool jpeg_lane_hold(struct jpeg_lane *lane, const struct plan *plan, const struc
 		return false;
 	memcpy(lane->held, need, sizeof need);
 	return true;
-}
-
-static void pair_free(struct jpeg_pair *pair)
-{
-	if (!pair)
-		return;
-	object_release(OBJECT_BUFFER, pair->registered);
-	free(pair->results);
-	jpeg_decoder_fini(&pair->decoder);
-	jpeg_encoder_fini(&pair->encoder);
-	free(pair);
-}
-
-static struct jpeg_pair *pair_new(struct programs *programs)
-{
-	struct jpeg_pair *pair = calloc(1, sizeof *pair);
-	cl_int code;
-
-	if (!pair)
-		return NULL;
-	pair->results = aligned_alloc(PAGE, PAGE);
-	_Static_assert((size_t)PAGE >= 2 * STACK_MAX * sizeof(struct jpeg_result), "room for all");
-	if (!pair->results || jpeg_decoder_init(&pair->decoder, programs) ||
-	    jpeg_encoder_init(&pair->encoder, programs)) {
-		pair_free(pair);
-		return NULL;
-	}
-	pair->registered =
-	    device_buffer(programs_device(programs), CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR, PAGE,
-	                  pair->results, &code);
-	if (code)
-		log_warning("cannot register memory for results: %s", opencl_error_name(code));
-	return pair;
-}
-
-cl_int jpeg_lane_begin(struct jpeg_lane *lane, const struct plan *plan,
-                       const struct lane_tile *tiles, uint32_t count)
-{
-	lane->pair = lane->pair ? lane->pair : pair_new(lane->programs);
-	lane->plan = plan;
-	lane->tiles = tiles;
-	lane->count = count;
-	lane->decode.ends = lane->encode.ends = true;
-	return lane->pair ? CL_SUCCESS : CL_OUT_OF_HOST_MEMORY;
-}
-
-cl_int jpeg_lane_decode(struct jpeg_lane *lane, cl_command_queue queue, cl_mem samples)
-{
-	const struct lane_layout l = lane_layout(lane->plan, &lane->tiles->tile);
-	struct jpeg_decoder *decoder = &lane->pair->decoder;
-	struct jpeg_decode_job jobs[STACK_MAX];
-	cl_int code;
-
-	for (uint32_t i = 0; i < lane->count; i++) {
-		const struct lane_tile *t = &lane->tiles[i];
-
-		jobs[i] = (struct jpeg_decode_job){
-		    .scan = &t->work->scan,
-		    .bytes = (const char *)t->arena->memory.in + t->tile.in,
-		    .samples = l.image + i * (uint64_t)l.distance * l.in_pitch,
-		    .pitch = l.in_pitch};
-	}
-	code = jpeg_decoder_enqueue(decoder, queue, jobs, lane->count, samples, &lane->decode);
-	return code ? code
-	            : jpeg_pipeline_results(&decoder->pipeline, queue, lane->pair->results, NULL);
-}
-
-cl_int jpeg_lane_encode(struct jpeg_lane *lane, cl_command_queue queue, cl_mem samples)
-{
-	struct jpeg_encoder *encoder = &lane->pair->encoder;
-	struct jpeg_encode_job jobs[STACK_MAX];
-	cl_int code;
-
-	for (uint32_t i = 0; i < lane->count; i++) {
-		const struct lane_tile *t = &lane->tiles[i];
-
-		jobs[i] = encode_job(lane->plan, &t->tile, &t->work->target, i);
-	}
-	code = jpeg_encoder_enqueue(encoder, queue, jobs, lane->count, samples, &lane->encode);
-	if (!code)
-		code = jpeg_pipeline_results(&encoder->pipeline, queue,
-		                             lane->pair->results + STACK_MAX, &lane->told);
-	object_add(OBJECT_EVENT, lane->told);
-	return code;
-}
-
-cl_int jpeg_lane_read(struct jpeg_lane *lane, cl_command_queue queue)
-{
-	const struct jpeg_result *decoded = lane->pair->results, *encoded = decoded + STACK_MAX;
-	const enum tile_form form = lane->tiles->tile.form;
-	uint32_t last = 0;
-	cl_int code = CL_SUCCESS;
-
-	for (uint32_t i = 0; i < lane->count; i++) {
-		lane->flags[i] = (form & TILE_DECODE ? decoded[i].flags : 0) |
-		                 (form & TILE_ENCODE ? encoded[i].flags : 0);
-		if (form & TILE_ENCODE && !lane->flags[i] &&
-		    encoded[i].size > lane->tiles[i].tile.out_size)
-			lane->flags[i] = JPEG_FLAG_ROOM;
-		lane->size[i] = !(form & TILE_ENCODE) || lane->flags[i] ? 0 : encoded[i].size;
-		last = lane->size[i] ? i : last;
-	}
-	for (uint32_t i = 0; !code && i <= last && i < lane->count; i++) {
-		const struct lane_tile *t = &lane->tiles[i];
-		cl_event *event = !lane->read[0] ? &lane->read[0]
-		                  : i == last    ? &lane->read[1]
-		                                 : NULL;
-
-		if (!lane->size[i])
-			continue;
-		code = jpeg_encoder_read(&lane->pair->encoder, queue, i, lane->size[i],
-		                         (char *)t->arena->memory.out + t->tile.out, event);
-		if (!code && event)
-			object_add(OBJECT_EVENT, *event);
-	}
-	return code;
-}
-
-void jpeg_lane_reset(struct jpeg_lane *lane)
-{
-	jpeg_trace_release(&lane->decode);
-	jpeg_trace_release(&lane->encode);
-	object_release(OBJECT_EVENT, lane->told);
-	object_release(OBJECT_EVENT, lane->read[0]);
-	object_release(OBJECT_EVENT, lane->read[1]);
-	lane->told = lane->read[0] = lane->read[1] = NULL;
-	lane->count = 0;
-}
-
-void jpeg_lane_fini(struct jpeg_lane *lane)
-{
-	pair_free(lane->pair);
-	lane->pair = NULL;
-	memset(lane->held, 0, sizeof lane->held);
 }

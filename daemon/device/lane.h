@@ -61,8 +61,7 @@ void lane_wait(struct lane *lane);
  * is then idle. */
 uint32_t lane_finish(struct lane *lane, struct message_tile_done done[STACK_MAX]);
 
-/* ---- a lane's part for tiles with scans (jpeg_lane.c): their places in its buffers, a decoder and
- * an encoder, and what comes of a stack ---- */
+/* ---- places and memory of tiles with scans (jpeg_lane.c) ---- */
 
 enum {
 	JPEG_PIXEL_BYTES = 64,     /* device memory for a pixel of RGB, with a scratch buffer */
@@ -94,22 +93,15 @@ void jpeg_lane_scratch(const struct plan *plan, const struct tile *high, uint64_
 bool jpeg_work_take(struct jpeg_work *work, const void *from, const struct tile *tile,
                     const struct plan *plan) MUST_CHECK;
 
-struct jpeg_pair;
+/* The encoding of a stack's i-th image. */
+struct jpeg_encode_job jpeg_lane_job(const struct plan *plan, const struct tile *tile,
+                                     const struct jpeg_target *target, uint32_t i);
 
 /* All zeros: takes no JPEG. */
 struct jpeg_lane {
 	struct programs *programs;
 	uint64_t memory;           /* bytes of device memory that a lane may use for JPEGs */
 	uint64_t held[PLACES + 1]; /* of these, what buffers have grown to: places, pair */
-	struct jpeg_pair *pair;    /* decoder and encoder; NULL until they are needed */
-	const struct plan *plan;   /* of the images in flight */
-	const struct lane_tile *tiles;
-	uint32_t count;
-	struct jpeg_trace decode, encode;
-	cl_event told;    /* of the last command of jpeg_lane_encode() */
-	cl_event read[2]; /* of the bytes of the first result and the last, which may be one */
-	/* One for each image, after jpeg_lane_read(): a result has no flags. */
-	uint32_t flags[STACK_MAX], size[STACK_MAX];
 };
 
 /* The number of a plan's images that fit into the lane's memory as a stack; 0: not even one, or
@@ -118,27 +110,8 @@ uint32_t jpeg_lane_room(const struct jpeg_lane *lane, const struct plan *plan,
                         const struct tile *tile, uint64_t *scans);
 
 /* Counts what a stack makes the buffers grow to. False, with nothing counted, if that is too much
- * beside what they hold: the caller releases them and calls jpeg_lane_fini() first. */
+ * beside what they hold: the caller releases them first. */
 bool jpeg_lane_hold(struct jpeg_lane *lane, const struct plan *plan, const struct tile *tile,
                     uint32_t count) MUST_CHECK;
-
-/* Begins a stack of at most jpeg_lane_room() images, of one plan and one form. The caller keeps
- * plan and tiles until jpeg_lane_reset(), but `work` only until the stages are enqueued. */
-cl_int jpeg_lane_begin(struct jpeg_lane *lane, const struct plan *plan,
-                       const struct lane_tile *tiles, uint32_t count) MUST_CHECK;
-
-/* Enqueue the stages of a stack, as its form has them, in this order, and reads of what they
- * tell. */
-cl_int jpeg_lane_decode(struct jpeg_lane *lane, cl_command_queue queue, cl_mem samples) MUST_CHECK;
-cl_int jpeg_lane_encode(struct jpeg_lane *lane, cl_command_queue queue, cl_mem samples) MUST_CHECK;
-
-/* Fills in `flags` and `size`, when all that has happened, and enqueues reads of the bytes of
- * encoded results that fit their tiles. Their last event is read[1], or read[0] if that is NULL. */
-cl_int jpeg_lane_read(struct jpeg_lane *lane, cl_command_queue queue) MUST_CHECK;
-
-/* Releases the events of a stack. */
-void jpeg_lane_reset(struct jpeg_lane *lane);
-/* Releases decoder and encoder; the lane may take JPEGs again. */
-void jpeg_lane_fini(struct jpeg_lane *lane);
 
 #endif
