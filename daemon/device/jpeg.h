@@ -3,7 +3,7 @@
 #ifndef DEVICE_JPEG_H
 #define DEVICE_JPEG_H
 
-#include "device/cl/memory.h"
+#include "device/cl/opencl.h"
 #include "device/plan/programs.h"
 #include "image/jpeg.h"
 #include "jpeg/image.h"

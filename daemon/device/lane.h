@@ -3,7 +3,7 @@
 #ifndef DEVICE_LANE_H
 #define DEVICE_LANE_H
 
-#include "device/cl/memory.h"
+#include "device/cl/opencl.h"
 #include "device/jpeg.h"
 #include "device/plan/plan.h"
 #include "device/pool.h"

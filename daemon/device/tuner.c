@@ -21,7 +21,7 @@
 
 #include "base/log.h"
 #include "base/sort.h"
-#include "device/cl/memory.h"
+#include "device/cl/opencl.h"
 #include "device/cl/source.h"
 #include "device/plan/builder.h"
 #include "device/plan/launch.h"
