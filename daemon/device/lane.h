@@ -1,5 +1,4 @@
-/* A lane: a tile of a plan, or a stack of them, in flight on the device. Several lanes run at the
- * same time. */
+/* A lane: a tile of a plan, or a stack of them, in flight on the device. Several run at once. */
 #ifndef DEVICE_LANE_H
 #define DEVICE_LANE_H
 
@@ -22,15 +21,13 @@ struct lane_tile {
  * arenas, tiles of pixels by this pool, whose eventfd tells when they have finished; NULL: tiles
  * are copied to the device and back. ERR_DEVICE or ERR_MEMORY. */
 enum error lane_new(const struct device *device, struct pool *pool, struct lane **lane) MUST_CHECK;
-/* Waits for tiles in flight and discards their answers. NULL is allowed; the pointer becomes
- * NULL. */
+/* Waits for tiles in flight, without answers. NULL is allowed; the pointer becomes NULL. */
 void lane_free(struct lane **lane);
 
 /* True if the pool tells when the lane's tiles have finished; others must be looked at. */
 bool lane_notifies(const struct lane *lane);
 
-/* Lets a lane take tiles with scans, with so many bytes of device memory. The programs must outlive
- * it. */
+/* Lets a lane take tiles with scans. memory: of the device. The programs must outlive it. */
 void lane_allow_jpeg(struct lane *lane, struct programs *programs, uint64_t memory);
 /* See jpeg_lane_room(); only copied pixels are stacked. */
 uint32_t lane_jpeg_room(const struct lane *lane, const struct plan *plan, const struct tile *tile,
