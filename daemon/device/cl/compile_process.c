@@ -111,26 +111,22 @@ void compile_process_stand_back(struct compile_process *p, uint64_t until_ns)
 	atomic_store(p->aside_until, until_ns);
 }
 
-/* Waits for a reply. True if the process has replied or ended. False if it is stalled (*why says
- * how) or the worker is stopping (*why is NULL). */
-static bool await(struct compile_process *p, const char **why)
+/* Waits for a reply. NULL if the process has replied or ended; else why it is stalled, or "" if the
+ * worker is stopping. */
+static const char *await(struct compile_process *p)
 {
 	struct pollfd wait[2] = {{.fd = p->socket, .events = POLLIN},
 	                         {.fd = p->stop_fd, .events = POLLIN}};
+	const char *why = NULL;
+	int count = 0;
 
-	*why = NULL;
-	for (;;) {
-		int count = poll(wait, 2, STALL_LOOK_MS);
-
-		if (count > 0 && wait[1].revents)
-			return false;
-		if (count > 0)
-			return true;
+	while (count <= 0 && !why) {
+		count = poll(wait, 2, STALL_LOOK_MS);
 		/* A patient process may get no processor time for a while: that is no stall. */
-		*why = stall_look(&p->stall, !p->patient);
-		if (*why)
-			return false;
+		if (count <= 0)
+			why = stall_look(&p->stall, !p->patient);
 	}
+	return count > 0 && wait[1].revents ? "" : why;
 }
 
 /* Reaps a process that has ended. True if a signal other than the time limit's killed it: the cause
@@ -217,15 +213,16 @@ static struct binary compile(struct compile_process *p, const struct request *re
 {
 	struct binary binary = {0};
 	uint64_t size = 0;
-	const char *why;
+	const char *why = NULL;
 
 	*again = false;
 	if (p->socket < 0 && !start(p))
 		return binary;
-	if (send(p->socket, request, sizeof *request, MSG_NOSIGNAL) == sizeof *request &&
-	    !await(p, &why)) {
-		*again = binary.deadly = why != NULL;
-		if (why)
+	if (send(p->socket, request, sizeof *request, MSG_NOSIGNAL) == sizeof *request)
+		why = await(p);
+	if (why) {
+		*again = binary.deadly = *why;
+		if (*why)
 			log_error("a compiler is %s; no longer waiting for it", why);
 		/* This process may not kill it: it ends when this process does. */
 		compile_process_rest(p);
