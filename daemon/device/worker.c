@@ -268,18 +268,15 @@ static enum error report_programs(struct worker *w)
 static enum error report_objects(struct worker *w)
 {
 	struct message message = {.type = MSG_OBJECTS};
-	const bool lasting = object_counts_get(&message.objects);
-	const uint64_t now = now_ms();
+	const bool lasting = object_counts_get(&message.objects),
+	           changed = memcmp(&message.objects, &w->objects_sent, sizeof w->objects_sent);
+	const uint64_t now = now_ms(), due = w->objects_ms + (lasting ? LASTING_MS : OBJECTS_MS);
 
-	w->objects_due_ms = 0;
-	if (!memcmp(&message.objects, &w->objects_sent, sizeof w->objects_sent))
-		return ERR_OK;
-	w->objects_due_ms = w->objects_ms + (lasting ? LASTING_MS : OBJECTS_MS);
-	if (now < w->objects_due_ms)
+	w->objects_due_ms = changed && now < due ? due : 0;
+	if (!changed || now < due)
 		return ERR_OK;
 	w->objects_sent = message.objects;
 	w->objects_ms = now;
-	w->objects_due_ms = 0;
 	return wire_send(w->socket, &message, NULL);
 }
 
