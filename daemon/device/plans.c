@@ -15,8 +15,8 @@ void plans_release(struct known_plan *known)
 
 void plans_init(struct plans *plans, struct programs *programs, struct tuner *tuner)
 {
-	plans->known = g_hash_table_new_full(g_int64_hash, g_int64_equal, NULL,
-	                                     (GDestroyNotify)plans_release);
+	plans->known =
+	    g_hash_table_new_full(g_int64_hash, g_int64_equal, NULL, (GDestroyNotify)plans_release);
 	plans->programs = programs;
 	plans->tuner = tuner;
 }
@@ -70,8 +70,7 @@ static enum error make(const struct plans *plans, uint64_t id, const struct chai
 		known->plan->client = client;
 	} else if (e == ERR_BAD_PARAMETER && chain->variant != VARIANT_ANY) {
 		variant_describe(chain_kernel(chain), what, sizeof what);
-		snprintf(known->reason, sizeof known->reason,
-		         "on %.40s no filter here can use %s",
+		snprintf(known->reason, sizeof known->reason, "on %.40s no filter here can use %s",
 		         programs_device(plans->programs)->name, what);
 	} else {
 		log_error("cannot make a plan: %s", error_slug(e));
