@@ -35,6 +35,8 @@ enum {
 	WAIT_CHECK_MS = 500,    /* between checks of tiles that wait for a program */
 	FAILED_MAX = 3,         /* consecutive failed tiles, before the process is replaced */
 	STACK_BYTES = 32 << 20, /* maximum input of a stack, so that lanes overlap */
+	SMALL_SCAN = 512 * 512, /* pixels of a tile with scans, and lanes that such tiles occupy */
+	LANES_SMALL = 2,
 	LOOK_NS_MIN = 10000,
 	LOOK_NS_MAX = 500000,
 	LOOK_SHARE = 16,   /* the next poll comes after 1/16 of a lane's time so far */
@@ -427,13 +429,20 @@ static uint32_t count_idle(const struct worker *w)
 	return count;
 }
 
+/* True for a tile with scans whose launches take longer than their work: all that wait go together,
+ * and others gather while lanes are at work. (256x256 JPEGs on an H100: 9500 to 13000 a second.) */
+static bool is_small_scan(const struct tile *tile)
+{
+	return tile->form && (uint64_t)tile->width * tile->height <= SMALL_SCAN;
+}
+
 /* The number of tiles like this one that may be in a lane together, at most an idle lane's share of
  * those waiting; 0: the lane has no room for one. *scans: bytes that they may have, if JPEGs. */
 static uint32_t stack_room(const struct worker *w, const struct watched_lane *lane,
                            const struct plan *plan, const struct tile *tile, uint64_t *scans)
 {
 	const uint64_t bytes = (uint64_t)tile->in_pitch * tile->height; /* JPEG: 0 */
-	const uint32_t idle = count_idle(w),
+	const uint32_t idle = is_small_scan(tile) ? 1 : count_idle(w),
 	               part = (w->queued + idle) / idle; /* with this tile, rounded up */
 	uint32_t max = MIN(w->stack_max, part), room;
 
@@ -559,7 +568,8 @@ static enum error start_tiles(struct worker *w)
 	struct message_tile tile;
 	enum error e = ERR_OK;
 
-	while (!e && (lane = idle_lane(w)) && (queued = next_tile(w))) {
+	while (!e && (lane = idle_lane(w)) && (queued = next_tile(w)) &&
+	       (!is_small_scan(&queued->message.tile) || w->lanes - count_idle(w) < LANES_SMALL)) {
 		tile = queued->message;
 		e = remove_tile(w, queued);
 		if (!e)
