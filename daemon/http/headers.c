@@ -128,18 +128,18 @@ static enum MHD_Result add_forwarded(void *context, enum MHD_ValueKind kind, con
 static void name_forwarded(struct MHD_Connection *connection, const struct limits *limits,
                            const struct sockaddr *nearest, char name[HEAD_CLIENT_SIZE])
 {
-	struct head_writer lists[2] = {{0}}; /* X-Forwarded-For, Forwarded */
+	struct head_writer lists[2] = {{0}}, *list; /* X-Forwarded-For, Forwarded */
 	struct sockaddr_storage source;
-	bool standard;
-	size_t size;
+	bool counts;
 
 	if (!networks_have(&limits->trusted_proxies, nearest))
 		return;
 	MHD_get_connection_values(connection, MHD_HEADER_KIND, add_forwarded, lists);
-	standard = lists[1].size;
-	size = lists[!standard].size ? 0 : lists[standard].size;
-	while (networks_have(&limits->trusted_proxies, nearest) &&
-	       proxy_last(lists[standard].data, &size, standard, &source)) {
+	counts = !lists[0].size || !lists[1].size;
+	list = lists[1].size ? &lists[1] : &lists[0];
+	head_append(list, "", 1);
+	while (counts && !list->failed && networks_have(&limits->trusted_proxies, nearest) &&
+	       proxy_last(list->data, list == &lists[1], &source)) {
 		nearest = (const struct sockaddr *)&source;
 		name_address(nearest, name);
 	}
