@@ -13,7 +13,6 @@
 #include <unistd.h>
 
 #include "base/memfd.h"
-#include "http/body.h"
 #include "http/form.h"
 #include "http/headers.h"
 #include "http/intake.h"
@@ -88,7 +87,7 @@ static enum error take_part(void *context, const char *data, size_t size, struct
 	size_t length;
 
 	if (x->in_image)
-		return body_write(&x->request.body, data, size, problem);
+		return service_write(&x->request, data, size, problem);
 	name = x->parameters.data + x->parameter + 1;
 	value = name + strlen(name) + 2;
 	length = (size_t)(x->parameters.data + x->parameters.size - 1 - value); /* so far */
@@ -457,7 +456,7 @@ static void take_piece(struct exchange *x, const char *data, size_t size)
 
 	if (!e)
 		e = x->form ? form_read(x->form, data, size, &problem)
-		            : body_write(&x->request.body, data, size, &problem);
+		            : service_write(&x->request, data, size, &problem);
 	if (e)
 		service_fail(&x->request, e, &problem);
 	x->taken += size;
@@ -496,7 +495,7 @@ static size_t exchange_receive(struct exchange *x, const char *data, size_t size
 	}
 	if (!service_wants_body(&x->request))
 		exchange_wake(x); /* nothing else may do it any more */
-	else if (body_await(&x->request.body, exchange_wake, x))
+	else if (service_writes(&x->request))
 		suspend(x);
 	if (x->discarded > DISCARD_MAX && !x->answer)
 		answer_past(x);
@@ -513,8 +512,6 @@ static void complete(struct exchange *x)
 		e = open_form(x, &problem);
 		if (!e && x->form)
 			e = form_finish(x->form, &problem);
-		if (!e)
-			e = body_finish(&x->request.body, &problem);
 	}
 	if (e)
 		service_fail(&x->request, e, &problem);

@@ -28,6 +28,7 @@ enum {
 	CONNECTIONS_MAX = 1 << 20,
 	MONITORS_MAX = 64, /* connections for metrics, which no client's limit counts */
 	END_MS = 10,
+	REPORT_MS = 20,
 	PAUSE_MS = 100,
 	WAIT_MAX_MS = 60000,
 };
@@ -64,12 +65,11 @@ static struct {
 } daemons[2]; /* without TLS, and with */
 static struct listening sockets[HTTP_SOCKETS_MAX];
 static unsigned socket_count;
-static bool (*serves)(void);
 static uint64_t descriptors_most; /* with which clients are accepted */
 static struct loop_timer pause_end;
 static TAILQ_HEAD(clients, client) clients = TAILQ_HEAD_INITIALIZER(clients); /* oldest first */
 static LIST_HEAD(client_list, client) leaving, waiting;
-static struct loop_timer ends;
+static struct loop_timer ends, report;
 
 /* The client has closed its side, and later perhaps its socket. */
 static void client_left(void *context)
@@ -362,10 +362,11 @@ static bool accept_client(const struct listening *l)
 
 static void await_clients(struct listening *l);
 
-/* The next client is another worker's. */
+/* The next client is another worker's. While the front is silent, clients wait in the sockets,
+ * where the end of this process would cost them nothing. */
 static void client_came(void *context)
 {
-	if (!serves())
+	if (!service_speaks())
 		pause_accepting();
 	else if (accept_client(context))
 		await_clients(context);
@@ -406,7 +407,26 @@ void http_limit(const struct limits *l)
 	limits = *l;
 }
 
-enum error http_init(const struct limits *l, bool (*is_served)(void), uint64_t descriptors)
+/* Tells the front if every request on the accepted connections is answered. */
+static void report_drained(void *context)
+{
+	const struct client *client;
+
+	(void)context;
+	/* A request may still arrive on an idle connection: the client connected just now, or has
+	 * sent data that has not been read. */
+	TAILQ_FOREACH(client, &clients, place)
+	{
+		const struct peer *peer = &client->peer;
+		bool young = !peer->intake.answered && loop_now() - client->since < silent_ns;
+
+		if (peer->exchange || (!peer->refused && (young || intake_unread(peer->intake.fd))))
+			return;
+	}
+	service_drained();
+}
+
+enum error http_init(uint64_t descriptors)
 {
 	static const struct intake_calls calls = {.refuse = exchange_break,
 	                                          .look = exchange_look,
@@ -414,18 +434,19 @@ enum error http_init(const struct limits *l, bool (*is_served)(void), uint64_t d
 	                                          .proxied = client_proxied};
 	enum error e;
 
-	serves = is_served;
 	descriptors_most = descriptors / 4 * 3;
-	http_limit(l);
 	exchanges_init(&limits);
 	e = intakes_init(&limits, &calls);
 	if (!e)
 		e = loop_timer_init(&pause_end, await_all, NULL);
+	if (!e)
+		e = loop_timer_init(&report, report_drained, NULL);
 	return e ? e : loop_timer_init(&ends, show_ends, NULL);
 }
 
-int http_turn(bool full)
+int http_turn(void)
 {
+	const bool full = service_is_full(); /* nothing more is taken from clients */
 	MHD_UNSIGNED_LONG_LONG timeout;
 	struct client *client;
 	int wait = -1;
@@ -463,21 +484,5 @@ void http_drain(bool last)
 	}
 	while (socket_count)
 		close(sockets[--socket_count].socket.fd);
-}
-
-bool http_drained(void)
-{
-	const struct client *client;
-
-	/* A request may still arrive on an idle connection: the client connected just now, or has
-	 * sent data that has not been read. */
-	TAILQ_FOREACH(client, &clients, place)
-	{
-		const struct peer *peer = &client->peer;
-		bool young = !peer->intake.answered && loop_now() - client->since < silent_ns;
-
-		if (peer->exchange || (!peer->refused && (young || intake_unread(peer->intake.fd))))
-			return false;
-	}
-	return true;
+	loop_timer_repeat(&report, REPORT_MS);
 }

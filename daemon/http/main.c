@@ -26,25 +26,10 @@
 #include "wire/wire.h"
 
 /* OOM score: its clients would lose their connections, so codec workers go first. */
-enum { EXPENDABLE = 400, REPORT_MS = 20 };
+enum { EXPENDABLE = 400 };
 
 static struct loop_watch front;
-static struct loop_timer report;
-static bool limited; /* http_init() has been called */
-static struct rlimit files;
-
-/* Without the front there is nothing to do, and nobody to tell. */
-static void end(void)
-{
-	_exit(0);
-}
-
-static void tell_drained(void *context)
-{
-	(void)context;
-	if (http_drained())
-		service_drained();
-}
+static bool limited; /* the first limits have come */
 
 /* The number that the front's next descriptor gets. It takes them from above. */
 static int spare;
@@ -64,10 +49,7 @@ static void drain(bool last)
 {
 	http_drain(last);
 	keep_numbers(); /* which the closed sockets have left */
-	loop_timer_repeat(&report, REPORT_MS);
 }
-
-static const struct service_calls service_calls = {.drain = drain, .lost = end};
 
 /* Takes over the certificate and its key, as the memfd has them. */
 static enum error import_certificate(const struct message_certificate *message, int fd)
@@ -92,18 +74,13 @@ static enum error import_certificate(const struct message_certificate *message, 
 /* An error is one of the front, or the machine is out of something: the front starts another. */
 static enum error receive_message(const struct message *message, const int *fds)
 {
-	const struct limits *limits = &message->limits.limits;
-
 	switch (message->type) {
 	case MSG_LINK:
-		return service_init(fds[0], &service_calls);
+		return service_init(fds[0], drain);
 	case MSG_LIMITS:
-		if (limited) {
-			http_limit(limits);
-			return ERR_OK;
-		}
+		http_limit(&message->limits.limits);
 		limited = true;
-		return http_init(limits, service_speaks, files.rlim_max);
+		return ERR_OK;
 	case MSG_CERTIFICATE:
 		return import_certificate(&message->certificate, fds[0]);
 	case MSG_LISTEN:
@@ -127,8 +104,7 @@ static void hear(void *context)
 	case WIRE_NOTHING:
 		break;
 	case WIRE_CLOSED:
-		end();
-		break;
+		_exit(0);
 	case WIRE_MESSAGE:
 		if (!receive_message(&message, fds))
 			break;
@@ -147,6 +123,7 @@ static enum error start(void)
 	struct message ready = {.type = MSG_READY};
 	const uint64_t begun = now_ms();
 	const time_t now = time(NULL);
+	struct rlimit files;
 	struct tm parts;
 	enum error e;
 
@@ -161,7 +138,7 @@ static enum error start(void)
 		return ERR_INTERNAL;
 	e = loop_init();
 	if (!e)
-		e = loop_timer_init(&report, tell_drained, NULL);
+		e = http_init(files.rlim_max);
 	if (!e)
 		e = loop_watch(&front, WORKER_SOCKET, EPOLLIN, hear, NULL);
 	if (!e)
@@ -175,7 +152,7 @@ static enum error start(void)
 
 static int turn(void)
 {
-	int wait = limited ? http_turn(service_is_full()) : -1, soon = service_turn();
+	int wait = http_turn(), soon = service_turn();
 
 	errands_turn();
 	return soon >= 0 && (wait < 0 || soon < wait) ? soon : wait;

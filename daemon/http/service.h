@@ -10,15 +10,9 @@
 #include <sys/queue.h>
 
 #include "base/error.h"
-#include "http/body.h"
 #include "link/answer.h"
 #include "link/head.h"
 #include "link/link.h"
-
-struct service_calls {
-	void (*drain)(bool last); /* accept no more (last: after those that wait) */
-	void (*lost)(void);       /* the front has gone, or cannot be understood */
-};
 
 /* Calls with the context of a connection, or of its request. */
 struct connection_calls {
@@ -30,8 +24,10 @@ struct connection_calls {
 	void (*cut)(void *context);
 };
 
-/* Connects to the front by a socket of link_pair(), which is then the service's. */
-enum error service_init(int socket, const struct service_calls *calls) MUST_CHECK;
+/* Connects to the front by a socket of link_pair(), which is then the service's. The process ends
+ * when the front has gone, or cannot be understood. drain: no more is to be accepted (last: after
+ * those that wait). */
+enum error service_init(int socket, void (*drain)(bool last)) MUST_CHECK;
 void service_set_calls(const struct connection_calls *calls);
 
 /* Does what is due, before each wait of the loop; returns the most milliseconds for it, -1: any. */
@@ -75,6 +71,8 @@ void service_guest_close(struct service_guest *guest);
 
 /* Requests ------------------------------------------------------------------------------------- */
 
+struct spill;
+
 /* A request, all zeros before it begins; others read the first members. */
 struct service_request {
 	struct service_entry entry; /* must be first, as in a guest */
@@ -83,8 +81,10 @@ struct service_request {
 	bool answered; /* and this is its answer: */
 	struct answer answer;
 	bool streams; /* in pieces */
-	struct body body;
 
+	struct lent lent;    /* where its body goes */
+	uint64_t body_size;  /* bytes written so far */
+	struct spill *spill; /* to a file */
 	bool wanted, failed;
 	struct service_guest *guest; /* NULL: of a refusal */
 	void *context;
@@ -109,9 +109,18 @@ void service_end(struct service_request *request);
 /* True while the body is wanted, or may be; else it is closed, and what comes is to be dropped. */
 bool service_wants_body(const struct service_request *request);
 
-/* True if there is room for so many bytes of the body in all, or will not be more: to be appended
- * by body_write(). False: it is not wanted, or `wake` is called when to ask again. */
+/* True if there is room for so many bytes of the body in all, or will not be more. False: it is not
+ * wanted, or `wake` is called when to ask again. */
 bool service_has_room(struct service_request *request, uint64_t size) MUST_CHECK;
+
+/* Appends to the body. ERR_BODY_TOO_LARGE beyond its room; ERR_IO or ERR_MEMORY if it cannot be
+ * written. */
+enum error service_write(struct service_request *request, const char *data, size_t size,
+                         struct problem *problem) MUST_CHECK;
+
+/* True if some of it is still to be written, to a file, which a thread does because a disk may
+ * block: append no more until `wake` is called. */
+bool service_writes(struct service_request *request);
 
 /* The body of a decided request, or of one without any, is complete; these are a form's parameters.
  */
