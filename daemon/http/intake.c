@@ -193,7 +193,6 @@ void intake_close(struct intake *i)
 {
 	by_fd[i->fd].intake = NULL;
 	grammar_fini(&i->grammar);
-	free(i->fault);
 }
 
 bool intake_send(const struct intake *i, const char *data, size_t size)
@@ -224,10 +223,8 @@ void intake_end(struct intake *i, const char *data, size_t size)
 
 static void refuse(struct intake *i)
 {
-	const struct intake_fault fault = *i->fault;
-
 	intake_hold(i);
-	calls->refuse(i->context, fault.error, &fault.problem);
+	calls->refuse(i->context, i->fault, &i->problem);
 }
 
 void intake_answered(struct intake *i, bool last)
@@ -320,21 +317,6 @@ static ssize_t nothing(const struct intake *i)
 	return i->tls ? GNUTLS_E_AGAIN : -1;
 }
 
-/* Refuses the connection because of what has just arrived, now or when its earlier requests are
- * answered. */
-static void keep_fault(struct intake *i, enum error error, const struct problem *problem)
-{
-	i->fault = malloc(sizeof *i->fault);
-	if (!i->fault) {
-		shutdown(i->fd, SHUT_RDWR);
-		return;
-	}
-	*i->fault = (struct intake_fault){error, *problem};
-	set_state(i, INTAKE_FAULTY);
-	if (i->answered == i->grammar.requests)
-		refuse(i);
-}
-
 /* Receives what nobody reads, but not so much at once that others wait. 0: that is over. */
 static ssize_t drop(struct intake *i)
 {
@@ -351,32 +333,34 @@ static ssize_t drop(struct intake *i)
 /* Receives what the library may see. */
 static ssize_t take(struct intake *i, void *data, size_t size)
 {
-	struct problem problem;
 	size_t sound, taken = 0;
 	ssize_t got;
-	enum error e;
 
 	/* The library is wrong if it expects more after the last request. */
 	if (i->state < INTAKE_FAULTY && i->grammar.state == GRAMMAR_OVER)
 		set_state(i, INTAKE_LAST);
 	if (i->state >= INTAKE_HELD)
 		return drop(i);
-	do { /* a gap, left by chunks' extensions, would tell the library that no more has arrived
-	      */
+	/* A gap, left by chunks' extensions, would tell the library that no more has arrived. */
+	do {
 		char *at = (char *)data + taken;
 
 		got = i->state == INTAKE_FAULTY ? nothing(i) : receive(i, at, size - taken);
 		if (got <= 0)
 			return taken ? (ssize_t)taken : got;
-		e = grammar_read(&i->grammar, at, (size_t)got, &sound, &problem);
+		i->fault = grammar_read(&i->grammar, at, (size_t)got, &sound, &i->problem);
 		i->bytes += (uint64_t)got;
 		i->heard = loop_now();
 		taken += sound;
-		if (!e)
+		if (!i->fault)
 			follow(i);
-	} while (!e && sound < (size_t)got && i->grammar.state != GRAMMAR_OVER);
-	if (e)
-		keep_fault(i, e, &problem);
+	} while (!i->fault && sound < (size_t)got && i->grammar.state != GRAMMAR_OVER);
+	/* Refuses the connection, now or when its earlier requests are answered. */
+	if (i->fault) {
+		set_state(i, INTAKE_FAULTY);
+		if (i->answered == i->grammar.requests)
+			refuse(i);
+	}
 	return taken && i->state < INTAKE_HELD ? (ssize_t)taken : nothing(i);
 }
 

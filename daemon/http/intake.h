@@ -25,11 +25,6 @@ enum intake_state {
 	INTAKE_LAST,      /* it has been sent: likewise */
 };
 
-struct intake_fault {
-	enum error error;
-	struct problem problem;
-};
-
 struct intake_calls {
 	/* Refuses the client: sends what there is to say by intake_end(), now or within 2 s. */
 	void (*refuse)(void *context, enum error error, const struct problem *problem);
@@ -49,15 +44,16 @@ struct intake {
 	void *session; /* of TLS, once its handshake is done */
 	struct grammar grammar;
 	enum intake_state state;
-	uint64_t since;             /* loop_now() when the state began, or its measure anew */
-	uint64_t began;             /* loop_now() when the state began */
-	uint64_t bytes;             /* that have arrived since `since` */
-	uint64_t heard;             /* loop_now() of the last of them */
-	uint64_t request;           /* requests that were complete when the state began */
-	uint64_t answered;          /* requests that the library has done with */
-	uint64_t sent;              /* bytes of files, and by TLS of all */
-	struct intake_fault *fault; /* in INTAKE_FAULTY; owned */
-	void *context;              /* of calls */
+	uint64_t since;         /* loop_now() when the state began, or its measure anew */
+	uint64_t began;         /* loop_now() when the state began */
+	uint64_t bytes;         /* that have arrived since `since` */
+	uint64_t heard;         /* loop_now() of the last of them */
+	uint64_t request;       /* requests that were complete when the state began */
+	uint64_t answered;      /* requests that the library has done with */
+	uint64_t sent;          /* bytes of files, and by TLS of all */
+	enum error fault;       /* in INTAKE_FAULTY, and */
+	struct problem problem; /* its problem */
+	void *context;          /* of calls */
 };
 
 enum error intakes_init(const struct limits *limits, const struct intake_calls *calls) MUST_CHECK;
