@@ -134,8 +134,7 @@ enum error admission_check(const char *client, enum work_class class, uint64_t b
                            struct problem *problem)
 {
 	double wait = admission_predict(class, work_cost(body_size));
-	enum error e = share_problem(share_ask(SHARE_JOBS, client, 1, config->max_jobs), SHARE_JOBS,
-	                             client, config->max_jobs, problem);
+	enum error e = share_ask(SHARE_JOBS, client, 1, config->max_jobs, problem);
 
 	if (e)
 		return e;

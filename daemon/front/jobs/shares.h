@@ -27,12 +27,6 @@ enum share_kind {
 	SHARE_KINDS
 };
 
-enum share_outcome {
-	SHARE_TAKEN,
-	SHARE_ALL_GONE,    /* too little is free for anybody; or no memory */
-	SHARE_CLIENT_FULL, /* some is free, for clients that hold less */
-};
-
 /* The amount of one kind that one holder has; embedded in the holder. All zeros: nothing. It may
  * be moved if its old place is zeroed. */
 struct share {
@@ -44,20 +38,17 @@ struct share {
 void shares_init(const struct config *config);
 
 /* Adds to a share, for a client (its address, or its token's name), if so much of all is allowed. A
- * share keeps its first kind and client. share_force() is for what already exists, such as an
- * answer that has grown, and fails only without memory (SHARE_ALL_GONE). */
-enum share_outcome share_take(struct share *share, enum share_kind kind, const char *client,
-                              uint64_t amount, uint64_t all) MUST_CHECK;
-enum share_outcome share_force(struct share *share, enum share_kind kind, const char *client,
-                               uint64_t amount) MUST_CHECK;
+ * share keeps its first kind and client. ERR_QUEUE_FULL if too little is free, for anybody or for
+ * this client; ERR_MEMORY. share_force() is for what already exists, such as an answer that has
+ * grown, and fails only without memory. */
+enum error share_take(struct share *share, enum share_kind kind, const char *client,
+                      uint64_t amount, uint64_t all, struct problem *problem) MUST_CHECK;
+enum error share_force(struct share *share, enum share_kind kind, const char *client,
+                       uint64_t amount) MUST_CHECK;
 
-/* Returns what share_take() of a new share would return now. */
-enum share_outcome share_ask(enum share_kind kind, const char *client, uint64_t amount,
-                             uint64_t all) MUST_CHECK;
-
-/* ERR_OK if it was taken; else ERR_QUEUE_FULL with the problem. all: the limit for all clients. */
-enum error share_problem(enum share_outcome outcome, enum share_kind kind, const char *client,
-                         uint64_t all, struct problem *problem) MUST_CHECK;
+/* Checks whether a new share would get so much now. */
+enum error share_ask(enum share_kind kind, const char *client, uint64_t amount, uint64_t all,
+                     struct problem *problem) MUST_CHECK;
 
 /* Gives back a part, at most what is held; or all of it. */
 void share_give(struct share *share, uint64_t amount);
@@ -70,11 +61,10 @@ uint64_t share_connections_most(void);
 /* The amount that the share's client holds of its kind, 0 if the share is empty. */
 uint64_t share_held(const struct share *share);
 
-/* The amount that all clients hold, the amount that one holds, and the name of the client that
- * holds most (NULL if none does; valid until something is given back). */
+/* The amount that all clients hold, that one holds, and the most that any one holds. */
 uint64_t share_total(enum share_kind kind);
 uint64_t share_of(enum share_kind kind, const char *client);
-const char *share_greatest(enum share_kind kind);
+uint64_t share_greatest(enum share_kind kind);
 
 /* ---- unread answers ---- */
 

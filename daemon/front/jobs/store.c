@@ -98,7 +98,7 @@ static struct share *share_in(struct stored *s, enum share_kind kind)
  * NULL if the client has no other. */
 static struct stored *find_oldest(enum share_kind kind, const struct stored *but)
 {
-	const uint64_t most = share_of(kind, share_greatest(kind));
+	const uint64_t most = share_greatest(kind);
 	struct stored *s;
 
 	TAILQ_FOREACH(s, &all, place)
