@@ -144,21 +144,6 @@ static void deadline_passed(void *context)
 	           &problem);
 }
 
-/* Starts the timer of a job that has a deadline. */
-static enum error watch_deadline(struct job *job)
-{
-	uint64_t now = loop_now(), deadline = job->terms.deadline;
-	enum error e;
-
-	if (!deadline)
-		return ERR_OK;
-	e = loop_timer_init(&job->deadline, deadline_passed, job);
-	if (!e)
-		loop_timer_start(&job->deadline,
-		                 1 + (deadline > now ? deadline - now : 0) / 1000000);
-	return e;
-}
-
 /* Sets the job's cost, and with it its class. */
 static void set_cost(struct job *job, double cost)
 {
@@ -175,18 +160,24 @@ static enum error open_flow(struct job *job)
 
 enum error job_submit(struct job *job, void (*done)(struct job *job, void *context), void *context)
 {
+	const uint64_t now = loop_now(), deadline = job->terms.deadline;
+
 	set_cost(job, work_cost(job->options.body_size));
 	if (open_flow(job))
 		return ERR_MEMORY;
-	if (share_force(&job->place, SHARE_JOBS, job->terms.client, 1) || watch_deadline(job)) {
+	if (share_force(&job->place, SHARE_JOBS, job->terms.client, 1) ||
+	    (deadline && loop_timer_init(&job->deadline, deadline_passed, job))) {
 		share_give_all(&job->place);
 		fair_close(&queue, &job->waiting);
 		return ERR_MEMORY;
 	}
+	if (deadline)
+		loop_timer_start(&job->deadline,
+		                 1 + (deadline > now ? deadline - now : 0) / 1000000);
 	job_hold(job);
 	job->done = done;
 	job->context = context;
-	job->times.accepted = job->times.queued = loop_now();
+	job->times.accepted = job->times.queued = now;
 	job->item.cost = job->cost;
 	admission_began(job->class, job->cost);
 	fair_push(&queue, &job->waiting, &job->item);
@@ -215,11 +206,6 @@ void job_waits(struct job *job, int more)
 	job->tiles_waited = now;
 	job->tiles_waiting += (unsigned)more;
 	update_held(job);
-}
-
-void job_out(struct job *job)
-{
-	job->times.out = loop_now();
 }
 
 /* Adds the time since a moment to a sum, and forgets the moment. */

@@ -202,8 +202,7 @@ bool task_is_current(const struct task *task);
 /* A tile of the job, of any run, waits for a program (1), or has stopped waiting (-1). */
 void job_waits(struct job *job, int more);
 
-/* Tiles of the job, of this run, are at the scheduler and devices; and: none is any more. */
-void job_out(struct job *job);
+/* None of the job's tiles is at the scheduler and devices any more (see times.out). */
 void job_back(struct job *job);
 
 /* The caller is no longer interested in the job. */

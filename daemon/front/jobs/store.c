@@ -235,11 +235,6 @@ enum stored_state stored_state(const struct stored *s)
 	return s->job->codec ? STORED_RUNNING : STORED_WAITING;
 }
 
-bool stored_ended(const struct stored *s)
-{
-	return s->job->finished;
-}
-
 uint32_t stored_tiles_done(const struct stored *s)
 {
 	/* The estimate ignores filters that the reference computes. */

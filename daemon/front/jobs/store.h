@@ -57,7 +57,6 @@ struct stored *store_add(const char *id, struct job *job, uint64_t arrived);
 struct stored *store_find(const char *id);
 
 enum stored_state stored_state(const struct stored *s);
-bool stored_ended(const struct stored *s);
 
 /* Finished tiles; all of them once the job is done. */
 uint32_t stored_tiles_done(const struct stored *s);
