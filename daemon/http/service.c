@@ -1,5 +1,5 @@
-/* Requests and guests of an HTTP worker. Each has a number of its own, which is not given again: a
- * message of the front that crosses the end of its request finds none. */
+/* Requests and guests of an HTTP worker. Each has a number of its own, never given again: a message
+ * that crosses the end of its request finds none. */
 #include "http/service.h"
 
 #include <errno.h>
@@ -43,14 +43,12 @@ static void tell(const struct link_message *message)
 		end();
 }
 
-/* Gives a request or guest its number, and its place in their table. */
 static void enter(struct entry_list *table, struct service_entry *entry)
 {
 	entry->number = ++last_number;
 	LIST_INSERT_HEAD(&table[entry->number % BUCKETS], entry, place);
 }
 
-/* Finds the request or guest of a number, or NULL. */
 static void *find(const struct entry_list *table, uint64_t number)
 {
 	struct service_entry *entry;
@@ -81,7 +79,7 @@ void service_guest_name(struct service_guest *g, const char *client, bool proxy)
 	                            .data_size = strlen(client)});
 }
 
-/* The front knows of the end of its last request, or gets to know by the next message. */
+/* The front knows of the end of the guest's last request, or does by the next message. */
 static void forget_end(struct service_guest *g)
 {
 	if (g->ended)
@@ -160,18 +158,6 @@ static void spill_free(struct errand *errand)
 	free(s);
 }
 
-static enum error spill_add(struct spill *s, const void *data, size_t size)
-{
-	if (!s->errand.under_way && s->failure)
-		return ERR_IO;
-	head_append(&s->waiting, data, size);
-	if (s->waiting.failed)
-		return ERR_MEMORY;
-	if (!s->errand.under_way)
-		spill_send(s);
-	return ERR_OK;
-}
-
 static void close_body(struct service_request *r)
 {
 	if (r->spill)
@@ -214,17 +200,23 @@ static enum error move_body(struct service_request *r, const struct lent *lent,
 enum error service_write(struct service_request *r, const char *data, size_t size,
                          struct problem *problem)
 {
+	struct spill *s = r->spill;
 	enum error e = ERR_OK;
 
 	if (size > r->lent.limit - r->body_size)
 		return problem_set(problem, ERR_BODY_TOO_LARGE,
 		                   "a body has at most %" PRIu64 " bytes", r->lent.limit);
-	if (r->spill)
-		e = spill_add(r->spill, data, size);
-	else if (!file_write(r->lent.fd, data, size, r->body_size))
+	if (s ? !s->errand.under_way && s->failure
+	      : !file_write(r->lent.fd, data, size, r->body_size))
 		e = ERR_IO;
+	if (!e && s) {
+		head_append(&s->waiting, data, size);
+		e = s->waiting.failed ? ERR_MEMORY : ERR_OK;
+	}
 	if (e)
 		return problem_set(problem, e, "cannot keep the body");
+	if (s && !s->errand.under_way)
+		spill_send(s);
 	r->body_size += size;
 	return ERR_OK;
 }
@@ -244,8 +236,8 @@ static void begin(struct service_request *r, void *context)
 	answer_init(&r->answer);
 }
 
-/* Tells the front of a request that was held back: mostly the rest of it comes soon, and one
- * message then tells of all. fd: its body, or -1. False: the body could not be sent. */
+/* Tells the front of a request that was held back, so that one message could tell of all. fd: its
+ * body, or -1. False: the body could not be sent. */
 static bool tell_head(struct service_request *r, uint32_t flags, int fd)
 {
 	struct link_message message = {.type = LINK_HEAD,
@@ -317,7 +309,7 @@ bool service_begin(struct service_request *r, struct service_guest *guest, void 
 	return true;
 }
 
-/* Makes an error the answer; client: of whom the front does not know, or "". */
+/* client: of whom the front does not know, or "". */
 static void tell_failure(struct service_request *r, const char *client, enum error error,
                          const struct problem *problem)
 {
@@ -340,27 +332,21 @@ void service_refuse(struct service_request *r, const char *client, enum error er
 	tell_failure(r, client, error, problem);
 }
 
-/* Mostly the same client's next request follows at once, and then its head says this, too. */
-static void tell_end(struct service_request *r)
+void service_end(struct service_request *r)
 {
 	struct service_guest *g = r->guest;
 
-	if (!r->answered || !g) {
-		tell(&(struct link_message){.type = LINK_END, .number = r->entry.number});
-		return;
-	}
-	g->ended = r->entry.number;
-	if (LIST_EMPTY(&quiet))
-		quiet_since = loop_now();
-	LIST_INSERT_HEAD(&quiet, g, quiet);
-}
-
-void service_end(struct service_request *r)
-{
-	if (r->held)
+	if (r->held) {
 		LIST_REMOVE(r, hold);
-	else if (r->entry.number)
-		tell_end(r);
+	} else if (r->answered && g) {
+		/* Mostly the client's next request follows at once, and its head says this, too. */
+		g->ended = r->entry.number;
+		if (LIST_EMPTY(&quiet))
+			quiet_since = loop_now();
+		LIST_INSERT_HEAD(&quiet, g, quiet);
+	} else if (r->entry.number) {
+		tell(&(struct link_message){.type = LINK_END, .number = r->entry.number});
+	}
 	if (r->entry.number) {
 		LIST_REMOVE(&r->entry, place);
 		close_body(r);
@@ -516,7 +502,6 @@ static void receive_piece(struct service_request *r, const struct link_message *
 	r->ended = message->flags & LINK_IS_LAST || !piece;
 }
 
-/* A message about a request. */
 static void receive_request(struct service_request *r, struct link_message *message)
 {
 	switch ((enum link_type)message->type) {
