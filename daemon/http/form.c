@@ -1,8 +1,7 @@
-/* Forms, parsed by a state machine that can stop after any byte. (libmicrohttpd's parser passes on
- * parts without a name, and misses unquoted names and some boundaries.) The hard part is a
- * delimiter, CRLF--BOUNDARY, that the end of a piece cuts anywhere. Its first byte occurs in it
- * only once, so after a mismatch it can only start anew: the number of bytes that have matched is
- * the only state, and a failed match is data whose bytes are known. */
+/* Forms, parsed by a state machine that can stop after any byte. (libmicrohttpd's parser misses
+ * unquoted names and some boundaries.) The hard part is a delimiter, CRLF--BOUNDARY, that the end
+ * of a piece cuts anywhere. Its first byte occurs in it only once, so the number of bytes that have
+ * matched is the only state, and a failed match is data whose bytes are known. */
 #include "http/form.h"
 
 #include <stdlib.h>
@@ -74,8 +73,8 @@ static char *unquote(char *at, struct span *text)
 	return *at ? at + 1 : NULL;
 }
 
-/* Parses `; NAME=VALUE`, the value quoted or not; an empty name at the end. False on a syntax
- * error. */
+/* Parses `; NAME=VALUE`, the value quoted or not; an empty name at the end. False: it is neither.
+ */
 static bool next_parameter(char **at, struct span *name, struct span *value)
 {
 	bool separated = false;
@@ -151,7 +150,7 @@ static enum error read_type(struct form *form, char *type, struct problem *probl
 	return ERR_OK;
 }
 
-/* Content begins. The line end before it may be the start of a delimiter. */
+/* The line end before content may be the start of a delimiter. */
 static void enter_content(struct form *form, bool in_part)
 {
 	form->state = CONTENT;
@@ -232,7 +231,6 @@ static enum error bad_part(struct problem *problem, const char *what)
 	           what);
 }
 
-/* The rest of a boundary's line. */
 static enum error read_boundary(struct form *form, char c, struct problem *problem)
 {
 	static const struct {

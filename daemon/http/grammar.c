@@ -1,11 +1,10 @@
 /* The grammar of requests, as a machine of states that reads bodies by their sizes and all else by
- * lines. A line is kept until it is complete, so a rule sees a whole line; only control characters,
- * a CR without LF and an LF without CR are found at once, so that what is no HTTP at all need not
- * end to be refused.
+ * lines. A rule sees a whole line; only control characters, a CR without LF and an LF without CR
+ * are found at once, so that what is no HTTP at all need not end to be refused.
  *
- * The parsers that Debian has take what must be refused here, and give no reason. Two things that
- * RFC 9112 allows are refused, too: LF alone at the end of a line, and white space after a length
- * or a coding, which libmicrohttpd would not understand. */
+ * The parsers that Debian has take what must be refused here. Two things that RFC 9112 allows are
+ * refused, too: LF alone at the end of a line, and white space after a length or a coding, which
+ * libmicrohttpd would not understand. */
 #include "http/grammar.h"
 
 #include <ctype.h>
@@ -215,8 +214,8 @@ static enum error check_version(struct grammar *g, const char *version, struct p
 	return bad(problem, "the request line does not end with HTTP/1.1 or HTTP/1.0");
 }
 
-/* Counts the items that single characters separate. libmicrohttpd keeps a record of each, and where
- * it has no room for one, it ends the connection or answers twice. */
+/* Counts the items between separators. libmicrohttpd keeps a record of each, and where it has no
+ * room for one, it ends the connection or answers twice. */
 static void count_items(struct grammar *g, struct span text, char separator)
 {
 	g->section += GRAMMAR_ITEM;
@@ -418,7 +417,6 @@ static enum error parse_chunk_size(struct grammar *g, struct problem *problem)
 	return ERR_OK;
 }
 
-/* A complete line. */
 static enum error parse_line(struct grammar *g, struct problem *problem)
 {
 	enum error e = ERR_OK;
@@ -469,8 +467,8 @@ static void skip(struct grammar *g, const char **at, const char *end)
 		end_request(g);
 }
 
-/* Takes extensions out of a part of the line before a chunk. within: the line's first part ended in
- * them. Returns the number of bytes that stay, at the part's start. */
+/* Takes extensions out of a part of the line before a chunk; within: it begins in them. Returns the
+ * number of bytes that stay, at the part's start. */
 static size_t drop_extensions(bool within, char *part, size_t size)
 {
 	size_t kept = 0;

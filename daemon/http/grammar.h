@@ -1,7 +1,6 @@
 /* The grammar of requests (RFC 9110, RFC 9112), read strictly: what another reader could take for
  * something else is an error. Checks the bytes of a connection as they arrive, in pieces of any
- * size: heads, bodies' framing, trailers, and again, until the request that is the last by its own
- * headers. Knows no sockets. */
+ * size, until the request that is the last by its own headers. */
 #ifndef HTTP_GRAMMAR_H
 #define HTTP_GRAMMAR_H
 

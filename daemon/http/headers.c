@@ -55,15 +55,6 @@ static enum MHD_Result add_parameter(void *context, enum MHD_ValueKind kind, con
 	return p->count++ < HEAD_PARAMETERS_MAX ? MHD_YES : MHD_NO;
 }
 
-static void add_headers(struct MHD_Connection *connection, struct head_writer *writer)
-{
-#define HEADER(symbol, name, many)                                                                 \
-	MHD_get_connection_values(connection, MHD_HEADER_KIND, add_header,                         \
-	                          &(struct collection){writer, HEAD_##symbol, name, many, false});
-#include "link/headers.def"
-#undef HEADER
-}
-
 /* The address of the connection, or the one that a proxy has named by the PROXY protocol. */
 static const struct sockaddr *address_of(struct MHD_Connection *connection,
                                          const struct sockaddr_storage *source)
@@ -122,9 +113,9 @@ static enum MHD_Result add_forwarded(void *context, enum MHD_ValueKind kind, con
 	return MHD_YES;
 }
 
-/* Names the client by what proxies say: each adds whom it has heard, so the last address that is no
- * trusted proxy's is the client's. A client can send the header that its proxy does not know: where
- * there are both, neither counts. */
+/* Names the client: each proxy adds whom it has heard, so the last address that is no trusted
+ * proxy's is the client's. Where there are both headers neither counts, because a client can send
+ * the one that its proxy does not know. */
 static void name_forwarded(struct MHD_Connection *connection, const struct limits *limits,
                            const struct sockaddr *nearest, char name[HEAD_CLIENT_SIZE])
 {
@@ -180,7 +171,12 @@ enum error headers_read(struct MHD_Connection *connection, const char *name,
 	head_add(&writer, HEAD_METHOD, method);
 	head_add(&writer, HEAD_PATH, path_of(url));
 	head_add(&writer, HEAD_CLIENT, client);
-	add_headers(connection, &writer);
+#define HEADER(symbol, name, many)                                                                 \
+	MHD_get_connection_values(                                                                 \
+	    connection, MHD_HEADER_KIND, add_header,                                               \
+	    &(struct collection){&writer, HEAD_##symbol, name, many, false});
+#include "link/headers.def"
+#undef HEADER
 	MHD_get_connection_values(connection, MHD_GET_ARGUMENT_KIND, add_parameter, &parameters);
 	e = head_read(head, writer.data, writer.size);
 	if (length)

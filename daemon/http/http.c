@@ -1,7 +1,6 @@
-/* HTTP over libmicrohttpd, run from our own loop: the listening sockets, and the connections, which
- * are the library's once they are accepted. The loop watches each client's socket, too, to notice
- * one that leaves: libmicrohttpd does not look at a suspended connection, nor for an end within a
- * body. */
+/* HTTP over libmicrohttpd, run from our own loop. The loop watches each client's socket, too, to
+ * notice one that leaves: the library does not look at a suspended connection, nor for an end
+ * within a body. */
 #include "http/http.h"
 
 #include <errno.h>
@@ -10,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/param.h>
 #include <sys/queue.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -89,8 +89,7 @@ static void client_left(void *context)
 }
 
 /* Makes libmicrohttpd notice clients that have left. It does not look again at a socket whose last
- * bytes it got together with the end, so it is woken once it has taken these; once is enough,
- * because while it sends an answer it does not look at all. */
+ * bytes it got together with the end, so it is woken once it has taken these. */
 static void show_ends(void *context)
 {
 	struct client *client, *next;
@@ -149,8 +148,8 @@ static enum error watch_client(struct client *client)
 	                  handshake ? client_knocks : client_left, client);
 }
 
-/* libmicrohttpd 0.9.75 takes a socket for readable until it has read data itself, which it does not
- * in a handshake: without being suspended it would ask GnuTLS again and again. */
+/* libmicrohttpd 0.9.75 takes a socket for readable until it has read data itself, so in a handshake
+ * it would ask GnuTLS again and again unless it is suspended. */
 static void client_shakes_hands(void *context, bool done)
 {
 	struct client *client = context;
@@ -161,17 +160,6 @@ static void client_shakes_hands(void *context, bool done)
 		return;
 	client->waits = true;
 	LIST_INSERT_HEAD(&waiting, client, wait);
-}
-
-/* True if a client has connected to a loopback address, not to a Unix socket. */
-static bool is_loopback(int fd)
-{
-	struct sockaddr_storage address;
-	const struct sockaddr *own = (const struct sockaddr *)&address;
-	socklen_t size = sizeof address;
-
-	return !getsockname(fd, (struct sockaddr *)&address, &size) && own->sa_family != AF_UNIX &&
-	       address_is_local(own);
 }
 
 static void client_free(struct client *client)
@@ -188,8 +176,7 @@ static void client_free(struct client *client)
 	free(client);
 }
 
-/* Ends the oldest of too many connections for metrics, an idle one if there is one: whoever holds
- * them, another always gets in. */
+/* Ends the oldest of too many connections for metrics, an idle one if there is one. */
 static void bound_monitors(void)
 {
 	struct client *client, *oldest = NULL;
@@ -213,12 +200,16 @@ static struct client *client_new(struct MHD_Connection *connection, int fd,
                                  const struct http_socket *socket)
 {
 	struct client *client = calloc(1, sizeof *client);
+	struct sockaddr_storage address;
+	struct sockaddr *own = (struct sockaddr *)&address;
+	socklen_t size = sizeof address;
 
 	if (!client)
 		return NULL;
 	client->peer.connection = connection;
 	client->peer.monitoring = socket->metrics;
-	client->peer.loopback = is_loopback(fd);
+	client->peer.loopback =
+	    !getsockname(fd, own, &size) && own->sa_family != AF_UNIX && address_is_local(own);
 	client->peer.intake = (struct intake){.fd = fd,
 	                                      .tls = socket->tls,
 	                                      .proxied = headers_from_proxy(connection, &limits),
@@ -334,7 +325,7 @@ static void pause_accepting(void)
 	loop_timer_start(&pause_end, PAUSE_MS);
 }
 
-/* False if there is nobody, or nothing to accept anybody with. */
+/* False if there is nobody, or no descriptor. */
 static bool accept_client(const struct listening *l)
 {
 	struct sockaddr_storage address = {0};
@@ -372,9 +363,8 @@ static void client_came(void *context)
 		await_clients(context);
 }
 
-/* A client wakes one worker: of those that wait, the one that began first. Each begins anew after a
- * client, so idle workers take turns; else the first would have most of the connections that are
- * made before the load comes. libmicrohttpd's own epoll would wake all. */
+/* A client wakes the worker that has waited longest; libmicrohttpd's own epoll would wake all. Each
+ * begins to wait anew after a client, so idle workers take turns. */
 static void await_clients(struct listening *l)
 {
 	loop_unwatch(&l->watch);
@@ -463,7 +453,7 @@ int http_turn(void)
 		MHD_run(daemons[i].mhd);
 		if (MHD_get_timeout(daemons[i].mhd, &timeout) == MHD_YES &&
 		    (wait < 0 || timeout < (unsigned)wait))
-			wait = (int)(timeout < WAIT_MAX_MS ? timeout : WAIT_MAX_MS);
+			wait = (int)MIN(timeout, WAIT_MAX_MS);
 	}
 	while ((client = LIST_FIRST(&waiting))) {
 		LIST_REMOVE(client, wait);

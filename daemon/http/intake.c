@@ -1,10 +1,9 @@
 /* Replaces recv(), sendfile() and functions of GnuTLS for libmicrohttpd, as the linker lets a
- * program do. The library has no other way to look at bytes before it reads them: peeking at the
- * socket shows neither what TLS carries nor a head that follows another one, and a pair of sockets
- * between the two would copy each byte twice more.
+ * program do: peeking at the socket shows neither what TLS carries nor a head that follows another
+ * one, and a pair of sockets would copy each byte twice more.
  *
- * The library receives and sends once a turn of the loop, by TLS a record of 16 KiB at most, which
- * costs less than the turn: here it goes on while there are more. */
+ * The library receives and sends once a turn of the loop, by TLS 16 KiB at most, which costs less
+ * than the turn: here it goes on while there are more. */
 #include "http/intake.h"
 
 #include <dlfcn.h>
@@ -66,7 +65,7 @@ static enum intake_state state_of(const struct intake *i)
 	return i->answered < i->grammar.requests ? INTAKE_BUSY : INTAKE_IDLE;
 }
 
-/* Enters the state that follows from what has arrived; the same again for another request. */
+/* Enters the state that follows from what has arrived. */
 static void follow(struct intake *i)
 {
 	enum intake_state state = state_of(i);
@@ -80,7 +79,6 @@ static bool is_over(const struct intake *i, uint64_t seconds)
 	return loop_now() - i->began > seconds * second;
 }
 
-/* Checks what is arriving of a request. */
 static enum error check_arrival(const struct intake *i, struct problem *problem)
 {
 	const uint64_t measured = (loop_now() - i->since) / second;
@@ -290,8 +288,8 @@ int intake_unread(int fd)
 	return ioctl(fd, FIONREAD, &bytes) ? 0 : bytes;
 }
 
-/* Receives the records that have arrived. Not what may come after them, the connection's end: after
- * one that TLS does not announce GnuTLS would send no answer any more. */
+/* Receives the records that have arrived, but not the connection's end after them: if TLS does not
+ * announce that, GnuTLS would send no answer any more. */
 static ssize_t receive_records(struct intake *i, char *data, size_t size)
 {
 	size_t received = 0;
@@ -304,13 +302,11 @@ static ssize_t receive_records(struct intake *i, char *data, size_t size)
 	return received ? (ssize_t)received : got;
 }
 
-/* Receives as the library would. */
 static ssize_t receive(struct intake *i, void *data, size_t size)
 {
 	return i->tls ? receive_records(i, data, size) : receive_bytes(i, data, size);
 }
 
-/* Says that nothing has arrived. */
 static ssize_t nothing(const struct intake *i)
 {
 	errno = EAGAIN;
