@@ -68,7 +68,7 @@ static const struct filter_call *next_gathering(const struct job *job)
 }
 
 /* Sets what the next run does: all that is asked for; or what comes before a call that must know
- * the whole image first; or nothing but to tell the image's size, if that must be known. */
+ * the whole image; or nothing but to tell the image's size. */
 static enum error choose_run(struct job *job)
 {
 	struct shared_chain *asked = job->asked, *chain = asked;
@@ -152,7 +152,6 @@ static void set_cost(struct job *job, double cost)
 	                                 : work_class(job->terms.priority == PRIORITY_BATCH, cost);
 }
 
-/* Opens the job's flow in the queue. */
 static enum error open_flow(struct job *job)
 {
 	return fair_open(&queue, &job->waiting, job->class, job->terms.client, job->terms.share);
@@ -187,7 +186,6 @@ enum error job_submit(struct job *job, void (*done)(struct job *job, void *conte
 	return ERR_OK;
 }
 
-/* Updates admission on whether the job waits for a program. */
 static void update_held(struct job *job)
 {
 	bool held = job->tiles_waiting && !job->finished;
@@ -383,9 +381,9 @@ struct job *job_next_waiting(unsigned classes)
 	return item ? (struct job *)((char *)item - offsetof(struct job, item)) : NULL;
 }
 
-/* Ends what is being timed. Tiles have waited for busy devices as long as they were away and
- * neither waited for a program nor were worked on. A codec worker has waited for a processor or a
- * file as long as it had the job and neither worked nor had tiles away. */
+/* Ends what is being timed. Tiles have waited for devices as long as they were away and neither
+ * waited for a program nor were worked on; a codec worker, for a processor or a file, as long as it
+ * had the job and neither worked nor had tiles away. */
 static void end_times(struct job *job)
 {
 	struct job_times *t = &job->times;

@@ -189,15 +189,13 @@ uint64_t share_greatest(enum share_kind kind)
 
 /* ---- unread answers ----
  *
- * Slow readers are found by reports of what has been read. A reader without a report has just
- * begun, and goes after those that are known; among several, the oldest goes first. An answer
- * counts as half of a bound at most, so that one which is larger leaves room for others. */
+ * A reader without a report has just begun, and is cut after those that are known; among several,
+ * the oldest first. An answer counts as half of a bound at most, so that a larger one leaves room
+ * for others. */
 
-/* The bytes that the sockets' buffers accept even if nobody reads. A client that has just begun
- * counts as fast. */
-static const double buffered = 4 << 20;
-/* Bytes a second: a client that reads as fast keeps its connection. */
-static const double diligent = 1 << 20;
+/* Bytes that the sockets' buffers accept even if nobody reads; bytes a second with which a client
+ * keeps its connection. */
+static const double buffered = 4 << 20, diligent = 1 << 20;
 
 static LIST_HEAD(unread_list, unread) answers = LIST_HEAD_INITIALIZER(answers);
 

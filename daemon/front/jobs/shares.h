@@ -1,8 +1,8 @@
-/* Shares: the part of limited resources that each client holds. However many clients come,
- * something is left for the next: a client that holds some may take more while the free part is
- * large enough relative to its own (the dynamic threshold of A. K. Choudhury and E. L. Hahne,
- * 1998). One that is alone gets the part of all that `client-share` says, two get less each, and so
- * on; one that holds nothing may take whatever is free, and is not stored. */
+/* Shares: the part of limited resources that each client holds. Something is always left for the
+ * next client: one that holds some may take more while the free part is large enough relative to
+ * its own (the dynamic threshold of A. K. Choudhury and E. L. Hahne, 1998). One that is alone gets
+ * the part of all that `client-share` says, two get less each, and so on; one that holds nothing
+ * may take whatever is free. */
 #ifndef FRONT_JOBS_SHARES_H
 #define FRONT_JOBS_SHARES_H
 
@@ -66,9 +66,9 @@ uint64_t share_total(enum share_kind kind);
 uint64_t share_of(enum share_kind kind, const char *client);
 uint64_t share_greatest(enum share_kind kind);
 
-/* ---- unread answers ---- */
-
-/* Answers are kept until their clients have read them. Both the total and each client's part are
+/* ---- unread answers ----
+ *
+ * Answers are kept until their clients have read them. The total and each client's part are
  * bounded: above that, the connections of slow readers are closed, and new answers are refused. An
  * answer that begins alone never is, and a client that reads is not cut. */
 
@@ -83,9 +83,9 @@ struct unread {
 	void *context;
 };
 
-/* Starts sending an answer of so many bytes. cut: closes the connection, and does nothing else, if
- * the client is too slow. The texts must stay valid until unread_end(), which may be called for one
- * that never began. ERR_QUEUE_FULL: the bounds leave no room, and nothing has begun. */
+/* Starts sending an answer of so many bytes. cut: closes the connection, and does nothing else. The
+ * texts must stay valid until unread_end(), which may be called for one that never began.
+ * ERR_QUEUE_FULL: there is no room, and nothing has begun. */
 enum error unread_begin(struct unread *unread, const char *id, const char *client, uint64_t size,
                         void (*cut)(void *context), void *context,
                         struct problem *problem) MUST_CHECK;
