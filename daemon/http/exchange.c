@@ -50,7 +50,6 @@ struct exchange {
 _Static_assert(HEAD_FORM_MAX >= HEAD_PARAMETERS_MAX * (HEAD_VALUE_MAX + (int)FORM_HEADER_MAX),
                "the front takes the parameters of every form");
 
-static const struct limits *limits;
 static bool draining;
 
 static enum error check_memory(const struct exchange *x, struct problem *problem)
@@ -169,7 +168,7 @@ static bool exchange_suspend(struct exchange *x)
 void exchange_set_timeout(struct MHD_Connection *connection)
 {
 	MHD_set_connection_option(connection, MHD_CONNECTION_OPTION_TIMEOUT,
-	                          (unsigned)limits->idle_timeout);
+	                          (unsigned)limits.idle_timeout);
 }
 
 void exchange_free(struct exchange *x)
@@ -191,8 +190,8 @@ static struct exchange *exchange_new(struct peer *peer, const char *method, cons
 	if (!x)
 		return NULL;
 	x->peer = peer;
-	e = headers_read(peer->connection, peer->name, &peer->source, limits, method, url,
-	                 &x->request.head, &x->expects);
+	e = headers_read(peer->connection, peer->name, &peer->source, method, url, &x->request.head,
+	                 &x->expects);
 	x->request.head.monitoring = peer->monitoring;
 	x->request.head.loopback = peer->loopback;
 	if (e || !service_begin(&x->request, &peer->guest, x)) {
@@ -449,7 +448,7 @@ static bool take_whole(struct exchange *x, const char *data, size_t size)
 	int fd;
 
 	if (x->request.decided || head->form || head->announced != size || size > LINK_WHOLE_MAX ||
-	    size > limits->spool_size || !service_wants_body(&x->request) ||
+	    size > limits.spool_size || !service_wants_body(&x->request) ||
 	    memfd_sealed("body", data, size, &fd))
 		return false;
 	x->complete = service_take(&x->request, fd, size);
@@ -559,11 +558,10 @@ void exchanges_drain(void)
 	draining = true;
 }
 
-void exchanges_init(const struct limits *l)
+void exchanges_init(void)
 {
 	static const struct connection_calls calls = {
 	    .crowded = exchange_refuse, .wake = exchange_wake, .cut = exchange_cut};
 
-	limits = l;
 	service_set_calls(&calls);
 }

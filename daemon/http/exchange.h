@@ -29,7 +29,7 @@ struct peer {
 	bool refused;                /* no further request is read */
 };
 
-void exchanges_init(const struct limits *limits);
+void exchanges_init(void);
 
 /* Sets a connection's timeout to the current idle-timeout, which a reload may have changed. */
 void exchange_set_timeout(struct MHD_Connection *connection);

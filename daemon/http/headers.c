@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 
 #include "http/form.h"
+#include "http/intake.h"
 #include "http/proxy.h"
 
 /* The destination of the headers of a name, or of the query's parameters. */
@@ -91,11 +92,11 @@ void headers_name_client(struct MHD_Connection *connection, const struct sockadd
 	name_address(address_of(connection, source), name);
 }
 
-bool headers_from_proxy(struct MHD_Connection *connection, const struct limits *limits)
+bool headers_from_proxy(struct MHD_Connection *connection)
 {
 	static const struct sockaddr_storage none;
 
-	return networks_have(&limits->trusted_proxies, address_of(connection, &none));
+	return networks_have(&limits.trusted_proxies, address_of(connection, &none));
 }
 
 /* Joins headers of the same name into one list. */
@@ -116,20 +117,20 @@ static enum MHD_Result add_forwarded(void *context, enum MHD_ValueKind kind, con
 /* Names the client: each proxy adds whom it has heard, so the last address that is no trusted
  * proxy's is the client's. Where there are both headers neither counts, because a client can send
  * the one that its proxy does not know. */
-static void name_forwarded(struct MHD_Connection *connection, const struct limits *limits,
-                           const struct sockaddr *nearest, char name[HEAD_CLIENT_SIZE])
+static void name_forwarded(struct MHD_Connection *connection, const struct sockaddr *nearest,
+                           char name[HEAD_CLIENT_SIZE])
 {
 	struct head_writer lists[2] = {{0}}, *list; /* X-Forwarded-For, Forwarded */
 	struct sockaddr_storage source;
 	bool counts;
 
-	if (!networks_have(&limits->trusted_proxies, nearest))
+	if (!networks_have(&limits.trusted_proxies, nearest))
 		return;
 	MHD_get_connection_values(connection, MHD_HEADER_KIND, add_forwarded, lists);
 	counts = !lists[0].size || !lists[1].size;
 	list = lists[1].size ? &lists[1] : &lists[0];
 	head_append(list, "", 1);
-	while (counts && !list->failed && networks_have(&limits->trusted_proxies, nearest) &&
+	while (counts && !list->failed && networks_have(&limits.trusted_proxies, nearest) &&
 	       proxy_last(list->data, list == &lists[1], &source)) {
 		nearest = (const struct sockaddr *)&source;
 		name_address(nearest, name);
@@ -156,8 +157,8 @@ static const char *path_of(const char *target)
 }
 
 enum error headers_read(struct MHD_Connection *connection, const char *name,
-                        const struct sockaddr_storage *source, const struct limits *limits,
-                        const char *method, const char *url, struct head *head, bool *expects)
+                        const struct sockaddr_storage *source, const char *method, const char *url,
+                        struct head *head, bool *expects)
 {
 	const char *type = header(connection, MHD_HTTP_HEADER_CONTENT_TYPE);
 	const char *length = header(connection, MHD_HTTP_HEADER_CONTENT_LENGTH);
@@ -167,7 +168,7 @@ enum error headers_read(struct MHD_Connection *connection, const char *name,
 	enum error e;
 
 	strcpy(client, name);
-	name_forwarded(connection, limits, address_of(connection, source), client);
+	name_forwarded(connection, address_of(connection, source), client);
 	head_add(&writer, HEAD_METHOD, method);
 	head_add(&writer, HEAD_PATH, path_of(url));
 	head_add(&writer, HEAD_CLIENT, client);

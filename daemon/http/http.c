@@ -58,7 +58,6 @@ struct listening {
 	struct loop_watch watch;
 };
 
-static struct limits limits;
 static struct {
 	struct MHD_Daemon *mhd; /* NULL until there is a socket */
 	struct loop_watch watch;
@@ -111,8 +110,7 @@ static void show_ends(void *context)
 static void name_client(struct client *client)
 {
 	struct peer *peer = &client->peer;
-	bool proxy =
-	    peer->source.ss_family == AF_UNSPEC && headers_from_proxy(peer->connection, &limits);
+	bool proxy = peer->source.ss_family == AF_UNSPEC && headers_from_proxy(peer->connection);
 
 	headers_name_client(peer->connection, &peer->source, peer->name);
 	if (!peer->monitoring)
@@ -212,7 +210,7 @@ static struct client *client_new(struct MHD_Connection *connection, int fd,
 	    !getsockname(fd, own, &size) && own->sa_family != AF_UNIX && address_is_local(own);
 	client->peer.intake = (struct intake){.fd = fd,
 	                                      .tls = socket->tls,
-	                                      .proxied = headers_from_proxy(connection, &limits),
+	                                      .proxied = headers_from_proxy(connection),
 	                                      .context = client};
 	client->watch.fd = -1;
 	service_guest_open(&client->peer.guest, client);
@@ -422,16 +420,14 @@ enum error http_init(uint64_t descriptors)
 	                                          .look = exchange_look,
 	                                          .handshake = client_shakes_hands,
 	                                          .proxied = client_proxied};
-	enum error e;
 
 	descriptors_most = descriptors / 4 * 3;
-	exchanges_init(&limits);
-	e = intakes_init(&limits, &calls);
-	if (!e)
-		e = loop_timer_init(&pause_end, await_all, NULL);
-	if (!e)
-		e = loop_timer_init(&report, report_drained, NULL);
-	return e ? e : loop_timer_init(&ends, show_ends, NULL);
+	exchanges_init();
+	return intakes_init(&calls) || loop_timer_init(&pause_end, await_all, NULL) ||
+	               loop_timer_init(&report, report_drained, NULL) ||
+	               loop_timer_init(&ends, show_ends, NULL)
+	           ? ERR_INTERNAL
+	           : ERR_OK;
 }
 
 int http_turn(void)

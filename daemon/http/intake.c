@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/param.h>
 #include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -27,7 +28,7 @@ enum { CHECK_MS = 500, DROPS_A_TURN = 32, LINGER_S = 2 };
 
 static const uint64_t second = 1000000000; /* in nanoseconds */
 
-static const struct limits *limits;
+struct limits limits;
 static const struct intake_calls *calls;
 static uint64_t checked; /* loop_now() of the last check */
 
@@ -79,48 +80,35 @@ static bool is_over(const struct intake *i, uint64_t seconds)
 	return loop_now() - i->began > seconds * second;
 }
 
+#define late(problem, ...) problem_set(problem, ERR_BODY_TIMEOUT, __VA_ARGS__)
+
 static enum error check_arrival(const struct intake *i, struct problem *problem)
 {
 	const uint64_t measured = (loop_now() - i->since) / second;
-	const uint64_t heard = i->heard > i->since ? i->heard : i->since;
+	const uint64_t heard = MAX(i->heard, i->since);
 
-	if (i->state == INTAKE_HEAD && is_over(i, limits->header_timeout))
-		return problem_set(problem, ERR_BODY_TIMEOUT,
-		                   "the headers are incomplete after %" PRIu64 " s",
-		                   limits->header_timeout);
+	if (i->state == INTAKE_HEAD && is_over(i, limits.header_timeout))
+		return late(problem, "the headers are incomplete after %" PRIu64 " s",
+		            limits.header_timeout);
 	if (i->state != INTAKE_BODY)
 		return ERR_OK;
-	if (is_over(i, limits->body_timeout))
-		return problem_set(problem, ERR_BODY_TIMEOUT,
-		                   "the body is incomplete after %" PRIu64 " s",
-		                   limits->body_timeout);
-	if (measured >= limits->header_timeout && i->bytes / measured < limits->body_rate)
-		return problem_set(problem, ERR_BODY_TIMEOUT,
-		                   "the body arrives at %" PRIu64 " bytes a second; at least "
-		                   "%" PRIu64 " are expected",
-		                   i->bytes / measured, limits->body_rate);
-	if (loop_now() - heard > limits->idle_timeout * second)
-		return problem_set(problem, ERR_BODY_TIMEOUT,
-		                   "no data for %" PRIu64 " s, and the body is incomplete",
-		                   limits->idle_timeout);
+	if (is_over(i, limits.body_timeout))
+		return late(problem, "the body is incomplete after %" PRIu64 " s",
+		            limits.body_timeout);
+	if (measured >= limits.header_timeout && i->bytes / measured < limits.body_rate)
+		return late(problem,
+		            "the body arrives at %" PRIu64 " bytes a second; at least %" PRIu64
+		            " are expected",
+		            i->bytes / measured, limits.body_rate);
+	if (loop_now() - heard > limits.idle_timeout * second)
+		return late(problem, "no data for %" PRIu64 " s, and the body is incomplete",
+		            limits.idle_timeout);
 	return ERR_OK;
 }
 
-static void check_deadline(struct intake *i)
-{
-	struct problem problem;
-	enum error e = check_arrival(i, &problem);
-
-	if (e)
-		calls->refuse(i->context, e, &problem);
-	else if ((i->state == INTAKE_HANDSHAKE && is_over(i, limits->header_timeout)) ||
-	         (i->state == INTAKE_IDLE && is_over(i, limits->keepalive_timeout)) ||
-	         (i->state >= INTAKE_HELD && is_over(i, LINGER_S)))
-		shutdown(i->fd, SHUT_RDWR); /* the library then looks at it */
-}
-
-/* Deadlines need no timers of their own. After a delay of the loop itself nobody is judged: what
- * clients have sent meanwhile may be unread. */
+/* After a delay of the loop itself nobody is judged: what clients have sent meanwhile may be
+ * unread.
+ */
 static void check_all(void *context)
 {
 	const bool delayed = loop_held_up(&checked, CHECK_MS);
@@ -129,21 +117,29 @@ static void check_all(void *context)
 	(void)context;
 	for (size_t fd = 0; fd < by_fd_size; fd++) {
 		struct intake *i = by_fd[fd].intake;
+		struct problem problem;
+		enum error e;
 
 		if (!i)
 			continue;
 		any = true;
 		calls->look(i->context);
-		if (!delayed)
-			check_deadline(i);
+		if (delayed)
+			continue;
+		e = check_arrival(i, &problem);
+		if (e)
+			calls->refuse(i->context, e, &problem);
+		else if ((i->state == INTAKE_HANDSHAKE && is_over(i, limits.header_timeout)) ||
+		         (i->state == INTAKE_IDLE && is_over(i, limits.keepalive_timeout)) ||
+		         (i->state >= INTAKE_HELD && is_over(i, LINGER_S)))
+			shutdown(i->fd, SHUT_RDWR); /* the library then looks at it */
 	}
 	if (any)
 		loop_timer_start(&check, CHECK_MS);
 }
 
-enum error intakes_init(const struct limits *l, const struct intake_calls *c)
+enum error intakes_init(const struct intake_calls *c)
 {
-	limits = l;
 	calls = c;
 	*(void **)&tls_receive = dlsym(RTLD_NEXT, "gnutls_record_recv");
 	*(void **)&tls_send = dlsym(RTLD_NEXT, "gnutls_record_send");

@@ -55,7 +55,9 @@ struct intake {
 	void *context;          /* of calls */
 };
 
-enum error intakes_init(const struct limits *limits, const struct intake_calls *calls) MUST_CHECK;
+extern struct limits limits; /* those in force */
+
+enum error intakes_init(const struct intake_calls *calls) MUST_CHECK;
 
 /* Makes room for a connection that has been accepted at this socket. False: no memory, so that it
  * must not be served. */

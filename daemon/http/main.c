@@ -95,23 +95,21 @@ static void hear(void *context)
 {
 	bool shared = limited; /* the link, which comes before the limits, is this worker's own */
 	struct message message;
+	enum wire_result result;
 	int fds[MESSAGE_FDS_MAX];
 
 	(void)context;
 	if (shared)
 		close(spare); /* leaves a number for the next descriptor */
-	switch (wire_receive(WORKER_SOCKET, &message, fds)) {
-	case WIRE_NOTHING:
-		break;
-	case WIRE_CLOSED:
+	result = wire_receive(WORKER_SOCKET, &message, fds);
+	if (result == WIRE_CLOSED)
 		_exit(0);
-	case WIRE_MESSAGE:
-		if (!receive_message(&message, fds))
-			break;
-		log_error("cannot continue after the message %s", message_name(message.type));
-		_exit(1);
-	case WIRE_BROKEN:
+	if (result == WIRE_BROKEN) {
 		log_error("the front sent an invalid message");
+		_exit(1);
+	}
+	if (result == WIRE_MESSAGE && receive_message(&message, fds)) {
+		log_error("cannot continue after the message %s", message_name(message.type));
 		_exit(1);
 	}
 	if (shared)
@@ -125,7 +123,6 @@ static enum error start(void)
 	const time_t now = time(NULL);
 	struct rlimit files;
 	struct tm parts;
-	enum error e;
 
 	/* Libraries read their files once: the zone of local time, GnuTLS's priorities. */
 	tzset();
@@ -134,20 +131,13 @@ static enum error start(void)
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) || getrlimit(RLIMIT_NOFILE, &files))
 		return ERR_INTERNAL;
 	files.rlim_cur = files.rlim_max; /* descriptors are for connections */
-	if (setrlimit(RLIMIT_NOFILE, &files))
+	if (setrlimit(RLIMIT_NOFILE, &files) || loop_init() || http_init(files.rlim_max) ||
+	    loop_watch(&front, WORKER_SOCKET, EPOLLIN, hear, NULL) ||
+	    sandbox_enter(SANDBOX_HTTP, &(struct sandbox_access){0}) || errands_init())
 		return ERR_INTERNAL;
-	e = loop_init();
-	if (!e)
-		e = http_init(files.rlim_max);
-	if (!e)
-		e = loop_watch(&front, WORKER_SOCKET, EPOLLIN, hear, NULL);
-	if (!e)
-		e = sandbox_enter(SANDBOX_HTTP, &(struct sandbox_access){0});
-	if (!e)
-		e = errands_init();
 	keep_numbers();
 	ready.ready.startup_ms = (uint32_t)(now_ms() - begun);
-	return e ? e : wire_send(WORKER_SOCKET, &ready, NULL);
+	return wire_send(WORKER_SOCKET, &ready, NULL);
 }
 
 static int turn(void)

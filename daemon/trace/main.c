@@ -323,16 +323,13 @@ static enum error start(const char *endpoint)
 	struct message ready = {.type = MSG_READY};
 	int flags = fcntl(WORKER_SOCKET, F_GETFL);
 	uint16_t ports[SENDER_PORTS_MAX];
-	struct sandbox_access access = {.ports = ports};
-	enum error e;
+	struct sandbox_access access = {.ports = ports,
+	                                .port_count = sender_ports(endpoint, ports)};
 
-	if (flags < 0 || fcntl(WORKER_SOCKET, F_SETFL, flags | O_NONBLOCK))
-		return ERR_IO;
-	access.port_count = sender_ports(endpoint, ports);
-	e = sandbox_enter(SANDBOX_TRACE, &access);
-	if (!e)
-		e = sender_init(endpoint);
-	return e ? e : wire_send(WORKER_SOCKET, &ready, NULL);
+	if (flags < 0 || fcntl(WORKER_SOCKET, F_SETFL, flags | O_NONBLOCK) ||
+	    sandbox_enter(SANDBOX_TRACE, &access) || sender_init(endpoint))
+		return ERR_INTERNAL;
+	return wire_send(WORKER_SOCKET, &ready, NULL);
 }
 
 /* Receives all spans that have come. Returns false when there will be no more. */
