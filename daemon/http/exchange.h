@@ -1,4 +1,4 @@
-/* One request on a connection of libmicrohttpd, and its answer. Only this, headers.c and http.c use
+/* One request on a connection of libmicrohttpd, and its answer. Only this, headers.c and main.c use
  * that library. */
 #ifndef HTTP_EXCHANGE_H
 #define HTTP_EXCHANGE_H
