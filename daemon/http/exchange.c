@@ -558,10 +558,5 @@ void exchanges_drain(void)
 	draining = true;
 }
 
-void exchanges_init(void)
-{
-	static const struct connection_calls calls = {
-	    .crowded = exchange_refuse, .wake = exchange_wake, .cut = exchange_cut};
-
-	service_set_calls(&calls);
-}
+const struct connection_calls exchange_calls = {
+    .crowded = exchange_refuse, .wake = exchange_wake, .cut = exchange_cut};

@@ -29,7 +29,8 @@ struct peer {
 	bool refused;                /* no further request is read */
 };
 
-void exchanges_init(void);
+/* For service_init(). */
+extern const struct connection_calls exchange_calls;
 
 /* Sets a connection's timeout to the current idle-timeout, which a reload may have changed. */
 void exchange_set_timeout(struct MHD_Connection *connection);

@@ -476,7 +476,7 @@ static enum error receive_message(const struct message *message, const int *fds)
 {
 	switch (message->type) {
 	case MSG_LINK:
-		return service_init(fds[0], drain);
+		return service_init(fds[0], &exchange_calls, drain);
 	case MSG_LIMITS:
 		limits = message->limits.limits;
 		limited = true;
@@ -536,7 +536,6 @@ static enum error start(void)
 		return ERR_INTERNAL;
 	files.rlim_cur = files.rlim_max; /* descriptors are for connections */
 	descriptors_most = files.rlim_max / 4 * 3;
-	exchanges_init();
 	if (setrlimit(RLIMIT_NOFILE, &files) || loop_init() || intakes_init(&calls) ||
 	    loop_timer_init(&pause_end, await_all, NULL) ||
 	    loop_timer_init(&report, report_drained, NULL) ||

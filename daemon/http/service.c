@@ -549,18 +549,15 @@ static void front_lost(void *context, const char *why)
 	end();
 }
 
-enum error service_init(int socket, void (*on_drain)(bool last))
+enum error service_init(int socket, const struct connection_calls *calls,
+                        void (*on_drain)(bool last))
 {
 	static const struct link_owner owner = {.message = receive_message, .broken = front_lost};
 
+	connection = calls;
 	drain = on_drain;
 	heard = loop_now();
 	return link_open(&front, socket, &owner, NULL);
-}
-
-void service_set_calls(const struct connection_calls *c)
-{
-	connection = c;
 }
 
 bool service_speaks(void)

@@ -26,8 +26,8 @@ struct connection_calls {
 /* Connects to the front by a socket of link_pair(), which is then the service's. The process ends
  * when the front has gone, or cannot be understood. drain: no more is to be accepted (last: after
  * those that wait). */
-enum error service_init(int socket, void (*drain)(bool last)) MUST_CHECK;
-void service_set_calls(const struct connection_calls *calls);
+enum error service_init(int socket, const struct connection_calls *calls,
+                        void (*drain)(bool last)) MUST_CHECK;
 
 /* Does what is due, before each wait of the loop; returns the most milliseconds for it, -1: any. */
 int service_turn(void);

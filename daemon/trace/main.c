@@ -237,35 +237,29 @@ static void repeat_later(void)
 	due = now_ms() + MIN(wait, RETRY_MAX_MS);
 }
 
-/* Logs once that something is wrong, and once that it is not any more. */
-static void log_change(CURLcode result, long status)
-{
-	const bool failed = result || status / 100 != 2;
-
-	if (failed && !told && result)
-		log_warning("the collector does not answer: %s",
-		            *error ? error : curl_easy_strerror(result));
-	else if (failed && !told)
-		log_warning("the collector answers %ld", status);
-	else if (!failed && told)
-		log_notice("the collector takes spans again");
-	told = failed;
-}
-
 static void finish(CURLcode result)
 {
 	long status = 0;
+	bool taken;
 
 	curl_easy_getinfo(transfer, CURLINFO_RESPONSE_CODE, &status);
 	curl_multi_remove_handle(multi, transfer);
 	under_way = false;
-	log_change(result, status);
+	taken = !result && status / 100 == 2;
+	if (taken && told)
+		log_notice("the collector takes spans again");
+	else if (result && !told)
+		log_warning("the collector does not answer: %s",
+		            *error ? error : curl_easy_strerror(result));
+	else if (!taken && !told)
+		log_warning("the collector answers %ld", status);
+	told = !taken;
 	/* The collector may accept the request later (OTLP, failures). */
 	if (result || status == 429 || status == 502 || status == 503 || status == 504) {
 		repeat_later();
 		return;
 	}
-	lost_spans += status / 100 == 2 ? 0 : posted;
+	lost_spans += taken ? 0 : posted;
 	drop_posted();
 }
 
@@ -285,17 +279,6 @@ static int work(void)
 		if (ended->msg == CURLMSG_DONE)
 			finish(ended->data.result);
 	return under_way ? TIMEOUT_MS : 0;
-}
-
-/* Does what is due, then waits until the front has sent something, or something is due. Returns
- * whether it has. */
-static bool wait_for_front(void)
-{
-	struct curl_waitfd extra = {.fd = WORKER_SOCKET, .events = CURL_WAIT_POLLIN};
-	int ready;
-
-	curl_multi_poll(multi, &extra, 1, work(), &ready);
-	return extra.revents;
 }
 
 /* Sends what there is, for so many milliseconds at most. */
@@ -355,16 +338,21 @@ int main(void)
 {
 	static struct start how;
 	struct message lost = {.type = MSG_SPANS_LOST};
+	int ready;
 
 	start_receive("convolved-trace", EXPENDABLE, &how);
 	if (start(how.endpoint)) {
 		log_error("cannot start: %m");
 		return 1;
 	}
-	while (!wait_for_front() || receive_spans()) {
+	for (bool more = true; more;) {
+		struct curl_waitfd front = {.fd = WORKER_SOCKET, .events = CURL_WAIT_POLLIN};
+
+		curl_multi_poll(multi, &front, 1, work(), &ready);
+		more = !front.revents || receive_spans();
 		lost.spans_lost.count = lost_spans;
 		lost_spans = 0;
-		if (lost.spans_lost.count && wire_send(WORKER_SOCKET, &lost, NULL))
+		if (more && lost.spans_lost.count && wire_send(WORKER_SOCKET, &lost, NULL))
 			log_debug("the front does not take a message: %m");
 	}
 	flush(FLUSH_MS);
