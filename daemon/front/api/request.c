@@ -63,7 +63,7 @@ void request_free(struct request *r)
 	answer_fini(&r->answer);
 	waiter_leave(&r->waiter);
 	if (r->job) {
-		job_forget(r->job);
+		r->job->done = NULL;
 		job_release(r->job);
 	}
 	request_drop_body(r);

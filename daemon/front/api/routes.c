@@ -564,7 +564,7 @@ void routes_abandon(struct request *r)
 	if (r->route->act || r->job->finished) /* other requests may wait for what it held */
 		return;
 	outcome_gone(r->id, r->job);
-	job_forget(r->job);
+	r->job->done = NULL;
 	job_cancel(r->job, ERR_CANCELLED, NULL);
 }
 

@@ -186,24 +186,17 @@ enum error job_submit(struct job *job, void (*done)(struct job *job, void *conte
 	return ERR_OK;
 }
 
-static void update_held(struct job *job)
-{
-	bool held = job->tiles_waiting && !job->finished;
-
-	if (held != job->held)
-		admission_held(job->class, held);
-	job->held = held;
-}
-
 void job_waits(struct job *job, int more)
 {
 	const uint64_t now = loop_now();
+	const bool waited = job->tiles_waiting;
 
-	if (job->tiles_waiting && !job->finished)
+	if (waited && !job->finished)
 		job->times.compile += now - job->tiles_waited;
 	job->tiles_waited = now;
 	job->tiles_waiting += (unsigned)more;
-	update_held(job);
+	if (!job->finished && waited != (job->tiles_waiting > 0))
+		admission_held(job->class, !waited);
 }
 
 /* Adds the time since a moment to a sum, and forgets the moment. */
@@ -227,7 +220,7 @@ enum error job_reckon(struct job *job, double cost)
 
 	set_cost(job, cost);
 	admission_changed(class, old, job->class, cost);
-	if (job->held) {
+	if (job->tiles_waiting) {
 		admission_held(class, false);
 		admission_held(job->class, true);
 	}
@@ -360,11 +353,6 @@ uint32_t job_tiles(const struct job *job)
 	return job->tiles_before + runs * job->tiles;
 }
 
-void job_forget(struct job *job)
-{
-	job->done = NULL;
-}
-
 bool job_leave_queue(struct job *job)
 {
 	bool was_there = job->waiting.client && fair_take_all(&queue, &job->waiting);
@@ -420,7 +408,8 @@ void job_finish(struct job *job, enum error error, const struct problem *problem
 	fair_close(&queue, &job->waiting);
 	if (job->terms.deadline)
 		loop_timer_fini(&job->deadline);
-	update_held(job);
+	if (job->tiles_waiting)
+		admission_held(job->class, false);
 	admission_ended(job->class, job->cost);
 	open_jobs--;
 	ended++;

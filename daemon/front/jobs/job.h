@@ -111,7 +111,6 @@ struct job {
 	unsigned jpeg_device;              /* number of the one that has done a side */
 	unsigned tiles_waiting;            /* tiles that wait for a program */
 	uint64_t tiles_waited;             /* loop_now() when that number last changed */
-	bool held;                         /* as admission knows */
 	uint64_t devices_used;             /* a bit for each device that filtered a tile */
 	struct job_times times;
 	struct {
@@ -126,7 +125,7 @@ struct job {
 	uint32_t lost;        /* bit (1 << enum loss) for each */
 	uint64_t answer_size; /* bytes, as its worker reports */
 
-	void (*done)(struct job *job, void *context);
+	void (*done)(struct job *job, void *context); /* NULL: nobody is interested any more */
 	void *context;
 };
 
@@ -198,9 +197,6 @@ void job_waits(struct job *job, int more);
 
 /* None of the job's tiles is at the scheduler and devices any more (see times.out). */
 void job_back(struct job *job);
-
-/* The caller is no longer interested in the job. */
-void job_forget(struct job *job);
 
 /* Removes this job from the queue; false if it is not waiting. */
 bool job_leave_queue(struct job *job);

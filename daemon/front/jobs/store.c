@@ -72,7 +72,7 @@ static void forget(struct stored *s)
 	for (unsigned i = 0; i < STORED_SHARES; i++)
 		share_give_all(&s->share[i]);
 	wake_due(s, UINT64_MAX);
-	job_forget(s->job);
+	s->job->done = NULL;
 	job_release(s->job);
 	free(s);
 	if (!count)
