@@ -1,7 +1,6 @@
 /* Exchanges: what libmicrohttpd reads of a request goes to the service, and its answer comes out
  * again. The hard part is refusing: at once if the client waits for it (Expect) or has much to
- * send; else after a short body is dropped, because some clients send everything before they look.
- */
+ * send; else after a short body is dropped, because some clients send all before they look. */
 #include "http/exchange.h"
 
 #include <fcntl.h>
@@ -236,8 +235,7 @@ static ssize_t file_read(void *context, uint64_t position, char *out, size_t roo
 	return size > 0 ? size : MHD_CONTENT_READER_END_WITH_ERROR;
 }
 
-/* The kernel sends a file, but not through TLS, for which the library would read 4 KiB at a time.
- */
+/* The kernel sends files, but not through TLS, for which the library would read 4 KiB at a time. */
 static struct MHD_Response *make_response(struct exchange *x)
 {
 	const struct answer *a = x->answer;

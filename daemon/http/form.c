@@ -73,8 +73,7 @@ static char *unquote(char *at, struct span *text)
 	return *at ? at + 1 : NULL;
 }
 
-/* Parses `; NAME=VALUE`, the value quoted or not; an empty name at the end. False: it is neither.
- */
+/* Parses `; NAME=VALUE`, perhaps quoted; the name is empty at the end. False: malformed. */
 static bool next_parameter(char **at, struct span *name, struct span *value)
 {
 	bool separated = false;

@@ -24,8 +24,7 @@ struct form_calls {
 /* True if a Content-Type is that of a form. */
 bool form_is_one(const char *content_type);
 
-/* Creates a reader with the boundary that the Content-Type names. Errors as above, and ERR_MEMORY.
- */
+/* Creates a reader with the Content-Type's boundary. Errors as above, and ERR_MEMORY. */
 enum error form_new(struct form **form, const char *content_type, const struct form_calls *calls,
                     void *context, struct problem *problem) MUST_CHECK;
 void form_free(struct form *form);

@@ -106,9 +106,7 @@ static enum error check_arrival(const struct intake *i, struct problem *problem)
 	return ERR_OK;
 }
 
-/* After a delay of the loop itself nobody is judged: what clients have sent meanwhile may be
- * unread.
- */
+/* After a delay of the loop itself nobody is judged: what clients have sent may be unread. */
 static void check_all(void *context)
 {
 	const bool delayed = loop_held_up(&checked, CHECK_MS);

@@ -434,17 +434,6 @@ bool service_piece(struct service_request *r)
 
 /* Messages ----------------------------------------------------------------------------------- */
 
-static void receive_crowded(const struct link_message *message)
-{
-	struct service_guest *g = find(guests, message->number);
-	struct problem problem;
-
-	if (!g || message->data_size != sizeof problem)
-		return;
-	memcpy(&problem, message->data, sizeof problem);
-	connection->crowded(g->context, (enum error)message->error, &problem);
-}
-
 /* True for a message whose file has not come, as no descriptor was left for it. */
 static bool lacks_file(const struct link_message *message)
 {
@@ -526,7 +515,9 @@ static void receive_request(struct service_request *r, struct link_message *mess
 
 static void receive_message(void *context, struct link_message *message)
 {
+	struct service_guest *g;
 	struct service_request *r;
+	struct problem problem;
 
 	(void)context;
 	heard = loop_now();
@@ -535,7 +526,11 @@ static void receive_message(void *context, struct link_message *message)
 	} else if (message->type == LINK_DRAIN) {
 		drain(message->flags & LINK_IS_LAST);
 	} else if (message->type == LINK_FAIL) {
-		receive_crowded(message);
+		g = find(guests, message->number);
+		if (!g || message->data_size != sizeof problem)
+			return;
+		memcpy(&problem, message->data, sizeof problem);
+		connection->crowded(g->context, (enum error)message->error, &problem);
 	} else if ((r = find(requests, message->number))) {
 		receive_request(r, message);
 	}

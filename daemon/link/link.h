@@ -1,8 +1,7 @@
 /* The channel between the front and an HTTP worker: datagrams in order, each a fixed head and data.
  * Neither end waits for the other: what the socket does not take is queued, without a bound. The
  * owner looks at link_is_full() before it makes anything large, and always goes on reading, so two
- * full queues drain. Datagrams are checked against link.def; their meaning is the owner's to check.
- */
+ * full queues drain. Datagrams are checked against link.def; what they mean, by the owner. */
 #ifndef LINK_LINK_H
 #define LINK_LINK_H
 

@@ -32,9 +32,8 @@ enum {
 };
 
 static struct span ring[SPANS_KEPT];
-static size_t oldest, count;
-static size_t
-    posted; /* the oldest ones, in a request that the collector has not answered for good */
+/* posted: the oldest spans, in a request that has not been answered for good */
+static size_t oldest, count, posted;
 static uint64_t lost_spans; /* and not told */
 static uint64_t due;        /* milliseconds, when the next request begins; 0: not known */
 static unsigned tries;      /* of the request */

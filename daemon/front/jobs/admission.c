@@ -8,9 +8,8 @@
 #include "base/loop.h"
 #include "front/jobs/shares.h"
 
-/* The body size from which a job is heavy; the cost of a job besides its body; the bytes of pixels,
- * decoded and encoded, for a byte of a photograph's file, and a device's time that counts as much.
- */
+/* The body size from which a job is heavy; a job's cost besides its body; bytes of pixels for a
+ * byte of a photograph's file, and a device's time that counts as much. */
 enum { HEAVY_BODY = 4 << 20, JOB_COST = 64 << 10, PIXEL_BYTES = 32, WORK_NS = 100 };
 
 /* Seconds in which a measurement decays to a third, and of measurement that suffice. */

@@ -38,8 +38,7 @@ struct task {
 
 enum priority { PRIORITY_INTERACTIVE, PRIORITY_BATCH, PRIORITIES };
 
-/* The side that decodes and encodes JPEGs, if it can; any: whichever is expected to finish first.
- */
+/* The side that decodes and encodes JPEGs, if it can; any: whichever should finish first. */
 enum jpeg_by { JPEG_BY_ANY, JPEG_BY_CPU, JPEG_BY_GPU };
 
 /* A job's conditions, and its client. */
