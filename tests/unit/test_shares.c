@@ -124,23 +124,22 @@ static void test_whole_share(void **state)
 	config.client_share = 0.75;
 }
 
-/* What a client holds is seen from each of its shares, and of one kind only. */
+/* What a client holds is counted over its shares, of one kind only. */
 static void test_held(void **state)
 {
-	struct share one = {0}, two = {0}, other = {0}, none = {0};
+	struct share one = {0}, two = {0}, other = {0};
 
 	(void)state;
 	assert_int_equal(share_force(&one, SHARE_RESULTS, "a", 2), ERR_OK);
 	assert_int_equal(share_force(&two, SHARE_RESULTS, "a", 3), ERR_OK);
 	assert_int_equal(share_force(&other, SHARE_RESULT_SIZE, "a", 7), ERR_OK);
-	assert_int_equal(share_held(&one), 5);
-	assert_int_equal(share_held(&other), 7);
+	assert_int_equal(share_of(SHARE_RESULTS, "a"), 5);
+	assert_int_equal(share_of(SHARE_RESULT_SIZE, "a"), 7);
 	share_give_all(&one);
-	assert_int_equal(share_held(&one), 0);
-	assert_int_equal(share_held(&two), 3);
+	assert_int_equal(share_of(SHARE_RESULTS, "a"), 3);
 	share_give_all(&two);
 	share_give_all(&other);
-	assert_int_equal(share_held(&none), 0);
+	assert_int_equal(share_of(SHARE_RESULTS, "a"), 0);
 }
 
 /* A name is cut as that of a flow is. */

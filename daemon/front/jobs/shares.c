@@ -160,11 +160,6 @@ uint64_t share_connections_most(void)
 	return most;
 }
 
-uint64_t share_held(const struct share *share)
-{
-	return share->client ? share->client->held[share->kind] : 0;
-}
-
 uint64_t share_total(enum share_kind kind)
 {
 	return totals[kind];

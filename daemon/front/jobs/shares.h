@@ -58,9 +58,6 @@ void share_give_all(struct share *share);
  * is less. */
 uint64_t share_connections_most(void);
 
-/* The amount that the share's client holds of its kind, 0 if the share is empty. */
-uint64_t share_held(const struct share *share);
-
 /* The amount that all clients hold, that one holds, and the most that any one holds. */
 uint64_t share_total(enum share_kind kind);
 uint64_t share_of(enum share_kind kind, const char *client);

@@ -104,9 +104,8 @@ static void reduce(enum share_kind kind, uint64_t most, const struct stored *new
 
 		TAILQ_FOREACH(s, &all, place)
 		{
-			const struct share *share = share_in(s, kind);
-
-			if (s != newest && share->amount && share_held(share) == greatest)
+			if (s != newest && share_in(s, kind)->amount &&
+			    share_of(kind, s->job->terms.client) == greatest)
 				break;
 		}
 		if (!s)
