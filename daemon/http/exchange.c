@@ -1,7 +1,6 @@
 /* Exchanges: what libmicrohttpd reads of a request goes to the service, and its answer comes out
- * again. The hard part is refusing: at once if the client waits for the answer (Expect) or has much
- * to send; otherwise after a short body is read and dropped, because some clients do not look at
- * the answer before they have sent everything. */
+ * again. The hard part is refusing: at once if the client waits for it (Expect) or has much to
+ * send; else after a short body is dropped, because some clients send all before they look. */
 #include "http/exchange.h"
 
 #include <fcntl.h>
@@ -9,11 +8,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/param.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/memfd.h"
-#include "http/body.h"
 #include "http/form.h"
 #include "http/headers.h"
 #include "http/intake.h"
@@ -50,7 +49,6 @@ struct exchange {
 _Static_assert(HEAD_FORM_MAX >= HEAD_PARAMETERS_MAX * (HEAD_VALUE_MAX + (int)FORM_HEADER_MAX),
                "the front takes the parameters of every form");
 
-static const struct limits *limits;
 static bool draining;
 
 static enum error check_memory(const struct exchange *x, struct problem *problem)
@@ -88,7 +86,7 @@ static enum error take_part(void *context, const char *data, size_t size, struct
 	size_t length;
 
 	if (x->in_image)
-		return body_write(&x->request.body, data, size, problem);
+		return service_write(&x->request, data, size, problem);
 	name = x->parameters.data + x->parameter + 1;
 	value = name + strlen(name) + 2;
 	length = (size_t)(x->parameters.data + x->parameters.size - 1 - value); /* so far */
@@ -106,8 +104,7 @@ static const struct form_calls form_calls = {.begin = begin_part, .data = take_p
 
 static void answer_past(struct exchange *x);
 
-/* There is news for a request, which may be suspended. The refusal of a connection may end in it.
- */
+/* There is news for a request. The refusal of a connection may end in it. */
 static void exchange_wake(void *context)
 {
 	struct exchange *x = context;
@@ -139,10 +136,9 @@ static void suspend(struct exchange *x)
 	x->suspended = true;
 }
 
-/* True unless the client is known to have gone. One that has closed its side may still read: TCP
- * says the same of a client that has closed its socket, until it is sent something. So it is sent
- * what says nothing: 100 Continue, of which any number may come before an answer (RFC 9110, 15.2),
- * but not in HTTP/1.0. */
+/* True unless the client is known to have gone. One that has closed its side may still read, and
+ * TCP shows the difference only once it is sent something: so it is sent 100 Continue, any number
+ * of which may come before an answer (RFC 9110, 15.2), but not in HTTP/1.0. */
 static bool stays(struct exchange *x)
 {
 	static const char nothing[] = "HTTP/1.1 100 Continue\r\n\r\n";
@@ -158,8 +154,8 @@ static bool stays(struct exchange *x)
 	return true;
 }
 
-/* Suspends the connection until there is news. False: the client has left, and will not read the
- * answer, so the request is to end. */
+/* Suspends the connection until there is news. False: the client has left, so the request is to
+ * end. */
 static bool exchange_suspend(struct exchange *x)
 {
 	x->gone = !stays(x);
@@ -171,7 +167,7 @@ static bool exchange_suspend(struct exchange *x)
 void exchange_set_timeout(struct MHD_Connection *connection)
 {
 	MHD_set_connection_option(connection, MHD_CONNECTION_OPTION_TIMEOUT,
-	                          (unsigned)limits->idle_timeout);
+	                          (unsigned)limits.idle_timeout);
 }
 
 void exchange_free(struct exchange *x)
@@ -193,8 +189,8 @@ static struct exchange *exchange_new(struct peer *peer, const char *method, cons
 	if (!x)
 		return NULL;
 	x->peer = peer;
-	e = headers_read(peer->connection, peer->name, &peer->source, limits, method, url,
-	                 &x->request.head, &x->expects);
+	e = headers_read(peer->connection, peer->name, &peer->source, method, url, &x->request.head,
+	                 &x->expects);
 	x->request.head.monitoring = peer->monitoring;
 	x->request.head.loopback = peer->loopback;
 	if (e || !service_begin(&x->request, &peer->guest, x)) {
@@ -224,14 +220,13 @@ static ssize_t stream_read(void *context, uint64_t position, char *out, size_t r
 		if (!a->text_size && !exchange_suspend(x))
 			return MHD_CONTENT_READER_END_WITH_ERROR;
 	}
-	size = a->text_size - x->sent < room ? a->text_size - x->sent : room;
+	size = MIN(a->text_size - x->sent, room);
 	if (size)
 		memcpy(out, a->text + x->sent, size);
 	x->sent += size;
 	return (ssize_t)size;
 }
 
-/* Supplies a file's next bytes. */
 static ssize_t file_read(void *context, uint64_t position, char *out, size_t room)
 {
 	const struct exchange *x = context;
@@ -240,8 +235,7 @@ static ssize_t file_read(void *context, uint64_t position, char *out, size_t roo
 	return size > 0 ? size : MHD_CONTENT_READER_END_WITH_ERROR;
 }
 
-/* The body of an answer: the kernel sends a file, but not through TLS; a text is in memory. Of a
- * file by its descriptor the library would read 4 KiB at a time for TLS. */
+/* The kernel sends files, but not through TLS, for which the library would read 4 KiB at a time. */
 static struct MHD_Response *make_response(struct exchange *x)
 {
 	const struct answer *a = x->answer;
@@ -287,8 +281,7 @@ static enum MHD_Result exchange_send(struct exchange *x)
 	return result;
 }
 
-/* The answer as bytes of HTTP/1.1, after which the connection closes; the caller frees them. NULL
- * without memory. */
+/* The answer as bytes of HTTP/1.1, which the caller frees; NULL without memory. */
 static char *write_message(const struct answer *answer, bool bodiless, size_t *size)
 {
 	char *text = NULL;
@@ -310,8 +303,8 @@ static char *write_message(const struct answer *answer, bool bodiless, size_t *s
 	return NULL;
 }
 
-/* The answer has come before the end of a body that it does not depend on, and is too large to be
- * written at once: there is an error instead. */
+/* Answers with an error: the answer has come before the end of a body that it does not depend on,
+ * and is too large to be written at once. */
 static void refuse_instead(struct exchange *x)
 {
 	const bool endless = x->discarded > DISCARD_MAX;
@@ -327,7 +320,6 @@ static void refuse_instead(struct exchange *x)
 	service_refuse(&x->request, client, e, &problem, x);
 }
 
-/* The answer has no body, whatever its length is said to be. */
 static bool is_bodiless(const struct exchange *x)
 {
 	const char *method = x->request.head.text[HEAD_METHOD];
@@ -336,8 +328,8 @@ static bool is_bodiless(const struct exchange *x)
 	       (method && !strcmp(method, "HEAD"));
 }
 
-/* Answers where the library takes no answer, by writing past it, which is possible because nothing
- * else is being sent then: at once, or when there is an answer. The connection ends with it. */
+/* Answers where the library takes no answer, by writing past it while nothing else is being sent:
+ * at once, or when there is an answer. The connection ends with it. */
 static void answer_past(struct exchange *x)
 {
 	size_t size = 0;
@@ -358,8 +350,7 @@ static void answer_past(struct exchange *x)
 		exchange_free(x);
 }
 
-/* Refuses a connection on which no request is under way: answers it, and then closes it. Nothing is
- * read from it until the answer comes. */
+/* Refuses a connection on which no request is under way. Nothing is read from it any more. */
 static void refuse(struct peer *peer, enum error error, const struct problem *problem)
 {
 	struct exchange *x;
@@ -417,10 +408,9 @@ void exchange_look(void *context)
 		service_read(&x->request, intake_read(&peer->intake) - x->read);
 }
 
-/* The first call for a request, which has headers but no body yet; the same again after a wait.
- * Only here can a refusal come before the body, so who asks first is not read from before the
- * decision. Without a body the answer waits for the next call, because one in the first call makes
- * libmicrohttpd close the connection. */
+/* The first call for a request, which has no body yet, and the same again after a wait. Only here
+ * can a refusal come before the body. Without a body the answer waits for the next call, because
+ * one in the first call makes libmicrohttpd close the connection. */
 static enum MHD_Result exchange_begin(struct exchange *x)
 {
 	/* A refusal is worth more than a large body, which then need not be sent. */
@@ -449,29 +439,14 @@ static enum error open_form(struct exchange *x, struct problem *problem)
 	return form_new(&x->form, head->text[HEAD_CONTENT_TYPE], &form_calls, x, problem);
 }
 
-/* Reads a piece of the body, for which there is room. */
-static void take_piece(struct exchange *x, const char *data, size_t size)
-{
-	struct problem problem;
-	enum error e = open_form(x, &problem);
-
-	if (!e)
-		e = x->form ? form_read(x->form, data, size, &problem)
-		            : body_write(&x->request.body, data, size, &problem);
-	if (e)
-		service_fail(&x->request, e, &problem);
-	x->taken += size;
-}
-
-/* Has the service take a body that has come in one piece. It then gets to know of the request and
- * its body by one message. */
+/* Has the service take a body that has come in one piece, with its request. */
 static bool take_whole(struct exchange *x, const char *data, size_t size)
 {
 	const struct head *head = &x->request.head;
 	int fd;
 
 	if (x->request.decided || head->form || head->announced != size || size > LINK_WHOLE_MAX ||
-	    size > limits->spool_size || !service_wants_body(&x->request) ||
+	    size > limits.spool_size || !service_wants_body(&x->request) ||
 	    memfd_sealed("body", data, size, &fd))
 		return false;
 	x->complete = service_take(&x->request, fd, size);
@@ -479,10 +454,13 @@ static bool take_whole(struct exchange *x, const char *data, size_t size)
 	return x->complete;
 }
 
-/* A piece of the body. Returns how much of it was not taken: the library passes that on again when
- * there is news. */
+/* A piece of the body. Returns how much of it is left for the library to pass on again when there
+ * is news. */
 static size_t exchange_receive(struct exchange *x, const char *data, size_t size)
 {
+	struct problem problem;
+	enum error e;
+
 	if (take_whole(x, data, size))
 		return 0;
 	service_decide(&x->request);
@@ -492,11 +470,17 @@ static size_t exchange_receive(struct exchange *x, const char *data, size_t size
 		suspend(x);
 		return size;
 	} else {
-		take_piece(x, data, size);
+		e = open_form(x, &problem);
+		if (!e)
+			e = x->form ? form_read(x->form, data, size, &problem)
+			            : service_write(&x->request, data, size, &problem);
+		if (e)
+			service_fail(&x->request, e, &problem);
+		x->taken += size;
 	}
 	if (!service_wants_body(&x->request))
 		exchange_wake(x); /* nothing else may do it any more */
-	else if (body_await(&x->request.body, exchange_wake, x))
+	else if (service_writes(&x->request))
 		suspend(x);
 	if (x->discarded > DISCARD_MAX && !x->answer)
 		answer_past(x);
@@ -513,8 +497,6 @@ static void complete(struct exchange *x)
 		e = open_form(x, &problem);
 		if (!e && x->form)
 			e = form_finish(x->form, &problem);
-		if (!e)
-			e = body_finish(&x->request.body, &problem);
 	}
 	if (e)
 		service_fail(&x->request, e, &problem);
@@ -574,11 +556,5 @@ void exchanges_drain(void)
 	draining = true;
 }
 
-void exchanges_init(const struct limits *l)
-{
-	static const struct connection_calls calls = {
-	    .crowded = exchange_refuse, .wake = exchange_wake, .cut = exchange_cut};
-
-	limits = l;
-	service_set_calls(&calls);
-}
+const struct connection_calls exchange_calls = {
+    .crowded = exchange_refuse, .wake = exchange_wake, .cut = exchange_cut};

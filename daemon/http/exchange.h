@@ -1,4 +1,4 @@
-/* One request on a connection of libmicrohttpd, and its answer. Only this, headers.c and http.c use
+/* One request on a connection of libmicrohttpd, and its answer. Only this, headers.c and main.c use
  * that library. */
 #ifndef HTTP_EXCHANGE_H
 #define HTTP_EXCHANGE_H
@@ -29,17 +29,17 @@ struct peer {
 	bool refused;                /* no further request is read */
 };
 
-void exchanges_init(const struct limits *limits);
+/* For service_init(). */
+extern const struct connection_calls exchange_calls;
 
-/* Sets a connection's timeout to the current idle-timeout, which a reload may have changed since
- * the connection was made. */
+/* Sets a connection's timeout to the current idle-timeout, which a reload may have changed. */
 void exchange_set_timeout(struct MHD_Connection *connection);
 
 /* Tells the service how much a peer has read of its answer. */
 void exchange_look(void *peer);
 
-/* Answers what has arrived at a peer and is no valid request, or the request that cannot go on with
- * it, and closes the connection after the client. */
+/* Answers what has arrived and is no valid request, or the request that cannot go on with it, and
+ * ends the connection. */
 void exchange_break(void *peer, enum error error, const struct problem *problem);
 
 /* The handler for MHD_start_daemon(). */
@@ -50,8 +50,8 @@ enum MHD_Result exchange_handle(void *context, struct MHD_Connection *connection
 /* Ends one, whatever its state; NULL is none. */
 void exchange_free(struct exchange *exchange);
 
-/* The client has closed its side (peer->left), or its socket (peer->gone). Only the latter abandons
- * a request that waits for its answer; one that is being answered goes on until it fails. */
+/* The client has closed its side (peer->left), or its socket (peer->gone), which alone abandons a
+ * request that waits for its answer; one that is being answered goes on until it fails. */
 void exchange_leave(struct exchange *exchange);
 
 /* From now on each answer closes its connection. */

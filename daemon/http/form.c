@@ -1,8 +1,7 @@
-/* Forms, parsed by a state machine that can stop after any byte. (libmicrohttpd's parser passes on
- * parts without a name, and misses unquoted names and some boundaries.) The hard part is a
- * delimiter, CRLF--BOUNDARY, that the end of a piece cuts anywhere. Its first byte occurs in it
- * only once, so after a mismatch it can only start anew: the number of bytes that have matched is
- * the only state, and a failed match is data whose bytes are known. */
+/* Forms, parsed by a state machine that can stop after any byte. (libmicrohttpd's parser misses
+ * unquoted names and some boundaries.) The hard part is a delimiter, CRLF--BOUNDARY, that the end
+ * of a piece cuts anywhere. Its first byte occurs in it only once, so the number of bytes that have
+ * matched is the only state, and a failed match is data whose bytes are known. */
 #include "http/form.h"
 
 #include <stdlib.h>
@@ -40,10 +39,7 @@ struct span {
 
 static const char type_name[] = "multipart/form-data", blanks[] = " \t";
 
-static enum error bad(struct problem *problem, const char *why)
-{
-	return problem_set(problem, ERR_BAD_REQUEST, "%s", why);
-}
+#define bad(problem, ...) problem_set(problem, ERR_BAD_REQUEST, __VA_ARGS__)
 
 static bool span_is(struct span span, const char *text)
 {
@@ -77,8 +73,7 @@ static char *unquote(char *at, struct span *text)
 	return *at ? at + 1 : NULL;
 }
 
-/* Parses `; NAME=VALUE`, the value quoted or not; an empty name at the end. False on a syntax
- * error. */
+/* Parses `; NAME=VALUE`, perhaps quoted; the name is empty at the end. False: malformed. */
 static bool next_parameter(char **at, struct span *name, struct span *value)
 {
 	bool separated = false;
@@ -117,33 +112,14 @@ bool form_is_one(const char *content_type)
 
 static enum error malformed_type(struct problem *problem)
 {
-	return problem_set(problem, ERR_BAD_REQUEST,
-	                   "the form's Content-Type is malformed; send %s; boundary=TEXT",
-	                   type_name);
-}
-
-static enum error check_boundary(struct span boundary, struct problem *problem)
-{
-	static const char valid[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-	                            "'()+_,-./:=? ";
-
-	if (!boundary.at)
-		return problem_set(problem, ERR_BAD_REQUEST,
-		                   "the form's Content-Type has no boundary; send %s; "
-		                   "boundary=TEXT, as curl -F image=@FILE does",
-		                   type_name);
-	if (!boundary.size || boundary.size > FORM_BOUNDARY_MAX)
-		return problem_set(problem, ERR_BAD_REQUEST,
-		                   "the form's boundary has %zu characters; expected 1 to %d",
-		                   boundary.size, FORM_BOUNDARY_MAX);
-	if (strspn(boundary.at, valid) < boundary.size || boundary.at[boundary.size - 1] == ' ')
-		return bad(problem, "the form's boundary has an invalid character; expected "
-		                    "letters, digits, '()+_,-./:=? and spaces (not at its end)");
-	return ERR_OK;
+	return bad(problem, "the form's Content-Type is malformed; send %s; boundary=TEXT",
+	           type_name);
 }
 
 static enum error read_type(struct form *form, char *type, struct problem *problem)
 {
+	static const char valid[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+	                            "'()+_,-./:=? ";
 	struct span name, value = {0}, boundary = {0};
 	char *at = type + sizeof type_name - 1;
 
@@ -156,15 +132,24 @@ static enum error read_type(struct form *form, char *type, struct problem *probl
 			return bad(problem, "the form's Content-Type has two boundaries; send one");
 		boundary = value;
 	} while (name.size);
-	if (check_boundary(boundary, problem))
-		return ERR_BAD_REQUEST;
+	if (!boundary.at)
+		return bad(problem,
+		           "the form's Content-Type has no boundary; send %s; boundary=TEXT, as "
+		           "curl -F image=@FILE does",
+		           type_name);
+	if (!boundary.size || boundary.size > FORM_BOUNDARY_MAX)
+		return bad(problem, "the form's boundary has %zu characters; expected 1 to %d",
+		           boundary.size, FORM_BOUNDARY_MAX);
+	if (strspn(boundary.at, valid) < boundary.size || boundary.at[boundary.size - 1] == ' ')
+		return bad(problem, "the form's boundary has an invalid character; expected "
+		                    "letters, digits, '()+_,-./:=? and spaces (not at its end)");
 	memcpy(form->delimiter, "\r\n--", 4);
 	memcpy(form->delimiter + 4, boundary.at, boundary.size);
 	form->delimiter_size = 4 + boundary.size;
 	return ERR_OK;
 }
 
-/* Content begins. The line end before it may be the start of a delimiter. */
+/* The line end before content may be the start of a delimiter. */
 static void enter_content(struct form *form, bool in_part)
 {
 	form->state = CONTENT;
@@ -239,13 +224,12 @@ static enum error read_content(struct form *form, const char **data, const char 
 
 static enum error bad_part(struct problem *problem, const char *what)
 {
-	return problem_set(problem, ERR_BAD_REQUEST,
-	                   "%s; a part of a form begins with Content-Disposition: form-data; "
-	                   "name=\"NAME\" and an empty line",
-	                   what);
+	return bad(problem,
+	           "%s; a part of a form begins with Content-Disposition: form-data; "
+	           "name=\"NAME\" and an empty line",
+	           what);
 }
 
-/* The rest of a boundary's line. */
 static enum error read_boundary(struct form *form, char c, struct problem *problem)
 {
 	static const struct {
@@ -304,10 +288,9 @@ static enum error read_line(char *line, struct span *part, bool *file, struct pr
 	name = next_word(&value, blanks);
 	if (span_is(name, "binary") || span_is(name, "8bit") || span_is(name, "7bit"))
 		return ERR_OK;
-	return problem_set(problem, ERR_BAD_REQUEST,
-	                   "Content-Transfer-Encoding: %.40s; expected binary, which needs no "
-	                   "such header",
-	                   end_text(name));
+	return bad(problem,
+	           "Content-Transfer-Encoding: %.40s; expected binary, which needs no such header",
+	           end_text(name));
 }
 
 /* The header is complete, with the empty line. */
@@ -348,13 +331,12 @@ static enum error read_header(struct form *form, char c, struct problem *problem
 		                                                 : ERR_OK;
 	}
 	if ((unsigned char)c < ' ' && c != '\t' && c != '\r')
-		return problem_set(problem, ERR_BAD_REQUEST,
-		                   "the header of a part holds the control character 0x%02x; "
-		                   "expected text lines that end with CRLF",
-		                   c);
+		return bad(problem,
+		           "the header of a part holds the control character 0x%02x; expected "
+		           "text lines that end with CRLF",
+		           c);
 	if (form->header_size == FORM_HEADER_MAX)
-		return problem_set(problem, ERR_BAD_REQUEST,
-		                   "the header of a part has at most %d bytes", FORM_HEADER_MAX);
+		return bad(problem, "the header of a part has at most %d bytes", FORM_HEADER_MAX);
 	*end = c;
 	form->header_size++;
 	return ERR_OK;
@@ -384,10 +366,9 @@ enum error form_finish(const struct form *form, struct problem *problem)
 	if (form->state == CLOSED)
 		return ERR_OK;
 	if (form->state == CONTENT && !form->in_part)
-		return problem_set(problem, ERR_BAD_REQUEST,
-		                   "the boundary of Content-Type is not in the form; its parts "
-		                   "begin with the line %.*s, which ends with CRLF",
-		                   length, boundary);
-	return problem_set(problem, ERR_BAD_REQUEST,
-	                   "the form is cut short; expected %.*s-- at its end", length, boundary);
+		return bad(problem,
+		           "the boundary of Content-Type is not in the form; its parts begin with "
+		           "the line %.*s, which ends with CRLF",
+		           length, boundary);
+	return bad(problem, "the form is cut short; expected %.*s-- at its end", length, boundary);
 }

@@ -1,7 +1,6 @@
-/* Forms: multipart/form-data (RFC 7578, RFC 2046), parsed as they arrive, in pieces of any size.
- * Only the header of the current part and the matching start of a boundary are kept. A syntax error
- * is ERR_BAD_REQUEST, with a problem that says what is expected. After an error, its own or a
- * callback's, nothing more may be read. */
+/* Forms: multipart/form-data (RFC 7578, RFC 2046), parsed as they arrive, in pieces of any size. A
+ * syntax error is ERR_BAD_REQUEST. After an error, its own or a callback's, nothing more may be
+ * read. */
 #ifndef HTTP_FORM_H
 #define HTTP_FORM_H
 
@@ -14,8 +13,8 @@ enum { FORM_HEADER_MAX = 8 << 10, FORM_BOUNDARY_MAX = 70 };
 
 struct form;
 
-/* Receives the parts in order: begin, then data in any number of pieces. An error ends the parsing,
- * and form_read() returns it. */
+/* Receives the parts in order: begin, then data in any number of pieces. form_read() returns its
+ * error. */
 struct form_calls {
 	/* file: the part has a file name. The name is valid during the call. */
 	enum error (*begin)(void *context, const char *name, bool file, struct problem *problem);
@@ -25,8 +24,7 @@ struct form_calls {
 /* True if a Content-Type is that of a form. */
 bool form_is_one(const char *content_type);
 
-/* Creates a reader with the boundary that the Content-Type names; free it with form_free(). Errors
- * as above, and ERR_MEMORY. */
+/* Creates a reader with the Content-Type's boundary. Errors as above, and ERR_MEMORY. */
 enum error form_new(struct form **form, const char *content_type, const struct form_calls *calls,
                     void *context, struct problem *problem) MUST_CHECK;
 void form_free(struct form *form);

@@ -1,17 +1,17 @@
 /* The grammar of requests, as a machine of states that reads bodies by their sizes and all else by
- * lines. A line is kept until it is complete, so a rule sees a whole line; only control characters,
- * a CR without LF and an LF without CR are found at once, so that what is no HTTP at all need not
- * end to be refused.
+ * lines. A rule sees a whole line; only control characters, a CR without LF and an LF without CR
+ * are found at once, so that what is no HTTP at all need not end to be refused.
  *
- * The parsers that Debian has take what must be refused here, and give no reason. Two things that
- * RFC 9112 allows are refused, too: LF alone at the end of a line, and white space after a length
- * or a coding, which libmicrohttpd would not understand. */
+ * The parsers that Debian has take what must be refused here. Two things that RFC 9112 allows are
+ * refused, too: LF alone at the end of a line, and white space after a length or a coding, which
+ * libmicrohttpd would not understand. */
 #include "http/grammar.h"
 
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/param.h>
 
 enum { SIZE_DIGITS_MAX = 16 };
 
@@ -28,10 +28,7 @@ static bool span_is(struct span s, const char *text)
 	return s.size == strlen(text) && !strncasecmp(s.at, text, s.size);
 }
 
-static enum error bad(struct problem *problem, const char *why)
-{
-	return problem_set(problem, ERR_BAD_REQUEST, "%s", why);
-}
+#define bad(problem, ...) problem_set(problem, ERR_BAD_REQUEST, __VA_ARGS__)
 
 static size_t token_length(const char *text)
 {
@@ -49,25 +46,15 @@ static bool ends_with_blank(struct span value)
 	return value.at[value.size];
 }
 
-/* The value of a hexadecimal digit, or -1. */
-static int digit(char c)
-{
-	static const char digits[] = "0123456789abcdef";
-	const char *at = c ? strchr(digits, c >= 'A' && c <= 'F' ? c - 'A' + 'a' : c) : NULL;
-
-	return at ? (int)(at - digits) : -1;
-}
-
 bool grammar_is_idle(const struct grammar *g)
 {
-	return g->state == GRAMMAR_START && !g->used && !g->blank;
+	return g->state == GRAMMAR_START && !g->line.size && !g->blank;
 }
 
 void grammar_fini(struct grammar *g)
 {
-	free(g->line);
-	g->line = NULL;
-	g->used = g->room = 0;
+	free(g->line.data);
+	g->line = (struct head_writer){0};
 }
 
 /* Lines --------------------------------------------------------------------------------------- */
@@ -102,66 +89,47 @@ static enum error line_too_long(const struct grammar *g, struct problem *problem
 	                   sections[g->state].hint);
 }
 
-/* Keeps more of the current line. */
-static enum error extend_line(struct grammar *g, const char *data, size_t size,
-                              struct problem *problem)
-{
-	size_t room = g->room ? g->room : 256;
-	char *longer;
-
-	if (g->section + g->used + size > sections[g->state].most)
-		return line_too_long(g, problem);
-	while (room < g->used + size + 1)
-		room *= 2;
-	if (room > g->room) {
-		longer = realloc(g->line, room);
-		if (!longer)
-			return problem_set(problem, ERR_MEMORY, "no memory for the headers");
-		g->line = longer;
-		g->room = room;
-	}
-	memcpy(g->line + g->used, data, size);
-	g->used += size;
-	g->line[g->used] = '\0';
-	return ERR_OK;
-}
-
 /* Checks the bytes of the line from an index on, which may end with CR. */
-static enum error check_bytes(const struct grammar *g, size_t from, struct problem *problem)
+static enum error check_bytes(const struct head_writer *line, size_t from, struct problem *problem)
 {
-	for (size_t i = from; i < g->used; i++) {
-		unsigned char c = (unsigned char)g->line[i];
+	for (size_t i = from; i < line->size; i++) {
+		unsigned char c = (unsigned char)line->data[i];
 
-		if (i && g->line[i - 1] == '\r')
+		if (i && line->data[i - 1] == '\r')
 			return bad(problem,
 			           "a CR without LF; a line ends with CRLF, and has no CR within");
 		if ((c < ' ' && c != '\t' && c != '\r') || c == 0x7f)
-			return problem_set(problem, ERR_BAD_REQUEST,
-			                   "the control character 0x%02x; expected HTTP/1.1 in "
-			                   "text lines%s",
-			                   c, c == 0x16 ? " (TLS is for addresses with tls:)" : "");
+			return bad(
+			    problem,
+			    "the control character 0x%02x; expected HTTP/1.1 in text lines%s", c,
+			    c == 0x16 ? " (TLS is for addresses with tls:)" : "");
 	}
 	return ERR_OK;
 }
 
-/* Reads up to the end of the line. True in *ended: it is complete, and its CRLF removed. */
+/* Reads up to the end of the line. True in *ended: it is complete, and its CRLF replaced by NUL. */
 static enum error read_line(struct grammar *g, const char **at, const char *end, bool *ended,
                             struct problem *problem)
 {
+	struct head_writer *line = &g->line;
 	const char *line_end = memchr(*at, '\n', (size_t)(end - *at));
-	size_t size = (size_t)((line_end ? line_end : end) - *at), from = g->used;
-	enum error e = extend_line(g, *at, size, problem);
+	size_t size = (size_t)((line_end ? line_end : end) - *at), from = line->size;
+	enum error e;
 
+	if (g->section + from + size > sections[g->state].most)
+		return line_too_long(g, problem);
+	head_append(line, *at, size);
+	if (line->failed)
+		return problem_set(problem, ERR_MEMORY, "no memory for the headers");
 	*ended = line_end;
 	*at += size + (line_end ? 1 : 0);
-	if (!e)
-		e = check_bytes(g, from, problem);
+	e = check_bytes(line, from, problem);
 	if (e || !line_end)
 		return e;
-	if (!g->used || g->line[g->used - 1] != '\r')
+	if (!line->size || line->data[line->size - 1] != '\r')
 		return bad(problem, "an LF without CR; each line ends with CRLF");
-	g->section += g->used + 1;
-	g->line[--g->used] = '\0';
+	g->section += line->size + 1;
+	line->data[--line->size] = '\0';
 	return ERR_OK;
 }
 
@@ -191,22 +159,23 @@ static bool is_host(struct span host)
 static enum error check_target_bytes(struct span target, struct problem *problem)
 {
 	for (size_t i = 0; i < target.size; i++) {
+		const char *digits =
+		    target.at + i + 1; /* if this is a %; a space ends the target */
 		unsigned char c = (unsigned char)target.at[i];
-		int high = i + 2 < target.size ? digit(target.at[i + 1]) : -1;
-		int low = high < 0 ? -1 : digit(target.at[i + 2]);
 
 		if (c <= ' ' || c > '~' || c == '#')
-			return problem_set(problem, ERR_BAD_REQUEST,
-			                   "the target holds the byte 0x%02x; write it as %%%02X",
-			                   c, c);
-		if (c == '%' && low < 0)
-			return bad(problem, "a % of the target is not followed by two hexadecimal "
-			                    "digits; %25 stands for %");
-		if (c == '%' && (high < 2 || (high == 7 && low == 15)))
-			return problem_set(problem, ERR_BAD_REQUEST,
-			                   "the target holds the control character %%%.2s; long "
-			                   "texts may be parts of a form",
-			                   target.at + i + 1);
+			return bad(problem, "the target holds the byte 0x%02x; write it as %%%02X",
+			           c, c);
+		if (c != '%')
+			continue;
+		if (!isxdigit((unsigned char)digits[0]) || !isxdigit((unsigned char)digits[1]))
+			return bad(problem, "a %% of the target is not followed by two hexadecimal "
+			                    "digits; %%25 stands for %%");
+		if (strchr("01", digits[0]) || !strncasecmp(digits, "7f", 2))
+			return bad(problem,
+			           "the target holds the control character %%%.2s; long texts may "
+			           "be parts of a form",
+			           digits);
 	}
 	return ERR_OK;
 }
@@ -245,8 +214,8 @@ static enum error check_version(struct grammar *g, const char *version, struct p
 	return bad(problem, "the request line does not end with HTTP/1.1 or HTTP/1.0");
 }
 
-/* Counts the items that single characters separate. libmicrohttpd keeps a record of each, and where
- * it has no room for one, it ends the connection or answers twice. */
+/* Counts the items between separators. libmicrohttpd keeps a record of each, and where it has no
+ * room for one, it ends the connection or answers twice. */
 static void count_items(struct grammar *g, struct span text, char separator)
 {
 	g->section += GRAMMAR_ITEM;
@@ -256,16 +225,17 @@ static void count_items(struct grammar *g, struct span text, char separator)
 
 static enum error parse_request_line(struct grammar *g, struct problem *problem)
 {
-	size_t method = token_length(g->line);
-	struct span target = {g->line + method + 1, 0};
+	const char *line = g->line.data;
+	size_t method = token_length(line);
+	struct span target = {line + method + 1, 0};
 	enum error e;
 
 	/* A client may send one empty line first (RFC 9112, 2.2). */
-	if (!g->used && !g->blank) {
+	if (!g->line.size && !g->blank) {
 		g->blank = true;
 		return ERR_OK;
 	}
-	if (method && g->line[method] == ' ')
+	if (method && line[method] == ' ')
 		target.size = strcspn(target.at, " ");
 	if (!target.size || target.at[target.size] != ' ')
 		return bad(problem, "the request line is not METHOD TARGET HTTP/1.1, with a space "
@@ -273,7 +243,7 @@ static enum error parse_request_line(struct grammar *g, struct problem *problem)
 	count_items(g, target, '&');
 	if (g->section > GRAMMAR_HEAD_MAX)
 		return line_too_long(g, problem);
-	g->options = method == 7 && !strncmp(g->line, "OPTIONS", 7);
+	g->options = method == 7 && !strncmp(line, "OPTIONS", 7);
 	e = check_version(g, target.at + target.size + 1, problem);
 	if (!e)
 		e = check_target(g, target, problem);
@@ -290,9 +260,8 @@ static enum error parse_host(struct grammar *g, struct span value, struct proble
 	g->has_host = true;
 	if (is_host(value))
 		return ERR_OK;
-	return problem_set(problem, ERR_BAD_REQUEST,
-	                   "Host: %.60s; expected a name or an address, and perhaps :PORT",
-	                   value.at);
+	return bad(problem, "Host: %.60s; expected a name or an address, and perhaps :PORT",
+	           value.at);
 }
 
 static enum error parse_length(struct grammar *g, struct span value, struct problem *problem)
@@ -301,15 +270,12 @@ static enum error parse_length(struct grammar *g, struct span value, struct prob
 		return bad(problem, "two Content-Length headers; expected one");
 	g->has_length = true;
 	if (!value.size || strspn(value.at, "0123456789") < value.size || ends_with_blank(value))
-		return problem_set(problem, ERR_BAD_REQUEST,
-		                   "Content-Length: %.60s; expected decimal digits alone",
-		                   value.at);
-	for (size_t i = 0; i < value.size; i++) {
-		if (g->left > (INT64_MAX - 9) / 10)
-			return problem_set(problem, ERR_BODY_TOO_LARGE,
-			                   "Content-Length: %.60s is too large", value.at);
-		g->left = g->left * 10 + (uint64_t)(value.at[i] - '0');
-	}
+		return bad(problem, "Content-Length: %.60s; expected decimal digits alone",
+		           value.at);
+	g->left = strtoull(value.at, NULL, 10); /* UINT64_MAX if it is larger */
+	if (g->left > INT64_MAX)
+		return problem_set(problem, ERR_BODY_TOO_LARGE,
+		                   "Content-Length: %.60s is too large", value.at);
 	return ERR_OK;
 }
 
@@ -325,8 +291,7 @@ static enum error parse_coding(struct grammar *g, struct span value, struct prob
 		                   "Transfer-Encoding: %.60s; expected chunked, or a "
 		                   "Content-Length",
 		                   value.at);
-	return problem_set(problem, ERR_BAD_REQUEST,
-	                   "Transfer-Encoding: %.60s; expected chunked, once and alone", value.at);
+	return bad(problem, "Transfer-Encoding: %.60s; expected chunked, once and alone", value.at);
 }
 
 /* Which connection options make this the last request (RFC 9112, 9.3). */
@@ -369,22 +334,23 @@ static const struct {
 
 static enum error parse_field(struct grammar *g, struct problem *problem)
 {
-	struct span name = {g->line, token_length(g->line)}, value;
+	const char *line = g->line.data;
+	struct span name = {line, token_length(line)}, value;
 
 	if (g->state == GRAMMAR_HEADERS)
 		g->section += GRAMMAR_ITEM;
 	if (++g->fields > GRAMMAR_FIELDS_MAX)
 		return problem_set(problem, ERR_HEAD_TOO_LARGE,
 		                   "the request has more than %d headers", GRAMMAR_FIELDS_MAX);
-	if (*g->line == ' ' || *g->line == '\t')
+	if (*line == ' ' || *line == '\t')
 		return bad(problem,
 		           "a header begins with white space; expected NAME: VALUE on one line");
-	if (!name.size || g->line[name.size] != ':')
-		return problem_set(problem, ERR_BAD_REQUEST,
-		                   "%.60s: expected NAME: VALUE, the name of letters, digits and "
-		                   "!#$%%&'*+-.^_`|~ with the colon right after it",
-		                   g->line);
-	value.at = g->line + name.size + 1;
+	if (!name.size || line[name.size] != ':')
+		return bad(problem,
+		           "%.60s: expected NAME: VALUE, the name of letters, digits and "
+		           "!#$%%&'*+-.^_`|~ with the colon right after it",
+		           line);
+	value.at = line + name.size + 1;
 	value.at += strspn(value.at, blanks);
 	value.size = strlen(value.at);
 	while (value.size && strchr(blanks, value.at[value.size - 1]))
@@ -395,9 +361,8 @@ static enum error parse_field(struct grammar *g, struct problem *problem)
 		if (g->state == GRAMMAR_HEADERS)
 			return known[i].parse(g, value, problem);
 		if (known[i].framing)
-			return problem_set(problem, ERR_BAD_REQUEST,
-			                   "%s is a trailer; it belongs to the headers",
-			                   known[i].name);
+			return bad(problem, "%s is a trailer; it belongs to the headers",
+			           known[i].name);
 	}
 	return ERR_OK;
 }
@@ -435,26 +400,23 @@ static enum error end_head(struct grammar *g, struct problem *problem)
 
 static enum error parse_chunk_size(struct grammar *g, struct problem *problem)
 {
-	size_t digits = 0;
+	const char *line = g->line.data;
+	size_t digits = strspn(line, "0123456789abcdefABCDEF");
 
-	g->left = 0;
-	for (; digits <= SIZE_DIGITS_MAX && digit(g->line[digits]) >= 0; digits++) {
-		if (g->left >> 58)
-			return problem_set(problem, ERR_BODY_TOO_LARGE,
-			                   "a chunk of %.20s bytes is too large", g->line);
-		g->left = g->left << 4 | (uint64_t)digit(g->line[digits]);
-	}
-	if (!digits || digits > SIZE_DIGITS_MAX || (g->line[digits] && g->line[digits] != ';'))
-		return problem_set(problem, ERR_BAD_REQUEST,
-		                   "the line %.40s before a chunk; expected its size in at most "
-		                   "%d hexadecimal digits",
-		                   g->line, SIZE_DIGITS_MAX);
+	g->left = digits ? strtoull(line, NULL, 16) : 0; /* UINT64_MAX if it is larger */
+	if (g->left >> 62)
+		return problem_set(problem, ERR_BODY_TOO_LARGE,
+		                   "a chunk of %.20s bytes is too large", line);
+	if (!digits || digits > SIZE_DIGITS_MAX || (line[digits] && line[digits] != ';'))
+		return bad(problem,
+		           "the line %.40s before a chunk; expected its size in at most "
+		           "%d hexadecimal digits",
+		           line, SIZE_DIGITS_MAX);
 	g->section = 0;
 	g->state = g->left ? GRAMMAR_CHUNK : GRAMMAR_TRAILERS;
 	return ERR_OK;
 }
 
-/* A complete line. */
 static enum error parse_line(struct grammar *g, struct problem *problem)
 {
 	enum error e = ERR_OK;
@@ -464,19 +426,19 @@ static enum error parse_line(struct grammar *g, struct problem *problem)
 		e = parse_request_line(g, problem);
 		break;
 	case GRAMMAR_HEADERS:
-		e = g->used ? parse_field(g, problem) : end_head(g, problem);
+		e = g->line.size ? parse_field(g, problem) : end_head(g, problem);
 		break;
 	case GRAMMAR_CHUNK_SIZE:
 		e = parse_chunk_size(g, problem);
 		break;
 	case GRAMMAR_CHUNK_END:
-		if (g->used)
+		if (g->line.size)
 			e = line_too_long(g, problem);
 		g->section = 0;
 		g->state = GRAMMAR_CHUNK_SIZE;
 		break;
 	case GRAMMAR_TRAILERS:
-		if (g->used)
+		if (g->line.size)
 			e = parse_field(g, problem);
 		else
 			end_request(g);
@@ -486,16 +448,15 @@ static enum error parse_line(struct grammar *g, struct problem *problem)
 	case GRAMMAR_OVER:
 		break;
 	}
-	g->used = 0;
+	g->line.size = 0;
 	return e;
 }
 
 /* Bytes of a body or chunk. */
 static void skip(struct grammar *g, const char **at, const char *end)
 {
-	uint64_t size = (uint64_t)(end - *at);
+	uint64_t size = MIN((uint64_t)(end - *at), g->left);
 
-	size = size < g->left ? size : g->left;
 	*at += size;
 	g->left -= size;
 	if (g->left)
@@ -506,8 +467,8 @@ static void skip(struct grammar *g, const char **at, const char *end)
 		end_request(g);
 }
 
-/* Takes extensions out of a part of the line before a chunk. within: the line's first part ended in
- * them. Returns the number of bytes that stay, at the part's start. */
+/* Takes extensions out of a part of the line before a chunk; within: it begins in them. Returns the
+ * number of bytes that stay, at the part's start. */
 static size_t drop_extensions(bool within, char *part, size_t size)
 {
 	size_t kept = 0;
@@ -531,7 +492,8 @@ enum error grammar_read(struct grammar *g, char *data, size_t size, size_t *soun
 	while (!e && at < end && g->state != GRAMMAR_OVER) {
 		char *part = data + (at - data);
 		bool before_chunk = g->state == GRAMMAR_CHUNK_SIZE, ended = false;
-		bool within = before_chunk && g->used && memchr(g->line, ';', g->used);
+		bool within =
+		    before_chunk && g->line.size && memchr(g->line.data, ';', g->line.size);
 		uint64_t requests = g->requests;
 		size_t kept;
 

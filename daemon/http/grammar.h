@@ -1,7 +1,6 @@
 /* The grammar of requests (RFC 9110, RFC 9112), read strictly: what another reader could take for
  * something else is an error. Checks the bytes of a connection as they arrive, in pieces of any
- * size: heads, bodies' framing, trailers, and again, until the request that is the last by its own
- * headers. Knows no sockets. */
+ * size, until the request that is the last by its own headers. */
 #ifndef HTTP_GRAMMAR_H
 #define HTTP_GRAMMAR_H
 
@@ -10,6 +9,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "link/head.h"
 
 enum {
 	GRAMMAR_HEAD_MAX = 96 << 10, /* bytes of a request line and headers, and of their items */
@@ -33,12 +33,11 @@ enum grammar_state {
 /* All zeros: a new connection. */
 struct grammar {
 	enum grammar_state state;
-	char *line; /* the current one, as far as it is known; owned */
-	size_t used, room;
-	size_t section;    /* bytes of the head or trailers before this line */
-	unsigned fields;   /* of this request */
-	uint64_t left;     /* see the states */
-	uint64_t requests; /* that are complete, with their bodies */
+	struct head_writer line; /* the current one, as far as it is known; with a NUL at its end */
+	size_t section;          /* bytes of the head or trailers before this line */
+	unsigned fields;         /* of this request */
+	uint64_t left;           /* see the states */
+	uint64_t requests;       /* that are complete, with their bodies */
 	bool http10, options, has_host, has_length, chunked, close, keep_alive, blank;
 };
 

@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 
 #include "http/form.h"
+#include "http/intake.h"
 #include "http/proxy.h"
 
 /* The destination of the headers of a name, or of the query's parameters. */
@@ -55,15 +56,6 @@ static enum MHD_Result add_parameter(void *context, enum MHD_ValueKind kind, con
 	return p->count++ < HEAD_PARAMETERS_MAX ? MHD_YES : MHD_NO;
 }
 
-static void add_headers(struct MHD_Connection *connection, struct head_writer *writer)
-{
-#define HEADER(symbol, name, many)                                                                 \
-	MHD_get_connection_values(connection, MHD_HEADER_KIND, add_header,                         \
-	                          &(struct collection){writer, HEAD_##symbol, name, many, false});
-#include "link/headers.def"
-#undef HEADER
-}
-
 /* The address of the connection, or the one that a proxy has named by the PROXY protocol. */
 static const struct sockaddr *address_of(struct MHD_Connection *connection,
                                          const struct sockaddr_storage *source)
@@ -100,11 +92,11 @@ void headers_name_client(struct MHD_Connection *connection, const struct sockadd
 	name_address(address_of(connection, source), name);
 }
 
-bool headers_from_proxy(struct MHD_Connection *connection, const struct limits *limits)
+bool headers_from_proxy(struct MHD_Connection *connection)
 {
 	static const struct sockaddr_storage none;
 
-	return networks_have(&limits->trusted_proxies, address_of(connection, &none));
+	return networks_have(&limits.trusted_proxies, address_of(connection, &none));
 }
 
 /* Joins headers of the same name into one list. */
@@ -122,24 +114,24 @@ static enum MHD_Result add_forwarded(void *context, enum MHD_ValueKind kind, con
 	return MHD_YES;
 }
 
-/* Names the client by what proxies say: each adds whom it has heard, so the last address that is no
- * trusted proxy's is the client's. A client can send the header that its proxy does not know: where
- * there are both, neither counts. */
-static void name_forwarded(struct MHD_Connection *connection, const struct limits *limits,
-                           const struct sockaddr *nearest, char name[HEAD_CLIENT_SIZE])
+/* Names the client: each proxy adds whom it has heard, so the last address that is no trusted
+ * proxy's is the client's. Where there are both headers neither counts, because a client can send
+ * the one that its proxy does not know. */
+static void name_forwarded(struct MHD_Connection *connection, const struct sockaddr *nearest,
+                           char name[HEAD_CLIENT_SIZE])
 {
-	struct head_writer lists[2] = {{0}}; /* X-Forwarded-For, Forwarded */
+	struct head_writer lists[2] = {{0}}, *list; /* X-Forwarded-For, Forwarded */
 	struct sockaddr_storage source;
-	bool standard;
-	size_t size;
+	bool counts;
 
-	if (!networks_have(&limits->trusted_proxies, nearest))
+	if (!networks_have(&limits.trusted_proxies, nearest))
 		return;
 	MHD_get_connection_values(connection, MHD_HEADER_KIND, add_forwarded, lists);
-	standard = lists[1].size;
-	size = lists[!standard].size ? 0 : lists[standard].size;
-	while (networks_have(&limits->trusted_proxies, nearest) &&
-	       proxy_last(lists[standard].data, &size, standard, &source)) {
+	counts = !lists[0].size || !lists[1].size;
+	list = lists[1].size ? &lists[1] : &lists[0];
+	head_append(list, "", 1);
+	while (counts && !list->failed && networks_have(&limits.trusted_proxies, nearest) &&
+	       proxy_last(list->data, list == &lists[1], &source)) {
 		nearest = (const struct sockaddr *)&source;
 		name_address(nearest, name);
 	}
@@ -165,8 +157,8 @@ static const char *path_of(const char *target)
 }
 
 enum error headers_read(struct MHD_Connection *connection, const char *name,
-                        const struct sockaddr_storage *source, const struct limits *limits,
-                        const char *method, const char *url, struct head *head, bool *expects)
+                        const struct sockaddr_storage *source, const char *method, const char *url,
+                        struct head *head, bool *expects)
 {
 	const char *type = header(connection, MHD_HTTP_HEADER_CONTENT_TYPE);
 	const char *length = header(connection, MHD_HTTP_HEADER_CONTENT_LENGTH);
@@ -176,11 +168,16 @@ enum error headers_read(struct MHD_Connection *connection, const char *name,
 	enum error e;
 
 	strcpy(client, name);
-	name_forwarded(connection, limits, address_of(connection, source), client);
+	name_forwarded(connection, address_of(connection, source), client);
 	head_add(&writer, HEAD_METHOD, method);
 	head_add(&writer, HEAD_PATH, path_of(url));
 	head_add(&writer, HEAD_CLIENT, client);
-	add_headers(connection, &writer);
+#define HEADER(symbol, name, many)                                                                 \
+	MHD_get_connection_values(                                                                 \
+	    connection, MHD_HEADER_KIND, add_header,                                               \
+	    &(struct collection){&writer, HEAD_##symbol, name, many, false});
+#include "link/headers.def"
+#undef HEADER
 	MHD_get_connection_values(connection, MHD_GET_ARGUMENT_KIND, add_parameter, &parameters);
 	e = head_read(head, writer.data, writer.size);
 	if (length)

@@ -7,24 +7,20 @@
 #include <sys/socket.h>
 
 #include "link/head.h"
-#include "wire/network.h"
 
-/* Writes the client's identity for its fair share: its address, of IPv6 the network half; at a Unix
- * socket, the user. source: the address that a proxy has named by the PROXY protocol, or AF_UNSPEC.
- */
+/* Writes the client's identity: its address, of IPv6 the network half; at a Unix socket, the user.
+ * source: the address that a proxy has named by the PROXY protocol, or AF_UNSPEC. */
 void headers_name_client(struct MHD_Connection *connection, const struct sockaddr_storage *source,
                          char name[HEAD_CLIENT_SIZE]);
 
 /* True if the connection itself comes from a trusted proxy. */
-bool headers_from_proxy(struct MHD_Connection *connection, const struct limits *limits);
+bool headers_from_proxy(struct MHD_Connection *connection);
 
-/* Reads a request's head, but for what the address that it arrived at says; free it with
- * head_fini(), also on failure, which is ERR_MEMORY. name: the client's, as above, instead of which
- * a trusted proxy's Forwarded or X-Forwarded-For counts. url: its target, which may be
- * http://HOST/PATH. *expects: the client waits for permission to send its body. */
+/* Reads a request's head; free it with head_fini(), also on failure, which is ERR_MEMORY. name: the
+ * client's, unless a trusted proxy's Forwarded or X-Forwarded-For names another. url: its target,
+ * which may be http://HOST/PATH. *expects: the client waits for permission to send its body. */
 enum error headers_read(struct MHD_Connection *connection, const char *name,
-                        const struct sockaddr_storage *source, const struct limits *limits,
-                        const char *method, const char *url, struct head *head,
-                        bool *expects) MUST_CHECK;
+                        const struct sockaddr_storage *source, const char *method, const char *url,
+                        struct head *head, bool *expects) MUST_CHECK;
 
 #endif

@@ -1,10 +1,9 @@
 /* Replaces recv(), sendfile() and functions of GnuTLS for libmicrohttpd, as the linker lets a
- * program do. The library has no other way to look at bytes before it reads them: peeking at the
- * socket shows neither what TLS carries nor a head that follows another one, and a pair of sockets
- * between the two would copy each byte twice more.
+ * program do: peeking at the socket shows neither what TLS carries nor a head that follows another
+ * one, and a pair of sockets would copy each byte twice more.
  *
- * The library receives and sends once a turn of the loop, by TLS a record of 16 KiB at most, which
- * costs less than the turn: here it goes on while there are more. */
+ * The library receives and sends once a turn of the loop, by TLS 16 KiB at most, which costs less
+ * than the turn: here it goes on while there are more. */
 #include "http/intake.h"
 
 #include <dlfcn.h>
@@ -15,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/param.h>
 #include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -28,7 +28,7 @@ enum { CHECK_MS = 500, DROPS_A_TURN = 32, LINGER_S = 2 };
 
 static const uint64_t second = 1000000000; /* in nanoseconds */
 
-static const struct limits *limits;
+struct limits limits;
 static const struct intake_calls *calls;
 static uint64_t checked; /* loop_now() of the last check */
 
@@ -66,7 +66,7 @@ static enum intake_state state_of(const struct intake *i)
 	return i->answered < i->grammar.requests ? INTAKE_BUSY : INTAKE_IDLE;
 }
 
-/* Enters the state that follows from what has arrived; the same again for another request. */
+/* Enters the state that follows from what has arrived. */
 static void follow(struct intake *i)
 {
 	enum intake_state state = state_of(i);
@@ -80,49 +80,33 @@ static bool is_over(const struct intake *i, uint64_t seconds)
 	return loop_now() - i->began > seconds * second;
 }
 
-/* Checks what is arriving of a request. */
+#define late(problem, ...) problem_set(problem, ERR_BODY_TIMEOUT, __VA_ARGS__)
+
 static enum error check_arrival(const struct intake *i, struct problem *problem)
 {
 	const uint64_t measured = (loop_now() - i->since) / second;
-	const uint64_t heard = i->heard > i->since ? i->heard : i->since;
+	const uint64_t heard = MAX(i->heard, i->since);
 
-	if (i->state == INTAKE_HEAD && is_over(i, limits->header_timeout))
-		return problem_set(problem, ERR_BODY_TIMEOUT,
-		                   "the headers are incomplete after %" PRIu64 " s",
-		                   limits->header_timeout);
+	if (i->state == INTAKE_HEAD && is_over(i, limits.header_timeout))
+		return late(problem, "the headers are incomplete after %" PRIu64 " s",
+		            limits.header_timeout);
 	if (i->state != INTAKE_BODY)
 		return ERR_OK;
-	if (is_over(i, limits->body_timeout))
-		return problem_set(problem, ERR_BODY_TIMEOUT,
-		                   "the body is incomplete after %" PRIu64 " s",
-		                   limits->body_timeout);
-	if (measured >= limits->header_timeout && i->bytes / measured < limits->body_rate)
-		return problem_set(problem, ERR_BODY_TIMEOUT,
-		                   "the body arrives at %" PRIu64 " bytes a second; at least "
-		                   "%" PRIu64 " are expected",
-		                   i->bytes / measured, limits->body_rate);
-	if (loop_now() - heard > limits->idle_timeout * second)
-		return problem_set(problem, ERR_BODY_TIMEOUT,
-		                   "no data for %" PRIu64 " s, and the body is incomplete",
-		                   limits->idle_timeout);
+	if (is_over(i, limits.body_timeout))
+		return late(problem, "the body is incomplete after %" PRIu64 " s",
+		            limits.body_timeout);
+	if (measured >= limits.header_timeout && i->bytes / measured < limits.body_rate)
+		return late(problem,
+		            "the body arrives at %" PRIu64 " bytes a second; at least %" PRIu64
+		            " are expected",
+		            i->bytes / measured, limits.body_rate);
+	if (loop_now() - heard > limits.idle_timeout * second)
+		return late(problem, "no data for %" PRIu64 " s, and the body is incomplete",
+		            limits.idle_timeout);
 	return ERR_OK;
 }
 
-static void check_deadline(struct intake *i)
-{
-	struct problem problem;
-	enum error e = check_arrival(i, &problem);
-
-	if (e)
-		calls->refuse(i->context, e, &problem);
-	else if ((i->state == INTAKE_HANDSHAKE && is_over(i, limits->header_timeout)) ||
-	         (i->state == INTAKE_IDLE && is_over(i, limits->keepalive_timeout)) ||
-	         (i->state >= INTAKE_HELD && is_over(i, LINGER_S)))
-		shutdown(i->fd, SHUT_RDWR); /* the library then looks at it */
-}
-
-/* Deadlines need no timers of their own. After a delay of the loop itself nobody is judged: what
- * clients have sent meanwhile may be unread. */
+/* After a delay of the loop itself nobody is judged: what clients have sent may be unread. */
 static void check_all(void *context)
 {
 	const bool delayed = loop_held_up(&checked, CHECK_MS);
@@ -131,21 +115,29 @@ static void check_all(void *context)
 	(void)context;
 	for (size_t fd = 0; fd < by_fd_size; fd++) {
 		struct intake *i = by_fd[fd].intake;
+		struct problem problem;
+		enum error e;
 
 		if (!i)
 			continue;
 		any = true;
 		calls->look(i->context);
-		if (!delayed)
-			check_deadline(i);
+		if (delayed)
+			continue;
+		e = check_arrival(i, &problem);
+		if (e)
+			calls->refuse(i->context, e, &problem);
+		else if ((i->state == INTAKE_HANDSHAKE && is_over(i, limits.header_timeout)) ||
+		         (i->state == INTAKE_IDLE && is_over(i, limits.keepalive_timeout)) ||
+		         (i->state >= INTAKE_HELD && is_over(i, LINGER_S)))
+			shutdown(i->fd, SHUT_RDWR); /* the library then looks at it */
 	}
 	if (any)
 		loop_timer_start(&check, CHECK_MS);
 }
 
-enum error intakes_init(const struct limits *l, const struct intake_calls *c)
+enum error intakes_init(const struct intake_calls *c)
 {
-	limits = l;
 	calls = c;
 	*(void **)&tls_receive = dlsym(RTLD_NEXT, "gnutls_record_recv");
 	*(void **)&tls_send = dlsym(RTLD_NEXT, "gnutls_record_send");
@@ -193,7 +185,6 @@ void intake_close(struct intake *i)
 {
 	by_fd[i->fd].intake = NULL;
 	grammar_fini(&i->grammar);
-	free(i->fault);
 }
 
 bool intake_send(const struct intake *i, const char *data, size_t size)
@@ -224,10 +215,8 @@ void intake_end(struct intake *i, const char *data, size_t size)
 
 static void refuse(struct intake *i)
 {
-	const struct intake_fault fault = *i->fault;
-
 	intake_hold(i);
-	calls->refuse(i->context, fault.error, &fault.problem);
+	calls->refuse(i->context, i->fault, &i->problem);
 }
 
 void intake_answered(struct intake *i, bool last)
@@ -293,8 +282,8 @@ int intake_unread(int fd)
 	return ioctl(fd, FIONREAD, &bytes) ? 0 : bytes;
 }
 
-/* Receives the records that have arrived. Not what may come after them, the connection's end: after
- * one that TLS does not announce GnuTLS would send no answer any more. */
+/* Receives the records that have arrived, but not the connection's end after them: if TLS does not
+ * announce that, GnuTLS would send no answer any more. */
 static ssize_t receive_records(struct intake *i, char *data, size_t size)
 {
 	size_t received = 0;
@@ -307,32 +296,15 @@ static ssize_t receive_records(struct intake *i, char *data, size_t size)
 	return received ? (ssize_t)received : got;
 }
 
-/* Receives as the library would. */
 static ssize_t receive(struct intake *i, void *data, size_t size)
 {
 	return i->tls ? receive_records(i, data, size) : receive_bytes(i, data, size);
 }
 
-/* Says that nothing has arrived. */
 static ssize_t nothing(const struct intake *i)
 {
 	errno = EAGAIN;
 	return i->tls ? GNUTLS_E_AGAIN : -1;
-}
-
-/* Refuses the connection because of what has just arrived, now or when its earlier requests are
- * answered. */
-static void keep_fault(struct intake *i, enum error error, const struct problem *problem)
-{
-	i->fault = malloc(sizeof *i->fault);
-	if (!i->fault) {
-		shutdown(i->fd, SHUT_RDWR);
-		return;
-	}
-	*i->fault = (struct intake_fault){error, *problem};
-	set_state(i, INTAKE_FAULTY);
-	if (i->answered == i->grammar.requests)
-		refuse(i);
 }
 
 /* Receives what nobody reads, but not so much at once that others wait. 0: that is over. */
@@ -351,32 +323,34 @@ static ssize_t drop(struct intake *i)
 /* Receives what the library may see. */
 static ssize_t take(struct intake *i, void *data, size_t size)
 {
-	struct problem problem;
 	size_t sound, taken = 0;
 	ssize_t got;
-	enum error e;
 
 	/* The library is wrong if it expects more after the last request. */
 	if (i->state < INTAKE_FAULTY && i->grammar.state == GRAMMAR_OVER)
 		set_state(i, INTAKE_LAST);
 	if (i->state >= INTAKE_HELD)
 		return drop(i);
-	do { /* a gap, left by chunks' extensions, would tell the library that no more has arrived
-	      */
+	/* A gap, left by chunks' extensions, would tell the library that no more has arrived. */
+	do {
 		char *at = (char *)data + taken;
 
 		got = i->state == INTAKE_FAULTY ? nothing(i) : receive(i, at, size - taken);
 		if (got <= 0)
 			return taken ? (ssize_t)taken : got;
-		e = grammar_read(&i->grammar, at, (size_t)got, &sound, &problem);
+		i->fault = grammar_read(&i->grammar, at, (size_t)got, &sound, &i->problem);
 		i->bytes += (uint64_t)got;
 		i->heard = loop_now();
 		taken += sound;
-		if (!e)
+		if (!i->fault)
 			follow(i);
-	} while (!e && sound < (size_t)got && i->grammar.state != GRAMMAR_OVER);
-	if (e)
-		keep_fault(i, e, &problem);
+	} while (!i->fault && sound < (size_t)got && i->grammar.state != GRAMMAR_OVER);
+	/* Refuses the connection, now or when its earlier requests are answered. */
+	if (i->fault) {
+		set_state(i, INTAKE_FAULTY);
+		if (i->answered == i->grammar.requests)
+			refuse(i);
+	}
 	return taken && i->state < INTAKE_HELD ? (ssize_t)taken : nothing(i);
 }
 

@@ -1,6 +1,5 @@
-/* Everything that libmicrohttpd receives passes here first, and by TLS what it sends: its calls of
- * recv(), sendfile() and GnuTLS are this module's. So the grammar sees each byte where it lies in
- * the library's buffer, and the library sees no request that the grammar refuses. */
+/* What libmicrohttpd receives, and by TLS sends, passes here first: its calls of recv(), sendfile()
+ * and GnuTLS are this module's. So it sees no request that the grammar refuses. */
 #ifndef HTTP_INTAKE_H
 #define HTTP_INTAKE_H
 
@@ -25,11 +24,6 @@ enum intake_state {
 	INTAKE_LAST,      /* it has been sent: likewise */
 };
 
-struct intake_fault {
-	enum error error;
-	struct problem problem;
-};
-
 struct intake_calls {
 	/* Refuses the client: sends what there is to say by intake_end(), now or within 2 s. */
 	void (*refuse)(void *context, enum error error, const struct problem *problem);
@@ -49,26 +43,28 @@ struct intake {
 	void *session; /* of TLS, once its handshake is done */
 	struct grammar grammar;
 	enum intake_state state;
-	uint64_t since;             /* loop_now() when the state began, or its measure anew */
-	uint64_t began;             /* loop_now() when the state began */
-	uint64_t bytes;             /* that have arrived since `since` */
-	uint64_t heard;             /* loop_now() of the last of them */
-	uint64_t request;           /* requests that were complete when the state began */
-	uint64_t answered;          /* requests that the library has done with */
-	uint64_t sent;              /* bytes of files, and by TLS of all */
-	struct intake_fault *fault; /* in INTAKE_FAULTY; owned */
-	void *context;              /* of calls */
+	uint64_t since;         /* loop_now() when the state began, or its measure anew */
+	uint64_t began;         /* loop_now() when the state began */
+	uint64_t bytes;         /* that have arrived since `since` */
+	uint64_t heard;         /* loop_now() of the last of them */
+	uint64_t request;       /* requests that were complete when the state began */
+	uint64_t answered;      /* requests that the library has done with */
+	uint64_t sent;          /* bytes of files, and by TLS of all */
+	enum error fault;       /* in INTAKE_FAULTY, and */
+	struct problem problem; /* its problem */
+	void *context;          /* of calls */
 };
 
-enum error intakes_init(const struct limits *limits, const struct intake_calls *calls) MUST_CHECK;
+extern struct limits limits; /* those in force */
 
-/* Makes room for a connection that has been accepted at this socket. False: no memory, so its bytes
- * would not be checked, and it must not be served. */
+enum error intakes_init(const struct intake_calls *calls) MUST_CHECK;
+
+/* Makes room for a connection that has been accepted at this socket. False: no memory, so that it
+ * must not be served. */
 bool intake_expect(int fd, const struct http_socket *origin) MUST_CHECK;
 const struct http_socket *intake_origin(int fd);
 
-/* Begins with a connection whose fd, tls, proxied and context are set and that has sent nothing
- * yet. */
+/* Begins with a connection whose fd, tls, proxied and context are set. */
 void intake_open(struct intake *intake);
 void intake_close(struct intake *intake);
 
@@ -88,13 +84,12 @@ uint64_t intake_read(const struct intake *intake);
  * as in a handshake. */
 bool intake_send(const struct intake *intake, const char *data, size_t size);
 
-/* The last answer will come by intake_end(), within two seconds. Nothing is read any more, and the
- * end of what the client sends is hidden from the library, which would close the connection. */
+/* The last answer will come by intake_end(), within two seconds. The end of what the client sends
+ * is hidden from the library, which would close the connection. */
 void intake_hold(struct intake *intake);
 
 /* Writes the last answer, as much as the socket takes, and ends the connection when the client has
- * closed its side, in two seconds at most: what a client still sends to a closed connection could
- * destroy the answer. */
+ * closed its side, in two seconds at most: what it still sends could destroy the answer. */
 void intake_end(struct intake *intake, const char *data, size_t size);
 
 #endif

@@ -101,63 +101,54 @@ int proxy_parse(const char *data, size_t size, struct sockaddr_storage *source)
 	return length;
 }
 
-/* The value of the parameter `for` of an element of Forwarded, without quotes. */
-static void take_for(const char **at, size_t *size)
+/* The value of the parameter `for` of an element of Forwarded, without quotes; NULL: none. */
+static char *find_for(char *element)
 {
-	const char *end = *at + *size, *part = *at;
+	for (char *part; (part = strsep(&element, ";"));) {
+		size_t length;
 
-	for (*size = 0; part < end; part++) {
-		const char *part_end = memchr(part, ';', (size_t)(end - part));
-
-		part_end = part_end ? part_end : end;
-		while (part < part_end && *part == ' ')
-			part++;
-		if (part_end - part > 4 && !strncasecmp(part, "for=", 4)) {
-			*at = part + 4;
-			*size = (size_t)(part_end - *at);
-			if (*size >= 2 && **at == '"' && (*at)[*size - 1] == '"') {
-				++*at;
-				*size -= 2;
-			}
-			return;
-		}
-		part = part_end;
+		part += strspn(part, " ");
+		if (strncasecmp(part, "for=", 4) || !part[4])
+			continue;
+		part += 4;
+		length = strlen(part);
+		if (length < 2 || *part != '"' || part[length - 1] != '"')
+			return part;
+		part[length - 1] = '\0';
+		return part + 1;
 	}
+	return NULL;
 }
 
 /* ADDRESS, ADDRESS:PORT or [ADDRESS]:PORT */
-static bool read_node(const char *at, size_t size, struct sockaddr_storage *source)
+static bool read_node(char *text, struct sockaddr_storage *source)
 {
-	char text[INET6_ADDRSTRLEN + 8], *colon;
+	char *colon = strchr(text, ':');
 
-	if (size >= sizeof text)
+	if (strlen(text) >= INET6_ADDRSTRLEN + 8)
 		return false;
-	memcpy(text, at, size);
-	text[size] = '\0';
 	if (*text == '[') {
 		text[strcspn(text, "]")] = '\0';
 		return read_address(text + 1, source) && source->ss_family == AF_INET6;
 	}
-	colon = strchr(text, ':');
 	if (colon && !strchr(colon + 1, ':'))
 		*colon = '\0';
 	return read_address(text, source);
 }
 
-bool proxy_last(const char *list, size_t *size, bool forwarded, struct sockaddr_storage *source)
+bool proxy_last(char *list, bool forwarded, struct sockaddr_storage *source)
 {
-	const char *comma = *size ? memrchr(list, ',', *size) : NULL;
-	const char *at = comma ? comma + 1 : list;
-	size_t length = *size - (size_t)(at - list);
+	char *comma = strrchr(list, ','), *at = comma ? comma + 1 : list, *end;
+	bool found;
 
-	*size = comma ? (size_t)(comma - list) : 0;
-	while (length && (*at == ' ' || *at == '\t')) {
-		at++;
-		length--;
-	}
-	while (length && (at[length - 1] == ' ' || at[length - 1] == '\t'))
-		length--;
+	at += strspn(at, " \t");
+	end = at + strlen(at);
+	while (end > at && strchr(" \t", end[-1]))
+		end--;
+	*end = '\0';
 	if (forwarded)
-		take_for(&at, &length);
-	return length && read_node(at, length, source);
+		at = find_for(at);
+	found = at && *at && read_node(at, source);
+	*(comma ? comma : list) = '\0';
+	return found;
 }

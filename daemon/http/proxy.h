@@ -16,8 +16,8 @@ enum { PROXY_INCOMPLETE = 0, PROXY_NONE = -1, PROXY_MALFORMED = -2 };
  * *source (AF_UNSPEC: the header names none); or one of the above. */
 int proxy_parse(const char *data, size_t size, struct sockaddr_storage *source);
 
-/* Reads the last element of a list, as Forwarded or X-Forwarded-For have it, and shortens *size to
- * what is before it. False if there is none, or it has no numeric address. */
-bool proxy_last(const char *list, size_t *size, bool forwarded, struct sockaddr_storage *source);
+/* Takes the last element off a list, as Forwarded or X-Forwarded-For have it. False if there is
+ * none, or it has no numeric address. */
+bool proxy_last(char *list, bool forwarded, struct sockaddr_storage *source);
 
 #endif

@@ -1,21 +1,28 @@
-/* Requests and guests of an HTTP worker. Each has a number of its own, which is not given again: a
- * message of the front that crosses the end of its request finds none. */
+/* Requests and guests of an HTTP worker. Each has a number of its own, never given again: a message
+ * that crosses the end of its request finds none. */
 #include "http/service.h"
 
+#include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
+#include <stdnoreturn.h>
 #include <string.h>
+#include <sys/param.h>
 #include <sys/queue.h>
 #include <unistd.h>
 
+#include "base/errand.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "base/loop.h"
+#include "base/memfd.h"
 
 enum { BUCKETS = 1024, QUIET_MS = 2, RETRY_MS = 100, SILENT_MS = 2000 };
 
 LIST_HEAD(entry_list, service_entry);
 
 static struct link front;
-static const struct service_calls *calls;
+static void (*drain)(bool last);
 static const struct connection_calls *connection;
 static struct entry_list requests[BUCKETS], guests[BUCKETS];
 static LIST_HEAD(guest_list, service_guest) quiet;
@@ -24,20 +31,24 @@ static uint64_t quiet_since, held_since;              /* loop_now() */
 static uint64_t heard;                                /* loop_now() of the front's last message */
 static uint64_t last_number;
 
+/* Without the front there is nothing to do, and nobody to tell. */
+static noreturn void end(void)
+{
+	_exit(0);
+}
+
 static void tell(const struct link_message *message)
 {
 	if (!link_send(&front, message))
-		calls->lost();
+		end();
 }
 
-/* Gives a request or guest its number, and its place in their table. */
 static void enter(struct entry_list *table, struct service_entry *entry)
 {
 	entry->number = ++last_number;
 	LIST_INSERT_HEAD(&table[entry->number % BUCKETS], entry, place);
 }
 
-/* Finds the request or guest of a number, or NULL. */
 static void *find(const struct entry_list *table, uint64_t number)
 {
 	struct service_entry *entry;
@@ -68,7 +79,7 @@ void service_guest_name(struct service_guest *g, const char *client, bool proxy)
 	                            .data_size = strlen(client)});
 }
 
-/* The front knows of the end of its last request, or gets to know by the next message. */
+/* The front knows of the end of the guest's last request, or does by the next message. */
 static void forget_end(struct service_guest *g)
 {
 	if (g->ended)
@@ -93,18 +104,140 @@ void service_guest_close(struct service_guest *g)
 	LIST_REMOVE(&g->entry, place);
 }
 
+/* Bodies ------------------------------------------------------------------------------------- */
+
+/* Data for a file collects in memory while an errand (a thread) writes earlier data. The loop does
+ * not touch what the errand holds until that has finished. */
+struct spill {
+	/* must be first; it owns the members up to `failure` while it is under way */
+	struct errand errand;
+	int fd;
+	uint64_t at; /* where the next data goes */
+	struct head_writer writing;
+	int failure; /* errno */
+
+	struct head_writer waiting; /* to be written next */
+};
+
+/* Runs in the thread. */
+static void spill_run(struct errand *errand)
+{
+	struct spill *s = (struct spill *)errand;
+
+	if (!file_write(s->fd, s->writing.data, s->writing.size, s->at))
+		s->failure = errno;
+	s->at += s->writing.size;
+}
+
+static void spill_send(struct spill *s)
+{
+	s->writing = s->waiting;
+	s->waiting = (struct head_writer){0};
+	errand_send(ERRAND_WRITE, &s->errand);
+}
+
+/* Runs in the loop again. */
+static void spill_done(struct errand *errand)
+{
+	struct spill *s = (struct spill *)errand;
+
+	free(s->writing.data);
+	s->writing = (struct head_writer){0};
+	if (s->failure)
+		log_error("a body cannot be written to its file: %s", strerror(s->failure));
+	else if (s->waiting.size && !errand->abandoned)
+		spill_send(s);
+}
+
+static void spill_free(struct errand *errand)
+{
+	struct spill *s = (struct spill *)errand;
+
+	errand_close(s->fd);
+	free(s->waiting.data);
+	free(s);
+}
+
+static void close_body(struct service_request *r)
+{
+	if (r->spill)
+		errand_abandon(&r->spill->errand);
+	else if (r->lent.fd >= 0)
+		errand_close(r->lent.fd);
+	r->lent.fd = -1;
+	r->spill = NULL;
+}
+
+/* Goes on where there is more room, and takes over its descriptor. The content before it must be
+ * there, and not be under way to memory. */
+static enum error move_body(struct service_request *r, const struct lent *lent,
+                            struct problem *problem)
+{
+	struct spill *spill = NULL;
+
+	if (r->lent.fd >= 0 && r->lent.in_memory == lent->in_memory) {
+		close(lent->fd);
+		r->lent.limit = lent->limit;
+		r->lent.most = lent->most;
+		return ERR_OK;
+	}
+	if (!lent->in_memory && !(spill = calloc(1, sizeof *spill))) {
+		close(lent->fd);
+		return problem_set(problem, ERR_MEMORY, "cannot keep the body");
+	}
+	close_body(r);
+	if (spill) {
+		spill->errand =
+		    (struct errand){.run = spill_run, .done = spill_done, .free = spill_free};
+		spill->fd = lent->fd; /* which is the spill's from now on */
+		spill->at = r->body_size;
+	}
+	r->spill = spill;
+	r->lent = *lent;
+	return ERR_OK;
+}
+
+enum error service_write(struct service_request *r, const char *data, size_t size,
+                         struct problem *problem)
+{
+	struct spill *s = r->spill;
+	enum error e = ERR_OK;
+
+	if (size > r->lent.limit - r->body_size)
+		return problem_set(problem, ERR_BODY_TOO_LARGE,
+		                   "a body has at most %" PRIu64 " bytes", r->lent.limit);
+	if (s ? !s->errand.under_way && s->failure
+	      : !file_write(r->lent.fd, data, size, r->body_size))
+		e = ERR_IO;
+	if (!e && s) {
+		head_append(&s->waiting, data, size);
+		e = s->waiting.failed ? ERR_MEMORY : ERR_OK;
+	}
+	if (e)
+		return problem_set(problem, e, "cannot keep the body");
+	if (s && !s->errand.under_way)
+		spill_send(s);
+	r->body_size += size;
+	return ERR_OK;
+}
+
+bool service_writes(struct service_request *r)
+{
+	return r->spill && errand_await(&r->spill->errand, connection->wake, r->context);
+}
+
 /* Requests ----------------------------------------------------------------------------------- */
 
 static void begin(struct service_request *r, void *context)
 {
 	enter(requests, &r->entry);
 	r->context = context;
-	body_init(&r->body);
+	r->lent.fd = -1;
 	answer_init(&r->answer);
 }
 
-/* Tells the front of a request that was held back: mostly the rest of it comes soon, and one
- * message then tells of all. fd: its body, or -1. False: the body could not be sent. */
+/* Tells the front of a request that was held back, so that one message could tell of all. fd: its
+ * body, or -1. False: the body could not be sent. */
 static bool tell_head(struct service_request *r, uint32_t flags, int fd)
 {
 	struct link_message message = {.type = LINK_HEAD,
@@ -176,7 +309,7 @@ bool service_begin(struct service_request *r, struct service_guest *guest, void 
 	return true;
 }
 
-/* Makes an error the answer; client: of whom the front does not know, or "". */
+/* client: of whom the front does not know, or "". */
 static void tell_failure(struct service_request *r, const char *client, enum error error,
                          const struct problem *problem)
 {
@@ -199,30 +332,24 @@ void service_refuse(struct service_request *r, const char *client, enum error er
 	tell_failure(r, client, error, problem);
 }
 
-/* Mostly the same client's next request follows at once, and then its head says this, too. */
-static void tell_end(struct service_request *r)
+void service_end(struct service_request *r)
 {
 	struct service_guest *g = r->guest;
 
-	if (!r->answered || !g) {
-		tell(&(struct link_message){.type = LINK_END, .number = r->entry.number});
-		return;
-	}
-	g->ended = r->entry.number;
-	if (LIST_EMPTY(&quiet))
-		quiet_since = loop_now();
-	LIST_INSERT_HEAD(&quiet, g, quiet);
-}
-
-void service_end(struct service_request *r)
-{
-	if (r->held)
+	if (r->held) {
 		LIST_REMOVE(r, hold);
-	else if (r->entry.number)
-		tell_end(r);
+	} else if (r->answered && g) {
+		/* Mostly the client's next request follows at once, and its head says this, too. */
+		g->ended = r->entry.number;
+		if (LIST_EMPTY(&quiet))
+			quiet_since = loop_now();
+		LIST_INSERT_HEAD(&quiet, g, quiet);
+	} else if (r->entry.number) {
+		tell(&(struct link_message){.type = LINK_END, .number = r->entry.number});
+	}
 	if (r->entry.number) {
 		LIST_REMOVE(&r->entry, place);
-		body_close(&r->body);
+		close_body(r);
 		if (r->answer.file >= 0)
 			close(r->answer.file);
 		answer_fini(&r->answer);
@@ -240,7 +367,7 @@ bool service_has_room(struct service_request *r, uint64_t size)
 {
 	if (!r->decided || !service_wants_body(r))
 		return false;
-	if (body_has_room(&r->body, size))
+	if (r->lent.most || size <= r->lent.limit)
 		return true;
 	if (!r->asked)
 		tell(&(struct link_message){
@@ -251,21 +378,24 @@ bool service_has_room(struct service_request *r, uint64_t size)
 
 void service_finish(struct service_request *r, const struct head_writer *form)
 {
+	struct problem problem;
 	size_t left;
 
-	body_close(&r->body);
+	if (r->spill ? r->spill->failure : r->lent.fd >= 0 && !memfd_seal(r->lent.fd))
+		service_fail(r, problem_set(&problem, ERR_IO, "cannot keep the body"), &problem);
+	close_body(r);
 	if (r->held) {
 		tell_head(r, LINK_IS_COMPLETE, -1);
 	} else if (!r->failed && !r->answered) {
 		for (size_t at = 0; (left = form->size - at); at += left) {
-			left = left < LINK_DATA_MAX ? left : LINK_DATA_MAX;
+			left = MIN(left, LINK_DATA_MAX);
 			tell(&(struct link_message){.type = LINK_FORM,
 			                            .number = r->entry.number,
 			                            .data = form->data + at,
 			                            .data_size = left});
 		}
 		tell(&(struct link_message){
-		    .type = LINK_FINISH, .number = r->entry.number, .bytes = r->body.size});
+		    .type = LINK_FINISH, .number = r->entry.number, .bytes = r->body_size});
 	}
 }
 
@@ -278,7 +408,7 @@ void service_fail(struct service_request *r, enum error error, const struct prob
 {
 	if (r->failed || r->answered)
 		return;
-	body_close(&r->body);
+	close_body(r);
 	service_decide(r);
 	tell_failure(r, "", error, problem);
 }
@@ -303,17 +433,6 @@ bool service_piece(struct service_request *r)
 }
 
 /* Messages ----------------------------------------------------------------------------------- */
-
-static void receive_crowded(const struct link_message *message)
-{
-	struct service_guest *g = find(guests, message->number);
-	struct problem problem;
-
-	if (!g || message->data_size != sizeof problem)
-		return;
-	memcpy(&problem, message->data, sizeof problem);
-	connection->crowded(g->context, (enum error)message->error, &problem);
-}
 
 /* True for a message whose file has not come, as no descriptor was left for it. */
 static bool lacks_file(const struct link_message *message)
@@ -341,7 +460,7 @@ static void receive_room(struct service_request *r, struct link_message *message
 	if (message->fd >= 0) {
 		message->fd = -1;
 		r->asked = false;
-		e = body_move(&r->body, &lent, &problem);
+		e = move_body(r, &lent, &problem);
 	}
 	if (e)
 		service_fail(r, e, &problem);
@@ -353,12 +472,10 @@ static void receive_answer(struct service_request *r, struct link_message *messa
 		connection->cut(r->context);
 		return;
 	}
-	if (answer_read(&r->answer, message)) {
-		calls->lost();
-		return;
-	}
+	if (answer_read(&r->answer, message))
+		end();
 	message->fd = -1;
-	body_close(&r->body);
+	close_body(r);
 	r->decided = r->answered = true;
 	r->streams = message->flags & LINK_IS_STREAM;
 }
@@ -374,7 +491,6 @@ static void receive_piece(struct service_request *r, const struct link_message *
 	r->ended = message->flags & LINK_IS_LAST || !piece;
 }
 
-/* A message about a request. */
 static void receive_request(struct service_request *r, struct link_message *message)
 {
 	switch ((enum link_type)message->type) {
@@ -392,24 +508,29 @@ static void receive_request(struct service_request *r, struct link_message *mess
 		connection->cut(r->context);
 		return;
 	default:
-		calls->lost();
-		return;
+		end();
 	}
 	connection->wake(r->context);
 }
 
 static void receive_message(void *context, struct link_message *message)
 {
+	struct service_guest *g;
 	struct service_request *r;
+	struct problem problem;
 
 	(void)context;
 	heard = loop_now();
 	if (message->type == LINK_PING) {
 		tell(&(struct link_message){.type = LINK_PONG});
 	} else if (message->type == LINK_DRAIN) {
-		calls->drain(message->flags & LINK_IS_LAST);
+		drain(message->flags & LINK_IS_LAST);
 	} else if (message->type == LINK_FAIL) {
-		receive_crowded(message);
+		g = find(guests, message->number);
+		if (!g || message->data_size != sizeof problem)
+			return;
+		memcpy(&problem, message->data, sizeof problem);
+		connection->crowded(g->context, (enum error)message->error, &problem);
 	} else if ((r = find(requests, message->number))) {
 		receive_request(r, message);
 	}
@@ -420,21 +541,18 @@ static void front_lost(void *context, const char *why)
 	(void)context;
 	if (why)
 		log_error("the front sent an invalid %s", why);
-	calls->lost();
+	end();
 }
 
-enum error service_init(int socket, const struct service_calls *c)
+enum error service_init(int socket, const struct connection_calls *calls,
+                        void (*on_drain)(bool last))
 {
 	static const struct link_owner owner = {.message = receive_message, .broken = front_lost};
 
-	calls = c;
+	connection = calls;
+	drain = on_drain;
 	heard = loop_now();
 	return link_open(&front, socket, &owner, NULL);
-}
-
-void service_set_calls(const struct connection_calls *c)
-{
-	connection = c;
 }
 
 bool service_speaks(void)

@@ -1,6 +1,5 @@
-/* The service as the HTTP worker sees it, one request after another: the head, the body, the
- * answer. The front does the work: a call here sends it a message of the link, and what it says
- * comes back later. */
+/* The service as the HTTP worker sees it. The front does the work: a call here sends it a message
+ * of the link, and what it says comes back later. */
 #ifndef HTTP_SERVICE_H
 #define HTTP_SERVICE_H
 
@@ -10,15 +9,9 @@
 #include <sys/queue.h>
 
 #include "base/error.h"
-#include "http/body.h"
 #include "link/answer.h"
 #include "link/head.h"
 #include "link/link.h"
-
-struct service_calls {
-	void (*drain)(bool last); /* accept no more (last: after those that wait) */
-	void (*lost)(void);       /* the front has gone, or cannot be understood */
-};
 
 /* Calls with the context of a connection, or of its request. */
 struct connection_calls {
@@ -30,18 +23,19 @@ struct connection_calls {
 	void (*cut)(void *context);
 };
 
-/* Connects to the front by a socket of link_pair(), which is then the service's. */
-enum error service_init(int socket, const struct service_calls *calls) MUST_CHECK;
-void service_set_calls(const struct connection_calls *calls);
+/* Connects to the front by a socket of link_pair(), which is then the service's. The process ends
+ * when the front has gone, or cannot be understood. drain: no more is to be accepted (last: after
+ * those that wait). */
+enum error service_init(int socket, const struct connection_calls *calls,
+                        void (*drain)(bool last)) MUST_CHECK;
 
 /* Does what is due, before each wait of the loop; returns the most milliseconds for it, -1: any. */
 int service_turn(void);
 
-/* False while the front, which asks for a sign of life twice a second, has said nothing for a
- * while, or has no room for more. */
+/* False while the front has said nothing for a while, though it does twice a second, or is full. */
 bool service_speaks(void);
 
-/* True while so much waits to be sent to the front that no more should be read of clients. */
+/* True while so much waits for the front that no more should be read of clients. */
 bool service_is_full(void);
 
 /* Tells the front that no more requests come. */
@@ -55,8 +49,7 @@ struct service_entry {
 	uint64_t number;
 };
 
-/* A connection, as the service counts it, which needs no place among all before it has a name. It
- * outlives its requests. */
+/* A connection, which needs no place among all before it has a name. It outlives its requests. */
 struct service_guest {
 	struct service_entry entry;
 	void *context;
@@ -66,14 +59,15 @@ struct service_guest {
 
 void service_guest_open(struct service_guest *guest, void *context);
 
-/* Takes a place for it as this client's (an address, or a user), instead of the one that it may
- * have. A trusted proxy, which has not named its client yet, may have as many as there are. */
+/* Takes a place for it as this client's, instead of the one that it may have. A trusted proxy that
+ * has not named its client yet may have as many as there are. */
 void service_guest_name(struct service_guest *guest, const char *client, bool proxy);
 
-/* It has been closed: nothing more is told. */
 void service_guest_close(struct service_guest *guest);
 
 /* Requests ------------------------------------------------------------------------------------- */
+
+struct spill;
 
 /* A request, all zeros before it begins; others read the first members. */
 struct service_request {
@@ -83,8 +77,10 @@ struct service_request {
 	bool answered; /* and this is its answer: */
 	struct answer answer;
 	bool streams; /* in pieces */
-	struct body body;
 
+	struct lent lent;    /* where its body goes */
+	uint64_t body_size;  /* bytes written so far */
+	struct spill *spill; /* to a file */
 	bool wanted, failed;
 	struct service_guest *guest; /* NULL: of a refusal */
 	void *context;
@@ -102,23 +98,29 @@ bool service_begin(struct service_request *request, struct service_guest *guest,
 void service_refuse(struct service_request *request, const char *client, enum error error,
                     const struct problem *problem, void *context);
 
-/* Forgets a request, which may not have begun; what is done for it alone is abandoned. All zeros
- * are left. */
+/* Abandons a request, which may not have begun. All zeros are left. */
 void service_end(struct service_request *request);
 
 /* True while the body is wanted, or may be; else it is closed, and what comes is to be dropped. */
 bool service_wants_body(const struct service_request *request);
 
-/* True if there is room for so many bytes of the body in all, or will not be more: to be appended
- * by body_write(). False: it is not wanted, or `wake` is called when to ask again. */
+/* True if there is room for so many bytes of the body in all, or never will be more. False: it is
+ * not wanted, or `wake` is called when to ask again. */
 bool service_has_room(struct service_request *request, uint64_t size) MUST_CHECK;
 
-/* The body of a decided request, or of one without any, is complete; these are a form's parameters.
- */
+/* Appends to the body. ERR_BODY_TOO_LARGE beyond its room; ERR_IO or ERR_MEMORY if it cannot be
+ * written. */
+enum error service_write(struct service_request *request, const char *data, size_t size,
+                         struct problem *problem) MUST_CHECK;
+
+/* True while a thread writes to a file: append no more until `wake` is called. */
+bool service_writes(struct service_request *request);
+
+/* The body of a decided request, if any, is complete; these are a form's parameters. */
 void service_finish(struct service_request *request, const struct head_writer *form);
 
-/* Instead of service_finish(), also before it is decided: the body is complete, as announced (at
- * most LINK_WHOLE_MAX bytes), and in a memfd of this size. False: not now. */
+/* Instead of service_finish(), also before it is decided: all of the body, as announced (at most
+ * LINK_WHOLE_MAX bytes), is in a memfd. False: not now. */
 bool service_take(struct service_request *request, int fd, uint64_t size) MUST_CHECK;
 
 /* There will be no service_take(): the decision is not to wait some milliseconds for the body. */

@@ -58,9 +58,9 @@ void answer_piece(struct answer *answer, char *text, size_t size)
 	answer->text_size = text ? size : 0;
 }
 
-static void write_text(FILE *out, const char *text)
+static void add_text(struct head_writer *w, const char *text)
 {
-	fwrite(text, 1, strlen(text) + 1, out);
+	head_append(w, text, strlen(text) + 1);
 }
 
 bool answer_send(struct link *link, uint64_t number, const struct answer *a, bool stream)
@@ -70,43 +70,40 @@ bool answer_send(struct link *link, uint64_t number, const struct answer *a, boo
 	                               .number = number,
 	                               .file_size = a->file_size,
 	                               .fd = -1};
-	char *data = NULL;
-	size_t size = 0;
-	FILE *out = open_memstream(&data, &size);
-	enum error e = ERR_OK;
-	bool sent = false;
+	struct head_writer data = {0};
+	char status[16];
+	bool sent;
 
-	if (!out)
-		return false;
-	fprintf(out, "%d%c", a->status, '\0');
+	snprintf(status, sizeof status, "%d", a->status);
+	add_text(&data, status);
 	if (a->content_type) {
-		write_text(out, "Content-Type");
-		write_text(out, a->content_type);
+		add_text(&data, "Content-Type");
+		add_text(&data, a->content_type);
 	}
 	for (unsigned i = 0; i < a->headers; i++) {
-		write_text(out, a->header[i].name);
-		write_text(out, a->header[i].value);
+		add_text(&data, a->header[i].name);
+		add_text(&data, a->header[i].value);
 	}
-	write_text(out, "");
-	fflush(out);
-	if (!stream && (a->file >= 0 || size + a->text_size > LINK_DATA_MAX)) {
+	add_text(&data, "");
+	if (!stream && (a->file >= 0 || data.size + a->text_size > LINK_DATA_MAX)) {
 		message.flags |= LINK_HAS_FILE;
 		message.fd = a->file;
 		if (a->file < 0) {
-			e = memfd_sealed("text", a->text, a->text_size, &message.fd);
 			message.file_size = a->text_size;
+			if (memfd_sealed("text", a->text, a->text_size, &message.fd)) {
+				message.fd = -1;
+				data.failed = true;
+			}
 		}
-	} else if (a->text_size) {
-		fwrite(a->text, 1, a->text_size, out);
+	} else {
+		head_append(&data, a->text, a->text_size);
 	}
-	if (!fclose(out) && !e) {
-		message.data = data;
-		message.data_size = size;
-		sent = link_send(link, &message);
-	}
-	if (!e && message.fd >= 0 && message.fd != a->file)
+	message.data = data.data;
+	message.data_size = data.size;
+	sent = !data.failed && link_send(link, &message);
+	if (message.fd >= 0 && message.fd != a->file)
 		close(message.fd);
-	free(data);
+	free(data.data);
 	return sent;
 }
 

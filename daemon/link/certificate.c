@@ -4,6 +4,7 @@
 #include <gnutls/abstract.h>
 #include <gnutls/gnutls.h>
 #include <stdlib.h>
+#include <sys/param.h>
 
 #include "base/loop.h"
 
@@ -35,35 +36,6 @@ static gnutls_datum_t datum(const struct pem *pem)
 	return (gnutls_datum_t){(unsigned char *)(uintptr_t)pem->text, (unsigned)pem->size};
 }
 
-/* 0, or the error that GnuTLS finds in the pair. */
-static int check(const struct pem *chain, const struct pem *key)
-{
-	gnutls_certificate_credentials_t credentials;
-	gnutls_datum_t c = datum(chain), k = datum(key);
-	int failure = gnutls_certificate_allocate_credentials(&credentials);
-
-	if (failure < 0)
-		return failure;
-	failure = gnutls_certificate_set_x509_key_mem(credentials, &c, &k, GNUTLS_X509_FMT_PEM);
-	gnutls_certificate_free_credentials(credentials);
-	return failure < 0 ? failure : 0;
-}
-
-static int import(struct pair *p, const struct pem *chain, const struct pem *key)
-{
-	gnutls_datum_t c = datum(chain), k = datum(key);
-	unsigned count = CHAIN_MAX;
-	int failure = gnutls_privkey_init(&p->key);
-
-	if (!failure)
-		failure = gnutls_privkey_import_x509_raw(p->key, &k, GNUTLS_X509_FMT_PEM, NULL, 0);
-	if (!failure)
-		failure =
-		    gnutls_pcert_list_import_x509_raw(p->chain, &count, &c, GNUTLS_X509_FMT_PEM, 0);
-	p->count = failure ? 0 : count;
-	return failure;
-}
-
 void certificate_drop(void)
 {
 	pair_free(next);
@@ -72,16 +44,33 @@ void certificate_drop(void)
 
 const char *certificate_import(const struct pem *chain, const struct pem *key)
 {
-	int failure = check(chain, key);
+	gnutls_certificate_credentials_t both;
+	gnutls_datum_t c = datum(chain), k = datum(key);
+	unsigned count = CHAIN_MAX;
+	int failure;
 
 	certificate_drop();
+	next = calloc(1, sizeof *next);
+	failure = next ? gnutls_certificate_allocate_credentials(&both) : GNUTLS_E_MEMORY_ERROR;
+	if (!failure) { /* do they belong together? */
+		failure = gnutls_certificate_set_x509_key_mem(both, &c, &k, GNUTLS_X509_FMT_PEM);
+		failure = MIN(failure, 0);
+		gnutls_certificate_free_credentials(both);
+	}
 	if (!failure)
-		next = calloc(1, sizeof *next);
+		failure = gnutls_privkey_init(&next->key);
 	if (!failure)
-		failure = next ? import(next, chain, key) : GNUTLS_E_MEMORY_ERROR;
-	if (failure)
+		failure =
+		    gnutls_privkey_import_x509_raw(next->key, &k, GNUTLS_X509_FMT_PEM, NULL, 0);
+	if (!failure)
+		failure = gnutls_pcert_list_import_x509_raw(next->chain, &count, &c,
+		                                            GNUTLS_X509_FMT_PEM, 0);
+	if (failure) {
 		certificate_drop();
-	return failure ? gnutls_strerror(failure) : NULL;
+		return gnutls_strerror(failure);
+	}
+	next->count = count;
+	return NULL;
 }
 
 void certificate_commit(void)

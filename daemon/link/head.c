@@ -75,9 +75,8 @@ enum error head_read(struct head *head, char *data, size_t size)
 {
 	*head = (struct head){.data = data, .size = size};
 	if (!read_texts(head, data, size, false) || !head->text[HEAD_METHOD] ||
-	    !head->text[HEAD_PATH])
-		return ERR_BAD_REQUEST;
-	if (head->text[HEAD_CLIENT] && strlen(head->text[HEAD_CLIENT]) >= HEAD_CLIENT_SIZE)
+	    !head->text[HEAD_PATH] ||
+	    (head->text[HEAD_CLIENT] && strlen(head->text[HEAD_CLIENT]) >= HEAD_CLIENT_SIZE))
 		return ERR_BAD_REQUEST;
 	return ERR_OK;
 }

@@ -44,8 +44,7 @@ struct head {
 	bool form;           /* its body is one: parameters may follow */
 };
 
-/* Bytes that more are appended to, as of a block; all zeros: none. Without memory, `failed` is set.
- */
+/* Bytes that more are appended to; all zeros: none. Without memory, `failed` is set. */
 struct head_writer {
 	char *data; /* owned until it is read */
 	size_t size, room;
@@ -57,8 +56,8 @@ void head_add(struct head_writer *writer, enum head_text what, const char *text)
 void head_extend(struct head_writer *writer, const char *text, size_t size);
 void head_append(struct head_writer *writer, const void *data, size_t size);
 
-/* Reads a block, which is the head's from then on, even on failure; what is not in it is zero or
- * false. ERR_BAD_REQUEST: it is no block with a method and a path in which nothing is doubled. */
+/* Reads a block, which is the head's from then on, even on failure. ERR_BAD_REQUEST: it is no block
+ * with a method and a path in which nothing is doubled. */
 enum error head_read(struct head *head, char *data, size_t size) MUST_CHECK;
 
 /* Reads a block of the parameters of its form, likewise. ERR_BAD_REQUEST: it is none, or there are

@@ -1,8 +1,7 @@
 /* The channel between the front and an HTTP worker: datagrams in order, each a fixed head and data.
- * Neither end waits for the other: what the socket does not take at once is queued, without a
- * bound. The owner looks at link_is_full() before it makes anything large, and always goes on
- * reading, so two full queues drain. The receiver checks every datagram against link.def; what its
- * fields mean is its owner's to check. */
+ * Neither end waits for the other: what the socket does not take is queued, without a bound. The
+ * owner looks at link_is_full() before it makes anything large, and always goes on reading, so two
+ * full queues drain. Datagrams are checked against link.def; what they mean, by the owner. */
 #ifndef LINK_LINK_H
 #define LINK_LINK_H
 
@@ -71,9 +70,9 @@ struct lent {
 };
 
 struct link_owner {
-	/* The data is followed by a NUL, and valid during the call. The descriptor is -1 if none
-	 * has come, or this process may have no more; it is closed afterwards unless the owner
-	 * leaves -1. The link may be closed in it. */
+	/* The data is followed by a NUL. The descriptor is -1 if none has come, or this process may
+	 * have no more; it is closed afterwards unless the owner leaves -1. The link may be closed
+	 * in it. */
 	void (*message)(void *context, struct link_message *message);
 	/* Nothing more will come: close the link. why: what the other side did wrong; NULL: it has
 	 * closed its end. */
@@ -99,7 +98,7 @@ enum error link_open(struct link *link, int fd, const struct link_owner *owner,
                      void *context) MUST_CHECK;
 
 /* Sends a message, which link.def must allow, with a duplicate of its descriptor. False: the other
- * end is closed, or there is no memory, or no descriptor for the duplicate. */
+ * end is closed, or there is no memory or descriptor. */
 bool link_send(struct link *link, const struct link_message *message);
 
 /* True while so much waits to be sent that nothing large should be added. */

@@ -1,14 +1,13 @@
-/* convolved-trace: sends the spans of requests, which the front tells it, to a collector by OTLP
- * over HTTP. It ends when the front does, after a last attempt to send what it has.
+/* convolved-trace: sends the front's spans of requests to a collector by OTLP over HTTP. It ends
+ * when the front does, after a last attempt to send what it has.
  *
- * It gathers spans for a moment, posts them as one request at a time, and repeats a request that
- * failed for now. Spans that do not fit meanwhile are lost, and counted. They are in a ring, of
- * which the oldest `posted` are in the request that is under way or waits to be repeated; they
- * leave it when the collector has answered for good. */
+ * It gathers spans in a ring for a moment, posts the oldest as one request at a time, and repeats a
+ * request that failed for now. Spans that do not fit meanwhile are lost, and counted. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/param.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -20,10 +19,6 @@
 #include "process/sandbox.h"
 #include "process/start.h"
 #include "wire/wire.h"
-
-#ifndef PACKAGE_VERSION
-#define PACKAGE_VERSION "unknown"
-#endif
 
 enum {
 	SPANS_KEPT = 4096,
@@ -37,6 +32,7 @@ enum {
 };
 
 static struct span ring[SPANS_KEPT];
+/* posted: the oldest spans, in a request that has not been answered for good */
 static size_t oldest, count, posted;
 static uint64_t lost_spans; /* and not told */
 static uint64_t due;        /* milliseconds, when the next request begins; 0: not known */
@@ -45,7 +41,6 @@ static bool told;           /* that the collector does not answer as it should *
 static CURLM *multi;
 static CURL *transfer;
 static bool under_way;
-static char *body; /* of the request under way */
 static char host[256];
 static char error[CURL_ERROR_SIZE];
 static size_t answered; /* bytes of the collector's answer */
@@ -59,22 +54,7 @@ static size_t skip(char *data, size_t size, size_t n, void *context)
 	return answered <= ANSWER_MAX ? size * n : 0;
 }
 
-/* Sets the collector's URL, with the path of its traces, as OTLP's exporters make it. */
-static enum error set_url(const char *endpoint)
-{
-	size_t length = strlen(endpoint);
-	char *url;
-	CURLcode failed;
-
-	if (asprintf(&url, "%s%sv1/traces", endpoint, endpoint[length - 1] == '/' ? "" : "/") < 0)
-		return ERR_MEMORY;
-	failed = curl_easy_setopt(transfer, CURLOPT_URL, url);
-	free(url);
-	return failed ? ERR_MEMORY : ERR_OK;
-}
-
-/* Lists the ports of TCP that it connects to: the endpoint's, those of the proxies that the
- * environment names, and that of servers of names. Returns how many there are. */
+/* Lists the TCP ports of the endpoint, the environment's proxies and DNS. Returns their number. */
 static size_t sender_ports(const char *endpoint, uint16_t ports[SENDER_PORTS_MAX])
 {
 	enum { DNS = 53, PROXY = 1080 /* without a port, for libcurl */ };
@@ -105,14 +85,21 @@ static enum error sender_init(const char *endpoint)
 {
 	static char json[] = "Content-Type: application/json";
 	static struct curl_slist type = {.data = json};
+	const bool closed = endpoint[strlen(endpoint) - 1] == '/';
+	enum error e = ERR_OK;
+	char *url;
 
 	gethostname(host, sizeof host - 1);
 	if (curl_global_init(CURL_GLOBAL_DEFAULT))
 		return ERR_INTERNAL;
 	multi = curl_multi_init();
 	transfer = curl_easy_init();
-	if (!multi || !transfer)
+	/* OTLP's exporters make the URL so. */
+	if (!multi || !transfer || asprintf(&url, "%s%sv1/traces", endpoint, closed ? "" : "/") < 0)
 		return ERR_MEMORY;
+	if (curl_easy_setopt(transfer, CURLOPT_URL, url))
+		e = ERR_MEMORY;
+	free(url);
 	curl_easy_setopt(transfer, CURLOPT_POST, 1L);
 	curl_easy_setopt(transfer, CURLOPT_NOSIGNAL, 1L);
 	curl_easy_setopt(transfer, CURLOPT_TIMEOUT_MS, (long)TIMEOUT_MS);
@@ -121,7 +108,7 @@ static enum error sender_init(const char *endpoint)
 	curl_easy_setopt(transfer, CURLOPT_USERAGENT, "convolved/" PACKAGE_VERSION);
 	curl_easy_setopt(transfer, CURLOPT_WRITEFUNCTION, skip);
 	curl_easy_setopt(transfer, CURLOPT_ERRORBUFFER, error);
-	return set_url(endpoint);
+	return e;
 }
 
 static void add_span(const struct span *span)
@@ -219,21 +206,21 @@ static void drop_posted(void)
 /* Begins a request of the oldest spans, up to the end of the ring. */
 static void begin(void)
 {
-	if (!posted) {
-		posted = count < BATCH ? count : BATCH;
-		if (posted > SPANS_KEPT - oldest)
-			posted = SPANS_KEPT - oldest;
-	}
+	bool failed;
+	char *body;
+
+	if (!posted)
+		posted = MIN(MIN(count, BATCH), SPANS_KEPT - oldest);
 	body = encode(&ring[oldest], posted);
-	if (!body) {
+	failed = !body || curl_easy_setopt(transfer, CURLOPT_COPYPOSTFIELDS, body);
+	free(body);
+	if (failed) {
 		lost_spans += posted;
 		drop_posted();
 		return;
 	}
 	answered = 0;
 	*error = '\0';
-	curl_easy_setopt(transfer, CURLOPT_POSTFIELDS, body);
-	curl_easy_setopt(transfer, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)strlen(body));
 	under_way = !curl_multi_add_handle(multi, transfer);
 }
 
@@ -244,43 +231,34 @@ static void repeat_later(void)
 
 	curl_easy_getinfo(transfer, CURLINFO_RETRY_AFTER, &asked);
 	if (asked > 0)
-		wait =
-		    (uint64_t)asked < RETRY_MAX_MS / 1000 ? (uint64_t)asked * 1000 : RETRY_MAX_MS;
+		wait = (uint64_t)MIN(asked, RETRY_MAX_MS / 1000) * 1000;
 	tries++;
-	due = now_ms() + (wait < RETRY_MAX_MS ? wait : RETRY_MAX_MS);
-}
-
-/* Logs once that something is wrong, and once that it is not any more. */
-static void log_change(CURLcode result, long status)
-{
-	const bool failed = result || status / 100 != 2;
-
-	if (failed && !told && result)
-		log_warning("the collector does not answer: %s",
-		            *error ? error : curl_easy_strerror(result));
-	else if (failed && !told)
-		log_warning("the collector answers %ld", status);
-	else if (!failed && told)
-		log_notice("the collector takes spans again");
-	told = failed;
+	due = now_ms() + MIN(wait, RETRY_MAX_MS);
 }
 
 static void finish(CURLcode result)
 {
 	long status = 0;
+	bool taken;
 
 	curl_easy_getinfo(transfer, CURLINFO_RESPONSE_CODE, &status);
 	curl_multi_remove_handle(multi, transfer);
 	under_way = false;
-	free(body);
-	body = NULL;
-	log_change(result, status);
+	taken = !result && status / 100 == 2;
+	if (taken && told)
+		log_notice("the collector takes spans again");
+	else if (result && !told)
+		log_warning("the collector does not answer: %s",
+		            *error ? error : curl_easy_strerror(result));
+	else if (!taken && !told)
+		log_warning("the collector answers %ld", status);
+	told = !taken;
 	/* The collector may accept the request later (OTLP, failures). */
 	if (result || status == 429 || status == 502 || status == 503 || status == 504) {
 		repeat_later();
 		return;
 	}
-	lost_spans += status / 100 == 2 ? 0 : posted;
+	lost_spans += taken ? 0 : posted;
 	drop_posted();
 }
 
@@ -300,17 +278,6 @@ static int work(void)
 		if (ended->msg == CURLMSG_DONE)
 			finish(ended->data.result);
 	return under_way ? TIMEOUT_MS : 0;
-}
-
-/* Does what is due, then waits until the front has sent something, or something is due. Returns
- * whether it has. */
-static bool wait_for_front(void)
-{
-	struct curl_waitfd extra = {.fd = WORKER_SOCKET, .events = CURL_WAIT_POLLIN};
-	int ready;
-
-	curl_multi_poll(multi, &extra, 1, work(), &ready);
-	return extra.revents;
 }
 
 /* Sends what there is, for so many milliseconds at most. */
@@ -338,16 +305,13 @@ static enum error start(const char *endpoint)
 	struct message ready = {.type = MSG_READY};
 	int flags = fcntl(WORKER_SOCKET, F_GETFL);
 	uint16_t ports[SENDER_PORTS_MAX];
-	struct sandbox_access access = {.ports = ports};
-	enum error e;
+	struct sandbox_access access = {.ports = ports,
+	                                .port_count = sender_ports(endpoint, ports)};
 
-	if (flags < 0 || fcntl(WORKER_SOCKET, F_SETFL, flags | O_NONBLOCK))
-		return ERR_IO;
-	access.port_count = sender_ports(endpoint, ports);
-	e = sandbox_enter(SANDBOX_TRACE, &access);
-	if (!e)
-		e = sender_init(endpoint);
-	return e ? e : wire_send(WORKER_SOCKET, &ready, NULL);
+	if (flags < 0 || fcntl(WORKER_SOCKET, F_SETFL, flags | O_NONBLOCK) ||
+	    sandbox_enter(SANDBOX_TRACE, &access) || sender_init(endpoint))
+		return ERR_INTERNAL;
+	return wire_send(WORKER_SOCKET, &ready, NULL);
 }
 
 /* Receives all spans that have come. Returns false when there will be no more. */
@@ -355,42 +319,39 @@ static bool receive_spans(void)
 {
 	struct message message;
 	int fds[MESSAGE_FDS_MAX];
+	enum wire_result result;
 
-	for (;;) {
-		switch (wire_receive(WORKER_SOCKET, &message, fds)) {
-		case WIRE_NOTHING:
-			return true;
-		case WIRE_MESSAGE:
-			if (message.type == MSG_SPAN) {
-				add_span(&message.span.span);
-				break;
-			}
-			log_error("cannot continue after the message %s",
-			          message_name(message.type));
-			exit(1);
-		case WIRE_CLOSED:
-			return false;
-		case WIRE_BROKEN:
-			log_error("the front sent an invalid message");
-			exit(1);
-		}
-	}
+	while ((result = wire_receive(WORKER_SOCKET, &message, fds)) == WIRE_MESSAGE &&
+	       message.type == MSG_SPAN)
+		add_span(&message.span.span);
+	if (result == WIRE_NOTHING || result == WIRE_CLOSED)
+		return result == WIRE_NOTHING;
+	if (result == WIRE_BROKEN)
+		log_error("the front sent an invalid message");
+	else
+		log_error("cannot continue after the message %s", message_name(message.type));
+	exit(1);
 }
 
 int main(void)
 {
 	static struct start how;
 	struct message lost = {.type = MSG_SPANS_LOST};
+	int ready;
 
 	start_receive("convolved-trace", EXPENDABLE, &how);
 	if (start(how.endpoint)) {
 		log_error("cannot start: %m");
 		return 1;
 	}
-	while (!wait_for_front() || receive_spans()) {
+	for (bool more = true; more;) {
+		struct curl_waitfd front = {.fd = WORKER_SOCKET, .events = CURL_WAIT_POLLIN};
+
+		curl_multi_poll(multi, &front, 1, work(), &ready);
+		more = !front.revents || receive_spans();
 		lost.spans_lost.count = lost_spans;
 		lost_spans = 0;
-		if (lost.spans_lost.count && wire_send(WORKER_SOCKET, &lost, NULL))
+		if (more && lost.spans_lost.count && wire_send(WORKER_SOCKET, &lost, NULL))
 			log_debug("the front does not take a message: %m");
 	}
 	flush(FLUSH_MS);

@@ -340,6 +340,7 @@ static void body_done(struct node *n)
 
 bool node_offer(struct node *n, struct request *r, double time)
 {
+	struct problem problem;
 	bool taken;
 
 	begin(n, time);
@@ -347,7 +348,7 @@ bool node_offer(struct node *n, struct request *r, double time)
 	r->body = (struct share){0};
 	r->next = NULL;
 	taken = may_enter(r) &&
-	        share_take(&r->body, SHARE_BODIES, r->client, 1, config.max_bodies) == SHARE_TAKEN;
+	        !share_take(&r->body, SHARE_BODIES, r->client, 1, config.max_bodies, &problem);
 	if (taken) {
 		*n->last = r;
 		n->last = &r->next;

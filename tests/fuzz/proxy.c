@@ -49,17 +49,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size)
 		return 0;
 	check_header(data, size < 300 ? size : 300);
 	for (int forwarded = 0; forwarded < 2; forwarded++) {
-		char *copy = malloc(size);
-		size_t rest = size;
+		char *copy = strndup(data, size);
 
-		memcpy(copy, data, size);
-		while (rest) {
-			size_t before = rest;
+		while (*copy) {
+			size_t before = strlen(copy);
 
-			if (proxy_last(copy, &rest, forwarded, &source) &&
-			    source.ss_family != AF_INET && source.ss_family != AF_INET6)
+			if (proxy_last(copy, forwarded, &source) && source.ss_family != AF_INET &&
+			    source.ss_family != AF_INET6)
 				abort();
-			if (rest >= before)
+			if (strlen(copy) >= before)
 				abort();
 		}
 		free(copy);

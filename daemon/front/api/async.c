@@ -97,7 +97,7 @@ static struct stored *find_and_wait(struct request *r)
 			return NULL;
 		}
 	due = r->arrived + (uint64_t)wait * second;
-	if (!s || stored_ended(s) || loop_now() >= due)
+	if (!s || s->job->finished || loop_now() >= due)
 		return s;
 	store_wait(s, &r->waiter, due);
 	return NULL;
@@ -119,7 +119,7 @@ void async_get_result(struct request *r)
 
 	if (!s)
 		return;
-	if (!stored_ended(s)) {
+	if (!s->job->finished) {
 		stored_time_left(s, &left_ns);
 		problem_set(&problem, ERR_NOT_FINISHED,
 		            "the job is waiting or running; use wait=SECONDS to wait for its end");
@@ -168,7 +168,7 @@ static bool next_event(struct request *r)
 	if (!s || told->end)
 		return false;
 	news = !told->at || told->state != stored_state(s) || told->tiles != stored_tiles_done(s);
-	told->end = stored_ended(s);
+	told->end = s->job->finished;
 	if (told->end)
 		return write_event(r, s, "end");
 	if (news && since >= event_ns) {

@@ -116,8 +116,7 @@ static enum error find_place(struct remote_guest *g, const char *client, bool pr
 		return problem_set(&g->problem, ERR_QUEUE_FULL,
 		                   "this client has %" PRIu64 " of at most %" PRIu64 " connections",
 		                   own, own_most);
-	return share_problem(share_take(&g->place, SHARE_CONNECTIONS, client, 1, most),
-	                     SHARE_CONNECTIONS, client, most, &g->problem);
+	return share_take(&g->place, SHARE_CONNECTIONS, client, 1, most, &g->problem);
 }
 
 /* Ends a guest's request, if it has one. False: that has no answer yet. */

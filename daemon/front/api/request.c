@@ -63,7 +63,7 @@ void request_free(struct request *r)
 	answer_fini(&r->answer);
 	waiter_leave(&r->waiter);
 	if (r->job) {
-		job_forget(r->job);
+		r->job->done = NULL;
 		job_release(r->job);
 	}
 	request_drop_body(r);
@@ -126,9 +126,8 @@ static enum error book_memory(struct request *r, enum error e, struct problem *p
 	if (e)
 		return problem_set(problem, e, "no memory is free for the body now");
 	if (reserved > held)
-		return share_problem(share_take(&r->memory, SHARE_BODY_MEMORY, r->terms.client,
-		                                reserved - held, r->memory_max),
-		                     SHARE_BODY_MEMORY, r->terms.client, r->memory_max, problem);
+		return share_take(&r->memory, SHARE_BODY_MEMORY, r->terms.client, reserved - held,
+		                  r->memory_max, problem);
 	share_give(&r->memory, held - reserved);
 	return ERR_OK;
 }

@@ -385,9 +385,8 @@ static enum error check_access(struct request *r, struct problem *problem)
 /* Accepts the body. It is not a job yet: slow bodies keep no job out. */
 static enum error expect_body(struct request *r, struct problem *problem)
 {
-	enum error e = share_problem(
-	    share_take(&r->place, SHARE_BODIES, r->terms.client, 1, config->max_bodies),
-	    SHARE_BODIES, r->terms.client, config->max_bodies, problem);
+	enum error e =
+	    share_take(&r->place, SHARE_BODIES, r->terms.client, 1, config->max_bodies, problem);
 
 	r->expected = !e;
 	r->body_max = config->max_body;
@@ -470,8 +469,7 @@ struct request *routes_open(struct head *head, enum error refused, const struct 
 	struct request *r;
 	enum error e;
 
-	e = share_problem(share_take(&memory, SHARE_HEADS, client, head->size, HEADS_MAX),
-	                  SHARE_HEADS, client, HEADS_MAX, &problem);
+	e = share_take(&memory, SHARE_HEADS, client, head->size, HEADS_MAX, &problem);
 	if (e) {
 		r = routes_refuse(client, e, &problem);
 		head_fini(head); /* which the client's name is in */
@@ -566,7 +564,7 @@ void routes_abandon(struct request *r)
 	if (r->route->act || r->job->finished) /* other requests may wait for what it held */
 		return;
 	outcome_gone(r->id, r->job);
-	job_forget(r->job);
+	r->job->done = NULL;
 	job_cancel(r->job, ERR_CANCELLED, NULL);
 }
 

@@ -8,13 +8,11 @@
 #include "base/loop.h"
 #include "front/jobs/shares.h"
 
-/* The body size from which a job is heavy; the cost of a job besides its body. A photograph has
- * about 32 bytes of pixels, decoded and encoded, for each byte of its file; in the time that these
- * take (about 0.1 µs) a device can do as much work. */
+/* The body size from which a job is heavy; a job's cost besides its body; bytes of pixels for a
+ * byte of a photograph's file, and a device's time that counts as much. */
 enum { HEAVY_BODY = 4 << 20, JOB_COST = 64 << 10, PIXEL_BYTES = 32, WORK_NS = 100 };
 
-/* The time in seconds in which a measurement decays to a third; the seconds of measurement that
- * suffice for a prediction. */
+/* Seconds in which a measurement decays to a third, and of measurement that suffice. */
 static const double fade = 10, enough = 0.05;
 
 struct demand {
@@ -114,8 +112,8 @@ double admission_predict(enum work_class class, double cost)
 {
 	const struct demand *d = &demands[class];
 
-	/* A client that is alone, or finds only jobs that wait for programs, is always admitted:
-	 * otherwise an outdated measurement could refuse everybody permanently. */
+	/* A client that is alone, or finds only jobs that wait for programs, is always admitted: an
+	 * outdated measurement must not refuse everybody for good. */
 	if (d->jobs <= d->held || d->busy < enough || d->done <= 0)
 		return 0;
 	return (d->backlog + cost) * d->busy / d->done;
@@ -134,8 +132,7 @@ enum error admission_check(const char *client, enum work_class class, uint64_t b
                            struct problem *problem)
 {
 	double wait = admission_predict(class, work_cost(body_size));
-	enum error e = share_problem(share_ask(SHARE_JOBS, client, 1, config->max_jobs), SHARE_JOBS,
-	                             client, config->max_jobs, problem);
+	enum error e = share_ask(SHARE_JOBS, client, 1, config->max_jobs, problem);
 
 	if (e)
 		return e;

@@ -1,8 +1,7 @@
-/* Admission: counts the work that is accepted and not finished, measures how fast such work is
- * done, and predicts from both how long one more job would take. Light, heavy, batch and verified
- * jobs are separate classes, because they do not wait for each other. The unit of work is a byte of
- * body; a job also has a fixed cost. Once the image's header has been read, its pixels and the work
- * on them count, converted to such bytes. */
+/* Admission: predicts from the work that is accepted, and from how fast such work is done, how long
+ * one more job would take. The classes do not wait for each other. The unit of work is a byte of
+ * body, into which pixels and the work on them are converted once the image's header has been read;
+ * a job also has a fixed cost. */
 #ifndef FRONT_JOBS_ADMISSION_H
 #define FRONT_JOBS_ADMISSION_H
 
@@ -29,19 +28,17 @@ void admission_began(enum work_class class, double cost);
 void admission_changed(enum work_class from, double old, enum work_class to, double cost);
 void admission_ended(enum work_class class, double cost);
 
-/* A job waits for a program that is being compiled, or has stopped waiting: that time says nothing
- * about how fast work is done. */
+/* A job waits for a program that is being compiled, or no device is up; or not any more. That time
+ * says nothing about how fast work is done. */
 void admission_held(enum work_class class, bool held);
-
-/* No device is up, or one is again. Time without one says nothing about how fast work is done. */
 void admission_stalled(bool stalled);
 
 /* Seconds until a job that arrives now would be done, after those of its class; 0 if there are
  * none, or the class has not been measured. */
 double admission_predict(enum work_class class, double cost);
 
-/* The share of max-wait that the work in hand leaves free, in the class that would take longest: 1
- * at rest, 0 when it would take max-wait or more. */
+/* The share of max-wait that the work in hand leaves free in the slowest class: 1 at rest, 0 when
+ * it would take max-wait or more. */
 double admission_free(void);
 
 /* Checks whether this client may submit one more job: ERR_QUEUE_FULL if it, or all clients

@@ -48,34 +48,28 @@ void fair_init(struct fair *fair, const double *weights, unsigned classes)
 	}
 }
 
-static struct fair_client *find_client(struct fair *fair, unsigned class, const char *name)
+enum error fair_open(struct fair *fair, struct fair_flow *flow, unsigned class, const char *name,
+                     double weight)
 {
 	struct fair_client wanted = {.class = class}, *client;
+	struct fair_node *node;
 
 	snprintf(wanted.name, sizeof wanted.name, "%s", name);
 	client = RB_FIND(fair_clients, &fair->clients[class], &wanted);
-	if (client || !(client = malloc(sizeof *client)))
-		return client;
-	*client = wanted;
-	node_init(&client->node, &fair->classes[class], 1);
-	RB_INSERT(fair_clients, &fair->clients[class], client);
-	return client;
-}
-
-enum error fair_open(struct fair *fair, struct fair_flow *flow, unsigned class, const char *client,
-                     double weight)
-{
-	struct fair_node *node;
-
-	*flow = (struct fair_flow){.client = find_client(fair, class, client)};
-	if (!flow->client)
+	if (!client && (client = malloc(sizeof *client))) {
+		*client = wanted;
+		node_init(&client->node, &fair->classes[class], 1);
+		RB_INSERT(fair_clients, &fair->clients[class], client);
+	}
+	*flow = (struct fair_flow){.client = client};
+	if (!client)
 		return ERR_MEMORY;
-	node = &flow->client->node;
+	node = &client->node;
 	weight = weight > 0 ? weight : 1;
 	if (node->waits)
 		node->parent->waiting += weight - node->weight;
 	node->weight = weight;
-	flow->client->flows++;
+	client->flows++;
 	flow->tail = &flow->head;
 	node_init(&flow->node, node, 1);
 	return ERR_OK;

@@ -1,10 +1,9 @@
 /* A queue that shares: what waits is served in turn by class, within a class by client, within a
  * client by flow (a job), each by the cost of what it has been served. Start-time fair queueing
- * (P. Goyal, H. M. Vin, H. Cheng, 1996), once a level: of those that have something waiting, the
- * one with the least start tag is served, and its tag then grows by cost / weight; one that has
- * had nothing waiting begins at the virtual time, so it neither saves up turns nor owes any. That
- * time grows by cost / weights of all who wait, as in WF2Q+ (J. C. R. Bennett, H. Zhang, 1997): the
- * tag last served would stand still while newcomers keep arriving, and have them all pass.
+ * (P. Goyal, H. M. Vin, H. Cheng, 1996), once a level: whichever has the least start tag is served,
+ * and its tag then grows by cost / weight; one that has had nothing waiting begins at the virtual
+ * time. That grows by cost / weights of all who wait, as in WF2Q+ (J. C. R. Bennett, H. Zhang,
+ * 1997): the tag last served would stand still while newcomers arrive, and have them all pass.
  *
  * Costs are in any one unit. No operation takes more than the logarithm of how many wait, and none
  * but fair_open() can fail. */

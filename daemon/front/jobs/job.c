@@ -68,7 +68,7 @@ static const struct filter_call *next_gathering(const struct job *job)
 }
 
 /* Sets what the next run does: all that is asked for; or what comes before a call that must know
- * the whole image first; or nothing but to tell the image's size, if that must be known. */
+ * the whole image; or nothing but to tell the image's size. */
 static enum error choose_run(struct job *job)
 {
 	struct shared_chain *asked = job->asked, *chain = asked;
@@ -144,21 +144,6 @@ static void deadline_passed(void *context)
 	           &problem);
 }
 
-/* Starts the timer of a job that has a deadline. */
-static enum error watch_deadline(struct job *job)
-{
-	uint64_t now = loop_now(), deadline = job->terms.deadline;
-	enum error e;
-
-	if (!deadline)
-		return ERR_OK;
-	e = loop_timer_init(&job->deadline, deadline_passed, job);
-	if (!e)
-		loop_timer_start(&job->deadline,
-		                 1 + (deadline > now ? deadline - now : 0) / 1000000);
-	return e;
-}
-
 /* Sets the job's cost, and with it its class. */
 static void set_cost(struct job *job, double cost)
 {
@@ -167,7 +152,6 @@ static void set_cost(struct job *job, double cost)
 	                                 : work_class(job->terms.priority == PRIORITY_BATCH, cost);
 }
 
-/* Opens the job's flow in the queue. */
 static enum error open_flow(struct job *job)
 {
 	return fair_open(&queue, &job->waiting, job->class, job->terms.client, job->terms.share);
@@ -175,18 +159,24 @@ static enum error open_flow(struct job *job)
 
 enum error job_submit(struct job *job, void (*done)(struct job *job, void *context), void *context)
 {
+	const uint64_t now = loop_now(), deadline = job->terms.deadline;
+
 	set_cost(job, work_cost(job->options.body_size));
 	if (open_flow(job))
 		return ERR_MEMORY;
-	if (share_force(&job->place, SHARE_JOBS, job->terms.client, 1) || watch_deadline(job)) {
+	if (share_force(&job->place, SHARE_JOBS, job->terms.client, 1) ||
+	    (deadline && loop_timer_init(&job->deadline, deadline_passed, job))) {
 		share_give_all(&job->place);
 		fair_close(&queue, &job->waiting);
 		return ERR_MEMORY;
 	}
+	if (deadline)
+		loop_timer_start(&job->deadline,
+		                 1 + (deadline > now ? deadline - now : 0) / 1000000);
 	job_hold(job);
 	job->done = done;
 	job->context = context;
-	job->times.accepted = job->times.queued = loop_now();
+	job->times.accepted = job->times.queued = now;
 	job->item.cost = job->cost;
 	admission_began(job->class, job->cost);
 	fair_push(&queue, &job->waiting, &job->item);
@@ -196,30 +186,17 @@ enum error job_submit(struct job *job, void (*done)(struct job *job, void *conte
 	return ERR_OK;
 }
 
-/* Updates admission on whether the job waits for a program. */
-static void update_held(struct job *job)
-{
-	bool held = job->tiles_waiting && !job->finished;
-
-	if (held != job->held)
-		admission_held(job->class, held);
-	job->held = held;
-}
-
 void job_waits(struct job *job, int more)
 {
 	const uint64_t now = loop_now();
+	const bool waited = job->tiles_waiting;
 
-	if (job->tiles_waiting && !job->finished)
+	if (waited && !job->finished)
 		job->times.compile += now - job->tiles_waited;
 	job->tiles_waited = now;
 	job->tiles_waiting += (unsigned)more;
-	update_held(job);
-}
-
-void job_out(struct job *job)
-{
-	job->times.out = loop_now();
+	if (!job->finished && waited != (job->tiles_waiting > 0))
+		admission_held(job->class, !waited);
 }
 
 /* Adds the time since a moment to a sum, and forgets the moment. */
@@ -243,7 +220,7 @@ enum error job_reckon(struct job *job, double cost)
 
 	set_cost(job, cost);
 	admission_changed(class, old, job->class, cost);
-	if (job->held) {
+	if (job->tiles_waiting) {
 		admission_held(class, false);
 		admission_held(job->class, true);
 	}
@@ -376,11 +353,6 @@ uint32_t job_tiles(const struct job *job)
 	return job->tiles_before + runs * job->tiles;
 }
 
-void job_forget(struct job *job)
-{
-	job->done = NULL;
-}
-
 bool job_leave_queue(struct job *job)
 {
 	bool was_there = job->waiting.client && fair_take_all(&queue, &job->waiting);
@@ -397,9 +369,9 @@ struct job *job_next_waiting(unsigned classes)
 	return item ? (struct job *)((char *)item - offsetof(struct job, item)) : NULL;
 }
 
-/* Ends what is being timed. Tiles have waited for busy devices as long as they were away and
- * neither waited for a program nor were worked on. A codec worker has waited for a processor or a
- * file as long as it had the job and neither worked nor had tiles away. */
+/* Ends what is being timed. Tiles have waited for devices as long as they were away and neither
+ * waited for a program nor were worked on; a codec worker, for a processor or a file, as long as it
+ * had the job and neither worked nor had tiles away. */
 static void end_times(struct job *job)
 {
 	struct job_times *t = &job->times;
@@ -436,7 +408,8 @@ void job_finish(struct job *job, enum error error, const struct problem *problem
 	fair_close(&queue, &job->waiting);
 	if (job->terms.deadline)
 		loop_timer_fini(&job->deadline);
-	update_held(job);
+	if (job->tiles_waiting)
+		admission_held(job->class, false);
 	admission_ended(job->class, job->cost);
 	open_jobs--;
 	ended++;

@@ -38,8 +38,7 @@ struct task {
 
 enum priority { PRIORITY_INTERACTIVE, PRIORITY_BATCH, PRIORITIES };
 
-/* The side that decodes and encodes JPEGs: whichever is expected to finish first, or as the request
- * wishes, if that is possible. */
+/* The side that decodes and encodes JPEGs, if it can; any: whichever should finish first. */
 enum jpeg_by { JPEG_BY_ANY, JPEG_BY_CPU, JPEG_BY_GPU };
 
 /* A job's conditions, and its client. */
@@ -75,9 +74,8 @@ struct job {
 	uint64_t id;
 	unsigned references;
 	bool finished;
-	/* The message to the codec worker, with body_size and limits. `job` is the number of the
-	 * run; the first run has the job's id. Messages with the number of an earlier run are out
-	 * of date. */
+	/* The message to the codec worker. `job` is the number of the run, the first one's the
+	 * job's id; messages with that of an earlier run are out of date. */
 	struct message_job options;
 	struct job_terms terms;
 	struct loop_timer deadline; /* if the terms have a deadline */
@@ -100,8 +98,7 @@ struct job {
 	unsigned deaths;     /* number of workers that died while they had it */
 	unsigned excused;    /* number of these that something else killed */
 	bool image_known;
-	/* Valid if image_known: the decoded image, and the part that is filtered (the ROI, or
-	 * all). */
+	/* If image_known: the decoded image, and the part that is filtered. */
 	struct image whole, image;
 	uint32_t pages; /* of the body */
 	enum format input_format;
@@ -113,7 +110,6 @@ struct job {
 	unsigned jpeg_device;              /* number of the one that has done a side */
 	unsigned tiles_waiting;            /* tiles that wait for a program */
 	uint64_t tiles_waited;             /* loop_now() when that number last changed */
-	bool held;                         /* as admission knows */
 	uint64_t devices_used;             /* a bit for each device that filtered a tile */
 	struct job_times times;
 	struct {
@@ -128,7 +124,7 @@ struct job {
 	uint32_t lost;        /* bit (1 << enum loss) for each */
 	uint64_t answer_size; /* bytes, as its worker reports */
 
-	void (*done)(struct job *job, void *context);
+	void (*done)(struct job *job, void *context); /* NULL: nobody is interested any more */
 	void *context;
 };
 
@@ -142,8 +138,8 @@ struct job_owner {
 
 void jobs_init(const struct job_owner *owner);
 
-/* Creates a job from a checked chain (owned from now on, also on failure) and a settled body (its
- * content moves into the job, which leaves the spool empty). NULL without memory or descriptors. */
+/* Creates a job from a checked chain (owned from now on, also on failure) and a settled body, which
+ * moves into it. NULL without memory or descriptors. */
 struct job *job_new(struct chain *chain, struct spool *body);
 void job_hold(struct job *job);
 void job_release(struct job *job);
@@ -160,24 +156,21 @@ bool job_is_heavy(const struct job *job);
 /* Notes the reason for all sides of jpeg_form. */
 void job_set_jpeg(struct job *job, enum jpeg_reason reason);
 
-/* The job's cost is now known better than from its body's size: charges the difference, and may
- * change its class. ERR_MEMORY: it cannot be queued again, and must be ended. */
+/* Charges the job's cost, now better known, and may change its class. ERR_MEMORY: it cannot be
+ * queued again, and must be ended. */
 enum error job_reckon(struct job *job, double cost) MUST_CHECK;
 
-/* Queues the job, whose options and terms are set. The loop calls `done` once, when the job has
- * ended in any way; the caller keeps its reference. ERR_MEMORY: it is not queued, and `done` will
- * not be called. */
+/* Queues the job, whose options and terms are set. `done` is called once, when the job has ended in
+ * any way; the caller keeps its reference. ERR_MEMORY: it is not queued. */
 enum error job_submit(struct job *job, void (*done)(struct job *job, void *context),
                       void *context) MUST_CHECK;
 
 /* Discards the results of the job's run and puts it back at the head of the queue. No codec worker
- * may hold it, and none of its tasks may wait in the scheduler's queue; tasks at devices belong to
- * an old run from now on. */
+ * may hold it, and none of its tasks may wait in the scheduler's queue. */
 void job_restart(struct job *job);
 
-/* Puts the job back at the head of the queue like job_restart(), but keeps what it has done: this
- * run has gathered the numbers that the chain needs next, as many as job_gathers(). ERR_MEMORY: it
- * must be ended. */
+/* Puts the job back like job_restart(), but keeps what it has done: this run has gathered the
+ * numbers that the chain needs next, as many as job_gathers(). ERR_MEMORY: it must be ended. */
 enum error job_go_on(struct job *job, const double *numbers) MUST_CHECK;
 
 /* Turns the chain's shares of the image into pixels, once the image's size is known. The run is
@@ -188,8 +181,7 @@ enum error job_size_to(struct job *job, const struct image *image,
 /* The number of pages that are filtered, in a body with so many. */
 uint32_t job_pages_read(const struct job *job, uint32_t pages);
 
-/* The count of numbers that this run is to gather from all pages of the known image; 0: it makes
- * the answer. */
+/* The count of numbers that this run is to gather from all pages; 0: it makes the answer. */
 uint64_t job_gathers(const struct job *job);
 
 /* Tiles of all runs: those done, and all, where a future run counts as many as this one. */
@@ -202,18 +194,13 @@ bool task_is_current(const struct task *task);
 /* A tile of the job, of any run, waits for a program (1), or has stopped waiting (-1). */
 void job_waits(struct job *job, int more);
 
-/* Tiles of the job, of this run, are at the scheduler and devices; and: none is any more. */
-void job_out(struct job *job);
+/* None of the job's tiles is at the scheduler and devices any more (see times.out). */
 void job_back(struct job *job);
-
-/* The caller is no longer interested in the job. */
-void job_forget(struct job *job);
 
 /* Removes this job from the queue; false if it is not waiting. */
 bool job_leave_queue(struct job *job);
 
-/* Removes the next waiting job of these classes, as bits, from the queue, and returns it, or NULL.
- */
+/* Removes the next waiting job of these classes (bits) from the queue, and returns it, or NULL. */
 struct job *job_next_waiting(unsigned classes);
 
 /* Ends a job: records the outcome and calls `done`. Only the first call counts. */

@@ -34,11 +34,10 @@ struct shared_chain *chain_share(struct chain *chain);
 /* Releases a shared chain. Some unused ones are kept for later jobs. */
 void chain_release(struct shared_chain *chain);
 
-/* The plan for images of this kind, which the caller ends by plan_release(). Never fails: at most
- * one plan for each codec worker is in use. A device is told to drop a plan when it is sent the one
- * that took its place. */
+/* The plan for images of this kind. Never fails: at most one plan for each codec worker is in use.
+ * A device is told to drop a plan when it is sent the one that took its place. */
 struct plan *plan_use(struct shared_chain *chain, const struct image *image);
-/* Releases a plan: none of its tiles is in flight any more. */
+/* None of the plan's tiles is in flight any more. */
 void plan_release(struct plan *plan);
 
 /* Frees all unused chains and plans. */

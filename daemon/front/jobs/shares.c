@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/param.h>
 #include <sys/resource.h>
 
 #include "base/log.h"
@@ -55,54 +56,9 @@ static struct share_client *find(const char *name, bool add)
 	return client;
 }
 
-/* True if a client that holds some may have so much more of all. Alone (held == total) it gets
- * `client_share` of all, rounded up: then held / (all - held) is client_share / (1 - client_share),
- * without the last unit. */
-static enum share_outcome judge(uint64_t held, uint64_t total, uint64_t amount, uint64_t all)
-{
-	double part = config->client_share;
-
-	if (total > all || amount > all - total)
-		return SHARE_ALL_GONE;
-	if (held && amount &&
-	    (double)(held + amount - 1) * (1 - part) >= (double)(all - total - (amount - 1)) * part)
-		return SHARE_CLIENT_FULL;
-	return SHARE_TAKEN;
-}
-
-enum share_outcome share_force(struct share *share, enum share_kind kind, const char *client,
-                               uint64_t amount)
-{
-	if (!share->client) {
-		*share = (struct share){.client = find(client, true), .kind = kind};
-		if (!share->client)
-			return SHARE_ALL_GONE;
-		share->client->shares++;
-	}
-	share->amount += amount;
-	share->client->held[share->kind] += amount;
-	totals[share->kind] += amount;
-	return SHARE_TAKEN;
-}
-
-enum share_outcome share_ask(enum share_kind kind, const char *client, uint64_t amount,
-                             uint64_t all)
-{
-	return judge(share_of(kind, client), totals[kind], amount, all);
-}
-
-enum share_outcome share_take(struct share *share, enum share_kind kind, const char *client,
-                              uint64_t amount, uint64_t all)
-{
-	enum share_outcome outcome = share->client ? judge(share->client->held[share->kind],
-	                                                   totals[share->kind], amount, all)
-	                                           : share_ask(kind, client, amount, all);
-
-	return outcome == SHARE_TAKEN ? share_force(share, kind, client, amount) : outcome;
-}
-
-enum error share_problem(enum share_outcome outcome, enum share_kind kind, const char *client,
-                         uint64_t all, struct problem *problem)
+/* Says that this client, or (NULL) all together, have too much: ERR_QUEUE_FULL. */
+static enum error refuse(const char *client, enum share_kind kind, uint64_t all,
+                         struct problem *problem)
 {
 	static const char *const words[SHARE_KINDS] = {
 	    [SHARE_CONNECTIONS] = "connections",
@@ -116,18 +72,58 @@ enum error share_problem(enum share_outcome outcome, enum share_kind kind, const
 	    [SHARE_RESULT_SIZE] = "bytes of stored results",
 	    [SHARE_RESULT_MEMORY] = "bytes of results in memory",
 	};
+	const uint64_t held = client ? share_of(kind, client) : 0;
 
-	if (outcome == SHARE_TAKEN)
-		return ERR_OK;
-	if (outcome == SHARE_CLIENT_FULL)
+	if (!client)
 		return problem_set(problem, ERR_QUEUE_FULL,
-		                   "this client has %" PRIu64 " of at most %" PRIu64
-		                   " %s; the rest is for others, which have %" PRIu64,
-		                   share_of(kind, client), all, words[kind],
-		                   totals[kind] - share_of(kind, client));
+		                   "there are %" PRIu64 " %s; at most %" PRIu64 " are accepted",
+		                   totals[kind], words[kind], all);
 	return problem_set(problem, ERR_QUEUE_FULL,
-	                   "there are %" PRIu64 " %s; at most %" PRIu64 " are accepted",
-	                   totals[kind], words[kind], all);
+	                   "this client has %" PRIu64 " of at most %" PRIu64
+	                   " %s; the rest is for others, which have %" PRIu64,
+	                   held, all, words[kind], totals[kind] - held);
+}
+
+/* Alone (held == total) a client gets `client_share` of all, rounded up: then held / (all - held)
+ * is client_share / (1 - client_share), without the last unit. */
+enum error share_ask(enum share_kind kind, const char *client, uint64_t amount, uint64_t all,
+                     struct problem *problem)
+{
+	const uint64_t held = share_of(kind, client), total = totals[kind];
+	const double part = config->client_share;
+
+	if (total > all || amount > all - total)
+		return refuse(NULL, kind, all, problem);
+	if (held && amount &&
+	    (double)(held + amount - 1) * (1 - part) >= (double)(all - total - (amount - 1)) * part)
+		return refuse(client, kind, all, problem);
+	return ERR_OK;
+}
+
+enum error share_force(struct share *share, enum share_kind kind, const char *client,
+                       uint64_t amount)
+{
+	if (!share->client) {
+		*share = (struct share){.client = find(client, true), .kind = kind};
+		if (!share->client)
+			return ERR_MEMORY;
+		share->client->shares++;
+	}
+	share->amount += amount;
+	share->client->held[share->kind] += amount;
+	totals[share->kind] += amount;
+	return ERR_OK;
+}
+
+enum error share_take(struct share *share, enum share_kind kind, const char *client,
+                      uint64_t amount, uint64_t all, struct problem *problem)
+{
+	enum error e =
+	    share_ask(kind, share->client ? share->client->name : client, amount, all, problem);
+
+	if (!e && share_force(share, kind, client, amount))
+		return problem_set(problem, ERR_MEMORY, "no memory to count the client's share");
+	return e;
 }
 
 void share_give(struct share *share, uint64_t amount)
@@ -136,8 +132,7 @@ void share_give(struct share *share, uint64_t amount)
 
 	if (!client)
 		return;
-	if (amount > share->amount)
-		amount = share->amount;
+	amount = MIN(amount, share->amount);
 	share->amount -= amount;
 	client->held[share->kind] -= amount;
 	totals[share->kind] -= amount;
@@ -165,11 +160,6 @@ uint64_t share_connections_most(void)
 	return most;
 }
 
-uint64_t share_held(const struct share *share)
-{
-	return share->client ? share->client->held[share->kind] : 0;
-}
-
 uint64_t share_total(enum share_kind kind)
 {
 	return totals[kind];
@@ -182,27 +172,25 @@ uint64_t share_of(enum share_kind kind, const char *name)
 	return client ? client->held[kind] : 0;
 }
 
-const char *share_greatest(enum share_kind kind)
+uint64_t share_greatest(enum share_kind kind)
 {
-	struct share_client *most = NULL, *client;
+	struct share_client *client;
+	uint64_t most = 0;
 
 	RB_FOREACH(client, share_clients, &clients)
-	if (client->held[kind] > (most ? most->held[kind] : 0))
-		most = client;
-	return most ? most->name : NULL;
+	most = MAX(most, client->held[kind]);
+	return most;
 }
 
 /* ---- unread answers ----
  *
- * Slow readers are found by reports of what has been read. A reader without a report has just
- * begun, and goes after those that are known; among several, the oldest goes first. An answer
- * counts as half of a bound at most, so that one which is larger leaves room for others. */
+ * A reader without a report has just begun, and is cut after those that are known; among several,
+ * the oldest first. An answer counts as half of a bound at most, so that a larger one leaves room
+ * for others. */
 
-/* The bytes that the sockets' buffers accept even if nobody reads. A client that has just begun
- * counts as fast. */
-static const double buffered = 4 << 20;
-/* Bytes a second: a client that reads as fast keeps its connection. */
-static const double diligent = 1 << 20;
+/* Bytes that the sockets' buffers accept even if nobody reads; bytes a second with which a client
+ * keeps its connection. */
+static const double buffered = 4 << 20, diligent = 1 << 20;
 
 static LIST_HEAD(unread_list, unread) answers = LIST_HEAD_INITIALIZER(answers);
 
@@ -246,7 +234,7 @@ static bool exceeds(const char *client, uint64_t bound)
 	LIST_FOREACH(u, &answers, place)
 	{
 		if (belongs(u, client))
-			sum += u->size < bound / 2 ? u->size : bound / 2;
+			sum += MIN(u->size, bound / 2);
 	}
 	return sum > bound;
 }
@@ -261,8 +249,7 @@ static enum error make_room(const char *client, bool alone, struct problem *prob
 		struct unread *u = find_slowest(of);
 
 		if (!u)
-			return share_problem(alone ? SHARE_CLIENT_FULL : SHARE_ALL_GONE,
-			                     SHARE_ANSWERS, client, bound, problem);
+			return refuse(of, SHARE_ANSWERS, bound, problem);
 		log_event(LOG_LEVEL_NOTICE, LOG_FIELDS(.request = u->id),
 		          "request %s: connection closed: unread answers exceed %s: %s has taken "
 		          "%" PRIu64 " of %" PRIu64 " bytes in %.1f s",
@@ -299,7 +286,7 @@ enum error unread_begin(struct unread *u, const char *id, const char *client, ui
 
 void unread_report(struct unread *u, uint64_t bytes)
 {
-	u->read = bytes < u->size ? bytes : u->size;
+	u->read = MIN(bytes, u->size);
 	u->reported = loop_now();
 }
 

@@ -1,8 +1,8 @@
-/* Shares: the part of limited resources that each client holds. However many clients come,
- * something is left for the next: a client that holds some may take more while the free part is
- * large enough relative to its own (the dynamic threshold of A. K. Choudhury and E. L. Hahne,
- * 1998). One that is alone gets the part of all that `client-share` says, two get less each, and so
- * on; one that holds nothing may take whatever is free, and is not stored. */
+/* Shares: the part of limited resources that each client holds. Something is always left for the
+ * next client: one that holds some may take more while the free part is large enough relative to
+ * its own (the dynamic threshold of A. K. Choudhury and E. L. Hahne, 1998). One that is alone gets
+ * the part of all that `client-share` says, two get less each, and so on; one that holds nothing
+ * may take whatever is free. */
 #ifndef FRONT_JOBS_SHARES_H
 #define FRONT_JOBS_SHARES_H
 
@@ -27,12 +27,6 @@ enum share_kind {
 	SHARE_KINDS
 };
 
-enum share_outcome {
-	SHARE_TAKEN,
-	SHARE_ALL_GONE,    /* too little is free for anybody; or no memory */
-	SHARE_CLIENT_FULL, /* some is free, for clients that hold less */
-};
-
 /* The amount of one kind that one holder has; embedded in the holder. All zeros: nothing. It may
  * be moved if its old place is zeroed. */
 struct share {
@@ -44,20 +38,17 @@ struct share {
 void shares_init(const struct config *config);
 
 /* Adds to a share, for a client (its address, or its token's name), if so much of all is allowed. A
- * share keeps its first kind and client. share_force() is for what already exists, such as an
- * answer that has grown, and fails only without memory (SHARE_ALL_GONE). */
-enum share_outcome share_take(struct share *share, enum share_kind kind, const char *client,
-                              uint64_t amount, uint64_t all) MUST_CHECK;
-enum share_outcome share_force(struct share *share, enum share_kind kind, const char *client,
-                               uint64_t amount) MUST_CHECK;
+ * share keeps its first kind and client. ERR_QUEUE_FULL if too little is free, for anybody or for
+ * this client; ERR_MEMORY. share_force() is for what already exists, such as an answer that has
+ * grown, and fails only without memory. */
+enum error share_take(struct share *share, enum share_kind kind, const char *client,
+                      uint64_t amount, uint64_t all, struct problem *problem) MUST_CHECK;
+enum error share_force(struct share *share, enum share_kind kind, const char *client,
+                       uint64_t amount) MUST_CHECK;
 
-/* Returns what share_take() of a new share would return now. */
-enum share_outcome share_ask(enum share_kind kind, const char *client, uint64_t amount,
-                             uint64_t all) MUST_CHECK;
-
-/* ERR_OK if it was taken; else ERR_QUEUE_FULL with the problem. all: the limit for all clients. */
-enum error share_problem(enum share_outcome outcome, enum share_kind kind, const char *client,
-                         uint64_t all, struct problem *problem) MUST_CHECK;
+/* Checks whether a new share would get so much now. */
+enum error share_ask(enum share_kind kind, const char *client, uint64_t amount, uint64_t all,
+                     struct problem *problem) MUST_CHECK;
 
 /* Gives back a part, at most what is held; or all of it. */
 void share_give(struct share *share, uint64_t amount);
@@ -67,18 +58,14 @@ void share_give_all(struct share *share);
  * is less. */
 uint64_t share_connections_most(void);
 
-/* The amount that the share's client holds of its kind, 0 if the share is empty. */
-uint64_t share_held(const struct share *share);
-
-/* The amount that all clients hold, the amount that one holds, and the name of the client that
- * holds most (NULL if none does; valid until something is given back). */
+/* The amount that all clients hold, that one holds, and the most that any one holds. */
 uint64_t share_total(enum share_kind kind);
 uint64_t share_of(enum share_kind kind, const char *client);
-const char *share_greatest(enum share_kind kind);
+uint64_t share_greatest(enum share_kind kind);
 
-/* ---- unread answers ---- */
-
-/* Answers are kept until their clients have read them. Both the total and each client's part are
+/* ---- unread answers ----
+ *
+ * Answers are kept until their clients have read them. The total and each client's part are
  * bounded: above that, the connections of slow readers are closed, and new answers are refused. An
  * answer that begins alone never is, and a client that reads is not cut. */
 
@@ -93,9 +80,9 @@ struct unread {
 	void *context;
 };
 
-/* Starts sending an answer of so many bytes. cut: closes the connection, and does nothing else, if
- * the client is too slow. The texts must stay valid until unread_end(), which may be called for one
- * that never began. ERR_QUEUE_FULL: the bounds leave no room, and nothing has begun. */
+/* Starts sending an answer of so many bytes. cut: closes the connection, and does nothing else. The
+ * texts must stay valid until unread_end(), which may be called for one that never began.
+ * ERR_QUEUE_FULL: there is no room, and nothing has begun. */
 enum error unread_begin(struct unread *unread, const char *id, const char *client, uint64_t size,
                         void (*cut)(void *context), void *context,
                         struct problem *problem) MUST_CHECK;

@@ -1,11 +1,11 @@
 /* Bodies and answers, in memory or in unlinked files. An errand makes a file, and moves the content
- * of a memfd there; the loop does not touch what it holds until it has finished.
+ * of a memfd there.
  *
  * The hard part is that the writer may keep its descriptor, and a mapping. Memory is final once its
- * writer has sealed it: the seal is refused while a mapping may be written to, and walks the pages,
- * which the loop must not. A file has no seals, so its writer gets a descriptor that can map
- * nothing, and the system grants a lease for reading only while nobody has the file open for
- * writing (overlayfs would not count a mapping). */
+ * writer has sealed it: that is refused while a mapping may be written to, and walks the pages, for
+ * which the loop has no time. A file's writer gets a descriptor that can map nothing, and the
+ * system grants a lease for reading only while nobody has the file open for writing (overlayfs
+ * would not count a mapping). */
 #include "front/jobs/spool.h"
 
 #include <assert.h>
@@ -48,45 +48,27 @@ void spool_init(const struct config *c)
 	memory_used = 0;
 }
 
-/* Opens both ends of a file, and closes it (-1: a failure). False with errno. */
-static bool open_ends(int file, int *reader, int *writer)
-{
-	*reader = *writer = -1;
-	if (file < 0)
-		return false;
-	if (!memfd_reopen(file, O_RDONLY, reader) && memfd_reopen(file, O_WRONLY, writer)) {
-		close(*reader);
-		*reader = -1;
-	}
-	close(file);
-	return *reader >= 0;
-}
-
-static int move_all(int file, int memory)
-{
-	enum { PIECE = 1 << 30 };
-	off_t offset = 0;
-	ssize_t moved;
-
-	do
-		moved = sendfile(file, memory, &offset, PIECE);
-	while (moved > 0 || (moved < 0 && errno == EINTR));
-	return moved ? errno : 0;
-}
-
 /* Runs in the thread. */
 static void spill_run(struct errand *errand)
 {
+	enum { PIECE = 1 << 30 };
 	struct spill *s = (struct spill *)errand;
+	const int file = open(config->cache_dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	ssize_t moved = 0;
+	off_t offset = 0;
 
 	s->failed = "made";
-	s->result = open_ends(open(config->cache_dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600),
-	                      &s->reader, &s->writer)
-	                ? 0
-	                : errno;
+	if (file < 0 || memfd_reopen(file, O_RDONLY, &s->reader) ||
+	    memfd_reopen(file, O_WRONLY, &s->writer))
+		s->result = errno;
+	if (file >= 0)
+		close(file);
 	if (!s->result && s->memory >= 0) {
 		s->failed = "written";
-		s->result = move_all(s->writer, s->memory);
+		do
+			moved = sendfile(s->writer, s->memory, &offset, PIECE);
+		while (moved > 0 || (moved < 0 && errno == EINTR));
+		s->result = moved ? errno : 0;
 	}
 	if (s->memory >= 0)
 		close(s->memory);
@@ -130,18 +112,20 @@ static enum error spill_open(struct spool *spool, int memory)
 	return ERR_OK;
 }
 
-/* Reserves memory. client: an answer's; NULL for a body. Clients may read answers slowly: a quarter
- * of the memory is left to bodies, and an eighth to small answers. */
+/* client: an answer's; NULL for a body. Clients may read answers slowly: a quarter of the memory is
+ * left to bodies, and an eighth to small answers. */
 static bool reserve(struct spool *spool, uint64_t size, const char *client)
 {
 	const uint64_t for_answers = config->max_memory / 8 * (size > SMALL_ANSWER ? 5 : 6);
 	uint64_t more = size > spool->reserved ? size - spool->reserved : 0;
+	struct problem dropped;
 
 	/* An answer may have settled above its reservation, and a reload may have lowered the
 	 * limit; reservations stay. */
 	if (more && (memory_used > config->max_memory || more > config->max_memory - memory_used))
 		return false;
-	if (client && share_take(&spool->share, SHARE_ANSWER_MEMORY, client, more, for_answers))
+	if (client &&
+	    share_take(&spool->share, SHARE_ANSWER_MEMORY, client, more, for_answers, &dropped))
 		return false;
 	spool->reserved += more;
 	memory_used += more;
@@ -155,9 +139,14 @@ static void release(struct spool *spool)
 	spool->reserved = 0;
 }
 
-/* Opens a spool over a memfd, which it owns from then on. */
-static enum error open_over(struct spool *spool, uint64_t size, const char *client, int fd)
+/* Opens a spool over a memfd (-1: a new one), which it owns from then on. client: an answer's; NULL
+ * for a body. */
+static enum error open_memory(struct spool *spool, uint64_t size, const char *client, int fd)
 {
+	if (fd < 0)
+		fd = memfd_create("spool", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (fd < 0)
+		return ERR_IO;
 	*spool = (struct spool){.fd = fd, .writer = fd, .in_memory = true, .most = size};
 	if (reserve(spool, size, client)) {
 		counts[true]++;
@@ -166,14 +155,6 @@ static enum error open_over(struct spool *spool, uint64_t size, const char *clie
 	*spool = SPOOL_NONE;
 	close(fd);
 	return ERR_QUEUE_FULL;
-}
-
-/* Opens a spool in memory. client: an answer's; NULL for a body. */
-static enum error open_memory(struct spool *spool, uint64_t size, const char *client)
-{
-	int fd = memfd_create("spool", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-
-	return fd < 0 ? ERR_IO : open_over(spool, size, client, fd);
 }
 
 static bool is_final(int fd)
@@ -186,14 +167,14 @@ static bool is_final(int fd)
 enum error spool_adopt(struct spool *spool, uint64_t size, int fd)
 {
 	if (is_final(fd))
-		return open_over(spool, size, NULL, fd);
+		return open_memory(spool, size, NULL, fd);
 	close(fd);
 	return ERR_IO;
 }
 
 enum error spool_open_memory(struct spool *spool, uint64_t size)
 {
-	return open_memory(spool, size, NULL);
+	return open_memory(spool, size, NULL, -1);
 }
 
 static enum error open_file(struct spool *spool, uint64_t size)
@@ -212,7 +193,7 @@ enum error spool_open_answer(struct spool *spool, uint64_t expected, const char 
 	enum error e = ERR_QUEUE_FULL;
 
 	if (expected <= config->spool_size)
-		e = open_memory(spool, expected, client);
+		e = open_memory(spool, expected, client, -1);
 	if (e == ERR_QUEUE_FULL)
 		e = open_file(spool, expected);
 	spool->most = 2 * expected + SMALL_ANSWER;

@@ -1,6 +1,6 @@
-/* A body or an answer: bytes in a memfd or, above a configured size, in an unlinked file of the
- * cache directory. Memory is counted, and bounded over all spools together. Other processes write
- * the bytes. A thread makes the files, because a disk may block its users. */
+/* A body or an answer: bytes, which other processes write, in a memfd or, above a configured size,
+ * in an unlinked file of the cache directory. Memory is bounded over all spools together. A thread
+ * makes the files, because a disk may block. */
 #ifndef FRONT_JOBS_SPOOL_H
 #define FRONT_JOBS_SPOOL_H
 
@@ -34,8 +34,8 @@ void spool_init(const struct config *config);
  * nothing to wait for (spool_await()). ERR_QUEUE_FULL if so much memory is not free now. */
 enum error spool_open(struct spool *spool, uint64_t size) MUST_CHECK;
 
-/* Opens a spool for an answer to this client, with room for twice what is expected and a megabyte.
- * It goes to a file if memory is short, or would be for others. */
+/* Opens a spool for an answer to this client, with room for twice what is expected and a megabyte;
+ * in a file if memory is short, or would be for others. */
 enum error spool_open_answer(struct spool *spool, uint64_t expected, const char *client) MUST_CHECK;
 
 /* Opens a spool in memory whatever the configured size, for small data. */
@@ -45,8 +45,8 @@ enum error spool_open_memory(struct spool *spool, uint64_t size) MUST_CHECK;
  * on failure. ERR_IO if it is not sealed. */
 enum error spool_adopt(struct spool *spool, uint64_t size, int fd) MUST_CHECK;
 
-/* Makes room for so many bytes in all. A spool that outgrows its memory moves to a file, for which
- * to wait again. Errors as for spool_open(). */
+/* Makes room for so many bytes in all, perhaps in a file, for which to wait again. Errors as for
+ * spool_open(). */
 enum error spool_extend(struct spool *spool, uint64_t size) MUST_CHECK;
 
 /* True if its file does not exist yet, or lacks what was in memory: do not use it until `wake` is

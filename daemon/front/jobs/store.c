@@ -1,6 +1,6 @@
 /* The store of asynchronous jobs: one list, in which a job moves to the end when it ends, so that
- * the first ended one is the oldest. Waiters are level-triggered: a waiter is only woken, and then
- * looks for what is new. So nothing is lost or queued for a slow client. */
+ * the first ended one is the oldest. A waiter is only woken, and then looks for what is new, so
+ * nothing is lost or queued for a slow client. */
 #include "front/jobs/store.h"
 
 #include <inttypes.h>
@@ -72,7 +72,7 @@ static void forget(struct stored *s)
 	for (unsigned i = 0; i < STORED_SHARES; i++)
 		share_give_all(&s->share[i]);
 	wake_due(s, UINT64_MAX);
-	job_forget(s->job);
+	s->job->done = NULL;
 	job_release(s->job);
 	free(s);
 	if (!count)
@@ -94,31 +94,23 @@ static struct share *share_in(struct stored *s, enum share_kind kind)
 	return &s->share[kind - SHARE_RESULTS];
 }
 
-/* Finds the oldest result that counts for the client that holds most of a kind, except this one;
- * NULL if the client has no other. */
-static struct stored *find_oldest(enum share_kind kind, const struct stored *but)
-{
-	const uint64_t most = share_of(kind, share_greatest(kind));
-	struct stored *s;
-
-	TAILQ_FOREACH(s, &all, place)
-	{
-		if (s != but && share_in(s, kind)->amount && share_held(share_in(s, kind)) == most)
-			break;
-	}
-	return s;
-}
-
-/* Removes results of the client that holds most until no more than `most` is held. Keeps the newest
- * result if it is the only one left. */
+/* Removes the oldest results of the client that holds most until no more than `most` is held; not
+ * the newest. */
 static void reduce(enum share_kind kind, uint64_t most, const struct stored *newest)
 {
 	while (share_total(kind) > most) {
-		struct stored *oldest = find_oldest(kind, newest);
+		const uint64_t greatest = share_greatest(kind);
+		struct stored *s;
 
-		if (!oldest)
+		TAILQ_FOREACH(s, &all, place)
+		{
+			if (s != newest && share_in(s, kind)->amount &&
+			    share_of(kind, s->job->terms.client) == greatest)
+				break;
+		}
+		if (!s)
 			return;
-		forget(oldest);
+		forget(s);
 	}
 }
 
@@ -144,28 +136,20 @@ static bool share_result(struct stored *s, enum share_kind kind, uint64_t amount
 	return !share_force(share_in(s, kind), kind, s->job->terms.client, amount);
 }
 
-/* Keeps a result if it fits. False: no memory to record its client. */
-static bool keep_result(struct stored *s)
-{
-	struct job *job = s->job;
-
-	if (!job->error && job->answer.size > config->result_size)
-		refuse_result(job, "at most ", config->result_size);
-	else if (job->error)
-		spool_close(&job->answer);
-	return share_result(s, SHARE_RESULTS, 1) &&
-	       share_result(s, SHARE_RESULT_SIZE, job->answer.size) &&
-	       share_result(s, SHARE_RESULT_MEMORY, job->answer.reserved);
-}
-
 static void job_ended(struct job *job, void *context)
 {
 	struct stored *s = context;
 
 	TAILQ_REMOVE(&all, s, place);
 	TAILQ_INSERT_TAIL(&all, s, place);
-	if (!keep_result(s)) {
-		on_end(s->id, job);
+	if (!job->error && job->answer.size > config->result_size)
+		refuse_result(job, "at most ", config->result_size);
+	else if (job->error)
+		spool_close(&job->answer);
+	if (!share_result(s, SHARE_RESULTS, 1) ||
+	    !share_result(s, SHARE_RESULT_SIZE, job->answer.size) ||
+	    !share_result(s, SHARE_RESULT_MEMORY, job->answer.reserved)) {
+		on_end(s->id, job); /* there is no memory to record its client */
 		forget(s);
 		return;
 	}
@@ -233,11 +217,6 @@ enum stored_state stored_state(const struct stored *s)
 	if (s->job->finished)
 		return STORED_DONE;
 	return s->job->codec ? STORED_RUNNING : STORED_WAITING;
-}
-
-bool stored_ended(const struct stored *s)
-{
-	return s->job->finished;
 }
 
 uint32_t stored_tiles_done(const struct stored *s)

@@ -1,6 +1,6 @@
-/* The asynchronous jobs, open and ended, by id, and the waiters for their news. An ended job is
- * stored, with its result, for `result-time`. If there are more results, or larger ones, than the
- * configuration allows, the oldest of the client that holds most are removed. */
+/* The asynchronous jobs, by id, and the waiters for their news. An ended job is stored, with its
+ * result, for `result-time`. If results are too many or too large, the oldest of the client that
+ * holds most are removed. */
 #ifndef FRONT_JOBS_STORE_H
 #define FRONT_JOBS_STORE_H
 
@@ -57,7 +57,6 @@ struct stored *store_add(const char *id, struct job *job, uint64_t arrived);
 struct stored *store_find(const char *id);
 
 enum stored_state stored_state(const struct stored *s);
-bool stored_ended(const struct stored *s);
 
 /* Finished tiles; all of them once the job is done. */
 uint32_t stored_tiles_done(const struct stored *s);

@@ -1,6 +1,5 @@
 /* Trace Context, level 1 (https://www.w3.org/TR/trace-context/): version-trace_id-parent_id-flags,
- * all in lower-case hexadecimal. Later versions are read up to the flags, as the specification
- * demands. */
+ * in lower-case hexadecimal. Later versions are read up to the flags, as it demands. */
 #include "front/jobs/trace.h"
 
 #include <inttypes.h>

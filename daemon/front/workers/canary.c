@@ -124,7 +124,7 @@ void canary_stop(void)
 	loop_timer_start(&timer, 0);
 	if (!job)
 		return;
-	job_forget(job);
+	job->done = NULL;
 	job_cancel(job, ERR_CANCELLED, NULL);
 	job_release(job);
 	job = NULL;

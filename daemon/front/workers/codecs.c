@@ -346,7 +346,7 @@ static bool codec_run_tile(struct codec *c, const struct tile *tile, uint64_t de
 	task->item.cost = task->units;
 	job_hold(job);
 	if (!c->tasks++)
-		job_out(job);
+		job->times.out = loop_now();
 	owner->task_ready(task);
 	return true;
 }
