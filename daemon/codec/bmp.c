@@ -12,8 +12,6 @@
 #include "codec/bytes.h"
 #include "codec/file_metadata.h"
 #include "codec/icc_profile.h"
-#include "codec/row.h"
-#include "codec/row_writer.h"
 #include "codec/samples.h"
 
 enum {
@@ -429,11 +427,10 @@ static uint32_t density(double per_mm)
 	return (uint32_t)fmin(rint(per_mm * 1000), INT32_MAX);
 }
 
-static void make_head(struct head *h, const struct output_format *output,
-                      const struct file_metadata *m, uint64_t pixels, size_t profile)
+static void make_head(struct head *h, const struct image *image, const struct file_metadata *m,
+                      uint64_t pixels, size_t profile)
 {
 	static const uint32_t masks[] = {0xff0000, 0xff00, 0xff, 0xff000000};
-	const struct image *image = &output->image;
 	uint8_t *bitmap = h->bytes + FILE_HEAD;
 	bool grey = image->bands == 1;
 
@@ -472,14 +469,12 @@ static void put_bgr_row(const struct output_format *output, uint8_t *to, const u
 		memcpy(to, row, output->image.width);
 }
 
-static enum error write_bmp(const struct output_format *output, const struct file_metadata *m,
-                            answer_row *row, void *context, int file, struct problem *problem)
+static enum error write_bmp(const struct answer *answer, struct problem *problem)
 {
-	const struct image *image = &output->image;
-	struct row_layout layout = {.output = output,
-	                            .row_size = (image_row_size(image) + 3) / 4 * 4,
-	                            .bottom_up = true,
-	                            .put = put_bgr_row};
+	const struct image *image = &answer->output->image;
+	const struct file_metadata *m = answer->metadata;
+	struct row_layout layout = {
+	    .row_size = (image_row_size(image) + 3) / 4 * 4, .bottom_up = true, .put = put_bgr_row};
 	const uint64_t pixels = layout.row_size * (uint64_t)image->height;
 	size_t size = m ? file_metadata_profile_size(m) : 0;
 	uint8_t *profile = size ? file_metadata_profile(m, &size) : NULL;
@@ -492,10 +487,10 @@ static enum error write_bmp(const struct output_format *output, const struct fil
 		g_clear_pointer(&profile, free);
 		size = 0;
 	}
-	make_head(&head, output, m, pixels, size);
+	make_head(&head, image, m, pixels, size);
 	layout.start = head.size;
-	e = row_writer_run(&layout, head.bytes, row, context, file, problem);
-	if (!e && profile && !file_write(file, profile, size, head.size + pixels))
+	e = samples_write(answer, &layout, head.bytes, problem);
+	if (!e && profile && !file_write(answer->file, profile, size, head.size + pixels))
 		e = problem_set(problem, ERR_IO, "cannot write the answer");
 	free(profile);
 	return e;

@@ -5,12 +5,14 @@
  * other times than the decoding thread reads them. So the encoding thread decodes the image a
  * second time, as the encoder requests rows. No rows are kept, and neither decoder waits for the
  * other except for tiles. */
-#include "codec/compose.h"
+#include "codec/tiles.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/param.h>
 
+#include "codec/decode.h"
 #include "codec/samples.h"
 
 struct composer {
@@ -31,16 +33,14 @@ enum {
 	STEP = 16              /* rows between two looks at whether the job was stopped */
 };
 
-enum error compose_size(const struct message_job *job, const struct decoded *decoded,
-                        const struct tiling *tiling, uint32_t *width, uint32_t *height,
-                        struct problem *problem)
+enum error compose_size(const struct message_job *job, const struct image *whole,
+                        const struct tiling *tiling, struct image *answer, struct problem *problem)
 {
-	const struct image *whole = &decoded->whole;
 	const struct area place = {job->target_x, job->target_y, tiling->width, tiling->height};
 	char value[32];
 
-	*width = job->has_target ? whole->width : tiling->width;
-	*height = job->has_target ? whole->height : tiling->height;
+	answer->width = job->has_target ? whole->width : tiling->width;
+	answer->height = job->has_target ? whole->height : tiling->height;
 	if (!job->has_target || area_inside(&place, whole))
 		return ERR_OK;
 	snprintf(value, sizeof value, "%u,%u", place.x, place.y);
@@ -98,7 +98,8 @@ static const uint8_t *result_row(struct composer *c, uint32_t row)
 {
 	const struct tiling *t = &c->tiles->tiling;
 	const size_t size = image_pixel_size(&t->image);
-	uint32_t left = t->rows - tiling_row_in_strip(t, row), below = t->height - row % t->height;
+	const uint32_t left = t->rows - tiling_row_in_strip(t, row),
+	               below = t->height - row % t->height;
 	const uint8_t *first;
 	struct problem problem;
 
@@ -107,8 +108,7 @@ static const uint8_t *result_row(struct composer *c, uint32_t row)
 	if (row >= c->filtered) {
 		if (!verify_await(c->tiles, tiling_strip(t, row)))
 			return NULL;
-		left = left < below ? left : below;
-		c->filtered = row + (left < STEP ? left : STEP);
+		c->filtered = row + MIN(MIN(left, below), STEP);
 	}
 	first = tiles_out_row(c->tiles, row);
 	if (t->planes == 1)
@@ -134,7 +134,7 @@ static bool read_background(struct composer *c, uint32_t y)
 	if (tiles_stopped(c->tiles))
 		return false;
 	c->first = y;
-	c->count = left < c->rows_max ? left : c->rows_max;
+	c->count = MIN(left, c->rows_max);
 	decode_page(c->background, y / c->image.height);
 	e = decode_rows(c->background, row, c->count, c->rows, image_row_size(&c->image), &problem);
 	if (e)
@@ -174,7 +174,7 @@ static void free_above(void *context, uint32_t y)
 	uint32_t height = c->background ? c->image.height : t->height;
 	uint32_t row = y % height > c->y ? y % height - c->y : 0;
 
-	row = y / height * t->height + (row < t->height ? row : t->height);
+	row = y / height * t->height + MIN(row, t->height);
 	row -= tiling_row_in_strip(t, row);
 	if (row <= c->freed)
 		return;

@@ -17,7 +17,6 @@
 #include <vips/vips.h>
 
 #include "codec/file_metadata.h"
-#include "codec/jpeg_encode.h"
 #include "codec/library_error.h"
 #include "codec/metadata.h"
 #include "codec/repertoire.h"
@@ -337,26 +336,24 @@ static enum error save(struct encoder *encoder, const struct answer_file *file,
 
 bool encode_jpeg_target(const struct encoder *encoder, struct jpeg_target *target)
 {
-	return encoder->plain && encoder->writer == &jpeg_writer &&
-	       jpeg_encode_target(encoder->output, target);
+	return encoder->plain && encoder->writer->target &&
+	       encoder->writer->target(encoder->output, target);
 }
 
-enum error encode_scan(struct encoder *encoder, const struct jpeg_bytes *scan, int file,
-                       struct problem *problem)
+enum error encode_run(struct encoder *encoder, const struct jpeg_bytes *scan,
+                      const struct answer_file *file, struct problem *problem)
 {
-	return jpeg_encode_scan(encoder->output, encoder->metadata, scan, file, problem);
-}
-
-enum error encode_run(struct encoder *encoder, const struct answer_file *file,
-                      struct problem *problem)
-{
-	answer_row *row = encoder->vips ? converted_row : composed_row;
+	const struct answer answer = {.output = encoder->output,
+	                              .metadata = encoder->metadata,
+	                              .row = encoder->vips ? converted_row : composed_row,
+	                              .context = encoder,
+	                              .scan = scan,
+	                              .file = file->writer};
 	enum error e;
 
 	if (!encoder->plain)
 		return save(encoder, file, problem);
-	e = encoder->writer->write(encoder->output, encoder->metadata, row, encoder, file->writer,
-	                           problem);
+	e = encoder->writer->write(&answer, problem);
 	if (!encoder->vips)
 		encoder->rows.leave(encoder->rows.context);
 	g_clear_object(&encoder->region); /* in the thread that made it */

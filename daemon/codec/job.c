@@ -23,14 +23,20 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/memfd.h"
-#include "codec/compose.h"
 #include "codec/decode.h"
 #include "codec/encode.h"
-#include "codec/jpeg_check.h"
-#include "codec/jpeg_tile.h"
-#include "codec/output_format.h"
 #include "codec/tiles.h"
 #include "filters/chain_check.h"
+
+/* The job as one tile of which a device decodes the JPEG, encodes the answer, or both
+ * (wire/tile.h). */
+struct jpeg_tile {
+	enum jpeg_reason reason[JPEG_SIDES]; /* why a side cannot be a scan; NONE: it can */
+	enum tile_form form;                 /* the sides that can */
+	struct jpeg_work work;
+	const uint8_t *scan;  /* the decoder's; work.scan.size bytes */
+	struct tiling tiling; /* with pixels where such a tile has them */
+};
 
 struct job {
 	struct message_job message;
@@ -61,6 +67,42 @@ static const uint64_t SHORT_PIXELS = 1 << 18;
 /* From this size on, an image's memory is returned to the system afterwards, and the front may
  * delay it or choose another worker. */
 static const uint64_t LARGE_PIXELS = 16000000;
+
+static enum jpeg_reason find_reason(struct job *job, enum jpeg_side side)
+{
+	const struct image *image = &job->tiling.image;
+	const uint64_t room = job->place.arena.in_size - JPEG_WORK_SIZE - ROW_ALIGNMENT;
+	struct jpeg_work *work = &job->jpeg.work;
+	enum jpeg_reason reason;
+
+	if (!job->message.jpeg_pixels)
+		return JPEG_REASON_REQUEST;
+	if ((uint64_t)image->width * image->height > job->message.jpeg_pixels)
+		return JPEG_REASON_SIZE;
+	if (side == JPEG_ENCODE)
+		return encode_jpeg_target(job->encoder, &work->target) ? JPEG_REASON_NONE
+		                                                       : JPEG_REASON_ANSWER;
+	reason = decode_jpeg_scan(job->decoder, &work->scan, &job->jpeg.scan);
+	return !reason && work->scan.size > room ? JPEG_REASON_SIZE : reason;
+}
+
+/* Finds out which sides of the job can be scans. */
+static void plan_jpeg(struct job *job)
+{
+	struct jpeg_tile *jpeg = &job->jpeg;
+
+	for (enum jpeg_side side = 0; side < JPEG_SIDES; side++) {
+		jpeg->reason[side] = find_reason(job, side);
+		jpeg->form |= jpeg->reason[side] ? 0 : 1 << side;
+	}
+	jpeg->tiling = job->tiling;
+	if (!jpeg->form || tiling_spread(&jpeg->tiling, jpeg->form))
+		return;
+	jpeg->form = TILE_PIXELS;
+	for (enum jpeg_side side = 0; side < JPEG_SIDES; side++)
+		if (!jpeg->reason[side])
+			jpeg->reason[side] = JPEG_REASON_ARENA;
+}
 
 static void make_header(struct job *job)
 {
@@ -107,7 +149,8 @@ static enum error prepare(struct job *job, struct problem *problem)
 {
 	const struct arena *arena = &job->place.arena;
 	struct tiling *tiling = &job->tiling;
-	uint32_t width, height, halo_x, halo_y;
+	uint32_t halo_x, halo_y;
+	struct image answer;
 	enum error e;
 
 	chain_halo(job->chain, &halo_x, &halo_y);
@@ -131,10 +174,11 @@ static enum error prepare(struct job *job, struct problem *problem)
 		tiling->apart = chain_pages(job->chain) > 1;
 		e = gather_check(&job->message, tiling, problem);
 	}
+	answer = job->decoded.image;
 	if (!e)
-		e = compose_size(&job->message, &job->decoded, tiling, &width, &height, problem);
+		e = compose_size(&job->message, &job->decoded.whole, tiling, &answer, problem);
 	if (!e)
-		e = output_format_choose(&job->output, &job->message, &job->decoded, width, height,
+		e = output_format_choose(&job->output, &job->message, &job->decoded, &answer,
 		                         problem);
 	if (!e && !job->message.gather)
 		e = compose_open(&job->composer, &job->tiles, job->body, problem);
@@ -143,7 +187,7 @@ static enum error prepare(struct job *job, struct problem *problem)
 		                job->decoder, problem);
 	if (e)
 		return e;
-	jpeg_tile_plan(&job->jpeg, &job->message, job->decoder, job->encoder, tiling, arena);
+	plan_jpeg(job);
 	tiles_start(&job->tiles, tiling);
 	make_header(job);
 	return ERR_OK;
@@ -165,15 +209,15 @@ static bool await_answer(struct job *job, bool consent)
 static enum error write_answer(struct job *job, struct problem *problem)
 {
 	struct jpeg_bytes scan = {job->place.arena.out, 0};
+	bool coded;
 
 	if (job->message.gather)
 		return gather_run(&job->tiles, job->answer.writer, problem);
-	if (!tiles_await_whole(&job->tiles) || !(job->jpeg.form & TILE_ENCODE))
-		return encode_run(job->encoder, &job->answer, problem);
+	coded = tiles_await_whole(&job->tiles) && job->jpeg.form & TILE_ENCODE;
+	if (coded && tiles_stopped(&job->tiles))
+		return ERR_OK;
 	scan.size = job->tiles.whole_size; /* known only now */
-	return tiles_stopped(&job->tiles)
-	           ? ERR_OK
-	           : encode_scan(job->encoder, &scan, job->answer.writer, problem);
+	return encode_run(job->encoder, coded ? &scan : NULL, &job->answer, problem);
 }
 
 static void encode(struct job *job)
@@ -211,17 +255,21 @@ static bool is_large(const struct decoded *decoded)
  * pixels must do it. */
 static bool do_whole(struct job *job)
 {
+	const struct jpeg_tile *jpeg = &job->jpeg;
+	uint8_t *in = job->place.arena.in, *scan;
 	struct tile tile;
-	uint8_t *scan;
 
-	jpeg_tile_fill(&job->jpeg, &job->place.arena, &tile);
+	tiling_whole_tile(&jpeg->tiling, jpeg->form, jpeg->work.scan.size, &tile);
+	memcpy(in + tile.work, &jpeg->work, sizeof jpeg->work);
+	if (jpeg->form & TILE_DECODE)
+		memcpy(in + tile.in, jpeg->scan, jpeg->work.scan.size);
 	if (tiles_send_whole(&job->tiles, &tile, verify_chosen(&job->tiles)))
 		return true;
 	if (job->tiles.whole != WHOLE_COMPARED)
 		return false;
 	/* Keeps the device's result, whose place tiles will take. */
-	if (!(job->jpeg.form & TILE_ENCODE)) {
-		job->tiles.compared = jpeg_compare_new(&job->jpeg.tiling, job->place.arena.out);
+	if (!(jpeg->form & TILE_ENCODE)) {
+		job->tiles.compared = jpeg_compare_new(&jpeg->tiling, job->place.arena.out);
 		return false;
 	}
 	scan = malloc(job->tiles.whole_size);

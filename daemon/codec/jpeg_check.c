@@ -1,4 +1,4 @@
-#include "codec/jpeg_check.h"
+#include "codec/tiles.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* Chooses the format of the answer and how it is encoded, from formats.def, before any pixel is
  * decoded. */
-#include "codec/output_format.h"
+#include "codec/row.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "codec/repertoire.h"
 #include "process/sandbox.h"
+#include "wire/wire.h"
 
 /* From this quality on, JPEGs keep the full resolution of colour. */
 enum { FULL_CHROMA_QUALITY = 90 };
@@ -263,7 +264,7 @@ static struct image fit_image(const struct format_row *r, const struct output_fo
 }
 
 enum error output_format_choose(struct output_format *output, const struct message_job *job,
-                                const struct decoded *decoded, uint32_t width, uint32_t height,
+                                const struct decoded *decoded, const struct image *result,
                                 struct problem *problem)
 {
 	const enum subsample subsample = job->coding.subsample;
@@ -272,9 +273,7 @@ enum error output_format_choose(struct output_format *output, const struct messa
 	enum error e;
 
 	*output = (struct output_format){
-	    .result = decoded->image, .pages = decoded->pages, .cmyk = decoded->cmyk};
-	output->result.width = width;
-	output->result.height = height;
+	    .result = *result, .pages = decoded->pages, .cmyk = decoded->cmyk};
 	output->format = choose_format(job, decoded, output);
 	if (output->format == FORMAT_NONE)
 		return problem_set(problem, ERR_NOT_ACCEPTABLE,

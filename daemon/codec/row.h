@@ -15,6 +15,9 @@
 #include "image/image.h"
 
 struct file_metadata;
+struct jpeg_bytes;
+struct jpeg_target;
+struct message_job;
 struct _VipsImage;
 struct _VipsTarget;
 
@@ -147,6 +150,13 @@ struct output_format {
 	uint32_t lost; /* bit (1 << enum loss) for each */
 };
 
+/* Chooses the format and its settings for a result. Without a requested format it is the one with
+ * the greatest weight, and among equals the body's. ERR_UNENCODABLE lists the formats that would
+ * do; ERR_BAD_PARAMETER says what the format supports. */
+enum error output_format_choose(struct output_format *output, const struct message_job *job,
+                                const struct decoded *decoded, const struct image *result,
+                                struct problem *problem) MUST_CHECK;
+
 /* Rows of all pages, one below the other. */
 static inline uint32_t output_rows(const struct output_format *output)
 {
@@ -165,21 +175,31 @@ struct row_source {
 	void *context;
 };
 
+/* An answer to be written to an empty file. Its rows come one after another, in output->image's
+ * sample type, with the bands of output->result, or after the conversion to sRGB of output->image.
+ */
+struct answer {
+	const struct output_format *output;
+	const struct file_metadata *metadata; /* NULL: none */
+	answer_row *row;
+	void *context;
+	const struct jpeg_bytes *scan; /* of a JPEG, in place of rows; NULL: none */
+	int file;
+};
+
 struct writer {
 	/* False if a library lacks the format's codec. Called before the sandbox is entered. */
 	bool (*works)(void);
 
-	/* Writes the whole answer to an empty file, with this metadata (NULL: none), from rows that
-	 * it takes one after another: in output->image's sample type, with the bands of
-	 * output->result, or after the conversion to sRGB of output->image. Rows that end too early
-	 * are no error. NULL: by libvips. */
-	enum error (*write)(const struct output_format *output,
-	                    const struct file_metadata *metadata, answer_row *row, void *context,
-	                    int file, struct problem *problem);
+	/* Writes all of it. Rows that end too early are no error. NULL: by libvips. */
+	enum error (*write)(const struct answer *answer, struct problem *problem);
 	/* True if write() writes such an answer; NULL: any. known: a reader of ours knows the
 	 * metadata, which is libvips's otherwise. */
 	bool (*writes)(const struct output_format *output, bool known);
 	bool bare; /* write() takes no metadata */
+
+	/* Says what a scan by a device is to be like, if write() takes one for such an answer. */
+	bool (*target)(const struct output_format *output, struct jpeg_target *target);
 
 	/* Writes an image by libvips, which has the words if that fails. */
 	int (*save)(const struct output_format *output, struct _VipsImage *image,

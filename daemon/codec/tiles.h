@@ -163,4 +163,40 @@ enum error gather_check(const struct message_job *job, const struct tiling *tili
  * frees their slots. ERR_OK if another thread stopped the job; the reason is in the tiles. */
 enum error gather_run(struct tiles *tiles, int file, struct problem *problem) MUST_CHECK;
 
+/* ---- compose.c: from the result's rows to the answer's ---- */
+
+struct composer;
+struct row_source;
+
+/* Sets the size of the answer to a result of this tiling: the result's, or with a target the whole
+ * image's. ERR_BAD_PARAMETER if the result would exceed the image. */
+enum error compose_size(const struct message_job *job, const struct image *whole,
+                        const struct tiling *tiling, struct image *answer,
+                        struct problem *problem) MUST_CHECK;
+
+/* Prepares the answer's rows from those of `tiles`; with a target, opens the body a second time.
+ * The caller keeps body and tiles, which must outlive the composer. */
+enum error compose_open(struct composer **composer, struct tiles *tiles, int body,
+                        struct problem *problem) MUST_CHECK;
+void compose_close(struct composer **composer);
+
+/* The answer's rows, in the devices' sample type. A failure here stops the job. */
+struct row_source compose_rows(struct composer *composer);
+
+/* ---- jpeg_check.c: compares what a device made of a job, a scan or pixels, with the answer that
+ * was made here ---- */
+
+/* Says whether the scan and that of the answer in this file are alike: the same bytes, or those of
+ * the same picture but for what rounding does: another device, or other kernels of the same one,
+ * may have filtered the answer's tiles. Failures are logged and mean JPEG_NOT_CHECKED. */
+enum jpeg_check jpeg_check(const struct jpeg_bytes *scan, int file) MUST_CHECK;
+
+/* Keeps the result of a tile whose input was a scan: rows out_pitch bytes apart. Each row of the
+ * tiles of pixels is compared with it, in parts; the end says whether they were alike, and frees
+ * it. NULL without memory, logged. */
+struct jpeg_compared *jpeg_compare_new(const struct tiling *tiling, const void *rows);
+void jpeg_compare_row(struct jpeg_compared *compared, uint32_t y, uint32_t x, const uint8_t *pixels,
+                      uint32_t width);
+enum jpeg_check jpeg_compare_end(struct jpeg_compared **compared);
+
 #endif

@@ -14,7 +14,6 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "codec/jpeg_check.h"
 #include "reference/reference.h"
 
 enum { WINDOW_MAX = 256 };

@@ -134,13 +134,17 @@ static void encode(void *state, const struct decoded *decoded, struct rows *rows
 	                               .coding.quality = 75,
 	                               .full_chroma = decoded->full_chroma,
 	                               .strip = strip};
+	struct answer answer = {.output = &output,
+	                        .metadata = jpeg_reader.metadata(state),
+	                        .row = give_row,
+	                        .context = rows};
 	struct problem problem = {0};
 
 	if (file < 0)
 		file = open("/dev/null", O_WRONLY | O_CLOEXEC);
+	answer.file = file;
 	must(jpeg_writer.writes(&output, true));
-	must(!jpeg_writer.write(&output, jpeg_reader.metadata(state), give_row, rows, file,
-	                        &problem));
+	must(!jpeg_writer.write(&answer, &problem));
 }
 
 /* Rows in two parts: some, of which only a few columns are kept, then the others. */

@@ -124,6 +124,10 @@ static void encode(void *state, const struct image *image, const uint8_t *pixels
 	const struct output_format output = {
 	    .format = FORMAT_PNG, .result = *image, .image = *image, .pages = 1, .strip = strip};
 	struct rows rows = {pixels, image_row_size(image)};
+	struct answer written = {.output = &output,
+	                         .metadata = png_reader.metadata(state),
+	                         .row = give_row,
+	                         .context = &rows};
 	struct problem problem = {0};
 	struct decoded decoded = {0};
 	struct body body = {.at = answer.at};
@@ -134,8 +138,8 @@ static void encode(void *state, const struct image *image, const uint8_t *pixels
 	if (file < 0)
 		file = memfd_create("answer", MFD_CLOEXEC);
 	must(!ftruncate(file, 0));
-	must(!png_writer.write(&output, png_reader.metadata(state), give_row, &rows, file,
-	                       &problem));
+	written.file = file;
+	must(!png_writer.write(&written, &problem));
 	must(!fstat(file, &status));
 	if ((size_t)status.st_size > sizeof answer.at)
 		return;
