@@ -421,6 +421,17 @@ enum error decode_open(struct decoder **decoder, struct decoded *decoded,
 	return e;
 }
 
+enum error decode_open_ahead(struct decoder **ahead, const struct decoder *d,
+                             const struct message_job *job, struct problem *problem)
+{
+	struct decoded decoded;
+
+	*ahead = NULL;
+	return d->decoded.any_order
+	           ? ERR_OK
+	           : decode_open(ahead, &decoded, job, true, d->file, NULL, problem);
+}
+
 void decode_close(struct decoder **decoder)
 {
 	struct decoder *d = *decoder;

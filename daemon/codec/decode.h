@@ -37,6 +37,11 @@ enum error decode_open(struct decoder **decoder, struct decoded *decoded,
                        struct problem *problem) MUST_CHECK;
 void decode_close(struct decoder **decoder);
 
+/* Opens the body again, to read rows ahead of those of a decoder; *ahead stays NULL if that can
+ * read rows in any order. */
+enum error decode_open_ahead(struct decoder **ahead, const struct decoder *decoder,
+                             const struct message_job *job, struct problem *problem) MUST_CHECK;
+
 /* Does the work before the first row: for a buffered image most of the decoding, for which libvips
  * may use its own threads. */
 enum error decode_begin(struct decoder *decoder, struct problem *problem) MUST_CHECK;

@@ -44,7 +44,6 @@ struct job {
 	int body;
 	struct answer_file answer; /* -1 until they arrive; guarded by the tiles' lock */
 	struct chain *chain;       /* owned */
-	double border_pixel[BANDS_MAX];
 	struct tiles tiles;
 	struct jpeg_tile jpeg;
 	struct tiling tiling;       /* for tiles of pixels alone */
@@ -160,7 +159,8 @@ static enum error prepare(struct job *job, struct problem *problem)
 	if (!e)
 		e = check_gathered(job, problem);
 	if (!e)
-		e = chain_border_pixel(job->chain, &job->decoded.image, job->border_pixel, problem);
+		e = chain_border_pixel(job->chain, &job->decoded.image, job->tiles.border_pixel,
+		                       problem);
 	if (!e)
 		e = chain_check_image(job->chain, &job->decoded.image, job->decoded.cmyk, problem);
 	if (!e)
@@ -282,17 +282,12 @@ static bool do_whole(struct job *job)
 
 static enum error cut(struct job *job, bool whole, struct problem *problem)
 {
-	const struct cut_source source = {.decoder = job->decoder,
-	                                  .decoded = &job->decoded,
-	                                  .body = job->body,
-	                                  .border = job->chain->border,
-	                                  .border_pixel = job->border_pixel};
 	enum error e;
 
 	if (!whole)
-		return cut_run(&job->tiles, &source, true, problem);
+		return cut_run(&job->tiles, job->decoder, true, problem);
 	tiles_start(&job->tiles, &job->jpeg.tiling);
-	e = cut_run(&job->tiles, &source, false, problem);
+	e = cut_run(&job->tiles, job->decoder, false, problem);
 	if (e || tiles_stopped(&job->tiles) || do_whole(job))
 		return e;
 	return cut_send(&job->tiles, problem);
@@ -375,33 +370,32 @@ static bool is_short(const struct job *job)
 	       job->decoded.plain && (job->message.gather || encode_is_plain(job->encoder));
 }
 
-/* Has the prepared job done, here or in a thread. */
-static enum error start(struct job *job, struct problem *problem)
+/* Has the job done, here or in a thread. e: it has failed before, and only ends. */
+static void start(struct job *job, enum error e, struct problem *problem)
 {
-	struct problem failure = {0};
-	enum error e = prepare(job, &failure);
-	bool here = e || is_short(job);
+	bool here;
 
+	if (!e)
+		e = prepare(job, problem);
+	here = e || is_short(job);
 	/* An empty chain may only ask for the header. */
-	job->header.image.late = here && !job->jpeg.form && job->chain->count;
+	job->header.image.late = !e && here && !job->jpeg.form && job->chain->count;
 	if (!job->header.image.late)
-		e = announce(job, e, &failure);
-	if (e || here) {
-		job->tiles.hear = job->place.hear;
-		job->tiles.context = job->place.context;
-		if (!e)
-			e = decode(job, &failure);
-		e = announce(job, e, &failure); /* where no tile did */
-		if (!e)
-			encode(job);
-		end(job, e, &failure);
-		job->was_short = true;
-		return ERR_OK;
+		e = announce(job, e, problem);
+	if (!e && !here) {
+		if (!pthread_create(&job->thread, NULL, job_thread, job))
+			return;
+		e = problem_set(problem, ERR_MEMORY, "no memory for a thread");
 	}
-	if (!pthread_create(&job->thread, NULL, job_thread, job))
-		return ERR_OK;
-	end(job, ERR_OK, NULL);
-	return problem_set(problem, ERR_MEMORY, "no memory for a thread");
+	job->tiles.hear = job->place.hear;
+	job->tiles.context = job->place.context;
+	if (!e)
+		e = decode(job, problem);
+	e = announce(job, e, problem); /* where no tile did */
+	if (!e)
+		encode(job);
+	end(job, e, problem);
+	job->was_short = true;
 }
 
 static bool message_valid(const struct message_job *message)
@@ -412,26 +406,12 @@ static bool message_valid(const struct message_job *message)
 	       (!message->raw || image_valid(&message->raw_image));
 }
 
-static void job_free(struct job *job)
-{
-	close(job->body);
-	if (job->answer.writer >= 0) {
-		close(job->answer.writer);
-		close(job->answer.reader);
-	}
-	free((void *)(uintptr_t)job->compared.at);
-	free(job->tiles.compared);
-	tiles_fini(&job->tiles);
-	free(job->chain);
-	free(job);
-}
-
 bool job_start(struct job **job, const struct job_place *place, const struct message_job *message,
                const int fds[2], struct message_job_done *done)
 {
 	struct job *new = calloc(1, sizeof *new);
 	struct kept_rows *kept = place->kept;
-	struct problem *problem = &done->problem;
+	struct problem problem = {0};
 	enum error e;
 
 	*done = (struct message_job_done){.job = message->job};
@@ -439,7 +419,7 @@ bool job_start(struct job **job, const struct job_place *place, const struct mes
 	if (!new) {
 		for (int i = 0; i < 2; i++)
 			close(fds[i]);
-		done->error = problem_set(problem, ERR_MEMORY, "no memory for the job");
+		done->error = problem_set(&done->problem, ERR_MEMORY, "no memory for the job");
 		return true;
 	}
 	new->message = *message;
@@ -450,9 +430,9 @@ bool job_start(struct job **job, const struct job_place *place, const struct mes
 	e = chain_take(fds[1], &new->chain);
 	tiles_init(&new->tiles, &new->message, new->chain, place->socket, &new->place.arena);
 	if (e == ERR_MEMORY)
-		e = problem_set(problem, e, "no memory for the job");
+		e = problem_set(&problem, e, "no memory for the job");
 	else if (e || !message_valid(message))
-		e = problem_set(problem, ERR_INTERNAL, "the job's description is not valid");
+		e = problem_set(&problem, ERR_INTERNAL, "the job's description is not valid");
 	close(fds[1]);
 	/* The rows that the last run kept; those of a run that gathers may be kept if they take no
 	 * more than an arena. */
@@ -460,15 +440,9 @@ bool job_start(struct job **job, const struct job_place *place, const struct mes
 		kept_rows_free(kept);
 	if (message->gather)
 		kept->size_max = place->arena.in_size;
-	if (!e)
-		e = start(new, problem);
-	done->error = e;
-	if (e) {
-		job_free(new);
-		*job = NULL;
-	} else if (new->was_short) {
+	start(new, e, &problem);
+	if (new->was_short)
 		job_finish(job, done);
-	}
 	return !*job;
 }
 
@@ -548,6 +522,15 @@ void job_finish(struct job **job, struct message_job_done *done)
 		kept_rows_free(kept);
 	if (is_large(&j->decoded))
 		malloc_trim(0);
-	job_free(j);
+	close(j->body);
+	if (j->answer.writer >= 0) {
+		close(j->answer.writer);
+		close(j->answer.reader);
+	}
+	free((void *)(uintptr_t)j->compared.at);
+	free(j->tiles.compared);
+	tiles_fini(&j->tiles);
+	free(j->chain);
+	free(j);
 	*job = NULL;
 }

@@ -36,7 +36,6 @@ enum { EXPENDABLE = 800 };
 struct worker {
 	struct job_place place;
 	struct kept_rows kept;
-	bool has_arena;
 	struct job *job; /* NULL: idle */
 };
 
@@ -112,14 +111,13 @@ static enum error map_arena(struct worker *worker, const struct message_arena *m
 {
 	enum error e = ERR_INTERNAL;
 
-	if (!worker->has_arena && message->in_size && message->out_size)
+	if (!worker->place.arena.in && message->in_size && message->out_size)
 		e = arena_map(&worker->place.arena, fds[0], message->in_size,
 		              PROT_READ | PROT_WRITE, fds[1], message->out_size,
 		              PROT_READ | PROT_WRITE);
 	close(fds[0]);
 	close(fds[1]);
 	worker->place.arena_number = message->arena;
-	worker->has_arena = !e;
 	return e;
 }
 
@@ -139,7 +137,7 @@ static enum error begin_job(struct worker *worker, const struct message_job *mes
 {
 	struct message_job_done done;
 
-	if (worker->job || !worker->has_arena || message->arena != worker->place.arena_number)
+	if (worker->job || !worker->place.arena.in || message->arena != worker->place.arena_number)
 		return ERR_INTERNAL;
 	return job_start(&worker->job, &worker->place, message, fds, &done)
 	           ? send_done(worker, &done)
@@ -245,7 +243,7 @@ int main(void)
 	if (worker.job)
 		_exit(status);
 	close(worker.place.finished);
-	if (worker.has_arena)
+	if (worker.place.arena.in)
 		arena_unmap(&worker.place.arena);
 	vips_shutdown();
 	return status;

@@ -27,8 +27,8 @@ struct tiles {
 	int socket; /* socket to the front */
 	const struct arena *arena;
 	struct chain *job_chain;
-	struct chain
-	    *chain; /* the job's; or owned, the one of the page in work, if pages are apart */
+	struct chain *chain; /* the job's; or owned, of the page in work, if pages are apart */
+	double border_pixel[BANDS_MAX]; /* from chain_border_pixel() */
 	/* Of verify.c: its random choices; processor time of comparing tiles (encoding side), and
 	 * of filtering them here (decoding side). */
 	uint64_t random, verify_ns, reference_ns;
@@ -116,22 +116,12 @@ const uint8_t *tiles_out_row(const struct tiles *tiles, uint32_t row);
 /* ---- cut.c: from rows of pixels to padded tiles in slots ---- */
 
 struct decoder;
-struct decoded;
-
-/* The source of the pixels; the body is for a second decoding. */
-struct cut_source {
-	struct decoder *decoder;
-	const struct decoded *decoded;
-	int body;
-	enum border border;
-	const double *border_pixel; /* from chain_border_pixel() */
-};
 
 /* Decodes the whole image into tiles and sends them to the front, in order; waits for slots. With
  * !sends it only fills the strips, which have places of their own (tiling_spread()); cut_send()
  * then sends them as tiles. Also returns ERR_OK when another thread stopped the job and gave the
  * reason to tiles_stop(). */
-enum error cut_run(struct tiles *tiles, const struct cut_source *source, bool sends,
+enum error cut_run(struct tiles *tiles, struct decoder *decoder, bool sends,
                    struct problem *problem) MUST_CHECK;
 enum error cut_send(struct tiles *tiles, struct problem *problem) MUST_CHECK;
 
