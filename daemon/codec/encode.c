@@ -10,8 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <vips/vips.h>
@@ -267,17 +265,14 @@ static const uint8_t *converted_row(void *context, uint32_t y)
 static enum error check_saved(const struct encoder *encoder, int file, struct problem *problem)
 {
 	const struct output_format *output = encoder->output;
-	struct stat status;
-	bool saved;
-	void *map;
+	GMappedFile *map = g_mapped_file_new_from_fd(file, FALSE, NULL);
+	const size_t size = map ? g_mapped_file_get_length(map) : 0;
+	const bool saved =
+	    size && encoder->writer->saved(output, g_mapped_file_get_contents(map), size);
 
-	if (fstat(file, &status) || !status.st_size)
+	g_clear_pointer(&map, g_mapped_file_unref);
+	if (!size)
 		return problem_set(problem, ERR_IO, "cannot read the answer");
-	map = mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_SHARED, file, 0);
-	if (map == MAP_FAILED)
-		return problem_set(problem, ERR_IO, "cannot read the answer");
-	saved = encoder->writer->saved(output, map, (size_t)status.st_size);
-	munmap(map, (size_t)status.st_size);
 	if (saved)
 		return ERR_OK;
 	return problem_set(problem, ERR_UNENCODABLE,
