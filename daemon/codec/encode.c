@@ -30,7 +30,7 @@ struct encoder {
 	uint8_t *row;       /* of the result, in the answer's type; NULL if that is the result's */
 	VipsImage *vips;    /* the answer, as its rows come; NULL where libvips is not needed */
 	VipsRegion *region; /* for reading rows of `vips` here */
-	bool failed;        /* the last row of `vips` failed */
+	bool ended;         /* there was no row: the job was stopped, or `vips` failed */
 };
 
 /* At the effort of libvips's default a palette takes twice as long, and is 0.3 dB closer to a
@@ -242,9 +242,12 @@ bool encode_is_plain(const struct encoder *encoder)
 static const uint8_t *composed_row(void *context, uint32_t y)
 {
 	struct encoder *encoder = context;
+	const uint8_t *row;
 
 	encoder->rows.free_above(encoder->rows.context, y);
-	return typed_row(encoder, y);
+	row = typed_row(encoder, y);
+	encoder->ended |= !row;
+	return row;
 }
 
 static const uint8_t *converted_row(void *context, uint32_t y)
@@ -254,8 +257,8 @@ static const uint8_t *converted_row(void *context, uint32_t y)
 
 	if (!encoder->region)
 		encoder->region = vips_region_new(encoder->vips);
-	encoder->failed = !encoder->region || vips_region_prepare(encoder->region, &row);
-	if (encoder->failed)
+	encoder->ended = !encoder->region || vips_region_prepare(encoder->region, &row);
+	if (encoder->ended)
 		return NULL;
 	return VIPS_REGION_ADDR_TOPLEFT(encoder->region) +
 	       (size_t)(row.top - encoder->region->valid.top) *
@@ -352,7 +355,9 @@ enum error encode_run(struct encoder *encoder, const struct jpeg_bytes *scan,
 	if (!encoder->vips)
 		encoder->rows.leave(encoder->rows.context);
 	g_clear_object(&encoder->region); /* in the thread that made it */
-	if (!e && encoder->failed && !stopped(encoder))
-		e = vips_error_take(problem, ERR_UNENCODABLE, "the conversion to sRGB");
-	return e;
+	if (!encoder->ended)
+		return e;
+	return stopped(encoder)
+	           ? ERR_OK
+	           : vips_error_take(problem, ERR_UNENCODABLE, "the conversion to sRGB");
 }

@@ -294,8 +294,7 @@ static enum error cut(struct job *job, bool whole, struct problem *problem)
 }
 
 /* The front has to agree to the decoding of a large image; and it chooses who decodes one that a
- * device can. decode_ns counts all threads until decode_begin() returns, and then only this thread;
- * a short job has no other. */
+ * device can. decode_ns counts all threads until decode_begin() returns, and then this one. */
 static enum error decode(struct job *job, struct problem *problem)
 {
 	uint64_t begun_ns, thread_ns;
@@ -312,11 +311,6 @@ static enum error decode(struct job *job, struct problem *problem)
 			return ERR_OK;
 		tiles_start(&job->tiles, &job->tiling);
 		whole = false;
-	}
-	if (job->tiles.hear) {
-		e = cut(job, whole, problem);
-		job->decode_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID) - job->start_ns;
-		return e;
 	}
 	e = decode_begin(job->decoder, problem);
 	begun_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID) - job->start_ns;

@@ -25,9 +25,9 @@ struct job_place {
 };
 
 /* Starts a job and takes over the two descriptors of its message. The job sends MSG_IMAGE and
- * MSG_TILE itself. Returns true if it is over already, and fills in MSG_JOB_DONE: it failed, which
- * has no other effect; or it was short and has been done here, in the main thread, where it heard
- * from the front by way of the place: *job is set before that. */
+ * MSG_TILE itself. Returns true if it is over already, and fills in MSG_JOB_DONE: it failed, or it
+ * was short and has been done in the main thread, hearing from the front by way of the place: *job
+ * is set before that. */
 bool job_start(struct job **job, const struct job_place *place, const struct message_job *message,
                const int fds[2], struct message_job_done *done) MUST_CHECK;
 

@@ -316,21 +316,19 @@ static void put_row(const struct encoding *e, uint8_t *to, const uint8_t *row)
 		}
 }
 
-/* Sets *ended if the rows end too early. */
-static bool put_page(struct encoding *e, bool *ended)
+static bool put_page(struct encoding *e)
 {
 	const uint32_t height = e->image->height, top = e->page * height;
 	uint32_t rows;
 
 	memset(e->raw, 0, e->row);
 	for (uint32_t y = 0; y < height; y += rows) {
-		rows = height - y < e->rows ? height - y : e->rows;
+		rows = MIN(height - y, e->rows);
 		for (uint32_t i = 0; i < rows; i++) {
 			const uint8_t *row = e->answer->row(e->answer->context, top + y + i);
 
-			*ended = !row;
-			if (*ended)
-				return true;
+			if (!row)
+				return false;
 			put_row(e, e->raw + (1 + i) * e->row, row);
 		}
 		if (!put_block(e, rows, !y, y + rows == height))
@@ -377,6 +375,17 @@ static bool put_head(struct encoding *e, GByteArray *head)
 	return a->output->pages == 1 || put_chunk(e, chunk, "acTL", 8);
 }
 
+static bool put_file(struct encoding *e, GByteArray *head)
+{
+	const uint32_t pages = e->answer->output->pages;
+	bool written = put_head(e, head);
+	uint8_t end[PNG_CHUNK_FRAME];
+
+	for (; written && e->page < pages; e->page++)
+		written = (pages == 1 || put_control(e)) && put_page(e);
+	return written && put_chunk(e, end, "IEND", 0);
+}
+
 static bool allocate(struct encoding *e)
 {
 	const size_t all = e->rows * (e->row + 1);
@@ -404,21 +413,13 @@ static enum error write_png(const struct answer *answer, struct problem *problem
 	                                                       : (int)(c - COMPRESSION_LEVEL),
 	                     .row = image_row_size(image),
 	                     .whole = image_size(image) <= WHOLE_MAX};
-	uint8_t end[PNG_CHUNK_FRAME];
-	bool written = true, ended = false;
 	GByteArray *head = g_byte_array_new();
 	enum error error = ERR_OK;
 
 	e.rows = e.whole ? image->height : (uint32_t)(BLOCK_SIZE / e.row + 1);
 	if (!allocate(&e) || !png_metadata_write(answer->metadata, output->strip, image, head))
 		error = problem_set(problem, ERR_MEMORY, "no memory to encode");
-	else if (!put_head(&e, head))
-		written = false;
-	for (; written && !error && !ended && e.page < output->pages; e.page++)
-		written = (output->pages == 1 || put_control(&e)) && put_page(&e, &ended);
-	if (written && !error && !ended)
-		written = put_chunk(&e, end, "IEND", 0);
-	if (!written)
+	else if (!put_file(&e, head))
 		error = problem_set(problem, ERR_IO, "cannot write the answer");
 	libdeflate_free_compressor(e.compressor[0]);
 	libdeflate_free_compressor(e.compressor[1]);

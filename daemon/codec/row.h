@@ -163,7 +163,8 @@ static inline uint32_t output_rows(const struct output_format *output)
 	return output->pages * output->image.height;
 }
 
-/* Returns a row, valid until the next call; NULL: there are no more. */
+/* Returns a row, valid until the next call; NULL: there are no more, and what is written of the
+ * answer is of no use. */
 typedef const uint8_t *answer_row(void *context, uint32_t y);
 
 /* The source of an answer's rows, which must not go back. */
@@ -191,7 +192,7 @@ struct writer {
 	/* False if a library lacks the format's codec. Called before the sandbox is entered. */
 	bool (*works)(void);
 
-	/* Writes all of it. Rows that end too early are no error. NULL: by libvips. */
+	/* Writes all of it; what it returns counts only if there was each row. NULL: by libvips. */
 	enum error (*write)(const struct answer *answer, struct problem *problem);
 	/* True if write() writes such an answer; NULL: any. known: a reader of ours knows the
 	 * metadata, which is libvips's otherwise. */

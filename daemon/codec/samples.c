@@ -106,26 +106,25 @@ enum error samples_write(const struct answer *answer, const struct row_layout *l
 	const uint32_t height = output_rows(answer->output);
 	const uint32_t rows_max = (uint32_t)((256 << 10) / l->row_size) + 1;
 	uint8_t *rows = calloc(rows_max, l->row_size);
-	bool written = file_write(answer->file, head, l->start, 0), ended = false;
+	bool written = file_write(answer->file, head, l->start, 0);
 
 	if (!rows)
 		return problem_set(problem, ERR_MEMORY, "no memory to write the answer");
-	for (uint32_t first = 0, count; written && !ended && first < height; first += count) {
+	for (uint32_t first = 0, count; written && first < height; first += count) {
+		uint64_t place;
+
 		count = MIN(height - first, rows_max);
-		for (uint32_t i = 0; !ended && i < count; i++) {
+		place = l->bottom_up ? height - first - count : first;
+		for (uint32_t i = 0; written && i < count; i++) {
 			const uint8_t *row = answer->row(answer->context, first + i);
 			uint32_t at = l->bottom_up ? count - 1 - i : i;
 
-			ended = !row;
+			written = row;
 			if (row)
 				l->put(answer->output, rows + at * l->row_size, row);
 		}
-		if (!ended) {
-			uint64_t place = l->bottom_up ? height - first - count : first;
-
-			written = file_write(answer->file, rows, count * l->row_size,
-			                     l->start + place * l->row_size);
-		}
+		written = written && file_write(answer->file, rows, count * l->row_size,
+		                                l->start + place * l->row_size);
 	}
 	free(rows);
 	return written ? ERR_OK : problem_set(problem, ERR_IO, "cannot write the answer");

@@ -162,11 +162,9 @@ static enum error no_memory(struct problem *problem)
 	return problem_set(problem, ERR_MEMORY, "no memory to encode");
 }
 
-/* Takes the rows into memory, and gives them to the picture. Sets *ended if there are too few. A
- * lossy picture becomes luma and chroma at once; as numbers of its colours it would cost libwebp
- * more. */
-static enum error import(WebPPicture *picture, const struct answer *answer, bool *ended,
-                         struct problem *problem)
+/* Takes the rows into memory, and gives them to the picture. A lossy one becomes luma and chroma at
+ * once; as numbers of its colours it would cost libwebp more. */
+static enum error import(WebPPicture *picture, const struct answer *answer, struct problem *problem)
 {
 	const struct image *image = &answer->output->image;
 	const uint32_t bands = image->alpha ? 4 : 3;
@@ -174,21 +172,21 @@ static enum error import(WebPPicture *picture, const struct answer *answer, bool
 	uint8_t *pixels = malloc(size * image->height);
 	bool done = pixels != NULL;
 
-	for (uint32_t y = 0; done && !*ended && y < image->height; y++) {
+	for (uint32_t y = 0; done && y < image->height; y++) {
 		const uint8_t *row = answer->row(answer->context, y);
 
-		*ended = !row;
+		done = row;
 		if (row)
 			samples_to_bgr(pixels + y * size, bands, answer->output, row);
 	}
-	if (done && !*ended)
+	if (done)
 		done = (bands == 4 ? WebPPictureImportBGRA : WebPPictureImportBGR)(picture, pixels,
 		                                                                   (int)size);
 	free(pixels);
 	return done ? ERR_OK : no_memory(problem);
 }
 
-static enum error encode(const struct answer *answer, WebPMemoryWriter *coded, bool *ended,
+static enum error encode(const struct answer *answer, WebPMemoryWriter *coded,
                          struct problem *problem)
 {
 	const struct output_format *output = answer->output;
@@ -204,8 +202,8 @@ static enum error encode(const struct answer *answer, WebPMemoryWriter *coded, b
 	picture.height = (int)output->image.height;
 	picture.writer = WebPMemoryWrite;
 	picture.custom_ptr = coded;
-	e = import(&picture, answer, ended, problem);
-	if (!e && !*ended && !WebPEncode(&config, &picture))
+	e = import(&picture, answer, problem);
+	if (!e && !WebPEncode(&config, &picture))
 		e = picture.error_code == VP8_ENC_ERROR_OUT_OF_MEMORY ||
 		            picture.error_code == VP8_ENC_ERROR_BITSTREAM_OUT_OF_MEMORY
 		        ? no_memory(problem)
@@ -284,12 +282,11 @@ static enum error write_file(const struct answer *answer, const WebPMemoryWriter
 static enum error write_webp(const struct answer *answer, struct problem *problem)
 {
 	WebPMemoryWriter coded;
-	bool ended = false;
 	enum error e;
 
 	WebPMemoryWriterInit(&coded);
-	e = encode(answer, &coded, &ended, problem);
-	if (!e && !ended)
+	e = encode(answer, &coded, problem);
+	if (!e)
 		e = write_file(answer, &coded, problem);
 	WebPMemoryWriterClear(&coded);
 	return e;
