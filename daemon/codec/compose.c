@@ -1,10 +1,7 @@
 /* Makes the rows of the answer: those of the result, or with a target those of the whole image with
- * the result placed on it. Runs in the encoding thread.
- *
- * The hard part: if the target moves the result up or down, the answer needs the image's rows at
- * other times than the decoding thread reads them. So the encoding thread decodes the image a
- * second time, as the encoder requests rows. No rows are kept, and neither decoder waits for the
- * other except for tiles. */
+ * the result placed on it. If the target moves the result up or down, the answer needs the image's
+ * rows at other times than the decoding thread reads them. So the encoding thread, in which all of
+ * this runs, decodes the image a second time. */
 #include "codec/tiles.h"
 
 #include <stdio.h>

@@ -2,11 +2,10 @@
  *
  * The hard part: each row is decoded once and in order, but a tile's halo overlaps the tile above
  * and, at the image's edges, has rows that the border rule takes from elsewhere. Shared rows are
- * copied from the slot of the tile above, which stays intact until it is used again, unless input
- * areas overlap and they lie there already. A replicated or reflected row comes from the same tile.
- * Only `wrap` needs rows from the opposite edge: the bottom rows are decoded first, in a separate
- * pass; the top rows are kept. An image in planes is decoded to a few rows of whole pixels, which
- * are split; all else is done for each plane. */
+ * copied from the slot of the tile above, unless input areas overlap and they lie there already. A
+ * replicated or reflected row comes from the same tile. Only `wrap` needs rows from the opposite
+ * edge: the bottom rows are decoded first, the top rows are kept. An image in planes is decoded to
+ * a few rows of whole pixels, which are split; all else is done for each plane. */
 #include "codec/tiles.h"
 
 #include <stdlib.h>

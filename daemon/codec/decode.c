@@ -1,10 +1,8 @@
-/* Decoding: the first stage of a job. Runs in the job's decoding thread. A format's own reader
- * delivers the rows of files that it knows to read, libvips those of all others.
+/* Runs in the job's decoding thread. A format's own reader delivers the rows of files that it knows
+ * to read, libvips those of all others.
  *
  * The hard part is memory. Most files can be decoded row by row, and then no buffer here exceeds a
- * few rows. Other files have a limit of their own; both limits are checked with the header alone.
- * The body is mapped or copied, so that it can be decoded twice and decoders do not share a file
- * offset. */
+ * few rows. The others have a limit of their own. Both are checked with the header alone. */
 #include "codec/decode.h"
 
 #include <inttypes.h>

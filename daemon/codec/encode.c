@@ -1,6 +1,5 @@
-/* Encoding: the last stage of a job. A format's own writer makes most answers, libvips the others.
- * Runs in the job's encoding thread, except for generate(), which libvips calls in a thread of its
- * own. Both use only the encoder and the source of its rows.
+/* A format's own writer makes most answers, libvips the others. Runs in the job's encoding thread,
+ * except for generate(), which libvips calls in a thread of its own.
  *
  * The hard part: libvips requests pixels while the image is still being decoded. It has a single
  * worker thread (vips_concurrency_set(1) in main.c), so it requests rows from top to bottom, and
@@ -33,8 +32,8 @@ struct encoder {
 	bool ended;         /* there was no row: the job was stopped, or `vips` failed */
 };
 
-/* At the effort of libvips's default a palette takes twice as long, and is 0.3 dB closer to a
- * photograph. Below 4 libimagequant rounds the colours of a drawing, too. */
+/* At libvips's default a palette takes twice as long, and is 0.3 dB closer to a photograph. Below 4
+ * libimagequant rounds the colours of a drawing, too. */
 static int save_gif(const struct output_format *output, VipsImage *image, VipsTarget *target)
 {
 	(void)output;
@@ -98,9 +97,8 @@ static const uint8_t *typed_row(struct encoder *encoder, uint32_t y)
 	return encoder->row;
 }
 
-/* Gives libvips a rectangle of the answer. A request for rows means that the rows above are no
- * longer needed. A row of full width is freed as soon as it is copied, because the slots may hold
- * only a few rows. */
+/* Gives libvips a rectangle of the answer. It needs no rows above. A row of full width is freed as
+ * soon as it is copied, because the slots may hold only a few. */
 static int generate(VipsRegion *out, void *sequence, void *a, void *b, gboolean *stop)
 {
 	struct encoder *encoder = a;
@@ -237,8 +235,6 @@ bool encode_is_plain(const struct encoder *encoder)
 	return !encoder->vips;
 }
 
-/* Rows for a writer of our own, one at a time. A request for a row means that the rows above are
- * no longer needed. */
 static const uint8_t *composed_row(void *context, uint32_t y)
 {
 	struct encoder *encoder = context;

@@ -1,13 +1,13 @@
 /* One job, from MSG_JOB to MSG_JOB_DONE: the order of its stages.
  *
  * The main thread (main.c) reads and checks the header. Most jobs then have two threads of their
- * own: the decoding thread, which the main thread starts and joins, decodes and cuts tiles, and
- * starts and joins the encoding thread. All three share only `tiles`.
+ * own: the decoding thread decodes and cuts tiles, and starts and joins the encoding thread. All
+ * three share only `tiles`.
  *
- * A short job has no thread: a small image in a single tile leaves nothing to do at the same time,
- * and threads would cost up to a quarter of its time. The main thread decodes, waits for the
- * front's messages wherever a thread would wait for a change, and encodes. Its header goes with its
- * tile, and the answer's file comes with the result: each message alone wakes a process. */
+ * A short job, a small image in a single tile, has no thread, which would cost up to a quarter of
+ * its time. The main thread hears from the front wherever a thread would wait for a change. The
+ * header goes with the tile, and the answer's file comes with the result: each message alone wakes
+ * a process. */
 #include "codec/job.h"
 
 #include <inttypes.h>

@@ -1,9 +1,6 @@
 /* convolved-codec: decodes images into tiles and encodes the results for the front, which is at the
- * other end of its socket. Handles one job at a time.
- *
- * The main thread reads the socket and owns the worker's state. A job has threads of its own
- * (job.c), which write to the socket too; messages are datagrams, so they do not mix. The worker
- * holds nothing that must be saved: it exits as soon as the front is gone, even during a job. */
+ * other end of its socket. Handles one job at a time, whose threads (job.c) write to the socket
+ * too. Nothing must be saved: the worker exits as soon as the front is gone, even during a job. */
 #include <errno.h>
 #include <inttypes.h>
 #include <malloc.h>

@@ -27,20 +27,6 @@ static unsigned kind_of(const struct image *image, bool cmyk)
 	return cmyk ? KIND_CMYK : KIND_OTHER;
 }
 
-static const char *kind_text(unsigned kind)
-{
-	switch (kind) {
-	case KIND_GREY_ALPHA:
-		return "grey with alpha";
-	case KIND_RGB_ALPHA:
-		return "RGB with alpha";
-	case KIND_CMYK:
-		return "CMYK";
-	default:
-		return "of several bands without colours";
-	}
-}
-
 static bool writes_pages(const struct format_row *r)
 {
 	return r->pages && vips_version(1) >= r->pages_since;
@@ -90,6 +76,13 @@ static enum format choose_format(const struct message_job *job, const struct dec
 static enum error check_image(const struct format_row *r, const struct output_format *output,
                               struct problem *problem)
 {
+	/* Every format holds grey and RGB. */
+	static const char *const kinds[] = {
+	    [KIND_GREY_ALPHA] = "grey with alpha",
+	    [KIND_RGB_ALPHA] = "RGB with alpha",
+	    [KIND_CMYK] = "CMYK",
+	    [KIND_OTHER] = "of several bands without colours",
+	};
 	const struct image *image = &output->result;
 	const char *name = format_name(output->format);
 	const unsigned kind = kind_of(image, output->cmyk);
@@ -105,7 +98,7 @@ static enum error check_image(const struct format_row *r, const struct output_fo
 		return problem_set_parameter(
 		    problem, ERR_UNENCODABLE, "format", name,
 		    "the result is %s, and this format holds only %s; it can be written as %s",
-		    kind_text(kind), r->kinds_text, others);
+		    kinds[kind], r->kinds_text, others);
 	if (output->pages > 1 && !writes_pages(r))
 		return problem_set_parameter(
 		    problem, ERR_UNENCODABLE, "format", name,

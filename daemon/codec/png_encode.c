@@ -1,9 +1,8 @@
 /* Rows are collected in blocks, each deflated on its own: how is tried on a sample of it. Drawings
- * are smaller as they are, photographs with filters. ISA-L deflates several times as fast as
- * others, and what shrinks a lot is worth the time that these take: it is little then. libdeflate
- * cannot leave a stream open for another block, so images of several take zlib instead. Bytes do
- * not depend on load, but ISA-L finds other matches on other kinds of processor. Runs in the job's
- * encoding thread. */
+ * are smaller as they are, photographs with filters. ISA-L is several times as fast as others,
+ * which are worth their time for what shrinks a lot: it is little then. libdeflate cannot leave a
+ * stream open for another block, so images of several take zlib instead. Bytes do not depend on
+ * load, but ISA-L finds other matches on other kinds of processor. */
 #include <stdlib.h>
 #include <string.h>
 

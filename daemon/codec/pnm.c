@@ -6,9 +6,9 @@
  * Rows are wanted in any order, but the samples of plain formats are numbers in text, of any length
  * and with comments between: they are all read at once.
  *
- * A sample v of the maximum m becomes (v * full + m / 2) / m, rounded down, as netpbm scales it and
- * Pillow, too: exactly, and halves up. In raw formats one above m is m, as it is to Pillow; in
- * plain ones it is refused, as by all readers. */
+ * A sample v of the maximum m becomes (v * full + m / 2) / m, rounded down, as in netpbm and
+ * Pillow. In raw formats one above m is m, as it is to Pillow; in plain ones it is refused, as by
+ * all readers. */
 #include <ctype.h>
 #include <inttypes.h>
 #include <math.h>
