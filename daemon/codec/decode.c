@@ -23,7 +23,10 @@
 #include "codec/repertoire.h"
 #include "codec/vips_reader.h"
 
-enum { COPY_MAX = 256 << 10 }; /* bytes of a body */
+enum {
+	COPY_MAX = 256 << 10, /* bytes of a body */
+	DECODE_STEP = 64      /* rows that are decoded at a time */
+};
 
 struct decoder {
 	const struct message_job *job; /* only while it is opened */
@@ -481,7 +484,7 @@ enum error decode_skip(struct decoder *d, uint32_t y, bool *more, struct problem
 	*more = row > d->next && !d->decoded.any_order;
 	if (!*more)
 		return ERR_OK;
-	area.height = row - d->next < DECODE_STEP ? row - d->next : DECODE_STEP;
+	area.height = MIN(row - d->next, DECODE_STEP);
 	if (d->decoded.plain) /* drops those that are above an area */
 		area = (struct area){.y = area.y + area.height};
 	else
@@ -509,7 +512,7 @@ enum error decode_rows(struct decoder *d, uint32_t y, uint32_t count, uint8_t *t
 		return ERR_OK;
 	}
 	while (!e && count) {
-		const uint32_t step = count < DECODE_STEP ? count : DECODE_STEP;
+		const uint32_t step = MIN(count, DECODE_STEP);
 		const struct area area = {d->area.x, d->top + d->area.y + y, d->area.width, step};
 
 		e = read_area(d, &area, to, pitch, problem);

@@ -62,8 +62,6 @@ enum error decode_rows(struct decoder *decoder, uint32_t y, uint32_t count, uint
 /* Lets another thread decode or close next: libvips binds its resources to a thread. */
 void decode_leave(struct decoder *decoder);
 
-enum { DECODE_STEP = 64 }; /* rows that are decoded at a time */
-
 /* The scan of a body that a device can decode, all of it, and its bytes, which the decoder owns;
  * otherwise why not. */
 enum jpeg_reason decode_jpeg_scan(const struct decoder *decoder, struct jpeg_scan *scan,
