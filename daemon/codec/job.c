@@ -40,7 +40,7 @@ struct jpeg_tile {
 
 struct job {
 	struct message_job message;
-	struct job_place place;
+	struct job_place *place;
 	int body;
 	struct answer_file answer; /* -1 until they arrive; guarded by the tiles' lock */
 	struct chain *chain;       /* owned */
@@ -70,7 +70,7 @@ static const uint64_t LARGE_PIXELS = 16000000;
 static enum jpeg_reason find_reason(struct job *job, enum jpeg_side side)
 {
 	const struct image *image = &job->tiling.image;
-	const uint64_t room = job->place.arena.in_size - JPEG_WORK_SIZE - ROW_ALIGNMENT;
+	const uint64_t room = job->place->arena.in_size - JPEG_WORK_SIZE - ROW_ALIGNMENT;
 	struct jpeg_work *work = &job->jpeg.work;
 	enum jpeg_reason reason;
 
@@ -146,7 +146,7 @@ static enum error check_gathered(const struct job *job, struct problem *problem)
 /* Makes all checks that are possible before decoding. */
 static enum error prepare(struct job *job, struct problem *problem)
 {
-	const struct arena *arena = &job->place.arena;
+	const struct arena *arena = &job->place->arena;
 	struct tiling *tiling = &job->tiling;
 	uint32_t halo_x, halo_y;
 	struct image answer;
@@ -154,7 +154,7 @@ static enum error prepare(struct job *job, struct problem *problem)
 
 	chain_halo(job->chain, &halo_x, &halo_y);
 	e = decode_open(&job->decoder, &job->decoded, &job->message,
-	                job->chain->border == BORDER_WRAP && halo_y, job->body, job->place.kept,
+	                job->chain->border == BORDER_WRAP && halo_y, job->body, &job->place->kept,
 	                problem);
 	if (!e)
 		e = check_gathered(job, problem);
@@ -208,7 +208,7 @@ static bool await_answer(struct job *job, bool consent)
 /* Writes the answer: around the scan of a tile that was the whole job, or from pixels. */
 static enum error write_answer(struct job *job, struct problem *problem)
 {
-	struct jpeg_bytes scan = {job->place.arena.out, 0};
+	struct jpeg_bytes scan = {job->place->arena.out, 0};
 	bool coded;
 
 	if (job->message.gather)
@@ -256,7 +256,7 @@ static bool is_large(const struct decoded *decoded)
 static bool do_whole(struct job *job)
 {
 	const struct jpeg_tile *jpeg = &job->jpeg;
-	uint8_t *in = job->place.arena.in, *scan;
+	uint8_t *in = job->place->arena.in, *scan;
 	struct tile tile;
 
 	tiling_whole_tile(&jpeg->tiling, jpeg->form, jpeg->work.scan.size, &tile);
@@ -269,12 +269,12 @@ static bool do_whole(struct job *job)
 		return false;
 	/* Keeps the device's result, whose place tiles will take. */
 	if (!(jpeg->form & TILE_ENCODE)) {
-		job->tiles.compared = jpeg_compare_new(&jpeg->tiling, job->place.arena.out);
+		job->tiles.compared = jpeg_compare_new(&jpeg->tiling, job->place->arena.out);
 		return false;
 	}
 	scan = malloc(job->tiles.whole_size);
 	if (scan) {
-		memcpy(scan, job->place.arena.out, job->tiles.whole_size);
+		memcpy(scan, job->place->arena.out, job->tiles.whole_size);
 		job->compared = (struct jpeg_bytes){scan, job->tiles.whole_size};
 	}
 	return false;
@@ -350,7 +350,7 @@ static void *job_thread(void *data)
 	}
 	end(job, e, &problem);
 	vips_thread_shutdown();
-	if (write(job->place.finished, &one, sizeof one) != (ssize_t)sizeof one)
+	if (write(job->place->finished, &one, sizeof one) != (ssize_t)sizeof one)
 		log_error("job %" PRIu64 ": cannot announce its end", job->message.job);
 	return NULL;
 }
@@ -381,8 +381,8 @@ static void start(struct job *job, enum error e, struct problem *problem)
 			return;
 		e = problem_set(problem, ERR_MEMORY, "no memory for a thread");
 	}
-	job->tiles.hear = job->place.hear;
-	job->tiles.context = job->place.context;
+	job->tiles.hear = job->place->hear;
+	job->tiles.context = job->place->context;
 	if (!e)
 		e = decode(job, problem);
 	e = announce(job, e, problem); /* where no tile did */
@@ -400,11 +400,11 @@ static bool message_valid(const struct message_job *message)
 	       (!message->raw || image_valid(&message->raw_image));
 }
 
-bool job_start(struct job **job, const struct job_place *place, const struct message_job *message,
+bool job_start(struct job **job, struct job_place *place, const struct message_job *message,
                const int fds[2], struct message_job_done *done)
 {
 	struct job *new = calloc(1, sizeof *new);
-	struct kept_rows *kept = place->kept;
+	struct kept_rows *kept = &place->kept;
 	struct problem problem = {0};
 	enum error e;
 
@@ -417,12 +417,12 @@ bool job_start(struct job **job, const struct job_place *place, const struct mes
 		return true;
 	}
 	new->message = *message;
-	new->place = *place;
+	new->place = place;
 	new->body = fds[0];
 	new->answer.writer = -1;
 	new->start_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
 	e = chain_take(fds[1], &new->chain);
-	tiles_init(&new->tiles, &new->message, new->chain, place->socket, &new->place.arena);
+	tiles_init(&new->tiles, &new->message, new->chain, place->socket, &place->arena);
 	if (e == ERR_MEMORY)
 		e = problem_set(&problem, e, "no memory for the job");
 	else if (e || !message_valid(message))
@@ -484,7 +484,7 @@ bool job_hear(struct job *job, const struct message *message, const int *fds)
 void job_finish(struct job **job, struct message_job_done *done)
 {
 	struct job *j = *job;
-	struct kept_rows *kept = j->place.kept;
+	struct kept_rows *kept = &j->place->kept;
 	uint64_t busy_ns, other_ns;
 	struct stat status;
 

@@ -32,7 +32,6 @@ enum { EXPENDABLE = 800 };
 
 struct worker {
 	struct job_place place;
-	struct kept_rows kept;
 	struct job *job; /* NULL: idle */
 };
 
@@ -80,7 +79,6 @@ static enum error start(struct worker *worker, const struct start *how)
 
 	*worker = (struct worker){.place = {.socket = WORKER_SOCKET,
 	                                    .finished = eventfd(0, EFD_CLOEXEC),
-	                                    .kept = &worker->kept,
 	                                    .hear = hear,
 	                                    .context = worker}};
 	/* Fewer heaps: freed memory is returned to the system sooner. */
@@ -158,7 +156,7 @@ static enum error handle_message(struct worker *worker, const struct message *me
 		for (unsigned i = 0; i < message_fds(message->type); i++)
 			close(fds[i]);
 		if (message->type == MSG_CANCEL && !worker->job)
-			kept_rows_free(&worker->kept);
+			kept_rows_free(&worker->place.kept);
 		return ERR_OK;
 	default:
 		return ERR_INTERNAL;
