@@ -134,6 +134,7 @@ static bool read_background(struct composer *c, uint32_t y)
 	c->count = MIN(left, c->rows_max);
 	decode_page(c->background, y / c->image.height);
 	e = decode_rows(c->background, row, c->count, c->rows, image_row_size(&c->image), &problem);
+	decode_leave(c->background); /* closed by another thread */
 	if (e)
 		tiles_stop(c->tiles, e, &problem);
 	return !e;
@@ -179,14 +180,6 @@ static void free_above(void *context, uint32_t y)
 	tiles_free_above(c->tiles, row);
 }
 
-static void leave(void *context)
-{
-	struct composer *c = context;
-
-	if (c->background)
-		decode_leave(c->background);
-}
-
 static bool is_stopped(void *context)
 {
 	return tiles_stopped(((struct composer *)context)->tiles);
@@ -196,7 +189,6 @@ struct row_source compose_rows(struct composer *composer)
 {
 	return (struct row_source){.row = composed_row,
 	                           .free_above = free_above,
-	                           .leave = leave,
 	                           .stopped = is_stopped,
 	                           .context = composer};
 }

@@ -124,23 +124,6 @@ static int generate(VipsRegion *out, void *sequence, void *a, void *b, gboolean 
 	return 0;
 }
 
-/* libvips calls begin_rows() before the first and end_rows() after the last rows, both in the
- * thread that runs generate(). */
-static void *begin_rows(VipsImage *out, void *a, void *b)
-{
-	(void)out, (void)b;
-	return a;
-}
-
-static int end_rows(void *sequence, void *a, void *b)
-{
-	const struct row_source *rows = &((struct encoder *)a)->rows;
-
-	(void)sequence, (void)b;
-	rows->leave(rows->context);
-	return 0;
-}
-
 /* Converts CMYK to sRGB by the image's profile or, if it has no CMYK profile, by libvips's own. The
  * image then has the sRGB profile. */
 static enum error convert_inks(struct encoder *encoder, struct problem *problem)
@@ -171,7 +154,7 @@ static enum error make_image(struct encoder *encoder, struct decoder *body, stru
 	                       VIPS_CODING_NONE, interpretation(output),
 	                       metadata ? metadata->Xres : 1, metadata ? metadata->Yres : 1);
 	if (vips_image_pipelinev(vips, VIPS_DEMAND_STYLE_FATSTRIP, NULL) ||
-	    vips_image_generate(vips, begin_rows, generate, end_rows, encoder, NULL))
+	    vips_image_generate(vips, NULL, generate, NULL, encoder, NULL))
 		return vips_error_take(problem, ERR_INTERNAL, "the encoder");
 	if (metadata)
 		metadata_copy(metadata, vips, output->strip);
@@ -348,8 +331,6 @@ enum error encode_run(struct encoder *encoder, const struct jpeg_bytes *scan,
 	if (!encoder->plain)
 		return save(encoder, file, problem);
 	e = encoder->writer->write(&answer, problem);
-	if (!encoder->vips)
-		encoder->rows.leave(encoder->rows.context);
 	g_clear_object(&encoder->region); /* in the thread that made it */
 	if (!encoder->ended)
 		return e;

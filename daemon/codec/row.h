@@ -171,7 +171,6 @@ typedef const uint8_t *answer_row(void *context, uint32_t y);
 struct row_source {
 	answer_row *row; /* waits for it; NULL if the job was stopped, which a failure also does */
 	void (*free_above)(void *context, uint32_t y); /* those above y are no longer needed */
-	void (*leave)(void *context); /* in the thread that took rows, when it takes no more */
 	bool (*stopped)(void *context);
 	void *context;
 };
