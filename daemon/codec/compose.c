@@ -180,15 +180,7 @@ static void free_above(void *context, uint32_t y)
 	tiles_free_above(c->tiles, row);
 }
 
-static bool is_stopped(void *context)
-{
-	return tiles_stopped(((struct composer *)context)->tiles);
-}
-
 struct row_source compose_rows(struct composer *composer)
 {
-	return (struct row_source){.row = composed_row,
-	                           .free_above = free_above,
-	                           .stopped = is_stopped,
-	                           .context = composer};
+	return (struct row_source){composed_row, free_above, composer};
 }

@@ -29,7 +29,7 @@ struct encoder {
 	uint8_t *row;       /* of the result, in the answer's type; NULL if that is the result's */
 	VipsImage *vips;    /* the answer, as its rows come; NULL where libvips is not needed */
 	VipsRegion *region; /* for reading rows of `vips` here */
-	bool ended;         /* there was no row: the job was stopped, or `vips` failed */
+	bool failed;        /* the last row of `vips` failed */
 };
 
 /* At libvips's default a palette takes twice as long, and is 0.3 dB closer to a photograph. Below 4
@@ -221,12 +221,9 @@ bool encode_is_plain(const struct encoder *encoder)
 static const uint8_t *composed_row(void *context, uint32_t y)
 {
 	struct encoder *encoder = context;
-	const uint8_t *row;
 
 	encoder->rows.free_above(encoder->rows.context, y);
-	row = typed_row(encoder, y);
-	encoder->ended |= !row;
-	return row;
+	return typed_row(encoder, y);
 }
 
 static const uint8_t *converted_row(void *context, uint32_t y)
@@ -236,8 +233,8 @@ static const uint8_t *converted_row(void *context, uint32_t y)
 
 	if (!encoder->region)
 		encoder->region = vips_region_new(encoder->vips);
-	encoder->ended = !encoder->region || vips_region_prepare(encoder->region, &row);
-	if (encoder->ended)
+	encoder->failed = !encoder->region || vips_region_prepare(encoder->region, &row);
+	if (encoder->failed)
 		return NULL;
 	return VIPS_REGION_ADDR_TOPLEFT(encoder->region) +
 	       (size_t)(row.top - encoder->region->valid.top) *
@@ -284,11 +281,6 @@ static gint64 read_target(VipsTargetCustom *target, void *data, gint64 size, voi
 	return got > 0 && seek_target(target, got, SEEK_CUR, file) < 0 ? -1 : got;
 }
 
-static bool stopped(const struct encoder *encoder)
-{
-	return encoder->rows.stopped(encoder->rows.context);
-}
-
 static enum error save(struct encoder *encoder, const struct answer_file *file,
                        struct problem *problem)
 {
@@ -303,10 +295,10 @@ static enum error save(struct encoder *encoder, const struct answer_file *file,
 	g_signal_connect(target, "read", G_CALLBACK(read_target), data);
 	if (w->save(encoder->output, encoder->vips, VIPS_TARGET(target))) {
 		snprintf(who, sizeof who, "the %s encoder", format_name(encoder->output->format));
-		e = stopped(encoder) ? ERR_OK : vips_error_take(problem, ERR_UNENCODABLE, who);
+		e = vips_error_take(problem, ERR_UNENCODABLE, who);
 	}
 	g_clear_object(&target);
-	if (!e && w->saved && !stopped(encoder))
+	if (!e && w->saved)
 		e = check_saved(encoder, file->reader, problem);
 	return e;
 }
@@ -332,9 +324,6 @@ enum error encode_run(struct encoder *encoder, const struct jpeg_bytes *scan,
 		return save(encoder, file, problem);
 	e = encoder->writer->write(&answer, problem);
 	g_clear_object(&encoder->region); /* in the thread that made it */
-	if (!encoder->ended)
-		return e;
-	return stopped(encoder)
-	           ? ERR_OK
-	           : vips_error_take(problem, ERR_UNENCODABLE, "the conversion to sRGB");
+	return encoder->failed ? vips_error_take(problem, ERR_UNENCODABLE, "the conversion to sRGB")
+	                       : e;
 }

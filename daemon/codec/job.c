@@ -227,14 +227,15 @@ static void encode(struct job *job)
 
 	if (e)
 		tiles_stop(&job->tiles, e, &problem);
-	else if (!tiles_stopped(&job->tiles)) /* frees the tiles that no later row frees */
-		tiles_free_above(&job->tiles, tiling_all_rows(&job->tiles.tiling));
+	if (tiles_stopped(&job->tiles))
+		return;
+	/* Frees the tiles that no later row frees. */
+	tiles_free_above(&job->tiles, tiling_all_rows(&job->tiles.tiling));
 	/* A file has no seals; the front ends whoever has not sealed memory before it counts. */
-	if (!e)
-		memfd_seal(job->answer.writer);
-	if (!e && job->compared.at && !tiles_stopped(&job->tiles))
+	memfd_seal(job->answer.writer);
+	if (job->compared.at)
 		job->check = jpeg_check(&job->compared, job->answer.reader);
-	if (!e && job->tiles.compared && !tiles_stopped(&job->tiles))
+	if (job->tiles.compared)
 		job->check = jpeg_compare_end(&job->tiles.compared);
 }
 

@@ -169,9 +169,8 @@ typedef const uint8_t *answer_row(void *context, uint32_t y);
 
 /* The source of an answer's rows, which must not go back. */
 struct row_source {
-	answer_row *row; /* waits for it; NULL if the job was stopped, which a failure also does */
+	answer_row *row; /* waits for it; NULL: the job was stopped, which a failure also does */
 	void (*free_above)(void *context, uint32_t y); /* those above y are no longer needed */
-	bool (*stopped)(void *context);
 	void *context;
 };
 
