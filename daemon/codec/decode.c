@@ -252,10 +252,7 @@ static enum error open_vips(struct decoder *d, struct problem *problem)
 		e = vips_reader_check(&d->vips, problem);
 	if (!e)
 		e = check_held(d, problem);
-	if (!e)
-		e = vips_reader_turn(&d->vips, &d->decoded, problem);
-	d->decoded.lost |= d->vips.lost;
-	return e;
+	return e ? e : vips_reader_turn(&d->vips, &d->decoded, problem);
 }
 
 /* Opens a file for the format's reader, unless that fails and libvips is to be tried. */

@@ -200,7 +200,7 @@ enum error vips_reader_load(struct vips_reader *v, bool any_order, struct decode
 		e = complain(v, problem);
 	if (!e && helper->amend)
 		e = helper->amend(&v->image, &v->part, problem);
-	if (!e && convert(v->image, &converted, &v->lost))
+	if (!e && convert(v->image, &converted, &decoded->lost))
 		e = complain(v, problem);
 	if (e)
 		return e;
