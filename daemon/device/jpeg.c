@@ -2,6 +2,8 @@
  * stay within them whatever the bytes of a scan are. */
 #include "device/jpeg.h"
 
+#include <sys/param.h>
+
 #include "base/log.h"
 
 enum { SPAN_ALIGNMENT = 16 };
@@ -80,15 +82,11 @@ struct jpeg_image jpeg_frame(uint32_t width, uint32_t height, uint32_t component
 static bool place_span(struct jpeg_span *span, struct jpeg_span *all, uint32_t spare,
                        uint32_t alignment)
 {
-	uint64_t size = (uint64_t)span->count + spare, end;
+	const uint64_t size = roundup((uint64_t)span->count + spare, (uint64_t)alignment);
 
-	size = (size + alignment - 1) / alignment * alignment;
-	end = all->count + size;
-	if (end > UINT32_MAX)
-		return false;
 	span->first = all->count;
-	all->count = (uint32_t)end;
-	return true;
+	all->count += (uint32_t)size;
+	return span->first + size <= UINT32_MAX;
 }
 
 bool jpeg_pipeline_add(struct jpeg_pipeline *pipeline, const struct jpeg_image *image)
@@ -136,11 +134,9 @@ struct jpeg_room jpeg_room(const struct jpeg_direction *direction, uint32_t widt
 			    (uint64_t)span_count(&image, b->span) + 2 * SPAN_ALIGNMENT;
 
 			bytes += elements * b->bytes;
-			if (UINT32_MAX / elements < room.images)
-				room.images = (uint32_t)(UINT32_MAX / elements);
+			room.images = (uint32_t)MIN(room.images, UINT32_MAX / elements);
 		}
-		if (bytes > room.bytes)
-			room.bytes = bytes;
+		room.bytes = MAX(room.bytes, bytes);
 	}
 	return room;
 }
@@ -181,8 +177,8 @@ static cl_int launch(const struct jpeg_pipeline *pipeline, cl_command_queue queu
 			stage->groups(image, groups);
 		else
 			groups[0] = jpeg_parts(span_count(image, stage->span), stage->each);
-		most[0] = groups[0] > most[0] ? groups[0] : most[0];
-		most[1] = groups[1] > most[1] ? groups[1] : most[1];
+		most[0] = MAX(most[0], groups[0]);
+		most[1] = MAX(most[1], groups[1]);
 	}
 	for (uint32_t i = 0; !code && i <= stage->again && i < most[0]; i++) {
 		const size_t global[3] = {(size_t)most[0] * stage->items, most[1], pipeline->count};

@@ -3,7 +3,7 @@
 #ifndef DEVICE_JPEG_H
 #define DEVICE_JPEG_H
 
-#include "device/cl/memory.h"
+#include "device/cl/opencl.h"
 #include "device/plan/programs.h"
 #include "image/jpeg.h"
 #include "jpeg/image.h"
@@ -16,8 +16,7 @@ enum {
 	JPEG_LAUNCHES_MAX = 24,
 };
 
-/* A buffer of a direction: so many bytes for each element of a span of all images; 0: it is the
- * caller's. */
+/* A buffer: so many bytes for each element of a span of all images; 0: it is the caller's. */
 struct jpeg_buffer {
 	uint16_t span; /* its offset in struct jpeg_image */
 	uint16_t bytes;
@@ -37,17 +36,16 @@ struct jpeg_stage {
 	uint8_t buffers[JPEG_ARGUMENTS_MAX]; /* its arguments behind the images */
 };
 
-/* The stages of a direction, and their buffers. The first two buffers are the images and their
- * results. */
 struct jpeg_direction {
 	const struct jpeg_stage *stages;
 	const struct jpeg_buffer *buffers;
 	uint32_t stage_count, buffer_count;
-	/* Counts the spans that follow from an image's frame and its scan. */
+	/* Counts what follows from an image's frame and its scan. */
 	void (*count_spans)(struct jpeg_image *image);
 	uint32_t tables; /* bytes that an image may need beside its spans */
 };
 
+/* The first buffers of both directions. */
 enum { JPEG_IMAGES, JPEG_RESULTS, JPEG_BUFFERS_COMMON };
 
 /* When launches ran. */
@@ -92,12 +90,10 @@ static inline uint32_t jpeg_column_place(uint32_t i)
 	return jpeg_zigzag[i] % 8u * 8 + jpeg_zigzag[i] / 8u;
 }
 
-/* Fills in what follows from an image's size, bands and sampling factors. The rest is that of a
- * scan without bytes and with as many restart intervals as possible. */
+/* The image of a scan without bytes and with as many restart intervals as possible. */
 struct jpeg_image jpeg_frame(uint32_t width, uint32_t height, uint32_t components, uint32_t h,
                              uint32_t v);
-/* Adds an image, with its spans counted, to the batch; false if that is full or its buffers would
- * become too large. */
+/* Adds an image, with its spans counted; false if the batch is full or would be too large. */
 bool jpeg_pipeline_add(struct jpeg_pipeline *pipeline, const struct jpeg_image *image) MUST_CHECK;
 
 /* The room that images take on a device. */
@@ -106,11 +102,11 @@ struct jpeg_room {
 	uint32_t images; /* the most in a batch: buffers have no more than UINT32_MAX elements */
 };
 
-/* The room of images of this size and so many bands, with the sampling factors and restart
- * intervals that take most, but without their scans; of these a byte takes 3 at most. */
+/* The room of images of this size, with the sampling factors and restart intervals that take most,
+ * but without their scans, of which a byte takes 3 at most. */
 struct jpeg_room jpeg_room(const struct jpeg_direction *direction, uint32_t width, uint32_t height,
                            uint32_t components);
-/* Makes sure that the buffers are large enough for the batch, and sends it its descriptors. */
+/* Makes the buffers large enough for the batch, and sends its descriptors. */
 cl_int jpeg_pipeline_prepare(struct jpeg_pipeline *pipeline, cl_command_queue queue) MUST_CHECK;
 /* Enqueues all stages. `samples`: the caller's buffer. trace: or NULL. */
 cl_int jpeg_pipeline_run(struct jpeg_pipeline *pipeline, cl_command_queue queue, cl_mem samples,
@@ -160,11 +156,10 @@ struct jpeg_decode_job {
 enum error jpeg_decoder_init(struct jpeg_decoder *decoder, struct programs *programs) MUST_CHECK;
 void jpeg_decoder_fini(struct jpeg_decoder *decoder);
 
-/* Enqueues the decoding of a batch into `samples`, gray or RGB, rows of width * components bytes;
- * nothing else of that buffer is written. Scans and decoder must stay as they are until the queue
- * has got so far. The samples of an image whose result has flags are undefined. Returns
- * CL_INVALID_BUFFER_SIZE, with nothing enqueued, for more than JPEG_BATCH_MAX images, or if they
- * are too large together. */
+/* Enqueues the decoding of a batch into `samples`, gray or RGB; nothing else of that buffer is
+ * written. Scans and decoder must stay as they are until the queue has got so far. The samples of
+ * an image whose result has flags are undefined. CL_INVALID_BUFFER_SIZE, with nothing enqueued, for
+ * more than JPEG_BATCH_MAX images, or if they are too large together. */
 cl_int jpeg_decoder_enqueue(struct jpeg_decoder *decoder, cl_command_queue queue,
                             const struct jpeg_decode_job *jobs, uint32_t count, cl_mem samples,
                             struct jpeg_trace *trace) MUST_CHECK;

@@ -1,12 +1,12 @@
 /* A lane enqueues all commands of its tiles at once: upload, the plan's launches, download. Nothing
- * here waits; the events of the last commands tell when the tiles are finished, and the worker
- * polls them. Callbacks would be no cheaper: NVIDIA's driver calls them from a thread that blocks
- * others while copies run. On a CPU, tiles of pixels go to the pool instead.
+ * here waits; the worker polls the events of the last commands. Callbacks would be no cheaper:
+ * NVIDIA's driver calls them from a thread that blocks others while copies run. On a CPU, tiles of
+ * pixels go to the pool instead.
  *
  * Several tiles are filtered as a stack (step.h). Tiles at equal distances in one arena form a run,
  * which is one rectangular copy. The first run is copied on the kernels' queue, which takes times
- * (profiling). Profiling costs more than a small copy, so all other runs are copied on a queue
- * without it, and the first run's time represents them.
+ * (profiling). Profiling costs more than a small copy, so all others are copied on a queue without
+ * it, and the first run's time represents them.
  *
  * Scans of JPEGs are decoded into the input buffer, with a halo around each image that
  * KERNEL_EXTEND fills, and encoded from the output buffer. The length of the result is known only
@@ -14,8 +14,13 @@
 #include "device/lane.h"
 
 #include <stdlib.h>
+#include <string.h>
+#include <sys/param.h>
 
+#include "base/log.h"
 #include "device/plan/launch.h"
+
+enum { PAGE = 4096 };
 
 /* Consecutive tiles of an arena at equal distances. */
 struct run {
@@ -23,30 +28,29 @@ struct run {
 	uint64_t in_stride, out_stride; /* bytes; a single tile: 0 */
 };
 
-/* Bytes of the arena that a tile of pixels reads and writes. Kernels load aligned words, so what it
- * reads is rounded out. */
-struct extent {
-	uint64_t row, result_row; /* with halo, without */
-	uint64_t halo;            /* before the tile's first sample */
-	uint64_t before;          /* the same, rounded out */
-	uint64_t in, out;         /* all */
+/* Results of both directions lie in memory that is registered with the device: reads into other
+ * memory may wait. */
+struct jpeg_pair {
+	struct jpeg_decoder decoder;
+	struct jpeg_encoder encoder;
+	struct jpeg_result *results; /* STACK_MAX of each direction */
+	cl_mem registered;
 };
 
 struct lane {
 	const struct device *device;
-	struct pool *pool;             /* NULL: pixels are copied */
-	cl_command_queue queue;        /* with profiling */
-	cl_command_queue quiet;        /* without; NULL if there is a pool */
-	struct growing_buffer in, out; /* of scans and, without a pool, pixels */
-	struct growing_buffer scratch[SCRATCHES];
+	struct pool *pool;      /* NULL: pixels are copied */
+	cl_command_queue queue; /* with profiling */
+	cl_command_queue quiet; /* without; NULL if there is a pool */
+	/* Input and output: of scans and, without a pool, pixels. */
+	struct growing_buffer buffer[PLACES];
 	struct view view[PLACES]; /* of the tiles in flight */
 	const struct plan *plan;
 	struct lane_tile tiles[STACK_MAX];
 	uint32_t count; /* 0: idle */
 	struct stack stack;
 	struct tile high; /* the first tile, with the height of the stack; all have its form */
-	struct jpeg_layout layout;
-	struct extent extent; /* of each tile */
+	struct lane_layout layout;
 	struct run runs[STACK_MAX];
 	uint32_t run_count;
 	cl_event upload, download;
@@ -54,8 +58,14 @@ struct lane {
 	cl_event last_quiet;           /* and after this; NULL: none */
 	cl_int status;                 /* of the first failure */
 	cl_event launch[LAUNCHES_MAX]; /* of the steps of `work`, if this is not the pool's */
-	bool reading;                  /* encoded results are being copied */
 	struct jpeg_lane jpeg;
+	struct jpeg_pair *pair; /* NULL until it is needed */
+	struct jpeg_trace decode, encode;
+	cl_event told;    /* of the last command of encode_scans() */
+	bool reading;     /* encoded results are being copied */
+	cl_event read[2]; /* of the bytes of the first result and the last, which may be one */
+	/* One for each image, after read_scans(): a result has no flags. */
+	uint32_t flags[STACK_MAX], size[STACK_MAX];
 	struct pool_work work;
 	bool pooled; /* the tile is the pool's */
 };
@@ -92,7 +102,11 @@ static void lane_reset(struct lane *lane)
 	event_release(&lane->download);
 	for (uint32_t i = 0; i < lane->work.steps; i++)
 		event_release(&lane->launch[i]);
-	jpeg_lane_reset(&lane->jpeg);
+	jpeg_trace_release(&lane->decode);
+	jpeg_trace_release(&lane->encode);
+	event_release(&lane->told);
+	event_release(&lane->read[0]);
+	event_release(&lane->read[1]);
 	lane->last = NULL;
 	lane->work.steps = 0;
 	lane->plan = NULL;
@@ -126,20 +140,53 @@ void lane_free(struct lane **lane)
 	*lane = NULL;
 }
 
+static void pair_free(struct jpeg_pair *pair)
+{
+	if (!pair)
+		return;
+	object_release(OBJECT_BUFFER, pair->registered);
+	free(pair->results);
+	jpeg_decoder_fini(&pair->decoder);
+	jpeg_encoder_fini(&pair->encoder);
+	free(pair);
+}
+
+static struct jpeg_pair *pair_new(struct programs *programs)
+{
+	struct jpeg_pair *pair = calloc(1, sizeof *pair);
+	cl_int code;
+
+	if (!pair)
+		return NULL;
+	pair->results = aligned_alloc(PAGE, PAGE);
+	_Static_assert((size_t)PAGE >= 2 * STACK_MAX * sizeof(struct jpeg_result), "room for all");
+	if (!pair->results || jpeg_decoder_init(&pair->decoder, programs) ||
+	    jpeg_encoder_init(&pair->encoder, programs)) {
+		pair_free(pair);
+		return NULL;
+	}
+	pair->registered =
+	    device_buffer(programs_device(programs), CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR, PAGE,
+	                  pair->results, &code);
+	if (code)
+		log_warning("cannot register memory for results: %s", opencl_error_name(code));
+	return pair;
+}
+
 void lane_rest(struct lane *lane)
 {
-	growing_buffer_free(&lane->in);
-	growing_buffer_free(&lane->out);
-	for (int i = 0; i < SCRATCHES; i++)
-		growing_buffer_free(&lane->scratch[i]);
-	jpeg_lane_fini(&lane->jpeg);
+	for (int i = 0; i < PLACES; i++)
+		growing_buffer_free(&lane->buffer[i]);
+	pair_free(lane->pair);
+	lane->pair = NULL;
+	memset(lane->jpeg.held, 0, sizeof lane->jpeg.held);
 }
 
 void lane_trim(struct lane *lane, uint64_t max)
 {
-	for (int i = 0; i < SCRATCHES; i++)
-		if (lane->scratch[i].size > max)
-			growing_buffer_free(&lane->scratch[i]);
+	for (int i = PLACE_A; i < PLACES; i++)
+		if (lane->buffer[i].size > max)
+			growing_buffer_free(&lane->buffer[i]);
 }
 
 bool lane_notifies(const struct lane *lane)
@@ -161,11 +208,6 @@ uint32_t lane_jpeg_room(const struct lane *lane, const struct plan *plan, const 
 	return lane->pool && tile->form != TILE_JPEG && room ? 1 : room;
 }
 
-bool lane_idle(const struct lane *lane)
-{
-	return !lane->count;
-}
-
 /* True if the event is complete or has failed; notes a failure. */
 static bool has_happened(struct lane *lane, cl_event event)
 {
@@ -182,10 +224,42 @@ static bool has_happened(struct lane *lane, cl_event event)
 	return status <= CL_COMPLETE;
 }
 
+/* Fills in `flags` and `size`, when all that has happened, and enqueues reads of the bytes of
+ * encoded results that fit their tiles. Their last event is read[1], or read[0] if that is NULL. */
+static cl_int read_scans(struct lane *lane)
+{
+	const struct jpeg_result *decoded = lane->pair->results, *encoded = decoded + STACK_MAX;
+	const enum tile_form form = lane->high.form;
+	uint32_t last = 0;
+	cl_int code = CL_SUCCESS;
+
+	for (uint32_t i = 0; i < lane->count; i++) {
+		lane->flags[i] = (form & TILE_DECODE ? decoded[i].flags : 0) |
+		                 (form & TILE_ENCODE ? encoded[i].flags : 0);
+		if (form & TILE_ENCODE && !lane->flags[i] &&
+		    encoded[i].size > lane->tiles[i].tile.out_size)
+			lane->flags[i] = JPEG_FLAG_ROOM;
+		lane->size[i] = !(form & TILE_ENCODE) || lane->flags[i] ? 0 : encoded[i].size;
+		last = lane->size[i] ? i : last;
+	}
+	for (uint32_t i = 0; !code && i <= last && i < lane->count; i++) {
+		const struct lane_tile *t = &lane->tiles[i];
+		cl_event *event = !lane->read[0] ? &lane->read[0]
+		                  : i == last    ? &lane->read[1]
+		                                 : NULL;
+
+		if (!lane->size[i])
+			continue;
+		code = jpeg_encoder_read(&lane->pair->encoder, lane->queue, i, lane->size[i],
+		                         (char *)t->arena->memory.out + t->tile.out, event);
+		if (!code && event)
+			object_add(OBJECT_EVENT, *event);
+	}
+	return code ? code : clFlush(lane->queue);
+}
+
 bool lane_finished(struct lane *lane)
 {
-	cl_int code;
-
 	if (lane->count && lane->pooled)
 		return pool_done(&lane->work);
 	if (!lane->count || !has_happened(lane, lane->last) ||
@@ -193,34 +267,10 @@ bool lane_finished(struct lane *lane)
 		return false;
 	if (!lane->high.form || lane->status)
 		return true;
-	if (!lane->reading) {
-		code = jpeg_lane_read(&lane->jpeg, lane->queue);
-		if (!code)
-			code = clFlush(lane->queue);
-		if (code)
-			lane->status = code;
-		lane->reading = true;
-	}
-	return has_happened(lane, lane->jpeg.read[0]) && has_happened(lane, lane->jpeg.read[1]);
-}
-
-static uint64_t align_up(uint64_t n)
-{
-	return (n + ROW_ALIGNMENT - 1) & ~(uint64_t)(ROW_ALIGNMENT - 1);
-}
-
-static struct extent find_extent(const struct plan *plan, const struct tile *tile)
-{
-	const uint64_t pixel = image_pixel_size(&plan->image), left = plan->halo_x * pixel,
-	               above = (uint64_t)plan->halo_y * tile->in_pitch;
-	struct extent extent = {.result_row = tile->width * pixel, .halo = above + left};
-
-	extent.row = left + extent.result_row + left;
-	extent.before = align_up(extent.halo);
-	extent.in = align_up(extent.before + (tile->height - 1) * (uint64_t)tile->in_pitch + above +
-	                     extent.result_row + left);
-	extent.out = (tile->height - 1) * (uint64_t)tile->out_pitch + extent.result_row;
-	return extent;
+	if (!lane->reading)
+		lane->status = read_scans(lane);
+	lane->reading = true;
+	return has_happened(lane, lane->read[0]) && has_happened(lane, lane->read[1]);
 }
 
 /* True if other tiles lie beside this one in its slot. */
@@ -238,13 +288,14 @@ bool lane_stacks(const struct plan *plan, const struct tile *a, const struct til
 
 /* Replaces an arena by a buffer of the lane, where rows lie as in the view. The last tile gets as
  * much room as the others, because some drivers require it for a rectangular copy. */
-static cl_int use_own(struct lane *lane, struct growing_buffer *buffer, struct view *view,
-                      uint64_t origin)
+static cl_int use_own(struct lane *lane, enum place place, uint64_t origin)
 {
 	const uint64_t rows = (uint64_t)lane->count * lane->stack.distance;
-	cl_int code = growing_buffer_reserve(buffer, lane->device, rows * view->pitch);
+	struct view *view = &lane->view[place];
+	cl_int code =
+	    growing_buffer_reserve(&lane->buffer[place], lane->device, rows * view->pitch);
 
-	view->buffer = buffer->memory;
+	view->buffer = lane->buffer[place].memory;
 	view->origin = origin;
 	return code;
 }
@@ -255,7 +306,6 @@ static cl_int use_buffers(struct lane *lane)
 {
 	const struct lane_tile *first = &lane->tiles[0];
 	const enum tile_form form = first->tile.form;
-	struct view *in = &lane->view[PLACE_IN], *out = &lane->view[PLACE_OUT];
 	uint64_t size[PLACES];
 	cl_int code = CL_SUCCESS;
 
@@ -264,22 +314,23 @@ static cl_int use_buffers(struct lane *lane)
 		if (!jpeg_lane_hold(&lane->jpeg, lane->plan, &first->tile, lane->count))
 			return CL_MEM_OBJECT_ALLOCATION_FAILURE;
 	}
-	if (form)
-		code = jpeg_lane_begin(&lane->jpeg, lane->plan, lane->tiles, lane->count);
-	*in = (struct view){
+	if (form && !lane->pair)
+		lane->pair = pair_new(lane->jpeg.programs);
+	if (form && !lane->pair)
+		return CL_OUT_OF_HOST_MEMORY;
+	lane->view[PLACE_IN] = (struct view){
 	    .buffer = first->arena->in, .origin = first->tile.in, .pitch = lane->layout.in_pitch};
-	*out = (struct view){.buffer = first->arena->out,
-	                     .origin = first->tile.out,
-	                     .pitch = lane->layout.out_pitch};
-	if (!code && (!lane->pool || form & TILE_DECODE))
-		code = use_own(lane, &lane->in, in,
-		               form & TILE_DECODE ? lane->layout.result : lane->extent.before);
+	lane->view[PLACE_OUT] = (struct view){.buffer = first->arena->out,
+	                                      .origin = first->tile.out,
+	                                      .pitch = lane->layout.out_pitch};
+	if (!lane->pool || form & TILE_DECODE)
+		code = use_own(lane, PLACE_IN, lane->layout.result);
 	if (!code && (!lane->pool || form & TILE_ENCODE))
-		code = use_own(lane, &lane->out, out, 0);
+		code = use_own(lane, PLACE_OUT, 0);
 	jpeg_lane_scratch(lane->plan, &lane->high, size);
-	for (int i = 0; !code && i < SCRATCHES; i++) {
-		code = growing_buffer_reserve(&lane->scratch[i], lane->device, size[PLACE_A + i]);
-		lane->view[PLACE_A + i].buffer = lane->scratch[i].memory;
+	for (int i = PLACE_A; !code && i < PLACES; i++) {
+		code = growing_buffer_reserve(&lane->buffer[i], lane->device, size[i]);
+		lane->view[i].buffer = lane->buffer[i].memory;
 	}
 	return code;
 }
@@ -295,8 +346,8 @@ static void find_runs(struct lane *lane)
 		const uint64_t in = t->tile.in - last->tile.in, out = t->tile.out - last->tile.out;
 
 		if (t->tile.form || t->arena != last->arena || t->tile.in < last->tile.in ||
-		    t->tile.out < last->tile.out || in < lane->extent.in ||
-		    out < lane->extent.out ||
+		    t->tile.out < last->tile.out || in < lane->layout.in ||
+		    out < lane->layout.out ||
 		    (run->count > 1 && (in != run->in_stride || out != run->out_stride))) {
 			*++run = (struct run){.first = i, .count = 1};
 			continue;
@@ -314,21 +365,21 @@ static cl_int enqueue_write(struct lane *lane, const struct run *run, cl_command
                             cl_event *event)
 {
 	const struct lane_tile *first = &lane->tiles[run->first];
-	const struct extent *extent = &lane->extent;
+	const struct lane_layout *l = &lane->layout;
 	const size_t pitch = lane->high.in_pitch, zero[3] = {0};
-	size_t to[3] = {0, run->first, 0}, region[3] = {extent->in, run->count, 1};
+	size_t to[3] = {0, run->first, 0}, region[3] = {l->in, run->count, 1};
 	size_t apart = lane->stack.distance * pitch, stride = run->in_stride;
-	uint64_t before = extent->before;
+	uint64_t before = l->result;
 
 	if (is_narrow(lane->plan, &lane->high)) {
-		before = extent->halo;
-		to[0] = extent->before - before;
-		region[0] = extent->row;
+		before = l->halo;
+		to[0] = l->result - before;
+		region[0] = l->row;
 		region[1] = lane->stack.height + 2 * (size_t)lane->plan->halo_y;
 		apart = stride = pitch;
 	}
 	return clEnqueueWriteBufferRect(
-	    queue, lane->in.memory, CL_FALSE, to, zero, region, apart, 0, stride, 0,
+	    queue, lane->buffer[PLACE_IN].memory, CL_FALSE, to, zero, region, apart, 0, stride, 0,
 	    (const char *)first->arena->memory.in + first->tile.in - before, 0, NULL, event);
 }
 
@@ -338,16 +389,16 @@ static cl_int enqueue_read(struct lane *lane, const struct run *run, cl_command_
 {
 	const struct lane_tile *first = &lane->tiles[run->first];
 	const size_t pitch = lane->high.out_pitch, from[3] = {0, run->first, 0}, zero[3] = {0};
-	size_t region[3] = {lane->extent.out, run->count, 1};
+	size_t region[3] = {lane->layout.out, run->count, 1};
 	size_t apart = lane->stack.distance * pitch, stride = run->out_stride;
 
 	if (is_narrow(lane->plan, &lane->high)) {
-		region[0] = lane->extent.result_row;
+		region[0] = lane->layout.result_row;
 		region[1] = lane->stack.height;
 		apart = stride = pitch;
 	}
-	return clEnqueueReadBufferRect(queue, lane->out.memory, CL_FALSE, from, zero, region, apart,
-	                               0, stride, 0,
+	return clEnqueueReadBufferRect(queue, lane->buffer[PLACE_OUT].memory, CL_FALSE, from, zero,
+	                               region, apart, 0, stride, 0,
 	                               (char *)first->arena->memory.out + first->tile.out,
 	                               after ? 1 : 0, after ? &after : NULL, event);
 }
@@ -425,19 +476,65 @@ static cl_int enqueue_steps(struct lane *lane)
 	return code;
 }
 
+/* Enqueues the stages that decode the images, and a read of their results. */
+static cl_int decode_scans(struct lane *lane)
+{
+	const struct lane_layout *l = &lane->layout;
+	struct jpeg_decoder *decoder = &lane->pair->decoder;
+	struct jpeg_decode_job jobs[STACK_MAX];
+	cl_int code;
+
+	for (uint32_t i = 0; i < lane->count; i++) {
+		const struct lane_tile *t = &lane->tiles[i];
+
+		jobs[i] = (struct jpeg_decode_job){
+		    .scan = &t->work->scan,
+		    .bytes = (const char *)t->arena->memory.in + t->tile.in,
+		    .samples = l->image + i * (uint64_t)l->distance * l->in_pitch,
+		    .pitch = l->in_pitch};
+	}
+	lane->decode.ends = true;
+	code = jpeg_decoder_enqueue(decoder, lane->queue, jobs, lane->count,
+	                            lane->buffer[PLACE_IN].memory, &lane->decode);
+	return code ? code
+	            : jpeg_pipeline_results(&decoder->pipeline, lane->queue, lane->pair->results,
+	                                    NULL);
+}
+
+static cl_int encode_scans(struct lane *lane)
+{
+	struct jpeg_encoder *encoder = &lane->pair->encoder;
+	struct jpeg_encode_job jobs[STACK_MAX];
+	cl_int code;
+
+	for (uint32_t i = 0; i < lane->count; i++) {
+		const struct lane_tile *t = &lane->tiles[i];
+
+		jobs[i] = jpeg_lane_job(lane->plan, &t->tile, &t->work->target, i);
+	}
+	lane->encode.ends = true;
+	code = jpeg_encoder_enqueue(encoder, lane->queue, jobs, lane->count,
+	                            lane->buffer[PLACE_OUT].memory, &lane->encode);
+	if (!code)
+		code = jpeg_pipeline_results(&encoder->pipeline, lane->queue,
+		                             lane->pair->results + STACK_MAX, &lane->told);
+	object_add(OBJECT_EVENT, lane->told);
+	lane->last = lane->told;
+	return code;
+}
+
 static cl_int enqueue_all(struct lane *lane)
 {
 	cl_int code = CL_SUCCESS;
 
 	if (lane->high.form & TILE_DECODE)
-		code = jpeg_lane_decode(&lane->jpeg, lane->queue, lane->in.memory);
+		code = decode_scans(lane);
 	else if (!lane->pool)
 		code = upload(lane);
 	if (!code)
 		code = enqueue_steps(lane);
 	if (!code && lane->high.form & TILE_ENCODE) {
-		code = jpeg_lane_encode(&lane->jpeg, lane->queue, lane->out.memory);
-		lane->last = lane->jpeg.told;
+		code = encode_scans(lane);
 	} else if (!code) {
 		code = lane->pool ? CL_SUCCESS : download(lane);
 		lane->last = lane->pool ? last_launch(lane) : lane->download;
@@ -463,8 +560,7 @@ cl_int lane_start(struct lane *lane, const struct plan *plan, const struct lane_
 		lane->tiles[i] = tiles[i];
 		stack->y0[i] = tiles[i].tile.y0;
 	}
-	lane->layout = jpeg_layout(plan, first);
-	lane->extent = find_extent(plan, first);
+	lane->layout = lane_layout(plan, first);
 	stack->count = count;
 	stack->height = first->height;
 	stack->distance = lane->layout.distance;
@@ -483,7 +579,7 @@ cl_int lane_start(struct lane *lane, const struct plan *plan, const struct lane_
 		lane->pooled = false;
 		lane_wait(lane);
 		lane_reset(lane);
-		if (lane->jpeg.pair) /* which may have taken all memory */
+		if (lane->pair) /* which may have taken all memory */
 			lane_rest(lane);
 	}
 	return code;
@@ -507,51 +603,49 @@ static void report_launch(struct message_tile_done *done, enum kernel kernel, ui
                           uint64_t bytes)
 {
 	done->launch[done->launches].kernel = kernel;
-	done->launch[done->launches].ns = ns > UINT32_MAX ? UINT32_MAX : (uint32_t)ns;
+	done->launch[done->launches].ns = (uint32_t)MIN(ns, UINT32_MAX);
 	done->launch[done->launches++].bytes = bytes;
 }
 
 /* Reports the launches, which are of all tiles together. */
 static void report_launches(const struct lane *lane, struct message_tile_done *done)
 {
-	const struct jpeg_lane *j = &lane->jpeg;
 	const struct image *image = &lane->plan->image;
 	const struct pool_work *work = &lane->work;
-	const uint64_t result = lane->extent.result_row * lane->stack.height;
+	const uint64_t result = lane->layout.result_row * lane->stack.height;
 	uint64_t scans = 0, encoded = 0;
 
 	for (uint32_t i = 0; i < lane->count && lane->high.form; i++) {
 		scans += lane->tiles[i].tile.in_size;
-		encoded += j->size[i];
+		encoded += lane->size[i];
 	}
 	if (lane->high.form & TILE_DECODE)
-		report_launch(done, KERNEL_JPEG_DECODE, direction_ns(&j->decode),
+		report_launch(done, KERNEL_JPEG_DECODE, direction_ns(&lane->decode),
 		              scans + lane->count * image_size(image));
 	for (uint32_t i = 0; i < work->steps; i++)
 		report_launch(done, work->step[i]->kernel,
 		              lane->pooled ? work->ns[i] : time_between(lane->launch[i], NULL),
 		              lane->count * region_bytes(work->step[i], &lane->tiles[0].tile));
 	if (lane->high.form & TILE_ENCODE)
-		report_launch(done, KERNEL_JPEG_ENCODE, direction_ns(&j->encode),
+		report_launch(done, KERNEL_JPEG_ENCODE, direction_ns(&lane->encode),
 		              lane->count * result + encoded);
 }
 
 /* Reports the copies, whose bytes are the same for all tiles of pixels. */
 static void report_copies(const struct lane *lane, struct message_tile_done *done)
 {
-	const struct jpeg_lane *j = &lane->jpeg;
 
 	if (lane->high.form & TILE_DECODE) {
 		done->upload_ns =
-		    time_between(j->decode.scans[0], j->decode.scans[1]) / lane->count;
+		    time_between(lane->decode.scans[0], lane->decode.scans[1]) / lane->count;
 	} else if (!lane->pool) {
-		done->upload_bytes = lane->extent.in;
+		done->upload_bytes = lane->layout.in;
 		done->upload_ns = time_between(lane->upload, NULL) / lane->runs[0].count;
 	}
 	if (lane->high.form & TILE_ENCODE) {
-		done->download_ns = time_between(j->read[0], j->read[1]) / lane->count;
+		done->download_ns = time_between(lane->read[0], lane->read[1]) / lane->count;
 	} else if (!lane->pool) {
-		done->download_bytes = lane->extent.out;
+		done->download_bytes = lane->layout.out;
 		done->download_ns = time_between(lane->download, NULL) / lane->runs[0].count;
 	}
 }
@@ -578,11 +672,11 @@ uint32_t lane_finish(struct lane *lane, struct message_tile_done done[STACK_MAX]
 		done[i].index = lane->tiles[i].tile.index;
 		if (!lane->high.form || lane->status)
 			continue;
-		done[i].jpeg_flags = lane->jpeg.flags[i];
+		done[i].jpeg_flags = lane->flags[i];
 		if (lane->high.form & TILE_DECODE)
 			done[i].upload_bytes = lane->tiles[i].tile.in_size;
 		if (lane->high.form & TILE_ENCODE)
-			done[i].size = done[i].download_bytes = lane->jpeg.size[i];
+			done[i].size = done[i].download_bytes = lane->size[i];
 	}
 	lane_reset(lane);
 	return count;

@@ -1,9 +1,8 @@
-/* A lane: a tile of a plan, or a stack of them, in flight on the device. Several lanes run at the
- * same time. */
+/* A lane: a tile of a plan, or a stack of them, in flight on the device. Several run at once. */
 #ifndef DEVICE_LANE_H
 #define DEVICE_LANE_H
 
-#include "device/cl/memory.h"
+#include "device/cl/opencl.h"
 #include "device/jpeg.h"
 #include "device/plan/plan.h"
 #include "device/pool.h"
@@ -22,15 +21,13 @@ struct lane_tile {
  * arenas, tiles of pixels by this pool, whose eventfd tells when they have finished; NULL: tiles
  * are copied to the device and back. ERR_DEVICE or ERR_MEMORY. */
 enum error lane_new(const struct device *device, struct pool *pool, struct lane **lane) MUST_CHECK;
-/* Waits for tiles in flight and discards their answers. NULL is allowed; the pointer becomes
- * NULL. */
+/* Waits for tiles in flight, without answers. NULL is allowed; the pointer becomes NULL. */
 void lane_free(struct lane **lane);
 
-/* True if the lane's tiles are the pool's; others must be looked at. */
+/* True if the pool tells when the lane's tiles have finished; others must be looked at. */
 bool lane_notifies(const struct lane *lane);
 
-/* Lets a lane take tiles with scans, with so many bytes of device memory. The programs must outlive
- * it. */
+/* Lets a lane take tiles with scans. memory: of the device. The programs must outlive it. */
 void lane_allow_jpeg(struct lane *lane, struct programs *programs, uint64_t memory);
 /* See jpeg_lane_room(); only copied pixels are stacked. */
 uint32_t lane_jpeg_room(const struct lane *lane, const struct plan *plan, const struct tile *tile,
@@ -39,9 +36,6 @@ uint32_t lane_jpeg_room(const struct lane *lane, const struct plan *plan, const 
  * only scratch buffers of more than `max` bytes. */
 void lane_rest(struct lane *lane);
 void lane_trim(struct lane *lane, uint64_t max);
-
-/* True if the lane has no tiles in flight. */
-bool lane_idle(const struct lane *lane);
 
 /* True if these tiles of one plan may be in one stack. */
 bool lane_stacks(const struct plan *plan, const struct tile *a, const struct tile *b);
@@ -53,8 +47,8 @@ bool lane_stacks(const struct plan *plan, const struct tile *a, const struct til
 cl_int lane_start(struct lane *lane, const struct plan *plan, const struct lane_tile *tiles,
                   uint32_t count) MUST_CHECK;
 
-/* True if the lane's tiles have finished or failed. Does not wait. When the size of encoded scans
- * is known this enqueues their copies. */
+/* True if the lane has tiles and they have finished or failed. Does not wait. When the size of
+ * encoded scans is known this enqueues their copies. */
 bool lane_finished(struct lane *lane);
 
 /* Waits until everything that is enqueued has finished or failed. */
@@ -64,26 +58,28 @@ void lane_wait(struct lane *lane);
  * is then idle. */
 uint32_t lane_finish(struct lane *lane, struct message_tile_done done[STACK_MAX]);
 
-/* ---- a lane's part for tiles with scans (jpeg_lane.c): their places in its buffers, a decoder and
- * an encoder, and what comes of a stack ---- */
+/* ---- places and memory of tiles with scans (jpeg_lane.c) ---- */
 
 enum {
 	JPEG_PIXEL_BYTES = 64,     /* device memory for a pixel of RGB, with a scratch buffer */
 	JPEG_PIXELS_MAX = 1 << 28, /* of an image */
 };
 
-/* The places of a stack's images, in bytes: with the halo around each, as tiles of pixels, whose
- * pitch a side has that is no scan. */
-struct jpeg_layout {
+/* The places of a stack's tiles in a lane's buffers, and the parts of an arena that one of pixels
+ * reads and writes; in bytes. A side that is a scan gets a pitch as pixels have it. */
+struct lane_layout {
 	uint32_t in_pitch, out_pitch; /* from row to row */
-	uint64_t image;               /* to the first pixel of the first image: a multiple of 8 */
-	uint64_t result;              /* to the first pixel that is filtered */
-	/* Rows from image to image: of the longest span of a tile, with its halo on both sides and
-	 * up to a row of alignment. */
+	/* Rows from tile to tile: a tile's, its halo's, and up to a row of alignment. */
 	uint32_t distance;
+	uint64_t row, result_row; /* of a row, with halo and without */
+	uint64_t halo;            /* from the first pixel with halo to the first that is filtered */
+	uint64_t image;           /* before a decoded image: a multiple of 8 */
+	uint64_t result;          /* before the first pixel that is filtered */
+	/* Kernels load aligned words, so what is read is rounded out. */
+	uint64_t in, out;
 };
 
-struct jpeg_layout jpeg_layout(const struct plan *plan, const struct tile *tile);
+struct lane_layout lane_layout(const struct plan *plan, const struct tile *tile);
 
 /* The bytes of each scratch buffer that a plan needs for a tile, or a stack as high; of other
  * places 0. */
@@ -94,23 +90,15 @@ void jpeg_lane_scratch(const struct plan *plan, const struct tile *high, uint64_
 bool jpeg_work_take(struct jpeg_work *work, const void *from, const struct tile *tile,
                     const struct plan *plan) MUST_CHECK;
 
-struct jpeg_pair;
+/* The encoding of a stack's i-th image. */
+struct jpeg_encode_job jpeg_lane_job(const struct plan *plan, const struct tile *tile,
+                                     const struct jpeg_target *target, uint32_t i);
 
 /* All zeros: takes no JPEG. */
 struct jpeg_lane {
 	struct programs *programs;
 	uint64_t memory;           /* bytes of device memory that a lane may use for JPEGs */
 	uint64_t held[PLACES + 1]; /* of these, what buffers have grown to: places, pair */
-	struct jpeg_pair *pair;    /* decoder and encoder; NULL until they are needed */
-	const struct plan *plan;   /* of the images in flight */
-	const struct lane_tile *tiles;
-	uint32_t count;
-	void *to[STACK_MAX]; /* for results: the list of arenas may move */
-	struct jpeg_trace decode, encode;
-	cl_event told;    /* of the last command of jpeg_lane_encode() */
-	cl_event read[2]; /* of the bytes of the first result and the last, which may be one */
-	/* One for each image, after jpeg_lane_read(): a result has no flags. */
-	uint32_t flags[STACK_MAX], size[STACK_MAX];
 };
 
 /* The number of a plan's images that fit into the lane's memory as a stack; 0: not even one, or
@@ -119,27 +107,8 @@ uint32_t jpeg_lane_room(const struct jpeg_lane *lane, const struct plan *plan,
                         const struct tile *tile, uint64_t *scans);
 
 /* Counts what a stack makes the buffers grow to. False, with nothing counted, if that is too much
- * beside what they hold: the caller releases them and calls jpeg_lane_fini() first. */
+ * beside what they hold: the caller releases them first. */
 bool jpeg_lane_hold(struct jpeg_lane *lane, const struct plan *plan, const struct tile *tile,
                     uint32_t count) MUST_CHECK;
-
-/* Begins a stack of at most jpeg_lane_room() images, of one plan and one form. The caller keeps
- * plan and tiles until jpeg_lane_reset(), but `work` only until the stages are enqueued. */
-cl_int jpeg_lane_begin(struct jpeg_lane *lane, const struct plan *plan,
-                       const struct lane_tile *tiles, uint32_t count) MUST_CHECK;
-
-/* Enqueue the stages of a stack, as its form has them, in this order, and reads of what they
- * tell. */
-cl_int jpeg_lane_decode(struct jpeg_lane *lane, cl_command_queue queue, cl_mem samples) MUST_CHECK;
-cl_int jpeg_lane_encode(struct jpeg_lane *lane, cl_command_queue queue, cl_mem samples) MUST_CHECK;
-
-/* Fills in `flags` and `size`, when all that has happened, and enqueues reads of the bytes of
- * encoded results that fit their tiles. Their last event is read[1], or read[0] if that is NULL. */
-cl_int jpeg_lane_read(struct jpeg_lane *lane, cl_command_queue queue) MUST_CHECK;
-
-/* Releases the events of a stack. */
-void jpeg_lane_reset(struct jpeg_lane *lane);
-/* Releases decoder and encoder; the lane may take JPEGs again. */
-void jpeg_lane_fini(struct jpeg_lane *lane);
 
 #endif

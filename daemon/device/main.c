@@ -26,7 +26,7 @@
 /* OOM score: killed after codec workers, before the front. */
 enum { EXPENDABLE = 200 };
 
-static struct worker_options options;
+static struct start how;
 
 /* Sends the devices of this host. */
 static int probe(void)
@@ -44,39 +44,33 @@ static int probe(void)
 	return e ? 1 : 0;
 }
 
-static enum error send_ready(const struct worker *worker, uint64_t started_ms)
-{
-	struct message message = {.type = MSG_READY};
-	struct message_ready *ready = &message.ready;
-
-	worker_describe(worker, ready);
-	ready->startup_ms = (uint32_t)(now_ms() - started_ms);
-	log_info("%s (%s) is ready, %u ms after the start", ready->name, ready->driver,
-	         ready->startup_ms);
-	return wire_send(WORKER_SOCKET, &message, NULL);
-}
-
 /* Decides whether kernels are compiled in another process: PoCL and NVIDIA's driver compile in the
  * way of running kernels. */
 static enum error open_device(struct device *device)
 {
-	enum error e = device_open(device, options.platform, options.device);
+	enum error e = device_open(device, how.platform, how.device);
 
 	device->separate_compiler = !e && (device->pocl || device->nvidia);
 	return e;
 }
 
-static enum error serve(double jpeg_share, uint64_t started_ms)
+static enum error serve(uint64_t started_ms)
 {
+	struct message message = {.type = MSG_READY};
+	struct message_ready *ready = &message.ready;
 	struct device device = {0};
 	struct worker *worker = NULL;
 	enum error e = open_device(&device);
 
-	options.jpeg_memory = (uint64_t)(jpeg_share * (double)device.memory);
 	if (!e)
-		e = worker_new(&device, &options, WORKER_SOCKET, &worker);
-	if (!e)
-		e = send_ready(worker, started_ms);
+		e = worker_new(&device, &how, WORKER_SOCKET, &worker);
+	if (!e) {
+		worker_describe(worker, ready);
+		ready->startup_ms = (uint32_t)(now_ms() - started_ms);
+		log_info("%s (%s) is ready, %u ms after the start", ready->name, ready->driver,
+		         ready->startup_ms);
+		e = wire_send(WORKER_SOCKET, &message, NULL);
+	}
 	if (!e)
 		e = worker_run(worker);
 	if (e) /* calls of a device in doubt may hang: make none */
@@ -90,8 +84,8 @@ static enum error serve(double jpeg_share, uint64_t started_ms)
 static enum error enter_sandbox(void)
 {
 	const char *temporary = getenv("TMPDIR");
-	const char *const writable[] = {options.cache_dir,
-	                                options.state_dir,
+	const char *const writable[] = {how.cache_dir,
+	                                how.state_dir,
 	                                getenv("POCL_CACHE_DIR"),
 	                                getenv("CUDA_CACHE_PATH"),
 	                                temporary ? temporary : "/tmp",
@@ -131,7 +125,7 @@ static enum error tune(const char *const *filters, size_t count)
 	if (!e)
 		e = open_device(&device);
 	if (!e)
-		e = worker_new(&device, &options, -1, &worker);
+		e = worker_new(&device, &how, -1, &worker);
 	if (!e) {
 		printf("%s, %s\n", device.name, device.driver);
 		e = tuner_run(worker_tuner(worker), filters, count, print_choice);
@@ -145,16 +139,15 @@ static enum error tune(const char *const *filters, size_t count)
 static int run_by_hand(int argc, char **argv)
 {
 	static gboolean tunes, version, compile, patient;
-	static int platform, number;
 	static char *kernels, *cache, *state, **filters;
 	const GOptionEntry known[] = {
 	    {"tune", 0, 0, G_OPTION_ARG_NONE, &tunes,
 	     "Measure the kernels of common filters, and print the results", NULL},
 	    {"filter", 0, 0, G_OPTION_ARG_STRING_ARRAY, &filters,
 	     "Tune this filter, e.g. gaussian=sigma=2; may be repeated", "FILTER"},
-	    {"platform", 0, 0, G_OPTION_ARG_INT, &platform, "Index of the OpenCL platform (0)",
+	    {"platform", 0, 0, G_OPTION_ARG_INT, &how.platform, "Index of the OpenCL platform (0)",
 	     "N"},
-	    {"device", 0, 0, G_OPTION_ARG_INT, &number, "Index of the device on it (0)", "N"},
+	    {"device", 0, 0, G_OPTION_ARG_INT, &how.device, "Index of the device on it (0)", "N"},
 	    {"kernel-dir", 0, 0, G_OPTION_ARG_FILENAME, &kernels,
 	     "Read kernel sources from DIR, not the built-in ones", "DIR"},
 	    {"cache-dir", 0, 0, G_OPTION_ARG_FILENAME, &cache, "Store compiled kernels in DIR",
@@ -185,41 +178,24 @@ static int run_by_hand(int argc, char **argv)
 	}
 	signals_reset();
 	log_init("convolved-device", LOG_LEVEL_NOTICE, LOG_FORMAT_AUTO);
-	options = (struct worker_options){.platform = (unsigned)platform,
-	                                  .device = (unsigned)number,
-	                                  .kernel_dir = kernels,
-	                                  .cache_dir = cache,
-	                                  .state_dir = state,
-	                                  .stack_max = STACK_MAX};
 	if (!tunes)
-		return compile_process_serve(patient, options.platform, options.device, kernels);
+		return compile_process_serve(patient, how.platform, how.device, kernels);
+	how.stack = STACK_MAX;
+	snprintf(how.kernel_dir, sizeof how.kernel_dir, "%s", kernels ? kernels : "");
+	snprintf(how.cache_dir, sizeof how.cache_dir, "%s", cache ? cache : "");
+	snprintf(how.state_dir, sizeof how.state_dir, "%s", state ? state : "");
 	environment_set(cache);
 	return tune((const char *const *)filters, filters ? g_strv_length(filters) : 0) ? 1 : 0;
 }
 
-/* Takes over what the front says. */
-static void configure(const struct start *how)
-{
-	options = (struct worker_options){.platform = how->platform,
-	                                  .device = how->device,
-	                                  .kernel_dir = *how->kernel_dir ? how->kernel_dir : NULL,
-	                                  .cache_dir = how->cache_dir,
-	                                  .cache_size = how->cache_size,
-	                                  .state_dir = how->state_dir,
-	                                  .stack_max = how->stack,
-	                                  .programs_max = how->programs};
-	environment_set(options.cache_dir);
-}
-
 int main(int argc, char **argv)
 {
-	static struct start how;
 	uint64_t started_ms = now_ms();
 
 	if (!start_is_worker())
 		return run_by_hand(argc, argv);
 	start_receive("convolved-device", EXPENDABLE, &how);
-	configure(&how);
+	environment_set(how.cache_dir);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (how.unconfined) {
 		log_notice("not confined");
@@ -229,5 +205,5 @@ int main(int argc, char **argv)
 	}
 	if (how.probe)
 		return probe();
-	return serve(how.jpeg_memory, started_ms) ? 1 : 0;
+	return serve(started_ms) ? 1 : 0;
 }

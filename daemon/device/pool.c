@@ -5,6 +5,7 @@
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <sys/param.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -188,11 +189,9 @@ static void *run(void *thread)
 
 enum error pool_new(const struct device *device, int notify_fd, struct pool **pool)
 {
-	const uint32_t wanted = !device->serial               ? THREADS_OF_DRIVERS
-	                        : device->units < THREADS_MAX ? device->units
-	                                                      : THREADS_MAX;
+	const uint32_t wanted =
+	    device->serial ? MIN(device->units, THREADS_MAX) : THREADS_OF_DRIVERS;
 	struct pool *p = calloc(1, sizeof *p + wanted * sizeof p->thread[0]);
-	enum error e = ERR_OK;
 
 	*pool = p;
 	if (!p)
@@ -203,24 +202,19 @@ enum error pool_new(const struct device *device, int notify_fd, struct pool **po
 	pthread_mutex_init(&p->lock, NULL);
 	pthread_cond_init(&p->wanted, NULL);
 	pthread_cond_init(&p->done, NULL);
-	while (!e && p->threads < wanted) {
+	for (; p->threads < wanted; p->threads++) {
 		struct pool_thread *t = &p->thread[p->threads];
 
 		t->pool = p;
 		t->queue = device_queue(device, CL_QUEUE_PROFILING_ENABLE);
-		if (!t->queue) {
-			e = ERR_DEVICE;
-		} else if (pthread_create(&t->id, NULL, run, t)) {
-			log_error("cannot start a thread");
-			object_release(OBJECT_QUEUE, t->queue);
-			e = ERR_MEMORY;
-		} else {
-			p->threads++;
-		}
-	}
-	if (e)
+		if (t->queue && !pthread_create(&t->id, NULL, run, t))
+			continue;
+		log_error("cannot start a thread that launches");
+		object_release(OBJECT_QUEUE, t->queue);
 		pool_free(pool);
-	return e;
+		return ERR_DEVICE;
+	}
+	return ERR_OK;
 }
 
 void pool_free(struct pool **pool)

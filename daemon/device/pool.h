@@ -1,10 +1,8 @@
 /* Threads that launch steps on a device which works in the host's memory. If the driver runs a
- * launch in the thread that enqueues it (device->serial), there is one for each processor, and the
- * pool is what spreads work over them; otherwise two keep the driver's own threads busy.
- *
- * A piece of work is a list of steps, one after the other, each cut into pieces (launch.h). A free
- * thread takes the next piece of the work that has the fewest threads, so small work runs beside
- * large. */
+ * launch in the thread that enqueues it (device->serial), there is one for each processor;
+ * otherwise two keep the driver's own threads busy. Work is a list of steps, one after the other,
+ * each cut into pieces (launch.h). A free thread takes the next piece of the work that has the
+ * fewest threads, so small work runs beside large. */
 #ifndef DEVICE_POOL_H
 #define DEVICE_POOL_H
 

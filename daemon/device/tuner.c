@@ -1,7 +1,7 @@
-/* Each kind of work has a trial. It launches all candidates in turn, for several rounds, so that a
- * busy moment of the host does not affect only one; the smallest median wins. A step is one launch,
- * so a tile that arrives meanwhile waits no longer than that. A launch takes some milliseconds.
- * Small launches come first; a candidate that is much slower in these gets no others.
+/* Each kind of work has a trial, which launches all candidates in turn, for several rounds, so that
+ * a busy moment of the host does not affect only one; the smallest median wins. A step is one
+ * launch of some milliseconds, so a tile that arrives meanwhile waits no longer than that. Small
+ * launches come first; a candidate that is much slower in these gets no others.
  *
  * The file with the choices is JSON and is rewritten after each choice. It names the device, its
  * driver and a digest of the kernels; if any of them differs, its choices are discarded. */
@@ -14,13 +14,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/param.h>
 #include <sys/queue.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/log.h"
 #include "base/sort.h"
-#include "device/cl/memory.h"
+#include "device/cl/opencl.h"
 #include "device/cl/source.h"
 #include "device/plan/builder.h"
 #include "device/plan/launch.h"
@@ -58,7 +59,6 @@ struct trial {
 	struct operation operation; /* the trial's own copy */
 	struct tile tile;
 	struct view views[PLACES];
-	cl_mem src, dst;
 	struct candidate candidate[CANDIDATES_MAX];
 	uint32_t next; /* launch, of ALL_ROUNDS for each candidate */
 	double min_small_ns;
@@ -273,8 +273,8 @@ static void remove_first(struct tuner *t)
 	t->trials--;
 	for (uint32_t i = 0; i < r->choice.count; i++)
 		step_release(&r->candidate[i].step);
-	object_release(OBJECT_BUFFER, r->src);
-	object_release(OBJECT_BUFFER, r->dst);
+	object_release(OBJECT_BUFFER, r->views[PLACE_IN].buffer);
+	object_release(OBJECT_BUFFER, r->views[PLACE_OUT].buffer);
 	operation_fini(&r->operation);
 	free(r);
 }
@@ -360,29 +360,28 @@ static cl_int prepare_buffers(const struct tuner *t, struct trial *r)
 {
 	const struct device *device = programs_device(t->programs);
 	const struct operation *op = &r->operation;
-	uint64_t sample = pixel_type_size(r->work.type), bands = r->work.bands;
-	double samples =
+	const uint64_t pixel = r->work.bands * pixel_type_size(r->work.type);
+	const uint32_t width = WIDTH / r->work.bands, pattern = 0x3d813d02;
+	const uint64_t lead = roundup(op->radius_x * pixel, (uint64_t)ROW_ALIGNMENT);
+	const uint64_t pitch = row_pitch(2 * lead + width * pixel);
+	const double samples =
 	    fmin(budget[device->type].samples,
 	         budget[device->type].work / operation_terms(op->kind, op->radius_x, op->radius_y));
-	uint32_t width = WIDTH / r->work.bands, height;
-	uint64_t lead =
-	    (op->radius_x * bands * sample + ROW_ALIGNMENT - 1) & ~(uint64_t)(ROW_ALIGNMENT - 1);
-	uint64_t pitch = row_pitch(2 * lead + width * bands * sample), size;
-	const uint32_t pattern = 0x3d813d02;
+	const uint32_t height =
+	    (uint32_t)fmax(samples / (width * (double)r->work.bands), 32) & ~31u;
+	const uint64_t size = pitch * (height + 2 * (uint64_t)op->radius_y);
+	struct view *in = &r->views[PLACE_IN], *out = &r->views[PLACE_OUT];
 	cl_int code;
 
-	height = (uint32_t)fmax(samples / (width * (double)bands), 32) & ~31u;
-	size = pitch * (height + 2 * (uint64_t)op->radius_y);
 	r->tile = (struct tile){.width = width, .height = height};
-	r->src = device_buffer(device, CL_MEM_READ_WRITE, size, NULL, &code);
+	*in = (struct view){.origin = lead + op->radius_y * pitch, .pitch = (uint32_t)pitch};
+	*out = (struct view){.pitch = (uint32_t)pitch};
+	in->buffer = device_buffer(device, CL_MEM_READ_WRITE, size, NULL, &code);
 	if (!code)
-		code = clEnqueueFillBuffer(t->queue, r->src, &pattern, sizeof pattern, 0,
+		code = clEnqueueFillBuffer(t->queue, in->buffer, &pattern, sizeof pattern, 0,
 		                           size & ~UINT64_C(3), 0, NULL, NULL);
 	if (!code)
-		r->dst = device_buffer(device, CL_MEM_READ_WRITE, size, NULL, &code);
-	r->views[PLACE_IN] = (struct view){
-	    .buffer = r->src, .origin = lead + op->radius_y * pitch, .pitch = (uint32_t)pitch};
-	r->views[PLACE_OUT] = (struct view){.buffer = r->dst, .pitch = (uint32_t)pitch};
+		out->buffer = device_buffer(device, CL_MEM_READ_WRITE, size, NULL, &code);
 	return code;
 }
 

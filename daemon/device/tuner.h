@@ -22,8 +22,7 @@ void tuner_free(struct tuner **tuner);
  * measured yet, uses the table and schedules a measurement. */
 void tuner_choose(void *tuner, const struct work *work, enum kernel *kernel, struct shape *shape);
 
-/* True if tuner_step() has work; false if there is none or it waits for programs, which are
- * requested again. */
+/* True if tuner_step() has work, and need not wait for programs, which are requested again. */
 bool tuner_ready(struct tuner *tuner);
 
 /* Performs one step: at most one launch, for which it waits. It may complete a choice. */

@@ -18,11 +18,12 @@ struct start {
 	 * that does not work in one. */
 	uint32_t probe, unconfined;
 	uint32_t platform, device; /* indices, as OpenCL lists them */
-	uint32_t stack, programs;  /* see struct worker_options */
-	uint64_t cache_size;
+	uint32_t stack;            /* tiles that may share a launch, 1 to STACK_MAX */
+	uint32_t programs;         /* special programs in memory; 0: the default */
+	uint64_t cache_size;       /* maximum bytes of compiled programs; 0: no limit */
 	double jpeg_memory; /* share of the device's memory for JPEGs, 0 to 1; 0: none are taken */
-	char cache_dir[PATH_MAX], state_dir[PATH_MAX];
-	char kernel_dir[PATH_MAX]; /* empty: the built-in sources */
+	char cache_dir[PATH_MAX], state_dir[PATH_MAX]; /* compiled programs, measurements */
+	char kernel_dir[PATH_MAX];                     /* empty: the built-in sources */
 	/* trace: the collector, as http://localhost:4318. */
 	char endpoint[PATH_MAX];
 };

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "base/memfd.h"
-#include "device/cl/memory.h"
+#include "device/cl/opencl.h"
 
 enum { ARENA_SIZE = 128 << 20, ROUNDS = 20, DEVICES_LISTED = 64 };
 

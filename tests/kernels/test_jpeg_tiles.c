@@ -783,7 +783,7 @@ static void test_memory(void)
 	    jpeg_lane_hold(&held, plan, &item.tile, more + 1) ||
 	    jpeg_lane_hold(&held, high_plan, &high_item.tile, more))
 		fail("a lane holds more than its memory, or less");
-	jpeg_lane_fini(&held);
+	memset(held.held, 0, sizeof held.held);
 	if (!jpeg_lane_hold(&held, high_plan, &high_item.tile, 1))
 		fail("a lane holds what it has released");
 	lane_allow_jpeg(lane, harness.programs, (8 << 20) / (more - 1));
@@ -999,9 +999,9 @@ static void try_worker(const struct plan *plan, struct item *items, uint8_t *con
                        const size_t *size)
 {
 	enum { ROUNDS = 10, ALL = 32 << 20 };
-	const struct worker_options options = {
-	    .cache_dir = getenv("CONVOLVED_CACHE"), .stack_max = 8, .jpeg_memory = ALL};
 	struct device device = harness.device;
+	struct start start = {.stack = 8, .jpeg_memory = (ALL + 0.5) / (double)device.memory};
+	const char *cache = getenv("CONVOLVED_CACHE");
 	struct arena harness_memory = harness.memory;
 	struct message_ready ready;
 	struct worker *worker;
@@ -1009,8 +1009,9 @@ static void try_worker(const struct plan *plan, struct item *items, uint8_t *con
 	uint32_t stack = 0;
 
 	device.in_place = false;
+	snprintf(start.cache_dir, sizeof start.cache_dir, "%s", cache ? cache : "");
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) ||
-	    worker_new(&device, &options, sockets[1], &worker))
+	    worker_new(&device, &start, sockets[1], &worker))
 		die("no worker");
 	worker_describe(worker, &ready);
 	if (ready.jpeg_pixels != ALL / ready.lanes / JPEG_PIXEL_BYTES)

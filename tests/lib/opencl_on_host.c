@@ -8,7 +8,7 @@
 #include <string.h>
 #include <ucontext.h>
 
-#include "device/cl/memory.h"
+#include "device/cl/opencl.h"
 #include "device/plan/programs.h"
 
 enum { ITEMS_MAX = 256, STACK = 256 << 10, ARGUMENTS_MAX = 14, POISON = 0xA7 };

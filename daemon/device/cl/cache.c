@@ -1,10 +1,10 @@
-/* Compiled programs on disk, one file each. The file's name is the SHA-256 of the program's key; a
- * head with checksums precedes the binary. A file gets its name only when it is complete, so a
- * reader sees all of it or nothing; the checksum detects any later damage.
+/* Compiled programs on disk, one file each, named by the SHA-256 of the program's key; a head with
+ * checksums precedes the binary. A file gets its name when it is complete, so a reader sees all of
+ * it or nothing. Before, it has a temporary name and is locked; if it is not locked, its writer is
+ * gone.
  *
- * Several processes share the directory, and each may remove any file: a process that has the file
- * open can still read it; the others compile the program again. A file that is being written has a
- * temporary name and is locked. If it is not locked, its writer is gone. */
+ * Several processes share the directory, and each may remove any file: whoever has it open can
+ * still read it; the others compile the program again. */
 #include "device/cl/cache.h"
 
 #include <dirent.h>
@@ -39,26 +39,23 @@ struct cache {
 	uint64_t size_max; /* bytes; 0: no limit */
 };
 
-static void digest(const void *data, size_t size, uint8_t out[DIGEST])
+/* name: for the digest's text, or NULL. */
+static void digest(const void *data, size_t size, uint8_t out[DIGEST], char *name)
 {
 	GChecksum *sum = g_checksum_new(G_CHECKSUM_SHA256);
 	gsize length = DIGEST;
 
 	g_checksum_update(sum, data, (gssize)size);
+	if (name)
+		g_strlcpy(name, g_checksum_get_string(sum), HEX);
 	g_checksum_get_digest(sum, out, &length);
 	g_checksum_free(sum);
-}
-
-static void name_of(const uint8_t key[DIGEST], char name[HEX])
-{
-	for (int i = 0; i < DIGEST; i++)
-		snprintf(name + 2 * i, 3, "%02x", key[i]);
 }
 
 struct kept {
 	char name[HEX];
 	uint64_t size;
-	struct timespec used;
+	int64_t used_ns; /* CLOCK_REALTIME, at the last use */
 };
 
 /* Removes an unfinished file whose writer is gone. */
@@ -74,12 +71,9 @@ static void remove_unfinished(const struct cache *cache, const char *name)
 
 static int compare_used(const void *a, const void *b)
 {
-	const struct timespec *x = &((const struct kept *)a)->used,
-	                      *y = &((const struct kept *)b)->used;
+	const struct kept *x = a, *y = b;
 
-	if (x->tv_sec != y->tv_sec)
-		return x->tv_sec < y->tv_sec ? -1 : 1;
-	return (x->tv_nsec > y->tv_nsec) - (x->tv_nsec < y->tv_nsec);
+	return (x->used_ns > y->used_ns) - (x->used_ns < y->used_ns);
 }
 
 /* Removes unfinished files, and if the others are too many those that were not used for longest. */
@@ -105,7 +99,7 @@ static void trim(const struct cache *cache)
 			continue;
 		memcpy(kept.name, name, HEX);
 		kept.size = (uint64_t)status.st_size;
-		kept.used = status.st_mtim;
+		kept.used_ns = status.st_mtim.tv_sec * 1000000000 + status.st_mtim.tv_nsec;
 		g_array_append_val(files, kept);
 		sum += kept.size;
 	}
@@ -169,7 +163,7 @@ static void *read_checked(int fd, const uint8_t key[DIGEST], size_t *size)
 		return NULL;
 	binary = malloc(head.size);
 	if (binary && file_read(fd, binary, head.size, sizeof head)) {
-		digest(binary, head.size, check);
+		digest(binary, head.size, check, NULL);
 		*size = head.size;
 		if (!memcmp(check, head.check, DIGEST))
 			return binary;
@@ -187,8 +181,7 @@ void *cache_load(struct cache *cache, const char *key, size_t *size)
 
 	if (!cache)
 		return NULL;
-	digest(key, strlen(key), key_digest);
-	name_of(key_digest, name);
+	digest(key, strlen(key), key_digest, name);
 	fd = openat(cache->directory, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 	if (fd < 0)
 		return NULL;
@@ -212,9 +205,8 @@ void cache_store(struct cache *cache, const char *key, const void *binary, size_
 	if (!cache)
 		return;
 	memcpy(head.magic, magic, sizeof magic);
-	digest(key, strlen(key), head.key);
-	digest(binary, size, head.check);
-	name_of(head.key, name);
+	digest(key, strlen(key), head.key, name);
+	digest(binary, size, head.check, NULL);
 	snprintf(new_name, sizeof new_name, "%s.%ld", name, (long)getpid());
 	fd = openat(cache->directory, new_name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 	/* Locked until it has its final name: see remove_unfinished(). */

@@ -1,11 +1,10 @@
-/* The compiler process inherits two descriptors. COMPILER_MEMORY is a memfd shared with the worker;
- * it takes the number of the worker's socket to the front, which a compiler must not have. Its
- * first page says until when the compiler must pause; the binary follows. COMPILER_SOCKET carries
- * requests and replies: the binary's size, 0 if there is none.
+/* The compiler process inherits two descriptors. COMPILER_MEMORY is a memfd shared with the worker,
+ * in place of the worker's socket to the front, which a compiler must not have. Its first page says
+ * until when the compiler must pause; the binary follows. COMPILER_SOCKET carries requests and
+ * replies: the binary's size, 0 if there is none.
  *
- * The worker may not send signals (sandbox.h), so it cannot stop the compiler. Instead, a timer
- * interrupts the compiler after every TURN_MS of processor time; the signal handler reads the page
- * and sleeps if it must. */
+ * The worker may not send signals (sandbox.h), so a timer interrupts the compiler after every
+ * TURN_MS of processor time; the signal handler reads the page and sleeps if it must. */
 #include "device/cl/compile_process.h"
 
 #include <errno.h>
@@ -112,26 +111,22 @@ void compile_process_stand_back(struct compile_process *p, uint64_t until_ns)
 	atomic_store(p->aside_until, until_ns);
 }
 
-/* Waits for a reply. True if the process has replied or ended. False if it is stalled (*why says
- * how) or the worker is stopping (*why is NULL). */
-static bool await(struct compile_process *p, const char **why)
+/* Waits for a reply. NULL if the process has replied or ended; else why it is stalled, or "" if the
+ * worker is stopping. */
+static const char *await(struct compile_process *p)
 {
 	struct pollfd wait[2] = {{.fd = p->socket, .events = POLLIN},
 	                         {.fd = p->stop_fd, .events = POLLIN}};
+	const char *why = NULL;
+	int count = 0;
 
-	*why = NULL;
-	for (;;) {
-		int count = poll(wait, 2, STALL_LOOK_MS);
-
-		if (count > 0 && wait[1].revents)
-			return false;
-		if (count > 0)
-			return true;
+	while (count <= 0 && !why) {
+		count = poll(wait, 2, STALL_LOOK_MS);
 		/* A patient process may get no processor time for a while: that is no stall. */
-		*why = stall_look(&p->stall, !p->patient);
-		if (*why)
-			return false;
+		if (count <= 0)
+			why = stall_look(&p->stall, !p->patient);
 	}
+	return count > 0 && wait[1].revents ? "" : why;
 }
 
 /* Reaps a process that has ended. True if a signal other than the time limit's killed it: the cause
@@ -218,15 +213,16 @@ static struct binary compile(struct compile_process *p, const struct request *re
 {
 	struct binary binary = {0};
 	uint64_t size = 0;
-	const char *why;
+	const char *why = NULL;
 
 	*again = false;
 	if (p->socket < 0 && !start(p))
 		return binary;
-	if (send(p->socket, request, sizeof *request, MSG_NOSIGNAL) == sizeof *request &&
-	    !await(p, &why)) {
-		*again = binary.deadly = why != NULL;
-		if (why)
+	if (send(p->socket, request, sizeof *request, MSG_NOSIGNAL) == sizeof *request)
+		why = await(p);
+	if (why) {
+		*again = binary.deadly = *why;
+		if (*why)
 			log_error("a compiler is %s; no longer waiting for it", why);
 		/* This process may not kill it: it ends when this process does. */
 		compile_process_rest(p);
@@ -265,8 +261,8 @@ struct binary compile_process_compile(struct compile_process *p, const char *fil
 static const _Atomic uint64_t *aside_until;
 static int turns; /* timer signals during the current compilation */
 
-/* The timer's signal handler. It renews the alarm, so that LIMIT_S limits processor time and not
- * the pauses. */
+/* Handles the timer's signal. Renews the alarm, so that LIMIT_S limits processor time, not pauses.
+ */
 static void look(int number)
 {
 	const struct timespec nap = {.tv_nsec = NAP_MS * 1000000};
@@ -336,9 +332,8 @@ int compile_process_serve(bool patient, unsigned platform, unsigned index, const
 	fcntl(COMPILER_MEMORY, F_SETFD, FD_CLOEXEC);
 	if (patient)
 		become_patient();
-	/* PoCL's files go within the worker's directory if it has one. With POCL_KERNEL_CACHE=1 a
-	 * program's path, which PoCL stores in the binary, depends on its content and is not
-	 * random. */
+	/* With POCL_KERNEL_CACHE=1 a program's path, which PoCL stores in the binary, depends on
+	 * its content and is not random. */
 	own = work_directory_make(above ? above : "/tmp", "convolved-compile-", directory,
 	                          sizeof directory) &&
 	      !setenv("POCL_CACHE_DIR", directory, 1) && !setenv("POCL_KERNEL_CACHE", "1", 1);

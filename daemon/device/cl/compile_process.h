@@ -1,10 +1,7 @@
 /* Compiling in a separate process: a compiler that crashes, hangs or leaks memory does not affect
  * the worker, and PoCL launches no kernel while it compiles one in the same process. The process
- * starts with the first request and serves further ones, since that takes longer than a short
- * compilation.
- *
- * A patient process has the lowest priority (SCHED_IDLE), which it cannot leave, and pauses while
- * the device has work. */
+ * starts with the first request and serves further ones. A patient one has the lowest priority
+ * (SCHED_IDLE), which it cannot leave, and pauses while the device has work. */
 #ifndef DEVICE_CL_COMPILE_PROCESS_H
 #define DEVICE_CL_COMPILE_PROCESS_H
 

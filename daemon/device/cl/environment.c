@@ -1,17 +1,15 @@
-/* Environment variables for drivers, and the directories that they need.
+/* Environment variables for drivers, and the directories that they need. The service caches
+ * compiled programs itself (cache.h), so PoCL's directory lives as long as the process.
  *
- * The service caches compiled programs itself (cache.h), so PoCL's directory need not outlive the
- * process. It may lie elsewhere than in the service's cache, because PoCL cannot do without one.
- * POCL_KERNEL_CACHE=0: PoCL deletes a program's files with the program; not set if the directory
- * was configured by the user, who may share it. POCL_WORK_GROUP_SPECIALIZATION=0: PoCL compiles a
- * kernel once, with the program, and not again for each local size at a launch, which gains little
- * and makes a tile wait. POCL_DEVICES=basic (later also called cpu-minimal): PoCL's driver without
- * threads. Its other one wakes all its threads at every launch, which takes longer than a small
- * tile does; the worker has threads of its own (pool.h).
+ * POCL_KERNEL_CACHE=0: PoCL deletes a program's files with the program; not in a directory of the
+ * user's, who may share it. POCL_WORK_GROUP_SPECIALIZATION=0: PoCL compiles a kernel once and not
+ * again for each local size at a launch, which gains little and makes a tile wait.
+ * POCL_DEVICES=basic (later also called cpu-minimal): PoCL's driver without threads. Its other one
+ * wakes all its threads at every launch, which takes longer than a small tile does; the worker has
+ * threads of its own (pool.h).
  *
- * A directory is locked (flock) for as long as its process lives; if it is not locked, the process
- * is gone. Another process may remove a new directory in the moment before its lock, so it is
- * looked at again once it is locked. */
+ * A directory is locked (flock) while its process lives. Another process may remove a new one in
+ * the moment before its lock, so it is looked at again once it is locked. */
 #include "device/cl/environment.h"
 
 #include <errno.h>

@@ -18,10 +18,10 @@ void environment_set(const char *cache_dir);
  * the process is started again. */
 bool environment_is_lost(void) MUST_CHECK;
 
-/* Creates an empty directory below `directory`, whose last part is made too if it is missing, and
- * locks it until the process ends. Its name is the prefix and six characters. Removes before this
- * user's directories of the prefix that no process has locked: killed ones leave theirs behind.
- * Writes the path; false, with errno, on failure or if the directory is not usable. */
+/* Creates an empty directory below `directory`, whose last part is made too, and locks it until the
+ * process ends. Its name is the prefix and six characters. Before that, removes those of this user
+ * and prefix that killed processes have left. Writes the path; false, with errno, on failure or if
+ * the directory is not usable. */
 bool work_directory_make(const char *directory, const char *prefix, char *path,
                          size_t size) MUST_CHECK;
 

@@ -1,20 +1,24 @@
 #include "device/cl/opencl.h"
 
+#include <errno.h>
+#include <inttypes.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/param.h>
 
 #include "base/log.h"
 
 enum { PLATFORMS_MAX = 16, DEVICES_MAX = 64 };
 
-static const struct {
+static const struct code {
 	cl_int code;
 	const char *name;
 	bool fatal;
-} errors[] = {
+} codes[] = {
     {CL_SUCCESS, "CL_SUCCESS", false},
     {CL_DEVICE_NOT_FOUND, "CL_DEVICE_NOT_FOUND", false},
     {CL_DEVICE_NOT_AVAILABLE, "CL_DEVICE_NOT_AVAILABLE", true},
@@ -50,38 +54,30 @@ static const struct {
     {-1001, "CL_PLATFORM_NOT_FOUND_KHR", false},
 };
 
-enum { ERRORS = sizeof errors / sizeof *errors };
-
-static size_t find_error(cl_int code)
+/* Codes outside the standard are fatal. */
+static struct code find_code(cl_int code)
 {
-	size_t i = 0;
-
-	while (i < ERRORS && errors[i].code != code)
-		i++;
-	return i;
+	for (size_t i = 0; i < sizeof codes / sizeof *codes; i++)
+		if (codes[i].code == code)
+			return codes[i];
+	return (struct code){code, "unknown OpenCL error", true};
 }
 
 const char *opencl_error_name(cl_int code)
 {
-	size_t i = find_error(code);
-
-	return i < ERRORS ? errors[i].name : "unknown OpenCL error";
+	return find_code(code).name;
 }
 
 bool opencl_error_fatal(cl_int code)
 {
-	size_t i = find_error(code);
-
-	return i == ERRORS || errors[i].fatal;
+	return find_code(code).fatal;
 }
 
 static cl_uint list_platforms(cl_platform_id platforms[PLATFORMS_MAX])
 {
 	cl_uint count = 0;
 
-	if (clGetPlatformIDs(PLATFORMS_MAX, platforms, &count))
-		return 0;
-	return count < PLATFORMS_MAX ? count : PLATFORMS_MAX;
+	return clGetPlatformIDs(PLATFORMS_MAX, platforms, &count) ? 0 : MIN(count, PLATFORMS_MAX);
 }
 
 static cl_uint list_devices(cl_platform_id platform, cl_device_id devices[DEVICES_MAX])
@@ -90,7 +86,7 @@ static cl_uint list_devices(cl_platform_id platform, cl_device_id devices[DEVICE
 
 	if (clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, DEVICES_MAX, devices, &count))
 		return 0;
-	return count < DEVICES_MAX ? count : DEVICES_MAX;
+	return MIN(count, DEVICES_MAX);
 }
 
 /* Queries a string of a device, truncated to fit. */
@@ -143,14 +139,6 @@ size_t device_list(struct message_device *list, size_t room)
 	return used;
 }
 
-static uint64_t device_number(cl_device_id id, cl_device_info what)
-{
-	cl_ulong number = 0;
-
-	clGetDeviceInfo(id, what, sizeof number, &number, NULL);
-	return number;
-}
-
 cl_image_format device_image_format(uint32_t bands, enum pixel_type type, bool shares)
 {
 	static const cl_channel_type types[2][PIXEL_TYPES] = {
@@ -186,33 +174,39 @@ static void device_describe(struct device *device, cl_platform_id platform)
 	enum { COMPUTE_CAPABILITY_MAJOR_NV = 0x4000 }; /* cl_nv_device_attribute_query */
 	char platform_name[40], version[40];
 	cl_uint capability = 0; /* none elsewhere */
+	cl_device_fp_config fp = 0;
 	size_t sides[16] = {0}; /* there are at least three dimensions */
+	const struct {
+		cl_device_info what;
+		size_t size;
+		void *to; /* stays as it is if the device does not know */
+	} rows[] = {
+	    {CL_DEVICE_MAX_COMPUTE_UNITS, sizeof device->units, &device->units},
+	    {CL_DEVICE_GLOBAL_MEM_SIZE, sizeof device->memory, &device->memory},
+	    {CL_DEVICE_LOCAL_MEM_SIZE, sizeof device->local_memory, &device->local_memory},
+	    {CL_DEVICE_MAX_WORK_GROUP_SIZE, sizeof device->group_max, &device->group_max},
+	    {CL_DEVICE_MAX_WORK_ITEM_SIZES, sizeof sides, sides},
+	    {CL_DEVICE_SINGLE_FP_CONFIG, sizeof fp, &fp},
+	    {COMPUTE_CAPABILITY_MAJOR_NV, sizeof capability, &capability},
+	};
 	cpu_set_t processors;
 
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+		clGetDeviceInfo(device->id, rows[i].what, rows[i].size, rows[i].to, NULL);
 	device->type = device_type(device->id);
 	device->in_place = device->type == DEVICE_CPU;
-	clGetDeviceInfo(device->id, CL_DEVICE_MAX_COMPUTE_UNITS, sizeof device->units,
-	                &device->units, NULL);
-	device->memory = device_number(device->id, CL_DEVICE_GLOBAL_MEM_SIZE);
-	device->local_memory = device_number(device->id, CL_DEVICE_LOCAL_MEM_SIZE);
-	clGetDeviceInfo(device->id, CL_DEVICE_MAX_WORK_GROUP_SIZE, sizeof device->group_max,
-	                &device->group_max, NULL);
-	clGetDeviceInfo(device->id, CL_DEVICE_MAX_WORK_ITEM_SIZES, sizeof sides, sides, NULL);
 	memcpy(device->group_sides, sides, sizeof device->group_sides);
+	device->rounds_exactly = fp & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT;
 	device_text(device->id, CL_DEVICE_NAME, device->name, sizeof device->name);
 	device_text(device->id, CL_DRIVER_VERSION, version, sizeof version);
 	platform_text(platform, platform_name, sizeof platform_name);
+	device->nvidia = !strncmp(platform_name, "NVIDIA", 6) && capability >= 8;
 	device->pocl = !strcmp(platform_name, "Portable Computing Language");
 	/* PoCL's driver without threads counts one unit. */
 	device->serial = device->pocl && (!strncmp(device->name, "basic-", 6) ||
 	                                  !strncmp(device->name, "cpu-minimal-", 12));
 	if (device->serial && !sched_getaffinity(0, sizeof processors, &processors))
 		device->units = (uint32_t)CPU_COUNT(&processors);
-	device->rounds_exactly = device_number(device->id, CL_DEVICE_SINGLE_FP_CONFIG) &
-	                         CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT;
-	clGetDeviceInfo(device->id, COMPUTE_CAPABILITY_MAJOR_NV, sizeof capability, &capability,
-	                NULL);
-	device->nvidia = !strncmp(platform_name, "NVIDIA", 6) && capability >= 8;
 	snprintf(device->driver, sizeof device->driver, "%.31s %.31s", platform_name, version);
 }
 
@@ -338,4 +332,77 @@ bool object_counts_get(struct message_objects *count)
 		passing += rows[kind].owner == REQUEST ? count->live[kind] : 0;
 	}
 	return !passing;
+}
+
+/* ---- memory ---- */
+
+cl_mem device_buffer(const struct device *device, cl_mem_flags flags, uint64_t size, void *memory,
+                     cl_int *code)
+{
+	return object_add(OBJECT_BUFFER,
+	                  clCreateBuffer(device->context, flags, size, memory, code));
+}
+
+enum error device_arena_open(struct device_arena *arena, const struct device *device, int in_fd,
+                             uint64_t in_size, int out_fd, uint64_t out_size)
+{
+	int in_protection = device->in_place ? PROT_READ : PROT_READ | PROT_WRITE;
+	struct arena *memory = &arena->memory;
+	cl_int code;
+
+	*arena = (struct device_arena){0};
+	if (arena_map(memory, in_fd, in_size, in_protection, out_fd, out_size,
+	              PROT_READ | PROT_WRITE)) {
+		log_error("cannot map an arena: %s", strerror(errno));
+		return ERR_IO;
+	}
+	arena->in = device_buffer(device, CL_MEM_READ_ONLY | CL_MEM_USE_HOST_PTR, in_size,
+	                          memory->in, &code);
+	if (!code)
+		arena->out = device_buffer(device, CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR,
+		                           out_size, memory->out, &code);
+	if (!code)
+		return ERR_OK;
+	log_error("cannot register an arena of %" PRIu64 " bytes: %s", in_size + out_size,
+	          opencl_error_name(code));
+	device_arena_close(arena);
+	return ERR_DEVICE;
+}
+
+void device_arena_close(struct device_arena *arena)
+{
+	object_release(OBJECT_BUFFER, arena->in);
+	object_release(OBJECT_BUFFER, arena->out);
+	arena_unmap(&arena->memory);
+	*arena = (struct device_arena){0};
+}
+
+cl_int growing_buffer_reserve(struct growing_buffer *buffer, const struct device *device,
+                              uint64_t size)
+{
+	enum { POISON = 0xA7 };
+	void *poison = NULL;
+	cl_int code;
+
+	if (size <= buffer->size)
+		return CL_SUCCESS;
+	growing_buffer_free(buffer);
+	size += size / 8; /* spare room: tiles of one job differ slightly in size */
+	if (device->in_test) {
+		poison = malloc(size);
+		if (!poison)
+			return CL_OUT_OF_HOST_MEMORY;
+		memset(poison, POISON, size);
+	}
+	buffer->memory = device_buffer(
+	    device, CL_MEM_READ_WRITE | (poison ? CL_MEM_COPY_HOST_PTR : 0), size, poison, &code);
+	free(poison);
+	buffer->size = code ? 0 : size;
+	return code;
+}
+
+void growing_buffer_free(struct growing_buffer *buffer)
+{
+	object_release(OBJECT_BUFFER, buffer->memory);
+	*buffer = (struct growing_buffer){0};
 }

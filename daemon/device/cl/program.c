@@ -13,34 +13,6 @@ static const char *const type_options[PIXEL_TYPES] = {
     [PIXEL_F32] = "-DPIXEL=float",
 };
 
-/* The inputs of a compilation, and a key that contains all that its binary depends on. */
-struct inputs {
-	char *text, *options, *key;
-};
-
-static void inputs_fini(struct inputs *inputs)
-{
-	g_free(inputs->text);
-	g_free(inputs->options);
-	g_free(inputs->key);
-}
-
-/* Fills in the inputs. False, logged, if a source is missing; there is nothing to free then. */
-static bool inputs_init(struct inputs *inputs, const struct program_source *source,
-                        const char *file, const char *options, enum pixel_type type)
-{
-	const struct device *device = source->device;
-
-	*inputs = (struct inputs){.text = source_load(source->kernel_dir, file)};
-	if (!inputs->text)
-		return false;
-	/* -w: Clang counts warnings on standard error, where nothing says what they are. */
-	inputs->options = g_strdup_printf("-cl-std=CL1.2 -w %s %s", type_options[type], options);
-	inputs->key = g_strdup_printf("%s\n%s\n%s\n%s", device->name, device->driver,
-	                              inputs->options, inputs->text);
-	return true;
-}
-
 static void log_build(cl_program program, cl_device_id device)
 {
 	size_t size = 0;
@@ -57,11 +29,10 @@ static void log_build(cl_program program, cl_device_id device)
 }
 
 /* Creates a program from its source, or from a binary; NULL, logged, on failure. */
-static cl_program create(const struct device *device, const struct inputs *inputs,
+static cl_program create(const struct device *device, const char *text, const char *options,
                          const struct binary *binary)
 {
 	const unsigned char *data = binary ? binary->data : NULL;
-	const char *text = inputs->text;
 	cl_int status = CL_SUCCESS, code;
 	cl_program program =
 	    binary ? clCreateProgramWithBinary(device->context, 1, &device->id, &binary->size,
@@ -72,7 +43,7 @@ static cl_program create(const struct device *device, const struct inputs *input
 	if (!code)
 		code = status;
 	if (!code)
-		code = clBuildProgram(program, 1, &device->id, inputs->options, NULL, NULL);
+		code = clBuildProgram(program, 1, &device->id, options, NULL, NULL);
 	if (!code)
 		return program;
 	if (binary) {
@@ -107,30 +78,37 @@ struct binary program_binary(cl_program program)
 cl_program program_make(const struct program_source *source, const char *file, const char *options,
                         enum pixel_type type, enum way way, const struct binary *binary)
 {
+	const struct device *device = source->device;
+	char *text = source_load(source->kernel_dir, file), *all, *key;
 	struct binary own = {0};
-	struct inputs inputs;
 	cl_program program = NULL;
 
-	if (!inputs_init(&inputs, source, file, options, type))
+	if (!text)
 		return NULL;
+	/* -w: Clang counts warnings on standard error, where nothing says what they are. */
+	all = g_strdup_printf("-cl-std=CL1.2 -w %s %s", type_options[type], options);
+	/* All that the binary depends on. */
+	key = g_strdup_printf("%s\n%s\n%s\n%s", device->name, device->driver, all, text);
 	switch (way) {
 	case WAY_CACHE:
-		own.data = cache_load(source->cache, inputs.key, &own.size);
-		program = own.data ? create(source->device, &inputs, &own) : NULL;
+		own.data = cache_load(source->cache, key, &own.size);
+		program = own.data ? create(device, text, all, &own) : NULL;
 		break;
 	case WAY_BINARY:
-		program = create(source->device, &inputs, binary);
+		program = create(device, text, all, binary);
 		break;
 	case WAY_COMPILE:
-		program = create(source->device, &inputs, NULL);
+		program = create(device, text, all, NULL);
 		if (program && source->cache)
 			own = program_binary(program);
 		binary = &own;
 		break;
 	}
 	if (way != WAY_CACHE && program && binary->data)
-		cache_store(source->cache, inputs.key, binary->data, binary->size);
+		cache_store(source->cache, key, binary->data, binary->size);
 	free(own.data);
-	inputs_fini(&inputs);
+	g_free(key);
+	g_free(all);
+	g_free(text);
 	return program;
 }

@@ -17,8 +17,7 @@ struct program_source {
 struct binary {
 	unsigned char *data; /* NULL: there is none */
 	size_t size;
-	bool
-	    deadly; /* compiling ended the process, or would not end: not to be tried in this one */
+	bool deadly; /* compiling ended its process, or would not end: not for this one */
 };
 
 /* The ways to make a program: from the cache, from a binary that the compiler process has made, or
