@@ -11,8 +11,6 @@
 #include "base/file.h"
 #include "codec/containers.h"
 #include "codec/file_metadata.h"
-#include "codec/row.h"
-#include "codec/row_writer.h"
 #include "codec/samples.h"
 
 enum {
@@ -427,11 +425,10 @@ static uint32_t density(double per_mm)
 	return (uint32_t)fmin(rint(per_mm * 1000), INT32_MAX);
 }
 
-static void make_head(struct head *h, const struct output_format *output,
-                      const struct file_metadata *m, uint64_t pixels)
+static void make_head(struct head *h, const struct image *image, const struct file_metadata *m,
+                      uint64_t pixels)
 {
 	static const uint32_t masks[] = {0xff0000, 0xff00, 0xff, 0xff000000};
-	const struct image *image = &output->image;
 	uint8_t *bitmap = h->bytes + FILE_HEAD;
 	const size_t profile = m->profile.size;
 	bool grey = image->bands == 1;
@@ -471,23 +468,22 @@ static void put_bgr_row(const struct output_format *output, uint8_t *to, const u
 		memcpy(to, row, output->image.width);
 }
 
-static enum error write_bmp(const struct output_format *output, const struct file_metadata *m,
-                            answer_row *row, void *context, int file, struct problem *problem)
+static enum error write_bmp(const struct answer *answer, struct problem *problem)
 {
-	const struct image *image = &output->image;
-	struct row_layout layout = {.output = output,
-	                            .row_size = (image_row_size(image) + 3) / 4 * 4,
-	                            .bottom_up = true,
-	                            .put = put_bgr_row};
+	const struct image *image = &answer->output->image;
+	const struct file_metadata *m = answer->metadata;
+	struct row_layout layout = {
+	    .row_size = (image_row_size(image) + 3) / 4 * 4, .bottom_up = true, .put = put_bgr_row};
 	const uint64_t pixels = layout.row_size * (uint64_t)image->height;
 	const struct file_part *profile = &m->profile;
 	struct head head;
 	enum error e;
 
-	make_head(&head, output, m, pixels);
+	make_head(&head, image, m, pixels);
 	layout.start = head.size;
-	e = row_writer_run(&layout, head.bytes, row, context, file, problem);
-	if (!e && profile->at && !file_write(file, profile->at, profile->size, head.size + pixels))
+	e = samples_write(answer, &layout, head.bytes, problem);
+	if (!e && profile->at &&
+	    !file_write(answer->file, profile->at, profile->size, head.size + pixels))
 		e = problem_set(problem, ERR_IO, "cannot write the answer");
 	return e;
 }

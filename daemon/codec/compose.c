@@ -1,16 +1,15 @@
 /* Makes the rows of the answer: those of the result, or with a target those of the whole image with
- * the result placed on it. Runs in the encoding thread.
- *
- * The hard part: if the target moves the result up or down, the answer needs the image's rows at
- * other times than the decoding thread reads them. So the encoding thread decodes the image a
- * second time, as the encoder requests rows. No rows are kept, and neither decoder waits for the
- * other except for tiles. */
-#include "codec/compose.h"
+ * the result placed on it. If the target moves the result up or down, the answer needs the image's
+ * rows at other times than the decoding thread reads them. So the encoding thread, in which all of
+ * this runs, decodes the image a second time. */
+#include "codec/tiles.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/param.h>
 
+#include "codec/decode.h"
 #include "codec/samples.h"
 
 struct composer {
@@ -31,16 +30,14 @@ enum {
 	STEP = 16              /* rows between two looks at whether the job was stopped */
 };
 
-enum error compose_size(const struct message_job *job, const struct decoded *decoded,
-                        const struct tiling *tiling, uint32_t *width, uint32_t *height,
-                        struct problem *problem)
+enum error compose_size(const struct message_job *job, const struct image *whole,
+                        const struct tiling *tiling, struct image *answer, struct problem *problem)
 {
-	const struct image *whole = &decoded->whole;
 	const struct area place = {job->target_x, job->target_y, tiling->width, tiling->height};
 	char value[32];
 
-	*width = job->has_target ? whole->width : tiling->width;
-	*height = job->has_target ? whole->height : tiling->height;
+	answer->width = job->has_target ? whole->width : tiling->width;
+	answer->height = job->has_target ? whole->height : tiling->height;
 	if (!job->has_target || area_inside(&place, whole))
 		return ERR_OK;
 	snprintf(value, sizeof value, "%u,%u", place.x, place.y);
@@ -98,7 +95,8 @@ static const uint8_t *result_row(struct composer *c, uint32_t row)
 {
 	const struct tiling *t = &c->tiles->tiling;
 	const size_t size = image_pixel_size(&t->image);
-	uint32_t left = t->rows - tiling_row_in_strip(t, row), below = t->height - row % t->height;
+	const uint32_t left = t->rows - tiling_row_in_strip(t, row),
+	               below = t->height - row % t->height;
 	const uint8_t *first;
 	struct problem problem;
 
@@ -107,8 +105,7 @@ static const uint8_t *result_row(struct composer *c, uint32_t row)
 	if (row >= c->filtered) {
 		if (!verify_await(c->tiles, tiling_strip(t, row)))
 			return NULL;
-		left = left < below ? left : below;
-		c->filtered = row + (left < STEP ? left : STEP);
+		c->filtered = row + MIN(MIN(left, below), STEP);
 	}
 	first = tiles_out_row(c->tiles, row);
 	if (t->planes == 1)
@@ -134,9 +131,10 @@ static bool read_background(struct composer *c, uint32_t y)
 	if (tiles_stopped(c->tiles))
 		return false;
 	c->first = y;
-	c->count = left < c->rows_max ? left : c->rows_max;
+	c->count = MIN(left, c->rows_max);
 	decode_page(c->background, y / c->image.height);
 	e = decode_rows(c->background, row, c->count, c->rows, image_row_size(&c->image), &problem);
+	decode_leave(c->background); /* closed by another thread */
 	if (e)
 		tiles_stop(c->tiles, e, &problem);
 	return !e;
@@ -174,7 +172,7 @@ static void free_above(void *context, uint32_t y)
 	uint32_t height = c->background ? c->image.height : t->height;
 	uint32_t row = y % height > c->y ? y % height - c->y : 0;
 
-	row = y / height * t->height + (row < t->height ? row : t->height);
+	row = y / height * t->height + MIN(row, t->height);
 	row -= tiling_row_in_strip(t, row);
 	if (row <= c->freed)
 		return;
@@ -182,24 +180,7 @@ static void free_above(void *context, uint32_t y)
 	tiles_free_above(c->tiles, row);
 }
 
-static void leave(void *context)
-{
-	struct composer *c = context;
-
-	if (c->background)
-		decode_leave(c->background);
-}
-
-static bool is_stopped(void *context)
-{
-	return tiles_stopped(((struct composer *)context)->tiles);
-}
-
 struct row_source compose_rows(struct composer *composer)
 {
-	return (struct row_source){.row = composed_row,
-	                           .free_above = free_above,
-	                           .leave = leave,
-	                           .stopped = is_stopped,
-	                           .context = composer};
+	return (struct row_source){composed_row, free_above, composer};
 }

@@ -2,15 +2,15 @@
  *
  * The hard part: each row is decoded once and in order, but a tile's halo overlaps the tile above
  * and, at the image's edges, has rows that the border rule takes from elsewhere. Shared rows are
- * copied from the slot of the tile above, which stays intact until it is used again, unless input
- * areas overlap and they lie there already. A replicated or reflected row comes from the same tile.
- * Only `wrap` needs rows from the opposite edge: the bottom rows are decoded first, in a separate
- * pass; the top rows are kept. An image in planes is decoded to a few rows of whole pixels, which
- * are split; all else is done for each plane. */
+ * copied from the slot of the tile above, unless input areas overlap and they lie there already. A
+ * replicated or reflected row comes from the same tile. Only `wrap` needs rows from the opposite
+ * edge: the bottom rows are decoded first, the top rows are kept. An image in planes is decoded to
+ * a few rows of whole pixels, which are split; all else is done for each plane. */
 #include "codec/tiles.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/param.h>
 
 #include "border.h"
 #include "codec/decode.h"
@@ -19,9 +19,10 @@
 struct cutter {
 	struct tiles *tiles;
 	const struct tiling *tiling;
-	const struct cut_source *source;
+	struct decoder *decoder;
+	struct decoder *ahead; /* wrap: reads the bottom rows of each page; NULL: `decoder` can */
+	enum border border;
 	struct problem *problem;
-	struct decoder *ahead; /* wrap: reads the bottom rows of each page; NULL: `source` can */
 	uint32_t page;
 	uint32_t height;       /* of the page or its ROI */
 	size_t pixel;          /* bytes */
@@ -55,7 +56,7 @@ static inline void copy_columns(const struct cutter *c, uint8_t *row, const size
 /* Fills the columns outside the image in one slot row. */
 static void pad_row(const struct cutter *c, uint8_t *row)
 {
-	if (c->source->border == BORDER_CONSTANT) {
+	if (c->border == BORDER_CONSTANT) {
 		memcpy(row, c->constant, c->tiling->margin);
 		memcpy(row + c->first + c->tiling->image.width * c->pixel, c->constant,
 		       c->tiling->margin);
@@ -78,7 +79,7 @@ static enum error read_planes(const struct cutter *c, struct decoder *decoder, u
 	enum error e = ERR_OK;
 
 	for (uint32_t step; !e && count; y += step, count -= step) {
-		step = count < c->whole_rows ? count : c->whole_rows;
+		step = MIN(count, c->whole_rows);
 		e = decode_rows(decoder, y, step, c->whole, c->whole_pitch, c->problem);
 		for (uint32_t i = 0; !e && i < step; i++, rows += t->in_pitch)
 			samples_split(rows, plane, c->whole + i * c->whole_pitch, t->planes,
@@ -94,11 +95,11 @@ static enum error read_rows(const struct cutter *c, struct decoder *decoder, uin
 {
 	enum { NEAR = 24 << 10, FEW = 16 };
 	const size_t pitch = c->tiling->in_pitch;
-	const uint32_t near = (uint32_t)(NEAR / pitch), most = near > FEW ? near : FEW;
+	const uint32_t most = MAX((uint32_t)(NEAR / pitch), FEW);
 	enum error e = ERR_OK;
 
 	for (uint32_t step; !e && count; y += step, count -= step, rows += step * pitch) {
-		step = c->sides && count > most ? most : count;
+		step = c->sides ? MIN(count, most) : count;
 		e = c->whole ? read_planes(c, decoder, y, step, rows + c->first, plane)
 		             : decode_rows(decoder, y, step, rows + c->first, pitch, c->problem);
 		for (uint32_t p = 0; !e && c->sides && p < c->tiling->planes; p++)
@@ -123,22 +124,19 @@ static enum error skip_rows(const struct cutter *c, struct decoder *decoder, uin
  * unless rows can be read in any order. */
 static enum error read_bottom(struct cutter *c)
 {
-	const struct cut_source *s = c->source;
-	struct decoded decoded;
-	uint32_t y = c->height - c->kept;
+	const uint32_t y = c->height - c->kept;
+	struct decoder *reader;
 	enum error e = ERR_OK;
 
-	if (!s->decoded->any_order && !c->ahead)
-		e = decode_open(&c->ahead, &decoded, c->tiles->job, true, s->body, NULL,
-		                c->problem);
+	if (!c->ahead)
+		e = decode_open_ahead(&c->ahead, c->decoder, c->tiles->job, c->problem);
 	if (e)
 		return e;
-	if (c->ahead)
-		decode_page(c->ahead, c->page);
-	e = skip_rows(c, c->ahead ? c->ahead : s->decoder, y);
+	reader = c->ahead ? c->ahead : c->decoder;
+	decode_page(reader, c->page);
+	e = skip_rows(c, reader, y);
 	if (!e && !tiles_stopped(c->tiles))
-		e = read_rows(c, c->ahead ? c->ahead : s->decoder, y, c->kept, c->bottom,
-		              c->kept_size);
+		e = read_rows(c, reader, y, c->kept, c->bottom, c->kept_size);
 	if (c->page + 1 == c->tiling->pages)
 		decode_close(&c->ahead);
 	return e;
@@ -151,10 +149,10 @@ static const uint8_t *outside_row(const struct cutter *c, uint32_t plane, int64_
 {
 	int mapped;
 
-	if (c->source->border == BORDER_CONSTANT)
+	if (c->border == BORDER_CONSTANT)
 		return c->constant;
-	mapped = border_map((int)y, (int)c->height, (int)c->source->border);
-	if (c->source->border != BORDER_WRAP)
+	mapped = border_map((int)y, (int)c->height, (int)c->border);
+	if (c->border != BORDER_WRAP)
 		return slot + (uint64_t)(mapped - top) * c->tiling->in_pitch;
 	if (y < 0)
 		mapped -= (int)(c->height - c->kept);
@@ -191,8 +189,8 @@ static enum error fill_strip(struct cutter *c, uint32_t strip)
 	top = (int64_t)tile.y0 - t->halo_y;
 	end = (int64_t)tile.y0 + tile.height + t->halo_y;
 	there = overlaps ? (int64_t)tile.y0 + t->halo_y : top;
-	first = top > 0 ? (uint32_t)top : 0;
-	last = end < c->height ? (uint32_t)end : c->height;
+	first = (uint32_t)MAX(top, 0);
+	last = (uint32_t)MIN(end, c->height);
 	to = slot + (uint64_t)(first - top) * pitch;
 	if (c->next > first) {
 		const uint32_t above = first - (tile.y0 - t->rows) + t->halo_y;
@@ -204,15 +202,15 @@ static enum error fill_strip(struct cutter *c, uint32_t strip)
 		to += size;
 		first = c->next;
 	}
-	e = read_rows(c, c->source->decoder, first, last - first, to, t->in_plane);
+	e = read_rows(c, c->decoder, first, last - first, to, t->in_plane);
 	if (e)
 		return e;
 	for (uint32_t p = 0; first < c->kept && p < t->planes; p++)
 		memcpy(c->top + p * c->kept_size + first * pitch, to + p * t->in_plane,
-		       ((last < c->kept ? last : c->kept) - first) * pitch);
+		       (MIN(last, c->kept) - first) * pitch);
 	c->next = last;
 	pad_rows(c, slot, top, there, 0);
-	pad_rows(c, slot, top, last > there ? last : there, end);
+	pad_rows(c, slot, top, MAX(last, there), end);
 	return ERR_OK;
 }
 
@@ -265,9 +263,9 @@ static bool prepare(struct cutter *c)
 	c->height = t->image.height;
 	c->pixel = image_pixel_size(&t->image);
 	c->first = t->margin - t->x0 * c->pixel;
-	c->sides = t->halo_x && c->source->border != BORDER_CROP;
-	if (c->source->border == BORDER_WRAP)
-		c->kept = t->halo_y < c->height ? t->halo_y : c->height;
+	c->sides = t->halo_x && c->border != BORDER_CROP;
+	if (c->border == BORDER_WRAP)
+		c->kept = MIN(t->halo_y, c->height);
 	c->columns = calloc(2 * t->halo_x + 1, sizeof *c->columns);
 	c->constant = calloc(1, t->in_pitch);
 	c->kept_size = (uint64_t)c->kept * t->in_pitch;
@@ -280,26 +278,26 @@ static bool prepare(struct cutter *c)
 	}
 	if (!c->columns || !c->constant || !c->top || !c->bottom || (t->planes > 1 && !c->whole))
 		return false;
-	if (c->source->border == BORDER_CONSTANT) {
+	if (c->border == BORDER_CONSTANT) {
 		for (uint32_t b = 0; b < t->image.bands; b++)
-			image_put_sample(c->constant, b, t->image.type, c->source->border_pixel[b]);
+			image_put_sample(c->constant, b, t->image.type, c->tiles->border_pixel[b]);
 		for (size_t i = c->pixel; i < t->width * c->pixel + 2 * c->tiling->margin; i++)
 			c->constant[i] = c->constant[i - c->pixel];
 	}
-	for (int i = 0; c->source->border != BORDER_CONSTANT && c->sides && i < halo; i++) {
-		c->columns[i] = (uint32_t)border_map(i - halo, width, (int)c->source->border);
-		c->columns[halo + i] =
-		    (uint32_t)border_map(width + i, width, (int)c->source->border);
+	for (int i = 0; c->border != BORDER_CONSTANT && c->sides && i < halo; i++) {
+		c->columns[i] = (uint32_t)border_map(i - halo, width, (int)c->border);
+		c->columns[halo + i] = (uint32_t)border_map(width + i, width, (int)c->border);
 	}
 	return true;
 }
 
-enum error cut_run(struct tiles *tiles, const struct cut_source *source, bool sends,
+enum error cut_run(struct tiles *tiles, struct decoder *decoder, bool sends,
                    struct problem *problem)
 {
 	struct cutter cutter = {.tiles = tiles,
 	                        .tiling = &tiles->tiling,
-	                        .source = source,
+	                        .decoder = decoder,
+	                        .border = (enum border)tiles->job_chain->border,
 	                        .problem = problem,
 	                        .sends = sends},
 	              *c = &cutter;
@@ -308,11 +306,11 @@ enum error cut_run(struct tiles *tiles, const struct cut_source *source, bool se
 	if (!prepare(c))
 		e = problem_set(problem, ERR_MEMORY, "no memory for the rows outside the image");
 	for (; !e && c->page < c->tiling->pages && !tiles_stopped(tiles); c->page++) {
-		decode_page(source->decoder, c->page);
+		decode_page(decoder, c->page);
 		if (c->kept)
 			e = read_bottom(c);
 		if (!e)
-			e = skip_rows(c, source->decoder, 0);
+			e = skip_rows(c, decoder, 0);
 		if (!e)
 			e = cut_tiles(c);
 	}

@@ -1,10 +1,8 @@
-/* Decoding: the first stage of a job. Runs in the job's decoding thread. A format's own reader
- * delivers the rows of files that it knows to read, libvips those of all others.
+/* Runs in the job's decoding thread. A format's own reader delivers the rows of files that it knows
+ * to read, libvips those of all others.
  *
  * The hard part is memory. Most files can be decoded row by row, and then no buffer here exceeds a
- * few rows. Other files have a limit of their own; both limits are checked with the header alone.
- * The body is mapped or copied, so that it can be decoded twice and decoders do not share a file
- * offset. */
+ * few rows. The others have a limit of their own. Both are checked with the header alone. */
 #include "codec/decode.h"
 
 #include <inttypes.h>
@@ -22,26 +20,25 @@
 #include "codec/file_metadata.h"
 #include "codec/jpeg_header.h"
 #include "codec/repertoire.h"
-#include "codec/sniff.h"
 #include "codec/vips_reader.h"
 
-enum { COPY_MAX = 256 << 10 }; /* bytes of a body */
+enum {
+	COPY_MAX = 256 << 10, /* bytes of a body */
+	DECODE_STEP = 64      /* rows that are decoded at a time */
+};
 
 struct decoder {
-	enum format format;
+	const struct message_job *job; /* only while it is opened */
+	bool wraps;                    /* rows are read at both ends */
+	struct decoded decoded;
 	const struct reader *reader; /* of the format */
 	void *state;                 /* the reader's, or NULL */
-	bool plain;                  /* the reader has the pixels, else `vips` */
 	struct vips_reader vips;
 	struct file_metadata metadata; /* unless the reader has it */
-	struct image image;            /* the area's size and type */
 	struct area area;              /* of the file's image, after orientation */
-	bool wraps;                    /* rows are read at both ends */
-	bool any_order;
-	uint32_t height; /* of a page of the file's image */
-	uint32_t top;    /* first row of the page that is read */
-	uint32_t next;   /* next row of the file to read, unless any_order */
-	int file;        /* raw pixels are read directly from here */
+	uint32_t top;                  /* first row of the page that is read */
+	uint32_t next;                 /* next row of the file to read, unless in any order */
+	int file;                      /* raw pixels are read directly from here */
 	struct body body;
 	struct kept_rows *kept; /* NULL: none are, or will be */
 };
@@ -63,62 +60,58 @@ static bool replays(const struct decoder *d)
 	return d->kept && kept_rows_complete(d->kept);
 }
 
-static unsigned count_decoders(const struct message_job *job, bool wraps)
+/* An image that cannot be decoded row by row is held by each decoder that the body has at the same
+ * time: for its rows, those of the opposite edge for border=wrap, unless any order is possible, and
+ * those around a target. */
+static enum error check_held(const struct decoder *d, struct problem *problem)
 {
-	return 1u + wraps + (job->has_target != 0);
-}
+	static const char *const why[2][2] = {
+	    {"", ", because for target it is decoded twice"},
+	    {", because for border=wrap it is decoded twice",
+	     ", because for target and border=wrap it is decoded three times"}};
+	const bool ahead = d->wraps && !d->decoded.any_order, target = d->job->has_target;
+	const struct image *image = &d->decoded.whole;
+	const uint64_t size =
+	    image->width * (uint64_t)image->height * d->decoded.held * (1u + ahead + target);
 
-/* The image cannot be decoded row by row, and takes so many bytes a pixel in each decoder that the
- * body has at the same time: for its rows, those of the opposite edge for border=wrap, unless any
- * order is possible, and those around a target. */
-static enum error check_held(const struct decoder *d, uint64_t held, const struct message_job *job,
-                             const struct decoded *decoded, struct problem *problem)
-{
-	const unsigned decoders = count_decoders(job, d->wraps && !decoded->any_order);
-	const struct image *image = &decoded->whole;
-	const char *why = decoders == 1 ? ""
-	                  : decoders > 2
-	                      ? ", because for target and border=wrap it is decoded three times"
-	                  : job->has_target ? ", because for target it is decoded twice"
-	                                    : ", because for border=wrap it is decoded twice";
-	uint64_t size = image->width * (uint64_t)image->height * held * decoders;
-
-	if (size <= job->buffered_size_max)
+	if (size <= d->job->buffered_size_max)
 		return ERR_OK;
 	return problem_set(
 	    problem, ERR_TOO_MANY_PIXELS,
 	    "the image is %ux%u and cannot be decoded row by row, which takes %" PRIu64
 	    " bytes of memory%s%s; the limit is %" PRIu64,
-	    image->width, image->height, size, job->page == PAGES_ALL ? " for all its pages" : "",
-	    why, job->buffered_size_max);
+	    image->width, image->height, size,
+	    d->job->page == PAGES_ALL ? " for all its pages" : "", why[ahead][target],
+	    d->job->buffered_size_max);
 }
 
 /* The pixels of all pages that are read, and of all frames that lie below the last. */
-static enum error check_all_pixels(const struct message_job *job, const struct image *image,
-                                   uint32_t pages, struct problem *problem)
+static enum error check_all_pixels(const struct decoder *d, struct problem *problem)
 {
+	const struct image *image = &d->decoded.whole;
+	const uint32_t pages = d->vips.part.all ? d->decoded.pages : d->job->page;
 	uint64_t pixels;
 
 	if (__builtin_mul_overflow((uint64_t)image->width * image->height, pages, &pixels))
 		pixels = UINT64_MAX;
-	if (pixels <= job->pixels_max && (uint64_t)image->height * pages <= IMAGE_SIDE_MAX)
+	if (pixels <= d->job->pixels_max && (uint64_t)image->height * pages <= IMAGE_SIDE_MAX)
 		return ERR_OK;
 	return problem_set(problem, ERR_TOO_MANY_PIXELS,
 	                   "%u pages of %ux%u are to be read, %" PRIu64
 	                   " pixels; the limit is %" PRIu64 ", and %d rows",
-	                   pages, image->width, image->height, pixels, job->pixels_max,
+	                   pages, image->width, image->height, pixels, d->job->pixels_max,
 	                   IMAGE_SIDE_MAX);
 }
 
-static enum error check_pixels(const struct message_job *job, const struct image *image,
-                               struct problem *problem)
+static enum error check_pixels(const struct decoder *d, struct problem *problem)
 {
+	const struct image *image = &d->decoded.whole;
 	uint64_t pixels = (uint64_t)image->width * image->height;
 
-	if (pixels > job->pixels_max)
+	if (pixels > d->job->pixels_max)
 		return problem_set(problem, ERR_TOO_MANY_PIXELS,
 		                   "the image is %ux%u, %" PRIu64 " pixels; the limit is %" PRIu64,
-		                   image->width, image->height, pixels, job->pixels_max);
+		                   image->width, image->height, pixels, d->job->pixels_max);
 	if (image->width > IMAGE_SIDE_MAX || image->height > IMAGE_SIDE_MAX)
 		return problem_set(problem, ERR_TOO_MANY_PIXELS,
 		                   "the image is %ux%u; the longest side allowed is %d",
@@ -126,20 +119,19 @@ static enum error check_pixels(const struct message_job *job, const struct image
 	return ERR_OK;
 }
 
-static enum error open_body(struct decoder *d, const struct message_job *job,
-                            struct problem *problem)
+static enum error open_body(struct decoder *d, struct problem *problem)
 {
 	struct body *body = &d->body;
 	struct stat status;
 	void *map;
 	bool read;
 
-	if (fstat(d->file, &status) || (uint64_t)status.st_size < job->body_size)
+	if (fstat(d->file, &status) || (uint64_t)status.st_size < d->job->body_size)
 		return problem_set(problem, ERR_IO, "the body is shorter than announced");
-	if (!job->body_size)
+	if (!d->job->body_size)
 		return problem_set(problem, ERR_EMPTY_BODY,
 		                   "the body is empty; send an image in it");
-	body->size = job->body_size;
+	body->size = d->job->body_size;
 	if (body->size <= COPY_MAX) { /* to map it would take longer */
 		body->at = malloc(body->size);
 		read = body->at && file_read(d->file, body->at, body->size, 0);
@@ -158,85 +150,81 @@ static enum error recognise(struct decoder *d, struct problem *problem)
 	char formats[128] = "", known[48];
 	const char *words;
 
-	d->format = sniff_format(d->body.at, d->body.size, &words);
-	if (format_in(read, d->format))
+	d->decoded.format = repertoire_recognise(d->body.at, d->body.size, &words);
+	if (format_in(read, d->decoded.format))
 		return ERR_OK;
 	for (size_t i = 0; (offer = format_offer(i)); i++)
 		if (offer->format != FORMAT_RAW && format_in(read, offer->format))
 			list_add(formats, sizeof formats, offer->title);
 	snprintf(known, sizeof known, "%s, which this service does not read",
-	         format_title(d->format));
+	         format_title(d->decoded.format));
 	return problem_set(
 	    problem, ERR_NOT_AN_IMAGE,
 	    "the format is recognised by the first bytes, which look like %s; supported: %s (for "
 	    "raw pixels give raw=WIDTHxHEIGHTxBANDS:TYPE)",
-	    d->format ? known : words, formats);
+	    d->decoded.format ? known : words, formats);
 }
 
 /* Only some formats have pages that can be read one by one. */
-static enum error check_page(const struct decoded *decoded, const struct message_job *job,
-                             struct problem *problem)
+static enum error check_page(const struct decoder *d, struct problem *problem)
 {
-	const bool all = job->page == PAGES_ALL;
+	const bool all = d->job->page == PAGES_ALL;
 	char number[16];
 
-	if (job->page == PAGE_FIRST || (all && decoded->file_pages == 1))
+	if (d->job->page == PAGE_FIRST || (all && d->decoded.file_pages == 1))
 		return ERR_OK;
-	snprintf(number, sizeof number, "%u", job->page - 1);
-	if (!all && job->page > decoded->file_pages)
+	snprintf(number, sizeof number, "%u", d->job->page - 1);
+	if (!all && d->job->page > d->decoded.file_pages)
 		return problem_set_parameter(problem, ERR_BAD_PARAMETER, "page", number,
 		                             "the image has %u page%s: page: expected an integer "
 		                             "from 0 to %u",
-		                             decoded->file_pages,
-		                             decoded->file_pages > 1 ? "s" : "",
-		                             decoded->file_pages - 1);
-	if (format_row(decoded->format)->pages || (!all && job->page == 1))
+		                             d->decoded.file_pages,
+		                             d->decoded.file_pages > 1 ? "s" : "",
+		                             d->decoded.file_pages - 1);
+	if (format_row(d->decoded.format)->pages || (!all && d->job->page == 1))
 		return ERR_OK;
 	return problem_set_parameter(problem, ERR_BAD_PARAMETER, all ? "pages" : "page",
 	                             all ? "all" : number,
 	                             "of %s a single picture is read, the one that is meant to be "
 	                             "seen first",
-	                             format_title(decoded->format));
+	                             format_title(d->decoded.format));
 }
 
 /* Chooses what is read of a body with pages. */
-static enum error choose_pages(struct decoder *d, struct decoded *decoded,
-                               const struct message_job *job, struct problem *problem)
+static enum error choose_pages(struct decoder *d, struct problem *problem)
 {
-	enum error e = check_page(decoded, job, problem);
+	enum error e = check_page(d, problem);
 
 	if (e)
 		return e;
-	if (job->page == PAGES_ALL) {
-		decoded->pages = decoded->file_pages;
-		d->vips.part.all = decoded->pages > 1;
-	} else if (job->page > 1) {
-		d->vips.part.page = job->page - 1;
+	if (d->job->page == PAGES_ALL) {
+		d->decoded.pages = d->decoded.file_pages;
+		d->vips.part.all = d->decoded.pages > 1;
+	} else if (d->job->page > 1) {
+		d->vips.part.page = d->job->page - 1;
 	}
-	decoded->left_out = job->page == PAGE_FIRST && decoded->file_pages > 1;
+	d->decoded.left_out = d->job->page == PAGE_FIRST && d->decoded.file_pages > 1;
 	return ERR_OK;
 }
 
 /* Loads the pages that are to be read, if these are others than the first. A frame is made of all
  * that are before it. own_pages: that the format's reader knows of. */
-static enum error load_pages(struct decoder *d, struct decoded *decoded, uint32_t own_pages,
-                             const struct message_job *job, struct problem *problem)
+static enum error load_pages(struct decoder *d, uint32_t own_pages, struct problem *problem)
 {
 	struct part *part = &d->vips.part;
 	struct problem why;
 	enum error e;
 
-	e = choose_pages(d, decoded, job, problem);
-	if (job->page != PAGE_FIRST && own_pages > 1)
+	e = choose_pages(d, problem);
+	if (d->job->page != PAGE_FIRST && own_pages > 1)
 		part->frames = own_pages;
 	if (e || !(part->all || part->frames || part->page))
 		return e;
-	if (part->all || part->frames || format_row(d->format)->decoder_pixel_size)
-		e = check_all_pixels(job, &decoded->whole, part->all ? decoded->pages : job->page,
-		                     problem);
+	if (part->all || part->frames || format_row(d->decoded.format)->decoder_pixel_size)
+		e = check_all_pixels(d, problem);
 	if (e)
 		return e;
-	e = vips_reader_load(&d->vips, false, decoded, problem);
+	e = vips_reader_load(&d->vips, false, &d->decoded, problem);
 	if (e && part->all && !part->frames) { /* the first page could be loaded */
 		why = *problem;
 		e = problem_set(problem, e,
@@ -248,73 +236,64 @@ static enum error load_pages(struct decoder *d, struct decoded *decoded, uint32_
 }
 
 /* Opens a file for libvips. */
-static enum error open_vips(struct decoder *d, struct decoded *decoded,
-                            const struct message_job *job, struct problem *problem)
+static enum error open_vips(struct decoder *d, struct problem *problem)
 {
-	const uint32_t own_pages = decoded->file_pages;
-	enum error e = vips_reader_load(&d->vips, false, decoded, problem);
-	uint64_t held;
+	const uint32_t own_pages = d->decoded.file_pages;
+	enum error e = vips_reader_load(&d->vips, false, &d->decoded, problem);
 
 	if (!e)
-		e = load_pages(d, decoded, own_pages, job, problem);
+		e = load_pages(d, own_pages, problem);
 	if (e)
 		return e;
-	decoded->any_order = vips_reader_turns(&d->vips);
-	held = vips_reader_held(&d->vips, decoded);
-	e = check_pixels(job, &decoded->whole, problem);
+	d->decoded.any_order = vips_reader_turns(&d->vips);
+	d->decoded.held = vips_reader_held(&d->vips, &d->decoded);
+	e = check_pixels(d, problem);
 	if (!e)
 		e = vips_reader_check(&d->vips, problem);
-	if (!e && held)
-		e = check_held(d, held, job, decoded, problem);
 	if (!e)
-		e = vips_reader_turn(&d->vips, decoded, problem);
-	decoded->lost |= d->vips.lost;
-	return e;
+		e = check_held(d, problem);
+	return e ? e : vips_reader_turn(&d->vips, &d->decoded, problem);
 }
 
 /* Opens a file for the format's reader, unless that fails and libvips is to be tried. */
-static enum error open_plain(struct decoder *d, struct decoded *decoded,
-                             const struct message_job *job, struct problem *problem)
+static enum error open_plain(struct decoder *d, struct problem *problem)
 {
 	const struct reader *r = d->reader;
-	enum error e = check_pixels(job, &decoded->whole, problem);
+	enum error e = check_pixels(d, problem);
 
-	if (!e && decoded->held)
-		e = check_held(d, decoded->held, job, decoded, problem);
+	if (!e)
+		e = check_held(d, problem);
 	if (e || !r->find || replays(d))
 		return e;
 	e = r->find(d->state, problem);
-	decoded->plain = !e;
+	d->decoded.plain = !e;
 	return r->tries ? ERR_OK : e;
 }
 
-static enum error open_file(struct decoder *d, struct decoded *decoded,
-                            const struct message_job *job, struct problem *problem)
+static enum error open_file(struct decoder *d, struct problem *problem)
 {
-	enum error e = open_body(d, job, problem);
+	enum error e = open_body(d, problem);
 
 	if (!e)
 		e = recognise(d, problem);
-	decoded->format = d->format;
 	if (!e)
-		e = bounds_check(d->format, d->body.at, d->body.size, problem);
+		e = bounds_check(d->decoded.format, d->body.at, d->body.size, problem);
 	if (e)
 		return e;
-	d->reader = repertoire_reader(d->format);
+	d->reader = repertoire_reader(d->decoded.format);
 	if (d->reader->check)
 		e = d->reader->check(&d->body, problem);
 	if (!e)
-		e = reader_open(d->reader, &d->state, decoded, &d->body, problem);
-	d->vips.format = d->format;
+		e = reader_open(d->reader, &d->state, &d->decoded, &d->body, problem);
+	d->vips.format = d->decoded.format;
 	d->vips.helper = d->reader;
 	d->vips.part.body = &d->body;
 	d->vips.part.state = d->state;
-	if (!e && decoded->plain)
-		e = open_plain(d, decoded, job, problem);
+	if (!e && d->decoded.plain)
+		e = open_plain(d, problem);
 	if (e)
 		return e;
-	return decoded->plain ? choose_pages(d, decoded, job, problem)
-	                      : open_vips(d, decoded, job, problem);
+	return d->decoded.plain ? choose_pages(d, problem) : open_vips(d, problem);
 }
 
 /* Bare pixels. */
@@ -339,51 +318,49 @@ static enum error raw_rows(void *state, const struct area *area, uint8_t *to, si
 	return ERR_OK;
 }
 
-static enum error open_raw(struct decoder *d, struct decoded *decoded,
-                           const struct message_job *job, struct problem *problem)
+static enum error open_raw(struct decoder *d, struct problem *problem)
 {
 	static const struct reader reader = {.rows = raw_rows};
-	const struct image *image = &job->raw_image;
+	const struct image *image = &d->job->raw_image;
 	const uint64_t size = image_size(image);
 	struct raw *raw;
 	char value[64];
 	enum error e;
 
-	d->format = decoded->format = FORMAT_RAW;
+	d->decoded.format = FORMAT_RAW;
 	d->reader = &reader;
 	raw = d->state = calloc(1, sizeof *raw);
 	if (!raw)
 		return problem_set(problem, ERR_MEMORY, "no memory to decode");
 	*raw = (struct raw){d->file, image->width, image_pixel_size(image)};
-	decoded->whole = *image;
-	decoded->plain = decoded->any_order = true;
-	if (size != job->body_size) {
+	d->decoded.whole = *image;
+	d->decoded.plain = d->decoded.any_order = true;
+	if (size != d->job->body_size) {
 		snprintf(value, sizeof value, "%ux%ux%u:%s", image->width, image->height,
 		         image->bands, pixel_type_name(image->type));
 		return problem_set_parameter(problem, ERR_BAD_PARAMETER, "raw", value,
 		                             "pixels of this size are %" PRIu64
 		                             " bytes; the body has %" PRIu64,
-		                             size, job->body_size);
+		                             size, d->job->body_size);
 	}
-	e = choose_pages(d, decoded, job, problem);
-	return e ? e : check_pixels(job, image, problem);
+	e = choose_pages(d, problem);
+	return e ? e : check_pixels(d, problem);
 }
 
 /* Narrows the image to the job's ROI. Rows below it are never decoded: damage there goes
  * unnoticed. */
-static enum error choose_area(struct decoder *d, struct decoded *decoded,
-                              const struct message_job *job, struct problem *problem)
+static enum error choose_area(struct decoder *d, struct problem *problem)
 {
-	const struct image *whole = &decoded->whole;
-	const struct area *roi = &job->roi;
+	const struct image *whole = &d->decoded.whole;
+	const struct area *roi = &d->job->roi;
 	char value[64];
 
 	d->area = (struct area){.width = whole->width, .height = whole->height};
 	if (roi->width)
 		d->area = *roi;
-	decoded->image = *whole;
-	decoded->image.width = d->area.width;
-	decoded->image.height = d->area.height;
+	d->decoded.image = *whole;
+	d->decoded.image.width = d->area.width;
+	d->decoded.image.height = d->area.height;
 	if (area_inside(&d->area, whole))
 		return ERR_OK;
 	snprintf(value, sizeof value, "%u,%u,%u,%u", roi->x, roi->y, roi->width, roi->height);
@@ -394,24 +371,23 @@ static enum error choose_area(struct decoder *d, struct decoded *decoded,
 }
 
 /* Prepares to keep rows, or to read those that are kept. Bare pixels are read as fast. */
-static enum error keep_rows(struct decoder *d, const struct decoded *decoded,
-                            struct problem *problem)
+static enum error keep_rows(struct decoder *d, struct problem *problem)
 {
-	const uint64_t all = (uint64_t)decoded->pages * d->image.height;
+	const struct image *image = &d->decoded.image;
+	const uint64_t all = (uint64_t)d->decoded.pages * image->height;
 	struct kept_rows *kept = d->kept;
 	uint64_t size;
 
-	if (!kept || d->format == FORMAT_RAW)
+	if (!kept || d->decoded.format == FORMAT_RAW)
 		return ERR_OK;
 	if (replays(d))
-		return kept->all == all && !memcmp(&kept->image, &d->image, sizeof kept->image)
+		return kept->all == all && !memcmp(&kept->image, image, sizeof *image)
 		           ? ERR_OK
 		           : problem_set(problem, ERR_INTERNAL,
 		                         "the kept rows are another image's");
-	kept->image = d->image;
+	kept->image = *image;
 	kept->all = all;
-	if (!__builtin_mul_overflow(all, image_row_size(&d->image), &size) &&
-	    size <= kept->size_max)
+	if (!__builtin_mul_overflow(all, image_row_size(image), &size) && size <= kept->size_max)
 		kept->rows = malloc(size); /* without memory they are decoded again */
 	return ERR_OK;
 }
@@ -427,24 +403,31 @@ enum error decode_open(struct decoder **decoder, struct decoded *decoded,
 	*decoded = (struct decoded){.format = FORMAT_NONE, .file_pages = 1, .pages = 1};
 	if (!d)
 		return problem_set(problem, ERR_MEMORY, "no memory to decode");
-	d->file = body;
-	d->wraps = wraps;
-	d->kept = kept;
-	d->vips.part.memory_max = job->buffered_size_max / count_decoders(job, wraps);
-	e = job->raw ? open_raw(d, decoded, job, problem) : open_file(d, decoded, job, problem);
+	*d = (struct decoder){
+	    .job = job, .wraps = wraps, .decoded = *decoded, .file = body, .kept = kept};
+	d->vips.part.memory_max = job->buffered_size_max / (1u + wraps + (job->has_target != 0));
+	e = job->raw ? open_raw(d, problem) : open_file(d, problem);
 	if (!e)
-		e = choose_area(d, decoded, job, problem);
-	decoded->any_order |= replays(d);
-	d->any_order = decoded->any_order;
-	d->plain = decoded->plain;
-	d->height = decoded->whole.height;
-	d->image = decoded->image;
+		e = choose_area(d, problem);
+	d->decoded.any_order |= replays(d);
 	if (!e)
-		e = keep_rows(d, decoded, problem);
+		e = keep_rows(d, problem);
+	*decoded = d->decoded;
 	*decoder = d;
 	if (e)
 		decode_close(decoder);
 	return e;
+}
+
+enum error decode_open_ahead(struct decoder **ahead, const struct decoder *d,
+                             const struct message_job *job, struct problem *problem)
+{
+	struct decoded decoded;
+
+	*ahead = NULL;
+	return d->decoded.any_order
+	           ? ERR_OK
+	           : decode_open(ahead, &decoded, job, true, d->file, NULL, problem);
 }
 
 void decode_close(struct decoder **decoder)
@@ -469,8 +452,8 @@ static enum error read_area(struct decoder *d, const struct area *area, uint8_t 
                             struct problem *problem)
 {
 	d->next = area->y + area->height;
-	return d->plain ? d->reader->rows(d->state, area, to, pitch, problem)
-	                : vips_reader_rows(&d->vips, area, to, pitch, problem);
+	return d->decoded.plain ? d->reader->rows(d->state, area, to, pitch, problem)
+	                        : vips_reader_rows(&d->vips, area, to, pitch, problem);
 }
 
 enum error decode_begin(struct decoder *d, struct problem *problem)
@@ -479,14 +462,14 @@ enum error decode_begin(struct decoder *d, struct problem *problem)
 
 	if (replays(d))
 		return ERR_OK;
-	if (!d->plain)
+	if (!d->decoded.plain)
 		return read_area(d, &corner, NULL, 0, problem);
 	return d->reader->begin ? d->reader->begin(d->state, problem) : ERR_OK;
 }
 
 void decode_page(struct decoder *d, uint32_t page)
 {
-	d->top = page * d->height;
+	d->top = page * d->decoded.whole.height;
 }
 
 /* Reads and drops rows in small parts; libvips itself would skip them all at once, in one block of
@@ -496,11 +479,11 @@ enum error decode_skip(struct decoder *d, uint32_t y, bool *more, struct problem
 	const uint32_t row = d->top + d->area.y + y;
 	struct area area = {.y = d->next};
 
-	*more = row > d->next && !d->any_order;
+	*more = row > d->next && !d->decoded.any_order;
 	if (!*more)
 		return ERR_OK;
-	area.height = row - d->next < DECODE_STEP ? row - d->next : DECODE_STEP;
-	if (d->plain) /* drops those that are above an area */
+	area.height = MIN(row - d->next, DECODE_STEP);
+	if (d->decoded.plain) /* drops those that are above an area */
 		area = (struct area){.y = area.y + area.height};
 	else
 		area.width = 1;
@@ -510,13 +493,13 @@ enum error decode_skip(struct decoder *d, uint32_t y, bool *more, struct problem
 /* The number of row y among those of all pages. */
 static uint64_t row_number(const struct decoder *d, uint32_t y)
 {
-	return (uint64_t)(d->top / d->height) * d->image.height + y;
+	return (uint64_t)(d->top / d->decoded.whole.height) * d->decoded.image.height + y;
 }
 
 enum error decode_rows(struct decoder *d, uint32_t y, uint32_t count, uint8_t *to, size_t pitch,
                        struct problem *problem)
 {
-	const size_t size = image_row_size(&d->image);
+	const size_t size = image_row_size(&d->decoded.image);
 	struct kept_rows *kept = d->kept;
 	enum error e = ERR_OK;
 	uint64_t first;
@@ -527,7 +510,7 @@ enum error decode_rows(struct decoder *d, uint32_t y, uint32_t count, uint8_t *t
 		return ERR_OK;
 	}
 	while (!e && count) {
-		const uint32_t step = count < DECODE_STEP ? count : DECODE_STEP;
+		const uint32_t step = MIN(count, DECODE_STEP);
 		const struct area area = {d->area.x, d->top + d->area.y + y, d->area.width, step};
 
 		e = read_area(d, &area, to, pitch, problem);
@@ -554,7 +537,7 @@ enum jpeg_reason decode_jpeg_scan(const struct decoder *d, struct jpeg_scan *sca
 {
 	enum jpeg_reason reason;
 
-	if (d->format != FORMAT_JPEG || !d->plain)
+	if (d->decoded.format != FORMAT_JPEG || !d->decoded.plain)
 		return JPEG_REASON_BODY;
 	reason = jpeg_header_read(d->body.at, d->body.size, scan);
 	if (reason)

@@ -37,6 +37,11 @@ enum error decode_open(struct decoder **decoder, struct decoded *decoded,
                        struct problem *problem) MUST_CHECK;
 void decode_close(struct decoder **decoder);
 
+/* Opens the body again, to read rows ahead of those of a decoder; *ahead stays NULL if that can
+ * read rows in any order. */
+enum error decode_open_ahead(struct decoder **ahead, const struct decoder *decoder,
+                             const struct message_job *job, struct problem *problem) MUST_CHECK;
+
 /* Does the work before the first row: for a buffered image most of the decoding, for which libvips
  * may use its own threads. */
 enum error decode_begin(struct decoder *decoder, struct problem *problem) MUST_CHECK;
@@ -56,8 +61,6 @@ enum error decode_rows(struct decoder *decoder, uint32_t y, uint32_t count, uint
 
 /* Lets another thread decode or close next: libvips binds its resources to a thread. */
 void decode_leave(struct decoder *decoder);
-
-enum { DECODE_STEP = 64 }; /* rows that are decoded at a time */
 
 /* The scan of a body that a device can decode, all of it, and its bytes, which the decoder owns;
  * otherwise why not. */

@@ -1,6 +1,5 @@
-/* Encoding: the last stage of a job. A format's own writer makes most answers, libvips the others.
- * Runs in the job's encoding thread, except for generate(), which libvips calls in a thread of its
- * own. Both use only the encoder and the source of its rows.
+/* A format's own writer makes most answers, libvips the others. Runs in the job's encoding thread,
+ * except for generate(), which libvips calls in a thread of its own.
  *
  * The hard part: libvips requests pixels while the image is still being decoded. It has a single
  * worker thread (vips_concurrency_set(1) in main.c), so it requests rows from top to bottom, and
@@ -10,14 +9,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <vips/vips.h>
 
 #include "codec/file_metadata.h"
-#include "codec/jpeg_encode.h"
 #include "codec/library_error.h"
 #include "codec/repertoire.h"
 #include "codec/samples.h"
@@ -34,8 +30,8 @@ struct encoder {
 	bool failed;        /* the last row of `vips` failed */
 };
 
-/* At the effort of libvips's default a palette takes twice as long, and is 0.3 dB closer to a
- * photograph. Below 4 libimagequant rounds the colours of a drawing, too. */
+/* At libvips's default a palette takes twice as long, and is 0.3 dB closer to a photograph. Below 4
+ * libimagequant rounds the colours of a drawing, too. */
 static int save_gif(const struct output_format *output, VipsImage *image, VipsTarget *target)
 {
 	(void)output;
@@ -99,9 +95,8 @@ static const uint8_t *typed_row(struct encoder *encoder, uint32_t y)
 	return encoder->row;
 }
 
-/* Gives libvips a rectangle of the answer. A request for rows means that the rows above are no
- * longer needed. A row of full width is freed as soon as it is copied, because the slots may hold
- * only a few rows. */
+/* Gives libvips a rectangle of the answer. It needs no rows above. A row of full width is freed as
+ * soon as it is copied, because the slots may hold only a few. */
 static int generate(VipsRegion *out, void *sequence, void *a, void *b, gboolean *stop)
 {
 	struct encoder *encoder = a;
@@ -124,23 +119,6 @@ static int generate(VipsRegion *out, void *sequence, void *a, void *b, gboolean 
 		if (r->width == out->im->Xsize)
 			rows->free_above(rows->context, (uint32_t)y + 1);
 	}
-	return 0;
-}
-
-/* libvips calls begin_rows() before the first and end_rows() after the last rows, both in the
- * thread that runs generate(). */
-static void *begin_rows(VipsImage *out, void *a, void *b)
-{
-	(void)out, (void)b;
-	return a;
-}
-
-static int end_rows(void *sequence, void *a, void *b)
-{
-	const struct row_source *rows = &((struct encoder *)a)->rows;
-
-	(void)sequence, (void)b;
-	rows->leave(rows->context);
 	return 0;
 }
 
@@ -175,7 +153,7 @@ static enum error make_image(struct encoder *encoder, struct problem *problem)
 	                       (int)output->result.bands, kinds[output->image.type].format,
 	                       VIPS_CODING_NONE, interpretation(output), 1, 1);
 	if (vips_image_pipelinev(vips, VIPS_DEMAND_STYLE_FATSTRIP, NULL) ||
-	    vips_image_generate(vips, begin_rows, generate, end_rows, encoder, NULL))
+	    vips_image_generate(vips, NULL, generate, NULL, encoder, NULL))
 		return vips_error_take(problem, ERR_INTERNAL, "the encoder");
 	file_metadata_tell(&encoder->metadata, output->pages, vips);
 	return output->to_srgb ? convert_inks(encoder, problem) : ERR_OK;
@@ -232,8 +210,6 @@ bool encode_is_plain(const struct encoder *encoder)
 	return !encoder->vips;
 }
 
-/* Rows for a writer of our own, one at a time. A request for a row means that the rows above are
- * no longer needed. */
 static const uint8_t *composed_row(void *context, uint32_t y)
 {
 	struct encoder *encoder = context;
@@ -260,17 +236,14 @@ static const uint8_t *converted_row(void *context, uint32_t y)
 static enum error check_saved(const struct encoder *encoder, int file, struct problem *problem)
 {
 	const struct output_format *output = encoder->output;
-	struct stat status;
-	bool saved;
-	void *map;
+	GMappedFile *map = g_mapped_file_new_from_fd(file, FALSE, NULL);
+	const size_t size = map ? g_mapped_file_get_length(map) : 0;
+	const bool saved =
+	    size && encoder->writer->saved(output, g_mapped_file_get_contents(map), size);
 
-	if (fstat(file, &status) || !status.st_size)
+	g_clear_pointer(&map, g_mapped_file_unref);
+	if (!size)
 		return problem_set(problem, ERR_IO, "cannot read the answer");
-	map = mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_SHARED, file, 0);
-	if (map == MAP_FAILED)
-		return problem_set(problem, ERR_IO, "cannot read the answer");
-	saved = encoder->writer->saved(output, map, (size_t)status.st_size);
-	munmap(map, (size_t)status.st_size);
 	if (saved)
 		return ERR_OK;
 	return problem_set(problem, ERR_UNENCODABLE,
@@ -300,11 +273,6 @@ static gint64 read_target(VipsTargetCustom *target, void *data, gint64 size, voi
 	return got > 0 && seek_target(target, got, SEEK_CUR, file) < 0 ? -1 : got;
 }
 
-static bool stopped(const struct encoder *encoder)
-{
-	return encoder->rows.stopped(encoder->rows.context);
-}
-
 static enum error save(struct encoder *encoder, const struct answer_file *file,
                        struct problem *problem)
 {
@@ -319,40 +287,35 @@ static enum error save(struct encoder *encoder, const struct answer_file *file,
 	g_signal_connect(target, "read", G_CALLBACK(read_target), data);
 	if (w->save(encoder->output, encoder->vips, VIPS_TARGET(target))) {
 		snprintf(who, sizeof who, "the %s encoder", format_name(encoder->output->format));
-		e = stopped(encoder) ? ERR_OK : vips_error_take(problem, ERR_UNENCODABLE, who);
+		e = vips_error_take(problem, ERR_UNENCODABLE, who);
 	}
 	g_clear_object(&target);
-	if (!e && w->saved && !stopped(encoder))
+	if (!e && w->saved)
 		e = check_saved(encoder, file->reader, problem);
 	return e;
 }
 
 bool encode_jpeg_target(const struct encoder *encoder, struct jpeg_target *target)
 {
-	return encoder->plain && encoder->writer == &jpeg_writer &&
-	       jpeg_encode_target(encoder->output, target);
+	return encoder->plain && encoder->writer->target &&
+	       encoder->writer->target(encoder->output, target);
 }
 
-enum error encode_scan(struct encoder *encoder, const struct jpeg_bytes *scan, int file,
-                       struct problem *problem)
+enum error encode_run(struct encoder *encoder, const struct jpeg_bytes *scan,
+                      const struct answer_file *file, struct problem *problem)
 {
-	return jpeg_encode_scan(encoder->output, &encoder->metadata, scan, file, problem);
-}
-
-enum error encode_run(struct encoder *encoder, const struct answer_file *file,
-                      struct problem *problem)
-{
-	answer_row *row = encoder->vips ? converted_row : composed_row;
+	const struct answer answer = {.output = encoder->output,
+	                              .metadata = &encoder->metadata,
+	                              .row = encoder->vips ? converted_row : composed_row,
+	                              .context = encoder,
+	                              .scan = scan,
+	                              .file = file->writer};
 	enum error e;
 
 	if (!encoder->plain)
 		return save(encoder, file, problem);
-	e = encoder->writer->write(encoder->output, &encoder->metadata, row, encoder, file->writer,
-	                           problem);
-	if (!encoder->vips)
-		encoder->rows.leave(encoder->rows.context);
+	e = encoder->writer->write(&answer, problem);
 	g_clear_object(&encoder->region); /* in the thread that made it */
-	if (!e && encoder->failed && !stopped(encoder))
-		e = vips_error_take(problem, ERR_UNENCODABLE, "the conversion to sRGB");
-	return e;
+	return encoder->failed ? vips_error_take(problem, ERR_UNENCODABLE, "the conversion to sRGB")
+	                       : e;
 }

@@ -27,13 +27,9 @@ struct answer_file {
 	int writer, reader;
 };
 
-/* Writes the whole answer to an empty file, with a scan by a device. */
-enum error encode_scan(struct encoder *encoder, const struct jpeg_bytes *scan, int file,
-                       struct problem *problem) MUST_CHECK;
-
-/* Writes the whole answer to an empty file; waits for tiles and frees their slots. Returns ERR_OK
- * if another thread stopped the job; the reason is in the tiles. */
-enum error encode_run(struct encoder *encoder, const struct answer_file *file,
-                      struct problem *problem) MUST_CHECK;
+/* Writes the whole answer to an empty file, with a scan by a device, or (NULL) from its rows: waits
+ * for tiles and frees their slots. What it returns does not count if the job was stopped. */
+enum error encode_run(struct encoder *encoder, const struct jpeg_bytes *scan,
+                      const struct answer_file *file, struct problem *problem) MUST_CHECK;
 
 #endif

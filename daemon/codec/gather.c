@@ -104,45 +104,35 @@ static enum error gather_edges(struct gatherer *g)
 	return e;
 }
 
-static enum error check_edges(const struct message_job *job, const struct tiling *tiling,
-                              struct problem *problem)
+enum error gather_check(const struct message_job *job, const struct tiling *tiling,
+                        struct problem *problem)
 {
 	const uint64_t words = tiling->pages * edges_words(tiling->width, tiling->height);
 	const uint64_t size = 2 * words * sizeof(uint64_t);
+	uint32_t numbers;
 
-	if (words <= EDGES_WORDS_MAX && size <= job->buffered_size_max)
+	if (job->gather == GATHER_NONE)
 		return ERR_OK;
-	return problem_set(problem, ERR_TOO_MANY_PIXELS,
-	                   "the image is %ux%u (pages: %u), and for canny two bits of each pixel "
-	                   "are kept, which takes %" PRIu64 " bytes; the limit is %" PRIu64,
-	                   tiling->width, tiling->height, tiling->pages, size,
-	                   words > EDGES_WORDS_MAX ? 2 * EDGES_WORDS_MAX * sizeof(uint64_t)
-	                                           : job->buffered_size_max);
-}
-
-/* Only of very many pages are there too many numbers. */
-static enum error check_counts(const struct message_job *job, const struct tiling *tiling,
-                               struct problem *problem)
-{
-	const struct image *image = &tiling->image;
-	const uint32_t numbers = gather_rows(image, is_luma(job)) *
-	                         gather_entries((enum gather)job->gather, image->type);
-
+	if (job->gather == GATHER_EDGES) {
+		if (words <= EDGES_WORDS_MAX && size <= job->buffered_size_max)
+			return ERR_OK;
+		return problem_set(problem, ERR_TOO_MANY_PIXELS,
+		                   "the image is %ux%u (pages: %u), and for canny two bits of each "
+		                   "pixel are kept, which takes %" PRIu64
+		                   " bytes; the limit is %" PRIu64,
+		                   tiling->width, tiling->height, tiling->pages, size,
+		                   words > EDGES_WORDS_MAX ? 2 * EDGES_WORDS_MAX * sizeof(uint64_t)
+		                                           : job->buffered_size_max);
+	}
+	/* Only of very many pages are there too many numbers. */
+	numbers = gather_rows(&tiling->image, is_luma(job)) *
+	          gather_entries((enum gather)job->gather, tiling->image.type);
 	if (tiling->pages <= EDGES_WORDS_MAX / numbers)
 		return ERR_OK;
 	return problem_set(problem, ERR_TOO_MANY_PIXELS,
 	                   "the image has %u pages, and %u numbers of each are kept first; the "
 	                   "limit is %u pages",
 	                   tiling->pages, numbers, EDGES_WORDS_MAX / numbers);
-}
-
-enum error gather_check(const struct message_job *job, const struct tiling *tiling,
-                        struct problem *problem)
-{
-	if (job->gather == GATHER_NONE)
-		return ERR_OK;
-	return job->gather == GATHER_EDGES ? check_edges(job, tiling, problem)
-	                                   : check_counts(job, tiling, problem);
 }
 
 enum error gather_run(struct tiles *tiles, int file, struct problem *problem)

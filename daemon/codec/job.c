@@ -1,13 +1,13 @@
 /* One job, from MSG_JOB to MSG_JOB_DONE: the order of its stages.
  *
  * The main thread (main.c) reads and checks the header. Most jobs then have two threads of their
- * own: the decoding thread, which the main thread starts and joins, decodes and cuts tiles, and
- * starts and joins the encoding thread. All three share only `tiles`.
+ * own: the decoding thread decodes and cuts tiles, and starts and joins the encoding thread. All
+ * three share only `tiles`.
  *
- * A short job has no thread: a small image in a single tile leaves nothing to do at the same time,
- * and threads would cost up to a quarter of its time. The main thread decodes, waits for the
- * front's messages wherever a thread would wait for a change, and encodes. Its header goes with its
- * tile, and the answer's file comes with the result: each message alone wakes a process. */
+ * A short job, a small image in a single tile, has no thread, which would cost up to a quarter of
+ * its time. The main thread hears from the front wherever a thread would wait for a change. The
+ * header goes with the tile, and the answer's file comes with the result: each message alone wakes
+ * a process. */
 #include "codec/job.h"
 
 #include <inttypes.h>
@@ -23,22 +23,27 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/memfd.h"
-#include "codec/compose.h"
 #include "codec/decode.h"
 #include "codec/encode.h"
-#include "codec/jpeg_check.h"
-#include "codec/jpeg_tile.h"
-#include "codec/output_format.h"
 #include "codec/tiles.h"
 #include "filters/chain_check.h"
 
+/* The job as one tile of which a device decodes the JPEG, encodes the answer, or both
+ * (wire/tile.h). */
+struct jpeg_tile {
+	enum jpeg_reason reason[JPEG_SIDES]; /* why a side cannot be a scan; NONE: it can */
+	enum tile_form form;                 /* the sides that can */
+	struct jpeg_work work;
+	const uint8_t *scan;  /* the decoder's; work.scan.size bytes */
+	struct tiling tiling; /* with pixels where such a tile has them */
+};
+
 struct job {
 	struct message_job message;
-	struct job_place place;
+	struct job_place *place;
 	int body;
 	struct answer_file answer; /* -1 until they arrive; guarded by the tiles' lock */
 	struct chain *chain;       /* owned */
-	double border_pixel[BANDS_MAX];
 	struct tiles tiles;
 	struct jpeg_tile jpeg;
 	struct tiling tiling;       /* for tiles of pixels alone */
@@ -61,6 +66,42 @@ static const uint64_t SHORT_PIXELS = 1 << 18;
 /* From this size on, an image's memory is returned to the system afterwards, and the front may
  * delay it or choose another worker. */
 static const uint64_t LARGE_PIXELS = 16000000;
+
+static enum jpeg_reason find_reason(struct job *job, enum jpeg_side side)
+{
+	const struct image *image = &job->tiling.image;
+	const uint64_t room = job->place->arena.in_size - JPEG_WORK_SIZE - ROW_ALIGNMENT;
+	struct jpeg_work *work = &job->jpeg.work;
+	enum jpeg_reason reason;
+
+	if (!job->message.jpeg_pixels)
+		return JPEG_REASON_REQUEST;
+	if ((uint64_t)image->width * image->height > job->message.jpeg_pixels)
+		return JPEG_REASON_SIZE;
+	if (side == JPEG_ENCODE)
+		return encode_jpeg_target(job->encoder, &work->target) ? JPEG_REASON_NONE
+		                                                       : JPEG_REASON_ANSWER;
+	reason = decode_jpeg_scan(job->decoder, &work->scan, &job->jpeg.scan);
+	return !reason && work->scan.size > room ? JPEG_REASON_SIZE : reason;
+}
+
+/* Finds out which sides of the job can be scans. */
+static void plan_jpeg(struct job *job)
+{
+	struct jpeg_tile *jpeg = &job->jpeg;
+
+	for (enum jpeg_side side = 0; side < JPEG_SIDES; side++) {
+		jpeg->reason[side] = find_reason(job, side);
+		jpeg->form |= jpeg->reason[side] ? 0 : 1 << side;
+	}
+	jpeg->tiling = job->tiling;
+	if (!jpeg->form || tiling_spread(&jpeg->tiling, jpeg->form))
+		return;
+	jpeg->form = TILE_PIXELS;
+	for (enum jpeg_side side = 0; side < JPEG_SIDES; side++)
+		if (!jpeg->reason[side])
+			jpeg->reason[side] = JPEG_REASON_ARENA;
+}
 
 static void make_header(struct job *job)
 {
@@ -105,19 +146,21 @@ static enum error check_gathered(const struct job *job, struct problem *problem)
 /* Makes all checks that are possible before decoding. */
 static enum error prepare(struct job *job, struct problem *problem)
 {
-	const struct arena *arena = &job->place.arena;
+	const struct arena *arena = &job->place->arena;
 	struct tiling *tiling = &job->tiling;
-	uint32_t width, height, halo_x, halo_y;
+	uint32_t halo_x, halo_y;
+	struct image answer;
 	enum error e;
 
 	chain_halo(job->chain, &halo_x, &halo_y);
 	e = decode_open(&job->decoder, &job->decoded, &job->message,
-	                job->chain->border == BORDER_WRAP && halo_y, job->body, job->place.kept,
+	                job->chain->border == BORDER_WRAP && halo_y, job->body, &job->place->kept,
 	                problem);
 	if (!e)
 		e = check_gathered(job, problem);
 	if (!e)
-		e = chain_border_pixel(job->chain, &job->decoded.image, job->border_pixel, problem);
+		e = chain_border_pixel(job->chain, &job->decoded.image, job->tiles.border_pixel,
+		                       problem);
 	if (!e)
 		e = chain_check_image(job->chain, &job->decoded.image, job->decoded.cmyk, problem);
 	if (!e)
@@ -131,10 +174,11 @@ static enum error prepare(struct job *job, struct problem *problem)
 		tiling->apart = chain_pages(job->chain) > 1;
 		e = gather_check(&job->message, tiling, problem);
 	}
+	answer = job->decoded.image;
 	if (!e)
-		e = compose_size(&job->message, &job->decoded, tiling, &width, &height, problem);
+		e = compose_size(&job->message, &job->decoded.whole, tiling, &answer, problem);
 	if (!e)
-		e = output_format_choose(&job->output, &job->message, &job->decoded, width, height,
+		e = output_format_choose(&job->output, &job->message, &job->decoded, &answer,
 		                         problem);
 	if (!e && !job->message.gather)
 		e = compose_open(&job->composer, &job->tiles, job->body, problem);
@@ -143,7 +187,7 @@ static enum error prepare(struct job *job, struct problem *problem)
 		                job->decoder, problem);
 	if (e)
 		return e;
-	jpeg_tile_plan(&job->jpeg, &job->message, job->decoder, job->encoder, tiling, arena);
+	plan_jpeg(job);
 	tiles_start(&job->tiles, tiling);
 	make_header(job);
 	return ERR_OK;
@@ -164,16 +208,16 @@ static bool await_answer(struct job *job, bool consent)
 /* Writes the answer: around the scan of a tile that was the whole job, or from pixels. */
 static enum error write_answer(struct job *job, struct problem *problem)
 {
-	struct jpeg_bytes scan = {job->place.arena.out, 0};
+	struct jpeg_bytes scan = {job->place->arena.out, 0};
+	bool coded;
 
 	if (job->message.gather)
 		return gather_run(&job->tiles, job->answer.writer, problem);
-	if (!tiles_await_whole(&job->tiles) || !(job->jpeg.form & TILE_ENCODE))
-		return encode_run(job->encoder, &job->answer, problem);
+	coded = tiles_await_whole(&job->tiles) && job->jpeg.form & TILE_ENCODE;
+	if (coded && tiles_stopped(&job->tiles))
+		return ERR_OK;
 	scan.size = job->tiles.whole_size; /* known only now */
-	return tiles_stopped(&job->tiles)
-	           ? ERR_OK
-	           : encode_scan(job->encoder, &scan, job->answer.writer, problem);
+	return encode_run(job->encoder, coded ? &scan : NULL, &job->answer, problem);
 }
 
 static void encode(struct job *job)
@@ -183,14 +227,15 @@ static void encode(struct job *job)
 
 	if (e)
 		tiles_stop(&job->tiles, e, &problem);
-	else if (!tiles_stopped(&job->tiles)) /* frees the tiles that no later row frees */
-		tiles_free_above(&job->tiles, tiling_all_rows(&job->tiles.tiling));
+	if (tiles_stopped(&job->tiles))
+		return;
+	/* Frees the tiles that no later row frees. */
+	tiles_free_above(&job->tiles, tiling_all_rows(&job->tiles.tiling));
 	/* A file has no seals; the front ends whoever has not sealed memory before it counts. */
-	if (!e)
-		memfd_seal(job->answer.writer);
-	if (!e && job->compared.at && !tiles_stopped(&job->tiles))
+	memfd_seal(job->answer.writer);
+	if (job->compared.at)
 		job->check = jpeg_check(&job->compared, job->answer.reader);
-	if (!e && job->tiles.compared && !tiles_stopped(&job->tiles))
+	if (job->tiles.compared)
 		job->check = jpeg_compare_end(&job->tiles.compared);
 }
 
@@ -211,22 +256,26 @@ static bool is_large(const struct decoded *decoded)
  * pixels must do it. */
 static bool do_whole(struct job *job)
 {
+	const struct jpeg_tile *jpeg = &job->jpeg;
+	uint8_t *in = job->place->arena.in, *scan;
 	struct tile tile;
-	uint8_t *scan;
 
-	jpeg_tile_fill(&job->jpeg, &job->place.arena, &tile);
+	tiling_whole_tile(&jpeg->tiling, jpeg->form, jpeg->work.scan.size, &tile);
+	memcpy(in + tile.work, &jpeg->work, sizeof jpeg->work);
+	if (jpeg->form & TILE_DECODE)
+		memcpy(in + tile.in, jpeg->scan, jpeg->work.scan.size);
 	if (tiles_send_whole(&job->tiles, &tile, verify_chosen(&job->tiles)))
 		return true;
 	if (job->tiles.whole != WHOLE_COMPARED)
 		return false;
 	/* Keeps the device's result, whose place tiles will take. */
-	if (!(job->jpeg.form & TILE_ENCODE)) {
-		job->tiles.compared = jpeg_compare_new(&job->jpeg.tiling, job->place.arena.out);
+	if (!(jpeg->form & TILE_ENCODE)) {
+		job->tiles.compared = jpeg_compare_new(&jpeg->tiling, job->place->arena.out);
 		return false;
 	}
 	scan = malloc(job->tiles.whole_size);
 	if (scan) {
-		memcpy(scan, job->place.arena.out, job->tiles.whole_size);
+		memcpy(scan, job->place->arena.out, job->tiles.whole_size);
 		job->compared = (struct jpeg_bytes){scan, job->tiles.whole_size};
 	}
 	return false;
@@ -234,25 +283,19 @@ static bool do_whole(struct job *job)
 
 static enum error cut(struct job *job, bool whole, struct problem *problem)
 {
-	const struct cut_source source = {.decoder = job->decoder,
-	                                  .decoded = &job->decoded,
-	                                  .body = job->body,
-	                                  .border = job->chain->border,
-	                                  .border_pixel = job->border_pixel};
 	enum error e;
 
 	if (!whole)
-		return cut_run(&job->tiles, &source, true, problem);
+		return cut_run(&job->tiles, job->decoder, true, problem);
 	tiles_start(&job->tiles, &job->jpeg.tiling);
-	e = cut_run(&job->tiles, &source, false, problem);
+	e = cut_run(&job->tiles, job->decoder, false, problem);
 	if (e || tiles_stopped(&job->tiles) || do_whole(job))
 		return e;
 	return cut_send(&job->tiles, problem);
 }
 
 /* The front has to agree to the decoding of a large image; and it chooses who decodes one that a
- * device can. decode_ns counts all threads until decode_begin() returns, and then only this thread;
- * a short job has no other. */
+ * device can. decode_ns counts all threads until decode_begin() returns, and then this one. */
 static enum error decode(struct job *job, struct problem *problem)
 {
 	uint64_t begun_ns, thread_ns;
@@ -269,11 +312,6 @@ static enum error decode(struct job *job, struct problem *problem)
 			return ERR_OK;
 		tiles_start(&job->tiles, &job->tiling);
 		whole = false;
-	}
-	if (job->tiles.hear) {
-		e = cut(job, whole, problem);
-		job->decode_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID) - job->start_ns;
-		return e;
 	}
 	e = decode_begin(job->decoder, problem);
 	begun_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID) - job->start_ns;
@@ -313,7 +351,7 @@ static void *job_thread(void *data)
 	}
 	end(job, e, &problem);
 	vips_thread_shutdown();
-	if (write(job->place.finished, &one, sizeof one) != (ssize_t)sizeof one)
+	if (write(job->place->finished, &one, sizeof one) != (ssize_t)sizeof one)
 		log_error("job %" PRIu64 ": cannot announce its end", job->message.job);
 	return NULL;
 }
@@ -327,33 +365,32 @@ static bool is_short(const struct job *job)
 	       job->decoded.plain && (job->message.gather || encode_is_plain(job->encoder));
 }
 
-/* Has the prepared job done, here or in a thread. */
-static enum error start(struct job *job, struct problem *problem)
+/* Has the job done, here or in a thread. e: it has failed before, and only ends. */
+static void start(struct job *job, enum error e, struct problem *problem)
 {
-	struct problem failure = {0};
-	enum error e = prepare(job, &failure);
-	bool here = e || is_short(job);
+	bool here;
 
+	if (!e)
+		e = prepare(job, problem);
+	here = e || is_short(job);
 	/* An empty chain may only ask for the header. */
-	job->header.image.late = here && !job->jpeg.form && job->chain->count;
+	job->header.image.late = !e && here && !job->jpeg.form && job->chain->count;
 	if (!job->header.image.late)
-		e = announce(job, e, &failure);
-	if (e || here) {
-		job->tiles.hear = job->place.hear;
-		job->tiles.context = job->place.context;
-		if (!e)
-			e = decode(job, &failure);
-		e = announce(job, e, &failure); /* where no tile did */
-		if (!e)
-			encode(job);
-		end(job, e, &failure);
-		job->was_short = true;
-		return ERR_OK;
+		e = announce(job, e, problem);
+	if (!e && !here) {
+		if (!pthread_create(&job->thread, NULL, job_thread, job))
+			return;
+		e = problem_set(problem, ERR_MEMORY, "no memory for a thread");
 	}
-	if (!pthread_create(&job->thread, NULL, job_thread, job))
-		return ERR_OK;
-	end(job, ERR_OK, NULL);
-	return problem_set(problem, ERR_MEMORY, "no memory for a thread");
+	job->tiles.hear = job->place->hear;
+	job->tiles.context = job->place->context;
+	if (!e)
+		e = decode(job, problem);
+	e = announce(job, e, problem); /* where no tile did */
+	if (!e)
+		encode(job);
+	end(job, e, problem);
+	job->was_short = true;
 }
 
 static bool message_valid(const struct message_job *message)
@@ -364,26 +401,12 @@ static bool message_valid(const struct message_job *message)
 	       (!message->raw || image_valid(&message->raw_image));
 }
 
-static void job_free(struct job *job)
-{
-	close(job->body);
-	if (job->answer.writer >= 0) {
-		close(job->answer.writer);
-		close(job->answer.reader);
-	}
-	free((void *)(uintptr_t)job->compared.at);
-	free(job->tiles.compared);
-	tiles_fini(&job->tiles);
-	free(job->chain);
-	free(job);
-}
-
-bool job_start(struct job **job, const struct job_place *place, const struct message_job *message,
+bool job_start(struct job **job, struct job_place *place, const struct message_job *message,
                const int fds[2], struct message_job_done *done)
 {
 	struct job *new = calloc(1, sizeof *new);
-	struct kept_rows *kept = place->kept;
-	struct problem *problem = &done->problem;
+	struct kept_rows *kept = &place->kept;
+	struct problem problem = {0};
 	enum error e;
 
 	*done = (struct message_job_done){.job = message->job};
@@ -391,20 +414,20 @@ bool job_start(struct job **job, const struct job_place *place, const struct mes
 	if (!new) {
 		for (int i = 0; i < 2; i++)
 			close(fds[i]);
-		done->error = problem_set(problem, ERR_MEMORY, "no memory for the job");
+		done->error = problem_set(&done->problem, ERR_MEMORY, "no memory for the job");
 		return true;
 	}
 	new->message = *message;
-	new->place = *place;
+	new->place = place;
 	new->body = fds[0];
 	new->answer.writer = -1;
 	new->start_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
 	e = chain_take(fds[1], &new->chain);
-	tiles_init(&new->tiles, &new->message, new->chain, place->socket, &new->place.arena);
+	tiles_init(&new->tiles, &new->message, new->chain, place->socket, &place->arena);
 	if (e == ERR_MEMORY)
-		e = problem_set(problem, e, "no memory for the job");
+		e = problem_set(&problem, e, "no memory for the job");
 	else if (e || !message_valid(message))
-		e = problem_set(problem, ERR_INTERNAL, "the job's description is not valid");
+		e = problem_set(&problem, ERR_INTERNAL, "the job's description is not valid");
 	close(fds[1]);
 	/* The rows that the last run kept; those of a run that gathers may be kept if they take no
 	 * more than an arena. */
@@ -412,15 +435,9 @@ bool job_start(struct job **job, const struct job_place *place, const struct mes
 		kept_rows_free(kept);
 	if (message->gather)
 		kept->size_max = place->arena.in_size;
-	if (!e)
-		e = start(new, problem);
-	done->error = e;
-	if (e) {
-		job_free(new);
-		*job = NULL;
-	} else if (new->was_short) {
+	start(new, e, &problem);
+	if (new->was_short)
 		job_finish(job, done);
-	}
 	return !*job;
 }
 
@@ -468,7 +485,7 @@ bool job_hear(struct job *job, const struct message *message, const int *fds)
 void job_finish(struct job **job, struct message_job_done *done)
 {
 	struct job *j = *job;
-	struct kept_rows *kept = j->place.kept;
+	struct kept_rows *kept = &j->place->kept;
 	uint64_t busy_ns, other_ns;
 	struct stat status;
 
@@ -500,6 +517,15 @@ void job_finish(struct job **job, struct message_job_done *done)
 		kept_rows_free(kept);
 	if (is_large(&j->decoded))
 		malloc_trim(0);
-	job_free(j);
+	close(j->body);
+	if (j->answer.writer >= 0) {
+		close(j->answer.writer);
+		close(j->answer.reader);
+	}
+	free((void *)(uintptr_t)j->compared.at);
+	free(j->tiles.compared);
+	tiles_fini(&j->tiles);
+	free(j->chain);
+	free(j);
 	*job = NULL;
 }

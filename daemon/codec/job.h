@@ -18,17 +18,17 @@ struct job_place {
 	int finished; /* eventfd, written when job_finish() no longer has to wait */
 	struct arena arena;
 	uint32_t arena_number;
-	struct kept_rows *kept; /* by the last job */
+	struct kept_rows kept; /* by the last job */
 	/* Waits for a message of the front and handles it, in the main thread. */
 	void (*hear)(void *context);
 	void *context;
 };
 
-/* Starts a job and takes over the two descriptors of its message. The job sends MSG_IMAGE and
- * MSG_TILE itself. Returns true if it is over already, and fills in MSG_JOB_DONE: it failed, which
- * has no other effect; or it was short and has been done here, in the main thread, where it heard
+/* Starts a job, which uses the place until its end, and takes over the two descriptors of its
+ * message. The job sends MSG_IMAGE and MSG_TILE itself. Returns true if it is over already, and
+ * fills in MSG_JOB_DONE: it failed, or it was short and has been done in the main thread, hearing
  * from the front by way of the place: *job is set before that. */
-bool job_start(struct job **job, const struct job_place *place, const struct message_job *message,
+bool job_start(struct job **job, struct job_place *place, const struct message_job *message,
                const int fds[2], struct message_job_done *done) MUST_CHECK;
 
 /* Handles what the front says of this job: that it may go as one tile of a form, where its answer

@@ -1,9 +1,10 @@
-#include "codec/jpeg_check.h"
+#include "codec/tiles.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
+#include <sys/param.h>
+
+#include <glib.h>
 
 #include "base/log.h"
 #include "codec/jpeg_header.h"
@@ -28,7 +29,7 @@ static void add_differences(struct differences *d, const uint8_t *a, const uint8
 		int difference = abs(a[i] - b[i]);
 
 		d->sum += difference;
-		d->most = difference > d->most ? difference : d->most;
+		d->most = MAX(d->most, difference);
 	}
 	d->samples += (double)count;
 }
@@ -46,8 +47,7 @@ static enum jpeg_check compare(void *const files[2], const struct image *image, 
 	struct problem problem;
 
 	for (uint32_t y = 0; y < image->height; y += ROWS) {
-		const uint32_t left = image->height - y;
-		const struct area part = {0, y, image->width, left < ROWS ? left : ROWS};
+		const struct area part = {0, y, image->width, MIN(image->height - y, ROWS)};
 
 		if (jpeg_reader.rows(files[0], &part, rows, row, &problem))
 			return JPEG_NOT_CHECKED;
@@ -82,25 +82,25 @@ static enum jpeg_check check_samples(const struct body bodies[2])
 }
 
 /* The device's scan between the answer's header and end. */
-static enum jpeg_check check(const struct jpeg_bytes *scan, const struct jpeg_bytes *answer)
+static enum jpeg_check check(const struct jpeg_bytes *scan, uint8_t *answer, size_t size)
 {
 	struct jpeg_scan own;
-	struct body files[2] = {{(uint8_t *)(uintptr_t)answer->at, answer->size, true}};
+	struct body files[2] = {{answer, size, true}};
 	enum jpeg_check result;
 	uint8_t *file;
 
-	if (jpeg_header_read(answer->at, answer->size, &own))
+	if (jpeg_header_read(answer, size, &own))
 		return JPEG_NOT_CHECKED;
-	if (own.size == scan->size && !memcmp(answer->at + own.offset, scan->at, scan->size))
+	if (own.size == scan->size && !memcmp(answer + own.offset, scan->at, scan->size))
 		return JPEG_SAME;
-	files[1].size = own.offset + scan->size + (answer->size - own.offset - own.size);
+	files[1].size = size - own.size + scan->size;
 	files[1].at = file = malloc(files[1].size);
 	if (!file)
 		return JPEG_NOT_CHECKED;
-	memcpy(file, answer->at, own.offset);
+	memcpy(file, answer, own.offset);
 	memcpy(file + own.offset, scan->at, scan->size);
-	memcpy(file + own.offset + scan->size, answer->at + own.offset + own.size,
-	       answer->size - own.offset - own.size);
+	memcpy(file + own.offset + scan->size, answer + own.offset + own.size,
+	       size - own.offset - own.size);
 	result = check_samples(files);
 	free(file);
 	return result;
@@ -108,18 +108,13 @@ static enum jpeg_check check(const struct jpeg_bytes *scan, const struct jpeg_by
 
 enum jpeg_check jpeg_check(const struct jpeg_bytes *scan, int file)
 {
+	GMappedFile *answer = g_mapped_file_new_from_fd(file, FALSE, NULL);
 	enum jpeg_check result = JPEG_NOT_CHECKED;
-	struct stat status;
-	void *map = MAP_FAILED;
 
-	if (!fstat(file, &status) && status.st_size)
-		map = mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_SHARED, file, 0);
-	if (map != MAP_FAILED) {
-		const struct jpeg_bytes answer = {map, (size_t)status.st_size};
-
-		result = check(scan, &answer);
-		munmap(map, answer.size);
-	}
+	if (answer && g_mapped_file_get_length(answer))
+		result = check(scan, (uint8_t *)g_mapped_file_get_contents(answer),
+		               g_mapped_file_get_length(answer));
+	g_clear_pointer(&answer, g_mapped_file_unref);
 	if (result == JPEG_NOT_CHECKED)
 		log_warning("cannot compare a device's JPEG");
 	return result;

@@ -1,8 +1,6 @@
 /* Decodes by libjpeg's scanline interface, straight into the caller's rows: tiles in their slots.
- *
- * Every call of libjpeg is a step of jpeg_error_catch(), because it may leave by a jump. The file
- * is all there, in memory, so libjpeg never waits for input; when it asks for more, the file is
- * truncated. */
+ * Every call of libjpeg is a step of jpeg_error_catch(), because it may leave by a jump. When it
+ * asks for more input, the file is truncated. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -96,22 +94,6 @@ static enum error open_decoder(void *state, struct decoded *decoded, const struc
 	return ERR_OK;
 }
 
-static void begin(void *context)
-{
-	struct jpeg_decoder *d = context;
-
-	if (!d->begun)
-		jpeg_start_decompress(&d->libjpeg);
-	d->begun = true;
-}
-
-static enum error begin_decoding(void *state, struct problem *problem)
-{
-	struct jpeg_decoder *d = state;
-
-	return jpeg_error_catch(&d->error, begin, d) ? ERR_OK : complain(d, problem);
-}
-
 /* Decodes a row into memory of its own. */
 static const uint8_t *decode_aside(struct jpeg_decoder *d)
 {
@@ -144,7 +126,9 @@ static void decode(void *context)
 	struct jpeg_decoder *d = r->decoder;
 	const size_t pixel = (size_t)d->libjpeg.output_components;
 
-	begin(d);
+	if (!d->begun)
+		jpeg_start_decompress(&d->libjpeg);
+	d->begun = true;
 	while (d->libjpeg.output_scanline < area->y)
 		decode_aside(d);
 	if (area->width == d->libjpeg.output_width)
@@ -179,6 +163,5 @@ const struct reader jpeg_reader = {
     .open = open_decoder,
     .close = close_decoder,
     .metadata = metadata_of,
-    .begin = begin_decoding,
     .rows = read_rows,
 };

@@ -1,7 +1,5 @@
 /* Encodes by libjpeg's scanline interface, straight from the caller's rows: the devices' results in
  * their slots. Runs in the job's encoding thread. */
-#include "codec/jpeg_encode.h"
-
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,22 +9,18 @@
 #include "base/file.h"
 #include "codec/jpeg_metadata.h"
 #include "codec/library_error.h"
+#include "codec/row.h"
+#include "image/jpeg.h"
 
 enum { BUFFER = 64 << 10 };
 
 struct encoding {
-	const struct output_format *output;
-	const struct file_metadata *metadata;
-	answer_row *row; /* of pixels */
-	void *context;
-	const struct jpeg_bytes *scan; /* in place of rows; NULL: none */
-	int file;
+	const struct answer *answer;
 	struct jpeg_error error;
 	struct jpeg_compress_struct libjpeg;
 	struct jpeg_destination_mgr destination;
 	bool write_failed;
-	uint64_t written;  /* bytes */
-	uint8_t *inverted; /* a row of what ink leaves of white, as files have it; NULL: no ink */
+	uint64_t written; /* bytes */
 	uint8_t buffer[BUFFER];
 };
 
@@ -45,7 +39,7 @@ static void use_buffer(j_compress_ptr libjpeg)
 static void write_bytes(struct encoding *e, const uint8_t *from, size_t size)
 {
 	if (!e->write_failed)
-		e->write_failed = !file_write(e->file, from, size, e->written);
+		e->write_failed = !file_write(e->answer->file, from, size, e->written);
 	e->written += size;
 }
 
@@ -66,7 +60,7 @@ static void end_file(j_compress_ptr libjpeg)
 static void set_coding(struct encoding *e)
 {
 	struct jpeg_compress_struct *c = &e->libjpeg;
-	const struct output_format *output = e->output;
+	const struct output_format *output = e->answer->output;
 
 	c->image_width = output->image.width;
 	c->image_height = output->image.height;
@@ -81,31 +75,28 @@ static void set_coding(struct encoding *e)
 	c->write_JFIF_header = FALSE;
 }
 
-static const uint8_t *invert(struct encoding *e, const uint8_t *row)
+/* Memory of libjpeg's for a row of the answer. */
+static JSAMPROW allocate_row(struct encoding *e)
 {
-	const size_t size = image_row_size(&e->output->image);
-
-	if (!e->inverted)
-		return row;
-	for (size_t i = 0; i < size; i++)
-		e->inverted[i] = row[i] ^ 0xff;
-	return e->inverted;
+	return e->libjpeg.mem->alloc_large((j_common_ptr)&e->libjpeg, JPOOL_IMAGE,
+	                                   image_row_size(&e->answer->output->image));
 }
 
+/* Of ink, files have what it leaves of white. */
 static void write_rows(struct encoding *e)
 {
-	const struct image *image = &e->output->image;
+	const struct answer *a = e->answer;
+	const size_t size = image_row_size(&a->output->image);
+	JSAMPROW inverted = a->output->cmyk ? allocate_row(e) : NULL;
 
-	if (e->output->cmyk)
-		e->inverted = e->libjpeg.mem->alloc_large((j_common_ptr)&e->libjpeg, JPOOL_IMAGE,
-		                                          image_row_size(image));
-	for (uint32_t y = 0; y < image->height && !e->write_failed; y++) {
-		const uint8_t *row = e->row(e->context, y);
-		JSAMPROW samples;
+	for (uint32_t y = 0; y < a->output->image.height && !e->write_failed; y++) {
+		const uint8_t *row = a->row(a->context, y);
+		JSAMPROW samples = inverted ? inverted : (JSAMPROW)(uintptr_t)row;
 
 		if (!row)
 			return;
-		samples = (JSAMPROW)(uintptr_t)invert(e, row);
+		for (size_t i = 0; inverted && i < size; i++)
+			inverted[i] = row[i] ^ 0xff;
 		jpeg_write_scanlines(&e->libjpeg, &samples, 1);
 	}
 	if (!e->write_failed)
@@ -116,13 +107,12 @@ static void write_rows(struct encoding *e)
 static void write_scan(struct encoding *e)
 {
 	static const uint8_t end[] = {0xFF, JPEG_EOI};
-	JSAMPROW samples = e->libjpeg.mem->alloc_large((j_common_ptr)&e->libjpeg, JPOOL_IMAGE,
-	                                               image_row_size(&e->output->image));
+	JSAMPROW samples = allocate_row(e);
 
-	memset(samples, 0, image_row_size(&e->output->image));
+	memset(samples, 0, image_row_size(&e->answer->output->image));
 	jpeg_write_scanlines(&e->libjpeg, &samples, 1);
 	end_file(&e->libjpeg);
-	write_bytes(e, e->scan->at, e->scan->size);
+	write_bytes(e, e->answer->scan->at, e->answer->scan->size);
 	write_bytes(e, end, sizeof end);
 }
 
@@ -138,8 +128,8 @@ static void encode(void *context)
 	e->libjpeg.client_data = e;
 	set_coding(e);
 	jpeg_start_compress(&e->libjpeg, TRUE);
-	jpeg_metadata_write(e->metadata, &e->libjpeg);
-	if (e->scan)
+	jpeg_metadata_write(e->answer->metadata, &e->libjpeg);
+	if (e->answer->scan)
 		write_scan(e);
 	else
 		write_rows(e);
@@ -151,7 +141,8 @@ static bool writes(const struct output_format *output)
 	return !output->to_srgb && output->image.bands == output->result.bands;
 }
 
-bool jpeg_encode_target(const struct output_format *output, struct jpeg_target *target)
+/* Images of a single row of MCUs stay here. */
+static bool find_target(const struct output_format *output, struct jpeg_target *target)
 {
 	uint32_t factor = output->image.bands == 3 && !output->full_chroma ? 2 : 1;
 
@@ -162,9 +153,8 @@ bool jpeg_encode_target(const struct output_format *output, struct jpeg_target *
 	       output->image.height > 8 * factor;
 }
 
-static enum error run(const struct output_format *output, const struct file_metadata *metadata,
-                      answer_row *row, void *context, const struct jpeg_bytes *scan, int file,
-                      struct problem *problem)
+/* Allocates nothing a row. */
+static enum error write_jpeg(const struct answer *answer, struct problem *problem)
 {
 	struct encoding *e = malloc(sizeof *e);
 	enum error error = ERR_OK;
@@ -172,12 +162,7 @@ static enum error run(const struct output_format *output, const struct file_meta
 	if (!e)
 		return problem_set(problem, ERR_MEMORY, "no memory to encode");
 	memset(e, 0, offsetof(struct encoding, buffer));
-	e->output = output;
-	e->metadata = metadata;
-	e->row = row;
-	e->context = context;
-	e->scan = scan;
-	e->file = file;
+	e->answer = answer;
 	e->libjpeg.err = jpeg_error_init(&e->error);
 	if (!jpeg_error_catch(&e->error, encode, e))
 		error = jpeg_error_take(&e->error, problem, ERR_UNENCODABLE, "the jpeg encoder");
@@ -186,21 +171,6 @@ static enum error run(const struct output_format *output, const struct file_meta
 	jpeg_destroy_compress(&e->libjpeg);
 	free(e);
 	return error;
-}
-
-/* Allocates nothing a row. */
-static enum error write_jpeg(const struct output_format *output,
-                             const struct file_metadata *metadata, answer_row *row, void *context,
-                             int file, struct problem *problem)
-{
-	return run(output, metadata, row, context, NULL, file, problem);
-}
-
-enum error jpeg_encode_scan(const struct output_format *output,
-                            const struct file_metadata *metadata, const struct jpeg_bytes *scan,
-                            int file, struct problem *problem)
-{
-	return run(output, metadata, NULL, NULL, scan, file, problem);
 }
 
 static int save_jpeg(const struct output_format *output, VipsImage *image, VipsTarget *target)
@@ -220,5 +190,6 @@ static int save_jpeg(const struct output_format *output, VipsImage *image, VipsT
 const struct writer jpeg_writer = {
     .write = write_jpeg,
     .writes = writes,
+    .target = find_target,
     .save = save_jpeg,
 };

@@ -1,9 +1,6 @@
-/* Replaces the C library's allocation, for all libraries: no byte of an earlier image is in the
- * memory that a decoder gets.
- *
- * Some decoders leave parts of a damaged picture as the memory was, and the file would be answered
- * with those of other clients. calloc() clears only what has been used before, and large areas
- * come from the system, so this costs nothing that can be measured. */
+/* Replaces the C library's allocation, for all libraries. Some decoders leave parts of a damaged
+ * picture as the memory was, and the file would be answered with pixels of other clients. calloc()
+ * clears only what has been used before, so this costs nothing that can be measured. */
 #include "codec/known_memory.h"
 
 #include <errno.h>

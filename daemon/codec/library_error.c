@@ -1,16 +1,15 @@
-/* A library may report several lines. The first line is the cause; the others are its
- * consequences. libvips collects lines "module: text" in one buffer per process.
+/* The first line that a library reports is the cause, the others are consequences. libvips collects
+ * lines "module: text" in one buffer per process.
  *
- * Only here is setjmp(): a function that has no variables of its own loses none to a jump.
- *
- * A warning of libjpeg means damaged data that it has replaced by a guess. Real files have a few,
- * as between segments; a file with a hundred is refused, as libvips does. */
+ * Only here is setjmp(): a function that has no variables of its own loses none to a jump. */
 #include "codec/library_error.h"
 
 #include <string.h>
 
 #include <vips/vips.h>
 
+/* Damaged data that libjpeg has replaced by a guess. Real files have some, as between segments;
+ * libvips refuses as many. */
 enum { WARNINGS_MAX = 99 };
 
 /* Copies the first line without its final full stop and without unprintable characters. */

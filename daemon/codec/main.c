@@ -1,9 +1,6 @@
 /* convolved-codec: decodes images into tiles and encodes the results for the front, which is at the
- * other end of its socket. Handles one job at a time.
- *
- * The main thread reads the socket and owns the worker's state. A job has threads of its own
- * (job.c), which write to the socket too; messages are datagrams, so they do not mix. The worker
- * holds nothing that must be saved: it exits as soon as the front is gone, even during a job. */
+ * other end of its socket. Handles one job at a time, whose threads (job.c) write to the socket
+ * too. Nothing must be saved: the worker exits as soon as the front is gone, even during a job. */
 #include <errno.h>
 #include <inttypes.h>
 #include <malloc.h>
@@ -35,8 +32,6 @@ enum { EXPENDABLE = 800 };
 
 struct worker {
 	struct job_place place;
-	struct kept_rows kept;
-	bool has_arena;
 	struct job *job; /* NULL: idle */
 };
 
@@ -84,7 +79,6 @@ static enum error start(struct worker *worker, const struct start *how)
 
 	*worker = (struct worker){.place = {.socket = WORKER_SOCKET,
 	                                    .finished = eventfd(0, EFD_CLOEXEC),
-	                                    .kept = &worker->kept,
 	                                    .hear = hear,
 	                                    .context = worker}};
 	/* Fewer heaps: freed memory is returned to the system sooner. */
@@ -112,14 +106,13 @@ static enum error map_arena(struct worker *worker, const struct message_arena *m
 {
 	enum error e = ERR_INTERNAL;
 
-	if (!worker->has_arena && message->in_size && message->out_size)
+	if (!worker->place.arena.in && message->in_size && message->out_size)
 		e = arena_map(&worker->place.arena, fds[0], message->in_size,
 		              PROT_READ | PROT_WRITE, fds[1], message->out_size,
 		              PROT_READ | PROT_WRITE);
 	close(fds[0]);
 	close(fds[1]);
 	worker->place.arena_number = message->arena;
-	worker->has_arena = !e;
 	return e;
 }
 
@@ -139,7 +132,7 @@ static enum error begin_job(struct worker *worker, const struct message_job *mes
 {
 	struct message_job_done done;
 
-	if (worker->job || !worker->has_arena || message->arena != worker->place.arena_number)
+	if (worker->job || !worker->place.arena.in || message->arena != worker->place.arena_number)
 		return ERR_INTERNAL;
 	return job_start(&worker->job, &worker->place, message, fds, &done)
 	           ? send_done(worker, &done)
@@ -163,7 +156,7 @@ static enum error handle_message(struct worker *worker, const struct message *me
 		for (unsigned i = 0; i < message_fds(message->type); i++)
 			close(fds[i]);
 		if (message->type == MSG_CANCEL && !worker->job)
-			kept_rows_free(&worker->kept);
+			kept_rows_free(&worker->place.kept);
 		return ERR_OK;
 	default:
 		return ERR_INTERNAL;
@@ -245,7 +238,7 @@ int main(void)
 	if (worker.job)
 		_exit(status);
 	close(worker.place.finished);
-	if (worker.has_arena)
+	if (worker.place.arena.in)
 		arena_unmap(&worker.place.arena);
 	vips_shutdown();
 	return status;

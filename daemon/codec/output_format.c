@@ -1,6 +1,6 @@
 /* Chooses the format of the answer and how it is encoded, from formats.def, before any pixel is
  * decoded. */
-#include "codec/output_format.h"
+#include "codec/row.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "codec/repertoire.h"
 #include "process/sandbox.h"
+#include "wire/wire.h"
 
 /* From this quality on, JPEGs keep the full resolution of colour. */
 enum { FULL_CHROMA_QUALITY = 90 };
@@ -24,20 +25,6 @@ static unsigned kind_of(const struct image *image, bool cmyk)
 	if (colours == 3)
 		return image->alpha ? KIND_RGB_ALPHA : KIND_RGB;
 	return cmyk ? KIND_CMYK : KIND_OTHER;
-}
-
-static const char *kind_text(unsigned kind)
-{
-	switch (kind) {
-	case KIND_GREY_ALPHA:
-		return "grey with alpha";
-	case KIND_RGB_ALPHA:
-		return "RGB with alpha";
-	case KIND_CMYK:
-		return "CMYK";
-	default:
-		return "of several bands without colours";
-	}
 }
 
 static bool writes_pages(const struct format_row *r)
@@ -89,6 +76,13 @@ static enum format choose_format(const struct message_job *job, const struct dec
 static enum error check_image(const struct format_row *r, const struct output_format *output,
                               struct problem *problem)
 {
+	/* Every format holds grey and RGB. */
+	static const char *const kinds[] = {
+	    [KIND_GREY_ALPHA] = "grey with alpha",
+	    [KIND_RGB_ALPHA] = "RGB with alpha",
+	    [KIND_CMYK] = "CMYK",
+	    [KIND_OTHER] = "of several bands without colours",
+	};
 	const struct image *image = &output->result;
 	const char *name = format_name(output->format);
 	const unsigned kind = kind_of(image, output->cmyk);
@@ -104,7 +98,7 @@ static enum error check_image(const struct format_row *r, const struct output_fo
 		return problem_set_parameter(
 		    problem, ERR_UNENCODABLE, "format", name,
 		    "the result is %s, and this format holds only %s; it can be written as %s",
-		    kind_text(kind), r->kinds_text, others);
+		    kinds[kind], r->kinds_text, others);
 	if (output->pages > 1 && !writes_pages(r))
 		return problem_set_parameter(
 		    problem, ERR_UNENCODABLE, "format", name,
@@ -130,74 +124,47 @@ static void list_coded(char *list, size_t size, bool halved)
 	}
 }
 
-static enum error check_compression(const struct format_row *r, const struct output_format *output,
-                                    struct problem *problem)
-{
-	enum compression c = output->coding.compression;
-	char all[96];
-
-	if (c == COMPRESSION_DEFAULT || (c >= r->compression_first && c <= r->compression_last))
-		return ERR_OK;
-	format_list_compressions(repertoire().written, all, sizeof all);
-	return problem_set_parameter(problem, ERR_BAD_PARAMETER, "compression", compression_name(c),
-	                             "the answer is %s; compression: expected %s",
-	                             format_name(output->format), all);
-}
-
-static enum error check_subsample(const struct format_row *r, const struct output_format *output,
-                                  struct problem *problem)
-{
-	enum subsample subsample = output->coding.subsample;
-	bool halves = r->lossy & LOSSY && !output->coding.lossless && !r->never_subsampled;
-	char others[128] = "";
-
-	if (subsample == SUBSAMPLE_ON && !halves) {
-		list_coded(others, sizeof others, true);
-		return problem_set_parameter(problem, ERR_BAD_PARAMETER, "subsample", "on",
-		                             "the answer is %s, which keeps the resolution of "
-		                             "colour; these can halve it: %s",
-		                             format_name(output->format), others);
-	}
-	if (subsample == SUBSAMPLE_OFF && halves && !r->full_chroma)
-		return problem_set_parameter(
-		    problem, ERR_BAD_PARAMETER, "subsample", "off",
-		    "%s halves the resolution of colour, unless lossless=1",
-		    format_name(output->format));
-	return ERR_OK;
-}
-
-static enum error check_background(const struct output_format *output, struct problem *problem)
-{
-	const struct coding *c = &output->coding;
-	char value[32];
-
-	if (c->backgrounds != 3 || output->image.alpha == output->result.alpha ||
-	    output->image.bands == 3)
-		return ERR_OK;
-	snprintf(value, sizeof value, "%u,%u,%u", c->background[0], c->background[1],
-	         c->background[2]);
-	return problem_set_parameter(
-	    problem, ERR_BAD_PARAMETER, "background", value,
-	    "the result is grey: background: expected one value from 0 to 255");
-}
-
 /* Checks that the format supports the requested coding. */
 static enum error check_coding(const struct format_row *r, const struct output_format *output,
                                struct problem *problem)
 {
-	char others[128] = "";
-	enum error e;
+	const struct coding *c = &output->coding;
+	const bool halves = r->lossy & LOSSY && !c->lossless && !r->never_subsampled;
+	const char *name = format_name(output->format);
+	char text[128] = "";
 
-	if (output->coding.lossless && r->lossy && !r->lossless) {
-		list_coded(others, sizeof others, false);
+	if (c->lossless && r->lossy && !r->lossless) {
+		list_coded(text, sizeof text, false);
 		return problem_set_parameter(problem, ERR_BAD_PARAMETER, "lossless", "1",
-		                             "%s has no lossless form; %s have one",
-		                             format_name(output->format), others);
+		                             "%s has no lossless form; %s have one", name, text);
 	}
-	e = check_compression(r, output, problem);
-	if (!e)
-		e = check_subsample(r, output, problem);
-	return e ? e : check_background(output, problem);
+	if (c->compression != COMPRESSION_DEFAULT &&
+	    (c->compression < r->compression_first || c->compression > r->compression_last)) {
+		format_list_compressions(repertoire().written, text, sizeof text);
+		return problem_set_parameter(
+		    problem, ERR_BAD_PARAMETER, "compression", compression_name(c->compression),
+		    "the answer is %s; compression: expected %s", name, text);
+	}
+	if (c->subsample == SUBSAMPLE_ON && !halves) {
+		list_coded(text, sizeof text, true);
+		return problem_set_parameter(problem, ERR_BAD_PARAMETER, "subsample", "on",
+		                             "the answer is %s, which keeps the resolution of "
+		                             "colour; these can halve it: %s",
+		                             name, text);
+	}
+	if (c->subsample == SUBSAMPLE_OFF && halves && !r->full_chroma)
+		return problem_set_parameter(
+		    problem, ERR_BAD_PARAMETER, "subsample", "off",
+		    "%s halves the resolution of colour, unless lossless=1", name);
+	if (c->backgrounds == 3 && output->image.alpha != output->result.alpha &&
+	    output->image.bands != 3) {
+		snprintf(text, sizeof text, "%u,%u,%u", c->background[0], c->background[1],
+		         c->background[2]);
+		return problem_set_parameter(
+		    problem, ERR_BAD_PARAMETER, "background", text,
+		    "the result is grey: background: expected one value from 0 to 255");
+	}
+	return ERR_OK;
 }
 
 /* Memory that a worker has in any case: stacks of threads, tables of libraries. */
@@ -263,7 +230,7 @@ static struct image fit_image(const struct format_row *r, const struct output_fo
 }
 
 enum error output_format_choose(struct output_format *output, const struct message_job *job,
-                                const struct decoded *decoded, uint32_t width, uint32_t height,
+                                const struct decoded *decoded, const struct image *result,
                                 struct problem *problem)
 {
 	const enum subsample subsample = job->coding.subsample;
@@ -272,9 +239,7 @@ enum error output_format_choose(struct output_format *output, const struct messa
 	enum error e;
 
 	*output = (struct output_format){
-	    .result = decoded->image, .pages = decoded->pages, .cmyk = decoded->cmyk};
-	output->result.width = width;
-	output->result.height = height;
+	    .result = *result, .pages = decoded->pages, .cmyk = decoded->cmyk};
 	output->format = choose_format(job, decoded, output);
 	if (output->format == FORMAT_NONE)
 		return problem_set(problem, ERR_NOT_ACCEPTABLE,

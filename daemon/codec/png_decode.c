@@ -1,8 +1,7 @@
-/* PNGs without libvips, for which they take two to three times as long: the stream of a small image
- * is inflated as a whole. Chunks, the inflated stream, filters undone (W3C, Portable Network
- * Graphics, chapters 5, 9 and 10). Pixels that are not exactly as the standard says are left to
- * libvips, which has words for them; and so are large, interlaced and animated images, palettes,
- * fewer than 8 bits a sample and transparent colours. */
+/* PNGs without libvips, which takes two to three times as long: the stream of a small image is
+ * inflated as a whole (W3C, Portable Network Graphics, chapters 5, 9 and 10). Pixels that are not
+ * exactly as the standard says are left to libvips, which has words for them; and so are large,
+ * interlaced and animated images, palettes, fewer than 8 bits a sample and transparent colours. */
 #include <stdlib.h>
 #include <string.h>
 

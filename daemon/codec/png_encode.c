@@ -1,9 +1,8 @@
 /* Rows are collected in blocks, each deflated on its own: how is tried on a sample of it. Drawings
- * are smaller as they are, photographs with filters. ISA-L deflates several times as fast as
- * others, and what shrinks a lot is worth the time that these take: it is little then. libdeflate
- * cannot leave a stream open for another block, so images of several take zlib instead. Bytes do
- * not depend on load, but ISA-L finds other matches on other kinds of processor. Runs in the job's
- * encoding thread. */
+ * are smaller as they are, photographs with filters. ISA-L is several times as fast as others,
+ * which are worth their time for what shrinks a lot: it is little then. libdeflate cannot leave a
+ * stream open for another block, so images of several take zlib instead. Bytes do not depend on
+ * load, but ISA-L finds other matches on other kinds of processor. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -39,11 +38,8 @@ struct way {
 };
 
 struct encoding {
-	const struct output_format *output;
-	const struct file_metadata *metadata;
-	answer_row *next;
-	void *context;
-	int file;
+	const struct answer *answer;
+	const struct image *image;
 	bool chosen; /* the level, by the request */
 	int level;
 	uint64_t at;   /* in the file */
@@ -61,7 +57,7 @@ struct encoding {
 
 static bool put(struct encoding *e, const void *bytes, size_t size)
 {
-	bool done = file_write(e->file, bytes, size, e->at);
+	bool done = file_write(e->answer->file, bytes, size, e->at);
 
 	e->at += size;
 	return done;
@@ -238,8 +234,7 @@ static uint8_t *filter_row(struct encoding *e, uint32_t y, size_t size, bool fil
 	const uint8_t *above = e->raw + y * e->row, *row = above + e->row;
 
 	if (filtered) {
-		apply_best_filter(to, row, above, size, image_pixel_size(&e->output->image),
-		                  e->trial);
+		apply_best_filter(to, row, above, size, image_pixel_size(e->image), e->trial);
 	} else {
 		*to = 0;
 		memcpy(to + 1, row, size);
@@ -253,7 +248,7 @@ static size_t try_way(struct encoding *e, const struct way *way, uint32_t rows, 
 	const uint32_t strips = rows < STRIPS ? rows : STRIPS, step = rows / strips,
 	               least = (uint32_t)(STRIP_MIN / e->row) + rows / SAMPLED + 1,
 	               some = least < step ? least : step;
-	const size_t pixel = image_pixel_size(&e->output->image),
+	const size_t pixel = image_pixel_size(e->image),
 	             most = BLOCK_SIZE / SAMPLED / pixel * pixel,
 	             size = e->row < most || some > 1 ? e->row : most;
 	uint8_t *to = e->filtered;
@@ -311,7 +306,7 @@ static void put_row(const struct encoding *e, uint8_t *to, const uint8_t *row)
 {
 	const uint16_t *samples = (const uint16_t *)(const void *)row;
 
-	if (e->output->image.type == PIXEL_U8)
+	if (e->image->type == PIXEL_U8)
 		memcpy(to, row, e->row);
 	else
 		for (size_t i = 0; i < e->row / 2; i++) {
@@ -320,21 +315,19 @@ static void put_row(const struct encoding *e, uint8_t *to, const uint8_t *row)
 		}
 }
 
-/* Sets *ended if the rows end too early. */
-static bool put_page(struct encoding *e, bool *ended)
+static bool put_page(struct encoding *e)
 {
-	const uint32_t height = e->output->image.height, top = e->page * height;
+	const uint32_t height = e->image->height, top = e->page * height;
 	uint32_t rows;
 
 	memset(e->raw, 0, e->row);
 	for (uint32_t y = 0; y < height; y += rows) {
-		rows = height - y < e->rows ? height - y : e->rows;
+		rows = MIN(height - y, e->rows);
 		for (uint32_t i = 0; i < rows; i++) {
-			const uint8_t *row = e->next(e->context, top + y + i);
+			const uint8_t *row = e->answer->row(e->answer->context, top + y + i);
 
-			*ended = !row;
-			if (*ended)
-				return true;
+			if (!row)
+				return false;
 			put_row(e, e->raw + (1 + i) * e->row, row);
 		}
 		if (!put_block(e, rows, !y, y + rows == height))
@@ -348,15 +341,15 @@ static bool put_control(struct encoding *e)
 {
 	enum { WIDTH = 4, HEIGHT = 8, DELAY = 20, SIZE = 26, DELAYS_MAX = 65535 };
 	uint8_t chunk[PNG_CHUNK_FRAME + SIZE] = {0}, *data = chunk + PNG_CHUNK_HEAD;
-	const struct file_metadata *m = e->metadata;
+	const struct file_metadata *m = e->answer->metadata;
 	int delay = (int)e->page < m->delay_count ? m->delays[e->page] : DELAY_USUAL;
 	const bool seconds = delay > DELAYS_MAX;
 
 	delay = seconds ? delay / 1000 : delay;
 	delay = delay < 0 ? 0 : delay < DELAYS_MAX ? delay : DELAYS_MAX;
 	bytes_put(data, e->numbers++, 4, true);
-	bytes_put(data + WIDTH, e->output->image.width, 4, true);
-	bytes_put(data + HEIGHT, e->output->image.height, 4, true);
+	bytes_put(data + WIDTH, e->image->width, 4, true);
+	bytes_put(data + HEIGHT, e->image->height, 4, true);
 	bytes_put(data + DELAY, (uint32_t)delay << 16 | (seconds ? 1 : 1000), 4, true);
 	return put_chunk(e, chunk, "fcTL", SIZE);
 }
@@ -365,20 +358,31 @@ static bool put_head(struct encoding *e, GByteArray *head)
 {
 	static const uint8_t colours[] = {[1] = 0, [2] = 4, [3] = 2, [4] = 6};
 	enum { BITS = 8, COLOUR = 9, SIZE = 13 };
-	const struct image *image = &e->output->image;
+	const struct answer *a = e->answer;
 	uint8_t chunk[PNG_CHUNK_FRAME + SIZE] = {0}, *data = chunk + PNG_CHUNK_HEAD;
-	const int plays = e->metadata->plays;
+	const int plays = a->metadata->plays;
 
-	bytes_put(data, image->width, 4, true);
-	bytes_put(data + 4, image->height, 4, true);
-	data[BITS] = image->type == PIXEL_U8 ? 8 : 16;
-	data[COLOUR] = colours[image->bands];
+	bytes_put(data, e->image->width, 4, true);
+	bytes_put(data + 4, e->image->height, 4, true);
+	data[BITS] = e->image->type == PIXEL_U8 ? 8 : 16;
+	data[COLOUR] = colours[e->image->bands];
 	if (!put(e, png_signature, PNG_SIGNATURE) || !put_chunk(e, chunk, "IHDR", SIZE) ||
 	    !put(e, head->data, head->len))
 		return false;
-	bytes_put(data, e->output->pages, 4, true);
+	bytes_put(data, a->output->pages, 4, true);
 	bytes_put(data + 4, plays > 0 ? (uint32_t)plays : 0, 4, true);
-	return e->output->pages == 1 || put_chunk(e, chunk, "acTL", 8);
+	return a->output->pages == 1 || put_chunk(e, chunk, "acTL", 8);
+}
+
+static bool put_file(struct encoding *e, GByteArray *head)
+{
+	const uint32_t pages = e->answer->output->pages;
+	bool written = put_head(e, head);
+	uint8_t end[PNG_CHUNK_FRAME];
+
+	for (; written && e->page < pages; e->page++)
+		written = (pages == 1 || put_control(e)) && put_page(e);
+	return written && put_chunk(e, end, "IEND", 0);
 }
 
 static bool allocate(struct encoding *e)
@@ -396,37 +400,25 @@ static bool allocate(struct encoding *e)
 }
 
 /* Several pages are frames, each of them whole, with its delays. Allocates nothing a row. */
-static enum error write_png(const struct output_format *output,
-                            const struct file_metadata *metadata, answer_row *row, void *context,
-                            int file, struct problem *problem)
+static enum error write_png(const struct answer *answer, struct problem *problem)
 {
+	const struct output_format *output = answer->output;
 	const struct image *image = &output->image;
 	const enum compression c = output->coding.compression;
-	struct encoding e = {.output = output,
-	                     .metadata = metadata,
-	                     .next = row,
-	                     .context = context,
-	                     .file = file,
+	struct encoding e = {.answer = answer,
+	                     .image = image,
 	                     .chosen = c != COMPRESSION_DEFAULT,
 	                     .level = c == COMPRESSION_DEFAULT ? DRAWING_LEVEL
 	                                                       : (int)(c - COMPRESSION_LEVEL),
 	                     .row = image_row_size(image),
 	                     .whole = image_size(image) <= WHOLE_MAX};
-	uint8_t end[PNG_CHUNK_FRAME];
-	bool written = true, ended = false;
 	GByteArray *head = g_byte_array_new();
 	enum error error = ERR_OK;
 
 	e.rows = e.whole ? image->height : (uint32_t)(BLOCK_SIZE / e.row + 1);
-	if (!allocate(&e) || !png_metadata_write(metadata, head))
+	if (!allocate(&e) || !png_metadata_write(answer->metadata, head))
 		error = problem_set(problem, ERR_MEMORY, "no memory to encode");
-	else if (!put_head(&e, head))
-		written = false;
-	for (; written && !error && !ended && e.page < output->pages; e.page++)
-		written = (output->pages == 1 || put_control(&e)) && put_page(&e, &ended);
-	if (written && !error && !ended)
-		written = put_chunk(&e, end, "IEND", 0);
-	if (!written)
+	else if (!put_file(&e, head))
 		error = problem_set(problem, ERR_IO, "cannot write the answer");
 	libdeflate_free_compressor(e.compressor[0]);
 	libdeflate_free_compressor(e.compressor[1]);

@@ -6,9 +6,9 @@
  * Rows are wanted in any order, but the samples of plain formats are numbers in text, of any length
  * and with comments between: they are all read at once.
  *
- * A sample v of the maximum m becomes (v * full + m / 2) / m, rounded down, as netpbm scales it and
- * Pillow, too: exactly, and halves up. In raw formats one above m is m, as it is to Pillow; in
- * plain ones it is refused, as by all readers. */
+ * A sample v of the maximum m becomes (v * full + m / 2) / m, rounded down, as in netpbm and
+ * Pillow. In raw formats one above m is m, as it is to Pillow; in plain ones it is refused, as by
+ * all readers. */
 #include <ctype.h>
 #include <inttypes.h>
 #include <math.h>
@@ -19,8 +19,7 @@
 #include <glib.h>
 
 #include "codec/containers.h"
-#include "codec/row.h"
-#include "codec/row_writer.h"
+#include "codec/samples.h"
 
 enum { LINE_SIZE = 256, MAXIMUM_MAX = 65535 };
 
@@ -433,18 +432,14 @@ static void copy_swapped_row(const struct output_format *output, uint8_t *to, co
 	}
 }
 
-static enum error write_pnm(const struct output_format *output,
-                            const struct file_metadata *metadata, answer_row *row, void *context,
-                            int file, struct problem *problem)
+static enum error write_pnm(const struct answer *answer, struct problem *problem)
 {
-	const struct image *image = &output->image;
+	const struct image *image = &answer->output->image;
 	const bool colour = image->bands == 3, floats = image->type == PIXEL_F32;
-	struct row_layout layout = {
-	    .output = output, .row_size = image_row_size(image), .put = copy_row};
+	struct row_layout layout = {.row_size = image_row_size(image), .put = copy_row};
 	char head[64] = "";
 
-	(void)metadata;
-	if (output->format == FORMAT_PNM) {
+	if (answer->output->format == FORMAT_PNM) {
 		/* A negative scale means little-endian floats. */
 		layout.start =
 		    (uint64_t)snprintf(head, sizeof head, "%s\n%u %u\n%s\n",
@@ -457,7 +452,7 @@ static enum error write_pnm(const struct output_format *output,
 		if (image->type == PIXEL_U16)
 			layout.put = copy_swapped_row;
 	}
-	return row_writer_run(&layout, head, row, context, file, problem);
+	return samples_write(answer, &layout, head, problem);
 }
 
 const struct writer pnm_writer = {.write = write_pnm};

@@ -1,4 +1,4 @@
-/* The formats that this worker reads and writes, and by what. */
+/* The formats that this worker reads and writes, by what, and how they are recognised. */
 #ifndef CODEC_REPERTOIRE_H
 #define CODEC_REPERTOIRE_H
 
@@ -14,5 +14,9 @@ struct format_sets repertoire(void);
 /* An empty row where libvips alone reads the format; NULL: it is not written. */
 const struct reader *repertoire_reader(enum format format);
 const struct writer *repertoire_writer(enum format format);
+
+/* The format that a body's first bytes indicate, never its declared type: only a body with such a
+ * signature reaches a decoder. FORMAT_NONE: *words describe the body, "a PDF document", "text". */
+enum format repertoire_recognise(const uint8_t *body, size_t size, const char **words);
 
 #endif

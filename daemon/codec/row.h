@@ -15,6 +15,9 @@
 #include "image/image.h"
 
 struct file_metadata;
+struct jpeg_bytes;
+struct jpeg_target;
+struct message_job;
 struct _VipsImage;
 struct _VipsTarget;
 
@@ -147,37 +150,53 @@ struct output_format {
 	uint32_t lost; /* bit (1 << enum loss) for each */
 };
 
+/* Chooses the format and its settings for a result. Without a requested format it is the one with
+ * the greatest weight, and among equals the body's. ERR_UNENCODABLE lists the formats that would
+ * do; ERR_BAD_PARAMETER says what the format supports. */
+enum error output_format_choose(struct output_format *output, const struct message_job *job,
+                                const struct decoded *decoded, const struct image *result,
+                                struct problem *problem) MUST_CHECK;
+
 /* Rows of all pages, one below the other. */
 static inline uint32_t output_rows(const struct output_format *output)
 {
 	return output->pages * output->image.height;
 }
 
-/* Returns a row, valid until the next call; NULL: there are no more. */
+/* Returns a row, valid until the next call; NULL: there are no more, and what is written of the
+ * answer is of no use. */
 typedef const uint8_t *answer_row(void *context, uint32_t y);
 
 /* The source of an answer's rows, which must not go back. */
 struct row_source {
-	answer_row *row; /* waits for it; NULL if the job was stopped, which a failure also does */
+	answer_row *row; /* waits for it; NULL: the job was stopped, which a failure also does */
 	void (*free_above)(void *context, uint32_t y); /* those above y are no longer needed */
-	void (*leave)(void *context); /* in the thread that took rows, when it takes no more */
-	bool (*stopped)(void *context);
 	void *context;
+};
+
+/* An answer to be written to an empty file. Its rows come one after another, in output->image's
+ * sample type, with the bands of output->result, or after the conversion to sRGB of output->image.
+ */
+struct answer {
+	const struct output_format *output;
+	const struct file_metadata *metadata;
+	answer_row *row;
+	void *context;
+	const struct jpeg_bytes *scan; /* of a JPEG, in place of rows; NULL: none */
+	int file;
 };
 
 struct writer {
 	/* False if a library lacks the format's codec. Called before the sandbox is entered. */
 	bool (*works)(void);
 
-	/* Writes the whole answer to an empty file, with this metadata, from rows that
-	 * it takes one after another: in output->image's sample type, with the bands of
-	 * output->result, or after the conversion to sRGB of output->image. Rows that end too early
-	 * are no error. NULL: by libvips. */
-	enum error (*write)(const struct output_format *output,
-	                    const struct file_metadata *metadata, answer_row *row, void *context,
-	                    int file, struct problem *problem);
+	/* Writes all of it; what it returns counts only if there was each row. NULL: by libvips. */
+	enum error (*write)(const struct answer *answer, struct problem *problem);
 	/* True if write() writes such an answer; NULL: any. */
 	bool (*writes)(const struct output_format *output);
+
+	/* Says what a scan by a device is to be like, if write() takes one for such an answer. */
+	bool (*target)(const struct output_format *output, struct jpeg_target *target);
 
 	/* Writes an image by libvips, which has the words if that fails. */
 	int (*save)(const struct output_format *output, struct _VipsImage *image,

@@ -1,11 +1,10 @@
-/* Conversion between sample types, by a table with a function for each pair; and planes. */
 #include "codec/samples.h"
 
 #include <assert.h>
-#include <stdint.h>
 #include <string.h>
+#include <sys/param.h>
 
-#include "codec/row.h"
+#include "base/file.h"
 
 /* Returns 0 for NaN; written so that compilers vectorise it. */
 static inline float scaled(float value, float full)
@@ -99,4 +98,34 @@ void samples_weave(uint8_t *row, const uint8_t *from, uint64_t pitch, uint32_t p
 {
 	for (uint32_t p = 0; p < planes; p++)
 		copy_apart(row + p * size, planes, from + p * pitch, 1, width, size);
+}
+
+enum error samples_write(const struct answer *answer, const struct row_layout *l, const void *head,
+                         struct problem *problem)
+{
+	const uint32_t height = output_rows(answer->output);
+	const uint32_t rows_max = (uint32_t)((256 << 10) / l->row_size) + 1;
+	uint8_t *rows = calloc(rows_max, l->row_size);
+	bool written = file_write(answer->file, head, l->start, 0);
+
+	if (!rows)
+		return problem_set(problem, ERR_MEMORY, "no memory to write the answer");
+	for (uint32_t first = 0, count; written && first < height; first += count) {
+		uint64_t place;
+
+		count = MIN(height - first, rows_max);
+		place = l->bottom_up ? height - first - count : first;
+		for (uint32_t i = 0; written && i < count; i++) {
+			const uint8_t *row = answer->row(answer->context, first + i);
+			uint32_t at = l->bottom_up ? count - 1 - i : i;
+
+			written = row;
+			if (row)
+				l->put(answer->output, rows + at * l->row_size, row);
+		}
+		written = written && file_write(answer->file, rows, count * l->row_size,
+		                                l->start + place * l->row_size);
+	}
+	free(rows);
+	return written ? ERR_OK : problem_set(problem, ERR_IO, "cannot write the answer");
 }

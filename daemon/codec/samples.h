@@ -1,13 +1,12 @@
-/* Samples of other types than the image's, for files that cannot hold those; and in planes. */
+/* Samples of other types than the image's, for files that cannot hold those; in planes; and in
+ * files whose rows have places that are known beforehand. */
 #ifndef CODEC_SAMPLES_H
 #define CODEC_SAMPLES_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-#include "image/image.h"
-
-struct output_format;
+#include "codec/row.h"
 
 /* Copies samples, scaled from one type's full scale to another's, rounded to nearest and saturated;
  * copies samples of the same type unchanged. Never converts to a wider type. */
@@ -28,5 +27,19 @@ void samples_split(uint8_t *to, uint64_t pitch, const uint8_t *row, uint32_t pla
 /* The reverse: puts a row of such pixels together. */
 void samples_weave(uint8_t *row, const uint8_t *from, uint64_t pitch, uint32_t planes,
                    uint32_t width, size_t size);
+
+/* The rows of a file. */
+struct row_layout {
+	uint64_t start;  /* bytes before the rows */
+	size_t row_size; /* bytes */
+	bool bottom_up;  /* the last row comes first */
+	/* Makes a row of the file from one of the answer; the file's was zero, or another row. */
+	void (*put)(const struct output_format *output, uint8_t *to, const uint8_t *row);
+};
+
+/* Writes the head of an answer and its rows: in large pieces, each at its final place when it
+ * arrives, also from bottom to top. */
+enum error samples_write(const struct answer *answer, const struct row_layout *layout,
+                         const void *head, struct problem *problem) MUST_CHECK;
 
 #endif

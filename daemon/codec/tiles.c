@@ -3,11 +3,10 @@
  * encoding thread reads them.
  *
  * The hard part: no wait may last for ever. Slots are assigned and freed in the order of tiles, so
- * the tile that the encoder waits for always has a slot; and stopping the job ends every wait. One
- * lock guards all counters but not the pixels: a slot belongs to the decoding thread until
- * tiles_send(), to a device until tiles_done(), and then to the encoding thread until it is freed.
- * If input areas overlap, the decoding thread waits now and then until all have been read; the
- * encoder, which asks for one tile after the other, keeps only results meanwhile. */
+ * the tile that the encoder waits for always has a slot; and stopping the job ends every wait. The
+ * lock does not guard pixels: a slot belongs to the decoding thread until tiles_send(), to a device
+ * until tiles_done(), and then to the encoding thread until it is freed. If input areas overlap,
+ * the decoding thread waits now and then until all have been read. */
 #include "codec/tiles.h"
 
 #include <inttypes.h>

@@ -27,8 +27,8 @@ struct tiles {
 	int socket; /* socket to the front */
 	const struct arena *arena;
 	struct chain *job_chain;
-	struct chain
-	    *chain; /* the job's; or owned, the one of the page in work, if pages are apart */
+	struct chain *chain; /* the job's; or owned, of the page in work, if pages are apart */
+	double border_pixel[BANDS_MAX]; /* from chain_border_pixel() */
 	/* Of verify.c: its random choices; processor time of comparing tiles (encoding side), and
 	 * of filtering them here (decoding side). */
 	uint64_t random, verify_ns, reference_ns;
@@ -81,10 +81,10 @@ bool tiles_await_slot(struct tiles *tiles, uint32_t strip) MUST_CHECK;
 enum error tiles_send(struct tiles *tiles, uint32_t i) MUST_CHECK;
 
 /* The whole job as a tile with scans, WHOLE_EXPECTED once the front has agreed; the caller has the
- * lock. The decoding side sends the tile, whose job and arena are set here, and waits for it; the
- * encoding side waits likewise. True: its result is there, or the job was stopped; a scan is at the
- * start of the output arena, and all tiles of pixels count as filtered. False: tiles of pixels
- * follow, because there is no result or (compare) in any case. */
+ * lock. The decoding side sends the tile, whose job and arena are set here; both sides wait. True:
+ * its result is there, or the job was stopped; a scan is at the start of the output arena, and all
+ * tiles of pixels count as filtered. False: tiles of pixels follow, because there is no result or
+ * (compare) in any case. */
 void tiles_set_whole(struct tiles *tiles, enum whole whole);
 bool tiles_send_whole(struct tiles *tiles, const struct tile *tile, bool compare) MUST_CHECK;
 bool tiles_await_whole(struct tiles *tiles) MUST_CHECK;
@@ -116,22 +116,11 @@ const uint8_t *tiles_out_row(const struct tiles *tiles, uint32_t row);
 /* ---- cut.c: from rows of pixels to padded tiles in slots ---- */
 
 struct decoder;
-struct decoded;
-
-/* The source of the pixels; the body is for a second decoding. */
-struct cut_source {
-	struct decoder *decoder;
-	const struct decoded *decoded;
-	int body;
-	enum border border;
-	const double *border_pixel; /* from chain_border_pixel() */
-};
 
 /* Decodes the whole image into tiles and sends them to the front, in order; waits for slots. With
  * !sends it only fills the strips, which have places of their own (tiling_spread()); cut_send()
- * then sends them as tiles. Also returns ERR_OK when another thread stopped the job and gave the
- * reason to tiles_stop(). */
-enum error cut_run(struct tiles *tiles, const struct cut_source *source, bool sends,
+ * then sends them as tiles. Also returns ERR_OK when another thread stopped the job. */
+enum error cut_run(struct tiles *tiles, struct decoder *decoder, bool sends,
                    struct problem *problem) MUST_CHECK;
 enum error cut_send(struct tiles *tiles, struct problem *problem) MUST_CHECK;
 
@@ -145,11 +134,9 @@ bool verify_chosen(struct tiles *tiles);
 /* Decoding side. Filters tile i, which has been sent, in place of a device. */
 enum error verify_filter(struct tiles *tiles, uint32_t i) MUST_CHECK;
 
-/* Encoding side. Waits until a strip's tiles are filtered, and compares those that are chosen
- * (never for VARIANT_REFERENCE), which sends MSG_VERIFIED. A tile with mismatches runs again; if
- * its results differ between runs, or complete verification still finds mismatches, the reference's
- * result replaces them in the slot. Failures to compare are logged and have no other effect. False
- * if the job was stopped. */
+/* Encoding side. Waits until a strip's tiles are filtered, and compares those that are chosen,
+ * which sends MSG_VERIFIED. A tile with mismatches runs again, or the reference's result replaces
+ * it in the slot. Failures to compare are only logged. False if the job was stopped. */
 bool verify_await(struct tiles *tiles, uint32_t strip) MUST_CHECK;
 
 /* ---- gather.c: from the result's rows to what a filter must know of all of them ---- */
@@ -158,9 +145,45 @@ bool verify_await(struct tiles *tiles, uint32_t strip) MUST_CHECK;
 enum error gather_check(const struct message_job *job, const struct tiling *tiling,
                         struct problem *problem) MUST_CHECK;
 
-/* Counts the values of the result's rows, or finds its edges, of each page by itself, and writes
- * the numbers that the job is to gather to an empty file, page after page; waits for tiles and
- * frees their slots. ERR_OK if another thread stopped the job; the reason is in the tiles. */
+/* Counts the values of the result's rows, or finds its edges, and writes the numbers that the job
+ * is to gather to an empty file, page after page; waits for tiles and frees their slots. Also
+ * returns ERR_OK when another thread stopped the job. */
 enum error gather_run(struct tiles *tiles, int file, struct problem *problem) MUST_CHECK;
+
+/* ---- compose.c: from the result's rows to the answer's ---- */
+
+struct composer;
+struct row_source;
+
+/* Sets the size of the answer to a result of this tiling: the result's, or with a target the whole
+ * image's. ERR_BAD_PARAMETER if the result would exceed the image. */
+enum error compose_size(const struct message_job *job, const struct image *whole,
+                        const struct tiling *tiling, struct image *answer,
+                        struct problem *problem) MUST_CHECK;
+
+/* Prepares the answer's rows from those of `tiles`; with a target, opens the body a second time.
+ * The caller keeps body and tiles, which must outlive the composer. */
+enum error compose_open(struct composer **composer, struct tiles *tiles, int body,
+                        struct problem *problem) MUST_CHECK;
+void compose_close(struct composer **composer);
+
+/* The answer's rows, in the devices' sample type. A failure here stops the job. */
+struct row_source compose_rows(struct composer *composer);
+
+/* ---- jpeg_check.c: compares what a device made of a job, a scan or pixels, with the answer that
+ * was made here ---- */
+
+/* Says whether the scan and that of the answer in this file are alike: the same bytes, or but for
+ * rounding, as another device or other kernels may have filtered the answer's tiles. Failures are
+ * logged and mean JPEG_NOT_CHECKED. */
+enum jpeg_check jpeg_check(const struct jpeg_bytes *scan, int file) MUST_CHECK;
+
+/* Keeps the result of a tile whose input was a scan: rows out_pitch bytes apart. Each row of the
+ * tiles of pixels is compared with it, in parts; the end says whether they were alike, and frees
+ * it. NULL without memory, logged. */
+struct jpeg_compared *jpeg_compare_new(const struct tiling *tiling, const void *rows);
+void jpeg_compare_row(struct jpeg_compared *compared, uint32_t y, uint32_t x, const uint8_t *pixels,
+                      uint32_t width);
+enum jpeg_check jpeg_compare_end(struct jpeg_compared **compared);
 
 #endif

@@ -2,10 +2,9 @@
  * that a wrong tile can still be replaced.
  *
  * A mismatch need not be a fault of the device: in some images float32 sums overflow or nearly
- * equal values differ. If all runs of a tile give the same bits, that is what the device computes,
- * and the front tests whether it is right with pixels of its own (front/workers/self_test.c). The
- * reference's result replaces the tile if runs differ, or if the request asked for verification,
- * which guarantees correct pixels. */
+ * equal values differ. If all runs of a tile give the same bits, the front tests whether these are
+ * right with pixels of its own (front/workers/self_test.c). The reference's result replaces the
+ * tile if runs differ, or if the request asked for verification. */
 #include "codec/tiles.h"
 
 #include <inttypes.h>
@@ -14,7 +13,6 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "codec/jpeg_check.h"
 #include "reference/reference.h"
 
 enum { WINDOW_MAX = 256 };

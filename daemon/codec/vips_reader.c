@@ -1,5 +1,3 @@
-/* Loads images by libvips, maps its pixel formats to ours, converts some that we lack, and
- * describes others. */
 #include "codec/vips_reader.h"
 
 #include <stdio.h>
@@ -29,10 +27,9 @@ enum pixel_type vips_reader_type(const VipsImage *image)
 	}
 }
 
-/* The white of files' CIELAB is D50, and that of sRGB D65; libvips takes one for the other. So
- * there is a step from white to white between, by Bradford's matrix (ICC.1:2022, annex E).
- * libvips has 10 bits for the lightness of packed samples, and a file fills 8 of them. The profile
- * describes the colours that were. */
+/* libvips takes the white of files' CIELAB, D50, for that of sRGB, D65: a step by Bradford's matrix
+ * (ICC.1:2022, annex E) leads from one to the other. It has 10 bits for the lightness of packed
+ * samples, and a file fills 8 of them. The profile describes the colours that were. */
 static int convert_lab(VipsImage *image, VipsImage **out)
 {
 	double gains[] = {image->Coding == VIPS_CODING_LABQ ? 1023 / 1020.0 : 1, 1, 1},
@@ -103,8 +100,7 @@ static const char *type_text(VipsBandFormat format)
 
 enum error vips_reader_check(const struct vips_reader *v, struct problem *problem)
 {
-	/* Filters and conversions are wrong in spaces whose bands are not amounts of light or ink.
-	 */
+	/* Filters are wrong in spaces whose bands are not amounts of light or ink. */
 	static const VipsInterpretation supported[] = {
 	    VIPS_INTERPRETATION_MULTIBAND, VIPS_INTERPRETATION_B_W,  VIPS_INTERPRETATION_GREY16,
 	    VIPS_INTERPRETATION_RGB,       VIPS_INTERPRETATION_sRGB, VIPS_INTERPRETATION_RGB16,
@@ -204,7 +200,7 @@ enum error vips_reader_load(struct vips_reader *v, bool any_order, struct decode
 		e = complain(v, problem);
 	if (!e && helper->amend)
 		e = helper->amend(&v->image, &v->part, problem);
-	if (!e && convert(v->image, &converted, &v->lost))
+	if (!e && convert(v->image, &converted, &decoded->lost))
 		e = complain(v, problem);
 	if (e)
 		return e;
@@ -233,8 +229,7 @@ static bool has_number(VipsImage *image, const char *name)
 	       number;
 }
 
-/* The decoder's own memory, as measured; the decoded image; and a copy if the orientation turns it.
- */
+/* The decoder's own, as measured; the decoded image; and a copy if the orientation turns it. */
 uint64_t vips_reader_held(const struct vips_reader *v, const struct decoded *decoded)
 {
 	const struct format_row *row = format_row(v->format);

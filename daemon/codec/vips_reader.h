@@ -17,12 +17,11 @@ struct vips_reader {
 	struct _VipsImage *image; /* NULL until loaded */
 	struct _VipsSource *source;
 	struct _VipsRegion *region;
-	uint32_t lost; /* bit (1 << enum loss) for each, to what is loaded */
 };
 
-/* Loads the part, again if it is another now, and fills in what its decoded->pages are like, and
- * how many the file has. CIELAB becomes sRGB, and signed or 32-bit integers become floats of the
- * same values; nothing is computed yet. */
+/* Loads the part, again if it is another now, and fills in what its decoded->pages are like, what
+ * they have lost, and how many the file has. CIELAB becomes sRGB, and signed or 32-bit integers
+ * become floats of the same values; nothing is computed yet. */
 enum error vips_reader_load(struct vips_reader *v, bool any_order, struct decoded *decoded,
                             struct problem *problem) MUST_CHECK;
 void vips_reader_close(struct vips_reader *v);

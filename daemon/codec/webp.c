@@ -160,35 +160,34 @@ static enum error no_memory(struct problem *problem)
 	return problem_set(problem, ERR_MEMORY, "no memory to encode");
 }
 
-/* Takes the rows into memory, and gives them to the picture. Sets *ended if there are too few. A
- * lossy picture becomes luma and chroma at once; as numbers of its colours it would cost libwebp
- * more. */
-static enum error import(WebPPicture *picture, const struct output_format *output, answer_row *next,
-                         void *context, bool *ended, struct problem *problem)
+/* Takes the rows into memory, and gives them to the picture. A lossy one becomes luma and chroma at
+ * once; as numbers of its colours it would cost libwebp more. */
+static enum error import(WebPPicture *picture, const struct answer *answer, struct problem *problem)
 {
-	const struct image *image = &output->image;
+	const struct image *image = &answer->output->image;
 	const uint32_t bands = image->alpha ? 4 : 3;
 	const size_t size = (size_t)image->width * bands;
 	uint8_t *pixels = malloc(size * image->height);
 	bool done = pixels != NULL;
 
-	for (uint32_t y = 0; done && !*ended && y < image->height; y++) {
-		const uint8_t *row = next(context, y);
+	for (uint32_t y = 0; done && y < image->height; y++) {
+		const uint8_t *row = answer->row(answer->context, y);
 
-		*ended = !row;
+		done = row;
 		if (row)
-			samples_to_bgr(pixels + y * size, bands, output, row);
+			samples_to_bgr(pixels + y * size, bands, answer->output, row);
 	}
-	if (done && !*ended)
+	if (done)
 		done = (bands == 4 ? WebPPictureImportBGRA : WebPPictureImportBGR)(picture, pixels,
 		                                                                   (int)size);
 	free(pixels);
 	return done ? ERR_OK : no_memory(problem);
 }
 
-static enum error encode(const struct output_format *output, answer_row *row, void *context,
-                         WebPMemoryWriter *coded, bool *ended, struct problem *problem)
+static enum error encode(const struct answer *answer, WebPMemoryWriter *coded,
+                         struct problem *problem)
 {
+	const struct output_format *output = answer->output;
 	WebPPicture picture;
 	WebPConfig config;
 	enum error e;
@@ -201,8 +200,8 @@ static enum error encode(const struct output_format *output, answer_row *row, vo
 	picture.height = (int)output->image.height;
 	picture.writer = WebPMemoryWrite;
 	picture.custom_ptr = coded;
-	e = import(&picture, output, row, context, ended, problem);
-	if (!e && !*ended && !WebPEncode(&config, &picture))
+	e = import(&picture, answer, problem);
+	if (!e && !WebPEncode(&config, &picture))
 		e = picture.error_code == VP8_ENC_ERROR_OUT_OF_MEMORY ||
 		            picture.error_code == VP8_ENC_ERROR_BITSTREAM_OUT_OF_MEMORY
 		        ? no_memory(problem)
@@ -220,9 +219,10 @@ static bool add(WebPMux *mux, const char *name, const struct file_part *part)
 	return !part->at || WebPMuxSetChunk(mux, name, &chunk, 1) == WEBP_MUX_OK;
 }
 
-static enum error write_file(const struct file_metadata *m, const WebPMemoryWriter *coded, int file,
+static enum error write_file(const struct answer *answer, const WebPMemoryWriter *coded,
                              struct problem *problem)
 {
+	const struct file_metadata *m = answer->metadata;
 	const WebPData picture = {coded->mem, coded->size};
 	WebPMux *mux = WebPMuxCreate(&picture, 0);
 	WebPData whole = {NULL, 0};
@@ -231,7 +231,7 @@ static enum error write_file(const struct file_metadata *m, const WebPMemoryWrit
 	if (!mux || !add(mux, "EXIF", &m->block) || !add(mux, "ICCP", &m->profile) ||
 	    !add(mux, "XMP ", &m->xmp) || WebPMuxAssemble(mux, &whole) != WEBP_MUX_OK)
 		e = no_memory(problem);
-	else if (!file_write(file, whole.bytes, whole.size, 0))
+	else if (!file_write(answer->file, whole.bytes, whole.size, 0))
 		e = problem_set(problem, ERR_IO, "cannot write the answer");
 	WebPDataClear(&whole);
 	WebPMuxDelete(mux);
@@ -239,18 +239,15 @@ static enum error write_file(const struct file_metadata *m, const WebPMemoryWrit
 }
 
 /* The whole image is held, in 4 bytes a pixel and what libwebp needs. */
-static enum error write_webp(const struct output_format *output,
-                             const struct file_metadata *metadata, answer_row *row, void *context,
-                             int file, struct problem *problem)
+static enum error write_webp(const struct answer *answer, struct problem *problem)
 {
 	WebPMemoryWriter coded;
-	bool ended = false;
 	enum error e;
 
 	WebPMemoryWriterInit(&coded);
-	e = encode(output, row, context, &coded, &ended, problem);
-	if (!e && !ended)
-		e = write_file(metadata, &coded, file, problem);
+	e = encode(answer, &coded, problem);
+	if (!e)
+		e = write_file(answer, &coded, problem);
 	WebPMemoryWriterClear(&coded);
 	return e;
 }

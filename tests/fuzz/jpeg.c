@@ -135,16 +135,19 @@ static void encode(void *state, const struct decoded *decoded, struct rows *rows
 	                               .coding.quality = 75,
 	                               .full_chroma = decoded->full_chroma,
 	                               .strip = strip};
+	struct file_metadata metadata;
+	struct answer answer = {
+	    .output = &output, .metadata = &metadata, .row = give_row, .context = rows};
 	struct problem problem = {0};
-	struct file_metadata answer;
 
 	if (file < 0)
 		file = open("/dev/null", O_WRONLY | O_CLOEXEC);
 	must(jpeg_writer.writes(&output));
-	must(file_metadata_answer(&answer, jpeg_reader.metadata(state), output.format,
+	must(file_metadata_answer(&metadata, jpeg_reader.metadata(state), output.format,
 	                          &output.image, strip));
-	must(!jpeg_writer.write(&output, &answer, give_row, rows, file, &problem));
-	file_metadata_free(&answer);
+	answer.file = file;
+	must(!jpeg_writer.write(&answer, &problem));
+	file_metadata_free(&metadata);
 }
 
 /* Rows in two parts: some, of which only a few columns are kept, then the others. */

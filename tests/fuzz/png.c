@@ -124,10 +124,12 @@ static void encode(void *state, const struct image *image, const uint8_t *pixels
 	const struct output_format output = {
 	    .format = FORMAT_PNG, .result = *image, .image = *image, .pages = 1, .strip = strip};
 	struct rows rows = {pixels, image_row_size(image)};
+	struct file_metadata metadata;
+	struct answer written = {
+	    .output = &output, .metadata = &metadata, .row = give_row, .context = &rows};
 	struct problem problem = {0};
 	struct decoded decoded = {0};
 	struct body body = {.at = answer.at};
-	struct file_metadata metadata;
 	struct stat status;
 	uint8_t *again;
 	void *back = NULL;
@@ -137,7 +139,8 @@ static void encode(void *state, const struct image *image, const uint8_t *pixels
 	must(!ftruncate(file, 0));
 	must(file_metadata_answer(&metadata, png_reader.metadata(state), output.format, image,
 	                          strip));
-	must(!png_writer.write(&output, &metadata, give_row, &rows, file, &problem));
+	written.file = file;
+	must(!png_writer.write(&written, &problem));
 	file_metadata_free(&metadata);
 	must(!fstat(file, &status));
 	if ((size_t)status.st_size > sizeof answer.at)

@@ -16,7 +16,7 @@ ORDERS = tuple(f"{rooms} {GROUND}" for rooms in (
 
 
 MODULES, LINES = 18, 80
-YET_TO_SPLIT = {"codec": 42}  # rooms may lose modules here, not gain any
+YET_TO_SPLIT = {"codec": 39}  # rooms may lose modules here, not gain any
 ALONE = {"codec/known_memory": "replaces functions of the C library"}
 
 
