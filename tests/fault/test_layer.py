@@ -125,7 +125,7 @@ def states(service):
 
 
 def pids(service):
-    return {d["id"]: d["pid"] for d in service.get("/v1/devices").json()["devices"]}
+    return {d["id"]: d.get("pid") for d in service.get("/v1/devices").json()["devices"]}
 
 
 def all_up(service):
@@ -164,12 +164,21 @@ def await_hang(service, load, function, known):
         os.kill(pids(service)["cpu0"], signal.SIGKILL)
 
 
+def stopped(service):
+    """The pid of cpu0's worker, which is stopped now; None if it ended since the service last looked."""
+    pid = pids(service).get("cpu0")
+    with contextlib.suppress(ProcessLookupError):
+        if pid:
+            os.kill(pid, signal.SIGSTOP)
+            return pid
+    return None
+
+
 def break_one(service, load, fault, function, action):
     """One case, from the fault until all is well again."""
+    # Not this one is to make the call, but the next.
+    pid = poll(lambda: stopped(service), 60, "a worker to replace") if function in AT_START else None
     known = failures(service) + (function in AT_START)
-    pid = pids(service)["cpu0"] if function in AT_START else None
-    if pid:
-        os.kill(pid, signal.SIGSTOP)  # not this one is to make the call, but the next
     fault.arm(f"{function} 1 {action}")
     if pid:
         os.kill(pid, signal.SIGKILL)
