@@ -3,13 +3,14 @@
  * used too much. */
 #include "front/http_workers.h"
 
+#include <assert.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "base/log.h"
 #include "base/loop.h"
 #include "front/api/remote.h"
+#include "front/config/config.h"
 #include "front/workers/supervisor.h"
 #include "link/link.h"
 
@@ -26,15 +27,29 @@ struct http_worker {
 	unsigned lost;         /* looks since its end of the link is closed */
 };
 
-static const struct config *config;
 static struct http_worker workers[WORKERS_MAX];
 static unsigned count;
 static struct http_socket sockets[HTTP_SOCKETS_MAX];
 static unsigned socket_count;
-static struct limits limits;
 static struct certificate_file certificate = {.fd = -1};
 static bool draining;
 static struct loop_timer ping;
+
+static struct limits limits_now(void)
+{
+	struct limits limits = {.idle_timeout = config->idle_timeout,
+	                        .header_timeout = config->header_timeout,
+	                        .keepalive_timeout = config->keepalive_timeout,
+	                        .body_timeout = config->body_timeout,
+	                        .body_rate = config->body_rate,
+	                        .spool_size = config->spool_size};
+	bool valid = true;
+
+	for (unsigned i = 0; i < config->trusted_proxies.count; i++)
+		valid &= networks_add(&limits.trusted_proxies, config->trusted_proxies.item[i]);
+	assert(valid); /* or the configuration would be none */
+	return limits;
+}
 
 /* Sends the limits. Files may be as large as ever allowed: bodies that are arriving may have been
  * promised more than a reload now allows. */
@@ -46,7 +61,7 @@ static void send_limits(struct http_worker *h)
 	if (largest < config->max_body)
 		largest = config->max_body;
 	worker_limit_files(&h->worker, largest);
-	message.limits.limits = limits;
+	message.limits.limits = limits_now();
 	worker_send(&h->worker, &message, NULL);
 }
 
@@ -83,7 +98,7 @@ static void worker_up(struct worker *w, const struct message_ready *ready)
 	}
 	worker_send(w, &message, &pair[1]);
 	close(pair[1]);
-	h->remote = remote_new(pair[0], config, remote_broken, h);
+	h->remote = remote_new(pair[0], remote_broken, h);
 	if (!h->remote) {
 		worker_kill(w, "link");
 		return;
@@ -139,15 +154,15 @@ static void ping_all(void *context)
 	}
 }
 
-enum error http_workers_init(const struct config *c, const struct limits *l,
-                             const struct http_socket *list, unsigned n)
+void http_workers_serve(struct http_socket socket)
+{
+	sockets[socket_count++] = socket;
+}
+
+enum error http_workers_init(void)
 {
 	enum error e = loop_timer_init(&ping, ping_all, NULL);
 
-	config = c;
-	limits = *l;
-	socket_count = n;
-	memcpy(sockets, list, n * sizeof *list);
 	if (!e)
 		loop_timer_repeat(&ping, PING_MS);
 	while (!e && count < config->http_workers) {
@@ -161,9 +176,8 @@ enum error http_workers_init(const struct config *c, const struct limits *l,
 	return e;
 }
 
-void http_workers_limit(const struct limits *l)
+void http_workers_limit(void)
 {
-	limits = *l;
 	for (unsigned i = 0; i < count; i++)
 		send_limits(&workers[i]);
 }

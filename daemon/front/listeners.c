@@ -3,7 +3,6 @@
 #include "front/listeners.h"
 
 #include <arpa/inet.h>
-#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <net/if.h>
@@ -119,12 +118,12 @@ static unsigned list_passed(struct listener list[LISTENERS_MAX])
 	return listed;
 }
 
-unsigned listener_list(const struct config *config, struct listener list[LISTENERS_MAX])
+unsigned listener_list(const struct config *c, struct listener list[LISTENERS_MAX])
 {
 	const struct config_list *const addresses[LISTENER_USES] = {
-	    [LISTENER_CLIENTS] = &config->listen,
-	    [LISTENER_METRICS] = &config->metrics_listen,
-	    [LISTENER_AGENT] = &config->agent_listen,
+	    [LISTENER_CLIENTS] = &c->listen,
+	    [LISTENER_METRICS] = &c->metrics_listen,
+	    [LISTENER_AGENT] = &c->agent_listen,
 	};
 	unsigned count = list_passed(list);
 
@@ -137,7 +136,7 @@ unsigned listener_list(const struct config *config, struct listener list[LISTENE
 			address_parse(addresses[use]->item[i], &l->at);
 			l->address = l->at.text;
 			l->tls = l->at.tls;
-			l->optional = use == LISTENER_CLIENTS && config->listen_is_default &&
+			l->optional = use == LISTENER_CLIENTS && c->listen_is_default &&
 			              l->at.socket.ss_family == AF_UNIX;
 			l->local = address_is_local((const struct sockaddr *)&l->at.socket);
 		}
@@ -208,49 +207,25 @@ enum error listener_open(struct listener *l, unsigned mode)
 	return ERR_OK;
 }
 
-static struct limits limits_of(const struct config *c)
+enum error listeners_init(void)
 {
-	struct limits limits = {.idle_timeout = c->idle_timeout,
-	                        .header_timeout = c->header_timeout,
-	                        .keepalive_timeout = c->keepalive_timeout,
-	                        .body_timeout = c->body_timeout,
-	                        .body_rate = c->body_rate,
-	                        .spool_size = c->spool_size};
-	bool valid = true;
-
-	for (unsigned i = 0; i < c->trusted_proxies.count; i++)
-		valid &= networks_add(&limits.trusted_proxies, c->trusted_proxies.item[i]);
-	assert(valid); /* or the configuration would be none */
-	return limits;
-}
-
-void listeners_reload(const struct config *config)
-{
-	struct limits limits = limits_of(config);
-
-	http_workers_limit(&limits);
-}
-
-enum error listeners_init(const struct config *config)
-{
+	const unsigned mode = (unsigned)strtoul(config->socket_mode, NULL, 8);
 	struct listener list[LISTENERS_MAX];
-	struct http_socket sockets[HTTP_SOCKETS_MAX];
-	unsigned count = listener_list(config, list), open = 0;
-	struct limits limits = limits_of(config);
+	unsigned count = listener_list(config, list);
 	enum error e = ERR_OK;
 
 	for (unsigned i = 0; !e && i < count; i++) {
-		passed |= list[i].passed;
-		e = listener_open(&list[i], (unsigned)strtoul(config->socket_mode, NULL, 8));
-		if (!e && list[i].use == LISTENER_AGENT)
-			e = agent_serve(list[i].fd);
-		else if (!e && list[i].fd >= 0)
-			sockets[open++] =
-			    (struct http_socket){.fd = list[i].fd,
-			                         .tls = list[i].tls,
-			                         .metrics = list[i].use == LISTENER_METRICS};
+		struct listener *l = &list[i];
+
+		passed |= l->passed;
+		e = listener_open(l, mode);
+		if (!e && l->use == LISTENER_AGENT)
+			e = agent_serve(l->fd);
+		else if (!e && l->fd >= 0)
+			http_workers_serve((struct http_socket){
+			    .fd = l->fd, .tls = l->tls, .metrics = l->use == LISTENER_METRICS});
 	}
-	return e ? e : http_workers_init(config, &limits, sockets, open);
+	return e;
 }
 
 void listeners_drain(void)
@@ -314,14 +289,14 @@ static void drop_next(void)
 }
 
 /* Reads certificate and key, from the files of the configuration or the credentials. */
-static bool read_certificate(const struct config *config)
+static bool read_certificate(const struct config *c)
 {
 	struct pem_file certificate = {.option = "tls-certificate"}, key = {.option = "tls-key"};
 	bool valid = true;
 
 	drop_next();
-	certificate.path = textfile_secret(config->tls_certificate, certificate.option);
-	key.path = textfile_secret(config->tls_key, key.option);
+	certificate.path = textfile_secret(c->tls_certificate, certificate.option);
+	key.path = textfile_secret(c->tls_key, key.option);
 	if (!certificate.path != !key.path) {
 		log_error("%s is set but not %s: TLS needs both",
 		          certificate.path ? certificate.option : key.option,
@@ -339,7 +314,7 @@ static bool read_certificate(const struct config *config)
 	return valid;
 }
 
-static bool may_serve(const struct listener *l, const struct config *config)
+static bool may_serve(const struct listener *l, const struct config *c)
 {
 	if (l->use == LISTENER_AGENT && l->tls) {
 		log_error("agent-listen=tls:%s: agent checks are not encrypted: leave out tls:",
@@ -352,7 +327,7 @@ static bool may_serve(const struct listener *l, const struct config *config)
 	}
 	if (l->use != LISTENER_CLIENTS || l->local)
 		return true;
-	if (!tokens_wanted() && !config->allow_anonymous) {
+	if (!tokens_wanted() && !c->allow_anonymous) {
 		log_error("%s can be reached from other hosts: set tokens=FILE, or "
 		          "allow-anonymous=yes to serve everyone, or listen on a loopback address "
 		          "(127.0.0.1:PORT, [::1]:PORT, unix:PATH)",
@@ -367,19 +342,19 @@ static bool may_serve(const struct listener *l, const struct config *config)
 	return true;
 }
 
-bool listeners_read(const struct config *config, const struct config *running)
+bool listeners_read(const struct config *c, const struct config *running)
 {
 	struct listener list[LISTENERS_MAX];
 	unsigned count;
-	bool valid = tokens_read(config);
+	bool valid = tokens_read(c);
 
-	valid &= read_certificate(config);
+	valid &= read_certificate(c);
 	if (!valid)
 		return false;
 	/* A reload cannot change addresses, so those being served are checked. */
-	count = listener_list(running ? running : config, list);
+	count = listener_list(running ? running : c, list);
 	for (unsigned i = 0; i < count; i++)
-		valid &= may_serve(&list[i], config);
+		valid &= may_serve(&list[i], c);
 	return valid;
 }
 

@@ -39,12 +39,9 @@ unsigned listener_list(const struct config *config, struct listener list[LISTENE
  * descriptor -1: the address is optional and cannot be opened. */
 enum error listener_open(struct listener *listener, unsigned mode) MUST_CHECK;
 
-/* Opens every address to listen on, or receives the sockets that systemd passed, and begins to
- * serve there. Logs which address cannot be opened, and why. */
-enum error listeners_init(const struct config *config) MUST_CHECK;
-
-/* Applies limits that may have changed. */
-void listeners_reload(const struct config *config);
+/* Opens every address to listen on, or receives the sockets that systemd passed, and hands them to
+ * those who serve there. Logs which address cannot be opened, and why. */
+enum error listeners_init(void) MUST_CHECK;
 
 /* Accepts no more connections, and ends each after the answer to its next request. */
 void listeners_drain(void);

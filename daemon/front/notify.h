@@ -14,7 +14,6 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "front/config/config.h"
 
 enum { PROGRESS_MARGIN = 15 }; /* seconds */
 
@@ -38,7 +37,7 @@ bool progress_note(struct progress *progress, const struct work *work, uint64_t 
 
 /* Starts the status line, which is sent when it has changed, at most once a second, and feeds the
  * watchdog if systemd wants that. */
-enum error notify_init(const struct config *config) MUST_CHECK;
+enum error notify_init(void) MUST_CHECK;
 void notify_fini(void);
 
 void notify_ready(void);

@@ -79,7 +79,7 @@ extern word __start_node_state[], __stop_node_state[];
 static double now = 1e9;
 static struct node *inside; /* whose state is in place */
 static struct request *left;
-static struct config config;
+static struct config settings;
 static struct chain chain;
 static word *fresh_state;
 
@@ -346,8 +346,8 @@ bool node_offer(struct node *n, struct request *r, double time)
 	r->answered = false;
 	r->body = (struct share){0};
 	r->next = NULL;
-	taken = may_enter(r) &&
-	        share_take(&r->body, SHARE_BODIES, r->client, 1, config.max_bodies) == SHARE_TAKEN;
+	taken = may_enter(r) && share_take(&r->body, SHARE_BODIES, r->client, 1,
+	                                   settings.max_bodies) == SHARE_TAKEN;
 	if (taken) {
 		*n->last = r;
 		n->last = &r->next;
@@ -385,7 +385,7 @@ double node_free_wait(struct node *n)
 double node_free_jobs(struct node *n)
 {
 	enter(n);
-	return 1 - (double)share_total(SHARE_JOBS) / (double)config.max_jobs;
+	return 1 - (double)share_total(SHARE_JOBS) / (double)settings.max_jobs;
 }
 
 bool node_is_empty(struct node *n, uint64_t *answered)
@@ -407,17 +407,18 @@ bool nodes_init(uint64_t max_wait)
 	struct problem problem;
 
 	for (size_t i = 0; i < sizeof used / sizeof *used; i++)
-		if (!option_set(&config, &options[used[i]], options[used[i]].default_, "default"))
+		if (!option_set(&settings, &options[used[i]], options[used[i]].default_, "default"))
 			return false;
 	if (!state_is_apart())
 		return false;
-	config.max_wait = max_wait;
+	settings.max_wait = max_wait;
+	config = &settings;
 	chain_init(&chain);
 	if (chain_parse(&chain, "gaussian=size=5", &problem) || chain_check(&chain, &problem) ||
-	    loop_init() || scheduler_init(&config))
+	    loop_init() || scheduler_init())
 		return false;
-	admission_init(&config);
-	shares_init(&config);
+	admission_init();
+	shares_init();
 	jobs_init(&job_owner);
 	fresh_state = malloc(state_size());
 	if (fresh_state)

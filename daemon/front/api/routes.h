@@ -8,15 +8,9 @@
 
 #include "base/file.h"
 #include "front/api/request.h"
-#include "front/config/config.h"
 
 extern const struct embedded page_embedded[];
 extern const size_t page_embedded_count;
-
-void routes_init(const struct config *config);
-
-/* True if the service can filter images now: the answer of /readyz. */
-bool routes_ready(void);
 
 /* The service is about to end: it reports not ready, and keeps no more results. Later requests are
  * still answered. */

@@ -137,9 +137,9 @@ static bool complete(const char *path)
 	return valid && next.count;
 }
 
-bool tokens_read(const struct config *config)
+bool tokens_read(const struct config *c)
 {
-	char *path = textfile_secret(config->tokens, "tokens");
+	char *path = textfile_secret(c->tokens, "tokens");
 	bool valid;
 
 	set_clear(&next);

@@ -9,7 +9,7 @@
 enum { CONFIG_LIST_MAX = 16, CONFIG_NAME_MAX = 63 };
 
 struct config_list {
-	char *item[CONFIG_LIST_MAX];
+	char *item[CONFIG_LIST_MAX + 1]; /* NULL after the last */
 	unsigned count;
 };
 
@@ -38,5 +38,8 @@ struct config {
 	bool listen_is_default; /* `listen` was not given */
 	bool check_only;        /* --check-config */
 };
+
+/* The configuration in force. Its options that a reload may change are read each time. */
+extern const struct config *config;
 
 #endif

@@ -21,6 +21,8 @@
 #include "front/config/options.h"
 #include "front/config/textfile.h"
 
+const struct config *config;
+
 enum source { SOURCE_NONE, SOURCE_FLAG, SOURCE_ENVIRONMENT, SOURCE_FILE, SOURCE_DEFAULT };
 
 struct reading {
@@ -280,27 +282,27 @@ static void set_defaults(struct reading *r)
 	enum { CODECS_BESIDE = 3, CORES_EACH = 4, HTTP_WORKERS_MOST = 8 };
 	const uint64_t cores = cores_usable();
 	const uint64_t codecs_most = (uint64_t)options[OPTION_OF_codecs].max;
-	struct config *config = r->config;
+	struct config *c = r->config;
 
 	r->now = SOURCE_DEFAULT;
-	config->listen_is_default = !r->from[OPTION_OF_listen];
+	c->listen_is_default = !r->from[OPTION_OF_listen];
 	for (int i = 0; i < OPTIONS; i++)
 		if (!r->from[i])
 			apply(r, &options[i], options[i].default_, "default");
 	/* Codec workers wait for a device or the front while others use the cores: with small
 	 * images, three of them. */
-	if (!config->codecs)
-		config->codecs = MIN(cores + CODECS_BESIDE, codecs_most);
-	if (!config->http_workers)
-		config->http_workers = CLAMP(cores / CORES_EACH, 1, HTTP_WORKERS_MOST);
+	if (!c->codecs)
+		c->codecs = MIN(cores + CODECS_BESIDE, codecs_most);
+	if (!c->http_workers)
+		c->http_workers = CLAMP(cores / CORES_EACH, 1, HTTP_WORKERS_MOST);
 }
 
-enum config_result config_load(struct config *config, int argc, char **argv)
+enum config_result config_load(struct config *c, int argc, char **argv)
 {
-	struct reading r = {.config = config, .valid = true};
+	struct reading r = {.config = c, .valid = true};
 	enum config_result result;
 
-	*config = (struct config){0};
+	*c = (struct config){0};
 	result = read_flags(&r, argc, argv);
 	if (result != CONFIG_RUN)
 		return result;
@@ -316,17 +318,17 @@ enum config_result config_load(struct config *config, int argc, char **argv)
 	return r.valid ? CONFIG_RUN : CONFIG_INVALID;
 }
 
-void config_fini(struct config *config)
+void config_fini(struct config *c)
 {
 	for (int i = 0; i < OPTIONS; i++)
-		option_clear(config, &options[i]);
+		option_clear(c, &options[i]);
 }
 
 /* Exchanges an option's value with the configuration just read, or logs that it needs a restart. */
-static void reload_option(struct config *config, struct config *read, const struct option_row *row)
+static void reload_option(struct config *c, struct config *read, const struct option_row *row)
 {
-	char *x = (char *)config + row->offset, *y = (char *)read + row->offset;
-	char *old = option_print(config, row), *new = option_print(read, row);
+	char *x = (char *)c + row->offset, *y = (char *)read + row->offset;
+	char *old = option_print(c, row), *new = option_print(read, row);
 	char kept[sizeof(struct config_list)];
 
 	if (strcmp(old, new) && row->reload == OPTION_START) {
@@ -341,14 +343,14 @@ static void reload_option(struct config *config, struct config *read, const stru
 	g_free(new);
 }
 
-bool config_reload(struct config *config, int argc, char **argv,
+bool config_reload(struct config *c, int argc, char **argv,
                    bool (*fits)(const struct config *read, const struct config *running))
 {
 	struct config read;
-	bool valid = config_load(&read, argc, argv) == CONFIG_RUN && fits(&read, config);
+	bool valid = config_load(&read, argc, argv) == CONFIG_RUN && fits(&read, c);
 
 	for (int i = 0; valid && i < OPTIONS; i++)
-		reload_option(config, &read, &options[i]);
+		reload_option(c, &read, &options[i]);
 	config_fini(&read);
 	return valid;
 }

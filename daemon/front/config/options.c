@@ -175,18 +175,17 @@ static bool parse_list(const char *text, bool (*fits)(const char *), struct conf
 	return valid;
 }
 
-bool option_set(struct config *config, const struct option_row *row, const char *text,
-                const char *where)
+bool option_set(struct config *c, const struct option_row *row, const char *text, const char *where)
 {
 	const struct option_type *type = row->type;
 	const struct value_kind kind = kind_of(row);
-	void *place = (char *)config + row->offset;
+	void *place = (char *)c + row->offset;
 	char expected[256];
 	double number = 0;
 	bool valid = false;
 
 	if (type->keeps != KEEPS_LIST)
-		option_clear(config, row);
+		option_clear(c, row);
 	switch (type->keeps) {
 	case KEEPS_TEXT:
 		*(char **)place = strdup(text);
@@ -220,9 +219,9 @@ bool option_check(const struct option_row *row, const char *text, const char *wh
 	return valid;
 }
 
-void option_clear(struct config *config, const struct option_row *row)
+void option_clear(struct config *c, const struct option_row *row)
 {
-	void *place = (char *)config + row->offset;
+	void *place = (char *)c + row->offset;
 	struct config_list *list = place;
 
 	if (row->type->keeps == KEEPS_TEXT)
@@ -232,32 +231,25 @@ void option_clear(struct config *config, const struct option_row *row)
 	memset(place, 0, row->size);
 }
 
-char *option_print(const struct config *config, const struct option_row *row)
+char *option_print(const struct config *c, const struct option_row *row)
 {
 	const struct value_kind kind = kind_of(row);
-	const void *place = (const char *)config + row->offset;
-	const struct config_list *list = place;
-	GString *text = g_string_new(NULL);
+	const void *place = (const char *)c + row->offset;
 	char number[32];
 
 	switch (row->type->keeps) {
 	case KEEPS_TEXT:
-		g_string_assign(text, *(char *const *)place);
-		break;
+		return g_strdup(*(char *const *)place);
 	case KEEPS_LIST:
-		for (unsigned i = 0; i < list->count; i++)
-			g_string_append_printf(text, "%s%s", i ? ";" : "", list->item[i]);
-		break;
+		return g_strjoinv(";", ((struct config_list *)(uintptr_t)place)->item);
 	case KEEPS_INTEGER:
 		value_print(&kind, (double)*(const uint64_t *)place, number, sizeof number);
-		g_string_assign(text, number);
 		break;
 	case KEEPS_NUMBER:
 		value_print(&kind, *(const double *)place, number, sizeof number);
-		g_string_assign(text, number);
 		break;
 	}
-	return g_string_free(text, FALSE);
+	return g_strdup(number);
 }
 
 /* ---- help, sample file ---- */

@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/loop.h"
 #include "front/base/metrics.h"
+#include "front/config/config.h"
 
 struct share_client {
 	RB_ENTRY(share_client) place;
@@ -21,7 +22,6 @@ struct share_client {
 
 RB_HEAD(share_clients, share_client);
 
-static const struct config *config;
 static struct share_clients clients = RB_INITIALIZER(&clients);
 static uint64_t totals[SHARE_KINDS];
 
@@ -34,9 +34,8 @@ static int compare(const struct share_client *a, const struct share_client *b)
 RB_PROTOTYPE(share_clients, share_client, place, compare)
 RB_GENERATE(share_clients, share_client, place, compare)
 
-void shares_init(const struct config *c)
+void shares_init(void)
 {
-	config = c;
 	metric_add(METRIC_UNREAD_ENDED, "client", NULL, 0);
 	metric_add(METRIC_UNREAD_ENDED, "all", NULL, 0);
 }

@@ -9,7 +9,6 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
-#include "front/config/config.h"
 #include "front/jobs/fair.h"
 
 /* The limited resources, and their units. */
@@ -41,7 +40,7 @@ struct share {
 	uint64_t amount;
 };
 
-void shares_init(const struct config *config);
+void shares_init(void);
 
 /* Adds to a share, for a client (its address, or its token's name), if so much of all is allowed. A
  * share keeps its first kind and client. share_force() is for what already exists, such as an

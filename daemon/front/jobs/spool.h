@@ -10,7 +10,6 @@
 
 #include "base/error.h"
 #include "base/memfd.h"
-#include "front/config/config.h"
 #include "front/jobs/shares.h"
 
 struct spill;
@@ -28,7 +27,7 @@ struct spool {
 
 #define SPOOL_NONE ((struct spool){.fd = -1, .writer = -1})
 
-void spool_init(const struct config *config);
+void spool_init(void);
 
 /* Opens an empty spool with room for so many bytes, whose `writer` can be lent once there is
  * nothing to wait for (spool_await()). ERR_QUEUE_FULL if so much memory is not free now. */
