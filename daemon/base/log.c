@@ -87,14 +87,6 @@ void log_set_output(log_output *o)
 	output = o;
 }
 
-int log_level_parse(const char *name)
-{
-	for (int level = LOG_LEVEL_ERROR; level <= LOG_LEVEL_DEBUG; level++)
-		if (!strcmp(name, levels[level]))
-			return level;
-	return -1;
-}
-
 bool log_field_next(const struct log_fields *fields, size_t *i, struct log_field *field)
 {
 	for (; fields && *i < sizeof known / sizeof *known; ++*i) {

@@ -65,9 +65,6 @@ void log_set_journal(log_journal *journal);
 typedef void log_output(enum log_level level, const char *line, size_t length);
 void log_set_output(log_output *output);
 
-/* The level of a name (error, warning, notice, info, debug); -1 if there is none. */
-int log_level_parse(const char *name);
-
 /* The next field that is set, starting from *i = 0; false after the last. */
 bool log_field_next(const struct log_fields *fields, size_t *i, struct log_field *field);
 

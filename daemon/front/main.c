@@ -50,7 +50,7 @@ static bool drain_closed, drain_over;
 
 static void log_configure(void)
 {
-	log_init("convolved", (enum log_level)log_level_parse(settings.log_level),
+	log_init("convolved", (enum log_level)(LOG_LEVEL_ERROR + settings.log_level),
 	         (enum log_format)settings.log_format);
 }
 

@@ -514,7 +514,7 @@ static int wait_for_ever(void)
 int main(int argc, char **argv)
 {
 	read_arguments(argc, argv);
-	log_init("bench_engine", (enum log_level)log_level_parse(settings.log_level),
+	log_init("bench_engine", (enum log_level)(LOG_LEVEL_ERROR + settings.log_level),
 	         LOG_FORMAT_AUTO);
 	if (jpeg.photograph)
 		make_files();

@@ -1455,8 +1455,7 @@ static void test_flood(void **state)
 {
 	static const struct worker_owner owner = {
 	    .program = "convolved-codec", .message = flood_message, .down = flood_down};
-	static char info[] = "info";
-	const struct config settings = {.start_timeout = 10, .log_level = info};
+	const struct config settings = {.start_timeout = 10, .log_level = 3 /* info */};
 	struct worker worker = {.kind = "codec", .owner = &owner};
 	struct message hello = {.type = MSG_HELLO};
 	struct message ready = {.type = MSG_READY};

@@ -22,7 +22,7 @@ struct config {
 #define CONFIG_SHARE     double
 #define CONFIG_SWITCH    uint64_t
 #define CONFIG_MODE      char *
-#define CONFIG_LEVEL     char *
+#define CONFIG_LEVEL     uint64_t /* from 0: above LOG_LEVEL_ERROR */
 #define CONFIG_FORMAT    uint64_t
 #define CONFIG_ADDRESSES struct config_list
 #define CONFIG_NETWORKS  struct config_list

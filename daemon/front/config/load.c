@@ -109,15 +109,16 @@ static void complain(int found, char **argv)
 
 static enum config_result read_flags(struct reading *r, int argc, char **argv)
 {
-	struct option flags[OPTIONS + FLAGS + 1] = {0};
+	struct option flags[OPTIONS + FLAGS + 1] = {0}, *last = flags;
 	char where[64];
 	int flag;
 
 	for (int i = 0; i < OPTIONS; i++)
-		flags[i] =
-		    (struct option){options[i].name, required_argument, NULL, FLAG_OPTION + i};
+		if (options[i].type)
+			*last++ = (struct option){options[i].name, required_argument, NULL,
+			                          FLAG_OPTION + i};
 	for (int i = 0; i < FLAGS; i++)
-		flags[OPTIONS + i] =
+		*last++ =
 		    (struct option){texts[i].name, *texts[i].argument != 0, NULL, FLAG_CONFIG + i};
 	r->now = SOURCE_FLAG;
 	optind = 0; /* from the start, also at a reload */
@@ -182,10 +183,12 @@ static bool see_section(const struct textfile_entry *entry)
 {
 	char list[256] = "", section[64];
 
-	for (const struct option_section *s = option_sections; s->name; s++) {
-		if (!strcmp(s->name, entry->section))
+	for (int i = 0; i < OPTIONS; i++) {
+		if (options[i].type)
+			continue;
+		if (!strcmp(options[i].name, entry->section))
 			return true;
-		snprintf(section, sizeof section, "[%s]", s->name);
+		snprintf(section, sizeof section, "[%s]", options[i].name);
 		list_add(list, sizeof list, section);
 	}
 	log_error("%s: [%s]: unknown section; expected one of %s", entry->where, entry->section,
@@ -287,7 +290,7 @@ static void set_defaults(struct reading *r)
 	r->now = SOURCE_DEFAULT;
 	c->listen_is_default = !r->from[OPTION_OF_listen];
 	for (int i = 0; i < OPTIONS; i++)
-		if (!r->from[i])
+		if (options[i].type && !r->from[i])
 			apply(r, &options[i], options[i].default_, "default");
 	/* Codec workers wait for a device or the front while others use the cores: with small
 	 * images, three of them. */
@@ -321,7 +324,8 @@ enum config_result config_load(struct config *c, int argc, char **argv)
 void config_fini(struct config *c)
 {
 	for (int i = 0; i < OPTIONS; i++)
-		option_clear(c, &options[i]);
+		if (options[i].type)
+			option_clear(c, &options[i]);
 }
 
 /* Exchanges an option's value with the configuration just read, or logs that it needs a restart. */
@@ -350,7 +354,8 @@ bool config_reload(struct config *c, int argc, char **argv,
 	bool valid = config_load(&read, argc, argv) == CONFIG_RUN && fits(&read, c);
 
 	for (int i = 0; valid && i < OPTIONS; i++)
-		reload_option(c, &read, &options[i]);
+		if (options[i].type)
+			reload_option(c, &read, &options[i]);
 	config_fini(&read);
 	return valid;
 }

@@ -62,7 +62,7 @@ struct option_type {
 
 static const struct option_type
     type_TEXT = {"TEXT", KEEPS_TEXT, .valid = "a text"},
-    type_LEVEL = {"LEVEL", KEEPS_TEXT, .value = VALUE_WORD,
+    type_LEVEL = {"LEVEL", KEEPS_INTEGER, .value = VALUE_WORD,
                   .unit = "error|warning|notice|info|debug"},
     type_FORMAT = {"FORMAT", KEEPS_INTEGER, .value = VALUE_WORD, .unit = "auto|plain|json"},
     type_MODE = {"MODE", KEEPS_TEXT, .fits = is_mode,
@@ -86,7 +86,7 @@ static const struct option_type
     type_SWITCH = {"SWITCH", KEEPS_INTEGER, .value = VALUE_WORD, .unit = "no|yes"},
     type_SHARE = {"SHARE", KEEPS_NUMBER, .value = VALUE_NUMBER};
 
-#define SECTION(name, text)
+#define SECTION(name, text) {#name, NULL, OPTION_START, 0, 0, NULL, 0, 0, text},
 #define OPTION(member, name, type, reload, default_, min, max, text)                               \
 	{name,                                                                                     \
 	 &type_##type,                                                                             \
@@ -103,38 +103,17 @@ const struct option_row options[OPTIONS] = {
 #undef SECTION
 #undef OPTION
 
-/* Numbers the sections: SECTION_name is the index of the section's first option, because
- * SECTION_BEFORE_name sets the counter back by one. */
-enum section_start {
-#define SECTION(name, text)                                          SECTION_##name, SECTION_BEFORE_##name = SECTION_##name - 1,
-#define OPTION(member, name, type, reload, default_, min, max, text) SECTION_HOLDS_##member,
-#include "front/config/options.def"
-#undef SECTION
-#undef OPTION
-};
-
-const struct option_section option_sections[] = {
-#define SECTION(name, text) {#name, text, &options[SECTION_##name]},
-#define OPTION(member, name, type, reload, default_, min, max, text)
-#include "front/config/options.def"
-    {NULL, NULL, NULL},
-#undef SECTION
-#undef OPTION
-};
-
-const struct option_section *option_section(const struct option_row *row)
+const struct option_row *option_section(const struct option_row *row)
 {
-	const struct option_section *s = option_sections;
-
-	while (s[1].name && s[1].first <= row)
-		s++;
-	return s;
+	while (row->type)
+		row--;
+	return row;
 }
 
 const struct option_row *option_find(const char *name)
 {
 	for (int i = 0; i < OPTIONS; i++)
-		if (!strcmp(options[i].name, name))
+		if (options[i].type && !strcmp(options[i].name, name))
 			return &options[i];
 	return NULL;
 }
@@ -189,8 +168,7 @@ bool option_set(struct config *c, const struct option_row *row, const char *text
 	switch (type->keeps) {
 	case KEEPS_TEXT:
 		*(char **)place = strdup(text);
-		valid = type->valid ? !type->fits || type->fits(text)
-		                    : value_read(&kind, text, &number);
+		valid = !type->fits || type->fits(text);
 		break;
 	case KEEPS_LIST:
 		valid = parse_list(text, type->fits, place);
@@ -258,16 +236,13 @@ char *option_print(const struct config *c, const struct option_row *row)
 struct facts {
 	char valid[256];
 	const char *default_, *reload;
-	const struct option_section *begins; /* the section that it is the first of; or NULL */
 };
 
 static struct facts facts_of(const struct option_row *row)
 {
-	const struct option_section *section = option_section(row);
 	struct facts f = {.default_ = *row->default_ ? row->default_ : "none",
 	                  .reload = row->reload == OPTION_LIVE ? "changed by a reload"
-	                                                       : "changed by a restart",
-	                  .begins = section->first == row ? section : NULL};
+	                                                       : "changed by a restart"};
 
 	describe(row, f.valid, sizeof f.valid);
 	return f;
@@ -277,13 +252,16 @@ void options_print_help(const struct option_flag *flags)
 {
 	printf("Usage: convolved [OPTION...]\n"
 	       "Serves image filters over HTTP from the OpenCL devices of this host.\n");
-	for (int i = 0; i < OPTIONS; i++) {
-		struct facts f = facts_of(&options[i]);
+	for (const struct option_row *row = options; row < options + OPTIONS; row++) {
+		struct facts f;
 
-		if (f.begins)
-			printf("\n%s, [%s]:\n", f.begins->about, f.begins->name);
-		printf("  --%s %s\n        %s (%s; default: %s; %s)\n", options[i].name,
-		       options[i].type->name, options[i].text, f.valid, f.default_, f.reload);
+		if (!row->type) {
+			printf("\n%s, [%s]:\n", row->text, row->name);
+			continue;
+		}
+		f = facts_of(row);
+		printf("  --%s %s\n        %s (%s; default: %s; %s)\n", row->name, row->type->name,
+		       row->text, f.valid, f.default_, f.reload);
 	}
 	puts("\nOther flags:");
 	for (; flags->name; flags++)
@@ -301,12 +279,15 @@ void options_print_sample(void)
 	    "# Flags of the same names (--max-body) and environment variables (CONVOLVED_MAX_BODY) "
 	    "override this\n"
 	    "# file. Lines that begin with # are comments.");
-	for (int i = 0; i < OPTIONS; i++) {
-		struct facts f = facts_of(&options[i]);
+	for (const struct option_row *row = options; row < options + OPTIONS; row++) {
+		struct facts f;
 
-		if (f.begins)
-			printf("\n# %s.\n[%s]\n", f.begins->about, f.begins->name);
-		printf("\n# %s.\n# Valid: %s. Default: %s; %s.\n#%s=%s\n", options[i].text, f.valid,
-		       f.default_, f.reload, options[i].name, options[i].default_);
+		if (!row->type) {
+			printf("\n# %s.\n[%s]\n", row->text, row->name);
+			continue;
+		}
+		f = facts_of(row);
+		printf("\n# %s.\n# Valid: %s. Default: %s; %s.\n#%s=%s\n", row->text, f.valid,
+		       f.default_, f.reload, row->name, row->default_);
 	}
 }

@@ -10,7 +10,7 @@
 #include "front/config/config.h"
 
 enum option_index {
-#define SECTION(name, text)
+#define SECTION(name, text)                                          OPTIONS_OF_##name,
 #define OPTION(member, name, type, reload, default_, min, max, text) OPTION_OF_##member,
 #include "front/config/options.def"
 #undef SECTION
@@ -22,6 +22,7 @@ enum option_reload { OPTION_LIVE, OPTION_START };
 
 struct option_type;
 
+/* An option, or (type NULL) a section of the file, whose options are those below it. */
 struct option_row {
 	const char *name;
 	const struct option_type *type;
@@ -34,16 +35,8 @@ struct option_row {
 
 extern const struct option_row options[OPTIONS];
 
-/* A section of the file: its options are those from `first` on, up to the next section's. */
-struct option_section {
-	const char *name, *about;
-	const struct option_row *first;
-};
-
-/* They end with a NULL name. */
-extern const struct option_section option_sections[];
-
-const struct option_section *option_section(const struct option_row *row);
+/* The section of an option. */
+const struct option_row *option_section(const struct option_row *row);
 
 /* The option of this name, or NULL. */
 const struct option_row *option_find(const char *name);

@@ -319,7 +319,7 @@ void worker_refuse(struct worker *w, const char *what)
 /* Tells the worker what it must know before it is confined. */
 static void send_start(struct worker *w)
 {
-	struct start start = {.log_level = (uint32_t)log_level_parse(config->log_level)};
+	struct start start = {.log_level = (uint32_t)(LOG_LEVEL_ERROR + config->log_level)};
 	struct message message = {.type = MSG_START};
 	int fd;
 
