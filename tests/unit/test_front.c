@@ -575,16 +575,19 @@ static void test_accept(void **state)
 static void test_accept_encoding(void **state)
 {
 	(void)state;
-	assert_false(accept_gzip(NULL));
-	assert_false(accept_gzip(""));
-	assert_false(accept_gzip("identity, br"));
-	assert_false(accept_gzip("gzip;q=0, *"));
-	assert_false(accept_gzip("*;q=0"));
-	assert_false(accept_gzip("gzipped"));
-	assert_true(accept_gzip("gzip"));
-	assert_true(accept_gzip("br;q=1.0, GZIP;q=0.001"));
-	assert_true(accept_gzip("*"));
-	assert_true(accept_gzip("*;q=0, gzip"));
+	assert_false(accept_weigh(NULL, "gzip", "*"));
+	assert_false(accept_weigh("", "gzip", "*"));
+	assert_false(accept_weigh("identity, br", "gzip", "*"));
+	assert_false(accept_weigh("gzip;q=0, *", "gzip", "*"));
+	assert_false(accept_weigh("*;q=0", "gzip", "*"));
+	assert_false(accept_weigh("gzipped", "gzip", "*"));
+	assert_true(accept_weigh("gzip", "gzip", "*"));
+	assert_true(accept_weigh("br;q=1.0, GZIP;q=0.001", "gzip", "*"));
+	assert_true(accept_weigh("*", "gzip", "*"));
+	assert_true(accept_weigh("*;q=0, gzip", "gzip", "*"));
+	assert_true(accept_weigh("a=\"b\", gzip; c", "gzip", NULL));
+	assert_false(accept_weigh("a=\"b, gzip, \\\", gzip\"; gzip, *", "gzip", NULL));
+	assert_true(accept_weigh("\"0\",W/\"1\"", "W/\"1\"", "*"));
 }
 
 /* The time that a header takes grows as its length. */

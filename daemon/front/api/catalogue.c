@@ -99,20 +99,18 @@ static json_t *describe_parameter(const struct parameter *p)
 {
 	static const char *const types[] = {"number", "integer", "odd",
 	                                    "choice", "matrix",  "numbers"};
-	json_t *json = json_pack("{s:s, s:s, s:s, s:o}", "name", p->name, "type", types[p->type],
-	                         "text", p->text, "default", number_or_null(p->default_));
 	json_t *choices;
 
 	if (p->type == PARAMETER_CHOICE) {
 		choices = list_words(p->unit);
-		json_object_set(json, "default", json_array_get(choices, (size_t)p->default_));
-		json_object_set_new(json, "choices", choices);
-		return json;
+		return json_pack("{s:s, s:s, s:s, s:O, s:o}", "name", p->name, "type",
+		                 types[p->type], "text", p->text, "default",
+		                 json_array_get(choices, (size_t)p->default_), "choices", choices);
 	}
-	json_object_set_new(json, "unit", json_string(p->unit));
-	json_object_set_new(json, "minimum", number_or_null(p->min));
-	json_object_set_new(json, "maximum", number_or_null(p->max));
-	return json;
+	return json_pack("{s:s, s:s, s:s, s:o, s:s, s:o, s:o}", "name", p->name, "type",
+	                 types[p->type], "text", p->text, "default", number_or_null(p->default_),
+	                 "unit", p->unit, "minimum", number_or_null(p->min), "maximum",
+	                 number_or_null(p->max));
 }
 
 static json_t *describe_filter(enum filter filter)

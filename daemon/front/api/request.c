@@ -74,25 +74,6 @@ void request_free(struct request *r)
 	free(r);
 }
 
-/* True if a Prefer header asks for an asynchronous answer; in quotes it does not. */
-static bool prefers_async(const char *at)
-{
-	static const char name[] = "respond-async";
-	bool quoted = false, begins = true;
-
-	for (; *at; at++) {
-		if (begins && !strncasecmp(at, name, sizeof name - 1) &&
-		    strchr(",; \t", at[sizeof name - 1]))
-			return true;
-		begins = !quoted && (*at == ',' || (begins && strchr(" \t", *at)));
-		if (*at == '"')
-			quoted = !quoted;
-		else if (quoted && *at == '\\' && at[1])
-			at++;
-	}
-	return false;
-}
-
 enum error request_read(struct request *r, struct problem *problem)
 {
 	static const char urlencoded[] = "application/x-www-form-urlencoded";
@@ -105,7 +86,7 @@ enum error request_read(struct request *r, struct problem *problem)
 	if (head->text[HEAD_TRACE])
 		trace_parse(head->text[HEAD_TRACE], &r->terms.trace);
 	r->urlencoded = type && !strncasecmp(type, urlencoded, sizeof urlencoded - 1);
-	r->async = head->text[HEAD_PREFER] && prefers_async(head->text[HEAD_PREFER]);
+	r->async = accept_weigh(head->text[HEAD_PREFER], "respond-async", NULL);
 	if (coding && strcasecmp(coding, "identity") && head->announced)
 		return problem_set(problem, ERR_CONTENT_CODED,
 		                   "Content-Encoding: %.60s; expected the body as it is, without a "

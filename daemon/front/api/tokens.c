@@ -30,12 +30,12 @@ static struct set next, current;
 
 static void set_clear(struct set *set)
 {
-	free(set->token);
+	g_free(set->token);
 	*set = (struct set){0};
 }
 
 /* Compares with every token, each in constant time. */
-static const struct token *find(const struct set *set, const char digest[DIGITS + 1])
+static const struct token *find(const struct set *set, const char *digest)
 {
 	const struct token *found = NULL;
 
@@ -52,16 +52,14 @@ static const struct token *find(const struct set *set, const char digest[DIGITS 
 
 static bool parse_digest(struct token *t, const char *text)
 {
-	char digest[DIGITS + 1] = "";
+	char *digest = g_ascii_strdown(text, -1);
+	bool valid = strlen(digest) == DIGITS && !digest[strspn(digest, "0123456789abcdef")] &&
+	             !find(&next, digest);
 
-	if (strlen(text) != DIGITS || text[strspn(text, "0123456789abcdefABCDEF")])
-		return false;
-	for (int i = 0; i < DIGITS; i++)
-		digest[i] = g_ascii_tolower(text[i]);
-	if (find(&next, digest))
-		return false;
-	memcpy(t->digest, digest, sizeof digest);
-	return true;
+	if (valid)
+		memcpy(t->digest, digest, sizeof t->digest);
+	g_free(digest);
+	return valid;
 }
 
 static bool add_token(const struct textfile_entry *entry)
@@ -69,15 +67,10 @@ static bool add_token(const struct textfile_entry *entry)
 	static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 	                              "0123456789._-";
 	const char *name = entry->section;
-	struct token *longer = realloc(next.token, (next.count + 1) * sizeof *longer);
 
-	if (!longer) {
-		log_error("%s: no memory", entry->where);
-		return false;
-	}
-	next.token = longer;
-	longer[next.count] = (struct token){.share = 1};
-	snprintf(longer[next.count++].name, FAIR_CLIENT_SIZE, "%s", name);
+	next.token = g_renew(struct token, next.token, next.count + 1);
+	next.token[next.count] = (struct token){.share = 1};
+	snprintf(next.token[next.count++].name, FAIR_CLIENT_SIZE, "%s", name);
 	if (strlen(name) < FAIR_CLIENT_SIZE && !name[strspn(name, letters)])
 		return true;
 	log_error(
