@@ -102,22 +102,6 @@ static struct listener passed_listener(int fd, const char *name)
 	return l;
 }
 
-/* The names are read anew each time: the variables stay, because a reload reads them again. */
-static unsigned list_passed(struct listener list[LISTENERS_MAX])
-{
-	char **names = NULL;
-	int count = sd_listen_fds_with_names(0, &names);
-	unsigned listed = 0;
-
-	for (int i = 0; i < count; i++) {
-		if (listed < CONFIG_LIST_MAX)
-			list[listed++] = passed_listener(SD_LISTEN_FDS_START + i, names[i]);
-		free(names[i]);
-	}
-	free(names);
-	return listed;
-}
-
 unsigned listener_list(const struct config *c, struct listener list[LISTENERS_MAX])
 {
 	const struct config_list *const addresses[LISTENER_USES] = {
@@ -125,8 +109,17 @@ unsigned listener_list(const struct config *c, struct listener list[LISTENERS_MA
 	    [LISTENER_METRICS] = &c->metrics_listen,
 	    [LISTENER_AGENT] = &c->agent_listen,
 	};
-	unsigned count = list_passed(list);
+	char **names = NULL;
+	/* The variables stay, because a reload reads them again. */
+	int named = sd_listen_fds_with_names(0, &names);
+	unsigned count = 0;
 
+	for (int i = 0; i < named; i++) {
+		if (count < CONFIG_LIST_MAX)
+			list[count++] = passed_listener(SD_LISTEN_FDS_START + i, names[i]);
+		free(names[i]);
+	}
+	free(names);
 	for (enum listener_use use = count ? LISTENER_METRICS : LISTENER_CLIENTS;
 	     use < LISTENER_USES; use++)
 		for (unsigned i = 0; i < addresses[use]->count; i++) {

@@ -38,14 +38,13 @@ static bool apply(struct reading *r, const struct option_row *row, const char *v
                   const char *where)
 {
 	enum source *from = &r->from[row - options];
-	bool valid;
+	bool is_given = *from && *from != r->now;
+	struct config dropped = {0};
+	bool valid = option_set(is_given ? &dropped : r->config, row, value, where);
 
-	if (*from && *from != r->now) {
-		valid = option_check(row, value, where);
-	} else {
+	option_clear(&dropped, row);
+	if (!is_given)
 		*from = r->now;
-		valid = option_set(r->config, row, value, where);
-	}
 	r->valid &= valid;
 	return valid;
 }

@@ -188,15 +188,6 @@ bool option_set(struct config *c, const struct option_row *row, const char *text
 	return valid;
 }
 
-bool option_check(const struct option_row *row, const char *text, const char *where)
-{
-	struct config dropped = {0};
-	const bool valid = option_set(&dropped, row, text, where);
-
-	option_clear(&dropped, row);
-	return valid;
-}
-
 void option_clear(struct config *c, const struct option_row *row)
 {
 	void *place = (char *)c + row->offset;

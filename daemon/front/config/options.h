@@ -47,9 +47,6 @@ const struct option_row *option_find(const char *name);
 bool option_set(struct config *config, const struct option_row *row, const char *value,
                 const char *where) MUST_CHECK;
 
-/* Returns true if option_set() would accept the value; else logs the same error. */
-bool option_check(const struct option_row *row, const char *value, const char *where) MUST_CHECK;
-
 void option_clear(struct config *config, const struct option_row *row);
 
 /* The value as in the configuration file; g_free() it. Two values are equal if their texts are. */
