@@ -3,11 +3,10 @@
  *
  *   plain    "PROGRAM: LEVEL: TEXT", for a terminal; the fields are not shown, as the text says it
  *   json     one object a line: time, level, program, pid, message and the fields
- *   journal  standard error is the journal's (JOURNAL_STREAM, systemd.exec(5)): entries with
- *            fields, by whoever is set by log_set_journal(); without that, lines "<N>TEXT", whose
- *            level the journal takes off (sd-daemon(3))
- *   relay    standard error is a pipe to the front, which writes the line in the form that it has
- *            itself: "<N>TEXT", or "<N,M>TEXT" after M lines that the pipe did not take */
+ *   journal  standard error is the journal's (JOURNAL_STREAM, systemd.exec(5)): entries, by whoever
+ *            is set by log_set_journal(); without that, lines "<N>TEXT" (sd-daemon(3))
+ *   relay    standard error is a pipe to the front, which writes the line in its own form:
+ * "<N>TEXT", or "<N,M>TEXT" after M lines that the pipe did not take */
 #ifndef BASE_LOG_H
 #define BASE_LOG_H
 

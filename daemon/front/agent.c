@@ -1,6 +1,5 @@
-/* Answers agent checks. The line fits the empty buffer of a new socket, so a connection is closed
- * in the turn that accepts it, whatever its client does: none is held, and few are accepted in a
- * turn. */
+/* Answers agent checks. The line fits the empty buffer of a new socket, so each connection is
+ * closed in the turn that accepts it, whatever its client does. */
 #include "front/agent.h"
 
 #include <errno.h>

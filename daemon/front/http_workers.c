@@ -1,6 +1,6 @@
-/* The life of the HTTP workers. A worker whose loop no longer turns does not answer a ping. It is
- * killed: by the supervisor if it is stopped or uses no processor time meanwhile, else once it has
- * used too much. */
+/* The life of the HTTP workers. One whose loop no longer turns answers no ping. It is killed: by
+ * the supervisor if it is stopped or idle meanwhile, else once it has used too much processor time.
+ */
 #include "front/http_workers.h"
 
 #include <assert.h>

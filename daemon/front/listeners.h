@@ -1,6 +1,5 @@
-/* Listening sockets: addresses of the configuration, or sockets that systemd passed. They are
- * handed to HTTP, with the limits of connections, or to the agent checks. And who may use them:
- * tokens, the certificate. */
+/* Listening sockets, of the configuration or passed by systemd, for HTTP or the agent checks; and
+ * who may use them: tokens, the certificate. */
 #ifndef FRONT_LISTENERS_H
 #define FRONT_LISTENERS_H
 
@@ -35,8 +34,8 @@ struct listener {
 unsigned listener_list(const struct config *config, struct listener list[LISTENERS_MAX]);
 
 /* Opens it, unless it was passed; the caller owns the descriptor. Logs the reason on failure. mode:
- * permissions of a Unix socket, which replaces one that no process serves. ERR_OK with the
- * descriptor -1: the address is optional and cannot be opened. */
+ * permissions of a Unix socket. ERR_OK with the descriptor -1: the address is optional and cannot
+ * be opened. */
 enum error listener_open(struct listener *listener, unsigned mode) MUST_CHECK;
 
 /* Opens every address to listen on, or receives the sockets that systemd passed, and hands them to
@@ -46,10 +45,9 @@ enum error listeners_init(void) MUST_CHECK;
 /* Accepts no more connections, and ends each after the answer to its next request. */
 void listeners_drain(void);
 
-/* Reads the configured tokens and certificate, for listeners_commit(): everything takes effect only
- * if all of it is valid, and if addresses that other hosts can reach need tokens, or
- * allow-anonymous is set. running: the configuration whose addresses are being served, or NULL at
- * startup. Returns false and logs the reason if anything is invalid. */
+/* Reads the configured tokens and certificate, for listeners_commit(), and checks whether addresses
+ * that other hosts can reach need tokens. running: the configuration whose addresses are being
+ * served, or NULL at startup. Returns false and logs the reason if anything is invalid. */
 bool listeners_read(const struct config *config, const struct config *running) MUST_CHECK;
 
 /* Activates what listeners_read() last read. */

@@ -54,9 +54,8 @@ static void log_configure(void)
 	         (enum log_format)settings.log_format);
 }
 
-/* Logs to standard error from now on. The journal cannot attribute entries of a process that has
- * exited; for lines on standard error it knows the unit. So entries begin once the service has
- * started, and end before it exits. */
+/* Logs to standard error from now on: the journal cannot attribute entries of a process that has
+ * exited, but it knows the unit of a line on standard error. */
 static void last_words(void)
 {
 	log_set_journal(NULL);

@@ -9,9 +9,9 @@
 #include "image/formats.h"
 #include "wire/wire.h"
 
-/* Reads an Accept header into the weight of each format that can be written, from 0 (not accepted)
- * to ACCEPT_MOST: that of the most specific media range that matches. NULL or an empty text accepts
- * all formats equally. ERR_NOT_ACCEPTABLE if none of them is accepted. */
+/* Reads an Accept header (NULL or "" accepts all) into the weight of each format that can be
+ * written, that of the most specific media range. ERR_NOT_ACCEPTABLE if none of them is accepted.
+ */
 enum error accept_parse(const char *accept, uint32_t written, uint16_t weights[FORMATS],
                         struct problem *problem) MUST_CHECK;
 

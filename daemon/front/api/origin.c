@@ -1,6 +1,5 @@
 /* Host, Origin and what browsers say of the fetch. A browser sends a request for any page, also to
- * this host; what protects others' services is that they ask for credentials, and this one may have
- * none. */
+ * this host, whose service may ask for no credentials. */
 #include "front/api/origin.h"
 
 #include <arpa/inet.h>

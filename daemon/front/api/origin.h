@@ -1,7 +1,6 @@
-/* The origin of a request, as far as a browser says so. Pages of other sites may not use the
- * service through their visitors' browsers, unless `cors-origins` allows them; they may link to it;
- * nor by a name of their own that they have pointed at a loopback address. Other clients send none
- * of this. */
+/* The origin of a request, as far as a browser says so. Pages of other sites may link to the
+ * service, but not use it through their visitors' browsers, unless `cors-origins` allows them; nor
+ * by a name of their own that they have pointed at a loopback address. */
 #ifndef FRONT_API_ORIGIN_H
 #define FRONT_API_ORIGIN_H
 

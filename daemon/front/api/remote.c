@@ -1,8 +1,7 @@
 /* Requests of HTTP workers. A request for which something is to be done waits in a queue, from
- * which clients take turns by the time that they cost; mostly it is empty, and the request's turn
- * comes in the same turn of the loop. While the link is full nobody's turn comes: an answer stays
- * with its request, and a stream's next piece is not made. So only small messages add to what the
- * worker has not read, a few for each connection, and one that makes more of it is at fault. */
+ * which clients take turns by the time that they cost; mostly it is empty. While the link is full
+ * nobody's turn comes: answers and pieces of streams stay with their requests. So only small
+ * messages add to what the worker has not read, and one that lets more of it gather is at fault. */
 #include "front/api/remote.h"
 
 #include <glib.h>

@@ -1,9 +1,8 @@
 /* ETag, Vary, gzip. ETags are weak: the same text may go out compressed or not.
  *
- * The front has one thread, so a text that many ask for is made once for all of them. Metrics are
- * made at most once a second. Other texts that change all the time, and metrics for those who say
- * `Cache-Control: no-cache`, are made anew as soon as that costs no more than a fiftieth of the
- * thread's time: one reader hardly ever gets an old text, and a thousand cost no more than one. */
+ * A text that many ask for is made once for all of them: metrics at most once a second; other texts
+ * that change all the time, and metrics with `Cache-Control: no-cache`, as soon as that costs no
+ * more than a fiftieth of the thread's time. */
 #include "front/api/representation.h"
 
 #include <inttypes.h>

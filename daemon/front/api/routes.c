@@ -602,9 +602,8 @@ const struct answer *routes_answer(struct request *r)
 	count_unread(r);
 	request_drop_body(r);
 	outcome_answered(r);
-	/* A balancer that repeats requests at another node may know which by the status alone, and
-	 * not know 429; so a refusal because of load gets the status that it asks for. Accounts
-	 * have 429. */
+	/* A balancer that repeats requests may know only the status, and not 429; so a refusal
+	 * because of load gets the status that it asks for. Accounts have 429. */
 	if (r->answer.status == 429 && busy_status && !strcmp(busy_status, "503")) {
 		answer_header(&r->answer, "X-Busy-Status", "%d", r->answer.status);
 		r->answer.status = 503;

@@ -1,16 +1,15 @@
 /* The thread behind the log, and the ring buffer between it and the loop.
  *
- * Only a thread can wait for every kind of standard error without blocking the loop: a pipe that
- * nobody reads, a file on a hung disk, the journal's socket. O_NONBLOCK has no effect on files, and
- * would also affect the shell and others that share the open file description.
+ * Only a thread can wait for every kind of standard error without blocking the loop: O_NONBLOCK has
+ * no effect on files, and would also affect others that share the open file description.
  *
  * After it has written, the thread rests for a moment, so that a busy service does not wake it for
- * every request's line. The first line after a silence is written at once, and so are those of
- * problems, which may be the last before a crash.
+ * every line. The first line after a silence is written at once, and so are those of problems,
+ * which may be the last before a crash.
  *
- * The thread owns standard error and the part of the ring between `tail` and `head`; it touches
- * nothing else. Only the loop moves `head` and only the thread moves `tail`, so no lock is needed.
- * Positions only grow; an index is a position modulo the ring's size. */
+ * The thread owns standard error and the ring between `tail` and `head`; only the loop moves `head`
+ * and only the thread moves `tail`, so no lock is needed. Positions only grow; an index is a
+ * position modulo the ring's size. */
 #include "front/base/log_writer.h"
 
 #include <errno.h>

@@ -3,8 +3,7 @@
  * sources are only checked.
  *
  * A reload reads everything into a second struct, so that an invalid value changes nothing, and
- * then swaps the live members: readers of the first struct see the new values, and the old values
- * are freed with the second struct. */
+ * then swaps the live members. */
 #include "front/config/load.h"
 
 #include <getopt.h>

@@ -42,8 +42,7 @@ const struct option_row *option_section(const struct option_row *row);
 const struct option_row *option_find(const char *name);
 
 /* Sets an option from text; appends to a list. `where` names the flag, the variable, or file and
- * line. Returns false if the value is invalid: logs what is expected, and the option is to be
- * cleared. */
+ * line. If the value is invalid, logs what is expected; the option is then to be cleared. */
 bool option_set(struct config *config, const struct option_row *row, const char *value,
                 const char *where) MUST_CHECK;
 
