@@ -14,47 +14,19 @@
 #include "wire/network.h"
 #include "wire/tile.h"
 
-/* Accepts SCHEME://HOST or SCHEME://HOST:PORT as browsers send it (RFC 6454), or a *. */
-static bool is_origin(const char *text)
-{
-	const char *host = strstr(text, "://");
-
-	return !strcmp(text, "*") ||
-	       (host && host > text && host[3] && !strpbrk(host + 3, "/ ,?#"));
-}
-
 /* Accepts names of formats.def; formats that cannot be forbidden need not be named. */
 static bool is_file_format(const char *text)
 {
 	return !strcmp(text, "all") || format_parse(text);
 }
 
-/* Accepts the address of a service, or nothing. */
-static bool is_url(const char *text)
-{
-	return !*text || (g_str_has_prefix(text, "http://") && text[strlen("http://")]) ||
-	       (g_str_has_prefix(text, "https://") && text[strlen("https://")]);
-}
-
-/* Accepts a part of paths and a server's name in a balancer's configuration, or nothing. */
-static bool is_name(const char *text)
-{
-	static const char valid[] =
-	    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
-
-	return strlen(text) <= CONFIG_NAME_MAX && !text[strspn(text, valid)];
-}
-
-static bool is_mode(const char *text)
-{
-	return *text && !text[strspn(text, "01234567")] && strtoul(text, NULL, 8) <= 0777;
-}
-
 struct option_type {
 	const char *name; /* in the help */
 	enum { KEEPS_TEXT, KEEPS_LIST, KEEPS_INTEGER, KEEPS_NUMBER } keeps;
-	bool (*fits)(const char *text); /* a text, or an item of a list; NULL: all do */
-	const char *valid;              /* which fit */
+	/* What a text, or an item of a list, must fit; NULL: all do. */
+	bool (*fits)(const char *text);
+	const char *pattern;
+	const char *valid; /* which fit */
 	/* Unless that says it: a number within the row's bounds, or a word. */
 	enum value_type value;
 	const char *unit;
@@ -65,15 +37,16 @@ static const struct option_type
     type_LEVEL = {"LEVEL", KEEPS_INTEGER, .value = VALUE_WORD,
                   .unit = "error|warning|notice|info|debug"},
     type_FORMAT = {"FORMAT", KEEPS_INTEGER, .value = VALUE_WORD, .unit = "auto|plain|json"},
-    type_MODE = {"MODE", KEEPS_TEXT, .fits = is_mode,
+    type_MODE = {"MODE", KEEPS_TEXT, .pattern = "^0*[0-7]{1,3}$",
                  .valid = "file permissions in octal, from 0000 to 0777"},
-    type_URL = {"URL", KEEPS_TEXT, .fits = is_url, .valid = "a URL (http://… or https://…)"},
-    type_NAME = {"NAME", KEEPS_TEXT, .fits = is_name,
+    type_URL = {"URL", KEEPS_TEXT, .pattern = "^(https?://.+)?$",
+                .valid = "a URL (http://… or https://…)"},
+    type_NAME = {"NAME", KEEPS_TEXT, .pattern = "^[A-Za-z0-9._-]{0,63}$",
                  .valid = "a name of at most 63 letters, digits, ., - and _"},
     type_LIST = {"LIST", KEEPS_LIST, .valid = "texts"},
     type_NETWORKS = {"LIST", KEEPS_LIST, .fits = network_valid,
                      .valid = "ADDRESS, ADDRESS/BITS or (all clients of Unix sockets) unix"},
-    type_ORIGINS = {"LIST", KEEPS_LIST, .fits = is_origin,
+    type_ORIGINS = {"LIST", KEEPS_LIST, .pattern = "^(\\*|((?!://).)+://[^/ ,?#]+)$",
                     .valid = "SCHEME://HOST or SCHEME://HOST:PORT without a path, or *"},
     type_FORMATS = {"LIST", KEEPS_LIST, .fits = is_file_format,
                     .valid = "all, or names of formats as in /v1/filters"},
@@ -85,6 +58,8 @@ static const struct option_type
     type_SECONDS = {"SECONDS", KEEPS_INTEGER, .value = VALUE_INTEGER, .unit = "seconds"},
     type_SWITCH = {"SWITCH", KEEPS_INTEGER, .value = VALUE_WORD, .unit = "no|yes"},
     type_SHARE = {"SHARE", KEEPS_NUMBER, .value = VALUE_NUMBER};
+
+_Static_assert(CONFIG_NAME_MAX == 63, "the pattern of NAME says so");
 
 #define SECTION(name, text) {#name, NULL, OPTION_START, 0, 0, NULL, 0, 0, text},
 #define OPTION(member, name, type, reload, default_, min, max, text)                               \
@@ -137,8 +112,15 @@ static void describe(const struct option_row *row, char *text, size_t room)
 		value_describe(&kind, text, room);
 }
 
+static bool fits(const struct option_type *type, const char *text)
+{
+	return (!type->fits || type->fits(text)) &&
+	       (!type->pattern ||
+	        g_regex_match_simple(type->pattern, text, G_REGEX_RAW | G_REGEX_DOLLAR_ENDONLY, 0));
+}
+
 /* Appends the items of a text, without surrounding spaces; skips empty items. */
-static bool parse_list(const char *text, bool (*fits)(const char *), struct config_list *list)
+static bool parse_list(const char *text, const struct option_type *type, struct config_list *list)
 {
 	char **items = g_strsplit(text, ";", -1);
 	bool valid = true;
@@ -146,7 +128,7 @@ static bool parse_list(const char *text, bool (*fits)(const char *), struct conf
 	for (char **item = items; *item && valid; item++) {
 		if (!*g_strstrip(*item))
 			continue;
-		valid = list->count < CONFIG_LIST_MAX && (!fits || fits(*item));
+		valid = list->count < CONFIG_LIST_MAX && fits(type, *item);
 		if (valid)
 			list->item[list->count++] = strdup(*item);
 	}
@@ -168,10 +150,10 @@ bool option_set(struct config *c, const struct option_row *row, const char *text
 	switch (type->keeps) {
 	case KEEPS_TEXT:
 		*(char **)place = strdup(text);
-		valid = !type->fits || type->fits(text);
+		valid = fits(type, text);
 		break;
 	case KEEPS_LIST:
-		valid = parse_list(text, type->fits, place);
+		valid = parse_list(text, type, place);
 		break;
 	case KEEPS_INTEGER:
 		valid = value_read(&kind, text, &number);
