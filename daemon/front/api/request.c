@@ -114,16 +114,6 @@ static enum error book_memory(struct request *r, enum error e, struct problem *p
 	return ERR_OK;
 }
 
-/* True if a body looks as curl -d leaves it: without line ends and zero bytes, which every image
- * has near its start. */
-static bool looks_stripped(const char *data, size_t size)
-{
-	for (size_t i = 0; i < size; i++)
-		if (!data[i] || data[i] == '\n' || data[i] == '\r')
-			return false;
-	return size >= STRIPPED_LOOK;
-}
-
 enum error request_lend(struct request *r, uint64_t size, struct lent *lent,
                         struct problem *problem)
 {
@@ -157,7 +147,6 @@ enum error request_take(struct request *r, int fd, uint64_t size, struct problem
 enum error request_settle(struct request *r, uint64_t size, struct problem *problem)
 {
 	char start[STRIPPED_LOOK];
-	ssize_t got;
 
 	if (!r->has_body)
 		return ERR_OK;
@@ -165,8 +154,12 @@ enum error request_settle(struct request *r, uint64_t size, struct problem *prob
 	 * codec worker trusts no body, and the worker's own client has sent it. */
 	if ((!spool_release(&r->body) && r->body.in_memory) || spool_settle(&r->body, size))
 		return problem_set(problem, ERR_IO, "the body is not where it should be");
-	got = r->urlencoded ? pread(r->body.fd, start, sizeof start, 0) : 0;
-	r->terms.stripped = got > 0 && looks_stripped(start, (size_t)got);
+	/* As curl -d leaves it: without line ends and zero bytes, which every image has near its
+	 * start. */
+	r->terms.stripped =
+	    r->urlencoded && pread(r->body.fd, start, sizeof start, 0) == sizeof start &&
+	    !memchr(start, '\0', sizeof start) && !memchr(start, '\n', sizeof start) &&
+	    !memchr(start, '\r', sizeof start);
 	return ERR_OK;
 }
 

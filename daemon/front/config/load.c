@@ -66,7 +66,7 @@ static const struct option_flag texts[FLAGS + 1] = {
     {"config", " FILE", "Configuration: a file of sections with the options above as keys"},
     {"check-config", "",
      "Check flags, environment, configuration and the files that it names, and exit: 0 if they are "
-     "valid, else 2"},
+     "valid, else 78"},
     {"print-config", "", "Print a configuration file with every option at its default"},
     {"hash-token", "",
      "Read a token from standard input, and print its line for the file of tokens"},
