@@ -102,12 +102,12 @@ static struct listener passed_listener(int fd, const char *name)
 	return l;
 }
 
-unsigned listener_list(const struct config *c, struct listener list[LISTENERS_MAX])
+unsigned listener_list(struct listener list[LISTENERS_MAX])
 {
 	const struct config_list *const addresses[LISTENER_USES] = {
-	    [LISTENER_CLIENTS] = &c->listen,
-	    [LISTENER_METRICS] = &c->metrics_listen,
-	    [LISTENER_AGENT] = &c->agent_listen,
+	    [LISTENER_CLIENTS] = &config->listen,
+	    [LISTENER_METRICS] = &config->metrics_listen,
+	    [LISTENER_AGENT] = &config->agent_listen,
 	};
 	char **names = NULL;
 	/* The variables stay, because a reload reads them again. */
@@ -129,7 +129,7 @@ unsigned listener_list(const struct config *c, struct listener list[LISTENERS_MA
 			address_parse(addresses[use]->item[i], &l->at);
 			l->address = l->at.text;
 			l->tls = l->at.tls;
-			l->optional = use == LISTENER_CLIENTS && c->listen_is_default &&
+			l->optional = use == LISTENER_CLIENTS && config->listen_is_default &&
 			              l->at.socket.ss_family == AF_UNIX;
 			l->local = address_is_local((const struct sockaddr *)&l->at.socket);
 		}
@@ -204,7 +204,7 @@ enum error listeners_init(void)
 {
 	const unsigned mode = (unsigned)strtoul(config->socket_mode, NULL, 8);
 	struct listener list[LISTENERS_MAX];
-	unsigned count = listener_list(config, list);
+	unsigned count = listener_list(list);
 	enum error e = ERR_OK;
 
 	for (unsigned i = 0; !e && i < count; i++) {
@@ -335,7 +335,7 @@ static bool may_serve(const struct listener *l, const struct config *c)
 	return true;
 }
 
-bool listeners_read(const struct config *c, const struct config *running)
+bool listeners_read(const struct config *c)
 {
 	struct listener list[LISTENERS_MAX];
 	unsigned count;
@@ -345,7 +345,7 @@ bool listeners_read(const struct config *c, const struct config *running)
 	if (!valid)
 		return false;
 	/* A reload cannot change addresses, so those being served are checked. */
-	count = listener_list(running ? running : c, list);
+	count = listener_list(list);
 	for (unsigned i = 0; i < count; i++)
 		valid &= may_serve(&list[i], c);
 	return valid;

@@ -29,9 +29,9 @@ struct listener {
 	int fd;        /* once open; -1 before */
 };
 
-/* Lists the sockets that a configuration wants. Sockets passed by systemd replace `listen`; those
+/* Lists the sockets that the configuration wants. Sockets passed by systemd replace `listen`; those
  * named (FileDescriptorName=) `tls`, `metrics` or `agent` serve that. */
-unsigned listener_list(const struct config *config, struct listener list[LISTENERS_MAX]);
+unsigned listener_list(struct listener list[LISTENERS_MAX]);
 
 /* Opens it, unless it was passed; the caller owns the descriptor. Logs the reason on failure. mode:
  * permissions of a Unix socket. ERR_OK with the descriptor -1: the address is optional and cannot
@@ -45,10 +45,10 @@ enum error listeners_init(void) MUST_CHECK;
 /* Accepts no more connections, and ends each after the answer to its next request. */
 void listeners_drain(void);
 
-/* Reads the configured tokens and certificate, for listeners_commit(), and checks whether addresses
- * that other hosts can reach need tokens. running: the configuration whose addresses are being
- * served, or NULL at startup. Returns false and logs the reason if anything is invalid. */
-bool listeners_read(const struct config *config, const struct config *running) MUST_CHECK;
+/* Reads the tokens and the certificate of a configuration, for listeners_commit(), and checks
+ * whether the addresses of the one in force, which stay, need them. Returns false and logs the
+ * reason if anything is invalid. */
+bool listeners_read(const struct config *read) MUST_CHECK;
 
 /* Activates what listeners_read() last read. */
 void listeners_commit(void);

@@ -124,13 +124,16 @@ static void check_connections(void)
  * requests, and surplus workers first finish their jobs. */
 static void reload(void)
 {
+	struct config read;
 	bool valid;
 
 	notify_reloading();
 	log_notice("SIGHUP: reloading the configuration");
-	valid = config_reload(&settings, argument_count, arguments, listeners_read);
+	valid =
+	    config_load(&read, argument_count, arguments) == CONFIG_RUN && listeners_read(&read);
 	gauges_reloaded(valid);
 	if (valid) {
+		config_exchange(&settings, &read);
 		listeners_commit();
 		http_workers_limit();
 		log_configure();
@@ -141,6 +144,7 @@ static void reload(void)
 	} else {
 		log_error("the configuration stays as it was");
 	}
+	config_fini(&read);
 	notify_ready();
 }
 
@@ -300,7 +304,7 @@ int main(int argc, char **argv)
 	result = config_load(&settings, argc, argv);
 	if (result == CONFIG_HASH_TOKEN)
 		result = tokens_print_hash() ? CONFIG_EXIT : CONFIG_INVALID;
-	if (result == CONFIG_RUN && !listeners_read(&settings, NULL))
+	if (result == CONFIG_RUN && !listeners_read(&settings))
 		result = CONFIG_INVALID;
 	if (result == CONFIG_RUN && !settings.check_only) {
 		log_configure();

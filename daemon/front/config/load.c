@@ -327,7 +327,7 @@ void config_fini(struct config *c)
 }
 
 /* Exchanges an option's value with the configuration just read, or logs that it needs a restart. */
-static void reload_option(struct config *c, struct config *read, const struct option_row *row)
+static void exchange(struct config *c, struct config *read, const struct option_row *row)
 {
 	char *x = (char *)c + row->offset, *y = (char *)read + row->offset;
 	char *old = option_print(c, row), *new = option_print(read, row);
@@ -345,15 +345,9 @@ static void reload_option(struct config *c, struct config *read, const struct op
 	g_free(new);
 }
 
-bool config_reload(struct config *c, int argc, char **argv,
-                   bool (*fits)(const struct config *read, const struct config *running))
+void config_exchange(struct config *c, struct config *read)
 {
-	struct config read;
-	bool valid = config_load(&read, argc, argv) == CONFIG_RUN && fits(&read, c);
-
-	for (int i = 0; valid && i < OPTIONS; i++)
+	for (int i = 0; i < OPTIONS; i++)
 		if (options[i].type)
-			reload_option(c, &read, &options[i]);
-	config_fini(&read);
-	return valid;
+			exchange(c, read, &options[i]);
 }

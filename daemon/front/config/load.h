@@ -15,12 +15,9 @@ enum config_result { CONFIG_RUN, CONFIG_EXIT, CONFIG_HASH_TOKEN, CONFIG_INVALID 
  * what is expected. Call config_fini() in every case. */
 enum config_result config_load(struct config *config, int argc, char **argv) MUST_CHECK;
 
-/* Reads everything again and takes over the options that may change at run time. Logs what has
- * changed, and what needs a restart. `fits` checks the new configuration before anything changes.
- * Returns false if it or a value is invalid: the reason is logged, and nothing has changed. */
-bool config_reload(struct config *config, int argc, char **argv,
-                   bool (*fits)(const struct config *read,
-                                const struct config *running)) MUST_CHECK;
+/* Takes over those options of a configuration just read that may change at run time, in exchange
+ * for the old values. Logs what has changed, and what needs a restart. */
+void config_exchange(struct config *config, struct config *read);
 
 void config_fini(struct config *config);
 
