@@ -35,33 +35,27 @@ static struct certificate_file certificate = {.fd = -1};
 static bool draining;
 static struct loop_timer ping;
 
-static struct limits limits_now(void)
-{
-	struct limits limits = {.idle_timeout = config->idle_timeout,
-	                        .header_timeout = config->header_timeout,
-	                        .keepalive_timeout = config->keepalive_timeout,
-	                        .body_timeout = config->body_timeout,
-	                        .body_rate = config->body_rate,
-	                        .spool_size = config->spool_size};
-	bool valid = true;
-
-	for (unsigned i = 0; i < config->trusted_proxies.count; i++)
-		valid &= networks_add(&limits.trusted_proxies, config->trusted_proxies.item[i]);
-	assert(valid); /* or the configuration would be none */
-	return limits;
-}
-
 /* Sends the limits. Files may be as large as ever allowed: bodies that are arriving may have been
  * promised more than a reload now allows. */
 static void send_limits(struct http_worker *h)
 {
 	static uint64_t largest = LINK_WHOLE_MAX;
-	struct message message = {.type = MSG_LIMITS};
+	struct message message = {.type = MSG_LIMITS,
+	                          .limits.limits = {.idle_timeout = config->idle_timeout,
+	                                            .header_timeout = config->header_timeout,
+	                                            .keepalive_timeout = config->keepalive_timeout,
+	                                            .body_timeout = config->body_timeout,
+	                                            .body_rate = config->body_rate,
+	                                            .spool_size = config->spool_size}};
+	struct networks *proxies = &message.limits.limits.trusted_proxies;
+	bool valid = true;
 
+	for (unsigned i = 0; i < config->trusted_proxies.count; i++)
+		valid &= networks_add(proxies, config->trusted_proxies.item[i]);
+	assert(valid); /* or the configuration would be none */
 	if (largest < config->max_body)
 		largest = config->max_body;
 	worker_limit_files(&h->worker, largest);
-	message.limits.limits = limits_now();
 	worker_send(&h->worker, &message, NULL);
 }
 
