@@ -6,7 +6,7 @@
  *   journal  standard error is the journal's (JOURNAL_STREAM, systemd.exec(5)): entries, by whoever
  *            is set by log_set_journal(); without that, lines "<N>TEXT" (sd-daemon(3))
  *   relay    standard error is a pipe to the front, which writes the line in its own form:
- * "<N>TEXT", or "<N,M>TEXT" after M lines that the pipe did not take */
+ * "<N>TEXT", or "<N,M>TEXT" after M lines that were lost */
 #ifndef BASE_LOG_H
 #define BASE_LOG_H
 

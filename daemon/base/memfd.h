@@ -22,9 +22,8 @@ enum error memfd_sealed(const char *name, const void *data, size_t size, int *fd
 /* The seals of a final memfd. */
 enum { SEALS_FINAL = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE };
 
-/* Makes a memfd final, which its writer does quickest: for others the system first has the
- * processors file pages that they have put aside. False with errno, EBUSY if a mapping may still
- * write to it. */
+/* Makes a memfd final, which its writer does quickest: for others the system first has processors
+ * file pages that they put aside. False with errno, EBUSY if a mapping may still write to it. */
 bool memfd_seal(int fd);
 
 /* Reads a descriptor to its end, *size bytes, into a new block from malloc() of at least `least`,

@@ -33,9 +33,8 @@ struct listener {
  * named (FileDescriptorName=) `tls`, `metrics` or `agent` serve that. */
 unsigned listener_list(struct listener list[LISTENERS_MAX]);
 
-/* Opens it, unless it was passed; the caller owns the descriptor. Logs the reason on failure. mode:
- * permissions of a Unix socket. ERR_OK with the descriptor -1: the address is optional and cannot
- * be opened. */
+/* Opens it, unless it was passed; the caller owns the descriptor, -1 if the address is optional and
+ * cannot be opened. Logs the reason on failure. mode: permissions of a Unix socket. */
 enum error listener_open(struct listener *listener, unsigned mode) MUST_CHECK;
 
 /* Opens every address to listen on, or receives the sockets that systemd passed, and hands them to

@@ -50,8 +50,8 @@ static bool drain_closed, drain_over;
 
 static void log_configure(void)
 {
-	log_init("convolved", (enum log_level)(LOG_LEVEL_ERROR + settings.log_level),
-	         (enum log_format)settings.log_format);
+	log_init("convolved", (enum log_level)(LOG_LEVEL_ERROR + config->log_level),
+	         (enum log_format)config->log_format);
 }
 
 /* Logs to standard error from now on: the journal cannot attribute entries of a process that has
@@ -63,7 +63,7 @@ static void last_words(void)
 
 static void drain_check(void *context)
 {
-	uint64_t now = loop_now(), limit = settings.drain_timeout * 1000000000u, waited;
+	uint64_t now = loop_now(), limit = config->drain_timeout * 1000000000u, waited;
 
 	(void)context;
 	if (now < drain_closes)
@@ -98,7 +98,7 @@ static void start_drain(void)
 	}
 	log_notice("stopping: %u requests to finish", remotes_requests());
 	notify_stopping();
-	drain_closes = now + settings.drain_delay * 1000000000u;
+	drain_closes = now + config->drain_delay * 1000000000u;
 	canary_stop();
 	routes_drain();
 	agent_drain();
@@ -112,12 +112,12 @@ static void check_connections(void)
 {
 	uint64_t max = share_connections_most();
 
-	if (max < settings.max_connections)
+	if (max < config->max_connections)
 		log_notice(
 		    "max-connections is %" PRIu64 ", but only %" PRIu64
 		    " connections are possible, half of the file descriptors (LimitNOFILE=, ulimit "
 		    "-n)",
-		    settings.max_connections, max);
+		    config->max_connections, max);
 }
 
 /* Applies the changes in the configuration. Accepted work is never dropped: new limits apply to new
@@ -209,8 +209,8 @@ static void raise_limits(void)
 
 static enum error make_directories(void)
 {
-	const char *const paths[][2] = {{"cache-dir", settings.cache_dir},
-	                                {"state-dir", settings.state_dir}};
+	const char *const paths[][2] = {{"cache-dir", config->cache_dir},
+	                                {"state-dir", config->state_dir}};
 
 	for (size_t i = 0; i < sizeof paths / sizeof *paths; i++)
 		if (g_mkdir_with_parents(paths[i][1], 0700) || access(paths[i][1], W_OK | X_OK)) {
@@ -306,7 +306,7 @@ int main(int argc, char **argv)
 		result = tokens_print_hash() ? CONFIG_EXIT : CONFIG_INVALID;
 	if (result == CONFIG_RUN && !listeners_read(&settings))
 		result = CONFIG_INVALID;
-	if (result == CONFIG_RUN && !settings.check_only) {
+	if (result == CONFIG_RUN && !config->check_only) {
 		log_configure();
 		raise_limits();
 		e = start();
