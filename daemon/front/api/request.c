@@ -2,6 +2,7 @@
  * which they can be wrong. */
 #include "front/api/request.h"
 
+#include <glib.h>
 #include <inttypes.h>
 #include <jansson.h>
 #include <math.h>
@@ -341,7 +342,7 @@ static const char example[] = "[{\"filter\":\"gaussian\",\"sigma\":1.4},{\"filte
 
 /* Prints a number, a row of them with ',' between them, or rows with ';'; false if a query could
  * not hold the value. */
-static bool print_value(FILE *out, const json_t *value, const char *separators)
+static bool print_value(GString *out, const json_t *value, const char *separators)
 {
 	const bool matrix = json_is_array(json_array_get(value, 0));
 	const double number = json_number_value(value);
@@ -353,7 +354,7 @@ static bool print_value(FILE *out, const json_t *value, const char *separators)
 		snprintf(text, sizeof text, "%.15g", number);
 		if (strtod(text, NULL) != number)
 			snprintf(text, sizeof text, "%.17g", number);
-		fputs(text, out);
+		g_string_append(out, text);
 		return true;
 	}
 	if (!json_array_size(value) || !*separators)
@@ -362,7 +363,7 @@ static bool print_value(FILE *out, const json_t *value, const char *separators)
 	json_array_foreach(value, i, item)
 	{
 		if (i)
-			fputc(*separators, out);
+			g_string_append_c(out, *separators);
 		if (json_is_array(item) != matrix || !print_value(out, item, separators + 1))
 			return false;
 	}
@@ -372,26 +373,20 @@ static bool print_value(FILE *out, const json_t *value, const char *separators)
 static enum error set_json(struct chain *chain, const char *name, const json_t *value,
                            struct problem *problem)
 {
-	char *text = NULL;
-	size_t size = 0;
-	FILE *out;
+	GString *text;
 	enum error e;
-	bool printed;
 
 	if (json_is_string(value))
 		return chain_set_parameter(chain, name, json_string_value(value), problem);
-	out = open_memstream(&text, &size);
-	printed = out && print_value(out, value, ";,");
-	if (!out || fclose(out))
-		e = problem_set(problem, ERR_MEMORY, "no memory for the chain");
-	else if (!printed)
-		e = problem_set_parameter(problem, ERR_BAD_PARAMETER, name, text,
+	text = g_string_new(NULL);
+	if (!print_value(text, value, ";,"))
+		e = problem_set_parameter(problem, ERR_BAD_PARAMETER, name, text->str,
 		                          "%s: expected a number, a text, or the rows of a "
 		                          "matrix, as in [[1,2,1],[2,4,2],[1,2,1]]",
 		                          name);
 	else
-		e = chain_set_parameter(chain, name, text, problem);
-	free(text);
+		e = chain_set_parameter(chain, name, text->str, problem);
+	g_string_free(text, TRUE);
 	return e;
 }
 
