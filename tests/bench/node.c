@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "front/config/options.h"
+#include "front/config/load.h"
 #include "front/jobs/admission.h"
 #include "front/workers/device_load.h"
 #include "front/workers/scheduler.h"
@@ -402,13 +402,16 @@ static const struct job_owner job_owner = {jobs_wait, NULL};
 
 bool nodes_init(uint64_t max_wait)
 {
-	static const enum option_index used[] = {OPTION_OF_max_jobs, OPTION_OF_max_bodies,
-	                                         OPTION_OF_client_share};
+	static char *argv[] = {"node", NULL};
 	struct problem problem;
+	struct config standard;
 
-	for (size_t i = 0; i < sizeof used / sizeof *used; i++)
-		if (!option_set(&settings, &options[used[i]], options[used[i]].default_, "default"))
-			return false;
+	if (config_load(&standard, 1, argv) != CONFIG_RUN)
+		return false;
+	settings.max_jobs = standard.max_jobs;
+	settings.max_bodies = standard.max_bodies;
+	settings.client_share = standard.client_share;
+	config_fini(&standard);
 	if (!state_is_apart())
 		return false;
 	settings.max_wait = max_wait;

@@ -29,7 +29,6 @@
 #include "front/api/tokens.h"
 #include "front/base/metrics.h"
 #include "front/config/load.h"
-#include "front/config/options.h"
 #include "front/jobs/admission.h"
 #include "front/jobs/shares.h"
 #include "front/jobs/spool.h"
@@ -78,16 +77,19 @@ static void test_config_flags(void **state)
 /* Every option is one by its flag, whatever its number. */
 static void test_config_every_flag(void **state)
 {
-	(void)state;
-	for (int i = 0; i < OPTIONS; i++) {
-		char flag[64], value[512];
-		char *argv[] = {"convolved", flag, value, NULL};
-		struct config settings;
+	static char *const flags[][2] = {
+#define SECTION(name, text)
+#define OPTION(member, name, type, reload, default_, min, max, text) {"--" name, default_},
+#include "front/config/options.def"
+#undef SECTION
+#undef OPTION
+	};
+	struct config settings;
 
-		if (!options[i].type)
-			continue; /* a section */
-		snprintf(flag, sizeof flag, "--%s", options[i].name);
-		snprintf(value, sizeof value, "%s", options[i].default_);
+	(void)state;
+	for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) {
+		char *argv[] = {"convolved", flags[i][0], flags[i][1], NULL};
+
 		assert_int_equal(load(&settings, argv), CONFIG_RUN);
 		config_fini(&settings);
 	}
