@@ -81,7 +81,6 @@ static void watch_again(void *context)
 
 enum error agent_init(void)
 {
-	draining = false;
 	metric_add(METRIC_AGENT_CHECKS, "ready", NULL, 0);
 	metric_add(METRIC_AGENT_CHECKS, "drain", NULL, 0);
 	return loop_timer_init(&pause_over, watch_again, NULL);

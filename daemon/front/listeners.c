@@ -57,7 +57,7 @@ static void remove_stale(const struct sockaddr_un *address)
 }
 
 /* Opens a socket that listens there; -1, and errno says why. */
-static int open_address(const struct address *address, unsigned mode)
+static int open_address(const struct address *address)
 {
 	int family = address->socket.ss_family, one = 1, failure, fd;
 	bool failed;
@@ -73,7 +73,7 @@ static int open_address(const struct address *address, unsigned mode)
 		return -1;
 	if (family != AF_UNIX)
 		setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
-	mask = umask(~mode & 0777);
+	mask = umask(~(mode_t)strtoul(config->socket_mode, NULL, 8) & 0777);
 	failed = bind(fd, (const struct sockaddr *)&address->socket, address->size) ||
 	         listen(fd, BACKLOG);
 	umask(mask);
@@ -183,11 +183,11 @@ static enum error check_passed(const struct listener *l)
 	return ERR_OK;
 }
 
-enum error listener_open(struct listener *l, unsigned mode)
+enum error listener_open(struct listener *l)
 {
 	if (l->passed)
 		return check_passed(l);
-	l->fd = open_address(&l->at, mode);
+	l->fd = open_address(&l->at);
 	if (l->fd < 0 && l->optional && (errno == ENOENT || errno == EACCES || errno == EROFS)) {
 		log_notice("not listening on the default address %s: %m", l->address);
 		return ERR_OK;
@@ -202,7 +202,6 @@ enum error listener_open(struct listener *l, unsigned mode)
 
 enum error listeners_init(void)
 {
-	const unsigned mode = (unsigned)strtoul(config->socket_mode, NULL, 8);
 	struct listener list[LISTENERS_MAX];
 	unsigned count = listener_list(list);
 	enum error e = ERR_OK;
@@ -211,7 +210,7 @@ enum error listeners_init(void)
 		struct listener *l = &list[i];
 
 		passed |= l->passed;
-		e = listener_open(l, mode);
+		e = listener_open(l);
 		if (!e && l->use == LISTENER_AGENT)
 			e = agent_serve(l->fd);
 		else if (!e && l->fd >= 0)

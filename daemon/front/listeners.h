@@ -34,8 +34,8 @@ struct listener {
 unsigned listener_list(struct listener list[LISTENERS_MAX]);
 
 /* Opens it, unless it was passed; the caller owns the descriptor, -1 if the address is optional and
- * cannot be opened. Logs the reason on failure. mode: permissions of a Unix socket. */
-enum error listener_open(struct listener *listener, unsigned mode) MUST_CHECK;
+ * cannot be opened. Logs the reason on failure. */
+enum error listener_open(struct listener *listener) MUST_CHECK;
 
 /* Opens every address to listen on, or receives the sockets that systemd passed, and hands them to
  * those who serve there. Logs which address cannot be opened, and why. */

@@ -26,7 +26,6 @@
 #include "front/jobs/admission.h"
 #include "front/jobs/job.h"
 #include "front/jobs/shares.h"
-#include "front/jobs/spool.h"
 #include "front/jobs/store.h"
 #include "front/listeners.h"
 #include "front/notify.h"
@@ -225,9 +224,7 @@ static enum error make_directories(void)
 static enum error prepare(void)
 {
 	listeners_commit();
-	spool_init();
 	admission_init();
-	shares_init();
 	check_connections();
 	gauges_init();
 	return ERR_OK;

@@ -421,7 +421,6 @@ bool nodes_init(uint64_t max_wait)
 	    loop_init() || scheduler_init())
 		return false;
 	admission_init();
-	shares_init();
 	jobs_init(&job_owner);
 	fresh_state = malloc(state_size());
 	if (fresh_state)

@@ -318,7 +318,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size)
 	char *data;
 
 	config = &settings;
-	shares_init();
 	remote = remote_new(0, note_broken, NULL);
 	broken = false;
 	while (size >= 8) {

@@ -275,12 +275,12 @@ static void test_listen(void **state)
 	assert_string_equal(list[0].address, "127.0.0.1:8700");
 	assert_true(list[1].optional && !list[0].optional);
 	assert_true(address_parse("unix:/nonexistent/socket", &list[1].at));
-	assert_int_equal(listener_open(&list[1], 0660), ERR_OK);
+	assert_int_equal(listener_open(&list[1]), ERR_OK);
 	assert_int_equal(list[1].fd, -1);
 	config_fini(&settings);
 	assert_int_equal(load(&settings, asked), CONFIG_RUN);
 	assert_int_equal(listener_list(list), 1);
-	assert_int_equal(listener_open(&list[0], 0660), ERR_IO);
+	assert_int_equal(listener_open(&list[0]), ERR_IO);
 	config_fini(&settings);
 	assert_int_equal(load(&settings, all), CONFIG_RUN);
 	assert_int_equal(listener_list(list), 2 + 2);
@@ -661,7 +661,6 @@ static void test_admission(void **state)
 
 	(void)state;
 	config = &settings;
-	shares_init();
 	admission_init();
 	assert_int_equal(admission("POST", "/v1/filters/gaussian", 1000), 0);
 	assert_int_equal(admission("POST", "/v1/filters/gaussian", UINT64_MAX), 0);
@@ -701,7 +700,6 @@ static void test_unread(void **state)
 
 	(void)state;
 	config = &settings;
-	shares_init();
 	for (int i = 0; i < 3; i++)
 		assert_true(begin_unread(&u[i], "client", SIZE, &cut[i]));
 	assert_false(begin_unread(&u[3], "other", SIZE, &cut[3]));
@@ -751,7 +749,6 @@ static void test_drain_rate(void **state)
 
 	(void)state;
 	config = &settings;
-	shares_init();
 	admission_init();
 	assert_int_equal(admission_check("a", WORK_LIGHT, 0, &problem), ERR_OK);
 	assert_true(admission_free() == 1);
@@ -883,8 +880,6 @@ static void test_spool(void **state)
 	assert_non_null(mkdtemp(directory));
 	memset(data, 'x', sizeof data);
 	config = &settings;
-	shares_init();
-	spool_init();
 	assert_int_equal(spool_open(&small, 10), ERR_OK);
 	assert_int_equal(extend(&small, 0, data, 600), ERR_OK);
 	assert_true(small.in_memory);
@@ -952,8 +947,6 @@ static void test_spool_small_answers(void **state)
 	(void)state;
 	assert_non_null(mkdtemp(directory));
 	config = &settings;
-	shares_init();
-	spool_init();
 	for (int i = 0; i < 20; i++) {
 		snprintf(name, sizeof name, "%d", i / 5);
 		assert_int_equal(spool_open_answer(&large[i], 10 << 20, name), ERR_OK);
@@ -990,7 +983,6 @@ static void test_spool_settled(void **state)
 	assert_non_null(mkdtemp(directory));
 	memset(data, 'x', sizeof data);
 	config = &settings;
-	spool_init();
 	for (int large = 0; large < 2; large++) {
 		assert_int_equal(spool_open(&spool, large ? 5000 : 600), ERR_OK);
 		assert_int_equal(extend(&spool, 0, data, 600), ERR_OK);
@@ -1029,8 +1021,6 @@ static void test_spool_sparse(void **state)
 
 	(void)state;
 	config = &settings;
-	shares_init();
-	spool_init();
 	assert_int_equal(spool_open_answer(&spool, 1000, "a"), ERR_OK);
 	assert_int_equal(pwrite(spool.writer, "x", 1, 5 << 20), 1);
 	assert_int_equal(spool_settle(&spool, (5 << 20) + 1), ERR_IO);
@@ -1052,7 +1042,6 @@ static void test_spool_adopted(void **state)
 
 	(void)state;
 	config = &settings;
-	spool_init();
 	for (int sealed = 0; sealed < 2; sealed++) {
 		fd = memfd_create("body", MFD_ALLOW_SEALING);
 		assert_int_equal(write(fd, "body", 4), 4);

@@ -151,6 +151,5 @@ int main(void)
 	};
 
 	config = &settings;
-	shares_init();
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -18,7 +18,6 @@
 #include "front/workers/device_table.h"
 #include "front/workers/scheduler.h"
 
-
 static double now_seconds(void)
 {
 	return (double)clock_ns(CLOCK_REALTIME) * 1e-9;
@@ -41,6 +40,8 @@ void gauges_init(void)
 		metric_add(METRIC_JOBS_FAILED, error_slug(e), NULL, 0);
 	}
 	metric_add(METRIC_JOBS_FAILED, "client-gone", NULL, 0);
+	metric_add(METRIC_UNREAD_ENDED, "client", NULL, 0);
+	metric_add(METRIC_UNREAD_ENDED, "all", NULL, 0);
 	metric_add(METRIC_LOG_LOST, "codec", NULL, 0);
 	metric_add(METRIC_LOG_LOST, "device", NULL, 0);
 	metric_add(METRIC_LOG_LOST, "http", NULL, 0);

@@ -34,12 +34,6 @@ static int compare(const struct share_client *a, const struct share_client *b)
 RB_PROTOTYPE(share_clients, share_client, place, compare)
 RB_GENERATE(share_clients, share_client, place, compare)
 
-void shares_init(void)
-{
-	metric_add(METRIC_UNREAD_ENDED, "client", NULL, 0);
-	metric_add(METRIC_UNREAD_ENDED, "all", NULL, 0);
-}
-
 /* Finds a client, or adds it; NULL if there is none, or no memory. */
 static struct share_client *find(const char *name, bool add)
 {

@@ -40,8 +40,6 @@ struct share {
 	uint64_t amount;
 };
 
-void shares_init(void);
-
 /* Adds to a share, for a client (its address, or its token's name), if so much of all is allowed. A
  * share keeps its first kind and client. share_force() is for what already exists, such as an
  * answer that has grown, and fails only without memory (SHARE_ALL_GONE). */

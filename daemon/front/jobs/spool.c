@@ -42,11 +42,6 @@ enum {
 static uint64_t memory_used;
 static unsigned counts[2]; /* number of open spools: in files, in memory */
 
-void spool_init(void)
-{
-	memory_used = 0;
-}
-
 /* Opens both ends of a file, and closes it (-1: a failure). False with errno. */
 static bool open_ends(int file, int *reader, int *writer)
 {

@@ -27,8 +27,6 @@ struct spool {
 
 #define SPOOL_NONE ((struct spool){.fd = -1, .writer = -1})
 
-void spool_init(void);
-
 /* Opens an empty spool with room for so many bytes, whose `writer` can be lent once there is
  * nothing to wait for (spool_await()). ERR_QUEUE_FULL if so much memory is not free now. */
 enum error spool_open(struct spool *spool, uint64_t size) MUST_CHECK;
