@@ -610,28 +610,26 @@ void config_fini(struct config *c)
 			option_clear(c, &options[i]);
 }
 
-/* Exchanges an option's value with the configuration just read, or logs that it needs a restart. */
-static void exchange(struct config *c, struct config *read, const struct option_row *row)
-{
-	char *x = (char *)c + row->offset, *y = (char *)read + row->offset;
-	char *old = option_print(c, row), *new = option_print(read, row);
-	char kept[sizeof(struct config_list)];
-
-	if (strcmp(old, new) && row->reload == OPTION_START) {
-		log_warning("%s stays %s: a restart changes it to %s", row->name, old, new);
-	} else if (strcmp(old, new)) {
-		log_notice("%s: %s -> %s", row->name, old, new);
-		memcpy(kept, x, row->size);
-		memcpy(x, y, row->size);
-		memcpy(y, kept, row->size);
-	}
-	g_free(old);
-	g_free(new);
-}
-
 void config_exchange(struct config *c, struct config *read)
 {
-	for (int i = 0; i < OPTIONS; i++)
-		if (options[i].type)
-			exchange(c, read, &options[i]);
+	char kept[sizeof(struct config_list)];
+
+	for (const struct option_row *row = options; row < options + OPTIONS; row++) {
+		char *x = (char *)c + row->offset, *y = (char *)read + row->offset, *old, *new;
+
+		if (!row->type)
+			continue;
+		old = option_print(c, row);
+		new = option_print(read, row);
+		if (strcmp(old, new) && row->reload == OPTION_START) {
+			log_warning("%s stays %s: a restart changes it to %s", row->name, old, new);
+		} else if (strcmp(old, new)) {
+			log_notice("%s: %s -> %s", row->name, old, new);
+			memcpy(kept, x, row->size);
+			memcpy(x, y, row->size);
+			memcpy(y, kept, row->size);
+		}
+		g_free(old);
+		g_free(new);
+	}
 }
