@@ -105,7 +105,7 @@ static json_t *describe_parameter(const struct parameter *p)
 		                 types[p->type], "text", p->text, "default",
 		                 json_array_get(choices, (size_t)p->default_), "choices", choices);
 	}
-	return json_pack("{s:s, s:s, s:s, s:o, s:s, s:o, s:o}", "name", p->name, "type",
+	return json_pack("{s:s, s:s, s:s, s:o, s:s*, s:o, s:o}", "name", p->name, "type",
 	                 types[p->type], "text", p->text, "default", number_or_null(p->default_),
 	                 "unit", p->unit, "minimum", number_or_null(p->min), "maximum",
 	                 number_or_null(p->max));
