@@ -99,7 +99,7 @@ struct option_row {
 
 _Static_assert(CONFIG_NAME_MAX == 63, "the pattern of NAME says so");
 
-#define SECTION(name, text) {#name, NULL, OPTION_START, 0, 0, NULL, 0, 0, text},
+#define SECTION(name, text) {#name, NULL, OPTION_START, 0, 0, "", 0, 0, text},
 #define OPTION(member, name, type, reload, default_, min, max, text)                               \
 	{name,                                                                                     \
 	 &type_##type,                                                                             \
@@ -270,37 +270,33 @@ static const struct {
     {"version", "", "Print the version"},
 };
 
-/* Facts that are printed about an option, besides its description. */
-struct facts {
-	char valid[256];
-	const char *default_, *reload;
-};
-
-static struct facts facts_of(const struct option_row *row)
+/* Prints the table, for the help or (sample) as a file. */
+static void print_options(bool sample)
 {
-	struct facts f = {.default_ = *row->default_ ? row->default_ : "none",
-	                  .reload = row->reload == OPTION_LIVE ? "changed by a reload"
-	                                                       : "changed by a restart"};
+	for (const struct option_row *row = options; row < options + OPTIONS; row++) {
+		const char *by = row->reload == OPTION_LIVE ? "reload" : "restart";
+		const char *standard = *row->default_ ? row->default_ : "none";
+		char valid[256];
 
-	describe(row, f.valid, sizeof f.valid);
-	return f;
+		if (!row->type) {
+			printf(sample ? "\n# %s.\n[%s]\n" : "\n%s, [%s]:\n", row->text, row->name);
+			continue;
+		}
+		describe(row, valid, sizeof valid);
+		if (sample)
+			printf("\n# %s.\n# Valid: %s. Default: %s; changed by a %s.\n#%s=%s\n",
+			       row->text, valid, standard, by, row->name, row->default_);
+		else
+			printf("  --%s %s\n        %s (%s; default: %s; changed by a %s)\n",
+			       row->name, row->type->name, row->text, valid, standard, by);
+	}
 }
 
 static void print_help(void)
 {
-	printf("Usage: convolved [OPTION...]\n"
-	       "Serves image filters over HTTP from the OpenCL devices of this host.\n");
-	for (const struct option_row *row = options; row < options + OPTIONS; row++) {
-		struct facts f;
-
-		if (!row->type) {
-			printf("\n%s, [%s]:\n", row->text, row->name);
-			continue;
-		}
-		f = facts_of(row);
-		printf("  --%s %s\n        %s (%s; default: %s; %s)\n", row->name, row->type->name,
-		       row->text, f.valid, f.default_, f.reload);
-	}
+	puts("Usage: convolved [OPTION...]\n"
+	     "Serves image filters over HTTP from the OpenCL devices of this host.");
+	print_options(false);
 	puts("\nOther flags:");
 	for (int i = 0; i < FLAGS; i++)
 		printf("  --%s%s\n        %s\n", flags[i].name, flags[i].argument, flags[i].text);
@@ -317,17 +313,7 @@ static void print_sample(void)
 	    "# Flags of the same names (--max-body) and environment variables (CONVOLVED_MAX_BODY) "
 	    "override this\n"
 	    "# file. Lines that begin with # are comments.");
-	for (const struct option_row *row = options; row < options + OPTIONS; row++) {
-		struct facts f;
-
-		if (!row->type) {
-			printf("\n# %s.\n[%s]\n", row->text, row->name);
-			continue;
-		}
-		f = facts_of(row);
-		printf("\n# %s.\n# Valid: %s. Default: %s; %s.\n#%s=%s\n", row->text, f.valid,
-		       f.default_, f.reload, row->name, row->default_);
-	}
+	print_options(true);
 }
 
 /* ---- reading ---- */
