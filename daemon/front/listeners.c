@@ -87,8 +87,8 @@ static int open_address(const struct address *address)
 
 static struct listener passed_listener(int fd, const char *name)
 {
-	struct listener l = {.address = "a socket passed by systemd",
-	                     .tls = !strcmp(name, "tls"),
+	struct listener l = {.at.text = "a socket passed by systemd",
+	                     .at.tls = !strcmp(name, "tls"),
 	                     .passed = true,
 	                     .fd = fd};
 	struct sockaddr_storage address;
@@ -127,8 +127,6 @@ unsigned listener_list(struct listener list[LISTENERS_MAX])
 
 			*l = (struct listener){.use = use, .fd = -1};
 			address_parse(addresses[use]->item[i], &l->at);
-			l->address = l->at.text;
-			l->tls = l->at.tls;
 			l->optional = use == LISTENER_CLIENTS && config->listen_is_default &&
 			              l->at.socket.ss_family == AF_UNIX;
 			l->local = address_is_local((const struct sockaddr *)&l->at.socket);
@@ -158,7 +156,7 @@ static void describe(int fd, char *text, size_t room)
 
 static void log_listening(const struct listener *l, const char *address, const char *remark)
 {
-	log_info("listening on %s%s%s%s", address, l->tls ? " by TLS" : "", uses[l->use].remark,
+	log_info("listening on %s%s%s%s", address, l->at.tls ? " by TLS" : "", uses[l->use].remark,
 	         remark);
 }
 
@@ -189,14 +187,14 @@ enum error listener_open(struct listener *l)
 		return check_passed(l);
 	l->fd = open_address(&l->at);
 	if (l->fd < 0 && l->optional && (errno == ENOENT || errno == EACCES || errno == EROFS)) {
-		log_notice("not listening on the default address %s: %m", l->address);
+		log_notice("not listening on the default address %s: %m", l->at.text);
 		return ERR_OK;
 	}
 	if (l->fd < 0) {
-		log_error("%s=%s: %m", uses[l->use].option, l->address);
+		log_error("%s=%s: %m", uses[l->use].option, l->at.text);
 		return ERR_IO;
 	}
-	log_listening(l, l->address, "");
+	log_listening(l, l->at.text, "");
 	return ERR_OK;
 }
 
@@ -215,7 +213,7 @@ enum error listeners_init(void)
 			e = agent_serve(l->fd);
 		else if (!e && l->fd >= 0)
 			http_workers_serve((struct http_socket){
-			    .fd = l->fd, .tls = l->tls, .metrics = l->use == LISTENER_METRICS});
+			    .fd = l->fd, .tls = l->at.tls, .metrics = l->use == LISTENER_METRICS});
 	}
 	return e;
 }
@@ -308,13 +306,13 @@ static bool read_certificate(const struct config *c)
 
 static bool may_serve(const struct listener *l, const struct config *c)
 {
-	if (l->use == LISTENER_AGENT && l->tls) {
+	if (l->use == LISTENER_AGENT && l->at.tls) {
 		log_error("agent-listen=tls:%s: agent checks are not encrypted: leave out tls:",
-		          l->address);
+		          l->at.text);
 		return false;
 	}
-	if (l->tls && next.fd < 0) {
-		log_error("%s: TLS needs tls-certificate and tls-key", l->address);
+	if (l->at.tls && next.fd < 0) {
+		log_error("%s: TLS needs tls-certificate and tls-key", l->at.text);
 		return false;
 	}
 	if (l->use != LISTENER_CLIENTS || l->local)
@@ -323,14 +321,14 @@ static bool may_serve(const struct listener *l, const struct config *c)
 		log_error("%s can be reached from other hosts: set tokens=FILE, or "
 		          "allow-anonymous=yes to serve everyone, or listen on a loopback address "
 		          "(127.0.0.1:PORT, [::1]:PORT, unix:PATH)",
-		          l->address);
+		          l->at.text);
 		return false;
 	}
-	if (tokens_wanted() && !l->tls)
+	if (tokens_wanted() && !l->at.tls)
 		log_warning(
 		    "%s is not encrypted, so tokens can be intercepted (the prefix tls: enables "
 		    "encryption)",
-		    l->address);
+		    l->at.text);
 	return true;
 }
 

@@ -19,10 +19,8 @@ enum listener_use {
 };
 
 struct listener {
-	const char *address; /* for messages; owned by the configuration */
-	struct address at;   /* unset if it was passed */
+	struct address at; /* if it was passed: its text, for messages, and whether by TLS */
 	enum listener_use use;
-	bool tls;
 	bool local;    /* only processes of this host can reach it */
 	bool optional; /* a default address, which the configuration does not name */
 	bool passed;   /* by systemd */

@@ -271,8 +271,8 @@ static void test_listen(void **state)
 	assert_int_equal(load(&settings, standard), CONFIG_RUN);
 	assert_int_equal(listener_list(list), 2);
 	for (int i = 0; i < 2; i++)
-		assert_true(list[i].local && !list[i].tls && list[i].use == LISTENER_CLIENTS);
-	assert_string_equal(list[0].address, "127.0.0.1:8700");
+		assert_true(list[i].local && !list[i].at.tls && list[i].use == LISTENER_CLIENTS);
+	assert_string_equal(list[0].at.text, "127.0.0.1:8700");
 	assert_true(list[1].optional && !list[0].optional);
 	assert_true(address_parse("unix:/nonexistent/socket", &list[1].at));
 	assert_int_equal(listener_open(&list[1]), ERR_OK);
@@ -284,8 +284,8 @@ static void test_listen(void **state)
 	config_fini(&settings);
 	assert_int_equal(load(&settings, all), CONFIG_RUN);
 	assert_int_equal(listener_list(list), 2 + 2);
-	assert_true(list[2].use == LISTENER_METRICS && !strcmp(list[2].address, "[::1]:2"));
-	assert_true(list[3].use == LISTENER_AGENT && !strcmp(list[3].address, "10.1.1.1:1"));
+	assert_true(list[2].use == LISTENER_METRICS && !strcmp(list[2].at.text, "[::1]:2"));
+	assert_true(list[3].use == LISTENER_AGENT && !strcmp(list[3].at.text, "10.1.1.1:1"));
 	config_fini(&settings);
 }
 
