@@ -1,7 +1,5 @@
-/* Errands: one thread a kind, so that a hung disk does not delay freeing memory.
- *
- * A thread touches nothing but the errands sent to it. They travel in lock-free stacks: push() adds
- * one errand, pop_all() takes all. */
+/* Errands: one thread a kind, so that a hung disk does not delay freeing memory. It touches nothing
+ * but the errands sent to it, which travel in lock-free stacks. */
 #include "base/errand.h"
 
 #include <pthread.h>

@@ -1,6 +1,5 @@
-/* Errands: work that must not block the loop, because it waits for a disk or frees much memory.
- * Threads run it, one for each kind; errands of one kind run in the order in which they were
- * sent. */
+/* Errands: work that must not block the loop, because it waits for a disk or frees much memory. A
+ * thread for each kind runs them in the order in which they were sent. */
 #ifndef BASE_ERRAND_H
 #define BASE_ERRAND_H
 
@@ -40,9 +39,8 @@ bool errand_await(struct errand *errand, void (*wake)(void *context), void *cont
 /* Frees it, once it is not under way. */
 void errand_abandon(struct errand *errand);
 
-/* Closes a file: at once if it is small, else by an errand that errands_turn() sends. The delay
- * lets other holders of the same file close theirs in this turn first: the last one to close it
- * frees its memory. */
+/* Closes a file: at once if it is small, else by an errand that errands_turn() sends, after other
+ * holders of the file have closed theirs: the last one frees its memory. */
 void errand_close(int fd);
 void errands_turn(void);
 

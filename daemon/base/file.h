@@ -14,9 +14,8 @@ struct embedded {
 	const char *text;
 };
 
-/* `size` bytes from or to a position of a file, which need not be the descriptor's. False, with
- * errno, on failure, after which any part may have been read or written; EIO if the file
- * ends. */
+/* `size` bytes from or to a position of a file. False, with errno, on failure, after which any part
+ * may have been read or written; EIO if the file ends. */
 bool file_read(int fd, void *to, size_t size, uint64_t offset) MUST_CHECK;
 bool file_write(int fd, const void *from, size_t size, uint64_t offset) MUST_CHECK;
 

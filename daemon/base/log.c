@@ -8,7 +8,6 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -85,14 +84,6 @@ void log_set_journal(log_journal *journal)
 void log_set_output(log_output *o)
 {
 	output = o;
-}
-
-int log_level_parse(const char *name)
-{
-	for (int level = LOG_LEVEL_ERROR; level <= LOG_LEVEL_DEBUG; level++)
-		if (!strcmp(name, levels[level]))
-			return level;
-	return -1;
 }
 
 bool log_field_next(const struct log_fields *fields, size_t *i, struct log_field *field)
@@ -204,11 +195,20 @@ static void send_to_front(enum log_level level, const char *text)
 		atomic_fetch_add(&lost, before + 1);
 }
 
-static void send_line(enum log_level level, struct speaker by, const char *text,
+static void send_line(enum log_level level, struct speaker by, char *text,
                       const struct log_fields *fields)
 {
 	struct line line = {.length = 0};
 
+	utf8_flatten(text);
+	if (to_front) {
+		send_to_front(level, text);
+		return;
+	}
+	if (to_journal && journal_entry) {
+		journal_entry(level, text, fields);
+		return;
+	}
 	if (to_journal)
 		put(&line, "<%d>%s: %s", (int)level, by.program, text);
 	else if (form == LOG_FORMAT_JSON)
@@ -229,13 +229,7 @@ void log_event(enum log_level level, const struct log_fields *fields, const char
 	va_start(args, format);
 	vsnprintf(text, sizeof text, format, args);
 	va_end(args);
-	utf8_flatten(text);
-	if (to_front)
-		send_to_front(level, text);
-	else if (to_journal && journal_entry)
-		journal_entry(level, text, fields);
-	else
-		send_line(level, (struct speaker){program_name, getpid()}, text, fields);
+	send_line(level, (struct speaker){program_name, getpid()}, text, fields);
 }
 
 void log_relay(enum log_level level, const char *program, pid_t pid,
@@ -247,9 +241,5 @@ void log_relay(enum log_level level, const char *program, pid_t pid,
 	if (level > threshold)
 		return;
 	snprintf(text, sizeof text, "%s%s%s", named ? program : "", named ? ": " : "", said);
-	utf8_flatten(text);
-	if (named)
-		journal_entry(level, text, fields);
-	else
-		send_line(level, (struct speaker){program, pid}, text, fields);
+	send_line(level, (struct speaker){program, pid}, text, fields);
 }

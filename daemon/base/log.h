@@ -3,11 +3,10 @@
  *
  *   plain    "PROGRAM: LEVEL: TEXT", for a terminal; the fields are not shown, as the text says it
  *   json     one object a line: time, level, program, pid, message and the fields
- *   journal  standard error is the journal's (JOURNAL_STREAM, systemd.exec(5)): entries with
- *            fields, by whoever is set by log_set_journal(); without that, lines "<N>TEXT", whose
- *            level the journal takes off (sd-daemon(3))
- *   relay    standard error is a pipe to the front, which writes the line in the form that it has
- *            itself: "<N>TEXT", or "<N,M>TEXT" after M lines that the pipe did not take */
+ *   journal  standard error is the journal's (JOURNAL_STREAM, systemd.exec(5)): entries, by whoever
+ *            is set by log_set_journal(); without that, lines "<N>TEXT" (sd-daemon(3))
+ *   relay    standard error is a pipe to the front, which writes the line in its own form:
+ * "<N>TEXT", or "<N,M>TEXT" after M lines that were lost */
 #ifndef BASE_LOG_H
 #define BASE_LOG_H
 
@@ -64,9 +63,6 @@ void log_set_journal(log_journal *journal);
 /* Sets the function that takes whole lines instead of standard error. */
 typedef void log_output(enum log_level level, const char *line, size_t length);
 void log_set_output(log_output *output);
-
-/* The level of a name (error, warning, notice, info, debug); -1 if there is none. */
-int log_level_parse(const char *name);
 
 /* The next field that is set, starting from *i = 0; false after the last. */
 bool log_field_next(const struct log_fields *fields, size_t *i, struct log_field *field);

@@ -28,9 +28,8 @@ struct loop_timer {
 enum error loop_init(void) MUST_CHECK;
 void loop_fini(void);
 
-/* Watches a descriptor for epoll events until loop_unwatch(). That may be called from any callback,
- * even if an event of the watch is pending (it is then dropped), and on a watch with fd -1. ERR_IO
- * if epoll refuses the descriptor. */
+/* Watches a descriptor for epoll events until loop_unwatch(), which may be called from any callback
+ * (a pending event is dropped), and on a watch with fd -1. ERR_IO if epoll refuses it. */
 enum error loop_watch(struct loop_watch *watch, int fd, uint32_t events, loop_callback *callback,
                       void *context) MUST_CHECK;
 void loop_unwatch(struct loop_watch *watch);
@@ -54,9 +53,8 @@ void loop_stop(void);
 /* The monotonic clock, in nanoseconds. */
 uint64_t loop_now(void);
 
-/* For checks that run every period_ms. Returns true if this check is more than a second late;
- * *looked is the time of the last check, and is updated. The loop itself was then delayed, and
- * answers of workers may be unread: no timeout may be judged before the next check. */
+/* For checks that run every period_ms; *looked is the time of the last one. True if this one is
+ * more than a second late: answers may be unread, so no timeout may be judged before the next. */
 bool loop_held_up(uint64_t *looked, uint64_t period_ms);
 
 /* Threads and the loop wake each other by an eventfd. loop_post() signals it; loop_await() waits

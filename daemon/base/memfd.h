@@ -22,14 +22,12 @@ enum error memfd_sealed(const char *name, const void *data, size_t size, int *fd
 /* The seals of a final memfd. */
 enum { SEALS_FINAL = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE };
 
-/* Makes a memfd final. Whoever has written it does this quickest: for another process the system
- * first has the processors file the pages that they have put aside. False with errno, EBUSY if some
- * of it may still be written to through a mapping. */
+/* Makes a memfd final, which its writer does quickest: for others the system first has processors
+ * file pages that they put aside. False with errno, EBUSY if a mapping may still write to it. */
 bool memfd_seal(int fd);
 
-/* Reads a descriptor to its end, *size bytes, into a new block from malloc(). If they are fewer
- * than `least`, the block has so many, the others 0. ERR_IO if they are more than `most`;
- * ERR_MEMORY. */
+/* Reads a descriptor to its end, *size bytes, into a new block from malloc() of at least `least`,
+ * which 0 fills. ERR_IO if they are more than `most`; ERR_MEMORY. */
 enum error memfd_take(int fd, size_t least, size_t most, void **data, size_t *size) MUST_CHECK;
 
 #endif

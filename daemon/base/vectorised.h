@@ -2,9 +2,8 @@
 #ifndef BASE_VECTORISED_H
 #define BASE_VECTORISED_H
 
-/* Has the compiler vectorise the loops of the functions that follow, and marks those that it
- * compiles for several generations of processors. Sanitizers cannot start a program that chooses
- * between functions before them. */
+/* Has the compiler vectorise the loops that follow, and marks functions for several generations of
+ * processors, which no sanitizer can choose between as a program starts. */
 #if defined __GNUC__ && !defined __clang__
 #pragma GCC optimize("O3", "no-math-errno", "no-trapping-math")
 #ifdef __x86_64__

@@ -1,6 +1,5 @@
-/* Answers agent checks. The line fits the empty buffer of a new socket, so a connection is closed
- * in the turn that accepts it, whatever its client does: none is held, and few are accepted in a
- * turn. */
+/* Answers agent checks. The line fits the empty buffer of a new socket, so each connection is
+ * closed in the turn that accepts it, whatever its client does. */
 #include "front/agent.h"
 
 #include <errno.h>
@@ -82,7 +81,6 @@ static void watch_again(void *context)
 
 enum error agent_init(void)
 {
-	draining = false;
 	metric_add(METRIC_AGENT_CHECKS, "ready", NULL, 0);
 	metric_add(METRIC_AGENT_CHECKS, "drain", NULL, 0);
 	return loop_timer_init(&pause_over, watch_again, NULL);

@@ -1,15 +1,16 @@
-/* The life of the HTTP workers. A worker whose loop no longer turns does not answer a ping. It is
- * killed: by the supervisor if it is stopped or uses no processor time meanwhile, else once it has
- * used too much. */
+/* The life of the HTTP workers. One whose loop no longer turns answers no ping. It is killed: by
+ * the supervisor if it is stopped or idle meanwhile, else once it has used too much processor time.
+ */
 #include "front/http_workers.h"
 
+#include <assert.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "base/log.h"
 #include "base/loop.h"
 #include "front/api/remote.h"
+#include "front/config/config.h"
 #include "front/workers/supervisor.h"
 #include "link/link.h"
 
@@ -26,12 +27,10 @@ struct http_worker {
 	unsigned lost;         /* looks since its end of the link is closed */
 };
 
-static const struct config *config;
 static struct http_worker workers[WORKERS_MAX];
 static unsigned count;
 static struct http_socket sockets[HTTP_SOCKETS_MAX];
 static unsigned socket_count;
-static struct limits limits;
 static struct certificate_file certificate = {.fd = -1};
 static bool draining;
 static struct loop_timer ping;
@@ -41,12 +40,22 @@ static struct loop_timer ping;
 static void send_limits(struct http_worker *h)
 {
 	static uint64_t largest = LINK_WHOLE_MAX;
-	struct message message = {.type = MSG_LIMITS};
+	struct message message = {.type = MSG_LIMITS,
+	                          .limits.limits = {.idle_timeout = config->idle_timeout,
+	                                            .header_timeout = config->header_timeout,
+	                                            .keepalive_timeout = config->keepalive_timeout,
+	                                            .body_timeout = config->body_timeout,
+	                                            .body_rate = config->body_rate,
+	                                            .spool_size = config->spool_size}};
+	struct networks *proxies = &message.limits.limits.trusted_proxies;
+	bool valid = true;
 
+	for (unsigned i = 0; i < config->trusted_proxies.count; i++)
+		valid &= networks_add(proxies, config->trusted_proxies.item[i]);
+	assert(valid); /* or the configuration would be none */
 	if (largest < config->max_body)
 		largest = config->max_body;
 	worker_limit_files(&h->worker, largest);
-	message.limits.limits = limits;
 	worker_send(&h->worker, &message, NULL);
 }
 
@@ -83,7 +92,7 @@ static void worker_up(struct worker *w, const struct message_ready *ready)
 	}
 	worker_send(w, &message, &pair[1]);
 	close(pair[1]);
-	h->remote = remote_new(pair[0], config, remote_broken, h);
+	h->remote = remote_new(pair[0], remote_broken, h);
 	if (!h->remote) {
 		worker_kill(w, "link");
 		return;
@@ -139,15 +148,15 @@ static void ping_all(void *context)
 	}
 }
 
-enum error http_workers_init(const struct config *c, const struct limits *l,
-                             const struct http_socket *list, unsigned n)
+void http_workers_serve(struct http_socket socket)
+{
+	sockets[socket_count++] = socket;
+}
+
+enum error http_workers_init(void)
 {
 	enum error e = loop_timer_init(&ping, ping_all, NULL);
 
-	config = c;
-	limits = *l;
-	socket_count = n;
-	memcpy(sockets, list, n * sizeof *list);
 	if (!e)
 		loop_timer_repeat(&ping, PING_MS);
 	while (!e && count < config->http_workers) {
@@ -161,9 +170,8 @@ enum error http_workers_init(const struct config *c, const struct limits *l,
 	return e;
 }
 
-void http_workers_limit(const struct limits *l)
+void http_workers_limit(void)
 {
-	limits = *l;
 	for (unsigned i = 0; i < count; i++)
 		send_limits(&workers[i]);
 }

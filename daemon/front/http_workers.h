@@ -5,17 +5,15 @@
 #define FRONT_HTTP_WORKERS_H
 
 #include <stdbool.h>
-#include <stddef.h>
 
 #include "base/error.h"
-#include "front/config/config.h"
-#include "wire/network.h"
 #include "wire/wire.h"
 
-/* Starts as many workers as are configured. The module owns the sockets (at most HTTP_SOCKETS_MAX)
- * from then on. */
-enum error http_workers_init(const struct config *config, const struct limits *limits,
-                             const struct http_socket *sockets, unsigned count) MUST_CHECK;
+/* Adds a listening socket, which the module owns from then on; HTTP_SOCKETS_MAX at most. */
+void http_workers_serve(struct http_socket socket);
+
+/* Starts as many workers as are configured. */
+enum error http_workers_init(void) MUST_CHECK;
 
 /* A certificate and its key in a sealed memfd: the chain's bytes, then the key's. */
 struct certificate_file {
@@ -23,8 +21,9 @@ struct certificate_file {
 	struct message_certificate sizes;
 };
 
-/* Set the limits, and the certificate, which the module owns from then on. */
-void http_workers_limit(const struct limits *limits);
+/* Send the limits, which may have changed, and a certificate, which the module owns from then
+ * on. */
+void http_workers_limit(void);
 void http_workers_certify(struct certificate_file certificate);
 
 /* Accepts no more connections, except (last) those that already wait, and ends each after the

@@ -3,7 +3,6 @@
 #include "front/listeners.h"
 
 #include <arpa/inet.h>
-#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <net/if.h>
@@ -58,7 +57,7 @@ static void remove_stale(const struct sockaddr_un *address)
 }
 
 /* Opens a socket that listens there; -1, and errno says why. */
-static int open_address(const struct address *address, unsigned mode)
+static int open_address(const struct address *address)
 {
 	int family = address->socket.ss_family, one = 1, failure, fd;
 	bool failed;
@@ -74,7 +73,7 @@ static int open_address(const struct address *address, unsigned mode)
 		return -1;
 	if (family != AF_UNIX)
 		setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
-	mask = umask(~mode & 0777);
+	mask = umask(~(mode_t)strtoul(config->socket_mode, NULL, 8) & 0777);
 	failed = bind(fd, (const struct sockaddr *)&address->socket, address->size) ||
 	         listen(fd, BACKLOG);
 	umask(mask);
@@ -88,8 +87,8 @@ static int open_address(const struct address *address, unsigned mode)
 
 static struct listener passed_listener(int fd, const char *name)
 {
-	struct listener l = {.address = "a socket passed by systemd",
-	                     .tls = !strcmp(name, "tls"),
+	struct listener l = {.at.text = "a socket passed by systemd",
+	                     .at.tls = !strcmp(name, "tls"),
 	                     .passed = true,
 	                     .fd = fd};
 	struct sockaddr_storage address;
@@ -103,31 +102,24 @@ static struct listener passed_listener(int fd, const char *name)
 	return l;
 }
 
-/* The names are read anew each time: the variables stay, because a reload reads them again. */
-static unsigned list_passed(struct listener list[LISTENERS_MAX])
-{
-	char **names = NULL;
-	int count = sd_listen_fds_with_names(0, &names);
-	unsigned listed = 0;
-
-	for (int i = 0; i < count; i++) {
-		if (listed < CONFIG_LIST_MAX)
-			list[listed++] = passed_listener(SD_LISTEN_FDS_START + i, names[i]);
-		free(names[i]);
-	}
-	free(names);
-	return listed;
-}
-
-unsigned listener_list(const struct config *config, struct listener list[LISTENERS_MAX])
+unsigned listener_list(struct listener list[LISTENERS_MAX])
 {
 	const struct config_list *const addresses[LISTENER_USES] = {
 	    [LISTENER_CLIENTS] = &config->listen,
 	    [LISTENER_METRICS] = &config->metrics_listen,
 	    [LISTENER_AGENT] = &config->agent_listen,
 	};
-	unsigned count = list_passed(list);
+	char **names = NULL;
+	/* The variables stay, because a reload reads them again. */
+	int named = sd_listen_fds_with_names(0, &names);
+	unsigned count = 0;
 
+	for (int i = 0; i < named; i++) {
+		if (count < CONFIG_LIST_MAX)
+			list[count++] = passed_listener(SD_LISTEN_FDS_START + i, names[i]);
+		free(names[i]);
+	}
+	free(names);
 	for (enum listener_use use = count ? LISTENER_METRICS : LISTENER_CLIENTS;
 	     use < LISTENER_USES; use++)
 		for (unsigned i = 0; i < addresses[use]->count; i++) {
@@ -135,8 +127,6 @@ unsigned listener_list(const struct config *config, struct listener list[LISTENE
 
 			*l = (struct listener){.use = use, .fd = -1};
 			address_parse(addresses[use]->item[i], &l->at);
-			l->address = l->at.text;
-			l->tls = l->at.tls;
 			l->optional = use == LISTENER_CLIENTS && config->listen_is_default &&
 			              l->at.socket.ss_family == AF_UNIX;
 			l->local = address_is_local((const struct sockaddr *)&l->at.socket);
@@ -166,7 +156,7 @@ static void describe(int fd, char *text, size_t room)
 
 static void log_listening(const struct listener *l, const char *address, const char *remark)
 {
-	log_info("listening on %s%s%s%s", address, l->tls ? " by TLS" : "", uses[l->use].remark,
+	log_info("listening on %s%s%s%s", address, l->at.tls ? " by TLS" : "", uses[l->use].remark,
 	         remark);
 }
 
@@ -191,66 +181,41 @@ static enum error check_passed(const struct listener *l)
 	return ERR_OK;
 }
 
-enum error listener_open(struct listener *l, unsigned mode)
+enum error listener_open(struct listener *l)
 {
 	if (l->passed)
 		return check_passed(l);
-	l->fd = open_address(&l->at, mode);
+	l->fd = open_address(&l->at);
 	if (l->fd < 0 && l->optional && (errno == ENOENT || errno == EACCES || errno == EROFS)) {
-		log_notice("not listening on the default address %s: %m", l->address);
+		log_notice("not listening on the default address %s: %m", l->at.text);
 		return ERR_OK;
 	}
 	if (l->fd < 0) {
-		log_error("%s=%s: %m", uses[l->use].option, l->address);
+		log_error("%s=%s: %m", uses[l->use].option, l->at.text);
 		return ERR_IO;
 	}
-	log_listening(l, l->address, "");
+	log_listening(l, l->at.text, "");
 	return ERR_OK;
 }
 
-static struct limits limits_of(const struct config *c)
-{
-	struct limits limits = {.idle_timeout = c->idle_timeout,
-	                        .header_timeout = c->header_timeout,
-	                        .keepalive_timeout = c->keepalive_timeout,
-	                        .body_timeout = c->body_timeout,
-	                        .body_rate = c->body_rate,
-	                        .spool_size = c->spool_size};
-	bool valid = true;
-
-	for (unsigned i = 0; i < c->trusted_proxies.count; i++)
-		valid &= networks_add(&limits.trusted_proxies, c->trusted_proxies.item[i]);
-	assert(valid); /* or the configuration would be none */
-	return limits;
-}
-
-void listeners_reload(const struct config *config)
-{
-	struct limits limits = limits_of(config);
-
-	http_workers_limit(&limits);
-}
-
-enum error listeners_init(const struct config *config)
+enum error listeners_init(void)
 {
 	struct listener list[LISTENERS_MAX];
-	struct http_socket sockets[HTTP_SOCKETS_MAX];
-	unsigned count = listener_list(config, list), open = 0;
-	struct limits limits = limits_of(config);
+	unsigned count = listener_list(list);
 	enum error e = ERR_OK;
 
 	for (unsigned i = 0; !e && i < count; i++) {
-		passed |= list[i].passed;
-		e = listener_open(&list[i], (unsigned)strtoul(config->socket_mode, NULL, 8));
-		if (!e && list[i].use == LISTENER_AGENT)
-			e = agent_serve(list[i].fd);
-		else if (!e && list[i].fd >= 0)
-			sockets[open++] =
-			    (struct http_socket){.fd = list[i].fd,
-			                         .tls = list[i].tls,
-			                         .metrics = list[i].use == LISTENER_METRICS};
+		struct listener *l = &list[i];
+
+		passed |= l->passed;
+		e = listener_open(l);
+		if (!e && l->use == LISTENER_AGENT)
+			e = agent_serve(l->fd);
+		else if (!e && l->fd >= 0)
+			http_workers_serve((struct http_socket){
+			    .fd = l->fd, .tls = l->at.tls, .metrics = l->use == LISTENER_METRICS});
 	}
-	return e ? e : http_workers_init(config, &limits, sockets, open);
+	return e;
 }
 
 void listeners_drain(void)
@@ -314,14 +279,14 @@ static void drop_next(void)
 }
 
 /* Reads certificate and key, from the files of the configuration or the credentials. */
-static bool read_certificate(const struct config *config)
+static bool read_certificate(const struct config *c)
 {
 	struct pem_file certificate = {.option = "tls-certificate"}, key = {.option = "tls-key"};
 	bool valid = true;
 
 	drop_next();
-	certificate.path = textfile_secret(config->tls_certificate, certificate.option);
-	key.path = textfile_secret(config->tls_key, key.option);
+	certificate.path = textfile_secret(c->tls_certificate, certificate.option);
+	key.path = textfile_secret(c->tls_key, key.option);
 	if (!certificate.path != !key.path) {
 		log_error("%s is set but not %s: TLS needs both",
 		          certificate.path ? certificate.option : key.option,
@@ -339,47 +304,47 @@ static bool read_certificate(const struct config *config)
 	return valid;
 }
 
-static bool may_serve(const struct listener *l, const struct config *config)
+static bool may_serve(const struct listener *l, const struct config *c)
 {
-	if (l->use == LISTENER_AGENT && l->tls) {
+	if (l->use == LISTENER_AGENT && l->at.tls) {
 		log_error("agent-listen=tls:%s: agent checks are not encrypted: leave out tls:",
-		          l->address);
+		          l->at.text);
 		return false;
 	}
-	if (l->tls && next.fd < 0) {
-		log_error("%s: TLS needs tls-certificate and tls-key", l->address);
+	if (l->at.tls && next.fd < 0) {
+		log_error("%s: TLS needs tls-certificate and tls-key", l->at.text);
 		return false;
 	}
 	if (l->use != LISTENER_CLIENTS || l->local)
 		return true;
-	if (!tokens_wanted() && !config->allow_anonymous) {
+	if (!tokens_wanted() && !c->allow_anonymous) {
 		log_error("%s can be reached from other hosts: set tokens=FILE, or "
 		          "allow-anonymous=yes to serve everyone, or listen on a loopback address "
 		          "(127.0.0.1:PORT, [::1]:PORT, unix:PATH)",
-		          l->address);
+		          l->at.text);
 		return false;
 	}
-	if (tokens_wanted() && !l->tls)
+	if (tokens_wanted() && !l->at.tls)
 		log_warning(
 		    "%s is not encrypted, so tokens can be intercepted (the prefix tls: enables "
 		    "encryption)",
-		    l->address);
+		    l->at.text);
 	return true;
 }
 
-bool listeners_read(const struct config *config, const struct config *running)
+bool listeners_read(const struct config *c)
 {
 	struct listener list[LISTENERS_MAX];
 	unsigned count;
-	bool valid = tokens_read(config);
+	bool valid = tokens_read(c);
 
-	valid &= read_certificate(config);
+	valid &= read_certificate(c);
 	if (!valid)
 		return false;
 	/* A reload cannot change addresses, so those being served are checked. */
-	count = listener_list(running ? running : config, list);
+	count = listener_list(list);
 	for (unsigned i = 0; i < count; i++)
-		valid &= may_serve(&list[i], config);
+		valid &= may_serve(&list[i], c);
 	return valid;
 }
 

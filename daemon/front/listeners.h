@@ -1,6 +1,5 @@
-/* Listening sockets: addresses of the configuration, or sockets that systemd passed. They are
- * handed to HTTP, with the limits of connections, or to the agent checks. And who may use them:
- * tokens, the certificate. */
+/* Listening sockets, of the configuration or passed by systemd, for HTTP or the agent checks; and
+ * who may use them: tokens, the certificate. */
 #ifndef FRONT_LISTENERS_H
 #define FRONT_LISTENERS_H
 
@@ -20,40 +19,33 @@ enum listener_use {
 };
 
 struct listener {
-	const char *address; /* for messages; owned by the configuration */
-	struct address at;   /* unset if it was passed */
+	struct address at; /* if it was passed: its text, for messages, and whether by TLS */
 	enum listener_use use;
-	bool tls;
 	bool local;    /* only processes of this host can reach it */
 	bool optional; /* a default address, which the configuration does not name */
 	bool passed;   /* by systemd */
 	int fd;        /* once open; -1 before */
 };
 
-/* Lists the sockets that a configuration wants. Sockets passed by systemd replace `listen`; those
+/* Lists the sockets that the configuration wants. Sockets passed by systemd replace `listen`; those
  * named (FileDescriptorName=) `tls`, `metrics` or `agent` serve that. */
-unsigned listener_list(const struct config *config, struct listener list[LISTENERS_MAX]);
+unsigned listener_list(struct listener list[LISTENERS_MAX]);
 
-/* Opens it, unless it was passed; the caller owns the descriptor. Logs the reason on failure. mode:
- * permissions of a Unix socket, which replaces one that no process serves. ERR_OK with the
- * descriptor -1: the address is optional and cannot be opened. */
-enum error listener_open(struct listener *listener, unsigned mode) MUST_CHECK;
+/* Opens it, unless it was passed; the caller owns the descriptor, -1 if the address is optional and
+ * cannot be opened. Logs the reason on failure. */
+enum error listener_open(struct listener *listener) MUST_CHECK;
 
-/* Opens every address to listen on, or receives the sockets that systemd passed, and begins to
- * serve there. Logs which address cannot be opened, and why. */
-enum error listeners_init(const struct config *config) MUST_CHECK;
-
-/* Applies limits that may have changed. */
-void listeners_reload(const struct config *config);
+/* Opens every address to listen on, or receives the sockets that systemd passed, and hands them to
+ * those who serve there. Logs which address cannot be opened, and why. */
+enum error listeners_init(void) MUST_CHECK;
 
 /* Accepts no more connections, and ends each after the answer to its next request. */
 void listeners_drain(void);
 
-/* Reads the configured tokens and certificate, for listeners_commit(): everything takes effect only
- * if all of it is valid, and if addresses that other hosts can reach need tokens, or
- * allow-anonymous is set. running: the configuration whose addresses are being served, or NULL at
- * startup. Returns false and logs the reason if anything is invalid. */
-bool listeners_read(const struct config *config, const struct config *running) MUST_CHECK;
+/* Reads the tokens and the certificate of a configuration, for listeners_commit(), and checks
+ * whether the addresses of the one in force, which stay, need them. Returns false and logs the
+ * reason if anything is invalid. */
+bool listeners_read(const struct config *read) MUST_CHECK;
 
 /* Activates what listeners_read() last read. */
 void listeners_commit(void);

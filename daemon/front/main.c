@@ -26,7 +26,6 @@
 #include "front/jobs/admission.h"
 #include "front/jobs/job.h"
 #include "front/jobs/shares.h"
-#include "front/jobs/spool.h"
 #include "front/jobs/store.h"
 #include "front/listeners.h"
 #include "front/notify.h"
@@ -40,7 +39,7 @@
 
 enum { DRAIN_CHECK_MS = 20, LAST_ANSWERS_NS = 500000000 };
 
-static struct config config;
+static struct config settings;
 static int argument_count;
 static char **arguments;
 static struct loop_watch signals;
@@ -50,13 +49,12 @@ static bool drain_closed, drain_over;
 
 static void log_configure(void)
 {
-	log_init("convolved", (enum log_level)log_level_parse(config.log_level),
-	         (enum log_format)config.log_format);
+	log_init("convolved", (enum log_level)(LOG_LEVEL_ERROR + config->log_level),
+	         (enum log_format)config->log_format);
 }
 
-/* Logs to standard error from now on. The journal cannot attribute entries of a process that has
- * exited; for lines on standard error it knows the unit. So entries begin once the service has
- * started, and end before it exits. */
+/* Logs to standard error from now on: the journal cannot attribute entries of a process that has
+ * exited, but it knows the unit of a line on standard error. */
 static void last_words(void)
 {
 	log_set_journal(NULL);
@@ -64,7 +62,7 @@ static void last_words(void)
 
 static void drain_check(void *context)
 {
-	uint64_t now = loop_now(), limit = config.drain_timeout * 1000000000u, waited;
+	uint64_t now = loop_now(), limit = config->drain_timeout * 1000000000u, waited;
 
 	(void)context;
 	if (now < drain_closes)
@@ -99,7 +97,7 @@ static void start_drain(void)
 	}
 	log_notice("stopping: %u requests to finish", remotes_requests());
 	notify_stopping();
-	drain_closes = now + config.drain_delay * 1000000000u;
+	drain_closes = now + config->drain_delay * 1000000000u;
 	canary_stop();
 	routes_drain();
 	agent_drain();
@@ -113,27 +111,30 @@ static void check_connections(void)
 {
 	uint64_t max = share_connections_most();
 
-	if (max < config.max_connections)
+	if (max < config->max_connections)
 		log_notice(
 		    "max-connections is %" PRIu64 ", but only %" PRIu64
 		    " connections are possible, half of the file descriptors (LimitNOFILE=, ulimit "
 		    "-n)",
-		    config.max_connections, max);
+		    config->max_connections, max);
 }
 
 /* Applies the changes in the configuration. Accepted work is never dropped: new limits apply to new
  * requests, and surplus workers first finish their jobs. */
 static void reload(void)
 {
+	struct config read;
 	bool valid;
 
 	notify_reloading();
 	log_notice("SIGHUP: reloading the configuration");
-	valid = config_reload(&config, argument_count, arguments, listeners_read);
+	valid =
+	    config_load(&read, argument_count, arguments) == CONFIG_RUN && listeners_read(&read);
 	gauges_reloaded(valid);
 	if (valid) {
+		config_exchange(&settings, &read);
 		listeners_commit();
-		listeners_reload(&config);
+		http_workers_limit();
 		log_configure();
 		check_connections();
 		codecs_reload();
@@ -142,6 +143,7 @@ static void reload(void)
 	} else {
 		log_error("the configuration stays as it was");
 	}
+	config_fini(&read);
 	notify_ready();
 }
 
@@ -204,9 +206,10 @@ static void raise_limits(void)
 	}
 }
 
-static enum error make_directories(const struct config *c)
+static enum error make_directories(void)
 {
-	const char *const paths[][2] = {{"cache-dir", c->cache_dir}, {"state-dir", c->state_dir}};
+	const char *const paths[][2] = {{"cache-dir", config->cache_dir},
+	                                {"state-dir", config->state_dir}};
 
 	for (size_t i = 0; i < sizeof paths / sizeof *paths; i++)
 		if (g_mkdir_with_parents(paths[i][1], 0700) || access(paths[i][1], W_OK | X_OK)) {
@@ -217,49 +220,46 @@ static enum error make_directories(const struct config *c)
 	return ERR_OK;
 }
 
-/* Passes the configuration to the modules that need nothing else at startup. */
-static enum error configure(const struct config *c)
+/* Starts the modules that have nothing to open. */
+static enum error prepare(void)
 {
 	listeners_commit();
-	spool_init(c);
-	admission_init(c);
-	shares_init(c);
+	admission_init();
 	check_connections();
-	gauges_init(c, routes_ready);
-	routes_init(c);
+	gauges_init();
 	return ERR_OK;
 }
 
-static enum error init_store(const struct config *c)
+static enum error init_store(void)
 {
-	return store_init(c, outcome_record);
+	return store_init(outcome_record);
 }
 
-/* The parts of the service: started in this order, finished in reverse. A part has `init` or
- * `init_with` or neither, never both. */
+/* The parts of the service: started in this order, finished in reverse. Either function may be
+ * missing. */
 static const struct part {
 	enum error (*init)(void);
-	enum error (*init_with)(const struct config *config);
 	void (*fini)(void);
 } parts[] = {
     {.fini = metrics_fini},
-    {.init_with = make_directories},
+    {.init = make_directories},
     {.init = loop_init, .fini = loop_fini},
     {.init = log_writer_init, .fini = log_writer_fini},
     {.init = signals_init, .fini = signals_fini},
     {.init = errands_init, .fini = errands_fini},
-    {.init_with = configure, .fini = listeners_fini},
+    {.init = prepare, .fini = listeners_fini},
     {.fini = representations_fini},
-    {.init_with = supervisor_init, .fini = supervisor_fini},
-    {.init_with = tracer_init, .fini = tracer_fini},
+    {.init = supervisor_init, .fini = supervisor_fini},
+    {.init = tracer_init, .fini = tracer_fini},
     {.init = agent_init, .fini = agent_fini},
-    {.init_with = listeners_init},
-    {.init_with = scheduler_init, .fini = scheduler_fini},
-    {.init_with = init_store, .fini = store_fini},
-    {.init_with = canary_init, .fini = canary_fini},
-    {.init_with = notify_init, .fini = notify_fini},
+    {.init = listeners_init},
+    {.init = scheduler_init, .fini = scheduler_fini},
+    {.init = init_store, .fini = store_fini},
+    {.init = canary_init, .fini = canary_fini},
+    {.init = notify_init, .fini = notify_fini},
     {.init = outcome_init, .fini = outcome_fini},
-    {.fini = http_workers_fini}, /* last in the table: clients are closed first */
+    /* The last, as clients are closed first. */
+    {.init = http_workers_init, .fini = http_workers_fini},
 };
 
 enum { PARTS = sizeof parts / sizeof *parts };
@@ -271,12 +271,8 @@ static enum error start(void)
 	enum error e = ERR_OK;
 
 	while (!e && parts_started < PARTS) {
-		const struct part *part = &parts[parts_started];
-
-		if (part->init)
-			e = part->init();
-		else if (part->init_with)
-			e = part->init_with(&config);
+		if (parts[parts_started].init)
+			e = parts[parts_started].init();
 		parts_started += !e;
 	}
 	return e;
@@ -300,13 +296,14 @@ int main(int argc, char **argv)
 	block_signals();
 	argument_count = argc;
 	arguments = argv;
+	config = &settings;
 	log_init("convolved", LOG_LEVEL_INFO, LOG_FORMAT_AUTO);
-	result = config_load(&config, argc, argv);
+	result = config_load(&settings, argc, argv);
 	if (result == CONFIG_HASH_TOKEN)
 		result = tokens_print_hash() ? CONFIG_EXIT : CONFIG_INVALID;
-	if (result == CONFIG_RUN && !listeners_read(&config, NULL))
+	if (result == CONFIG_RUN && !listeners_read(&settings))
 		result = CONFIG_INVALID;
-	if (result == CONFIG_RUN && !config.check_only) {
+	if (result == CONFIG_RUN && !config->check_only) {
 		log_configure();
 		raise_limits();
 		e = start();
@@ -322,6 +319,6 @@ int main(int argc, char **argv)
 			if (parts[--parts_started].fini)
 				parts[parts_started].fini();
 	}
-	config_fini(&config);
+	config_fini(&settings);
 	return result == CONFIG_INVALID ? EX_CONFIG : e ? 1 : 0;
 }

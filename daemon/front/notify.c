@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "base/loop.h"
+#include "front/config/config.h"
 #include "front/jobs/job.h"
 #include "front/workers/device_table.h"
 #include "front/workers/scheduler.h"
@@ -19,7 +20,6 @@ enum {
 	FEEDS = 4, /* per watchdog timeout */
 };
 
-static const struct config *config;
 static struct loop_timer status_timer, watchdog;
 static struct progress progress;
 static bool stalled, stopping;
@@ -100,12 +100,11 @@ static void tell_status(void *context)
 	sd_notify(0, status);
 }
 
-enum error notify_init(const struct config *c)
+enum error notify_init(void)
 {
 	uint64_t limit_us = 0;
 	enum error e = loop_timer_init(&status_timer, tell_status, NULL);
 
-	config = c;
 	if (!e)
 		e = loop_timer_init(&watchdog, feed, NULL);
 	if (e)

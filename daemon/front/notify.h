@@ -1,10 +1,10 @@
 /* Notifications to systemd (sd_notify(3)): ready, reloading, stopping, a status line, and the
- * watchdog, which a timer of the loop feeds while work progresses. That means, while a device is
- * up:
+ * watchdog, which a timer of the loop feeds while work progresses. While a device is up, that
+ * means:
  *
- *   - while tiles wait for a device, a tile comes back from one, filtered or failed, within
- *     tile-timeout + PROGRESS_MARGIN: a hung device has been killed by then;
- *   - while jobs are open, a tile comes back or a job ends within job-timeout + PROGRESS_MARGIN.
+ *   - if tiles wait for a device, one comes back, filtered or failed, within tile-timeout +
+ *     PROGRESS_MARGIN: a hung device has been killed by then;
+ *   - if jobs are open, a tile comes back or a job ends within job-timeout + PROGRESS_MARGIN.
  *
  * Otherwise the front has lost track of it, and systemd restarts the service. */
 #ifndef FRONT_NOTIFY_H
@@ -14,7 +14,6 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "front/config/config.h"
 
 enum { PROGRESS_MARGIN = 15 }; /* seconds */
 
@@ -38,7 +37,7 @@ bool progress_note(struct progress *progress, const struct work *work, uint64_t 
 
 /* Starts the status line, which is sent when it has changed, at most once a second, and feeds the
  * watchdog if systemd wants that. */
-enum error notify_init(const struct config *config) MUST_CHECK;
+enum error notify_init(void) MUST_CHECK;
 void notify_fini(void);
 
 void notify_ready(void);

@@ -63,7 +63,7 @@ static struct {
 	size_t size[FILES];
 	struct jpeg_scan scan[FILES];
 } jpeg = {.bytes = 1700000};
-static struct config config;
+static struct config settings;
 static const struct codec_owner *owner;
 static struct loop_timer timer;
 static enum { STARTING, WARMING, MEASURING, ENDED } phase;
@@ -80,9 +80,8 @@ static _Noreturn void die(const char *what)
 	exit(1);
 }
 
-enum error codecs_init(const struct config *c, const struct codec_owner *o)
+enum error codecs_init(const struct codec_owner *o)
 {
-	(void)c;
 	owner = o;
 	return ERR_OK;
 }
@@ -439,7 +438,7 @@ static void look(void *context)
 
 static void open_stream(struct stream *s)
 {
-	uint64_t size = config.arena_size / SLOT_ALIGNMENT * SLOT_ALIGNMENT;
+	uint64_t size = settings.arena_size / SLOT_ALIGNMENT * SLOT_ALIGNMENT;
 	uint32_t number = (uint32_t)(s - streams), state = number + 1;
 	const struct arena_files *files;
 	uint32_t *word;
@@ -502,7 +501,8 @@ static void read_arguments(int argc, char **argv)
 	argv += optind - 1;
 	*argv = "bench_engine";
 	optind = 0; /* getopt begins anew */
-	if (config_load(&config, argc, argv) != CONFIG_RUN)
+	config = &settings;
+	if (config_load(&settings, argc, argv) != CONFIG_RUN)
 		die("the options after -- are not the service's");
 }
 
@@ -514,15 +514,15 @@ static int wait_for_ever(void)
 int main(int argc, char **argv)
 {
 	read_arguments(argc, argv);
-	log_init("bench_engine", (enum log_level)log_level_parse(config.log_level),
+	log_init("bench_engine", (enum log_level)(LOG_LEVEL_ERROR + settings.log_level),
 	         LOG_FORMAT_AUTO);
 	if (jpeg.photograph)
 		make_files();
 	print_transfers();
 	for (unsigned i = 0; i < stream_count; i++)
 		open_stream(&streams[i]);
-	if (loop_init() || loop_timer_init(&timer, look, NULL) || supervisor_init(&config) ||
-	    scheduler_init(&config))
+	if (loop_init() || loop_timer_init(&timer, look, NULL) || supervisor_init() ||
+	    scheduler_init())
 		die("cannot start");
 	now.time = loop_now();
 	loop_timer_repeat(&timer, CHECK_MS);

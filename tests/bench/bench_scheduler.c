@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/loop.h"
+#include "front/config/config.h"
 #include "front/workers/scheduler.h"
 #include "simulated.h"
 
@@ -87,9 +88,10 @@ int main(int argc, char **argv)
 	for (int row = 0; row < rows; row++) {
 		printf("%10s", tiles[row]);
 		for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
-			struct config config = {0};
+			static const struct config none;
 
-			if (loop_init() || scheduler_init(&config))
+			config = &none;
+			if (loop_init() || scheduler_init())
 				return 1;
 			printf("  %11.0f", measure(counts[i], strtoul(tiles[row], NULL, 10)));
 			fflush(stdout);

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "front/config/options.h"
+#include "front/config/load.h"
 #include "front/jobs/admission.h"
 #include "front/workers/device_load.h"
 #include "front/workers/scheduler.h"
@@ -79,7 +79,7 @@ extern word __start_node_state[], __stop_node_state[];
 static double now = 1e9;
 static struct node *inside; /* whose state is in place */
 static struct request *left;
-static struct config config;
+static struct config settings;
 static struct chain chain;
 static word *fresh_state;
 
@@ -348,7 +348,7 @@ bool node_offer(struct node *n, struct request *r, double time)
 	r->body = (struct share){0};
 	r->next = NULL;
 	taken = may_enter(r) &&
-	        !share_take(&r->body, SHARE_BODIES, r->client, 1, config.max_bodies, &problem);
+	        !share_take(&r->body, SHARE_BODIES, r->client, 1, settings.max_bodies, &problem);
 	if (taken) {
 		*n->last = r;
 		n->last = &r->next;
@@ -386,7 +386,7 @@ double node_free_wait(struct node *n)
 double node_free_jobs(struct node *n)
 {
 	enter(n);
-	return 1 - (double)share_total(SHARE_JOBS) / (double)config.max_jobs;
+	return 1 - (double)share_total(SHARE_JOBS) / (double)settings.max_jobs;
 }
 
 bool node_is_empty(struct node *n, uint64_t *answered)
@@ -403,22 +403,25 @@ static const struct job_owner job_owner = {jobs_wait, NULL};
 
 bool nodes_init(uint64_t max_wait)
 {
-	static const enum option_index used[] = {OPTION_OF_max_jobs, OPTION_OF_max_bodies,
-	                                         OPTION_OF_client_share};
+	static char *argv[] = {"node", NULL};
 	struct problem problem;
+	struct config standard;
 
-	for (size_t i = 0; i < sizeof used / sizeof *used; i++)
-		if (!option_set(&config, &options[used[i]], options[used[i]].default_, "default"))
-			return false;
+	if (config_load(&standard, 1, argv) != CONFIG_RUN)
+		return false;
+	settings.max_jobs = standard.max_jobs;
+	settings.max_bodies = standard.max_bodies;
+	settings.client_share = standard.client_share;
+	config_fini(&standard);
 	if (!state_is_apart())
 		return false;
-	config.max_wait = max_wait;
+	settings.max_wait = max_wait;
+	config = &settings;
 	chain_init(&chain);
 	if (chain_parse(&chain, "gaussian=size=5", &problem) || chain_check(&chain, &problem) ||
-	    loop_init() || scheduler_init(&config))
+	    loop_init() || scheduler_init())
 		return false;
-	admission_init(&config);
-	shares_init(&config);
+	admission_init();
 	jobs_init(&job_owner);
 	fresh_state = malloc(state_size());
 	if (fresh_state)

@@ -9,6 +9,7 @@
 #include "front/api/request.h"
 #include "front/api/routes.h"
 #include "front/base/metrics.h"
+#include "front/config/config.h"
 #include "front/jobs/shares.h"
 #include "link/answer.h"
 #include "link/link.h"
@@ -303,19 +304,21 @@ static void next_message(const uint8_t *input, size_t left, struct link_message 
 	message->data_size = size < types[message->type].data ? size : types[message->type].data;
 }
 
+const struct config *config;
+
 int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size)
 {
-	static const struct config config = {
+	static const struct config settings = {
 	    .max_connections = 100, .max_client_connections = 2, .client_share = 50};
 	struct remote *remote;
 	struct link_message message = {0};
 	bool likely, turn;
 	char *data;
 
-	shares_init(&config);
-	remote = remote_new(0, &config, note_broken, NULL);
+	config = &settings;
+	remote = remote_new(0, note_broken, NULL);
 	broken = false;
 	while (size >= 8) {
 		likely = input[2] & 0x80;
@@ -340,7 +343,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size)
 		if (broken) {
 			remotes_end();
 			remote_free(remote);
-			remote = remote_new(0, &config, note_broken, NULL);
+			remote = remote_new(0, note_broken, NULL);
 			broken = false;
 		}
 	}

@@ -12,9 +12,8 @@ const struct device_owner *simulated_for_devices;
 double simulated_time;
 static double begun[DEVICES_MAX]; /* when the oldest tile was */
 
-enum error devices_init(const struct config *config, const struct device_owner *owner)
+enum error devices_init(const struct device_owner *owner)
 {
-	(void)config;
 	simulated_for_devices = owner;
 	return ERR_OK;
 }
@@ -56,9 +55,8 @@ void codecs_retire(unsigned arena)
 	(void)arena;
 }
 
-enum error codecs_init(const struct config *config, const struct codec_owner *owner)
+enum error codecs_init(const struct codec_owner *owner)
 {
-	(void)config;
 	simulated_for_codecs = owner;
 	return ERR_OK;
 }

@@ -29,7 +29,6 @@
 #include "front/api/tokens.h"
 #include "front/base/metrics.h"
 #include "front/config/load.h"
-#include "front/config/options.h"
 #include "front/jobs/admission.h"
 #include "front/jobs/shares.h"
 #include "front/jobs/spool.h"
@@ -43,45 +42,56 @@
 
 static struct problem problem;
 
-static enum config_result load(struct config *config, char **argv)
+static enum config_result load(struct config *settings, char **argv)
 {
 	int argc = 0;
 
 	while (argv[argc])
 		argc++;
 	optind = 1;
-	return config_load(config, argc, argv);
+	return config_load(settings, argc, argv);
 }
 
 static void test_config_flags(void **state)
 {
 	char *argv[] = {"convolved", "--arena-size", "2M",       "--listen", "unix:/a",
 	                "--listen",  "1.2.3.4:5",    "--codecs", "3",        NULL};
-	struct config config;
+	char *patterns[] = {
+	    "convolved",     "--cors-origins", "*;https://a.example:8443", "--node",    "A-1_b.c",
+	    "--socket-mode", "0777",           "--otlp-endpoint",          "https://a", NULL};
+	struct config settings;
 
 	(void)state;
-	assert_int_equal(load(&config, argv), CONFIG_RUN);
-	assert_int_equal(config.arena_size, 2 << 20);
-	assert_int_equal(config.codecs, 3);
-	assert_int_equal(config.listen.count, 2);
-	assert_string_equal(config.listen.item[1], "1.2.3.4:5");
-	assert_int_equal(config.max_jobs, 256);
-	config_fini(&config);
+	assert_int_equal(load(&settings, argv), CONFIG_RUN);
+	assert_int_equal(settings.arena_size, 2 << 20);
+	assert_int_equal(settings.codecs, 3);
+	assert_int_equal(settings.listen.count, 2);
+	assert_string_equal(settings.listen.item[1], "1.2.3.4:5");
+	assert_int_equal(settings.max_jobs, 256);
+	config_fini(&settings);
+	assert_int_equal(load(&settings, patterns), CONFIG_RUN);
+	assert_int_equal(settings.cors_origins.count, 2);
+	config_fini(&settings);
 }
 
 /* Every option is one by its flag, whatever its number. */
 static void test_config_every_flag(void **state)
 {
-	(void)state;
-	for (int i = 0; i < OPTIONS; i++) {
-		char flag[64], value[512];
-		char *argv[] = {"convolved", flag, value, NULL};
-		struct config config;
+	static char *const flags[][2] = {
+#define SECTION(name, text)
+#define OPTION(member, name, type, reload, default_, min, max, text) {"--" name, default_},
+#include "front/config/options.def"
+#undef SECTION
+#undef OPTION
+	};
+	struct config settings;
 
-		snprintf(flag, sizeof flag, "--%s", options[i].name);
-		snprintf(value, sizeof value, "%s", options[i].default_);
-		assert_int_equal(load(&config, argv), CONFIG_RUN);
-		config_fini(&config);
+	(void)state;
+	for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) {
+		char *argv[] = {"convolved", flags[i][0], flags[i][1], NULL};
+
+		assert_int_equal(load(&settings, argv), CONFIG_RUN);
+		config_fini(&settings);
 	}
 }
 
@@ -146,19 +156,34 @@ static void test_cores(void **state)
 
 static void test_config_invalid(void **state)
 {
-	static char *const bad[][2] = {{"--codecs", "x"},       {"--codecs", "65"},
-	                               {"--arena-size", "1"},   {"--arena-size", "2T"},
-	                               {"--arena-size", "-1"},  {"--arena-size", "99999999999G"},
-	                               {"--log-level", "loud"}, {"--log-format", "xml"},
-	                               {"--nothing", "1"},      {"--config", "/nonexistent"}};
-	struct config config;
+	static char *const bad[][2] = {{"--codecs", "x"},
+	                               {"--codecs", "65"},
+	                               {"--arena-size", "1"},
+	                               {"--arena-size", "2T"},
+	                               {"--arena-size", "-1"},
+	                               {"--arena-size", "99999999999G"},
+	                               {"--log-level", "loud"},
+	                               {"--log-format", "xml"},
+	                               {"--nothing", "1"},
+	                               {"--config", "/nonexistent"},
+	                               {"--node", "a b"},
+	                               {"--node", "a\n"},
+	                               {"--socket-mode", "888"},
+	                               {"--socket-mode", "1000"},
+	                               {"--socket-mode", ""},
+	                               {"--otlp-endpoint", "http://"},
+	                               {"--otlp-endpoint", "ftp://a"},
+	                               {"--cors-origins", "http://a/b"},
+	                               {"--cors-origins", "*;a://b://c"},
+	                               {"--cors-origins", "://a"}};
+	struct config settings;
 
 	(void)state;
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
 		char *argv[] = {"convolved", bad[i][0], bad[i][1], NULL};
 
-		assert_int_equal(load(&config, argv), CONFIG_INVALID);
-		config_fini(&config);
+		assert_int_equal(load(&settings, argv), CONFIG_INVALID);
+		config_fini(&settings);
 	}
 }
 
@@ -167,7 +192,7 @@ static void test_config_file(void **state)
 {
 	char path[] = "/tmp/convolved-test-XXXXXX";
 	char *argv[] = {"convolved", "--config", path, "--codecs", "2", NULL};
-	struct config config;
+	struct config settings;
 	FILE *f = fdopen(mkstemp(path), "w");
 
 	(void)state;
@@ -175,16 +200,16 @@ static void test_config_file(void **state)
 	      "[limits]\njob-timeout=7\n",
 	      f);
 	fclose(f);
-	assert_int_equal(load(&config, argv), CONFIG_RUN);
-	assert_int_equal(config.codecs, 2);
-	assert_int_equal(config.job_timeout, 7);
-	assert_int_equal(config.listen.count, 2);
-	config_fini(&config);
+	assert_int_equal(load(&settings, argv), CONFIG_RUN);
+	assert_int_equal(settings.codecs, 2);
+	assert_int_equal(settings.job_timeout, 7);
+	assert_int_equal(settings.listen.count, 2);
+	config_fini(&settings);
 	f = fopen(path, "a");
 	fputs("colour=red\n", f);
 	fclose(f);
-	assert_int_equal(load(&config, argv), CONFIG_INVALID);
-	config_fini(&config);
+	assert_int_equal(load(&settings, argv), CONFIG_INVALID);
+	config_fini(&settings);
 	unlink(path);
 }
 
@@ -239,28 +264,29 @@ static void test_listen(void **state)
 	char *all[] = {"convolved",        "--agent-listen", "10.1.1.1:1",
 	               "--metrics-listen", "tls:[::1]:2",    NULL};
 	struct listener list[LISTENERS_MAX];
-	struct config config;
+	struct config settings;
 
 	(void)state;
-	assert_int_equal(load(&config, standard), CONFIG_RUN);
-	assert_int_equal(listener_list(&config, list), 2);
+	config = &settings;
+	assert_int_equal(load(&settings, standard), CONFIG_RUN);
+	assert_int_equal(listener_list(list), 2);
 	for (int i = 0; i < 2; i++)
-		assert_true(list[i].local && !list[i].tls && list[i].use == LISTENER_CLIENTS);
-	assert_string_equal(list[0].address, "127.0.0.1:8700");
+		assert_true(list[i].local && !list[i].at.tls && list[i].use == LISTENER_CLIENTS);
+	assert_string_equal(list[0].at.text, "127.0.0.1:8700");
 	assert_true(list[1].optional && !list[0].optional);
 	assert_true(address_parse("unix:/nonexistent/socket", &list[1].at));
-	assert_int_equal(listener_open(&list[1], 0660), ERR_OK);
+	assert_int_equal(listener_open(&list[1]), ERR_OK);
 	assert_int_equal(list[1].fd, -1);
-	config_fini(&config);
-	assert_int_equal(load(&config, asked), CONFIG_RUN);
-	assert_int_equal(listener_list(&config, list), 1);
-	assert_int_equal(listener_open(&list[0], 0660), ERR_IO);
-	config_fini(&config);
-	assert_int_equal(load(&config, all), CONFIG_RUN);
-	assert_int_equal(listener_list(&config, list), 2 + 2);
-	assert_true(list[2].use == LISTENER_METRICS && !strcmp(list[2].address, "[::1]:2"));
-	assert_true(list[3].use == LISTENER_AGENT && !strcmp(list[3].address, "10.1.1.1:1"));
-	config_fini(&config);
+	config_fini(&settings);
+	assert_int_equal(load(&settings, asked), CONFIG_RUN);
+	assert_int_equal(listener_list(list), 1);
+	assert_int_equal(listener_open(&list[0]), ERR_IO);
+	config_fini(&settings);
+	assert_int_equal(load(&settings, all), CONFIG_RUN);
+	assert_int_equal(listener_list(list), 2 + 2);
+	assert_true(list[2].use == LISTENER_METRICS && !strcmp(list[2].at.text, "[::1]:2"));
+	assert_true(list[3].use == LISTENER_AGENT && !strcmp(list[3].at.text, "10.1.1.1:1"));
+	config_fini(&settings);
 }
 
 /* What a token says reaches the terms of its jobs; what is wrong leaves them alone. */
@@ -269,7 +295,7 @@ static void test_tokens(void **state)
 	static const char hash[] = /* of "a-token-of-some-length" */
 	    "4f0d205b316ab19696f52d3dc08107a4186c12b117a2a23581353b462001edee";
 	char path[] = "/tmp/convolved-test-XXXXXX";
-	struct config config = {.tokens = path};
+	struct config settings = {.tokens = path};
 	struct job_terms terms = {0};
 	int fd = mkstemp(path);
 
@@ -277,7 +303,7 @@ static void test_tokens(void **state)
 	assert_true(dprintf(fd, "[alice]\ntoken-sha256=%s\nclass=batch\nshare=2.5\n", hash) > 0);
 	close(fd);
 	assert_int_equal(tokens_admit(NULL, &terms, &problem), ERR_OK);
-	assert_true(tokens_read(&config));
+	assert_true(tokens_read(&settings));
 	assert_int_equal(tokens_admit(NULL, &terms, &problem), ERR_OK); /* not yet in force */
 	tokens_commit();
 	assert_int_equal(tokens_admit(NULL, &terms, &problem), ERR_TOKEN_MISSING);
@@ -288,7 +314,7 @@ static void test_tokens(void **state)
 	assert_true(terms.named && terms.share == 2.5 && terms.best == PRIORITY_BATCH);
 	assert_string_equal(terms.client, "alice");
 	unlink(path);
-	assert_false(tokens_read(&config)); /* there is no file any more: the set stays */
+	assert_false(tokens_read(&settings)); /* there is no file any more: the set stays */
 	assert_int_equal(tokens_admit(NULL, &terms, &problem), ERR_TOKEN_MISSING);
 	tokens_fini();
 }
@@ -575,16 +601,19 @@ static void test_accept(void **state)
 static void test_accept_encoding(void **state)
 {
 	(void)state;
-	assert_false(accept_gzip(NULL));
-	assert_false(accept_gzip(""));
-	assert_false(accept_gzip("identity, br"));
-	assert_false(accept_gzip("gzip;q=0, *"));
-	assert_false(accept_gzip("*;q=0"));
-	assert_false(accept_gzip("gzipped"));
-	assert_true(accept_gzip("gzip"));
-	assert_true(accept_gzip("br;q=1.0, GZIP;q=0.001"));
-	assert_true(accept_gzip("*"));
-	assert_true(accept_gzip("*;q=0, gzip"));
+	assert_false(accept_weigh(NULL, "gzip", "*"));
+	assert_false(accept_weigh("", "gzip", "*"));
+	assert_false(accept_weigh("identity, br", "gzip", "*"));
+	assert_false(accept_weigh("gzip;q=0, *", "gzip", "*"));
+	assert_false(accept_weigh("*;q=0", "gzip", "*"));
+	assert_false(accept_weigh("gzipped", "gzip", "*"));
+	assert_true(accept_weigh("gzip", "gzip", "*"));
+	assert_true(accept_weigh("br;q=1.0, GZIP;q=0.001", "gzip", "*"));
+	assert_true(accept_weigh("*", "gzip", "*"));
+	assert_true(accept_weigh("*;q=0, gzip", "gzip", "*"));
+	assert_true(accept_weigh("a=\"b\", gzip; c", "gzip", NULL));
+	assert_false(accept_weigh("a=\"b, gzip, \\\", gzip\"; gzip, *", "gzip", NULL));
+	assert_true(accept_weigh("\"0\",W/\"1\"", "W/\"1\"", "*"));
 }
 
 /* The time that a header takes grows as its length. */
@@ -627,13 +656,12 @@ static int admission(const char *method, const char *path, uint64_t announced)
 
 static void test_admission(void **state)
 {
-	struct config config = {
+	struct config settings = {
 	    .node = "", .max_body = 1000, .max_jobs = 1, .max_bodies = 1, .max_wait = 60};
 
 	(void)state;
-	shares_init(&config);
-	admission_init(&config);
-	routes_init(&config);
+	config = &settings;
+	admission_init();
 	assert_int_equal(admission("POST", "/v1/filters/gaussian", 1000), 0);
 	assert_int_equal(admission("POST", "/v1/filters/gaussian", UINT64_MAX), 0);
 	assert_int_equal(admission("POST", "/v1/filters/gaussian", 1001), 413);
@@ -644,9 +672,9 @@ static void test_admission(void **state)
 	assert_int_equal(admission("GET", "/v1/nothing", 0), 404);
 	assert_int_equal(admission("GET", "/v1/filters/sobel", 0), 200);
 	assert_int_equal(admission("HEAD", "/v1/filters", 0), 200);
-	config.max_jobs = 0;
+	settings.max_jobs = 0;
 	assert_int_equal(admission("POST", "/v1/filters/gaussian", 10), 429);
-	config.max_jobs = 1;
+	settings.max_jobs = 1;
 	routes_drain();
 	assert_int_equal(admission("POST", "/v1/filters/gaussian", 10), 0);
 }
@@ -666,12 +694,12 @@ static void test_unread(void **state)
 {
 	enum { SIZE = 100 << 20 };
 	const uint64_t minute = UINT64_C(60000000000);
-	struct config config = {.unread_size = 3 * SIZE, .unread_client_size = 4 * SIZE};
+	struct config settings = {.unread_size = 3 * SIZE, .unread_client_size = 4 * SIZE};
 	struct unread u[5];
 	int cut[5] = {0};
 
 	(void)state;
-	shares_init(&config);
+	config = &settings;
 	for (int i = 0; i < 3; i++)
 		assert_true(begin_unread(&u[i], "client", SIZE, &cut[i]));
 	assert_false(begin_unread(&u[3], "other", SIZE, &cut[3]));
@@ -684,8 +712,8 @@ static void test_unread(void **state)
 	assert_true(begin_unread(&u[3], "other", SIZE, &cut[3]));
 	assert_true(!cut[0] && !cut[1] && cut[2] && !cut[3]);
 	unread_end(&u[2]);
-	config.unread_size = 100 * (uint64_t)SIZE;
-	config.unread_client_size = SIZE;
+	settings.unread_size = 100 * (uint64_t)SIZE;
+	settings.unread_client_size = SIZE;
 	assert_true(begin_unread(&u[4], "other", 9 * (uint64_t)SIZE, &cut[4]));
 	assert_false(begin_unread(&u[2], "other", 1, &cut[2]));
 	unread_end(&u[3]);
@@ -699,12 +727,12 @@ static void test_unread(void **state)
 /* A request's chain takes as much memory as it has filters and matrices. */
 static void test_chain_memory(void **state)
 {
-	struct config config = {.node = "", .max_body = 1000, .max_jobs = 1, .max_wait = 60};
+	struct config settings = {.node = "", .max_body = 1000, .max_jobs = 1, .max_wait = 60};
 	struct request *r = new_request("POST", "/v1/filters/gaussian", 100, NULL);
 
 	(void)state;
-	admission_init(&config);
-	routes_init(&config);
+	config = &settings;
+	admission_init();
 	routes_begin(r);
 	assert_non_null(r->chain);
 	assert_in_range(malloc_usable_size(r->chain), chain_size(r->chain), 2000);
@@ -714,14 +742,14 @@ static void test_chain_memory(void **state)
 /* The time that one more job takes follows from how fast those before it were done. */
 static void test_drain_rate(void **state)
 {
-	struct config config = {.max_jobs = 10, .max_wait = 3};
+	struct config settings = {.max_jobs = 10, .max_wait = 3};
 	const struct timespec pause = {.tv_nsec = 100000000};
 	struct share jobs = {0};
 	double one;
 
 	(void)state;
-	shares_init(&config);
-	admission_init(&config);
+	config = &settings;
+	admission_init();
 	assert_int_equal(admission_check("a", WORK_LIGHT, 0, &problem), ERR_OK);
 	assert_true(admission_free() == 1);
 	for (int i = 0; i < 9; i++)
@@ -753,12 +781,13 @@ static void test_drain_rate(void **state)
 /* Time without a device says nothing about how fast work gets done, though jobs come meanwhile. */
 static void test_stalled(void **state)
 {
-	struct config config = {.max_jobs = 10, .max_wait = 3};
+	struct config settings = {.max_jobs = 10, .max_wait = 3};
 	const struct timespec pause = {.tv_nsec = 100000000};
 	uint64_t busy;
 
 	(void)state;
-	admission_init(&config);
+	config = &settings;
+	admission_init();
 	busy = -loop_now();
 	admission_began(WORK_LIGHT, 1000);
 	admission_stalled(true);
@@ -779,11 +808,12 @@ static void test_stalled(void **state)
 /* Jobs that wait for a program say nothing about how fast work gets done. */
 static void test_held(void **state)
 {
-	struct config config = {.max_jobs = 10, .max_wait = 3};
+	struct config settings = {.max_jobs = 10, .max_wait = 3};
 	const struct timespec pause = {.tv_nsec = 300000000};
 
 	(void)state;
-	admission_init(&config);
+	config = &settings;
+	admission_init();
 	for (int i = 0; i < 3; i++) {
 		admission_began(WORK_LIGHT, 1000);
 		admission_held(WORK_LIGHT, true);
@@ -805,12 +835,13 @@ static void test_held(void **state)
 /* A job is of the class that its pixels and its work make it, and counts there alone. */
 static void test_reckoned(void **state)
 {
-	struct config config = {.max_jobs = 10, .max_wait = 3};
+	struct config settings = {.max_jobs = 10, .max_wait = 3};
 	const double light = work_cost(235000),
 	             heavy = work_cost_known(235000, UINT64_C(4) * 11000 * 11000, 0);
 
 	(void)state;
-	admission_init(&config);
+	config = &settings;
+	admission_init();
 	assert_int_equal(work_class(false, light), WORK_LIGHT);
 	assert_int_equal(work_class(false, work_cost_known(235000, 2 * 235000, 1e6)), WORK_LIGHT);
 	assert_int_equal(work_class(false, heavy), WORK_HEAVY);
@@ -822,7 +853,7 @@ static void test_reckoned(void **state)
 	admission_changed(WORK_LIGHT, light, WORK_HEAVY, heavy);
 	admission_changed(WORK_HEAVY, heavy, WORK_HEAVY, heavy + 1);
 	admission_ended(WORK_HEAVY, heavy + 1);
-	config.max_jobs = 1;
+	settings.max_jobs = 1;
 	assert_int_equal(admission_check("a", WORK_LIGHT, 0, &problem), ERR_OK);
 }
 
@@ -842,14 +873,13 @@ static void test_spool(void **state)
 {
 	char directory[] = "/tmp/convolved-test-XXXXXX", data[600], back[1200];
 	struct spool small, large, third;
-	struct config config = {
+	struct config settings = {
 	    .max_memory = 1500, .spool_size = 1000, .cache_dir = directory, .client_share = 0.75};
 
 	(void)state;
 	assert_non_null(mkdtemp(directory));
 	memset(data, 'x', sizeof data);
-	shares_init(&config);
-	spool_init(&config);
+	config = &settings;
 	assert_int_equal(spool_open(&small, 10), ERR_OK);
 	assert_int_equal(extend(&small, 0, data, 600), ERR_OK);
 	assert_true(small.in_memory);
@@ -907,17 +937,16 @@ static void test_spool(void **state)
 static void test_spool_small_answers(void **state)
 {
 	char directory[] = "/tmp/convolved-test-XXXXXX", name[16];
-	struct config config = {.max_memory = 80 << 20,
-	                        .spool_size = 20 << 20,
-	                        .cache_dir = directory,
-	                        .client_share = 0.75};
+	struct config settings = {.max_memory = 80 << 20,
+	                          .spool_size = 20 << 20,
+	                          .cache_dir = directory,
+	                          .client_share = 0.75};
 	struct spool large[20], small;
 	unsigned in_memory = 0;
 
 	(void)state;
 	assert_non_null(mkdtemp(directory));
-	shares_init(&config);
-	spool_init(&config);
+	config = &settings;
 	for (int i = 0; i < 20; i++) {
 		snprintf(name, sizeof name, "%d", i / 5);
 		assert_int_equal(spool_open_answer(&large[i], 10 << 20, name), ERR_OK);
@@ -945,7 +974,7 @@ static bool can_change(int fd)
 static void test_spool_settled(void **state)
 {
 	char directory[] = "/tmp/convolved-test-XXXXXX", data[600], back[600];
-	struct config config = {.max_memory = 10000, .spool_size = 1000, .cache_dir = directory};
+	struct config settings = {.max_memory = 10000, .spool_size = 1000, .cache_dir = directory};
 	struct spool spool;
 	void *mapped;
 	int worker;
@@ -953,7 +982,7 @@ static void test_spool_settled(void **state)
 	(void)state;
 	assert_non_null(mkdtemp(directory));
 	memset(data, 'x', sizeof data);
-	spool_init(&config);
+	config = &settings;
 	for (int large = 0; large < 2; large++) {
 		assert_int_equal(spool_open(&spool, large ? 5000 : 600), ERR_OK);
 		assert_int_equal(extend(&spool, 0, data, 600), ERR_OK);
@@ -986,13 +1015,12 @@ static void test_spool_settled(void **state)
 /* One byte far out is no answer of that size. */
 static void test_spool_sparse(void **state)
 {
-	struct config config = {
+	struct config settings = {
 	    .max_memory = 100 << 20, .spool_size = 10 << 20, .client_share = 0.75};
 	struct spool spool;
 
 	(void)state;
-	shares_init(&config);
-	spool_init(&config);
+	config = &settings;
 	assert_int_equal(spool_open_answer(&spool, 1000, "a"), ERR_OK);
 	assert_int_equal(pwrite(spool.writer, "x", 1, 5 << 20), 1);
 	assert_int_equal(spool_settle(&spool, (5 << 20) + 1), ERR_IO);
@@ -1008,12 +1036,12 @@ static void test_spool_sparse(void **state)
 /* A body from elsewhere is one only if nobody can change it. */
 static void test_spool_adopted(void **state)
 {
-	struct config config = {.max_memory = 10000, .spool_size = 1000};
+	struct config settings = {.max_memory = 10000, .spool_size = 1000};
 	struct spool spool = SPOOL_NONE;
 	int fd;
 
 	(void)state;
-	spool_init(&config);
+	config = &settings;
 	for (int sealed = 0; sealed < 2; sealed++) {
 		fd = memfd_create("body", MFD_ALLOW_SEALING);
 		assert_int_equal(write(fd, "body", 4), 4);
@@ -1445,8 +1473,7 @@ static void test_flood(void **state)
 {
 	static const struct worker_owner owner = {
 	    .program = "convolved-codec", .message = flood_message, .down = flood_down};
-	static char info[] = "info";
-	const struct config config = {.start_timeout = 10, .log_level = info};
+	const struct config settings = {.start_timeout = 10, .log_level = 3 /* info */};
 	struct worker worker = {.kind = "codec", .owner = &owner};
 	struct message hello = {.type = MSG_HELLO};
 	struct message ready = {.type = MSG_READY};
@@ -1455,7 +1482,8 @@ static void test_flood(void **state)
 	(void)state;
 	strcpy(hello.hello.version, WIRE_VERSION);
 	assert_false(loop_init());
-	assert_false(supervisor_init(&config));
+	config = &settings;
+	assert_false(supervisor_init());
 	assert_false(worker_start(&worker));
 	assert_false(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0, pair));
 	flooding = pair[1];
@@ -1530,10 +1558,11 @@ static void test_arenas(void **state)
 static int offer_all_formats(void **state)
 {
 	static char all[] = "all";
-	struct config config = {.formats = {.item = {all}, .count = 1}};
+	struct config settings = {.formats = {.item = {all}, .count = 1}};
 
 	(void)state;
-	repertoire_init(&config);
+	config = &settings;
+	repertoire_init();
 	return 0;
 }
 

@@ -180,13 +180,6 @@ static void test_relay(void **state)
 	free(text);
 }
 
-static void test_names(void **state)
-{
-	(void)state;
-	assert_int_equal(log_level_parse("debug"), LOG_LEVEL_DEBUG);
-	assert_int_equal(log_level_parse("loud"), -1);
-}
-
 enum { TILE_LIMIT = 10, JOB_LIMIT = 100 };
 
 /* Notes the same work at these two times. */
@@ -244,11 +237,10 @@ static void test_progress_again(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_plain),          cmocka_unit_test(test_json),
-	    cmocka_unit_test(test_json_fields),    cmocka_unit_test(test_long),
-	    cmocka_unit_test(test_journal),        cmocka_unit_test(test_relay),
-	    cmocka_unit_test(test_names),          cmocka_unit_test(test_progress),
-	    cmocka_unit_test(test_progress_again),
+	    cmocka_unit_test(test_plain),       cmocka_unit_test(test_json),
+	    cmocka_unit_test(test_json_fields), cmocka_unit_test(test_long),
+	    cmocka_unit_test(test_journal),     cmocka_unit_test(test_relay),
+	    cmocka_unit_test(test_progress),    cmocka_unit_test(test_progress_again),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -11,6 +11,7 @@
 
 #include "base/loop.h"
 #include "filters/filters.h"
+#include "front/config/config.h"
 #include "front/workers/device_load.h"
 #include "front/workers/jpeg_router.h"
 #include "front/workers/scheduler.h"
@@ -44,10 +45,11 @@ void codec_task_done(struct task *task, const struct message_tile_done *done)
 
 static void start(const double *ns_per_unit, unsigned count)
 {
-	struct config config = {0};
+	static const struct config none;
 
+	config = &none;
 	assert_int_equal(loop_init(), ERR_OK);
-	assert_int_equal(scheduler_init(&config), ERR_OK);
+	assert_int_equal(scheduler_init(), ERR_OK);
 	assert_true(simulated_devices(ns_per_unit, count));
 	memset(jobs, 0, sizeof jobs);
 	memset(outcome, 0, sizeof outcome);

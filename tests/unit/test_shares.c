@@ -8,11 +8,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "front/config/config.h"
 #include "front/jobs/shares.h"
 
 enum { ALL = 100, HOLDERS = 400 };
 
-static struct config config = {.client_share = 0.75};
+static struct config settings = {.client_share = 0.75};
 static struct share shares[HOLDERS];
 
 /* What came of it: the share, nothing because nobody gets any, or because the client has enough. */
@@ -116,12 +117,12 @@ static void test_amounts(void **state)
 static void test_whole_share(void **state)
 {
 	(void)state;
-	config.client_share = 1;
+	settings.client_share = 1;
 	assert_int_equal(take_all(0, "a"), ALL);
 	give_back(NULL);
-	config.client_share = 0;
+	settings.client_share = 0;
 	assert_int_equal(take_all(0, "a"), 1);
-	config.client_share = 0.75;
+	settings.client_share = 0.75;
 }
 
 /* What a client holds is counted over its shares, of one kind only. */
@@ -167,6 +168,6 @@ int main(void)
 	    cmocka_unit_test(test_held),
 	};
 
-	shares_init(&config);
+	config = &settings;
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

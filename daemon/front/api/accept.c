@@ -1,5 +1,5 @@
-/* Lists of what a client accepts, with weights. If several elements match, the most specific one
- * counts, wherever it is in the list. */
+/* Lists in headers, with weights. If several elements match, the most specific one counts, wherever
+ * it is in the list. */
 #include "front/api/accept.h"
 
 #include <stdio.h>
@@ -21,9 +21,11 @@ struct verdict {
 };
 
 /* Reads the next element of a list, without parameters and spaces, and its weight. Returns the text
- * after the element, and reads no further: a header may be long. NULL after the last. */
+ * after the element, and reads no further: a header may be long. NULL after the last. In quotes
+ * nothing separates. */
 static const char *next_element(const char *at, char name[NAME_SIZE], uint16_t *weight)
 {
+	bool quoted = false;
 	size_t length;
 
 	at += strspn(at, ", \t");
@@ -33,10 +35,15 @@ static const char *next_element(const char *at, char name[NAME_SIZE], uint16_t *
 	snprintf(name, NAME_SIZE, "%.*s", (int)(length < NAME_SIZE - 1 ? length : NAME_SIZE - 1),
 	         at);
 	*weight = ACCEPT_MOST;
-	for (at += length; *at && *at != ','; at++) {
+	for (; *at && (quoted || *at != ','); at++) {
 		const char *parameter = at + 1 + strspn(at + 1, " \t");
 
-		if (*at == ';' && (*parameter == 'q' || *parameter == 'Q') && parameter[1] == '=') {
+		if (*at == '"')
+			quoted = !quoted;
+		else if (quoted && *at == '\\' && at[1])
+			at++;
+		else if (!quoted && *at == ';' && (*parameter == 'q' || *parameter == 'Q') &&
+		         parameter[1] == '=') {
 			double q = strtod(parameter + 2, NULL);
 
 			/* NaN becomes 0. */
@@ -94,9 +101,7 @@ enum error accept_parse(const char *accept, uint32_t written, uint16_t weights[F
 	                             "expected one of %s (raw pixels)", types);
 }
 
-/* The weight of a name. With `any`, which stands for every name, a subtype "*" stands for all
- * subtypes of its type. */
-static uint16_t weigh(const char *list, const char *name, const char *any)
+uint16_t accept_weigh(const char *list, const char *name, const char *any)
 {
 	size_t stem = strcspn(name, "/") + 1;
 	struct verdict verdict = {0};
@@ -115,17 +120,12 @@ static uint16_t weigh(const char *list, const char *name, const char *any)
 
 bool accept_openmetrics(const char *accept)
 {
-	uint16_t weight = weigh(accept, "application/openmetrics-text", NULL);
+	uint16_t weight = accept_weigh(accept, "application/openmetrics-text", NULL);
 
-	return weight && weight >= weigh(accept, "text/plain", NULL);
+	return weight && weight >= accept_weigh(accept, "text/plain", NULL);
 }
 
 bool accept_prefers(const char *accept, const char *type, const char *other)
 {
-	return weigh(accept, type, "*/*") > weigh(accept, other, "*/*");
-}
-
-bool accept_gzip(const char *accept_encoding)
-{
-	return weigh(accept_encoding, "gzip", "*") > 0;
+	return accept_weigh(accept, type, "*/*") > accept_weigh(accept, other, "*/*");
 }

@@ -1,5 +1,4 @@
-/* The formats and codings that a client accepts: Accept and Accept-Encoding (RFC 9110, 12.5.1
- * and 12.5.3). */
+/* Lists in headers: what a client accepts (RFC 9110, 12.5), prefers (RFC 7240), or has. */
 #ifndef FRONT_API_ACCEPT_H
 #define FRONT_API_ACCEPT_H
 
@@ -10,19 +9,20 @@
 #include "image/formats.h"
 #include "wire/wire.h"
 
-/* Reads an Accept header into the weight of each format that can be written, from 0 (not accepted)
- * to ACCEPT_MOST: that of the most specific media range that matches. NULL or an empty text accepts
- * all formats equally. ERR_NOT_ACCEPTABLE if none of them is accepted. */
+/* Reads an Accept header (NULL or "" accepts all) into the weight of each format that can be
+ * written, that of the most specific media range. ERR_NOT_ACCEPTABLE if none of them is accepted.
+ */
 enum error accept_parse(const char *accept, uint32_t written, uint16_t weights[FORMATS],
                         struct problem *problem) MUST_CHECK;
+
+/* The weight of a name in a list (NULL: missing), from 0 (not in it) to ACCEPT_MOST. With `any`,
+ * which stands for every name, a subtype "*" stands for all subtypes of its type. */
+uint16_t accept_weigh(const char *list, const char *name, const char *any);
 
 /* True if an Accept header (NULL: missing) names OpenMetrics, and prefers no plain text to it. */
 bool accept_openmetrics(const char *accept);
 
 /* True if an Accept header (NULL: missing) prefers a media type to the other one. */
 bool accept_prefers(const char *accept, const char *type, const char *other);
-
-/* True if an Accept-Encoding header (NULL: missing) accepts gzip. */
-bool accept_gzip(const char *accept_encoding);
 
 #endif

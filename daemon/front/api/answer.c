@@ -41,19 +41,14 @@ static json_t *json_text(const char *text)
 
 json_t *answer_describe_problem(enum error error, const struct problem *problem)
 {
-	char type[64];
-	json_t *body;
+	const bool detailed = problem && *problem->detail, named = problem && *problem->parameter;
 
-	snprintf(type, sizeof type, "/problems/%s", error_slug(error));
-	body = json_pack("{s:s, s:s, s:i}", "type", type, "title", error_title(error), "status",
-	                 error_status(error));
-	if (problem && *problem->detail)
-		json_object_set_new(body, "detail", json_text(problem->detail));
-	if (problem && *problem->parameter) {
-		json_object_set_new(body, "parameter", json_text(problem->parameter));
-		json_object_set_new(body, "value", json_text(problem->value));
-	}
-	return body;
+	return json_pack("{s:o, s:s, s:i, s:o*, s:o*, s:o*}", "type",
+	                 json_sprintf("/problems/%s", error_slug(error)), "title",
+	                 error_title(error), "status", error_status(error), "detail",
+	                 detailed ? json_text(problem->detail) : NULL, "parameter",
+	                 named ? json_text(problem->parameter) : NULL, "value",
+	                 named ? json_text(problem->value) : NULL);
 }
 
 void answer_problem(struct answer *answer, enum error error, const struct problem *problem)

@@ -16,6 +16,16 @@ static const uint64_t second = 1000000000u; /* in nanoseconds */
  * there. */
 static const uint64_t event_ns = 200000000u, silence_ns = 5000000000u;
 
+static json_t *list_lost(const struct job *job)
+{
+	json_t *lost = json_array();
+
+	for (enum loss l = 0; l < LOSSES; l++)
+		if (job->lost >> l & 1)
+			json_array_append_new(lost, json_string(loss_token(l)));
+	return lost;
+}
+
 static json_t *describe(const struct stored *s)
 {
 	static const char *const names[STORED_STATES] = {"waiting", "running", "done", "failed",
@@ -24,29 +34,17 @@ static json_t *describe(const struct stored *s)
 	enum stored_state state = stored_state(s);
 	uint64_t left_ns = 0;
 	bool predicted = stored_time_left(s, &left_ns);
-	json_t *json = json_pack(
-	    "{s:s, s:s, s:{s:I, s:o}, s:o, s:{s:o, s:o, s:o}}", "id", s->id, "state", names[state],
-	    "progress", "tiles_done", (json_int_t)stored_tiles_done(s), "tiles",
-	    job->image_known ? json_integer(job_tiles(job)) : json_null(), "left_seconds",
+
+	return json_pack(
+	    "{s:s, s:s, s:{s:I, s:o}, s:o, s:{s:o, s:o, s:o}, s:o*, s:o*, s:o*}", "id", s->id,
+	    "state", names[state], "progress", "tiles_done", (json_int_t)stored_tiles_done(s),
+	    "tiles", job->image_known ? json_integer(job_tiles(job)) : json_null(), "left_seconds",
 	    predicted ? json_real((double)left_ns * 1e-9) : json_null(), "links", "self",
 	    json_sprintf("/v1/jobs/%s", s->id), "result", json_sprintf("/v1/jobs/%s/result", s->id),
-	    "events", json_sprintf("/v1/jobs/%s/events", s->id));
-
-	if (job->finished)
-		json_object_set_new(json, "kept_seconds",
-		                    json_integer((json_int_t)(stored_kept_for(s) / second)));
-	if (state == STORED_DONE) {
-		json_t *lost = json_array();
-
-		for (enum loss l = 0; l < LOSSES; l++)
-			if (job->lost >> l & 1)
-				json_array_append_new(lost, json_string(loss_token(l)));
-		json_object_set_new(json, "lost", lost);
-	}
-	if (state == STORED_FAILED)
-		json_object_set_new(json, "problem",
-		                    answer_describe_problem(job->error, &job->problem));
-	return json;
+	    "events", json_sprintf("/v1/jobs/%s/events", s->id), "kept_seconds",
+	    job->finished ? json_integer((json_int_t)(stored_kept_for(s) / second)) : NULL, "lost",
+	    state == STORED_DONE ? list_lost(job) : NULL, "problem",
+	    state == STORED_FAILED ? answer_describe_problem(job->error, &job->problem) : NULL);
 }
 
 void async_accept(struct request *r)

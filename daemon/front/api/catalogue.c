@@ -1,10 +1,8 @@
-/* Descriptions of the service, made from the tables of filters, parameters, formats, devices,
- * kernels, errors and routes.
+/* Descriptions of the service, made from its tables.
  *
- * OpenAPI 3.1 (https://spec.openapis.org/oas/v3.1.0): openapi.json has all that is the same in
- * every service; its members beside the document are parts that several operations have. A route
- * becomes an operation; a route with {name} in its path becomes one operation for each filter,
- * because their parameters differ. */
+ * OpenAPI 3.1: openapi.json has all that is the same in every service; its members beside the
+ * document are parts that several operations have. A route with {name} in its path becomes one
+ * operation for each filter, because their parameters differ. */
 #include "front/api/catalogue.h"
 
 #include <glib.h>
@@ -99,20 +97,18 @@ static json_t *describe_parameter(const struct parameter *p)
 {
 	static const char *const types[] = {"number", "integer", "odd",
 	                                    "choice", "matrix",  "numbers"};
-	json_t *json = json_pack("{s:s, s:s, s:s, s:o}", "name", p->name, "type", types[p->type],
-	                         "text", p->text, "default", number_or_null(p->default_));
 	json_t *choices;
 
 	if (p->type == PARAMETER_CHOICE) {
 		choices = list_words(p->unit);
-		json_object_set(json, "default", json_array_get(choices, (size_t)p->default_));
-		json_object_set_new(json, "choices", choices);
-		return json;
+		return json_pack("{s:s, s:s, s:s, s:O, s:o}", "name", p->name, "type",
+		                 types[p->type], "text", p->text, "default",
+		                 json_array_get(choices, (size_t)p->default_), "choices", choices);
 	}
-	json_object_set_new(json, "unit", json_string(p->unit));
-	json_object_set_new(json, "minimum", number_or_null(p->min));
-	json_object_set_new(json, "maximum", number_or_null(p->max));
-	return json;
+	return json_pack("{s:s, s:s, s:s, s:o, s:s*, s:o, s:o}", "name", p->name, "type",
+	                 types[p->type], "text", p->text, "default", number_or_null(p->default_),
+	                 "unit", p->unit, "minimum", number_or_null(p->min), "maximum",
+	                 number_or_null(p->max));
 }
 
 static json_t *describe_filter(enum filter filter)
@@ -134,12 +130,11 @@ static json_t *describe_common(void)
 
 	for (size_t i = 0; (p = request_common_parameter(i)); i++) {
 		json_t *schema = schema_of_common(p), *choices = json_object_get(schema, "enum");
-		json_t *json = json_pack("{s:s, s:s, s:b}", "name", p->name, "text", p->text,
-		                         "chain_only", p->for_chain);
+		bool has_words = json_is_string(json_array_get(choices, 0)); /* not 0 and 1 */
 
-		if (json_is_string(json_array_get(choices, 0))) /* has words, and is not 0 or 1 */
-			json_object_set(json, "choices", choices);
-		json_array_append_new(list, json);
+		json_array_append_new(list, json_pack("{s:s, s:s, s:b, s:O*}", "name", p->name,
+		                                      "text", p->text, "chain_only", p->for_chain,
+		                                      "choices", has_words ? choices : NULL));
 		json_decref(schema);
 	}
 	return list;
@@ -428,21 +423,18 @@ static json_t *operation_id(const struct route *route, const char *path)
 static json_t *make_operation(const struct route *route, const char *path, enum filter filter,
                               const json_t *skeleton)
 {
-	bool image = !route->act;
+	const char *body = route->act ? NULL : filter < FILTERS ? "image" : "chain";
 	const char *tag = strncmp(path, "/v1/", 4) ? "service" : path + 4;
 	json_t *answers = json_object();
-	json_t *operation =
-	    json_pack("{s:o, s:s, s:[o], s:o, s:o}", "operationId", operation_id(route, path),
-	              "summary", image && filter < FILTERS ? filter_text(filter) : route->summary,
-	              "tags", json_stringn(tag, strcspn(tag, "/")), "parameters",
-	              route_parameters(route, filter, skeleton), "responses", answers);
 
 	add_answers(answers, route->answers);
 	add_answers(answers, everywhere);
-	if (image)
-		json_object_set(operation, "requestBody",
-		                json_object_get(skeleton, filter < FILTERS ? "image" : "chain"));
-	return operation;
+	return json_pack("{s:o, s:s, s:[o], s:o, s:o, s:O*}", "operationId",
+	                 operation_id(route, path), "summary",
+	                 body && filter < FILTERS ? filter_text(filter) : route->summary, "tags",
+	                 json_stringn(tag, strcspn(tag, "/")), "parameters",
+	                 route_parameters(route, filter, skeleton), "responses", answers,
+	                 "requestBody", body ? json_object_get(skeleton, body) : NULL);
 }
 
 /* filter: replaces {name} in the route's path; FILTERS if there is none. */

@@ -11,14 +11,12 @@
 #include "base/clock.h"
 #include "front/base/log_writer.h"
 #include "front/base/metrics.h"
+#include "front/config/config.h"
 #include "front/jobs/admission.h"
 #include "front/jobs/shares.h"
 #include "front/jobs/spool.h"
 #include "front/workers/device_table.h"
 #include "front/workers/scheduler.h"
-
-static const struct config *config;
-static bool (*is_ready)(void);
 
 static double now_seconds(void)
 {
@@ -32,10 +30,8 @@ void gauges_reloaded(bool valid)
 		metric_set(METRIC_RELOAD_TIME, NULL, NULL, now_seconds());
 }
 
-void gauges_init(const struct config *c, bool (*ready)(void))
+void gauges_init(void)
 {
-	config = c;
-	is_ready = ready;
 	metric_set(METRIC_BUILD_INFO, PACKAGE_VERSION, NULL, 1);
 	metric_set(METRIC_START_TIME, NULL, NULL, now_seconds());
 	gauges_reloaded(true);
@@ -44,6 +40,8 @@ void gauges_init(const struct config *c, bool (*ready)(void))
 		metric_add(METRIC_JOBS_FAILED, error_slug(e), NULL, 0);
 	}
 	metric_add(METRIC_JOBS_FAILED, "client-gone", NULL, 0);
+	metric_add(METRIC_UNREAD_ENDED, "client", NULL, 0);
+	metric_add(METRIC_UNREAD_ENDED, "all", NULL, 0);
 	metric_add(METRIC_LOG_LOST, "codec", NULL, 0);
 	metric_add(METRIC_LOG_LOST, "device", NULL, 0);
 	metric_add(METRIC_LOG_LOST, "http", NULL, 0);
@@ -158,14 +156,14 @@ static void add_children(long parent)
 		closedir(threads);
 }
 
-void gauges_update(void)
+void gauges_update(bool ready)
 {
 	static const char *const classes[WORK_CLASSES] = {"light", "heavy", "batch", "verified"};
 	struct rlimit limit = {0};
 
 	getrlimit(RLIMIT_NOFILE, &limit);
 	metric_set(METRIC_TIME, NULL, NULL, now_seconds());
-	metric_set(METRIC_READY, NULL, NULL, is_ready());
+	metric_set(METRIC_READY, NULL, NULL, ready);
 	metric_set(METRIC_CONNECTIONS_LIMIT, NULL, NULL, (double)share_connections_most());
 	metric_set(METRIC_JOBS_LIMIT, NULL, NULL, (double)config->max_jobs);
 	metric_set(METRIC_SPOOL_LIMIT, NULL, NULL, (double)config->max_memory);

@@ -4,16 +4,14 @@
 
 #include <stdbool.h>
 
-#include "front/config/config.h"
-
-/* Call after the configuration was first read; ready() is the answer of /readyz. Creates a counter
- * for every error that an answer can have, so that the first error shows as an increase. */
-void gauges_init(const struct config *config, bool (*ready)(void));
+/* Call after the configuration was first read. Creates a counter for every error that an answer can
+ * have, so that the first error shows as an increase. */
+void gauges_init(void);
 
 /* Call after the configuration was read again; says whether it was valid. */
 void gauges_reloaded(bool valid);
 
-/* Reads the gauges. */
-void gauges_update(void);
+/* Reads the gauges; ready: the answer of /readyz. */
+void gauges_update(bool ready);
 
 #endif

@@ -1,6 +1,5 @@
 /* Host, Origin and what browsers say of the fetch. A browser sends a request for any page, also to
- * this host; what protects others' services is that they ask for credentials, and this one may have
- * none. */
+ * this host, whose service may ask for no credentials. */
 #include "front/api/origin.h"
 
 #include <arpa/inet.h>
@@ -8,6 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
+
+#include "front/config/config.h"
 
 /* True if the list has the text, or a *. */
 static bool lists(const struct config_list *list, const char *text)
@@ -34,8 +35,7 @@ static bool is_loopback(const char *name)
 }
 
 /* A page's own name may be made to mean a loopback address, and then it is the same site. */
-static enum error check_host(const struct request *r, const struct config *config,
-                             struct problem *problem)
+static enum error check_host(const struct request *r, struct problem *problem)
 {
 	const char *host = r->head.text[HEAD_HOST];
 	size_t bracket, length;
@@ -72,7 +72,7 @@ static bool is_cross_site(const struct request *r)
 	return !origin_host || !host || strcasecmp(origin_host + strlen("://"), host);
 }
 
-enum error origin_check(struct request *r, const struct config *config, struct problem *problem)
+enum error origin_check(struct request *r, struct problem *problem)
 {
 	const char *origin = r->head.text[HEAD_ORIGIN];
 	const char *destination = r->head.text[HEAD_DESTINATION];
@@ -80,7 +80,7 @@ enum error origin_check(struct request *r, const struct config *config, struct p
 	 * cannot read it. */
 	bool followed =
 	    !strcmp(r->method, "GET") && destination && !strcmp(destination, "document");
-	enum error e = check_host(r, config, problem);
+	enum error e = check_host(r, problem);
 
 	if (e || followed || !is_cross_site(r))
 		return e;
@@ -98,7 +98,7 @@ bool origin_asks(const struct request *r)
 	return r->cors && r->head.text[HEAD_PREFLIGHT] && !strcmp(r->method, "OPTIONS");
 }
 
-void origin_mark(struct request *r, const struct config *config)
+void origin_mark(struct request *r)
 {
 	if (config->cors_origins.count)
 		answer_header(&r->answer, "Vary", "Origin");

@@ -1,22 +1,19 @@
-/* The origin of a request, as far as a browser says so. Pages of other sites may not use the
- * service through their visitors' browsers, unless `cors-origins` allows them; they may link to it;
- * nor by a name of their own that they have pointed at a loopback address. Other clients send none
- * of this. */
+/* The origin of a request, as far as a browser says so. Pages of other sites may link to the
+ * service, but not use it through their visitors' browsers, unless `cors-origins` allows them; nor
+ * by a name of their own that they have pointed at a loopback address. */
 #ifndef FRONT_API_ORIGIN_H
 #define FRONT_API_ORIGIN_H
 
 #include "front/api/request.h"
-#include "front/config/config.h"
 
 /* Checks Host, Origin and Sec-Fetch-Site, and sets request->cors. */
-enum error origin_check(struct request *request, const struct config *config,
-                        struct problem *problem) MUST_CHECK;
+enum error origin_check(struct request *request, struct problem *problem) MUST_CHECK;
 
 /* True if a page that may use the service asks which requests it may send: a preflight. */
 bool origin_asks(const struct request *request);
 
 /* Adds the headers that let the page read the answer (Fetch standard, 3.2). */
-void origin_mark(struct request *request, const struct config *config);
+void origin_mark(struct request *request);
 
 /* Adds those that permit a request with these methods (a list), in answer to a preflight. */
 void origin_permit(struct request *request, const char *methods);

@@ -108,36 +108,37 @@ static void observe_stages(const struct job *job)
 			                      trace_exemplar(&job->terms.trace));
 }
 
-static void send_stage(const struct job *job, const char *name, uint64_t start, uint64_t end)
-{
-	struct span span = tracer_part(&job->terms.trace, name, start, end);
-
-	span.number[SPAN_JOB] = job->id;
-	tracer_send(&span);
-}
-
-/* Sends the spans of a job's stages, placed by what is known of them: the wait for a codec worker
- * as it was; decoding from the start of the job's (last) run, encoding and comparing to its end,
- * each as long as the worker was busy with it; compilation to the end of the (last) wait for a
- * program; all other waits together, before encoding. In between, they overlap. */
+/* Sends the spans of a job's stages, placed by what is known of them. Encoding and comparing were
+ * at the end of the (last) run, decoding at its beginning, compilation at the end of the wait for a
+ * program; all other waits lie together before encoding. In between, they overlap. */
 static void send_stages(const struct job *job)
 {
 	const struct job_times *t = &job->times;
+	const uint64_t encoding = t->finished - t->encode;
+	const struct {
+		const char *name;
+		uint64_t start, end;
+	} stages[] = {
+	    {"queue", t->accepted, t->accepted + t->queue},
+	    {"decode", t->began, t->began + t->decode},
+	    {"compile", job->tiles_waited - t->compile, job->tiles_waited},
+	    {"wait", MAX(t->began, encoding - t->wait), encoding},
+	    {"verify", t->finished - t->verify, t->finished},
+	    {"encode", encoding, t->finished},
+	};
 
 	if (!*job->terms.trace.span)
 		return;
-	send_stage(job, "queue", t->accepted, t->accepted + t->queue);
-	if (t->decode)
-		send_stage(job, "decode", t->began, t->began + t->decode);
-	if (t->compile)
-		send_stage(job, "compile", job->tiles_waited - t->compile, job->tiles_waited);
-	if (t->wait)
-		send_stage(job, "wait", MAX(t->began, t->finished - t->encode - t->wait),
-		           t->finished - t->encode);
-	if (t->verify)
-		send_stage(job, "verify", t->finished - t->verify, t->finished);
-	if (t->encode)
-		send_stage(job, "encode", t->finished - t->encode, t->finished);
+	for (size_t i = 0; i < sizeof stages / sizeof *stages; i++) {
+		struct span span;
+
+		if (stages[i].end <= stages[i].start)
+			continue;
+		span =
+		    tracer_part(&job->terms.trace, stages[i].name, stages[i].start, stages[i].end);
+		span.number[SPAN_JOB] = job->id;
+		tracer_send(&span);
+	}
 }
 
 void outcome_record(const char *id, const struct job *job)

@@ -1,8 +1,6 @@
-/* The ends of jobs and requests, for operators: log lines, counts, spans.
- *
- * The first refusal of a client for a reason gets a line; those that follow within a minute are
- * counted, and logged together at its end. The number of lines a minute is bounded, however many
- * clients there are. */
+/* The ends of jobs and requests, for operators: log lines, counts, spans. The first refusal of a
+ * client for a reason gets a line; those that follow within a minute are counted, and logged
+ * together. So the lines a minute are bounded, however many clients there are. */
 #ifndef FRONT_API_OUTCOME_H
 #define FRONT_API_OUTCOME_H
 

@@ -1,8 +1,7 @@
 /* Requests of HTTP workers. A request for which something is to be done waits in a queue, from
- * which clients take turns by the time that they cost; mostly it is empty, and the request's turn
- * comes in the same turn of the loop. While the link is full nobody's turn comes: an answer stays
- * with its request, and a stream's next piece is not made. So only small messages add to what the
- * worker has not read, a few for each connection, and one that makes more of it is at fault. */
+ * which clients take turns by the time that they cost; mostly it is empty. While the link is full
+ * nobody's turn comes: answers and pieces of streams stay with their requests. So only small
+ * messages add to what the worker has not read, and one that lets more of it gather is at fault. */
 #include "front/api/remote.h"
 
 #include <glib.h>
@@ -15,6 +14,7 @@
 #include "front/api/request.h"
 #include "front/api/routes.h"
 #include "front/base/metrics.h"
+#include "front/config/config.h"
 #include "front/jobs/fair.h"
 #include "front/jobs/shares.h"
 #include "link/answer.h"
@@ -29,7 +29,6 @@ static const double usual_cost = 20000;
 
 struct remote {
 	LIST_ENTRY(remote) place;
-	const struct config *config;
 	struct link link;
 	GHashTable *requests, *guests; /* by number */
 	void (*on_broken)(void *context, const char *what);
@@ -106,7 +105,7 @@ static void drop_guest(void *context)
 static enum error find_place(struct remote_guest *g, const char *client, bool proxy)
 {
 	uint64_t most = share_connections_most(), own = share_of(SHARE_CONNECTIONS, client);
-	uint64_t own_most = g->remote->config->max_client_connections;
+	uint64_t own_most = config->max_client_connections;
 
 	if (proxy && share_total(SHARE_CONNECTIONS) < most)
 		return share_force(&g->place, SHARE_CONNECTIONS, client, 1)
@@ -582,8 +581,8 @@ static void link_broken(void *context, const char *why)
 	link_close(&((struct remote *)context)->link);
 }
 
-struct remote *remote_new(int socket, const struct config *config,
-                          void (*broken)(void *context, const char *what), void *context)
+struct remote *remote_new(int socket, void (*broken)(void *context, const char *what),
+                          void *context)
 {
 	static const struct link_owner owner = {.message = receive_message, .broken = link_broken};
 	struct remote *remote = calloc(1, sizeof *remote);
@@ -592,7 +591,6 @@ struct remote *remote_new(int socket, const struct config *config,
 		close(socket);
 		return NULL;
 	}
-	remote->config = config;
 	remote->on_broken = broken;
 	remote->context = context;
 	if (link_open(&remote->link, socket, &owner, remote)) {

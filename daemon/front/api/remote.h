@@ -7,14 +7,12 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "front/config/config.h"
 
 struct remote;
 
 /* Takes over the front's end of a link_pair(), also on failure (NULL). broken: it has sent what is
  * wrong (a message's name), or (NULL) nothing more comes from it. */
-struct remote *remote_new(int socket, const struct config *config,
-                          void (*broken)(void *context, const char *what),
+struct remote *remote_new(int socket, void (*broken)(void *context, const char *what),
                           void *context) MUST_CHECK;
 
 /* The worker has ended: its requests are abandoned, asynchronous jobs go on. NULL is none. */

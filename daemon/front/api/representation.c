@@ -1,9 +1,8 @@
 /* ETag, Vary, gzip. ETags are weak: the same text may go out compressed or not.
  *
- * The front has one thread, so a text that many ask for is made once for all of them. Metrics are
- * made at most once a second. Other texts that change all the time, and metrics for those who say
- * `Cache-Control: no-cache`, are made anew as soon as that costs no more than a fiftieth of the
- * thread's time: one reader hardly ever gets an old text, and a thousand cost no more than one. */
+ * A text that many ask for is made once for all of them: metrics at most once a second; other texts
+ * that change all the time, and metrics with `Cache-Control: no-cache`, as soon as that costs no
+ * more than a fiftieth of the thread's time. */
 #include "front/api/representation.h"
 
 #include <inttypes.h>
@@ -52,26 +51,12 @@ void representation_finish(struct answer *a, bool by_accept)
 		              by_accept && is_text ? ", " : "", is_text ? "Accept-Encoding" : "");
 }
 
-/* True if a list of ETags, weak or strong, has this one, or is "*". */
-static bool names(const char *list, const char *etag)
-{
-	size_t length = strlen(etag);
-
-	for (const char *at = list + strspn(list, ", \t"); *at; at += strspn(at, ", \t")) {
-		size_t item = strcspn(at, ", \t");
-
-		if ((item == 1 && *at == '*') || (item == length && !strncmp(at, etag, item)) ||
-		    (item == length - 2 && !strncmp(at, etag + 2, item)))
-			return true;
-		at += item;
-	}
-	return false;
-}
-
+/* If-None-Match may name it as weak or strong, or be "*". */
 static bool is_unchanged(uint64_t version, const char *if_none_match, char etag[ETAG_SIZE])
 {
 	snprintf(etag, ETAG_SIZE, "W/\"%016" PRIx64 "\"", version);
-	return if_none_match && names(if_none_match, etag);
+	return accept_weigh(if_none_match, etag, "*") ||
+	       accept_weigh(if_none_match, etag + 2, NULL);
 }
 
 void representation_revalidate(struct answer *a, const char *if_none_match)
@@ -179,7 +164,8 @@ static bool has_gzip(struct representation *one)
 static void give(struct request *r, struct representation *one)
 {
 	struct answer *a = &r->answer;
-	bool packed = accept_gzip(r->head.text[HEAD_ACCEPT_ENCODING]) && has_gzip(one);
+	bool packed =
+	    accept_weigh(r->head.text[HEAD_ACCEPT_ENCODING], "gzip", "*") && has_gzip(one);
 	size_t size = packed ? one->gzip_size : one->answer.text_size;
 	char etag[ETAG_SIZE], *copy;
 

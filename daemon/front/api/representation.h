@@ -5,11 +5,10 @@
 
 #include "front/api/request.h"
 
-/* Answers a request whose route has `act`: with a text that is shared with others while it holds,
- * or else what `act` answers. The catalogue and the pages hold until the formats of the codec
- * workers change, and get a version; metrics hold for a second; what else changes all the time
- * holds for fifty times what it took to make, and at most a second. Answers other than 200 are not
- * shared. */
+/* Answers a request whose route has `act` with a shared text while that holds, or else as `act`
+ * does. The catalogue and the pages hold until the codec workers' formats change, and get a
+ * version; metrics hold for a second; all else for fifty times what it took to make, at most a
+ * second. Only answers with 200 are shared. */
 void representation_answer(struct request *request);
 void representations_fini(void);
 

@@ -2,6 +2,7 @@
  * which they can be wrong. */
 #include "front/api/request.h"
 
+#include <glib.h>
 #include <inttypes.h>
 #include <jansson.h>
 #include <math.h>
@@ -74,25 +75,6 @@ void request_free(struct request *r)
 	free(r);
 }
 
-/* True if a Prefer header asks for an asynchronous answer; in quotes it does not. */
-static bool prefers_async(const char *at)
-{
-	static const char name[] = "respond-async";
-	bool quoted = false, begins = true;
-
-	for (; *at; at++) {
-		if (begins && !strncasecmp(at, name, sizeof name - 1) &&
-		    strchr(",; \t", at[sizeof name - 1]))
-			return true;
-		begins = !quoted && (*at == ',' || (begins && strchr(" \t", *at)));
-		if (*at == '"')
-			quoted = !quoted;
-		else if (quoted && *at == '\\' && at[1])
-			at++;
-	}
-	return false;
-}
-
 enum error request_read(struct request *r, struct problem *problem)
 {
 	static const char urlencoded[] = "application/x-www-form-urlencoded";
@@ -105,7 +87,7 @@ enum error request_read(struct request *r, struct problem *problem)
 	if (head->text[HEAD_TRACE])
 		trace_parse(head->text[HEAD_TRACE], &r->terms.trace);
 	r->urlencoded = type && !strncasecmp(type, urlencoded, sizeof urlencoded - 1);
-	r->async = head->text[HEAD_PREFER] && prefers_async(head->text[HEAD_PREFER]);
+	r->async = accept_weigh(head->text[HEAD_PREFER], "respond-async", NULL);
 	if (coding && strcasecmp(coding, "identity") && head->announced)
 		return problem_set(problem, ERR_CONTENT_CODED,
 		                   "Content-Encoding: %.60s; expected the body as it is, without a "
@@ -130,16 +112,6 @@ static enum error book_memory(struct request *r, enum error e, struct problem *p
 		                  r->memory_max, problem);
 	share_give(&r->memory, held - reserved);
 	return ERR_OK;
-}
-
-/* True if a body looks as curl -d leaves it: without line ends and zero bytes, which every image
- * has near its start. */
-static bool looks_stripped(const char *data, size_t size)
-{
-	for (size_t i = 0; i < size; i++)
-		if (!data[i] || data[i] == '\n' || data[i] == '\r')
-			return false;
-	return size >= STRIPPED_LOOK;
 }
 
 enum error request_lend(struct request *r, uint64_t size, struct lent *lent,
@@ -175,7 +147,6 @@ enum error request_take(struct request *r, int fd, uint64_t size, struct problem
 enum error request_settle(struct request *r, uint64_t size, struct problem *problem)
 {
 	char start[STRIPPED_LOOK];
-	ssize_t got;
 
 	if (!r->has_body)
 		return ERR_OK;
@@ -183,8 +154,12 @@ enum error request_settle(struct request *r, uint64_t size, struct problem *prob
 	 * codec worker trusts no body, and the worker's own client has sent it. */
 	if ((!spool_release(&r->body) && r->body.in_memory) || spool_settle(&r->body, size))
 		return problem_set(problem, ERR_IO, "the body is not where it should be");
-	got = r->urlencoded ? pread(r->body.fd, start, sizeof start, 0) : 0;
-	r->terms.stripped = got > 0 && looks_stripped(start, (size_t)got);
+	/* As curl -d leaves it: without line ends and zero bytes, which every image has near its
+	 * start. */
+	r->terms.stripped =
+	    r->urlencoded && pread(r->body.fd, start, sizeof start, 0) == sizeof start &&
+	    !memchr(start, '\0', sizeof start) && !memchr(start, '\n', sizeof start) &&
+	    !memchr(start, '\r', sizeof start);
 	return ERR_OK;
 }
 
@@ -366,7 +341,7 @@ static const char example[] = "[{\"filter\":\"gaussian\",\"sigma\":1.4},{\"filte
 
 /* Prints a number, a row of them with ',' between them, or rows with ';'; false if a query could
  * not hold the value. */
-static bool print_value(FILE *out, const json_t *value, const char *separators)
+static bool print_value(GString *out, const json_t *value, const char *separators)
 {
 	const bool matrix = json_is_array(json_array_get(value, 0));
 	const double number = json_number_value(value);
@@ -378,7 +353,7 @@ static bool print_value(FILE *out, const json_t *value, const char *separators)
 		snprintf(text, sizeof text, "%.15g", number);
 		if (strtod(text, NULL) != number)
 			snprintf(text, sizeof text, "%.17g", number);
-		fputs(text, out);
+		g_string_append(out, text);
 		return true;
 	}
 	if (!json_array_size(value) || !*separators)
@@ -387,7 +362,7 @@ static bool print_value(FILE *out, const json_t *value, const char *separators)
 	json_array_foreach(value, i, item)
 	{
 		if (i)
-			fputc(*separators, out);
+			g_string_append_c(out, *separators);
 		if (json_is_array(item) != matrix || !print_value(out, item, separators + 1))
 			return false;
 	}
@@ -397,26 +372,20 @@ static bool print_value(FILE *out, const json_t *value, const char *separators)
 static enum error set_json(struct chain *chain, const char *name, const json_t *value,
                            struct problem *problem)
 {
-	char *text = NULL;
-	size_t size = 0;
-	FILE *out;
+	GString *text;
 	enum error e;
-	bool printed;
 
 	if (json_is_string(value))
 		return chain_set_parameter(chain, name, json_string_value(value), problem);
-	out = open_memstream(&text, &size);
-	printed = out && print_value(out, value, ";,");
-	if (!out || fclose(out))
-		e = problem_set(problem, ERR_MEMORY, "no memory for the chain");
-	else if (!printed)
-		e = problem_set_parameter(problem, ERR_BAD_PARAMETER, name, text,
+	text = g_string_new(NULL);
+	if (!print_value(text, value, ";,"))
+		e = problem_set_parameter(problem, ERR_BAD_PARAMETER, name, text->str,
 		                          "%s: expected a number, a text, or the rows of a "
 		                          "matrix, as in [[1,2,1],[2,4,2],[1,2,1]]",
 		                          name);
 	else
-		e = chain_set_parameter(chain, name, text, problem);
-	free(text);
+		e = chain_set_parameter(chain, name, text->str, problem);
+	g_string_free(text, TRUE);
 	return e;
 }
 

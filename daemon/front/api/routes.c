@@ -19,6 +19,7 @@
 #include "front/api/representation.h"
 #include "front/api/tokens.h"
 #include "front/base/metrics.h"
+#include "front/config/config.h"
 #include "front/jobs/admission.h"
 #include "front/workers/canary.h"
 #include "front/workers/device_table.h"
@@ -34,21 +35,15 @@ static const char page_policy[] =
 /* Bytes of the heads of all requests that have begun and have not ended. */
 enum { HEADS_MAX = 256 << 20 };
 
-static const struct config *config;
 static bool draining;
 static unsigned requests; /* that have begun and have not ended */
-
-void routes_init(const struct config *c)
-{
-	config = c;
-}
 
 void routes_drain(void)
 {
 	draining = true;
 }
 
-bool routes_ready(void)
+static bool is_ready(void)
 {
 	return devices_up() > 0 && canary_is_fresh() && !draining;
 }
@@ -65,7 +60,7 @@ static void get_metrics(struct request *r)
 	size_t size = 0;
 	char *text;
 
-	gauges_update();
+	gauges_update(is_ready());
 	text = metrics_text(format, &size);
 	answer_text(&r->answer, 200, types[format], text, size);
 }
@@ -82,7 +77,7 @@ static void get_readyz(struct request *r)
 	uint32_t built, pending;
 	bool device = devices_up() > 0, image = canary_is_fresh();
 	bool verbose = r->head.parameters && !strcmp(r->head.parameter[0].name, "verbose");
-	bool ready = device && image && !draining;
+	bool ready = is_ready();
 	char *text = NULL;
 
 	devices_count_programs(&built, &pending);
@@ -399,7 +394,7 @@ void routes_begin(struct request *r)
 	struct problem problem;
 	enum error e;
 
-	e = origin_check(r, config, &problem);
+	e = origin_check(r, &problem);
 	if (!e)
 		e = find_route(r);
 	if (!e && !origin_asks(r)) /* a preflight has no token */
@@ -575,7 +570,7 @@ static void complete_headers(struct request *r)
 		              (double)(loop_now() - r->arrived) * 1e-6);
 	answer_header(&r->answer, "X-Request-Id", "%s", r->id);
 	representation_finish(&r->answer, r->route && r->route->traits & BY_ACCEPT);
-	origin_mark(r, config);
+	origin_mark(r);
 }
 
 /* Counts what the client has to read of a file; if there is no room for it, the answer is that. */
@@ -605,9 +600,8 @@ const struct answer *routes_answer(struct request *r)
 	count_unread(r);
 	request_drop_body(r);
 	outcome_answered(r);
-	/* A balancer that repeats requests at another node may know which by the status alone, and
-	 * not know 429; so a refusal because of load gets the status that it asks for. Accounts
-	 * have 429. */
+	/* A balancer that repeats requests may know only the status, and not 429; so a refusal
+	 * because of load gets the status that it asks for. Accounts have 429. */
 	if (r->answer.status == 429 && busy_status && !strcmp(busy_status, "503")) {
 		answer_header(&r->answer, "X-Busy-Status", "%d", r->answer.status);
 		r->answer.status = 503;

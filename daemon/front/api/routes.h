@@ -8,24 +8,18 @@
 
 #include "base/file.h"
 #include "front/api/request.h"
-#include "front/config/config.h"
 
 extern const struct embedded page_embedded[];
 extern const size_t page_embedded_count;
-
-void routes_init(const struct config *config);
-
-/* True if the service can filter images now: the answer of /readyz. */
-bool routes_ready(void);
 
 /* The service is about to end: it reports not ready, and keeps no more results. Later requests are
  * still answered. */
 void routes_drain(void);
 
-/* Begins with a request, and takes over what is in its head, also on failure (NULL: no memory). Its
- * waiter gets `wake` and the context, which `cut` gets, too. refused: the answer to it, as its
- * connection has no place; ERR_OK: it has one. The request then has its answer, or wants its body,
- * or waits for routes_resume(). */
+/* Begins with a request, and takes over its head, also on failure (NULL: no memory). `wake` is its
+ * waiter's; `cut` gets the same context. refused: the answer to it, as its connection has no place;
+ * ERR_OK: it has one. The request then has its answer, wants its body, or waits for
+ * routes_resume(). */
 struct request *routes_open(struct head *head, enum error refused, const struct problem *why,
                             void (*wake)(void *context), void (*cut)(void *context),
                             void *context) MUST_CHECK;

@@ -12,7 +12,7 @@
 #include "base/value.h"
 #include "front/config/textfile.h"
 
-enum { DIGITS = 64, LEAST_LENGTH = 20, MOST_LENGTH = 1024 };
+enum { DIGITS = 64, MOST_LENGTH = 1024 };
 
 struct token {
 	char name[FAIR_CLIENT_SIZE];
@@ -30,12 +30,12 @@ static struct set next, current;
 
 static void set_clear(struct set *set)
 {
-	free(set->token);
+	g_free(set->token);
 	*set = (struct set){0};
 }
 
 /* Compares with every token, each in constant time. */
-static const struct token *find(const struct set *set, const char digest[DIGITS + 1])
+static const struct token *find(const struct set *set, const char *digest)
 {
 	const struct token *found = NULL;
 
@@ -52,33 +52,25 @@ static const struct token *find(const struct set *set, const char digest[DIGITS 
 
 static bool parse_digest(struct token *t, const char *text)
 {
-	char digest[DIGITS + 1] = "";
+	char *digest = g_ascii_strdown(text, -1);
+	bool valid = strlen(digest) == DIGITS && !digest[strspn(digest, "0123456789abcdef")] &&
+	             !find(&next, digest);
 
-	if (strlen(text) != DIGITS || text[strspn(text, "0123456789abcdefABCDEF")])
-		return false;
-	for (int i = 0; i < DIGITS; i++)
-		digest[i] = g_ascii_tolower(text[i]);
-	if (find(&next, digest))
-		return false;
-	memcpy(t->digest, digest, sizeof digest);
-	return true;
+	if (valid)
+		memcpy(t->digest, digest, sizeof t->digest);
+	g_free(digest);
+	return valid;
 }
 
 static bool add_token(const struct textfile_entry *entry)
 {
-	static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-	                              "0123456789._-";
 	const char *name = entry->section;
-	struct token *longer = realloc(next.token, (next.count + 1) * sizeof *longer);
 
-	if (!longer) {
-		log_error("%s: no memory", entry->where);
-		return false;
-	}
-	next.token = longer;
-	longer[next.count] = (struct token){.share = 1};
-	snprintf(longer[next.count++].name, FAIR_CLIENT_SIZE, "%s", name);
-	if (strlen(name) < FAIR_CLIENT_SIZE && !name[strspn(name, letters)])
+	next.token = g_renew(struct token, next.token, next.count + 1);
+	next.token[next.count] = (struct token){.share = 1};
+	snprintf(next.token[next.count++].name, FAIR_CLIENT_SIZE, "%s", name);
+	if (strlen(name) < FAIR_CLIENT_SIZE &&
+	    g_regex_match_simple("^[A-Za-z0-9._-]*$", name, G_REGEX_RAW, 0))
 		return true;
 	log_error(
 	    "%s: [%s]: expected a name of up to %d letters, digits, dots, dashes and underscores",
@@ -137,9 +129,9 @@ static bool complete(const char *path)
 	return valid && next.count;
 }
 
-bool tokens_read(const struct config *config)
+bool tokens_read(const struct config *c)
 {
-	char *path = textfile_secret(config->tokens, "tokens");
+	char *path = textfile_secret(c->tokens, "tokens");
 	bool valid;
 
 	set_clear(&next);
@@ -203,11 +195,9 @@ enum error tokens_admit(const char *authorization, struct job_terms *terms, stru
 
 bool tokens_print_hash(void)
 {
-	static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-	                              "0123456789-._~+/";
+	static const char form[] = "^[A-Za-z0-9._~+/-]{20,}=*$"; /* RFC 6750, b64token */
 	char text[MOST_LENGTH + 2] = "";
 	char *digest;
-	size_t length;
 	bool fit;
 
 	if (isatty(STDIN_FILENO))
@@ -215,17 +205,15 @@ bool tokens_print_hash(void)
 	if (!fgets(text, sizeof text, stdin))
 		*text = '\0';
 	text[strcspn(text, "\r\n")] = '\0';
-	length = strspn(text, letters); /* RFC 6750, b64token */
-	fit = strlen(text) <= MOST_LENGTH && length >= LEAST_LENGTH &&
-	      !text[length + strspn(text + length, "=")];
+	fit = strlen(text) <= MOST_LENGTH && g_regex_match_simple(form, text, G_REGEX_RAW, 0);
 	if (fit) {
 		digest = g_compute_checksum_for_string(G_CHECKSUM_SHA256, text, -1);
 		printf("token-sha256=%s\n", digest);
 		g_free(digest);
 	} else {
-		log_error("--hash-token: expected a line of %d to %d random letters, digits and "
+		log_error("--hash-token: expected a line of 20 to %d random letters, digits and "
 		          "-._~+/ (openssl rand -hex 32 makes one)",
-		          LEAST_LENGTH, MOST_LENGTH);
+		          MOST_LENGTH);
 	}
 	explicit_bzero(text, sizeof text);
 	return fit;

@@ -2,7 +2,7 @@
  * each, named by the client:
  *
  *   [alice]
- *   token-sha256=…   the token's SHA-256 in hexadecimal (convolved --hash-token prints this line)
+ *   token-sha256=…   in hexadecimal (convolved --hash-token prints this line)
  *   class=batch      the best class that it may ask for: interactive (the default) or batch
  *   share=3          its part of the service beside others that work: 0.01 to 100, 1 by default
  *

@@ -1,23 +1,21 @@
 /* The thread behind the log, and the ring buffer between it and the loop.
  *
- * Only a thread can wait for every kind of standard error without blocking the loop: a pipe that
- * nobody reads, a file on a hung disk, the journal's socket. O_NONBLOCK has no effect on files, and
- * would also affect the shell and others that share the open file description.
+ * Only a thread can wait for every kind of standard error without blocking the loop: O_NONBLOCK has
+ * no effect on files, and would also affect others that share the open file description.
  *
  * After it has written, the thread rests for a moment, so that a busy service does not wake it for
- * every request's line. The first line after a silence is written at once, and so are those of
- * problems, which may be the last before a crash.
+ * every line. The first line after a silence is written at once, and so are those of problems,
+ * which may be the last before a crash.
  *
- * The thread owns standard error and the part of the ring between `tail` and `head`; it touches
- * nothing else. Only the loop moves `head` and only the thread moves `tail`, so no lock is needed.
- * Positions only grow; an index is a position modulo the ring's size. */
+ * The thread owns standard error and the ring between `tail` and `head`; only the loop moves `head`
+ * and only the thread moves `tail`, so no lock is needed. Positions only grow; an index is a
+ * position modulo the ring's size. */
 #include "front/base/log_writer.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <pthread.h>
-#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -34,7 +32,7 @@
 #include "base/loop.h"
 
 enum { RING_SIZE = 1 << 20, TEXT_MAX = 16 << 10, LAST_WAIT_S = 1, REST_MS = 10 };
-enum { ITEMS_MAX = 32, ITEM_SIZE = 1100, ENTRY_SIZE = 8192 }; /* of journal entries */
+enum { ITEMS_MAX = 32, ENTRY_SIZE = 8192 }; /* of journal entries */
 
 /* Writes a text to its destination; called in the thread. Returns false if it could not be
  * written. */
@@ -186,30 +184,6 @@ static void put_line(enum log_level level, const char *line, size_t length)
 
 /* ---- journal entries ---- */
 
-struct entry {
-	char text[ENTRY_SIZE];
-	size_t length;
-};
-
-/* Appends a line; drops it if the entry is full. Values contain no newline: log.c removes them from
- * the text, and fields are cut at the first one here. */
-__attribute__((format(printf, 2, 3))) static void add(struct entry *entry, const char *format, ...)
-{
-	char item[ITEM_SIZE];
-	size_t length;
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(item, sizeof item, format, args);
-	va_end(args);
-	length = strcspn(item, "\n");
-	if (length >= sizeof entry->text - entry->length)
-		return;
-	memcpy(entry->text + entry->length, item, length);
-	entry->length += length;
-	entry->text[entry->length++] = '\n';
-}
-
 /* Sends an entry: lines NAME=VALUE, the first two MESSAGE and PRIORITY. May block on the journal.
  * Returns false if neither the journal nor standard error accepted it. */
 static bool send_entry(const char *entry, size_t length)
@@ -231,22 +205,27 @@ static bool send_entry(const char *entry, size_t length)
 	               (const char *)item[0].iov_base + message) > 0;
 }
 
+/* Values contain no newline: log.c removes them from the text, and fields are cut at the first. A
+ * field that does not fit lacks its newline, and is not sent. */
 static void make_entry(enum log_level level, const char *text, const struct log_fields *fields)
 {
-	struct entry entry = {.length = 0};
+	char entry[ENTRY_SIZE];
 	struct log_field field;
-	size_t i = 0;
+	size_t used, i = 0;
 
-	add(&entry, "MESSAGE=%s", text);
-	add(&entry, "PRIORITY=%d", (int)level);
-	add(&entry, "SYSLOG_IDENTIFIER=convolved");
-	while (log_field_next(fields, &i, &field)) {
-		if (field.text)
-			add(&entry, "CONVOLVED_%s=%s", field.name, field.text);
-		else
-			add(&entry, "CONVOLVED_%s=%" PRIu64, field.name, field.number);
+	used = (size_t)snprintf(entry, sizeof entry,
+	                        "MESSAGE=%s\nPRIORITY=%d\nSYSLOG_IDENTIFIER=convolved\n", text,
+	                        (int)level);
+	while (used < sizeof entry && log_field_next(fields, &i, &field)) {
+		char *at = entry + used;
+		size_t room = sizeof entry - used;
+
+		used += (size_t)(field.text ? snprintf(at, room, "CONVOLVED_%s=%.*s\n", field.name,
+		                                       (int)strcspn(field.text, "\n"), field.text)
+		                            : snprintf(at, room, "CONVOLVED_%s=%" PRIu64 "\n",
+		                                       field.name, field.number));
 	}
-	enqueue(level, send_entry, entry.text, entry.length);
+	enqueue(level, send_entry, entry, used < sizeof entry ? used : sizeof entry - 1);
 }
 
 void log_writer_use_journal(void)

@@ -1,7 +1,7 @@
-/* The output of the front's log. Lines are buffered in memory until standard error or the journal
- * accepts them, so logging never blocks the loop. While the buffer is full, lines are lost; the
- * next line that gets through is followed by their number. Journal entries have the fields MESSAGE,
- * PRIORITY, and those of log_fields.def, each prefixed with CONVOLVED_. */
+/* The output of the front's log. Lines are buffered until standard error or the journal accepts
+ * them, so logging never blocks the loop. While the buffer is full, lines are lost; the next line
+ * that gets through is followed by their number. Journal entries have the fields of log_fields.def.
+ */
 #ifndef FRONT_BASE_LOG_WRITER_H
 #define FRONT_BASE_LOG_WRITER_H
 

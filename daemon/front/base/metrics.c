@@ -3,6 +3,7 @@
 #include "front/base/metrics.h"
 
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -63,36 +64,27 @@ void metrics_fini(void)
 		}
 }
 
-/* Finds the series, or the end of the metric's list, where NULL is. */
-static struct series **find(enum metric metric, const char *label1, const char *label2)
+/* Finds a series, or adds it; NULL if there is none, or no memory. */
+static struct series *find(enum metric metric, const char *label1, const char *label2, bool add)
 {
-	struct series **at = &first[metric];
+	const char *const labels[2] = {label1 ? label1 : "", label2 ? label2 : ""};
+	struct series **at = &first[metric], *s;
 
-	while (*at && (strncmp((*at)->label[0], label1 ? label1 : "", LABEL_SIZE - 1) ||
-	               strncmp((*at)->label[1], label2 ? label2 : "", LABEL_SIZE - 1)))
-		at = &(*at)->next;
-	return at;
-}
-
-static struct series *series_get(enum metric metric, const char *label1, const char *label2)
-{
-	struct series **at = find(metric, label1, label2), *s = *at;
-	size_t size =
-	    sizeof *s + (rows[metric].type == METRIC_HISTOGRAM ? sizeof s->histogram[0] : 0);
-
-	if (s)
+	while ((s = *at) && (strncmp(s->label[0], labels[0], LABEL_SIZE - 1) ||
+	                     strncmp(s->label[1], labels[1], LABEL_SIZE - 1)))
+		at = &s->next;
+	if (s || !add)
 		return s;
-	*at = s = calloc(1, size);
-	if (!s)
-		return NULL;
-	snprintf(s->label[0], LABEL_SIZE, "%s", label1 ? label1 : "");
-	snprintf(s->label[1], LABEL_SIZE, "%s", label2 ? label2 : "");
+	*at = s = calloc(
+	    1, sizeof *s + (rows[metric].type == METRIC_HISTOGRAM ? sizeof s->histogram[0] : 0));
+	for (int i = 0; s && i < 2; i++)
+		snprintf(s->label[i], LABEL_SIZE, "%s", labels[i]);
 	return s;
 }
 
 void metric_add(enum metric metric, const char *label1, const char *label2, double value)
 {
-	struct series *s = series_get(metric, label1, label2);
+	struct series *s = find(metric, label1, label2, true);
 
 	if (s)
 		s->value += value;
@@ -100,7 +92,7 @@ void metric_add(enum metric metric, const char *label1, const char *label2, doub
 
 void metric_set(enum metric metric, const char *label1, const char *label2, double value)
 {
-	struct series *s = series_get(metric, label1, label2);
+	struct series *s = find(metric, label1, label2, true);
 
 	if (s)
 		s->value = value;
@@ -121,7 +113,7 @@ void metric_forget(enum metric metric, const char *label1)
 void metric_observe_traced(enum metric metric, const char *label1, const char *label2,
                            double seconds, const char *trace)
 {
-	struct series *s = series_get(metric, label1, label2);
+	struct series *s = find(metric, label1, label2, true);
 	struct histogram *h;
 	int b = 0;
 
@@ -152,16 +144,16 @@ void metric_observe(enum metric metric, const char *label1, const char *label2, 
 
 double metric_value(enum metric metric, const char *label1, const char *label2)
 {
-	const struct series *s = *find(metric, label1, label2);
+	const struct series *s = find(metric, label1, label2, false);
 
 	return s ? s->value : 0;
 }
 
-/* Returns the series of a metric. One without labels exists from the start. */
+/* Returns the first series of a metric. One without labels exists from the start. */
 static const struct series *series_of(enum metric metric)
 {
 	if (!first[metric] && !*rows[metric].labels)
-		series_get(metric, NULL, NULL);
+		find(metric, NULL, NULL, true);
 	return first[metric];
 }
 

@@ -9,7 +9,7 @@
 enum { CONFIG_LIST_MAX = 16, CONFIG_NAME_MAX = 63 };
 
 struct config_list {
-	char *item[CONFIG_LIST_MAX];
+	char *item[CONFIG_LIST_MAX + 1]; /* NULL after the last */
 	unsigned count;
 };
 
@@ -22,7 +22,7 @@ struct config {
 #define CONFIG_SHARE     double
 #define CONFIG_SWITCH    uint64_t
 #define CONFIG_MODE      char *
-#define CONFIG_LEVEL     char *
+#define CONFIG_LEVEL     uint64_t /* from 0: above LOG_LEVEL_ERROR */
 #define CONFIG_FORMAT    uint64_t
 #define CONFIG_ADDRESSES struct config_list
 #define CONFIG_NETWORKS  struct config_list
@@ -38,5 +38,8 @@ struct config {
 	bool listen_is_default; /* `listen` was not given */
 	bool check_only;        /* --check-config */
 };
+
+/* The configuration in force. Its options that a reload may change are read each time. */
+extern const struct config *config;
 
 #endif

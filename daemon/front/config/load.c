@@ -3,14 +3,15 @@
  * sources are only checked.
  *
  * A reload reads everything into a second struct, so that an invalid value changes nothing, and
- * then swaps the live members: readers of the first struct see the new values, and the old values
- * are freed with the second struct. */
+ * then swaps the live members. */
 #include "front/config/load.h"
 
 #include <getopt.h>
 #include <glib.h>
 #include <limits.h>
 #include <sched.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,8 +19,304 @@
 
 #include "base/log.h"
 #include "base/text.h"
-#include "front/config/options.h"
+#include "base/value.h"
 #include "front/config/textfile.h"
+#include "image/formats.h"
+#include "link/address.h"
+#include "wire/network.h"
+#include "wire/tile.h"
+
+const struct config *config;
+
+/* ---- the table ---- */
+
+/* Accepts names of formats.def; formats that cannot be forbidden need not be named. */
+static bool is_file_format(const char *text)
+{
+	return !strcmp(text, "all") || format_parse(text);
+}
+
+struct option_type {
+	const char *name; /* in the help */
+	enum { KEEPS_TEXT, KEEPS_LIST, KEEPS_INTEGER, KEEPS_NUMBER } keeps;
+	/* What a text, or an item of a list, must fit; NULL: all do. */
+	bool (*fits)(const char *text);
+	const char *pattern;
+	const char *valid; /* which fit */
+	/* Unless that says it: a number within the row's bounds, or a word. */
+	enum value_type value;
+	const char *unit;
+};
+
+static const struct option_type
+    type_TEXT = {"TEXT", KEEPS_TEXT, .valid = "a text"},
+    type_LEVEL = {"LEVEL", KEEPS_INTEGER, .value = VALUE_WORD,
+                  .unit = "error|warning|notice|info|debug"},
+    type_FORMAT = {"FORMAT", KEEPS_INTEGER, .value = VALUE_WORD, .unit = "auto|plain|json"},
+    type_MODE = {"MODE", KEEPS_TEXT, .pattern = "^0*[0-7]{1,3}$",
+                 .valid = "file permissions in octal, from 0000 to 0777"},
+    type_URL = {"URL", KEEPS_TEXT, .pattern = "^(https?://.+)?$",
+                .valid = "a URL (http://… or https://…)"},
+    type_NAME = {"NAME", KEEPS_TEXT, .pattern = "^[A-Za-z0-9._-]{0,63}$",
+                 .valid = "a name of at most 63 letters, digits, ., - and _"},
+    type_LIST = {"LIST", KEEPS_LIST, .valid = "texts"},
+    type_NETWORKS = {"LIST", KEEPS_LIST, .fits = network_valid,
+                     .valid = "ADDRESS, ADDRESS/BITS or (all clients of Unix sockets) unix"},
+    type_ORIGINS = {"LIST", KEEPS_LIST, .pattern = "^(\\*|((?!://).)+://[^/ ,?#]+)$",
+                    .valid = "SCHEME://HOST or SCHEME://HOST:PORT without a path, or *"},
+    type_FORMATS = {"LIST", KEEPS_LIST, .fits = is_file_format,
+                    .valid = "all, or names of formats as in /v1/filters"},
+    type_ADDRESSES = {"LIST", KEEPS_LIST, .fits = address_valid,
+                      .valid = "ADDRESS:PORT with a numeric address, [ADDRESS]:PORT (either with "
+                               "tls: before it for TLS) or unix:PATH"},
+    type_SIZE = {"SIZE", KEEPS_INTEGER, .value = VALUE_BYTES},
+    type_COUNT = {"COUNT", KEEPS_INTEGER, .value = VALUE_INTEGER},
+    type_SECONDS = {"SECONDS", KEEPS_INTEGER, .value = VALUE_INTEGER, .unit = "seconds"},
+    type_SWITCH = {"SWITCH", KEEPS_INTEGER, .value = VALUE_WORD, .unit = "no|yes"},
+    type_SHARE = {"SHARE", KEEPS_NUMBER, .value = VALUE_NUMBER};
+
+enum option_index {
+#define SECTION(name, text)                                          OPTIONS_OF_##name,
+#define OPTION(member, name, type, reload, default_, min, max, text) OPTION_OF_##member,
+#include "front/config/options.def"
+#undef SECTION
+#undef OPTION
+	OPTIONS
+};
+
+enum option_reload { OPTION_LIVE, OPTION_START };
+
+/* An option, or (type NULL) a section of the file, whose options are those below it. */
+struct option_row {
+	const char *name;
+	const struct option_type *type;
+	enum option_reload reload;
+	size_t offset, size; /* of its member in struct config, in bytes */
+	const char *default_;
+	double min, max;
+	const char *text;
+};
+
+_Static_assert(CONFIG_NAME_MAX == 63, "the pattern of NAME says so");
+
+#define SECTION(name, text) {#name, NULL, OPTION_START, 0, 0, "", 0, 0, text},
+#define OPTION(member, name, type, reload, default_, min, max, text)                               \
+	{name,                                                                                     \
+	 &type_##type,                                                                             \
+	 OPTION_##reload,                                                                          \
+	 offsetof(struct config, member),                                                          \
+	 sizeof(CONFIG_##type),                                                                    \
+	 default_,                                                                                 \
+	 min,                                                                                      \
+	 max,                                                                                      \
+	 text},
+static const struct option_row options[OPTIONS] = {
+#include "front/config/options.def"
+};
+#undef SECTION
+#undef OPTION
+
+static const struct option_row *option_find(const char *name)
+{
+	for (int i = 0; i < OPTIONS; i++)
+		if (options[i].type && !strcmp(options[i].name, name))
+			return &options[i];
+	return NULL;
+}
+
+static struct value_kind kind_of(const struct option_row *row)
+{
+	return (struct value_kind){row->type->value, row->min, row->max, row->type->unit};
+}
+
+/* Describes the valid values. */
+static void describe(const struct option_row *row, char *text, size_t room)
+{
+	const struct value_kind kind = kind_of(row);
+
+	if (row->type->keeps == KEEPS_LIST)
+		snprintf(text, room, "up to %d, with ; between them, of %s", CONFIG_LIST_MAX,
+		         row->type->valid);
+	else if (row->type->valid)
+		snprintf(text, room, "%s", row->type->valid);
+	else
+		value_describe(&kind, text, room);
+}
+
+static bool fits(const struct option_type *type, const char *text)
+{
+	return (!type->fits || type->fits(text)) &&
+	       (!type->pattern ||
+	        g_regex_match_simple(type->pattern, text, G_REGEX_RAW | G_REGEX_DOLLAR_ENDONLY, 0));
+}
+
+/* Appends the items of a text, without surrounding spaces; skips empty items. */
+static bool parse_list(const char *text, const struct option_type *type, struct config_list *list)
+{
+	char **items = g_strsplit(text, ";", -1);
+	bool valid = true;
+
+	for (char **item = items; *item && valid; item++) {
+		if (!*g_strstrip(*item))
+			continue;
+		valid = list->count < CONFIG_LIST_MAX && fits(type, *item);
+		if (valid)
+			list->item[list->count++] = strdup(*item);
+	}
+	g_strfreev(items);
+	return valid;
+}
+
+static void option_clear(struct config *c, const struct option_row *row)
+{
+	void *place = (char *)c + row->offset;
+	struct config_list *list = place;
+
+	if (row->type->keeps == KEEPS_TEXT)
+		free(*(char **)place);
+	while (row->type->keeps == KEEPS_LIST && list->count)
+		free(list->item[--list->count]);
+	memset(place, 0, row->size);
+}
+
+/* Sets an option from text; appends to a list. If the value is invalid, logs where it stands and
+ * what is expected; the option is then to be cleared. */
+static bool option_set(struct config *c, const struct option_row *row, const char *text,
+                       const char *where)
+{
+	const struct option_type *type = row->type;
+	const struct value_kind kind = kind_of(row);
+	void *place = (char *)c + row->offset;
+	char expected[256];
+	double number = 0;
+	bool valid = false;
+
+	if (type->keeps != KEEPS_LIST)
+		option_clear(c, row);
+	switch (type->keeps) {
+	case KEEPS_TEXT:
+		*(char **)place = strdup(text);
+		valid = fits(type, text);
+		break;
+	case KEEPS_LIST:
+		valid = parse_list(text, type, place);
+		break;
+	case KEEPS_INTEGER:
+		valid = value_read(&kind, text, &number);
+		*(uint64_t *)place = valid ? (uint64_t)number : 0;
+		break;
+	case KEEPS_NUMBER:
+		valid = value_read(&kind, text, place);
+		break;
+	}
+	if (!valid) {
+		describe(row, expected, sizeof expected);
+		log_error("%s: %s=%s: expected %s", where, row->name, text, expected);
+	}
+	return valid;
+}
+
+/* The value as in the configuration file. Two values are equal if their texts are. */
+static char *option_print(const struct config *c, const struct option_row *row)
+{
+	const struct value_kind kind = kind_of(row);
+	const void *place = (const char *)c + row->offset;
+	char number[32];
+
+	switch (row->type->keeps) {
+	case KEEPS_TEXT:
+		return g_strdup(*(char *const *)place);
+	case KEEPS_LIST:
+		return g_strjoinv(";", ((struct config_list *)(uintptr_t)place)->item);
+	case KEEPS_INTEGER:
+		value_print(&kind, (double)*(const uint64_t *)place, number, sizeof number);
+		break;
+	case KEEPS_NUMBER:
+		value_print(&kind, *(const double *)place, number, sizeof number);
+		break;
+	}
+	return g_strdup(number);
+}
+
+/* ---- help, sample file ---- */
+
+/* Values that getopt_long() returns: the first option, above all characters, as ':' and '?' are
+ * faults; and the flags that are not options. */
+enum {
+	FLAG_OPTION = 500,
+	FLAG_CONFIG = 1000,
+	FLAG_CHECK,
+	FLAG_SAMPLE,
+	FLAG_HASH,
+	FLAG_HELP,
+	FLAG_VERSION,
+	FLAGS_END
+};
+enum { FLAGS = FLAGS_END - FLAG_CONFIG };
+
+static const struct {
+	const char *name;
+	const char *argument; /* " FILE"; "" if it has none */
+	const char *text;
+} flags[FLAGS] = {
+    {"config", " FILE", "Configuration: a file of sections with the options above as keys"},
+    {"check-config", "",
+     "Check flags, environment, configuration and the files that it names, and exit: 0 if they are "
+     "valid, else 78"},
+    {"print-config", "", "Print a configuration file with every option at its default"},
+    {"hash-token", "",
+     "Read a token from standard input, and print its line for the file of tokens"},
+    {"help", "", "Print this"},
+    {"version", "", "Print the version"},
+};
+
+/* Prints the table, for the help or (sample) as a file. */
+static void print_options(bool sample)
+{
+	for (const struct option_row *row = options; row < options + OPTIONS; row++) {
+		const char *by = row->reload == OPTION_LIVE ? "reload" : "restart";
+		const char *standard = *row->default_ ? row->default_ : "none";
+		char valid[256];
+
+		if (!row->type) {
+			printf(sample ? "\n# %s.\n[%s]\n" : "\n%s, [%s]:\n", row->text, row->name);
+			continue;
+		}
+		describe(row, valid, sizeof valid);
+		if (sample)
+			printf("\n# %s.\n# Valid: %s. Default: %s; changed by a %s.\n#%s=%s\n",
+			       row->text, valid, standard, by, row->name, row->default_);
+		else
+			printf("  --%s %s\n        %s (%s; default: %s; changed by a %s)\n",
+			       row->name, row->type->name, row->text, valid, standard, by);
+	}
+}
+
+static void print_help(void)
+{
+	puts("Usage: convolved [OPTION...]\n"
+	     "Serves image filters over HTTP from the OpenCL devices of this host.");
+	print_options(false);
+	puts("\nOther flags:");
+	for (int i = 0; i < FLAGS; i++)
+		printf("  --%s%s\n        %s\n", flags[i].name, flags[i].argument, flags[i].text);
+	puts("\nFlags override environment variables (CONVOLVED_MAX_BODY for --max-body), which "
+	     "override the file\nand the defaults. SIGHUP reloads: all are read again; the log "
+	     "names changes that need a restart.");
+}
+
+static void print_sample(void)
+{
+	puts(
+	    "# Configuration of convolved: convolved --config FILE. Every option is here at its "
+	    "default.\n"
+	    "# Flags of the same names (--max-body) and environment variables (CONVOLVED_MAX_BODY) "
+	    "override this\n"
+	    "# file. Lines that begin with # are comments.");
+	print_options(true);
+}
+
+/* ---- reading ---- */
 
 enum source { SOURCE_NONE, SOURCE_FLAG, SOURCE_ENVIRONMENT, SOURCE_FILE, SOURCE_DEFAULT };
 
@@ -36,44 +333,16 @@ static bool apply(struct reading *r, const struct option_row *row, const char *v
                   const char *where)
 {
 	enum source *from = &r->from[row - options];
-	bool valid;
+	bool is_given = *from && *from != r->now;
+	struct config dropped = {0};
+	bool valid = option_set(is_given ? &dropped : r->config, row, value, where);
 
-	if (*from && *from != r->now) {
-		valid = option_check(row, value, where);
-	} else {
+	option_clear(&dropped, row);
+	if (!is_given)
 		*from = r->now;
-		valid = option_set(r->config, row, value, where);
-	}
 	r->valid &= valid;
 	return valid;
 }
-
-/* Values that getopt_long() returns: the first option, above all characters, as ':' and '?' are
- * faults; and the flags that are not options. */
-enum {
-	FLAG_OPTION = 500,
-	FLAG_CONFIG = 1000,
-	FLAG_CHECK,
-	FLAG_SAMPLE,
-	FLAG_HASH,
-	FLAG_HELP,
-	FLAG_VERSION,
-	FLAGS_END
-};
-enum { FLAGS = FLAGS_END - FLAG_CONFIG };
-
-static const struct option_flag texts[FLAGS + 1] = {
-    {"config", " FILE", "Configuration: a file of sections with the options above as keys"},
-    {"check-config", "",
-     "Check flags, environment, configuration and the files that it names, and exit: 0 if they are "
-     "valid, else 2"},
-    {"print-config", "", "Print a configuration file with every option at its default"},
-    {"hash-token", "",
-     "Read a token from standard input, and print its line for the file of tokens"},
-    {"help", "", "Print this"},
-    {"version", "", "Print the version"},
-    {NULL, NULL, NULL},
-};
 
 /* Answers a flag that asks for a text. */
 static enum config_result answer(int flag)
@@ -81,9 +350,9 @@ static enum config_result answer(int flag)
 	if (flag == FLAG_HASH)
 		return CONFIG_HASH_TOKEN;
 	if (flag == FLAG_SAMPLE)
-		options_print_sample();
+		print_sample();
 	else if (flag == FLAG_HELP)
-		options_print_help(texts);
+		print_help();
 	else
 		puts(PACKAGE_STRING);
 	return CONFIG_EXIT;
@@ -107,20 +376,21 @@ static void complain(int found, char **argv)
 
 static enum config_result read_flags(struct reading *r, int argc, char **argv)
 {
-	struct option flags[OPTIONS + FLAGS + 1] = {0};
+	struct option all[OPTIONS + FLAGS + 1] = {0}, *last = all;
 	char where[64];
 	int flag;
 
 	for (int i = 0; i < OPTIONS; i++)
-		flags[i] =
-		    (struct option){options[i].name, required_argument, NULL, FLAG_OPTION + i};
+		if (options[i].type)
+			*last++ = (struct option){options[i].name, required_argument, NULL,
+			                          FLAG_OPTION + i};
 	for (int i = 0; i < FLAGS; i++)
-		flags[OPTIONS + i] =
-		    (struct option){texts[i].name, *texts[i].argument != 0, NULL, FLAG_CONFIG + i};
+		*last++ =
+		    (struct option){flags[i].name, *flags[i].argument != 0, NULL, FLAG_CONFIG + i};
 	r->now = SOURCE_FLAG;
 	optind = 0; /* from the start, also at a reload */
 	opterr = 0;
-	while ((flag = getopt_long(argc, argv, ":", flags, NULL)) != -1) {
+	while ((flag = getopt_long(argc, argv, ":", all, NULL)) != -1) {
 		if (flag == '?' || flag == ':') {
 			complain(flag, argv);
 			r->valid = false;
@@ -180,10 +450,12 @@ static bool see_section(const struct textfile_entry *entry)
 {
 	char list[256] = "", section[64];
 
-	for (const struct option_section *s = option_sections; s->name; s++) {
-		if (!strcmp(s->name, entry->section))
+	for (int i = 0; i < OPTIONS; i++) {
+		if (options[i].type)
+			continue;
+		if (!strcmp(options[i].name, entry->section))
 			return true;
-		snprintf(section, sizeof section, "[%s]", s->name);
+		snprintf(section, sizeof section, "[%s]", options[i].name);
 		list_add(list, sizeof list, section);
 	}
 	log_error("%s: [%s]: unknown section; expected one of %s", entry->where, entry->section,
@@ -194,17 +466,18 @@ static bool see_section(const struct textfile_entry *entry)
 static bool see_entry(void *context, const struct textfile_entry *entry)
 {
 	struct reading *r = context;
-	const struct option_row *row = entry->key ? option_find(entry->key) : NULL;
-	const char *section = row ? option_section(row)->name : NULL;
+	const struct option_row *row = entry->key ? option_find(entry->key) : NULL, *section = row;
 
 	if (!entry->key)
 		return see_section(entry);
+	while (section && section->type)
+		section--;
 	if (!row)
 		log_error("%s: %s=%s: no such option; convolved --help lists them", entry->where,
 		          entry->key, entry->value);
-	else if (strcmp(section, entry->section))
+	else if (strcmp(section->name, entry->section))
 		log_error("%s: %s=%s: %s belongs in section [%s]", entry->where, entry->key,
-		          entry->value, entry->key, section);
+		          entry->value, entry->key, section->name);
 	else
 		return apply(r, row, entry->value, entry->where);
 	return false;
@@ -280,27 +553,27 @@ static void set_defaults(struct reading *r)
 	enum { CODECS_BESIDE = 3, CORES_EACH = 4, HTTP_WORKERS_MOST = 8 };
 	const uint64_t cores = cores_usable();
 	const uint64_t codecs_most = (uint64_t)options[OPTION_OF_codecs].max;
-	struct config *config = r->config;
+	struct config *c = r->config;
 
 	r->now = SOURCE_DEFAULT;
-	config->listen_is_default = !r->from[OPTION_OF_listen];
+	c->listen_is_default = !r->from[OPTION_OF_listen];
 	for (int i = 0; i < OPTIONS; i++)
-		if (!r->from[i])
+		if (options[i].type && !r->from[i])
 			apply(r, &options[i], options[i].default_, "default");
 	/* Codec workers wait for a device or the front while others use the cores: with small
 	 * images, three of them. */
-	if (!config->codecs)
-		config->codecs = MIN(cores + CODECS_BESIDE, codecs_most);
-	if (!config->http_workers)
-		config->http_workers = CLAMP(cores / CORES_EACH, 1, HTTP_WORKERS_MOST);
+	if (!c->codecs)
+		c->codecs = MIN(cores + CODECS_BESIDE, codecs_most);
+	if (!c->http_workers)
+		c->http_workers = CLAMP(cores / CORES_EACH, 1, HTTP_WORKERS_MOST);
 }
 
-enum config_result config_load(struct config *config, int argc, char **argv)
+enum config_result config_load(struct config *c, int argc, char **argv)
 {
-	struct reading r = {.config = config, .valid = true};
+	struct reading r = {.config = c, .valid = true};
 	enum config_result result;
 
-	*config = (struct config){0};
+	*c = (struct config){0};
 	result = read_flags(&r, argc, argv);
 	if (result != CONFIG_RUN)
 		return result;
@@ -316,39 +589,33 @@ enum config_result config_load(struct config *config, int argc, char **argv)
 	return r.valid ? CONFIG_RUN : CONFIG_INVALID;
 }
 
-void config_fini(struct config *config)
+void config_fini(struct config *c)
 {
 	for (int i = 0; i < OPTIONS; i++)
-		option_clear(config, &options[i]);
+		if (options[i].type)
+			option_clear(c, &options[i]);
 }
 
-/* Exchanges an option's value with the configuration just read, or logs that it needs a restart. */
-static void reload_option(struct config *config, struct config *read, const struct option_row *row)
+void config_exchange(struct config *c, struct config *read)
 {
-	char *x = (char *)config + row->offset, *y = (char *)read + row->offset;
-	char *old = option_print(config, row), *new = option_print(read, row);
 	char kept[sizeof(struct config_list)];
 
-	if (strcmp(old, new) && row->reload == OPTION_START) {
-		log_warning("%s stays %s: a restart changes it to %s", row->name, old, new);
-	} else if (strcmp(old, new)) {
-		log_notice("%s: %s -> %s", row->name, old, new);
-		memcpy(kept, x, row->size);
-		memcpy(x, y, row->size);
-		memcpy(y, kept, row->size);
+	for (const struct option_row *row = options; row < options + OPTIONS; row++) {
+		char *x = (char *)c + row->offset, *y = (char *)read + row->offset, *old, *new;
+
+		if (!row->type)
+			continue;
+		old = option_print(c, row);
+		new = option_print(read, row);
+		if (strcmp(old, new) && row->reload == OPTION_START) {
+			log_warning("%s stays %s: a restart changes it to %s", row->name, old, new);
+		} else if (strcmp(old, new)) {
+			log_notice("%s: %s -> %s", row->name, old, new);
+			memcpy(kept, x, row->size);
+			memcpy(x, y, row->size);
+			memcpy(y, kept, row->size);
+		}
+		g_free(old);
+		g_free(new);
 	}
-	g_free(old);
-	g_free(new);
-}
-
-bool config_reload(struct config *config, int argc, char **argv,
-                   bool (*fits)(const struct config *read, const struct config *running))
-{
-	struct config read;
-	bool valid = config_load(&read, argc, argv) == CONFIG_RUN && fits(&read, config);
-
-	for (int i = 0; valid && i < OPTIONS; i++)
-		reload_option(config, &read, &options[i]);
-	config_fini(&read);
-	return valid;
 }

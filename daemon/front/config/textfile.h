@@ -12,9 +12,9 @@
  * this name. NULL if there is neither. The caller frees it. */
 char *textfile_secret(const char *option, const char *credential);
 
-/* Reads a whole file, up to 1 MB. A private file must not be readable by others. Returns a
- * terminated text that the caller frees with textfile_free(), and its size in bytes; on failure
- * returns NULL and logs the reason with the option's name. */
+/* Reads a whole file, up to 1 MB; others must not be able to read a private one. Returns a
+ * terminated text for textfile_free(), and its size; NULL after logging the reason with the
+ * option's name. */
 char *textfile_read(const char *option, const char *path, bool is_private, size_t *size) MUST_CHECK;
 void textfile_free(char *text, size_t size);
 
@@ -26,9 +26,8 @@ struct textfile_entry {
 };
 
 /* Reads a file of keys (GLib's format: [SECTION], KEY=VALUE, # comments), and calls `see` for every
- * section and key; the entry is valid during the call. Returns false if `see` did for any entry, or
- * after logging why the file cannot be read, or each malformed line and duplicate section or key.
- * Reads all lines in any case. */
+ * section and key; the entry is valid during the call. Reads all lines in any case; returns false
+ * if `see` did once, or after logging why the file, or which line of it, is invalid. */
 bool textfile_read_keys(const char *option, const char *path, bool is_private,
                         bool (*see)(void *context, const struct textfile_entry *entry),
                         void *context) MUST_CHECK;

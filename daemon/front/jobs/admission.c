@@ -6,6 +6,7 @@
 #include <math.h>
 
 #include "base/loop.h"
+#include "front/config/config.h"
 #include "front/jobs/shares.h"
 
 /* The body size from which a job is heavy; a job's cost besides its body; bytes of pixels for a
@@ -22,13 +23,11 @@ struct demand {
 	uint64_t updated;  /* loop_now() */
 };
 
-static const struct config *config;
 static struct demand demands[WORK_CLASSES];
 static bool stalled; /* no device is up */
 
-void admission_init(const struct config *c)
+void admission_init(void)
 {
-	config = c;
 	stalled = false;
 	for (enum work_class i = 0; i < WORK_CLASSES; i++)
 		demands[i] = (struct demand){0};

@@ -9,12 +9,11 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "front/config/config.h"
 
 /* VERIFIED: the whole result is computed a second time, by the codec worker. */
 enum work_class { WORK_LIGHT, WORK_HEAVY, WORK_BATCH, WORK_VERIFIED, WORK_CLASSES };
 
-void admission_init(const struct config *config);
+void admission_init(void);
 
 /* The cost of a job with a body of this size; and of one with a known number of bytes of pixels
  * decoded and encoded, and a known time on devices and for a second computation. */

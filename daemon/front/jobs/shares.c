@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/loop.h"
 #include "front/base/metrics.h"
+#include "front/config/config.h"
 
 struct share_client {
 	RB_ENTRY(share_client) place;
@@ -22,7 +23,6 @@ struct share_client {
 
 RB_HEAD(share_clients, share_client);
 
-static const struct config *config;
 static struct share_clients clients = RB_INITIALIZER(&clients);
 static uint64_t totals[SHARE_KINDS];
 
@@ -34,13 +34,6 @@ static int compare(const struct share_client *a, const struct share_client *b)
 /* Not static: some of its functions would be unused. */
 RB_PROTOTYPE(share_clients, share_client, place, compare)
 RB_GENERATE(share_clients, share_client, place, compare)
-
-void shares_init(const struct config *c)
-{
-	config = c;
-	metric_add(METRIC_UNREAD_ENDED, "client", NULL, 0);
-	metric_add(METRIC_UNREAD_ENDED, "all", NULL, 0);
-}
 
 /* Finds a client, or adds it; NULL if there is none, or no memory. */
 static struct share_client *find(const char *name, bool add)

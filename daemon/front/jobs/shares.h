@@ -9,7 +9,6 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
-#include "front/config/config.h"
 #include "front/jobs/fair.h"
 
 /* The limited resources, and their units. */
@@ -34,8 +33,6 @@ struct share {
 	enum share_kind kind;
 	uint64_t amount;
 };
-
-void shares_init(const struct config *config);
 
 /* Adds to a share, for a client (its address, or its token's name), if so much of all is allowed. A
  * share keeps its first kind and client. ERR_QUEUE_FULL if too little is free, for anybody or for

@@ -21,6 +21,7 @@
 #include "base/errand.h"
 #include "base/log.h"
 #include "base/memfd.h"
+#include "front/config/config.h"
 
 struct spill {
 	/* Must be first. It owns all other members while it is under way. */
@@ -38,15 +39,8 @@ enum {
 	BLOCK_SIZE = 512, /* bytes in the unit of st_blocks */
 };
 
-static const struct config *config;
 static uint64_t memory_used;
 static unsigned counts[2]; /* number of open spools: in files, in memory */
-
-void spool_init(const struct config *c)
-{
-	config = c;
-	memory_used = 0;
-}
 
 /* Runs in the thread. */
 static void spill_run(struct errand *errand)

@@ -10,7 +10,6 @@
 
 #include "base/error.h"
 #include "base/memfd.h"
-#include "front/config/config.h"
 #include "front/jobs/shares.h"
 
 struct spill;
@@ -27,8 +26,6 @@ struct spool {
 };
 
 #define SPOOL_NONE ((struct spool){.fd = -1, .writer = -1})
-
-void spool_init(const struct config *config);
 
 /* Opens an empty spool with room for so many bytes, whose `writer` can be lent once there is
  * nothing to wait for (spool_await()). ERR_QUEUE_FULL if so much memory is not free now. */

@@ -9,10 +9,10 @@
 
 #include "base/loop.h"
 #include "front/base/metrics.h"
+#include "front/config/config.h"
 
 enum { TICK_MS = 250 };
 
-static const struct config *config;
 static void (*on_end)(const char *id, const struct job *job);
 static TAILQ_HEAD(stored_list, stored) all = TAILQ_HEAD_INITIALIZER(all);
 static struct loop_timer tick;
@@ -257,9 +257,8 @@ void store_delete(struct stored *s)
 	publish();
 }
 
-enum error store_init(const struct config *c, void (*ended)(const char *id, const struct job *job))
+enum error store_init(void (*ended)(const char *id, const struct job *job))
 {
-	config = c;
 	on_end = ended;
 	publish();
 	return loop_timer_init(&tick, look_at_all, NULL);

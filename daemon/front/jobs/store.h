@@ -8,7 +8,6 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
-#include "front/config/config.h"
 #include "front/jobs/job.h"
 #include "front/jobs/shares.h"
 
@@ -45,8 +44,7 @@ struct stored {
 };
 
 /* ended: called when a job has ended in any way. */
-enum error store_init(const struct config *config,
-                      void (*ended)(const char *id, const struct job *job)) MUST_CHECK;
+enum error store_init(void (*ended)(const char *id, const struct job *job)) MUST_CHECK;
 void store_fini(void);
 
 /* Stores a new job under an unguessable id, and submits it. Takes over the reference, also on

@@ -7,12 +7,12 @@
 
 #include "base/log.h"
 #include "base/loop.h"
+#include "front/config/config.h"
 #include "front/jobs/job.h"
 #include "front/workers/device_table.h"
 
 enum { CHECK_MS = 100, SIDE = 16 };
 
-static const struct config *config;
 static uint64_t last_success, last_try;
 static struct job *job; /* in progress, or NULL */
 static struct loop_timer timer;
@@ -109,11 +109,10 @@ static void canary_check(void *context)
 		log_warning("cannot start the test image");
 }
 
-enum error canary_init(const struct config *c)
+enum error canary_init(void)
 {
 	enum error e = loop_timer_init(&timer, canary_check, NULL);
 
-	config = c;
 	if (!e)
 		loop_timer_repeat(&timer, CHECK_MS);
 	return e;

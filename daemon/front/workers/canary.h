@@ -6,9 +6,8 @@
 #include <stdbool.h>
 
 #include "base/error.h"
-#include "front/config/config.h"
 
-enum error canary_init(const struct config *config) MUST_CHECK;
+enum error canary_init(void) MUST_CHECK;
 void canary_fini(void);
 
 /* Stops the canary at shutdown, and cancels the image in progress: it may wait for a program to be

@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "base/loop.h"
 #include "filters/chain_gather.h"
+#include "front/config/config.h"
 #include "front/workers/device_load.h"
 #include "front/workers/devices.h"
 #include "front/workers/jpeg_router.h"
@@ -28,7 +29,6 @@ enum {
 	CANCEL_MS = 2000    /* for a worker to leave a job that has ended */
 };
 
-static const struct config *config;
 static const struct codec_owner *owner;
 static struct loop_timer check;
 
@@ -633,14 +633,13 @@ static enum error codec_add(void)
 	return worker_start(&c->worker);
 }
 
-enum error codecs_init(const struct config *c, const struct codec_owner *o)
+enum error codecs_init(const struct codec_owner *o)
 {
 	enum error e = loop_timer_init(&check, check_jobs, NULL);
 
-	config = c;
 	owner = o;
-	repertoire_init(c);
-	runs_init(c, o);
+	repertoire_init();
+	runs_init(o);
 	if (e)
 		return e;
 	loop_timer_repeat(&check, CHECK_MS);

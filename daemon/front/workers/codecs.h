@@ -4,7 +4,7 @@
 
 #include "front/workers/runs.h"
 
-enum error codecs_init(const struct config *config, const struct codec_owner *owner) MUST_CHECK;
+enum error codecs_init(const struct codec_owner *owner) MUST_CHECK;
 void codecs_fini(void);
 
 /* Adapts the number of codec workers to the configuration: starts new ones, and ends surplus ones

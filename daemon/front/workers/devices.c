@@ -12,6 +12,7 @@
 
 #include "base/log.h"
 #include "front/base/metrics.h"
+#include "front/config/config.h"
 #include "front/workers/arenas.h"
 #include "front/workers/device_load.h"
 #include "front/workers/device_table.h"
@@ -52,7 +53,6 @@ static const double hung_blocked_ns = 2.5e9;
 /* The initial speed of a device, that of one core with wide vectors; replaced by measurements. */
 static const double ns_per_unit_guess = 0.05;
 
-static const struct config *config;
 static const struct device_owner *owner;
 static struct loop_timer check;
 
@@ -482,17 +482,16 @@ static void check_devices(void *context)
 	}
 }
 
-enum error devices_init(const struct config *c, const struct device_owner *o)
+enum error devices_init(const struct device_owner *o)
 {
 	enum error e;
 
-	config = c;
 	owner = o;
 	e = loop_timer_init(&check, check_devices, NULL);
 	if (e)
 		return e;
 	loop_timer_repeat(&check, CHECK_MS);
-	return discovery_init(c, device_found);
+	return discovery_init(device_found);
 }
 
 void devices_fini(void)

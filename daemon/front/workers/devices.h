@@ -5,7 +5,6 @@
 
 #include <stdbool.h>
 
-#include "front/config/config.h"
 #include "front/jobs/job.h"
 
 struct device;
@@ -24,7 +23,7 @@ struct device_owner {
 };
 
 /* Starts device discovery, and then a worker for each device that matches the option `device`. */
-enum error devices_init(const struct config *config, const struct device_owner *owner) MUST_CHECK;
+enum error devices_init(const struct device_owner *owner) MUST_CHECK;
 void devices_fini(void);
 
 /* Has the i-th device filter test tiles, because a result of it on this plan, by these kernels,

@@ -8,10 +8,10 @@
 #include "base/log.h"
 #include "base/loop.h"
 #include "front/base/metrics.h"
+#include "front/config/config.h"
 
 enum { AGAIN_MS = 5000, FOUND_MAX = 64 };
 
-static const struct config *config;
 static void (*report)(const struct message_device *found, bool wanted);
 static struct worker probe;
 static struct loop_timer again;
@@ -152,12 +152,10 @@ uint64_t discovery_next_try(void)
 	return loop_timer_left(&again);
 }
 
-enum error discovery_init(const struct config *c,
-                          void (*handler)(const struct message_device *found, bool wanted))
+enum error discovery_init(void (*handler)(const struct message_device *found, bool wanted))
 {
 	enum error e;
 
-	config = c;
 	report = handler;
 	e = loop_timer_init(&again, probe_start, NULL);
 	if (!e)

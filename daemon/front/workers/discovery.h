@@ -6,14 +6,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "front/config/config.h"
 #include "front/workers/supervisor.h"
 
 /* Starts a discovery. At its end, and at each discovery_reload(), calls `report` for every device
  * found; wanted: a pattern matches it. If no device is wanted, discovery is repeated after some
  * seconds. */
-enum error discovery_init(const struct config *config,
-                          void (*report)(const struct message_device *found,
+enum error discovery_init(void (*report)(const struct message_device *found,
                                          bool wanted)) MUST_CHECK;
 void discovery_fini(void);
 

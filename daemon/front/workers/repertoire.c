@@ -4,10 +4,12 @@
 
 #include <string.h>
 
+#include "front/config/config.h"
+
 static struct format_sets offered;
 static uint32_t allowed;
 
-void repertoire_init(const struct config *config)
+void repertoire_init(void)
 {
 	struct format_sets known = format_sets_known();
 

@@ -3,11 +3,10 @@
 #ifndef FRONT_WORKERS_REPERTOIRE_H
 #define FRONT_WORKERS_REPERTOIRE_H
 
-#include "front/config/config.h"
 #include "image/formats.h"
 
 /* Assumes all that is allowed, until a worker has reported its formats. */
-void repertoire_init(const struct config *config);
+void repertoire_init(void);
 
 /* Records the formats that a worker has; those that are not allowed do not count. */
 void repertoire_take(const struct format_sets *told);

@@ -15,10 +15,10 @@
 
 #include "base/file.h"
 #include "base/loop.h"
+#include "front/config/config.h"
 #include "front/workers/device_load.h"
 #include "front/workers/jpeg_router.h"
 
-static const struct config *config;
 static const struct codec_owner *owner;
 static struct codec codecs[CODECS_MAX];
 static unsigned codec_count; /* ever started */
@@ -266,9 +266,8 @@ static void job_cancelled(struct job *job)
 
 static const struct job_owner job_owner = {.waiting = runs_wake, .cancelled = job_cancelled};
 
-void runs_init(const struct config *c, const struct codec_owner *o)
+void runs_init(const struct codec_owner *o)
 {
-	config = c;
 	owner = o;
 	jobs_init(&job_owner);
 }

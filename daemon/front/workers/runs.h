@@ -5,7 +5,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "front/config/config.h"
 #include "front/jobs/job.h"
 #include "front/workers/arenas.h"
 #include "front/workers/supervisor.h"
@@ -51,7 +50,7 @@ struct codec_owner {
 
 /* For codecs.c. runs_fini() is called when all processes have ended; it ends jobs that are still
  * open. */
-void runs_init(const struct config *config, const struct codec_owner *owner);
+void runs_init(const struct codec_owner *owner);
 void runs_fini(void);
 
 /* The number of codec workers ever started, for codec_get(). */

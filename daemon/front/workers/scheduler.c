@@ -9,6 +9,7 @@
 
 #include "base/loop.h"
 #include "front/base/metrics.h"
+#include "front/config/config.h"
 #include "front/jobs/admission.h"
 #include "front/workers/codecs.h"
 #include "front/workers/device_load.h"
@@ -34,7 +35,6 @@ static const double weights[PRIORITIES] = {[PRIORITY_INTERACTIVE] = 9, [PRIORITY
 
 enum { ALL_CLASSES = (1 << PRIORITIES) - 1 };
 
-static const struct config *config;
 static struct fair ready;
 static uint64_t returned;
 static struct loop_timer check;
@@ -248,16 +248,15 @@ static const struct codec_owner for_codecs = {.task_ready = task_ready, .job_end
 static const struct device_owner for_devices = {
     .task_done = task_done, .task_lost = task_lost, .arena_lost = codecs_retire, .room = dispatch};
 
-enum error scheduler_init(const struct config *c)
+enum error scheduler_init(void)
 {
 	enum error e = loop_timer_init(&check, check_devices, NULL);
 
-	config = c;
 	fair_init(&ready, weights, PRIORITIES);
 	if (!e)
-		e = codecs_init(config, &for_codecs);
+		e = codecs_init(&for_codecs);
 	if (!e)
-		e = devices_init(config, &for_devices);
+		e = devices_init(&for_devices);
 	if (!e)
 		loop_timer_repeat(&check, CHECK_MS);
 	return e;

@@ -7,10 +7,9 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "front/config/config.h"
 
 /* Starts codec workers and devices, and connects them. */
-enum error scheduler_init(const struct config *config) MUST_CHECK;
+enum error scheduler_init(void) MUST_CHECK;
 void scheduler_fini(void);
 
 /* False if none of these devices (a bit for each; 0: any) has been up, or starting for the first

@@ -20,6 +20,7 @@
 #include "base/log.h"
 #include "base/memfd.h"
 #include "front/base/metrics.h"
+#include "front/config/config.h"
 
 enum {
 	BACKOFF_FIRST_MS = 20,
@@ -43,7 +44,6 @@ static struct {
 
 /* The workers' environment: our own, and LOG_RELAY, which tells them to log for the relay. */
 static char **environment;
-static const struct config *config;
 static bool mismatched;
 static LIST_HEAD(worker_list, worker) workers = LIST_HEAD_INITIALIZER(workers);
 /* The ids of processes that did not end after SIGKILL, because they are in an uninterruptible
@@ -84,9 +84,8 @@ static enum error open_programs(void)
 	return ERR_OK;
 }
 
-enum error supervisor_init(const struct config *c)
+enum error supervisor_init(void)
 {
-	config = c;
 	if (open_programs())
 		return ERR_IO;
 	environment = g_environ_setenv(g_get_environ(), LOG_RELAY, "1", TRUE);
@@ -320,7 +319,7 @@ void worker_refuse(struct worker *w, const char *what)
 /* Tells the worker what it must know before it is confined. */
 static void send_start(struct worker *w)
 {
-	struct start start = {.log_level = (uint32_t)log_level_parse(config->log_level)};
+	struct start start = {.log_level = (uint32_t)(LOG_LEVEL_ERROR + config->log_level)};
 	struct message message = {.type = MSG_START};
 	int fd;
 

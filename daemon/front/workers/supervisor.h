@@ -11,7 +11,6 @@
 #include <sys/types.h>
 
 #include "base/loop.h"
-#include "front/config/config.h"
 #include "front/workers/relay.h"
 #include "process/stall.h"
 #include "process/start.h"
@@ -74,7 +73,7 @@ struct worker {
 
 /* Opens the workers' programs: those in this program's directory, or else the installed ones. Files
  * that replace them later, in an upgrade, are ignored until the front restarts. */
-enum error supervisor_init(const struct config *config) MUST_CHECK;
+enum error supervisor_init(void) MUST_CHECK;
 void supervisor_fini(void);
 /* True if a worker's version differed from the front's; the loop was then stopped. */
 bool supervisor_mismatched(void);

@@ -9,12 +9,12 @@
 #include "base/clock.h"
 #include "base/loop.h"
 #include "front/base/metrics.h"
+#include "front/config/config.h"
 #include "front/workers/supervisor.h"
 
 /* No more tiles of an image than this have spans: a large one has thousands. */
 enum { TILES_MAX = 64, FLUSH_MS = 1000 };
 
-static const struct config *config;
 static struct worker worker; /* kind NULL: there is no collector */
 
 static void worker_prepare(const struct worker *w, struct start *start)
@@ -37,14 +37,13 @@ static void worker_down(struct worker *w, const char *reason)
 	(void)reason;
 }
 
-enum error tracer_init(const struct config *c)
+enum error tracer_init(void)
 {
 	static const struct worker_owner owner = {.program = "convolved-trace",
 	                                          .prepare = worker_prepare,
 	                                          .message = worker_message,
 	                                          .down = worker_down};
 
-	config = c;
 	if (!*config->otlp_endpoint)
 		return ERR_OK;
 	worker = (struct worker){.kind = "trace", .owner = &owner};

@@ -7,12 +7,11 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "front/config/config.h"
 #include "front/jobs/job.h"
 #include "front/jobs/trace.h"
 #include "wire/wire.h"
 
-enum error tracer_init(const struct config *config) MUST_CHECK;
+enum error tracer_init(void) MUST_CHECK;
 void tracer_fini(void);
 
 /* Decides whether the spans of a request that begins are recorded. */
