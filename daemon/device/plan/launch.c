@@ -163,19 +163,6 @@ static void set_source_of_points(struct arguments *a, const struct step *step)
 	set_place(a, &a->views[step->src], x, y, step->bands * pixel_type_size(step->src_type));
 }
 
-static void set_extend(struct arguments *a, const struct step *step, const struct stack *stack,
-                       const struct region *region)
-{
-	set_view(a, &a->views[step->dst], step, step->dst_type);
-	set_u32(a, region->width);
-	set_u32(a, region->rows);
-	set_u32(a, step->bands);
-	set_u32(a, region->blocks);
-	set_image_place(a, step, stack);
-	set_u32(a, step->border.mode);
-	set(a, sizeof step->border.pixel, step->border.pixel);
-}
-
 /* Bytes of local memory that a work-group of a separable kernel needs for its block. */
 static size_t scratch_size(const struct step *step, const struct region *region)
 {
@@ -252,6 +239,7 @@ _Static_assert(sizeof of_operation / sizeof *of_operation == OPERATIONS, "each h
 
 /* The arguments of helpers, and of a kernel that has more than the others of its operation. */
 static const struct argument *const of_kernel[KERNELS] = {
+    [KERNEL_EXTEND] = LIST(VALUE(border.mode), VALUE(border.pixel)),
     [KERNEL_MATRIX_COMPENSATED] = LIST(WEIGHTS, VALUE(offset_rest), VALUE(keep), VALUE(alpha)),
     [KERNEL_PREMULTIPLY] = LIST(VALUE(alpha)),
     [KERNEL_UNPREMULTIPLY] = LIST(COUNTED(ORIGINAL), VALUE(offset), VALUE(keep)),
@@ -549,6 +537,7 @@ static void set_arguments(struct arguments *a, const struct step *step, const st
                           const struct stack *stack, cl_command_queue queue, struct images *images,
                           struct region *region)
 {
+	const bool in_place = step->kernel == KERNEL_EXTEND;
 	struct tile one = *a->tile;
 	cl_int4 reach; /* the pixels that a classic kernel may read */
 
@@ -560,21 +549,17 @@ static void set_arguments(struct arguments *a, const struct step *step, const st
 	                   (cl_int)(region->rows - 1 + step->radius_y)}};
 	if (step->reach)
 		reach = *step->reach;
-	if (step->kernel == KERNEL_EXTEND) {
-		set_extend(a, step, stack, region);
-		return;
-	}
 	if (needs(step, VARIANT_IMAGE))
 		set_source_image(a, step, &a->views[step->src], &reach, device, queue, images);
 	else if (is_of_lattice(step))
 		set_source_of_points(a, step);
-	else
+	else if (!in_place)
 		set_region_view(a, step, false);
 	if (needs(step, VARIANT_TARGET_IMAGE))
 		set_target_image(a, step, &a->views[step->dst], region, device, images);
 	else
 		set_region_view(a, step, true);
-	set_u32(a, region->samples);
+	set_u32(a, in_place ? region->width : region->samples);
 	set_u32(a, region->rows);
 	set_u32(a, step->bands);
 	set_u32(a, region->blocks);

@@ -34,25 +34,18 @@ static uint32_t kept_bands(const struct image *image, const struct filter_call *
 	const uint32_t all = (1u << image->bands) - 1;
 	const uint32_t colour = (1u << (image->bands - image->alpha)) - 1;
 	const bool ycc = wants_ycc(image, call);
+	const uint32_t changed[CHANNELS] = {
+	    [CHANNELS_ALL] = op->smoothing || op->makes_alpha ? all : colour,
+	    [CHANNELS_COLOR] = colour,
+	    [CHANNELS_ALPHA] = ~colour,
+	    [CHANNELS_RED] = 1,
+	    [CHANNELS_GREEN] = 2,
+	    [CHANNELS_BLUE] = 4,
+	    [CHANNELS_LUMA] = ycc ? 1 : colour,
+	    [CHANNELS_CHROMA] = ycc ? 6 : 0,
+	};
 
-	switch ((enum channels)call->channels) {
-	case CHANNELS_ALPHA:
-		return colour;
-	case CHANNELS_RED:
-	case CHANNELS_GREEN:
-	case CHANNELS_BLUE:
-		return all & ~(1u << (call->channels - CHANNELS_RED));
-	case CHANNELS_LUMA:
-		return all & ~(ycc ? 1u : colour);
-	case CHANNELS_CHROMA:
-		return all & ~(ycc ? 6u : 0);
-	case CHANNELS_COLOR:
-		return all & ~colour;
-	case CHANNELS_ALL:
-	case CHANNELS:
-		break;
-	}
-	return op->smoothing || op->makes_alpha ? 0 : all & ~colour;
+	return all & ~changed[call->channels];
 }
 
 /* Begins a step that converts floats to pixels and also reads the original pixels. */
@@ -77,23 +70,11 @@ static void count_points(struct builder *b, bool down, bool across, uint32_t poi
 	b->expand_x = across ? points : b->points.grow_x;
 }
 
-static enum error add_shrink(struct builder *b, enum kernel kernel)
+/* Appends a step to a lattice, or (grow) from it. */
+static enum error add_scaled(struct builder *b, struct step step, bool grow)
 {
-	struct step step = builder_begin_step(b, kernel, b->type, PIXEL_F32);
-	enum error e =
-	    weights_new_spline(programs_device(b->programs), &b->points.lattice, &step.weights);
-
-	if (!e)
-		builder_add_general(b, &step);
-	return e;
-}
-
-static enum error add_grow(struct builder *b, enum kernel kernel, enum pixel_type to,
-                           enum place original, uint32_t keep)
-{
-	struct step step = begin_last(b, kernel, original, to, keep);
-	enum error e =
-	    weights_new_grow(programs_device(b->programs), &b->points.lattice, &step.weights);
+	enum error e = weights_new_lattice(programs_device(b->programs), &b->points.lattice, grow,
+	                                   &step.weights);
 
 	if (!e)
 		builder_add_general(b, &step);
@@ -136,19 +117,20 @@ static enum error add_lattice(struct builder *b, const struct operation *op, uin
 		b->busy = original;
 	count_points(b, true, false, radius);
 	b->expand_x += op->radius_x;
-	e = add_shrink(b, KERNEL_SHRINK_DOWN);
+	e = add_scaled(b, builder_begin_step(b, KERNEL_SHRINK_DOWN, type, PIXEL_F32), false);
 	count_points(b, true, true, radius);
 	if (!e)
-		e = add_shrink(b, KERNEL_SHRINK_ACROSS);
+		e = add_scaled(b, builder_begin_step(b, KERNEL_SHRINK_ACROSS, b->type, PIXEL_F32),
+		               false);
 	count_points(b, true, true, 0);
 	if (!e)
 		e = add_between(b, op);
 	count_points(b, true, false, 0);
 	if (!e)
-		e = add_grow(b, KERNEL_GROW_ACROSS, PIXEL_F32, original, 0);
+		e = add_scaled(b, begin_last(b, KERNEL_GROW_ACROSS, original, PIXEL_F32, 0), true);
 	count_points(b, false, false, 0);
 	if (!e)
-		e = add_grow(b, KERNEL_GROW_DOWN, type, original, keep);
+		e = add_scaled(b, begin_last(b, KERNEL_GROW_DOWN, original, type, keep), true);
 	b->points = (struct step_points){0};
 	b->busy = busy;
 	return e;
