@@ -78,28 +78,16 @@ bool chain_knows_parameter(const struct chain *chain, const char *name)
 	return find_parameter(chain, name, &i) != NULL;
 }
 
-/* Reads a whole text as a finite number. */
-static bool parse_number(const char *text, double *number)
+/* Reads a finite number, and moves on behind it. */
+static bool parse_number(const char **text, double *number)
 {
+	const size_t length = strspn(*text, "0123456789+-.eE");
+	const char *begin = *text;
 	char *end;
 
-	if (!*text || strspn(text, "0123456789+-.eE") != strlen(text))
-		return false;
-	*number = strtod(text, &end);
-	return !*end && isfinite(*number);
-}
-
-/* Reads "2.5%", up to 100%. */
-static bool parse_share(const char *text, double *share)
-{
-	char number[32];
-	const size_t length = strlen(text);
-
-	if (length < 2 || length > sizeof number || text[length - 1] != '%')
-		return false;
-	memcpy(number, text, length - 1);
-	number[length - 1] = '\0';
-	return parse_number(number, share) && *share > 0 && *share <= 100;
+	*number = strtod(begin, &end);
+	*text = end;
+	return length && end == begin + length && isfinite(*number);
 }
 
 /* The advice for a sigma that is too large. */
@@ -117,10 +105,13 @@ static enum error set_number(struct chain *chain, const struct parameter *p, siz
 	const char *kind = p->type == PARAMETER_ODD       ? "an odd integer"
 	                   : p->type == PARAMETER_INTEGER ? "an integer"
 	                                                  : "a number";
-	double number = 0;
-	const bool share = parameter_takes_share(p) && parse_share(text, &number);
-	bool valid = share || (parse_number(text, &number) && number >= p->min && number <= p->max);
+	const char *rest = text;
+	double number;
+	bool valid = parse_number(&rest, &number);
+	const bool share = valid && parameter_takes_share(p) && !strcmp(rest, "%");
 
+	valid &=
+	    share ? number > 0 && number <= 100 : !*rest && number >= p->min && number <= p->max;
 	if (valid && p->type != PARAMETER_NUMBER)
 		valid =
 		    number == floor(number) && (p->type != PARAMETER_ODD || fmod(number, 2) == 1);
@@ -159,23 +150,15 @@ static int parse_row(const char **text, double *coefficient, size_t room)
 	int count = 0;
 
 	for (;;) {
-		char word[32];
-		size_t length;
-
 		*text += strspn(*text, " ,");
 		if (!**text || **text == ';')
 			return count;
-		length = strcspn(*text, " ,;");
 		if ((size_t)count >= room)
 			return -2;
-		if (length >= sizeof word)
-			return -1;
-		memcpy(word, *text, length);
-		word[length] = '\0';
-		if (!parse_number(word, &coefficient[count]) || fabs(coefficient[count]) > 1e9)
+		if (!parse_number(text, &coefficient[count]) || fabs(coefficient[count]) > 1e9 ||
+		    (**text && !strchr(" ,;", **text)))
 			return -1;
 		count++;
-		*text += length;
 	}
 }
 
@@ -218,13 +201,24 @@ static enum error parse_rows(const struct chain *chain, const struct parameter *
 	}
 }
 
-/* True if all numbers are within the limits of the parameter. */
-static bool numbers_in_range(const struct parameter *p, const double *number, size_t count)
+/* Checks that numbers are within the limits of the parameter. */
+static enum error check_rows(const struct parameter *p, const struct numbers *rows,
+                             const double *number, const char *text, struct problem *problem)
 {
-	for (size_t i = 0; i < count; i++)
+	if (p->type == PARAMETER_MATRIX) {
+		if (rows->width % 2 && rows->height % 2 && rows->width <= p->max &&
+		    rows->height <= p->max)
+			return ERR_OK;
+		return filter_refuse(problem, p->name, text,
+		                     "expected odd sides from %g to %g, not %ux%u", p->min, p->max,
+		                     rows->width, rows->height);
+	}
+	for (size_t i = 0; i < (size_t)rows->width * rows->height; i++)
 		if (!(number[i] >= p->min && number[i] <= p->max))
-			return false;
-	return true;
+			return filter_refuse(problem, p->name, text,
+			                     "expected numbers from %g to %g%s%s", p->min, p->max,
+			                     *p->unit ? ", in " : "", p->unit);
+	return ERR_OK;
 }
 
 static enum error set_rows(struct chain *chain, const struct parameter *p, size_t i,
@@ -234,20 +228,13 @@ static enum error set_rows(struct chain *chain, const struct parameter *p, size_
 	double *number = &chain->coefficient[used];
 	struct numbers rows = {.first = used};
 	enum error e = parse_rows(chain, p, text, number, &rows, problem);
-	size_t count = (size_t)rows.width * rows.height;
 
+	if (!e)
+		e = check_rows(p, &rows, number, text, problem);
 	if (e)
 		return e;
-	if (p->type == PARAMETER_MATRIX && (rows.width % 2 == 0 || rows.height % 2 == 0 ||
-	                                    rows.width > p->max || rows.height > p->max))
-		return filter_refuse(problem, p->name, text,
-		                     "expected odd sides from %g to %g, not %ux%u", p->min, p->max,
-		                     rows.width, rows.height);
-	if (p->type == PARAMETER_NUMBERS && !numbers_in_range(p, number, count))
-		return filter_refuse(problem, p->name, text, "expected numbers from %g to %g%s%s",
-		                     p->min, p->max, *p->unit ? ", in " : "", p->unit);
 	last_call(chain)->numbers[i] = rows;
-	chain->coefficients_used += (uint32_t)count;
+	chain->coefficients_used += rows.width * rows.height;
 	return ERR_OK;
 }
 
@@ -454,13 +441,10 @@ static bool rows_valid(const struct chain *chain, const struct parameter *p,
                        const struct numbers *rows)
 {
 	const uint64_t count = (uint64_t)rows->width * rows->height;
+	struct problem unwanted;
 
-	if (!rows->width != !rows->height || !has_coefficients(chain, rows->first, count))
-		return false;
-	if (p->type == PARAMETER_MATRIX)
-		return rows->width % 2 && rows->height % 2 && rows->width <= p->max &&
-		       rows->height <= p->max;
-	return numbers_in_range(p, &chain->coefficient[rows->first], count);
+	return !rows->width == !rows->height && has_coefficients(chain, rows->first, count) &&
+	       !check_rows(p, rows, &chain->coefficient[rows->first], "", &unwanted);
 }
 
 /* True if what is gathered is nothing, or what a call needs. */
