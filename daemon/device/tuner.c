@@ -21,7 +21,6 @@
 #include "base/sort.h"
 #include "device/cl/object_counts.h"
 #include "device/cl/source.h"
-#include "device/plan/builder.h"
 #include "device/plan/launch.h"
 
 enum {
@@ -413,10 +412,14 @@ static void start_trial(struct tuner *t, struct trial *r)
 	for (uint32_t i = 0; i < r->choice.count; i++) {
 		struct candidate *c = &r->candidate[i];
 
-		c->step = (struct step){.src = PLACE_IN, .dst = PLACE_OUT};
-		if (code || builder_make_step(t->programs, &r->work, r->choice.candidate[i].kernel,
-		                              shape_of(&r->choice, i), &c->step, &c->state))
+		c->step = (struct step){.kernel = r->choice.candidate[i].kernel,
+		                        .shape = shape_of(&r->choice, i),
+		                        .src = PLACE_IN,
+		                        .dst = PLACE_OUT};
+		if (code || step_fill(programs_device(t->programs), &r->work, &c->step))
 			c->state = PROGRAM_FAILED;
+		else
+			c->state = programs_find(t->programs, &c->step, false);
 	}
 }
 
