@@ -32,7 +32,7 @@ struct builder {
 	const struct image *image;
 	variant_chooser *choose; /* NULL: the table's choice */
 	void *user;
-	struct step_list *list;
+	struct plan *plan;
 	enum place at, busy;
 	enum pixel_type type;
 	bool ycc;
@@ -75,7 +75,7 @@ static struct step begin_step(const struct builder *b, enum kernel kernel, enum 
 /* Appends a complete step; the list takes over its references. */
 static void add_step(struct builder *b, const struct step *step)
 {
-	b->list->step[b->list->count++] = *step;
+	b->plan->list.step[b->plan->list.count++] = *step;
 	b->at = step->dst;
 	b->type = step->dst_type;
 }
@@ -103,23 +103,6 @@ static enum error try_kernel(const struct builder *b, const struct work *work, d
 	if (!e)
 		*state = programs_find(b->programs, step, false);
 	return e;
-}
-
-static struct work work_of(const struct builder *b, const struct operation *op, uint32_t keep,
-                           uint32_t alpha)
-{
-	uint32_t halo_x, halo_y;
-
-	chain_halo(b->chain, &halo_x, &halo_y);
-	return (struct work){.operation = op,
-	                     .type = b->type,
-	                     .image_type = b->image->type,
-	                     .bands = b->image->bands,
-	                     .keep = keep,
-	                     .alpha = alpha,
-	                     .width = b->width,
-	                     .read_width = b->image->width + 2 * halo_x,
-	                     .read_height = b->image->height + 2 * halo_y};
 }
 
 /* Chooses kernel and shape, which on entry are the general ones. True if the chain names it. */
@@ -157,7 +140,15 @@ static enum error add_filter(struct builder *b, const struct operation *op, doub
                              uint32_t keep, uint32_t alpha)
 {
 	const struct device *device = programs_device(b->programs);
-	const struct work work = work_of(b, op, keep, alpha);
+	const struct work work = {.operation = op,
+	                          .type = b->type,
+	                          .image_type = b->image->type,
+	                          .bands = b->image->bands,
+	                          .keep = keep,
+	                          .alpha = alpha,
+	                          .width = b->width,
+	                          .read_width = b->image->width + 2 * b->plan->halo_x,
+	                          .read_height = b->image->height + 2 * b->plan->halo_y};
 	const enum kernel general = variant_general_kernel(device, &work);
 	const bool names_part = kernel_row(chain_kernel(b->chain))->operations &
 	                        operation_kernels(op->kind) & ~(1u << op->kind);
@@ -367,12 +358,12 @@ static enum error add_comparison(struct builder *b, const struct operation *op, 
 	    op->kind == OPERATION_LOCAL_THRESHOLD ? KERNEL_THRESHOLD_LOCAL : KERNEL_UNSHARP;
 	struct operation blur = *op;
 	struct step step;
-	const uint32_t steps = b->list->count;
+	const uint32_t steps = b->plan->list.count;
 	enum error e = ERR_OK;
 
 	if (!alpha_weighted && !op->lattice.stride)
 		e = add_filter(b, op, 0, keep, 0);
-	if (e || b->list->count > steps)
+	if (e || b->plan->list.count > steps)
 		return e;
 	blur.kind = OPERATION_SEPARABLE;
 	blur.gain = 1;
@@ -583,8 +574,9 @@ static enum error add_blend(struct builder *b)
 }
 
 /* Fills in the steps of a plan that has its chain and image. */
-static enum error make_steps(struct plan *plan, struct builder *b)
+static enum error make_steps(struct builder *b)
 {
+	struct plan *plan = b->plan;
 	const struct chain *chain = b->chain;
 	const bool extend = chain->border != BORDER_WRAP && chain->border != BORDER_CROP;
 	double border[BANDS_MAX];
@@ -646,8 +638,8 @@ enum error plan_new(struct programs *programs, const struct chain *chain, const 
 	(*plan)->width = b.width;
 	memcpy(&(*plan)->chain, chain, size);
 	(*plan)->border.kernel = (*plan)->failed = KERNELS;
-	b.list = &(*plan)->list;
-	e = make_steps(*plan, &b);
+	b.plan = *plan;
+	e = make_steps(&b);
 	if (e)
 		plan_free(plan);
 	return e;
@@ -681,14 +673,11 @@ enum program_state plan_resolve(struct plan *plan, struct programs *programs, en
 
 enum kernel plan_lacks(const struct plan *plan)
 {
-	uint32_t i = 0;
-
 	if (plan->failed < KERNELS)
 		return plan->failed;
-	while (i < plan->list.count && plan->list.step[i].function)
-		i++;
-	if (i < plan->list.count)
-		return plan->list.step[i].kernel;
+	for (uint32_t i = 0; i < plan->list.count; i++)
+		if (!plan->list.step[i].function)
+			return plan->list.step[i].kernel;
 	return plan->border.function ? KERNELS : plan->border.kernel;
 }
 
