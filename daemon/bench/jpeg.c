@@ -307,7 +307,7 @@ static enum error measure(struct bench *b, struct programs *programs, struct ben
 	    [JPEG_ENCODE] = {.origin = "jpeg", .form = "pixels to scan"}};
 	cl_int code;
 
-	programs_prepare_jpeg(programs);
+	programs_prepare(programs, true);
 	programs_wait(programs);
 	if (jpeg_decoder_init(&b->decoder, programs))
 		return ERR_DEVICE;

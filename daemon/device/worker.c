@@ -633,9 +633,9 @@ enum error worker_run(struct worker *w)
 	for (uint32_t i = 0; !e && tuner_get(w->tuner, i, &choice); i++)
 		e = report_choice(w, &choice);
 	prctl(PR_SET_TIMERSLACK, TIMER_SLACK_NS);
-	programs_prepare(w->programs);
+	programs_prepare(w->programs, false);
 	if (w->jpeg_memory)
-		programs_prepare_jpeg(w->programs);
+		programs_prepare(w->programs, true);
 	while (!e && !closed) {
 		wait[0].revents = wait[1].revents = 0;
 		e = wait_or_tune(w, wait, due, &tuning);
