@@ -470,30 +470,29 @@ static void count_groups(const struct step *step, const struct region *region, s
 }
 
 /* The work-items of a piece. */
-static void find_piece(const struct step *step, const size_t groups[2], const size_t pieces[2],
-                       uint32_t piece, size_t offset[2], size_t global[2])
+static void find_piece(const struct launch *l, uint32_t piece, size_t offset[2], size_t global[2])
 {
-	const size_t local[2] = {step->shape.group_x, step->shape.group_y};
-	const size_t place[2] = {piece % pieces[0], piece / pieces[0]};
+	const size_t local[2] = {l->step.shape.group_x, l->step.shape.group_y};
+	const size_t place[2] = {piece % l->pieces[0], piece / l->pieces[0]};
 
 	for (int i = 0; i < 2; i++) {
-		offset[i] = groups[i] * place[i] / pieces[i] * local[i];
-		global[i] = groups[i] * (place[i] + 1) / pieces[i] * local[i] - offset[i];
+		offset[i] = l->groups[i] * place[i] / l->pieces[i] * local[i];
+		global[i] = l->groups[i] * (place[i] + 1) / l->pieces[i] * local[i] - offset[i];
 	}
 }
 
 /* Enqueues a piece for so many tiles. Kernels use global numbers, which are the same in a piece as
  * in the whole. On a serial device they do not all begin at 0: see may_run() in pool.c. */
-static cl_int enqueue(const struct step *step, const struct device *device, const size_t groups[2],
-                      const size_t pieces[2], uint32_t piece, uint32_t tiles,
+static cl_int enqueue(const struct launch *l, uint32_t piece, uint32_t tiles,
                       cl_command_queue queue, cl_event *event)
 {
-	const size_t local[3] = {step->shape.group_x, step->shape.group_y, 1};
-	size_t offset[3] = {0, 0, device->serial}, global[3] = {0, 0, tiles};
+	const bool serial = l->device->serial;
+	const size_t local[3] = {l->step.shape.group_x, l->step.shape.group_y, 1};
+	size_t offset[3] = {0, 0, serial}, global[3] = {0, 0, tiles};
 
-	find_piece(step, groups, pieces, piece, offset, global);
-	return clEnqueueNDRangeKernel(queue, step->function, device->serial || tiles > 1 ? 3 : 2,
-	                              offset, global, local, 0, NULL, event);
+	find_piece(l, piece, offset, global);
+	return clEnqueueNDRangeKernel(queue, l->step.function, serial || tiles > 1 ? 3 : 2, offset,
+	                              global, local, 0, NULL, event);
 }
 
 /* Copies what a kernel has written to an image of this launch to the target. */
@@ -587,14 +586,13 @@ cl_int launch_step(const struct step *step, const struct device *device, const s
 	struct arguments a = {.kernel = step->function, .tile = tile, .views = views};
 	struct images images = {0};
 	struct region region;
+	struct launch whole = {*step, device, tile, views, {0}, {1, 1}};
 	uint32_t tiles = stack && needs(step, VARIANT_PLACE) ? stack->count : 1;
-	const size_t one[2] = {1, 1};
-	size_t groups[2];
 
 	set_arguments(&a, step, device, stack ? stack : &alone, queue, &images, &region);
-	count_groups(step, &region, groups);
+	count_groups(step, &region, whole.groups);
 	if (!a.code)
-		a.code = enqueue(step, device, groups, one, 0, tiles, queue, event);
+		a.code = enqueue(&whole, 0, tiles, queue, event);
 	if (!a.code && images.target)
 		a.code = enqueue_copy_back(step, &views[step->dst], &region, &images, queue);
 	/* The driver keeps them until they are used. */
@@ -633,13 +631,13 @@ uint32_t launch_side(const struct launch *l, uint32_t piece)
 
 	if (!l->groups[0])
 		return UINT32_MAX;
-	find_piece(&l->step, l->groups, l->pieces, piece, offset, global);
+	find_piece(l, piece, offset, global);
 	return (uint32_t)(global[0] > global[1] ? global[0] : global[1]);
 }
 
 cl_int launch_piece(const struct launch *l, uint32_t piece, cl_command_queue queue, cl_event *event)
 {
 	return l->groups[0]
-	           ? enqueue(&l->step, l->device, l->groups, l->pieces, piece, 1, queue, event)
+	           ? enqueue(l, piece, 1, queue, event)
 	           : launch_step(&l->step, l->device, l->tile, NULL, queue, l->views, event);
 }
