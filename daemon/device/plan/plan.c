@@ -338,17 +338,6 @@ static enum error add_in_floats(struct builder *b, const struct operation *op, b
 	return e;
 }
 
-static enum error add_premultiplied(struct builder *b, const struct operation *op, double offset,
-                                    uint32_t keep)
-{
-	struct step step;
-	enum error e = add_in_floats(b, op, true, KERNEL_UNPREMULTIPLY, keep, &step);
-
-	step.offset = (float)offset;
-	add_general(b, &step);
-	return e;
-}
-
 /* Adds a blur and the comparison with it: one step, or a blur in floats and the step that
  * compares. */
 static enum error add_comparison(struct builder *b, const struct operation *op, uint32_t keep,
@@ -521,6 +510,7 @@ static enum error add_call(struct builder *b, const struct filter_call *call, ui
 {
 	const struct image *image = b->image;
 	struct operation op;
+	struct step step;
 	double offset;
 	uint32_t keep;
 	bool alpha_weighted;
@@ -543,15 +533,18 @@ static enum error add_call(struct builder *b, const struct filter_call *call, ui
 	                 (call->channels == CHANNELS_ALL || call->channels == CHANNELS_COLOR) &&
 	                 (op.smoothing || operation_compares(op.kind));
 	offset = op.offset + (op.signed_output ? pixel_type_midpoint(image->type) : 0);
-	if (operation_compares(op.kind))
+	if (operation_compares(op.kind)) {
 		e = add_comparison(b, &op, keep, alpha_weighted);
-	else if (op.kind == OPERATION_MORPHOLOGY)
+	} else if (op.kind == OPERATION_MORPHOLOGY) {
 		e = add_morphology(b, &op, keep);
-	else if (alpha_weighted && !variant_weights_by_alpha(&op, image->type))
-		e = add_premultiplied(b, &op, offset, keep);
-	else
+	} else if (!alpha_weighted || variant_weights_by_alpha(&op, image->type)) {
 		e = add_operation(b, &op, offset, keep,
 		                  op.kind == OPERATION_MIX ? image->alpha : alpha_weighted);
+	} else {
+		e = add_in_floats(b, &op, true, KERNEL_UNPREMULTIPLY, keep, &step);
+		step.offset = (float)offset;
+		add_general(b, &step);
+	}
 	operation_fini(&op);
 	return e;
 }
