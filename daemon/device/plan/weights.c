@@ -1,6 +1,7 @@
 /* Coefficient formats, converted from the operation's doubles. */
 #include "device/plan/weights.h"
 
+#include <CL/cl_half.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -102,7 +103,8 @@ static size_t write_format(const struct list *l, enum weights format, size_t mar
 		return count;
 	case WEIGHTS_HALF2:
 		for (size_t i = 0; out && i < count; i++)
-			((uint32_t *)out)[i] = half_bits(list_get(l, i)) * 0x10001;
+			((uint32_t *)out)[i] =
+			    cl_half_from_double(list_get(l, i), CL_HALF_RTE) * 0x10001u;
 		return count;
 	case WEIGHTS_STRIPS:
 		return write_strips(l, out);
