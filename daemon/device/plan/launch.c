@@ -264,18 +264,13 @@ static const struct argument *const of_kernel[KERNELS] = {
                                 VALUE(points.lattice.taps), COUNTED(PHASE_ACROSS)),
 };
 
-static const struct argument *arguments_of(enum kernel kernel)
-{
-	const uint32_t operations = kernel_row(kernel)->operations;
-
-	if (of_kernel[kernel] || !operations)
-		return of_kernel[kernel];
-	return of_operation[__builtin_ctz(operations)];
-}
-
 static void set_listed(struct arguments *a, const struct step *step)
 {
-	for (const struct argument *l = arguments_of(step->kernel); l->kind != END; l++) {
+	const struct argument *l = of_kernel[step->kernel];
+
+	if (!l)
+		l = of_operation[__builtin_ctz(kernel_row(step->kernel)->operations)];
+	for (; l->kind != END; l++) {
 		const void *member = (const char *)step + l->place;
 
 		if (l->kind == MEMBER)
@@ -424,14 +419,6 @@ static double step_work(const struct step *step, const struct region *region)
 		if (operations >> kind & 1)
 			terms = fmax(terms, operation_terms(kind, step->radius_x, step->radius_y));
 	return terms * region->samples * region->rows;
-}
-
-/* False if a kernel uses group numbers, which start at 0 in each piece. */
-static bool has_pieces(const struct step *step, const struct device *device)
-{
-	return device->type == DEVICE_CPU && !is_classic(step) &&
-	       !needs(step, VARIANT_IMAGE | VARIANT_TARGET_IMAGE) &&
-	       kernel_row(step->kernel)->device <= KERNEL_FOR_CPU;
 }
 
 /* Chooses how many pieces there are, across and down. Each has at least one group for each thread
@@ -612,7 +599,9 @@ cl_int launch_prepare(const struct step *step, cl_kernel kernel, const struct de
 
 	*launch = (struct launch){*step, device, tile, views, {0}, {1, 1}};
 	launch->step.function = kernel;
-	if (!has_pieces(step, device))
+	/* Others may use image objects, or group numbers, which start at 0 in each piece. */
+	if (device->type != DEVICE_CPU || is_classic(step) ||
+	    kernel_row(step->kernel)->device > KERNEL_FOR_CPU)
 		return CL_SUCCESS;
 	set_arguments(&a, step, device, &alone, NULL, NULL, &region);
 	count_groups(step, &region, launch->groups);
