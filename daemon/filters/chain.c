@@ -373,10 +373,8 @@ static enum error check_call(const struct chain *chain, const struct filter_call
                              struct problem *problem)
 {
 	const struct filter_row *row = filter_get(call->filter);
-	enum error e = row->check ? row->check(call, problem) : ERR_OK;
+	enum error e = row->check ? row->check(call, chain->coefficient, problem) : ERR_OK;
 
-	if (!e && row->check_numbers)
-		e = row->check_numbers(call, chain->coefficient, problem);
 	if (e)
 		return e;
 	if (filter_gathers(call) &&
