@@ -283,7 +283,7 @@ static enum error prepare(struct bench *b, struct programs *programs, const void
 		jpeg_quality_table(QUALITY, i ? JPEG_CHROMA : JPEG_LUMA, s->quantization[i]);
 	memcpy(s->huffman, jpeg_standard_huffman, sizeof s->huffman);
 	s->size = b->file.scan_size;
-	programs_prepare_jpeg(programs);
+	programs_prepare(programs, true);
 	programs_wait(programs);
 	return jpeg_decoder_init(&b->decoder, programs) || jpeg_encoder_init(&b->encoder, programs)
 	           ? ERR_DEVICE

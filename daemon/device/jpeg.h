@@ -72,7 +72,7 @@ struct jpeg_pipeline {
 	uint32_t count;
 };
 
-/* Makes the kernels of programs that are ready (programs_prepare_jpeg()) and outlive them.
+/* Makes the kernels of programs that are ready (programs_prepare()) and outlive them.
  * ERR_DEVICE, logged. On failure there is nothing to free. */
 enum error jpeg_pipeline_init(struct jpeg_pipeline *pipeline, struct programs *programs,
                               const struct jpeg_direction *direction) MUST_CHECK;

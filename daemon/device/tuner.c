@@ -23,7 +23,6 @@
 #include "base/sort.h"
 #include "device/cl/opencl.h"
 #include "device/cl/source.h"
-#include "device/plan/builder.h"
 #include "device/plan/launch.h"
 
 enum {
@@ -394,10 +393,14 @@ static void start_trial(struct tuner *t, struct trial *r)
 	for (uint32_t i = 0; i < r->choice.count; i++) {
 		struct candidate *c = &r->candidate[i];
 
-		c->step = (struct step){.src = PLACE_IN, .dst = PLACE_OUT};
-		if (code || builder_make_step(t->programs, &r->work, r->choice.candidate[i].kernel,
-		                              r->choice.candidate[i].shape, &c->step, &c->state))
+		c->step = (struct step){.kernel = r->choice.candidate[i].kernel,
+		                        .shape = r->choice.candidate[i].shape,
+		                        .src = PLACE_IN,
+		                        .dst = PLACE_OUT};
+		if (code || step_fill(programs_device(t->programs), &r->work, &c->step))
 			c->state = PROGRAM_FAILED;
+		else
+			c->state = programs_find(t->programs, &c->step, false);
 	}
 }
 

@@ -733,9 +733,9 @@ enum error worker_run(struct worker *w)
 
 	w->objects_due_ms = now_ms();
 	prctl(PR_SET_TIMERSLACK, TIMER_SLACK_NS);
-	programs_prepare(w->programs);
+	programs_prepare(w->programs, false);
 	if (w->jpeg_memory)
-		programs_prepare_jpeg(w->programs);
+		programs_prepare(w->programs, true);
 	while (!e && !closed) {
 		wait[0].revents = wait[1].revents = 0;
 		e = wait_or_tune(w, wait, &tuning);

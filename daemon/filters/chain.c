@@ -78,17 +78,22 @@ bool chain_knows_parameter(const struct chain *chain, const char *name)
 	return find_parameter(chain, name, &i) != NULL;
 }
 
+/* Reads a finite number, and moves on behind it. */
+static bool parse_number(const char **text, double *number)
+{
+	const size_t length = strspn(*text, "0123456789+-.eE");
+	const char *begin = *text;
+	char *end;
+
+	*number = strtod(begin, &end);
+	*text = end;
+	return length && end == begin + length && isfinite(*number);
+}
+
 /* Reads "2.5%", up to 100%. */
 static bool parse_share(const char *text, double *share)
 {
-	char number[32];
-	const size_t length = strlen(text);
-
-	if (length < 2 || length > sizeof number || text[length - 1] != '%')
-		return false;
-	memcpy(number, text, length - 1);
-	number[length - 1] = '\0';
-	return value_number(number, share) && *share > 0 && *share <= 100;
+	return parse_number(&text, share) && !strcmp(text, "%") && *share > 0 && *share <= 100;
 }
 
 /* The advice for a sigma that is too large. */
@@ -128,23 +133,15 @@ static int parse_row(const char **text, double *coefficient, size_t room)
 	int count = 0;
 
 	for (;;) {
-		char word[32];
-		size_t length;
-
 		*text += strspn(*text, " ,");
 		if (!**text || **text == ';')
 			return count;
-		length = strcspn(*text, " ,;");
 		if ((size_t)count >= room)
 			return -2;
-		if (length >= sizeof word)
-			return -1;
-		memcpy(word, *text, length);
-		word[length] = '\0';
-		if (!value_number(word, &coefficient[count]) || fabs(coefficient[count]) > 1e9)
+		if (!parse_number(text, &coefficient[count]) || fabs(coefficient[count]) > 1e9 ||
+		    (**text && !strchr(" ,;", **text)))
 			return -1;
 		count++;
-		*text += length;
 	}
 }
 
@@ -187,13 +184,24 @@ static enum error parse_rows(const struct chain *chain, const struct parameter *
 	}
 }
 
-/* True if all numbers are within the limits of the parameter. */
-static bool numbers_in_range(const struct parameter *p, const double *number, size_t count)
+/* Checks that numbers are within the limits of the parameter. */
+static enum error check_rows(const struct parameter *p, const struct numbers *rows,
+                             const double *number, const char *text, struct problem *problem)
 {
-	for (size_t i = 0; i < count; i++)
+	if (p->type == PARAMETER_MATRIX) {
+		if (rows->width % 2 && rows->height % 2 && rows->width <= p->max &&
+		    rows->height <= p->max)
+			return ERR_OK;
+		return filter_refuse(problem, p->name, text,
+		                     "expected odd sides from %g to %g, not %ux%u", p->min, p->max,
+		                     rows->width, rows->height);
+	}
+	for (size_t i = 0; i < (size_t)rows->width * rows->height; i++)
 		if (!(number[i] >= p->min && number[i] <= p->max))
-			return false;
-	return true;
+			return filter_refuse(problem, p->name, text,
+			                     "expected numbers from %g to %g%s%s", p->min, p->max,
+			                     *p->unit ? ", in " : "", p->unit);
+	return ERR_OK;
 }
 
 static enum error set_rows(struct chain *chain, const struct parameter *p, size_t i,
@@ -203,20 +211,13 @@ static enum error set_rows(struct chain *chain, const struct parameter *p, size_
 	double *number = &chain->coefficient[used];
 	struct numbers rows = {.first = used};
 	enum error e = parse_rows(chain, p, text, number, &rows, problem);
-	size_t count = (size_t)rows.width * rows.height;
 
+	if (!e)
+		e = check_rows(p, &rows, number, text, problem);
 	if (e)
 		return e;
-	if (p->type == PARAMETER_MATRIX && (rows.width % 2 == 0 || rows.height % 2 == 0 ||
-	                                    rows.width > p->max || rows.height > p->max))
-		return filter_refuse(problem, p->name, text,
-		                     "expected odd sides from %g to %g, not %ux%u", p->min, p->max,
-		                     rows.width, rows.height);
-	if (p->type == PARAMETER_NUMBERS && !numbers_in_range(p, number, count))
-		return filter_refuse(problem, p->name, text, "expected numbers from %g to %g%s%s",
-		                     p->min, p->max, *p->unit ? ", in " : "", p->unit);
 	last_call(chain)->numbers[i] = rows;
-	chain->coefficients_used += (uint32_t)count;
+	chain->coefficients_used += rows.width * rows.height;
 	return ERR_OK;
 }
 
@@ -341,10 +342,8 @@ static enum error check_call(const struct chain *chain, const struct filter_call
                              struct problem *problem)
 {
 	const struct filter_row *row = filter_get(call->filter);
-	enum error e = row->check ? row->check(call, problem) : ERR_OK;
+	enum error e = row->check ? row->check(call, chain->coefficient, problem) : ERR_OK;
 
-	if (!e && row->check_numbers)
-		e = row->check_numbers(call, chain->coefficient, problem);
 	if (e)
 		return e;
 	if (filter_gathers(call) &&
@@ -409,13 +408,10 @@ static bool rows_valid(const struct chain *chain, const struct parameter *p,
                        const struct numbers *rows)
 {
 	const uint64_t count = (uint64_t)rows->width * rows->height;
+	struct problem unwanted;
 
-	if (!rows->width != !rows->height || !has_coefficients(chain, rows->first, count))
-		return false;
-	if (p->type == PARAMETER_MATRIX)
-		return rows->width % 2 && rows->height % 2 && rows->width <= p->max &&
-		       rows->height <= p->max;
-	return numbers_in_range(p, &chain->coefficient[rows->first], count);
+	return !rows->width == !rows->height && has_coefficients(chain, rows->first, count) &&
+	       !check_rows(p, rows, &chain->coefficient[rows->first], "", &unwanted);
 }
 
 /* True if what is gathered is nothing, or what a call needs. */

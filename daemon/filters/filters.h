@@ -109,10 +109,9 @@ struct filter_row {
 	/* The sigma of a Gaussian that is not cut off, also without BY_LATTICE; else 0. */
 	double (*sigma)(const struct filter_call *call);
 
-	/* Refuses values that do not go together, then numbers among the coefficients. */
-	enum error (*check)(const struct filter_call *call, struct problem *problem);
-	enum error (*check_numbers)(const struct filter_call *call, const double *coefficients,
-	                            struct problem *problem);
+	/* Refuses values and coefficients that do not go together. */
+	enum error (*check)(const struct filter_call *call, const double *coefficients,
+	                    struct problem *problem);
 
 	/* The knowledge of the whole image that calls need, or only those that must_gather(). */
 	enum gather gathers;

@@ -38,8 +38,10 @@ static void canny_radius(const struct filter_call *call, uint32_t *x, uint32_t *
 	*x = *y = 2 + (sigma > 0 ? filter_gaussian_radius(sigma) : 0);
 }
 
-static enum error check_canny(const struct filter_call *call, struct problem *problem)
+static enum error check_canny(const struct filter_call *call, const double *coefficients,
+                              struct problem *problem)
 {
+	(void)coefficients;
 	if (call->value[CANNY_LOW] <= call->value[CANNY_HIGH])
 		return ERR_OK;
 	return filter_refuse(problem, "high", "", "expected at least low, which is %g",

@@ -35,27 +35,22 @@ static struct sums find_sums(const struct filter_call *call, const double *coeff
 	return sums;
 }
 
-static enum error check_convolve(const struct filter_call *call, struct problem *problem)
-{
-	if (!call->numbers[CONVOLVE_KERNEL].width)
-		return problem_set_parameter(
-		    problem, ERR_BAD_PARAMETER, "kernel", "",
-		    "convolve needs kernel, as in kernel=1,2,1;2,4,2;1,2,1");
-	if (call->value[CONVOLVE_SCALE] == 0)
-		return filter_refuse(problem, "scale", "0", "expected a number other than 0");
-	return ERR_OK;
-}
-
 /* Refuses a matrix whose sums are not exact enough: up to this gain those of 16-bit pixels in pairs
  * of floats, which lose 2^-48 of it for each term, are off by less than 1. */
-static enum error check_gain(const struct filter_call *call, const double *coefficients,
-                             struct problem *problem)
+static enum error check_convolve(const struct filter_call *call, const double *coefficients,
+                                 struct problem *problem)
 {
 	const struct numbers *n = &call->numbers[CONVOLVE_KERNEL];
 	const struct sums sums = find_sums(call, coefficients);
 	const double max = 0x1p32 / (n->width * n->height + 2), given = call->value[CONVOLVE_SCALE];
 	char text[32];
 
+	if (!n->width)
+		return problem_set_parameter(
+		    problem, ERR_BAD_PARAMETER, "kernel", "",
+		    "convolve needs kernel, as in kernel=1,2,1;2,4,2;1,2,1");
+	if (given == 0)
+		return filter_refuse(problem, "scale", "0", "expected a number other than 0");
 	if (sums.magnitudes <= max * fabs(sums.scale))
 		return ERR_OK;
 	if (isnan(given)) {
@@ -126,7 +121,6 @@ static void lower_convolve(const struct filter_call *call, const double *coeffic
 
 const struct filter_row filter_of_CONVOLVE = {.radius = convolve_radius,
                                               .check = check_convolve,
-                                              .check_numbers = check_gain,
                                               .also = 1u << OPERATION_SEPARABLE,
                                               .lower_numbers = lower_convolve};
 

@@ -21,8 +21,8 @@ enum gradient_output { GRADIENT_MAGNITUDE, GRADIENT_X, GRADIENT_Y, GRADIENT_DIRE
 /* The shape of a window: see kernels/element.h. */
 enum element { ELEMENT_RECTANGLE, ELEMENT_ELLIPSE, ELEMENT_CROSS, ELEMENT_CIRCLE };
 
-/* With e and d for the smallest and the largest in an element: d(e), e(d), in - d(e), e(d) - in, d
- * - e; of the image with its border around it, so d(e) is nowhere above the image. */
+/* With e and d for the smallest and the largest in an element: d(e), e(d), in - d(e), e(d) - in,
+ * d - e; of the image with its border around it, so d(e) is nowhere above the image. */
 enum morphology {
 	MORPHOLOGY_OPEN,
 	MORPHOLOGY_CLOSE,

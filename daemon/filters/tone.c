@@ -36,8 +36,10 @@ static void lower_gamma(const struct filter_call *call, struct operation *op)
 
 const struct filter_row filter_of_GAMMA = {.lower = lower_gamma};
 
-static enum error check_levels(const struct filter_call *call, struct problem *problem)
+static enum error check_levels(const struct filter_call *call, const double *coefficients,
+                               struct problem *problem)
 {
+	(void)coefficients;
 	/* Floats must be able to stretch the range. */
 	if (call->value[LEVELS_WHITE] - call->value[LEVELS_BLACK] >= 0.01 - 1e-9)
 		return ERR_OK;
@@ -73,13 +75,15 @@ static uint32_t linear_colours(const struct filter_call *call)
 	return gains > biases ? gains : biases;
 }
 
-static enum error check_linear(const struct filter_call *call, struct problem *problem)
+static enum error check_linear(const struct filter_call *call, const double *coefficients,
+                               struct problem *problem)
 {
 	static const char expected[] = "expected one number, or one for each colour, as in "
 	                               "1.2,1,0.9; gain and bias have as many";
 	const struct numbers *gain = &call->numbers[LINEAR_GAIN],
 	                     *bias = &call->numbers[LINEAR_BIAS];
 
+	(void)coefficients;
 	if (gain->height > 1 || gain->width > BANDS_MAX)
 		return filter_refuse(problem, "gain", "", "%s", expected);
 	if (bias->height > 1 || bias->width > BANDS_MAX ||
@@ -115,10 +119,13 @@ static uint32_t lut_colours(const struct filter_call *call)
 	return call->numbers[LUT_TABLE].height;
 }
 
-static enum error check_lut(const struct filter_call *call, struct problem *problem)
+static enum error check_lut(const struct filter_call *call, const double *coefficients,
+                            struct problem *problem)
 {
 	const struct numbers *table = &call->numbers[LUT_TABLE],
 	                     *points = &call->numbers[LUT_POINTS];
+	const double *entry = coefficients + table->first, *point = coefficients + points->first;
+	const double max = call->value[LUT_MAX];
 
 	if (!points->width == !table->width)
 		return filter_refuse(problem, points->width ? "points" : "table", "",
@@ -134,17 +141,6 @@ static enum error check_lut(const struct filter_call *call, struct problem *prob
 		return filter_refuse(
 		    problem, "table", "",
 		    "expected 2 to 4096 numbers, in one row or in one for each colour");
-	return ERR_OK;
-}
-
-static enum error check_lut_numbers(const struct filter_call *call, const double *coefficients,
-                                    struct problem *problem)
-{
-	const struct numbers *table = &call->numbers[LUT_TABLE],
-	                     *points = &call->numbers[LUT_POINTS];
-	const double *entry = coefficients + table->first, *point = coefficients + points->first;
-	const double max = call->value[LUT_MAX];
-
 	for (uint32_t i = 0; i < points->height; i++, point += 2)
 		if (point[0] > max || point[1] > max || (i && point[0] <= point[-2]))
 			return filter_refuse(problem, "points", "",
@@ -199,7 +195,6 @@ static void lower_lut(const struct filter_call *call, const double *coefficients
 }
 
 const struct filter_row filter_of_LUT = {.check = check_lut,
-                                         .check_numbers = check_lut_numbers,
                                          .colours = lut_colours,
                                          .by_colour = "table",
                                          .size = size_lut,
@@ -256,7 +251,8 @@ static uint32_t threshold_colours(const struct filter_call *call)
 	return call->numbers[THRESHOLD_VALUE].width;
 }
 
-static enum error check_threshold(const struct filter_call *call, struct problem *problem)
+static enum error check_threshold(const struct filter_call *call, const double *coefficients,
+                                  struct problem *problem)
 {
 	const struct numbers *value = &call->numbers[THRESHOLD_VALUE];
 	const bool by_value = call->value[THRESHOLD_METHOD] == THRESHOLD_BY_VALUE;
@@ -266,6 +262,7 @@ static enum error check_threshold(const struct filter_call *call, struct problem
 	                     : !by_value && value->width                       ? "value"
 	                                                                       : NULL;
 
+	(void)coefficients;
 	if (value->height > 1 || value->width > BANDS_MAX)
 		return filter_refuse(
 		    problem, "value", "",
@@ -329,10 +326,12 @@ static bool makes_alpha(const struct filter_call *call)
 	return call->numbers[COLORMATRIX_MATRIX].height == BANDS_MAX;
 }
 
-static enum error check_colormatrix(const struct filter_call *call, struct problem *problem)
+static enum error check_colormatrix(const struct filter_call *call, const double *coefficients,
+                                    struct problem *problem)
 {
 	const struct numbers *n = &call->numbers[COLORMATRIX_MATRIX];
 
+	(void)coefficients;
 	if ((n->width == 4 && n->height == 3) || (n->width == 5 && n->height == 4))
 		return ERR_OK;
 	return filter_refuse(

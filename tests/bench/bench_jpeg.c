@@ -444,7 +444,7 @@ static void open_device(unsigned platform, unsigned number, const char *kernel_d
 	    programs_new(&programs, &device, kernel_dir, NULL, 0, -1))
 		die("no device");
 	programs_hurry(programs);
-	programs_prepare_jpeg(programs);
+	programs_prepare(programs, true);
 	programs_wait(programs);
 	printf("%s, platform %u: kernels compiled in %.1f s\n", device.name, platform,
 	       now() - begun);

@@ -803,7 +803,7 @@ static void open_device(unsigned platform, unsigned number, const char *kernel_d
 	if (programs_new(&programs, &device, kernel_dir, NULL, 0, -1))
 		exit(2);
 	programs_hurry(programs);
-	programs_prepare_jpeg(programs);
+	programs_prepare(programs, true);
 	programs_wait(programs);
 	programs_count(programs, &count);
 	if (!count.jpeg || count.failed)

@@ -1075,7 +1075,7 @@ static void open_harness(unsigned platform, unsigned number, const char *kernel_
 	if (!harness_init(&harness, platform, number, SLOTS * SLOT, kernel_dir))
 		exit(2);
 	programs_hurry(harness.programs);
-	programs_prepare_jpeg(harness.programs);
+	programs_prepare(harness.programs, true);
 	programs_wait(harness.programs);
 	for (int i = 0; i < LANE_MODES; i++)
 		lane_allow_jpeg(harness.lane[i], harness.programs, MEMORY);

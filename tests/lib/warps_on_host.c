@@ -2,12 +2,12 @@
  * kernels (kernels/gpu/window.cl), for kernels that opencl_on_host runs. A lane that comes to an
  * instruction leaves its operands and yields; the last of the 32 does the work for all. Lanes that
  * do not all come to the same instruction are the kernel's fault: it aborts. */
+#include <CL/cl_half.h>
 #include <math.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "device/plan/half_error.h"
 #include "opencl_on_host.h"
 
 enum { WARP = 32, WARPS_MAX = 32, ROWS = 16, COLUMNS = 8, DEPTH_MAX = 32 };
@@ -74,7 +74,7 @@ float k_vload_half(size_t at, const uint16_t *p)
 }
 void k_vstore_half(float v, size_t at, uint16_t *p)
 {
-	p[at] = (uint16_t)half_bits(v);
+	p[at] = cl_half_from_float(v, CL_HALF_RTE);
 }
 float2 k_fmin(float2 a, float2 b)
 {

@@ -151,8 +151,9 @@ static void test_border_map(void **state)
 
 static void test_parse_valid(void **state)
 {
-	struct chain *chain = chain_of("gaussian=sigma=2.5,box=size=7,convolve=kernel=1 2 1;2 4 "
-	                               "2;1 2 1:offset=3,sobel=output=y");
+	struct chain *chain = chain_of("gaussian=sigma=2.5,box=size=7,convolve=kernel=1 2 1;2 "
+	                               "4.0000000000000000000000000000000000000000 2;1 2 1:"
+	                               "offset=3,sobel=output=y");
 	uint32_t x, y;
 
 	(void)state;

@@ -22,32 +22,6 @@
 #include "device/cl/environment.h"
 #include "device/plan/half_error.h"
 
-/* The value of a half float's bits. */
-static double half_value(uint32_t bits)
-{
-	int exponent = (int)(bits >> 10 & 31);
-	double mantissa = bits & 1023;
-	double value = exponent ? ldexp(1024 + mantissa, exponent - 25) : ldexp(mantissa, -24);
-
-	return bits >> 15 ? -value : value;
-}
-
-static void test_half(void **state)
-{
-	(void)state;
-	assert_int_equal(half_bits(0), 0);
-	assert_int_equal(half_bits(1), 0x3c00);
-	assert_int_equal(half_bits(-2), 0xc000);
-	assert_int_equal(half_bits(65504), 0x7bff);
-	assert_int_equal(half_bits(1e6), 0x7c00);
-	assert_int_equal(half_bits(0x1p-14), 0x0400);
-	assert_int_equal(half_bits(0x1p-24), 0x0001);
-	/* Rounded up to the next power of two. */
-	assert_int_equal(half_bits(2 - 0x1p-12), 0x4000);
-	for (double v = 1e-4; v < 1; v *= 1.01)
-		assert_true(fabs(half_value(half_bits(v)) - v) <= v * 0x1p-11);
-}
-
 /* Of these the first is known to be exact enough, the second not. */
 static void test_bound(void **state)
 {
@@ -266,9 +240,9 @@ static void test_work_directories(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_half),       cmocka_unit_test(test_bound),
-	    cmocka_unit_test(test_fixed),      cmocka_unit_test(test_bilateral_bound),
-	    cmocka_unit_test(test_cache_size), cmocka_unit_test(test_work_directories)};
+	    cmocka_unit_test(test_bound), cmocka_unit_test(test_fixed),
+	    cmocka_unit_test(test_bilateral_bound), cmocka_unit_test(test_cache_size),
+	    cmocka_unit_test(test_work_directories)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

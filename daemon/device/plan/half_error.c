@@ -7,17 +7,12 @@
 
 #include "local.h"
 
-uint32_t half_bits(double value)
-{
-	return cl_half_from_double(value, CL_HALF_RTE);
-}
-
 /* Rounds to the nearest half float; the header would shift a sign out of an int. */
 static double half_round(double value)
 {
-	const double magnitude = (double)cl_half_to_float((cl_half)half_bits(fabs(value)));
+	const cl_half magnitude = cl_half_from_double(fabs(value), CL_HALF_RTE);
 
-	return copysign(magnitude, value);
+	return copysign((double)cl_half_to_float(magnitude), value);
 }
 
 /* Half an ulp of a half float of this magnitude. */

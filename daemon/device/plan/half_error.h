@@ -13,7 +13,4 @@ double half_error_bound(enum kernel kernel, const struct operation *operation);
  * its weights then fit 16 bits, and sums of their products 32. Below 1 if there is none. */
 int fixed_shift(const struct operation *operation);
 
-/* Rounds to the nearest half float and returns its bits. Too large values become infinite. */
-uint32_t half_bits(double value);
-
 #endif

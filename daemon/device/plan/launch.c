@@ -162,19 +162,6 @@ static void set_source_of_points(struct arguments *a, const struct step *step)
 	set_place(a, &a->views[step->src], x, y, step->bands * pixel_type_size(step->src_type));
 }
 
-static void set_extend(struct arguments *a, const struct step *step, const struct stack *stack,
-                       const struct region *region)
-{
-	set_view(a, &a->views[step->dst], step, step->dst_type);
-	set_u32(a, region->width);
-	set_u32(a, region->rows);
-	set_u32(a, step->bands);
-	set_u32(a, region->blocks);
-	set_image_place(a, step, stack);
-	set_u32(a, step->border.mode);
-	set(a, sizeof step->border.pixel, step->border.pixel);
-}
-
 /* Bytes of local memory that a work-group of a separable kernel needs for its block. */
 static size_t scratch_size(const struct step *step, const struct region *region)
 {
@@ -251,6 +238,7 @@ _Static_assert(sizeof of_operation / sizeof *of_operation == OPERATIONS, "each h
 
 /* The arguments of helpers, and of a kernel that has more than the others of its operation. */
 static const struct argument *const of_kernel[KERNELS] = {
+    [KERNEL_EXTEND] = LIST(VALUE(border.mode), VALUE(border.pixel)),
     [KERNEL_MATRIX_COMPENSATED] = LIST(WEIGHTS, VALUE(offset_rest), VALUE(keep), VALUE(alpha)),
     [KERNEL_PREMULTIPLY] = LIST(VALUE(alpha)),
     [KERNEL_UNPREMULTIPLY] = LIST(COUNTED(ORIGINAL), VALUE(offset), VALUE(keep)),
@@ -275,18 +263,13 @@ static const struct argument *const of_kernel[KERNELS] = {
                                 VALUE(points.lattice.taps), COUNTED(PHASE_ACROSS)),
 };
 
-static const struct argument *arguments_of(enum kernel kernel)
-{
-	const uint32_t operations = kernel_row(kernel)->operations;
-
-	if (of_kernel[kernel] || !operations)
-		return of_kernel[kernel];
-	return of_operation[__builtin_ctz(operations)];
-}
-
 static void set_listed(struct arguments *a, const struct step *step)
 {
-	for (const struct argument *l = arguments_of(step->kernel); l->kind != END; l++) {
+	const struct argument *l = of_kernel[step->kernel];
+
+	if (!l)
+		l = of_operation[__builtin_ctz(kernel_row(step->kernel)->operations)];
+	for (; l->kind != END; l++) {
 		const void *member = (const char *)step + l->place;
 
 		if (l->kind == MEMBER)
@@ -437,14 +420,6 @@ static double step_work(const struct step *step, const struct region *region)
 	return terms * region->samples * region->rows;
 }
 
-/* False if a kernel uses group numbers, which start at 0 in each piece. */
-static bool has_pieces(const struct step *step, const struct device *device)
-{
-	return device->type == DEVICE_CPU && !is_classic(step) &&
-	       !needs(step, VARIANT_IMAGE | VARIANT_TARGET_IMAGE) &&
-	       kernel_row(step->kernel)->device <= KERNEL_FOR_CPU;
-}
-
 /* Chooses how many pieces there are, across and down. Each has at least one group for each thread
  * that a launch runs on, so that none is idle. Tests cut as much as possible. */
 static void cut(const struct region *region, uint32_t threads, struct launch *l)
@@ -481,30 +456,29 @@ static void count_groups(const struct step *step, const struct region *region, s
 }
 
 /* The work-items of a piece. */
-static void find_piece(const struct step *step, const size_t groups[2], const size_t pieces[2],
-                       uint32_t piece, size_t offset[2], size_t global[2])
+static void find_piece(const struct launch *l, uint32_t piece, size_t offset[2], size_t global[2])
 {
-	const size_t local[2] = {step->shape.group_x, step->shape.group_y};
-	const size_t place[2] = {piece % pieces[0], piece / pieces[0]};
+	const size_t local[2] = {l->step.shape.group_x, l->step.shape.group_y};
+	const size_t place[2] = {piece % l->pieces[0], piece / l->pieces[0]};
 
 	for (int i = 0; i < 2; i++) {
-		offset[i] = groups[i] * place[i] / pieces[i] * local[i];
-		global[i] = groups[i] * (place[i] + 1) / pieces[i] * local[i] - offset[i];
+		offset[i] = l->groups[i] * place[i] / l->pieces[i] * local[i];
+		global[i] = l->groups[i] * (place[i] + 1) / l->pieces[i] * local[i] - offset[i];
 	}
 }
 
 /* Enqueues a piece for so many tiles. Kernels use global numbers, which are the same in a piece as
  * in the whole. On a serial device they do not all begin at 0: see may_run() in pool.c. */
-static cl_int enqueue(const struct step *step, const struct device *device, const size_t groups[2],
-                      const size_t pieces[2], uint32_t piece, uint32_t tiles,
+static cl_int enqueue(const struct launch *l, uint32_t piece, uint32_t tiles,
                       cl_command_queue queue, cl_event *event)
 {
-	const size_t local[3] = {step->shape.group_x, step->shape.group_y, 1};
-	size_t offset[3] = {0, 0, device->serial}, global[3] = {0, 0, tiles};
+	const bool serial = l->device->serial;
+	const size_t local[3] = {l->step.shape.group_x, l->step.shape.group_y, 1};
+	size_t offset[3] = {0, 0, serial}, global[3] = {0, 0, tiles};
 
-	find_piece(step, groups, pieces, piece, offset, global);
-	return clEnqueueNDRangeKernel(queue, step->function, device->serial || tiles > 1 ? 3 : 2,
-	                              offset, global, local, 0, NULL, event);
+	find_piece(l, piece, offset, global);
+	return clEnqueueNDRangeKernel(queue, l->step.function, serial || tiles > 1 ? 3 : 2, offset,
+	                              global, local, 0, NULL, event);
 }
 
 /* Copies what a kernel has written to an image of this launch to the target. */
@@ -548,6 +522,7 @@ static void set_arguments(struct arguments *a, const struct step *step, const st
                           const struct stack *stack, cl_command_queue queue, struct images *images,
                           struct region *region)
 {
+	const bool in_place = step->kernel == KERNEL_EXTEND;
 	struct tile one = *a->tile;
 	cl_int4 reach; /* the pixels that a classic kernel may read */
 
@@ -559,21 +534,17 @@ static void set_arguments(struct arguments *a, const struct step *step, const st
 	                   (cl_int)(region->rows - 1 + step->radius_y)}};
 	if (step->reach)
 		reach = *step->reach;
-	if (step->kernel == KERNEL_EXTEND) {
-		set_extend(a, step, stack, region);
-		return;
-	}
 	if (needs(step, VARIANT_IMAGE))
 		set_source_image(a, step, &a->views[step->src], &reach, device, queue, images);
 	else if (is_of_lattice(step))
 		set_source_of_points(a, step);
-	else
+	else if (!in_place)
 		set_region_view(a, step, false);
 	if (needs(step, VARIANT_TARGET_IMAGE))
 		set_target_image(a, step, &a->views[step->dst], region, device, images);
 	else
 		set_region_view(a, step, true);
-	set_u32(a, region->samples);
+	set_u32(a, in_place ? region->width : region->samples);
 	set_u32(a, region->rows);
 	set_u32(a, step->bands);
 	set_u32(a, region->blocks);
@@ -601,14 +572,13 @@ cl_int launch_step(const struct step *step, const struct device *device, const s
 	struct arguments a = {.kernel = step->function, .tile = tile, .views = views};
 	struct images images = {0};
 	struct region region;
+	struct launch whole = {*step, device, tile, views, {0}, {1, 1}};
 	uint32_t tiles = stack && needs(step, VARIANT_PLACE) ? stack->count : 1;
-	const size_t one[2] = {1, 1};
-	size_t groups[2];
 
 	set_arguments(&a, step, device, stack ? stack : &alone, queue, &images, &region);
-	count_groups(step, &region, groups);
+	count_groups(step, &region, whole.groups);
 	if (!a.code)
-		a.code = enqueue(step, device, groups, one, 0, tiles, queue, event);
+		a.code = enqueue(&whole, 0, tiles, queue, event);
 	if (!a.code && images.target)
 		a.code = enqueue_copy_back(step, &views[step->dst], &region, &images, queue);
 	/* The driver keeps them until they are used. */
@@ -628,7 +598,9 @@ cl_int launch_prepare(const struct step *step, cl_kernel kernel, const struct de
 
 	*launch = (struct launch){*step, device, tile, views, {0}, {1, 1}};
 	launch->step.function = kernel;
-	if (!has_pieces(step, device))
+	/* Others may use image objects, or group numbers, which start at 0 in each piece. */
+	if (device->type != DEVICE_CPU || is_classic(step) ||
+	    kernel_row(step->kernel)->device > KERNEL_FOR_CPU)
 		return CL_SUCCESS;
 	set_arguments(&a, step, device, &alone, NULL, NULL, &region);
 	count_groups(step, &region, launch->groups);
@@ -647,13 +619,13 @@ uint32_t launch_side(const struct launch *l, uint32_t piece)
 
 	if (!l->groups[0])
 		return UINT32_MAX;
-	find_piece(&l->step, l->groups, l->pieces, piece, offset, global);
+	find_piece(l, piece, offset, global);
 	return (uint32_t)(global[0] > global[1] ? global[0] : global[1]);
 }
 
 cl_int launch_piece(const struct launch *l, uint32_t piece, cl_command_queue queue, cl_event *event)
 {
 	return l->groups[0]
-	           ? enqueue(&l->step, l->device, l->groups, l->pieces, piece, 1, queue, event)
+	           ? enqueue(l, piece, 1, queue, event)
 	           : launch_step(&l->step, l->device, l->tile, NULL, queue, l->views, event);
 }

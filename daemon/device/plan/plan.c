@@ -18,8 +18,181 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "device/plan/launch.h"
 #include "device/plan/weights.h"
+
+/* A plan under construction: each step that is appended reads the result of the one before. The
+ * state after the steps so far: where the pixels are, their type, and how far the region still
+ * extends beyond the tile (expand_x and expand_y, pixels or points). busy: the place of pixels that
+ * a later step still reads. PLACE_IN, which is never overwritten, means none. */
+struct builder {
+	struct programs *programs;
+	const struct chain *chain;
+	const struct image *image;
+	variant_chooser *choose; /* NULL: the table's choice */
+	void *user;
+	struct plan *plan;
+	enum place at, busy;
+	enum pixel_type type;
+	bool ycc;
+	bool asked; /* a step uses the requested variant */
+	uint32_t expand_x, expand_y;
+	struct step_points points;
+	uint32_t width; /* width of the result, in pixels or points */
+};
+
+/* The next scratch buffer after `at` other than `busy`. */
+static enum place next_scratch(enum place at, enum place busy)
+{
+	enum place next = at < PLACE_A || at == PLACE_C ? PLACE_A : (enum place)(at + 1);
+
+	return next == busy ? next_scratch(next, PLACE_IN) : next;
+}
+
+/* Returns a new step that reads the current pixels and writes pixels of type `to` to a scratch
+ * buffer that is not busy; it owns nothing yet. program: the pixel type of the kernel. */
+static struct step begin_step(const struct builder *b, enum kernel kernel, enum pixel_type program,
+                              enum pixel_type to)
+{
+	return (struct step){
+	    .kernel = kernel,
+	    .shape = variant_general_shape(programs_device(b->programs), kernel),
+	    .program = program,
+	    .src = b->at,
+	    .dst = next_scratch(b->at, b->busy),
+	    .src_type = b->type,
+	    .dst_type = to,
+	    .bands = b->image->bands,
+	    .expand_x = b->expand_x,
+	    .expand_y = b->expand_y,
+	    .points = b->points,
+	    .image_width = b->image->width,
+	    .image_height = b->image->height,
+	};
+}
+
+/* Appends a complete step; the list takes over its references. */
+static void add_step(struct builder *b, const struct step *step)
+{
+	b->plan->list.step[b->plan->list.count++] = *step;
+	b->at = step->dst;
+	b->type = step->dst_type;
+}
+
+/* Appends a step of a general kernel, complete but for its function. Takes its references over. */
+static void add_general(struct builder *b, struct step *step)
+{
+	if (programs_find(b->programs, step, false) >= PROGRAM_FAILED)
+		log_error("no kernel %s", kernel_name(step->kernel));
+	add_step(b, step);
+}
+
+/* Makes the filter's step with this kernel. *state: whether its program is ready. */
+static enum error try_kernel(const struct builder *b, const struct work *work, double offset,
+                             enum kernel kernel, struct shape shape, struct step *step,
+                             enum program_state *state)
+{
+	enum error e;
+
+	*step = begin_step(b, kernel, b->type, b->type);
+	step->shape = shape;
+	step->offset = (float)offset;
+	step->offset_rest = (float)(offset - (float)offset);
+	e = step_fill(programs_device(b->programs), work, step);
+	if (!e)
+		*state = programs_find(b->programs, step, false);
+	return e;
+}
+
+/* Chooses kernel and shape, which on entry are the general ones. True if the chain names it. */
+static bool choose_kernel(struct builder *b, const struct work *work, enum kernel *kernel,
+                          struct shape *shape)
+{
+	const struct device *device = programs_device(b->programs);
+	const enum kernel asked = chain_kernel(b->chain);
+	struct shape shapes[SHAPES_MAX];
+
+	if (asked < KERNELS && variant_applies(asked, work, device, true)) {
+		variant_shapes(asked, work, device, shapes);
+		b->asked = true;
+		*kernel = asked;
+		*shape = shapes[0];
+		return true;
+	}
+	/* There is one kernel for an operation with a plane, and a tuner keeps operations. */
+	if (b->chain->variant == VARIANT_GENERAL)
+		b->asked = true;
+	else if (b->choose && !work->operation->plane)
+		b->choose(b->user, work, kernel, shape);
+	else
+		variant_choose_by_table(device, work, kernel, shape);
+	return false;
+}
+
+/* Appends a filter on pixels of the current type. Uses the requested or chosen kernel, or the
+ * general one while that is not compiled; a step whose kernel the request names, or a general one
+ * that is not compiled either, waits for its program (plan_resolve()). Appends nothing of an
+ * operation without a general kernel if no kernel does it, the chain names one of its parts or
+ * general ones, or it is not compiled. offset: added to the result, in pixel values; keep, alpha:
+ * as in struct work. */
+static enum error add_filter(struct builder *b, const struct operation *op, double offset,
+                             uint32_t keep, uint32_t alpha)
+{
+	const struct device *device = programs_device(b->programs);
+	const struct work work = {.operation = op,
+	                          .type = b->type,
+	                          .image_type = b->image->type,
+	                          .bands = b->image->bands,
+	                          .keep = keep,
+	                          .alpha = alpha,
+	                          .width = b->width,
+	                          .read_width = b->image->width + 2 * b->plan->halo_x,
+	                          .read_height = b->image->height + 2 * b->plan->halo_y};
+	const enum kernel general = variant_general_kernel(device, &work);
+	const bool names_part = kernel_row(chain_kernel(b->chain))->operations &
+	                        operation_kernels(op->kind) & ~(1u << op->kind);
+	struct shape general_shape = {0}, shape;
+	enum kernel kernel = general, known = KERNELS;
+	enum program_state state;
+	struct step step;
+	enum error e;
+	bool named;
+
+	if (general < KERNELS)
+		general_shape = variant_general_shape(device, general);
+	else
+		variant_choose_by_table(device, &work, &known, &shape);
+	if (general == KERNELS && (known == KERNELS || names_part))
+		return ERR_OK;
+	shape = general_shape;
+	named = choose_kernel(b, &work, &kernel, &shape);
+	if (kernel == KERNELS)
+		return ERR_OK;
+	e = try_kernel(b, &work, offset, kernel, shape, &step, &state);
+	if (!e && state != PROGRAM_READY && !named) {
+		step_release(&step);
+		if (general == KERNELS)
+			return ERR_OK;
+		e = try_kernel(b, &work, offset, general, general_shape, &step, &state);
+	}
+	if (e)
+		return e;
+	if (step.kernel == KERNEL_SEP_TWO_PASS) {
+		/* The row pass writes transposed floats, the column pass reads them. */
+		struct step second = step;
+
+		step_retain(&second);
+		step.dst_type = second.src_type = PIXEL_F32;
+		second.src = step.dst;
+		second.dst = next_scratch(step.dst, b->busy);
+		second.pass = 1;
+		add_step(b, &step);
+		step = second;
+	}
+	add_step(b, &step);
+	return ERR_OK;
+}
 
 static bool wants_ycc(const struct image *image, const struct filter_call *call)
 {
@@ -34,32 +207,25 @@ static uint32_t kept_bands(const struct image *image, const struct filter_call *
 	const uint32_t all = (1u << image->bands) - 1;
 	const uint32_t colour = (1u << (image->bands - image->alpha)) - 1;
 	const bool ycc = wants_ycc(image, call);
+	const uint32_t changed[CHANNELS] = {
+	    [CHANNELS_ALL] = op->smoothing || op->makes_alpha ? all : colour,
+	    [CHANNELS_COLOR] = colour,
+	    [CHANNELS_ALPHA] = ~colour,
+	    [CHANNELS_RED] = 1,
+	    [CHANNELS_GREEN] = 2,
+	    [CHANNELS_BLUE] = 4,
+	    [CHANNELS_LUMA] = ycc ? 1 : colour,
+	    [CHANNELS_CHROMA] = ycc ? 6 : 0,
+	};
 
-	switch ((enum channels)call->channels) {
-	case CHANNELS_ALPHA:
-		return colour;
-	case CHANNELS_RED:
-	case CHANNELS_GREEN:
-	case CHANNELS_BLUE:
-		return all & ~(1u << (call->channels - CHANNELS_RED));
-	case CHANNELS_LUMA:
-		return all & ~(ycc ? 1u : colour);
-	case CHANNELS_CHROMA:
-		return all & ~(ycc ? 6u : 0);
-	case CHANNELS_COLOR:
-		return all & ~colour;
-	case CHANNELS_ALL:
-	case CHANNELS:
-		break;
-	}
-	return op->smoothing || op->makes_alpha ? 0 : all & ~colour;
+	return all & ~changed[call->channels];
 }
 
 /* Begins a step that converts floats to pixels and also reads the original pixels. */
 static struct step begin_last(const struct builder *b, enum kernel kernel, enum place original,
                               enum pixel_type type, uint32_t keep)
 {
-	struct step step = builder_begin_step(b, kernel, type, type);
+	struct step step = begin_step(b, kernel, type, type);
 
 	step.original = original;
 	step.original_type = type;
@@ -77,26 +243,14 @@ static void count_points(struct builder *b, bool down, bool across, uint32_t poi
 	b->expand_x = across ? points : b->points.grow_x;
 }
 
-static enum error add_shrink(struct builder *b, enum kernel kernel)
+/* Appends a step to a lattice, or (grow) from it. */
+static enum error add_scaled(struct builder *b, struct step step, bool grow)
 {
-	struct step step = builder_begin_step(b, kernel, b->type, PIXEL_F32);
-	enum error e =
-	    weights_new_spline(programs_device(b->programs), &b->points.lattice, &step.weights);
+	enum error e = weights_new_lattice(programs_device(b->programs), &b->points.lattice, grow,
+	                                   &step.weights);
 
 	if (!e)
-		builder_add_general(b, &step);
-	return e;
-}
-
-static enum error add_grow(struct builder *b, enum kernel kernel, enum pixel_type to,
-                           enum place original, uint32_t keep)
-{
-	struct step step = begin_last(b, kernel, original, to, keep);
-	enum error e =
-	    weights_new_grow(programs_device(b->programs), &b->points.lattice, &step.weights);
-
-	if (!e)
-		builder_add_general(b, &step);
+		add_general(b, &step);
 	return e;
 }
 
@@ -116,7 +270,7 @@ static enum error add_between(struct builder *b, const struct operation *op)
 	lattice_filter(&op->lattice, op->sigma, filter);
 	memcpy(filter + 2 * radius + 1, filter, (2 * radius + 1) * sizeof *filter);
 	b->width = width < op->lattice.stride ? 1 : width / op->lattice.stride;
-	e = builder_add_filter(b, &between, 0, 0, 0);
+	e = add_filter(b, &between, 0, 0, 0);
 	b->width = width;
 	return e;
 }
@@ -136,19 +290,19 @@ static enum error add_lattice(struct builder *b, const struct operation *op, uin
 		b->busy = original;
 	count_points(b, true, false, radius);
 	b->expand_x += op->radius_x;
-	e = add_shrink(b, KERNEL_SHRINK_DOWN);
+	e = add_scaled(b, begin_step(b, KERNEL_SHRINK_DOWN, type, PIXEL_F32), false);
 	count_points(b, true, true, radius);
 	if (!e)
-		e = add_shrink(b, KERNEL_SHRINK_ACROSS);
+		e = add_scaled(b, begin_step(b, KERNEL_SHRINK_ACROSS, b->type, PIXEL_F32), false);
 	count_points(b, true, true, 0);
 	if (!e)
 		e = add_between(b, op);
 	count_points(b, true, false, 0);
 	if (!e)
-		e = add_grow(b, KERNEL_GROW_ACROSS, PIXEL_F32, original, 0);
+		e = add_scaled(b, begin_last(b, KERNEL_GROW_ACROSS, original, PIXEL_F32, 0), true);
 	count_points(b, false, false, 0);
 	if (!e)
-		e = add_grow(b, KERNEL_GROW_DOWN, type, original, keep);
+		e = add_scaled(b, begin_last(b, KERNEL_GROW_DOWN, original, type, keep), true);
 	b->points = (struct step_points){0};
 	b->busy = busy;
 	return e;
@@ -159,7 +313,7 @@ static enum error add_operation(struct builder *b, const struct operation *op, d
                                 uint32_t keep, uint32_t alpha)
 {
 	return op->lattice.stride ? add_lattice(b, op, keep)
-	                          : builder_add_filter(b, op, offset, keep, alpha);
+	                          : add_filter(b, op, offset, keep, alpha);
 }
 
 /* Adds an operation on premultiplied floats (plain ones unless alpha_weighted), which are converted
@@ -173,25 +327,14 @@ static enum error add_in_floats(struct builder *b, const struct operation *op, b
 	enum error e;
 
 	b->busy = original;
-	step = builder_begin_step(b, KERNEL_PREMULTIPLY, type, PIXEL_F32);
+	step = begin_step(b, KERNEL_PREMULTIPLY, type, PIXEL_F32);
 	step.expand_x += op->radius_x;
 	step.expand_y += op->radius_y;
 	step.alpha = alpha_weighted;
-	builder_add_general(b, &step);
+	add_general(b, &step);
 	e = add_operation(b, op, 0, 0, 0);
 	*last = begin_last(b, kernel, original, type, keep);
 	b->busy = PLACE_IN;
-	return e;
-}
-
-static enum error add_premultiplied(struct builder *b, const struct operation *op, double offset,
-                                    uint32_t keep)
-{
-	struct step step;
-	enum error e = add_in_floats(b, op, true, KERNEL_UNPREMULTIPLY, keep, &step);
-
-	step.offset = (float)offset;
-	builder_add_general(b, &step);
 	return e;
 }
 
@@ -204,19 +347,19 @@ static enum error add_comparison(struct builder *b, const struct operation *op, 
 	    op->kind == OPERATION_LOCAL_THRESHOLD ? KERNEL_THRESHOLD_LOCAL : KERNEL_UNSHARP;
 	struct operation blur = *op;
 	struct step step;
-	const uint32_t steps = b->list->count;
+	const uint32_t steps = b->plan->list.count;
 	enum error e = ERR_OK;
 
 	if (!alpha_weighted && !op->lattice.stride)
-		e = builder_add_filter(b, op, 0, keep, 0);
-	if (e || b->list->count > steps)
+		e = add_filter(b, op, 0, keep, 0);
+	if (e || b->plan->list.count > steps)
 		return e;
 	blur.kind = OPERATION_SEPARABLE;
 	blur.gain = 1;
 	e = add_in_floats(b, &blur, alpha_weighted, kernel, keep, &step);
-	builder_set_comparison(&step, op, b->image->type);
+	step_set_comparison(&step, op, b->image->type);
 	step.alpha = alpha_weighted;
-	builder_add_general(b, &step);
+	add_general(b, &step);
 	return e;
 }
 
@@ -230,10 +373,10 @@ static enum error add_both(struct builder *b, const struct operation *op, bool l
 
 	b->expand_x += second.radius_x;
 	b->expand_y += second.radius_y;
-	e = builder_add_filter(b, &first, 0, keep, 0);
+	e = add_filter(b, &first, 0, keep, 0);
 	b->expand_x -= second.radius_x;
 	b->expand_y -= second.radius_y;
-	return e ? e : builder_add_filter(b, &second, 0, keep, 0);
+	return e ? e : add_filter(b, &second, 0, keep, 0);
 }
 
 /* Adds the smallest values, which it leaves in b->busy, then the largest, from the same pixels. */
@@ -245,10 +388,10 @@ static enum error add_range(struct builder *b, const struct operation *op, uint3
 	enum error e;
 
 	b->busy = original;
-	e = builder_add_filter(b, &smallest, 0, keep, 0);
+	e = add_filter(b, &smallest, 0, keep, 0);
 	b->busy = b->at;
 	b->at = original;
-	return e ? e : builder_add_filter(b, &largest, 0, keep, 0);
+	return e ? e : add_filter(b, &largest, 0, keep, 0);
 }
 
 /* Adds extremes, and if they are not the result the difference of the last and b->busy. */
@@ -266,14 +409,14 @@ static enum error add_morphology(struct builder *b, const struct operation *op, 
 	step = begin_last(b, KERNEL_SUBTRACT, b->busy, b->type, keep);
 	b->busy = PLACE_IN;
 	step.reverse = what == MORPHOLOGY_TOPHAT;
-	builder_add_general(b, &step);
+	add_general(b, &step);
 	return e;
 }
 
 /* Makes a step that extends the pixels. p: the border constant as colours, also if b has YCbCr. */
 static struct step extend_step(const struct builder *b, const double p[BANDS_MAX])
 {
-	struct step step = builder_begin_step(b, KERNEL_EXTEND, b->type, b->type);
+	struct step step = begin_step(b, KERNEL_EXTEND, b->type, b->type);
 	double middle = pixel_type_midpoint(b->image->type);
 	double luma = 0.299 * p[0] + 0.587 * p[1] + 0.114 * p[2];
 	float *pixel = step.border.pixel;
@@ -298,10 +441,9 @@ static void convert_to(struct builder *b, bool ycc)
 
 	if (b->ycc == ycc)
 		return;
-	step = builder_begin_step(b, ycc ? KERNEL_TO_YCC : KERNEL_FROM_YCC, type,
-	                          ycc ? PIXEL_F32 : type);
+	step = begin_step(b, ycc ? KERNEL_TO_YCC : KERNEL_FROM_YCC, type, ycc ? PIXEL_F32 : type);
 	step.offset = (float)pixel_type_midpoint(type);
-	builder_add_general(b, &step);
+	add_general(b, &step);
 	b->ycc = ycc;
 }
 
@@ -368,6 +510,7 @@ static enum error add_call(struct builder *b, const struct filter_call *call, ui
 {
 	const struct image *image = b->image;
 	struct operation op;
+	struct step step;
 	double offset;
 	uint32_t keep;
 	bool alpha_weighted;
@@ -390,15 +533,18 @@ static enum error add_call(struct builder *b, const struct filter_call *call, ui
 	                 (call->channels == CHANNELS_ALL || call->channels == CHANNELS_COLOR) &&
 	                 (op.smoothing || operation_compares(op.kind));
 	offset = op.offset + (op.signed_output ? pixel_type_midpoint(image->type) : 0);
-	if (operation_compares(op.kind))
+	if (operation_compares(op.kind)) {
 		e = add_comparison(b, &op, keep, alpha_weighted);
-	else if (op.kind == OPERATION_MORPHOLOGY)
+	} else if (op.kind == OPERATION_MORPHOLOGY) {
 		e = add_morphology(b, &op, keep);
-	else if (alpha_weighted && !variant_weights_by_alpha(&op, image->type))
-		e = add_premultiplied(b, &op, offset, keep);
-	else
+	} else if (!alpha_weighted || variant_weights_by_alpha(&op, image->type)) {
 		e = add_operation(b, &op, offset, keep,
 		                  op.kind == OPERATION_MIX ? image->alpha : alpha_weighted);
+	} else {
+		e = add_in_floats(b, &op, true, KERNEL_UNPREMULTIPLY, keep, &step);
+		step.offset = (float)offset;
+		add_general(b, &step);
+	}
 	operation_fini(&op);
 	return e;
 }
@@ -416,13 +562,14 @@ static enum error add_blend(struct builder *b)
 	step.invert = regions->invert;
 	step.alpha = b->image->alpha;
 	if (!e)
-		builder_add_general(b, &step);
+		add_general(b, &step);
 	return e;
 }
 
 /* Fills in the steps of a plan that has its chain and image. */
-static enum error make_steps(struct plan *plan, struct builder *b)
+static enum error make_steps(struct builder *b)
 {
+	struct plan *plan = b->plan;
 	const struct chain *chain = b->chain;
 	const bool extend = chain->border != BORDER_WRAP && chain->border != BORDER_CROP;
 	double border[BANDS_MAX];
@@ -439,7 +586,7 @@ static enum error make_steps(struct plan *plan, struct builder *b)
 		if (i && extend) {
 			struct step step = extend_step(b, border);
 
-			builder_add_general(b, &step);
+			add_general(b, &step);
 		}
 		e = add_call(b, &chain->call[i], &done);
 	}
@@ -484,8 +631,8 @@ enum error plan_new(struct programs *programs, const struct chain *chain, const 
 	(*plan)->width = b.width;
 	memcpy(&(*plan)->chain, chain, size);
 	(*plan)->border.kernel = (*plan)->failed = KERNELS;
-	b.list = &(*plan)->list;
-	e = make_steps(*plan, &b);
+	b.plan = *plan;
+	e = make_steps(&b);
 	if (e)
 		plan_free(plan);
 	return e;
@@ -519,14 +666,11 @@ enum program_state plan_resolve(struct plan *plan, struct programs *programs, en
 
 enum kernel plan_lacks(const struct plan *plan)
 {
-	uint32_t i = 0;
-
 	if (plan->failed < KERNELS)
 		return plan->failed;
-	while (i < plan->list.count && plan->list.step[i].function)
-		i++;
-	if (i < plan->list.count)
-		return plan->list.step[i].kernel;
+	for (uint32_t i = 0; i < plan->list.count; i++)
+		if (!plan->list.step[i].function)
+			return plan->list.step[i].kernel;
 	return plan->border.function ? KERNELS : plan->border.kernel;
 }
 

@@ -2,9 +2,23 @@
 #ifndef DEVICE_PLAN_PLAN_H
 #define DEVICE_PLAN_PLAN_H
 
-#include "device/plan/builder.h"
+#include "device/plan/programs.h"
+#include "device/plan/step.h"
 #include "filters/chain.h"
 #include "wire/tile.h"
+
+/* The maximum number of steps. A filter takes at most ten: to YCbCr, premultiply, shrink (2),
+ * filter (2), grow (2), unpremultiply or unsharp, extend. The last filter is followed by a
+ * conversion from YCbCr, and by the step that writes only regions. */
+enum { STEPS_MAX = 10 * CHAIN_FILTERS_MAX + 2 };
+/* A JPEG is decoded, gets a border, and is encoded. */
+_Static_assert((int)STEPS_MAX + 3 <= (int)LAUNCHES_MAX, "a message has room for every launch");
+
+/* The steps of a plan, in order. */
+struct step_list {
+	uint32_t count;
+	struct step step[STEPS_MAX];
+};
 
 struct plan {
 	uint32_t client; /* on whose behalf programs are compiled: see programs_for() */

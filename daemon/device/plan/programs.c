@@ -667,26 +667,15 @@ void programs_hurry(struct programs *p)
 	p->hurry = true;
 }
 
-/* Requests the programs of files, those that are bare or the others. */
-static void want_general(struct programs *p, bool bare)
+void programs_prepare(struct programs *p, bool jpeg)
 {
 	struct entry *e;
 
 	pthread_mutex_lock(&p->lock);
 	for (e = TAILQ_FIRST(&p->general); e; e = TAILQ_NEXT(e, link))
-		if (is_bare(e) == bare)
+		if (is_bare(e) == jpeg)
 			want(p, e, p->hurry);
 	pthread_mutex_unlock(&p->lock);
-}
-
-void programs_prepare(struct programs *p)
-{
-	want_general(p, false);
-}
-
-void programs_prepare_jpeg(struct programs *p)
-{
-	want_general(p, true);
 }
 
 cl_program programs_of_jpeg(struct programs *p, const char *file)

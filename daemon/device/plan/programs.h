@@ -47,12 +47,9 @@ enum program_state programs_find(struct programs *programs, struct step *step,
 /* Makes every request from now on urgent: the caller only waits for programs. */
 void programs_hurry(struct programs *programs);
 
-/* Requests all general kernels. */
-void programs_prepare(struct programs *programs);
-
-/* Requests all programs of kernels/jpeg/, after general kernels; programs_count() says when ready.
- */
-void programs_prepare_jpeg(struct programs *programs);
+/* Requests all general kernels, or the programs of kernels/jpeg/, which come after these:
+ * programs_count() says when they are ready. */
+void programs_prepare(struct programs *programs, bool jpeg);
 /* The program of a file as "jpeg/idct.cl", which lives as long as `programs`. NULL: not ready. */
 cl_program programs_of_jpeg(struct programs *programs, const char *file);
 

@@ -1,6 +1,10 @@
-/* Steps, and the arithmetic of their regions: size, layout in a buffer, and bytes. In a direction
- * that has been shrunk to a lattice, columns or rows are points. */
+/* Steps: their parameters in the form that kernels take, and the arithmetic of their regions: size,
+ * layout in a buffer, bytes. Where a step has shrunk to a lattice, columns or rows are points. */
 #include "device/plan/step.h"
+
+#include <math.h>
+
+#include "device/plan/weights.h"
 
 void step_retain_kernel(const struct step *step)
 {
@@ -21,6 +25,154 @@ void step_release(struct step *step)
 	object_release(OBJECT_STEP_KERNEL, step->function);
 	object_release(OBJECT_STEP_WEIGHTS, step->weights);
 	*step = (struct step){0};
+}
+
+/* The largest float (integer) that is not above a number: samples are above either or neither. */
+static float not_above(double number, enum pixel_type type)
+{
+	const float nearest = (float)(type == PIXEL_F32 ? number : floor(number));
+
+	return nearest > number ? nextafterf(nearest, -INFINITY) : nearest;
+}
+
+void step_set_comparison(struct step *step, const struct operation *op, enum pixel_type image_type)
+{
+	const double full = pixel_type_full_scale(image_type);
+	const double threshold = op->threshold * full;
+
+	step->amount = (float)op->amount;
+	step->threshold = (float)threshold;
+	if (op->kind == OPERATION_UNSHARP)
+		return;
+	step->amount = (float)full;
+	step->threshold = not_above(threshold, step->program);
+	for (int band = 0; band < BANDS_MAX; band++)
+		step->limits.s[band] = not_above(op->limit[band] * full, step->program);
+}
+
+static void fill_curve(struct step *step, const struct curve *c, double full)
+{
+	for (int band = 0; band < BANDS_MAX; band++) {
+		step->curve.gain.s[band] = (float)(c->gain[band] / full);
+		step->curve.bias.s[band] = (float)c->bias[band];
+	}
+	step->curve.low = (float)c->low;
+	step->curve.high = (float)c->high;
+	step->curve.exponent = (float)c->exponent;
+	step->curve.scale = (float)(c->scale * full);
+	step->curve.shift = (float)(c->shift * full);
+}
+
+/* Sets the rows of the matrix, and what is added. */
+static void fill_mix(struct step *step, const struct operation *op, double full)
+{
+	for (int row = 0; row < BANDS_MAX; row++) {
+		const double *c = op->coefficients + (size_t)row * (BANDS_MAX + 1);
+
+		for (int column = 0; column < BANDS_MAX; column++)
+			step->mix[row].s[column] = (float)c[column];
+		step->mix[BANDS_MAX].s[row] = (float)(c[BANDS_MAX] * full);
+	}
+}
+
+/* Sets the weights of a gradient; directions fill the range of integers, with 0 in the middle. */
+static void fill_gradient(struct step *step, const struct operation *op, enum pixel_type image_type)
+{
+	const double full = pixel_type_full_scale(image_type);
+
+	step->output = op->output;
+	step->scale = 1;
+	for (int i = 0; i < 3; i++)
+		step->smooth[i] = (float)op->coefficients[i];
+	if (op->output != GRADIENT_DIRECTION || image_type == PIXEL_F32)
+		return;
+	step->scale = (float)(full / (2 * M_PI));
+	step->offset += (float)(full / 2);
+}
+
+static union step_limit limit_of(double limit, enum pixel_type program)
+{
+	const double square = floor(limit * limit);
+
+	if (program == PIXEL_U16)
+		return (union step_limit){.whole = (cl_long)square};
+	return (union step_limit){.real = (float)(program == PIXEL_U8 ? square : limit)};
+}
+
+/* Places the plane of bits: what is missing of it is on both sides alike. */
+static void fill_plane(struct step *step, const struct operation *op)
+{
+	const cl_int width = (cl_int)op->plane_width, height = (cl_int)op->plane_height;
+
+	step->plane.words = 2 * ((op->plane_width + 63) / 64);
+	step->plane.width = width;
+	step->plane.height = height;
+	step->plane.x = ((cl_int)step->image_width - width) / 2;
+	step->plane.y = ((cl_int)step->image_height - height) / 2;
+}
+
+/* Work-items share a block of pixelate where it is wide enough for a power of two of them. */
+static void fill_blocks(struct step *step)
+{
+	const uint32_t side = step->radius_x + 1, run = step->shape.x / (side * step->bands);
+	uint32_t lanes = 1;
+
+	while (lanes * 2 <= step->shape.group_x && lanes * 2 <= side)
+		lanes *= 2;
+	step->blocks.side = side;
+	step->blocks.lanes = lanes;
+	step->blocks.run = run ? run : 1;
+}
+
+enum error step_fill(const struct device *device, const struct work *work, struct step *step)
+{
+	const struct operation *op = work->operation;
+	const double full = pixel_type_full_scale(work->image_type);
+	const double log2_e = 1 / log(2);
+	bool as_matrix = kernel_row(step->kernel)->operations & 1u << OPERATION_MATRIX;
+
+	step->program = step->src_type = step->dst_type = work->type;
+	step->bands = work->bands;
+	step->radius_x = op->radius_x;
+	step->radius_y = op->radius_y;
+	step->keep = work->keep;
+	step->alpha = work->alpha;
+	step->element = op->element;
+	step->rank = op->rank;
+	step->by_band = op->by_band;
+	step->full = (float)full;
+	if (op->kind == OPERATION_EXTREME)
+		step->output = op->largest;
+	else if (op->kind == OPERATION_GRADIENT)
+		fill_gradient(step, op, work->image_type);
+	else if (op->kind == OPERATION_CURVE)
+		fill_curve(step, &op->curve, full);
+	else if (op->kind == OPERATION_MIX)
+		fill_mix(step, op, full);
+	else if (op->kind == OPERATION_PIXELATE)
+		fill_blocks(step);
+	else if (op->kind == OPERATION_THRESHOLD || operation_compares(op->kind))
+		step_set_comparison(step, op, work->image_type);
+	if (op->kind == OPERATION_BILATERAL) {
+		step->space = (float)(op->space * log2_e);
+		step->range = (float)(op->range / (full * full) * log2_e);
+	}
+	if (op->kind == OPERATION_CANNY) {
+		step->low = limit_of(op->low * full, step->program);
+		step->high = limit_of(op->high * full, step->program);
+	}
+	if (op->kind == OPERATION_EDGES) {
+		fill_plane(step, op);
+		return weights_new_plane(device, op, &step->weights);
+	}
+	if (op->kind == OPERATION_LUT) {
+		step->tables = op->tables;
+		step->entries = step->program == PIXEL_F32 ? op->entries : (uint32_t)full + 1;
+		step->places = (float)((op->entries - 1) / full);
+		return weights_new_tables(device, op, step->program, full, &step->weights);
+	}
+	return weights_new(device, op, variant_get(step->kernel)->weights, as_matrix, step->shape.y,
+	                   &step->weights);
 }
 
 struct lattice_span region_points_across(const struct step *step, const struct tile *tile)

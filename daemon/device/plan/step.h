@@ -116,6 +116,14 @@ struct stack {
 	uint32_t y0[STACK_MAX]; /* where each lies in the filtered image */
 };
 
+/* Sets what a step of unsharp or a threshold compares with, of an image of this type. */
+void step_set_comparison(struct step *step, const struct operation *op, enum pixel_type image_type);
+
+/* Sets what the work says of a step with a kernel, and makes its weights. ERR_MEMORY or ERR_DEVICE;
+ * the step holds nothing then. */
+enum error step_fill(const struct device *device, const struct work *work,
+                     struct step *step) MUST_CHECK;
+
 /* Retains the step's kernel only. */
 void step_retain_kernel(const struct step *step);
 

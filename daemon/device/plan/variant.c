@@ -9,23 +9,8 @@
 #include "local.h"
 
 enum {
-	PIXELS = VARIANT_PIXELS,
-	IMAGE = VARIANT_IMAGE,
-	ONLY_3X3 = VARIANT_ONLY_3X3,
-	MEAN = VARIANT_MEAN,
-	BOX = VARIANT_BOX,
-	EXACT = VARIANT_EXACT,
-	WHOLE_SMOOTH = VARIANT_WHOLE_SMOOTH,
-	MAGNITUDE = VARIANT_MAGNITUDE,
-	NO_KEEP = VARIANT_NO_KEEP,
-	LOCAL = VARIANT_LOCAL,
-	LINE = VARIANT_LINE,
-	RECTANGLE = VARIANT_RECTANGLE,
-	STRAIGHT = VARIANT_STRAIGHT,
-	MEDIAN = VARIANT_MEDIAN,
-	RUN_TIME = VARIANT_RUN_TIME,
-	TARGET_IMAGE = VARIANT_TARGET_IMAGE,
-	PLACE = VARIANT_PLACE,
+#define NEED(symbol, text) symbol = VARIANT_##symbol,
+#include "device/plan/needs.def"
 };
 
 static const struct variant variants[KERNELS] = {
@@ -381,21 +366,9 @@ static void add_need(char *text, size_t size, const char *need)
 
 void variant_describe(enum kernel kernel, char *text, size_t size)
 {
-	static const struct {
-		uint32_t need;
-		const char *text;
-	} words[] = {
-	    {VARIANT_IMAGE, "image objects of the image's type and size"},
-	    {VARIANT_ONLY_3X3, "a window of 3x3"},
-	    {VARIANT_MEAN, "weights of a mean, no offset"},
-	    {VARIANT_BOX, "equal weights of a mean, no offset"},
-	    {VARIANT_EXACT, "weights within its precision"},
-	    {VARIANT_WHOLE_SMOOTH, "small whole weights, no direction"},
-	    {VARIANT_MAGNITUDE, "output=magnitude"},
-	    {VARIANT_NO_KEEP, "all bands of colour"},
-	    {VARIANT_MEDIAN, "the median of a square"},
-	    {VARIANT_RECTANGLE, "a rectangle"},
-	    {VARIANT_STRAIGHT, "exponent 1"},
+	static const char *const texts[] = {
+#define NEED(symbol, text) text,
+#include "device/plan/needs.def"
 	};
 	const struct kernel_row *row = kernel_row(kernel);
 	const struct variant *variant = &variants[kernel];
@@ -420,9 +393,9 @@ void variant_describe(enum kernel kernel, char *text, size_t size)
 		snprintf(rows, sizeof rows, "groups of %u work-items", group);
 		add_need(text, size, rows);
 	}
-	for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-		if (variant->needs & words[i].need)
-			add_need(text, size, words[i].text);
+	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+		if (variant->needs >> i & 1 && texts[i])
+			add_need(text, size, texts[i]);
 	if (row->origin == KERNEL_CLASSIC && row->operations & 1u << OPERATION_GRADIENT)
 		add_need(text, size, "sobel's magnitude");
 	if (row->operations & (1u << OPERATION_LOCAL_THRESHOLD | 1u << OPERATION_UNSHARP))

@@ -18,26 +18,14 @@ enum weights {
 	WEIGHTS_STRIPS, /* a matrix, times 2^fixed_shift(), in bytes: gpu/matrix_fixed.cl */
 };
 
-/* Requirements of a kernel for the host, the device or the work. */
+/* Bits of what a kernel needs. */
 enum {
-	VARIANT_PIXELS = 1,        /* work-items count pixels, not samples, across */
-	VARIANT_IMAGE = 2,         /* reads an image object */
-	VARIANT_ONLY_3X3 = 4,      /* only a window of 3x3 */
-	VARIANT_MEAN = 8,          /* separable: weights not negative, sum 1, no offset */
-	VARIANT_BOX = 32768,       /* a mean whose weights are equal */
-	VARIANT_EXACT = 16,        /* sums must be exact enough: half_error.h */
-	VARIANT_WHOLE_SMOOTH = 32, /* gradient: small integer weights, no direction */
-	VARIANT_MAGNITUDE = 64,    /* gradient: no other output */
-	VARIANT_NO_KEEP = 128,     /* bilateral: all bands of colour must be changed */
-	VARIANT_LOCAL = 256,       /* takes local memory for its rows and their reach */
-	VARIANT_LINE = 2048,       /* with VARIANT_LOCAL: one more row */
-	VARIANT_RUN_TIME = 512,    /* compiled for nothing but the pixel type */
-	/* with VARIANT_IMAGE: writes one, too; both hold shares of full scale */
-	VARIANT_TARGET_IMAGE = 1024,
-	VARIANT_RECTANGLE = 16384, /* extreme: no other element */
-	VARIANT_STRAIGHT = 65536,  /* curve: exponent 1 */
-	VARIANT_MEDIAN = 8192,     /* rank: the median of a square */
-	VARIANT_PLACE = 4096,      /* is told where in the image it works: PLACE_ARGUMENTS */
+#define NEED(symbol, text) NUMBER_OF_##symbol,
+#include "device/plan/needs.def"
+};
+enum {
+#define NEED(symbol, text) VARIANT_##symbol = 1 << NUMBER_OF_##symbol,
+#include "device/plan/needs.def"
 };
 
 /* A row of kernels.def: the columns that kernel_row() does not have. */
@@ -105,7 +93,7 @@ typedef void variant_chooser(void *user, const struct work *work, enum kernel *k
 void variant_choose_by_table(const struct device *device, const struct work *work,
                              enum kernel *kernel, struct shape *shape);
 
-/* The general kernel for a piece of work; there is always one. */
+/* The general kernel for a piece of work; KERNELS if there are some for its parts alone. */
 enum kernel variant_general_kernel(const struct device *device, const struct work *work);
 
 /* Describes a kernel and its requirements: "NAME (TEXT), which needs …". */

@@ -1,6 +1,7 @@
 /* Coefficient formats, converted from the operation's doubles. */
 #include "device/plan/weights.h"
 
+#include <CL/cl_half.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -101,7 +102,8 @@ static size_t write_format(const struct list *l, enum weights format, size_t mar
 		return count;
 	case WEIGHTS_HALF2:
 		for (size_t i = 0; out && i < count; i++)
-			((uint32_t *)out)[i] = half_bits(list_get(l, i)) * 0x10001;
+			((uint32_t *)out)[i] =
+			    cl_half_from_double(list_get(l, i), CL_HALF_RTE) * 0x10001u;
 		return count;
 	case WEIGHTS_STRIPS:
 		return write_strips(l, out);
@@ -130,33 +132,21 @@ static enum error store(const struct device *device, const void *data, size_t wo
 	return ERR_DEVICE;
 }
 
-static enum error store_floats(const struct device *device, const double *numbers, size_t count,
-                               cl_mem *buffer)
+enum error weights_new_lattice(const struct device *device, const struct lattice *lattice,
+                               bool grow, cl_mem *buffer)
 {
-	float data[LATTICE_TAPS_MAX * LATTICE_STRIDE_MAX];
+	enum { COUNT = LATTICE_TAPS_MAX * LATTICE_STRIDE_MAX };
+	double numbers[COUNT] = {0};
+	float data[COUNT];
 
-	_Static_assert(sizeof data >= LATTICE_SPLINE_MAX * sizeof *data, "there is room for both");
-	for (size_t i = 0; i < count; i++)
+	_Static_assert((int)COUNT >= (int)LATTICE_SPLINE_MAX, "there is room for both");
+	if (grow)
+		lattice_grow(lattice, (double(*)[LATTICE_STRIDE_MAX])numbers);
+	else
+		lattice_spline(lattice, numbers);
+	for (size_t i = 0; i < COUNT; i++)
 		data[i] = (float)numbers[i];
-	return store(device, data, count, buffer);
-}
-
-enum error weights_new_spline(const struct device *device, const struct lattice *lattice,
-                              cl_mem *buffer)
-{
-	double spline[LATTICE_SPLINE_MAX];
-
-	lattice_spline(lattice, spline);
-	return store_floats(device, spline, 2 * (size_t)lattice->half + 1, buffer);
-}
-
-enum error weights_new_grow(const struct device *device, const struct lattice *lattice,
-                            cl_mem *buffer)
-{
-	double weight[LATTICE_TAPS_MAX][LATTICE_STRIDE_MAX];
-
-	lattice_grow(lattice, weight);
-	return store_floats(device, weight[0], sizeof weight / sizeof **weight, buffer);
+	return store(device, data, grow ? COUNT : 2 * (size_t)lattice->half + 1, buffer);
 }
 
 enum error weights_new_tables(const struct device *device, const struct operation *op,

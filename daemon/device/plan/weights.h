@@ -13,10 +13,8 @@ enum error weights_new(const struct device *device, const struct operation *oper
 
 /* The weights of kernels that shrink to a lattice (the spline's samples) or grow from it:
  * weight[LATTICE_TAPS_MAX][LATTICE_STRIDE_MAX]. The caller releases *buffer. ERR_DEVICE. */
-enum error weights_new_spline(const struct device *device, const struct lattice *lattice,
-                              cl_mem *buffer) MUST_CHECK;
-enum error weights_new_grow(const struct device *device, const struct lattice *lattice,
-                            cl_mem *buffer) MUST_CHECK;
+enum error weights_new_lattice(const struct device *device, const struct lattice *lattice,
+                               bool grow, cl_mem *buffer) MUST_CHECK;
 
 /* The tables of OPERATION_LUT: of integers a pixel for each pixel value, of floats its entries
  * times full scale. The caller releases *buffer. ERR_MEMORY or ERR_DEVICE. */
