@@ -202,26 +202,28 @@ void worker_resume(struct worker *w)
 		loop_timer_start(&w->timer, 1);
 }
 
-/* Counts an end that is a failure, and schedules the restart. */
-static void count_end(struct worker *w, const char *reason)
+/* Tells the owner that no process runs any more, after scheduling the next start; an end that
+ * nobody asked for is counted as a failure. */
+static void worker_down(struct worker *w, const char *reason)
 {
 	uint64_t ms = w->failures < 10 ? (uint64_t)BACKOFF_FIRST_MS << w->failures : BACKOFF_MAX_MS;
 
-	metric_add(METRIC_WORKER_RESTARTS, w->kind, reason, 1);
-	w->restarts++;
-	w->failures++;
-	loop_timer_start(&w->timer, ms < BACKOFF_MAX_MS ? ms : BACKOFF_MAX_MS);
+	if (!w->stopped && reason == WORKER_STOPPING) {
+		worker_resume(w); /* called while it was ending */
+	} else if (!w->stopped && !w->once) {
+		metric_add(METRIC_WORKER_RESTARTS, w->kind, reason, 1);
+		w->restarts++;
+		w->failures++;
+		loop_timer_start(&w->timer, ms < BACKOFF_MAX_MS ? ms : BACKOFF_MAX_MS);
+	}
+	if (w->owner->down)
+		w->owner->down(w, reason);
 }
 
 static void launch_or_fail(struct worker *w)
 {
-	static const char reason[] = "exec";
-
-	if (!launch(w))
-		return;
-	if (!w->once)
-		count_end(w, reason);
-	w->owner->down(w, reason);
+	if (launch(w))
+		worker_down(w, "exec");
 }
 
 static void timer_due(void *context)
@@ -304,11 +306,6 @@ bool worker_send(struct worker *w, const struct message *message, const int *fds
 	else
 		expect_end(w);
 	return false;
-}
-
-bool worker_offer(struct worker *w, const struct message *message)
-{
-	return w->state == WORKER_UP && !wire_send(w->socket.fd, message, NULL);
 }
 
 void worker_refuse(struct worker *w, const char *what)
@@ -460,9 +457,7 @@ static void worker_ended(void *context)
 	}
 	reason = end_reason(w, status);
 	close_process(w);
-	if (!w->stopped && reason == WORKER_STOPPING) {
-		worker_resume(w); /* called while it was ending */
-	} else if (!w->stopped && !w->once) {
+	if (!w->stopped && !w->once && reason != WORKER_STOPPING) {
 		log_event(LOG_LEVEL_WARNING,
 		          LOG_FIELDS(.worker = w->name, .error = reason,
 		                     .duration_us = (loop_now() - w->started) / 1000),
@@ -471,9 +466,8 @@ static void worker_ended(void *context)
 		          WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
 		if (w->served || loop_now() - w->started > STABLE_NS)
 			w->failures = 0;
-		count_end(w, reason);
 	}
-	w->owner->down(w, reason);
+	worker_down(w, reason);
 }
 
 /* Stops waiting for the process to end; its owner must replace memory that it shares. */
@@ -483,9 +477,7 @@ static void worker_abandon(struct worker *w)
 	log_error("%s (pid %d) has not ended %d s after SIGKILL: it is abandoned", w->name,
 	          (int)w->pid, (int)(REAP_MS / 1000));
 	close_process(w);
-	if (!w->stopped && !w->once)
-		count_end(w, WORKER_LOST);
-	w->owner->down(w, WORKER_LOST);
+	worker_down(w, WORKER_LOST);
 }
 
 /* Kills a worker that has not ended although its socket is closed; abandons one that SIGKILL does

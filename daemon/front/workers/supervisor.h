@@ -38,7 +38,7 @@ struct worker_owner {
 	void (*message)(struct worker *worker, const struct message *message);
 	/* The process has been reaped, so nothing of it runs any more; or it could not be started
 	 * ("exec"). WORKER_LOST: it was not reaped within two seconds after SIGKILL, and may still
-	 * write to memory it shares. */
+	 * write to memory it shares. May be NULL. */
 	void (*down)(struct worker *worker, const char *reason);
 	/* True if the worker has work that needs processor time. NULL: it never has. */
 	bool (*busy)(const struct worker *worker);
@@ -89,9 +89,6 @@ void worker_limit_files(struct worker *worker, uint64_t size);
 /* Sends a message to a worker that is up. Returns false if the worker is not up or does not read;
  * in the latter case it is killed, and down() follows. */
 bool worker_send(struct worker *worker, const struct message *message, const int *fds);
-
-/* The same, for what may be lost: a worker that does not read is left alone. */
-bool worker_offer(struct worker *worker, const struct message *message);
 
 /* Reasons for down(): worker_stop() ended the process; the process could not be killed. */
 extern const char WORKER_STOPPING[], WORKER_LOST[];
