@@ -26,6 +26,12 @@ enum device_state {
 	DEVICE_STATES,
 };
 
+/* Work in units of one multiply-add, as of the tiles that a device holds, and the speed at it. */
+struct load {
+	double units;
+	double ns_per_unit; /* running estimate */
+};
+
 /* A device that has been used. It keeps its number and label for the life of the service, even when
  * removed: tiles, jobs and metrics refer to it by them. */
 struct device {
@@ -37,6 +43,7 @@ struct device {
 	struct message_ready ready;  /* its worker's last; before, only the name, from the probe */
 	uint64_t jpeg_distrusted;    /* loop_now() when it gave a wrong JPEG; 0: never */
 	unsigned window; /* maximum number of tiles it may hold, of any size; 0: not yet up */
+	struct load load;
 	struct task *held[WINDOW_MAX];
 	unsigned held_count;
 	uint64_t plan[PLANS_MAX];         /* by place: id of the plan it has been sent, or 0 */

@@ -13,7 +13,6 @@
 #include "base/log.h"
 #include "front/base/metrics.h"
 #include "front/workers/arenas.h"
-#include "front/workers/device_load.h"
 #include "front/workers/device_table.h"
 #include "front/workers/discovery.h"
 #include "front/workers/reports.h"
@@ -208,7 +207,7 @@ static void receive_tile(struct device *d, unsigned i, const struct message_tile
 
 	set_wait(task, 0);
 	memmove(&d->held[i], &d->held[i + 1], (--d->held_count - i) * sizeof *d->held);
-	load_of(d)->units = d->held_count ? load_of(d)->units - task->units : 0;
+	d->load.units = d->held_count ? d->load.units - task->units : 0;
 	if (error_status(done->error) >= 500)
 		log_event(LOG_LEVEL_WARNING,
 		          LOG_FIELDS(.job = done->job, .device = d->label,
@@ -340,7 +339,7 @@ static void device_down(struct worker *worker, const char *reason)
 		          "%s is down (%s) with %u tiles", d->label, reason, d->held_count);
 		count_failure(d, reason);
 	}
-	load_of(d)->units = 0;
+	d->load.units = 0;
 	for (unsigned i = 0; reason == WORKER_LOST && i < d->held_count; i++)
 		owner->arena_lost(d->held[i]->tile.arena);
 	while (d->held_count) {
@@ -390,7 +389,7 @@ static void device_create(const struct message_device *m)
 	d->fresh = true;
 	d->worker.kind = "device";
 	d->worker.owner = &device_worker;
-	*load_of(d) = (struct load){.ns_per_unit = ns_per_unit_guess};
+	d->load = (struct load){.ns_per_unit = ns_per_unit_guess};
 	if (worker_start(&d->worker))
 		log_error("cannot start %s", d->label);
 }
@@ -430,7 +429,7 @@ static bool is_overdue(const struct device *d, const struct task *task, uint64_t
 	const uint64_t worked = d->worker.stall.worked_ns - task->worked;
 	bool cpu = d->found.type == DEVICE_CPU,
 	     blocked = d->programs.blocking || d->programs_at >= task->sent;
-	double predicted = load_of(d)->units * load_of(d)->ns_per_unit;
+	double predicted = d->load.units * d->load.ns_per_unit;
 	double max = cpu ? predicted * hung_cpu.factor + hung_cpu.ns
 	                 : predicted * hung_gpu.factor + hung_gpu.ns;
 
@@ -516,7 +515,6 @@ void devices_fini(void)
  * processor has one. */
 bool device_has_room(const struct device *d, enum tile_form form)
 {
-	const struct load *load = load_of(d);
 	const double most = d->found.type == DEVICE_CPU ? window_cpu_ns
 	                    : form == TILE_PIXELS       ? window_ns
 	                                                : window_scans_ns;
@@ -524,7 +522,7 @@ bool device_has_room(const struct device *d, enum tile_form form)
 	return device_state(d) == DEVICE_UP &&
 	       (d->held_count < d->window ||
 	        (d->ready.small_max > 1 && d->held_count < WINDOW_MAX &&
-	         load->units * load->ns_per_unit < most));
+	         d->load.units * d->load.ns_per_unit < most));
 }
 
 /* Sends the plan to the device unless it has it, and drops the plan that had the same place. */
@@ -558,6 +556,6 @@ bool device_send(struct device *d, struct task *task)
 	task->waited = false;
 	begin_task(d, task);
 	d->held[d->held_count++] = task;
-	load_of(d)->units += task->units;
+	d->load.units += task->units;
 	return true;
 }

@@ -92,7 +92,7 @@ void reports_book(struct device *d, struct task *task, const struct message_tile
 	record_transfer(d, "download", done->download_ns, done->download_bytes);
 	times->upload += done->upload_ns;
 	times->download += done->download_ns;
-	load_learn(load_of(d), task->units, kernels_ns + done->upload_ns + done->download_ns);
+	load_learn(&d->load, task->units, kernels_ns + done->upload_ns + done->download_ns);
 	metric_add(METRIC_TILES, d->label, NULL, 1);
 	if (current)
 		task->job->devices_used |= UINT64_C(1) << d->worker.number;

@@ -76,7 +76,7 @@ static void task_fail(struct task *task, enum error error, const char *reason)
 
 static bool is_long(const struct device *d, const struct task *task)
 {
-	return task->units * load_of(d)->ns_per_unit > long_ns;
+	return task->units * d->load.ns_per_unit > long_ns;
 }
 
 /* True if the device may get this tile now. Long tiles leave one lane free (the window is the
@@ -99,7 +99,7 @@ static bool has_room(const struct device *d, const struct task *task)
 static void send_turn(struct device *d)
 {
 	struct fair_flow *flow = fair_next(&ready, ALL_CLASSES);
-	double units = turn_ns / load_of(d)->ns_per_unit;
+	double units = turn_ns / d->load.ns_per_unit;
 
 	while (flow->head && units > 0 && d->held_count < WINDOW_MAX) {
 		struct task *task = (struct task *)fair_take(&ready, flow);
