@@ -104,6 +104,11 @@ unsigned devices_up(void)
 
 void devices_publish(void)
 {
+	static const char *const kinds[OBJECTS] = {
+#define OBJECT(symbol, name, ...) name,
+#include "wire/objects.def"
+#undef OBJECT
+	};
 	static const enum metric gauges[] = {METRIC_DEVICE_UP,         METRIC_DEVICE_STATE,
 	                                     METRIC_DEVICE_MEMORY,     METRIC_TILES_IN_FLIGHT,
 	                                     METRIC_OPENCL_OBJECTS,    METRIC_PROGRAMS_PENDING,
@@ -127,6 +132,8 @@ void devices_publish(void)
 		metric_set(METRIC_DEVICE_MEMORY, d->label, NULL, (double)d->ready.memory);
 		metric_set(METRIC_PROGRAMS_PENDING, d->label, NULL, d->programs.pending);
 		metric_set(METRIC_PROGRAMS_COMPILING, d->label, NULL, d->programs.compiling);
+		for (enum object k = 0; k < OBJECTS; k++)
+			metric_set(METRIC_OPENCL_OBJECTS, d->label, kinds[k], d->objects.live[k]);
 	}
 }
 

@@ -49,6 +49,7 @@ struct device {
 	uint64_t plan[PLANS_MAX];         /* by place: id of the plan it has been sent, or 0 */
 	uint64_t tiles;                   /* filtered since the service started */
 	struct message_programs programs; /* its worker's last report of programs */
+	struct message_objects objects;
 	uint64_t programs_at;   /* loop_now() when a compilation last could block launches */
 	uint64_t programs_told; /* loop_now() of the last log line on compiling; 0: none */
 	struct message_choice *choices; /* of its tuner; owned */

@@ -198,31 +198,10 @@ static bool receive_programs(struct device *d, const struct message_programs *no
 	return true;
 }
 
-static void publish_objects(const struct device *d, const struct message_objects *now)
-{
-	static const char *const kinds[OBJECTS] = {
-#define OBJECT(symbol, name, ...) name,
-#include "wire/objects.def"
-#undef OBJECT
-	};
-
-	for (enum object kind = 0; kind < OBJECTS; kind++)
-		metric_set(METRIC_OPENCL_OBJECTS, d->label, kinds[kind], now->live[kind]);
-}
-
 void reports_end(struct device *d)
 {
 	d->programs.pending = d->programs.compiling = 0;
-	publish_objects(d, &(struct message_objects){0});
-}
-
-static bool receive_objects(const struct device *d, const struct message_objects *now)
-{
-	for (enum object kind = 0; kind < OBJECTS; kind++)
-		if (now->live[kind] > objects_max)
-			return false;
-	publish_objects(d, now);
-	return true;
+	d->objects = (struct message_objects){0};
 }
 
 bool reports_take(struct device *d, const struct message *message)
@@ -231,5 +210,11 @@ bool reports_take(struct device *d, const struct message *message)
 		return receive_choice(d, &message->choice);
 	if (message->type == MSG_PROGRAMS)
 		return receive_programs(d, &message->programs);
-	return message->type == MSG_OBJECTS && receive_objects(d, &message->objects);
+	if (message->type != MSG_OBJECTS)
+		return false;
+	for (enum object kind = 0; kind < OBJECTS; kind++)
+		if (message->objects.live[kind] > objects_max)
+			return false;
+	d->objects = message->objects;
+	return true;
 }

@@ -16,7 +16,7 @@ bool reports_ready_valid(const struct device *device, const struct message_ready
  * Prometheus sees their first increase. */
 void reports_begin(struct device *device);
 
-/* The process has ended: resets its gauges of programs and objects. */
+/* The process has ended: it builds no programs and has no objects. */
 void reports_end(struct device *device);
 
 /* Takes a report on the worker itself. Returns false if the message is of another kind or
