@@ -28,9 +28,8 @@ void arenas_close(unsigned arena);
 /* Returns the arena's files, or NULL if it is not open. */
 const struct arena_files *arenas_get(unsigned arena);
 
-/* Sends an open arena to a worker. read_only: with `in` for reading only. Returns false if the
- * worker failed. */
-bool arenas_tell(unsigned arena, struct worker *worker, bool read_only);
+/* Sends an open arena to a worker. read_only: with `in` for reading only. */
+void arenas_tell(unsigned arena, struct worker *worker, bool read_only);
 
 /* A worker that is told of all arenas; embedded in the owner's struct. */
 struct arena_user {
@@ -41,9 +40,8 @@ struct arena_user {
 };
 
 /* Tells a worker that is up of all open arenas, and from then on of every change, until
- * arenas_leave(). Returns false if the worker failed. arenas_leave() does nothing if the user has
- * not joined. */
-bool arenas_join(struct arena_user *user, struct worker *worker, bool read_only);
+ * arenas_leave(), which does nothing if the user has not joined. */
+void arenas_join(struct arena_user *user, struct worker *worker, bool read_only);
 void arenas_leave(struct arena_user *user);
 
 #endif

@@ -482,8 +482,8 @@ static void codec_prepare(const struct worker *worker, struct start *start)
 static void codec_up(struct worker *worker, const struct message_ready *ready)
 {
 	repertoire_take(&ready->formats);
-	if (arenas_tell(worker->number, worker, false))
-		runs_wake();
+	arenas_tell(worker->number, worker, false);
+	runs_wake();
 }
 
 static void codec_message(struct worker *worker, const struct message *message)
@@ -619,19 +619,6 @@ static void check_jobs(void *context)
 	}
 }
 
-/* Adds a codec worker at the end of the array. */
-static enum error codec_add(void)
-{
-	struct codec *c;
-	enum error e = codec_open(&c);
-
-	if (e)
-		return e;
-	c->worker.kind = "codec";
-	c->worker.owner = &codec_worker;
-	return worker_start(&c->worker);
-}
-
 enum error codecs_init(const struct config *c, const struct codec_owner *o)
 {
 	enum error e = loop_timer_init(&check, check_jobs, NULL);
@@ -644,19 +631,17 @@ enum error codecs_init(const struct config *c, const struct codec_owner *o)
 		return e;
 	loop_timer_repeat(&check, CHECK_MS);
 	while (!e && codecs_count() < config->codecs)
-		e = codec_add();
+		e = codec_add(&codec_worker);
 	return e;
 }
 
 void codecs_reload(void)
 {
 	for (unsigned i = 0; i < codecs_count(); i++)
-		if (codec_is_surplus(codec_get(i)) || codec_get(i)->worker.stopped)
-			codec_check_idle(codec_get(i));
+		codec_check_idle(codec_get(i));
 	while (codecs_count() < config->codecs)
-		if (codec_add())
+		if (codec_add(&codec_worker))
 			break;
-	runs_wake();
 }
 
 /* Also ends jobs that are still open; their clients have gone. */

@@ -66,8 +66,8 @@ static void device_admit(struct device *d)
 	d->quarantined = false;
 	d->fresh = false;
 	d->up_since = loop_now();
-	if (arenas_join(&d->arenas, &d->worker, d->found.type == DEVICE_CPU))
-		owner->room();
+	arenas_join(&d->arenas, &d->worker, d->found.type == DEVICE_CPU);
+	owner->room();
 }
 
 /* Sends the test tiles; if that fails, device_down() follows. */

@@ -248,15 +248,15 @@ bool codec_settle_job(struct codec *c)
 	return true;
 }
 
-enum error codec_open(struct codec **codec)
+enum error codec_add(const struct worker_owner *o)
 {
 	enum error e = open_arena(codec_count);
 
 	if (e)
 		return e;
-	*codec = &codecs[codec_count];
-	(*codec)->worker.number = codec_count++;
-	return ERR_OK;
+	codecs[codec_count].worker =
+	    (struct worker){.kind = "codec", .number = codec_count, .owner = o};
+	return worker_start(&codecs[codec_count++].worker);
 }
 
 static void job_cancelled(struct job *job)

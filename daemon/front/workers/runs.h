@@ -58,9 +58,8 @@ void runs_fini(void);
 unsigned codecs_count(void);
 struct codec *codec_get(unsigned i);
 
-/* Adds a codec worker with a number and an arena; the caller starts its process. The count must be
- * below CODECS_MAX. Fails as arenas_open(). */
-enum error codec_open(struct codec **codec) MUST_CHECK;
+/* Adds a codec worker at the end of the array, below CODECS_MAX. Fails as arenas_open(). */
+enum error codec_add(const struct worker_owner *owner) MUST_CHECK;
 
 /* True if the worker's number is above the configured count. */
 bool codec_is_surplus(const struct codec *codec);
