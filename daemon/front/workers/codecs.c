@@ -91,19 +91,6 @@ static void open_answer(struct job *job, uint64_t size)
 /* The measured time of reference_cost()'s units. */
 static struct load verifying = {.ns_per_unit = 0.2};
 
-/* The predicted time of the run's pixels in the codec worker: of a second computation, or the only
- * one. */
-static double verify_ns(struct job *job, const struct message_image *m)
-{
-	const struct chain *chain = job->chain->chain;
-
-	job->verify_units = 0;
-	if (job->options.verify || chain->variant == VARIANT_REFERENCE)
-		job->verify_units =
-		    reference_cost_in_pieces(chain, &m->image) * job_pages_read(job, m->pages);
-	return job->verify_units * verifying.ns_per_unit;
-}
-
 /* Refuses a job whose deadline comes before the codec worker could have computed its pixels. */
 static void check_deadline(struct job *job, double ns)
 {
@@ -125,15 +112,20 @@ static void check_deadline(struct job *job, double ns)
 static bool reckon(struct codec *c, const struct message_image *m)
 {
 	struct job *job = c->job;
+	const struct chain *chain = job->chain->chain;
 	const bool was_heavy = job_is_heavy(job);
 	const uint32_t pages = job_pages_read(job, m->pages);
-	const double ns = verify_ns(job, m);
-	const double units =
-	    cost_of_area(job->chain->chain, m->image.width, m->image.height) * m->image.bands;
-	const double cost = work_cost_known(
-	    job->options.body_size, (image_size(&m->whole) + image_size(&m->answer)) * pages,
-	    ns + load_together(units * pages));
+	const double units = cost_of_area(chain, m->image.width, m->image.height) * m->image.bands;
+	double ns, cost;
 
+	/* The worker computes the pixels a second time, or alone. */
+	job->verify_units = job->options.verify || chain->variant == VARIANT_REFERENCE
+	                        ? reference_cost_in_pieces(chain, &m->image) * pages
+	                        : 0;
+	ns = job->verify_units * verifying.ns_per_unit;
+	cost = work_cost_known(job->options.body_size,
+	                       (image_size(&m->whole) + image_size(&m->answer)) * pages,
+	                       ns + load_together(units * pages));
 	if (job_reckon(job, job->spent + cost))
 		job_cancel(job, ERR_MEMORY, NULL);
 	check_deadline(job, ns);

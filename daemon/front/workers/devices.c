@@ -55,11 +55,6 @@ static const struct config *config;
 static const struct device_owner *owner;
 static struct loop_timer check;
 
-static struct device *device_of(const struct worker *worker)
-{
-	return device_get(worker->number);
-}
-
 /* Starts giving tiles to the device. */
 static void device_admit(struct device *d)
 {
@@ -107,7 +102,7 @@ static void receive_test_tile(struct device *d, const struct message_tile_done *
 
 static void device_up(struct worker *worker, const struct message_ready *ready)
 {
-	struct device *d = device_of(worker);
+	struct device *d = device_get(worker->number);
 
 	if (!reports_ready_valid(d, ready)) {
 		worker_refuse(worker, message_name(MSG_READY));
@@ -243,7 +238,7 @@ static bool receive_done(struct device *d, const struct message_tile_done *done)
 
 static void device_message(struct worker *worker, const struct message *message)
 {
-	struct device *d = device_of(worker);
+	struct device *d = device_get(worker->number);
 	bool valid;
 
 	if (message->type == MSG_TILE_DONE)
@@ -324,7 +319,7 @@ void device_distrust(unsigned i, const struct plan *plan, const struct kernel_se
 
 static void device_down(struct worker *worker, const char *reason)
 {
-	struct device *d = device_of(worker);
+	struct device *d = device_get(worker->number);
 
 	memset(d->plan, 0, sizeof d->plan);
 	arenas_leave(&d->arenas);
@@ -352,7 +347,7 @@ static void device_down(struct worker *worker, const char *reason)
 
 static void device_prepare(const struct worker *worker, struct start *start)
 {
-	const struct message_device *m = &device_of(worker)->found;
+	const struct message_device *m = &device_get(worker->number)->found;
 
 	discovery_prepare(start);
 	start->platform = m->platform;

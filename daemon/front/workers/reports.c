@@ -42,8 +42,6 @@ static const uint64_t told_every_ns = 5000000000u;
 
 void reports_begin(struct device *d)
 {
-	static const char *const directions[] = {"upload", "download"};
-
 	d->reports = 0;
 	d->programs = (struct message_programs){0};
 	d->programs_told = 0;
@@ -52,10 +50,10 @@ void reports_begin(struct device *d)
 	metric_add(METRIC_DEVICE_SUSPECTED, d->label, "jpeg", 0);
 	metric_add(METRIC_DEVICE_SUSPECTED, d->label, "repetition", 0);
 	metric_add(METRIC_DEVICE_SUSPECTED, d->label, "test", 0);
-	for (int i = 0; i < 2; i++) {
-		metric_add(METRIC_TRANSFER_DURATION, directions[i], d->label, 0);
-		metric_add(METRIC_TRANSFER_BYTES, directions[i], d->label, 0);
-	}
+	metric_add(METRIC_TRANSFER_DURATION, "upload", d->label, 0);
+	metric_add(METRIC_TRANSFER_DURATION, "download", d->label, 0);
+	metric_add(METRIC_TRANSFER_BYTES, "upload", d->label, 0);
+	metric_add(METRIC_TRANSFER_BYTES, "download", d->label, 0);
 }
 
 static void record_transfer(const struct device *d, const char *direction, uint64_t ns,

@@ -16,6 +16,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <glib.h>
+
 #include "base/log.h"
 #include "base/loop.h"
 #include "base/memfd.h"
@@ -50,11 +52,6 @@ struct self_test {
 	bool mapped;
 };
 
-static int clamp(int i, uint32_t size)
-{
-	return i < 0 ? 0 : i < (int)size ? i : (int)size - 1;
-}
-
 /* Returns a sample of the test image. Neighbours differ, but too little for most gradients to
  * exceed the range. */
 static double sample(const struct image *image, int x, int y, int band)
@@ -70,15 +67,16 @@ static double sample(const struct image *image, int x, int y, int band)
 /* Writes the image with its edge repeated into the halo; at: the image's first pixel. */
 static void fill(const struct image *image, int halo_x, int halo_y, uint8_t *at, uint64_t pitch)
 {
+	const int width = (int)image->width, height = (int)image->height;
 	size_t pixel = image_pixel_size(image);
 
-	for (int y = -halo_y; y < (int)image->height + halo_y; y++)
-		for (int x = -halo_x; x < (int)image->width + halo_x; x++)
+	for (int y = -halo_y; y < height + halo_y; y++)
+		for (int x = -halo_x; x < width + halo_x; x++)
 			for (int b = 0; b < (int)image->bands; b++)
 				image_put_sample(at + y * (int64_t)pitch + x * (int64_t)pixel,
 				                 (size_t)b, image->type,
-				                 sample(image, clamp(x, image->width),
-				                        clamp(y, image->height), b));
+				                 sample(image, CLAMP(x, 0, width - 1),
+				                        CLAMP(y, 0, height - 1), b));
 }
 
 static enum error compute_expected(struct test *test, const struct chain *chain)
@@ -233,12 +231,6 @@ struct self_test *self_test_new(const struct plan *plan, const struct kernel_set
 	return t;
 }
 
-static void close_if_open(int fd)
-{
-	if (fd >= 0)
-		close(fd);
-}
-
 void self_test_free(struct self_test **self_test)
 {
 	struct self_test *t = *self_test;
@@ -251,8 +243,10 @@ void self_test_free(struct self_test **self_test)
 	}
 	if (t->mapped)
 		arena_unmap(&t->memory);
-	close_if_open(t->in);
-	close_if_open(t->out);
+	if (t->in >= 0)
+		close(t->in);
+	if (t->out >= 0)
+		close(t->out);
 	free(t);
 	*self_test = NULL;
 }
