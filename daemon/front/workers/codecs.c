@@ -62,8 +62,8 @@ static uint64_t metadata_max(const struct job *job)
 	return format_in(FORMATS_ALWAYS, job->input_format) ? 0 : job->options.body_size;
 }
 
-/* Raw pixels and, as some formats have it, the body's metadata with each page: an encoded image is
- * rarely larger, and never twice as large. Numbers have their own size. */
+/* Raw pixels and, as in some formats, the body's metadata with each page: an encoded image is
+ * rarely larger, and never twice as large. */
 static uint64_t answer_expected(const struct job *job, const struct image *answer)
 {
 	const uint64_t pages = job_pages_read(job, job->pages), most = UINT64_C(1) << 50;
@@ -196,8 +196,7 @@ static bool size_to(struct codec *c, const struct message_image *m)
 	return !e;
 }
 
-/* Has the tiles that follow filtered as those of a page; none before them is out. False without
- * memory. */
+/* Has the tiles that follow filtered as those of a page. False without memory. */
 static bool use_page(struct codec *c, uint32_t page)
 {
 	const struct image plane = image_plane(&c->job->image);
@@ -486,9 +485,9 @@ static void codec_message(struct worker *worker, const struct message *message)
 
 /* The most processor time that a run may take, in nanoseconds: many times what any image takes that
  * is what it seems (docs/benchmarks.md, measurements). Up to the first tile that is decoding alone;
- * most decoders then have done all their work. Encoders take longer; what the worker itself is to
- * filter or compare is known. No format's cost is predicted, as files may refer to a picture ten
- * thousand times. A timer in the worker could be switched off by one that has been taken over. */
+ * encoders take longer, and what the worker is to filter or compare is known. No format's cost is
+ * predicted: a file may refer to a picture ten thousand times. Nor is this a timer in the worker,
+ * which one that has been taken over could stop. */
 static double time_max(const struct codec *c)
 {
 	const double decode_ns = 2e9, decode_pixel_ns = 5e3, encode_ns = 3e9, encode_pixel_ns = 2e4,
@@ -586,8 +585,7 @@ static const struct worker_owner codec_worker = {
     .busy = codec_busy,
 };
 
-/* Kills workers that have held on to a job that they should have left for longer than CANCEL_MS, or
- * whose job has taken too much time. */
+/* Kills workers that have not left a job after CANCEL_MS, or whose job has taken too much time. */
 static void check_jobs(void *context)
 {
 	const uint64_t limit = config->job_timeout * 1000000000u, now = loop_now();

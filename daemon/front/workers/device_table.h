@@ -71,8 +71,7 @@ struct device {
 	uint64_t last_up;
 };
 
-/* Count the devices for device_get(), including removed ones; the wanted ones; those that are up.
- */
+/* Count all devices, removed ones too; the wanted ones; those that are up. */
 unsigned devices_count(void);
 unsigned devices_wanted(void);
 unsigned devices_up(void);

@@ -12,8 +12,7 @@ struct device;
 
 /* The scheduler's callbacks. */
 struct device_owner {
-	/* A tile is back, filtered or failed; the device may still be up, and has room for another.
-	 */
+	/* A tile is back, filtered or failed, and the device has room, if it is still up. */
 	void (*task_done)(struct task *task, const struct message_tile_done *done);
 	/* The device's process has ended; the tile is the scheduler's again. */
 	void (*task_lost)(struct task *task);

@@ -1,7 +1,6 @@
 /* The worker processes: starts, watches, reaps and restarts them (with backoff), and receives their
- * messages for the modules that own the workers (codecs, devices, discovery, HTTP workers). A
- * worker that is stopped, or uses no processor time although it has work, is detected within four
- * seconds and killed. */
+ * messages for their owners. A worker that is stopped, or uses no processor time although it has
+ * work, is killed within four seconds. */
 #ifndef FRONT_WORKERS_SUPERVISOR_H
 #define FRONT_WORKERS_SUPERVISOR_H
 
@@ -36,9 +35,9 @@ struct worker_owner {
 	/* Another message has arrived; its size is right, but its fields are unchecked. NULL: none
 	 * is valid. */
 	void (*message)(struct worker *worker, const struct message *message);
-	/* The process has been reaped, so nothing of it runs any more; or it could not be started
-	 * ("exec"). WORKER_LOST: it was not reaped within two seconds after SIGKILL, and may still
-	 * write to memory it shares. May be NULL. */
+	/* The process has been reaped, or could not be started ("exec"): nothing of it runs.
+	 * WORKER_LOST: it has not ended two seconds after SIGKILL, and may still write to memory it
+	 * shares. May be NULL. */
 	void (*down)(struct worker *worker, const char *reason);
 	/* True if the worker has work that needs processor time. NULL: it never has. */
 	bool (*busy)(const struct worker *worker);
