@@ -20,7 +20,6 @@
 #include "front/workers/tracer.h"
 
 enum {
-	CHECK_MS = 250,
 	QUARANTINE_FIRST_MS = 1000,
 	QUARANTINE_STEPS = 6,
 	QUARANTINE_MAX_MS = 60000,
@@ -53,7 +52,6 @@ static const double ns_per_unit_guess = 0.05;
 
 static const struct config *config;
 static const struct device_owner *owner;
-static struct loop_timer check;
 
 /* Starts giving tiles to the device. */
 static void device_admit(struct device *d)
@@ -323,7 +321,8 @@ static void device_down(struct worker *worker, const char *reason)
 
 	memset(d->plan, 0, sizeof d->plan);
 	arenas_leave(&d->arenas);
-	reports_end(d);
+	d->programs.pending = d->programs.compiling = 0;
+	d->objects = (struct message_objects){0};
 	d->test_sent = 0;
 	if (reason == WORKER_STOPPING) {
 		log_event(LOG_LEVEL_INFO, LOG_FIELDS(.device = d->label), "%s is removed",
@@ -451,14 +450,8 @@ static bool holds_too_long(const struct device *d)
 	return late;
 }
 
-/* Kills the workers of devices that have held a tile for too long, and shortens quarantines once no
- * device is up. */
-static void check_devices(void *context)
+void devices_check(bool blind)
 {
-	static uint64_t looked;
-	bool blind = loop_held_up(&looked, CHECK_MS);
-
-	(void)context;
 	for (unsigned i = 0; i < devices_count(); i++) {
 		struct device *d = device_get(i);
 
@@ -478,14 +471,8 @@ static void check_devices(void *context)
 
 enum error devices_init(const struct config *c, const struct device_owner *o)
 {
-	enum error e;
-
 	config = c;
 	owner = o;
-	e = loop_timer_init(&check, check_devices, NULL);
-	if (e)
-		return e;
-	loop_timer_repeat(&check, CHECK_MS);
 	return discovery_init(c, device_found);
 }
 
@@ -503,7 +490,6 @@ void devices_fini(void)
 		self_test_free(&d->self_test);
 	}
 	device_table_clear();
-	loop_timer_fini(&check);
 }
 
 /* Beyond its window a device may hold small tiles, because those of a kind share a launch, or each

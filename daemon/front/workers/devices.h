@@ -26,6 +26,10 @@ struct device_owner {
 enum error devices_init(const struct config *config, const struct device_owner *owner) MUST_CHECK;
 void devices_fini(void);
 
+/* To be called a few times a second: kills the workers of devices that have held a tile for too
+ * long, unless the loop was blind meanwhile, and shortens quarantines while no device is up. */
+void devices_check(bool blind);
+
 /* Has the i-th device filter test tiles, because a result of it on this plan, by these kernels,
  * differed from the reference. It stays in use meanwhile, since a client chose that input; a wrong
  * test tile leads to quarantine. At most once a second, and only if the device is up. */

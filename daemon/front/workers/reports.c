@@ -196,12 +196,6 @@ static bool receive_programs(struct device *d, const struct message_programs *no
 	return true;
 }
 
-void reports_end(struct device *d)
-{
-	d->programs.pending = d->programs.compiling = 0;
-	d->objects = (struct message_objects){0};
-}
-
 bool reports_take(struct device *d, const struct message *message)
 {
 	if (message->type == MSG_CHOICE)

@@ -16,9 +16,6 @@ bool reports_ready_valid(const struct device *device, const struct message_ready
  * Prometheus sees their first increase. */
 void reports_begin(struct device *device);
 
-/* The process has ended: it builds no programs and has no objects. */
-void reports_end(struct device *device);
-
 /* Takes a report on the worker itself. Returns false if the message is of another kind or
  * impossible. */
 bool reports_take(struct device *device, const struct message *message);

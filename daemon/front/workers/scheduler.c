@@ -18,7 +18,7 @@
 enum {
 	ATTEMPTS_MAX = 2,
 	ATTEMPTS_ALL_MAX = 8, /* including those that failed because a process was killed */
-	CHECK_MS = 500
+	CHECK_MS = 250
 };
 
 /* The duration of a job's turn: adjacent tiles are copied to a device together. */
@@ -231,6 +231,7 @@ static void check_devices(void *context)
 	struct fair_flow *flow;
 
 	(void)context;
+	devices_check(blind);
 	for (unsigned i = 0; i < devices_count(); i++) {
 		struct device *d = device_get(i);
 
