@@ -42,7 +42,7 @@ static const uint64_t amends_ns = 5000000000u;
  * because on a CPU denormals alone make kernels 250 times slower. `ns` covers a tuner's launch that
  * a tile may have to wait for. A driver that compiles in another thread can block launches for
  * seconds. */
-static const struct {
+static const struct hung {
 	double factor, ns;
 } hung_gpu = {100, 1.5e9}, hung_cpu = {500, 1e9};
 static const double hung_blocked_ns = 2.5e9;
@@ -173,8 +173,7 @@ static bool receive_waits(struct device *d, const struct message_tile_waits *wai
 	if (!task) {
 		if (waits->job != SELF_TEST_JOB || !d->self_test)
 			return false;
-		if (limit_wait(ms) > d->test_wait_ms)
-			d->test_wait_ms = limit_wait(ms);
+		d->test_wait_ms = MAX(d->test_wait_ms, limit_wait(ms));
 		return true;
 	}
 	if (ms ? task->waited : !task->wait_ms)
@@ -421,13 +420,11 @@ static void device_found(const struct message_device *m, bool wanted)
 static bool is_overdue(const struct device *d, const struct task *task, uint64_t held)
 {
 	const uint64_t worked = d->worker.stall.worked_ns - task->worked;
-	bool cpu = d->found.type == DEVICE_CPU,
-	     blocked = d->programs.blocking || d->programs_at >= task->sent;
-	double predicted = d->load.units * d->load.ns_per_unit;
-	double max = cpu ? predicted * hung_cpu.factor + hung_cpu.ns
-	                 : predicted * hung_gpu.factor + hung_gpu.ns;
+	const bool cpu = d->found.type == DEVICE_CPU;
+	const struct hung *hung = cpu ? &hung_cpu : &hung_gpu;
+	double max = d->load.units * d->load.ns_per_unit * hung->factor + hung->ns;
 
-	if (blocked)
+	if (d->programs.blocking || d->programs_at >= task->sent)
 		max += hung_blocked_ns;
 	if (cpu && held > worked)
 		held = worked;
