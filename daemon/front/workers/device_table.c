@@ -23,6 +23,7 @@ struct device *device_table_add(const struct message_device *m)
 	snprintf(d->label, sizeof d->label, "%s%u", discovery_type_name(m->type), device_count);
 	snprintf(d->ready.name, sizeof d->ready.name, "%s", m->name);
 	d->found = *m;
+	d->last_up = loop_now();
 	d->worker.number = device_count;
 	return devices[device_count++] = d;
 }
@@ -148,11 +149,6 @@ void devices_count_programs(uint32_t *built, uint32_t *pending)
 	}
 }
 
-bool device_is_hopeful(const struct device *d)
-{
-	return !d->unwanted && (device_state(d) == DEVICE_UP || d->fresh);
-}
-
 uint64_t devices_fitting(const char *pattern)
 {
 	uint64_t fitting = 0;
@@ -177,14 +173,6 @@ void devices_describe(char *text, size_t size)
 		if (!d->unwanted)
 			list_add(text, size, one);
 	}
-}
-
-bool devices_starting(void)
-{
-	for (unsigned i = 0; i < device_count; i++)
-		if (devices[i]->fresh && !devices[i]->unwanted)
-			return true;
-	return !discovery_done();
 }
 
 unsigned devices_next_try(void)

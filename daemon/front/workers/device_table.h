@@ -66,8 +66,7 @@ struct device {
 	uint64_t test_sent;
 	uint32_t test_wait_ms;
 	uint64_t examined, distrusted; /* loop_now() of the last time, or 0 */
-	/* loop_now() when it was last up or starting for the first time, as the scheduler checks;
-	 * 0: not checked yet. */
+	/* loop_now() when the scheduler last saw it up or starting for the first time. */
 	uint64_t last_up;
 };
 
@@ -81,9 +80,6 @@ uint64_t devices_up_of(uint64_t set);
 void devices_publish(void);
 /* Counts the programs that all devices' workers have built, and have yet to build. */
 void devices_count_programs(uint32_t *built, uint32_t *pending);
-/* True until the first discovery has ended, and while a wanted device has neither come up nor
- * failed. */
-bool devices_starting(void);
 /* Returns the seconds until a device is expected to be up, at least 1. */
 unsigned devices_next_try(void);
 struct device *device_get(unsigned i);
@@ -91,8 +87,6 @@ struct device *device_get(unsigned i);
 /* Returns the wanted devices whose label matches a pattern, or that match it as a value of the
  * option `device`: bit i for device_get(i). */
 uint64_t devices_fitting(const char *pattern);
-/* True if the device is wanted and up, or has neither come up nor failed since it was wanted. */
-bool device_is_hopeful(const struct device *device);
 /* Writes a list of the wanted devices, as "gpu0 (0:0, NAME), …", truncated to `size` bytes. */
 void devices_describe(char *text, size_t size);
 

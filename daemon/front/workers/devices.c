@@ -223,8 +223,7 @@ static bool receive_done(struct device *d, const struct message_tile_done *done)
 	unsigned i = find_held(d, done->job, done->index);
 	bool test = d->self_test && done->job == SELF_TEST_JOB;
 
-	if (!reports_tile_valid(done) ||
-	    (!test && (i == d->held_count || !reports_cost_valid(d->held[i], done))))
+	if ((!test && i == d->held_count) || !reports_done_valid(test ? NULL : d->held[i], done))
 		return false;
 	if (test)
 		receive_test_tile(d, done);

@@ -97,9 +97,11 @@ void reports_book(struct device *d, struct task *task, const struct message_tile
 	d->tiles++;
 }
 
-bool reports_tile_valid(const struct message_tile_done *done)
+/* Times may add up to about twice the time the tile was held. */
+bool reports_done_valid(const struct task *task, const struct message_tile_done *done)
 {
 	const uint32_t error = done->error;
+	uint64_t ns, ns_max;
 
 	/* A device has no part in requests, images and files, whose errors it may not report. */
 	if (error != ERR_OK && error != ERR_BAD_PARAMETER && error != ERR_INTERNAL &&
@@ -112,17 +114,11 @@ bool reports_tile_valid(const struct message_tile_done *done)
 	for (unsigned i = 0; i < done->launches; i++)
 		if (done->launch[i].kernel >= KERNELS)
 			return false;
-	return true;
-}
-
-/* Times may add up to about twice the time the tile was held. */
-bool reports_cost_valid(const struct task *task, const struct message_tile_done *done)
-{
-	const uint64_t room = task->tile.form & TILE_ENCODE ? task->tile.out_size : 0;
-	const uint64_t ns_max = 2 * (loop_now() - task->sent) + slack_ns;
-	uint64_t ns;
-
-	if (done->size > room || done->upload_ns > ns_max || done->download_ns > ns_max)
+	if (!task)
+		return true;
+	ns_max = 2 * (loop_now() - task->sent) + slack_ns;
+	if (done->size > (task->tile.form & TILE_ENCODE ? task->tile.out_size : 0) ||
+	    done->upload_ns > ns_max || done->download_ns > ns_max)
 		return false;
 	ns = done->upload_ns + done->download_ns;
 	for (unsigned i = 0; i < done->launches; i++)

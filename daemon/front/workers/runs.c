@@ -37,7 +37,7 @@ unsigned runs_workers(void)
 	return config->codecs < codec_count ? (unsigned)config->codecs : codec_count;
 }
 
-bool codec_is_surplus(const struct codec *c)
+static bool codec_is_surplus(const struct codec *c)
 {
 	return c->worker.number >= config->codecs;
 }

@@ -61,9 +61,6 @@ struct codec *codec_get(unsigned i);
 /* Adds a codec worker at the end of the array, below CODECS_MAX. Fails as arenas_open(). */
 enum error codec_add(const struct worker_owner *owner) MUST_CHECK;
 
-/* True if the worker's number is above the configured count. */
-bool codec_is_surplus(const struct codec *codec);
-
 /* Gives waiting jobs to idle codec workers. */
 void runs_wake(void);
 

@@ -14,6 +14,7 @@
 #include "front/workers/device_load.h"
 #include "front/workers/device_table.h"
 #include "front/workers/devices.h"
+#include "front/workers/discovery.h"
 
 enum {
 	ATTEMPTS_MAX = 2,
@@ -49,17 +50,22 @@ uint64_t scheduler_returned(void)
 	return returned;
 }
 
+/* True if the device is wanted and up, or has neither come up nor failed since it was wanted. */
+static bool is_hopeful(const struct device *d)
+{
+	return !d->unwanted && (device_state(d) == DEVICE_UP || d->fresh);
+}
+
 bool scheduler_has_hope(uint64_t which)
 {
 	const double s = fmax(no_device_s, no_device_share * (double)config->job_timeout);
-	bool hope = !which && devices_starting();
+	bool hope = !which && !discovery_done();
 
 	for (unsigned i = 0; !hope && i < devices_count(); i++) {
 		const struct device *d = device_get(i);
 
 		hope = (which ? which >> i & 1 : !d->unwanted) &&
-		       (device_is_hopeful(d) || !d->last_up ||
-		        (double)(loop_now() - d->last_up) <= s * 1e9);
+		       (is_hopeful(d) || (double)(loop_now() - d->last_up) <= s * 1e9);
 	}
 	return hope;
 }
@@ -235,7 +241,7 @@ static void check_devices(void *context)
 	for (unsigned i = 0; i < devices_count(); i++) {
 		struct device *d = device_get(i);
 
-		if (blind || !d->last_up || device_is_hopeful(d))
+		if (blind || is_hopeful(d))
 			d->last_up = loop_now();
 	}
 	admission_stalled(!devices_up());
