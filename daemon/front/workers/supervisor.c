@@ -538,9 +538,7 @@ void worker_fini(struct worker *w)
 		while (waitpid(w->pid, NULL, WNOHANG) == 0 && loop_now() < fini_until)
 			nanosleep(&pause, NULL);
 	}
-	close_watch(&w->socket);
-	close_watch(&w->process);
-	relay_close(&w->relay);
+	close_process(w);
 	loop_timer_fini(&w->timer);
 	LIST_REMOVE(w, place);
 }
