@@ -1,6 +1,5 @@
-/* The arenas: the memory that each codec worker shares with the devices. An arena has the number of
- * its codec worker. This module owns them, and tells the workers that joined which arenas are
- * open. */
+/* The arenas: the memory that each codec worker, whose number it has, shares with the devices. This
+ * module owns them, and tells the workers that joined which arenas are open. */
 #ifndef FRONT_WORKERS_ARENAS_H
 #define FRONT_WORKERS_ARENAS_H
 
@@ -19,9 +18,8 @@ struct arena_files {
 	uint64_t size; /* bytes of `in`, and of `out` */
 };
 
-/* Opens an arena, which must not be open, of `size` bytes for input and as many for output, and
- * tells all arena users. ERR_IO if it cannot be allocated (logged). arenas_close() closes an open
- * arena and tells them. */
+/* Open a closed arena of `size` bytes for input and as many for output; close one that may be open.
+ * Both tell all arena users. ERR_IO if it cannot be allocated (logged). */
 enum error arenas_open(unsigned arena, uint64_t size) MUST_CHECK;
 void arenas_close(unsigned arena);
 

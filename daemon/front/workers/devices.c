@@ -38,10 +38,9 @@ static const double window_ns = 8e6, window_scans_ns = 32e6, window_cpu_ns = 3e6
 /* The served time that makes good one failure. */
 static const uint64_t amends_ns = 5000000000u;
 
-/* A device hangs if it takes `factor` times the predicted time and `ns` more. The factors are large
- * because on a CPU denormals alone make kernels 250 times slower. `ns` covers a tuner's launch that
- * a tile may have to wait for. A driver that compiles in another thread can block launches for
- * seconds. */
+/* A device hangs if it takes `factor` times the predicted time and `ns` more: on a CPU denormals
+ * alone make kernels 250 times slower, and a tile may have to wait for a tuner's launch. A driver
+ * that compiles in another thread can block launches for seconds. */
 static const struct hung {
 	double factor, ns;
 } hung_gpu = {100, 1.5e9}, hung_cpu = {500, 1e9};
@@ -247,10 +246,9 @@ static void device_message(struct worker *worker, const struct message *message)
 		worker_refuse(worker, message_name(message->type));
 }
 
-/* Counts a failure, unless another process killed the worker. Failures that are not made good lead
- * to quarantine: restarts at growing intervals, and no client's tiles until a test tile has come
- * back correct. Served time, from coming up to the last tile that was filtered, makes failures
- * good. */
+/* Counts a failure, unless another process killed the worker. Failures that served time, from
+ * coming up to the last tile that was filtered, has not made good lead to quarantine: restarts at
+ * growing intervals, and no client's tiles until the test tiles have come back correct. */
 static void count_failure(struct device *d, const char *reason)
 {
 	unsigned limit = (unsigned)config->quarantine_failures, more;
@@ -414,8 +412,7 @@ static void device_found(const struct message_device *m, bool wanted)
 
 /* True if a tile is overdue, compared with the predicted time of all that its device holds. For a
  * CPU only the time counts during which its worker had a processor: a busy machine does not make it
- * hang. A GPU needs no processor. A GPU that has yet to pin new arenas, which takes seconds for
- * many of them, is not judged. */
+ * hang. A GPU that has yet to pin new arenas, which may take seconds, is not judged. */
 static bool is_overdue(const struct device *d, const struct task *task, uint64_t held)
 {
 	const uint64_t worked = d->worker.stall.worked_ns - task->worked;

@@ -160,8 +160,8 @@ static void task_ready(struct task *task)
 	dispatch();
 }
 
-/* Queues a failed tile again, for another device if there is one. Returns false if it has failed
- * too often, its run has ended, or it has scans: tiles of pixels replace it. */
+/* Queues a failed tile again. Returns false if it has failed too often, its run has ended, or it
+ * has scans: tiles of pixels replace it. */
 static bool task_retry(struct task *task)
 {
 	if (!task_is_current(task) || task->tile.form != TILE_PIXELS ||

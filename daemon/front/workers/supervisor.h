@@ -71,8 +71,8 @@ struct worker {
 	unsigned restarts;
 };
 
-/* Opens the workers' programs: those in this program's directory, or else the installed ones. Files
- * that replace them later, in an upgrade, are ignored until the front restarts. */
+/* Opens the workers' programs. Files that replace them later, in an upgrade, are ignored until the
+ * front restarts. */
 enum error supervisor_init(const struct config *config) MUST_CHECK;
 void supervisor_fini(void);
 /* True if a worker's version differed from the front's; the loop was then stopped. */
@@ -85,8 +85,8 @@ enum error worker_start(struct worker *worker) MUST_CHECK;
 /* From now on the worker can write no file, in memory or not, beyond this size. */
 void worker_limit_files(struct worker *worker, uint64_t size);
 
-/* Sends a message to a worker that is up. Returns false if the worker is not up or does not read;
- * in the latter case it is killed, and down() follows. */
+/* Sends a message to a worker that is up. Returns false if it is not up or does not read; then it
+ * is killed, and down() follows. */
 bool worker_send(struct worker *worker, const struct message *message, const int *fds);
 
 /* Reasons for down(): worker_stop() ended the process; the process could not be killed. */
