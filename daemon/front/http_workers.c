@@ -3,11 +3,9 @@
  * used too much. */
 #include "front/http_workers.h"
 
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "base/log.h"
 #include "base/loop.h"
 #include "front/api/remote.h"
 #include "front/workers/supervisor.h"

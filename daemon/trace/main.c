@@ -1,11 +1,7 @@
 /* convolved-trace: sends the spans of requests, which the front tells it, to a collector by OTLP
  * over HTTP. It ends when the front does, after a last attempt to send what it has. */
 #include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "base/log.h"
 #include "process/sandbox.h"

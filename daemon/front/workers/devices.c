@@ -7,7 +7,6 @@
 
 #include <glib.h>
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/log.h"

@@ -11,6 +11,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -19,7 +20,6 @@
 #include <glib.h>
 
 #include "base/log.h"
-#include "base/loop.h"
 #include "base/memfd.h"
 #include "reference/difference.h"
 #include "wire/arena.h"

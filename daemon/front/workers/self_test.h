@@ -3,7 +3,6 @@
 #ifndef FRONT_WORKERS_SELF_TEST_H
 #define FRONT_WORKERS_SELF_TEST_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "front/jobs/plans.h"
