@@ -79,19 +79,6 @@ static void fill(const struct image *image, int halo_x, int halo_y, uint8_t *at,
 				                        CLAMP(y, 0, height - 1), b));
 }
 
-static enum error compute_expected(struct test *test, const struct chain *chain)
-{
-	uint8_t *pixels = malloc((size_t)image_size(&test->image));
-	enum error e = ERR_MEMORY;
-
-	if (pixels) {
-		fill(&test->image, 0, 0, pixels, image_row_size(&test->image));
-		e = reference_filter(chain, &test->image, pixels, &test->expected);
-	}
-	free(pixels);
-	return e;
-}
-
 /* Adds a test of this chain in its own area of the arena. ERR_DOES_NOT_FIT if the area is too
  * small. */
 static enum error add_test(struct self_test *t, const struct chain *chain,
@@ -101,6 +88,7 @@ static enum error add_test(struct self_test *t, const struct chain *chain,
 	uint64_t area = (uint64_t)t->count * AREA;
 	struct tiling tiling;
 	struct problem problem;
+	uint8_t *pixels;
 	enum error e = tiling_init(&tiling, chain, image, AREA, AREA, AREA, &problem);
 
 	if (e || tiling.count > 1)
@@ -110,7 +98,12 @@ static enum error add_test(struct self_test *t, const struct chain *chain,
 	test->tile.index = t->count;
 	test->tile.in += area;
 	test->tile.out += area;
-	e = compute_expected(test, chain);
+	pixels = malloc((size_t)image_size(image));
+	if (!pixels)
+		return ERR_MEMORY;
+	fill(image, 0, 0, pixels, image_row_size(image));
+	e = reference_filter(chain, image, pixels, &test->expected);
+	free(pixels);
 	if (e)
 		return e;
 	if (memfd_sealed("self-test", chain, chain_size(chain), &test->chain_fd)) {

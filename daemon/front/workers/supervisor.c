@@ -470,18 +470,8 @@ static void worker_ended(void *context)
 	worker_down(w, reason);
 }
 
-/* Stops waiting for the process to end; its owner must replace memory that it shares. */
-static void worker_abandon(struct worker *w)
-{
-	lost = g_slist_prepend(lost, GINT_TO_POINTER(w->pid));
-	log_error("%s (pid %d) has not ended %d s after SIGKILL: it is abandoned", w->name,
-	          (int)w->pid, (int)(REAP_MS / 1000));
-	close_process(w);
-	worker_down(w, WORKER_LOST);
-}
-
 /* Kills a worker that has not ended although its socket is closed; abandons one that SIGKILL does
- * not end. */
+ * not end, so that its owner must replace memory that it shares. */
 static void check_dying(struct worker *w)
 {
 	uint64_t dying_ms = (loop_now() - w->dying_since) / 1000000;
@@ -490,8 +480,13 @@ static void check_dying(struct worker *w)
 		worker_ended(w);
 	if (w->state == WORKER_DYING && !w->kill_reason && dying_ms > REAP_MS / 2)
 		worker_kill(w, "socket");
-	if (w->state == WORKER_DYING && dying_ms > REAP_MS)
-		worker_abandon(w);
+	if (w->state != WORKER_DYING || dying_ms <= REAP_MS)
+		return;
+	lost = g_slist_prepend(lost, GINT_TO_POINTER(w->pid));
+	log_error("%s (pid %d) has not ended %d s after SIGKILL: it is abandoned", w->name,
+	          (int)w->pid, (int)(REAP_MS / 1000));
+	close_process(w);
+	worker_down(w, WORKER_LOST);
 }
 
 static void reap_lost(void)
