@@ -476,12 +476,15 @@ static void check_dying(struct worker *w)
 {
 	uint64_t dying_ms = (loop_now() - w->dying_since) / 1000000;
 
-	if (w->process.fd < 0)
+	/* A loop that was held up may not have heard of the end yet. */
+	if (w->process.fd < 0 || dying_ms > REAP_MS)
 		worker_ended(w);
-	if (w->state == WORKER_DYING && !w->kill_reason && dying_ms > REAP_MS / 2)
-		worker_kill(w, "socket");
-	if (w->state != WORKER_DYING || dying_ms <= REAP_MS)
+	if (w->state != WORKER_DYING || dying_ms <= (w->kill_reason ? REAP_MS : REAP_MS / 2))
 		return;
+	if (!w->kill_reason) {
+		worker_kill(w, "socket");
+		return;
+	}
 	lost = g_slist_prepend(lost, GINT_TO_POINTER(w->pid));
 	log_error("%s (pid %d) has not ended %d s after SIGKILL: it is abandoned", w->name,
 	          (int)w->pid, (int)(REAP_MS / 1000));
