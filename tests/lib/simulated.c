@@ -95,11 +95,12 @@ static struct task *take_oldest(struct device *d)
 
 void simulated_down(unsigned device)
 {
+	const struct message_tile_done done = {.error = ERR_DEVICE};
 	struct device *d = device_get(device);
 
 	d->worker.state = WORKER_STOPPED;
 	while (d->held_count)
-		simulated_for_devices->task_lost(take_oldest(d));
+		simulated_for_devices->task_done(take_oldest(d), &done);
 }
 
 bool simulated_finish(unsigned device, enum error error)

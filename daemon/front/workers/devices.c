@@ -310,6 +310,20 @@ void device_distrust(unsigned i, const struct plan *plan, const struct kernel_se
 	worker_kill(&d->worker, "mismatch");
 }
 
+/* Gives all tiles back. */
+static void lose_tasks(struct device *d, bool excused)
+{
+	while (d->held_count) {
+		struct task *task = d->held[--d->held_count];
+		const struct message_tile_done done = {
+		    .job = task->tile.job, .index = task->tile.index, .error = ERR_DEVICE};
+
+		task->excused += excused;
+		set_wait(task, 0);
+		owner->task_done(task, &done);
+	}
+}
+
 static void device_down(struct worker *worker, const char *reason)
 {
 	struct device *d = device_get(worker->number);
@@ -331,11 +345,7 @@ static void device_down(struct worker *worker, const char *reason)
 	d->load.units = 0;
 	for (unsigned i = 0; reason == WORKER_LOST && i < d->held_count; i++)
 		owner->arena_lost(d->held[i]->tile.arena);
-	while (d->held_count) {
-		d->held[--d->held_count]->excused += worker_was_killed(reason);
-		set_wait(d->held[d->held_count], 0);
-		owner->task_lost(d->held[d->held_count]);
-	}
+	lose_tasks(d, worker_was_killed(reason));
 	leave_if_idle(d);
 }
 
@@ -477,8 +487,7 @@ void devices_fini(void)
 		struct device *d = device_get(i);
 
 		arenas_leave(&d->arenas);
-		while (d->held_count)
-			owner->task_lost(d->held[--d->held_count]);
+		lose_tasks(d, false);
 		self_test_free(&d->self_test);
 	}
 	device_table_clear();

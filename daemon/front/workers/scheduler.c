@@ -180,14 +180,6 @@ static void task_done(struct task *task, const struct message_tile_done *done)
 	dispatch();
 }
 
-static void task_lost(struct task *task)
-{
-	returned++;
-	if (!task_retry(task))
-		task_fail(task, ERR_DEVICE, NULL);
-	dispatch();
-}
-
 static void fail_flow(struct fair_flow *flow, enum error error, const char *reason)
 {
 	struct fair_item *item = fair_take_all(&ready, flow), *next;
@@ -253,7 +245,7 @@ static void check_devices(void *context)
 
 static const struct codec_owner for_codecs = {.task_ready = task_ready, .job_ended = job_ended};
 static const struct device_owner for_devices = {
-    .task_done = task_done, .task_lost = task_lost, .arena_lost = codecs_retire, .room = dispatch};
+    .task_done = task_done, .arena_lost = codecs_retire, .room = dispatch};
 
 enum error scheduler_init(const struct config *c)
 {
