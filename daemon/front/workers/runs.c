@@ -210,8 +210,8 @@ static double *read_gathered(const struct job *job, uint64_t count)
 	return NULL;
 }
 
-/* Has the job go on with the numbers that its run has made; false if they cannot be. It goes on at
- * once, even if it is heavy, where the worker has kept the rows: they would have to be made again.
+/* Has the job go on with the numbers that its run has made; false if they cannot be. With rows that
+ * the worker has kept it goes on there at once, even if it is heavy: coming back would cost more.
  */
 static bool use_gathered(struct codec *c)
 {

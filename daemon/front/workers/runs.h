@@ -17,8 +17,7 @@ enum { CODECS_MAX = ARENAS_MAX }; /* worker i uses arena i */
 struct codec_run {
 	uint64_t worked;    /* the worker's processor time (struct stall) when it began */
 	uint32_t next_tile; /* index of the next MSG_TILE */
-	/* Devices that may have the job as one tile with scans, 0: none; it is with the scheduler.
-	 */
+	/* Devices that may have the job as one tile with scans, 0: none; whether one has it. */
 	uint64_t jpeg_devices;
 	bool jpeg_out;
 	bool answer_late; /* MSG_ANSWER goes with the result of the only tile */
