@@ -211,8 +211,7 @@ static double *read_gathered(const struct job *job, uint64_t count)
 }
 
 /* Has the job go on with the numbers that its run has made; false if they cannot be. With rows that
- * the worker has kept it goes on there at once, even if it is heavy: coming back would cost more.
- */
+ * the worker has kept it goes on there at once, even if it is heavy: returning would cost more. */
 static bool use_gathered(struct codec *c)
 {
 	const uint64_t run = c->kept ? c->job->options.job : 0;
