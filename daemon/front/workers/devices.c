@@ -332,6 +332,10 @@ static void device_down(struct worker *worker, const char *reason)
 	arenas_leave(&d->arenas);
 	d->programs.pending = d->programs.compiling = 0;
 	d->objects = (struct message_objects){0};
+	/* A test by a client's plan that ends its worker is a failure as any other. Sent again, it
+	 * would keep the device away for ever. */
+	if (d->test_sent && !d->quarantined && !worker_was_killed(reason))
+		self_test_free(&d->self_test);
 	d->test_sent = 0;
 	if (reason == WORKER_STOPPING) {
 		log_event(LOG_LEVEL_INFO, LOG_FIELDS(.device = d->label), "%s is removed",
