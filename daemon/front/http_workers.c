@@ -5,9 +5,9 @@
 
 #include <assert.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
-#include "base/log.h"
 #include "base/loop.h"
 #include "front/api/remote.h"
 #include "front/config/config.h"

@@ -80,8 +80,7 @@ static const struct restricted_call codec_restricted[] = {
     {SCMP_SYS(recvmsg), 0, UINT32_MAX, WORKER_SOCKET, 0},
     {SCMP_SYS(prctl), 0, UINT32_MAX, PR_SET_NAME, 0},
     {SCMP_SYS(sched_getaffinity), 0, UINT32_MAX, 0, 0},
-    /* An open file's flags are shared with the process that passed it: they may be read, not set.
-     */
+    /* An open file's flags are shared with the process that passed it: they may only be read. */
     {SCMP_SYS(fcntl), 1, UINT32_MAX, F_GETFL, 0},
     {SCMP_SYS(fcntl), 1, UINT32_MAX, F_GETFD, 0},
     {SCMP_SYS(fcntl), 1, UINT32_MAX, F_SETFD, 0},
@@ -429,9 +428,9 @@ static int limit(int resource, uint64_t value)
 	return setrlimit((__rlimit_resource_t)resource, &both);
 }
 
-/* The process stays dumpable (PR_SET_DUMPABLE). Otherwise, with the unit's ProtectProc=, the front
- * could not see it in /proc and could not account for its memory. Device workers run as the same
- * user; Landlock and their own filter keep them from reading its memory. */
+/* The process stays dumpable (PR_SET_DUMPABLE): else, with the unit's ProtectProc=, the front could
+ * not account for its memory. Landlock and their own filter keep device workers, which run as the
+ * same user, from reading it. */
 enum error sandbox_enter(enum sandbox sandbox, const struct sandbox_access *access)
 {
 	const struct row *row = &rows[sandbox];
@@ -443,8 +442,7 @@ enum error sandbox_enter(enum sandbox sandbox, const struct sandbox_access *acce
 	     (limit(RLIMIT_NOFILE, CODEC_FDS_MAX) || limit(RLIMIT_NPROC, CODEC_THREADS_MAX))) ||
 	    (row->calls && drop_capabilities()) || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
 		return ERR_INTERNAL;
-	/* Sanitizers reserve terabytes of address space, read /proc, and trace their own process.
-	 */
+	/* Sanitizers reserve terabytes of address space, read /proc, and trace themselves. */
 	if (SANITIZER)
 		return ERR_OK;
 	if ((row->bounded && limit(RLIMIT_DATA, access->memory)) ||

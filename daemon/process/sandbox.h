@@ -38,9 +38,8 @@ struct sandbox_access {
 	size_t port_count;
 };
 
-/* The numbers from which on descriptors are an HTTP worker's own. Those below are for sockets that
- * it shares with the front: it cannot shut them down, set options of them or give them other
- * numbers. */
+/* From this number on descriptors are an HTTP worker's own. It cannot shut down sockets below,
+ * which it shares with the front, set options of them or give them other numbers. */
 enum { HTTP_OWN_FDS = 64 };
 
 /* Restricts this process for good: no core dumps, capabilities (but for a device worker) and new

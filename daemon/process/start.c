@@ -63,8 +63,8 @@ void start_receive(const char *name, unsigned expendable, struct start *start)
 	log_init(name, (enum log_level)start->log_level, LOG_FORMAT_AUTO);
 }
 
-/* Blocked and ignored signals stay so across exec. nohup and shells rely on that for the signals
- * with which a terminal ends programs. */
+/* Blocked and ignored signals stay so across exec; a parent that ignores SIGCHLD would never learn
+ * of a child's end. */
 void signals_reset(void)
 {
 	struct sigaction action;

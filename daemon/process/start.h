@@ -37,13 +37,11 @@ bool start_is_worker(void);
 void start_announce(const char *name, unsigned expendable);
 
 /* Does start_announce() and signals_reset(), ignores the signals by which a terminal or a service
- * manager ends programs, receives START, and logs at its level from then on. Exits, with a line, if
- * the front did not start this program, or says nothing. */
+ * manager ends programs, and receives START. Exits if the front has not started this program. */
 void start_receive(const char *name, unsigned expendable, struct start *start);
 
-/* Unblocks all signals and restores the default for ignored ones: a parent that ignores SIGCHLD
- * would never learn of a child's end. SIGHUP, SIGINT and SIGQUIT stay ignored if they were: a
- * program started with nohup, or in a shell's background, shall outlive its terminal. */
+/* Unblocks all signals, and restores the default for ignored ones, such as SIGCHLD, but for SIGHUP,
+ * SIGINT and SIGQUIT: a program started with nohup shall outlive its terminal. */
 void signals_reset(void);
 
 #endif

@@ -4,7 +4,6 @@
  * It gathers spans in a ring for a moment, posts the oldest as one request at a time, and repeats a
  * request that failed for now. Spans that do not fit meanwhile are lost, and counted. */
 #include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/param.h>

@@ -3,8 +3,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "front/workers/device_load.h"
-
 enum { WINDOW = 4 };
 
 const struct codec_owner *simulated_for_codecs;
@@ -23,6 +21,11 @@ void devices_fini(void)
 	device_table_clear();
 }
 
+void devices_check(bool blind)
+{
+	(void)blind;
+}
+
 bool device_has_room(const struct device *d, enum tile_form form)
 {
 	(void)form;
@@ -36,18 +39,8 @@ bool device_send(struct device *d, struct task *task)
 	task->attempts++;
 	task->device = d->worker.number;
 	d->held[d->held_count++] = task;
-	load_of(d)->units += task->units;
+	d->load.units += task->units;
 	return true;
-}
-
-void device_examine(unsigned device, const struct plan *plan, const struct kernel_set *kernels)
-{
-	(void)device, (void)plan, (void)kernels;
-}
-
-void device_distrust(unsigned device, const struct plan *plan, const struct kernel_set *kernels)
-{
-	(void)device, (void)plan, (void)kernels;
 }
 
 void codecs_retire(unsigned arena)
@@ -78,7 +71,7 @@ bool simulated_devices(const double *ns_per_unit, unsigned count)
 			return false;
 		d->window = WINDOW;
 		d->worker.state = WORKER_UP;
-		*load_of(d) = (struct load){.ns_per_unit = ns_per_unit[i]};
+		d->load = (struct load){.ns_per_unit = ns_per_unit[i]};
 	}
 	return true;
 }
@@ -94,17 +87,18 @@ static struct task *take_oldest(struct device *d)
 	struct task *task = d->held[0];
 
 	memmove(&d->held[0], &d->held[1], --d->held_count * sizeof *d->held);
-	load_of(d)->units -= task->units;
+	d->load.units -= task->units;
 	return task;
 }
 
 void simulated_down(unsigned device)
 {
+	const struct message_tile_done done = {.error = ERR_DEVICE};
 	struct device *d = device_get(device);
 
 	d->worker.state = WORKER_STOPPED;
 	while (d->held_count)
-		simulated_for_devices->task_lost(take_oldest(d));
+		simulated_for_devices->task_done(take_oldest(d), &done);
 }
 
 bool simulated_finish(unsigned device, enum error error)
@@ -130,7 +124,7 @@ static double soonest(unsigned *device)
 
 		if (!d->held_count)
 			continue;
-		ends += d->held[0]->units * load_of(d)->ns_per_unit;
+		ends += d->held[0]->units * d->load.ns_per_unit;
 		*device = ends < end ? i : *device;
 		end = fmin(end, ends);
 	}

@@ -25,7 +25,7 @@ static void close_files(struct arena_files *arena)
 	*arena = (struct arena_files){0};
 }
 
-bool arenas_tell(unsigned i, struct worker *worker, bool read_only)
+void arenas_tell(unsigned i, struct worker *worker, bool read_only)
 {
 	const struct arena_files *arena = &arenas[i];
 	int fds[] = {read_only ? arena->in_read_only : arena->in, arena->out};
@@ -33,13 +33,13 @@ bool arenas_tell(unsigned i, struct worker *worker, bool read_only)
 	    .type = MSG_ARENA,
 	    .arena = {.arena = i, .in_size = arena->size, .out_size = arena->size}};
 
-	return worker_send(worker, &message, fds);
+	worker_send(worker, &message, fds);
 }
 
-static bool tell_user(unsigned i, struct arena_user *user)
+static void tell_user(unsigned i, struct arena_user *user)
 {
 	user->fresh = true;
-	return arenas_tell(i, user->worker, user->read_only);
+	arenas_tell(i, user->worker, user->read_only);
 }
 
 enum error arenas_open(unsigned i, uint64_t size)
@@ -76,17 +76,14 @@ void arenas_close(unsigned i)
 		worker_send(user->worker, &message, NULL);
 }
 
-bool arenas_join(struct arena_user *user, struct worker *worker, bool read_only)
+void arenas_join(struct arena_user *user, struct worker *worker, bool read_only)
 {
-	bool told = true;
-
 	arenas_leave(user);
 	*user = (struct arena_user){.worker = worker, .read_only = read_only};
 	LIST_INSERT_HEAD(&users, user, place);
-	for (unsigned i = 0; told && i < ARENAS_MAX; i++)
+	for (unsigned i = 0; i < ARENAS_MAX; i++)
 		if (arenas_get(i))
-			told = tell_user(i, user);
-	return told;
+			tell_user(i, user);
 }
 
 void arenas_leave(struct arena_user *user)

@@ -1,6 +1,5 @@
-/* The arenas: the memory that each codec worker shares with the devices. An arena has the number of
- * its codec worker. This module owns them, and tells the workers that joined which arenas are
- * open. */
+/* The arenas: the memory that each codec worker, whose number it has, shares with the devices. This
+ * module owns them, and tells the workers that joined which arenas are open. */
 #ifndef FRONT_WORKERS_ARENAS_H
 #define FRONT_WORKERS_ARENAS_H
 
@@ -19,18 +18,16 @@ struct arena_files {
 	uint64_t size; /* bytes of `in`, and of `out` */
 };
 
-/* Opens an arena, which must not be open, of `size` bytes for input and as many for output, and
- * tells all arena users. ERR_IO if it cannot be allocated (logged). arenas_close() closes an open
- * arena and tells them. */
+/* Open a closed arena of `size` bytes for input and as many for output; close one that may be open.
+ * Both tell all arena users. ERR_IO if it cannot be allocated (logged). */
 enum error arenas_open(unsigned arena, uint64_t size) MUST_CHECK;
 void arenas_close(unsigned arena);
 
 /* Returns the arena's files, or NULL if it is not open. */
 const struct arena_files *arenas_get(unsigned arena);
 
-/* Sends an open arena to a worker. read_only: with `in` for reading only. Returns false if the
- * worker failed. */
-bool arenas_tell(unsigned arena, struct worker *worker, bool read_only);
+/* Sends an open arena to a worker. read_only: with `in` for reading only. */
+void arenas_tell(unsigned arena, struct worker *worker, bool read_only);
 
 /* A worker that is told of all arenas; embedded in the owner's struct. */
 struct arena_user {
@@ -41,9 +38,8 @@ struct arena_user {
 };
 
 /* Tells a worker that is up of all open arenas, and from then on of every change, until
- * arenas_leave(). Returns false if the worker failed. arenas_leave() does nothing if the user has
- * not joined. */
-bool arenas_join(struct arena_user *user, struct worker *worker, bool read_only);
+ * arenas_leave(), which does nothing if the user has not joined. */
+void arenas_join(struct arena_user *user, struct worker *worker, bool read_only);
 void arenas_leave(struct arena_user *user);
 
 #endif

@@ -96,13 +96,12 @@ static enum error canary_start(void)
 /* Starts a canary if none is in progress and none has succeeded recently. */
 static void canary_check(void *context)
 {
-	uint64_t now = loop_now();
-	/* Until the first success, try every 0.1 s. */
-	uint64_t wait = last_success ? interval_ns() : UINT64_C(100000000);
+	const uint64_t now = loop_now(), interval = interval_ns();
 
 	(void)context;
-	if (job || !devices_up() || now - last_try < wait ||
-	    (last_success && now - last_success < interval_ns()))
+	/* Until the first success, each check is a try. */
+	if (job || !devices_up() ||
+	    (last_success && (now - last_try < interval || now - last_success < interval)))
 		return;
 	last_try = now;
 	if (canary_start())

@@ -7,7 +7,6 @@
 
 #include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -63,8 +62,8 @@ static uint64_t metadata_max(const struct job *job)
 	return format_in(FORMATS_ALWAYS, job->input_format) ? 0 : job->options.body_size;
 }
 
-/* Raw pixels and, as some formats have it, the body's metadata with each page: an encoded image is
- * rarely larger, and never twice as large. Numbers have their own size. */
+/* Raw pixels and, as in some formats, the body's metadata with each page: an encoded image is
+ * rarely larger, and never twice as large. */
 static uint64_t answer_expected(const struct job *job, const struct image *answer)
 {
 	const uint64_t pages = job_pages_read(job, job->pages), most = UINT64_C(1) << 50;
@@ -92,19 +91,6 @@ static void open_answer(struct job *job, uint64_t size)
 /* The measured time of reference_cost()'s units. */
 static struct load verifying = {.ns_per_unit = 0.2};
 
-/* The predicted time of the run's pixels in the codec worker: of a second computation, or the only
- * one. */
-static double verify_ns(struct job *job, const struct message_image *m)
-{
-	const struct chain *chain = job->chain->chain;
-
-	job->verify_units = 0;
-	if (job->options.verify || chain->variant == VARIANT_REFERENCE)
-		job->verify_units =
-		    reference_cost_in_pieces(chain, &m->image) * job_pages_read(job, m->pages);
-	return job->verify_units * verifying.ns_per_unit;
-}
-
 /* Refuses a job whose deadline comes before the codec worker could have computed its pixels. */
 static void check_deadline(struct job *job, double ns)
 {
@@ -126,15 +112,20 @@ static void check_deadline(struct job *job, double ns)
 static bool reckon(struct codec *c, const struct message_image *m)
 {
 	struct job *job = c->job;
+	const struct chain *chain = job->chain->chain;
 	const bool was_heavy = job_is_heavy(job);
 	const uint32_t pages = job_pages_read(job, m->pages);
-	const double ns = verify_ns(job, m);
-	const double units =
-	    cost_of_area(job->chain->chain, m->image.width, m->image.height) * m->image.bands;
-	const double cost = work_cost_known(
-	    job->options.body_size, (image_size(&m->whole) + image_size(&m->answer)) * pages,
-	    ns + load_together(units * pages));
+	const double units = cost_of_area(chain, m->image.width, m->image.height) * m->image.bands;
+	double ns, cost;
 
+	/* The worker computes the pixels a second time, or alone. */
+	job->verify_units = job->options.verify || chain->variant == VARIANT_REFERENCE
+	                        ? reference_cost_in_pieces(chain, &m->image) * pages
+	                        : 0;
+	ns = job->verify_units * verifying.ns_per_unit;
+	cost = work_cost_known(job->options.body_size,
+	                       (image_size(&m->whole) + image_size(&m->answer)) * pages,
+	                       ns + load_together(units * pages));
 	if (job_reckon(job, job->spent + cost))
 		job_cancel(job, ERR_MEMORY, NULL);
 	check_deadline(job, ns);
@@ -205,8 +196,7 @@ static bool size_to(struct codec *c, const struct message_image *m)
 	return !e;
 }
 
-/* Has the tiles that follow filtered as those of a page; none before them is out. False without
- * memory. */
+/* Has the tiles that follow filtered as those of a page. False without memory. */
 static bool use_page(struct codec *c, uint32_t page)
 {
 	const struct image plane = image_plane(&c->job->image);
@@ -483,8 +473,8 @@ static void codec_prepare(const struct worker *worker, struct start *start)
 static void codec_up(struct worker *worker, const struct message_ready *ready)
 {
 	repertoire_take(&ready->formats);
-	if (arenas_tell(worker->number, worker, false))
-		runs_wake();
+	arenas_tell(worker->number, worker, false);
+	runs_wake();
 }
 
 static void codec_message(struct worker *worker, const struct message *message)
@@ -495,9 +485,9 @@ static void codec_message(struct worker *worker, const struct message *message)
 
 /* The most processor time that a run may take, in nanoseconds: many times what any image takes that
  * is what it seems (docs/benchmarks.md, measurements). Up to the first tile that is decoding alone;
- * most decoders then have done all their work. Encoders take longer; what the worker itself is to
- * filter or compare is known. No format's cost is predicted, as files may refer to a picture ten
- * thousand times. A timer in the worker could be switched off by one that has been taken over. */
+ * encoders take longer, and what the worker is to filter or compare is known. No format's cost is
+ * predicted: a file may refer to a picture ten thousand times. Nor is this a timer in the worker,
+ * which one that has been taken over could stop. */
 static double time_max(const struct codec *c)
 {
 	const double decode_ns = 2e9, decode_pixel_ns = 5e3, encode_ns = 3e9, encode_pixel_ns = 2e4,
@@ -595,8 +585,7 @@ static const struct worker_owner codec_worker = {
     .busy = codec_busy,
 };
 
-/* Kills workers that have held on to a job that they should have left for longer than CANCEL_MS, or
- * whose job has taken too much time. */
+/* Kills workers that have not left a job after CANCEL_MS, or whose job has taken too much time. */
 static void check_jobs(void *context)
 {
 	const uint64_t limit = config->job_timeout * 1000000000u, now = loop_now();
@@ -620,19 +609,6 @@ static void check_jobs(void *context)
 	}
 }
 
-/* Adds a codec worker at the end of the array. */
-static enum error codec_add(void)
-{
-	struct codec *c;
-	enum error e = codec_open(&c);
-
-	if (e)
-		return e;
-	c->worker.kind = "codec";
-	c->worker.owner = &codec_worker;
-	return worker_start(&c->worker);
-}
-
 enum error codecs_init(const struct codec_owner *o)
 {
 	enum error e = loop_timer_init(&check, check_jobs, NULL);
@@ -644,19 +620,17 @@ enum error codecs_init(const struct codec_owner *o)
 		return e;
 	loop_timer_repeat(&check, CHECK_MS);
 	while (!e && codecs_count() < config->codecs)
-		e = codec_add();
+		e = codec_add(&codec_worker);
 	return e;
 }
 
 void codecs_reload(void)
 {
 	for (unsigned i = 0; i < codecs_count(); i++)
-		if (codec_is_surplus(codec_get(i)) || codec_get(i)->worker.stopped)
-			codec_check_idle(codec_get(i));
+		codec_check_idle(codec_get(i));
 	while (codecs_count() < config->codecs)
-		if (codec_add())
+		if (codec_add(&codec_worker))
 			break;
-	runs_wake();
 }
 
 /* Also ends jobs that are still open; their clients have gone. */

@@ -1,9 +1,6 @@
-/* The loads are in one array, because the scheduler scans them for every tile. */
 #include "front/workers/device_load.h"
 
 #include <math.h>
-
-#include "front/workers/device_table.h"
 
 /* Multiply-adds a sample for a Gaussian on a lattice: nearly independent of its sigma. */
 static const double LATTICE_COST = 40;
@@ -59,13 +56,6 @@ double cost_of_jpeg(const struct image *image, enum tile_form form)
 	return sides * SIDE_COST * image->width * image->height * image->bands;
 }
 
-static struct load loads[DEVICES_MAX];
-
-struct load *load_of(const struct device *d)
-{
-	return &loads[d->worker.number];
-}
-
 /* A tile's weight grows with its size, since a small tile's time is mostly launch overhead. A
  * delayed tile counts as at most four times the expected time. */
 void load_learn(struct load *load, double units, uint64_t ns)
@@ -85,12 +75,12 @@ struct device *load_soonest(double units, uint64_t allowed)
 	double min = INFINITY;
 
 	for (unsigned i = 0; i < devices; i++) {
-		const double ns = (loads[i].units + units) * loads[i].ns_per_unit;
+		struct device *d = device_get(i);
+		const double ns = (d->load.units + units) * d->load.ns_per_unit;
 
-		if (ns >= min || (allowed && !(allowed >> i & 1)) ||
-		    device_state(device_get(i)) != DEVICE_UP)
+		if (ns >= min || (allowed && !(allowed >> i & 1)) || device_state(d) != DEVICE_UP)
 			continue;
-		best = device_get(i);
+		best = d;
 		min = ns;
 	}
 	return best;
@@ -102,7 +92,7 @@ double load_together(double units)
 
 	for (unsigned i = 0; i < devices_count(); i++)
 		if (device_state(device_get(i)) == DEVICE_UP)
-			speed += 1 / loads[i].ns_per_unit;
+			speed += 1 / device_get(i)->load.ns_per_unit;
 	return speed > 0 ? units / speed : 0;
 }
 
@@ -116,10 +106,13 @@ uint64_t load_samples_max(const struct chain *chain)
 
 	for (unsigned i = 0; i < devices_count(); i++)
 		if (!device_get(i)->unwanted)
-			fastest = fmin(fastest, loads[i].ns_per_unit);
-	for (unsigned i = 0; i < devices_count(); i++)
-		if (!device_get(i)->unwanted && loads[i].ns_per_unit <= fastest * too_slow)
-			slowest = fmax(slowest, loads[i].ns_per_unit);
+			fastest = fmin(fastest, device_get(i)->load.ns_per_unit);
+	for (unsigned i = 0; i < devices_count(); i++) {
+		const double ns = device_get(i)->load.ns_per_unit;
+
+		if (!device_get(i)->unwanted && ns <= fastest * too_slow)
+			slowest = fmax(slowest, ns);
+	}
 	samples = slowest > 0 ? tile_ns / (slowest * cost_per_sample(chain)) : samples_min;
 	return (uint64_t)fmax(samples, samples_min);
 }

@@ -1,14 +1,10 @@
-/* What filters cost, and each device's load and speed, by its number. The scheduler predicts times
- * from these. */
+/* What filters cost, and how long devices take. The scheduler predicts times from these. */
 #ifndef FRONT_WORKERS_DEVICE_LOAD_H
 #define FRONT_WORKERS_DEVICE_LOAD_H
 
-#include <stdint.h>
-
 #include "filters/chain.h"
+#include "front/workers/device_table.h"
 #include "wire/tile.h"
-
-struct device;
 
 /* Counts the multiply-adds of the chain for one sample, without halos. */
 double cost_per_sample(const struct chain *chain);
@@ -20,14 +16,6 @@ double cost_of_area(const struct chain *chain, uint32_t width, uint32_t height);
 
 /* Converts the time for these sides of the image as JPEGs on a device to multiply-adds. */
 double cost_of_jpeg(const struct image *image, enum tile_form form);
-
-/* The work of the tiles that a device holds, in units of one multiply-add, and its speed. */
-struct load {
-	double units;
-	double ns_per_unit; /* running estimate */
-};
-
-struct load *load_of(const struct device *device);
 
 /* Updates the device's estimated speed: it took `ns` nanoseconds for this work. */
 void load_learn(struct load *load, double units, uint64_t ns);

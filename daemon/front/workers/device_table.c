@@ -23,6 +23,7 @@ struct device *device_table_add(const struct message_device *m)
 	snprintf(d->label, sizeof d->label, "%s%u", discovery_type_name(m->type), device_count);
 	snprintf(d->ready.name, sizeof d->ready.name, "%s", m->name);
 	d->found = *m;
+	d->last_up = loop_now();
 	d->worker.number = device_count;
 	return devices[device_count++] = d;
 }
@@ -104,6 +105,11 @@ unsigned devices_up(void)
 
 void devices_publish(void)
 {
+	static const char *const kinds[OBJECTS] = {
+#define OBJECT(symbol, name, ...) name,
+#include "wire/objects.def"
+#undef OBJECT
+	};
 	static const enum metric gauges[] = {METRIC_DEVICE_UP,         METRIC_DEVICE_STATE,
 	                                     METRIC_DEVICE_MEMORY,     METRIC_TILES_IN_FLIGHT,
 	                                     METRIC_OPENCL_OBJECTS,    METRIC_PROGRAMS_PENDING,
@@ -127,6 +133,8 @@ void devices_publish(void)
 		metric_set(METRIC_DEVICE_MEMORY, d->label, NULL, (double)d->ready.memory);
 		metric_set(METRIC_PROGRAMS_PENDING, d->label, NULL, d->programs.pending);
 		metric_set(METRIC_PROGRAMS_COMPILING, d->label, NULL, d->programs.compiling);
+		for (enum object k = 0; k < OBJECTS; k++)
+			metric_set(METRIC_OPENCL_OBJECTS, d->label, kinds[k], d->objects.live[k]);
 	}
 }
 
@@ -139,11 +147,6 @@ void devices_count_programs(uint32_t *built, uint32_t *pending)
 		*built += programs->compiled + programs->cached;
 		*pending += programs->pending;
 	}
-}
-
-bool device_is_hopeful(const struct device *d)
-{
-	return !d->unwanted && (device_state(d) == DEVICE_UP || d->fresh);
 }
 
 uint64_t devices_fitting(const char *pattern)
@@ -170,14 +173,6 @@ void devices_describe(char *text, size_t size)
 		if (!d->unwanted)
 			list_add(text, size, one);
 	}
-}
-
-bool devices_starting(void)
-{
-	for (unsigned i = 0; i < device_count; i++)
-		if (devices[i]->fresh && !devices[i]->unwanted)
-			return true;
-	return !discovery_done();
 }
 
 unsigned devices_next_try(void)

@@ -26,6 +26,12 @@ enum device_state {
 	DEVICE_STATES,
 };
 
+/* Work in units of one multiply-add, as of the tiles that a device holds, and the speed at it. */
+struct load {
+	double units;
+	double ns_per_unit; /* running estimate */
+};
+
 /* A device that has been used. It keeps its number and label for the life of the service, even when
  * removed: tiles, jobs and metrics refer to it by them. */
 struct device {
@@ -37,11 +43,13 @@ struct device {
 	struct message_ready ready;  /* its worker's last; before, only the name, from the probe */
 	uint64_t jpeg_distrusted;    /* loop_now() when it gave a wrong JPEG; 0: never */
 	unsigned window; /* maximum number of tiles it may hold, of any size; 0: not yet up */
+	struct load load;
 	struct task *held[WINDOW_MAX];
 	unsigned held_count;
 	uint64_t plan[PLANS_MAX];         /* by place: id of the plan it has been sent, or 0 */
 	uint64_t tiles;                   /* filtered since the service started */
 	struct message_programs programs; /* its worker's last report of programs */
+	struct message_objects objects;
 	uint64_t programs_at;   /* loop_now() when a compilation last could block launches */
 	uint64_t programs_told; /* loop_now() of the last log line on compiling; 0: none */
 	struct message_choice *choices; /* of its tuner; owned */
@@ -58,13 +66,11 @@ struct device {
 	uint64_t test_sent;
 	uint32_t test_wait_ms;
 	uint64_t examined, distrusted; /* loop_now() of the last time, or 0 */
-	/* loop_now() when it was last up or starting for the first time, as the scheduler checks;
-	 * 0: not checked yet. */
+	/* loop_now() when the scheduler last saw it up or starting for the first time. */
 	uint64_t last_up;
 };
 
-/* Count the devices for device_get(), including removed ones; the wanted ones; those that are up.
- */
+/* Count all devices, removed ones too; the wanted ones; those that are up. */
 unsigned devices_count(void);
 unsigned devices_wanted(void);
 unsigned devices_up(void);
@@ -74,9 +80,6 @@ uint64_t devices_up_of(uint64_t set);
 void devices_publish(void);
 /* Counts the programs that all devices' workers have built, and have yet to build. */
 void devices_count_programs(uint32_t *built, uint32_t *pending);
-/* True until the first discovery has ended, and while a wanted device has neither come up nor
- * failed. */
-bool devices_starting(void);
 /* Returns the seconds until a device is expected to be up, at least 1. */
 unsigned devices_next_try(void);
 struct device *device_get(unsigned i);
@@ -84,8 +87,6 @@ struct device *device_get(unsigned i);
 /* Returns the wanted devices whose label matches a pattern, or that match it as a value of the
  * option `device`: bit i for device_get(i). */
 uint64_t devices_fitting(const char *pattern);
-/* True if the device is wanted and up, or has neither come up nor failed since it was wanted. */
-bool device_is_hopeful(const struct device *device);
 /* Writes a list of the wanted devices, as "gpu0 (0:0, NAME), …", truncated to `size` bytes. */
 void devices_describe(char *text, size_t size);
 

@@ -7,14 +7,12 @@
 
 #include <glib.h>
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/log.h"
 #include "front/base/metrics.h"
 #include "front/config/config.h"
 #include "front/workers/arenas.h"
-#include "front/workers/device_load.h"
 #include "front/workers/device_table.h"
 #include "front/workers/discovery.h"
 #include "front/workers/reports.h"
@@ -22,7 +20,6 @@
 #include "front/workers/tracer.h"
 
 enum {
-	CHECK_MS = 250,
 	QUARANTINE_FIRST_MS = 1000,
 	QUARANTINE_STEPS = 6,
 	QUARANTINE_MAX_MS = 60000,
@@ -41,11 +38,10 @@ static const double window_ns = 8e6, window_scans_ns = 32e6, window_cpu_ns = 3e6
 /* The served time that makes good one failure. */
 static const uint64_t amends_ns = 5000000000u;
 
-/* A device hangs if it takes `factor` times the predicted time and `ns` more. The factors are large
- * because on a CPU denormals alone make kernels 250 times slower. `ns` covers a tuner's launch that
- * a tile may have to wait for. A driver that compiles in another thread can block launches for
- * seconds. */
-static const struct {
+/* A device hangs if it takes `factor` times the predicted time and `ns` more: on a CPU denormals
+ * alone make kernels 250 times slower, and a tile may have to wait for a tuner's launch. A driver
+ * that compiles in another thread can block launches for seconds. */
+static const struct hung {
 	double factor, ns;
 } hung_gpu = {100, 1.5e9}, hung_cpu = {500, 1e9};
 static const double hung_blocked_ns = 2.5e9;
@@ -54,12 +50,6 @@ static const double hung_blocked_ns = 2.5e9;
 static const double ns_per_unit_guess = 0.05;
 
 static const struct device_owner *owner;
-static struct loop_timer check;
-
-static struct device *device_of(const struct worker *worker)
-{
-	return device_get(worker->number);
-}
 
 /* Starts giving tiles to the device. */
 static void device_admit(struct device *d)
@@ -67,8 +57,8 @@ static void device_admit(struct device *d)
 	d->quarantined = false;
 	d->fresh = false;
 	d->up_since = loop_now();
-	if (arenas_join(&d->arenas, &d->worker, d->found.type == DEVICE_CPU))
-		owner->room();
+	arenas_join(&d->arenas, &d->worker, d->found.type == DEVICE_CPU);
+	owner->room();
 }
 
 /* Sends the test tiles; if that fails, device_down() follows. */
@@ -108,7 +98,7 @@ static void receive_test_tile(struct device *d, const struct message_tile_done *
 
 static void device_up(struct worker *worker, const struct message_ready *ready)
 {
-	struct device *d = device_of(worker);
+	struct device *d = device_get(worker->number);
 
 	if (!reports_ready_valid(d, ready)) {
 		worker_refuse(worker, message_name(MSG_READY));
@@ -181,8 +171,7 @@ static bool receive_waits(struct device *d, const struct message_tile_waits *wai
 	if (!task) {
 		if (waits->job != SELF_TEST_JOB || !d->self_test)
 			return false;
-		if (limit_wait(ms) > d->test_wait_ms)
-			d->test_wait_ms = limit_wait(ms);
+		d->test_wait_ms = MAX(d->test_wait_ms, limit_wait(ms));
 		return true;
 	}
 	if (ms ? task->waited : !task->wait_ms)
@@ -208,7 +197,7 @@ static void receive_tile(struct device *d, unsigned i, const struct message_tile
 
 	set_wait(task, 0);
 	memmove(&d->held[i], &d->held[i + 1], (--d->held_count - i) * sizeof *d->held);
-	load_of(d)->units = d->held_count ? load_of(d)->units - task->units : 0;
+	d->load.units = d->held_count ? d->load.units - task->units : 0;
 	if (error_status(done->error) >= 500)
 		log_event(LOG_LEVEL_WARNING,
 		          LOG_FIELDS(.job = done->job, .device = d->label,
@@ -232,8 +221,7 @@ static bool receive_done(struct device *d, const struct message_tile_done *done)
 	unsigned i = find_held(d, done->job, done->index);
 	bool test = d->self_test && done->job == SELF_TEST_JOB;
 
-	if (!reports_tile_valid(done) ||
-	    (!test && (i == d->held_count || !reports_cost_valid(d->held[i], done))))
+	if ((!test && i == d->held_count) || !reports_done_valid(test ? NULL : d->held[i], done))
 		return false;
 	if (test)
 		receive_test_tile(d, done);
@@ -244,7 +232,7 @@ static bool receive_done(struct device *d, const struct message_tile_done *done)
 
 static void device_message(struct worker *worker, const struct message *message)
 {
-	struct device *d = device_of(worker);
+	struct device *d = device_get(worker->number);
 	bool valid;
 
 	if (message->type == MSG_TILE_DONE)
@@ -257,10 +245,9 @@ static void device_message(struct worker *worker, const struct message *message)
 		worker_refuse(worker, message_name(message->type));
 }
 
-/* Counts a failure, unless another process killed the worker. Failures that are not made good lead
- * to quarantine: restarts at growing intervals, and no client's tiles until a test tile has come
- * back correct. Served time, from coming up to the last tile that was filtered, makes failures
- * good. */
+/* Counts a failure, unless another process killed the worker. Failures that served time, from
+ * coming up to the last tile that was filtered, has not made good lead to quarantine: restarts at
+ * growing intervals, and no client's tiles until the test tiles have come back correct. */
 static void count_failure(struct device *d, const char *reason)
 {
 	unsigned limit = (unsigned)config->quarantine_failures, more;
@@ -323,13 +310,32 @@ void device_distrust(unsigned i, const struct plan *plan, const struct kernel_se
 	worker_kill(&d->worker, "mismatch");
 }
 
+/* Gives all tiles back. */
+static void lose_tasks(struct device *d, bool excused)
+{
+	while (d->held_count) {
+		struct task *task = d->held[--d->held_count];
+		const struct message_tile_done done = {
+		    .job = task->tile.job, .index = task->tile.index, .error = ERR_DEVICE};
+
+		task->excused += excused;
+		set_wait(task, 0);
+		owner->task_done(task, &done);
+	}
+}
+
 static void device_down(struct worker *worker, const char *reason)
 {
-	struct device *d = device_of(worker);
+	struct device *d = device_get(worker->number);
 
 	memset(d->plan, 0, sizeof d->plan);
 	arenas_leave(&d->arenas);
-	reports_end(d);
+	d->programs.pending = d->programs.compiling = 0;
+	d->objects = (struct message_objects){0};
+	/* A test by a client's plan that ends its worker is a failure as any other. Sent again, it
+	 * would keep the device away for ever. */
+	if (d->test_sent && !d->quarantined && !worker_was_killed(reason))
+		self_test_free(&d->self_test);
 	d->test_sent = 0;
 	if (reason == WORKER_STOPPING) {
 		log_event(LOG_LEVEL_INFO, LOG_FIELDS(.device = d->label), "%s is removed",
@@ -340,20 +346,16 @@ static void device_down(struct worker *worker, const char *reason)
 		          "%s is down (%s) with %u tiles", d->label, reason, d->held_count);
 		count_failure(d, reason);
 	}
-	load_of(d)->units = 0;
+	d->load.units = 0;
 	for (unsigned i = 0; reason == WORKER_LOST && i < d->held_count; i++)
 		owner->arena_lost(d->held[i]->tile.arena);
-	while (d->held_count) {
-		d->held[--d->held_count]->excused += worker_was_killed(reason);
-		set_wait(d->held[d->held_count], 0);
-		owner->task_lost(d->held[d->held_count]);
-	}
+	lose_tasks(d, worker_was_killed(reason));
 	leave_if_idle(d);
 }
 
 static void device_prepare(const struct worker *worker, struct start *start)
 {
-	const struct message_device *m = &device_of(worker)->found;
+	const struct message_device *m = &device_get(worker->number)->found;
 
 	discovery_prepare(start);
 	start->platform = m->platform;
@@ -390,7 +392,7 @@ static void device_create(const struct message_device *m)
 	d->fresh = true;
 	d->worker.kind = "device";
 	d->worker.owner = &device_worker;
-	*load_of(d) = (struct load){.ns_per_unit = ns_per_unit_guess};
+	d->load = (struct load){.ns_per_unit = ns_per_unit_guess};
 	if (worker_start(&d->worker))
 		log_error("cannot start %s", d->label);
 }
@@ -423,18 +425,15 @@ static void device_found(const struct message_device *m, bool wanted)
 
 /* True if a tile is overdue, compared with the predicted time of all that its device holds. For a
  * CPU only the time counts during which its worker had a processor: a busy machine does not make it
- * hang. A GPU needs no processor. A GPU that has yet to pin new arenas, which takes seconds for
- * many of them, is not judged. */
+ * hang. A GPU that has yet to pin new arenas, which may take seconds, is not judged. */
 static bool is_overdue(const struct device *d, const struct task *task, uint64_t held)
 {
 	const uint64_t worked = d->worker.stall.worked_ns - task->worked;
-	bool cpu = d->found.type == DEVICE_CPU,
-	     blocked = d->programs.blocking || d->programs_at >= task->sent;
-	double predicted = load_of(d)->units * load_of(d)->ns_per_unit;
-	double max = cpu ? predicted * hung_cpu.factor + hung_cpu.ns
-	                 : predicted * hung_gpu.factor + hung_gpu.ns;
+	const bool cpu = d->found.type == DEVICE_CPU;
+	const struct hung *hung = cpu ? &hung_cpu : &hung_gpu;
+	double max = d->load.units * d->load.ns_per_unit * hung->factor + hung->ns;
 
-	if (blocked)
+	if (d->programs.blocking || d->programs_at >= task->sent)
 		max += hung_blocked_ns;
 	if (cpu && held > worked)
 		held = worked;
@@ -457,14 +456,8 @@ static bool holds_too_long(const struct device *d)
 	return late;
 }
 
-/* Kills the workers of devices that have held a tile for too long, and shortens quarantines once no
- * device is up. */
-static void check_devices(void *context)
+void devices_check(bool blind)
 {
-	static uint64_t looked;
-	bool blind = loop_held_up(&looked, CHECK_MS);
-
-	(void)context;
 	for (unsigned i = 0; i < devices_count(); i++) {
 		struct device *d = device_get(i);
 
@@ -484,13 +477,7 @@ static void check_devices(void *context)
 
 enum error devices_init(const struct device_owner *o)
 {
-	enum error e;
-
 	owner = o;
-	e = loop_timer_init(&check, check_devices, NULL);
-	if (e)
-		return e;
-	loop_timer_repeat(&check, CHECK_MS);
 	return discovery_init(device_found);
 }
 
@@ -503,19 +490,16 @@ void devices_fini(void)
 		struct device *d = device_get(i);
 
 		arenas_leave(&d->arenas);
-		while (d->held_count)
-			owner->task_lost(d->held[--d->held_count]);
+		lose_tasks(d, false);
 		self_test_free(&d->self_test);
 	}
 	device_table_clear();
-	loop_timer_fini(&check);
 }
 
 /* Beyond its window a device may hold small tiles, because those of a kind share a launch, or each
  * processor has one. */
 bool device_has_room(const struct device *d, enum tile_form form)
 {
-	const struct load *load = load_of(d);
 	const double most = d->found.type == DEVICE_CPU ? window_cpu_ns
 	                    : form == TILE_PIXELS       ? window_ns
 	                                                : window_scans_ns;
@@ -523,7 +507,7 @@ bool device_has_room(const struct device *d, enum tile_form form)
 	return device_state(d) == DEVICE_UP &&
 	       (d->held_count < d->window ||
 	        (d->ready.small_max > 1 && d->held_count < WINDOW_MAX &&
-	         load->units * load->ns_per_unit < most));
+	         d->load.units * d->load.ns_per_unit < most));
 }
 
 /* Sends the plan to the device unless it has it, and drops the plan that had the same place. */
@@ -557,6 +541,6 @@ bool device_send(struct device *d, struct task *task)
 	task->waited = false;
 	begin_task(d, task);
 	d->held[d->held_count++] = task;
-	load_of(d)->units += task->units;
+	d->load.units += task->units;
 	return true;
 }

@@ -11,11 +11,9 @@ struct device;
 
 /* The scheduler's callbacks. */
 struct device_owner {
-	/* A tile is back, filtered or failed; the device may still be up, and has room for another.
-	 */
+	/* A tile is back, filtered or failed (ERR_DEVICE if the process has ended), and the device
+	 * has room, if it is still up. */
 	void (*task_done)(struct task *task, const struct message_tile_done *done);
-	/* The device's process has ended; the tile is the scheduler's again. */
-	void (*task_lost)(struct task *task);
 	/* The device's process cannot be killed and may still write to this arena. */
 	void (*arena_lost)(unsigned arena);
 	/* A device has come up. */
@@ -25,6 +23,10 @@ struct device_owner {
 /* Starts device discovery, and then a worker for each device that matches the option `device`. */
 enum error devices_init(const struct device_owner *owner) MUST_CHECK;
 void devices_fini(void);
+
+/* To be called a few times a second: kills the workers of devices that have held a tile for too
+ * long, unless the loop was blind meanwhile, and shortens quarantines while no device is up. */
+void devices_check(bool blind);
 
 /* Has the i-th device filter test tiles, because a result of it on this plan, by these kernels,
  * differed from the reference. It stays in use meanwhile, since a client chose that input; a wrong
@@ -37,9 +39,8 @@ void device_distrust(unsigned i, const struct plan *plan, const struct kernel_se
 /* True if the device is up and may get another tile of this form. */
 bool device_has_room(const struct device *device, enum tile_form form);
 
-/* Gives a task to the device, which must be up and hold fewer than WINDOW_MAX tiles; the device
- * holds it until task_done() or task_lost(). Returns false if the device failed: the task is then
- * still the caller's. */
+/* Gives a task to the device, which must be up and hold fewer than WINDOW_MAX tiles, until
+ * task_done(). Returns false if the device failed: the task is then still the caller's. */
 bool device_send(struct device *device, struct task *task);
 
 #endif

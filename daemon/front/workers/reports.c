@@ -42,8 +42,6 @@ static const uint64_t told_every_ns = 5000000000u;
 
 void reports_begin(struct device *d)
 {
-	static const char *const directions[] = {"upload", "download"};
-
 	d->reports = 0;
 	d->programs = (struct message_programs){0};
 	d->programs_told = 0;
@@ -52,10 +50,10 @@ void reports_begin(struct device *d)
 	metric_add(METRIC_DEVICE_SUSPECTED, d->label, "jpeg", 0);
 	metric_add(METRIC_DEVICE_SUSPECTED, d->label, "repetition", 0);
 	metric_add(METRIC_DEVICE_SUSPECTED, d->label, "test", 0);
-	for (int i = 0; i < 2; i++) {
-		metric_add(METRIC_TRANSFER_DURATION, directions[i], d->label, 0);
-		metric_add(METRIC_TRANSFER_BYTES, directions[i], d->label, 0);
-	}
+	metric_add(METRIC_TRANSFER_DURATION, "upload", d->label, 0);
+	metric_add(METRIC_TRANSFER_DURATION, "download", d->label, 0);
+	metric_add(METRIC_TRANSFER_BYTES, "upload", d->label, 0);
+	metric_add(METRIC_TRANSFER_BYTES, "download", d->label, 0);
 }
 
 static void record_transfer(const struct device *d, const char *direction, uint64_t ns,
@@ -92,16 +90,18 @@ void reports_book(struct device *d, struct task *task, const struct message_tile
 	record_transfer(d, "download", done->download_ns, done->download_bytes);
 	times->upload += done->upload_ns;
 	times->download += done->download_ns;
-	load_learn(load_of(d), task->units, kernels_ns + done->upload_ns + done->download_ns);
+	load_learn(&d->load, task->units, kernels_ns + done->upload_ns + done->download_ns);
 	metric_add(METRIC_TILES, d->label, NULL, 1);
 	if (current)
 		task->job->devices_used |= UINT64_C(1) << d->worker.number;
 	d->tiles++;
 }
 
-bool reports_tile_valid(const struct message_tile_done *done)
+/* Times may add up to about twice the time the tile was held. */
+bool reports_done_valid(const struct task *task, const struct message_tile_done *done)
 {
 	const uint32_t error = done->error;
+	uint64_t ns, ns_max;
 
 	/* A device has no part in requests, images and files, whose errors it may not report. */
 	if (error != ERR_OK && error != ERR_BAD_PARAMETER && error != ERR_INTERNAL &&
@@ -114,17 +114,11 @@ bool reports_tile_valid(const struct message_tile_done *done)
 	for (unsigned i = 0; i < done->launches; i++)
 		if (done->launch[i].kernel >= KERNELS)
 			return false;
-	return true;
-}
-
-/* Times may add up to about twice the time the tile was held. */
-bool reports_cost_valid(const struct task *task, const struct message_tile_done *done)
-{
-	const uint64_t room = task->tile.form & TILE_ENCODE ? task->tile.out_size : 0;
-	const uint64_t ns_max = 2 * (loop_now() - task->sent) + slack_ns;
-	uint64_t ns;
-
-	if (done->size > room || done->upload_ns > ns_max || done->download_ns > ns_max)
+	if (!task)
+		return true;
+	ns_max = 2 * (loop_now() - task->sent) + slack_ns;
+	if (done->size > (task->tile.form & TILE_ENCODE ? task->tile.out_size : 0) ||
+	    done->upload_ns > ns_max || done->download_ns > ns_max)
 		return false;
 	ns = done->upload_ns + done->download_ns;
 	for (unsigned i = 0; i < done->launches; i++)
@@ -198,38 +192,17 @@ static bool receive_programs(struct device *d, const struct message_programs *no
 	return true;
 }
 
-static void publish_objects(const struct device *d, const struct message_objects *now)
-{
-	static const char *const kinds[OBJECTS] = {
-#define OBJECT(symbol, name, ...) name,
-#include "wire/objects.def"
-#undef OBJECT
-	};
-
-	for (enum object kind = 0; kind < OBJECTS; kind++)
-		metric_set(METRIC_OPENCL_OBJECTS, d->label, kinds[kind], now->live[kind]);
-}
-
-void reports_end(struct device *d)
-{
-	d->programs.pending = d->programs.compiling = 0;
-	publish_objects(d, &(struct message_objects){0});
-}
-
-static bool receive_objects(const struct device *d, const struct message_objects *now)
-{
-	for (enum object kind = 0; kind < OBJECTS; kind++)
-		if (now->live[kind] > objects_max)
-			return false;
-	publish_objects(d, now);
-	return true;
-}
-
 bool reports_take(struct device *d, const struct message *message)
 {
 	if (message->type == MSG_CHOICE)
 		return receive_choice(d, &message->choice);
 	if (message->type == MSG_PROGRAMS)
 		return receive_programs(d, &message->programs);
-	return message->type == MSG_OBJECTS && receive_objects(d, &message->objects);
+	if (message->type != MSG_OBJECTS)
+		return false;
+	for (enum object kind = 0; kind < OBJECTS; kind++)
+		if (message->objects.live[kind] > objects_max)
+			return false;
+	d->objects = message->objects;
+	return true;
 }

@@ -16,9 +16,6 @@ bool reports_ready_valid(const struct device *device, const struct message_ready
  * Prometheus sees their first increase. */
 void reports_begin(struct device *device);
 
-/* The process has ended: resets its gauges of programs and objects. */
-void reports_end(struct device *device);
-
 /* Takes a report on the worker itself. Returns false if the message is of another kind or
  * impossible. */
 bool reports_take(struct device *device, const struct message *message);
@@ -26,9 +23,9 @@ bool reports_take(struct device *device, const struct message *message);
 /* Counts a message other than MSG_TILE_DONE. Returns false if the worker sends too many. */
 bool reports_in_bounds(struct device *device);
 
-/* Check MSG_TILE_DONE: its fields; and its times and size, for a task that the device holds. */
-bool reports_tile_valid(const struct message_tile_done *done);
-bool reports_cost_valid(const struct task *task, const struct message_tile_done *done);
+/* Checks MSG_TILE_DONE on a task that the device holds; or (NULL) on a test tile, whose times and
+ * size nobody reads. */
+bool reports_done_valid(const struct task *task, const struct message_tile_done *done);
 
 /* Records a filtered tile in the metrics and its job, and updates the device's estimated speed. */
 void reports_book(struct device *device, struct task *task, const struct message_tile_done *done);

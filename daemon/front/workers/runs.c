@@ -1,14 +1,13 @@
-/* A job's cost is known once its image's header has been read. If the job turns out to be heavy
- * while other heavy jobs use all the workers they may have, it gives way: its worker, which has
- * decoded nothing yet, is told to drop it, and the job waits for its turn among the heavy ones.
- *
- * The hard part is the end of a job. A device may still hold its tiles and write to the arena. So
+/* The hard part is the end of a job. Devices may still hold its tiles and write to the arena, so
  * the arena gets its next job only when every task is back, even if the codec process that sent
  * them has long ended.
  *
- * Codec workers are added and removed at the end of the array. A worker above the configured number
- * takes no job and is ended when it has none; its arena is closed when its process has been
- * reaped. */
+ * A job that turns out to be heavy, once its image's header has been read, while other heavy jobs
+ * have all the workers that they may have, gives way: its worker has decoded nothing yet and drops
+ * it, and the job waits for its turn among the heavy ones.
+ *
+ * A worker above the configured number takes no job and is ended when it has none; its arena is
+ * closed when its process has been reaped. */
 #include "front/workers/runs.h"
 
 #include <stdlib.h>
@@ -38,7 +37,7 @@ unsigned runs_workers(void)
 	return config->codecs < codec_count ? (unsigned)config->codecs : codec_count;
 }
 
-bool codec_is_surplus(const struct codec *c)
+static bool codec_is_surplus(const struct codec *c)
 {
 	return c->worker.number >= config->codecs;
 }
@@ -79,8 +78,9 @@ static bool codec_is_idle(const struct codec *c)
 /* Sets of classes that may have only so many codec workers. All but light jobs leave one to these,
  * or up to three where there are that many; verified ones leave half. */
 enum {
-	NOT_LIGHT = ((1 << WORK_CLASSES) - 1) & ~(1 << WORK_LIGHT),
-	VERIFIED = 1 << WORK_VERIFIED,
+	ALL = (1 << WORK_CLASSES) - 1,
+	NOT_LIGHT = ALL & ~(1 << WORK_LIGHT),
+	VERIFIED = 1 << WORK_VERIFIED
 };
 
 /* True if a set has its codec workers, or (beyond) more than these. */
@@ -105,7 +105,7 @@ bool runs_too_heavy(void)
 void runs_wake(void)
 {
 	for (unsigned i = 0; i < runs_workers() && jobs_waiting(); i++) {
-		unsigned classes = (1 << WORK_CLASSES) - 1;
+		unsigned classes = ALL;
 		struct job *job;
 
 		if (!codec_is_idle(&codecs[i]))
@@ -195,8 +195,8 @@ void codec_end_job(struct codec *c, enum error error, const struct problem *prob
 	codec_check_idle(c);
 }
 
-/* Reads the numbers that are the answer of a job's run; NULL if they are not what they must be. Any
- * numbers can be edges. */
+/* Reads the numbers that a run has made; NULL if they are not what they must be. Any numbers can be
+ * edges. */
 static double *read_gathered(const struct job *job, uint64_t count)
 {
 	const uint64_t size = count * sizeof(double);
@@ -210,9 +210,8 @@ static double *read_gathered(const struct job *job, uint64_t count)
 	return NULL;
 }
 
-/* Has the job go on with the numbers that are its run's answer; false if they cannot be. With rows
- * that the worker has kept it goes on there, and at once, even if it is heavy: coming back would
- * cost the worker more. */
+/* Has the job go on with the numbers that its run has made; false if they cannot be. With rows that
+ * the worker has kept it goes on there at once, even if it is heavy: returning would cost more. */
 static bool use_gathered(struct codec *c)
 {
 	const uint64_t run = c->kept ? c->job->options.job : 0;
@@ -248,15 +247,15 @@ bool codec_settle_job(struct codec *c)
 	return true;
 }
 
-enum error codec_open(struct codec **codec)
+enum error codec_add(const struct worker_owner *o)
 {
 	enum error e = open_arena(codec_count);
 
 	if (e)
 		return e;
-	*codec = &codecs[codec_count];
-	(*codec)->worker.number = codec_count++;
-	return ERR_OK;
+	codecs[codec_count].worker =
+	    (struct worker){.kind = "codec", .number = codec_count, .owner = o};
+	return worker_start(&codecs[codec_count++].worker);
 }
 
 static void job_cancelled(struct job *job)

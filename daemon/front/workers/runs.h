@@ -16,13 +16,12 @@ enum { CODECS_MAX = ARENAS_MAX }; /* worker i uses arena i */
 struct codec_run {
 	uint64_t worked;    /* the worker's processor time (struct stall) when it began */
 	uint32_t next_tile; /* index of the next MSG_TILE */
-	/* Of the job as one tile with scans: devices that may have it, 0 if there is to be
-	 * none; whether it is with the scheduler. */
+	/* Devices that may have the job as one tile with scans, 0: none; whether one has it. */
 	uint64_t jpeg_devices;
 	bool jpeg_out;
 	bool answer_late; /* MSG_ANSWER goes with the result of the only tile */
-	/* A device encodes the answer: its storage is opened when its size is known, and has at
-	 * most so many bytes. Else 0. */
+	/* Most bytes of an answer that a device encodes, and that is opened when its size is known;
+	 * else 0. */
 	uint64_t answer_max;
 	struct verified_tiles verified;
 };
@@ -57,12 +56,8 @@ void runs_fini(void);
 unsigned codecs_count(void);
 struct codec *codec_get(unsigned i);
 
-/* Adds a codec worker with a number and an arena; the caller starts its process. The count must be
- * below CODECS_MAX. Fails as arenas_open(). */
-enum error codec_open(struct codec **codec) MUST_CHECK;
-
-/* True if the worker's number is above the configured count. */
-bool codec_is_surplus(const struct codec *codec);
+/* Adds a codec worker at the end of the array, below CODECS_MAX. Fails as arenas_open(). */
+enum error codec_add(const struct worker_owner *owner) MUST_CHECK;
 
 /* Gives waiting jobs to idle codec workers. */
 void runs_wake(void);
@@ -73,11 +68,9 @@ unsigned runs_workers(void);
 /* True if more heavy jobs run than allowed. */
 bool runs_too_heavy(void);
 
-/* Takes a job away from its worker, which has read only the image's header, and queues it again. */
+/* Queue the worker's job again, to run from the start: of a worker that has read only the image's
+ * header and goes on with another; of one that has ended. Devices may still hold tiles. */
 void codec_give_way(struct codec *codec);
-
-/* Queues the worker's job again, to run from the start. Devices may still hold tiles of this
- * run. */
 void codec_return_job(struct codec *codec);
 
 /* codec_end_job() ends the worker's job. codec_settle_job() ends it as successful; returns false,
@@ -85,9 +78,8 @@ void codec_return_job(struct codec *codec);
 void codec_end_job(struct codec *codec, enum error error, const struct problem *problem);
 bool codec_settle_job(struct codec *codec);
 
-/* To be called when a task or a process has ended. If the worker has no job and no task left, its
- * arena is free: gives it the next job, ends a surplus worker, or replaces the arena of a stopped
- * one. */
+/* To be called when a task or a process has ended. If the worker has neither job nor task, gives it
+ * the next job, ends it if it is surplus, or replaces its arena if it is stopped. */
 void codec_check_idle(struct codec *codec);
 
 #endif

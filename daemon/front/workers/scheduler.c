@@ -15,11 +15,12 @@
 #include "front/workers/device_load.h"
 #include "front/workers/device_table.h"
 #include "front/workers/devices.h"
+#include "front/workers/discovery.h"
 
 enum {
 	ATTEMPTS_MAX = 2,
 	ATTEMPTS_ALL_MAX = 8, /* including those that failed because a process was killed */
-	CHECK_MS = 500
+	CHECK_MS = 250
 };
 
 /* The duration of a job's turn: adjacent tiles are copied to a device together. */
@@ -49,17 +50,22 @@ uint64_t scheduler_returned(void)
 	return returned;
 }
 
+/* True if the device is wanted and up, or has neither come up nor failed since it was wanted. */
+static bool is_hopeful(const struct device *d)
+{
+	return !d->unwanted && (device_state(d) == DEVICE_UP || d->fresh);
+}
+
 bool scheduler_has_hope(uint64_t which)
 {
 	const double s = fmax(no_device_s, no_device_share * (double)config->job_timeout);
-	bool hope = !which && devices_starting();
+	bool hope = !which && !discovery_done();
 
 	for (unsigned i = 0; !hope && i < devices_count(); i++) {
 		const struct device *d = device_get(i);
 
 		hope = (which ? which >> i & 1 : !d->unwanted) &&
-		       (device_is_hopeful(d) || !d->last_up ||
-		        (double)(loop_now() - d->last_up) <= s * 1e9);
+		       (is_hopeful(d) || (double)(loop_now() - d->last_up) <= s * 1e9);
 	}
 	return hope;
 }
@@ -76,7 +82,7 @@ static void task_fail(struct task *task, enum error error, const char *reason)
 
 static bool is_long(const struct device *d, const struct task *task)
 {
-	return task->units * load_of(d)->ns_per_unit > long_ns;
+	return task->units * d->load.ns_per_unit > long_ns;
 }
 
 /* True if the device may get this tile now. Long tiles leave one lane free (the window is the
@@ -99,7 +105,7 @@ static bool has_room(const struct device *d, const struct task *task)
 static void send_turn(struct device *d)
 {
 	struct fair_flow *flow = fair_next(&ready, ALL_CLASSES);
-	double units = turn_ns / load_of(d)->ns_per_unit;
+	double units = turn_ns / d->load.ns_per_unit;
 
 	while (flow->head && units > 0 && d->held_count < WINDOW_MAX) {
 		struct task *task = (struct task *)fair_take(&ready, flow);
@@ -154,8 +160,8 @@ static void task_ready(struct task *task)
 	dispatch();
 }
 
-/* Queues a failed tile again, for another device if there is one. Returns false if it has failed
- * too often, its run has ended, or it has scans: tiles of pixels replace it. */
+/* Queues a failed tile again. Returns false if it has failed too often, its run has ended, or it
+ * has scans: tiles of pixels replace it. */
 static bool task_retry(struct task *task)
 {
 	if (!task_is_current(task) || task->tile.form != TILE_PIXELS ||
@@ -171,14 +177,6 @@ static void task_done(struct task *task, const struct message_tile_done *done)
 	returned++;
 	if (done->error != ERR_DEVICE || !task_retry(task))
 		codec_task_done(task, done);
-	dispatch();
-}
-
-static void task_lost(struct task *task)
-{
-	returned++;
-	if (!task_retry(task))
-		task_fail(task, ERR_DEVICE, NULL);
 	dispatch();
 }
 
@@ -231,10 +229,11 @@ static void check_devices(void *context)
 	struct fair_flow *flow;
 
 	(void)context;
+	devices_check(blind);
 	for (unsigned i = 0; i < devices_count(); i++) {
 		struct device *d = device_get(i);
 
-		if (blind || !d->last_up || device_is_hopeful(d))
+		if (blind || is_hopeful(d))
 			d->last_up = loop_now();
 	}
 	admission_stalled(!devices_up());
@@ -246,7 +245,7 @@ static void check_devices(void *context)
 
 static const struct codec_owner for_codecs = {.task_ready = task_ready, .job_ended = job_ended};
 static const struct device_owner for_devices = {
-    .task_done = task_done, .task_lost = task_lost, .arena_lost = codecs_retire, .room = dispatch};
+    .task_done = task_done, .arena_lost = codecs_retire, .room = dispatch};
 
 enum error scheduler_init(void)
 {

@@ -11,13 +11,15 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <glib.h>
+
 #include "base/log.h"
-#include "base/loop.h"
 #include "base/memfd.h"
 #include "reference/reference.h"
 #include "wire/tile.h"
@@ -50,11 +52,6 @@ struct self_test {
 	bool mapped;
 };
 
-static int clamp(int i, uint32_t size)
-{
-	return i < 0 ? 0 : i < (int)size ? i : (int)size - 1;
-}
-
 /* Returns a sample of the test image. Neighbours differ, but too little for most gradients to
  * exceed the range. */
 static double sample(const struct image *image, int x, int y, int band)
@@ -70,28 +67,16 @@ static double sample(const struct image *image, int x, int y, int band)
 /* Writes the image with its edge repeated into the halo; at: the image's first pixel. */
 static void fill(const struct image *image, int halo_x, int halo_y, uint8_t *at, uint64_t pitch)
 {
+	const int width = (int)image->width, height = (int)image->height;
 	size_t pixel = image_pixel_size(image);
 
-	for (int y = -halo_y; y < (int)image->height + halo_y; y++)
-		for (int x = -halo_x; x < (int)image->width + halo_x; x++)
+	for (int y = -halo_y; y < height + halo_y; y++)
+		for (int x = -halo_x; x < width + halo_x; x++)
 			for (int b = 0; b < (int)image->bands; b++)
 				image_put_sample(at + y * (int64_t)pitch + x * (int64_t)pixel,
 				                 (size_t)b, image->type,
-				                 sample(image, clamp(x, image->width),
-				                        clamp(y, image->height), b));
-}
-
-static enum error compute_expected(struct test *test, const struct chain *chain)
-{
-	uint8_t *pixels = malloc((size_t)image_size(&test->image));
-	enum error e = ERR_MEMORY;
-
-	if (pixels) {
-		fill(&test->image, 0, 0, pixels, image_row_size(&test->image));
-		e = reference_filter(chain, &test->image, pixels, &test->expected);
-	}
-	free(pixels);
-	return e;
+				                 sample(image, CLAMP(x, 0, width - 1),
+				                        CLAMP(y, 0, height - 1), b));
 }
 
 /* Adds a test of this chain in its own area of the arena. ERR_DOES_NOT_FIT if the area is too
@@ -103,6 +88,7 @@ static enum error add_test(struct self_test *t, const struct chain *chain,
 	uint64_t area = (uint64_t)t->count * AREA;
 	struct tiling tiling;
 	struct problem problem;
+	uint8_t *pixels;
 	enum error e = tiling_init(&tiling, chain, image, AREA, AREA, AREA, &problem);
 
 	if (e || tiling.count > 1)
@@ -112,7 +98,12 @@ static enum error add_test(struct self_test *t, const struct chain *chain,
 	test->tile.index = t->count;
 	test->tile.in += area;
 	test->tile.out += area;
-	e = compute_expected(test, chain);
+	pixels = malloc((size_t)image_size(image));
+	if (!pixels)
+		return ERR_MEMORY;
+	fill(image, 0, 0, pixels, image_row_size(image));
+	e = reference_filter(chain, image, pixels, &test->expected);
+	free(pixels);
 	if (e)
 		return e;
 	if (memfd_sealed("self-test", chain, chain_size(chain), &test->chain_fd)) {
@@ -233,12 +224,6 @@ struct self_test *self_test_new(const struct plan *plan, const struct kernel_set
 	return t;
 }
 
-static void close_if_open(int fd)
-{
-	if (fd >= 0)
-		close(fd);
-}
-
 void self_test_free(struct self_test **self_test)
 {
 	struct self_test *t = *self_test;
@@ -251,8 +236,10 @@ void self_test_free(struct self_test **self_test)
 	}
 	if (t->mapped)
 		arena_unmap(&t->memory);
-	close_if_open(t->in);
-	close_if_open(t->out);
+	if (t->in >= 0)
+		close(t->in);
+	if (t->out >= 0)
+		close(t->out);
 	free(t);
 	*self_test = NULL;
 }
@@ -268,33 +255,31 @@ void self_test_send(struct self_test *t, struct worker *worker)
 	const uint64_t size = (uint64_t)TESTS_MAX * AREA;
 	struct message arena = {.type = MSG_ARENA, .arena = {SELF_TEST_ARENA, 0, size, size}};
 	int fds[] = {t->in, t->out};
-	bool sent = worker_send(worker, &arena, fds);
 
+	worker_send(worker, &arena, fds);
 	t->wrong = false;
-	for (unsigned i = 0; sent && i < t->count; i++) {
+	for (unsigned i = 0; i < t->count; i++) {
 		struct test *test = &t->test[i];
 		struct message plan = {.type = MSG_PLAN,
 		                       .plan = {.plan = plan_of(test), .image = test->image}};
 		struct message tile = {.type = MSG_TILE, .tile = {test->tile, plan_of(test)}};
 
 		test->waits = true;
-		sent =
-		    worker_send(worker, &plan, &test->chain_fd) && worker_send(worker, &tile, NULL);
+		worker_send(worker, &plan, &test->chain_fd);
+		worker_send(worker, &tile, NULL);
 	}
 }
 
 void self_test_withdraw(const struct self_test *t, struct worker *worker)
 {
 	struct message arena = {.type = MSG_ARENA_DROP, .arena_drop = {SELF_TEST_ARENA}};
-	bool sent = true;
 
-	for (unsigned i = 0; sent && i < t->count; i++) {
+	for (unsigned i = 0; i < t->count; i++) {
 		struct message plan = {.type = MSG_PLAN_DROP, .plan_drop = {plan_of(&t->test[i])}};
 
-		sent = worker_send(worker, &plan, NULL);
+		worker_send(worker, &plan, NULL);
 	}
-	if (sent)
-		worker_send(worker, &arena, NULL);
+	worker_send(worker, &arena, NULL);
 }
 
 static bool is_right(const struct self_test *t, const struct test *test,

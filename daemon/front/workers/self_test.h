@@ -3,16 +3,14 @@
 #ifndef FRONT_WORKERS_SELF_TEST_H
 #define FRONT_WORKERS_SELF_TEST_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "front/jobs/plans.h"
 #include "front/workers/supervisor.h"
 #include "wire/wire.h"
 
-/* The test tiles, in an arena of their own (SELF_TEST_ARENA), and their expected results: one tile
- * goes through filters of every kind. If a plan is doubted, each of its filters has another tile,
- * with the plan's kernels and pixel type. */
+/* The test tiles, in an arena of their own, and their expected results: one tile goes through
+ * filters of every kind; each filter of a doubted plan has one, by that plan's kernels and type. */
 struct self_test;
 
 enum { SELF_TEST_ARENA = 1000 };
@@ -25,8 +23,7 @@ enum { SELF_TEST_ARENA = 1000 };
 struct self_test *self_test_new(const struct plan *plan, const struct kernel_set *kernels);
 void self_test_free(struct self_test **self_test);
 
-/* Sends the tiles to the worker of a device that is up and has none of them, unless the worker
- * fails. They may be sent again to the device's next worker. */
+/* Sends the tiles to the worker of a device that is up and has none of them; again to its next. */
 void self_test_send(struct self_test *self_test, struct worker *worker);
 /* Withdraws the tiles' arena and plans from the worker, once all tiles are back. */
 void self_test_withdraw(const struct self_test *self_test, struct worker *worker);
@@ -34,8 +31,7 @@ void self_test_withdraw(const struct self_test *self_test, struct worker *worker
 enum self_test_result { SELF_TEST_OPEN, SELF_TEST_RIGHT, SELF_TEST_WRONG };
 
 /* Checks a tile that came back, and logs what is wrong with it; SELF_TEST_OPEN while more are to
- * come. A filter that the device cannot run (a variant that does not apply) does not count as
- * wrong. */
+ * come. A filter that the device cannot run is not wrong. */
 enum self_test_result self_test_take(struct self_test *self_test,
                                      const struct message_tile_done *done);
 

@@ -201,26 +201,28 @@ void worker_resume(struct worker *w)
 		loop_timer_start(&w->timer, 1);
 }
 
-/* Counts an end that is a failure, and schedules the restart. */
-static void count_end(struct worker *w, const char *reason)
+/* Tells the owner that no process runs any more, after scheduling the next start; an end that
+ * nobody asked for is counted as a failure. */
+static void worker_down(struct worker *w, const char *reason)
 {
 	uint64_t ms = w->failures < 10 ? (uint64_t)BACKOFF_FIRST_MS << w->failures : BACKOFF_MAX_MS;
 
-	metric_add(METRIC_WORKER_RESTARTS, w->kind, reason, 1);
-	w->restarts++;
-	w->failures++;
-	loop_timer_start(&w->timer, ms < BACKOFF_MAX_MS ? ms : BACKOFF_MAX_MS);
+	if (!w->stopped && reason == WORKER_STOPPING) {
+		worker_resume(w); /* called while it was ending */
+	} else if (!w->stopped && !w->once) {
+		metric_add(METRIC_WORKER_RESTARTS, w->kind, reason, 1);
+		w->restarts++;
+		w->failures++;
+		loop_timer_start(&w->timer, ms < BACKOFF_MAX_MS ? ms : BACKOFF_MAX_MS);
+	}
+	if (w->owner->down)
+		w->owner->down(w, reason);
 }
 
 static void launch_or_fail(struct worker *w)
 {
-	static const char reason[] = "exec";
-
-	if (!launch(w))
-		return;
-	if (!w->once)
-		count_end(w, reason);
-	w->owner->down(w, reason);
+	if (launch(w))
+		worker_down(w, "exec");
 }
 
 static void timer_due(void *context)
@@ -303,11 +305,6 @@ bool worker_send(struct worker *w, const struct message *message, const int *fds
 	else
 		expect_end(w);
 	return false;
-}
-
-bool worker_offer(struct worker *w, const struct message *message)
-{
-	return w->state == WORKER_UP && !wire_send(w->socket.fd, message, NULL);
 }
 
 void worker_refuse(struct worker *w, const char *what)
@@ -459,9 +456,7 @@ static void worker_ended(void *context)
 	}
 	reason = end_reason(w, status);
 	close_process(w);
-	if (!w->stopped && reason == WORKER_STOPPING) {
-		worker_resume(w); /* called while it was ending */
-	} else if (!w->stopped && !w->once) {
+	if (!w->stopped && !w->once && reason != WORKER_STOPPING) {
 		log_event(LOG_LEVEL_WARNING,
 		          LOG_FIELDS(.worker = w->name, .error = reason,
 		                     .duration_us = (loop_now() - w->started) / 1000),
@@ -470,35 +465,30 @@ static void worker_ended(void *context)
 		          WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
 		if (w->served || loop_now() - w->started > STABLE_NS)
 			w->failures = 0;
-		count_end(w, reason);
 	}
-	w->owner->down(w, reason);
-}
-
-/* Stops waiting for the process to end; its owner must replace memory that it shares. */
-static void worker_abandon(struct worker *w)
-{
-	lost = g_slist_prepend(lost, GINT_TO_POINTER(w->pid));
-	log_error("%s (pid %d) has not ended %d s after SIGKILL: it is abandoned", w->name,
-	          (int)w->pid, (int)(REAP_MS / 1000));
-	close_process(w);
-	if (!w->stopped && !w->once)
-		count_end(w, WORKER_LOST);
-	w->owner->down(w, WORKER_LOST);
+	worker_down(w, reason);
 }
 
 /* Kills a worker that has not ended although its socket is closed; abandons one that SIGKILL does
- * not end. */
+ * not end, so that its owner must replace memory that it shares. */
 static void check_dying(struct worker *w)
 {
 	uint64_t dying_ms = (loop_now() - w->dying_since) / 1000000;
 
-	if (w->process.fd < 0)
+	/* A loop that was held up may not have heard of the end yet. */
+	if (w->process.fd < 0 || dying_ms > REAP_MS)
 		worker_ended(w);
-	if (w->state == WORKER_DYING && !w->kill_reason && dying_ms > REAP_MS / 2)
+	if (w->state != WORKER_DYING || dying_ms <= (w->kill_reason ? REAP_MS : REAP_MS / 2))
+		return;
+	if (!w->kill_reason) {
 		worker_kill(w, "socket");
-	if (w->state == WORKER_DYING && dying_ms > REAP_MS)
-		worker_abandon(w);
+		return;
+	}
+	lost = g_slist_prepend(lost, GINT_TO_POINTER(w->pid));
+	log_error("%s (pid %d) has not ended %d s after SIGKILL: it is abandoned", w->name,
+	          (int)w->pid, (int)(REAP_MS / 1000));
+	close_process(w);
+	worker_down(w, WORKER_LOST);
 }
 
 static void reap_lost(void)
@@ -545,9 +535,7 @@ void worker_fini(struct worker *w)
 		while (waitpid(w->pid, NULL, WNOHANG) == 0 && loop_now() < fini_until)
 			nanosleep(&pause, NULL);
 	}
-	close_watch(&w->socket);
-	close_watch(&w->process);
-	relay_close(&w->relay);
+	close_process(w);
 	loop_timer_fini(&w->timer);
 	LIST_REMOVE(w, place);
 }

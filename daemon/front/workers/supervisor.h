@@ -1,7 +1,6 @@
 /* The worker processes: starts, watches, reaps and restarts them (with backoff), and receives their
- * messages for the modules that own the workers (codecs, devices, discovery, HTTP workers). A
- * worker that is stopped, or uses no processor time although it has work, is detected within four
- * seconds and killed. */
+ * messages for their owners. A worker that is stopped, or uses no processor time although it has
+ * work, is killed within four seconds. */
 #ifndef FRONT_WORKERS_SUPERVISOR_H
 #define FRONT_WORKERS_SUPERVISOR_H
 
@@ -35,9 +34,9 @@ struct worker_owner {
 	/* Another message has arrived; its size is right, but its fields are unchecked. NULL: none
 	 * is valid. */
 	void (*message)(struct worker *worker, const struct message *message);
-	/* The process has been reaped, so nothing of it runs any more; or it could not be started
-	 * ("exec"). WORKER_LOST: it was not reaped within two seconds after SIGKILL, and may still
-	 * write to memory it shares. */
+	/* The process has been reaped, or could not be started ("exec"): nothing of it runs.
+	 * WORKER_LOST: it has not ended two seconds after SIGKILL, and may still write to memory it
+	 * shares. May be NULL. */
 	void (*down)(struct worker *worker, const char *reason);
 	/* True if the worker has work that needs processor time. NULL: it never has. */
 	bool (*busy)(const struct worker *worker);
@@ -71,8 +70,8 @@ struct worker {
 	unsigned restarts;
 };
 
-/* Opens the workers' programs: those in this program's directory, or else the installed ones. Files
- * that replace them later, in an upgrade, are ignored until the front restarts. */
+/* Opens the workers' programs. Files that replace them later, in an upgrade, are ignored until the
+ * front restarts. */
 enum error supervisor_init(void) MUST_CHECK;
 void supervisor_fini(void);
 /* True if a worker's version differed from the front's; the loop was then stopped. */
@@ -85,12 +84,9 @@ enum error worker_start(struct worker *worker) MUST_CHECK;
 /* From now on the worker can write no file, in memory or not, beyond this size. */
 void worker_limit_files(struct worker *worker, uint64_t size);
 
-/* Sends a message to a worker that is up. Returns false if the worker is not up or does not read;
- * in the latter case it is killed, and down() follows. */
+/* Sends a message to a worker that is up. Returns false if it is not up or does not read; then it
+ * is killed, and down() follows. */
 bool worker_send(struct worker *worker, const struct message *message, const int *fds);
-
-/* The same, for what may be lost: a worker that does not read is left alone. */
-bool worker_offer(struct worker *worker, const struct message *message);
 
 /* Reasons for down(): worker_stop() ended the process; the process could not be killed. */
 extern const char WORKER_STOPPING[], WORKER_LOST[];

@@ -31,18 +31,10 @@ static void worker_message(struct worker *w, const struct message *message)
 		worker_refuse(w, message_name(message->type));
 }
 
-static void worker_down(struct worker *w, const char *reason)
-{
-	(void)w;
-	(void)reason;
-}
-
 enum error tracer_init(void)
 {
-	static const struct worker_owner owner = {.program = "convolved-trace",
-	                                          .prepare = worker_prepare,
-	                                          .message = worker_message,
-	                                          .down = worker_down};
+	static const struct worker_owner owner = {
+	    .program = "convolved-trace", .prepare = worker_prepare, .message = worker_message};
 
 	if (!*config->otlp_endpoint)
 		return ERR_OK;
@@ -87,7 +79,8 @@ void tracer_send(const struct span *span)
 {
 	struct message message = {.type = MSG_SPAN, .span.span = *span};
 
-	if (!worker_offer(&worker, &message))
+	/* Not by worker_send(): a worker that does not read is left alone. */
+	if (worker.state != WORKER_UP || wire_send(worker.socket.fd, &message, NULL))
 		metric_add(METRIC_SPANS_LOST, NULL, NULL, 1);
 }
 
