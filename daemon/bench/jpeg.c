@@ -2,6 +2,7 @@
  * that the samples and the bytes that a device must make are known. */
 #include "bench/measure.h"
 
+#include <err.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -111,38 +112,43 @@ static void add_time(struct bench *b, const char *name, enum jpeg_side side, dou
 	row->launches += !b->runs;
 }
 
-/* Waits for what has been enqueued, and adds up the times of a direction. */
-static cl_int finish(struct bench *b, struct jpeg_trace *trace, enum jpeg_side side, cl_int code)
+static void check(cl_int code)
+{
+	bench_check(code, "jpeg");
+}
+
+/* Reads the results of a direction, and adds up its times. */
+static void finish(struct bench *b, const struct jpeg_pipeline *pipeline, struct jpeg_trace *trace,
+                   enum jpeg_side side)
 {
 	static const char *const names[] = {
 	    [JPEG_DECODE] = "jpeg decode", [JPEG_ENCODE] = "jpeg encode"};
-	const cl_int finished = clFinish(b->queue);
+	cl_int code = CL_SUCCESS;
 
-	code = code ? code : finished;
+	check(jpeg_pipeline_results(pipeline, b->queue, &b->result, NULL));
+	check(clFinish(b->queue));
 	for (uint32_t i = 0; trace && i < trace->count; i++) {
 		const double ms = times_of_event(trace->launch[i].event, &code);
 
 		add_time(b, names[side], side, ms);
 		add_time(b, trace->launch[i].name, side, ms);
 	}
+	check(code);
 	if (trace)
 		jpeg_trace_release(trace);
-	return code;
 }
 
 /* trace: NULL, or empty. */
-static cl_int run_decode(struct bench *b, struct jpeg_trace *trace)
+static void run_decode(struct bench *b, struct jpeg_trace *trace)
 {
 	const struct jpeg_decode_job job = {&b->scan, b->file.scan, 0, b->pitch};
-	cl_int code = jpeg_decoder_enqueue(&b->decoder, b->queue, &job, 1, b->samples, trace);
 
-	if (!code)
-		code = jpeg_pipeline_results(&b->decoder.pipeline, b->queue, &b->result, NULL);
-	return finish(b, trace, JPEG_DECODE, code);
+	check(jpeg_decoder_enqueue(&b->decoder, b->queue, &job, 1, b->samples, trace));
+	finish(b, &b->decoder.pipeline, trace, JPEG_DECODE);
 }
 
 /* Encodes the samples that run_decode() has made. */
-static cl_int run_encode(struct bench *b, struct jpeg_trace *trace)
+static void run_encode(struct bench *b, struct jpeg_trace *trace)
 {
 	struct jpeg_encode_job job = {.width = b->scan.width,
 	                              .height = b->scan.height,
@@ -150,58 +156,45 @@ static cl_int run_encode(struct bench *b, struct jpeg_trace *trace)
 	                              .h = b->scan.h,
 	                              .v = b->scan.v,
 	                              .pitch = b->pitch};
-	cl_int code;
 
 	for (enum jpeg_plane p = 0; p < JPEG_PLANES; p++)
 		jpeg_quality_table(QUALITY, p, job.quantization[p]);
-	code = jpeg_encoder_enqueue(&b->encoder, b->queue, &job, 1, b->samples, trace);
-	if (!code)
-		code = jpeg_pipeline_results(&b->encoder.pipeline, b->queue, &b->result, NULL);
-	return finish(b, trace, JPEG_ENCODE, code);
+	check(jpeg_encoder_enqueue(&b->encoder, b->queue, &job, 1, b->samples, trace));
+	finish(b, &b->encoder.pipeline, trace, JPEG_ENCODE);
 }
 
 /* Runs both directions and a copy, until there are enough runs or their time is used up. */
-static cl_int run_all(struct bench *b)
+static void run_all(struct bench *b)
 {
 	const double until = times_now() + b->options->budget * 1e3;
-	cl_int code = CL_SUCCESS;
 
-	for (; !code && b->runs < b->runs_max && (b->runs < 4 || times_now() < until); b->runs++) {
+	for (; b->runs < b->runs_max && (b->runs < 4 || times_now() < until); b->runs++) {
 		struct jpeg_trace decode = {0}, encode = {0};
-		cl_event copy = NULL;
+		cl_event copy;
+		cl_int code;
 
-		code = run_decode(b, &decode);
-		if (!code)
-			code = run_encode(b, &encode);
-		if (!code)
-			code = clEnqueueCopyBuffer(b->queue, b->samples, b->copy, 0, 0,
-			                           image_size(b->image), 0, NULL, &copy);
-		if (!code)
-			code = clFinish(b->queue);
+		run_decode(b, &decode);
+		run_encode(b, &encode);
+		check(clEnqueueCopyBuffer(b->queue, b->samples, b->copy, 0, 0, image_size(b->image),
+		                          0, NULL, &copy));
+		code = clFinish(b->queue);
 		b->ms[(size_t)ROWS * b->runs_max + b->runs] = times_of_event(copy, &code);
+		check(code);
 	}
-	return code;
 }
 
 /* Decodes once more, into poison. */
-static cl_int check_decode(struct bench *b, struct measured *m)
+static void check_decode(struct bench *b, struct measured *m)
 {
 	const size_t row = image_row_size(b->image);
-	uint8_t *got = malloc(b->size);
-	cl_int code = got ? CL_SUCCESS : CL_OUT_OF_HOST_MEMORY;
+	uint8_t *got = bench_alloc(b->size);
 
-	if (!code) {
-		memset(got, POISON, b->size);
-		code = clEnqueueWriteBuffer(b->queue, b->samples, CL_TRUE, 0, b->size, got, 0, NULL,
-		                            NULL);
-	}
-	if (!code)
-		code = run_decode(b, NULL);
-	if (!code)
-		code = clEnqueueReadBuffer(b->queue, b->samples, CL_TRUE, 0, b->size, got, 0, NULL,
-		                           NULL);
+	memset(got, POISON, b->size);
+	check(clEnqueueWriteBuffer(b->queue, b->samples, CL_TRUE, 0, b->size, got, 0, NULL, NULL));
+	run_decode(b, NULL);
+	check(clEnqueueReadBuffer(b->queue, b->samples, CL_TRUE, 0, b->size, got, 0, NULL, NULL));
 	m->verified = row * b->image->height;
-	for (uint64_t i = 0; !code && i < b->size; i++) {
+	for (uint64_t i = 0; i < b->size; i++) {
 		uint64_t y = i / b->pitch, x = i % b->pitch;
 		int difference = x < row ? abs(got[i] - b->decoded[y * row + x]) : 0;
 
@@ -212,26 +205,24 @@ static cl_int check_decode(struct bench *b, struct measured *m)
 	if (b->result.flags)
 		m->mismatches = m->verified;
 	free(got);
-	return code;
 }
 
 /* Encodes once more, what has just been decoded. */
-static cl_int check_encode(struct bench *b, struct measured *m)
+static void check_encode(struct bench *b, struct measured *m)
 {
 	const size_t size = b->again.scan_size;
-	uint8_t *got = malloc(size);
-	cl_int code = got ? run_encode(b, NULL) : CL_OUT_OF_HOST_MEMORY;
-	bool good = !code && !b->result.flags && b->result.size == size;
+	uint8_t *got = bench_alloc(size);
+	bool good;
 
+	run_encode(b, NULL);
+	good = !b->result.flags && b->result.size == size;
 	if (good)
-		code = jpeg_encoder_read(&b->encoder, b->queue, 0, (uint32_t)size, got, NULL);
-	if (good && !code)
-		code = clFinish(b->queue);
+		check(jpeg_encoder_read(&b->encoder, b->queue, 0, (uint32_t)size, got, NULL));
+	check(clFinish(b->queue));
 	m->verified = size;
 	for (size_t i = 0; i < size; i++)
-		m->mismatches += !good || code || got[i] != b->again.scan[i];
+		m->mismatches += !good || got[i] != b->again.scan[i];
 	free(got);
-	return code;
 }
 
 static void report_rows(const struct bench *b, const struct measured sides[JPEG_SIDES],
@@ -252,26 +243,21 @@ static void report_rows(const struct bench *b, const struct measured sides[JPEG_
 	}
 }
 
-/* Makes the files and what the device needs for them; the caller frees all even after a failure. */
-static enum error prepare(struct bench *b, struct programs *programs, const void *pixels)
+/* Makes the files and what the device needs for them. */
+static void prepare(struct bench *b, struct programs *programs, const void *pixels)
 {
 	cl_context context = b->device->context;
 	struct jpeg_scan *s = &b->scan;
 	cl_int code;
 
-	b->decoded = malloc(image_size(b->image));
-	b->ms = calloc((size_t)(ROWS + 1) * b->runs_max, sizeof *b->ms);
-	if (!b->decoded || !b->ms)
-		return ERR_MEMORY;
+	b->decoded = bench_alloc(image_size(b->image));
+	b->ms = bench_alloc((size_t)(ROWS + 1) * b->runs_max * sizeof *b->ms);
 	b->queue = clCreateCommandQueue(context, b->device->id, CL_QUEUE_PROFILING_ENABLE, &code);
-	if (!code)
-		b->samples = clCreateBuffer(context, CL_MEM_READ_WRITE, b->size, NULL, &code);
-	if (!code)
-		b->copy = clCreateBuffer(context, CL_MEM_READ_WRITE, b->size, NULL, &code);
-	if (code) {
-		fprintf(stderr, "convolved-bench: jpeg: %s\n", opencl_error_name(code));
-		return ERR_DEVICE;
-	}
+	check(code);
+	b->samples = clCreateBuffer(context, CL_MEM_READ_WRITE, b->size, NULL, &code);
+	check(code);
+	b->copy = clCreateBuffer(context, CL_MEM_READ_WRITE, b->size, NULL, &code);
+	check(code);
 	encode(b->image, pixels, &b->file);
 	decode(b->image, &b->file, b->decoded);
 	encode(b->image, b->decoded, &b->again);
@@ -285,21 +271,17 @@ static enum error prepare(struct bench *b, struct programs *programs, const void
 	s->size = b->file.scan_size;
 	programs_prepare_jpeg(programs);
 	programs_wait(programs);
-	return jpeg_decoder_init(&b->decoder, programs) || jpeg_encoder_init(&b->encoder, programs)
-	           ? ERR_DEVICE
-	           : ERR_OK;
+	bench_must(jpeg_decoder_init(&b->decoder, programs));
+	bench_must(jpeg_encoder_init(&b->encoder, programs));
 }
 
 static void bench_free(struct bench *b)
 {
 	jpeg_decoder_fini(&b->decoder);
 	jpeg_encoder_fini(&b->encoder);
-	if (b->samples)
-		clReleaseMemObject(b->samples);
-	if (b->copy)
-		clReleaseMemObject(b->copy);
-	if (b->queue)
-		clReleaseCommandQueue(b->queue);
+	clReleaseMemObject(b->samples);
+	clReleaseMemObject(b->copy);
+	clReleaseCommandQueue(b->queue);
 	free(b->file.bytes);
 	free(b->again.bytes);
 	free(b->decoded);
@@ -313,47 +295,31 @@ bool jpeg_measures(const struct image *image)
 	       image->width <= JPEG_SIDE_MAX && image->height <= JPEG_SIDE_MAX;
 }
 
-enum error jpeg_measure(struct programs *programs, const struct bench_options *options,
-                        const struct bench_case *c, struct bench_result *result)
+void jpeg_measure(struct programs *programs, const struct bench_options *options,
+                  const struct bench_case *c, struct bench_result *result)
 {
 	struct measured sides[JPEG_SIDES] = {
 	    [JPEG_DECODE] = {.origin = "jpeg", .form = "scan to pixels"},
 	    [JPEG_ENCODE] = {.origin = "jpeg", .form = "pixels to scan"}};
 	const struct image *image = &c->image;
 	struct bench *b;
-	cl_int code = CL_SUCCESS;
-	enum error e;
 
-	*result = (struct bench_result){0};
-	if (!jpeg_measures(image) || options->source_roi.width) {
-		fprintf(stderr,
-		        "convolved-bench: --filter jpeg: expected a whole image of u8 or u8x3, up "
-		        "to %u pixels wide and high\n",
-		        (unsigned)JPEG_SIDE_MAX);
-		return ERR_BAD_PARAMETER;
-	}
-	b = calloc(1, sizeof *b);
-	if (!b)
-		return ERR_MEMORY;
+	if (!jpeg_measures(image) || options->source_roi.width)
+		errx(2,
+		     "--filter jpeg: expected a whole image of u8 or u8x3, up to %u pixels wide "
+		     "and high",
+		     (unsigned)JPEG_SIDE_MAX);
+	b = bench_alloc(sizeof *b);
 	b->options = options;
 	b->image = image;
 	b->device = programs_device(programs);
 	b->pitch = (uint32_t)row_pitch(image_row_size(image));
 	b->size = (uint64_t)b->pitch * image->height;
 	b->runs_max = options->iterations + options->warmup;
-	e = prepare(b, programs, c->pixels);
-	if (!e)
-		code = run_all(b);
-	if (!e && !code)
-		code = check_decode(b, &sides[JPEG_DECODE]);
-	if (!e && !code)
-		code = check_encode(b, &sides[JPEG_ENCODE]);
-	if (code) {
-		fprintf(stderr, "convolved-bench: jpeg: %s\n", opencl_error_name(code));
-		e = code == CL_OUT_OF_HOST_MEMORY ? ERR_MEMORY : ERR_DEVICE;
-	}
-	if (!e)
-		report_rows(b, sides, result);
+	prepare(b, programs, c->pixels);
+	run_all(b);
+	check_decode(b, &sides[JPEG_DECODE]);
+	check_encode(b, &sides[JPEG_ENCODE]);
+	report_rows(b, sides, result);
 	bench_free(b);
-	return e;
 }

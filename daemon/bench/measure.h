@@ -1,4 +1,5 @@
-/* Cases, their results, and what measures them. */
+/* Cases, their results, and what measures them. All of it ends the program after a failure, with a
+ * line on standard error: with status 2 if the user is at fault, else 1. */
 #ifndef BENCH_MEASURE_H
 #define BENCH_MEASURE_H
 
@@ -43,15 +44,14 @@ struct case_pixels {
 	struct view source_view[FORMS][PAIRS], target_view[2][PAIRS]; /* targets: buffers, images */
 };
 
-/* Prepares the pixels of a case for the ROIs of the options. All that is given must outlive them.
- * ERR_BAD_PARAMETER if a ROI is not inside the image, reported on standard error. The caller calls
- * case_pixels_fini() in any case. */
-enum error case_pixels_init(struct case_pixels *pixels, const struct bench_case *c,
-                            const struct bench_options *options, const struct device *device,
-                            cl_command_queue queue) MUST_CHECK;
-/* Makes the sources and targets of a form, unless they exist. ERR_MEMORY; ERR_DEVICE, reported. */
-enum error case_pixels_make(struct case_pixels *pixels, enum form form) MUST_CHECK;
-/* Frees everything. All zeros is allowed. */
+/* Prepares the pixels of a case for the ROIs of the options, in FORM_TILE. All that is given must
+ * outlive them. */
+void case_pixels_init(struct case_pixels *pixels, const struct bench_case *c,
+                      const struct bench_options *options, const struct device *device,
+                      cl_command_queue queue);
+/* Makes the sources and targets of a form, unless they exist. False, reported, if the device cannot
+ * make images. */
+bool case_pixels_make(struct case_pixels *pixels, enum form form);
 void case_pixels_fini(struct case_pixels *pixels);
 
 /* The target of a form, of that pair. */
@@ -65,6 +65,13 @@ cl_int case_target_read(const struct case_pixels *pixels, const struct view *tar
                         void *bytes) MUST_CHECK;
 
 /* ---- result.c: times of variants, and their pixels compared with the reference ---- */
+
+/* Allocates zeroed memory. */
+void *bench_alloc(size_t size);
+/* Ends the program after an error, which has been reported unless memory has run out. */
+void bench_must(enum error e);
+/* Ends the program after an OpenCL code that is an error; says at what. */
+void bench_check(cl_int code, const char *what);
 
 enum { POISON = 0xa5 }; /* every byte of a target before the run that is checked */
 
@@ -113,14 +120,14 @@ void result_begin(struct bench_result *result, const struct image *image, double
 void result_add(struct bench_result *result, const struct measured *measured);
 
 /* Compares a target, laid out as on the device, with the reference, in some windows or completely
- * (all). Adds to what is measured. ERR_MEMORY. */
-enum error check_target(const struct case_pixels *pixels, bool all, const char *target,
-                        struct measured *measured) MUST_CHECK;
+ * (all). Adds to what is measured. */
+void check_target(const struct case_pixels *pixels, bool all, const char *target,
+                  struct measured *measured);
 
 /* Compares a result with the reference in one window. from: the window's first pixel in it; pitch:
- * bytes from row to row. Adds to what is measured. ERR_MEMORY. */
-enum error check_window(const struct case_pixels *pixels, const struct window *window,
-                        const char *from, size_t pitch, struct measured *measured) MUST_CHECK;
+ * bytes from row to row. Adds to what is measured. */
+void check_window(const struct case_pixels *pixels, const struct window *window, const char *from,
+                  size_t pitch, struct measured *measured);
 
 /* Summarizes at least one time, none NaN; sorts them. */
 struct times times_summarize(double *ms, size_t count);
@@ -134,17 +141,12 @@ double times_now(void);
  * this one's or an earlier one's. */
 double times_of_event(cl_event event, cl_int *code);
 
-/* ---- measure.c, jpeg.c, processor.c: what measures a case. Failures that are not ERR_MEMORY are
- * reported on standard error ---- */
+/* ---- measure.c ---- */
 
-/* The value of --filter that is no chain. */
-#define BENCH_JPEG "jpeg"
-
-/* Measures every applicable variant that the options want; what runs on the processor last. Owns
- * nothing afterwards but result->pixels, which is set on failure, too. ERR_MEMORY,
- * ERR_BAD_PARAMETER or ERR_DEVICE. */
-enum error measure_case(struct programs *programs, const struct bench_options *options,
-                        const struct bench_case *c, struct bench_result *result) MUST_CHECK;
+/* Measures every applicable variant that the options want; what runs on the processor last. The
+ * result is all zeros before. */
+void measure_case(struct programs *programs, const struct bench_options *options,
+                  const struct bench_case *c, struct bench_result *result);
 
 /* ---- jpeg.c ---- */
 
@@ -154,10 +156,9 @@ bool jpeg_measures(const struct image *image);
 /* Has the device decode and encode the case's image as a JPEG of usual quality, with three bands
  * 4:2:0. A row for each kernel, all its launches together, and one for each direction; verified are
  * the samples that a direction makes, or the bytes, which must be libjpeg-turbo's. Those of a
- * flagged image count as wrong. ERR_BAD_PARAMETER (other pixels, a region), ERR_MEMORY or
- * ERR_DEVICE. */
-enum error jpeg_measure(struct programs *programs, const struct bench_options *options,
-                        const struct bench_case *c, struct bench_result *result) MUST_CHECK;
+ * flagged image count as wrong. */
+void jpeg_measure(struct programs *programs, const struct bench_options *options,
+                  const struct bench_case *c, struct bench_result *result);
 
 /* ---- processor.c: the same filter in plain C, with floats, in so many threads ---- */
 
@@ -167,7 +168,7 @@ bool processor_can(const struct bench_case *c);
 
 /* Filters a part of the rows a few times, in m->threads threads (at most 8), and sets their number
  * and the times for the whole ROI. Compares the first and the last rows of each thread with the
- * reference. ERR_MEMORY if there is none for pixels or threads. */
-enum error processor_measure(const struct case_pixels *pixels, struct measured *m) MUST_CHECK;
+ * reference. */
+void processor_measure(const struct case_pixels *pixels, struct measured *m);
 
 #endif

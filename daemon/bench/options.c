@@ -1,6 +1,7 @@
 /* The command line of convolved-bench. */
 #include "bench/options.h"
 
+#include <err.h>
 #include <getopt.h>
 #include <glib.h>
 #include <stdio.h>
@@ -57,8 +58,7 @@ struct row {
 
 static void refuse(const char *option, const char *value, const char *valid)
 {
-	fprintf(stderr, "convolved-bench: --%s '%s': %s\n", option, value, valid);
-	exit(2);
+	errx(2, "--%s '%s': %s", option, value, valid);
 }
 
 static void read_area(struct bench_options *o, const struct row *row, const char *text)
@@ -263,10 +263,8 @@ void bench_options_parse(struct bench_options *o, int argc, char **argv)
 		o->device_type = DEVICE_NONE;
 	if (optind < argc)
 		o->file = argv[optind++];
-	if (optind < argc) {
-		fprintf(stderr, "convolved-bench: %s: expected one image at most\n", argv[optind]);
-		exit(2);
-	}
+	if (optind < argc)
+		errx(2, "%s: expected one image at most", argv[optind]);
 	check_together(o);
 }
 
