@@ -135,35 +135,22 @@ static uint32_t channels_changed(const struct image *image, const struct filter_
 	return colour;
 }
 
-/* Copies the bands whose bits are set into a new canvas. */
-static enum error pick(const struct canvas *from, uint32_t bands, struct canvas *to)
+/* Copies the bands whose bits are set in `which`, in a region that is inside both canvases. Those
+ * that the canvases hold are set in from_bands and to_bands. */
+static void copy_bands(const struct region *at, uint32_t which, const struct canvas *from,
+                       uint32_t from_bands, struct canvas *to, uint32_t to_bands)
 {
-	enum error e = canvas_init(to, &from->at, (uint32_t)__builtin_popcount(bands));
-	size_t k = 0;
+	for (int y = at->y; y < at->y + (int)at->height; y++)
+		for (int x = at->x; x < at->x + (int)at->width; x++) {
+			size_t i = canvas_index(from, x, y), k = canvas_index(to, x, y);
 
-	to->exact = from->exact;
-	for (size_t i = 0; !e && i < canvas_samples(from); i++) {
-		if (!(bands >> i % from->bands & 1))
-			continue;
-		to->value[k] = from->value[i];
-		to->slack[k++] = from->slack[i];
-	}
-	return e;
-}
-
-/* Copies the bands whose bits are set back; `from` has those of `picked`, and lies inside `to`. */
-static void put_back(const struct canvas *from, uint32_t picked, uint32_t bands, struct canvas *to)
-{
-	for (int y = from->at.y; y < from->at.y + (int)from->at.height; y++)
-		for (int x = from->at.x; x < from->at.x + (int)from->at.width; x++) {
-			size_t i = canvas_index(to, x, y), k = canvas_index(from, x, y);
-
-			for (uint32_t b = 0; b < to->bands; b++) {
-				if (bands >> b & 1) {
-					to->value[i + b] = from->value[k];
-					to->slack[i + b] = from->slack[k];
+			for (uint32_t band = 1; band <= which; band <<= 1) {
+				if (which & band) {
+					to->value[k] = from->value[i];
+					to->slack[k] = from->slack[i];
 				}
-				k += picked >> b & 1;
+				i += (from_bands & band) != 0;
+				k += (to_bands & band) != 0;
 			}
 		}
 }
@@ -255,21 +242,7 @@ static enum error load(struct progress *p, const struct window *w, const void *p
 	return ERR_OK;
 }
 
-/* Copies the part of `from` that `to` covers; `to` lies inside `from`. */
-static void keep(const struct canvas *from, struct canvas *to)
-{
-	size_t span = (size_t)to->at.width * to->bands * sizeof *to->value;
-
-	for (uint32_t y = 0; y < to->at.height; y++) {
-		size_t i = canvas_index(from, to->at.x, to->at.y + (int)y);
-		size_t k = (size_t)y * to->at.width * to->bands;
-
-		memcpy(&to->value[k], &from->value[i], span);
-		memcpy(&to->slack[k], &from->slack[i], span);
-	}
-}
-
-/* Filters the bands that a call changes, on the part `made` of the canvas `out`. */
+/* Filters the bands that a call changes, and keeps the others, on the part `made` of `out`. */
 static enum error filter_bands(const struct progress *p, const struct filter_call *call,
                                const struct operation *op, const struct region *made,
                                struct canvas *out)
@@ -284,8 +257,8 @@ static enum error filter_bands(const struct progress *p, const struct filter_cal
 	struct canvas from = {0}, to = {0};
 	enum error e = ERR_OK;
 
-	if (!whole)
-		keep(&p->canvas, out);
+	if (bands != all)
+		copy_bands(made, all & ~bands, &p->canvas, all, out, all);
 	if (!bands)
 		return ERR_OK;
 	/* Alpha alone, a single colour, luma and chroma are filtered as plain samples. */
@@ -297,8 +270,12 @@ static enum error filter_bands(const struct progress *p, const struct filter_cal
 		seen = all;
 	else if (scale.alpha_weighted)
 		seen |= 1u << (p->image->bands - 1);
-	if (seen != all)
-		e = pick(&p->canvas, seen, &from);
+	if (seen != all) {
+		e = canvas_init(&from, &p->canvas.at, (uint32_t)__builtin_popcount(seen));
+		from.exact = p->canvas.exact;
+		if (!e)
+			copy_bands(&from.at, seen, &p->canvas, all, &from, seen);
+	}
 	if (!e && !whole)
 		e = canvas_init(&to, made, (uint32_t)__builtin_popcount(seen));
 	if (!e)
@@ -307,7 +284,7 @@ static enum error filter_bands(const struct progress *p, const struct filter_cal
 	if (!e)
 		finish(p, op, scale.alpha_weighted, whole ? out : &to);
 	if (!e && !whole)
-		put_back(&to, seen, bands, out);
+		copy_bands(made, bands, &to, seen, out, all);
 	canvas_fini(&from);
 	canvas_fini(&to);
 	return e;
