@@ -38,8 +38,11 @@ enum { CODEC_FDS_MAX = 64, CODEC_THREADS_MAX = 8192 };
 
 _Static_assert(HTTP_OWN_FDS >= 2 * HTTP_SOCKETS_MAX, "listening sockets and a few more");
 
-/* A call that is allowed where an argument, but for the bits that are not in the mask, has a value;
- * and where the first argument, a descriptor, is not below `from`: a power of two, 0: any. */
+/* The end of a list of calls: the number of none. */
+enum { END = __NR_SCMP_ERROR };
+
+/* A call where an argument, but for the bits that are not in the mask, has a value; and where the
+ * first argument, a descriptor, is not below `from`: a power of two, 0: any. */
 struct restricted_call {
 	int call;
 	unsigned argument;
@@ -60,7 +63,7 @@ static const int common_calls[] = {
     SCMP_SYS(getpid),
     /* clocks, and the end */
     SCMP_SYS(clock_nanosleep), SCMP_SYS(clock_gettime), SCMP_SYS(getrandom), SCMP_SYS(exit),
-    SCMP_SYS(exit_group)};
+    SCMP_SYS(exit_group), END};
 
 static const struct restricted_call common_restricted[] = {
     {SCMP_SYS(mmap), 2, PROT_EXEC, 0, 0},
@@ -69,11 +72,11 @@ static const struct restricted_call common_restricted[] = {
      CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SYSVSEM | CLONE_SIGHAND | CLONE_THREAD |
          CLONE_SETTLS | CLONE_PARENT_SETTID | CLONE_CHILD_CLEARTID,
      0},
+    {.call = END},
 };
 
-static const int codec_calls[] = {
-    SCMP_SYS(pwrite64), SCMP_SYS(rt_sigaction), SCMP_SYS(dup), SCMP_SYS(sysinfo), SCMP_SYS(ppoll),
-};
+static const int codec_calls[] = {SCMP_SYS(pwrite64), SCMP_SYS(rt_sigaction), SCMP_SYS(dup),
+                                  SCMP_SYS(sysinfo),  SCMP_SYS(ppoll),        END};
 
 static const struct restricted_call codec_restricted[] = {
     {SCMP_SYS(sendmsg), 0, UINT32_MAX, WORKER_SOCKET, 0},
@@ -86,6 +89,7 @@ static const struct restricted_call codec_restricted[] = {
     {SCMP_SYS(fcntl), 1, UINT32_MAX, F_GETFD, 0},
     {SCMP_SYS(fcntl), 1, UINT32_MAX, F_SETFD, 0},
     {SCMP_SYS(fcntl), 1, UINT32_MAX, F_DUPFD_CLOEXEC, 0},
+    {.call = END},
 };
 
 static const int http_calls[] = {
@@ -95,7 +99,7 @@ static const int http_calls[] = {
     SCMP_SYS(getsockname),     SCMP_SYS(getsockopt),     SCMP_SYS(epoll_create1),
     SCMP_SYS(epoll_ctl),       SCMP_SYS(epoll_wait),     SCMP_SYS(epoll_pwait),
     SCMP_SYS(eventfd2),        SCMP_SYS(timerfd_create), SCMP_SYS(timerfd_settime),
-    SCMP_SYS(timerfd_gettime), SCMP_SYS(getrusage),
+    SCMP_SYS(timerfd_gettime), SCMP_SYS(getrusage),      END,
 };
 
 /* A listening socket is shared with the front: what would change it for all is allowed for the
@@ -109,17 +113,21 @@ static const struct restricted_call http_restricted[] = {
     {SCMP_SYS(ioctl), 1, UINT32_MAX, SIOCOUTQ, 0},
     {SCMP_SYS(setsockopt), 1, UINT32_MAX, IPPROTO_TCP, HTTP_OWN_FDS}, /* TCP_NODELAY, TCP_CORK */
     {SCMP_SYS(shutdown), 1, 0, 0, HTTP_OWN_FDS},
+    {.call = END},
 };
 
 static const int trace_calls[] = {
-    SCMP_SYS(writev),      SCMP_SYS(readv),       SCMP_SYS(stat),         SCMP_SYS(newfstatat),
-    SCMP_SYS(statx),       SCMP_SYS(access),      SCMP_SYS(readlink),     SCMP_SYS(getdents64),
-    SCMP_SYS(connect),     SCMP_SYS(bind),        SCMP_SYS(recvfrom),     SCMP_SYS(recvmsg),
-    SCMP_SYS(sendto),      SCMP_SYS(sendmsg),     SCMP_SYS(sendmmsg),     SCMP_SYS(shutdown),
-    SCMP_SYS(getsockname), SCMP_SYS(getpeername), SCMP_SYS(getsockopt),   SCMP_SYS(setsockopt),
-    SCMP_SYS(socketpair),  SCMP_SYS(pipe2),       SCMP_SYS(eventfd2),     SCMP_SYS(ppoll),
-    SCMP_SYS(fcntl),       SCMP_SYS(ioctl),       SCMP_SYS(rt_sigaction), SCMP_SYS(gettimeofday),
-    SCMP_SYS(getuid),      SCMP_SYS(geteuid),     SCMP_SYS(uname),        SCMP_SYS(sysinfo),
+    SCMP_SYS(writev),       SCMP_SYS(readv),       SCMP_SYS(stat),
+    SCMP_SYS(newfstatat),   SCMP_SYS(statx),       SCMP_SYS(access),
+    SCMP_SYS(readlink),     SCMP_SYS(getdents64),  SCMP_SYS(connect),
+    SCMP_SYS(bind),         SCMP_SYS(recvfrom),    SCMP_SYS(recvmsg),
+    SCMP_SYS(sendto),       SCMP_SYS(sendmsg),     SCMP_SYS(sendmmsg),
+    SCMP_SYS(shutdown),     SCMP_SYS(getsockname), SCMP_SYS(getpeername),
+    SCMP_SYS(getsockopt),   SCMP_SYS(setsockopt),  SCMP_SYS(socketpair),
+    SCMP_SYS(pipe2),        SCMP_SYS(eventfd2),    SCMP_SYS(ppoll),
+    SCMP_SYS(fcntl),        SCMP_SYS(ioctl),       SCMP_SYS(rt_sigaction),
+    SCMP_SYS(gettimeofday), SCMP_SYS(getuid),      SCMP_SYS(geteuid),
+    SCMP_SYS(uname),        SCMP_SYS(sysinfo),     END,
 };
 
 static const struct restricted_call trace_restricted[] = {
@@ -129,6 +137,7 @@ static const struct restricted_call trace_restricted[] = {
     {SCMP_SYS(socket), 0, UINT32_MAX, AF_INET6, 0},
     {SCMP_SYS(socket), 0, UINT32_MAX, AF_UNIX, 0},
     {SCMP_SYS(socket), 0, UINT32_MAX, AF_NETLINK, 0},
+    {.call = END},
 };
 
 /* A file that is replaced while the worker runs is not found again, but in directories it is. */
@@ -138,7 +147,7 @@ static const char *const trace_readable[] = {
     "/etc/services", "/run/systemd/resolve", "/run/resolvconf", "/run/NetworkManager",
     /* certificates */
     "/etc/ssl/certs", "/etc/ssl/openssl.cnf", "/usr/lib/ssl", "/usr/share/ca-certificates",
-    "/usr/local/share/ca-certificates", "/etc/pki/tls", "/etc/pki/ca-trust"};
+    "/usr/local/share/ca-certificates", "/etc/pki/tls", "/etc/pki/ca-trust", NULL};
 
 static const int device_denied[] = {
     /* other processes */
@@ -157,39 +166,35 @@ static const int device_denied[] = {
     SCMP_SYS(io_uring_register), SCMP_SYS(keyctl), SCMP_SYS(add_key), SCMP_SYS(request_key),
     SCMP_SYS(syslog), SCMP_SYS(settimeofday), SCMP_SYS(clock_settime), SCMP_SYS(clock_adjtime),
     SCMP_SYS(adjtimex), SCMP_SYS(sethostname), SCMP_SYS(setdomainname), SCMP_SYS(iopl),
-    SCMP_SYS(ioperm), SCMP_SYS(vhangup)};
+    SCMP_SYS(ioperm), SCMP_SYS(vhangup), END};
 
 /* Commands that make the kernel send signals on behalf of this process. */
-static const struct {
-	int call;
-	unsigned command;
-} device_denied_commands[] = {
-    {SCMP_SYS(fcntl), F_SETOWN},   {SCMP_SYS(fcntl), F_SETOWN_EX}, {SCMP_SYS(fcntl), F_SETSIG},
-    {SCMP_SYS(fcntl), F_SETLEASE}, {SCMP_SYS(fcntl), F_NOTIFY},    {SCMP_SYS(ioctl), FIOSETOWN},
-    {SCMP_SYS(ioctl), SIOCSPGRP},  {SCMP_SYS(ioctl), TIOCSTI},
+static const struct restricted_call device_denied_commands[] = {
+    {SCMP_SYS(fcntl), 1, UINT32_MAX, F_SETOWN, 0},
+    {SCMP_SYS(fcntl), 1, UINT32_MAX, F_SETOWN_EX, 0},
+    {SCMP_SYS(fcntl), 1, UINT32_MAX, F_SETSIG, 0},
+    {SCMP_SYS(fcntl), 1, UINT32_MAX, F_SETLEASE, 0},
+    {SCMP_SYS(fcntl), 1, UINT32_MAX, F_NOTIFY, 0},
+    {SCMP_SYS(ioctl), 1, UINT32_MAX, FIOSETOWN, 0},
+    {SCMP_SYS(ioctl), 1, UINT32_MAX, SIOCSPGRP, 0},
+    {SCMP_SYS(ioctl), 1, UINT32_MAX, TIOCSTI, 0},
+    {.call = END},
 };
-
-#define COUNT(array) (sizeof(array) / sizeof *(array))
-#define ALLOWED(name)                                                                              \
-	.calls = name##_calls, .call_count = COUNT(name##_calls), .restricted = name##_restricted, \
-	.restricted_count = COUNT(name##_restricted)
 
 /* Without calls, all are allowed but those denied to a device worker, which also opens any file,
  * and writes those beneath the directories of the access. */
 static const struct row {
 	const int *calls;
-	size_t call_count;
 	const struct restricted_call *restricted;
-	size_t restricted_count;
 	const char *const *readable; /* files, and directories with all beneath */
-	size_t readable_count;
-	bool bounded; /* has a limit of descriptors, threads and memory */
+	bool bounded;                /* has a limit of descriptors, threads and memory */
 } rows[] = {
-    [SANDBOX_CODEC] = {ALLOWED(codec), .bounded = true},
+    [SANDBOX_CODEC] = {.calls = codec_calls, .restricted = codec_restricted, .bounded = true},
     [SANDBOX_DEVICE] = {0},
-    [SANDBOX_HTTP] = {ALLOWED(http)},
-    [SANDBOX_TRACE] = {ALLOWED(trace), .readable = trace_readable,
-                       .readable_count = COUNT(trace_readable)},
+    [SANDBOX_HTTP] = {.calls = http_calls, .restricted = http_restricted},
+    [SANDBOX_TRACE] = {.calls = trace_calls,
+                       .restricted = trace_restricted,
+                       .readable = trace_readable},
 };
 
 /* The C library's fstat() may use a call with an empty path, which a filter cannot distinguish from
@@ -287,7 +292,7 @@ static enum error enter_landlock(const struct row *row, const struct sandbox_acc
 	for (size_t i = 0; !e && !row->calls && i < access->writable_count; i++)
 		if (access->writable[i])
 			e = allow_beneath(fd, access->writable[i], rules.files);
-	for (size_t i = 0; !e && i < row->readable_count; i++)
+	for (size_t i = 0; !e && row->readable && row->readable[i]; i++)
 		e = allow_beneath(fd, row->readable[i], FS_READ_FILE | FS_READ_DIR);
 	for (size_t i = 0; !e && rules.net && i < access->port_count; i++) {
 		const struct {
@@ -303,29 +308,22 @@ static enum error enter_landlock(const struct row *row, const struct sandbox_acc
 	return e;
 }
 
-static int allow_calls(scmp_filter_ctx filter, const int *calls, size_t count)
+/* Adds both lists to a filter. */
+static int add_calls(scmp_filter_ctx filter, uint32_t action, const int *calls,
+                     const struct restricted_call *restricted)
 {
 	int failed = 0;
 
-	for (size_t i = 0; i < count; i++)
-		failed |= seccomp_rule_add(filter, SCMP_ACT_ALLOW, calls[i], 0);
-	return failed;
-}
-
-static int allow_restricted(scmp_filter_ctx filter, const struct restricted_call *calls,
-                            size_t count)
-{
-	int failed = 0;
-
-	for (size_t i = 0; i < count; i++) {
-		const struct restricted_call *one = &calls[i];
+	for (; *calls != END; calls++)
+		failed |= seccomp_rule_add(filter, action, *calls, 0);
+	for (const struct restricted_call *one = restricted; one->call != END; one++) {
 		uint64_t bit = one->from;
 
 		/* The kernel reads a descriptor from the lower half of its register, so that the
 		 * whole cannot be compared: one of the higher bits must be set. */
 		do {
 			failed |= seccomp_rule_add(
-			    filter, SCMP_ACT_ALLOW, one->call, bit ? 2 : 1,
+			    filter, action, one->call, bit ? 2 : 1,
 			    SCMP_CMP(one->argument, SCMP_CMP_MASKED_EQ, one->mask, one->value),
 			    SCMP_A0(SCMP_CMP_MASKED_EQ, bit, bit));
 			bit <<= 1;
@@ -338,10 +336,8 @@ static int allow_restricted(scmp_filter_ctx filter, const struct restricted_call
  * that the C library falls back to clone, whose flags a filter can check. */
 static int allow_only(scmp_filter_ctx filter, const struct row *row)
 {
-	int failed = allow_calls(filter, common_calls, COUNT(common_calls)) |
-	             allow_calls(filter, row->calls, row->call_count) |
-	             allow_restricted(filter, common_restricted, COUNT(common_restricted)) |
-	             allow_restricted(filter, row->restricted, row->restricted_count);
+	int failed = add_calls(filter, SCMP_ACT_ALLOW, common_calls, common_restricted) |
+	             add_calls(filter, SCMP_ACT_ALLOW, row->calls, row->restricted);
 
 	failed |=
 	    seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(fcntl), 2,
@@ -358,14 +354,8 @@ static int deny_some(scmp_filter_ctx filter)
 {
 	const uint32_t refuse = SCMP_ACT_ERRNO(EPERM);
 	const scmp_datum_t self = (scmp_datum_t)getpid();
-	int failed = 0;
+	int failed = add_calls(filter, refuse, device_denied, device_denied_commands);
 
-	for (size_t i = 0; i < COUNT(device_denied); i++)
-		failed |= seccomp_rule_add(filter, refuse, device_denied[i], 0);
-	for (size_t i = 0; i < COUNT(device_denied_commands); i++)
-		failed |= seccomp_rule_add(
-		    filter, refuse, device_denied_commands[i].call, 1,
-		    SCMP_A1(SCMP_CMP_MASKED_EQ, UINT32_MAX, device_denied_commands[i].command));
 	failed |=
 	    seccomp_rule_add(filter, refuse, SCMP_SYS(kill), 1, SCMP_A0(SCMP_CMP_NE, self, 0));
 	failed |=
