@@ -1,6 +1,6 @@
 /* Outside the ROI pixels are those of `replicate`, which is the default border of a chain and what
  * the published kernels do. */
-#include "bench/measure.h"
+#include "bench/bench.h"
 
 #include <err.h>
 #include <stdlib.h>

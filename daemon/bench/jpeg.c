@@ -1,6 +1,6 @@
 /* The file is made by libjpeg-turbo of the case's pixels, decoded by it and encoded again alike, so
  * that the samples and the bytes that a device must make are known. */
-#include "bench/measure.h"
+#include "bench/bench.h"
 
 #include <err.h>
 #include <math.h>

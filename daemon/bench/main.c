@@ -12,7 +12,7 @@
 #include <vips/vips.h>
 
 #include "base/log.h"
-#include "bench/measure.h"
+#include "bench/bench.h"
 #include "device/cl/environment.h"
 #include "process/start.h"
 

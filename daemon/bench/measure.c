@@ -2,7 +2,7 @@
  * not run for a while must first be fetched itself; and it runs the copy. The medians are over all
  * rounds. General and published kernels have their rounds after the special ones: they run so long
  * that they heat the device, which would then lower its clock. */
-#include "bench/measure.h"
+#include "bench/bench.h"
 
 #include <err.h>
 #include <math.h>

@@ -1,5 +1,5 @@
 /* The command line of convolved-bench. */
-#include "bench/options.h"
+#include "bench/bench.h"
 
 #include <err.h>
 #include <getopt.h>

@@ -1,6 +1,6 @@
 /* A thread has a band of rows. It converts them with their halo to floats, filters a row at a time
  * by adding up shifted rows times weights, which compilers turn into vectors, and rounds. */
-#include "bench/measure.h"
+#include "bench/bench.h"
 
 #include <math.h>
 #include <pthread.h>

@@ -1,6 +1,6 @@
 /* The reference is much slower than any kernel. Unless everything is to be checked, it computes the
  * corners and some windows at random places, which are the same for every kernel. */
-#include "bench/measure.h"
+#include "bench/bench.h"
 
 #include <err.h>
 #include <math.h>
