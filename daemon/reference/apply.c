@@ -326,19 +326,8 @@ static enum error premultiply(const struct canvas *in, struct canvas *product)
 	return e;
 }
 
-/* Divides one colour's sum by alpha's; part, whole: the errors of the two sums. */
-static void divide(double *value, double *slack, double part, double alpha, double whole)
-{
-	double quotient = alpha > 0 ? *value / alpha : 0;
-
-	if (fabs(alpha) > whole)
-		*slack = alpha > 0 ? (part + fabs(quotient) * whole) / (alpha - whole) : 0;
-	else
-		*slack = whole > 0 ? SLACK_UNLIMITED : 0;
-	*value = quotient;
-}
-
-/* terms: for each sample, the sum of the magnitudes that were added. */
+/* Divides the sums of colours by alpha's. terms: for each sample, the sum of the magnitudes that
+ * were added. */
 static void unpremultiply(const struct scale *scale, struct canvas *out, const double *terms)
 {
 	double share = scale->whole ? FLOAT_NOISE : FLOAT_TOLERANCE;
@@ -347,9 +336,17 @@ static void unpremultiply(const struct scale *scale, struct canvas *out, const d
 		size_t last = i + out->bands - 1;
 		double alpha = out->value[last], whole = out->slack[last] + share * terms[last];
 
-		for (size_t k = i; k < last; k++)
-			divide(&out->value[k], &out->slack[k], out->slack[k] + share * terms[k],
-			       alpha, whole);
+		for (size_t k = i; k < last; k++) {
+			const double part = out->slack[k] + share * terms[k];
+
+			out->value[k] = alpha > 0 ? out->value[k] / alpha : 0;
+			out->slack[k] = 0;
+			if (!(fabs(alpha) > whole))
+				out->slack[k] = whole > 0 ? SLACK_UNLIMITED : 0;
+			else if (alpha > 0)
+				out->slack[k] =
+				    (part + fabs(out->value[k]) * whole) / (alpha - whole);
+		}
 		for (size_t k = i; k <= last; k++)
 			if (!(terms[k] <= FLT_MAX))
 				out->value[k] = NAN;
@@ -564,6 +561,7 @@ static enum error dog(const struct operation *op, const struct scale *scale,
 	struct canvas less;
 	enum error e = canvas_init(&less, &out->at, out->bands);
 
+	(void)scale;
 	if (!e)
 		e = correlate_both(&first, in, out);
 	if (!e)
@@ -571,7 +569,7 @@ static enum error dog(const struct operation *op, const struct scale *scale,
 	if (!e)
 		subtract(out, &less, false);
 	canvas_fini(&less);
-	return e ? e : allow_float(op, scale, FLOAT_TOLERANCE, in, out);
+	return e;
 }
 
 /* The result where the value in the curve's own scale is t. */
@@ -688,21 +686,14 @@ static void mix_pixel(const struct operation *op, const struct scale *scale, uin
                       const double *in, const double *in_slack, double *out, double *slack)
 {
 	const uint32_t colours = bands - scale->image->alpha;
-	double v[BANDS_MAX] = {in[0], in[0], in[0], scale->full}, off[BANDS_MAX] = {0};
+	double v[BANDS_MAX], off[BANDS_MAX];
 
 	for (uint32_t j = 0; j < BANDS_MAX; j++) {
-		const uint32_t from = colours == 1 ? 0 : j;
+		const uint32_t colour = colours == 1 ? 0 : j;
+		const uint32_t from = j < 3 ? colour : scale->image->alpha ? colours : j;
 
-		if (j < 3 ? from < colours : colours == BANDS_MAX) {
-			v[j] = in[from];
-			off[j] = in_slack[from];
-		} else if (j < 3) {
-			v[j] = 0;
-		}
-	}
-	if (scale->image->alpha) {
-		v[3] = in[colours];
-		off[3] = in_slack[colours];
+		v[j] = from < bands ? in[from] : j == 3 ? scale->full : 0;
+		off[j] = from < bands ? in_slack[from] : 0;
 	}
 	for (uint32_t b = 0; b < bands; b++) {
 		const double *c =
@@ -757,14 +748,6 @@ static enum error mix(const struct operation *op, const struct scale *scale,
 		          out->slack + i);
 	}
 	return ERR_OK;
-}
-
-static enum error bilateral(const struct operation *op, const struct scale *scale,
-                            const struct canvas *in, struct canvas *out)
-{
-	enum error e = bilateral_apply(op, scale, in, out);
-
-	return e ? e : allow_float(op, scale, FLOAT_TOLERANCE, in, out);
 }
 
 /* The extremes of `from`, laid out like the samples of `in`. Unless the window is a rectangle, each
@@ -1029,7 +1012,7 @@ enum error operations_apply(const struct operation *op, const struct scale *scal
 	    [OPERATION_SEPARABLE] = linear,
 	    [OPERATION_MATRIX] = linear,
 	    [OPERATION_GRADIENT] = gradient,
-	    [OPERATION_BILATERAL] = bilateral,
+	    [OPERATION_BILATERAL] = bilateral_apply,
 	    [OPERATION_UNSHARP] = compare_with_blur,
 	    [OPERATION_DOG] = dog,
 	    [OPERATION_EXTREME] = extreme,
@@ -1045,6 +1028,10 @@ enum error operations_apply(const struct operation *op, const struct scale *scal
 	    [OPERATION_LOCAL_THRESHOLD] = compare_with_blur,
 	};
 
+	enum error e = apply[op->kind](op, scale, in, out);
+
 	_Static_assert(sizeof apply / sizeof *apply == OPERATIONS, "each can be applied");
-	return apply[op->kind](op, scale, in, out);
+	if (!e && (op->kind == OPERATION_DOG || op->kind == OPERATION_BILATERAL))
+		e = allow_float(op, scale, FLOAT_TOLERANCE, in, out);
+	return e;
 }
