@@ -3,7 +3,10 @@
 #ifndef BENCH_BENCH_H
 #define BENCH_BENCH_H
 
+#include <jansson.h>
+
 #include "device/plan/plan.h"
+#include "device/pool.h"
 #include "filters/chain.h"
 #include "reference/reference.h"
 #include "wire/wire.h"
@@ -53,6 +56,18 @@ bool bench_options_want(const struct bench_options *options, const char *variant
 size_t bench_options_choose(const struct bench_options *options, const struct message_device *list,
                             size_t count, bool *chosen);
 
+/* A device under test, and its results. */
+struct session {
+	const struct bench_options *options;
+	struct device device;
+	struct programs *programs;
+	cl_command_queue queue;
+	struct pool *pool; /* of a device that works in place, otherwise NULL */
+	json_t *results;
+	double copy; /* GB/s of a copy in the last case */
+	bool wrong;  /* some result is */
+};
+
 /* ---- case.c: one filter or chain, one image, and the image's pixels on a device ---- */
 
 struct bench_case {
@@ -77,9 +92,8 @@ enum form {
 /* The pixels of a case in each form: PAIRS sources that are used in turn with as many targets, so
  * that a run does not find its pixels in a cache. The views' origins are the ROI's first pixel. */
 struct case_pixels {
+	const struct session *session;
 	const struct bench_case *c;
-	const struct device *device;
-	cl_command_queue queue;
 	struct area source, target; /* in the image */
 	struct image part;          /* the source ROI as an image */
 	struct image area;          /* the target in memory, with guards around it */
@@ -89,11 +103,10 @@ struct case_pixels {
 	struct view source_view[FORMS][PAIRS], target_view[2][PAIRS]; /* targets: buffers, images */
 };
 
-/* Prepares the pixels of a case for the ROIs of the options, in FORM_TILE. All that is given must
+/* Prepares the pixels of a case for the ROIs of the options, in FORM_TILE. Session and case must
  * outlive them. */
-void case_pixels_init(struct case_pixels *pixels, const struct bench_case *c,
-                      const struct bench_options *options, const struct device *device,
-                      cl_command_queue queue);
+void case_pixels_init(struct case_pixels *pixels, const struct session *session,
+                      const struct bench_case *c);
 /* Makes the sources and targets of a form, unless they exist. False, reported, if the device cannot
  * make images. */
 bool case_pixels_make(struct case_pixels *pixels, enum form form);
@@ -190,8 +203,8 @@ double times_of_event(cl_event event, cl_int *code);
 
 /* Measures every applicable variant that the options want; what runs on the processor last. The
  * result is all zeros before. */
-void measure_case(struct programs *programs, const struct bench_options *options,
-                  const struct bench_case *c, struct bench_result *result);
+void measure_case(const struct session *session, const struct bench_case *c,
+                  struct bench_result *result);
 
 /* ---- jpeg.c ---- */
 
@@ -202,8 +215,8 @@ bool jpeg_measures(const struct image *image);
  * 4:2:0. A row for each kernel, all its launches together, and one for each direction; verified are
  * the samples that a direction makes, or the bytes, which must be libjpeg-turbo's. Those of a
  * flagged image count as wrong. */
-void jpeg_measure(struct programs *programs, const struct bench_options *options,
-                  const struct bench_case *c, struct bench_result *result);
+void jpeg_measure(const struct session *session, const struct bench_case *c,
+                  struct bench_result *result);
 
 /* ---- processor.c: the same filter in plain C, with floats, in so many threads ---- */
 

@@ -54,11 +54,11 @@ static void make_buffers(const struct case_pixels *p, const void *content, uint6
 
 	for (int i = 0; !code && i < PAIRS; i++) {
 		views[i] = like;
-		views[i].buffer =
-		    clCreateBuffer(p->device->context, CL_MEM_READ_WRITE, size, NULL, &code);
+		views[i].buffer = clCreateBuffer(p->session->device.context, CL_MEM_READ_WRITE,
+		                                 size, NULL, &code);
 		if (!code && content)
-			code = clEnqueueWriteBuffer(p->queue, views[i].buffer, CL_TRUE, 0, size,
-			                            content, 0, NULL, NULL);
+			code = clEnqueueWriteBuffer(p->session->queue, views[i].buffer, CL_TRUE, 0,
+			                            size, content, 0, NULL, NULL);
 	}
 	if (!is_made(p, code))
 		exit(1);
@@ -78,11 +78,11 @@ static bool make_images(const struct case_pixels *p, const struct image *image, 
 
 	for (int i = 0; !code && i < PAIRS; i++) {
 		views[i] = like;
-		views[i].image = clCreateImage(p->device->context, CL_MEM_READ_WRITE, &format,
-		                               &desc, NULL, &code);
+		views[i].image = clCreateImage(p->session->device.context, CL_MEM_READ_WRITE,
+		                               &format, &desc, NULL, &code);
 		if (!code && content)
-			code = clEnqueueWriteImage(p->queue, views[i].image, CL_TRUE, zero, size,
-			                           pitch, 0, content, 0, NULL, NULL);
+			code = clEnqueueWriteImage(p->session->queue, views[i].image, CL_TRUE, zero,
+			                           size, pitch, 0, content, 0, NULL, NULL);
 	}
 	return is_made(p, code);
 }
@@ -159,9 +159,9 @@ cl_int case_target_write(const struct case_pixels *p, const struct view *target,
 {
 	const size_t zero[3] = {0, 0, 0}, size[3] = {p->area.width, p->area.height, 1};
 
-	return target->image ? clEnqueueWriteImage(p->queue, target->image, CL_TRUE, zero, size, 0,
-	                                           0, bytes, 0, NULL, NULL)
-	                     : clEnqueueWriteBuffer(p->queue, target->buffer, CL_TRUE, 0,
+	return target->image ? clEnqueueWriteImage(p->session->queue, target->image, CL_TRUE, zero,
+	                                           size, 0, 0, bytes, 0, NULL, NULL)
+	                     : clEnqueueWriteBuffer(p->session->queue, target->buffer, CL_TRUE, 0,
 	                                            p->target_size, bytes, 0, NULL, NULL);
 }
 
@@ -169,9 +169,9 @@ cl_int case_target_read(const struct case_pixels *p, const struct view *target, 
 {
 	const size_t zero[3] = {0, 0, 0}, size[3] = {p->area.width, p->area.height, 1};
 
-	return target->image ? clEnqueueReadImage(p->queue, target->image, CL_TRUE, zero, size, 0,
-	                                          0, bytes, 0, NULL, NULL)
-	                     : clEnqueueReadBuffer(p->queue, target->buffer, CL_TRUE, 0,
+	return target->image ? clEnqueueReadImage(p->session->queue, target->image, CL_TRUE, zero,
+	                                          size, 0, 0, bytes, 0, NULL, NULL)
+	                     : clEnqueueReadBuffer(p->session->queue, target->buffer, CL_TRUE, 0,
 	                                           p->target_size, bytes, 0, NULL, NULL);
 }
 
@@ -185,14 +185,13 @@ static void check_inside(const char *option, const struct area *area, const stru
 		     image->height, image->width, image->height);
 }
 
-void case_pixels_init(struct case_pixels *p, const struct bench_case *c,
-                      const struct bench_options *options, const struct device *device,
-                      cl_command_queue queue)
+void case_pixels_init(struct case_pixels *p, const struct session *s, const struct bench_case *c)
 {
+	const struct bench_options *options = s->options;
 	const size_t pixel = image_pixel_size(&c->image);
 	uint64_t pitch = row_pitch(image_row_size(&c->image));
 
-	*p = (struct case_pixels){.c = c, .device = device, .queue = queue};
+	*p = (struct case_pixels){.session = s, .c = c};
 	p->padding = options->padding_given ? options->padding : (struct padding){16, 1};
 	p->source = options->source_roi;
 	p->target = options->target_roi;

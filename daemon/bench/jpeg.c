@@ -31,10 +31,8 @@ struct row {
 };
 
 struct bench {
-	const struct bench_options *options;
+	const struct session *session;
 	const struct image *image;
-	const struct device *device;
-	cl_command_queue queue;
 	cl_mem samples, copy;
 	uint32_t pitch;
 	uint64_t size;    /* bytes of samples, with the pitch */
@@ -125,8 +123,8 @@ static void finish(struct bench *b, const struct jpeg_pipeline *pipeline, struct
 	    [JPEG_DECODE] = "jpeg decode", [JPEG_ENCODE] = "jpeg encode"};
 	cl_int code = CL_SUCCESS;
 
-	check(jpeg_pipeline_results(pipeline, b->queue, &b->result, NULL));
-	check(clFinish(b->queue));
+	check(jpeg_pipeline_results(pipeline, b->session->queue, &b->result, NULL));
+	check(clFinish(b->session->queue));
 	for (uint32_t i = 0; trace && i < trace->count; i++) {
 		const double ms = times_of_event(trace->launch[i].event, &code);
 
@@ -143,7 +141,7 @@ static void run_decode(struct bench *b, struct jpeg_trace *trace)
 {
 	const struct jpeg_decode_job job = {&b->scan, b->file.scan, 0, b->pitch};
 
-	check(jpeg_decoder_enqueue(&b->decoder, b->queue, &job, 1, b->samples, trace));
+	check(jpeg_decoder_enqueue(&b->decoder, b->session->queue, &job, 1, b->samples, trace));
 	finish(b, &b->decoder.pipeline, trace, JPEG_DECODE);
 }
 
@@ -159,14 +157,14 @@ static void run_encode(struct bench *b, struct jpeg_trace *trace)
 
 	for (enum jpeg_plane p = 0; p < JPEG_PLANES; p++)
 		jpeg_quality_table(QUALITY, p, job.quantization[p]);
-	check(jpeg_encoder_enqueue(&b->encoder, b->queue, &job, 1, b->samples, trace));
+	check(jpeg_encoder_enqueue(&b->encoder, b->session->queue, &job, 1, b->samples, trace));
 	finish(b, &b->encoder.pipeline, trace, JPEG_ENCODE);
 }
 
 /* Runs both directions and a copy, until there are enough runs or their time is used up. */
 static void run_all(struct bench *b)
 {
-	const double until = times_now() + b->options->budget * 1e3;
+	const double until = times_now() + b->session->options->budget * 1e3;
 
 	for (; b->runs < b->runs_max && (b->runs < 4 || times_now() < until); b->runs++) {
 		struct jpeg_trace decode = {0}, encode = {0};
@@ -175,9 +173,9 @@ static void run_all(struct bench *b)
 
 		run_decode(b, &decode);
 		run_encode(b, &encode);
-		check(clEnqueueCopyBuffer(b->queue, b->samples, b->copy, 0, 0, image_size(b->image),
-		                          0, NULL, &copy));
-		code = clFinish(b->queue);
+		check(clEnqueueCopyBuffer(b->session->queue, b->samples, b->copy, 0, 0,
+		                          image_size(b->image), 0, NULL, &copy));
+		code = clFinish(b->session->queue);
 		b->ms[(size_t)ROWS * b->runs_max + b->runs] = times_of_event(copy, &code);
 		check(code);
 	}
@@ -190,9 +188,11 @@ static void check_decode(struct bench *b, struct measured *m)
 	uint8_t *got = bench_alloc(b->size);
 
 	memset(got, POISON, b->size);
-	check(clEnqueueWriteBuffer(b->queue, b->samples, CL_TRUE, 0, b->size, got, 0, NULL, NULL));
+	check(clEnqueueWriteBuffer(b->session->queue, b->samples, CL_TRUE, 0, b->size, got, 0, NULL,
+	                           NULL));
 	run_decode(b, NULL);
-	check(clEnqueueReadBuffer(b->queue, b->samples, CL_TRUE, 0, b->size, got, 0, NULL, NULL));
+	check(clEnqueueReadBuffer(b->session->queue, b->samples, CL_TRUE, 0, b->size, got, 0, NULL,
+	                          NULL));
 	m->verified = row * b->image->height;
 	for (uint64_t i = 0; i < b->size; i++) {
 		uint64_t y = i / b->pitch, x = i % b->pitch;
@@ -217,8 +217,9 @@ static void check_encode(struct bench *b, struct measured *m)
 	run_encode(b, NULL);
 	good = !b->result.flags && b->result.size == size;
 	if (good)
-		check(jpeg_encoder_read(&b->encoder, b->queue, 0, (uint32_t)size, got, NULL));
-	check(clFinish(b->queue));
+		check(jpeg_encoder_read(&b->encoder, b->session->queue, 0, (uint32_t)size, got,
+		                        NULL));
+	check(clFinish(b->session->queue));
 	m->verified = size;
 	for (size_t i = 0; i < size; i++)
 		m->mismatches += !good || got[i] != b->again.scan[i];
@@ -228,13 +229,13 @@ static void check_encode(struct bench *b, struct measured *m)
 static void report_rows(const struct bench *b, const struct measured sides[JPEG_SIDES],
                         struct bench_result *result)
 {
-	const uint32_t warmup = b->options->warmup;
+	const uint32_t warmup = b->session->options->warmup;
 
 	result_begin(result, b->image, b->ms + (size_t)ROWS * b->runs_max, b->runs, warmup);
 	for (const struct row *row = b->row; row < b->row + b->rows; row++) {
 		struct measured m = sides[row->side];
 
-		if (!bench_options_want(b->options, row->name))
+		if (!bench_options_want(b->session->options, row->name))
 			continue;
 		m.variant = row->name;
 		m.launches = row->launches;
@@ -244,16 +245,15 @@ static void report_rows(const struct bench *b, const struct measured sides[JPEG_
 }
 
 /* Makes the files and what the device needs for them. */
-static void prepare(struct bench *b, struct programs *programs, const void *pixels)
+static void prepare(struct bench *b, const void *pixels)
 {
-	cl_context context = b->device->context;
+	cl_context context = b->session->device.context;
+	struct programs *programs = b->session->programs;
 	struct jpeg_scan *s = &b->scan;
 	cl_int code;
 
 	b->decoded = bench_alloc(image_size(b->image));
 	b->ms = bench_alloc((size_t)(ROWS + 1) * b->runs_max * sizeof *b->ms);
-	b->queue = clCreateCommandQueue(context, b->device->id, CL_QUEUE_PROFILING_ENABLE, &code);
-	check(code);
 	b->samples = clCreateBuffer(context, CL_MEM_READ_WRITE, b->size, NULL, &code);
 	check(code);
 	b->copy = clCreateBuffer(context, CL_MEM_READ_WRITE, b->size, NULL, &code);
@@ -281,7 +281,6 @@ static void bench_free(struct bench *b)
 	jpeg_encoder_fini(&b->encoder);
 	clReleaseMemObject(b->samples);
 	clReleaseMemObject(b->copy);
-	clReleaseCommandQueue(b->queue);
 	free(b->file.bytes);
 	free(b->again.bytes);
 	free(b->decoded);
@@ -295,12 +294,13 @@ bool jpeg_measures(const struct image *image)
 	       image->width <= JPEG_SIDE_MAX && image->height <= JPEG_SIDE_MAX;
 }
 
-void jpeg_measure(struct programs *programs, const struct bench_options *options,
-                  const struct bench_case *c, struct bench_result *result)
+void jpeg_measure(const struct session *session, const struct bench_case *c,
+                  struct bench_result *result)
 {
 	struct measured sides[JPEG_SIDES] = {
 	    [JPEG_DECODE] = {.origin = "jpeg", .form = "scan to pixels"},
 	    [JPEG_ENCODE] = {.origin = "jpeg", .form = "pixels to scan"}};
+	const struct bench_options *options = session->options;
 	const struct image *image = &c->image;
 	struct bench *b;
 
@@ -310,13 +310,12 @@ void jpeg_measure(struct programs *programs, const struct bench_options *options
 		     "and high",
 		     (unsigned)JPEG_SIDE_MAX);
 	b = bench_alloc(sizeof *b);
-	b->options = options;
+	b->session = session;
 	b->image = image;
-	b->device = programs_device(programs);
 	b->pitch = (uint32_t)row_pitch(image_row_size(image));
 	b->size = (uint64_t)b->pitch * image->height;
 	b->runs_max = options->iterations + options->warmup;
-	prepare(b, programs, c->pixels);
+	prepare(b, c->pixels);
 	run_all(b);
 	check_decode(b, &sides[JPEG_DECODE]);
 	check_encode(b, &sides[JPEG_ENCODE]);

@@ -192,10 +192,10 @@ static json_t *row_json(const char *filter, const char *chain, const struct benc
 	return row;
 }
 
-/* Makes the object of a device; takes over the rows. copy: GB/s of the last case. */
-static json_t *device_json(const struct bench_options *o, const struct device *device, double copy,
-                           json_t *rows)
+/* Makes the object of a device, with its rows. */
+static json_t *device_json(const struct session *s)
 {
+	const struct bench_options *o = s->options;
 	json_t *object = json_object(), *command = json_array();
 	char date[32] = "";
 	time_t now = time(NULL);
@@ -205,28 +205,19 @@ static json_t *device_json(const struct bench_options *o, const struct device *d
 		strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%SZ", &utc);
 	for (int i = 0; i < o->argc; i++)
 		json_array_append_new(command, json_string(o->argv[i]));
-	merge(object, json_pack("{s:s, s:s, s:o, s:s, s:s, s:f}", "version", PACKAGE_VERSION,
-	                        "date", date, "command", command, "device", device->name, "driver",
-	                        device->driver, "copy_bytes_per_second", copy * 1e9));
+	merge(object,
+	      json_pack("{s:s, s:s, s:o, s:s, s:s, s:f}", "version", PACKAGE_VERSION, "date", date,
+	                "command", command, "device", s->device.name, "driver", s->device.driver,
+	                "copy_bytes_per_second", s->copy * 1e9));
 	merge(object,
 	      json_pack("{s:i, s:i, s:f, s:b, s:s}", "iterations", (int)o->iterations, "warmup",
 	                (int)o->warmup, "budget_seconds", o->budget, "verify_all", o->verify,
 	                "clock", "of the device; rows with threads: the processor's"));
-	json_object_set_new(object, "results", rows);
+	json_object_set_new(object, "results", s->results);
 	return object;
 }
 
 /* ---- cases ---- */
-
-/* A device under test and its results. */
-struct session {
-	const struct bench_options *options;
-	struct device device;
-	struct programs *programs;
-	json_t *results;
-	double copy; /* GB/s of a copy in the last case */
-	bool wrong;  /* some result is */
-};
 
 /* Appends the filters of "luma=CHAIN", "chroma=CHAIN" or a chain. */
 static enum error parse_chain(const char *text, struct chain *chain, struct problem *problem)
@@ -307,10 +298,10 @@ static void run_case(struct session *s, const char *name, const char *chain, str
 
 	chain_init(&c->chain);
 	if (is_jpeg(chain)) {
-		jpeg_measure(s->programs, s->options, c, &result);
+		jpeg_measure(s, c, &result);
 	} else {
 		parse_filter(chain, c);
-		measure_case(s->programs, s->options, c, &result);
+		measure_case(s, c, &result);
 	}
 	s->copy = result.copy_gb_per_s;
 	if (!s->options->json)
@@ -387,19 +378,27 @@ static void run_cases(struct session *s)
 static bool run_device(const struct bench_options *options, const struct message_device *m)
 {
 	struct session s = {.options = options, .results = json_array()};
+	cl_int code;
 	json_t *all;
 
 	bench_must(device_open(&s.device, m->platform, m->device));
 	bench_must(
 	    programs_new(&s.programs, &s.device, options->kernel_dir, options->cache_dir, 0, -1));
 	programs_hurry(s.programs);
+	s.queue =
+	    clCreateCommandQueue(s.device.context, s.device.id, CL_QUEUE_PROFILING_ENABLE, &code);
+	bench_check(code, "command queue");
+	if (s.device.in_place)
+		bench_must(pool_new(&s.device, -1, &s.pool));
 	run_cases(&s);
-	all = device_json(options, &s.device, s.copy, s.results);
+	all = device_json(&s);
 	if (options->json) {
 		json_dumpf(all, stdout, JSON_COMPACT);
 		putchar('\n');
 	}
 	json_decref(all);
+	pool_free(&s.pool);
+	clReleaseCommandQueue(s.queue);
 	programs_free(&s.programs);
 	device_close(&s.device);
 	return !s.wrong;

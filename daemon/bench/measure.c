@@ -11,7 +11,6 @@
 #include <sys/param.h>
 
 #include "device/plan/launch.h"
-#include "device/pool.h"
 
 enum { REFERENCE_SIDE = 256, BATCH = 5 };
 
@@ -34,12 +33,7 @@ struct runner {
 };
 
 struct bench {
-	const struct bench_options *options;
-	const struct bench_case *c;
-	const struct device *device;
-	struct programs *programs;
-	cl_command_queue queue;
-	struct pool *pool; /* of a device that works in place, otherwise NULL */
+	const struct session *session;
 	struct case_pixels pixels;
 	struct tile tile;
 	cl_mem scratch[PLACES];
@@ -66,9 +60,6 @@ static void bench_fini(struct bench *b)
 	for (int i = 0; i < PLACES; i++)
 		if (b->scratch[i])
 			clReleaseMemObject(b->scratch[i]);
-	pool_free(&b->pool);
-	if (b->queue)
-		clReleaseCommandQueue(b->queue);
 	free(b->copy_ms);
 }
 
@@ -124,14 +115,15 @@ static struct plan *make_plan(struct bench *b, struct wish *wish)
 	for (int i = 0; i < 2; i++) {
 		plan_free(&plan);
 		wish->asked = wish->applied = 0;
-		if (plan_new(b->programs, &b->c->chain, &b->pixels.part, choose_wish, wish, &plan))
+		if (plan_new(b->session->programs, &b->pixels.c->chain, &b->pixels.part,
+		             choose_wish, wish, &plan))
 			return NULL;
 		if (wish->kernel == TABLE ? plan->list.count < 2
 		                          : !wish->applied || (i && wish->applied < wish->asked)) {
 			plan_free(&plan);
 			return NULL;
 		}
-		programs_wait(b->programs);
+		programs_wait(b->session->programs);
 	}
 	return plan;
 }
@@ -149,7 +141,7 @@ static enum form find_form(const struct bench *b, const struct runner *r)
 	needs = variant_get(r->kernel)->needs;
 	if (needs & VARIANT_IMAGE)
 		return needs & VARIANT_TARGET_IMAGE ? FORM_IMAGES : FORM_IMAGE;
-	if (b->options->padding_given)
+	if (b->session->options->padding_given)
 		return p->x || p->y ? FORM_PADDED : FORM_BARE;
 	return kernel_row(r->kernel)->operations & 1u << OPERATION_GRADIENT ? FORM_PADDED
 	                                                                    : FORM_BARE;
@@ -178,7 +170,7 @@ static void set_steps(struct bench *b, struct runner *r)
 /* Adds a runner for a kernel in one of its shapes, if it applies. */
 static void add_runner(struct bench *b, enum kernel kernel, uint32_t number)
 {
-	struct wish wish = {.kernel = kernel, .number = number, .device = b->device};
+	struct wish wish = {.kernel = kernel, .number = number, .device = &b->session->device};
 	struct runner *r = &b->runner[b->count];
 
 	if (b->count == MEASURED_MAX)
@@ -205,7 +197,7 @@ static void make_memory(struct bench *b)
 	for (int i = 0; i < PLACES; i++) {
 		if (!b->scratch_size[i])
 			continue;
-		b->scratch[i] = clCreateBuffer(b->device->context, CL_MEM_READ_WRITE,
+		b->scratch[i] = clCreateBuffer(b->session->device.context, CL_MEM_READ_WRITE,
 		                               b->scratch_size[i], NULL, &code);
 		bench_check(code, "scratch buffers");
 	}
@@ -240,13 +232,13 @@ static cl_int enqueue_once(struct bench *b, struct runner *r, uint32_t run)
 			region_pack(step, &b->tile, &views[step->dst]);
 			views[step->dst].buffer = b->scratch[step->dst];
 		}
-		if (!b->pool) {
-			code = launch_step(step, b->device, &b->tile, NULL, b->queue, views,
-			                   &r->event[run][i]);
+		if (!b->session->pool) {
+			code = launch_step(step, &b->session->device, &b->tile, NULL,
+			                   b->session->queue, views, &r->event[run][i]);
 			continue;
 		}
 		begun = times_now();
-		code = pool_run(b->pool, step, &b->tile, views, &ns);
+		code = pool_run(b->session->pool, step, &b->tile, views, &ns);
 		r->pool_ms[run] += times_now() - begun;
 	}
 	return code;
@@ -257,7 +249,7 @@ static double collect(const struct bench *b, struct runner *r, uint32_t run, cl_
 {
 	double ms = r->pool_ms[run];
 
-	for (uint32_t i = 0; !b->pool && i < r->plan->list.count; i++) {
+	for (uint32_t i = 0; !b->session->pool && i < r->plan->list.count; i++) {
 		ms += times_of_event(r->event[run][i], code);
 		r->event[run][i] = NULL;
 	}
@@ -272,7 +264,7 @@ static bool is_due(const struct bench *b, const struct runner *r, bool special)
 	    r->kernel == TABLE || kernel_row(r->kernel)->origin == KERNEL_SPECIAL;
 
 	return !r->failed && is_special == special && r->runs + r->batch < b->runs_max &&
-	       (r->spent <= b->options->budget || r->runs < 4);
+	       (r->spent <= b->session->options->budget || r->runs < 4);
 }
 
 /* Runs a round: enqueues everything before it waits, as the service does. */
@@ -290,10 +282,10 @@ static void run_round(struct bench *b, bool special)
 		for (r->batch = 0; !r->code && r->batch < BATCH && is_due(b, r, special);)
 			r->code = enqueue_once(b, r, r->batch++);
 	}
-	code = clEnqueueCopyBuffer(b->queue, p->source_view[FORM_TILE][pair].buffer,
+	code = clEnqueueCopyBuffer(b->session->queue, p->source_view[FORM_TILE][pair].buffer,
 	                           case_target(p, FORM_TILE, pair)->buffer, 0, 0,
 	                           image_size(&b->pixels.part), 0, NULL, &copy);
-	finished = clFinish(b->queue);
+	finished = clFinish(b->session->queue);
 	for (uint32_t i = 0; i < b->count; i++) {
 		struct runner *r = &b->runner[i];
 
@@ -321,7 +313,7 @@ static void keep_pixels(const struct bench *b, const struct measured *m, const c
 	const size_t row = image_row_size(&b->pixels.part);
 	const struct view *view = case_target(&b->pixels, FORM_TILE, 0);
 
-	if (!b->options->output || !measured_is_right(m))
+	if (!b->session->options->output || !measured_is_right(m))
 		return;
 	for (uint32_t i = 0; i < result->count && result->best; i++)
 		if (!strcmp(result->measured[i].variant, result->best) &&
@@ -348,12 +340,12 @@ static void verify(struct bench *b, struct runner *r, struct measured *m,
 	if (!code)
 		code = enqueue_once(b, r, 0);
 	if (!code)
-		code = clFinish(b->queue);
+		code = clFinish(b->session->queue);
 	collect(b, r, 0, &code);
 	if (!code)
 		code = case_target_read(&b->pixels, view, target);
 	bench_check(code, m->variant);
-	check_target(&b->pixels, b->options->verify, target, m);
+	check_target(&b->pixels, b->session->options->verify, target, m);
 	keep_pixels(b, m, target, result);
 	free(target);
 }
@@ -384,7 +376,7 @@ static void finish_runner(struct bench *b, struct runner *r, struct bench_result
 		return;
 	if (m.launches == 1 || count_steps(r->plan, r->kernel) == m.launches)
 		m.shape = r->plan->list.step[0].shape;
-	m.times = times_of_runs(r->ms, r->runs, b->options->warmup, &m.runs);
+	m.times = times_of_runs(r->ms, r->runs, b->session->options->warmup, &m.runs);
 	verify(b, r, &m, result);
 	result_add(result, &m);
 }
@@ -404,10 +396,10 @@ static void measure_reference(const struct bench *b, struct bench_result *result
 	struct reference reference;
 	double begun = times_now();
 
-	if (!bench_options_want(b->options, m.variant))
+	if (!bench_options_want(b->session->options, m.variant))
 		return;
-	bench_must(reference_window(&b->c->chain, &p->part, &w, p->tile + tile->origin, tile->pitch,
-	                            &reference));
+	bench_must(reference_window(&b->pixels.c->chain, &p->part, &w, p->tile + tile->origin,
+	                            tile->pitch, &reference));
 	m.times.median = m.times.mean =
 	    (times_now() - begun) * p->part.width * p->part.height / ((double)w.width * w.height);
 	m.verified = (uint64_t)w.width * w.height * p->part.bands;
@@ -424,7 +416,7 @@ static void measure_processor(const struct bench *b, struct bench_result *result
 	} rows[] = {
 	    {1, "processor, 1 thread"}, {4, "processor, 4 threads"}, {8, "processor, 8 threads"}};
 
-	if (!bench_options_want(b->options, "processor") || !processor_can(b->c))
+	if (!bench_options_want(b->session->options, "processor") || !processor_can(b->pixels.c))
 		return;
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		struct measured m = {.variant = rows[i].name,
@@ -437,40 +429,25 @@ static void measure_processor(const struct bench *b, struct bench_result *result
 	}
 }
 
-static void bench_init(struct bench *b)
+void measure_case(const struct session *session, const struct bench_case *c,
+                  struct bench_result *result)
 {
-	cl_int code;
-
-	b->runs_max = b->options->iterations + b->options->warmup;
-	b->copy_ms = bench_alloc(2 * b->runs_max * sizeof *b->copy_ms);
-	b->queue = clCreateCommandQueue(b->device->context, b->device->id,
-	                                CL_QUEUE_PROFILING_ENABLE, &code);
-	bench_check(code, "command queue");
-	case_pixels_init(&b->pixels, b->c, b->options, b->device, b->queue);
-	b->tile = (struct tile){.width = b->pixels.part.width, .height = b->pixels.part.height};
-	if (b->device->in_place)
-		bench_must(pool_new(b->device, -1, &b->pool));
-	for (enum kernel k = 0; k < KERNELS; k++) {
-		if (!kernel_row(k)->operations || !bench_options_want(b->options, kernel_name(k)))
-			continue;
-		for (uint32_t i = 0; i < SHAPES_MAX; i++)
-			add_runner(b, k, i);
-	}
-	if (bench_options_want(b->options, "table"))
-		add_runner(b, TABLE, 0);
-	make_memory(b);
-}
-
-void measure_case(struct programs *programs, const struct bench_options *options,
-                  const struct bench_case *c, struct bench_result *result)
-{
+	const struct bench_options *options = session->options;
 	struct bench *b = bench_alloc(sizeof *b);
 
-	b->options = options;
-	b->c = c;
-	b->programs = programs;
-	b->device = programs_device(programs);
-	bench_init(b);
+	b->session = session;
+	b->runs_max = options->iterations + options->warmup;
+	b->copy_ms = bench_alloc(2 * b->runs_max * sizeof *b->copy_ms);
+	case_pixels_init(&b->pixels, session, c);
+	b->tile = (struct tile){.width = b->pixels.part.width, .height = b->pixels.part.height};
+	for (enum kernel k = 0; k < KERNELS; k++)
+		for (uint32_t i = 0; i < SHAPES_MAX; i++)
+			if (kernel_row(k)->operations &&
+			    bench_options_want(options, kernel_name(k)))
+				add_runner(b, k, i);
+	if (bench_options_want(options, "table"))
+		add_runner(b, TABLE, 0);
+	make_memory(b);
 	for (uint32_t i = 0; i < 2 * b->runs_max; i++)
 		run_round(b, i < b->runs_max);
 	result_begin(result, &b->pixels.part, b->copy_ms, b->runs_max, options->warmup);
