@@ -18,21 +18,14 @@ static void fill_padded(const struct case_pixels *p, struct padding padding, uin
 	const size_t pixel = image_pixel_size(&p->c->image), row = image_row_size(&p->c->image);
 	const int width = (int)p->source.width, height = (int)p->source.height;
 	const int left = (int)padding.x, above = (int)padding.y;
+	const char *from = (const char *)p->c->pixels + p->source.y * row + p->source.x * pixel;
 
-	for (int y = -above; y < height + above; y++) {
-		const char *from =
-		    (const char *)p->c->pixels +
-		    (p->source.y + (size_t)border_map(y, height, BORDER_REPLICATE)) * row +
-		    p->source.x * pixel;
-		char *line = to + (ptrdiff_t)y * pitch;
-
-		memcpy(line, from, (size_t)width * pixel);
-		for (int x = 0; x < left; x++) {
-			memcpy(line - (ptrdiff_t)(x + 1) * (ptrdiff_t)pixel, from, pixel);
-			memcpy(line + (size_t)(width + x) * pixel,
-			       from + (size_t)(width - 1) * pixel, pixel);
-		}
-	}
+	for (ptrdiff_t y = -above; y < height + above; y++)
+		for (ptrdiff_t x = -left; x < width + left; x++)
+			memcpy(to + y * (ptrdiff_t)pitch + x * (ptrdiff_t)pixel,
+			       from + (size_t)border_map((int)y, height, BORDER_REPLICATE) * row +
+			           (size_t)border_map((int)x, width, BORDER_REPLICATE) * pixel,
+			       pixel);
 }
 
 /* Returns true if something could be made, and else reports it. */

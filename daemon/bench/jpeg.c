@@ -226,24 +226,6 @@ static void check_encode(struct bench *b, struct measured *m)
 	free(got);
 }
 
-static void report_rows(const struct bench *b, const struct measured sides[JPEG_SIDES],
-                        struct bench_result *result)
-{
-	const uint32_t warmup = b->session->options->warmup;
-
-	result_begin(result, b->image, b->ms + (size_t)ROWS * b->runs_max, b->runs, warmup);
-	for (const struct row *row = b->row; row < b->row + b->rows; row++) {
-		struct measured m = sides[row->side];
-
-		if (!bench_options_want(b->session->options, row->name))
-			continue;
-		m.variant = row->name;
-		m.launches = row->launches;
-		m.times = times_of_runs(row->ms, b->runs, warmup, &m.runs);
-		result_add(result, &m);
-	}
-}
-
 /* Makes the files and what the device needs for them. */
 static void prepare(struct bench *b, const void *pixels)
 {
@@ -273,19 +255,6 @@ static void prepare(struct bench *b, const void *pixels)
 	programs_wait(programs);
 	bench_must(jpeg_decoder_init(&b->decoder, programs));
 	bench_must(jpeg_encoder_init(&b->encoder, programs));
-}
-
-static void bench_free(struct bench *b)
-{
-	jpeg_decoder_fini(&b->decoder);
-	jpeg_encoder_fini(&b->encoder);
-	clReleaseMemObject(b->samples);
-	clReleaseMemObject(b->copy);
-	free(b->file.bytes);
-	free(b->again.bytes);
-	free(b->decoded);
-	free(b->ms);
-	free(b);
 }
 
 bool jpeg_measures(const struct image *image)
@@ -319,6 +288,24 @@ void jpeg_measure(const struct session *session, const struct bench_case *c,
 	run_all(b);
 	check_decode(b, &sides[JPEG_DECODE]);
 	check_encode(b, &sides[JPEG_ENCODE]);
-	report_rows(b, sides, result);
-	bench_free(b);
+	result_begin(result, image, b->ms + (size_t)ROWS * b->runs_max, b->runs, options->warmup);
+	for (const struct row *row = b->row; row < b->row + b->rows; row++) {
+		struct measured m = sides[row->side];
+
+		if (!bench_options_want(options, row->name))
+			continue;
+		m.variant = row->name;
+		m.launches = row->launches;
+		m.times = times_of_runs(row->ms, b->runs, options->warmup, &m.runs);
+		result_add(result, &m);
+	}
+	jpeg_decoder_fini(&b->decoder);
+	jpeg_encoder_fini(&b->encoder);
+	clReleaseMemObject(b->samples);
+	clReleaseMemObject(b->copy);
+	free(b->file.bytes);
+	free(b->again.bytes);
+	free(b->decoded);
+	free(b->ms);
+	free(b);
 }

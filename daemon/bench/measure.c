@@ -50,19 +50,6 @@ static const char *runner_name(const struct runner *r)
 	return r->kernel == TABLE ? "table" : kernel_name(r->kernel);
 }
 
-static void bench_fini(struct bench *b)
-{
-	for (uint32_t i = 0; i < b->count; i++) {
-		plan_free(&b->runner[i].plan);
-		free(b->runner[i].ms);
-	}
-	case_pixels_fini(&b->pixels);
-	for (int i = 0; i < PLACES; i++)
-		if (b->scratch[i])
-			clReleaseMemObject(b->scratch[i]);
-	free(b->copy_ms);
-}
-
 /* ---- runners ---- */
 
 /* The kernel and shape that a plan's chooser shall choose for all its filters. */
@@ -451,10 +438,17 @@ void measure_case(const struct session *session, const struct bench_case *c,
 	for (uint32_t i = 0; i < 2 * b->runs_max; i++)
 		run_round(b, i < b->runs_max);
 	result_begin(result, &b->pixels.part, b->copy_ms, b->runs_max, options->warmup);
-	for (uint32_t i = 0; i < b->count; i++)
+	for (uint32_t i = 0; i < b->count; i++) {
 		finish_runner(b, &b->runner[i], result);
+		plan_free(&b->runner[i].plan);
+		free(b->runner[i].ms);
+	}
 	measure_processor(b, result);
 	measure_reference(b, result);
-	bench_fini(b);
+	case_pixels_fini(&b->pixels);
+	for (int i = 0; i < PLACES; i++)
+		if (b->scratch[i])
+			clReleaseMemObject(b->scratch[i]);
+	free(b->copy_ms);
 	free(b);
 }

@@ -97,19 +97,6 @@ static void filter_separable(struct band *b, uint32_t y)
 	         b->work->weights + 2 * op->radius_x + 1, 2 * op->radius_y + 1, b->samples);
 }
 
-/* The first pass of a separable filter, over all rows. */
-static void filter_across(struct band *b)
-{
-	const struct operation *op = &b->work->op;
-	const uint32_t bands = b->work->pixels->part.bands;
-
-	for (uint32_t y = 0; y < b->end - b->first + 2 * op->radius_y; y++) {
-		set_row(b->across + y * b->samples, 0, b->samples);
-		add_rows(b->across + y * b->samples, in_row(b, y), bands, b->work->weights,
-		         2 * op->radius_x + 1, b->samples);
-	}
-}
-
 static void filter_gradient(struct band *b, uint32_t y)
 {
 	const float *above = in_row(b, y), *here = in_row(b, y + 1), *below = in_row(b, y + 2);
@@ -200,8 +187,11 @@ static void *run_band(void *data)
 			to[i] = type == PIXEL_U8    ? ((const uint8_t *)row)[i]
 			        : type == PIXEL_U16 ? ((const uint16_t *)(const void *)row)[i]
 			                            : ((const float *)(const void *)row)[i];
-	if (b->across)
-		filter_across(b);
+	for (uint32_t y = 0; b->across && y < rows + 2 * halo; y++) { /* a first pass */
+		set_row(b->across + y * b->samples, 0, b->samples);
+		add_rows(b->across + y * b->samples, in_row(b, y), p->part.bands, w->weights,
+		         2 * w->op.radius_x + 1, b->samples);
+	}
 	for (uint32_t y = 0; y < rows; y++) {
 		set_row(b->sum, w->offset, b->samples);
 		filters[w->op.kind](b, y);
