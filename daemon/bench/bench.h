@@ -115,8 +115,7 @@ void case_pixels_fini(struct case_pixels *pixels);
 /* The target of a form, of that pair. */
 const struct view *case_target(const struct case_pixels *pixels, enum form form, uint32_t pair);
 
-/* Fills a target with `bytes`, target_size of them, or reads it. The layout is the same for buffers
- * and images. Blocks. Returns an OpenCL code. */
+/* Writes all target_size bytes of a target, a buffer or an image alike, or reads them; waits. */
 cl_int case_target_write(const struct case_pixels *pixels, const struct view *target,
                          const void *bytes) MUST_CHECK;
 cl_int case_target_read(const struct case_pixels *pixels, const struct view *target,
@@ -164,8 +163,9 @@ struct bench_result {
 	struct times copy;
 	double copy_gb_per_s;
 	struct image image; /* of the source ROI, and so of `pixels` */
-	const char *best;   /* variant whose packed result `pixels` holds; NULL: none */
-	void *pixels;       /* only for --output; the caller's to free */
+	void *pixels;       /* packed, only for --output; the caller's to free */
+	const char *best;   /* the variant that made them; NULL: none */
+	double best_ms;
 };
 
 /* True if everything that was compared is right. */
@@ -177,13 +177,10 @@ void result_begin(struct bench_result *result, const struct image *image, double
 /* Adds the row of a variant, with its speed; of a variant that has one already the better stays. */
 void result_add(struct bench_result *result, const struct measured *measured);
 
-/* Compares a target, laid out as on the device, with the reference, in some windows or completely
- * (all). Adds to what is measured. */
+/* Compares a result with the reference, and adds to what is measured: a target, laid out as on the
+ * device, in some windows or completely (all); or one window, whose first pixel is at `from`. */
 void check_target(const struct case_pixels *pixels, bool all, const char *target,
                   struct measured *measured);
-
-/* Compares a result with the reference in one window. from: the window's first pixel in it; pitch:
- * bytes from row to row. Adds to what is measured. */
 void check_window(const struct case_pixels *pixels, const struct window *window, const char *from,
                   size_t pitch, struct measured *measured);
 
@@ -199,14 +196,12 @@ double times_now(void);
  * this one's or an earlier one's. */
 double times_of_event(cl_event event, cl_int *code);
 
-/* ---- measure.c ---- */
+/* ---- measure.c, jpeg.c, processor.c: what measures a case ---- */
 
 /* Measures every applicable variant that the options want; what runs on the processor last. The
  * result is all zeros before. */
 void measure_case(const struct session *session, const struct bench_case *c,
                   struct bench_result *result);
-
-/* ---- jpeg.c ---- */
 
 /* True for images of u8 with one band or three, from which a JPEG can be made. */
 bool jpeg_measures(const struct image *image);
@@ -218,15 +213,12 @@ bool jpeg_measures(const struct image *image);
 void jpeg_measure(const struct session *session, const struct bench_case *c,
                   struct bench_result *result);
 
-/* ---- processor.c: the same filter in plain C, with floats, in so many threads ---- */
-
-/* True if the processor has code for the case: one filter of all channels that is a sum with
- * weights, a gradient's magnitude or bilateral. */
+/* True if the processor has code for the case, in plain C with floats: one filter of all channels
+ * that is a sum with weights, a gradient's magnitude or bilateral. */
 bool processor_can(const struct bench_case *c);
 
-/* Filters a part of the rows a few times, in m->threads threads (at most 8), and sets their number
- * and the times for the whole ROI. Compares the first and the last rows of each thread with the
- * reference. */
+/* Filters a part of the rows a few times, in m->threads threads (at most 8), sets the times for the
+ * whole ROI, and compares the first and the last rows of each thread with the reference. */
 void processor_measure(const struct case_pixels *pixels, struct measured *m);
 
 #endif

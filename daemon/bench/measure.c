@@ -300,18 +300,16 @@ static void keep_pixels(const struct bench *b, const struct measured *m, const c
 	const size_t row = image_row_size(&b->pixels.part);
 	const struct view *view = case_target(&b->pixels, FORM_TILE, 0);
 
-	if (!b->session->options->output || !measured_is_right(m))
+	if (!b->session->options->output || !measured_is_right(m) ||
+	    (result->best && result->best_ms <= m->times.median))
 		return;
-	for (uint32_t i = 0; i < result->count && result->best; i++)
-		if (!strcmp(result->measured[i].variant, result->best) &&
-		    result->measured[i].times.median <= m->times.median)
-			return;
 	if (!result->pixels)
 		result->pixels = bench_alloc(image_size(&b->pixels.part));
 	for (uint32_t y = 0; y < b->pixels.part.height; y++)
 		memcpy((char *)result->pixels + y * row,
 		       target + view->origin + (size_t)y * view->pitch, row);
 	result->best = m->variant;
+	result->best_ms = m->times.median;
 }
 
 /* Runs the variant once more, into a poisoned target, and compares it. */
