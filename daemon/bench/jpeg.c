@@ -1,14 +1,13 @@
-/* The file is made by libjpeg-turbo of the case's pixels, decoded by it and encoded again alike, so
- * that the samples and the bytes that a device must make are known. */
+/* libvips has libjpeg-turbo make a file of the case's pixels, decode it, and encode that again
+ * alike, so that the samples and the bytes that a device must make are known. */
 #include "bench/bench.h"
 
 #include <err.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <jpeglib.h>
+#include <vips/vips.h>
 
 #include "device/jpeg.h"
 
@@ -16,8 +15,8 @@ enum { QUALITY = 85, ROWS = 2 * JPEG_STAGES_MAX + 2 };
 
 /* A file by libjpeg-turbo, and its scan. */
 struct file {
-	unsigned char *bytes;
-	unsigned long size;
+	void *bytes;
+	size_t size;
 	const uint8_t *scan;
 	size_t scan_size;
 };
@@ -47,54 +46,37 @@ struct bench {
 	double *ms; /* of all rows' runs, and behind them of the copy's */
 };
 
-/* Memory running out ends the program, as libjpeg has it. */
-static void encode(const struct image *image, const uint8_t *pixels, struct file *file)
+/* Makes a file of packed pixels. */
+static void encode(const struct image *image, const void *pixels, struct file *file)
 {
 	static const uint8_t start[] = {0xFF, 0xDA};
-	struct jpeg_compress_struct c = {0};
-	struct jpeg_error_mgr error;
+	VipsImage *from =
+	    vips_image_new_from_memory(pixels, image_size(image), (int)image->width,
+	                               (int)image->height, (int)image->bands, VIPS_FORMAT_UCHAR);
 
-	c.err = jpeg_std_error(&error);
-	jpeg_create_compress(&c);
-	jpeg_mem_dest(&c, &file->bytes, &file->size);
-	c.image_width = image->width;
-	c.image_height = image->height;
-	c.input_components = (int)image->bands;
-	c.in_color_space = image->bands == 1 ? JCS_GRAYSCALE : JCS_RGB;
-	jpeg_set_defaults(&c);
-	jpeg_set_quality(&c, QUALITY, TRUE);
-	jpeg_start_compress(&c, TRUE);
-	while (c.next_scanline < c.image_height) {
-		JSAMPROW row =
-		    (JSAMPROW)(uintptr_t)pixels + c.next_scanline * image_row_size(image);
-
-		jpeg_write_scanlines(&c, &row, 1);
-	}
-	jpeg_finish_compress(&c);
-	jpeg_destroy_compress(&c);
+	if (!from || vips_jpegsave_buffer(from, &file->bytes, &file->size, "Q", QUALITY, "strip",
+	                                  TRUE, NULL))
+		errx(1, "jpeg: %s", vips_error_buffer());
+	g_object_unref(from);
 	/* The scan begins after the only SOS, whose length follows; the file ends with EOI. */
 	file->scan = memmem(file->bytes, file->size, start, sizeof start);
 	file->scan += 2 + (file->scan[2] << 8 | file->scan[3]);
-	file->scan_size = (size_t)(file->bytes + file->size - 2 - file->scan);
+	file->scan_size = (size_t)((uint8_t *)file->bytes + file->size - 2 - file->scan);
 }
 
-static void decode(const struct image *image, const struct file *file, uint8_t *pixels)
+/* Returns the packed pixels of a file. */
+static uint8_t *decode(const struct file *file)
 {
-	struct jpeg_decompress_struct d = {0};
-	struct jpeg_error_mgr error;
+	VipsImage *image;
+	uint8_t *pixels;
+	size_t size;
 
-	d.err = jpeg_std_error(&error);
-	jpeg_create_decompress(&d);
-	jpeg_mem_src(&d, file->bytes, file->size);
-	jpeg_read_header(&d, TRUE);
-	jpeg_start_decompress(&d);
-	while (d.output_scanline < d.output_height) {
-		JSAMPROW row = pixels + d.output_scanline * image_row_size(image);
-
-		jpeg_read_scanlines(&d, &row, 1);
-	}
-	jpeg_finish_decompress(&d);
-	jpeg_destroy_decompress(&d);
+	if (vips_jpegload_buffer(file->bytes, file->size, &image, "access", VIPS_ACCESS_SEQUENTIAL,
+	                         NULL) ||
+	    !(pixels = vips_image_write_to_memory(image, &size)))
+		errx(1, "jpeg: %s", vips_error_buffer());
+	g_object_unref(image);
+	return pixels;
 }
 
 /* Adds a time of this run to its row, which may be a new one. */
@@ -234,14 +216,13 @@ static void prepare(struct bench *b, const void *pixels)
 	struct jpeg_scan *s = &b->scan;
 	cl_int code;
 
-	b->decoded = bench_alloc(image_size(b->image));
 	b->ms = bench_alloc((size_t)(ROWS + 1) * b->runs_max * sizeof *b->ms);
 	b->samples = clCreateBuffer(context, CL_MEM_READ_WRITE, b->size, NULL, &code);
 	check(code);
 	b->copy = clCreateBuffer(context, CL_MEM_READ_WRITE, b->size, NULL, &code);
 	check(code);
 	encode(b->image, pixels, &b->file);
-	decode(b->image, &b->file, b->decoded);
+	b->decoded = decode(&b->file);
 	encode(b->image, b->decoded, &b->again);
 	s->width = b->image->width;
 	s->height = b->image->height;
@@ -303,9 +284,9 @@ void jpeg_measure(const struct session *session, const struct bench_case *c,
 	jpeg_encoder_fini(&b->encoder);
 	clReleaseMemObject(b->samples);
 	clReleaseMemObject(b->copy);
-	free(b->file.bytes);
-	free(b->again.bytes);
-	free(b->decoded);
+	g_free(b->file.bytes);
+	g_free(b->again.bytes);
+	g_free(b->decoded);
 	free(b->ms);
 	free(b);
 }

@@ -85,10 +85,7 @@ static const VipsBandFormat formats[PIXEL_TYPES] = {
 /* Reads a file as an image of a supported type. The caller frees the pixels, which are packed. */
 static void *picture_read(const char *path, struct image *image)
 {
-	VipsImage *from =
-	    VIPS_INIT("convolved-bench")
-	        ? NULL
-	        : vips_image_new_from_file(path, "access", VIPS_ACCESS_SEQUENTIAL, NULL);
+	VipsImage *from = vips_image_new_from_file(path, "access", VIPS_ACCESS_SEQUENTIAL, NULL);
 	void *pixels;
 	size_t size;
 
@@ -415,8 +412,10 @@ int main(int argc, char **argv)
 	bench_options_parse(&options, argc, argv);
 	signals_reset();
 	log_init("convolved-bench", LOG_LEVEL_WARNING, LOG_FORMAT_AUTO);
-	if (options.output &&
-	    (VIPS_INIT("convolved-bench") || !vips_foreign_find_save(options.output)))
+	if ((options.file || options.output || is_jpeg(options.filter)) &&
+	    VIPS_INIT("convolved-bench"))
+		errx(1, "%s", vips_error_buffer());
+	if (options.output && !vips_foreign_find_save(options.output))
 		errx(2,
 		     "--output '%s': expected the name of a file that libvips can write, e.g. "
 		     "out.png",
