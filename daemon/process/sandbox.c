@@ -99,8 +99,7 @@ static const int http_calls[] = {
     SCMP_SYS(getsockname),     SCMP_SYS(getsockopt),     SCMP_SYS(epoll_create1),
     SCMP_SYS(epoll_ctl),       SCMP_SYS(epoll_wait),     SCMP_SYS(epoll_pwait),
     SCMP_SYS(eventfd2),        SCMP_SYS(timerfd_create), SCMP_SYS(timerfd_settime),
-    SCMP_SYS(timerfd_gettime), SCMP_SYS(getrusage),      END,
-};
+    SCMP_SYS(timerfd_gettime), SCMP_SYS(getrusage),      END};
 
 /* A listening socket is shared with the front: what would change it for all is allowed for the
  * worker's own descriptors, and it may not become one of those. */
@@ -127,8 +126,7 @@ static const int trace_calls[] = {
     SCMP_SYS(pipe2),        SCMP_SYS(eventfd2),    SCMP_SYS(ppoll),
     SCMP_SYS(fcntl),        SCMP_SYS(ioctl),       SCMP_SYS(rt_sigaction),
     SCMP_SYS(gettimeofday), SCMP_SYS(getuid),      SCMP_SYS(geteuid),
-    SCMP_SYS(uname),        SCMP_SYS(sysinfo),     END,
-};
+    SCMP_SYS(uname),        SCMP_SYS(sysinfo),     END};
 
 static const struct restricted_call trace_restricted[] = {
     {SCMP_SYS(open), 1, O_ACCMODE | O_CREAT | O_TRUNC, O_RDONLY, 0},
