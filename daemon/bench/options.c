@@ -50,33 +50,14 @@ static const char help[] =
 struct row {
 	const char *name;
 	int letter; /* 0: it has none */
-	enum { FLAG, TEXT, INTEGER, NUMBER, OTHER } takes;
+	enum { FLAG, TEXT, VALUE, AREA, PADDING, VARIANTS } takes;
 	size_t member;
-	struct value_kind kind; /* of a number */
-	void (*read)(struct bench_options *o, const struct row *row, const char *text);
+	struct value_kind kind; /* of a VALUE */
 };
 
 static void refuse(const char *option, const char *value, const char *valid)
 {
 	errx(2, "--%s '%s': %s", option, value, valid);
-}
-
-static void read_area(struct bench_options *o, const struct row *row, const char *text)
-{
-	if (!area_parse(text, (struct area *)(void *)((char *)o + row->member)))
-		refuse(row->name, text, "expected X,Y,WIDTH,HEIGHT in pixels, e.g. 0,0,640,480");
-}
-
-static void read_padding(struct bench_options *o, const struct row *row, const char *text)
-{
-	enum { MOST = 1024 };
-	struct padding *p = &o->padding;
-	char rest;
-
-	if (strspn(text, "0123456789,") != strlen(text) ||
-	    sscanf(text, "%6u,%6u%c", &p->x, &p->y, &rest) != 2 || p->x > MOST || p->y > MOST)
-		refuse(row->name, text, "expected X,Y in pixels, each from 0 to 1024, e.g. 16,1");
-	o->padding_given = true;
 }
 
 /* Rows that are no kernels. */
@@ -110,17 +91,6 @@ static bool is_variant(const char *name)
 	return false;
 }
 
-static void read_variants(struct bench_options *o, const struct row *row, const char *text)
-{
-	g_strfreev(o->variants);
-	o->variants = g_strsplit(text, ",", -1);
-	if (!*text)
-		refuse(row->name, text, "no such variant; see --list");
-	for (char **name = o->variants; *name; name++)
-		if (!is_variant(*name))
-			refuse(row->name, *name, "no such variant; see --list");
-}
-
 bool bench_options_want(const struct bench_options *options, const char *variant)
 {
 	return !options->variants ||
@@ -146,20 +116,20 @@ enum { TYPE_DEFAULT = DEVICE_ACCELERATOR + 1 };
 
 #define AT(to) .member = offsetof(struct bench_options, to)
 static const struct row rows[] = {
-    {"platform", 'p', INTEGER, AT(platform), .kind = {VALUE_INTEGER, 0, 1000, NULL}},
-    {"type", 't', INTEGER, AT(device_type), .kind = {VALUE_WORD, .unit = types}},
+    {"platform", 'p', VALUE, AT(platform), .kind = {VALUE_INTEGER, 0, 1000, NULL}},
+    {"type", 't', VALUE, AT(device_type), .kind = {VALUE_WORD, .unit = types}},
     {"device", 'd', TEXT, AT(device)},
-    {"width", 'W', INTEGER, AT(width), .kind = {VALUE_INTEGER, 1, 65536, NULL}},
-    {"height", 'H', INTEGER, AT(height), .kind = {VALUE_INTEGER, 1, 65536, NULL}},
-    {"iterations", 'i', INTEGER, AT(iterations), .kind = {VALUE_INTEGER, 1, 10000, NULL}},
-    {"warmup", 0, INTEGER, AT(warmup), .kind = {VALUE_INTEGER, 0, 10000, NULL}},
-    {"budget", 0, NUMBER, AT(budget), .kind = {VALUE_NUMBER, 0.001, 86400, "seconds"}},
+    {"width", 'W', VALUE, AT(width), .kind = {VALUE_INTEGER, 1, 65536, NULL}},
+    {"height", 'H', VALUE, AT(height), .kind = {VALUE_INTEGER, 1, 65536, NULL}},
+    {"iterations", 'i', VALUE, AT(iterations), .kind = {VALUE_INTEGER, 1, 10000, NULL}},
+    {"warmup", 0, VALUE, AT(warmup), .kind = {VALUE_INTEGER, 0, 10000, NULL}},
+    {"budget", 0, VALUE, AT(budget), .kind = {VALUE_NUMBER, 0.001, 86400, "seconds"}},
     {"filter", 0, TEXT, AT(filter)},
     {"pixels", 0, TEXT, AT(pixels)},
-    {"variant", 0, OTHER, .read = read_variants},
-    {"source-roi", 0, OTHER, AT(source_roi), .read = read_area},
-    {"target-roi", 0, OTHER, AT(target_roi), .read = read_area},
-    {"padding", 0, OTHER, .read = read_padding},
+    {"variant", 0, VARIANTS, AT(variants)},
+    {"source-roi", 0, AREA, AT(source_roi)},
+    {"target-roi", 0, AREA, AT(target_roi)},
+    {"padding", 0, PADDING, AT(padding)},
     {"verify", 0, FLAG, AT(verify)},
     {"output", 'o', TEXT, AT(output)},
     {"kernel-dir", 0, TEXT, AT(kernel_dir)},
@@ -175,15 +145,12 @@ enum { ROWS = sizeof rows / sizeof *rows };
 
 static void set(struct bench_options *o, const struct row *row, const char *text)
 {
+	enum { PADDING_MAX = 1024 };
+	struct padding *p = &o->padding;
 	void *member = (char *)o + row->member;
-	char valid[96] = "expected ";
-	double number = 0;
+	char valid[96] = "expected ", rest;
+	double number;
 
-	if ((row->takes == INTEGER || row->takes == NUMBER) &&
-	    !value_read(&row->kind, text, &number)) {
-		value_describe(&row->kind, valid + strlen(valid), sizeof valid - strlen(valid));
-		refuse(row->name, text, valid);
-	}
 	switch (row->takes) {
 	case FLAG:
 		*(bool *)member = true;
@@ -191,14 +158,38 @@ static void set(struct bench_options *o, const struct row *row, const char *text
 	case TEXT:
 		*(const char **)member = text;
 		break;
-	case INTEGER:
-		*(uint32_t *)member = (uint32_t)number;
+	case VALUE:
+		if (!value_read(&row->kind, text, &number)) {
+			value_describe(&row->kind, valid + strlen(valid),
+			               sizeof valid - strlen(valid));
+			refuse(row->name, text, valid);
+		}
+		if (row->kind.type == VALUE_NUMBER)
+			*(double *)member = number;
+		else
+			*(uint32_t *)member = (uint32_t)number;
 		break;
-	case NUMBER:
-		*(double *)member = number;
+	case AREA:
+		if (!area_parse(text, member))
+			refuse(row->name, text,
+			       "expected X,Y,WIDTH,HEIGHT in pixels, e.g. 0,0,640,480");
 		break;
-	case OTHER:
-		row->read(o, row, text);
+	case PADDING:
+		if (strspn(text, "0123456789,") != strlen(text) ||
+		    sscanf(text, "%6u,%6u%c", &p->x, &p->y, &rest) != 2 || p->x > PADDING_MAX ||
+		    p->y > PADDING_MAX)
+			refuse(row->name, text,
+			       "expected X,Y in pixels, each from 0 to 1024, e.g. 16,1");
+		o->padding_given = true;
+		break;
+	case VARIANTS:
+		g_strfreev(o->variants);
+		o->variants = g_strsplit(text, ",", -1);
+		if (!*o->variants)
+			refuse(row->name, text, "no such variant; see --list");
+		for (char **name = o->variants; *name; name++)
+			if (!is_variant(*name))
+				refuse(row->name, *name, "no such variant; see --list");
 		break;
 	}
 }
