@@ -152,8 +152,8 @@ static double *to_planes(const struct canvas *c, const double *plane[BANDS_MAX])
 	return planes;
 }
 
-enum error bilateral_apply(const struct operation *op, const struct scale *scale,
-                           const struct canvas *in, struct canvas *out)
+bool bilateral_apply(const struct operation *op, const struct scale *scale, const struct canvas *in,
+                     struct canvas *out)
 {
 	const uint32_t colours = in->bands - scale->alpha_weighted;
 	const int r = (int)op->radius_x;
@@ -195,5 +195,5 @@ enum error bilateral_apply(const struct operation *op, const struct scale *scale
 	}
 	free(planes);
 	free(sums);
-	return planes && sums ? ERR_OK : ERR_MEMORY;
+	return planes && sums;
 }

@@ -213,22 +213,20 @@ static void extend(const struct progress *p, const struct region *made, struct c
 
 /* Reads the window and the halo around it; what is outside the image is read, too, if `padded`, and
  * else made as the border rule says. */
-static enum error load(struct progress *p, const struct window *w, const void *pixels, size_t pitch,
-                       bool padded)
+static bool load(struct progress *p, const struct window *w, const void *pixels, size_t pitch,
+                 bool padded)
 {
 	struct progress border = *p;
 	struct canvas *c = &p->canvas;
 	struct region at, there;
 	uint32_t halo_x, halo_y;
-	enum error e;
 
 	chain_halo(p->chain, &halo_x, &halo_y);
 	at = (struct region){(int)w->x0 - (int)halo_x, (int)w->y0 - (int)halo_y,
 	                     w->width + 2 * halo_x, w->height + 2 * halo_y};
 	there = padded ? at : inside(&at, p->image);
-	e = canvas_init(c, &at, p->image->bands);
-	if (e)
-		return e;
+	if (!canvas_init(c, &at, p->image->bands))
+		return false;
 	c->exact = true;
 	for (int y = there.y; y < there.y + (int)there.height; y++)
 		rows_load(c->value + canvas_index(c, there.x, y),
@@ -239,13 +237,12 @@ static enum error load(struct progress *p, const struct window *w, const void *p
 	for (uint32_t b = 0; p->image->type == PIXEL_F32 && b < c->bands; b++)
 		border.border_pixel[b] = (float)border.border_pixel[b];
 	extend(&border, &there, c);
-	return ERR_OK;
+	return true;
 }
 
 /* Filters the bands that a call changes, and keeps the others, on the part `made` of `out`. */
-static enum error filter_bands(const struct progress *p, const struct filter_call *call,
-                               const struct operation *op, const struct region *made,
-                               struct canvas *out)
+static bool filter_bands(const struct progress *p, const struct filter_call *call,
+                         const struct operation *op, const struct region *made, struct canvas *out)
 {
 	const bool keeps_alpha = op->by_band && !op->makes_alpha && p->image->alpha;
 	uint32_t all = (1u << p->image->bands) - 1;
@@ -255,12 +252,12 @@ static enum error filter_bands(const struct progress *p, const struct filter_cal
 	uint32_t seen = bands;
 	const bool whole = bands == all && !memcmp(made, &out->at, sizeof *made);
 	struct canvas from = {0}, to = {0};
-	enum error e = ERR_OK;
+	bool done = true;
 
 	if (bands != all)
 		copy_bands(made, all & ~bands, &p->canvas, all, out, all);
 	if (!bands)
-		return ERR_OK;
+		return true;
 	/* Alpha alone, a single colour, luma and chroma are filtered as plain samples. */
 	scale.alpha_weighted =
 	    p->image->alpha &&
@@ -271,23 +268,20 @@ static enum error filter_bands(const struct progress *p, const struct filter_cal
 	else if (scale.alpha_weighted)
 		seen |= 1u << (p->image->bands - 1);
 	if (seen != all) {
-		e = canvas_init(&from, &p->canvas.at, (uint32_t)__builtin_popcount(seen));
+		done = canvas_init(&from, &p->canvas.at, (uint32_t)__builtin_popcount(seen));
 		from.exact = p->canvas.exact;
-		if (!e)
+		if (done)
 			copy_bands(&from.at, seen, &p->canvas, all, &from, seen);
 	}
-	if (!e && !whole)
-		e = canvas_init(&to, made, (uint32_t)__builtin_popcount(seen));
-	if (!e)
-		e = operations_apply(op, &scale, seen == all ? &p->canvas : &from,
-		                     whole ? out : &to);
-	if (!e)
+	done = done && (whole || canvas_init(&to, made, (uint32_t)__builtin_popcount(seen))) &&
+	       operations_apply(op, &scale, seen == all ? &p->canvas : &from, whole ? out : &to);
+	if (done)
 		finish(p, op, scale.alpha_weighted, whole ? out : &to);
-	if (!e && !whole)
+	if (done && !whole)
 		copy_bands(made, bands, &to, seen, out, all);
 	canvas_fini(&from);
 	canvas_fini(&to);
-	return e;
+	return done;
 }
 
 /* Marks directions as circular; if more filters follow, enlarges the slack near the ends of the
@@ -336,9 +330,8 @@ static enum error apply(struct progress *p, uint32_t i)
 	at.width -= 2 * op.radius_x;
 	at.height -= 2 * op.radius_y;
 	made = open ? at : inside(&at, p->image);
-	e = canvas_init(&out, &at, p->image->bands);
-	if (!e)
-		e = filter_bands(p, call, &op, &made, &out);
+	if (!canvas_init(&out, &at, p->image->bands) || !filter_bands(p, call, &op, &made, &out))
+		e = ERR_MEMORY;
 	if (!e && op.kind == OPERATION_GRADIENT && op.output == GRADIENT_DIRECTION)
 		note_direction(p, call, i + 1 == p->chain->count, &out);
 	if (!e)
@@ -407,7 +400,7 @@ static void blend(struct progress *p, const void *pixels, size_t pitch)
 	}
 }
 
-static enum error store(const struct progress *p, struct reference *r)
+static bool store(const struct progress *p, struct reference *r)
 {
 	size_t count = canvas_samples(&p->canvas);
 
@@ -418,12 +411,12 @@ static enum error store(const struct progress *p, struct reference *r)
 	r->slack = malloc(count * sizeof *r->slack);
 	if (!r->pixels || !r->slack) {
 		reference_fini(r);
-		return ERR_MEMORY;
+		return false;
 	}
 	rows_store(r->pixels, p->canvas.value, p->image->type, count);
 	for (size_t i = 0; i < count; i++)
 		r->slack[i] = (float)(p->canvas.slack[i] * (1 + 1e-6)); /* rounded up */
-	return ERR_OK;
+	return true;
 }
 
 /* padded: the halo lies around the window, also outside the image. */
@@ -439,14 +432,14 @@ static enum error run(const struct chain *chain, const struct image *image,
 	p.scale.image = image;
 	p.scale.full = pixel_type_full_scale(image->type);
 	p.scale.whole = p.scale.integers = image->type != PIXEL_F32;
-	if (!e)
-		e = load(&p, window, pixels, pitch, padded);
+	if (!e && !load(&p, window, pixels, pitch, padded))
+		e = ERR_MEMORY;
 	for (uint32_t i = 0; !e && i < chain->count; i++)
 		e = apply(&p, i);
 	if (!e) {
 		leave_ycc(&p);
 		blend(&p, pixels, pitch);
-		e = store(&p, r);
+		e = store(&p, r) ? ERR_OK : ERR_MEMORY;
 	}
 	canvas_fini(&p.canvas);
 	return e;
