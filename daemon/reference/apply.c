@@ -13,6 +13,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/param.h>
 
 #include "element.h"
 #include "filters/edges.h"
@@ -958,9 +959,8 @@ static bool rank(const struct operation *op, const struct scale *scale, const st
 	for (uint32_t y = 0; h && y < height; y += RANK_HEIGHT)
 		for (uint32_t x = 0; x < width; x += RANK_WIDTH) {
 			const struct region part = {out->at.x + (int)x, out->at.y + (int)y,
-			                            width - x < RANK_WIDTH ? width - x : RANK_WIDTH,
-			                            height - y < RANK_HEIGHT ? height - y
-			                                                     : RANK_HEIGHT};
+			                            MIN(width - x, RANK_WIDTH),
+			                            MIN(height - y, RANK_HEIGHT)};
 
 			for (uint32_t band = 0; band < out->bands; band++)
 				rank_part(op, scale, h, in, &part, band, out);

@@ -13,6 +13,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/param.h>
 
 #include "border.h"
 #include "reference/apply.h"
@@ -177,11 +178,9 @@ static void finish(const struct progress *p, const struct operation *op, bool al
 /* The part of a region that is inside the image. */
 static struct region inside(const struct region *a, const struct image *image)
 {
-	int x0 = a->x > 0 ? a->x : 0, y0 = a->y > 0 ? a->y : 0;
-	int x1 = a->x + (int)a->width, y1 = a->y + (int)a->height;
+	const int x0 = MAX(a->x, 0), x1 = MIN(a->x + (int)a->width, (int)image->width);
+	const int y0 = MAX(a->y, 0), y1 = MIN(a->y + (int)a->height, (int)image->height);
 
-	x1 = x1 < (int)image->width ? x1 : (int)image->width;
-	y1 = y1 < (int)image->height ? y1 : (int)image->height;
 	return (struct region){x0, y0, (uint32_t)(x1 - x0), (uint32_t)(y1 - y0)};
 }
 
@@ -533,10 +532,8 @@ void reference_piece(const struct chain *chain, const struct image *image, struc
 
 	chain_halo(chain, &x, &y);
 	/* Wide, as a separable filter also sums the columns beside a piece. */
-	x = 6 * x > WIDTH ? 6 * x : WIDTH;
-	y = 2 * y > HEIGHT ? 2 * y : HEIGHT;
-	*piece = (struct window){.width = image->width < x ? image->width : x,
-	                         .height = image->height < y ? image->height : y};
+	*piece = (struct window){.width = MIN(image->width, MAX(6 * x, WIDTH)),
+	                         .height = MIN(image->height, MAX(2 * y, HEIGHT))};
 }
 
 double reference_cost_in_pieces(const struct chain *chain, const struct image *image)
