@@ -234,34 +234,33 @@ struct beneath {
 	int32_t directory;
 } __attribute__((packed));
 
-static enum error allow_beneath(int ruleset, const char *path, uint64_t files)
+static bool allow_beneath(int ruleset, const char *path, uint64_t files)
 {
 	struct beneath rule = {.allowed = files, .directory = open(path, O_PATH | O_CLOEXEC)};
 	struct stat status;
 	long failed;
 
 	if (rule.directory < 0)
-		return ERR_OK;
+		return true;
 	if (!fstat(rule.directory, &status) && !S_ISDIR(status.st_mode))
 		rule.allowed &= FS_EXECUTE | FS_WRITE_FILE | FS_READ_FILE | FS_TRUNCATE;
 	failed = syscall(SYS_landlock_add_rule, ruleset, RULE_PATH_BENEATH, &rule, 0);
 	close(rule.directory);
-	return failed ? ERR_IO : ERR_OK;
+	return !failed;
 }
 
 /* Files, TCP, and signals and abstract sockets to processes outside, as far as the kernel's version
  * of Landlock (*abi, 0: none, which is no error) can forbid them. */
-static enum error enter_landlock(const struct row *row, const struct sandbox_access *access,
-                                 int *abi)
+static bool enter_landlock(const struct row *row, const struct sandbox_access *access, int *abi)
 {
 	const long version = syscall(SYS_landlock_create_ruleset, NULL, 0, CREATE_RULESET_VERSION);
 	struct ruleset rules = {.files = FS_WRITE_FILE | FS_REMOVE_AND_MAKE};
-	enum error e = ERR_OK;
+	bool done = true;
 	int fd;
 
 	*abi = version > 0 ? (int)version : 0;
 	if (!*abi)
-		return ERR_OK;
+		return true;
 	if (*abi >= 2)
 		rules.files |= FS_REFER;
 	if (*abi >= 3)
@@ -279,24 +278,22 @@ static enum error enter_landlock(const struct row *row, const struct sandbox_acc
 	                             : sizeof rules,
 	                  0);
 	if (fd < 0)
-		return ERR_IO;
-	for (size_t i = 0; !e && !row->calls && i < access->writable_count; i++)
+		return false;
+	for (size_t i = 0; done && !row->calls && i < access->writable_count; i++)
 		if (access->writable[i])
-			e = allow_beneath(fd, access->writable[i], rules.files);
-	for (size_t i = 0; !e && row->readable && row->readable[i]; i++)
-		e = allow_beneath(fd, row->readable[i], FS_READ_FILE | FS_READ_DIR);
-	for (size_t i = 0; !e && rules.net && i < access->port_count; i++) {
+			done = allow_beneath(fd, access->writable[i], rules.files);
+	for (size_t i = 0; done && row->readable && row->readable[i]; i++)
+		done = allow_beneath(fd, row->readable[i], FS_READ_FILE | FS_READ_DIR);
+	for (size_t i = 0; done && rules.net && i < access->port_count; i++) {
 		const struct {
 			uint64_t allowed, port;
 		} rule = {NET_CONNECT_TCP, access->ports[i]};
 
-		if (syscall(SYS_landlock_add_rule, fd, RULE_NET_PORT, &rule, 0))
-			e = ERR_IO;
+		done = !syscall(SYS_landlock_add_rule, fd, RULE_NET_PORT, &rule, 0);
 	}
-	if (!e && syscall(SYS_landlock_restrict_self, fd, 0))
-		e = ERR_IO;
+	done = done && !syscall(SYS_landlock_restrict_self, fd, 0);
 	close(fd);
-	return e;
+	return done;
 }
 
 /* Adds both lists to a filter. */
@@ -359,34 +356,31 @@ static int deny_some(scmp_filter_ctx filter)
 	return failed;
 }
 
-static enum error enter_seccomp(const struct row *row)
+static bool enter_seccomp(const struct row *row)
 {
 	scmp_filter_ctx filter = seccomp_init(row->calls ? SCMP_ACT_ERRNO(EACCES) : SCMP_ACT_ALLOW);
 	int failed;
 
 	if (!filter)
-		return ERR_INTERNAL;
+		return false;
 	failed = row->calls ? allow_only(filter, row) : deny_some(filter);
 	if (!failed)
 		failed = seccomp_load(filter);
 	seccomp_release(filter);
 	errno = failed < 0 ? -failed : EINVAL;
-	return failed ? ERR_INTERNAL : ERR_OK;
+	return !failed;
 }
 
 /* Drops all capabilities for good, without libcap. */
-static enum error drop_capabilities(void)
+static bool drop_capabilities(void)
 {
 	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
 	struct __user_cap_data_struct held[_LINUX_CAPABILITY_U32S_3];
 	static const struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3];
 
-	if (syscall(SYS_capget, &header, held))
-		return ERR_INTERNAL;
 	/* A service manager may have dropped them all, and forbidden capset(). */
-	if (!memcmp(held, none, sizeof none) || !syscall(SYS_capset, &header, none))
-		return ERR_OK;
-	return ERR_INTERNAL;
+	return !syscall(SYS_capget, &header, held) &&
+	       (!memcmp(held, none, sizeof none) || !syscall(SYS_capset, &header, none));
 }
 
 static uint64_t memory_limit = UINT64_MAX;
@@ -422,14 +416,14 @@ enum error sandbox_enter(enum sandbox sandbox, const struct sandbox_access *acce
 	if (limit(RLIMIT_CORE, 0) ||
 	    (row->bounded &&
 	     (limit(RLIMIT_NOFILE, CODEC_FDS_MAX) || limit(RLIMIT_NPROC, CODEC_THREADS_MAX))) ||
-	    (row->calls && drop_capabilities()) || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+	    (row->calls && !drop_capabilities()) || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
 		return ERR_INTERNAL;
 	/* Sanitizers reserve terabytes of address space, read /proc, and trace their own process.
 	 */
 	if (SANITIZER)
 		return ERR_OK;
 	if ((row->bounded && limit(RLIMIT_DATA, access->memory)) ||
-	    enter_landlock(row, access, &abi) || enter_seccomp(row))
+	    !enter_landlock(row, access, &abi) || !enter_seccomp(row))
 		return ERR_INTERNAL;
 	if (row->bounded)
 		memory_limit = access->memory;
