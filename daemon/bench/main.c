@@ -219,18 +219,12 @@ static json_t *device_json(const struct session *s)
 /* Appends the filters of "luma=CHAIN", "chroma=CHAIN" or a chain. */
 static enum error parse_chain(const char *text, struct chain *chain, struct problem *problem)
 {
-	static const struct {
-		const char *name;
-		enum channels channels;
-	} kinds[] = {{"luma", CHANNELS_LUMA}, {"chroma", CHANNELS_CHROMA}};
+	const char *values = strchr(text, '=');
 
-	for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
-		const size_t length = strlen(kinds[i].name);
-
-		if (!strncmp(text, kinds[i].name, length) && text[length] == '=')
-			return chain_parse_for(chain, kinds[i].channels, kinds[i].name,
-			                       text + length + 1, problem);
-	}
+	if (g_str_has_prefix(text, "luma="))
+		return chain_parse_for(chain, CHANNELS_LUMA, "luma", values + 1, problem);
+	if (g_str_has_prefix(text, "chroma="))
+		return chain_parse_for(chain, CHANNELS_CHROMA, "chroma", values + 1, problem);
 	return chain_parse(chain, text, problem);
 }
 

@@ -321,15 +321,12 @@ static void verify(struct bench *b, struct runner *r, struct measured *m,
 	cl_int code;
 
 	memset(target, POISON, b->pixels.target_size);
-	code = case_target_write(&b->pixels, view, target);
-	if (!code)
-		code = enqueue_once(b, r, 0);
-	if (!code)
-		code = clFinish(b->session->queue);
+	bench_check(case_target_write(&b->pixels, view, target), m->variant);
+	bench_check(enqueue_once(b, r, 0), m->variant);
+	code = clFinish(b->session->queue);
 	collect(b, r, 0, &code);
-	if (!code)
-		code = case_target_read(&b->pixels, view, target);
 	bench_check(code, m->variant);
+	bench_check(case_target_read(&b->pixels, view, target), m->variant);
 	check_target(&b->pixels, b->session->options->verify, target, m);
 	keep_pixels(b, m, target, result);
 	free(target);

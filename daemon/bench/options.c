@@ -76,38 +76,35 @@ enum { OTHERS = sizeof others / sizeof *others, DIRECTIONS = 2 };
 static const struct jpeg_direction *const directions[DIRECTIONS] = {&jpeg_decode_direction,
                                                                     &jpeg_encode_direction};
 
-static bool is_variant(const char *name)
+/* Returns true if it is the variant that is looked for; lists it instead, if there is none. */
+static bool is_it(const char *wanted, const char *name, const char *text)
 {
+	if (!wanted)
+		printf("%-26s %s\n", name, text);
+	return wanted && !strcmp(name, wanted);
+}
+
+/* Looks for a variant; NULL: lists all. */
+static bool find_variant(const char *wanted)
+{
+	bool found = false;
+
 	for (enum kernel k = 0; k < KERNELS; k++)
-		if (kernel_row(k)->operations && !strcmp(name, kernel_name(k)))
-			return true;
+		if (kernel_row(k)->operations)
+			found |= is_it(wanted, kernel_name(k), kernel_row(k)->text);
 	for (size_t i = 0; i < OTHERS; i++)
-		if (!strcmp(name, others[i].name))
-			return true;
+		found |= is_it(wanted, others[i].name, others[i].text);
 	for (size_t d = 0; d < DIRECTIONS; d++)
 		for (uint32_t i = 0; i < directions[d]->stage_count; i++)
-			if (!strcmp(name, directions[d]->stages[i].name))
-				return true;
-	return false;
+			found |= is_it(wanted, directions[d]->stages[i].name,
+			               directions[d]->stages[i].file);
+	return found;
 }
 
 bool bench_options_want(const struct bench_options *options, const char *variant)
 {
 	return !options->variants ||
 	       g_strv_contains((const char *const *)options->variants, variant);
-}
-
-static void list_variants(void)
-{
-	for (enum kernel k = 0; k < KERNELS; k++)
-		if (kernel_row(k)->operations)
-			printf("%-26s %s\n", kernel_name(k), kernel_row(k)->text);
-	for (size_t i = 0; i < OTHERS; i++)
-		printf("%-26s %s\n", others[i].name, others[i].text);
-	for (size_t d = 0; d < DIRECTIONS; d++)
-		for (uint32_t i = 0; i < directions[d]->stage_count; i++)
-			printf("%-26s %s\n", directions[d]->stages[i].name,
-			       directions[d]->stages[i].file);
 }
 
 /* The words of --type, in the order of enum device_type, and then that for no type. */
@@ -188,7 +185,7 @@ static void set(struct bench_options *o, const struct row *row, const char *text
 		if (!*o->variants)
 			refuse(row->name, text, "no such variant; see --list");
 		for (char **name = o->variants; *name; name++)
-			if (!is_variant(*name))
+			if (!find_variant(*name))
 				refuse(row->name, *name, "no such variant; see --list");
 		break;
 	}
@@ -242,7 +239,7 @@ void bench_options_parse(struct bench_options *o, int argc, char **argv)
 	                            .argv = argv};
 	read_options(o);
 	if (o->list)
-		list_variants();
+		find_variant(NULL);
 	if (o->help)
 		fputs(help, stdout);
 	if (o->version)
