@@ -213,12 +213,10 @@ bool jpeg_measures(const struct image *image);
 void jpeg_measure(const struct session *session, const struct bench_case *c,
                   struct bench_result *result);
 
-/* True if the processor has code for the case, in plain C with floats: one filter of all channels
- * that is a sum with weights, a gradient's magnitude or bilateral. */
-bool processor_can(const struct bench_case *c);
-
-/* Filters a part of the rows a few times, in m->threads threads (at most 8), sets the times for the
- * whole ROI, and compares the first and the last rows of each thread with the reference. */
-void processor_measure(const struct case_pixels *pixels, struct measured *m);
+/* Filters a part of the rows a few times, in plain C with floats, in m->threads threads (at most
+ * 8), sets the times for the whole ROI, and compares the first and the last rows of each thread
+ * with the reference. False if there is no code for the case: one filter of all channels that is a
+ * sum with weights, a gradient's magnitude or bilateral. */
+bool processor_measure(const struct case_pixels *pixels, struct measured *m);
 
 #endif

@@ -398,7 +398,7 @@ static void measure_processor(const struct bench *b, struct bench_result *result
 	} rows[] = {
 	    {1, "processor, 1 thread"}, {4, "processor, 4 threads"}, {8, "processor, 8 threads"}};
 
-	if (!bench_options_want(b->session->options, "processor") || !processor_can(b->pixels.c))
+	if (!bench_options_want(b->session->options, "processor"))
 		return;
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		struct measured m = {.variant = rows[i].name,
@@ -406,8 +406,8 @@ static void measure_processor(const struct bench *b, struct bench_result *result
 		                     .form = "memory",
 		                     .threads = rows[i].threads};
 
-		processor_measure(&b->pixels, &m);
-		result_add(result, &m);
+		if (processor_measure(&b->pixels, &m))
+			result_add(result, &m);
 	}
 }
 

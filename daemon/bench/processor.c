@@ -155,20 +155,6 @@ static filter_row *const filters[OPERATIONS] = {
     [OPERATION_BILATERAL] = filter_bilateral,
 };
 
-bool processor_can(const struct bench_case *c)
-{
-	struct operation op;
-	bool can;
-
-	if (c->chain.count != 1 || c->chain.call[0].channels != CHANNELS_ALL || c->image.alpha ||
-	    filter_lower(&c->chain.call[0], c->chain.coefficient, &op))
-		return false;
-	can =
-	    filters[op.kind] && (op.kind != OPERATION_GRADIENT || op.output == GRADIENT_MAGNITUDE);
-	operation_fini(&op);
-	return can;
-}
-
 static void *run_band(void *data)
 {
 	struct band *b = data;
@@ -247,7 +233,8 @@ static void check_band(const struct filter_work *w, const struct band *b, struct
 	             w->out + window.y0 * row + window.x0 * image_pixel_size(part), row, m);
 }
 
-static void work_init(struct filter_work *w, uint32_t threads)
+/* Prepares all but the bands; false if there is no code for the case. */
+static bool work_init(struct filter_work *w, uint32_t threads)
 {
 	const struct chain *chain = &w->pixels->c->chain;
 	const struct image *part = &w->pixels->part;
@@ -255,7 +242,14 @@ static void work_init(struct filter_work *w, uint32_t threads)
 	double row_work, rows;
 	size_t count;
 
+	if (chain->count != 1 || chain->call[0].channels != CHANNELS_ALL)
+		return false;
 	bench_must(filter_lower(&chain->call[0], chain->coefficient, &w->op));
+	if (!filters[w->op.kind] ||
+	    (w->op.kind == OPERATION_GRADIENT && w->op.output != GRADIENT_MAGNITUDE)) {
+		operation_fini(&w->op);
+		return false;
+	}
 	count = operation_coefficients(&w->op);
 	w->weights = bench_alloc((count + 1) * sizeof *w->weights);
 	for (size_t i = 0; i < count; i++)
@@ -270,15 +264,17 @@ static void work_init(struct filter_work *w, uint32_t threads)
 	w->rows = (uint32_t)rows;
 	w->threads = MIN(threads, w->rows);
 	w->out = bench_alloc(w->rows * image_row_size(part));
+	return true;
 }
 
-void processor_measure(const struct case_pixels *pixels, struct measured *m)
+bool processor_measure(const struct case_pixels *pixels, struct measured *m)
 {
 	struct filter_work w = {.pixels = pixels};
 	struct band bands[THREADS_MAX] = {0};
 	double ms[REPEATS], scale;
 
-	work_init(&w, m->threads);
+	if (!work_init(&w, m->threads))
+		return false;
 	for (uint32_t i = 0; i < w.threads; i++)
 		band_init(&bands[i], &w, i);
 	for (int i = 0; i < REPEATS; i++)
@@ -297,4 +293,5 @@ void processor_measure(const struct case_pixels *pixels, struct measured *m)
 	free(w.weights);
 	free(w.out);
 	operation_fini(&w.op);
+	return true;
 }
