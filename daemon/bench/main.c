@@ -156,13 +156,6 @@ static void print_case(const char *filter, const char *device, const struct benc
 	fflush(stdout);
 }
 
-/* Sets members of an object, whose values are given. */
-static void merge(json_t *object, json_t *more)
-{
-	json_object_update(object, more);
-	json_decref(more);
-}
-
 /* Makes the object of a row. chain: what --filter would take. */
 static json_t *row_json(const char *filter, const char *chain, const struct bench_case *c,
                         const struct measured *m, const struct bench_result *result)
@@ -173,19 +166,22 @@ static json_t *row_json(const char *filter, const char *chain, const struct benc
 	    (int)c->image.bands, "width", (int)c->image.width, "height", (int)c->image.height,
 	    "taps", (int)c->taps, "roi", (int)result->image.width, (int)result->image.height);
 
-	merge(row, json_pack("{s:s, s:s, s:i, s:i, s:i, s:[i,i,i,i]}", "origin", m->origin, "form",
-	                     m->form, "launches", (int)m->launches, "threads", (int)m->threads,
-	                     "runs", (int)m->runs, "shape", (int)m->shape.x, (int)m->shape.y,
-	                     (int)m->shape.group_x, (int)m->shape.group_y));
-	merge(row, json_pack("{s:f, s:f, s:f, s:f, s:f}", "median_seconds", m->times.median * 1e-3,
-	                     "mean_seconds", m->times.mean * 1e-3, "bytes_per_second",
-	                     m->gb_per_s * 1e9, "share_of_copy", m->share_of_copy, "copy_seconds",
-	                     result->copy.median * 1e-3));
-	merge(row, json_pack("{s:b, s:I, s:I, s:I, s:f}", "verified",
-	                     m->verified && measured_is_right(m), "verified_samples",
-	                     (json_int_t)m->verified, "wrong_samples", (json_int_t)m->mismatches,
-	                     "bytes_outside", (json_int_t)m->outside, "max_difference",
-	                     m->max_difference));
+	json_object_update_new(
+	    row, json_pack("{s:s, s:s, s:i, s:i, s:i, s:[i,i,i,i]}", "origin", m->origin, "form",
+	                   m->form, "launches", (int)m->launches, "threads", (int)m->threads,
+	                   "runs", (int)m->runs, "shape", (int)m->shape.x, (int)m->shape.y,
+	                   (int)m->shape.group_x, (int)m->shape.group_y));
+	json_object_update_new(row, json_pack("{s:f, s:f, s:f, s:f, s:f}", "median_seconds",
+	                                      m->times.median * 1e-3, "mean_seconds",
+	                                      m->times.mean * 1e-3, "bytes_per_second",
+	                                      m->gb_per_s * 1e9, "share_of_copy", m->share_of_copy,
+	                                      "copy_seconds", result->copy.median * 1e-3));
+	json_object_update_new(row, json_pack("{s:b, s:I, s:I, s:I, s:f}", "verified",
+	                                      m->verified && measured_is_right(m),
+	                                      "verified_samples", (json_int_t)m->verified,
+	                                      "wrong_samples", (json_int_t)m->mismatches,
+	                                      "bytes_outside", (json_int_t)m->outside,
+	                                      "max_difference", m->max_difference));
 	return row;
 }
 
@@ -202,14 +198,15 @@ static json_t *device_json(const struct session *s)
 		strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%SZ", &utc);
 	for (int i = 0; i < o->argc; i++)
 		json_array_append_new(command, json_string(o->argv[i]));
-	merge(object,
-	      json_pack("{s:s, s:s, s:o, s:s, s:s, s:f}", "version", PACKAGE_VERSION, "date", date,
-	                "command", command, "device", s->device.name, "driver", s->device.driver,
-	                "copy_bytes_per_second", s->copy * 1e9));
-	merge(object,
-	      json_pack("{s:i, s:i, s:f, s:b, s:s}", "iterations", (int)o->iterations, "warmup",
-	                (int)o->warmup, "budget_seconds", o->budget, "verify_all", o->verify,
-	                "clock", "of the device; rows with threads: the processor's"));
+	json_object_update_new(
+	    object, json_pack("{s:s, s:s, s:o, s:s, s:s, s:f}", "version", PACKAGE_VERSION, "date",
+	                      date, "command", command, "device", s->device.name, "driver",
+	                      s->device.driver, "copy_bytes_per_second", s->copy * 1e9));
+	json_object_update_new(
+	    object,
+	    json_pack("{s:i, s:i, s:f, s:b, s:s}", "iterations", (int)o->iterations, "warmup",
+	              (int)o->warmup, "budget_seconds", o->budget, "verify_all", o->verify, "clock",
+	              "of the device; rows with threads: the processor's"));
 	json_object_set_new(object, "results", s->results);
 	return object;
 }
