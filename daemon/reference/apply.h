@@ -80,8 +80,9 @@ struct scale {
 	const struct image *image; /* the whole one */
 	double full;               /* full scale of the image's type */
 	bool integers; /* the image's type is an integer: directions span its range, not radians */
-	bool whole;    /* results are rounded to integers after each operation, which allows an
-	                  error of half a count anyway */
+	/* Results are rounded to integers after each operation, which allows half a count anyway.
+	 */
+	bool whole;
 	/* The last band is alpha and weights the others; where filtered alpha is 0 or less, colours
 	 * are 0 (if the operation compares: unchanged). */
 	bool alpha_weighted;

@@ -366,9 +366,8 @@ static void mix_pixel(const struct progress *p, double weight, const double *ori
 		double s = b < colours ? share : weight, d = b < colours ? doubt : FLOAT_NOISE * 4;
 
 		slack[b] = fabs(s) * slack[b] + d * (fabs(value[b]) + fabs(original[b]) + slack[b]);
-		if (p->circular >> b & 1)
-			slack[b] =
-			    SLACK_UNLIMITED; /* before it may be at either end of the range */
+		if (p->circular >> b & 1) /* it may be at either end of the range before */
+			slack[b] = SLACK_UNLIMITED;
 		value[b] = (1 - s) * original[b] + s * value[b];
 	}
 	round_samples(p->image->type, value, slack, bands);
