@@ -9,7 +9,6 @@
 #include "reference/apply.h"
 
 #include <float.h>
-#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -160,25 +159,25 @@ static void correlate_blocks(const struct taps *t, const struct canvas *in, cons
 {
 	const int width = t->radius_x + 1, height = t->radius_y + 1;
 	const size_t bands = out->bands, span = out->at.width * bands;
-	int last_y = INT_MIN;
 
-	for (int y = out->at.y; y < out->at.y + (int)out->at.height; y++, to += span) {
+	for (uint32_t j = 0; j < out->at.height; j++, to += span) {
+		const int y = out->at.y + (int)j;
 		const int at_y = block_start(y, (int)t->blocks->height, height);
-		int last_x = INT_MIN;
 
-		for (size_t k = 0; k < span; k += bands) {
-			const int x = out->at.x + (int)(k / bands);
-			const int at_x = block_start(x, (int)t->blocks->width, width);
-
-			if (at_y == last_y)
-				memcpy(to + k, to + k - span, bands * sizeof *to);
-			else if (at_x == last_x)
-				memcpy(to + k, to + k - bands, bands * sizeof *to);
-			else
-				mean_block(in, from, at_x, at_y, width, height, to + k);
-			last_x = at_x;
+		if (j && at_y < y) {
+			memcpy(to, to - span, span * sizeof *to);
+			continue;
 		}
-		last_y = at_y;
+		for (uint32_t i = 0; i < out->at.width; i++) {
+			const int x = out->at.x + (int)i;
+			const int at_x = block_start(x, (int)t->blocks->width, width);
+			double *pixel = to + i * bands;
+
+			if (i && at_x < x)
+				memcpy(pixel, pixel - bands, bands * sizeof *to);
+			else
+				mean_block(in, from, at_x, at_y, width, height, pixel);
+		}
 	}
 }
 
@@ -348,18 +347,18 @@ static void unpremultiply(const struct scale *scale, struct canvas *out, const d
 	}
 }
 
-static bool alpha_weighted_linear(const struct operation *op, const struct scale *scale,
-                                  const struct canvas *in, struct canvas *out)
+static bool alpha_weighted_linear(const struct operation *op, const struct taps *taps,
+                                  const struct scale *scale, const struct canvas *in,
+                                  struct canvas *out)
 {
-	struct taps taps = taps_of(op, scale);
 	struct canvas product;
 	double *terms = malloc(canvas_samples(out) * sizeof *terms);
-	bool done = premultiply(in, &product) && terms && correlate_both(&taps, &product, out) &&
+	bool done = premultiply(in, &product) && terms && correlate_both(taps, &product, out) &&
 	            allow_lattice(op, scale, false, &product, out);
 
 	for (size_t k = 0; done && k < canvas_samples(&product); k++)
 		product.value[k] = fabs(product.value[k]);
-	done = done && correlate(&taps, true, &product, product.value, out, terms);
+	done = done && correlate(taps, true, &product, product.value, out, terms);
 	if (done)
 		unpremultiply(scale, out, terms);
 	free(terms);
@@ -370,10 +369,10 @@ static bool alpha_weighted_linear(const struct operation *op, const struct scale
 static bool linear(const struct operation *op, const struct scale *scale, const struct canvas *in,
                    struct canvas *out)
 {
-	struct taps taps = taps_of(op, scale);
+	const struct taps taps = taps_of(op, scale);
 
 	if (scale->alpha_weighted)
-		return alpha_weighted_linear(op, scale, in, out);
+		return alpha_weighted_linear(op, &taps, scale, in, out);
 	return correlate_both(&taps, in, out) && allow_lattice(op, scale, true, in, out) &&
 	       allow_float(op, scale, FLOAT_TOLERANCE, in, out);
 }
