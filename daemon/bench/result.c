@@ -18,7 +18,7 @@ void *bench_alloc(size_t size)
 	void *memory = calloc(1, size);
 
 	if (!memory)
-		bench_must(ERR_MEMORY);
+		errx(1, "out of memory");
 	return memory;
 }
 
