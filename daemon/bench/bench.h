@@ -115,12 +115,6 @@ void case_pixels_fini(struct case_pixels *pixels);
 /* The target of a form, of that pair. */
 const struct view *case_target(const struct case_pixels *pixels, enum form form, uint32_t pair);
 
-/* Writes all target_size bytes of a target, a buffer or an image alike, or reads them; waits. */
-cl_int case_target_write(const struct case_pixels *pixels, const struct view *target,
-                         const void *bytes) MUST_CHECK;
-cl_int case_target_read(const struct case_pixels *pixels, const struct view *target,
-                        void *bytes) MUST_CHECK;
-
 /* ---- result.c: times of variants, and their pixels compared with the reference ---- */
 
 /* Allocates zeroed memory. */

@@ -148,26 +148,6 @@ const struct view *case_target(const struct case_pixels *p, enum form form, uint
 	return &p->target_view[form == FORM_IMAGES][pair];
 }
 
-cl_int case_target_write(const struct case_pixels *p, const struct view *target, const void *bytes)
-{
-	const size_t zero[3] = {0, 0, 0}, size[3] = {p->area.width, p->area.height, 1};
-
-	return target->image ? clEnqueueWriteImage(p->session->queue, target->image, CL_TRUE, zero,
-	                                           size, 0, 0, bytes, 0, NULL, NULL)
-	                     : clEnqueueWriteBuffer(p->session->queue, target->buffer, CL_TRUE, 0,
-	                                            p->target_size, bytes, 0, NULL, NULL);
-}
-
-cl_int case_target_read(const struct case_pixels *p, const struct view *target, void *bytes)
-{
-	const size_t zero[3] = {0, 0, 0}, size[3] = {p->area.width, p->area.height, 1};
-
-	return target->image ? clEnqueueReadImage(p->session->queue, target->image, CL_TRUE, zero,
-	                                          size, 0, 0, bytes, 0, NULL, NULL)
-	                     : clEnqueueReadBuffer(p->session->queue, target->buffer, CL_TRUE, 0,
-	                                           p->target_size, bytes, 0, NULL, NULL);
-}
-
 static void check_inside(const char *option, const struct area *area, const struct image *image)
 {
 	if (!area_inside(area, image))

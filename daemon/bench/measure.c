@@ -312,22 +312,34 @@ static void keep_pixels(const struct bench *b, const struct measured *m, const c
 	result->best_ms = m->times.median;
 }
 
-/* Runs the variant once more, into a poisoned target, and compares it. */
+/* Runs the variant once more, into a poisoned target, and compares it. Buffers and images have the
+ * same layout. */
 static void verify(struct bench *b, struct runner *r, struct measured *m,
                    struct bench_result *result)
 {
-	const struct view *view = case_target(&b->pixels, r->form, b->turn % PAIRS);
-	char *target = bench_alloc(b->pixels.target_size);
+	const struct case_pixels *p = &b->pixels;
+	const struct view *view = case_target(p, r->form, b->turn % PAIRS);
+	const size_t zero[3] = {0, 0, 0}, sides[3] = {p->area.width, p->area.height, 1};
+	const cl_command_queue queue = b->session->queue;
+	char *target = bench_alloc(p->target_size);
 	cl_int code;
 
-	memset(target, POISON, b->pixels.target_size);
-	bench_check(case_target_write(&b->pixels, view, target), m->variant);
+	memset(target, POISON, p->target_size);
+	code = view->image ? clEnqueueWriteImage(queue, view->image, CL_TRUE, zero, sides, 0, 0,
+	                                         target, 0, NULL, NULL)
+	                   : clEnqueueWriteBuffer(queue, view->buffer, CL_TRUE, 0, p->target_size,
+	                                          target, 0, NULL, NULL);
+	bench_check(code, m->variant);
 	bench_check(enqueue_once(b, r, 0), m->variant);
-	code = clFinish(b->session->queue);
+	code = clFinish(queue);
 	collect(b, r, 0, &code);
 	bench_check(code, m->variant);
-	bench_check(case_target_read(&b->pixels, view, target), m->variant);
-	check_target(&b->pixels, b->session->options->verify, target, m);
+	code = view->image ? clEnqueueReadImage(queue, view->image, CL_TRUE, zero, sides, 0, 0,
+	                                        target, 0, NULL, NULL)
+	                   : clEnqueueReadBuffer(queue, view->buffer, CL_TRUE, 0, p->target_size,
+	                                         target, 0, NULL, NULL);
+	bench_check(code, m->variant);
+	check_target(p, b->session->options->verify, target, m);
 	keep_pixels(b, m, target, result);
 	free(target);
 }
