@@ -107,40 +107,35 @@ static void make_padded(struct case_pixels *p, enum form form)
 		free(bytes);
 }
 
-static bool make_sources(struct case_pixels *p, enum form form)
+bool case_pixels_make(struct case_pixels *p, enum form form)
 {
 	const struct image *image = &p->c->image;
-	const size_t row = image_row_size(image);
-	const size_t first = p->source.y * row + p->source.x * image_pixel_size(image);
+	const bool images = form == FORM_IMAGES;
+	const size_t pixel = image_pixel_size(image), row = image_row_size(image);
+	const size_t first = p->source.y * row + p->source.x * pixel;
+	const size_t pitch = p->area.width * pixel;
+	/* Rows of targets are aligned, and as many bytes apart in buffers and images. */
+	const struct view target = {.pitch = (uint32_t)pitch,
+	                            .origin =
+	                                (p->target.y + GUARD_ROWS) * pitch + p->target.x * pixel};
+	struct view *views = p->source_view[form];
 
-	if (form == FORM_IMAGE || form == FORM_IMAGES)
-		return make_images(p, &p->part, (const char *)p->c->pixels + first, row,
-		                   form == FORM_IMAGES, (struct view){.pitch = 1},
-		                   p->source_view[form]);
+	if (images && !p->target_view[1][0].pitch &&
+	    !make_images(p, &p->area, NULL, 0, true, target, p->target_view[1]))
+		return false;
+	if (!images && !p->target_view[0][0].pitch)
+		make_buffers(p, NULL, p->target_size, target, p->target_view[0]);
+	if (views[0].pitch)
+		return true;
+	if (images || form == FORM_IMAGE)
+		return make_images(p, &p->part, (const char *)p->c->pixels + first, row, images,
+		                   (struct view){.pitch = 1}, views);
 	if (form == FORM_BARE)
 		make_buffers(p, p->c->pixels, image_size(image),
-		             (struct view){.origin = first, .pitch = (uint32_t)row},
-		             p->source_view[form]);
+		             (struct view){.origin = first, .pitch = (uint32_t)row}, views);
 	else
 		make_padded(p, form);
 	return true;
-}
-
-bool case_pixels_make(struct case_pixels *p, enum form form)
-{
-	const bool images = form == FORM_IMAGES;
-	const size_t pixel = image_pixel_size(&p->area), pitch = p->area.width * pixel;
-	/* Rows of targets are aligned, and as many bytes apart in buffers and images. */
-	const struct view view = {.pitch = (uint32_t)pitch,
-	                          .origin =
-	                              (p->target.y + GUARD_ROWS) * pitch + p->target.x * pixel};
-
-	if (images && !p->target_view[1][0].pitch &&
-	    !make_images(p, &p->area, NULL, 0, true, view, p->target_view[1]))
-		return false;
-	if (!images && !p->target_view[0][0].pitch)
-		make_buffers(p, NULL, p->target_size, view, p->target_view[0]);
-	return p->source_view[form][0].pitch || make_sources(p, form);
 }
 
 const struct view *case_target(const struct case_pixels *p, enum form form, uint32_t pair)

@@ -191,24 +191,6 @@ static void set(struct bench_options *o, const struct row *row, const char *text
 	}
 }
 
-/* Reads the options in front of the image; ends the program if one is none. */
-static void read_options(struct bench_options *o)
-{
-	enum { FIRST = 256 }; /* above all letters */
-	struct option flags[ROWS + 1] = {0};
-	int c, i;
-
-	for (i = 0; i < ROWS; i++)
-		flags[i] = (struct option){rows[i].name, rows[i].takes != FLAG, NULL, FIRST + i};
-	while ((c = getopt_long(o->argc, o->argv, "p:t:d:W:H:i:o:", flags, NULL)) != -1) {
-		for (i = 0; i < ROWS && c != rows[i].letter && c != FIRST + i;)
-			i++;
-		if (i == ROWS)
-			exit(2);
-		set(o, &rows[i], optarg);
-	}
-}
-
 /* Refuses options that do not fit together; completes those that others imply. */
 static void check_together(struct bench_options *o)
 {
@@ -230,6 +212,10 @@ static void check_together(struct bench_options *o)
 
 void bench_options_parse(struct bench_options *o, int argc, char **argv)
 {
+	enum { FIRST = 256 }; /* above all letters */
+	struct option flags[ROWS + 1] = {0};
+	int c, i;
+
 	*o = (struct bench_options){.platform = -1,
 	                            .device_type = TYPE_DEFAULT,
 	                            .iterations = 50,
@@ -237,7 +223,15 @@ void bench_options_parse(struct bench_options *o, int argc, char **argv)
 	                            .budget = 10,
 	                            .argc = argc,
 	                            .argv = argv};
-	read_options(o);
+	for (i = 0; i < ROWS; i++)
+		flags[i] = (struct option){rows[i].name, rows[i].takes != FLAG, NULL, FIRST + i};
+	while ((c = getopt_long(argc, argv, "p:t:d:W:H:i:o:", flags, NULL)) != -1) {
+		for (i = 0; i < ROWS && c != rows[i].letter && c != FIRST + i;)
+			i++;
+		if (i == ROWS)
+			exit(2);
+		set(o, &rows[i], optarg);
+	}
 	if (o->list)
 		find_variant(NULL);
 	if (o->help)
