@@ -103,17 +103,17 @@ static void finish(struct bench *b, const struct jpeg_pipeline *pipeline, struct
 {
 	static const char *const names[] = {
 	    [JPEG_DECODE] = "jpeg decode", [JPEG_ENCODE] = "jpeg encode"};
-	cl_int code = CL_SUCCESS;
 
 	check(jpeg_pipeline_results(pipeline, b->session->queue, &b->result, NULL));
 	check(clFinish(b->session->queue));
 	for (uint32_t i = 0; trace && i < trace->count; i++) {
-		const double ms = times_of_event(trace->launch[i].event, &code);
+		const cl_event event = trace->launch[i].event;
+		uint64_t ns;
 
-		add_time(b, names[side], side, ms);
-		add_time(b, trace->launch[i].name, side, ms);
+		check(opencl_time_between(event, event, &ns));
+		add_time(b, names[side], side, (double)ns * 1e-6);
+		add_time(b, trace->launch[i].name, side, (double)ns * 1e-6);
 	}
-	check(code);
 	if (trace)
 		jpeg_trace_release(trace);
 }
