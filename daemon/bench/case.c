@@ -1,8 +1,8 @@
 /* Outside the ROI pixels are those of `replicate`, which is the default border of a chain and what
  * the published kernels do. */
-#include "bench/measure.h"
+#include "bench/bench.h"
 
-#include <stdio.h>
+#include <err.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,56 +18,49 @@ static void fill_padded(const struct case_pixels *p, struct padding padding, uin
 	const size_t pixel = image_pixel_size(&p->c->image), row = image_row_size(&p->c->image);
 	const int width = (int)p->source.width, height = (int)p->source.height;
 	const int left = (int)padding.x, above = (int)padding.y;
+	const char *from = (const char *)p->c->pixels + p->source.y * row + p->source.x * pixel;
 
-	for (int y = -above; y < height + above; y++) {
-		const char *from =
-		    (const char *)p->c->pixels +
-		    (p->source.y + (size_t)border_map(y, height, BORDER_REPLICATE)) * row +
-		    p->source.x * pixel;
-		char *line = to + (ptrdiff_t)y * pitch;
-
-		memcpy(line, from, (size_t)width * pixel);
-		for (int x = 0; x < left; x++) {
-			memcpy(line - (ptrdiff_t)(x + 1) * (ptrdiff_t)pixel, from, pixel);
-			memcpy(line + (size_t)(width + x) * pixel,
-			       from + (size_t)(width - 1) * pixel, pixel);
-		}
-	}
+	for (ptrdiff_t y = -above; y < height + above; y++)
+		for (ptrdiff_t x = -left; x < width + left; x++)
+			memcpy(to + y * (ptrdiff_t)pitch + x * (ptrdiff_t)pixel,
+			       from + (size_t)border_map((int)y, height, BORDER_REPLICATE) * row +
+			           (size_t)border_map((int)x, width, BORDER_REPLICATE) * pixel,
+			       pixel);
 }
 
-/* Reports that something cannot be made. */
-static enum error refuse(const struct case_pixels *p, cl_int code)
+/* Returns true if something could be made, and else reports it. */
+static bool is_made(const struct case_pixels *p, cl_int code)
 {
 	const struct image *image = &p->c->image;
 
-	fprintf(stderr, "convolved-bench: cannot make %ux%ux%u %s on the device: %s\n",
-	        image->width, image->height, image->bands, pixel_type_name(image->type),
-	        opencl_error_name(code));
-	return ERR_DEVICE;
+	if (code)
+		warnx("cannot make %ux%ux%u %s on the device: %s", image->width, image->height,
+		      image->bands, pixel_type_name(image->type), opencl_error_name(code));
+	return !code;
 }
 
 /* Makes buffers with this content (NULL: none), and sets them in PAIRS views like this one. */
-static enum error make_buffers(const struct case_pixels *p, const void *content, uint64_t size,
-                               struct view like, struct view views[PAIRS])
+static void make_buffers(const struct case_pixels *p, const void *content, uint64_t size,
+                         struct view like, struct view views[PAIRS])
 {
 	cl_int code = CL_SUCCESS;
 
 	for (int i = 0; !code && i < PAIRS; i++) {
 		views[i] = like;
-		views[i].buffer =
-		    clCreateBuffer(p->device->context, CL_MEM_READ_WRITE, size, NULL, &code);
+		views[i].buffer = clCreateBuffer(p->session->device.context, CL_MEM_READ_WRITE,
+		                                 size, NULL, &code);
 		if (!code && content)
-			code = clEnqueueWriteBuffer(p->queue, views[i].buffer, CL_TRUE, 0, size,
-			                            content, 0, NULL, NULL);
+			code = clEnqueueWriteBuffer(p->session->queue, views[i].buffer, CL_TRUE, 0,
+			                            size, content, 0, NULL, NULL);
 	}
-	return code ? refuse(p, code) : ERR_OK;
+	if (!is_made(p, code))
+		exit(1);
 }
 
 /* Makes images with this content (NULL: none), and sets them likewise; pitch: of the content, in
  * bytes. */
-static enum error make_images(const struct case_pixels *p, const struct image *image,
-                              const void *content, size_t pitch, bool shares, struct view like,
-                              struct view views[PAIRS])
+static bool make_images(const struct case_pixels *p, const struct image *image, const void *content,
+                        size_t pitch, bool shares, struct view like, struct view views[PAIRS])
 {
 	const cl_image_format format = device_image_format(image->bands, image->type, shares);
 	const cl_image_desc desc = {.image_type = CL_MEM_OBJECT_IMAGE2D,
@@ -78,25 +71,24 @@ static enum error make_images(const struct case_pixels *p, const struct image *i
 
 	for (int i = 0; !code && i < PAIRS; i++) {
 		views[i] = like;
-		views[i].image = clCreateImage(p->device->context, CL_MEM_READ_WRITE, &format,
-		                               &desc, NULL, &code);
+		views[i].image = clCreateImage(p->session->device.context, CL_MEM_READ_WRITE,
+		                               &format, &desc, NULL, &code);
 		if (!code && content)
-			code = clEnqueueWriteImage(p->queue, views[i].image, CL_TRUE, zero, size,
-			                           pitch, 0, content, 0, NULL, NULL);
+			code = clEnqueueWriteImage(p->session->queue, views[i].image, CL_TRUE, zero,
+			                           size, pitch, 0, content, 0, NULL, NULL);
 	}
-	return code ? refuse(p, code) : ERR_OK;
+	return is_made(p, code);
 }
 
 /* Makes a form with pixels around the ROI: FORM_TILE, which stays on the host, with its first one
  * aligned; or FORM_PADDED as the Sobel study does, rows of no more than these pixels. */
-static enum error make_padded(struct case_pixels *p, enum form form)
+static void make_padded(struct case_pixels *p, enum form form)
 {
 	const bool is_tile = form == FORM_TILE;
 	const uint64_t pixel = image_pixel_size(&p->c->image), align = is_tile ? ROW_ALIGNMENT : 1;
 	struct padding padding = p->padding;
 	struct view view = {0};
 	uint64_t lead, row, size;
-	enum error e;
 	char *bytes;
 
 	if (is_tile)
@@ -106,59 +98,44 @@ static enum error make_padded(struct case_pixels *p, enum form form)
 	view.pitch = (uint32_t)(is_tile ? row_pitch(row) : row);
 	view.origin = lead + (uint64_t)padding.y * view.pitch;
 	size = view.pitch * (p->source.height + 2 * (uint64_t)padding.y);
-	bytes = calloc(1, size);
-	if (!bytes)
-		return ERR_MEMORY;
+	bytes = bench_alloc(size);
 	fill_padded(p, padding, view.pitch, bytes + view.origin);
-	e = make_buffers(p, bytes, size, view, p->source_view[form]);
+	make_buffers(p, bytes, size, view, p->source_view[form]);
 	if (is_tile)
 		p->tile = bytes;
 	else
 		free(bytes);
-	return e;
 }
 
-static enum error make_sources(struct case_pixels *p, enum form form)
+bool case_pixels_make(struct case_pixels *p, enum form form)
 {
 	const struct image *image = &p->c->image;
-	const size_t row = image_row_size(image);
-	const size_t first = p->source.y * row + p->source.x * image_pixel_size(image);
-
-	switch (form) {
-	case FORM_BARE:
-		return make_buffers(p, p->c->pixels, image_size(image),
-		                    (struct view){.origin = first, .pitch = (uint32_t)row},
-		                    p->source_view[form]);
-	case FORM_TILE:
-	case FORM_PADDED:
-		return make_padded(p, form);
-	case FORM_IMAGE:
-	case FORM_IMAGES:
-		return make_images(p, &p->part, (const char *)p->c->pixels + first, row,
-		                   form == FORM_IMAGES, (struct view){.pitch = 1},
-		                   p->source_view[form]);
-	case FORMS:
-		break;
-	}
-	return ERR_OK;
-}
-
-enum error case_pixels_make(struct case_pixels *p, enum form form)
-{
 	const bool images = form == FORM_IMAGES;
-	const size_t pixel = image_pixel_size(&p->area), pitch = p->area.width * pixel;
+	const size_t pixel = image_pixel_size(image), row = image_row_size(image);
+	const size_t first = p->source.y * row + p->source.x * pixel;
+	const size_t pitch = p->area.width * pixel;
 	/* Rows of targets are aligned, and as many bytes apart in buffers and images. */
-	const struct view view = {.pitch = (uint32_t)pitch,
-	                          .origin =
-	                              (p->target.y + GUARD_ROWS) * pitch + p->target.x * pixel};
-	enum error e = ERR_OK;
+	const struct view target = {.pitch = (uint32_t)pitch,
+	                            .origin =
+	                                (p->target.y + GUARD_ROWS) * pitch + p->target.x * pixel};
+	struct view *views = p->source_view[form];
 
-	if (!p->target_view[images][0].pitch)
-		e = images ? make_images(p, &p->area, NULL, 0, true, view, p->target_view[1])
-		           : make_buffers(p, NULL, p->target_size, view, p->target_view[0]);
-	if (!e && !p->source_view[form][0].pitch)
-		e = make_sources(p, form);
-	return e;
+	if (images && !p->target_view[1][0].pitch &&
+	    !make_images(p, &p->area, NULL, 0, true, target, p->target_view[1]))
+		return false;
+	if (!images && !p->target_view[0][0].pitch)
+		make_buffers(p, NULL, p->target_size, target, p->target_view[0]);
+	if (views[0].pitch)
+		return true;
+	if (images || form == FORM_IMAGE)
+		return make_images(p, &p->part, (const char *)p->c->pixels + first, row, images,
+		                   (struct view){.pitch = 1}, views);
+	if (form == FORM_BARE)
+		make_buffers(p, p->c->pixels, image_size(image),
+		             (struct view){.origin = first, .pitch = (uint32_t)row}, views);
+	else
+		make_padded(p, form);
+	return true;
 }
 
 const struct view *case_target(const struct case_pixels *p, enum form form, uint32_t pair)
@@ -166,55 +143,30 @@ const struct view *case_target(const struct case_pixels *p, enum form form, uint
 	return &p->target_view[form == FORM_IMAGES][pair];
 }
 
-cl_int case_target_write(const struct case_pixels *p, const struct view *target, const void *bytes)
+static void check_inside(const char *option, const struct area *area, const struct image *image)
 {
-	const size_t zero[3] = {0, 0, 0}, size[3] = {p->area.width, p->area.height, 1};
-
-	return target->image ? clEnqueueWriteImage(p->queue, target->image, CL_TRUE, zero, size, 0,
-	                                           0, bytes, 0, NULL, NULL)
-	                     : clEnqueueWriteBuffer(p->queue, target->buffer, CL_TRUE, 0,
-	                                            p->target_size, bytes, 0, NULL, NULL);
+	if (!area_inside(area, image))
+		errx(2,
+		     "%s '%u,%u,%u,%u': expected a part of the %ux%u image: "
+		     "X + WIDTH up to %u, Y + HEIGHT up to %u",
+		     option, area->x, area->y, area->width, area->height, image->width,
+		     image->height, image->width, image->height);
 }
 
-cl_int case_target_read(const struct case_pixels *p, const struct view *target, void *bytes)
+void case_pixels_init(struct case_pixels *p, const struct session *s, const struct bench_case *c)
 {
-	const size_t zero[3] = {0, 0, 0}, size[3] = {p->area.width, p->area.height, 1};
-
-	return target->image ? clEnqueueReadImage(p->queue, target->image, CL_TRUE, zero, size, 0,
-	                                          0, bytes, 0, NULL, NULL)
-	                     : clEnqueueReadBuffer(p->queue, target->buffer, CL_TRUE, 0,
-	                                           p->target_size, bytes, 0, NULL, NULL);
-}
-
-/* True if a ROI of the options is inside the image; else says so. */
-static bool is_inside(const char *option, const struct area *area, const struct image *image)
-{
-	if (area_inside(area, image))
-		return true;
-	fprintf(stderr,
-	        "convolved-bench: %s '%u,%u,%u,%u': expected a part of the %ux%u image: "
-	        "X + WIDTH up to %u, Y + HEIGHT up to %u\n",
-	        option, area->x, area->y, area->width, area->height, image->width, image->height,
-	        image->width, image->height);
-	return false;
-}
-
-enum error case_pixels_init(struct case_pixels *p, const struct bench_case *c,
-                            const struct bench_options *options, const struct device *device,
-                            cl_command_queue queue)
-{
+	const struct bench_options *options = s->options;
 	const size_t pixel = image_pixel_size(&c->image);
 	uint64_t pitch = row_pitch(image_row_size(&c->image));
 
-	*p = (struct case_pixels){.c = c, .device = device, .queue = queue};
+	*p = (struct case_pixels){.session = s, .c = c};
 	p->padding = options->padding_given ? options->padding : (struct padding){16, 1};
 	p->source = options->source_roi;
 	p->target = options->target_roi;
 	if (!p->source.width)
 		p->source = p->target = (struct area){0, 0, c->image.width, c->image.height};
-	if (!is_inside("--source-roi", &p->source, &c->image) ||
-	    !is_inside("--target-roi", &p->target, &c->image))
-		return ERR_BAD_PARAMETER;
+	check_inside("--source-roi", &p->source, &c->image);
+	check_inside("--target-roi", &p->target, &c->image);
 	p->part = c->image;
 	p->part.width = p->source.width;
 	p->part.height = p->source.height;
@@ -225,7 +177,7 @@ enum error case_pixels_init(struct case_pixels *p, const struct bench_case *c,
 	p->area.width = (uint32_t)(pitch / pixel);
 	p->area.height += 2 * GUARD_ROWS;
 	p->target_size = pitch * p->area.height;
-	return ERR_OK;
+	case_pixels_make(p, FORM_TILE);
 }
 
 static void release(struct view *view)

@@ -1,13 +1,13 @@
-/* The file is made by libjpeg-turbo of the case's pixels, decoded by it and encoded again alike, so
- * that the samples and the bytes that a device must make are known. */
-#include "bench/measure.h"
+/* libvips has libjpeg-turbo make a file of the case's pixels, decode it, and encode that again
+ * alike, so that the samples and the bytes that a device must make are known. */
+#include "bench/bench.h"
 
+#include <err.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <jpeglib.h>
+#include <vips/vips.h>
 
 #include "device/jpeg.h"
 
@@ -15,8 +15,8 @@ enum { QUALITY = 85, ROWS = 2 * JPEG_STAGES_MAX + 2 };
 
 /* A file by libjpeg-turbo, and its scan. */
 struct file {
-	unsigned char *bytes;
-	unsigned long size;
+	void *bytes;
+	size_t size;
 	const uint8_t *scan;
 	size_t scan_size;
 };
@@ -30,10 +30,8 @@ struct row {
 };
 
 struct bench {
-	const struct bench_options *options;
+	const struct session *session;
 	const struct image *image;
-	const struct device *device;
-	cl_command_queue queue;
 	cl_mem samples, copy;
 	uint32_t pitch;
 	uint64_t size;    /* bytes of samples, with the pitch */
@@ -48,54 +46,37 @@ struct bench {
 	double *ms; /* of all rows' runs, and behind them of the copy's */
 };
 
-/* Memory running out ends the program, as libjpeg has it. */
-static void encode(const struct image *image, const uint8_t *pixels, struct file *file)
+/* Makes a file of packed pixels. */
+static void encode(const struct image *image, const void *pixels, struct file *file)
 {
 	static const uint8_t start[] = {0xFF, 0xDA};
-	struct jpeg_compress_struct c = {0};
-	struct jpeg_error_mgr error;
+	VipsImage *from =
+	    vips_image_new_from_memory(pixels, image_size(image), (int)image->width,
+	                               (int)image->height, (int)image->bands, VIPS_FORMAT_UCHAR);
 
-	c.err = jpeg_std_error(&error);
-	jpeg_create_compress(&c);
-	jpeg_mem_dest(&c, &file->bytes, &file->size);
-	c.image_width = image->width;
-	c.image_height = image->height;
-	c.input_components = (int)image->bands;
-	c.in_color_space = image->bands == 1 ? JCS_GRAYSCALE : JCS_RGB;
-	jpeg_set_defaults(&c);
-	jpeg_set_quality(&c, QUALITY, TRUE);
-	jpeg_start_compress(&c, TRUE);
-	while (c.next_scanline < c.image_height) {
-		JSAMPROW row =
-		    (JSAMPROW)(uintptr_t)pixels + c.next_scanline * image_row_size(image);
-
-		jpeg_write_scanlines(&c, &row, 1);
-	}
-	jpeg_finish_compress(&c);
-	jpeg_destroy_compress(&c);
+	if (!from || vips_jpegsave_buffer(from, &file->bytes, &file->size, "Q", QUALITY, "strip",
+	                                  TRUE, NULL))
+		errx(1, "jpeg: %s", vips_error_buffer());
+	g_object_unref(from);
 	/* The scan begins after the only SOS, whose length follows; the file ends with EOI. */
 	file->scan = memmem(file->bytes, file->size, start, sizeof start);
 	file->scan += 2 + (file->scan[2] << 8 | file->scan[3]);
-	file->scan_size = (size_t)(file->bytes + file->size - 2 - file->scan);
+	file->scan_size = (size_t)((uint8_t *)file->bytes + file->size - 2 - file->scan);
 }
 
-static void decode(const struct image *image, const struct file *file, uint8_t *pixels)
+/* Returns the packed pixels of a file. */
+static uint8_t *decode(const struct file *file)
 {
-	struct jpeg_decompress_struct d = {0};
-	struct jpeg_error_mgr error;
+	VipsImage *image;
+	uint8_t *pixels;
+	size_t size;
 
-	d.err = jpeg_std_error(&error);
-	jpeg_create_decompress(&d);
-	jpeg_mem_src(&d, file->bytes, file->size);
-	jpeg_read_header(&d, TRUE);
-	jpeg_start_decompress(&d);
-	while (d.output_scanline < d.output_height) {
-		JSAMPROW row = pixels + d.output_scanline * image_row_size(image);
-
-		jpeg_read_scanlines(&d, &row, 1);
-	}
-	jpeg_finish_decompress(&d);
-	jpeg_destroy_decompress(&d);
+	if (vips_jpegload_buffer(file->bytes, file->size, &image, "access", VIPS_ACCESS_SEQUENTIAL,
+	                         NULL) ||
+	    !(pixels = vips_image_write_to_memory(image, &size)))
+		errx(1, "jpeg: %s", vips_error_buffer());
+	g_object_unref(image);
+	return pixels;
 }
 
 /* Adds a time of this run to its row, which may be a new one. */
@@ -111,38 +92,43 @@ static void add_time(struct bench *b, const char *name, enum jpeg_side side, dou
 	row->launches += !b->runs;
 }
 
-/* Waits for what has been enqueued, and adds up the times of a direction. */
-static cl_int finish(struct bench *b, struct jpeg_trace *trace, enum jpeg_side side, cl_int code)
+static void check(cl_int code)
+{
+	bench_check(code, "jpeg");
+}
+
+/* Reads the results of a direction, and adds up its times. */
+static void finish(struct bench *b, const struct jpeg_pipeline *pipeline, struct jpeg_trace *trace,
+                   enum jpeg_side side)
 {
 	static const char *const names[] = {
 	    [JPEG_DECODE] = "jpeg decode", [JPEG_ENCODE] = "jpeg encode"};
-	const cl_int finished = clFinish(b->queue);
 
-	code = code ? code : finished;
+	check(jpeg_pipeline_results(pipeline, b->session->queue, &b->result, NULL));
+	check(clFinish(b->session->queue));
 	for (uint32_t i = 0; trace && i < trace->count; i++) {
-		const double ms = times_of_event(trace->launch[i].event, &code);
+		const cl_event event = trace->launch[i].event;
+		uint64_t ns;
 
-		add_time(b, names[side], side, ms);
-		add_time(b, trace->launch[i].name, side, ms);
+		check(opencl_time_between(event, event, &ns));
+		add_time(b, names[side], side, (double)ns * 1e-6);
+		add_time(b, trace->launch[i].name, side, (double)ns * 1e-6);
 	}
 	if (trace)
 		jpeg_trace_release(trace);
-	return code;
 }
 
 /* trace: NULL, or empty. */
-static cl_int run_decode(struct bench *b, struct jpeg_trace *trace)
+static void run_decode(struct bench *b, struct jpeg_trace *trace)
 {
 	const struct jpeg_decode_job job = {&b->scan, b->file.scan, 0, b->pitch};
-	cl_int code = jpeg_decoder_enqueue(&b->decoder, b->queue, &job, 1, b->samples, trace);
 
-	if (!code)
-		code = jpeg_pipeline_results(&b->decoder.pipeline, b->queue, &b->result, NULL);
-	return finish(b, trace, JPEG_DECODE, code);
+	check(jpeg_decoder_enqueue(&b->decoder, b->session->queue, &job, 1, b->samples, trace));
+	finish(b, &b->decoder.pipeline, trace, JPEG_DECODE);
 }
 
 /* Encodes the samples that run_decode() has made. */
-static cl_int run_encode(struct bench *b, struct jpeg_trace *trace)
+static void run_encode(struct bench *b, struct jpeg_trace *trace)
 {
 	struct jpeg_encode_job job = {.width = b->scan.width,
 	                              .height = b->scan.height,
@@ -150,58 +136,47 @@ static cl_int run_encode(struct bench *b, struct jpeg_trace *trace)
 	                              .h = b->scan.h,
 	                              .v = b->scan.v,
 	                              .pitch = b->pitch};
-	cl_int code;
 
 	for (enum jpeg_plane p = 0; p < JPEG_PLANES; p++)
 		jpeg_quality_table(QUALITY, p, job.quantization[p]);
-	code = jpeg_encoder_enqueue(&b->encoder, b->queue, &job, 1, b->samples, trace);
-	if (!code)
-		code = jpeg_pipeline_results(&b->encoder.pipeline, b->queue, &b->result, NULL);
-	return finish(b, trace, JPEG_ENCODE, code);
+	check(jpeg_encoder_enqueue(&b->encoder, b->session->queue, &job, 1, b->samples, trace));
+	finish(b, &b->encoder.pipeline, trace, JPEG_ENCODE);
 }
 
 /* Runs both directions and a copy, until there are enough runs or their time is used up. */
-static cl_int run_all(struct bench *b)
+static void run_all(struct bench *b)
 {
-	const double until = times_now() + b->options->budget * 1e3;
-	cl_int code = CL_SUCCESS;
+	const double until = times_now() + b->session->options->budget * 1e3;
 
-	for (; !code && b->runs < b->runs_max && (b->runs < 4 || times_now() < until); b->runs++) {
+	for (; b->runs < b->runs_max && (b->runs < 4 || times_now() < until); b->runs++) {
 		struct jpeg_trace decode = {0}, encode = {0};
-		cl_event copy = NULL;
+		cl_event copy;
+		cl_int code;
 
-		code = run_decode(b, &decode);
-		if (!code)
-			code = run_encode(b, &encode);
-		if (!code)
-			code = clEnqueueCopyBuffer(b->queue, b->samples, b->copy, 0, 0,
-			                           image_size(b->image), 0, NULL, &copy);
-		if (!code)
-			code = clFinish(b->queue);
+		run_decode(b, &decode);
+		run_encode(b, &encode);
+		check(clEnqueueCopyBuffer(b->session->queue, b->samples, b->copy, 0, 0,
+		                          image_size(b->image), 0, NULL, &copy));
+		code = clFinish(b->session->queue);
 		b->ms[(size_t)ROWS * b->runs_max + b->runs] = times_of_event(copy, &code);
+		check(code);
 	}
-	return code;
 }
 
 /* Decodes once more, into poison. */
-static cl_int check_decode(struct bench *b, struct measured *m)
+static void check_decode(struct bench *b, struct measured *m)
 {
 	const size_t row = image_row_size(b->image);
-	uint8_t *got = malloc(b->size);
-	cl_int code = got ? CL_SUCCESS : CL_OUT_OF_HOST_MEMORY;
+	uint8_t *got = bench_alloc(b->size);
 
-	if (!code) {
-		memset(got, POISON, b->size);
-		code = clEnqueueWriteBuffer(b->queue, b->samples, CL_TRUE, 0, b->size, got, 0, NULL,
-		                            NULL);
-	}
-	if (!code)
-		code = run_decode(b, NULL);
-	if (!code)
-		code = clEnqueueReadBuffer(b->queue, b->samples, CL_TRUE, 0, b->size, got, 0, NULL,
-		                           NULL);
+	memset(got, POISON, b->size);
+	check(clEnqueueWriteBuffer(b->session->queue, b->samples, CL_TRUE, 0, b->size, got, 0, NULL,
+	                           NULL));
+	run_decode(b, NULL);
+	check(clEnqueueReadBuffer(b->session->queue, b->samples, CL_TRUE, 0, b->size, got, 0, NULL,
+	                          NULL));
 	m->verified = row * b->image->height;
-	for (uint64_t i = 0; !code && i < b->size; i++) {
+	for (uint64_t i = 0; i < b->size; i++) {
 		uint64_t y = i / b->pitch, x = i % b->pitch;
 		int difference = x < row ? abs(got[i] - b->decoded[y * row + x]) : 0;
 
@@ -212,68 +187,42 @@ static cl_int check_decode(struct bench *b, struct measured *m)
 	if (b->result.flags)
 		m->mismatches = m->verified;
 	free(got);
-	return code;
 }
 
 /* Encodes once more, what has just been decoded. */
-static cl_int check_encode(struct bench *b, struct measured *m)
+static void check_encode(struct bench *b, struct measured *m)
 {
 	const size_t size = b->again.scan_size;
-	uint8_t *got = malloc(size);
-	cl_int code = got ? run_encode(b, NULL) : CL_OUT_OF_HOST_MEMORY;
-	bool good = !code && !b->result.flags && b->result.size == size;
+	uint8_t *got = bench_alloc(size);
+	bool good;
 
+	run_encode(b, NULL);
+	good = !b->result.flags && b->result.size == size;
 	if (good)
-		code = jpeg_encoder_read(&b->encoder, b->queue, 0, (uint32_t)size, got, NULL);
-	if (good && !code)
-		code = clFinish(b->queue);
+		check(jpeg_encoder_read(&b->encoder, b->session->queue, 0, (uint32_t)size, got,
+		                        NULL));
+	check(clFinish(b->session->queue));
 	m->verified = size;
 	for (size_t i = 0; i < size; i++)
-		m->mismatches += !good || code || got[i] != b->again.scan[i];
+		m->mismatches += !good || got[i] != b->again.scan[i];
 	free(got);
-	return code;
 }
 
-static void report_rows(const struct bench *b, const struct measured sides[JPEG_SIDES],
-                        struct bench_result *result)
+/* Makes the files and what the device needs for them. */
+static void prepare(struct bench *b, const void *pixels)
 {
-	const uint32_t warmup = b->options->warmup;
-
-	result_begin(result, b->image, b->ms + (size_t)ROWS * b->runs_max, b->runs, warmup);
-	for (const struct row *row = b->row; row < b->row + b->rows; row++) {
-		struct measured m = sides[row->side];
-
-		if (!bench_options_want(b->options, row->name))
-			continue;
-		m.variant = row->name;
-		m.launches = row->launches;
-		m.times = times_of_runs(row->ms, b->runs, warmup, &m.runs);
-		result_add(result, &m);
-	}
-}
-
-/* Makes the files and what the device needs for them; the caller frees all even after a failure. */
-static enum error prepare(struct bench *b, struct programs *programs, const void *pixels)
-{
-	cl_context context = b->device->context;
+	cl_context context = b->session->device.context;
+	struct programs *programs = b->session->programs;
 	struct jpeg_scan *s = &b->scan;
 	cl_int code;
 
-	b->decoded = malloc(image_size(b->image));
-	b->ms = calloc((size_t)(ROWS + 1) * b->runs_max, sizeof *b->ms);
-	if (!b->decoded || !b->ms)
-		return ERR_MEMORY;
-	b->queue = clCreateCommandQueue(context, b->device->id, CL_QUEUE_PROFILING_ENABLE, &code);
-	if (!code)
-		b->samples = clCreateBuffer(context, CL_MEM_READ_WRITE, b->size, NULL, &code);
-	if (!code)
-		b->copy = clCreateBuffer(context, CL_MEM_READ_WRITE, b->size, NULL, &code);
-	if (code) {
-		fprintf(stderr, "convolved-bench: jpeg: %s\n", opencl_error_name(code));
-		return ERR_DEVICE;
-	}
+	b->ms = bench_alloc((size_t)(ROWS + 1) * b->runs_max * sizeof *b->ms);
+	b->samples = clCreateBuffer(context, CL_MEM_READ_WRITE, b->size, NULL, &code);
+	check(code);
+	b->copy = clCreateBuffer(context, CL_MEM_READ_WRITE, b->size, NULL, &code);
+	check(code);
 	encode(b->image, pixels, &b->file);
-	decode(b->image, &b->file, b->decoded);
+	b->decoded = decode(&b->file);
 	encode(b->image, b->decoded, &b->again);
 	s->width = b->image->width;
 	s->height = b->image->height;
@@ -285,26 +234,8 @@ static enum error prepare(struct bench *b, struct programs *programs, const void
 	s->size = b->file.scan_size;
 	programs_prepare(programs, true);
 	programs_wait(programs);
-	return jpeg_decoder_init(&b->decoder, programs) || jpeg_encoder_init(&b->encoder, programs)
-	           ? ERR_DEVICE
-	           : ERR_OK;
-}
-
-static void bench_free(struct bench *b)
-{
-	jpeg_decoder_fini(&b->decoder);
-	jpeg_encoder_fini(&b->encoder);
-	if (b->samples)
-		clReleaseMemObject(b->samples);
-	if (b->copy)
-		clReleaseMemObject(b->copy);
-	if (b->queue)
-		clReleaseCommandQueue(b->queue);
-	free(b->file.bytes);
-	free(b->again.bytes);
-	free(b->decoded);
-	free(b->ms);
-	free(b);
+	bench_must(jpeg_decoder_init(&b->decoder, programs));
+	bench_must(jpeg_encoder_init(&b->encoder, programs));
 }
 
 bool jpeg_measures(const struct image *image)
@@ -313,47 +244,49 @@ bool jpeg_measures(const struct image *image)
 	       image->width <= JPEG_SIDE_MAX && image->height <= JPEG_SIDE_MAX;
 }
 
-enum error jpeg_measure(struct programs *programs, const struct bench_options *options,
-                        const struct bench_case *c, struct bench_result *result)
+void jpeg_measure(const struct session *session, const struct bench_case *c,
+                  struct bench_result *result)
 {
 	struct measured sides[JPEG_SIDES] = {
 	    [JPEG_DECODE] = {.origin = "jpeg", .form = "scan to pixels"},
 	    [JPEG_ENCODE] = {.origin = "jpeg", .form = "pixels to scan"}};
+	const struct bench_options *options = session->options;
 	const struct image *image = &c->image;
 	struct bench *b;
-	cl_int code = CL_SUCCESS;
-	enum error e;
 
-	*result = (struct bench_result){0};
-	if (!jpeg_measures(image) || options->source_roi.width) {
-		fprintf(stderr,
-		        "convolved-bench: --filter jpeg: expected a whole image of u8 or u8x3, up "
-		        "to %u pixels wide and high\n",
-		        (unsigned)JPEG_SIDE_MAX);
-		return ERR_BAD_PARAMETER;
-	}
-	b = calloc(1, sizeof *b);
-	if (!b)
-		return ERR_MEMORY;
-	b->options = options;
+	if (!jpeg_measures(image) || options->source_roi.width)
+		errx(2,
+		     "--filter jpeg: expected a whole image of u8 or u8x3, up to %u pixels wide "
+		     "and high",
+		     (unsigned)JPEG_SIDE_MAX);
+	b = bench_alloc(sizeof *b);
+	b->session = session;
 	b->image = image;
-	b->device = programs_device(programs);
 	b->pitch = (uint32_t)row_pitch(image_row_size(image));
 	b->size = (uint64_t)b->pitch * image->height;
 	b->runs_max = options->iterations + options->warmup;
-	e = prepare(b, programs, c->pixels);
-	if (!e)
-		code = run_all(b);
-	if (!e && !code)
-		code = check_decode(b, &sides[JPEG_DECODE]);
-	if (!e && !code)
-		code = check_encode(b, &sides[JPEG_ENCODE]);
-	if (code) {
-		fprintf(stderr, "convolved-bench: jpeg: %s\n", opencl_error_name(code));
-		e = code == CL_OUT_OF_HOST_MEMORY ? ERR_MEMORY : ERR_DEVICE;
+	prepare(b, c->pixels);
+	run_all(b);
+	check_decode(b, &sides[JPEG_DECODE]);
+	check_encode(b, &sides[JPEG_ENCODE]);
+	result_begin(result, image, b->ms + (size_t)ROWS * b->runs_max, b->runs, options->warmup);
+	for (const struct row *row = b->row; row < b->row + b->rows; row++) {
+		struct measured m = sides[row->side];
+
+		if (!bench_options_want(options, row->name))
+			continue;
+		m.variant = row->name;
+		m.launches = row->launches;
+		m.times = times_of_runs(row->ms, b->runs, options->warmup, &m.runs);
+		result_add(result, &m);
 	}
-	if (!e)
-		report_rows(b, sides, result);
-	bench_free(b);
-	return e;
+	jpeg_decoder_fini(&b->decoder);
+	jpeg_encoder_fini(&b->encoder);
+	clReleaseMemObject(b->samples);
+	clReleaseMemObject(b->copy);
+	g_free(b->file.bytes);
+	g_free(b->again.bytes);
+	g_free(b->decoded);
+	free(b->ms);
+	free(b);
 }

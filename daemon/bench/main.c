@@ -1,5 +1,6 @@
 /* convolved-bench: times and checks every applicable kernel on any OpenCL device, without the
  * service. */
+#include <err.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -11,7 +12,7 @@
 #include <vips/vips.h>
 
 #include "base/log.h"
-#include "bench/measure.h"
+#include "bench/bench.h"
 #include "device/cl/environment.h"
 #include "process/start.h"
 
@@ -75,54 +76,33 @@ static void picture_random(const struct image *image, void *pixels)
 	}
 }
 
-static enum error refuse(const char *path, const char *why)
-{
-	fprintf(stderr, "convolved-bench: %s: %s\n", path, why);
-	return ERR_NOT_AN_IMAGE;
-}
-
 static const VipsBandFormat formats[PIXEL_TYPES] = {
     [PIXEL_U8] = VIPS_FORMAT_UCHAR,
     [PIXEL_U16] = VIPS_FORMAT_USHORT,
     [PIXEL_F32] = VIPS_FORMAT_FLOAT,
 };
 
-/* Reads a file as an image of a supported type. The caller frees *pixels, which are packed.
- * ERR_NOT_AN_IMAGE if it cannot be read, reported on standard error. */
-static enum error picture_read(const char *path, struct image *image, void **pixels)
+/* Reads a file as an image of a supported type. The caller frees the pixels, which are packed. */
+static void *picture_read(const char *path, struct image *image)
 {
-	VipsImage *from =
-	    VIPS_INIT("convolved-bench")
-	        ? NULL
-	        : vips_image_new_from_file(path, "access", VIPS_ACCESS_SEQUENTIAL, NULL);
-	const char *why = NULL;
+	VipsImage *from = vips_image_new_from_file(path, "access", VIPS_ACCESS_SEQUENTIAL, NULL);
+	void *pixels;
 	size_t size;
 
 	if (!from)
-		return refuse(path, vips_error_buffer());
+		errx(1, "%s: %s", path, vips_error_buffer());
 	*image = (struct image){.width = (uint32_t)vips_image_get_width(from),
 	                        .height = (uint32_t)vips_image_get_height(from),
 	                        .bands = (uint32_t)vips_image_get_bands(from)};
 	while (image->type < PIXEL_TYPES && formats[image->type] != vips_image_get_format(from))
 		image->type++;
 	if (!image_valid(image) || image_planes(image) > 1)
-		why = "expected 1 to 4 bands of 8-bit or 16-bit integers or floats";
-	else if (!(*pixels = vips_image_write_to_memory(from, &size)))
-		why = vips_error_buffer();
+		errx(1, "%s: expected 1 to 4 bands of 8-bit or 16-bit integers or floats", path);
+	pixels = vips_image_write_to_memory(from, &size);
+	if (!pixels)
+		errx(1, "%s: %s", path, vips_error_buffer());
 	g_object_unref(from);
-	return why ? refuse(path, why) : ERR_OK;
-}
-
-/* True if the file's name says a format that can be written; else says so on standard error. */
-static bool picture_can_write(const char *path)
-{
-	if (!VIPS_INIT("convolved-bench") && vips_foreign_find_save(path))
-		return true;
-	fprintf(stderr,
-	        "convolved-bench: --output '%s': expected the name of a file that libvips can "
-	        "write, e.g. out.png\n",
-	        path);
-	return false;
+	return pixels;
 }
 
 /* ---- report: a table for people, rows of JSON for programs ---- */
@@ -176,13 +156,6 @@ static void print_case(const char *filter, const char *device, const struct benc
 	fflush(stdout);
 }
 
-/* Sets members of an object, whose values are given. */
-static void merge(json_t *object, json_t *more)
-{
-	json_object_update(object, more);
-	json_decref(more);
-}
-
 /* Makes the object of a row. chain: what --filter would take. */
 static json_t *row_json(const char *filter, const char *chain, const struct bench_case *c,
                         const struct measured *m, const struct bench_result *result)
@@ -193,26 +166,29 @@ static json_t *row_json(const char *filter, const char *chain, const struct benc
 	    (int)c->image.bands, "width", (int)c->image.width, "height", (int)c->image.height,
 	    "taps", (int)c->taps, "roi", (int)result->image.width, (int)result->image.height);
 
-	merge(row, json_pack("{s:s, s:s, s:i, s:i, s:i, s:[i,i,i,i]}", "origin", m->origin, "form",
-	                     m->form, "launches", (int)m->launches, "threads", (int)m->threads,
-	                     "runs", (int)m->runs, "shape", (int)m->shape.x, (int)m->shape.y,
-	                     (int)m->shape.group_x, (int)m->shape.group_y));
-	merge(row, json_pack("{s:f, s:f, s:f, s:f, s:f}", "median_seconds", m->times.median * 1e-3,
-	                     "mean_seconds", m->times.mean * 1e-3, "bytes_per_second",
-	                     m->gb_per_s * 1e9, "share_of_copy", m->share_of_copy, "copy_seconds",
-	                     result->copy.median * 1e-3));
-	merge(row, json_pack("{s:b, s:I, s:I, s:I, s:f}", "verified",
-	                     m->verified && measured_is_right(m), "verified_samples",
-	                     (json_int_t)m->verified, "wrong_samples", (json_int_t)m->mismatches,
-	                     "bytes_outside", (json_int_t)m->outside, "max_difference",
-	                     m->max_difference));
+	json_object_update_new(
+	    row, json_pack("{s:s, s:s, s:i, s:i, s:i, s:[i,i,i,i]}", "origin", m->origin, "form",
+	                   m->form, "launches", (int)m->launches, "threads", (int)m->threads,
+	                   "runs", (int)m->runs, "shape", (int)m->shape.x, (int)m->shape.y,
+	                   (int)m->shape.group_x, (int)m->shape.group_y));
+	json_object_update_new(row, json_pack("{s:f, s:f, s:f, s:f, s:f}", "median_seconds",
+	                                      m->times.median * 1e-3, "mean_seconds",
+	                                      m->times.mean * 1e-3, "bytes_per_second",
+	                                      m->gb_per_s * 1e9, "share_of_copy", m->share_of_copy,
+	                                      "copy_seconds", result->copy.median * 1e-3));
+	json_object_update_new(row, json_pack("{s:b, s:I, s:I, s:I, s:f}", "verified",
+	                                      m->verified && measured_is_right(m),
+	                                      "verified_samples", (json_int_t)m->verified,
+	                                      "wrong_samples", (json_int_t)m->mismatches,
+	                                      "bytes_outside", (json_int_t)m->outside,
+	                                      "max_difference", m->max_difference));
 	return row;
 }
 
-/* Makes the object of a device; takes over the rows. copy: GB/s of the last case. */
-static json_t *device_json(const struct bench_options *o, const struct device *device, double copy,
-                           json_t *rows)
+/* Makes the object of a device, with its rows. */
+static json_t *device_json(const struct session *s)
 {
+	const struct bench_options *o = s->options;
 	json_t *object = json_object(), *command = json_array();
 	char date[32] = "";
 	time_t now = time(NULL);
@@ -222,49 +198,35 @@ static json_t *device_json(const struct bench_options *o, const struct device *d
 		strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%SZ", &utc);
 	for (int i = 0; i < o->argc; i++)
 		json_array_append_new(command, json_string(o->argv[i]));
-	merge(object, json_pack("{s:s, s:s, s:o, s:s, s:s, s:f}", "version", PACKAGE_VERSION,
-	                        "date", date, "command", command, "device", device->name, "driver",
-	                        device->driver, "copy_bytes_per_second", copy * 1e9));
-	merge(object,
-	      json_pack("{s:i, s:i, s:f, s:b, s:s}", "iterations", (int)o->iterations, "warmup",
-	                (int)o->warmup, "budget_seconds", o->budget, "verify_all", o->verify,
-	                "clock", "of the device; rows with threads: the processor's"));
-	json_object_set_new(object, "results", rows);
+	json_object_update_new(
+	    object, json_pack("{s:s, s:s, s:o, s:s, s:s, s:f}", "version", PACKAGE_VERSION, "date",
+	                      date, "command", command, "device", s->device.name, "driver",
+	                      s->device.driver, "copy_bytes_per_second", s->copy * 1e9));
+	json_object_update_new(
+	    object,
+	    json_pack("{s:i, s:i, s:f, s:b, s:s}", "iterations", (int)o->iterations, "warmup",
+	              (int)o->warmup, "budget_seconds", o->budget, "verify_all", o->verify, "clock",
+	              "of the device; rows with threads: the processor's"));
+	json_object_set_new(object, "results", s->results);
 	return object;
 }
 
 /* ---- cases ---- */
 
-/* A device under test and its results. */
-struct session {
-	const struct bench_options *options;
-	struct device device;
-	struct programs *programs;
-	json_t *results;
-	double copy; /* GB/s of a copy in the last case */
-	bool wrong;  /* some result is */
-};
-
 /* Appends the filters of "luma=CHAIN", "chroma=CHAIN" or a chain. */
 static enum error parse_chain(const char *text, struct chain *chain, struct problem *problem)
 {
-	static const struct {
-		const char *name;
-		enum channels channels;
-	} kinds[] = {{"luma", CHANNELS_LUMA}, {"chroma", CHANNELS_CHROMA}};
+	const char *values = strchr(text, '=');
 
-	for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
-		const size_t length = strlen(kinds[i].name);
-
-		if (!strncmp(text, kinds[i].name, length) && text[length] == '=')
-			return chain_parse_for(chain, kinds[i].channels, kinds[i].name,
-			                       text + length + 1, problem);
-	}
+	if (g_str_has_prefix(text, "luma="))
+		return chain_parse_for(chain, CHANNELS_LUMA, "luma", values + 1, problem);
+	if (g_str_has_prefix(text, "chroma="))
+		return chain_parse_for(chain, CHANNELS_CHROMA, "chroma", values + 1, problem);
 	return chain_parse(chain, text, problem);
 }
 
-/* Parses a filter or chain; false, with a message, on failure. */
-static bool parse_filter(const char *text, struct bench_case *c)
+/* Parses a filter or chain. */
+static void parse_filter(const char *text, struct bench_case *c)
 {
 	struct problem problem = {.detail = "expected a filter"};
 	char *copy = strdup(text), *rest = copy, *part;
@@ -277,21 +239,18 @@ static bool parse_filter(const char *text, struct bench_case *c)
 	if (!e)
 		e = chain_check(&c->chain, &problem);
 	free(copy);
-	if (e) {
-		fprintf(stderr, "convolved-bench: --filter '%s': %s\n", text, problem.detail);
-		return false;
-	}
+	if (e)
+		errx(2, "--filter '%s': %s", text, problem.detail);
 	for (uint32_t i = 0; i < c->chain.count; i++) {
 		uint32_t x, y;
 
 		filter_radius(&c->chain.call[i], &x, &y);
 		c->taps += (2.0 * x + 1) * (2.0 * y + 1);
 	}
-	return true;
 }
 
 /* Writes the result to the file of --output. */
-static enum error write_output(const struct session *s, const struct bench_result *result)
+static void write_output(const struct session *s, const struct bench_result *result)
 {
 	const char *path = s->options->output;
 	const struct image *image = &result->image;
@@ -300,159 +259,137 @@ static enum error write_output(const struct session *s, const struct bench_resul
 	    grey ? (wide ? VIPS_INTERPRETATION_GREY16 : VIPS_INTERPRETATION_B_W)
 	         : (wide ? VIPS_INTERPRETATION_RGB16 : VIPS_INTERPRETATION_sRGB);
 	VipsImage *bare, *all = NULL;
-	bool failed;
 
-	if (!result->best) {
-		fprintf(stderr, "convolved-bench: --output '%s': no result is right\n", path);
-		return ERR_DEVICE;
-	}
+	if (!result->best)
+		errx(1, "--output '%s': no result is right", path);
 	bare =
 	    vips_image_new_from_memory(result->pixels, image_size(image), (int)image->width,
 	                               (int)image->height, (int)image->bands, formats[image->type]);
-	failed = !bare || vips_copy(bare, &all, "interpretation", meaning, NULL) ||
-	         vips_image_write_to_file(all, path, NULL);
-	if (failed)
-		fprintf(stderr, "convolved-bench: %s: %s\n", path, vips_error_buffer());
-	else if (!s->options->json)
+	if (!bare || vips_copy(bare, &all, "interpretation", meaning, NULL) ||
+	    vips_image_write_to_file(all, path, NULL))
+		errx(1, "%s: %s", path, vips_error_buffer());
+	if (!s->options->json)
 		printf("  %s: by %s\n", path, result->best);
-	g_clear_object(&all);
-	g_clear_object(&bare);
-	return failed ? ERR_IO : ERR_OK;
+	g_object_unref(all);
+	g_object_unref(bare);
 }
 
+/* True for the value of --filter that is no chain. */
 static bool is_jpeg(const char *filter)
 {
-	return filter && !strcmp(filter, BENCH_JPEG);
+	return filter && !strcmp(filter, "jpeg");
 }
 
-static enum error run_case(struct session *s, const char *name, const char *chain,
-                           struct bench_case *c)
+static void run_case(struct session *s, const char *name, const char *chain, struct bench_case *c)
 {
 	struct bench_result result = {0};
-	bool jpeg = is_jpeg(chain);
-	enum error e;
 
 	chain_init(&c->chain);
-	if (!jpeg && !parse_filter(chain, c))
-		return ERR_BAD_PARAMETER;
-	e = (jpeg ? jpeg_measure : measure_case)(s->programs, s->options, c, &result);
-	if (!e) {
-		s->copy = result.copy_gb_per_s;
-		if (!s->options->json)
-			print_case(name, s->device.name, c, &result);
-		for (uint32_t i = 0; i < result.count; i++) {
-			const struct measured *m = &result.measured[i];
-
-			json_array_append_new(s->results, row_json(name, chain, c, m, &result));
-			s->wrong |= !measured_is_right(m);
-		}
+	if (is_jpeg(chain)) {
+		jpeg_measure(s, c, &result);
+	} else {
+		parse_filter(chain, c);
+		measure_case(s, c, &result);
 	}
-	if (!e && s->options->output)
-		e = write_output(s, &result);
+	s->copy = result.copy_gb_per_s;
+	if (!s->options->json)
+		print_case(name, s->device.name, c, &result);
+	for (uint32_t i = 0; i < result.count; i++) {
+		const struct measured *m = &result.measured[i];
+
+		json_array_append_new(s->results, row_json(name, chain, c, m, &result));
+		s->wrong |= !measured_is_right(m);
+	}
+	if (s->options->output)
+		write_output(s, &result);
 	free(result.pixels);
-	return e;
 }
 
 /* Runs the filters that are asked for. pixels: the standard type of this image; NULL: the user's or
  * a file's, for all filters. */
-static enum error run_filters(struct session *s, struct bench_case *c, const char *pixels)
+static void run_filters(struct session *s, struct bench_case *c, const char *pixels)
 {
-	enum error e = ERR_OK;
-
-	if (s->options->filter)
-		return run_case(s, s->options->filter, s->options->filter, c);
-	for (size_t i = 0; !e && i < sizeof filters / sizeof *filters; i++)
+	if (s->options->filter) {
+		run_case(s, s->options->filter, s->options->filter, c);
+		return;
+	}
+	for (size_t i = 0; i < sizeof filters / sizeof *filters; i++)
 		if (!pixels || (filters[i].pixels ? !strcmp(filters[i].pixels, pixels)
 		                                  : strcmp(pixels, "u8x3") != 0))
-			e = run_case(s, filters[i].name, filters[i].chain, c);
-	return e;
+			run_case(s, filters[i].name, filters[i].chain, c);
 }
 
-/* Parses "u8", "u16x3", "f32x4" and so on. */
-static bool parse_pixels(const char *text, struct image *image)
+/* Runs random pixels of a type: "u8", "u16x3", "f32x4" and so on. */
+static void run_random(struct session *s, struct bench_case *c, const char *pixels, uint32_t width,
+                       uint32_t height)
 {
+	const char *bands = strchr(pixels, 'x');
 	char whole[64];
-
-	snprintf(whole, sizeof whole, "1x1x%s:%.*s",
-	         strchr(text, 'x') ? strchr(text, 'x') + 1 : "1", (int)strcspn(text, "x"), text);
-	if (image_parse(whole, image) && image_planes(image) == 1)
-		return true;
-	fprintf(stderr, "convolved-bench: --pixels '%s': expected u8, u16 or f32, x1 to x4\n",
-	        text);
-	return false;
-}
-
-static enum error run_random(struct session *s, struct bench_case *c, const char *pixels,
-                             uint32_t width, uint32_t height)
-{
 	void *memory;
-	enum error e;
 
-	if (!parse_pixels(pixels, &c->image))
-		return ERR_BAD_PARAMETER;
-	c->image.width = width;
-	c->image.height = height;
+	snprintf(whole, sizeof whole, "%ux%ux%s:%.*s", width, height, bands ? bands + 1 : "1",
+	         (int)strcspn(pixels, "x"), pixels);
+	if (!image_parse(whole, &c->image) || image_planes(&c->image) > 1)
+		errx(2, "--pixels '%s': expected u8, u16 or f32, x1 to x4", pixels);
 	if (!s->options->pixels && is_jpeg(s->options->filter) && !jpeg_measures(&c->image))
-		return ERR_OK;
-	memory = malloc(image_size(&c->image));
-	if (!memory)
-		return ERR_MEMORY;
+		return;
+	memory = bench_alloc(image_size(&c->image));
 	picture_random(&c->image, memory);
 	c->pixels = memory;
-	e = run_filters(s, c, s->options->pixels ? NULL : pixels);
+	run_filters(s, c, s->options->pixels ? NULL : pixels);
 	free(memory);
-	return e;
 }
 
 /* Runs all requested cases. */
-static enum error run_cases(struct session *s)
+static void run_cases(struct session *s)
 {
 	const struct bench_options *o = s->options;
 	const size_t types = o->pixels ? 1 : sizeof pixel_types / sizeof *pixel_types;
 	const size_t sizes = o->width ? 1 : sizeof sides / sizeof *sides;
-	struct bench_case *c = calloc(1, sizeof *c);
-	enum error e = c ? ERR_OK : ERR_MEMORY;
-	void *memory = NULL;
+	struct bench_case *c = bench_alloc(sizeof *c);
 
-	if (!e && o->file) {
-		e = picture_read(o->file, &c->image, &memory);
+	if (o->file) {
+		void *memory = picture_read(o->file, &c->image);
+
 		c->pixels = memory;
-		if (!e)
-			e = run_filters(s, c, NULL);
+		run_filters(s, c, NULL);
 		free(memory);
 	}
-	for (size_t i = 0; !e && !o->file && i < types * sizes; i++)
-		e = run_random(s, c, o->pixels ? o->pixels : pixel_types[i / sizes],
-		               o->width ? o->width : sides[i % sizes],
-		               o->width ? o->height : sides[i % sizes]);
+	for (size_t i = 0; !o->file && i < types * sizes; i++)
+		run_random(s, c, o->pixels ? o->pixels : pixel_types[i / sizes],
+		           o->width ? o->width : sides[i % sizes],
+		           o->width ? o->height : sides[i % sizes]);
 	free(c);
-	return e;
 }
 
-static enum error run_device(const struct bench_options *options, const struct message_device *m,
-                             bool *wrong)
+/* Returns true if all results are right. */
+static bool run_device(const struct bench_options *options, const struct message_device *m)
 {
 	struct session s = {.options = options, .results = json_array()};
+	cl_int code;
 	json_t *all;
-	enum error e = device_open(&s.device, m->platform, m->device);
 
-	if (!e)
-		e = programs_new(&s.programs, &s.device, options->kernel_dir, options->cache_dir, 0,
-		                 -1);
-	if (!e)
-		programs_hurry(s.programs);
-	if (!e)
-		e = run_cases(&s);
-	*wrong |= s.wrong;
-	all = device_json(options, &s.device, s.copy, s.results);
-	if (!e && options->json) {
+	bench_must(device_open(&s.device, m->platform, m->device));
+	bench_must(
+	    programs_new(&s.programs, &s.device, options->kernel_dir, options->cache_dir, 0, -1));
+	programs_hurry(s.programs);
+	s.queue =
+	    clCreateCommandQueue(s.device.context, s.device.id, CL_QUEUE_PROFILING_ENABLE, &code);
+	bench_check(code, "command queue");
+	if (s.device.in_place)
+		bench_must(pool_new(&s.device, -1, &s.pool));
+	run_cases(&s);
+	all = device_json(&s);
+	if (options->json) {
 		json_dumpf(all, stdout, JSON_COMPACT);
 		putchar('\n');
 	}
 	json_decref(all);
+	pool_free(&s.pool);
+	clReleaseCommandQueue(s.queue);
 	programs_free(&s.programs);
 	device_close(&s.device);
-	return e;
+	return !s.wrong;
 }
 
 int main(int argc, char **argv)
@@ -461,28 +398,27 @@ int main(int argc, char **argv)
 	struct message_device list[ROOM];
 	static struct bench_options options;
 	size_t count;
-	bool chosen[ROOM], wrong = false;
-	enum error e = ERR_OK;
+	bool chosen[ROOM], right = true;
 
 	bench_options_parse(&options, argc, argv);
 	signals_reset();
 	log_init("convolved-bench", LOG_LEVEL_WARNING, LOG_FORMAT_AUTO);
-	if (options.output && !picture_can_write(options.output))
-		return 2;
+	if ((options.file || options.output || is_jpeg(options.filter)) &&
+	    VIPS_INIT("convolved-bench"))
+		errx(1, "%s", vips_error_buffer());
+	if (options.output && !vips_foreign_find_save(options.output))
+		errx(2,
+		     "--output '%s': expected the name of a file that libvips can write, e.g. "
+		     "out.png",
+		     options.output);
 	write_matrix(matrix5, sizeof matrix5, 5);
 	write_matrix(matrix15, sizeof matrix15, 15);
 	environment_set(options.cache_dir);
 	count = device_list(list, ROOM);
-	if (!bench_options_choose(&options, list, count, chosen)) {
-		fputs("convolved-bench: no such OpenCL device; clinfo -l lists them\n", stderr);
-		return 1;
-	}
-	for (size_t i = 0; !e && i < count; i++)
+	if (!bench_options_choose(&options, list, count, chosen))
+		errx(1, "no such OpenCL device; clinfo -l lists them");
+	for (size_t i = 0; i < count; i++)
 		if (chosen[i])
-			e = run_device(&options, &list[i], &wrong);
-	if (e == ERR_MEMORY)
-		fputs("convolved-bench: out of memory\n", stderr);
-	if (e == ERR_BAD_PARAMETER)
-		return 2;
-	return e || wrong ? 1 : 0;
+			right &= run_device(&options, &list[i]);
+	return !right;
 }

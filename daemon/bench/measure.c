@@ -2,15 +2,15 @@
  * not run for a while must first be fetched itself; and it runs the copy. The medians are over all
  * rounds. General and published kernels have their rounds after the special ones: they run so long
  * that they heat the device, which would then lower its clock. */
-#include "bench/measure.h"
+#include "bench/bench.h"
 
+#include <err.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/param.h>
 
 #include "device/plan/launch.h"
-#include "device/pool.h"
 
 enum { REFERENCE_SIDE = 256, BATCH = 5 };
 
@@ -33,12 +33,7 @@ struct runner {
 };
 
 struct bench {
-	const struct bench_options *options;
-	const struct bench_case *c;
-	const struct device *device;
-	struct programs *programs;
-	cl_command_queue queue;
-	struct pool *pool; /* of a device that works in place, otherwise NULL */
+	const struct session *session;
 	struct case_pixels pixels;
 	struct tile tile;
 	cl_mem scratch[PLACES];
@@ -53,22 +48,6 @@ struct bench {
 static const char *runner_name(const struct runner *r)
 {
 	return r->kernel == TABLE ? "table" : kernel_name(r->kernel);
-}
-
-static void bench_fini(struct bench *b)
-{
-	for (uint32_t i = 0; i < b->count; i++) {
-		plan_free(&b->runner[i].plan);
-		free(b->runner[i].ms);
-	}
-	case_pixels_fini(&b->pixels);
-	for (int i = 0; i < PLACES; i++)
-		if (b->scratch[i])
-			clReleaseMemObject(b->scratch[i]);
-	pool_free(&b->pool);
-	if (b->queue)
-		clReleaseCommandQueue(b->queue);
-	free(b->copy_ms);
 }
 
 /* ---- runners ---- */
@@ -123,14 +102,15 @@ static struct plan *make_plan(struct bench *b, struct wish *wish)
 	for (int i = 0; i < 2; i++) {
 		plan_free(&plan);
 		wish->asked = wish->applied = 0;
-		if (plan_new(b->programs, &b->c->chain, &b->pixels.part, choose_wish, wish, &plan))
+		if (plan_new(b->session->programs, &b->pixels.c->chain, &b->pixels.part,
+		             choose_wish, wish, &plan))
 			return NULL;
 		if (wish->kernel == TABLE ? plan->list.count < 2
 		                          : !wish->applied || (i && wish->applied < wish->asked)) {
 			plan_free(&plan);
 			return NULL;
 		}
-		programs_wait(b->programs);
+		programs_wait(b->session->programs);
 	}
 	return plan;
 }
@@ -148,7 +128,7 @@ static enum form find_form(const struct bench *b, const struct runner *r)
 	needs = variant_get(r->kernel)->needs;
 	if (needs & VARIANT_IMAGE)
 		return needs & VARIANT_TARGET_IMAGE ? FORM_IMAGES : FORM_IMAGE;
-	if (b->options->padding_given)
+	if (b->session->options->padding_given)
 		return p->x || p->y ? FORM_PADDED : FORM_BARE;
 	return kernel_row(r->kernel)->operations & 1u << OPERATION_GRADIENT ? FORM_PADDED
 	                                                                    : FORM_BARE;
@@ -175,69 +155,46 @@ static void set_steps(struct bench *b, struct runner *r)
 }
 
 /* Adds a runner for a kernel in one of its shapes, if it applies. */
-static enum error add_runner(struct bench *b, enum kernel kernel, uint32_t number)
+static void add_runner(struct bench *b, enum kernel kernel, uint32_t number)
 {
-	struct wish wish = {.kernel = kernel, .number = number, .device = b->device};
+	struct wish wish = {.kernel = kernel, .number = number, .device = &b->session->device};
 	struct runner *r = &b->runner[b->count];
 
 	if (b->count == MEASURED_MAX)
-		return ERR_OK;
+		return;
 	r->plan = make_plan(b, &wish);
 	if (!r->plan)
-		return ERR_OK;
+		return;
 	b->count++;
 	r->kernel = kernel;
 	r->failed = kernel != TABLE && count_steps(r->plan, kernel) < wish.applied;
 	if (r->failed)
-		fprintf(stderr, "convolved-bench: %s cannot be compiled\n", runner_name(r));
+		warnx("%s cannot be compiled", runner_name(r));
 	r->form = find_form(b, r);
 	set_steps(b, r);
-	r->ms = calloc(b->runs_max, sizeof *r->ms);
-	return r->ms ? ERR_OK : ERR_MEMORY;
-}
-
-/* Adds the runners that the options want. */
-static enum error add_runners(struct bench *b)
-{
-	enum error e = ERR_OK;
-
-	for (enum kernel k = 0; !e && k < KERNELS; k++) {
-		if (!kernel_row(k)->operations || !bench_options_want(b->options, kernel_name(k)))
-			continue;
-		for (uint32_t i = 0; !e && i < SHAPES_MAX; i++)
-			e = add_runner(b, k, i);
-	}
-	if (!e && bench_options_want(b->options, "table"))
-		e = add_runner(b, TABLE, 0);
-	return e;
+	r->ms = bench_alloc(b->runs_max * sizeof *r->ms);
 }
 
 /* Makes what the runners read and write. Leaves out those of images that are larger than the
  * device's may be. */
-static enum error make_memory(struct bench *b)
+static void make_memory(struct bench *b)
 {
-	enum error e = case_pixels_make(&b->pixels, FORM_TILE); /* for the copy */
-	cl_int code = CL_SUCCESS;
+	cl_int code;
 
-	for (int i = 0; !code && i < PLACES; i++)
-		if (b->scratch_size[i])
-			b->scratch[i] = clCreateBuffer(b->device->context, CL_MEM_READ_WRITE,
-			                               b->scratch_size[i], NULL, &code);
-	if (!e && code)
-		e = ERR_DEVICE;
-	for (uint32_t i = 0; !e && i < b->count; i++) {
+	for (int i = 0; i < PLACES; i++) {
+		if (!b->scratch_size[i])
+			continue;
+		b->scratch[i] = clCreateBuffer(b->session->device.context, CL_MEM_READ_WRITE,
+		                               b->scratch_size[i], NULL, &code);
+		bench_check(code, "scratch buffers");
+	}
+	for (uint32_t i = 0; i < b->count; i++) {
 		const enum form form = b->runner[i].form;
 
-		if (b->runner[i].failed)
-			continue;
-		e = case_pixels_make(&b->pixels, form);
-		if (e == ERR_DEVICE && (form == FORM_IMAGE || form == FORM_IMAGES)) {
+		if (!b->runner[i].failed && !case_pixels_make(&b->pixels, form))
 			for (uint32_t k = 0; k < b->count; k++)
 				b->runner[k].failed |= b->runner[k].form == form;
-			e = ERR_OK;
-		}
 	}
-	return e;
 }
 
 /* ---- runs ---- */
@@ -262,13 +219,13 @@ static cl_int enqueue_once(struct bench *b, struct runner *r, uint32_t run)
 			region_pack(step, &b->tile, &views[step->dst]);
 			views[step->dst].buffer = b->scratch[step->dst];
 		}
-		if (!b->pool) {
-			code = launch_step(step, b->device, &b->tile, NULL, b->queue, views,
-			                   &r->event[run][i]);
+		if (!b->session->pool) {
+			code = launch_step(step, &b->session->device, &b->tile, NULL,
+			                   b->session->queue, views, &r->event[run][i]);
 			continue;
 		}
 		begun = times_now();
-		code = pool_run(b->pool, step, &b->tile, views, &ns);
+		code = pool_run(b->session->pool, step, &b->tile, views, &ns);
 		r->pool_ms[run] += times_now() - begun;
 	}
 	return code;
@@ -279,7 +236,7 @@ static double collect(const struct bench *b, struct runner *r, uint32_t run, cl_
 {
 	double ms = r->pool_ms[run];
 
-	for (uint32_t i = 0; !b->pool && i < r->plan->list.count; i++) {
+	for (uint32_t i = 0; !b->session->pool && i < r->plan->list.count; i++) {
 		ms += times_of_event(r->event[run][i], code);
 		r->event[run][i] = NULL;
 	}
@@ -294,7 +251,7 @@ static bool is_due(const struct bench *b, const struct runner *r, bool special)
 	    r->kernel == TABLE || kernel_row(r->kernel)->origin == KERNEL_SPECIAL;
 
 	return !r->failed && is_special == special && r->runs + r->batch < b->runs_max &&
-	       (r->spent <= b->options->budget || r->runs < 4);
+	       (r->spent <= b->session->options->budget || r->runs < 4);
 }
 
 /* Runs a round: enqueues everything before it waits, as the service does. */
@@ -312,10 +269,10 @@ static void run_round(struct bench *b, bool special)
 		for (r->batch = 0; !r->code && r->batch < BATCH && is_due(b, r, special);)
 			r->code = enqueue_once(b, r, r->batch++);
 	}
-	code = clEnqueueCopyBuffer(b->queue, p->source_view[FORM_TILE][pair].buffer,
+	code = clEnqueueCopyBuffer(b->session->queue, p->source_view[FORM_TILE][pair].buffer,
 	                           case_target(p, FORM_TILE, pair)->buffer, 0, 0,
 	                           image_size(&b->pixels.part), 0, NULL, &copy);
-	finished = clFinish(b->queue);
+	finished = clFinish(b->session->queue);
 	for (uint32_t i = 0; i < b->count; i++) {
 		struct runner *r = &b->runner[i];
 
@@ -327,8 +284,7 @@ static void run_round(struct bench *b, bool special)
 		}
 		r->failed |= r->code != CL_SUCCESS;
 		if (r->code)
-			fprintf(stderr, "convolved-bench: %s: %s\n", runner_name(r),
-			        opencl_error_name(r->code));
+			warnx("%s: %s", runner_name(r), opencl_error_name(r->code));
 	}
 	if (!code)
 		code = finished;
@@ -338,62 +294,59 @@ static void run_round(struct bench *b, bool special)
 /* ---- verification ---- */
 
 /* Keeps the result if it is the fastest right one so far. */
-static enum error keep_pixels(const struct bench *b, const struct measured *m, const char *target,
-                              struct bench_result *result)
+static void keep_pixels(const struct bench *b, const struct measured *m, const char *target,
+                        struct bench_result *result)
 {
 	const size_t row = image_row_size(&b->pixels.part);
 	const struct view *view = case_target(&b->pixels, FORM_TILE, 0);
 
-	if (!b->options->output || !measured_is_right(m))
-		return ERR_OK;
-	for (uint32_t i = 0; i < result->count && result->best; i++)
-		if (!strcmp(result->measured[i].variant, result->best) &&
-		    result->measured[i].times.median <= m->times.median)
-			return ERR_OK;
+	if (!b->session->options->output || !measured_is_right(m) ||
+	    (result->best && result->best_ms <= m->times.median))
+		return;
 	if (!result->pixels)
-		result->pixels = malloc(image_size(&b->pixels.part));
-	if (!result->pixels)
-		return ERR_MEMORY;
+		result->pixels = bench_alloc(image_size(&b->pixels.part));
 	for (uint32_t y = 0; y < b->pixels.part.height; y++)
 		memcpy((char *)result->pixels + y * row,
 		       target + view->origin + (size_t)y * view->pitch, row);
 	result->best = m->variant;
-	return ERR_OK;
+	result->best_ms = m->times.median;
 }
 
-/* Runs the variant once more, into a poisoned target, and compares it. */
-static enum error verify(struct bench *b, struct runner *r, struct measured *m,
-                         struct bench_result *result)
+/* Runs the variant once more, into a poisoned target, and compares it. Buffers and images have the
+ * same layout. */
+static void verify(struct bench *b, struct runner *r, struct measured *m,
+                   struct bench_result *result)
 {
-	const struct view *view = case_target(&b->pixels, r->form, b->turn % PAIRS);
-	char *target = malloc(b->pixels.target_size);
-	enum error e = ERR_DEVICE;
+	const struct case_pixels *p = &b->pixels;
+	const struct view *view = case_target(p, r->form, b->turn % PAIRS);
+	const size_t zero[3] = {0, 0, 0}, sides[3] = {p->area.width, p->area.height, 1};
+	const cl_command_queue queue = b->session->queue;
+	char *target = bench_alloc(p->target_size);
 	cl_int code;
 
-	if (!target)
-		return ERR_MEMORY;
-	memset(target, POISON, b->pixels.target_size);
-	code = case_target_write(&b->pixels, view, target);
-	if (!code)
-		code = enqueue_once(b, r, 0);
-	if (!code)
-		code = clFinish(b->queue);
+	memset(target, POISON, p->target_size);
+	code = view->image ? clEnqueueWriteImage(queue, view->image, CL_TRUE, zero, sides, 0, 0,
+	                                         target, 0, NULL, NULL)
+	                   : clEnqueueWriteBuffer(queue, view->buffer, CL_TRUE, 0, p->target_size,
+	                                          target, 0, NULL, NULL);
+	bench_check(code, m->variant);
+	bench_check(enqueue_once(b, r, 0), m->variant);
+	code = clFinish(queue);
 	collect(b, r, 0, &code);
-	if (!code)
-		code = case_target_read(&b->pixels, view, target);
-	if (code)
-		fprintf(stderr, "convolved-bench: %s: %s\n", m->variant, opencl_error_name(code));
-	else
-		e = check_target(&b->pixels, b->options->verify, target, m);
-	if (!e)
-		e = keep_pixels(b, m, target, result);
+	bench_check(code, m->variant);
+	code = view->image ? clEnqueueReadImage(queue, view->image, CL_TRUE, zero, sides, 0, 0,
+	                                        target, 0, NULL, NULL)
+	                   : clEnqueueReadBuffer(queue, view->buffer, CL_TRUE, 0, p->target_size,
+	                                         target, 0, NULL, NULL);
+	bench_check(code, m->variant);
+	check_target(p, b->session->options->verify, target, m);
+	keep_pixels(b, m, target, result);
 	free(target);
-	return e;
 }
 
 /* ---- results ---- */
 
-static enum error finish_runner(struct bench *b, struct runner *r, struct bench_result *result)
+static void finish_runner(struct bench *b, struct runner *r, struct bench_result *result)
 {
 	static const char *const origins[] = {
 	    [KERNEL_GENERAL] = "general",
@@ -412,25 +365,23 @@ static enum error finish_runner(struct bench *b, struct runner *r, struct bench_
 	                     .origin = r->kernel == TABLE ? "service"
 	                                                  : origins[kernel_row(r->kernel)->origin],
 	                     .launches = r->plan->list.count};
-	enum error e;
 
 	if (r->failed)
-		return ERR_OK;
+		return;
 	if (m.launches == 1 || count_steps(r->plan, r->kernel) == m.launches)
 		m.shape = r->plan->list.step[0].shape;
-	m.times = times_of_runs(r->ms, r->runs, b->options->warmup, &m.runs);
-	e = verify(b, r, &m, result);
-	if (!e)
-		result_add(result, &m);
-	return e;
+	m.times = times_of_runs(r->ms, r->runs, b->session->options->warmup, &m.runs);
+	verify(b, r, &m, result);
+	result_add(result, &m);
 }
 
 /* Times the reference on a part of the image and scales the time to the whole. */
-static enum error measure_reference(const struct bench *b, struct bench_result *result)
+static void measure_reference(const struct bench *b, struct bench_result *result)
 {
 	const struct case_pixels *p = &b->pixels;
 	const struct view *tile = &p->source_view[FORM_TILE][0];
-	struct window w = {0, 0, p->part.width, p->part.height};
+	const struct window w = {.width = MIN(p->part.width, REFERENCE_SIDE),
+	                         .height = MIN(p->part.height, REFERENCE_SIDE)};
 	struct measured m = {.variant = "reference",
 	                     .origin = "processor",
 	                     .form = "memory",
@@ -438,96 +389,73 @@ static enum error measure_reference(const struct bench *b, struct bench_result *
 	                     .runs = 1};
 	struct reference reference;
 	double begun = times_now();
-	enum error e;
 
-	if (!bench_options_want(b->options, m.variant))
-		return ERR_OK;
-	w.width = w.width < REFERENCE_SIDE ? w.width : REFERENCE_SIDE;
-	w.height = w.height < REFERENCE_SIDE ? w.height : REFERENCE_SIDE;
-	e = reference_window(&b->c->chain, &p->part, &w, p->tile + tile->origin, tile->pitch,
-	                     &reference);
-	if (e)
-		return e;
+	if (!bench_options_want(b->session->options, m.variant))
+		return;
+	bench_must(reference_window(&b->pixels.c->chain, &p->part, &w, p->tile + tile->origin,
+	                            tile->pitch, &reference));
 	m.times.median = m.times.mean =
 	    (times_now() - begun) * p->part.width * p->part.height / ((double)w.width * w.height);
 	m.verified = (uint64_t)w.width * w.height * p->part.bands;
 	reference_fini(&reference);
 	result_add(result, &m);
-	return ERR_OK;
 }
 
 /* Measures the processor's own baseline. */
-static enum error measure_processor(const struct bench *b, struct bench_result *result)
+static void measure_processor(const struct bench *b, struct bench_result *result)
 {
 	static const struct {
 		uint32_t threads;
 		const char *name;
 	} rows[] = {
 	    {1, "processor, 1 thread"}, {4, "processor, 4 threads"}, {8, "processor, 8 threads"}};
-	enum error e = ERR_OK;
 
-	if (!bench_options_want(b->options, "processor") || !processor_can(b->c))
-		return ERR_OK;
-	for (size_t i = 0; !e && i < sizeof rows / sizeof *rows; i++) {
+	if (!bench_options_want(b->session->options, "processor"))
+		return;
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		struct measured m = {.variant = rows[i].name,
 		                     .origin = "processor",
 		                     .form = "memory",
 		                     .threads = rows[i].threads};
 
-		e = processor_measure(&b->pixels, &m);
-		if (!e)
+		if (processor_measure(&b->pixels, &m))
 			result_add(result, &m);
 	}
-	return e;
 }
 
-static enum error bench_init(struct bench *b)
+void measure_case(const struct session *session, const struct bench_case *c,
+                  struct bench_result *result)
 {
-	cl_int code;
-	enum error e;
+	const struct bench_options *options = session->options;
+	struct bench *b = bench_alloc(sizeof *b);
 
-	b->copy_ms = calloc(2 * b->runs_max, sizeof *b->copy_ms);
-	if (!b->copy_ms)
-		return ERR_MEMORY;
-	b->queue = clCreateCommandQueue(b->device->context, b->device->id,
-	                                CL_QUEUE_PROFILING_ENABLE, &code);
-	if (code)
-		return ERR_DEVICE;
-	e = case_pixels_init(&b->pixels, b->c, b->options, b->device, b->queue);
-	b->tile = (struct tile){.width = b->pixels.part.width, .height = b->pixels.part.height};
-	if (!e && b->device->in_place)
-		e = pool_new(b->device, -1, &b->pool);
-	if (!e)
-		e = add_runners(b);
-	return e ? e : make_memory(b);
-}
-
-enum error measure_case(struct programs *programs, const struct bench_options *options,
-                        const struct bench_case *c, struct bench_result *result)
-{
-	struct bench *b = calloc(1, sizeof *b);
-	enum error e;
-
-	*result = (struct bench_result){0};
-	if (!b)
-		return ERR_MEMORY;
-	b->options = options;
-	b->c = c;
-	b->programs = programs;
-	b->device = programs_device(programs);
+	b->session = session;
 	b->runs_max = options->iterations + options->warmup;
-	e = bench_init(b);
-	for (uint32_t i = 0; !e && i < 2 * b->runs_max; i++)
+	b->copy_ms = bench_alloc(2 * b->runs_max * sizeof *b->copy_ms);
+	case_pixels_init(&b->pixels, session, c);
+	b->tile = (struct tile){.width = b->pixels.part.width, .height = b->pixels.part.height};
+	for (enum kernel k = 0; k < KERNELS; k++)
+		for (uint32_t i = 0; i < SHAPES_MAX; i++)
+			if (kernel_row(k)->operations &&
+			    bench_options_want(options, kernel_name(k)))
+				add_runner(b, k, i);
+	if (bench_options_want(options, "table"))
+		add_runner(b, TABLE, 0);
+	make_memory(b);
+	for (uint32_t i = 0; i < 2 * b->runs_max; i++)
 		run_round(b, i < b->runs_max);
-	if (!e)
-		result_begin(result, &b->pixels.part, b->copy_ms, b->runs_max, options->warmup);
-	for (uint32_t i = 0; !e && i < b->count; i++)
-		e = finish_runner(b, &b->runner[i], result);
-	if (!e)
-		e = measure_processor(b, result);
-	if (!e)
-		e = measure_reference(b, result);
-	bench_fini(b);
+	result_begin(result, &b->pixels.part, b->copy_ms, b->runs_max, options->warmup);
+	for (uint32_t i = 0; i < b->count; i++) {
+		finish_runner(b, &b->runner[i], result);
+		plan_free(&b->runner[i].plan);
+		free(b->runner[i].ms);
+	}
+	measure_processor(b, result);
+	measure_reference(b, result);
+	case_pixels_fini(&b->pixels);
+	for (int i = 0; i < PLACES; i++)
+		if (b->scratch[i])
+			clReleaseMemObject(b->scratch[i]);
+	free(b->copy_ms);
 	free(b);
-	return e;
 }

@@ -1,6 +1,7 @@
 /* The command line of convolved-bench. */
-#include "bench/options.h"
+#include "bench/bench.h"
 
+#include <err.h>
 #include <getopt.h>
 #include <glib.h>
 #include <stdio.h>
@@ -49,34 +50,14 @@ static const char help[] =
 struct row {
 	const char *name;
 	int letter; /* 0: it has none */
-	enum { FLAG, TEXT, INTEGER, NUMBER, OTHER } takes;
+	enum { FLAG, TEXT, VALUE, AREA, PADDING, VARIANTS } takes;
 	size_t member;
-	struct value_kind kind; /* of a number */
-	void (*read)(struct bench_options *o, const struct row *row, const char *text);
+	struct value_kind kind; /* of a VALUE */
 };
 
 static void refuse(const char *option, const char *value, const char *valid)
 {
-	fprintf(stderr, "convolved-bench: --%s '%s': %s\n", option, value, valid);
-	exit(2);
-}
-
-static void read_area(struct bench_options *o, const struct row *row, const char *text)
-{
-	if (!area_parse(text, (struct area *)(void *)((char *)o + row->member)))
-		refuse(row->name, text, "expected X,Y,WIDTH,HEIGHT in pixels, e.g. 0,0,640,480");
-}
-
-static void read_padding(struct bench_options *o, const struct row *row, const char *text)
-{
-	enum { MOST = 1024 };
-	struct padding *p = &o->padding;
-	char rest;
-
-	if (strspn(text, "0123456789,") != strlen(text) ||
-	    sscanf(text, "%6u,%6u%c", &p->x, &p->y, &rest) != 2 || p->x > MOST || p->y > MOST)
-		refuse(row->name, text, "expected X,Y in pixels, each from 0 to 1024, e.g. 16,1");
-	o->padding_given = true;
+	errx(2, "--%s '%s': %s", option, value, valid);
 }
 
 /* Rows that are no kernels. */
@@ -95,30 +76,29 @@ enum { OTHERS = sizeof others / sizeof *others, DIRECTIONS = 2 };
 static const struct jpeg_direction *const directions[DIRECTIONS] = {&jpeg_decode_direction,
                                                                     &jpeg_encode_direction};
 
-static bool is_variant(const char *name)
+/* Returns true if it is the variant that is looked for; lists it instead, if there is none. */
+static bool is_it(const char *wanted, const char *name, const char *text)
 {
-	for (enum kernel k = 0; k < KERNELS; k++)
-		if (kernel_row(k)->operations && !strcmp(name, kernel_name(k)))
-			return true;
-	for (size_t i = 0; i < OTHERS; i++)
-		if (!strcmp(name, others[i].name))
-			return true;
-	for (size_t d = 0; d < DIRECTIONS; d++)
-		for (uint32_t i = 0; i < directions[d]->stage_count; i++)
-			if (!strcmp(name, directions[d]->stages[i].name))
-				return true;
-	return false;
+	if (!wanted)
+		printf("%-26s %s\n", name, text);
+	return wanted && !strcmp(name, wanted);
 }
 
-static void read_variants(struct bench_options *o, const struct row *row, const char *text)
+/* Looks for a variant; NULL: lists all. */
+static bool find_variant(const char *wanted)
 {
-	g_strfreev(o->variants);
-	o->variants = g_strsplit(text, ",", -1);
-	if (!*text)
-		refuse(row->name, text, "no such variant; see --list");
-	for (char **name = o->variants; *name; name++)
-		if (!is_variant(*name))
-			refuse(row->name, *name, "no such variant; see --list");
+	bool found = false;
+
+	for (enum kernel k = 0; k < KERNELS; k++)
+		if (kernel_row(k)->operations)
+			found |= is_it(wanted, kernel_name(k), kernel_row(k)->text);
+	for (size_t i = 0; i < OTHERS; i++)
+		found |= is_it(wanted, others[i].name, others[i].text);
+	for (size_t d = 0; d < DIRECTIONS; d++)
+		for (uint32_t i = 0; i < directions[d]->stage_count; i++)
+			found |= is_it(wanted, directions[d]->stages[i].name,
+			               directions[d]->stages[i].file);
+	return found;
 }
 
 bool bench_options_want(const struct bench_options *options, const char *variant)
@@ -127,39 +107,26 @@ bool bench_options_want(const struct bench_options *options, const char *variant
 	       g_strv_contains((const char *const *)options->variants, variant);
 }
 
-static void list_variants(void)
-{
-	for (enum kernel k = 0; k < KERNELS; k++)
-		if (kernel_row(k)->operations)
-			printf("%-26s %s\n", kernel_name(k), kernel_row(k)->text);
-	for (size_t i = 0; i < OTHERS; i++)
-		printf("%-26s %s\n", others[i].name, others[i].text);
-	for (size_t d = 0; d < DIRECTIONS; d++)
-		for (uint32_t i = 0; i < directions[d]->stage_count; i++)
-			printf("%-26s %s\n", directions[d]->stages[i].name,
-			       directions[d]->stages[i].file);
-}
-
 /* The words of --type, in the order of enum device_type, and then that for no type. */
 static const char types[] = "all|cpu|gpu|acc|default";
 enum { TYPE_DEFAULT = DEVICE_ACCELERATOR + 1 };
 
 #define AT(to) .member = offsetof(struct bench_options, to)
 static const struct row rows[] = {
-    {"platform", 'p', INTEGER, AT(platform), .kind = {VALUE_INTEGER, 0, 1000, NULL}},
-    {"type", 't', INTEGER, AT(device_type), .kind = {VALUE_WORD, .unit = types}},
+    {"platform", 'p', VALUE, AT(platform), .kind = {VALUE_INTEGER, 0, 1000, NULL}},
+    {"type", 't', VALUE, AT(device_type), .kind = {VALUE_WORD, .unit = types}},
     {"device", 'd', TEXT, AT(device)},
-    {"width", 'W', INTEGER, AT(width), .kind = {VALUE_INTEGER, 1, 65536, NULL}},
-    {"height", 'H', INTEGER, AT(height), .kind = {VALUE_INTEGER, 1, 65536, NULL}},
-    {"iterations", 'i', INTEGER, AT(iterations), .kind = {VALUE_INTEGER, 1, 10000, NULL}},
-    {"warmup", 0, INTEGER, AT(warmup), .kind = {VALUE_INTEGER, 0, 10000, NULL}},
-    {"budget", 0, NUMBER, AT(budget), .kind = {VALUE_NUMBER, 0.001, 86400, "seconds"}},
+    {"width", 'W', VALUE, AT(width), .kind = {VALUE_INTEGER, 1, 65536, NULL}},
+    {"height", 'H', VALUE, AT(height), .kind = {VALUE_INTEGER, 1, 65536, NULL}},
+    {"iterations", 'i', VALUE, AT(iterations), .kind = {VALUE_INTEGER, 1, 10000, NULL}},
+    {"warmup", 0, VALUE, AT(warmup), .kind = {VALUE_INTEGER, 0, 10000, NULL}},
+    {"budget", 0, VALUE, AT(budget), .kind = {VALUE_NUMBER, 0.001, 86400, "seconds"}},
     {"filter", 0, TEXT, AT(filter)},
     {"pixels", 0, TEXT, AT(pixels)},
-    {"variant", 0, OTHER, .read = read_variants},
-    {"source-roi", 0, OTHER, AT(source_roi), .read = read_area},
-    {"target-roi", 0, OTHER, AT(target_roi), .read = read_area},
-    {"padding", 0, OTHER, .read = read_padding},
+    {"variant", 0, VARIANTS, AT(variants)},
+    {"source-roi", 0, AREA, AT(source_roi)},
+    {"target-roi", 0, AREA, AT(target_roi)},
+    {"padding", 0, PADDING, AT(padding)},
     {"verify", 0, FLAG, AT(verify)},
     {"output", 'o', TEXT, AT(output)},
     {"kernel-dir", 0, TEXT, AT(kernel_dir)},
@@ -175,15 +142,12 @@ enum { ROWS = sizeof rows / sizeof *rows };
 
 static void set(struct bench_options *o, const struct row *row, const char *text)
 {
+	enum { PADDING_MAX = 1024 };
+	struct padding *p = &o->padding;
 	void *member = (char *)o + row->member;
-	char valid[96] = "expected ";
-	double number = 0;
+	char valid[96] = "expected ", rest;
+	double number;
 
-	if ((row->takes == INTEGER || row->takes == NUMBER) &&
-	    !value_read(&row->kind, text, &number)) {
-		value_describe(&row->kind, valid + strlen(valid), sizeof valid - strlen(valid));
-		refuse(row->name, text, valid);
-	}
 	switch (row->takes) {
 	case FLAG:
 		*(bool *)member = true;
@@ -191,33 +155,39 @@ static void set(struct bench_options *o, const struct row *row, const char *text
 	case TEXT:
 		*(const char **)member = text;
 		break;
-	case INTEGER:
-		*(uint32_t *)member = (uint32_t)number;
+	case VALUE:
+		if (!value_read(&row->kind, text, &number)) {
+			value_describe(&row->kind, valid + strlen(valid),
+			               sizeof valid - strlen(valid));
+			refuse(row->name, text, valid);
+		}
+		if (row->kind.type == VALUE_NUMBER)
+			*(double *)member = number;
+		else
+			*(uint32_t *)member = (uint32_t)number;
 		break;
-	case NUMBER:
-		*(double *)member = number;
+	case AREA:
+		if (!area_parse(text, member))
+			refuse(row->name, text,
+			       "expected X,Y,WIDTH,HEIGHT in pixels, e.g. 0,0,640,480");
 		break;
-	case OTHER:
-		row->read(o, row, text);
+	case PADDING:
+		if (strspn(text, "0123456789,") != strlen(text) ||
+		    sscanf(text, "%6u,%6u%c", &p->x, &p->y, &rest) != 2 || p->x > PADDING_MAX ||
+		    p->y > PADDING_MAX)
+			refuse(row->name, text,
+			       "expected X,Y in pixels, each from 0 to 1024, e.g. 16,1");
+		o->padding_given = true;
 		break;
-	}
-}
-
-/* Reads the options in front of the image; ends the program if one is none. */
-static void read_options(struct bench_options *o)
-{
-	enum { FIRST = 256 }; /* above all letters */
-	struct option flags[ROWS + 1] = {0};
-	int c, i;
-
-	for (i = 0; i < ROWS; i++)
-		flags[i] = (struct option){rows[i].name, rows[i].takes != FLAG, NULL, FIRST + i};
-	while ((c = getopt_long(o->argc, o->argv, "p:t:d:W:H:i:o:", flags, NULL)) != -1) {
-		for (i = 0; i < ROWS && c != rows[i].letter && c != FIRST + i;)
-			i++;
-		if (i == ROWS)
-			exit(2);
-		set(o, &rows[i], optarg);
+	case VARIANTS:
+		g_strfreev(o->variants);
+		o->variants = g_strsplit(text, ",", -1);
+		if (!*o->variants)
+			refuse(row->name, text, "no such variant; see --list");
+		for (char **name = o->variants; *name; name++)
+			if (!find_variant(*name))
+				refuse(row->name, *name, "no such variant; see --list");
+		break;
 	}
 }
 
@@ -242,6 +212,10 @@ static void check_together(struct bench_options *o)
 
 void bench_options_parse(struct bench_options *o, int argc, char **argv)
 {
+	enum { FIRST = 256 }; /* above all letters */
+	struct option flags[ROWS + 1] = {0};
+	int c, i;
+
 	*o = (struct bench_options){.platform = -1,
 	                            .device_type = TYPE_DEFAULT,
 	                            .iterations = 50,
@@ -249,9 +223,17 @@ void bench_options_parse(struct bench_options *o, int argc, char **argv)
 	                            .budget = 10,
 	                            .argc = argc,
 	                            .argv = argv};
-	read_options(o);
+	for (i = 0; i < ROWS; i++)
+		flags[i] = (struct option){rows[i].name, rows[i].takes != FLAG, NULL, FIRST + i};
+	while ((c = getopt_long(argc, argv, "p:t:d:W:H:i:o:", flags, NULL)) != -1) {
+		for (i = 0; i < ROWS && c != rows[i].letter && c != FIRST + i;)
+			i++;
+		if (i == ROWS)
+			exit(2);
+		set(o, &rows[i], optarg);
+	}
 	if (o->list)
-		list_variants();
+		find_variant(NULL);
 	if (o->help)
 		fputs(help, stdout);
 	if (o->version)
@@ -263,10 +245,8 @@ void bench_options_parse(struct bench_options *o, int argc, char **argv)
 		o->device_type = DEVICE_NONE;
 	if (optind < argc)
 		o->file = argv[optind++];
-	if (optind < argc) {
-		fprintf(stderr, "convolved-bench: %s: expected one image at most\n", argv[optind]);
-		exit(2);
-	}
+	if (optind < argc)
+		errx(2, "%s: expected one image at most", argv[optind]);
 	check_together(o);
 }
 

@@ -1,10 +1,11 @@
 /* A thread has a band of rows. It converts them with their halo to floats, filters a row at a time
  * by adding up shifted rows times weights, which compilers turn into vectors, and rounds. */
-#include "bench/measure.h"
+#include "bench/bench.h"
 
 #include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <sys/param.h>
 
 #include "filters/filters.h"
 
@@ -30,20 +31,24 @@ struct band {
 	float *sum;
 	size_t samples, pitch; /* of a row of the result, and of `in` */
 	pthread_t thread;
-	bool failed;
 };
 
-/* to += weight * from. */
-static void add_row(float *restrict to, const float *restrict from, float weight, size_t count)
+/* Adds rows that are `apart` samples from each other, times a weight each. */
+static void add_rows(float *restrict to, const float *restrict from, size_t apart,
+                     const float *weights, size_t rows, size_t count)
 {
 	enum { LANES = 8 };
-	size_t i = 0;
 
-	for (; i + LANES <= count; i += LANES)
-		for (size_t k = 0; k < LANES; k++)
-			to[i + k] += weight * from[i + k];
-	for (; i < count; i++)
-		to[i] += weight * from[i];
+	for (size_t row = 0; row < rows; row++, from += apart) {
+		const float weight = weights[row];
+		size_t i = 0;
+
+		for (; i + LANES <= count; i += LANES)
+			for (size_t k = 0; k < LANES; k++)
+				to[i + k] += weight * from[i + k];
+		for (; i < count; i++)
+			to[i] += weight * from[i];
+	}
 }
 
 static void set_row(float *to, float value, size_t count)
@@ -80,32 +85,16 @@ static void filter_matrix(struct band *b, uint32_t y)
 	const uint32_t bands = b->work->pixels->part.bands, width = 2 * op->radius_x + 1;
 
 	for (uint32_t j = 0; j <= 2 * op->radius_y; j++)
-		for (uint32_t i = 0; i < width; i++)
-			add_row(b->sum, in_row(b, y + j) + i * bands,
-			        b->work->weights[j * width + i], b->samples);
+		add_rows(b->sum, in_row(b, y + j), bands, b->work->weights + j * width, width,
+		         b->samples);
 }
 
 static void filter_separable(struct band *b, uint32_t y)
 {
 	const struct operation *op = &b->work->op;
-	const float *column = b->work->weights + 2 * op->radius_x + 1;
 
-	for (uint32_t j = 0; j <= 2 * op->radius_y; j++)
-		add_row(b->sum, b->across + (y + j) * b->samples, column[j], b->samples);
-}
-
-/* The first pass of a separable filter, over all rows. */
-static void filter_across(struct band *b)
-{
-	const struct operation *op = &b->work->op;
-	const uint32_t bands = b->work->pixels->part.bands;
-
-	for (uint32_t y = 0; y < b->end - b->first + 2 * op->radius_y; y++) {
-		set_row(b->across + y * b->samples, 0, b->samples);
-		for (uint32_t i = 0; i <= 2 * op->radius_x; i++)
-			add_row(b->across + y * b->samples, in_row(b, y) + i * bands,
-			        b->work->weights[i], b->samples);
-	}
+	add_rows(b->sum, b->across + y * b->samples, b->samples,
+	         b->work->weights + 2 * op->radius_x + 1, 2 * op->radius_y + 1, b->samples);
 }
 
 static void filter_gradient(struct band *b, uint32_t y)
@@ -166,20 +155,6 @@ static filter_row *const filters[OPERATIONS] = {
     [OPERATION_BILATERAL] = filter_bilateral,
 };
 
-bool processor_can(const struct bench_case *c)
-{
-	struct operation op;
-	bool can;
-
-	if (c->chain.count != 1 || c->chain.call[0].channels != CHANNELS_ALL || c->image.alpha ||
-	    filter_lower(&c->chain.call[0], c->chain.coefficient, &op))
-		return false;
-	can =
-	    filters[op.kind] && (op.kind != OPERATION_GRADIENT || op.output == GRADIENT_MAGNITUDE);
-	operation_fini(&op);
-	return can;
-}
-
 static void *run_band(void *data)
 {
 	struct band *b = data;
@@ -198,8 +173,11 @@ static void *run_band(void *data)
 			to[i] = type == PIXEL_U8    ? ((const uint8_t *)row)[i]
 			        : type == PIXEL_U16 ? ((const uint16_t *)(const void *)row)[i]
 			                            : ((const float *)(const void *)row)[i];
-	if (b->across)
-		filter_across(b);
+	for (uint32_t y = 0; b->across && y < rows + 2 * halo; y++) { /* a first pass */
+		set_row(b->across + y * b->samples, 0, b->samples);
+		add_rows(b->across + y * b->samples, in_row(b, y), p->part.bands, w->weights,
+		         2 * w->op.radius_x + 1, b->samples);
+	}
 	for (uint32_t y = 0; y < rows; y++) {
 		set_row(b->sum, w->offset, b->samples);
 		filters[w->op.kind](b, y);
@@ -209,77 +187,72 @@ static void *run_band(void *data)
 	return NULL;
 }
 
-static enum error band_init(struct band *b, const struct filter_work *w, uint32_t index)
+static void band_init(struct band *b, const struct filter_work *w, uint32_t index)
 {
 	const struct image *part = &w->pixels->part;
-	const size_t halo = w->op.radius_y;
 	size_t rows;
 
-	*b = (struct band){.work = w};
+	b->work = w;
 	b->first = (uint32_t)((uint64_t)w->rows * index / w->threads);
 	b->end = (uint32_t)((uint64_t)w->rows * (index + 1) / w->threads);
-	rows = b->end - b->first + 2 * halo;
+	rows = b->end - b->first + 2 * (size_t)w->op.radius_y;
 	b->samples = (size_t)part->width * part->bands;
 	b->pitch = b->samples + 2 * (size_t)w->op.radius_x * part->bands;
-	b->in = malloc(rows * b->pitch * sizeof *b->in);
-	b->sum = malloc(b->samples * sizeof *b->sum);
+	b->in = bench_alloc(rows * b->pitch * sizeof *b->in);
+	b->sum = bench_alloc(b->samples * sizeof *b->sum);
 	if (w->op.kind == OPERATION_SEPARABLE)
-		b->across = malloc(rows * b->samples * sizeof *b->across);
-	return b->in && b->sum && (b->across || w->op.kind != OPERATION_SEPARABLE) ? ERR_OK
-	                                                                           : ERR_MEMORY;
+		b->across = bench_alloc(rows * b->samples * sizeof *b->across);
 }
 
-/* Runs all bands, one in this thread. */
-static enum error run_bands(struct band *bands, uint32_t count, double *ms)
+/* Runs all bands, one in this thread, and returns the milliseconds. */
+static double run_bands(struct band *bands, uint32_t count)
 {
 	const double begun = times_now();
-	enum error e = ERR_OK;
 
 	for (uint32_t i = 1; i < count; i++)
-		bands[i].failed = pthread_create(&bands[i].thread, NULL, run_band, &bands[i]) != 0;
+		if (pthread_create(&bands[i].thread, NULL, run_band, &bands[i]))
+			bench_must(ERR_MEMORY);
 	run_band(&bands[0]);
 	for (uint32_t i = 1; i < count; i++)
-		if (bands[i].failed)
-			e = ERR_MEMORY;
-		else
-			pthread_join(bands[i].thread, NULL);
-	*ms = times_now() - begun;
-	return e;
+		pthread_join(bands[i].thread, NULL);
+	return times_now() - begun;
 }
 
-static enum error check_band(const struct filter_work *w, const struct band *b, struct measured *m)
+static void check_band(const struct filter_work *w, const struct band *b, struct measured *m)
 {
 	enum { ROWS = 4, COLUMNS = 96 };
 	const struct image *part = &w->pixels->part;
 	const size_t row = image_row_size(part);
-	const uint32_t rows = b->end - b->first < ROWS ? b->end - b->first : ROWS;
-	const uint32_t columns = part->width < COLUMNS ? part->width : COLUMNS;
+	const uint32_t rows = MIN(b->end - b->first, ROWS), columns = MIN(part->width, COLUMNS);
 	struct window window = {0, b->first, columns, rows};
-	enum error e = check_window(w->pixels, &window, w->out + window.y0 * row, row, m);
 
+	check_window(w->pixels, &window, w->out + window.y0 * row, row, m);
 	window.x0 = part->width - columns;
 	window.y0 = b->end - rows;
-	if (!e)
-		e = check_window(w->pixels, &window,
-		                 w->out + window.y0 * row + window.x0 * image_pixel_size(part), row,
-		                 m);
-	return e;
+	check_window(w->pixels, &window,
+	             w->out + window.y0 * row + window.x0 * image_pixel_size(part), row, m);
 }
 
-static enum error work_init(struct filter_work *w, uint32_t threads)
+/* Prepares all but the bands; false if there is no code for the case. */
+static bool work_init(struct filter_work *w, uint32_t threads)
 {
 	const struct chain *chain = &w->pixels->c->chain;
 	const struct image *part = &w->pixels->part;
 	const double full = pixel_type_full_scale(part->type);
-	enum error e = filter_lower(&chain->call[0], chain->coefficient, &w->op);
 	double row_work, rows;
 	size_t count;
 
-	if (e)
-		return e;
+	if (chain->count != 1 || chain->call[0].channels != CHANNELS_ALL)
+		return false;
+	bench_must(filter_lower(&chain->call[0], chain->coefficient, &w->op));
+	if (!filters[w->op.kind] ||
+	    (w->op.kind == OPERATION_GRADIENT && w->op.output != GRADIENT_MAGNITUDE)) {
+		operation_fini(&w->op);
+		return false;
+	}
 	count = operation_coefficients(&w->op);
-	w->weights = malloc((count + 1) * sizeof *w->weights);
-	for (size_t i = 0; w->weights && i < count; i++)
+	w->weights = bench_alloc((count + 1) * sizeof *w->weights);
+	for (size_t i = 0; i < count; i++)
 		w->weights[i] = (float)w->op.coefficients[i];
 	w->offset =
 	    (float)(w->op.offset + (w->op.signed_output ? pixel_type_midpoint(part->type) : 0));
@@ -289,33 +262,30 @@ static enum error work_init(struct filter_work *w, uint32_t threads)
 	    operation_terms(w->op.kind, w->op.radius_x, w->op.radius_y) * part->width * part->bands;
 	rows = fmin(part->height, ceil(band_work / row_work) * threads);
 	w->rows = (uint32_t)rows;
-	w->threads = threads < w->rows ? threads : w->rows;
-	w->out = malloc(w->rows * image_row_size(part));
-	return w->weights && w->out ? ERR_OK : ERR_MEMORY;
+	w->threads = MIN(threads, w->rows);
+	w->out = bench_alloc(w->rows * image_row_size(part));
+	return true;
 }
 
-enum error processor_measure(const struct case_pixels *pixels, struct measured *m)
+bool processor_measure(const struct case_pixels *pixels, struct measured *m)
 {
 	struct filter_work w = {.pixels = pixels};
 	struct band bands[THREADS_MAX] = {0};
-	double ms[REPEATS];
-	enum error e = work_init(&w, m->threads);
+	double ms[REPEATS], scale;
 
-	for (uint32_t i = 0; !e && i < w.threads; i++)
-		e = band_init(&bands[i], &w, i);
-	for (int i = 0; !e && i < REPEATS; i++)
-		e = run_bands(bands, w.threads, &ms[i]);
-	for (uint32_t i = 0; !e && i < w.threads; i++)
-		e = check_band(&w, &bands[i], m);
-	if (!e) {
-		const double scale = (double)pixels->part.height / w.rows;
-
-		m->runs = REPEATS;
-		m->times = times_summarize(ms, REPEATS);
-		m->times.median *= scale;
-		m->times.mean *= scale;
-	}
-	for (uint32_t i = 0; i < THREADS_MAX; i++) {
+	if (!work_init(&w, m->threads))
+		return false;
+	for (uint32_t i = 0; i < w.threads; i++)
+		band_init(&bands[i], &w, i);
+	for (int i = 0; i < REPEATS; i++)
+		ms[i] = run_bands(bands, w.threads);
+	m->runs = REPEATS;
+	m->times = times_summarize(ms, REPEATS);
+	scale = (double)pixels->part.height / w.rows;
+	m->times.median *= scale;
+	m->times.mean *= scale;
+	for (uint32_t i = 0; i < w.threads; i++) {
+		check_band(&w, &bands[i], m);
 		free(bands[i].in);
 		free(bands[i].across);
 		free(bands[i].sum);
@@ -323,5 +293,5 @@ enum error processor_measure(const struct case_pixels *pixels, struct measured *
 	free(w.weights);
 	free(w.out);
 	operation_fini(&w.op);
-	return e;
+	return true;
 }

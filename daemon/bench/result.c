@@ -1,51 +1,70 @@
 /* The reference is much slower than any kernel. Unless everything is to be checked, it computes the
  * corners and some windows at random places, which are the same for every kernel. */
-#include "bench/measure.h"
+#include "bench/bench.h"
 
+#include <err.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/param.h>
 
 #include "base/clock.h"
 #include "base/sort.h"
 
 enum { WINDOWS = 24, WINDOW_SIDE = 96 };
 
-enum error check_window(const struct case_pixels *p, const struct window *w, const char *from,
-                        size_t pitch, struct measured *m)
+void *bench_alloc(size_t size)
+{
+	void *memory = calloc(1, size);
+
+	if (!memory)
+		errx(1, "out of memory");
+	return memory;
+}
+
+void bench_must(enum error e)
+{
+	if (e == ERR_MEMORY)
+		errx(1, "out of memory");
+	if (e)
+		exit(e == ERR_BAD_PARAMETER ? 2 : 1);
+}
+
+void bench_check(cl_int code, const char *what)
+{
+	if (code)
+		errx(1, "%s: %s", what, opencl_error_name(code));
+}
+
+void check_window(const struct case_pixels *p, const struct window *w, const char *from,
+                  size_t pitch, struct measured *m)
 {
 	const struct view *tile = &p->source_view[FORM_TILE][0];
 	const char *source = p->tile + tile->origin + (size_t)w->y0 * tile->pitch +
 	                     w->x0 * image_pixel_size(&p->part);
 	struct difference difference = {0};
 	struct reference reference;
-	enum error e = reference_window(&p->c->chain, &p->part, w, source, tile->pitch, &reference);
 
-	if (e)
-		return e;
+	bench_must(reference_window(&p->c->chain, &p->part, w, source, tile->pitch, &reference));
 	difference_add(&difference, &reference, from, pitch);
 	reference_fini(&reference);
 	m->verified += difference.samples;
 	m->mismatches += difference.mismatches;
 	m->max_difference = fmax(m->max_difference, difference.largest);
-	return ERR_OK;
 }
 
 /* The i-th window: the corners first, then random places. With `all`, bands of rows. */
 static bool window_get(const struct image *image, bool all, uint32_t i, struct window *w)
 {
-	const uint32_t width = image->width, height = image->height;
-	const uint32_t side = WINDOW_SIDE, rows = 64;
+	const uint32_t width = image->width, height = image->height, rows = 64;
 	uint64_t hash = (i + 1) * UINT64_C(0x9e3779b97f4a7c15);
 
 	if (all) {
-		*w = (struct window){0, i * rows, width, rows};
-		if (w->y0 >= height)
-			return false;
-		w->height = height - w->y0 < rows ? height - w->y0 : rows;
-		return true;
+		*w = (struct window){0, i * rows, width, MIN(height - i * rows, rows)};
+		return w->y0 < height;
 	}
-	w->width = width < side ? width : side;
-	w->height = height < side ? height : side;
+	w->width = MIN(width, WINDOW_SIDE);
+	w->height = MIN(height, WINDOW_SIDE);
 	w->x0 = i % 2 ? width - w->width : 0;
 	w->y0 = i / 2 % 2 ? height - w->height : 0;
 	if (i >= 4) {
@@ -65,16 +84,14 @@ static uint64_t count_changed(const char *from, const char *end)
 	return count;
 }
 
-enum error check_target(const struct case_pixels *p, bool all, const char *target,
-                        struct measured *m)
+void check_target(const struct case_pixels *p, bool all, const char *target, struct measured *m)
 {
 	const size_t pixel = image_pixel_size(&p->area), pitch = p->area.width * pixel;
 	const char *first = target + case_target(p, FORM_TILE, 0)->origin, *free = target;
 	struct window w;
-	enum error e = ERR_OK;
 
-	for (uint32_t i = 0; !e && window_get(&p->part, all, i, &w); i++)
-		e = check_window(p, &w, first + w.y0 * pitch + w.x0 * pixel, pitch, m);
+	for (uint32_t i = 0; window_get(&p->part, all, i, &w); i++)
+		check_window(p, &w, first + w.y0 * pitch + w.x0 * pixel, pitch, m);
 	for (uint32_t y = 0; y < p->target.height; y++) {
 		const char *row = first + y * pitch;
 
@@ -82,7 +99,6 @@ enum error check_target(const struct case_pixels *p, bool all, const char *targe
 		free = row + p->target.width * pixel;
 	}
 	m->outside += count_changed(free, target + p->target_size);
-	return e;
 }
 
 bool measured_is_right(const struct measured *m)

@@ -7,8 +7,6 @@
 
 #include "base/text.h"
 
-#define COUNT(array) (sizeof(array) / sizeof *(array))
-
 static const struct format_row formats[FORMATS] = {
 #define FORMAT(symbol, ...) [FORMAT_##symbol] = {__VA_ARGS__},
 #include "image/formats.def"
@@ -81,7 +79,7 @@ enum format format_parse_media_type(const char *media_type)
 
 const struct format_offer *format_offer(size_t i)
 {
-	return i < COUNT(offers) ? &offers[i] : NULL;
+	return i < sizeof offers / sizeof *offers ? &offers[i] : NULL;
 }
 
 struct format_sets format_sets_known(void)

@@ -88,10 +88,10 @@ struct format_row {
 	bool pages;         /* it holds several, or frames, of one size; all of them can be read */
 	int pages_since;  /* libvips 8 writes several from this version on; 0: each that there is */
 	bool keeps_pages; /* its decoder holds all pages that are read, and a canvas for frames */
-	uint32_t page_copies;         /* that its decoder has of a page where all are read */
-	uint32_t decoder_pixel_size;  /* bytes a pixel that its decoder has of its own, as it holds
-	                                 the whole image; 0: it decodes row by row. Of u8; u16
-	                                 takes twice as many */
+	uint32_t page_copies; /* that its decoder has of a page where all are read */
+	/* Bytes a pixel of u8 that its decoder has of its own, as it holds the whole image; 0: it
+	 * decodes row by row. u16 takes twice as many. */
+	uint32_t decoder_pixel_size;
 	uint32_t decoder_alpha_size;  /* as many more where there is alpha, of either type */
 	uint32_t encoder_pixel_size;  /* likewise, all in all; 0: no more than its answer */
 	uint32_t encoder_sample_size; /* the same for each band, of either type */

@@ -38,8 +38,11 @@ enum { CODEC_FDS_MAX = 64, CODEC_THREADS_MAX = 8192 };
 
 _Static_assert(HTTP_OWN_FDS >= 2 * HTTP_SOCKETS_MAX, "listening sockets and a few more");
 
-/* A call that is allowed where an argument, but for the bits that are not in the mask, has a value;
- * and where the first argument, a descriptor, is not below `from`: a power of two, 0: any. */
+/* The end of a list of calls: the number of none. */
+enum { END = __NR_SCMP_ERROR };
+
+/* A call where an argument, but for the bits that are not in the mask, has a value; and where the
+ * first argument, a descriptor, is not below `from`: a power of two, 0: any. */
 struct restricted_call {
 	int call;
 	unsigned argument;
@@ -60,7 +63,7 @@ static const int common_calls[] = {
     SCMP_SYS(getpid),
     /* clocks, and the end */
     SCMP_SYS(clock_nanosleep), SCMP_SYS(clock_gettime), SCMP_SYS(getrandom), SCMP_SYS(exit),
-    SCMP_SYS(exit_group)};
+    SCMP_SYS(exit_group), END};
 
 static const struct restricted_call common_restricted[] = {
     {SCMP_SYS(mmap), 2, PROT_EXEC, 0, 0},
@@ -69,11 +72,11 @@ static const struct restricted_call common_restricted[] = {
      CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SYSVSEM | CLONE_SIGHAND | CLONE_THREAD |
          CLONE_SETTLS | CLONE_PARENT_SETTID | CLONE_CHILD_CLEARTID,
      0},
+    {.call = END},
 };
 
-static const int codec_calls[] = {
-    SCMP_SYS(pwrite64), SCMP_SYS(rt_sigaction), SCMP_SYS(dup), SCMP_SYS(sysinfo), SCMP_SYS(ppoll),
-};
+static const int codec_calls[] = {SCMP_SYS(pwrite64), SCMP_SYS(rt_sigaction), SCMP_SYS(dup),
+                                  SCMP_SYS(sysinfo),  SCMP_SYS(ppoll),        END};
 
 static const struct restricted_call codec_restricted[] = {
     {SCMP_SYS(sendmsg), 0, UINT32_MAX, WORKER_SOCKET, 0},
@@ -85,6 +88,7 @@ static const struct restricted_call codec_restricted[] = {
     {SCMP_SYS(fcntl), 1, UINT32_MAX, F_GETFD, 0},
     {SCMP_SYS(fcntl), 1, UINT32_MAX, F_SETFD, 0},
     {SCMP_SYS(fcntl), 1, UINT32_MAX, F_DUPFD_CLOEXEC, 0},
+    {.call = END},
 };
 
 static const int http_calls[] = {
@@ -94,8 +98,7 @@ static const int http_calls[] = {
     SCMP_SYS(getsockname),     SCMP_SYS(getsockopt),     SCMP_SYS(epoll_create1),
     SCMP_SYS(epoll_ctl),       SCMP_SYS(epoll_wait),     SCMP_SYS(epoll_pwait),
     SCMP_SYS(eventfd2),        SCMP_SYS(timerfd_create), SCMP_SYS(timerfd_settime),
-    SCMP_SYS(timerfd_gettime), SCMP_SYS(getrusage),
-};
+    SCMP_SYS(timerfd_gettime), SCMP_SYS(getrusage),      END};
 
 /* A listening socket is shared with the front: what would change it for all is allowed for the
  * worker's own descriptors, and it may not become one of those. */
@@ -108,18 +111,21 @@ static const struct restricted_call http_restricted[] = {
     {SCMP_SYS(ioctl), 1, UINT32_MAX, SIOCOUTQ, 0},
     {SCMP_SYS(setsockopt), 1, UINT32_MAX, IPPROTO_TCP, HTTP_OWN_FDS}, /* TCP_NODELAY, TCP_CORK */
     {SCMP_SYS(shutdown), 1, 0, 0, HTTP_OWN_FDS},
+    {.call = END},
 };
 
 static const int trace_calls[] = {
-    SCMP_SYS(writev),      SCMP_SYS(readv),       SCMP_SYS(stat),         SCMP_SYS(newfstatat),
-    SCMP_SYS(statx),       SCMP_SYS(access),      SCMP_SYS(readlink),     SCMP_SYS(getdents64),
-    SCMP_SYS(connect),     SCMP_SYS(bind),        SCMP_SYS(recvfrom),     SCMP_SYS(recvmsg),
-    SCMP_SYS(sendto),      SCMP_SYS(sendmsg),     SCMP_SYS(sendmmsg),     SCMP_SYS(shutdown),
-    SCMP_SYS(getsockname), SCMP_SYS(getpeername), SCMP_SYS(getsockopt),   SCMP_SYS(setsockopt),
-    SCMP_SYS(socketpair),  SCMP_SYS(pipe2),       SCMP_SYS(eventfd2),     SCMP_SYS(ppoll),
-    SCMP_SYS(fcntl),       SCMP_SYS(ioctl),       SCMP_SYS(rt_sigaction), SCMP_SYS(gettimeofday),
-    SCMP_SYS(getuid),      SCMP_SYS(geteuid),     SCMP_SYS(uname),        SCMP_SYS(sysinfo),
-};
+    SCMP_SYS(writev),       SCMP_SYS(readv),       SCMP_SYS(stat),
+    SCMP_SYS(newfstatat),   SCMP_SYS(statx),       SCMP_SYS(access),
+    SCMP_SYS(readlink),     SCMP_SYS(getdents64),  SCMP_SYS(connect),
+    SCMP_SYS(bind),         SCMP_SYS(recvfrom),    SCMP_SYS(recvmsg),
+    SCMP_SYS(sendto),       SCMP_SYS(sendmsg),     SCMP_SYS(sendmmsg),
+    SCMP_SYS(shutdown),     SCMP_SYS(getsockname), SCMP_SYS(getpeername),
+    SCMP_SYS(getsockopt),   SCMP_SYS(setsockopt),  SCMP_SYS(socketpair),
+    SCMP_SYS(pipe2),        SCMP_SYS(eventfd2),    SCMP_SYS(ppoll),
+    SCMP_SYS(fcntl),        SCMP_SYS(ioctl),       SCMP_SYS(rt_sigaction),
+    SCMP_SYS(gettimeofday), SCMP_SYS(getuid),      SCMP_SYS(geteuid),
+    SCMP_SYS(uname),        SCMP_SYS(sysinfo),     END};
 
 static const struct restricted_call trace_restricted[] = {
     {SCMP_SYS(open), 1, O_ACCMODE | O_CREAT | O_TRUNC, O_RDONLY, 0},
@@ -128,6 +134,7 @@ static const struct restricted_call trace_restricted[] = {
     {SCMP_SYS(socket), 0, UINT32_MAX, AF_INET6, 0},
     {SCMP_SYS(socket), 0, UINT32_MAX, AF_UNIX, 0},
     {SCMP_SYS(socket), 0, UINT32_MAX, AF_NETLINK, 0},
+    {.call = END},
 };
 
 /* A file that is replaced while the worker runs is not found again, but in directories it is. */
@@ -137,7 +144,7 @@ static const char *const trace_readable[] = {
     "/etc/services", "/run/systemd/resolve", "/run/resolvconf", "/run/NetworkManager",
     /* certificates */
     "/etc/ssl/certs", "/etc/ssl/openssl.cnf", "/usr/lib/ssl", "/usr/share/ca-certificates",
-    "/usr/local/share/ca-certificates", "/etc/pki/tls", "/etc/pki/ca-trust"};
+    "/usr/local/share/ca-certificates", "/etc/pki/tls", "/etc/pki/ca-trust", NULL};
 
 static const int device_denied[] = {
     /* other processes */
@@ -156,39 +163,35 @@ static const int device_denied[] = {
     SCMP_SYS(io_uring_register), SCMP_SYS(keyctl), SCMP_SYS(add_key), SCMP_SYS(request_key),
     SCMP_SYS(syslog), SCMP_SYS(settimeofday), SCMP_SYS(clock_settime), SCMP_SYS(clock_adjtime),
     SCMP_SYS(adjtimex), SCMP_SYS(sethostname), SCMP_SYS(setdomainname), SCMP_SYS(iopl),
-    SCMP_SYS(ioperm), SCMP_SYS(vhangup)};
+    SCMP_SYS(ioperm), SCMP_SYS(vhangup), END};
 
 /* Commands that make the kernel send signals on behalf of this process. */
-static const struct {
-	int call;
-	unsigned command;
-} device_denied_commands[] = {
-    {SCMP_SYS(fcntl), F_SETOWN},   {SCMP_SYS(fcntl), F_SETOWN_EX}, {SCMP_SYS(fcntl), F_SETSIG},
-    {SCMP_SYS(fcntl), F_SETLEASE}, {SCMP_SYS(fcntl), F_NOTIFY},    {SCMP_SYS(ioctl), FIOSETOWN},
-    {SCMP_SYS(ioctl), SIOCSPGRP},  {SCMP_SYS(ioctl), TIOCSTI},
+static const struct restricted_call device_denied_commands[] = {
+    {SCMP_SYS(fcntl), 1, UINT32_MAX, F_SETOWN, 0},
+    {SCMP_SYS(fcntl), 1, UINT32_MAX, F_SETOWN_EX, 0},
+    {SCMP_SYS(fcntl), 1, UINT32_MAX, F_SETSIG, 0},
+    {SCMP_SYS(fcntl), 1, UINT32_MAX, F_SETLEASE, 0},
+    {SCMP_SYS(fcntl), 1, UINT32_MAX, F_NOTIFY, 0},
+    {SCMP_SYS(ioctl), 1, UINT32_MAX, FIOSETOWN, 0},
+    {SCMP_SYS(ioctl), 1, UINT32_MAX, SIOCSPGRP, 0},
+    {SCMP_SYS(ioctl), 1, UINT32_MAX, TIOCSTI, 0},
+    {.call = END},
 };
-
-#define COUNT(array) (sizeof(array) / sizeof *(array))
-#define ALLOWED(name)                                                                              \
-	.calls = name##_calls, .call_count = COUNT(name##_calls), .restricted = name##_restricted, \
-	.restricted_count = COUNT(name##_restricted)
 
 /* Without calls, all are allowed but those denied to a device worker, which also opens any file,
  * and writes those beneath the directories of the access. */
 static const struct row {
 	const int *calls;
-	size_t call_count;
 	const struct restricted_call *restricted;
-	size_t restricted_count;
 	const char *const *readable; /* files, and directories with all beneath */
-	size_t readable_count;
-	bool bounded; /* has a limit of descriptors, threads and memory */
+	bool bounded;                /* has a limit of descriptors, threads and memory */
 } rows[] = {
-    [SANDBOX_CODEC] = {ALLOWED(codec), .bounded = true},
+    [SANDBOX_CODEC] = {.calls = codec_calls, .restricted = codec_restricted, .bounded = true},
     [SANDBOX_DEVICE] = {0},
-    [SANDBOX_HTTP] = {ALLOWED(http)},
-    [SANDBOX_TRACE] = {ALLOWED(trace), .readable = trace_readable,
-                       .readable_count = COUNT(trace_readable)},
+    [SANDBOX_HTTP] = {.calls = http_calls, .restricted = http_restricted},
+    [SANDBOX_TRACE] = {.calls = trace_calls,
+                       .restricted = trace_restricted,
+                       .readable = trace_readable},
 };
 
 /* The C library's fstat() may use a call with an empty path, which a filter cannot distinguish from
@@ -230,101 +233,84 @@ struct beneath {
 	int32_t directory;
 } __attribute__((packed));
 
-static enum error allow_beneath(int ruleset, const char *path, uint64_t files)
+static bool allow_beneath(int ruleset, const char *path, uint64_t files)
 {
 	struct beneath rule = {.allowed = files, .directory = open(path, O_PATH | O_CLOEXEC)};
 	struct stat status;
 	long failed;
 
 	if (rule.directory < 0)
-		return ERR_OK;
+		return true;
 	if (!fstat(rule.directory, &status) && !S_ISDIR(status.st_mode))
 		rule.allowed &= FS_EXECUTE | FS_WRITE_FILE | FS_READ_FILE | FS_TRUNCATE;
 	failed = syscall(SYS_landlock_add_rule, ruleset, RULE_PATH_BENEATH, &rule, 0);
 	close(rule.directory);
-	return failed ? ERR_IO : ERR_OK;
-}
-
-/* Begins a ruleset that forbids all. *ruleset: -1 if the kernel has none. */
-static enum error begin_ruleset(bool all_files, int *abi, struct ruleset *rules, int *ruleset)
-{
-	long version = syscall(SYS_landlock_create_ruleset, NULL, 0, CREATE_RULESET_VERSION);
-	size_t size; /* of a ruleset that this version knows */
-
-	*abi = version > 0 ? (int)version : 0;
-	*ruleset = -1;
-	if (!*abi)
-		return ERR_OK;
-	*rules = (struct ruleset){.files = FS_WRITE_FILE | FS_REMOVE_AND_MAKE};
-	if (*abi >= 2)
-		rules->files |= FS_REFER;
-	if (*abi >= 3)
-		rules->files |= FS_TRUNCATE;
-	if (*abi >= 4)
-		rules->net = NET_BIND_AND_CONNECT_TCP;
-	if (*abi >= 6)
-		rules->scopes = SCOPE_ABSTRACT_SOCKETS_AND_SIGNALS;
-	if (all_files)
-		rules->files |=
-		    FS_EXECUTE | FS_READ_FILE | FS_READ_DIR | (*abi >= 5 ? FS_IOCTL_DEVICE : 0);
-	size = *abi < 4 ? 8 : *abi < 6 ? 16 : sizeof *rules;
-	*ruleset = (int)syscall(SYS_landlock_create_ruleset, rules, size, 0);
-	return *ruleset < 0 ? ERR_IO : ERR_OK;
+	return !failed;
 }
 
 /* Files, TCP, and signals and abstract sockets to processes outside, as far as the kernel's version
  * of Landlock (*abi, 0: none, which is no error) can forbid them. */
-static enum error enter_landlock(const struct row *row, const struct sandbox_access *access,
-                                 int *abi)
+static bool enter_landlock(const struct row *row, const struct sandbox_access *access, int *abi)
 {
-	struct ruleset rules;
+	const long version = syscall(SYS_landlock_create_ruleset, NULL, 0, CREATE_RULESET_VERSION);
+	struct ruleset rules = {.files = FS_WRITE_FILE | FS_REMOVE_AND_MAKE};
+	bool done = true;
 	int fd;
-	enum error e = begin_ruleset(row->calls, abi, &rules, &fd);
 
+	*abi = version > 0 ? (int)version : 0;
+	if (!*abi)
+		return true;
+	if (*abi >= 2)
+		rules.files |= FS_REFER;
+	if (*abi >= 3)
+		rules.files |= FS_TRUNCATE;
+	if (*abi >= 4)
+		rules.net = NET_BIND_AND_CONNECT_TCP;
+	if (*abi >= 6)
+		rules.scopes = SCOPE_ABSTRACT_SOCKETS_AND_SIGNALS;
+	if (row->calls)
+		rules.files |=
+		    FS_EXECUTE | FS_READ_FILE | FS_READ_DIR | (*abi >= 5 ? FS_IOCTL_DEVICE : 0);
+	fd = (int)syscall(SYS_landlock_create_ruleset, &rules,
+	                  *abi < 4   ? offsetof(struct ruleset, net)
+	                  : *abi < 6 ? offsetof(struct ruleset, scopes)
+	                             : sizeof rules,
+	                  0);
 	if (fd < 0)
-		return e;
-	for (size_t i = 0; !e && !row->calls && i < access->writable_count; i++)
+		return false;
+	for (size_t i = 0; done && !row->calls && i < access->writable_count; i++)
 		if (access->writable[i])
-			e = allow_beneath(fd, access->writable[i], rules.files);
-	for (size_t i = 0; !e && i < row->readable_count; i++)
-		e = allow_beneath(fd, row->readable[i], FS_READ_FILE | FS_READ_DIR);
-	for (size_t i = 0; !e && rules.net && i < access->port_count; i++) {
+			done = allow_beneath(fd, access->writable[i], rules.files);
+	for (size_t i = 0; done && row->readable && row->readable[i]; i++)
+		done = allow_beneath(fd, row->readable[i], FS_READ_FILE | FS_READ_DIR);
+	for (size_t i = 0; done && rules.net && i < access->port_count; i++) {
 		const struct {
 			uint64_t allowed, port;
 		} rule = {NET_CONNECT_TCP, access->ports[i]};
 
-		if (syscall(SYS_landlock_add_rule, fd, RULE_NET_PORT, &rule, 0))
-			e = ERR_IO;
+		done = !syscall(SYS_landlock_add_rule, fd, RULE_NET_PORT, &rule, 0);
 	}
-	if (!e && syscall(SYS_landlock_restrict_self, fd, 0))
-		e = ERR_IO;
+	done = done && !syscall(SYS_landlock_restrict_self, fd, 0);
 	close(fd);
-	return e;
+	return done;
 }
 
-static int allow_calls(scmp_filter_ctx filter, const int *calls, size_t count)
+/* Adds both lists to a filter. */
+static int add_calls(scmp_filter_ctx filter, uint32_t action, const int *calls,
+                     const struct restricted_call *restricted)
 {
 	int failed = 0;
 
-	for (size_t i = 0; i < count; i++)
-		failed |= seccomp_rule_add(filter, SCMP_ACT_ALLOW, calls[i], 0);
-	return failed;
-}
-
-static int allow_restricted(scmp_filter_ctx filter, const struct restricted_call *calls,
-                            size_t count)
-{
-	int failed = 0;
-
-	for (size_t i = 0; i < count; i++) {
-		const struct restricted_call *one = &calls[i];
+	for (; *calls != END; calls++)
+		failed |= seccomp_rule_add(filter, action, *calls, 0);
+	for (const struct restricted_call *one = restricted; one->call != END; one++) {
 		uint64_t bit = one->from;
 
 		/* The kernel reads a descriptor from the lower half of its register, so that the
 		 * whole cannot be compared: one of the higher bits must be set. */
 		do {
 			failed |= seccomp_rule_add(
-			    filter, SCMP_ACT_ALLOW, one->call, bit ? 2 : 1,
+			    filter, action, one->call, bit ? 2 : 1,
 			    SCMP_CMP(one->argument, SCMP_CMP_MASKED_EQ, one->mask, one->value),
 			    SCMP_A0(SCMP_CMP_MASKED_EQ, bit, bit));
 			bit <<= 1;
@@ -337,10 +323,8 @@ static int allow_restricted(scmp_filter_ctx filter, const struct restricted_call
  * that the C library falls back to clone, whose flags a filter can check. */
 static int allow_only(scmp_filter_ctx filter, const struct row *row)
 {
-	int failed = allow_calls(filter, common_calls, COUNT(common_calls)) |
-	             allow_calls(filter, row->calls, row->call_count) |
-	             allow_restricted(filter, common_restricted, COUNT(common_restricted)) |
-	             allow_restricted(filter, row->restricted, row->restricted_count);
+	int failed = add_calls(filter, SCMP_ACT_ALLOW, common_calls, common_restricted) |
+	             add_calls(filter, SCMP_ACT_ALLOW, row->calls, row->restricted);
 
 	failed |=
 	    seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(fcntl), 2,
@@ -357,14 +341,8 @@ static int deny_some(scmp_filter_ctx filter)
 {
 	const uint32_t refuse = SCMP_ACT_ERRNO(EPERM);
 	const scmp_datum_t self = (scmp_datum_t)getpid();
-	int failed = 0;
+	int failed = add_calls(filter, refuse, device_denied, device_denied_commands);
 
-	for (size_t i = 0; i < COUNT(device_denied); i++)
-		failed |= seccomp_rule_add(filter, refuse, device_denied[i], 0);
-	for (size_t i = 0; i < COUNT(device_denied_commands); i++)
-		failed |= seccomp_rule_add(
-		    filter, refuse, device_denied_commands[i].call, 1,
-		    SCMP_A1(SCMP_CMP_MASKED_EQ, UINT32_MAX, device_denied_commands[i].command));
 	failed |=
 	    seccomp_rule_add(filter, refuse, SCMP_SYS(kill), 1, SCMP_A0(SCMP_CMP_NE, self, 0));
 	failed |=
@@ -377,34 +355,31 @@ static int deny_some(scmp_filter_ctx filter)
 	return failed;
 }
 
-static enum error enter_seccomp(const struct row *row)
+static bool enter_seccomp(const struct row *row)
 {
 	scmp_filter_ctx filter = seccomp_init(row->calls ? SCMP_ACT_ERRNO(EACCES) : SCMP_ACT_ALLOW);
 	int failed;
 
 	if (!filter)
-		return ERR_INTERNAL;
+		return false;
 	failed = row->calls ? allow_only(filter, row) : deny_some(filter);
 	if (!failed)
 		failed = seccomp_load(filter);
 	seccomp_release(filter);
 	errno = failed < 0 ? -failed : EINVAL;
-	return failed ? ERR_INTERNAL : ERR_OK;
+	return !failed;
 }
 
 /* Drops all capabilities for good, without libcap. */
-static enum error drop_capabilities(void)
+static bool drop_capabilities(void)
 {
 	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
 	struct __user_cap_data_struct held[_LINUX_CAPABILITY_U32S_3];
 	static const struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3];
 
-	if (syscall(SYS_capget, &header, held))
-		return ERR_INTERNAL;
 	/* A service manager may have dropped them all, and forbidden capset(). */
-	if (!memcmp(held, none, sizeof none) || !syscall(SYS_capset, &header, none))
-		return ERR_OK;
-	return ERR_INTERNAL;
+	return !syscall(SYS_capget, &header, held) &&
+	       (!memcmp(held, none, sizeof none) || !syscall(SYS_capset, &header, none));
 }
 
 static uint64_t memory_limit = UINT64_MAX;
@@ -440,13 +415,13 @@ enum error sandbox_enter(enum sandbox sandbox, const struct sandbox_access *acce
 	if (limit(RLIMIT_CORE, 0) ||
 	    (row->bounded &&
 	     (limit(RLIMIT_NOFILE, CODEC_FDS_MAX) || limit(RLIMIT_NPROC, CODEC_THREADS_MAX))) ||
-	    (row->calls && drop_capabilities()) || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+	    (row->calls && !drop_capabilities()) || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
 		return ERR_INTERNAL;
 	/* Sanitizers reserve terabytes of address space, read /proc, and trace themselves. */
 	if (SANITIZER)
 		return ERR_OK;
 	if ((row->bounded && limit(RLIMIT_DATA, access->memory)) ||
-	    enter_landlock(row, access, &abi) || enter_seccomp(row))
+	    !enter_landlock(row, access, &abi) || !enter_seccomp(row))
 		return ERR_INTERNAL;
 	if (row->bounded)
 		memory_limit = access->memory;

@@ -20,19 +20,20 @@
 #endif
 
 enum sandbox {
-	SANDBOX_CODEC,  /* decodes hostile files: uses what is open or received, and memory */
-	SANDBOX_DEVICE, /* runs drivers, which read any file and run programs: denied are signals to
-	                   other processes, their limits and memory, sockets other than Unix
-	                   sockets, administrative calls, and writing but for directories */
-	SANDBOX_HTTP,   /* the same as a codec worker, and accepted sockets */
+	SANDBOX_CODEC, /* decodes hostile files: uses what is open or received, and memory */
+	/* Runs drivers, which read any file and run programs: denied are signals to other
+	 * processes, their limits and memory, all sockets but Unix sockets, administrative calls,
+	 * and writing but for directories. */
+	SANDBOX_DEVICE,
+	SANDBOX_HTTP,  /* the same as a codec worker, and accepted sockets */
 	SANDBOX_TRACE, /* connects to the collector; reads files that name hosts and certificates */
 };
 
 /* The access that depends on the configuration. */
 struct sandbox_access {
 	uint64_t memory; /* SANDBOX_CODEC: bytes of private memory; arenas are shared */
-	const char *const
-	    *writable; /* SANDBOX_DEVICE: directories; NULLs and missing are skipped */
+	/* SANDBOX_DEVICE: directories; NULLs and missing ones are skipped. */
+	const char *const *writable;
 	size_t writable_count;
 	const uint16_t *ports; /* SANDBOX_TRACE: of TCP, to which it may connect */
 	size_t port_count;

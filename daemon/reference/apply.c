@@ -9,10 +9,10 @@
 #include "reference/apply.h"
 
 #include <float.h>
-#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/param.h>
 
 #include "element.h"
 #include "filters/edges.h"
@@ -48,8 +48,8 @@ static struct taps taps_of(const struct operation *op, const struct scale *scale
 
 /* `from` and `to` are laid out like the samples of `in` and `out`. magnitudes: weights are replaced
  * by their magnitudes. */
-static enum error correlate_matrix(const struct taps *t, bool magnitudes, const struct canvas *in,
-                                   const double *from, const struct canvas *out, double *to)
+static bool correlate_matrix(const struct taps *t, bool magnitudes, const struct canvas *in,
+                             const double *from, const struct canvas *out, double *to)
 {
 	const size_t span = (size_t)out->at.width * out->bands;
 	const size_t all = (2 * (size_t)t->radius_x + 1) * (2 * (size_t)t->radius_y + 1);
@@ -70,7 +70,7 @@ static enum error correlate_matrix(const struct taps *t, bool magnitudes, const 
 		         taps);
 	free(weight);
 	free(offset);
-	return weight && offset ? ERR_OK : ERR_MEMORY;
+	return weight && offset;
 }
 
 static size_t whole(size_t count, size_t unit)
@@ -80,9 +80,8 @@ static size_t whole(size_t count, size_t unit)
 
 /* For some rows at a time: first the column sums of all pixels that the row filter needs, of some
  * columns at a time, which a cache holds, then the row filter. */
-static enum error correlate_separable(const struct taps *t, bool magnitudes,
-                                      const struct canvas *in, const double *from,
-                                      const struct canvas *out, double *to)
+static bool correlate_separable(const struct taps *t, bool magnitudes, const struct canvas *in,
+                                const double *from, const struct canvas *out, double *to)
 {
 	const size_t most = out->at.height < 128 ? whole(out->at.height, 4) : 128;
 	const size_t across = 2 * (size_t)t->radius_x + 1, down = 2 * (size_t)t->radius_y + 1;
@@ -96,7 +95,7 @@ static enum error correlate_separable(const struct taps *t, bool magnitudes,
 	double *line, *strip, *row, *column;
 
 	if (!sums)
-		return ERR_MEMORY;
+		return false;
 	line = sums + most * width;
 	strip = line + made;
 	row = strip + (most + down) * ROWS_COLUMNS;
@@ -132,7 +131,7 @@ static enum error correlate_separable(const struct taps *t, bool magnitudes,
 		}
 	}
 	free(sums);
-	return ERR_OK;
+	return true;
 }
 
 /* Returns where the block of place i begins. Outside the image, of n pixels, it is that of the
@@ -160,48 +159,44 @@ static void correlate_blocks(const struct taps *t, const struct canvas *in, cons
 {
 	const int width = t->radius_x + 1, height = t->radius_y + 1;
 	const size_t bands = out->bands, span = out->at.width * bands;
-	int last_y = INT_MIN;
 
-	for (int y = out->at.y; y < out->at.y + (int)out->at.height; y++, to += span) {
+	for (uint32_t j = 0; j < out->at.height; j++, to += span) {
+		const int y = out->at.y + (int)j;
 		const int at_y = block_start(y, (int)t->blocks->height, height);
-		int last_x = INT_MIN;
 
-		for (size_t k = 0; k < span; k += bands) {
-			const int x = out->at.x + (int)(k / bands);
-			const int at_x = block_start(x, (int)t->blocks->width, width);
-
-			if (at_y == last_y)
-				memcpy(to + k, to + k - span, bands * sizeof *to);
-			else if (at_x == last_x)
-				memcpy(to + k, to + k - bands, bands * sizeof *to);
-			else
-				mean_block(in, from, at_x, at_y, width, height, to + k);
-			last_x = at_x;
+		if (j && at_y < y) {
+			memcpy(to, to - span, span * sizeof *to);
+			continue;
 		}
-		last_y = at_y;
+		for (uint32_t i = 0; i < out->at.width; i++) {
+			const int x = out->at.x + (int)i;
+			const int at_x = block_start(x, (int)t->blocks->width, width);
+			double *pixel = to + i * bands;
+
+			if (i && at_x < x)
+				memcpy(pixel, pixel - bands, bands * sizeof *to);
+			else
+				mean_block(in, from, at_x, at_y, width, height, pixel);
+		}
 	}
 }
 
-static enum error correlate(const struct taps *t, bool magnitudes, const struct canvas *in,
-                            const double *from, const struct canvas *out, double *to)
+static bool correlate(const struct taps *t, bool magnitudes, const struct canvas *in,
+                      const double *from, const struct canvas *out, double *to)
 {
-	if (t->blocks)
-		correlate_blocks(t, in, from, out, to);
-	else if (t->matrix)
+	if (t->matrix)
 		return correlate_matrix(t, magnitudes, in, from, out, to);
-	else
+	if (!t->blocks)
 		return correlate_separable(t, magnitudes, in, from, out, to);
-	return ERR_OK;
+	correlate_blocks(t, in, from, out, to);
+	return true;
 }
 
 /* Filters the values, and the slacks by the weights' magnitudes. */
-static enum error correlate_both(const struct taps *t, const struct canvas *in, struct canvas *out)
+static bool correlate_both(const struct taps *t, const struct canvas *in, struct canvas *out)
 {
-	enum error e = correlate(t, false, in, in->value, out, out->value);
-
-	if (!e && !in->exact)
-		e = correlate(t, true, in, in->slack, out, out->slack);
-	return e;
+	return correlate(t, false, in, in->value, out, out->value) &&
+	       (in->exact || correlate(t, true, in, in->slack, out, out->slack));
 }
 
 /* Each of `count` results is the extreme of n samples that are `stride` apart, from its own place
@@ -224,9 +219,9 @@ static const double *slide(double *a, double *b, size_t count, size_t stride, si
 
 /* The extremes of a rectangle around each sample; magnitudes: of finite magnitudes. `from` and `to`
  * are laid out like the samples of `in` and `out`. Some columns at a time, which a cache holds. */
-static enum error rectangle_extremes(int rx, int ry, bool largest, bool magnitudes,
-                                     const struct canvas *in, const double *from,
-                                     const struct canvas *out, double *to)
+static bool rectangle_extremes(int rx, int ry, bool largest, bool magnitudes,
+                               const struct canvas *in, const double *from,
+                               const struct canvas *out, double *to)
 {
 	enum { CHUNK = 32 };
 	const size_t height = out->at.height, rows = height + 2 * (size_t)ry;
@@ -256,60 +251,57 @@ static enum error rectangle_extremes(int rx, int ry, bool largest, bool magnitud
 		memcpy(to + y * span, found, span * sizeof *to);
 	}
 	free(columns);
-	return columns ? ERR_OK : ERR_MEMORY;
+	return columns != NULL;
 }
 
 /* Adds to the slack a share of the largest magnitude in each sample's window. */
-static enum error allow_share(const struct operation *op, double share, const struct canvas *in,
-                              struct canvas *out)
+static bool allow_share(const struct operation *op, double share, const struct canvas *in,
+                        struct canvas *out)
 {
 	const size_t count = canvas_samples(out);
 	const double gain = fmax(1, op->gain), factor = share * gain, side = 2.0 * op->radius_x + 1;
 	/* A kernel's sum may be so many times the largest magnitude in its window. */
 	const double largest = op->kind == OPERATION_BILATERAL ? side * side : gain;
 	double *window = malloc(count * sizeof *window);
-	enum error e = ERR_MEMORY;
+	const bool found = window && rectangle_extremes((int)op->radius_x, (int)op->radius_y, true,
+	                                                true, in, in->value, out, window);
 
-	if (window)
-		e = rectangle_extremes((int)op->radius_x, (int)op->radius_y, true, true, in,
-		                       in->value, out, window);
-	for (size_t k = 0; !e && k < count; k++) {
+	for (size_t k = 0; found && k < count; k++) {
 		out->slack[k] += factor * window[k];
 		if (window[k] * largest > FLT_MAX)
 			out->value[k] = NAN;
 	}
 	free(window);
-	return e;
+	return found;
 }
 
 /* Adds the tolerance of float results. Integer results have half a count instead. */
-static enum error allow_float(const struct operation *op, const struct scale *scale, double share,
-                              const struct canvas *in, struct canvas *out)
+static bool allow_float(const struct operation *op, const struct scale *scale, double share,
+                        const struct canvas *in, struct canvas *out)
 {
-	return scale->whole ? ERR_OK : allow_share(op, share, in, out);
+	return scale->whole || allow_share(op, share, in, out);
 }
 
 /* Adds the tolerance of a Gaussian on a lattice, a share of the range of values: of plain integers
  * that of their type; twice as much for floats, which may be negative. */
-static enum error allow_lattice(const struct operation *op, const struct scale *scale, bool plain,
-                                const struct canvas *in, struct canvas *out)
+static bool allow_lattice(const struct operation *op, const struct scale *scale, bool plain,
+                          const struct canvas *in, struct canvas *out)
 {
 	const bool known = plain && scale->whole;
 
 	if (!op->lattice.stride)
-		return ERR_OK;
+		return true;
 	for (size_t k = 0; known && k < canvas_samples(out); k++)
 		out->slack[k] += LATTICE_ERROR * scale->full * fmax(1, op->gain);
-	return known ? ERR_OK
-	             : allow_share(op, scale->whole ? LATTICE_ERROR : 2 * LATTICE_ERROR, in, out);
+	return known || allow_share(op, scale->whole ? LATTICE_ERROR : 2 * LATTICE_ERROR, in, out);
 }
 
 /* Multiplies colours by alpha; copies alpha. */
-static enum error premultiply(const struct canvas *in, struct canvas *product)
+static bool premultiply(const struct canvas *in, struct canvas *product)
 {
-	enum error e = canvas_init(product, &in->at, in->bands);
+	const bool made = canvas_init(product, &in->at, in->bands);
 
-	for (size_t i = 0; !e && i < canvas_samples(in); i += in->bands) {
+	for (size_t i = 0; made && i < canvas_samples(in); i += in->bands) {
 		size_t last = i + in->bands - 1;
 		double a = in->value[last], sa = in->slack[last];
 
@@ -323,22 +315,11 @@ static enum error premultiply(const struct canvas *in, struct canvas *product)
 		product->slack[last] = sa;
 	}
 	product->exact = in->exact;
-	return e;
+	return made;
 }
 
-/* Divides one colour's sum by alpha's; part, whole: the errors of the two sums. */
-static void divide(double *value, double *slack, double part, double alpha, double whole)
-{
-	double quotient = alpha > 0 ? *value / alpha : 0;
-
-	if (fabs(alpha) > whole)
-		*slack = alpha > 0 ? (part + fabs(quotient) * whole) / (alpha - whole) : 0;
-	else
-		*slack = whole > 0 ? SLACK_UNLIMITED : 0;
-	*value = quotient;
-}
-
-/* terms: for each sample, the sum of the magnitudes that were added. */
+/* Divides the sums of colours by alpha's. terms: for each sample, the sum of the magnitudes that
+ * were added. */
 static void unpremultiply(const struct scale *scale, struct canvas *out, const double *terms)
 {
 	double share = scale->whole ? FLOAT_NOISE : FLOAT_TOLERANCE;
@@ -347,9 +328,17 @@ static void unpremultiply(const struct scale *scale, struct canvas *out, const d
 		size_t last = i + out->bands - 1;
 		double alpha = out->value[last], whole = out->slack[last] + share * terms[last];
 
-		for (size_t k = i; k < last; k++)
-			divide(&out->value[k], &out->slack[k], out->slack[k] + share * terms[k],
-			       alpha, whole);
+		for (size_t k = i; k < last; k++) {
+			const double part = out->slack[k] + share * terms[k];
+
+			out->value[k] = alpha > 0 ? out->value[k] / alpha : 0;
+			out->slack[k] = 0;
+			if (!(fabs(alpha) > whole))
+				out->slack[k] = whole > 0 ? SLACK_UNLIMITED : 0;
+			else if (alpha > 0)
+				out->slack[k] =
+				    (part + fabs(out->value[k]) * whole) / (alpha - whole);
+		}
 		for (size_t k = i; k <= last; k++)
 			if (!(terms[k] <= FLT_MAX))
 				out->value[k] = NAN;
@@ -358,43 +347,34 @@ static void unpremultiply(const struct scale *scale, struct canvas *out, const d
 	}
 }
 
-static enum error alpha_weighted_linear(const struct operation *op, const struct scale *scale,
-                                        const struct canvas *in, struct canvas *out)
+static bool alpha_weighted_linear(const struct operation *op, const struct taps *taps,
+                                  const struct scale *scale, const struct canvas *in,
+                                  struct canvas *out)
 {
-	struct taps taps = taps_of(op, scale);
 	struct canvas product;
 	double *terms = malloc(canvas_samples(out) * sizeof *terms);
-	enum error e = premultiply(in, &product);
+	bool done = premultiply(in, &product) && terms && correlate_both(taps, &product, out) &&
+	            allow_lattice(op, scale, false, &product, out);
 
-	if (!terms)
-		e = ERR_MEMORY;
-	if (!e)
-		e = correlate_both(&taps, &product, out);
-	if (!e)
-		e = allow_lattice(op, scale, false, &product, out);
-	for (size_t k = 0; !e && k < canvas_samples(&product); k++)
+	for (size_t k = 0; done && k < canvas_samples(&product); k++)
 		product.value[k] = fabs(product.value[k]);
-	if (!e)
-		e = correlate(&taps, true, &product, product.value, out, terms);
-	if (!e)
+	done = done && correlate(taps, true, &product, product.value, out, terms);
+	if (done)
 		unpremultiply(scale, out, terms);
 	free(terms);
 	canvas_fini(&product);
-	return e;
+	return done;
 }
 
-static enum error linear(const struct operation *op, const struct scale *scale,
-                         const struct canvas *in, struct canvas *out)
+static bool linear(const struct operation *op, const struct scale *scale, const struct canvas *in,
+                   struct canvas *out)
 {
-	struct taps taps = taps_of(op, scale);
-	enum error e;
+	const struct taps taps = taps_of(op, scale);
 
 	if (scale->alpha_weighted)
-		return alpha_weighted_linear(op, scale, in, out);
-	e = correlate_both(&taps, in, out);
-	if (!e)
-		e = allow_lattice(op, scale, true, in, out);
-	return e ? e : allow_float(op, scale, FLOAT_TOLERANCE, in, out);
+		return alpha_weighted_linear(op, &taps, scale, in, out);
+	return correlate_both(&taps, in, out) && allow_lattice(op, scale, true, in, out) &&
+	       allow_float(op, scale, FLOAT_TOLERANCE, in, out);
 }
 
 /* The direction of a gradient whose error is `off`. If the error exceeds its length, the slack is
@@ -432,14 +412,14 @@ static void join_gradient(const struct operation *op, const struct scale *scale,
 	}
 }
 
-static enum error gradient(const struct operation *op, const struct scale *scale,
-                           const struct canvas *in, struct canvas *out)
+static bool gradient(const struct operation *op, const struct scale *scale, const struct canvas *in,
+                     struct canvas *out)
 {
 	bool direction = op->output == GRADIENT_DIRECTION;
 	double across[9], down[9];
 	struct taps tx = {.radius_x = 1, .radius_y = 1, .matrix = across, .sparse = true}, ty = tx;
 	struct canvas y;
-	enum error e = canvas_init(&y, &out->at, out->bands);
+	bool done;
 
 	for (int i = 0; i < 9; i++) {
 		const int row = i / 3, column = i % 3;
@@ -448,18 +428,13 @@ static enum error gradient(const struct operation *op, const struct scale *scale
 		down[i] = op->coefficients[column] * (row - 1);
 	}
 	ty.matrix = down;
-	if (!e)
-		e = correlate_both(&tx, in, out);
-	if (!e)
-		e = correlate_both(&ty, in, &y);
-	if (!e && direction)
-		e = allow_float(op, scale, FLOAT_NOISE, in, out);
-	if (!e)
+	done = canvas_init(&y, &out->at, out->bands) && correlate_both(&tx, in, out) &&
+	       correlate_both(&ty, in, &y) &&
+	       (!direction || allow_float(op, scale, FLOAT_NOISE, in, out));
+	if (done)
 		join_gradient(op, scale, out, &y);
-	if (!e && !direction)
-		e = allow_float(op, scale, FLOAT_TOLERANCE, in, out);
 	canvas_fini(&y);
-	return e;
+	return done && (direction || allow_float(op, scale, FLOAT_TOLERANCE, in, out));
 }
 
 /* *out and *slack are those of the blurred sample, and receive the result's. */
@@ -508,17 +483,17 @@ static struct sample threshold(const struct operation *op, const struct scale *s
 	                                                                             : 0};
 }
 
-static enum error compare_with_blur(const struct operation *op, const struct scale *scale,
-                                    const struct canvas *in, struct canvas *out)
+static bool compare_with_blur(const struct operation *op, const struct scale *scale,
+                              const struct canvas *in, struct canvas *out)
 {
 	const bool alpha_weighted = scale->alpha_weighted;
 	struct operation blur = *op;
 	uint32_t colours = out->bands - alpha_weighted;
-	enum error e;
 
 	blur.gain = 1;
-	e = linear(&blur, scale, in, out);
-	for (size_t i = 0; !e && i < canvas_samples(out); i += out->bands) {
+	if (!linear(&blur, scale, in, out))
+		return false;
+	for (size_t i = 0; i < canvas_samples(out); i += out->bands) {
 		int x = out->at.x + (int)(i / out->bands % out->at.width);
 		int y = out->at.y + (int)(i / out->bands / out->at.width);
 		size_t from = canvas_index(in, x, y);
@@ -533,7 +508,7 @@ static enum error compare_with_blur(const struct operation *op, const struct sca
 			    &out->slack[i + b]);
 		}
 	}
-	return e;
+	return true;
 }
 
 /* Subtracts a canvas that extends at least as far, or (reversed) the other way round. */
@@ -554,24 +529,21 @@ static void subtract(struct canvas *out, const struct canvas *less, bool reverse
 	}
 }
 
-static enum error dog(const struct operation *op, const struct scale *scale,
-                      const struct canvas *in, struct canvas *out)
+static bool dog(const struct operation *op, const struct scale *scale, const struct canvas *in,
+                struct canvas *out)
 {
 	const double *g1 = op->coefficients, *g2 = g1 + 2 * op->radius_x + 1;
 	const int r = (int)op->radius_x;
 	const struct taps first = {.radius_x = r, .radius_y = r, .row = g1, .column = g1};
 	const struct taps second = {.radius_x = r, .radius_y = r, .row = g2, .column = g2};
 	struct canvas less;
-	enum error e = canvas_init(&less, &out->at, out->bands);
+	const bool done = canvas_init(&less, &out->at, out->bands) &&
+	                  correlate_both(&first, in, out) && correlate_both(&second, in, &less);
 
-	if (!e)
-		e = correlate_both(&first, in, out);
-	if (!e)
-		e = correlate_both(&second, in, &less);
-	if (!e)
+	if (done)
 		subtract(out, &less, false);
 	canvas_fini(&less);
-	return e ? e : allow_float(op, scale, FLOAT_TOLERANCE, in, out);
+	return done && allow_float(op, scale, FLOAT_TOLERANCE, in, out);
 }
 
 /* The result where the value in the curve's own scale is t. */
@@ -649,8 +621,8 @@ static struct sample lut(const struct operation *op, const struct scale *scale, 
 
 /* Operations on samples alone. Bytes as they were read have their results kept, because there are
  * fewer values than samples. */
-static enum error each_sample(const struct operation *op, const struct scale *scale,
-                              const struct canvas *in, struct canvas *out)
+static bool each_sample(const struct operation *op, const struct scale *scale,
+                        const struct canvas *in, struct canvas *out)
 {
 	const size_t span = (size_t)out->at.width * out->bands;
 	const bool keeps = in->exact && scale->whole && scale->full <= UINT8_MAX;
@@ -680,7 +652,7 @@ static enum error each_sample(const struct operation *op, const struct scale *sc
 		}
 	}
 	free(kept);
-	return keeps && !kept ? ERR_MEMORY : ERR_OK;
+	return kept || !keeps;
 }
 
 /* One pixel: a single colour counts as three, alpha is the fourth, and opaque if it is missing. */
@@ -688,21 +660,14 @@ static void mix_pixel(const struct operation *op, const struct scale *scale, uin
                       const double *in, const double *in_slack, double *out, double *slack)
 {
 	const uint32_t colours = bands - scale->image->alpha;
-	double v[BANDS_MAX] = {in[0], in[0], in[0], scale->full}, off[BANDS_MAX] = {0};
+	double v[BANDS_MAX], off[BANDS_MAX];
 
 	for (uint32_t j = 0; j < BANDS_MAX; j++) {
-		const uint32_t from = colours == 1 ? 0 : j;
+		const uint32_t colour = colours == 1 ? 0 : j;
+		const uint32_t from = j < 3 ? colour : scale->image->alpha ? colours : j;
 
-		if (j < 3 ? from < colours : colours == BANDS_MAX) {
-			v[j] = in[from];
-			off[j] = in_slack[from];
-		} else if (j < 3) {
-			v[j] = 0;
-		}
-	}
-	if (scale->image->alpha) {
-		v[3] = in[colours];
-		off[3] = in_slack[colours];
+		v[j] = from < bands ? in[from] : j == 3 ? scale->full : 0;
+		off[j] = from < bands ? in_slack[from] : 0;
 	}
 	for (uint32_t b = 0; b < bands; b++) {
 		const double *c =
@@ -723,8 +688,8 @@ static void mix_pixel(const struct operation *op, const struct scale *scale, uin
 }
 
 /* Reads a plane of all the image, which is repeated beyond it, or of its middle. */
-static enum error edges(const struct operation *op, const struct scale *scale,
-                        const struct canvas *in, struct canvas *out)
+static bool edges(const struct operation *op, const struct scale *scale, const struct canvas *in,
+                  struct canvas *out)
 {
 	const int width = (int)op->plane_width, height = (int)op->plane_height;
 	const int left = ((int)scale->image->width - width) / 2;
@@ -741,12 +706,12 @@ static enum error edges(const struct operation *op, const struct scale *scale,
 		out->value[i] = edge ? scale->full : 0;
 		out->slack[i] = 0;
 	}
-	return ERR_OK;
+	return true;
 }
 
 /* Takes all bands. */
-static enum error mix(const struct operation *op, const struct scale *scale,
-                      const struct canvas *in, struct canvas *out)
+static bool mix(const struct operation *op, const struct scale *scale, const struct canvas *in,
+                struct canvas *out)
 {
 	for (size_t i = 0; i < canvas_samples(out); i += out->bands) {
 		const int x = out->at.x + (int)(i / out->bands % out->at.width);
@@ -756,22 +721,14 @@ static enum error mix(const struct operation *op, const struct scale *scale,
 		mix_pixel(op, scale, out->bands, in->value + from, in->slack + from, out->value + i,
 		          out->slack + i);
 	}
-	return ERR_OK;
-}
-
-static enum error bilateral(const struct operation *op, const struct scale *scale,
-                            const struct canvas *in, struct canvas *out)
-{
-	enum error e = bilateral_apply(op, scale, in, out);
-
-	return e ? e : allow_float(op, scale, FLOAT_TOLERANCE, in, out);
+	return true;
 }
 
 /* The extremes of `from`, laid out like the samples of `in`. Unless the window is a rectangle, each
  * source row is widened by a sample to either side at a time, and raises those rows of the result
  * in whose windows it is so wide. */
-static enum error find_extremes(const struct operation *op, bool largest, const struct canvas *in,
-                                const double *from, const struct canvas *out, double *to)
+static bool find_extremes(const struct operation *op, bool largest, const struct canvas *in,
+                          const double *from, const struct canvas *out, double *to)
 {
 	const int r = (int)op->radius_y, top = out->at.y, end = top + (int)out->at.height;
 	const size_t span = (size_t)out->at.width * out->bands;
@@ -781,7 +738,7 @@ static enum error find_extremes(const struct operation *op, bool largest, const 
 		return rectangle_extremes(r, r, largest, false, in, from, out, to);
 	wide = malloc((span + 1) * sizeof *wide);
 	if (!wide)
-		return ERR_MEMORY;
+		return false;
 	for (size_t k = 0; k < span * out->at.height; k++)
 		to[k] = largest ? -INFINITY : NAN;
 	for (int s = top - r; s < end + r; s++) {
@@ -800,25 +757,22 @@ static enum error find_extremes(const struct operation *op, bool largest, const 
 		}
 	}
 	free(wide);
-	return ERR_OK;
+	return true;
 }
 
 /* The error of the smallest is at most the largest error. */
-static enum error extreme(const struct operation *op, const struct scale *scale,
-                          const struct canvas *in, struct canvas *out)
+static bool extreme(const struct operation *op, const struct scale *scale, const struct canvas *in,
+                    struct canvas *out)
 {
-	enum error e = find_extremes(op, op->largest, in, in->value, out, out->value);
-
 	(void)scale;
-	if (!e && !in->exact)
-		e = find_extremes(op, true, in, in->slack, out, out->slack);
-	return e;
+	return find_extremes(op, op->largest, in, in->value, out, out->value) &&
+	       (in->exact || find_extremes(op, true, in, in->slack, out, out->slack));
 }
 
 /* One extreme of the other, which may be less than the image or more, or (gradient) the largest
  * less the smallest. */
-static enum error morphology(const struct operation *op, const struct scale *scale,
-                             const struct canvas *in, struct canvas *out)
+static bool morphology(const struct operation *op, const struct scale *scale,
+                       const struct canvas *in, struct canvas *out)
 {
 	const enum morphology what = op->morphology;
 	const bool closes = what == MORPHOLOGY_CLOSE || what == MORPHOLOGY_BLACKHAT;
@@ -826,7 +780,7 @@ static enum error morphology(const struct operation *op, const struct scale *sca
 	const struct operation second = operation_extreme(op, !closes);
 	struct region at = out->at;
 	struct canvas between;
-	enum error e;
+	bool done;
 
 	if (what != MORPHOLOGY_GRADIENT) {
 		at.x -= (int)second.radius_x;
@@ -834,18 +788,15 @@ static enum error morphology(const struct operation *op, const struct scale *sca
 		at.width += 2 * second.radius_x;
 		at.height += 2 * second.radius_y;
 	}
-	e = canvas_init(&between, &at, out->bands);
+	done = canvas_init(&between, &at, out->bands) && extreme(&first, scale, in, &between);
 	between.exact = in->exact;
-	if (!e)
-		e = extreme(&first, scale, in, &between);
-	if (!e)
-		e = extreme(&second, scale, what == MORPHOLOGY_GRADIENT ? in : &between, out);
-	if (!e && what == MORPHOLOGY_GRADIENT)
+	done = done && extreme(&second, scale, what == MORPHOLOGY_GRADIENT ? in : &between, out);
+	if (done && what == MORPHOLOGY_GRADIENT)
 		subtract(out, &between, false);
-	if (!e && (what == MORPHOLOGY_TOPHAT || what == MORPHOLOGY_BLACKHAT))
+	if (done && (what == MORPHOLOGY_TOPHAT || what == MORPHOLOGY_BLACKHAT))
 		subtract(out, in, !closes);
 	canvas_fini(&between);
-	return e;
+	return done;
 }
 
 /* Ranks are found in parts of the image, of one band each: their samples are numbered in their
@@ -998,8 +949,8 @@ static void rank_part(const struct operation *op, const struct scale *scale, str
 }
 
 /* The error is at most the largest one in the square around the window. */
-static enum error rank(const struct operation *op, const struct scale *scale,
-                       const struct canvas *in, struct canvas *out)
+static bool rank(const struct operation *op, const struct scale *scale, const struct canvas *in,
+                 struct canvas *out)
 {
 	struct ranks *h = malloc(sizeof *h);
 	const uint32_t width = out->at.width, height = out->at.height;
@@ -1007,29 +958,25 @@ static enum error rank(const struct operation *op, const struct scale *scale,
 	for (uint32_t y = 0; h && y < height; y += RANK_HEIGHT)
 		for (uint32_t x = 0; x < width; x += RANK_WIDTH) {
 			const struct region part = {out->at.x + (int)x, out->at.y + (int)y,
-			                            width - x < RANK_WIDTH ? width - x : RANK_WIDTH,
-			                            height - y < RANK_HEIGHT ? height - y
-			                                                     : RANK_HEIGHT};
+			                            MIN(width - x, RANK_WIDTH),
+			                            MIN(height - y, RANK_HEIGHT)};
 
 			for (uint32_t band = 0; band < out->bands; band++)
 				rank_part(op, scale, h, in, &part, band, out);
 		}
 	free(h);
-	if (!h)
-		return ERR_MEMORY;
-	return in->exact ? ERR_OK
-	                 : rectangle_extremes((int)op->radius_x, (int)op->radius_y, true, false, in,
-	                                      in->slack, out, out->slack);
+	return h && (in->exact || rectangle_extremes((int)op->radius_x, (int)op->radius_y, true,
+	                                             false, in, in->slack, out, out->slack));
 }
 
-enum error operations_apply(const struct operation *op, const struct scale *scale,
-                            const struct canvas *in, struct canvas *out)
+bool operations_apply(const struct operation *op, const struct scale *scale,
+                      const struct canvas *in, struct canvas *out)
 {
 	static operation_apply *const apply[] = {
 	    [OPERATION_SEPARABLE] = linear,
 	    [OPERATION_MATRIX] = linear,
 	    [OPERATION_GRADIENT] = gradient,
-	    [OPERATION_BILATERAL] = bilateral,
+	    [OPERATION_BILATERAL] = bilateral_apply,
 	    [OPERATION_UNSHARP] = compare_with_blur,
 	    [OPERATION_DOG] = dog,
 	    [OPERATION_EXTREME] = extreme,
@@ -1046,5 +993,7 @@ enum error operations_apply(const struct operation *op, const struct scale *scal
 	};
 
 	_Static_assert(sizeof apply / sizeof *apply == OPERATIONS, "each can be applied");
-	return apply[op->kind](op, scale, in, out);
+	return apply[op->kind](op, scale, in, out) &&
+	       (op->kind != OPERATION_BILATERAL ||
+	        allow_float(op, scale, FLOAT_TOLERANCE, in, out));
 }

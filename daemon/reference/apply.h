@@ -34,8 +34,9 @@ struct canvas {
 #define FLOAT_TOLERANCE 1e-5
 #define FLOAT_NOISE     1e-6
 
-/* Allocates a canvas with all samples and slacks 0. ERR_MEMORY; call canvas_fini() even then. */
-enum error canvas_init(struct canvas *canvas, const struct region *at, uint32_t bands) MUST_CHECK;
+/* Allocates a canvas with all samples and slacks 0. False without memory; call canvas_fini() even
+ * then. */
+bool canvas_init(struct canvas *canvas, const struct region *at, uint32_t bands) MUST_CHECK;
 void canvas_fini(struct canvas *canvas);
 
 /* The index of the first sample of a pixel, given in pixels of the whole image, inside the
@@ -79,8 +80,9 @@ struct scale {
 	const struct image *image; /* the whole one */
 	double full;               /* full scale of the image's type */
 	bool integers; /* the image's type is an integer: directions span its range, not radians */
-	bool whole;    /* results are rounded to integers after each operation, which allows an
-	                  error of half a count anyway */
+	/* Results are rounded to integers after each operation, which allows half a count anyway.
+	 */
+	bool whole;
 	/* The last band is alpha and weights the others; where filtered alpha is 0 or less, colours
 	 * are 0 (if the operation compares: unchanged). */
 	bool alpha_weighted;
@@ -88,9 +90,9 @@ struct scale {
 
 /* Applies an operation, without offset and rounding. `in` extends beyond `out` by at least the
  * operation's radius, and has as many bands. Only smoothing and comparing operations may be
- * alpha-weighted. Returns ERR_MEMORY on failure. */
-typedef enum error operation_apply(const struct operation *operation, const struct scale *scale,
-                                   const struct canvas *in, struct canvas *out);
+ * alpha-weighted. False without memory. */
+typedef bool operation_apply(const struct operation *operation, const struct scale *scale,
+                             const struct canvas *in, struct canvas *out);
 MUST_CHECK operation_apply operations_apply;
 
 /* Applies a bilateral filter, without the slack of float arithmetic. */

@@ -14,14 +14,6 @@ static const double SMALL_SUM = 1e-20;
 /* A sum of terms of both signs is known if this share of their magnitudes is left. */
 static const double LEFT = 1e-4;
 
-struct bilateral {
-	const struct operation *op;
-	double full; /* full scale */
-	const struct canvas *in;
-	uint32_t colours;
-	bool alpha_weighted;
-};
-
 /* Pixels of a row that are computed together. */
 enum { SIDE_BY_SIDE = 64 };
 
@@ -63,14 +55,14 @@ static inline double exp_negative(double x)
 
 /* Adds to the sums of each of these pixels the one that is as far from it as `at` from `centre`, in
  * planes. */
-VECTORISED static void add_pixels(const struct bilateral *b, const double *const *plane,
-                                  size_t centre, size_t at, double d2, size_t count,
-                                  struct sums *restrict sums)
+VECTORISED static void add_pixels(const struct operation *op, const struct scale *scale,
+                                  uint32_t colours, const double *const *plane, size_t centre,
+                                  size_t at, double d2, size_t count, struct sums *restrict sums)
 {
-	const double space = b->op->space * d2, range = b->op->range / (b->full * b->full);
+	const double space = op->space * d2, range = op->range / (scale->full * scale->full);
 	double w[SIDE_BY_SIDE] = {0};
 
-	for (uint32_t c = 0; c < b->colours; c++)
+	for (uint32_t c = 0; c < colours; c++)
 		for (size_t k = 0; k < count; k++) {
 			const double e = plane[c][at + k] - plane[c][centre + k];
 
@@ -80,12 +72,12 @@ VECTORISED static void add_pixels(const struct bilateral *b, const double *const
 		w[k] = exp_negative(space + range * w[k]);
 		sums->weights[k] += w[k];
 	}
-	for (size_t k = 0; b->alpha_weighted && k < count; k++) {
-		w[k] *= plane[b->colours][at + k];
+	for (size_t k = 0; scale->alpha_weighted && k < count; k++) {
+		w[k] *= plane[colours][at + k];
 		sums->colour_weights[k] += w[k];
 		sums->terms[k] += fabs(w[k]);
 	}
-	for (uint32_t c = 0; c < b->colours; c++)
+	for (uint32_t c = 0; c < colours; c++)
 		for (size_t k = 0; k < count; k++) {
 			const double v = plane[c][at + k], size = fabs(v);
 
@@ -97,11 +89,11 @@ VECTORISED static void add_pixels(const struct bilateral *b, const double *const
 /* Finds the error bounds of the means at a pixel. Let weights w be wrong by a factor of at most f,
  * and samples c by at most s. Then a mean r is off by at most sum(w f s + w (f - 1) |c - r|) /
  * sum(w / f). */
-static void doubt(const struct bilateral *b, int x, int y, const double *mean, double *slack)
+static void doubt(const struct operation *op, double full, const struct canvas *in, int x, int y,
+                  const double *mean, double *slack)
 {
-	const struct canvas *in = b->in;
 	const size_t centre = canvas_index(in, x, y);
-	const int r = (int)b->op->radius_x;
+	const int r = (int)op->radius_x;
 	double weights = 0, off[BANDS_MAX] = {0};
 
 	for (int j = -r; j <= r; j++)
@@ -111,60 +103,39 @@ static void doubt(const struct bilateral *b, int x, int y, const double *mean, d
 
 			if (i * i + j * j > r * r)
 				continue;
-			for (uint32_t k = 0; k < b->colours; k++) {
-				double e = (in->value[at + k] - in->value[centre + k]) / b->full;
-				double s = (in->slack[at + k] + in->slack[centre + k]) / b->full;
+			for (uint32_t k = 0; k < in->bands; k++) {
+				double e = (in->value[at + k] - in->value[centre + k]) / full;
+				double s = (in->slack[at + k] + in->slack[centre + k]) / full;
 
 				e2 += e * e;
 				e2_off += 2 * fabs(e) * s + s * s;
 			}
-			factor = exp(-b->op->range * e2_off);
-			w = exp(b->op->space * (i * i + j * j) + b->op->range * e2);
+			factor = exp(-op->range * e2_off);
+			w = exp(op->space * (i * i + j * j) + op->range * e2);
 			weights += w / factor;
-			for (uint32_t k = 0; k < b->colours; k++)
+			for (uint32_t k = 0; k < in->bands; k++)
 				off[k] += w * factor * in->slack[at + k] +
 				          w * (factor - 1) * fabs(in->value[at + k] - mean[k]);
 		}
-	for (uint32_t k = 0; k < b->colours; k++)
+	for (uint32_t k = 0; k < in->bands; k++)
 		slack[k] = off[k] / weights;
 }
 
 /* Around transparent pixels all weights may be tiny: their exponents are large and thus inexact in
  * float32, or kernels skip them. Alphas of both signs may leave little of their sum. If the sum is
  * negative the colour is 0. */
-static double alpha_weighted_slack(const struct bilateral *b, const struct sums *sums, size_t k,
-                                   double value)
+static double alpha_weighted_slack(double full, const struct sums *sums, size_t k, double value)
 {
 	const double sum = sums->colour_weights[k], terms = sums->terms[k];
 
-	if (!b->in->exact)
-		return SLACK_UNLIMITED;
 	if (terms == 0)
 		return 0;
-	if (!(fabs(sum) > SMALL_SUM * b->full && fabs(sum) > LEFT * terms))
+	if (!(fabs(sum) > SMALL_SUM * full && fabs(sum) > LEFT * terms))
 		return SLACK_UNLIMITED;
 	if (sum < 0)
 		return 0;
-	return fmax(0, log(b->full / sum)) * FLOAT_NOISE * b->full +
+	return fmax(0, log(full / sum)) * FLOAT_NOISE * full +
 	       (terms / sum - 1) * FLOAT_TOLERANCE * (sums->peak[k] + fabs(value));
-}
-
-/* sums, k: those of the pixel at x and y. */
-static void finish_pixel(const struct bilateral *b, const struct sums *sums, size_t k, int x, int y,
-                         double *value, double *slack)
-{
-	const double weights = b->alpha_weighted ? sums->colour_weights[k] : sums->weights[k];
-
-	for (uint32_t c = 0; c < b->colours; c++) /* or NaN */
-		value[c] = weights <= 0 ? 0 : sums->sum[c][k] / weights;
-	if (b->alpha_weighted) {
-		for (uint32_t c = 0; c < b->colours; c++)
-			slack[c] = alpha_weighted_slack(b, sums, k, value[c]);
-		value[b->colours] = weights / sums->weights[k];
-		slack[b->colours] = b->in->exact ? 0 : SLACK_UNLIMITED;
-	} else if (!b->in->exact) {
-		doubt(b, x, y, value, slack);
-	}
 }
 
 /* The canvas in planes. NULL without memory. */
@@ -181,14 +152,10 @@ static double *to_planes(const struct canvas *c, const double *plane[BANDS_MAX])
 	return planes;
 }
 
-enum error bilateral_apply(const struct operation *op, const struct scale *scale,
-                           const struct canvas *in, struct canvas *out)
+bool bilateral_apply(const struct operation *op, const struct scale *scale, const struct canvas *in,
+                     struct canvas *out)
 {
-	struct bilateral b = {.op = op,
-	                      .full = scale->full,
-	                      .in = in,
-	                      .colours = in->bands - scale->alpha_weighted,
-	                      .alpha_weighted = scale->alpha_weighted};
+	const uint32_t colours = in->bands - scale->alpha_weighted;
 	const int r = (int)op->radius_x;
 	const double *plane[BANDS_MAX];
 	double *planes = to_planes(in, plane);
@@ -204,13 +171,29 @@ enum error bilateral_apply(const struct operation *op, const struct scale *scale
 		for (int dy = -r; dy <= r; dy++)
 			for (int dx = -r; dx <= r; dx++)
 				if (dx * dx + dy * dy <= r * r)
-					add_pixels(&b, plane, canvas_index(in, x, y) / in->bands,
+					add_pixels(op, scale, colours, plane,
+					           canvas_index(in, x, y) / in->bands,
 					           canvas_index(in, x + dx, y + dy) / in->bands,
 					           dx * dx + dy * dy, count, sums);
-		for (size_t k = 0; k < count; k++, to += out->bands)
-			finish_pixel(&b, sums, k, x + (int)k, y, &out->value[to], &out->slack[to]);
+		for (size_t k = 0; k < count; k++, to += out->bands) {
+			const double *weights =
+			    scale->alpha_weighted ? sums->colour_weights : sums->weights;
+			double *value = &out->value[to], *slack = &out->slack[to];
+
+			for (uint32_t c = 0; c < colours; c++) /* or NaN */
+				value[c] = weights[k] <= 0 ? 0 : sums->sum[c][k] / weights[k];
+			if (scale->alpha_weighted)
+				value[colours] = weights[k] / sums->weights[k];
+			for (uint32_t c = 0; scale->alpha_weighted && c < out->bands; c++)
+				slack[c] = !in->exact    ? SLACK_UNLIMITED
+				           : c < colours ? alpha_weighted_slack(scale->full, sums,
+				                                                k, value[c])
+				                         : 0;
+			if (!scale->alpha_weighted && !in->exact)
+				doubt(op, scale->full, in, x + (int)k, y, value, slack);
+		}
 	}
 	free(planes);
 	free(sums);
-	return planes && sums ? ERR_OK : ERR_MEMORY;
+	return planes && sums;
 }

@@ -138,14 +138,14 @@ static void decide(const struct operation *op, double full, const struct slope *
 		*value = NAN;
 }
 
-enum error canny_apply(const struct operation *op, const struct scale *scale,
-                       const struct canvas *in, struct canvas *out)
+bool canny_apply(const struct operation *op, const struct scale *scale, const struct canvas *in,
+                 struct canvas *out)
 {
 	const size_t width = out->at.width + 2, height = out->at.height + 2;
 	struct slope *slopes = malloc(width * height * sizeof *slopes);
 
 	if (!slopes)
-		return ERR_MEMORY;
+		return false;
 	for (size_t i = 0; i < width * height; i++)
 		slopes[i] = steepest_at(scale->whole, in,
 		                        canvas_index(in, out->at.x - 1 + (int)(i % width),
@@ -158,5 +158,5 @@ enum error canny_apply(const struct operation *op, const struct scale *scale,
 		       &out->slack[i]);
 	}
 	free(slopes);
-	return ERR_OK;
+	return true;
 }

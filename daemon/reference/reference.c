@@ -13,6 +13,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/param.h>
 
 #include "border.h"
 #include "reference/apply.h"
@@ -135,35 +136,22 @@ static uint32_t channels_changed(const struct image *image, const struct filter_
 	return colour;
 }
 
-/* Copies the bands whose bits are set into a new canvas. */
-static enum error pick(const struct canvas *from, uint32_t bands, struct canvas *to)
+/* Copies the bands whose bits are set in `which`, in a region that is inside both canvases. Those
+ * that the canvases hold are set in from_bands and to_bands. */
+static void copy_bands(const struct region *at, uint32_t which, const struct canvas *from,
+                       uint32_t from_bands, struct canvas *to, uint32_t to_bands)
 {
-	enum error e = canvas_init(to, &from->at, (uint32_t)__builtin_popcount(bands));
-	size_t k = 0;
+	for (int y = at->y; y < at->y + (int)at->height; y++)
+		for (int x = at->x; x < at->x + (int)at->width; x++) {
+			size_t i = canvas_index(from, x, y), k = canvas_index(to, x, y);
 
-	to->exact = from->exact;
-	for (size_t i = 0; !e && i < canvas_samples(from); i++) {
-		if (!(bands >> i % from->bands & 1))
-			continue;
-		to->value[k] = from->value[i];
-		to->slack[k++] = from->slack[i];
-	}
-	return e;
-}
-
-/* Copies the bands whose bits are set back; `from` has those of `picked`, and lies inside `to`. */
-static void put_back(const struct canvas *from, uint32_t picked, uint32_t bands, struct canvas *to)
-{
-	for (int y = from->at.y; y < from->at.y + (int)from->at.height; y++)
-		for (int x = from->at.x; x < from->at.x + (int)from->at.width; x++) {
-			size_t i = canvas_index(to, x, y), k = canvas_index(from, x, y);
-
-			for (uint32_t b = 0; b < to->bands; b++) {
-				if (bands >> b & 1) {
-					to->value[i + b] = from->value[k];
-					to->slack[i + b] = from->slack[k];
+			for (uint32_t band = 1; band <= which; band <<= 1) {
+				if (which & band) {
+					to->value[k] = from->value[i];
+					to->slack[k] = from->slack[i];
 				}
-				k += picked >> b & 1;
+				i += (from_bands & band) != 0;
+				k += (to_bands & band) != 0;
 			}
 		}
 }
@@ -190,11 +178,9 @@ static void finish(const struct progress *p, const struct operation *op, bool al
 /* The part of a region that is inside the image. */
 static struct region inside(const struct region *a, const struct image *image)
 {
-	int x0 = a->x > 0 ? a->x : 0, y0 = a->y > 0 ? a->y : 0;
-	int x1 = a->x + (int)a->width, y1 = a->y + (int)a->height;
+	const int x0 = MAX(a->x, 0), x1 = MIN(a->x + (int)a->width, (int)image->width);
+	const int y0 = MAX(a->y, 0), y1 = MIN(a->y + (int)a->height, (int)image->height);
 
-	x1 = x1 < (int)image->width ? x1 : (int)image->width;
-	y1 = y1 < (int)image->height ? y1 : (int)image->height;
 	return (struct region){x0, y0, (uint32_t)(x1 - x0), (uint32_t)(y1 - y0)};
 }
 
@@ -226,22 +212,20 @@ static void extend(const struct progress *p, const struct region *made, struct c
 
 /* Reads the window and the halo around it; what is outside the image is read, too, if `padded`, and
  * else made as the border rule says. */
-static enum error load(struct progress *p, const struct window *w, const void *pixels, size_t pitch,
-                       bool padded)
+static bool load(struct progress *p, const struct window *w, const void *pixels, size_t pitch,
+                 bool padded)
 {
 	struct progress border = *p;
 	struct canvas *c = &p->canvas;
 	struct region at, there;
 	uint32_t halo_x, halo_y;
-	enum error e;
 
 	chain_halo(p->chain, &halo_x, &halo_y);
 	at = (struct region){(int)w->x0 - (int)halo_x, (int)w->y0 - (int)halo_y,
 	                     w->width + 2 * halo_x, w->height + 2 * halo_y};
 	there = padded ? at : inside(&at, p->image);
-	e = canvas_init(c, &at, p->image->bands);
-	if (e)
-		return e;
+	if (!canvas_init(c, &at, p->image->bands))
+		return false;
 	c->exact = true;
 	for (int y = there.y; y < there.y + (int)there.height; y++)
 		rows_load(c->value + canvas_index(c, there.x, y),
@@ -252,27 +236,12 @@ static enum error load(struct progress *p, const struct window *w, const void *p
 	for (uint32_t b = 0; p->image->type == PIXEL_F32 && b < c->bands; b++)
 		border.border_pixel[b] = (float)border.border_pixel[b];
 	extend(&border, &there, c);
-	return ERR_OK;
+	return true;
 }
 
-/* Copies the part of `from` that `to` covers; `to` lies inside `from`. */
-static void keep(const struct canvas *from, struct canvas *to)
-{
-	size_t span = (size_t)to->at.width * to->bands * sizeof *to->value;
-
-	for (uint32_t y = 0; y < to->at.height; y++) {
-		size_t i = canvas_index(from, to->at.x, to->at.y + (int)y);
-		size_t k = (size_t)y * to->at.width * to->bands;
-
-		memcpy(&to->value[k], &from->value[i], span);
-		memcpy(&to->slack[k], &from->slack[i], span);
-	}
-}
-
-/* Filters the bands that a call changes, on the part `made` of the canvas `out`. */
-static enum error filter_bands(const struct progress *p, const struct filter_call *call,
-                               const struct operation *op, const struct region *made,
-                               struct canvas *out)
+/* Filters the bands that a call changes, and keeps the others, on the part `made` of `out`. */
+static bool filter_bands(const struct progress *p, const struct filter_call *call,
+                         const struct operation *op, const struct region *made, struct canvas *out)
 {
 	const bool keeps_alpha = op->by_band && !op->makes_alpha && p->image->alpha;
 	uint32_t all = (1u << p->image->bands) - 1;
@@ -282,12 +251,12 @@ static enum error filter_bands(const struct progress *p, const struct filter_cal
 	uint32_t seen = bands;
 	const bool whole = bands == all && !memcmp(made, &out->at, sizeof *made);
 	struct canvas from = {0}, to = {0};
-	enum error e = ERR_OK;
+	bool done = true;
 
-	if (!whole)
-		keep(&p->canvas, out);
+	if (bands != all)
+		copy_bands(made, all & ~bands, &p->canvas, all, out, all);
 	if (!bands)
-		return ERR_OK;
+		return true;
 	/* Alpha alone, a single colour, luma and chroma are filtered as plain samples. */
 	scale.alpha_weighted =
 	    p->image->alpha &&
@@ -297,20 +266,21 @@ static enum error filter_bands(const struct progress *p, const struct filter_cal
 		seen = all;
 	else if (scale.alpha_weighted)
 		seen |= 1u << (p->image->bands - 1);
-	if (seen != all)
-		e = pick(&p->canvas, seen, &from);
-	if (!e && !whole)
-		e = canvas_init(&to, made, (uint32_t)__builtin_popcount(seen));
-	if (!e)
-		e = operations_apply(op, &scale, seen == all ? &p->canvas : &from,
-		                     whole ? out : &to);
-	if (!e)
+	if (seen != all) {
+		done = canvas_init(&from, &p->canvas.at, (uint32_t)__builtin_popcount(seen));
+		from.exact = p->canvas.exact;
+		if (done)
+			copy_bands(&from.at, seen, &p->canvas, all, &from, seen);
+	}
+	done = done && (whole || canvas_init(&to, made, (uint32_t)__builtin_popcount(seen))) &&
+	       operations_apply(op, &scale, seen == all ? &p->canvas : &from, whole ? out : &to);
+	if (done)
 		finish(p, op, scale.alpha_weighted, whole ? out : &to);
-	if (!e && !whole)
-		put_back(&to, seen, bands, out);
+	if (done && !whole)
+		copy_bands(made, bands, &to, seen, out, all);
 	canvas_fini(&from);
 	canvas_fini(&to);
-	return e;
+	return done;
 }
 
 /* Marks directions as circular; if more filters follow, enlarges the slack near the ends of the
@@ -359,9 +329,8 @@ static enum error apply(struct progress *p, uint32_t i)
 	at.width -= 2 * op.radius_x;
 	at.height -= 2 * op.radius_y;
 	made = open ? at : inside(&at, p->image);
-	e = canvas_init(&out, &at, p->image->bands);
-	if (!e)
-		e = filter_bands(p, call, &op, &made, &out);
+	if (!canvas_init(&out, &at, p->image->bands) || !filter_bands(p, call, &op, &made, &out))
+		e = ERR_MEMORY;
 	if (!e && op.kind == OPERATION_GRADIENT && op.output == GRADIENT_DIRECTION)
 		note_direction(p, call, i + 1 == p->chain->count, &out);
 	if (!e)
@@ -397,9 +366,8 @@ static void mix_pixel(const struct progress *p, double weight, const double *ori
 		double s = b < colours ? share : weight, d = b < colours ? doubt : FLOAT_NOISE * 4;
 
 		slack[b] = fabs(s) * slack[b] + d * (fabs(value[b]) + fabs(original[b]) + slack[b]);
-		if (p->circular >> b & 1)
-			slack[b] =
-			    SLACK_UNLIMITED; /* before it may be at either end of the range */
+		if (p->circular >> b & 1) /* it may be at either end of the range before */
+			slack[b] = SLACK_UNLIMITED;
 		value[b] = (1 - s) * original[b] + s * value[b];
 	}
 	round_samples(p->image->type, value, slack, bands);
@@ -430,7 +398,7 @@ static void blend(struct progress *p, const void *pixels, size_t pitch)
 	}
 }
 
-static enum error store(const struct progress *p, struct reference *r)
+static bool store(const struct progress *p, struct reference *r)
 {
 	size_t count = canvas_samples(&p->canvas);
 
@@ -441,12 +409,12 @@ static enum error store(const struct progress *p, struct reference *r)
 	r->slack = malloc(count * sizeof *r->slack);
 	if (!r->pixels || !r->slack) {
 		reference_fini(r);
-		return ERR_MEMORY;
+		return false;
 	}
 	rows_store(r->pixels, p->canvas.value, p->image->type, count);
 	for (size_t i = 0; i < count; i++)
 		r->slack[i] = (float)(p->canvas.slack[i] * (1 + 1e-6)); /* rounded up */
-	return ERR_OK;
+	return true;
 }
 
 /* padded: the halo lies around the window, also outside the image. */
@@ -462,14 +430,14 @@ static enum error run(const struct chain *chain, const struct image *image,
 	p.scale.image = image;
 	p.scale.full = pixel_type_full_scale(image->type);
 	p.scale.whole = p.scale.integers = image->type != PIXEL_F32;
-	if (!e)
-		e = load(&p, window, pixels, pitch, padded);
+	if (!e && !load(&p, window, pixels, pitch, padded))
+		e = ERR_MEMORY;
 	for (uint32_t i = 0; !e && i < chain->count; i++)
 		e = apply(&p, i);
 	if (!e) {
 		leave_ycc(&p);
 		blend(&p, pixels, pitch);
-		e = store(&p, r);
+		e = store(&p, r) ? ERR_OK : ERR_MEMORY;
 	}
 	canvas_fini(&p.canvas);
 	return e;
@@ -563,10 +531,8 @@ void reference_piece(const struct chain *chain, const struct image *image, struc
 
 	chain_halo(chain, &x, &y);
 	/* Wide, as a separable filter also sums the columns beside a piece. */
-	x = 6 * x > WIDTH ? 6 * x : WIDTH;
-	y = 2 * y > HEIGHT ? 2 * y : HEIGHT;
-	*piece = (struct window){.width = image->width < x ? image->width : x,
-	                         .height = image->height < y ? image->height : y};
+	*piece = (struct window){.width = MIN(image->width, MAX(6 * x, WIDTH)),
+	                         .height = MIN(image->height, MAX(2 * y, HEIGHT))};
 }
 
 double reference_cost_in_pieces(const struct chain *chain, const struct image *image)

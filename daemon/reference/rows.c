@@ -18,7 +18,7 @@ static size_t bytes_of(const struct canvas *c)
 	return 2 * canvas_samples(c) * sizeof *c->value;
 }
 
-enum error canvas_init(struct canvas *c, const struct region *at, uint32_t bands)
+bool canvas_init(struct canvas *c, const struct region *at, uint32_t bands)
 {
 	*c = (struct canvas){.at = *at, .bands = bands};
 	if (bytes_of(c) < LARGE) {
@@ -33,7 +33,7 @@ enum error canvas_init(struct canvas *c, const struct region *at, uint32_t bands
 		}
 	}
 	c->slack = c->value ? c->value + canvas_samples(c) : NULL;
-	return c->value ? ERR_OK : ERR_MEMORY;
+	return c->value;
 }
 
 void canvas_fini(struct canvas *c)

@@ -191,38 +191,33 @@ static double largest_sigma(struct tiling t, const struct chain *chain, const st
 	return fits / 10.0;
 }
 
-/* Rows of a tile, at least 1: about a sixteenth of the image, so that stages overlap; at least
- * enough to be worth a launch and to keep the halo below half of the work; at most samples_max; at
- * most what fits SLOTS_MIN times. One row may still exceed samples_max. */
-static uint32_t choose_rows(struct tiling *t, uint64_t samples_max)
+/* Sets the rows of a tile, at least 1: about a sixteenth of the image, so that stages overlap; at
+ * least enough to be worth a launch and to keep the halo below half of the work; at most
+ * samples_max; at most what fits SLOTS_MIN times. One row may still exceed samples_max. */
+static void tiling_choose_rows(struct tiling *t, uint64_t samples_max)
 {
 	uint64_t row = (uint64_t)t->width * t->image.bands;
 	uint64_t rows = MAX(t->height / TILES_WANTED, SAMPLES_WANTED / row);
 
 	rows = align_up(MAX(MIN(rows, samples_max / row), 1), 8);
 	rows = MAX(rows, (uint64_t)t->halo_y * 2 * HALO_SHARE);
-	rows = MIN(rows, t->height);
-	for (; rows > 1; rows = rows > 8 ? (rows - 1) / 8 * 8 : rows - 1) {
-		tiling_set_rows(t, (uint32_t)rows);
-		if (slots_that_fit(t) >= SLOTS_MIN)
-			break;
-	}
-	return (uint32_t)rows;
+	tiling_set_rows(t, (uint32_t)MIN(rows, t->height));
+	while (t->rows > 1 && slots_that_fit(t) < SLOTS_MIN)
+		tiling_set_rows(t, t->rows > 8 ? (t->rows - 1) / 8 * 8 : t->rows - 1);
 }
 
 /* Cuts the result into strips. Where those that have a halo each would be hardly more than halo, or
  * do not fit, they share one. */
 static void tiling_set_strips(struct tiling *t, uint64_t samples_max)
 {
-	const uint32_t rows = choose_rows(t, samples_max);
 	const uint64_t wanted = MIN(t->height, 2 * (uint64_t)t->halo_y);
 	uint64_t shared =
 	    MIN(shared_rows(t) / SLOTS_MIN, t->out_arena / t->planes / SLOTS_MIN / t->out_pitch);
 
-	tiling_set_rows(t, rows);
-	shared = MIN(shared, MAX(wanted, rows));
+	tiling_choose_rows(t, samples_max);
+	shared = MIN(shared, MAX(wanted, t->rows));
 	shared -= shared > 8 ? shared % 8 : 0; /* so that kernels' blocks are the same */
-	if (shared && (slots_that_fit(t) < SLOTS_MIN || rows < wanted))
+	if (shared && (slots_that_fit(t) < SLOTS_MIN || t->rows < wanted))
 		tiling_share(t, (uint32_t)shared);
 	t->page_strips = (t->height + t->rows - 1) / t->rows;
 }

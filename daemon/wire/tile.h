@@ -1,19 +1,18 @@
-/* Shared memory that carries pixels, the arena. The tile: a strip of rows with the halo its filters
- * need, self-contained in one slot of it; and how an image is cut into tiles. Where windows are so
- * tall that a strip is much work for a device, its columns are several tiles, side by side in its
- * slot, which share their halos.
+/* The arena, shared memory that carries pixels; the tile, a strip of rows with the halo its filters
+ * need in one slot of it; and how an image is cut into tiles. Where windows are so tall that a
+ * strip is much work for a device, its columns are several tiles in its slot, which share their
+ * halos.
  *
  * A slot is an area of the codec worker's input arena together with one of its output arena. The
- * input area has the rows y0 - halo_y to y0 + height + halo_y, in_pitch bytes apart, each with
- * halo_x pixels before x0 and after x0 + width; the border rule fills in pixels outside the image.
- * The output area has `height` rows of `width` pixels, out_pitch bytes apart. Both are as small as
- * alignment allows: on the way to a GPU every byte between rows costs time. Where windows are so
- * tall that three such slots do not fit, or would be hardly more than halo, the input areas of
- * strips overlap: each begins `rows` rows below the one before, so that every row is there once.
+ * input area has the rows y0 - halo_y to y0 + height + halo_y, each with halo_x pixels before x0
+ * and after x0 + width; the border rule fills in pixels outside the image. The output area has
+ * `height` rows of `width` pixels. Both are as small as alignment allows: on the way to a GPU every
+ * byte between rows costs time. Where windows are so tall that three such slots do not fit, or
+ * would be hardly more than halo, input areas overlap: each begins `rows` rows below the one
+ * before, so that every row is there once.
  *
  * A tile may also be a whole image of which the device decodes the input, encodes the result, or
- * both: that side is the scan of a JPEG, described by a struct jpeg_work in the input area, and the
- * other one pixels as above. */
+ * both: that side is the scan of a JPEG, described by a struct jpeg_work in the input area. */
 #ifndef WIRE_TILE_H
 #define WIRE_TILE_H
 
@@ -70,12 +69,11 @@ struct tile {
 	uint64_t work; /* not TILE_PIXELS: bytes from the input arena's start to the jpeg_work */
 };
 
-/* The cutting of one job's image. Strip i is target rows [i * rows, …); its strip_tiles tiles are
- * the columns of its first plane, those of the next, and so on. Its planes lie one below the other
- * in its slot. Each of several pages is an image for itself, and its strips follow those of the
- * page before. `slots` strips may be in work at a time, at most SLOTS_MAX tiles; strip i lies in
- * input area i % in_places and in output area i % out_places, as many as slots or, after
- * tiling_spread(), as strips. */
+/* The cutting of one job's image. Strip i is target rows [i * rows, …); its tiles are the columns
+ * of its first plane, those of the next, and so on; planes lie one below the other in its slot.
+ * Each of several pages is an image for itself, and its strips follow those of the page before.
+ * `slots` strips, SLOTS_MAX tiles at most, may be in work at a time; strip i lies in input area i %
+ * in_places and output area i % out_places: as many as slots or, after tiling_spread(), strips. */
 struct tiling {
 	uint64_t in_arena, out_arena; /* bytes of the arenas */
 	struct image image;           /* of a plane, if there are several */
@@ -102,11 +100,10 @@ struct tiling {
 	bool apart;  /* tiles of one page at a time are in work; set after tiling_set_pages() */
 };
 
-/* Cuts an image for a chain. samples_max bounds the samples of a tile's result (by predicted device
- * time), and is itself kept above a few rows. ERR_DOES_NOT_FIT when three strips of a row do not
- * fit into the arenas, or would be hardly more than halo: names the largest width, and the largest
- * sigma of the Gaussian on a lattice that reaches farthest, if it helps. ERR_IMAGE_TOO_SMALL when
- * crop leaves nothing. */
+/* Cuts an image for a chain. samples_max bounds the samples of a tile's result, above a few rows.
+ * ERR_DOES_NOT_FIT when three strips of a row do not fit into the arenas, or would be hardly more
+ * than halo: names the largest width, and the largest sigma of the Gaussian on a lattice that
+ * reaches farthest, if it helps. ERR_IMAGE_TOO_SMALL when crop leaves nothing. */
 enum error tiling_init(struct tiling *tiling, const struct chain *chain, const struct image *image,
                        uint64_t in_arena, uint64_t out_arena, uint64_t samples_max,
                        struct problem *problem) MUST_CHECK;
@@ -135,20 +132,19 @@ uint32_t tiling_plane(const struct tiling *tiling, uint32_t i);
 void tiling_tile(const struct tiling *tiling, uint32_t i, uint64_t job, uint32_t arena,
                  struct tile *tile);
 
-/* Gives each strip a place of its own on the sides that are pixels in a tile of this form, so that
- * they lie one below the other as rows of the whole image; input areas share their halos. Returns
- * false, with nothing changed, if they do not fit beside a jpeg_work. */
+/* Lays the strips one below the other, as rows of the whole image, on the sides that are pixels in
+ * a tile of this form. Returns false, with nothing changed, if they do not fit beside a jpeg_work.
+ */
 bool tiling_spread(struct tiling *tiling, enum tile_form form) MUST_CHECK;
 
-/* The tile of the whole image, not TILE_PIXELS: its pixels lie as by tiling_spread(). Scans begin
- * their arenas: `scan` bytes are the input's, and the result's may fill the output arena. The
- * jpeg_work ends the input arena, which is larger by as much. The caller sets job and arena. */
+/* The tile of the whole image, not TILE_PIXELS, after tiling_spread(). Scans begin their arenas:
+ * `scan` bytes are the input's, and the result's may fill the output arena. The jpeg_work ends the
+ * input arena. The caller sets job and arena. */
 void tiling_whole_tile(const struct tiling *tiling, enum tile_form form, uint64_t scan,
                        struct tile *tile);
 
-/* True if everything that the tile's filters read and write lies within arenas of these sizes, and
- * the tile within the image; and if a side is a scan, that it is the whole image's. Nothing is said
- * of what lies there. For tiles from another process. */
+/* True if everything that a tile from another process reads and writes lies within arenas of these
+ * sizes, and the tile within the image; and if a side that is a scan is the whole image's. */
 bool tile_valid(const struct tile *tile, const struct image *image, const struct chain *chain,
                 uint64_t in_arena, uint64_t out_arena);
 

@@ -1,8 +1,7 @@
 /* The messages between the front and its workers, by their descriptor WORKER_SOCKET: fixed structs
- * over SOCK_SEQPACKET, with file descriptors; pixels are in the arenas. Both ends are of one build
- * (the first message reveals a worker that is not) and on one machine, so structs are sent
- * unchanged; the receiver still checks every field, because a decoded image may have compromised a
- * worker. */
+ * over SOCK_SEQPACKET, with file descriptors. Both ends are of one build (the first message reveals
+ * a worker that is not), so structs are sent unchanged; the receiver still checks every field,
+ * because a decoded image may have compromised a worker. */
 #ifndef WIRE_WIRE_H
 #define WIRE_WIRE_H
 
@@ -188,8 +187,8 @@ struct message_tile_waits {
 	uint32_t max_ms; /* the longest wait; 0: no longer waiting */
 };
 
-/* After a mismatch the codec worker waits until the tile has run again: first on the same device,
- * then, if it still differs, on another, provided that TILE_DONE said there is one. */
+/* After a mismatch the codec worker waits until the tile has run again: on the same device, then,
+ * if it still differs, on another, if TILE_DONE said there is one. */
 struct message_verified {
 	uint64_t job;
 	uint32_t index; /* of the tile */
@@ -206,8 +205,7 @@ struct message_cancel {
 	uint64_t job;
 };
 
-/* A device's result is compared now and then with that of tiles of pixels, which is the answer
- * then. */
+/* A device's result is compared now and then with that of tiles of pixels, which is then sent. */
 enum jpeg_check { JPEG_NOT_CHECKED, JPEG_SAME, JPEG_DIFFERS, JPEG_CHECKS };
 
 struct message_job_done {
@@ -244,8 +242,8 @@ struct message_choice {
 	} candidate[CANDIDATES_MAX];
 };
 
-/* Programs built so far; and now: requested but not yet compiled, those of these that may block
- * launches on this driver, and being compiled. Sent before anything that may delay a tile. */
+/* Programs built so far; requested ones that are not yet compiled, those of them that may block
+ * launches, and those being compiled. Sent before anything that may delay a tile. */
 struct message_programs {
 	uint32_t compiled, cached, failed;
 	uint32_t pending, blocking, compiling;
@@ -340,10 +338,9 @@ enum error wire_send(int socket, const struct message *message, const int *fds) 
 
 enum wire_result { WIRE_MESSAGE, WIRE_NOTHING, WIRE_CLOSED, WIRE_BROKEN };
 
-/* Receives a message. WIRE_MESSAGE: it has the size and the descriptors of its type, which the
- * caller owns (close-on-exec); unused bytes are 0. WIRE_NOTHING: a non-blocking socket has none.
- * WIRE_CLOSED: the peer has gone. WIRE_BROKEN: it sent something invalid; nothing is to be closed.
- */
+/* Receives a message. WIRE_MESSAGE: of its type's size and descriptors, which the caller owns
+ * (close-on-exec); unused bytes are 0. WIRE_NOTHING: a non-blocking socket has none. WIRE_CLOSED:
+ * the peer has gone. WIRE_BROKEN: it sent something invalid; nothing is to be closed. */
 enum wire_result wire_receive(int socket, struct message *message,
                               int fds[MESSAGE_FDS_MAX]) MUST_CHECK;
 
@@ -352,8 +349,7 @@ bool datagram_send(int socket, struct iovec *parts, size_t count, const int *fds
                    size_t fd_count) MUST_CHECK;
 
 /* Receives a datagram. Returns its size, or -1 with errno. *fd_count: the descriptors that came
- * with it (close-on-exec), the caller's; more than MESSAGE_FDS_MAX are closed. *flags: as recvmsg()
- * says them. */
+ * (close-on-exec), the caller's; more than MESSAGE_FDS_MAX are closed. *flags: recvmsg()'s. */
 ssize_t datagram_receive(int socket, struct iovec *parts, size_t count, int fds[MESSAGE_FDS_MAX],
                          size_t *fd_count, int *flags) MUST_CHECK;
 

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "bench/options.h"
+#include "bench/bench.h"
 
 /* Two platforms: PoCL, without a GPU, and another with two, a processor and an accelerator. */
 static const struct message_device list[] = {

@@ -231,7 +231,7 @@ static void test_parse_invalid(void **state)
 	    {"colormatrix=matrix=1 0 0;0 1 0;0 0 1", ERR_BAD_PARAMETER, "matrix", "3 rows of 4"},
 	    {"colormatrix=matrix=1 0 0 11;0 1 0 0;0 0 1 0", ERR_BAD_PARAMETER, "matrix",
 	     "from -10 to 10"},
-	    {"grayscale=weights=red", ERR_BAD_PARAMETER, "weights", "bt601|bt709|mean"},
+	    {"grayscale=weights=red", ERR_BAD_PARAMETER, "weights", "one of bt601, bt709, mean"},
 	    {"sobel,sobel,sobel,sobel,sobel,sobel,sobel,sobel,sobel", ERR_BAD_PARAMETER, "filters",
 	     "at most 8"},
 	};
