@@ -16,10 +16,10 @@
 #define EXTREME_LOCAL_STRIDE(group_x, block_x, reach, size)                                        \
 	(((group_x) * (block_x) + 2 * EXTREME_LOCAL_LEFT(reach)) * (size) / 4)
 
-/* samples.cl: of bytes, a table and a copy of it for each work-item across. */
+/* samples.cl: a table for bytes, and a copy of it for each work-item across. */
 #define SAMPLES_WORDS(group_x) (256 * ((group_x) + 1))
 
-/* rank_counts: numbers in a word, whose sum is that of a window at most; words for all values of a
+/* rank_counts: numbers in a word, whose sum is at most that of a window; words for all values of a
  * byte for each work-item. */
 #define RANK_COUNTS_PER(radius)            ((radius) < 8 ? 4u : 2u)
 #define RANK_COUNTS_WORDS(group_x, radius) (256 / RANK_COUNTS_PER(radius) * (group_x))

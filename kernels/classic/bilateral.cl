@@ -15,7 +15,7 @@
  * it of the target region's first pixel. All count every band as colour, whatever `alpha` and `keep`
  * say. */
 
-/* A pixel's samples; bands that it does not have are 0. */
+/* A pixel's samples; missing bands are 0. */
 FORCE_INLINE float4 pixel_read(source_row p, uint bands)
 {
 	return (float4)(convert_float(p[0]), bands > 1 ? convert_float(p[1]) : 0.0f,
@@ -79,8 +79,8 @@ kernel void bilateral_naive(REGION_ARGUMENTS, uint radius, float space, float ra
 }
 
 #ifdef __IMAGE_SUPPORT__
-/* A pixel of an image, or outside it the nearest; integers come as they are, not as shares of full
- * scale. */
+/* Returns a pixel of an image, or the nearest to a place outside; integers come as they are, not as
+ * shares of full scale. */
 FORCE_INLINE float4 image_read(read_only image2d_t image, int2 at)
 {
 	const sampler_t nearest =

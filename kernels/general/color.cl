@@ -74,7 +74,7 @@ kernel void from_ycc(REGION_ARGUMENTS, float middle)
 	}
 }
 
-/* One band of up to 16 pixels side by side. */
+/* Loads one band of up to 16 pixels side by side. */
 FORCE_INLINE float16 plane_load(source_row p, uint bands, uint count)
 {
 	PIXEL part[VECTOR];

@@ -5,8 +5,8 @@
  * idct.cl adds both, and takes off what lies before the restart interval, where the predictor
  * begins at 0 again. Everything is modulo 2^16 in the end, so sums may wrap. */
 
-/* prefixes: of the MCUs before each in its group, for Y, Cb, Cr; totals: of each group;
- * dc: of each block, within its group. */
+/* prefixes: sums of the MCUs before each in its group, for Y, Cb, Cr; totals: of each group; dc: of
+ * each block, within its group. */
 JPEG_KERNEL(JPEG_GROUP) dc_local(JPEG_ARGUMENT, const global short *coefficients,
                                  global uint4 *prefixes, global uint4 *totals, global ushort *dc)
 {

@@ -116,7 +116,8 @@ JPEG_KERNEL(JPEG_SYNC_GROUP) write_coefficients(JPEG_ARGUMENT, const global usho
 			in_mcu = in_mcu + 1 == image->mcu_blocks ? 0 : in_mcu + 1;
 			pair = block_tables(image, in_mcu);
 		}
-		/* An interval's last must have made every block, of no more bits than there are. */
+		/* An interval's last subsequence must have made every block, from no more bits than
+		 * there are. */
 		if (i + 1 == next && (block < end_block || left < 0))
 			flags |= JPEG_FLAG_LENGTH;
 		if (flags)
