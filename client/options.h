@@ -36,7 +36,7 @@ struct options {
 enum exit_code options_parse(struct options *options, int argc, char **argv);
 void options_fini(struct options *options);
 
-/* A parameter's value, or NULL if it was not given. */
+/* Returns a parameter's value, or NULL if it was not given. */
 const char *options_parameter(const struct options *options, const char *name);
 
 void options_print_help(void);
