@@ -10,7 +10,7 @@
  *
  * A work-item makes one row of a block. */
 
-/* The pixels of a row that a work-item makes. */
+/* Returns the pixels of a row that a work-item makes. */
 FORCE_INLINE uint2 color_span(uint samples, uint bands, uint blocks)
 {
 	const uint i = get_global_id(0), pixels = samples / bands;

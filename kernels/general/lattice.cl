@@ -117,7 +117,7 @@ kernel void shrink_down(REGION_ARGUMENTS, constant float *spline, uint length, u
 			SHRINK_ROWS(min(x, span.y - width), 6, 1, width);
 }
 
-/* The pixels, or points, of a row that a work-item makes. */
+/* Returns the pixels, or points, of a row that a work-item makes. */
 FORCE_INLINE uint2 points_span(uint samples, uint bands, uint blocks)
 {
 	const uint i = get_global_id(0), all = samples / bands;

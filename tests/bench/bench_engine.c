@@ -1,5 +1,5 @@
-/* What the engine does a second: the scheduler, the device workers and their lanes as the service
- * has them, fed from here instead of by codec workers and HTTP.
+/* Throughput of the engine: the scheduler, the device workers and their lanes as the service has
+ * them, fed from here instead of by codec workers and HTTP.
  *
  * bench_engine [-i IMAGE] [-f CHAIN] [-n STREAMS] [-s SECONDS] [-j PHOTOGRAPH] [-b BYTES]
  *              [-c PROCESSES] [-- OPTION...]
@@ -167,7 +167,7 @@ static void make_files(void)
 	fflush(stdout);
 }
 
-/* Which file a stream works on. */
+/* Returns the file that a stream works on. */
 static uint32_t file_of(const struct stream *s)
 {
 	return (uint32_t)(s - streams) % FILES;
@@ -194,7 +194,7 @@ static void place_jpeg(const struct stream *s)
 	memcpy(in + tile.in, jpeg.file[f] + jpeg.scan[f].offset, work.scan.size);
 }
 
-/* The picture of a result: its header is that of the file, which was encoded alike. */
+/* Returns the picture of a result: its header is that of the file, which was encoded alike. */
 static struct jpegs_picture decode_result(const struct stream *s, size_t size)
 {
 	static const uint8_t end[] = {0xFF, 0xD9};
@@ -246,7 +246,7 @@ static void check_jpeg(const struct stream *s, size_t size)
 	free(got.samples);
 }
 
-/* The devices that take JPEGs of this size; 0: not all of them yet. */
+/* Returns the number of devices that take JPEGs of this size; 0: not all of them yet. */
 static uint64_t jpeg_devices(void)
 {
 	uint64_t devices = 0;
@@ -385,7 +385,7 @@ static void take_sample(void)
 		now.workers += processor_time(device_get(i)->worker.pid);
 }
 
-/* A time of the device, in microseconds a tile. */
+/* Returns a time of the device, in microseconds a tile. */
 static double each(uint64_t ns)
 {
 	return (double)ns / (double)(now.tiles - before.tiles) * 1e-3;

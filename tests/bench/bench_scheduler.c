@@ -1,5 +1,4 @@
-/* What the scheduler's decisions cost: real queues and choices, simulated devices and codec
- * workers.
+/* Cost of the scheduler's decisions: real queues and choices, simulated devices and codec workers.
  *
  * bench_scheduler [TILES...]
  * Fills the queue with so many tiles (of many jobs and clients), then has the devices finish tiles

@@ -21,7 +21,7 @@ from cluster import AGENT, HTTP, METRICS, NAMES, Balancer, Loopback, network, st
 from load import Generator, goodput, picture, request, statuses  # noqa: E402
 from service import Process  # noqa: E402
 
-CONNECTIONS = 8  # of a client
+CONNECTIONS = 8  # a client's
 OPTIONS = ("--log-level", "warning", "--drain-delay", "2")
 
 
@@ -31,7 +31,7 @@ def codecs(nodes):
 
 
 def ask(address, content, seconds):
-    """(answers a second, {status: number})"""
+    """Returns (answers a second, {status: number})"""
     generator = Generator(address, content)
     start = time.monotonic()
     missing = generator.closed_loop(CONNECTIONS, seconds)
@@ -41,7 +41,7 @@ def ask(address, content, seconds):
 
 
 def processor(balancer):
-    """Seconds of a processor that HAProxy has used."""
+    """Returns seconds of a processor that HAProxy has used."""
     return sum(map(int, Process(balancer.process.pid).stat[11:13])) / os.sysconf("SC_CLK_TCK")
 
 

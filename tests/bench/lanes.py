@@ -49,12 +49,13 @@ def alone(body, lane, times):
 
 
 def busy(service):
-    """Processor seconds so far of each process: (kind, pid) and seconds."""
+    """Returns processor seconds so far of each process: (kind, pid) and seconds."""
     return {(name.removeprefix("convolved-"), pid): own_seconds(pid) for name, pid in service.processes()}
 
 
 def spent(before, after):
-    """Processor seconds since then by the kind of process, but those of processes that have ended."""
+    """Returns processor seconds since then by the kind of process, but those of processes that have
+    ended."""
     found = {}
     for process, seconds in after.items():
         found[process[0]] = found.get(process[0], 0) + seconds - before.get(process, 0)

@@ -56,6 +56,6 @@ def ppm(seed=0, width=40, height=30):
 
 
 def found(directory):
-    """The files in a directory, by their path there, without the manifest."""
+    """Returns the files in a directory, by their path there, without the manifest."""
     return {str(p.relative_to(directory)): p.read_bytes() for p in pathlib.Path(directory).rglob("*")
             if p.is_file() and p.name != ".convolve.jsonl"}

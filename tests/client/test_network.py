@@ -50,7 +50,7 @@ def body_of(connection, size, got=b""):
 
 
 def answer(body, *headers):
-    """A result as the service sends it."""
+    """Returns a result as the service sends it."""
     lines = ["HTTP/1.1 200 OK", "Content-Type: image/x-portable-pixmap", "X-Image: 40x30x3:u8",
              *headers]
     return "\r\n".join(lines).encode() + b"\r\n\r\n" + body
@@ -158,7 +158,7 @@ def test_certificates(server, image, tmp_path):
     assert done.returncode == 3 and "certificate" in done.stderr and len(asked.requests) == 2, done
 
 
-# What is no result --------------------------------------------------------------------------------
+# Answers that are no results ----------------------------------------------------------------------
 
 @pytest.mark.parametrize("headers, body, words", [
     ({"Content-Type": "text/html; charset=utf-8", "X-Image": None}, b"<html>Welcome!",

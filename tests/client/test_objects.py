@@ -10,7 +10,8 @@ from client import found, in_namespace, ppm, run
 from service import free_port
 from test_network import make_certificate
 
-# What has to be percent-encoded, and be the same in the signature; % and + mean themselves.
+# Characters that must be percent-encoded, and be the same in the signature; % and + mean
+# themselves.
 NAMES = ("a.ppm", "deep/down/a b.ppm", "1+1=2&c;d?e#f%20g.ppm", "ü/字.ppm", "x//y.ppm", "..a/.b./c..ppm",
          "it's*(!)[]{}~@:,$|\\^`\"<>.ppm")
 

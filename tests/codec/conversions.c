@@ -6,7 +6,7 @@
 #include "expect.h"
 #include "pictures.h"
 
-/* A sample as another type, by double arithmetic. */
+/* Returns a sample as another type, by double arithmetic. */
 static double converted(const struct picture *p, size_t i, enum pixel_type to)
 {
 	double v, full = pixel_type_full_scale(to);

@@ -107,7 +107,7 @@ static void say_done(uint64_t size)
 	say(&message, MSG_JOB_DONE);
 }
 
-/* What a body and an answer allow that they should not. */
+/* Tries what a body and an answer should not allow. */
 static void try_files(void)
 {
 	char byte = 'x';

@@ -163,7 +163,7 @@ static void say_bytes(void)
 		die("send");
 }
 
-/* What is wrong without any tile. */
+/* Sends wrong messages that need no tile. */
 static void misbehave(void)
 {
 	struct message message = {.type = MSG_OBJECTS};
@@ -188,7 +188,7 @@ static void misbehave(void)
 		say_objects(i % 2);
 }
 
-/* What the arenas and the chain allow that they should not. */
+/* Tries what the arenas and the chain should not allow. */
 static void try_files(const struct message *message, const int *fds)
 {
 	for (unsigned i = 0; i < message_fds(message->type); i++)

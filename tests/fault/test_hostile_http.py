@@ -11,7 +11,7 @@ from service import BUILD, ONE_DEVICE, poll
 
 HOSTILE = BUILD / "hostile_http"
 TARGET = "/v1/filters/box?size=3&raw=10x10x1:u8&format=raw"
-# What one after another does, and for which message it is then ended.
+# Acts of workers in turn, and the message for which each is then ended.
 MODES = {
     "guests": {"guest-unknown": "GUEST_END", "guest-name": "GUEST", "guest-ended": "GUEST_END", "guest-busy": "GUEST_END"},
     "heads": {"head-alone": "HEAD", "head-number": "HEAD", "head-second": "HEAD", "head-empty": "HEAD",
@@ -27,7 +27,8 @@ MODES = {
 
 @pytest.fixture(scope="module")
 def hostile(launch, tmp_path_factory):
-    """hostile(word, ...): a service with two HTTP workers, of which one does what the words say, in turn."""
+    """hostile(word, ...): a service with two HTTP workers; one of them does what the words say, in
+    turn."""
     programs = tmp_path_factory.mktemp("programs")
     for name in ("convolved", "convolved-codec", "convolved-device", "convolved-trace"):
         shutil.copy(BUILD / name, programs / name)
@@ -82,7 +83,7 @@ def test_ended(hostile, mode, reason):
 
 @pytest.mark.parametrize("mode", ("lies", "maps"))
 def test_body_that_is_not_there(hostile, mode):
-    """What it says of a body is measured, and that nobody can change it."""
+    """The front measures the body itself, and checks that nobody can change it."""
     with hostile(mode) as service:
         poll(lambda: "hostile: the answer is 500" in log(service), 60, "an answer")
         check_honest(service)

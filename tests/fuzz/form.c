@@ -6,7 +6,7 @@
 
 #include "http/form.h"
 
-/* What has been heard: names and data, with marks between them that no form can hold. */
+/* The texts heard: names and data, with marks between them that no form can hold. */
 struct heard {
 	char *text;
 	size_t size;

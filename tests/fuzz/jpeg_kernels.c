@@ -85,7 +85,7 @@ static void decode(const uint8_t *file, size_t size, const struct jpeg_scan *sca
 	clReleaseMemObject(samples);
 }
 
-/* Bytes that a device has for a scan: 64 a block. */
+/* Returns bytes that a device has for a scan: 64 a block. */
 static size_t room_of(const struct jpeg_scan *scan)
 {
 	size_t across = (scan->width + 8 * scan->h - 1) / (8 * scan->h),

@@ -102,7 +102,7 @@ static const uint8_t *give_row(void *context, uint32_t y)
 	return rows->at + y * rows->size;
 }
 
-/* The pixels, which the caller frees; NULL: they are not for the reader. */
+/* Returns the pixels, which the caller frees; NULL: they are not for the reader. */
 static uint8_t *read_pixels(void *state, const struct decoded *decoded)
 {
 	const struct area all = {0, 0, decoded->whole.width, decoded->whole.height};
@@ -220,7 +220,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	}
 	if (file.size < PNG_SIGNATURE || bounds_check(FORMAT_PNG, file.at, file.size, &problem))
 		return 0;
-	/* Of its own, for the sanitizer. */
+	/* A copy, for the sanitizer. */
 	body = (struct body){malloc(file.size), file.size, false};
 	memcpy(body.at, file.at, file.size);
 	look_at_frames(body.at, file.size, 1 + data[1] % 4);

@@ -162,7 +162,7 @@ struct request *routes_refuse(const char *client, enum error error, const struct
 	return r;
 }
 
-/* True while a job would go on for it: that must not be for nobody. */
+/* Tells whether a job would go on for it: that must not be for nobody. */
 static bool works(struct request *r)
 {
 	return treated(r)->finished && !r->answer.status && !treated(r)->abandoned;
@@ -352,7 +352,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size)
 	return 0;
 }
 
-/* What chance does not find: a stream whose pieces are longer than a message may be. */
+/* A case that chance does not find: a stream whose pieces are longer than a message may be. */
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)

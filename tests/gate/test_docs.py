@@ -1,4 +1,4 @@
-"""What the documents name exists: linked files and sections, sources, errors."""
+"""Names in the documents exist: linked files and sections, sources, errors."""
 import os
 import pathlib
 import re
@@ -21,7 +21,7 @@ def prose(document):
 
 
 def anchors(document):
-    """As GitHub makes them."""
+    """Returns the anchors as GitHub makes them."""
     return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")
             for title in re.findall(r"^#+ (.+)$", prose(document), re.M)}
 

@@ -9,7 +9,8 @@ ROOMS = pathlib.Path(__file__).resolve().with_name("rooms.py")
 
 
 def found(top, files):
-    """The output of rooms.py for a tree of files, {name: included files}, and its exit status."""
+    """Returns the output of rooms.py for a tree of files, {name: included files}, and its exit
+    status."""
     for name, included in files.items():
         file = top / name
         file.parent.mkdir(parents=True, exist_ok=True)

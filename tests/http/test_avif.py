@@ -182,7 +182,7 @@ def test_orientation_of_exif(service):
 
 
 def by_hand(*more, **options):
-    """An AVIF of one picture with these properties, and its pixels."""
+    """Returns an AVIF of one picture with these properties, and its pixels."""
     data, configuration = heif.picture(write_avif(write_png(WAVES), ".png", "--Q", "95"))
     return heif.heif([(b"av01", data, [ispe(157, 91), heif.box(b"av1C", configuration), *more])],
                      **options)
@@ -268,7 +268,7 @@ def av01(side, declared=None):
 
 
 def grid(rows, columns, side, declared=None, items=1):
-    """A grid of a few pictures, many times."""
+    """Returns a grid of a few pictures, many times."""
     _, data, properties = av01(side, declared)
     width, height = columns * (declared or side), rows * (declared or side)
     shape = struct.pack(">BBBBHH", 0, 0, rows - 1, columns - 1, width, height)

@@ -1,4 +1,4 @@
-"""Configuration: where values come from, which wins, and what is said of those that are wrong."""
+"""Configuration: the sources of values, which wins, and messages about wrong ones."""
 import re
 import subprocess
 
@@ -119,5 +119,5 @@ def test_manual(tmp_path):
 
 
 def test_configuration_helper():
-    """What other tests write their files with."""
+    """This is how other tests write their files."""
     assert configuration("codecs=1\nmax-jobs=2\n") == "[workers]\ncodecs=1\n[limits]\nmax-jobs=2\n"

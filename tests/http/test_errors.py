@@ -1,5 +1,5 @@
-"""What a client can get wrong: each has its own answer, which says what is wrong and what would be
-right, and none disturbs the next request."""
+"""Clients' errors: each has its own answer, which says what is wrong and what would be right, and
+none disturbs the next request."""
 import concurrent.futures
 import http.client
 import io
@@ -491,7 +491,7 @@ def test_overload(limited):
     b"POST /v1/filters/box HTTP/1.1\r\nHost: x\r\n",
 ], ids=["lines", "tls", "zeros", "half"])
 def test_unfinished(service, garbage):
-    """What is no request yet, by a client that then says nothing or leaves."""
+    """These are no requests yet, by a client that then says nothing or leaves."""
     with service.socket() as silent, service.socket() as leaving:
         silent.sendall(garbage)
         leaving.sendall(garbage)
@@ -546,7 +546,7 @@ def test_one_byte_at_a_time(service):
         oracle.check(read_answer(connection).pixels, oracle.filtered(PIXELS[:4, :4], [("box", {})]))
 
 
-# What curl does -----------------------------------------------------------------------------------
+# curl ---------------------------------------------------------------------------------------------
 
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 

@@ -15,7 +15,7 @@ KINDS = [("u8", 1, 0), ("u8", 3, 0), ("u8", 4, 1), ("u16", 4, 0), ("u16", 2, 1),
 
 
 def uneven(kind, bands, height=83, width=61):
-    """Values in two heaps of different sizes, others for each band."""
+    """Returns values in two heaps of different sizes, others for each band."""
     rng = np.random.default_rng(seed_of(kind, bands, height))
     shape = (height, width, bands)
     low, high = rng.normal(0.2, 0.05, shape), rng.normal(0.7, 0.1, shape)
@@ -24,7 +24,7 @@ def uneven(kind, bands, height=83, width=61):
 
 
 def counted(band, kind):
-    """Counts of 256 or 65536 values."""
+    """Returns counts of 256 or 65536 values."""
     n = 256 if kind == "u8" else 65536
     return np.bincount(np.rint(band.ravel() / FULL[kind] * (n - 1)).astype(int), minlength=n)
 
@@ -42,7 +42,7 @@ def otsu(band, kind):
 
 
 def equalizing(band, kind):
-    """The table for shares of full scale at equal distances."""
+    """Returns the table for shares of full scale at equal distances."""
     counts, entries = counted(band, kind), 256 if kind == "u8" else 1024
     nearest = np.floor(np.arange(counts.size) / (counts.size - 1) * (entries - 1) + 0.5).astype(int)
     sums = np.cumsum(np.bincount(nearest, counts, entries))
@@ -91,7 +91,7 @@ def test_one_value(service, value):
 
 
 def resolved(service, pixels, filters, **options):
-    """The same chain in numbers that the test has counted in the answers to its beginnings."""
+    """Returns the same chain in numbers that the test has counted in the answers to its beginnings."""
     done = []
     for name, parameters in filters:
         if name == "equalize" or parameters.get("method") == "otsu":
@@ -184,7 +184,7 @@ def test_progress(service):
 
 
 def test_numbers_in_a_file(launch):
-    """Where answers are files, what is counted is one, too, and its worker ends before it is believed."""
+    """With answers in files the counts are a file, too, and its worker ends before it is believed."""
     pixels = uneven("u16", 3)
     bodies = []
     for size in ("64M", "0"):
@@ -239,7 +239,8 @@ def test_kept_rows(launch):
     bodies += [(f"&pages=all{options}", make()) for make in PAGES.values() for options in OPTIONS[::5]]
     filters = ("gaussian=sigma=1,equalize,box=size=5", "threshold=method=otsu,gaussian=sigma=2,equalize", "canny")
     answers = []
-    for size in ("64M", "256K"):  # of an arena: an image is 900,000 bytes, three pages are 256,500
+    # size of an arena: an image is 900,000 bytes, three pages are 256,500
+    for size in ("64M", "256K"):
         with launch("--codecs", "1", "--arena-size", size, environment=ONE_DEVICE) as service:
             answers.append([service.post(f"/v1/chain?variant=general&format=png&filters={chain}{options}", body)
                             for chain in filters for options, body in bodies])

@@ -91,7 +91,7 @@ def read_all(connection):
 
 
 def split(data):
-    """[(status, body)] of answers that follow each other; invitations are none."""
+    """Returns [(status, body)] of answers that follow each other; invitations are none."""
     found = []
     while data:
         head, _, data = data.partition(b"\r\n\r\n")
@@ -170,7 +170,7 @@ def test_expect(late, path, first):
 
 
 def test_not_worth_sending(late):
-    """Of a body that is longer than what is read in vain, not all need be sent."""
+    """A body that is longer than the part that is read in vain need not be sent completely."""
     with late.socket() as connection:
         with late.late():
             connection.sendall(post(b"x" * 100, path="/none", size=9 << 20))

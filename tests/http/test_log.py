@@ -89,7 +89,7 @@ def told(tmp_path, cache):
 
 
 def lines_of(service, **fields):
-    """The lines that have these fields, once there is one: answers do not wait for the log."""
+    """Returns the lines that have these fields, once there is one: answers do not wait for the log."""
     def found():
         whole = service.log.read_text().rpartition("\n")[0]
         lines = [json.loads(line) for line in whole.splitlines()]
@@ -252,7 +252,7 @@ def test_workers_lines(logged):
 @pytest.mark.skipif(sanitized(), reason="a sanitizer's report has no level, and must be seen")
 @pytest.mark.parametrize("level, shown", [("debug", True), ("info", False)])
 def test_lines_of_libraries(logged, level, shown):
-    """What a worker's libraries say of clients' files is for who looks for it."""
+    """Messages of a worker's libraries about clients' files are only for those who look for them."""
     logged.arguments += ["--log-level", level]
     with logged.log.open("wb") as log:
         logged.start_logging_to(log)
@@ -267,7 +267,7 @@ def test_lines_of_libraries(logged, level, shown):
 
 
 def test_worker_floods(logged):
-    """What a worker writes is bounded, is told from the front's lines, and holds nobody up."""
+    """A worker's output is bounded, is told from the front's lines, and holds nobody up."""
     with logged.log.open("wb") as log:
         logged.start_logging_to(log)
     logged.wait_ready()

@@ -1,4 +1,4 @@
-"""What an answer has lost of its image is said in a header, and of jobs in their JSON; and nothing
+"""The losses of an answer's image are named in a header, and of jobs in their JSON; and nothing
 else is."""
 import io
 import pathlib
@@ -112,7 +112,7 @@ def test_documentation(service):
     (write_tiff(np.zeros((9, 9, 22), np.uint8)), "22 bands of 8-bit unsigned integers"),
 ])
 def test_unsupported_pixels(service, body, words):
-    """What the image is, and what would be right."""
+    """The message says what the image is, and what would be right."""
     detail = service.identity(body).refused(422, "unsupported-pixels")["detail"]
     assert words in detail and ("supported: convert it to sRGB" in detail
                                 or "floats are supported" in detail), detail

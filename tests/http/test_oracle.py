@@ -10,7 +10,7 @@ RNG = np.random.default_rng(1)
 
 
 def walk(n, i, border):
-    """The place inside that place i stands for, found by walking there a step at a time."""
+    """Returns the place inside that place i stands for, found by walking there a step at a time."""
     place, step = 0, 1
     for _ in range(abs(i)):
         ahead = place + step

@@ -1,5 +1,4 @@
-"""What PNGs have beside their pixels: applied and kept, whoever decodes the pixels, and X-Lost names what
-is not."""
+"""PNGs' metadata: applied and kept, whoever decodes the pixels; X-Lost names losses."""
 import io
 import struct
 import zlib
@@ -27,7 +26,7 @@ def palette():
 
 
 def with_chunks(file, before=(), after=()):
-    """The file with chunks before its pixels, and behind them."""
+    """Returns the file with chunks before its pixels, and behind them."""
     chunks = list(png_chunks(file))
     body = chunks[:1] + list(before) + chunks[1:-1] + list(after) + chunks[-1:]
     return PNG_SIGNATURE + b"".join(png_chunk(*chunk) for chunk in body)

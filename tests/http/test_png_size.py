@@ -36,7 +36,7 @@ def by_pillow(pixels):
 
 
 def by_opencv(pixels):
-    """Each row less the pixel to the left, and runs of bytes alone."""
+    """Returns each row less the pixel to the left, and runs of bytes alone."""
     rows = pixels.astype(np.uint8).reshape(len(pixels), -1)
     rows = np.concatenate([np.ones((len(rows), 1), np.uint8), np.diff(pixels, axis=1, prepend=np.zeros_like(pixels[:, :1]))
                            .reshape(len(rows), -1)], axis=1)

@@ -1,4 +1,4 @@
-"""SIGHUP: the configuration is read again, and what can change changes without a request noticing."""
+"""SIGHUP: the configuration is read again, and options change without a request noticing."""
 import re
 import signal
 import socket
@@ -110,11 +110,11 @@ def test_idle_timeout(reloadable):
         reload(service, "codecs=1\nidle-timeout=1\n")
         with service.socket(timeout=60) as connection:
             connection.sendall(b"GET / HT")
-            assert connection.recv(100) == b""  # of a head that has not come, no answer
+            assert connection.recv(100) == b""  # no answer to a head that has not come
 
 
 def test_log_level(reloadable):
-    """Of this process at once, of workers when they start."""
+    """The level counts in this process at once, in workers when they start."""
     with reloadable("codecs=1\n") as service:
         assert "debug: " not in service.tail()
         reload(service, "codecs=2\nlog-level=debug\n")
@@ -129,7 +129,7 @@ def test_log_level(reloadable):
     ("max-body=1000\nlog-level=loud\n", "loud"), ("max-body=1000\n[other]\n", "other"),
 ])
 def test_invalid(reloadable, text, says):
-    """It is said what is wrong, and nothing changes."""
+    """The error is named, and nothing changes."""
     with reloadable("codecs=1\nmax-jobs=7\n") as service:
         log = reload(service, text, "stays as it was")
         assert says in log and "->" not in log

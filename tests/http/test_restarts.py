@@ -1,5 +1,5 @@
 """Restarts under load: with sockets that the service is passed (systemd.socket(5)) no request is
-lost. What it has accepted it answers; who comes later waits for the next process.
+lost. It answers the accepted ones; later ones wait for the next process.
 
 CONVOLVED_RESTARTS says how many restarts there are."""
 import os

@@ -1,4 +1,4 @@
-"""What workers have given up, as the kernel shows it."""
+"""Rights that workers have given up, as the kernel shows it."""
 import os
 import pathlib
 import re

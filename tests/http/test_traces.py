@@ -189,7 +189,7 @@ def test_endpoint_by_tls(launch, trace, tmp_path):
 
 
 def test_repeated(traced, collector, trace):
-    """What the collector refuses for now comes again, once; what it refuses for good is lost."""
+    """Spans that the collector refuses for now come again, once; those refused for good are lost."""
     before = lost(traced)
     collector.answers = [(503, {"Retry-After": "1"})]
     assert ask(traced, trace).status == 200

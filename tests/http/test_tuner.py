@@ -40,7 +40,7 @@ def state_file(service):
 
 @pytest.fixture(scope="module")
 def own_cache(tmp_path_factory, cache):
-    """Of this module: nobody else wants what its compiler makes."""
+    """A cache of this module's own: nobody else wants its compiler's programs."""
     directory = tmp_path_factory.mktemp("tuner") / "cache"
     shutil.copytree(general_programs(cache), directory)
     return directory
@@ -175,7 +175,7 @@ def test_state_cannot_be_written(start):
 
 
 def test_lets_go(start):
-    """What it has tried does not stay in memory: a choice is made among more than two."""
+    """Tried programs do not stay in memory: a choice is made among more than two."""
     with start("--programs", "2") as service:
         assert len(chosen(service)["candidates"]) > 5
         general = len(oracle.TYPES) * len(list((REPOSITORY / "kernels/general").iterdir()))
@@ -196,7 +196,7 @@ def test_requests_while_tuning(start):
 
 
 def scheduling(processes):
-    """The scheduling policies of those that have not ended."""
+    """Yields the scheduling policies of those that have not ended."""
     for process in processes:
         with contextlib.suppress(ProcessLookupError):
             yield os.sched_getscheduler(process.pid)

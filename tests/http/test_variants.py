@@ -15,8 +15,8 @@ MATRIX = [("convolve", {"kernel": [[1, -2, 3], [4, 5, -6], [-7, 8, 9]]})]
 GRADIENT = [("sobel", {}), ("prewitt", {"output": "direction"})]
 BILATERAL = [("bilateral", {"radius": 2, "sigma_range": 0.3})]
 FILTERS = [*SEPARABLE, *MATRIX, *GRADIENT, *BILATERAL]
-# What a filter is tried on with every kernel: a program is compiled for each, and that kernels are
-# right for all types and bands is what ../kernels shows.
+# Images for every filter with every kernel: a program is compiled for each; ../kernels shows that
+# kernels are right for all types and bands.
 CASES = [(SEPARABLE[0], "u8", 3), (MATRIX[0], "f32", 4), (GRADIENT[0], "u8", 1), (GRADIENT[1], "u16", 3),
          (BILATERAL[0], "u8", 4)]
 # Large enough for all: some kernels want a vector of samples a row.
@@ -37,7 +37,7 @@ def variants(service):
 
 
 def used(answer):
-    """The kernels that worked on it, as Server-Timing says."""
+    """Returns the kernels that worked on it, as Server-Timing says."""
     return set(answer.timing)
 
 
@@ -83,7 +83,7 @@ def test_all_are_listed(variants):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_variant(service, name):
-    """What it does it does right, and nothing else in its place; what it does not is refused."""
+    """A kernel does its filters right, and nothing else in its place; others are refused."""
     done = 0
     for one, kind, bands in CASES:
         pixels = random_pixels(seed_of(name, kind, bands), WIDTH, HEIGHT, bands, kind)
