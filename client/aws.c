@@ -461,7 +461,8 @@ static char *base_of(const struct aws *aws, const struct object *object)
 	return base;
 }
 
-/* S3 encodes all but these in what it signs. libcurl sends and signs the path as it is. */
+/* S3 encodes all characters but these in the signed path. libcurl sends and signs the path as it
+ * is. */
 char *aws_url(const struct aws *aws, const char *name)
 {
 	struct object object = place_object(name);

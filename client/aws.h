@@ -15,7 +15,7 @@ struct aws {
 	char *whence;       /* source of the keys, for messages */
 };
 
-/* Returns EXIT_DONE, or EXIT_USAGE after printing what is wrong. */
+/* Returns EXIT_DONE, or EXIT_USAGE after printing the error. */
 enum exit_code aws_load(struct aws *aws);
 void aws_fini(struct aws *aws);
 

@@ -34,7 +34,7 @@ static inline bool inputs_is_list(const struct inputs *inputs)
 	return inputs->list.fd >= 0;
 }
 
-/* Returns EXIT_DONE, or EXIT_USAGE after printing what is wrong. */
+/* Returns EXIT_DONE, or EXIT_USAGE after printing the error. */
 enum exit_code inputs_find(struct inputs *inputs, const struct options *options);
 void inputs_fini(struct inputs *inputs);
 

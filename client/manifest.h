@@ -22,7 +22,7 @@ struct making {
 };
 
 /* Opens the directory's manifest; creates both if necessary. `run` identifies this run, and
- * outlives the manifest. Returns NULL after printing what is wrong. */
+ * outlives the manifest. Returns NULL after printing the error. */
 struct manifest *manifest_open(const char *directory, const char *run);
 /* Tells whether the directory has one. */
 bool manifest_exists(const char *directory);

@@ -35,7 +35,7 @@ double metrics_sum(const struct metrics *metrics, const char *name, const char *
 /* Copies the value of a sample's label, cut to the size; "-" if it has none. */
 void metrics_label(const struct sample *sample, const char *label, char *value, size_t size);
 
-/* The value below which this share of what a histogram has counted between two readings lies; NAN
+/* Returns the value below which this share of a histogram's counts between two readings lies; NAN
  * if it has counted nothing. name: without _bucket. */
 double metrics_quantile(const struct metrics *now, const struct metrics *before, const char *name,
                         const char *labels, double share);

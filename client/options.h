@@ -32,7 +32,7 @@ struct options {
 };
 
 /* Parses the command line, and takes defaults from the environment; the result points into both.
- * Returns EXIT_DONE, or EXIT_USAGE after printing what is wrong. */
+ * Returns EXIT_DONE, or EXIT_USAGE after printing the error. */
 enum exit_code options_parse(struct options *options, int argc, char **argv);
 void options_fini(struct options *options);
 

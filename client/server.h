@@ -18,7 +18,7 @@ struct server {
 	CURLM *multi;     /* keeps connections alive */
 };
 
-/* Returns EXIT_DONE, or EXIT_USAGE after printing what is wrong. */
+/* Returns EXIT_DONE, or EXIT_USAGE after printing the error. */
 enum exit_code server_init(struct server *server, const struct options *options);
 void server_fini(struct server *server);
 

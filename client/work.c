@@ -342,7 +342,7 @@ static bool find_keys(struct batch *b, const struct work *w)
 	if (b->has_aws || (place_kind(w->task->input) != PLACE_OBJECT &&
 	                   place_kind(w->task->output) != PLACE_OBJECT))
 		return true;
-	b->has_aws = true; /* so that what was allocated is released */
+	b->has_aws = true; /* so that all memory is released */
 	if (!aws_load(&b->aws))
 		return true;
 	b->status = EXIT_USAGE;

@@ -1,4 +1,4 @@
-/* border.h: the one definition of what lies outside an image, for C and OpenCL C alike.
+/* border.h: the one definition of pixels outside an image, for C and OpenCL C alike.
  *
  * Modes are numbered as enum border in daemon/image/image.h. `constant` has no source pixel and
  * `crop` never looks outside; neither is mapped here. */

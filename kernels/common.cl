@@ -16,7 +16,7 @@
  * 512-bit code.
  *
  * Pointers are not `restrict`: it changes nothing measurable on a CPU, and Oclgrind, which checks
- * kernels for stray accesses, cannot run what the compiler makes of it once functions are inlined. */
+ * kernels for stray accesses, cannot run the compiler's code for it once functions are inlined. */
 
 #define REGION_ARGUMENTS                                                                           \
 	global const uchar *src, ulong src_offset, uint src_pitch,                        \
@@ -31,8 +31,8 @@
 
 #define FORCE_INLINE static inline __attribute__((always_inline))
 
-/* Marks what a path of a published kernel computes. Tests define it anew, to make one path at a time
- * wrong: a path whose errors nobody notices is not taken, or not compared. */
+/* Marks the result of a path of a published kernel. Tests define it anew, to make one path at a
+ * time wrong: a path whose errors nobody notices is not taken, or not compared. */
 #ifndef PATH
 #define PATH(name, v) (v)
 #endif

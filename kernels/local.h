@@ -1,5 +1,5 @@
 /* local.h: the local memory that kernels declare, for C and OpenCL C alike: the kernels take their
- * sizes from here, and the host what a device must have.
+ * sizes from here, and the host its requirements of a device.
  *
  * group_x, group_y, block_x, block_y: a work-group and its work-items' blocks. reach: samples to
  * either side, radius_x * bands. Strides are in floats or words of 4 bytes. */

@@ -11,7 +11,7 @@
  * two pairs are found: the three values below and above cannot be the median of any, whatever its
  * other nine values are. With the four values of the row that only two windows have, the middle six
  * of twenty follow; with the four of its own column and the one in its corner, each window's
- * median. (Sharing what windows have in common: Adams, "Fast median filters using separable sorting
+ * median. (Sharing the common part of windows: Adams, "Fast median filters using separable sorting
  * networks", 2021.) */
 
 enum { TOGETHER = 2 }; /* rows */

@@ -39,7 +39,7 @@ export function parseChain(text) {
 const boxText = ({ x, y, width, height }) => [x, y, width, height].join(',');
 
 /* An incomplete box has no numbers: the service refuses it, as a region that is silently left out
- * would show what it should hide. */
+ * would show the pixels that it should hide. */
 function parseBox(text) {
   const numbers = text.split(',').map(Number);
   const [x, y, width, height] = numbers.length === 4 ? numbers : Array(4).fill(NaN);

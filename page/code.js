@@ -11,7 +11,7 @@ function outName(image, format) {
   return `out.${format || (/\.(\w+)$/.exec(image)?.[1] ?? 'png').toLowerCase()}`;
 }
 
-/* Every user of a host can read arguments, but not what the shell's own printf writes. */
+/* Every user of a host can read arguments, but not the output of the shell's own printf. */
 function curl({ url, image, out }) {
   return [service.token ? `printf 'Authorization: Bearer %s' "$TOKEN" | curl -H @-` : 'curl', `--data-binary @${shell(image)}`, shell(url), `-o ${shell(out)}`]
     .filter(Boolean).join(' \\\n  ');

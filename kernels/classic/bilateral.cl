@@ -4,10 +4,10 @@
  * out(x, y) = sum of w * in(x + i, y + j) / sum of w, over i² + j² <= radius²
  * w = exp2(space * (i² + j²) + range * e²), e² being summed over the bands
  *
- *   bilateral_naive     a buffer, two nested loops, the radius an argument
+ * bilateral_naive     a buffer, two nested loops, the radius an argument
  *   bilateral_image     the same through an image; the sampler clamps to the edge
- *   bilateral_unrolled  what the study proposes and did not try: compiled for a radius, loops
- *                       unrolled, so that the window's shape is a constant
+ *   bilateral_unrolled  as the study proposes and did not try: compiled for a radius, loops
+ *   unrolled, so that the window's shape is a constant
  *
  * Layout of work: one pixel a work-item, any group, no local memory. naive and unrolled take 1 to 4
  * bands and read inside `reach` only, coordinates outside being clamped into it. image takes 1

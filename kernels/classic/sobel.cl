@@ -15,7 +15,7 @@
  *
  * The study pads the image, so that no kernel tests a border, and makes it a multiple of 16 wide.
  * So these ask once, of the whole region, whether `reach` has one pixel more on every side; if it
- * does, they read around every place without a test. If not, and for what is left of a row beyond a
+ * does, they read around every place without a test. If not, and for the rest of a row beyond a
  * multiple of 4 or 16, bytes are made one by one, read clamped into reach. The parameters of other
  * gradients (s0 to keep) are ignored. PIXEL must be uchar. */
 

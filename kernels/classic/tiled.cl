@@ -29,15 +29,16 @@ enum { SPAN_X = RADIUS_X * BANDS };
 
 /* ---- sep_two_pass: one kernel, launched twice ----
  *
- * Each pass filters along the rows of what it reads and writes the result transposed, so that the
+ * Each pass filters along the rows of its source and writes the result transposed, so that the
  * second restores the orientation. Work-item (u, v) reads around place u of row v and writes place
  * v of row u. samples, rows, bands and weights are the same in both passes.
  *
- *   pass 0: u < samples, v < rows + 2 * ry: row v is source row v - ry, clamped into reach. dst is
- *           the intermediate: `samples` rows of rows + 2 * ry floats, at dst_offset, dst_pitch bytes
- *           from row to row. Its row x holds sample x of all those source rows.
- *   pass 1: u < rows, v < samples: src is the intermediate, src_offset and src_pitch what dst_offset
- *           and dst_pitch were; dst, dst_offset and dst_pitch are the target's. reach is ignored. */
+ * pass 0: u < samples, v < rows + 2 * ry: row v is source row v - ry, clamped into reach. dst is
+ *   the intermediate: `samples` rows of rows + 2 * ry floats, at dst_offset, dst_pitch bytes
+ *   from row to row. Its row x holds sample x of all those source rows.
+ *   pass 1: u < rows, v < samples: src is the intermediate, src_offset and src_pitch what
+ *   dst_offset
+ *   and dst_pitch were; dst, dst_offset and dst_pitch are the target's. reach is ignored. */
 
 /* Adds up the taps of a window whose sample i is READ(i). */
 #define TWO_PASS_SUM(total, weights, taps, READ)                                                   \

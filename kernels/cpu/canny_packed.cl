@@ -1,5 +1,5 @@
-/* canny_packed.cl: which pixels of bytes may be edges, for CPUs; see general/canny.cl for what it
- * computes.
+/* canny_packed.cl: which pixels of bytes may be edges, for CPUs; see general/canny.cl for the
+ * definition.
  *
  * A work-item makes a block of BLOCK_Y rows, in chunks of CANNY_PIXELS. It makes each source row's
  * differences across and smoothed samples once, in 16-bit lanes, bands interleaved. Gradients come

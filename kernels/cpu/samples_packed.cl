@@ -3,12 +3,11 @@
  * threshold_packed, curve_packed, lut_packed: the results of general/threshold.cl, curve.cl and
  * lut.cl, in vectors of 64 bytes.
  *
- * A byte has but 256 values. So a work-item first makes a table of what becomes of each, one for
- * each band where bands differ; that of a band that is kept has each value for itself. Four
- * registers hold a table: one instruction of AVX-512 looks up 32 pairs of entries in two of them, one
- * of AVX2 32 entries in 16 of them.
- * Thresholds need no table: a byte is above a limit if it is at least the next whole number. The
- * exponent of a curve is 1: plans look up powers of integers.
+ * A byte has but 256 values. So a work-item first makes a table of their results, one for each band
+ * if bands differ; that of a band that is kept has each value for itself. Four registers hold a
+ * table: one instruction of AVX-512 looks up 32 pairs of entries in two of them, one of AVX2 32
+ * entries in 16 of them. Thresholds need no table: a byte is above a limit if it is at least the
+ * next whole number. The exponent of a curve is 1: plans look up powers of integers.
  *
  * A work-item makes a block of BLOCK_Y rows, one after another. At least 64 samples a row. */
 

@@ -5,8 +5,8 @@
  * all shapes counts. Membership of a pixel in a shape is computed in integers, the same everywhere.
  * A mixed pixel's colours count by their alphas, unless those are 0 or less.
  *
- * shapes: kind (0 rectangle, 1 ellipse), x, y, width, height of each. A work-item makes one row of a
- * block; it looks for the shapes near that row, and copies what lies beside them. */
+ * shapes: kind (0 rectangle, 1 ellipse), x, y, width, height of each. A work-item makes one row of
+ * a block; it looks for the shapes near that row, and copies the pixels beside them. */
 
 enum { BLEND_NUMBERS = 5, BLEND_SHAPES = 256 };
 

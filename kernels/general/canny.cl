@@ -6,7 +6,7 @@
  * |gx|, else a diagonal. |g| must be above the neighbour to the left (above) and not below that to
  * the right (below), or above both on a diagonal. OpenCV's Canny() with L2gradient does the same;
  * its tan(22.5°), 13573 / 32768, is used here. Integers are compared exactly: bytes by squares that
- * floats hold, others by 64-bit integers. NaN is no edge, nor is what is beside it.
+ * floats hold, others by 64-bit integers. NaN is no edge, nor are its neighbours.
  *
  * A work-item makes a block of CANNY_ROWS rows, in chunks of CANNY_PIXELS. It makes the gradients
  * of each row of a chunk once, at its pixels and those beside them, and a row of the result from

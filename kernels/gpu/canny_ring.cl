@@ -1,5 +1,5 @@
 /* gpu/canny_ring.cl: which pixels of a gray image may be edges, from registers; see
- * general/canny.cl for what it computes.
+ * general/canny.cl for the definition.
  *
  * A work-item makes BLOCK_X samples of BLOCK_Y rows, in one pass over rows: it makes each row's
  * difference across and smoothed row, from three of these the gradients of the middle one, and from

@@ -4,9 +4,9 @@
  * items take turns at chunks of the tile and its reach, BLOCK_Y rows each; local memory holds the
  * results, packed. After the barrier across: an item makes BLOCK_X samples of each row.
  *
- * Both ways as many windows as one is long share what lies from the last one's first sample to the first
- * one's last, and differ in the few before and after, which running extremes cover (van Herk; Gil and
- * Werman: see general/extreme.cl).
+ * Both ways as many windows as one is long share the samples from the last one's first to the first
+ * one's last, and differ in the few before and after, which running extremes cover (van Herk; Gil
+ * and Werman: see general/extreme.cl).
  *
  * OUTPUT: 1 for the largest. Samples are cells: see gpu/cells.cl; across, cells of bytes have two
  * rows. */

@@ -4,9 +4,9 @@
  * with loads and stores as wide as can be (window.cl). A work-item makes BLOCK_X samples of BLOCK_Y
  * rows.
  *
- * A byte has but 256 values. So a group first makes a table of what becomes of each: a word, whose
- * bytes are for as many bands. Local memory holds a copy for each of the work-items across, in words
- * that lie as far apart as those are many: 32 lanes look up in 32 banks. */
+ * A byte has but 256 values. So a group first makes a table of their results: a word, whose bytes
+ * are for as many bands. Local memory holds a copy for each of the work-items across, in words that
+ * lie as far apart as those are many: 32 lanes look up in 32 banks. */
 
 enum { VALUES = 256, TOGETHER = BLOCK_Y < 4 ? BLOCK_Y : 4 /* rows whose loads are issued at once */ };
 

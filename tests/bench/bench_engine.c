@@ -7,8 +7,8 @@
  * the service's (--device, --batch, --cache-dir, …).
  *
  * Each of the streams stands for a codec worker: it has an arena with random pixels and one job at
- * a time, of which it announces tiles as slots become free; the next job follows at once. Costs
- * next to nothing beside the scheduler, whose thread it shares: the last columns say how busy that
+ * a time, whose tiles it announces as slots become free; the next job follows at once. Costs next
+ * to nothing beside the scheduler, whose thread it shares: the last columns say how busy that
  * thread and the device workers were. Before that, the first tiles of every stream are compared
  * with the reference, and the bandwidth of copies to and from the first device is measured, each
  * direction alone.

@@ -1,9 +1,10 @@
-"""Several nodes of the service on one machine, behind HAProxy with etc/haproxy/convolved.cfg: to play with
-(`./dev cluster [N]`), or to measure (`./dev cluster --bench [N]`).
+"""Several nodes of the service on one machine, behind HAProxy with etc/haproxy/convolved.cfg: to
+play with (`./dev cluster [N]`), or to measure (`./dev cluster --bench [N]`).
 
-Measured is what is answered a second, of as many clients as there are nodes, with as many connections each:
-when each asks a node of its own, and when all ask the balancer. Both use the same processors, and so does
-HAProxy: the difference is what balancing costs. The measurements take turns, and medians are compared."""
+The measure is answers a second, to as many clients as there are nodes, with as many connections
+each: when each asks a node of its own, and when all ask the balancer. Both use the same processors,
+and so does HAProxy: the difference is the cost of balancing. The measurements take turns, and
+medians are compared."""
 import argparse
 import collections
 import concurrent.futures

@@ -3,7 +3,7 @@ it busy, each asking anew when it has its answer. Then an open loop: requests at
 that rate, at random (Poisson) times whatever is answered. `./dev bench load`.
 
 The client is one thread around an epoll, which sends prepared bytes and looks only at status and
-length of answers. It shares the processors with the service and so is a part of what is measured;
+length of answers. It shares the processors with the service and so is a part of the measurement;
 how late it sent, and how much of a processor it took, is printed beside. If it may (as root) it
 goes before the service, as a client elsewhere does not wait for these processors. Others use this
 machine too, so the measurements take turns, and medians are compared; `a job` is the time of a

@@ -30,7 +30,7 @@ HELLO = b"\x16\x03\x01\x02\0\1\0\1\xfc\3\3"  # start of a TLS handshake
 
 
 def post(side, sent=None):
-    """Returns a request with its body, or with so many bytes of it."""
+    """Returns a request with its body, or with `sent` bytes of it."""
     body = bytes(side * side * 3)
     return (f"POST {TARGET.format(side)} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n\r\n"
             .encode() + body[:sent])
@@ -72,7 +72,7 @@ class Holder:
         self.open.pop(number)[0].close()
 
     def progress(self, number, events):
-        """Sends what is left of the first bytes; an answer, or the end, ends the connection."""
+        """Sends the rest of the first bytes; an answer, or the end, ends the connection."""
         connection, left = self.open[number]
         try:
             if events & (select.EPOLLERR | select.EPOLLHUP) or (

@@ -54,7 +54,7 @@ static const struct node_kind kinds[NODE_KINDS] = {
               [PHOTOGRAPH_4096] = {0.5938, 4.60, 0.3084, true}}},
 };
 
-/* libjpeg-turbo takes so much of its time to decode. */
+/* libjpeg-turbo takes this part of its time to decode. */
 static const double decode_share = 0.63;
 
 typedef uint64_t __attribute__((may_alias)) word;

@@ -81,7 +81,8 @@ def busy_seconds(pid):
 
 
 def rest(pid):
-    """Waits until a service has finished what clients have left, and its tuner has finished, too."""
+    """Waits until a service has finished all work that clients have left, and its tuner has
+    finished, too."""
     def idle():
         before = busy_seconds(pid)
         time.sleep(0.3)
@@ -148,7 +149,7 @@ def milliseconds(text, share):
 
 
 def load(pid, command, seconds):
-    """Runs a turn of a service; what its clients leave undone is not in it."""
+    """Runs a turn of a service; requests that its clients leave undone do not count."""
     begun = busy_seconds(pid)
     rate, text = wrk(command, seconds)
     spent = busy_seconds(pid) - begun
@@ -175,7 +176,7 @@ def measure(row, source, service, processes, options, cores):
     answers = {name: ask(url, body) for name, url in addresses.items()}
     apart = compare(row, body, answers)
     connections = min(options.connections, 4 * cores) if row.side > 1024 else options.connections
-    # Long enough that most of what is answered began within it.
+    # Long enough that most of the answered requests began within it.
     alone = max(timed(lambda: ask(url, body)) for url in addresses.values())
     seconds = max(options.seconds, math.ceil(2 * connections * alone / cores))
     command = [*shlex.split(options.wrk), f"-t{max(1, cores // 8)}", f"-c{connections}", "--latency",

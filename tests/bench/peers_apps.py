@@ -44,8 +44,8 @@ FILTERS = {
     "canny": ("canny?low=0.4&high=0.8&sigma=1.4", canny, 0.2),
     "erode7": ("erode?size=7", lambda image: cv2.erode(image, numpy.ones((7, 7), numpy.uint8), borderType=EDGE), 0),
 }
-# name: what the service is told, and OpenCV. A JPEG has its colours at half the resolution; a PNG is compressed as
-# each of them does by default.
+# name: parameters for the service, and for OpenCV. A JPEG has its colours at half the resolution; a
+# PNG is compressed as each of them does by default.
 FORMATS = {
     "jpeg": ("&quality=85", (".jpg", [cv2.IMWRITE_JPEG_QUALITY, 85])),
     "png": ("", (".png", [])),

@@ -18,8 +18,8 @@ struct jpegs_picture photograph_enlarge(const struct jpegs_picture *from, uint32
 /* The steps of libjpeg-turbo's work with files: enum values may be added up. */
 enum { TURBO_DECODE = 1, TURBO_ENCODE = 2 };
 
-/* Returns images a second of so many processes that work for some seconds, each on all files in
- * turn. */
+/* Returns the images a second of this many processes that work for some seconds, each on all files
+ * in turn. */
 double turbo_rate(uint8_t *const *file, const size_t *size, uint32_t count,
                   const struct jpegs_wish *wish, int what, unsigned processes, unsigned seconds);
 

@@ -16,7 +16,7 @@ import sys
 
 BUILD = os.environ.get("CONVOLVED_BUILD", "build")
 LOADS = 0.5, 0.7, 0.8, 0.9, 1.0, 1.2
-# Ways to choose a node: what the figure says, and the options.
+# Ways to choose a node: their names in the figure, and the options.
 WAYS = {
     "random": ("random", {}),
     "weights": ("random, by weight", {"weights": "wait"}),
@@ -37,7 +37,7 @@ def case(nodes, way, load, **more):
 
 
 def ways(nodes):
-    """One node is not chosen; and what a thousand need long for is left out."""
+    """One node is not chosen; ways that take long for a thousand are left out."""
     return [way for way in WAYS if way == "random" or nodes > 1 and (way, nodes) != ("weights-1", 1000)]
 
 

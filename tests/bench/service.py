@@ -71,8 +71,8 @@ class Service:
         return sum(map(int, found))
 
     def tuned(self):
-        """Waits until the tuner has chosen a kernel for what has been asked for, as in a service that is
-        idle now and then."""
+        """Waits until the tuner has chosen a kernel for each request so far, as in a service that
+        is idle now and then."""
         def chosen():
             with urllib.request.urlopen(f"http://127.0.0.1:{PORT}/v1/kernels") as kernels:
                 return json.load(kernels)["choices"]
@@ -199,7 +199,7 @@ def large_image(service, directory, side, rounds):
 
 
 def small_image(directory):
-    """A 256x256 JPEG, and what has wrk post it over eight connections."""
+    """Returns a 256x256 JPEG, and the command by which wrk posts it over eight connections."""
     source = os.path.join(directory, "small.jpg")
     photograph(source, 256)
     script = os.path.join(directory, "post.lua")
@@ -210,7 +210,7 @@ def small_image(directory):
 
 
 def wrk(command, seconds):
-    """Returns (requests a second, what it printed)."""
+    """Returns (requests a second, output)."""
     text = subprocess.run([*command, f"-d{seconds}"], check=True, capture_output=True,
                           text=True).stdout
     if "Non-2xx" in text or "Socket errors" in text:

@@ -297,7 +297,7 @@ def show(slopes, out=print):
 
 
 def run(directory, cache, minutes, out=print, every=None, quiet=10):
-    """Returns what is wrong, as a list of texts."""
+    """Returns the errors, as a list of texts."""
     every = every or cases()
     with Service(directory, cache, "--codecs", "3", "--arena-size", "8M",
                  environment=TWO_DEVICES) as service:

@@ -2,7 +2,7 @@
 20000x20000 image, six small files of 11000x11000 pixels under a large matrix, and one column of
 pixels under six tall windows. `./dev bench thumbnail [SIDE] [-- OPTION...]`: the options are the
 service's (`--device`, …); without any it is one device of PoCL's. CASES=tall (or large, files) in
-the environment: only that; COUNT=N: so many small images.
+the environment: only that; COUNT=N: this many small images.
 
 Two clients, of two addresses: one posts its images again and again, one small images with pauses, over a
 connection that is kept. If it may (as root) the client goes before the service, as one elsewhere does not wait for

@@ -11,7 +11,7 @@ from service import BUILD
 
 PROGRAM = BUILD / "convolve"
 
-# A shell ignores it for what it starts in the background, and the client would inherit that.
+# A shell ignores it in background processes, and the client would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 

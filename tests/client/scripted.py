@@ -1,4 +1,4 @@
-"""A server that answers as a test wants, and remembers what it was asked."""
+"""A server that answers as a test wants, and remembers its requests."""
 import http.server
 import json
 import ssl

@@ -1,6 +1,6 @@
-"""An object store for tests: S3's protocol as far as the client speaks it. It computes every signature
-by itself, as the documentation of Signature Version 4 describes it, and refuses what is not signed
-rightly."""
+"""An object store for tests: S3's protocol as far as the client speaks it. It computes every
+signature by itself, as the documentation of Signature Version 4 describes it, and refuses wrong
+ones."""
 import dataclasses
 import datetime
 import email.utils

@@ -100,7 +100,7 @@ def test_pipes_and_unix_socket(service, image):
 
 
 def test_pipes_that_do_not_block(server):
-    """As whoever shares them may have made them: the client waits all the same."""
+    """Other owners may have made them: the client waits all the same."""
     ours, its_output = os.pipe()
     its_input, to_it = os.pipe()
     os.set_blocking(its_input, False)
@@ -306,7 +306,7 @@ def test_unknown_options_swallow_nothing(service, image, tmp_path):
 
 
 def test_a_service_that_is_newer(server, image, tmp_path):
-    """It is asked about what the client does not know."""
+    """The service is asked about parameters that the client does not know."""
     paths = []
 
     def answer(handler):
@@ -627,7 +627,7 @@ def metrics_text(time, buckets, total):
 
 
 def test_top_reads_the_metrics(server):
-    """Rates and quantiles are of what has happened between two readings, by the service's own clock."""
+    """Rates and quantiles are those between two readings, by the service's own clock."""
     readings = iter([metrics_text(100, [("0.001", 50), ("0.01", 50), ("+Inf", 50)], 1),
                      metrics_text(104, [("0.001", 50), ("0.01", 70), ("+Inf", 70)], 2)])
     asked = server(lambda handler: (200, {}, next(readings) if handler.path == "/metrics" else

@@ -1,4 +1,5 @@
-"""The places of results: what stands there stays, unless it is a result as it was made, or --force is given."""
+"""The places of results: a file there stays, unless it is a result as it was made, or --force is
+given."""
 import os
 import signal
 import threading

@@ -41,7 +41,8 @@ static struct picture convert(const struct picture *p, enum pixel_type to)
 	return c;
 }
 
-/* The answer must decode to what the converted picture decodes to from libvips's own file. */
+/* Checks that the answer decodes to the same picture as libvips's own file of the converted
+ * picture. */
 static void test_conversion(const struct picture *p, enum format format, enum pixel_type written,
                             const char *suffix)
 {

@@ -48,7 +48,7 @@ struct reply {
 	struct message_job_done done;
 	struct message_image header;
 	bool has_header;
-	uint32_t wrong_tiles; /* whose input differed from what the border rule says */
+	uint32_t wrong_tiles; /* whose input differed from the border rule */
 	int file[2];          /* that the answer is written to and read from, while the job lasts */
 	uint8_t *answer;      /* malloc'd; NULL after an error */
 };

@@ -214,7 +214,7 @@ static void test_pieces(const struct file *whole)
 
 /* Chunks --------------------------------------------------------------------------------------- */
 
-/* OURS_ALONE: of what is damaged libvips keeps more, or less. */
+/* OURS_ALONE: libvips keeps more of the damaged file, or less. */
 enum how { THEIRS, OURS, OURS_ALONE };
 
 static void expect_chunk_alike(const struct file *file, const char *chunk, const void *data,

@@ -23,7 +23,7 @@ static struct chain *chain;
 static struct tiling tiling;
 static int body, answer = -1, reader;
 
-/* Waits for a message; keeps what is of use later. */
+/* Waits for a message; keeps the parts that are of use later. */
 static enum message_type hear(void)
 {
 	static struct message message;

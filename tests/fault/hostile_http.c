@@ -309,7 +309,7 @@ static void tell_answer(void)
 	fprintf(stderr, "<4>hostile: the answer is %s\n", text);
 }
 
-/* Bodies that come with their requests, and are not what they should be. */
+/* Sends wrong bodies with their requests. */
 static void lie_whole(void)
 {
 	static const struct step guest = GUEST, whole = WHOLE(.size = 100);

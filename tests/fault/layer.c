@@ -6,10 +6,10 @@
  *
  * 	FUNCTION NTH ACTION [keep]
  *
- * ACTION is what the NTH call from now on does: an error code that it returns; `lost` (it and all
- * later calls return CL_OUT_OF_RESOURCES), `hang`, `abort`, `exit`; `slow` (it works for some
+ * ACTION is the effect of the NTH call from now on: an error code that it returns; `lost` (it and
+ * all later calls return CL_OUT_OF_RESOURCES), `hang`, `abort`, `exit`; `slow` (it works for some
  * seconds first); `late` (it sleeps for 3.4 s first, as long as an H200's driver takes to start);
- * `endless` (no command ends any more), `spin` (likewise, and a thread computes for ever); or
+ * `endless` (no command ends any more), `spin` (the same, and a thread computes for ever); or
  * `flip`: one bit of the result of a kernel or of a read is another. The file is gone when it has
  * happened, unless it says `keep`.
  *

@@ -68,7 +68,7 @@ def test_mapped(hostile):
 @pytest.mark.parametrize("mode", ("size", "more", "far", "early", "times", "losses", "descriptors",
                                   "huge", "late", "closes"))
 def test_refused(hostile, mode):
-    """It is ended, and what it said books no memory and no time."""
+    """It is ended, and its messages book no memory and no time."""
     with hostile(mode, "--codecs", "2") as service:
         service.post(TARGET, BODY).refused(422, "decoder-died")
         assert service.get("/livez").status == 200

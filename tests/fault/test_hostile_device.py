@@ -90,7 +90,7 @@ def test_unasked(hostile):
 
 
 def test_of_a_tile(hostile):
-    """Each is ended, whoever would have no other device is told, and others are served."""
+    """Each is ended, clients without another device are told, and others are served."""
     with hostile("honest", *OF_A_TILE, options=("--quarantine-failures", "1000")) as service:
         for number, word in enumerate(OF_A_TILE, 1):
             poll(lambda: devices(service)[number]["state"] == "up", 60, word)

@@ -64,7 +64,7 @@ def test_refused(hostile, about):
     modes = MODES[about]
     with hostile(*modes) as service:
         poll(lambda: ended(service, reason="protocol") == len(modes), 180, "the end of each")
-        # a log line may come after what it is about
+        # a log line may come after its event
         poll(lambda: re.findall("http-. sent an invalid (.*)", log(service)) == list(modes.values()), 60,
              f"a line of each: {modes}")
         check_honest(service)
@@ -74,7 +74,8 @@ def test_refused(hostile, about):
                                           ("greedy", None), ("crowded", "protocol"),
                                           ("endless", "protocol")])
 def test_ended(hostile, mode, reason):
-    """One that has closed its end, does nothing, does too much, or does not read what it has asked for."""
+    """It has closed its end, does nothing, does too much, or does not read the answers that it has
+    asked for."""
     with hostile(mode) as service:
         labels = {"reason": reason} if reason else {}
         poll(lambda: ended(service, **labels) >= 1, 300, "its end")
@@ -97,7 +98,7 @@ def test_body_with_its_request(hostile):
 
 
 def test_body_that_is_changed(hostile):
-    """A body in memory is what it was when it was complete, and none is larger than any may be."""
+    """A body in memory stays as it was when complete, and none exceeds the limit."""
     with hostile("later") as service:
         poll(lambda: "hostile: the answer is 200" in log(service), 60, "an answer")
         assert "CAN BE" not in log(service)

@@ -173,7 +173,7 @@ CANNY = ("canny", {"sigma": 0, "low": 2, "high": 3})
                                              ([*SLOW, CANNY], None), ([CANNY, *SLOW], "canny")],
                          ids=("while it counts", "when it has counted", "while it looks for edges", "with edges"))
 def test_codec_ended_in_either_run(launch, filters, kernel):
-    """An image is counted by a run of its own. Each has a successor, and what was counted before stays."""
+    """An image is counted by a run of its own. Each has a successor, and earlier counts stay."""
     pixels = LARGE[:800]
 
     def copied():

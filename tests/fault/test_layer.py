@@ -106,7 +106,7 @@ class Load:
             time.sleep(0.05)
 
     def check(self):
-        """Raises what a client has met."""
+        """Raises the errors that a client has met."""
         for client in self.clients:
             if client.done():
                 client.result()
@@ -279,8 +279,8 @@ def agree(service, *cases):
 
 
 def test_small_device(launch, warm):
-    """A GPU with small groups, little local memory and small image objects: what does not fit is not
-    chosen, and refused where it is asked for."""
+    """A GPU with small groups, little local memory and small image objects: kernels that do not fit
+    are not chosen, and refused if asked for."""
     rgb, small, wide = IMAGES[1][0], random_pixels(5, 40, 30, 4, "u8"), random_pixels(7, 100, 20, 4, "u8")
     emboss, blur = [("emboss", {})], [("gaussian", {"sigma": 3.0})]
     with launch("--codecs", "1", environment={**limited("group=32 local=6000 image=64"),
@@ -412,7 +412,7 @@ def used_seconds(pid):
 
 @pytest.mark.parametrize("devices", (TWO_DEVICES, service_module.ONE_DEVICE), ids=("two", "one"))
 def test_spinning_kernel(launch, fault, warm, devices):
-    """A kernel that computes for ever on a CPU is noticed by what was predicted, in processor time, long
+    """A kernel that computes for ever on a CPU is noticed by its predicted processor time, long
     before tile-timeout; and its tile runs elsewhere, or there again."""
     with launch("--codecs", "3", "--tile-timeout", "300", "--verify-share", "0",
                 "--canary-interval", "3600",
@@ -438,7 +438,7 @@ def test_spinning_kernel(launch, fault, warm, devices):
 
 
 def test_endless_on_a_gpu(launch, fault, warm):
-    """Its worker looks and looks, and no command ends: what was predicted is the limit, long before
+    """Its worker looks and looks, and no command ends: the prediction is the limit, long before
     tile-timeout."""
     with launch("--codecs", "3", "--tile-timeout", "300",
                 environment={**fault.environment, "CONVOLVED_FAULT_GPU": "1"}) as service:

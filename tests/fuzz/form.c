@@ -1,5 +1,5 @@
-/* Any form, read in one piece and in many: what is heard of it is the same, and no byte beyond it
- * is read. The first two bytes say how it is cut. */
+/* Any form, read in one piece and in many: the results are the same, and no byte beyond it is read.
+ * The first two bytes say how it is cut. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

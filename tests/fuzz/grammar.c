@@ -1,6 +1,5 @@
-/* Any bytes of a connection, read in one piece and in many: what is found and passed on is the
- * same, in the same request, and no byte beyond them is read. The first byte says how they are cut.
- */
+/* Any bytes of a connection, read in one piece and in many: findings and data are the same, in the
+ * same request, and no byte beyond them is read. The first byte says how they are cut. */
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>

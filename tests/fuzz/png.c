@@ -1,7 +1,7 @@
-/* Any bytes as a PNG, through the worker's way without libvips: what is read is written again, with
- * its metadata, and must be read again, with the same pixels; and each frame of an animation lies
- * in the image and is a PNG of its size. The first byte says whether the rest is a file, chunks of
- * one, or its rows with the numbers of their filters. Checksums are right. */
+/* Any bytes as a PNG, through the worker's way without libvips: an image that is read is written
+ * again, with its metadata, and must be read again, with the same pixels; and each frame of an
+ * animation lies in the image and is a PNG of its size. The first byte says whether the rest is a
+ * file, chunks of one, or its rows with the numbers of their filters. Checksums are right. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -68,7 +68,7 @@ static void add_rows(struct bytes *file, size_t all, const uint8_t *data, size_t
 	free(stream);
 }
 
-/* The kind says what the image is like; a chunk's first bytes, which chunk it is. */
+/* The kind describes the image; a chunk's first bytes, which chunk it is. */
 static void make_file(struct bytes *file, const uint8_t kind[HEAD], const uint8_t *data,
                       size_t size)
 {

@@ -1,5 +1,5 @@
 /* The messages of an HTTP worker: whatever comes, in any order, a request is treated only as its
- * state allows, and what it holds is given back. The link and what requests ask for are made up. */
+ * state allows, and its resources are given back. The link and the requests' routes are made up. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +16,7 @@
 /* That of a message, which need not be one. */
 enum { FILE_FD = 1 << 30 };
 
-/* A request, and what has been done with it. */
+/* A request, and its history. */
 struct treated {
 	struct request request; /* must be first */
 	bool said, finished, abandoned, most, waits;
@@ -94,7 +94,7 @@ void log_event(enum log_level level, const struct log_fields *fields, const char
 	(void)level, (void)fields, (void)format;
 }
 
-/* Requests, whose path says what they want ----------------------------------------------------- */
+/* Requests, whose path names their wish -------------------------------------------------------- */
 
 static struct treated *treated(struct request *r)
 {

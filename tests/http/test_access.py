@@ -384,7 +384,7 @@ PASS = ('exec 3<&"$2"; LISTEN_FDNAMES=$1; shift 2; '
     ("convolved.socket", "0.0.0.0", INVALID), ("convolved.socket", "127.0.0.1", 0),
     ("metrics", "0.0.0.0", 0), ("tls", "127.0.0.1", INVALID)])
 def test_passed_sockets(name, host, status):
-    """The same rules hold for sockets of systemd, whose names say what they are."""
+    """The same rules hold for sockets of systemd, whose names say their kind."""
     with socket.create_server((host, 0)) as listener:
         fd = listener.fileno()
         done = subprocess.run(["/bin/bash", "-c", PASS, "bash", name, str(fd), PROGRAM,

@@ -151,7 +151,8 @@ def test_shared_no_longer_than_a_second(impatient):
 
 
 def test_clients_share_no_secrets(impatient):
-    """Shared answers are the same for all: a job's state is not shared, nor what depends on Accept."""
+    """Shared answers are the same for all: a job's state is not shared, nor are answers that depend
+    on Accept."""
     first, second = (impatient.post("/v1/filters/box", PNG, headers={"Prefer": "respond-async"}).json()["id"] for _ in range(2))
     assert impatient.get(f"/v1/jobs/{first}").json()["id"] != impatient.get(f"/v1/jobs/{second}").json()["id"]
     for _ in range(3):

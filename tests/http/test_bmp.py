@@ -132,7 +132,7 @@ def runs(bits, code, width=8, height=4):
 
 
 def test_runs_of_8(service):
-    """Equal ones, others, a line, a move within a row and over rows, what is outside, an early end."""
+    """Equal ones, others, a line, a move within a row and over rows, places outside, an early end."""
     code = [3, 5, 2, 6, 0, 0,  # the lowest row: 5 5 5 6 6, then nothing
             0, 3, 1, 2, 3, 0, 0, 2, 2, 0, 20, 9, 0, 0,  # 1 2 3 . . 9 9 9, the rest is outside
             0, 2, 4, 1, 2, 7, 0, 1]  # a row above the next: 4 to the right, 7 7, the end

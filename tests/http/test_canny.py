@@ -103,7 +103,7 @@ def test_small(service, width, height):
 
 
 def test_not_a_number(service):
-    """Neither it nor an infinity is an edge, nor what is beside it; the rest is as without it."""
+    """Neither it nor an infinity is an edge, nor are their neighbours; the rest is as without it."""
     pixels = waves("f32", 1)
     clean = service.filter(pixels, [("canny", {"sigma": 0, "low": 0, "high": 0})]).pixels
     pixels[20, 30], pixels[40, 90] = np.nan, np.inf

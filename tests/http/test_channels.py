@@ -70,8 +70,8 @@ def test_luma_and_chroma(service, channels, one, bands):
 @pytest.mark.parametrize("kind", oracle.TYPES)
 @pytest.mark.parametrize("border", ["reflect", "wrap", "crop"])
 def test_chains(service, border, kind):
-    """5x5 on the intensity, 3x3 on the colours; after what filters= says. Nothing is rounded between
-    them."""
+    """5x5 on the intensity, 3x3 on the colours; after the filters of filters=. Nothing is rounded
+    between them."""
     pixels = random_pixels(seed_of(border, kind), 91, 67, 3, kind)
     for filters, luma, chroma in (([], [("gaussian", {"size": 5})], [("box", {"size": 3})]),
                                   ([SHARPEN], [BOX], [GAUSSIAN]),
@@ -204,7 +204,7 @@ IGNORES = [("highpass", {"sigma": 3}), ("sobel", {}), ("laplacian", {}), ("dog",
 
 @pytest.mark.parametrize("one", WEIGHS + COMPARES + IGNORES, ids=str)
 def test_alpha_and_channels(service, one):
-    """As docs/api.md has it: what alpha weighs, what is done to it, and what other channels get."""
+    """Alpha as weight, alpha as a channel, and other channels are as docs/api.md has them."""
     pixels = random_pixels(5, 60, 40, 4, "u8", True)
     pixels[:, :25, 3], pixels[:, 40:, 3] = 0, 255
     other = pixels.copy()

@@ -138,7 +138,7 @@ def under_way(service, count):
 
 
 def test_trickling_bodies(launch):
-    """A body that has not come is no job: it keeps nobody out, whoever sends it."""
+    """A body that has not come is no job: it keeps nobody out, whatever client sends it."""
     with launch("--max-jobs", "8", "--body-rate", "0") as service, begun(service, 80) as connections:
         under_way(service, 80)
         for byte in range(10, 15):

@@ -89,7 +89,7 @@ class Prometheus:
              f"--web.listen-address=127.0.0.1:{self.port}"], stdout=self.log, stderr=self.log)
 
     def ask(self, path, **parameters):
-        """Returns the data of an answer; says what Prometheus found wrong."""
+        """Returns the data of an answer; prints Prometheus's error."""
         query = urllib.parse.urlencode(parameters, doseq=True)
         try:
             with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}?{query}",
@@ -184,7 +184,7 @@ def shown(panel, value):
 
 
 def test_dashboard_says_what_is_good():
-    """Each panel says what it shows; what must not be is not green, as without thresholds all is; no
+    """Each panel describes itself; bad values are not green, as without thresholds all are; no
     number is a date by accident."""
     by_title = {panel["title"]: panel for panel in panels()}
     for panel in panels():

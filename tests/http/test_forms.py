@@ -1,5 +1,5 @@
-"""Forms as clients send them, and as none should: the image is found or the answer says what is
-wrong, and the service lives."""
+"""Forms as clients send them, and as none should: the image is found or the answer names the error,
+and the service lives."""
 import numpy as np
 import pytest
 

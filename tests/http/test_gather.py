@@ -1,4 +1,5 @@
-"""Filters that count the image's values first: against numpy, and in chains against what they come to."""
+"""Filters that count the image's values first: against numpy, and in chains against the counted
+values."""
 import time
 
 import numpy as np
@@ -114,7 +115,7 @@ CHAINS = [([("gaussian", {"sigma": 2}), OTSU, ("median", {})], 1, {}),
 
 @pytest.mark.parametrize("filters, bands, options", CHAINS, ids=str)
 def test_chains(service, filters, bands, options):
-    """In many tiles, which all have what was counted in the whole of the image."""
+    """In many tiles, which all have the counts of the whole image."""
     pixels = uneven("u8", bands, 1301, 700)
     options = {"variant": "general", **options}
     answer = service.filter(pixels, filters, **options)
@@ -126,7 +127,7 @@ def test_chains(service, filters, bands, options):
 @pytest.mark.parametrize("variant", ["general", None])
 @pytest.mark.parametrize("kind", ["u8", "u16"])
 def test_one_by_one(service, kind, variant):
-    """Equalize counts what its own run makes of the filter before it: halves are rounded alike."""
+    """Equalize counts its own run's result of the filter before it: halves are rounded alike."""
     filters = [("linear", {"gain": "0.5"}), ("equalize", {}), ("laplacian", {}), ("gamma", {}), ("linear", {"gain": "9"})]
     options = {"variant": variant} if variant else {}
     pixels = one_by_one = np.minimum(uneven(kind, 3, 301, 200) | 1, uneven(kind, 1, 1, 1).dtype.type(FULL[kind] // 3))

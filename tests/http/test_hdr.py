@@ -1,4 +1,4 @@
-"""Radiance HDR: read as floats, and what its header may say."""
+"""Radiance HDR: read as floats, and the possible contents of its header."""
 import numpy as np
 import pytest
 
@@ -8,7 +8,7 @@ WIDTH, HEIGHT = 37, 19
 
 
 def shared(width=WIDTH, height=HEIGHT):
-    """Returns pixels whose three samples share an exponent, and what they stand for."""
+    """Returns pixels whose three samples share an exponent, and their values."""
     random = np.random.default_rng(7)
     pixels = random_pixels(3, width, height, 4, "u8")
     pixels[:, :, 3] = random.integers(118, 138, (height, width))

@@ -1,5 +1,5 @@
-"""Many connections at once, all of them honest: what waits between the front and an HTTP worker costs nobody
-a connection, and one client's requests do not keep others waiting."""
+"""Many connections at once, all of them honest: data that waits between the front and an HTTP
+worker costs nobody a connection, and one client's requests do not keep others waiting."""
 import contextlib
 import os
 import resource

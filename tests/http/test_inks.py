@@ -10,7 +10,7 @@ import imagefiles
 from imagefiles import read_pil, read_png, read_pnm, write_tiff
 from previews import PROFILE
 
-# Cyan, magenta, yellow, black, 0 to 1: and about what they look like on paper.
+# Cyan, magenta, yellow, black, 0 to 1: and about their looks on paper.
 INKS = {(0, 0, 0, 0): (255, 255, 255), (1, 0, 0, 0): (0, 158, 224), (0, 1, 0, 0): (230, 0, 126),
         (0, 0, 1, 0): (255, 237, 0), (1, 1, 0, 0): (49, 39, 131), (0, 1, 1, 0): (227, 6, 19),
         (0, 0, 0, 1): (29, 29, 27), (1, 1, 1, 1): (20, 20, 20)}

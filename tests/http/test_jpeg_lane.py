@@ -60,7 +60,7 @@ def same(service, body, filters=None, expected=BOTH, **options):
 
 
 def bare(pixels):
-    """Returns pixels without a file: the body, and what the request says of it."""
+    """Returns pixels without a file: the body, and the parameters that describe it."""
     return pixels.tobytes(), {"raw": raw_kind(pixels), "format": "jpeg"}
 
 

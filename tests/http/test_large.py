@@ -24,9 +24,9 @@ FILTER = "/v1/filters/gaussian?sigma=2&variant=general"
 
 
 class Memory(threading.Thread):
-    """Samples what the service's processes hold: their pages by their shares, and every memory file
-    that one of them has open, mapped or not, once. Spooled bodies and answers are files on disk:
-    the pages that a mapping of them shows are the kernel's to drop."""
+    """Samples the memory of the service's processes: their pages by their shares, and every memory
+    file that one of them has open, mapped or not, once. Spooled bodies and answers are files on
+    disk: the pages that a mapping of them shows are the kernel's to drop."""
 
     def __init__(self, service):
         super().__init__(daemon=True)
@@ -137,7 +137,8 @@ def measured(service, title, target, body):
 
 
 def bounded(memory, least, kept=b""):
-    """Memory does not grow with the image: but for what is kept of body and answer, and the arenas."""
+    """Memory does not grow with the image, except for the kept parts of body and answer, and the
+    arenas."""
     assert sanitized() or memory.peak <= least + len(kept) + 2 * ARENA + SLACK, memory.report("too much")
 
 
@@ -217,7 +218,7 @@ def test_large_target(large, least):
 
 
 def test_large_part(large, least, tmp_path):
-    """The end of a JPEG: what lies above is decoded, and dropped."""
+    """The end of a JPEG: rows above it are decoded, and dropped."""
     side = 8000
     body = jpeg(side, tmp_path / "large.jpg")
     left, top = side // 2, side - 900
@@ -241,7 +242,7 @@ def test_nothing_is_kept(large):
 
 
 def test_measures(large):
-    """The measurement sees what a process holds: a memory file of its own, and its pages."""
+    """The measurement sees a process's memory: a memory file of its own, and its pages."""
     memory = Memory(large)
     memory.sample()
     files = sum(memory_files(large.process.pid).values())

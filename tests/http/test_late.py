@@ -71,7 +71,7 @@ def proxied(launch):
 
 @pytest.fixture(params=[0, 0.03], ids=["at once", "late"])
 def late(request, proxied):
-    """For how long the front stands still, from before what a client sends."""
+    """Seconds for which the front stands still, from before the client's bytes."""
     @contextlib.contextmanager
     def standing():
         with Process(proxied.process.pid).stopped() if request.param else contextlib.nullcontext():

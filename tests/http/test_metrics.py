@@ -91,7 +91,7 @@ def test_work_is_counted(fresh):
 
 
 def reasons(before, after, name):
-    """Returns {reason: what its counter has grown by}, without those that have not."""
+    """Returns {reason: increase of its counter}, without those that have not grown."""
     was = {labels["reason"]: value for labels, value in before.samples(name)}
     return {labels["reason"]: value - was.get(labels["reason"], 0)
             for labels, value in after.samples(name) if value != was.get(labels["reason"], 0)}
@@ -319,7 +319,7 @@ def test_live_and_ready(fresh):
 
 
 def test_restart_makes_no_programs_anew(launch):
-    """The cache directory holds what was built before: a second start is quick and equal."""
+    """The cache directory holds the programs built before: a second start is quick and equal."""
     with launch("--codecs", "1") as first:
         body = first.post("/v1/filters/gaussian?sigma=3&variant=general", PNG).body
     with launch("--codecs", "1") as second:

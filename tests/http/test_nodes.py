@@ -145,7 +145,8 @@ def test_no_descriptors(node):
 
 
 def test_status_of_refusals(launch):
-    """That which a balancer asks for, of refusals because of load alone; the service counts what they are."""
+    """A balancer asks for this status, for refusals because of load alone; the service counts them
+    by their reason."""
     with launch("--max-jobs", "1", "--codecs", "2", "--client-share", "1", environment=ONE_DEVICE) as service:
         job = submit(service, MEDIUM, HEAVY, variant="reference")
         for asked in (None, "500", "", "5033"):

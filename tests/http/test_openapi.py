@@ -134,8 +134,8 @@ def test_operations_are_well_formed(document):
 
 
 def test_bodies_are_bytes(document):
-    """Generators make bytes of what is binary, and drop what has no schema: they look for a media type
-    that they know among an answer's, which application/octet-stream (raw pixels) is."""
+    """Generators make bytes of binary contents, and drop those without a schema: they look for a
+    media type that they know among an answer's, which application/octet-stream (raw pixels) is."""
     for node in walk(document):
         for media, content in node.get("content", {}).items() if "content" in node else ():
             schema = resolve(document, content["schema"])
@@ -206,7 +206,7 @@ def test_problems(document, service):
     (501, "GET /livez HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip\r\n\r\n"),
     (505, "GET /livez HTTP/2.0\r\nHost: x\r\n\r\n")])
 def test_refusals_of_any_request(document, service, status, sent):
-    """They are described for every operation, as is 421 (test_browsers.py), with what they carry."""
+    """They are described for every operation, as is 421 (test_browsers.py), with their headers."""
     for _, path, operation in operations(document):
         assert {"421", str(status)} <= set(operation["responses"]), path
     with service.socket() as connection:
@@ -323,7 +323,7 @@ def ask(service, path, values, body, headers=None):
 
 
 def try_parameters(document, service, path):
-    """Every value that is described is taken, and what is not described is not."""
+    """Every described value is taken, and others are not."""
     operation = document["paths"][path]["post"]
     described = [resolve(document, p) for p in operation["parameters"]]
     required = {p["name"]: p["schema"]["examples"][0] for p in described if p["required"]}

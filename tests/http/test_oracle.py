@@ -241,7 +241,7 @@ def test_crop():
 
 
 class TestCheckNotices:
-    """check() passes what is right and fails what is a little wrong."""
+    """check() passes right results and fails slightly wrong ones."""
     noise = RNG.integers(0, 256, (60, 80, 3), dtype=np.uint8)
     chain = [("gaussian", {"sigma": 1.4}), ("sobel", {})]
 

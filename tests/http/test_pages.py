@@ -137,7 +137,7 @@ def test_answers_have_all_pages(service, make, name):
 
 
 def test_animations_change_format(service):
-    """With delays, too; and what holds one picture is refused, or not chosen."""
+    """With delays, too; formats that hold one picture are refused, or not chosen."""
     answer = service.identity(gif(), pages="all", format="webp")
     assert Image.open(io.BytesIO(answer.body)).info["loop"] == 4  # times in all; GIF counts repetitions
     assert durations(answer.body) == [40, 50, 60, 70, 80]

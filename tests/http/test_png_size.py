@@ -1,5 +1,5 @@
-"""PNGs are no larger than what OpenCV writes by default, and from compression=6 on than what Pillow does:
-photographs, drawings, and what is both."""
+"""PNGs are no larger than OpenCV's by default, and from compression=6 on than Pillow's:
+photographs, drawings, and mixtures."""
 import io
 import pathlib
 import zlib

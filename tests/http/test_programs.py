@@ -58,7 +58,7 @@ def settled(service, seconds=600):
 
 
 def compilers(service, patient):
-    """Returns the processes that compile: the patient one, or that of what images wait for."""
+    """Returns the processes that compile: the patient one, or that for waiting images."""
     word = "--compile-patiently" if patient else "--compile"
     return [p for device in service.workers("device") for p in children(device.pid)
             if p.alive and word in p.read("cmdline").split("\0")]
@@ -133,7 +133,7 @@ def test_one_for_all_parameters(copy, start):
 # An empty directory -------------------------------------------------------------------------------
 
 def test_first_what_is_waited_for(start, tmp_path):
-    """An image waits for what it needs; everything else comes later, and is told of."""
+    """An image waits for the programs that it needs; all others come later, and are told of."""
     with start(tmp_path / "cache") as service:
         pixels = random_pixels(4, 60, 50, 1, "u16")
         answer = service.filter(pixels, [("sobel", {})])
@@ -430,7 +430,7 @@ def test_unusable_for_the_driver(start, tmp_path):
 
 
 def test_unreadable(copy, start):
-    """Files that may not be opened (by who is not root)."""
+    """Files that may not be opened (by a user who is not root)."""
     for file in programs(copy):
         file.chmod(0)
     with start(copy) as service:
@@ -474,7 +474,7 @@ def test_many_unseen(copy, start):
 
 @pytest.fixture
 def known(cache, tmp_path):
-    """A directory with what has been compiled in this run."""
+    """A directory with the programs that have been compiled in this run."""
     directory = tmp_path / "cache"
     directory.mkdir()
     for file in programs(cache):
@@ -574,8 +574,8 @@ def test_general_does_not_compile(start, kernels, copy):
 @pytest.mark.parametrize("number, times", ((signal.SIGKILL, 1), (signal.SIGSTOP, 1),
                                            (signal.SIGKILL, 2)))
 def test_compiler_killed(copy, start, number, times):
-    """It is a process of its own: another takes its place, once; then who insists on what it was at is
-    told, and nobody else notices."""
+    """It is a process of its own: another takes its place, once; then a client that insists on its
+    kernel is told, and nobody else notices."""
     with start(copy, "--codecs", "2") as service:
         device, seen = service.workers("device")[0], set()
         with concurrent.futures.ThreadPoolExecutor(1) as pool:

@@ -48,7 +48,7 @@ def client_of(service, path):
 
 
 def ask(service, connection, *headers):
-    """Asks for what is not there, and returns who has asked."""
+    """Asks for a missing path, and returns the client as the log has it."""
     path = f"/nowhere-{next(numbers)}"
     connection.sendall("\r\n".join([f"GET {path} HTTP/1.1", "Host: x", *headers, "", ""]).encode())
     assert read_answer(connection).status == 404

@@ -98,7 +98,7 @@ def test_feather(service, kind):
 
 
 def test_feather_weighs_by_alpha(service):
-    """A transparent result does not darken what it fades into."""
+    """A transparent result does not darken the pixels that it fades into."""
     pixels = np.full((20, 40, 2), 200, np.uint8)
     pixels[:, 20:, 1] = 0
     got = service.filter(pixels, [("box", {"size": 21})], alpha=1, regions="0,0,20,20", feather=9,

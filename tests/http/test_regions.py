@@ -175,7 +175,7 @@ def test_written_as_they_are(service, name, read):
 
 
 def test_lossy_answers(service):
-    """Close to what they were made from."""
+    """The answer is close to its source."""
     options = {"roi": (11, 13, 101, 87), "target": (97, 51)}
     raw = service.post(target_with(options, format="raw"), FILES["jpeg"]).pixels
     for name in ("jpeg", "webp", "gif"):

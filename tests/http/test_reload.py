@@ -61,7 +61,7 @@ def test_new_device(reloadable):
 
 
 def test_no_device_left(reloadable):
-    """A pattern that fits nothing is what it is at start: 503, until another fits."""
+    """A pattern that fits nothing acts as at start: 503, until another fits."""
     with reloadable("codecs=1\n") as service:
         log = reload(service, "codecs=1\ndevice=gpu\n")
         assert "no OpenCL device matches" in log
@@ -165,7 +165,7 @@ def test_missing_file(reloadable):
 
 
 def test_needs_a_restart(reloadable):
-    """Named, with what it is and what it would be; the rest is taken over."""
+    """They are named, with their values before and after; the rest is taken over."""
     with reloadable("codecs=1\n") as service:
         log = reload(service, "codecs=1\narena-size=1M\nmax-jobs=9\n")
         assert re.search(r"arena-size stays 64M.*restart.*1M", log), log
@@ -204,7 +204,7 @@ def test_tells_systemd(reloadable, tmp_path):
 
 
 def test_every_option_says(tmp_path):
-    """The help and the sample say of each option what a reload does."""
+    """The help and the sample say of each option the effect of a reload."""
     def text(flag):
         return subprocess.run([PROGRAM, flag], capture_output=True, text=True).stdout
     sample = text("--print-config")

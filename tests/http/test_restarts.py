@@ -118,7 +118,7 @@ def test_silent_connections_do_not_hold_it(running):
 
 
 def test_no_more_connections(running):
-    """While it finishes what it has, nobody is let in who would not be answered."""
+    """While it finishes its requests, nobody is let in who would not be answered."""
     with running.socket() as connection:
         connection.sendall(REQUEST + IMAGES[0].tobytes()[:100])
         poll(lambda: running.total("convolved_spool_memory_bytes") > 0, 60, "the body")

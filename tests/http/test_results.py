@@ -233,7 +233,7 @@ def test_query_as_typed(service):
 
 
 def test_gaussian_of_size(service):
-    """The same window by size and by what it stands for."""
+    """The same window is given by size and by its other form."""
     pixels = random_pixels(6, 50, 40, 3, "u8")
     by_size, by_both, by_none, by_one = (
         service.filter(pixels, [("gaussian", parameters)], variant="general").pixels

@@ -1,4 +1,4 @@
-"""A quarter of a minute of the soak; and that it would notice what it is for."""
+"""A quarter of a minute of the soak; and a check that it would notice growth."""
 import random
 
 import pytest

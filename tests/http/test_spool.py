@@ -197,7 +197,7 @@ def post_from(service, address):
 
 
 def test_slow_readers_of_a_client(read_slowly):
-    """One client's answers are bounded, another's come; a slow reader makes room for what comes later."""
+    """One client's answers are bounded, another's come; a slow reader makes room for later answers."""
     room = UNREAD_CLIENT // ANSWER
     before = held(read_slowly)
     with slow_readers(read_slowly, 12, "127.0.0.2") as connections:
@@ -293,7 +293,7 @@ def test_disk_of_slow_readers(launch):
 
 
 def test_one_answer_is_always_allowed(launch):
-    """However large it is, whoever reads it."""
+    """The answer comes, however large it is and whichever client reads it."""
     with launch("--codecs", "1", "--unread-size", "1M", "--unread-client-size", "1M",
                 environment=ONE_DEVICE) as service:
         assert np.array_equal(service.post(TARGET, PIXELS.tobytes()).pixels, PIXELS)

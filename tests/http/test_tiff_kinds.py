@@ -288,7 +288,7 @@ def test_directories_in_a_loop(service):
 
 
 def test_cut_before_its_directory(service):
-    """The refusal says what the user can see to."""
+    """The refusal names the cause in the user's reach."""
     body = imagefiles.written(Image.fromarray(random_pixels(1, 90, 60, 3, "u8")), "TIFF", compression="tiff_lzw")
     assert struct.unpack("<I", body[4:8])[0] > len(body) // 2
     problem = service.identity(body[:len(body) // 2]).refused(422, "undecodable")

@@ -1,4 +1,4 @@
-"""The tuner: in idle time it measures the kernels for what was asked, and remembers."""
+"""The tuner: in idle time it measures the kernels for earlier requests, and remembers."""
 import contextlib
 import json
 import os
@@ -69,7 +69,7 @@ def tuned(start):
 
 
 def test_choice(tuned):
-    """It names the quickest of what was measured, general kernels among them."""
+    """It names the quickest of the measured kernels, general ones among them."""
     choice, _ = tuned
     candidates = choice["candidates"]
     assert choice["device"] == "cpu0" and len(candidates) >= 3
@@ -203,8 +203,8 @@ def scheduling(processes):
 
 
 def test_at_once(tmp_path):
-    """convolved-device --tune prints what it measures and leaves it for the service. Somebody waits for
-    it: it compiles as quickly as it can."""
+    """convolved-device --tune prints its measurements and leaves them for the service. Somebody
+    waits for it: it compiles as quickly as it can."""
     (tmp_path / "state").mkdir()
     arguments = [BUILD / "convolved-device", "--tune", "--filter", "sobel", "--filter", "sobel=output=x",
                  "--cache-dir", tmp_path / "cache", "--state-dir", tmp_path / "state"]

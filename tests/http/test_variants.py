@@ -75,7 +75,7 @@ def filtered(service, pixels, filters, **options):
 
 
 def test_all_are_listed(variants):
-    """The tests below miss none; each says what it is."""
+    """The tests below miss none; each names its reason."""
     assert set(variants) >= set(NAMES)
     for one in variants.values():
         assert one["origin"] in ("general", "special", "classic") and one["text"], one
@@ -172,7 +172,7 @@ def test_unknown(service):
     # By the codec worker: the image's type and bands.
     ("conv_image", [("box", {})], 200, 3, {}, "bands"),
     ("separable_packed", [("unsharp", {})], 200, 3, {}, "f32"),
-    # By the device worker, in words that say what it would take and where.
+    # By the device worker, in words that say the requirement and the place.
     ("separable_mma", [SEPARABLE[0]], 200, 3, {}, "NVIDIA GPU"),
     ("separable_packed", [("convolve", {"kernel": [[1, -3, 1]] * 3})], 200, 3, {}, "weights of a mean"),
     ("separable_packed", [SEPARABLE[0]], 9, 1, {}, "rows of 64 samples"),
@@ -195,7 +195,7 @@ def test_refused(service, name, filters, width, bands, options, says):
 
 
 def test_for_a_part_of_a_chain(service):
-    """The variant does what it can of a chain, other kernels the rest."""
+    """The variant does its part of a chain, other kernels the rest."""
     filters = [SEPARABLE[0], ("sobel", {})]
     pixels = random_pixels(8, WIDTH, HEIGHT, 3, "u8")
     for name in ("separable_wide", "sep_tiled", "gradient_packed", "gradient"):

@@ -52,7 +52,7 @@ def test_all_filters(service, filters):
 
 
 def test_many_tiles(service):
-    """Pieces, tiles and their seams; the answer is what it is without verify."""
+    """Pieces, tiles and their seams; the answer is the same without verify."""
     pixels = random_pixels(1, 2100, 1300, 3, "u8")
     for filters in CHAINS[:2]:
         answer = verified(service, pixels, filters, border="reflect101", variant="general")
@@ -78,7 +78,7 @@ def test_part(service):
 
 @pytest.mark.parametrize("form", ["png", "jpeg", "webp", "tiff", "ppm", "gif"])
 def test_formats(service, form):
-    """The filters' result is compared, before the format changes what it cannot hold."""
+    """The filters' result is compared, before the format changes it."""
     body = imagefiles.write_png(random_pixels(4, 333, 222, 3, "u8"))
     answer = service.post(f"/v1/filters/gaussian?sigma=2&verify=1&format={form}", body)
     samples, largest, mismatches = verdict(answer)

@@ -292,7 +292,7 @@ static double reference(const struct trial *t, int x, int y, int band)
 	return reference_sum(t, x, y, band);
 }
 
-/* Floats have no range to stay in; what is no number need only be none. */
+/* Floats have no range to stay in; NaN need only be NaN. */
 static bool close_enough(const struct trial *t, double got, double wanted)
 {
 	if (t->type == PIXEL_F32)

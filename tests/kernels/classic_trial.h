@@ -62,7 +62,7 @@ size_t trial_sample_size(const struct trial *t);
 void trial_init(struct trial *t, int width, int height);
 void trial_fini(struct trial *t);
 
-/* Checks the target; prints what is wrong, if something is. */
+/* Checks the target; prints the errors, if any. */
 bool trial_check(const struct trial *t);
 
 /* A line about this trial, on standard output. */

@@ -316,7 +316,7 @@ static bool run_trial(const struct variant *v, cl_kernel kernel, struct trial *t
 	return ok;
 }
 
-/* Counts groups by what VARIANTS.md says of classes, not by what the kernel says. */
+/* Counts groups by VARIANTS.md's definition of classes, not by the kernel's. */
 static void count_classes(const struct trial *t)
 {
 	const struct rect *roi = &t->roi, *from = &t->from;

@@ -197,7 +197,7 @@ static bool rows_equal(const struct item *item, const uint8_t *samples,
 	return true;
 }
 
-/* Sets what images may write to poison, and then all must be. */
+/* Tells whether all bytes are poison, once those that images may write have been poisoned again. */
 static bool guards_intact(const struct item *items, uint32_t count, uint8_t *samples, uint64_t size)
 {
 	for (uint32_t i = 0; i < count; i++)
@@ -581,7 +581,7 @@ static void try_damaged(struct jpeg_decoder *decoder, uint32_t tried, bool spare
 	items_free(items, count);
 }
 
-/* Damaged files: what is not flagged is what libjpeg makes of them. */
+/* Damaged files: unflagged results are libjpeg's. */
 static void test_damaged(void)
 {
 	enum { ROUNDS = 8 }; /* with one decoder */

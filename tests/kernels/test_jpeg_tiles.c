@@ -182,7 +182,7 @@ static bool filter(const struct item *item, const struct plan *plan, struct jpeg
 	return true;
 }
 
-/* Returns the scan that libjpeg-turbo makes of it; NULL likewise. */
+/* Returns the scan that libjpeg-turbo makes of it; NULL if it cannot. */
 static uint8_t *expect(const struct item *item, const struct plan *plan, size_t *size)
 {
 	const struct wanted *w = &item->wanted;
@@ -685,7 +685,7 @@ static uint64_t buffers_of(const struct jpeg_pipeline *p)
 	return bytes;
 }
 
-/* Buffers grow to what was worked out ahead, and not further. */
+/* Buffers grow to the size computed ahead, and not further. */
 static void test_room(void)
 {
 	enum { BATCH = 3, SLACK = 4096 };
@@ -747,8 +747,8 @@ static void test_room(void)
 	clReleaseCommandQueue(queue);
 }
 
-/* A lane takes what fits into its memory, and no more; it releases what another kind of stack
- * needs. */
+/* A lane takes the stacks that fit into its memory, and no more; it releases another kind's
+ * buffers. */
 static void test_memory(void)
 {
 	static const struct wanted wide = {{400, 40, JPEGS_420, 85, 0, 0, 0, 0}, JPEGS_420, 85},
@@ -839,7 +839,7 @@ static void send_tile(const struct item *item, uint64_t plan)
 	send_message(&(struct message){.type = MSG_TILE, .tile = {item->tile, plan}}, NULL);
 }
 
-/* Gives the worker an arena and a plan; what is placed from now on lies in that arena. */
+/* Gives the worker an arena and a plan; tiles placed from now on lie in that arena. */
 static void send_arena(struct arena *memory)
 {
 	int fds[2];

@@ -235,7 +235,7 @@ static void run_large(struct harness *h, struct tally *tally)
 	}
 }
 
-/* The sets, then the large images, and at last what the general kernels have promised. */
+/* The sets, then the large images, and at last the general kernels' promise. */
 static void run_part(struct harness *h, size_t part, int totals[2])
 {
 	struct tally tally = {0};

@@ -183,7 +183,7 @@ static void parse_regions(struct chain *chain, const char *text)
 	chain->regions.invert = strstr(text, "&invert=1") != NULL;
 }
 
-/* Gives a canny the edges of an image of random bits: of the result of it and what is before. */
+/* Gives a canny the edges of an image of random bits: of its result and the filters before it. */
 static void gather_edges(const struct trial *t, struct chain *chain, uint32_t call)
 {
 	struct chain before = {.count = call + 1, .border = t->border};
@@ -257,7 +257,7 @@ struct wish {
 };
 
 /* Kernels that are shaped for GPUs take long to be compiled for a CPU, so their blocks are lower
- * there: what they do to a row is the same. */
+ * there: their work on a row is the same. */
 static void choose_wish(void *user, const struct work *work, enum kernel *kernel,
                         struct shape *shape)
 {

@@ -1,4 +1,4 @@
-"""Prometheus' text format, read strictly: what a scraper would refuse raises ValueError."""
+"""Prometheus' text format, read strictly: errors that a scraper would refuse raise ValueError."""
 import functools
 import math
 import re
@@ -41,7 +41,7 @@ def parse_value(text):
 
 @functools.lru_cache(10000)
 def parse_series(text):
-    """Returns (name, frozenset of labels) of what stands before a value. Most of it stands in every
+    """Returns (name, frozenset of labels) of the text before a value. Most of it stands in every
     text."""
     match = re.fullmatch(r"([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(.*)\})?", text)
     if not match:

@@ -1,4 +1,4 @@
-/* JPEG files by libjpeg-turbo, the measure of what devices decode and encode. Any failure but that
+/* JPEG files by libjpeg-turbo, the measure for devices' decoding and encoding. Any failure but that
  * of jpegs_decode() ends the process. */
 #ifndef TESTS_JPEGS_H
 #define TESTS_JPEGS_H

@@ -980,7 +980,7 @@ def placed(image, whole, target):
 
 
 def check(answer, expected):
-    """Raises AssertionError if the answer's pixels are not what is expected."""
+    """Raises AssertionError if the answer's pixels are not the expected ones."""
     assert answer.shape == expected.value.shape, (answer.shape, expected.value.shape)
     got = answer.astype(np.float64)
     assert np.isfinite(got).all(), "not all samples are finite"

@@ -39,13 +39,14 @@ def sanitized():
     return b"__asan_init" in binary or b"__tsan_init" in binary
 
 
-PATIENCE = 300  # seconds that a busy machine may take for anything: no test waits that long for what comes
+# seconds that a busy machine may take for anything: no test waits that long for the expected event
+PATIENCE = 300
 
 
 def poll(condition, seconds=PATIENCE, what="the condition", interval=None):
-    """Asks until the condition holds; returns what it returned. Without an interval, the longer it
-    has waited the less often it asks: up to a tenth of a second, for it takes processor time from
-    what is waited for. A passing condition needs an interval. `seconds`: if more than PATIENCE is
+    """Asks until the condition holds; returns its value. Without an interval, the longer it has
+    waited the less often it asks: up to a tenth of a second, for it takes processor time from the
+    awaited work. A passing condition needs an interval. `seconds`: if more than PATIENCE is
     needed."""
     begun, seconds = time.monotonic(), max(seconds, PATIENCE)
     while True:
@@ -268,7 +269,7 @@ class Client:
 
     @contextlib.contextmanager
     def socket(self, timeout=PATIENCE):
-        """A bare connection, for what a decent client would not send."""
+        """A bare connection, for bytes that a decent client would not send."""
         with socket.create_connection((self.host, self.port), timeout=timeout) as connection:
             yield connection
 
