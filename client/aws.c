@@ -82,7 +82,7 @@ static const char *environment(const char *name)
 	return value && *value ? value : NULL;
 }
 
-/* The first of two variables that is set. */
+/* Returns the first of two variables that is set. */
 static const char *either(const char *one, const char *other)
 {
 	const char *value = environment(one);
@@ -107,7 +107,7 @@ static char *path_of(const char *variable, const char *otherwise)
 	                               : text_of("%s", path);
 }
 
-/* Reads a file whole, if there is one. */
+/* Reads a whole file, if it exists. */
 static enum exit_code read_file(struct source *s)
 {
 	FILE *file = fopen(s->path, "re");
@@ -133,7 +133,7 @@ static enum exit_code read_file(struct source *s)
 	return EXIT_USAGE;
 }
 
-/* True if the part is `word`, a blank and `name`, which may be in quotes. */
+/* Tells whether the part is `word`, a blank and `name`, which may be in quotes. */
 static bool is_section(struct ini_part part, const char *word, const char *name)
 {
 	size_t size = strlen(word);
@@ -210,8 +210,8 @@ static void read_services(struct source *s)
 			keep(s, S3_ENDPOINT, ini.value);
 }
 
-/* What they say together
- * -------------------------------------------------------------------------- */
+/* Settings from all sources
+ * ----------------------------------------------------------------------- */
 
 /* The two files; that of credentials counts first. */
 struct files {
@@ -263,7 +263,7 @@ static enum exit_code refuse(const char *what, const char *profile)
 	return EXIT_USAGE;
 }
 
-/* Why there are no keys. */
+/* Prints why there are no keys. */
 static enum exit_code explain_absence(const struct files *files)
 {
 	static const char *const elsewhere[] = {"AWS_WEB_IDENTITY_TOKEN_FILE",
@@ -279,7 +279,7 @@ static enum exit_code explain_absence(const struct files *files)
 	return EXIT_USAGE;
 }
 
-/* Keys in a file, which belong together. */
+/* Takes keys from a file; they belong together. */
 static enum exit_code take_keys_of(struct aws *aws, const struct source *s)
 {
 	if (!s->lines[ACCESS_KEY] != !s->lines[SECRET_KEY]) {
@@ -314,7 +314,7 @@ static enum exit_code take_keys(struct aws *aws, const struct files *files, cons
 		aws->whence = copy_of("the environment");
 		return EXIT_DONE;
 	}
-	/* The AWS tools, too, prefer these to keys beside them, but for processes. */
+	/* The AWS tools, too, prefer these to keys beside them, except for processes. */
 	for (size_t i = 0; i < sizeof fetched / sizeof *fetched; i++)
 		if (line_of(files, fetched[i]) &&
 		    (fetched[i] != PROCESS || !files->credentials.lines[ACCESS_KEY]))
@@ -326,7 +326,8 @@ static enum exit_code take_keys(struct aws *aws, const struct files *files, cons
 	return explain_absence(files);
 }
 
-/* The endpoint that counts: the more special one first, and the environment before the files. */
+/* Returns the endpoint that counts: the more specific one first, and the environment before the
+ * files. */
 static const char *endpoint_of(const struct files *files)
 {
 	const char *ignored = environment("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS");
@@ -373,7 +374,7 @@ static enum exit_code take_style(struct aws *aws, const char *style)
 	return EXIT_DONE;
 }
 
-/* What goes into headers and into the host's name. */
+/* Checks the parts of headers and of the host's name. */
 static enum exit_code check(const struct aws *aws)
 {
 	const char *const keys[] = {aws->access_key, aws->secret_key, aws->token};
@@ -436,7 +437,7 @@ void aws_fini(struct aws *aws)
 /* Addresses
  * --------------------------------------------------------------------------------------- */
 
-/* Scheme and host of the store's address, with the bucket in its place: in the host, if the
+/* Returns scheme and host of the store's address, with the bucket in its place: in the host, if the
  * certificate of the endpoint then fits (it has one * for a name without dots). */
 static char *base_of(const struct aws *aws, const struct object *object)
 {
@@ -460,7 +461,8 @@ static char *base_of(const struct aws *aws, const struct object *object)
 	return base;
 }
 
-/* S3 encodes all but these in what it signs. libcurl sends and signs the path as it is given. */
+/* S3 encodes all characters but these in the signed path. libcurl sends and signs the path as it
+ * is. */
 char *aws_url(const struct aws *aws, const char *name)
 {
 	struct object object = place_object(name);

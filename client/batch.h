@@ -3,5 +3,6 @@
 
 #include "client/server.h"
 
-/* Filters what the options name. Returns the exit status; a signal is left to the caller. */
+/* Filters the images that the options name. Returns the exit status; a signal is left to the
+ * caller. */
 enum exit_code batch_run(const struct options *options, const struct server *server);

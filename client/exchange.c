@@ -1,4 +1,4 @@
-/* One request: its callbacks, and what its answer means. */
+/* One request: its callbacks, and the meaning of its answer. */
 #include "client/exchange.h"
 
 #include <ctype.h>
@@ -15,11 +15,11 @@
 
 enum {
 	TEXT_MAX = 64 << 20,
-	LOOK_SECONDS = 30,        /* of silence, for what is answered at once: all but images */
-	PEER_SECONDS = 60,        /* of silence, elsewhere */
-	PEER_TEXT_MAX = 64 << 10, /* what is kept of a peer's message */
+	LOOK_SECONDS = 30,        /* longest silence before immediate answers: all but images */
+	PEER_SECONDS = 60,        /* longest silence elsewhere */
+	PEER_TEXT_MAX = 64 << 10, /* kept bytes of a peer's message */
 	QUERY_MAX = 8000,    /* bytes; proxies take little more. Longer ones travel as a form */
-	NOTICE_SECONDS = 10, /* a longer pause is told of */
+	NOTICE_SECONDS = 10, /* longer pauses are reported */
 };
 
 static size_t read_body(char *data, size_t size, size_t count, void *context)
@@ -55,7 +55,7 @@ static size_t keep_text(struct exchange *e, const char *data, size_t size)
 	char *text;
 
 	if (e->peer && size > PEER_TEXT_MAX - e->text_size)
-		return 0; /* it says enough, and may never end */
+		return 0; /* it is long enough, and may never end */
 	text = size <= TEXT_MAX - e->text_size ? realloc(e->text, e->text_size + size + 1) : NULL;
 
 	if (!text) {
@@ -240,8 +240,8 @@ static const char *member(const json_t *problem, const char *name)
 	return text ? text : "";
 }
 
-/* True if every image would be refused. A parameter may also be wrong for this image alone: then
- * the answer has the times of a job. */
+/* Tells whether every image would be refused. A parameter may also be wrong for this image alone:
+ * then the answer has the times of a job. */
 static bool is_request_wrong(const struct exchange *e, const json_t *problem, long status)
 {
 	const char *times = exchange_header(e, "Server-Timing");
@@ -253,7 +253,7 @@ static bool is_request_wrong(const struct exchange *e, const json_t *problem, lo
 	       !(e->own_format && !strcmp(member(problem, "parameter"), "format"));
 }
 
-/* Adds what the operator finds the request by in the log. */
+/* Adds the ID by which the operator finds the request in the log. */
 static void append(struct exchange *e, const char *request)
 {
 	char *text = e->text;
@@ -263,8 +263,8 @@ static void append(struct exchange *e, const char *request)
 	free(text);
 }
 
-/* A problem document as a sentence. The detail of a parameter's problem names the parameter; any
- * other detail needs the title before it. */
+/* Returns a problem document as a sentence. The detail of a parameter's problem names the
+ * parameter; any other detail needs the title before it. */
 static void say_problem(struct exchange *e, const struct server *server, long status)
 {
 	json_t *problem = e->text ? json_loads(e->text, 0, NULL) : NULL;
@@ -278,7 +278,7 @@ static void say_problem(struct exchange *e, const struct server *server, long st
 
 	if (is_request_wrong(e, problem, status))
 		e->outcome = OUTCOME_WRONG;
-	/* Not followed, as the token would go to another host. */
+	/* It is not followed, as the token would go to another host. */
 	curl_easy_getinfo(e->easy, CURLINFO_REDIRECT_URL, &elsewhere);
 	if (elsewhere)
 		exchange_say_address(
@@ -303,14 +303,14 @@ static void say_problem(struct exchange *e, const struct server *server, long st
 		append(e, request);
 }
 
-/* Statuses that refuse every image. */
+/* Tells whether a status refuses every image. */
 static bool for_all(long status)
 {
 	return status / 100 == 3 || status == 401 || status == 403 || status == 404 ||
 	       status == 405;
 }
 
-/* True if it timed out after the connection was made. */
+/* Tells whether it timed out after the connection was made. */
 static bool fell_silent(const struct exchange *e, CURLcode code)
 {
 	curl_off_t connected = 0;
@@ -319,8 +319,8 @@ static bool fell_silent(const struct exchange *e, CURLcode code)
 	return code == CURLE_OPERATION_TIMEDOUT && connected > 0;
 }
 
-/* Seconds until the next attempt; negative if none is worth it. A request changes nothing at the
- * service, so one that broke off may be sent again. */
+/* Returns the seconds until the next attempt; negative if none is worth it. A request changes
+ * nothing at the service, so a broken one may be sent again. */
 static double pause_before_next(const struct exchange *e, const struct server *server,
                                 CURLcode code)
 {
@@ -351,7 +351,7 @@ static double pause_before_next(const struct exchange *e, const struct server *s
 	}
 }
 
-/* The length of an address up to its path. */
+/* Returns the length of an address up to its path. */
 static size_t origin_size(const char *url)
 {
 	const char *host = strstr(url, "://");
@@ -359,7 +359,7 @@ static size_t origin_size(const char *url)
 	return host ? (size_t)(host + 3 - url) + strcspn(host + 3, "/?#") : strlen(url);
 }
 
-/* Why there is no answer. */
+/* Returns why there is no answer. */
 static void judge_failure(struct exchange *e, const struct server *server, CURLcode code)
 {
 	const char *why = *e->detail ? e->detail : curl_easy_strerror(code);
@@ -431,8 +431,8 @@ static void judge_result(struct exchange *e, const struct server *server)
 		e->outcome = OUTCOME_DONE;
 }
 
-/* Attempts are spread a little: requests refused together would come back together. A long pause is
- * told of in a line, once for all that wait together. */
+/* Attempts are spread a little: requests refused together would come back together. One line
+ * announces a long pause, for all that wait together. */
 static void postpone(struct exchange *e, CURLcode code, double seconds)
 {
 	static double told;

@@ -10,8 +10,8 @@
 #include "client/server.h"
 
 enum outcome {
-	OUTCOME_NONE, /* not yet */
-	OUTCOME_DONE, /* status 200, and a result if one was wanted; or what a peer takes for it */
+	OUTCOME_NONE,        /* not yet */
+	OUTCOME_DONE,        /* status 200, and a result if one was wanted; or a peer's success */
 	OUTCOME_FAILED,      /* this image was refused */
 	OUTCOME_WRONG,       /* every image would be refused: unknown filter or invalid parameter */
 	OUTCOME_REFUSED,     /* every image would be refused: no permission, or not a convolved */
@@ -19,18 +19,18 @@ enum outcome {
 	OUTCOME_GIVEN_UP,    /* ended by a signal, or by the outcome of another exchange */
 };
 
-/* The largest file that is read from or sent to a peer, in bytes: what stores take in a request. */
+/* The largest file that is read from or sent to a peer, in bytes: stores' limit for a request. */
 #define EXCHANGE_PEER_MAX ((curl_off_t)5 << 30)
 
 struct exchange;
 
-/* Who is asked, if not the service. */
+/* A peer: the other side of a request, if it is not the service. */
 struct peer {
 	const char *name; /* "the object store" */
 	enum outcome unreachable;
-	/* Sets the options of the request that the service's have not, its address among them. */
+	/* Sets the options that the service's requests have not, its address among them. */
 	void (*prepare)(const struct exchange *e);
-	/* True if an answer may be better next time. */
+	/* Tells whether an answer may be better next time. */
 	bool (*is_passing)(const struct exchange *e);
 	/* Judges an answer: sets the outcome, and a message. */
 	void (*judge)(struct exchange *e);
@@ -40,9 +40,9 @@ struct exchange {
 	/* The request. The caller owns these and releases them. */
 	char *target;             /* path and query; of a peer's, the address */
 	const struct peer *peer;  /* NULL: the service */
-	const struct aws *aws;    /* of a store */
-	struct curl_slist *heads; /* headers for a peer */
-	bool look;                /* at what a store has: only the headers matter */
+	const struct aws *aws;    /* a store's method */
+	struct curl_slist *heads; /* a store's keys */
+	bool look;                /* only the headers matter, at a store */
 	int body;                 /* open file of the image; -1: send a GET */
 	int64_t size;             /* bytes of the body */
 	int result;      /* open, empty file for the body of a 200; -1: the body becomes `text` */
@@ -51,16 +51,17 @@ struct exchange {
 
 	/* The answer. */
 	enum outcome outcome;
-	long status; /* of HTTP */
+	long status; /* HTTP's */
 	char *text;  /* the body if `result` is -1; on failure the message; or NULL */
 	size_t text_size;
 
-	/* Valid between begin and end. */
+	/* Members that are valid between begin and end. */
 	CURL *easy;
-	curl_mime *form; /* of a request whose parameters are too long for its address; or NULL */
+	/* form of a request whose parameters are too long for its address; or NULL */
+	curl_mime *form;
 	int64_t sent;
 	unsigned attempts;
-	double due;  /* when it begins again; 0: under way */
+	double due;  /* time of the next attempt; 0: under way */
 	int failure; /* errno of reading the body or writing the result; -1: a truncated body */
 	char detail[CURL_ERROR_SIZE];
 };
@@ -77,11 +78,11 @@ void exchange_renew(struct exchange *e);
 /* For peers: replaces the text by a message. */
 void exchange_say(struct exchange *e, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
-/* The same with an address as it may be shown, which takes the place of the format's only %s. */
+/* Does the same with an address in its printable form for the format's only %s. */
 void exchange_say_address(struct exchange *e, const char *format, const char *address);
-/* A header of the answer, or NULL. */
+/* Returns a header of the answer, or NULL. */
 const char *exchange_header(const struct exchange *e, const char *name);
-/* True if the answer marks its own end, so that a broken connection cannot look like one. */
+/* Tells whether the answer marks its own end, so that a broken connection cannot look like one. */
 bool exchange_has_end(const struct exchange *e);
 
 /* Releases the handle's resources and the text. */

@@ -13,7 +13,7 @@ struct guard {
  * are skipped: they need no guard. */
 void guard_add(struct guard *guard, const struct stat *file, const char *name);
 
-/* The name under which this file was added, or NULL. */
+/* Returns the name under which this file was added, or NULL. */
 const char *guard_find(const struct guard *guard, const struct stat *file);
 
 void guard_fini(struct guard *guard);

@@ -33,8 +33,8 @@ static enum ini_item read_section(struct ini *ini, struct ini_part line)
 	return INI_SECTION;
 }
 
-/* An indented line belongs to the key before it: it is nested if that has no value of its own, and
- * otherwise goes on with its value, which no key that is asked for has. */
+/* An indented line belongs to the key before it: it is nested if that key has no value; otherwise
+ * it continues the value, which none of the wanted keys has. */
 static enum ini_item read_pair(struct ini *ini, struct ini_part line, size_t indent)
 {
 	const char *equals = memchr(line.at, '=', line.size), *end = line.at + line.size;

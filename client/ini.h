@@ -15,20 +15,20 @@ enum ini_item {
 	INI_END,
 	INI_SECTION,  /* `section` is a new one */
 	INI_VALUE,    /* a key and its value, which may be empty */
-	INI_NESTED,   /* likewise, below the key `parent` */
+	INI_NESTED,   /* the same, below the key `parent` */
 	INI_MALFORMED /* the line is none of these */
 };
 
-/* Where the reader is, and what it has found: parts of the text, without blanks around them. Begin
+/* The reader's place, and its latest item: parts of the text, without blanks around them. Begin
  * with {.next = text}. */
 struct ini {
 	const char *next;
-	unsigned line; /* of the item, from 1 */
+	unsigned line; /* line of the item, from 1 */
 	struct ini_part section, parent, key, value;
-	size_t indent; /* of the last key that is not nested */
+	size_t indent; /* the last key that is not nested */
 };
 
 enum ini_item ini_read(struct ini *ini);
 
-/* True if the part is this text. */
+/* Tells whether the part is this text. */
 bool ini_is(struct ini_part part, const char *text);

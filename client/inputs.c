@@ -29,8 +29,8 @@ static bool is_directory(const char *path)
 	return !stat(path, &info) && S_ISDIR(info.st_mode);
 }
 
-/* The path of a result in the output directory: the input's name there, with the suffix of the
- * format that --format names. */
+/* Returns the path of a result in the output directory: the input's name there, with the suffix of
+ * the format that --format names. */
 static char *result_of(const struct inputs *inputs, const char *name, const char *format)
 {
 	const char *suffix = suffix_of(name);
@@ -67,7 +67,7 @@ static int by_name(const FTSENT **one, const FTSENT **other)
 	return strcmp((*one)->fts_name, (*other)->fts_name);
 }
 
-/* True if a file's name says that it is an image. */
+/* Tells whether a file's name says that it is an image. */
 static bool is_image(const char *name)
 {
 	enum format format = format_parse(suffix_of(name));
@@ -75,7 +75,7 @@ static bool is_image(const char *name)
 	return *name != '.' && format != FORMAT_NONE && format != FORMAT_RAW;
 }
 
-/* Adds one entry of a directory. Hidden files and the results of former runs are left out. */
+/* Adds one entry of a directory, except for hidden files and the results of former runs. */
 static void add_entry(struct inputs *inputs, FTS *tree, FTSENT *entry, size_t root,
                       const struct stat *results, const char *format)
 {
@@ -143,7 +143,7 @@ static bool look_at(const char *path, int standard, struct stat *info)
 	return !(strcmp(path, "-") ? stat(path, info) : fstat(standard, info));
 }
 
-/* The input whose place a result would take, or NULL. `sorted` is by input. */
+/* Returns the input whose place a result would take, or NULL. `sorted` is by input. */
 static const char *find_input(const struct inputs *inputs, const struct task **sorted,
                               const struct task *task)
 {
@@ -188,7 +188,7 @@ static enum exit_code check_places(const struct inputs *inputs)
 	return status;
 }
 
-/* True if a path that does not exist yet looks like that of a single image. */
+/* Tells whether a path that does not exist yet looks like that of a single image. */
 static bool is_for_one(const char *place)
 {
 	return place[strlen(place) - 1] != '/' &&
@@ -196,14 +196,14 @@ static bool is_for_one(const char *place)
 	       format_parse(suffix_of(place)) != FORMAT_NONE;
 }
 
-/* True if results go into the place: a directory, or the keys that begin with it. */
+/* Tells whether results go into the place: a directory, or the keys that begin with it. */
 static bool is_for_several(const char *place)
 {
 	return place[strlen(place) - 1] == '/' || is_directory(place) ||
 	       (place_kind(place) == PLACE_OBJECT && !*place_object(place).key);
 }
 
-/* Keeps the directory without slashes at its end; of a key, which may have several, without one. */
+/* Keeps the directory without slashes at its end; a key, which may have several, loses one. */
 static enum exit_code set_directory(struct inputs *inputs, const char *directory)
 {
 	size_t length = strlen(directory);
@@ -235,7 +235,7 @@ static enum exit_code check_output(const char *place, bool directory)
 	return wrong ? EXIT_USAGE : EXIT_DONE;
 }
 
-/* The output directory that the options name; or NULL. */
+/* Returns the output directory that the options name; or NULL. */
 static enum exit_code find_directory(struct inputs *inputs, const struct options *options)
 {
 	const char *out = options->output, *directory = options->output_dir;
@@ -265,7 +265,7 @@ static enum exit_code find_directory(struct inputs *inputs, const struct options
 	return directory ? set_directory(inputs, directory) : EXIT_DONE;
 }
 
-/* Standard input and output take the places that were not named, unless they are a terminal. */
+/* Uses standard input and output for places that were not named, unless they are a terminal. */
 static enum exit_code add_single(struct inputs *inputs, const char *input, const char *output)
 {
 	struct stat info;
@@ -392,7 +392,7 @@ static void free_task(struct task *task)
 	free(task->output);
 }
 
-/* A list's line as a task. */
+/* Makes a task of a list's line. */
 static struct task *task_of(const struct inputs *inputs, const char *name)
 {
 	struct task *task = calloc(1, sizeof *task);

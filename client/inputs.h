@@ -11,21 +11,21 @@
 
 struct task {
 	char *input;       /* a path, an address, or "-" */
-	char *name;        /* of the input, for messages and records */
+	char *name;        /* the input's, for messages and records */
 	char *output;      /* a path, s3://…, or "-"; NULL: see `wrong` */
-	const char *wrong; /* what is wrong with the input's name, or NULL */
+	const char *wrong; /* the error in the input's name, or NULL */
 	int64_t size;      /* bytes of the input, when it was found */
 };
 
 struct inputs {
-	struct task *tasks; /* of what is not a list */
+	struct task *tasks; /* all but those of a list */
 	size_t count, next;
 	struct list list; /* fd: -1 if there is none */
 	const char *format;
-	char *directory; /* of the results; NULL if there is a single result, with a name of its own
-	                  */
-	size_t left_out; /* files in directories whose names are not those of images */
-	bool failed;     /* something could not be read; the message has been printed */
+	/* place of the results; NULL if there is a single result, with a name of its own */
+	char *directory;
+	size_t left_out;    /* files in directories whose names are not those of images */
+	bool failed;        /* something could not be read; the message has been printed */
 	struct guard guard; /* the inputs, but for a list's; their names live until inputs_fini() */
 };
 
@@ -34,10 +34,10 @@ static inline bool inputs_is_list(const struct inputs *inputs)
 	return inputs->list.fd >= 0;
 }
 
-/* Returns EXIT_DONE, or EXIT_USAGE after printing what is wrong. */
+/* Returns EXIT_DONE, or EXIT_USAGE after printing the error. */
 enum exit_code inputs_find(struct inputs *inputs, const struct options *options);
 void inputs_fini(struct inputs *inputs);
 
-/* The next input. It is the caller's until inputs_release(). */
+/* Returns the next input. It is the caller's until inputs_release(). */
 enum supply inputs_next(struct inputs *inputs, struct task **task);
 void inputs_release(const struct inputs *inputs, struct task *task);

@@ -4,10 +4,10 @@
 
 /* Catches them, unless they were ignored (nohup). SIGXFSZ becomes an errno. */
 void interrupt_init(void);
-/* The signal that arrived, or 0. */
+/* Returns the signal that arrived, or 0. */
 int interrupt_number(void);
-/* A descriptor that becomes readable when a signal has arrived. */
+/* Returns a descriptor that becomes readable when a signal has arrived. */
 int interrupt_fd(void);
-/* If a signal arrived, ends the process by it, so that the parent process sees the signal and a
- * shell ends its loop. */
+/* Ends the process by the signal that arrived, if any, so that the parent process sees the signal
+ * and a shell ends its loop. */
 void interrupt_end(void);

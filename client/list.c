@@ -26,7 +26,7 @@ void list_close(struct list *list)
 	*list = (struct list){.fd = -1};
 }
 
-/* Reads what is there. */
+/* Reads the available bytes. */
 static enum supply read_more(struct list *list)
 {
 	struct pollfd wait = {.fd = list->fd, .events = POLLIN};
@@ -68,7 +68,7 @@ static bool take(struct list *list, size_t size, const char **name)
 
 	line[size] = '\0';
 	list->start += size + 1;
-	if (size && list->separator == '\n' && line[size - 1] == '\r') /* of a Windows text */
+	if (size && list->separator == '\n' && line[size - 1] == '\r') /* from a Windows text */
 		line[--size] = '\0';
 	if (list->start > list->end) /* the last line has no end */
 		list->start = list->end;

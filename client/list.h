@@ -1,5 +1,5 @@
-/* A list of names, one a line, that is read while it is worked on: neither it nor its names are
- * kept in memory. A pipe may be slow: the reader does not wait for it. */
+/* A list of names, one a line, that is read on demand: neither it nor its names are kept in memory.
+ * A pipe may be slow: the reader does not wait for it. */
 #pragma once
 
 #include <stdbool.h>
@@ -20,6 +20,6 @@ struct list {
 int list_open(struct list *list, const char *path, char separator);
 void list_close(struct list *list);
 
-/* The next name, which lives until the next call. SUPPLY_LATER: it is not there yet. SUPPLY_END:
- * there is none, or reading has failed. Empty lines are left out. */
+/* Returns the next name, which lives until the next call. SUPPLY_LATER: it is not there yet.
+ * SUPPLY_END: there is none, or reading has failed. Empty lines are left out. */
 enum supply list_next(struct list *list, const char **name);

@@ -24,9 +24,9 @@ static const char head[] = "{\"convolve\":\"manifest\",\"version\":1}\n";
 
 enum { HEAD_SIZE = sizeof head - 1, LINE_MAX_SIZE = 1 << 20, SLOTS_MIN = 1 << 10 };
 
-/* Where the last line about an output is; offset 0: the slot is free. */
+/* The place of the last line about an output; offset 0: the slot is free. */
 struct slot {
-	uint64_t hash; /* of the output's name */
+	uint64_t hash; /* hash of the output's name */
 	off_t offset;
 };
 
@@ -37,10 +37,10 @@ struct manifest {
 	const char *run;
 	struct slot *slots; /* a table with open addresses */
 	size_t size, used;  /* size: a power of two, more than 3/2 of those used */
-	size_t lines;       /* of the file, when it was read */
+	size_t lines;       /* lines of the file, when it was read */
 };
 
-/* A name as JSON; bytes that are not UTF-8 are percent-escaped, as in a URL. */
+/* Returns a name as JSON; bytes that are not UTF-8 are percent-escaped, as in a URL. */
 static json_t *text_of(const char *name)
 {
 	json_t *text = json_string(name);
@@ -57,7 +57,7 @@ static json_t *time_of(const struct stat *info)
 	return json_integer((json_int_t)info->st_mtim.tv_sec * 1000000000 + info->st_mtim.tv_nsec);
 }
 
-/* The line of a result. What is not known of its input is left out. */
+/* Returns the line of a result. Unknown members of its input are left out. */
 static json_t *entry_of(const char *output, const struct making *making, const struct stat *result)
 {
 	bool elsewhere = place_kind(making->input) != PLACE_FILE;
@@ -80,8 +80,8 @@ static json_t *entry_of(const char *output, const struct making *making, const s
 /* The table of lines
  * ------------------------------------------------------------------------------ */
 
-/* The line at an offset; NULL if it cannot be read, or is damaged, as the last one on a full disk
- * may be. */
+/* Returns the line at an offset; NULL if it cannot be read, or is damaged, as the last one on a
+ * full disk may be. */
 static json_t *read_entry(const struct manifest *m, off_t offset)
 {
 	char *line = NULL;
@@ -110,7 +110,8 @@ static const char *output_of(const json_t *entry)
 	return json_string_value(json_object_get(entry, "output"));
 }
 
-/* The slot of an output: the one that has it, or a free one. *entry is its line, or NULL. */
+/* Returns the slot of an output: the one that has it, or a free one. *entry is its line, or
+ * NULL. */
 static struct slot *find_slot(const struct manifest *m, const char *name, json_t **entry)
 {
 	uint64_t wanted = hash_short(hash_text(HASH_START, name));
@@ -315,7 +316,7 @@ static int write_anew(const struct manifest *m, int fd)
 }
 
 /* Rewrites the manifest when most of its lines are out of date. On failure it stays as it is. The
- * lock is held, so a new file that is there already is what a killed run has left. */
+ * lock is held, so a killed run has left any new file that exists already. */
 static void renew(struct manifest *m, bool wanted)
 {
 	char *path = NULL;
@@ -397,7 +398,7 @@ void manifest_close(struct manifest *m)
 	free(m);
 }
 
-/* The line of an output, or NULL; the caller releases it. */
+/* Returns the line of an output, or NULL; the caller releases it. */
 static json_t *find(const struct manifest *m, const char *output)
 {
 	json_t *name = text_of(output + m->prefix), *entry;

@@ -3,8 +3,8 @@
  * address and version), the request, and the result's own size and time. It is a file, not extended
  * attributes, because network file systems, FAT and archives lose those. Lines are only appended,
  * after the result has taken its place: a crash between the two costs one more run of that image. A
- * file without the first line, or a symbolic link, is not ours and is never written to. In memory
- * is only where a result's line is, in up to 48 bytes. */
+ * file without the first line, or a symbolic link, is not ours and is never written to. Memory
+ * holds only the places of the lines, in up to 48 bytes each. */
 #pragma once
 
 #include <stdbool.h>
@@ -12,34 +12,35 @@
 
 struct manifest;
 
-/* What a result is made from, and how. */
+/* The origin of a result. */
 struct making {
 	const char *input;       /* its path or, as place_shown() has it, its address */
-	const struct stat *info; /* of its bytes; NULL: not read yet */
-	const char *version;     /* of a file elsewhere, as store_version() has it; or NULL */
+	const struct stat *info; /* hash of its bytes; NULL: not read yet */
+	/* version of a file elsewhere, as store_version() has it; or NULL */
+	const char *version;
 	const char *request;
 };
 
 /* Opens the directory's manifest; creates both if necessary. `run` identifies this run, and
- * outlives the manifest. Returns NULL after printing what is wrong. */
+ * outlives the manifest. Returns NULL after printing the error. */
 struct manifest *manifest_open(const char *directory, const char *run);
-/* True if the directory has one. */
+/* Tells whether the directory has one. */
 bool manifest_exists(const char *directory);
 void manifest_close(struct manifest *manifest);
 
-/* True if the result exists as it was made so; `result` is then its status. If the input has not
- * been read, *version becomes the one that it had, or NULL; the caller frees it. */
+/* Tells whether the result exists as it was made so; `result` is then its status. If the input has
+ * not been read, *version becomes its recorded version, or NULL; the caller frees it. */
 bool manifest_has(const struct manifest *manifest, const char *output, const struct making *making,
                   struct stat *result, char **version);
 
-/* True if the file with this status is the result that was made at the output's place, as it was
- * made: its size and time are those recorded. */
+/* Tells whether the file with this status is the result that was made at the output's place, as it
+ * was made: its size and time are those recorded. */
 bool manifest_knows(const struct manifest *manifest, const char *output, const struct stat *there);
 
-/* True if a result of this name would be a manifest, in any letter case. */
+/* Tells whether a result of this name would be a manifest, in any letter case. */
 bool manifest_is_place(const char *output);
 
-/* The input from which this run made the output, or NULL; the caller frees it. */
+/* Returns the input from which this run made the output, or NULL; the caller frees it. */
 char *manifest_made_from(const struct manifest *manifest, const char *output);
 
 /* Records that a result was made. Returns NULL, or why that failed. */

@@ -62,7 +62,7 @@ void metrics_fini(struct metrics *m)
 	*m = (struct metrics){0};
 }
 
-/* The first sample that is not before this one; the end of all if there is none. */
+/* Returns the first sample that is not before this one; the end of all if there is none. */
 static const struct sample *seek(const struct metrics *m, const char *name, const char *labels)
 {
 	const struct sample wanted = {.name = name, .labels = labels};
@@ -79,7 +79,7 @@ static const struct sample *seek(const struct metrics *m, const char *name, cons
 	return m->sample + low;
 }
 
-/* The sample if it is of this name, else NULL. */
+/* Returns the sample if it has this name, else NULL. */
 static const struct sample *check(const struct metrics *m, const struct sample *s, const char *name)
 {
 	return s < m->sample + m->count && !strcmp(s->name, name) ? s : NULL;
@@ -160,7 +160,7 @@ double metrics_quantile(const struct metrics *now, const struct metrics *before,
 		bucket[++n] =
 		    (struct bucket){strtod(s->labels + strlen(first), NULL), s->value - was};
 	}
-	qsort(bucket + 1, n, sizeof *bucket, by_bound); /* the first is the beginning of all */
+	qsort(bucket + 1, n, sizeof *bucket, by_bound); /* element 0: where all begins */
 	rank = share * bucket[n].count;
 	while (i < n && bucket[i].count < rank)
 		i++;

@@ -17,24 +17,25 @@ struct metrics {
 	size_t count;
 };
 
-/* Parses a text and owns it from then on. Lines that are no samples are passed over. */
+/* Parses a text and owns it from then on. Other lines are skipped. */
 void metrics_init(struct metrics *metrics, char *text);
 void metrics_fini(struct metrics *metrics);
 
-/* The i-th sample of this name; NULL after the last. */
+/* Returns the i-th sample of this name; NULL after the last. */
 const struct sample *metrics_sample(const struct metrics *metrics, const char *name, size_t i);
 
-/* The value of the sample with exactly these labels, 0 if there is none. */
+/* Returns the value below which this share of a histogram's counts between two readings lies; NAN
+ * if it has counted nothing. name: without _bucket. */
 double metrics_value(const struct metrics *metrics, const char *name, const char *labels);
 
-/* The sum of the samples of this name, or of those with this label (`state="up"`) if it is not
- * NULL. */
+/* Returns the sum of the samples of this name, or of those with this label (`state="up"`) if it is
+ * not NULL. */
 double metrics_sum(const struct metrics *metrics, const char *name, const char *label);
 
 /* Copies the value of a sample's label, cut to the size; "-" if it has none. */
 void metrics_label(const struct sample *sample, const char *label, char *value, size_t size);
 
-/* The value below which this share of what a histogram has counted between two readings lies; NAN
+/* Returns the value below which this share of a histogram's counts between two readings lies; NAN
  * if it has counted nothing. name: without _bucket. */
 double metrics_quantile(const struct metrics *now, const struct metrics *before, const char *name,
                         const char *labels, double share);

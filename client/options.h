@@ -32,11 +32,11 @@ struct options {
 };
 
 /* Parses the command line, and takes defaults from the environment; the result points into both.
- * Returns EXIT_DONE, or EXIT_USAGE after printing what is wrong. */
+ * Returns EXIT_DONE, or EXIT_USAGE after printing the error. */
 enum exit_code options_parse(struct options *options, int argc, char **argv);
 void options_fini(struct options *options);
 
-/* A parameter's value, or NULL if it was not given. */
+/* Returns a parameter's value, or NULL if it was not given. */
 const char *options_parameter(const struct options *options, const char *name);
 
 void options_print_help(void);

@@ -43,8 +43,8 @@ int output_nameless(void)
 	return fd;
 }
 
-/* Waits until a call will not block. A signal that comes before such a call would not end it.
- * Returns EINTR after one, otherwise 0: the call itself says what else is wrong. */
+/* Waits until a call will not block, since a signal just before the call would not end it. Returns
+ * EINTR after a signal, otherwise 0: the call itself reports other errors. */
 static int await(int fd, short events)
 {
 	struct pollfd waits[] = {{.fd = fd, .events = events},
@@ -54,14 +54,14 @@ static int await(int fd, short events)
 	return interrupt_number() ? EINTR : 0;
 }
 
-/* The error of a call that returned this; 0 if there is none, or if it is to be repeated: another
- * process that shares a pipe may have made it non-blocking. */
+/* Returns the error of a call that returned this; 0 if there is none, or if it is to be repeated:
+ * another process that shares a pipe may have made it non-blocking. */
 static int failure(ssize_t returned)
 {
 	return returned < 0 && errno != EAGAIN && errno != EINTR ? errno : 0;
 }
 
-/* Writes all of it. Returns 0, or an errno (EINTR after a signal). */
+/* Writes all bytes. Returns 0, or an errno (EINTR after a signal). */
 static int put_all(int to, const char *bytes, size_t size)
 {
 	int error = 0;
@@ -69,7 +69,7 @@ static int put_all(int to, const char *bytes, size_t size)
 	while (size && !error) {
 		error = await(to, POLLOUT);
 		if (!error) {
-			/* A pipe that is ready takes so much. */
+			/* A ready pipe takes this many. */
 			ssize_t put = write(to, bytes, size < PIPE_BUF ? size : PIPE_BUF);
 
 			error = failure(put);
@@ -113,8 +113,8 @@ int output_make_directories(char *path)
 	return 0;
 }
 
-/* Locks the file of this name and removes it, if a killed run has left it. Returns 0 or an errno.
- */
+/* Locks the file of this name and removes it, if a killed run has left it. Returns 0 or an
+ * errno. */
 static int remove_leftover(const char *path)
 {
 	int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);

@@ -1,4 +1,4 @@
-/* Where a result goes. It is written to a temporary file, which takes its place when it is
+/* The place of a result. It is written to a temporary file, which takes that place when it is
  * complete: no partial result is ever visible, and the file that was there before stays until
  * then. */
 #pragma once
@@ -7,18 +7,18 @@
 #include <sys/stat.h>
 
 struct output {
-	int fd;      /* the descriptor to write to; -1: not open */
-	char *place; /* the file that the result becomes; NULL: the result is copied to `stream` */
-	char *temporary; /* of the temporary file; NULL if it has none */
+	int fd;          /* the descriptor to write to; -1: not open */
+	char *place;     /* final path of the result; NULL: the result is copied to `stream` */
+	char *temporary; /* path of the temporary file; NULL if it has none */
 	int lock;        /* holds the temporary file's lock, so that no other run removes it */
-	mode_t mode;     /* that the result gets when it is finished */
+	mode_t mode;     /* mode of the finished result */
 	int stream;
 };
 
 /* Opens a temporary file for the result and creates the missing directories of its path. "-" is
  * standard output. An existing file that is not a plain one (a pipe, a device) is written to when
  * the result is complete. The temporary file has the mode of the file that is to be replaced, and a
- * name of its own for each result: the next run removes what a killed one has left. Returns 0 or an
+ * name of its own for each result: the next run removes those of a killed one. Returns 0 or an
  * errno (EBUSY: another run makes the same result). */
 int output_open(struct output *output, const char *path);
 
@@ -26,12 +26,11 @@ int output_open(struct output *output, const char *path);
  * Returns 0 or an errno. */
 int output_finish(struct output *output, struct stat *info);
 
-/* Moves the finished result to its place, and to nothing if its place is a stream; `replace`: where
- * something may be. Returns 0 or an errno, EEXIST if something has appeared there. */
+/* Moves the finished result to its place, unless that is a stream; `replace`: an existing file may
+ * be replaced. Returns 0 or an errno, EEXIST if a file has appeared there. */
 int output_take_place(struct output *output, bool replace);
 
-/* The directory that the result goes to, which the caller frees; NULL if it is copied to a
- * stream. */
+/* Returns the result's directory, which the caller frees; NULL if it is copied to a stream. */
 char *output_directory(const struct output *output);
 
 /* Syncs the directory, so that renames into it are on disk. Returns 0 or an errno. */

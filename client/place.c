@@ -38,7 +38,7 @@ static bool is_lower_or_digit(char c)
 	return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
 }
 
-/* The rules of S3 for buckets, which go into names of hosts. */
+/* S3's rules for names of buckets, which go into names of hosts. */
 static bool is_bucket(const char *name, size_t size)
 {
 	if (size < BUCKET_MIN || size > BUCKET_MAX || !is_lower_or_digit(name[0]) ||
@@ -51,7 +51,7 @@ static bool is_bucket(const char *name, size_t size)
 	return true;
 }
 
-/* True if a part of the key is . or .. */
+/* Tells whether a part of the key is . or .. */
 static bool has_dots(const char *key)
 {
 	for (const char *part = key; *part;) {
@@ -74,7 +74,8 @@ static const char *check_object(const char *name, bool directory)
 		       "digits, dots and hyphens";
 	if (size > KEY_MAX)
 		return "the key is too long: a store takes up to 1024 bytes";
-	/* libcurl takes them out of addresses, and does not sign an address that it must keep. */
+	/* libcurl takes such parts out of addresses, and does not sign an address that it must
+	 * keep. */
 	if (has_dots(object.key))
 		return "a key with . or .. between slashes cannot be asked for";
 	if (directory)
@@ -147,8 +148,8 @@ static bool contains(const char *text, size_t size, const char *word)
 	return false;
 }
 
-/* True if a query may be a credential: a parameter's name says so, or a value is so long that it
- * could be one. */
+/* Tells whether a query may be a credential: a parameter's name says so, or a value is so long that
+ * it could be one. */
 static bool is_secret(const char *query, size_t size)
 {
 	static const char *const words[] = {"sig",    "token", "key",  "pass", "pwd",
@@ -172,7 +173,7 @@ static bool is_secret(const char *query, size_t size)
 	return false;
 }
 
-/* The host of an address, after user and password. These may have characters in them that should
+/* Returns the host of an address, after user and password. These may contain characters that should
  * have been encoded and seem to end the host; then a port is none. *path becomes its end. */
 static const char *find_host(const char *authority, const char **path)
 {
@@ -214,7 +215,7 @@ char *place_shown(const char *name)
 	return shown;
 }
 
-/* The path of an address, unescaped; NULL if it has a zero byte. */
+/* Returns the path of an address, unescaped; NULL if it has a zero byte. */
 static char *path_of_address(const char *name)
 {
 	CURLU *url = curl_url();
@@ -234,7 +235,7 @@ static char *path_of_address(const char *name)
 	return copy;
 }
 
-/* Takes empty parts and "." out of a path; false if nothing is left or it leads upwards. */
+/* Removes empty parts and "." from a path; returns false if nothing is left or it leads upwards. */
 static bool normalize(char *path)
 {
 	char *to = path;
@@ -268,7 +269,7 @@ char *place_kept(const char *name, bool whole, bool to_object)
 		abort();
 	if (!kept || (kind == PLACE_OBJECT && to_object && whole))
 		return kept;
-	/* What ends with a slash has no name of its own. */
+	/* A path that ends with a slash has no name of its own. */
 	size = strlen(kept);
 	if (size && kept[size - 1] != '/' && !whole && (slash = strrchr(kept, '/')))
 		memmove(kept, slash + 1, strlen(slash + 1) + 1);

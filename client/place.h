@@ -9,10 +9,10 @@ enum place { PLACE_FILE, PLACE_OBJECT, PLACE_WEB, PLACE_UNKNOWN };
 
 enum place place_kind(const char *name);
 
-/* What is wrong with the name of an image to read; or NULL. */
+/* Returns the error in the name of an image to read; or NULL. */
 const char *place_check(const char *name);
 
-/* The same of a result's place, or of a directory of results: of an object, the key may then be
+/* Checks a result's place, or a directory of results, in the same way: an object's key may then be
  * missing or end with a slash. */
 const char *place_check_output(const char *name, bool directory);
 
@@ -24,11 +24,13 @@ struct object {
 
 struct object place_object(const char *name);
 
-/* The name for messages and records: an address without user and password, without its fragment,
- * and without a query in which a signature, a token or the like may be. The caller frees it. */
+/* Returns the name for messages and records: an address without user and password, without its
+ * fragment, and without a query that may hold a signature, a token or the like. The caller frees
+ * it. */
 char *place_shown(const char *name);
 
-/* The path that a result keeps of its input's name: all of it, or the last part. It does not lead
- * out of a directory and has no empty parts; but for objects made of objects (`to_object`) a key
- * stays as it is. NULL if the name has no such path; else the caller frees it. */
+/* Returns the path that a result keeps of its input's name: all of it, or the last part. It does
+ * not lead out of a directory and has no empty parts; but for objects made from objects
+ * (`to_object`) a key stays as it is. NULL if the name has no such path; else the caller frees
+ * it. */
 char *place_kept(const char *name, bool whole, bool to_object);

@@ -88,7 +88,7 @@ void report_waiting(const char *format, ...)
 	drawn = true;
 }
 
-/* Minutes and seconds, or hours and minutes. */
+/* Prints minutes and seconds, or hours and minutes. */
 static void print_left(double seconds)
 {
 	unsigned long whole = (unsigned long)(seconds + 0.5);

@@ -1,5 +1,5 @@
-/* What the user reads on standard error: errors, remarks, and on a terminal a progress line that
- * gives way to them. */
+/* The client's texts on standard error: errors, remarks, and on a terminal a progress line that
+ * makes room for them. */
 #pragma once
 
 #include <stdbool.h>
@@ -11,24 +11,23 @@
 /* The progress of a batch. Bytes are those of the inputs; skipped images count in `count` and
  * `skipped` alone. */
 struct progress {
-	size_t count, /* PROGRESS_ENDLESS: not known */
-	    done, failed, skipped,
-	    left_out; /* files that are no images, which count nowhere else */
+	size_t count,                        /* PROGRESS_ENDLESS: not known */
+	    done, failed, skipped, left_out; /* files that are no images, which count only here */
 	uint64_t bytes, bytes_done;
-	double since; /* by report_now() */
+	double since; /* time by report_now() */
 };
 
-/* Seconds of a monotonic clock. */
+/* Returns the seconds of a monotonic clock. */
 double report_now(void);
 
 void report_init(bool quiet);
 /* Prints one line: "convolve: " and the text; control characters are replaced. */
 void report_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* The same, unless the user asked for --quiet. */
+/* Prints the same, unless the user asked for --quiet. */
 void report_remark(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* Prints on standard output what would become of an image; control characters are replaced. */
+/* Prints the fate of an image on standard output; control characters are replaced. */
 void report_plan(const char *input, const char *output, const char *fate);
-/* Shows on a terminal what the client waits for; the next message replaces it. */
+/* Shows on a terminal why the client waits; the next message replaces it. */
 void report_waiting(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Removes a temporary text from the last line. */
 void report_clear(void);

@@ -42,7 +42,7 @@ void screen_end(void)
 	reading = false;
 }
 
-/* The number of bytes of so many UTF-8 characters. */
+/* Returns the number of bytes of `count` UTF-8 characters. */
 static int fitting(const char *line, size_t length, unsigned columns)
 {
 	size_t i = 0;

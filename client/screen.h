@@ -1,4 +1,4 @@
-/* The terminal that a view is drawn on repeatedly: its size, and the key that ends it. */
+/* The terminal on which a view is drawn repeatedly: its size, and the key that ends it. */
 #pragma once
 
 #include <stdbool.h>
@@ -9,9 +9,9 @@
 void screen_begin(void);
 void screen_end(void);
 
-/* Replaces the text drawn before, cut to what fits; without a terminal just writes it. */
+/* Replaces the text drawn before, cut to the terminal's size; without a terminal just writes it. */
 void screen_show(const char *text);
 
-/* Waits so many milliseconds, less if a signal arrives. True if the user wants to end: by q or by
- * the signal. */
+/* Waits `ms` milliseconds, less if a signal arrives. Returns true if the user wants to end: by q or
+ * by the signal. */
 bool screen_wait(int ms);

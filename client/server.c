@@ -57,7 +57,7 @@ bool server_is_loopback(const char *host)
 	       (inet_pton(AF_INET, host, &v4) == 1 && ntohl(v4.s_addr) >> 24 == 127);
 }
 
-/* The service's URL, parsed by the library that will use it. */
+/* Returns the service's URL, parsed by the library that will use it. */
 static enum exit_code set_url(struct server *server, const char *url, bool *clear)
 {
 	CURLU *parts = curl_url();

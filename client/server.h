@@ -1,4 +1,4 @@
-/* The service: its address, and how to talk to it. */
+/* The service: its address, and the options of requests to it. */
 #pragma once
 
 #include <curl/curl.h>
@@ -18,17 +18,18 @@ struct server {
 	CURLM *multi;     /* keeps connections alive */
 };
 
-/* Returns EXIT_DONE, or EXIT_USAGE after printing what is wrong. */
+/* Returns EXIT_DONE, or EXIT_USAGE after printing the error. */
 enum exit_code server_init(struct server *server, const struct options *options);
 void server_fini(struct server *server);
 
 /* Sets the options that all requests to the server share. */
 void server_prepare(const struct server *server, CURL *easy, const char *target);
 
-/* Sets the options that requests to others share with these. */
+/* Sets the options that requests to other servers share with these. */
 void server_prepare_any(CURL *easy);
 /* Trusts the certificates in a file alone; NULL: the system's. */
 void server_trust(CURL *easy, const char *cacert);
 
-/* True if the host's name means this host, without a look-up; an IPv6 address is in brackets. */
+/* Tells whether the host's name means this host, without a look-up; an IPv6 address is in
+ * brackets. */
 bool server_is_loopback(const char *host);

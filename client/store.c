@@ -1,7 +1,7 @@
-/* Requests to object stores and web servers, and what their answers mean. libcurl signs them
+/* Requests to object stores and web servers, and the meaning of their answers. libcurl signs them
  * (CURLOPT_AWS_SIGV4). It signs the path as it is sent, so aws_url() encodes it as S3 does, and all
- * headers that are given to it. The body is not signed (UNSIGNED-PAYLOAD): it would have to be read
- * twice, and TLS protects it. libcurl 7.88 sorts headers wrongly where one name begins another. */
+ * given headers. The body is not signed (UNSIGNED-PAYLOAD): it would have to be read twice, and TLS
+ * protects it. libcurl 7.88 sorts headers wrongly if one name begins another. */
 #include "client/store.h"
 
 #include <ctype.h>
@@ -52,7 +52,7 @@ struct curl_slist *store_unless(struct curl_slist *heads, const char *version)
 	                  strchr(version, '"') ? "If-None-Match" : "If-Modified-Since", version);
 }
 
-/* True for what a store or a server says in passing. */
+/* Tells whether a store's or server's error is a passing one. */
 static bool is_passing(const struct exchange *e)
 {
 	char code[64];
@@ -116,7 +116,7 @@ static void prepare_object(const struct exchange *e)
 	free(signature);
 }
 
-/* What stores refuse, in words. REFUSED: they would refuse all other requests, too. */
+/* Stores' refusals in words. REFUSED: they would refuse all other requests, too. */
 static const struct trouble {
 	const char *code;
 	enum outcome outcome;
@@ -137,7 +137,8 @@ static const struct trouble {
      "this machine's clock and the store's are too far apart"},
 };
 
-/* The region that the bucket is in, if the store says that it is another; else an empty text. */
+/* Returns the region that the bucket is in, if the store says that it is another; else an empty
+ * text. */
 static void find_region(const struct exchange *e, char *region, size_t size)
 {
 	const char *header = exchange_header(e, "x-amz-bucket-region");
@@ -165,7 +166,8 @@ static void judge_refusal(struct exchange *e)
 	curl_easy_getinfo(e->easy, CURLINFO_REDIRECT_URL, &elsewhere);
 	while (t < end && strcmp(t->code, code) != 0)
 		t++;
-	/* A look is at results: what refuses one refuses all. So does a write. */
+	/* A look is at results: a refusal of one is a refusal of all. The same holds for a
+	 * write. */
 	e->outcome = e->look || e->body >= 0 ? OUTCOME_REFUSED
 	             : t < end               ? t->outcome
 	                                     : OUTCOME_FAILED;
@@ -190,7 +192,8 @@ static void judge_refusal(struct exchange *e)
 		exchange_say(e, "status %ld of the object store", e->status);
 }
 
-/* True if the answer to a look says whether the object exists. An empty one has no first byte. */
+/* Tells whether the answer to a look says whether the object exists. An empty one has no first
+ * byte. */
 static bool has_looked(const struct exchange *e)
 {
 	char code[64];

@@ -11,11 +11,11 @@ extern const struct peer store_objects;
 /* Files of web servers, read without keys; redirections are followed. */
 extern const struct peer store_web;
 
-/* What to tell a later version of what was read by: its ETag, or else its date; NULL if the answer
+/* Returns a mark that distinguishes later versions: the ETag, or else the date; NULL if the answer
  * has neither. The caller frees it. */
 char *store_version(const struct exchange *e);
 
-/* Adds the header with which a file is sent only if it is not this version. */
+/* Adds the header that sends a file only if it is not this version. */
 struct curl_slist *store_unless(struct curl_slist *heads, const char *version);
 
 /* Adds a header; the arguments are as printf()'s. */

@@ -33,7 +33,7 @@ struct table *table_new(const char *const *headings)
 	return t;
 }
 
-/* Characters, not bytes, of a text in UTF-8. */
+/* Counts characters, not bytes, of a text in UTF-8. */
 static int width_of(const char *text)
 {
 	int width = 0;

@@ -9,7 +9,7 @@ struct table;
 struct table *table_new(const char *const *headings);
 /* Sets the next cell, row by row. */
 void table_add(struct table *table, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* A time with three digits and a unit; a bare "-" if it is NAN. */
+/* Sets a time with three digits and a unit; a bare "-" if it is NAN. */
 void table_add_seconds(struct table *table, double seconds);
 /* Prints the table and frees it. */
 void table_print(struct table *table, FILE *file);

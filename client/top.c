@@ -27,7 +27,7 @@ static void forget(struct look *look)
 	metrics_fini(&look->metrics);
 }
 
-/* The device's name, or NULL. */
+/* Returns the device's name, or NULL. */
 static const char *name_of(const char *device)
 {
 	json_t *one;
@@ -66,8 +66,8 @@ static enum exit_code take(const struct server *server, struct look *look)
 	return status;
 }
 
-/* The increase of a counter in a second; a restarted service counts from zero, and a text that the
- * service had from before says nothing new. */
+/* Returns the increase of a counter in a second; a restarted service counts from zero, and an older
+ * text of the service says nothing new. */
 static double rate(double now, double before, double seconds)
 {
 	return seconds > 0 ? (now >= before ? now - before : now) / seconds : 0;
@@ -114,7 +114,7 @@ static void print_service(FILE *file, const struct server *server, const struct 
 	        metrics_sum(&now->metrics, "convolved_spool_memory_bytes", NULL) * 1e-6);
 }
 
-/* The state of a device: that whose gauge is 1. */
+/* Returns the state of a device: that whose gauge is 1. */
 static void find_state(const struct look *now, const char *device, char *state, size_t size)
 {
 	char id[64];
@@ -157,7 +157,7 @@ static void print_devices(FILE *file, const struct look *now, const struct look 
 	fputc('\n', file);
 }
 
-/* The increase in a second of the counter with the labels of a kernel on a device. */
+/* Returns the increase in a second of the counter with the labels of a kernel on a device. */
 static double kernel_rate(const struct look *now, const struct look *before, const char *name,
                           const struct sample *kernel)
 {

@@ -4,7 +4,7 @@
 
 #include "client/exchange.h"
 
-/* What `next` and `done` have done. */
+/* Results of `next` and `done`. */
 enum supply {
 	SUPPLY_READY, /* the exchange has a request */
 	SUPPLY_SOON,  /* `next`: none yet, but others need the time; `done`: the slot is free */

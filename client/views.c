@@ -13,7 +13,7 @@
 #include "client/table.h"
 #include "client/transfer.h"
 
-/* A string (NULL: "-") as a terminal may show it. */
+/* Returns a string (NULL: "-") in printable form for a terminal. */
 static const char *shown(const json_t *string)
 {
 	char *text = (char *)(uintptr_t)json_string_value(string);
@@ -112,7 +112,7 @@ static void print_catalogue(const json_t *json)
 	table_print(table, stdout);
 }
 
-/* The values that a parameter takes: its choices, or its range. */
+/* Returns the values that a parameter takes: its choices, or its range. */
 static void describe(const json_t *parameter, char *text, size_t size)
 {
 	json_t *choices = json_object_get(parameter, "choices"), *choice;
@@ -176,8 +176,8 @@ static void print_parameter_names(const json_t *list)
 	}
 }
 
-/* For scripts: the filters; or the parameters of one, each followed by its choices; or those that
- * all filters and chains take. */
+/* Prints, for scripts, the filters; or the parameters of one, each followed by its choices; or
+ * those that all filters and chains take. */
 static enum exit_code print_names(const json_t *json, const char *name)
 {
 	json_t *filter;
@@ -231,7 +231,7 @@ static bool has_parameter(const json_t *list, const char *name)
 	return false;
 }
 
-/* True if the parameters of all filters, or those of any, include this name. */
+/* Tells whether the parameters of all filters, or those of any, include this name. */
 static bool has_name(const json_t *catalogue, const char *name)
 {
 	json_t *filter;

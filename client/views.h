@@ -1,4 +1,4 @@
-/* Prints what the service tells about itself as tables. */
+/* Prints the service's descriptions of itself as tables. */
 #pragma once
 
 #include <jansson.h>
@@ -6,7 +6,7 @@
 
 #include "client/server.h"
 
-/* The commands `filters`, `devices` and `kernels`: each prints to standard output. */
+/* Run the commands `filters`, `devices` and `kernels`: each prints to standard output. */
 enum exit_code views_filters(const struct options *options, const struct server *server);
 enum exit_code views_devices(const struct options *options, const struct server *server);
 enum exit_code views_kernels(const struct options *options, const struct server *server);
@@ -15,11 +15,11 @@ enum exit_code views_kernels(const struct options *options, const struct server 
  * know one either, prints that. */
 enum exit_code views_check_parameters(const struct options *options, const struct server *server);
 
-/* Requests a JSON document; prints what is wrong and returns NULL on failure. */
+/* Requests a JSON document; prints the error and returns NULL on failure. */
 enum exit_code views_get(const struct server *server, const char *target, json_t **json);
 
-/* A member's text or number; "-" and NAN if it is missing or null. */
+/* Return a member's text or number; "-" and NAN if it is missing or null. */
 const char *views_text(const json_t *object, const char *name);
 double views_number(const json_t *object, const char *name);
-/* Element i of a member that is a list; NULL after the last. */
+/* Returns element i of a member that is a list; NULL after the last. */
 json_t *views_element(const json_t *object, const char *name, size_t i);

@@ -13,8 +13,8 @@
 #include "client/place.h"
 #include "client/store.h"
 
-/* What the client records of a result that is an object, below x-amz-meta-. No name begins another
- * one (store.c). */
+/* Metadata of a result that is an object, below x-amz-meta-. No name begins another one
+ * (store.c). */
 #define META_MADE   "x-amz-meta-convolve-made"   /* hash of the input's name and the request */
 #define META_RUN    "x-amz-meta-convolve-run"    /* the run that made it */
 #define META_SOURCE "x-amz-meta-convolve-source" /* the version of an input that is elsewhere */
@@ -31,9 +31,9 @@ static void add_parameter(FILE *target, char *separator, const char *name, const
 	curl_free(v);
 }
 
-/* Path and query of the service's request for a result with this name; the caller frees it. One
- * filter has a route of its own and takes its parameters by name; a chain carries them in its own
- * text. */
+/* Returns path and query of the service's request for a result with this name; the caller frees it.
+ * One filter has a route of its own and takes its parameters by name; a chain carries them in its
+ * own text. */
 static char *make_target(const struct options *options, const char *output)
 {
 	const char *command = options->command, *dot = strrchr(output, '.');
@@ -97,7 +97,7 @@ void work_fail(struct batch *b, struct work *w, const char *what, const char *wh
 	b->status = EXIT_SOME_FAILED;
 }
 
-/* A result could not be written. If the disk is full, the batch ends. */
+/* Fails an image whose result could not be written. If the disk is full, the batch ends. */
 static void fail_output(struct batch *b, struct work *w, int error)
 {
 	b->full |= error == ENOSPC || error == EDQUOT;
@@ -151,8 +151,8 @@ static bool is_elsewhere(const char *name)
 	return place_kind(name) != PLACE_FILE;
 }
 
-/* What the result is made from and how, as a short text. A file's size and time are part of it;
- * what is elsewhere has its version instead, which is recorded by itself. */
+/* Returns the result's origin as a short text. A file's size and time are part of it; an input
+ * elsewhere has its version instead, which is recorded by itself. */
 static void describe_making(const struct work *w, char digits[RUN_DIGITS])
 {
 	hash made = hash_text(hash_text(HASH_START, w->task->name), w->target);
@@ -165,7 +165,7 @@ static void describe_making(const struct work *w, char digits[RUN_DIGITS])
 	         (unsigned long long)made);
 }
 
-/* Asks another than the service: about, for or with the file of this name. */
+/* Asks a peer about, for or with the file of this name. */
 static void ask_elsewhere(struct batch *b, struct work *w, struct exchange *e, enum step step,
                           const char *name)
 {
@@ -190,7 +190,7 @@ static void ask_elsewhere(struct batch *b, struct work *w, struct exchange *e, e
 	e->body = e->result = -1;
 }
 
-/* Asks for the input; with a version, unless it still is that one. */
+/* Asks for the input; with a version, only if it is still that one. */
 static bool fetch(struct batch *b, struct work *w, struct exchange *e)
 {
 	w->input = output_nameless();
@@ -230,7 +230,7 @@ static bool store(struct batch *b, struct work *w, struct exchange *e)
 	return true;
 }
 
-/* True if links lead from the place of a list's result out of the directory of results. */
+/* Tells whether links lead from the place of a list's result out of the directory of results. */
 static bool is_outside(const struct batch *b, const char *output)
 {
 	const char *slash = strrchr(output, '/');
@@ -245,9 +245,9 @@ static bool is_outside(const struct batch *b, const char *output)
 	return outside;
 }
 
-/* Says why what is in the result's place stays there; NULL if nothing is (*there is false), or it
- * may be replaced. The caller frees the text. What is written to, as a pipe, is not replaced. A
- * list has no guard of its inputs; they are outside of the directory of results. */
+/* Returns why the file in the result's place stays there; NULL if there is none (*there is false),
+ * or it may be replaced. The caller frees the text. A pipe or the like is written to, not replaced.
+ * A list has no guard of its inputs; they are outside of the directory of results. */
 static char *find_obstacle(const struct batch *b, const char *output, bool *there)
 {
 	const char *guarded = NULL, *why = NULL;
@@ -292,7 +292,7 @@ static char *find_obstacle(const struct batch *b, const char *output, bool *ther
 	return text;
 }
 
-/* Fails the image if what is in its result's place stays there. */
+/* Fails the image if the file in its result's place stays there. */
 static bool is_place_taken(struct batch *b, struct work *w, bool *there)
 {
 	char *why = find_obstacle(b, w->task->output, there);
@@ -335,13 +335,14 @@ static bool filter(struct batch *b, struct work *w, struct exchange *e)
 /* The first step
  * ---------------------------------------------------------------------------------- */
 
-/* True if keys are there, if the image needs any. Without keys, no other image gets further. */
+/* Tells whether keys are there, if the image needs any. Without keys, no other image gets
+ * further. */
 static bool find_keys(struct batch *b, const struct work *w)
 {
 	if (b->has_aws || (place_kind(w->task->input) != PLACE_OBJECT &&
 	                   place_kind(w->task->output) != PLACE_OBJECT))
 		return true;
-	b->has_aws = true; /* so that what was allocated is released */
+	b->has_aws = true; /* so that all memory is released */
 	if (!aws_load(&b->aws))
 		return true;
 	b->status = EXIT_USAGE;
@@ -386,7 +387,7 @@ static void fail_twice(struct batch *b, struct work *w, const char *other)
 	free(why);
 }
 
-/* True if an image under way has the same result. A name may be twice in a list. */
+/* Tells whether an image under way has the same result. A name may be twice in a list. */
 static bool is_twice(struct batch *b, struct work *w)
 {
 	const struct work *other = b->works;
@@ -402,13 +403,13 @@ static bool is_twice(struct batch *b, struct work *w)
 	return true;
 }
 
-/* True if the records have not all of an input's name, so that two inputs may have one name. */
+/* Tells whether the records lack part of an input's name, so that two inputs may have one name. */
 static bool is_hidden(const struct task *task)
 {
 	return is_elsewhere(task->input) && strcmp(task->input, task->name) != 0;
 }
 
-/* True if this run has made the result from another input. */
+/* Tells whether this run has made the result from another input. */
 static bool is_made_from_other(struct batch *b, struct work *w)
 {
 	char *from = manifest_made_from(b->manifest, w->task->output);
@@ -439,7 +440,7 @@ static bool go_on(struct batch *b, struct work *w, struct exchange *e, bool know
 	return false;
 }
 
-/* Prints what would become of an image. */
+/* Prints the fate of an image. */
 static void plan(struct batch *b, struct work *w, bool known)
 {
 	const struct task *task = w->task;
@@ -530,7 +531,7 @@ void work_sync_directory(struct batch *b, char *next)
 	b->unsynced = next;
 }
 
-/* Moves the result to its place, unless what is there has changed since it was looked at. */
+/* Moves the result to its place, unless the file there has changed since it was looked at. */
 static bool place_result(struct batch *b, struct work *w, struct stat *result)
 {
 	char *directory = output_directory(&w->output);
@@ -582,7 +583,7 @@ static void keep_result(struct batch *b, struct work *w, const struct exchange *
 		              w->task->output, wrong);
 }
 
-/* Goes on with what the store says of the result's place. */
+/* Goes on with the store's answer about the result's place. */
 static bool take_look(struct batch *b, struct work *w, struct exchange *e)
 {
 	const char *made = exchange_header(e, META_MADE), *run = exchange_header(e, META_RUN);

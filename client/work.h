@@ -13,7 +13,7 @@
 
 enum { RUN_DIGITS = 33 };
 
-/* What an image waits for, in this order. */
+/* Steps of an image, in this order: the request that it waits for. */
 enum step {
 	STEP_LOOK,   /* whether a store has its result */
 	STEP_FETCH,  /* its file, if that is elsewhere */
@@ -27,13 +27,13 @@ struct work {
 	struct task *task;
 	enum step step;
 	int input;
-	struct stat info; /* of the input, or of the copy of what is elsewhere */
-	char *version;    /* of what is elsewhere, as store_version() has it; or NULL */
+	struct stat info; /* file of the input, or of the copy of one elsewhere */
+	char *version;    /* version of an input elsewhere, as store_version() has it; or NULL */
 	struct output output;
-	char *type;               /* of the result, for a store */
+	char *type;               /* media type of the result, for a store */
 	char *target;             /* at the service */
-	char *address;            /* of the step, if it is elsewhere */
-	struct curl_slist *heads; /* likewise */
+	char *address;            /* address for the step's peer, if it has one */
+	struct curl_slist *heads; /* headers for it */
 };
 
 struct batch {
@@ -48,8 +48,8 @@ struct batch {
 	char *unsynced;     /* directory whose latest results may not be on the disk yet, or NULL */
 	struct progress progress;
 	enum exit_code status;
-	bool ended; /* no further images: there are none, or all of them would fail */
-	bool full;  /* the disk is: nothing further, not even of those under way */
+	bool ended; /* no further images: there are none, or all would fail */
+	bool full;  /* the disk is full: nothing further, not even images under way */
 };
 
 /* Takes the task. */

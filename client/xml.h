@@ -1,4 +1,4 @@
-/* What an object store says in XML: flat documents, whose elements have a text each. */
+/* Reads object stores' answers in XML: flat documents, whose elements have a text each. */
 #pragma once
 
 #include <stddef.h>

@@ -1,16 +1,17 @@
 /* blocks.cl: the blocks of an image whose means pixelate makes, and their sums; stands before the
  * kernels that do.
  *
- * The blocks are size x size pixels; the first one begins at the image's first pixel. What a block has
- * outside the image is made by the border rule. Beyond the image, where only `wrap` needs a result,
- * blocks begin again with each copy of the image, so that a pixel's block is that of the pixel that
- * it is a copy of. A block that reaches out of the region is summed whole, too: the radius covers it.
+ * The blocks are size x size pixels; the first one begins at the image's first pixel. The border
+ * rule makes the part of a block that is outside the image. Beyond the image, where only `wrap`
+ * needs a result, blocks begin again with each copy of the image, so that a pixel's block is that
+ * of the pixel that it is a copy of. A block that reaches out of the region is summed whole, too:
+ * the radius covers it.
  *
  * Sums of integers are exact; floats are summed with their rounding errors (Kahan, "Further remarks
  * on reducing truncation errors", 1965). */
 
-/* What a pixel adds to the sum, what that loses, and the mean: 256 x 256 of 65535 fit an integer;
- * floats are divided first, so that large ones do not overflow. */
+/* One pixel's contribution to the sum, the rounding error to add to the next, and the mean. 256 x
+ * 256 of 65535 fit an integer; floats are divided first, so that large ones do not overflow. */
 #ifdef PIXEL_MAX
 enum { PIXELATE_EXACT = true };
 typedef uint pixelate_sum;
@@ -25,13 +26,13 @@ typedef float pixelate_sum;
 #define PIXELATE_MEAN(sum, share)       (sum)
 #endif
 
-/* A block in one direction: where it begins, its part [from, to) in the region, and where its copy of
- * the image ends; in pixels of the image. */
+/* A block in one direction, in pixels of the image: its start, its part [from, to) in the region,
+ * and the end of its copy of the image. */
 struct pixelate_span {
 	int start, from, to, edge;
 };
 
-/* The i-th block of those that meet [first, first + length). */
+/* Returns the i-th of the blocks that meet [first, first + length). */
 FORCE_INLINE struct pixelate_span pixelate_block(uint i, int first, uint length, int image, int size)
 {
 	const int count = (image + size - 1) / size;
@@ -47,7 +48,7 @@ FORCE_INLINE struct pixelate_span pixelate_block(uint i, int first, uint length,
 	return span;
 }
 
-/* The block after it. end: of the region. */
+/* Returns the next block. end: that of the region. */
 FORCE_INLINE struct pixelate_span pixelate_next(struct pixelate_span span, int end, int image, int size)
 {
 	span.start = min(span.start + size, span.edge);

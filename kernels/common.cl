@@ -16,30 +16,30 @@
  * 512-bit code.
  *
  * Pointers are not `restrict`: it changes nothing measurable on a CPU, and Oclgrind, which checks
- * kernels for stray accesses, cannot run what the compiler makes of it once functions are inlined. */
+ * kernels for stray accesses, cannot run the compiler's code for it once functions are inlined. */
 
 #define REGION_ARGUMENTS                                                                           \
 	global const uchar *src, ulong src_offset, uint src_pitch,                        \
 	    global uchar *dst, ulong dst_offset, uint dst_pitch, uint samples, uint rows, \
 	    uint bands, uint blocks
 
-/* Of a kernel that must know where in the image it works, after its regions: the place of the
- * target's first pixel (x0, and y0 of each tile of a stack, which the third dimension counts), rows
- * from one tile of the stack to the next, and the size of the image. */
+/* Arguments that follow the regions of a kernel which must know its place in the image: the place
+ * of the target's first pixel (x0, and y0 of each tile of a stack, which the third dimension
+ * counts), rows from one tile of the stack to the next, and the size of the image. */
 #define PLACE_ARGUMENTS                                                                            \
 	int x0, int16 y0s, int16 more_y0s, uint distance, int image_width, int image_height
 
 #define FORCE_INLINE static inline __attribute__((always_inline))
 
-/* Marks what a path of a published kernel computes. Tests define it anew, to make one path at a time
- * wrong: a path whose errors nobody notices is not taken, or not compared. */
+/* Marks the result of a path of a published kernel. Tests define it anew, to make one path at a
+ * time wrong: a path whose errors nobody notices is not taken, or not compared. */
 #ifndef PATH
 #define PATH(name, v) (v)
 #endif
 
-/* What a special program is compiled for: bands and radii, the mask of bands that are kept as they
- * are, whether a CPU writes results past its cache, and (BLOCK_X, BLOCK_Y, which only special programs
- * have) the samples and rows that a work-item makes. */
+/* Constants of a special program: bands and radii, the mask of bands that are kept as they are,
+ * whether a CPU writes results past its cache, and (BLOCK_X, BLOCK_Y, in special programs only) the
+ * samples and rows that a work-item makes. */
 #ifndef BANDS
 #define BANDS 1
 #endif
@@ -62,17 +62,17 @@ enum { VECTOR = 16 };
 typedef const global PIXEL *source_row;
 typedef global PIXEL *target_row;
 
-/* The row `y` rows below the start of the region; y may be negative. */
+/* Returns the row `y` rows below the start of the region; y may be negative. */
 #define SOURCE_ROW(y) ((source_row)(src + src_offset + (long)(y) * (long)src_pitch))
 #define TARGET_ROW(y) ((target_row)(dst + dst_offset + (long)(y) * (long)dst_pitch))
 
-/* The tile of a stack that a work-item is for. The launch may count from another number. */
+/* Returns the work-item's tile of a stack. The launch may count from another number. */
 FORCE_INLINE uint stack_tile(void)
 {
 	return get_global_id(2) - get_global_offset(2);
 }
 
-/* The first row, in the image, of the tile of a stack that a work-item makes. */
+/* Returns the first row, in the image, of the tile of a stack that a work-item makes. */
 FORCE_INLINE int place_y0(int16 y0s, int16 more_y0s)
 {
 	union {
@@ -85,8 +85,8 @@ FORCE_INLINE int place_y0(int16 y0s, int16 more_y0s)
 	return first_rows.each[stack_tile()];
 }
 
-/* The samples [x, y) of a row that block i of `blocks` makes. All but the last begin and end at
- * multiples of 16; none is smaller than 16 if samples / blocks is at least 32. */
+/* Returns the samples [x, y) of a row that block i of `blocks` makes. All but the last begin and
+ * end at multiples of 16; none is smaller than 16 if samples / blocks is at least 32. */
 FORCE_INLINE uint2 block_span(uint samples, uint blocks, uint i)
 {
 	uint start = (uint)((ulong)samples * i / blocks) & ~15u;
@@ -95,7 +95,7 @@ FORCE_INLINE uint2 block_span(uint samples, uint blocks, uint i)
 	return (uint2)(start, i + 1 == blocks ? samples : end);
 }
 
-/* The first `width` of 16 samples; the rest of the vector is 0. */
+/* Loads the first `width` of 16 samples; the rest of the vector is 0. */
 FORCE_INLINE float16 pixel_load(source_row p, uint width)
 {
 	float part[VECTOR];
@@ -107,8 +107,8 @@ FORCE_INLINE float16 pixel_load(source_row p, uint width)
 	return vload16(0, part);
 }
 
-/* Whether a row's window of `taps` rows has a j-th. Blocks add each source row to all of their rows,
- * with weight 0 where it is outside the window; floats must leave it out, since 0 * NaN is NaN. */
+/* Tells whether a row's window of `taps` rows has a j-th. Blocks add each source row to all of
+ * their rows, with weight 0 outside the window; floats must leave it out, since 0 * NaN is NaN. */
 #ifdef PIXEL_MAX
 #define WINDOW_HAS(j, taps) true
 #else
@@ -128,7 +128,7 @@ FORCE_INLINE float16 pixel_load(source_row p, uint width)
 #define PIXEL_ROUND(v) (v)
 #endif
 
-/* v from low to high; NaN stays NaN, for which fmin() and fmax() would give a limit. */
+/* Limits v to low and high; NaN stays NaN, while fmin() and fmax() would return a limit. */
 #define WITHIN(v, low, high) select(select(v, low, (v) < (low)), high, (v) > (high))
 
 /* Stores 16 pixels anywhere. PoCL's vstore16() writes bytes one by one. */
@@ -171,10 +171,10 @@ FORCE_INLINE void pixel_store(float16 v, target_row p, uint width)
 		p[i] = part[i];
 }
 
-/* What a CPU writes past its cache: the lines [x, y), by address, of a row's part [begin, end). Vectors go
- * along the part; the first and the last of them, of `size` bytes, may overlap others, and lines at
- * its ends may be those of another work-item too. A line that is written both ways would wait for
- * memory in between: longer than the whole row takes. */
+/* The part of a row that a CPU writes past its cache: the lines [x, y), by address, of a row's part
+ * [begin, end). Vectors go along the part; the first and the last of them, of `size` bytes, may
+ * overlap others, and lines at its ends may be those of another work-item too. A line that is
+ * written both ways would wait for memory in between: longer than the whole row takes. */
 FORCE_INLINE ulong2 stream_lines(target_row begin, target_row end, uint size)
 {
 	const ulong first = (ulong)begin, last = (ulong)end, in_line = 63;
@@ -183,15 +183,15 @@ FORCE_INLINE ulong2 stream_lines(target_row begin, target_row end, uint size)
 	                last & in_line ? (last - size) & ~in_line : last);
 }
 
-/* True if a vector of `size` bytes is to be written past the cache. */
+/* Tells whether a vector of `size` bytes is to be written past the cache. */
 FORCE_INLINE bool streams(ulong2 lines, const global void *p, uint size)
 {
 	return STREAM && ((ulong)p & (size - 1)) == 0 && (ulong)p >= lines.x && (ulong)p < lines.y;
 }
 
-/* Fetches a line into a CPU's second cache. Where the source was written by another processor, loads
- * wait for it longer than the arithmetic takes. The address may be outside the buffer. PoCL's
- * prefetch() does nothing; Oclgrind does not know the builtin. */
+/* Fetches a line into a CPU's second cache. Loads wait longer than the arithmetic takes if another
+ * processor wrote the source. The address may be outside the buffer. PoCL's prefetch() does
+ * nothing; Oclgrind does not know the builtin. */
 #ifdef __x86_64__
 #define CACHE_FETCH(p) __builtin_prefetch((const void *)(ulong)(p), 0, 2)
 #else
@@ -227,7 +227,7 @@ FORCE_INLINE bool streams(ulong2 lines, const global void *p, uint size)
 
 FLOAT_ACCESS(float_load, float_store, global)
 
-/* The bands of 16 samples from sample x on. */
+/* Returns the bands of 16 samples from sample x on. */
 FORCE_INLINE int16 band_numbers(uint x, uint bands)
 {
 	const int16 lane = (int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
@@ -239,13 +239,13 @@ FORCE_INLINE int16 band_numbers(uint x, uint bands)
 	return band;
 }
 
-/* True (-1) in those of 16 samples from sample x whose bands are in the mask. */
+/* Returns True (-1) for each of 16 samples from sample x whose band is in the mask. */
 FORCE_INLINE int16 band_lanes(uint x, uint bands, uint mask)
 {
 	return -(((int16)((int)mask) >> band_numbers(x, bands)) & 1);
 }
 
-/* For each of 16 samples from sample x on the component of its band. */
+/* Returns, for each of 16 samples from sample x on, the component of its band. */
 FORCE_INLINE float16 band_values(float4 values, uint x, uint bands)
 {
 	const int16 band = band_numbers(x, bands);
@@ -255,7 +255,7 @@ FORCE_INLINE float16 band_values(float4 values, uint x, uint bands)
 	return select(low, high, band > 1);
 }
 
-/* One sample and four, rounded and saturated as PIXEL_ROUND does. */
+/* Round and saturate one sample and four, as PIXEL_ROUND does. */
 #ifdef PIXEL_MAX
 #define PIXEL_ROUND_1(v) CONVERT(PIXEL, )(convert_int_rte(clamp(v, 0.0f, PIXEL_MAX)))
 #define PIXEL_ROUND_4(v) CONVERT(PIXEL, 4)(convert_int4_rte(clamp(v, 0.0f, PIXEL_MAX)))
@@ -264,7 +264,7 @@ FORCE_INLINE float16 band_values(float4 values, uint x, uint bands)
 #define PIXEL_ROUND_4(v) (v)
 #endif
 
-/* The alpha of each sample's pixel, in vectors that begin with a whole pixel. */
+/* Returns the alpha of each sample's pixel, in vectors that begin with a whole pixel. */
 FORCE_INLINE float16 alpha_spread(float16 v, uint bands)
 {
 #ifdef __x86_64__

@@ -6,10 +6,10 @@
 /* Numbered as enum element in daemon/filters/operations.h. */
 enum { ELEMENT_IS_RECTANGLE, ELEMENT_IS_ELLIPSE, ELEMENT_IS_CROSS, ELEMENT_IS_CIRCLE };
 
-/* How far the row `j` rows from the centre of a window of this radius reaches to either side. A
- * circle has the places (i, j) with i² + j² <= radius². An ellipse has rows of
- * round(sqrt(radius² - j²)), as OpenCV's MORPH_ELLIPSE of an odd square: n is that if
- * n (n - 1) < radius² - j². */
+/* Returns the reach, to either side, of the row `j` rows from the centre of a window of this
+ * radius. A circle has the places (i, j) with i² + j² <= radius². An ellipse has rows of
+ * round(sqrt(radius² - j²)), as OpenCV's MORPH_ELLIPSE of an odd square: n is that if n (n - 1) <
+ * radius² - j². */
 static inline int element_half_width(int j, int radius, int element)
 {
 	const int squared = radius * radius - j * j;

@@ -1,12 +1,12 @@
 /* exact.cl: stands before the general kernels, whose results have the same bits on every device.
  *
  * Additions, products, fma(), divisions and square roots are rounded correctly (the latter two by
- * -cl-fp32-correctly-rounded-divide-sqrt); nothing is contracted. What OpenCL lets a device round as it
- * likes is here, within some units in the last place. Sums are taken in an order that depends neither
- * on tiles nor on the number of work-items. */
+ * -cl-fp32-correctly-rounded-divide-sqrt); nothing is contracted. Functions that OpenCL lets a
+ * device round freely are defined here, with errors of some units in the last place. Sums are taken
+ * in an order that depends neither on tiles nor on the number of work-items. */
 #pragma OPENCL FP_CONTRACT OFF
 
-/* 2^(n + f), where n is whole and |f| hardly above 1/2: its series, to a term of 2^-27. */
+/* Returns 2^(n + f), where n is whole and |f| hardly above 1/2: its series, to a term of 2^-27. */
 FORCE_INLINE float16 exact_power_of_2(float16 n, float16 f)
 {
 	const int16 low = convert_int16(n) >> 1, high = convert_int16(n) - low;
@@ -19,7 +19,7 @@ FORCE_INLINE float16 exact_power_of_2(float16 n, float16 f)
 	p = fma(p, f, (float16)(2.402265070e-1f));
 	p = fma(p, f, (float16)(6.931471806e-1f));
 	p = fma(p, f, (float16)(1.0f));
-	/* In two steps, for what is below the smallest normal number, or infinite. */
+	/* In two steps, for results below the smallest normal number, or infinite. */
 	return p * as_float16((low + 127) << 23) * as_float16((high + 127) << 23);
 }
 
@@ -30,7 +30,8 @@ FORCE_INLINE float16 exact_exp2(float16 x)
 	return exact_power_of_2(n, x - n);
 }
 
-/* t^exponent for t >= 0. log2(t) = e + log2(m), m around 1, by the series of the area tangent. */
+/* Returns t^exponent for t >= 0. log2(t) = e + log2(m), m around 1, by the series of the area
+ * tangent. */
 FORCE_INLINE float16 exact_powr(float16 t, float exponent)
 {
 	const int16 tiny = t < FLT_MIN;
@@ -51,8 +52,8 @@ FORCE_INLINE float16 exact_powr(float16 t, float exponent)
 	return select(t + 0.0f, result, t > 0.0f && t < INFINITY);
 }
 
-/* atan2(y, x): of the smaller by the larger, q, or (q - 1) / (q + 1) and an eighth of a turn (Moshier,
- * "Methods and Programs for Mathematical Functions", 1989). */
+/* Returns atan2(y, x) by the quotient q of the smaller and the larger, or (q - 1) / (q + 1) and an
+ * eighth of a turn (Moshier, "Methods and Programs for Mathematical Functions", 1989). */
 FORCE_INLINE float16 exact_atan2(float16 y, float16 x)
 {
 	const float16 a = fabs(y), b = fabs(x);

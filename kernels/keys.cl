@@ -1,5 +1,5 @@
 /* keys.cl: samples as integers of the same order, in vectors; stands before the kernels that only
- * compare. Of floats the keys are the bits, turned so that NaN is the largest and all NaN are one. */
+ * compare. Keys of floats are their bits, turned so that NaN is the largest and all NaN are one. */
 
 #ifdef PIXEL_MAX
 typedef PIXEL key;
@@ -12,7 +12,7 @@ typedef int key;
 #define MASK_OF_float  int
 #define MASK           PASTE(MASK_OF_, PIXEL, )
 
-/* A vector is 64 bytes where that is a register's size. masks: what a comparison results in. */
+/* A vector is 64 bytes if that is a register's size. masks: results of comparisons. */
 #ifdef __x86_64__
 enum { LANES = 64 / sizeof(PIXEL) };
 typedef key keys __attribute__((ext_vector_type(LANES)));
@@ -32,8 +32,8 @@ typedef PASTE(MASK, 16, ) masks;
 #define KEYS_STORE(space, v, p) vstore16(v, 0, (space key *)(p))
 #endif
 
-/* The bits of floats as integers in the same order, and back. KEYS_OF_BITS: the key that has as many
- * below it as the bits say as a number. */
+/* Turn the bits of floats into integers in the same order, and back. KEYS_OF_BITS: the key with as
+ * many keys below it as the bits say as a number. */
 #ifdef PIXEL_MAX
 #define KEYS_ORDER(bits) (bits)
 #define KEYS_BITS(v)     (v)
@@ -48,7 +48,7 @@ FORCE_INLINE keys KEYS_ORDER(keys bits)
 }
 #endif
 
-/* The bits of the first `width` of LANES samples; the others are 0. */
+/* Loads the bits of the first `width` of LANES samples; the others are 0. */
 FORCE_INLINE keys bits_load(source_row p, uint width)
 {
 	key part[LANES];
@@ -78,7 +78,7 @@ FORCE_INLINE void keys_store(keys v, target_row p, uint width)
 		((global key *)p)[i] = part[i];
 }
 
-/* Stores the bits of LANES samples, past a CPU's cache where that can be. lines: see stream_lines(). */
+/* Stores the bits of LANES samples, past a CPU's cache if possible. lines: see stream_lines(). */
 FORCE_INLINE void bits_stream(keys bits, target_row p, ulong2 lines)
 {
 #ifdef __x86_64__
@@ -97,7 +97,7 @@ FORCE_INLINE keys keys_extreme(keys a, keys b, const bool largest)
 	return a < b ? a : b;
 }
 
-/* The lines of `width` samples of a row that are written by bits_stream(), and not by keys_keep()
+/* Returns the lines of `width` samples of a row that bits_stream() writes, and not keys_keep()
  * afterwards. */
 FORCE_INLINE ulong2 bits_lines(target_row p, uint width)
 {
@@ -127,8 +127,8 @@ FORCE_INLINE cell cell_max(cell a, cell b)
 	return keys_extreme(a, b, true);
 }
 
-/* Of three values, whose smallest and largest are given, the third; not by sums, as int may overflow.
- */
+/* Returns the third of three values, given the smallest and the largest; not by sums, as int may
+ * overflow. */
 FORCE_INLINE cell rest_3(cell a, cell b, cell c, cell least, cell most)
 {
 	return cell_max(cell_min(a, b), cell_min(cell_max(a, b), c));

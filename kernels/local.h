@@ -1,5 +1,5 @@
 /* local.h: the local memory that kernels declare, for C and OpenCL C alike: the kernels take their
- * sizes from here, and the host what a device must have.
+ * sizes from here, and the host its requirements of a device.
  *
  * group_x, group_y, block_x, block_y: a work-group and its work-items' blocks. reach: samples to
  * either side, radius_x * bands. Strides are in floats or words of 4 bytes. */
@@ -16,10 +16,10 @@
 #define EXTREME_LOCAL_STRIDE(group_x, block_x, reach, size)                                        \
 	(((group_x) * (block_x) + 2 * EXTREME_LOCAL_LEFT(reach)) * (size) / 4)
 
-/* samples.cl: of bytes, a table and a copy of it for each work-item across. */
+/* samples.cl: a table for bytes, and a copy of it for each work-item across. */
 #define SAMPLES_WORDS(group_x) (256 * ((group_x) + 1))
 
-/* rank_counts: numbers in a word, whose sum is that of a window at most; words for all values of a
+/* rank_counts: numbers in a word, whose sum is at most that of a window; words for all values of a
  * byte for each work-item. */
 #define RANK_COUNTS_PER(radius)            ((radius) < 8 ? 4u : 2u)
 #define RANK_COUNTS_WORDS(group_x, radius) (256 / RANK_COUNTS_PER(radius) * (group_x))

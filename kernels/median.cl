@@ -15,7 +15,7 @@ FORCE_INLINE void sort_2(cell *a, cell *b)
 	*a = small;
 }
 
-/* Five that lie `apart` from each other; three. */
+/* Sort five that lie `apart` from each other, and three. */
 FORCE_INLINE void sort_5(cell *v, const int apart)
 {
 	sort_2(v, v + apart);
@@ -36,7 +36,7 @@ FORCE_INLINE void sort_3(cell *v, const int apart)
 	sort_2(v, v + apart);
 }
 
-/* Moves the smallest of so many values to the first place, the largest to the last. */
+/* Moves the smallest of `count` values to the first place, the largest to the last. */
 FORCE_INLINE void sort_ends(cell *v, const int size)
 {
 #pragma unroll
@@ -50,8 +50,8 @@ FORCE_INLINE void sort_ends(cell *v, const int size)
 		sort_2(&v[i], &v[size - 1]);
 }
 
-/* The median of 13 values. Of eight of them the smallest and the largest cannot be it; another value
- * takes their place, and so on. */
+/* Returns the median of 13 values. The smallest and the largest of eight cannot be it; another
+ * value takes their place, and so on. */
 FORCE_INLINE cell median_of_13(cell *v)
 {
 	sort_ends(v, 8);
@@ -68,7 +68,7 @@ FORCE_INLINE cell median_of_13(cell *v)
 	return v[1];
 }
 
-/* The median of a square of `side` values, 3 or 5, row after row; destroys them. */
+/* Returns the median of a square of `side` values, 3 or 5, row after row; destroys them. */
 FORCE_INLINE cell median_of_square(cell *v, const int side)
 {
 #pragma unroll

@@ -1,17 +1,18 @@
 /* median_shared.cl: the median of 3x3 or 5x5 from what neighbouring windows have in common; stands
- * before the kernels that use it, which make two rows together. What precedes it defines `cell`, one
- * or several samples, cell_min(), cell_max() and rest_3().
+ * before the kernels that use it, which make two rows together. The preceding file defines `cell`,
+ * one or several samples, cell_min(), cell_max() and rest_3().
  *
  * Each column of a window of 3x3 is sorted: the rows that both windows share once, then the row
  * that only one has is put in. The median is that of the largest of the smallest, the median of the
  * middle ones and the smallest of the largest (Paeth, "Median finding on a 3x3 grid", 1990).
  *
- * Of 5x5 four windows, two and two, share four columns of four rows, which are sorted. Sorted columns are merged to
- * pairs, which eight windows share, and of two pairs the middle ten of sixteen are found: the three
- * values below and above cannot be the median of any, whatever its other nine values are. With the
- * four values of the row that only two of them have, the middle six of twenty; and of each window
- * with the four of its own column and the one in its corner, the median. (Sharing what windows have
- * in common: Adams, "Fast median filters using separable sorting networks", 2021.) */
+ * Four windows of 5x5, two and two, share four columns of four rows, which are sorted. Sorted
+ * columns are merged to pairs, which eight windows share. The middle ten of the sixteen values of
+ * two pairs are found: the three values below and above cannot be the median of any, whatever its
+ * other nine values are. With the four values of the row that only two windows have, the middle six
+ * of twenty follow; with the four of its own column and the one in its corner, each window's
+ * median. (Sharing the common part of windows: Adams, "Fast median filters using separable sorting
+ * networks", 2021.) */
 
 enum { TOGETHER = 2 }; /* rows */
 
@@ -30,7 +31,7 @@ FORCE_INLINE cell median_3(cell a, cell b, cell c)
 	return rest_3(a, b, c, min_3(a, b, c), max_3(a, b, c));
 }
 
-/* The columns of both windows of four rows, sorted. */
+/* Sorts the columns of both windows of four rows. */
 FORCE_INLINE void column_of_3(cell *sorted, const cell *v)
 {
 	const cell small = cell_min(v[1], v[2]), large = cell_max(v[1], v[2]);
@@ -54,7 +55,7 @@ FORCE_INLINE void sort_two(cell *a, cell *b)
 	*a = small;
 }
 
-/* The same; of bytes by sums of halves, for which NVIDIA has units beside those that compare. */
+/* The same; bytes by sums of halves, for which NVIDIA has units beside those that compare. */
 FORCE_INLINE void sort_two_by_sums(cell *a, cell *b)
 {
 #ifdef __NV_CL_C_VERSION
@@ -83,8 +84,8 @@ FORCE_INLINE void column_of_4(cell *sorted, const cell *v)
 	sort_two_by_sums(&sorted[1], &sorted[2]);
 }
 
-/* Merges sorted values (Batcher, "Sorting networks and their applications", 1968): those that were
- * first, third and so on in either, the others, and then neighbours. */
+/* Merges sorted values (Batcher, "Sorting networks and their applications", 1968): the first, third
+ * and so on of either, the others, and then neighbours. */
 FORCE_INLINE void merge_4(cell *v, cell a0, cell a1, cell b0, cell b1)
 {
 	v[0] = a0, v[1] = b0, v[2] = a1, v[3] = b1;
@@ -107,7 +108,7 @@ FORCE_INLINE void merge_8(cell *v, const cell *a, const cell *b)
 	}
 }
 
-/* The middle ten of two times eight sorted values, sorted: as if they were merged. */
+/* Returns the middle ten of two times eight sorted values, sorted: as if they were merged. */
 FORCE_INLINE void middle_10(cell *middle, const cell *a, const cell *b)
 {
 	cell odd[8], even[8], first[4], second[4];
@@ -133,10 +134,10 @@ FORCE_INLINE void middle_10(cell *middle, const cell *a, const cell *b)
 	}
 }
 
-/* The middle six of ten and of four sorted values, sorted. Of the i-th of the ten and the i-th last
- * of the four, the smaller is one of the least four of all; likewise at the other end. What is left
- * is bitonic, so that its halves, compared value by value, give the smaller three and the larger
- * three (Batcher). */
+/* Returns the middle six of ten and of four sorted values, sorted. The smaller of the i-th of the
+ * ten and the i-th last of the four is one of the least four of all; the same holds at the other
+ * end. The rest is bitonic, so that its halves, compared value by value, give the smaller three and
+ * the larger three (Batcher). */
 FORCE_INLINE void middle_6(cell *middle, const cell *ten, const cell *four)
 {
 	cell v[6];
@@ -156,9 +157,9 @@ FORCE_INLINE void middle_6(cell *middle, const cell *ten, const cell *four)
 	}
 }
 
-/* The median of six and of four sorted values and of another, which lies between the fifth and the
- * sixth of the ten: the largest of what is smaller, and the smallest of what is larger, in either
- * of the six and one of the four. */
+/* Returns the median of six and of four sorted values and of another, which lies between the fifth
+ * and the sixth of the ten: the largest of the smaller values, and the smallest of the larger ones,
+ * in either of the six and one of the four. */
 FORCE_INLINE cell median_of_11(const cell *six, const cell *four, cell other)
 {
 	cell small = six[0], large = six[5];

@@ -2,8 +2,8 @@
 
 typedef PASTE(PIXEL, 16, ) pixels;
 
-/* Stores sixteen results for the samples from `out` on, the first of which is sample x of its row. Past
- * the cache, where a row lies so: the lines need not be read first. lines: see stream_lines(). */
+/* Stores sixteen results from `out` on; the first is sample x of its row. It writes past the cache
+ * if the row is aligned for that: the lines need not be read first. lines: see stream_lines(). */
 FORCE_INLINE void wide_store(float16 result, source_row in, target_row out, uint x, ulong2 lines)
 {
 	if (KEEP)

@@ -1,4 +1,4 @@
-/* The service that the page belongs to, with the token of whoever looks at it. Addresses are relative to the
+/* The service that the page belongs to, with the user's token. Addresses are relative to the
  * page's, so that it works below any prefix. */
 import { Service } from './convolved.js';
 

@@ -19,12 +19,13 @@ const store = createStore({
   ...given, // chain, common, regions, roi
   selected: given.chain[0]?.id ?? null,
   image: null, // {name, blob, bitmap, width, height, sample}
-  opening: null, // the outcome of a file that becomes the image: {state: 'busy', name} or {state: 'failed', problem}
+  // outcome for a file that becomes the image: {state: 'busy', name} or {state: 'failed', problem}
+  opening: null,
   shape: null, // the region that is chosen; -1: the region of interest
-  tool: 'compare', // or rectangle, ellipse, roi: what a drag on the stage does
+  tool: 'compare', // or rectangle, ellipse, roi: the effect of a drag on the stage
   catalogue: null, // {filters: Map by name, common}
   language: 'curl',
-  outcome: null, // of the latest request that has ended; views ask outcomeOf()
+  outcome: null, // outcome of the latest request that has ended; views ask outcomeOf()
   catalogueProblem: null,
   tokens: 0, again: 0, revision: 0, // count new tokens, retries, and states that came from an address
 });
@@ -38,7 +39,7 @@ async function loadCatalogue() {
   }
 }
 
-/* The address always has what the page shows. */
+/* The address always describes the page. */
 function keepAddress() {
   let own = location.hash;
 

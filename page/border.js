@@ -1,9 +1,9 @@
-/* What lies outside the image: a small picture of each border. */
+/* Shows the outside of the image: a small picture of each border. */
 import { h, find } from './dom.js';
 
 const INNER = 12, RIM = 5, ZOOM = 3;
 
-/* Where a pixel at i outside of 0 to n - 1 comes from; -1: from nowhere. */
+/* The source of a pixel at i outside of 0 to n - 1; -1: none. */
 const RULES = {
   replicate: (i, n) => Math.min(n - 1, Math.max(0, i)),
   reflect: (i, n) => {
@@ -24,7 +24,7 @@ const TEXTS = {
   constant: 'one value', crop: 'a smaller result',
 };
 
-/* The image as INNER x INNER pixels; without one, a slope. */
+/* Returns the image as INNER x INNER pixels; without one, a slope. */
 function tinyImage(image) {
   const canvas = new OffscreenCanvas(INNER, INNER), context = canvas.getContext('2d', { willReadFrequently: true });
   if (image) {
@@ -63,7 +63,7 @@ function paint(canvas, data, rule, constant) {
   context.strokeRect(rim - 0.5, rim - 0.5, inner + 1, inner + 1);
 }
 
-/* The colour of border_value, as far as a colour can show it. */
+/* Returns the colour of border_value, as far as a colour can show it. */
 function constantColor(text = '0') {
   const values = text.split(',').map((value) => Math.min(255, Math.max(0, parseFloat(value) || 0)));
   const [r, g = r, b = r] = values;

@@ -1,12 +1,12 @@
-/* The cards of all filters, each with what it makes of the image; the chain as chips; and the
- * parameters of the one that is chosen. */
+/* The cards of all filters, each with its result for the image; the chain as chips; and the
+ * parameters of the chosen one. */
 import { service } from './api.js';
 import { chainText, makeLink } from './chain.js';
 import { announce, find, h, refill, signButton } from './dom.js';
 import { problemOf } from './run.js';
 import { STARTS, isOptional, parameterField, startOf } from './parameters.js';
 
-/* How the cards are ordered; filters that are in no group come last. */
+/* The order of cards; filters that are in no group come last. */
 const GROUPS = [
   ['Blur', ['gaussian', 'box', 'motion', 'bilateral', 'median', 'pixelate']],
   ['Sharpen and relief', ['sharpen', 'unsharp', 'highpass', 'emboss']],
@@ -35,7 +35,7 @@ export function addFilter(store, name) {
 
 /* Cards --------------------------------------------------------------------------------------- */
 
-/* A small copy of the image's middle, as a file. */
+/* Returns a small copy of the image's middle, as a file. */
 async function smallFile(image) {
   const canvas = new OffscreenCanvas(PREVIEW.width, PREVIEW.height), context = canvas.getContext('2d');
   const scale = Math.max(PREVIEW.width / image.width, PREVIEW.height / image.height);
@@ -47,7 +47,7 @@ async function smallFile(image) {
 }
 
 /* Fills the cards in sight, one request after another, behind all other work; stops at the first
- * refusal, for previews are not worth more. */
+ * refusal, as previews are not worth more. */
 function previews(cards) {
   const wanted = [], seen = new WeakSet();
   let file = null, run = 0, working = false;
@@ -89,7 +89,7 @@ function previews(cards) {
     observer.disconnect();
     wanted.length = 0;
     file = null;
-    for (const card of cards) { // no picture of another image stays
+    for (const card of cards) { // no picture of another image remains
       card.classList.remove('seen');
       card.querySelector('canvas').getContext('2d').clearRect(0, 0, PREVIEW.width, PREVIEW.height);
     }
@@ -237,8 +237,8 @@ function setValue(store, id, name, text) {
   }) });
 }
 
-/* The fields are built when another filter is chosen, or an optional parameter comes or goes: not while
- * somebody moves a slider. */
+/* The fields are built when another filter is chosen, or an optional parameter comes or goes, but
+ * not while a slider is moved. */
 export function parametersView(store) {
   const box = find('#parameters');
   const chosen = (s) => s.chain.find((link) => link.id === s.selected);
@@ -276,7 +276,8 @@ export function parametersView(store) {
   });
 }
 
-/* The names of the optional parameters that are given: others come and go without a new field. */
+/* Returns the names of the optional parameters that are given: others come and go without a new
+ * field. */
 function optionalNames(s, chosen, present) {
   const filter = s.catalogue?.filters.get(chosen(s)?.filter);
   const names = new Set(filter?.parameters.filter(isOptional).map((p) => p.name));

@@ -1,4 +1,4 @@
-/* What is to be done to an image, as state and as text. The state is
+/* The work on an image, as state and as text. The state is
  *   chain    [{id, filter, values: {name: text}}], with the columns of matrices separated by commas
  *   common   {name: text} of the parameters that every filter takes
  *   regions  [{shape: 'rectangle' | 'ellipse', x, y, width, height}]
@@ -38,8 +38,8 @@ export function parseChain(text) {
 
 const boxText = ({ x, y, width, height }) => [x, y, width, height].join(',');
 
-/* A box that is none has no numbers: the service refuses it, for a region that is left out silently would show
- * what it was to hide. */
+/* An incomplete box has no numbers: the service refuses it, as a region that is silently left out
+ * would show the pixels that it should hide. */
 function parseBox(text) {
   const numbers = text.split(',').map(Number);
   const [x, y, width, height] = numbers.length === 4 ? numbers : Array(4).fill(NaN);
@@ -55,7 +55,7 @@ function parseRegion(text) {
   return { shape: ellipse ? 'ellipse' : 'rectangle', ...parseBox(ellipse ? text.slice('ellipse:'.length) : text) };
 }
 
-/* The parameters of a request, [[name, text], …], without the filters. */
+/* Returns the parameters of a request, [[name, text], …], without the filters. */
 function commonPairs({ common, regions, roi }) {
   const pairs = Object.entries(common).filter(([, value]) => value !== '');
 
@@ -66,14 +66,15 @@ function commonPairs({ common, regions, roi }) {
   return pairs;
 }
 
-/* A query that people can read: only what would be misread is escaped. */
+/* Returns a query that people can read: only ambiguous characters are escaped. */
 export function queryText(pairs) {
   const escape = (text) => encodeURIComponent(text).replace(/%20/g, '+')
     .replace(/%2C/g, ',').replace(/%3B/g, ';').replace(/%3A/g, ':').replace(/%3D/g, '=');
   return pairs.map(([name, value]) => `${name}=${escape(value)}`).join('&');
 }
 
-/* The request for a state: {filter: name or null, pairs, target}; null if there is nothing to do. */
+/* Returns the request for a state: {filter: name or null, pairs, target}; null if there is nothing
+ * to do. */
 export function requestOf(state) {
   const { chain, common } = state;
   const alone = chain.length === 1 && !common.luma && !common.chroma;
@@ -90,7 +91,7 @@ export function requestOf(state) {
   return { filter: alone ? chain[0].filter : null, pairs, rest, target: pairs.length ? `${path}?${queryText(pairs)}` : path };
 }
 
-/* A state as the fragment of an address, and back. */
+/* Convert a state to the fragment of an address, and back. */
 export function fragmentOf(state) {
   const pairs = commonPairs(state);
   if (state.chain.length)

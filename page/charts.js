@@ -3,8 +3,8 @@ import { svg } from './dom.js';
 
 const WIDTH = 200, HEIGHT = 60;
 
-/* A chart for so many values, with the area below the line unless it is small. Its update(values, about)
- * draws them; about says for those who do not see it what it shows. */
+/* Makes a chart for `length` values, with the area below the line unless it is small. Its
+ * update(values, about) draws them; about describes it for those who do not see it. */
 export function chart(length, small = false) {
   const area = svg('path', { class: 'area' }), line = svg('path', { class: 'lines' });
   const element = svg('svg', { class: small ? 'chart spark' : 'chart', viewBox: `0 0 ${WIDTH} ${HEIGHT}`, preserveAspectRatio: 'none', role: 'img' },

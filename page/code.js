@@ -6,18 +6,18 @@ import { announce, copy, find } from './dom.js';
 const shell = (text) => (/^[\w./:@%+-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);
 const quoted = (text) => JSON.stringify(text);
 
-/* The name of the answer's file: its suffix says the format. */
+/* Returns the name of the answer's file: its suffix says the format. */
 function outName(image, format) {
   return `out.${format || (/\.(\w+)$/.exec(image)?.[1] ?? 'png').toLowerCase()}`;
 }
 
-/* Arguments can be read by every user of a host, what the shell's own printf writes by none. */
+/* Every user of a host can read arguments, but not the output of the shell's own printf. */
 function curl({ url, image, out }) {
   return [service.token ? `printf 'Authorization: Bearer %s' "$TOKEN" | curl -H @-` : 'curl', `--data-binary @${shell(image)}`, shell(url), `-o ${shell(out)}`]
     .filter(Boolean).join(' \\\n  ');
 }
 
-/* The suffix of its output says the format, and a token is in a file. */
+/* The suffix of its output says the format, and the token is in a file. */
 function convolve({ request, chain, image, out }) {
   const own = request.filter ? request.pairs.slice(0, request.pairs.length - request.rest.length) : [];
   const options = [...own, ...request.rest].filter(([name]) => name !== 'format')

@@ -1,4 +1,4 @@
-/* The stage: the image before and after with a divider, zoom to pixels, and what is drawn on it. A point
+/* The stage: the image before and after with a divider, zoom to pixels, and drawings on it. A point
  * of the image is at offset + scale * point of the stage, in CSS pixels. */
 import { h, find } from './dom.js';
 import { drawShapes, shapeTool } from './regions.js';
@@ -6,7 +6,7 @@ import { outcomeOf, problemOf } from './run.js';
 
 const MOST = 64, GRID = 14, NEAR = 18;
 
-/* The colour of one pixel of a bitmap, or null outside. */
+/* Returns the colour of one pixel of a bitmap, or null outside. */
 const probe = new OffscreenCanvas(1, 1).getContext('2d', { willReadFrequently: true });
 function pixelOf(bitmap, x, y) {
   if (!bitmap || x < 0 || y < 0 || x >= bitmap.width || y >= bitmap.height)
@@ -60,7 +60,7 @@ export function compareView(store) {
     draw();
   }
 
-  /* Some of the image stays on the stage. */
+  /* Part of the image stays on the stage. */
   function keepInSight() {
     const { image } = store.state, margin = 40;
     if (!image)
@@ -97,7 +97,7 @@ export function compareView(store) {
     context.stroke();
   }
 
-  /* Where there is no answer, or not yet, the image is dim. */
+  /* Without an answer, or before it, the image is dim. */
   function paintAfter(result, line) {
     const { image } = store.state;
 
@@ -155,7 +155,7 @@ export function compareView(store) {
     find('#pixel').textContent = !before ? '' : `${x}, ${y}   ${before}${after ? `  →  ${after}` : ''}`;
   }
 
-  /* What a drag does: {move(point of the stage), end()}. */
+  /* The effect of a drag: {move(point of the stage), end()}. */
   function begin(event, at) {
     const { tool } = store.state, start = { ...view };
 
@@ -293,7 +293,7 @@ export function compareView(store) {
   return { view, zoom, fit };
 }
 
-/* What the stage says of an error. */
+/* Shows an error on the stage. */
 export function problemView(store) {
   const box = find('#problem');
   let timer = 0;

@@ -4,13 +4,14 @@
  *     import { Service } from '…/convolved.js';
  *     const { blob } = await new Service().apply(file, { filter: 'gaussian', sigma: 2 });
  *
- * Every method takes, last, options of fetch(), such as `signal`. They throw a Problem, or what fetch() throws
- * when it is aborted. */
+ * Every method takes, last, options of fetch(), such as `signal`. They throw a Problem, or
+ * fetch()'s error when it is aborted. */
 const WAIT = 60; // seconds for which the service is asked to hold an answer
 const PAUSE_MIN = 0.25, PAUSE_MAX = 8; // seconds before a request is sent again, at least: doubled each time
 
-/* What the service refuses, in its words (RFC 9457): title, detail, status, type ('bad-parameter'), parameter and
- * value; retryAfter, in seconds, or null; requestId, as in its log. The status is 0 where nobody answers. */
+/* A refusal of the service, in its words (RFC 9457): title, detail, status, type ('bad-parameter'),
+ * parameter and value; retryAfter, in seconds, or null; requestId, as in its log. The status is 0
+ * if nobody answers. */
 export class Problem extends Error {
   constructor(document, headers = new Headers()) {
     super(document.detail || document.title);
@@ -26,7 +27,7 @@ export class Problem extends Error {
   }
 }
 
-/* Of a Retry-After, which may be a date. */
+/* Returns the seconds of a Retry-After, which may be a date. */
 function secondsOf(text) {
   if (!text)
     return null;
@@ -34,7 +35,8 @@ function secondsOf(text) {
   return Number.isNaN(seconds) ? null : Math.max(0, seconds);
 }
 
-/* The problem that an answer is; where it has no document of its own, or a malformed one, of its status. */
+/* Returns an answer's problem; one without a document of its own, or with a malformed one, is made
+ * from the status. */
 async function problemOf(response) {
   const { status, statusText, headers } = response, title = `The answer is ${status} ${statusText}`.trim();
   const document = headers.get('Content-Type')?.startsWith('application/problem+json') ? await response.json().catch(() => null) : null;
@@ -42,7 +44,8 @@ async function problemOf(response) {
   return new Problem({ title, ...Object.fromEntries(texts), status }, headers);
 }
 
-/* The problem of an answer that is not what was asked for, such as a page of another server. */
+/* Returns the problem of an answer that is not the expected one, such as a page of another
+ * server. */
 function strange({ status, headers, url }, expected) {
   const detail = `Expected ${expected}, not an answer of type ${headers.get('Content-Type') || '(none)'}: is there a convolved at ${new URL(url).origin}?`;
   return new Problem({ title: 'The answer is not from this service', detail, status }, headers);
@@ -61,7 +64,7 @@ export class Result {
     return { width, height, bands, type };
   }
 
-  /* What its format has lost, such as 'lossy'. */
+  /* The losses of its format, such as 'lossy'. */
   get lost() {
     return this.headers.get('X-Lost')?.split(', ') ?? [];
   }
@@ -75,7 +78,7 @@ export class Result {
   }
 }
 
-/* A parameter as text: rows are separated by semicolons, numbers by commas. */
+/* Returns a parameter as text: rows are separated by semicolons, numbers by commas. */
 function textOf(value) {
   if (Array.isArray(value))
     return value.map(textOf).join(value.some(Array.isArray) ? ';' : ',');
@@ -92,7 +95,7 @@ const withQuery = (path, parameters) => {
   return query ? `${path}?${query}` : path;
 };
 
-/* Target and body of the request for these filters. */
+/* Returns target and body of the request for these filters. */
 function requestOf(image, filters, parameters) {
   if (typeof filters === 'string')
     return [withQuery('v1/chain', { filters, ...parameters }), image];
@@ -121,8 +124,8 @@ function pause(seconds, signal) {
 
 const pathOf = (job) => `v1/jobs/${encodeURIComponent(job.id ?? job)}`;
 
-/* A service; by default that which this module comes from. `patience` is for how many seconds, in all, a
- * request may be told to come again later (429, 503). */
+/* A service; by default the one that this module comes from. `patience` is the total of seconds
+ * that a request may be told to wait (429, 503). */
 export class Service {
   constructor(url = new URL('./', import.meta.url), { token = '', patience = 60 } = {}) {
     this.base = new URL(String(url).replace(/\/?$/, '/'));
@@ -159,7 +162,7 @@ export class Service {
     }
   }
 
-  /* JSON, such as that of 'v1/filters', 'v1/devices' and 'v1/kernels'. */
+  /* Returns JSON, such as that of 'v1/filters', 'v1/devices' and 'v1/kernels'. */
   async get(target, options) {
     const response = await this.request(target, options);
     return response.json().catch((error) => {
@@ -167,7 +170,7 @@ export class Service {
     });
   }
 
-  /* The answer to an image, as a Result. */
+  /* Returns the answer to an image, as a Result. */
   async post(target, body, options) {
     return this.#result(target, { ...options, method: 'POST', body });
   }
@@ -187,8 +190,8 @@ export class Service {
     return this.post(target, body, options);
   }
 
-  /* The same as a job, which goes on in the service: {id, state, progress, …}, for the methods below, which
-   * also take an id. */
+  /* Filters as a job, which goes on in the service: {id, state, progress, …}, for the methods
+   * below, which also take an id. */
   async submit(image, filters, parameters = {}, options = {}) {
     const [target, body] = requestOf(image, filters, parameters);
     const headers = new Headers(options.headers);
@@ -196,18 +199,18 @@ export class Service {
     return this.get(target, { ...options, method: 'POST', body, headers });
   }
 
-  /* The job as it is now. */
+  /* Returns the present state of the job. */
   async job(job, options) {
     return this.get(pathOf(job), options);
   }
 
-  /* The job, again and again while it goes on; the last time it has ended. */
+  /* Yields the job, again and again while it goes on; the last time it has ended. */
   async* progress(job, options) {
     for await (const { data } of this.events(`${pathOf(job)}/events`, options))
       yield data;
   }
 
-  /* Waits for the end of a job, and is a Result, or throws what its image was refused for. */
+  /* Waits for the end of a job and returns a Result, or throws the problem of its image. */
   async result(job, options) {
     for (let least = PAUSE_MIN; ; least = Math.min(2 * least, PAUSE_MAX)) {
       const asked = Date.now();
@@ -227,7 +230,8 @@ export class Service {
     await this.request(pathOf(job), { ...options, method: 'DELETE' });
   }
 
-  /* The events of a stream, {event, data}, one after another, until it ends. (EventSource sends no token.) */
+  /* Yields the events of a stream, {event, data}, one after another, until it ends. (EventSource
+   * sends no token.) */
   async* events(target, options) {
     const response = await this.request(target, { ...options, headers: { Accept: 'text/event-stream' } });
     const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();

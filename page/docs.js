@@ -6,7 +6,7 @@ import { tokenView } from './token.js';
 const OF_FILTER = /^\/v1\/filters\/([a-z]\w*)$/;
 const TITLES = { filters: 'Filters', chain: 'Chains', jobs: 'Asynchronous jobs', devices: 'Devices', kernels: 'Kernels', metrics: 'Metrics', service: 'The service' };
 
-/* What a $ref refers to, with its name. */
+/* Returns the target of a $ref, with its name. */
 function resolve(api, node) {
   if (!node.$ref)
     return node;
@@ -14,7 +14,7 @@ function resolve(api, node) {
   return { name: node.$ref.split('/').at(-1), ...target };
 }
 
-/* A schema in a few words. */
+/* Returns a schema in a few words. */
 function kind(schema) {
   if (schema.$ref)
     return schema.$ref.split('/').at(-1);
@@ -51,7 +51,7 @@ function answersTable(api, responses, title) {
     h('thead', {}, h('tr', {}, ...['Status', 'When', 'Content'].map((text) => h('th', { scope: 'col' }, text)))), h('tbody', {}, ...rows))));
 }
 
-/* An operation; parameters that many have are listed once, at the end. */
+/* Shows an operation; parameters that many have are listed once, at the end. */
 function operation(api, { path, method, what }) {
   const parameters = what.parameters.filter((p) => !p.$ref), shared = what.parameters.length - parameters.length;
   const filter = OF_FILTER.exec(path), isFilter = filter && method === 'post';

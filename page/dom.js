@@ -1,4 +1,4 @@
-/* Elements, made without markup in strings: what the service or a file says is always text. */
+/* Elements, made without markup in strings: texts of the service or of a file are always text. */
 const PROPERTIES = new Set(['value', 'checked', 'disabled', 'selected', 'hidden', 'textContent', 'open']);
 const SVG = 'http://www.w3.org/2000/svg';
 
@@ -30,12 +30,12 @@ export function find(selector) {
   return document.querySelector(selector);
 }
 
-/* A button that shows a sign, with a name for those who do not see it. */
+/* Makes a button that shows a sign, with a name for those who do not see it. */
 export function signButton(sign, name, onclick, attributes = {}) {
   return h('button', { type: 'button', class: 'sign', 'aria-label': name, title: name, onclick, ...attributes }, sign);
 }
 
-/* Replaces an element's children; what has the focus is focused again if a child has its id. */
+/* Replaces an element's children; the focused child is focused again if a new one has its id. */
 export function refill(element, ...children) {
   const id = element.contains(document.activeElement) ? document.activeElement.id : '';
   element.replaceChildren(...children.flat().filter(Boolean));
@@ -43,14 +43,15 @@ export function refill(element, ...children) {
     document.getElementById(id)?.focus();
 }
 
-/* Says something to those who hear the page. */
+/* Speaks to those who hear the page. */
 export function announce(text) {
   const live = find('#live');
   if (live)
     live.textContent = text;
 }
 
-/* Copies a text; where the page may not (no TLS), it selects it instead. Returns true if it was copied. */
+/* Copies a text; if the page may not (no TLS), it selects it instead. Returns true if it was
+ * copied. */
 export async function copy(text, element) {
   try {
     await navigator.clipboard.writeText(text);

@@ -3,8 +3,8 @@ import { service } from './api.js';
 import { h, find } from './dom.js';
 import { paintSample, sampleFile, samples } from './samples.js';
 
-/* A picture of a file. What the browser cannot read (TIFF, HEIC, 16 bits) the service turns into PNG: a
- * gain of 1 changes nothing. */
+/* Returns a picture of a file. The service turns files that the browser cannot read (TIFF, HEIC, 16
+ * bits) into PNG: a gain of 1 changes nothing. */
 export async function decode(blob, signal) {
   try {
     return await createImageBitmap(blob);
@@ -14,8 +14,8 @@ export async function decode(blob, signal) {
   }
 }
 
-/* Makes a file, or what a promise of one brings, the image of the page, unless another is opened meanwhile.
- * On failure the page says why, and keeps the image before. */
+/* Makes a file, or that of a promise, the image of the page, unless another is opened meanwhile. On
+ * failure the page says why, and keeps the image before. */
 let latest = null;
 async function open(store, name, file, sample = null) {
   latest?.abort();
@@ -52,7 +52,7 @@ function firstImage(transfer) {
 
 function listen(store) {
   const zone = document.body;
-  let depth = 0; // dragenter and dragleave come for every element below the pointer
+  let depth = 0; // dragenter and dragleave are sent for every element below the pointer
 
   const show = (on) => zone.classList.toggle('dropping', on);
   addEventListener('dragenter', (event) => {

@@ -1,12 +1,13 @@
-/* The service's metrics, of Prometheus' text format (0.0.4); lines that are none are passed over. */
+/* The service's metrics, in Prometheus' text format (0.0.4); other lines are skipped. */
 const ABOUT = /^# (HELP|TYPE) (?:convolved_)?(\S+) (.*)$/, SAMPLE = /^(?:convolved_)?([a-zA-Z_:][\w:]*)(?:\{(.*)\})? (\S+)$/;
 const LABEL = /([a-zA-Z_]\w*)="((?:[^"\\]|\\.)*)"/g, BOUND = /,?le="([^"]*)"$/, PART = /_(bucket|sum|count)$/;
 
 const numberOf = (text) => ({ '+Inf': Infinity, '-Inf': -Infinity })[text] ?? Number(text);
 const textOf = (value) => value.replace(/\\(.)/g, (_, sign) => (sign === 'n' ? '\n' : sign));
 
-/* Map of name, without convolved_, to {name, type, text, series}. A series is {key, labels, value}, or of a
- * histogram {key, labels, count, sum, buckets: [[bound, count of all up to it], …]}; the key is its labels. */
+/* Returns a map of name, without convolved_, to {name, type, text, series}. A series is {key,
+ * labels, value} or, for a histogram, {key, labels, count, sum, buckets: [[bound, count of all up
+ * to it], …]}; the key is its labels. */
 export function parse(text) {
   const metrics = new Map(), series = new Map();
   const metric = (name) => metrics.get(name) || metrics.set(name, { name, type: '', text: '', series: [] }).get(name);
@@ -38,8 +39,9 @@ export function parse(text) {
   return metrics;
 }
 
-/* The value below which is this share of what a histogram has counted since an earlier reading of it, if there is
- * one: within a bucket in proportion, as Prometheus has it. 0 if it has counted nothing. */
+/* Returns the value below which this share of a histogram's counts since an earlier reading of it,
+ * if there is one, lies: within a bucket in proportion, as Prometheus has it. 0 if it has counted
+ * nothing. */
 export function quantile(now, before, share) {
   const earlier = new Map(before && before.count <= now.count ? before.buckets : []);
   const counts = now.buckets.map(([bound, count]) => [bound, count - (earlier.get(bound) || 0)]).sort(([a], [b]) => a - b);

@@ -1,4 +1,5 @@
-/* The parameters that every filter takes, made from the catalogue, but for those that the page draws. */
+/* The parameters that every filter takes, made from the catalogue, except for those that the page
+ * draws. */
 import { find, h, refill } from './dom.js';
 
 const ELSEWHERE = new Set(['filters', 'chain', 'border', 'border_value', 'roi', 'regions', 'feather', 'invert', 'verify',

@@ -1,8 +1,8 @@
-/* Controls for parameters, made from what the catalogue says of them: sliders from minimum to maximum,
- * choices, matrices. A value is a text, as the request has it; without one the default holds. */
+/* Controls for parameters, made from the catalogue: sliders from minimum to maximum, choices,
+ * matrices. A value is a text, as the request has it; without one the default holds. */
 import { h, signButton } from './dom.js';
 
-/* What a filter begins with where its default shows nothing, or where there is none. */
+/* Values that a filter begins with if its default shows nothing, or if there is none. */
 export const STARTS = {
   gaussian: { sigma: '3' },
   convolve: { kernel: '-2,-1,0;-1,1,1;0,1,2' },
@@ -32,13 +32,13 @@ const parseRows = (text) => text.split(';').map((row) => row.split(','));
 const rowsText = (rows) => rows.map((row) => row.join(',')).join(';');
 
 const isWhole = (p) => p.type === 'integer' || p.type === 'odd';
-/* Where values differ by their magnitude, so does the slider. */
+/* Sliders of values that differ by their magnitude do so, too. */
 const isWide = (p) => p.minimum > 0 && p.maximum / p.minimum >= 100;
 
 export const isRequired = (p) => p.type === 'matrix' || (p.type === 'numbers' && p.name === 'matrix');
 export const isOptional = (p) => p.default === null && !isRequired(p);
 
-/* A slider has places from 0 to 1000 where the parameter's own steps would not do. */
+/* A slider has places from 0 to 1000 if the parameter's own steps would not do. */
 const PLACES = 1000;
 
 function valueAt(p, place) {
@@ -58,7 +58,7 @@ function placeOf(p, value) {
   return Math.log(Math.max(value, minimum) / minimum) / Math.log(maximum / minimum) * PLACES;
 }
 
-/* A value for a parameter that has no default. */
+/* Returns a value for a parameter that has no default. */
 export function startOf(p) {
   if (p.name === 'sigma_x' || p.name === 'sigma_y')
     return '3';
@@ -99,7 +99,7 @@ function choiceControl(p, id, text, set) {
     h('input', { type: 'radio', name: id, value: word, checked: word === text, onchange: () => set(word) }), h('span', {}, word))));
 }
 
-/* Rows of numbers in cells, which are tinted by what they weigh. */
+/* Shows rows of numbers in cells, which are tinted by their weights. */
 function matrixControl(p, id, text, set, presets, resizable) {
   const box = h('div', { class: 'matrix' }), rows = parseRows(text);
 
@@ -180,7 +180,8 @@ function control(filter, p, id, text, set) {
   return numberControl(p, id, text, set);
 }
 
-/* One parameter with its name, its control and what it means. set(text); unset() for optional ones. */
+/* Shows one parameter with its name, its control and its meaning. set(text); unset() for optional
+ * ones. */
 export function parameterField(filter, p, text, set, unset) {
   const id = `p-${filter}-${p.name}`, plain = !['choice', 'matrix'].includes(p.type) && !isRequired(p);
   const limits = p.minimum !== undefined && p.minimum !== null && !isRequired(p) && p.maximum < 1e6 ? `${p.minimum} to ${p.maximum}` : '';

@@ -4,7 +4,7 @@ import { h, find, refill, signButton } from './dom.js';
 const SIDES = ['x', 'y', 'width', 'height'];
 const HANDLE = 9; // CSS pixels around a corner
 
-/* The shape at an index: a region, or the region of interest at -1. */
+/* Returns the shape at an index: a region, or the region of interest at -1. */
 const shapeAt = (state, index) => (index === -1 ? state.roi : state.regions[index]);
 
 function putShape(store, index, shape) {
@@ -12,14 +12,15 @@ function putShape(store, index, shape) {
   store.set(index === -1 ? { roi: shape } : { regions: regions.map((one, i) => (i === index ? shape : one)) });
 }
 
-/* What belongs to regions goes with the last of them. */
+/* The parameters of regions go with the last region. */
 function removeShape(store, index) {
   const regions = store.state.regions.filter((_, i) => i !== index);
   const { feather, invert, ...rest } = store.state.common;
   store.set({ shape: null, ...(index === -1 ? { roi: null } : { regions }), ...(regions.length ? {} : { common: rest }) });
 }
 
-/* The box between two corners, in whole pixels; limited to the image where it must lie in it. */
+/* Returns the box between two corners, in whole pixels; limited to the image if it must lie in
+ * it. */
 function boxBetween(a, b, limit) {
   const clamp = (value, most) => (limit ? Math.min(most, Math.max(0, value)) : value);
   const x0 = clamp(Math.round(Math.min(a.x, b.x)), limit?.width), x1 = clamp(Math.round(Math.max(a.x, b.x)), limit?.width);
@@ -29,7 +30,7 @@ function boxBetween(a, b, limit) {
 
 const inside = (shape, at) => at.x >= shape.x && at.y >= shape.y && at.x < shape.x + shape.width && at.y < shape.y + shape.height;
 
-/* The corner opposite to the one near a point, or null. */
+/* Returns the corner opposite to the one near a point, or null. */
 function farCorner(shape, at, near) {
   for (const x of [shape.x, shape.x + shape.width])
     for (const y of [shape.y, shape.y + shape.height])
@@ -38,7 +39,7 @@ function farCorner(shape, at, near) {
   return null;
 }
 
-/* A drag that begins at a point of the image: resizes, moves or makes a shape. */
+/* Begins a drag at a point of the image: it resizes, moves or makes a shape. */
 export function shapeTool(store, start, scale) {
   const { tool, image, shape: selected } = store.state, isRoi = tool === 'roi', limit = isRoi ? image : null;
   const indices = isRoi ? [-1] : store.state.regions.map((_, i) => i).reverse();

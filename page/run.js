@@ -1,5 +1,5 @@
-/* Sends the request of the state whenever that changes. Its outcome belongs to it: once the state asks for
- * anything else, no view can still come by the former one. */
+/* Sends the request of the state whenever that changes. Its outcome belongs to it: once the state
+ * asks for anything else, no view can still get the former one. */
 import { service } from './api.js';
 import { requestOf } from './chain.js';
 import { announce } from './dom.js';
@@ -8,11 +8,12 @@ import { decode } from './image.js';
 const PAUSE_MS = 80; // while a slider moves
 const IDLE = { state: 'idle' }, BUSY = { state: 'busy' };
 
-/* All that a request is made from. */
+/* All inputs of a request. */
 const inputsOf = (s) => [s.image, s.chain, s.common, s.regions, s.roi, s.tokens, s.again];
 
-/* What the state asks for has come to: {state: 'idle'}, 'busy', 'done' with the result {answer, bitmap, x, y, ms},
- * or 'failed' with the problem. A file that is being opened counts as asked for. */
+/* Returns the outcome of the state's request: {state: 'idle'}, 'busy', 'done' with the result
+ * {answer, bitmap, x, y, ms}, or 'failed' with the problem. A file that is being opened counts as a
+ * request. */
 export function outcomeOf(state) {
   const { image, opening, outcome } = state;
   if (opening || !image || !requestOf(state))
@@ -20,10 +21,10 @@ export function outcomeOf(state) {
   return outcome && inputsOf(state).every((input, i) => Object.is(input, outcome.inputs[i])) ? outcome : BUSY;
 }
 
-/* What the page has to say of an error, or undefined. */
+/* The error that the page shows, or undefined. */
 export const problemOf = (state) => outcomeOf(state).problem ?? state.catalogueProblem ?? undefined;
 
-/* Where the answer lies in the image. */
+/* Returns the place of the answer in the image. */
 function placeOf({ common, roi, image }, bitmap) {
   const outer = roi && !common.target ? roi : { x: 0, y: 0, width: image.width, height: image.height };
   const crops = common.border === 'crop' && !common.target;
@@ -60,7 +61,7 @@ export function startRunner(store) {
   store.watch(inputsOf, (state) => {
     clearTimeout(timer);
     last?.abort();
-    // That a file could not be opened is told until something else is asked for.
+    // The error of a file that could not be opened is shown until the state asks for anything else.
     store.set({ outcome: null, ...(state.opening?.state === 'failed' ? { opening: null } : {}) });
     if (state.image && requestOf(state))
       timer = setTimeout(run, PAUSE_MS);

@@ -1,7 +1,8 @@
 /* Six pictures that this page paints itself, each good for some of the filters. */
 export const WIDTH = 960, HEIGHT = 640;
 
-/* Numbers from 0 to 1, the same ones every time (a linear congruential generator modulo 2^32). */
+/* Returns numbers from 0 to 1, the same ones every time (a linear congruential generator modulo
+ * 2^32). */
 function randomNumbers(seed) {
   let state = seed >>> 0;
   return () => {
@@ -150,7 +151,7 @@ function colours(context, width, height) {
   });
 }
 
-/* type: of the file that is made of it. */
+/* type: that of its file. */
 export const samples = [
   { name: 'hills', title: 'Hills', paint: hills, type: 'image/jpeg' },
   { name: 'spheres', title: 'Spheres', paint: spheres, type: 'image/jpeg' },
@@ -160,7 +161,7 @@ export const samples = [
   { name: 'colours', title: 'Colours', paint: colours, type: 'image/png' },
 ];
 
-/* Paints a sample onto a canvas, whatever its size. */
+/* Paints a sample onto a canvas of any size. */
 export function paintSample(sample, canvas) {
   const context = canvas.getContext('2d', { willReadFrequently: true });
 
@@ -168,7 +169,7 @@ export function paintSample(sample, canvas) {
   sample.paint(context, canvas.width, canvas.height);
 }
 
-/* The sample as a file. */
+/* Returns the sample as a file. */
 export async function sampleFile(sample) {
   const canvas = document.createElement('canvas');
   canvas.width = WIDTH;

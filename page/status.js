@@ -1,5 +1,5 @@
-/* What the service is doing, live: one reading of all metrics a second, and what has changed since the
- * one before; how long things take, since that of ten seconds before. */
+/* Shows the service's activity, live: one reading of all metrics a second, and the changes since
+ * the one before; times of stages are those since the reading of ten seconds before. */
 import { service } from './api.js';
 import { Problem } from './convolved.js';
 import { chart } from './charts.js';
@@ -8,7 +8,8 @@ import { parse, quantile } from './metrics.js';
 import { createStore } from './store.js';
 import { tokenView } from './token.js';
 
-const KEPT = 120, PAST = 10; // readings: of the charts, and back to that which quantiles compare with
+// readings: of the charts, and back to the one that quantiles compare with
+const KEPT = 120, PAST = 10;
 
 const store = createStore({ readings: [], now: null, before: null, history: [], names: new Map(), problem: null });
 
@@ -26,19 +27,20 @@ function total(snap, name, wanted = {}, member = 'value') {
   return snap.series(name).filter(({ labels }) => fits(labels, wanted)).reduce((sum, one) => sum + one[member], 0);
 }
 
-/* By how much it grows in a second. A restart, after which it is smaller, counts as nothing. */
+/* Returns its growth in a second. A restart, after which it is smaller, counts as nothing. */
 function rate({ now, before }, name, wanted = {}, member = 'value') {
   if (!before || now.time <= before.time)
     return 0;
   return Math.max(0, (total(now, name, wanted, member) - total(before, name, wanted, member)) / (now.time - before.time));
 }
 
-/* A quantile of one series of a histogram. */
+/* Returns a quantile of one series of a histogram. */
 function lately({ readings }, name, one, share) {
   return seconds(quantile(one, readings[0].series(name).find(({ key }) => key === one.key), share));
 }
 
-/* For people ------------------------------------------------------------------------------------ */
+/* Texts for people
+ * ------------------------------------------------------------------------------ */
 
 const number = (n) => (n >= 1e6 ? `${(n / 1e6).toFixed(1)} M` : n >= 1e4 ? `${(n / 1e3).toFixed(1)} k` : n >= 100 || Number.isInteger(n) ? Math.round(n).toLocaleString('en') : n.toFixed(1));
 
@@ -77,7 +79,8 @@ const CHARTS = [
   ['Pixels through kernels', (s) => rate(s, 'kernel_bytes_total'), (n) => `${bytes(n)}/s`],
   ['Memory of bodies and answers', ({ now }) => total(now, 'spool_memory_bytes'), bytes],
   ['Processor time of the front', (s) => 100 * rate(s, 'front_cpu_seconds_total'), (n) => `${n.toFixed(n < 10 ? 1 : 0)} %`],
-  ['Requests under way', ({ now }) => Math.max(0, total(now, 'requests') - 1), number], // one is this page's
+  // one connection is this page's
+  ['Requests under way', ({ now }) => Math.max(0, total(now, 'requests') - 1), number],
 ];
 
 function figuresView() {
@@ -109,7 +112,8 @@ function chartsView() {
 
 /* Tables ---------------------------------------------------------------------------------------- */
 
-/* Rows that stay in their places while their cells change; cells are texts, elements, or [text, class]. */
+/* Keeps rows in their places while their cells change; cells are texts, elements, or [text,
+ * class]. */
 function fillTable(id, rows) {
   const body = find(`#${id} tbody`);
   const old = new Map([...body.rows].map((row) => [row.dataset.key, row]));
@@ -235,13 +239,13 @@ function take(text) {
   store.set({ ...s, problem: null, history: before ? [...store.state.history, point].slice(-KEPT) : [] });
 }
 
-/* What does not change every second. */
+/* Shows data that does not change every second. */
 async function describe(signal) {
   const { devices } = await service.get('v1/devices', { signal });
   store.set({ names: new Map(devices.map(({ id, name }) => [id, name])) });
 }
 
-/* Until so many milliseconds have passed, or the signal comes. */
+/* Waits `ms` milliseconds, or until the signal comes. */
 const pause = (ms, signal) => new Promise((done) => {
   const end = () => {
     clearTimeout(timer);

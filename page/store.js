@@ -1,5 +1,5 @@
-/* One state, and views that are functions of it. A view says which values it depends on, and is called
- * when one of them is another than before; all changes of one turn are one call. */
+/* One state, and views that are functions of it. A view names the values it depends on, and is
+ * called when one of them has changed; all changes of one turn are one call. */
 export function createStore(state) {
   const views = [];
   let pending = false;

@@ -1,5 +1,5 @@
-/* The answer's headers, for people: Server-Timing as a waterfall, who did what, what was lost, what
- * verify=1 has found. */
+/* The answer's headers, for people: Server-Timing as a waterfall, the workers of each stage,
+ * losses, the findings of verify=1. */
 import { find, h } from './dom.js';
 import { outcomeOf } from './run.js';
 
@@ -9,8 +9,9 @@ const LOST = {
   palette: 'palette of 256 colours', subsampled: 'colour at half resolution', lossy: 'lossy',
 };
 
-/* Where the bars begin. Only their lengths are known, and from the decoder on stages overlap: those that do not
- * fit one after another are pushed together, the first at the end of the queue, the last at the end of all. */
+/* Returns the starts of the bars. Only their lengths are known, and from the decoder on stages
+ * overlap: those that do not fit one after another are pushed together, the first at the end of the
+ * queue, the last at the end of all. */
 export function place(entries) {
   const length = (name) => entries.find((entry) => entry.name === name)?.ms ?? 0;
   const stages = entries.filter(({ name }) => name !== 'total');

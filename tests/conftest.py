@@ -1,4 +1,4 @@
-"""What the tests of several directories use."""
+"""Fixtures and settings of several directories' tests."""
 import os
 
 import pytest

@@ -15,7 +15,7 @@ from typing import Literal, TypedDict
 
 from convolved.values import Filter, Matrix, Numbers, Value, given
 '''
-# Of these there is a parameter of its own, or the client sets them.
+# These have a parameter of their own, or the client sets them.
 APART = {"filters", "chain", "luma", "chroma"}
 
 NO_BREAK = "\xa0"  # for a space at which no line ends
@@ -27,7 +27,7 @@ def wrapped(text, indent, first=""):
 
 
 def type_of(name, schema):
-    """The type of a parameter. Which formats there are depends on the service."""
+    """Returns the type of a parameter. The available formats depend on the service."""
     words = schema.get("enum", [])
     if words == [0, 1]:
         return "bool"
@@ -40,7 +40,7 @@ def type_of(name, schema):
 
 
 def function(name, operation):
-    """The source of a filter's function."""
+    """Returns the source of a filter's function."""
     own = [p for p in operation["parameters"] if p.get("in") == "query"]
     arguments, said = [], []
     for p in own:
@@ -59,10 +59,10 @@ def function(name, operation):
 
 
 def options(document):
-    """The source of the options' type."""
+    """Returns the source of the options' type."""
     chain = document["paths"]["/v1/chain"]["post"]["parameters"]
     names = [p["$ref"].rpartition("/")[2] for p in chain]
-    lines = ["class Options(TypedDict, total=False):", '    """What any request may say."""']
+    lines = ["class Options(TypedDict, total=False):", '    """The options of any request."""']
     for name in names:
         parameter = document["components"]["parameters"][name]
         if parameter["in"] == "query" and name not in APART:
@@ -72,7 +72,7 @@ def options(document):
 
 
 def generate(document):
-    """The source of convolved/filters.py."""
+    """Returns the source of convolved/filters.py."""
     stem = "/v1/filters/"
     filters = {path.removeprefix(stem): item["post"] for path, item in document["paths"].items()
                if path.startswith(stem) and "post" in item}

@@ -1,6 +1,6 @@
 #!/bin/sh
-# options.sh PROGRAM: what a program says of its options, for its manual page: in its sample file (the daemon), else in
-# its --help.
+# options.sh PROGRAM: prints a program's description of its options, for its manual page: from its
+# sample file (the daemon), else from its --help.
 set -eu
 
 program=$1

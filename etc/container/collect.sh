@@ -1,13 +1,14 @@
 #!/bin/sh
-# Lists what a container needs of the Debian system that this runs on, for `tar --no-recursion -T`: files, the
-# libraries that they are linked to, and what is loaded by its name. collect.sh KIND FILE...
+# Lists what a container needs of the Debian system that this runs on, for `tar --no-recursion -T`:
+# files, the libraries that they are linked to, and libraries loaded by name.
+# collect.sh KIND FILE...
 # KIND is `cpu`, or `gpu`: without PoCL, for devices whose drivers come from elsewhere.
 set -eu
 kind=$1
 shift
 lib=/usr/lib/$(uname -m)-linux-gnu
 
-# A name and all that it leads to, in directories that are no links.
+# Prints a name and all names that it leads to, in directories that are no links.
 names() {
 	name=$1
 	while :; do
@@ -23,20 +24,20 @@ names() {
 	done
 }
 
-# The libraries that a program or library is linked to, and the loader.
+# Prints the libraries that a program or library is linked to, and the loader.
 linked() {
 	ldd "$1" 2>/dev/null | awk '$2 == "=>" && $3 ~ "^/" { print $3 } $1 ~ "^/" { print $1 }'
 }
 
-# What there is of these: not all releases have the same.
+# Prints the existing ones of these: not all releases have the same.
 present() {
 	for name; do [ ! -e "$name" ] || printf '%s\n' "$name"; done
 }
 
-# What is run or loaded.
+# Files that are run or loaded.
 programs() {
 	printf '%s\n' "$@" "$lib/libOpenCL.so.1"
-	# Drivers of vendors are linked to them, and come without.
+	# Libraries of vendors' drivers, which come without them.
 	printf '%s\n' "$lib"/libdl.so.2 "$lib"/libpthread.so.0 "$lib"/librt.so.1 "$lib"/libstdc++.so.6
 	present "$lib"/vips-modules-*/vips-heif.so "$lib"/vips-modules-*/vips-jxl.so "$lib"/libheif/plugins/*.so
 	[ "$kind" = gpu ] || printf '%s\n' "$lib"/libpocl.so.2 "$lib"/pocl/*.so /usr/bin/ld

@@ -4,10 +4,10 @@
  * out(x, y) = sum of w * in(x + i, y + j) / sum of w, over i² + j² <= radius²
  * w = exp2(space * (i² + j²) + range * e²), e² being summed over the bands
  *
- *   bilateral_naive     a buffer, two nested loops, the radius an argument
+ * bilateral_naive     a buffer, two nested loops, the radius an argument
  *   bilateral_image     the same through an image; the sampler clamps to the edge
- *   bilateral_unrolled  what the study proposes and did not try: compiled for a radius, loops
- *                       unrolled, so that the window's shape is a constant
+ *   bilateral_unrolled  as the study proposes and did not try: compiled for a radius, loops
+ *   unrolled, so that the window's shape is a constant
  *
  * Layout of work: one pixel a work-item, any group, no local memory. naive and unrolled take 1 to 4
  * bands and read inside `reach` only, coordinates outside being clamped into it. image takes 1
@@ -15,7 +15,7 @@
  * it of the target region's first pixel. All count every band as colour, whatever `alpha` and `keep`
  * say. */
 
-/* A pixel's samples; bands that it does not have are 0. */
+/* A pixel's samples; missing bands are 0. */
 FORCE_INLINE float4 pixel_read(source_row p, uint bands)
 {
 	return (float4)(convert_float(p[0]), bands > 1 ? convert_float(p[1]) : 0.0f,
@@ -79,8 +79,8 @@ kernel void bilateral_naive(REGION_ARGUMENTS, uint radius, float space, float ra
 }
 
 #ifdef __IMAGE_SUPPORT__
-/* A pixel of an image, or outside it the nearest; integers come as they are, not as shares of full
- * scale. */
+/* Returns a pixel of an image, or the nearest to a place outside; integers come as they are, not as
+ * shares of full scale. */
 FORCE_INLINE float4 image_read(read_only image2d_t image, int2 at)
 {
 	const sampler_t nearest =

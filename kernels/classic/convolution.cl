@@ -45,12 +45,12 @@ kernel void conv_naive(REGION_ARGUMENTS, constant float *weights, uint rx, uint 
 }
 
 #ifdef __IMAGE_SUPPORT__
-/* As REGION_ARGUMENTS, source and target being images. */
+/* REGION_ARGUMENTS with images for source and target. */
 #define IMAGES_REGION_ARGUMENTS                                                                    \
 	read_only image2d_t source, int2 origin, write_only image2d_t target, int2 place,          \
 	    uint samples, uint rows, uint bands, uint blocks
 
-/* The group, and the pixels that it needs: one more on every side. */
+/* The group and the pixels that it needs: one more on every side. */
 enum { GROUP_WIDTH = 8, GROUP_HEIGHT = 4, LOCAL_WIDTH = 10, LOCAL_HEIGHT = 6 };
 
 #define ROGUE_GROUP __attribute__((reqd_work_group_size(GROUP_WIDTH, GROUP_HEIGHT, 1)))
@@ -73,7 +73,7 @@ FORCE_INLINE void conv_write(float4 v, write_only image2d_t target, int2 place, 
 		write_imagef(target, place + (int2)(x, y), v);
 }
 
-/* The offset in the unit of samples that are shares of full scale. */
+/* Returns the offset in the unit of samples that are shares of full scale. */
 FORCE_INLINE float conv_share(float offset)
 {
 #ifdef PIXEL_MAX
@@ -83,7 +83,7 @@ FORCE_INLINE float conv_share(float offset)
 #endif
 }
 
-/* The sum of this work-item's window in the image. */
+/* Returns the sum of this work-item's window in the image. */
 FORCE_INLINE float4 conv_image_sum(read_only image2d_t source, int2 origin,
                                    constant float *weights, float offset)
 {
@@ -97,13 +97,13 @@ FORCE_INLINE float4 conv_image_sum(read_only image2d_t source, int2 origin,
 	return sum;
 }
 
-/* The place in the image of the first pixel that the group needs. */
+/* Returns the place in the image of the first pixel that the group needs. */
 FORCE_INLINE int2 conv_block_origin(int2 origin)
 {
 	return origin + (int2)(get_group_id(0) * GROUP_WIDTH, get_group_id(1) * GROUP_HEIGHT) - 1;
 }
 
-/* One work-item reads the group's block. */
+/* Reads the group's block with one work-item. */
 FORCE_INLINE void conv_fetch_single(local float4 block[LOCAL_HEIGHT][LOCAL_WIDTH],
                                     read_only image2d_t source, int2 origin)
 {
@@ -117,7 +117,8 @@ FORCE_INLINE void conv_fetch_single(local float4 block[LOCAL_HEIGHT][LOCAL_WIDTH
 	barrier(CLK_LOCAL_MEM_FENCE);
 }
 
-/* 30 work-items do: each one pixel of the upper half, and the one as far down in the lower. */
+/* Reads the group's block with 30 work-items: each reads one pixel of the upper half and the pixel
+ * below it in the lower half. */
 FORCE_INLINE void conv_fetch_coop(local float4 block[LOCAL_HEIGHT][LOCAL_WIDTH],
                                   read_only image2d_t source, int2 origin)
 {
@@ -136,7 +137,7 @@ FORCE_INLINE void conv_fetch_coop(local float4 block[LOCAL_HEIGHT][LOCAL_WIDTH],
 	barrier(CLK_LOCAL_MEM_FENCE);
 }
 
-/* The sum of this work-item's window in the group's block. */
+/* Returns the sum of this work-item's window in the group's block. */
 FORCE_INLINE float4 conv_block_sum(local float4 block[LOCAL_HEIGHT][LOCAL_WIDTH],
                                    constant float *weights, float offset)
 {

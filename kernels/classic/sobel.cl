@@ -15,17 +15,17 @@
  *
  * The study pads the image, so that no kernel tests a border, and makes it a multiple of 16 wide.
  * So these ask once, of the whole region, whether `reach` has one pixel more on every side; if it
- * does, they read around every place without a test. If not, and for what is left of a row beyond a
+ * does, they read around every place without a test. If not, and for the rest of a row beyond a
  * multiple of 4 or 16, bytes are made one by one, read clamped into reach. The parameters of other
  * gradients (s0 to keep) are ignored. PIXEL must be uchar. */
 
-/* The whole region can be read one pixel beyond its edges. */
+/* Tells whether the whole region can be read one pixel beyond its edges. */
 FORCE_INLINE bool sobel_padded(int4 reach, uint samples, uint rows)
 {
 	return reach.x < 0 && reach.y < 0 && reach.z >= (int)samples && reach.w >= (int)rows;
 }
 
-/* What one row contributes: the difference across, and the smoothed row. */
+/* One source row's contribution: the difference across, and the smoothed row. */
 struct sobel_row {
 	int difference, smooth;
 };
@@ -45,7 +45,7 @@ FORCE_INLINE PIXEL sobel_magnitude(struct sobel_row above, int difference, struc
 	return PIXEL_ROUND_1(sqrt((float)(gx * gx + gy * gy)));
 }
 
-/* One byte, read clamped. */
+/* Makes one byte, read clamped. */
 FORCE_INLINE PIXEL sobel_clamped(const global uchar *src, ulong src_offset, uint src_pitch, int x,
                                  int y, int4 reach)
 {
@@ -60,7 +60,7 @@ FORCE_INLINE PIXEL sobel_clamped(const global uchar *src, ulong src_offset, uint
 	                       sobel_row_of(below[left], below[centre], below[right]));
 }
 
-/* The block of width x height bytes at (x, y), as much of it as is inside the region. */
+/* Makes those bytes of the width x height block at (x, y) that are inside the region. */
 FORCE_INLINE void sobel_block_clamped(const global uchar *src, ulong src_offset, uint src_pitch,
                                       global uchar *dst, ulong dst_offset, uint dst_pitch,
                                       uint samples, uint rows, uint x, uint y, uint width,
@@ -95,7 +95,7 @@ kernel void sobel_uchar(REGION_ARGUMENTS, float s0, float s1, float s2, uint out
 	}
 }
 
-/* The same of four bytes side by side, and of sixteen. */
+/* The same for four bytes side by side, and for sixteen. */
 struct sobel_row4 {
 	int4 difference, smooth;
 };

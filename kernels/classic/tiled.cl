@@ -5,10 +5,10 @@
  * out(x, y) = sum over j of column[j] * (sum over i of row[i] * in(x + i - rx, y + j - ry))
  *             + offset
  *
- *                  a work-item makes    reads and writes of global memory for a sample (3x3)
+ * a work-item makes    reads and writes of global memory for a sample (3x3)
  *   sep_two_pass   1 sample, twice      6 + 2
  *   sep_one_pass   1 sample             about 1 + 1, and 10 trips to local memory: a 16x16 group
- *                                       shares its block there, of which each reads nine samples
+ *   shares its block there, and each reads nine samples
  *   sep_tiled      4x4 samples          24 / 16 + 1: an 8x8 group makes 32x32
  *
  * The sample filters a matrix of floats; here its elements are the samples of interleaved rows,
@@ -18,26 +18,27 @@
  * sep_tiled (across 0 to 8, down 0 to 2; the sample's are 1 and 2, both alike) are compiled for
  * BANDS, RADIUS_X and RADIUS_Y. */
 
-/* Terms that sep_two_pass adds directly. Sums of more are made of such sums, so that rounding
- * errors do not grow with the radius. */
+/* Terms that sep_two_pass adds directly. Longer sums are made of such sums, so that rounding errors
+ * do not grow with the radius. */
 #ifndef TWO_PASS_TERMS
 #define TWO_PASS_TERMS 32
 #endif
 
-/* The samples of the window that BANDS and the radius span to either side of a sample. */
+/* The samples to either side that the radius spans. */
 enum { SPAN_X = RADIUS_X * BANDS };
 
 /* ---- sep_two_pass: one kernel, launched twice ----
  *
- * Each pass filters along the rows of what it reads and writes the result transposed, so that the
+ * Each pass filters along the rows of its source and writes the result transposed, so that the
  * second restores the orientation. Work-item (u, v) reads around place u of row v and writes place
  * v of row u. samples, rows, bands and weights are the same in both passes.
  *
- *   pass 0: u < samples, v < rows + 2 * ry: row v is source row v - ry, clamped into reach. dst is
- *           the intermediate: `samples` rows of rows + 2 * ry floats, at dst_offset, dst_pitch bytes
- *           from row to row. Its row x holds sample x of all those source rows.
- *   pass 1: u < rows, v < samples: src is the intermediate, src_offset and src_pitch what dst_offset
- *           and dst_pitch were; dst, dst_offset and dst_pitch are the target's. reach is ignored. */
+ * pass 0: u < samples, v < rows + 2 * ry: row v is source row v - ry, clamped into reach. dst is
+ *   the intermediate: `samples` rows of rows + 2 * ry floats, at dst_offset, dst_pitch bytes
+ *   from row to row. Its row x holds sample x of all those source rows.
+ *   pass 1: u < rows, v < samples: src is the intermediate, src_offset and src_pitch what
+ *   dst_offset
+ *   and dst_pitch were; dst, dst_offset and dst_pitch are the target's. reach is ignored. */
 
 /* Adds up the taps of a window whose sample i is READ(i). */
 #define TWO_PASS_SUM(total, weights, taps, READ)                                                   \
@@ -50,7 +51,7 @@ enum { SPAN_X = RADIUS_X * BANDS };
 		total += sum;                                                                      \
 	}
 
-/* Sample x of the source row p, filtered along it. */
+/* Returns sample x of the source row p, filtered along it. */
 FORCE_INLINE float two_pass_across(source_row p, int x, int bands, constant float *weights, int rx,
                                    int4 reach)
 {
@@ -64,7 +65,7 @@ FORCE_INLINE float two_pass_across(source_row p, int x, int bands, constant floa
 	return total;
 }
 
-/* As much from p on. */
+/* Returns as many samples from p on. */
 FORCE_INLINE float two_pass_down(const global float *p, constant float *weights, int ry)
 {
 	float total = 0.0f;
@@ -112,7 +113,8 @@ enum {
 
 #define ONE_PASS_GROUP __attribute__((reqd_work_group_size(ONE_PASS_SIDE, ONE_PASS_SIDE, 1)))
 
-/* The sample x samples right of the region's first in row y, read inside reach. x >= -SPAN_X. */
+/* Returns the sample x samples right of the region's first in row y, read inside reach. x >=
+ * -SPAN_X. */
 FORCE_INLINE float source_sample(const global uchar *src, ulong src_offset, uint src_pitch, int x,
                                  int y, int4 reach)
 {
@@ -136,7 +138,7 @@ FORCE_INLINE void one_pass_fetch(local float raw[ONE_PASS_HEIGHT][ONE_PASS_WIDTH
 	barrier(CLK_LOCAL_MEM_FENCE);
 }
 
-/* The window across whose first sample is p. */
+/* Filters across the window that begins at p. */
 FORCE_INLINE float one_pass_across(const local float *p, constant float *weights)
 {
 	float sum = 0.0f;
@@ -167,9 +169,9 @@ kernel ONE_PASS_GROUP void sep_one_pass(REGION_ARGUMENTS, constant float *weight
 /* ---- sep_tiled: an 8x8 group, 4x4 samples a work-item, 32x32 a group ----
  *
  * A work-item filters its own four rows across, each from the raw samples of its four results'
- * windows; items side by side find each other's in the first level cache. Then it filters down. What
- * it needs of the rows above and below its own, the items there have filtered already: their last
- * and first RADIUS_Y rows go through local memory. Nobody is above and below the group, so its outer
+ * windows; items side by side find each other's in the first level cache. Then it filters down. The
+ * items above and below have already filtered the rows that it needs of theirs: their last and
+ * first RADIUS_Y rows go through local memory. Nobody is above and below the group, so its outer
  * items filter those rows too.
  *
  * Groups fall into classes, so that only those at the perimeter pay for checks; all of a group
@@ -205,7 +207,7 @@ FORCE_INLINE void tiled_load_block(float raw[TILED_WINDOW], const local float *p
 		raw[i] = p[i];
 }
 
-/* The filter across: four results. */
+/* Filters across: four results. */
 FORCE_INLINE float4 tiled_across(const float raw[TILED_WINDOW], constant float *weights)
 {
 	float4 sum = 0.0f;
@@ -216,15 +218,15 @@ FORCE_INLINE float4 tiled_across(const float raw[TILED_WINDOW], constant float *
 	return sum;
 }
 
-/* Whether a work-item filters this one of its lines itself: its own rows, and what is above and
- * below the group. */
+/* Tells whether a work-item filters this line itself: its own rows, and those above and below the
+ * group. */
 FORCE_INLINE bool tiled_is_own(int line, int ly)
 {
 	return (line >= RADIUS_Y || ly == 0) &&
 	       (line < RADIUS_Y + TILED_BLOCK || ly == TILED_GROUP - 1);
 }
 
-/* The tile at (x0, y0) and its halo are inside the source ROI. */
+/* Tells whether the tile at (x0, y0) and its halo are inside the source ROI. */
 FORCE_INLINE bool tiled_free_on_read(int x0, int y0, int4 reach)
 {
 	return x0 - SPAN_X >= reach.x * BANDS && y0 - RADIUS_Y >= reach.y &&
@@ -244,7 +246,8 @@ FORCE_INLINE void tiled_fetch(local float *memory, const global uchar *src, ulon
 			                       y0 + r - RADIUS_Y, reach));
 }
 
-/* Where in local memory filtered row r of a work-item's first (side 0) or last RADIUS_Y rows is. */
+/* Returns the place in local memory of filtered row r of a work-item's first (side 0) or last
+ * RADIUS_Y rows. */
 FORCE_INLINE local float *tiled_shared(local float *memory, int lx, int ly, int side, int r)
 {
 	return memory + ((2 * ly + side) * RADIUS_Y + r) * TILED_SIDE + lx * TILED_BLOCK;
@@ -271,7 +274,8 @@ FORCE_INLINE void tiled_share(float4 line[TILED_LINES], local float *memory, int
 	}
 }
 
-/* Row r of a work-item's block, sample by sample; what is outside becomes `first` at (x0, y0). */
+/* Stores row r of a work-item's block, sample by sample; samples outside become `first` at (x0,
+ * y0). */
 FORCE_INLINE void tiled_store_checked(float4 v, float first, int x, int y, int x0, int y0,
                                       global uchar *dst, ulong dst_offset, uint dst_pitch,
                                       uint samples, uint rows)

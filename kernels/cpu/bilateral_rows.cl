@@ -1,10 +1,9 @@
 /* bilateral_rows.cl: the bilateral filter in wide vectors of floats, for CPUs.
  *
- * out = sum of w in(x + i, y + j) / sum of w over i² + j² <= RADIUS_X², with
- * w = exp2(space (i² + j²) + range e²), 0 below 2^-100; e² sums the squared differences of the colour
- * bands to those at (x, y). With ALPHA the last band is alpha and w for colour is w times alpha
- * there; colour is 0 where these sum to 0.
- * Tomasi and Manduchi, "Bilateral Filtering for Gray and Color Images", 1998.
+ * out = sum of w in(x + i, y + j) / sum of w over i² + j² <= RADIUS_X², with w = exp2(space (i² +
+ * j²) + range e²), or 0 below 2^-100; e² sums the squared differences of the colour bands to those
+ * at (x, y). With ALPHA the last band is alpha and w for colour is w times alpha there; colour is 0
+ * where these sum to 0. Tomasi and Manduchi, "Bilateral Filtering for Gray and Color Images", 1998.
  *
  * A work-item makes a block of BLOCK_Y rows. Each source row is converted and its bands are taken
  * apart once, into a ring of private rows that stays in the nearest cache.
@@ -51,7 +50,7 @@ FORCE_INLINE wide bilateral_exp2(wide x)
 	return (p * f + 1.0f) * scale;
 }
 
-/* Takes the bands of `pixels` pixels from p on apart. */
+/* Separates the bands of `pixels` pixels from p on. */
 FORCE_INLINE void bilateral_convert(line *to, source_row p, uint pixels)
 {
 	for (uint i = 0; i < pixels; i += VECTOR) {
@@ -76,7 +75,8 @@ FORCE_INLINE wide bilateral_load(const private float *p)
 	return *(const private floats_anywhere *)p;
 }
 
-/* The BILATERAL_PIXELS pixels whose window begins at pixel x of the lines, a plane for each band. */
+/* Filters the BILATERAL_PIXELS pixels whose window begins at pixel x of the lines, a plane for each
+ * band. */
 FORCE_INLINE void bilateral_pixels(line *const *lines, uint x, const private int *reach,
                                    float space, float range, wide result[BANDS])
 {
@@ -130,7 +130,7 @@ FORCE_INLINE void bilateral_pixels(line *const *lines, uint x, const private int
 		result[BANDS - 1] = sum[BANDS - 1] / total;
 }
 
-/* Stores them, the first being sample x of its row. */
+/* Stores the pixels; the first is sample x of its row. */
 FORCE_INLINE void bilateral_store(const wide result[BANDS], source_row in, target_row out, uint x)
 {
 	float16 mixed[BANDS * BILATERAL_PIXELS / VECTOR];

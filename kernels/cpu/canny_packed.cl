@@ -1,11 +1,11 @@
-/* canny_packed.cl: which pixels of bytes may be edges, for CPUs; see general/canny.cl for what it
- * computes.
+/* canny_packed.cl: which pixels of bytes may be edges, for CPUs; see general/canny.cl for the
+ * definition.
  *
- * A work-item makes a block of BLOCK_Y rows, in chunks of CANNY_PIXELS. Of each source row it makes
- * the differences across and the smoothed samples once, in 16-bit lanes, bands interleaved.
- * Gradients come from three of these rows; they are taken apart into bands, of which each pixel
- * keeps the steepest. Three rows of gradients make a row of the result. All rows are in private
- * memory, and all is exact: squares are of 32 bits.
+ * A work-item makes a block of BLOCK_Y rows, in chunks of CANNY_PIXELS. It makes each source row's
+ * differences across and smoothed samples once, in 16-bit lanes, bands interleaved. Gradients come
+ * from three of these rows; they are separated into bands, and each pixel keeps the steepest. Three
+ * rows of gradients make a row of the result. All rows are in private memory, and all is exact:
+ * squares are of 32 bits.
  *
  * At least 16 pixels a row. */
 
@@ -16,19 +16,20 @@ enum {
 	CANNY_SAMPLES = CANNY_SPAN * BANDS
 };
 
-/* The samples of half a step, and those and other vectors anywhere in memory. */
+/* The samples of half a step; these and other vectors anywhere in memory. */
 typedef short half_step __attribute__((ext_vector_type(8 * BANDS)));
 typedef half_step half_anywhere __attribute__((aligned(2)));
 typedef short16 shorts_anywhere __attribute__((aligned(2)));
 typedef int16 ints_anywhere __attribute__((aligned(4)));
 typedef uchar16 bytes_anywhere __attribute__((aligned(1)));
 
-/* What one source row contributes, from the pixel before a chunk's first to that after its last. */
+/* One source row's contribution, from the pixel before a chunk's first to the pixel after its
+ * last. */
 struct line {
 	short across[CANNY_SAMPLES], smooth[CANNY_SAMPLES];
 };
 
-/* Of a row of pixels: gradients and the squares of their lengths. */
+/* Gradients of a row of pixels, and the squares of their lengths. */
 struct slopes {
 	int square[CANNY_SPAN];
 	short x[CANNY_SPAN], y[CANNY_SPAN];
@@ -116,7 +117,8 @@ FORCE_INLINE void canny_slopes(struct slopes *row, const struct line *above,
 	}
 }
 
-/* Where a length is a maximum across the edge, from a pixel on: tan(22.5°) is 13573 / 32768. */
+/* Tells whether a length is a maximum across the edge, for pixels from one on: tan(22.5°) is 13573
+ * / 32768. */
 FORCE_INLINE int16 canny_is_peak(const struct slopes *above, const struct slopes *row,
                                  const struct slopes *below, uint at)
 {

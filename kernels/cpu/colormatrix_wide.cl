@@ -3,8 +3,8 @@
  * out[b] = sum over j of row[b][j] * in[j] + shift[b], as general/color.cl has it.
  *
  * Bands stay interleaved: for each band j a shuffle gives all samples of a pixel that band, and a
- * vector of weights, which repeats band after band, what it counts in each. Pixels of three bands
- * are whole again after three vectors, all others after one.
+ * vector of weights, which repeats band after band, scales it for each. Pixels of three bands are
+ * whole again after three vectors, all others after one.
  *
  * A work-item makes a block of BLOCK_Y rows, one after another. At least 16 pixels a row. */
 
@@ -18,12 +18,13 @@ enum {
 	MIX_PIXELS = MIX_VECTORS * VECTOR / BANDS,
 };
 
-/* Weights of each band of the source, and what is added. */
+/* Weights of each band of the source, and the offset. */
 struct mix {
 	float16 weight[BANDS][MIX_VECTORS], shift[MIX_VECTORS];
 };
 
-/* What band j of the source counts in a row of the matrix: a single colour counts as three. */
+/* Returns the weight of band j of the source in a row of the matrix: a single colour counts as
+ * three. */
 FORCE_INLINE float mix_weight(float4 row, const int j)
 {
 	if (j >= MIX_COLOURS || j == 3)
@@ -53,8 +54,9 @@ FORCE_INLINE struct mix mix_make(const float4 rows[4], float4 shift, float full)
 	return mix;
 }
 
-/* Of two vectors the samples first, four times second, and so on: of three bands, what 16 samples
- * need of one. The first of them is the last of its pixel, the second, or the first. */
+/* Takes the samples first, four times second, and so on from two vectors: the samples of one of
+ * three bands that 16 samples need. The first of them is the last of its pixel, the second, or the
+ * first. */
 #define MIX_THIRD_0(a, b, i)                                                                       \
 	__builtin_shufflevector(a, b, i, i, i, 3 + i, 3 + i, 3 + i, 6 + i, 6 + i, 6 + i, 9 + i,    \
 	                        9 + i, 9 + i, 12 + i, 12 + i, 12 + i, 15 + i)
@@ -65,7 +67,7 @@ FORCE_INLINE struct mix mix_make(const float4 rows[4], float4 shift, float full)
 	__builtin_shufflevector(a, b, i, 3 + i, 3 + i, 3 + i, 6 + i, 6 + i, 6 + i, 9 + i, 9 + i,   \
 	                        9 + i, 12 + i, 12 + i, 12 + i, 15 + i, 15 + i, 15 + i)
 
-/* For each sample of vector k, band j of its pixel. */
+/* Returns, for each sample of vector k, band j of its pixel. */
 FORCE_INLINE float16 mix_spread(const float16 *v, const int k, const int j)
 {
 	if (BANDS == 1)
@@ -90,7 +92,7 @@ FORCE_INLINE float16 mix_spread(const float16 *v, const int k, const int j)
 	                : MIX_THIRD_2(v[1], v[2], 16);
 }
 
-/* MIX_PIXELS whole pixels. */
+/* Makes MIX_PIXELS whole pixels. */
 FORCE_INLINE void mix_pixels(const struct mix *mix, source_row in, target_row out,
                              ulong2 lines)
 {

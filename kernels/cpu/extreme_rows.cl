@@ -27,8 +27,8 @@ FORCE_INLINE keys extreme_of(keys a, keys b)
 	return keys_extreme(a, b, OUTPUT);
 }
 
-/* The extremes down of the columns from sample x of the lines on. p: their first source row, of which
- * there are `count`; rows that would need more become anything. */
+/* Makes the extremes down of the columns from sample x of the lines on. p: their first source row,
+ * of `count`; rows that would need more become anything. */
 FORCE_INLINE void extreme_down(line *lines, uint x, const global uchar *p, ulong pitch, int count)
 {
 	keys v[EXTREME_NEEDED];
@@ -53,7 +53,7 @@ FORCE_INLINE void extreme_down(line *lines, uint x, const global uchar *p, ulong
 	}
 }
 
-/* The extremes across of `width` samples, the first of whose first taps is at `from`. */
+/* Makes the extremes across of `width` samples; `from` is the first tap of the first. */
 FORCE_INLINE void extreme_across(const private key *from, target_row out, uint width)
 {
 	const ulong2 lines = bits_lines(out, width);

@@ -3,9 +3,9 @@
  * gx = sum over j of SMOOTHj * (in(x + 1, y + j - 1) - in(x - 1, y + j - 1)), gy its transpose;
  * out = sqrt(gx² + gy²)
  *
- * A vector of 64 bytes is taken apart into its even and its odd samples. Sums are exact. Components
- * are cut off at 255, so that squares and, saturated, their sum fit 16 bits. Roots are taken of
- * floats: those of every fourth sample are one vector, and a byte of each lane is its result.
+ * A vector of 64 bytes is split into its even and its odd samples. Sums are exact. Components are
+ * cut off at 255, so that squares and, saturated, their sum fit 16 bits. Roots are taken of floats:
+ * those of every fourth sample are one vector, and a byte of each lane is its result.
  *
  * A work-item makes a block of BLOCK_Y rows: 64 columns all the way down, the differences and the
  * smoothed samples of the last two rows in registers.
@@ -29,7 +29,7 @@ struct pair {
 	lanes even, odd;
 };
 
-/* What one source row contributes. */
+/* One source row's contribution. */
 struct line {
 	struct pair difference, smooth;
 };
@@ -57,7 +57,7 @@ FORCE_INLINE struct line packed_line(const global uchar *p)
 	                      packed_smooth(left.odd, centre.odd, right.odd)}};
 }
 
-/* The square of up to 255. */
+/* Squares up to 255. */
 FORCE_INLINE squares packed_square(lanes v)
 {
 	const lanes size = v < (short)0 ? -v : v;
@@ -66,7 +66,7 @@ FORCE_INLINE squares packed_square(lanes v)
 	return __builtin_astype(cut * cut, squares);
 }
 
-/* Squares of the magnitude, at most 255². */
+/* Returns squares of the magnitude, at most 255². */
 FORCE_INLINE squares packed_sum(lanes gx, lanes gy)
 {
 	const squares a = packed_square(gx), b = packed_square(gy);
@@ -75,7 +75,7 @@ FORCE_INLINE squares packed_sum(lanes gx, lanes gy)
 	return a + (b < room ? b : room);
 }
 
-/* The roots, rounded. */
+/* Returns the rounded roots. */
 FORCE_INLINE uint16 packed_root(uint16 v)
 {
 	return as_uint16(sqrt(convert_float16(as_int16(v))) + 12582912.0f) & 0xff;
@@ -91,7 +91,7 @@ FORCE_INLINE lanes packed_magnitude(struct pair gx, struct pair gy)
 	                        lanes);
 }
 
-/* The bits of KEEP, as bytes, for the 64 samples from sample x. */
+/* Returns the bits of KEEP, as bytes, for the 64 samples from sample x. */
 FORCE_INLINE lanes packed_keep(uint x)
 {
 	uchar bytes[PACKED_VECTOR + BANDS];
@@ -102,7 +102,7 @@ FORCE_INLINE lanes packed_keep(uint x)
 	return *(const private bytes_anywhere *)(bytes + x % BANDS);
 }
 
-/* `count` rows of the 64 columns from `in` on, sample x of their rows. */
+/* Makes `count` rows of the 64 columns from `in` on, sample x of their rows. */
 FORCE_INLINE void packed_columns(const global uchar *in, uint in_pitch, global uchar *out,
                                  uint out_pitch, uint x, uint count)
 {
@@ -141,7 +141,7 @@ gradient_packed(REGION_ARGUMENTS, float smooth0, float smooth1, float smooth2, u
 	const uint y = get_global_id(1) * BLOCK_Y, last = span.y - PACKED_VECTOR;
 	const global uchar *in = (const global uchar *)SOURCE_ROW(y);
 	global uchar *out = (global uchar *)TARGET_ROW(y);
-	/* Where the target's vectors begin; the first and the last vector may overlap others. */
+	/* The starts of the target's vectors; the first and the last vector may overlap others. */
 	const uint whole = -(ulong)(out + span.x) & (PACKED_VECTOR - 1);
 
 	if (whole)

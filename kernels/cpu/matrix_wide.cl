@@ -59,7 +59,7 @@ FORCE_INLINE void matrix_add(wide sum[MATRIX_ROWS], const private float *p, int 
 	}
 }
 
-/* The same for a row that all of them have. */
+/* Adds a row that is in all windows. */
 FORCE_INLINE void matrix_add_all(wide sum[MATRIX_ROWS], const private float *p,
                                  constant float *weights)
 {
@@ -73,7 +73,7 @@ FORCE_INLINE void matrix_add_all(wide sum[MATRIX_ROWS], const private float *p,
 	}
 }
 
-/* MATRIX_SAMPLES sums of each row; x is the first tap of the first in the lines. */
+/* Sums MATRIX_SAMPLES of each row; x is the first tap of the first in the lines. */
 FORCE_INLINE void matrix_sums(wide sum[MATRIX_ROWS], private float *const *line, uint x,
                               constant float *weights, float offset)
 {
@@ -125,7 +125,7 @@ matrix_wide(REGION_ARGUMENTS, constant float *weights, uint rx, uint ry, float o
 	for (int j = 0; j < MATRIX_LINES; j++)
 		line[j] = (private float *)ring[(j + 2 * RADIUS_Y) % MATRIX_LINES];
 	for (uint y = start; y < end; y += MATRIX_ROWS) {
-		/* The last 2 * RADIUS_Y lines of the rows before are the first of these. */
+		/* The last 2 * RADIUS_Y lines of the previous rows are the first of these. */
 		const int ready = y == start ? 0 : 2 * RADIUS_Y;
 		const uint here = min(end - y, (uint)MATRIX_ROWS);
 		private float *before[MATRIX_LINES];

@@ -16,8 +16,8 @@ enum {
 
 typedef key line[MEDIAN_LINE];
 
-/* Of each column of 5x5: the four that both rows share, sorted, and the fifth of each row; then the
- * same of it and its right neighbour, merged. */
+/* Columns of 5x5: the four values that both rows share, sorted, and the fifth of each row; then the
+ * same for each column merged with its right neighbour. */
 struct median_lines {
 	line sorted[4], outer[TOGETHER], pairs[8], outer_pairs[TOGETHER][2];
 };
@@ -64,7 +64,7 @@ FORCE_INLINE void median_columns(struct median_lines *lines, const cell *v, uint
 	lines_store_2(outer, lines->outer, x);
 }
 
-/* Merges what only one row has of columns with the next ones'. */
+/* Merges the values that only one row has with those of the next columns. */
 FORCE_INLINE void median_outer_pairs(line *pairs, const line *outer, uint x)
 {
 	cell pair[2] = {KEYS_LOAD(private, *outer + x), KEYS_LOAD(private, *outer + x + BANDS)};
@@ -73,7 +73,7 @@ FORCE_INLINE void median_outer_pairs(line *pairs, const line *outer, uint x)
 	lines_store_2(pair, pairs, x);
 }
 
-/* Merges each of so many columns with the next one. */
+/* Merges each column with the next one. */
 FORCE_INLINE void median_pairs(struct median_lines *lines, uint columns)
 {
 	for (uint i = 0; i < columns - BANDS; i += LANES) {
@@ -90,7 +90,7 @@ FORCE_INLINE void median_pairs(struct median_lines *lines, uint columns)
 	}
 }
 
-/* The middle six of the values that both rows' windows of 5x5 have which begin at sample x. */
+/* Returns the middle six of the values that both rows' windows of 5x5 share, from sample x on. */
 FORCE_INLINE void median_middle(cell *six, const struct median_lines *lines, uint x)
 {
 	cell a[8], b[8], ten[10], last[4];
@@ -102,7 +102,7 @@ FORCE_INLINE void median_middle(cell *six, const struct median_lines *lines, uin
 	middle_6(six, ten, last);
 }
 
-/* The median of these and of the five that only one row has. */
+/* Returns the median of these and of the five that only one row has. */
 FORCE_INLINE cell median_window_5(const cell *six, const line *pairs, const line *outer, uint x)
 {
 	cell a[2], b[2], four[4];
@@ -113,7 +113,7 @@ FORCE_INLINE cell median_window_5(const cell *six, const line *pairs, const line
 	return median_of_11(six, four, KEYS_LOAD(private, *outer + x + 4 * BANDS));
 }
 
-/* Where the medians of two rows, or of the first of them, are stored. */
+/* The places of the medians of two rows, or of the first row. */
 struct median_target {
 	target_row first, second;
 	ulong2 first_lines, second_lines;
@@ -167,21 +167,21 @@ FORCE_INLINE void median_column_3(cell sorted[3 * TOGETHER], const global uchar 
 	column_of_3(sorted, v);
 }
 
-/* The median of three columns. */
+/* Returns the median of three columns. */
 FORCE_INLINE cell median_window_3(const cell *a, const cell *b, const cell *c)
 {
 	return median_3(max_3(a[0], b[0], c[0]), median_3(a[1], b[1], c[1]),
 	                min_3(a[2], b[2], c[2]));
 }
 
-/* Sixteen lanes of two vectors, from the n-th on. */
+/* Returns sixteen lanes of two vectors, from the n-th on. */
 #define MEDIAN_SHIFT(a, b, n)                                                                      \
 	__builtin_shufflevector(a, b, n, n + 1, n + 2, n + 3, n + 4, n + 5, n + 6, n + 7, n + 8,   \
 	                        n + 9, n + 10, n + 11, n + 12, n + 13, n + 14, n + 15)
 
-/* Makes the medians of floats for as long as there are two whole vectors of columns: each is sorted
- * once, and shifted for the windows that begin in the other. (Bytes are loaded again: that takes less
- * than to shift them.) Returns the samples made. */
+/* Makes the medians of floats while there are two whole vectors of columns: each is sorted once,
+ * and shifted for the windows that begin in the other. (Bytes are loaded again: that is faster than
+ * shifting.) Returns the number of samples made. */
 FORCE_INLINE uint median_run_3(const global uchar *p, uint pitch, const struct median_target *to,
                                uint width)
 {

@@ -11,7 +11,7 @@ enum {
 	PIXELATE_LINE = (SIZE * BANDS > BLOCK_X ? SIZE * BANDS : BLOCK_X) + LANES,
 };
 
-/* What columns add up to: 256 bytes fit 16 bits. */
+/* Sums of columns: 256 bytes fit 16 bits. */
 #define COLUMN_OF_uchar  ushort
 #define COLUMN_OF_ushort uint
 #define COLUMN_OF_float  float
@@ -26,13 +26,13 @@ typedef COLUMN columns_anywhere
 #define COLUMNS_OF(bits) __builtin_astype(bits, columns)
 #endif
 
-/* What columns add up to, and what floats have lost of it. */
+/* Sums of columns, and the rounding errors of floats. */
 struct pixelate_lines {
 	COLUMN total[PIXELATE_LINE], lost[PIXELATE_LINE];
 };
 
-/* Adds `count` rows to the columns from sample x of the lines on. p: the first row; mask: what counts
- * of its first `width` samples. */
+/* Adds `count` rows to the columns from sample x of the lines on. p: the first row; mask: which of
+ * its first `width` samples count. */
 FORCE_INLINE void pixelate_add_rows(struct pixelate_lines *lines, uint x, const global uchar *p,
                                     uint pitch, uint count, float share, keys mask, uint width)
 {
@@ -53,7 +53,8 @@ FORCE_INLINE void pixelate_add_rows(struct pixelate_lines *lines, uint x, const 
 		*lost = off;
 }
 
-/* Adds up so many columns. The last vector is moved back, and leaves out what the one before has. */
+/* Adds up the columns. The last vector is moved back, and leaves out samples that the previous one
+ * has. */
 FORCE_INLINE void pixelate_add(struct pixelate_lines *lines, source_row in, uint pitch, uint count,
                                float share)
 {
@@ -77,7 +78,7 @@ FORCE_INLINE void pixelate_add(struct pixelate_lines *lines, source_row in, uint
 		}
 }
 
-/* The mean of a band of a block; p: its first column. */
+/* Returns the mean of a band of a block; p: its first column. */
 FORCE_INLINE PIXEL pixelate_mean(const private COLUMN *p, float share)
 {
 	pixelate_sum sum = 0, lost = 0;
@@ -92,8 +93,8 @@ FORCE_INLINE PIXEL pixelate_mean(const private COLUMN *p, float share)
 	return PIXEL_ROUND_1(PIXELATE_MEAN(sum, share));
 }
 
-/* Copies so many samples to a row; the last vector may overlap another. Not past the cache: that
- * takes longer, as a block's rows are written one right after another. */
+/* Copies samples to a row; the last vector may overlap another. It does not write past the cache:
+ * that takes longer, as a block's rows are written one right after another. */
 FORCE_INLINE void pixelate_copy(const private PIXEL *line, target_row out, uint count)
 {
 	for (uint x = 0; x + LANES <= count; x += LANES)

@@ -1,14 +1,13 @@
 /* samples_packed.cl: bytes, each by itself, by a comparison or a table, for CPUs.
  *
- * threshold_packed, curve_packed, lut_packed: what general/threshold.cl, curve.cl and lut.cl make,
- * in vectors of 64 bytes.
+ * threshold_packed, curve_packed, lut_packed: the results of general/threshold.cl, curve.cl and
+ * lut.cl, in vectors of 64 bytes.
  *
- * A byte has but 256 values. So a work-item first makes a table of what becomes of each, one for
- * each band where bands differ; that of a band that is kept has each value for itself. Four
- * registers hold a table: one instruction of AVX-512 looks up 32 pairs of entries in two of them, one
- * of AVX2 32 entries in 16 of them.
- * Thresholds need no table: a byte is above a limit if it is at least the next whole number. The
- * exponent of a curve is 1: plans look up powers of integers.
+ * A byte has but 256 values. So a work-item first makes a table of their results, one for each band
+ * if bands differ; that of a band that is kept has each value for itself. Four registers hold a
+ * table: one instruction of AVX-512 looks up 32 pairs of entries in two of them, one of AVX2 32
+ * entries in 16 of them. Thresholds need no table: a byte is above a limit if it is at least the
+ * next whole number. The exponent of a curve is 1: plans look up powers of integers.
  *
  * A work-item makes a block of BLOCK_Y rows, one after another. At least 64 samples a row. */
 
@@ -20,8 +19,8 @@ typedef bytes bytes_anywhere __attribute__((aligned(1)));
 
 enum samples_kind { BY_THRESHOLD, BY_TABLE, BY_TABLES };
 
-/* What becomes of samples. Patterns repeat band after band, from band 0 on: `mine`, for each band,
- * 255 where samples are its own; `kept`, 255 where they are not changed; `least`, the least byte
+/* Parameters of samples. Patterns repeat band after band, from band 0 on: `mine`, for each band,
+ * 255 at its own samples; `kept`, 255 at samples that are not changed; `least`, the least byte
  * above the limit, or 255 and `never` 255 where there is none. */
 struct samples_how {
 	bytes table[BANDS][VALUES / PACKED_VECTOR];
@@ -33,7 +32,7 @@ struct samples_how {
 typedef ushort lanes __attribute__((ext_vector_type(32)));
 typedef short signed_lanes __attribute__((ext_vector_type(32)));
 
-/* Of 64 words in two registers those whose numbers are the lower 6 bits of the lanes. */
+/* Picks, from 64 words in two registers, those whose numbers are the lower 6 bits of the lanes. */
 FORCE_INLINE lanes samples_half(lanes i, bytes low, bytes high)
 {
 	return __builtin_astype(
@@ -43,7 +42,7 @@ FORCE_INLINE lanes samples_half(lanes i, bytes low, bytes high)
 	    lanes);
 }
 
-/* Pairs of entries, by the number of either. */
+/* Pairs of entries, by number. */
 FORCE_INLINE lanes samples_pairs(lanes v, const bytes *table)
 {
 	const lanes i = v >> (ushort)1;
@@ -66,8 +65,8 @@ typedef uchar narrow __attribute__((ext_vector_type(32)));
 typedef char signed_narrow __attribute__((ext_vector_type(32)));
 typedef uchar16 entries_anywhere __attribute__((aligned(1)));
 
-/* An instruction looks up 16 entries by the lower four bits; it counts where the upper four are those
- * of these entries. */
+/* An instruction looks up 16 entries by the lower four bits; the result counts if the upper four
+ * bits are those of these entries. */
 FORCE_INLINE narrow samples_narrow(narrow v, const uchar *entries)
 {
 	const signed_narrow low = __builtin_astype(v & (uchar)15, signed_narrow);
@@ -113,7 +112,7 @@ FORCE_INLINE bytes samples_look_up(bytes v, const bytes *table)
 }
 #endif
 
-/* What becomes of 64 samples, the first of which is of band `first`. */
+/* Maps 64 samples; the first is of band `first`. */
 FORCE_INLINE bytes samples_make(bytes v, uint first, const struct samples_how *how,
                                 const enum samples_kind kind)
 {
@@ -144,7 +143,7 @@ FORCE_INLINE bytes samples_make(bytes v, uint first, const struct samples_how *h
 FORCE_INLINE void samples_row(const global uchar *in, global uchar *out, uint2 span,
                               const struct samples_how *how, const enum samples_kind kind)
 {
-	/* Where the target's vectors begin; the first and the last vector may overlap others. */
+	/* The starts of the target's vectors; the first and the last vector may overlap others. */
 	const uint whole = -(ulong)(out + span.x) & (PACKED_VECTOR - 1);
 	const uint last = span.y - PACKED_VECTOR;
 	const ulong2 lines = stream_lines(out + span.x, out + span.y, PACKED_VECTOR);

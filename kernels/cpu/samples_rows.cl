@@ -1,6 +1,6 @@
 /* samples_rows.cl: each sample by itself, in wide vectors of floats, for CPUs.
  *
- * threshold_rows, curve_rows: what general/threshold.cl and curve.cl make. t^exponent is
+ * threshold_rows, curve_rows: the results of general/threshold.cl and curve.cl. t^exponent is
  * 2^(exponent log2 t), by functions that PoCL has for vectors; a power of floats to floats takes it
  * four times as long. A square root has an instruction.
  *
@@ -14,13 +14,13 @@ struct samples_curve {
 	float low, high, exponent, scale, shift;
 };
 
-/* What each of 16 samples has, the first of which is sample x of its row. */
+/* Parameters of 16 samples; the first is sample x of its row. */
 FORCE_INLINE float16 samples_values(float4 by_band, const bool many, uint x)
 {
 	return many ? band_values(by_band, x, BANDS) : (float16)(by_band.s0);
 }
 
-/* The lines of a row that wide_store() may write past the cache. */
+/* Returns the lines of a row that wide_store() may write past the cache. */
 FORCE_INLINE ulong2 samples_lines(target_row out, uint2 span)
 {
 	return stream_lines(out + span.x, out + span.y, VECTOR * sizeof(PIXEL));

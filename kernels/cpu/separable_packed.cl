@@ -2,14 +2,14 @@
  *
  * out(x, y) = sum over i of row[i] * (sum over j of column[j] * in(x + i - rx, y + j - ry))
  *
- * for weights that are not negative and sum to 1. A vector of 64 bytes is taken apart into its even
- * and its odd samples, each in the upper byte of a lane, and stays so: (sample * 256 * weight *
- * 65536) >> 16 is the upper half of a 16-bit product, one instruction for 32 samples, and the sum is
- * in 1/256 of a level. Each product is rounded down; half of what that can lose is added before.
+ * for weights that are not negative and sum to 1. A vector of 64 bytes is split into its even and
+ * its odd samples, each in the upper byte of a lane, and stays so: (sample * 256 * weight * 65536)
+ * >> 16 is the upper half of a 16-bit product, one instruction for 32 samples, and the sum is in
+ * 1/256 of a level. Each product is rounded down; half of what that can lose is added before.
  *
  * A work-item makes a block of BLOCK_Y rows, PACKED_ROWS at a time: down, each source vector being
  * read once for all of these rows, into private planes of even and of odd sums; then across, from
- * there. Where neighbours are an odd number of samples apart, the tap of an even sample is in the
+ * there. If neighbours are an odd number of samples apart, the tap of an even sample is in the
  * other plane.
  *
  * Error before the last rounding, in levels: for each direction of n > 1 taps n / 512 and
@@ -28,7 +28,7 @@
 #define PACKED_VECTORS 2
 #endif
 
-/* Up to so many taps loops are unrolled, so that weights stay in registers. */
+/* Loops of up to this many taps are unrolled, so that weights stay in registers. */
 #ifndef PACKED_UNROLL
 #define PACKED_UNROLL 9
 #endif
@@ -49,7 +49,7 @@ typedef ushort lanes __attribute__((ext_vector_type(32)));
 typedef ushort lanes_anywhere __attribute__((ext_vector_type(32), aligned(1)));
 #define LANES(space, p) (*(space lanes_anywhere *)(p))
 
-/* Sums of a row: first those of even samples, then those of odd ones. */
+/* Sums of a row: those of even samples, then those of odd ones. */
 typedef ushort planes[2 * PACKED_PLANE];
 
 /* The upper halves of the products. Compilers do not see that this is one instruction once they have
@@ -73,15 +73,14 @@ FORCE_INLINE lanes packed_multiply(lanes v, lanes weight)
 }
 #endif
 
-/* The place of samples x, x + 2, ... of a row. */
+/* Returns the place of samples x, x + 2, ... of a row. */
 FORCE_INLINE private ushort *packed_place(private ushort *row, uint x)
 {
 	return row + (x & 1) * PACKED_PLANE + x / 2;
 }
 
-/* The sums down of the 64 columns from x on. p: their first source row, of which there are `count`;
- * rows that would need more become anything. The rows that the next sums will read for the first
- * time are fetched meanwhile. */
+/* Sums down the 64 columns from x on. p: their first source row, of `count`; rows that would need
+ * more become anything. Meanwhile it fetches the rows that the next sums will read first. */
 FORCE_INLINE void packed_down(const global uchar *p, uint pitch, uint count,
                               const private lanes *column, private planes *sums, uint x)
 {
@@ -117,7 +116,8 @@ FORCE_INLINE void packed_down(const global uchar *p, uint pitch, uint count,
 	}
 }
 
-/* The results for some times 64 samples from x on, x counting from the block's first tap. */
+/* Makes the results for a multiple of 64 samples from x on, x counting from the block's first
+ * tap. */
 FORCE_INLINE void packed_across(private ushort *sums, uint x, const private lanes *row,
                                 lanes *result, const int vectors)
 {
@@ -158,7 +158,7 @@ FORCE_INLINE void packed_across(private ushort *sums, uint x, const private lane
 	}
 }
 
-/* The bits of KEEP, as bytes, for the 64 samples from sample x. */
+/* Returns the bits of KEEP, as bytes, for the 64 samples from sample x. */
 FORCE_INLINE lanes packed_keep(uint x)
 {
 	uchar bytes[PACKED_VECTOR + BANDS];

@@ -39,13 +39,13 @@ typedef uint16 sums_anywhere __attribute__((aligned(4)));
 #define SUMS_BYTES(p) __builtin_convertvector(*(const global bytes_anywhere *)(p), columns)
 #define SUMS_AT(p)    (*(const private sums_anywhere *)(p))
 
-/* Of 16 lanes those `n` lanes earlier; 0 in the first n. */
+/* Returns, for 16 lanes, the lanes `n` earlier; 0 in the first n. */
 #define SUMS_LATER(v, n)                                                                           \
 	__builtin_shufflevector((uint16)(0), v, 16 - (n), 17 - (n), 18 - (n), 19 - (n), 20 - (n),  \
 	                        21 - (n), 22 - (n), 23 - (n), 24 - (n), 25 - (n), 26 - (n),        \
 	                        27 - (n), 28 - (n), 29 - (n), 30 - (n), 31 - (n))
 
-/* For each lane the last one of its band. */
+/* Returns, for each lane, the last lane of its band. */
 #define SUMS_LAST(i) (16 - BANDS + (i) % BANDS)
 #define SUMS_TOTAL(v)                                                                              \
 	__builtin_shufflevector(v, v, SUMS_LAST(0), SUMS_LAST(1), SUMS_LAST(2), SUMS_LAST(3),      \
@@ -86,7 +86,7 @@ FORCE_INLINE void sums_run(const column *line, uint *run, uint count)
 	}
 }
 
-/* The sums of the windows of 16 samples; run: from the first one's first tap on. */
+/* Returns the sums of the windows of 16 samples; run: from the first one's first tap on. */
 FORCE_INLINE uint16 sums_of(const uint *run)
 {
 	return SUMS_AT(run + 2 * SUMS_HALO) - SUMS_AT(run - BANDS);
@@ -117,7 +117,7 @@ FORCE_INLINE void sums_store(const uint *run, source_row in, target_row out, uin
 	}
 }
 
-/* The block of a work-item. src, dst: the first samples of its region. */
+/* Makes the block of a work-item. src, dst: the first samples of its region. */
 FORCE_INLINE void sums_block(const global uchar *src, uint src_pitch, global uchar *dst,
                              uint dst_pitch, uint2 span, uint start, uint end,
                              const bool compares, int threshold, float full)
@@ -156,7 +156,7 @@ FORCE_INLINE void sums_block(const global uchar *src, uint src_pitch, global uch
 
 #define SUMS_KERNEL kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
 
-/* A program is of one kernel. */
+/* A program has one kernel. */
 #ifdef KERNEL_separable_sums
 SUMS_KERNEL separable_sums(REGION_ARGUMENTS, constant float *weights, uint rx, uint ry,
                            float offset, uint keep)

@@ -4,8 +4,9 @@
  * blur(x, y) = sum over i of row[i] * (sum over j of column[j] * in(x + i - rx, y + j - ry)) + offset
  *
  * separable_wide: out = blur
- * threshold_local_wide, unsharp_wide: what general/threshold.cl and unsharp.cl make of in and blur,
- * without alpha. The blur is not stored, and pixels need no conversion to floats before it.
+ *   threshold_local_wide, unsharp_wide: the results of general/threshold.cl and unsharp.cl from in
+ *   and blur, without alpha. The blur is not stored, and pixels need no conversion to floats before
+ *   it.
  *
  * A work-item makes a block of BLOCK_Y rows, WIDE_ROWS at a time. First down: each source vector is
  * loaded and converted once for all of these rows; their sums go to private lines. Then across, from
@@ -58,8 +59,8 @@ FORCE_INLINE void wide_add(down sum[WIDE_ROWS], const global uchar *p, int j,
 			sum[r] += v * column[j - r];
 }
 
-/* The sums down of the columns from sample x of the lines on. p: their first source row, of which
- * there are `count`; rows that would need more become anything. */
+/* Sums down the columns from sample x of the lines on. p: their first source row, of `count`; rows
+ * that would need more become anything. */
 FORCE_INLINE void wide_down(line *lines, uint x, const global uchar *p, ulong pitch, int count,
                             constant float *column)
 {
@@ -84,7 +85,7 @@ FORCE_INLINE void wide_down(line *lines, uint x, const global uchar *p, ulong pi
 
 enum wide_kind { WIDE_BLUR, WIDE_THRESHOLD, WIDE_UNSHARP };
 
-/* What becomes of a blur. amount: of a threshold full scale. */
+/* Parameters of the step after a blur. amount: full scale for a threshold. */
 struct wide_how {
 	float offset, amount, threshold;
 };
@@ -104,7 +105,7 @@ FORCE_INLINE float16 wide_compare(float16 v, float16 blur, const struct wide_how
 	return select(fma(d, (float16)(how->amount), v), v, fabs(d) < how->threshold);
 }
 
-/* The sums across whose first tap is at p. */
+/* Returns the sums across whose first tap is at p. */
 FORCE_INLINE void wide_across(const private float *p, constant float *row,
                               const struct wide_how *how, const enum wide_kind kind,
                               source_row in, target_row out, uint x, ulong2 lines)
@@ -125,7 +126,7 @@ FORCE_INLINE void wide_across(const private float *p, constant float *row,
 		           lines);
 }
 
-/* The block of a work-item. src, dst: the first samples of its region. */
+/* Makes the block of a work-item. src, dst: the first samples of its region. */
 FORCE_INLINE void wide_block(const global uchar *src, uint src_pitch, global uchar *dst,
                              uint dst_pitch, uint2 span, uint start, uint end,
                              constant float *weights, const struct wide_how *how,
@@ -170,7 +171,7 @@ FORCE_INLINE void wide_block(const global uchar *src, uint src_pitch, global uch
 
 #define WIDE_KERNEL kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
 
-/* A program is of one kernel: to compile all three takes twice as long. */
+/* A program has one kernel: compiling all three takes twice as long. */
 #ifdef KERNEL_separable_wide
 WIDE_KERNEL separable_wide(REGION_ARGUMENTS, constant float *weights, uint rx, uint ry,
                            float offset, uint keep)

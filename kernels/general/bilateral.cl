@@ -7,14 +7,14 @@
  * Tomasi and Manduchi, "Bilateral Filtering for Gray and Color Images", 1998.
  *
  * A work-item makes one row of a block, 16 pixels at a time, the bands of a pixel in four vectors.
- * Where the row ends fewer lanes are loaded and stored. */
+ * At the row's end fewer lanes are loaded and stored. */
 
 enum { BANDS_MAX = 4 };
 
 /* Weights of less than 2^BILATERAL_LEAST count as 0, since floats end not far below. */
 #define BILATERAL_LEAST -100.0f
 
-/* One band of the first `width` of 16 pixels. */
+/* Loads one band of the first `width` of 16 pixels. */
 FORCE_INLINE float16 band_load(source_row p, uint bands, uint band, uint width)
 {
 	float part[VECTOR];
@@ -39,7 +39,7 @@ FORCE_INLINE void band_store(float16 v, target_row p, uint bands, uint band, uin
 		p[i * bands + band] = part[i];
 }
 
-/* The sums over a window; with alpha, that of w times alpha is the sum of the last band. */
+/* Sums over a window; with alpha, the last band's sum is that of w times alpha. */
 struct window {
 	float16 band[BANDS_MAX], weight;
 };
@@ -67,7 +67,7 @@ FORCE_INLINE void window_add(struct window *sum, const float16 centre[BANDS_MAX]
 		                                 : fma(w, opacity, sum->band[b]);
 }
 
-/* The first `width` of the 16 pixels at `in`. */
+/* Filters the first `width` of the 16 pixels at `in`. */
 FORCE_INLINE void bilateral_pixels(source_row in, uint pitch, target_row out, uint bands, int radius,
                                    float space, float range, uint alpha, uint keep, uint width)
 {

@@ -1,12 +1,12 @@
 /* blend.cl: the last step of a chain with regions. Writes the result in the regions, and the original
  * pixels, bit for bit, elsewhere; or the other way round.
  *
- * A pixel's weight is 1 in a shape and falls to 0 over `feather` pixels around it; the largest of all
- * shapes counts. Which pixels are in a shape is computed in integers, the same everywhere. A mixed
- * pixel's colours count by their alphas, unless those are 0 or less.
+ * A pixel's weight is 1 in a shape and falls to 0 over `feather` pixels around it; the largest of
+ * all shapes counts. Membership of a pixel in a shape is computed in integers, the same everywhere.
+ * A mixed pixel's colours count by their alphas, unless those are 0 or less.
  *
- * shapes: kind (0 rectangle, 1 ellipse), x, y, width, height of each. A work-item makes one row of a
- * block; it looks for the shapes near that row, and copies what lies beside them. */
+ * shapes: kind (0 rectangle, 1 ellipse), x, y, width, height of each. A work-item makes one row of
+ * a block; it looks for the shapes near that row, and copies the pixels beside them. */
 
 enum { BLEND_NUMBERS = 5, BLEND_SHAPES = 256 };
 
@@ -17,7 +17,8 @@ struct blend_near {
 	int first, end;
 };
 
-/* How far the place lies outside [start, start + length), in pixels: 0 inside, 1 next to it. */
+/* Returns how far the place lies outside [start, start + length), in pixels: 0 inside, 1 next to
+ * it. */
 FORCE_INLINE int blend_outside(int place, int start, int length)
 {
 	return max(max(start - place, place - (start + length - 1)), 0);
@@ -41,10 +42,10 @@ FORCE_INLINE void blend_find(struct blend_near *near, constant int *shapes, uint
 	}
 }
 
-/* How far a pixel is outside an ellipse, along the line to its centre, and half a pixel, as of a
- * rectangle: with r the distance in units of the ellipse's own, d (1 - 1 / r) =
- * d (r² - 1) / (r (r + 1)). The products fit: no side is above 32768, and no pixel more than 1000
- * outside. Everything is twice as large, to be whole. */
+/* Returns how far a pixel is outside an ellipse, along the line to its centre, and half a pixel, as
+ * for a rectangle: with r the distance in units of the ellipse's own, d (1 - 1 / r) = d (r² - 1) /
+ * (r (r + 1)). The products fit: no side is above 32768, and no pixel more than 1000 outside.
+ * Everything is twice as large, to be whole. */
 FORCE_INLINE float blend_ellipse(constant int *s, int x, int y)
 {
 	const long w = s[3], h = s[4], dx = 2 * (long)(x - s[1]) + 1 - w,

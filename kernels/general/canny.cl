@@ -2,15 +2,15 @@
  *
  * canny: g, the gradient of Sobel's weights, is that of the colour with the largest |g|. out = full
  * scale where |g| > high, half where |g| > low, if |g| is a maximum across the edge; else 0. The
- * direction across is one of four: that of x if |gy| < tan(22.5°) |gx|, of y if |gy| > tan(67.5°) |gx|,
- * else a diagonal. |g| must be above the neighbour to the left (above) and not below that to the right
- * (below), or above both on a diagonal. So does OpenCV's Canny() with L2gradient, whose tan(22.5°), which
- * is 13573 / 32768, this is. Integers are compared exactly: bytes by squares that floats hold, others
- * by 64-bit integers. NaN is no edge, nor is what is beside it.
+ * direction across is one of four: that of x if |gy| < tan(22.5°) |gx|, of y if |gy| > tan(67.5°)
+ * |gx|, else a diagonal. |g| must be above the neighbour to the left (above) and not below that to
+ * the right (below), or above both on a diagonal. OpenCV's Canny() with L2gradient does the same;
+ * its tan(22.5°), 13573 / 32768, is used here. Integers are compared exactly: bytes by squares that
+ * floats hold, others by 64-bit integers. NaN is no edge, nor are its neighbours.
  *
- * A work-item makes a block of CANNY_ROWS rows, in chunks of CANNY_PIXELS. Of each row of a chunk it
- * makes the gradients once, at its pixels and those beside them; of three rows of gradients, in private
- * memory, it makes a row of the result. */
+ * A work-item makes a block of CANNY_ROWS rows, in chunks of CANNY_PIXELS. It makes the gradients
+ * of each row of a chunk once, at its pixels and those beside them, and a row of the result from
+ * three rows of gradients in private memory. */
 
 /* Rows of a block: 4 more are read. */
 #ifndef CANNY_ROWS
@@ -52,13 +52,13 @@ typedef PASTE(CANNY_NUMBER_, PIXEL, ) canny_number;
 #define CANNY_TAN     ((canny_number)PASTE(CANNY_TAN_, PIXEL, ))
 #define CANNY_ONE     ((canny_number)PASTE(CANNY_ONE_, PIXEL, ))
 
-/* Of a row: gradients, and what their lengths are compared by, from the pixel before a chunk's first to
- * that after its last. */
+/* Gradients of a row, and the numbers that compare their lengths, from the pixel before a chunk's
+ * first to the pixel after its last. */
 struct slopes {
 	canny_number length[CANNY_SPAN], x[CANNY_SPAN], y[CANNY_SPAN];
 };
 
-/* The first `width` of 16 samples. */
+/* Loads the first `width` of 16 samples. */
 FORCE_INLINE canny_numbers canny_load(source_row p, uint width)
 {
 	return CANNY_CONVERT(pixel_load(p, width));
@@ -69,7 +69,8 @@ FORCE_INLINE canny_numbers canny_magnitude(canny_numbers v)
 	return select(v, -v, v < 0);
 }
 
-/* Integers by the square; floats are scaled so that their squares neither overflow nor vanish. */
+/* Integers compare by the square; floats are scaled so that their squares neither overflow nor
+ * vanish. */
 FORCE_INLINE canny_numbers canny_length(canny_numbers x, canny_numbers y)
 {
 #ifdef PIXEL_MAX
@@ -84,7 +85,7 @@ FORCE_INLINE canny_numbers canny_length(canny_numbers x, canny_numbers y)
 #endif
 }
 
-/* Of samples in a row, each band by itself. */
+/* Makes the gradients of samples in a row, each band by itself. */
 FORCE_INLINE void canny_slopes(source_row p, uint pitch, uint bands, uint count, canny_number *length,
                                canny_number *x, canny_number *y)
 {
@@ -111,7 +112,7 @@ FORCE_INLINE void canny_slopes(source_row p, uint pitch, uint bands, uint count,
 	}
 }
 
-/* Of the bands that are not kept the steepest. p: the first pixel's first sample. */
+/* Picks the steepest of the bands that are not kept. p: the first pixel's first sample. */
 FORCE_INLINE void canny_row(struct slopes *row, source_row p, uint pitch, uint bands, uint keep,
                             uint count)
 {
@@ -140,7 +141,7 @@ FORCE_INLINE void canny_row(struct slopes *row, source_row p, uint pitch, uint b
 	}
 }
 
-/* Where a length is a maximum across the edge, from a pixel on. */
+/* Tells whether a length is a maximum across the edge, for pixels from one on. */
 FORCE_INLINE canny_condition canny_is_peak(const struct slopes *above, const struct slopes *row,
                                            const struct slopes *below, uint at)
 {
@@ -180,7 +181,7 @@ FORCE_INLINE void canny_store(float16 v, source_row in, target_row out, uint ban
 			out[i * bands + b] = keep >> b & 1 ? in[i * bands + b] : each[i];
 }
 
-/* Makes so many pixels of a row. */
+/* Makes `count` pixels of a row. */
 FORCE_INLINE void canny_result(const struct slopes *above, const struct slopes *row,
                                const struct slopes *below, source_row in, target_row out, uint bands,
                                uint pixels, canny_number low, canny_number high, float full, uint keep)
@@ -198,7 +199,7 @@ FORCE_INLINE void canny_result(const struct slopes *above, const struct slopes *
 	}
 }
 
-/* Of narrow rows more is loaded than there is. */
+/* For narrow rows more is loaded than there is. */
 FORCE_INLINE void canny_clear(struct slopes ring[3])
 {
 	for (uint r = 0; r < 3; r++)

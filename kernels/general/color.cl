@@ -10,7 +10,7 @@
  *
  * A work-item makes one row of a block. */
 
-/* The pixels of a row that a work-item makes. */
+/* Returns the pixels of a row that a work-item makes. */
 FORCE_INLINE uint2 color_span(uint samples, uint bands, uint blocks)
 {
 	const uint i = get_global_id(0), pixels = samples / bands;
@@ -74,7 +74,7 @@ kernel void from_ycc(REGION_ARGUMENTS, float middle)
 	}
 }
 
-/* One band of up to 16 pixels side by side. */
+/* Loads one band of up to 16 pixels side by side. */
 FORCE_INLINE float16 plane_load(source_row p, uint bands, uint count)
 {
 	PIXEL part[VECTOR];

@@ -29,9 +29,9 @@ enum { DOG_HALF = DOG_ROWS / 2 };
 
 FLOAT_ACCESS(scratch_load, scratch_store, local)
 
-/* Adds the taps [first, end) of all rows of the half, from the source rows from p on, of which there
- * are `count`, to the sums of both Gaussians. Row r has its first tap on the r-th source row: what
- * lies outside its window is not looked at. */
+/* Adds the taps [first, end) of all rows of the half, from the `count` source rows from p on, to
+ * the sums of both Gaussians. Row r has its first tap on the r-th source row; rows outside its
+ * window are not read. */
 FORCE_INLINE void dog_add_taps(float16 sum1[DOG_HALF], float16 sum2[DOG_HALF],
                                const global uchar *p, uint pitch, uint count, uint first, uint end,
                                constant float *weights, uint taps, uint width)
@@ -51,8 +51,8 @@ FORCE_INLINE void dog_add_taps(float16 sum1[DOG_HALF], float16 sum2[DOG_HALF],
 	}
 }
 
-/* One vector of columns, all rows of the half. p: its first source row, of `count`. Partial sums are
- * of the same taps in all rows, wherever a row is in its block. */
+/* Sums one vector of columns for all rows of the half. p: its first source row, of `count`. Partial
+ * sums have the same taps in all rows, wherever a row is in its block. */
 FORCE_INLINE void dog_down(const global uchar *p, uint pitch, uint count, constant float *weights,
                            uint taps, uint width, local float *scratch, uint stride)
 {
@@ -82,7 +82,7 @@ FORCE_INLINE void dog_down(const global uchar *p, uint pitch, uint count, consta
 	}
 }
 
-/* The sum across of one vector, p being its first tap. */
+/* Sums one vector across; p is its first tap. */
 FORCE_INLINE float16 dog_across(const local float *p, uint bands, uint taps,
                                 constant float *weights, uint width)
 {
@@ -99,7 +99,7 @@ FORCE_INLINE float16 dog_across(const local float *p, uint bands, uint taps,
 	return total;
 }
 
-/* Row y of the target, samples [span.x, span.y); p: the first sums of the first Gaussian. */
+/* Makes row y of the target, samples [span.x, span.y); p: the first sums of the first Gaussian. */
 FORCE_INLINE void dog_row(const local float *p, uint2 span, source_row in, target_row out,
                           uint bands, uint taps, constant float *weights, float offset, uint keep,
                           uint stride, uint width)

@@ -1,9 +1,9 @@
 /* edges.cl: full scale where a plane of bits has a bit, else 0.
  *
- * The plane is that of the whole image, or, where its border has been cropped, of what is left in its
- * middle: plane_x and plane_y columns and rows are missing on each side. Beyond the image, where only
- * `wrap` needs a result, it is repeated. A row of it has `words` words; pixel x is bit x % 32 of word
- * x / 32. A work-item makes one row of a block, 16 pixels at a time. */
+ * The plane covers the whole image or, if its border has been cropped, the rest in its middle:
+ * plane_x and plane_y columns and rows are missing on each side. Beyond the image, where only
+ * `wrap` needs a result, it is repeated. A row of it has `words` words; pixel x is bit x % 32 of
+ * word x / 32. A work-item makes one row of a block, 16 pixels at a time. */
 
 FORCE_INLINE uint edges_repeat(int i, int n)
 {
@@ -12,7 +12,7 @@ FORCE_INLINE uint edges_repeat(int i, int n)
 	return (uint)(rest < 0 ? rest + n : rest);
 }
 
-/* The bits of 16 pixels, of which the first `width` count, from pixel x of the plane on. */
+/* Returns the bits of 16 pixels from pixel x of the plane on; the first `width` of them count. */
 FORCE_INLINE uint edges_bits(const global uint *row, int x, uint width, int plane_width)
 {
 	uint bits = 0;

@@ -7,8 +7,8 @@
 
 enum { EXTEND_CONSTANT = 4 };
 
-/* offset: bytes from the buffer's start to the region's first pixel in the first tile. width, rows: of
- * the region, in pixels. */
+/* offset: bytes from the buffer's start to the region's first pixel in the first tile. width, rows:
+ * those of the region, in pixels. */
 kernel void extend(global uchar *buffer, ulong offset, uint pitch, uint width, uint rows, uint bands,
                    uint blocks, PLACE_ARGUMENTS, int mode, float4 constant_pixel)
 {

@@ -21,8 +21,8 @@
 
 enum { EXTREME_RADIUS_MAX = 50 };
 
-/* The extremes down of one vector of columns in `here` rows, at most `taps`. p: the first source row
- * of the first window. */
+/* Makes the extremes down of one vector of columns in `here` rows, at most `taps`. p: the first
+ * source row of the first window. */
 FORCE_INLINE void extreme_down(const global uchar *p, uint pitch, uint taps, uint here, local key *to,
                                uint stride, const bool largest, uint width)
 {
@@ -48,8 +48,8 @@ FORCE_INLINE void extreme_down(const global uchar *p, uint pitch, uint taps, uin
 #undef DOWN_ROW
 }
 
-/* Makes of the extremes of `wide` samples those of twice as many, in place, of a row of `columns`
- * such extremes. What it reads beyond does not come into the result. */
+/* Turns the extremes of `wide` samples into those of twice as many, in place, in a row of `columns`
+ * extremes. Values that it reads beyond do not reach the result. */
 FORCE_INLINE void extreme_widen(local key *row, uint columns, uint wide, uint bands,
                                 const bool largest)
 {
@@ -79,7 +79,7 @@ FORCE_INLINE void extreme_write(const local key *row, uint apart, source_row in,
 	keys_keep(in, out, span, bands, keep);
 }
 
-/* The block of rows [y, y + here), samples [span.x, span.y), by a rectangle. */
+/* Makes the block of rows [y, y + here), samples [span.x, span.y), by a rectangle. */
 FORCE_INLINE void extreme_rectangle(REGION_ARGUMENTS, uint2 span, uint y, uint here, uint radius,
                                     uint keep, local key *scratch, const bool largest)
 {
@@ -88,7 +88,7 @@ FORCE_INLINE void extreme_rectangle(REGION_ARGUMENTS, uint2 span, uint y, uint h
 	const uint stride = (columns + LANES - 1) / LANES * LANES, width = min(columns, (uint)LANES);
 	uint together;
 
-	/* What lies behind each row's samples is read, though it does not count. */
+	/* Samples behind each row's own are read, though they do not count. */
 	for (uint r = 1; r <= here; r++)
 		KEYS_STORE(local, (keys)(0), scratch + r * stride - LANES);
 	KEYS_STORE(local, (keys)(0), scratch + here * stride);
@@ -119,8 +119,8 @@ FORCE_INLINE void extreme_rectangle(REGION_ARGUMENTS, uint2 span, uint y, uint h
 	}
 }
 
-/* Adds to the block's rows those rows of the element that are at least `wide`, and less than twice
- * as, of source row s. line: the source row, its extremes of `wide`. */
+/* Adds, from source row s, those rows of the element that are at least `wide`, and less than twice
+ * as wide, to the block's rows. line: the source row, its extremes of `wide`. */
 FORCE_INLINE void extreme_add(const local key *line, local key *rows_made, uint stride, uint s,
                               uint here, uint count, uint wide, uint radius, uint bands,
                               const uchar *sides, const bool largest)
@@ -146,7 +146,7 @@ FORCE_INLINE void extreme_add(const local key *line, local key *rows_made, uint 
 	}
 }
 
-/* The same by any element. */
+/* Makes the same block by any element. */
 FORCE_INLINE void extreme_element(REGION_ARGUMENTS, uint2 span, uint y, uint here, uint radius,
                                   uint element, uint keep, local key *scratch, const bool largest)
 {

@@ -3,9 +3,9 @@
  * gx = sum over j of smooth[j] * (in(x + 1, y + j - 1) - in(x - 1, y + j - 1)), gy its transpose;
  * out = sqrt(gx² + gy²), gx, gy or atan2(gy, gx) * scale, + offset
  *
- * A work-item makes a block of GRADIENT_ROWS rows. Down a column of vectors it reads each source row
- * once, three vectors wide, and makes of it what all three windows need: the difference across and
- * the smoothed row. Those of the last two rows stay in registers. */
+ * A work-item makes a block of GRADIENT_ROWS rows. Down a column of vectors it reads each source
+ * row once, three vectors wide, and makes the difference across and the smoothed row, which all
+ * three windows need. Those of the last two rows stay in registers. */
 
 /* Rows of a block: 2 more are read. */
 #ifndef GRADIENT_ROWS
@@ -14,7 +14,7 @@
 
 enum { GRADIENT_MAGNITUDE, GRADIENT_X, GRADIENT_Y, GRADIENT_DIRECTION };
 
-/* What one source row contributes. */
+/* One source row's contribution. */
 struct line {
 	float16 difference, smooth;
 };

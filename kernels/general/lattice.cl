@@ -8,10 +8,10 @@
  * of `original`.
  *
  * The source's offset is that of the first sample that the region's first one is made from. The
- * ones down go through a block of `block_rows` rows in vectors, and load what several rows
- * share once: when shrinking, a row of the source adds to up to `taps` sums at a time; when growing,
- * stride rows are made from the same points. The ones across have a row of a block a
- * work-item. Nothing that has weight 0 in the spline is read. */
+ * kernels down go through a block of `block_rows` rows in vectors, and load shared rows once: when
+ * shrinking, a row of the source adds to up to `taps` sums at a time; when growing, stride rows are
+ * made from the same points. The kernels across take a row of a block a work-item. Nothing that has
+ * weight 0 in the spline is read. */
 
 /* Vectors of columns that shrink_down works on at once. */
 #ifndef LATTICE_VECTORS
@@ -19,7 +19,7 @@
 #endif
 
 /* Most taps and phases; and samples of the lattice that are done at once across. */
-/* Columns are as many streams as there are rows, too many for a processor to foresee. */
+/* Columns are as many streams as there are rows: too many for a processor to predict. */
 #ifdef __x86_64__
 #define LATTICE_AHEAD 2
 #define LATTICE_PREFETCH(p, vectors)                                                               \
@@ -32,8 +32,8 @@
 
 enum { LATTICE_TAPS = 6, LATTICE_PHASES = 8, LATTICE_PART = 256 };
 
-/* A row of the source, added to the sums of the rows of the lattice that begin here, one before,
- * and so on. */
+/* Adds a row of the source to the sums of the rows of the lattice that begin here, one before, and
+ * so on. */
 FORCE_INLINE void shrink_add(float16 *sum, source_row in, constant float *spline, uint stride,
                              const int taps, const int vectors, uint width)
 {
@@ -51,7 +51,7 @@ FORCE_INLINE void shrink_add(float16 *sum, source_row in, constant float *spline
 			    fma(v[n], (float16)(spline[i * stride]), sum[i * vectors + n]);
 }
 
-/* A few vectors of columns: `here` rows of the lattice, the first of which begins at p. */
+/* Makes a few vectors of columns: `here` rows of the lattice; the first begins at p. */
 FORCE_INLINE void shrink_rows(const global uchar *p, uint pitch, constant float *spline,
                               uint length, uint stride, const int taps, uint here,
                               global uchar *out, uint out_pitch, const int vectors, uint width)
@@ -117,7 +117,7 @@ kernel void shrink_down(REGION_ARGUMENTS, constant float *spline, uint length, u
 			SHRINK_ROWS(min(x, span.y - width), 6, 1, width);
 }
 
-/* The pixels, or points, of a row that a work-item makes. */
+/* Returns the pixels, or points, of a row that a work-item makes. */
 FORCE_INLINE uint2 points_span(uint samples, uint bands, uint blocks)
 {
 	const uint i = get_global_id(0), all = samples / bands;
@@ -130,7 +130,7 @@ FORCE_INLINE uint2 points_span(uint samples, uint bands, uint blocks)
  * part of the row is split into its phases, or joined from them, by copying. */
 enum { LATTICE_ROOM = LATTICE_PART + LATTICE_TAPS * 4 + VECTOR };
 
-/* `count` points, of which the first begins at `in`. */
+/* Sums `count` points; the first begins at `in`. */
 FORCE_INLINE void shrink_part(const global float *in, global float *out, constant float *spline,
                               uint length, uint stride, uint bands, uint count)
 {
@@ -154,7 +154,7 @@ FORCE_INLINE void shrink_part(const global float *in, global float *out, constan
 	}
 }
 
-/* One band: all pixels of a point at once; those too many are overwritten by the next point's. */
+/* One band: all pixels of a point at once; the next point overwrites surplus ones. */
 FORCE_INLINE void grow_grey(const global float *in, global float *out, constant float *weight,
                             uint stride, uint taps, uint phase, uint count)
 {
@@ -177,7 +177,7 @@ FORCE_INLINE void grow_grey(const global float *in, global float *out, constant 
 	}
 }
 
-/* `count` pixels, of which the first is of this phase of the points at `in`. */
+/* Makes `count` pixels; the first is of this phase of the points at `in`. */
 FORCE_INLINE void grow_part(const global float *in, global float *out, constant float *weight,
                             uint stride, uint taps, uint phase, uint bands, uint count)
 {
@@ -289,7 +289,7 @@ kernel void grow_across(REGION_ARGUMENTS, constant float *weight, uint stride, u
 			GROW_PART(2);
 }
 
-/* The vector of a row that has these points, in pixels. */
+/* Returns the vector of a row that has these points, in pixels. */
 FORCE_INLINE void grow_row(const float16 *point, constant float *weight, const int taps,
                            source_row before, target_row out, uint at, uint bands, uint keep,
                            uint width)

@@ -1,9 +1,9 @@
 /* lut.cl: each sample by a table.
  *
- * Where pixels are integers a table has a pixel for each value that they can have. Of floats it has
- * entries at equal distances, from 0 to full scale: a sample lies at in * places, and what is beyond
- * either end counts as the end; NaN stays NaN. Bands have a table each; those beyond the last table share it. A
- * work-item makes one row of a block, band after band. */
+ * For integers a table has a pixel for each value. For floats it has entries at equal distances,
+ * from 0 to full scale: a sample lies at in * places, and a sample beyond either end counts as the
+ * end; NaN stays NaN. Bands have a table each; those beyond the last table share it. A work-item
+ * makes one row of a block, band after band. */
 
 #ifdef PIXEL_MAX
 #define LUT_AT(table, entries, places, v) (table)[v]

@@ -3,18 +3,18 @@
  * out(x, y) = sum over j, i of m[j][i] * in(x + i - rx, y + j - ry) + offset
  *
  * matrix: a work-item makes a block of MATRIX_ROWS rows. Each vector of the source is loaded and
- * converted once for all rows of the block, each of which adds it with its own weight (0 where the
- * row's window does not reach). The products of one source row are summed by themselves, so that
- * rounding errors grow with width + height and not with their product.
- * weights: MATRIX_ROWS - 1 rows of zeros, the matrix, MATRIX_ROWS - 1 rows of zeros.
+ * converted once for all rows of the block; each adds it with its own weight (0 outside the row's
+ * window). The products of one source row are summed by themselves, so that rounding errors grow
+ * with width + height and not with their product. weights: MATRIX_ROWS - 1 rows of zeros, the
+ * matrix, MATRIX_ROWS - 1 rows of zeros.
  *
  * matrix_compensated: for matrices whose terms are so large, against the result's last place, that
- * float sums could be wrong by more than 1. Weights and sums are pairs of floats (Dekker,
- * "A floating-point technique for extending the available precision", 1971), products exact by fma.
- * One row a work-item. weights: pairs of leading part and remainder.
- * alpha: the last of 2 or 4 bands weighs the others. A product of colour and alpha that were rounded to
- * one float would be off by as much as the largest weight makes of that, so the multiplication and the
- * division are of pairs too, and done here. Where alpha comes to 0 or less colour is 0. */
+ * float sums could be wrong by more than 1. Weights and sums are pairs of floats (Dekker, "A
+ * floating-point technique for extending the available precision", 1971), products exact by fma.
+ * One row a work-item. weights: pairs of leading part and remainder. alpha: the last of 2 or 4
+ * bands weighs the others. The largest weight would multiply the error of a product of colour and
+ * alpha rounded to one float, so the multiplication and the division are of pairs too, and done
+ * here. Colour is 0 if alpha comes to 0 or less. */
 
 /* Rows of a block: conversions saved against products with 0. */
 #ifndef MATRIX_ROWS
@@ -125,7 +125,7 @@ FORCE_INLINE struct pair pair_add_weighted(struct pair sum, float high, float lo
 	return sum;
 }
 
-/* The low part made smaller than the high one's last place. */
+/* Makes the low part smaller than the high one's last place. */
 FORCE_INLINE struct pair pair_normal(struct pair sum)
 {
 #pragma OPENCL FP_CONTRACT OFF
@@ -137,7 +137,7 @@ FORCE_INLINE struct pair pair_normal(struct pair sum)
 	return sum;
 }
 
-/* Sums of colour * alpha divided by those of alpha, which stay. */
+/* Divides sums of colour * alpha by those of alpha, which stay. */
 FORCE_INLINE float16 pair_divide(struct pair sum, float offset, float offset_low, uint bands,
                                  int16 is_alpha)
 {

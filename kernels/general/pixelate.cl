@@ -1,8 +1,9 @@
 /* pixelate.cl: the mean of each block of the image: see blocks.cl.
  *
- * A work-item makes a `run` of blocks side by side; on a GPU `lanes` work-items of a group share each
- * block, of whose columns each sums every lanes-th. `lanes` is a power of two. Of floats, whose sums
- * depend on their order, a block has as many sums as lanes at most, whatever their number is. */
+ * A work-item makes a `run` of blocks side by side; on a GPU `lanes` work-items of a group share
+ * each block, and each sums every lanes-th column. `lanes` is a power of two. Sums of floats depend
+ * on their order, so a block of floats has as many sums as lanes at most, whatever their number
+ * is. */
 
 /* The largest group. */
 #ifndef PIXELATE_GROUP
@@ -33,7 +34,7 @@ FORCE_INLINE void pixelate_add(pixelate_sum out[4], const global uchar *p, uint 
 		out[b] = sum[b];
 }
 
-/* The same, for compilers to see the number of bands. */
+/* The same, written so that compilers see the number of bands. */
 FORCE_INLINE void pixelate_add_bands(pixelate_sum out[4], const global uchar *p, uint pitch, uint lane,
                                      uint step, uint size, uint bands, float share)
 {
@@ -47,7 +48,7 @@ FORCE_INLINE void pixelate_add_bands(pixelate_sum out[4], const global uchar *p,
 		pixelate_add(out, p, pitch, lane, step, size, 4, share);
 }
 
-/* Writes every step-th pixel of a row; value: of its bands. */
+/* Writes every step-th pixel of a row; value: that of its bands. */
 FORCE_INLINE void pixelate_write(const PIXEL value[4], source_row in, target_row out, uint first,
                                  uint end, uint step, uint bands, uint keep)
 {
@@ -56,13 +57,13 @@ FORCE_INLINE void pixelate_write(const PIXEL value[4], source_row in, target_row
 			out[x * bands + b] = keep >> b & 1 ? in[x * bands + b] : value[b];
 }
 
-/* The number of sums in a block. */
+/* Returns the number of sums in a block. */
 FORCE_INLINE uint pixelate_sums(uint size, uint lanes)
 {
 	return PIXELATE_EXACT ? lanes : min(1u << (31 - clz(size)), (uint)PIXELATE_GROUP);
 }
 
-/* Adds up the sums of a block; the first of them gets it. */
+/* Adds up the sums of a block into the first. */
 FORCE_INLINE void pixelate_join(local pixelate_sum *first, uint sums, uint lane, uint lanes,
                                 uint bands)
 {

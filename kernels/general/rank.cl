@@ -16,7 +16,7 @@
 
 enum { RANK_RADIUS_MAX = 15 };
 
-/* What comparisons of keys result in, -1 or 0, and the sums of such over a window. */
+/* Results of comparisons of keys, -1 or 0, and their sums over a window. */
 #ifdef PIXEL_MAX
 #define TALLY short
 #else
@@ -32,7 +32,7 @@ typedef PASTE(TALLY, 16, ) tallies;
 #define MASKS_OF(v)   CONVERT(MASK, 16)(v)
 #endif
 
-/* The median of a square of `side` samples, 3 or 5; p: its first. */
+/* Returns the median of a square of `side` samples, 3 or 5; p: its first. */
 FORCE_INLINE keys median_square(source_row p, uint pitch, uint bands, const int side, uint width)
 {
 	keys v[25];
@@ -47,8 +47,9 @@ FORCE_INLINE keys median_square(source_row p, uint pitch, uint bands, const int 
 	return median_of_square(v, side);
 }
 
-/* Which of samples with these bits are below others, and which are numbers: floats are compared as
- * floats, which spares making keys of them. No number is below NaN, nor NaN below any. */
+/* Compares samples with these bits: which are below others, and which are numbers. Floats are
+ * compared as floats, which spares making keys of them. No number is below NaN, nor NaN below
+ * any. */
 #ifdef PIXEL_MAX
 #define BITS_BELOW(a, b) ((a) < (b))
 #else
@@ -62,7 +63,7 @@ typedef float floats __attribute__((ext_vector_type(LANES)));
 #define BITS_NUMBERS(a, b) (FLOATS(a) == FLOATS(a))
 #endif
 
-/* Counts the samples of the window around p that `are` so with those of these bits. */
+/* Counts the samples of the window around p that compare so with those of these bits. */
 #define RANK_COUNT(count, are, bits)                                                               \
 	for (int j = -radius; j <= radius; j++) {                                                  \
 		const source_row row =                                                             \
@@ -75,7 +76,7 @@ typedef float floats __attribute__((ext_vector_type(LANES)));
 		count -= TALLIES_OF(part);                                                         \
 	}
 
-/* The value of the window around p below which at most `rank` of its samples are. */
+/* Returns the value of the window around p that has at most `rank` of its samples below it. */
 FORCE_INLINE keys rank_bisect(source_row p, uint pitch, uint bands, int radius, const int *sides,
                               uint rank, uint width)
 {

@@ -3,10 +3,10 @@
  * out(x, y) = sum over i of row[i] * (sum over j of column[j] * in(x + i - rx, y + j - ry)) + offset
  *
  * A work-item makes a block of SEPARABLE_ROWS rows. First down: each vector of the source is loaded
- * and converted once for all rows of the block, each of which adds it with its own weight (0 where
- * the row's window does not reach). These sums go to local memory, rx pixels wider than the block
- * on both sides; then across, from there. The group is one work-item, so there is no barrier; the
- * host sizes `scratch` and the blocks so that it stays in the cache.
+ * and converted once for all rows of the block; each adds it with its own weight (0 outside the
+ * row's window). These sums go to local memory, rx pixels wider than the block on both sides; then
+ * across, from there. The group is one work-item, so there is no barrier; the host sizes `scratch`
+ * and the blocks so that it stays in the cache.
  *
  * weights: SEPARABLE_ROWS - 1 zeros, the column, SEPARABLE_ROWS - 1 zeros, the row.
  *
@@ -29,7 +29,7 @@
 #define SEPARABLE_VECTORS 4
 #endif
 
-/* Adds source row j of those from p on, of which row r of the block has `taps`. */
+/* Adds source row j of those from p on; row r of the block has `taps` of them. */
 FORCE_INLINE void separable_add_row(float16 sum[SEPARABLE_ROWS], const global uchar *p, uint pitch,
                                     uint j, constant float *weights, uint taps, uint width)
 {
@@ -43,7 +43,7 @@ FORCE_INLINE void separable_add_row(float16 sum[SEPARABLE_ROWS], const global uc
 
 FLOAT_ACCESS(scratch_load, scratch_store, local)
 
-/* One vector of columns, all rows of the block. p: its first source row. */
+/* Sums one vector of columns for all rows of the block. p: its first source row. */
 FORCE_INLINE void separable_down(const global uchar *p, uint pitch, uint count,
                                  constant float *weights, uint taps, uint width,
                                  local float *scratch, uint stride)
@@ -72,7 +72,7 @@ FORCE_INLINE void separable_down(const global uchar *p, uint pitch, uint count,
 		scratch_store(total[r] + sum[r], scratch + r * stride, width);
 }
 
-/* The sums across of `vectors` vectors side by side, p being the first one's first tap. */
+/* Sums `vectors` vectors across, side by side; p is the first one's first tap. */
 FORCE_INLINE void separable_across(float16 *total, const local float *p, uint bands, uint taps,
                                    constant float *weights, const int vectors, uint width)
 {
@@ -110,7 +110,7 @@ FORCE_INLINE void separable_finish(float16 total, float offset, source_row in, t
 	pixel_store(result, out + x, width);
 }
 
-/* One row of the block, samples [start, end); p: the first tap of sample `start`. */
+/* Makes one row of the block, samples [start, end); p: the first tap of sample `start`. */
 FORCE_INLINE void separable_row(const local float *p, uint start, uint end, source_row in,
                                 target_row out, uint bands, uint taps, constant float *weights,
                                 float offset, uint keep, uint width)

@@ -31,7 +31,7 @@ kernel void threshold(REGION_ARGUMENTS, float4 limits, float full, uint by_band,
 	}
 }
 
-/* The blurred samples as pixels. */
+/* Returns the blurred samples as pixels. */
 FORCE_INLINE float16 threshold_base(float16 blur, float16 v, uint alpha, uint bands)
 {
 	if (alpha) {

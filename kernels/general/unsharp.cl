@@ -2,11 +2,11 @@
  *
  * d = in - blurred; out = |d| < threshold ? in : in + amount * d
  *
- * The source is the blurred image in float; with alpha, the last of 2 or 4 bands, its colour is still
- * multiplied by alpha. Where the blurred alpha is 0 or less colour stays; alpha itself always does.
- * `original` is the image before, in pixels. A work-item makes one row of a block. */
+ * The source is the blurred image in float; with alpha, the last of 2 or 4 bands, its colour is
+ * still multiplied by alpha. Colour stays if the blurred alpha is 0 or less; alpha itself always
+ * does. `original` is the image before, in pixels. A work-item makes one row of a block. */
 
-/* The blurred colour of `in`'s pixels. */
+/* Returns the blurred colour of `in`'s pixels. */
 FORCE_INLINE float16 unsharp_colour(float16 blurred, float16 in, uint bands)
 {
 	const float16 alpha = alpha_spread(blurred, bands);

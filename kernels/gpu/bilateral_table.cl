@@ -34,7 +34,7 @@ enum {
 	STRIDE = 4 * COPIES      /* bytes */
 };
 
-/* The entry at `at` bytes, or the last one. */
+/* Returns the entry at `at` bytes, or the last one. */
 FORCE_INLINE uint table_get(const local uint *table, uint at, uint last)
 {
 	at = min(at, last);
@@ -61,7 +61,7 @@ FORCE_INLINE void table_make(local uint *table, float range, uint item)
 	}
 }
 
-/* Byte i of a window times STRIDE. */
+/* Returns byte i of a window times STRIDE. */
 FORCE_INLINE uint window_scaled(const uint *w, int i)
 {
 	const int place = 8 * (i % 4);
@@ -75,8 +75,8 @@ FORCE_INLINE uint window_scaled(const uint *w, int i)
 #endif
 }
 
-/* A row of results: its centres' distance from the bytes' places in the table, and what its taps
- * add up to. */
+/* A row of results: its centres' distance from the bytes' places in the table, and the sums of its
+ * taps. */
 struct row {
 	uint from[BLOCK_X];
 	float weight[BLOCK_X], product[BLOCK_X];
@@ -114,7 +114,7 @@ FORCE_INLINE void row_add(struct row *row, const uint *words, int j, const local
 	}
 }
 
-/* One row of a block. */
+/* Makes one row of a block. */
 FORCE_INLINE void row_filter(const global uchar *in, uint src_pitch, global uchar *out, uint width,
                              const local uint *table, uint lane, float space, const uint *across,
                              const bool free)

@@ -6,9 +6,9 @@
  * and colour is 0 where the sum of w * alpha is not above 0.
  *
  * A work-item makes BLOCK_X samples, whole pixels, of BLOCK_Y rows. It goes down its source rows;
- * each is loaded and converted once for all rows of the block. Only this loop is not unrolled;
- * which taps lie in the circle is the same for all work-items at once, so that the branches cost
- * little. Bound by the exponentials, of which a multiprocessor makes 16 a cycle. */
+ * each is loaded and converted once for all rows of the block. Only this loop is not unrolled; the
+ * same taps lie in the circle for all work-items at once, so that the branches cost little. The
+ * exponentials bound its speed: a multiprocessor makes 16 a cycle. */
 
 #ifndef ALPHA
 #define ALPHA 0
@@ -16,14 +16,12 @@
 
 enum { PIXELS = BLOCK_X / BANDS, COLOURS = BANDS - ALPHA };
 
-/* What a pixel's window adds up to: the bands' differences, the weights, the weights times alpha.
- */
+/* Sums of a pixel's window: the bands' differences, the weights, the weights times alpha. */
 struct bilateral_sums {
 	float band[BLOCK_Y][PIXELS * BANDS], weight[BLOCK_Y][PIXELS], alpha[BLOCK_Y][PIXELS];
 };
 
-/* Adds the tap i columns away, in a row whose samples are v, to the row of the block whose are c.
- */
+/* Adds the tap i columns away, in a row with samples v, to the row of the block with samples c. */
 FORCE_INLINE void bilateral_tap(float *band, float *weight, float *alpha, const float *c,
                                 const float *v, int i, float space, float range)
 {

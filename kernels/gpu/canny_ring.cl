@@ -1,13 +1,13 @@
 /* gpu/canny_ring.cl: which pixels of a gray image may be edges, from registers; see
- * general/canny.cl for what it computes.
+ * general/canny.cl for the definition.
  *
- * A work-item makes BLOCK_X samples of BLOCK_Y rows, in one pass over rows: of each row it makes
- * the difference across and the smoothed row, of three of these the gradients of the middle one,
- * and of three rows of gradients the result; each at one more sample to both sides. All rows but
- * the last three are forgotten.
+ * A work-item makes BLOCK_X samples of BLOCK_Y rows, in one pass over rows: it makes each row's
+ * difference across and smoothed row, from three of these the gradients of the middle one, and from
+ * three rows of gradients the result; each at one more sample to both sides. All rows but the last
+ * three are forgotten.
  *
- * Up to the gradients a part of a row is the bits of a float; or of bytes two samples, as halves in
- * units of 2^-24, whose sums are exact. */
+ * Up to the gradients a part of a row is the bits of a float; or two byte samples, as halves in
+ * units of 2^-24, with exact sums. */
 
 #define CANNY_LENGTH_uchar  float
 #define CANNY_LENGTH_ushort long
@@ -33,7 +33,7 @@ FORCE_INLINE uint part_smooth(uint a, uint b, uint c)
 	return as_uint(fma(as_float(b), 2.0f, as_float(a) + as_float(c)));
 }
 
-/* Of a row of samples the differences and the smoothed row. */
+/* Makes the differences and the smoothed row of a row of samples. */
 FORCE_INLINE void canny_across(uint *difference, uint *line, const uint *words)
 {
 	uint pair[2 * WINDOW];
@@ -53,7 +53,7 @@ FORCE_INLINE void canny_across(uint *difference, uint *line, const uint *words)
 	}
 }
 
-/* The gradients of parts, the first at the sample before the block. */
+/* Makes the gradients of parts, the first at the sample before the block. */
 FORCE_INLINE void canny_floats(float *v, const uint *parts)
 {
 #pragma unroll
@@ -72,8 +72,8 @@ FORCE_INLINE void canny_floats(float *v, const uint *parts)
 	}
 }
 
-/* Integers by the square, which a float holds of bytes; floats are scaled so that their squares
- * neither overflow nor vanish. */
+/* Integers compare by the square, which a float holds for bytes; floats are scaled so that their
+ * squares neither overflow nor vanish. */
 FORCE_INLINE canny_length canny_length_of(float x, float y)
 {
 #ifdef PIXEL_MAX
@@ -89,7 +89,7 @@ FORCE_INLINE canny_length canny_length_of(float x, float y)
 #endif
 }
 
-/* Whether a is less than tan(22.5°) b, which is 13573 / 32768: exactly, for integers. */
+/* Tells whether a is less than tan(22.5°) b, which is 13573 / 32768: exactly, for integers. */
 FORCE_INLINE bool canny_is_below(float a, float b)
 {
 	if (SIZE == 2)
@@ -104,8 +104,8 @@ FORCE_INLINE bool canny_is_above(float a, float b)
 	return a > b * 0.414215087890625f;
 }
 
-/* Whether a length is a maximum across the edge; the rows of lengths begin at its left neighbour.
- * Of bytes, whose lengths are integers, one that is as large is half below. */
+/* Tells whether a length is a maximum across the edge; the rows of lengths begin at its left
+ * neighbour. Lengths of bytes are integers; an equal one is half below. */
 FORCE_INLINE bool canny_is_peak(const canny_length *above, const canny_length *row,
                                 const canny_length *below, float x, float y)
 {

@@ -1,6 +1,6 @@
 /* gpu/cells.cl: samples that are only compared; stands before the kernels that do. A cell is a
- * word: two bytes, 16 bits apart; or one larger sample. Of floats it has the bits in an order of
- * integers, in which NaN is the largest.
+ * word: two bytes, 16 bits apart; or one larger sample. A cell of floats has the bits in an order
+ * of integers, in which NaN is the largest.
  *
  * Two bytes lie side by side; or in the same place of two rows, or of the halves of a row: then the
  * neighbours of both are the two of another cell (cell_of_two, cells_split).
@@ -37,8 +37,8 @@ FORCE_INLINE cell cell_max(cell a, cell b)
 #endif
 }
 
-/* Sums of a few cells, and what is left of them. Bytes do not overflow; of larger samples sums may,
- * to no harm. */
+/* Sums of a few cells, and their remainder. Bytes do not overflow; sums of larger samples may,
+ * harmlessly. */
 FORCE_INLINE cell cells_add(cell a, cell b)
 {
 #ifdef __NV_CL_C_VERSION
@@ -57,7 +57,7 @@ FORCE_INLINE cell cells_subtract(cell a, cell b)
 	return as_int(as_uint(a) - as_uint(b));
 }
 
-/* The cell that begins with sample i of words. */
+/* Returns the cell that begins with sample i of words. */
 FORCE_INLINE cell words_cell(const uint *w, int i)
 {
 	if (SIZE == 1) {
@@ -79,7 +79,8 @@ FORCE_INLINE cell words_cell(const uint *w, int i)
 	return bits ^ (bits >> 31 & 0x7fffffff);
 }
 
-/* The cell of sample i of words, and of bytes the one in the same place of other words. */
+/* Returns the cell of sample i of words, and for bytes also the sample in the same place of other
+ * words. */
 FORCE_INLINE cell cell_of_two(const uint *w, const uint *other, int i)
 {
 	if (SIZE != 1)
@@ -100,7 +101,7 @@ FORCE_INLINE cell cell_of_two(const uint *w, const uint *other, int i)
 	}
 }
 
-/* Word k of cells in a row. */
+/* Returns word k of cells in a row. */
 FORCE_INLINE uint cells_word(const cell *c, int k)
 {
 	if (SIZE == 1)
@@ -110,7 +111,7 @@ FORCE_INLINE uint cells_word(const cell *c, int k)
 	return as_uint(c[k] ^ (c[k] >> 31 & 0x7fffffff));
 }
 
-/* Word k of the samples of cells of two, and of bytes also that of the others. */
+/* Returns word k of the samples of cells of two, and for bytes also that of the others. */
 FORCE_INLINE void cells_split(uint *word, uint *other, const cell *c, int k)
 {
 	if (SIZE != 1) {
@@ -125,7 +126,7 @@ FORCE_INLINE void cells_split(uint *word, uint *other, const cell *c, int k)
 	*other = permute(left, right, 0x7632);
 }
 
-/* Of three values, whose smallest and largest are given, the third. */
+/* Returns the third of three values, given the smallest and the largest. */
 FORCE_INLINE cell rest_3(cell a, cell b, cell c, cell least, cell most)
 {
 	return cells_subtract(cells_subtract(cells_add(cells_add(a, b), c), least), most);

@@ -20,7 +20,7 @@ FORCE_INLINE void chunk_load(uint *words, const global uchar *p)
 	}
 }
 
-/* Loads any other, `at` bytes from p: what lies in [low, high] of it. */
+/* Loads any other, `at` bytes from p: its part in [low, high]. */
 FORCE_INLINE void chunk_gather(uint *words, const global uchar *p, int at, int low, int high)
 {
 	const int shift = (int)((uint)(size_t)p & 3);

@@ -1,14 +1,14 @@
 /* gpu/extreme_local.cl: the smallest or the largest value in a rectangle, through local memory.
  *
- * A group makes a tile of GROUP_X * BLOCK_X samples and GROUP_Y * BLOCK_Y rows. First down: its items
- * take turns at chunks of the tile and its reach, BLOCK_Y rows each; local memory holds what they
- * make, packed. After the barrier across: an item makes BLOCK_X samples of each row.
+ * A group makes a tile of GROUP_X * BLOCK_X samples and GROUP_Y * BLOCK_Y rows. First down: its
+ * items take turns at chunks of the tile and its reach, BLOCK_Y rows each; local memory holds the
+ * results, packed. After the barrier across: an item makes BLOCK_X samples of each row.
  *
- * Both ways as many windows as one is long share what lies from the last one's first sample to the first
- * one's last, and differ in the few before and after, which running extremes cover (van Herk; Gil and
- * Werman: see general/extreme.cl).
+ * Both ways as many windows as one is long share the samples from the last one's first to the first
+ * one's last, and differ in the few before and after, which running extremes cover (van Herk; Gil
+ * and Werman: see general/extreme.cl).
  *
- * OUTPUT: 1 for the largest. Samples are cells: see gpu/cells.cl; of bytes, across, those of two
+ * OUTPUT: 1 for the largest. Samples are cells: see gpu/cells.cl; across, cells of bytes have two
  * rows. */
 
 /* Windows that are made together: about the same number each time. */
@@ -21,7 +21,8 @@ enum {
 	CHUNKS = STRIDE / CHUNK_WORDS,
 	CHUNK_CELLS = CHUNK / CELL_SAMPLES,
 	LOAD = WIDE ? 4 : 2, /* words of a load from local memory */
-	WINDOW_FIRST = (LEFT - REACH) / PER_WORD / LOAD * LOAD, /* of an item's window, its first word */
+	/* its first word in an item's window */
+	WINDOW_FIRST = (LEFT - REACH) / PER_WORD / LOAD * LOAD,
 	WINDOW_SKIP = LEFT - REACH - WINDOW_FIRST * PER_WORD,
 	WINDOW_SAMPLES = BLOCK_X + 2 * REACH,
 	WINDOW_WORDS = (WINDOW_SKIP + WINDOW_SAMPLES + PER_WORD * LOAD - 1) / (PER_WORD * LOAD) * LOAD,
@@ -42,8 +43,8 @@ FORCE_INLINE void extremes_of(cell *a, const cell *b)
 		a[i] = extreme_of(a[i], b[i]);
 }
 
-/* Cells of a chunk at p, of which what lies from `low` to `high` may be read; p goes on to the next row,
- * unless this is the last. `free`: it is aligned, and all of it may be read. */
+/* Loads the cells of a chunk at p; its part from `low` to `high` may be read; p goes on to the next
+ * row, unless this is the last. `free`: it is aligned, and all of it may be read. */
 FORCE_INLINE void row_load(cell *v, const global uchar **p, uint pitch, bool last, int low, int high,
                            const bool free)
 {
@@ -59,7 +60,7 @@ FORCE_INLINE void row_load(cell *v, const global uchar **p, uint pitch, bool las
 	*p += last ? 0 : pitch;
 }
 
-/* The extremes down of a chunk, to local memory. */
+/* Makes the extremes down of a chunk, into local memory. */
 FORCE_INLINE void down(local uint *to, const global uchar *top, uint pitch, int low, int high,
                        int count, const bool free)
 {
@@ -101,7 +102,7 @@ FORCE_INLINE void down(local uint *to, const global uchar *top, uint pitch, int 
 #undef ROW_LOAD
 }
 
-/* Words of an item's window of a row. */
+/* Loads the words of an item's window of a row. */
 FORCE_INLINE void window_words(uint *words, const local uint *p)
 {
 #pragma unroll
@@ -118,8 +119,8 @@ FORCE_INLINE void window_words(uint *words, const local uint *p)
 	}
 }
 
-/* The extremes across of BLOCK_X cells, of the rows that are in a cell; p: the first word of their
- * window in the first of these. */
+/* Makes the extremes across of BLOCK_X cells for the rows that are in a cell; p: the first word of
+ * their window in the first of these. */
 FORCE_INLINE void across(cell *made, const local uint *p)
 {
 	uint words[CELL_SAMPLES][WINDOW_WORDS];

@@ -1,8 +1,8 @@
 /* gpu/extreme_ring.cl: the smallest or the largest value in a small rectangle, in registers.
  *
- * A work-item makes BLOCK_X samples of BLOCK_Y rows. Of each source row it makes the extremes across,
- * and keeps those of as many rows as the rectangle is high. Samples are cells, of bytes two that lie
- * half a block apart: see gpu/cells.cl.
+ * A work-item makes BLOCK_X samples of BLOCK_Y rows. It makes the extremes across of each source
+ * row, and keeps those of as many rows as the rectangle is high. Samples are cells, of bytes two
+ * that lie half a block apart: see gpu/cells.cl.
  *
  * OUTPUT: 1 for the largest. */
 
@@ -11,7 +11,7 @@ FORCE_INLINE cell extreme_of(cell a, cell b)
 	return OUTPUT ? cell_max(a, b) : cell_min(a, b);
 }
 
-/* The extremes across of a row. */
+/* Makes the extremes across of a row. */
 FORCE_INLINE void across(cell *made, const uint *words)
 {
 	cell v[CELLS + 2 * REACH];

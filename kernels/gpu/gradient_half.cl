@@ -4,8 +4,8 @@
  * gx = sum over j of smooth[j] * (in(x + 1, y + j - 1) - in(x - 1, y + j - 1)), gy its transpose;
  * out = sqrt(gx² + gy²), gx + offset or gy + offset (OUTPUT 0, 1, 2)
  *
- * A work-item makes BLOCK_X samples of BLOCK_Y rows. Of each row it makes the difference across and
- * the smoothed row, and keeps those of the last three rows in registers.
+ * A work-item makes BLOCK_X samples of BLOCK_Y rows. It makes the difference across and the
+ * smoothed row of each row, and keeps those of the last three rows in registers.
  *
  * For integer smooth[] >= 0 with 255 * (smooth[0] + smooth[1] + smooth[2]) <= 2048, so that all
  * sums are exact, and integer offset from 0 to 1023, 0 for the magnitude. The magnitude's error
@@ -21,7 +21,7 @@
 #define OUTPUT 0
 #endif
 
-/* smooth[0] * a + smooth[1] * b + smooth[2] * c */
+/* Returns smooth[0] * a + smooth[1] * b + smooth[2] * c. */
 FORCE_INLINE uint gradient_smooth(uint a, uint b, uint c, const uint *smooth)
 {
 	if (SMOOTH0 == SMOOTH2 && SMOOTH0 == 1.0f)
@@ -30,7 +30,7 @@ FORCE_INLINE uint gradient_smooth(uint a, uint b, uint c, const uint *smooth)
 	return half2_fma(b, smooth[1], half2_fma(a, smooth[0], half2_mul(c, smooth[2])));
 }
 
-/* The magnitude, in units of 2^-9, of a gradient in units of 2^-24; at most 255. */
+/* Returns the magnitude, in units of 2^-9, of a gradient in units of 2^-24; at most 255. */
 FORCE_INLINE uint gradient_magnitude(uint gx, uint gy)
 {
 	const uint x = half2_mul(gx, HALF2_SCALE(15)), y = half2_mul(gy, HALF2_SCALE(15));

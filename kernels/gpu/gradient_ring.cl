@@ -3,8 +3,9 @@
  * gx = sum over j of smooth[j] * (in(x + 1, y + j - 1) - in(x - 1, y + j - 1)), gy its transpose;
  * out = sqrt(gx² + gy²), gx, gy or atan2(gy, gx) * scale (OUTPUT 0 to 3), + offset
  *
- * A work-item makes BLOCK_X samples of BLOCK_Y rows. Of each row it makes the difference across and
- * the smoothed row, and keeps those of the last three rows in registers. Any type, any smooth[]. */
+ * A work-item makes BLOCK_X samples of BLOCK_Y rows. It makes the difference across and the
+ * smoothed row of each row, and keeps those of the last three rows in registers. Any type, any
+ * smooth[]. */
 
 #ifndef SMOOTH0
 #define SMOOTH0 1.0f

@@ -37,9 +37,9 @@ enum {
 	WORD_LOW = (SPAN - REACH) / 4, /* the window's words that contain the block's reach */
 	WORD_HIGH = (SPAN + 7 + REACH) / 4,
 	QUAD_ROWS = SPAN == 4 ? 2 : 1,
-	QUADS = QUAD_ROWS == 2 ? RADIUS_Y + 1 : TAPS_Y, /* of a row of results */
+	QUADS = QUAD_ROWS == 2 ? RADIUS_Y + 1 : TAPS_Y, /* for a row of results */
 	QUADS_HELD = QUADS + QUADS_AHEAD,
-	STRIP = MATRIX_FIXED_STRIP(REACH), /* words, of a row of weights */
+	STRIP = MATRIX_FIXED_STRIP(REACH), /* words of a row of weights */
 	STRIP_ROWS = TAPS_Y + 2            /* zeros above and below */
 };
 
@@ -56,7 +56,7 @@ FORCE_INLINE uint saturate_pair(int a, int b, uint c)
 #endif
 }
 
-/* permute() by a selector that only the lane knows. */
+/* permute() with a selector that only the lane knows. */
 FORCE_INLINE uint permute_by(uint a, uint b, uint s)
 {
 #ifdef __NV_CL_C_VERSION
@@ -69,14 +69,14 @@ FORCE_INLINE uint permute_by(uint a, uint b, uint s)
 #endif
 }
 
-/* What a warp knows of its tile. */
+/* A warp's view of its tile. */
 struct tile {
 	const global uchar *in; /* the first result's sample */
 	uint pitch;
 	int width, last_row; /* inside the region; the last that is needed */
 	int word[2];         /* the lane's places in a row: of block g, word t, and t + 4 */
 	int shift, bias;
-	uint halves; /* which of its own and its neighbour's samples the lane keeps */
+	uint halves; /* the sample, its own or its neighbour's, that the lane keeps */
 };
 
 /* A lane's shares of the weights, for even and for odd rows. */
@@ -101,7 +101,7 @@ FORCE_INLINE void shares_load(struct shares *shares, const global uint *strips, 
 			}
 }
 
-/* The word `at` bytes from p; of one that is not aligned, what lies in [-REACH, last]. */
+/* Returns the word `at` bytes from p; for one that is not aligned, its part in [-REACH, last]. */
 FORCE_INLINE uint word_load(const global uchar *p, int at, int last, const bool free)
 {
 	if (free)
@@ -130,7 +130,7 @@ FORCE_INLINE void quad_load(uint *quad, const struct tile *tile, int row, const 
 	}
 }
 
-/* The lane's word of a row whose first quad is in place m of the ring. */
+/* Returns the lane's word of a row whose first quad is in place m of the ring. */
 FORCE_INLINE uint row_make(uint ring[QUADS_HELD][4], const int m, const int held,
                            uint upper[QUADS][2], uint lower[QUADS][2], const struct tile *tile)
 {
@@ -153,8 +153,7 @@ FORCE_INLINE uint row_make(uint ring[QUADS_HELD][4], const int m, const int held
 	return permute_by(own, neighbour_get(own), tile->halves);
 }
 
-/* Stores the lane's word of a row, `width` of whose samples are inside the region, at sample `at`.
- */
+/* Stores the lane's word of a row at sample `at`; `width` of its samples are inside the region. */
 FORCE_INLINE void word_store(uint v, global uchar *out, int at, int width, const bool free)
 {
 	if (free) {

@@ -1,10 +1,10 @@
 /* gpu/median_ring.cl: the median of 3x3 or 5x5, in registers.
  *
  * A work-item makes BLOCK_X samples of BLOCK_Y rows, two rows at a time, whose windows have all but
- * one row each in common. Samples are cells: see gpu/cells.cl; but of bytes a cell has two that lie
+ * one row each in common. Samples are cells: see gpu/cells.cl; but a cell of bytes has two that lie
  * half a block apart, so that the neighbours of both are the two of another cell.
  *
- * What windows share is in median_shared.cl. */
+ * median_shared.cl makes the shared parts of windows. */
 
 enum {
 	COLUMNS = CELLS + 2 * REACH, /* cells of a row that a block needs */
@@ -17,14 +17,14 @@ enum {
 #define MEDIAN_UNROLL _Pragma("unroll 1")
 #endif
 
-/* The cell of column i, counted from the leftmost that the block needs. */
+/* Returns the cell of column i, counted from the leftmost that the block needs. */
 FORCE_INLINE cell column_cell(const uint *w, int i)
 {
 	return cell_of_two(w, w + CELLS / 4, FIRST - REACH + i);
 }
 
-/* The median of three columns, two of whose middle values are given as the smaller and the larger.
- */
+/* Returns the median of three columns; the middle values of two are given as the smaller and the
+ * larger. */
 FORCE_INLINE cell median_of_columns(const cell *a, const cell *b, const cell *c, cell small,
                                     cell large, cell other)
 {
@@ -32,7 +32,7 @@ FORCE_INLINE cell median_of_columns(const cell *a, const cell *b, const cell *c,
 	                min_3(a[2], b[2], c[2]));
 }
 
-/* The medians of one band of two rows. */
+/* Makes the medians of one band of two rows. */
 FORCE_INLINE void median_band_3(cell made[TOGETHER][CELLS], uint words[ROWS_NEEDED][WINDOW],
                                 const int band)
 {
@@ -42,7 +42,7 @@ FORCE_INLINE void median_band_3(cell made[TOGETHER][CELLS], uint words[ROWS_NEED
 
 #pragma unroll
 	for (int j = 0; j * BANDS + band < COLUMNS; j++) {
-		const int i = j * BANDS + band - 2 * REACH; /* of the window that ends here */
+		const int i = j * BANDS + band - 2 * REACH; /* for the window that ends here */
 
 #pragma unroll
 		for (int s = 0; s < ROWS_NEEDED; s++)
@@ -75,7 +75,7 @@ FORCE_INLINE void median_band_5(cell made[TOGETHER][CELLS], uint words[ROWS_NEED
 
 #pragma unroll
 	for (int j = 0; j * BANDS + band < COLUMNS; j++) {
-		const int i = j * BANDS + band - 2 * REACH; /* of the window that ends here */
+		const int i = j * BANDS + band - 2 * REACH; /* for the window that ends here */
 		const int here = j % RING;
 		const bool last = i + BANDS >= CELLS;
 

@@ -35,7 +35,7 @@ FORCE_INLINE uint word_of(const local number *counts, uint i)
 	return as_uint(*(const local numbers *)(counts + i * PER * GROUP_X));
 }
 
-/* The sum of a word's numbers. */
+/* Returns the sum of a word's numbers. */
 FORCE_INLINE uint word_total(uint word)
 {
 	return PER == 4 ? word * 0x01010101u >> 24 : word * 0x00010001u >> 16;

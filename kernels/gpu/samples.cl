@@ -1,17 +1,18 @@
 /* gpu/samples.cl: each sample by itself, by a comparison, a formula or a table.
  *
- * threshold_wide, curve_wide, lut_wide: what general/threshold.cl, curve.cl and lut.cl make, with
- * loads and stores as wide as can be (window.cl). A work-item makes BLOCK_X samples of BLOCK_Y rows.
+ * threshold_wide, curve_wide, lut_wide: the results of general/threshold.cl, curve.cl and lut.cl,
+ * with loads and stores as wide as can be (window.cl). A work-item makes BLOCK_X samples of BLOCK_Y
+ * rows.
  *
- * A byte has but 256 values. So a group first makes a table of what becomes of each: a word, whose
- * bytes are for as many bands. Local memory holds a copy for each of the work-items across, in words
- * that lie as far apart as those are many: 32 lanes look up in 32 banks. */
+ * A byte has but 256 values. So a group first makes a table of their results: a word, whose bytes
+ * are for as many bands. Local memory holds a copy for each of the work-items across, in words that
+ * lie as far apart as those are many: 32 lanes look up in 32 banks. */
 
 enum { VALUES = 256, TOGETHER = BLOCK_Y < 4 ? BLOCK_Y : 4 /* rows whose loads are issued at once */ };
 
 enum samples_kind { THRESHOLD, CURVE, LUT };
 
-/* What becomes of samples: the arguments of all three kernels. */
+/* Parameters of samples: the arguments of all three kernels. */
 struct samples_how {
 	float4 limits, gain, bias;
 	float full, low, high, exponent, scale, shift;
@@ -27,7 +28,7 @@ FORCE_INLINE float band_value(float4 values, uint by_band, uint band)
 	return band == 1 ? values.s1 : band == 2 ? values.s2 : values.s3;
 }
 
-/* The bits of what becomes of a sample of these bits. */
+/* Maps the bits of a sample to those of its result. */
 FORCE_INLINE uint sample_make(const struct samples_how *how, const enum samples_kind kind, uint bits,
                               uint band)
 {
@@ -55,7 +56,7 @@ FORCE_INLINE uint sample_make(const struct samples_how *how, const enum samples_
 #endif
 }
 
-/* The band of a block's sample i; the block begins with one of band `first`. */
+/* Returns the band of a block's sample i; the block begins with one of band `first`. */
 FORCE_INLINE uint samples_band(uint first, int i)
 {
 	return BLOCK_X % BANDS == 0 ? (uint)i % BANDS : (first + i) % BANDS;
@@ -76,7 +77,7 @@ FORCE_INLINE void samples_direct(uint *made, const uint *words, const struct sam
 	}
 }
 
-/* A byte of a and one of b, of bands that follow each other: selector as PTX's prmt. */
+/* Joins a byte of a and one of b, of bands that follow each other: selector as PTX's prmt. */
 FORCE_INLINE uint bytes_select(uint a, uint b, uint selector)
 {
 #ifdef __NV_CL_C_VERSION
@@ -89,7 +90,7 @@ FORCE_INLINE uint bytes_select(uint a, uint b, uint selector)
 #endif
 }
 
-/* Bytes by a work-item's copy of the table. */
+/* Maps bytes by a work-item's copy of the table. */
 FORCE_INLINE void samples_look_up(uint *made, const uint *words, const local uint *table,
                                   const uint *selectors)
 {
@@ -106,7 +107,7 @@ FORCE_INLINE void samples_look_up(uint *made, const uint *words, const local uin
 	}
 }
 
-/* Makes the table, and of it a copy for each work-item across. */
+/* Makes the table, and a copy of it for each work-item across. */
 FORCE_INLINE void samples_tabulate(local uint *copies, local uint *table,
                                    const struct samples_how *how, const enum samples_kind kind)
 {
@@ -162,7 +163,7 @@ FORCE_INLINE void samples_block(const global uchar *in, uint src_pitch, global u
 #define SAMPLES_TABLES_ushort local uint *const copies = 0, *const table = 0;
 #define SAMPLES_TABLES_float  SAMPLES_TABLES_ushort
 
-/* What all three kernels do. */
+/* Runs any of the three kernels. */
 #define SAMPLES_MAKE(how, kind)                                                                    \
 	PASTE(SAMPLES_TABLES_, PIXEL, )                                                            \
 	BLOCK_PLACE                                                                                \

@@ -18,7 +18,7 @@
 #define SEPARABLE_TERMS 64
 #endif
 
-/* Column filters of up to so many taps are unrolled. */
+/* Column filters of up to this many taps are unrolled. */
 #ifndef SEPARABLE_UNROLLED
 #define SEPARABLE_UNROLLED 33
 #endif
@@ -70,8 +70,8 @@ FORCE_INLINE void down_store(local float *to, float sum[BLOCK_Y][CHUNK])
 		chunk_gather(next, top + (ulong)min(s + 1, count - 1) * pitch, at, low, high);     \
 	down_add(sum, s, words, column, checked);
 
-/* The sums down of a chunk, BLOCK_Y rows of them, to local memory. `free`: it is aligned, and all
- * of it may be read. */
+/* Sums a chunk down, BLOCK_Y rows of it, into local memory. `free`: it is aligned, and all of it
+ * may be read. */
 FORCE_INLINE void down(local float *to, const global uchar *top, uint pitch, int at, int low,
                        int high, int count, constant float *column, const bool free)
 {
@@ -128,8 +128,7 @@ FORCE_INLINE void down(local float *to, const global uchar *top, uint pitch, int
 	down_store(to, TAPS_Y <= SEPARABLE_TERMS ? sum : total);
 }
 
-/* The sums across of BLOCK_X samples of two rows, p being the aligned place of the first one's
- * first tap. */
+/* Sums BLOCK_X samples of two rows across; p is the aligned place of the first one's first tap. */
 FORCE_INLINE void across(float result[2][BLOCK_X], const local float *p, constant float *row,
                          float offset)
 {

@@ -11,12 +11,12 @@
  * across:  E(16 rows, 8 samples) = D(16 rows, K samples) * row weights(K samples, 8 samples)
  *
  * Lane (g, t) loads the words at samples 4 g .. 4 g + 3 of rows 2 t, 2 t + 1, 2 t + 8, 2 t + 9 of
- * each 16: their bytes are its share of the right-hand sides of four products, of which number q
- * makes the samples 4 n + q, n = 0 .. 7. As in attention kernels, D, rounded to halves, lies as the
- * left-hand side of the second product wants it, where k stands for sample 4 k + 2 h, and 8 + k for
- * 4 k + 2 h + 1. Samples of E are dealt out so that a lane has 8 neighbours: number p makes the
- * samples 8 t + 2 p + (0, 1). The D of a step serves all outputs within its reach: those of BLOCKS
- * steps are kept in registers.
+ * each 16: their bytes are its share of the right-hand sides of four products; number q makes the
+ * samples 4 n + q, n = 0 .. 7. As in attention kernels, D, rounded to halves, lies as the left-hand
+ * side of the second product wants it, where k stands for sample 4 k + 2 h, and 8 + k for 4 k + 2 h
+ * + 1. Samples of E are dealt out so that a lane has 8 neighbours: number p makes the samples 8 t +
+ * 2 p + (0, 1). The D of a step serves all outputs within its reach: those of BLOCKS steps are kept
+ * in registers.
  *
  * Bytes are the halves with the same bits (see half2_ in window.cl), column weights are times 2^15,
  * row weights times 2^9. For weights >= 0 of sum 1, offset 0; each weight as a half float, twice in
@@ -52,7 +52,7 @@ struct bands {
 	uint down[DEPTH][4], across[BLOCKS][2][4][2];
 };
 
-/* Two weights, those of the inputs at distances a and b after the first tap. */
+/* Returns two weights, those of the inputs at distances a and b after the first tap. */
 FORCE_INLINE uint bands_pair(const local uint *weights, int a, int b)
 {
 	return permute(weights[PAD + a], weights[PAD + b], 0x5410);
@@ -84,9 +84,9 @@ FORCE_INLINE void bands_load(struct bands *m, const local uint *row, const local
 				}
 }
 
-/* Where a lane's words are: in rows `offset` bytes from p, the lane's row i being row_of(i) or, if
- * that is not needed, the last that is. Samples outside [-REACH, last] of the strip are of no
- * account, but must not be read. */
+/* The places of a lane's words: in rows `offset` bytes from p, the lane's row i being row_of(i) or,
+ * if that is not needed, the last needed row. Samples outside [-REACH, last] of the strip do not
+ * count, but must not be read. */
 struct place {
 	const global uchar *p;
 	uint pitch, last_row, offset[4 * DEPTH];
@@ -99,8 +99,8 @@ FORCE_INLINE uint place_row(const struct place *place, int i)
 	return min((uint)(i / 4 * 16 + 2 * place->t + i % 2 + 8 * (i / 2 % 2)), place->last_row);
 }
 
-/* The lane's words of a step, from sample `at` of the strip on. Those that are not aligned take a
- * loop that is not unrolled, so that it needs few registers, and local memory. */
+/* Loads the lane's words of a step, from sample `at` of the strip on. Words that are not aligned
+ * take a loop that is not unrolled, so that it needs few registers, and local memory. */
 FORCE_INLINE void step_load(uint *words, const struct place *place, int at, const bool free)
 {
 	if (free) {
@@ -127,7 +127,7 @@ FORCE_INLINE void step_load(uint *words, const struct place *place, int at, cons
 		words[i] = place->scratch[i * LANES];
 }
 
-/* The products down, rounded to halves: the two left-hand sides of the products across. */
+/* Makes the products down, rounded to halves: the two left-hand sides of the products across. */
 FORCE_INLINE void step_down(uint left[2][4], const uint *words, const struct bands *m)
 {
 	float sum[4][4];
@@ -165,7 +165,7 @@ FORCE_INLINE void step_down(uint left[2][4], const uint *words, const struct ban
 		}
 }
 
-/* The products across, as bytes: the lane's 8 samples of rows g and g + 8. */
+/* Makes the products across, as bytes: the lane's 8 samples of rows g and g + 8. */
 FORCE_INLINE void step_across(uint result[2][2], uint left[BLOCKS][2][4], const struct bands *m)
 {
 	float sum[4][4];
@@ -197,7 +197,7 @@ FORCE_INLINE void step_across(uint result[2][2], uint left[BLOCKS][2][4], const 
 	}
 }
 
-/* Stores the lane's 8 samples from sample x of the strip on, `width` being inside the region. */
+/* Stores the lane's 8 samples from sample x of the strip on; `width` are inside the region. */
 FORCE_INLINE void step_store(uint *result, const global uchar *in, global uchar *out, uint x,
                              uint width, uint strip, const bool free)
 {
@@ -218,7 +218,8 @@ FORCE_INLINE void step_store(uint *result, const global uchar *in, global uchar 
 			out[x + i] = (uchar)(result[i / 4] >> 8 * (i % 4));
 }
 
-/* One strip: 16 rows, `width` samples to the right, `height` rows down being inside the region. */
+/* Makes one strip of 16 rows; `width` samples to the right and `height` rows down are inside the
+ * region. */
 FORCE_INLINE void strip_filter(const global uchar *in, uint src_pitch, global uchar *out,
                                uint dst_pitch, uint x, uint width, uint height,
                                const struct bands *m, int g, int t, int count, local uint *scratch,

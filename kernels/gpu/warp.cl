@@ -1,6 +1,6 @@
-/* warp.cl: what the lanes of one of NVIDIA's warps do together; stands between window.cl and the
- * kernels of gpu/. HAS_WARPS is defined where there are such instructions: for NVIDIA's GPUs, and
- * in tests (WARPS_ON_HOST), whose functions do the same on a CPU. */
+/* warp.cl: operations that the lanes of one of NVIDIA's warps do together; stands between window.cl
+ * and the kernels of gpu/. HAS_WARPS is defined if there are such instructions: for NVIDIA's GPUs,
+ * and in tests (WARPS_ON_HOST), whose functions do the same on a CPU. */
 
 #if (defined(__NV_CL_C_VERSION) && defined(FOR_NVIDIA)) || defined(WARPS_ON_HOST)
 #define HAS_WARPS
@@ -22,13 +22,13 @@ uint neighbour_get(uint v);
 		               "r"(right[0]), "r"(right[1]));                                      \
 	}
 
-/* sum += left * right: 16 x 16 halves, 16 x 8 halves, 16 x 8 floats; 16 x 32 bytes, 32 x 8 bytes,
- * not signed or signed, 16 x 8 integers. */
+/* Add the product left * right to sum: 16 x 16 halves, 16 x 8 halves, 16 x 8 floats; 16 x 32 bytes,
+ * 32 x 8 bytes, not signed or signed, 16 x 8 integers. */
 MMA_FUNCTION(mma_halves, float, "f", "m16n8k16.row.col.f32.f16.f16.f32")
 MMA_FUNCTION(mma_bytes, int, "r", "m16n8k32.row.col.s32.u8.u8.s32")
 MMA_FUNCTION(mma_signed, int, "r", "m16n8k32.row.col.s32.u8.s8.s32")
 
-/* The value of the lane beside: of lanes 2 n and 2 n + 1 the other's. */
+/* Returns the value of the lane beside: lanes 2 n and 2 n + 1 swap. */
 FORCE_INLINE uint neighbour_get(uint v)
 {
 	uint d;

@@ -3,13 +3,13 @@
  * These kernels are compiled for one set of BANDS, RADIUS_X, RADIUS_Y, KEEP. A work-item makes
  * BLOCK_X samples of BLOCK_Y rows, and holds the part of a source row that it needs, its window, as
  * 32-bit words: SIDE words that contain the radius to the left, MIDDLE words of its own samples,
- * SIDE words to the right. Which word and which byte of it a sample is, is known at compile time.
+ * SIDE words to the right. Each sample's word and byte are known at compile time.
  *
  * A block is `free` if it lies inside the region, and its samples and target are aligned to
  * 16 bytes: then the loads and stores are as wide as can be. Any other block reads the aligned
  * words that contain needed samples, shifts them into place, and writes no more than its share. */
 
-/* Samples and rows a work-item makes; BLOCK_X samples fill a multiple of 8 bytes. */
+/* Samples and rows of a work-item; BLOCK_X samples fill a multiple of 8 bytes. */
 #ifndef BLOCK_X
 #define BLOCK_X 16
 #endif
@@ -25,8 +25,8 @@
 #define GROUP_Y 1
 #endif
 
-/* Rows whose loads are issued before the row they are next needed for is worked on: a row's store
- * would otherwise hold up the loads after it. */
+/* Rows loaded ahead of the row that is worked on: otherwise a row's store would hold up the loads
+ * after it. */
 #ifndef AHEAD
 #ifdef KERNEL_gradient_half
 #define AHEAD 4
@@ -44,7 +44,7 @@ enum {
 	SIDE = (REACH * SIZE + 3) / 4,
 	MIDDLE = BLOCK_X * SIZE / 4,
 	WINDOW = SIDE + MIDDLE + SIDE,
-	PAIRS = 2 * MIDDLE,      /* of bytes */
+	PAIRS = 2 * MIDDLE,      /* bytes */
 	FIRST = SIDE * PER_WORD, /* the window's sample that is the block's first */
 	WIDE = MIDDLE % 4 == 0,
 	TAPS_X = 2 * RADIUS_X + 1,
@@ -123,7 +123,7 @@ FORCE_INLINE void words_store(const uint *w, global uchar *p, const int n)
 	}
 }
 
-/* Whether the block of `width` samples and `height` rows at these places is free. */
+/* Tells whether the block of `width` samples and `height` rows at these places is free. */
 FORCE_INLINE bool window_free(const global uchar *in, uint src_pitch, global uchar *out,
                               uint dst_pitch, uint width, uint height)
 {
@@ -132,7 +132,7 @@ FORCE_INLINE bool window_free(const global uchar *in, uint src_pitch, global uch
 	return (places & (WIDE ? 15 : 7)) == 0 && width >= BLOCK_X && height >= BLOCK_Y;
 }
 
-/* Loads the window of the block whose first sample is at p, `width` of its samples being inside the
+/* Loads the window of the block whose first sample is at p; `width` of its samples are inside the
  * region. */
 FORCE_INLINE void window_load(uint *w, const global uchar *p, uint width, const bool free)
 {
@@ -160,7 +160,7 @@ FORCE_INLINE void window_load(uint *w, const global uchar *p, uint width, const 
 	}
 }
 
-/* The windows of the block's row s and of those that follow it, in a ring. */
+/* Windows of the block's row s and of the next rows, in a ring. */
 struct rows {
 	uint words[AHEAD + 1][WINDOW];
 };
@@ -199,7 +199,7 @@ FORCE_INLINE void window_keep(uint *result, const uint *window, uint x)
 	}
 }
 
-/* Stores a block's row, of which `width` samples are inside the region. */
+/* Stores a block's row; `width` of its samples are inside the region. */
 FORCE_INLINE void window_store(const uint *w, global uchar *p, uint width, const bool free)
 {
 	if (free) {
@@ -226,7 +226,7 @@ FORCE_INLINE void window_store(const uint *w, global uchar *p, uint width, const
 		}
 }
 
-/* A byte permutation as PTX's prmt: result byte i is byte (s >> 4 * i & 7) of b:a. */
+/* Permutes bytes as PTX's prmt: result byte i is byte (s >> 4 * i & 7) of b:a. */
 FORCE_INLINE uint permute(uint a, uint b, const uint s)
 {
 #ifdef __NV_CL_C_VERSION
@@ -243,8 +243,8 @@ FORCE_INLINE uint permute(uint a, uint b, const uint s)
 #endif
 }
 
-/* Sample i of a window as a float. Integers become floats by their place in the mantissa of 2^23,
- * as conversions are slow on GPUs. */
+/* Returns sample i of a window as a float. Integers become floats by their place in the mantissa of
+ * 2^23, as conversions are slow on GPUs. */
 FORCE_INLINE float window_float(const uint *w, int i)
 {
 	const uint word = w[i / PER_WORD];
@@ -283,8 +283,8 @@ FORCE_INLINE void window_pack(uint *result, const float *v)
 	}
 }
 
-/* Root and power of two: of NVIDIA's hardware, whose relative errors are below 2^-21 ("PTX ISA";
- * its native functions take care of denormals); elsewhere native ones, of unknown errors, for bytes
+/* Root and power of two: NVIDIA's instructions, with relative errors below 2^-21 ("PTX ISA"; its
+ * native functions take care of denormals); elsewhere native ones, with unknown errors, for bytes
  * only. */
 #ifdef __NV_CL_C_VERSION
 #define FLOAT_FUNCTION(name, instruction)                                                          \
@@ -302,8 +302,8 @@ FLOAT_FUNCTION(fast_exp2, "ex2.approx.ftz.f32")
 #define fast_exp2(v) (SIZE == 1 ? native_exp2(v) : exp2(v))
 #endif
 
-/* Pairs of half floats in a word, NVIDIA's by PTX, as its OpenCL C has no half arithmetic. What
- * stands in for it elsewhere is slow, and there for tests only.
+/* Pairs of half floats in a word, NVIDIA's by PTX, as its OpenCL C has no half arithmetic. The
+ * substitute elsewhere is slow, and only for tests.
  *
  * A byte v as the half with the bits of v is the denormal v * 2^-24: sums of them, up to 2048 of
  * these units, are exact, and a product with a weight of up to 2^15 is a normal number. So bytes
@@ -331,7 +331,7 @@ FORCE_INLINE uint half2_fma(uint a, uint b, uint c)
 	return d;
 }
 
-/* What a is above b, or 0. */
+/* Returns how much a is above b, or 0. */
 FORCE_INLINE uint half2_above(uint a, uint b)
 {
 	uint d;
@@ -412,7 +412,7 @@ FORCE_INLINE void window_pairs(uint *pair, const uint *w)
 	}
 }
 
-/* The pair of samples i and i + 1 of a window. */
+/* Returns the pair of samples i and i + 1 of a window. */
 FORCE_INLINE uint window_pair(const uint *pair, int i)
 {
 	return i % 2 ? permute(pair[i / 2], pair[i / 2 + 1], 0x5432) : pair[i / 2];
@@ -431,7 +431,7 @@ FORCE_INLINE void window_pack_pairs(uint *result, const uint *v)
 /* The order of taps: first, last, second, last but one ..., so that sums grow late. */
 #define TAP(k, taps) ((k) % 2 ? (taps)-1 - (k) / 2 : (k) / 2)
 
-/* A work-item's place: its block's first sample and row, and how many are left of the region. Fails
+/* A work-item's place: its block's first sample and row, and the number left in the region. Fails
  * to compile for a BLOCK_X too small. */
 #define BLOCK_PLACE                                                                                \
 	typedef char block_check[MIDDLE % 2 == 0 ? 1 : -1];                                        \

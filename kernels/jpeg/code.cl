@@ -7,7 +7,7 @@
 
 enum { WINDOW = 2048, NO_PLACE = 0xFFFFFFFF };
 
-/* Bits that are put into a window of words, the highest first. */
+/* A pen, which appends bits to a window of words, the highest first. */
 struct pen {
 	uint at, word, window; /* next bit; the word that it is in, so far; first word of the window */
 };
@@ -37,20 +37,20 @@ FORCE_INLINE void pen_flush(const struct pen *p, local uint *window)
 		atomic_or(&window[to], p->word);
 }
 
-/* The category of a coefficient, SSSS: bits of its magnitude. */
+/* Returns the category of a coefficient, SSSS: the number of bits of its magnitude. */
 FORCE_INLINE uint category(int value)
 {
 	return 32 - clz(abs(value));
 }
 
-/* A code (length << 16 | code) and the value's own bits behind it. */
+/* Returns a code (length << 16 | code) followed by the value's own bits. */
 FORCE_INLINE uint code_bits(uint code, int value, uint size)
 {
 	return (code & 0xFFFF) << size | ((uint)(value - (value < 0)) & ((1u << size) - 1));
 }
 
-/* Places of the coefficients of a block that are not 0, in zigzag order, the first being the
- * highest bit; from the masks of its columns (fdct.cl), by tables for half a column. */
+/* Returns the places of the coefficients of a block that are not 0, in zigzag order, the first
+ * being the highest bit; from the masks of its columns (fdct.cl), by tables for half a column. */
 FORCE_INLINE ulong in_zigzag(const global uchar *mask, const local ulong *halves)
 {
 	const uint2 columns = *(const global uint2 *)mask;
@@ -65,7 +65,7 @@ FORCE_INLINE ulong in_zigzag(const global uchar *mask, const local ulong *halves
 
 enum { ZRL = 0xF0, EOB = 0 };
 
-/* Takes the next place from those that are left; *run: zeros before it. */
+/* Takes the next place from those left; *run: zeros before it. */
 FORCE_INLINE uint next_place(ulong *places, uint *previous, uint *run)
 {
 	const uint place = (uint)clz(*places);
@@ -76,12 +76,12 @@ FORCE_INLINE uint next_place(ulong *places, uint *previous, uint *run)
 	return place;
 }
 
-/* What an item codes. */
+/* An item's block. */
 struct block {
 	const global short *coefficients;
 	const local uint *ac;     /* codes by run and category */
 	const local uchar *column;
-	ulong places;             /* of AC coefficients that are not 0 */
+	ulong places;             /* AC coefficients that are not 0 */
 	uint dc, dc_length;
 };
 
@@ -121,7 +121,8 @@ FORCE_INLINE void block_put(const struct block *b, struct pen *pen, local uint *
 	pen_flush(pen, window);
 }
 
-/* How far back the block lies whose DC coefficient predicts that of block `block`; 0: none. */
+/* Returns the distance back to the block whose DC coefficient predicts that of block `block`; 0:
+ * none. */
 FORCE_INLINE uint predictor_distance(const global struct jpeg_image *image, uint block)
 {
 	const uint in_mcu = block % image->mcu_blocks, luma = image->luma_blocks;

@@ -1,9 +1,10 @@
-/* jpeg/common.cl: what several stages need; stands between common.cl and the kernels of jpeg/.
+/* jpeg/common.cl: functions and tables of several stages; stands between common.cl and the kernels
+ * of jpeg/.
  *
- * Launches have three dimensions, of which the last is the image in the batch. The grid is that of
- * the largest image, so groups may have nothing to do. They do not return early: PoCL 3.1 compiles
+ * Launches have three dimensions; the last is the image in the batch. The grid is that of the
+ * largest image, so groups may have nothing to do. They do not return early: PoCL 3.1 compiles
  * conditions after a barrier wrongly if work-items may have returned before it. Functions return no
- * structs: of these the compiler makes what Oclgrind cannot run.
+ * structs: Oclgrind cannot run the compiler's code for them.
  *
  * Coefficients of a block lie column after column, as the inverse transform wants them: 8 columns
  * of 8 coefficients, 16 bytes each. */
@@ -12,13 +13,13 @@
 #define JPEG_ARGUMENT      const global struct jpeg_image *images
 #define IMAGE              (images + get_group_id(2))
 
-/* For each coefficient in zigzag order its place in a block, column after column. */
+/* The place in a block, column after column, of each coefficient in zigzag order. */
 constant uchar by_column[64] = {
     0,  8,  1,  2,  9,  16, 24, 17, 10, 3,  4,  11, 18, 25, 32, 40, 33, 26, 19, 12, 5,  6,
     13, 20, 27, 34, 41, 48, 56, 49, 42, 35, 28, 21, 14, 7,  15, 22, 29, 36, 43, 50, 57, 58,
     51, 44, 37, 30, 23, 31, 38, 45, 52, 59, 60, 53, 46, 39, 47, 54, 61, 62, 55, 63};
 
-/* Byte i of 16 bytes in words, the lowest bits being the first. */
+/* Returns byte i of 16 bytes in words, the lowest bits being the first. */
 FORCE_INLINE uint byte_of(const uint *words, uint i)
 {
 	return words[i >> 2] >> ((i & 3) * 8) & 255;
@@ -29,8 +30,8 @@ FORCE_INLINE void words_of(uint *words, uint4 v)
 	words[0] = v.x, words[1] = v.y, words[2] = v.z, words[3] = v.w;
 }
 
-/* Exclusive prefix sums over the items of a group of JPEG_GROUP; *total: the sum of all. Each step
- * adds what lies twice as far back (Hillis & Steele, 1986). */
+/* Makes exclusive prefix sums over the items of a group of JPEG_GROUP; *total: the sum of all. Each
+ * step adds the sum twice as far back (Hillis & Steele, 1986). */
 #define ADD_WRAPPING(a, b) ((a) + (b))
 #define GROUP_PREFIX(name, type, add)                                                              \
 	FORCE_INLINE type name(type value, local type *sums, type *total)                          \
@@ -55,8 +56,8 @@ FORCE_INLINE void words_of(uint *words, uint4 v)
 GROUP_PREFIX(group_prefix, uint, add_sat)
 GROUP_PREFIX(group_prefix4, uint4, ADD_WRAPPING)
 
-/* The share [x, y) of `count` elements of an item of a group of JPEG_GROUP, for sums that one group
- * makes over a whole image. */
+/* Returns the share [x, y) of `count` elements of an item of a group of JPEG_GROUP, for sums that
+ * one group makes over a whole image. */
 FORCE_INLINE uint2 item_share(uint count)
 {
 	const uint each = (count + JPEG_GROUP - 1) / JPEG_GROUP;
@@ -129,9 +130,9 @@ FORCE_INLINE void bits_skip(struct bits *b, const global uint *stream, uint coun
 	}
 }
 
-/* An entry of a table, for a code and the value's bits behind it: bits in all (5 bits), by how many
- * places it goes on in the block (7; 64 and more: to its end), bits of the value (4). No code:
- * 127 places. The near tables are in local memory; 0 there: the code is longer. */
+/* Returns a table's entry for a code and the value's bits behind it: bits in all (5 bits), places
+ * to advance in the block (7; 64 and more: to its end), bits of the value (4). No code: 127 places.
+ * The near tables are in local memory; 0 there: the code is longer. */
 struct tables {
 	const local ushort *near;
 	const local uint *far_code;
@@ -148,7 +149,7 @@ FORCE_INLINE uint table_entry(const struct tables *t, uint table, uint bits)
 	return t->far[table * JPEG_FAR + min((bits >> 16) - t->far_code[table], JPEG_FAR - 1u)];
 }
 
-/* Which pair of tables block `block` of an MCU has: 0 or 2. */
+/* Returns the pair of tables of block `block` of an MCU: 0 or 2. */
 FORCE_INLINE uint block_tables(const global struct jpeg_image *image, uint block)
 {
 	return block < image->luma_blocks ? 0 : 2;
@@ -170,7 +171,7 @@ FORCE_INLINE void tables_load(struct tables *t, const global struct jpeg_image *
 		far_code[get_local_id(0)] = image->far_code[get_local_id(0)];
 }
 
-/* The interval that a subsequence is of: the last of `count` whose first is not after it. */
+/* Returns a subsequence's interval: the last of `count` whose first is not after it. */
 FORCE_INLINE uint interval_of(const global uint *first, uint count, uint subsequence)
 {
 	uint low = 0, high = count;

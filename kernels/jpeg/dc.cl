@@ -2,11 +2,11 @@
  * MCUs, for each component alone.
  *
  * A group of 256 MCUs sums its own (`dc_local`); one group sums over the groups (`dc_prefix`);
- * idct.cl adds both, and takes off what lies before the restart interval, where the predictor
- * begins at 0 again. Everything is modulo 2^16 in the end, so sums may wrap. */
+ * idct.cl adds both, and subtracts the sum before the restart interval, where the predictor begins
+ * at 0 again. Everything is modulo 2^16 in the end, so sums may wrap. */
 
-/* prefixes: of the MCUs before each in its group, for Y, Cb, Cr; totals: of each group;
- * dc: of each block, within its group. */
+/* prefixes: sums of the MCUs before each in its group, for Y, Cb, Cr; totals: of each group; dc: of
+ * each block, within its group. */
 JPEG_KERNEL(JPEG_GROUP) dc_local(JPEG_ARGUMENT, const global short *coefficients,
                                  global uint4 *prefixes, global uint4 *totals, global ushort *dc)
 {

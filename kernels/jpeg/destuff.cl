@@ -12,7 +12,7 @@
 struct window {
 	uint words[4];       /* 16 bytes; behind the scan's end lies D9, as of a marker EOI */
 	uint before, after;  /* the bytes before and after */
-	uint count;          /* how many are of the scan */
+	uint count;          /* bytes inside the scan */
 };
 
 FORCE_INLINE void window_load(struct window *w, const global struct jpeg_image *image,
@@ -34,7 +34,7 @@ FORCE_INLINE void window_load(struct window *w, const global struct jpeg_image *
 	}
 }
 
-/* What the bytes of a window are, a bit each. */
+/* Kinds of the bytes of a window, a bit each. */
 struct kinds {
 	uint kept, restart; /* to the stream; the first of a marker RSTn */
 	bool odd;           /* there is another marker */
@@ -64,7 +64,7 @@ FORCE_INLINE void window_kinds(struct kinds *k, const struct window *w)
 	}
 }
 
-/* Kept bytes, and in the upper half markers. */
+/* Counts kept bytes and, in the upper half, markers. */
 FORCE_INLINE uint kinds_count(const struct kinds *k)
 {
 	return popcount(k->kept) | popcount(k->restart) << 16;

@@ -95,7 +95,8 @@ JPEG_KERNEL(JPEG_COLOR_GROUP) downsample_color(JPEG_ARGUMENT, const global uchar
 	const uint last = image->height - 1;
 
 	if (x < image->mcus_x * image->h * 8 && y < image->mcus_y * 8) {
-		/* Rows of chroma: the last that has a sample is repeated, of samples the last too. */
+		/* Rows of chroma: the last row that has a sample is repeated, as is the last
+		 * sample. */
 		const uint from = min(y, image->chroma_height - 1);
 		const global uchar *rows = samples + image->samples;
 		global uchar *to = planes + image->plane[0] +

@@ -9,7 +9,7 @@
 
 enum { TILE_PITCH = 9 };
 
-/* One pass over 8 numbers; `first`: the pass whose results have two bits behind the point. */
+/* Makes one pass over 8 numbers; `first`: the pass whose results have two bits behind the point. */
 FORCE_INLINE void fdct_8(int *x, const int shift, const bool first)
 {
 	const int s0 = x[0] + x[7], d0 = x[0] - x[7], s1 = x[1] + x[6], d1 = x[1] - x[6];

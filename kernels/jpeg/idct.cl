@@ -10,7 +10,8 @@
 
 enum { LIMIT = 1 << 14, TILE_PITCH = 9 };
 
-/* One pass over 8 numbers; unsigned, since an overflow in a flagged image must be harmless. */
+/* Makes one pass over 8 numbers; unsigned, since an overflow in a flagged image must be
+ * harmless. */
 FORCE_INLINE void idct_8(uint *x, const int shift)
 {
 	const uint round = 1u << (shift - 1);
@@ -30,7 +31,7 @@ FORCE_INLINE void idct_8(uint *x, const int shift)
 	x[3] = (uint)((int)(a3 + b0 + round) >> shift), x[4] = (uint)((int)(a3 - b0 + round) >> shift);
 }
 
-/* The sum of a component's differences over all MCUs before one. */
+/* Returns the sum of a component's differences over all MCUs before one. */
 FORCE_INLINE uint dc_before(const global struct jpeg_image *image, const global uint4 *prefixes,
                             const global uint4 *totals, uint mcu, uint component)
 {
@@ -56,7 +57,7 @@ FORCE_INLINE int dc_of(const global struct jpeg_image *image, const global ushor
 	return (short)sum;
 }
 
-/* Two coefficients in a word, times their steps. */
+/* Multiplies two coefficients in a word by their steps. */
 FORCE_INLINE void dequantize(uint *x, uint coefficients, uint steps)
 {
 	x[0] = (uint)((int)(short)coefficients * (int)(steps & 0xFFFF));

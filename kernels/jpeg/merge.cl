@@ -21,8 +21,8 @@ JPEG_KERNEL(JPEG_GROUP) merge_prefix(JPEG_ARGUMENT, const global uint *part_bits
 	for (uint i = share.x; i < share.y; i++)
 		bits = add_sat(bits, part_bits[i]);
 	bits = group_prefix(bits, sums, &total);
-	/* Zeros behind the end, which stuff.cl may read. What fits is below JPEG_WORDS_MAX, which a
-	 * saturated sum of bits is not. */
+	/* Zeros behind the end, which stuff.cl may read. A length that fits is below
+	 * JPEG_WORDS_MAX; a saturated sum of bits is not. */
 	fits = total / 32 + 5 <= image->words.count;
 	for (uint i = share.x; i < share.y; i++) {
 		part_offset[i] = bits;

@@ -1,7 +1,7 @@
 /* jpeg/stuff.cl: a 0 behind each byte FF of the encoded stream (T.81 F.1.2.3), which makes it the
  * entropy-coded bytes of a file. The counterpart of destuff.cl: count, prefix, move; a group takes
- * JPEG_CHUNK bytes, an item 16; how many chunks there are only the device knows, so groups take
- * them in turn. Words are big-endian. */
+ * JPEG_CHUNK bytes, an item 16; only the device knows the number of chunks, so groups take them in
+ * turn. Words are big-endian. */
 
 /* 16 bytes of the stream from byte `at`, and how many of them there are. */
 FORCE_INLINE uint piece_load(const global struct jpeg_image *image, const global uint *all_words,
@@ -102,9 +102,9 @@ JPEG_KERNEL(JPEG_GROUP) stuff_move(JPEG_ARGUMENT, const global uint *all_words,
 
 		at = group_prefix(count + count_ff(words, count), sums, &total) + start % 4;
 		end = start % 4 + total;
-		/* Zeros fill the words of which this piece has only a part. They are none of the
-		 * items' own bytes, so no barrier is needed before those: PoCL 6.0 (Debian 13)
-		 * decided behind it for the whole group, by its last item, if there are any. */
+		/* Zeros fill the words that only partly belong to this piece. No item has these
+		 * bytes, so no barrier is needed before them: behind one, PoCL 6.0 (Debian 13)
+		 * would let the group's last item decide for all whether there are any. */
 		if (item < start % 4)
 			staged_bytes[item] = 0;
 		if (item < (0 - end) % 4)

@@ -1,4 +1,4 @@
-/* jpeg/sync.cl: where in the stream blocks begin, in parallel.
+/* jpeg/sync.cl: finds the starts of blocks in the stream, in parallel.
  *
  * A Huffman-coded stream can only be read from its start, since nothing else tells where a code
  * begins. But a decoder that starts anywhere soon falls into step with the right one (S. T. Klein,
@@ -8,8 +8,8 @@
  * read from a guess, and read again for as long as its predecessor ends in another state than it
  * began in. No coefficient is written here; only states, and blocks that end, are kept.
  *
- * A state is where in the stream and where in an MCU a decoder is, packed to 32 bits: bits that the
- * last code reaches beyond the subsequence (5), place in the block (6), block in the MCU (4).
+ * A state is a decoder's place in the stream and in an MCU, packed to 32 bits: bits that the last
+ * code reaches beyond the subsequence (5), place in the block (6), block in the MCU (4).
  *
  * sync_divide   cuts intervals into subsequences of equal length, the last being shorter
  * sync_first    reads each, having read the one before it from an arbitrary state
@@ -30,7 +30,7 @@ FORCE_INLINE uint state_pack(const struct state *s, int left)
 	return (uint)-left | s->place << 5 | s->block << 11;
 }
 
-/* Reads codes that begin within `left` bits; returns what is then left, 0 or less. */
+/* Reads codes that begin within `left` bits; returns the number left, 0 or less. */
 FORCE_INLINE int skim(const global struct jpeg_image *image, const struct tables *tables,
                       const global uint *stream, struct bits *bits, struct state *s, int left)
 {
@@ -138,7 +138,7 @@ enum {
 	FORETOLD = 0x8000      /* in `list` */
 };
 
-/* The state before subsequence i by the period before the mismatch that it follows. */
+/* Returns the state before subsequence i by the period before the mismatch that it follows. */
 FORCE_INLINE uint foretell(const local uint *from, const local uchar *period, uint i)
 {
 	uint mismatch = i;
@@ -148,8 +148,7 @@ FORCE_INLINE uint foretell(const local uint *from, const local uchar *period, ui
 	return from[mismatch - period[mismatch] + (i - mismatch) % period[mismatch]];
 }
 
-/* How long a period the states before mismatch i have, of which three in a row must be equal; or
- * 0. */
+/* Returns the period of the states before mismatch i; three in a row must be equal; or 0. */
 FORCE_INLINE uint period_before(const local uint *from, uint i)
 {
 	for (uint p = 1; p <= PERIOD_MAX && p + 2 < i && from[i - p] != STATE_FIRST; p++)
@@ -159,7 +158,7 @@ FORCE_INLINE uint period_before(const local uint *from, uint i)
 	return 0;
 }
 
-/* True if an in-step subsequence follows a mismatch with a period. */
+/* Tells whether an in-step subsequence follows a mismatch with a period. */
 FORCE_INLINE bool foretellable(const local uint *from, const local uchar *period, uint i)
 {
 	uint mismatch = i;
@@ -171,12 +170,12 @@ FORCE_INLINE bool foretellable(const local uint *from, const local uchar *period
 
 /* A group brings JPEG_SYNC_WINDOW subsequences into step with each other, in rounds: those whose
  * predecessor ends otherwise than they began are listed, and read again from there. The state
- * before the window is what its predecessor has last put into `borders`; what that changes later
- * is for the next launch.
+ * before the window is its predecessor's latest in `borders`; later changes there are for the next
+ * launch.
  *
- * Where a picture is flat, codes repeat, nothing ever falls into step, and the truth would advance
- * by one subsequence a round. So in every fourth round, if the states before a mismatch repeat with
- * a period, all that follow it up to the next mismatch are read again too, from the state that the
+ * If a picture is flat, codes repeat, nothing ever falls into step, and the truth would advance by
+ * one subsequence a round. So in every fourth round, if the states before a mismatch repeat with a
+ * period, all that follow it up to the next mismatch are read again too, from the state that the
  * period foretells. A wrong prophecy does no harm: its mismatch is found in the next round. */
 JPEG_KERNEL(JPEG_SYNC_GROUP) sync_again(JPEG_ARGUMENT, const global ushort *all_tables,
                                         const global uint *streams,
@@ -196,7 +195,8 @@ JPEG_KERNEL(JPEG_SYNC_GROUP) sync_again(JPEG_ARGUMENT, const global ushort *all_
 	local uint far_code[JPEG_TABLES], listed, before;
 	local uint entry[JPEG_SYNC_WINDOW], exit[JPEG_SYNC_WINDOW], from[JPEG_SYNC_WINDOW];
 	local ushort list[JPEG_SYNC_WINDOW], blocks[JPEG_SYNC_WINDOW]; /* blocks ended */
-	local uchar period[JPEG_SYNC_WINDOW]; /* IN_STEP; of a mismatch: that before it, or 0 */
+	/* IN_STEP; for a mismatch: the period before it, or 0 */
+	local uchar period[JPEG_SYNC_WINDOW];
 	struct tables tables;
 
 	tables_load(&tables, image, all_tables, near, far_code);

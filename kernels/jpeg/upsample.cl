@@ -40,8 +40,8 @@ FORCE_INLINE void row_store(global uchar *to, uint2 luma, const int *cb, const i
 	pixels_store(to, rgb, count);
 }
 
-/* Six samples of a row of `width`: those at x to x + 3, and one to either side; beyond the ends the
- * last is repeated. */
+/* Loads six samples of a row of `width`: those at x to x + 3, and one to either side; beyond the
+ * ends the last is repeated. */
 FORCE_INLINE void six_load(const global uchar *row, int x, int width, int *six)
 {
 	const uint word = *(const global uint *)(row + x);
@@ -53,8 +53,8 @@ FORCE_INLINE void six_load(const global uchar *row, int x, int width, int *six)
 		six[i + 1] = x + i < width ? (int)(word >> (i * 8) & 255) : six[5];
 }
 
-/* The 8 samples between six, each 3/4 of the nearer and 1/4 of the farther: two to the right of
- * each place are rounded otherwise than two to the left, so that errors even out. */
+/* Interpolates 8 samples between six, each 3/4 of the nearer and 1/4 of the farther: two to the
+ * right of each place are rounded otherwise than two to the left, so that errors even out. */
 FORCE_INLINE void eight_between(const int *six, int left, int right, int shift, int *eight)
 {
 #pragma unroll
@@ -64,8 +64,8 @@ FORCE_INLINE void eight_between(const int *six, int left, int right, int shift, 
 	}
 }
 
-/* Chroma of 8 pixels of half the chroma's width: of one row, or of two from a row of half the
- * height. */
+/* Interpolates chroma of 8 pixels of half the chroma's width: from one row, or from two rows of
+ * half the height. */
 FORCE_INLINE void chroma_load(const global struct jpeg_image *image, const global uchar *plane,
                               uint pitch, int x, int y, int upper[8], int lower[8])
 {

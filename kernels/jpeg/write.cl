@@ -2,9 +2,9 @@
  *
  * A block belongs to the subsequence in which it begins, whose item reads on to the block's end. It
  * gathers the block in local memory and then stores it as columns of 8 coefficients, of 16 bytes
- * each, up to the last that is not 0; what lies behind these is left as it was. The DC coefficient
- * needs only the difference to its predecessor here (T.81 F.1.1.5.1), of 12 bits: it is stored
- * above the number of that last column, difference << 4 | column. */
+ * each, up to the last that is not 0; columns behind these are left as they were. The DC
+ * coefficient needs only the difference to its predecessor here (T.81 F.1.1.5.1), of 12 bits: it is
+ * stored above the number of that last column, difference << 4 | column. */
 
 enum { CATEGORY_MAX_DC = 11 };
 
@@ -116,7 +116,8 @@ JPEG_KERNEL(JPEG_SYNC_GROUP) write_coefficients(JPEG_ARGUMENT, const global usho
 			in_mcu = in_mcu + 1 == image->mcu_blocks ? 0 : in_mcu + 1;
 			pair = block_tables(image, in_mcu);
 		}
-		/* An interval's last must have made every block, of no more bits than there are. */
+		/* An interval's last subsequence must have made every block, from no more bits than
+		 * there are. */
 		if (i + 1 == next && (block < end_block || left < 0))
 			flags |= JPEG_FLAG_LENGTH;
 		if (flags)

@@ -1,6 +1,6 @@
-"""Tries /openapi.json against the service with programs of others, as `./dev api` does: a client that
-openapi-python-client generates filters an image, and schemathesis asks what the description allows and
-what it does not."""
+"""Tries /openapi.json against the service with other projects' programs, as `./dev api` does: a
+client that openapi-python-client generates filters an image, and schemathesis sends requests that
+the description allows and others."""
 import collections
 import pathlib
 import subprocess
@@ -14,7 +14,7 @@ from service import REPOSITORY, Service  # noqa: E402
 # Bytes at random are no image, which the description cannot say.
 EXCLUDED = "positive_data_acceptance"
 SECONDS = "600"  # the first images wait until their kernels are compiled
-# Requests come as fast as they are answered, of a single client; what is refused for that tries nothing.
+# Requests come as fast as they are answered, from a single client; refused ones would try nothing.
 OPTIONS = ("--max-jobs", "100000", "--client-share", "1", "--max-wait", "3600")
 
 CLIENT = """
@@ -39,8 +39,8 @@ def try_client(service, url, programs, directory):
 
 
 def count_answers(service):
-    """{status: number}, from 500 on {status and route: number}; {reason: number} of refusals, and of jobs that
-    have failed."""
+    """Returns {status: number}, from 500 on {status and route: number}; {reason: number} of
+    refusals, and of jobs that have failed."""
     metrics, codes = service.metrics(), collections.Counter()
     for labels, count in metrics.samples("convolved_request_duration_seconds_count"):
         codes[labels["code"] + (f" {labels['route']}" if labels["code"] >= "500" else "")] += int(count)

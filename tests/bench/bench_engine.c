@@ -1,5 +1,5 @@
-/* What the engine does a second: the scheduler, the device workers and their lanes as the service
- * has them, fed from here instead of by codec workers and HTTP.
+/* Throughput of the engine: the scheduler, the device workers and their lanes as the service has
+ * them, fed from here instead of by codec workers and HTTP.
  *
  * bench_engine [-i IMAGE] [-f CHAIN] [-n STREAMS] [-s SECONDS] [-j PHOTOGRAPH] [-b BYTES]
  *              [-c PROCESSES] [-- OPTION...]
@@ -7,8 +7,8 @@
  * the service's (--device, --batch, --cache-dir, …).
  *
  * Each of the streams stands for a codec worker: it has an arena with random pixels and one job at
- * a time, of which it announces tiles as slots become free; the next job follows at once. Costs
- * next to nothing beside the scheduler, whose thread it shares: the last columns say how busy that
+ * a time, whose tiles it announces as slots become free; the next job follows at once. Costs next
+ * to nothing beside the scheduler, whose thread it shares: the last columns say how busy that
  * thread and the device workers were. Before that, the first tiles of every stream are compared
  * with the reference, and the bandwidth of copies to and from the first device is measured, each
  * direction alone.
@@ -166,7 +166,7 @@ static void make_files(void)
 	fflush(stdout);
 }
 
-/* Which file a stream works on. */
+/* Returns the file that a stream works on. */
 static uint32_t file_of(const struct stream *s)
 {
 	return (uint32_t)(s - streams) % FILES;
@@ -193,7 +193,7 @@ static void place_jpeg(const struct stream *s)
 	memcpy(in + tile.in, jpeg.file[f] + jpeg.scan[f].offset, work.scan.size);
 }
 
-/* The picture of a result: its header is that of the file, which was encoded alike. */
+/* Returns the picture of a result: its header is that of the file, which was encoded alike. */
 static struct jpegs_picture decode_result(const struct stream *s, size_t size)
 {
 	static const uint8_t end[] = {0xFF, 0xD9};
@@ -245,7 +245,7 @@ static void check_jpeg(const struct stream *s, size_t size)
 	free(got.samples);
 }
 
-/* The devices that take JPEGs of this size; 0: not all of them yet. */
+/* Returns the number of devices that take JPEGs of this size; 0: not all of them yet. */
 static uint64_t jpeg_devices(void)
 {
 	uint64_t devices = 0;
@@ -384,7 +384,7 @@ static void take_sample(void)
 		now.workers += processor_time(device_get(i)->worker.pid);
 }
 
-/* A time of the device, in microseconds a tile. */
+/* Returns a time of the device, in microseconds a tile. */
 static double each(uint64_t ns)
 {
 	return (double)ns / (double)(now.tiles - before.tiles) * 1e-3;

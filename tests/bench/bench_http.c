@@ -38,7 +38,7 @@
 enum { CONNECTIONS_MAX = 4096, PIECE = 128 << 10, HEAD_MAX = 16 << 10, TIMES_MAX = 1 << 20 };
 enum receiving { BY_NONE, BY_WRITE, BY_MAPPING };
 
-/* A request, and for the bare sockets how long its answer is. */
+/* A request, and for the bare sockets the length of its answer. */
 static struct {
 	const char *host; /* NULL: the bare sockets */
 	const char *target, *body_file;
@@ -58,8 +58,8 @@ struct connection {
 	int socket;
 	gnutls_session_t session; /* with TLS */
 	char *buffer;
-	uint32_t count; /* of answers */
-	float *ms;      /* of each, up to TIMES_MAX */
+	uint32_t count; /* answers */
+	float *ms;      /* one time an answer, up to TIMES_MAX */
 	uint64_t received;
 };
 
@@ -137,7 +137,7 @@ static size_t receive(struct connection *c, void *data, size_t size)
 	return (size_t)n;
 }
 
-/* How long the body of an answer is, from its head. */
+/* Returns the length of an answer's body, from its head. */
 static uint64_t announced(const char *answer)
 {
 	const char *length = strcasestr(answer, "\r\nContent-Length:");

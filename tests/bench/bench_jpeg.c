@@ -44,7 +44,7 @@ struct set {
 	uint64_t samples; /* bytes of an image's samples */
 };
 
-/* What a queue works with. */
+/* A queue and its buffers. */
 struct lane {
 	cl_command_queue queue;
 	struct jpeg_decoder decoder;
@@ -114,7 +114,7 @@ static void print_cpu(const struct set *set, int way)
 	       turbo_rate(set->file, set->size, FILES, &set->wish, way, processes, seconds));
 }
 
-/* A file as it is, by libjpeg-turbo. */
+/* Decodes and encodes a file unchanged, by libjpeg-turbo. */
 static void print_file(const char *path)
 {
 	struct jpegs_picture p = photograph_read(path);

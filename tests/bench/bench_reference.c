@@ -58,9 +58,9 @@ static const char *const chains[] = {"gaussian=size=5",
                                      "bilateral",
                                      "gaussian=size=5,sobel"};
 
-/* How the units of all chains compare with their times. */
+/* Ratio of the units of all chains to their times. */
 struct ratios {
-	double sum, least, most; /* of logarithms */
+	double sum, least, most; /* sums of logarithms */
 	unsigned count;
 	const char *least_chain, *most_chain;
 };

@@ -1,9 +1,10 @@
-"""Several nodes of the service on one machine, behind HAProxy with etc/haproxy/convolved.cfg: to play with
-(`./dev cluster [N]`), or to measure (`./dev cluster --bench [N]`).
+"""Several nodes of the service on one machine, behind HAProxy with etc/haproxy/convolved.cfg: to
+play with (`./dev cluster [N]`), or to measure (`./dev cluster --bench [N]`).
 
-Measured is what is answered a second, of as many clients as there are nodes, with as many connections each:
-when each asks a node of its own, and when all ask the balancer. Both use the same processors, and so does
-HAProxy: the difference is what balancing costs. The measurements take turns, and medians are compared."""
+The measure is answers a second, to as many clients as there are nodes, with as many connections
+each: when each asks a node of its own, and when all ask the balancer. Both use the same processors,
+and so does HAProxy: the difference is the cost of balancing. The measurements take turns, and
+medians are compared."""
 import argparse
 import collections
 import concurrent.futures
@@ -21,7 +22,7 @@ from cluster import AGENT, HTTP, METRICS, NAMES, Balancer, Loopback, network, st
 from load import Generator, goodput, picture, request, statuses  # noqa: E402
 from service import Process  # noqa: E402
 
-CONNECTIONS = 8  # of a client
+CONNECTIONS = 8  # a client's
 OPTIONS = ("--log-level", "warning", "--drain-delay", "2")
 
 
@@ -31,7 +32,7 @@ def codecs(nodes):
 
 
 def ask(address, content, seconds):
-    """(answers a second, {status: number})"""
+    """Returns (answers a second, {status: number})"""
     generator = Generator(address, content)
     start = time.monotonic()
     missing = generator.closed_loop(CONNECTIONS, seconds)
@@ -41,7 +42,7 @@ def ask(address, content, seconds):
 
 
 def processor(balancer):
-    """Seconds of a processor that HAProxy has used."""
+    """Returns seconds of a processor that HAProxy has used."""
     return sum(map(int, Process(balancer.process.pid).stat[11:13])) / os.sysconf("SC_CLK_TCK")
 
 

@@ -1,10 +1,10 @@
 """JPEG to JPEG through HTTP, decoded and encoded by a device and by codec workers, in turns.
 
-For each file: images a second over CONNECTIONS with codec=gpu, codec=cpu and codec=auto, medians of the
-rounds; the cores that front, codec workers and device workers use meanwhile; and what Server-Timing says
-of an image alone. Files are JPEGs; without any, three like photographs are made. Answers of both lanes
-are compared first. --any: on devices that are no GPUs, too, which shows only that it works.
-"""
+For each file: images a second over CONNECTIONS with codec=gpu, codec=cpu and codec=auto, medians of
+the rounds; the cores that front, codec workers and device workers use meanwhile; and
+Server-Timing's entries for an image alone. Files are JPEGs; without any, three like photographs are
+made. Answers of both lanes are compared first. --any: on devices that are no GPUs, too, which shows
+only that it works."""
 import argparse
 import json
 import os
@@ -40,7 +40,7 @@ def fetch(body, lane):
 
 
 def alone(body, lane, times):
-    """The median of what the service says of an image that nothing is beside, in milliseconds."""
+    """Returns the median of the service's times for an image alone, in milliseconds."""
     totals = []
     for _ in range(times):
         timing = post(PATH + lane, body).headers["Server-Timing"]
@@ -49,12 +49,13 @@ def alone(body, lane, times):
 
 
 def busy(service):
-    """Processor seconds so far of each process: (kind, pid) and seconds."""
+    """Returns processor seconds so far of each process: (kind, pid) and seconds."""
     return {(name.removeprefix("convolved-"), pid): own_seconds(pid) for name, pid in service.processes()}
 
 
 def spent(before, after):
-    """Processor seconds since then by the kind of process, but those of processes that have ended."""
+    """Returns processor seconds since then by the kind of process, but those of processes that have
+    ended."""
     found = {}
     for process, seconds in after.items():
         found[process[0]] = found.get(process[0], 0) + seconds - before.get(process, 0)

@@ -1,14 +1,15 @@
-"""The service under more requests than it can do. First its capacity: as many connections as keep it
-busy, each asking anew when it has its answer. Then an open loop: requests at 0.5, 1 and 3 times that
-rate, at random (Poisson) times whatever is answered. `./dev bench load`.
+"""The service under more requests than it can do. First its capacity: as many connections as keep
+it busy, each asking anew when it has its answer. Then an open loop: requests at 0.5, 1 and 3 times
+that rate, at random (Poisson) times whatever is answered. `./dev bench load`.
 
-The client is one thread around an epoll, which sends prepared bytes and looks only at status and length
-of answers. It shares the processors with the service and so is a part of what is measured; how late it
-sent, and how much of a processor it took, is printed beside. Where it may (as root) it goes before the
-service, as a client elsewhere does not wait for these processors. Others use this machine too, so the
-measurements take turns, and medians are compared; `a job` is the time of a processor, in ms, that workers
-take for one: where that is alike, goodput was lost only to asking, refusing and others. Latencies count
-from the time at which a request was due, not from when the client came to send it."""
+The client is one thread around an epoll, which sends prepared bytes and looks only at status and
+length of answers. It shares the processors with the service and so is a part of the measurement;
+how late it sent, and how much of a processor it took, is printed beside. If it may (as root) it
+goes before the service, as a client elsewhere does not wait for these processors. Others use this
+machine too, so the measurements take turns, and medians are compared; `a job` is the time of a
+processor, in ms, that workers take for one: where that is alike, goodput was lost only to asking,
+refusing and others. Latencies count from the time at which a request was due, not from when the
+client came to send it."""
 import argparse
 import collections
 import contextlib
@@ -40,7 +41,7 @@ Exchange = collections.namedtuple("Exchange", "due sent ended status")
 
 
 def picture(side):
-    """A JPEG of smooth noise."""
+    """Returns a JPEG of smooth noise."""
     rng = np.random.default_rng(1)
     rough = rng.integers(0, 256, (side // 8 + 1, side // 8 + 1, 3)).astype(np.uint8)
     smooth = imagefiles.pil(rough).resize((side, side), 3)
@@ -93,7 +94,7 @@ class Connection:
             lines = self.head[:end].lower().split(b"\r\n")
             self.status = int(lines[0].split()[1])
             fields = dict(line.split(b": ", 1) for line in lines[1:])
-            # What is left unsent could only end in the middle of a later request.
+            # The unsent rest could only end in the middle of a later request.
             self.keep = fields.get(b"connection") != b"close" and not self.left
             self.needed, data = int(fields[b"content-length"]), self.head[end + 4:]
         self.needed -= len(data)
@@ -195,7 +196,7 @@ class Generator:
 
 
 def goodput(done, start):
-    """Answers with 200 a second, from the start to the last of them."""
+    """Returns answers with 200 a second, from the start to the last of them."""
     ends = [x.ended for x in done if x.status == 200]
     return len(ends) / (max(ends) - start) if ends else 0.0
 
@@ -207,7 +208,7 @@ def statuses(done):
 # Counters -----------------------------------------------------------------------------------------
 
 def counted(service):
-    """What the service has counted so far, {what: number}."""
+    """Returns the service's counts so far, {what: number}."""
     metrics = service.metrics()
     counts = {int(labels["code"]): value for labels, value in
               metrics.samples("convolved_request_duration_seconds_count", route=ROUTE)}
@@ -219,8 +220,8 @@ def counted(service):
 
 
 def differences(before, after, seen):
-    """Where the service's counters differ from what the client has seen ({status: number}): requests
-    by status, jobs done, and refusals by reason; {what: (counted, seen)}."""
+    """Returns differences between the service's counters and the client's counts ({status:
+    number}): requests by status, jobs done, and refusals by reason; {what: (counted, seen)}."""
     expected = {**seen, "jobs": seen.get(200, 0), "queue-full": seen.get(429, 0)}
     grown = {what: value - before.get(what, 0) for what, value in after.items()}
     return {what: (grown.get(what, 0), expected.get(what, 0)) for what in {*grown, *expected}
@@ -265,7 +266,7 @@ def processor():
 
 
 def processor_of(service):
-    """Seconds that the front has used, and all of the service."""
+    """Returns seconds that the front has used, and all of the service."""
     used = [sum(map(int, process.stat[11:13])) / os.sysconf("SC_CLK_TCK")
             for process in service.processes()]
     return np.array([used[0], sum(used)])
@@ -276,7 +277,7 @@ Row = collections.namedtuple("Row", "goodput latency refused refusals late clien
 
 
 def measured(service, content, ask):
-    """The figures of ask(generator), which returns how many requests got no answer."""
+    """Returns the figures of ask(generator), which returns how many requests got no answer."""
     generator = Generator((service.host, service.port), content)
     before = counted(service)
     with Watch(service) as most:
@@ -299,7 +300,7 @@ def measured(service, content, ask):
 
 
 def median(rows):
-    """Of every figure, over the rounds."""
+    """Returns medians of every figure, over the rounds."""
     return Row(*(sum(column, []) if name == "problems" else np.median(np.array(column), axis=0)
                  for name, column in zip(Row._fields, zip(*rows))))
 
@@ -314,7 +315,7 @@ def show(name, r):
 
 
 def go_first():
-    """True if this thread's priority is now above the service's."""
+    """Tells whether this thread's priority is now above the service's."""
     try:
         os.setpriority(os.PRIO_PROCESS, 0, -10)
     except PermissionError:

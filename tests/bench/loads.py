@@ -25,12 +25,12 @@ from certificates import localhost_certificate
 
 SECURE = PORT + 1
 TARGET = "/v1/filters/box?size=3&format=raw&raw={0}x{0}x3:u8"
-SIDE = 500  # of the images whose answers are read slowly
-HELLO = b"\x16\x03\x01\x02\0\1\0\1\xfc\3\3"  # how a handshake of TLS begins
+SIDE = 500  # side of the images whose answers are read slowly
+HELLO = b"\x16\x03\x01\x02\0\1\0\1\xfc\3\3"  # start of a TLS handshake
 
 
 def post(side, sent=None):
-    """A request with its body, or with so many bytes of it."""
+    """Returns a request with its body, or with `sent` bytes of it."""
     body = bytes(side * side * 3)
     return (f"POST {TARGET.format(side)} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n\r\n"
             .encode() + body[:sent])
@@ -72,7 +72,7 @@ class Holder:
         self.open.pop(number)[0].close()
 
     def progress(self, number, events):
-        """Sends what is left of the first bytes; an answer, or the end, ends the connection."""
+        """Sends the rest of the first bytes; an answer, or the end, ends the connection."""
         connection, left = self.open[number]
         try:
             if events & (select.EPOLLERR | select.EPOLLHUP) or (
@@ -138,7 +138,8 @@ def probe():
 
 
 def measure(load, options):
-    """(milliseconds of the probes in order, probes that were not answered, held at least, opened)"""
+    """Returns (milliseconds of the probes in order, probes that were not answered, held at least,
+    opened)"""
     held, opened = multiprocessing.Value("i"), multiprocessing.Value("i")
     holder = multiprocessing.Process(target=Holder(load, options.one, options.share).run, args=(held, opened),
                                      daemon=True)

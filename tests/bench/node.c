@@ -17,7 +17,7 @@ enum { CODECS_MOST = 64, BANDS = 3 };
 
 static const struct {
 	uint32_t side;
-	uint64_t bytes; /* of its JPEG */
+	uint64_t bytes; /* pixels of its JPEG */
 } photographs[PHOTOGRAPHS] = {
     [PHOTOGRAPH_256] = {256, 24000},
     [PHOTOGRAPH_1024] = {1024, 223000},
@@ -26,8 +26,8 @@ static const struct {
 
 /* The costs of a request in milliseconds; docs/scale.md says how they follow from measurements. */
 struct cost {
-	double front;  /* of HTTP workers and front, for which one request waits for another */
-	double codec;  /* of a core, for a codec worker */
+	double front;  /* time of HTTP workers and front, in which one request waits for another */
+	double codec;  /* time of a core, for a codec worker */
 	double device; /* all tiles together */
 	bool scan;     /* the device decodes and encodes, as one tile */
 };
@@ -54,7 +54,7 @@ static const struct node_kind kinds[NODE_KINDS] = {
               [PHOTOGRAPH_4096] = {0.5938, 4.60, 0.3084, true}}},
 };
 
-/* libjpeg-turbo takes so much of its time to decode. */
+/* libjpeg-turbo takes this part of its time to decode. */
 static const double decode_share = 0.63;
 
 typedef uint64_t __attribute__((may_alias)) word;
@@ -69,7 +69,7 @@ struct node {
 	struct request *running[CODECS_MOST];
 	unsigned runs, idle_codecs;
 	double attained, updated; /* service of each running phase so far, and by then */
-	double ends[DUES];        /* of the next event of each sort; INFINITY: none */
+	double ends[DUES];        /* time of the next event of each sort; INFINITY: none */
 	uint64_t answered;
 };
 
@@ -95,7 +95,7 @@ static size_t state_size(void)
 	return (uintptr_t)__stop_node_state - (uintptr_t)__start_node_state;
 }
 
-/* True if the section has the variables, of which one is known here. */
+/* Tells whether the section has the variables, one of which is known here. */
 static bool state_is_apart(void)
 {
 	const uintptr_t known = (uintptr_t)&simulated_time;
@@ -151,7 +151,7 @@ static double samples_of(enum photograph photograph)
 	return (double)photographs[photograph].side * photographs[photograph].side * BANDS;
 }
 
-/* Of a device of this kind. */
+/* Returns the nanoseconds of a unit of cost on a device of this kind. */
 static double ns_per_unit(const struct node_kind *kind)
 {
 	return kind->cost[PHOTOGRAPH_4096].device * 1e6 /
@@ -163,7 +163,7 @@ static double device_units(const struct node *n, const struct request *r)
 	return n->kind->cost[r->photograph].device * 1e6 / ns_per_unit(n->kind);
 }
 
-/* The cores that codec workers have. */
+/* Returns the cores that codec workers have. */
 static double free_cores(const struct node *n)
 {
 	double taken = 0;
@@ -173,7 +173,7 @@ static double free_cores(const struct node *n)
 	return n->kind->cores - taken;
 }
 
-/* The service that each running phase gets in a nanosecond. */
+/* Returns the service that each running phase gets in a nanosecond. */
 static double core_rate(const struct node *n)
 {
 	return n->runs ? fmin(1, free_cores(n) / n->runs) : 0;

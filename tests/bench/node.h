@@ -1,10 +1,10 @@
 /* A simulated node: the service's own scheduler, admission, queue of jobs and shares, one set for
  * each node, over simulated devices (simulated.h), cores and codec workers, in simulated time.
  *
- * These modules keep their state in static variables, of which a program has one set. The build
- * takes the service's objects as they are and puts their variables into a section of their own
- * (libnode.a in tests/sources.am); a node is a copy of that section, which is put in place while
- * something happens at the node.
+ * These modules keep their state in static variables, one set a program. The build takes the
+ * service's objects as they are and puts their variables into a section of their own (libnode.a in
+ * tests/sources.am); a node is a copy of that section, which is put in place while something
+ * happens at the node.
  *
  * A request's way through a node: its headers and body (HTTP workers and front, one after another);
  * admission; the queue of jobs; a codec worker, which decodes on a core, has the tiles filtered and
@@ -43,7 +43,8 @@ enum { NODE_KINDS = 2 };
  * measured. */
 extern const char *const node_kind_names[NODE_KINDS];
 const struct node_kind *node_kind(unsigned i);
-/* The requests a second of such a mix (shares that add up to 1) that its scarcest part can do. */
+/* Returns the requests a second of such a mix (shares that add up to 1) that its scarcest part can
+ * do. */
 double node_kind_capacity(const struct node_kind *kind, const double mix[PHOTOGRAPHS]);
 
 /* Prepares the modules; options have their defaults, but max-wait. To be called once, before any
@@ -61,12 +62,12 @@ bool node_offer(struct node *node, struct request *request, double now) MUST_CHE
 double node_next(const struct node *node);
 struct request *node_step(struct node *node);
 
-/* How much of max-wait is free there, which its agent says; and of max-jobs: 0 to 1. */
+/* Returns the free part of max-wait there, which its agent tells; and of max-jobs: 0 to 1. */
 double node_free_wait(struct node *node);
 double node_free_jobs(struct node *node);
 
-/* True if no request, tile or place is left in the node, and its modules say so, too. `answered`:
- * the jobs that it has done. */
+/* Tells whether no request, tile or place is left in the node, and its modules say so, too.
+ * `answered`: the jobs that it has done. */
 bool node_is_empty(struct node *node, uint64_t *answered);
 
 #endif

@@ -51,7 +51,7 @@ def morphology(what, side):
 
 
 def difference(image):
-    """Of Gaussians, around the middle of the range."""
+    """Makes the difference of Gaussians, around the middle of the range."""
     narrow, wide = (cv2.GaussianBlur(image, (2 * reach + 1,) * 2, sigma, borderType=EDGE)
                     for sigma, reach in ((1, 3), (1.6, 5)))
     return cv2.addWeighted(narrow, 1, wide, -1, (full(image) + 1) // 2 if full(image) > 1 else 0.5)

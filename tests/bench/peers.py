@@ -51,7 +51,7 @@ HEAD = ("row", "cores", "requests/s", "OpenCV", "by rate", "by processor", "p50,
 
 
 def cores_in_order():
-    """The cores that may be used, one thread of each core before any second one."""
+    """Returns the cores that may be used, one thread of each core before any second one."""
     def rank(core):
         try:
             with open(f"/sys/devices/system/cpu/cpu{core}/topology/thread_siblings_list") as f:
@@ -63,7 +63,7 @@ def cores_in_order():
 
 
 def family(pid):
-    """A process and all below it."""
+    """Returns a process and all below it."""
     children = {}
     for other in filter(str.isdigit, os.listdir("/proc")):
         with contextlib.suppress(OSError):
@@ -76,12 +76,13 @@ def family(pid):
 
 
 def busy_seconds(pid):
-    """Processor time of a process and all below it."""
+    """Returns processor time of a process and all below it."""
     return sum(map(own_seconds, family(pid)))
 
 
 def rest(pid):
-    """Waits until a service has finished what clients have left, and its tuner has finished, too."""
+    """Waits until a service has finished all work that clients have left, and its tuner has
+    finished, too."""
     def idle():
         before = busy_seconds(pid)
         time.sleep(0.3)
@@ -148,7 +149,7 @@ def milliseconds(text, share):
 
 
 def load(pid, command, seconds):
-    """A turn of a service; what its clients leave undone is not in it."""
+    """Runs a turn of a service; requests that its clients leave undone do not count."""
     begun = busy_seconds(pid)
     rate, text = wrk(command, seconds)
     spent = busy_seconds(pid) - begun
@@ -158,14 +159,14 @@ def load(pid, command, seconds):
 
 
 def turbo(options, cores, source):
-    """A turn of libjpeg-turbo alone."""
+    """Runs a turn of libjpeg-turbo alone."""
     text = subprocess.run([*shlex.split(options.turbo), "-f", "-c", str(cores), "-s", str(options.seconds), source],
                           check=True, capture_output=True, text=True).stdout
     return {"rate": float(re.search(r"([\d.]+) images/s", text)[1])}
 
 
 def measure(row, source, service, processes, options, cores):
-    """Medians of the rounds: {"convolved", "opencv", "turbo": {"rate", …}, …}."""
+    """Returns medians of the rounds: {"convolved", "opencv", "turbo": {"rate", …}, …}."""
     with open(source, "rb") as f:
         body = f.read()
     addresses = urls(row)
@@ -175,7 +176,7 @@ def measure(row, source, service, processes, options, cores):
     answers = {name: ask(url, body) for name, url in addresses.items()}
     apart = compare(row, body, answers)
     connections = min(options.connections, 4 * cores) if row.side > 1024 else options.connections
-    # Long enough that most of what is answered began within it.
+    # Long enough that most of the answered requests began within it.
     alone = max(timed(lambda: ask(url, body)) for url in addresses.values())
     seconds = max(options.seconds, math.ceil(2 * connections * alone / cores))
     command = [*shlex.split(options.wrk), f"-t{max(1, cores // 8)}", f"-c{connections}", "--latency",
@@ -227,7 +228,7 @@ def summarize(results):
 
 
 def write_file(directory, row):
-    """The image that a row posts, and its script for wrk; its path."""
+    """Returns the image that a row posts, and its script for wrk; its path."""
     source = os.path.join(directory, f"{row.side}.{row.format}")
     if not os.path.exists(source):
         with open(source, "wb") as f:
@@ -258,7 +259,7 @@ def parse():
 
 
 def run(options, usable, directory):
-    """(the figures of all rows, whether one failed)"""
+    """Returns (the figures of all rows, whether one failed)"""
     results, failed = [], False
     for cores in options.cores:
         with services(options, usable[:cores]) as (service, opencv):

@@ -1,7 +1,8 @@
-"""What the service and OpenCV are compared by: filters and formats with equal parameters, and OpenCV's
-service, which granian runs in a process for each core with one thread at work in each.
+"""The work by which the service and OpenCV are compared: filters and formats with equal parameters,
+and OpenCV's service, which granian runs in a process for each core with one thread at work in each.
 
-A body posted to /FILTER/FORMAT is decoded, filtered and encoded. Borders are replicated, as by the service's default."""
+A body posted to /FILTER/FORMAT is decoded, filtered and encoded. Borders are replicated, as by the
+service's default."""
 import cv2
 import numpy
 from starlette.applications import Starlette
@@ -18,7 +19,7 @@ def gaussian(size, sigma):
 
 
 def sobel(image):
-    """The magnitude of each band, as bytes."""
+    """Returns the magnitude of each band, as bytes."""
     x, y = (cv2.Sobel(image, cv2.CV_32F, dx, 1 - dx, ksize=3, borderType=EDGE) for dx in (1, 0))
     rows = len(image), -1
     return cv2.convertScaleAbs(cv2.magnitude(x.reshape(rows), y.reshape(rows))).reshape(image.shape)
@@ -43,8 +44,8 @@ FILTERS = {
     "canny": ("canny?low=0.4&high=0.8&sigma=1.4", canny, 0.2),
     "erode7": ("erode?size=7", lambda image: cv2.erode(image, numpy.ones((7, 7), numpy.uint8), borderType=EDGE), 0),
 }
-# name: what the service is told, and OpenCV. A JPEG has its colours at half the resolution; a PNG is compressed as
-# each of them does by default.
+# name: parameters for the service, and for OpenCV. A JPEG has its colours at half the resolution; a
+# PNG is compressed as each of them does by default.
 FORMATS = {
     "jpeg": ("&quality=85", (".jpg", [cv2.IMWRITE_JPEG_QUALITY, 85])),
     "png": ("", (".png", [])),

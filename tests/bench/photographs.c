@@ -92,7 +92,7 @@ struct jpegs_picture photograph_enlarge(const struct jpegs_picture *from, uint32
 	return p;
 }
 
-/* Images a second of one process. */
+/* Returns images a second of one process. */
 static double run(uint8_t *const *file, const size_t *size, uint32_t count,
                   const struct jpegs_wish *wish, int what, uint32_t first, unsigned seconds)
 {

@@ -15,10 +15,11 @@ struct jpegs_picture photograph_read(const char *path);
 struct jpegs_picture photograph_enlarge(const struct jpegs_picture *from, uint32_t width,
                                         uint32_t height, float deviation, uint32_t seed);
 
-/* What libjpeg-turbo does with files: enum values may be added up. */
+/* The steps of libjpeg-turbo's work with files: enum values may be added up. */
 enum { TURBO_DECODE = 1, TURBO_ENCODE = 2 };
 
-/* Images a second of so many processes that work for some seconds, each on all files in turn. */
+/* Returns the images a second of this many processes that work for some seconds, each on all files
+ * in turn. */
 double turbo_rate(uint8_t *const *file, const size_t *size, uint32_t count,
                   const struct jpegs_wish *wish, int what, unsigned processes, unsigned seconds);
 

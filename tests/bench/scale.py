@@ -16,7 +16,7 @@ import sys
 
 BUILD = os.environ.get("CONVOLVED_BUILD", "build")
 LOADS = 0.5, 0.7, 0.8, 0.9, 1.0, 1.2
-# Ways to choose a node: what the figure says, and the options.
+# Ways to choose a node: their names in the figure, and the options.
 WAYS = {
     "random": ("random", {}),
     "weights": ("random, by weight", {"weights": "wait"}),
@@ -37,7 +37,7 @@ def case(nodes, way, load, **more):
 
 
 def ways(nodes):
-    """One node is not chosen; and what a thousand need long for is left out."""
+    """One node is not chosen; ways that take long for a thousand are left out."""
     return [way for way in WAYS if way == "random" or nodes > 1 and (way, nodes) != ("weights-1", 1000)]
 
 
@@ -129,8 +129,8 @@ class Panel:
 MILLISECONDS = [(100, "100 ms"), (200, "200"), (500, "500"), (1000, "1 s"), (2000, "2"), (5000, "5"), (10000, "10"),
                 (20000, "20 s")]
 SHARES = [(share, f"{share:g}") for share in (0, 0.25, 0.5, 0.75, 1)]
-# What a row of panels shows: its title, what it is of a run, its ticks, whether they are logarithmic, and
-# the factor of the first node.
+# The contents of a row of panels: its title, its value of a run, its ticks, whether they are
+# logarithmic, and the factor of the first node.
 ROWS = (
     ("goodput", lambda run: run["goodput"] / run["capacity"], SHARES, False, 1),
     ("p99", lambda run: run["p99_ms"], MILLISECONDS, True, 1),

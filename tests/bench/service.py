@@ -65,14 +65,14 @@ class Service:
         wait_until(lambda: not self.pending(), 600, "the programs are still not all there")
 
     def pending(self):
-        """How many programs are still to be made."""
+        """Returns the number of programs that are still to be made."""
         with urllib.request.urlopen(f"http://127.0.0.1:{PORT}/metrics") as metrics:
             found = re.findall(r"^convolved_programs_pending\{.*\} (\d+)", metrics.read().decode(), re.M)
         return sum(map(int, found))
 
     def tuned(self):
-        """Waits until the tuner has chosen a kernel for what has been asked for, as in a service that is
-        idle now and then."""
+        """Waits until the tuner has chosen a kernel for each request so far, as in a service that
+        is idle now and then."""
         def chosen():
             with urllib.request.urlopen(f"http://127.0.0.1:{PORT}/v1/kernels") as kernels:
                 return json.load(kernels)["choices"]
@@ -84,7 +84,7 @@ class Service:
         shutil.rmtree(self.directory)
 
     def processes(self):
-        """The daemon and its workers: (name, pid)."""
+        """Returns the daemon and its workers: (name, pid)."""
         found = []
         for pid in filter(str.isdigit, os.listdir("/proc")):
             try:
@@ -105,7 +105,7 @@ def pss(pid):
 
 
 def own_seconds(pid):
-    """Processor time of a process, 0 if it has ended."""
+    """Returns processor time of a process, 0 if it has ended."""
     with contextlib.suppress(OSError):
         with open(f"/proc/{pid}/stat") as f:
             return sum(map(int, f.read().rpartition(")")[2].split()[11:13])) / os.sysconf("SC_CLK_TCK")
@@ -155,7 +155,7 @@ def post(path, body, headers=None):
 
 
 def interleaved(rounds, **actions):
-    """Medians of each action, run in turns."""
+    """Returns medians of each action, run in turns."""
     times = {name: [] for name in actions}
     for action in actions.values():
         action()
@@ -199,7 +199,7 @@ def large_image(service, directory, side, rounds):
 
 
 def small_image(directory):
-    """A 256x256 JPEG, and what has wrk post it over eight connections."""
+    """Returns a 256x256 JPEG, and the command by which wrk posts it over eight connections."""
     source = os.path.join(directory, "small.jpg")
     photograph(source, 256)
     script = os.path.join(directory, "post.lua")
@@ -210,7 +210,7 @@ def small_image(directory):
 
 
 def wrk(command, seconds):
-    """(requests a second, what it printed)."""
+    """Returns (requests a second, output)."""
     text = subprocess.run([*command, f"-d{seconds}"], check=True, capture_output=True,
                           text=True).stdout
     if "Non-2xx" in text or "Socket errors" in text:
@@ -227,8 +227,8 @@ def small_images(directory, seconds):
 
 
 def first_answers(directory):
-    """Seconds from the start of a service to its first answer, without any compiled program and with
-    that which the image needs."""
+    """Returns seconds from the start of a service to its first answer, without any compiled program
+    and with that which the image needs."""
     source, _ = small_image(directory)
     with open(source, "rb") as f:
         body = f.read()
@@ -291,8 +291,8 @@ def while_compiling(service, folder, rounds, seconds):
 
 
 def recovery(service):
-    """Seconds from when the device workers are killed, or stand still, until an image passes again; the
-    median of two times each, which is too few for a quarantine."""
+    """Returns seconds from when the device workers are killed, or stand still, until an image
+    passes again; the median of two times each, which is too few for a quarantine."""
     def passes():
         with contextlib.suppress(OSError):
             return urllib.request.urlopen(f"http://127.0.0.1:{PORT}/v1/filters/box?raw=64x64x1:u8&format=raw",
@@ -310,7 +310,8 @@ def recovery(service):
 
 
 def time_left():
-    """What a job says is left of it when half of its tiles are done, to what it then takes."""
+    """Compares the time left that a job tells when half of its tiles are done with the time that it
+    then takes."""
     side = 900
     answer = post(f"/v1/filters/bilateral?radius=16&raw={side}x{side}x3:u8&format=raw",
                   numpy.random.default_rng(3).bytes(side * side * 3), {"Prefer": "respond-async"})

@@ -19,8 +19,7 @@ enum balancing { RANDOM, TWO_CHOICES, LEASTCONN, BALANCINGS };
 static const char *const balancings[BALANCINGS] = {
     [RANDOM] = "random", [TWO_CHOICES] = "two-choices", [LEASTCONN] = "leastconn"};
 
-/* What a node's weight is: 1; how much of max-wait is free there, as its agent says; of max-jobs.
- */
+/* A node's weight: 1; the free part of max-wait there, as its agent tells; or of max-jobs. */
 enum weights { WEIGHTS_NONE, WEIGHTS_WAIT, WEIGHTS_JOBS, WEIGHTINGS };
 static const char *const weightings[WEIGHTINGS] = {
     [WEIGHTS_NONE] = "none", [WEIGHTS_WAIT] = "wait", [WEIGHTS_JOBS] = "jobs"};
@@ -90,7 +89,7 @@ enum { BUCKETS = 2400 };
 static const double bucket_width = 0.01, bucket_min = 1e4; /* ns */
 
 static struct {
-	uint64_t arrived, answered, refused, retries; /* of all requests */
+	uint64_t arrived, answered, refused, retries; /* all requests */
 	uint64_t offered, done, in_time, turned_away; /* after the warm-up, while requests come */
 	uint64_t bucket[BUCKETS];
 	double sum, max;
@@ -102,7 +101,8 @@ static unsigned *outstanding;  /* requests of a balancer at a node: [balancer * 
 static unsigned *tree;         /* sums of weights (P. M. Fenwick, 1994); from 1 */
 static unsigned *weight;
 static double start_ns = 1e9, end_ns, time_ns, flip_ns;
-/* What comes, and which nodes are drawn: so that other ways to choose meet the same requests. */
+/* Random numbers for requests, and for the choice of nodes: so that other ways to choose meet the
+ * same requests. */
 static uint64_t coming, drawing;
 static bool bursting;
 
@@ -164,7 +164,7 @@ static void weigh(unsigned node, unsigned to)
 	weight[node] = to;
 }
 
-/* A node, each as likely as its weight. */
+/* Returns a node, each as likely as its weight. */
 static unsigned weighted_node(void)
 {
 	unsigned total = 0, at = 0, step = 1, wanted;
@@ -190,7 +190,7 @@ static bool was_tried(const struct request *r, unsigned node)
 	return false;
 }
 
-/* One that has not refused the request: there are more nodes than that. */
+/* Returns one that has not refused the request: there are more nodes than that. */
 static unsigned draw(const struct request *r)
 {
 	unsigned node;
@@ -202,7 +202,8 @@ static unsigned draw(const struct request *r)
 	return node;
 }
 
-/* The node that has fewer requests of this balancer for its weight; the first of two equal ones. */
+/* Returns the node that has fewer requests of this balancer for its weight; the first of two equal
+ * ones. */
 static unsigned better(const struct request *r, unsigned a, unsigned b)
 {
 	const unsigned *mine = outstanding + (size_t)r->balancer * node_count;
@@ -232,7 +233,7 @@ static unsigned choose(const struct request *r)
 	return choices[BALANCING].value == LEASTCONN ? best_of_all(r) : node;
 }
 
-/* What happens now counts. */
+/* Events count from now on. */
 static bool is_measured(void)
 {
 	return time_ns >= start_ns + numbers[WARMUP].value * numbers[SECONDS].value * 1e9 &&
@@ -404,7 +405,7 @@ static bool prepare(void)
 	return true;
 }
 
-/* True if every request was answered once or refused, and the nodes agree. */
+/* Tells whether every request was answered once or refused, and the nodes agree. */
 static bool is_conserved(void)
 {
 	uint64_t total = 0, answered;
@@ -419,7 +420,7 @@ static bool is_conserved(void)
 	return empty && total == count.answered && count.arrived == count.answered + count.refused;
 }
 
-/* Milliseconds that this share of the answers took at most. */
+/* Returns milliseconds that this share of the answers took at most. */
 static double percentile(double share)
 {
 	uint64_t wanted = (uint64_t)ceil(share * (double)count.done), seen = 0;

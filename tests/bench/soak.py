@@ -32,12 +32,12 @@ from service import TWO_DEVICES, Service, lasting, sanitized, target_of  # noqa:
 
 CLIENTS = 3
 BLOCKS = 8
-TRIES = 3  # of a measurement in which programs are made
+TRIES = 3  # tries of a measurement in which programs are made
 FLOORS = {"pss": 8e6, "rss": 8e6, "fds": 2, "threads": 2, "objects": 2}
 PREFER = {"Prefer": "respond-async"}
 
 
-# What is asked ------------------------------------------------------------------------------------
+# Requests -----------------------------------------------------------------------------------------
 
 def pixels(seed, width, height, bands, kind):
     rng = np.random.default_rng(seed)
@@ -193,7 +193,7 @@ class Clients:
             thread.join()
 
 
-# What is seen -------------------------------------------------------------------------------------
+# Samples ------------------------------------------------------------------------------------------
 
 def rollup(process, name):
     match = re.search(rf"^{name}:\s+(\d+) kB", process.read("smaps_rollup"), re.M)
@@ -201,7 +201,7 @@ def rollup(process, name):
 
 
 def sample(service, named):
-    """{(process or device, measure): value}"""
+    """Returns {(process or device, measure): value}"""
     seen = {}
     for name, process in named.items():
         demand(process.alive, f"{name} has died:\n{service.tail()}")
@@ -227,7 +227,7 @@ Slope = collections.namedtuple("Slope", "slope error scatter first last grows")
 
 
 def judge(minutes, values, floor):
-    """The line through the medians of blocks; see the top."""
+    """Returns the line through the medians of blocks; see the top."""
     cut = [range(i * len(values) // BLOCKS, (i + 1) * len(values) // BLOCKS) for i in range(BLOCKS)]
     x = np.array([statistics.mean(minutes[i] for i in block) for block in cut])
     y = np.array([statistics.median(values[i] for i in block) for block in cut])
@@ -273,14 +273,14 @@ def measure(service, every, minutes):
 
 
 def report(taken):
-    """{(what, measure): Slope}"""
+    """Returns {(what, measure): Slope}"""
     minutes = [at for at, _ in taken]
     series = {key: [seen.get(key, 0) for _, seen in taken] for key in taken[-1][1]}
     return {key: judge(minutes, values, FLOORS[key[1]]) for key, values in series.items()}
 
 
 def programs(sampled):
-    """Number of all devices' programs in a sample, (minutes, {…})."""
+    """Returns number of all devices' programs in a sample, (minutes, {…})."""
     return sum(value for (what, kind), value in sampled[1].items()
                if kind == "objects" and what.endswith(" program"))
 
@@ -297,7 +297,7 @@ def show(slopes, out=print):
 
 
 def run(directory, cache, minutes, out=print, every=None, quiet=10):
-    """Returns what is wrong, as a list of texts."""
+    """Returns the errors, as a list of texts."""
     every = every or cases()
     with Service(directory, cache, "--codecs", "3", "--arena-size", "8M",
                  environment=TWO_DEVICES) as service:

@@ -1,11 +1,11 @@
-"""How long a thumbnail takes beside what another client asks for on the same device, and how long it takes
-alone: beside a 20000x20000 image, six small files of 11000x11000 pixels under a large matrix, and one column
-of pixels under six tall windows. `./dev bench thumbnail [SIDE] [-- OPTION...]`: the options are the service's
-(`--device`, …); without any it is one device of PoCL's. CASES=tall (or large, files) in the environment: only that;
-COUNT=N: so many small images.
+"""Latency of a thumbnail beside another client's work on the same device, and alone: beside a
+20000x20000 image, six small files of 11000x11000 pixels under a large matrix, and one column of
+pixels under six tall windows. `./dev bench thumbnail [SIDE] [-- OPTION...]`: the options are the
+service's (`--device`, …); without any it is one device of PoCL's. CASES=tall (or large, files) in
+the environment: only that; COUNT=N: this many small images.
 
 Two clients, of two addresses: one posts its images again and again, one small images with pauses, over a
-connection that is kept. Where it may (as root) the client goes before the service, as one elsewhere does not wait for
+connection that is kept. If it may (as root) the client goes before the service, as one elsewhere does not wait for
 these processors."""
 import http.client
 import os
@@ -31,7 +31,7 @@ COUNT = int(os.environ.get("COUNT", "100"))
 
 
 def large_picture(directory):
-    """A JPEG of many times the same picture."""
+    """Returns a JPEG of many times the same picture."""
     part, whole = f"{directory}/part.jpg", f"{directory}/large.jpg"
     pathlib.Path(part).write_bytes(picture(1000))
     across = str(LARGE // 1000)
@@ -40,7 +40,7 @@ def large_picture(directory):
 
 
 def matrix_file(directory):
-    """A PNG of some 200 kB."""
+    """Returns a PNG of some 200 kB."""
     path = f"{directory}/file.png"
     subprocess.run(["vips", "black", path + "[compression=9]", "11000", "11000"], check=True)
     wide = f"{directory}/file16.png"
@@ -72,7 +72,8 @@ class Client:
 
 
 def while_busy(service, others, measure):
-    """What measure() returns while others = (body, target, how many at a time) are under way."""
+    """Returns the result of measure() while others = (body, target, how many at a time) are under
+    way."""
     body, target, count = others
     ended = threading.Event()
     seconds = []

@@ -1,12 +1,11 @@
-"""What HTTP carries: the service beside bare sockets that carry the same bytes, in turns.
+"""Throughput of HTTP: the service beside bare sockets that carry the same bytes, in turns.
 
 For each case: requests a second, bytes a second in both directions, milliseconds of an answer, how many
 cores each kind of process uses, the load generator (`client`) among them, and the rate as a share of
 what bare sockets carry to the same load generator. Medians of the rounds. With `--sets`, services with
 different options are compared: each set is a word of options, e.g. --sets '--codecs 1' '--codecs 2'.
 Cases: livez, small (1 KB raw), large (50 MB raw), tls (the same by TLS), 256, 1024, 4096 (JPEGs of that
-side), and any file of a JPEG.
-"""
+side), and any file of a JPEG."""
 import argparse
 import json
 import os
@@ -37,7 +36,7 @@ def noise(path, width, height):
 
 
 def prepared(case, directory):
-    """(target, file of the body or None)."""
+    """Returns (target, file of the body or None)."""
     if case == "livez":
         return "/livez", None
     if case == "small":
@@ -78,7 +77,7 @@ def of_bare_sockets(way, body, answer, options):
 
 
 def middle(rounds):
-    """Of each figure the median."""
+    """Returns the median of each figure."""
     return {name: middle([one[name] for one in rounds]) if isinstance(value, dict)
             else statistics.median(one[name] for one in rounds) for name, value in rounds[0].items()}
 

@@ -1,5 +1,6 @@
-"""The programs that measure: each of ../bench is run with tiny sizes, for it must still run; and
-convolved-bench finds wrong pixels, refuses what it does not understand, and writes JSON."""
+"""The programs that measure: each of ../bench is run with tiny sizes, to see that it still runs;
+and convolved-bench finds wrong pixels, refuses options that it does not understand, and writes
+JSON."""
 import json
 import os
 import re
@@ -19,7 +20,7 @@ NUMBER = r"[1-9][\d.]*"
 
 
 def run(*command, status=0, **environment):
-    """What the program prints: (on its output, on its error output). status: None for any."""
+    """Returns the program's output: (standard output, standard error). status: None for any."""
     done = subprocess.run([str(word) for word in command], capture_output=True, text=True,
                           timeout=1800, check=False, env={**os.environ, **ONE_DEVICE, **environment})
     assert status in (None, done.returncode), (done.stdout[-2000:], done.stderr[-2000:])
@@ -51,7 +52,7 @@ def python(home, name, *options, **environment):
 
 
 def test_json(bench):
-    """Of every device an object, of every variant a row."""
+    """There is an object for every device, a row for every variant."""
     device = json.loads(bench("--json", "--filter", "sobel", "--variant", "gradient", "--verify")[0])
     row, = device["results"]
     assert {"version", "date", "driver", "iterations"} <= set(device) and "--verify" in device["command"]
@@ -155,8 +156,8 @@ def test_writes_outside(bench, tmp_path):
 
 
 def classic_paths():
-    """{path: published kernels that have it}, by the marks in their sources. A mark begins with the
-    kernel's name, or is of a function that several share."""
+    """Returns {path: published kernels that have it}, by the marks in their sources. A mark begins
+    with the kernel's name, or is of a function that several share."""
     shared = {"sobel_clamped": {"sobel_uchar", "sobel_uchar4", "sobel_float16_tile"},
               "conv_fetch_upper": {"conv_local_coop"}, "conv_fetch_lower": {"conv_local_coop"}}
     kernels = re.findall(r'^KERNEL\(\w+, "(\w+)", [\w |]+, CLASSIC,',
@@ -170,7 +171,7 @@ def classic_paths():
 
 
 def in_rounds(paths):
-    """The paths in as few lists as possible, so that no kernel has two paths of a list."""
+    """Returns the paths in as few lists as possible, so that no kernel has two paths of a list."""
     rounds = []
     for path, kernels in sorted(paths.items(), key=lambda item: -len(item[1])):
         for one in rounds:
@@ -286,8 +287,8 @@ def simulate(*options, status=0):
 
 @pytest.mark.parametrize("kind, seconds", [("cpu", 20), ("gpu", 1)])
 def test_simulated_nodes(kind, seconds):
-    """No request is lost or done twice, which the program checks itself, too. Where there is enough of all,
-    every request is answered, and in time; where there is not, the nodes do what they can."""
+    """No request is lost or done twice, which the program checks itself, too. If there is enough of
+    all, every request is answered, and in time; if not, the nodes do what they can."""
     options = "--kind", kind, "--seconds", seconds
     for way in ((), ("--weights", "wait"), ("--balancing", "two-choices", "--slow", 4),
                 ("--balancing", "leastconn", "--weights", "jobs")):

@@ -11,7 +11,7 @@ from service import BUILD
 
 PROGRAM = BUILD / "convolve"
 
-# A shell ignores it for what it starts in the background, and the client would inherit that.
+# A shell ignores it in background processes, and the client would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
@@ -56,6 +56,6 @@ def ppm(seed=0, width=40, height=30):
 
 
 def found(directory):
-    """The files in a directory, by their path there, without the manifest."""
+    """Returns the files in a directory, by their path there, without the manifest."""
     return {str(p.relative_to(directory)): p.read_bytes() for p in pathlib.Path(directory).rglob("*")
             if p.is_file() and p.name != ".convolve.jsonl"}

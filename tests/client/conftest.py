@@ -44,7 +44,7 @@ def image(tmp_path):
 
 @pytest.fixture
 def tree(tmp_path):
-    """A directory with images in directories, and with what is not to be taken."""
+    """A directory with images in directories, and with files that are not to be taken."""
     root = tmp_path / "images"
     for seed, name in enumerate(("a.ppm", "b.PPM", "sub/a.ppm", "sub/deep/c d.ppm")):
         (root / name).parent.mkdir(parents=True, exist_ok=True)

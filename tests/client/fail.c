@@ -1,5 +1,5 @@
-/* Preloaded: what the disk says when it cannot. FAIL names the call, which fails for files that are
- * open for writing; with FAIL_DIRECTORIES no directory can be synced. */
+/* Preloaded: errors of the disk. FAIL names the call, which fails for files that are open for
+ * writing; with FAIL_DIRECTORIES no directory can be synced. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>

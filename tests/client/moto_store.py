@@ -46,7 +46,7 @@ class Boto:
 
 @pytest.fixture(scope="module")
 def keys(tmp_path_factory):
-    """A store that checks signatures, and what the AWS tools need to know of it."""
+    """A store that checks signatures, and the settings for the AWS tools."""
     port, log = free_port(), tmp_path_factory.mktemp("moto") / "log"
     url = f"http://127.0.0.1:{port}"
     # Up to the fourth action nobody is asked who they are: those that make a user with keys.

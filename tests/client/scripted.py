@@ -1,4 +1,4 @@
-"""A server that answers as a test wants, and remembers what it was asked."""
+"""A server that answers as a test wants, and remembers its requests."""
 import http.server
 import json
 import ssl
@@ -6,7 +6,7 @@ import threading
 
 
 def problem(status, detail, slug="bad-parameter", **more):
-    """The answer with a problem document, as the service would give it."""
+    """Returns the answer with a problem document, as the service would give it."""
     document = {"type": f"/problems/{slug}", "title": "It is not so", "status": status,
                 "detail": detail, **more}
     return status, {"Content-Type": "application/problem+json"}, json.dumps(document).encode()
@@ -64,7 +64,7 @@ class Server(http.server.ThreadingHTTPServer):
         super().__init__(("127.0.0.1", port), Handler)
         self.answer = answer or (lambda handler: (200, {}, handler.body[::-1]))
         self.requests, self.connections, self.open, self.most = [], 0, 0, 0
-        self.bodies = []  # of the requests, which are objects of the connection
+        self.bodies = []  # the requests, which are objects of the connection
         self.lock = threading.Lock()
         if certificate:
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

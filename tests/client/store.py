@@ -1,6 +1,6 @@
-"""An object store for tests: S3's protocol as far as the client speaks it. It computes every signature
-by itself, as the documentation of Signature Version 4 describes it, and refuses what is not signed
-rightly."""
+"""An object store for tests: S3's protocol as far as the client speaks it. It computes every
+signature by itself, as the documentation of Signature Version 4 describes it, and refuses wrong
+ones."""
 import dataclasses
 import datetime
 import email.utils
@@ -51,7 +51,7 @@ class Store(Server):
         self.buckets, self.log, self.trouble = {"from": {}, "into": {}}, [], lambda *_: None
 
     def environment(self, **more):
-        """What the AWS tools would be told."""
+        """Returns the settings for the AWS tools."""
         told = {"AWS_ACCESS_KEY_ID": self.access_key, "AWS_SECRET_ACCESS_KEY": self.secret_key,
                 "AWS_SESSION_TOKEN": self.token, "AWS_ENDPOINT_URL_S3": self.url,
                 "AWS_CONFIG_FILE": "/dev/null", "AWS_SHARED_CREDENTIALS_FILE": "/dev/null"}

@@ -66,7 +66,7 @@ def test_luma_and_chroma_alone(service, image, tmp_path):
 
 
 def test_long_parameters(service, image, tmp_path):
-    """What no address has room for travels as a form."""
+    """Parameters too long for an address travel as a form."""
     out, short = tmp_path / "out.ppm", [f"{(37 * i) % 256}" for i in range(4096)]
     long = [f"{number}.0000000" for number in short]
     for alone in (False, True):
@@ -100,7 +100,7 @@ def test_pipes_and_unix_socket(service, image):
 
 
 def test_pipes_that_do_not_block(server):
-    """As whoever shares them may have made them: the client waits all the same."""
+    """Other owners may have made them: the client waits all the same."""
     ours, its_output = os.pipe()
     its_input, to_it = os.pipe()
     os.set_blocking(its_input, False)
@@ -294,7 +294,8 @@ def test_what_is_wrong_for_one_stops_no_batch(service, tree, tmp_path):
 
 
 def test_unknown_options_swallow_nothing(service, image, tmp_path):
-    """What neither the client nor the service knows is no parameter, and what follows not its value."""
+    """An option that neither the client nor the service knows is no parameter, and the next word
+    not its value."""
     before = service.total("convolved_request_duration_seconds_count", code="400")
     for arguments in (("--quite", image, "-o", tmp_path / "out.ppm"),
                       (image, "-o", tmp_path / "out.ppm", "--quite=1"),
@@ -305,7 +306,7 @@ def test_unknown_options_swallow_nothing(service, image, tmp_path):
 
 
 def test_a_service_that_is_newer(server, image, tmp_path):
-    """It is asked about what the client does not know."""
+    """The service is asked about parameters that the client does not know."""
     paths = []
 
     def answer(handler):
@@ -459,7 +460,7 @@ def test_interrupted_while_it_reads(server):
     assert client.wait(60) == -signal.SIGINT
 
 
-# What goes over the wire --------------------------------------------------------------------------
+# Data on the wire ---------------------------------------------------------------------------------
 
 def test_a_refusal_comes_before_a_large_body(tmp_path):
     large = tmp_path / "large.ppm"
@@ -550,8 +551,8 @@ def test_top(service, image, tmp_path):
 
 
 def on_a_terminal(url, rows, columns, *arguments):
-    """The client on a terminal of this size: its process, the terminal's other end and this one, and
-    its modes before."""
+    """Returns the client on a terminal of this size: its process, the terminal's other end and this
+    one, and its modes before."""
     ours, its = pty.openpty()
     fcntl.ioctl(its, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
     before = termios.tcgetattr(its)
@@ -613,7 +614,7 @@ NAMED = 'kernel="x}\\"y\\\\",device="cpu0"'
 
 
 def metrics_text(time, buckets, total):
-    """What the service might say, among nonsense."""
+    """Possible answers of the service, with nonsense among them."""
     lines = ["", "{", "} 1", "# TYPE", "a b c", "convolved_time_seconds", "convolved_tiles_total{ 5", "convolved_tiles_total 1x",
              'convolved_device_up{device="cpu0"} 1', 'convolved_device_state{device="cpu0",state="down"} 0',
              'convolved_device_state{device="cpu0",state="up"} 1', f"convolved_time_seconds {time}", "\x9b\x1b[2J{",
@@ -626,7 +627,7 @@ def metrics_text(time, buckets, total):
 
 
 def test_top_reads_the_metrics(server):
-    """Rates and quantiles are of what has happened between two readings, by the service's own clock."""
+    """Rates and quantiles are those between two readings, by the service's own clock."""
     readings = iter([metrics_text(100, [("0.001", 50), ("0.01", 50), ("+Inf", 50)], 1),
                      metrics_text(104, [("0.001", 50), ("0.01", 70), ("+Inf", 70)], 2)])
     asked = server(lambda handler: (200, {}, next(readings) if handler.path == "/metrics" else
@@ -650,7 +651,7 @@ def test_top_with_very_many_series(server):
 
 
 def on_terminal(url, *arguments):
-    """What the client writes to a terminal of 80 columns, and its exit status."""
+    """Returns the client's output on a terminal of 80 columns, and its exit status."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, 0x5414, b"\x18\0\x50\0\0\0\0\0")  # TIOCSWINSZ
     client = start(url, *arguments, stdout=theirs, stderr=theirs)
@@ -688,7 +689,7 @@ def test_on_a_terminal(service, server, tree, tmp_path):
 # Completion ---------------------------------------------------------------------------------------
 
 def completed(url, line):
-    """What bash would offer for the line."""
+    """Returns bash's completions for the line."""
     script = (f'PATH={BUILD}:$PATH; source {COMPLETION}; COMP_LINE=$1 COMP_POINT=${{#1}}; _convolve;'
               'printf "%s\\n" "${COMPREPLY[@]}"')
     done = subprocess.run(["bash", "-c", script, "bash", line], env=environment(url),

@@ -1,4 +1,4 @@
-"""What the client does to the user's files, and what it must never do."""
+"""The client's changes to the user's files, and those that it must never make."""
 import json
 import os
 import resource
@@ -17,7 +17,7 @@ HEAD = b'{"convolve":"manifest","version":1}\n'
 # Originals ----------------------------------------------------------------------------------------
 
 def test_no_result_takes_the_place_of_an_input(server, tmp_path):
-    """Of any input, whatever its path is called."""
+    """This holds for any input, whatever its path is called."""
     asked, d = server(), tmp_path / "d"
     for i, name in enumerate(("a.ppm", "sub/b.ppm", "sub/sub/b.ppm", "other/c.png", "other/c.ppm")):
         (d / name).parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Whom the client believes, what it shows to whom, and how it deals with bad connections."""
+"""Hosts that the client believes, its secrets and who sees them, and bad connections."""
 import contextlib
 import socket
 import subprocess
@@ -50,7 +50,7 @@ def body_of(connection, size, got=b""):
 
 
 def answer(body, *headers):
-    """A result as the service sends it."""
+    """Returns a result as the service sends it."""
     lines = ["HTTP/1.1 200 OK", "Content-Type: image/x-portable-pixmap", "X-Image: 40x30x3:u8",
              *headers]
     return "\r\n".join(lines).encode() + b"\r\n\r\n" + body
@@ -84,7 +84,8 @@ def test_no_token_in_clear(token, address):
 
 
 def test_a_token_in_clear_where_that_is_well(server, tmp_path, token):
-    """At this host; and elsewhere by consent: 0.0.0.0 leads here, but is not among what is known."""
+    """The token goes to this host, and elsewhere by consent: 0.0.0.0 leads here, but is not among
+    the known names."""
     asked = server(lambda handler: (200, {}, b'{"devices": []}'))
     port = asked.server_address[1]
     for host in ("127.0.0.1", "localhost", "LOCALHOST", "a.localhost", "127.1"):
@@ -158,7 +159,7 @@ def test_certificates(server, image, tmp_path):
     assert done.returncode == 3 and "certificate" in done.stderr and len(asked.requests) == 2, done
 
 
-# What is no result --------------------------------------------------------------------------------
+# Answers that are no results ----------------------------------------------------------------------
 
 @pytest.mark.parametrize("headers, body, words", [
     ({"Content-Type": "text/html; charset=utf-8", "X-Image": None}, b"<html>Welcome!",
@@ -261,7 +262,7 @@ def test_a_body_is_sent_again_from_its_start(tmp_path):
         for turn in range(2):
             head, body = head_of(connection)
             if turn and len(came) == 1:
-                body_of(connection, size, body)  # all: what breaks off a sending is an error
+                body_of(connection, size, body)  # all: the error that breaks off a sending
                 connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
                 connection.close()  # a reset
                 return

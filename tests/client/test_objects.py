@@ -10,7 +10,8 @@ from client import found, in_namespace, ppm, run
 from service import free_port
 from test_network import make_certificate
 
-# What has to be percent-encoded, and be the same in the signature; % and + mean themselves.
+# Characters that must be percent-encoded, and be the same in the signature; % and + mean
+# themselves.
 NAMES = ("a.ppm", "deep/down/a b.ppm", "1+1=2&c;d?e#f%20g.ppm", "ü/字.ppm", "x//y.ppm", "..a/.b./c..ppm",
          "it's*(!)[]{}~@:,$|\\^`\"<>.ppm")
 
@@ -52,7 +53,7 @@ def test_from_and_to(server, store, image, tmp_path):
 
 
 def test_large_objects(server, store, tmp_path):
-    """Bodies beyond what is sent without asking, through files."""
+    """Bodies above the size that is sent without asking go through files."""
     store.put("s3://from/large.ppm", ppm(1, 1500, 1000))
     run(server().url, "box", "s3://from/large.ppm", "-o", "s3://into/large.ppm", variables=store.environment())
     assert store.body("s3://into/large.ppm") == ppm(1, 1500, 1000)[::-1]
@@ -350,7 +351,7 @@ def test_secrets_in_addresses(server, store, image, tmp_path):
     assert "5ecre" not in said and "redirects to http://h/:" in said
     run("http://127.0.0.1:1", "box", image, "-o", "s3://into/a", status=2,
         variables=store.environment(AWS_ENDPOINT_URL_S3="http://me:5ecre7@h"))
-    # Two inputs that are told apart by what is not recorded are two.
+    # Two inputs that differ only in an unrecorded part are two.
     twice = "".join(f"{web.url}/x.ppm?id={i}&token=5ecre7\n" for i in range(2)).encode()
     _, said = run(asked.url, "box", "--files-from", "-", "-o", tmp_path / "list", "-j", 1, input=twice, status=1)
     assert "too, would become" in said and "5ecre" not in said

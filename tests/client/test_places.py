@@ -1,4 +1,5 @@
-"""The places of results: what stands there stays, unless it is a result as it was made, or --force is given."""
+"""The places of results: a file there stays, unless it is a result as it was made, or --force is
+given."""
 import os
 import signal
 import threading
@@ -77,7 +78,7 @@ def test_results_that_their_owner_has_edited(server, photographs):
     run(asked.url, "box", photographs / "a", "-o", out)
     made = (out / "1.ppm").stat()
     (out / "0.ppm").write_bytes(b"edited")
-    (out / "1.ppm").write_bytes(ppm(7))  # of the same size
+    (out / "1.ppm").write_bytes(ppm(7))  # same size
     assert (out / "1.ppm").stat().st_size == made.st_size
     for more in ((), ("--size", 5)):
         assert refused(asked, photographs / "a", "-o", out, *more, why={f"{out}/{i}.ppm": NO_RESULT for i in range(2)}) == 0
@@ -88,7 +89,7 @@ def test_results_that_their_owner_has_edited(server, photographs):
 
 
 def test_objects_that_are_not_results(server, store, image):
-    """Of a single image, too."""
+    """This holds for a single image, too."""
     asked = server()
     store.put("s3://into/a.ppm", b"precious")
     for force in ((), ("--force",)):

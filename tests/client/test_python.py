@@ -56,7 +56,7 @@ def ask(request):
 # Types --------------------------------------------------------------------------------------------
 
 def signatures(source):
-    """The source without its texts."""
+    """Returns the source without its texts."""
     tree = ast.parse(source)
     for node in ast.walk(tree):
         if isinstance(node, (ast.ClassDef, ast.FunctionDef)):
@@ -65,7 +65,7 @@ def signatures(source):
 
 
 def test_filters_are_those_of_the_service(service):
-    """What is generated is, but for texts, what the service now says of itself."""
+    """The generated part is, but for texts, the service's present description of itself."""
     fresh = generate.generate(service.get("/openapi.json").json())
     assert signatures((SOURCES / "convolved/filters.py").read_text()) == signatures(fresh), \
         "curl -s localhost:8700/openapi.json | client/python/generate.py >client/python/convolved/filters.py"
@@ -86,7 +86,7 @@ def test_arrays(ask, service, shape, dtype):
 
 
 def test_several_pages(service):
-    """Of a raw answer they are one below the other."""
+    """The pages of a raw answer lie one below the other."""
     frames = [imagefiles.pil(random_pixels(i, 8, 5, 3, "u8")) for i in range(3)]
     file = imagefiles.written(frames[0], "tiff", save_all=True, append_images=frames[1:])
     result = waits(service.url, lambda s: s.apply(file, f.invert(), pages="all", format="raw"))
@@ -143,7 +143,7 @@ def transparent_palette():
 @pytest.mark.parametrize("mode, seen", [("1", "L"), ("P", "RGB"), ("transparent", "RGBA"), ("LA", "LA"), ("RGBA", "RGBA"),
                                         ("RGBX", "RGB"), ("RGBa", "RGBA"), ("CMYK", "RGB"), ("YCbCr", "RGB"), ("HSV", "RGB")])
 def test_modes_of_pil(ask, service, mode, seen):
-    """What is filtered is what the picture shows: no index of a palette, no cyan as red; alpha is alpha."""
+    """The filtered pixels are the picture's: no index of a palette, no cyan as red; alpha is alpha."""
     colour = PIL.Image.fromarray(random_pixels(1, 9, 7, 4, "u8"), "RGBA")
     image = transparent_palette() if mode == "transparent" else (
         colour if mode in ("RGBA", "RGBa", "LA") else colour.convert("RGB")).convert(mode)
@@ -199,7 +199,7 @@ def test_chains(ask, service):
 
 
 def test_long_parameters(ask, service):
-    """What no query has room for travels as a form."""
+    """Parameters too long for a query travel as a form."""
     table = np.random.default_rng(1).uniform(0, 255, 4096).round(4)
     pixels = random_pixels(1, 300, 20, 1, "u8")
     result = ask(service.url, lambda s: s.apply(pixels, f.lut(table=table)))

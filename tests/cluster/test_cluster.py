@@ -119,7 +119,7 @@ def test_refusals_go_elsewhere(cluster):
 
 
 def test_killed(cluster):
-    """What it was at is done by the others."""
+    """The others do its unfinished requests."""
     node = cluster.nodes[1]
     with asking(cluster, 6) as clients:
         for _ in range(2):
@@ -132,8 +132,8 @@ def test_killed(cluster):
 
 
 def test_hung(cluster):
-    """It gets no more requests once that is seen; what it was at is done by the others when it is ended,
-    as a watchdog does."""
+    """It gets no more requests once that is seen; the others do its unfinished requests when it is
+    ended, as a watchdog does."""
     node = cluster.nodes[2]
     with asking(cluster, 6) as clients:
         clients.more(40)

@@ -1,4 +1,4 @@
-/* What libvips makes of a file, and whether the worker makes the same of it. */
+/* libvips's result for a file, and a check that the worker makes the same of it. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -59,7 +59,7 @@ static void copy_clean(VipsImage *in, const char *field, VipsImage *out,
 	}
 }
 
-/* PNG's texts, too, of which libvips's other savers know nothing. */
+/* PNG's texts, too, which libvips's other savers do not know. */
 static void *copy_field(VipsImage *in, const char *field, GValue *value, void *out)
 {
 	if (!strcmp(field, VIPS_META_XMP_NAME))

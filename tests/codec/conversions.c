@@ -6,7 +6,7 @@
 #include "expect.h"
 #include "pictures.h"
 
-/* A sample as another type, by double arithmetic. */
+/* Returns a sample as another type, by double arithmetic. */
 static double converted(const struct picture *p, size_t i, enum pixel_type to)
 {
 	double v, full = pixel_type_full_scale(to);
@@ -41,7 +41,8 @@ static struct picture convert(const struct picture *p, enum pixel_type to)
 	return c;
 }
 
-/* The answer must decode to what the converted picture decodes to from libvips's own file. */
+/* Checks that the answer decodes to the same picture as libvips's own file of the converted
+ * picture. */
 static void test_conversion(const struct picture *p, enum format format, enum pixel_type written,
                             const char *suffix)
 {

@@ -1,5 +1,5 @@
-/* The rows that a run which gathers keeps for the run that follows it: they are what the file
- * holds, and nothing of the file's pixels is read again. */
+/* The rows that a gathering run keeps for the next run: they are the file's, and none of the file's
+ * pixels are read again. */
 #include <stdlib.h>
 #include <string.h>
 

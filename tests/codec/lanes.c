@@ -9,7 +9,7 @@
 
 #include "expect.h"
 
-/* How a file of the corpus is written. */
+/* A way to write a file of the corpus. */
 struct writing {
 	const char *name;
 	uint32_t width, height;
@@ -143,7 +143,7 @@ static void test_damage(void)
 	}
 }
 
-/* What they carry ------------------------------------------------------------------------------ */
+/* Metadata ------------------------------------------------------------------------------------- */
 
 enum { BYTE = 1, ASCII, SHORT, LONG, RATIONAL, UNDEFINED = 7, SRATIONAL = 10 };
 
@@ -283,7 +283,7 @@ struct block camera_block(bool big_endian)
 	return b;
 }
 
-/* The file with a segment after its start. */
+/* Returns the file with a segment after its start. */
 static struct file with_segment(const struct file *file, uint8_t marker, const void *data,
                                 size_t size)
 {
@@ -388,7 +388,7 @@ static void test_densities(void)
 	free(file.bytes);
 }
 
-/* The file with a part of a profile; parts are numbered from 1. */
+/* Returns the file with a part of a profile; parts are numbered from 1. */
 static struct file with_part(const struct file *file, int number, const uint8_t *data, size_t size)
 {
 	uint8_t part[2000] = "ICC_PROFILE";

@@ -1,4 +1,4 @@
-/* Files that the worker reads or writes without libvips, and what libvips makes of them here: the
+/* Files that the worker reads or writes without libvips, and libvips's results for them: the
  * answers must be alike, and the errors the same words. */
 #ifndef TESTS_CODEC_LANES_H
 #define TESTS_CODEC_LANES_H

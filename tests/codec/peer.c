@@ -86,7 +86,7 @@ int peer_stop(struct peer *peer)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-/* The border rules, a step at a time. */
+/* Applies the border rules, a step at a time. */
 static int walk(int i, int n, enum border border)
 {
 	while (i < 0 || i >= n) {
@@ -110,7 +110,8 @@ static int walk(int i, int n, enum border border)
 	return i;
 }
 
-/* The pixel at a place in or outside the picture, or (bytes behind its first) a plane's sample. */
+/* Returns the pixel at a place in or outside the picture, or (bytes behind its first) a plane's
+ * sample. */
 static const uint8_t *pixel_at(const struct picture *p, const struct chain *chain, int x, int y,
                                size_t behind, const uint8_t *constant)
 {
@@ -147,7 +148,7 @@ static bool tile_right(const struct peer *peer, const struct tile *t, const stru
 	_Alignas(8) uint8_t constant[16];
 	const struct image plane = image_plane(&p->image);
 	size_t pixel = image_pixel_size(&plane);
-	/* Where there are planes, pictures here are too small for columns. */
+	/* With planes, pictures here are too small for columns. */
 	size_t behind = t->index % image_planes(&p->image) * pixel;
 	uint32_t halo_x, halo_y;
 

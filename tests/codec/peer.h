@@ -23,7 +23,7 @@ struct peer {
 	struct arena arena;
 };
 
-/* What is asked for, and what happens on the way. */
+/* A request, and the events on the way. */
 struct request {
 	const void *body;
 	size_t body_size;
@@ -40,7 +40,7 @@ struct request {
 	uint64_t pixels_max, buffered_size_max, samples_max; /* 0: plenty */
 	const struct picture *expected; /* tiles are compared with it (the ROI); NULL: not */
 	int fail_at, cancel_at;         /* tile, from 1; 0: none */
-	int leave_at; /* likewise: peer_run() returns false, nothing is answered */
+	int leave_at; /* the same, but peer_run() returns false, and nothing is answered */
 	bool reverse; /* tiles come back in reverse where several are waiting */
 };
 
@@ -48,7 +48,7 @@ struct reply {
 	struct message_job_done done;
 	struct message_image header;
 	bool has_header;
-	uint32_t wrong_tiles; /* whose input differed from what the border rule says */
+	uint32_t wrong_tiles; /* whose input differed from the border rule */
 	int file[2];          /* that the answer is written to and read from, while the job lasts */
 	uint8_t *answer;      /* malloc'd; NULL after an error */
 };

@@ -16,7 +16,7 @@ void picture_make(struct picture *picture, uint32_t width, uint32_t height, uint
                   enum pixel_type type, bool alpha);
 void picture_fini(struct picture *picture);
 
-/* A libvips image that copies the picture; with metadata if the caller sets some. */
+/* Returns a libvips image that copies the picture; with metadata if the caller sets some. */
 VipsImage *picture_to_vips(const struct picture *picture);
 
 /* Encodes by libvips's suffix with options, ".jpg[Q=90]". Exits on failure. */
@@ -26,7 +26,7 @@ void file_fini(struct file *file);
 
 /* Decodes a file; orientation applied, PFM turned. Exits on failure. */
 void picture_load(struct picture *picture, const void *bytes, size_t size);
-/* True if a file decodes to the pixels of the picture. */
+/* Tells whether a file decodes to the pixels of the picture. */
 bool picture_equals_file(const struct picture *picture, const void *bytes, size_t size);
 
 #endif

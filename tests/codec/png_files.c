@@ -22,7 +22,7 @@ static size_t number(const uint8_t *at)
 	return (size_t)at[0] << 24 | (size_t)at[1] << 16 | (size_t)at[2] << 8 | at[3];
 }
 
-/* The place of a chunk; 0: there is none. */
+/* Returns the place of a chunk; 0: there is none. */
 static size_t find(const struct file *file, const char *name)
 {
 	const uint8_t *bytes = file->bytes;
@@ -40,7 +40,7 @@ static void seal(uint8_t *chunk)
 	put_number(chunk + 8 + size, crc32(0, chunk + 4, (uInt)size + 4));
 }
 
-/* The file with a chunk at this place; the caller frees. */
+/* Returns the file with a chunk at this place; the caller frees. */
 static struct file with_chunk(const struct file *file, size_t at, const char *name,
                               const void *data, size_t size)
 {
@@ -81,7 +81,7 @@ static struct file file_made(uint32_t width, uint32_t height, uint32_t bands, en
 	return file;
 }
 
-/* True if the worker reads it without libvips. */
+/* Tells whether the worker reads it without libvips. */
 static bool is_ours(const struct file *file)
 {
 	const struct body body = {file->bytes, file->size, true};
@@ -157,7 +157,7 @@ static void test_kinds(void)
 	}
 }
 
-/* Cut off, and with bytes changed, of which every other one has a right checksum. */
+/* Cut off, and with bytes changed: every other one has a right checksum. */
 static void test_damaged(const struct file *whole)
 {
 	uint32_t state = 1234;
@@ -214,7 +214,7 @@ static void test_pieces(const struct file *whole)
 
 /* Chunks --------------------------------------------------------------------------------------- */
 
-/* OURS_ALONE: of what is damaged libvips keeps more, or less. */
+/* OURS_ALONE: libvips keeps more of the damaged file, or less. */
 enum how { THEIRS, OURS, OURS_ALONE };
 
 static void expect_chunk_alike(const struct file *file, const char *chunk, const void *data,

@@ -25,7 +25,7 @@ static struct picture cut_out(const struct picture *p, const struct area *a)
 	return c;
 }
 
-/* A copy of the picture with another laid over it. */
+/* Returns a copy of the picture with another laid over it. */
 static struct picture laid_over(const struct picture *p, const struct picture *part, uint32_t x,
                                 uint32_t y)
 {
@@ -39,7 +39,7 @@ static struct picture laid_over(const struct picture *p, const struct picture *p
 	return c;
 }
 
-/* What comes of the picture: the ROI less the halo, alone or laid over the picture. */
+/* Returns the result for the picture: the ROI less the halo, alone or laid over the picture. */
 static struct picture answer_to(const struct picture *p, const struct request *request,
                                 uint32_t halo)
 {
@@ -91,7 +91,7 @@ static const struct kind {
 	uint32_t bands;
 	enum pixel_type type;
 	bool alpha;
-	enum format format; /* of the answer: one that loses nothing */
+	enum format format; /* format of the answer: a lossless one */
 } kinds[] = {
     {".jpg", 3, PIXEL_U8, false, FORMAT_PNG},
     {".jpg", 1, PIXEL_U8, false, FORMAT_TIFF},
@@ -112,7 +112,8 @@ static const struct kind {
     {".pfm", 3, PIXEL_F32, false, FORMAT_PNM},
 };
 
-/* Of an image of 61 by 139: each edge and corner, within, one pixel, one row, one column, all. */
+/* Parts of an image of 61 by 139: each edge and corner, within, one pixel, one row, one column,
+ * all. */
 static const struct area rois[] = {
     {0, 0, 20, 30},   {41, 109, 20, 30}, {0, 50, 61, 33}, {17, 0, 19, 139},
     {13, 67, 1, 1},   {60, 138, 1, 1},   {0, 138, 61, 1}, {60, 0, 1, 139},
@@ -178,7 +179,7 @@ static void test_row(const struct picture *p, struct request *request, const uin
 	check(p, request, halo, name);
 }
 
-/* Of ROI, target, filter and border, pairs meet. */
+/* Pairs of ROI, target, filter and border meet. */
 static void test_file(const struct file *file, enum format format, const struct image *raw,
                       const char *kind)
 {
@@ -348,7 +349,7 @@ static void test_budget(void)
 	picture_fini(&p);
 }
 
-/* What is damaged below the ROI is seen only by those who look there. */
+/* Damage below the ROI is seen only by those who look there. */
 static void test_failures_there(void)
 {
 	static const uint32_t target[2] = {0, 0};

@@ -1,4 +1,5 @@
-/* What goes in must come out: all formats, borders, sizes, orientations, and what they carry. */
+/* Images must come out as they went in: all formats, borders, sizes, orientations, and their
+ * metadata. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +12,7 @@
 static const char *const borders[] = {"replicate", "reflect",  "reflect101",
                                       "wrap",      "constant", "crop"};
 
-/* What a file decodes to, less the halo. */
+/* Returns the picture that a file decodes to, less the halo. */
 static struct picture cropped(const struct picture *p, uint32_t halo_x, uint32_t halo_y)
 {
 	struct picture c = {.image = p->image};
@@ -140,7 +141,7 @@ static void test_kind(const struct kind *kind, unsigned size, const struct pairw
 	picture_fini(&p);
 }
 
-/* Of each kind pairs of size, filter and border meet, of other kinds in other rows. */
+/* Pairs of size, filter and border meet for each kind, in different rows for different kinds. */
 static void test_kinds(void)
 {
 	static struct pairwise rows;

@@ -1,5 +1,5 @@
 /* Tests of convolved-codec as its front sees it: test_codec PROGRAM [--bench [SIDE]]. The identity
- * is the filter, so that what goes in must come out. */
+ * is the filter, so that images must come out as they went in. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* What workers that have been taken over have in common. They do what CONVOLVED_HOSTILE says. */
+/* The common part of workers that have been taken over. They do what CONVOLVED_HOSTILE says. */
 #ifndef FAULT_HOSTILE_H
 #define FAULT_HOSTILE_H
 

@@ -23,7 +23,7 @@ static struct chain *chain;
 static struct tiling tiling;
 static int body, answer = -1, reader;
 
-/* Waits for a message; keeps what is of use later. */
+/* Waits for a message; keeps the parts that are of use later. */
 static enum message_type hear(void)
 {
 	static struct message message;
@@ -107,7 +107,7 @@ static void say_done(uint64_t size)
 	say(&message, MSG_JOB_DONE);
 }
 
-/* What a body and an answer allow that they should not. */
+/* Tries what a body and an answer should not allow. */
 static void try_files(void)
 {
 	char byte = 'x';

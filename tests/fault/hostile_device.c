@@ -1,6 +1,6 @@
 /* A device worker that has been taken over. The tests put it in the place of convolved-device.
  *
- * CONVOLVED_HOSTILE has a word for each device: what its worker does. `honest`: it is of the
+ * CONVOLVED_HOSTILE has a word for each device: the act of its worker. `honest`: it is of the
  * program that lies beside this one, as the probe is, unless `probe` is the first device's word. */
 #include "hostile.h"
 
@@ -88,7 +88,7 @@ static void say_choice(void)
 	say(&message, MSG_CHOICE);
 }
 
-/* As an honest worker would say it of this tile, but for what the mode is about. */
+/* Makes an honest worker's message about this tile, except for the mode's error. */
 static void say_done(void)
 {
 	struct message message = {.tile_done = done};
@@ -163,7 +163,7 @@ static void say_bytes(void)
 		die("send");
 }
 
-/* What is wrong without any tile. */
+/* Sends wrong messages that need no tile. */
 static void misbehave(void)
 {
 	struct message message = {.type = MSG_OBJECTS};
@@ -188,7 +188,7 @@ static void misbehave(void)
 		say_objects(i % 2);
 }
 
-/* What the arenas and the chain allow that they should not. */
+/* Tries what the arenas and the chain should not allow. */
 static void try_files(const struct message *message, const int *fds)
 {
 	for (unsigned i = 0; i < message_fds(message->type); i++)

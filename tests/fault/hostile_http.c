@@ -70,7 +70,7 @@ struct step {
 		LINK_##what, .number = 2, __VA_ARGS__                                              \
 	}
 
-/* What is wrong is the last step, or the step after it is never reached. */
+/* The error is the last step, or the step after it is never reached. */
 static const struct mode {
 	const char *name;
 	struct step step[STEPS_MAX];
@@ -123,7 +123,7 @@ static const struct mode {
 
 static int front = -1, room = -1, lock;
 
-/* Takes the next word, of which so many have been taken. */
+/* Takes the next word; `taken` words have been taken. */
 static const char *next_word(void)
 {
 	char *rest = getenv("CONVOLVED_HOSTILE"), *word;
@@ -265,7 +265,7 @@ static void take_steps(const struct mode *m)
 	pause();
 }
 
-/* Has a body of 100 bytes, of which so many are written. */
+/* Has a body of 100 bytes, of them `size` written. */
 static void send_body(size_t size)
 {
 	static const struct step begin[] = {GUEST, POST}, finish = SAY(FINISH, .size = 100);
@@ -309,7 +309,7 @@ static void tell_answer(void)
 	fprintf(stderr, "<4>hostile: the answer is %s\n", text);
 }
 
-/* Bodies that come with their requests, and are not what they should be. */
+/* Sends wrong bodies with their requests. */
 static void lie_whole(void)
 {
 	static const struct step guest = GUEST, whole = WHOLE(.size = 100);
@@ -372,7 +372,7 @@ static void leave_job(uint32_t type, uint64_t size)
 	pause();
 }
 
-/* Connections of one client without end, of which it does not read that they are too many. */
+/* Opens connections of one client without end, and does not read that they are too many. */
 static void be_crowded(void)
 {
 	struct step guest = {LINK_GUEST, TEXT("a")};

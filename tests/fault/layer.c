@@ -4,21 +4,21 @@
  * CONVOLVED_FAULT names a file that may come and go while the service runs. With ".N" at its end it
  * is for the workers of device N, and says
  *
- *	FUNCTION NTH ACTION [keep]
+ * 	FUNCTION NTH ACTION [keep]
  *
- * ACTION is what the NTH call from now on does: an error code that it returns; `lost` (it and all
- * later calls return CL_OUT_OF_RESOURCES), `hang`, `abort`, `exit`; `slow` (it works for some
+ * ACTION is the effect of the NTH call from now on: an error code that it returns; `lost` (it and
+ * all later calls return CL_OUT_OF_RESOURCES), `hang`, `abort`, `exit`; `slow` (it works for some
  * seconds first); `late` (it sleeps for 3.4 s first, as long as an H200's driver takes to start);
- *`endless` (no command ends any more), `spin` (likewise, and a thread computes for ever); or
- *`flip`: one bit of the result of a kernel or of a read is another. The file is gone when it has
- *happened, unless it says `keep`.
+ * `endless` (no command ends any more), `spin` (the same, and a thread computes for ever); or
+ * `flip`: one bit of the result of a kernel or of a read is another. The file is gone when it has
+ * happened, unless it says `keep`.
  *
  * With CONVOLVED_FAULT_GPU set, devices say that they are GPUs, which share the host's memory:
  * tiles are copied all the same.
  *
  * CONVOLVED_FAULT_LIMITS are maxima that devices seem to have, as "group=32 local=8192 image=64":
  * work-items of a group, bytes of local memory, pixels of an image object across and down (0: there
- * are none, and compilers do not know them). What goes beyond them fails as OpenCL says.
+ * are none, and compilers do not know them). Calls beyond them fail as OpenCL says.
  *
  * All arguments are integers and pointers. In the ABIs of Linux each takes a word wherever it
  * travels, and words more than a function has do no harm: so every wrapper has the same type. */
@@ -103,7 +103,7 @@ static struct {
 static int result_count;
 static _Thread_local char *next_host, *next_result;
 
-/* What the file says of a function: true if now is the time. */
+/* Reads the file's word on a function: true if now is the time. */
 static bool is_due(const char *name, const char *result, char action[16])
 {
 	char function[64], keep[8] = "";
@@ -129,7 +129,7 @@ static void *spin(void *unused)
 	return unused;
 }
 
-/* The code to return at once; 0: the call is to be made. */
+/* Returns the code to return at once; 0: the call is to be made. */
 static int disturb(const char *name, const char *result, bool *flip)
 {
 	char action[16];
@@ -160,7 +160,7 @@ static int disturb(const char *name, const char *result, bool *flip)
 	return lost ? lost : atoi(action);
 }
 
-/* Where this call writes a result, or NULL. */
+/* Returns the place where this call writes a result, or NULL. */
 static char *result_of(enum function f, const word *a)
 {
 	char *result = next_result;
@@ -224,7 +224,7 @@ static void lower(size_t *value, size_t most)
 		*value = most;
 }
 
-/* What a device says of itself, down to its limits. */
+/* Changes a device's description of itself, down to its limits. */
 static void pretend_limits(word what, word value)
 {
 	size_t *sizes = (size_t *)value;
@@ -241,7 +241,7 @@ static void pretend_limits(word what, word value)
 		*(cl_bool *)value = CL_FALSE;
 }
 
-/* The code of a call beyond the limits, or 0. */
+/* Returns the code of a call beyond the limits, or 0. */
 static int exceeds(enum function f, const word *a)
 {
 	const cl_image_desc *image = f == AT_clCreateImage ? (const cl_image_desc *)a[3] : NULL;

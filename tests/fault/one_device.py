@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A service on one device, of which the workers are killed, stopped and aborted in turns under mixed load:
+"""A service on one device, whose workers are killed, stopped and aborted in turns under mixed load:
 are the answers right, and how long is anybody refused?
 
 At each strike the device's worker and a codec worker get a signal each. Then the rest of the time must be
@@ -9,8 +9,7 @@ none 10 s after the last; every image of 200 has the bytes that it had before; a
 Needs the standard library only, and no GPU: `--pocl`, with `--layer build/fault_layer.so` for a start that
 is as slow as a GPU's. On a host with a GPU and a bundle of the programs:
 
-    tests/fault/one_device.py --program '/opt/bundle/run convolved'
-"""
+    tests/fault/one_device.py --program '/opt/bundle/run convolved'"""
 import argparse
 import collections
 import contextlib
@@ -80,7 +79,7 @@ class Service:
         return status, body
 
     def metric(self, name):
-        """{labels: value}"""
+        """Returns {labels: value}"""
         lines = self.get("/metrics")[1].decode().splitlines()
         found = (line.rpartition(" ") for line in lines if line.startswith(f"convolved_{name}"))
         return {labels[len("convolved_" + name):]: float(value) for labels, _, value in found}
@@ -106,7 +105,7 @@ class Service:
             time.sleep(0.1)
 
     def worker(self, kind):
-        """The pid of a living worker of this kind, or None."""
+        """Returns the pid of a living worker of this kind, or None."""
         if kind == "device":
             return self.device().get("pid")
         for task in pathlib.Path(f"/proc/{self.process.pid}/task").iterdir():
@@ -230,7 +229,7 @@ def strike(service, number):
 
 
 def judge(results, strikes, ended):
-    """What is wrong."""
+    """Returns the errors."""
     wrong = []
     refused = [at for at, status, _ in results if status == 503]
     counts = collections.Counter((status, word) for _, status, word in results)

@@ -1,5 +1,5 @@
-"""Codec workers that have been taken over (hostile.c): whatever they send, the service goes on, believes
-nothing that cannot be, and nobody but their own client is the worse for it."""
+"""Codec workers that have been taken over (hostile.c): whatever they send, the service goes on,
+believes nothing impossible, and only their own client suffers."""
 import concurrent.futures
 import json
 import os
@@ -35,7 +35,7 @@ def tells(service, text):
 
 
 def test_honest(hostile):
-    """The program can do what it is asked, and changes neither body nor answer."""
+    """The program can do an honest job, and changes neither body nor answer."""
     with hostile("honest", "--codecs", "1") as service:
         for _ in range(3):
             answer = service.post(TARGET, BODY)
@@ -55,7 +55,7 @@ def test_files(hostile):
 
 
 def test_mapped(hostile):
-    """An answer of which its worker keeps a mapping counts once the worker has ended."""
+    """An answer whose mapping its worker keeps counts once the worker has ended."""
     with hostile("maps", "--codecs", "1") as service:
         for _ in range(3):
             poll(lambda: service.workers("codec"), 60, "a worker")
@@ -68,7 +68,7 @@ def test_mapped(hostile):
 @pytest.mark.parametrize("mode", ("size", "more", "far", "early", "times", "losses", "descriptors",
                                   "huge", "late", "closes"))
 def test_refused(hostile, mode):
-    """It is ended, and what it said books no memory and no time."""
+    """It is ended, and its messages book no memory and no time."""
     with hostile(mode, "--codecs", "2") as service:
         service.post(TARGET, BODY).refused(422, "decoder-died")
         assert service.get("/livez").status == 200
@@ -83,7 +83,8 @@ def test_refused(hostile, mode):
 @pytest.mark.parametrize("mode, name", [("honest", "equalize?"), ("numbers", "equalize?"), ("honest", "canny?"),
                                         ("numbers", "canny?")])
 def test_numbers(hostile, mode, name):
-    """What a run counts is checked like any message: an image in its place, and numbers that cannot be."""
+    """The counts of a run are checked like any message: an image in its place, and impossible
+    numbers."""
     with hostile(mode, "--codecs", "2") as service:
         service.post(TARGET.replace("box?size=3", f"{name}variant=general"), BODY).refused(422, "decoder-died")
         assert service.get("/livez").status == 200
@@ -96,7 +97,7 @@ def test_kept(hostile):
         for _ in range(2):
             service.post(TARGET.replace("box?size=3", "equalize?variant=general"), BODY).refused(422, "decoder-died")
 
-        def follows():  # what a worker writes comes a moment later
+        def follows():  # a worker's lines come a moment later
             runs = [line.split() for line in service.tail().splitlines() if "hostile: run" in line]
             return {int(line[-3]): int(line[-1]) for line in runs}
         poll(lambda: sum(before > 0 for before in follows().values()) >= 2, 60, "runs that follow another")
@@ -155,7 +156,7 @@ def test_endless(hostile, mode, more, seconds):
 
 
 def test_each_has_its_own_time(hostile):
-    """What a worker has done for others, or while it had nothing to do, does not count."""
+    """A worker's earlier work for others, or while it was idle, does not count."""
     with hostile("works", "--codecs", "1") as service:
         for _ in range(5):
             assert service.post(TARGET, BODY).status == 200

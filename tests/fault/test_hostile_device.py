@@ -12,7 +12,7 @@ from service import BUILD, SMALL, poll
 
 HOSTILE = BUILD / "hostile_device"
 BOX = [("box", {"size": 3})]
-# What workers do unasked, and for which message they are then ended, again and again.
+# Unasked acts of workers, and the messages for which they are then ended, again and again.
 UNASKED = {
     "no-hello": "READY", "hello-twice": "HELLO",
     "before-ready": "OBJECTS", "ready-lanes": "READY", "ready-no-lanes": "READY", "ready-stack": "READY",
@@ -21,7 +21,7 @@ UNASKED = {
     "choice-kernel": "CHOICE", "choice-time": "CHOICE", "choice-samples": "CHOICE", "no-tile": "TILE_DONE",
     "codecs-word": "IMAGE", "descriptors": "packet", "truncated": "packet", "oversized": "packet", "tiny": "packet",
     "unknown": "packet", "flood": "OBJECTS"}
-# And when they have a tile, instead of what they should say of it.
+# Acts of workers that have a tile, instead of the right message about it.
 OF_A_TILE = (
     "other-job", "test-job", "other-tile", "launch-times", "upload-time", "times-wrap", "kernel", "launches",
     "stack", "stack-huge", "place", "error", "error-of-others", "reason", "twice", "waits")
@@ -30,7 +30,8 @@ HARMLESS = ("names", "choice-text")
 
 @pytest.fixture
 def hostile(launch, programs):
-    """hostile(word...): a service with so many devices, of which the workers do what the words say."""
+    """hostile(word...): a service with a device for each word, whose worker does what the word
+    says."""
     shutil.copy(BUILD / "convolved-device", programs / "honest-device")
     shutil.copy(HOSTILE, programs / "convolved-device")
 
@@ -89,7 +90,7 @@ def test_unasked(hostile):
 
 
 def test_of_a_tile(hostile):
-    """Each is ended, whoever would have no other device is told, and others are served."""
+    """Each is ended, clients without another device are told, and others are served."""
     with hostile("honest", *OF_A_TILE, options=("--quarantine-failures", "1000")) as service:
         for number, word in enumerate(OF_A_TILE, 1):
             poll(lambda: devices(service)[number]["state"] == "up", 60, word)

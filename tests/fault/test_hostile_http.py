@@ -11,7 +11,7 @@ from service import BUILD, ONE_DEVICE, poll
 
 HOSTILE = BUILD / "hostile_http"
 TARGET = "/v1/filters/box?size=3&raw=10x10x1:u8&format=raw"
-# What one after another does, and for which message it is then ended.
+# Acts of workers in turn, and the message for which each is then ended.
 MODES = {
     "guests": {"guest-unknown": "GUEST_END", "guest-name": "GUEST", "guest-ended": "GUEST_END", "guest-busy": "GUEST_END"},
     "heads": {"head-alone": "HEAD", "head-number": "HEAD", "head-second": "HEAD", "head-empty": "HEAD",
@@ -27,7 +27,8 @@ MODES = {
 
 @pytest.fixture(scope="module")
 def hostile(launch, tmp_path_factory):
-    """hostile(word, ...): a service with two HTTP workers, of which one does what the words say, in turn."""
+    """hostile(word, ...): a service with two HTTP workers; one of them does what the words say, in
+    turn."""
     programs = tmp_path_factory.mktemp("programs")
     for name in ("convolved", "convolved-codec", "convolved-device", "convolved-trace"):
         shutil.copy(BUILD / name, programs / name)
@@ -63,7 +64,7 @@ def test_refused(hostile, about):
     modes = MODES[about]
     with hostile(*modes) as service:
         poll(lambda: ended(service, reason="protocol") == len(modes), 180, "the end of each")
-        # a log line may come after what it is about
+        # a log line may come after its event
         poll(lambda: re.findall("http-. sent an invalid (.*)", log(service)) == list(modes.values()), 60,
              f"a line of each: {modes}")
         check_honest(service)
@@ -73,7 +74,8 @@ def test_refused(hostile, about):
                                           ("greedy", None), ("crowded", "protocol"),
                                           ("endless", "protocol")])
 def test_ended(hostile, mode, reason):
-    """One that has closed its end, does nothing, does too much, or does not read what it has asked for."""
+    """It has closed its end, does nothing, does too much, or does not read the answers that it has
+    asked for."""
     with hostile(mode) as service:
         labels = {"reason": reason} if reason else {}
         poll(lambda: ended(service, **labels) >= 1, 300, "its end")
@@ -82,7 +84,7 @@ def test_ended(hostile, mode, reason):
 
 @pytest.mark.parametrize("mode", ("lies", "maps"))
 def test_body_that_is_not_there(hostile, mode):
-    """What it says of a body is measured, and that nobody can change it."""
+    """The front measures the body itself, and checks that nobody can change it."""
     with hostile(mode) as service:
         poll(lambda: "hostile: the answer is 500" in log(service), 60, "an answer")
         check_honest(service)
@@ -96,7 +98,7 @@ def test_body_with_its_request(hostile):
 
 
 def test_body_that_is_changed(hostile):
-    """A body in memory is what it was when it was complete, and none is larger than any may be."""
+    """A body in memory stays as it was when complete, and none exceeds the limit."""
     with hostile("later") as service:
         poll(lambda: "hostile: the answer is 200" in log(service), 60, "an answer")
         assert "CAN BE" not in log(service)

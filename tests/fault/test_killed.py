@@ -1,6 +1,6 @@
 """Workers that die, hang or are taken away in the middle of work: one request pays at most, and the
-next is served as if nothing had happened. Where bytes are compared, variant=general keeps the kernels
-the same."""
+next is served as if nothing had happened. For comparisons of bytes, variant=general keeps the
+kernels the same."""
 import concurrent.futures
 import contextlib
 import os
@@ -76,8 +76,8 @@ def test_codec_killed_twice(launch, expected, number):
 
 
 def test_codec_killed_with_an_answer_in_a_file(launch, expected):
-    """What the first run has written is not in the answer of the second; and a worker that has
-    written to a file ends before that is an answer."""
+    """The first run's output is not in the answer of the second; and a worker that has written to a
+    file ends before that is an answer."""
     with launch("--codecs", "2", "--spool-size", "1M") as service:
         first = service.workers("codec")
         job = InFlight(service)
@@ -173,7 +173,7 @@ CANNY = ("canny", {"sigma": 0, "low": 2, "high": 3})
                                              ([*SLOW, CANNY], None), ([CANNY, *SLOW], "canny")],
                          ids=("while it counts", "when it has counted", "while it looks for edges", "with edges"))
 def test_codec_ended_in_either_run(launch, filters, kernel):
-    """An image is counted by a run of its own. Each has a successor, and what was counted before stays."""
+    """An image is counted by a run of its own. Each has a successor, and earlier counts stay."""
     pixels = LARGE[:800]
 
     def copied():
@@ -455,8 +455,8 @@ def test_terminated(launch):
 
 
 def test_terminated_in_the_middle(launch, expected):
-    """What was accepted is finished, also where a terminal tells the workers, too; new requests are not
-    accepted."""
+    """Accepted requests are finished, also if a terminal tells the workers, too; new requests are
+    not accepted."""
     with launch("--codecs", "2") as service:
         workers = service.workers("codec") + service.workers("device") + service.workers("http")
         job = InFlight(service)

@@ -1,8 +1,8 @@
-"""Every OpenCL call that a device worker makes, made to fail in every way (layer.c), under load: each
-answer is right or an honest error, nobody waits in vain, and the device comes back.
+"""Every OpenCL call that a device worker makes, made to fail in every way (layer.c), under load:
+each answer is right or an honest error, nobody waits in vain, and the device comes back.
 
 Two devices; the fault is in the first. A case whose call is made at a start gets one: its worker is
-killed first. CALLED is what a worker calls that has its general programs in the cache."""
+killed first. CALLED has the calls of a worker whose general programs are in the cache."""
 import concurrent.futures
 import contextlib
 import functools
@@ -61,7 +61,7 @@ class Fault:
         return self.file(device).exists()
 
     def disarm(self, device=0):
-        """True if it had not happened."""
+        """Tells whether it had not happened."""
         try:
             self.file(device).unlink()
         except FileNotFoundError:
@@ -80,7 +80,8 @@ def fault(tmp_path):
 
 
 class Load:
-    """Clients that ask for the jobs in turn, by default the images. `refused`: statuses of honest errors."""
+    """Clients that ask for the jobs in turn, by default the images. `refused`: statuses of honest
+    errors."""
 
     def __init__(self, service, clients=CLIENTS, honest=HONEST, jobs=None, **options):
         self.service, self.honest = service, honest
@@ -105,7 +106,7 @@ class Load:
             time.sleep(0.05)
 
     def check(self):
-        """Raises what a client has met."""
+        """Raises the errors that a client has met."""
         for client in self.clients:
             if client.done():
                 client.result()
@@ -148,7 +149,7 @@ def failures(service):
 
 
 def works_on(service, tiles):
-    """True if a program is not made, but no tile waits for it: many have been filtered since."""
+    """Tells whether a program is not made, but no tile waits for it: many have been filtered since."""
     metrics = service.metrics()
     return (metrics.total("convolved_programs_pending", device="cpu0") > 0
             and metrics.total("convolved_tiles_total", device="cpu0") > tiles + 50)
@@ -229,8 +230,8 @@ def jpeg_jobs(service):
 
 
 def test_jpegs_fail(launch, fault, warm):
-    """What fails, hangs or is lost within a tile with scans: the codec worker does the image, with tiles
-    of pixels on the other GPU, and its bytes are right."""
+    """After a failure, hang or loss within a tile with scans the codec worker does the image, with
+    tiles of pixels on the other GPU, and its bytes are right."""
     with launch(*arguments("--quarantine-failures", "100000", "--start-timeout", str(START_TIMEOUT),
                            "--canary-interval", "3600"),
                 environment={**fault.environment, "CONVOLVED_FAULT_GPU": "1"}) as service:
@@ -265,7 +266,7 @@ def test_unified_memory_is_copied(launch, fault, warm):
 
 
 def limited(limits):
-    """The environment of one device with these limits."""
+    """Returns the environment of one device with these limits."""
     assert LAYER.exists(), f"{LAYER} is not built: make check TESTS="
     return {**service_module.ONE_DEVICE, "OPENCL_LAYERS": str(LAYER), "CONVOLVED_FAULT_LIMITS": limits}
 
@@ -287,8 +288,8 @@ def agree(service, *cases):
 
 
 def test_small_device(launch, warm):
-    """A GPU with small groups, little local memory and small image objects: what does not fit is not
-    chosen, and refused where it is asked for."""
+    """A GPU with small groups, little local memory and small image objects: kernels that do not fit
+    are not chosen, and refused if asked for."""
     rgb, small, wide = IMAGES[1][0], random_pixels(5, 40, 30, 4, "u8"), random_pixels(7, 100, 20, 4, "u8")
     emboss, blur = [("emboss", {})], [("gaussian", {"sigma": 3.0})]
     with launch("--codecs", "1", environment={**limited("group=32 local=6000 image=64"),
@@ -413,14 +414,14 @@ def test_hangs_before_ready(launch, fault, warm):
 
 
 def used_seconds(pid):
-    """Processor time of a process so far; 0 when it has gone."""
+    """Returns processor time of a process so far; 0 when it has gone."""
     stat = service_module.Process(pid).stat
     return (int(stat[11]) + int(stat[12])) / os.sysconf("SC_CLK_TCK") if stat else 0
 
 
 @pytest.mark.parametrize("devices", (TWO_DEVICES, service_module.ONE_DEVICE), ids=("two", "one"))
 def test_spinning_kernel(launch, fault, warm, devices):
-    """A kernel that computes for ever on a CPU is noticed by what was predicted, in processor time, long
+    """A kernel that computes for ever on a CPU is noticed by its predicted processor time, long
     before tile-timeout; and its tile runs elsewhere, or there again."""
     with launch("--codecs", "3", "--tile-timeout", "300", "--verify-share", "0",
                 "--canary-interval", "3600",
@@ -446,7 +447,7 @@ def test_spinning_kernel(launch, fault, warm, devices):
 
 
 def test_endless_on_a_gpu(launch, fault, warm):
-    """Its worker looks and looks, and no command ends: what was predicted is the limit, long before
+    """Its worker looks and looks, and no command ends: the prediction is the limit, long before
     tile-timeout."""
     with launch("--codecs", "3", "--tile-timeout", "300",
                 environment={**fault.environment, "CONVOLVED_FAULT_GPU": "1"}) as service:

@@ -104,7 +104,7 @@ def replace(program, content):
 
 
 def of_another_version(program):
-    """The program, but for what it says that it is."""
+    """The program, with another name for itself."""
     content, count = re.subn(rb"(\d+\.\d+\.\d+) \(\d+\)\0",
                              lambda found: found[0][:-3] + b"?)\0", program.read_bytes())
     assert count == 1, f"{count} versions in {program}"

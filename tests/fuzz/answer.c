@@ -1,4 +1,5 @@
-/* An answer as the data of a message: what is read can be written, and is then read as the same. */
+/* An answer as the data of a message: an answer that is read can be written, and is then read as
+ * the same. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* What the client reads to reach an object store: the files of the AWS tools, names of objects and
+/* The client's parsers for an object store: the files of the AWS tools, names of objects and
  * addresses, documents with errors. The first byte says which. */
 #include <ctype.h>
 #include <curl/curl.h>

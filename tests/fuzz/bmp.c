@@ -1,4 +1,4 @@
-/* Any bytes as a BMP: of an accepted one every sample is written, in rows and in parts of them, and
+/* Any bytes as a BMP: every sample of an accepted one is written, in rows and in parts of them, and
  * nothing beside them. */
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +16,7 @@ static void must(bool ok)
 		abort();
 }
 
-/* All rows at once. The caller frees. */
+/* Reads all rows at once. The caller frees. */
 static uint8_t *read_all(void *state, const struct image *image, uint8_t poison)
 {
 	const struct area all = {0, 0, image->width, image->height};
@@ -77,7 +77,7 @@ static void read_bmp(void *state, const struct image *image)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	/* Of its own, so that the sanitizer knows its end. */
+	/* A copy, so that the sanitizer knows its end. */
 	struct body body = {malloc(size ? size : 1), size, false};
 	struct problem problem = {0};
 	struct decoded decoded = {0};

@@ -41,7 +41,7 @@ static unsigned count_packed(const uint8_t *file, size_t size)
 	return count;
 }
 
-/* Of what is compressed only that is left, and nothing else has changed. */
+/* Checks that only compressed data is left, and nothing else has changed. */
 static void hide(const uint8_t *data, size_t size)
 {
 	uint8_t *file = malloc(size ? size : 1);

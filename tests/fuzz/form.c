@@ -1,12 +1,12 @@
-/* Any form, read in one piece and in many: what is heard of it is the same, and no byte beyond it
- * is read. The first two bytes say how it is cut. */
+/* Any form, read in one piece and in many: the results are the same, and no byte beyond it is read.
+ * The first two bytes say how it is cut. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "http/form.h"
 
-/* What has been heard: names and data, with marks between them that no form can hold. */
+/* The texts heard: names and data, with marks between them that no form can hold. */
 struct heard {
 	char *text;
 	size_t size;

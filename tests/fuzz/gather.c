@@ -1,5 +1,5 @@
-/* What a codec worker has counted: numbers that are believed make a chain that is valid and can be
- * worked out, whatever they are; and counts make numbers that are believed. */
+/* A codec worker's counts: numbers that are believed make a chain that is valid and can be worked
+ * out, whatever they are; and counts make numbers that are believed. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

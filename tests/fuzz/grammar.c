@@ -1,6 +1,5 @@
-/* Any bytes of a connection, read in one piece and in many: what is found and passed on is the
- * same, in the same request, and no byte beyond them is read. The first byte says how they are cut.
- */
+/* Any bytes of a connection, read in one piece and in many: findings and data are the same, in the
+ * same request, and no byte beyond them is read. The first byte says how they are cut. */
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -12,9 +11,9 @@ struct found {
 	enum error error;
 	enum grammar_state state;
 	uint64_t requests, left;
-	char *passed; /* what a reader gets: of pieces up to the one with the fault */
+	char *passed; /* data for a reader: pieces up to the one with the fault */
 	size_t size;
-	bool whole; /* and then of the requests before the fault */
+	bool whole; /* and the requests before the fault */
 };
 
 static struct found read_all(const char *data, size_t size, size_t piece)

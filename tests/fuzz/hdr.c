@@ -1,5 +1,5 @@
-/* Any bytes as the header of a Radiance file: what is accepted has its end within them, and says
- * the one order of rows. */
+/* Any bytes as the header of a Radiance file: an accepted one has its end within them, and says the
+ * one order of rows. */
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>

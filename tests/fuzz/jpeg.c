@@ -150,7 +150,7 @@ static void encode(void *state, const struct decoded *decoded, struct rows *rows
 	file_metadata_free(&metadata);
 }
 
-/* Rows in two parts: some, of which only a few columns are kept, then the others. */
+/* Reads rows in two parts: some, keeping only a few columns, then the others. */
 static void decode(void *state, const struct decoded *decoded, bool strip)
 {
 	const uint32_t width = decoded->whole.width, height = decoded->whole.height,
@@ -191,7 +191,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	make_file(&file, data[0], data + 1, size - 1);
 	if (bounds_check(FORMAT_JPEG, file.at, file.size, &problem))
 		return 0;
-	/* Of its own, for the sanitizer. */
+	/* A copy, for the sanitizer. */
 	body = (struct body){malloc(file.size + 1), file.size, false};
 	memcpy(body.at, file.at, file.size);
 	if (reader_open(&jpeg_reader, &state, &decoded, &body, &problem))

@@ -1,5 +1,6 @@
-/* Any bytes as a JPEG file: the walk ends and reads none beyond them. What it accepts is valid, and
- * its scan lies within the file, before an EOI marker and with no other marker than RSTn in it. */
+/* Any bytes as a JPEG file: the walk ends and reads none beyond them. An accepted file is valid,
+ * and its scan lies within the file, before an EOI marker and with no other marker than RSTn in
+ * it. */
 #include <stdint.h>
 #include <stdlib.h>
 

@@ -1,7 +1,7 @@
 /* Damaged JPEG files through the kernels of jpeg/, compiled as C: they stay within their buffers,
- * and what they do not flag is what libjpeg-turbo decodes. The first bytes say what a file was
- * like, the rest how it is damaged: a place, 2 bytes, and its new value. An undamaged one must be
- * decoded, and its picture encoded to the same bytes, if there are at most 64 a block. */
+ * and unflagged results are libjpeg-turbo's. The first bytes say the kind of file, the rest its
+ * damage: a place, 2 bytes, and its new value. An undamaged one must be decoded, and its picture
+ * encoded to the same bytes, if there are at most 64 a block. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -85,7 +85,7 @@ static void decode(const uint8_t *file, size_t size, const struct jpeg_scan *sca
 	clReleaseMemObject(samples);
 }
 
-/* Bytes that a device has for a scan: 64 a block. */
+/* Returns bytes that a device has for a scan: 64 a block. */
 static size_t room_of(const struct jpeg_scan *scan)
 {
 	size_t across = (scan->width + 8 * scan->h - 1) / (8 * scan->h),

@@ -1,7 +1,7 @@
-/* Any bytes as a PNG, through the worker's way without libvips: what is read is written again, with
- * its metadata, and must be read again, with the same pixels; and each frame of an animation lies
- * in the image and is a PNG of its size. The first byte says whether the rest is a file, chunks of
- * one, or its rows with the numbers of their filters. Checksums are right. */
+/* Any bytes as a PNG, through the worker's way without libvips: an image that is read is written
+ * again, with its metadata, and must be read again, with the same pixels; and each frame of an
+ * animation lies in the image and is a PNG of its size. The first byte says whether the rest is a
+ * file, chunks of one, or its rows with the numbers of their filters. Checksums are right. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -68,7 +68,7 @@ static void add_rows(struct bytes *file, size_t all, const uint8_t *data, size_t
 	free(stream);
 }
 
-/* The kind says what the image is like; a chunk's first bytes, which chunk it is. */
+/* The kind describes the image; a chunk's first bytes, which chunk it is. */
 static void make_file(struct bytes *file, const uint8_t kind[HEAD], const uint8_t *data,
                       size_t size)
 {
@@ -102,7 +102,7 @@ static const uint8_t *give_row(void *context, uint32_t y)
 	return rows->at + y * rows->size;
 }
 
-/* The pixels, which the caller frees; NULL: they are not for the reader. */
+/* Returns the pixels, which the caller frees; NULL: they are not for the reader. */
 static uint8_t *read_pixels(void *state, const struct decoded *decoded)
 {
 	const struct area all = {0, 0, decoded->whole.width, decoded->whole.height};
@@ -223,7 +223,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	}
 	if (file.size < PNG_SIGNATURE || bounds_check(FORMAT_PNG, file.at, file.size, &problem))
 		return 0;
-	/* Of its own, for the sanitizer. */
+	/* A copy, for the sanitizer. */
 	body = (struct body){malloc(file.size), file.size, false};
 	memcpy(body.at, file.at, file.size);
 	look_at_frames(body.at, file.size, 1 + data[1] % 4);

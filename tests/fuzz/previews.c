@@ -1,5 +1,5 @@
-/* Any bytes as a block of metadata: nothing is left out again of what is left of it, so that it has
- * the form of such a block. The first byte says of which kind it is. */
+/* Any bytes as a block of metadata: the remaining part has the form of such a block, so that a
+ * second pass leaves nothing out. The first byte says its kind. */
 #include <stdlib.h>
 #include <string.h>
 

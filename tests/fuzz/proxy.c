@@ -7,7 +7,7 @@
 
 #include "http/proxy.h"
 
-/* A copy of its own, so that sanitizers see who reads beyond it. */
+/* Parses a copy, so that sanitizers see who reads beyond it. */
 static int parse(const char *data, size_t size, struct sockaddr_storage *source)
 {
 	char *copy = malloc(size);

@@ -1,5 +1,5 @@
 /* The messages of an HTTP worker: whatever comes, in any order, a request is treated only as its
- * state allows, and what it holds is given back. The link and what requests ask for are made up. */
+ * state allows, and its resources are given back. The link and the requests' routes are made up. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +17,7 @@
 /* That of a message, which need not be one. */
 enum { FILE_FD = 1 << 30 };
 
-/* A request, and what has been done with it. */
+/* A request, and its history. */
 struct treated {
 	struct request request; /* must be first */
 	bool said, finished, abandoned, most, waits;
@@ -95,7 +95,7 @@ void log_event(enum log_level level, const struct log_fields *fields, const char
 	(void)level, (void)fields, (void)format;
 }
 
-/* Requests, whose path says what they want ----------------------------------------------------- */
+/* Requests, whose path names their wish -------------------------------------------------------- */
 
 static struct treated *treated(struct request *r)
 {
@@ -163,7 +163,7 @@ struct request *routes_refuse(const char *client, enum error error, const struct
 	return r;
 }
 
-/* True while a job would go on for it: that must not be for nobody. */
+/* Tells whether a job would go on for it: that must not be for nobody. */
 static bool works(struct request *r)
 {
 	return treated(r)->finished && !r->answer.status && !treated(r)->abandoned;
@@ -355,7 +355,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size)
 	return 0;
 }
 
-/* What chance does not find: a stream whose pieces are longer than a message may be. */
+/* A case that chance does not find: a stream whose pieces are longer than a message may be. */
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)

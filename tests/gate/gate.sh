@@ -22,7 +22,7 @@ may_skip() {
 	*"only root can boot a machine to test the units in" | *"only root can be another user")
 		[ "$(id -u)" != 0 ]
 		;;
-	*"systemd-nspawn cannot boot here: "*) # nor in what `./dev elsewhere` enters
+	*"systemd-nspawn cannot boot here: "*) # nor in the system of `./dev elsewhere`
 		[ -n "${ELSEWHERE-}" ] || ! unshare --mount mount -t tmpfs none /mnt 2>/dev/null
 		;;
 	*"no file system can be mounted: "*)
@@ -35,8 +35,9 @@ may_skip() {
 	esac
 }
 
-# select_tests NAME...: maps the source of each named test below $tests to what to run of it, in
-# $selected. A name is a directory, a program, a Python file or FILE::TEST; without names, all tests.
+# select_tests NAME...: maps the source of each named test below $tests to its arguments for a run,
+# in $selected. A name is a directory, a program, a Python file or FILE::TEST; without names, all
+# tests.
 select_tests() {
 	local name path file part found
 	local -A names=()

@@ -25,8 +25,8 @@ def included(file):
 
 
 def modules(top):
-    """{module: modules that its files include}; a module is the path of its .c and .h without the
-    ending, or of a .def, which is a table of its own."""
+    """Returns {module: modules that its files include}; a module is the path of its .c and .h
+    without the ending, or of a .def, which is a table of its own."""
     found = {}
     for file in sorted(top.rglob("*.[ch]")) + sorted(top.rglob("*.def")):
         name = str(file.relative_to(top)).removesuffix(".c").removesuffix(".h")
@@ -39,7 +39,7 @@ def room(module):
 
 
 def backwards(graph):
-    """Includes that the order forbids."""
+    """Yields the includes that the order forbids."""
     below = {}
     for order in ORDERS:
         rooms = order.split()
@@ -55,7 +55,7 @@ def backwards(graph):
 
 
 def crowded(graph):
-    """Rooms of too many modules."""
+    """Yields rooms of too many modules."""
     for name in sorted(set(map(room, graph))):
         count = sum(room(module) == name for module in graph)
         if count > YET_TO_SPLIT.get(name, MODULES):
@@ -63,7 +63,7 @@ def crowded(graph):
 
 
 def slight(graph, top):
-    """Short modules with one user."""
+    """Yields short modules with one user."""
     for module in sorted(graph):
         parts = [part for part in (top / f"{module}.c", top / f"{module}.h") if part.exists()]
         lines = sum(len(part.read_text().splitlines()) for part in parts)
@@ -73,7 +73,7 @@ def slight(graph, top):
 
 
 def circles(graph):
-    """Every circle that a depth-first walk finds, once."""
+    """Yields every circle that a depth-first walk finds, once."""
     state = {}
 
     def walk(module, path):

@@ -1,4 +1,4 @@
-"""The files for containers: what they name is there, and their parts know each other."""
+"""The files for containers: the files that they name exist, and their parts know each other."""
 import json
 import os
 import pathlib
@@ -41,7 +41,7 @@ def test_what_is_copied_is_there():
 
 
 def collected(kind):
-    """The names in an image, of this system."""
+    """Returns the names in an image, of this system."""
     programs = [BUILD / name for name in ("convolved", "convolved-codec", "convolved-device", "convolve")]
     listed = subprocess.run([PLACE / "collect.sh", kind, *programs], capture_output=True, text=True, check=True)
     assert not listed.stderr
@@ -49,7 +49,8 @@ def collected(kind):
 
 
 def test_what_is_collected():
-    """All is there, with what it leads to; one kind has PoCL and what it needs, the other nothing of it."""
+    """All files are there, with those that they lead to; one kind has PoCL and its dependencies,
+    the other nothing of it."""
     both, gpu = ({name for name in collected(kind)} for kind in ("cpu", "gpu"))
     for name in both:
         assert os.path.lexists(name), name
@@ -66,7 +67,7 @@ def test_what_is_collected():
 
 
 def test_tools():
-    """What is run in a container beside the service is there."""
+    """The programs that run in a container beside the service are there."""
     there = re.search(r"for name in ([a-z ]+); do ln -s busybox", FILE)[1].split()
     health = json.loads(re.search(r"^ +CMD (\[.+\])$", FILE, re.M)[1])
     assert health[0] in there

@@ -1,4 +1,4 @@
-"""What the documents name exists: linked files and sections, sources, errors."""
+"""Names in the documents exist: linked files and sections, sources, errors."""
 import os
 import pathlib
 import re
@@ -21,7 +21,7 @@ def prose(document):
 
 
 def anchors(document):
-    """As GitHub makes them."""
+    """Returns the anchors as GitHub makes them."""
     return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")
             for title in re.findall(r"^#+ (.+)$", prose(document), re.M)}
 
@@ -42,7 +42,7 @@ def test_links_lead_somewhere(document):
 
 
 def test_links_of_installed_documents(tmp_path):
-    """Documents lie elsewhere then, beside each other; so do what they link to."""
+    """Documents lie elsewhere then, beside each other; so do the files that they link to."""
     subprocess.run(["make", "-s", "-C", BUILD, "install", f"DESTDIR={tmp_path}"], check=True, timeout=600,
                    stdout=subprocess.DEVNULL)
     documents = list(tmp_path.glob("**/doc/convolved/**/*.md"))

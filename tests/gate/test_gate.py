@@ -1,4 +1,4 @@
-"""What ./dev test counts as passed, failed and skipped, given programs that lie."""
+"""The counts of ./dev test, passed, failed and skipped, given programs that lie."""
 import fnmatch
 import os
 import pathlib
@@ -21,7 +21,7 @@ OK = "echo '[       OK ] test_b'"
 
 
 def judged(tmp_path, *programs, after="", **environment):
-    """(passed, failed, skipped, stderr) of shell scripts that run as test programs."""
+    """Returns (passed, failed, skipped, stderr) of shell scripts that run as test programs."""
     script = f"set -eu\nlogs={tmp_path}\n. {GATE}\n"
     for number, program in enumerate(programs):
         path = tmp_path / f"program{number}"
@@ -95,7 +95,7 @@ def test_all_are_known():
 
 
 def selected(tmp_path, *names):
-    """(exit status, [tests to run], stderr) of these names in a small tree."""
+    """Returns (exit status, [tests to run], stderr) of these names in a small tree."""
     for name in ("http/test_a.py", "http/test_b.py", "http/b.py", "unit/test_b.c", "unit/b.h",
                  "fuzz/form.c", "lib/a.py"):
         (tmp_path / name).parent.mkdir(exist_ok=True)

@@ -1,4 +1,4 @@
-"""What the git hooks of ./dev hooks accept and refuse."""
+"""Subjects and files that the git hooks of ./dev hooks accept and refuse."""
 import os
 import pathlib
 import shutil
@@ -59,7 +59,7 @@ def test_formatting(clone):
     source = clone / "some file.c"
     source.write_text("int  main;\n")
     git(clone, "add", source.name)
-    source.write_text("int main;\n")  # what counts is staged
+    source.write_text("int main;\n")  # the staged content counts
     assert "code should be clang-formatted" in commit(clone)
     git(clone, "add", source.name)
     source.write_text("int  main;\n")

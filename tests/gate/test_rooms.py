@@ -9,7 +9,8 @@ ROOMS = pathlib.Path(__file__).resolve().with_name("rooms.py")
 
 
 def found(top, files):
-    """The output of rooms.py for a tree of files, {name: included files}, and its exit status."""
+    """Returns the output of rooms.py for a tree of files, {name: included files}, and its exit
+    status."""
     for name, included in files.items():
         file = top / name
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -32,7 +33,7 @@ def found(top, files):
     ({"attic/old.c": "base/log.h", "base/log.h": ""}, ["daemon/attic/old: attic is not in ORDERS"]),
     ({"base/a.h": "", "base/a.c": "base/b.h", "base/b.h": "", "base/b.c": "base/c.h",
       "base/c.h": "base/a.h"}, ["a circle: base/a -> base/b -> base/c -> base/a"]),
-    # A table is a module of its own: the struct that it makes is not part of what reads it.
+    # A table is a module of its own: the struct that it makes is not part of its readers.
     ({"base/a.h": "base/b.def", "base/b.h": "base/a.h base/b.def", "base/b.def": ""}, []),
     ({f"image/{n}.h": "" for n in range(18)}, []),
     ({f"image/{n}.h": "" for n in range(19)}, ["image: 19 modules, at most 18"]),

@@ -1,5 +1,5 @@
-/* Preloaded: libheif without codecs, which can be packages of their own. HEIF_LACKS names what is
- * missing: "encoder", "decoder" or both. */
+/* Preloaded: libheif without codecs, which can be packages of their own. HEIF_LACKS names the
+ * missing ones: "encoder", "decoder" or both. */
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>

@@ -43,7 +43,8 @@ def lines():
 
 
 def pair(directory, name, bits=2048):
-    """A certificate for 127.0.0.1 that is its own authority, and its key: (certificate, key)."""
+    """Returns a certificate for 127.0.0.1 that is its own authority, and its key: (certificate,
+    key)."""
     certificate, key = directory / f"{name}.crt", directory / f"{name}.key"
     subprocess.run([tool("openssl"), "req", "-x509", "-newkey", f"rsa:{bits}", "-nodes", "-days", "2",
                     "-subj", f"/CN={name}", "-addext", "subjectAltName=IP:127.0.0.1",
@@ -71,12 +72,12 @@ def guarded(launch, tmp_path, lines):
 
 
 def plain(service):
-    """The same address without a token."""
+    """Returns the same address without a token."""
     return Client(service.host, service.port)
 
 
 def test_tokens(guarded):
-    """Who may what; and no token is ever written anywhere."""
+    """Each token allows its own requests; and no token is ever written anywhere."""
     anyone = plain(guarded)
     for answer in (anyone.post(TARGET, BODY), anyone.get("/v1/filters"), anyone.get("/metrics"),
                    anyone.get("/nothing"), anyone.get("/v1/jobs/1")):
@@ -187,7 +188,7 @@ def test_reload(guarded, lines):
 
 
 def test_hash_token():
-    """The line holds the SHA-256; what is too short to be a random text is refused."""
+    """The line holds the SHA-256; a token too short to be random is refused."""
     known = subprocess.run(["sha256sum"], input="a-token-of-some-length".encode(), check=True,
                            capture_output=True).stdout.split()[0].decode()
     assert hashed("a-token-of-some-length") == f"token-sha256={known}\n"
@@ -198,7 +199,7 @@ def test_hash_token():
 
 @pytest.mark.parametrize("address", ["0.0.0.0:1", "[::]:1", "192.0.2.1:1", "[::ffff:192.0.2.1]:1"])
 def test_other_hosts(address, tmp_path, lines):
-    """What they can reach needs tokens or a word; the refusal says all ways out."""
+    """Addresses in others' reach need tokens or a word; the refusal says all ways out."""
     listen = ("--check-config", "--listen", address)
     done = run(*listen)
     assert done.returncode == INVALID
@@ -383,7 +384,7 @@ PASS = ('exec 3<&"$2"; LISTEN_FDNAMES=$1; shift 2; '
     ("convolved.socket", "0.0.0.0", INVALID), ("convolved.socket", "127.0.0.1", 0),
     ("metrics", "0.0.0.0", 0), ("tls", "127.0.0.1", INVALID)])
 def test_passed_sockets(name, host, status):
-    """The same rules hold for sockets of systemd, whose names say what they are."""
+    """The same rules hold for sockets of systemd, whose names say their kind."""
     with socket.create_server((host, 0)) as listener:
         fd = listener.fileno()
         done = subprocess.run(["/bin/bash", "-c", PASS, "bash", name, str(fd), PROGRAM,

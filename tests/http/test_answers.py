@@ -1,4 +1,4 @@
-"""What every answer carries, the trace that a request belongs to, and clients that fall silent."""
+"""Headers of every answer, the trace that a request belongs to, and clients that fall silent."""
 import concurrent.futures
 import contextlib
 import gzip
@@ -19,13 +19,13 @@ TRACE, SPAN = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 
 @pytest.fixture(scope="module")
 def impatient(launch):
-    """Who says nothing for two seconds has lost."""
+    """A client that says nothing for two seconds has lost."""
     with launch("--idle-timeout", "2", "--codecs", "2", "--max-body", "100000",
                 "--log-level", "debug") as service:
         yield service
 
 
-# What does not change, and gzip -------------------------------------------------------------------
+# Validators and gzip ------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("path", ["/v1/filters", "/v1/filters/box", "/openapi.json", "/"])
 def test_not_modified(impatient, path):
@@ -104,7 +104,7 @@ def test_gzip(impatient, path):
 
 
 def front_seconds(service):
-    """The processor time of the front."""
+    """Returns the processor time of the front."""
     return int(Process(service.process.pid).read("schedstat").split()[0]) * 1e-9
 
 
@@ -151,7 +151,8 @@ def test_shared_no_longer_than_a_second(impatient):
 
 
 def test_clients_share_no_secrets(impatient):
-    """What is shared is the same for all: a job's state is not, nor what depends on Accept."""
+    """Shared answers are the same for all: a job's state is not shared, nor are answers that depend
+    on Accept."""
     first, second = (impatient.post("/v1/filters/box", PNG, headers={"Prefer": "respond-async"}).json()["id"] for _ in range(2))
     assert impatient.get(f"/v1/jobs/{first}").json()["id"] != impatient.get(f"/v1/jobs/{second}").json()["id"]
     for _ in range(3):
@@ -228,7 +229,7 @@ def test_server_timing_async(impatient):
 # Traces -------------------------------------------------------------------------------------------
 
 def log_line(service, answer):
-    """The line about the request."""
+    """Returns the line about the request."""
     number = answer.headers["X-Request-Id"]
     return poll(lambda: re.search(f".*request {number}.*", service.log.read_text()), 60,
                 "its line")[0]
@@ -290,7 +291,7 @@ def test_stalled_body(impatient, sent):
 
 
 def test_stalled_refused_body(impatient):
-    """What is refused, and dropped as it comes, is answered when nothing more comes."""
+    """A request whose body is refused and dropped is answered when nothing more comes."""
     with impatient.socket(timeout=60) as connection:
         connection.sendall(head(5000).replace(b"/box", b"/none") + b"abc")
         read_answer(connection).refused(404, "unknown-filter")
@@ -320,7 +321,7 @@ def test_silence_between_requests(impatient):
 # Answers that are ready before a body has ended ------------------------------------------------
 
 def ask_with_body(service, method, path, timeout=60):
-    """The whole answer to a request of whose body only a part comes."""
+    """Returns the whole answer to a request of whose body only a part comes."""
     with service.socket(timeout=timeout) as connection:
         connection.sendall(f"{method} {path} HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nab".encode())
         text = b""

@@ -1,4 +1,5 @@
-"""Animated PNGs, put together by hand: what a frame leaves of the ones before, and what is wrong."""
+"""Animated PNGs, put together by hand: the parts that a frame leaves of the ones before, and
+errors."""
 import io
 import pathlib
 import struct
@@ -33,7 +34,7 @@ def count(frames, plays=0):
 
 
 def animate(files, places, hidden=None, size=(WIDTH, HEIGHT)):
-    """Frames are files of one kind; hidden: what is shown by those who know of no frames."""
+    """Frames are files of one kind; hidden: the image for readers that know of no frames."""
     chunks = list(png_chunks(hidden or files[0]))
     body = PNG_SIGNATURE + png_chunk(b"IHDR", struct.pack(">2I", *size) + chunks[0][1][8:]) + count(len(files))
     body += b"".join(png_chunk(name, data) for name, data in chunks[1:] if name in (b"PLTE", b"tRNS"))
@@ -59,7 +60,7 @@ def pictures(places, bands, kind):
 
 
 def composed(frames, places, full):
-    """What is seen of each, in floats: colours, and alpha as a share."""
+    """Returns the visible part of each, in floats: colours, and alpha as a share."""
     canvas, seen = np.zeros((HEIGHT, WIDTH, frames[0].shape[2])), []
     for frame, (x, y, width, height, dispose, blend) in zip(frames, places, strict=True):
         kept = canvas.copy()
@@ -128,7 +129,7 @@ def test_kinds_of_png(service):
 
 
 def test_hidden_picture(service):
-    """What is shown without frames need not be one; the first may then leave pixels out."""
+    """The image without frames need not be one of them; the first frame may then leave pixels out."""
     hidden, small = random_pixels(1, WIDTH, HEIGHT, 3, "u8"), random_pixels(2, 9, 7, 3, "u8")
     body = animate([write_png(small), write_png(small)], [(1, 2, 9, 7, NONE, SOURCE), (20, 3, 9, 7, NONE, SOURCE)],
                    hidden=write_png(hidden))

@@ -1,4 +1,4 @@
-"""AVIF: read and written, what travels beside its pixels, and small files that ask for much."""
+"""AVIF: read and written, metadata, and small files that ask for much."""
 import os
 import pathlib
 import re
@@ -170,8 +170,8 @@ def test_metadata(service, strip):
 
 
 def test_orientation_of_exif(service):
-    """Upright in, upright out; in AVIF the tag says nothing of how to show it. From 8.16 on libvips writes
-    what does."""
+    """Upright in, upright out; in AVIF the tag does not say how to show it. From 8.16 on libvips
+    writes a property that does."""
     turned = np.rot90(WAVES, -1)
     answer = service.identity(jpeg(6), format="avif", quality=95)
     got = read_vips(answer.body, ".avif", np.uint8, 3)
@@ -182,7 +182,7 @@ def test_orientation_of_exif(service):
 
 
 def by_hand(*more, **options):
-    """An AVIF of one picture with these properties, and its pixels."""
+    """Returns an AVIF of one picture with these properties, and its pixels."""
     data, configuration = heif.picture(write_avif(write_png(WAVES), ".png", "--Q", "95"))
     return heif.heif([(b"av01", data, [ispe(157, 91), heif.box(b"av1C", configuration), *more])],
                      **options)
@@ -268,7 +268,7 @@ def av01(side, declared=None):
 
 
 def grid(rows, columns, side, declared=None, items=1):
-    """A grid of a few pictures, many times."""
+    """Returns a grid of a few pictures, many times."""
     _, data, properties = av01(side, declared)
     width, height = columns * (declared or side), rows * (declared or side)
     shape = struct.pack(">BBBBHH", 0, 0, rows - 1, columns - 1, width, height)
@@ -305,7 +305,7 @@ def test_bomb(shared, name):
 
 
 def test_items(shared):
-    """libheif looks for each among all, unless it refuses so many: that ends."""
+    """libheif looks for each among all, unless it refuses so large a number: that ends."""
     answer = shared.identity(heif.heif([av01(16)] + [(b"abcd", b"x", [])] * 19000))
     assert answer.status == 422 or sanitized(), answer
 
@@ -359,7 +359,7 @@ def no_codecs(tmp_path_factory):
 
 @pytest.mark.parametrize("lacks, read, written", [("encoder", True, False), ("decoder", False, True)])
 def test_without_codec(launch, no_codecs, lacks, read, written):
-    """libvips has the operations, but libheif does not have what they need."""
+    """libvips has the operations, but libheif lacks their codecs."""
     body = write_avif(write_png(WAVES), ".png")
     with launch("--codecs", "1", environment={"LD_PRELOAD": str(no_codecs), "HEIF_LACKS": lacks,
                                               "ASAN_OPTIONS": "verify_asan_link_order=0"}) as service:

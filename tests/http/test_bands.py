@@ -20,7 +20,7 @@ def chain(text):
 
 
 def each(service, pixels, filters, **options):
-    """What every band gives by itself."""
+    """Returns the result of every band by itself."""
     bands = [service.filter(pixels[:, :, b:b + 1], chain(filters), variant="general", **options) for b in range(pixels.shape[2])]
     return np.concatenate([one.pixels for one in bands], axis=2)
 

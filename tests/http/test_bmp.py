@@ -1,4 +1,4 @@
-"""Bitmaps: BMP files of every kind, and what is wrong with some."""
+"""Bitmaps: BMP files of every kind, and errors in some."""
 import struct
 
 import numpy as np
@@ -20,7 +20,7 @@ def decoded(service, body, **options):
 
 
 def packed(indices, bits):
-    """Rows of indices, from bottom to top, each filled to four bytes."""
+    """Returns rows of indices, from bottom to top, each filled to four bytes."""
     rows = b""
     for row in indices[::-1]:
         text = "".join(f"{index:0{bits}b}" for index in row)
@@ -51,7 +51,8 @@ def entries(palette):
 
 
 def words(pixels, bits, masks):
-    """Rows of pixels whose channels have these masks; also the channels that remain of them."""
+    """Returns rows of pixels whose channels have these masks; also the channels that remain of
+    them."""
     height, width, bands = pixels.shape
     value, kept = np.zeros((height, width), np.uint64), np.zeros_like(pixels)
     for band, mask in zip(range(bands), masks):
@@ -81,7 +82,7 @@ def test_palette(service, bits, grey):
 
 
 def test_short_palette(service):
-    """What it lacks is black."""
+    """Missing pixels are black."""
     palette = np.array([[10, 20, 30], [200, 100, 50]], np.uint8)
     indices = np.arange(37 * 3).reshape(3, 37) % 5
     body = bmp(header(37, 3, 8, colours=2), packed(indices, 8), entries(palette))
@@ -131,7 +132,7 @@ def runs(bits, code, width=8, height=4):
 
 
 def test_runs_of_8(service):
-    """Equal ones, others, a line, a move within a row and over rows, what is outside, an early end."""
+    """Equal ones, others, a line, a move within a row and over rows, places outside, an early end."""
     code = [3, 5, 2, 6, 0, 0,  # the lowest row: 5 5 5 6 6, then nothing
             0, 3, 1, 2, 3, 0, 0, 2, 2, 0, 20, 9, 0, 0,  # 1 2 3 . . 9 9 9, the rest is outside
             0, 2, 4, 1, 2, 7, 0, 1]  # a row above the next: 4 to the right, 7 7, the end
@@ -257,7 +258,7 @@ def test_too_large(service):
     assert "32000" in problem["detail"]
 
 
-# What is wrong ------------------------------------------------------------------------------------
+# Errors -------------------------------------------------------------------------------------------
 
 def rgb():
     return imagefiles.written(imagefiles.pil(random_pixels(1, 37, 19, 3, "u8")), "BMP")

@@ -29,8 +29,8 @@ def segment(marker, content):
 
 
 def jpeg_scans(count, side=4000):
-    """A grey progressive JPEG. Its scans of 60 bytes each go over all coefficients and change none:
-    every code says that the next blocks, 32767 at most, are zero."""
+    """Returns a grey progressive JPEG. Its scans of 60 bytes each go over all coefficients and
+    change none: every code says that the next blocks, 32767 at most, are zero."""
     def table(kind, symbol):  # one code, of one bit
         return segment(0xc4, bytes([kind, 1]) + bytes(15) + bytes([symbol]))
 
@@ -68,7 +68,7 @@ FIRST = b"II*\0" + struct.pack("<I", 8)
 
 
 def exif_directories(count, nested):
-    """A directory of pointers, each to a directory of pointers, each to an empty one."""
+    """Returns a directory of pointers, each to a directory of pointers, each to an empty one."""
     inner = 8 + len(directory([(0, 0, 0, 0)] * count))
     empty = inner + len(directory([(0, 0, 0, 0)] * nested))
     return (FIRST + directory([(EXIF_POINTER, 4, 1, inner)] * count)
@@ -76,7 +76,7 @@ def exif_directories(count, nested):
 
 
 def exif_overlapping(count, size):
-    """Entries with one value, all the same bytes."""
+    """Returns entries with one value, all the same bytes."""
     at = 8 + len(directory([(0, 0, 0, 0)] * count))
     return (FIRST + directory([(0x9000 + i % 4096, 2, size, at) for i in range(count)])
             + b"a" * size)
@@ -229,7 +229,7 @@ def test_bomb(narrow, name):
 
 
 def test_no_bombs(narrow):
-    """What files in use have passes."""
+    """Ordinary files pass."""
     exif = FIRST + directory([(0x10e, 2, 60000, 8 + 18)]) + b"a" * 60000
     for body in (
             jpeg_scans(90, 1448), png_texts(900, b"\0" + zlib.compress(b"a" * 1000)),

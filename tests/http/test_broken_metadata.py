@@ -14,7 +14,7 @@ WHOLE = previews.exif(ENTRIES, PICTURE)
 
 
 def files(data):
-    """A block of EXIF in each format that has one; too long for a segment, not in JPEG."""
+    """Yields a block of EXIF in each format that has one; too long for a segment, not in JPEG."""
     if len(data) < 65000:
         yield previews.jpeg(segment(0xE1, EXIF + data))
     yield previews.png((b"eXIf", data))
@@ -64,7 +64,7 @@ def test_exif_of_any_types(service, kind):
 
 
 def test_thumbnails_that_lie_elsewhere(service):
-    """Of any place and length."""
+    """Entries have any place and length."""
     for place in (0, 7, len(WHOLE) - 4, len(WHOLE), 0xFFFFFFF0):
         for length in (0, 1, len(PICTURE), len(WHOLE), 0x7FFFFFFF, 0xFFFFFFFF):
             thumbnail = [ENTRIES[0], (0x0201, 4, 1, struct.pack("<I", place)),

@@ -1,5 +1,5 @@
-"""What pages may do through their visitors' browsers: nothing, unless they are of a site that the
-service allows, however they name it."""
+"""Requests of pages through their visitors' browsers: all are refused, unless the pages are of a
+site that the service allows, however they name it."""
 import socket
 import tempfile
 

@@ -62,7 +62,7 @@ def connected(found):
 
 
 def edges(pixels, border="replicate", value=0, low=0.2, high=0.6):
-    """Where edges are, of pixels without alpha; and what may have been some."""
+    """Returns the edges of pixels without alpha, and pixels that may be edges."""
     kind = oracle.type_name(pixels.dtype)
     exact = pixels.astype(np.float64 if kind == "f32" else np.int64)
     planes = [exact[:, :, b] for b in range(pixels.shape[2])]
@@ -103,7 +103,7 @@ def test_small(service, width, height):
 
 
 def test_not_a_number(service):
-    """Neither it nor an infinity is an edge, nor what is beside it; the rest is as without it."""
+    """Neither it nor an infinity is an edge, nor are their neighbours; the rest is as without it."""
     pixels = waves("f32", 1)
     clean = service.filter(pixels, [("canny", {"sigma": 0, "low": 0, "high": 0})]).pixels
     pixels[20, 30], pixels[40, 90] = np.nan, np.inf
@@ -115,8 +115,8 @@ def test_not_a_number(service):
 
 
 def snake(side, gap=9):
-    """A dark band that winds through the whole image, of a contrast that begins no edge, and a place
-    on it that does."""
+    """Returns a dark band that winds through the whole image, of a contrast that begins no edge,
+    and a place on it that does."""
     pixels = np.full((side, side, 1), 100, np.uint8)
     for number, row in enumerate(range(gap, side - gap, gap)):
         pixels[row:row + gap // 2, gap:side - gap] = 120
@@ -231,7 +231,8 @@ def test_memory_is_bounded(launch):
 
 
 def test_ends(launch):
-    """Cancelled at any moment, or past its deadline: nothing stays. Where answers are files, too."""
+    """Cancelled at any moment, or past its deadline: nothing stays. This also holds for answers in
+    files."""
     pixels = waves("u8", 3, 1500, 900)
     for size, devices in (("64M", ONE_DEVICE), ("0", TWO_DEVICES)):
         with launch("--codecs", "2", "--spool-size", size, environment=devices) as service:

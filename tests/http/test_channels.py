@@ -19,7 +19,7 @@ BILATERAL = ("bilateral", {"radius": 3, "sigma_range": 0.3})
 
 
 def samples(*things):
-    """Each type with a border rule or two."""
+    """Yields each type with a border rule or two."""
     for kind, borders in (("u8", ("reflect101", "constant", "crop")), ("u16", ("wrap", "crop")),
                           ("f32", ("replicate", "wrap", "constant"))):
         for border in borders:
@@ -70,8 +70,8 @@ def test_luma_and_chroma(service, channels, one, bands):
 @pytest.mark.parametrize("kind", oracle.TYPES)
 @pytest.mark.parametrize("border", ["reflect", "wrap", "crop"])
 def test_chains(service, border, kind):
-    """5x5 on the intensity, 3x3 on the colours; after what filters= says. Nothing is rounded between
-    them."""
+    """5x5 on the intensity, 3x3 on the colours; after the filters of filters=. Nothing is rounded
+    between them."""
     pixels = random_pixels(seed_of(border, kind), 91, 67, 3, kind)
     for filters, luma, chroma in (([], [("gaussian", {"size": 5})], [("box", {"size": 3})]),
                                   ([SHARPEN], [BOX], [GAUSSIAN]),
@@ -97,7 +97,7 @@ def test_channels_leave_luma_alone(service):
 
 
 def test_luma_of_grey_colours(service):
-    """Where there is no colour, none comes of it, and chroma has nothing to do."""
+    """Without colour, none comes of it, and chroma has nothing to do."""
     grey = np.repeat(random_pixels(5, 61, 43, 1, "u8"), 3, axis=2)
     got = service.filter(grey, [GAUSSIAN], channels="luma").pixels
     assert (got == got[:, :, :1]).all()
@@ -204,11 +204,11 @@ IGNORES = [("highpass", {"sigma": 3}), ("sobel", {}), ("laplacian", {}), ("dog",
 
 @pytest.mark.parametrize("one", WEIGHS + COMPARES + IGNORES, ids=str)
 def test_alpha_and_channels(service, one):
-    """As docs/api.md has it: what alpha weighs, what is done to it, and what other channels get."""
+    """Alpha as weight, alpha as a channel, and other channels are as docs/api.md has them."""
     pixels = random_pixels(5, 60, 40, 4, "u8", True)
     pixels[:, :25, 3], pixels[:, 40:, 3] = 0, 255
     other = pixels.copy()
-    other[:, :25, :3] = random_pixels(6, 25, 40, 3, "u8")  # where nobody can see it
+    other[:, :25, :3] = random_pixels(6, 25, 40, 3, "u8")  # in places that nobody can see
 
     def done(image, channels, **options):
         answer = service.filter(image, [one], channels=channels, alpha=int(image.shape[2] == 4), **options)

@@ -1,4 +1,5 @@
-"""How a client says that its answer is to be coded, and what it is told where the format cannot."""
+"""A client's wishes for the coding of its answer, and the refusals if the format cannot fulfil
+them."""
 import io
 import pathlib
 import re
@@ -29,7 +30,7 @@ def lost(answer):
 
 
 def full_chroma(body):
-    """Of a JPEG: whether all its components are sampled alike."""
+    """Tells whether all components of a JPEG are sampled alike."""
     return len({layer[1:3] for layer in Image.open(io.BytesIO(body)).layer}) == 1
 
 
@@ -48,7 +49,8 @@ def test_lossless_webp(service, bands):
 
 
 def test_lossless_keeps_hidden_colour(service):
-    """Where alpha is 0 and no filter is: of stills; of frames the answer says that it is gone."""
+    """Colours at alpha 0 without a filter: stills keep them; for frames the answer says that they
+    are lost."""
     pixels = random_pixels(3, 61, 47, 4, "u8", True)
     assert np.any(pixels[pixels[:, :, 3] == 0])
     path = "/v1/filters/box?size=3&regions=1,1,2,2&lossless=1&format="

@@ -1,4 +1,4 @@
-"""Configuration: where values come from, which wins, and what is said of those that are wrong."""
+"""Configuration: the sources of values, which wins, and messages about wrong ones."""
 import re
 import subprocess
 
@@ -8,7 +8,7 @@ from command import INVALID, run
 from service import BUILD, REPOSITORY, configuration, sections, tool
 
 def check(*arguments, **options):
-    """--check-config: (exit status, what it said)."""
+    """--check-config: (exit status, output)."""
     done = run("--check-config", *arguments, **options)
     return done.returncode, done.stderr
 
@@ -24,7 +24,7 @@ def file(tmp_path):
 
 
 def test_every_error_of_a_file(file):
-    """All of them, each with file and line, key and value, and what is valid."""
+    """All of them, each with file and line, key and value, and the valid values."""
     path = file("codecs=1\n[limits]\n# a comment\nmax-body=10X\nmax-jobs=0\ncodecs=3\nmax-jobs=4\n"
                 "colour=red\nnonsense\n\n[Limits]\nmax-wait=5\n[service]\nlisten=localhost:80\n"
                 "log-level=loud\nsocket-mode=999\n[service]\n[access]\nallow-anonymous=perhaps\n"
@@ -100,7 +100,7 @@ def test_sections():
 
 
 def test_sample_is_valid_when_uncommented(file):
-    """Every default can be written down, and is what is there without it."""
+    """Every default can be written down, and is the value without it."""
     path = file(re.sub(r"^#([a-z-]+=)", r"\1", run("--print-config").stdout, flags=re.M))
     status, said = check("--config", path)
     assert (status, said) == (0, "")
@@ -119,5 +119,5 @@ def test_manual(tmp_path):
 
 
 def test_configuration_helper():
-    """What other tests write their files with."""
+    """This is how other tests write their files."""
     assert configuration("codecs=1\nmax-jobs=2\n") == "[workers]\ncodecs=1\n[limits]\nmax-jobs=2\n"

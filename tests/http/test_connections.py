@@ -1,4 +1,4 @@
-"""Connections: clients that close their side, and what one client may hold of all there are."""
+"""Connections: clients that close their side, and a client's share of all."""
 import concurrent.futures
 import contextlib
 import http.client
@@ -29,7 +29,7 @@ def head(pixels, *headers, filter_name="box", size=None):
 
 
 def slow_reader(service):
-    """A connection that takes little of an answer at a time."""
+    """Returns a connection that takes little of an answer at a time."""
     connection = socket.socket()
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 16)
     connection.settimeout(60)
@@ -42,7 +42,8 @@ def busy_seconds(process):
 
 
 def test_half_closed(service):
-    """Who closes its side while its answer is being sent gets all of it, and costs nothing."""
+    """A client that closes its side while its answer is being sent gets all of it, and costs
+    nothing."""
     with slow_reader(service) as connection:
         connection.sendall(head(LARGE) + LARGE.tobytes())
         began = connection.recv(1, socket.MSG_PEEK)
@@ -82,8 +83,8 @@ def test_left_at_once(service):
 
 @pytest.mark.parametrize("kind", ["body", "form"])
 def test_uploads_that_end_with_the_drain(launch, kind):
-    """What arrives as the time to finish runs out is answered, or told that it is too late, and the
-    service ends as it should."""
+    """A request that arrives as the time to finish runs out is answered, or told that it is too
+    late, and the service ends as it should."""
     body, headers = SMALL.tobytes(), []
     if kind == "form":
         body, content_type = multipart([("image", "a", body)])
@@ -107,7 +108,8 @@ def test_uploads_that_end_with_the_drain(launch, kind):
                 assert not (answer := upload.recv(1 << 16)) or answer.split()[1] in (b"200", b"503")
 
 
-# What one client may hold --------------------------------------------------------------------------
+# A client's share
+# ----------------------------------------------------------------------------------
 
 class Other(Client):
     """A client at another address."""
@@ -136,7 +138,7 @@ def under_way(service, count):
 
 
 def test_trickling_bodies(launch):
-    """A body that has not come is no job: it keeps nobody out, whoever sends it."""
+    """A body that has not come is no job: it keeps nobody out, whatever client sends it."""
     with launch("--max-jobs", "8", "--body-rate", "0") as service, begun(service, 80) as connections:
         under_way(service, 80)
         for byte in range(10, 15):
@@ -204,7 +206,7 @@ def test_workers_take_turns(launch):
 
 
 def in_backlog(port):
-    """How many clients wait to be accepted."""
+    """Returns the number of clients that wait to be accepted."""
     for line in pathlib.Path("/proc/net/tcp").read_text().splitlines()[1:]:
         _, local, _, state, queues = line.split()[:5]
         if state == "0A" and int(local.partition(":")[2], 16) == port:
@@ -288,7 +290,7 @@ def test_operator_gets_in(launch):
 
 
 def test_addresses_at_once(launch):
-    """Who comes to one address is not taken for who comes to another one at the same time."""
+    """A client of one address is not taken for one that comes to another address at the same time."""
     port = free_port()
     with launch("--metrics-listen", f"127.0.0.1:{port}", "--http-workers", "1") as service, \
             contextlib.ExitStack() as stack:
@@ -338,7 +340,7 @@ def test_users_of_a_unix_socket(launch):
 # Half-closed ---------------------------------------------------------------------------------------
 
 def after_continue(connection):
-    """The answer, after any number of 100 Continue."""
+    """Returns the answer, after any number of 100 Continue."""
     while connection.recv(12, socket.MSG_PEEK | socket.MSG_WAITALL) == b"HTTP/1.1 100":
         assert connection.recv(25, socket.MSG_WAITALL) == b"HTTP/1.1 100 Continue\r\n\r\n"
     return read_answer(connection)
@@ -350,7 +352,7 @@ def is_readable(connection):
 
 @pytest.mark.parametrize("when", ["at once", "later"])
 def test_half_closed_waiting(service, when):
-    """Who closes its side while its image is filtered gets it."""
+    """A client that closes its side while its image is filtered gets it."""
     pixels = np.random.default_rng(3).integers(0, 256, (700, 700, 3), np.uint8)
     with service.socket() as connection:
         connection.sendall(head(pixels, filter_name="bilateral") + pixels.tobytes())

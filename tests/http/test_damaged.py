@@ -22,7 +22,7 @@ BEFORE = [np.full((384, 512, 3), 255, np.uint8), random_pixels(7, 640, 480, 3, "
 
 
 def written(pixels, kind):
-    """A file by libvips's own command."""
+    """Returns a file by libvips's own command."""
     with tempfile.TemporaryDirectory() as directory:
         source, target = pathlib.Path(directory, "in.png"), pathlib.Path(directory, "out")
         source.write_bytes(write_png(pixels))
@@ -50,7 +50,7 @@ def damaged(file, kind, count=16):
 
 
 def told(answer):
-    """All of a picture, or the kind of the problem."""
+    """Returns all of a picture, or the kind of the problem."""
     return answer.body if answer.status == 200 else (answer.status, answer.problem["type"])
 
 

@@ -22,10 +22,10 @@ PNG = imagefiles.write_png(PIXELS)
 JPEG = imagefiles.written(imagefiles.pil(random_pixels(1, 60, 40, 3, "u8")), "jpeg")
 
 
-# What needs no service ----------------------------------------------------------------------------
+# Without a service --------------------------------------------------------------------------------
 
 def alerts():
-    """{name: lines of its rule}"""
+    """Returns {name: lines of its rule}"""
     text = RULES.read_text()
     parts = re.split(r"(?m)^      - alert: (\w+)$", text)[1:]
     return dict(zip(parts[::2], parts[1::2]))
@@ -52,7 +52,7 @@ def test_every_alert_is_tested_and_explained():
 
 
 def test_runbooks_are_where_they_are_said_to_be():
-    """What is installed leads to the page that is installed, or to where configure was told."""
+    """The installed links lead to the installed page, or to the one that configure was told."""
     urls = re.findall(r"runbook_url: (.+)", (BUILD / "convolved.rules.yml").read_text())
     assert len(urls) == len(alerts())
     makefile = (BUILD / "Makefile").read_text()
@@ -62,7 +62,7 @@ def test_runbooks_are_where_they_are_said_to_be():
     assert all(re.match(r"\w+://", url) for url in urls)
 
 
-# What does ----------------------------------------------------------------------------------------
+# With a service -----------------------------------------------------------------------------------
 
 def traffic(service):
     """A round of everything: images, chains, errors, asynchronous jobs, verification."""
@@ -89,7 +89,7 @@ class Prometheus:
              f"--web.listen-address=127.0.0.1:{self.port}"], stdout=self.log, stderr=self.log)
 
     def ask(self, path, **parameters):
-        """The data of an answer; says what Prometheus found wrong."""
+        """Returns the data of an answer; prints Prometheus's error."""
         query = urllib.parse.urlencode(parameters, doseq=True)
         try:
             with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}?{query}",
@@ -175,7 +175,7 @@ def test_dashboard_is_whole():
 
 
 def shown(panel, value):
-    """(text, colour) that a value has, by its mapping or its thresholds."""
+    """Returns (text, colour) that a value has, by its mapping or its thresholds."""
     defaults = panel["fieldConfig"]["defaults"]
     words = [m["options"] for m in defaults.get("mappings", []) if m["type"] == "value"]
     step = [s for s in defaults["thresholds"]["steps"] if s["value"] is None or s["value"] <= value]
@@ -184,7 +184,7 @@ def shown(panel, value):
 
 
 def test_dashboard_says_what_is_good():
-    """Each panel says what it shows; what must not be is not green, as without thresholds all is; no
+    """Each panel describes itself; bad values are not green, as without thresholds all are; no
     number is a date by accident."""
     by_title = {panel["title"]: panel for panel in panels()}
     for panel in panels():

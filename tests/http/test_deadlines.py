@@ -111,7 +111,7 @@ def test_no_handshake(hasty):
 
 
 def test_handshake_in_pieces(hasty):
-    """What waits for its client goes on with it."""
+    """A job that waits for its client goes on with it."""
     incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
     inside = hasty.context.wrap_bio(incoming, outgoing, server_hostname="localhost")
     with hasty.secure.socket() as connection:

@@ -25,7 +25,7 @@ def pair(reloadable):
 
 
 def used(answer):
-    """The labels of the devices that filtered it."""
+    """Returns the labels of the devices that filtered it."""
     assert answer.status == 200, answer
     return {device.split()[0] for device in answer.headers["X-Device"].split(", ")}
 
@@ -72,7 +72,8 @@ def waits(pair):
 
 
 def stuck_on(pair, pool):
-    """A request with tiles that wait for cpu1; one whose tiles a new worker has done is asked again."""
+    """Returns a request with tiles that wait for cpu1; one whose tiles a new worker has done is
+    asked again."""
     asked = [pool.submit(filter_on, pair, LARGE, "cpu1")]
 
     def stuck():
@@ -113,7 +114,7 @@ def test_tried_again(pair):
 
 
 def test_gone(pair):
-    """Where none of its devices comes back the request is told, and a later one at once."""
+    """If none of its devices comes back the request is told, and a later one at once."""
     waits(pair)
     with concurrent.futures.ThreadPoolExecutor() as pool:
         stuck = pool.submit(filter_on, pair, LARGE, "cpu1")

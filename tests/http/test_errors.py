@@ -1,5 +1,5 @@
-"""What a client can get wrong: each has its own answer, which says what is wrong and what would be
-right, and none disturbs the next request."""
+"""Clients' errors: each has its own answer, which names the error and the right form, and none
+disturbs the next request."""
 import concurrent.futures
 import http.client
 import io
@@ -197,7 +197,7 @@ def test_not_an_image(service, body):
     ("JPEG2000", "JPEG 2000 (opj_decompress", {}), ("JPEG2000", "JPEG 2000 (opj_decompress", {"no_jp2": True}),
     ("ICO", "an icon (ICO; ImageMagick or icotool", {})])
 def test_not_read_but_named(service, name, says, options):
-    """With what converts it."""
+    """The answer names a tool that converts it."""
     body = imagefiles.written(imagefiles.pil(random_pixels(3, 40, 30, 3, "u8")), name, **options)
     detail = service.identity(body).refused(415, "not-an-image")["detail"]
     assert f"look like {says}" in detail and "converts it to PNG" in detail
@@ -468,8 +468,8 @@ def test_job_timeout(launch):
 
 
 def test_overload(limited):
-    """More than max-jobs at a time: refused quickly and told when to come again; what was accepted
-    is done."""
+    """More than max-jobs at a time: refused quickly and told when to come again; accepted ones are
+    done."""
     pixels = random_pixels(3, 500, 600, 3, "u8")
     filters = [("gaussian", {"sigma": 2.0})] * 3
     with concurrent.futures.ThreadPoolExecutor(12) as pool:
@@ -491,7 +491,7 @@ def test_overload(limited):
     b"POST /v1/filters/box HTTP/1.1\r\nHost: x\r\n",
 ], ids=["lines", "tls", "zeros", "half"])
 def test_unfinished(service, garbage):
-    """What is no request yet, by a client that then says nothing or leaves."""
+    """These are no requests yet, by a client that then says nothing or leaves."""
     with service.socket() as silent, service.socket() as leaving:
         silent.sendall(garbage)
         leaving.sendall(garbage)
@@ -546,7 +546,7 @@ def test_one_byte_at_a_time(service):
         oracle.check(read_answer(connection).pixels, oracle.filtered(PIXELS[:4, :4], [("box", {})]))
 
 
-# What curl does -----------------------------------------------------------------------------------
+# curl ---------------------------------------------------------------------------------------------
 
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 

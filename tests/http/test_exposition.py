@@ -1,4 +1,4 @@
-"""The reader of metrics, which must refuse what a scraper would."""
+"""The reader of metrics, which must refuse whatever a scraper would."""
 import math
 
 import pytest

@@ -1,5 +1,4 @@
-"""Files in and out: every format, the samples that it can hold, what travels beside the pixels,
-and how a client says what it wants."""
+"""Files in and out: every format, the samples that it can hold, metadata, and clients' wishes."""
 import io
 import socket
 import struct
@@ -30,7 +29,7 @@ def visible(pixels):
 
 
 def decoded(service, body, **options):
-    """What the service takes the file for, after a filter that changes nothing."""
+    """Returns the format that the service finds in the file, after a filter that changes nothing."""
     return service.identity(body, format="raw", **options).pixels
 
 
@@ -204,7 +203,7 @@ def test_write_gif(service):
 @pytest.mark.parametrize("kind", ["u16", "f32"])
 @pytest.mark.parametrize("name", ["jpeg", "webp", "gif", "png"])
 def test_write_fewer_bits(service, name, kind):
-    """What a format cannot hold is either brought to its range or refused as unencodable."""
+    """Pixels that a format cannot hold are either brought to its range or refused as unencodable."""
     if (name, kind) == ("png", "u16"):
         return
     pixels = smooth(80, 60, 3, kind)
@@ -336,7 +335,7 @@ def test_orientation_exact(service, orientation):
 
 
 def described(name):
-    """A file with a profile, a resolution of 300 to the inch and a description."""
+    """Returns a file with a profile, a resolution of 300 to the inch and a description."""
     options = {"icc_profile": PROFILE}
     if name in ("JPEG", "PNG", "WEBP"):
         options["exif"] = exif(description="kept unless stripped")
@@ -370,7 +369,7 @@ def test_profile_survives_conversion(service):
         assert picture.info.get("icc_profile") == PROFILE, target
 
 
-# What a client wants ------------------------------------------------------------------------------
+# Clients' wishes ----------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("accept, expected", [
     ("*/*", "image/png"),
@@ -415,7 +414,7 @@ def test_accept_of_raw_pixels(service):
 
 @pytest.mark.parametrize("name, side", [("jpeg", 65500), ("webp", 16383), ("gif", 65535), ("bmp", 32000)])
 def test_accept_of_what_a_format_cannot_hold(service, name, side):
-    """What the client likes less, but can be written, comes before what cannot."""
+    """A less liked format that can be written comes before one that cannot."""
     def answer(shape, accept):
         wide = np.zeros((*shape, 3), np.uint8)
         return service.post(f"/v1/filters/box?raw={raw_kind(wide)}", wide.tobytes(), headers={"Accept": accept})

@@ -1,5 +1,5 @@
-"""Forms as clients send them, and as none should: the image is found or the answer says what is
-wrong, and the service lives."""
+"""Forms as clients send them, and as none should: the image is found or the answer names the error,
+and the service lives."""
 import numpy as np
 import pytest
 
@@ -45,7 +45,8 @@ def test_parameters(service):
     ("multipart/form-data; boundary=" + 70 * "-", 70 * b"-"),
     ("multipart/form-data; boundary=\"'()+_,-./:=?\"", b"'()+_,-./:=?")])
 def test_boundaries(service, kind, boundary):
-    """Of each length, with a preamble, spaces behind it and an epilogue, in however small pieces."""
+    """Forms of each length are read, with a preamble, spaces behind it and an epilogue, in however
+    small pieces."""
     body = (b"\r\n--preamble\r\n" + part(b"form-data; name=image", IMAGE, boundary + b" \t")
             + b"--" + boundary + b"-- \r\nepilogue\r\n--" + boundary + b"\r\n")
     right(post(service, body, kind))
@@ -113,7 +114,7 @@ def test_parameter_values(service):
 
 
 def test_image_of_boundaries(service):
-    """What looks like the beginning of a boundary is part of the image."""
+    """Bytes like the beginning of a boundary are part of the image."""
     image = (b"\r\n--\r\n--bou\r\r\n-" * 99)[:len(IMAGE)]
     body = part(b"form-data; name=image", image, b"bound") + b"--bound--"
     pixels = np.frombuffer(image, np.uint8).reshape(SMALL.shape)
@@ -124,7 +125,7 @@ def test_image_of_boundaries(service):
 
 
 def test_refused_under_way(service):
-    """What is wrong in the middle is told when the body ends; nothing of it is kept until then."""
+    """An error in the middle is told when the body ends; nothing of it is kept until then."""
     body = part(b"form-data; name=image") + b"--b\r\n\r\n"
     with service.socket() as connection:
         connection.sendall(f"POST {TARGET} HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body) + 1}\r\n"

@@ -1,4 +1,5 @@
-"""Filters that count the image's values first: against numpy, and in chains against what they come to."""
+"""Filters that count the image's values first: against numpy, and in chains against the counted
+values."""
 import time
 
 import numpy as np
@@ -15,7 +16,7 @@ KINDS = [("u8", 1, 0), ("u8", 3, 0), ("u8", 4, 1), ("u16", 4, 0), ("u16", 2, 1),
 
 
 def uneven(kind, bands, height=83, width=61):
-    """Values in two heaps of different sizes, others for each band."""
+    """Returns values in two heaps of different sizes, others for each band."""
     rng = np.random.default_rng(seed_of(kind, bands, height))
     shape = (height, width, bands)
     low, high = rng.normal(0.2, 0.05, shape), rng.normal(0.7, 0.1, shape)
@@ -24,7 +25,7 @@ def uneven(kind, bands, height=83, width=61):
 
 
 def counted(band, kind):
-    """Counts of 256 or 65536 values."""
+    """Returns counts of 256 or 65536 values."""
     n = 256 if kind == "u8" else 65536
     return np.bincount(np.rint(band.ravel() / FULL[kind] * (n - 1)).astype(int), minlength=n)
 
@@ -42,7 +43,7 @@ def otsu(band, kind):
 
 
 def equalizing(band, kind):
-    """The table for shares of full scale at equal distances."""
+    """Returns the table for shares of full scale at equal distances."""
     counts, entries = counted(band, kind), 256 if kind == "u8" else 1024
     nearest = np.floor(np.arange(counts.size) / (counts.size - 1) * (entries - 1) + 0.5).astype(int)
     sums = np.cumsum(np.bincount(nearest, counts, entries))
@@ -91,7 +92,7 @@ def test_one_value(service, value):
 
 
 def resolved(service, pixels, filters, **options):
-    """The same chain in numbers that the test has counted in the answers to its beginnings."""
+    """Returns the same chain in numbers that the test has counted in the answers to its beginnings."""
     done = []
     for name, parameters in filters:
         if name == "equalize" or parameters.get("method") == "otsu":
@@ -114,7 +115,7 @@ CHAINS = [([("gaussian", {"sigma": 2}), OTSU, ("median", {})], 1, {}),
 
 @pytest.mark.parametrize("filters, bands, options", CHAINS, ids=str)
 def test_chains(service, filters, bands, options):
-    """In many tiles, which all have what was counted in the whole of the image."""
+    """In many tiles, which all have the counts of the whole image."""
     pixels = uneven("u8", bands, 1301, 700)
     options = {"variant": "general", **options}
     answer = service.filter(pixels, filters, **options)
@@ -126,7 +127,7 @@ def test_chains(service, filters, bands, options):
 @pytest.mark.parametrize("variant", ["general", None])
 @pytest.mark.parametrize("kind", ["u8", "u16"])
 def test_one_by_one(service, kind, variant):
-    """Equalize counts what its own run makes of the filter before it: halves are rounded alike."""
+    """Equalize counts its own run's result of the filter before it: halves are rounded alike."""
     filters = [("linear", {"gain": "0.5"}), ("equalize", {}), ("laplacian", {}), ("gamma", {}), ("linear", {"gain": "9"})]
     options = {"variant": variant} if variant else {}
     pixels = one_by_one = np.minimum(uneven(kind, 3, 301, 200) | 1, uneven(kind, 1, 1, 1).dtype.type(FULL[kind] // 3))
@@ -184,7 +185,7 @@ def test_progress(service):
 
 
 def test_numbers_in_a_file(launch):
-    """Where answers are files, what is counted is one, too, and its worker ends before it is believed."""
+    """With answers in files the counts are a file, too, and its worker ends before it is believed."""
     pixels = uneven("u16", 3)
     bodies = []
     for size in ("64M", "0"):
@@ -239,7 +240,8 @@ def test_kept_rows(launch):
     bodies += [(f"&pages=all{options}", make()) for make in PAGES.values() for options in OPTIONS[::5]]
     filters = ("gaussian=sigma=1,equalize,box=size=5", "threshold=method=otsu,gaussian=sigma=2,equalize", "canny")
     answers = []
-    for size in ("64M", "256K"):  # of an arena: an image is 900,000 bytes, three pages are 256,500
+    # size of an arena: an image is 900,000 bytes, three pages are 256,500
+    for size in ("64M", "256K"):
         with launch("--codecs", "1", "--arena-size", size, environment=ONE_DEVICE) as service:
             answers.append([service.post(f"/v1/chain?variant=general&format=png&filters={chain}{options}", body)
                             for chain in filters for options, body in bodies])

@@ -1,5 +1,6 @@
-"""The grammar of requests (RFC 9110, RFC 9112): what is no request, or could be read as two different
-ones, is refused and ends the connection; what is a request is answered, however it is written."""
+"""The grammar of requests (RFC 9110, RFC 9112): bytes that are no request, or could be read as two
+different ones, are refused and end the connection; every request is answered, however it is
+written."""
 import re
 import socket
 import ssl
@@ -234,7 +235,7 @@ for code in (0, 1, 8, 11, 27, 127, 128, 255):
 for name in '()/<>?@[]\\{}",;=':
     REFUSED[f"{name} in a name"] = (GET + f"A{name}B: c\r\n\r\n", 400)
 
-# What is a request, and its status.
+# Requests, and their status.
 ANSWERED = {
     "plain": (GET + "\r\n", 200),
     "an empty line first": ("\r\n" + GET + "\r\n", 200),
@@ -352,7 +353,7 @@ def test_requests_before_a_fault(service):
 
 
 def test_after_the_last_request(service):
-    """What follows a request that ends its connection is not read."""
+    """Bytes that follow a request that ends its connection are not read."""
     with service.socket() as connection:
         connection.sendall(b"GET /livez HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n\0\0\0garbage")
         found = connection.makefile("rb").read()
@@ -466,7 +467,7 @@ def test_large_body_in_tls(encrypted):
 
 FORM = "POST /v1/filters/box HTTP/1.1\r\nHost: x\r\nContent-Type: multipart/form-data; boundary=B\r\n"
 LONG = 30 << 20
-# name: (what comes before a long body, the status); each is refused, and there is more to come.
+# name: (bytes before a long body, the status); each is refused, and there is more to come.
 LONG_BODIES = {
     "no such filter": ("POST /v1/filters/none HTTP/1.1\r\nHost: x\r\n"
                        "Transfer-Encoding: chunked\r\n\r\n" + f"{LONG:x}\r\n", 404),
@@ -481,7 +482,7 @@ LONG_BODIES = {
 @pytest.mark.parametrize("name", LONG_BODIES)
 @pytest.mark.parametrize("secure", [False, True], ids=["plain", "tls"])
 def test_long_body_that_is_refused(service, encrypted, secure, name):
-    """Who sends all of it before it looks finds the answer, not a reset."""
+    """A client that sends all of it before it looks finds the answer, not a reset."""
     text, status = LONG_BODIES[name]
     with (wrapped(encrypted) if secure else service.socket()) as connection:
         connection.sendall(text.encode())

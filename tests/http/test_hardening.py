@@ -1,4 +1,4 @@
-"""What makes faults harder to exploit, as it is in the programs that were built."""
+"""Flags that make faults harder to exploit, in the programs that were built."""
 import re
 import subprocess
 
@@ -17,7 +17,7 @@ def readelf(option, path):
 
 @pytest.fixture(scope="module")
 def toolchain_marks(tmp_path_factory):
-    """What the C library's own objects let a program be marked with: all must be, or none is."""
+    """Marks that the C library's own objects allow a program: all must be there, or none."""
     program = tmp_path_factory.mktemp("empty") / "empty"
     result = subprocess.run(["cc", "-x", "c", "-fcf-protection", "-o", program, "-"], text=True,
                             input="int main(void) { return 0; }", capture_output=True, check=False)

@@ -1,4 +1,4 @@
-"""Radiance HDR: read as floats, and what its header may say."""
+"""Radiance HDR: read as floats, and the possible contents of its header."""
 import numpy as np
 import pytest
 
@@ -8,7 +8,7 @@ WIDTH, HEIGHT = 37, 19
 
 
 def shared(width=WIDTH, height=HEIGHT):
-    """Pixels whose three samples share an exponent, and what they stand for."""
+    """Returns pixels whose three samples share an exponent, and their values."""
     random = np.random.default_rng(7)
     pixels = random_pixels(3, width, height, 4, "u8")
     pixels[:, :, 3] = random.integers(118, 138, (height, width))
@@ -41,7 +41,7 @@ def test_read(service, options):
 
 
 def test_runs(service):
-    """Of one value, in rows of more than a tile."""
+    """An image of one value is read, in rows of more than a tile."""
     row = bytes((2, 2, 1000 >> 8, 1000 & 255))
     for value in (128, 64, 32, 129):
         row += b"".join(bytes((128 + count, value)) for count in [127] * 7 + [111])

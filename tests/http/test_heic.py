@@ -44,7 +44,7 @@ def test_truncated(service):
 
 
 def coded(declared):
-    """A picture of 128x64 by its own headers."""
+    """Returns a picture of 128x64 by its own headers."""
     file = write_heic(WAVES)
     size = int.from_bytes(find(file, b"mdat")[:4], "big") + 4
     return heif.heif([(b"hvc1", find(file, b"mdat")[:size],

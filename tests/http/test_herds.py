@@ -1,5 +1,5 @@
-"""Many connections at once, all of them honest: what waits between the front and an HTTP worker costs nobody
-a connection, and one client's requests do not keep others waiting."""
+"""Many connections at once, all of them honest: data that waits between the front and an HTTP
+worker costs nobody a connection, and one client's requests do not keep others waiting."""
 import contextlib
 import os
 import resource
@@ -121,7 +121,7 @@ def test_front_that_stalls(herded, kind, seconds):
             send_all(connections, data)
             time.sleep(seconds)
         answers = [read_answer(connection) for connection in connections]
-    # of one client's images some are refused, because it has so many of them
+    # some of one client's images are refused, because it has so many of them
     assert {answer.status for answer in answers} <= ({200} if kind == "answers" else {200, 429})
     assert sum(answer.status == 200 for answer in answers) >= 10
     herded.rest()
@@ -151,7 +151,7 @@ def test_few_descriptors(launch):
 
 
 def begun(connection):
-    """True if an answer, or the end of the connection, has come."""
+    """Tells whether an answer, or the end of the connection, has come."""
     poller = select.poll()
     poller.register(connection, select.POLLIN)
     return bool(poller.poll(0))

@@ -1,4 +1,4 @@
-"""CMYK in, and out as what the format has: inks, or sRGB by the image's profile."""
+"""CMYK in, and out in the format's form: inks, or sRGB by the image's profile."""
 import io
 import struct
 
@@ -10,7 +10,7 @@ import imagefiles
 from imagefiles import read_pil, read_png, read_pnm, write_tiff
 from previews import PROFILE
 
-# Cyan, magenta, yellow, black, 0 to 1: and about what they look like on paper.
+# Cyan, magenta, yellow, black, 0 to 1: and about their looks on paper.
 INKS = {(0, 0, 0, 0): (255, 255, 255), (1, 0, 0, 0): (0, 158, 224), (0, 1, 0, 0): (230, 0, 126),
         (0, 0, 1, 0): (255, 237, 0), (1, 1, 0, 0): (49, 39, 131), (0, 1, 1, 0): (227, 6, 19),
         (0, 0, 0, 1): (29, 29, 27), (1, 1, 1, 1): (20, 20, 20)}
@@ -19,21 +19,22 @@ TYPES = {"u8": (np.uint8, 255), "u16": (np.uint16, 65535), "f32": (np.float32, 1
 
 
 def sheet(kind="u8"):
-    """A square of each colour, in a row."""
+    """Returns a square of each colour, in a row."""
     dtype, full = TYPES[kind]
     row = np.array(list(INKS), float)[None] * full
     return row.repeat(EDGE, 1).repeat(EDGE, 0).astype(dtype)
 
 
 def looks_printed(pixels, scale=1.0, slack=40):
-    """Of each square the middle, by its likeness on paper."""
+    """Returns the middle of each square, by its likeness on paper."""
     middles = pixels[EDGE // 2, EDGE // 2::EDGE].astype(float) / scale
     assert middles.shape == (len(INKS), 3)
     assert abs(middles - np.array(list(INKS.values()))).max() < slack, middles
 
 
 def profile(lightness):
-    """A profile of CMYK by which each of the 16 corners of the inks is grey of this lightness."""
+    """Returns a profile of CMYK by which each of the 16 corners of the inks is grey of this
+    lightness."""
     table = b"".join(bytes((lightness(corner), 128, 128)) for corner in range(16))
     straight = bytes(range(256))
     lut = (b"mft1" + bytes(4) + bytes((4, 3, 2, 0))
@@ -119,7 +120,7 @@ def test_useless_profile(service, icc):
 
 
 def test_parts(service):
-    """Of rows that come late, with a whole image around them, and of many tiles."""
+    """The rows come late, with a whole image around them, and in many tiles."""
     whole = service.identity(BODIES["tiff"], format="png")
     for name in ("png", "ppm"):
         answer = service.identity(BODIES["tiff"], format=name, roi="20,3,70,9", target="20,3")
@@ -133,7 +134,7 @@ def test_parts(service):
 
 
 def test_accept_prefers_inks(service):
-    """Of formats that are liked alike, one that keeps them."""
+    """The answer's format is, among equally liked ones, one that keeps them."""
     for accept, expected in (("image/png, image/tiff", "image/tiff"), ("image/png", "image/png"),
                              ("image/png, image/tiff;q=0.9", "image/png")):
         answer = service.post("/v1/filters/box", BODIES["jpeg"], headers={"Accept": accept})

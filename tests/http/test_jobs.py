@@ -19,7 +19,7 @@ OPEN = ("waiting", "running")
 PIXELS = random_pixels(1, 300, 200, 3, "u8")
 PNG = imagefiles.write_png(PIXELS)
 LONG = random_pixels(2, 3000, 3000, 3, "u8")   # nobody waits for its end
-SLOW = [("bilateral", {"radius": 16})]  # of it takes 15 s on two idle cores, in hundreds of tiles
+SLOW = [("bilateral", {"radius": 16})]  # takes 15 s on two idle cores, in hundreds of tiles
 UNKNOWN = "/v1/jobs/0123456789abcdef"
 
 
@@ -72,7 +72,7 @@ class Events:
         assert self.answer.headers["Content-Type"] == "text/event-stream"
 
     def block(self):
-        """The next block of lines, without the empty one; None at the end of the stream."""
+        """Returns the next block of lines, without the empty one; None at the end of the stream."""
         lines = []
         while True:
             line = self.answer.readline().decode()
@@ -84,7 +84,7 @@ class Events:
             lines.append(line.rstrip("\n"))
 
     def __iter__(self):
-        """(name, data) of each event."""
+        """Yields (name, data) of each event."""
         while (lines := self.block()) is not None:
             if lines == [":"]:
                 continue
@@ -146,7 +146,7 @@ def test_form(one):
 
 
 def test_refused_as_ever(one):
-    """What is wrong with the request is said at once, and no job is made."""
+    """An error in the request is told at once, and no job is made."""
     one.post("/v1/filters/box?size=4", PNG, headers=PREFER).refused(400, "bad-parameter")
     one.post("/v1/filters/box", b"", headers=PREFER).refused(400, "empty-body")
 
@@ -416,7 +416,7 @@ def test_head_of_events(one):
     assert (answer.status, answer.type, answer.body) == (200, "text/event-stream", b"")
 
 
-# What is not there --------------------------------------------------------------------------------
+# Missing jobs -------------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("method, path", [
     ("GET", UNKNOWN), ("HEAD", UNKNOWN), ("DELETE", UNKNOWN), ("GET", f"{UNKNOWN}/result"),
@@ -566,7 +566,7 @@ def test_drain_waits(launch):
 
 
 def test_drain_ends(launch):
-    """What is not finished in time is broken off, listeners and all."""
+    """Jobs not finished in time are broken off, listeners and all."""
     with launch("--codecs", "1", "--drain-timeout", "1") as service:
         job = submit(service, LONG, HEAVY, variant="reference")
         events = Events(service, job)

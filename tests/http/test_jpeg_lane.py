@@ -60,7 +60,7 @@ def same(service, body, filters=None, expected=BOTH, **options):
 
 
 def bare(pixels):
-    """Pixels without a file: the body, and what the request says of it."""
+    """Returns pixels without a file: the body, and the parameters that describe it."""
     return pixels.tobytes(), {"raw": raw_kind(pixels), "format": "jpeg"}
 
 
@@ -274,7 +274,7 @@ def test_pixels_beyond_arena(launch):
 
 
 def test_answers_in_memory(launch):
-    """Of what a device encodes, memory is set aside for its size, not for the pixels."""
+    """The memory for a device's encoding is set aside for the encoded size, not for the pixels."""
     body = jpeg(smooth(1600, 1200, 3))
     with launch("--jpeg-on-any", "yes", "--codecs", "1", "--verify-share", "0", "--spool-size", "1M",
                 environment=ONE_DEVICE) as service:

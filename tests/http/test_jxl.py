@@ -32,7 +32,7 @@ def lossless(pixels):
 
 
 def bare(file):
-    """The codestream, out of the boxes that newer libvips put it into."""
+    """Returns the codestream, out of the boxes that newer libvips put it into."""
     stream, at = b"", 0
     while not file.startswith(b"\xff\x0a") and at < len(file):
         size, name = struct.unpack(">I4s", file[at:at + 8])
@@ -119,7 +119,7 @@ def test_both_ways(service, bands, kind):
 
 def test_lossy(service):
     answer = service.identity(write_png(WAVES), format="jxl")
-    assert answer.headers["X-Lost"] == "lossy"  # of colour, too, all pixels are there
+    assert answer.headers["X-Lost"] == "lossy"  # colour images have all pixels, too
     read = read_vips(answer.body, ".jxl", np.uint8, 3)
     assert np.abs(read.astype(int) - WAVES).mean() < 3
     again = service.identity(answer.body, format="raw").pixels
@@ -153,7 +153,8 @@ def test_in_boxes(service):
 
 
 def stored(content):
-    """A stream of Brotli (RFC 7932) that holds the bytes as they are, in blocks of at most 64 KiB."""
+    """Returns a stream of Brotli (RFC 7932) that holds the bytes as they are, in blocks of at most
+    64 KiB."""
     stream = b""
     for at in range(0, len(content), 1 << 16):
         block = content[at:at + (1 << 16)]
@@ -172,7 +173,7 @@ def exif_of(artist):
 
 
 def test_compressed_metadata(service):
-    """Is as that which is not; what is damaged, long, or there twice goes."""
+    """A compressed box is treated as the plain one; damaged, long or repeated ones are removed."""
     exif, xmp = exif_of("the artist"), b"<x:xmpmeta/>"
     packed_exif = packed(b"Exif", exif)
 

@@ -12,11 +12,11 @@ from service import Process, sanitized
 SIDE, SMALLER = 12000, 2500
 ARENA = 16 << 20
 SPOOL = 64 << 20
-# What all processes together may take beside one job's two arenas: the front, two codec workers
-# with libvips and its decoders' and encoders' rows, a device worker with the OpenCL platform (PoCL
+# Maximum of all processes together beside one job's two arenas: the front, two codec workers with
+# libvips and its decoders' and encoders' rows, a device worker with the OpenCL platform (PoCL
 # brings a compiler), and one body and one answer that are just not spooled.
 CONSTANT = 400 << 20
-# What a large image may take beyond a small one, beside the arenas: less than any that is kept whole.
+# Maximum of a large image beyond a small one, beside the arenas: less than any that is kept whole.
 SLACK = 64 << 20
 # By a kernel that is there: a compiler that has been used stays in memory (PoCL's takes 120 MB), so
 # before and after it nothing could be compared.
@@ -24,9 +24,9 @@ FILTER = "/v1/filters/gaussian?sigma=2&variant=general"
 
 
 class Memory(threading.Thread):
-    """Samples what the service's processes hold: their pages by their shares, and every memory file
-    that one of them has open, mapped or not, once. Spooled bodies and answers are files on disk:
-    the pages that a mapping of them shows are the kernel's to drop."""
+    """Samples the memory of the service's processes: their pages by their shares, and every memory
+    file that one of them has open, mapped or not, once. Spooled bodies and answers are files on
+    disk: the pages that a mapping of them shows are the kernel's to drop."""
 
     def __init__(self, service):
         super().__init__(daemon=True)
@@ -55,7 +55,8 @@ class Memory(threading.Thread):
             self.peak, self.parts = total, parts
 
     def resident(self, process):
-        """Bytes of pages that are neither of memory files nor of files in the cache directory."""
+        """Returns bytes of pages that are neither of memory files nor of files in the cache
+        directory."""
         total, counted = 0, True
         for line in process.read("smaps").splitlines():
             word, rest = line.split(" ", 1)
@@ -83,7 +84,7 @@ class Memory(threading.Thread):
 
 
 def memory_files(pid):
-    """{inode: bytes} of the memory files that a process has open."""
+    """Returns {inode: bytes} of the memory files that a process has open."""
     found = {}
     directory = f"/proc/{pid}/fd"
     try:
@@ -101,7 +102,8 @@ def memory_files(pid):
 
 
 def texture(y0, y1, width):
-    """Rows y0 to y1 of an endless gray picture, which a byte tells apart from its neighbours."""
+    """Returns rows y0 to y1 of an endless gray picture, which a byte tells apart from its
+    neighbours."""
     y, x = np.ogrid[y0:y1, 0:width]
     x, y, x8, y4 = ((n & 255).astype(np.uint8) for n in (x * 7, y * 13, x >> 3, (y >> 2) * 5))
     return (x + y) ^ x8 ^ y4
@@ -135,12 +137,13 @@ def measured(service, title, target, body):
 
 
 def bounded(memory, least, kept=b""):
-    """Memory does not grow with the image: but for what is kept of body and answer, and the arenas."""
+    """Memory does not grow with the image, except for the kept parts of body and answer, and the
+    arenas."""
     assert sanitized() or memory.peak <= least + len(kept) + 2 * ARENA + SLACK, memory.report("too much")
 
 
 def jpeg(side, path):
-    """A colour photograph's like: waves with a little grain, in blocks that repeat."""
+    """Returns a colour photograph's like: waves with a little grain, in blocks that repeat."""
     rng = np.random.default_rng(1)
     y, x = np.mgrid[0:1000, 0:1000]
     block = np.stack([128 + 90 * np.sin(x / (31 + b)) * np.cos(y / (47 - b)) for b in range(3)], 2)
@@ -215,7 +218,7 @@ def test_large_target(large, least):
 
 
 def test_large_part(large, least, tmp_path):
-    """The end of a JPEG: what lies above is decoded, and dropped."""
+    """The end of a JPEG: rows above it are decoded, and dropped."""
     side = 8000
     body = jpeg(side, tmp_path / "large.jpg")
     left, top = side // 2, side - 900
@@ -239,7 +242,7 @@ def test_nothing_is_kept(large):
 
 
 def test_measures(large):
-    """The measurement sees what a process holds: a memory file of its own, and its pages."""
+    """The measurement sees a process's memory: a memory file of its own, and its pages."""
     memory = Memory(large)
     memory.sample()
     files = sum(memory_files(large.process.pid).values())

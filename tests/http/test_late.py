@@ -71,7 +71,7 @@ def proxied(launch):
 
 @pytest.fixture(params=[0, 0.03], ids=["at once", "late"])
 def late(request, proxied):
-    """For how long the front stands still, from before what a client sends."""
+    """Seconds for which the front stands still, from before the client's bytes."""
     @contextlib.contextmanager
     def standing():
         with Process(proxied.process.pid).stopped() if request.param else contextlib.nullcontext():
@@ -91,7 +91,7 @@ def read_all(connection):
 
 
 def split(data):
-    """[(status, body)] of answers that follow each other; invitations are none."""
+    """Returns [(status, body)] of answers that follow each other; invitations are none."""
     found = []
     while data:
         head, _, data = data.partition(b"\r\n\r\n")
@@ -170,7 +170,7 @@ def test_expect(late, path, first):
 
 
 def test_not_worth_sending(late):
-    """Of a body that is longer than what is read in vain, not all need be sent."""
+    """A body that is longer than the part that is read in vain need not be sent completely."""
     with late.socket() as connection:
         with late.late():
             connection.sendall(post(b"x" * 100, path="/none", size=9 << 20))

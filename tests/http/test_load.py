@@ -1,4 +1,4 @@
-"""Many requests at a time: whose turn it is, deadlines, and what is counted."""
+"""Many requests at a time: their order, deadlines, and counters."""
 import concurrent.futures
 import time
 
@@ -69,8 +69,8 @@ def running(service):
 
 
 def test_small_files_of_large_images(busy):
-    """What a job costs is known from the image's header. Files of 65 kB with many pixels hold no
-    more codec workers than large files do: one gives way that had a worker already."""
+    """A job's cost is known from the image's header. Files of 65 kB with many pixels hold no more
+    codec workers than large files do: one gives way that had a worker already."""
     file = imagefiles.write_png(np.zeros((8200, 8200, 1), np.uint8))
     small = random_pixels(1, 64, 64, 3, "u8")
     target = "/v1/filters/box?size=31&variant=reference"
@@ -139,7 +139,7 @@ def test_sixty_at_once(launch):
 
 
 def test_counts(launch):
-    """What the metrics count is what the client has seen."""
+    """The metrics count the client's requests."""
     body = imagefiles.write_png(random_pixels(4, 300, 300, 3, "u8"))
     with launch("--codecs", "2", "--max-jobs", "4") as service:
         with concurrent.futures.ThreadPoolExecutor(16) as pool:

@@ -1,4 +1,4 @@
-"""The log's way out: whoever reads it, however slowly, the service goes on."""
+"""The log's way out: the service goes on, however slowly its log is read."""
 import fcntl
 import http.client
 import json
@@ -89,7 +89,7 @@ def told(tmp_path, cache):
 
 
 def lines_of(service, **fields):
-    """The lines that have these fields, once there is one: answers do not wait for the log."""
+    """Returns the lines that have these fields, once there is one: answers do not wait for the log."""
     def found():
         whole = service.log.read_text().rpartition("\n")[0]
         lines = [json.loads(line) for line in whole.splitlines()]
@@ -98,7 +98,7 @@ def lines_of(service, **fields):
 
 
 def test_line_of_an_image(told):
-    """Whose it was, what was done to it, what it was and how large, whatever became of it."""
+    """The line says whose image it was, its filters, its kind and size, whatever became of it."""
     png = imagefiles.write_png(np.zeros((20, 30, 3), np.uint16))
     done = told.neighbour().post("/v1/chain?filters=box,sobel&luma=gaussian&format=tiff", png)
     line, = lines_of(told, request_id=done.headers["X-Request-Id"])
@@ -121,7 +121,7 @@ def test_line_of_an_image(told):
 
 
 def test_refusals(told):
-    """One line a client and reason; what follows within a minute is counted and said together."""
+    """There is one line a client and reason; others within a minute are counted and told together."""
     for _ in range(30):
         assert told.post("/v1/filters/box?size=2", b"x").status == 400
         assert told.neighbour().post("/v1/filters/box?size=2", b"x").status == 400
@@ -252,7 +252,7 @@ def test_workers_lines(logged):
 @pytest.mark.skipif(sanitized(), reason="a sanitizer's report has no level, and must be seen")
 @pytest.mark.parametrize("level, shown", [("debug", True), ("info", False)])
 def test_lines_of_libraries(logged, level, shown):
-    """What a worker's libraries say of clients' files is for who looks for it."""
+    """Messages of a worker's libraries about clients' files are only for those who look for them."""
     logged.arguments += ["--log-level", level]
     with logged.log.open("wb") as log:
         logged.start_logging_to(log)
@@ -267,7 +267,7 @@ def test_lines_of_libraries(logged, level, shown):
 
 
 def test_worker_floods(logged):
-    """What a worker writes is bounded, is told from the front's lines, and holds nobody up."""
+    """A worker's output is bounded, is told from the front's lines, and holds nobody up."""
     with logged.log.open("wb") as log:
         logged.start_logging_to(log)
     logged.wait_ready()

@@ -1,4 +1,4 @@
-"""What an answer has lost of its image is said in a header, and of jobs in their JSON; and nothing
+"""The losses of an answer's image are named in a header, and of jobs in their JSON; and nothing
 else is."""
 import io
 import pathlib
@@ -52,7 +52,7 @@ def test_first_frame(service, name):
 
 
 def test_png_that_says_it_is_animated(service):
-    """One frame is no animation; what follows the pixels, or is cut off, is not believed."""
+    """One frame is no animation; data that follows the pixels, or is cut off, is not believed."""
     def counted(count):
         return b"acTL", count.to_bytes(4, "big") + bytes(4)
     assert lost(service, write_png(COLOUR, [counted(1)])) == []
@@ -112,7 +112,7 @@ def test_documentation(service):
     (write_tiff(np.zeros((9, 9, 22), np.uint8)), "22 bands of 8-bit unsigned integers"),
 ])
 def test_unsupported_pixels(service, body, words):
-    """What the image is, and what would be right."""
+    """The message describes the image, and names the right form."""
     detail = service.identity(body).refused(422, "unsupported-pixels")["detail"]
     assert words in detail and ("supported: convert it to sRGB" in detail
                                 or "floats are supported" in detail), detail

@@ -1,4 +1,4 @@
-"""What the service says of itself, against what a client counted."""
+"""The service's description of itself, against a client's counts."""
 import math
 import os
 import pathlib
@@ -27,7 +27,7 @@ def fresh(launch):
 
 
 def requests_counted(metrics):
-    """{(route, code): count}"""
+    """Returns {(route, code): count}"""
     return {(labels["route"], labels["code"]): value for labels, value in
             metrics.samples("convolved_request_duration_seconds_count")}
 
@@ -91,7 +91,7 @@ def test_work_is_counted(fresh):
 
 
 def reasons(before, after, name):
-    """{reason: what its counter has grown by}, without those that have not."""
+    """Returns {reason: increase of its counter}, without those that have not grown."""
     was = {labels["reason"]: value for labels, value in before.samples(name)}
     return {labels["reason"]: value - was.get(labels["reason"], 0)
             for labels, value in after.samples(name) if value != was.get(labels["reason"], 0)}
@@ -285,7 +285,7 @@ def test_filters(fresh):
 
 
 def others(name, parameter):
-    """What must be given beside a parameter."""
+    """Parameters that need another one beside them."""
     if name == "threshold" and parameter != "value":
         return {"method": "mean"}
     if name == "canny":
@@ -319,7 +319,7 @@ def test_live_and_ready(fresh):
 
 
 def test_restart_makes_no_programs_anew(launch):
-    """The cache directory holds what was built before: a second start is quick and equal."""
+    """The cache directory holds the programs built before: a second start is quick and equal."""
     with launch("--codecs", "1") as first:
         body = first.post("/v1/filters/gaussian?sigma=3&variant=general", PNG).body
     with launch("--codecs", "1") as second:

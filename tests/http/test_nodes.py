@@ -1,5 +1,5 @@
-"""What balancers need of a node: its name in ids, agent checks, a delay before it closes, refusals with the
-status that they repeat."""
+"""Requirements of balancers: a node's name in ids, agent checks, a delay before it closes, refusals
+with the status that they repeat."""
 import contextlib
 import os
 import re
@@ -32,7 +32,8 @@ def node(launch):
 
 
 def test_ids(node):
-    """Of a request and its job; whatever the name, results have versions of their own."""
+    """Ids of a request and its job have the name; whatever the name, results have versions of their
+    own."""
     answer = node.post(BOX, PNG)
     assert re.fullmatch(r"[0-9a-f]{16}-n-1\.x", answer.headers["X-Request-Id"])
     tags = set()
@@ -65,7 +66,7 @@ def test_agent_needs_no_token():
 
 
 def ready(text):
-    """The weight, in percent."""
+    """Returns the weight, in percent."""
     return int(re.fullmatch(r"ready up (\d+)%\n", text)[1])
 
 
@@ -126,7 +127,8 @@ def processor(node):
 
 
 def test_no_descriptors(node):
-    """Who waits then is answered later; meanwhile the front does not turn round and round."""
+    """A client that waits then is answered later; meanwhile the front does not turn round and
+    round."""
     limits = resource.prlimit(node.process.pid, resource.RLIMIT_NOFILE)
     resource.prlimit(node.process.pid, resource.RLIMIT_NOFILE, (3, limits[1]))  # which there are
     try:
@@ -143,7 +145,8 @@ def test_no_descriptors(node):
 
 
 def test_status_of_refusals(launch):
-    """That which a balancer asks for, of refusals because of load alone; the service counts what they are."""
+    """A balancer asks for this status, for refusals because of load alone; the service counts them
+    by their reason."""
     with launch("--max-jobs", "1", "--codecs", "2", "--client-share", "1", environment=ONE_DEVICE) as service:
         job = submit(service, MEDIUM, HEAVY, variant="reference")
         for asked in (None, "500", "", "5033"):

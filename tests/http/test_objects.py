@@ -1,4 +1,4 @@
-"""Live objects: what belongs to requests is gone when they are, what a worker keeps stays as it is."""
+"""Live objects: a request's are gone when it is, a worker's stay as they are."""
 import concurrent.futures
 import contextlib
 import os
@@ -49,7 +49,7 @@ def every_kind(service):
 
 
 def test_kinds(counted):
-    """Every device has every kind, and holds what it cannot do without."""
+    """Every device has every kind, and holds its indispensable objects."""
     found = counted.rest(programs=True)
     for device in ("cpu0", "cpu1"):
         kinds = {labels["kind"]: value for labels, value in
@@ -77,8 +77,9 @@ def test_seen_while_busy(counted):
 
 
 def test_nothing_is_left(counted):
-    """After requests that ended in every way nothing of them is there; and what workers keep comes to
-    an end: they learn of the first rounds which programs they need, a leak would add to every one."""
+    """After requests that ended in every way nothing of them is there; and workers' kept objects
+    stop growing: they learn of the first rounds which programs they need, a leak would add to every
+    one."""
     kept = None
     for _ in range(6):
         every_kind(counted)

@@ -44,13 +44,13 @@ def walk(node):
 
 
 def operations(document):
-    """(method, path, operation)"""
+    """Returns (method, path, operation)"""
     return [(method, path, operation) for path, item in document["paths"].items()
             for method, operation in item.items() if method in METHODS]
 
 
 def schemas(document):
-    """All schemas: those of components, and those that stand elsewhere."""
+    """Yields all schemas: those of components, and those that stand elsewhere."""
     yield from document["components"]["schemas"].values()
     for node in walk({k: v for k, v in document.items()}):
         if isinstance(node.get("schema"), dict):
@@ -65,7 +65,7 @@ def conforms(document, value, name):
 # Validity -----------------------------------------------------------------------------------------
 
 def as_3_0(node):
-    """The same in the words of 3.0: what 3.1 has of JSON Schema beyond that is respelt."""
+    """Returns the same in the words of 3.0: what 3.1 has of JSON Schema beyond that is respelt."""
     if isinstance(node, list):
         return [as_3_0(child) for child in node]
     if not isinstance(node, dict):
@@ -134,8 +134,8 @@ def test_operations_are_well_formed(document):
 
 
 def test_bodies_are_bytes(document):
-    """Generators make bytes of what is binary, and drop what has no schema: they look for a media type
-    that they know among an answer's, which application/octet-stream (raw pixels) is."""
+    """Generators make bytes of binary contents, and drop those without a schema: they look for a
+    media type that they know among an answer's, which application/octet-stream (raw pixels) is."""
     for node in walk(document):
         for media, content in node.get("content", {}).items() if "content" in node else ():
             schema = resolve(document, content["schema"])
@@ -178,7 +178,7 @@ def test_choices_of_common_parameters(document, shared):
 
 
 def test_traceparent_of_any_kind(document, service):
-    """What does not name a trace is ignored, and so it is described."""
+    """A value that does not name a trace is ignored, and so it is described."""
     schema = document["components"]["parameters"]["traceparent"]["schema"]
     for value in ("", "nonsense", "ff-" + "0" * 32 + "-" + "0" * 16 + "-00", *schema["examples"]):
         jsonschema.validate(value, schema)
@@ -206,7 +206,7 @@ def test_problems(document, service):
     (501, "GET /livez HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip\r\n\r\n"),
     (505, "GET /livez HTTP/2.0\r\nHost: x\r\n\r\n")])
 def test_refusals_of_any_request(document, service, status, sent):
-    """They are described for every operation, as is 421 (test_browsers.py), with what they carry."""
+    """They are described for every operation, as is 421 (test_browsers.py), with their headers."""
     for _, path, operation in operations(document):
         assert {"421", str(status)} <= set(operation["responses"]), path
     with service.socket() as connection:
@@ -228,7 +228,7 @@ def job(shared):
     return paths
 
 
-# What is said of every answer, to caches and browsers rather than to clients.
+# Headers of every answer, for caches and browsers rather than clients.
 PLAIN = {"X-Content-Type-Options"}
 
 
@@ -308,7 +308,7 @@ def bad_values(schema):
     return [schema["minimum"] - 1, schema["maximum"] + 1, "x"] if "minimum" in schema else []
 
 
-# What some parameters cannot do without.
+# Parameters that some parameters cannot do without.
 NEEDS = {"border_value": {"border": "constant"}, "alpha": {"raw": "4x3x2:u8"},
          "target": {"roi": "1,2,16,8"}, "chain": {}, "luma": {}, "chroma": {},
          "subsample": {"format": "jpeg"}}
@@ -323,7 +323,7 @@ def ask(service, path, values, body, headers=None):
 
 
 def try_parameters(document, service, path):
-    """Every value that is described is taken, and what is not described is not."""
+    """Every described value is taken, and others are not."""
     operation = document["paths"][path]["post"]
     described = [resolve(document, p) for p in operation["parameters"]]
     required = {p["name"]: p["schema"]["examples"][0] for p in described if p["required"]}
@@ -383,7 +383,7 @@ def test_every_post(document, service):
 
 
 def test_chain_schema(document, service):
-    """What the schema of a JSON chain takes the service takes, and so for what it does not."""
+    """The service takes a JSON chain if and only if the schema does."""
     link = [{"filter": "gaussian", "sigma": 2}, {"filter": "convolve", "kernel": [[1, 2, 1]]},
             {"filter": "lut", "points": [[0, 9], [255, 90]]}, {"filter": "linear", "gain": 2},
             {"filter": "lut", "table": [0, 255, 0]}, {"filter": "linear", "bias": "0.1"}]

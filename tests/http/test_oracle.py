@@ -10,7 +10,7 @@ RNG = np.random.default_rng(1)
 
 
 def walk(n, i, border):
-    """The place inside that place i stands for, found by walking there a step at a time."""
+    """Returns the place inside that place i stands for, found by walking there a step at a time."""
     place, step = 0, 1
     for _ in range(abs(i)):
         ahead = place + step
@@ -241,7 +241,7 @@ def test_crop():
 
 
 class TestCheckNotices:
-    """check() passes what is right and fails what is a little wrong."""
+    """check() passes right results and fails slightly wrong ones."""
     noise = RNG.integers(0, 256, (60, 80, 3), dtype=np.uint8)
     chain = [("gaussian", {"sigma": 1.4}), ("sobel", {})]
 

@@ -38,14 +38,14 @@ def apng():
 
 
 def each(service, path, frames):
-    """The results of single images, one below the other."""
+    """Returns the results of single images, one below the other."""
     answers = [service.post(f"{path}&format=raw&raw={raw_kind(frame)}", frame.tobytes()) for frame in frames]
     assert {answer.status for answer in answers} == {200}, answers
     return b"".join(answer.body for answer in answers)
 
 
 def seen(body):
-    """All frames of a file, as Pillow reads them."""
+    """Returns all frames of a file, as Pillow reads them."""
     return [np.asarray(frame.convert("RGB")) for frame in ImageSequence.Iterator(Image.open(io.BytesIO(body)))]
 
 
@@ -137,7 +137,7 @@ def test_answers_have_all_pages(service, make, name):
 
 
 def test_animations_change_format(service):
-    """With delays, too; and what holds one picture is refused, or not chosen."""
+    """With delays, too; formats that hold one picture are refused, or not chosen."""
     answer = service.identity(gif(), pages="all", format="webp")
     assert Image.open(io.BytesIO(answer.body)).info["loop"] == 4  # times in all; GIF counts repetitions
     assert durations(answer.body) == [40, 50, 60, 70, 80]
@@ -186,7 +186,7 @@ CONTRASTS = [frame // (i + 1) + 9 * i for i, frame in enumerate(FRAMES)]
     "/v1/filters/canny?sigma=0&low=0.1&high=1.4&roi=3,2,50,40&variant=general",
     "/v1/chain?filters=equalize,median,canny=low=0.2:high=2&border=reflect&variant=general"])
 def test_what_is_first_gathered(service, path):
-    """Of each page by itself."""
+    """Each page is compared by itself."""
     answer = service.post(f"{path}&pages=all&format=raw", tiff(CONTRASTS))
     assert answer.status == 200, answer
     assert answer.body == each(service, path, CONTRASTS)

@@ -1,5 +1,4 @@
-"""What PNGs have beside their pixels: applied and kept, whoever decodes the pixels, and X-Lost names what
-is not."""
+"""PNGs' metadata: applied and kept, whoever decodes the pixels; X-Lost names losses."""
 import io
 import struct
 import zlib
@@ -27,7 +26,7 @@ def palette():
 
 
 def with_chunks(file, before=(), after=()):
-    """The file with chunks before its pixels, and behind them."""
+    """Returns the file with chunks before its pixels, and behind them."""
     chunks = list(png_chunks(file))
     body = chunks[:1] + list(before) + chunks[1:-1] + list(after) + chunks[-1:]
     return PNG_SIGNATURE + b"".join(png_chunk(*chunk) for chunk in body)
@@ -124,7 +123,7 @@ def test_description_of_colours(service, kind, strip):
 
 
 def test_a_profile_counts_more(service):
-    """More than all but cICP: where it is kept, nothing is lost with what it makes void."""
+    """cICP outranks all others: if it is kept, the chunks that it makes void are no loss."""
     profile = (b"iCCP", b"icc\0\0" + zlib.compress(PROFILE))
     for kind in FILES.values():
         assert "colour-space" not in lost(service.identity(with_chunks(kind, [COLOURS[0], profile]), format="tiff"))
@@ -132,7 +131,7 @@ def test_a_profile_counts_more(service):
 
 
 def test_animation(service):
-    """Its frames are written with what the file has."""
+    """Its frames are written with the file's metadata."""
     frames = [Image.fromarray(np.roll(PIXELS, i, 0)) for i in range(3)]
     file = io.BytesIO()
     frames[0].save(file, "PNG", save_all=True, append_images=frames[1:], duration=[70, 80, 90], loop=2)

@@ -1,5 +1,5 @@
-"""PNGs are no larger than what OpenCV writes by default, and from compression=6 on than what Pillow does:
-photographs, drawings, and what is both."""
+"""PNGs are no larger than OpenCV's by default, and from compression=6 on than Pillow's:
+photographs, drawings, and mixtures."""
 import io
 import pathlib
 import zlib
@@ -36,7 +36,7 @@ def by_pillow(pixels):
 
 
 def by_opencv(pixels):
-    """Each row less the pixel to the left, and runs of bytes alone."""
+    """Returns each row less the pixel to the left, and runs of bytes alone."""
     rows = pixels.astype(np.uint8).reshape(len(pixels), -1)
     rows = np.concatenate([np.ones((len(rows), 1), np.uint8), np.diff(pixels, axis=1, prepend=np.zeros_like(pixels[:, :1]))
                            .reshape(len(rows), -1)], axis=1)

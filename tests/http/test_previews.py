@@ -1,5 +1,5 @@
-"""No answer carries a picture of what its image was before: of a photograph that was blurred, the
-thumbnail shows it sharp. What else is known of the photograph stays."""
+"""No answer carries a picture of its image before the filter: the thumbnail of a blurred photograph
+shows it sharp. Other metadata of the photograph stays."""
 import io
 
 import numpy as np
@@ -68,7 +68,7 @@ def test_conversions_hold_no_preview(service, target):
 
 
 def test_later_answers_hold_no_preview(service):
-    """Of forms, and of jobs."""
+    """This holds for forms, and for jobs."""
     file = SAMPLES["jpeg-exif-thumbnail"]
     body, kind = multipart([("image", "x.jpg", file)])
     answer = service.post("/v1/filters/box", body, headers={"Content-Type": kind})
@@ -114,8 +114,8 @@ def test_what_cannot_be_read_goes(service, broken):
 
 @pytest.mark.parametrize("cut", range(0, 60, 3))
 def test_cut_off_blocks(service, cut):
-    """Of resources and data sets that end too early the whole ones stay, and no part of a picture.
-    (libvips 8.14 writes a quarter of what a TIFF has of data sets.)"""
+    """If resources and data sets end too early the whole ones stay, and no part of a picture.
+    (libvips 8.14 writes a quarter of a TIFF's data sets.)"""
     resources = (previews.resource(1028, previews.CAPTION)
                  + previews.resource(1036, previews.picture(MARK)))
     sets = previews.CAPTION + previews.data_set(2, 202, previews.picture(MARK))

@@ -58,21 +58,22 @@ def settled(service, seconds=600):
 
 
 def compilers(service, patient):
-    """The processes that compile: the patient one, or that of what images wait for."""
+    """Returns the processes that compile: the patient one, or that for waiting images."""
     word = "--compile-patiently" if patient else "--compile"
     return [p for device in service.workers("device") for p in children(device.pid)
             if p.alive and word in p.read("cmdline").split("\0")]
 
 
 def builds(service):
-    """(compiled, loaded from the cache, failed) of the programs so far."""
+    """Returns (compiled, loaded from the cache, failed) of the programs so far."""
     metrics = service.metrics()
     return tuple(int(metrics.total("convolved_program_builds_total", result=result))
                  for result in ("compiled", "cached", "failed"))
 
 
 def asked(service, filters, variant):
-    """The answer by this kernel; asked for again while that is being compiled, on a busy machine for long."""
+    """Returns the answer by this kernel; asked for again while that is being compiled, on a busy
+    machine for long."""
     def answered():
         answer = service.filter(PIXELS, filters, variant=variant)
         return answer if answer.status != 503 else answer.refused(503, "not-ready") and None
@@ -88,14 +89,14 @@ def answers_right(service, filters=None, variant="general"):
 
 
 def programs(directory):
-    """The files of the cache: named by 64 hexadecimal digits. The small ones first, which are compiled
-    again in the least time."""
+    """Returns the files of the cache: named by 64 hexadecimal digits. The small ones first, which
+    are compiled again in the least time."""
     return sorted((p for p in pathlib.Path(directory).iterdir() if len(p.name) == 64),
                   key=lambda file: (file.stat().st_size, file.name))
 
 
 def inodes(directory):
-    """{file: inode}: a program that is compiled again is another file."""
+    """Returns {file: inode}: a program that is compiled again is another file."""
     return {file: file.stat().st_ino for file in programs(directory)}
 
 
@@ -132,7 +133,7 @@ def test_one_for_all_parameters(copy, start):
 # An empty directory -------------------------------------------------------------------------------
 
 def test_first_what_is_waited_for(start, tmp_path):
-    """An image waits for what it needs; everything else comes later, and is told of."""
+    """An image waits for the programs that it needs; all others come later, and are told of."""
     with start(tmp_path / "cache") as service:
         pixels = random_pixels(4, 60, 50, 1, "u16")
         answer = service.filter(pixels, [("sobel", {})])
@@ -158,8 +159,8 @@ def test_stopped_while_compiling(start, tmp_path):
 
 
 def test_patient_compiler(start, tmp_path):
-    """What nobody waits for is compiled by one process of the lowest priority, which stands back
-    while there is work; what an image waits for, at the service's own."""
+    """Programs that nobody waits for are compiled by one process of the lowest priority, which
+    stands back while there is work; those that an image waits for, at the service's own."""
     with start(tmp_path / "cache") as service:
         with concurrent.futures.ThreadPoolExecutor(1) as pool:
             waiting = pool.submit(service.filter, random_pixels(5, 40, 40, 3, "f32"),
@@ -334,8 +335,8 @@ def restarted(service):
 
 
 def test_read_only(filled, start, tmp_path):
-    """What is there is used; nothing is added, and nothing is lost but time. (A service does not
-    start without a directory to write to: bodies may go there too.)"""
+    """Existing programs are used; nothing is added, and nothing is lost but time. (A service does
+    not start without a directory to write to: bodies may go there too.)"""
     with small_disk(tmp_path / "cache", "64M") as directory:
         for file in programs(filled):
             shutil.copy(file, directory)
@@ -420,7 +421,7 @@ def test_unusable(start, tmp_path, spoil):
 
 
 def test_unusable_for_the_driver(start, tmp_path):
-    """Where its administrator has sent it."""
+    """The driver's directory is where its administrator has sent it."""
     (tmp_path / "file").write_bytes(b"")
     with start(tmp_path / "cache", environment={"POCL_CACHE_DIR": str(tmp_path / "file/pocl")}) as service:
         answers_right(service)
@@ -429,7 +430,7 @@ def test_unusable_for_the_driver(start, tmp_path):
 
 
 def test_unreadable(copy, start):
-    """Files that may not be opened (by who is not root)."""
+    """Files that may not be opened (by a user who is not root)."""
     for file in programs(copy):
         file.chmod(0)
     with start(copy) as service:
@@ -440,8 +441,8 @@ def test_unreadable(copy, start):
 # Kernels for particular parameters ----------------------------------------------------------------
 
 def test_general_first(copy, start):
-    """The first answer to what nobody has asked before comes by a general kernel and at once, later
-    ones by one that has been compiled for it."""
+    """The first answer to new parameters comes by a general kernel and at once, later ones by one
+    that has been compiled for it."""
     filters = [("gaussian", {"sigma": 1.2345})]
     with start(copy) as service:
         answers_right(service)
@@ -473,7 +474,7 @@ def test_many_unseen(copy, start):
 
 @pytest.fixture
 def known(cache, tmp_path):
-    """A directory with what has been compiled in this run."""
+    """A directory with the programs that have been compiled in this run."""
     directory = tmp_path / "cache"
     directory.mkdir()
     for file in programs(cache):
@@ -549,7 +550,7 @@ def test_does_not_compile(start, kernels, copy):
 
 
 def test_compiles_with_warnings(start, kernels, copy):
-    """Which are no concern of who runs the service; how many there are says nothing."""
+    """Compiler warnings are no concern of administrators, nor is their number."""
     for file in (kernels / "general/gradient.cl", kernels / SPECIAL):
         file.write_text(f"#warning of no consequence\n{file.read_text()}")
     with start(copy, "--kernel-dir", str(kernels)) as service:
@@ -560,7 +561,7 @@ def test_compiles_with_warnings(start, kernels, copy):
 
 
 def test_general_does_not_compile(start, kernels, copy):
-    """Who needs it is told, and nobody else notices."""
+    """The client that needs it is told, and nobody else notices."""
     (kernels / "general/gradient.cl").write_text("this is no kernel\n")
     with start(copy, "--kernel-dir", str(kernels)) as service:
         problem = service.filter(PIXELS, [("box", {}), ("sobel", {})]).refused(500, "device-failed")
@@ -573,8 +574,8 @@ def test_general_does_not_compile(start, kernels, copy):
 @pytest.mark.parametrize("number, times", ((signal.SIGKILL, 1), (signal.SIGSTOP, 1),
                                            (signal.SIGKILL, 2)))
 def test_compiler_killed(copy, start, number, times):
-    """It is a process of its own: another takes its place, once; then who insists on what it was at is
-    told, and nobody else notices."""
+    """It is a process of its own: another takes its place, once; then a client that insists on its
+    kernel is told, and nobody else notices."""
     with start(copy, "--codecs", "2") as service:
         device, seen = service.workers("device")[0], set()
         with concurrent.futures.ThreadPoolExecutor(1) as pool:

@@ -38,7 +38,7 @@ def connect(service, source):
 
 
 def client_of(service, path):
-    """The client of the request for this path, as the log says."""
+    """Returns the client of the request for this path, as the log says."""
     def said():
         for line in service.log.read_text().splitlines():
             if line.startswith("{") and f"{path}:" in line:
@@ -48,7 +48,7 @@ def client_of(service, path):
 
 
 def ask(service, connection, *headers):
-    """Asks for what is not there, and returns who has asked."""
+    """Asks for a missing path, and returns the client as the log has it."""
     path = f"/nowhere-{next(numbers)}"
     connection.sendall("\r\n".join([f"GET {path} HTTP/1.1", "Host: x", *headers, "", ""]).encode())
     assert read_answer(connection).status == 404
@@ -89,7 +89,7 @@ def test_stranger(behind, headers):
     ["Forwarded: by=192.0.2.30"], ["X-Forwarded-For: 192.0.2.31", "Forwarded: for=192.0.2.32"],
 ], ids=str)
 def test_proxy_itself(behind, headers):
-    """What says nothing, or may be the client's."""
+    """These headers say nothing, or may be the client's."""
     with connect(behind, PROXY) as connection:
         assert ask(behind, connection, *headers) == PROXY
 

@@ -10,7 +10,7 @@ SHAPES = "10,20,50,33;ellipse:-20,100,81,60;90,2000,1,1;ellipse:30,1500,64,64;0,
 
 
 def mask_of(shapes, width, height):
-    """The pixels whose centres lie in a shape."""
+    """Returns the pixels whose centres lie in a shape."""
     y, x = np.mgrid[0:height, 0:width] + 0.5
     mask = np.zeros((height, width), bool)
     for shape in shapes.split(";"):
@@ -34,7 +34,7 @@ def merged(mask, inside, outside):
     ("u8", 3, False, [("gaussian", {"sigma": 20})], {"channels": "luma"}),
     ("u16", 3, False, BLUR, {"channels": "green"})])
 def test_exact(service, kind, bands, alpha, filters, more):
-    """Of many tiles, most of which no shape touches."""
+    """The image has many tiles, and no shape touches most of them."""
     pixels = random_pixels(seed_of(kind, bands), 203, 2600, bands, kind, alpha)
     more["alpha"] = int(alpha)
     everywhere = service.filter(pixels, filters, variant="general", **more).pixels
@@ -98,7 +98,7 @@ def test_feather(service, kind):
 
 
 def test_feather_weighs_by_alpha(service):
-    """A transparent result does not darken what it fades into."""
+    """A transparent result does not darken the pixels that it fades into."""
     pixels = np.full((20, 40, 2), 200, np.uint8)
     pixels[:, 20:, 1] = 0
     got = service.filter(pixels, [("box", {"size": 21})], alpha=1, regions="0,0,20,20", feather=9,

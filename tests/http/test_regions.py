@@ -15,7 +15,7 @@ from service import multipart, target_of
 GAUSSIAN = ("gaussian", {"sigma": 1.3})
 CHAIN = [("box", {"size": 3}), ("sobel", {}), ("gaussian", {"size": 5})]
 
-# Of an image of 61 by 43: each edge and corner, within, thin ones, one pixel, all.
+# Regions of an image of 61 by 43: each edge and corner, within, thin ones, one pixel, all.
 ROIS = [(0, 0, 23, 17), (38, 26, 23, 17), (0, 11, 61, 9), (13, 0, 9, 43), (17, 13, 1, 1),
         (60, 42, 1, 1), (0, 42, 61, 1), (60, 0, 1, 43), (7, 5, 41, 33), (0, 0, 61, 43), None]
 # Above and to the left of the part, over it by odd steps, below it; where it fits.
@@ -23,7 +23,7 @@ TARGETS = [None, (0, 0), (14, 9), (61, 43)]
 
 
 def fitting(target, width, height, pixels):
-    """The target moved to where a result of this size lies inside."""
+    """Returns the target moved to where a result of this size lies inside."""
     if target is None:
         return None
     return (min(target[0], pixels.shape[1] - width), min(target[1], pixels.shape[0] - height))
@@ -120,8 +120,8 @@ HAS_ALPHA = {"png-alpha", "png-16-alpha", "webp", "tiff-16"}
 
 
 def untouched(service, file):
-    """All pixels as they are decoded, the colours under alpha 0 too: put together from two answers,
-    of which each has one pixel filtered."""
+    """Returns all pixels as they are decoded, the colours under alpha 0 too: put together from two
+    answers, each with one pixel filtered."""
     first, second = (service.identity(file, roi=f"{x},0,1,1", target=f"{x},0", format="raw").pixels
                      for x in (0, 1))
     whole = first.copy()
@@ -175,7 +175,7 @@ def test_written_as_they_are(service, name, read):
 
 
 def test_lossy_answers(service):
-    """Close to what they were made from."""
+    """The answer is close to its source."""
     options = {"roi": (11, 13, 101, 87), "target": (97, 51)}
     raw = service.post(target_with(options, format="raw"), FILES["jpeg"]).pixels
     for name in ("jpeg", "webp", "gif"):

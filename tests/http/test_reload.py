@@ -1,4 +1,4 @@
-"""SIGHUP: the configuration is read again, and what can change changes without a request noticing."""
+"""SIGHUP: the configuration is read again, and options change without a request noticing."""
 import re
 import signal
 import socket
@@ -61,7 +61,7 @@ def test_new_device(reloadable):
 
 
 def test_no_device_left(reloadable):
-    """A pattern that fits nothing is what it is at start: 503, until another fits."""
+    """A pattern that fits nothing acts as at start: 503, until another fits."""
     with reloadable("codecs=1\n") as service:
         log = reload(service, "codecs=1\ndevice=gpu\n")
         assert "no OpenCL device matches" in log
@@ -110,11 +110,11 @@ def test_idle_timeout(reloadable):
         reload(service, "codecs=1\nidle-timeout=1\n")
         with service.socket(timeout=60) as connection:
             connection.sendall(b"GET / HT")
-            assert connection.recv(100) == b""  # of a head that has not come, no answer
+            assert connection.recv(100) == b""  # no answer to a head that has not come
 
 
 def test_log_level(reloadable):
-    """Of this process at once, of workers when they start."""
+    """The level counts in this process at once, in workers when they start."""
     with reloadable("codecs=1\n") as service:
         assert "debug: " not in service.tail()
         reload(service, "codecs=2\nlog-level=debug\n")
@@ -129,7 +129,7 @@ def test_log_level(reloadable):
     ("max-body=1000\nlog-level=loud\n", "loud"), ("max-body=1000\n[other]\n", "other"),
 ])
 def test_invalid(reloadable, text, says):
-    """It is said what is wrong, and nothing changes."""
+    """The error is named, and nothing changes."""
     with reloadable("codecs=1\nmax-jobs=7\n") as service:
         log = reload(service, text, "stays as it was")
         assert says in log and "->" not in log
@@ -165,7 +165,7 @@ def test_missing_file(reloadable):
 
 
 def test_needs_a_restart(reloadable):
-    """Named, with what it is and what it would be; the rest is taken over."""
+    """They are named, with their values before and after; the rest is taken over."""
     with reloadable("codecs=1\n") as service:
         log = reload(service, "codecs=1\narena-size=1M\nmax-jobs=9\n")
         assert re.search(r"arena-size stays 64M.*restart.*1M", log), log
@@ -204,7 +204,7 @@ def test_tells_systemd(reloadable, tmp_path):
 
 
 def test_every_option_says(tmp_path):
-    """The help and the sample say of each option what a reload does."""
+    """The help and the sample say of each option the effect of a reload."""
     def text(flag):
         return subprocess.run([PROGRAM, flag], capture_output=True, text=True).stdout
     sample = text("--print-config")

@@ -1,5 +1,5 @@
 """Restarts under load: with sockets that the service is passed (systemd.socket(5)) no request is
-lost. What it has accepted it answers; who comes later waits for the next process.
+lost. It answers the accepted ones; later ones wait for the next process.
 
 CONVOLVED_RESTARTS says how many restarts there are."""
 import os
@@ -118,7 +118,7 @@ def test_silent_connections_do_not_hold_it(running):
 
 
 def test_no_more_connections(running):
-    """While it finishes what it has, nobody is let in who would not be answered."""
+    """While it finishes its requests, nobody is let in who would not be answered."""
     with running.socket() as connection:
         connection.sendall(REQUEST + IMAGES[0].tobytes()[:100])
         poll(lambda: running.total("convolved_spool_memory_bytes") > 0, 60, "the body")

@@ -26,7 +26,8 @@ def test_borders_types_bands(service, border, kind, image):
 
 
 def high_pass(size):
-    """The pixel, less all that differs from it around: large weights of both signs, a sum of 1."""
+    """Returns the pixel, less all that differs from it around: large weights of both signs, a sum
+    of 1."""
     matrix = -np.ones((size, size))
     matrix[size // 2, size // 2] = size * size
     return matrix
@@ -136,7 +137,8 @@ def test_large_alpha(service):
 @pytest.mark.parametrize("rows, columns", [(1, 1), (3, 3), (1, 5), (5, 1), (1, 63), (63, 1),
                                            (7, 11), (31, 31), (63, 3), (63, 63)])
 def test_matrices(service, rows, columns, kind):
-    """Of full rank and large gain: the result has the spread of the noise, the terms far more."""
+    """The matrix has full rank and large gain: the result has the spread of the noise, the
+    terms far more."""
     rng = np.random.default_rng(seed_of(rows, columns))
     matrix = random_matrix(rng, rows, columns)
     matrix[rows // 2, 0] += 10
@@ -231,7 +233,7 @@ def test_query_as_typed(service):
 
 
 def test_gaussian_of_size(service):
-    """The same window by size and by what it stands for."""
+    """The same window is given by size and by its other form."""
     pixels = random_pixels(6, 50, 40, 3, "u8")
     by_size, by_both, by_none, by_one = (
         service.filter(pixels, [("gaussian", parameters)], variant="general").pixels
@@ -308,7 +310,7 @@ def test_lines_for_users(service):
 
 
 def test_sigma_of_the_shorter_side(service):
-    """What is a share of the image's size is that of the roi, where there is one, in chains, too."""
+    """Percentages of the image's size are of the roi, if there is one, in chains, too."""
     pixels = random_pixels(11, 300, 150, 3, "u8")
     options = {"variant": "general"}
     for share, sigma, part in (("2%", 3, {}), ("10%", 15, {}), ("4%", 2, {"roi": "9,9,50,90"})):
@@ -346,7 +348,7 @@ def test_curves(service, one, kind):
 
 
 def made_by(answer, name):
-    """True if a kernel of this name had a part in it, in the general form or in another."""
+    """Tells whether a kernel of this name had a part in it, in the general form or in another."""
     return any(kernel.startswith(name) for kernel in answer.timing)
 
 
@@ -422,7 +424,7 @@ def test_samples_by_themselves(service, kind, bands, alpha):
     """Filters of single samples in a row, which CPUs may look up in one table: as one after another,
     whatever is around them."""
     pixels = random_pixels(seed_of("row", kind, bands), 131, 57, bands, kind, alpha)
-    # Of bytes no result lies halfway between two integers; of words some come too near to it.
+    # No result for bytes lies halfway between two integers; for words some come too near to it.
     linear = {"gain": [0.7, -0.9, 0.3], "bias": [0.03, 1.0031, 0.2005]} if kind == "u8" else {}
     row = [("gamma", {"gamma": 1.4}), ("linear", linear),
            ("lut", {"points": [[0, 30], [100, 0], [255, 200]]}), ("invert", {}),

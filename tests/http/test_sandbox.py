@@ -1,4 +1,4 @@
-"""What workers have given up, as the kernel shows it."""
+"""Rights that workers have given up, as the kernel shows it."""
 import os
 import pathlib
 import re
@@ -35,7 +35,7 @@ def test_every_thread_is_confined(service, kind):
 
 
 def test_devices_may_be_left_as_they_are(launch):
-    """For a driver that needs what is taken: it is said in the log, not done in silence."""
+    """A driver may need the rights that are taken: it is said in the log, not done in silence."""
     with launch("--confine-devices", "no", "--log-level", "info",
                 environment=ONE_DEVICE) as service:
         assert service.works()
@@ -51,8 +51,8 @@ def test_log_says_what_protects_devices(launch):
 
 
 def test_listening_sockets_have_numbers_of_their_own(service):
-    """A worker may shut down and change what has a higher number: connections, never the sockets
-    that it shares with the front."""
+    """A worker may shut down and change descriptors of a higher number: connections, never the
+    sockets that it shares with the front."""
     with service.socket() as connection:
         for worker in service.workers("http"):
             listening = inodes_listening(service)

@@ -46,7 +46,7 @@ def test_worker_by_hand(kind):
     (["--max-jobs", "0"], "0"), (["--codecs", "-1"], "-1"),
 ])
 def test_bad_flags(arguments, says):
-    """An error that names what is wrong, and no service."""
+    """There is an error that names the fault, and no service."""
     done = run("--check-config", *arguments)
     assert done.returncode not in (0, -6, -11), done
     assert says in done.stderr
@@ -139,7 +139,8 @@ def test_ends_soon_after_clients_that_left(launch):
 
 
 def test_inherited_signals(launch):
-    """What the parent ignored or blocked: workers that end are seen to, and signals end the service."""
+    """Signals that the parent ignored or blocked still work: workers that end are reaped, and
+    signals end the service."""
     service = launch("--codecs", "1")
     service.arguments[:0] = ["env", "--ignore-signal", "--block-signal=CHLD,TERM"]
     with service:
@@ -195,7 +196,7 @@ def test_log_names_the_request(launch):
 
 
 def test_sample_configuration():
-    """The sample is what the service itself prints, and it is valid."""
+    """The sample is the service's own output, and it is valid."""
     sample = REPOSITORY / "etc" / "convolved.conf"
     assert run("--print-config").stdout == sample.read_text()
     assert run("--check-config", "--config", sample).returncode == 0

@@ -1,4 +1,4 @@
-"""A quarter of a minute of the soak; and that it would notice what it is for."""
+"""A quarter of a minute of the soak; and a check that it would notice growth."""
 import random
 
 import pytest
@@ -9,7 +9,7 @@ MINUTES = [i / 100 for i in range(100)]
 
 
 def noisy(value):
-    """A size in bytes at a time in minutes, with the noise of requests that come and go."""
+    """Returns a size in bytes at a time in minutes, with the noise of requests that come and go."""
     rng = random.Random(1)
     return [value(at) + rng.gauss(0, 3e6) for at in MINUTES]
 

@@ -27,12 +27,13 @@ def spooling(launch):
 
 
 def serving(service):
-    """The processes that hold bodies and answers for clients."""
+    """Returns the processes that hold bodies and answers for clients."""
     return [service.process.pid, *(worker.pid for worker in service.workers("http"))]
 
 
 def written_by_loop(service):
-    """Bytes that the first threads of the front and the HTTP workers have given to write() and the like."""
+    """Returns bytes that the first threads of the front and the HTTP workers have given to write()
+    and the like."""
     texts = [pathlib.Path(f"/proc/{pid}/task/{pid}/io").read_text() for pid in serving(service)]
     return sum(int(text.split("wchar: ")[1].split()[0]) for text in texts)
 
@@ -44,7 +45,7 @@ def chunked(body, size=60000):
 
 @pytest.mark.parametrize("way", ["announced", "chunked"])
 def test_files_are_not_written_by_the_loop(spooling, way):
-    """Of a body that goes to a file it writes only what lay in memory before."""
+    """The loop writes only the part of a spooled body that lay in memory before."""
     body = PIXELS.tobytes()
     before = written_by_loop(spooling)
     answer = spooling.post(TARGET, body if way == "announced" else chunked(body))
@@ -154,7 +155,7 @@ def read_slowly(launch):
 
 @contextlib.contextmanager
 def slow_readers(service, count, address):
-    """Connections from this address on each of which an answer is ready that is not read."""
+    """Connections from this address, each with an answer that is ready and not read."""
     with contextlib.ExitStack() as stack:
         connections = []
         for _ in range(count):
@@ -177,7 +178,7 @@ def held(service):
 
 
 def whole(connections):
-    """How many of these answers come to their end."""
+    """Returns the number of these answers that come to their end."""
     count = 0
     for _, answer in connections:
         with contextlib.suppress(http.client.IncompleteRead, ConnectionError):
@@ -190,13 +191,13 @@ def statuses(connections):
 
 
 def post_from(service, address):
-    """The answer to one more request of this address, which is read."""
+    """Returns the answer to one more request of this address, which is read."""
     with slow_readers(service, 1, address) as ((_, answer),):
         return answer.status, answer.read()
 
 
 def test_slow_readers_of_a_client(read_slowly):
-    """One client's answers are bounded, another's come; a slow reader makes room for what comes later."""
+    """One client's answers are bounded, another's come; a slow reader makes room for later answers."""
     room = UNREAD_CLIENT // ANSWER
     before = held(read_slowly)
     with slow_readers(read_slowly, 12, "127.0.0.2") as connections:
@@ -267,7 +268,7 @@ def test_slow_readers_of_many_clients(read_slowly):
 
 
 def disk_taken(service):
-    """Bytes of files that have no name any more: bodies and answers."""
+    """Returns bytes of files that have no name any more: bodies and answers."""
     files = {}
     for pid in serving(service):
         for fd in pathlib.Path(f"/proc/{pid}/fd").iterdir():
@@ -279,7 +280,7 @@ def disk_taken(service):
 
 
 def test_disk_of_slow_readers(launch):
-    """Where answers lie in files, the disk that they take is bounded, and given back in the end."""
+    """For answers in files, their disk space is bounded, and given back in the end."""
     with launch("--codecs", "2", "--unread-size", str(UNREAD), "--unread-client-size",
                 str(UNREAD_CLIENT), "--spool-size", "0", environment=ONE_DEVICE) as service:
         with contextlib.ExitStack() as stack:
@@ -292,14 +293,15 @@ def test_disk_of_slow_readers(launch):
 
 
 def test_one_answer_is_always_allowed(launch):
-    """However large it is, whoever reads it."""
+    """The answer comes, however large it is and whichever client reads it."""
     with launch("--codecs", "1", "--unread-size", "1M", "--unread-client-size", "1M",
                 environment=ONE_DEVICE) as service:
         assert np.array_equal(service.post(TARGET, PIXELS.tobytes()).pixels, PIXELS)
 
 
 def over(path):
-    """An answer over a Unix socket: its connection, and the bytes that have been read of the answer."""
+    """Returns an answer over a Unix socket: its connection, and the bytes that have been read of
+    the answer."""
     connection = socket.socket(socket.AF_UNIX)
     connection.settimeout(60)
     connection.connect(str(path))
@@ -309,14 +311,14 @@ def over(path):
 
 
 def has_room(path):
-    """True if an answer begins, which is not read."""
+    """Tells whether an answer begins, which is not read."""
     connection, begin = over(path)
     connection.close()
     return begin.startswith(b"HTTP/1.1 200 ")
 
 
 def test_slow_readers_at_a_unix_socket(launch, tmp_path):
-    """Who has read most of an answer is not the one to be ended, although it began first."""
+    """A client that has read most of an answer is not the one to be ended, although it began first."""
     path = tmp_path / "socket"
     with launch("--codecs", "2", "--listen", f"unix:{path}", "--unread-client-size",
                 str(2 * ANSWER + ANSWER // 2), environment=ONE_DEVICE) as service:

@@ -24,7 +24,7 @@ def lost(answer):
 
 
 def samples(kind, bands):
-    """The extremes among them."""
+    """Returns random values, the extremes among them."""
     least, most = np.iinfo(kind).min, np.iinfo(kind).max
     values = np.random.default_rng(1).integers(least, most, (31, 17, bands), dtype=kind, endpoint=True)
     values[0, 0], values[-1, -1] = least, most
@@ -164,7 +164,8 @@ def test_associated_alpha_twice(service):
 # Colours and planes -------------------------------------------------------------------------------
 
 def ycc(across, down, full=True):
-    """A picture in YCbCr, of one Cb and Cr for each block of this many pixels: the data, and in RGB."""
+    """Returns a picture in YCbCr, of one Cb and Cr for each block of this many pixels: the data,
+    and in RGB."""
     width, height, rng = 12, 8, np.random.default_rng(7)
     luma = rng.integers(60, 200, (height, width))
     chroma = rng.integers(90, 160, (height // down, width // across, 2))
@@ -272,7 +273,7 @@ REFUSED = {
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_refused(service, name):
-    """What cannot be read is named."""
+    """Unreadable kinds are named."""
     body, words = REFUSED[name]
     assert words in service.identity(body).refused(422, "unsupported-pixels")["detail"]
 
@@ -287,7 +288,7 @@ def test_directories_in_a_loop(service):
 
 
 def test_cut_before_its_directory(service):
-    """The refusal says what the user can see to."""
+    """The refusal names the cause in the user's reach."""
     body = imagefiles.written(Image.fromarray(random_pixels(1, 90, 60, 3, "u8")), "TIFF", compression="tiff_lzw")
     assert struct.unpack("<I", body[4:8])[0] > len(body) // 2
     problem = service.identity(body[:len(body) // 2]).refused(422, "undecodable")

@@ -115,7 +115,7 @@ def test_what_is_recorded(launch, trace):
 
 @pytest.mark.parametrize("share, least, most", [("0", 0, 0), ("0.25", 3, 60)])
 def test_no_client_is_recorded_beyond_the_share(launch, share, least, most):
-    """Whatever flag it sets: the collector and what it costs are the operator's."""
+    """Whatever flag it sets: the collector and its cost are the operator's."""
     with Collector() as collector, launch("--otlp-endpoint", collector.endpoint, "--otlp-share", share,
                                           environment=ONE_DEVICE) as service:
         traces = {os.urandom(16).hex() for _ in range(100)}
@@ -145,7 +145,7 @@ def test_confined(traced, trace):
 
 
 def test_endpoint_by_name(launch, trace):
-    """Names of hosts are still resolved by what the worker may read."""
+    """Names of hosts are still resolved with the files that the worker may read."""
     with Collector() as collector, launch("--otlp-endpoint", f"http://localhost:{collector.server_port}",
                                           environment=ONE_DEVICE) as service:
         assert ask(service, trace).status == 200
@@ -176,7 +176,7 @@ def test_endpoint_through_a_proxy(launch, trace):
 
 
 def test_endpoint_by_tls(launch, trace, tmp_path):
-    """The certificate is checked: by what the worker may read."""
+    """The certificate is checked, with the files that the worker may read."""
     certificate, key = localhost_certificate(tmp_path)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate, key)
@@ -189,7 +189,7 @@ def test_endpoint_by_tls(launch, trace, tmp_path):
 
 
 def test_repeated(traced, collector, trace):
-    """What the collector refuses for now comes again, once; what it refuses for good is lost."""
+    """Spans that the collector refuses for now come again, once; those refused for good are lost."""
     before = lost(traced)
     collector.answers = [(503, {"Retry-After": "1"})]
     assert ask(traced, trace).status == 200
@@ -245,7 +245,7 @@ def test_stop_sends_the_rest(launch, collector, trace):
 
 
 def test_answer_without_end(launch, trace):
-    """A collector that is none: it sends what it likes."""
+    """A collector that is none: it sends anything."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         def serve():
             with contextlib.suppress(OSError):

@@ -1,4 +1,4 @@
-"""The tuner: in idle time it measures the kernels for what was asked, and remembers."""
+"""The tuner: in idle time it measures the kernels for earlier requests, and remembers."""
 import contextlib
 import json
 import os
@@ -40,7 +40,7 @@ def state_file(service):
 
 @pytest.fixture(scope="module")
 def own_cache(tmp_path_factory, cache):
-    """Of this module: nobody else wants what its compiler makes."""
+    """A cache of this module's own: nobody else wants its compiler's programs."""
     directory = tmp_path_factory.mktemp("tuner") / "cache"
     shutil.copytree(general_programs(cache), directory)
     return directory
@@ -69,7 +69,7 @@ def tuned(start):
 
 
 def test_choice(tuned):
-    """It names the quickest of what was measured, general kernels among them."""
+    """It names the quickest of the measured kernels, general ones among them."""
     choice, _ = tuned
     candidates = choice["candidates"]
     assert choice["device"] == "cpu0" and len(candidates) >= 3
@@ -175,7 +175,7 @@ def test_state_cannot_be_written(start):
 
 
 def test_lets_go(start):
-    """What it has tried does not stay in memory: a choice is made among more than two."""
+    """Tried programs do not stay in memory: a choice is made among more than two."""
     with start("--programs", "2") as service:
         assert len(chosen(service)["candidates"]) > 5
         general = len(oracle.TYPES) * len(list((REPOSITORY / "kernels/general").iterdir()))
@@ -196,15 +196,15 @@ def test_requests_while_tuning(start):
 
 
 def scheduling(processes):
-    """The scheduling policies of those that have not ended."""
+    """Yields the scheduling policies of those that have not ended."""
     for process in processes:
         with contextlib.suppress(ProcessLookupError):
             yield os.sched_getscheduler(process.pid)
 
 
 def test_at_once(tmp_path):
-    """convolved-device --tune prints what it measures and leaves it for the service. Somebody waits for
-    it: it compiles as quickly as it can."""
+    """convolved-device --tune prints its measurements and leaves them for the service. Somebody
+    waits for it: it compiles as quickly as it can."""
     (tmp_path / "state").mkdir()
     arguments = [BUILD / "convolved-device", "--tune", "--filter", "sobel", "--filter", "sobel=output=x",
                  "--cache-dir", tmp_path / "cache", "--state-dir", tmp_path / "state"]

@@ -15,8 +15,8 @@ MATRIX = [("convolve", {"kernel": [[1, -2, 3], [4, 5, -6], [-7, 8, 9]]})]
 GRADIENT = [("sobel", {}), ("prewitt", {"output": "direction"})]
 BILATERAL = [("bilateral", {"radius": 2, "sigma_range": 0.3})]
 FILTERS = [*SEPARABLE, *MATRIX, *GRADIENT, *BILATERAL]
-# What a filter is tried on with every kernel: a program is compiled for each, and that kernels are
-# right for all types and bands is what ../kernels shows.
+# Images for every filter with every kernel: a program is compiled for each; ../kernels shows that
+# kernels are right for all types and bands.
 CASES = [(SEPARABLE[0], "u8", 3), (MATRIX[0], "f32", 4), (GRADIENT[0], "u8", 1), (GRADIENT[1], "u16", 3),
          (BILATERAL[0], "u8", 4)]
 # Large enough for all: some kernels want a vector of samples a row.
@@ -37,7 +37,7 @@ def variants(service):
 
 
 def used(answer):
-    """The kernels that worked on it, as Server-Timing says."""
+    """Returns the kernels that worked on it, as Server-Timing says."""
     return set(answer.timing)
 
 
@@ -75,7 +75,7 @@ def filtered(service, pixels, filters, **options):
 
 
 def test_all_are_listed(variants):
-    """The tests below miss none; each says what it is."""
+    """The tests below miss none; each names its reason."""
     assert set(variants) >= set(NAMES)
     for one in variants.values():
         assert one["origin"] in ("general", "special", "classic") and one["text"], one
@@ -83,7 +83,7 @@ def test_all_are_listed(variants):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_variant(service, name):
-    """What it does it does right, and nothing else in its place; what it does not is refused."""
+    """A kernel does its filters right, and nothing else in its place; others are refused."""
     done = 0
     for one, kind, bands in CASES:
         pixels = random_pixels(seed_of(name, kind, bands), WIDTH, HEIGHT, bands, kind)
@@ -172,7 +172,7 @@ def test_unknown(service):
     # By the codec worker: the image's type and bands.
     ("conv_image", [("box", {})], 200, 3, {}, "bands"),
     ("separable_packed", [("unsharp", {})], 200, 3, {}, "f32"),
-    # By the device worker, in words that say what it would take and where.
+    # By the device worker, in words that say the requirement and the place.
     ("separable_mma", [SEPARABLE[0]], 200, 3, {}, "NVIDIA GPU"),
     ("separable_packed", [("convolve", {"kernel": [[1, -3, 1]] * 3})], 200, 3, {}, "weights of a mean"),
     ("separable_packed", [SEPARABLE[0]], 9, 1, {}, "rows of 64 samples"),
@@ -195,7 +195,7 @@ def test_refused(service, name, filters, width, bands, options, says):
 
 
 def test_for_a_part_of_a_chain(service):
-    """The variant does what it can of a chain, other kernels the rest."""
+    """The variant does its part of a chain, other kernels the rest."""
     filters = [SEPARABLE[0], ("sobel", {})]
     pixels = random_pixels(8, WIDTH, HEIGHT, 3, "u8")
     for name in ("separable_wide", "sep_tiled", "gradient_packed", "gradient"):

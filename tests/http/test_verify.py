@@ -26,7 +26,7 @@ CHAINS = [[("gaussian", {"sigma": 1.4}), ("sobel", {})],
 
 
 def verdict(answer):
-    """(samples, largest difference, mismatches) as the answer's headers say."""
+    """Returns (samples, largest difference, mismatches) as the answer's headers say."""
     assert answer.status == 200, answer
     return tuple(kind(answer.headers[f"X-Verify-{name}"]) for name, kind in
                  (("Samples", int), ("Max-Difference", float), ("Mismatches", int)))
@@ -52,7 +52,7 @@ def test_all_filters(service, filters):
 
 
 def test_many_tiles(service):
-    """Pieces, tiles and their seams; the answer is what it is without verify."""
+    """Pieces, tiles and their seams; the answer is the same without verify."""
     pixels = random_pixels(1, 2100, 1300, 3, "u8")
     for filters in CHAINS[:2]:
         answer = verified(service, pixels, filters, border="reflect101", variant="general")
@@ -67,7 +67,7 @@ def test_one_pixel(service):
 
 
 def test_part(service):
-    """What is compared is what was filtered, wherever it is placed."""
+    """The filtered pixels are compared, wherever they are placed."""
     pixels = random_pixels(11, 200, 150, 3, "u8")
     for target in (None, (7, 70)):
         answer = service.filter(pixels, ALL[:1], verify=1, roi=(50, 40, 90, 60), target=target,
@@ -78,7 +78,7 @@ def test_part(service):
 
 @pytest.mark.parametrize("form", ["png", "jpeg", "webp", "tiff", "ppm", "gif"])
 def test_formats(service, form):
-    """What is compared is the filters' result, before the format makes of it what it can hold."""
+    """The filters' result is compared, before the format changes it."""
     body = imagefiles.write_png(random_pixels(4, 333, 222, 3, "u8"))
     answer = service.post(f"/v1/filters/gaussian?sigma=2&verify=1&format={form}", body)
     samples, largest, mismatches = verdict(answer)
@@ -139,7 +139,7 @@ def test_share_is_checked(launch):
 
 @pytest.fixture(scope="module")
 def wrong_kernels(tmp_path_factory):
-    """The kernels, of which the gradient is wrong in some rows: there a work-item takes the pixel for
+    """The kernels with a gradient that is wrong in some rows: there a work-item takes the pixel for
     its left neighbour."""
     directory = tmp_path_factory.mktemp("wrong") / "kernels"
     shutil.copytree(REPOSITORY / "kernels", directory)
@@ -160,7 +160,7 @@ def suspected(service, **labels):
 
 
 def test_wrong_kernel_found(launch, wrong_kernels):
-    """Who asks for verification gets no wrong result."""
+    """A client that asks for verification gets no wrong result."""
     pixels = random_pixels(9, 230, 120, 3, "u8")
     with launch("--kernel-dir", str(wrong_kernels), "--verify-share", "0", "--job-timeout", "40",
                 environment=QUICK_COMPILER) as service:
@@ -298,7 +298,8 @@ def test_hard_matrices(launch):
         unharmed(service)
 
 
-# What it costs -------------------------------------------------------------------------------------
+# Costs
+# ---------------------------------------------------------------------------------------------
 
 def test_deadline_that_it_cannot_meet(launch):
     """429 before any work, where the second computation alone takes longer; without it there is time."""

@@ -55,7 +55,7 @@ static struct plan *make_plan(struct harness *h, const char *text, uint32_t band
 	return plan;
 }
 
-/* One tile that is the whole image. */
+/* Runs one tile that is the whole image. */
 static double run_once(struct harness *h, const struct plan *plan)
 {
 	struct tiling tiling;

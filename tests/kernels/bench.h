@@ -6,7 +6,7 @@
 
 enum { BENCH_SIDE = 4096 };
 
-/* Bytes that each arena needs for it. */
+/* Returns bytes that each arena needs for it. */
 uint64_t bench_arena_size(void);
 
 /* Prints one line a filter: the median time of all its launches. */

@@ -61,7 +61,7 @@ void host_close(void)
 	clReleaseContext(host.context);
 }
 
-/* The text of one file of kernels/; the caller's to free. */
+/* Returns the text of one file of kernels/; the caller's to free. */
 static char *read_source(const char *name)
 {
 	char path[4096], *text = NULL;

@@ -13,10 +13,10 @@
 void host_open(unsigned platform, unsigned device, const char *kernel_dir);
 void host_close(void);
 
-/* The kernel of classic/FILE.cl, compiled with `options`. It stays the host's. */
+/* Returns the kernel of classic/FILE.cl, compiled with `options`. It stays the host's. */
 cl_kernel host_kernel(const char *file, const char *name, const char *options);
 
-/* A buffer with a copy of these bytes; an image with a copy of these packed pixels of four
+/* Returns a buffer with a copy of these bytes; an image with a copy of these packed pixels of four
  * channels, or of one. Free them with clReleaseMemObject(). */
 cl_mem host_buffer(const void *bytes, size_t size);
 cl_mem host_image(const void *pixels, size_t width, size_t height, bool rgba, cl_channel_type type);

@@ -108,7 +108,7 @@ static void sample_write(const struct trial *t, struct matrix *m, size_t offset,
 /* Places the region in both matrices, whose size comes back. */
 static void place(struct trial *t, int width, int height, struct rect *source, struct rect *target)
 {
-	int left = 0, top = 0, right = 0, bottom = 0; /* of the ROI beyond the region */
+	int left = 0, top = 0, right = 0, bottom = 0; /* extent of the ROI beyond the region */
 
 	if (t->layout == LAYOUT_PADDED) {
 		left = right = t->rx;
@@ -224,7 +224,7 @@ static int clamp(int i, int n)
 	return i < 0 ? 0 : i >= n ? n - 1 : i;
 }
 
-/* The pixel at a place of the source matrix, or the ROI's nearest. */
+/* Returns the pixel at a place of the source matrix, or the ROI's nearest. */
 static const double *pixel_at(const struct trial *t, int x, int y)
 {
 	size_t row = (size_t)clamp(y - t->roi.y, t->roi.height);
@@ -292,7 +292,7 @@ static double reference(const struct trial *t, int x, int y, int band)
 	return reference_sum(t, x, y, band);
 }
 
-/* Floats have no range to stay in; what is no number need only be none. */
+/* Floats have no range to stay in; NaN need only be NaN. */
 static bool close_enough(const struct trial *t, double got, double wanted)
 {
 	if (t->type == PIXEL_F32)

@@ -1,5 +1,5 @@
-/* One run of a published kernel: its parameters, where in their matrices its source and target lie,
- * random pixels, and what must come out. */
+/* One run of a published kernel: its parameters, the places of its source and target in their
+ * matrices, random pixels, and the expected result. */
 #ifndef TESTS_CLASSIC_TRIAL_H
 #define TESTS_CLASSIC_TRIAL_H
 
@@ -23,7 +23,7 @@ struct matrix {
 
 struct matrix matrix_new(int width, int height, size_t pixel, size_t sample, int poison);
 
-/* Bytes from the buffer's start to a pixel. */
+/* Returns bytes from the buffer's start to a pixel. */
 size_t matrix_offset(const struct matrix *m, int x, int y);
 
 /* The bytes around a rectangle are still poison. */
@@ -35,9 +35,9 @@ struct rect {
 	int x, y, width, height;
 };
 
-/* How the source ROI lies around the region that is read at first: it is the whole matrix; it is
- * larger by the radius; it is anywhere in a matrix, and so is the target; the region is a part of
- * it, as when an image is made in strips. */
+/* The source ROI around the region that is read at first: it is the whole matrix; it is larger by
+ * the radius; it is anywhere in a matrix, and so is the target; the region is a part of it, as when
+ * an image is made in strips. */
 enum layout { LAYOUT_WHOLE, LAYOUT_PADDED, LAYOUT_ROI, LAYOUT_STRIP, LAYOUTS };
 
 struct trial {
@@ -46,7 +46,7 @@ struct trial {
 	int bands, rx, ry;
 	enum layout layout;
 
-	struct rect roi;      /* of the source matrix */
+	struct rect roi;      /* the ROI in the source matrix */
 	struct rect from, to; /* the region in the source and in the target matrix; one size */
 	struct matrix source, target;
 	double *pixels; /* the ROI's samples */
@@ -62,7 +62,7 @@ size_t trial_sample_size(const struct trial *t);
 void trial_init(struct trial *t, int width, int height);
 void trial_fini(struct trial *t);
 
-/* Checks the target; prints what is wrong, if something is. */
+/* Checks the target; prints the errors, if any. */
 bool trial_check(const struct trial *t);
 
 /* A line about this trial, on standard output. */

@@ -25,7 +25,7 @@ static const uint32_t sizes[][2] = {{67, 45}, {1, 1},   {1, 37},  {53, 1},
 
 enum { FILTERS_COUNT = sizeof filters / sizeof *filters, SIZES = sizeof sizes / sizeof *sizes };
 
-/* Of samples, where all NaN are one (FNV-1a, of words). */
+/* Digests samples; all NaN are one (FNV-1a, of words). */
 static uint64_t digest(uint64_t d, const void *samples, size_t size, enum pixel_type type)
 {
 	for (size_t i = 0; i < size / pixel_type_size(type); i++) {
@@ -86,7 +86,7 @@ static const struct group chains[] = {
      "0.2 0;-1 2 0.5 -0.25;9 -9 0.5 0.5,invert,gamma,equalize"},
 };
 
-/* True if a chain's bytes are those of its filters one by one. */
+/* Tells whether a chain's bytes are those of its filters one by one. */
 static bool equals_its_filters(struct harness *h, const struct group *group, uint32_t variant)
 {
 	bool equal = true;

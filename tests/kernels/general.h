@@ -4,7 +4,7 @@
 
 #include "harness.h"
 
-/* Compares digests of what the general kernels make of each filter, of all types, kinds of pixels
+/* Compares digests of the general kernels' results for each filter, of all types, kinds of pixels
  * and borders and in tiles of two heights, with those of the first release; and chains of filters
  * of single samples with their filters one by one, also by other kernels. Prints a line a filter,
  * numbered from `number` on, or (print) the table of digests; adds to the totals of failed and

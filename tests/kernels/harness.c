@@ -120,7 +120,7 @@ static size_t align_row(size_t bytes)
 	return (bytes + ROW_ALIGNMENT - 1) / ROW_ALIGNMENT * ROW_ALIGNMENT;
 }
 
-/* A tile of rows [y0, y0 + height) of the result, behind a guard in both arenas. */
+/* Makes a tile of rows [y0, y0 + height) of the result, behind a guard in both arenas. */
 static struct tile make_tile(const struct plan *plan, uint32_t first, uint32_t height)
 {
 	size_t pixel = image_pixel_size(&plan->image), halo = plan->halo_x * pixel;
@@ -167,7 +167,7 @@ static void pad_pixel(const struct plan *plan, const char *image, int x, int y, 
 	memcpy(to, image + ((size_t)y * plan->image.width + (size_t)x) * pixel, pixel);
 }
 
-/* Bytes of the arenas that a tile takes, with its guards on both sides. */
+/* Returns bytes of the arenas that a tile takes, with its guards on both sides. */
 static uint64_t in_size(const struct plan *plan, const struct tile *tile)
 {
 	return (uint64_t)tile->in_pitch * (tile->height + 2 * plan->halo_y) + 2 * GUARD;
@@ -235,7 +235,7 @@ static bool guards_intact(const struct harness *h, const struct plan *plan, cons
 	return intact;
 }
 
-/* What became of a tile, into the whole result. */
+/* Copies a tile's result into the whole result. */
 static void take_result(struct harness *h, const struct plan *plan, const struct tile *tile,
                         char *out)
 {
@@ -246,7 +246,7 @@ static void take_result(struct harness *h, const struct plan *plan, const struct
 		memcpy(out + (tile->index + y) * row, from + (size_t)y * tile->out_pitch, row);
 }
 
-/* True if some step works on points: columns for tests are too narrow for that. */
+/* Tells whether some step works on points: columns for tests are too narrow for that. */
 static bool on_lattice(const struct plan *plan)
 {
 	for (uint32_t i = 0; i < plan->list.count; i++)
@@ -276,7 +276,7 @@ static enum error run_columns(struct harness *h, struct lane *lane, const struct
 	return e;
 }
 
-/* Filters these tiles, of which all lie in the arenas, at once. */
+/* Filters these tiles, all of which lie in the arenas, at once. */
 static void filter_tiles(struct harness *h, enum lane_mode mode, const struct plan *plan,
                          const struct tile *tiles, uint32_t count, const void *in, char *out,
                          struct outcome *outcome)
@@ -305,8 +305,8 @@ static void filter_tiles(struct harness *h, enum lane_mode mode, const struct pl
 		outcome->launch_ns += done->launch[i].ns;
 }
 
-/* Puts a tile behind the `count` there are, if it may go into one stack with them and there is
- * room: with some it lies as far from the one before as that from its, with some not. */
+/* Puts a tile behind the `count` others, if it may go into one stack with them and there is room:
+ * some lie as far from the previous one as that from its predecessor, others do not. */
 static bool place_tile(const struct harness *h, enum lane_mode mode, const struct plan *plan,
                        const struct tile *tiles, uint32_t count, struct tile *tile)
 {

@@ -28,9 +28,9 @@ void harness_fini(struct harness *h);
 /* Waits until the plan's programs are compiled; false if one cannot be. */
 bool harness_await(struct harness *h, struct plan *plan, enum tile_form form);
 
-/* What became of an image. */
+/* The outcome for an image. */
 struct outcome {
-	enum error error; /* of the first tile that failed */
+	enum error error; /* error of the first tile that failed */
 	cl_int code;
 	bool guard_broken;  /* bytes outside the results were written */
 	uint64_t launch_ns; /* all launches of all tiles */

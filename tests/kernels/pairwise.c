@@ -19,7 +19,7 @@ static unsigned below(struct search *s, unsigned n)
 	return (unsigned)((s->state >> 33) % n);
 }
 
-/* How many of the row's levels this one has not met. */
+/* Returns the number of the row's levels that this one has not met. */
 static unsigned gain(const struct search *s, const uint8_t *row, size_t factor, unsigned level)
 {
 	unsigned count = 0;
@@ -29,7 +29,7 @@ static unsigned gain(const struct search *s, const uint8_t *row, size_t factor, 
 	return count;
 }
 
-/* Of the levels that gain most, the first from a random one on. */
+/* Returns the first, from a random one on, of the levels that gain most. */
 static unsigned best_level(struct search *s, const uint8_t *row, size_t factor)
 {
 	const unsigned levels = s->p->levels[factor], first = below(s, levels);

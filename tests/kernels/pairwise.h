@@ -13,7 +13,7 @@ enum { PAIRWISE_FACTORS = 8, PAIRWISE_LEVELS = 128, PAIRWISE_ROWS = 1500 };
 
 struct pairwise {
 	size_t factors;
-	unsigned levels[PAIRWISE_FACTORS]; /* of each factor */
+	unsigned levels[PAIRWISE_FACTORS]; /* levels of each factor */
 	size_t rows;
 	uint8_t row[PAIRWISE_ROWS][PAIRWISE_FACTORS]; /* the level of each factor */
 };

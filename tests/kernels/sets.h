@@ -15,7 +15,7 @@ struct set {
 		array, sizeof array / sizeof *array                                                \
 	}
 
-/* What came of trials: failed and passed, and the types and borders that met. */
+/* The outcome of trials: failed and passed, and the types and borders that met. */
 struct tally {
 	int counts[2];
 	bool met[PIXEL_TYPES][BORDERS];

@@ -24,7 +24,7 @@ struct radii {
 	int x, y;
 };
 
-/* What a kernel has instead of buffers. */
+/* Properties that a kernel has instead of buffers. */
 enum objects {
 	BUFFERS,
 	IMAGE, /* the source is an image, of integers as such */
@@ -81,7 +81,7 @@ static double taps_most = 5e5;
 static uint32_t trials_most = 2;
 static int every = 1;
 
-/* How many groups of sep_tiled were of each class, of the kernel in hand. */
+/* Groups of sep_tiled by class, for the kernel in hand. */
 static unsigned tiled_classes[2][2]; /* free on read, free on write */
 
 /* The target buffer, or an intermediate one, or the source. */
@@ -115,7 +115,7 @@ static cl_mem image_like(const struct variant *v, const struct trial *t, const v
 	                  types[v->objects][t->type]);
 }
 
-/* The packed pixels of a rectangle; to be freed. */
+/* Returns the packed pixels of a rectangle; to be freed. */
 static char *pack(const struct matrix *m, const struct rect *r)
 {
 	size_t row = (size_t)r->width * m->pixel;
@@ -128,7 +128,7 @@ static char *pack(const struct matrix *m, const struct rect *r)
 	return pixels;
 }
 
-/* An image of the ROI. */
+/* Returns an image of the ROI. */
 static cl_mem source_image(const struct variant *v, const struct trial *t)
 {
 	char *pixels = pack(&t->source, &t->roi);
@@ -138,7 +138,7 @@ static cl_mem source_image(const struct variant *v, const struct trial *t)
 	return image;
 }
 
-/* An image of the whole target matrix. */
+/* Returns an image of the whole target matrix. */
 static cl_mem target_image(const struct variant *v, const struct trial *t)
 {
 	struct rect all = {0, 0, t->target.width, t->target.height};
@@ -184,7 +184,7 @@ static void set_float(cl_kernel kernel, cl_uint *next, float value)
 	host_argument(kernel, next, sizeof value, &value);
 }
 
-/* What the operation has of arguments; their values where a kernel must not care are absurd. */
+/* Sets the operation's arguments; values that a kernel must ignore are absurd. */
 static void set_operation(cl_kernel kernel, cl_uint *next, const struct trial *t,
                           const cl_mem *weights)
 {
@@ -213,7 +213,7 @@ static void set_operation(cl_kernel kernel, cl_uint *next, const struct trial *t
 	set_uint(kernel, next, 0); /* keep */
 }
 
-/* What follows source and target: size, the operation's, reach. */
+/* Sets the arguments after source and target: size, the operation's, reach. */
 static void set_rest(cl_kernel kernel, cl_uint *next, const struct trial *t, const cl_mem *weights)
 {
 	cl_int4 reach = {{t->roi.x - t->from.x, t->roi.y - t->from.y,
@@ -240,7 +240,7 @@ static void run(const struct variant *v, cl_kernel kernel, const struct trial *t
 	host_run(kernel, global, v->group);
 }
 
-/* Both passes, through a buffer with guards of its own. */
+/* Runs both passes, through a buffer with guards of its own. */
 static bool run_two_passes(const struct variant *v, cl_kernel kernel, const struct trial *t,
                            const struct side *source, const struct side *target,
                            const cl_mem *weights)
@@ -316,7 +316,7 @@ static bool run_trial(const struct variant *v, cl_kernel kernel, struct trial *t
 	return ok;
 }
 
-/* Counts groups by what VARIANTS.md says of classes, not by what the kernel says. */
+/* Counts groups by VARIANTS.md's definition of classes, not by the kernel's. */
 static void count_classes(const struct trial *t)
 {
 	const struct rect *roi = &t->roi, *from = &t->from;
@@ -402,8 +402,8 @@ static cl_kernel kernel_for(const struct variant *v, const struct trial *t)
 	return host_kernel(v->file, v->name, options);
 }
 
-/* Of the kernels that are compiled for radii, a third: to compile takes long. With two radii it is
- * a half, so that every type meets every number of bands. */
+/* A third of the kernels that are compiled for radii: compiling takes long. With two radii it is a
+ * half, so that every type meets every number of bands. */
 static bool left_out(const struct variant *v, const struct trial *t, int radii)
 {
 	return v->special && ((int)t->type + t->bands + radii) % (v->count > 2 ? 3 : 2);

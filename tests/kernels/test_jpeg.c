@@ -143,7 +143,8 @@ static void check_spare(const struct jpeg_pipeline *p)
 
 /* Decoding ------------------------------------------------------------------------------------- */
 
-/* The coefficient k, in zigzag order, of a block as the device has it. DC: still the difference. */
+/* Returns the coefficient k, in zigzag order, of a block as the device has it. DC: still the
+ * difference. */
 static int coefficient(const int16_t *block, uint32_t k)
 {
 	uint32_t zigzag = jpeg_zigzag[k], place = zigzag % 8 * 8 + zigzag / 8;
@@ -196,7 +197,7 @@ static bool rows_equal(const struct item *item, const uint8_t *samples,
 	return true;
 }
 
-/* Sets what images may write to poison, and then all must be. */
+/* Tells whether all bytes are poison, once those that images may write have been poisoned again. */
 static bool guards_intact(const struct item *items, uint32_t count, uint8_t *samples, uint64_t size)
 {
 	for (uint32_t i = 0; i < count; i++)
@@ -580,7 +581,7 @@ static void try_damaged(struct jpeg_decoder *decoder, uint32_t tried, bool spare
 	items_free(items, count);
 }
 
-/* Damaged files: what is not flagged is what libjpeg makes of them. */
+/* Damaged files: unflagged results are libjpeg's. */
 static void test_damaged(void)
 {
 	enum { ROUNDS = 8 }; /* with one decoder */
@@ -600,7 +601,7 @@ static void test_damaged(void)
 	failures += !brief && (!tally.exact || !tally.flagged || !tally.refused);
 }
 
-/* A prefix code with at least one code of two bits, and perhaps some of more than 10. */
+/* Returns a prefix code with at least one code of two bits, and perhaps some of more than 10. */
 static struct jpeg_huffman random_table(enum jpeg_class class)
 {
 	struct jpeg_huffman table = {.bits = {0}};
@@ -677,7 +678,7 @@ static void test_hostile(void)
 	}
 }
 
-/* What is too large, or too many, is refused before anything is sent. */
+/* Too large or too many images are refused before anything is sent. */
 static void test_limits(void)
 {
 	static struct jpeg_decode_job jobs[JPEG_BATCH_MAX + 1];

@@ -24,7 +24,7 @@
 enum {
 	GUARD = 4096,
 	POISON = 0xA5,
-	SLOT = 256 << 10, /* of each image, in both arenas */
+	SLOT = 256 << 10, /* bytes of each image, in both arenas */
 	SLOTS = 24,
 	MEMORY = 256 << 20,
 	TOGETHER = 12, /* tiles for the worker */
@@ -54,7 +54,7 @@ static uint32_t random_number(uint32_t below)
 	return (uint32_t)((state >> 33) % below);
 }
 
-/* What to filter, and how the result is to be encoded. */
+/* A filter, and the encoding of its result. */
 struct wanted {
 	struct jpegs_wish file;
 	enum jpegs_sampling sampling;
@@ -76,7 +76,7 @@ static uint32_t bands_of(enum jpegs_sampling sampling)
 	return sampling == JPEGS_GRAY ? 1 : 3;
 }
 
-static const char *regions; /* of the chains that follow; NULL: none */
+static const char *regions; /* those of the chains that follow; NULL: none */
 
 static struct chain *parse(const char *filters, const char *border)
 {
@@ -163,7 +163,7 @@ static void item_make(struct item *item, struct wanted wanted, enum jpegs_conten
 	free(p.samples);
 }
 
-/* The filtered image; false if libjpeg-turbo cannot decode the file. */
+/* Makes the filtered image; false if libjpeg-turbo cannot decode the file. */
 static bool filter(const struct item *item, const struct plan *plan, struct jpegs_picture *to)
 {
 	struct jpegs_picture from;
@@ -182,7 +182,7 @@ static bool filter(const struct item *item, const struct plan *plan, struct jpeg
 	return true;
 }
 
-/* The scan that libjpeg-turbo makes of it; NULL likewise. */
+/* Returns the scan that libjpeg-turbo makes of it; NULL if it cannot. */
 static uint8_t *expect(const struct item *item, const struct plan *plan, size_t *size)
 {
 	const struct wanted *w = &item->wanted;
@@ -685,7 +685,7 @@ static uint64_t buffers_of(const struct jpeg_pipeline *p)
 	return bytes;
 }
 
-/* Buffers grow to what was worked out ahead, and not further. */
+/* Buffers grow to the size computed ahead, and not further. */
 static void test_room(void)
 {
 	enum { BATCH = 3, SLACK = 4096 };
@@ -747,8 +747,8 @@ static void test_room(void)
 	clReleaseCommandQueue(queue);
 }
 
-/* A lane takes what fits into its memory, and no more; it releases what another kind of stack
- * needs. */
+/* A lane takes the stacks that fit into its memory, and no more; it releases another kind's
+ * buffers. */
 static void test_memory(void)
 {
 	static const struct wanted wide = {{400, 40, JPEGS_420, 85, 0, 0, 0, 0}, JPEGS_420, 85},
@@ -776,7 +776,7 @@ static void test_memory(void)
 	more = lane_jpeg_room(lane, plan, &item.tile, &scans);
 	if (more < 2 * some || more > 2 * some + 1)
 		fail("twice the memory does not take twice as many");
-	/* What buffers hold adds up over kinds of stacks. */
+	/* Sizes of buffers add up over kinds of stacks. */
 	held.memory = 8 << 20;
 	if (!jpeg_lane_hold(&held, plan, &item.tile, more) ||
 	    !jpeg_lane_hold(&held, plan, &item.tile, 1) ||
@@ -817,7 +817,7 @@ static void send_message(const struct message *message, const int *fds)
 		die("cannot send to the worker");
 }
 
-/* The next message of a type; others are passed over. */
+/* Returns the next message of a type; others are passed over. */
 static struct message next_message(enum message_type type)
 {
 	struct pollfd ready = {.fd = sockets[0], .events = POLLIN};
@@ -839,7 +839,7 @@ static void send_tile(const struct item *item, uint64_t plan)
 	send_message(&(struct message){.type = MSG_TILE, .tile = {item->tile, plan}}, NULL);
 }
 
-/* Gives the worker an arena and a plan; what is placed from now on lies in that arena. */
+/* Gives the worker an arena and a plan; tiles placed from now on lie in that arena. */
 static void send_arena(struct arena *memory)
 {
 	int fds[2];
@@ -1029,7 +1029,7 @@ static void try_worker(const struct plan *plan, struct item *items, uint8_t *con
 	try_changing(plan, &items[0], bytes[0], size[0]);
 	try_large();
 	wait_for_release();
-	shutdown(sockets[0], SHUT_WR); /* what it still says must not fail */
+	shutdown(sockets[0], SHUT_WR); /* its remaining words must not fail */
 	pthread_join(thread, NULL);
 	worker_free(&worker);
 	close(sockets[0]);

@@ -22,7 +22,7 @@
 #include "sets.h"
 #include "variants.h"
 
-/* Of a buffer's every byte Oclgrind keeps 50: less for small images. */
+/* Oclgrind keeps 50 bytes for every byte of a buffer: less for small images. */
 enum { ARENA_SIZE = 1 << 26, ARENA_SMALL = 1 << 24, SAMPLES_SMALL = 1000 };
 
 static char matrix63[1 << 16], matrix_huge[4096], matrix_gain[8192];
@@ -235,7 +235,7 @@ static void run_large(struct harness *h, struct tally *tally)
 	}
 }
 
-/* The sets, then the large images, and at last what the general kernels have promised. */
+/* The sets, then the large images, and at last the general kernels' promise. */
 static void run_part(struct harness *h, size_t part, int totals[2])
 {
 	struct tally tally = {0};
@@ -254,7 +254,7 @@ static void run_part(struct harness *h, size_t part, int totals[2])
 	tally_print(&tally, part + 1, part < SETS ? sets[part].name : "large images", totals);
 }
 
-/* The share of the parts and of the variants that one of several processes runs. */
+/* Runs one process's share of the parts and of the variants. */
 static int run_tests(struct harness *h, const char *variant, struct share share)
 {
 	int totals[2] = {0, 0};

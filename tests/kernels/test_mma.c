@@ -21,9 +21,9 @@
 
 enum { GUARD = 64, POISON = 0xA5, IMAGES = 6 };
 
-/* Of a matrix's result so many samples, and this part, may be rounded otherwise than the
- * reference's: sums near a half are. Of a kernel that never rounded up half of them would be. Means
- * of large windows may all be near a half. */
+/* Limits of a matrix's result: this many samples, and this part, may be rounded otherwise than the
+ * reference's, since sums near a half are. A kernel that never rounds up would differ in half of
+ * them. Means of large windows may all be near a half. */
 enum { ROUNDED_FEW = 16, ROUNDED_PART = 4 };
 
 const struct host_kernel host_kernels[] = {{NULL, NULL}};
@@ -70,7 +70,7 @@ typedef void kernel_function(const void *src, uint64_t src_offset, uint32_t src_
                              uint32_t rows, uint32_t bands, uint32_t blocks, const void *weights,
                              uint32_t rx, uint32_t ry, float offset, uint32_t keep);
 
-/* What a case needs for all its images. */
+/* A case's buffers for all its images. */
 struct bench {
 	const struct test_case *of;
 	struct chain chain;
@@ -83,7 +83,7 @@ struct bench {
 /* An image on its way: packed, and as the kernel sees it. */
 struct trial {
 	const struct bench *bench;
-	uint32_t width, height, samples; /* of the result */
+	uint32_t width, height, samples; /* the result's */
 	struct image image;
 	uint8_t *packed, *src, *dst;
 	size_t src_offset, src_pitch, dst_offset, dst_pitch, dst_size;
@@ -108,7 +108,8 @@ static void *allocate(size_t size)
 
 /* Compiling ------------------------------------------------------------------------------------ */
 
-/* The kernel's function, compiled for a case and a shape as plan/programs.c would have it. */
+/* Returns the kernel's function, compiled for a case and a shape as plan/programs.c would have
+ * it. */
 static kernel_function *compile(const struct bench *b, const char *kernels, const char *directory)
 {
 	static int number;
@@ -249,7 +250,7 @@ static bool guards_hold(const struct trial *t)
 	return true;
 }
 
-/* How many samples are not what the reference rounds to. */
+/* Returns the number of samples that differ from the reference's rounding. */
 static size_t count_rounded(const struct trial *t, const struct reference *wanted)
 {
 	size_t count = 0;

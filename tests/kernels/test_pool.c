@@ -14,7 +14,7 @@
 enum {
 	LANES = 9,
 	ROUNDS = 60,
-	SIDE = 512, /* of the filtered images */
+	SIDE = 512, /* side of the filtered images */
 	ROOM = 8 << 20,
 	POISON = 0xA5,
 	WAIT_MS = 120000
@@ -78,7 +78,7 @@ static struct plan *make_plan(size_t i)
 	return plan;
 }
 
-/* A tile in the room of lane i. */
+/* Returns a tile in the room of lane i. */
 static struct tile make_tile(const struct plan *plan, uint32_t i)
 {
 	const size_t pixel = image_pixel_size(&plan->image), halo = plan->halo_x * pixel;
@@ -126,8 +126,8 @@ static bool is_as_alone(const struct plan *plan, const struct tile *tile)
 	return same && !done->error;
 }
 
-/* True if the bytes of a lane's room before a tile's result, between its rows and after it are as
- * they were. */
+/* Tells whether the bytes of a lane's room before a tile's result, between its rows and after it
+ * are as they were. */
 static bool is_clean(const struct plan *plan, const struct tile *tile)
 {
 	const unsigned char *out = (const unsigned char *)h.memory.out;

@@ -116,8 +116,8 @@ static bool compare(const struct trial *t, const struct reference *wanted, const
 	return false;
 }
 
-/* True if the plan's kernels declare the local memory that the host expects. NVIDIA's driver counts
- * one byte for none; PoCL says 0 for all since its version 5. */
+/* Tells whether the plan's kernels declare the local memory that the host expects. NVIDIA's driver
+ * counts one byte for none; PoCL says 0 for all since its version 5. */
 static bool local_as_expected(const struct harness *h, const struct plan *plan)
 {
 	for (uint32_t i = 0; i < plan->list.count; i++) {
@@ -183,7 +183,7 @@ static void parse_regions(struct chain *chain, const char *text)
 	chain->regions.invert = strstr(text, "&invert=1") != NULL;
 }
 
-/* Gives a canny the edges of an image of random bits: of the result of it and what is before. */
+/* Gives a canny the edges of an image of random bits: of its result and the filters before it. */
 static void gather_edges(const struct trial *t, struct chain *chain, uint32_t call)
 {
 	struct chain before = {.count = call + 1, .border = t->border};
@@ -248,7 +248,7 @@ static void parse_chain(struct chain *chain, const struct trial *t)
 		chain->variant = t->variant;
 }
 
-/* What a plan is to use. */
+/* The device and the kernel that a plan is to use. */
 struct wish {
 	const struct device *device;
 	enum kernel kernel;
@@ -257,7 +257,7 @@ struct wish {
 };
 
 /* Kernels that are shaped for GPUs take long to be compiled for a CPU, so their blocks are lower
- * there: what they do to a row is the same. */
+ * there: their work on a row is the same. */
 static void choose_wish(void *user, const struct work *work, enum kernel *kernel,
                         struct shape *shape)
 {
@@ -284,7 +284,7 @@ static bool uses_variant(const struct plan *plan, uint32_t variant)
 	return !variant;
 }
 
-/* The trial's plan; NULL if there is nothing to do. */
+/* Returns the trial's plan; NULL if there is nothing to do. */
 static struct plan *make_plan(struct harness *h, const struct trial *t, struct chain *chain,
                               bool only_ask)
 {
@@ -417,14 +417,14 @@ void trial_set_kind(struct trial *t, enum kind kind)
 	t->channels = kinds[kind].channels;
 }
 
-/* Shapes of results. Of each, a trial has a size at random. */
+/* Shapes of results. A trial has a random size of each. */
 enum shape_kind {
 	SHAPE_POINT,  /* 1 x 1 */
 	SHAPE_COLUMN, /* 1 x n */
 	SHAPE_ROW,    /* n x 1 */
 	SHAPE_SMALL,  /* smaller than a vector or a group */
 	SHAPE_VECTOR, /* as wide as some of them, or nearly */
-	SHAPE_TALL,   /* of many tiles */
+	SHAPE_TALL,   /* has many tiles */
 	SHAPE_WIDE,   /* about as wide as a work-item's block, or two */
 	SHAPE_LARGE,
 	SHAPES
@@ -441,7 +441,7 @@ static uint32_t between(uint32_t least, uint32_t most)
 	return least + random_below(most - least + 1);
 }
 
-/* A multiple of 16, or one more or less. */
+/* Returns a multiple of 16, or one more or less. */
 static uint32_t vector_side(void)
 {
 	return (16u << random_below(5)) + random_below(3) - 1;

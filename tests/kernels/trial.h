@@ -40,7 +40,7 @@ enum kind {
 	PIXELS_TWO,
 	PIXELS_RGB,
 	PIXELS_CMYK,
-	PIXELS_GREEN, /* of RGB */
+	PIXELS_GREEN, /* bands of RGB */
 	PIXELS_GREY_ALPHA,
 	PIXELS_RGB_ALPHA,
 	PIXELS_RGB_ALPHA_COLOR,
@@ -50,7 +50,7 @@ enum kind {
 
 void trial_set_kind(struct trial *trial, enum kind kind);
 
-/* What else a trial is made under: border, shape of the result, rows a tile, mode. */
+/* Other conditions of a trial: border, shape of the result, rows a tile, mode. */
 enum { CIRCUMSTANCES = 4 };
 
 extern const unsigned circumstance_levels[CIRCUMSTANCES];
@@ -59,7 +59,7 @@ extern const unsigned circumstance_levels[CIRCUMSTANCES];
  * has at least so many columns. The filter, type and kind are given. */
 void trial_set_circumstances(struct trial *trial, const uint8_t *levels, uint32_t least);
 
-/* True if the trial's variant does some step of it. */
+/* Tells whether the trial's variant does some step of it. */
 bool trial_applies(struct harness *h, const struct trial *trial);
 
 /* Asks for the programs of a trial's plan, without running it. */
@@ -69,9 +69,9 @@ void trial_prepare(struct harness *h, const struct trial *trial);
  */
 int trial_run(struct harness *h, const struct trial *trial);
 
-/* What a trial's plan makes of its image, by the kernels of `variant` (as in a chain), in tiles of
- * this height and by either mode; NULL if there is nothing to do. By the filters alone: by a plan
- * for each. *size: in bytes. The caller frees it. */
+/* Returns the result of a trial's plan for its image, by the kernels of `variant` (as in a chain),
+ * in tiles of this height and by either mode; NULL if there is nothing to do. By the filters alone:
+ * by a plan for each. *size: in bytes. The caller frees it. */
 void *trial_make(struct harness *h, const struct trial *t, uint32_t variant, uint32_t tile_rows,
                  bool alone, size_t *size);
 

@@ -160,7 +160,7 @@ enum { KINDS_COMPILED_FOR = 6 };
 static const unsigned kinds_compiled_for[KINDS_COMPILED_FOR] = {
     PIXELS_GREY, PIXELS_CMYK, PIXELS_GREEN, PIXELS_GREY_ALPHA, PIXELS_RGB_ALPHA_COLOR, PIXELS_RGB};
 
-/* What a kernel is compiled for, as three levels. */
+/* The parameters that a kernel is compiled for, as three levels. */
 enum { FILTER, TYPE, KIND, PARTS };
 
 struct cases {
@@ -226,7 +226,7 @@ static void find_cases(struct harness *h, enum kernel kernel, struct cases *all)
 /* Which levels and pairs of levels the chosen cases have. */
 typedef bool known_pairs[PARTS][FILTERS_MOST][PARTS][FILTERS_MOST];
 
-/* How many pairs of a case's levels are new, or how many of its levels from `first` on. */
+/* Returns the number of new pairs of a case's levels, or of its levels from `first` on. */
 static unsigned count_new(known_pairs known, const uint8_t *part, bool pairs, int first)
 {
 	unsigned count = 0;
@@ -259,9 +259,9 @@ static bool has_signed_alpha(const uint8_t *part)
 	return part[TYPE] == PIXEL_F32 && kinds_compiled_for[part[KIND]] == PIXELS_GREY_ALPHA;
 }
 
-/* Of all cases from `from` on the one with most that is new, and among equals with another filter;
- * the count if there is none. Of a costly kernel cases have to meet all types and kinds, else also
- * all filters; where to compile takes little, all pairs of these. */
+/* Returns the case, from `from` on, with the most that is new, and among equals with another
+ * filter; the count if there is none. Cases of a costly kernel have to meet all types and kinds,
+ * others also all filters; if compiling takes little, all pairs of these. */
 static size_t best_case(struct harness *h, enum kernel kernel, const struct cases *all, size_t from,
                         known_pairs known)
 {

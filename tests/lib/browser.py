@@ -48,8 +48,8 @@ class Browser(contextlib.AbstractContextManager):
         return self.driver.execute_script(f"return {expression}", *arguments)
 
     def run(self, body, *arguments):
-        """Runs the body of an asynchronous function, and returns what it does. What it throws is an error here;
-        bytesOf() makes a list of a Blob."""
+        """Runs the body of an asynchronous function, and returns what it does. An exception there
+        is an error here; bytesOf() makes a list of a Blob."""
         value, problem = self.driver.execute_async_script(
             "const done = arguments[arguments.length - 1], bytesOf = async (blob) => [...new Uint8Array(await blob.arrayBuffer())];"
             "(async function () {" + body + "}).apply(null, arguments).then((value) => done([value, null]),"
@@ -73,7 +73,7 @@ class Browser(contextlib.AbstractContextManager):
         self.ask("document.querySelector(arguments[0]).click()", selector)
 
     def fill(self, selector, text, event="change"):
-        """What typing and leaving a field, or moving a slider, comes to."""
+        """Does the same as typing and leaving a field, or moving a slider."""
         self.wait("document.querySelector(arguments[0])", selector)
         self.ask("(([at, value, kind]) => { const box = document.querySelector(at); box.value = value;"
                  " box.dispatchEvent(new Event(kind, {bubbles: true})); })(arguments)", selector, text, event)
@@ -93,7 +93,7 @@ class Browser(contextlib.AbstractContextManager):
             self.command("Input.dispatchKeyEvent", type=kind, key=key, **({"text": text} if text and kind == "keyDown" else {}))
 
     def box(self, selector):
-        """(x, y, width, height) in the window."""
+        """Returns (x, y, width, height) in the window."""
         return self.ask("(b => [b.x, b.y, b.width, b.height])(document.querySelector(arguments[0]).getBoundingClientRect())", selector)
 
     def middle(self, selector):
@@ -110,7 +110,8 @@ class Browser(contextlib.AbstractContextManager):
                 and not (node["role"]["value"] == "image" and not node.get("focusable"))]
 
     def complaints(self):
-        """What the browser has logged since it was last asked: errors of scripts, what the policy has forbidden."""
+        """Returns the browser's log since the last call: errors of scripts, and violations of the
+        policy."""
         return [entry["message"] for entry in self.driver.get_log("browser") if entry["level"] == "SEVERE"]
 
     def picture(self):

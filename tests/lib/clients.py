@@ -31,7 +31,7 @@ class Clients:
             self.done += 1
 
     def more(self, count):
-        """Waits until so many more requests have been answered."""
+        """Waits until `count` more requests have been answered."""
         goal = self.done + count
         poll(lambda: self.done >= goal, 120, "answers")
 

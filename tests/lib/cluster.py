@@ -26,7 +26,7 @@ CLONE_NEWNET = 0x40000000
 
 class Loopback:
     """Every node has an address of 127.0.0.0/8, and no network of its own."""
-    proxy = "127.0.0.1"  # where the balancer comes from
+    proxy = "127.0.0.1"  # the balancer's address for the nodes
 
     @staticmethod
     def address(number):
@@ -118,7 +118,7 @@ class Node(Service):
         self.arguments = [*net.enter(number), *self.arguments]
 
     def agent(self):
-        """What it tells a balancer that asks."""
+        """Returns its answer to a balancer that asks."""
         return agent_says(self.host, AGENT)
 
     def signal(self, number):
@@ -165,8 +165,9 @@ class Slowed:
 # The balancer -------------------------------------------------------------------------------------
 
 def balanced(nodes, listen, directory, statistics, tls=None):
-    """The configuration of HAProxy as it is shipped, but with these nodes and addresses. tls: the directory
-    of a certificate `both.pem` (with its key) and `certificate.pem`: then both sides are encrypted."""
+    """Returns the configuration of HAProxy as it is shipped, but with these nodes and addresses.
+    tls: the directory of a certificate `both.pem` (with its key) and `certificate.pem`: then both
+    sides are encrypted."""
     text = CONFIGURATION.read_text()
     text = re.sub(r"(?m)^\t(user|group|log /dev/log) .*\n", "", text)
     text = text.replace("/run/haproxy/admin.sock", f"{directory}/haproxy.sock")
@@ -214,7 +215,7 @@ class Balancer(Client):
         return answer
 
     def command(self, text):
-        """What the administrator's socket answers."""
+        """Returns the answer of the administrator's socket."""
         with socket.socket(socket.AF_UNIX) as connection:
             connection.connect(f"{self.directory}/haproxy.sock")
             connection.sendall(text.encode() + b"\n")
@@ -222,7 +223,7 @@ class Balancer(Client):
                 return answer.read()
 
     def servers(self):
-        """{name: row of `show stat`} of the nodes."""
+        """Returns {name: row of `show stat`} of the nodes."""
         rows = csv.DictReader(io.StringIO(self.command("show stat").removeprefix("# ")))
         return {row["svname"]: row for row in rows if row["pxname"] == "nodes" and len(row["svname"]) == 1}
 
@@ -243,7 +244,7 @@ class Balancer(Client):
 
 
 def node_of(answer):
-    """The name of the node that has answered; None: the balancer itself."""
+    """Returns the name of the node that has answered; None: the balancer itself."""
     return answer.headers.get("X-Request-Id", "").partition("-")[2] or None
 
 

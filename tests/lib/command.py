@@ -13,7 +13,7 @@ def run(*arguments, environment=None, text=None):
 
 
 def hashed(token):
-    """The line of the file for a token."""
+    """Returns the line of the file for a token."""
     done = run("--hash-token", text=token + "\n")
     assert done.returncode == 0, done.stderr
     return done.stdout

@@ -1,4 +1,4 @@
-"""Prometheus' text format, read strictly: what a scraper would refuse raises ValueError."""
+"""Prometheus' text format, read strictly: errors that a scraper would refuse raise ValueError."""
 import functools
 import math
 import re
@@ -20,7 +20,7 @@ class Metrics:
         self.families = {}
 
     def samples(self, name, **labels):
-        """The samples of this name with at least these labels, as [(labels, value)]."""
+        """Returns the samples of this name with at least these labels, as [(labels, value)]."""
         wanted = set(labels.items())
         family = self.families.get(name) or self.families.get(
             re.sub(r"_(bucket|sum|count)$", "", name))
@@ -30,7 +30,8 @@ class Metrics:
                 if sample == name and wanted <= key]
 
     def total(self, name, **labels):
-        """The sum of the samples of this name with at least these labels; 0 if there is none."""
+        """Returns the sum of the samples of this name with at least these labels; 0 if there is
+        none."""
         return sum(value for _, value in self.samples(name, **labels))
 
 
@@ -40,7 +41,8 @@ def parse_value(text):
 
 @functools.lru_cache(10000)
 def parse_series(text):
-    """(name, frozenset of labels) of what stands before a value. Most of it stands in every text."""
+    """Returns (name, frozenset of labels) of the text before a value. Most of it stands in every
+    text."""
     match = re.fullmatch(r"([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(.*)\})?", text)
     if not match:
         raise ValueError(text)
@@ -66,7 +68,7 @@ def parse_labels(text):
 
 
 def family_name(sample, families):
-    """The family that a sample belongs to: histograms have three kinds of samples."""
+    """Returns the family that a sample belongs to: histograms have three kinds of samples."""
     for suffix in ("_bucket", "_sum", "_count"):
         base = sample.removesuffix(suffix)
         if base != sample and base in families and families[base].type == "histogram":
@@ -75,8 +77,8 @@ def family_name(sample, families):
 
 
 def total(text, name, **labels):
-    """The sum of the samples of this name with at least these labels, whatever else stands there: for
-    those who ask often."""
+    """Returns the sum of the samples of this name with at least these labels, whatever else stands
+    there: for those who ask often."""
     wanted = set(labels.items())
     return sum(parse_value(value) for series, value in
                re.findall(rf"^({name}(?:{{.*}})?) (\S+)", text, re.M) if wanted <= parse_series(series)[1])
@@ -137,7 +139,8 @@ def check_family(family):
 
 @functools.lru_cache(10000)
 def split_bound(key):
-    """(the labels of a histogram's sample without the bound of its bucket, that bound or None)"""
+    """Returns (the labels of a histogram's sample without the bound of its bucket, that bound or
+    None)"""
     labels = dict(key)
     bound = labels.pop("le", None)
     return frozenset(labels.items()), bound and parse_value(bound)

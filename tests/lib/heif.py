@@ -8,7 +8,7 @@ import service
 
 
 def write_avif(source, suffix, *options):
-    """An AVIF of another file, by libvips's own command."""
+    """Returns an AVIF of another file, by libvips's own command."""
     with tempfile.TemporaryDirectory() as directory:
         before, after = pathlib.Path(directory, "in" + suffix), pathlib.Path(directory, "out.avif")
         before.write_bytes(source)
@@ -22,7 +22,7 @@ def box(name, content=b""):
 
 
 def boxes(body, at=0, end=None):
-    """(name, content) of each."""
+    """Yields (name, content) of each."""
     end = len(body) if end is None else end
     while at < end:
         size, = struct.unpack(">I", body[at:at + 4])
@@ -31,7 +31,7 @@ def boxes(body, at=0, end=None):
 
 
 def find(body, *names, skip=0):
-    """The content of the first box of this path."""
+    """Returns the content of the first box of this path."""
     for name in names:
         body = next(content for found, content in boxes(body, skip) if found == name)
         skip = 4 if name == b"meta" else 0
@@ -39,7 +39,7 @@ def find(body, *names, skip=0):
 
 
 def picture(file):
-    """Of an AVIF with one picture: its AV1 data and av1C."""
+    """Returns AV1 data and av1C of an AVIF with one picture."""
     return (find(file, b"mdat"), find(file, b"meta", b"iprp", b"ipco", b"av1C"))
 
 

@@ -27,7 +27,7 @@ def written(image, name, **options):
 
 
 def read_pil(body):
-    """The pixels of an 8-bit file, and the picture itself."""
+    """Returns the pixels of an 8-bit file, and the picture itself."""
     image = Image.open(io.BytesIO(body))
     image.load()
     pixels = np.asarray(image)
@@ -138,8 +138,8 @@ def read_pnm(body):
 # TIFF ---------------------------------------------------------------------------------------------
 
 def write_tiff(pixels, alpha=False, icc=b"", orientation=None, inks=False, tags=None, data=None):
-    """One uncompressed strip, little-endian. tags: {tag: (code of its type, values)} in place of others,
-    None: without it. data: of the strip, in place of the pixels' samples."""
+    """Returns one uncompressed strip, little-endian. tags: {tag: (code of its type, values)} in
+    place of others, None: without it. data: of the strip, in place of the pixels' samples."""
     height, width, bands = pixels.shape
     extra = [] if inks else [2 if alpha else 0] * (bands - (1 if bands < 3 else 3))
     data = data or pixels.astype(pixels.dtype.newbyteorder("<")).tobytes()

@@ -1,5 +1,5 @@
-"""Requests that something happens to in the middle. Where bytes are compared, variant=general keeps the
-kernels the same."""
+"""Requests that something happens to in the middle. For comparisons of bytes, variant=general keeps
+the kernels the same."""
 import threading
 
 import imagefiles

@@ -10,7 +10,7 @@ HEAVY = [("bilateral", {"radius": 16})]
 
 
 def submit(service, pixels=SMALL, filters=(("box", {}),), **options):
-    """The path of a new job; whatever has been compiled before, it takes as long."""
+    """Returns the path of a new job; whatever has been compiled before, it takes as long."""
     options = {"raw": raw_kind(pixels), "format": "raw", "variant": "general", **options}
     target = target_of(list(filters), **options)
     answer = service.post(target, np.ascontiguousarray(pixels).tobytes(), headers=PREFER)

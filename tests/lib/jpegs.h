@@ -1,4 +1,4 @@
-/* JPEG files by libjpeg-turbo, the measure of what devices decode and encode. Any failure but that
+/* JPEG files by libjpeg-turbo, the measure for devices' decoding and encoding. Any failure but that
  * of jpegs_decode() ends the process. */
 #ifndef TESTS_JPEGS_H
 #define TESTS_JPEGS_H
@@ -9,7 +9,7 @@
 
 enum jpegs_sampling { JPEGS_GRAY, JPEGS_444, JPEGS_422, JPEGS_420, JPEGS_440, JPEGS_SAMPLINGS };
 
-/* What a file is to be like. */
+/* The properties of a file. */
 struct jpegs_wish {
 	uint32_t width, height;
 	enum jpegs_sampling sampling;
@@ -25,7 +25,7 @@ struct jpegs_picture {
 
 enum jpegs_content { JPEGS_SMOOTH, JPEGS_NOISE, JPEGS_FLAT, JPEGS_PAGE, JPEGS_CONTENTS };
 
-/* Pixels that depend on their place and the seed only. Free their samples. */
+/* Returns pixels that depend on their place and the seed only. Free their samples. */
 struct jpegs_picture jpegs_draw(uint32_t width, uint32_t height, uint32_t bands,
                                 enum jpegs_content content, uint32_t seed);
 
@@ -37,11 +37,11 @@ uint8_t *jpegs_encode(const struct jpegs_picture *picture, const struct jpegs_wi
  * it; there is then nothing to free. */
 bool jpegs_decode(const uint8_t *file, size_t size, struct jpegs_picture *picture);
 
-/* The same, but takes files of which libjpeg only warns. */
+/* The same, but takes files that libjpeg only warns of. */
 bool jpegs_decode_any(const uint8_t *file, size_t size, struct jpegs_picture *picture);
 
-/* The quantized coefficients of a component, block after block in rows of *blocks_x, each in zigzag
- * order. Free them. */
+/* Returns the quantized coefficients of a component, block after block in rows of *blocks_x, each
+ * in zigzag order. Free them. */
 int16_t *jpegs_coefficients(const uint8_t *file, size_t size, unsigned component,
                             uint32_t *blocks_x, uint32_t *blocks_y);
 

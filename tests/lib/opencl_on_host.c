@@ -133,8 +133,8 @@ void host_run(host_item *body, const void *data, const size_t groups[3], const s
 				run_group();
 }
 
-/* What kernels call; names as clang mangles overloaded functions. -------------------------------
- */
+/* Functions that kernels call; names as clang mangles overloaded ones.
+ * -------------------------- */
 
 #define BUILTIN(type, name, mangled, ...) type name(__VA_ARGS__) __asm__(mangled)
 
@@ -376,8 +376,8 @@ cl_int clEnqueueNDRangeKernel(cl_command_queue queue, cl_kernel kernel, cl_uint 
 	return CL_SUCCESS;
 }
 
-/* Of our own modules, which would need more of OpenCL. -------------------------------------------
- */
+/* Stand-ins for our own modules, which would need more of OpenCL.
+ * -------------------------------- */
 
 void *object_add(enum object kind, void *object)
 {

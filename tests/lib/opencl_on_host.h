@@ -24,7 +24,7 @@ void host_run(host_item *body, const void *data, const size_t groups[3], const s
 size_t host_item_number(void);
 void host_yield(void);
 
-/* The host's memory of a buffer. */
+/* Returns the host's memory of a buffer. */
 void *host_bytes(cl_mem memory);
 
 #endif

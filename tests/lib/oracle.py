@@ -1,4 +1,4 @@
-"""What the filters compute, in float64, written from their definitions and from nothing else.
+"""The filters' results, in float64, written from their definitions and from nothing else.
 
 filtered() returns the pixels that the service should answer with, and two bounds of how far from
 them an answer may be:
@@ -9,8 +9,7 @@ hard   no sample may be farther away. One filter: 1 for u8 and u16 (more only wh
        that is 1 off is enlarged by the gain of what follows; the bound follows each sample.
 tight  what float32 arithmetic explains: 0 for a sample whose exact value is clear of the rounding
        boundary. Nearly all samples of an answer must keep to it, so that a wrong coefficient
-       cannot hide behind the hard bound. How many may not follows from MISROUNDED of each step.
-"""
+       cannot hide behind the hard bound. The number of others follows from MISROUNDED of each step."""
 import itertools
 from dataclasses import dataclass, field
 
@@ -22,8 +21,8 @@ FULL_SCALE = {"u8": 255.0, "u16": 65535.0, "f32": 1.0}
 MIDPOINT = {"u8": 128.0, "u16": 32768.0, "f32": 0.0}
 BORDERS = ("replicate", "reflect", "reflect101", "wrap", "constant", "crop")
 
-FLOAT32_ERROR = 1e-6  # of gain * magnitude: a sum of some hundred terms in float32
-F32_TOLERANCE = 1e-5  # what is promised for f32
+FLOAT32_ERROR = 1e-6  # part of gain * magnitude: a sum of some hundred terms in float32
+F32_TOLERANCE = 1e-5  # promise for f32
 # Shares of samples that may be rounded wrongly by a filter: kernels for bytes sum in 16 bits.
 MISROUNDED = {"u8": 0.01, "u16": 0.002, "f32": 0.002}
 BILATERAL_LEAST = 1.1 * 2.0 ** -100  # weights below may count as 0
@@ -36,7 +35,7 @@ def type_name(dtype):
 # Borders ------------------------------------------------------------------------------------------
 
 def index_map(n, before, after, border):
-    """Where each place from -before to n + after - 1 takes its value from, in [0, n)."""
+    """Returns the source in [0, n) of each place from -before to n + after - 1."""
     i = np.arange(-before, n + after)
     if border == "replicate":
         return np.clip(i, 0, n - 1)
@@ -54,7 +53,7 @@ def index_map(n, before, after, border):
 
 
 def pad(plane, radius_y, radius_x, border, constant=0.0):
-    """A plane with radius rows and columns around it; crop adds none."""
+    """Returns a plane with radius rows and columns around it; crop adds none."""
     if border == "crop":
         return plane
     if border == "constant":
@@ -66,7 +65,7 @@ def pad(plane, radius_y, radius_x, border, constant=0.0):
 
 
 def border_pixel(border_value, bands, alpha, kind):
-    """One value for each band: one given is for all colours, a missing alpha is opaque."""
+    """Returns one value for each band: one given is for all colours, a missing alpha is opaque."""
     values = [0.0] if border_value is None else list(np.atleast_1d(border_value))
     colours = bands - alpha
     if len(values) == bands and (len(values) > 1 or not alpha):
@@ -88,7 +87,7 @@ class Linear:
     offset: float = 0.0
     smoothing: bool = True
     signed: bool = False  # stored around the middle of the range
-    approximation: float = 0.0  # what is promised of the method, as a share of the range
+    approximation: float = 0.0  # promise for the method, as a share of the range
 
     def __post_init__(self):
         if self.matrix is None:
@@ -104,7 +103,7 @@ class Linear:
         return correlate_separable(padded, self.row, self.column)
 
     def magnified(self, error):
-        """The most that errors of the padded samples can come to."""
+        """Returns the most that errors of the padded samples can come to."""
         if error.min() == error.max():  # as the errors of rounding are
             return np.full([n - 2 * r for n, r in
                             zip(error.shape, (self.radius_y, self.radius_x))], error[0, 0] * self.gain)
@@ -155,7 +154,7 @@ class Dog:
         self.radius_y = self.radius_x = max(self.first.radius_x, self.second.radius_x)
 
     def within(self, blur, padded):
-        """What a blur with a smaller radius looks at."""
+        """Returns the part that a blur with a smaller radius needs."""
         margin = self.radius_x - blur.radius_x
         return padded[margin:padded.shape[0] - margin, margin:padded.shape[1] - margin]
 
@@ -168,7 +167,8 @@ class Dog:
 
 
 def element(size, shape):
-    """The places of a window, as OpenCV's getStructuringElement() of an odd square has them."""
+    """Returns the places of a window, as OpenCV's getStructuringElement() of an odd square has
+    them."""
     r = size // 2
     sides = {"rectangle": lambda j: r, "cross": lambda j: 0 if j else r,
              "ellipse": lambda j: int(np.rint(np.sqrt(r * r - j * j)))}[shape]
@@ -302,7 +302,7 @@ class Mix:
 
 
 def table(entries):
-    """A curve that is looked up, linear between entries at equal distances."""
+    """Returns a curve that is looked up, linear between entries at equal distances."""
     entries = np.asarray(entries, dtype=np.float64)
     places = np.linspace(0, 1, len(entries))
     return Curve(lambda v: np.interp(v, places, entries),
@@ -327,7 +327,7 @@ def mix(name, parameters):
 
 
 def curve(name, parameters):
-    """The curve of a filter."""
+    """Returns the curve of a filter."""
     if name == "invert":
         return Curve(lambda v: 1 - v, 1.0)
     if name == "linear":
@@ -432,10 +432,10 @@ def correlate_separable(padded, row, column):
 
 
 def correlate_rows(padded, taps):
-    """Each row with the taps, where they all lie inside."""
+    """Correlates each row with the taps, where they all lie inside."""
     radius, width = len(taps) // 2, padded.shape[1] - len(taps) + 1
-    # Of rows that are mostly border a band matrix makes only what is wanted; many taps are quicker by
-    # their spectrum. Zero times infinity both would make too.
+    # For rows that are mostly border a band matrix makes only the wanted part; many taps are
+    # quicker by their spectrum. Both would also multiply zero by infinity.
     mostly_border, many = width < 4 * radius, len(taps) > 60
     if (mostly_border or many) and np.isfinite(padded).all():
         if mostly_border:
@@ -452,7 +452,7 @@ LARGE_SIGMA, LARGE_SIGMA_ERROR = 8, 6e-6
 
 
 def large_sigma_reach(sigma):
-    """How far the Gaussian of a large sigma reaches; docs/architecture.md, "Large sigma"."""
+    """Returns the reach of the Gaussian of a large sigma; docs/architecture.md, "Large sigma"."""
     stride = next(s for most, s in ((12, 3), (30, 4), (50, 5), (80, 6), (100, 8)) if sigma <= most)
     half = 3 * (stride - 1)
     spare = -(2 * half + 1) % stride
@@ -461,14 +461,15 @@ def large_sigma_reach(sigma):
 
 
 def blur(sigma=None, size=None):
-    """A Gaussian; above a sigma of 8, and without a size, the service approximates the whole one."""
+    """Returns a Gaussian; above a sigma of 8, and without a size, the service approximates the
+    whole one."""
     taps = gaussian_taps(sigma, size)
     large = size is None and sigma is not None and sigma > LARGE_SIGMA
     return Linear(row=taps, column=taps, approximation=LARGE_SIGMA_ERROR if large else 0.0)
 
 
 def directed_blur(sigma=None, size=None, sigma_x=None, sigma_y=None):
-    """A Gaussian whose directions have sigmas of their own; cut at its window."""
+    """Returns a Gaussian whose directions have sigmas of their own; cut at its window."""
     def taps(own):
         one = own if own is not None else sigma
         if size is None:
@@ -500,7 +501,7 @@ def motion(length, angle):
 
 
 def cut_blur(sigma):
-    """A Gaussian that is cut at 3 sigma, however large."""
+    """Returns a Gaussian that is cut at 3 sigma, however large."""
     taps = gaussian_taps(sigma, 2 * int(np.ceil(3 * sigma)) + 1)
     return Linear(row=taps, column=taps)
 
@@ -523,7 +524,7 @@ MORPHOLOGIES = ("erode", "dilate", "open", "close", "tophat", "blackhat", "morph
 
 
 def operation(name, parameters):
-    """The arithmetic of a filter with these parameters."""
+    """Returns the arithmetic of a filter with these parameters."""
     if name == "gaussian" and ("sigma_x" in parameters or "sigma_y" in parameters):
         return directed_blur(**parameters)
     if name == "gaussian":
@@ -590,7 +591,7 @@ class Estimate:
     value: np.ndarray
     hard: np.ndarray
     tight: np.ndarray
-    period: np.ndarray = None  # of each band: directions begin again after so much; None: never
+    period: np.ndarray = None  # period of each band's directions; None: none
     misrounded: float = MISROUNDED["u8"]  # the share of samples that may be
 
     def __post_init__(self):
@@ -605,14 +606,14 @@ def offset_of(op, kind):
 
 
 def largest_around(padded, op):
-    """The largest magnitude in each sample's window."""
+    """Returns the largest magnitude in each sample's window."""
     size = (2 * op.radius_y + 1, 2 * op.radius_x + 1)
     out = ndimage.maximum_filter(np.abs(padded), size=size, mode="constant")
     return out[op.radius_y:out.shape[0] - op.radius_y, op.radius_x:out.shape[1] - op.radius_x]
 
 
 def float_errors(padded, op, kind):
-    """What a sum in float32 may be off: (hard, tight)."""
+    """Returns the possible error of a sum in float32: (hard, tight)."""
     approximation = getattr(op, "approximation", 0.0)
     if kind == "f32":
         share = F32_TOLERANCE * max(1.0, op.gain) + 2 * approximation
@@ -623,7 +624,7 @@ def float_errors(padded, op, kind):
 
 
 def filter_plain(planes, op, kind):
-    """One band; planes are the padded value, hard and tight."""
+    """Returns one band; planes are the padded value, hard and tight."""
     if isinstance(op, Curve):
         op.full = FULL_SCALE[kind]
     value = op.correlate(planes.value) + offset_of(op, kind)
@@ -632,7 +633,7 @@ def filter_plain(planes, op, kind):
 
 
 def inner(plane, op):
-    """What a padded plane was made from."""
+    """Returns a padded plane without its padding."""
     return plane[op.radius_y:plane.shape[0] - op.radius_y, op.radius_x:plane.shape[1] - op.radius_x]
 
 
@@ -696,7 +697,7 @@ def filter_unsharp(colour, mask, op, kind, total):
     errors = []
     for before, after in ((plain.hard, blurred.hard), (plain.tight, blurred.tight)):
         off = before + after
-        # What is next to the threshold may be on either side of it.
+        # Samples next to the threshold may be on either side of it.
         near = (op.threshold > 0) & (np.abs(np.abs(difference) - limit)
                                      <= off + 1e-5 * FULL_SCALE[kind])
         errors.append(before + op.amount * np.where(near, np.abs(difference) + off,
@@ -705,14 +706,14 @@ def filter_unsharp(colour, mask, op, kind, total):
 
 
 def filter_bilateral(colours, mask, op, kind):
-    """All bands of colour at once, as the weights are the same; of exact samples only. Returns them
-    and alpha, if there is one."""
+    """Returns all bands of colour at once, as the weights are the same; of exact samples only.
+    Returns them and alpha, if there is one."""
     r, full = op.radius, FULL_SCALE[kind]
     centre = np.stack([inner(c.value, op) for c in colours])
     height, width = centre.shape[1:]
     assert not any(c.hard.any() for c in colours), "a bilateral filter comes first in a chain"
     weights, weighed, sums = np.zeros((height, width)), np.zeros((height, width)), 0.0
-    lost = np.zeros((height, width))  # of `weighed`, what may count as 0
+    lost = np.zeros((height, width))  # part of `weighed` that may count as 0
     for dy in range(-r, r + 1):
         for dx in range(-r, r + 1):
             if dx * dx + dy * dy > r * r:
@@ -746,7 +747,7 @@ def filter_bilateral(colours, mask, op, kind):
 
 
 def filter_premultiplied(colour, alpha, op, kind, total):
-    """One band of colour, weighted by alpha; total is alpha filtered."""
+    """Returns one band of colour, weighted by alpha; total is alpha filtered."""
     product = Estimate(colour.value * alpha.value, *(
         np.abs(colour.value) * a + np.abs(alpha.value) * c + a * c
         for c, a in ((colour.hard, alpha.hard), (colour.tight, alpha.tight))))
@@ -763,7 +764,7 @@ def filter_premultiplied(colour, alpha, op, kind, total):
         error = (part + np.abs(value) * whole) / np.where(least > 0, least, np.inf)
         error = np.where(nothing & (whole < 1e-3), 0, np.where(least > 0, error, np.inf))
         errors.append(np.where(chance, np.inf, error))
-    # Where alpha comes to (nearly) nothing, no colour may be reported instead of the quotient.
+    # If alpha comes to (nearly) nothing, no colour may be reported instead of the quotient.
     vague = (total.value < (0.5 if kind != "f32" else 0) + total.hard) & ~nothing
     if op.offset:
         vague |= nothing
@@ -789,7 +790,8 @@ def quantised(estimate, kind):
 
 
 def filter_bands(colours, mask, op, kind):
-    """The padded bands of colour, and alpha (mask, if there is one) where the filter changes that."""
+    """Returns the padded bands of colour, and alpha (mask, if there is one) where the filter
+    changes that."""
     if isinstance(op, Bilateral):
         return filter_bilateral(colours, mask, op, kind)
     if isinstance(op, ByColour):
@@ -812,7 +814,7 @@ def filter_bands(colours, mask, op, kind):
 
 
 def filter_once(image, op, border, constants, alpha, kind, quantised=quantised):
-    """One filter on all bands of an estimate."""
+    """Applies one filter to all bands of an estimate."""
     bands = image.value.shape[2]
 
     def padded(band):
@@ -844,7 +846,7 @@ FROM_YCBCR = np.linalg.inv(TO_YCBCR)
 
 
 def mixed(image, matrix):
-    """The first three bands times a matrix; the others as they are."""
+    """Returns the first three bands times a matrix; the others as they are."""
     def one(part, m):
         return np.concatenate([part[:, :, :3] @ m.T, part[:, :, 3:]], axis=2)
     return Estimate(one(image.value, matrix), one(image.hard, np.abs(matrix)),
@@ -852,7 +854,7 @@ def mixed(image, matrix):
 
 
 def inside(image, op, border):
-    """What a filter that changes nothing would leave."""
+    """Returns the result of a filter that changes nothing."""
     if border != "crop":
         return image
     height, width = image.value.shape[:2]
@@ -861,7 +863,7 @@ def inside(image, op, border):
 
 
 def with_bands(image, other, bands):
-    """The image with these bands from one of only them."""
+    """Returns the image with these bands from one of only them."""
     def one(a, b):
         a = a.copy()
         a[:, :, bands] = b
@@ -873,7 +875,7 @@ def with_bands(image, other, bands):
 
 
 def only(image, bands):
-    """An image of these bands."""
+    """Returns an image of these bands."""
     return Estimate(image.value[:, :, bands], image.hard[:, :, bands], image.tight[:, :, bands],
                     image.period[bands])
 
@@ -902,8 +904,8 @@ def filter_ycbcr(image, calls, border, constants, kind):
 
 
 def filter_channels(image, op, border, constants, alpha, kind, channels):
-    """One filter on the samples that `channels` names, as an image of their own, but that alpha
-    weighs all colours together; the others are kept."""
+    """Applies one filter to the samples that `channels` names, as an image of their own, but that
+    alpha weighs all colours together; the others are kept."""
     bands = image.value.shape[2]
     assert np.isinf(image.period).all(), "a direction comes last in a chain"
     if channels in ("all", "color"):
@@ -922,8 +924,8 @@ def filter_channels(image, op, border, constants, alpha, kind, channels):
 
 def filtered(pixels, filters, border="replicate", border_value=None, alpha=False, roi=None,
              target=None, channels="all", luma=(), chroma=()):
-    """The estimate for pixels (height, width, bands) after filters [(name, parameters), …]: of the
-    part roi (x, y, width, height), placed at target (x, y) of the pixels."""
+    """Returns the estimate for pixels (height, width, bands) after filters [(name, parameters), …]:
+    of the part roi (x, y, width, height), placed at target (x, y) of the pixels."""
     kind = type_name(pixels.dtype)
     whole = exactly(pixels)
     image = whole
@@ -946,7 +948,8 @@ def filtered(pixels, filters, border="replicate", border_value=None, alpha=False
 
 
 def spread(op):
-    """The share of results that one sample rounded wrongly by 1 can tip over a boundary, at most."""
+    """Returns the share of results that one sample rounded wrongly by 1 can tip over a boundary, at
+    most."""
     if isinstance(op, Gradient):
         return 8.0
     if isinstance(op, Linear):
@@ -956,7 +959,7 @@ def spread(op):
 
 
 def misrounded(ops, kind):
-    """The share of samples that may be rounded wrongly by filters one after another."""
+    """Returns the share of samples that may be rounded wrongly by filters one after another."""
     share = 0.0
     for op in ops:
         share = min(1.0, share * max(1.0, spread(op)) + MISROUNDED[kind])
@@ -977,7 +980,7 @@ def placed(image, whole, target):
 
 
 def check(answer, expected):
-    """Raises AssertionError if the answer's pixels are not what is expected."""
+    """Raises AssertionError if the answer's pixels are not the expected ones."""
     assert answer.shape == expected.value.shape, (answer.shape, expected.value.shape)
     got = answer.astype(np.float64)
     assert np.isfinite(got).all(), "not all samples are finite"

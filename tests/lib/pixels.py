@@ -46,7 +46,7 @@ def random_pixels(seed, width, height, bands, kind, alpha=False):
 
 
 def smooth(width, height, bands, kind="u8"):
-    """What lossy formats keep well: gradients and waves."""
+    """Returns an image that lossy formats keep well: gradients and waves."""
     y, x = np.mgrid[0:height, 0:width]
     planes = [0.5 + 0.4 * np.sin(x / (17.0 + 9 * b) + b) * np.cos(y / (23.0 - 4 * b))
               for b in range(bands)]

@@ -15,7 +15,7 @@ PROFILE = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
 
 
 def picture(mark):
-    """A small JPEG with the mark in a comment."""
+    """Returns a small JPEG with the mark in a comment."""
     noise = np.random.default_rng(len(mark)).integers(0, 256, (16, 16, 3)).astype(np.uint8)
     file = imagefiles.written(imagefiles.pil(noise), "JPEG", quality=60)
     return file[:2] + segment(0xFE, mark) + file[2:]
@@ -30,7 +30,7 @@ def even(data):
 
 
 def texts(file):
-    """The file, and all that is deflated in it."""
+    """Yields the file, and all that is deflated in it."""
     yield file
     chunks = imagefiles.png_chunks(file) if file.startswith(imagefiles.PNG_SIGNATURE) else ()
     for name, content in chunks:
@@ -42,9 +42,10 @@ def texts(file):
 
 
 def holds(file, mark):
-    """True if the mark is there: as it is, in hexadecimal, in base64, or in something deflated."""
+    """Tells whether the mark is there: as it is, in hexadecimal, in base64, or in something
+    deflated."""
     spellings = [mark, mark.hex().encode()]
-    for shift in range(3):  # what no neighbour has a part in
+    for shift in range(3):  # characters that no neighbour has a part in
         text = base64.b64encode(b"\0" * shift + mark)
         spellings.append(text[(0, 2, 3)[shift]:len(text) // 4 * 4 - 4])
     return any(spelling.lower() in re.sub(rb"\s", b"", text).lower()
@@ -62,8 +63,9 @@ def block(tag, value, kind=7):
 
 
 def directories(chain, linked=(), tail=b""):
-    """A TIFF of directories that follow one another and of those that entries link to: their value
-    is the number of the directory in all, or "tail" for where the bytes at the end begin."""
+    """Returns a TIFF of directories that follow one another and of those that entries link to:
+    their value is the number of the directory in all, or "tail" for where the bytes at the end
+    begin."""
     everything = [*chain, *linked]
     starts, at = [], 8
     for entries in everything:
@@ -222,7 +224,7 @@ def raw_profile(name, data):
 
 
 def samples(mark):
-    """Files by name, each with the mark in a picture within its metadata."""
+    """Returns files by name, each with the mark in a picture within its metadata."""
     file, files = picture(mark), {}
     for name, data in exif_kinds(mark).items():
         files[f"jpeg-exif-{name}"] = jpeg(segment(0xE1, EXIF + data))
@@ -267,7 +269,7 @@ def samples(mark):
 
 
 def read(file):
-    """The picture in an answer, with all that is beside it."""
+    """Returns the picture in an answer, with all that is beside it."""
     image = Image.open(io.BytesIO(file))
     image.load()
     return image

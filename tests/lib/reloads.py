@@ -1,11 +1,11 @@
-"""Reloading the configuration, and what devices there are then."""
+"""Reloads the configuration, and lists the devices there are then."""
 import signal
 
 from service import configuration, poll
 
 
 def reload(service, text, says="has been read again"):
-    """Writes the file, sends SIGHUP and waits for what the log says; returns the log since then."""
+    """Writes the file, sends SIGHUP and waits for the log's line; returns the log since then."""
     before = len(service.log.read_text())
     service.file.write_text(configuration(text))
     service.process.send_signal(signal.SIGHUP)

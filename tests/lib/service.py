@@ -26,7 +26,7 @@ BUILD = pathlib.Path(os.environ.get("CONVOLVED_BUILD", REPOSITORY / "build")).re
 PROGRAM = BUILD / "convolved"
 
 
-# Where a test needs to know how many devices there are: PoCL's, whatever else the host has.
+# Environment of tests that need to know the number of devices: PoCL's, whatever else the host has.
 ONE_DEVICE = {"OCL_ICD_VENDORS": "pocl.icd", "POCL_DEVICES": "basic"}
 # Compiles in half the time: where it matters what becomes of programs, not how fast they are.
 QUICK_COMPILER = {**ONE_DEVICE, "POCL_EXTRA_BUILD_FLAGS": "-cl-opt-disable"}
@@ -39,13 +39,15 @@ def sanitized():
     return b"__asan_init" in binary or b"__tsan_init" in binary
 
 
-PATIENCE = 300  # seconds that a busy machine may take for anything: no test waits that long for what comes
+# seconds that a busy machine may take for anything: no test waits that long for the expected event
+PATIENCE = 300
 
 
 def poll(condition, seconds=PATIENCE, what="the condition", interval=None):
-    """Asks until the condition holds; returns what it returned. Without an interval, the longer it has
-    waited the less often it asks: up to a tenth of a second, for it takes processor time from what is
-    waited for. What may pass needs an interval. `seconds`: where more than PATIENCE is needed."""
+    """Asks until the condition holds; returns its value. Without an interval, the longer it has
+    waited the less often it asks: up to a tenth of a second, for it takes processor time from the
+    awaited work. A passing condition needs an interval. `seconds`: if more than PATIENCE is
+    needed."""
     begun, seconds = time.monotonic(), max(seconds, PATIENCE)
     while True:
         value = condition()
@@ -60,7 +62,8 @@ def poll(condition, seconds=PATIENCE, what="the condition", interval=None):
 # Requests -----------------------------------------------------------------------------------------
 
 def encoded(value):
-    """A parameter's value as text: matrices by rows, lists by commas, spaces for the chain's."""
+    """Returns a parameter's value as text: matrices by rows, lists by commas, spaces for the
+    chain's."""
     if isinstance(value, str):
         return value
     if isinstance(value, bool):
@@ -87,7 +90,8 @@ def chain_text(filters):
 
 
 def target_of(filters, **options):
-    """The request target that asks for these filters; luma and chroma are lists of filters too."""
+    """Returns the request target that asks for these filters; luma and chroma are lists of filters
+    too."""
     options = {k: chain_text(v) if k in ("luma", "chroma") else v for k, v in options.items()}
     if not filters:
         path, query = "/v1/chain", {}
@@ -175,7 +179,7 @@ class Response:
 
 
 def multipart(fields):
-    """(body, content type) of form data; fields are (name, file name or None, bytes)."""
+    """Returns (body, content type) of form data; fields are (name, file name or None, bytes)."""
     boundary = "----------------------------8c2f1b7d"
     body = b""
     for name, filename, content in fields:
@@ -191,7 +195,7 @@ PASSING = ("image", "event", "tile")
 
 def left_over(metrics, requests=1):
     """Gauges of what belongs to requests that are not zero, {name and labels: value}. `requests`:
-    those under way, the one for the metrics among them. What is stored has been asked for."""
+    those under way, the one for the metrics among them. Stored programs have been asked for."""
     gauges = [(name, labels, value) for name in (
         "jobs", "tiles_queued", "tiles_in_flight", "requests", "connections")
         for labels, value in metrics.samples(f"convolved_{name}")]
@@ -207,7 +211,7 @@ def left_over(metrics, requests=1):
 
 
 def lasting(metrics):
-    """{(device, kind): number} of the objects that a device worker keeps."""
+    """Returns {(device, kind): number} of the objects that a device worker keeps."""
     return {(labels["device"], labels["kind"]): value
             for labels, value in metrics.samples("convolved_opencl_objects")
             if labels["kind"] not in PASSING}
@@ -259,18 +263,19 @@ class Client:
                          timeout=timeout)
 
     def identity(self, body, headers=None, **options):
-        """An image file through a filter that changes nothing."""
+        """Returns an image file through a filter that changes nothing."""
         return self.post(target_of([("convolve", {"kernel": "1"})], **options), body,
                          headers=headers or {})
 
     @contextlib.contextmanager
     def socket(self, timeout=PATIENCE):
-        """A bare connection, for what a decent client would not send."""
+        """A bare connection, for bytes that a decent client would not send."""
         with socket.create_connection((self.host, self.port), timeout=timeout) as connection:
             yield connection
 
     def metrics_text(self):
-        """The metrics as they are now: a text that was made for another reader may be a second old."""
+        """Returns the metrics as they are now: a text that was made for another reader may be a
+        second old."""
         asked = time.time()
         while True:
             answer = self.get("/metrics", headers={"Cache-Control": "no-cache"})
@@ -284,7 +289,7 @@ class Client:
         return exposition.parse(self.metrics_text())
 
     def total(self, name, **labels):
-        """The sum of a metric's samples with at least these labels."""
+        """Returns the sum of a metric's samples with at least these labels."""
         return exposition.total(self.metrics_text(), name, **labels)
 
     def rest(self, seconds=600, programs=False):
@@ -332,7 +337,7 @@ class Client:
             list(pool.map(ask, oracle.TYPES.values()))
 
     def works(self):
-        """True if an image passes; for polls while the service recovers."""
+        """Tells whether an image passes; for polls while the service recovers."""
         try:
             return self.filter(SMALL, [("box", {})], timeout=60).status == 200
         except OSError:
@@ -343,7 +348,7 @@ SMALL = np.arange(11 * 7 * 3, dtype=np.uint8).reshape(7, 11, 3)
 
 
 def read_answer(connection):
-    """The answer that a bare connection carries, read to its end by Content-Length."""
+    """Returns the answer that a bare connection carries, read to its end by Content-Length."""
     answer = http.client.HTTPResponse(connection)
     answer.begin()
     return Response(answer.status, answer.reason, answer.headers, answer.read())
@@ -373,7 +378,7 @@ class Process:
         return self.read("comm").strip()
 
     def catches(self, number):
-        """True if it has a handler for a signal, or blocks it to read it."""
+        """Tells whether it has a handler for a signal, or blocks it to read it."""
         masks = re.findall(r"^Sig(?:Cgt|Blk):\s*(\w+)", self.read("status"), re.MULTILINE)
         return any(int(mask, 16) >> (number - 1) & 1 for mask in masks)
 
@@ -416,7 +421,7 @@ class Process:
 
 
 def children(pid):
-    """The child processes of a process, of all its threads, zombies too."""
+    """Returns the child processes of a process, of all its threads, zombies too."""
     found = []
     with contextlib.suppress(OSError):
         for task in os.listdir(f"/proc/{pid}/task"):
@@ -435,7 +440,7 @@ def hurry(process):
 
 @functools.cache
 def sections():
-    """{option: section of the configuration file}, as the sample has them."""
+    """Returns {option: section of the configuration file}, as the sample has them."""
     found, section = {}, None
     sample = subprocess.run([PROGRAM, "--print-config"], capture_output=True, text=True, check=True)
     for line in sample.stdout.splitlines():
@@ -447,7 +452,8 @@ def sections():
 
 
 def configuration(text):
-    """A configuration file of lines KEY=VALUE, each in its section; unknown keys in the first."""
+    """Returns a configuration file of lines KEY=VALUE, each in its section; unknown keys in the
+    first."""
     lines = {}
     for line in text.splitlines():
         section = sections().get(line.partition("=")[0], "[service]")
@@ -521,7 +527,7 @@ class Service(Client):
             raise type(error)(f"the service has ended, status {status}:\n{self.tail()}") from error
 
     def workers(self, kind):
-        """The living worker processes: kind is "codec", "device" or "http"."""
+        """Returns the living worker processes: kind is "codec", "device" or "http"."""
         name = f"convolved-{kind}"[:15]
         return [p for p in children(self.process.pid) if p.name == name and p.alive]
 
@@ -560,7 +566,8 @@ class Service(Client):
         assert kind or not (report := self.sanitizer_report()), report
 
     def sanitizer_report(self):
-        """What a sanitizer said of any of its processes: one that ends by it is started again."""
+        """Returns sanitizers' messages about any of its processes: one that ends by it is started
+        again."""
         text = self.log.read_text(errors="replace") if self.log.exists() else ""
         found = re.search(r"(ERROR|WARNING): (Address|Leak|Thread)Sanitizer|: runtime error: ", text)
         return found and text[max(found.start() - 300, 0):found.start() + 4000]
@@ -589,8 +596,8 @@ class Service(Client):
 
 
 def shared_cache(tmp_path_factory):
-    """One cache directory for all services of a test run, of which this may be a part. The first part
-    that asks has what every start needs compiled, while the others wait."""
+    """Returns one cache directory for all services of a test run, perhaps one of several parallel
+    ones. The first part that asks has what every start needs compiled, while the others wait."""
     directory = os.environ.get("TEST_CACHE") or tmp_path_factory.getbasetemp() / "cache"
     directory = pathlib.Path(directory)
     directory.mkdir(parents=True, exist_ok=True)
@@ -607,12 +614,12 @@ def shared_cache(tmp_path_factory):
 
 
 def general_programs(directory):
-    """The copy of a shared cache that has no program but the general ones."""
+    """Returns the copy of a shared cache that has no program but the general ones."""
     return directory.with_name(directory.name + "-general")
 
 
 def tool(name):
-    """The path of a program that the tests use beside the service."""
+    """Returns the path of a program that the tests use beside the service."""
     path = shutil.which(name)
     assert path, f"{name} is not installed"
     return path

@@ -113,7 +113,7 @@ bool simulated_finish(unsigned device, enum error error)
 	return true;
 }
 
-/* The device that finishes a tile next, and when; INFINITY if none has one. */
+/* Returns the device that finishes a tile next, and when; INFINITY if none has one. */
 static double soonest(unsigned *device)
 {
 	double end = INFINITY;

@@ -8,7 +8,7 @@
 #include "front/workers/device_table.h"
 #include "front/workers/devices.h"
 
-/* What the scheduler has told them. */
+/* The owners that the scheduler has given them. */
 extern const struct codec_owner *simulated_for_codecs;
 extern const struct device_owner *simulated_for_devices;
 

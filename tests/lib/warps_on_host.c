@@ -1,7 +1,7 @@
-/* What the lanes of NVIDIA's warps do together (kernels/gpu/warp.cl), and the half floats of these
- * kernels (kernels/gpu/window.cl), for kernels that opencl_on_host runs. A lane that comes to an
- * instruction leaves its operands and yields; the last of the 32 does the work for all. Lanes that
- * do not all come to the same instruction are the kernel's fault: it aborts. */
+/* The common operations of the lanes of NVIDIA's warps (kernels/gpu/warp.cl), and the half floats
+ * of these kernels (kernels/gpu/window.cl), for kernels that opencl_on_host runs. A lane that comes
+ * to an instruction leaves its operands and yields; the last of the 32 does the work for all. Lanes
+ * that do not all come to the same instruction are the kernel's fault: it aborts. */
 #include <CL/cl_half.h>
 #include <math.h>
 #include <stddef.h>
@@ -138,7 +138,7 @@ static double signed_part(uint32_t word, int part)
 	return (int8_t)(word >> 8 * part);
 }
 
-/* Where a result is. */
+/* Returns the place of a result. */
 static int result_place(int row, int column)
 {
 	return row / 8 * 2 + column % 2;
@@ -198,7 +198,7 @@ static void get_neighbours(const struct lane lanes[WARP])
 		*(uint32_t *)lanes[i].result = *lanes[i ^ 1].left;
 }
 
-/* What kernels call. --------------------------------------------------------------------------- */
+/* Functions that kernels call. ----------------------------------------------------------------- */
 
 void mma_halves(float *sum, const uint32_t *left, const uint32_t *right);
 void mma_bytes(int32_t *sum, const uint32_t *left, const uint32_t *right);

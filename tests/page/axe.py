@@ -1,5 +1,5 @@
-"""Tries the pages with axe-core, as `./dev axe` does: axe.py AXE.MIN.JS. What it finds is printed, each with the
-elements concerned; the status is then 1."""
+"""Tries the pages with axe-core, as `./dev axe` does: axe.py AXE.MIN.JS. The findings are printed,
+each with the elements concerned; the status is then 1."""
 import pathlib
 import sys
 import tempfile
@@ -12,7 +12,7 @@ from service import ONE_DEVICE, Service  # noqa: E402
 DONE = "document.querySelector('#waterfall tbody tr') && document.querySelector('#busy').hidden"
 CHAIN = "/#sample=spheres&filters=convolve=kernel=1+2+1;2+4+2;1+2+1,lut=points=0+0;60+20;255+255,gaussian&border=constant" \
     "&regions=20,20,200,100;ellipse:300,200,90,90"
-# What is shown: address, a condition, selectors to click then, a condition.
+# The states to check: address, a condition, selectors to click then, a condition.
 STATES = [
     ("/", "document.querySelectorAll('.card').length > 20", [], "true"),
     (CHAIN, DONE, ["#token summary", "#tab-JavaScript"], "document.querySelector('#code').textContent.includes('Service')"),

@@ -53,14 +53,14 @@ def start(browser, service, chain="invert", **window):
     """The page with the plain image and a chain."""
     browser.open(service, f"/#filters={chain}" if chain else "/", **window)
     browser.wait("document.querySelectorAll('.card').length > 20")
-    browser.wait(DONE if chain else "true")  # of the sample that a chain begins with
+    browser.wait(DONE if chain else "true")  # picture of the sample that a chain begins with
     give(browser, DROP)
     if chain == "invert":  # others leave a plain image as it is
         wait_pixel(browser, 0.75, NEGATIVE)
 
 
 def spot(browser, across, down=0.5):
-    """A point of the stage: shares of the image, which is shown as large as it fits."""
+    """Returns a point of the stage: shares of the image, which is shown as large as it fits."""
     _, _, width, height = browser.box("#canvas")
     scale = min(width / 40, height / 30)
     return (width - 40 * scale) / 2 + across * 40 * scale, (height - 30 * scale) / 2 + down * 30 * scale
@@ -200,7 +200,7 @@ def test_verified(browser, service):
 
 
 def test_code(browser, service, tmp_path):
-    """What is to be copied does what the page does."""
+    """The copied commands do what the page does."""
     start(browser, service, chain="gaussian=sigma=2,convolve=kernel=1 2 1&regions=4,6,16,18&border=reflect&border_value=1,2,3")
     (tmp_path / "a.png").write_bytes(PNG)
     expected = service.post("/v1/chain?filters=gaussian=sigma=2,convolve=kernel=1+2+1&regions=4,6,16,18&border=reflect&border_value=1,2,3", PNG)
@@ -375,7 +375,7 @@ def assert_no_result(browser, former=NEGATIVE):
 
 
 def save(browser):
-    """The file that pressing "Save the result" makes."""
+    """Returns the file that pressing "Save the result" makes."""
     with tempfile.TemporaryDirectory() as directory:
         browser.command("Page.setDownloadBehavior", behavior="allow", downloadPath=directory)
         browser.click("#save")
@@ -387,7 +387,7 @@ def save(browser):
 
 
 def assert_shown_is_saved(browser, service, target, image=PNG):
-    """What is saved has the bytes of the service's answer to this, and is what the stage shows."""
+    """The saved file has the bytes of the service's answer to this, and is the one on the stage."""
     browser.wait(DONE)
     expected = service.post(target, image)
     assert expected.status == 200

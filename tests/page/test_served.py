@@ -1,4 +1,4 @@
-"""What is served for pages: their files."""
+"""The files that are served for pages."""
 import hashlib
 import re
 

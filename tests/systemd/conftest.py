@@ -19,7 +19,8 @@ CLONE_NEWNET, PR_SET_PDEATHSIG = 0x40000000, 1
 BOOT = ["systemd-nspawn", "--quiet", "--directory=/", "--volatile=yes", "--boot",
         "--private-network", "--register=no", "--console=pipe",
         "--machine=convolved-test", "--bind-ro=/etc/OpenCL", "--bind-ro=/etc/alternatives",
-        # What the workers confine themselves with; systemd-nspawn's own filter does not know it.
+        # System calls by which the workers confine themselves; systemd-nspawn's own filter does not
+        # know them.
         "--system-call-filter=landlock_create_ruleset landlock_add_rule landlock_restrict_self"]
 if not os.path.exists("/run/systemd/system"):
     BOOT.append("--keep-unit")  # there is no systemd here to ask for a scope
@@ -78,12 +79,12 @@ class Machine(Client):
                                         check=False) == "active"
 
     def path(self, name):
-        """A path of the machine, seen from here."""
+        """Returns a path of the machine, seen from here."""
         return self.root(self.leader, name)
 
     @staticmethod
     def root(pid, name):
-        """What this process has under that path."""
+        """Returns the host's path of a process's path."""
         return pathlib.Path(f"/proc/{pid}/root{name}")
 
     def run(self, *command, check=True):
@@ -97,7 +98,7 @@ class Machine(Client):
         return self.run("systemctl", "--no-pager", *arguments, check=check)
 
     def systemctl_fails(self, *arguments):
-        """True if this command exits with an error."""
+        """Tells whether this command exits with an error."""
         done = subprocess.run(["nsenter", "-t", str(self.leader), "-a", "systemctl", *arguments],
                               stdin=subprocess.DEVNULL, capture_output=True, check=False)
         return done.returncode != 0
@@ -111,16 +112,16 @@ class Machine(Client):
         return int(self.show("MainPID"))
 
     def processes(self):
-        """{name: [number here]} of the service's processes."""
+        """Returns {name: [number here]} of the service's processes."""
         return {name: [process.pid for process in found]
                 for name, found in self.everything().items() if name.startswith("convolved")}
 
     def named(self, name):
-        """All processes of this name (its first 15 bytes)."""
+        """Returns all processes of this name (its first 15 bytes)."""
         return self.everything().get(name, [])
 
     def everything(self):
-        """{name: [process]} of all in the machine."""
+        """Returns {name: [process]} of all in the machine."""
         found = {}
         group = os.readlink(f"/proc/{self.leader}/ns/pid")
         for entry in pathlib.Path("/proc").glob("[0-9]*"):
@@ -133,12 +134,12 @@ class Machine(Client):
         return found
 
     def journal(self, *matches):
-        """Entries as dictionaries; matches as journalctl takes them."""
+        """Returns entries as dictionaries; matches as journalctl takes them."""
         text = self.run("journalctl", "--no-pager", "-o", "json", *matches)
         return [json.loads(line) for line in text.splitlines()]
 
     def messages(self, since=0):
-        """What the service, and systemd of the service, have said from a position() on."""
+        """Returns the log of the service, and of systemd about the service, from a position() on."""
         entries = self.journal("_SYSTEMD_UNIT=convolved.service", "+", "UNIT=convolved.service")
         return [entry["MESSAGE"] for entry in entries][since:]
 

@@ -1,4 +1,5 @@
-"""What the units let the service do, as systemd-analyze rates it; and log lines elsewhere."""
+"""The rights that the units leave the service, as systemd-analyze rates them; and log lines
+elsewhere."""
 import json
 import re
 import shutil

@@ -1,4 +1,4 @@
-"""What the service tells whoever started it, word by word (sd_notify(3)); and the log as JSON."""
+"""The service's messages to whoever started it, word by word (sd_notify(3)); and the log as JSON."""
 import json
 import re
 import signal
@@ -20,7 +20,7 @@ class Listener:
         self.socket.setblocking(False)
 
     def read(self):
-        """All notes so far, each a list of its lines."""
+        """Returns all notes so far, each a list of its lines."""
         while True:
             try:
                 self.notes.append(self.socket.recv(4096).decode().splitlines())

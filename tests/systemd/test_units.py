@@ -40,7 +40,7 @@ def check_answer(client, pixels=SMALL[0], timeout=PATIENCE):
 
 
 def inner_pid(pid):
-    """The number in the machine of a process that has this number here."""
+    """Returns the number in the machine of a process that has this number here."""
     return re.search(r"^NSpid:.*\s(\d+)$", Process(pid).read("status"), re.M)[1]
 
 
@@ -119,7 +119,7 @@ def test_confined(running):
 
 
 def landlock():
-    """The version of this kernel's Landlock, 0 if it has none."""
+    """Returns the version of this kernel's Landlock, 0 if it has none."""
     create_ruleset, ask_version = 444, 1
     return max(ctypes.CDLL(None).syscall(create_ruleset, None, 0, ask_version), 0)
 
@@ -170,8 +170,8 @@ def configure(machine, text):
 
 
 def test_reload(running):
-    """What has changed counts at once; what is invalid changes nothing, and is a failure of the reload
-    that metrics show, too; the process stays."""
+    """Changes count at once; invalid ones change nothing, and are a failure of the reload that
+    metrics show, too; the process stays."""
     before, since = running.main_pid, running.position()
     try:
         configure(running, "spool-size=0")
@@ -183,7 +183,7 @@ def test_reload(running):
         configure(running, "max-jobs=none")
         assert running.systemctl_fails("reload", "convolved")
         running.says("the configuration stays as it was", since)
-        # of the service, and of the failed command
+        # lines of the service, and of the failed command
         words = poll(lambda: len(found := [m for m in running.messages(since) if "max-jobs=none" in m]) > 1
                      and found, 60, "two messages", 0.2)
         assert len(words) == 2, words
@@ -433,8 +433,8 @@ def refused(host, port):
 
 
 def test_not_valid(running, more_sockets):
-    """Started by clients who do not cease with a configuration that is not valid, it is tried once, and
-    its sockets are closed: they are refused. What starts it again opens them."""
+    """Started by clients who do not cease with a configuration that is not valid, it is tried once,
+    and its sockets are closed: they are refused. Starting it again opens them."""
     sockets = ["convolved.socket", *more_sockets]
     running.systemctl("stop", "convolved.service")
     since = running.position()
@@ -469,8 +469,8 @@ def test_not_valid(running, more_sockets):
 
 
 def test_credentials(running):
-    """What a reload checks sees the secrets that the service has: without tokens this address would be
-    an error."""
+    """The check of a reload sees the secrets that the service has: without tokens this address
+    would be an error."""
     store = running.path("/etc/credstore")
     store.mkdir(exist_ok=True)
     try:
@@ -497,7 +497,7 @@ def hurried(running):
 
 
 def test_stop(hurried):
-    """What has been accepted is finished, then everything is gone, sockets too."""
+    """Accepted requests are finished, then everything is gone, sockets too."""
     running, answers = hurried, []
 
     def filtered(pixels):

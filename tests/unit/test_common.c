@@ -1,4 +1,4 @@
-/* What the programs share: parsers, halo and tile arithmetic, border mapping, messages. */
+/* The programs' common library: parsers, halo and tile arithmetic, border mapping, messages. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -36,7 +36,7 @@
 
 static struct problem problem;
 
-/* A chain of one filter with parameters "key=value:key=value". */
+/* Returns a chain of one filter with parameters "key=value:key=value". */
 static struct chain *chain_of(const char *text)
 {
 	struct chain *chain = malloc(sizeof *chain);
@@ -263,7 +263,7 @@ static void test_matrix_limits(void **state)
 	free(text);
 }
 
-/* What a process that has been taken over might send. */
+/* Messages that a process that has been taken over might send. */
 static void test_chain_hostile(void **state)
 {
 	struct chain *chain = chain_of("sobel,convolve=kernel=1,box");
@@ -620,7 +620,7 @@ static void test_variant(void **state)
 {
 	static const struct {
 		const char *filters, *variant;
-		const char *detail; /* of the refusal; NULL: there is none */
+		const char *detail; /* words of the refusal; NULL: there is none */
 	} rows[] = {
 	    {"gaussian", "separable", NULL},
 	    {"gaussian", "matrix", NULL},
@@ -828,7 +828,7 @@ static void test_tiling_pages(void **state)
 	free(chain);
 }
 
-/* What travels to a device and back is hardly more than the pixels and their halo. */
+/* The data that travels to a device and back is hardly more than the pixels and their halo. */
 static void test_tiling_dense(void **state)
 {
 	struct chain *chain = chain_of("gaussian=size=5");
@@ -845,7 +845,7 @@ static void test_tiling_dense(void **state)
 	free(chain);
 }
 
-/* Where a window is most of the arena, each row of the image is there once, until the strips begin
+/* If a window is most of the arena, each row of the image is there once, until the strips begin
  * anew at the arena's start. */
 static void test_tiling_shared(void **state)
 {
@@ -1099,7 +1099,7 @@ static void send_fds(int socket, const struct message *message, size_t size, uns
 	assert_true(sendmsg(socket, &header, 0) > 0);
 }
 
-/* What comes with a message beyond its type's descriptors is closed, and never written past the
+/* Descriptors that come with a message beyond its type's are closed, and never written past the
  * caller's array. */
 static void test_wire_descriptors(void **state)
 {
@@ -1144,7 +1144,7 @@ static void child_run(enum child kind)
 			pause();
 }
 
-/* What ten looks at a child say in the end. */
+/* Returns the verdict after ten looks at a child. */
 static const char *looked_at(enum child kind, bool busy, uint64_t *worked)
 {
 	const struct timespec pause = {.tv_nsec = 50000000};
@@ -1277,7 +1277,7 @@ static void *random_pixels(const struct image *image)
 	return pixels;
 }
 
-/* What the reference is tried on: chains of which each call may have its own channels. */
+/* Chains for the reference: each call may have its own channels. */
 static struct chain *random_chain(const struct image *image)
 {
 	static const char *const links[] = {"gaussian=sigma=0.6",
@@ -1477,7 +1477,8 @@ static void test_reference_slack(void **state)
 	              (double)free_samples / (double)samples);
 }
 
-/* The sample that a window has at a place, perhaps outside the image, by the border rule. */
+/* Returns the sample that a window has at a place, perhaps outside the image, by the border
+ * rule. */
 static double sample_at(const struct image *image, const void *pixels, enum border border, int x,
                         int y, uint32_t band)
 {
@@ -1500,7 +1501,7 @@ static int compare_ranked(const void *a, const void *b)
 	return isnan(x) || isnan(y) ? isnan(x) - isnan(y) : (x > y) - (x < y);
 }
 
-/* One sample by the definition of its operation. */
+/* Returns one sample by the definition of its operation. */
 static double plain_sample(const struct operation *op, const struct image *image,
                            const void *pixels, enum border border, int x, int y, uint32_t band)
 {
@@ -1810,7 +1811,7 @@ static void test_lower_morphology(void **state)
 	free(chain);
 }
 
-/* The rows of an ellipse of 7 and of a circle of 7, of which an ellipse of 3 is a cross. */
+/* The rows of an ellipse of 7 and of a circle of 7, where an ellipse of 3 is a cross. */
 static void test_element(void **state)
 {
 	static const int ellipse[] = {3, 3, 2, 0}, circle[] = {3, 2, 2, 0};
@@ -2034,8 +2035,8 @@ static void test_reference_channels(void **state)
 	                       rint(29.07 + (255 - 29.07 - 76.245) / 2)});
 }
 
-/* What is written of a format must lead back to it, and a row must say of itself all that others
- * read. */
+/* Each text about a format must lead back to it, and a row must have everything that others read of
+ * it. */
 static void test_formats(void **state)
 {
 	const struct format_offer *offer;
@@ -2163,7 +2164,7 @@ static void test_head(void **state)
 	head_fini(&head);
 }
 
-/* What others say commands no terminal: C0, DEL and C1, as a character and as a byte, go; letters
+/* Others' texts command no terminal: C0, DEL and C1, as a character and as a byte, go; letters
  * stay, also those whose bytes include one of C1. */
 static void test_flatten(void **state)
 {

@@ -1,4 +1,4 @@
-/* What the device worker works out without a device. */
+/* Computations of the device worker that need no device. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -22,7 +22,7 @@
 #include "device/cl/environment.h"
 #include "device/plan/half_error.h"
 
-/* Of these the first is known to be exact enough, the second not. */
+/* Here the first is known to be exact enough, the second not. */
 static void test_bound(void **state)
 {
 	double small[6] = {0.239, 0.522, 0.239, 0.239, 0.522, 0.239}, large[42];
@@ -63,7 +63,7 @@ static void test_fixed(void **state)
 	assert_true(half_error_bound(KERNEL_MATRIX_FIXED, &op) > 1);
 }
 
-/* Of these the first is known to be exact enough, the others not. */
+/* Here the first is known to be exact enough, the others not. */
 static void test_bilateral_bound(void **state)
 {
 	static const struct {
@@ -138,8 +138,8 @@ static void make_file(const char *name, bool lock, int *fd)
 		assert_int_equal(flock(*fd, LOCK_EX), 0);
 }
 
-/* What was not used for longest goes, whoever made it; what another process is writing stays, and
- * what one has left unfinished does not. */
+/* The file that has not been used for longest goes, whoever made it; a file that another process is
+ * writing stays, and an unfinished one does not. */
 static void test_cache_size(void **state)
 {
 	char digits[65] = "", name[80];
@@ -179,7 +179,7 @@ static void test_cache_size(void **state)
 	assert_int_equal(system(name), 0);
 }
 
-/* A process with a directory that has a file in it. The process waits for its end. */
+/* Returns a process with a directory that has a file in it. The process waits for its end. */
 static pid_t start_worker(const char *above, char *path, size_t size)
 {
 	char file[200];

@@ -91,7 +91,7 @@ static void test_random(void **state)
 		}
 }
 
-/* A line one pixel wide from a corner to the middle, with one pixel between its turns. */
+/* Draws a line one pixel wide from a corner to the middle, with one pixel between its turns. */
 static size_t draw_spiral(uint32_t side)
 {
 	int x = 0, y = 0, dx = 1, dy = 0;
@@ -155,7 +155,7 @@ static void test_area(void **state)
 	edges_fini(&e);
 }
 
-/* Of each type, and of the band that is asked for. */
+/* Samples have each type, and edges come from the band that is asked for. */
 static void test_samples(void **state)
 {
 	const uint16_t shorts[] = {0, 9, 32768, 9, 65535, 9};

@@ -134,8 +134,8 @@ static void test_classes(void **state)
 	close_all(2);
 }
 
-/* Who has had nothing waiting is next, but has saved up nothing; a client's own small job does not
- * wait for its large one either. */
+/* A client that has had nothing waiting is next, but has saved up nothing; a client's own small job
+ * does not wait for its large one either. */
 static void test_newcomer(void **state)
 {
 	double served[8] = {0};
@@ -322,8 +322,8 @@ static void test_random(void **state)
 	close_all(8);
 }
 
-/* Who turned out to cost more than was known when it was served makes up for it, whether it has
- * something waiting or not. */
+/* A client whose job cost more than was known when it was served makes up for it, whether it has a
+ * job waiting or not. */
 static void test_charge(void **state)
 {
 	double served[8] = {0};

@@ -18,7 +18,7 @@
 
 enum { HEARD_MAX = 4096 };
 
-/* What has been heard of a form, as text: (NAME) or (NAME|file), then data, a part. */
+/* The parsed form as text: (NAME) or (NAME|file), then data, a part. */
 static char heard[HEARD_MAX];
 static size_t heard_size;
 static struct problem problem;
@@ -51,7 +51,7 @@ static enum error data(void *context, const char *bytes, size_t size, struct pro
 
 static const struct form_calls calls = {begin, data};
 
-/* Reads a form in pieces, of which the first ends at `cut` and the others have `step` bytes. */
+/* Reads a form in pieces: the first ends at `cut` and the others have `step` bytes. */
 static enum error read_cut(const char *type, const char *body, size_t size, size_t cut, size_t step)
 {
 	struct form *form;
@@ -242,7 +242,7 @@ static void test_refused(void **state)
 	free(body);
 }
 
-/* What is heard of a form does not depend on how it is cut. */
+/* The parsed form does not depend on how it is cut. */
 static void test_pieces(void **state)
 {
 	static const struct {

@@ -289,10 +289,10 @@ static void test_listen(void **state)
 	config_fini(&settings);
 }
 
-/* What a token says reaches the terms of its jobs; what is wrong leaves them alone. */
+/* A token's line reaches the terms of its jobs; errors leave them alone. */
 static void test_tokens(void **state)
 {
-	static const char hash[] = /* of "a-token-of-some-length" */
+	static const char hash[] = /* SHA-256 of "a-token-of-some-length" */
 	    "4f0d205b316ab19696f52d3dc08107a4186c12b117a2a23581353b462001edee";
 	char path[] = "/tmp/convolved-test-XXXXXX";
 	struct config settings = {.tokens = path};
@@ -585,7 +585,7 @@ static void test_accept(void **state)
 	               WEIGHTS([FORMAT_PNG] = 200, [FORMAT_WEBP] = 100));
 	expect_weights("image/png;q=7,image/webp;q=1e300,image/gif;q=0.0005,image/tiff;q=inf",
 	               WEIGHTS([FORMAT_PNG] = 1000, [FORMAT_WEBP] = 1000, [FORMAT_TIFF] = 1000));
-	/* What cannot be written is not accepted, even where it is named. */
+	/* Formats that cannot be written are not accepted, even if they are named. */
 	assert_int_equal(
 	    accept_parse("image/webp, image/png;q=0.5", 1 << FORMAT_PNG, weights, &problem),
 	    ERR_OK);
@@ -640,7 +640,7 @@ static void test_long_accept(void **state)
 	free(header);
 }
 
-/* What a request is answered before its body; 0: it wants the body. */
+/* Returns the answer to a request before its body; 0: it wants the body. */
 static int admission(const char *method, const char *path, uint64_t announced)
 {
 	struct request *r = new_request(method, path, announced, NULL);
@@ -969,8 +969,8 @@ static bool can_change(int fd)
 	       mmap(NULL, 1, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) != MAP_FAILED;
 }
 
-/* What has been released nobody changes, and it is not while somebody may: who has a mapping of
- * memory, and who keeps the descriptor of a file. */
+/* Released memory or files cannot be changed by anybody, and are not released while somebody may:
+ * who has a mapping of memory, and who keeps the descriptor of a file. */
 static void test_spool_settled(void **state)
 {
 	char directory[] = "/tmp/convolved-test-XXXXXX", data[600], back[600];
@@ -1158,8 +1158,8 @@ static int stop_when_closed(void)
 	return 1;
 }
 
-/* A large file is closed by a thread, and only after the turn of the loop. Who waits for an errand
- * is woken once, when it is not sent again; an abandoned one is freed. */
+/* A large file is closed by a thread, and only after the turn of the loop. A caller that waits for
+ * an errand is woken once, when it is not sent again; an abandoned one is freed. */
 static void test_errands(void **state)
 {
 	int small = memfd_create("small", 0);
@@ -1219,7 +1219,8 @@ static void test_loop_stop(void **state)
 	assert_int_equal(called, 1);
 }
 
-/* Of looks every 0.5 s, the one after a pause of the loop itself is known as such; no other is. */
+/* If looks come every 0.5 s, the one after a pause of the loop itself is known as such; no other
+ * is. */
 static struct link links[2];
 static uint64_t linked, link_turns;
 
@@ -1377,7 +1378,7 @@ static bool comparison(struct verified_tiles *tiles, struct job *job, uint32_t r
 	return verified_take(tiles, job, &m, finding);
 }
 
-/* What repetitions prove, and what a codec worker that lies can have of them. */
+/* Repetitions prove their point, and a codec worker that lies gains little by them. */
 static void test_verified(void **state)
 {
 	struct message_device found = {.type = DEVICE_CPU};
@@ -1406,7 +1407,7 @@ static void test_verified(void **state)
 	assert_true(comparison(&tiles, &job, 2, false, 3, &f));
 	assert_true(!f.doubtful && !f.differs && !f.again);
 	assert_false(comparison(&tiles, &job, 2, false, 3, &f));
-	assert_int_equal(job.verified.mismatches, 3); /* of the first run */
+	assert_int_equal(job.verified.mismatches, 3); /* counts of the first run */
 
 	/* Two results by one kernel of one device are a proof; by two kernels they are none. */
 	for (int i = 0; i < 2; i++) {
@@ -1501,7 +1502,8 @@ static void test_flood(void **state)
 	assert_in_range(heard_most, 1, 50);
 }
 
-/* True if the next message to a worker is of this type and arena; or, of no type, there is none. */
+/* Tells whether the next message to a worker is of this type and arena; or, of no type, there is
+ * none. */
 static bool hears(int socket, uint32_t type, unsigned arena)
 {
 	struct message message = {.type = 0};

@@ -1,5 +1,5 @@
-/* What is made of counts against its definition, computed the long way; and chains before and after
- * it is known. */
+/* The values made from counts against their definition, computed the long way; and chains before
+ * and after they are known. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,7 +16,7 @@
 
 static const struct image grey = {1, 1, 1, PIXEL_U8, 0};
 
-/* The variance between the classes up to a value and above it. */
+/* Returns the variance between the classes up to a value and above it. */
 static double between(const uint64_t *counts, uint32_t n, uint32_t split)
 {
 	double size[2] = {0}, sum[2] = {0}, total;
@@ -73,7 +73,7 @@ static void test_table(void **state)
 	counts_table(alone, 256, table, 256);
 	for (int i = 0; i < 256; i++)
 		assert_true(table[i] == i / 255.0);
-	/* Of more counts than entries, each belongs to the nearest. */
+	/* If there are more counts than entries, each belongs to the nearest. */
 	many[0] = many[32] = many[33] = many[COUNTS_MAX - 1] = 1;
 	counts_table(many, COUNTS_MAX, table, GATHER_ENTRIES_MAX);
 	assert_true(table[0] == 0 && table[1] == 0.5);
@@ -190,8 +190,8 @@ static void test_sizes(void **state)
 	free(asked);
 }
 
-/* What another process may send in place of it. */
-/* What is read from a file that has so many bytes of a chain. */
+/* Data that another process may send in place of a chain. */
+/* Reads the chain from a file with this many of its bytes. */
 static enum error take(const struct chain *chain, size_t size)
 {
 	struct chain *taken;
@@ -250,7 +250,7 @@ static void test_edges_of_chains(void **state)
 	free(asked);
 }
 
-/* What is known of each page; a chain for one of them is that of a single image. */
+/* Each page has its own values; a chain for one of them is that of a single image. */
 static void test_pages(void **state)
 {
 	struct chain *asked = chain_of("lut=table=0 9,threshold=method=otsu,equalize"), *next,

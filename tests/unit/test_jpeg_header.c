@@ -89,7 +89,7 @@ static void test_refused(void **state)
 		assert_int_equal(read_wish(files[i].wish), files[i].odd);
 }
 
-/* The place of a marker's code in a file. */
+/* Returns the place of a marker's code in a file. */
 static uint8_t *marker(uint8_t *file, uint8_t code)
 {
 	for (uint8_t *at = file;; at++)

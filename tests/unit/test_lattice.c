@@ -16,7 +16,7 @@
 
 enum { MIDDLE = 1024, SIZE = 2 * MIDDLE + 1 };
 
-/* What a pixel is made from: response[MIDDLE + i] is the weight of the pixel i further on. */
+/* The weights of a pixel: response[MIDDLE + i] is the weight of the pixel i further on. */
 static void find_response(const struct lattice *l, double sigma, int pixel, double response[SIZE])
 {
 	double spline[LATTICE_SPLINE_MAX], filter[2 * LATTICE_RADIUS_MAX + 1];
@@ -39,7 +39,7 @@ static void find_response(const struct lattice *l, double sigma, int pixel, doub
 			}
 }
 
-/* The share of the range of values by which a row may be off at most: half the sum of the
+/* Returns the share of the range of values by which a row may be off at most: half the sum of the
  * magnitudes, since both responses sum to 1. */
 static double row_error(const double response[SIZE], double sigma)
 {
@@ -52,8 +52,8 @@ static double row_error(const double response[SIZE], double sigma)
 	return sum / 2;
 }
 
-/* The same of both directions together, over all phases; and that nothing beyond the reach counts.
- */
+/* Returns the same for both directions together, over all phases; checks that nothing beyond the
+ * reach counts. */
 static double find_error(const struct lattice *l, double sigma)
 {
 	double response[SIZE], worst = 0;

@@ -1,4 +1,4 @@
-/* What the service says of itself: log lines in each form, and progress for the watchdog. */
+/* The service's notes on itself: log lines in each form, and progress for the watchdog. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -26,7 +26,7 @@ static void catch_stderr(void)
 	dup2(pipe_ends[1], STDERR_FILENO);
 }
 
-/* … of which this returns what was written. */
+/* … and returns the written text. */
 static const char *caught(void)
 {
 	static char text[16384];
@@ -56,7 +56,7 @@ static void test_plain(void **state)
 	(void)state;
 	assert_string_equal(line_of(LOG_FORMAT_PLAIN, "a"), "test: warning: a 1\n");
 	assert_string_equal(line_of(LOG_FORMAT_AUTO, "a"), "test: warning: a 1\n");
-	/* What a client sends makes no line of its own, nor moves a terminal's cursor. */
+	/* A client's text makes no line of its own, nor moves a terminal's cursor. */
 	assert_string_equal(line_of(LOG_FORMAT_PLAIN, "a\nb\033"), "test: warning: a?b? 1\n");
 }
 

@@ -1,4 +1,4 @@
-/* What workers may not do, tried from inside: each call in a process of its own that has entered
+/* Calls that workers may not make, tried from inside: each in a process of its own that has entered
  * the sandbox. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -401,7 +401,7 @@ static void test_device(void **state)
 			       rows[i].device);
 }
 
-/* What a device worker keeps must remain its own to change. */
+/* The files that a device worker keeps must remain its own to change. */
 TRY(cache_file, open("cache/file", O_RDWR | O_CREAT | O_TRUNC, 0600))
 TRY(state_file, rename("state/there", "state/renamed"))
 TRY(null_device, open("/dev/null", O_RDWR))
@@ -453,7 +453,7 @@ static void test_trace(void **state)
 {
 	static const struct {
 		struct row row;
-		int abi; /* of Landlock, from which on it is so */
+		int abi; /* version of Landlock from which on it is so */
 	} cases[] = {
 	    {ROW(open_hosts, OK, ANY, ANY), 0},
 	    {ROW(connect_collector, ECONNREFUSED, ANY, ANY), 0},

@@ -24,7 +24,7 @@ static struct task tasks[TILES];
 static unsigned task_count;
 static struct {
 	unsigned filtered, failed;
-	enum error error;         /* of the last that failed */
+	enum error error;         /* error of the last that failed */
 	unsigned on[DEVICES_MAX]; /* filtered by each device */
 	double end;               /* when the last was filtered */
 } outcome[JOBS];
@@ -309,8 +309,8 @@ static void test_jpeg_asked(void **state)
 	stop();
 }
 
-/* The choices of a device, of so many by as many codec workers as given; each takes so long, if it
- * is to be learned from. */
+/* Returns how many of `choices` choices are the device, by this many codec workers; each takes this
+ * long, if it is to be learned from. */
 static unsigned chosen(uint32_t side, unsigned workers, unsigned choices, double codec_ns,
                        double device_ns)
 {

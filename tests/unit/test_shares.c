@@ -108,7 +108,7 @@ static void test_amounts(void **state)
 	share_give(&shares[0], 6); /* no more than there is */
 	assert_null(shares[0].client);
 	assert_int_equal(share_total(SHARE_BODIES), 25);
-	/* What is there already counts, also beyond the limit. */
+	/* Shares that exist already count, also beyond the limit. */
 	assert_int_equal(share_force(&shares[1], SHARE_BODIES, "b", ALL), ERR_OK);
 	assert_int_equal(share_total(SHARE_BODIES), 125);
 	assert_int_equal(take(0, "a", 1), ALL_GONE);
@@ -125,7 +125,7 @@ static void test_whole_share(void **state)
 	settings.client_share = 0.75;
 }
 
-/* What a client holds is counted over its shares, of one kind only. */
+/* A client's total is seen from each of its shares, and of one kind only. */
 static void test_held(void **state)
 {
 	struct share one = {0}, two = {0}, other = {0};

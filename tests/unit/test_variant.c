@@ -17,7 +17,8 @@ static const struct device nvidia = {.type = DEVICE_GPU,
                                      .group_max = 1024,
                                      .group_sides = {1024, 1024}};
 
-/* The work that a filter is on a wide image without alpha; the operation becomes the caller's. */
+/* Returns the work that a filter is on a wide image without alpha; the operation becomes the
+ * caller's. */
 static struct work work_of(const char *filter, uint32_t bands, struct operation *op)
 {
 	static struct chain chain;
@@ -97,7 +98,7 @@ static void test_sums(void **state)
 	assert_false(is_offered(KERNEL_UNSHARP_WIDE, &cpu, "threshold=method=mean"));
 }
 
-/* What columns share is of squares of two sizes only; colours are mixed of any image. */
+/* Columns share values for squares of two sizes only; colours are mixed for any image. */
 static void test_cpu_windows(void **state)
 {
 	(void)state;

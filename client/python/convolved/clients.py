@@ -65,7 +65,7 @@ def _is_this_host(host: str) -> bool:
 
 
 def _read_token(path: str) -> str:
-    """The token in a file, as the service's other client reads it."""
+    """Returns the token in a file, read as by the service's other client."""
     token = pathlib.Path(path).read_bytes().rstrip()
     if not token or len(token) > 4095 or not all(0x21 <= byte <= 0x7e for byte in token):
         raise ValueError(f"{path}: expected a token of one word of printable ASCII, up to 4095 bytes")
@@ -74,7 +74,7 @@ def _read_token(path: str) -> str:
 
 def _connection(transport: Callable[..., Any], url: str | None, token: str | None,
                 insecure_token: bool, options: dict[str, Any]) -> dict[str, Any]:
-    """The arguments of httpx's client. No proxy stands between this host and itself."""
+    """Returns the arguments of httpx's client. No proxy stands between this host and itself."""
     url = url or os.environ.get("CONVOLVED_URL") or "http://localhost:8700"
     if url.startswith("unix:"):
         options = {"transport": transport(uds=url.removeprefix("unix:")), **options}

@@ -1,5 +1,6 @@
-"""What both clients do, but for the waiting. A step is a generator: it yields a request and is sent the
-answer, or yields seconds to pause, and returns its result. clients.py takes the steps."""
+"""The common part of both clients: everything but waiting. A step is a generator: it yields a
+request and is sent the answer, or yields seconds to pause, and returns its result. clients.py takes
+the steps."""
 from __future__ import annotations
 
 import dataclasses
@@ -32,7 +33,7 @@ class Pixels(Protocol):
 
 
 class Picture(Protocol):
-    """An image of PIL, as far as it is looked at."""
+    """An image of PIL, as far as it is used here."""
     mode: str
     info: Any
     @property
@@ -61,10 +62,10 @@ class Service(Protocol):
 
 
 class Problem(Exception):
-    """An error that the service answers (RFC 9457): `status`; `type`, such as "bad-parameter"; `title`,
-    `detail`; `parameter` and `value`, if one is wrong; `retry_after`, in seconds; `request_id`, as in the
-    service's log. `document` is all that it said, {} of an answer that was not the service's. An answer
-    that is none, such as a page of another server, is a problem too; its status may be 200."""
+    """An error that the service answers (RFC 9457): `status`; `type`, such as "bad-parameter";
+    `title`, `detail`; `parameter` and `value`, if one is wrong; `retry_after`, in seconds;
+    `request_id`, as in the service's log. `document` is the whole answer, {} for an answer that was
+    not the service's. A page of another server is a problem too; its status may be 200."""
 
     def __init__(self, status: int, document: Mapping[str, Any], request_id: str | None = None,
                  retry_after: float | None = None, detail: str | None = None) -> None:
@@ -94,7 +95,7 @@ class Problem(Exception):
 
 
 def _document(response: httpx.Response) -> dict[str, Any]:
-    """The object that the answer is in JSON; {} if it is none."""
+    """Returns the object that the answer is in JSON; {} if it is none."""
     try:
         document = response.json()
     except (ValueError, RecursionError):
@@ -103,7 +104,7 @@ def _document(response: httpx.Response) -> dict[str, Any]:
 
 
 def _refuse(response: httpx.Response, expected: str) -> NoReturn:
-    """Raises the Problem of an answer that is not what was asked for."""
+    """Raises the Problem of an answer that is not the expected one."""
     raise Problem.of(response, f"expected {expected}, not an answer of type "
                      f"{response.headers.get('content-type', '(none)')} with "
                      f"{len(response.content)} bytes: is there a convolved at "
@@ -111,7 +112,7 @@ def _refuse(response: httpx.Response, expected: str) -> NoReturn:
 
 
 def _seconds(retry_after: str | None) -> float | None:
-    """Of a Retry-After, which may be a date; None if it says nothing."""
+    """Returns the seconds of a Retry-After, which may be a date; None if it says nothing."""
     if retry_after is None or retry_after.isdecimal():
         return float(retry_after) if retry_after else None
     try:
@@ -135,7 +136,7 @@ class Result:
 
     @classmethod
     def of(cls, response: httpx.Response) -> Result:
-        """The answer, if it is an image from a convolved."""
+        """Returns the answer, if it is an image from a convolved."""
         kind = response.headers.get("content-type", "")
         if (response.status_code != 200 or "x-image" not in response.headers or not response.content
                 or not (kind.startswith("image/") or kind == "application/octet-stream")):
@@ -148,7 +149,7 @@ class Result:
 
     @property
     def lost(self) -> list[str]:
-        """What writing this format has lost, such as "lossy"."""
+        """The losses of this format, such as "lossy"."""
         return self.headers["x-lost"].split(", ") if "x-lost" in self.headers else []
 
     @property
@@ -159,8 +160,9 @@ class Result:
 
     @property
     def pixels(self) -> np.ndarray:
-        """Of an answer with format="raw", as is that to an array: (height, width), with bands as a third
-        dimension if there are several, and pages before them all if there are. Read-only."""
+        """The pixels of an answer with format="raw", and of one to an array: (height, width), with
+        bands as a third dimension if there are several, and pages before them all if there are.
+        Read-only."""
         if self.media_type != "application/octet-stream":
             raise ValueError(f"the answer is {self.media_type}: pixels need format=\"raw\"")
         shape, kind = self.headers["x-image"].split(":")
@@ -175,7 +177,7 @@ class Result:
 
 @dataclasses.dataclass(frozen=True)
 class Job:
-    """An asynchronous job as it was when it was asked for."""
+    """The state of an asynchronous job at the time of its request."""
     id: str
     state: str  # waiting, running, done, failed or cancelled
     tiles_done: int
@@ -209,7 +211,7 @@ def _target(filters: Sequence[Filter], luma: Sequence[Filter], chroma: Sequence[
 
 
 def _picture(image: Picture) -> tuple[np.ndarray, dict[str, Any]]:
-    """The pixels of an image of PIL, and what to say of their bands."""
+    """Returns the pixels of an image of PIL, and the description of their bands."""
     if (mode := MODES.get(image.mode)) is None:
         raise TypeError(f"images of mode {image.mode} are not taken: convert() it to RGB")
     if "transparency" in image.info and mode in ("L", "RGB"):
@@ -219,8 +221,7 @@ def _picture(image: Picture) -> tuple[np.ndarray, dict[str, Any]]:
 
 
 def _file(image: Any) -> bytes:
-    """The bytes of a file: of its path, of what it was read into, or of the open file from where it
-    stands."""
+    """Returns the bytes of a file: as given, from its path, or from the position of the open file on."""
     if isinstance(image, (str, os.PathLike)):
         return pathlib.Path(image).read_bytes()
     if isinstance(image, bytes):
@@ -240,7 +241,7 @@ def _file(image: Any) -> bytes:
 
 
 def _body(image: Any) -> tuple[bytes, dict[str, Any]]:
-    """The bytes to send, and what to say of them."""
+    """Returns the bytes to send, and their description."""
     said: dict[str, Any] = {}
     if all(hasattr(image, name) for name in ("mode", "info", "convert", "__array_interface__")):
         image, said = _picture(image)
@@ -261,7 +262,7 @@ def _body(image: Any) -> tuple[bytes, dict[str, Any]]:
 
 def _ask(service: Service, method: str, path: str, until: float = math.inf,
          **parts: Any) -> Steps[httpx.Response]:
-    """A request, and again after as long as the service says, while that is within its patience and
+    """Sends a request, and again when the service says, while that is within its patience and
     before `until`."""
     until = min(until, time.monotonic() + service.patience)
     request = service.http.build_request(method, path, **parts)
@@ -296,15 +297,15 @@ def _post(service: Service, image: Image, filters: Sequence[Filter], luma: Seque
 
 def apply(service: Service, image: Image, *filters: Filter, luma: Sequence[Filter] = (),
           chroma: Sequence[Filter] = (), **options: Unpack[Options]) -> Steps[Result]:
-    """Filters an image, with the filters one after another; `luma` and `chroma` are chains for these
-    alone, after them. Raises Problem."""
+    """Filters an image, with the filters in turn; `luma` and `chroma` are chains for these alone,
+    after them. Raises Problem."""
     response = yield from _post(service, image, filters, luma, chroma, options, {})
     return Result.of(response)
 
 
 def submit(service: Service, image: Image, *filters: Filter, luma: Sequence[Filter] = (),
            chroma: Sequence[Filter] = (), **options: Unpack[Options]) -> Steps[Job]:
-    """The same as a job, which goes on in the service: see result()."""
+    """Filters as a job, which goes on in the service: see result()."""
     response = yield from _post(service, image, filters, luma, chroma, options,
                                 {"Prefer": "respond-async"})
     return Job.of(response)
@@ -315,13 +316,13 @@ def _path(job: Job | str) -> str:
 
 
 def job(service: Service, job: Job | str) -> Steps[Job]:
-    """The job, or that with this id, as it is now."""
+    """Returns the job, or that with this id, in its present state."""
     return Job.of((yield from _ask(service, "GET", _path(job))))
 
 
 def result(service: Service, job: Job | str, timeout: float = math.inf) -> Steps[Result]:
-    """Waits for the end of a job. Raises the Problem that its image had, and TimeoutError after so many
-    seconds; the job goes on then."""
+    """Waits for the end of a job. Raises the Problem that its image had, and TimeoutError after
+    `timeout` seconds; the job goes on then."""
     until, least = time.monotonic() + timeout, float(PAUSE_MIN)
     while True:
         asked = time.monotonic()
@@ -348,7 +349,7 @@ def cancel(service: Service, job: Job | str) -> Steps[None]:
 
 
 def get(service: Service, path: str) -> Steps[Any]:
-    """JSON of the service, such as /v1/filters, /v1/devices and /v1/kernels."""
+    """Returns JSON of the service, such as /v1/filters, /v1/devices and /v1/kernels."""
     response = yield from _ask(service, "GET", path)
     try:
         return response.json()

@@ -7,7 +7,7 @@ from convolved.values import Filter, Matrix, Numbers, Value, given
 
 
 class Options(TypedDict, total=False):
-    """What any request may say."""
+    """The options of any request."""
     # Pixels outside the image: replicate (default), reflect, reflect101, wrap or constant; crop: a
     # smaller result
     border: Literal["replicate", "reflect", "reflect101", "wrap", "constant", "crop"]

@@ -1,4 +1,4 @@
-"""Filters and the values of their parameters, as a query has them."""
+"""Filters and the values of their parameters in the form of a query."""
 from __future__ import annotations
 
 import dataclasses
@@ -11,7 +11,7 @@ import numpy as np
 Row: TypeAlias = Sequence[float] | np.ndarray
 Matrix: TypeAlias = Sequence[Row] | np.ndarray | str
 Numbers: TypeAlias = float | Row | Matrix
-# Of parameters that are texts: numbers are joined by commas, rows of them by semicolons.
+# Text parameters: numbers are joined by commas, rows of them by semicolons.
 Value: TypeAlias = Numbers | Sequence[str | Row]
 
 
@@ -27,14 +27,14 @@ class Filter:
 
 
 def short(value: Any) -> str:
-    """The value in a few words: the shape of a large array, both ends of a long text."""
+    """Returns the value in a few words: the shape of a large array, both ends of a long text."""
     if isinstance(value, np.ndarray) and value.size > 9:
         return f"<{value.dtype} {'x'.join(map(str, value.shape))}>"
     return reprlib.repr(value.tolist() if isinstance(value, np.ndarray) else value)
 
 
 def given(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Those that are not None."""
+    """Returns those that are not None."""
     return {name: value for name, value in values.items() if value is not None}
 
 
@@ -43,7 +43,7 @@ def _is_number(value: Any) -> bool:
 
 
 def text(value: Any) -> str:
-    """The value in a query: numbers in as many digits as they need."""
+    """Returns the value in a query: numbers in as many digits as they need."""
     if isinstance(value, str):
         return value
     if _is_number(value):
@@ -52,7 +52,7 @@ def text(value: Any) -> str:
 
 
 def chain(filters: Iterable[Filter]) -> str:
-    """NAME=key=value:key=value,NAME…, in which spaces separate the columns of a matrix."""
+    """Returns NAME=key=value:key=value,NAME…, in which spaces separate the columns of a matrix."""
     links = []
     for one in filters:
         pairs = (f"{name}={text(value)}" for name, value in one.parameters.items())
