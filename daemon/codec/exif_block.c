@@ -248,6 +248,11 @@ uint8_t *exif_block_write(ExifData *block, const struct image *image, const stru
 	set_number(data, EXIF_IFD_0, EXIF_TAG_RESOLUTION_UNIT, false, r->unit);
 	set_number(data, EXIF_IFD_EXIF, EXIF_TAG_PIXEL_X_DIMENSION, false, image->width);
 	set_number(data, EXIF_IFD_EXIF, EXIF_TAG_PIXEL_Y_DIMENSION, false, image->height);
+	/* One that is no number is made anew. */
+	if (!exif_block_orientation(data))
+		exif_content_remove_entry(
+		    data->ifd[EXIF_IFD_0],
+		    exif_content_get_entry(data->ifd[EXIF_IFD_0], EXIF_TAG_ORIENTATION));
 	set_number(data, EXIF_IFD_0, EXIF_TAG_ORIENTATION, false, 1);
 	exif_data_save_data(data, &bytes, &length);
 	if (!block)
