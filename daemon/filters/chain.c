@@ -236,24 +236,6 @@ enum error chain_set_parameter(struct chain *chain, const char *name, const char
 	                             filter_name(last_call(chain)->filter), *list ? list : "none");
 }
 
-/* Parses one link of the chain, "NAME=key=value:key=value", and cuts the text up. */
-static enum error parse_link(struct chain *chain, char *link, struct problem *problem)
-{
-	enum error e = chain_add_filter(chain, strsep(&link, "="), problem);
-
-	while (!e && link) {
-		char *value = strsep(&link, ":"), *key = strsep(&value, "=");
-
-		if (!value)
-			return problem_set_parameter(
-			    problem, ERR_BAD_PARAMETER, "filters", key,
-			    "expected parameters as key=value, separated by ':', as in "
-			    "gaussian=sigma=2");
-		e = chain_set_parameter(chain, key, value, problem);
-	}
-	return e;
-}
-
 enum error chain_parse_for(struct chain *chain, enum channels channels, const char *parameter,
                            const char *text, struct problem *problem)
 {
@@ -268,8 +250,20 @@ enum error chain_parse_for(struct chain *chain, enum channels channels, const ch
 	copy = strdup(text);
 	if (!copy)
 		return problem_set(problem, ERR_MEMORY, "no memory for the chain");
-	for (rest = copy; !e && rest;)
-		e = parse_link(chain, strsep(&rest, ","), problem);
+	for (rest = copy; !e && rest;) {
+		char *link = strsep(&rest, ","); /* NAME=key=value:key=value */
+
+		e = chain_add_filter(chain, strsep(&link, "="), problem);
+		while (!e && link) {
+			char *value = strsep(&link, ":"), *key = strsep(&value, "=");
+
+			e = value ? chain_set_parameter(chain, key, value, problem)
+			          : problem_set_parameter(
+			                problem, ERR_BAD_PARAMETER, "filters", key,
+			                "expected parameters as key=value, separated by ':', "
+			                "as in gaussian=sigma=2");
+		}
+	}
 	free(copy);
 	for (uint32_t i = before; i < chain->count; i++)
 		chain->call[i].channels = channels;
@@ -322,33 +316,23 @@ const double *chain_shapes(const struct chain *chain)
 	return &chain->coefficient[chain->regions.first];
 }
 
-/* False for a filter that mixes colours, or has numbers for them, on a channel that is none. */
-static bool has_its_channels(const struct filter_call *call)
-{
-	const struct filter_row *row = filter_get(call->filter);
-	const bool alpha = call->channels == CHANNELS_ALPHA;
-
-	if (!row->mixes && filter_by_colour(call) <= 1)
-		return true;
-	if (alpha && row->makes_alpha && row->makes_alpha(call))
-		return true;
-	return !alpha && call->channels != CHANNELS_LUMA && call->channels != CHANNELS_CHROMA;
-}
-
 static enum error check_call(const struct chain *chain, const struct filter_call *call,
                              struct problem *problem)
 {
 	const struct filter_row *row = filter_get(call->filter);
+	const bool alpha = call->channels == CHANNELS_ALPHA;
+	const bool chroma = call->channels == CHANNELS_CHROMA;
 	enum error e = row->check ? row->check(call, chain->coefficient, problem) : ERR_OK;
 
 	if (e)
 		return e;
-	if (filter_gathers(call) &&
-	    (call->channels == CHANNELS_ALPHA || call->channels == CHANNELS_CHROMA))
+	if (filter_gathers(call) && (alpha || chroma))
 		return filter_refuse(problem, "channels", "",
 		                     "expected all, color, red, green, blue or luma for a filter "
 		                     "that counts an image's values");
-	if (!has_its_channels(call))
+	if ((row->mixes || filter_by_colour(call) > 1) &&
+	    (alpha ? !row->makes_alpha || !row->makes_alpha(call)
+	           : chroma || call->channels == CHANNELS_LUMA))
 		return filter_refuse(problem, "channels", "",
 		                     "expected all, color, red, green or blue for a filter that "
 		                     "mixes colours or has numbers for each");

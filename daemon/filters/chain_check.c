@@ -137,30 +137,24 @@ enum error chain_check_channels(enum channels channels, const struct image *imag
 	                             cmyk ? "is in CMYK" : has);
 }
 
-/* Kernels get floats in YCbCr (with alpha premultiplied, which the bilateral filter does itself),
- * on a lattice, and for the blur alone of unsharp. */
-static enum pixel_type type_seen(const struct kernel_row *row, const struct filter_call *call,
-                                 const struct operation *op, const struct image *image)
-{
-	bool blur = operation_compares(op->kind) && !(row->operations >> op->kind & 1);
-	bool together = call->channels == CHANNELS_ALL || call->channels == CHANNELS_COLOR;
-	bool premultiplied = image->alpha && op->smoothing && together;
-
-	if (call->channels == CHANNELS_LUMA || call->channels == CHANNELS_CHROMA || blur ||
-	    op->lattice.stride || (premultiplied && op->kind != OPERATION_BILATERAL))
-		return PIXEL_F32;
-	return image->type;
-}
-
 static enum error check_pixels(const struct chain *chain, uint32_t i, const struct image *image,
                                struct problem *problem)
 {
 	const struct kernel_row *row = kernel_row(chain_kernel(chain));
+	const enum channels channels = chain->call[i].channels;
+	const bool ycbcr = channels == CHANNELS_LUMA || channels == CHANNELS_CHROMA;
+	const bool together = channels == CHANNELS_ALL || channels == CHANNELS_COLOR;
 	struct operation op = {0};
 	enum error e = lower(chain, i, &op, problem);
-	enum pixel_type type = type_seen(row, &chain->call[i], &op, image);
+	bool blur = operation_compares(op.kind) && !(row->operations >> op.kind & 1);
+	bool premultiplied = image->alpha && op.smoothing && together;
+	enum pixel_type type = image->type;
 	char types[32] = "";
 
+	/* Kernels get floats in YCbCr (with alpha premultiplied, which the bilateral filter does
+	 * itself), on a lattice, and for the blur alone of unsharp. */
+	if (ycbcr || blur || op.lattice.stride || (premultiplied && op.kind != OPERATION_BILATERAL))
+		type = PIXEL_F32;
 	if (e || !(row->operations & operation_kernels(op.kind)) ||
 	    (row->types >> type & 1 && row->bands >> image->bands & 1))
 		goto out;
