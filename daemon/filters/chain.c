@@ -90,12 +90,6 @@ static bool parse_number(const char **text, double *number)
 	return length && end == begin + length && isfinite(*number);
 }
 
-/* Reads "2.5%", up to 100%. */
-static bool parse_share(const char *text, double *share)
-{
-	return parse_number(&text, share) && !strcmp(text, "%") && *share > 0 && *share <= 100;
-}
-
 /* The advice for a sigma that is too large. */
 static const char *instead_of(const struct parameter *p, double value)
 {
@@ -109,8 +103,11 @@ static enum error set_value(struct chain *chain, const struct parameter *p, size
                             const char *text, struct problem *problem)
 {
 	const struct value_kind kind = parameter_kind(p);
+	const char *unit = text;
 	double value = 0;
-	const bool share = parameter_takes_share(p) && parse_share(text, &value);
+	/* "2.5%", up to 100% */
+	const bool share = parameter_takes_share(p) && parse_number(&unit, &value) &&
+	                   !strcmp(unit, "%") && value > 0 && value <= 100;
 	const enum error e = share ? ERR_OK : value_parse(&kind, p->name, text, &value, problem);
 
 	if (e) {
@@ -239,24 +236,6 @@ enum error chain_set_parameter(struct chain *chain, const char *name, const char
 	                             filter_name(last_call(chain)->filter), *list ? list : "none");
 }
 
-/* Parses one link of the chain, "NAME=key=value:key=value", and cuts the text up. */
-static enum error parse_link(struct chain *chain, char *link, struct problem *problem)
-{
-	enum error e = chain_add_filter(chain, strsep(&link, "="), problem);
-
-	while (!e && link) {
-		char *value = strsep(&link, ":"), *key = strsep(&value, "=");
-
-		if (!value)
-			return problem_set_parameter(
-			    problem, ERR_BAD_PARAMETER, "filters", key,
-			    "expected parameters as key=value, separated by ':', as in "
-			    "gaussian=sigma=2");
-		e = chain_set_parameter(chain, key, value, problem);
-	}
-	return e;
-}
-
 enum error chain_parse_for(struct chain *chain, enum channels channels, const char *parameter,
                            const char *text, struct problem *problem)
 {
@@ -271,8 +250,20 @@ enum error chain_parse_for(struct chain *chain, enum channels channels, const ch
 	copy = strdup(text);
 	if (!copy)
 		return problem_set(problem, ERR_MEMORY, "no memory for the chain");
-	for (rest = copy; !e && rest;)
-		e = parse_link(chain, strsep(&rest, ","), problem);
+	for (rest = copy; !e && rest;) {
+		char *link = strsep(&rest, ","); /* NAME=key=value:key=value */
+
+		e = chain_add_filter(chain, strsep(&link, "="), problem);
+		while (!e && link) {
+			char *value = strsep(&link, ":"), *key = strsep(&value, "=");
+
+			e = value ? chain_set_parameter(chain, key, value, problem)
+			          : problem_set_parameter(
+			                problem, ERR_BAD_PARAMETER, "filters", key,
+			                "expected parameters as key=value, separated by ':', "
+			                "as in gaussian=sigma=2");
+		}
+	}
 	free(copy);
 	for (uint32_t i = before; i < chain->count; i++)
 		chain->call[i].channels = channels;
@@ -325,48 +316,50 @@ const double *chain_shapes(const struct chain *chain)
 	return &chain->coefficient[chain->regions.first];
 }
 
-/* False for a filter that mixes colours, or has numbers for them, on a channel that is none. */
-static bool has_its_channels(const struct filter_call *call)
-{
-	const struct filter_row *row = filter_get(call->filter);
-	const bool alpha = call->channels == CHANNELS_ALPHA;
-
-	if (!row->mixes && filter_by_colour(call) <= 1)
-		return true;
-	if (alpha && row->makes_alpha && row->makes_alpha(call))
-		return true;
-	return !alpha && call->channels != CHANNELS_LUMA && call->channels != CHANNELS_CHROMA;
-}
-
 static enum error check_call(const struct chain *chain, const struct filter_call *call,
                              struct problem *problem)
 {
 	const struct filter_row *row = filter_get(call->filter);
+	const bool alpha = call->channels == CHANNELS_ALPHA;
+	const bool chroma = call->channels == CHANNELS_CHROMA;
 	enum error e = row->check ? row->check(call, chain->coefficient, problem) : ERR_OK;
 
 	if (e)
 		return e;
-	if (filter_gathers(call) &&
-	    (call->channels == CHANNELS_ALPHA || call->channels == CHANNELS_CHROMA))
+	if (filter_gathers(call) && (alpha || chroma))
 		return filter_refuse(problem, "channels", "",
 		                     "expected all, color, red, green, blue or luma for a filter "
 		                     "that counts an image's values");
-	if (!has_its_channels(call))
+	if ((row->mixes || filter_by_colour(call) > 1) &&
+	    (alpha ? !row->makes_alpha || !row->makes_alpha(call)
+	           : chroma || call->channels == CHANNELS_LUMA))
 		return filter_refuse(problem, "channels", "",
 		                     "expected all, color, red, green or blue for a filter that "
 		                     "mixes colours or has numbers for each");
 	return ERR_OK;
 }
 
-/* Bounds the passes over the image: each filter that gathers takes another run of the chain. */
-static enum error check_gathering(const struct chain *chain, struct problem *problem)
+enum error chain_check(const struct chain *chain, struct problem *problem)
 {
 	uint32_t canny = 0, gathering = 0;
+	enum error e;
 
+	if (!chain->count)
+		return problem_set_parameter(problem, ERR_BAD_PARAMETER, "filters", "",
+		                             "expected at least one filter in filters, luma or "
+		                             "chroma, as in filters=gaussian=sigma=1.4,sobel");
+	if (!chain->regions.count && (chain->regions.feather || chain->regions.invert))
+		return problem_set_parameter(problem, ERR_BAD_PARAMETER, "regions", "",
+		                             "feather and invert need regions, as in "
+		                             "regions=40,30,80,100");
 	for (uint32_t i = 0; i < chain->count; i++) {
+		e = check_call(chain, &chain->call[i], problem);
+		if (e)
+			return e;
 		canny += chain->call[i].filter == FILTER_CANNY;
 		gathering += filter_gathers(&chain->call[i]) != GATHER_NONE;
 	}
+	/* Bounds the passes over the image: each filter that gathers takes another run. */
 	if (canny > 1 || chain->count + canny * (CHAIN_CANNY_FILTERS - 1) > CHAIN_FILTERS_MAX)
 		return problem_set_parameter(problem, ERR_BAD_PARAMETER, "filters", "canny",
 		                             "expected one canny at most, which counts as %d of "
@@ -380,38 +373,10 @@ static enum error check_gathering(const struct chain *chain, struct problem *pro
 	                             CHAIN_GATHERING_MAX);
 }
 
-enum error chain_check(const struct chain *chain, struct problem *problem)
-{
-	enum error e = ERR_OK;
-
-	if (!chain->count)
-		return problem_set_parameter(problem, ERR_BAD_PARAMETER, "filters", "",
-		                             "expected at least one filter in filters, luma or "
-		                             "chroma, as in filters=gaussian=sigma=1.4,sobel");
-	if (!chain->regions.count && (chain->regions.feather || chain->regions.invert))
-		return problem_set_parameter(problem, ERR_BAD_PARAMETER, "regions", "",
-		                             "feather and invert need regions, as in "
-		                             "regions=40,30,80,100");
-	for (uint32_t i = 0; !e && i < chain->count; i++)
-		e = check_call(chain, &chain->call[i], problem);
-	return e ? e : check_gathering(chain, problem);
-}
-
 /* True if the chain has so many coefficients, from this one on. */
 static bool has_coefficients(const struct chain *chain, uint32_t first, uint64_t count)
 {
 	return first <= chain->coefficients_used && count <= chain->coefficients_used - first;
-}
-
-/* True if the numbers are among the coefficients and within the parameter's limits. */
-static bool rows_valid(const struct chain *chain, const struct parameter *p,
-                       const struct numbers *rows)
-{
-	const uint64_t count = (uint64_t)rows->width * rows->height;
-	struct problem unwanted;
-
-	return !rows->width == !rows->height && has_coefficients(chain, rows->first, count) &&
-	       !check_rows(p, rows, &chain->coefficient[rows->first], "", &unwanted);
 }
 
 /* True if what is gathered is nothing, or what a call needs. */
@@ -445,10 +410,14 @@ static bool call_valid(const struct chain *chain, const struct filter_call *call
 	if (call->filter >= FILTERS || call->channels >= CHANNELS || call->shares)
 		return false;
 	for (size_t i = 0; (p = filter_parameter(call->filter, i)); i++) {
+		const struct numbers *rows = &call->numbers[i];
+		const uint64_t count = (uint64_t)rows->width * rows->height;
 		const double value = call->value[i];
 
 		if ((p->type == PARAMETER_MATRIX || p->type == PARAMETER_NUMBERS) &&
-		    !rows_valid(chain, p, &call->numbers[i]))
+		    (!rows->width != !rows->height ||
+		     !has_coefficients(chain, rows->first, count) ||
+		     check_rows(p, rows, &chain->coefficient[rows->first], "", &unwanted)))
 			return false;
 		/* NAN (not given) is valid only without a default. */
 		if (isnan(value) ? !isnan(p->default_) : !(value >= p->min && value <= p->max))

@@ -34,27 +34,9 @@ static enum error other_variants(const struct chain *chain, uint32_t i, const ch
 	                                 known ? " with these values" : "", list);
 }
 
-/* The kernel supports no filter of the chain, or none with such values. */
-static enum error idle_variant(const struct chain *chain, enum kernel kernel,
-                               struct problem *problem)
-{
-	char list[160] = "";
-
-	for (uint32_t i = 0; i < chain->count; i++)
-		if (kernel_row(kernel)->operations & filter_kernels(chain->call[i].filter))
-			return other_variants(chain, i, kernel_name(kernel), true, problem);
-	for (enum filter f = 0; f < FILTERS; f++)
-		if (kernel_row(kernel)->operations & filter_kernels(f))
-			list_add(list, sizeof list, filter_name(f));
-	return problem_set_parameter(problem, ERR_BAD_PARAMETER, "variant", kernel_name(kernel),
-	                             "%s supports none of these filters; it supports %s",
-	                             kernel_name(kernel), *list ? list : "none by itself");
-}
-
-static enum error check_radius(enum kernel kernel, const struct chain *chain, uint32_t i,
+static enum error check_radius(const struct kernel_row *row, const struct chain *chain, uint32_t i,
                                const struct operation *op, struct problem *problem)
 {
-	const struct kernel_row *row = kernel_row(kernel);
 	uint32_t radius = op->radius_x > op->radius_y ? op->radius_x : op->radius_y;
 
 	if (op->kind == OPERATION_CANNY)
@@ -74,6 +56,8 @@ static enum error check_radius(enum kernel kernel, const struct chain *chain, ui
 static enum error check_kernel(const struct chain *chain, enum kernel kernel,
                                struct problem *problem)
 {
+	const struct kernel_row *row = kernel_row(kernel);
+	char list[160] = "";
 	bool idle = true;
 	enum error e = ERR_OK;
 
@@ -81,13 +65,24 @@ static enum error check_kernel(const struct chain *chain, enum kernel kernel,
 		struct operation op = {0};
 
 		e = lower(chain, i, &op, problem);
-		if (!e && kernel_row(kernel)->operations & operation_kernels(op.kind)) {
+		if (!e && row->operations & operation_kernels(op.kind)) {
 			idle = false;
-			e = check_radius(kernel, chain, i, &op, problem);
+			e = check_radius(row, chain, i, &op, problem);
 		}
 		operation_fini(&op);
 	}
-	return e || !idle ? e : idle_variant(chain, kernel, problem);
+	if (e || !idle)
+		return e;
+	/* It supports no filter of the chain, or none with such values. */
+	for (uint32_t i = 0; i < chain->count; i++)
+		if (row->operations & filter_kernels(chain->call[i].filter))
+			return other_variants(chain, i, row->name, true, problem);
+	for (enum filter f = 0; f < FILTERS; f++)
+		if (row->operations & filter_kernels(f))
+			list_add(list, sizeof list, filter_name(f));
+	return problem_set_parameter(problem, ERR_BAD_PARAMETER, "variant", row->name,
+	                             "%s supports none of these filters; it supports %s", row->name,
+	                             *list ? list : "none by itself");
 }
 
 enum error chain_set_variant(struct chain *chain, const char *name, struct problem *problem)
@@ -142,30 +137,24 @@ enum error chain_check_channels(enum channels channels, const struct image *imag
 	                             cmyk ? "is in CMYK" : has);
 }
 
-/* Kernels get floats in YCbCr (with alpha premultiplied, which the bilateral filter does itself),
- * on a lattice, and for the blur alone of unsharp. */
-static enum pixel_type type_seen(const struct kernel_row *row, const struct filter_call *call,
-                                 const struct operation *op, const struct image *image)
-{
-	bool blur = operation_compares(op->kind) && !(row->operations >> op->kind & 1);
-	bool together = call->channels == CHANNELS_ALL || call->channels == CHANNELS_COLOR;
-	bool premultiplied = image->alpha && op->smoothing && together;
-
-	if (call->channels == CHANNELS_LUMA || call->channels == CHANNELS_CHROMA || blur ||
-	    op->lattice.stride || (premultiplied && op->kind != OPERATION_BILATERAL))
-		return PIXEL_F32;
-	return image->type;
-}
-
 static enum error check_pixels(const struct chain *chain, uint32_t i, const struct image *image,
                                struct problem *problem)
 {
 	const struct kernel_row *row = kernel_row(chain_kernel(chain));
+	const enum channels channels = chain->call[i].channels;
+	const bool ycbcr = channels == CHANNELS_LUMA || channels == CHANNELS_CHROMA;
+	const bool together = channels == CHANNELS_ALL || channels == CHANNELS_COLOR;
 	struct operation op = {0};
 	enum error e = lower(chain, i, &op, problem);
-	enum pixel_type type = type_seen(row, &chain->call[i], &op, image);
+	bool blur = operation_compares(op.kind) && !(row->operations >> op.kind & 1);
+	bool premultiplied = image->alpha && op.smoothing && together;
+	enum pixel_type type = image->type;
 	char types[32] = "";
 
+	/* Kernels get floats in YCbCr (with alpha premultiplied, which the bilateral filter does
+	 * itself), on a lattice, and for the blur alone of unsharp. */
+	if (ycbcr || blur || op.lattice.stride || (premultiplied && op.kind != OPERATION_BILATERAL))
+		type = PIXEL_F32;
 	if (e || !(row->operations & operation_kernels(op.kind)) ||
 	    (row->types >> type & 1 && row->bands >> image->bands & 1))
 		goto out;

@@ -96,39 +96,30 @@ static size_t edit_distance(const char *a, const char *b)
 	return row[n];
 }
 
-/* The filter whose name is nearest, FILTERS if none is near. */
-static enum filter nearest_filter(const char *name)
+enum error filter_unknown(const char *name, struct problem *problem)
 {
-	enum filter nearest = FILTERS;
+	enum filter nearest = FILTERS; /* none is near */
 	size_t least = 32;
+	char list[352] = "";
 
 	for (enum filter f = 0; f < FILTERS; f++) {
-		size_t distance = edit_distance(name, filters[f].name);
+		const size_t distance = edit_distance(name, filters[f].name);
 
+		list_add(list, sizeof list, filters[f].name);
 		if (distance < least && distance <= (strlen(filters[f].name) + 1) / 3) {
 			nearest = f;
 			least = distance;
 		}
 	}
-	return nearest;
-}
-
-enum error filter_unknown(const char *name, struct problem *problem)
-{
-	enum filter near = nearest_filter(name);
-	char list[352] = "";
-
-	for (enum filter f = 0; f < FILTERS; f++)
-		list_add(list, sizeof list, filters[f].name);
 	if (!*name)
 		return problem_set_parameter(problem, ERR_BAD_PARAMETER, "filter", name,
 		                             "a filter without a name; the filters are %s", list);
-	if (near == FILTERS)
+	if (nearest == FILTERS)
 		return problem_set_parameter(problem, ERR_UNKNOWN_FILTER, "filter", name,
 		                             "the filters are %s", list);
 	return problem_set_parameter(problem, ERR_UNKNOWN_FILTER, "filter", name,
 	                             "did you mean %s? GET /v1/filters lists them all",
-	                             filters[near].name);
+	                             filters[nearest].name);
 }
 
 const struct parameter *filter_parameter(enum filter filter, size_t i)

@@ -439,30 +439,24 @@ static enum error open_form(struct exchange *x, struct problem *problem)
 	return form_new(&x->form, head->text[HEAD_CONTENT_TYPE], &form_calls, x, problem);
 }
 
-/* Has the service take a body that has come in one piece, with its request. */
-static bool take_whole(struct exchange *x, const char *data, size_t size)
-{
-	const struct head *head = &x->request.head;
-	int fd;
-
-	if (x->request.decided || head->form || head->announced != size || size > LINK_WHOLE_MAX ||
-	    size > limits.spool_size || !service_wants_body(&x->request) ||
-	    memfd_sealed("body", data, size, &fd))
-		return false;
-	x->complete = service_take(&x->request, fd, size);
-	close(fd);
-	return x->complete;
-}
-
 /* A piece of the body. Returns how much of it is left for the library to pass on again when there
  * is news. */
 static size_t exchange_receive(struct exchange *x, const char *data, size_t size)
 {
+	const struct head *head = &x->request.head;
 	struct problem problem;
 	enum error e;
+	int fd;
 
-	if (take_whole(x, data, size))
-		return 0;
+	/* The service takes a body that has come in one piece with its request. */
+	if (!x->request.decided && !head->form && head->announced == size &&
+	    size <= LINK_WHOLE_MAX && size <= limits.spool_size &&
+	    service_wants_body(&x->request) && !memfd_sealed("body", data, size, &fd)) {
+		x->complete = service_take(&x->request, fd, size);
+		close(fd);
+		if (x->complete)
+			return 0;
+	}
 	service_decide(&x->request);
 	if (!service_wants_body(&x->request)) {
 		x->discarded += size;

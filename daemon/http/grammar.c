@@ -89,9 +89,21 @@ static enum error line_too_long(const struct grammar *g, struct problem *problem
 	                   sections[g->state].hint);
 }
 
-/* Checks the bytes of the line from an index on, which may end with CR. */
-static enum error check_bytes(const struct head_writer *line, size_t from, struct problem *problem)
+/* Reads up to the end of the line. True in *ended: it is complete, and its CRLF replaced by NUL. */
+static enum error read_line(struct grammar *g, const char **at, const char *end, bool *ended,
+                            struct problem *problem)
 {
+	struct head_writer *line = &g->line;
+	const char *line_end = memchr(*at, '\n', (size_t)(end - *at));
+	size_t size = (size_t)((line_end ? line_end : end) - *at), from = line->size;
+
+	if (g->section + from + size > sections[g->state].most)
+		return line_too_long(g, problem);
+	head_append(line, *at, size);
+	if (line->failed)
+		return problem_set(problem, ERR_MEMORY, "no memory for the headers");
+	*ended = line_end;
+	*at += size + (line_end ? 1 : 0);
 	for (size_t i = from; i < line->size; i++) {
 		unsigned char c = (unsigned char)line->data[i];
 
@@ -104,28 +116,8 @@ static enum error check_bytes(const struct head_writer *line, size_t from, struc
 			    "the control character 0x%02x; expected HTTP/1.1 in text lines%s", c,
 			    c == 0x16 ? " (TLS is for addresses with tls:)" : "");
 	}
-	return ERR_OK;
-}
-
-/* Reads up to the end of the line. True in *ended: it is complete, and its CRLF replaced by NUL. */
-static enum error read_line(struct grammar *g, const char **at, const char *end, bool *ended,
-                            struct problem *problem)
-{
-	struct head_writer *line = &g->line;
-	const char *line_end = memchr(*at, '\n', (size_t)(end - *at));
-	size_t size = (size_t)((line_end ? line_end : end) - *at), from = line->size;
-	enum error e;
-
-	if (g->section + from + size > sections[g->state].most)
-		return line_too_long(g, problem);
-	head_append(line, *at, size);
-	if (line->failed)
-		return problem_set(problem, ERR_MEMORY, "no memory for the headers");
-	*ended = line_end;
-	*at += size + (line_end ? 1 : 0);
-	e = check_bytes(line, from, problem);
-	if (e || !line_end)
-		return e;
+	if (!line_end)
+		return ERR_OK;
 	if (!line->size || line->data[line->size - 1] != '\r')
 		return bad(problem, "an LF without CR; each line ends with CRLF");
 	g->section += line->size + 1;
@@ -202,18 +194,6 @@ static enum error check_target(const struct grammar *g, struct span target, stru
 	return bad(problem, "the target is neither a path that begins with / nor http://HOST/PATH");
 }
 
-static enum error check_version(struct grammar *g, const char *version, struct problem *problem)
-{
-	g->http10 = !strcmp(version, "HTTP/1.0");
-	if (g->http10 || !strcmp(version, "HTTP/1.1"))
-		return ERR_OK;
-	if (strlen(version) == 8 && !strncmp(version, "HTTP/", 5) && version[6] == '.' &&
-	    version[5] >= '0' && version[5] <= '9' && version[7] >= '0' && version[7] <= '9')
-		return problem_set(problem, ERR_VERSION, "%s; expected HTTP/1.1 or HTTP/1.0",
-		                   version);
-	return bad(problem, "the request line does not end with HTTP/1.1 or HTTP/1.0");
-}
-
 /* Counts the items between separators. libmicrohttpd keeps a record of each, and where it has no
  * room for one, it ends the connection or answers twice. */
 static void count_items(struct grammar *g, struct span text, char separator)
@@ -225,10 +205,9 @@ static void count_items(struct grammar *g, struct span text, char separator)
 
 static enum error parse_request_line(struct grammar *g, struct problem *problem)
 {
-	const char *line = g->line.data;
+	const char *line = g->line.data, *version;
 	size_t method = token_length(line);
 	struct span target = {line + method + 1, 0};
-	enum error e;
 
 	/* A client may send one empty line first (RFC 9112, 2.2). */
 	if (!g->line.size && !g->blank) {
@@ -244,11 +223,16 @@ static enum error parse_request_line(struct grammar *g, struct problem *problem)
 	if (g->section > GRAMMAR_HEAD_MAX)
 		return line_too_long(g, problem);
 	g->options = method == 7 && !strncmp(line, "OPTIONS", 7);
-	e = check_version(g, target.at + target.size + 1, problem);
-	if (!e)
-		e = check_target(g, target, problem);
 	g->state = GRAMMAR_HEADERS;
-	return e;
+	version = target.at + target.size + 1;
+	g->http10 = !strcmp(version, "HTTP/1.0");
+	if (g->http10 || !strcmp(version, "HTTP/1.1"))
+		return check_target(g, target, problem);
+	if (strlen(version) == 8 && !strncmp(version, "HTTP/", 5) && version[6] == '.' &&
+	    version[5] >= '0' && version[5] <= '9' && version[7] >= '0' && version[7] <= '9')
+		return problem_set(problem, ERR_VERSION, "%s; expected HTTP/1.1 or HTTP/1.0",
+		                   version);
+	return bad(problem, "the request line does not end with HTTP/1.1 or HTTP/1.0");
 }
 
 /* Headers ------------------------------------------------------------------------------------- */
@@ -417,7 +401,8 @@ static enum error parse_chunk_size(struct grammar *g, struct problem *problem)
 	return ERR_OK;
 }
 
-static enum error parse_line(struct grammar *g, struct problem *problem)
+/* Enters the state after a complete line, body or chunk. */
+static enum error advance(struct grammar *g, struct problem *problem)
 {
 	enum error e = ERR_OK;
 
@@ -444,41 +429,16 @@ static enum error parse_line(struct grammar *g, struct problem *problem)
 			end_request(g);
 		break;
 	case GRAMMAR_BODY:
+		end_request(g);
+		break;
 	case GRAMMAR_CHUNK:
+		g->state = GRAMMAR_CHUNK_END;
+		break;
 	case GRAMMAR_OVER:
 		break;
 	}
 	g->line.size = 0;
 	return e;
-}
-
-/* Bytes of a body or chunk. */
-static void skip(struct grammar *g, const char **at, const char *end)
-{
-	uint64_t size = MIN((uint64_t)(end - *at), g->left);
-
-	*at += size;
-	g->left -= size;
-	if (g->left)
-		return;
-	if (g->state == GRAMMAR_CHUNK)
-		g->state = GRAMMAR_CHUNK_END;
-	else
-		end_request(g);
-}
-
-/* Takes extensions out of a part of the line before a chunk; within: it begins in them. Returns the
- * number of bytes that stay, at the part's start. */
-static size_t drop_extensions(bool within, char *part, size_t size)
-{
-	size_t kept = 0;
-
-	for (size_t i = 0; i < size; i++) {
-		within |= part[i] == ';';
-		if (!within || part[i] == '\r' || part[i] == '\n')
-			part[kept++] = part[i];
-	}
-	return kept;
 }
 
 enum error grammar_read(struct grammar *g, char *data, size_t size, size_t *sound,
@@ -490,25 +450,32 @@ enum error grammar_read(struct grammar *g, char *data, size_t size, size_t *soun
 	enum error e = ERR_OK;
 
 	while (!e && at < end && g->state != GRAMMAR_OVER) {
-		char *part = data + (at - data);
+		const char *part = at;
 		bool before_chunk = g->state == GRAMMAR_CHUNK_SIZE, ended = false;
-		bool within =
+		bool in_extensions =
 		    before_chunk && g->line.size && memchr(g->line.data, ';', g->line.size);
 		uint64_t requests = g->requests;
-		size_t kept;
 
-		if (g->state == GRAMMAR_BODY || g->state == GRAMMAR_CHUNK)
-			skip(g, &at, end);
-		else
+		if (g->state == GRAMMAR_BODY || g->state == GRAMMAR_CHUNK) {
+			const uint64_t length = MIN((uint64_t)(end - at), g->left);
+
+			at += length;
+			g->left -= length;
+			ended = !g->left;
+		} else {
 			e = read_line(g, &at, end, &ended, problem);
+		}
 		if (!e && ended)
-			e = parse_line(g, problem);
-		kept = (size_t)(at - part);
-		if (before_chunk)
-			kept = drop_extensions(within, part, kept);
+			e = advance(g, problem);
+		/* Drops extensions, which an earlier piece may have begun. */
+		for (; before_chunk && part < at; part++) {
+			in_extensions |= *part == ';';
+			if (!in_extensions || *part == '\r' || *part == '\n')
+				*to++ = *part;
+		}
 		if (to != part)
-			memmove(to, part, kept);
-		to += kept;
+			memmove(to, part, (size_t)(at - part));
+		to += at - part;
 		if (g->requests > requests)
 			begin = to;
 	}

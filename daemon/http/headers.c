@@ -144,18 +144,6 @@ static const char *header(struct MHD_Connection *connection, const char *name)
 	return MHD_lookup_connection_value(connection, MHD_HEADER_KIND, name);
 }
 
-/* The path of a target, which may be in absolute form. */
-static const char *path_of(const char *target)
-{
-	const char *authority = strstr(target, "://");
-
-	if (*target == '/' || !authority)
-		return target;
-	authority += strlen("://");
-	authority += strcspn(authority, "/");
-	return *authority ? authority : "/";
-}
-
 enum error headers_read(struct MHD_Connection *connection, const char *name,
                         const struct sockaddr_storage *source, const char *method, const char *url,
                         struct head *head, bool *expects)
@@ -164,13 +152,18 @@ enum error headers_read(struct MHD_Connection *connection, const char *name,
 	const char *length = header(connection, MHD_HTTP_HEADER_CONTENT_LENGTH);
 	struct head_writer writer = {0};
 	struct parameters parameters = {.writer = &writer};
+	const char *scheme_end = *url == '/' ? NULL : strstr(url, "://");
 	char client[HEAD_CLIENT_SIZE];
 	enum error e;
 
 	strcpy(client, name);
 	name_forwarded(connection, address_of(connection, source), client);
 	head_add(&writer, HEAD_METHOD, method);
-	head_add(&writer, HEAD_PATH, path_of(url));
+	if (scheme_end) {
+		url = strchrnul(scheme_end + strlen("://"), '/');
+		url = *url ? url : "/";
+	}
+	head_add(&writer, HEAD_PATH, url);
 	head_add(&writer, HEAD_CLIENT, client);
 #define HEADER(symbol, name, many)                                                                 \
 	MHD_get_connection_values(                                                                 \

@@ -238,18 +238,21 @@ static ssize_t receive_raw(int fd, void *data, size_t size, int flags)
 	return syscall(SYS_recvfrom, fd, data, size, flags, NULL, NULL);
 }
 
-/* Takes off the header of the PROXY protocol, once it is complete. Returns 1 when what follows it
- * may be read; else what recv() returns. */
-static ssize_t take_proxy_header(struct intake *i)
+/* Receives from the socket what the client has sent, after taking off the header of the PROXY
+ * protocol once that is complete. */
+static ssize_t receive_bytes(struct intake *i, void *data, size_t size)
 {
-	char data[PROXY_HEADER_MAX];
+	char header[PROXY_HEADER_MAX];
 	struct sockaddr_storage source;
-	ssize_t got = receive_raw(i->fd, data, sizeof data, MSG_PEEK);
+	ssize_t got;
 	int length;
 
+	if (!i->proxied)
+		return receive_raw(i->fd, data, size, 0);
+	got = receive_raw(i->fd, header, sizeof header, MSG_PEEK);
 	if (got <= 0)
 		return got;
-	length = proxy_parse(data, (size_t)got, &source);
+	length = proxy_parse(header, (size_t)got, &source);
 	if (length == PROXY_INCOMPLETE) {
 		errno = EAGAIN;
 		return -1;
@@ -260,19 +263,11 @@ static ssize_t take_proxy_header(struct intake *i)
 		shutdown(i->fd, SHUT_RDWR);
 		return 0;
 	}
-	if (length > 0 && receive_raw(i->fd, data, (size_t)length, 0) != length)
+	if (length > 0 && receive_raw(i->fd, header, (size_t)length, 0) != length)
 		return 0;
 	if (length > 0 && source.ss_family != AF_UNSPEC)
 		calls->proxied(i->context, &source);
-	return 1;
-}
-
-/* Receives from the socket what the client has sent. */
-static ssize_t receive_bytes(struct intake *i, void *data, size_t size)
-{
-	ssize_t ready = i->proxied ? take_proxy_header(i) : 1;
-
-	return ready > 0 ? receive_raw(i->fd, data, size, 0) : ready;
+	return receive_raw(i->fd, data, size, 0);
 }
 
 int intake_unread(int fd)
@@ -282,23 +277,20 @@ int intake_unread(int fd)
 	return ioctl(fd, FIONREAD, &bytes) ? 0 : bytes;
 }
 
-/* Receives the records that have arrived, but not the connection's end after them: if TLS does not
+/* Receives what has arrived, by TLS without the connection's end after records: if TLS does not
  * announce that, GnuTLS would send no answer any more. */
-static ssize_t receive_records(struct intake *i, char *data, size_t size)
+static ssize_t receive(struct intake *i, char *data, size_t size)
 {
 	size_t received = 0;
 	ssize_t got;
 
+	if (!i->tls)
+		return receive_bytes(i, data, size);
 	do {
 		got = tls_receive(i->session, data + received, size - received);
 		received += got > 0 ? (size_t)got : 0;
 	} while (got > 0 && received < size && intake_unread(i->fd));
 	return received ? (ssize_t)received : got;
-}
-
-static ssize_t receive(struct intake *i, void *data, size_t size)
-{
-	return i->tls ? receive_records(i, data, size) : receive_bytes(i, data, size);
 }
 
 static ssize_t nothing(const struct intake *i)

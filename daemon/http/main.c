@@ -389,19 +389,6 @@ static void await_all(void *context)
 		await_clients(&sockets[i]);
 }
 
-static enum error serve(const struct http_socket *socket)
-{
-	enum error e = start_daemon(socket->tls);
-
-	if (e) {
-		close(socket->fd);
-		return e;
-	}
-	sockets[socket_count] = (struct listening){.socket = *socket, .watch.fd = -1};
-	await_clients(&sockets[socket_count++]);
-	return ERR_OK;
-}
-
 /* Tells the front if every request on the accepted connections is answered. */
 static void report_drained(void *context)
 {
@@ -484,8 +471,15 @@ static enum error receive_message(const struct message *message, const int *fds)
 	case MSG_CERTIFICATE:
 		return import_certificate(&message->certificate, fds[0]);
 	case MSG_LISTEN:
-		return serve(&(struct http_socket){
-		    .fd = fds[0], .tls = message->listen.tls, .metrics = message->listen.metrics});
+		if (start_daemon(message->listen.tls))
+			return ERR_IO;
+		sockets[socket_count] =
+		    (struct listening){.socket = {.fd = fds[0],
+		                                  .tls = message->listen.tls,
+		                                  .metrics = message->listen.metrics},
+		                       .watch.fd = -1};
+		await_clients(&sockets[socket_count++]);
+		return ERR_OK;
 	default:
 		return ERR_INTERNAL;
 	}

@@ -110,17 +110,6 @@ static enum error sender_init(const char *endpoint)
 	return e;
 }
 
-static void add_span(const struct span *span)
-{
-	if (count == SPANS_KEPT) {
-		lost_spans++;
-		return;
-	}
-	ring[(oldest + count++) % SPANS_KEPT] = *span;
-	if (!due)
-		due = now_ms() + GATHER_MS;
-}
-
 /* ---- encoding ----
  *
  * Spans as a request of OTLP, the OpenTelemetry protocol, in its JSON encoding
@@ -160,16 +149,6 @@ static json_t *attributes(const struct span *span)
 	return list;
 }
 
-static json_t *describe(const struct span *span)
-{
-	return json_pack("{s:s, s:s, s:s, s:i, s:o, s:o, s:o, s:s*, s:o*}", "traceId", span->trace,
-	                 "spanId", span->id, "name", span->name, "kind",
-	                 span->server ? KIND_SERVER : KIND_INTERNAL, "startTimeUnixNano",
-	                 number(span->start), "endTimeUnixNano", number(span->end), "attributes",
-	                 attributes(span), "parentSpanId", *span->parent ? span->parent : NULL,
-	                 "status", span->failed ? json_pack("{s:i}", "code", STATUS_ERROR) : NULL);
-}
-
 /* Returns the request with these spans; the caller frees it. NULL without memory. Texts that are no
  * UTF-8 are left out. */
 static char *encode(const struct span *spans, size_t number_of_spans)
@@ -180,8 +159,16 @@ static char *encode(const struct span *spans, size_t number_of_spans)
 	add_text(resource, "service.name", "convolved");
 	add_text(resource, "service.version", PACKAGE_VERSION);
 	add_text(resource, "host.name", host);
-	for (size_t i = 0; i < number_of_spans; i++)
-		json_array_append_new(list, describe(&spans[i]));
+	for (const struct span *span = spans; span < spans + number_of_spans; span++)
+		json_array_append_new(
+		    list,
+		    json_pack("{s:s, s:s, s:s, s:i, s:o, s:o, s:o, s:s*, s:o*}", "traceId",
+		              span->trace, "spanId", span->id, "name", span->name, "kind",
+		              span->server ? KIND_SERVER : KIND_INTERNAL, "startTimeUnixNano",
+		              number(span->start), "endTimeUnixNano", number(span->end),
+		              "attributes", attributes(span), "parentSpanId",
+		              *span->parent ? span->parent : NULL, "status",
+		              span->failed ? json_pack("{s:i}", "code", STATUS_ERROR) : NULL));
 	request = json_pack("{s:[{s:{s:o}, s:[{s:{s:s}, s:o}]}]}", "resourceSpans", "resource",
 	                    "attributes", resource, "scopeSpans", "scope", "name", "convolved",
 	                    "spans", list);
@@ -223,20 +210,10 @@ static void begin(void)
 	under_way = !curl_multi_add_handle(multi, transfer);
 }
 
-static void repeat_later(void)
-{
-	uint64_t wait = (uint64_t)RETRY_MS << (tries < 6 ? tries : 6);
-	curl_off_t asked = 0;
-
-	curl_easy_getinfo(transfer, CURLINFO_RETRY_AFTER, &asked);
-	if (asked > 0)
-		wait = (uint64_t)MIN(asked, RETRY_MAX_MS / 1000) * 1000;
-	tries++;
-	due = now_ms() + MIN(wait, RETRY_MAX_MS);
-}
-
 static void finish(CURLcode result)
 {
+	uint64_t wait = (uint64_t)RETRY_MS << MIN(tries, 6);
+	curl_off_t asked = 0;
 	long status = 0;
 	bool taken;
 
@@ -252,13 +229,17 @@ static void finish(CURLcode result)
 	else if (!taken && !told)
 		log_warning("the collector answers %ld", status);
 	told = !taken;
-	/* The collector may accept the request later (OTLP, failures). */
-	if (result || status == 429 || status == 502 || status == 503 || status == 504) {
-		repeat_later();
+	if (!result && status != 429 && status != 502 && status != 503 && status != 504) {
+		lost_spans += taken ? 0 : posted;
+		drop_posted();
 		return;
 	}
-	lost_spans += taken ? 0 : posted;
-	drop_posted();
+	/* The collector may accept the request later (OTLP, failures). */
+	curl_easy_getinfo(transfer, CURLINFO_RETRY_AFTER, &asked);
+	if (asked > 0)
+		wait = (uint64_t)MIN(asked, RETRY_MAX_MS / 1000) * 1000;
+	tries++;
+	due = now_ms() + MIN(wait, RETRY_MAX_MS);
 }
 
 /* Does what is due. Returns how long there is nothing to do but for transfers, in milliseconds. */
@@ -277,22 +258,6 @@ static int work(void)
 		if (ended->msg == CURLMSG_DONE)
 			finish(ended->data.result);
 	return under_way ? TIMEOUT_MS : 0;
-}
-
-/* Sends what there is, for so many milliseconds at most. */
-static void flush(uint64_t ms)
-{
-	const uint64_t end = now_ms() + ms;
-	int ready;
-
-	for (uint64_t now; count && !tries && (now = now_ms()) < end;) {
-		const uint64_t left = end - now;
-		int wait;
-
-		due = now;
-		wait = work();
-		curl_multi_poll(multi, NULL, 0, wait < (int)left ? wait : (int)left, &ready);
-	}
 }
 
 /* ---- messages ---- */
@@ -321,8 +286,15 @@ static bool receive_spans(void)
 	enum wire_result result;
 
 	while ((result = wire_receive(WORKER_SOCKET, &message, fds)) == WIRE_MESSAGE &&
-	       message.type == MSG_SPAN)
-		add_span(&message.span.span);
+	       message.type == MSG_SPAN) {
+		if (count == SPANS_KEPT) {
+			lost_spans++;
+			continue;
+		}
+		ring[(oldest + count++) % SPANS_KEPT] = message.span.span;
+		if (!due)
+			due = now_ms() + GATHER_MS;
+	}
 	if (result == WIRE_NOTHING || result == WIRE_CLOSED)
 		return result == WIRE_NOTHING;
 	if (result == WIRE_BROKEN)
@@ -336,7 +308,8 @@ int main(void)
 {
 	static struct start how;
 	struct message lost = {.type = MSG_SPANS_LOST};
-	int ready;
+	uint64_t end;
+	int ready, wait;
 
 	start_receive("convolved-trace", EXPENDABLE, &how);
 	if (start(how.endpoint)) {
@@ -353,6 +326,11 @@ int main(void)
 		if (more && lost.spans_lost.count && wire_send(WORKER_SOCKET, &lost, NULL))
 			log_debug("the front does not take a message: %m");
 	}
-	flush(FLUSH_MS);
+	end = now_ms() + FLUSH_MS;
+	for (uint64_t now; count && !tries && (now = now_ms()) < end;) {
+		due = now;
+		wait = work();
+		curl_multi_poll(multi, NULL, 0, MIN(wait, (int)(end - now)), &ready);
+	}
 	return 0;
 }
