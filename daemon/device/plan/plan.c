@@ -572,7 +572,7 @@ static enum error make_steps(struct builder *b)
 	struct plan *plan = b->plan;
 	const struct chain *chain = b->chain;
 	const bool extend = chain->border != BORDER_WRAP && chain->border != BORDER_CROP;
-	double border[BANDS_MAX];
+	double border[BANDS_MAX] = {0};
 	struct problem problem;
 	enum error e = chain_border_pixel(chain, b->image, border, &problem);
 
