@@ -58,16 +58,17 @@ static bool is_hopeful(const struct device *d)
 
 bool scheduler_has_hope(uint64_t which)
 {
-	const double s = fmax(no_device_s, no_device_share * (double)config->job_timeout);
-	bool hope = !which && !discovery_done();
-
-	for (unsigned i = 0; !hope && i < devices_count(); i++) {
+	if (!which && !discovery_done())
+		return true;
+	for (unsigned i = 0; i < devices_count(); i++) {
 		const struct device *d = device_get(i);
+		const double s = fmax(no_device_s, no_device_share * (double)config->job_timeout);
 
-		hope = (which ? which >> i & 1 : !d->unwanted) &&
-		       (is_hopeful(d) || (double)(loop_now() - d->last_up) <= s * 1e9);
+		if ((which ? which >> i & 1 : !d->unwanted) &&
+		    (is_hopeful(d) || (double)(loop_now() - d->last_up) <= s * 1e9))
+			return true;
 	}
-	return hope;
+	return false;
 }
 
 /* Returns a task to its codec worker as failed. reason: a text for the client, or NULL. */
