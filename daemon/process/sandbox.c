@@ -245,44 +245,35 @@ static enum error allow_beneath(int ruleset, const char *path, uint64_t files)
 	return failed ? ERR_IO : ERR_OK;
 }
 
-/* Begins a ruleset that forbids all. *ruleset: -1 if the kernel has none. */
-static enum error begin_ruleset(bool all_files, int *abi, struct ruleset *rules, int *ruleset)
-{
-	long version = syscall(SYS_landlock_create_ruleset, NULL, 0, CREATE_RULESET_VERSION);
-	size_t size; /* of a ruleset that this version knows */
-
-	*abi = version > 0 ? (int)version : 0;
-	*ruleset = -1;
-	if (!*abi)
-		return ERR_OK;
-	*rules = (struct ruleset){.files = FS_WRITE_FILE | FS_REMOVE_AND_MAKE};
-	if (*abi >= 2)
-		rules->files |= FS_REFER;
-	if (*abi >= 3)
-		rules->files |= FS_TRUNCATE;
-	if (*abi >= 4)
-		rules->net = NET_BIND_AND_CONNECT_TCP;
-	if (*abi >= 6)
-		rules->scopes = SCOPE_ABSTRACT_SOCKETS_AND_SIGNALS;
-	if (all_files)
-		rules->files |=
-		    FS_EXECUTE | FS_READ_FILE | FS_READ_DIR | (*abi >= 5 ? FS_IOCTL_DEVICE : 0);
-	size = *abi < 4 ? 8 : *abi < 6 ? 16 : sizeof *rules;
-	*ruleset = (int)syscall(SYS_landlock_create_ruleset, rules, size, 0);
-	return *ruleset < 0 ? ERR_IO : ERR_OK;
-}
-
 /* Files, TCP, and signals and abstract sockets to processes outside, as far as the kernel's version
  * of Landlock (*abi, 0: none, which is no error) can forbid them. */
 static enum error enter_landlock(const struct row *row, const struct sandbox_access *access,
                                  int *abi)
 {
-	struct ruleset rules;
+	struct ruleset rules = {.files = FS_WRITE_FILE | FS_REMOVE_AND_MAKE};
+	long version = syscall(SYS_landlock_create_ruleset, NULL, 0, CREATE_RULESET_VERSION);
+	enum error e = ERR_OK;
+	size_t size; /* of a ruleset that this version knows */
 	int fd;
-	enum error e = begin_ruleset(row->calls, abi, &rules, &fd);
 
+	*abi = version > 0 ? (int)version : 0;
+	if (!*abi)
+		return ERR_OK;
+	if (*abi >= 2)
+		rules.files |= FS_REFER;
+	if (*abi >= 3)
+		rules.files |= FS_TRUNCATE;
+	if (*abi >= 4)
+		rules.net = NET_BIND_AND_CONNECT_TCP;
+	if (*abi >= 6)
+		rules.scopes = SCOPE_ABSTRACT_SOCKETS_AND_SIGNALS;
+	if (row->calls)
+		rules.files |=
+		    FS_EXECUTE | FS_READ_FILE | FS_READ_DIR | (*abi >= 5 ? FS_IOCTL_DEVICE : 0);
+	size = *abi < 4 ? 8 : *abi < 6 ? 16 : sizeof rules;
+	fd = (int)syscall(SYS_landlock_create_ruleset, &rules, size, 0);
 	if (fd < 0)
-		return e;
+		return ERR_IO;
 	for (size_t i = 0; !e && !row->calls && i < access->writable_count; i++)
 		if (access->writable[i])
 			e = allow_beneath(fd, access->writable[i], rules.files);
