@@ -395,27 +395,11 @@ static enum error add_general(struct programs *p, const char *file, enum kernel 
 	return ERR_OK;
 }
 
-/* Lists the programs of the general kernels, most needed first: bytes are the most frequent type,
- * and images with alpha need floats. Then those of JPEG. */
-static enum error list_general(struct programs *p)
-{
-	static const enum pixel_type types[PIXEL_TYPES] = {PIXEL_U8, PIXEL_F32, PIXEL_U16};
-	enum error e = ERR_OK;
-
-	for (int i = 0; i < PIXEL_TYPES; i++)
-		for (enum kernel k = 0; !e && k < KERNELS; k++)
-			if (variant_is_general(k) &&
-			    !find_general(p, variant_get(k)->file, types[i]))
-				e = add_general(p, variant_get(k)->file, k, types[i]);
-	for (int i = 0; !e && i < JPEG_FILES; i++)
-		e = add_general(p, jpeg_files[i], KERNELS, PIXEL_U8);
-	return e;
-}
-
 enum error programs_new(struct programs **programs, const struct device *device,
                         const char *kernel_dir, const char *cache_dir, uint64_t cache_size,
                         int notify_fd)
 {
+	static const enum pixel_type types[PIXEL_TYPES] = {PIXEL_U8, PIXEL_F32, PIXEL_U16};
 	struct programs *p = calloc(1, sizeof *p);
 	pthread_condattr_t clock;
 	enum error e;
@@ -435,7 +419,16 @@ enum error programs_new(struct programs **programs, const struct device *device,
 	p->stop_fd = eventfd(0, EFD_CLOEXEC);
 	p->source = (struct program_source){device, kernel_dir, cache_open(cache_dir, cache_size)};
 	atomic_store(&p->quiet_ns, now_ns() + QUIET_MS * UINT64_C(1000000));
-	e = p->stop_fd < 0 ? ERR_MEMORY : list_general(p);
+	e = p->stop_fd < 0 ? ERR_MEMORY : ERR_OK;
+	/* Most needed first: bytes are the most frequent type, and images with alpha need floats.
+	 * Then those of JPEG. */
+	for (int i = 0; i < PIXEL_TYPES; i++)
+		for (enum kernel k = 0; !e && k < KERNELS; k++)
+			if (variant_is_general(k) &&
+			    !find_general(p, variant_get(k)->file, types[i]))
+				e = add_general(p, variant_get(k)->file, k, types[i]);
+	for (int i = 0; !e && i < JPEG_FILES; i++)
+		e = add_general(p, jpeg_files[i], KERNELS, PIXEL_U8);
 	for (int i = 0; !e && i < MAKERS; i++) {
 		/* NVIDIA's driver is slow to start: compile urgent programs in this process. */
 		bool separate_compiler =
@@ -529,29 +522,24 @@ static void forget(struct programs *p, struct entry *e)
 	entry_free(&p->specials, e);
 }
 
-/* True if a plan's step or the tuner uses the kernel. */
-static bool in_use(const struct entry *e)
-{
-	cl_kernel function = e->product.function[e->recipe.kernel];
-	cl_uint holders = 0;
-
-	if (function)
-		clGetKernelInfo(function, CL_KERNEL_REFERENCE_COUNT, sizeof holders, &holders,
-		                NULL);
-	return holders > 1;
-}
-
 /* Removes the least recently used special program that is neither pending nor in use. One in use
  * must stay: a second copy would share its files. False if there is none. */
 static bool forget_oldest(struct programs *p)
 {
 	struct entry *e;
 
-	for (e = TAILQ_LAST(&p->specials, entries); e; e = TAILQ_PREV(e, entries, link))
-		if (e->state != PROGRAM_PENDING && !e->makers && !in_use(e)) {
+	for (e = TAILQ_LAST(&p->specials, entries); e; e = TAILQ_PREV(e, entries, link)) {
+		cl_kernel function = e->product.function[e->recipe.kernel];
+		cl_uint holders = 0; /* this one, plans' steps and the tuner */
+
+		if (function)
+			clGetKernelInfo(function, CL_KERNEL_REFERENCE_COUNT, sizeof holders,
+			                &holders, NULL);
+		if (e->state != PROGRAM_PENDING && !e->makers && holders <= 1) {
 			forget(p, e);
 			return true;
 		}
+	}
 	return false;
 }
 
