@@ -119,33 +119,12 @@ static void save(const struct tuner *t)
 	json_decref(all);
 }
 
-/* Reads one candidate; false if it is invalid. */
-static bool read_candidate(json_t *json, struct message_choice *c)
-{
-	const uint32_t i = c->count++;
-	const char *name;
-	int side[4];
-	json_int_t ns;
-
-	if (json_unpack(json, "{s:s, s:[i,i,i,i], s:I}", "kernel", &name, "shape", &side[0],
-	                &side[1], &side[2], &side[3], "ns", &ns))
-		return false;
-	for (int j = 0; j < 4; j++)
-		if (side[j] < 1 || side[j] > UINT16_MAX)
-			return false;
-	c->candidate[i].kernel = kernel_parse(name);
-	c->candidate[i].shape = (struct shape){(uint16_t)side[0], (uint16_t)side[1],
-	                                       (uint16_t)side[2], (uint16_t)side[3]};
-	c->candidate[i].ns = (uint64_t)ns;
-	return c->candidate[i].kernel < KERNELS && ns >= 0;
-}
-
 static bool read_choice(json_t *json, struct message_choice *c)
 {
 	json_t *list, *item;
-	const char *work;
-	int chosen;
-	json_int_t samples;
+	const char *work, *name;
+	int chosen, side[4];
+	json_int_t samples, ns;
 	size_t i;
 
 	*c = (struct message_choice){0};
@@ -157,7 +136,22 @@ static bool read_choice(json_t *json, struct message_choice *c)
 	snprintf(c->work, sizeof c->work, "%s", work);
 	c->chosen = (uint32_t)chosen;
 	c->samples = (uint64_t)samples;
-	json_array_foreach(list, i, item) if (!read_candidate(item, c)) return false;
+	json_array_foreach(list, i, item)
+	{
+		if (json_unpack(item, "{s:s, s:[i,i,i,i], s:I}", "kernel", &name, "shape", &side[0],
+		                &side[1], &side[2], &side[3], "ns", &ns))
+			return false;
+		for (int j = 0; j < 4; j++)
+			if (side[j] < 1 || side[j] > UINT16_MAX)
+				return false;
+		c->candidate[i].kernel = kernel_parse(name);
+		c->candidate[i].shape = (struct shape){(uint16_t)side[0], (uint16_t)side[1],
+		                                       (uint16_t)side[2], (uint16_t)side[3]};
+		c->candidate[i].ns = (uint64_t)ns;
+		if (c->candidate[i].kernel >= KERNELS || ns < 0)
+			return false;
+		c->count++;
+	}
 	return true;
 }
 

@@ -356,18 +356,6 @@ static enum error answer_unbuilt(const struct worker *w, const struct tile *tile
 	                    pending ? 0 : CL_BUILD_PROGRAM_FAILURE, reason);
 }
 
-static enum error queue_tile(struct worker *w, const struct message_tile *message)
-{
-	struct queued_tile *tile = object_add(OBJECT_TILE, malloc(sizeof *tile));
-
-	if (!tile)
-		return ERR_MEMORY;
-	*tile = (struct queued_tile){.message = *message, .since_ms = now_ms()};
-	TAILQ_INSERT_TAIL(&w->queue, tile, place);
-	w->queued++;
-	return ERR_OK;
-}
-
 /* Removes a queued tile, and tells the front if it no longer waits for a program. */
 static enum error remove_tile(struct worker *w, struct queued_tile *tile)
 {
@@ -618,6 +606,8 @@ static enum error finish_tiles(struct worker *w)
 /* Handles a message. The caller keeps the descriptors. */
 static enum error handle(struct worker *w, const struct message *message, const int *fds)
 {
+	struct queued_tile *tile;
+
 	switch ((enum message_type)message->type) {
 	case MSG_ARENA:
 		return add_arena(w, &message->arena, fds);
@@ -632,7 +622,13 @@ static enum error handle(struct worker *w, const struct message *message, const 
 		plans_drop(&w->plans, message->plan_drop.plan);
 		return ERR_OK;
 	case MSG_TILE:
-		return queue_tile(w, &message->tile);
+		tile = object_add(OBJECT_TILE, malloc(sizeof *tile));
+		if (!tile)
+			return ERR_MEMORY;
+		*tile = (struct queued_tile){.message = message->tile, .since_ms = now_ms()};
+		TAILQ_INSERT_TAIL(&w->queue, tile, place);
+		w->queued++;
+		return ERR_OK;
 	default:
 		log_error("message %s is not for a device", message_name(message->type));
 		return ERR_INTERNAL;

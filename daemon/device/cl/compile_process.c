@@ -149,22 +149,6 @@ static bool reap(struct compile_process *p, bool *deadly)
 	return *deadly;
 }
 
-/* Waits until the last process has ended, so that only one runs at a time. */
-static bool settle_last(struct compile_process *p)
-{
-	struct pollfd stop = {.fd = p->stop_fd, .events = POLLIN};
-
-	stall_init(&p->stall, p->pid);
-	while (p->pid && waitpid(p->pid, NULL, WNOHANG) == 0) {
-		if (poll(&stop, 1, NAP_MS) > 0)
-			return false;
-		if (stall_look(&p->stall, false))
-			break; /* stopped by a signal: it ends when it is continued */
-	}
-	p->pid = 0;
-	return true;
-}
-
 /* Starts a process; false, logged, on failure. */
 static bool start(struct compile_process *p)
 {
@@ -179,11 +163,19 @@ static bool start(struct compile_process *p)
 	                      p->source->kernel_dir ? "--kernel-dir" : NULL,
 	                      p->source->kernel_dir,
 	                      NULL};
+	struct pollfd stop = {.fd = p->stop_fd, .events = POLLIN};
 	posix_spawn_file_actions_t actions;
 	int pair[2], code;
 
-	if (!settle_last(p))
-		return false;
+	/* Only one process runs at a time: the last must have ended. */
+	stall_init(&p->stall, p->pid);
+	while (p->pid && waitpid(p->pid, NULL, WNOHANG) == 0) {
+		if (poll(&stop, 1, NAP_MS) > 0)
+			return false;
+		if (stall_look(&p->stall, false))
+			break; /* stopped by a signal: it ends when it is continued */
+	}
+	p->pid = 0;
 	snprintf(platform, sizeof platform, "%u", device->platform);
 	snprintf(index, sizeof index, "%u", device->index);
 	code = socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) ? errno : 0;

@@ -167,20 +167,6 @@ static struct entry *next_of(const struct programs *p, bool urgent, unsigned mak
 	return next;
 }
 
-/* The next program for a maker. If the patient compiler makes no progress (a busy machine may give
- * it no processor time at all), the urgent maker makes one of its programs. */
-static struct entry *next_for(const struct programs *p, const struct making *m)
-{
-	struct entry *next = is_patient(m) ? next_of(p, false, 0) : next_of(p, true, 1);
-	const bool starved = p->making[PATIENT].maker.compiler && p->built.pending &&
-	                     now_ns() - p->patient_ns > STARVED_MS * UINT64_C(1000000);
-
-	if (next || !m->maker.compiler || !starved)
-		return next;
-	next = next_of(p, false, 0);
-	return next ? next : next_of(p, false, 1);
-}
-
 static void announce(const struct programs *p)
 {
 	const uint64_t one = 1;
@@ -225,20 +211,6 @@ static void settle(struct programs *p, struct entry *e, enum program_state state
 	          state != PROGRAM_READY ? "not available"
 	          : cached               ? "loaded"
 	                                 : "compiled");
-}
-
-/* Records a failure. A general program that no tile waits for is only marked as not wanted: a tile
- * that needs it makes it wanted again. refused: a compiler process could not compile it. */
-static void fail(struct programs *p, struct entry *e, bool refused)
-{
-	if (!e->general || e->urgent) {
-		settle(p, e, e->general && refused ? PROGRAM_REFUSED : PROGRAM_FAILED, false);
-		return;
-	}
-	e->wanted = false;
-	p->patient_ns = e->settled_ns = now_ns();
-	p->built.failed++;
-	count_pending(p, e, -1);
 }
 
 /* Makes an entry's product, unless another maker has. True if the entry is ready. The lock is held
@@ -315,8 +287,16 @@ static void make(struct making *m, struct entry *e)
 		p->built.compiling--;
 		if (!made && environment_is_lost())
 			_exit(1); /* the next worker's driver gets another directory */
-		if (!made && is_its(m, e))
-			fail(p, e, refused);
+		if (!made && is_its(m, e) && e->general && !e->urgent) {
+			/* No tile waits for it: one that needs it makes it wanted again. */
+			e->wanted = false;
+			p->patient_ns = e->settled_ns = now_ns();
+			p->built.failed++;
+			count_pending(p, e, -1);
+		} else if (!made && is_its(m, e)) {
+			settle(p, e, e->general && refused ? PROGRAM_REFUSED : PROGRAM_FAILED,
+			       false);
+		}
 	}
 	e->makers--;
 	step_release(&recipe.like);
@@ -334,8 +314,16 @@ static void *run(void *data)
 		log_debug("cannot lower the priority of compiling");
 	pthread_mutex_lock(&p->lock);
 	while (!p->stop) {
-		struct entry *e = next_for(p, m);
+		struct entry *e = is_patient(m) ? next_of(p, false, 0) : next_of(p, true, 1);
 
+		/* If the patient compiler makes no progress (a busy machine may give it no
+		 * processor time at all), the urgent maker makes one of its programs. */
+		if (!e && m->maker.compiler && p->making[PATIENT].maker.compiler &&
+		    p->built.pending && now_ns() - p->patient_ns > STARVED_MS * UINT64_C(1000000)) {
+			e = next_of(p, false, 0);
+			if (!e)
+				e = next_of(p, false, 1);
+		}
 		if (e) {
 			make(m, e);
 			last = now_ns();
@@ -551,9 +539,10 @@ void programs_trim(struct programs *p)
 	pthread_mutex_unlock(&p->lock);
 }
 
-/* True if the current client may request one more compilation. An urgent one displaces the newest
- * that is not, if too many are pending; that will be requested again. */
-static bool may_ask(struct programs *p, bool urgent)
+/* Requests a compilation; NULL if the current client may not request one more. An urgent one
+ * displaces the newest that is not, if too many are pending; that will be requested again. */
+static struct entry *add_special(struct programs *p, const struct step *step, const char *options,
+                                 bool urgent)
 {
 	struct entry *e;
 	unsigned own = 0;
@@ -561,7 +550,7 @@ static bool may_ask(struct programs *p, bool urgent)
 	for (e = TAILQ_FIRST(&p->specials); e; e = TAILQ_NEXT(e, link))
 		own += e->state == PROGRAM_PENDING && e->client == p->client;
 	if (p->client && own >= PENDING_SHARE)
-		return false;
+		return NULL;
 	if (urgent && p->pending >= PENDING_MAX) {
 		for (e = TAILQ_FIRST(&p->specials); e; e = TAILQ_NEXT(e, link))
 			if (e->state == PROGRAM_PENDING && !e->urgent && !e->makers)
@@ -569,13 +558,9 @@ static bool may_ask(struct programs *p, bool urgent)
 		if (e)
 			forget(p, e);
 	}
-	return p->pending < PENDING_MAX;
-}
-
-static struct entry *add_special(struct programs *p, const struct step *step, const char *options)
-{
-	struct entry *e = calloc(1, sizeof *e);
-
+	if (p->pending >= PENDING_MAX)
+		return NULL;
+	e = calloc(1, sizeof *e);
 	if (!e)
 		return NULL;
 	while (p->count >= p->max && forget_oldest(p))
@@ -634,8 +619,8 @@ enum program_state programs_find(struct programs *p, struct step *step, bool urg
 	} else {
 		write_options(step, options);
 		e = find_special(p, step, options);
-		if (!e && may_ask(p, urgent))
-			e = add_special(p, step, options);
+		if (!e)
+			e = add_special(p, step, options, urgent);
 	}
 	if (e) {
 		want(p, e, urgent);
