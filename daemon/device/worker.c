@@ -440,7 +440,7 @@ static enum error fill_stack(struct worker *w, const struct watched_lane *lane,
 	const uint64_t bytes = (uint64_t)first->in_pitch * first->height; /* JPEG: 0 */
 	const uint32_t idle = is_small_scan(first) ? 1 : count_idle(w),
 	               part = (w->queued + idle) / idle; /* with this tile, rounded up */
-	uint64_t scans = 0, used = first->in_size;
+	uint64_t scans = 0 /* bytes that JPEGs may have */, used = first->in_size;
 	uint32_t room = MIN(w->stack_max, part), jpegs = room;
 	struct queued_tile *queued, *next = TAILQ_FIRST(&w->queue);
 	enum error e;

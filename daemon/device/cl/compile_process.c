@@ -310,8 +310,8 @@ int compile_process_serve(bool patient, unsigned platform, unsigned index, const
 	fcntl(COMPILER_SOCKET, F_SETFD, FD_CLOEXEC);
 	fcntl(COMPILER_MEMORY, F_SETFD, FD_CLOEXEC);
 	if (patient) {
-		/* All threads of the driver inherit the priority. If either fails, compiling slows
-		 * down other work, but goes on. */
+		/* All threads of the driver inherit the priority. Without it or the timer
+		 * compiling slows down other work, but goes on. */
 		aside_until = mmap(NULL, PAGE, PROT_READ, MAP_SHARED, COMPILER_MEMORY, 0);
 		if (sched_setscheduler(0, SCHED_IDLE, &none))
 			log_warning("a compiler cannot take the lowest priority: %s",

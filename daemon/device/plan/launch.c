@@ -510,13 +510,11 @@ static void set_arguments(struct arguments *a, const struct step *step, const st
 	if (needs(step, VARIANT_LOCAL)) {
 		/* block_span() rounds both ends, so a block can be 15 samples larger than its
 		 * share. */
-		size_t samples = howmany(region->samples, region->blocks) + VECTOR +
-		                 2 * (size_t)step->radius_x * step->bands;
+		const size_t samples = howmany(region->samples, region->blocks) + VECTOR +
+		                       2 * (size_t)step->radius_x * step->bands;
+		const uint32_t rows = variant_local_rows(step->kernel, step->shape);
 
-		set(a,
-		    roundup(samples, (size_t)VECTOR) * sizeof(float) *
-		        variant_local_rows(step->kernel, step->shape),
-		    NULL);
+		set(a, roundup(samples, (size_t)VECTOR) * rows * sizeof(float), NULL);
 	}
 	if (is_classic(step))
 		set(a, sizeof reach, &reach);

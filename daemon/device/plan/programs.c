@@ -477,21 +477,6 @@ void programs_free(struct programs **programs)
 	*programs = NULL;
 }
 
-static struct entry *find_special(struct programs *p, const struct step *step, const char *options)
-{
-	struct entry *e;
-
-	for (e = TAILQ_FIRST(&p->specials); e; e = TAILQ_NEXT(e, link))
-		if (e->recipe.kernel == step->kernel && e->recipe.type == step->program &&
-		    !strcmp(e->recipe.options, options))
-			break;
-	if (e && e->state != PROGRAM_PENDING) { /* pending ones keep their order */
-		TAILQ_REMOVE(&p->specials, e, link);
-		TAILQ_INSERT_HEAD(&p->specials, e, link);
-	}
-	return e;
-}
-
 void programs_limit(struct programs *programs, uint32_t max)
 {
 	programs->max = max;
@@ -618,7 +603,14 @@ enum program_state programs_find(struct programs *p, struct step *step, bool urg
 		e = find_general(p, variant_get(step->kernel)->file, step->program);
 	} else {
 		write_options(step, options);
-		e = find_special(p, step, options);
+		for (e = TAILQ_FIRST(&p->specials); e; e = TAILQ_NEXT(e, link))
+			if (e->recipe.kernel == step->kernel && e->recipe.type == step->program &&
+			    !strcmp(e->recipe.options, options))
+				break;
+		if (e && e->state != PROGRAM_PENDING) { /* pending ones keep their order */
+			TAILQ_REMOVE(&p->specials, e, link);
+			TAILQ_INSERT_HEAD(&p->specials, e, link);
+		}
 		if (!e)
 			e = add_special(p, step, options, urgent);
 	}
