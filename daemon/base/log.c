@@ -56,24 +56,21 @@ static void write_line(enum log_level level, const char *line, size_t length)
 
 static log_output *output = write_line;
 
-/* True if standard error is the stream that the journal gave us, and was not redirected since. */
-static bool stderr_is_journal(void)
+void log_init(const char *program, enum log_level level, enum log_format format)
 {
 	const char *stream = getenv("JOURNAL_STREAM");
 	unsigned long long device, inode;
 	struct stat status;
 
-	return stream && sscanf(stream, "%llu:%llu", &device, &inode) == 2 &&
-	       !fstat(STDERR_FILENO, &status) && status.st_dev == device && status.st_ino == inode;
-}
-
-void log_init(const char *program, enum log_level level, enum log_format format)
-{
 	program_name = program;
 	threshold = level;
 	form = format;
 	to_front = format == LOG_FORMAT_AUTO && getenv(LOG_RELAY);
-	to_journal = format == LOG_FORMAT_AUTO && !to_front && stderr_is_journal();
+	/* The stream that the journal gave us may have been redirected since. */
+	to_journal = format == LOG_FORMAT_AUTO && !to_front && stream &&
+	             sscanf(stream, "%llu:%llu", &device, &inode) == 2 &&
+	             !fstat(STDERR_FILENO, &status) && status.st_dev == device &&
+	             status.st_ino == inode;
 }
 
 void log_set_journal(log_journal *journal)
@@ -180,29 +177,23 @@ static void put_object(struct line *line, enum log_level level, struct speaker b
 	put(line, "}");
 }
 
-/* To the front: at once or not at all, because the pipe does not block. */
-static void send_to_front(enum log_level level, const char *text)
-{
-	unsigned before = atomic_exchange(&lost, 0);
-	struct line line = {.length = 0};
-
-	if (before)
-		put(&line, "<%d,%u>%s", (int)level, before, text);
-	else
-		put(&line, "<%d>%s", (int)level, text);
-	line.text[line.length++] = '\n';
-	if (write(STDERR_FILENO, line.text, line.length) < 0)
-		atomic_fetch_add(&lost, before + 1);
-}
-
 static void send_line(enum log_level level, struct speaker by, char *text,
                       const struct log_fields *fields)
 {
 	struct line line = {.length = 0};
+	unsigned before;
 
 	utf8_flatten(text);
 	if (to_front) {
-		send_to_front(level, text);
+		before = atomic_exchange(&lost, 0);
+		if (before)
+			put(&line, "<%d,%u>%s", (int)level, before, text);
+		else
+			put(&line, "<%d>%s", (int)level, text);
+		line.text[line.length++] = '\n';
+		/* At once or not at all, because the pipe does not block. */
+		if (write(STDERR_FILENO, line.text, line.length) < 0)
+			atomic_fetch_add(&lost, before + 1);
 		return;
 	}
 	if (to_journal && journal_entry) {

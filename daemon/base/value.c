@@ -27,18 +27,6 @@ bool value_number(const char *text, double *number)
 	return read_number(text, "0123456789+-.eE", number);
 }
 
-static bool read_bytes(const char *text, double *bytes)
-{
-	const size_t digits = strspn(text, "0123456789");
-	const char *suffix = strchr(suffixes, text[digits]);
-
-	if (!digits || !suffix || (*suffix && text[digits + 1]))
-		return false;
-	*bytes = strtod(text, NULL);
-	*bytes = ldexp(*bytes, *suffix ? 10 * (int)(suffix - suffixes + 1) : 0);
-	return true;
-}
-
 const char *value_word(const char *words, size_t i, size_t *length)
 {
 	for (; i && *words; i--) {
@@ -49,28 +37,27 @@ const char *value_word(const char *words, size_t i, size_t *length)
 	return *words ? words : NULL;
 }
 
-static bool read_word(const char *words, const char *text, double *index)
-{
-	const char *word;
-	size_t length;
-
-	for (size_t i = 0; (word = value_word(words, i, &length)); i++)
-		if (strlen(text) == length && !strncmp(word, text, length)) {
-			*index = (double)i;
-			return true;
-		}
-	return false;
-}
-
 bool value_read(const struct value_kind *kind, const char *text, double *value)
 {
+	const size_t digits = strspn(text, "0123456789");
+	const char *suffix, *word;
+	size_t length;
 	bool is_number = false;
 
 	switch (kind->type) {
 	case VALUE_WORD:
-		return read_word(kind->unit, text, value);
+		for (size_t i = 0; (word = value_word(kind->unit, i, &length)); i++)
+			if (strlen(text) == length && !strncmp(word, text, length)) {
+				*value = (double)i;
+				return true;
+			}
+		return false;
 	case VALUE_BYTES:
-		is_number = read_bytes(text, value);
+		suffix = strchr(suffixes, text[digits]);
+		is_number = digits && suffix && (!*suffix || !text[digits + 1]);
+		if (is_number)
+			*value = ldexp(strtod(text, NULL),
+			               *suffix ? 10 * (int)(suffix - suffixes + 1) : 0);
 		break;
 	case VALUE_INTEGER:
 	case VALUE_ODD:

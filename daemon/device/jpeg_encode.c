@@ -121,33 +121,6 @@ bool jpeg_encode_job_valid(const struct jpeg_encode_job *job)
 	       job->pitch >= (uint64_t)job->width * job->components;
 }
 
-/* The standard codes: length << 16 | code, by value; DC, then AC; luma, then chroma. */
-static void fill_codes(uint32_t codes[JPEG_PLANES][JPEG_CODES])
-{
-	for (int p = 0; p < JPEG_PLANES; p++)
-		for (int c = 0; c < JPEG_CLASSES; c++) {
-			const struct jpeg_huffman *table = &jpeg_standard_huffman[p][c];
-			uint32_t *to = codes[p] + (c == JPEG_AC ? 16 : 0), code = 0, next = 0;
-
-			for (uint32_t length = 1; length <= 16; length++, code <<= 1)
-				for (int i = 0; i < table->bits[length - 1]; i++)
-					to[table->values[next++]] = length << 16 | code++;
-		}
-}
-
-/* For half a column, of 16 halves in a block, and each of its masks: the places of its
- * coefficients in zigzag order, the first being the highest bit. */
-static void fill_halves(uint64_t halves[16][16])
-{
-	for (unsigned z = 0; z < JPEG_BLOCK; z++) {
-		unsigned place = jpeg_column_place(z);
-
-		for (unsigned mask = 0; mask < 16; mask++)
-			if (mask >> place % 4 & 1)
-				halves[place / 4][mask] |= UINT64_C(1) << (63 - z);
-	}
-}
-
 static cl_int send_constants(struct jpeg_encoder *encoder, cl_command_queue queue)
 {
 	const struct {
@@ -161,8 +134,26 @@ static cl_int send_constants(struct jpeg_encoder *encoder, cl_command_queue queu
 
 	if (encoder->constants_sent)
 		return CL_SUCCESS;
-	fill_codes(encoder->codes);
-	fill_halves(encoder->halves);
+	/* The standard codes: length << 16 | code, by value; DC, then AC; luma, then chroma. */
+	for (int plane = 0; plane < JPEG_PLANES; plane++)
+		for (int c = 0; c < JPEG_CLASSES; c++) {
+			const struct jpeg_huffman *table = &jpeg_standard_huffman[plane][c];
+			uint32_t *to = encoder->codes[plane] + (c == JPEG_AC ? 16 : 0);
+			uint32_t word = 0, next = 0;
+
+			for (uint32_t length = 1; length <= 16; length++, word <<= 1)
+				for (int i = 0; i < table->bits[length - 1]; i++)
+					to[table->values[next++]] = length << 16 | word++;
+		}
+	/* For half a column, of 16 halves in a block, and each of its masks: the places of its
+	 * coefficients in zigzag order, the first being the highest bit. */
+	for (unsigned z = 0; z < JPEG_BLOCK; z++) {
+		unsigned place = jpeg_column_place(z);
+
+		for (unsigned mask = 0; mask < 16; mask++)
+			if (mask >> place % 4 & 1)
+				encoder->halves[place / 4][mask] |= UINT64_C(1) << (63 - z);
+	}
 	for (int i = 0; !code && i < 2; i++) {
 		struct growing_buffer *to = &p->buffer[rows[i].buffer];
 

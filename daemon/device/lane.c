@@ -459,23 +459,6 @@ static void list_steps(struct lane *lane)
 	}
 }
 
-static cl_int enqueue_steps(struct lane *lane)
-{
-	const struct stack *stack = lane->count > 1 ? &lane->stack : NULL;
-	cl_int code = CL_SUCCESS;
-
-	for (uint32_t i = 0; !code && i < lane->work.steps; i++) {
-		const struct step *step = lane->work.step[i];
-
-		if (step->dst >= PLACE_A && step->kernel != KERNEL_EXTEND)
-			region_pack(step, &lane->high, &lane->view[step->dst]);
-		code = launch_step(step, lane->device, &lane->high, stack, lane->queue, lane->view,
-		                   &lane->launch[i]);
-		object_add(OBJECT_EVENT, lane->launch[i]);
-	}
-	return code;
-}
-
 /* Enqueues the stages that decode the images, and a read of their results. */
 static cl_int decode_scans(struct lane *lane)
 {
@@ -525,14 +508,22 @@ static cl_int encode_scans(struct lane *lane)
 
 static cl_int enqueue_all(struct lane *lane)
 {
+	const struct stack *stack = lane->count > 1 ? &lane->stack : NULL;
 	cl_int code = CL_SUCCESS;
 
 	if (lane->high.form & TILE_DECODE)
 		code = decode_scans(lane);
 	else if (!lane->pool)
 		code = upload(lane);
-	if (!code)
-		code = enqueue_steps(lane);
+	for (uint32_t i = 0; !code && i < lane->work.steps; i++) {
+		const struct step *step = lane->work.step[i];
+
+		if (step->dst >= PLACE_A && step->kernel != KERNEL_EXTEND)
+			region_pack(step, &lane->high, &lane->view[step->dst]);
+		code = launch_step(step, lane->device, &lane->high, stack, lane->queue, lane->view,
+		                   &lane->launch[i]);
+		object_add(OBJECT_EVENT, lane->launch[i]);
+	}
 	if (!code && lane->high.form & TILE_ENCODE) {
 		code = encode_scans(lane);
 	} else if (!code) {
@@ -607,8 +598,9 @@ static void report_launch(struct message_tile_done *done, enum kernel kernel, ui
 	done->launch[done->launches++].bytes = bytes;
 }
 
-/* Reports the launches, which are of all tiles together. */
-static void report_launches(const struct lane *lane, struct message_tile_done *done)
+/* Reports the launches, which are of all tiles together, and the copies, whose bytes are the same
+ * for all tiles of pixels. */
+static void report_times(const struct lane *lane, struct message_tile_done *done)
 {
 	const struct image *image = &lane->plan->image;
 	const struct pool_work *work = &lane->work;
@@ -629,12 +621,6 @@ static void report_launches(const struct lane *lane, struct message_tile_done *d
 	if (lane->high.form & TILE_ENCODE)
 		report_launch(done, KERNEL_JPEG_ENCODE, direction_ns(&lane->encode),
 		              lane->count * result + encoded);
-}
-
-/* Reports the copies, whose bytes are the same for all tiles of pixels. */
-static void report_copies(const struct lane *lane, struct message_tile_done *done)
-{
-
 	if (lane->high.form & TILE_DECODE) {
 		done->upload_ns =
 		    time_between(lane->decode.scans[0], lane->decode.scans[1]) / lane->count;
@@ -661,8 +647,7 @@ uint32_t lane_finish(struct lane *lane, struct message_tile_done done[STACK_MAX]
 		done[0].error = ERR_DEVICE;
 		done[0].cl_error = lane->status;
 	} else {
-		report_launches(lane, &done[0]);
-		report_copies(lane, &done[0]);
+		report_times(lane, &done[0]);
 	}
 	for (uint32_t i = 0; i < count; i++) {
 		if (i)

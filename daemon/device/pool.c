@@ -118,36 +118,30 @@ static void begin_step(struct pool *p, struct pool_work *work)
 	}
 }
 
-static cl_int run_piece(const struct launch *launch, uint32_t piece, cl_command_queue queue,
-                        uint64_t *ns)
-{
-	cl_event event = NULL;
-	cl_int code = launch_piece(launch, piece, queue, &event), finished;
-
-	object_add(OBJECT_EVENT, event);
-	finished = clFinish(queue);
-	if (!code)
-		code = finished;
-	if (!code)
-		code = opencl_time_between(event, event, ns);
-	object_release(OBJECT_EVENT, event);
-	return code == CL_PROFILING_INFO_NOT_AVAILABLE ? CL_SUCCESS : code;
-}
-
 /* Runs the next piece of work. Called and returns with the lock held. */
 static void do_piece(struct pool *p, struct pool_work *work, cl_command_queue queue)
 {
 	const uint32_t piece = work->taken++, side = launch_side(&work->launch, piece);
 	const struct shape *shape = &work->launch.step.shape;
 	struct launch_record *r = work->launch.step.record;
+	cl_event event = NULL;
 	uint64_t ns = 0;
-	cl_int code;
+	cl_int code, finished;
 
 	work->threads++;
 	r->running++;
 	r->alone = is_larger(r, shape, side);
 	pthread_mutex_unlock(&p->lock);
-	code = run_piece(&work->launch, piece, queue, &ns);
+	code = launch_piece(&work->launch, piece, queue, &event);
+	object_add(OBJECT_EVENT, event);
+	finished = clFinish(queue);
+	if (!code)
+		code = finished;
+	if (!code)
+		code = opencl_time_between(event, event, &ns);
+	if (code == CL_PROFILING_INFO_NOT_AVAILABLE)
+		code = CL_SUCCESS;
+	object_release(OBJECT_EVENT, event);
 	pthread_mutex_lock(&p->lock);
 	work->threads--;
 	r->running--;

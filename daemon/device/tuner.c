@@ -87,30 +87,29 @@ static const struct message_choice *find_choice(const struct tuner *t,
 	return NULL;
 }
 
-static json_t *choice_json(const struct message_choice *c)
-{
-	json_t *list = json_array();
-
-	for (uint32_t i = 0; i < c->count; i++) {
-		const struct shape *s = &c->candidate[i].shape;
-
-		json_array_append_new(list, json_pack("{s:s, s:[i,i,i,i], s:I}", "kernel",
-		                                      kernel_name(c->candidate[i].kernel), "shape",
-		                                      s->x, s->y, s->group_x, s->group_y, "ns",
-		                                      (json_int_t)c->candidate[i].ns));
-	}
-	return json_pack("{s:s, s:i, s:I, s:o}", "work", c->work, "chosen", (int)c->chosen,
-	                 "samples", (json_int_t)c->samples, "candidates", list);
-}
-
 static void save(const struct tuner *t)
 {
 	const struct device *device = programs_device(t->programs);
 	json_t *list = json_array(), *all;
 	char path[sizeof t->path + 8];
 
-	for (uint32_t i = 0; i < t->choices; i++)
-		json_array_append_new(list, choice_json(&t->choice[i]));
+	for (const struct message_choice *c = t->choice; c < t->choice + t->choices; c++) {
+		json_t *candidates = json_array();
+
+		for (uint32_t i = 0; i < c->count; i++) {
+			const struct shape *s = &c->candidate[i].shape;
+
+			json_array_append_new(candidates,
+			                      json_pack("{s:s, s:[i,i,i,i], s:I}", "kernel",
+			                                kernel_name(c->candidate[i].kernel),
+			                                "shape", s->x, s->y, s->group_x, s->group_y,
+			                                "ns", (json_int_t)c->candidate[i].ns));
+		}
+		json_array_append_new(list,
+		                      json_pack("{s:s, s:i, s:I, s:o}", "work", c->work, "chosen",
+		                                (int)c->chosen, "samples", (json_int_t)c->samples,
+		                                "candidates", candidates));
+	}
 	all = json_pack("{s:s, s:s, s:s, s:o}", "device", device->name, "driver", device->driver,
 	                "kernels", t->sources, "choices", list);
 	snprintf(path, sizeof path, "%s.new", t->path);
@@ -120,33 +119,12 @@ static void save(const struct tuner *t)
 	json_decref(all);
 }
 
-/* Reads one candidate; false if it is invalid. */
-static bool read_candidate(json_t *json, struct message_choice *c)
-{
-	const uint32_t i = c->count++;
-	const char *name;
-	int side[4];
-	json_int_t ns;
-
-	if (json_unpack(json, "{s:s, s:[i,i,i,i], s:I}", "kernel", &name, "shape", &side[0],
-	                &side[1], &side[2], &side[3], "ns", &ns))
-		return false;
-	for (int j = 0; j < 4; j++)
-		if (side[j] < 1 || side[j] > UINT16_MAX)
-			return false;
-	c->candidate[i].kernel = kernel_parse(name);
-	c->candidate[i].shape = (struct shape){(uint16_t)side[0], (uint16_t)side[1],
-	                                       (uint16_t)side[2], (uint16_t)side[3]};
-	c->candidate[i].ns = (uint64_t)ns;
-	return c->candidate[i].kernel < KERNELS && ns >= 0;
-}
-
 static bool read_choice(json_t *json, struct message_choice *c)
 {
 	json_t *list, *item;
-	const char *work;
-	int chosen;
-	json_int_t samples;
+	const char *work, *name;
+	int chosen, side[4];
+	json_int_t samples, ns;
 	size_t i;
 
 	*c = (struct message_choice){0};
@@ -158,7 +136,22 @@ static bool read_choice(json_t *json, struct message_choice *c)
 	snprintf(c->work, sizeof c->work, "%s", work);
 	c->chosen = (uint32_t)chosen;
 	c->samples = (uint64_t)samples;
-	json_array_foreach(list, i, item) if (!read_candidate(item, c)) return false;
+	json_array_foreach(list, i, item)
+	{
+		if (json_unpack(item, "{s:s, s:[i,i,i,i], s:I}", "kernel", &name, "shape", &side[0],
+		                &side[1], &side[2], &side[3], "ns", &ns))
+			return false;
+		for (int j = 0; j < 4; j++)
+			if (side[j] < 1 || side[j] > UINT16_MAX)
+				return false;
+		c->candidate[i].kernel = kernel_parse(name);
+		c->candidate[i].shape = (struct shape){(uint16_t)side[0], (uint16_t)side[1],
+		                                       (uint16_t)side[2], (uint16_t)side[3]};
+		c->candidate[i].ns = (uint64_t)ns;
+		if (c->candidate[i].kernel >= KERNELS || ns < 0)
+			return false;
+		c->count++;
+	}
 	return true;
 }
 
@@ -220,24 +213,6 @@ static bool digest_sources(const char *kernel_dir, char text[65])
 
 /* ---- measuring ---- */
 
-/* Writes the text that identifies a kind of work. */
-static void describe(const struct work *work, char text[64])
-{
-	static const char *const outputs[] = {" magnitude", " x", " y", " direction"};
-	static const char *const elements[] = {" rectangle", " ellipse", " cross", " circle"};
-	const struct operation *op = work->operation;
-	char kept[24] = "";
-
-	if (work->keep)
-		snprintf(kept, sizeof kept, " keep %u", work->keep);
-	snprintf(text, 64, "%s%s %ux%u %s x%u%s%s%s", operation_name(op->kind),
-	         op->kind == OPERATION_GRADIENT  ? outputs[op->output]
-	         : op->kind == OPERATION_EXTREME ? elements[op->element]
-	                                         : "",
-	         2 * op->radius_x + 1, 2 * op->radius_y + 1, pixel_type_name(work->type),
-	         work->bands, work_is_mean(op) ? " mean" : "", work->alpha ? " alpha" : "", kept);
-}
-
 struct tuner *tuner_new(struct programs *programs, struct pool *pool, const char *state_dir,
                         const char *kernel_dir)
 {
@@ -294,11 +269,22 @@ void tuner_free(struct tuner **tuner)
 /* The kind of a piece of work: its text, and all that can do it where rows are long enough. */
 static struct message_choice kind_of(const struct work *work, const struct device *device)
 {
+	static const char *const outputs[] = {" magnitude", " x", " y", " direction"};
+	static const char *const elements[] = {" rectangle", " ellipse", " cross", " circle"};
+	const struct operation *op = work->operation;
 	struct message_choice kind = {0};
 	struct shape shapes[SHAPES_MAX];
 	struct work wide = *work;
+	char kept[24] = "";
 
-	describe(work, kind.work);
+	if (work->keep)
+		snprintf(kept, sizeof kept, " keep %u", work->keep);
+	snprintf(kind.work, sizeof kind.work, "%s%s %ux%u %s x%u%s%s%s", operation_name(op->kind),
+	         op->kind == OPERATION_GRADIENT  ? outputs[op->output]
+	         : op->kind == OPERATION_EXTREME ? elements[op->element]
+	                                         : "",
+	         2 * op->radius_x + 1, 2 * op->radius_y + 1, pixel_type_name(work->type),
+	         work->bands, work_is_mean(op) ? " mean" : "", work->alpha ? " alpha" : "", kept);
 	wide.width = WIDTH / work->bands;
 	for (enum kernel k = 0; k < KERNELS; k++) {
 		uint32_t count = variant_applies(k, &wide, device, false)
@@ -354,8 +340,9 @@ void tuner_choose(void *tuner, const struct work *work, enum kernel *kernel, str
 	}
 }
 
-/* Makes the buffers, filled with a pattern, and sets the size of the launches. */
-static cl_int prepare_buffers(const struct tuner *t, struct trial *r)
+/* Makes the buffers, filled with a pattern, sets the size of the launches, and requests the program
+ * of every candidate. */
+static void start_trial(struct tuner *t, struct trial *r)
 {
 	const struct device *device = programs_device(t->programs);
 	const struct operation *op = &r->operation;
@@ -372,6 +359,7 @@ static cl_int prepare_buffers(const struct tuner *t, struct trial *r)
 	struct view *in = &r->views[PLACE_IN], *out = &r->views[PLACE_OUT];
 	cl_int code;
 
+	r->started = true;
 	r->tile = (struct tile){.width = width, .height = height};
 	*in = (struct view){.origin = lead + op->radius_y * pitch, .pitch = (uint32_t)pitch};
 	*out = (struct view){.pitch = (uint32_t)pitch};
@@ -381,15 +369,6 @@ static cl_int prepare_buffers(const struct tuner *t, struct trial *r)
 		                           size & ~UINT64_C(3), 0, NULL, NULL);
 	if (!code)
 		out->buffer = device_buffer(device, CL_MEM_READ_WRITE, size, NULL, &code);
-	return code;
-}
-
-/* Requests the program of every candidate, and makes the buffers. */
-static void start_trial(struct tuner *t, struct trial *r)
-{
-	cl_int code = prepare_buffers(t, r);
-
-	r->started = true;
 	for (uint32_t i = 0; i < r->choice.count; i++) {
 		struct candidate *c = &r->candidate[i];
 
@@ -397,7 +376,7 @@ static void start_trial(struct tuner *t, struct trial *r)
 		                        .shape = r->choice.candidate[i].shape,
 		                        .src = PLACE_IN,
 		                        .dst = PLACE_OUT};
-		if (code || step_fill(programs_device(t->programs), &r->work, &c->step))
+		if (code || step_fill(device, &r->work, &c->step))
 			c->state = PROGRAM_FAILED;
 		else
 			c->state = programs_find(t->programs, &c->step, false);
@@ -424,22 +403,6 @@ bool tuner_ready(struct tuner *t)
 static uint32_t small_height(const struct trial *r)
 {
 	return (r->tile.height + SMALL_PART - 1) / SMALL_PART;
-}
-
-static cl_int launch_alone(const struct tuner *t, const struct trial *r, const struct candidate *c,
-                           const struct tile *tile, uint64_t *ns)
-{
-	cl_event event = NULL;
-	cl_int code = launch_step(&c->step, programs_device(t->programs), tile, NULL, t->queue,
-	                          r->views, &event);
-
-	object_add(OBJECT_EVENT, event);
-	if (!code)
-		code = clFinish(t->queue);
-	if (!code)
-		code = opencl_time_between(event, event, ns);
-	object_release(OBJECT_EVENT, event);
-	return code;
 }
 
 static bool is_hopeless(const struct trial *r, const struct candidate *c)
@@ -482,13 +445,24 @@ static void launch_next(const struct tuner *t, struct trial *r)
 	bool small = round < SMALL_ROUNDS;
 	struct tile tile = {.width = r->tile.width,
 	                    .height = small ? small_height(r) : r->tile.height};
+	cl_event event = NULL;
 	uint64_t ns = 0;
 	cl_int code;
 
 	if (c->state != PROGRAM_READY || (!small && is_hopeless(r, c)))
 		return;
-	code = t->pool ? pool_run(t->pool, &c->step, &tile, r->views, &ns)
-	               : launch_alone(t, r, c, &tile, &ns);
+	if (t->pool) {
+		code = pool_run(t->pool, &c->step, &tile, r->views, &ns);
+	} else {
+		code = launch_step(&c->step, programs_device(t->programs), &tile, NULL, t->queue,
+		                   r->views, &event);
+		object_add(OBJECT_EVENT, event);
+		if (!code)
+			code = clFinish(t->queue);
+		if (!code)
+			code = opencl_time_between(event, event, &ns);
+		object_release(OBJECT_EVENT, event);
+	}
 	if (code)
 		c->state = PROGRAM_FAILED;
 	else if (small)

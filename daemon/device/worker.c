@@ -311,14 +311,6 @@ static enum error add_arena(struct worker *w, const struct message_arena *messag
 	return e;
 }
 
-static enum error drop_arena(struct worker *w, uint32_t number)
-{
-	if (g_hash_table_remove(w->arenas, GUINT_TO_POINTER(number)))
-		return ERR_OK;
-	log_error("unknown arena %u", number);
-	return ERR_INTERNAL;
-}
-
 /* True if the tile lies within its arena and fits the plan's image and chain. */
 static bool is_within_arena(const struct worker *w, const struct tile *tile,
                             const struct plan *plan)
@@ -362,18 +354,6 @@ static enum error answer_unbuilt(const struct worker *w, const struct tile *tile
 	         kernel_name(kernel), w->device->name);
 	return report_error(w, tile, pending ? ERR_NOT_READY : ERR_DEVICE,
 	                    pending ? 0 : CL_BUILD_PROGRAM_FAILURE, reason);
-}
-
-static enum error queue_tile(struct worker *w, const struct message_tile *message)
-{
-	struct queued_tile *tile = object_add(OBJECT_TILE, malloc(sizeof *tile));
-
-	if (!tile)
-		return ERR_MEMORY;
-	*tile = (struct queued_tile){.message = *message, .since_ms = now_ms()};
-	TAILQ_INSERT_TAIL(&w->queue, tile, place);
-	w->queued++;
-	return ERR_OK;
 }
 
 /* Removes a queued tile, and tells the front if it no longer waits for a program. */
@@ -436,23 +416,6 @@ static bool is_small_scan(const struct tile *tile)
 	return tile->form && (uint64_t)tile->width * tile->height <= SMALL_SCAN;
 }
 
-/* The number of tiles like this one that may be in a lane together, at most an idle lane's share of
- * those waiting; 0: the lane has no room for one. *scans: bytes that they may have, if JPEGs. */
-static uint32_t stack_room(const struct worker *w, const struct watched_lane *lane,
-                           const struct plan *plan, const struct tile *tile, uint64_t *scans)
-{
-	const uint64_t bytes = (uint64_t)tile->in_pitch * tile->height; /* JPEG: 0 */
-	const uint32_t idle = is_small_scan(tile) ? 1 : count_idle(w),
-	               part = (w->queued + idle) / idle; /* with this tile, rounded up */
-	uint32_t max = MIN(w->stack_max, part), room;
-
-	*scans = 0;
-	if (bytes)
-		max = (uint32_t)MIN(max, MAX(STACK_BYTES / bytes, 1));
-	room = tile->form ? lane_jpeg_room(lane->lane, plan, tile, scans) : max;
-	return MIN(room, max);
-}
-
 /* Appends a tile to a stack, or answers it if the description of its scans is not valid. */
 static enum error add_tile(struct worker *w, const struct plan *plan, const struct tile *tile,
                            struct lane_tile *tiles, uint32_t *count)
@@ -467,18 +430,26 @@ static enum error add_tile(struct worker *w, const struct plan *plan, const stru
 	return ERR_OK;
 }
 
-/* Makes a stack of a tile of a plan and those that wait and fit. *count: 0 if all are answered
- * already. */
+/* Makes a stack of a tile of a plan and those that wait and fit: at most an idle lane's share of
+ * those waiting. *count: 0 if all are answered already. */
 static enum error fill_stack(struct worker *w, const struct watched_lane *lane,
                              const struct known_plan *known, const struct tile *first,
                              struct lane_tile *tiles, uint32_t *count)
 {
 	const struct plan *plan = known->plan;
-	uint64_t scans, used = first->in_size;
-	const uint32_t room = stack_room(w, lane, plan, first, &scans);
+	const uint64_t bytes = (uint64_t)first->in_pitch * first->height; /* JPEG: 0 */
+	const uint32_t idle = is_small_scan(first) ? 1 : count_idle(w),
+	               part = (w->queued + idle) / idle; /* with this tile, rounded up */
+	uint64_t scans = 0 /* bytes that JPEGs may have */, used = first->in_size;
+	uint32_t room = MIN(w->stack_max, part), jpegs = room;
 	struct queued_tile *queued, *next = TAILQ_FIRST(&w->queue);
 	enum error e;
 
+	if (bytes)
+		room = (uint32_t)MIN(room, MAX(STACK_BYTES / bytes, 1));
+	if (first->form)
+		jpegs = lane_jpeg_room(lane->lane, plan, first, &scans);
+	room = MIN(room, jpegs);
 	*count = 0;
 	if (!room || used > scans)
 		return report_flags(w, first, JPEG_FLAG_DEVICE);
@@ -635,18 +606,29 @@ static enum error finish_tiles(struct worker *w)
 /* Handles a message. The caller keeps the descriptors. */
 static enum error handle(struct worker *w, const struct message *message, const int *fds)
 {
+	struct queued_tile *tile;
+
 	switch ((enum message_type)message->type) {
 	case MSG_ARENA:
 		return add_arena(w, &message->arena, fds);
 	case MSG_ARENA_DROP:
-		return drop_arena(w, message->arena_drop.arena);
+		if (g_hash_table_remove(w->arenas, GUINT_TO_POINTER(message->arena_drop.arena)))
+			return ERR_OK;
+		log_error("unknown arena %u", message->arena_drop.arena);
+		return ERR_INTERNAL;
 	case MSG_PLAN:
 		return plans_add(&w->plans, &message->plan, fds[0]);
 	case MSG_PLAN_DROP:
 		plans_drop(&w->plans, message->plan_drop.plan);
 		return ERR_OK;
 	case MSG_TILE:
-		return queue_tile(w, &message->tile);
+		tile = object_add(OBJECT_TILE, malloc(sizeof *tile));
+		if (!tile)
+			return ERR_MEMORY;
+		*tile = (struct queued_tile){.message = message->tile, .since_ms = now_ms()};
+		TAILQ_INSERT_TAIL(&w->queue, tile, place);
+		w->queued++;
+		return ERR_OK;
 	default:
 		log_error("message %s is not for a device", message_name(message->type));
 		return ERR_INTERNAL;

@@ -58,17 +58,6 @@ struct kept {
 	int64_t used_ns; /* CLOCK_REALTIME, at the last use */
 };
 
-/* Removes an unfinished file whose writer is gone. */
-static void remove_unfinished(const struct cache *cache, const char *name)
-{
-	int fd = openat(cache->directory, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-
-	if (fd >= 0 && !flock(fd, LOCK_EX | LOCK_NB))
-		unlinkat(cache->directory, name, 0);
-	if (fd >= 0)
-		close(fd);
-}
-
 static int compare_used(const void *a, const void *b)
 {
 	const struct kept *x = a, *y = b;
@@ -91,8 +80,15 @@ static void trim(const struct cache *cache)
 		size_t digits = strspn(name, "0123456789abcdef");
 		struct kept kept;
 
-		if (digits == HEX - 1 && name[digits] == '.')
-			remove_unfinished(cache, name);
+		if (digits == HEX - 1 && name[digits] == '.') {
+			int file =
+			    openat(cache->directory, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+
+			if (file >= 0 && !flock(file, LOCK_EX | LOCK_NB)) /* its writer is gone */
+				unlinkat(cache->directory, name, 0);
+			if (file >= 0)
+				close(file);
+		}
 		if (digits != HEX - 1 || name[digits] ||
 		    fstatat(cache->directory, name, &status, AT_SYMLINK_NOFOLLOW) ||
 		    !S_ISREG(status.st_mode))
@@ -209,7 +205,7 @@ void cache_store(struct cache *cache, const char *key, const void *binary, size_
 	digest(binary, size, head.check, NULL);
 	snprintf(new_name, sizeof new_name, "%s.%ld", name, (long)getpid());
 	fd = openat(cache->directory, new_name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-	/* Locked until it has its final name: see remove_unfinished(). */
+	/* Locked until it has its final name: see trim(). */
 	written = fd >= 0 && !flock(fd, LOCK_EX) && file_write(fd, &head, sizeof head, 0) &&
 	          file_write(fd, binary, size, sizeof head);
 	if (!written || renameat(cache->directory, new_name, cache->directory, name)) {

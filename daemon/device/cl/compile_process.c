@@ -149,22 +149,6 @@ static bool reap(struct compile_process *p, bool *deadly)
 	return *deadly;
 }
 
-/* Waits until the last process has ended, so that only one runs at a time. */
-static bool settle_last(struct compile_process *p)
-{
-	struct pollfd stop = {.fd = p->stop_fd, .events = POLLIN};
-
-	stall_init(&p->stall, p->pid);
-	while (p->pid && waitpid(p->pid, NULL, WNOHANG) == 0) {
-		if (poll(&stop, 1, NAP_MS) > 0)
-			return false;
-		if (stall_look(&p->stall, false))
-			break; /* stopped by a signal: it ends when it is continued */
-	}
-	p->pid = 0;
-	return true;
-}
-
 /* Starts a process; false, logged, on failure. */
 static bool start(struct compile_process *p)
 {
@@ -179,11 +163,19 @@ static bool start(struct compile_process *p)
 	                      p->source->kernel_dir ? "--kernel-dir" : NULL,
 	                      p->source->kernel_dir,
 	                      NULL};
+	struct pollfd stop = {.fd = p->stop_fd, .events = POLLIN};
 	posix_spawn_file_actions_t actions;
 	int pair[2], code;
 
-	if (!settle_last(p))
-		return false;
+	/* Only one process runs at a time: the last must have ended. */
+	stall_init(&p->stall, p->pid);
+	while (p->pid && waitpid(p->pid, NULL, WNOHANG) == 0) {
+		if (poll(&stop, 1, NAP_MS) > 0)
+			return false;
+		if (stall_look(&p->stall, false))
+			break; /* stopped by a signal: it ends when it is continued */
+	}
+	p->pid = 0;
 	snprintf(platform, sizeof platform, "%u", device->platform);
 	snprintf(index, sizeof index, "%u", device->index);
 	code = socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) ? errno : 0;
@@ -276,22 +268,6 @@ static void look(int number)
 	errno = error;
 }
 
-/* Takes the lowest priority, which all threads of the driver inherit, and starts the timer. If
- * either fails, compiling slows down other work, but goes on. */
-static void become_patient(void)
-{
-	const struct sched_param none = {0};
-	const struct sigaction action = {.sa_handler = look, .sa_flags = SA_RESTART};
-	const struct itimerval turn = {{.tv_usec = TURN_MS * 1000}, {.tv_usec = TURN_MS * 1000}};
-
-	aside_until = mmap(NULL, PAGE, PROT_READ, MAP_SHARED, COMPILER_MEMORY, 0);
-	if (sched_setscheduler(0, SCHED_IDLE, &none))
-		log_warning("a compiler cannot take the lowest priority: %s", strerror(errno));
-	if (aside_until == MAP_FAILED || sigaction(SIGPROF, &action, NULL) ||
-	    setitimer(ITIMER_PROF, &turn, NULL))
-		log_warning("a compiler process cannot pause: %s", strerror(errno));
-}
-
 /* Answers one request; false if there are no more. The parent may not kill a process that takes too
  * long, so an alarm ends it. */
 static bool serve_one(const struct program_source *source)
@@ -319,6 +295,9 @@ static bool serve_one(const struct program_source *source)
 
 int compile_process_serve(bool patient, unsigned platform, unsigned index, const char *kernel_dir)
 {
+	const struct sched_param none = {0};
+	const struct sigaction action = {.sa_handler = look, .sa_flags = SA_RESTART};
+	const struct itimerval turn = {{.tv_usec = TURN_MS * 1000}, {.tv_usec = TURN_MS * 1000}};
 	struct device device = {0};
 	struct program_source source = {&device, kernel_dir, NULL};
 	const char *above = getenv("POCL_CACHE_DIR");
@@ -330,8 +309,17 @@ int compile_process_serve(bool patient, unsigned platform, unsigned index, const
 	/* PoCL starts a linker, which must not inherit these. */
 	fcntl(COMPILER_SOCKET, F_SETFD, FD_CLOEXEC);
 	fcntl(COMPILER_MEMORY, F_SETFD, FD_CLOEXEC);
-	if (patient)
-		become_patient();
+	if (patient) {
+		/* All threads of the driver inherit the priority. Without it or the timer
+		 * compiling slows down other work, but goes on. */
+		aside_until = mmap(NULL, PAGE, PROT_READ, MAP_SHARED, COMPILER_MEMORY, 0);
+		if (sched_setscheduler(0, SCHED_IDLE, &none))
+			log_warning("a compiler cannot take the lowest priority: %s",
+			            strerror(errno));
+		if (aside_until == MAP_FAILED || sigaction(SIGPROF, &action, NULL) ||
+		    setitimer(ITIMER_PROF, &turn, NULL))
+			log_warning("a compiler process cannot pause: %s", strerror(errno));
+	}
 	/* With POCL_KERNEL_CACHE=1 a program's path, which PoCL stores in the binary, depends on
 	 * its content and is not random. */
 	own = work_directory_make(above ? above : "/tmp", "convolved-compile-", directory,

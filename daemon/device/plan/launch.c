@@ -9,7 +9,6 @@
 #include <stddef.h>
 #include <sys/param.h>
 
-
 enum {
 	BLOCK_MIN = 32, /* see block_span() in common.cl */
 	EXTEND_PIXELS = 256,
@@ -53,20 +52,6 @@ static bool needs(const struct step *step, uint32_t need)
 	return variant_get(step->kernel)->needs & need;
 }
 
-/* Samples in the block of a work-item. The block and its reach must fit into local memory. */
-static uint32_t block_samples(const struct step *step, const struct device *device)
-{
-	uint64_t room, reach;
-
-	if (!needs(step, VARIANT_LOCAL))
-		return step->shape.x;
-	room = device->local_memory / sizeof(float) / variant_local_rows(step->kernel, step->shape);
-	reach = 2 * (uint64_t)step->radius_x * step->bands + 2 * VECTOR;
-	if (room >= reach + step->shape.x)
-		return step->shape.x;
-	return room < reach + BLOCK_MIN ? BLOCK_MIN : (uint32_t)(room - reach);
-}
-
 static bool is_classic(const struct step *step)
 {
 	return kernel_row(step->kernel)->origin == KERNEL_CLASSIC;
@@ -86,8 +71,16 @@ static struct region find_region(const struct step *step, const struct device *d
 	    .width = region_columns(step, tile),
 	    .rows = region_rows(step, tile),
 	};
-	uint32_t block = block_samples(step, device);
+	uint32_t block = step->shape.x; /* samples */
 
+	if (needs(step, VARIANT_LOCAL)) { /* the block and its reach must fit into local memory */
+		const uint64_t room = device->local_memory / sizeof(float) /
+		                      variant_local_rows(step->kernel, step->shape);
+		const uint64_t reach = 2 * (uint64_t)step->radius_x * step->bands + 2 * VECTOR;
+
+		if (room < reach + block)
+			block = room < reach + BLOCK_MIN ? BLOCK_MIN : (uint32_t)(room - reach);
+	}
 	region.samples = region.width * step->bands;
 	if (step->kernel == KERNEL_EXTEND)
 		region.blocks = region.width / EXTEND_PIXELS + 1;
@@ -160,17 +153,6 @@ static void set_source_of_points(struct arguments *a, const struct step *step)
 	else
 		y = 0;
 	set_place(a, &a->views[step->src], x, y, step->bands * pixel_type_size(step->src_type));
-}
-
-/* Bytes of local memory that a work-group of a separable kernel needs for its block. */
-static size_t scratch_size(const struct step *step, const struct region *region)
-{
-	/* block_span() rounds both ends, so a block can be 15 samples larger than its share. */
-	size_t block = howmany(region->samples, region->blocks) + VECTOR;
-	size_t reach = 2 * (size_t)step->radius_x * step->bands;
-
-	return (block + reach + VECTOR - 1) / VECTOR * VECTOR *
-	       variant_local_rows(step->kernel, step->shape) * sizeof(float);
 }
 
 /* An argument that a step has beyond its regions: a member, or what follows from some. */
@@ -370,19 +352,6 @@ static cl_int fill_source(const struct step *step, const struct view *src, const
 	return code;
 }
 
-/* Sets the source as an image object. */
-static void set_source_image(struct arguments *a, const struct step *step, const struct view *src,
-                             const cl_int4 *reach, const struct device *device,
-                             cl_command_queue queue, struct images *images)
-{
-	const cl_int origin[2] = {-reach->s[0], -reach->s[1]};
-
-	if (!a->code && !src->image)
-		a->code = fill_source(step, src, reach, device, queue, &images->source);
-	set(a, sizeof(cl_mem), src->image ? &src->image : &images->source);
-	set(a, sizeof origin, origin);
-}
-
 /* Bytes from the start of a view's buffer to the first pixel of the region that a step writes. */
 static size_t target_offset(const struct step *step, const struct view *dst)
 {
@@ -408,29 +377,24 @@ static void set_target_image(struct arguments *a, const struct step *step, const
 	set(a, sizeof place, place);
 }
 
-/* Multiply-adds of a step. If its kernel does several operations, the largest number. */
-static double step_work(const struct step *step, const struct region *region)
-{
-	const uint32_t operations = kernel_row(step->kernel)->operations;
-	double terms = operations ? 0 : HELPER_TERMS;
-
-	for (enum operation_kind kind = 0; kind < OPERATIONS; kind++)
-		if (operations >> kind & 1)
-			terms = fmax(terms, operation_terms(kind, step->radius_x, step->radius_y));
-	return terms * region->samples * region->rows;
-}
-
 /* Chooses how many pieces there are, across and down. Each has at least one group for each thread
  * that a launch runs on, so that none is idle. Tests cut as much as possible. */
 static void cut(const struct region *region, uint32_t threads, struct launch *l)
 {
 	const struct device *device = l->device;
+	const struct step *step = &l->step;
+	const uint32_t operations = kernel_row(step->kernel)->operations;
 	const uint32_t own = device->serial || device->in_test ? 1 : MAX(device->units, 1);
-	const double work = step_work(&l->step, region) / own;
-	const double spread = device->serial ? fmin(work / piece_min, threads) : 0;
-	const double wanted = fmax(work / piece_max, spread);
+	double terms = operations ? 0 : HELPER_TERMS, work, spread, wanted;
 	size_t count = l->groups[0] * l->groups[1] / own;
 
+	/* If the kernel does several operations, the one with the most work counts. */
+	for (enum operation_kind kind = 0; kind < OPERATIONS; kind++)
+		if (operations >> kind & 1)
+			terms = fmax(terms, operation_terms(kind, step->radius_x, step->radius_y));
+	work = terms * region->samples * region->rows / own;
+	spread = device->serial ? fmin(work / piece_min, threads) : 0;
+	wanted = fmax(work / piece_max, spread);
 	if ((double)count > wanted && !device->in_test)
 		count = (size_t)wanted;
 	if (spread >= threads) /* so many for each */
@@ -481,21 +445,6 @@ static cl_int enqueue(const struct launch *l, uint32_t piece, uint32_t tiles,
 	                              global, local, 0, NULL, event);
 }
 
-/* Copies what a kernel has written to an image of this launch to the target. */
-static cl_int enqueue_copy_back(const struct step *step, const struct view *dst,
-                                const struct region *region, const struct images *images,
-                                cl_command_queue queue)
-{
-	const size_t pixel = step->bands * pixel_type_size(step->dst_type);
-	const size_t zero[3] = {0, 0, 0}, size[3] = {region->width, region->rows, 1};
-	const struct rows from = {images->packed, 0, region->width * pixel},
-	                  target = {dst->buffer, target_offset(step, dst), dst->pitch};
-	cl_int code = clEnqueueCopyImageToBuffer(queue, images->target, images->packed, zero, size,
-	                                         0, 0, NULL, NULL);
-
-	return code ? code : copy_rows(queue, &from, &target, from.pitch, region->rows, NULL);
-}
-
 static void set_region_view(struct arguments *a, const struct step *step, bool dst)
 {
 	const struct view *view = &a->views[dst ? step->dst : step->src];
@@ -534,12 +483,19 @@ static void set_arguments(struct arguments *a, const struct step *step, const st
 	                   (cl_int)(region->rows - 1 + step->radius_y)}};
 	if (step->reach)
 		reach = *step->reach;
-	if (needs(step, VARIANT_IMAGE))
-		set_source_image(a, step, &a->views[step->src], &reach, device, queue, images);
-	else if (is_of_lattice(step))
+	if (needs(step, VARIANT_IMAGE)) {
+		const struct view *src = &a->views[step->src];
+		const cl_int origin[2] = {-reach.s[0], -reach.s[1]};
+
+		if (!a->code && !src->image)
+			a->code = fill_source(step, src, &reach, device, queue, &images->source);
+		set(a, sizeof(cl_mem), src->image ? &src->image : &images->source);
+		set(a, sizeof origin, origin);
+	} else if (is_of_lattice(step)) {
 		set_source_of_points(a, step);
-	else if (!in_place)
+	} else if (!in_place) {
 		set_region_view(a, step, false);
+	}
 	if (needs(step, VARIANT_TARGET_IMAGE))
 		set_target_image(a, step, &a->views[step->dst], region, device, images);
 	else
@@ -551,8 +507,15 @@ static void set_arguments(struct arguments *a, const struct step *step, const st
 	if (needs(step, VARIANT_PLACE))
 		set_image_place(a, step, stack);
 	set_listed(a, step);
-	if (needs(step, VARIANT_LOCAL))
-		set(a, scratch_size(step, region), NULL);
+	if (needs(step, VARIANT_LOCAL)) {
+		/* block_span() rounds both ends, so a block can be 15 samples larger than its
+		 * share. */
+		const size_t samples = howmany(region->samples, region->blocks) + VECTOR +
+		                       2 * (size_t)step->radius_x * step->bands;
+		const uint32_t rows = variant_local_rows(step->kernel, step->shape);
+
+		set(a, roundup(samples, (size_t)VECTOR) * rows * sizeof(float), NULL);
+	}
 	if (is_classic(step))
 		set(a, sizeof reach, &reach);
 	if (step->kernel == KERNEL_SEP_TWO_PASS)
@@ -579,8 +542,18 @@ cl_int launch_step(const struct step *step, const struct device *device, const s
 	count_groups(step, &region, whole.groups);
 	if (!a.code)
 		a.code = enqueue(&whole, 0, tiles, queue, event);
-	if (!a.code && images.target)
-		a.code = enqueue_copy_back(step, &views[step->dst], &region, &images, queue);
+	if (!a.code && images.target) {
+		const size_t zero[3] = {0, 0, 0}, size[3] = {region.width, region.rows, 1};
+		const size_t row = step->bands * pixel_type_size(step->dst_type) * region.width;
+		const struct view *dst = &views[step->dst];
+		const struct rows from = {images.packed, 0, row},
+		                  to = {dst->buffer, target_offset(step, dst), dst->pitch};
+
+		a.code = clEnqueueCopyImageToBuffer(queue, images.target, images.packed, zero, size,
+		                                    0, 0, NULL, NULL);
+		if (!a.code)
+			a.code = copy_rows(queue, &from, &to, row, region.rows, NULL);
+	}
 	/* The driver keeps them until they are used. */
 	object_release(OBJECT_IMAGE, images.source);
 	object_release(OBJECT_IMAGE, images.target);

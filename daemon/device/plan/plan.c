@@ -379,33 +379,29 @@ static enum error add_both(struct builder *b, const struct operation *op, bool l
 	return e ? e : add_filter(b, &second, 0, keep, 0);
 }
 
-/* Adds the smallest values, which it leaves in b->busy, then the largest, from the same pixels. */
-static enum error add_range(struct builder *b, const struct operation *op, uint32_t keep)
-{
-	const struct operation smallest = operation_extreme(op, false);
-	const struct operation largest = operation_extreme(op, true);
-	const enum place original = b->at;
-	enum error e;
-
-	b->busy = original;
-	e = add_filter(b, &smallest, 0, keep, 0);
-	b->busy = b->at;
-	b->at = original;
-	return e ? e : add_filter(b, &largest, 0, keep, 0);
-}
-
 /* Adds extremes, and if they are not the result the difference of the last and b->busy. */
 static enum error add_morphology(struct builder *b, const struct operation *op, uint32_t keep)
 {
 	const enum morphology what = op->morphology;
+	const enum place original = b->at;
 	struct step step;
 	enum error e;
 
 	if (what == MORPHOLOGY_OPEN || what == MORPHOLOGY_CLOSE)
 		return add_both(b, op, what == MORPHOLOGY_CLOSE, keep);
-	b->busy = b->at;
-	e = what == MORPHOLOGY_GRADIENT ? add_range(b, op, keep)
-	                                : add_both(b, op, what == MORPHOLOGY_BLACKHAT, keep);
+	b->busy = original;
+	if (what == MORPHOLOGY_GRADIENT) { /* both extremes of the same pixels */
+		const struct operation smallest = operation_extreme(op, false);
+		const struct operation largest = operation_extreme(op, true);
+
+		e = add_filter(b, &smallest, 0, keep, 0);
+		b->busy = b->at;
+		b->at = original;
+		if (!e)
+			e = add_filter(b, &largest, 0, keep, 0);
+	} else {
+		e = add_both(b, op, what == MORPHOLOGY_BLACKHAT, keep);
+	}
 	step = begin_last(b, KERNEL_SUBTRACT, b->busy, b->type, keep);
 	b->busy = PLACE_IN;
 	step.reverse = what == MORPHOLOGY_TOPHAT;
@@ -549,23 +545,6 @@ static enum error add_call(struct builder *b, const struct filter_call *call, ui
 	return e;
 }
 
-/* Adds the step that keeps the original pixels, which nothing overwrites, outside the regions. */
-static enum error add_blend(struct builder *b)
-{
-	const struct regions *regions = &b->chain->regions;
-	struct step step = begin_last(b, KERNEL_BLEND, PLACE_IN, b->type, 0);
-	enum error e = weights_new_shapes(programs_device(b->programs), chain_shapes(b->chain),
-	                                  regions->count, &step.weights);
-
-	step.shapes = regions->count;
-	step.feather = regions->feather;
-	step.invert = regions->invert;
-	step.alpha = b->image->alpha;
-	if (!e)
-		add_general(b, &step);
-	return e;
-}
-
 /* Fills in the steps of a plan that has its chain and image. */
 static enum error make_steps(struct builder *b)
 {
@@ -592,8 +571,19 @@ static enum error make_steps(struct builder *b)
 	}
 	if (!e)
 		convert_to(b, false);
-	if (!e && chain->regions.count)
-		e = add_blend(b);
+	if (!e && chain->regions.count) {
+		/* Outside the regions it keeps the original pixels, which nothing overwrites. */
+		struct step blend = begin_last(b, KERNEL_BLEND, PLACE_IN, b->type, 0);
+
+		blend.shapes = chain->regions.count;
+		blend.feather = chain->regions.feather;
+		blend.invert = chain->regions.invert;
+		blend.alpha = b->image->alpha;
+		e = weights_new_shapes(programs_device(b->programs), chain_shapes(chain),
+		                       blend.shapes, &blend.weights);
+		if (!e)
+			add_general(b, &blend);
+	}
 	if (!e && !b->asked && chain->variant != VARIANT_ANY)
 		e = ERR_BAD_PARAMETER;
 	if (e)

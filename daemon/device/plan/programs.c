@@ -167,20 +167,6 @@ static struct entry *next_of(const struct programs *p, bool urgent, unsigned mak
 	return next;
 }
 
-/* The next program for a maker. If the patient compiler makes no progress (a busy machine may give
- * it no processor time at all), the urgent maker makes one of its programs. */
-static struct entry *next_for(const struct programs *p, const struct making *m)
-{
-	struct entry *next = is_patient(m) ? next_of(p, false, 0) : next_of(p, true, 1);
-	const bool starved = p->making[PATIENT].maker.compiler && p->built.pending &&
-	                     now_ns() - p->patient_ns > STARVED_MS * UINT64_C(1000000);
-
-	if (next || !m->maker.compiler || !starved)
-		return next;
-	next = next_of(p, false, 0);
-	return next ? next : next_of(p, false, 1);
-}
-
 static void announce(const struct programs *p)
 {
 	const uint64_t one = 1;
@@ -225,20 +211,6 @@ static void settle(struct programs *p, struct entry *e, enum program_state state
 	          state != PROGRAM_READY ? "not available"
 	          : cached               ? "loaded"
 	                                 : "compiled");
-}
-
-/* Records a failure. A general program that no tile waits for is only marked as not wanted: a tile
- * that needs it makes it wanted again. refused: a compiler process could not compile it. */
-static void fail(struct programs *p, struct entry *e, bool refused)
-{
-	if (!e->general || e->urgent) {
-		settle(p, e, e->general && refused ? PROGRAM_REFUSED : PROGRAM_FAILED, false);
-		return;
-	}
-	e->wanted = false;
-	p->patient_ns = e->settled_ns = now_ns();
-	p->built.failed++;
-	count_pending(p, e, -1);
 }
 
 /* Makes an entry's product, unless another maker has. True if the entry is ready. The lock is held
@@ -315,8 +287,16 @@ static void make(struct making *m, struct entry *e)
 		p->built.compiling--;
 		if (!made && environment_is_lost())
 			_exit(1); /* the next worker's driver gets another directory */
-		if (!made && is_its(m, e))
-			fail(p, e, refused);
+		if (!made && is_its(m, e) && e->general && !e->urgent) {
+			/* No tile waits for it: one that needs it makes it wanted again. */
+			e->wanted = false;
+			p->patient_ns = e->settled_ns = now_ns();
+			p->built.failed++;
+			count_pending(p, e, -1);
+		} else if (!made && is_its(m, e)) {
+			settle(p, e, e->general && refused ? PROGRAM_REFUSED : PROGRAM_FAILED,
+			       false);
+		}
 	}
 	e->makers--;
 	step_release(&recipe.like);
@@ -334,8 +314,16 @@ static void *run(void *data)
 		log_debug("cannot lower the priority of compiling");
 	pthread_mutex_lock(&p->lock);
 	while (!p->stop) {
-		struct entry *e = next_for(p, m);
+		struct entry *e = is_patient(m) ? next_of(p, false, 0) : next_of(p, true, 1);
 
+		/* If the patient compiler makes no progress (a busy machine may give it no
+		 * processor time at all), the urgent maker makes one of its programs. */
+		if (!e && m->maker.compiler && p->making[PATIENT].maker.compiler &&
+		    p->built.pending && now_ns() - p->patient_ns > STARVED_MS * UINT64_C(1000000)) {
+			e = next_of(p, false, 0);
+			if (!e)
+				e = next_of(p, false, 1);
+		}
 		if (e) {
 			make(m, e);
 			last = now_ns();
@@ -395,27 +383,11 @@ static enum error add_general(struct programs *p, const char *file, enum kernel 
 	return ERR_OK;
 }
 
-/* Lists the programs of the general kernels, most needed first: bytes are the most frequent type,
- * and images with alpha need floats. Then those of JPEG. */
-static enum error list_general(struct programs *p)
-{
-	static const enum pixel_type types[PIXEL_TYPES] = {PIXEL_U8, PIXEL_F32, PIXEL_U16};
-	enum error e = ERR_OK;
-
-	for (int i = 0; i < PIXEL_TYPES; i++)
-		for (enum kernel k = 0; !e && k < KERNELS; k++)
-			if (variant_is_general(k) &&
-			    !find_general(p, variant_get(k)->file, types[i]))
-				e = add_general(p, variant_get(k)->file, k, types[i]);
-	for (int i = 0; !e && i < JPEG_FILES; i++)
-		e = add_general(p, jpeg_files[i], KERNELS, PIXEL_U8);
-	return e;
-}
-
 enum error programs_new(struct programs **programs, const struct device *device,
                         const char *kernel_dir, const char *cache_dir, uint64_t cache_size,
                         int notify_fd)
 {
+	static const enum pixel_type types[PIXEL_TYPES] = {PIXEL_U8, PIXEL_F32, PIXEL_U16};
 	struct programs *p = calloc(1, sizeof *p);
 	pthread_condattr_t clock;
 	enum error e;
@@ -435,7 +407,16 @@ enum error programs_new(struct programs **programs, const struct device *device,
 	p->stop_fd = eventfd(0, EFD_CLOEXEC);
 	p->source = (struct program_source){device, kernel_dir, cache_open(cache_dir, cache_size)};
 	atomic_store(&p->quiet_ns, now_ns() + QUIET_MS * UINT64_C(1000000));
-	e = p->stop_fd < 0 ? ERR_MEMORY : list_general(p);
+	e = p->stop_fd < 0 ? ERR_MEMORY : ERR_OK;
+	/* Most needed first: bytes are the most frequent type, and images with alpha need floats.
+	 * Then those of JPEG. */
+	for (int i = 0; i < PIXEL_TYPES; i++)
+		for (enum kernel k = 0; !e && k < KERNELS; k++)
+			if (variant_is_general(k) &&
+			    !find_general(p, variant_get(k)->file, types[i]))
+				e = add_general(p, variant_get(k)->file, k, types[i]);
+	for (int i = 0; !e && i < JPEG_FILES; i++)
+		e = add_general(p, jpeg_files[i], KERNELS, PIXEL_U8);
 	for (int i = 0; !e && i < MAKERS; i++) {
 		/* NVIDIA's driver is slow to start: compile urgent programs in this process. */
 		bool separate_compiler =
@@ -496,21 +477,6 @@ void programs_free(struct programs **programs)
 	*programs = NULL;
 }
 
-static struct entry *find_special(struct programs *p, const struct step *step, const char *options)
-{
-	struct entry *e;
-
-	for (e = TAILQ_FIRST(&p->specials); e; e = TAILQ_NEXT(e, link))
-		if (e->recipe.kernel == step->kernel && e->recipe.type == step->program &&
-		    !strcmp(e->recipe.options, options))
-			break;
-	if (e && e->state != PROGRAM_PENDING) { /* pending ones keep their order */
-		TAILQ_REMOVE(&p->specials, e, link);
-		TAILQ_INSERT_HEAD(&p->specials, e, link);
-	}
-	return e;
-}
-
 void programs_limit(struct programs *programs, uint32_t max)
 {
 	programs->max = max;
@@ -529,29 +495,24 @@ static void forget(struct programs *p, struct entry *e)
 	entry_free(&p->specials, e);
 }
 
-/* True if a plan's step or the tuner uses the kernel. */
-static bool in_use(const struct entry *e)
-{
-	cl_kernel function = e->product.function[e->recipe.kernel];
-	cl_uint holders = 0;
-
-	if (function)
-		clGetKernelInfo(function, CL_KERNEL_REFERENCE_COUNT, sizeof holders, &holders,
-		                NULL);
-	return holders > 1;
-}
-
 /* Removes the least recently used special program that is neither pending nor in use. One in use
  * must stay: a second copy would share its files. False if there is none. */
 static bool forget_oldest(struct programs *p)
 {
 	struct entry *e;
 
-	for (e = TAILQ_LAST(&p->specials, entries); e; e = TAILQ_PREV(e, entries, link))
-		if (e->state != PROGRAM_PENDING && !e->makers && !in_use(e)) {
+	for (e = TAILQ_LAST(&p->specials, entries); e; e = TAILQ_PREV(e, entries, link)) {
+		cl_kernel function = e->product.function[e->recipe.kernel];
+		cl_uint holders = 0; /* this one, plans' steps and the tuner */
+
+		if (function)
+			clGetKernelInfo(function, CL_KERNEL_REFERENCE_COUNT, sizeof holders,
+			                &holders, NULL);
+		if (e->state != PROGRAM_PENDING && !e->makers && holders <= 1) {
 			forget(p, e);
 			return true;
 		}
+	}
 	return false;
 }
 
@@ -563,9 +524,10 @@ void programs_trim(struct programs *p)
 	pthread_mutex_unlock(&p->lock);
 }
 
-/* True if the current client may request one more compilation. An urgent one displaces the newest
- * that is not, if too many are pending; that will be requested again. */
-static bool may_ask(struct programs *p, bool urgent)
+/* Requests a compilation; NULL if the current client may not request one more. An urgent one
+ * displaces the newest that is not, if too many are pending; that will be requested again. */
+static struct entry *add_special(struct programs *p, const struct step *step, const char *options,
+                                 bool urgent)
 {
 	struct entry *e;
 	unsigned own = 0;
@@ -573,7 +535,7 @@ static bool may_ask(struct programs *p, bool urgent)
 	for (e = TAILQ_FIRST(&p->specials); e; e = TAILQ_NEXT(e, link))
 		own += e->state == PROGRAM_PENDING && e->client == p->client;
 	if (p->client && own >= PENDING_SHARE)
-		return false;
+		return NULL;
 	if (urgent && p->pending >= PENDING_MAX) {
 		for (e = TAILQ_FIRST(&p->specials); e; e = TAILQ_NEXT(e, link))
 			if (e->state == PROGRAM_PENDING && !e->urgent && !e->makers)
@@ -581,13 +543,9 @@ static bool may_ask(struct programs *p, bool urgent)
 		if (e)
 			forget(p, e);
 	}
-	return p->pending < PENDING_MAX;
-}
-
-static struct entry *add_special(struct programs *p, const struct step *step, const char *options)
-{
-	struct entry *e = calloc(1, sizeof *e);
-
+	if (p->pending >= PENDING_MAX)
+		return NULL;
+	e = calloc(1, sizeof *e);
 	if (!e)
 		return NULL;
 	while (p->count >= p->max && forget_oldest(p))
@@ -645,9 +603,16 @@ enum program_state programs_find(struct programs *p, struct step *step, bool urg
 		e = find_general(p, variant_get(step->kernel)->file, step->program);
 	} else {
 		write_options(step, options);
-		e = find_special(p, step, options);
-		if (!e && may_ask(p, urgent))
-			e = add_special(p, step, options);
+		for (e = TAILQ_FIRST(&p->specials); e; e = TAILQ_NEXT(e, link))
+			if (e->recipe.kernel == step->kernel && e->recipe.type == step->program &&
+			    !strcmp(e->recipe.options, options))
+				break;
+		if (e && e->state != PROGRAM_PENDING) { /* pending ones keep their order */
+			TAILQ_REMOVE(&p->specials, e, link);
+			TAILQ_INSERT_HEAD(&p->specials, e, link);
+		}
+		if (!e)
+			e = add_special(p, step, options, urgent);
 	}
 	if (e) {
 		want(p, e, urgent);

@@ -99,18 +99,6 @@ static union step_limit limit_of(double limit, enum pixel_type program)
 	return (union step_limit){.real = (float)(program == PIXEL_U8 ? square : limit)};
 }
 
-/* Places the plane of bits: what is missing of it is on both sides alike. */
-static void fill_plane(struct step *step, const struct operation *op)
-{
-	const cl_int width = (cl_int)op->plane_width, height = (cl_int)op->plane_height;
-
-	step->plane.words = 2 * ((op->plane_width + 63) / 64);
-	step->plane.width = width;
-	step->plane.height = height;
-	step->plane.x = ((cl_int)step->image_width - width) / 2;
-	step->plane.y = ((cl_int)step->image_height - height) / 2;
-}
-
 /* Work-items share a block of pixelate where it is wide enough for a power of two of them. */
 static void fill_blocks(struct step *step)
 {
@@ -162,7 +150,12 @@ enum error step_fill(const struct device *device, const struct work *work, struc
 		step->high = limit_of(op->high * full, step->program);
 	}
 	if (op->kind == OPERATION_EDGES) {
-		fill_plane(step, op);
+		step->plane.words = 2 * ((op->plane_width + 63) / 64);
+		step->plane.width = (cl_int)op->plane_width;
+		step->plane.height = (cl_int)op->plane_height;
+		/* As much is missing of the plane on one side as on the other. */
+		step->plane.x = ((cl_int)step->image_width - step->plane.width) / 2;
+		step->plane.y = ((cl_int)step->image_height - step->plane.height) / 2;
 		return weights_new_plane(device, op, &step->weights);
 	}
 	if (op->kind == OPERATION_LUT) {

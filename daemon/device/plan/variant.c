@@ -130,20 +130,6 @@ static bool is_box(const struct operation *op)
 	return op->offset == 0;
 }
 
-/* True if the kernel is exact enough. Plain float sums suffice for most coefficients, compensated
- * sums for all; half floats have an error bound of their own. */
-static bool exact_enough(enum kernel kernel, const struct work *work)
-{
-	const struct operation *op = work->operation;
-	const enum weights weights = variants[kernel].weights;
-
-	if (variants[kernel].needs & VARIANT_EXACT)
-		return half_error_bound(kernel, op) < 1;
-	if (weights != WEIGHTS_PADDED && weights != WEIGHTS_PLAIN)
-		return true;
-	return !needs_compensation(op, work->image_type, work->alpha) || !can_compensate(op);
-}
-
 /* True if a gradient's weights are integers, so small that sums of bytes fit signed 16 bits. */
 static bool smooth_is_whole(const struct operation *op)
 {
@@ -303,12 +289,13 @@ bool variant_applies(enum kernel kernel, const struct work *work, const struct d
                      bool asked_for)
 {
 	const struct kernel_row *row = kernel_row(kernel);
+	const struct variant *variant = &variants[kernel];
 	const struct operation *op = work->operation;
 	struct shape shapes[SHAPES_MAX];
 
 	if (!(row->operations & 1u << op->kind) || !(row->types & 1u << work->type) ||
 	    !(row->bands & 1u << work->bands) || op->radius_x > row->radius ||
-	    op->radius_y > row->radius || work->width * work->bands < variants[kernel].samples_min)
+	    op->radius_y > row->radius || work->width * work->bands < variant->samples_min)
 		return false;
 	if (row->origin == KERNEL_CLASSIC && !classic_applies(kernel, work, device))
 		return false;
@@ -317,10 +304,17 @@ bool variant_applies(enum kernel kernel, const struct work *work, const struct d
 	if (!asked_for && (row->origin == KERNEL_CLASSIC || !shaped_for(kernel, device) ||
 	                   is_hopeless(kernel, work)))
 		return false;
-	return (row->device != KERNEL_FOR_ONLY_NVIDIA || device->nvidia) &&
-	       (shaped_for(kernel, device) || (device->in_test && row->device != KERNEL_FOR_CPU)) &&
-	       variant_shapes(kernel, work, device, shapes) > 0 &&
-	       has_what_it_needs(variants[kernel].needs, work) && exact_enough(kernel, work);
+	if ((row->device == KERNEL_FOR_ONLY_NVIDIA && !device->nvidia) ||
+	    (!shaped_for(kernel, device) && (!device->in_test || row->device == KERNEL_FOR_CPU)) ||
+	    !variant_shapes(kernel, work, device, shapes) ||
+	    !has_what_it_needs(variant->needs, work))
+		return false;
+	/* Half floats have an error bound of their own; plain float sums suffice for most
+	 * coefficients, compensated sums for all. */
+	if (variant->needs & VARIANT_EXACT)
+		return half_error_bound(kernel, op) < 1;
+	return (variant->weights != WEIGHTS_PADDED && variant->weights != WEIGHTS_PLAIN) ||
+	       !needs_compensation(op, work->image_type, work->alpha) || !can_compensate(op);
 }
 
 /* The first kernel of an origin that applies, or KERNELS. */
