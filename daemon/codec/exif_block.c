@@ -220,29 +220,22 @@ static void set_number(ExifData *data, ExifIfd directory, ExifTag tag, bool rati
 	}
 }
 
-/* The least that the standard demands of a JPEG's, but for what is set in any. */
-static ExifData *new_block(void)
-{
-	ExifData *data = exif_data_new();
-
-	if (!data)
-		return NULL;
-	exif_data_set_byte_order(data, EXIF_BYTE_ORDER_INTEL);
-	add_demanded(data);
-	find_or_add(data, EXIF_IFD_0, EXIF_TAG_YCBCR_POSITIONING);
-	find_or_add(data, EXIF_IFD_EXIF, EXIF_TAG_COMPONENTS_CONFIGURATION);
-	return data;
-}
-
 uint8_t *exif_block_write(ExifData *block, const struct image *image, const struct resolution *r,
                           size_t *size)
 {
-	ExifData *data = block ? block : new_block();
+	ExifData *data = block ? block : exif_data_new();
 	unsigned char *bytes = NULL;
 	unsigned length = 0;
 
 	if (!data)
 		return NULL;
+	if (!block) {
+		/* The least that the standard demands of a JPEG's, but for what is set in any. */
+		exif_data_set_byte_order(data, EXIF_BYTE_ORDER_INTEL);
+		add_demanded(data);
+		find_or_add(data, EXIF_IFD_0, EXIF_TAG_YCBCR_POSITIONING);
+		find_or_add(data, EXIF_IFD_EXIF, EXIF_TAG_COMPONENTS_CONFIGURATION);
+	}
 	set_number(data, EXIF_IFD_0, EXIF_TAG_X_RESOLUTION, true, r->x * per_mm[r->unit]);
 	set_number(data, EXIF_IFD_0, EXIF_TAG_Y_RESOLUTION, true, r->y * per_mm[r->unit]);
 	set_number(data, EXIF_IFD_0, EXIF_TAG_RESOLUTION_UNIT, false, r->unit);

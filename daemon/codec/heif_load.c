@@ -147,17 +147,6 @@ static enum heif_colorspace wanted_colours(const struct heif_image_handle *handl
 #endif
 }
 
-/* True if samples are of 16 to 235, of 8 bits. */
-static bool is_limited(const struct heif_image *image)
-{
-	struct heif_color_profile_nclx *colours = NULL;
-	bool limited = !heif_image_get_nclx_color_profile(image, &colours).code && colours &&
-	               !colours->full_range_flag;
-
-	heif_nclx_color_profile_free(colours);
-	return limited;
-}
-
 /* full: the image's full scale. */
 static bool open_plane(struct plane *plane, const struct heif_image *image,
                        enum heif_channel channel, bool limited, uint32_t full)
@@ -191,10 +180,14 @@ static bool open_planes(struct picture *p, const VipsImage *out)
 	static const enum heif_channel colours[COLOURS] = {heif_channel_R, heif_channel_G,
 	                                                   heif_channel_B};
 	const bool grey = heif_image_get_colorspace(p->image) == heif_colorspace_monochrome;
-	const bool limited = grey && is_limited(p->image);
+	struct heif_color_profile_nclx *nclx = NULL;
+	/* Samples are of 16 to 235, of 8 bits. */
+	const bool limited = grey && !heif_image_get_nclx_color_profile(p->image, &nclx).code &&
+	                     nclx && !nclx->full_range_flag;
 	const uint32_t full = out->BandFmt == VIPS_FORMAT_UCHAR ? UINT8_MAX : UINT16_MAX;
 	bool there = true;
 
+	heif_nclx_color_profile_free(nclx);
 	for (int i = 0; there && i < out->Bands; i++) {
 		const enum heif_channel channel = i == COLOURS ? heif_channel_Alpha
 		                                  : grey       ? heif_channel_Y

@@ -103,22 +103,11 @@ static void write_rows(struct encoding *e)
 		jpeg_finish_compress(&e->libjpeg);
 }
 
-/* libjpeg writes the header with the first row, and codes nothing before it has a row of MCUs. */
-static void write_scan(struct encoding *e)
-{
-	static const uint8_t end[] = {0xFF, JPEG_EOI};
-	JSAMPROW samples = allocate_row(e);
-
-	memset(samples, 0, image_row_size(&e->answer->output->image));
-	jpeg_write_scanlines(&e->libjpeg, &samples, 1);
-	end_file(&e->libjpeg);
-	write_bytes(e, e->answer->scan->at, e->answer->scan->size);
-	write_bytes(e, end, sizeof end);
-}
-
 static void encode(void *context)
 {
+	static const uint8_t end[] = {0xFF, JPEG_EOI};
 	struct encoding *e = context;
+	JSAMPROW blank;
 
 	jpeg_create_compress(&e->libjpeg);
 	e->destination = (struct jpeg_destination_mgr){.init_destination = use_buffer,
@@ -129,10 +118,18 @@ static void encode(void *context)
 	set_coding(e);
 	jpeg_start_compress(&e->libjpeg, TRUE);
 	jpeg_metadata_write(e->answer->metadata, &e->libjpeg);
-	if (e->answer->scan)
-		write_scan(e);
-	else
+	if (!e->answer->scan) {
 		write_rows(e);
+		return;
+	}
+	/* libjpeg writes the header with the first row, and codes nothing before it has a row of
+	 * MCUs. */
+	blank = allocate_row(e);
+	memset(blank, 0, image_row_size(&e->answer->output->image));
+	jpeg_write_scanlines(&e->libjpeg, &blank, 1);
+	end_file(&e->libjpeg);
+	write_bytes(e, e->answer->scan->at, e->answer->scan->size);
+	write_bytes(e, end, sizeof end);
 }
 
 /* libvips writes an answer that it has to convert. */

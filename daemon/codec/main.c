@@ -124,27 +124,22 @@ static enum error send_done(const struct worker *worker, const struct message_jo
 	return wire_send(worker->place.socket, &message, NULL);
 }
 
-/* A second job, or a job before the arena, is an error of the front. */
-static enum error begin_job(struct worker *worker, const struct message_job *message,
-                            const int fds[2])
-{
-	struct message_job_done done;
-
-	if (worker->job || !worker->place.arena.in || message->arena != worker->place.arena_number)
-		return ERR_INTERNAL;
-	return job_start(&worker->job, &worker->place, message, fds, &done)
-	           ? send_done(worker, &done)
-	           : ERR_OK;
-}
-
 static enum error handle_message(struct worker *worker, const struct message *message,
                                  const int *fds)
 {
+	struct message_job_done done;
+
 	switch (message->type) {
 	case MSG_ARENA:
 		return map_arena(worker, &message->arena, fds);
 	case MSG_JOB:
-		return begin_job(worker, &message->job, fds);
+		/* A second job, or a job before the arena, is an error of the front. */
+		if (worker->job || !worker->place.arena.in ||
+		    message->job.arena != worker->place.arena_number)
+			return ERR_INTERNAL;
+		return job_start(&worker->job, &worker->place, &message->job, fds, &done)
+		           ? send_done(worker, &done)
+		           : ERR_OK;
 	case MSG_WHOLE:
 	case MSG_ANSWER:
 	case MSG_TILE_DONE:

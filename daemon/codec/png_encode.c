@@ -109,19 +109,6 @@ static size_t pack_fast(struct encoding *e, const uint8_t *from, size_t size, ui
 	return isal_deflate_stateless(s) == COMP_OK && !s->avail_in ? s->total_out : 0;
 }
 
-/* Makes the compressor if it is the first time: photographs need none. Drawings gain by a level
- * more, and take hardly longer. */
-static size_t pack_whole(struct encoding *e, bool filtered, const uint8_t *from, size_t size,
-                         uint8_t *to)
-{
-	struct libdeflate_compressor **c = &e->compressor[filtered];
-	const int more = !filtered && e->level && e->level < 9;
-
-	if (!*c)
-		*c = libdeflate_alloc_compressor(e->level + more);
-	return *c ? libdeflate_deflate_compress(*c, from, size, to, e->packed_size) : 0;
-}
-
 /* Deflates bytes that need none before them, to packed_size at most. More of a stream may follow
  * them unless they are its last. 0: no memory, or no room. */
 static size_t pack(struct encoding *e, const struct way *way, const uint8_t *from, size_t size,
@@ -132,12 +119,19 @@ static size_t pack(struct encoding *e, const struct way *way, const uint8_t *fro
 	              .avail_in = (uInt)size,
 	              .next_out = to,
 	              .avail_out = (uInt)e->packed_size};
+	struct libdeflate_compressor **c = &e->compressor[way->filtered];
 	int status;
 
 	if (way->fast)
 		return pack_fast(e, from, size, to, last);
-	if (e->whole && way->strategy == Z_DEFAULT_STRATEGY)
-		return pack_whole(e, way->filtered, from, size, to);
+	if (e->whole && way->strategy == Z_DEFAULT_STRATEGY) {
+		/* Drawings gain by a level more, and take hardly longer. */
+		const int more = !way->filtered && e->level && e->level < 9;
+
+		if (!*c) /* the first time: photographs need none */
+			*c = libdeflate_alloc_compressor(e->level + more);
+		return *c ? libdeflate_deflate_compress(*c, from, size, to, e->packed_size) : 0;
+	}
 	if (deflateInit2(&s, e->level, Z_DEFLATED, -MAX_WBITS, MAX_MEM_LEVEL, way->strategy) !=
 	    Z_OK)
 		return 0;
@@ -385,20 +379,6 @@ static bool put_file(struct encoding *e, GByteArray *head)
 	return written && put_chunk(e, end, "IEND", 0);
 }
 
-static bool allocate(struct encoding *e)
-{
-	const size_t all = e->rows * (e->row + 1);
-
-	e->packed_size = all + all / 16 + 4096;
-	e->fast = malloc(sizeof *e->fast);
-	e->fast_memory = malloc(ISAL_DEF_LVL2_DEFAULT);
-	e->raw = malloc((e->rows + 1) * e->row);
-	e->filtered = malloc(all);
-	e->trial = malloc(e->row);
-	e->packed = malloc(ROOM + e->packed_size + CHECKSUM + 4);
-	return e->fast && e->fast_memory && e->raw && e->filtered && e->trial && e->packed;
-}
-
 /* Several pages are frames, each of them whole, with its delays. Allocates nothing a row. */
 static enum error write_png(const struct answer *answer, struct problem *problem)
 {
@@ -414,9 +394,19 @@ static enum error write_png(const struct answer *answer, struct problem *problem
 	                     .whole = image_size(image) <= WHOLE_MAX};
 	GByteArray *head = g_byte_array_new();
 	enum error error = ERR_OK;
+	size_t all;
 
 	e.rows = e.whole ? image->height : (uint32_t)(BLOCK_SIZE / e.row + 1);
-	if (!allocate(&e) || !png_metadata_write(answer->metadata, head))
+	all = e.rows * (e.row + 1);
+	e.packed_size = all + all / 16 + 4096;
+	e.fast = malloc(sizeof *e.fast);
+	e.fast_memory = malloc(ISAL_DEF_LVL2_DEFAULT);
+	e.raw = malloc((e.rows + 1) * e.row);
+	e.filtered = malloc(all);
+	e.trial = malloc(e.row);
+	e.packed = malloc(ROOM + e.packed_size + CHECKSUM + 4);
+	if (!e.fast || !e.fast_memory || !e.raw || !e.filtered || !e.trial || !e.packed ||
+	    !png_metadata_write(answer->metadata, head))
 		error = problem_set(problem, ERR_MEMORY, "no memory to encode");
 	else if (!put_file(&e, head))
 		error = problem_set(problem, ERR_IO, "cannot write the answer");

@@ -53,12 +53,6 @@ struct resource {
 
 enum { RESOURCE_IPTC = 1028 };
 
-/* Thumbnails, copies of EXIF and XMP, and the unknown content of plug-ins. */
-static bool resource_is_picture(unsigned id)
-{
-	return id == 1033 || id == 1036 || (id >= 1058 && id <= 1060) || (id >= 4000 && id <= 4999);
-}
-
 static bool resource_read(struct resource *r, const uint8_t *at, size_t size)
 {
 	if (size < 12 || (memcmp(at, "8BIM", 4) && memcmp(at, "MeSa", 4) && memcmp(at, "AgHg", 4) &&
@@ -103,11 +97,17 @@ GByteArray *previews_drop_from_resources(const uint8_t *block, size_t size)
 		return NULL;
 	kept = g_byte_array_new();
 	g_byte_array_append(kept, block, head);
-	for (; resource_read(&r, at, left); at += r.all, left -= r.all)
+	for (; resource_read(&r, at, left); at += r.all, left -= r.all) {
+		/* Or copies of EXIF and XMP, or the unknown content of plug-ins. */
+		const bool is_picture = r.id == 1033 || r.id == 1036 ||
+		                        (r.id >= 1058 && r.id <= 1060) ||
+		                        (r.id >= 4000 && r.id <= 4999);
+
 		if (r.id == RESOURCE_IPTC)
 			copy_iptc(kept, &r, at);
-		else if (!resource_is_picture(r.id))
+		else if (!is_picture)
 			g_byte_array_append(kept, at, (guint)r.all);
+	}
 	if (!kept->len)
 		copy_data_sets(kept, block, size);
 	if (kept->len > head)

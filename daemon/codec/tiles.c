@@ -188,21 +188,6 @@ bool tiles_send_whole(struct tiles *tiles, const struct tile *tile, bool compare
 	return false;
 }
 
-/* ERR_BAD_PARAMETER can only mean the variant: everything else was checked before. */
-static void describe_failure(const struct tiles *tiles, const struct message_tile_done *done,
-                             struct problem *problem)
-{
-	if (done->error == ERR_BAD_PARAMETER)
-		problem_set_parameter(problem, ERR_BAD_PARAMETER, "variant",
-		                      kernel_name(chain_kernel(tiles->job_chain)), "%s",
-		                      done->reason);
-	else if (*done->reason)
-		problem_set(problem, done->error, "%s", done->reason);
-	else
-		problem_set(problem, ERR_DEVICE, "the device failed on tile %u (OpenCL error %d)",
-		            done->index, done->cl_error);
-}
-
 /* Without a result of the whole the job goes on with tiles of pixels, whatever the reason. */
 void tiles_done(struct tiles *tiles, const struct message_tile_done *done)
 {
@@ -227,7 +212,16 @@ void tiles_done(struct tiles *tiles, const struct message_tile_done *done)
 		tiles_filtered(tiles, done->index, done->others);
 		return;
 	}
-	describe_failure(tiles, done, &problem);
+	/* ERR_BAD_PARAMETER can only mean the variant: everything else was checked before. */
+	if (done->error == ERR_BAD_PARAMETER)
+		problem_set_parameter(&problem, ERR_BAD_PARAMETER, "variant",
+		                      kernel_name(chain_kernel(tiles->job_chain)), "%s",
+		                      done->reason);
+	else if (*done->reason)
+		problem_set(&problem, done->error, "%s", done->reason);
+	else
+		problem_set(&problem, ERR_DEVICE, "the device failed on tile %u (OpenCL error %d)",
+		            done->index, done->cl_error);
 	tiles_stop(tiles, done->error, &problem);
 }
 

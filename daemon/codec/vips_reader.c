@@ -142,20 +142,6 @@ static void replace(VipsImage **image, VipsImage *other)
 	*image = other;
 }
 
-/* libvips's GIF loader has no level between accepting anything and rejecting any flaw. Not every
- * loader has pages: the list ends early where only the first is read. */
-static bool load_usually(struct vips_reader *v, bool any_order)
-{
-	const struct part *p = &v->part;
-
-	v->source = vips_source_new_from_memory(p->body->at, p->body->size);
-	return v->source &&
-	       !vips_call(format_row(v->format)->loader, v->source, &v->image, "access",
-	                  any_order ? VIPS_ACCESS_RANDOM : VIPS_ACCESS_SEQUENTIAL, "fail_on",
-	                  VIPS_FAIL_ON_ERROR, !p->frames && (p->page || p->all) ? "page" : NULL,
-	                  (int)p->page, "n", p->all ? -1 : 1, NULL);
-}
-
 static bool samples_chroma(VipsImage *image, const char *how)
 {
 	const char *subsampling;
@@ -188,6 +174,7 @@ enum error vips_reader_load(struct vips_reader *v, bool any_order, struct decode
                             struct problem *problem)
 {
 	const struct reader *helper = v->helper;
+	const struct part *p = &v->part;
 	VipsImage *converted = NULL;
 	enum error e = ERR_OK;
 
@@ -196,8 +183,18 @@ enum error vips_reader_load(struct vips_reader *v, bool any_order, struct decode
 	v->part.who = v->who;
 	if (helper->load)
 		e = helper->load(&v->image, &v->part, problem);
-	if (!e && !v->image && !load_usually(v, any_order))
-		e = complain(v, problem);
+	if (!e && !v->image) {
+		/* libvips's GIF loader has no level between accepting anything and rejecting any
+		 * flaw. Not every loader has pages: the list ends early where only the first is
+		 * read. */
+		v->source = vips_source_new_from_memory(p->body->at, p->body->size);
+		if (!v->source ||
+		    vips_call(format_row(v->format)->loader, v->source, &v->image, "access",
+		              any_order ? VIPS_ACCESS_RANDOM : VIPS_ACCESS_SEQUENTIAL, "fail_on",
+		              VIPS_FAIL_ON_ERROR, !p->frames && (p->page || p->all) ? "page" : NULL,
+		              (int)p->page, "n", p->all ? -1 : 1, NULL))
+			e = complain(v, problem);
+	}
 	if (!e && helper->amend)
 		e = helper->amend(&v->image, &v->part, problem);
 	if (!e && convert(v->image, &converted, &decoded->lost))
