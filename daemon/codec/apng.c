@@ -209,28 +209,12 @@ static uint8_t *put_chunk(uint8_t *to, const uint8_t *chunk)
 	return to + size;
 }
 
-static uint8_t *put_data(uint8_t *to, const struct apng_frame *f)
-{
-	const size_t number = memcmp(f->data + 4, "fdAT", 4) ? 0 : NUMBER_SIZE;
-	const uint8_t *from = f->data;
-	uint8_t *at = to + PNG_CHUNK_HEAD, *end = at + f->size;
-
-	memcpy(to + 4, "IDAT", 4);
-	while (at < end) {
-		size_t size = (size_t)bytes_number(from, 4, true);
-
-		memcpy(at, from + PNG_CHUNK_HEAD + number, size - number);
-		at += size - number;
-		from += PNG_CHUNK_FRAME + size;
-	}
-	png_chunk_seal(to, (uint32_t)f->size);
-	return to + PNG_CHUNK_FRAME + f->size;
-}
-
 uint8_t *apng_frame_file(const struct apng *a, uint32_t i, size_t *size)
 {
 	const struct apng_frame *f = a->frames + i;
-	uint8_t *file, *head, *to;
+	const size_t number = memcmp(f->data + 4, "fdAT", 4) ? 0 : NUMBER_SIZE;
+	const uint8_t *from = f->data;
+	uint8_t *file, *head, *to, *at, *end;
 
 	*size = PNG_SIGNATURE + chunk_size(a->header) + chunk_size(a->palette) +
 	        chunk_size(a->transparency) + PNG_CHUNK_FRAME + f->size + PNG_CHUNK_FRAME;
@@ -245,7 +229,18 @@ uint8_t *apng_frame_file(const struct apng *a, uint32_t i, size_t *size)
 	png_chunk_seal(head, HEADER_SIZE);
 	to = put_chunk(to, a->palette);
 	to = put_chunk(to, a->transparency);
-	to = put_data(to, f);
+	memcpy(to + 4, "IDAT", 4);
+	at = to + PNG_CHUNK_HEAD;
+	end = at + f->size;
+	while (at < end) {
+		const size_t some = (size_t)bytes_number(from, 4, true);
+
+		memcpy(at, from + PNG_CHUNK_HEAD + number, some - number);
+		at += some - number;
+		from += PNG_CHUNK_FRAME + some;
+	}
+	png_chunk_seal(to, (uint32_t)f->size);
+	to += PNG_CHUNK_FRAME + f->size;
 	memcpy(to + 4, "IEND", 4);
 	png_chunk_seal(to, 0);
 	return file;

@@ -62,23 +62,6 @@ static bool is_core(const struct bmp *b)
 	return b->head_size == CORE_HEAD;
 }
 
-/* Microsoft allows no runs from top to bottom, and some readers refuse them (gdk-pixbuf,
- * GraphicsMagick). Those that read them (Pillow, ImageMagick) all take the first row for the top.
- */
-static bool kind_is_known(const struct bmp *b)
-{
-	static const uint64_t depths[] = {
-	    [PLAIN] = 1 << 1 | 1 << 2 | 1 << 4 | 1 << 8 | 1 << 16 | 1 << 24 | UINT64_C(1) << 32,
-	    [RUNS_OF_8] = 1 << 8,
-	    [RUNS_OF_4] = 1 << 4,
-	    [MASKED] = 1 << 16 | UINT64_C(1) << 32,
-	    [MASKED_WITH_ALPHA] = 1 << 16 | UINT64_C(1) << 32,
-	};
-
-	return b->compression <= MASKED_WITH_ALPHA && b->bits <= 32 &&
-	       depths[b->compression] >> b->bits & 1;
-}
-
 static bool has_runs(const struct bmp *b)
 {
 	return b->compression == RUNS_OF_8 || b->compression == RUNS_OF_4;
@@ -138,6 +121,16 @@ static size_t read_palette(struct bmp *b)
 
 static enum error read_header(struct bmp *b, struct problem *problem)
 {
+	/* Bits a pixel. Microsoft allows no runs from top to bottom, and some readers refuse them
+	 * (gdk-pixbuf, GraphicsMagick). Those that read them (Pillow, ImageMagick) all take the
+	 * first row for the top. */
+	static const uint64_t depths[] = {
+	    [PLAIN] = 1 << 1 | 1 << 2 | 1 << 4 | 1 << 8 | 1 << 16 | 1 << 24 | UINT64_C(1) << 32,
+	    [RUNS_OF_8] = 1 << 8,
+	    [RUNS_OF_4] = 1 << 4,
+	    [MASKED] = 1 << 16 | UINT64_C(1) << 32,
+	    [MASKED_WITH_ALPHA] = 1 << 16 | UINT64_C(1) << 32,
+	};
 	size_t room = (size_t)(b->end - b->head), side;
 	int64_t width, height;
 	enum error e = ERR_OK;
@@ -157,7 +150,8 @@ static enum error read_header(struct bmp *b, struct problem *problem)
 	b->top_down = height < 0; /* rows run from top to bottom */
 	b->width = (uint32_t)width;
 	b->height = (uint32_t)(height < 0 ? -height : height);
-	if (!kind_is_known(b))
+	if (b->compression > MASKED_WITH_ALPHA || b->bits > 32 ||
+	    !(depths[b->compression] >> b->bits & 1))
 		e = problem_set(problem, ERR_UNSUPPORTED_PIXELS,
 		                "the BMP has %u bits a pixel in compression %u; 1, 2, 4, 8, 16, 24 "
 		                "and 32 bits are supported, 4 and 8 also in runs, 16 and 32 with "

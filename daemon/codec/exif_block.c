@@ -126,16 +126,6 @@ static void read_resolution(ExifData *data, struct resolution *resolution)
 		resolution->unit = (enum resolution_unit)unit;
 }
 
-static bool is_wanted(ExifTag tag, ExifIfd directory)
-{
-	for (size_t i = 0; i < COUNT(pictures); i++)
-		if (tag == pictures[i])
-			return false;
-	return directory != EXIF_IFD_1 &&
-	       exif_tag_get_support_level_in_ifd(tag, directory, EXIF_DATA_TYPE_UNKNOWN) !=
-	           EXIF_SUPPORT_LEVEL_NOT_RECORDED;
-}
-
 /* libexif allocates the thumbnail with malloc(), but has no function that removes it. */
 static void clean(ExifData *data)
 {
@@ -145,8 +135,14 @@ static void clean(ExifData *data)
 	for (ExifIfd i = 0; i < EXIF_IFD_COUNT; i++)
 		for (unsigned at = data->ifd[i]->count; at--;) {
 			ExifEntry *entry = data->ifd[i]->entries[at];
+			bool wanted = i != EXIF_IFD_1 &&
+			              exif_tag_get_support_level_in_ifd(entry->tag, i,
+			                                                EXIF_DATA_TYPE_UNKNOWN) !=
+			                  EXIF_SUPPORT_LEVEL_NOT_RECORDED;
 
-			if (is_wanted(entry->tag, i))
+			for (size_t p = 0; p < COUNT(pictures); p++)
+				wanted &= entry->tag != pictures[p];
+			if (wanted)
 				exif_entry_fix(entry);
 			else
 				exif_content_remove_entry(data->ifd[i], entry);

@@ -267,26 +267,10 @@ static int generate(VipsRegion *out, void *sequence, void *from, void *b, gboole
 
 /* Metadata ------------------------------------------------------------------------------------- */
 
-/* The block follows the offset of its TIFF header, behind a title or none. */
-static enum error attach_exif(VipsImage *image, const uint8_t *item, size_t size,
-                              struct problem *problem)
-{
-	enum { OFFSET = 4 };
-	enum error e;
-
-	if (size <= OFFSET)
-		return ERR_OK;
-	e = bounds_check_exif(item + OFFSET, size - OFFSET, problem);
-	if (!e)
-		vips_image_set_blob_copy(image, VIPS_META_EXIF_NAME, item + OFFSET, size - OFFSET);
-	vips_autorot_remove_angle(image); /* the file's own orientation counts */
-	return e;
-}
-
 static enum error attach_metadata(VipsImage *image, const struct heif_image_handle *handle,
                                   struct problem *problem)
 {
-	enum { MOST = 16 };
+	enum { MOST = 16, OFFSET = 4 };
 	heif_item_id ids[MOST];
 	int count = heif_image_handle_get_list_of_metadata_block_IDs(handle, NULL, ids, MOST);
 	size_t size = heif_image_handle_get_raw_color_profile_size(handle);
@@ -305,10 +289,17 @@ static enum error attach_metadata(VipsImage *image, const struct heif_image_hand
 		size = heif_image_handle_get_metadata_size(handle, ids[i]);
 		block = size ? malloc(size) : NULL;
 		there = block && !heif_image_handle_get_metadata(handle, ids[i], block).code;
-		if (there && !g_strcmp0(type, "Exif"))
-			e = attach_exif(image, block, size, problem);
-		else if (there && !g_strcmp0(content, "application/rdf+xml"))
+		if (there && !g_strcmp0(type, "Exif") && size > OFFSET) {
+			/* The block follows the offset of its TIFF header, behind a title or none.
+			 */
+			e = bounds_check_exif(block + OFFSET, size - OFFSET, problem);
+			if (!e)
+				vips_image_set_blob_copy(image, VIPS_META_EXIF_NAME, block + OFFSET,
+				                         size - OFFSET);
+			vips_autorot_remove_angle(image); /* the file's own orientation counts */
+		} else if (there && !g_strcmp0(content, "application/rdf+xml")) {
 			vips_image_set_blob_copy(image, VIPS_META_XMP_NAME, block, size);
+		}
 		free(block);
 	}
 	return e;

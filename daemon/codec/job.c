@@ -302,7 +302,7 @@ static enum error decode(struct job *job, struct problem *problem)
 	e = decode_begin(job->decoder, problem);
 	begun_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID) - job->start_ns;
 	thread_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
-	if (whole)
+	if (!e && whole)
 		tiles_start(&job->tiles, &job->jpeg.tiling);
 	if (!e)
 		e = cut_run(&job->tiles, job->decoder, !whole, problem);

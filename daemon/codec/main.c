@@ -99,21 +99,6 @@ static enum error start(struct worker *worker, const struct start *how)
 	return wire_send(worker->place.socket, &message, NULL);
 }
 
-static enum error map_arena(struct worker *worker, const struct message_arena *message,
-                            const int fds[2])
-{
-	enum error e = ERR_INTERNAL;
-
-	if (!worker->place.arena.in && message->in_size && message->out_size)
-		e = arena_map(&worker->place.arena, fds[0], message->in_size,
-		              PROT_READ | PROT_WRITE, fds[1], message->out_size,
-		              PROT_READ | PROT_WRITE);
-	close(fds[0]);
-	close(fds[1]);
-	worker->place.arena_number = message->arena;
-	return e;
-}
-
 static enum error send_done(const struct worker *worker, const struct message_job_done *done)
 {
 	struct message message = {.type = MSG_JOB_DONE, .job_done = *done};
@@ -128,10 +113,18 @@ static enum error handle_message(struct worker *worker, const struct message *me
                                  const int *fds)
 {
 	struct message_job_done done;
+	enum error e = ERR_INTERNAL;
 
 	switch (message->type) {
 	case MSG_ARENA:
-		return map_arena(worker, &message->arena, fds);
+		if (!worker->place.arena.in && message->arena.in_size && message->arena.out_size)
+			e = arena_map(&worker->place.arena, fds[0], message->arena.in_size,
+			              PROT_READ | PROT_WRITE, fds[1], message->arena.out_size,
+			              PROT_READ | PROT_WRITE);
+		close(fds[0]);
+		close(fds[1]);
+		worker->place.arena_number = message->arena.arena;
+		return e;
 	case MSG_JOB:
 		/* A second job, or a job before the arena, is an error of the front. */
 		if (worker->job || !worker->place.arena.in ||

@@ -196,42 +196,29 @@ VECTORISED static uint64_t sum_of(const uint8_t *bytes, size_t size)
 	return sum;
 }
 
-/* Writes the number of a filter and the row, of `size` bytes, as that filter leaves it. The filter
- * is the one whose result has the least sum of absolute values. `pixel`: bytes of a pixel, at most
- * `size`; `above`: the row before, zeros for the first; `trial`: size bytes to work in. */
-static void apply_best_filter(uint8_t *to, const uint8_t *row, const uint8_t *above, size_t size,
-                              size_t pixel, uint8_t *trial)
+/* Writes the first `size` bytes of a block's row as a filter leaves them, behind its number. If
+ * wanted, the filter is the one whose result has the least sum of absolute values. */
+static uint8_t *filter_row(struct encoding *e, uint32_t y, size_t size, bool filtered, uint8_t *to)
 {
 	static const uint8_t outside[8] = {0};
-	uint64_t least = sum_of(row, size);
+	const uint8_t *above = e->raw + y * e->row, *row = above + e->row;
+	const size_t pixel = image_pixel_size(e->image);
+	uint64_t least = filtered ? sum_of(row, size) : 0;
 
 	*to = 0;
 	memcpy(to + 1, row, size);
-	for (int filter = SUB; filter < ROW_FILTERS; filter++) {
+	for (int filter = SUB; filtered && filter < ROW_FILTERS; filter++) {
 		uint64_t sum;
 
-		filter_bytes(trial, row, above, outside, outside, pixel, filter);
-		filter_bytes(trial + pixel, row + pixel, above + pixel, row, above, size - pixel,
+		filter_bytes(e->trial, row, above, outside, outside, pixel, filter);
+		filter_bytes(e->trial + pixel, row + pixel, above + pixel, row, above, size - pixel,
 		             filter);
-		sum = sum_of(trial, size);
+		sum = sum_of(e->trial, size);
 		if (sum >= least)
 			continue;
 		least = sum;
 		*to = (uint8_t)filter;
-		memcpy(to + 1, trial, size);
-	}
-}
-
-/* The first `size` bytes of a block's row, with the number of their filter. */
-static uint8_t *filter_row(struct encoding *e, uint32_t y, size_t size, bool filtered, uint8_t *to)
-{
-	const uint8_t *above = e->raw + y * e->row, *row = above + e->row;
-
-	if (filtered) {
-		apply_best_filter(to, row, above, size, image_pixel_size(e->image), e->trial);
-	} else {
-		*to = 0;
-		memcpy(to + 1, row, size);
+		memcpy(to + 1, e->trial, size);
 	}
 	return to + 1 + size;
 }

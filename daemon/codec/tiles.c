@@ -75,12 +75,24 @@ void tiles_await_change(struct tiles *tiles)
 	pthread_mutex_lock(&tiles->lock);
 }
 
-/* From now on tiles are those of a page; none of another is in work. */
-static bool begin_page(struct tiles *tiles, uint32_t page)
+bool tiles_await_slot(struct tiles *tiles, uint32_t strip)
 {
-	struct chain *chain = chain_of_page(tiles->job_chain, page);
+	const struct tiling *t = &tiles->tiling;
 	struct problem problem;
+	struct chain *chain;
 
+	pthread_mutex_lock(&tiles->lock);
+	while (!tiles->stopped &&
+	       (strip >= tiles->freed / t->strip_tiles + t->slots ||
+	        (tiling_begins_anew(t, strip) && tiles->read < strip * t->strip_tiles)))
+		tiles_await_change(tiles);
+	pthread_mutex_unlock(&tiles->lock);
+	if (tiles_stopped(tiles))
+		return false;
+	if (!t->apart || strip % t->page_strips)
+		return true;
+	/* From now on tiles are those of a page; none of another is in work. */
+	chain = chain_of_page(tiles->job_chain, strip / t->page_strips);
 	if (!chain) {
 		tiles_stop(tiles,
 		           problem_set(&problem, ERR_MEMORY, "no memory for the chain of a page"),
@@ -91,21 +103,6 @@ static bool begin_page(struct tiles *tiles, uint32_t page)
 		free(tiles->chain);
 	tiles->chain = chain;
 	return true;
-}
-
-bool tiles_await_slot(struct tiles *tiles, uint32_t strip)
-{
-	const struct tiling *t = &tiles->tiling;
-
-	pthread_mutex_lock(&tiles->lock);
-	while (!tiles->stopped &&
-	       (strip >= tiles->freed / t->strip_tiles + t->slots ||
-	        (tiling_begins_anew(t, strip) && tiles->read < strip * t->strip_tiles)))
-		tiles_await_change(tiles);
-	pthread_mutex_unlock(&tiles->lock);
-	if (tiles_stopped(tiles))
-		return false;
-	return !t->apart || strip % t->page_strips || begin_page(tiles, strip / t->page_strips);
 }
 
 static uint64_t slot_bit(const struct tiles *tiles, uint32_t i)

@@ -79,10 +79,9 @@ static int convert(VipsImage *image, VipsImage **out, uint32_t *lost)
 	}
 }
 
-/* The name of an unsupported sample type. */
-static const char *type_text(VipsBandFormat format)
+enum error vips_reader_check(const struct vips_reader *v, struct problem *problem)
 {
-	static const char *const texts[VIPS_FORMAT_LAST] = {
+	static const char *const types[VIPS_FORMAT_LAST] = {
 	    [VIPS_FORMAT_UCHAR] = "8-bit unsigned integers",
 	    [VIPS_FORMAT_CHAR] = "8-bit signed integers",
 	    [VIPS_FORMAT_USHORT] = "16-bit unsigned integers",
@@ -94,12 +93,6 @@ static const char *type_text(VipsBandFormat format)
 	    [VIPS_FORMAT_DOUBLE] = "64-bit floats",
 	    [VIPS_FORMAT_DPCOMPLEX] = "complex numbers",
 	};
-
-	return format >= 0 && format < VIPS_FORMAT_LAST ? texts[format] : "an unknown type";
-}
-
-enum error vips_reader_check(const struct vips_reader *v, struct problem *problem)
-{
 	/* Filters are wrong in spaces whose bands are not amounts of light or ink. */
 	static const VipsInterpretation supported[] = {
 	    VIPS_INTERPRETATION_MULTIBAND, VIPS_INTERPRETATION_B_W,  VIPS_INTERPRETATION_GREY16,
@@ -107,6 +100,7 @@ enum error vips_reader_check(const struct vips_reader *v, struct problem *proble
 	    VIPS_INTERPRETATION_scRGB,     VIPS_INTERPRETATION_CMYK,
 	};
 	const VipsImage *image = v->image;
+	const bool known = image->BandFmt >= 0 && image->BandFmt < VIPS_FORMAT_LAST;
 	size_t i = 0;
 
 	while (i < G_N_ELEMENTS(supported) && image->Type != supported[i])
@@ -122,8 +116,8 @@ enum error vips_reader_check(const struct vips_reader *v, struct problem *proble
 		    problem, ERR_UNSUPPORTED_PIXELS,
 		    "the image has %d band%s of %s; 1 to %d bands of integers of 8, 16 or 32 bits "
 		    "or of floats are supported",
-		    image->Bands, image->Bands == 1 ? "" : "s", type_text(image->BandFmt),
-		    IMAGE_BANDS_MAX);
+		    image->Bands, image->Bands == 1 ? "" : "s",
+		    known ? types[image->BandFmt] : "an unknown type", IMAGE_BANDS_MAX);
 	return ERR_OK;
 }
 
