@@ -448,28 +448,12 @@ static void animation_free(void *data)
 	g_free(a);
 }
 
-static void describe(VipsImage *to, const struct animation *a, uint32_t pages)
-{
-	enum { PLAYS_MAX = 65535 }; /* that other formats know of */
-	const int count = (int)a->apng->count;
-	const uint32_t plays = a->apng->plays;
-	int *delays = g_new(int, a->apng->count);
-
-	for (int i = 0; i < count; i++)
-		delays[i] = (int)a->apng->frames[i].delay;
-	vips_image_set_array_int(to, "delay", delays, count);
-	vips_image_set_int(to, "loop", plays < PLAYS_MAX ? (int)plays : PLAYS_MAX);
-	vips_image_set_int(to, VIPS_META_N_PAGES, count);
-	vips_image_set_int(to, VIPS_META_PAGE_HEIGHT, (int)a->image.height);
-	g_free(delays);
-	to->Ysize = (int)(a->image.height * pages);
-	to->Bands = (int)a->image.bands;
-}
-
 enum error apng_load(VipsImage **image, const struct part *part, struct problem *problem)
 {
+	enum { PLAYS_MAX = 65535 }; /* that other formats know of */
 	struct animation *a = g_new0(struct animation, 1);
 	VipsImage *out = vips_image_new();
+	int *delays;
 	enum error e = apng_open(&a->apng, part->body->at, part->body->size, part->frames, problem);
 
 	/* The animation, which owns its frames, goes with the new image. */
@@ -487,7 +471,16 @@ enum error apng_load(VipsImage **image, const struct part *part, struct problem 
 		a->adds_alpha = a->apng->transparent && !a->image.alpha;
 		a->image.bands += a->adds_alpha;
 		a->image.alpha |= a->adds_alpha;
-		describe(out, a, part->all ? part->frames : 1);
+		out->Ysize = (int)(a->image.height * (part->all ? part->frames : 1));
+		out->Bands = (int)a->image.bands;
+		delays = g_new(int, a->apng->count);
+		for (uint32_t i = 0; i < a->apng->count; i++)
+			delays[i] = (int)a->apng->frames[i].delay;
+		vips_image_set_array_int(out, "delay", delays, (int)a->apng->count);
+		g_free(delays);
+		vips_image_set_int(out, "loop", (int)MIN(a->apng->plays, PLAYS_MAX));
+		vips_image_set_int(out, VIPS_META_N_PAGES, (int)a->apng->count);
+		vips_image_set_int(out, VIPS_META_PAGE_HEIGHT, (int)a->image.height);
 		if (vips_image_generate(out, NULL, generate, NULL, a, NULL))
 			e = problem_set(problem, ERR_MEMORY, "no memory for the frames");
 	}

@@ -181,7 +181,7 @@ static bool open_planes(struct picture *p, const VipsImage *out)
 	                                                   heif_channel_B};
 	const bool grey = heif_image_get_colorspace(p->image) == heif_colorspace_monochrome;
 	struct heif_color_profile_nclx *nclx = NULL;
-	/* Samples are of 16 to 235, of 8 bits. */
+	/* To samples from 16 to 235, of 8 bits. */
 	const bool limited = grey && !heif_image_get_nclx_color_profile(p->image, &nclx).code &&
 	                     nclx && !nclx->full_range_flag;
 	const uint32_t full = out->BandFmt == VIPS_FORMAT_UCHAR ? UINT8_MAX : UINT16_MAX;
@@ -290,8 +290,7 @@ static enum error attach_metadata(VipsImage *image, const struct heif_image_hand
 		block = size ? malloc(size) : NULL;
 		there = block && !heif_image_handle_get_metadata(handle, ids[i], block).code;
 		if (there && !g_strcmp0(type, "Exif") && size > OFFSET) {
-			/* The block follows the offset of its TIFF header, behind a title or none.
-			 */
+			/* Behind the offset of its TIFF header, with a title or without. */
 			e = bounds_check_exif(block + OFFSET, size - OFFSET, problem);
 			if (!e)
 				vips_image_set_blob_copy(image, VIPS_META_EXIF_NAME, block + OFFSET,

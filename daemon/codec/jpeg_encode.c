@@ -108,7 +108,7 @@ static void encode(void *context)
 	jpeg_set_quality(c, (int)output->coding.quality, TRUE);
 	for (int i = 0; i < c->num_components && output->full_chroma; i++)
 		c->comp_info[i].h_samp_factor = c->comp_info[i].v_samp_factor = 1;
-	/* The resolution is in EXIF, and some readers are confused by both. */
+	/* No JFIF segment: the resolution is in EXIF, and some readers are confused by both. */
 	c->write_JFIF_header = FALSE;
 	jpeg_start_compress(c, TRUE);
 	jpeg_metadata_write(e->answer->metadata, c);

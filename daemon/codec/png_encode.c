@@ -355,17 +355,6 @@ static bool put_head(struct encoding *e, GByteArray *head)
 	return a->output->pages == 1 || put_chunk(e, chunk, "acTL", 8);
 }
 
-static bool put_file(struct encoding *e, GByteArray *head)
-{
-	const uint32_t pages = e->answer->output->pages;
-	bool written = put_head(e, head);
-	uint8_t end[PNG_CHUNK_FRAME];
-
-	for (; written && e->page < pages; e->page++)
-		written = (pages == 1 || put_control(e)) && put_page(e);
-	return written && put_chunk(e, end, "IEND", 0);
-}
-
 /* Several pages are frames, each of them whole, with its delays. Allocates nothing a row. */
 static enum error write_png(const struct answer *answer, struct problem *problem)
 {
@@ -381,6 +370,8 @@ static enum error write_png(const struct answer *answer, struct problem *problem
 	                     .whole = image_size(image) <= WHOLE_MAX};
 	GByteArray *head = g_byte_array_new();
 	enum error error = ERR_OK;
+	uint8_t end[PNG_CHUNK_FRAME];
+	bool written;
 	size_t all;
 
 	e.rows = e.whole ? image->height : (uint32_t)(BLOCK_SIZE / e.row + 1);
@@ -395,7 +386,10 @@ static enum error write_png(const struct answer *answer, struct problem *problem
 	if (!e.fast || !e.fast_memory || !e.raw || !e.filtered || !e.trial || !e.packed ||
 	    !png_metadata_write(answer->metadata, head))
 		error = problem_set(problem, ERR_MEMORY, "no memory to encode");
-	else if (!put_file(&e, head))
+	written = !error && put_head(&e, head);
+	for (; written && e.page < output->pages; e.page++)
+		written = (output->pages == 1 || put_control(&e)) && put_page(&e);
+	if (!error && (!written || !put_chunk(&e, end, "IEND", 0)))
 		error = problem_set(problem, ERR_IO, "cannot write the answer");
 	libdeflate_free_compressor(e.compressor[0]);
 	libdeflate_free_compressor(e.compressor[1]);

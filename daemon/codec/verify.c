@@ -235,6 +235,7 @@ bool verify_await(struct tiles *tiles, uint32_t strip)
 {
 	const struct tiling *t = &tiles->tiling;
 	const uint32_t first = strip * t->strip_tiles;
+	const uint8_t *out;
 	struct tile tile;
 
 	for (uint32_t i = first; i < first + t->strip_tiles; i++) {
@@ -243,12 +244,13 @@ bool verify_await(struct tiles *tiles, uint32_t strip)
 		if (tiles->whole == WHOLE_DONE || i < tiles->read)
 			continue;
 		compare_with_reference(tiles, i);
-		tiling_tile(t, i, 0, 0, &tile);
-		for (uint32_t y = 0; tiles->compared && y < tile.height; y++)
-			jpeg_compare_row(tiles->compared, tile.y0 - t->y0 + y, tile.x0 - t->x0,
-			                 (const uint8_t *)tiles->arena->out + tile.out +
-			                     (uint64_t)y * tile.out_pitch,
-			                 tile.width);
+		if (tiles->compared) { /* with the whole job as one tile */
+			tiling_tile(t, i, 0, 0, &tile);
+			out = (const uint8_t *)tiles->arena->out + tile.out;
+			for (uint32_t y = 0; y < tile.height; y++, out += tile.out_pitch)
+				jpeg_compare_row(tiles->compared, tile.y0 - t->y0 + y,
+				                 tile.x0 - t->x0, out, tile.width);
+		}
 		tiles_set_read(tiles, i);
 		if (tiles_stopped(tiles))
 			return false;
