@@ -49,31 +49,12 @@ static void drop_library_log(const char *domain, GLogLevelFlags level, const cha
 	log_debug("%s: %s", domain ? domain : "glib", text);
 }
 
-/* Starts libvips with one thread, which requests rows in order (encode.c depends on it), no cache
- * and no temporary files. VIPSHOME keeps it from loading all modules that there are. */
-static enum error start_vips(uint32_t formats)
-{
-	setenv("VIPS_WARNING", "0", 1);
-	setenv("VIPS_DISC_THRESHOLD", "1000g", 1);
-	setenv("VIPSHOME", "/nonexistent", 1);
-	if (VIPS_INIT("convolved-codec")) {
-		log_error("cannot start libvips: %s", vips_error_buffer());
-		return ERR_INTERNAL;
-	}
-	vips_concurrency_set(1);
-	vips_cache_set_max(0);
-	repertoire_init(formats);
-	g_log_set_default_handler(drop_library_log, NULL);
-	return ERR_OK;
-}
-
 static void hear(void *context);
 
 static enum error start(struct worker *worker, const struct start *how)
 {
 	const uint64_t begun = now_ms();
 	struct message message = {.type = MSG_READY};
-	enum error e;
 
 	*worker = (struct worker){.place = {.socket = WORKER_SOCKET,
 	                                    .finished = eventfd(0, EFD_CLOEXEC),
@@ -87,13 +68,23 @@ static enum error start(struct worker *worker, const struct start *how)
 	mallopt(M_MMAP_THRESHOLD, 32 << 20);
 	if (worker->place.finished < 0 || prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0))
 		return ERR_INTERNAL;
-	e = start_vips(how->formats);
-	if (!e && sandbox_enter(SANDBOX_CODEC, &(struct sandbox_access){.memory = how->memory})) {
-		log_error("cannot enter the sandbox: %s", strerror(errno));
-		e = ERR_INTERNAL;
+	/* libvips has one thread, which requests rows in order (encode.c depends on it), no cache
+	 * and no temporary files. VIPSHOME keeps it from loading all modules that there are. */
+	setenv("VIPS_WARNING", "0", 1);
+	setenv("VIPS_DISC_THRESHOLD", "1000g", 1);
+	setenv("VIPSHOME", "/nonexistent", 1);
+	if (VIPS_INIT("convolved-codec")) {
+		log_error("cannot start libvips: %s", vips_error_buffer());
+		return ERR_INTERNAL;
 	}
-	if (e)
-		return e;
+	vips_concurrency_set(1);
+	vips_cache_set_max(0);
+	repertoire_init(how->formats);
+	g_log_set_default_handler(drop_library_log, NULL);
+	if (sandbox_enter(SANDBOX_CODEC, &(struct sandbox_access){.memory = how->memory})) {
+		log_error("cannot enter the sandbox: %s", strerror(errno));
+		return ERR_INTERNAL;
+	}
 	message.ready.formats = repertoire();
 	message.ready.startup_ms = (uint32_t)(now_ms() - begun);
 	return wire_send(worker->place.socket, &message, NULL);
