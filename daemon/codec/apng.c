@@ -209,28 +209,12 @@ static uint8_t *put_chunk(uint8_t *to, const uint8_t *chunk)
 	return to + size;
 }
 
-static uint8_t *put_data(uint8_t *to, const struct apng_frame *f)
-{
-	const size_t number = memcmp(f->data + 4, "fdAT", 4) ? 0 : NUMBER_SIZE;
-	const uint8_t *from = f->data;
-	uint8_t *at = to + PNG_CHUNK_HEAD, *end = at + f->size;
-
-	memcpy(to + 4, "IDAT", 4);
-	while (at < end) {
-		size_t size = (size_t)bytes_number(from, 4, true);
-
-		memcpy(at, from + PNG_CHUNK_HEAD + number, size - number);
-		at += size - number;
-		from += PNG_CHUNK_FRAME + size;
-	}
-	png_chunk_seal(to, (uint32_t)f->size);
-	return to + PNG_CHUNK_FRAME + f->size;
-}
-
 uint8_t *apng_frame_file(const struct apng *a, uint32_t i, size_t *size)
 {
 	const struct apng_frame *f = a->frames + i;
-	uint8_t *file, *head, *to;
+	const size_t number = memcmp(f->data + 4, "fdAT", 4) ? 0 : NUMBER_SIZE;
+	const uint8_t *from = f->data;
+	uint8_t *file, *head, *to, *at, *end;
 
 	*size = PNG_SIGNATURE + chunk_size(a->header) + chunk_size(a->palette) +
 	        chunk_size(a->transparency) + PNG_CHUNK_FRAME + f->size + PNG_CHUNK_FRAME;
@@ -245,7 +229,18 @@ uint8_t *apng_frame_file(const struct apng *a, uint32_t i, size_t *size)
 	png_chunk_seal(head, HEADER_SIZE);
 	to = put_chunk(to, a->palette);
 	to = put_chunk(to, a->transparency);
-	to = put_data(to, f);
+	memcpy(to + 4, "IDAT", 4);
+	at = to + PNG_CHUNK_HEAD;
+	end = at + f->size;
+	while (at < end) {
+		const size_t some = (size_t)bytes_number(from, 4, true);
+
+		memcpy(at, from + PNG_CHUNK_HEAD + number, some - number);
+		at += some - number;
+		from += PNG_CHUNK_FRAME + some;
+	}
+	png_chunk_seal(to, (uint32_t)f->size);
+	to += PNG_CHUNK_FRAME + f->size;
 	memcpy(to + 4, "IEND", 4);
 	png_chunk_seal(to, 0);
 	return file;
@@ -453,28 +448,12 @@ static void animation_free(void *data)
 	g_free(a);
 }
 
-static void describe(VipsImage *to, const struct animation *a, uint32_t pages)
-{
-	enum { PLAYS_MAX = 65535 }; /* that other formats know of */
-	const int count = (int)a->apng->count;
-	const uint32_t plays = a->apng->plays;
-	int *delays = g_new(int, a->apng->count);
-
-	for (int i = 0; i < count; i++)
-		delays[i] = (int)a->apng->frames[i].delay;
-	vips_image_set_array_int(to, "delay", delays, count);
-	vips_image_set_int(to, "loop", plays < PLAYS_MAX ? (int)plays : PLAYS_MAX);
-	vips_image_set_int(to, VIPS_META_N_PAGES, count);
-	vips_image_set_int(to, VIPS_META_PAGE_HEIGHT, (int)a->image.height);
-	g_free(delays);
-	to->Ysize = (int)(a->image.height * pages);
-	to->Bands = (int)a->image.bands;
-}
-
 enum error apng_load(VipsImage **image, const struct part *part, struct problem *problem)
 {
+	enum { PLAYS_MAX = 65535 }; /* that other formats know of */
 	struct animation *a = g_new0(struct animation, 1);
 	VipsImage *out = vips_image_new();
+	int *delays;
 	enum error e = apng_open(&a->apng, part->body->at, part->body->size, part->frames, problem);
 
 	/* The animation, which owns its frames, goes with the new image. */
@@ -492,7 +471,16 @@ enum error apng_load(VipsImage **image, const struct part *part, struct problem 
 		a->adds_alpha = a->apng->transparent && !a->image.alpha;
 		a->image.bands += a->adds_alpha;
 		a->image.alpha |= a->adds_alpha;
-		describe(out, a, part->all ? part->frames : 1);
+		out->Ysize = (int)(a->image.height * (part->all ? part->frames : 1));
+		out->Bands = (int)a->image.bands;
+		delays = g_new(int, a->apng->count);
+		for (uint32_t i = 0; i < a->apng->count; i++)
+			delays[i] = (int)a->apng->frames[i].delay;
+		vips_image_set_array_int(out, "delay", delays, (int)a->apng->count);
+		g_free(delays);
+		vips_image_set_int(out, "loop", (int)MIN(a->apng->plays, PLAYS_MAX));
+		vips_image_set_int(out, VIPS_META_N_PAGES, (int)a->apng->count);
+		vips_image_set_int(out, VIPS_META_PAGE_HEIGHT, (int)a->image.height);
 		if (vips_image_generate(out, NULL, generate, NULL, a, NULL))
 			e = problem_set(problem, ERR_MEMORY, "no memory for the frames");
 	}

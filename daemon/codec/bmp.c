@@ -62,39 +62,6 @@ static bool is_core(const struct bmp *b)
 	return b->head_size == CORE_HEAD;
 }
 
-/* The height is negative if rows run from top to bottom. */
-static enum error read_size(struct bmp *b, struct problem *problem)
-{
-	const size_t size = is_core(b) ? 2 : 4;
-	int64_t width = (int32_t)number(b->head + 4, size);
-	int64_t height = (int32_t)number(b->head + 4 + size, size);
-
-	b->top_down = height < 0;
-	height = height < 0 ? -height : height;
-	if (width <= 0 || height <= 0)
-		return broken(problem, "the image has no pixels");
-	b->width = (uint32_t)width;
-	b->height = (uint32_t)height;
-	return ERR_OK;
-}
-
-/* Microsoft allows no runs from top to bottom, and some readers refuse them (gdk-pixbuf,
- * GraphicsMagick). Those that read them (Pillow, ImageMagick) all take the first row for the top.
- */
-static bool kind_is_known(const struct bmp *b)
-{
-	static const uint64_t depths[] = {
-	    [PLAIN] = 1 << 1 | 1 << 2 | 1 << 4 | 1 << 8 | 1 << 16 | 1 << 24 | UINT64_C(1) << 32,
-	    [RUNS_OF_8] = 1 << 8,
-	    [RUNS_OF_4] = 1 << 4,
-	    [MASKED] = 1 << 16 | UINT64_C(1) << 32,
-	    [MASKED_WITH_ALPHA] = 1 << 16 | UINT64_C(1) << 32,
-	};
-
-	return b->compression <= MASKED_WITH_ALPHA && b->bits <= 32 &&
-	       depths[b->compression] >> b->bits & 1;
-}
-
 static bool has_runs(const struct bmp *b)
 {
 	return b->compression == RUNS_OF_8 || b->compression == RUNS_OF_4;
@@ -154,8 +121,19 @@ static size_t read_palette(struct bmp *b)
 
 static enum error read_header(struct bmp *b, struct problem *problem)
 {
-	size_t room = (size_t)(b->end - b->head);
-	enum error e;
+	/* Bits a pixel. Microsoft allows no runs from top to bottom, and some readers refuse them
+	 * (gdk-pixbuf, GraphicsMagick). Those that read them (Pillow, ImageMagick) all take the
+	 * first row for the top. */
+	static const uint64_t depths[] = {
+	    [PLAIN] = 1 << 1 | 1 << 2 | 1 << 4 | 1 << 8 | 1 << 16 | 1 << 24 | UINT64_C(1) << 32,
+	    [RUNS_OF_8] = 1 << 8,
+	    [RUNS_OF_4] = 1 << 4,
+	    [MASKED] = 1 << 16 | UINT64_C(1) << 32,
+	    [MASKED_WITH_ALPHA] = 1 << 16 | UINT64_C(1) << 32,
+	};
+	size_t room = (size_t)(b->end - b->head), side;
+	int64_t width, height;
+	enum error e = ERR_OK;
 
 	b->head_size = room < 4 ? 0 : number(b->head, 4);
 	if ((b->head_size != CORE_HEAD && b->head_size < INFO_HEAD) || b->head_size > V5_HEAD)
@@ -164,8 +142,16 @@ static enum error read_header(struct bmp *b, struct problem *problem)
 		return broken(problem, "the file ends in its header");
 	b->bits = number(b->head + (is_core(b) ? 10 : 14), 2);
 	b->compression = is_core(b) ? PLAIN : number(b->head + 16, 4);
-	e = read_size(b, problem);
-	if (!e && !kind_is_known(b))
+	side = is_core(b) ? 2 : 4;
+	width = (int32_t)number(b->head + 4, side);
+	height = (int32_t)number(b->head + 4 + side, side);
+	if (width <= 0 || !height)
+		return broken(problem, "the image has no pixels");
+	b->top_down = height < 0; /* rows run from top to bottom */
+	b->width = (uint32_t)width;
+	b->height = (uint32_t)(height < 0 ? -height : height);
+	if (b->compression > MASKED_WITH_ALPHA || b->bits > 32 ||
+	    !(depths[b->compression] >> b->bits & 1))
 		e = problem_set(problem, ERR_UNSUPPORTED_PIXELS,
 		                "the BMP has %u bits a pixel in compression %u; 1, 2, 4, 8, 16, 24 "
 		                "and 32 bits are supported, 4 and 8 also in runs, 16 and 32 with "
@@ -289,13 +275,6 @@ static enum step next_step(const struct bmp *b, const uint8_t **at, struct run *
 	}
 }
 
-static uint8_t value(const struct bmp *b, const struct run *run, uint32_t i)
-{
-	if (b->bits == 8)
-		return run->values[run->literal ? i : 0];
-	return run->values[run->literal ? i / 2 : 0] >> (i & 1 ? 0 : 4) & 15;
-}
-
 /* Rows count from the first in the file. Pixels that no run has are 0. */
 static enum error expand_runs(struct bmp *b, struct problem *problem)
 {
@@ -316,7 +295,10 @@ static enum error expand_runs(struct bmp *b, struct problem *problem)
 			           ? ERR_OK
 			           : broken(problem, "the file is truncated");
 		for (uint32_t i = 0; i < run.count && x < b->width; i++)
-			row[x++] = value(b, &run, i);
+			row[x++] =
+			    b->bits == 8
+			        ? run.values[run.literal ? i : 0]
+			        : run.values[run.literal ? i / 2 : 0] >> (i & 1 ? 0 : 4) & 15;
 		x = step == LINE ? 0 : run.dx < b->width - x ? x + run.dx : b->width;
 		y += step == LINE ? 1 : run.dy;
 	}

@@ -82,16 +82,6 @@ static bool add(struct walk *w, enum bound bound, uint64_t amount)
 
 /* TIFF, and EXIF, which is one ----------------------------------------------------------------- */
 
-static uint64_t value_size(uint64_t type, uint64_t count)
-{
-	static const uint8_t sizes[] = {1, 1, 1, 2, 4, 8, 1, 1, 2, 4, 8, 4, 8, 4, 1, 1, 8, 8, 8};
-	uint64_t bytes;
-
-	if (type >= sizeof sizes || __builtin_mul_overflow(count, (uint64_t)sizes[type], &bytes))
-		return 0; /* no decoder accepts it */
-	return bytes;
-}
-
 static bool walk_directory(struct walk *w, const struct tiff *t, uint64_t offset, uint64_t *next);
 
 /* Decoders read a value at any position in the file, even where it overlaps others. They ignore a
@@ -99,8 +89,12 @@ static bool walk_directory(struct walk *w, const struct tiff *t, uint64_t offset
  * as they need. */
 static bool walk_entry(struct walk *w, const struct tiff *t, const struct tiff_entry *e)
 {
-	uint64_t bytes = value_size(e->type, e->count), next;
+	static const uint8_t sizes[] = {1, 1, 1, 2, 4, 8, 1, 1, 2, 4, 8, 4, 8, 4, 1, 1, 8, 8, 8};
+	uint64_t bytes, next;
 
+	if (e->type >= sizeof sizes ||
+	    __builtin_mul_overflow(e->count, (uint64_t)sizes[e->type], &bytes))
+		bytes = 0; /* no decoder accepts it */
 	if (!add(w, w->exif ? EXIF_ENTRIES : TIFF_TAGS, 1))
 		return false;
 	if (w->exif && (e->tag == 0x8769 || e->tag == 0x8825 || e->tag == 0xa005)) /* a directory */
@@ -171,28 +165,22 @@ static bool walk_exif(struct walk *w, const uint8_t *at, size_t size)
 /* JPEG ------------------------------------------------------------------------------------------
  */
 
-static bool walk_segment(struct walk *w, const struct jpeg_segment *s)
-{
-	if (s->marker == 0xda)
-		return add(w, SCANS, 1);
-	if (s->marker == 0xe1 && bytes_begin(s->data, s->size, "Exif"))
-		return walk_exif(w, s->data, s->size);
-	if (s->marker == 0xe2 && s->size >= 12 && !memcmp(s->data, "ICC_PROFILE", 12))
-		return add(w, PROFILE_BYTES, s->size);
-	if ((s->marker & 0xf0) == 0xe0 || s->marker == 0xfe)
-		return add(w, METADATA_BYTES, s->size);
-	return true;
-}
-
 static bool walk_jpeg(struct walk *w)
 {
 	const uint8_t *at = w->body, *end = w->body + w->size;
-	struct jpeg_segment segment;
+	struct jpeg_segment s;
+	bool fits = true;
 
-	while (jpeg_segment_next(&at, end, &segment))
-		if (!walk_segment(w, &segment))
-			return false;
-	return true;
+	while (fits && jpeg_segment_next(&at, end, &s))
+		if (s.marker == 0xda)
+			fits = add(w, SCANS, 1);
+		else if (s.marker == 0xe1 && bytes_begin(s.data, s.size, "Exif"))
+			fits = walk_exif(w, s.data, s.size);
+		else if (s.marker == 0xe2 && s.size >= 12 && !memcmp(s.data, "ICC_PROFILE", 12))
+			fits = add(w, PROFILE_BYTES, s.size);
+		else if ((s.marker & 0xf0) == 0xe0 || s.marker == 0xfe)
+			fits = add(w, METADATA_BYTES, s.size);
+	return fits;
 }
 
 /* PNG -------------------------------------------------------------------------------------------
@@ -245,62 +233,58 @@ static bool walk_profile(struct walk *w, const struct png_chunk *c)
 	       add_inflated(w, PROFILE_BYTES, deflated + 1, (size_t)(end - deflated - 1));
 }
 
-static bool walk_png_chunk(struct walk *w, const struct png_chunk *c)
-{
-	if (png_chunk_is(c, "eXIf"))
-		return walk_exif(w, c->data, c->size);
-	if (png_chunk_is(c, "iCCP"))
-		return walk_profile(w, c);
-	if (png_chunk_is(c, "tEXt") || png_chunk_is(c, "zTXt") || png_chunk_is(c, "iTXt"))
-		return walk_text(w, c);
-	return !png_chunk_is(c, "fcTL") || add(w, FRAMES, 1);
-}
-
 /* A decoder takes memory for a chunk of the length that it tells, and clears it, before it reads
  * it. Nobody reads what is cut off behind the pixels. */
 static bool walk_png(struct walk *w)
 {
 	const uint8_t *at = w->body + PNG_SIGNATURE, *end = w->body + w->size;
-	bool pixels = false;
+	bool pixels = false, fits = true;
 	struct png_chunk c;
 
-	while (png_chunk_next(&at, end, &c)) {
+	while (fits && png_chunk_next(&at, end, &c)) {
 		pixels |= png_chunk_is(&c, "IDAT");
 		w->cut = c.cut && !pixels;
-		if (w->cut || !walk_png_chunk(w, &c))
-			return false;
+		if (w->cut)
+			fits = false;
+		else if (png_chunk_is(&c, "eXIf"))
+			fits = walk_exif(w, c.data, c.size);
+		else if (png_chunk_is(&c, "iCCP"))
+			fits = walk_profile(w, &c);
+		else if (png_chunk_is(&c, "tEXt") || png_chunk_is(&c, "zTXt") ||
+		         png_chunk_is(&c, "iTXt"))
+			fits = walk_text(w, &c);
+		else if (png_chunk_is(&c, "fcTL"))
+			fits = add(w, FRAMES, 1);
 	}
-	return true;
+	return fits;
 }
 
 /* WebP ------------------------------------------------------------------------------------------
  */
 
-static bool walk_webp_chunk(struct walk *w, const uint8_t *name, const uint8_t *at, size_t size)
-{
-	if (!memcmp(name, "EXIF", 4))
-		return walk_exif(w, at, size);
-	if (!memcmp(name, "ICCP", 4))
-		return add(w, PROFILE_BYTES, size);
-	if (!memcmp(name, "XMP ", 4))
-		return add(w, METADATA_BYTES, size);
-	return memcmp(name, "ANMF", 4) != 0 || add(w, FRAMES, 1);
-}
-
 static bool walk_webp(struct walk *w)
 {
 	const uint8_t *at = w->body + 12, *end = w->body + w->size;
+	bool fits = true;
 
-	while (end - at >= 8) {
-		uint64_t size = bytes_number(at + 4, 4, false), room = (uint64_t)(end - at) - 8;
+	while (fits && end - at >= 8) {
+		const uint64_t size = bytes_number(at + 4, 4, false),
+		               room = (uint64_t)(end - at) - 8;
+		const uint64_t there = size < room ? size : room;
 
-		if (!walk_webp_chunk(w, at, at + 8, size < room ? size : room))
-			return false;
+		if (!memcmp(at, "EXIF", 4))
+			fits = walk_exif(w, at + 8, there);
+		else if (!memcmp(at, "ICCP", 4))
+			fits = add(w, PROFILE_BYTES, there);
+		else if (!memcmp(at, "XMP ", 4))
+			fits = add(w, METADATA_BYTES, there);
+		else if (!memcmp(at, "ANMF", 4))
+			fits = add(w, FRAMES, 1);
 		if (room < size + (size & 1))
-			return true;
+			break;
 		at += 8 + size + (size & 1);
 	}
-	return true;
+	return fits;
 }
 
 /* AVIF ------------------------------------------------------------------------------------------

@@ -34,7 +34,6 @@ struct cutter {
 	uint8_t *top, *bottom; /* wrap: the image's first and last `kept` rows, as slot rows */
 	uint32_t kept;
 	uint64_t kept_size; /* bytes of these, of a plane */
-	bool sends;         /* each strip as it is full */
 	uint8_t *whole; /* rows of all planes' samples, before they are split; NULL: no planes */
 	size_t whole_pitch;
 	uint32_t whole_rows;
@@ -227,22 +226,6 @@ static enum error send_strip(struct tiles *tiles, uint32_t strip, struct problem
 	return e ? problem_set(problem, e, "cannot send a tile to be filtered") : ERR_OK;
 }
 
-static enum error cut_tiles(struct cutter *c)
-{
-	const uint32_t first = c->page * c->tiling->page_strips;
-	enum error e = ERR_OK;
-
-	c->next = 0;
-	for (uint32_t strip = first; !e && strip < first + c->tiling->page_strips; strip++) {
-		if (c->sends ? !tiles_await_slot(c->tiles, strip) : tiles_stopped(c->tiles))
-			break;
-		e = fill_strip(c, strip);
-		if (!e && c->sends)
-			e = send_strip(c->tiles, strip, c->problem);
-	}
-	return e;
-}
-
 enum error cut_send(struct tiles *tiles, struct problem *problem)
 {
 	const uint32_t strips = tiles->tiling.strips;
@@ -298,10 +281,10 @@ enum error cut_run(struct tiles *tiles, struct decoder *decoder, bool sends,
 	                        .tiling = &tiles->tiling,
 	                        .decoder = decoder,
 	                        .border = (enum border)tiles->job_chain->border,
-	                        .problem = problem,
-	                        .sends = sends},
+	                        .problem = problem},
 	              *c = &cutter;
 	enum error e = ERR_OK;
+	uint32_t first;
 
 	if (!prepare(c))
 		e = problem_set(problem, ERR_MEMORY, "no memory for the rows outside the image");
@@ -311,8 +294,15 @@ enum error cut_run(struct tiles *tiles, struct decoder *decoder, bool sends,
 			e = read_bottom(c);
 		if (!e)
 			e = skip_rows(c, decoder, 0);
-		if (!e)
-			e = cut_tiles(c);
+		c->next = 0;
+		first = c->page * c->tiling->page_strips;
+		for (uint32_t i = first; !e && i < first + c->tiling->page_strips; i++) {
+			if (sends ? !tiles_await_slot(tiles, i) : tiles_stopped(tiles))
+				break;
+			e = fill_strip(c, i);
+			if (!e && sends)
+				e = send_strip(tiles, i, problem);
+		}
 	}
 	decode_close(&c->ahead);
 	free(c->columns);

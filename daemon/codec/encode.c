@@ -70,18 +70,6 @@ static const struct {
     [PIXEL_F32] = {VIPS_FORMAT_FLOAT, VIPS_INTERPRETATION_B_W, VIPS_INTERPRETATION_scRGB},
 };
 
-static VipsInterpretation interpretation(const struct output_format *output)
-{
-	switch (output->result.bands - output->result.alpha) {
-	case 1:
-		return kinds[output->image.type].grey;
-	case 3:
-		return kinds[output->image.type].colour;
-	default:
-		return output->cmyk ? VIPS_INTERPRETATION_CMYK : VIPS_INTERPRETATION_MULTIBAND;
-	}
-}
-
 /* A row of the result, in the answer's sample type. */
 static const uint8_t *typed_row(struct encoder *encoder, uint32_t y)
 {
@@ -146,12 +134,17 @@ static enum error convert_inks(struct encoder *encoder, struct problem *problem)
 static enum error make_image(struct encoder *encoder, struct problem *problem)
 {
 	const struct output_format *output = encoder->output;
+	const uint32_t colours = output->result.bands - output->result.alpha;
+	const VipsInterpretation space = colours == 1   ? kinds[output->image.type].grey
+	                                 : colours == 3 ? kinds[output->image.type].colour
+	                                 : output->cmyk ? VIPS_INTERPRETATION_CMYK
+	                                                : VIPS_INTERPRETATION_MULTIBAND;
 	VipsImage *vips = vips_image_new();
 
 	encoder->vips = vips;
 	vips_image_init_fields(vips, (int)output->result.width, (int)output_rows(output),
 	                       (int)output->result.bands, kinds[output->image.type].format,
-	                       VIPS_CODING_NONE, interpretation(output), 1, 1);
+	                       VIPS_CODING_NONE, space, 1, 1);
 	if (vips_image_pipelinev(vips, VIPS_DEMAND_STYLE_FATSTRIP, NULL) ||
 	    vips_image_generate(vips, NULL, generate, NULL, encoder, NULL))
 		return vips_error_take(problem, ERR_INTERNAL, "the encoder");

@@ -126,16 +126,6 @@ static void read_resolution(ExifData *data, struct resolution *resolution)
 		resolution->unit = (enum resolution_unit)unit;
 }
 
-static bool is_wanted(ExifTag tag, ExifIfd directory)
-{
-	for (size_t i = 0; i < COUNT(pictures); i++)
-		if (tag == pictures[i])
-			return false;
-	return directory != EXIF_IFD_1 &&
-	       exif_tag_get_support_level_in_ifd(tag, directory, EXIF_DATA_TYPE_UNKNOWN) !=
-	           EXIF_SUPPORT_LEVEL_NOT_RECORDED;
-}
-
 /* libexif allocates the thumbnail with malloc(), but has no function that removes it. */
 static void clean(ExifData *data)
 {
@@ -145,8 +135,14 @@ static void clean(ExifData *data)
 	for (ExifIfd i = 0; i < EXIF_IFD_COUNT; i++)
 		for (unsigned at = data->ifd[i]->count; at--;) {
 			ExifEntry *entry = data->ifd[i]->entries[at];
+			bool wanted = i != EXIF_IFD_1 &&
+			              exif_tag_get_support_level_in_ifd(entry->tag, i,
+			                                                EXIF_DATA_TYPE_UNKNOWN) !=
+			                  EXIF_SUPPORT_LEVEL_NOT_RECORDED;
 
-			if (is_wanted(entry->tag, i))
+			for (size_t p = 0; p < COUNT(pictures); p++)
+				wanted &= entry->tag != pictures[p];
+			if (wanted)
 				exif_entry_fix(entry);
 			else
 				exif_content_remove_entry(data->ifd[i], entry);
@@ -220,29 +216,22 @@ static void set_number(ExifData *data, ExifIfd directory, ExifTag tag, bool rati
 	}
 }
 
-/* The least that the standard demands of a JPEG's, but for what is set in any. */
-static ExifData *new_block(void)
-{
-	ExifData *data = exif_data_new();
-
-	if (!data)
-		return NULL;
-	exif_data_set_byte_order(data, EXIF_BYTE_ORDER_INTEL);
-	add_demanded(data);
-	find_or_add(data, EXIF_IFD_0, EXIF_TAG_YCBCR_POSITIONING);
-	find_or_add(data, EXIF_IFD_EXIF, EXIF_TAG_COMPONENTS_CONFIGURATION);
-	return data;
-}
-
 uint8_t *exif_block_write(ExifData *block, const struct image *image, const struct resolution *r,
                           size_t *size)
 {
-	ExifData *data = block ? block : new_block();
+	ExifData *data = block ? block : exif_data_new();
 	unsigned char *bytes = NULL;
 	unsigned length = 0;
 
 	if (!data)
 		return NULL;
+	if (!block) {
+		/* The least that the standard demands of a JPEG's, but for what is set in any. */
+		exif_data_set_byte_order(data, EXIF_BYTE_ORDER_INTEL);
+		add_demanded(data);
+		find_or_add(data, EXIF_IFD_0, EXIF_TAG_YCBCR_POSITIONING);
+		find_or_add(data, EXIF_IFD_EXIF, EXIF_TAG_COMPONENTS_CONFIGURATION);
+	}
 	set_number(data, EXIF_IFD_0, EXIF_TAG_X_RESOLUTION, true, r->x * per_mm[r->unit]);
 	set_number(data, EXIF_IFD_0, EXIF_TAG_Y_RESOLUTION, true, r->y * per_mm[r->unit]);
 	set_number(data, EXIF_IFD_0, EXIF_TAG_RESOLUTION_UNIT, false, r->unit);

@@ -147,17 +147,6 @@ static enum heif_colorspace wanted_colours(const struct heif_image_handle *handl
 #endif
 }
 
-/* True if samples are of 16 to 235, of 8 bits. */
-static bool is_limited(const struct heif_image *image)
-{
-	struct heif_color_profile_nclx *colours = NULL;
-	bool limited = !heif_image_get_nclx_color_profile(image, &colours).code && colours &&
-	               !colours->full_range_flag;
-
-	heif_nclx_color_profile_free(colours);
-	return limited;
-}
-
 /* full: the image's full scale. */
 static bool open_plane(struct plane *plane, const struct heif_image *image,
                        enum heif_channel channel, bool limited, uint32_t full)
@@ -191,10 +180,14 @@ static bool open_planes(struct picture *p, const VipsImage *out)
 	static const enum heif_channel colours[COLOURS] = {heif_channel_R, heif_channel_G,
 	                                                   heif_channel_B};
 	const bool grey = heif_image_get_colorspace(p->image) == heif_colorspace_monochrome;
-	const bool limited = grey && is_limited(p->image);
+	struct heif_color_profile_nclx *nclx = NULL;
+	/* To samples from 16 to 235, of 8 bits. */
+	const bool limited = grey && !heif_image_get_nclx_color_profile(p->image, &nclx).code &&
+	                     nclx && !nclx->full_range_flag;
 	const uint32_t full = out->BandFmt == VIPS_FORMAT_UCHAR ? UINT8_MAX : UINT16_MAX;
 	bool there = true;
 
+	heif_nclx_color_profile_free(nclx);
 	for (int i = 0; there && i < out->Bands; i++) {
 		const enum heif_channel channel = i == COLOURS ? heif_channel_Alpha
 		                                  : grey       ? heif_channel_Y
@@ -274,26 +267,10 @@ static int generate(VipsRegion *out, void *sequence, void *from, void *b, gboole
 
 /* Metadata ------------------------------------------------------------------------------------- */
 
-/* The block follows the offset of its TIFF header, behind a title or none. */
-static enum error attach_exif(VipsImage *image, const uint8_t *item, size_t size,
-                              struct problem *problem)
-{
-	enum { OFFSET = 4 };
-	enum error e;
-
-	if (size <= OFFSET)
-		return ERR_OK;
-	e = bounds_check_exif(item + OFFSET, size - OFFSET, problem);
-	if (!e)
-		vips_image_set_blob_copy(image, VIPS_META_EXIF_NAME, item + OFFSET, size - OFFSET);
-	vips_autorot_remove_angle(image); /* the file's own orientation counts */
-	return e;
-}
-
 static enum error attach_metadata(VipsImage *image, const struct heif_image_handle *handle,
                                   struct problem *problem)
 {
-	enum { MOST = 16 };
+	enum { MOST = 16, OFFSET = 4 };
 	heif_item_id ids[MOST];
 	int count = heif_image_handle_get_list_of_metadata_block_IDs(handle, NULL, ids, MOST);
 	size_t size = heif_image_handle_get_raw_color_profile_size(handle);
@@ -312,10 +289,16 @@ static enum error attach_metadata(VipsImage *image, const struct heif_image_hand
 		size = heif_image_handle_get_metadata_size(handle, ids[i]);
 		block = size ? malloc(size) : NULL;
 		there = block && !heif_image_handle_get_metadata(handle, ids[i], block).code;
-		if (there && !g_strcmp0(type, "Exif"))
-			e = attach_exif(image, block, size, problem);
-		else if (there && !g_strcmp0(content, "application/rdf+xml"))
+		if (there && !g_strcmp0(type, "Exif") && size > OFFSET) {
+			/* Behind the offset of its TIFF header, with a title or without. */
+			e = bounds_check_exif(block + OFFSET, size - OFFSET, problem);
+			if (!e)
+				vips_image_set_blob_copy(image, VIPS_META_EXIF_NAME, block + OFFSET,
+				                         size - OFFSET);
+			vips_autorot_remove_angle(image); /* the file's own orientation counts */
+		} else if (there && !g_strcmp0(content, "application/rdf+xml")) {
 			vips_image_set_blob_copy(image, VIPS_META_XMP_NAME, block, size);
+		}
 		free(block);
 	}
 	return e;

@@ -205,26 +205,25 @@ static bool await_answer(struct job *job, bool consent)
 	return !tiles_stopped(&job->tiles);
 }
 
-/* Writes the answer: around the scan of a tile that was the whole job, or from pixels. */
-static enum error write_answer(struct job *job, struct problem *problem)
-{
-	struct jpeg_bytes scan = {job->place->arena.out, 0};
-	bool coded;
-
-	if (job->message.gather)
-		return gather_run(&job->tiles, job->answer.writer, problem);
-	coded = tiles_await_whole(&job->tiles) && job->jpeg.form & TILE_ENCODE;
-	if (coded && tiles_stopped(&job->tiles))
-		return ERR_OK;
-	scan.size = job->tiles.whole_size; /* known only now */
-	return encode_run(job->encoder, coded ? &scan : NULL, &job->answer, problem);
-}
-
 static void encode(struct job *job)
 {
+	struct jpeg_bytes scan = {job->place->arena.out, 0};
 	struct problem problem = {0};
-	enum error e = await_answer(job, false) ? write_answer(job, &problem) : ERR_OK;
+	bool coded;
+	enum error e;
 
+	if (!await_answer(job, false))
+		return;
+	if (job->message.gather) {
+		e = gather_run(&job->tiles, job->answer.writer, &problem);
+	} else {
+		/* Around the scan of a tile that was the whole job, or from pixels. */
+		coded = tiles_await_whole(&job->tiles) && job->jpeg.form & TILE_ENCODE;
+		if (coded && tiles_stopped(&job->tiles))
+			return;
+		scan.size = job->tiles.whole_size; /* known only now */
+		e = encode_run(job->encoder, coded ? &scan : NULL, &job->answer, &problem);
+	}
 	if (e)
 		tiles_stop(&job->tiles, e, &problem);
 	if (tiles_stopped(&job->tiles))
@@ -281,19 +280,6 @@ static bool do_whole(struct job *job)
 	return false;
 }
 
-static enum error cut(struct job *job, bool whole, struct problem *problem)
-{
-	enum error e;
-
-	if (!whole)
-		return cut_run(&job->tiles, job->decoder, true, problem);
-	tiles_start(&job->tiles, &job->jpeg.tiling);
-	e = cut_run(&job->tiles, job->decoder, false, problem);
-	if (e || tiles_stopped(&job->tiles) || do_whole(job))
-		return e;
-	return cut_send(&job->tiles, problem);
-}
-
 /* The front has to agree to the decoding of a large image; and it chooses who decodes one that a
  * device can. decode_ns counts all threads until decode_begin() returns, and then this one. */
 static enum error decode(struct job *job, struct problem *problem)
@@ -316,8 +302,12 @@ static enum error decode(struct job *job, struct problem *problem)
 	e = decode_begin(job->decoder, problem);
 	begun_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID) - job->start_ns;
 	thread_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	if (!e && whole)
+		tiles_start(&job->tiles, &job->jpeg.tiling);
 	if (!e)
-		e = cut(job, whole, problem);
+		e = cut_run(&job->tiles, job->decoder, !whole, problem);
+	if (!e && whole && !tiles_stopped(&job->tiles) && !do_whole(job))
+		e = cut_send(&job->tiles, problem);
 	job->decode_ns =
 	    begun_ns + clock_ns(CLOCK_THREAD_CPUTIME_ID) - thread_ns - job->tiles.reference_ns;
 	return e;
@@ -356,15 +346,6 @@ static void *job_thread(void *data)
 	return NULL;
 }
 
-/* The reference, too, would keep the main thread busy for long. */
-static bool is_short(const struct job *job)
-{
-	return job->tiles.tiling.count == 1 && !job->message.has_target && !job->message.verify &&
-	       job->chain->variant != VARIANT_REFERENCE &&
-	       (uint64_t)job->decoded.whole.width * job->decoded.whole.height <= SHORT_PIXELS &&
-	       job->decoded.plain && (job->message.gather || encode_is_plain(job->encoder));
-}
-
 /* Has the job done, here or in a thread. e: it has failed before, and only ends. */
 static void start(struct job *job, enum error e, struct problem *problem)
 {
@@ -372,7 +353,12 @@ static void start(struct job *job, enum error e, struct problem *problem)
 
 	if (!e)
 		e = prepare(job, problem);
-	here = e || is_short(job);
+	/* The reference, too, would keep the main thread busy for long. */
+	here =
+	    e || (job->tiles.tiling.count == 1 && !job->message.has_target &&
+	          !job->message.verify && job->chain->variant != VARIANT_REFERENCE &&
+	          (uint64_t)job->decoded.whole.width * job->decoded.whole.height <= SHORT_PIXELS &&
+	          job->decoded.plain && (job->message.gather || encode_is_plain(job->encoder)));
 	/* An empty chain may only ask for the header. */
 	job->header.image.late = !e && here && !job->jpeg.form && job->chain->count;
 	if (!job->header.image.late)
@@ -393,20 +379,16 @@ static void start(struct job *job, enum error e, struct problem *problem)
 	job->was_short = true;
 }
 
-static bool message_valid(const struct message_job *message)
-{
-	return message->format < FORMATS && message->gather < GATHERS &&
-	       message->page <= PAGES_ALL && message->gather_channels < CHANNELS &&
-	       !(message->gather && message->jpeg_pixels) && coding_valid(&message->coding) &&
-	       (!message->raw || image_valid(&message->raw_image));
-}
-
 bool job_start(struct job **job, struct job_place *place, const struct message_job *message,
                const int fds[2], struct message_job_done *done)
 {
 	struct job *new = calloc(1, sizeof *new);
 	struct kept_rows *kept = &place->kept;
 	struct problem problem = {0};
+	const bool valid =
+	    message->format < FORMATS && message->gather < GATHERS && message->page <= PAGES_ALL &&
+	    message->gather_channels < CHANNELS && !(message->gather && message->jpeg_pixels) &&
+	    coding_valid(&message->coding) && (!message->raw || image_valid(&message->raw_image));
 	enum error e;
 
 	*done = (struct message_job_done){.job = message->job};
@@ -426,7 +408,7 @@ bool job_start(struct job **job, struct job_place *place, const struct message_j
 	tiles_init(&new->tiles, &new->message, new->chain, place->socket, &place->arena);
 	if (e == ERR_MEMORY)
 		e = problem_set(&problem, e, "no memory for the job");
-	else if (e || !message_valid(message))
+	else if (e || !valid)
 		e = problem_set(&problem, ERR_INTERNAL, "the job's description is not valid");
 	close(fds[1]);
 	/* The rows that the last run kept; those of a run that gathers may be kept if they take no
@@ -441,27 +423,11 @@ bool job_start(struct job **job, struct job_place *place, const struct message_j
 	return !*job;
 }
 
-/* Takes over the answer's descriptors; closes them if it has some. */
-static void accept_answer(struct job *job, struct answer_file answer)
-{
-	bool wanted;
-
-	pthread_mutex_lock(&job->tiles.lock);
-	wanted = job->answer.writer < 0;
-	if (wanted)
-		job->answer = answer;
-	pthread_cond_broadcast(&job->tiles.change);
-	pthread_mutex_unlock(&job->tiles.lock);
-	if (!wanted) {
-		close(answer.writer);
-		close(answer.reader);
-	}
-}
-
 bool job_hear(struct job *job, const struct message *message, const int *fds)
 {
 	const uint64_t number = job->message.job;
 	struct problem problem;
+	bool wanted;
 
 	if (message->type == MSG_WHOLE && message->whole.job == number) {
 		pthread_mutex_lock(&job->tiles.lock);
@@ -470,7 +436,14 @@ bool job_hear(struct job *job, const struct message *message, const int *fds)
 			tiles_set_whole(&job->tiles, WHOLE_EXPECTED);
 		pthread_mutex_unlock(&job->tiles.lock);
 	} else if (message->type == MSG_ANSWER && message->answer.job == number) {
-		accept_answer(job, (struct answer_file){fds[0], fds[1]});
+		pthread_mutex_lock(&job->tiles.lock);
+		wanted = job->answer.writer < 0;
+		if (wanted)
+			job->answer = (struct answer_file){fds[0], fds[1]};
+		pthread_cond_broadcast(&job->tiles.change);
+		pthread_mutex_unlock(&job->tiles.lock);
+		for (int i = 0; !wanted && i < 2; i++)
+			close(fds[i]);
 	} else if (message->type == MSG_TILE_DONE && message->tile_done.job == number) {
 		tiles_done(&job->tiles, &message->tile_done);
 	} else if (message->type == MSG_CANCEL && message->cancel.job == number) {

@@ -105,26 +105,13 @@ static const uint8_t *decode_aside(struct jpeg_decoder *d)
 	return d->row;
 }
 
-static void decode_in_place(const struct request *r)
-{
-	JSAMPROW rows[ROWS_AT_ONCE];
-
-	for (uint32_t done = 0; done < r->area->height;) {
-		uint32_t left = r->area->height - done;
-
-		for (uint32_t i = 0; i < ROWS_AT_ONCE && i < left; i++)
-			rows[i] = r->to + (done + i) * r->pitch;
-		done += jpeg_read_scanlines(&r->decoder->libjpeg, rows,
-		                            left < ROWS_AT_ONCE ? left : ROWS_AT_ONCE);
-	}
-}
-
 static void decode(void *context)
 {
 	const struct request *r = context;
 	const struct area *area = r->area;
 	struct jpeg_decoder *d = r->decoder;
 	const size_t pixel = (size_t)d->libjpeg.output_components;
+	JSAMPROW rows[ROWS_AT_ONCE];
 
 	if (!d->begun)
 		jpeg_start_decompress(&d->libjpeg);
@@ -132,7 +119,13 @@ static void decode(void *context)
 	while (d->libjpeg.output_scanline < area->y)
 		decode_aside(d);
 	if (area->width == d->libjpeg.output_width)
-		decode_in_place(r);
+		for (uint32_t done = 0; done < area->height;) {
+			const uint32_t some = MIN(area->height - done, ROWS_AT_ONCE);
+
+			for (uint32_t i = 0; i < some; i++)
+				rows[i] = r->to + (done + i) * r->pitch;
+			done += jpeg_read_scanlines(&d->libjpeg, rows, some);
+		}
 	else
 		for (uint32_t i = 0; i < area->height; i++)
 			memcpy(r->to + i * r->pitch, decode_aside(d) + area->x * pixel,

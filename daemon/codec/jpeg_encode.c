@@ -56,25 +56,6 @@ static void end_file(j_compress_ptr libjpeg)
 	            BUFFER - libjpeg->dest->free_in_buffer);
 }
 
-/* No JFIF segment: the resolution is in EXIF, and some readers are confused by both. */
-static void set_coding(struct encoding *e)
-{
-	struct jpeg_compress_struct *c = &e->libjpeg;
-	const struct output_format *output = e->answer->output;
-
-	c->image_width = output->image.width;
-	c->image_height = output->image.height;
-	c->input_components = (int)output->image.bands;
-	c->in_color_space = output->cmyk               ? JCS_CMYK
-	                    : output->image.bands == 3 ? JCS_RGB
-	                                               : JCS_GRAYSCALE;
-	jpeg_set_defaults(c);
-	jpeg_set_quality(c, (int)output->coding.quality, TRUE);
-	for (int i = 0; i < c->num_components && output->full_chroma; i++)
-		c->comp_info[i].h_samp_factor = c->comp_info[i].v_samp_factor = 1;
-	c->write_JFIF_header = FALSE;
-}
-
 /* Memory of libjpeg's for a row of the answer. */
 static JSAMPROW allocate_row(struct encoding *e)
 {
@@ -103,36 +84,46 @@ static void write_rows(struct encoding *e)
 		jpeg_finish_compress(&e->libjpeg);
 }
 
-/* libjpeg writes the header with the first row, and codes nothing before it has a row of MCUs. */
-static void write_scan(struct encoding *e)
-{
-	static const uint8_t end[] = {0xFF, JPEG_EOI};
-	JSAMPROW samples = allocate_row(e);
-
-	memset(samples, 0, image_row_size(&e->answer->output->image));
-	jpeg_write_scanlines(&e->libjpeg, &samples, 1);
-	end_file(&e->libjpeg);
-	write_bytes(e, e->answer->scan->at, e->answer->scan->size);
-	write_bytes(e, end, sizeof end);
-}
-
 static void encode(void *context)
 {
+	static const uint8_t end[] = {0xFF, JPEG_EOI};
 	struct encoding *e = context;
+	struct jpeg_compress_struct *c = &e->libjpeg;
+	const struct output_format *output = e->answer->output;
+	JSAMPROW blank;
 
-	jpeg_create_compress(&e->libjpeg);
+	jpeg_create_compress(c);
 	e->destination = (struct jpeg_destination_mgr){.init_destination = use_buffer,
 	                                               .empty_output_buffer = buffer_full,
 	                                               .term_destination = end_file};
-	e->libjpeg.dest = &e->destination;
-	e->libjpeg.client_data = e;
-	set_coding(e);
-	jpeg_start_compress(&e->libjpeg, TRUE);
-	jpeg_metadata_write(e->answer->metadata, &e->libjpeg);
-	if (e->answer->scan)
-		write_scan(e);
-	else
+	c->dest = &e->destination;
+	c->client_data = e;
+	c->image_width = output->image.width;
+	c->image_height = output->image.height;
+	c->input_components = (int)output->image.bands;
+	c->in_color_space = output->cmyk               ? JCS_CMYK
+	                    : output->image.bands == 3 ? JCS_RGB
+	                                               : JCS_GRAYSCALE;
+	jpeg_set_defaults(c);
+	jpeg_set_quality(c, (int)output->coding.quality, TRUE);
+	for (int i = 0; i < c->num_components && output->full_chroma; i++)
+		c->comp_info[i].h_samp_factor = c->comp_info[i].v_samp_factor = 1;
+	/* No JFIF segment: the resolution is in EXIF, and some readers are confused by both. */
+	c->write_JFIF_header = FALSE;
+	jpeg_start_compress(c, TRUE);
+	jpeg_metadata_write(e->answer->metadata, c);
+	if (!e->answer->scan) {
 		write_rows(e);
+		return;
+	}
+	/* libjpeg writes the header with the first row, and codes nothing before it has a row of
+	 * MCUs. */
+	blank = allocate_row(e);
+	memset(blank, 0, image_row_size(&output->image));
+	jpeg_write_scanlines(c, &blank, 1);
+	end_file(c);
+	write_bytes(e, e->answer->scan->at, e->answer->scan->size);
+	write_bytes(e, end, sizeof end);
 }
 
 /* libvips writes an answer that it has to convert. */

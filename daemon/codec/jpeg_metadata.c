@@ -37,16 +37,6 @@ static void keep_first(struct file_part *part, const uint8_t *at, size_t size)
 		*part = (struct file_part){at, size};
 }
 
-/* The packet follows a title of less than 80 characters. */
-static void read_xmp(struct file_part *xmp, jpeg_saved_marker_ptr s)
-{
-	size_t most = s->data_length - 2 < 80 ? s->data_length - 2 : 80;
-	const uint8_t *packet = bytes_text_end(s->data, s->data + most + 1);
-
-	if (packet)
-		keep_first(xmp, packet, s->data_length - (size_t)(packet - s->data));
-}
-
 /* JFIF's densities; EXIF and libvips say 72 per inch where there are none. */
 static struct resolution resolution_of(const struct jpeg_decompress_struct *decoder)
 {
@@ -76,7 +66,12 @@ bool jpeg_metadata_read(struct file_metadata *m, const struct jpeg_decompress_st
 		if (s->marker == EXIF && size > 4 && bytes_begin(s->data, size, "Exif")) {
 			keep_first(&exif, s->data, size);
 		} else if (s->marker == XMP && bytes_begin(s->data, size, "http")) {
-			read_xmp(&m->xmp, s);
+			/* The packet follows a title of less than 80 characters. */
+			const uint8_t *packet =
+			    bytes_text_end(s->data, s->data + MIN(size - 2, 80) + 1);
+
+			if (packet)
+				keep_first(&m->xmp, packet, size - (size_t)(packet - s->data));
 		} else if (s->marker == PROFILE && size > PROFILE_HEAD &&
 		           bytes_begin(s->data, size, profile_title)) {
 			const unsigned number = s->data[sizeof profile_title];

@@ -384,18 +384,6 @@ void jxl_hide_packed(uint8_t *file, size_t size)
 
 /* The reader and the writer -------------------------------------------------------------------- */
 
-/* True if libvips's loader can be asked for a page. One that does not know of frames gives the
- * last. */
-static bool loads_pages(void)
-{
-	GObjectClass *class =
-	    g_type_class_ref(vips_type_find("VipsOperation", format_row(FORMAT_JXL)->loader));
-	bool loads = g_object_class_find_property(class, "page");
-
-	g_type_class_unref(class);
-	return loads;
-}
-
 /* Metadata that is compressed would be expanded before anyone knew how much it is: only what is
  * known to be little stays. */
 static enum error check(const struct body *body, struct problem *problem)
@@ -403,16 +391,22 @@ static enum error check(const struct body *body, struct problem *problem)
 	const bool packed = jxl_has_packed(body->at, body->size);
 	enum error e = packed ? body_make_writable(body, problem) : ERR_OK;
 	struct jxl_header header;
+	GObjectClass *class;
 
 	if (!e && packed)
 		jxl_hide_packed(body->at, body->size);
 	if (e || !jxl_header_read(&header, body->at, body->size))
 		return e;
 	e = check_channels(&header, problem);
-	if (!e && header.animated && !loads_pages())
+	if (e || !header.animated)
+		return e;
+	/* A loader that cannot be asked for a page does not know of frames, and gives the last. */
+	class = g_type_class_ref(vips_type_find("VipsOperation", format_row(FORMAT_JXL)->loader));
+	if (!g_object_class_find_property(class, "page"))
 		e = problem_set(problem, ERR_UNSUPPORTED_PIXELS,
 		                "the image is animated; of JPEG XL the installed libvips reads "
 		                "still images only");
+	g_type_class_unref(class);
 	return e;
 }
 

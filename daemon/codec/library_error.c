@@ -12,20 +12,6 @@
  * libvips refuses as many. */
 enum { WARNINGS_MAX = 99 };
 
-/* Copies the first line without its final full stop and without unprintable characters. */
-static void copy_sentence(char *sentence, size_t size, const char *line)
-{
-	size_t length = strcspn(line, "\n");
-
-	if (length >= size)
-		length = size - 1;
-	for (size_t i = 0; i < length; i++)
-		sentence[i] = line[i] >= ' ' && line[i] < 127 ? line[i] : '?';
-	while (length && strchr(" .", sentence[length - 1]))
-		length--;
-	sentence[length] = '\0';
-}
-
 /* Describes the problem by the first of the library's lines, "the JPEG decoder says: ...". An
  * exceeded memory limit is caused by the file, so it is the file's error. */
 static enum error describe(struct problem *problem, enum error e, const char *who,
@@ -33,9 +19,16 @@ static enum error describe(struct problem *problem, enum error e, const char *wh
 {
 	size_t word = strcspn(lines, ": \n");
 	bool has_module = word && !strncmp(lines + word, ": ", 2);
+	const char *line = has_module ? lines + word + 2 : lines;
 	char sentence[160];
+	size_t length = MIN(strcspn(line, "\n"), sizeof sentence - 1);
 
-	copy_sentence(sentence, sizeof sentence, has_module ? lines + word + 2 : lines);
+	/* Without its final full stop and without unprintable characters. */
+	for (size_t i = 0; i < length; i++)
+		sentence[i] = line[i] >= ' ' && line[i] < 127 ? line[i] : '?';
+	while (length && strchr(" .", sentence[length - 1]))
+		length--;
+	sentence[length] = '\0';
 	if (strstr(lines, "out of memory") || strstr(lines, "nsufficient memory") ||
 	    strstr(lines, "Cannot allocate memory") || strstr(lines, "creating thread"))
 		e = ERR_DECODER_DIED;

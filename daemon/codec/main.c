@@ -49,31 +49,12 @@ static void drop_library_log(const char *domain, GLogLevelFlags level, const cha
 	log_debug("%s: %s", domain ? domain : "glib", text);
 }
 
-/* Starts libvips with one thread, which requests rows in order (encode.c depends on it), no cache
- * and no temporary files. VIPSHOME keeps it from loading all modules that there are. */
-static enum error start_vips(uint32_t formats)
-{
-	setenv("VIPS_WARNING", "0", 1);
-	setenv("VIPS_DISC_THRESHOLD", "1000g", 1);
-	setenv("VIPSHOME", "/nonexistent", 1);
-	if (VIPS_INIT("convolved-codec")) {
-		log_error("cannot start libvips: %s", vips_error_buffer());
-		return ERR_INTERNAL;
-	}
-	vips_concurrency_set(1);
-	vips_cache_set_max(0);
-	repertoire_init(formats);
-	g_log_set_default_handler(drop_library_log, NULL);
-	return ERR_OK;
-}
-
 static void hear(void *context);
 
 static enum error start(struct worker *worker, const struct start *how)
 {
 	const uint64_t begun = now_ms();
 	struct message message = {.type = MSG_READY};
-	enum error e;
 
 	*worker = (struct worker){.place = {.socket = WORKER_SOCKET,
 	                                    .finished = eventfd(0, EFD_CLOEXEC),
@@ -87,31 +68,26 @@ static enum error start(struct worker *worker, const struct start *how)
 	mallopt(M_MMAP_THRESHOLD, 32 << 20);
 	if (worker->place.finished < 0 || prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0))
 		return ERR_INTERNAL;
-	e = start_vips(how->formats);
-	if (!e && sandbox_enter(SANDBOX_CODEC, &(struct sandbox_access){.memory = how->memory})) {
-		log_error("cannot enter the sandbox: %s", strerror(errno));
-		e = ERR_INTERNAL;
+	/* libvips has one thread, which requests rows in order (encode.c depends on it), no cache
+	 * and no temporary files. VIPSHOME keeps it from loading all modules that there are. */
+	setenv("VIPS_WARNING", "0", 1);
+	setenv("VIPS_DISC_THRESHOLD", "1000g", 1);
+	setenv("VIPSHOME", "/nonexistent", 1);
+	if (VIPS_INIT("convolved-codec")) {
+		log_error("cannot start libvips: %s", vips_error_buffer());
+		return ERR_INTERNAL;
 	}
-	if (e)
-		return e;
+	vips_concurrency_set(1);
+	vips_cache_set_max(0);
+	repertoire_init(how->formats);
+	g_log_set_default_handler(drop_library_log, NULL);
+	if (sandbox_enter(SANDBOX_CODEC, &(struct sandbox_access){.memory = how->memory})) {
+		log_error("cannot enter the sandbox: %s", strerror(errno));
+		return ERR_INTERNAL;
+	}
 	message.ready.formats = repertoire();
 	message.ready.startup_ms = (uint32_t)(now_ms() - begun);
 	return wire_send(worker->place.socket, &message, NULL);
-}
-
-static enum error map_arena(struct worker *worker, const struct message_arena *message,
-                            const int fds[2])
-{
-	enum error e = ERR_INTERNAL;
-
-	if (!worker->place.arena.in && message->in_size && message->out_size)
-		e = arena_map(&worker->place.arena, fds[0], message->in_size,
-		              PROT_READ | PROT_WRITE, fds[1], message->out_size,
-		              PROT_READ | PROT_WRITE);
-	close(fds[0]);
-	close(fds[1]);
-	worker->place.arena_number = message->arena;
-	return e;
 }
 
 static enum error send_done(const struct worker *worker, const struct message_job_done *done)
@@ -124,27 +100,30 @@ static enum error send_done(const struct worker *worker, const struct message_jo
 	return wire_send(worker->place.socket, &message, NULL);
 }
 
-/* A second job, or a job before the arena, is an error of the front. */
-static enum error begin_job(struct worker *worker, const struct message_job *message,
-                            const int fds[2])
-{
-	struct message_job_done done;
-
-	if (worker->job || !worker->place.arena.in || message->arena != worker->place.arena_number)
-		return ERR_INTERNAL;
-	return job_start(&worker->job, &worker->place, message, fds, &done)
-	           ? send_done(worker, &done)
-	           : ERR_OK;
-}
-
 static enum error handle_message(struct worker *worker, const struct message *message,
                                  const int *fds)
 {
+	struct message_job_done done;
+	enum error e = ERR_INTERNAL;
+
 	switch (message->type) {
 	case MSG_ARENA:
-		return map_arena(worker, &message->arena, fds);
+		if (!worker->place.arena.in && message->arena.in_size && message->arena.out_size)
+			e = arena_map(&worker->place.arena, fds[0], message->arena.in_size,
+			              PROT_READ | PROT_WRITE, fds[1], message->arena.out_size,
+			              PROT_READ | PROT_WRITE);
+		close(fds[0]);
+		close(fds[1]);
+		worker->place.arena_number = message->arena.arena;
+		return e;
 	case MSG_JOB:
-		return begin_job(worker, &message->job, fds);
+		/* A second job, or a job before the arena, is an error of the front. */
+		if (worker->job || !worker->place.arena.in ||
+		    message->job.arena != worker->place.arena_number)
+			return ERR_INTERNAL;
+		return job_start(&worker->job, &worker->place, &message->job, fds, &done)
+		           ? send_done(worker, &done)
+		           : ERR_OK;
 	case MSG_WHOLE:
 	case MSG_ANSWER:
 	case MSG_TILE_DONE:

@@ -59,20 +59,6 @@ static uint32_t rank(const struct message_job *job, enum format format,
 	       (format == decoded->format ? 2 : keeps);
 }
 
-/* FORMAT_NONE: the client accepts no format. */
-static enum format choose_format(const struct message_job *job, const struct decoded *decoded,
-                                 const struct output_format *output)
-{
-	enum format best = FORMAT_NONE;
-
-	if (job->format)
-		return job->format;
-	for (enum format f = FORMAT_NONE + 1; f < FORMATS; f++)
-		if (rank(job, f, decoded, output) > rank(job, best, decoded, output))
-			best = f;
-	return best;
-}
-
 static enum error check_image(const struct format_row *r, const struct output_format *output,
                               struct problem *problem)
 {
@@ -240,8 +226,11 @@ enum error output_format_choose(struct output_format *output, const struct messa
 
 	*output = (struct output_format){
 	    .result = *result, .pages = decoded->pages, .cmyk = decoded->cmyk};
-	output->format = choose_format(job, decoded, output);
-	if (output->format == FORMAT_NONE)
+	output->format = job->format;
+	for (enum format f = FORMAT_NONE + 1; !job->format && f < FORMATS; f++)
+		if (rank(job, f, decoded, output) > rank(job, output->format, decoded, output))
+			output->format = f;
+	if (output->format == FORMAT_NONE) /* the client accepts none */
 		return problem_set(problem, ERR_NOT_ACCEPTABLE,
 		                   "none of the formats that can be written is accepted");
 	if (!format_in(repertoire().written, output->format)) { /* which the front did not know */

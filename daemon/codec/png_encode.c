@@ -109,19 +109,6 @@ static size_t pack_fast(struct encoding *e, const uint8_t *from, size_t size, ui
 	return isal_deflate_stateless(s) == COMP_OK && !s->avail_in ? s->total_out : 0;
 }
 
-/* Makes the compressor if it is the first time: photographs need none. Drawings gain by a level
- * more, and take hardly longer. */
-static size_t pack_whole(struct encoding *e, bool filtered, const uint8_t *from, size_t size,
-                         uint8_t *to)
-{
-	struct libdeflate_compressor **c = &e->compressor[filtered];
-	const int more = !filtered && e->level && e->level < 9;
-
-	if (!*c)
-		*c = libdeflate_alloc_compressor(e->level + more);
-	return *c ? libdeflate_deflate_compress(*c, from, size, to, e->packed_size) : 0;
-}
-
 /* Deflates bytes that need none before them, to packed_size at most. More of a stream may follow
  * them unless they are its last. 0: no memory, or no room. */
 static size_t pack(struct encoding *e, const struct way *way, const uint8_t *from, size_t size,
@@ -132,12 +119,19 @@ static size_t pack(struct encoding *e, const struct way *way, const uint8_t *fro
 	              .avail_in = (uInt)size,
 	              .next_out = to,
 	              .avail_out = (uInt)e->packed_size};
+	struct libdeflate_compressor **c = &e->compressor[way->filtered];
 	int status;
 
 	if (way->fast)
 		return pack_fast(e, from, size, to, last);
-	if (e->whole && way->strategy == Z_DEFAULT_STRATEGY)
-		return pack_whole(e, way->filtered, from, size, to);
+	if (e->whole && way->strategy == Z_DEFAULT_STRATEGY) {
+		/* Drawings gain by a level more, and take hardly longer. */
+		const int more = !way->filtered && e->level && e->level < 9;
+
+		if (!*c) /* the first time: photographs need none */
+			*c = libdeflate_alloc_compressor(e->level + more);
+		return *c ? libdeflate_deflate_compress(*c, from, size, to, e->packed_size) : 0;
+	}
 	if (deflateInit2(&s, e->level, Z_DEFLATED, -MAX_WBITS, MAX_MEM_LEVEL, way->strategy) !=
 	    Z_OK)
 		return 0;
@@ -202,42 +196,29 @@ VECTORISED static uint64_t sum_of(const uint8_t *bytes, size_t size)
 	return sum;
 }
 
-/* Writes the number of a filter and the row, of `size` bytes, as that filter leaves it. The filter
- * is the one whose result has the least sum of absolute values. `pixel`: bytes of a pixel, at most
- * `size`; `above`: the row before, zeros for the first; `trial`: size bytes to work in. */
-static void apply_best_filter(uint8_t *to, const uint8_t *row, const uint8_t *above, size_t size,
-                              size_t pixel, uint8_t *trial)
+/* Writes the first `size` bytes of a block's row as a filter leaves them, behind its number. If
+ * wanted, the filter is the one whose result has the least sum of absolute values. */
+static uint8_t *filter_row(struct encoding *e, uint32_t y, size_t size, bool filtered, uint8_t *to)
 {
 	static const uint8_t outside[8] = {0};
-	uint64_t least = sum_of(row, size);
+	const uint8_t *above = e->raw + y * e->row, *row = above + e->row;
+	const size_t pixel = image_pixel_size(e->image);
+	uint64_t least = filtered ? sum_of(row, size) : 0;
 
 	*to = 0;
 	memcpy(to + 1, row, size);
-	for (int filter = SUB; filter < ROW_FILTERS; filter++) {
+	for (int filter = SUB; filtered && filter < ROW_FILTERS; filter++) {
 		uint64_t sum;
 
-		filter_bytes(trial, row, above, outside, outside, pixel, filter);
-		filter_bytes(trial + pixel, row + pixel, above + pixel, row, above, size - pixel,
+		filter_bytes(e->trial, row, above, outside, outside, pixel, filter);
+		filter_bytes(e->trial + pixel, row + pixel, above + pixel, row, above, size - pixel,
 		             filter);
-		sum = sum_of(trial, size);
+		sum = sum_of(e->trial, size);
 		if (sum >= least)
 			continue;
 		least = sum;
 		*to = (uint8_t)filter;
-		memcpy(to + 1, trial, size);
-	}
-}
-
-/* The first `size` bytes of a block's row, with the number of their filter. */
-static uint8_t *filter_row(struct encoding *e, uint32_t y, size_t size, bool filtered, uint8_t *to)
-{
-	const uint8_t *above = e->raw + y * e->row, *row = above + e->row;
-
-	if (filtered) {
-		apply_best_filter(to, row, above, size, image_pixel_size(e->image), e->trial);
-	} else {
-		*to = 0;
-		memcpy(to + 1, row, size);
+		memcpy(to + 1, e->trial, size);
 	}
 	return to + 1 + size;
 }
@@ -374,31 +355,6 @@ static bool put_head(struct encoding *e, GByteArray *head)
 	return a->output->pages == 1 || put_chunk(e, chunk, "acTL", 8);
 }
 
-static bool put_file(struct encoding *e, GByteArray *head)
-{
-	const uint32_t pages = e->answer->output->pages;
-	bool written = put_head(e, head);
-	uint8_t end[PNG_CHUNK_FRAME];
-
-	for (; written && e->page < pages; e->page++)
-		written = (pages == 1 || put_control(e)) && put_page(e);
-	return written && put_chunk(e, end, "IEND", 0);
-}
-
-static bool allocate(struct encoding *e)
-{
-	const size_t all = e->rows * (e->row + 1);
-
-	e->packed_size = all + all / 16 + 4096;
-	e->fast = malloc(sizeof *e->fast);
-	e->fast_memory = malloc(ISAL_DEF_LVL2_DEFAULT);
-	e->raw = malloc((e->rows + 1) * e->row);
-	e->filtered = malloc(all);
-	e->trial = malloc(e->row);
-	e->packed = malloc(ROOM + e->packed_size + CHECKSUM + 4);
-	return e->fast && e->fast_memory && e->raw && e->filtered && e->trial && e->packed;
-}
-
 /* Several pages are frames, each of them whole, with its delays. Allocates nothing a row. */
 static enum error write_png(const struct answer *answer, struct problem *problem)
 {
@@ -414,11 +370,26 @@ static enum error write_png(const struct answer *answer, struct problem *problem
 	                     .whole = image_size(image) <= WHOLE_MAX};
 	GByteArray *head = g_byte_array_new();
 	enum error error = ERR_OK;
+	uint8_t end[PNG_CHUNK_FRAME];
+	bool written;
+	size_t all;
 
 	e.rows = e.whole ? image->height : (uint32_t)(BLOCK_SIZE / e.row + 1);
-	if (!allocate(&e) || !png_metadata_write(answer->metadata, head))
+	all = e.rows * (e.row + 1);
+	e.packed_size = all + all / 16 + 4096;
+	e.fast = malloc(sizeof *e.fast);
+	e.fast_memory = malloc(ISAL_DEF_LVL2_DEFAULT);
+	e.raw = malloc((e.rows + 1) * e.row);
+	e.filtered = malloc(all);
+	e.trial = malloc(e.row);
+	e.packed = malloc(ROOM + e.packed_size + CHECKSUM + 4);
+	if (!e.fast || !e.fast_memory || !e.raw || !e.filtered || !e.trial || !e.packed ||
+	    !png_metadata_write(answer->metadata, head))
 		error = problem_set(problem, ERR_MEMORY, "no memory to encode");
-	else if (!put_file(&e, head))
+	written = !error && put_head(&e, head);
+	for (; written && e.page < output->pages; e.page++)
+		written = (output->pages == 1 || put_control(&e)) && put_page(&e);
+	if (!error && (!written || !put_chunk(&e, end, "IEND", 0)))
 		error = problem_set(problem, ERR_IO, "cannot write the answer");
 	libdeflate_free_compressor(e.compressor[0]);
 	libdeflate_free_compressor(e.compressor[1]);

@@ -140,31 +140,6 @@ static enum error read_short_header(struct pnm *p, struct text *t, struct proble
 	return ERR_OK;
 }
 
-/* Finds what the bands are. Planes above those that the type has are not read, as the manual
- * recommends. A type that is not known says nothing of the bands, nor that one is alpha. */
-static bool set_type(struct pnm *p, const char *type)
-{
-	static const struct {
-		const char *name;
-		uint32_t bands, alpha;
-		bool cmyk;
-	} types[] = {
-	    {"BLACKANDWHITE", 1, 0, false}, {"BLACKANDWHITE_ALPHA", 2, 1, false},
-	    {"GRAYSCALE", 1, 0, false},     {"GRAYSCALE_ALPHA", 2, 1, false},
-	    {"RGB", 3, 0, false},           {"RGB_ALPHA", 4, 1, false},
-	    {"CMYK", 4, 0, true},
-	};
-
-	p->image.bands = p->planes;
-	for (size_t i = 0; i < sizeof types / sizeof *types; i++)
-		if (!strcmp(type, types[i].name)) {
-			p->image.bands = types[i].bands;
-			p->image.alpha = types[i].alpha;
-			p->cmyk = types[i].cmyk;
-		}
-	return p->image.bands <= p->planes;
-}
-
 /* Copies a line without its end; of a comment nothing. False if the text ends before, or the line
  * is too long, or no text. */
 static bool next_line(struct text *t, char line[LINE_SIZE])
@@ -209,6 +184,16 @@ static bool accept_line(struct pnm *p, const char *name, const char *value, char
 
 static enum error read_pam_header(struct pnm *p, struct text *t, struct problem *problem)
 {
+	static const struct {
+		const char *name;
+		uint32_t bands, alpha;
+		bool cmyk;
+	} types[] = {
+	    {"BLACKANDWHITE", 1, 0, false}, {"BLACKANDWHITE_ALPHA", 2, 1, false},
+	    {"GRAYSCALE", 1, 0, false},     {"GRAYSCALE_ALPHA", 2, 1, false},
+	    {"RGB", 3, 0, false},           {"RGB_ALPHA", 4, 1, false},
+	    {"CMYK", 4, 0, true},
+	};
 	char line[LINE_SIZE], type[LINE_SIZE] = "", *name = NULL, *value;
 
 	while (!name || strcmp(name, "ENDHDR")) {
@@ -223,7 +208,16 @@ static enum error read_pam_header(struct pnm *p, struct text *t, struct problem 
 	if (!p->image.width || !p->image.height || !p->planes || !p->max || p->max > MAXIMUM_MAX)
 		return broken(problem, "the header has no WIDTH, HEIGHT, DEPTH, or MAXVAL from 1 "
 		                       "to 65535");
-	return set_type(p, type)
+	/* Planes above those that the type has are not read, as the manual recommends. A type that
+	 * is not known says nothing of the bands, nor that one is alpha. */
+	p->image.bands = p->planes;
+	for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+		if (!strcmp(type, types[i].name)) {
+			p->image.bands = types[i].bands;
+			p->image.alpha = types[i].alpha;
+			p->cmyk = types[i].cmyk;
+		}
+	return p->image.bands <= p->planes
 	           ? ERR_OK
 	           : broken(problem, "the header's DEPTH is less than its tuple type has");
 }

@@ -53,12 +53,6 @@ struct resource {
 
 enum { RESOURCE_IPTC = 1028 };
 
-/* Thumbnails, copies of EXIF and XMP, and the unknown content of plug-ins. */
-static bool resource_is_picture(unsigned id)
-{
-	return id == 1033 || id == 1036 || (id >= 1058 && id <= 1060) || (id >= 4000 && id <= 4999);
-}
-
 static bool resource_read(struct resource *r, const uint8_t *at, size_t size)
 {
 	if (size < 12 || (memcmp(at, "8BIM", 4) && memcmp(at, "MeSa", 4) && memcmp(at, "AgHg", 4) &&
@@ -76,19 +70,6 @@ static bool resource_read(struct resource *r, const uint8_t *at, size_t size)
 	return true;
 }
 
-/* Copies the IPTC resource without pictures and updates its size. */
-static void copy_iptc(GByteArray *kept, const struct resource *r, const uint8_t *at)
-{
-	guint start = kept->len + (guint)r->head, size;
-
-	g_byte_array_append(kept, at, (guint)r->head);
-	copy_data_sets(kept, at + r->head, r->size);
-	size = kept->len - start;
-	bytes_put(kept->data + start - 4, size, 4, true);
-	if (size % 2)
-		g_byte_array_append(kept, (const guint8 *)"", 1);
-}
-
 GByteArray *previews_drop_from_resources(const uint8_t *block, size_t size)
 {
 	static const char title[] = "Photoshop 3.0"; /* the terminator belongs to it */
@@ -103,11 +84,24 @@ GByteArray *previews_drop_from_resources(const uint8_t *block, size_t size)
 		return NULL;
 	kept = g_byte_array_new();
 	g_byte_array_append(kept, block, head);
-	for (; resource_read(&r, at, left); at += r.all, left -= r.all)
-		if (r.id == RESOURCE_IPTC)
-			copy_iptc(kept, &r, at);
-		else if (!resource_is_picture(r.id))
+	for (; resource_read(&r, at, left); at += r.all, left -= r.all) {
+		/* Thumbnails, copies of EXIF and XMP, and the unknown content of plug-ins. */
+		const bool is_picture = r.id == 1033 || r.id == 1036 ||
+		                        (r.id >= 1058 && r.id <= 1060) ||
+		                        (r.id >= 4000 && r.id <= 4999);
+
+		if (r.id == RESOURCE_IPTC) {
+			const guint start = kept->len + (guint)r.head;
+
+			g_byte_array_append(kept, at, (guint)r.head);
+			copy_data_sets(kept, at + r.head, r.size);
+			bytes_put(kept->data + start - 4, kept->len - start, 4, true);
+			if ((kept->len - start) % 2)
+				g_byte_array_append(kept, (const guint8 *)"", 1);
+		} else if (!is_picture) {
 			g_byte_array_append(kept, at, (guint)r.all);
+		}
+	}
 	if (!kept->len)
 		copy_data_sets(kept, block, size);
 	if (kept->len > head)

@@ -62,30 +62,28 @@ static void unblock(const char *operation)
 		                         FALSE);
 }
 
-static void find(enum format format)
-{
-	const struct format_row *r = format_row(format);
-	const struct reader *reader = repertoire_reader(format);
-	const struct writer *writer = writers[format];
-
-	if (r->module && !(has(r->loader) && has(r->saver)))
-		load_module(r->module);
-	if (!has(r->loader))
-		log_debug("libvips has no %s", r->loader);
-	else if (reader->works && !reader->works(format))
-		log_debug("no library decodes %s", format_title(format));
-	else
-		found.read |= 1u << format;
-	if (writer && has(r->loader) && has(r->saver) && (!writer->works || writer->works()))
-		found.written |= 1u << format;
-}
-
 void repertoire_init(uint32_t allowed)
 {
 	found = (struct format_sets){0};
-	for (enum format f = FORMAT_NONE + 1; f < FORMATS; f++)
-		if (format_in(allowed, f))
-			find(f);
+	for (enum format f = FORMAT_NONE + 1; f < FORMATS; f++) {
+		const struct format_row *r = format_row(f);
+		const struct reader *reader = repertoire_reader(f);
+		const struct writer *writer = writers[f];
+
+		if (!format_in(allowed, f))
+			continue;
+		if (r->module && !(has(r->loader) && has(r->saver)))
+			load_module(r->module);
+		if (!has(r->loader))
+			log_debug("libvips has no %s", r->loader);
+		else if (reader->works && !reader->works(f))
+			log_debug("no library decodes %s", format_title(f));
+		else
+			found.read |= 1u << f;
+		if (writer && has(r->loader) && has(r->saver) &&
+		    (!writer->works || writer->works()))
+			found.written |= 1u << f;
+	}
 	vips_operation_block_set("VipsForeignLoad", TRUE);
 	vips_operation_block_set("VipsForeignSave", TRUE);
 	for (enum format f = FORMAT_NONE + 1; f < FORMATS; f++) {
@@ -142,16 +140,6 @@ static const struct signature signatures[] = {
     OTHER(0, "{", "JSON"),
 };
 
-static bool matches(const struct signature *s, const uint8_t *body, size_t size)
-{
-	if (size < s->offset + s->size)
-		return false;
-	for (size_t i = 0; i < s->size; i++)
-		if (s->bytes[i] != '?' && (uint8_t)s->bytes[i] != body[s->offset + i])
-			return false;
-	return true;
-}
-
 /* True if a HEIF file names one of two brands, of which the first that it has may be a general one:
  * AVIF's (AV1 Image File Format, 6.3), or those of still HEVC pictures (ISO/IEC 23008-12, B.4.1).
  */
@@ -167,16 +155,6 @@ static bool has_brand(const uint8_t *body, size_t size, const char *one, const c
 	return false;
 }
 
-/* P1 to P6, PF, Pf and white space or a comment, or P7 and the end of the line: too short for the
- * table. */
-static bool is_pnm(const uint8_t *body, size_t size)
-{
-	if (size < 3 || body[0] != 'P' || !body[1] || !body[2])
-		return false;
-	return body[1] == '7' ? strchr("\n\r", body[2]) != NULL
-	                      : strchr("123456Ff", body[1]) && strchr(" \t\n\v\f\r#", body[2]);
-}
-
 enum format repertoire_recognise(const uint8_t *body, size_t size, const char **words)
 {
 	*words = "text";
@@ -184,13 +162,26 @@ enum format repertoire_recognise(const uint8_t *body, size_t size, const char **
 		return FORMAT_AVIF;
 	if (has_brand(body, size, "heic", "heix"))
 		return FORMAT_HEIC;
-	if (is_pnm(body, size))
+	/* P1 to P6, PF, Pf and white space or a comment, or P7 and the end of the line: too short
+	 * for the table. */
+	if (size >= 3 && body[0] == 'P' && body[1] && body[2] &&
+	    (body[1] == '7' ? strchr("\n\r", body[2]) != NULL
+	                    : strchr("123456Ff", body[1]) && strchr(" \t\n\v\f\r#", body[2])))
 		return FORMAT_PNM;
-	for (size_t i = 0; i < G_N_ELEMENTS(signatures); i++)
-		if (matches(&signatures[i], body, size)) {
-			*words = signatures[i].words;
-			return signatures[i].format;
+	for (size_t i = 0; i < G_N_ELEMENTS(signatures); i++) {
+		const struct signature *s = &signatures[i];
+		size_t n = 0;
+
+		if (size < s->offset + s->size)
+			continue;
+		while (n < s->size &&
+		       (s->bytes[n] == '?' || (uint8_t)s->bytes[n] == body[s->offset + n]))
+			n++;
+		if (n == s->size) {
+			*words = s->words;
+			return s->format;
 		}
+	}
 	for (size_t i = 0; i < size && i < 64; i++)
 		if (body[i] < 9 || (body[i] > 13 && body[i] < 32) || body[i] == 127)
 			*words = "nothing known";

@@ -205,24 +205,6 @@ static const struct space {
     {.photometric = PHOTOMETRIC_LINEAR_RAW, .text = "a sensor's raw samples"},
 };
 
-static struct space space_of(const struct page *p)
-{
-	for (size_t i = 0; i < sizeof spaces / sizeof *spaces; i++)
-		if (spaces[i].photometric == p->photometric)
-			return spaces[i];
-	return (struct space){.text = "unknown"};
-}
-
-static const char *compression_text(uint16_t compression)
-{
-	const TIFFCodec *codec = TIFFFindCODEC(compression);
-
-	if (compression == COMPRESSION_JP2K_YCC || compression == COMPRESSION_JP2K_RGB ||
-	    compression == COMPRESSION_JP2000)
-		return "JPEG 2000";
-	return TIFFIsCODECConfigured(compression) ? NULL : codec ? codec->name : "unknown";
-}
-
 static bool has_known_samples(const struct page *p)
 {
 	const unsigned bits = p->bits;
@@ -286,10 +268,19 @@ static enum error refuse(struct problem *problem, const char *what)
 
 static enum error check_page(const struct page *p, bool single, struct problem *problem)
 {
-	const struct space space = space_of(p);
-	const char *compression = compression_text(p->compression);
+	const TIFFCodec *codec = TIFFFindCODEC(p->compression);
+	const char *compression = NULL; /* one that is not read */
+	struct space space = {.text = "unknown"};
 	char what[160];
 
+	for (size_t i = 0; i < sizeof spaces / sizeof *spaces; i++)
+		if (spaces[i].photometric == p->photometric)
+			space = spaces[i];
+	if (p->compression == COMPRESSION_JP2K_YCC || p->compression == COMPRESSION_JP2K_RGB ||
+	    p->compression == COMPRESSION_JP2000)
+		compression = "JPEG 2000";
+	else if (!TIFFIsCODECConfigured(p->compression))
+		compression = codec ? codec->name : "unknown";
 	if (!space.samples_max)
 		snprintf(what, sizeof what, "colours that are %s (PhotometricInterpretation %u)",
 		         space.text, p->photometric);

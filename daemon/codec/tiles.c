@@ -75,12 +75,24 @@ void tiles_await_change(struct tiles *tiles)
 	pthread_mutex_lock(&tiles->lock);
 }
 
-/* From now on tiles are those of a page; none of another is in work. */
-static bool begin_page(struct tiles *tiles, uint32_t page)
+bool tiles_await_slot(struct tiles *tiles, uint32_t strip)
 {
-	struct chain *chain = chain_of_page(tiles->job_chain, page);
+	const struct tiling *t = &tiles->tiling;
 	struct problem problem;
+	struct chain *chain;
 
+	pthread_mutex_lock(&tiles->lock);
+	while (!tiles->stopped &&
+	       (strip >= tiles->freed / t->strip_tiles + t->slots ||
+	        (tiling_begins_anew(t, strip) && tiles->read < strip * t->strip_tiles)))
+		tiles_await_change(tiles);
+	pthread_mutex_unlock(&tiles->lock);
+	if (tiles_stopped(tiles))
+		return false;
+	if (!t->apart || strip % t->page_strips)
+		return true;
+	/* From now on tiles are those of a page; none of another is in work. */
+	chain = chain_of_page(tiles->job_chain, strip / t->page_strips);
 	if (!chain) {
 		tiles_stop(tiles,
 		           problem_set(&problem, ERR_MEMORY, "no memory for the chain of a page"),
@@ -91,21 +103,6 @@ static bool begin_page(struct tiles *tiles, uint32_t page)
 		free(tiles->chain);
 	tiles->chain = chain;
 	return true;
-}
-
-bool tiles_await_slot(struct tiles *tiles, uint32_t strip)
-{
-	const struct tiling *t = &tiles->tiling;
-
-	pthread_mutex_lock(&tiles->lock);
-	while (!tiles->stopped &&
-	       (strip >= tiles->freed / t->strip_tiles + t->slots ||
-	        (tiling_begins_anew(t, strip) && tiles->read < strip * t->strip_tiles)))
-		tiles_await_change(tiles);
-	pthread_mutex_unlock(&tiles->lock);
-	if (tiles_stopped(tiles))
-		return false;
-	return !t->apart || strip % t->page_strips || begin_page(tiles, strip / t->page_strips);
 }
 
 static uint64_t slot_bit(const struct tiles *tiles, uint32_t i)
@@ -188,21 +185,6 @@ bool tiles_send_whole(struct tiles *tiles, const struct tile *tile, bool compare
 	return false;
 }
 
-/* ERR_BAD_PARAMETER can only mean the variant: everything else was checked before. */
-static void describe_failure(const struct tiles *tiles, const struct message_tile_done *done,
-                             struct problem *problem)
-{
-	if (done->error == ERR_BAD_PARAMETER)
-		problem_set_parameter(problem, ERR_BAD_PARAMETER, "variant",
-		                      kernel_name(chain_kernel(tiles->job_chain)), "%s",
-		                      done->reason);
-	else if (*done->reason)
-		problem_set(problem, done->error, "%s", done->reason);
-	else
-		problem_set(problem, ERR_DEVICE, "the device failed on tile %u (OpenCL error %d)",
-		            done->index, done->cl_error);
-}
-
 /* Without a result of the whole the job goes on with tiles of pixels, whatever the reason. */
 void tiles_done(struct tiles *tiles, const struct message_tile_done *done)
 {
@@ -227,7 +209,16 @@ void tiles_done(struct tiles *tiles, const struct message_tile_done *done)
 		tiles_filtered(tiles, done->index, done->others);
 		return;
 	}
-	describe_failure(tiles, done, &problem);
+	/* ERR_BAD_PARAMETER can only mean the variant: everything else was checked before. */
+	if (done->error == ERR_BAD_PARAMETER)
+		problem_set_parameter(&problem, ERR_BAD_PARAMETER, "variant",
+		                      kernel_name(chain_kernel(tiles->job_chain)), "%s",
+		                      done->reason);
+	else if (*done->reason)
+		problem_set(&problem, done->error, "%s", done->reason);
+	else
+		problem_set(&problem, ERR_DEVICE, "the device failed on tile %u (OpenCL error %d)",
+		            done->index, done->cl_error);
 	tiles_stop(tiles, done->error, &problem);
 }
 

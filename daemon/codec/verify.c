@@ -159,51 +159,45 @@ static enum error compare_run(struct subject *s)
 	return s->window.width ? compute_piece(s, &s->window, compare) : compute_pieces(s, compare);
 }
 
-static void describe_run(const struct subject *s, uint32_t run, struct message *message)
-{
-	const struct difference *d = &s->difference;
-	const uint32_t plane = tiling_plane(&s->tiles->tiling, s->tile.index);
-
-	*message = (struct message){.type = MSG_VERIFIED};
-	message->verified = (struct message_verified){.job = s->tile.job,
-	                                              .index = s->tile.index,
-	                                              .run = run,
-	                                              .same = s->same,
-	                                              .band = d->band + plane,
-	                                              .x = d->x,
-	                                              .y = d->y,
-	                                              .got = d->got,
-	                                              .wanted = d->wanted,
-	                                              .slack = d->slack,
-	                                              .samples = d->samples,
-	                                              .mismatches = d->mismatches,
-	                                              .largest = d->largest};
-}
-
 /* Compares the tile. On a mismatch the front has it run again, first by the same device, then by
  * another. At last the reference's result replaces it, unless all runs agree and only a window is
  * compared. */
 static enum error compare_runs(struct subject *s)
 {
+	const struct difference *d = &s->difference;
+	const uint32_t plane = tiling_plane(&s->tiles->tiling, s->tile.index);
 	bool others = true;
 	struct message message;
 	enum error e = compare_run(s);
 
-	s->first = s->difference.mismatches ? digest(s) : 0;
-	for (uint32_t run = 0; !e && s->difference.samples; run++) {
-		describe_run(s, run, &message);
-		if (!s->difference.mismatches || !others)
+	s->first = d->mismatches ? digest(s) : 0;
+	for (uint32_t run = 0; !e && d->samples; run++) {
+		message = (struct message){.type = MSG_VERIFIED};
+		message.verified = (struct message_verified){.job = s->tile.job,
+		                                             .index = s->tile.index,
+		                                             .run = run,
+		                                             .same = s->same,
+		                                             .band = d->band + plane,
+		                                             .x = d->x,
+		                                             .y = d->y,
+		                                             .got = d->got,
+		                                             .wanted = d->wanted,
+		                                             .slack = d->slack,
+		                                             .samples = d->samples,
+		                                             .mismatches = d->mismatches,
+		                                             .largest = d->largest};
+		if (!d->mismatches || !others)
 			break;
 		if (!tiles_run_again(s->tiles, s->tile.index, &message, &others))
 			return ERR_OK;
 		s->same &= digest(s) == s->first;
 		e = compare_run(s);
 	}
-	if (e || !s->difference.samples)
+	if (e || !d->samples)
 		return e;
 	if (wire_send(s->tiles->socket, &message, NULL))
 		return ERR_IO;
-	if (!s->difference.mismatches || (s->same && s->window.width))
+	if (!d->mismatches || (s->same && s->window.width))
 		return ERR_OK;
 	return compute_pieces(s, write_piece);
 }
@@ -235,34 +229,28 @@ static void compare_with_reference(struct tiles *tiles, uint32_t i)
 	tiles->verify_ns += clock_ns(CLOCK_THREAD_CPUTIME_ID) - begun;
 }
 
-/* Compares a tile's result with that of the whole job as one tile. */
-static void compare_with_whole(struct tiles *tiles, uint32_t i)
-{
-	const struct tiling *t = &tiles->tiling;
-	struct tile tile;
-
-	tiling_tile(t, i, 0, 0, &tile);
-	for (uint32_t y = 0; y < tile.height; y++)
-		jpeg_compare_row(tiles->compared, tile.y0 - t->y0 + y, tile.x0 - t->x0,
-		                 (const uint8_t *)tiles->arena->out + tile.out +
-		                     (uint64_t)y * tile.out_pitch,
-		                 tile.width);
-}
-
 /* Reads `read` and `whole` without the lock: only this thread changes `read`, and the job as one
  * tile is over before its result is read. */
 bool verify_await(struct tiles *tiles, uint32_t strip)
 {
-	const uint32_t first = strip * tiles->tiling.strip_tiles;
+	const struct tiling *t = &tiles->tiling;
+	const uint32_t first = strip * t->strip_tiles;
+	const uint8_t *out;
+	struct tile tile;
 
-	for (uint32_t i = first; i < first + tiles->tiling.strip_tiles; i++) {
+	for (uint32_t i = first; i < first + t->strip_tiles; i++) {
 		if (!tiles_await(tiles, i))
 			return false;
 		if (tiles->whole == WHOLE_DONE || i < tiles->read)
 			continue;
 		compare_with_reference(tiles, i);
-		if (tiles->compared)
-			compare_with_whole(tiles, i);
+		if (tiles->compared) { /* with the whole job as one tile */
+			tiling_tile(t, i, 0, 0, &tile);
+			out = (const uint8_t *)tiles->arena->out + tile.out;
+			for (uint32_t y = 0; y < tile.height; y++, out += tile.out_pitch)
+				jpeg_compare_row(tiles->compared, tile.y0 - t->y0 + y,
+				                 tile.x0 - t->x0, out, tile.width);
+		}
 		tiles_set_read(tiles, i);
 		if (tiles_stopped(tiles))
 			return false;

@@ -79,10 +79,9 @@ static int convert(VipsImage *image, VipsImage **out, uint32_t *lost)
 	}
 }
 
-/* The name of an unsupported sample type. */
-static const char *type_text(VipsBandFormat format)
+enum error vips_reader_check(const struct vips_reader *v, struct problem *problem)
 {
-	static const char *const texts[VIPS_FORMAT_LAST] = {
+	static const char *const types[VIPS_FORMAT_LAST] = {
 	    [VIPS_FORMAT_UCHAR] = "8-bit unsigned integers",
 	    [VIPS_FORMAT_CHAR] = "8-bit signed integers",
 	    [VIPS_FORMAT_USHORT] = "16-bit unsigned integers",
@@ -94,12 +93,6 @@ static const char *type_text(VipsBandFormat format)
 	    [VIPS_FORMAT_DOUBLE] = "64-bit floats",
 	    [VIPS_FORMAT_DPCOMPLEX] = "complex numbers",
 	};
-
-	return format >= 0 && format < VIPS_FORMAT_LAST ? texts[format] : "an unknown type";
-}
-
-enum error vips_reader_check(const struct vips_reader *v, struct problem *problem)
-{
 	/* Filters are wrong in spaces whose bands are not amounts of light or ink. */
 	static const VipsInterpretation supported[] = {
 	    VIPS_INTERPRETATION_MULTIBAND, VIPS_INTERPRETATION_B_W,  VIPS_INTERPRETATION_GREY16,
@@ -107,6 +100,7 @@ enum error vips_reader_check(const struct vips_reader *v, struct problem *proble
 	    VIPS_INTERPRETATION_scRGB,     VIPS_INTERPRETATION_CMYK,
 	};
 	const VipsImage *image = v->image;
+	const bool known = image->BandFmt >= 0 && image->BandFmt < VIPS_FORMAT_LAST;
 	size_t i = 0;
 
 	while (i < G_N_ELEMENTS(supported) && image->Type != supported[i])
@@ -122,8 +116,8 @@ enum error vips_reader_check(const struct vips_reader *v, struct problem *proble
 		    problem, ERR_UNSUPPORTED_PIXELS,
 		    "the image has %d band%s of %s; 1 to %d bands of integers of 8, 16 or 32 bits "
 		    "or of floats are supported",
-		    image->Bands, image->Bands == 1 ? "" : "s", type_text(image->BandFmt),
-		    IMAGE_BANDS_MAX);
+		    image->Bands, image->Bands == 1 ? "" : "s",
+		    known ? types[image->BandFmt] : "an unknown type", IMAGE_BANDS_MAX);
 	return ERR_OK;
 }
 
@@ -140,20 +134,6 @@ static void replace(VipsImage **image, VipsImage *other)
 		return;
 	g_object_unref(*image);
 	*image = other;
-}
-
-/* libvips's GIF loader has no level between accepting anything and rejecting any flaw. Not every
- * loader has pages: the list ends early where only the first is read. */
-static bool load_usually(struct vips_reader *v, bool any_order)
-{
-	const struct part *p = &v->part;
-
-	v->source = vips_source_new_from_memory(p->body->at, p->body->size);
-	return v->source &&
-	       !vips_call(format_row(v->format)->loader, v->source, &v->image, "access",
-	                  any_order ? VIPS_ACCESS_RANDOM : VIPS_ACCESS_SEQUENTIAL, "fail_on",
-	                  VIPS_FAIL_ON_ERROR, !p->frames && (p->page || p->all) ? "page" : NULL,
-	                  (int)p->page, "n", p->all ? -1 : 1, NULL);
 }
 
 static bool samples_chroma(VipsImage *image, const char *how)
@@ -188,6 +168,7 @@ enum error vips_reader_load(struct vips_reader *v, bool any_order, struct decode
                             struct problem *problem)
 {
 	const struct reader *helper = v->helper;
+	const struct part *p = &v->part;
 	VipsImage *converted = NULL;
 	enum error e = ERR_OK;
 
@@ -196,8 +177,18 @@ enum error vips_reader_load(struct vips_reader *v, bool any_order, struct decode
 	v->part.who = v->who;
 	if (helper->load)
 		e = helper->load(&v->image, &v->part, problem);
-	if (!e && !v->image && !load_usually(v, any_order))
-		e = complain(v, problem);
+	if (!e && !v->image) {
+		/* libvips's GIF loader has no level between accepting anything and rejecting any
+		 * flaw. Not every loader has pages: the list ends early where only the first is
+		 * read. */
+		v->source = vips_source_new_from_memory(p->body->at, p->body->size);
+		if (!v->source ||
+		    vips_call(format_row(v->format)->loader, v->source, &v->image, "access",
+		              any_order ? VIPS_ACCESS_RANDOM : VIPS_ACCESS_SEQUENTIAL, "fail_on",
+		              VIPS_FAIL_ON_ERROR, !p->frames && (p->page || p->all) ? "page" : NULL,
+		              (int)p->page, "n", p->all ? -1 : 1, NULL))
+			e = complain(v, problem);
+	}
 	if (!e && helper->amend)
 		e = helper->amend(&v->image, &v->part, problem);
 	if (!e && convert(v->image, &converted, &decoded->lost))

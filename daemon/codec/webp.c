@@ -54,39 +54,33 @@ static struct file_part find_chunk(const WebPDemuxer *demuxer, const char *name,
 	return part;
 }
 
-/* Returns false without memory. */
-static bool read_metadata(struct still *s)
-{
-	const struct file_part exif = find_chunk(s->demuxer, "EXIF", EXIF_FLAG);
-	struct file_metadata *m = &s->metadata;
-
-	m->resolution = (struct resolution){1, 1, PER_INCH};
-	m->profile = find_chunk(s->demuxer, "ICCP", ICCP_FLAG);
-	m->xmp = find_chunk(s->demuxer, "XMP ", XMP_FLAG);
-	if (exif.at)
-		m->exif = exif_block_read(exif.at, exif.size, &m->resolution);
-	return !exif.at || m->exif;
-}
-
 /* Leaves to libvips what is not a single upright picture as large as the image, or is truncated. */
 static enum error open_still(void *state, struct decoded *decoded, const struct body *body,
                              struct problem *problem)
 {
 	const WebPData whole = {body->at, body->size};
 	struct still *s = state;
+	struct file_metadata *m = &s->metadata;
 	uint32_t flags, width, height;
+	struct file_part exif;
 
 	s->demuxer = WebPDemux(&whole);
 	flags = s->demuxer ? WebPDemuxGetI(s->demuxer, WEBP_FF_FORMAT_FLAGS) : 0;
 	if (!s->demuxer || flags & ANIMATION_FLAG || !WebPDemuxGetFrame(s->demuxer, 1, &s->frame))
 		return ERR_OK;
-	if (!read_metadata(s))
+	m->resolution = (struct resolution){1, 1, PER_INCH};
+	m->profile = find_chunk(s->demuxer, "ICCP", ICCP_FLAG);
+	m->xmp = find_chunk(s->demuxer, "XMP ", XMP_FLAG);
+	exif = find_chunk(s->demuxer, "EXIF", EXIF_FLAG);
+	if (exif.at)
+		m->exif = exif_block_read(exif.at, exif.size, &m->resolution);
+	if (exif.at && !m->exif)
 		return problem_set(problem, ERR_MEMORY, "no memory for the metadata");
 	width = WebPDemuxGetI(s->demuxer, WEBP_FF_CANVAS_WIDTH);
 	height = WebPDemuxGetI(s->demuxer, WEBP_FF_CANVAS_HEIGHT);
 	s->bands = flags & ALPHA_FLAG ? 4 : 3;
 	decoded->plain = s->frame.complete && (uint32_t)s->frame.width == width &&
-	                 (uint32_t)s->frame.height == height && file_metadata_upright(&s->metadata);
+	                 (uint32_t)s->frame.height == height && file_metadata_upright(m);
 	decoded->whole = (struct image){.width = width,
 	                                .height = height,
 	                                .bands = (uint32_t)s->bands,
