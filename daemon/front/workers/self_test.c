@@ -116,19 +116,6 @@ static enum error add_test(struct self_test *t, const struct chain *chain,
 	return ERR_OK;
 }
 
-/* On failure self_test_free() closes the descriptors that are not -1, and unmaps. */
-static bool open_memory(struct self_test *t)
-{
-	const uint64_t size = (uint64_t)TESTS_MAX * AREA;
-
-	t->in = t->out = -1;
-	t->mapped =
-	    !memfd_fixed("self-test-in", size, &t->in) &&
-	    !memfd_fixed("self-test-out", size, &t->out) &&
-	    !arena_map(&t->memory, t->in, size, PROT_READ | PROT_WRITE, t->out, size, PROT_READ);
-	return t->mapped;
-}
-
 /* Replaces a client's matrix by our own coefficients of the same size and, if rank_1, of rank 1. */
 static void replace_matrix(struct chain *chain, bool rank_1)
 {
@@ -203,12 +190,20 @@ static void add_doubted(struct self_test *t, const struct plan *plan,
 
 struct self_test *self_test_new(const struct plan *plan, const struct kernel_set *kernels)
 {
+	const uint64_t size = (uint64_t)TESTS_MAX * AREA;
 	struct self_test *t = calloc(1, sizeof *t);
 	struct chain *chain = calloc(1, sizeof *chain);
 	struct problem problem;
-	enum error e = t && open_memory(t) && chain ? ERR_OK : ERR_MEMORY;
+	enum error e = ERR_MEMORY;
 
-	if (!e) {
+	if (t) {
+		t->in = t->out = -1;
+		t->mapped = !memfd_fixed("self-test-in", size, &t->in) &&
+		            !memfd_fixed("self-test-out", size, &t->out) &&
+		            !arena_map(&t->memory, t->in, size, PROT_READ | PROT_WRITE, t->out,
+		                       size, PROT_READ);
+	}
+	if (t && t->mapped && chain) {
 		chain_init(chain);
 		e = chain_parse(chain, filters, &problem);
 	}
