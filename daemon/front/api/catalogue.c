@@ -93,61 +93,48 @@ static json_t *schema_of_common(const struct common_parameter *p)
 
 /* The catalogue -------------------------------------------------------------------------------- */
 
-static json_t *describe_parameter(const struct parameter *p)
+static json_t *describe_filter(enum filter filter)
 {
 	static const char *const types[] = {"number", "integer", "odd",
 	                                    "choice", "matrix",  "numbers"};
-	json_t *choices;
-
-	if (p->type == PARAMETER_CHOICE) {
-		choices = list_words(p->unit);
-		return json_pack("{s:s, s:s, s:s, s:O, s:o}", "name", p->name, "type",
-		                 types[p->type], "text", p->text, "default",
-		                 json_array_get(choices, (size_t)p->default_), "choices", choices);
-	}
-	return json_pack("{s:s, s:s, s:s, s:o, s:s*, s:o, s:o}", "name", p->name, "type",
-	                 types[p->type], "text", p->text, "default", number_or_null(p->default_),
-	                 "unit", p->unit, "minimum", number_or_null(p->min), "maximum",
-	                 number_or_null(p->max));
-}
-
-static json_t *describe_filter(enum filter filter)
-{
-	json_t *parameters = json_array();
+	json_t *parameters = json_array(), *choices, *standard;
 	const struct parameter *p;
 
-	for (size_t i = 0; (p = filter_parameter(filter, i)); i++)
-		json_array_append_new(parameters, describe_parameter(p));
+	for (size_t i = 0; (p = filter_parameter(filter, i)); i++) {
+		const bool choice = p->type == PARAMETER_CHOICE;
+
+		choices = choice ? list_words(p->unit) : NULL;
+		standard = choice ? json_incref(json_array_get(choices, (size_t)p->default_))
+		                  : number_or_null(p->default_);
+		json_array_append_new(
+		    parameters,
+		    json_pack("{s:s, s:s, s:s, s:o, s:s*, s:o*, s:o*, s:o*}", "name", p->name,
+		              "type", types[p->type], "text", p->text, "default", standard, "unit",
+		              choice ? NULL : p->unit, "minimum",
+		              choice ? NULL : number_or_null(p->min), "maximum",
+		              choice ? NULL : number_or_null(p->max), "choices", choices));
+	}
 	return json_pack("{s:s, s:s, s:o}", "name", filter_name(filter), "text",
 	                 filter_text(filter), "parameters", parameters);
 }
 
-/* The parameters besides those of single filters. */
-static json_t *describe_common(void)
+void catalogue_get_filters(struct request *r)
 {
-	json_t *list = json_array();
+	json_t *list = json_array(), *common = json_array();
 	const struct common_parameter *p;
 
+	for (enum filter f = 0; f < FILTERS; f++)
+		json_array_append_new(list, describe_filter(f));
 	for (size_t i = 0; (p = request_common_parameter(i)); i++) {
 		json_t *schema = schema_of_common(p), *choices = json_object_get(schema, "enum");
 		bool has_words = json_is_string(json_array_get(choices, 0)); /* not 0 and 1 */
 
-		json_array_append_new(list, json_pack("{s:s, s:s, s:b, s:O*}", "name", p->name,
-		                                      "text", p->text, "chain_only", p->for_chain,
-		                                      "choices", has_words ? choices : NULL));
+		json_array_append_new(common, json_pack("{s:s, s:s, s:b, s:O*}", "name", p->name,
+		                                        "text", p->text, "chain_only", p->for_chain,
+		                                        "choices", has_words ? choices : NULL));
 		json_decref(schema);
 	}
-	return list;
-}
-
-void catalogue_get_filters(struct request *r)
-{
-	json_t *list = json_array();
-
-	for (enum filter f = 0; f < FILTERS; f++)
-		json_array_append_new(list, describe_filter(f));
-	answer_json(&r->answer, 200,
-	            json_pack("{s:o, s:o}", "filters", list, "common", describe_common()));
+	answer_json(&r->answer, 200, json_pack("{s:o, s:o}", "filters", list, "common", common));
 }
 
 void catalogue_get_filter(struct request *r)
