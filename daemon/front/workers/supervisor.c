@@ -54,14 +54,14 @@ static uint64_t fini_until; /* loop_now(); 0: no process has been waited for */
 
 static void check_workers(void *context);
 
-/* Opens the workers' programs: those in this program's directory, or else the installed ones. */
-static enum error open_programs(void)
+enum error supervisor_init(void)
 {
 	char directory[PATH_MAX], path[PATH_MAX + 32];
 	ssize_t length = readlink("/proc/self/exe", directory, sizeof directory - 1);
 
 	if (length < 0)
 		return ERR_IO;
+	/* The workers' programs: those in this program's directory, or else the installed ones. */
 	directory[length] = '\0';
 	*strrchr(directory, '/') = '\0';
 	snprintf(path, sizeof path, "%s/%s", directory, programs[0].name);
@@ -81,13 +81,6 @@ static enum error open_programs(void)
 			return ERR_IO;
 		}
 	}
-	return ERR_OK;
-}
-
-enum error supervisor_init(void)
-{
-	if (open_programs())
-		return ERR_IO;
 	environment = g_environ_setenv(g_get_environ(), LOG_RELAY, "1", TRUE);
 	if (loop_timer_init(&check, check_workers, NULL))
 		return ERR_IO;
@@ -491,8 +484,12 @@ static void check_dying(struct worker *w)
 	worker_down(w, WORKER_LOST);
 }
 
-static void reap_lost(void)
+static void check_workers(void *context)
 {
+	struct worker *w;
+	const char *reason;
+
+	(void)context;
 	for (GSList *at = lost, *next; at; at = next) {
 		const pid_t pid = GPOINTER_TO_INT(at->data);
 
@@ -502,15 +499,6 @@ static void reap_lost(void)
 		log_notice("abandoned process %d has ended", (int)pid);
 		lost = g_slist_delete_link(lost, at);
 	}
-}
-
-static void check_workers(void *context)
-{
-	struct worker *w;
-	const char *reason;
-
-	(void)context;
-	reap_lost();
 	LIST_FOREACH(w, &workers, place)
 	{
 		if (w->state == WORKER_DYING) {
