@@ -513,30 +513,13 @@ unsigned cores_usable(void)
 
 /* ---- loading ---- */
 
-static void set_defaults(struct reading *r)
-{
-	enum { CODECS_BESIDE = 3, CORES_EACH = 4, HTTP_WORKERS_MOST = 8 };
-	const uint64_t cores = cores_usable();
-	const uint64_t codecs_most = (uint64_t)options[OPTION_OF_codecs].max;
-	struct config *c = r->config;
-
-	r->now = SOURCE_DEFAULT;
-	c->listen_is_default = !r->from[OPTION_OF_listen];
-	for (int i = 0; i < OPTIONS; i++)
-		if (options[i].type && !r->from[i])
-			apply(r, &options[i], options[i].default_, "default");
-	/* Codec workers wait for a device or the front while others use the cores: with small
-	 * images, three of them. */
-	if (!c->codecs)
-		c->codecs = MIN(cores + CODECS_BESIDE, codecs_most);
-	if (!c->http_workers)
-		c->http_workers = CLAMP(cores / CORES_EACH, 1, HTTP_WORKERS_MOST);
-}
-
 enum config_result config_load(struct config *c, int argc, char **argv)
 {
+	enum { CODECS_BESIDE = 3, CORES_EACH = 4, HTTP_WORKERS_MOST = 8 };
+	const uint64_t codecs_most = (uint64_t)options[OPTION_OF_codecs].max;
 	struct reading r = {.config = c, .valid = true};
 	enum config_result result;
+	uint64_t cores;
 
 	*c = (struct config){0};
 	result = read_flags(&r, argc, argv);
@@ -550,7 +533,18 @@ enum config_result config_load(struct config *c, int argc, char **argv)
 		r.now = SOURCE_FILE;
 		r.valid &= textfile_read_keys("config", r.file, false, see_entry, &r);
 	}
-	set_defaults(&r);
+	r.now = SOURCE_DEFAULT;
+	c->listen_is_default = !r.from[OPTION_OF_listen];
+	for (int i = 0; i < OPTIONS; i++)
+		if (options[i].type && !r.from[i])
+			apply(&r, &options[i], options[i].default_, "default");
+	cores = cores_usable();
+	/* Codec workers wait for a device or the front while others use the cores: with small
+	 * images, three of them. */
+	if (!c->codecs)
+		c->codecs = MIN(cores + CODECS_BESIDE, codecs_most);
+	if (!c->http_workers)
+		c->http_workers = CLAMP(cores / CORES_EACH, 1, HTTP_WORKERS_MOST);
 	return r.valid ? CONFIG_RUN : CONFIG_INVALID;
 }
 
