@@ -306,13 +306,30 @@ void worker_refuse(struct worker *w, const char *what)
 	worker_kill(w, "protocol");
 }
 
-/* Tells the worker what it must know before it is confined. */
-static void send_start(struct worker *w)
+/* Tells the worker what it must know before it is confined. But its first message must have this
+ * build's version; otherwise no message could be understood. Restarting the worker would not help,
+ * since its program stays open: the service stops, and finds a matching program when it is started
+ * again. */
+static void worker_greets(struct worker *w, const struct message *message)
 {
 	struct start start = {.log_level = (uint32_t)(LOG_LEVEL_ERROR + config->log_level)};
-	struct message message = {.type = MSG_START};
+	const struct message answer = {.type = MSG_START};
 	int fd;
 
+	if (message->type != MSG_HELLO) {
+		worker_refuse(w, message_name(message->type));
+		return;
+	}
+	w->greeted = true;
+	if (strncmp(message->hello.version, WIRE_VERSION, sizeof message->hello.version)) {
+		log_error("%s is of version %.63s, convolved of version %s: stopping, because they "
+		          "cannot work together (is an upgrade in progress or incomplete?)",
+		          w->owner->program, message->hello.version, WIRE_VERSION);
+		mismatched = true;
+		worker_kill(w, "version");
+		loop_stop();
+		return;
+	}
 	if (w->owner->prepare)
 		w->owner->prepare(w, &start);
 	if (memfd_sealed("start", &start, sizeof start, &fd)) {
@@ -320,31 +337,9 @@ static void send_start(struct worker *w)
 		worker_kill(w, "exec");
 		return;
 	}
-	if (wire_send(w->socket.fd, &message, &fd))
+	if (wire_send(w->socket.fd, &answer, &fd))
 		expect_end(w);
 	close(fd);
-}
-
-/* Checks that the first message has this build's version; otherwise no message could be understood.
- * Restarting the worker would not help, since its program stays open: the service stops, and finds
- * a matching program when it is started again. */
-static void worker_greets(struct worker *w, const struct message *message)
-{
-	if (message->type != MSG_HELLO) {
-		worker_refuse(w, message_name(message->type));
-		return;
-	}
-	w->greeted = true;
-	if (!strncmp(message->hello.version, WIRE_VERSION, sizeof message->hello.version)) {
-		send_start(w);
-		return;
-	}
-	log_error("%s is of version %.63s, convolved of version %s: stopping, because they cannot "
-	          "work together (is an upgrade in progress or incomplete?)",
-	          w->owner->program, message->hello.version, WIRE_VERSION);
-	mismatched = true;
-	worker_kill(w, "version");
-	loop_stop();
 }
 
 /* Handles one message. The first must be HELLO, the second READY (from the probe: DEVICE); READY
