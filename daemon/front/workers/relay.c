@@ -44,7 +44,7 @@ static bool say_line(struct relay *r, bool all)
 	const struct log_fields fields = {.worker = r->name};
 	const char *text = r->text;
 	enum log_level level;
-	uint32_t lost = 0;
+	uint32_t lost;
 	char gap[64];
 
 	if (!length && !end)
