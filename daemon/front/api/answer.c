@@ -103,20 +103,6 @@ static void add_timing(struct answer *answer, const struct job *job, uint64_t re
 	answer_header(answer, "Server-Timing", "%s", text);
 }
 
-static void add_devices(struct answer *answer, const struct job *job)
-{
-	char text[256] = "", item[96];
-
-	for (unsigned i = 0; i < devices_count(); i++)
-		if (job->devices_used >> i & 1) {
-			snprintf(item, sizeof item, "%s (%s)", device_get(i)->label,
-			         device_get(i)->ready.name);
-			list_add(text, sizeof text, item);
-		}
-	if (*text)
-		answer_header(answer, "X-Device", "%s", text);
-}
-
 static void add_codec(struct answer *answer, const struct job *job)
 {
 	const char *by[JPEG_SIDES];
@@ -132,7 +118,7 @@ static void add_codec(struct answer *answer, const struct job *job)
 
 void answer_job(struct answer *answer, const struct job *job, uint64_t received_ns)
 {
-	char lost[128] = "";
+	char lost[128] = "", devices[256] = "", item[96];
 
 	if (job->error) {
 		answer_problem(answer, job->error, &job->problem);
@@ -151,7 +137,14 @@ void answer_job(struct answer *answer, const struct job *job, uint64_t received_
 				list_add(lost, sizeof lost, loss_token(l));
 		if (*lost)
 			answer_header(answer, "X-Lost", "%s", lost);
-		add_devices(answer, job);
+		for (unsigned i = 0; i < devices_count(); i++)
+			if (job->devices_used >> i & 1) {
+				snprintf(item, sizeof item, "%s (%s)", device_get(i)->label,
+				         device_get(i)->ready.name);
+				list_add(devices, sizeof devices, item);
+			}
+		if (*devices)
+			answer_header(answer, "X-Device", "%s", devices);
 		add_codec(answer, job);
 	}
 	if (job->options.verify && (!job->error || job->verified.mismatches)) {

@@ -16,16 +16,6 @@ static const uint64_t second = 1000000000u; /* in nanoseconds */
  * there. */
 static const uint64_t event_ns = 200000000u, silence_ns = 5000000000u;
 
-static json_t *list_lost(const struct job *job)
-{
-	json_t *lost = json_array();
-
-	for (enum loss l = 0; l < LOSSES; l++)
-		if (job->lost >> l & 1)
-			json_array_append_new(lost, json_string(loss_token(l)));
-	return lost;
-}
-
 static json_t *describe(const struct stored *s)
 {
 	static const char *const names[STORED_STATES] = {"waiting", "running", "done", "failed",
@@ -34,7 +24,11 @@ static json_t *describe(const struct stored *s)
 	enum stored_state state = stored_state(s);
 	uint64_t left_ns = 0;
 	bool predicted = stored_time_left(s, &left_ns);
+	json_t *lost = state == STORED_DONE ? json_array() : NULL;
 
+	for (enum loss l = 0; lost && l < LOSSES; l++)
+		if (job->lost >> l & 1)
+			json_array_append_new(lost, json_string(loss_token(l)));
 	return json_pack(
 	    "{s:s, s:s, s:{s:I, s:o}, s:o, s:{s:o, s:o, s:o}, s:o*, s:o*, s:o*}", "id", s->id,
 	    "state", names[state], "progress", "tiles_done", (json_int_t)stored_tiles_done(s),
@@ -43,7 +37,7 @@ static json_t *describe(const struct stored *s)
 	    json_sprintf("/v1/jobs/%s", s->id), "result", json_sprintf("/v1/jobs/%s/result", s->id),
 	    "events", json_sprintf("/v1/jobs/%s/events", s->id), "kept_seconds",
 	    job->finished ? json_integer((json_int_t)(stored_kept_for(s) / second)) : NULL, "lost",
-	    state == STORED_DONE ? list_lost(job) : NULL, "problem",
+	    lost, "problem",
 	    state == STORED_FAILED ? answer_describe_problem(job->error, &job->problem) : NULL);
 }
 

@@ -93,61 +93,48 @@ static json_t *schema_of_common(const struct common_parameter *p)
 
 /* The catalogue -------------------------------------------------------------------------------- */
 
-static json_t *describe_parameter(const struct parameter *p)
+static json_t *describe_filter(enum filter filter)
 {
 	static const char *const types[] = {"number", "integer", "odd",
 	                                    "choice", "matrix",  "numbers"};
-	json_t *choices;
-
-	if (p->type == PARAMETER_CHOICE) {
-		choices = list_words(p->unit);
-		return json_pack("{s:s, s:s, s:s, s:O, s:o}", "name", p->name, "type",
-		                 types[p->type], "text", p->text, "default",
-		                 json_array_get(choices, (size_t)p->default_), "choices", choices);
-	}
-	return json_pack("{s:s, s:s, s:s, s:o, s:s*, s:o, s:o}", "name", p->name, "type",
-	                 types[p->type], "text", p->text, "default", number_or_null(p->default_),
-	                 "unit", p->unit, "minimum", number_or_null(p->min), "maximum",
-	                 number_or_null(p->max));
-}
-
-static json_t *describe_filter(enum filter filter)
-{
-	json_t *parameters = json_array();
+	json_t *parameters = json_array(), *choices, *standard;
 	const struct parameter *p;
 
-	for (size_t i = 0; (p = filter_parameter(filter, i)); i++)
-		json_array_append_new(parameters, describe_parameter(p));
+	for (size_t i = 0; (p = filter_parameter(filter, i)); i++) {
+		const bool choice = p->type == PARAMETER_CHOICE;
+
+		choices = choice ? list_words(p->unit) : NULL;
+		standard = choice ? json_incref(json_array_get(choices, (size_t)p->default_))
+		                  : number_or_null(p->default_);
+		json_array_append_new(
+		    parameters,
+		    json_pack("{s:s, s:s, s:s, s:o, s:s*, s:o*, s:o*, s:o*}", "name", p->name,
+		              "type", types[p->type], "text", p->text, "default", standard, "unit",
+		              choice ? NULL : p->unit, "minimum",
+		              choice ? NULL : number_or_null(p->min), "maximum",
+		              choice ? NULL : number_or_null(p->max), "choices", choices));
+	}
 	return json_pack("{s:s, s:s, s:o}", "name", filter_name(filter), "text",
 	                 filter_text(filter), "parameters", parameters);
 }
 
-/* The parameters besides those of single filters. */
-static json_t *describe_common(void)
+void catalogue_get_filters(struct request *r)
 {
-	json_t *list = json_array();
+	json_t *list = json_array(), *common = json_array();
 	const struct common_parameter *p;
 
+	for (enum filter f = 0; f < FILTERS; f++)
+		json_array_append_new(list, describe_filter(f));
 	for (size_t i = 0; (p = request_common_parameter(i)); i++) {
 		json_t *schema = schema_of_common(p), *choices = json_object_get(schema, "enum");
 		bool has_words = json_is_string(json_array_get(choices, 0)); /* not 0 and 1 */
 
-		json_array_append_new(list, json_pack("{s:s, s:s, s:b, s:O*}", "name", p->name,
-		                                      "text", p->text, "chain_only", p->for_chain,
-		                                      "choices", has_words ? choices : NULL));
+		json_array_append_new(common, json_pack("{s:s, s:s, s:b, s:O*}", "name", p->name,
+		                                        "text", p->text, "chain_only", p->for_chain,
+		                                        "choices", has_words ? choices : NULL));
 		json_decref(schema);
 	}
-	return list;
-}
-
-void catalogue_get_filters(struct request *r)
-{
-	json_t *list = json_array();
-
-	for (enum filter f = 0; f < FILTERS; f++)
-		json_array_append_new(list, describe_filter(f));
-	answer_json(&r->answer, 200,
-	            json_pack("{s:o, s:o}", "filters", list, "common", describe_common()));
+	answer_json(&r->answer, 200, json_pack("{s:o, s:o}", "filters", list, "common", common));
 }
 
 void catalogue_get_filter(struct request *r)
@@ -161,64 +148,51 @@ void catalogue_get_filter(struct request *r)
 		answer_json(&r->answer, 200, describe_filter(f));
 }
 
-static json_t *describe_device(const struct device *d)
-{
-	char index[32];
-
-	snprintf(index, sizeof index, "%u:%u", d->found.platform, d->found.device);
-	return json_pack(
-	    "{s:s, s:s, s:s, s:s, s:s, s:s, s:b, s:I, s:I, s:I, s:I, s:f, s:i}", "id", d->label,
-	    "index", index, "name", d->ready.name, "driver", d->ready.driver, "type",
-	    discovery_type_name(d->found.type), "state", device_state_name(device_state(d)), "jpeg",
-	    d->ready.jpeg_pixels && d->programs.jpeg, "memory_bytes", (json_int_t)d->ready.memory,
-	    "tiles_done", (json_int_t)d->tiles, "tiles_in_flight", (json_int_t)d->held_count,
-	    "restarts", (json_int_t)d->worker.restarts, "startup_seconds",
-	    d->ready.startup_ms * 1e-3, "pid", (int)d->worker.pid);
-}
-
 void catalogue_get_devices(struct request *r)
 {
 	json_t *list = json_array();
+	char index[32];
 
-	for (unsigned i = 0; i < devices_count(); i++)
-		if (device_state(device_get(i)) != DEVICE_REMOVED)
-			json_array_append_new(list, describe_device(device_get(i)));
+	for (unsigned i = 0; i < devices_count(); i++) {
+		const struct device *d = device_get(i);
+
+		if (device_state(d) == DEVICE_REMOVED)
+			continue;
+		snprintf(index, sizeof index, "%u:%u", d->found.platform, d->found.device);
+		json_array_append_new(
+		    list,
+		    json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:b, s:I, s:I, s:I, s:I, s:f, s:i}",
+		              "id", d->label, "index", index, "name", d->ready.name, "driver",
+		              d->ready.driver, "type", discovery_type_name(d->found.type), "state",
+		              device_state_name(device_state(d)), "jpeg",
+		              d->ready.jpeg_pixels && d->programs.jpeg, "memory_bytes",
+		              (json_int_t)d->ready.memory, "tiles_done", (json_int_t)d->tiles,
+		              "tiles_in_flight", (json_int_t)d->held_count, "restarts",
+		              (json_int_t)d->worker.restarts, "startup_seconds",
+		              d->ready.startup_ms * 1e-3, "pid", (int)d->worker.pid));
+	}
 	answer_json(&r->answer, 200, json_pack("{s:o}", "devices", list));
-}
-
-static json_t *describe_kernel(const struct metric_summary *s)
-{
-	double bytes = metric_value(METRIC_KERNEL_BYTES, s->label[0], s->label[1]);
-
-	return json_pack("{s:s, s:s, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:f}", "kernel",
-	                 s->label[0], "device", s->label[1], "count", (json_int_t)s->count,
-	                 "total_seconds", s->total, "min_seconds", s->min, "p50_seconds", s->p50,
-	                 "p90_seconds", s->p90, "p99_seconds", s->p99, "max_seconds", s->max,
-	                 "bytes", (json_int_t)bytes, "bytes_per_second",
-	                 s->total > 0 ? bytes / s->total : 0.0);
-}
-
-static json_t *describe_candidate(const struct message_choice *c, unsigned i)
-{
-	double ns = (double)c->candidate[i].ns;
-	char shape[48];
-
-	snprintf(shape, sizeof shape, "%ux%u by %ux%u", c->candidate[i].shape.x,
-	         c->candidate[i].shape.y, c->candidate[i].shape.group_x,
-	         c->candidate[i].shape.group_y);
-	return json_pack("{s:s, s:s, s:o}", "variant", kernel_name(c->candidate[i].kernel), "shape",
-	                 shape, "sample_seconds",
-	                 ns > 0 && c->samples ? json_real(ns * 1e-9 / (double)c->samples)
-	                                      : json_null());
 }
 
 /* The choice of a device's tuner for one kind of work, and the times that it measured. */
 static json_t *describe_choice(const struct device *d, const struct message_choice *c)
 {
 	json_t *candidates = json_array();
+	char shape[48];
 
-	for (unsigned i = 0; i < c->count; i++)
-		json_array_append_new(candidates, describe_candidate(c, i));
+	for (unsigned i = 0; i < c->count; i++) {
+		const double ns = (double)c->candidate[i].ns;
+
+		snprintf(shape, sizeof shape, "%ux%u by %ux%u", c->candidate[i].shape.x,
+		         c->candidate[i].shape.y, c->candidate[i].shape.group_x,
+		         c->candidate[i].shape.group_y);
+		json_array_append_new(
+		    candidates,
+		    json_pack("{s:s, s:s, s:o}", "variant", kernel_name(c->candidate[i].kernel),
+		              "shape", shape, "sample_seconds",
+		              ns > 0 && c->samples ? json_real(ns * 1e-9 / (double)c->samples)
+		                                   : json_null()));
+	}
 	return json_pack("{s:s, s:s, s:s, s:i, s:o}", "device", d->label, "work", c->work,
 	                 "variant", kernel_name(c->candidate[c->chosen].kernel), "chosen",
 	                 (int)c->chosen, "candidates", candidates);
@@ -230,8 +204,18 @@ void catalogue_get_kernels(struct request *r)
 	struct metric_summary s;
 	json_t *kernels = json_array(), *choices = json_array(), *variants = json_array();
 
-	for (size_t i = 0; metric_summary(METRIC_KERNEL_DURATION, i, &s); i++)
-		json_array_append_new(kernels, describe_kernel(&s));
+	for (size_t i = 0; metric_summary(METRIC_KERNEL_DURATION, i, &s); i++) {
+		const double bytes = metric_value(METRIC_KERNEL_BYTES, s.label[0], s.label[1]);
+
+		json_array_append_new(
+		    kernels,
+		    json_pack("{s:s, s:s, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:f}", "kernel",
+		              s.label[0], "device", s.label[1], "count", (json_int_t)s.count,
+		              "total_seconds", s.total, "min_seconds", s.min, "p50_seconds", s.p50,
+		              "p90_seconds", s.p90, "p99_seconds", s.p99, "max_seconds", s.max,
+		              "bytes", (json_int_t)bytes, "bytes_per_second",
+		              s.total > 0 ? bytes / s.total : 0.0));
+	}
 	for (unsigned i = 0; i < devices_count(); i++)
 		for (unsigned j = 0; j < device_get(i)->choice_count; j++)
 			json_array_append_new(
@@ -291,32 +275,27 @@ static bool is_required(const struct parameter *p)
 	return p->type == PARAMETER_MATRIX || p->filter == FILTER_COLORMATRIX;
 }
 
-/* A filter's parameter as it is in a JSON chain, which may also have rows as arrays. */
-static json_t *schema_of_link_parameter(const struct parameter *p)
+/* A filter as an element of a JSON chain, which may also have rows as arrays. */
+static json_t *schema_of_link(enum filter filter)
 {
 	static const char rows[] =
 	    "{'type':'array','items':{'type':'array','items':{'type':'number'}}}";
 	static const char numbers[] = "{'type':'array','items':{'oneOf':[{'type':'number'},"
 	                              "{'type':'array','items':{'type':'number'}}]}}";
-	json_t *schema = schema_of_parameter(p);
-
-	if (p->type != PARAMETER_MATRIX && p->type != PARAMETER_NUMBERS)
-		return schema;
-	return json_pack("{s:[o, o]}", "oneOf", schema,
-	                 schema_of_text(p->type == PARAMETER_MATRIX ? rows : numbers));
-}
-
-/* A filter as an element of a JSON chain. */
-static json_t *schema_of_link(enum filter filter)
-{
 	json_t *properties = json_pack("{s:{s:[s]}}", "filter", "enum", filter_name(filter));
 	json_t *required = json_pack("[s]", "filter");
 	const struct parameter *p;
 
 	for (size_t i = 0; (p = filter_parameter(filter, i)); i++) {
+		json_t *schema = schema_of_parameter(p);
+
+		if (p->type == PARAMETER_MATRIX || p->type == PARAMETER_NUMBERS)
+			schema =
+			    json_pack("{s:[o, o]}", "oneOf", schema,
+			              schema_of_text(p->type == PARAMETER_MATRIX ? rows : numbers));
 		if (is_required(p))
 			json_array_append_new(required, json_string(p->name));
-		json_object_set_new(properties, p->name, schema_of_link_parameter(p));
+		json_object_set_new(properties, p->name, schema);
 	}
 	return json_pack("{s:s, s:s, s:o, s:o, s:b}", "type", "object", "description",
 	                 filter_text(filter), "required", required, "properties", properties,
@@ -376,84 +355,64 @@ static bool filter_has(enum filter filter, const char *name)
 	return false;
 }
 
-/* The parameters of an image's route; filter FILTERS: of a chain. */
-static void add_image_parameters(json_t *list, enum filter filter)
-{
-	const struct common_parameter *common;
-	const struct parameter *p;
-
-	for (size_t i = 0; filter < FILTERS && (p = filter_parameter(filter, i)); i++)
-		json_array_append_new(list, make_parameter(p->name, "query", p->text,
-		                                           schema_of_parameter(p), is_required(p)));
-	for (size_t i = 0; (common = request_common_parameter(i)); i++)
-		if (!(common->for_chain && filter < FILTERS) && !filter_has(filter, common->name))
-			json_array_append_new(list, reference("parameters", common->name));
-	json_array_append_new(list, reference("parameters", "Prefer"));
-	json_array_append_new(list, reference("parameters", "X-Busy-Status"));
-}
-
 static json_t *route_parameters(const struct route *route, enum filter filter,
                                 const json_t *skeleton)
 {
 	json_t *list = json_array();
 	char **names = g_strsplit(route->query, " ", -1);
+	const struct common_parameter *common;
+	const struct parameter *p;
 
 	if (strstr(route->path, "{id}"))
 		json_array_append(list, json_object_get(skeleton, "id"));
 	for (char **name = names; *name; name++)
 		json_array_append_new(list, reference("parameters", *name));
 	g_strfreev(names);
-	if (!route->act)
-		add_image_parameters(list, filter);
+	if (!route->act) {
+		for (size_t i = 0; filter < FILTERS && (p = filter_parameter(filter, i)); i++)
+			json_array_append_new(list, make_parameter(p->name, "query", p->text,
+			                                           schema_of_parameter(p),
+			                                           is_required(p)));
+		for (size_t i = 0; (common = request_common_parameter(i)); i++)
+			if (!(common->for_chain && filter < FILTERS) &&
+			    !filter_has(filter, common->name))
+				json_array_append_new(list, reference("parameters", common->name));
+		json_array_append_new(list, reference("parameters", "Prefer"));
+		json_array_append_new(list, reference("parameters", "X-Busy-Status"));
+	}
 	json_array_append_new(list, reference("parameters", "traceparent"));
 	return list;
-}
-
-/* The method and the path with letters and digits kept, the rest as '-'. */
-static json_t *operation_id(const struct route *route, const char *path)
-{
-	char *name = g_strconcat(route->method, path, NULL), *id = g_ascii_strdown(name, -1);
-	json_t *json = json_string(g_strcanon(id, G_CSET_a_2_z G_CSET_DIGITS, '-'));
-
-	g_free(name);
-	g_free(id);
-	return json;
-}
-
-static json_t *make_operation(const struct route *route, const char *path, enum filter filter,
-                              const json_t *skeleton)
-{
-	const char *body = route->act ? NULL : filter < FILTERS ? "image" : "chain";
-	const char *tag = strncmp(path, "/v1/", 4) ? "service" : path + 4;
-	json_t *answers = json_object();
-
-	add_answers(answers, route->answers);
-	add_answers(answers, everywhere);
-	return json_pack("{s:o, s:s, s:[o], s:o, s:o, s:O*}", "operationId",
-	                 operation_id(route, path), "summary",
-	                 body && filter < FILTERS ? filter_text(filter) : route->summary, "tags",
-	                 json_stringn(tag, strcspn(tag, "/")), "parameters",
-	                 route_parameters(route, filter, skeleton), "responses", answers,
-	                 "requestBody", body ? json_object_get(skeleton, body) : NULL);
 }
 
 /* filter: replaces {name} in the route's path; FILTERS if there is none. */
 static void add_operation(json_t *paths, const struct route *route, enum filter filter,
                           const json_t *skeleton)
 {
+	const char *body = route->act ? NULL : filter < FILTERS ? "image" : "chain";
 	char **parts = g_strsplit(route->path, "{name}", 2);
 	char *path = g_strjoinv(filter < FILTERS ? filter_name(filter) : "", parts);
-	char *method = g_ascii_strdown(route->method, -1);
-	json_t *item = json_object_get(paths, path);
+	const char *tag = strncmp(path, "/v1/", 4) ? "service" : path + 4;
+	char *method = g_ascii_strdown(route->method, -1), *id = g_strconcat(method, path, NULL);
+	json_t *item = json_object_get(paths, path), *answers = json_object();
 
 	if (!item) {
 		item = json_object();
 		json_object_set_new(paths, path, item);
 	}
-	json_object_set_new(item, method, make_operation(route, path, filter, skeleton));
+	add_answers(answers, route->answers);
+	add_answers(answers, everywhere);
+	json_object_set_new(
+	    item, method,
+	    json_pack("{s:s, s:s, s:[o], s:o, s:o, s:O*}", "operationId",
+	              g_strcanon(id, G_CSET_a_2_z G_CSET_DIGITS, '-'), "summary",
+	              body && filter < FILTERS ? filter_text(filter) : route->summary, "tags",
+	              json_stringn(tag, strcspn(tag, "/")), "parameters",
+	              route_parameters(route, filter, skeleton), "responses", answers,
+	              "requestBody", body ? json_object_get(skeleton, body) : NULL));
 	g_strfreev(parts);
 	g_free(path);
 	g_free(method);
+	g_free(id);
 }
 
 static void add_paths(json_t *paths, const struct route *routes, size_t count,

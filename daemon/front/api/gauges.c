@@ -61,19 +61,6 @@ static void update_directory(const char *name, const char *path)
 	metric_set(METRIC_DIRECTORY_SIZE, name, NULL, (double)fs.f_blocks * (double)fs.f_frsize);
 }
 
-static unsigned count_open_files(void)
-{
-	DIR *directory = opendir("/proc/self/fd");
-	unsigned count = 0;
-
-	if (!directory)
-		return 0;
-	while (readdir(directory))
-		count++;
-	closedir(directory);
-	return count - 3; /* skips ".", "..", and the directory's own descriptor */
-}
-
 /* Opens a file of a process for reading; NULL if the process has ended. */
 static FILE *open_proc(long pid, const char *name)
 {
@@ -159,8 +146,14 @@ static void add_children(long parent)
 void gauges_update(bool ready)
 {
 	static const char *const classes[WORK_CLASSES] = {"light", "heavy", "batch", "verified"};
+	DIR *open_files = opendir("/proc/self/fd");
 	struct rlimit limit = {0};
+	unsigned entries = 0;
 
+	while (open_files && readdir(open_files))
+		entries++;
+	if (open_files)
+		closedir(open_files);
 	getrlimit(RLIMIT_NOFILE, &limit);
 	metric_set(METRIC_TIME, NULL, NULL, now_seconds());
 	metric_set(METRIC_READY, NULL, NULL, ready);
@@ -183,7 +176,8 @@ void gauges_update(bool ready)
 	update_directory("state", config->state_dir);
 	metric_set(METRIC_LOG_LOST, "front", NULL, (double)log_writer_lost());
 	metric_set(METRIC_FRONT_CPU, NULL, NULL, (double)clock_ns(CLOCK_PROCESS_CPUTIME_ID) * 1e-9);
-	metric_set(METRIC_OPEN_FDS, NULL, NULL, count_open_files());
+	/* Less ".", "..", and the directory's own descriptor. */
+	metric_set(METRIC_OPEN_FDS, NULL, NULL, entries ? entries - 3 : 0);
 	metric_set(METRIC_MAX_FDS, NULL, NULL, (double)limit.rlim_cur);
 	for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
 		metric_set(METRIC_PROCESSES, kinds[i].kind, NULL, 0);

@@ -58,31 +58,23 @@ static enum error check_host(const struct request *r, struct problem *problem)
 	                   host);
 }
 
-/* True if a browser has sent it for a page of another origin. */
-static bool is_cross_site(const struct request *r)
+enum error origin_check(struct request *r, struct problem *problem)
 {
 	const char *origin = r->head.text[HEAD_ORIGIN], *host = r->head.text[HEAD_HOST];
 	const char *origin_host = origin ? strstr(origin, "://") : NULL;
 	const char *site = r->head.text[HEAD_SITE];
-
-	if (site)
-		return strcmp(site, "same-origin") && strcmp(site, "none");
-	if (!origin)
-		return false;
-	return !origin_host || !host || strcasecmp(origin_host + strlen("://"), host);
-}
-
-enum error origin_check(struct request *r, struct problem *problem)
-{
-	const char *origin = r->head.text[HEAD_ORIGIN];
 	const char *destination = r->head.text[HEAD_DESTINATION];
 	/* Somebody follows a link to here: the answer is shown alone, and the page with the link
 	 * cannot read it. */
 	bool followed =
 	    !strcmp(r->method, "GET") && destination && !strcmp(destination, "document");
+	/* A browser has sent it for a page of another origin. */
+	bool crosses = site ? strcmp(site, "same-origin") && strcmp(site, "none")
+	                    : origin && (!origin_host || !host ||
+	                                 strcasecmp(origin_host + strlen("://"), host));
 	enum error e = check_host(r, problem);
 
-	if (e || followed || !is_cross_site(r))
+	if (e || followed || !crosses)
 		return e;
 	r->cors = origin && lists(&config->cors_origins, origin);
 	if (r->cors)

@@ -256,25 +256,13 @@ static void end_period(void *context)
 		loop_timer_start(&period, PERIOD_S * 1000);
 }
 
-static void tell_refusal(const struct request *r, enum log_level level)
+/* Counts a refusal, and logs it unless a similar one was logged just before. */
+static void note_refusal(const struct request *r)
 {
 	const char *route = r->route ? r->route->path : r->method ? "none" : NULL;
 	const char *detail = r->answer.detail ? r->answer.detail : "";
 	const char *method = r->method ? r->method : "", *path = r->path ? r->path : "";
 	char span[TRACE_TEXT_SIZE];
-
-	log_event(level,
-	          LOG_FIELDS(.client = r->terms.client, .error = r->answer.reason, .request = r->id,
-	                     .route = route, .status = (uint64_t)r->answer.status,
-	                     .trace = r->terms.trace.id, .span = trace_span(&r->terms.trace)),
-	          "request %s%s%s%s%s%.200s refused to %s: %s%s%s", r->id,
-	          trace_text(&r->terms.trace, span), *method ? ": " : "", method, *path ? " " : "",
-	          path, r->terms.client, r->answer.reason, *detail ? ": " : "", detail);
-}
-
-/* Counts a refusal, and logs it unless a similar one was logged just before. */
-static void note_refusal(const struct request *r)
-{
 	struct row *row = rows;
 
 	metric_add(METRIC_REQUESTS_REJECTED, r->answer.reason, NULL, 1);
@@ -291,7 +279,13 @@ static void note_refusal(const struct request *r)
 	snprintf(row->client, sizeof row->client, "%s", r->terms.client);
 	snprintf(row->reason, sizeof row->reason, "%s", r->answer.reason);
 	used++;
-	tell_refusal(r, row->level);
+	log_event(row->level,
+	          LOG_FIELDS(.client = r->terms.client, .error = r->answer.reason, .request = r->id,
+	                     .route = route, .status = (uint64_t)r->answer.status,
+	                     .trace = r->terms.trace.id, .span = trace_span(&r->terms.trace)),
+	          "request %s%s%s%s%s%.200s refused to %s: %s%s%s", r->id,
+	          trace_text(&r->terms.trace, span), *method ? ": " : "", method, *path ? " " : "",
+	          path, r->terms.client, r->answer.reason, *detail ? ": " : "", detail);
 	if (!loop_timer_left(&period))
 		loop_timer_start(&period, PERIOD_S * 1000);
 }

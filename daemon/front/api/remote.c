@@ -215,17 +215,6 @@ static bool lend(struct remote_request *r, uint64_t size)
 	return true;
 }
 
-/* Bytes for which room is wanted. A small body will be there soon: room for it saves the worker the
- * question. */
-static uint64_t room_wanted(const struct remote_request *r)
-{
-	uint64_t size = r->request->head.announced;
-
-	if (!request_wants_body(r->request))
-		return 0;
-	return r->asked || r->decided || size > LINK_WHOLE_MAX ? r->asked : size;
-}
-
 static void send_piece(struct remote_request *r)
 {
 	struct answer *answer = &r->request->answer;
@@ -252,14 +241,17 @@ static void send_piece(struct remote_request *r)
 /* Does what is to be done for a request, and tells the worker. False: it cannot be told now. */
 static bool go_on(struct remote_request *r)
 {
-	uint64_t size = r->answered ? 0 : room_wanted(r);
+	uint64_t size = r->asked;
 
 	if (r->answered) {
 		if (r->awaits_piece)
 			send_piece(r);
 		return true;
 	}
-	if (size && !lend(r, size))
+	/* A small body will be there soon: room for it saves the worker the question. */
+	if (!size && !r->decided && r->request->head.announced <= LINK_WHOLE_MAX)
+		size = r->request->head.announced;
+	if (size && request_wants_body(r->request) && !lend(r, size))
 		return false;
 	if (!is_answered(r) && !request_wants_body(r->request))
 		routes_resume(r->request);
@@ -475,34 +467,24 @@ static bool receive_lend(struct remote_request *r, uint64_t size)
 	return true;
 }
 
-/* Reads an error, what is said of it, and of whom. */
-static bool read_problem(const struct link_message *message, struct problem *problem,
-                         char name[LINK_NAME_SIZE])
-{
-	const size_t size = message->data_size;
-
-	if (message->error == ERR_OK || message->error >= ERR_COUNT || size < sizeof *problem ||
-	    size >= sizeof *problem + LINK_NAME_SIZE)
-		return false;
-	memcpy(problem, message->data, sizeof *problem);
-	memcpy(name, (const char *)message->data + sizeof *problem, size + 1 - sizeof *problem);
-	wire_text(problem->parameter, sizeof problem->parameter);
-	wire_text(problem->value, sizeof problem->value);
-	wire_text(problem->detail, sizeof problem->detail);
-	wire_text(name, LINK_NAME_SIZE);
-	return true;
-}
-
 /* The failure of a request that there is, or (NULL) of a client without one. */
 static bool receive_fail(struct remote *remote, struct remote_request *r,
                          const struct link_message *message)
 {
+	const size_t size = message->data_size;
 	enum error e = (enum error)message->error;
 	struct problem problem;
 	char name[LINK_NAME_SIZE];
 
-	if (!read_problem(message, &problem, name))
+	if (e == ERR_OK || message->error >= ERR_COUNT || size < sizeof problem ||
+	    size >= sizeof problem + sizeof name)
 		return false;
+	memcpy(&problem, message->data, sizeof problem);
+	memcpy(name, (const char *)message->data + sizeof problem, size + 1 - sizeof problem);
+	wire_text(problem.parameter, sizeof problem.parameter);
+	wire_text(problem.value, sizeof problem.value);
+	wire_text(problem.detail, sizeof problem.detail);
+	wire_text(name, sizeof name);
 	if (r) {
 		fail(r, e, &problem);
 	} else {

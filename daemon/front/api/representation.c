@@ -70,28 +70,6 @@ void representation_revalidate(struct answer *a, const char *if_none_match)
 	answer_header(a, "ETag", "%s", etag);
 }
 
-/* The text as gzip (malloc'ed), or NULL. */
-static char *compress_text(const char *text, size_t size, size_t *compressed)
-{
-	z_stream stream = {.next_in = (Bytef *)(uintptr_t)text, .avail_in = (uInt)size};
-	char *out;
-
-	if (size > UINT32_MAX || deflateInit2(&stream, Z_BEST_SPEED, Z_DEFLATED, GZIP_WINDOW,
-	                                      GZIP_MEMORY, Z_DEFAULT_STRATEGY) != Z_OK)
-		return NULL;
-	*compressed = deflateBound(&stream, size);
-	out = malloc(*compressed);
-	stream.next_out = (Bytef *)out;
-	stream.avail_out = (uInt)*compressed;
-	if (out && deflate(&stream, Z_FINISH) != Z_STREAM_END) {
-		free(out);
-		out = NULL;
-	}
-	*compressed = stream.total_out;
-	deflateEnd(&stream);
-	return out;
-}
-
 /* Shared texts --------------------------------------------------------------------------------- */
 
 static void representation_free(void *representation)
@@ -150,14 +128,29 @@ static struct representation *make(struct request *r, char *key)
 	return one;
 }
 
+/* Compresses the text, unless that is done. False: it is short, or cannot be compressed. */
 static bool has_gzip(struct representation *one)
 {
-	uint64_t begun = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	const uint64_t begun = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	const size_t size = one->answer.text_size;
+	z_stream stream = {.next_in = (Bytef *)one->answer.text, .avail_in = (uInt)size};
+	size_t room;
 
-	if (!one->gzip && one->answer.text_size >= COMPRESS_MIN) {
-		one->gzip = compress_text(one->answer.text, one->answer.text_size, &one->gzip_size);
-		one->cost += clock_ns(CLOCK_THREAD_CPUTIME_ID) - begun;
+	if (one->gzip || size < COMPRESS_MIN || size > UINT32_MAX ||
+	    deflateInit2(&stream, Z_BEST_SPEED, Z_DEFLATED, GZIP_WINDOW, GZIP_MEMORY,
+	                 Z_DEFAULT_STRATEGY) != Z_OK)
+		return one->gzip;
+	room = deflateBound(&stream, size);
+	one->gzip = malloc(room);
+	stream.next_out = (Bytef *)one->gzip;
+	stream.avail_out = (uInt)room;
+	if (one->gzip && deflate(&stream, Z_FINISH) != Z_STREAM_END) {
+		free(one->gzip);
+		one->gzip = NULL;
 	}
+	one->gzip_size = stream.total_out;
+	deflateEnd(&stream);
+	one->cost += clock_ns(CLOCK_THREAD_CPUTIME_ID) - begun;
 	return one->gzip;
 }
 

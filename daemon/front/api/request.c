@@ -369,31 +369,12 @@ static bool print_value(GString *out, const json_t *value, const char *separator
 	return true;
 }
 
-static enum error set_json(struct chain *chain, const char *name, const json_t *value,
-                           struct problem *problem)
-{
-	GString *text;
-	enum error e;
-
-	if (json_is_string(value))
-		return chain_set_parameter(chain, name, json_string_value(value), problem);
-	text = g_string_new(NULL);
-	if (!print_value(text, value, ";,"))
-		e = problem_set_parameter(problem, ERR_BAD_PARAMETER, name, text->str,
-		                          "%s: expected a number, a text, or the rows of a "
-		                          "matrix, as in [[1,2,1],[2,4,2],[1,2,1]]",
-		                          name);
-	else
-		e = chain_set_parameter(chain, name, text->str, problem);
-	g_string_free(text, TRUE);
-	return e;
-}
-
 static enum error add_json(struct chain *chain, json_t *link, struct problem *problem)
 {
 	const char *filter = json_string_value(json_object_get(link, "filter"));
 	const char *name;
 	json_t *value;
+	GString *text;
 	enum error e;
 
 	if (!filter)
@@ -404,8 +385,17 @@ static enum error add_json(struct chain *chain, json_t *link, struct problem *pr
 	e = chain_add_filter(chain, filter, problem);
 	json_object_foreach(link, name, value)
 	{
-		if (!e && strcmp(name, "filter"))
-			e = set_json(chain, name, value, problem);
+		if (e || !strcmp(name, "filter"))
+			continue;
+		text = g_string_new(json_string_value(value));
+		if (json_is_string(value) || print_value(text, value, ";,"))
+			e = chain_set_parameter(chain, name, text->str, problem);
+		else
+			e = problem_set_parameter(problem, ERR_BAD_PARAMETER, name, text->str,
+			                          "%s: expected a number, a text, or the rows of a "
+			                          "matrix, as in [[1,2,1],[2,4,2],[1,2,1]]",
+			                          name);
+		g_string_free(text, TRUE);
 	}
 	return e;
 }

@@ -237,30 +237,21 @@ static bool method_fits(const struct route *route, const char *method)
 	       (!strcmp(method, "HEAD") && !strcmp(route->method, "GET"));
 }
 
-/* Lists the methods that a path takes, after OPTIONS; that alone if there is nothing at it. Every
- * method for `*`, the service as a whole. */
-static void list_methods(const char *path, char *list, size_t size)
-{
-	bool all = !strcmp(path, "*");
-	size_t length;
-
-	snprintf(list, size, "OPTIONS%s", all ? ", GET, HEAD, POST, DELETE" : "");
-	for (int i = 0; i < ROUTES; i++)
-		if (match(&routes[i], path, &length)) {
-			list_add(list, size, routes[i].method);
-			if (method_fits(&routes[i], "HEAD"))
-				list_add(list, size, "HEAD");
-		}
-}
-
 /* Answers a request without a route: OPTIONS, or 405 if its path has one with another method. */
 static void answer_no_route(struct request *r)
 {
+	const bool all = !strcmp(r->path, "*"); /* the service as a whole */
 	struct problem problem;
 	char allow[64];
-	bool options = !strcmp(r->method, "OPTIONS");
+	size_t length;
 
-	list_methods(r->path, allow, sizeof allow);
+	snprintf(allow, sizeof allow, "OPTIONS%s", all ? ", GET, HEAD, POST, DELETE" : "");
+	for (int i = 0; i < ROUTES; i++)
+		if (match(&routes[i], r->path, &length)) {
+			list_add(allow, sizeof allow, routes[i].method);
+			if (method_fits(&routes[i], "HEAD"))
+				list_add(allow, sizeof allow, "HEAD");
+		}
 	if (!strchr(allow, ',')) {
 		problem_set(&problem, ERR_NOT_FOUND, "nothing is at %s; GET %s", r->path,
 		            strncmp(r->path, "/v1/metrics", strlen("/v1/metrics"))
@@ -269,7 +260,7 @@ static void answer_no_route(struct request *r)
 		answer_problem(&r->answer, ERR_NOT_FOUND, &problem);
 		return;
 	}
-	if (options) {
+	if (!strcmp(r->method, "OPTIONS")) {
 		r->answer.status = 204;
 		origin_permit(r, allow);
 	} else {
@@ -320,31 +311,26 @@ static enum work_class class_of(const struct request *r)
 	           : work_class(r->terms.priority == PRIORITY_BATCH, work_cost(size_of(r)));
 }
 
-static enum error check_deadline(const struct request *r, struct problem *problem)
-{
-	uint64_t now = loop_now(), deadline = r->terms.deadline;
-	double wait = admission_predict(class_of(r), work_cost(size_of(r)));
-	double left = deadline > now ? (double)(deadline - now) * 1e-9 : 0;
-
-	if (!deadline || wait <= left)
-		return ERR_OK;
-	return problem_set(problem, ERR_TOO_LATE,
-	                   "this request would take about %.3f s, and %.3f s are left", wait, left);
-}
-
 /* Parses the parameters into the request's chain and options, unless that is done. */
 static enum error parse(struct request *r, struct problem *problem)
 {
 	static struct chain chain; /* far larger than most: only what is used is kept */
+	double wait, left;
+	uint64_t now;
 	enum error e;
 
 	if (r->chain)
 		return ERR_OK;
 	e = request_parse(r, *r->argument ? r->argument : NULL, &chain, problem);
-	if (!e)
-		e = check_deadline(r, problem);
 	if (e)
 		return e;
+	now = loop_now();
+	wait = admission_predict(class_of(r), work_cost(size_of(r)));
+	left = r->terms.deadline > now ? (double)(r->terms.deadline - now) * 1e-9 : 0;
+	if (r->terms.deadline && wait > left)
+		return problem_set(problem, ERR_TOO_LATE,
+		                   "this request would take about %.3f s, and %.3f s are left",
+		                   wait, left);
 	r->chain = chain_copy(&chain, 0);
 	return r->chain ? ERR_OK : problem_set(problem, ERR_MEMORY, "no memory for the chain");
 }
@@ -377,18 +363,6 @@ static enum error check_access(struct request *r, struct problem *problem)
 	return tokens_admit(r->head.text[HEAD_AUTHORIZATION], &r->terms, problem);
 }
 
-/* Accepts the body. It is not a job yet: slow bodies keep no job out. */
-static enum error expect_body(struct request *r, struct problem *problem)
-{
-	enum error e =
-	    share_take(&r->place, SHARE_BODIES, r->terms.client, 1, config->max_bodies, problem);
-
-	r->expected = !e;
-	r->body_max = config->max_body;
-	r->memory_max = config->max_memory;
-	return e;
-}
-
 void routes_begin(struct request *r)
 {
 	struct problem problem;
@@ -416,10 +390,17 @@ void routes_begin(struct request *r)
 		e = parse(r, &problem);
 	if (!e)
 		e = admission_check(r->terms.client, class_of(r), size_of(r), &problem);
+	/* It is not a job yet: slow bodies keep no job out. */
 	if (!e)
-		e = expect_body(r, &problem);
-	if (e)
+		e = share_take(&r->place, SHARE_BODIES, r->terms.client, 1, config->max_bodies,
+		               &problem);
+	if (e) {
 		answer_problem(&r->answer, e, &problem);
+		return;
+	}
+	r->expected = true;
+	r->body_max = config->max_body;
+	r->memory_max = config->max_memory;
 }
 
 static enum error make_job(struct request *r, struct problem *problem)

@@ -50,18 +50,6 @@ static const struct token *find(const struct set *set, const char *digest)
 	return found;
 }
 
-static bool parse_digest(struct token *t, const char *text)
-{
-	char *digest = g_ascii_strdown(text, -1);
-	bool valid = strlen(digest) == DIGITS && !digest[strspn(digest, "0123456789abcdef")] &&
-	             !find(&next, digest);
-
-	if (valid)
-		memcpy(t->digest, digest, sizeof t->digest);
-	g_free(digest);
-	return valid;
-}
-
 static bool add_token(const struct textfile_entry *entry)
 {
 	const char *name = entry->section;
@@ -87,6 +75,7 @@ static bool see_entry(void *context, const struct textfile_entry *entry)
 	char expected[160] = "64 hexadecimal digits, the SHA-256 of a token that no other section "
 	                     "has (see convolved --hash-token)";
 	double class = PRIORITY_INTERACTIVE;
+	char *digest;
 	bool valid;
 
 	(void)context;
@@ -94,7 +83,12 @@ static bool see_entry(void *context, const struct textfile_entry *entry)
 		return add_token(entry);
 	t = &next.token[next.count - 1];
 	if (!strcmp(entry->key, "token-sha256")) {
-		valid = parse_digest(t, entry->value);
+		digest = g_ascii_strdown(entry->value, -1);
+		valid = strlen(digest) == DIGITS && !digest[strspn(digest, "0123456789abcdef")] &&
+		        !find(&next, digest);
+		if (valid)
+			memcpy(t->digest, digest, sizeof t->digest);
+		g_free(digest);
 	} else if (!strcmp(entry->key, "class")) {
 		valid = value_read(&classes, entry->value, &class);
 		t->best = (enum priority) class;

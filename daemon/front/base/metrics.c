@@ -185,19 +185,6 @@ int metric_summary(enum metric metric, size_t i, struct metric_summary *summary)
 	return 1;
 }
 
-/* Prints a label's value with backslash, quote and newline escaped. */
-static void print_escaped(FILE *out, const char *value)
-{
-	for (; *value; value++) {
-		if (*value == '\\' || *value == '"')
-			fputc('\\', out);
-		if (*value == '\n')
-			fputs("\\n", out);
-		else
-			fputc(*value, out);
-	}
-}
-
 /* Prints the name of a series, and its labels, if there are any, with `le` if given. */
 static void print_series(FILE *out, enum metric metric, const char *suffix, const struct series *s,
                          const char *le)
@@ -210,7 +197,11 @@ static void print_series(FILE *out, enum metric metric, const char *suffix, cons
 		int length = (int)strcspn(name, ",");
 
 		fprintf(out, "%s%.*s=\"", separator, length, name);
-		print_escaped(out, s->label[i]);
+		for (const char *value = s->label[i]; *value; value++) {
+			if (strchr("\\\"\n", *value))
+				fputc('\\', out);
+			fputc(*value == '\n' ? 'n' : *value, out);
+		}
 		fputc('"', out);
 		separator = ",";
 		name += length + (name[length] == ',');
@@ -246,39 +237,35 @@ static void print_histogram(FILE *out, enum metric metric, const struct series *
 	fprintf(out, " %" PRIu64 "\n", h->count);
 }
 
-static void print_metric(FILE *out, enum metric metric, enum metrics_format format)
+char *metrics_text(enum metrics_format format, size_t *size)
 {
 	static const char *const types[] = {[METRIC_COUNTER] = "counter",
 	                                    [METRIC_GAUGE] = "gauge",
 	                                    [METRIC_HISTOGRAM] = "histogram"};
-	const enum metric_type type = rows[metric].type;
-	const char *name = rows[metric].name;
-	int length = (int)strlen(name);
-
-	/* The described name of a counter lacks its end in OpenMetrics. */
-	if (format == METRICS_OPENMETRICS && type == METRIC_COUNTER)
-		length -= (int)strlen("_total");
-	fprintf(out, "# HELP convolved_%.*s %s\n# TYPE convolved_%.*s %s\n", length, name,
-	        rows[metric].text, length, name, types[type]);
-	for (const struct series *s = series_of(metric); s; s = s->next) {
-		if (type == METRIC_HISTOGRAM) {
-			print_histogram(out, metric, s, format);
-			continue;
-		}
-		print_series(out, metric, "", s, NULL);
-		fprintf(out, " %.17g\n", s->value);
-	}
-}
-
-char *metrics_text(enum metrics_format format, size_t *size)
-{
 	char *text = NULL;
 	FILE *out = open_memstream(&text, size);
 
 	if (!out)
 		return NULL;
-	for (enum metric m = 0; m < METRICS; m++)
-		print_metric(out, m, format);
+	for (enum metric m = 0; m < METRICS; m++) {
+		const enum metric_type type = rows[m].type;
+		const char *name = rows[m].name;
+		int length = (int)strlen(name);
+
+		/* The described name of a counter lacks its end in OpenMetrics. */
+		if (format == METRICS_OPENMETRICS && type == METRIC_COUNTER)
+			length -= (int)strlen("_total");
+		fprintf(out, "# HELP convolved_%.*s %s\n# TYPE convolved_%.*s %s\n", length, name,
+		        rows[m].text, length, name, types[type]);
+		for (const struct series *s = series_of(m); s; s = s->next) {
+			if (type == METRIC_HISTOGRAM) {
+				print_histogram(out, m, s, format);
+				continue;
+			}
+			print_series(out, m, "", s, NULL);
+			fprintf(out, " %.17g\n", s->value);
+		}
+	}
 	if (format == METRICS_OPENMETRICS)
 		fputs("# EOF\n", out);
 	return fclose(out) ? NULL : text;

@@ -292,28 +292,33 @@ static void print_options(bool sample)
 	}
 }
 
-static void print_help(void)
+/* Answers a flag that asks for a text. */
+static enum config_result answer(int flag)
 {
-	puts("Usage: convolved [OPTION...]\n"
-	     "Serves image filters over HTTP from the OpenCL devices of this host.");
-	print_options(false);
-	puts("\nOther flags:");
-	for (int i = 0; i < FLAGS; i++)
-		printf("  --%s%s\n        %s\n", flags[i].name, flags[i].argument, flags[i].text);
-	puts("\nFlags override environment variables (CONVOLVED_MAX_BODY for --max-body), which "
-	     "override the file\nand the defaults. SIGHUP reloads: all are read again; the log "
-	     "names changes that need a restart.");
-}
-
-static void print_sample(void)
-{
-	puts(
-	    "# Configuration of convolved: convolved --config FILE. Every option is here at its "
-	    "default.\n"
-	    "# Flags of the same names (--max-body) and environment variables (CONVOLVED_MAX_BODY) "
-	    "override this\n"
-	    "# file. Lines that begin with # are comments.");
-	print_options(true);
+	if (flag == FLAG_HASH)
+		return CONFIG_HASH_TOKEN;
+	if (flag == FLAG_SAMPLE) {
+		puts("# Configuration of convolved: convolved --config FILE. Every option is here "
+		     "at its default.\n"
+		     "# Flags of the same names (--max-body) and environment variables "
+		     "(CONVOLVED_MAX_BODY) override this\n"
+		     "# file. Lines that begin with # are comments.");
+		print_options(true);
+	} else if (flag == FLAG_HELP) {
+		puts("Usage: convolved [OPTION...]\n"
+		     "Serves image filters over HTTP from the OpenCL devices of this host.");
+		print_options(false);
+		puts("\nOther flags:");
+		for (int i = 0; i < FLAGS; i++)
+			printf("  --%s%s\n        %s\n", flags[i].name, flags[i].argument,
+			       flags[i].text);
+		puts("\nFlags override environment variables (CONVOLVED_MAX_BODY for --max-body), "
+		     "which override the file\nand the defaults. SIGHUP reloads: all are read "
+		     "again; the log names changes that need a restart.");
+	} else {
+		puts(PACKAGE_STRING);
+	}
+	return CONFIG_EXIT;
 }
 
 /* ---- reading ---- */
@@ -342,20 +347,6 @@ static bool apply(struct reading *r, const struct option_row *row, const char *v
 		*from = r->now;
 	r->valid &= valid;
 	return valid;
-}
-
-/* Answers a flag that asks for a text. */
-static enum config_result answer(int flag)
-{
-	if (flag == FLAG_HASH)
-		return CONFIG_HASH_TOKEN;
-	if (flag == FLAG_SAMPLE)
-		print_sample();
-	else if (flag == FLAG_HELP)
-		print_help();
-	else
-		puts(PACKAGE_STRING);
-	return CONFIG_EXIT;
 }
 
 /* Logs why getopt_long() rejected the last argument. */
@@ -416,18 +407,7 @@ static enum config_result read_flags(struct reading *r, int argc, char **argv)
 
 static const char prefix[] = "CONVOLVED_";
 
-/* Variables with our prefix that other programs use: the client, the tests. */
-static bool is_for_others(const char *name)
-{
-	static const char *const others[] = {"URL", "TOKEN_FILE", "BUILD", "FAULT", "RESTARTS"};
-
-	for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-		if (!strncmp(name, others[i], strlen(others[i])))
-			return true;
-	return false;
-}
-
-/* Reads one variable, NAME=VALUE. */
+/* Reads one variable, NAME=VALUE. The client and the tests use some with our prefix, too. */
 static void read_variable(struct reading *r, const char *variable)
 {
 	const char *value = strchr(variable, '=') + 1;
@@ -440,7 +420,8 @@ static void read_variable(struct reading *r, const char *variable)
 		apply(r, row, value, where);
 	else if (!strcmp(option, "config"))
 		r->file = r->file ? r->file : value;
-	else if (!is_for_others(name))
+	else if (!g_regex_match_simple("^(URL|TOKEN_FILE|BUILD|FAULT|RESTARTS)", name, G_REGEX_RAW,
+	                               0))
 		log_warning("%s: no such option --%s; the variable is ignored", where, option);
 	g_free(where);
 	g_free(option);
@@ -485,93 +466,60 @@ static bool see_entry(void *context, const struct textfile_entry *entry)
 
 /* ---- cores ---- */
 
-/* cpu.max is the quota and its period, in microseconds; without a limit the quota is "max". */
-static unsigned cores_of_file(const char *file)
-{
-	unsigned long long quota, period;
-	FILE *f = fopen(file, "re");
-	unsigned cores = UINT_MAX;
-
-	if (!f)
-		return UINT_MAX;
-	if (fscanf(f, "%llu %llu", &quota, &period) == 2 && period && quota / period < UINT_MAX)
-		cores = (unsigned)(quota / period + (quota % period ? 1 : 0));
-	fclose(f);
-	return cores ? cores : 1;
-}
-
 unsigned cores_of_group(const char *root, const char *path)
 {
 	char *group = g_strdup(path);
 	unsigned least = UINT_MAX;
 
 	for (char *end = group + strlen(group); end; end = strrchr(group, '/')) {
-		unsigned cores;
-		char *file;
+		unsigned long long quota, period;
+		char *limit;
+		FILE *file;
 
 		*end = '\0';
-		file = g_strconcat(root, group, "/cpu.max", NULL);
-		cores = cores_of_file(file);
-		least = MIN(least, cores);
-		g_free(file);
+		limit = g_strconcat(root, group, "/cpu.max", NULL);
+		file = fopen(limit, "re");
+		/* The quota and its period, in microseconds; without a limit the quota is "max". */
+		if (file && fscanf(file, "%llu %llu", &quota, &period) == 2 && period &&
+		    quota / period < least)
+			least = MAX((unsigned)(quota / period + (quota % period != 0)), 1);
+		if (file)
+			fclose(file);
+		g_free(limit);
 	}
 	g_free(group);
 	return least;
 }
 
-/* In a container with a name space of its own, "/" is its own group. */
-static unsigned cores_of_own_group(void)
-{
-	char line[PATH_MAX + 8];
-	FILE *f = fopen("/proc/self/cgroup", "re");
-	unsigned cores = UINT_MAX;
-
-	while (f && fgets(line, sizeof line, f)) {
-		line[strcspn(line, "\n")] = 0;
-		if (!strncmp(line, "0::/", 4))
-			cores = cores_of_group("/sys/fs/cgroup", line + 3);
-	}
-	if (f)
-		fclose(f);
-	return cores;
-}
-
 unsigned cores_usable(void)
 {
 	cpu_set_t set[64]; /* one is too small for the kernel if there are more than 1024 cores */
-	unsigned allowed = 1, share = cores_of_own_group();
+	unsigned allowed = 1, share = UINT_MAX;
+	FILE *groups = fopen("/proc/self/cgroup", "re");
+	char line[PATH_MAX + 8];
 
 	if (!sched_getaffinity(0, sizeof set, set))
 		allowed = (unsigned)CPU_COUNT_S(sizeof set, set);
+	/* In a container with a name space of its own, "/" is its own group. */
+	while (groups && fgets(line, sizeof line, groups)) {
+		line[strcspn(line, "\n")] = 0;
+		if (!strncmp(line, "0::/", 4))
+			share = cores_of_group("/sys/fs/cgroup", line + 3);
+	}
+	if (groups)
+		fclose(groups);
 	return MIN(allowed, share);
 }
 
 /* ---- loading ---- */
 
-static void set_defaults(struct reading *r)
-{
-	enum { CODECS_BESIDE = 3, CORES_EACH = 4, HTTP_WORKERS_MOST = 8 };
-	const uint64_t cores = cores_usable();
-	const uint64_t codecs_most = (uint64_t)options[OPTION_OF_codecs].max;
-	struct config *c = r->config;
-
-	r->now = SOURCE_DEFAULT;
-	c->listen_is_default = !r->from[OPTION_OF_listen];
-	for (int i = 0; i < OPTIONS; i++)
-		if (options[i].type && !r->from[i])
-			apply(r, &options[i], options[i].default_, "default");
-	/* Codec workers wait for a device or the front while others use the cores: with small
-	 * images, three of them. */
-	if (!c->codecs)
-		c->codecs = MIN(cores + CODECS_BESIDE, codecs_most);
-	if (!c->http_workers)
-		c->http_workers = CLAMP(cores / CORES_EACH, 1, HTTP_WORKERS_MOST);
-}
-
 enum config_result config_load(struct config *c, int argc, char **argv)
 {
+	enum { CODECS_BESIDE = 3, CORES_EACH = 4, HTTP_WORKERS_MOST = 8 };
+	const uint64_t codecs_most = (uint64_t)options[OPTION_OF_codecs].max;
 	struct reading r = {.config = c, .valid = true};
 	enum config_result result;
+	uint64_t cores;
 
 	*c = (struct config){0};
 	result = read_flags(&r, argc, argv);
@@ -585,7 +533,18 @@ enum config_result config_load(struct config *c, int argc, char **argv)
 		r.now = SOURCE_FILE;
 		r.valid &= textfile_read_keys("config", r.file, false, see_entry, &r);
 	}
-	set_defaults(&r);
+	r.now = SOURCE_DEFAULT;
+	c->listen_is_default = !r.from[OPTION_OF_listen];
+	for (int i = 0; i < OPTIONS; i++)
+		if (options[i].type && !r.from[i])
+			apply(&r, &options[i], options[i].default_, "default");
+	cores = cores_usable();
+	/* Codec workers wait for a device or the front while others use the cores: with small
+	 * images, three of them. */
+	if (!c->codecs)
+		c->codecs = MIN(cores + CODECS_BESIDE, codecs_most);
+	if (!c->http_workers)
+		c->http_workers = CLAMP(cores / CORES_EACH, 1, HTTP_WORKERS_MOST);
 	return r.valid ? CONFIG_RUN : CONFIG_INVALID;
 }
 

@@ -114,23 +114,6 @@ static void reduce(enum share_kind kind, uint64_t most, const struct stored *new
 	}
 }
 
-/* Results in memory displace the bodies of new requests, so they get half of the memory. */
-static void make_room(struct stored *newest)
-{
-	struct job *job = newest->job;
-
-	reduce(SHARE_RESULTS, config->result_count, newest);
-	reduce(SHARE_RESULT_MEMORY, config->max_memory / 2, newest);
-	reduce(SHARE_RESULT_SIZE, config->result_size, newest);
-	if (share_total(SHARE_RESULT_SIZE) <= config->result_size)
-		return;
-	refuse_result(job, "beside other clients' at most ",
-	              config->result_size - (share_total(SHARE_RESULT_SIZE) -
-	                                     share_in(newest, SHARE_RESULT_SIZE)->amount));
-	share_give_all(share_in(newest, SHARE_RESULT_SIZE));
-	share_give_all(share_in(newest, SHARE_RESULT_MEMORY));
-}
-
 static bool share_result(struct stored *s, enum share_kind kind, uint64_t amount)
 {
 	return !share_force(share_in(s, kind), kind, s->job->terms.client, amount);
@@ -139,6 +122,7 @@ static bool share_result(struct stored *s, enum share_kind kind, uint64_t amount
 static void job_ended(struct job *job, void *context)
 {
 	struct stored *s = context;
+	uint64_t others;
 
 	TAILQ_REMOVE(&all, s, place);
 	TAILQ_INSERT_TAIL(&all, s, place);
@@ -153,7 +137,16 @@ static void job_ended(struct job *job, void *context)
 		forget(s);
 		return;
 	}
-	make_room(s);
+	/* Results in memory displace the bodies of new requests, so they get half of the memory. */
+	reduce(SHARE_RESULTS, config->result_count, s);
+	reduce(SHARE_RESULT_MEMORY, config->max_memory / 2, s);
+	reduce(SHARE_RESULT_SIZE, config->result_size, s);
+	if (share_total(SHARE_RESULT_SIZE) > config->result_size) {
+		others = share_total(SHARE_RESULT_SIZE) - share_in(s, SHARE_RESULT_SIZE)->amount;
+		refuse_result(job, "beside other clients' at most ", config->result_size - others);
+		share_give_all(share_in(s, SHARE_RESULT_SIZE));
+		share_give_all(share_in(s, SHARE_RESULT_MEMORY));
+	}
 	publish();
 	on_end(s->id, job);
 	tell_all(s);

@@ -91,24 +91,8 @@ static void open_answer(struct job *job, uint64_t size)
 /* The measured time of reference_cost()'s units. */
 static struct load verifying = {.ns_per_unit = 0.2};
 
-/* Refuses a job whose deadline comes before the codec worker could have computed its pixels. */
-static void check_deadline(struct job *job, double ns)
-{
-	const uint64_t now = loop_now(), deadline = job->terms.deadline;
-	const double left = deadline > now ? (double)(deadline - now) : 0;
-	struct problem problem;
-
-	if (deadline && ns > left)
-		job_cancel(job,
-		           problem_set(&problem, ERR_TOO_LATE,
-		                       "the computation on the CPU would take about %.3f s, and "
-		                       "%.3f s are left",
-		                       ns * 1e-9, left * 1e-9),
-		           &problem);
-}
-
-/* Charges the job its known cost. Returns true if it has become heavy and too many heavy jobs
- * run. */
+/* Charges the job its known cost, and refuses it if the worker cannot compute its pixels before its
+ * deadline. Returns true if it has become heavy and too many heavy jobs run. */
 static bool reckon(struct codec *c, const struct message_image *m)
 {
 	struct job *job = c->job;
@@ -116,6 +100,9 @@ static bool reckon(struct codec *c, const struct message_image *m)
 	const bool was_heavy = job_is_heavy(job);
 	const uint32_t pages = job_pages_read(job, m->pages);
 	const double units = cost_of_area(chain, m->image.width, m->image.height) * m->image.bands;
+	const uint64_t now = loop_now(), deadline = job->terms.deadline;
+	const double left = deadline > now ? (double)(deadline - now) : 0;
+	struct problem problem;
 	double ns, cost;
 
 	/* The worker computes the pixels a second time, or alone. */
@@ -128,7 +115,13 @@ static bool reckon(struct codec *c, const struct message_image *m)
 	                       ns + load_together(units * pages));
 	if (job_reckon(job, job->spent + cost))
 		job_cancel(job, ERR_MEMORY, NULL);
-	check_deadline(job, ns);
+	if (deadline && ns > left)
+		job_cancel(job,
+		           problem_set(&problem, ERR_TOO_LATE,
+		                       "the computation on the CPU would take about %.3f s, and "
+		                       "%.3f s are left",
+		                       ns * 1e-9, left * 1e-9),
+		           &problem);
 	return !job->finished && !was_heavy && job_is_heavy(job) && runs_too_heavy();
 }
 
@@ -227,24 +220,11 @@ static bool choose_plan(struct codec *c, uint32_t tile)
 	return true;
 }
 
-/* Agrees to the job, whose answer may have so many bytes. */
-static void agree(struct codec *c, uint64_t size)
-{
-	struct job *job = c->job;
-	struct message message = {.type = MSG_WHOLE,
-	                          .whole = {.job = job->options.job, .form = job->jpeg_form}};
-
-	if (c->run.jpeg_devices)
-		worker_send(&c->worker, &message, NULL);
-	if (c->run.jpeg_devices && job->jpeg_form & TILE_ENCODE)
-		c->run.answer_max = size;
-	else
-		open_answer(job, size);
-}
-
 static bool accept_image(struct codec *c, const struct message_image *m)
 {
 	struct job *job = c->job;
+	struct message whole = {.type = MSG_WHOLE};
+	uint64_t size;
 
 	if (!job || m->job != job->options.job || job->image_known || !image_fits(job, m))
 		return false;
@@ -262,8 +242,17 @@ static bool accept_image(struct codec *c, const struct message_image *m)
 		return false;
 	c->run.answer_late = m->late;
 	choose_jpeg(c, m);
-	if (!job->finished)
-		agree(c, answer_expected(job, &m->answer));
+	if (job->finished)
+		return true;
+	size = answer_expected(job, &m->answer);
+	whole.whole.job = job->options.job;
+	whole.whole.form = job->jpeg_form;
+	if (c->run.jpeg_devices)
+		worker_send(&c->worker, &whole, NULL);
+	if (c->run.jpeg_devices && job->jpeg_form & TILE_ENCODE)
+		c->run.answer_max = size;
+	else
+		open_answer(job, size);
 	return true;
 }
 

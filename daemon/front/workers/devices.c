@@ -381,29 +381,25 @@ static const struct worker_owner device_worker = {.program = "convolved-device",
                                                   .down = device_down,
                                                   .busy = device_busy};
 
-static void device_create(const struct message_device *m)
-{
-	struct device *d = device_table_add(m);
-
-	if (!d) {
-		log_error("cannot add another device");
-		return;
-	}
-	d->fresh = true;
-	d->worker.kind = "device";
-	d->worker.owner = &device_worker;
-	d->load = (struct load){.ns_per_unit = ns_per_unit_guess};
-	if (worker_start(&d->worker))
-		log_error("cannot start %s", d->label);
-}
-
 /* Handles a discovered device. wanted: a pattern of the option `device` matches it. */
 static void device_found(const struct message_device *m, bool wanted)
 {
 	struct device *d = device_table_find(m);
 
-	if (!d && wanted)
-		device_create(m);
+	if (!d && wanted) {
+		d = device_table_add(m);
+		if (!d) {
+			log_error("cannot add another device");
+			return;
+		}
+		d->fresh = true;
+		d->worker.kind = "device";
+		d->worker.owner = &device_worker;
+		d->load = (struct load){.ns_per_unit = ns_per_unit_guess};
+		if (worker_start(&d->worker))
+			log_error("cannot start %s", d->label);
+		return;
+	}
 	if (!d || d->unwanted != wanted)
 		return;
 	d->unwanted = !wanted;

@@ -36,26 +36,16 @@ static enum log_level parse_level(const char **text, uint32_t *lost)
 	return (enum log_level)level;
 }
 
-static void say(struct relay *r, const char *text)
-{
-	char gap[64];
-	uint32_t lost;
-	enum log_level level = parse_level(&text, &lost);
-	struct log_fields fields = {.worker = r->name};
-
-	if (lost) {
-		metric_add(METRIC_LOG_LOST, r->kind, NULL, lost);
-		snprintf(gap, sizeof gap, "%u lines of %s were lost", lost, r->name);
-		log_relay(LOG_LEVEL_WARNING, r->program, r->pid, &fields, gap);
-	}
-	log_relay(level, r->program, r->pid, &fields, text);
-}
-
 /* Logs the first complete line, or (all) the remaining text; false if there is none. */
 static bool say_line(struct relay *r, bool all)
 {
 	char *end = memchr(r->text, '\n', r->length);
 	size_t length = end ? (size_t)(end - r->text) : r->length, used;
+	const struct log_fields fields = {.worker = r->name};
+	const char *text = r->text;
+	enum log_level level;
+	uint32_t lost;
+	char gap[64];
 
 	if (!length && !end)
 		return false;
@@ -63,8 +53,14 @@ static bool say_line(struct relay *r, bool all)
 		return false;
 	used = end ? length + 1 : length;
 	r->text[length] = '\0';
+	level = parse_level(&text, &lost);
+	if (lost) {
+		metric_add(METRIC_LOG_LOST, r->kind, NULL, lost);
+		snprintf(gap, sizeof gap, "%u lines of %s were lost", lost, r->name);
+		log_relay(LOG_LEVEL_WARNING, r->program, r->pid, &fields, gap);
+	}
 	if (length)
-		say(r, r->text);
+		log_relay(level, r->program, r->pid, &fields, text);
 	memmove(r->text, r->text + used, r->length - used);
 	r->length -= used;
 	return true;

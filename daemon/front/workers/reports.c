@@ -155,11 +155,19 @@ static bool receive_choice(struct device *d, const struct message_choice *choice
 	return true;
 }
 
-/* Logs the progress of compilation, for users who wait for it. */
-static void tell_of_programs(struct device *d, const struct message_programs *now)
+/* Counts the programs built since the last report, and logs the progress for users who wait. */
+static bool receive_programs(struct device *d, const struct message_programs *now)
 {
-	uint32_t built = now->compiled + now->cached;
+	const struct message_programs *old = &d->programs;
+	const uint32_t built = now->compiled + now->cached;
 
+	if (now->jpeg > 1 || now->compiled < old->compiled || now->cached < old->cached ||
+	    now->failed < old->failed || now->pending > programs_max ||
+	    now->compiling > programs_max)
+		return false;
+	metric_add(METRIC_PROGRAM_BUILDS, "compiled", NULL, now->compiled - old->compiled);
+	metric_add(METRIC_PROGRAM_BUILDS, "cached", NULL, now->cached - old->cached);
+	metric_add(METRIC_PROGRAM_BUILDS, "failed", NULL, now->failed - old->failed);
 	if (now->compiling &&
 	    (!d->programs_told || loop_now() - d->programs_told > told_every_ns)) {
 		d->programs_told = loop_now();
@@ -171,21 +179,6 @@ static void tell_of_programs(struct device *d, const struct message_programs *no
 		log_event(LOG_LEVEL_INFO, LOG_FIELDS(.device = d->label),
 		          "%s: all %u kernel programs are ready", d->label, built);
 	}
-}
-
-/* Counts the programs built since the last report. */
-static bool receive_programs(struct device *d, const struct message_programs *now)
-{
-	const struct message_programs *old = &d->programs;
-
-	if (now->jpeg > 1 || now->compiled < old->compiled || now->cached < old->cached ||
-	    now->failed < old->failed || now->pending > programs_max ||
-	    now->compiling > programs_max)
-		return false;
-	metric_add(METRIC_PROGRAM_BUILDS, "compiled", NULL, now->compiled - old->compiled);
-	metric_add(METRIC_PROGRAM_BUILDS, "cached", NULL, now->cached - old->cached);
-	metric_add(METRIC_PROGRAM_BUILDS, "failed", NULL, now->failed - old->failed);
-	tell_of_programs(d, now);
 	if (now->blocking || old->blocking)
 		d->programs_at = loop_now();
 	d->programs = *now;

@@ -195,32 +195,22 @@ void codec_end_job(struct codec *c, enum error error, const struct problem *prob
 	codec_check_idle(c);
 }
 
-/* Reads the numbers that a run has made; NULL if they are not what they must be. Any numbers can be
- * edges. */
-static double *read_gathered(const struct job *job, uint64_t count)
-{
-	const uint64_t size = count * sizeof(double);
-	const bool fits = count && count <= EDGES_WORDS_MAX && job->answer_size == size;
-	double *numbers = fits ? malloc(size) : NULL;
-
-	if (numbers && file_read(job->answer.fd, numbers, size, 0) &&
-	    (job->gather == GATHER_EDGES || gather_valid(numbers, count)))
-		return numbers;
-	free(numbers);
-	return NULL;
-}
-
 /* Has the job go on with the numbers that its run has made; false if they cannot be. With rows that
  * the worker has kept it goes on there at once, even if it is heavy: returning would cost more. */
 static bool use_gathered(struct codec *c)
 {
 	const uint64_t run = c->kept ? c->job->options.job : 0;
 	struct job *job = c->job;
-	const uint64_t count = job_gathers(job);
-	double *numbers = read_gathered(job, count);
+	const uint64_t count = job_gathers(job), size = count * sizeof(double);
+	const bool fits = count && count <= EDGES_WORDS_MAX && job->answer_size == size;
+	double *numbers = fits ? malloc(size) : NULL;
 
-	if (!numbers)
+	/* Any numbers can be edges. */
+	if (!numbers || !file_read(job->answer.fd, numbers, size, 0) ||
+	    (job->gather != GATHER_EDGES && !gather_valid(numbers, count))) {
+		free(numbers);
 		return false;
+	}
 	codec_leave_job(c);
 	if (job_go_on(job, numbers)) {
 		job_finish(job, ERR_MEMORY, NULL);

@@ -161,23 +161,18 @@ static void task_ready(struct task *task)
 	dispatch();
 }
 
-/* Queues a failed tile again. Returns false if it has failed too often, its run has ended, or it
- * has scans: tiles of pixels replace it. */
-static bool task_retry(struct task *task)
-{
-	if (!task_is_current(task) || task->tile.form != TILE_PIXELS ||
-	    task->attempts - task->excused >= ATTEMPTS_MAX || task->attempts >= ATTEMPTS_ALL_MAX)
-		return false;
-	metric_add(METRIC_TILE_RETRIES, NULL, NULL, 1);
-	fair_return(&ready, &task->job->tasks, &task->item);
-	return true;
-}
-
+/* Queues a failed tile again, unless it has failed too often, its run has ended, or it has scans:
+ * tiles of pixels replace it. */
 static void task_done(struct task *task, const struct message_tile_done *done)
 {
 	returned++;
-	if (done->error != ERR_DEVICE || !task_retry(task))
+	if (done->error == ERR_DEVICE && task_is_current(task) && task->tile.form == TILE_PIXELS &&
+	    task->attempts - task->excused < ATTEMPTS_MAX && task->attempts < ATTEMPTS_ALL_MAX) {
+		metric_add(METRIC_TILE_RETRIES, NULL, NULL, 1);
+		fair_return(&ready, &task->job->tasks, &task->item);
+	} else {
 		codec_task_done(task, done);
+	}
 	dispatch();
 }
 

@@ -116,33 +116,6 @@ static enum error add_test(struct self_test *t, const struct chain *chain,
 	return ERR_OK;
 }
 
-/* On failure self_test_free() closes the descriptors that are not -1, and unmaps. */
-static bool open_memory(struct self_test *t)
-{
-	const uint64_t size = (uint64_t)TESTS_MAX * AREA;
-
-	t->in = t->out = -1;
-	t->mapped =
-	    !memfd_fixed("self-test-in", size, &t->in) &&
-	    !memfd_fixed("self-test-out", size, &t->out) &&
-	    !arena_map(&t->memory, t->in, size, PROT_READ | PROT_WRITE, t->out, size, PROT_READ);
-	return t->mapped;
-}
-
-/* Replaces a client's matrix by our own coefficients of the same size and, if rank_1, of rank 1. */
-static void replace_matrix(struct chain *chain, bool rank_1)
-{
-	struct filter_call *call = &chain->call[0];
-	const struct numbers *n = &call->numbers[CONVOLVE_KERNEL];
-	double *to = &chain->coefficient[n->first];
-
-	for (uint32_t j = 0; j < n->height; j++)
-		for (uint32_t i = 0; i < n->width; i++)
-			*to++ = rank_1 ? (1 + i % 3) * (1 + j % 2) : 1 + (5 * i + 3 * j) % 7;
-	call->value[CONVOLVE_SCALE] = NAN;
-	call->value[CONVOLVE_OFFSET] = 0;
-}
-
 /* Makes a chain of the i-th filter of a doubted plan, by the kernel that ran it. A matrix of
  * derivatives does not filter alpha, but ours might: the test image then has none. */
 static enum error isolate(const struct plan *plan, const struct kernel_set *kernels, uint32_t i,
@@ -172,8 +145,17 @@ static enum error isolate(const struct plan *plan, const struct kernel_set *kern
 			chain->variant = k + 1;
 	*image = plan->image;
 	if (chain->call[0].filter == FILTER_CONVOLVE) {
+		const struct numbers *n = &chain->call[0].numbers[CONVOLVE_KERNEL];
+		double *to = &chain->coefficient[n->first];
+
 		image->alpha = image->alpha && op.smoothing;
-		replace_matrix(chain, op.kind == OPERATION_SEPARABLE);
+		/* Our own coefficients, of rank 1 if the client's are. */
+		for (uint32_t y = 0; y < n->height; y++)
+			for (uint32_t x = 0; x < n->width; x++)
+				*to++ = op.kind == OPERATION_SEPARABLE ? (1 + x % 3) * (1 + y % 2)
+				                                       : 1 + (5 * x + 3 * y) % 7;
+		chain->call[0].value[CONVOLVE_SCALE] = NAN;
+		chain->call[0].value[CONVOLVE_OFFSET] = 0;
 	}
 	operation_fini(&op);
 	return ERR_OK;
@@ -203,12 +185,20 @@ static void add_doubted(struct self_test *t, const struct plan *plan,
 
 struct self_test *self_test_new(const struct plan *plan, const struct kernel_set *kernels)
 {
+	const uint64_t size = (uint64_t)TESTS_MAX * AREA;
 	struct self_test *t = calloc(1, sizeof *t);
 	struct chain *chain = calloc(1, sizeof *chain);
 	struct problem problem;
-	enum error e = t && open_memory(t) && chain ? ERR_OK : ERR_MEMORY;
+	enum error e = ERR_MEMORY;
 
-	if (!e) {
+	if (t) {
+		t->in = t->out = -1;
+		t->mapped = !memfd_fixed("self-test-in", size, &t->in) &&
+		            !memfd_fixed("self-test-out", size, &t->out) &&
+		            !arena_map(&t->memory, t->in, size, PROT_READ | PROT_WRITE, t->out,
+		                       size, PROT_READ);
+	}
+	if (t && t->mapped && chain) {
 		chain_init(chain);
 		e = chain_parse(chain, filters, &problem);
 	}

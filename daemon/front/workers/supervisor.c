@@ -54,14 +54,14 @@ static uint64_t fini_until; /* loop_now(); 0: no process has been waited for */
 
 static void check_workers(void *context);
 
-/* Opens the workers' programs: those in this program's directory, or else the installed ones. */
-static enum error open_programs(void)
+enum error supervisor_init(void)
 {
 	char directory[PATH_MAX], path[PATH_MAX + 32];
 	ssize_t length = readlink("/proc/self/exe", directory, sizeof directory - 1);
 
 	if (length < 0)
 		return ERR_IO;
+	/* The workers' programs: those in this program's directory, or else the installed ones. */
 	directory[length] = '\0';
 	*strrchr(directory, '/') = '\0';
 	snprintf(path, sizeof path, "%s/%s", directory, programs[0].name);
@@ -81,13 +81,6 @@ static enum error open_programs(void)
 			return ERR_IO;
 		}
 	}
-	return ERR_OK;
-}
-
-enum error supervisor_init(void)
-{
-	if (open_programs())
-		return ERR_IO;
 	environment = g_environ_setenv(g_get_environ(), LOG_RELAY, "1", TRUE);
 	if (loop_timer_init(&check, check_workers, NULL))
 		return ERR_IO;
@@ -313,13 +306,30 @@ void worker_refuse(struct worker *w, const char *what)
 	worker_kill(w, "protocol");
 }
 
-/* Tells the worker what it must know before it is confined. */
-static void send_start(struct worker *w)
+/* Tells the worker what it must know before it is confined. But its first message must have this
+ * build's version; otherwise no message could be understood. Restarting the worker would not help,
+ * since its program stays open: the service stops, and finds a matching program when it is started
+ * again. */
+static void worker_greets(struct worker *w, const struct message *message)
 {
 	struct start start = {.log_level = (uint32_t)(LOG_LEVEL_ERROR + config->log_level)};
-	struct message message = {.type = MSG_START};
+	const struct message answer = {.type = MSG_START};
 	int fd;
 
+	if (message->type != MSG_HELLO) {
+		worker_refuse(w, message_name(message->type));
+		return;
+	}
+	w->greeted = true;
+	if (strncmp(message->hello.version, WIRE_VERSION, sizeof message->hello.version)) {
+		log_error("%s is of version %.63s, convolved of version %s: stopping, because they "
+		          "cannot work together (is an upgrade in progress or incomplete?)",
+		          w->owner->program, message->hello.version, WIRE_VERSION);
+		mismatched = true;
+		worker_kill(w, "version");
+		loop_stop();
+		return;
+	}
 	if (w->owner->prepare)
 		w->owner->prepare(w, &start);
 	if (memfd_sealed("start", &start, sizeof start, &fd)) {
@@ -327,31 +337,9 @@ static void send_start(struct worker *w)
 		worker_kill(w, "exec");
 		return;
 	}
-	if (wire_send(w->socket.fd, &message, &fd))
+	if (wire_send(w->socket.fd, &answer, &fd))
 		expect_end(w);
 	close(fd);
-}
-
-/* Checks that the first message has this build's version; otherwise no message could be understood.
- * Restarting the worker would not help, since its program stays open: the service stops, and finds
- * a matching program when it is started again. */
-static void worker_greets(struct worker *w, const struct message *message)
-{
-	if (message->type != MSG_HELLO) {
-		worker_refuse(w, message_name(message->type));
-		return;
-	}
-	w->greeted = true;
-	if (!strncmp(message->hello.version, WIRE_VERSION, sizeof message->hello.version)) {
-		send_start(w);
-		return;
-	}
-	log_error("%s is of version %.63s, convolved of version %s: stopping, because they cannot "
-	          "work together (is an upgrade in progress or incomplete?)",
-	          w->owner->program, message->hello.version, WIRE_VERSION);
-	mismatched = true;
-	worker_kill(w, "version");
-	loop_stop();
 }
 
 /* Handles one message. The first must be HELLO, the second READY (from the probe: DEVICE); READY
@@ -491,8 +479,12 @@ static void check_dying(struct worker *w)
 	worker_down(w, WORKER_LOST);
 }
 
-static void reap_lost(void)
+static void check_workers(void *context)
 {
+	struct worker *w;
+	const char *reason;
+
+	(void)context;
 	for (GSList *at = lost, *next; at; at = next) {
 		const pid_t pid = GPOINTER_TO_INT(at->data);
 
@@ -502,15 +494,6 @@ static void reap_lost(void)
 		log_notice("abandoned process %d has ended", (int)pid);
 		lost = g_slist_delete_link(lost, at);
 	}
-}
-
-static void check_workers(void *context)
-{
-	struct worker *w;
-	const char *reason;
-
-	(void)context;
-	reap_lost();
 	LIST_FOREACH(w, &workers, place)
 	{
 		if (w->state == WORKER_DYING) {

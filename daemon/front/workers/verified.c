@@ -73,23 +73,6 @@ static void log_mismatch(const struct message_verified *m, const char *device,
 	silent = 0;
 }
 
-/* Records the comparison of a tile's first run; repetitions do not count. */
-static void book(struct job *job, const struct verified_tile *t, const struct message_verified *m)
-{
-	const char *device = device_get(t->device)->label;
-
-	metric_add(METRIC_VERIFIED_SAMPLES, device, NULL, (double)m->samples);
-	for (enum kernel k = 0; k < KERNELS; k++)
-		if (kernel_set_has(&t->kernels, k))
-			metric_add(METRIC_VERIFY_MISMATCHES, kernel_name(k), device,
-			           (double)m->mismatches);
-	if (m->mismatches)
-		log_mismatch(m, device, &t->kernels);
-	job->verified.samples += m->samples;
-	job->verified.mismatches += m->mismatches;
-	job->verified.largest = fmax(job->verified.largest, m->largest);
-}
-
 bool verified_take(struct verified_tiles *tiles, struct job *job, const struct message_verified *m,
                    struct finding *finding)
 {
@@ -103,8 +86,20 @@ bool verified_take(struct verified_tiles *tiles, struct job *job, const struct m
 	                            .kernels = t->kernels,
 	                            .doubtful = m->run == 0 && m->mismatches,
 	                            .differs = m->run == 1 && t->repeated && !m->same};
-	if (m->run == 0)
-		book(job, t, m);
+	if (m->run == 0) { /* repetitions do not count */
+		const char *device = device_get(t->device)->label;
+
+		metric_add(METRIC_VERIFIED_SAMPLES, device, NULL, (double)m->samples);
+		for (enum kernel k = 0; k < KERNELS; k++)
+			if (kernel_set_has(&t->kernels, k))
+				metric_add(METRIC_VERIFY_MISMATCHES, kernel_name(k), device,
+				           (double)m->mismatches);
+		if (m->mismatches)
+			log_mismatch(m, device, &t->kernels);
+		job->verified.samples += m->samples;
+		job->verified.mismatches += m->mismatches;
+		job->verified.largest = fmax(job->verified.largest, m->largest);
+	}
 	if (m->mismatches && (m->run == 0 || t->others)) {
 		t->out = true;
 		finding->again = &t->tile;
