@@ -43,50 +43,65 @@ bool file_metadata_upright(const struct file_metadata *m)
 /* Libvips --------------------------------------------------------------------------------------
  */
 
-static struct file_part blob_of(VipsImage *image, const char *name)
+static const uint8_t *blob_of(VipsImage *image, const char *name, size_t *size)
 {
 	const void *at;
-	size_t size;
 
-	return vips_image_get_typeof(image, name) &&
-	               !vips_image_get_blob(image, name, &at, &size) && size
-	           ? (struct file_part){at, size}
-	           : (struct file_part){NULL, 0};
+	return vips_image_get_typeof(image, name) && !vips_image_get_blob(image, name, &at, size) &&
+	               *size
+	           ? at
+	           : NULL;
+}
+
+static void copy(struct file_metadata *m, struct file_part *part, const void *at, size_t size)
+{
+	if (at)
+		file_metadata_own(m, part, g_memdup2(at, size), size);
 }
 
 void file_metadata_read_frames(struct file_metadata *m, VipsImage *image)
 {
+	struct file_part copied;
 	int *delays;
 
 	if (!vips_image_get_typeof(image, "loop") || vips_image_get_int(image, "loop", &m->plays))
 		m->plays = -1;
 	if (vips_image_get_typeof(image, "delay") &&
-	    !vips_image_get_array_int(image, "delay", &delays, &m->delay_count))
-		m->delays = delays;
+	    !vips_image_get_array_int(image, "delay", &delays, &m->delay_count)) {
+		copy(m, &copied, delays, (size_t)m->delay_count * sizeof *delays);
+		m->delays = (const int *)(const void *)copied.at;
+	}
 }
 
 bool file_metadata_read(struct file_metadata *m, VipsImage *image)
 {
-	struct file_part exif = blob_of(image, VIPS_META_EXIF_NAME);
+	const struct {
+		const char *name;
+		struct file_part *part;
+	} blobs[] = {{VIPS_META_ICC_NAME, &m->profile},
+	             {VIPS_META_XMP_NAME, &m->xmp},
+	             {VIPS_META_IPTC_NAME, &m->resources},
+	             {VIPS_META_PHOTOSHOP_NAME, &m->photoshop}};
+	const uint8_t *at;
 	const char *text;
+	size_t size;
 
-	*m = (struct file_metadata){
-	    .profile = blob_of(image, VIPS_META_ICC_NAME),
-	    .xmp = blob_of(image, VIPS_META_XMP_NAME),
-	    .resources = blob_of(image, VIPS_META_IPTC_NAME),
-	    .photoshop = blob_of(image, VIPS_META_PHOTOSHOP_NAME),
-	    .resolution = {image->Xres, image->Yres, PER_INCH},
-	};
+	*m = (struct file_metadata){.resolution = {image->Xres, image->Yres, PER_INCH}};
+	for (size_t i = 0; i < G_N_ELEMENTS(blobs); i++) {
+		at = blob_of(image, blobs[i].name, &size);
+		copy(m, blobs[i].part, at, size);
+	}
 	if (vips_image_get_typeof(image, VIPS_META_IMAGEDESCRIPTION) &&
 	    !vips_image_get_string(image, VIPS_META_IMAGEDESCRIPTION, &text))
-		m->description = (struct file_part){(const uint8_t *)text, strlen(text) + 1};
+		copy(m, &m->description, text, strlen(text) + 1);
 	if (vips_image_get_typeof(image, VIPS_META_RESOLUTION_UNIT) &&
 	    !vips_image_get_string(image, VIPS_META_RESOLUTION_UNIT, &text) && !strcmp(text, "cm"))
 		m->resolution.unit = PER_CM;
 	file_metadata_read_frames(m, image);
-	if (exif.at)
-		m->exif = exif_block_read(exif.at, exif.size, &m->resolution);
-	return !exif.at || m->exif;
+	at = blob_of(image, VIPS_META_EXIF_NAME, &size);
+	if (at)
+		m->exif = exif_block_read(at, size, &m->resolution);
+	return !at || m->exif;
 }
 
 static void set_blob(VipsImage *image, const char *name, const struct file_part *part)

@@ -51,7 +51,7 @@ bool file_metadata_colours(const struct file_metadata *metadata);
 /* True if the orientation is upright. */
 bool file_metadata_upright(const struct file_metadata *metadata);
 
-/* Fills in what libvips has read. The image must outlive it. Returns false without memory. */
+/* Copies what libvips has read. Returns false without memory. */
 bool file_metadata_read(struct file_metadata *metadata, struct _VipsImage *image) MUST_CHECK;
 /* Only how long and how often its pages are shown. */
 void file_metadata_read_frames(struct file_metadata *metadata, struct _VipsImage *image);
