@@ -304,13 +304,17 @@ static enum error read_samples(struct pnm *p, struct problem *problem)
 	return ERR_OK;
 }
 
-/* A sample of a plain format takes a character or more. */
+/* The bytes of pixels, at least: a sample of a plain format takes a character or more. */
+static uint64_t least_size(const struct pnm *p)
+{
+	return (is_plain(p) ? (uint64_t)p->image.width * p->image.bands : p->row_size) *
+	       p->image.height;
+}
+
 static enum error find_rows(void *state, struct problem *problem)
 {
 	struct pnm *p = state;
-	const uint64_t there = (uint64_t)(p->end - p->raster), rows = p->image.height;
-	const uint64_t least =
-	    (is_plain(p) ? (uint64_t)p->image.width * p->image.bands : p->row_size) * rows;
+	const uint64_t there = (uint64_t)(p->end - p->raster), least = least_size(p);
 
 	if (there < least)
 		return truncated(problem, there, least, "bytes of pixels, or more");
@@ -351,7 +355,9 @@ static enum error open_pnm(void *state, struct decoded *decoded, const struct bo
 	decoded->cmyk = p->cmyk;
 	decoded->file_pages = count_images(p);
 	decoded->plain = decoded->any_order = true;
-	decoded->held = is_plain(p) ? image_pixel_size(&p->image) : 0;
+	/* A truncated file is refused before anything is held. */
+	if (is_plain(p) && (uint64_t)(p->end - p->raster) >= least_size(p))
+		decoded->held = image_pixel_size(&p->image);
 	return ERR_OK;
 }
 

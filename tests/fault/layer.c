@@ -73,7 +73,6 @@
 	FUNCTION(clReleaseKernel, NONE)                                                            \
 	FUNCTION(clReleaseMemObject, NONE)                                                         \
 	FUNCTION(clReleaseProgram, NONE)                                                           \
-	FUNCTION(clRetainEvent, NONE)                                                              \
 	FUNCTION(clRetainKernel, NONE)                                                             \
 	FUNCTION(clRetainMemObject, NONE)                                                          \
 	FUNCTION(clSetKernelArg, NONE)
