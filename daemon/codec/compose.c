@@ -10,7 +10,7 @@
 #include <sys/param.h>
 
 #include "codec/decode.h"
-#include "codec/samples.h"
+#include "codec/formats/samples.h"
 
 struct composer {
 	struct tiles *tiles;

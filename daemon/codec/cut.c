@@ -14,7 +14,7 @@
 
 #include "border.h"
 #include "codec/decode.h"
-#include "codec/samples.h"
+#include "codec/formats/samples.h"
 
 struct cutter {
 	struct tiles *tiles;

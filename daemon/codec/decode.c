@@ -16,11 +16,11 @@
 
 #include "base/file.h"
 #include "base/text.h"
-#include "codec/bounds.h"
-#include "codec/file_metadata.h"
+#include "codec/formats/bounds.h"
+#include "codec/metadata/file_metadata.h"
 #include "codec/jpeg_header.h"
 #include "codec/repertoire.h"
-#include "codec/vips_reader.h"
+#include "codec/formats/vips_reader.h"
 
 enum {
 	COPY_MAX = 256 << 10, /* bytes of a body */

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "codec/row.h"
+#include "codec/formats/row.h"
 #include "image/jpeg.h"
 #include "wire/wire.h"
 

@@ -13,10 +13,10 @@
 
 #include <vips/vips.h>
 
-#include "codec/file_metadata.h"
-#include "codec/library_error.h"
+#include "codec/metadata/file_metadata.h"
+#include "codec/metadata/library_error.h"
 #include "codec/repertoire.h"
-#include "codec/samples.h"
+#include "codec/formats/samples.h"
 
 struct encoder {
 	const struct output_format *output;

@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "codec/decode.h"
-#include "codec/row.h"
+#include "codec/formats/row.h"
 #include "image/jpeg.h"
 
 struct encoder;

@@ -8,7 +8,7 @@
 
 #include "base/log.h"
 #include "codec/jpeg_header.h"
-#include "codec/row.h"
+#include "codec/formats/row.h"
 
 /* A sample that was rounded otherwise may change a coefficient by a quantization step, and with it
  * samples by at most a quarter of 255; but very few are. */

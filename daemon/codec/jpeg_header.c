@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "codec/containers.h"
+#include "codec/metadata/containers.h"
 
 enum marker {
 	SOF0 = 0xC0, /* baseline */

@@ -1,6 +1,6 @@
 /* Chooses the format of the answer and how it is encoded, from formats.def, before any pixel is
  * decoded. */
-#include "codec/row.h"
+#include "codec/formats/row.h"
 
 #include <inttypes.h>
 #include <stdio.h>

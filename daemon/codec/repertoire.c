@@ -11,7 +11,7 @@
 #include <vips/vips.h>
 
 #include "base/log.h"
-#include "codec/containers.h"
+#include "codec/metadata/containers.h"
 
 static const struct reader no_help = {0};
 

@@ -2,7 +2,7 @@
 #ifndef CODEC_REPERTOIRE_H
 #define CODEC_REPERTOIRE_H
 
-#include "codec/row.h"
+#include "codec/formats/row.h"
 
 /* Finds which of the formats that are allowed the libraries have, and blocks libvips's other
  * operations on files. Call it once, after VIPS_INIT() and before the sandbox is entered: it loads

@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "codec/library_error.h"
-#include "codec/previews.h"
+#include "codec/metadata/library_error.h"
+#include "codec/metadata/previews.h"
 #include "expect.h"
 #include "lanes.h"
 

@@ -5,7 +5,7 @@
 
 #include <zlib.h>
 
-#include "codec/row.h"
+#include "codec/formats/row.h"
 #include "expect.h"
 #include "lanes.h"
 

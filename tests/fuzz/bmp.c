@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "codec/file_metadata.h"
-#include "codec/row.h"
+#include "codec/metadata/file_metadata.h"
+#include "codec/formats/row.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

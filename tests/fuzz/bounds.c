@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "codec/bounds.h"
-#include "codec/containers.h"
-#include "codec/heif.h"
-#include "codec/jxl.h"
+#include "codec/formats/bounds.h"
+#include "codec/metadata/containers.h"
+#include "codec/formats/heif.h"
+#include "codec/formats/jxl.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "codec/row.h"
+#include "codec/formats/row.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -8,9 +8,9 @@
 
 #include <jpeglib.h>
 
-#include "codec/bounds.h"
-#include "codec/file_metadata.h"
-#include "codec/row.h"
+#include "codec/formats/bounds.h"
+#include "codec/metadata/file_metadata.h"
+#include "codec/formats/row.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "codec/containers.h"
+#include "codec/metadata/containers.h"
 #include "codec/jpeg_header.h"
 #include "device/jpeg.h"
 #include "jpegs.h"

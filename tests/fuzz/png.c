@@ -11,11 +11,11 @@
 #include <libdeflate.h>
 
 #include "base/file.h"
-#include "codec/apng.h"
-#include "codec/bounds.h"
-#include "codec/containers.h"
-#include "codec/png_metadata.h"
-#include "codec/row.h"
+#include "codec/formats/apng.h"
+#include "codec/formats/bounds.h"
+#include "codec/metadata/containers.h"
+#include "codec/formats/png_metadata.h"
+#include "codec/formats/row.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

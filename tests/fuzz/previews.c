@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "codec/previews.h"
+#include "codec/metadata/previews.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

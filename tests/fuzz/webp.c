@@ -6,8 +6,8 @@
 
 #include <webp/encode.h>
 
-#include "codec/bounds.h"
-#include "codec/row.h"
+#include "codec/formats/bounds.h"
+#include "codec/formats/row.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

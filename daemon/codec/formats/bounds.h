@@ -1,0 +1,24 @@
+/* Limits on the work that a small file can cause in its decoder, besides its pixels. */
+#ifndef CODEC_FORMATS_BOUNDS_H
+#define CODEC_FORMATS_BOUNDS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "image/formats.h"
+
+/* Walks through the file's structure without decoding it, and counts what decoders repeat or
+ * expand: scans, frames, texts, profiles, directories. Returns ERR_TOO_COMPLEX when a limit is
+ * exceeded; the problem names what, the amount and the limit; ERR_UNDECODABLE for a PNG with a
+ * chunk that is longer than the file. Files malformed otherwise are left to the decoder. The body
+ * may have any length and content. */
+enum error bounds_check(enum format format, const uint8_t *body, size_t size,
+                        struct problem *problem) MUST_CHECK;
+
+/* Checks an EXIF block in the same way, with its title or without, from where only its reader finds
+ * it. */
+enum error bounds_check_exif(const uint8_t *block, size_t size, struct problem *problem) MUST_CHECK;
+
+#endif

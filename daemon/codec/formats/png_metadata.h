@@ -1,0 +1,40 @@
+/* Chunks of PNG files beside the pixels (W3C, Portable Network Graphics, chapters 5 and 11). */
+#ifndef CODEC_FORMATS_PNG_METADATA_H
+#define CODEC_FORMATS_PNG_METADATA_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <glib.h>
+
+#include "base/error.h"
+#include "codec/metadata/containers.h"
+#include "codec/metadata/file_metadata.h"
+
+/* True if all of the chunk is there and its checksum is right. */
+bool png_chunk_is_sound(const struct png_chunk *chunk);
+
+/* Fills in the length before the name and the checksum behind the data. */
+void png_chunk_seal(uint8_t *chunk, uint32_t size);
+
+struct png_reading {
+	struct file_metadata *metadata;
+	struct file_part exif;       /* the file's, or a part that the metadata owns */
+	GByteArray *colours, *texts; /* whole chunks; the metadata's in the end */
+	bool colour;                 /* the file's pixels, or its palette, are not grey */
+	bool pixels;                 /* they have come: only texts and EXIF may follow */
+	bool lost;                   /* what is damaged, or not as the standard says, is left out */
+	unsigned seen;               /* bit (1 << kind) for each kind of chunk */
+};
+
+/* Reads a chunk; leaves out those that tell nothing of the image that is to be kept. */
+void png_metadata_read(struct png_reading *reading, const struct png_chunk *chunk);
+
+/* After the last one, to be called in any case. Returns false without memory. */
+bool png_metadata_end(struct png_reading *reading) MUST_CHECK;
+
+/* Appends the chunks of an answer. Returns false without memory. */
+bool png_metadata_write(const struct file_metadata *answer, GByteArray *to) MUST_CHECK;
+
+#endif

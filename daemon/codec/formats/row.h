@@ -1,0 +1,212 @@
+/* Rows of pixels: a format's reader and its writer as decode.c and encode.c see them, which know no
+ * format by its name. formats.def has a row for each. A member that a format has no use for is
+ * NULL. */
+#ifndef CODEC_FORMATS_ROW_H
+#define CODEC_FORMATS_ROW_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#include "base/error.h"
+#include "image/formats.h"
+#include "image/image.h"
+
+struct file_metadata;
+struct jpeg_bytes;
+struct jpeg_target;
+struct message_job;
+struct _VipsImage;
+struct _VipsTarget;
+
+/* Reading -------------------------------------------------------------------------------------- */
+
+/* A file in memory. */
+struct body {
+	uint8_t *at;
+	size_t size;
+	bool mapped; /* read-only, else a copy */
+};
+
+/* Lets a body be changed, which is its decoder's own. */
+static inline enum error body_make_writable(const struct body *body, struct problem *problem)
+{
+	if (body->mapped && mprotect(body->at, body->size, PROT_READ | PROT_WRITE))
+		return problem_set(problem, ERR_MEMORY, "no memory to read the body");
+	return ERR_OK;
+}
+
+/* The facts that the header tells. */
+struct decoded {
+	enum format format;  /* of the body; FORMAT_RAW for bare pixels */
+	struct image whole;  /* after orientation */
+	struct image image;  /* the part whose rows are read: the job's ROI, or the whole image */
+	bool plain;          /* libvips has no part in reading the pixels */
+	bool cmyk;           /* four bands of ink */
+	bool full_chroma;    /* a JPEG whose colours have full resolution */
+	uint32_t file_pages; /* pages of the body, or frames, at least 1 */
+	uint32_t pages;      /* of these, that are read; each is as `whole` says */
+	bool left_out;       /* there are more than the first, and nobody has said which to read */
+	bool any_order;      /* rows can be read in any order, repeatedly */
+	bool colours;        /* a PNG that describes them, not only by a profile */
+	uint32_t lost;       /* bit (1 << enum loss) for each: what is read is not all the file's */
+	uint64_t held;       /* bytes a pixel that a plain reader holds at once; 0: a few rows */
+};
+
+/* The part of a body that libvips is to load. */
+struct part {
+	const struct body *body;
+	void *state;         /* of the format's reader, or NULL */
+	uint32_t page;       /* the first that is read */
+	bool all;            /* and the pages after it */
+	uint32_t frames;     /* all that there are, where libvips's loader knows of none; else 0 */
+	uint64_t memory_max; /* bytes for decoding */
+	const char *who;     /* "the PNG decoder" */
+};
+
+/* The body outlives all that is made of it. A function that fails says why in the problem. A
+ * decoder that repeats or expands what a small file has needs a walk in bounds.c, too. */
+struct reader {
+	/* False if a library lacks the format's codec. Called before the sandbox is entered. */
+	bool (*works)(enum format format);
+
+	/* Refuses a file that nobody is to decode, or changes it so that libvips can. */
+	enum error (*check)(const struct body *body, struct problem *problem);
+
+	size_t size; /* bytes of its state */
+
+	/* Reads the header: fills in `plain`, and if that is true the facts from `whole` on that
+	 * are not as decode_open() has set them. Otherwise libvips reads the pixels. The state is
+	 * zeros before. */
+	enum error (*open)(void *state, struct decoded *decoded, const struct body *body,
+	                   struct problem *problem);
+	/* Frees what the state has, also after open() has failed. */
+	void (*close)(void *state);
+
+	/* Metadata of the file, which is the state's; another thread may read it while rows are
+	 * decoded. */
+	struct file_metadata *(*metadata)(void *state);
+
+	/* Finds where rows are, once their number has been allowed. */
+	enum error (*find)(void *state, struct problem *problem);
+	bool tries; /* if that fails, libvips is asked, and has words for what is wrong */
+
+	/* Does the work before the first row. rows() does so, too, if this was not called. */
+	enum error (*begin)(void *state, struct problem *problem);
+
+	/* Decodes the area's rows, of each only its columns, pitch bytes apart. Rows must not go
+	 * back unless any order is possible; those between are decoded and dropped, also if the
+	 * area has no rows. After a failure only closing is left. */
+	enum error (*rows)(void *state, const struct area *area, uint8_t *to, size_t pitch,
+	                   struct problem *problem);
+
+	/* Loads the part in the place of libvips's loader, or leaves *image NULL: after all that
+	 * loader is to do it. */
+	enum error (*load)(struct _VipsImage **image, const struct part *part,
+	                   struct problem *problem);
+	/* Amends what has been loaded. */
+	enum error (*amend)(struct _VipsImage **image, const struct part *part,
+	                    struct problem *problem);
+};
+
+static inline void reader_close(const struct reader *r, void **state)
+{
+	if (*state && r->close)
+		r->close(*state);
+	free(*state);
+	*state = NULL;
+}
+
+/* Opens a file. *state becomes NULL on failure, and if libvips reads the file without help. */
+static inline enum error reader_open(const struct reader *r, void **state, struct decoded *decoded,
+                                     const struct body *body, struct problem *problem)
+{
+	enum error e = ERR_OK;
+
+	*state = r->size ? calloc(1, r->size) : NULL;
+	if (r->size && !*state)
+		return problem_set(problem, ERR_MEMORY, "no memory to decode");
+	if (r->open)
+		e = r->open(*state, decoded, body, problem);
+	if (e || !(decoded->plain || r->load || r->amend))
+		reader_close(r, state);
+	return e;
+}
+
+/* Writing -------------------------------------------------------------------------------------- */
+
+struct output_format {
+	enum format format;
+	struct image result; /* as composed */
+	struct image image;  /* as written: type and bands may differ */
+	uint32_t pages;      /* of this size */
+	bool cmyk;
+	bool to_srgb;         /* the result is CMYK, which the format cannot hold */
+	struct coding coding; /* the quality is set, by default to the format's */
+	bool full_chroma;     /* for JPEG */
+	bool strip;
+	uint32_t lost; /* bit (1 << enum loss) for each */
+};
+
+/* Chooses the format and its settings for a result. Without a requested format it is the one with
+ * the greatest weight, and among equals the body's. ERR_UNENCODABLE lists the formats that would
+ * do; ERR_BAD_PARAMETER says what the format supports. */
+enum error output_format_choose(struct output_format *output, const struct message_job *job,
+                                const struct decoded *decoded, const struct image *result,
+                                struct problem *problem) MUST_CHECK;
+
+/* Rows of all pages, one below the other. */
+static inline uint32_t output_rows(const struct output_format *output)
+{
+	return output->pages * output->image.height;
+}
+
+/* Returns a row, valid until the next call; NULL: there are no more, and what is written of the
+ * answer is of no use. */
+typedef const uint8_t *answer_row(void *context, uint32_t y);
+
+/* The source of an answer's rows, which must not go back. */
+struct row_source {
+	answer_row *row; /* waits for it; NULL: the job was stopped, which a failure also does */
+	void (*free_above)(void *context, uint32_t y); /* those above y are no longer needed */
+	void *context;
+};
+
+/* An answer to be written to an empty file. Its rows come one after another, in output->image's
+ * sample type, with the bands of output->result, or after the conversion to sRGB of output->image.
+ */
+struct answer {
+	const struct output_format *output;
+	const struct file_metadata *metadata;
+	answer_row *row;
+	void *context;
+	const struct jpeg_bytes *scan; /* of a JPEG, in place of rows; NULL: none */
+	int file;
+};
+
+struct writer {
+	/* False if a library lacks the format's codec. Called before the sandbox is entered. */
+	bool (*works)(void);
+
+	/* Writes all of it; what it returns counts only if there was each row. NULL: by libvips. */
+	enum error (*write)(const struct answer *answer, struct problem *problem);
+	/* True if write() writes such an answer; NULL: any. */
+	bool (*writes)(const struct output_format *output);
+
+	/* Says what a scan by a device is to be like, if write() takes one for such an answer. */
+	bool (*target)(const struct output_format *output, struct jpeg_target *target);
+
+	/* Writes an image by libvips, which has the words if that fails. */
+	int (*save)(const struct output_format *output, struct _VipsImage *image,
+	            struct _VipsTarget *target);
+	/* Looks for what save() does not tell of, in the file as it was saved. */
+	bool (*saved)(const struct output_format *output, const void *file, size_t size);
+};
+
+#define READER(format, row) extern const struct reader row;
+#define WRITER(format, row) extern const struct writer row;
+#include "image/formats.def"
+
+#endif

@@ -1,0 +1,53 @@
+/* Reading pixels by libvips, with what the format's own reader adds to its loader. */
+#ifndef CODEC_FORMATS_VIPS_READER_H
+#define CODEC_FORMATS_VIPS_READER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "codec/formats/row.h"
+
+struct vips_reader {
+	enum format format;
+	const struct reader *helper; /* the format's */
+	struct part part;            /* that is loaded */
+	char who[32];
+	struct _VipsImage *image; /* NULL until loaded */
+	struct _VipsSource *source;
+	struct _VipsRegion *region;
+};
+
+/* Loads the part, again if it is another now, and fills in what its decoded->pages are like, what
+ * they have lost, and how many the file has. CIELAB becomes sRGB, and signed or 32-bit integers
+ * become floats of the same values; nothing is computed yet. */
+enum error vips_reader_load(struct vips_reader *v, bool any_order, struct decoded *decoded,
+                            struct problem *problem) MUST_CHECK;
+void vips_reader_close(struct vips_reader *v);
+
+/* ERR_UNSUPPORTED_PIXELS: the problem names the image's kind of pixels and the supported ones. */
+enum error vips_reader_check(const struct vips_reader *v, struct problem *problem) MUST_CHECK;
+
+/* True if the orientation changes the order of the rows. They are then held, and can be read in any
+ * order. */
+bool vips_reader_turns(const struct vips_reader *v);
+
+/* Bytes of memory a pixel, if the image cannot be decoded row by row; else 0. */
+uint64_t vips_reader_held(const struct vips_reader *v, const struct decoded *decoded);
+
+/* Turns the image upright. */
+enum error vips_reader_turn(struct vips_reader *v, struct decoded *decoded,
+                            struct problem *problem) MUST_CHECK;
+
+/* Decodes an area of the image, of all pages, to rows pitch bytes apart (NULL: to nowhere). */
+enum error vips_reader_rows(struct vips_reader *v, const struct area *area, uint8_t *to,
+                            size_t pitch, struct problem *problem) MUST_CHECK;
+
+/* Lets another thread read rows next. */
+void vips_reader_leave(struct vips_reader *v);
+
+/* The sample type of an image; PIXEL_TYPES if it is not supported. */
+enum pixel_type vips_reader_type(const struct _VipsImage *image);
+
+#endif

@@ -1,9 +1,0 @@
-/* The content of memory that has just been allocated, which decoders may leave in a picture. */
-#ifndef CODEC_KNOWN_MEMORY_H
-#define CODEC_KNOWN_MEMORY_H
-
-/* Repeated in aligned memory (memalign() and its like), from its start. Other memory is zero. A
- * build with a sanitizer has neither. */
-#define KNOWN_PATTERN 0x37b9799e
-
-#endif

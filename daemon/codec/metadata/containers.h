@@ -1,0 +1,101 @@
+/* How files are divided into pieces: numbers, boxes, chunks, segments and directories. Each reader
+ * here moves behind the piece that it reads, and never beyond the end. */
+#ifndef CODEC_METADATA_CONTAINERS_H
+#define CODEC_METADATA_CONTAINERS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+/* The number of this many bytes, 8 at most. */
+static inline uint64_t bytes_number(const uint8_t *at, size_t size, bool big_endian)
+{
+	uint64_t n = 0;
+
+	for (size_t i = 0; i < size; i++)
+		n = n << 8 | at[big_endian ? i : size - 1 - i];
+	return n;
+}
+
+static inline void bytes_put(uint8_t *at, uint64_t number, size_t size, bool big_endian)
+{
+	for (size_t i = 0; i < size; i++)
+		at[big_endian ? size - 1 - i : i] = (uint8_t)(number >> 8 * i);
+}
+
+/* True if the bytes begin with this text, without its end. */
+bool bytes_begin(const uint8_t *at, size_t size, const char *text);
+
+/* Skips a text that ends by zero; NULL: it has none, or `at` is NULL. */
+const uint8_t *bytes_text_end(const uint8_t *at, const uint8_t *end);
+
+/* A box of HEIF, JPEG XL and others (ISO/IEC 14496-12, 4.2). */
+struct box {
+	const uint8_t *type, *at;
+	size_t size; /* of its content, as much as there is of it */
+	bool cut;    /* it is longer than what there is */
+};
+
+bool next_box(const uint8_t **at, const uint8_t *end, struct box *box);
+bool box_is(const struct box *box, const char *type);
+
+/* Bytes of a PNG before the first chunk, and of a chunk around its data: length and name, and a
+ * checksum (W3C, Portable Network Graphics, chapter 5). */
+enum { PNG_SIGNATURE = 8, PNG_CHUNK_HEAD = 8, PNG_CHUNK_FRAME = 12 };
+
+extern const uint8_t png_signature[PNG_SIGNATURE];
+
+struct png_chunk {
+	const uint8_t *name; /* 4 letters */
+	const uint8_t *data;
+	uint32_t size; /* of the data, as much as there is of them */
+	bool cut;      /* the file ends before the chunk does */
+};
+
+/* Reads a chunk, whatever its checksum is. */
+bool png_chunk_next(const uint8_t **at, const uint8_t *end, struct png_chunk *chunk);
+bool png_chunk_is(const struct png_chunk *chunk, const char *name);
+
+/* A marker segment of a JPEG (T.81, B.1.1.4). */
+struct jpeg_segment {
+	const uint8_t *start; /* its marker's two bytes */
+	uint8_t marker;
+	const uint8_t *data;
+	size_t size; /* of the data, as much as there is of them */
+	bool cut;    /* the file ends before the segment does, or its length is none */
+};
+
+/* Skips all that is no segment, coded pixels included. False also at EOI. */
+bool jpeg_segment_next(const uint8_t **at, const uint8_t *end, struct jpeg_segment *segment);
+
+/* A TIFF (Adobe, TIFF 6.0), or a block of EXIF after its title. */
+struct tiff {
+	const uint8_t *at;
+	size_t size;
+	bool big_endian;
+	size_t number; /* bytes of an offset: BigTIFF's are longer */
+};
+
+struct tiff_entry {
+	uint64_t tag, type, count;
+	uint64_t value;       /* as an offset; short values are in place of it */
+	const uint8_t *field; /* the place of the offset */
+};
+
+struct tiff_directory {
+	const struct tiff *tiff;
+	const uint8_t *at;
+	uint64_t left; /* entries */
+};
+
+/* Sets *first to the offset of the first directory. False: the header is no TIFF's. */
+bool tiff_open(struct tiff *tiff, const uint8_t *at, size_t size, uint64_t *first);
+/* False if the directory does not begin in the file. */
+bool tiff_directory_open(struct tiff_directory *directory, const struct tiff *tiff,
+                         uint64_t offset);
+bool tiff_entry_next(struct tiff_directory *directory, struct tiff_entry *entry);
+/* After the last entry, the offset of the directory that follows; 0: none does. */
+uint64_t tiff_directory_end(const struct tiff_directory *directory);
+
+#endif

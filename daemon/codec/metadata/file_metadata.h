@@ -1,0 +1,69 @@
+/* What an image file has beside its pixels. The reader of its format fills it in. The answer's is
+ * made of it, in blocks that are only to be put into the file, by libvips or a writer here. */
+#ifndef CODEC_METADATA_FILE_METADATA_H
+#define CODEC_METADATA_FILE_METADATA_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <glib.h>
+
+#include "base/error.h"
+#include "codec/metadata/exif_block.h"
+#include "image/formats.h"
+#include "image/image.h"
+
+struct _VipsImage;
+
+struct file_part {
+	const uint8_t *at; /* the reader's, or owned; NULL: there is none */
+	size_t size;
+};
+
+struct file_metadata {
+	struct _ExifData *exif; /* owned; NULL: none */
+	struct file_part block; /* in its place in an answer's: with its title */
+	struct file_part profile, xmp;
+	struct file_part resources; /* Photoshop's as JPEG has them, or data sets of IPTC */
+	struct file_part photoshop,
+	    description;                 /* of a TIFF: bare resources, a text with its end */
+	struct file_part colours, texts; /* whole chunks of a PNG */
+	struct resolution resolution;
+	const int *delays; /* the reader's: milliseconds of each frame; NULL: none are told */
+	int delay_count;
+	int plays; /* how often the frames are shown; 0: for ever; -1: not told */
+	GSList *owned;
+};
+
+void file_metadata_free(struct file_metadata *metadata);
+
+/* Makes bytes, which are malloc'd, or (NULL: none) an array's, a part of it that it owns. */
+void file_metadata_own(struct file_metadata *metadata, struct file_part *part, uint8_t *bytes,
+                       size_t size);
+void file_metadata_own_array(struct file_metadata *metadata, struct file_part *part,
+                             GByteArray *array);
+
+/* True if there is more on the meaning of the pixels' colours than a profile, which counts more
+ * than all but cICP. */
+bool file_metadata_colours(const struct file_metadata *metadata);
+
+/* True if the orientation is upright. */
+bool file_metadata_upright(const struct file_metadata *metadata);
+
+/* Copies what libvips has read. Returns false without memory. */
+bool file_metadata_read(struct file_metadata *metadata, struct _VipsImage *image) MUST_CHECK;
+/* Only how long and how often its pages are shown. */
+void file_metadata_read_frames(struct file_metadata *metadata, struct _VipsImage *image);
+
+/* Fills in an answer's: what its format has of the body's (NULL: nothing), without pictures; with
+ * strip only profile, description of colours, and resolution. Changes the block of EXIF of the
+ * body's, which must outlive it. Returns false without memory. */
+bool file_metadata_answer(struct file_metadata *answer, const struct file_metadata *body,
+                          enum format format, const struct image *image, bool strip) MUST_CHECK;
+
+/* Gives an answer's to libvips, for an image of so many pages. */
+void file_metadata_tell(const struct file_metadata *answer, uint32_t pages,
+                        struct _VipsImage *image);
+
+#endif

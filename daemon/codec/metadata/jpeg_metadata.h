@@ -1,0 +1,25 @@
+/* Metadata of JPEG files. */
+#ifndef CODEC_METADATA_JPEG_METADATA_H
+#define CODEC_METADATA_JPEG_METADATA_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <jpeglib.h>
+
+#include "base/error.h"
+#include "codec/metadata/file_metadata.h"
+
+/* Before the header is read: makes the decoder keep the segments. */
+void jpeg_metadata_expect(struct jpeg_decompress_struct *decoder);
+
+/* Once the header has been read. The metadata refers to the decoder's memory. Returns false without
+ * memory. */
+bool jpeg_metadata_read(struct file_metadata *metadata,
+                        const struct jpeg_decompress_struct *decoder) MUST_CHECK;
+
+/* Writes the segments of an answer after its start. May leave by a jump. */
+void jpeg_metadata_write(const struct file_metadata *answer, struct jpeg_compress_struct *encoder);
+
+#endif
