@@ -1,4 +1,5 @@
 """The client as its user starts it, and files for it."""
+import contextlib
 import os
 import pathlib
 import signal
@@ -56,6 +57,11 @@ def ppm(seed=0, width=40, height=30):
 
 
 def found(directory):
-    """Returns the files in a directory, by their path there, without the manifest."""
-    return {str(p.relative_to(directory)): p.read_bytes() for p in pathlib.Path(directory).rglob("*")
-            if p.is_file() and p.name != ".convolve.jsonl"}
+    """Returns the files in a directory, by their path there, without the manifest and what is renamed
+    meanwhile."""
+    files = {}
+    for path in pathlib.Path(directory).rglob("*"):
+        if path.is_file() and path.name != ".convolve.jsonl":
+            with contextlib.suppress(FileNotFoundError):
+                files[str(path.relative_to(directory))] = path.read_bytes()
+    return files

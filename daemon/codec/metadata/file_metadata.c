@@ -61,7 +61,7 @@ static void copy(struct file_metadata *m, struct file_part *part, const void *at
 
 void file_metadata_read_frames(struct file_metadata *m, VipsImage *image)
 {
-	struct file_part copied;
+	struct file_part copied = {NULL, 0};
 	int *delays;
 
 	if (!vips_image_get_typeof(image, "loop") || vips_image_get_int(image, "loop", &m->plays))
