@@ -33,7 +33,7 @@ struct bench_options {
 	uint32_t iterations, warmup;
 	double budget;                      /* seconds for the runs of one variant */
 	struct area source_roi, target_roi; /* width 0: the whole image */
-	struct padding padding;             /* of the published kernels' source */
+	struct padding padding;             /* for the published kernels' source */
 	bool padding_given;                 /* if not: what the studies do */
 	bool verify;                        /* all pixels, not windows */
 	bool json;
@@ -62,7 +62,7 @@ struct session {
 	struct device device;
 	struct programs *programs;
 	cl_command_queue queue;
-	struct pool *pool; /* of a device that works in place, otherwise NULL */
+	struct pool *pool; /* for a device that works in place, otherwise NULL */
 	json_t *results;
 	double copy; /* GB/s of a copy in the last case */
 	bool wrong;  /* some result is */
@@ -74,7 +74,7 @@ struct bench_case {
 	struct chain chain;
 	struct image image;
 	const void *pixels; /* packed; the caller's */
-	double taps;        /* of the filters' windows together */
+	double taps;        /* in the filters' windows together */
 };
 
 enum { PAIRS = 3 };
@@ -97,7 +97,7 @@ struct case_pixels {
 	struct area source, target; /* in the image */
 	struct image part;          /* the source ROI as an image */
 	struct image area;          /* the target in memory, with guards around it */
-	struct padding padding;     /* of FORM_PADDED; the Sobel study's, if none is given */
+	struct padding padding;     /* for FORM_PADDED; the Sobel study's, if none is given */
 	char *tile;                 /* FORM_TILE, on the host, once it is made */
 	uint64_t target_size;
 	struct view source_view[FORMS][PAIRS], target_view[2][PAIRS]; /* targets: buffers, images */
@@ -135,14 +135,14 @@ struct times {
 struct measured {
 	const char *variant;
 	const char *origin; /* "general", "special", "classic", "service", "jpeg" or "processor" */
-	const char *form;   /* what the source and the target are */
+	const char *form;   /* form of source and target */
 	struct shape shape; /* 0: none */
 	uint32_t launches;  /* 0: not on the device */
-	uint32_t threads;   /* of the processor; 0: on the device */
+	uint32_t threads;   /* on the processor; 0: on the device */
 	uint32_t runs;      /* timed runs; on the processor: on a part */
 	struct times times; /* for the whole ROI */
 	double gb_per_s;    /* the ROI's bytes, read once and written once */
-	double share_of_copy; /* of the bandwidth of a copy on the device in the same rounds */
+	double share_of_copy; /* ratio to the bandwidth of a device copy in the same rounds */
 	uint64_t verified;    /* samples compared with the reference */
 	uint64_t mismatches;
 	uint64_t outside; /* bytes outside the target ROI that were written */
@@ -156,7 +156,7 @@ struct bench_result {
 	uint32_t count;
 	struct times copy;
 	double copy_gb_per_s;
-	struct image image; /* of the source ROI, and so of `pixels` */
+	struct image image; /* the source ROI's, and so that of `pixels` */
 	void *pixels;       /* packed, only for --output; the caller's to free */
 	const char *best;   /* the variant that made them; NULL: none */
 	double best_ms;

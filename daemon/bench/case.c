@@ -171,7 +171,7 @@ void case_pixels_init(struct case_pixels *p, const struct session *s, const stru
 	p->part.width = p->source.width;
 	p->part.height = p->source.height;
 	/* The target: rows of the image's length or a little more, guards above and below. */
-	while (pitch % pixel) /* of three bands */
+	while (pitch % pixel) /* if there are three bands */
 		pitch += ROW_ALIGNMENT;
 	p->area = c->image;
 	p->area.width = (uint32_t)(pitch / pixel);

@@ -43,7 +43,7 @@ struct bench {
 	struct jpeg_result result;
 	struct row row[ROWS];
 	uint32_t rows, runs, runs_max;
-	double *ms; /* of all rows' runs, and behind them of the copy's */
+	double *ms; /* all rows' runs, and behind them the copy's */
 };
 
 /* Makes a file of packed pixels. */

@@ -255,7 +255,7 @@ static void write_output(const struct session *s, const struct bench_result *res
 	const char *path = s->options->output;
 	const struct image *image = &result->image;
 	const bool wide = image->type == PIXEL_U16, grey = image->bands < 3;
-	const VipsInterpretation meaning = /* of the bands, for formats that ask */
+	const VipsInterpretation meaning = /* some formats ask for it */
 	    grey ? (wide ? VIPS_INTERPRETATION_GREY16 : VIPS_INTERPRETATION_B_W)
 	         : (wide ? VIPS_INTERPRETATION_RGB16 : VIPS_INTERPRETATION_sRGB);
 	VipsImage *bare, *all = NULL;

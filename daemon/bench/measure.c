@@ -26,7 +26,7 @@ struct runner {
 	cl_int code;
 	uint32_t batch; /* runs enqueued in this round */
 	cl_event event[BATCH][STEPS_MAX];
-	double pool_ms[BATCH]; /* what the pool took */
+	double pool_ms[BATCH]; /* time in the pool */
 	double *ms;
 	uint32_t runs;
 	double spent; /* seconds */
@@ -40,7 +40,7 @@ struct bench {
 	uint64_t scratch_size[PLACES];
 	struct runner runner[MEASURED_MAX];
 	uint32_t count, turn;
-	uint32_t runs_max; /* of a runner */
+	uint32_t runs_max; /* per runner */
 	double *copy_ms;
 	uint32_t copies;
 };

@@ -52,7 +52,7 @@ struct row {
 	int letter; /* 0: it has none */
 	enum { FLAG, TEXT, VALUE, AREA, PADDING, VARIANTS } takes;
 	size_t member;
-	struct value_kind kind; /* of a VALUE */
+	struct value_kind kind; /* a VALUE's */
 };
 
 static void refuse(const char *option, const char *value, const char *valid)

@@ -29,7 +29,7 @@ struct band {
 	float *in;     /* its rows with their halo */
 	float *across; /* a separable filter's rows after the first pass */
 	float *sum;
-	size_t samples, pitch; /* of a row of the result, and of `in` */
+	size_t samples, pitch; /* per row of the result, and of `in` */
 	pthread_t thread;
 };
 

@@ -19,10 +19,10 @@ struct composer {
 	uint32_t filtered;          /* rows of the result that are known to be there */
 	uint32_t x, y;              /* position of the result in a page of the answer */
 	struct decoder *background; /* NULL: the answer is the result */
-	struct image image;         /* of a page of the background */
-	uint8_t *rows; /* of the background: first to first + count - 1 of the answer */
+	struct image image;         /* a page of the background */
+	uint8_t *rows; /* background behind the answer's rows `first` to first + count - 1 */
 	uint32_t rows_max, first, count;
-	uint8_t *woven; /* of planes: the row of the result that was asked for last */
+	uint8_t *woven; /* the row of the result that was asked for last, if there are planes */
 };
 
 enum {

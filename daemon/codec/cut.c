@@ -24,7 +24,7 @@ struct cutter {
 	enum border border;
 	struct problem *problem;
 	uint32_t page;
-	uint32_t height;       /* of the page or its ROI */
+	uint32_t height;       /* height of the page or its ROI */
 	size_t pixel;          /* bytes */
 	size_t first;          /* byte offset of the image's first column in a slot row */
 	bool sides;            /* there are columns outside the image */

@@ -31,11 +31,11 @@ struct decoder {
 	const struct message_job *job; /* only while it is opened */
 	bool wraps;                    /* rows are read at both ends */
 	struct decoded decoded;
-	const struct reader *reader; /* of the format */
+	const struct reader *reader; /* the format's */
 	void *state;                 /* the reader's, or NULL */
 	struct vips_reader vips;
 	struct file_metadata metadata; /* unless the reader has it */
-	struct area area;              /* of the file's image, after orientation */
+	struct area area;              /* in the file's image, after orientation */
 	uint32_t top;                  /* first row of the page that is read */
 	uint32_t next;                 /* next row of the file to read, unless in any order */
 	int file;                      /* raw pixels are read directly from here */

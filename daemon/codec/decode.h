@@ -15,9 +15,9 @@ struct decoder;
 
 /* Rows of a body as they have been read once, for another run on it. */
 struct kept_rows {
-	uint64_t run;        /* that read them; 0: none */
+	uint64_t run;        /* the run that read them; 0: none */
 	uint64_t size_max;   /* bytes that they may take */
-	uint8_t *rows;       /* of the image, of all pages, close together; owned */
+	uint8_t *rows;       /* rows of all pages, without gaps; owned */
 	struct image image;  /* as in struct decoded */
 	uint64_t there, all; /* rows that are there, from the first on, and that there will be */
 };
@@ -67,8 +67,8 @@ void decode_leave(struct decoder *decoder);
 enum jpeg_reason decode_jpeg_scan(const struct decoder *decoder, struct jpeg_scan *scan,
                                   const uint8_t **bytes) MUST_CHECK;
 
-/* What the body has beside its pixels, of the decoder; NULL: nothing. To be called once, before
- * rows are decoded. */
+/* Gives what the body has beside its pixels, which the decoder owns, or NULL. To be called once,
+ * before rows are decoded. */
 enum error decode_metadata(struct decoder *decoder, const struct file_metadata **metadata,
                            struct problem *problem) MUST_CHECK;
 

@@ -24,8 +24,8 @@ struct encoder {
 	const struct writer *writer;
 	bool plain;                    /* by the writer's write(), else by its save() */
 	struct file_metadata metadata; /* the answer's */
-	uint8_t *row;       /* of the result, in the answer's type; NULL if that is the result's */
-	VipsImage *vips;    /* the answer, as its rows come; NULL where libvips is not needed */
+	uint8_t *row;    /* a result row in the answer's type; NULL if the result has that type */
+	VipsImage *vips; /* the answer, as its rows come; NULL where libvips is not needed */
 	VipsRegion *region; /* for reading rows of `vips` here */
 	bool failed;        /* the last row of `vips` failed */
 };

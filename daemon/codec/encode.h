@@ -28,7 +28,7 @@ struct answer_file {
 };
 
 /* Writes the whole answer to an empty file, with a scan by a device, or (NULL) from its rows: waits
- * for tiles and frees their slots. What it returns does not count if the job was stopped. */
+ * for tiles and frees their slots. If the job was stopped, the returned error does not count. */
 enum error encode_run(struct encoder *encoder, const struct jpeg_bytes *scan,
                       const struct answer_file *file, struct problem *problem) MUST_CHECK;
 

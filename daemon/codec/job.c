@@ -28,8 +28,7 @@
 #include "codec/tiles.h"
 #include "filters/chain_check.h"
 
-/* The job as one tile of which a device decodes the JPEG, encodes the answer, or both
- * (wire/tile.h). */
+/* The job as one tile: a device decodes its JPEG, encodes its answer, or both (wire/tile.h). */
 struct jpeg_tile {
 	enum jpeg_reason reason[JPEG_SIDES]; /* why a side cannot be a scan; NONE: it can */
 	enum tile_form form;                 /* the sides that can */
@@ -372,7 +371,7 @@ static void start(struct job *job, enum error e, struct problem *problem)
 	job->tiles.context = job->place->context;
 	if (!e)
 		e = decode(job, problem);
-	e = announce(job, e, problem); /* where no tile did */
+	e = announce(job, e, problem); /* unless a tile did */
 	if (!e)
 		encode(job);
 	end(job, e, problem);

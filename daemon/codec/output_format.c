@@ -233,7 +233,7 @@ enum error output_format_choose(struct output_format *output, const struct messa
 	if (output->format == FORMAT_NONE) /* the client accepts none */
 		return problem_set(problem, ERR_NOT_ACCEPTABLE,
 		                   "none of the formats that can be written is accepted");
-	if (!format_in(repertoire().written, output->format)) { /* which the front did not know */
+	if (!format_in(repertoire().written, output->format)) { /* the front did not know that */
 		format_list(repertoire().written, names, sizeof names);
 		return problem_set_parameter(problem, ERR_BAD_PARAMETER, "format",
 		                             format_name(output->format),

@@ -140,9 +140,8 @@ static const struct signature signatures[] = {
     OTHER(0, "{", "JSON"),
 };
 
-/* True if a HEIF file names one of two brands, of which the first that it has may be a general one:
- * AVIF's (AV1 Image File Format, 6.3), or those of still HEVC pictures (ISO/IEC 23008-12, B.4.1).
- */
+/* True if a HEIF file names one of two brands, though perhaps after a general one: AVIF's (AV1
+ * Image File Format, 6.3), or those of still HEVC pictures (ISO/IEC 23008-12, B.4.1). */
 static bool has_brand(const uint8_t *body, size_t size, const char *one, const char *other)
 {
 	uint64_t length = size < 16 ? 0 : bytes_number(body, 4, true);

@@ -29,7 +29,7 @@ struct tiles {
 	struct chain *job_chain;
 	struct chain *chain; /* the job's; or owned, of the page in work, if pages are apart */
 	double border_pixel[BANDS_MAX]; /* from chain_border_pixel() */
-	/* Of verify.c: its random choices; processor time of comparing tiles (encoding side), and
+	/* For verify.c: its random choices; processor time of comparing tiles (encoding side), and
 	 * of filtering them here (decoding side). */
 	uint64_t random, verify_ns, reference_ns;
 	struct tiling tiling; /* fixed after tiles_start(), whose last call is ahead of all tiles */

@@ -22,7 +22,7 @@ struct subject {
 	struct tiles *tiles;
 	struct tile tile;
 	struct window window;         /* the part compared; width 0: the whole tile */
-	struct difference difference; /* of the last run */
+	struct difference difference; /* the last run's */
 	uint64_t first;               /* digest of the first run's result */
 	bool same;                    /* all runs gave the same bits */
 };

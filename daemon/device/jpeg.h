@@ -10,8 +10,8 @@
 
 enum {
 	JPEG_BATCH_MAX = 64,     /* images */
-	JPEG_BUFFERS_MAX = 32,   /* of a direction */
-	JPEG_ARGUMENTS_MAX = 14, /* of a kernel: buffers beside the images, and a 0 */
+	JPEG_BUFFERS_MAX = 32,   /* per direction */
+	JPEG_ARGUMENTS_MAX = 14, /* per kernel: buffers beside the images, and a 0 */
 	JPEG_STAGES_MAX = 16,
 	JPEG_LAUNCHES_MAX = 24,
 };
@@ -28,7 +28,7 @@ struct jpeg_buffer {
  * as many as `groups` says, in two dimensions; the third is the batch. */
 struct jpeg_stage {
 	const char *file, *name;
-	uint32_t items; /* of a group */
+	uint32_t items; /* per group */
 	uint16_t span;  /* as of a buffer */
 	uint32_t each;
 	void (*groups)(const struct jpeg_image *image, uint32_t groups[2]); /* or NULL */
@@ -51,7 +51,7 @@ enum { JPEG_IMAGES, JPEG_RESULTS, JPEG_BUFFERS_COMMON };
 /* When launches ran. */
 struct jpeg_trace {
 	bool ends;         /* only the first launch and the last, and the transfers of scans */
-	cl_event scans[2]; /* of the first scan and the last, which may be one; else NULL */
+	cl_event scans[2]; /* transfers of the first scan and the last, maybe one; else NULL */
 	uint32_t count;
 	struct {
 		const char *name;
@@ -98,12 +98,12 @@ bool jpeg_pipeline_add(struct jpeg_pipeline *pipeline, const struct jpeg_image *
 
 /* The room that images take on a device. */
 struct jpeg_room {
-	uint64_t bytes;  /* of its memory, each */
+	uint64_t bytes;  /* device memory per image */
 	uint32_t images; /* the most in a batch: buffers have no more than UINT32_MAX elements */
 };
 
 /* The room of images of this size, with the sampling factors and restart intervals that take most,
- * but without their scans, of which a byte takes 3 at most. */
+ * but without their scans: a byte of those takes 3 at most. */
 struct jpeg_room jpeg_room(const struct jpeg_direction *direction, uint32_t width, uint32_t height,
                            uint32_t components);
 /* Makes the buffers large enough for the batch, and sends its descriptors. */
@@ -140,14 +140,14 @@ struct jpeg_decoder {
 	struct jpeg_pipeline pipeline;
 	/* Sets of Huffman tables, kept from batch to batch: most files have the same. */
 	struct jpeg_table_set set[JPEG_BATCH_MAX];
-	uint16_t *tables; /* which the device may read until the batch has ended */
+	uint16_t *tables; /* the device may read them until the batch has ended */
 	uint32_t sets, sets_sent;
 };
 
 /* An image to decode. */
 struct jpeg_decode_job {
 	const struct jpeg_scan *scan; /* jpeg_scan_valid() */
-	const void *bytes;            /* of its scan; its `offset` does not matter here */
+	const void *bytes;            /* the scan's, whose `offset` does not matter here */
 	uint64_t samples;             /* bytes of the buffer before the first row */
 	uint32_t pitch;               /* from row to row; both are multiples of 8 */
 };

@@ -66,7 +66,7 @@ static const struct jpeg_stage stages[] = {
      .buffers = {TABLES, STREAM, INTERVAL_STARTS, INTERVAL_FIRSTS, SUBSEQUENCES, ENTRIES, EXITS,
                  ENDED, BEGINS, ENDS, BORDER_STATES}},
     /* A window learns late what another has become. Photographs need two launches; flat pictures as
-     * many as there are windows, of which they have few. */
+     * many as there are windows: they have few. */
     {"jpeg/sync.cl", "sync_again", JPEG_SYNC_GROUP, JPEG_SPAN(subsequences), JPEG_SYNC_WINDOW,
      .again = 2,
      .buffers = {TABLES, STREAM, SUBSEQUENCES, ENTRIES, EXITS, ENDED, BEGINS, ENDS, BORDER_STATES}},

@@ -1,5 +1,5 @@
 /* The device memory that a stack takes is worked out ahead, from its images' size alone, for the
- * sampling factors that take most. A quarter of the lane's memory is for scans, of which each byte
+ * sampling factors that take most. A quarter of the lane's memory is for scans: each byte of these
  * takes up to three: itself, its place in the bit stream, and the subsequences. */
 #include <string.h>
 #include <sys/param.h>
@@ -8,7 +8,7 @@
 
 enum {
 	SCAN_SHARE = 4 * 3,
-	ROWS_MAX = 65535, /* of a stack: work-groups across or down that GPUs can number */
+	ROWS_MAX = 65535, /* per stack: work-groups across or down that GPUs can number */
 };
 
 struct lane_layout lane_layout(const struct plan *plan, const struct tile *tile)

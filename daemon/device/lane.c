@@ -42,9 +42,9 @@ struct lane {
 	struct pool *pool;      /* NULL: pixels are copied */
 	cl_command_queue queue; /* with profiling */
 	cl_command_queue quiet; /* without; NULL if there is a pool */
-	/* Input and output: of scans and, without a pool, pixels. */
+	/* Input and output: scans and, without a pool, pixels. */
 	struct growing_buffer buffer[PLACES];
-	struct view view[PLACES]; /* of the tiles in flight */
+	struct view view[PLACES]; /* pixels of the tiles in flight */
 	const struct plan *plan;
 	struct lane_tile tiles[STACK_MAX];
 	uint32_t count; /* 0: idle */
@@ -56,14 +56,14 @@ struct lane {
 	cl_event upload, download;
 	cl_event last;                 /* one of the others, after which all is finished */
 	cl_event last_quiet;           /* and after this; NULL: none */
-	cl_int status;                 /* of the first failure */
-	cl_event launch[LAUNCHES_MAX]; /* of the steps of `work`, if this is not the pool's */
+	cl_int status;                 /* the first failure's */
+	cl_event launch[LAUNCHES_MAX]; /* for the steps of `work`, unless it is the pool's */
 	struct jpeg_lane jpeg;
 	struct jpeg_pair *pair; /* NULL until it is needed */
 	struct jpeg_trace decode, encode;
-	cl_event told;    /* of the last command of encode_scans() */
+	cl_event told;    /* the last command of encode_scans() */
 	bool reading;     /* encoded results are being copied */
-	cl_event read[2]; /* of the bytes of the first result and the last, which may be one */
+	cl_event read[2]; /* copies of the first result's bytes and the last's, maybe one */
 	/* One for each image, after read_scans(): a result has no flags. */
 	uint32_t flags[STACK_MAX], size[STACK_MAX];
 	struct pool_work work;
@@ -570,7 +570,7 @@ cl_int lane_start(struct lane *lane, const struct plan *plan, const struct lane_
 		lane->pooled = false;
 		lane_wait(lane);
 		lane_reset(lane);
-		if (lane->pair) /* which may have taken all memory */
+		if (lane->pair) /* it may have taken all memory */
 			lane_rest(lane);
 	}
 	return code;

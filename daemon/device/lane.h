@@ -62,7 +62,7 @@ uint32_t lane_finish(struct lane *lane, struct message_tile_done done[STACK_MAX]
 
 enum {
 	JPEG_PIXEL_BYTES = 64,     /* device memory for a pixel of RGB, with a scratch buffer */
-	JPEG_PIXELS_MAX = 1 << 28, /* of an image */
+	JPEG_PIXELS_MAX = 1 << 28, /* per image */
 };
 
 /* The places of a stack's tiles in a lane's buffers, and the parts of an arena that one of pixels
@@ -71,7 +71,7 @@ struct lane_layout {
 	uint32_t in_pitch, out_pitch; /* from row to row */
 	/* Rows from tile to tile: a tile's, its halo's, and up to a row of alignment. */
 	uint32_t distance;
-	uint64_t row, result_row; /* of a row, with halo and without */
+	uint64_t row, result_row; /* lengths of a row, with halo and without */
 	uint64_t halo;            /* from the first pixel with halo to the first that is filtered */
 	uint64_t image;           /* before a decoded image: a multiple of 8 */
 	uint64_t result;          /* before the first pixel that is filtered */
@@ -98,7 +98,7 @@ struct jpeg_encode_job jpeg_lane_job(const struct plan *plan, const struct tile 
 struct jpeg_lane {
 	struct programs *programs;
 	uint64_t memory;           /* bytes of device memory that a lane may use for JPEGs */
-	uint64_t held[PLACES + 1]; /* of these, what buffers have grown to: places, pair */
+	uint64_t held[PLACES + 1]; /* memory that buffers have grown to: places, pair */
 };
 
 /* The number of a plan's images that fit into the lane's memory as a stack; 0: not even one, or

@@ -117,6 +117,6 @@ struct known_plan *plans_current(struct plans *plans, uint64_t id)
 		plans_release(new);
 		return known;
 	}
-	g_hash_table_replace(plans->known, &new->id, new); /* which may free the old one */
+	g_hash_table_replace(plans->known, &new->id, new); /* this may free the old one */
 	return new;
 }

@@ -30,7 +30,7 @@ struct pool_work {
 	/* The pool's own. */
 	TAILQ_ENTRY(pool_work) place;
 	struct launch launch;
-	enum { WORK_WAITS, WORK_BEGINS, WORK_RUNS } state; /* of its step */
+	enum { WORK_WAITS, WORK_BEGINS, WORK_RUNS } state; /* its step's */
 	uint32_t at, pieces, taken, ended, threads;
 	atomic_bool done;
 };

@@ -26,7 +26,7 @@
 enum {
 	LANES = 3,
 	LANES_POOL = 2,       /* with a pool, beside those for small tiles */
-	LANES_PER_THREAD = 2, /* of a pool: a tile in work and the next one */
+	LANES_PER_THREAD = 2, /* per pool thread: a tile in work and the next one */
 	LANES_LIMIT = 128,
 	IDLE_MS = 3600000,
 	WAITING_MAX = 128, /* tiles received before some are started */
@@ -51,7 +51,7 @@ static const uint64_t ms = 1000000; /* nanoseconds */
 /* A lane and the time of its next poll. */
 struct watched_lane {
 	struct lane *lane;
-	struct known_plan *plan; /* of the tiles in flight; NULL: it is idle */
+	struct known_plan *plan; /* the plan of the tiles in flight; NULL: it is idle */
 	uint64_t started, look;  /* nanoseconds */
 	uint64_t rest_ms; /* when it releases buffers for JPEGs unless it is at work; 0: never */
 };
@@ -68,7 +68,7 @@ struct queued_tile {
 struct worker {
 	struct programs *programs;
 	struct tuner *tuner;
-	struct pool *pool; /* of a device that works in place, otherwise NULL */
+	struct pool *pool; /* for a device that works in place, otherwise NULL */
 	const struct device *device;
 	int socket, notify_fd;
 	struct message_programs programs_sent; /* the counts that the front knows */
@@ -85,7 +85,7 @@ struct worker {
 	uint32_t queued;
 	unsigned failed; /* consecutive failed tiles */
 	uint64_t jpeg_memory;
-	struct jpeg_work work[STACK_MAX]; /* of the stack that is being started */
+	struct jpeg_work work[STACK_MAX]; /* for the stack that is being started */
 };
 
 /* A lane's share of memory for JPEGs. */

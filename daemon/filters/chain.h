@@ -27,7 +27,7 @@ enum {
 };
 
 struct chain {
-	uint32_t count;  /* of filters, at least 1 once chain_check() has passed */
+	uint32_t count;  /* filters, at least 1 once chain_check() has passed */
 	uint32_t border; /* enum border */
 	/* For BORDER_CONSTANT: one value for all bands (alpha: opaque), or one a band; none: 0. */
 	uint32_t border_values;
@@ -35,7 +35,7 @@ struct chain {
 	/* enum kernel + 1 for the filters that this kernel supports, or VARIANT_… */
 	uint32_t variant;
 	uint32_t unused;
-	struct regions regions; /* where the result is written; their numbers are coefficients */
+	struct regions regions; /* the result is written there; their numbers are coefficients */
 	double border_value[BANDS_MAX];
 	struct filter_call call[CHAIN_FILTERS_MAX];
 	/* The calls' and regions'. With an image's edges there may be more: beyond the struct. */

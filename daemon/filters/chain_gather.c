@@ -80,7 +80,7 @@ struct chain *chain_gathered(const struct chain *chain, uint32_t call, const dou
 	return gathered;
 }
 
-/* Numbers that a call has of a page. */
+/* Counts the numbers that a call has per page. */
 static uint32_t page_numbers(const struct filter_call *call)
 {
 	const struct numbers *n = &call->gathered;
@@ -90,7 +90,7 @@ static uint32_t page_numbers(const struct filter_call *call)
 
 struct chain *chain_of_page(const struct chain *chain, uint32_t page)
 {
-	uint32_t numbers = 0, used = chain->coefficients_used; /* of a page; before all gathered */
+	uint32_t numbers = 0, used = chain->coefficients_used; /* per page; before all gathered */
 	struct chain *of_page;
 	size_t given;
 

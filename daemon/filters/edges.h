@@ -18,10 +18,10 @@ enum { EDGES_WORDS_MAX = 1 << 22 };
  * x / 64. Bits after the last pixel are 0. */
 struct edges {
 	uint32_t width, height;
-	size_t words;         /* of a row */
+	size_t words;         /* per row */
 	uint64_t *some;       /* may be an edge */
 	uint64_t *sure;       /* is one */
-	struct point *points; /* whose neighbours are still to be looked at */
+	struct point *points; /* points whose neighbours are still to be looked at */
 };
 
 /* Words of a plane. */

@@ -32,7 +32,7 @@ struct parameter {
 	const char *name;
 	enum parameter_type type;
 	double min, max, default_; /* default_: NAN if there is none */
-	const char *unit;          /* of a choice: the words, separated by '|' */
+	const char *unit;          /* for a choice: its words, separated by '|' */
 	const char *text;
 };
 
@@ -88,7 +88,7 @@ struct filter_call {
 	struct numbers numbers[FILTER_PARAMETERS_MAX];
 	/* The whole image's, if the filter must know it; for GATHER_EDGES: the image's size. */
 	struct numbers gathered;
-	uint32_t more_pages; /* what is gathered of so many further ones follows, page after page */
+	uint32_t more_pages; /* further pages, whose gathered numbers follow, page after page */
 	uint32_t shares;     /* bit i: value[i] is a percentage of the image's shorter side */
 	uint32_t unused;
 	double value[FILTER_PARAMETERS_MAX];

@@ -19,7 +19,7 @@ enum {
 	LATTICE_STRIDE_MAX = 8,
 	LATTICE_TAPS_MAX = 6,
 	LATTICE_SPLINE_MAX = 6 * (LATTICE_STRIDE_MAX - 1) + 1,
-	LATTICE_RADIUS_MAX = 64, /* of the filter on the lattice */
+	LATTICE_RADIUS_MAX = 64, /* radius of the filter on the lattice */
 };
 
 struct lattice {
@@ -27,8 +27,8 @@ struct lattice {
 	uint32_t half;   /* the spline reaches from -half to half pixels */
 	uint32_t taps;   /* points that a pixel is made from */
 	uint32_t lead;   /* they are at most half + lead pixels after it */
-	uint32_t radius; /* of the filter between the points, in points */
-	uint32_t reach;  /* of all steps together, in pixels */
+	uint32_t radius; /* radius of the filter between the points, in points */
+	uint32_t reach;  /* with all steps together, in pixels */
 };
 
 /* The lattice for a sigma; with a sigma up to LATTICE_SIGMA, none. */
@@ -48,8 +48,8 @@ void lattice_grow(const struct lattice *lattice,
 struct lattice_span {
 	int32_t first;  /* point i is at pixel i * stride */
 	uint32_t count; /* points */
-	uint32_t phase; /* pixel p of the row is made from point (p + phase) / stride of these on,
-	                   with the weights of phase (p + phase) % stride */
+	/* Pixel p: points from (p + phase) / stride on, weights of phase (p + phase) % stride. */
+	uint32_t phase;
 };
 
 struct lattice_span lattice_span(const struct lattice *lattice, int32_t first_pixel,

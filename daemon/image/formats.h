@@ -82,31 +82,31 @@ enum {
 
 /* The contents of a format, and how it is read and written. */
 struct format_row {
-	const char *loader; /* libvips's operations; NULL: it is read or written here */
-	const char *saver;  /* likewise */
-	const char *module; /* of libvips that has these, where they are not built in */
+	const char *loader; /* libvips's operation; NULL: it is read here */
+	const char *saver;  /* libvips's operation; NULL: it is written here */
+	const char *module; /* libvips's module with these, where they are not built in */
 	bool pages;         /* it holds several, or frames, of one size; all of them can be read */
 	int pages_since;  /* libvips 8 writes several from this version on; 0: each that there is */
 	bool keeps_pages; /* its decoder holds all pages that are read, and a canvas for frames */
-	uint32_t page_copies; /* that its decoder has of a page where all are read */
+	uint32_t page_copies; /* copies that its decoder has of a page where all are read */
 	/* Bytes a pixel of u8 that its decoder has of its own, as it holds the whole image; 0: it
 	 * decodes row by row. u16 takes twice as many. */
 	uint32_t decoder_pixel_size;
 	uint32_t decoder_alpha_size;  /* as many more where there is alpha, of either type */
-	uint32_t encoder_pixel_size;  /* likewise, all in all; 0: no more than its answer */
+	uint32_t encoder_pixel_size;  /* the encoder's, all in all; 0: no more than its answer */
 	uint32_t encoder_sample_size; /* the same for each band, of either type */
 	unsigned kinds;
 	const char *kinds_text;
 	unsigned types;        /* others are converted to the widest of these */
-	bool fewer_bits;       /* of u16 samples */
+	bool fewer_bits;       /* u16 samples lose some */
 	bool inks;             /* CMYK is kept, and not written as sRGB */
 	bool flattens;         /* alpha is blended onto the background */
 	unsigned colours;      /* kinds of grey that are written as RGB */
-	uint32_t side_max;     /* of what is written */
+	uint32_t side_max;     /* maximum that is written */
 	uint32_t quality;      /* unless one is asked for */
 	unsigned lossy;        /* bit (1 << enum loss) for each that its coding has */
 	bool lossless;         /* unless it is asked to have none of them */
-	bool clears_frames;    /* of an animation: it drops colour where alpha is 0 */
+	bool clears_frames;    /* in animations colour is dropped where alpha is 0 */
 	bool full_chroma;      /* it can keep the resolution of colour, though it be lossy */
 	bool never_subsampled; /* it keeps it always */
 	enum compression compression_first; /* COMPRESSION_DEFAULT: there is no choice */

@@ -46,7 +46,7 @@ struct jpeg_scan {
 	uint32_t restart_interval; /* in MCUs; 0: no restart markers */
 	uint16_t quantization[JPEG_COMPONENTS][JPEG_BLOCK]; /* in zigzag order */
 	struct jpeg_huffman huffman[JPEG_PLANES][JPEG_CLASSES];
-	uint64_t offset, size; /* of the entropy-coded bytes in their file */
+	uint64_t offset, size; /* place of the entropy-coded bytes in their file */
 };
 
 /* The scan of a result: with jpeg_standard_huffman, without restart markers, of the size and

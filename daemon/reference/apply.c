@@ -816,8 +816,8 @@ struct keyed {
 
 struct ranks {
 	bool sorted;     /* numbers are places in `by_number`, else the samples themselves */
-	unsigned levels; /* of the histogram */
-	size_t nodes;    /* that may be in use */
+	unsigned levels; /* the histogram's */
+	size_t nodes;    /* those that may be in use */
 	/* Counts of the window's numbers that begin with the digits of each node of a tree, which
 	 * has 16 branches; the levels are one behind the other. */
 	uint16_t count[16 + 256 + 4096 + 65536];

@@ -17,11 +17,11 @@ static const double LEFT = 1e-4;
 /* Pixels of a row that are computed together. */
 enum { SIDE_BY_SIDE = 64 };
 
-/* The sums over each one's window. */
+/* Sums over each pixel's window. */
 struct sums {
-	double weights[SIDE_BY_SIDE], colour_weights[SIDE_BY_SIDE]; /* of w, and of w * alpha */
+	double weights[SIDE_BY_SIDE], colour_weights[SIDE_BY_SIDE]; /* w, and w * alpha */
 	double terms[SIDE_BY_SIDE], peak[SIDE_BY_SIDE]; /* |w * alpha|; largest magnitude */
-	double sum[BANDS_MAX][SIDE_BY_SIDE];            /* of w * alpha * colour */
+	double sum[BANDS_MAX][SIDE_BY_SIDE];            /* w * alpha * colour */
 };
 
 /* exp(x) of x up to 0, or NaN, to 1e-15; as small as 1e-304 at least. The multiple of log(2) goes

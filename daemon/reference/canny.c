@@ -12,7 +12,7 @@ static const double TAN = 13573.0 / 32768;
 
 struct slope {
 	double x, y, length;
-	double off;  /* of the length, and of both others */
+	double off;  /* maximum error of each */
 	bool turned; /* another band's may be as steep, and of another direction */
 };
 
@@ -41,7 +41,7 @@ static struct slope slope_at(bool whole, const struct canvas *in, size_t at)
 				largest = fmax(largest, fabs(v));
 			}
 		}
-	s.length = sqrt(s.x * s.x + s.y * s.y); /* of floats, which do not overflow */
+	s.length = sqrt(s.x * s.x + s.y * s.y); /* squares of floats do not overflow */
 	s.off *= sqrt(2);
 	if (!whole)
 		s.off += 16 * FLOAT_NOISE * largest;

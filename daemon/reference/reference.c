@@ -23,8 +23,8 @@ struct progress {
 	const struct chain *chain;
 	const struct image *image;
 	struct scale scale;
-	bool ycc;                       /* the colours are currently YCbCr, not rounded */
-	double border_pixel[BANDS_MAX]; /* likewise */
+	bool ycc; /* the colours, also the border's, are currently YCbCr, not rounded */
+	double border_pixel[BANDS_MAX];
 	uint32_t circular;
 	struct canvas canvas;
 };
@@ -549,7 +549,7 @@ double reference_cost_in_pieces(const struct chain *chain, const struct image *i
 /* Some samples side by side; count: of a row's end. */
 enum { SAMPLES = 64 };
 
-/* Adds samples of which all are finite and none is a mismatch or circular; else returns false. */
+/* Adds samples if all are finite and none is a mismatch or circular; else returns false. */
 VECTORISED static bool add_right(struct difference *d, double anything, const double *got,
                                  const double *wanted, const float *slack)
 {

@@ -288,12 +288,12 @@ void apng_blend_row(uint8_t *to, const uint8_t *from, uint32_t pixels, const str
 
 struct animation {
 	struct apng *apng;
-	uint32_t first; /* of the frames that are read */
+	uint32_t first; /* the first frame that is read */
 	struct image image;
-	bool adds_alpha; /* which the file does not have */
+	bool adds_alpha; /* the file has none */
 	GMutex lock;
 	uint8_t *canvas; /* NULL until needed */
-	uint8_t *kept;   /* behind it, by frames that ask for it */
+	uint8_t *kept;   /* the canvas below a frame that asks to be undone */
 	uint32_t shown;  /* frames that have been put on the canvas */
 };
 
@@ -450,7 +450,7 @@ static void animation_free(void *data)
 
 enum error apng_load(VipsImage **image, const struct part *part, struct problem *problem)
 {
-	enum { PLAYS_MAX = 65535 }; /* that other formats know of */
+	enum { PLAYS_MAX = 65535 }; /* other formats know no more */
 	struct animation *a = g_new0(struct animation, 1);
 	VipsImage *out = vips_image_new();
 	int *delays;

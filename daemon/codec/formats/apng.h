@@ -17,10 +17,10 @@ enum apng_blend { BLEND_SOURCE, BLEND_OVER, BLENDS };
 struct apng_frame {
 	uint32_t x, y, width, height; /* within the image */
 	uint32_t delay;               /* milliseconds */
-	enum apng_dispose dispose;    /* what becomes of its area after it */
+	enum apng_dispose dispose;    /* treatment of its area after it */
 	enum apng_blend blend;
 	const uint8_t *data; /* the first of its chunks, which others may follow */
-	uint64_t size;       /* of all its data */
+	uint64_t size;       /* all its data, in bytes */
 };
 
 struct apng {

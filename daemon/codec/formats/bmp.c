@@ -15,7 +15,7 @@
 
 enum {
 	FILE_HEAD = 14,
-	CORE_HEAD = 12, /* of OS/2 1 */
+	CORE_HEAD = 12, /* OS/2 1 */
 	INFO_HEAD = 40,
 	MASKS = 40, /* in or after the header */
 	ALPHA_HEAD = 56,
@@ -33,7 +33,7 @@ struct channel {
 
 struct bmp {
 	const uint8_t *head; /* the header of the bitmap */
-	const uint8_t *end;  /* of the file */
+	const uint8_t *end;  /* end of the file */
 	const uint8_t *pixels;
 	size_t head_size, row_size;
 	uint32_t width, height, bits, compression;
@@ -41,7 +41,7 @@ struct bmp {
 	uint32_t bands;
 	uint8_t palette[256][3]; /* RGB; only the first is used if all are grey */
 	struct channel channels[4];
-	uint8_t *indices; /* of the palette, for each pixel that runs have told; else NULL */
+	uint8_t *indices; /* the palette entry of each pixel that runs have told; else NULL */
 	struct file_metadata metadata;
 };
 
@@ -383,7 +383,7 @@ const struct reader bmp_reader = {
 
 /* Writing ----------------------------------------------------------------------------------------
  *
- * 8 bits with a palette of greys, 24 bits, or 32 bits with masks, of which the last is alpha's. The
+ * 8 bits with a palette of greys, 24 bits, or 32 bits with masks, the last one alpha's. The
  * header is the shortest that can say so, as most readers know it. */
 
 enum { GREYS = 256, GREYS_SIZE = 4 * GREYS };
@@ -393,7 +393,7 @@ enum { FOR_IMAGES = 4 };
 struct head {
 	uint8_t bytes[FILE_HEAD + V5_HEAD + GREYS_SIZE];
 	size_t bitmap; /* bytes of the bitmap's header */
-	size_t size;   /* of all */
+	size_t size;   /* bytes in all */
 };
 
 static void put(uint8_t *to, uint64_t number)

@@ -85,7 +85,7 @@ static bool add(struct walk *w, enum bound bound, uint64_t amount)
 static bool walk_directory(struct walk *w, const struct tiff *t, uint64_t offset, uint64_t *next);
 
 /* Decoders read a value at any position in the file, even where it overlaps others. They ignore a
- * value longer than the file, except for the lists of strips and tiles, of which they read as much
+ * value longer than the file, except for the lists of strips and tiles: they read as much of these
  * as they need. */
 static bool walk_entry(struct walk *w, const struct tiff *t, const struct tiff_entry *e)
 {

@@ -1,6 +1,6 @@
 /* Radiance HDR: refuses what libvips does not look at, samples in CIE XYZ and rows in another
- * order. The header is lines of text, an empty one, and a last one with the order and number of
- * rows and columns, of which there are eight (Greg Ward, "The Radiance Picture File Format"). */
+ * order. The header is lines of text, an empty one, and a last one with the number of rows and
+ * columns in one of eight orders (Greg Ward, "The Radiance Picture File Format"). */
 #include <string.h>
 
 #include <glib.h>

@@ -24,7 +24,7 @@ enum { COLOURS = 3, PLANES = COLOURS + 1 };
 
 /* Findings about the decoders of a picture. */
 static struct {
-	uint64_t pixels_max; /* of a coded picture */
+	uint64_t pixels_max; /* maximum for a coded picture */
 	bool too_large, left_out;
 	de265_error damage; /* DE265_OK: none */
 } watch;
@@ -115,7 +115,7 @@ int dav1d_open(Dav1dContext **decoder, const Dav1dSettings *settings)
 	int (*next)(Dav1dContext **, const Dav1dSettings *);
 	Dav1dSettings own = *settings;
 
-	own.logger.callback = NULL; /* of damaged files, to standard error */
+	own.logger.callback = NULL; /* else it tells standard error about damaged files */
 	if (watch.pixels_max < UINT32_MAX)
 		own.frame_size_limit = (unsigned)watch.pixels_max;
 	*(void **)&next = dlsym(RTLD_NEXT, "dav1d_open");

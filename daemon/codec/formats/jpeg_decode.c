@@ -19,7 +19,7 @@ struct jpeg_decoder {
 	struct jpeg_decompress_struct libjpeg;
 	struct file_metadata metadata;
 	bool begun, memory_short;
-	uint8_t *row; /* libjpeg's: for rows of which only a part is wanted; NULL until needed */
+	uint8_t *row; /* libjpeg's: for rows wanted only in part; NULL until needed */
 };
 
 /* The arguments of read_rows(). */

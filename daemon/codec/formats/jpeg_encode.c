@@ -63,7 +63,7 @@ static JSAMPROW allocate_row(struct encoding *e)
 	                                   image_row_size(&e->answer->output->image));
 }
 
-/* Of ink, files have what it leaves of white. */
+/* Writes the answer's rows. Inverts ink: files have what it leaves of white. */
 static void write_rows(struct encoding *e)
 {
 	const struct answer *a = e->answer;

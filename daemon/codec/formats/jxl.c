@@ -1,4 +1,4 @@
-/* The headers are bits, least significant first, of which most stand for defaults: each bundle of
+/* The headers are bits, least significant first; most stand for defaults: each bundle of
  * fields that has only these is a single bit (ISO/IEC 18181-1, annexes B to E). Bundles are read
  * here as the decoder does, up to the size of the coded profile, which follows them. */
 #include "codec/formats/jxl.h"

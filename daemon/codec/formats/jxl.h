@@ -12,7 +12,7 @@ struct jxl_header {
 	bool long_one; /* it goes on for longer than is looked at; then the rest is not known */
 	bool animated;
 	uint32_t extra;     /* channels beside grey or RGB; if there are several, `type` ends it */
-	uint32_t type;      /* of the first of them, 0: alpha */
+	uint32_t type;      /* type of the first of these, 0: alpha */
 	bool premultiplied; /* colours, by that channel, which is alpha */
 	uint64_t profile;   /* bytes of coded ICC profile */
 };

@@ -292,7 +292,7 @@ static enum error read_rows(void *state, const struct area *area, uint8_t *to, s
 	return ERR_OK;
 }
 
-/* Tells libvips of the orientation, and gives it the frames, of which its loader has the first. */
+/* Tells libvips of the orientation, and gives it the frames: its loader has only the first. */
 static enum error amend(VipsImage **image, const struct part *part, struct problem *problem)
 {
 	struct png_file *png = part->state;

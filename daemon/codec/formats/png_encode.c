@@ -40,11 +40,11 @@ struct way {
 struct encoding {
 	const struct answer *answer;
 	const struct image *image;
-	bool chosen; /* the level, by the request */
+	bool chosen; /* the request sets the level */
 	int level;
 	uint64_t at;   /* in the file */
 	size_t row;    /* bytes */
-	uint32_t rows; /* of a block */
+	uint32_t rows; /* rows per block */
 	bool whole;    /* a block is a page */
 	uint8_t *raw;  /* a block's rows, behind the one above */
 	uint8_t *filtered, *trial, *packed;
@@ -145,7 +145,7 @@ static size_t pack(struct encoding *e, const struct way *way, const uint8_t *fro
  * image. Nothing depends on what another byte has become, so that all loops are vectors. */
 enum { SUB = 1, UP, AVERAGE, PAETH, ROW_FILTERS };
 
-/* In 16 bits, of which a vector holds twice as many as of 32. */
+/* In 16 bits: a vector holds twice as many numbers of 16 as of 32. */
 static inline __attribute__((always_inline)) uint8_t nearest(int16_t left, int16_t above,
                                                              int16_t corner)
 {

@@ -13,7 +13,7 @@
 #include "codec/formats/bounds.h"
 #include "codec/metadata/icc_profile.h"
 
-enum { INFLATED_MAX = 16 << 20, KEYWORD_MAX = 79 }; /* what bounds_check() lets pass */
+enum { INFLATED_MAX = 16 << 20, KEYWORD_MAX = 79 }; /* bounds_check() lets these pass */
 
 /* The keyword, and zeros: neither deflated nor translated. */
 static const char xmp_head[22] = "XML:com.adobe.xmp";

@@ -24,7 +24,7 @@ struct png_reading {
 	GByteArray *colours, *texts; /* whole chunks; the metadata's in the end */
 	bool colour;                 /* the file's pixels, or its palette, are not grey */
 	bool pixels;                 /* they have come: only texts and EXIF may follow */
-	bool lost;                   /* what is damaged, or not as the standard says, is left out */
+	bool lost;                   /* damaged or non-standard data are left out */
 	unsigned seen;               /* bit (1 << kind) for each kind of chunk */
 };
 

@@ -29,7 +29,7 @@ struct pnm {
 	struct image image;
 	bool cmyk, big_endian;
 	uint32_t max;     /* the samples' full scale */
-	uint32_t planes;  /* of the file, which may have more than the image has bands */
+	uint32_t planes;  /* the file's, maybe more than the image's bands */
 	size_t row_size;  /* bytes, of raw formats */
 	uint8_t *samples; /* all, of plain formats; NULL until found */
 };

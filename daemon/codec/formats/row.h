@@ -40,14 +40,14 @@ static inline enum error body_make_writable(const struct body *body, struct prob
 
 /* The facts that the header tells. */
 struct decoded {
-	enum format format;  /* of the body; FORMAT_RAW for bare pixels */
+	enum format format;  /* the body's; FORMAT_RAW for bare pixels */
 	struct image whole;  /* after orientation */
 	struct image image;  /* the part whose rows are read: the job's ROI, or the whole image */
 	bool plain;          /* libvips has no part in reading the pixels */
 	bool cmyk;           /* four bands of ink */
 	bool full_chroma;    /* a JPEG whose colours have full resolution */
 	uint32_t file_pages; /* pages of the body, or frames, at least 1 */
-	uint32_t pages;      /* of these, that are read; each is as `whole` says */
+	uint32_t pages;      /* those that are read; each is as `whole` says */
 	bool left_out;       /* there are more than the first, and nobody has said which to read */
 	bool any_order;      /* rows can be read in any order, repeatedly */
 	bool colours;        /* a PNG that describes them, not only by a profile */
@@ -58,7 +58,7 @@ struct decoded {
 /* The part of a body that libvips is to load. */
 struct part {
 	const struct body *body;
-	void *state;         /* of the format's reader, or NULL */
+	void *state;         /* the reader's, or NULL */
 	uint32_t page;       /* the first that is read */
 	bool all;            /* and the pages after it */
 	uint32_t frames;     /* all that there are, where libvips's loader knows of none; else 0 */
@@ -141,7 +141,7 @@ struct output_format {
 	enum format format;
 	struct image result; /* as composed */
 	struct image image;  /* as written: type and bands may differ */
-	uint32_t pages;      /* of this size */
+	uint32_t pages;      /* each of this size */
 	bool cmyk;
 	bool to_srgb;         /* the result is CMYK, which the format cannot hold */
 	struct coding coding; /* the quality is set, by default to the format's */
@@ -182,7 +182,7 @@ struct answer {
 	const struct file_metadata *metadata;
 	answer_row *row;
 	void *context;
-	const struct jpeg_bytes *scan; /* of a JPEG, in place of rows; NULL: none */
+	const struct jpeg_bytes *scan; /* a JPEG's, in place of rows; NULL: none */
 	int file;
 };
 

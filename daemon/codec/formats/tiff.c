@@ -21,12 +21,11 @@
 /* DNG has these; libtiff has no names for them. */
 enum { PHOTOMETRIC_LINEAR_RAW = 34892, COMPRESSION_JP2K_YCC = 33003, COMPRESSION_JP2K_RGB = 33005 };
 
-/* How pages are loaded. */
+/* The way in which pages are loaded. */
 struct way {
 	bool converts;         /* by convert(), else by libvips */
-	uint8_t premultiplied; /* band of alpha by which libvips is not told that colours are
-	                          multiplied; 0: none */
-	const uint8_t *hidden; /* where that has been changed in the file */
+	uint8_t premultiplied; /* band of associated alpha, hidden from libvips; 0: none */
+	const uint8_t *hidden; /* the byte of the file that was changed to hide it */
 };
 
 struct page {
@@ -394,8 +393,8 @@ static enum error choose_way(struct way *way, const struct part *part, struct pr
 /* libvips asks for rows in one thread at a time, but not in the same one always: hence the lock. */
 struct converter {
 	TIFF *file;
-	uint32_t first, width, height; /* of a page */
-	uint32_t rows;                 /* of a strip or tile */
+	uint32_t first, width, height; /* first page; size of a page */
+	uint32_t rows;                 /* rows per strip or tile */
 	size_t bands;
 	uint32_t *block; /* a strip or a row of tiles */
 	uint64_t from;   /* its first row in all pages that are read; UINT64_MAX: there is none */

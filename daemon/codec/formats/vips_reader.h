@@ -12,7 +12,7 @@
 struct vips_reader {
 	enum format format;
 	const struct reader *helper; /* the format's */
-	struct part part;            /* that is loaded */
+	struct part part;            /* the part to load */
 	char who[32];
 	struct _VipsImage *image; /* NULL until loaded */
 	struct _VipsSource *source;

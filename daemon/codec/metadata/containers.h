@@ -1,5 +1,5 @@
-/* How files are divided into pieces: numbers, boxes, chunks, segments and directories. Each reader
- * here moves behind the piece that it reads, and never beyond the end. */
+/* The pieces of files: numbers, boxes, chunks, segments and directories. Each reader here moves
+ * behind the piece that it reads, and never beyond the end. */
 #ifndef CODEC_METADATA_CONTAINERS_H
 #define CODEC_METADATA_CONTAINERS_H
 
@@ -33,7 +33,7 @@ const uint8_t *bytes_text_end(const uint8_t *at, const uint8_t *end);
 /* A box of HEIF, JPEG XL and others (ISO/IEC 14496-12, 4.2). */
 struct box {
 	const uint8_t *type, *at;
-	size_t size; /* of its content, as much as there is of it */
+	size_t size; /* its content's, as much as there is */
 	bool cut;    /* it is longer than what there is */
 };
 
@@ -49,7 +49,7 @@ extern const uint8_t png_signature[PNG_SIGNATURE];
 struct png_chunk {
 	const uint8_t *name; /* 4 letters */
 	const uint8_t *data;
-	uint32_t size; /* of the data, as much as there is of them */
+	uint32_t size; /* the data's, as much as there is */
 	bool cut;      /* the file ends before the chunk does */
 };
 
@@ -62,7 +62,7 @@ struct jpeg_segment {
 	const uint8_t *start; /* its marker's two bytes */
 	uint8_t marker;
 	const uint8_t *data;
-	size_t size; /* of the data, as much as there is of them */
+	size_t size; /* the data's, as much as there is */
 	bool cut;    /* the file ends before the segment does, or its length is none */
 };
 

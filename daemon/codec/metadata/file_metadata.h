@@ -1,5 +1,5 @@
-/* What an image file has beside its pixels. The reader of its format fills it in. The answer's is
- * made of it, in blocks that are only to be put into the file, by libvips or a writer here. */
+/* The data of an image file beside its pixels. The reader of its format fills it in. The answer's
+ * is made of it, in blocks that libvips or a writer here need only put into the file. */
 #ifndef CODEC_METADATA_FILE_METADATA_H
 #define CODEC_METADATA_FILE_METADATA_H
 
@@ -25,14 +25,13 @@ struct file_metadata {
 	struct _ExifData *exif; /* owned; NULL: none */
 	struct file_part block; /* in its place in an answer's: with its title */
 	struct file_part profile, xmp;
-	struct file_part resources; /* Photoshop's as JPEG has them, or data sets of IPTC */
-	struct file_part photoshop,
-	    description;                 /* of a TIFF: bare resources, a text with its end */
-	struct file_part colours, texts; /* whole chunks of a PNG */
+	struct file_part resources;              /* Photoshop's as in JPEG, or data sets of IPTC */
+	struct file_part photoshop, description; /* TIFF: bare resources, a text with its end */
+	struct file_part colours, texts;         /* whole chunks of a PNG */
 	struct resolution resolution;
 	const int *delays; /* the reader's: milliseconds of each frame; NULL: none are told */
 	int delay_count;
-	int plays; /* how often the frames are shown; 0: for ever; -1: not told */
+	int plays; /* plays of the frames; 0: for ever; -1: not told */
 	GSList *owned;
 };
 

@@ -12,7 +12,7 @@
 
 #include "process/sandbox.h"
 
-#if !SANITIZER /* which has an allocation of its own */
+#if !SANITIZER /* sanitizers have an allocation of their own */
 
 /* The C library's, which its own functions are other names for. */
 void *__libc_realloc(void *memory, size_t size);

@@ -47,7 +47,7 @@ static void copy_data_sets(GByteArray *kept, const uint8_t *at, size_t size)
 struct resource {
 	unsigned id;
 	size_t head; /* bytes up to the data */
-	size_t size; /* of the data */
+	size_t size; /* bytes of data */
 	size_t all;  /* with padding to an even size */
 };
 

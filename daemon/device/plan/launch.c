@@ -167,7 +167,7 @@ struct argument {
 		PHASE_ACROSS,
 		PHASE_DOWN,
 	} kind;
-	size_t place, size; /* of a member */
+	size_t place, size; /* a member's */
 };
 
 #define VALUE_OF(type, member)                                                                     \

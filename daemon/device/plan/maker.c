@@ -57,7 +57,7 @@ static cl_int launch_once(const struct maker *m, const struct recipe *recipe, cl
 	       src = object_add(OBJECT_BUFFER,
 	                        clCreateBuffer(context, CL_MEM_READ_WRITE, size, NULL, &code));
 
-	if (variant->needs & VARIANT_IMAGE) /* what the device has room for if the kernel applies */
+	if (variant->needs & VARIANT_IMAGE) /* the device has room for this if the kernel applies */
 		tile.width = tile.height = 1;
 	step.function = function;
 	step.expand_x = step.expand_y = 0;

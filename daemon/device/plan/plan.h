@@ -24,7 +24,7 @@ struct plan {
 	uint32_t client; /* on whose behalf programs are compiled: see programs_for() */
 	struct image image;
 	uint32_t halo_x, halo_y;
-	uint32_t width; /* of the whole result */
+	uint32_t width; /* the whole result's */
 	struct step_list list;
 	struct step border; /* makes the halo of a JPEG's pixels; kernel KERNELS: none needed */
 	bool resolved;      /* every step of the list has its kernel */

@@ -44,7 +44,7 @@ enum {
 struct entry {
 	TAILQ_ENTRY(entry) link;
 	struct recipe recipe;
-	bool general; /* of a file, not of parameters */
+	bool general; /* made for a file, not for parameters */
 	bool wanted;  /* general programs: only then pending */
 	enum program_state state;
 	bool urgent;         /* a tile waits for it */
@@ -75,7 +75,7 @@ struct programs {
 	bool stop;
 	struct entries general;  /* in the order of compilation; bare ones last */
 	struct entries specials; /* most recently used first; pending ones stay in place */
-	uint32_t count, max;     /* of specials */
+	uint32_t count, max;     /* number of specials, and its maximum */
 	uint32_t pending;        /* specials that are pending */
 	uint32_t client;         /* the client of the current requests */
 	uint32_t served;         /* the client whose program was built last */

@@ -1,5 +1,5 @@
 /* Steps: their parameters in the form that kernels take, and the arithmetic of their regions: size,
- * layout in a buffer, bytes. Where a step has shrunk to a lattice, columns or rows are points. */
+ * layout in a buffer, bytes. In directions shrunk to a lattice, columns or rows are points. */
 #include "device/plan/step.h"
 
 #include <math.h>

@@ -40,7 +40,7 @@ struct step {
 	struct shape shape;
 	enum pixel_type program;      /* PIXEL in its program */
 	cl_kernel function;           /* retained; NULL until its program is built */
-	struct launch_record *record; /* of the function, which lives as long */
+	struct launch_record *record; /* the function's, which lives as long */
 	enum place src, dst;          /* equal for KERNEL_EXTEND, which works in place */
 	enum place original;          /* the pixels before a blur, or those that `keep` copies */
 	enum pixel_type src_type, dst_type, original_type;
@@ -51,7 +51,7 @@ struct step {
 	uint32_t keep;  /* bit b: band b is unchanged */
 	uint32_t alpha; /* the last band is alpha, and weights colours or is mixed */
 	float offset;
-	float offset_rest;       /* what a float has lost of it */
+	float offset_rest;       /* the part that a float loses */
 	float scale;             /* direction of a gradient: pixel values per radian */
 	float smooth[3];         /* gradient */
 	uint32_t output;         /* enum gradient_output; extreme: largest */
@@ -82,7 +82,7 @@ struct step {
 	uint32_t element;                   /* extreme, rank: enum element */
 	uint32_t rank;                      /* rank */
 	uint32_t reverse;                   /* subtract: original - in */
-	uint32_t image_width, image_height; /* of the filtered image: VARIANT_PLACE */
+	uint32_t image_width, image_height; /* the filtered image's: VARIANT_PLACE */
 	uint32_t shapes, feather, invert;   /* blend; its weights are the shapes */
 	struct {
 		uint32_t mode;
@@ -112,8 +112,8 @@ struct view {
  * regions do not overlap. NULL as a function's argument: a single tile. */
 struct stack {
 	uint32_t count, distance;
-	uint32_t height;        /* of each tile */
-	uint32_t y0[STACK_MAX]; /* where each lies in the filtered image */
+	uint32_t height;        /* each tile's */
+	uint32_t y0[STACK_MAX]; /* place of each in the filtered image */
 };
 
 /* Sets what a step of unsharp or a threshold compares with, of an image of this type. */

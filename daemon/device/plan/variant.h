@@ -54,12 +54,12 @@ struct shape variant_general_shape(const struct device *device, enum kernel kern
 /* The properties of a piece of work that variants depend on. */
 struct work {
 	const struct operation *operation; /* the caller's */
-	enum pixel_type type;              /* of the current samples */
-	enum pixel_type image_type; /* of the image: full scale of the operation's parameters */
+	enum pixel_type type;              /* the current samples' */
+	enum pixel_type image_type; /* the image's: full scale of the operation's parameters */
 	uint32_t bands;
 	uint32_t keep;  /* bit b: band b is unchanged */
 	uint32_t alpha; /* the kernel must weight colours by the last band, alpha, or mix it */
-	uint32_t width; /* of the narrowest region, in pixels */
+	uint32_t width; /* the narrowest region's, in pixels */
 	/* At most so many pixels across and down are read at once. */
 	uint32_t read_width, read_height;
 };

@@ -16,7 +16,7 @@
 struct list {
 	const struct operation *operation;
 	bool matrix;
-	size_t width, height; /* of the window */
+	size_t width, height; /* the window's */
 };
 
 static double list_get(const struct list *l, size_t i)
