@@ -1,5 +1,5 @@
 /* Log lines on standard error: one event a line, with syslog levels, and with fields that say what
- * it is about. Where they go decides how they look:
+ * it is about. Their destination decides their form:
  *
  *   plain    "PROGRAM: LEVEL: TEXT", for a terminal; the fields are not shown, as the text says it
  *   json     one object a line: time, level, program, pid, message and the fields

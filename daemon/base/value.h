@@ -19,7 +19,7 @@ enum value_type {
 struct value_kind {
 	enum value_type type;
 	double min, max; /* not of a word */
-	/* Of a word: all of them, separated by '|'. Else a unit, NULL or "" if there is none. */
+	/* VALUE_WORD: the words, separated by '|'; else a unit, NULL or "" if there is none. */
 	const char *unit;
 };
 

@@ -232,7 +232,7 @@ struct pem_file {
 	size_t size;
 };
 
-/* What was read last and is not yet in force. */
+/* The last one read, if it is not yet in force. */
 static struct certificate_file next = {.fd = -1};
 
 static void pem_file_fini(struct pem_file *p)

@@ -1,5 +1,5 @@
 /* Listening sockets, of the configuration or passed by systemd, for HTTP or the agent checks; and
- * who may use them: tokens, the certificate. */
+ * access to them: tokens, the certificate. */
 #ifndef FRONT_LISTENERS_H
 #define FRONT_LISTENERS_H
 
@@ -36,7 +36,7 @@ unsigned listener_list(struct listener list[LISTENERS_MAX]);
 enum error listener_open(struct listener *listener) MUST_CHECK;
 
 /* Opens every address to listen on, or receives the sockets that systemd passed, and hands them to
- * those who serve there. Logs which address cannot be opened, and why. */
+ * the modules that serve there. Logs which address cannot be opened, and why. */
 enum error listeners_init(void) MUST_CHECK;
 
 /* Accepts no more connections, and ends each after the answer to its next request. */

@@ -167,7 +167,7 @@ static sigset_t block_signals(void)
 	sigset_t set;
 
 	signal(SIGPIPE, SIG_IGN);
-	signal(SIGIO, SIG_IGN); /* of a lease that somebody breaks */
+	signal(SIGIO, SIG_IGN); /* somebody breaks a lease */
 	sigemptyset(&set);
 	sigaddset(&set, SIGTERM);
 	sigaddset(&set, SIGINT);

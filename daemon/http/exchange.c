@@ -21,7 +21,7 @@
 enum {
 	DISCARD_MAX = 8 << 20, /* bytes of a refused body that are read and dropped */
 	STREAM_BLOCK = 4 << 10,
-	FILE_BLOCK = 64 << 10, /* of a file that goes through TLS */
+	FILE_BLOCK = 64 << 10, /* for a file that goes through TLS */
 };
 
 /* One request and its connection; or the refusal of a connection. */
@@ -31,7 +31,7 @@ struct exchange {
 	struct form *form;             /* the reader of its body, once some of a form has come */
 	bool in_image, has_image;      /* the form's current part, or one, is the image */
 	struct head_writer parameters; /* the form's others */
-	size_t parameter;              /* where the last one begins */
+	size_t parameter;              /* start of the last one */
 	const struct answer *answer;   /* once it is being sent; the request's */
 	uint64_t taken, discarded; /* bytes of its body, with what a form has around the image */
 	size_t sent;               /* bytes of the current piece of a stream */
@@ -137,8 +137,8 @@ static void suspend(struct exchange *x)
 }
 
 /* True unless the client is known to have gone. One that has closed its side may still read, and
- * TCP shows the difference only once it is sent something: so it is sent 100 Continue, any number
- * of which may come before an answer (RFC 9110, 15.2), but not in HTTP/1.0. */
+ * TCP shows the difference only once it is sent something: so it is sent 100 Continue, which may
+ * come any number of times before an answer (RFC 9110, 15.2), but not in HTTP/1.0. */
 static bool stays(struct exchange *x)
 {
 	static const char nothing[] = "HTTP/1.1 100 Continue\r\n\r\n";

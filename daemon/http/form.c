@@ -25,9 +25,9 @@ struct form {
 	bool in_part;
 	char delimiter[4 + FORM_BOUNDARY_MAX];
 	size_t delimiter_size;
-	size_t matched; /* bytes of it */
-	size_t outside; /* how many of them belong to the line end before the content */
-	char header[FORM_HEADER_MAX]; /* of the part; its lines end with LF alone */
+	size_t matched;               /* bytes of it */
+	size_t outside;               /* those in the line end before the content */
+	char header[FORM_HEADER_MAX]; /* the part's; its lines end with LF alone */
 	size_t header_size;
 };
 

@@ -35,7 +35,7 @@ struct grammar {
 	enum grammar_state state;
 	struct head_writer line; /* the current one, as far as it is known; with a NUL at its end */
 	size_t section;          /* bytes of the head or trailers before this line */
-	unsigned fields;         /* of this request */
+	unsigned fields;         /* in this request */
 	uint64_t left;           /* see the states */
 	uint64_t requests;       /* that are complete, with their bodies */
 	bool http10, options, has_host, has_length, chunked, close, keep_alive, blank;

@@ -115,7 +115,7 @@ static enum MHD_Result add_forwarded(void *context, enum MHD_ValueKind kind, con
 }
 
 /* Names the client: each proxy adds whom it has heard, so the last address that is no trusted
- * proxy's is the client's. Where there are both headers neither counts, because a client can send
+ * proxy's is the client's. If both headers are there neither counts, because a client can send
  * the one that its proxy does not know. */
 static void name_forwarded(struct MHD_Connection *connection, const struct sockaddr *nearest,
                            char name[HEAD_CLIENT_SIZE])

@@ -1,5 +1,5 @@
-/* What libmicrohttpd receives, and by TLS sends, passes here first: its calls of recv(), sendfile()
- * and GnuTLS are this module's. So it sees no request that the grammar refuses. */
+/* The layer below libmicrohttpd, whose calls of recv(), sendfile() and GnuTLS are this module's: so
+ * it sees no request that the grammar refuses. */
 #ifndef HTTP_INTAKE_H
 #define HTTP_INTAKE_H
 
@@ -14,14 +14,14 @@
 
 /* The state of a connection, which has its own deadline (see struct limits). */
 enum intake_state {
-	INTAKE_HANDSHAKE, /* of TLS: header-timeout */
+	INTAKE_HANDSHAKE, /* the TLS handshake: header-timeout */
 	INTAKE_IDLE,      /* no request: keepalive-timeout */
 	INTAKE_HEAD,      /* a request line or headers are arriving: header-timeout */
 	INTAKE_BODY,      /* body-timeout, body-rate */
 	INTAKE_BUSY,      /* all has arrived, and the service has not done with it */
 	INTAKE_FAULTY,    /* to be refused once the requests before the fault are answered */
 	INTAKE_HELD,      /* the last answer will be sent: drops what arrives, for 2 s */
-	INTAKE_LAST,      /* it has been sent: likewise */
+	INTAKE_LAST,      /* it has been sent: the same */
 };
 
 struct intake_calls {
@@ -40,7 +40,7 @@ struct intake {
 	int fd;
 	bool tls;
 	bool proxied; /* it may begin with a header of the PROXY protocol, which has not come yet */
-	void *session; /* of TLS, once its handshake is done */
+	void *session; /* GnuTLS's, once its handshake is done */
 	struct grammar grammar;
 	enum intake_state state;
 	uint64_t since;         /* loop_now() when the state began, or its measure anew */
@@ -52,7 +52,7 @@ struct intake {
 	uint64_t sent;          /* bytes of files, and by TLS of all */
 	enum error fault;       /* in INTAKE_FAULTY, and */
 	struct problem problem; /* its problem */
-	void *context;          /* of calls */
+	void *context;          /* for the calls */
 };
 
 extern struct limits limits; /* those in force */

@@ -68,7 +68,7 @@ struct client {
 	bool waits, suspended;    /* for the next bytes of its handshake */
 };
 
-/* A listening socket, of which each worker has one. */
+/* A listening socket; each worker has one. */
 struct listening {
 	struct http_socket socket;
 	struct loop_watch watch;

@@ -1,5 +1,5 @@
-/* What proxies say of their clients: the PROXY protocol (versions 1 and 2, by W. Tarreau, 2010 to
- * 2020), Forwarded (RFC 7239) and X-Forwarded-For. The caller decides whether to believe them. */
+/* Clients as proxies name them: the PROXY protocol (versions 1 and 2, by W. Tarreau, 2010 to 2020),
+ * Forwarded (RFC 7239) and X-Forwarded-For. The caller decides whether to believe them. */
 #ifndef HTTP_PROXY_H
 #define HTTP_PROXY_H
 

@@ -112,7 +112,7 @@ struct spill {
 	/* must be first; it owns the members up to `failure` while it is under way */
 	struct errand errand;
 	int fd;
-	uint64_t at; /* where the next data goes */
+	uint64_t at; /* offset of the next data */
 	struct head_writer writing;
 	int failure; /* errno */
 
@@ -252,7 +252,7 @@ static bool tell_head(struct service_request *r, uint32_t flags, int fd)
 	r->held = false;
 	LIST_REMOVE(r, hold);
 	forget_end(r->guest);
-	tell_ends(); /* what it is told is not older than this request */
+	tell_ends(); /* in order of time: before this request */
 	message.flags |= r->head.loopback ? LINK_IS_LOOPBACK : 0;
 	message.flags |= r->head.monitoring ? LINK_IS_MONITORING : 0;
 	message.flags |= r->head.form ? LINK_IS_FORM : 0;
@@ -309,7 +309,7 @@ bool service_begin(struct service_request *r, struct service_guest *guest, void 
 	return true;
 }
 
-/* client: of whom the front does not know, or "". */
+/* client: its name if the front does not know it, or "". */
 static void tell_failure(struct service_request *r, const char *client, enum error error,
                          const struct problem *problem)
 {

@@ -78,11 +78,11 @@ struct service_request {
 	struct answer answer;
 	bool streams; /* in pieces */
 
-	struct lent lent;    /* where its body goes */
+	struct lent lent;    /* the place for its body */
 	uint64_t body_size;  /* bytes written so far */
 	struct spill *spill; /* to a file */
 	bool wanted, failed;
-	struct service_guest *guest; /* NULL: of a refusal */
+	struct service_guest *guest; /* NULL: a refusal */
 	void *context;
 	bool held; /* the front has not been told of it yet */
 	LIST_ENTRY(service_request) hold;
@@ -104,7 +104,7 @@ void service_end(struct service_request *request);
 /* True while the body is wanted, or may be; else it is closed, and what comes is to be dropped. */
 bool service_wants_body(const struct service_request *request);
 
-/* True if there is room for so many bytes of the body in all, or never will be more. False: it is
+/* True if there is room for `size` bytes of the body in all, or never will be more. False: it is
  * not wanted, or `wake` is called when to ask again. */
 bool service_has_room(struct service_request *request, uint64_t size) MUST_CHECK;
 
@@ -129,11 +129,11 @@ void service_decide(struct service_request *request);
 /* Makes an error its answer, unless it has one. Its body is wanted no more. */
 void service_fail(struct service_request *request, enum error error, const struct problem *problem);
 
-/* Moves on to the next piece of the answer's body, of which there may be nothing yet: then `wake`
- * is called later. False: that was all. */
+/* Moves on to the next piece of the answer's body. If there is none yet, `wake` is called later.
+ * False: that was all. */
 bool service_piece(struct service_request *request);
 
-/* The client has read so many bytes of the answer. */
+/* The client has read `bytes` of the answer so far. */
 void service_read(const struct service_request *request, uint64_t bytes);
 
 #endif

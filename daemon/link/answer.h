@@ -21,10 +21,10 @@ struct answer {
 	int file; /* bytes 0 to file_size are the body; -1: none; owned by the job */
 	/* without a file: the length that 304 names, of the text that it spares */
 	uint64_t file_size;
-	uint64_t version; /* of a body that seldom or never changes; 0: it may change at any time */
+	uint64_t version;   /* the body's, if it seldom or never changes; else 0 */
 	const char *reason; /* slug of the error, NULL if there is none */
 	char *detail;       /* the error's message; owned */
-	char *block;        /* what one that was read points into; owned */
+	char *block;        /* backs the texts of one that was read; owned */
 	unsigned headers;
 	struct {
 		const char *name;

@@ -11,7 +11,7 @@
 
 enum {
 	HEAD_PARAMETERS_MAX = 64,
-	HEAD_CLIENT_SIZE = 48,     /* of a client's name with its NUL */
+	HEAD_CLIENT_SIZE = 48,     /* a client's name with its NUL */
 	HEAD_VALUE_MAX = 64 << 10, /* bytes of a parameter in a form */
 	/* bytes of all of them, with names of up to 8 KiB */
 	HEAD_FORM_MAX = HEAD_PARAMETERS_MAX * (HEAD_VALUE_MAX + (8 << 10)),
@@ -21,7 +21,7 @@ enum head_text {
 	HEAD_METHOD = 1,
 	HEAD_PATH,   /* decoded, without the query */
 	HEAD_CLIENT, /* an address, or `user` and its number; may be left out, like what follows */
-	HEAD_NAME,   /* of a parameter of the query, decoded; its value follows */
+	HEAD_NAME,   /* a query parameter's, decoded; its value follows */
 	HEAD_VALUE,
 #define HEADER(symbol, name, many) HEAD_##symbol,
 #include "link/headers.def"
@@ -32,12 +32,12 @@ enum head_text {
 struct head {
 	char *data; /* the block, which the texts are in; owned */
 	size_t size;
-	char *form_data; /* likewise, of the form's parameters; NULL: they have not been read */
+	char *form_data;              /* the same for the form's parameters; NULL: not read yet */
 	const char *text[HEAD_TEXTS]; /* NULL: missing; not those of parameters */
 	struct {
 		const char *name, *value;
 	} parameter[HEAD_PARAMETERS_MAX];
-	unsigned parameters; /* as many as were given, of which the first are kept */
+	unsigned parameters; /* number given; only the first are kept */
 	uint64_t announced;  /* Content-Length; UINT64_MAX if missing */
 	bool loopback;       /* it arrived at a loopback address */
 	bool monitoring;     /* it arrived at an address for metrics and health only */
@@ -60,7 +60,7 @@ void head_append(struct head_writer *writer, const void *data, size_t size);
  * with a method and a path in which nothing is doubled. */
 enum error head_read(struct head *head, char *data, size_t size) MUST_CHECK;
 
-/* Reads a block of the parameters of its form, likewise. ERR_BAD_REQUEST: it is none, or there are
+/* Reads a block of its form's parameters in the same way. ERR_BAD_REQUEST: it is none, or there are
  * too many of them. */
 enum error head_read_form(struct head *head, struct head_writer *block) MUST_CHECK;
 void head_fini(struct head *head);

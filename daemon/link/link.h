@@ -33,10 +33,10 @@ enum link_flag {
 	LINK_HAS_FILE = 1 << 0,      /* a descriptor comes with it */
 	LINK_IS_PROXY = 1 << 1,      /* GUEST: a trusted proxy */
 	LINK_IS_LOOPBACK = 1 << 2,   /* HEAD: see struct head */
-	LINK_IS_MONITORING = 1 << 3, /* likewise */
-	LINK_IS_FORM = 1 << 4,       /* likewise */
+	LINK_IS_MONITORING = 1 << 3, /* the same */
+	LINK_IS_FORM = 1 << 4,       /* the same */
 	LINK_IS_IN_MEMORY = 1 << 5,  /* ROOM: see struct lent */
-	LINK_IS_MOST = 1 << 6,       /* likewise */
+	LINK_IS_MOST = 1 << 6,       /* the same */
 	LINK_IS_STREAM = 1 << 7,     /* ANSWER: its body comes in pieces */
 	LINK_IS_LAST = 1 << 8,       /* there are no more: PIECE; DRAIN, PONG: requests */
 	LINK_IS_COMPLETE = 1 << 9,   /* HEAD: there is no more of the body than came with it */
@@ -45,7 +45,7 @@ enum link_flag {
 
 struct link_message {
 	uint32_t type;  /* enum link_type */
-	uint32_t flags; /* of enum link_flag, those that the type may have */
+	uint32_t flags; /* bits of enum link_flag that the type may have */
 	uint64_t number;
 	uint64_t guest; /* HEAD: its number */
 	union {

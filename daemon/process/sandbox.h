@@ -35,7 +35,7 @@ struct sandbox_access {
 	/* SANDBOX_DEVICE: directories; NULLs and missing ones are skipped. */
 	const char *const *writable;
 	size_t writable_count;
-	const uint16_t *ports; /* SANDBOX_TRACE: of TCP, to which it may connect */
+	const uint16_t *ports; /* SANDBOX_TRACE: TCP ports to which it may connect */
 	size_t port_count;
 };
 
@@ -45,9 +45,9 @@ enum { HTTP_OWN_FDS = 64 };
 
 /* Restricts this process for good: no core dumps, capabilities (but for a device worker) and new
  * privileges, no files and system calls but the sandbox's. A write beyond the bound on files, which
- * the front sets, fails. Where the kernel has Landlock, TCP, and signals and abstract sockets to
- * other processes are forbidden, too. No thread may have been started. ERR_INTERNAL, with errno
- * set, if the kernel refuses. A build with a sanitizer has limits only. */
+ * the front sets, fails. If the kernel has Landlock, TCP, and signals and abstract sockets to other
+ * processes are forbidden, too. No thread may have been started. ERR_INTERNAL, with errno set, if
+ * the kernel refuses. A build with a sanitizer has limits only. */
 enum error sandbox_enter(enum sandbox sandbox, const struct sandbox_access *access) MUST_CHECK;
 
 /* The bound on memory that holds since then; UINT64_MAX: none. */

@@ -13,7 +13,7 @@ enum { STALL_LOOK_MS = 500 }; /* between two looks */
 
 struct stall {
 	pid_t pid;
-	clockid_t clock;             /* of its processor time */
+	clockid_t clock;             /* measures its processor time */
 	uint64_t used_ns, looked_ns; /* at the last look: processor time, and wall-clock time */
 	/* Time during which it had a processor, as far as looks can tell: the processor time used
 	 * between two looks, but no more than the wall-clock time. */

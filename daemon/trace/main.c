@@ -22,9 +22,9 @@
 enum {
 	SPANS_KEPT = 4096,
 	SENDER_PORTS_MAX = 7,
-	BATCH = 512,          /* spans of a request */
+	BATCH = 512,          /* spans in a request */
 	GATHER_MS = 500,      /* that the first of a request waits for others */
-	TIMEOUT_MS = 10000,   /* of a request */
+	TIMEOUT_MS = 10000,   /* for a request */
 	RETRY_MS = 1000,      /* before the first repetition, doubled for the next ones */
 	RETRY_MAX_MS = 60000, /* also if the collector asks for more */
 	ANSWER_MAX = 64 << 10,
@@ -35,7 +35,7 @@ static struct span ring[SPANS_KEPT];
 static size_t oldest, count, posted;
 static uint64_t lost_spans; /* and not told */
 static uint64_t due;        /* milliseconds, when the next request begins; 0: not known */
-static unsigned tries;      /* of the request */
+static unsigned tries;      /* failed attempts at the request */
 static bool told;           /* that the collector does not answer as it should */
 static CURLM *multi;
 static CURL *transfer;

@@ -10,8 +10,8 @@ struct sockaddr;
 enum { NETWORKS_MAX = 16, HTTP_SOCKETS_MAX = 32 };
 
 struct network {
-	unsigned char address[16]; /* of IPv6, into which IPv4 is mapped */
-	uint32_t bits;             /* of it that count, up to 128 */
+	unsigned char address[16]; /* IPv6; IPv4 is mapped into it */
+	uint32_t bits;             /* leading bits that count, up to 128 */
 };
 
 /* All zeros: none. */

@@ -36,8 +36,7 @@ static uint64_t align_up(uint64_t n, uint64_t alignment)
 
 _Static_assert(IMAGE_BANDS_MAX *SLOTS_MIN <= SLOTS_MAX, "a tile of each plane, SLOTS_MIN times");
 
-/* HALO_SHARE: the halo, above and below, is at most one part in so many of a tile's result, if that
- * fits. */
+/* The halo, above and below, is at most 1 / HALO_SHARE of a tile's result, if that fits. */
 enum { TILES_WANTED = 16, SAMPLES_WANTED = 1 << 18, HALO_SHARE = 2 };
 
 /* A strip of more than COLUMN_SHARE times samples_max is cut into columns. Their widths are
@@ -140,7 +139,7 @@ static uint32_t least_rows(const struct tiling *t, const struct chain *chain)
 	return (uint32_t)MIN(t->planes == 1 && reach ? (reach + 1) / 2 : 1, t->height);
 }
 
-/* True if SLOTS_MIN strips of so many rows, with a common halo, fit. */
+/* True if SLOTS_MIN strips of `rows` rows, with a common halo, fit. */
 static bool strips_fit(struct tiling t, uint32_t rows)
 {
 	tiling_set_width(&t);
@@ -206,8 +205,8 @@ static void tiling_choose_rows(struct tiling *t, uint64_t samples_max)
 		tiling_set_rows(t, t->rows > 8 ? (t->rows - 1) / 8 * 8 : t->rows - 1);
 }
 
-/* Cuts the result into strips. Where those that have a halo each would be hardly more than halo, or
- * do not fit, they share one. */
+/* Cuts the result into strips, which share a halo if with one each they would not fit, or be hardly
+ * more than halo. */
 static void tiling_set_strips(struct tiling *t, uint64_t samples_max)
 {
 	const uint64_t wanted = MIN(t->height, 2 * (uint64_t)t->halo_y);

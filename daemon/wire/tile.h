@@ -1,17 +1,16 @@
 /* The arena, shared memory that carries pixels; the tile, a strip of rows with the halo its filters
- * need in one slot of it; and how an image is cut into tiles. Where windows are so tall that a
- * strip is much work for a device, its columns are several tiles in its slot, which share their
- * halos.
+ * need in one slot of it; and how an image is cut into tiles. If windows are so tall that a strip
+ * is much work for a device, its columns are several tiles in its slot, which share their halos.
  *
  * A slot is an area of the codec worker's input arena together with one of its output arena. The
  * input area has the rows y0 - halo_y to y0 + height + halo_y, each with halo_x pixels before x0
  * and after x0 + width; the border rule fills in pixels outside the image. The output area has
  * `height` rows of `width` pixels. Both are as small as alignment allows: on the way to a GPU every
- * byte between rows costs time. Where windows are so tall that three such slots do not fit, or
- * would be hardly more than halo, input areas overlap: each begins `rows` rows below the one
- * before, so that every row is there once.
+ * byte between rows costs time. If windows are so tall that three such slots do not fit, or would
+ * be hardly more than halo, input areas overlap: each begins `rows` rows below the one before, so
+ * that every row is there once.
  *
- * A tile may also be a whole image of which the device decodes the input, encodes the result, or
+ * A tile may also be a whole image whose input the device decodes, or whose result it encodes, or
  * both: that side is the scan of a JPEG, described by a struct jpeg_work in the input area. */
 #ifndef WIRE_TILE_H
 #define WIRE_TILE_H
@@ -44,7 +43,7 @@ enum error arena_map(struct arena *arena, int in_fd, uint64_t in_size, int in_pr
                      int out_fd, uint64_t out_size, int out_protection) MUST_CHECK;
 void arena_unmap(struct arena *arena);
 
-/* Which sides are scans: a bit for each enum jpeg_side. */
+/* The sides that are scans: a bit for each enum jpeg_side. */
 enum tile_form {
 	TILE_PIXELS,
 	TILE_DECODE = 1 << JPEG_DECODE,
@@ -55,13 +54,13 @@ enum tile_form {
 
 struct tile {
 	uint64_t job;    /* the front's number of the job */
-	uint32_t index;  /* of the tile in the image, from 0, left to right, top to bottom */
+	uint32_t index;  /* its number in the image, from 0, left to right, top to bottom */
 	uint32_t arena;  /* number of the arena, as MSG_ARENA gave it */
 	uint32_t x0, y0; /* place of its result's first pixel in the filtered image, in pixels */
-	uint32_t width, height; /* of the result, in pixels */
+	uint32_t width, height; /* its result's size in pixels */
 	uint64_t in;  /* bytes from the input arena's start to pixel (x0, y0), or to the scan */
 	uint64_t out; /* bytes from the output arena's start to the result's first pixel or byte */
-	uint32_t in_pitch, out_pitch; /* bytes from row to row; of scans 0 */
+	uint32_t in_pitch, out_pitch; /* bytes from row to row; 0 for scans */
 	uint32_t form;                /* enum tile_form */
 	uint32_t unused;
 	uint64_t in_size;  /* TILE_DECODE: bytes of the scan, else 0 */
@@ -76,19 +75,19 @@ struct tile {
  * in_places and output area i % out_places: as many as slots or, after tiling_spread(), strips. */
 struct tiling {
 	uint64_t in_arena, out_arena; /* bytes of the arenas */
-	struct image image;           /* of a plane, if there are several */
+	struct image image;           /* one plane, if there are several */
 	uint32_t planes;
 	uint32_t halo_x, halo_y;
 	uint32_t x0, y0;        /* first pixel of the result in the image: chain_crops() */
-	uint32_t width, height; /* of the whole result, or of that of a page */
-	uint32_t rows;          /* of the result in each strip but the last */
+	uint32_t width, height; /* the whole result, or that of a page */
+	uint32_t rows;          /* rows of the result in each strip but the last */
 	uint32_t pages;
-	uint32_t page_strips;  /* of a page */
-	uint32_t strips;       /* of all */
+	uint32_t page_strips;  /* strips in a page */
+	uint32_t strips;       /* strips in all */
 	uint32_t columns;      /* tiles of a plane of a strip */
 	uint32_t strip_tiles;  /* tiles of a strip */
 	uint32_t column_width; /* pixels of each but the last, which has the rest too */
-	uint32_t count;        /* of tiles */
+	uint32_t count;        /* number of tiles */
 	uint32_t slots;
 	uint32_t in_places, out_places;
 	uint32_t margin; /* bytes of halo at either side of a row; rows begin with one */
@@ -121,11 +120,11 @@ uint32_t tiling_row_in_strip(const struct tiling *tiling, uint32_t row);
  * are apart; or the input areas overlap, and its own is not that below the last one's. */
 bool tiling_begins_anew(const struct tiling *tiling, uint32_t strip);
 
-/* Bytes from row to row for rows of so many bytes: aligned, and not a multiple of a page, because
+/* Bytes from row to row for rows of `bytes` bytes: aligned, and not a multiple of a page, because
  * then the samples of a column would compete for the same few cache sets. */
 uint64_t row_pitch(uint64_t bytes);
 
-/* Which of the image's planes the i-th tile is of. */
+/* The number of the image's plane that the i-th tile is cut from. */
 uint32_t tiling_plane(const struct tiling *tiling, uint32_t i);
 
 /* The i-th tile (i < count) of a job in an arena. */

@@ -77,7 +77,7 @@ struct message_arena_drop {
 enum { ACCEPT_MOST = 1000 };
 
 /* Pages (or frames of an animation) of a body: the first, because the request names none; or all,
- * each of which is filtered as an image for itself. */
+ * each filtered as an image for itself. */
 enum { PAGE_FIRST = 0, PAGES_MAX = 100000, PAGES_ALL };
 
 /* Body: a readable descriptor, at any offset. Chain: a sealed memfd with the chain_size() bytes of
@@ -100,13 +100,13 @@ struct message_job {
 	uint32_t gather, gather_channels;
 	uint64_t follows; /* a run that gathered for the same job, whose rows are kept; else 0 */
 	uint32_t verify;  /* 1: every tile is compared with the reference completely */
-	uint32_t jpeg_pixels; /* of the largest image with a side that is a scan; 0: none may */
+	uint32_t jpeg_pixels; /* limit for an image with a side that is a scan; 0: none may */
 	uint32_t page;        /* PAGE_FIRST, PAGES_ALL, or the number of a page, from 1 */
 	uint32_t unused;
 	uint64_t body_size;         /* bytes */
 	uint64_t pixels_max;        /* limit for an image whose rows can be decoded in order */
 	uint64_t buffered_size_max; /* limit of bytes for one that must be decoded whole */
-	uint64_t samples_max;       /* of a tile's result, see tiling_init() */
+	uint64_t samples_max;       /* limit for a tile's result, see tiling_init() */
 	double verify_share;  /* otherwise: the share of tiles compared in one window, 0 to 1 */
 	uint64_t verify_taps; /* limits that window's reference_cost() */
 };
@@ -115,8 +115,8 @@ struct message_image {
 	uint64_t job;
 	struct image whole;    /* decoded, after orientation; of several pages, one */
 	struct image image;    /* filtered: the ROI, if there is one */
-	struct image answer;   /* of the result, before conversion to its format */
-	uint32_t pages;        /* that the body has; with PAGES_ALL all of them follow */
+	struct image answer;   /* the result, before conversion to its format */
+	uint32_t pages;        /* in the body; with PAGES_ALL all of them follow */
 	uint32_t input_format; /* enum format */
 	uint32_t tiles;        /* number of tiles that will follow */
 	uint32_t late;         /* 1: its only tile is there, too; ANSWER may come with TILE_DONE */
@@ -158,14 +158,14 @@ enum { LAUNCHES_MAX = 85 };
 /* Times are the device's, from OpenCL events. */
 struct message_tile_done {
 	uint64_t job;
-	uint32_t index;        /* of the tile */
+	uint32_t index;        /* the tile's */
 	uint32_t error;        /* enum error */
 	int32_t cl_error;      /* OpenCL's code where error is ERR_DEVICE, else 0 */
 	uint32_t stack, place; /* tiles that shared the launches, and this one's index among them */
-	uint32_t launches;     /* how many of `launch` are filled */
+	uint32_t launches;     /* filled entries of `launch` */
 	uint32_t others;       /* F → C: 1: another device can run the tile again */
 	uint64_t upload_ns, download_ns;       /* 0 where the device works on the arena directly */
-	uint64_t upload_bytes, download_bytes; /* likewise */
+	uint64_t upload_bytes, download_bytes; /* 0 there, too */
 	uint64_t size;                         /* TILE_ENCODE: bytes of the result's scan */
 	uint32_t jpeg_flags;                   /* not 0: a scan is not for devices; no result */
 	uint32_t unused;
@@ -183,7 +183,7 @@ enum { PROGRAM_WAIT_MS = 10000, GENERAL_WAIT_MS = 120000 };
 
 struct message_tile_waits {
 	uint64_t job;
-	uint32_t index;  /* of the tile */
+	uint32_t index;  /* the tile's */
 	uint32_t max_ms; /* the longest wait; 0: no longer waiting */
 };
 
@@ -191,8 +191,8 @@ struct message_tile_waits {
  * if it still differs, on another, if TILE_DONE said there is one. */
 struct message_verified {
 	uint64_t job;
-	uint32_t index; /* of the tile */
-	uint32_t run;   /* of this tile: 0, 1, 2 */
+	uint32_t index; /* the tile's */
+	uint32_t run;   /* this tile's: 0, 1, 2 */
 	uint32_t same;  /* 1: identical to the first run, bit for bit */
 	/* The first mismatch, if any: its place in the filtered image. */
 	uint32_t band, x, y;
@@ -212,7 +212,7 @@ struct message_job_done {
 	uint64_t job;
 	uint32_t error;        /* enum error */
 	uint32_t format;       /* enum format of the answer */
-	struct image image;    /* of the answer */
+	struct image image;    /* the answer's */
 	uint32_t input_format; /* enum format of the body, FORMAT_NONE if unknown */
 	uint32_t lost;         /* bit (1 << enum loss) for each of the answer */
 	uint32_t jpeg;         /* enum jpeg_check of the result of its tile with scans */
@@ -220,9 +220,9 @@ struct message_job_done {
 	uint32_t unused;
 	uint64_t answer_size;          /* bytes */
 	uint64_t decode_ns, encode_ns; /* busy time, without waiting for tiles */
-	uint64_t verify_ns;            /* likewise */
-	uint64_t reference_ns;         /* likewise, time spent in VARIANT_REFERENCE */
-	struct problem problem;        /* where error is not ERR_OK */
+	uint64_t verify_ns;            /* the same for verification */
+	uint64_t reference_ns;         /* the same, in VARIANT_REFERENCE */
+	struct problem problem;        /* if error is not ERR_OK */
 };
 
 enum { CANDIDATES_MAX = 24 };
@@ -232,8 +232,8 @@ enum { CANDIDATES_MAX = 24 };
 struct message_choice {
 	char work[64];    /* as "separable 5x5 u8 x3" */
 	uint32_t chosen;  /* index of the candidate */
-	uint32_t count;   /* of candidates, 1 to CANDIDATES_MAX */
-	uint64_t samples; /* that each launch made; 0 if not measured */
+	uint32_t count;   /* number of candidates, 1 to CANDIDATES_MAX */
+	uint64_t samples; /* made by each launch; 0 if not measured */
 	struct {
 		uint32_t kernel; /* enum kernel */
 		struct shape shape;

@@ -11,7 +11,7 @@ import tokenize
 
 REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
 PATHS = "client daemon debian dev docs etc kernels page tests"
-YET_TO_MEND = "daemon"  # paths may leave this list, not come to it
+YET_TO_MEND = ""  # paths may leave this list, not come to it
 TEXTS_OF_OTHERS = {"client/python/convolved/filters.py": "has the service's own texts"}
 WORDS = "Of|What|Where|Who|How|Likewise"
 START = re.compile(rf"^(?i:{WORDS})\b|(?:[.!?][\"')]* \(?|\n)(?:{WORDS})\b")

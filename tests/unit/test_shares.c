@@ -16,7 +16,7 @@ enum { ALL = 100, HOLDERS = 400 };
 static struct config settings = {.client_share = 0.75};
 static struct share shares[HOLDERS];
 
-/* What came of it: the share, nothing because nobody gets any, or because the client has enough. */
+/* The outcome: the share, nothing because nobody gets any, or because the client has enough. */
 enum outcome { TAKEN, ALL_GONE, CLIENT_FULL };
 
 static enum outcome outcome(enum error e, const struct problem *problem)

@@ -60,8 +60,8 @@ class Options(TypedDict, total=False):
     strip: bool
     # 1: compare every sample of the result with the reference
     verify: bool
-    # Who decodes and encodes JPEGs: auto (default), who is expected to be done sooner; cpu; or gpu,
-    # where it can. The answer's bytes are the same
+    # The side that decodes and encodes JPEGs: auto (default), whichever is expected to finish
+    # first; cpu; or gpu, where it can. The answer's bytes are the same
     codec: Literal["auto", "cpu", "gpu"]
     # Devices that may filter the image: cpu, gpu, a label of /v1/devices, PLATFORM:DEVICE or a
     # name, with * and ?

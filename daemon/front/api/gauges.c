@@ -87,7 +87,7 @@ static void add_process(const char *kind, long pid)
 	fclose(file);
 }
 
-/* Kinds of processes, by their names, of which Linux keeps 15 bytes. */
+/* Kinds of processes by their names, which Linux cuts to 15 bytes. */
 static const struct {
 	const char *name, *kind;
 } kinds[] = {

@@ -44,17 +44,17 @@ struct remote_request {
 	uint64_t number; /* its key */
 	struct remote *remote;
 	struct request *request;
-	struct remote_guest *guest; /* NULL: of a refusal */
+	struct remote_guest *guest; /* NULL: a refusal */
 	uint64_t asked;             /* bytes for which room is wanted; 0: none */
-	uint64_t lent;              /* for which there is */
+	uint64_t lent;              /* bytes that have room */
 	bool most;                  /* there will not be more */
-	struct head_writer form;    /* of its parameters, what has come */
+	struct head_writer form;    /* its parameters so far */
 	bool decided;               /* the worker has been told whether the body is wanted */
 	bool finished, answered;
 	const struct answer *answer; /* once it is complete */
 	bool awaits_piece;
 	size_t sent;           /* bytes of the stream's last piece */
-	struct fair_flow flow; /* of its client */
+	struct fair_flow flow; /* its client's */
 	struct fair_item item;
 };
 
@@ -69,7 +69,7 @@ struct remote_guest {
 };
 
 static LIST_HEAD(, remote) remotes = LIST_HEAD_INITIALIZER(remotes);
-static unsigned guests; /* of all workers */
+static unsigned guests; /* number in all workers */
 
 /* The worker is to blame, or has gone. */
 static void give_up(struct remote *remote, const char *what)
@@ -189,8 +189,7 @@ static bool is_answered(const struct remote_request *r)
 	return r->request->answer.status;
 }
 
-/* Lends room for so many bytes of the body, if there is some; false if the worker cannot be told.
- */
+/* Lends room for `size` bytes of the body, if there is some. False: the worker cannot be told. */
 static bool lend(struct remote_request *r, uint64_t size)
 {
 	struct link_message message = {
@@ -629,7 +628,7 @@ void remotes_end(void)
 			struct remote_request *r = at;
 
 			if (!r->request)
-				continue; /* what its worker has sent cannot be */
+				continue; /* the worker is at fault, or memory is short */
 			fail(r, ERR_DRAINING, &problem);
 			wake(r);
 		}

@@ -25,7 +25,7 @@ void remote_drain(struct remote *remote, bool last);
 /* Asks for a sign of life. False while it has been asked for, and there is none. */
 bool remote_ping(struct remote *remote);
 
-/* Of all HTTP workers: */
+/* For all HTTP workers: */
 
 /* Does what is due for their requests, for LINK_TURN_NS each at most. Call it before each wait of
  * the loop. Returns true if there is more. */

@@ -23,7 +23,7 @@ enum {
 	GZIP_WINDOW = 15 + 16,
 	GZIP_MEMORY = 8,
 	ETAG_SIZE = 24,
-	COST_FACTOR = 50, /* how much longer than it took to make a text serves for a moment */
+	COST_FACTOR = 50, /* lifetime of a text that serves for a moment, in times that it took */
 	SECOND_NS = 1000000000, /* the longest moment */
 };
 

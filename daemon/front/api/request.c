@@ -118,7 +118,7 @@ enum error request_lend(struct request *r, uint64_t size, struct lent *lent,
                         struct problem *problem)
 {
 	uint64_t most = r->head.announced < r->body_max ? r->head.announced : r->body_max;
-	bool known = r->head.announced != UINT64_MAX; /* of a form, only about */
+	bool known = r->head.announced != UINT64_MAX; /* roughly, for a form */
 	enum error e;
 
 	*lent = (struct lent){.fd = -1};
@@ -163,8 +163,8 @@ enum error request_settle(struct request *r, uint64_t size, struct problem *prob
 	return ERR_OK;
 }
 
-/* What parameters ask for, while they are read. What belongs into the chain is kept as text,
- * because filters have an order of their own, and some parameters apply to all of them. */
+/* The parameters while they are read. Those of the chain are kept as text, because filters have an
+ * order of their own, and some parameters apply to all of them. */
 struct reading {
 	struct chain *chain;
 	struct message_job options;

@@ -24,8 +24,7 @@ enum { DEADLINE_MAX_MS = 86400000 };
 
 struct request;
 
-/* Traits of a route's answers. SHARED: they serve all who ask for the same, see representation.h.
- */
+/* Traits of a route's answers. SHARED: one serves all equal requests, see representation.h. */
 enum route_trait {
 	BY_ACCEPT = 1 << 0, /* the header Accept decides what they are */
 	SHARED_A_MOMENT = 1 << 1,
@@ -45,9 +44,8 @@ struct route {
 	/* For the description of the API, see catalogue.c; lists are separated by spaces. */
 	const char *summary; /* NULL: it is no part of that */
 	const char *query;   /* parameters, headers among them */
-	const char
-	    *answers;    /* STATUS:NAME of openapi.json; of a problem, as not all have, STATUS */
-	unsigned traits; /* of enum route_trait */
+	const char *answers; /* STATUS:NAME of openapi.json; for a problem only STATUS */
+	unsigned traits;     /* bits of enum route_trait */
 };
 
 /* The state of a job that an event stream has last told its client. */
@@ -62,7 +60,7 @@ struct request {
 	char id[REQUEST_ID_SIZE]; /* a random number in hexadecimal, and -NODE if there is a name */
 	struct head head;         /* owned */
 	struct share head_memory;
-	const char *method, *path; /* of its head */
+	const char *method, *path; /* in its head */
 	bool cors;                 /* for a page of another site that may use the service */
 	bool urlencoded; /* its Content-Type is the one that curl sends with -d and --data-binary */
 	bool async;      /* Prefer: respond-async (RFC 7240) */
@@ -105,9 +103,9 @@ enum error request_read(struct request *request, struct problem *problem) MUST_C
 /* Releases the body, which will not be used. */
 void request_drop_body(struct request *request);
 
-/* Makes room for so many bytes of the body in all, if there may be so many; else for all that there
- * may be. *lent says where; without a descriptor, the request's waiter is woken when to ask again.
- * On error answer with the problem. */
+/* Makes room for `size` bytes of the body in all, or for as many as it may have. *lent says where;
+ * without a descriptor, the request's waiter is woken when to ask again. On error answer with the
+ * problem. */
 enum error request_lend(struct request *request, uint64_t size, struct lent *lent,
                         struct problem *problem) MUST_CHECK;
 
@@ -116,7 +114,7 @@ enum error request_lend(struct request *request, uint64_t size, struct lent *len
 enum error request_take(struct request *request, int fd, uint64_t size,
                         struct problem *problem) MUST_CHECK;
 
-/* The body is complete, with so many bytes where there was room for them. On error as above. */
+/* The body is complete, with `size` bytes in the room lent. On error as above. */
 enum error request_settle(struct request *request, uint64_t size,
                           struct problem *problem) MUST_CHECK;
 
@@ -131,16 +129,16 @@ struct reading;
 struct common_parameter {
 	const char *name;
 	bool for_chain;
-	const char *text;       /* what it means */
+	const char *text;       /* its meaning */
 	struct value_kind kind; /* unless it has a reader of its own */
 	double default_;
 	const char *schema; /* JSON Schema with ' for "; NULL: it follows from the kind */
 	bool is_text;       /* kept as it is */
 	bool (*read)(struct reading *reading, const char *text);
-	const char *expected; /* what it reads */
+	const char *expected; /* the values that it reads */
 	enum error (*parse)(struct reading *reading, const struct common_parameter *parameter,
 	                    const char *text, struct problem *problem);
-	size_t member; /* its place in what is read (request.c) */
+	size_t member; /* offset in struct reading */
 };
 
 /* The i-th of them, or NULL after the last. */

@@ -36,8 +36,8 @@ void routes_begin(struct request *request);
 /* Makes an error its answer, unless it has one. Its body is wanted no more. */
 void routes_fail(struct request *request, enum error error, const struct problem *problem);
 
-/* The body is complete, so many bytes are where there was room for them. Afterwards the request has
- * its answer, or its waiter is woken, for routes_resume(). */
+/* The body is complete, with `size` bytes in the room lent. Afterwards the request has its answer,
+ * or its waiter is woken, for routes_resume(). */
 void routes_finish(struct request *request, uint64_t size);
 
 /* Answers the request if what it waits for has happened. */

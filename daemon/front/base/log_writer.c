@@ -32,7 +32,7 @@
 #include "base/loop.h"
 
 enum { RING_SIZE = 1 << 20, TEXT_MAX = 16 << 10, LAST_WAIT_S = 1, REST_MS = 10 };
-enum { ITEMS_MAX = 32, ENTRY_SIZE = 8192 }; /* of journal entries */
+enum { ITEMS_MAX = 32, ENTRY_SIZE = 8192 }; /* for journal entries */
 
 /* Writes a text to its destination; called in the thread. Returns false if it could not be
  * written. */
@@ -40,7 +40,7 @@ typedef bool log_write(const char *text, size_t length);
 
 struct head {
 	log_write *write;
-	size_t length; /* of the text that follows */
+	size_t length; /* bytes of text that follow */
 };
 
 static unsigned char ring[RING_SIZE];

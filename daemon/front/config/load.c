@@ -39,10 +39,10 @@ static bool is_file_format(const char *text)
 struct option_type {
 	const char *name; /* in the help */
 	enum { KEEPS_TEXT, KEEPS_LIST, KEEPS_INTEGER, KEEPS_NUMBER } keeps;
-	/* What a text, or an item of a list, must fit; NULL: all do. */
+	/* Accepts a text, or an item of a list; NULL: all fit. */
 	bool (*fits)(const char *text);
 	const char *pattern;
-	const char *valid; /* which fit */
+	const char *valid; /* describes those that fit */
 	/* Unless that says it: a number within the row's bounds, or a word. */
 	enum value_type value;
 	const char *unit;
@@ -91,7 +91,7 @@ struct option_row {
 	const char *name;
 	const struct option_type *type;
 	enum option_reload reload;
-	size_t offset, size; /* of its member in struct config, in bytes */
+	size_t offset, size; /* its member in struct config, in bytes */
 	const char *default_;
 	double min, max;
 	const char *text;

@@ -2,7 +2,7 @@
  * client by flow (a job), each by the cost of what it has been served. Start-time fair queueing
  * (P. Goyal, H. M. Vin, H. Cheng, 1996), once a level: whichever has the least start tag is served,
  * and its tag then grows by cost / weight; one that has had nothing waiting begins at the virtual
- * time. That grows by cost / weights of all who wait, as in WF2Q+ (J. C. R. Bennett, H. Zhang,
+ * time. That grows by cost / weights of all that wait, as in WF2Q+ (J. C. R. Bennett, H. Zhang,
  * 1997): the tag last served would stand still while newcomers arrive, and have them all pass.
  *
  * Costs are in any one unit. No operation takes more than the logarithm of how many wait, and none
@@ -35,7 +35,7 @@ struct fair_node {
 	double start, weight;
 	double now;     /* virtual time among its children */
 	double waiting; /* weights of the children in `ready` */
-	uint64_t order; /* of two with the same tag, the one that has waited longer is first */
+	uint64_t order; /* breaks ties of tags: the one that has waited longer is first */
 	bool waits;     /* true if it is in its parent's `ready` */
 };
 

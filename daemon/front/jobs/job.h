@@ -25,7 +25,7 @@ struct task {
 	struct job *job;
 	const struct plan *plan;
 	unsigned attempts; /* number of devices that have had it */
-	unsigned excused;  /* of these, devices that another tile killed */
+	unsigned excused;  /* those of them that another tile killed */
 	uint64_t prefer;   /* bits of the devices that should run it if one is up; 0: any */
 	uint64_t devices;  /* bits of the devices that may run it; 0: any */
 	unsigned device;   /* number of the last one */
@@ -88,7 +88,7 @@ struct job {
 	struct fair_flow tasks;   /* its tasks in the scheduler's queue */
 	/* The chain asked for, with the numbers that runs have gathered; this run's chain. */
 	struct shared_chain *asked, *chain;
-	enum gather gather;       /* what this run gathers; NONE: it makes the answer */
+	enum gather gather;       /* numbers that this run gathers; NONE: it makes the answer */
 	uint32_t gather_channels; /* enum channels, for a call on which it does */
 	struct spool body, answer;
 	struct share place;  /* one of SHARE_JOBS */
@@ -100,10 +100,10 @@ struct job {
 	bool image_known;
 	/* If image_known: the decoded image, and the part that is filtered. */
 	struct image whole, image;
-	uint32_t pages; /* of the body */
+	uint32_t pages; /* in the body */
 	enum format input_format;
-	uint32_t tiles, tiles_done;        /* of this run */
-	uint32_t tiles_before;             /* of runs that gathered */
+	uint32_t tiles, tiles_done;        /* in this run */
+	uint32_t tiles_before;             /* in runs that gathered */
 	enum jpeg_reason jpeg[JPEG_SIDES]; /* why no device does this side; NONE: one does */
 	enum tile_form jpeg_form;          /* sides that a device could do */
 	bool jpeg_by_device;               /* a device was chosen for these */
@@ -178,7 +178,7 @@ enum error job_go_on(struct job *job, const double *numbers) MUST_CHECK;
 enum error job_size_to(struct job *job, const struct image *image,
                        struct problem *problem) MUST_CHECK;
 
-/* The number of pages that are filtered, in a body with so many. */
+/* The number of a body's `pages` that are filtered. */
 uint32_t job_pages_read(const struct job *job, uint32_t pages);
 
 /* The count of numbers that this run is to gather from all pages; 0: it makes the answer. */

@@ -17,7 +17,7 @@ struct shared_chain {
 	unsigned users;
 };
 
-enum { PLANS_MAX = 128 }; /* twice as many as codec workers, each of which uses one at most */
+enum { PLANS_MAX = 128 }; /* twice as many as codec workers, which use one each at most */
 
 struct plan {
 	uint64_t id; /* unique; 0: this place is empty */

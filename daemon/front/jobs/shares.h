@@ -77,14 +77,14 @@ struct unread {
 	void *context;
 };
 
-/* Starts sending an answer of so many bytes. cut: closes the connection, and does nothing else. The
+/* Starts sending an answer of `size` bytes. cut: closes the connection, and does nothing else. The
  * texts must stay valid until unread_end(), which may be called for one that never began.
  * ERR_QUEUE_FULL: there is no room, and nothing has begun. */
 enum error unread_begin(struct unread *unread, const char *id, const char *client, uint64_t size,
                         void (*cut)(void *context), void *context,
                         struct problem *problem) MUST_CHECK;
 
-/* Notes that the client has read so many bytes of it. */
+/* Notes that the client has read `bytes` of it so far. */
 void unread_report(struct unread *unread, uint64_t bytes);
 
 void unread_end(struct unread *unread);

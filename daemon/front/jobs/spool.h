@@ -27,7 +27,7 @@ struct spool {
 
 #define SPOOL_NONE ((struct spool){.fd = -1, .writer = -1})
 
-/* Opens an empty spool with room for so many bytes, whose `writer` can be lent once there is
+/* Opens an empty spool with room for `size` bytes, whose `writer` can be lent once there is
  * nothing to wait for (spool_await()). ERR_QUEUE_FULL if so much memory is not free now. */
 enum error spool_open(struct spool *spool, uint64_t size) MUST_CHECK;
 
@@ -42,7 +42,7 @@ enum error spool_open_memory(struct spool *spool, uint64_t size) MUST_CHECK;
  * on failure. ERR_IO if it is not sealed. */
 enum error spool_adopt(struct spool *spool, uint64_t size, int fd) MUST_CHECK;
 
-/* Makes room for so many bytes in all, perhaps in a file, for which to wait again. Errors as for
+/* Makes room for `size` bytes in all, perhaps in a file: then wait again. Errors as in
  * spool_open(). */
 enum error spool_extend(struct spool *spool, uint64_t size) MUST_CHECK;
 
@@ -58,7 +58,7 @@ enum error spool_take_file(struct spool *spool) MUST_CHECK;
  * file that its writer has closed, where the file system tells. */
 bool spool_release(struct spool *spool);
 
-/* Accepts what has been written, by report so many bytes, once spool_release() was true or the
+/* Accepts what has been written, by report `size` bytes, once spool_release() was true or the
  * writer has ended. ERR_IO if the report is wrong, or memory has holes. */
 enum error spool_settle(struct spool *spool, uint64_t size) MUST_CHECK;
 

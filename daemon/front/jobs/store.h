@@ -15,7 +15,7 @@
 struct waiter {
 	void (*wake)(void *context); /* called by the loop; should only note that there is news */
 	void *context;
-	uint64_t due; /* of store_wait() */
+	uint64_t due; /* for store_wait() */
 	bool waits;
 	LIST_ENTRY(waiter) place;
 };
@@ -38,7 +38,7 @@ struct stored {
 	uint64_t arrived;                  /* loop_now() when its request arrived */
 	struct share share[STORED_SHARES]; /* empty until its end */
 	LIST_HEAD(waiters, waiter) waiters;
-	enum stored_state told_state; /* what its waiters saw last */
+	enum stored_state told_state; /* last seen by its waiters */
 	uint32_t told_tiles;
 	char id[];
 };

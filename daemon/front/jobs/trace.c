@@ -10,7 +10,7 @@
 
 enum { TRACE_AT = 3, PARENT_AT = 36, FLAGS_AT = 53, LENGTH = 55 };
 
-/* True if the text begins with so many hexadecimal digits. */
+/* True if the text begins with `length` hexadecimal digits. */
 static bool is_hex(const char *text, size_t length)
 {
 	return strspn(text, "0123456789abcdef") >= length;

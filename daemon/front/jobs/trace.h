@@ -8,10 +8,10 @@
 #include "wire/wire.h"
 
 struct trace {
-	char id[TRACE_ID_SIZE];    /* of the trace; "": none */
-	char parent[SPAN_ID_SIZE]; /* of the client's span; "": none */
+	char id[TRACE_ID_SIZE];    /* the trace's; "": none */
+	char parent[SPAN_ID_SIZE]; /* the client's span's; "": none */
 	bool sampled;              /* the client's spans are recorded */
-	char span[SPAN_ID_SIZE];   /* of the request's span; "": it is not recorded */
+	char span[SPAN_ID_SIZE];   /* the request's span's; "": it is not recorded */
 };
 
 /* Parses the header's value. Returns false if it is invalid; there is then no trace. */

@@ -76,7 +76,7 @@ static uint64_t answer_expected(const struct job *job, const struct image *answe
 	return image_size(answer) * pages + metadata;
 }
 
-/* Opens the answer, in memory if so many bytes fit there, and tells the worker. */
+/* Opens the answer, in memory if `size` bytes fit there, and tells the worker. */
 static void open_answer(struct job *job, uint64_t size)
 {
 	enum error error = spool_open_answer(&job->answer, size, job->terms.client);
@@ -153,7 +153,7 @@ static bool image_fits(const struct job *job, const struct message_image *m)
 	       (!m->late || m->tiles == 1);
 }
 
-/* Chooses who does the sides that a device can do, unless the request leaves no choice. */
+/* Chooses the lane for sides that a device can do, unless the request leaves no choice. */
 static void choose_jpeg(struct codec *c, const struct message_image *m)
 {
 	struct job *job = c->job;
@@ -205,8 +205,7 @@ static bool use_page(struct codec *c, uint32_t page)
 	return true;
 }
 
-/* Chooses the plan of a tile. Where each page has its own, all tiles of the page before must be
- * back. */
+/* Chooses a tile's plan. If each page has its own, all tiles of the page before must be back. */
 static bool choose_plan(struct codec *c, uint32_t tile)
 {
 	const struct job *job = c->job;

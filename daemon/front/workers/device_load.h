@@ -1,4 +1,4 @@
-/* What filters cost, and how long devices take. The scheduler predicts times from these. */
+/* Costs of filters and speeds of devices, from which the scheduler predicts times. */
 #ifndef FRONT_WORKERS_DEVICE_LOAD_H
 #define FRONT_WORKERS_DEVICE_LOAD_H
 
@@ -27,8 +27,7 @@ struct device *load_soonest(double units, uint64_t allowed);
 /* Predicts the time in nanoseconds if all devices that are up share this work; 0 if none is. */
 double load_together(double units);
 
-/* The maximum number of samples of a tile of this chain: so many that the slowest device has it
- * done in a millisecond. */
+/* The maximum samples of a tile of this chain: a millisecond's work for the slowest device. */
 uint64_t load_samples_max(const struct chain *chain);
 
 #endif

@@ -52,7 +52,7 @@ struct device {
 	struct message_objects objects;
 	uint64_t programs_at;   /* loop_now() when a compilation last could block launches */
 	uint64_t programs_told; /* loop_now() of the last log line on compiling; 0: none */
-	struct message_choice *choices; /* of its tuner; owned */
+	struct message_choice *choices; /* its tuner's; owned */
 	unsigned choice_count;
 	uint64_t reports;         /* its worker's messages, except MSG_TILE_DONE */
 	unsigned failures;        /* that served time has not made good yet */

@@ -37,7 +37,7 @@ static const struct {
 
 static struct known {
 	double ratio[LANES]; /* running means of measured times to guesses; 0: not measured */
-	enum lane lane;      /* of the block */
+	enum lane lane;      /* the block's */
 	unsigned size, left; /* choices in the block, and those that are left */
 	unsigned blocks;     /* since the last one in the other lane */
 } known[TILE_FORMS][SIZES];
@@ -109,7 +109,7 @@ static bool is_distrusted(const struct device *d)
 	return d->jpeg_distrusted && loop_now() - d->jpeg_distrusted < distrusted_ns;
 }
 
-/* Returns the devices that the job may use and that take JPEGs of so many pixels. */
+/* Returns the devices that the job may use and that take JPEGs of this size. */
 static uint64_t devices_for(const struct job *job, double pixels)
 {
 	uint64_t devices = devices_up_of(job->terms.devices);
@@ -140,7 +140,7 @@ enum jpeg_reason jpeg_router_ask(const struct job *job, uint32_t *pixels_max)
 	return *pixels_max ? JPEG_REASON_NONE : JPEG_REASON_DEVICE;
 }
 
-/* Begins a block of at most so many choices. */
+/* Begins a block of at most `most` choices. */
 static void begin_block(struct known *k, enum tile_form form, const struct image *image,
                         unsigned most)
 {

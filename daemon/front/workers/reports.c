@@ -1,6 +1,6 @@
 /* Checks and records the reports of device workers. An impossible report is rejected, and devices.c
- * kills its sender. What only metrics show (bytes moved, programs built) may be wrong: it spoils no
- * more than these. */
+ * kills its sender. Figures that only metrics show (bytes moved, programs built) may be wrong:
+ * they spoil no more than these. */
 #include "front/workers/reports.h"
 
 #include <stdlib.h>

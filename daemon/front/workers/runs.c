@@ -75,7 +75,7 @@ static bool codec_is_idle(const struct codec *c)
 	return c->worker.state == WORKER_UP && !c->job && !c->tasks && !c->dropped;
 }
 
-/* Sets of classes that may have only so many codec workers. All but light jobs leave one to these,
+/* Sets of classes whose number of codec workers is limited. All but light jobs leave one to these,
  * or up to three where there are that many; verified ones leave half. */
 enum {
 	ALL = (1 << WORK_CLASSES) - 1,

@@ -36,7 +36,7 @@ struct codec {
 	bool kept;           /* the last run's rows, for one that follows at once */
 	bool ending;         /* its job is done once the process has ended */
 	unsigned tasks;      /* tiles not back yet, of any run */
-	struct plan *plan;   /* of these tiles, or NULL */
+	struct plan *plan;   /* these tiles' plan, or NULL */
 };
 
 /* The scheduler's services for the codec workers. */

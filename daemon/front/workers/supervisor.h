@@ -54,8 +54,8 @@ struct worker {
 	const char *kill_reason; /* why the front killed it, or NULL */
 	pid_t pid;
 	struct loop_watch socket, process;
-	struct relay relay;       /* of its log lines */
-	struct stall stall;       /* of the process */
+	struct relay relay;       /* its log lines */
+	struct stall stall;       /* watches the process */
 	uint64_t dying_since;     /* loop_now() */
 	LIST_ENTRY(worker) place; /* in the list of all workers */
 	/* The next start, which the owner may put off in down() or later; or the time limit of the

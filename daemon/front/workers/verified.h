@@ -16,8 +16,8 @@ struct verified_tiles {
 		struct tile tile;
 		uint32_t run;              /* the last run that came back: 0, 1, 2 */
 		bool others;               /* TILE_DONE said that another device can run it */
-		unsigned device;           /* of the first run */
-		struct kernel_set kernels; /* of the first run */
+		unsigned device;           /* the first run's */
+		struct kernel_set kernels; /* the first run's */
 		bool repeated;             /* the last run used the same device and kernels */
 	} tile[SLOTS_MAX];
 };
@@ -30,8 +30,8 @@ void verified_expect(struct verified_tiles *tiles, const struct task *task,
 struct finding {
 	const struct tile *again;  /* the tile to run again (in struct verified_tiles), or NULL */
 	uint64_t prefer;           /* devices that should run it, a bit for each */
-	unsigned device;           /* of the first run */
-	struct kernel_set kernels; /* of the first run */
+	unsigned device;           /* the first run's */
+	struct kernel_set kernels; /* the first run's */
 	bool doubtful;             /* the result differs from the reference */
 	bool differs;              /* the device gave two results for one tile */
 };
