@@ -55,26 +55,7 @@ static void write_matrix(char *text, size_t size, int side)
 		                                                : " ");
 }
 
-/* ---- pictures: random pixels, and files by libvips ---- */
-
-/* Fills a packed image with random pixels; floats are from -1 to 1. */
-static void picture_random(const struct image *image, void *pixels)
-{
-	const size_t count = (size_t)image->width * image->height * image->bands;
-	const uint32_t full = (uint32_t)pixel_type_full_scale(image->type);
-	uint64_t state = 1;
-
-	for (size_t i = 0; i < count; i++) {
-		uint32_t r;
-
-		/* A linear congruential generator (D. E. Knuth's MMIX). */
-		state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-		r = (uint32_t)(state >> 33);
-		image_put_sample(pixels, i, image->type,
-		                 image->type == PIXEL_F32 ? (float)r * 0x1p-30f - 1
-		                                          : (float)(r >> 8 & full));
-	}
-}
+/* ---- pictures of files, by libvips ---- */
 
 static const VipsBandFormat formats[PIXEL_TYPES] = {
     [PIXEL_U8] = VIPS_FORMAT_UCHAR,
@@ -213,19 +194,8 @@ static json_t *device_json(const struct session *s)
 
 /* ---- cases ---- */
 
-/* Appends the filters of "luma=CHAIN", "chroma=CHAIN" or a chain. */
-static enum error parse_chain(const char *text, struct chain *chain, struct problem *problem)
-{
-	const char *values = strchr(text, '=');
-
-	if (g_str_has_prefix(text, "luma="))
-		return chain_parse_for(chain, CHANNELS_LUMA, "luma", values + 1, problem);
-	if (g_str_has_prefix(text, "chroma="))
-		return chain_parse_for(chain, CHANNELS_CHROMA, "chroma", values + 1, problem);
-	return chain_parse(chain, text, problem);
-}
-
-/* Parses a filter or chain. */
+/* Parses a filter or chain, or several with & between, "luma=CHAIN" and "chroma=CHAIN" among them.
+ */
 static void parse_filter(const char *text, struct bench_case *c)
 {
 	struct problem problem = {.detail = "expected a filter"};
@@ -234,8 +204,16 @@ static void parse_filter(const char *text, struct bench_case *c)
 
 	chain_init(&c->chain);
 	c->taps = 0;
-	while (!e && (part = strsep(&rest, "&")))
-		e = parse_chain(part, &c->chain, &problem);
+	while (!e && (part = strsep(&rest, "&"))) {
+		if (g_str_has_prefix(part, "luma="))
+			e = chain_parse_for(&c->chain, CHANNELS_LUMA, "luma",
+			                    part + strlen("luma="), &problem);
+		else if (g_str_has_prefix(part, "chroma="))
+			e = chain_parse_for(&c->chain, CHANNELS_CHROMA, "chroma",
+			                    part + strlen("chroma="), &problem);
+		else
+			e = chain_parse(&c->chain, part, &problem);
+	}
 	if (!e)
 		e = chain_check(&c->chain, &problem);
 	free(copy);
@@ -319,11 +297,13 @@ static void run_filters(struct session *s, struct bench_case *c, const char *pix
 			run_case(s, filters[i].name, filters[i].chain, c);
 }
 
-/* Runs random pixels of a type: "u8", "u16x3", "f32x4" and so on. */
+/* Runs random pixels of a type: "u8", "u16x3", "f32x4" and so on; floats are from -1 to 1. */
 static void run_random(struct session *s, struct bench_case *c, const char *pixels, uint32_t width,
                        uint32_t height)
 {
 	const char *bands = strchr(pixels, 'x');
+	uint64_t state = 1;
+	uint32_t full;
 	char whole[64];
 	void *memory;
 
@@ -334,7 +314,17 @@ static void run_random(struct session *s, struct bench_case *c, const char *pixe
 	if (!s->options->pixels && is_jpeg(s->options->filter) && !jpeg_measures(&c->image))
 		return;
 	memory = bench_alloc(image_size(&c->image));
-	picture_random(&c->image, memory);
+	full = (uint32_t)pixel_type_full_scale(c->image.type);
+	for (size_t i = 0; i < (size_t)c->image.width * c->image.height * c->image.bands; i++) {
+		uint32_t r;
+
+		/* A linear congruential generator (D. E. Knuth's MMIX). */
+		state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+		r = (uint32_t)(state >> 33);
+		image_put_sample(memory, i, c->image.type,
+		                 c->image.type == PIXEL_F32 ? (float)r * 0x1p-30f - 1
+		                                            : (float)(r >> 8 & full));
+	}
 	c->pixels = memory;
 	run_filters(s, c, s->options->pixels ? NULL : pixels);
 	free(memory);
