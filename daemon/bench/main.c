@@ -120,23 +120,6 @@ static void print_row(const struct measured *m, const struct bench_result *resul
 	       m->max_difference);
 }
 
-/* Prints the rows of a case. */
-static void print_case(const char *filter, const char *device, const struct bench_case *c,
-                       const struct bench_result *result)
-{
-	printf("\n%s, %s x%u, %ux%u on %s: copy %.3f ms, %.1f GB/s\n", filter,
-	       pixel_type_name(c->image.type), c->image.bands, c->image.width, c->image.height,
-	       device, result->copy.median, result->copy_gb_per_s);
-	printf("  %-24s %-18s %-15s %5s %11s %11s %9s %8s %10s %11s  %s\n", "variant", "shape",
-	       "form", "runs", "median ms", "mean ms", "GB/s", "of copy", "slowest x",
-	       "reference x", "verified");
-	if (!result->count)
-		puts("  none: no variant that was asked for applies");
-	for (uint32_t i = 0; i < result->count; i++)
-		print_row(&result->measured[i], result);
-	fflush(stdout);
-}
-
 /* Makes the object of a row. chain: what --filter would take. */
 static json_t *row_json(const char *filter, const char *chain, const struct bench_case *c,
                         const struct measured *m, const struct bench_result *result)
@@ -270,14 +253,25 @@ static void run_case(struct session *s, const char *name, const char *chain, str
 		measure_case(s, c, &result);
 	}
 	s->copy = result.copy_gb_per_s;
-	if (!s->options->json)
-		print_case(name, s->device.name, c, &result);
+	if (!s->options->json) {
+		printf("\n%s, %s x%u, %ux%u on %s: copy %.3f ms, %.1f GB/s\n", name,
+		       pixel_type_name(c->image.type), c->image.bands, c->image.width,
+		       c->image.height, s->device.name, result.copy.median, result.copy_gb_per_s);
+		printf("  %-24s %-18s %-15s %5s %11s %11s %9s %8s %10s %11s  %s\n", "variant",
+		       "shape", "form", "runs", "median ms", "mean ms", "GB/s", "of copy",
+		       "slowest x", "reference x", "verified");
+		if (!result.count)
+			puts("  none: no variant that was asked for applies");
+	}
 	for (uint32_t i = 0; i < result.count; i++) {
 		const struct measured *m = &result.measured[i];
 
+		if (!s->options->json)
+			print_row(m, &result);
 		json_array_append_new(s->results, row_json(name, chain, c, m, &result));
 		s->wrong |= !measured_is_right(m);
 	}
+	fflush(stdout);
 	if (s->options->output)
 		write_output(s, &result);
 	free(result.pixels);

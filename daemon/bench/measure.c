@@ -170,28 +170,6 @@ static void add_runner(struct bench *b, enum kernel kernel, uint32_t number)
 	r->ms = bench_alloc(b->runs_max * sizeof *r->ms);
 }
 
-/* Makes what the runners read and write. Leaves out those of images that are larger than the
- * device's may be. */
-static void make_memory(struct bench *b)
-{
-	cl_int code;
-
-	for (int i = 0; i < PLACES; i++) {
-		if (!b->scratch_size[i])
-			continue;
-		b->scratch[i] = clCreateBuffer(b->session->device.context, CL_MEM_READ_WRITE,
-		                               b->scratch_size[i], NULL, &code);
-		bench_check(code, "scratch buffers");
-	}
-	for (uint32_t i = 0; i < b->count; i++) {
-		const enum form form = b->runner[i].form;
-
-		if (!b->runner[i].failed && !case_pixels_make(&b->pixels, form))
-			for (uint32_t k = 0; k < b->count; k++)
-				b->runner[k].failed |= b->runner[k].form == form;
-	}
-}
-
 /* ---- runs ---- */
 
 /* Enqueues all launches of a variant, on the next pair of buffers; a pool runs them at once. */
@@ -412,6 +390,7 @@ void measure_case(const struct session *session, const struct bench_case *c,
 {
 	const struct bench_options *options = session->options;
 	struct bench *b = bench_alloc(sizeof *b);
+	cl_int code;
 
 	b->session = session;
 	b->runs_max = options->iterations + options->warmup;
@@ -425,7 +404,21 @@ void measure_case(const struct session *session, const struct bench_case *c,
 				add_runner(b, k, i);
 	if (bench_options_want(options, "table"))
 		add_runner(b, TABLE, 0);
-	make_memory(b);
+	for (int i = 0; i < PLACES; i++) {
+		if (!b->scratch_size[i])
+			continue;
+		b->scratch[i] = clCreateBuffer(session->device.context, CL_MEM_READ_WRITE,
+		                               b->scratch_size[i], NULL, &code);
+		bench_check(code, "scratch buffers");
+	}
+	/* Leaves out runners of images that are larger than the device's may be. */
+	for (uint32_t i = 0; i < b->count; i++) {
+		const enum form form = b->runner[i].form;
+
+		if (!b->runner[i].failed && !case_pixels_make(&b->pixels, form))
+			for (uint32_t k = 0; k < b->count; k++)
+				b->runner[k].failed |= b->runner[k].form == form;
+	}
 	for (uint32_t i = 0; i < 2 * b->runs_max; i++)
 		run_round(b, i < b->runs_max);
 	result_begin(result, &b->pixels.part, b->copy_ms, b->runs_max, options->warmup);
