@@ -418,33 +418,26 @@ static void read_variable(struct reading *r, const char *variable)
 	g_free(option);
 }
 
-static bool see_section(const struct textfile_entry *entry)
-{
-	char list[256] = "", section[64];
-
-	for (int i = 0; i < OPTIONS; i++) {
-		if (options[i].type)
-			continue;
-		if (!strcmp(options[i].name, entry->section))
-			return true;
-		snprintf(section, sizeof section, "[%s]", options[i].name);
-		list_add(list, sizeof list, section);
-	}
-	log_error("%s: [%s]: unknown section; expected one of %s", entry->where, entry->section,
-	          list);
-	return false;
-}
-
 static bool see_entry(void *context, const struct textfile_entry *entry)
 {
 	struct reading *r = context;
 	const struct option_row *row = entry->key ? option_find(entry->key) : NULL, *section = row;
+	char sections[256] = "", name[64];
 
-	if (!entry->key)
-		return see_section(entry);
+	for (int i = 0; !entry->key && i < OPTIONS; i++) {
+		if (options[i].type)
+			continue;
+		if (!strcmp(options[i].name, entry->section))
+			return true;
+		snprintf(name, sizeof name, "[%s]", options[i].name);
+		list_add(sections, sizeof sections, name);
+	}
 	while (section && section->type)
 		section--;
-	if (!row)
+	if (!entry->key)
+		log_error("%s: [%s]: unknown section; expected one of %s", entry->where,
+		          entry->section, sections);
+	else if (!row)
 		log_error("%s: %s=%s: no such option; convolved --help lists them", entry->where,
 		          entry->key, entry->value);
 	else if (strcmp(section->name, entry->section))
