@@ -255,21 +255,6 @@ static enum error open_vips(struct decoder *d, struct problem *problem)
 	return e ? e : vips_reader_turn(&d->vips, &d->decoded, problem);
 }
 
-/* Opens a file for the format's reader, unless that fails and libvips is to be tried. */
-static enum error open_plain(struct decoder *d, struct problem *problem)
-{
-	const struct reader *r = d->reader;
-	enum error e = check_pixels(d, problem);
-
-	if (!e)
-		e = check_held(d, problem);
-	if (e || !r->find || replays(d))
-		return e;
-	e = r->find(d->state, problem);
-	d->decoded.plain = !e;
-	return r->tries ? ERR_OK : e;
-}
-
 static enum error open_file(struct decoder *d, struct problem *problem)
 {
 	enum error e = open_body(d, problem);
@@ -290,7 +275,16 @@ static enum error open_file(struct decoder *d, struct problem *problem)
 	d->vips.part.body = &d->body;
 	d->vips.part.state = d->state;
 	if (!e && d->decoded.plain)
-		e = open_plain(d, problem);
+		e = check_pixels(d, problem);
+	if (!e && d->decoded.plain)
+		e = check_held(d, problem);
+	/* If the reader fails, libvips may be tried. */
+	if (!e && d->decoded.plain && d->reader->find && !replays(d)) {
+		e = d->reader->find(d->state, problem);
+		d->decoded.plain = !e;
+		if (d->reader->tries)
+			e = ERR_OK;
+	}
 	if (e)
 		return e;
 	return d->decoded.plain ? choose_pages(d, problem) : open_vips(d, problem);
