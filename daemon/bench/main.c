@@ -324,32 +324,14 @@ static void run_random(struct session *s, struct bench_case *c, const char *pixe
 	free(memory);
 }
 
-/* Runs all requested cases. */
-static void run_cases(struct session *s)
-{
-	const struct bench_options *o = s->options;
-	const size_t types = o->pixels ? 1 : sizeof pixel_types / sizeof *pixel_types;
-	const size_t sizes = o->width ? 1 : sizeof sides / sizeof *sides;
-	struct bench_case *c = bench_alloc(sizeof *c);
-
-	if (o->file) {
-		void *memory = picture_read(o->file, &c->image);
-
-		c->pixels = memory;
-		run_filters(s, c, NULL);
-		free(memory);
-	}
-	for (size_t i = 0; !o->file && i < types * sizes; i++)
-		run_random(s, c, o->pixels ? o->pixels : pixel_types[i / sizes],
-		           o->width ? o->width : sides[i % sizes],
-		           o->width ? o->height : sides[i % sizes]);
-	free(c);
-}
-
-/* Returns true if all results are right. */
+/* Runs all requested cases. Returns true if all results are right. */
 static bool run_device(const struct bench_options *options, const struct message_device *m)
 {
+	const size_t types = options->pixels ? 1 : sizeof pixel_types / sizeof *pixel_types;
+	const size_t sizes = options->width ? 1 : sizeof sides / sizeof *sides;
 	struct session s = {.options = options, .results = json_array()};
+	struct bench_case *c = bench_alloc(sizeof *c);
+	void *memory;
 	cl_int code;
 	json_t *all;
 
@@ -362,7 +344,16 @@ static bool run_device(const struct bench_options *options, const struct message
 	bench_check(code, "command queue");
 	if (s.device.in_place)
 		bench_must(pool_new(&s.device, -1, &s.pool));
-	run_cases(&s);
+	if (options->file) {
+		c->pixels = memory = picture_read(options->file, &c->image);
+		run_filters(&s, c, NULL);
+		free(memory);
+	}
+	for (size_t i = 0; !options->file && i < types * sizes; i++)
+		run_random(&s, c, options->pixels ? options->pixels : pixel_types[i / sizes],
+		           options->width ? options->width : sides[i % sizes],
+		           options->width ? options->height : sides[i % sizes]);
+	free(c);
 	all = device_json(&s);
 	if (options->json) {
 		json_dumpf(all, stdout, JSON_COMPACT);
