@@ -359,41 +359,13 @@ static bool linear(const struct operation *op, const struct scale *scale, const 
 	return done;
 }
 
-/* Combines x and y gradients into the output. x holds the x gradient and its slack, and receives
- * the result. If the error exceeds the gradient's length, it may have any direction: the slack is
- * half of the circle. */
-static void join_gradient(const struct operation *op, const struct scale *scale, struct canvas *x,
-                          const struct canvas *y)
-{
-	const double circle = scale->integers ? scale->full : 2 * M_PI;
-
-	for (size_t k = 0; k < canvas_samples(x); k++) {
-		double gx = x->value[k], gy = y->value[k];
-
-		if (op->output == GRADIENT_DIRECTION) {
-			const double length = hypot(gx, gy), off = hypot(x->slack[k], y->slack[k]);
-			const double arc = off <= 0 ? 0 : off < length ? asin(off / length) : M_PI;
-			/* no negative zeros: (0, 0) is 0 */
-			const double angle = atan2(gy + 0.0, gx + 0.0);
-
-			x->value[k] =
-			    angle / (2 * M_PI) * circle + (scale->integers ? scale->full / 2 : 0);
-			x->slack[k] = arc / (2 * M_PI) * circle +
-			              (scale->whole ? 0 : FLOAT_TOLERANCE * circle / 2);
-		} else if (op->output == GRADIENT_Y) {
-			x->value[k] = gy;
-			x->slack[k] = y->slack[k];
-		} else if (op->output == GRADIENT_MAGNITUDE) {
-			x->value[k] = sqrt(gx * gx + gy * gy);
-			x->slack[k] = sqrt(x->slack[k] * x->slack[k] + y->slack[k] * y->slack[k]);
-		}
-	}
-}
-
+/* If the error exceeds a gradient's length, it may have any direction: the slack is half of the
+ * circle. */
 static bool gradient(const struct operation *op, const struct scale *scale, const struct canvas *in,
                      struct canvas *out)
 {
-	bool direction = op->output == GRADIENT_DIRECTION;
+	const bool direction = op->output == GRADIENT_DIRECTION;
+	const double circle = scale->integers ? scale->full : 2 * M_PI;
 	double across[9], down[9];
 	struct taps tx = {.radius_x = 1, .radius_y = 1, .matrix = across, .sparse = true}, ty = tx;
 	struct canvas y;
@@ -409,8 +381,28 @@ static bool gradient(const struct operation *op, const struct scale *scale, cons
 	done = canvas_init(&y, &out->at, out->bands) && correlate_both(&tx, in, out) &&
 	       correlate_both(&ty, in, &y) &&
 	       (!direction || allow_float(op, scale, FLOAT_NOISE, in, out));
-	if (done)
-		join_gradient(op, scale, out, &y);
+	for (size_t k = 0; done && k < canvas_samples(out); k++) {
+		const double gx = out->value[k], gy = y.value[k];
+
+		if (direction) {
+			const double length = hypot(gx, gy), off = hypot(out->slack[k], y.slack[k]);
+			const double arc = off <= 0 ? 0 : off < length ? asin(off / length) : M_PI;
+			/* no negative zeros: (0, 0) is 0 */
+			const double angle = atan2(gy + 0.0, gx + 0.0);
+
+			out->value[k] =
+			    angle / (2 * M_PI) * circle + (scale->integers ? scale->full / 2 : 0);
+			out->slack[k] = arc / (2 * M_PI) * circle +
+			                (scale->whole ? 0 : FLOAT_TOLERANCE * circle / 2);
+		} else if (op->output == GRADIENT_Y) {
+			out->value[k] = gy;
+			out->slack[k] = y.slack[k];
+		} else if (op->output == GRADIENT_MAGNITUDE) {
+			out->value[k] = sqrt(gx * gx + gy * gy);
+			out->slack[k] =
+			    sqrt(out->slack[k] * out->slack[k] + y.slack[k] * y.slack[k]);
+		}
+	}
 	canvas_fini(&y);
 	return done && (direction || allow_float(op, scale, FLOAT_TOLERANCE, in, out));
 }
