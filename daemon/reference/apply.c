@@ -792,50 +792,11 @@ static void count_value(struct ranks *h, unsigned value, int more)
 	}
 }
 
-static unsigned find_rank(const struct ranks *h, uint32_t rank)
-{
-	const uint16_t *level = h->count;
-	unsigned value = 0;
-
-	for (unsigned i = 0, size = 16; i < h->levels; i++, size *= 16) {
-		for (value *= 16; level[value] <= rank; value++)
-			rank -= level[value];
-		level += size;
-	}
-	return value;
-}
-
-/* Sorts by one byte after the other, from the last on; skips those that are all alike. */
-static const struct keyed *sort_keys(struct ranks *h, size_t samples)
-{
-	struct keyed *from = h->keyed[0], *to = h->keyed[1];
-
-	for (unsigned shift = 0; shift < 64; shift += 8) {
-		uint32_t place[256] = {0}, before = 0;
-
-		for (size_t k = 0; k < samples; k++)
-			place[from[k].key >> shift & 255]++;
-		if (place[from->key >> shift & 255] == samples)
-			continue;
-		for (int i = 0; i < 256; i++) {
-			const uint32_t count = place[i];
-
-			place[i] = before;
-			before += count;
-		}
-		for (size_t k = 0; k < samples; k++)
-			to[place[from[k].key >> shift & 255]++] = from[k];
-		from = to;
-		to = h->keyed[from == h->keyed[0]];
-	}
-	return from;
-}
-
 /* Numbers samples: integers of the image's type are numbers already. */
 static void number_samples(struct ranks *h, const struct scale *scale, size_t samples)
 {
 	bool integers = scale->whole;
-	const struct keyed *sorted;
+	struct keyed *from = h->keyed[0], *to = h->keyed[1];
 
 	for (size_t k = 0; integers && k < samples; k++) {
 		integers = h->value[k] >= 0 && h->value[k] <= scale->full;
@@ -856,10 +817,28 @@ static void number_samples(struct ranks *h, const struct scale *scale, size_t sa
 		h->keyed[0][k] =
 		    (struct keyed){isnan(h->value[k]) ? UINT64_MAX : bits, (uint32_t)k};
 	}
-	sorted = sort_keys(h, samples);
+	/* Sorts by one byte after the other, from the last on; skips those that are all alike. */
+	for (unsigned shift = 0; shift < 64; shift += 8) {
+		uint32_t place[256] = {0}, before = 0;
+
+		for (size_t k = 0; k < samples; k++)
+			place[from[k].key >> shift & 255]++;
+		if (place[from->key >> shift & 255] == samples)
+			continue;
+		for (int i = 0; i < 256; i++) {
+			const uint32_t count = place[i];
+
+			place[i] = before;
+			before += count;
+		}
+		for (size_t k = 0; k < samples; k++)
+			to[place[from[k].key >> shift & 255]++] = from[k];
+		from = to;
+		to = h->keyed[from == h->keyed[0]];
+	}
 	for (size_t k = 0; k < samples; k++) {
-		h->number[sorted[k].place] = (uint16_t)k;
-		h->by_number[k] = h->value[sorted[k].place];
+		h->number[from[k].place] = (uint16_t)k;
+		h->by_number[k] = h->value[from[k].place];
 	}
 }
 
@@ -885,7 +864,9 @@ static void rank_part(const struct operation *op, const struct scale *scale, str
 
 		memset(h->count, 0, h->nodes * sizeof *h->count);
 		for (int x = -2 * r; x < width; x++) {
-			unsigned found;
+			const uint16_t *level = h->count;
+			uint32_t rank = op->rank;
+			unsigned found = 0;
 
 			for (int j = 0; j <= 2 * r; j++) {
 				const uint16_t *at = h->number + (y + j) * pitch + r;
@@ -897,7 +878,12 @@ static void rank_part(const struct operation *op, const struct scale *scale, str
 			}
 			if (x < 0)
 				continue;
-			found = find_rank(h, op->rank);
+			/* Down the tree to the number of this rank. */
+			for (unsigned i = 0, size = 16; i < h->levels; i++, size *= 16) {
+				for (found *= 16; level[found] <= rank; found++)
+					rank -= level[found];
+				level += size;
+			}
 			to[(size_t)x * out->bands] = h->sorted ? h->by_number[found] : found;
 		}
 	}
