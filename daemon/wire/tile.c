@@ -396,7 +396,7 @@ bool tile_valid(const struct tile *tile, const struct image *image, const struct
 	    tile->width > image->width || tile->height > image->height ||
 	    tile->x0 > image->width - tile->width || tile->y0 > image->height - tile->height)
 		return false;
-	/* Of other forms than pixels, a tile is all of an image that a scan can have. */
+	/* A tile in another form than pixels is all of an image that a scan can have. */
 	chain_crops(chain, &x0, &y0);
 	if (tile->form != TILE_PIXELS &&
 	    (image->type != PIXEL_U8 || (image->bands != 1 && image->bands != 3) || image->alpha ||
