@@ -163,8 +163,8 @@ static void option_clear(struct config *c, const struct option_row *row)
 }
 
 /* Sets an option from text; appends to a list the items of the text, without surrounding spaces and
- * empty items. If the value is invalid, logs where it stands and
- * what is expected; the option is then to be cleared. */
+ * empty items. If the value is invalid, logs where it stands and what is expected; the option is
+ * then to be cleared. */
 static bool option_set(struct config *c, const struct option_row *row, const char *text,
                        const char *where)
 {
