@@ -10,24 +10,6 @@
 
 enum { GUARD_ROWS = 16 }; /* above and below a target: the highest block of a published kernel */
 
-/* Copies the source ROI with pixels around it, made by the border rule. to: the ROI's first pixel.
- */
-static void fill_padded(const struct case_pixels *p, struct padding padding, uint32_t pitch,
-                        char *to)
-{
-	const size_t pixel = image_pixel_size(&p->c->image), row = image_row_size(&p->c->image);
-	const int width = (int)p->source.width, height = (int)p->source.height;
-	const int left = (int)padding.x, above = (int)padding.y;
-	const char *from = (const char *)p->c->pixels + p->source.y * row + p->source.x * pixel;
-
-	for (ptrdiff_t y = -above; y < height + above; y++)
-		for (ptrdiff_t x = -left; x < width + left; x++)
-			memcpy(to + y * (ptrdiff_t)pitch + x * (ptrdiff_t)pixel,
-			       from + (size_t)border_map((int)y, height, BORDER_REPLICATE) * row +
-			           (size_t)border_map((int)x, width, BORDER_REPLICATE) * pixel,
-			       pixel);
-}
-
 /* Returns true if something could be made, and else reports it. */
 static bool is_made(const struct case_pixels *p, cl_int code)
 {
@@ -81,15 +63,19 @@ static bool make_images(const struct case_pixels *p, const struct image *image, 
 }
 
 /* Makes a form with pixels around the ROI: FORM_TILE, which stays on the host, with its first one
- * aligned; or FORM_PADDED as the Sobel study does, rows of no more than these pixels. */
+ * aligned; or FORM_PADDED as the Sobel study does, rows of no more than these pixels. The border
+ * rule makes them. */
 static void make_padded(struct case_pixels *p, enum form form)
 {
 	const bool is_tile = form == FORM_TILE;
+	const size_t image_row = image_row_size(&p->c->image);
+	const int width = (int)p->source.width, height = (int)p->source.height;
 	const uint64_t pixel = image_pixel_size(&p->c->image), align = is_tile ? ROW_ALIGNMENT : 1;
 	struct padding padding = p->padding;
 	struct view view = {0};
 	uint64_t lead, row, size;
-	char *bytes;
+	const char *from;
+	char *bytes, *to;
 
 	if (is_tile)
 		chain_halo(&p->c->chain, &padding.x, &padding.y);
@@ -99,7 +85,14 @@ static void make_padded(struct case_pixels *p, enum form form)
 	view.origin = lead + (uint64_t)padding.y * view.pitch;
 	size = view.pitch * (p->source.height + 2 * (uint64_t)padding.y);
 	bytes = bench_alloc(size);
-	fill_padded(p, padding, view.pitch, bytes + view.origin);
+	from = (const char *)p->c->pixels + p->source.y * image_row + p->source.x * pixel;
+	to = bytes + view.origin;
+	for (int y = -(int)padding.y; y < height + (int)padding.y; y++)
+		for (int x = -(int)padding.x; x < width + (int)padding.x; x++)
+			memcpy(to + y * (ptrdiff_t)view.pitch + x * (ptrdiff_t)pixel,
+			       from + (size_t)border_map(y, height, BORDER_REPLICATE) * image_row +
+			           (size_t)border_map(x, width, BORDER_REPLICATE) * pixel,
+			       pixel);
 	make_buffers(p, bytes, size, view, p->source_view[form]);
 	if (is_tile)
 		p->tile = bytes;

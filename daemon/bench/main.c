@@ -55,26 +55,7 @@ static void write_matrix(char *text, size_t size, int side)
 		                                                : " ");
 }
 
-/* ---- pictures: random pixels, and files by libvips ---- */
-
-/* Fills a packed image with random pixels; floats are from -1 to 1. */
-static void picture_random(const struct image *image, void *pixels)
-{
-	const size_t count = (size_t)image->width * image->height * image->bands;
-	const uint32_t full = (uint32_t)pixel_type_full_scale(image->type);
-	uint64_t state = 1;
-
-	for (size_t i = 0; i < count; i++) {
-		uint32_t r;
-
-		/* A linear congruential generator (D. E. Knuth's MMIX). */
-		state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-		r = (uint32_t)(state >> 33);
-		image_put_sample(pixels, i, image->type,
-		                 image->type == PIXEL_F32 ? (float)r * 0x1p-30f - 1
-		                                          : (float)(r >> 8 & full));
-	}
-}
+/* ---- pictures of files, by libvips ---- */
 
 static const VipsBandFormat formats[PIXEL_TYPES] = {
     [PIXEL_U8] = VIPS_FORMAT_UCHAR,
@@ -139,23 +120,6 @@ static void print_row(const struct measured *m, const struct bench_result *resul
 	       m->max_difference);
 }
 
-/* Prints the rows of a case. */
-static void print_case(const char *filter, const char *device, const struct bench_case *c,
-                       const struct bench_result *result)
-{
-	printf("\n%s, %s x%u, %ux%u on %s: copy %.3f ms, %.1f GB/s\n", filter,
-	       pixel_type_name(c->image.type), c->image.bands, c->image.width, c->image.height,
-	       device, result->copy.median, result->copy_gb_per_s);
-	printf("  %-24s %-18s %-15s %5s %11s %11s %9s %8s %10s %11s  %s\n", "variant", "shape",
-	       "form", "runs", "median ms", "mean ms", "GB/s", "of copy", "slowest x",
-	       "reference x", "verified");
-	if (!result->count)
-		puts("  none: no variant that was asked for applies");
-	for (uint32_t i = 0; i < result->count; i++)
-		print_row(&result->measured[i], result);
-	fflush(stdout);
-}
-
 /* Makes the object of a row. chain: what --filter would take. */
 static json_t *row_json(const char *filter, const char *chain, const struct bench_case *c,
                         const struct measured *m, const struct bench_result *result)
@@ -213,19 +177,8 @@ static json_t *device_json(const struct session *s)
 
 /* ---- cases ---- */
 
-/* Appends the filters of "luma=CHAIN", "chroma=CHAIN" or a chain. */
-static enum error parse_chain(const char *text, struct chain *chain, struct problem *problem)
-{
-	const char *values = strchr(text, '=');
-
-	if (g_str_has_prefix(text, "luma="))
-		return chain_parse_for(chain, CHANNELS_LUMA, "luma", values + 1, problem);
-	if (g_str_has_prefix(text, "chroma="))
-		return chain_parse_for(chain, CHANNELS_CHROMA, "chroma", values + 1, problem);
-	return chain_parse(chain, text, problem);
-}
-
-/* Parses a filter or chain. */
+/* Parses a filter or chain, or several with & between, "luma=CHAIN" and "chroma=CHAIN" among them.
+ */
 static void parse_filter(const char *text, struct bench_case *c)
 {
 	struct problem problem = {.detail = "expected a filter"};
@@ -234,8 +187,16 @@ static void parse_filter(const char *text, struct bench_case *c)
 
 	chain_init(&c->chain);
 	c->taps = 0;
-	while (!e && (part = strsep(&rest, "&")))
-		e = parse_chain(part, &c->chain, &problem);
+	while (!e && (part = strsep(&rest, "&"))) {
+		if (g_str_has_prefix(part, "luma="))
+			e = chain_parse_for(&c->chain, CHANNELS_LUMA, "luma",
+			                    part + strlen("luma="), &problem);
+		else if (g_str_has_prefix(part, "chroma="))
+			e = chain_parse_for(&c->chain, CHANNELS_CHROMA, "chroma",
+			                    part + strlen("chroma="), &problem);
+		else
+			e = chain_parse(&c->chain, part, &problem);
+	}
 	if (!e)
 		e = chain_check(&c->chain, &problem);
 	free(copy);
@@ -292,14 +253,25 @@ static void run_case(struct session *s, const char *name, const char *chain, str
 		measure_case(s, c, &result);
 	}
 	s->copy = result.copy_gb_per_s;
-	if (!s->options->json)
-		print_case(name, s->device.name, c, &result);
+	if (!s->options->json) {
+		printf("\n%s, %s x%u, %ux%u on %s: copy %.3f ms, %.1f GB/s\n", name,
+		       pixel_type_name(c->image.type), c->image.bands, c->image.width,
+		       c->image.height, s->device.name, result.copy.median, result.copy_gb_per_s);
+		printf("  %-24s %-18s %-15s %5s %11s %11s %9s %8s %10s %11s  %s\n", "variant",
+		       "shape", "form", "runs", "median ms", "mean ms", "GB/s", "of copy",
+		       "slowest x", "reference x", "verified");
+		if (!result.count)
+			puts("  none: no variant that was asked for applies");
+	}
 	for (uint32_t i = 0; i < result.count; i++) {
 		const struct measured *m = &result.measured[i];
 
+		if (!s->options->json)
+			print_row(m, &result);
 		json_array_append_new(s->results, row_json(name, chain, c, m, &result));
 		s->wrong |= !measured_is_right(m);
 	}
+	fflush(stdout);
 	if (s->options->output)
 		write_output(s, &result);
 	free(result.pixels);
@@ -319,11 +291,13 @@ static void run_filters(struct session *s, struct bench_case *c, const char *pix
 			run_case(s, filters[i].name, filters[i].chain, c);
 }
 
-/* Runs random pixels of a type: "u8", "u16x3", "f32x4" and so on. */
+/* Runs random pixels of a type: "u8", "u16x3", "f32x4" and so on; floats are from -1 to 1. */
 static void run_random(struct session *s, struct bench_case *c, const char *pixels, uint32_t width,
                        uint32_t height)
 {
 	const char *bands = strchr(pixels, 'x');
+	uint64_t state = 1;
+	uint32_t full;
 	char whole[64];
 	void *memory;
 
@@ -334,38 +308,30 @@ static void run_random(struct session *s, struct bench_case *c, const char *pixe
 	if (!s->options->pixels && is_jpeg(s->options->filter) && !jpeg_measures(&c->image))
 		return;
 	memory = bench_alloc(image_size(&c->image));
-	picture_random(&c->image, memory);
+	full = (uint32_t)pixel_type_full_scale(c->image.type);
+	for (size_t i = 0; i < (size_t)c->image.width * c->image.height * c->image.bands; i++) {
+		uint32_t r;
+
+		/* A linear congruential generator (D. E. Knuth's MMIX). */
+		state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+		r = (uint32_t)(state >> 33);
+		image_put_sample(memory, i, c->image.type,
+		                 c->image.type == PIXEL_F32 ? (float)r * 0x1p-30f - 1
+		                                            : (float)(r >> 8 & full));
+	}
 	c->pixels = memory;
 	run_filters(s, c, s->options->pixels ? NULL : pixels);
 	free(memory);
 }
 
-/* Runs all requested cases. */
-static void run_cases(struct session *s)
-{
-	const struct bench_options *o = s->options;
-	const size_t types = o->pixels ? 1 : sizeof pixel_types / sizeof *pixel_types;
-	const size_t sizes = o->width ? 1 : sizeof sides / sizeof *sides;
-	struct bench_case *c = bench_alloc(sizeof *c);
-
-	if (o->file) {
-		void *memory = picture_read(o->file, &c->image);
-
-		c->pixels = memory;
-		run_filters(s, c, NULL);
-		free(memory);
-	}
-	for (size_t i = 0; !o->file && i < types * sizes; i++)
-		run_random(s, c, o->pixels ? o->pixels : pixel_types[i / sizes],
-		           o->width ? o->width : sides[i % sizes],
-		           o->width ? o->height : sides[i % sizes]);
-	free(c);
-}
-
-/* Returns true if all results are right. */
+/* Runs all requested cases. Returns true if all results are right. */
 static bool run_device(const struct bench_options *options, const struct message_device *m)
 {
+	const size_t types = options->pixels ? 1 : sizeof pixel_types / sizeof *pixel_types;
+	const size_t sizes = options->width ? 1 : sizeof sides / sizeof *sides;
 	struct session s = {.options = options, .results = json_array()};
+	struct bench_case *c = bench_alloc(sizeof *c);
+	void *memory;
 	cl_int code;
 	json_t *all;
 
@@ -378,7 +344,16 @@ static bool run_device(const struct bench_options *options, const struct message
 	bench_check(code, "command queue");
 	if (s.device.in_place)
 		bench_must(pool_new(&s.device, -1, &s.pool));
-	run_cases(&s);
+	if (options->file) {
+		c->pixels = memory = picture_read(options->file, &c->image);
+		run_filters(&s, c, NULL);
+		free(memory);
+	}
+	for (size_t i = 0; !options->file && i < types * sizes; i++)
+		run_random(&s, c, options->pixels ? options->pixels : pixel_types[i / sizes],
+		           options->width ? options->width : sides[i % sizes],
+		           options->width ? options->height : sides[i % sizes]);
+	free(c);
 	all = device_json(&s);
 	if (options->json) {
 		json_dumpf(all, stdout, JSON_COMPACT);

@@ -134,31 +134,12 @@ static enum form find_form(const struct bench *b, const struct runner *r)
 	                                                                    : FORM_BARE;
 }
 
-/* Tells the steps what they may read, and notes what they need of scratch. */
-static void set_steps(struct bench *b, struct runner *r)
-{
-	const struct padding pad =
-	    r->form == FORM_PADDED ? b->pixels.padding : (struct padding){0, 0};
-
-	r->reach = (cl_int4){{-(cl_int)pad.x, -(cl_int)pad.y, (cl_int)(b->tile.width + pad.x) - 1,
-	                      (cl_int)(b->tile.height + pad.y) - 1}};
-	for (uint32_t i = 0; i < r->plan->list.count; i++) {
-		struct step *step = &r->plan->list.step[i];
-		struct view view;
-		uint64_t needed = region_pack(step, &b->tile, &view);
-
-		if (r->form != FORM_TILE)
-			step->reach = &r->reach;
-		if (step->dst >= PLACE_A && needed > b->scratch_size[step->dst])
-			b->scratch_size[step->dst] = needed;
-	}
-}
-
 /* Adds a runner for a kernel in one of its shapes, if it applies. */
 static void add_runner(struct bench *b, enum kernel kernel, uint32_t number)
 {
 	struct wish wish = {.kernel = kernel, .number = number, .device = &b->session->device};
 	struct runner *r = &b->runner[b->count];
+	struct padding pad = {0, 0};
 
 	if (b->count == MEASURED_MAX)
 		return;
@@ -171,30 +152,22 @@ static void add_runner(struct bench *b, enum kernel kernel, uint32_t number)
 	if (r->failed)
 		warnx("%s cannot be compiled", runner_name(r));
 	r->form = find_form(b, r);
-	set_steps(b, r);
+	/* Tells the steps what they may read, and notes what they need of scratch. */
+	if (r->form == FORM_PADDED)
+		pad = b->pixels.padding;
+	r->reach = (cl_int4){{-(cl_int)pad.x, -(cl_int)pad.y, (cl_int)(b->tile.width + pad.x) - 1,
+	                      (cl_int)(b->tile.height + pad.y) - 1}};
+	for (uint32_t i = 0; i < r->plan->list.count; i++) {
+		struct step *step = &r->plan->list.step[i];
+		struct view view;
+		uint64_t needed = region_pack(step, &b->tile, &view);
+
+		if (r->form != FORM_TILE)
+			step->reach = &r->reach;
+		if (step->dst >= PLACE_A && needed > b->scratch_size[step->dst])
+			b->scratch_size[step->dst] = needed;
+	}
 	r->ms = bench_alloc(b->runs_max * sizeof *r->ms);
-}
-
-/* Makes what the runners read and write. Leaves out those of images that are larger than the
- * device's may be. */
-static void make_memory(struct bench *b)
-{
-	cl_int code;
-
-	for (int i = 0; i < PLACES; i++) {
-		if (!b->scratch_size[i])
-			continue;
-		b->scratch[i] = clCreateBuffer(b->session->device.context, CL_MEM_READ_WRITE,
-		                               b->scratch_size[i], NULL, &code);
-		bench_check(code, "scratch buffers");
-	}
-	for (uint32_t i = 0; i < b->count; i++) {
-		const enum form form = b->runner[i].form;
-
-		if (!b->runner[i].failed && !case_pixels_make(&b->pixels, form))
-			for (uint32_t k = 0; k < b->count; k++)
-				b->runner[k].failed |= b->runner[k].form == form;
-	}
 }
 
 /* ---- runs ---- */
@@ -243,18 +216,8 @@ static double collect(const struct bench *b, struct runner *r, uint32_t run, cl_
 	return ms;
 }
 
-/* True if the runner has more runs; a slow one ends when its time is used up. special: among the
- * runners that are as fast as special kernels are. */
-static bool is_due(const struct bench *b, const struct runner *r, bool special)
-{
-	const bool is_special =
-	    r->kernel == TABLE || kernel_row(r->kernel)->origin == KERNEL_SPECIAL;
-
-	return !r->failed && is_special == special && r->runs + r->batch < b->runs_max &&
-	       (r->spent <= b->session->options->budget || r->runs < 4);
-}
-
-/* Runs a round: enqueues everything before it waits, as the service does. */
+/* Runs a round: enqueues everything before it waits, as the service does. special: of the runners
+ * that are as fast as special kernels are, or of all others. */
 static void run_round(struct bench *b, bool special)
 {
 	const struct case_pixels *p = &b->pixels;
@@ -264,9 +227,15 @@ static void run_round(struct bench *b, bool special)
 
 	for (uint32_t i = 0; i < b->count; i++) {
 		struct runner *r = &b->runner[i];
+		const bool is_special =
+		    r->kernel == TABLE || kernel_row(r->kernel)->origin == KERNEL_SPECIAL;
+		/* A slow one ends when its time is used up. */
+		const bool is_due = !r->failed && is_special == special &&
+		                    (r->spent <= b->session->options->budget || r->runs < 4);
+		const uint32_t most = is_due ? MIN(b->runs_max - r->runs, BATCH) : 0;
 
 		r->code = CL_SUCCESS;
-		for (r->batch = 0; !r->code && r->batch < BATCH && is_due(b, r, special);)
+		for (r->batch = 0; !r->code && r->batch < most;)
 			r->code = enqueue_once(b, r, r->batch++);
 	}
 	code = clEnqueueCopyBuffer(b->session->queue, p->source_view[FORM_TILE][pair].buffer,
@@ -293,32 +262,14 @@ static void run_round(struct bench *b, bool special)
 
 /* ---- verification ---- */
 
-/* Keeps the result if it is the fastest right one so far. */
-static void keep_pixels(const struct bench *b, const struct measured *m, const char *target,
-                        struct bench_result *result)
-{
-	const size_t row = image_row_size(&b->pixels.part);
-	const struct view *view = case_target(&b->pixels, FORM_TILE, 0);
-
-	if (!b->session->options->output || !measured_is_right(m) ||
-	    (result->best && result->best_ms <= m->times.median))
-		return;
-	if (!result->pixels)
-		result->pixels = bench_alloc(image_size(&b->pixels.part));
-	for (uint32_t y = 0; y < b->pixels.part.height; y++)
-		memcpy((char *)result->pixels + y * row,
-		       target + view->origin + (size_t)y * view->pitch, row);
-	result->best = m->variant;
-	result->best_ms = m->times.median;
-}
-
-/* Runs the variant once more, into a poisoned target, and compares it. Buffers and images have the
- * same layout. */
+/* Runs the variant once more, into a poisoned target, and compares it. Keeps the result for
+ * --output if it is the fastest right one so far. Buffers and images have the same layout. */
 static void verify(struct bench *b, struct runner *r, struct measured *m,
                    struct bench_result *result)
 {
 	const struct case_pixels *p = &b->pixels;
 	const struct view *view = case_target(p, r->form, b->turn % PAIRS);
+	const size_t row = image_row_size(&p->part);
 	const size_t zero[3] = {0, 0, 0}, sides[3] = {p->area.width, p->area.height, 1};
 	const cl_command_queue queue = b->session->queue;
 	char *target = bench_alloc(p->target_size);
@@ -340,7 +291,18 @@ static void verify(struct bench *b, struct runner *r, struct measured *m,
 	                                         target, 0, NULL, NULL);
 	bench_check(code, m->variant);
 	check_target(p, b->session->options->verify, target, m);
-	keep_pixels(b, m, target, result);
+	if (b->session->options->output && measured_is_right(m) &&
+	    (!result->best || result->best_ms > m->times.median)) {
+		const char *from = target + case_target(p, FORM_TILE, 0)->origin;
+
+		if (!result->pixels)
+			result->pixels = bench_alloc(image_size(&p->part));
+		for (size_t y = 0; y < p->part.height; y++)
+			memcpy((char *)result->pixels + y * row,
+			       from + y * case_target(p, FORM_TILE, 0)->pitch, row);
+		result->best = m->variant;
+		result->best_ms = m->times.median;
+	}
 	free(target);
 }
 
@@ -428,6 +390,7 @@ void measure_case(const struct session *session, const struct bench_case *c,
 {
 	const struct bench_options *options = session->options;
 	struct bench *b = bench_alloc(sizeof *b);
+	cl_int code;
 
 	b->session = session;
 	b->runs_max = options->iterations + options->warmup;
@@ -441,7 +404,21 @@ void measure_case(const struct session *session, const struct bench_case *c,
 				add_runner(b, k, i);
 	if (bench_options_want(options, "table"))
 		add_runner(b, TABLE, 0);
-	make_memory(b);
+	for (int i = 0; i < PLACES; i++) {
+		if (!b->scratch_size[i])
+			continue;
+		b->scratch[i] = clCreateBuffer(session->device.context, CL_MEM_READ_WRITE,
+		                               b->scratch_size[i], NULL, &code);
+		bench_check(code, "scratch buffers");
+	}
+	/* Leaves out runners of images that are larger than the device's may be. */
+	for (uint32_t i = 0; i < b->count; i++) {
+		const enum form form = b->runner[i].form;
+
+		if (!b->runner[i].failed && !case_pixels_make(&b->pixels, form))
+			for (uint32_t k = 0; k < b->count; k++)
+				b->runner[k].failed |= b->runner[k].form == form;
+	}
 	for (uint32_t i = 0; i < 2 * b->runs_max; i++)
 		run_round(b, i < b->runs_max);
 	result_begin(result, &b->pixels.part, b->copy_ms, b->runs_max, options->warmup);

@@ -191,25 +191,6 @@ static void set(struct bench_options *o, const struct row *row, const char *text
 	}
 }
 
-/* Refuses options that do not fit together; completes those that others imply. */
-static void check_together(struct bench_options *o)
-{
-	if (!o->width != !o->height)
-		o->width = o->height = o->width + o->height;
-	if (o->output && (!o->filter || (!o->file && (!o->pixels || !o->width))))
-		refuse("output", o->output,
-		       "requires --filter, and IMAGE or both --pixels and --width");
-	if (o->target_roi.width && !o->source_roi.width)
-		refuse("target-roi", "", "requires --source-roi");
-	if (!o->source_roi.width)
-		return;
-	if (!o->target_roi.width)
-		o->target_roi = o->source_roi;
-	if (o->target_roi.width != o->source_roi.width ||
-	    o->target_roi.height != o->source_roi.height)
-		refuse("target-roi", "", "must have the size of --source-roi");
-}
-
 void bench_options_parse(struct bench_options *o, int argc, char **argv)
 {
 	enum { FIRST = 256 }; /* above all letters */
@@ -247,7 +228,19 @@ void bench_options_parse(struct bench_options *o, int argc, char **argv)
 		o->file = argv[optind++];
 	if (optind < argc)
 		errx(2, "%s: expected one image at most", argv[optind]);
-	check_together(o);
+	/* Options that do not fit together, and those that others imply. */
+	if (!o->width != !o->height)
+		o->width = o->height = o->width + o->height;
+	if (o->output && (!o->filter || (!o->file && (!o->pixels || !o->width))))
+		refuse("output", o->output,
+		       "requires --filter, and IMAGE or both --pixels and --width");
+	if (o->target_roi.width && !o->source_roi.width)
+		refuse("target-roi", "", "requires --source-roi");
+	if (o->source_roi.width && !o->target_roi.width)
+		o->target_roi = o->source_roi;
+	if (o->target_roi.width != o->source_roi.width ||
+	    o->target_roi.height != o->source_roi.height)
+		refuse("target-roi", "", "must have the size of --source-roi");
 }
 
 /* True if --platform and --type allow the device. */

@@ -9,7 +9,7 @@
 
 #include "filters/filters.h"
 
-enum { THREADS_MAX = 8, REPEATS = 5 };
+enum { THREADS_MAX = 8, REPEATS = 5, CHECKED_ROWS = 4, CHECKED_COLUMNS = 96 };
 
 /* Multiply-adds of a thread in a run: some hundredths of a second. */
 static const double band_work = 2e7;
@@ -60,17 +60,6 @@ static void set_row(float *to, float value, size_t count)
 static float clamp_round(float value, float most)
 {
 	return rintf(fminf(fmaxf(value, 0), most));
-}
-
-static void store_row(void *to, const float *from, size_t count, enum pixel_type type)
-{
-	for (size_t i = 0; i < count; i++)
-		if (type == PIXEL_U8)
-			((uint8_t *)to)[i] = (uint8_t)clamp_round(from[i], 255);
-		else if (type == PIXEL_U16)
-			((uint16_t *)to)[i] = (uint16_t)clamp_round(from[i], 65535);
-		else
-			((float *)to)[i] = from[i];
 }
 
 /* Returns the sample at the left end of row y's window; y counts rows of the halo, too. */
@@ -167,6 +156,7 @@ static void *run_band(void *data)
 	                  ((ptrdiff_t)b->first - (ptrdiff_t)halo) * tile->pitch;
 	const enum pixel_type type = p->part.type;
 	float *to = b->in;
+	void *result;
 
 	for (uint32_t y = 0; y < rows + 2 * halo; y++, row += tile->pitch, to += b->pitch)
 		for (size_t i = 0; i < b->pitch; i++)
@@ -181,8 +171,14 @@ static void *run_band(void *data)
 	for (uint32_t y = 0; y < rows; y++) {
 		set_row(b->sum, w->offset, b->samples);
 		filters[w->op.kind](b, y);
-		store_row(w->out + (b->first + y) * image_row_size(&p->part), b->sum, b->samples,
-		          p->part.type);
+		result = w->out + (b->first + y) * image_row_size(&p->part);
+		for (size_t i = 0; i < b->samples; i++)
+			if (type == PIXEL_U8)
+				((uint8_t *)result)[i] = (uint8_t)clamp_round(b->sum[i], 255);
+			else if (type == PIXEL_U16)
+				((uint16_t *)result)[i] = (uint16_t)clamp_round(b->sum[i], 65535);
+			else
+				((float *)result)[i] = b->sum[i];
 	}
 	return NULL;
 }
@@ -202,35 +198,6 @@ static void band_init(struct band *b, const struct filter_work *w, uint32_t inde
 	b->sum = bench_alloc(b->samples * sizeof *b->sum);
 	if (w->op.kind == OPERATION_SEPARABLE)
 		b->across = bench_alloc(rows * b->samples * sizeof *b->across);
-}
-
-/* Runs all bands, one in this thread, and returns the milliseconds. */
-static double run_bands(struct band *bands, uint32_t count)
-{
-	const double begun = times_now();
-
-	for (uint32_t i = 1; i < count; i++)
-		if (pthread_create(&bands[i].thread, NULL, run_band, &bands[i]))
-			bench_must(ERR_MEMORY);
-	run_band(&bands[0]);
-	for (uint32_t i = 1; i < count; i++)
-		pthread_join(bands[i].thread, NULL);
-	return times_now() - begun;
-}
-
-static void check_band(const struct filter_work *w, const struct band *b, struct measured *m)
-{
-	enum { ROWS = 4, COLUMNS = 96 };
-	const struct image *part = &w->pixels->part;
-	const size_t row = image_row_size(part);
-	const uint32_t rows = MIN(b->end - b->first, ROWS), columns = MIN(part->width, COLUMNS);
-	struct window window = {0, b->first, columns, rows};
-
-	check_window(w->pixels, &window, w->out + window.y0 * row, row, m);
-	window.x0 = part->width - columns;
-	window.y0 = b->end - rows;
-	check_window(w->pixels, &window,
-	             w->out + window.y0 * row + window.x0 * image_pixel_size(part), row, m);
 }
 
 /* Prepares all but the bands; false if there is no code for the case. */
@@ -269,6 +236,9 @@ static bool work_init(struct filter_work *w, uint32_t threads)
 
 bool processor_measure(const struct case_pixels *pixels, struct measured *m)
 {
+	const struct image *part = &pixels->part;
+	const uint32_t columns = MIN(part->width, CHECKED_COLUMNS);
+	const size_t row = image_row_size(part);
 	struct filter_work w = {.pixels = pixels};
 	struct band bands[THREADS_MAX] = {0};
 	double ms[REPEATS], scale;
@@ -277,15 +247,31 @@ bool processor_measure(const struct case_pixels *pixels, struct measured *m)
 		return false;
 	for (uint32_t i = 0; i < w.threads; i++)
 		band_init(&bands[i], &w, i);
-	for (int i = 0; i < REPEATS; i++)
-		ms[i] = run_bands(bands, w.threads);
+	for (int i = 0; i < REPEATS; i++) { /* one band in this thread */
+		const double begun = times_now();
+
+		for (uint32_t k = 1; k < w.threads; k++)
+			if (pthread_create(&bands[k].thread, NULL, run_band, &bands[k]))
+				bench_must(ERR_MEMORY);
+		run_band(&bands[0]);
+		for (uint32_t k = 1; k < w.threads; k++)
+			pthread_join(bands[k].thread, NULL);
+		ms[i] = times_now() - begun;
+	}
 	m->runs = REPEATS;
 	m->times = times_summarize(ms, REPEATS);
-	scale = (double)pixels->part.height / w.rows;
+	scale = (double)part->height / w.rows;
 	m->times.median *= scale;
 	m->times.mean *= scale;
 	for (uint32_t i = 0; i < w.threads; i++) {
-		check_band(&w, &bands[i], m);
+		const uint32_t rows = MIN(bands[i].end - bands[i].first, CHECKED_ROWS);
+		struct window window = {0, bands[i].first, columns, rows};
+
+		check_window(pixels, &window, w.out + window.y0 * row, row, m);
+		window.x0 = part->width - columns;
+		window.y0 = bands[i].end - rows;
+		check_window(pixels, &window,
+		             w.out + window.y0 * row + window.x0 * image_pixel_size(part), row, m);
 		free(bands[i].in);
 		free(bands[i].across);
 		free(bands[i].sum);

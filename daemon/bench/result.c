@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "base/sort.h"
 
-enum { WINDOWS = 24, WINDOW_SIDE = 96 };
+enum { WINDOWS = 24, WINDOW_SIDE = 96, BAND_ROWS = 64 };
 
 void *bench_alloc(size_t size)
 {
@@ -53,27 +53,6 @@ void check_window(const struct case_pixels *p, const struct window *w, const cha
 	m->max_difference = fmax(m->max_difference, difference.largest);
 }
 
-/* The i-th window: the corners first, then random places. With `all`, bands of rows. */
-static bool window_get(const struct image *image, bool all, uint32_t i, struct window *w)
-{
-	const uint32_t width = image->width, height = image->height, rows = 64;
-	uint64_t hash = (i + 1) * UINT64_C(0x9e3779b97f4a7c15);
-
-	if (all) {
-		*w = (struct window){0, i * rows, width, MIN(height - i * rows, rows)};
-		return w->y0 < height;
-	}
-	w->width = MIN(width, WINDOW_SIDE);
-	w->height = MIN(height, WINDOW_SIDE);
-	w->x0 = i % 2 ? width - w->width : 0;
-	w->y0 = i / 2 % 2 ? height - w->height : 0;
-	if (i >= 4) {
-		w->x0 = (uint32_t)((hash >> 32) % (width - w->width + 1));
-		w->y0 = (uint32_t)((hash & UINT32_MAX) % (height - w->height + 1));
-	}
-	return i < WINDOWS;
-}
-
 /* Counts the bytes that are not poison. */
 static uint64_t count_changed(const char *from, const char *end)
 {
@@ -88,10 +67,23 @@ void check_target(const struct case_pixels *p, bool all, const char *target, str
 {
 	const size_t pixel = image_pixel_size(&p->area), pitch = p->area.width * pixel;
 	const char *first = target + case_target(p, FORM_TILE, 0)->origin, *free = target;
-	struct window w;
+	const uint32_t width = p->part.width, height = p->part.height;
+	const uint32_t across = MIN(width, WINDOW_SIDE), down = MIN(height, WINDOW_SIDE);
 
-	for (uint32_t i = 0; window_get(&p->part, all, i, &w); i++)
+	for (uint32_t i = 0; all ? i * BAND_ROWS < height : i < WINDOWS; i++) {
+		const uint64_t hash = (i + 1) * UINT64_C(0x9e3779b97f4a7c15);
+		struct window w = {i % 2 ? width - across : 0, i / 2 % 2 ? height - down : 0,
+		                   across, down};
+
+		if (i >= 4) { /* the corners come first */
+			w.x0 = (uint32_t)((hash >> 32) % (width - across + 1));
+			w.y0 = (uint32_t)((hash & UINT32_MAX) % (height - down + 1));
+		}
+		if (all)
+			w = (struct window){0, i * BAND_ROWS, width,
+			                    MIN(height - i * BAND_ROWS, BAND_ROWS)};
 		check_window(p, &w, first + w.y0 * pitch + w.x0 * pixel, pitch, m);
+	}
 	for (uint32_t y = 0; y < p->target.height; y++) {
 		const char *row = first + y * pitch;
 

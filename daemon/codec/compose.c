@@ -121,40 +121,38 @@ static const uint8_t *result_row(struct composer *c, uint32_t row)
 	return c->woven;
 }
 
-/* Decodes rows of the image from row y of all pages on; stops the job on failure. */
-static bool read_background(struct composer *c, uint32_t y)
-{
-	uint32_t row = y % c->image.height, left = c->image.height - row;
-	struct problem problem = {0};
-	enum error e;
-
-	if (tiles_stopped(c->tiles))
-		return false;
-	c->first = y;
-	c->count = MIN(left, c->rows_max);
-	decode_page(c->background, y / c->image.height);
-	e = decode_rows(c->background, row, c->count, c->rows, image_row_size(&c->image), &problem);
-	decode_leave(c->background); /* closed by another thread */
-	if (e)
-		tiles_stop(c->tiles, e, &problem);
-	return !e;
-}
-
 static const uint8_t *composed_row(void *context, uint32_t y)
 {
 	struct composer *c = context;
 	const struct tiling *t = &c->tiles->tiling;
 	const size_t pixel = image_pixel_size(&c->image);
+	const size_t pitch = image_row_size(&c->image);
 	const uint8_t *result;
 	uint32_t row;
 	uint8_t *whole;
 
 	if (!c->background)
 		return result_row(c, y);
-	if (y < c->first || (y >= c->first + c->count && !read_background(c, y)))
-		return NULL;
-	whole = c->rows + (y - c->first) * image_row_size(&c->image);
 	row = y % c->image.height;
+	if (y < c->first)
+		return NULL;
+	if (y >= c->first + c->count) {
+		struct problem problem = {0};
+		enum error e;
+
+		if (tiles_stopped(c->tiles))
+			return NULL;
+		c->first = y;
+		c->count = MIN(c->image.height - row, c->rows_max);
+		decode_page(c->background, y / c->image.height);
+		e = decode_rows(c->background, row, c->count, c->rows, pitch, &problem);
+		decode_leave(c->background); /* closed by another thread */
+		if (e) {
+			tiles_stop(c->tiles, e, &problem);
+			return NULL;
+		}
+	}
+	whole = c->rows + (y - c->first) * pitch;
 	if (row < c->y || row - c->y >= t->height)
 		return whole;
 	result = result_row(c, y / c->image.height * t->height + row - c->y);

@@ -141,33 +141,28 @@ static enum error read_bottom(struct cutter *c)
 	return e;
 }
 
-/* The slot row to copy for row y outside the image. The first row of `slot`, a plane's, is image
- * row `top`. */
-static const uint8_t *outside_row(const struct cutter *c, uint32_t plane, int64_t y,
-                                  const uint8_t *slot, int64_t top)
-{
-	int mapped;
-
-	if (c->border == BORDER_CONSTANT)
-		return c->constant;
-	mapped = border_map((int)y, (int)c->height, (int)c->border);
-	if (c->border != BORDER_WRAP)
-		return slot + (uint64_t)(mapped - top) * c->tiling->in_pitch;
-	if (y < 0)
-		mapped -= (int)(c->height - c->kept);
-	return (y < 0 ? c->bottom : c->top) + plane * c->kept_size +
-	       (uint32_t)mapped * (size_t)c->tiling->in_pitch;
-}
-
-/* Fills the slot rows of image rows y to end - 1, all outside the image. */
+/* Fills the slot rows of image rows y to end - 1, all outside the image, by the border rule. The
+ * first row of `slot` is image row `top`. */
 static void pad_rows(const struct cutter *c, uint8_t *slot, int64_t top, int64_t y, int64_t end)
 {
 	size_t pitch = c->tiling->in_pitch;
 
 	for (uint32_t p = 0; p < c->tiling->planes; p++, slot += c->tiling->in_plane)
-		for (int64_t row = y; row < end; row++)
-			memcpy(slot + (uint64_t)(row - top) * pitch,
-			       outside_row(c, p, row, slot, top), pitch);
+		for (int64_t row = y; row < end; row++) {
+			const uint8_t *from = c->constant;
+			int mapped = 0;
+
+			if (c->border != BORDER_CONSTANT)
+				mapped = border_map((int)row, (int)c->height, (int)c->border);
+			if (c->border == BORDER_WRAP && row < 0)
+				from = c->bottom + p * c->kept_size +
+				       ((uint32_t)mapped - (c->height - c->kept)) * pitch;
+			else if (c->border == BORDER_WRAP)
+				from = c->top + p * c->kept_size + (uint32_t)mapped * pitch;
+			else if (c->border != BORDER_CONSTANT)
+				from = slot + (uint64_t)(mapped - top) * pitch;
+			memcpy(slot + (uint64_t)(row - top) * pitch, from, pitch);
+		}
 }
 
 /* Fills a free slot with a complete strip. */

@@ -85,24 +85,6 @@ static enum error check_held(const struct decoder *d, struct problem *problem)
 	    d->job->buffered_size_max);
 }
 
-/* The pixels of all pages that are read, and of all frames that lie below the last. */
-static enum error check_all_pixels(const struct decoder *d, struct problem *problem)
-{
-	const struct image *image = &d->decoded.whole;
-	const uint32_t pages = d->vips.part.all ? d->decoded.pages : d->job->page;
-	uint64_t pixels;
-
-	if (__builtin_mul_overflow((uint64_t)image->width * image->height, pages, &pixels))
-		pixels = UINT64_MAX;
-	if (pixels <= d->job->pixels_max && (uint64_t)image->height * pages <= IMAGE_SIDE_MAX)
-		return ERR_OK;
-	return problem_set(problem, ERR_TOO_MANY_PIXELS,
-	                   "%u pages of %ux%u are to be read, %" PRIu64
-	                   " pixels; the limit is %" PRIu64 ", and %d rows",
-	                   pages, image->width, image->height, pixels, d->job->pixels_max,
-	                   IMAGE_SIDE_MAX);
-}
-
 static enum error check_pixels(const struct decoder *d, struct problem *problem)
 {
 	const struct image *image = &d->decoded.whole;
@@ -211,7 +193,10 @@ static enum error choose_pages(struct decoder *d, struct problem *problem)
  * that are before it. own_pages: that the format's reader knows of. */
 static enum error load_pages(struct decoder *d, uint32_t own_pages, struct problem *problem)
 {
+	const struct image *image = &d->decoded.whole;
 	struct part *part = &d->vips.part;
+	uint64_t pixels;
+	uint32_t pages;
 	struct problem why;
 	enum error e;
 
@@ -220,10 +205,17 @@ static enum error load_pages(struct decoder *d, uint32_t own_pages, struct probl
 		part->frames = own_pages;
 	if (e || !(part->all || part->frames || part->page))
 		return e;
-	if (part->all || part->frames || format_row(d->decoded.format)->decoder_pixel_size)
-		e = check_all_pixels(d, problem);
-	if (e)
-		return e;
+	/* The pixels of all pages that are read, and of all frames that lie below the last. */
+	pages = part->all ? d->decoded.pages : d->job->page;
+	if (__builtin_mul_overflow((uint64_t)image->width * image->height, pages, &pixels))
+		pixels = UINT64_MAX;
+	if ((part->all || part->frames || format_row(d->decoded.format)->decoder_pixel_size) &&
+	    (pixels > d->job->pixels_max || (uint64_t)image->height * pages > IMAGE_SIDE_MAX))
+		return problem_set(problem, ERR_TOO_MANY_PIXELS,
+		                   "%u pages of %ux%u are to be read, %" PRIu64
+		                   " pixels; the limit is %" PRIu64 ", and %d rows",
+		                   pages, image->width, image->height, pixels, d->job->pixels_max,
+		                   IMAGE_SIDE_MAX);
 	e = vips_reader_load(&d->vips, false, &d->decoded, problem);
 	if (e && part->all && !part->frames) { /* the first page could be loaded */
 		why = *problem;
@@ -255,21 +247,6 @@ static enum error open_vips(struct decoder *d, struct problem *problem)
 	return e ? e : vips_reader_turn(&d->vips, &d->decoded, problem);
 }
 
-/* Opens a file for the format's reader, unless that fails and libvips is to be tried. */
-static enum error open_plain(struct decoder *d, struct problem *problem)
-{
-	const struct reader *r = d->reader;
-	enum error e = check_pixels(d, problem);
-
-	if (!e)
-		e = check_held(d, problem);
-	if (e || !r->find || replays(d))
-		return e;
-	e = r->find(d->state, problem);
-	d->decoded.plain = !e;
-	return r->tries ? ERR_OK : e;
-}
-
 static enum error open_file(struct decoder *d, struct problem *problem)
 {
 	enum error e = open_body(d, problem);
@@ -290,7 +267,16 @@ static enum error open_file(struct decoder *d, struct problem *problem)
 	d->vips.part.body = &d->body;
 	d->vips.part.state = d->state;
 	if (!e && d->decoded.plain)
-		e = open_plain(d, problem);
+		e = check_pixels(d, problem);
+	if (!e && d->decoded.plain)
+		e = check_held(d, problem);
+	/* If the reader fails, libvips may be tried. */
+	if (!e && d->decoded.plain && d->reader->find && !replays(d)) {
+		e = d->reader->find(d->state, problem);
+		d->decoded.plain = !e;
+		if (d->reader->tries)
+			e = ERR_OK;
+	}
 	if (e)
 		return e;
 	return d->decoded.plain ? choose_pages(d, problem) : open_vips(d, problem);

@@ -110,27 +110,8 @@ static int generate(VipsRegion *out, void *sequence, void *a, void *b, gboolean 
 	return 0;
 }
 
-/* Converts CMYK to sRGB by the image's profile or, if it has no CMYK profile, by libvips's own. The
- * image then has the sRGB profile. */
-static enum error convert_inks(struct encoder *encoder, struct problem *problem)
-{
-	VipsImage *inks = encoder->vips;
-	const void *profile;
-	size_t size;
-	int depth = encoder->output->image.type == PIXEL_U8 ? 8 : 16;
-
-	encoder->vips = NULL;
-	if (vips_icc_transform(inks, &encoder->vips, "srgb", "embedded", TRUE, "input_profile",
-	                       "cmyk", "depth", depth, NULL))
-		encoder->vips = NULL;
-	g_object_unref(inks);
-	if (!encoder->vips ||
-	    vips_image_get_blob(encoder->vips, VIPS_META_ICC_NAME, &profile, &size))
-		return vips_error_take(problem, ERR_UNENCODABLE, "the conversion to sRGB");
-	encoder->metadata.profile = (struct file_part){profile, size};
-	return ERR_OK;
-}
-
+/* Makes the answer for libvips. CMYK is converted to sRGB by the image's profile or, if it has no
+ * CMYK profile, by libvips's own; the image then has the sRGB profile. */
 static enum error make_image(struct encoder *encoder, struct problem *problem)
 {
 	const struct output_format *output = encoder->output;
@@ -140,6 +121,8 @@ static enum error make_image(struct encoder *encoder, struct problem *problem)
 	                                 : output->cmyk ? VIPS_INTERPRETATION_CMYK
 	                                                : VIPS_INTERPRETATION_MULTIBAND;
 	VipsImage *vips = vips_image_new();
+	const void *profile;
+	size_t size;
 
 	encoder->vips = vips;
 	vips_image_init_fields(vips, (int)output->result.width, (int)output_rows(output),
@@ -149,7 +132,17 @@ static enum error make_image(struct encoder *encoder, struct problem *problem)
 	    vips_image_generate(vips, NULL, generate, NULL, encoder, NULL))
 		return vips_error_take(problem, ERR_INTERNAL, "the encoder");
 	file_metadata_tell(&encoder->metadata, output->pages, vips);
-	return output->to_srgb ? convert_inks(encoder, problem) : ERR_OK;
+	if (!output->to_srgb)
+		return ERR_OK;
+	if (vips_icc_transform(vips, &encoder->vips, "srgb", "embedded", TRUE, "input_profile",
+	                       "cmyk", "depth", output->image.type == PIXEL_U8 ? 8 : 16, NULL))
+		encoder->vips = NULL;
+	g_object_unref(vips);
+	if (!encoder->vips ||
+	    vips_image_get_blob(encoder->vips, VIPS_META_ICC_NAME, &profile, &size))
+		return vips_error_take(problem, ERR_UNENCODABLE, "the conversion to sRGB");
+	encoder->metadata.profile = (struct file_part){profile, size};
+	return ERR_OK;
 }
 
 enum error encode_open(struct encoder **encoder, const struct output_format *output,
@@ -226,25 +219,6 @@ static const uint8_t *converted_row(void *context, uint32_t y)
 	           (size_t)VIPS_REGION_LSKIP(encoder->region);
 }
 
-static enum error check_saved(const struct encoder *encoder, int file, struct problem *problem)
-{
-	const struct output_format *output = encoder->output;
-	GMappedFile *map = g_mapped_file_new_from_fd(file, FALSE, NULL);
-	const size_t size = map ? g_mapped_file_get_length(map) : 0;
-	const bool saved =
-	    size && encoder->writer->saved(output, g_mapped_file_get_contents(map), size);
-
-	g_clear_pointer(&map, g_mapped_file_unref);
-	if (!size)
-		return problem_set(problem, ERR_IO, "cannot read the answer");
-	if (saved)
-		return ERR_OK;
-	return problem_set(problem, ERR_UNENCODABLE,
-	                   "the %s encoder failed, most likely for lack of memory "
-	                   "(codec-memory): the result is %ux%u",
-	                   format_name(output->format), output->image.width, output->image.height);
-}
-
 static gint64 write_target(VipsTargetCustom *target, const void *data, gint64 size, void *file)
 {
 	(void)target;
@@ -269,23 +243,38 @@ static gint64 read_target(VipsTargetCustom *target, void *data, gint64 size, voi
 static enum error save(struct encoder *encoder, const struct answer_file *file,
                        struct problem *problem)
 {
+	const struct output_format *output = encoder->output;
 	const struct writer *w = encoder->writer;
 	VipsTargetCustom *target = vips_target_custom_new();
 	void *data = (void *)(uintptr_t)file;
+	GMappedFile *map;
+	size_t size;
+	bool saved;
 	char who[32];
 	enum error e = ERR_OK;
 
 	g_signal_connect(target, "write", G_CALLBACK(write_target), data);
 	g_signal_connect(target, "seek", G_CALLBACK(seek_target), data);
 	g_signal_connect(target, "read", G_CALLBACK(read_target), data);
-	if (w->save(encoder->output, encoder->vips, VIPS_TARGET(target))) {
-		snprintf(who, sizeof who, "the %s encoder", format_name(encoder->output->format));
+	if (w->save(output, encoder->vips, VIPS_TARGET(target))) {
+		snprintf(who, sizeof who, "the %s encoder", format_name(output->format));
 		e = vips_error_take(problem, ERR_UNENCODABLE, who);
 	}
 	g_clear_object(&target);
-	if (!e && w->saved)
-		e = check_saved(encoder, file->reader, problem);
-	return e;
+	if (e || !w->saved)
+		return e;
+	map = g_mapped_file_new_from_fd(file->reader, FALSE, NULL);
+	size = map ? g_mapped_file_get_length(map) : 0;
+	saved = size && w->saved(output, g_mapped_file_get_contents(map), size);
+	g_clear_pointer(&map, g_mapped_file_unref);
+	if (!size)
+		return problem_set(problem, ERR_IO, "cannot read the answer");
+	if (saved)
+		return ERR_OK;
+	return problem_set(problem, ERR_UNENCODABLE,
+	                   "the %s encoder failed, most likely for lack of memory "
+	                   "(codec-memory): the result is %ux%u",
+	                   format_name(output->format), output->image.width, output->image.height);
 }
 
 bool encode_jpeg_target(const struct encoder *encoder, struct jpeg_target *target)

@@ -102,22 +102,6 @@ static void plan_jpeg(struct job *job)
 			jpeg->reason[side] = JPEG_REASON_ARENA;
 }
 
-static void make_header(struct job *job)
-{
-	struct message_image *header = &job->header.image;
-
-	job->header.type = MSG_IMAGE;
-	header->job = job->message.job;
-	header->whole = job->decoded.whole;
-	header->image = job->decoded.image;
-	header->answer = job->output.result;
-	header->input_format = job->decoded.format;
-	header->pages = job->decoded.file_pages;
-	header->tiles = job->tiles.tiling.count;
-	memcpy(header->jpeg, job->jpeg.reason, sizeof header->jpeg);
-	job->tiles.header = &job->header;
-}
-
 /* e: how the job stands otherwise. */
 static enum error announce(struct job *job, enum error e, struct problem *problem)
 {
@@ -146,6 +130,7 @@ static enum error check_gathered(const struct job *job, struct problem *problem)
 static enum error prepare(struct job *job, struct problem *problem)
 {
 	const struct arena *arena = &job->place->arena;
+	struct message_image *header = &job->header.image;
 	struct tiling *tiling = &job->tiling;
 	uint32_t halo_x, halo_y;
 	struct image answer;
@@ -188,7 +173,16 @@ static enum error prepare(struct job *job, struct problem *problem)
 		return e;
 	plan_jpeg(job);
 	tiles_start(&job->tiles, tiling);
-	make_header(job);
+	job->header.type = MSG_IMAGE;
+	*header = (struct message_image){.job = job->message.job,
+	                                 .whole = job->decoded.whole,
+	                                 .image = job->decoded.image,
+	                                 .answer = job->output.result,
+	                                 .input_format = job->decoded.format,
+	                                 .pages = job->decoded.file_pages,
+	                                 .tiles = tiling->count};
+	memcpy(header->jpeg, job->jpeg.reason, sizeof header->jpeg);
+	job->tiles.header = &job->header;
 	return ERR_OK;
 }
 

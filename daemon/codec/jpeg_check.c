@@ -59,15 +59,30 @@ static enum jpeg_check compare(void *const files[2], const struct image *image, 
 	return are_small(&differences) ? JPEG_SAME : JPEG_DIFFERS;
 }
 
-static enum jpeg_check check_samples(const struct body bodies[2])
+/* The device's scan between the answer's header and end. */
+static enum jpeg_check check(const struct jpeg_bytes *scan, uint8_t *answer, size_t size)
 {
+	struct jpeg_scan own;
+	struct body bodies[2] = {{answer, size, true}};
 	void *files[2] = {NULL, NULL};
 	struct decoded decoded[2] = {0};
 	enum jpeg_check result = JPEG_NOT_CHECKED;
 	struct problem problem;
-	uint8_t *rows = NULL;
+	uint8_t *file, *rows = NULL;
 	bool open = true;
 
+	if (jpeg_header_read(answer, size, &own))
+		return JPEG_NOT_CHECKED;
+	if (own.size == scan->size && !memcmp(answer + own.offset, scan->at, scan->size))
+		return JPEG_SAME;
+	bodies[1].size = size - own.size + scan->size;
+	bodies[1].at = file = malloc(bodies[1].size);
+	if (!file)
+		return JPEG_NOT_CHECKED;
+	memcpy(file, answer, own.offset);
+	memcpy(file + own.offset, scan->at, scan->size);
+	memcpy(file + own.offset + scan->size, answer + own.offset + own.size,
+	       size - own.offset - own.size);
 	for (int i = 0; i < 2; i++)
 		open &= !reader_open(&jpeg_reader, &files[i], &decoded[i], &bodies[i], &problem) &&
 		        decoded[i].plain;
@@ -78,30 +93,6 @@ static enum jpeg_check check_samples(const struct body bodies[2])
 	free(rows);
 	for (int i = 0; i < 2; i++)
 		reader_close(&jpeg_reader, &files[i]);
-	return result;
-}
-
-/* The device's scan between the answer's header and end. */
-static enum jpeg_check check(const struct jpeg_bytes *scan, uint8_t *answer, size_t size)
-{
-	struct jpeg_scan own;
-	struct body files[2] = {{answer, size, true}};
-	enum jpeg_check result;
-	uint8_t *file;
-
-	if (jpeg_header_read(answer, size, &own))
-		return JPEG_NOT_CHECKED;
-	if (own.size == scan->size && !memcmp(answer + own.offset, scan->at, scan->size))
-		return JPEG_SAME;
-	files[1].size = size - own.size + scan->size;
-	files[1].at = file = malloc(files[1].size);
-	if (!file)
-		return JPEG_NOT_CHECKED;
-	memcpy(file, answer, own.offset);
-	memcpy(file + own.offset, scan->at, scan->size);
-	memcpy(file + own.offset + scan->size, answer + own.offset + own.size,
-	       size - own.offset - own.size);
-	result = check_samples(files);
 	free(file);
 	return result;
 }

@@ -79,11 +79,28 @@ static enum jpeg_reason read_huffman(struct header *header, const uint8_t *at, s
 	return JPEG_REASON_NONE;
 }
 
-static enum jpeg_reason check_sampling(struct header *header)
+static enum jpeg_reason read_frame(struct header *header, const uint8_t *at, size_t size)
 {
 	const struct component *c = header->component;
 	struct jpeg_scan *scan = header->scan;
 
+	if (scan->components || size < 6 || size != 6 + 3 * (size_t)at[5])
+		return JPEG_REASON_HEADER;
+	if (at[0] != 8)
+		return JPEG_REASON_PRECISION;
+	scan->height = (uint32_t)bytes_number(at + 1, 2, true);
+	scan->width = (uint32_t)bytes_number(at + 3, 2, true);
+	scan->components = at[5];
+	if (scan->components != 1 && scan->components != JPEG_COMPONENTS)
+		return JPEG_REASON_COLOURS;
+	if (!scan->width || !scan->height)
+		return JPEG_REASON_HEADER;
+	at += 6;
+	for (size_t i = 0; i < scan->components; i++, at += 3) {
+		header->component[i] = (struct component){at[0], at[1] >> 4, at[1] & 15, at[2]};
+		if (at[2] >= TABLES)
+			return JPEG_REASON_HEADER;
+	}
 	if (scan->components == 1) {
 		/* The blocks of a single component stand row after row, whatever its factors. */
 		scan->h = scan->v = 1;
@@ -101,31 +118,6 @@ static enum jpeg_reason check_sampling(struct header *header)
 	if (c[0].id == 'R' && c[1].id == 'G' && c[2].id == 'B')
 		return JPEG_REASON_COLOURS;
 	return JPEG_REASON_NONE;
-}
-
-static enum jpeg_reason read_frame(struct header *header, const uint8_t *at, size_t size)
-{
-	struct jpeg_scan *scan = header->scan;
-
-	if (scan->components || size < 6 || size != 6 + 3 * (size_t)at[5])
-		return JPEG_REASON_HEADER;
-	if (at[0] != 8)
-		return JPEG_REASON_PRECISION;
-	scan->height = (uint32_t)bytes_number(at + 1, 2, true);
-	scan->width = (uint32_t)bytes_number(at + 3, 2, true);
-	scan->components = at[5];
-	if (scan->components != 1 && scan->components != JPEG_COMPONENTS)
-		return JPEG_REASON_COLOURS;
-	if (!scan->width || !scan->height)
-		return JPEG_REASON_HEADER;
-	for (size_t i = 0; i < scan->components; i++) {
-		const uint8_t *c = at + 6 + 3 * i;
-
-		header->component[i] = (struct component){c[0], c[1] >> 4, c[1] & 15, c[2]};
-		if (c[2] >= TABLES)
-			return JPEG_REASON_HEADER;
-	}
-	return check_sampling(header);
 }
 
 /* The segment before the entropy-coded bytes. Tables have their final contents here. */

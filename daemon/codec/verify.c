@@ -132,27 +132,6 @@ static uint64_t digest(const struct subject *s)
 	return sum;
 }
 
-/* Chooses the largest window that the budget allows, at a random place in the tile. False if the
- * budget does not allow a single pixel. */
-static bool choose_window(struct subject *s)
-{
-	struct tiles *tiles = s->tiles;
-	const struct tile *tile = &s->tile;
-	struct window *w = &s->window;
-
-	for (uint32_t side = WINDOW_MAX; side; side /= 2) {
-		w->width = MIN(side, tile->width);
-		w->height = MIN(side, tile->height);
-		if (reference_cost(tiles->chain, &tiles->tiling.image, w->width, w->height) >
-		    (double)tiles->job->verify_taps)
-			continue;
-		w->x0 = tile->x0 + random_below(tiles, tile->width - w->width + 1);
-		w->y0 = tile->y0 + random_below(tiles, tile->height - w->height + 1);
-		return true;
-	}
-	return false;
-}
-
 static enum error compare_run(struct subject *s)
 {
 	s->difference = (struct difference){0};
@@ -209,19 +188,34 @@ bool verify_chosen(struct tiles *tiles)
 	return share > 0 && random_below(tiles, UINT32_MAX) < share * UINT32_MAX;
 }
 
+/* Compares all of a tile, or the largest window that the budget allows, at a random place in it;
+ * nothing if the budget does not allow a single pixel. */
 static void compare_with_reference(struct tiles *tiles, uint32_t i)
 {
 	const bool all = tiles->job->verify;
+	uint32_t side = WINDOW_MAX;
 	uint64_t begun;
 	struct subject s;
+	struct window *w = &s.window;
 	enum error e;
 
 	if (tiles->chain->variant == VARIANT_REFERENCE || (!all && !verify_chosen(tiles)))
 		return;
 	begun = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	subject_init(&s, tiles, i);
-	if (!all && !choose_window(&s))
+	for (; !all && side; side /= 2) {
+		w->width = MIN(side, s.tile.width);
+		w->height = MIN(side, s.tile.height);
+		if (reference_cost(tiles->chain, &tiles->tiling.image, w->width, w->height) <=
+		    (double)tiles->job->verify_taps)
+			break;
+	}
+	if (!side)
 		return;
+	if (!all) {
+		w->x0 = s.tile.x0 + random_below(tiles, s.tile.width - w->width + 1);
+		w->y0 = s.tile.y0 + random_below(tiles, s.tile.height - w->height + 1);
+	}
 	e = compare_runs(&s);
 	if (e)
 		log_warning("job %" PRIu64 ": cannot verify tile %u: %s", tiles->job->job, i,

@@ -31,21 +31,6 @@ struct taps {
 	const struct image *blocks;
 };
 
-static struct taps taps_of(const struct operation *op, const struct scale *scale)
-{
-	struct taps t = {.radius_x = (int)op->radius_x, .radius_y = (int)op->radius_y};
-
-	if (op->kind == OPERATION_PIXELATE) {
-		t.blocks = scale->image;
-	} else if (op->kind == OPERATION_MATRIX) {
-		t.matrix = op->coefficients;
-	} else {
-		t.row = op->coefficients;
-		t.column = op->coefficients + 2 * op->radius_x + 1;
-	}
-	return t;
-}
-
 /* `from` and `to` are laid out like the samples of `in` and `out`. magnitudes: weights are replaced
  * by their magnitudes. */
 static bool correlate_matrix(const struct taps *t, bool magnitudes, const struct canvas *in,
@@ -141,18 +126,6 @@ static int block_start(int i, int n, int side)
 	return i - (i % n + n) % n % side;
 }
 
-static void mean_block(const struct canvas *in, const double *from, int x, int y, int width,
-                       int height, double *mean)
-{
-	for (uint32_t b = 0; b < in->bands; b++)
-		mean[b] = 0;
-	for (int j = 0; j < height; j++)
-		for (size_t k = 0; k < (size_t)width * in->bands; k++)
-			mean[k % in->bands] += from[canvas_index(in, x, y + j) + k];
-	for (uint32_t b = 0; b < in->bands; b++)
-		mean[b] /= (double)width * height;
-}
-
 /* Each block is computed where its first row and column meet `out`. */
 static void correlate_blocks(const struct taps *t, const struct canvas *in, const double *from,
                              const struct canvas *out, double *to)
@@ -173,10 +146,17 @@ static void correlate_blocks(const struct taps *t, const struct canvas *in, cons
 			const int at_x = block_start(x, (int)t->blocks->width, width);
 			double *pixel = to + i * bands;
 
-			if (i && at_x < x)
+			if (i && at_x < x) {
 				memcpy(pixel, pixel - bands, bands * sizeof *to);
-			else
-				mean_block(in, from, at_x, at_y, width, height, pixel);
+				continue;
+			}
+			for (size_t b = 0; b < bands; b++)
+				pixel[b] = 0;
+			for (int row = at_y; row < at_y + height; row++)
+				for (size_t k = 0; k < (size_t)width * bands; k++)
+					pixel[k % bands] += from[canvas_index(in, at_x, row) + k];
+			for (size_t b = 0; b < bands; b++)
+				pixel[b] /= (double)width * height;
 		}
 	}
 }
@@ -347,18 +327,31 @@ static void unpremultiply(const struct scale *scale, struct canvas *out, const d
 	}
 }
 
-static bool alpha_weighted_linear(const struct operation *op, const struct taps *taps,
-                                  const struct scale *scale, const struct canvas *in,
-                                  struct canvas *out)
+static bool linear(const struct operation *op, const struct scale *scale, const struct canvas *in,
+                   struct canvas *out)
 {
+	struct taps taps = {.radius_x = (int)op->radius_x, .radius_y = (int)op->radius_y};
 	struct canvas product;
-	double *terms = malloc(canvas_samples(out) * sizeof *terms);
-	bool done = premultiply(in, &product) && terms && correlate_both(taps, &product, out) &&
-	            allow_lattice(op, scale, false, &product, out);
+	double *terms;
+	bool done;
 
+	if (op->kind == OPERATION_PIXELATE) {
+		taps.blocks = scale->image;
+	} else if (op->kind == OPERATION_MATRIX) {
+		taps.matrix = op->coefficients;
+	} else {
+		taps.row = op->coefficients;
+		taps.column = op->coefficients + 2 * op->radius_x + 1;
+	}
+	if (!scale->alpha_weighted)
+		return correlate_both(&taps, in, out) && allow_lattice(op, scale, true, in, out) &&
+		       allow_float(op, scale, FLOAT_TOLERANCE, in, out);
+	terms = malloc(canvas_samples(out) * sizeof *terms);
+	done = premultiply(in, &product) && terms && correlate_both(&taps, &product, out) &&
+	       allow_lattice(op, scale, false, &product, out);
 	for (size_t k = 0; done && k < canvas_samples(&product); k++)
 		product.value[k] = fabs(product.value[k]);
-	done = done && correlate(taps, true, &product, product.value, out, terms);
+	done = done && correlate(&taps, true, &product, product.value, out, terms);
 	if (done)
 		unpremultiply(scale, out, terms);
 	free(terms);
@@ -366,56 +359,13 @@ static bool alpha_weighted_linear(const struct operation *op, const struct taps 
 	return done;
 }
 
-static bool linear(const struct operation *op, const struct scale *scale, const struct canvas *in,
-                   struct canvas *out)
-{
-	const struct taps taps = taps_of(op, scale);
-
-	if (scale->alpha_weighted)
-		return alpha_weighted_linear(op, &taps, scale, in, out);
-	return correlate_both(&taps, in, out) && allow_lattice(op, scale, true, in, out) &&
-	       allow_float(op, scale, FLOAT_TOLERANCE, in, out);
-}
-
-/* The direction of a gradient whose error is `off`. If the error exceeds its length, the slack is
- * half of the circle: any direction. */
-static void turn(const struct scale *scale, double gx, double gy, double off, double *value,
-                 double *slack)
-{
-	double length = hypot(gx, gy);
-	double angle = atan2(gy + 0.0, gx + 0.0); /* no negative zeros: (0, 0) is 0 */
-	double arc = off <= 0 ? 0 : off < length ? asin(off / length) : M_PI;
-	double circle = scale->integers ? scale->full : 2 * M_PI;
-
-	*value = angle / (2 * M_PI) * circle + (scale->integers ? scale->full / 2 : 0);
-	*slack = arc / (2 * M_PI) * circle + (scale->whole ? 0 : FLOAT_TOLERANCE * circle / 2);
-}
-
-/* Combines x and y gradients into the output. x holds the x gradient and its slack, and receives
- * the result. */
-static void join_gradient(const struct operation *op, const struct scale *scale, struct canvas *x,
-                          const struct canvas *y)
-{
-	for (size_t k = 0; k < canvas_samples(x); k++) {
-		double gx = x->value[k], gy = y->value[k];
-
-		if (op->output == GRADIENT_DIRECTION) {
-			turn(scale, gx, gy, hypot(x->slack[k], y->slack[k]), &x->value[k],
-			     &x->slack[k]);
-		} else if (op->output == GRADIENT_Y) {
-			x->value[k] = gy;
-			x->slack[k] = y->slack[k];
-		} else if (op->output == GRADIENT_MAGNITUDE) {
-			x->value[k] = sqrt(gx * gx + gy * gy);
-			x->slack[k] = sqrt(x->slack[k] * x->slack[k] + y->slack[k] * y->slack[k]);
-		}
-	}
-}
-
+/* If the error exceeds a gradient's length, it may have any direction: the slack is half of the
+ * circle. */
 static bool gradient(const struct operation *op, const struct scale *scale, const struct canvas *in,
                      struct canvas *out)
 {
-	bool direction = op->output == GRADIENT_DIRECTION;
+	const bool direction = op->output == GRADIENT_DIRECTION;
+	const double circle = scale->integers ? scale->full : 2 * M_PI;
 	double across[9], down[9];
 	struct taps tx = {.radius_x = 1, .radius_y = 1, .matrix = across, .sparse = true}, ty = tx;
 	struct canvas y;
@@ -431,8 +381,28 @@ static bool gradient(const struct operation *op, const struct scale *scale, cons
 	done = canvas_init(&y, &out->at, out->bands) && correlate_both(&tx, in, out) &&
 	       correlate_both(&ty, in, &y) &&
 	       (!direction || allow_float(op, scale, FLOAT_NOISE, in, out));
-	if (done)
-		join_gradient(op, scale, out, &y);
+	for (size_t k = 0; done && k < canvas_samples(out); k++) {
+		const double gx = out->value[k], gy = y.value[k];
+
+		if (direction) {
+			const double length = hypot(gx, gy), off = hypot(out->slack[k], y.slack[k]);
+			const double arc = off <= 0 ? 0 : off < length ? asin(off / length) : M_PI;
+			/* no negative zeros: (0, 0) is 0 */
+			const double angle = atan2(gy + 0.0, gx + 0.0);
+
+			out->value[k] =
+			    angle / (2 * M_PI) * circle + (scale->integers ? scale->full / 2 : 0);
+			out->slack[k] = arc / (2 * M_PI) * circle +
+			                (scale->whole ? 0 : FLOAT_TOLERANCE * circle / 2);
+		} else if (op->output == GRADIENT_Y) {
+			out->value[k] = gy;
+			out->slack[k] = y.slack[k];
+		} else if (op->output == GRADIENT_MAGNITUDE) {
+			out->value[k] = sqrt(gx * gx + gy * gy);
+			out->slack[k] =
+			    sqrt(out->slack[k] * out->slack[k] + y.slack[k] * y.slack[k]);
+		}
+	}
 	canvas_fini(&y);
 	return done && (direction || allow_float(op, scale, FLOAT_TOLERANCE, in, out));
 }
@@ -586,37 +556,29 @@ static double table_at(const double *table, uint32_t entries, double place)
 	return table[i] * ((double)i + 1 - at) + table[i + 1] * (at - (double)i);
 }
 
-/* The largest difference between results from place - off to place + off and the one at place:
- * those at both ends and of the entries between. */
-static double table_slack(const double *table, uint32_t entries, double place, double off)
-{
-	const double value = table_at(table, entries, place);
-	const double first = fmax(ceil(place - off), 0), last = fmin(place + off, entries - 1.0);
-	double slack = fmax(fabs(table_at(table, entries, place - off) - value),
-	                    fabs(table_at(table, entries, place + off) - value));
-
-	for (double i = first; i <= last; i++)
-		slack = fmax(slack, fabs(table[(size_t)i] - value));
-	return slack;
-}
-
-/* Floats know their place in the table to a few roundings. */
+/* Floats know their place in the table to a few roundings. The slack is the largest difference from
+ * the results at both ends of the places in question, and from the entries between. */
 static struct sample lut(const struct operation *op, const struct scale *scale, uint32_t band,
                          const struct sample *in)
 {
 	const uint32_t last = op->tables - 1;
 	const double *table = op->coefficients + (size_t)(band < last ? band : last) * op->entries;
 	const double places = (op->entries - 1) / scale->full, place = in->value * places;
-	double off = in->slack * places;
+	const double value = table_at(table, op->entries, place);
+	double off = in->slack * places, end, slack;
 
 	if (isnan(place))
 		return (struct sample){NAN, SLACK_UNLIMITED};
 	if (!scale->whole)
 		off += 4 * FLT_EPSILON * fmin(fabs(place), op->entries);
-	return (struct sample){scale->full * table_at(table, op->entries, place),
-	                       scale->full *
-	                           (table_slack(table, op->entries, place, fmin(off, op->entries)) +
-	                            (scale->whole ? 0 : FLOAT_TOLERANCE))};
+	off = fmin(off, op->entries);
+	end = fmin(place + off, op->entries - 1.0);
+	slack = fmax(fabs(table_at(table, op->entries, place - off) - value),
+	             fabs(table_at(table, op->entries, place + off) - value));
+	for (double i = fmax(ceil(place - off), 0); i <= end; i++)
+		slack = fmax(slack, fabs(table[(size_t)i] - value));
+	return (struct sample){scale->full * value,
+	                       scale->full * (slack + (scale->whole ? 0 : FLOAT_TOLERANCE))};
 }
 
 /* Operations on samples alone. Bytes as they were read have their results kept, because there are
@@ -655,38 +617,6 @@ static bool each_sample(const struct operation *op, const struct scale *scale,
 	return kept || !keeps;
 }
 
-/* One pixel: a single colour counts as three, alpha is the fourth, and opaque if it is missing. */
-static void mix_pixel(const struct operation *op, const struct scale *scale, uint32_t bands,
-                      const double *in, const double *in_slack, double *out, double *slack)
-{
-	const uint32_t colours = bands - scale->image->alpha;
-	double v[BANDS_MAX], off[BANDS_MAX];
-
-	for (uint32_t j = 0; j < BANDS_MAX; j++) {
-		const uint32_t colour = colours == 1 ? 0 : j;
-		const uint32_t from = j < 3 ? colour : scale->image->alpha ? colours : j;
-
-		v[j] = from < bands ? in[from] : j == 3 ? scale->full : 0;
-		off[j] = from < bands ? in_slack[from] : 0;
-	}
-	for (uint32_t b = 0; b < bands; b++) {
-		const double *c =
-		    op->coefficients + (size_t)(b < colours ? b : BANDS_MAX - 1) * (BANDS_MAX + 1);
-		double magnitudes = fabs(c[BANDS_MAX]) * scale->full;
-
-		out[b] = c[BANDS_MAX] * scale->full;
-		slack[b] = 0;
-		for (int j = 0; j < BANDS_MAX; j++) {
-			out[b] += c[j] * v[j];
-			slack[b] += fabs(c[j]) * off[j];
-			magnitudes += fabs(c[j] * v[j]);
-		}
-		slack[b] += (scale->whole ? 0 : FLOAT_TOLERANCE) * magnitudes;
-		if (!(magnitudes <= FLT_MAX))
-			out[b] = NAN;
-	}
-}
-
 /* Reads a plane of all the image, which is repeated beyond it, or of its middle. */
 static bool edges(const struct operation *op, const struct scale *scale, const struct canvas *in,
                   struct canvas *out)
@@ -709,17 +639,42 @@ static bool edges(const struct operation *op, const struct scale *scale, const s
 	return true;
 }
 
-/* Takes all bands. */
+/* Takes all bands. A single colour counts as three, alpha is the fourth, and opaque if it is
+ * missing. */
 static bool mix(const struct operation *op, const struct scale *scale, const struct canvas *in,
                 struct canvas *out)
 {
-	for (size_t i = 0; i < canvas_samples(out); i += out->bands) {
-		const int x = out->at.x + (int)(i / out->bands % out->at.width);
-		const int y = out->at.y + (int)(i / out->bands / out->at.width);
-		const size_t from = canvas_index(in, x, y);
+	const uint32_t bands = out->bands, colours = bands - scale->image->alpha;
 
-		mix_pixel(op, scale, out->bands, in->value + from, in->slack + from, out->value + i,
-		          out->slack + i);
+	for (size_t i = 0; i < canvas_samples(out); i += bands) {
+		const int x = out->at.x + (int)(i / bands % out->at.width);
+		const int y = out->at.y + (int)(i / bands / out->at.width);
+		const size_t first = canvas_index(in, x, y);
+		double v[BANDS_MAX], off[BANDS_MAX];
+
+		for (uint32_t j = 0; j < BANDS_MAX; j++) {
+			const uint32_t colour = colours == 1 ? 0 : j;
+			const uint32_t from = j < 3 ? colour : scale->image->alpha ? colours : j;
+
+			v[j] = from < bands ? in->value[first + from] : j == 3 ? scale->full : 0;
+			off[j] = from < bands ? in->slack[first + from] : 0;
+		}
+		for (uint32_t b = 0; b < bands; b++) {
+			const double *c =
+			    op->coefficients +
+			    (size_t)(b < colours ? b : BANDS_MAX - 1) * (BANDS_MAX + 1);
+			double value = c[BANDS_MAX] * scale->full, slack = 0;
+			double magnitudes = fabs(c[BANDS_MAX]) * scale->full;
+
+			for (int j = 0; j < BANDS_MAX; j++) {
+				value += c[j] * v[j];
+				slack += fabs(c[j]) * off[j];
+				magnitudes += fabs(c[j] * v[j]);
+			}
+			slack += (scale->whole ? 0 : FLOAT_TOLERANCE) * magnitudes;
+			out->value[i + b] = magnitudes <= FLT_MAX ? value : NAN;
+			out->slack[i + b] = slack;
+		}
 	}
 	return true;
 }
@@ -837,50 +792,11 @@ static void count_value(struct ranks *h, unsigned value, int more)
 	}
 }
 
-static unsigned find_rank(const struct ranks *h, uint32_t rank)
-{
-	const uint16_t *level = h->count;
-	unsigned value = 0;
-
-	for (unsigned i = 0, size = 16; i < h->levels; i++, size *= 16) {
-		for (value *= 16; level[value] <= rank; value++)
-			rank -= level[value];
-		level += size;
-	}
-	return value;
-}
-
-/* Sorts by one byte after the other, from the last on; skips those that are all alike. */
-static const struct keyed *sort_keys(struct ranks *h, size_t samples)
-{
-	struct keyed *from = h->keyed[0], *to = h->keyed[1];
-
-	for (unsigned shift = 0; shift < 64; shift += 8) {
-		uint32_t place[256] = {0}, before = 0;
-
-		for (size_t k = 0; k < samples; k++)
-			place[from[k].key >> shift & 255]++;
-		if (place[from->key >> shift & 255] == samples)
-			continue;
-		for (int i = 0; i < 256; i++) {
-			const uint32_t count = place[i];
-
-			place[i] = before;
-			before += count;
-		}
-		for (size_t k = 0; k < samples; k++)
-			to[place[from[k].key >> shift & 255]++] = from[k];
-		from = to;
-		to = h->keyed[from == h->keyed[0]];
-	}
-	return from;
-}
-
 /* Numbers samples: integers of the image's type are numbers already. */
 static void number_samples(struct ranks *h, const struct scale *scale, size_t samples)
 {
 	bool integers = scale->whole;
-	const struct keyed *sorted;
+	struct keyed *from = h->keyed[0], *to = h->keyed[1];
 
 	for (size_t k = 0; integers && k < samples; k++) {
 		integers = h->value[k] >= 0 && h->value[k] <= scale->full;
@@ -901,10 +817,28 @@ static void number_samples(struct ranks *h, const struct scale *scale, size_t sa
 		h->keyed[0][k] =
 		    (struct keyed){isnan(h->value[k]) ? UINT64_MAX : bits, (uint32_t)k};
 	}
-	sorted = sort_keys(h, samples);
+	/* Sorts by one byte after the other, from the last on; skips those that are all alike. */
+	for (unsigned shift = 0; shift < 64; shift += 8) {
+		uint32_t place[256] = {0}, before = 0;
+
+		for (size_t k = 0; k < samples; k++)
+			place[from[k].key >> shift & 255]++;
+		if (place[from->key >> shift & 255] == samples)
+			continue;
+		for (int i = 0; i < 256; i++) {
+			const uint32_t count = place[i];
+
+			place[i] = before;
+			before += count;
+		}
+		for (size_t k = 0; k < samples; k++)
+			to[place[from[k].key >> shift & 255]++] = from[k];
+		from = to;
+		to = h->keyed[from == h->keyed[0]];
+	}
 	for (size_t k = 0; k < samples; k++) {
-		h->number[sorted[k].place] = (uint16_t)k;
-		h->by_number[k] = h->value[sorted[k].place];
+		h->number[from[k].place] = (uint16_t)k;
+		h->by_number[k] = h->value[from[k].place];
 	}
 }
 
@@ -930,7 +864,9 @@ static void rank_part(const struct operation *op, const struct scale *scale, str
 
 		memset(h->count, 0, h->nodes * sizeof *h->count);
 		for (int x = -2 * r; x < width; x++) {
-			unsigned found;
+			const uint16_t *level = h->count;
+			uint32_t rank = op->rank;
+			unsigned found = 0;
 
 			for (int j = 0; j <= 2 * r; j++) {
 				const uint16_t *at = h->number + (y + j) * pitch + r;
@@ -942,7 +878,12 @@ static void rank_part(const struct operation *op, const struct scale *scale, str
 			}
 			if (x < 0)
 				continue;
-			found = find_rank(h, op->rank);
+			/* Down the tree to the number of this rank. */
+			for (unsigned i = 0, size = 16; i < h->levels; i++, size *= 16) {
+				for (found *= 16; level[found] <= rank; found++)
+					rank -= level[found];
+				level += size;
+			}
 			to[(size_t)x * out->bands] = h->sorted ? h->by_number[found] : found;
 		}
 	}

@@ -138,30 +138,22 @@ static double alpha_weighted_slack(double full, const struct sums *sums, size_t 
 	       (terms / sum - 1) * FLOAT_TOLERANCE * (sums->peak[k] + fabs(value));
 }
 
-/* The canvas in planes. NULL without memory. */
-static double *to_planes(const struct canvas *c, const double *plane[BANDS_MAX])
-{
-	const size_t size = (size_t)c->at.width * c->at.height;
-	double *planes = malloc(size * c->bands * sizeof *planes);
-
-	for (uint32_t b = 0; planes && b < c->bands; b++) {
-		plane[b] = planes + b * size;
-		for (size_t k = 0; k < size; k++)
-			planes[b * size + k] = c->value[k * c->bands + b];
-	}
-	return planes;
-}
-
 bool bilateral_apply(const struct operation *op, const struct scale *scale, const struct canvas *in,
                      struct canvas *out)
 {
 	const uint32_t colours = in->bands - scale->alpha_weighted;
 	const int r = (int)op->radius_x;
+	const size_t size = (size_t)in->at.width * in->at.height;
 	const double *plane[BANDS_MAX];
-	double *planes = to_planes(in, plane);
+	double *planes = malloc(size * in->bands * sizeof *planes);
 	struct sums *sums = malloc(sizeof *sums);
 	size_t to = 0;
 
+	for (uint32_t b = 0; planes && b < in->bands; b++) {
+		plane[b] = planes + b * size;
+		for (size_t k = 0; k < size; k++)
+			planes[b * size + k] = in->value[k * in->bands + b];
+	}
 	for (size_t i = 0, count; planes && sums && to < canvas_samples(out); i += count) {
 		const size_t width = out->at.width, left = width - i % width;
 		const int x = out->at.x + (int)(i % width), y = out->at.y + (int)(i / width);

@@ -112,36 +112,11 @@ static enum fate is_peak(const struct slope *s, ptrdiff_t width, double share)
 	              : is_peak_among(s, s - width - 1, s + width + 1, share, false);
 }
 
-/* True if a length or one beside it is none: a float may be anything. */
-static bool is_unknown(const struct slope *s, ptrdiff_t width)
-{
-	for (ptrdiff_t j = -width; j <= width; j += width)
-		for (ptrdiff_t i = -1; i <= 1; i++)
-			if (isnan(s[j + i].length))
-				return true;
-	return false;
-}
-
-static void decide(const struct operation *op, double full, const struct slope *s, ptrdiff_t width,
-                   double *value, double *slack)
-{
-	const double low = op->low * full, high = op->high * full;
-	const enum fate some = both(is_peak(s, width, 1), is_above(s->length, low, s->off, false));
-	const enum fate sure = is_above(s->length, high, s->off, false);
-	const bool is_open = some == PERHAPS || (some && sure == PERHAPS);
-
-	*value = 0;
-	if (is_peak(s, width, 0) && s->length > low)
-		*value = s->length > high ? full : full / 2;
-	*slack = is_open ? full : 0;
-	if (is_unknown(s, width))
-		*value = NAN;
-}
-
 bool canny_apply(const struct operation *op, const struct scale *scale, const struct canvas *in,
                  struct canvas *out)
 {
 	const size_t width = out->at.width + 2, height = out->at.height + 2;
+	const double low = op->low * scale->full, high = op->high * scale->full;
 	struct slope *slopes = malloc(width * height * sizeof *slopes);
 
 	if (!slopes)
@@ -153,9 +128,20 @@ bool canny_apply(const struct operation *op, const struct scale *scale, const st
 	for (size_t i = 0; i < canvas_samples(out); i++) {
 		const size_t pixel = i / out->bands, x = pixel % out->at.width + 1,
 		             y = pixel / out->at.width + 1;
+		const struct slope *s = &slopes[y * width + x];
+		const enum fate some =
+		    both(is_peak(s, (ptrdiff_t)width, 1), is_above(s->length, low, s->off, false));
+		const enum fate sure = is_above(s->length, high, s->off, false);
+		const bool is_open = some == PERHAPS || (some && sure == PERHAPS);
 
-		decide(op, scale->full, &slopes[y * width + x], (ptrdiff_t)width, &out->value[i],
-		       &out->slack[i]);
+		out->value[i] = 0;
+		if (is_peak(s, (ptrdiff_t)width, 0) && s->length > low)
+			out->value[i] = s->length > high ? scale->full : scale->full / 2;
+		out->slack[i] = is_open ? scale->full : 0;
+		/* If a length or one beside it is none, a float may be anything. */
+		for (size_t k = 0; k < 9; k++)
+			if (isnan(slopes[(y + k / 3 - 1) * width + x + k % 3 - 1].length))
+				out->value[i] = NAN;
 	}
 	free(slopes);
 	return true;

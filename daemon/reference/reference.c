@@ -156,25 +156,6 @@ static void copy_bands(const struct region *at, uint32_t which, const struct can
 		}
 }
 
-/* Adds the offset, except to an alpha that weights other bands and to colours without alpha; then
- * rounds. */
-static void finish(const struct progress *p, const struct operation *op, bool alpha_weighted,
-                   struct canvas *c)
-{
-	double offset = op->offset + (op->signed_output ? pixel_type_midpoint(p->image->type) : 0);
-	double slack = p->scale.whole ? 0 : FLOAT_TOLERANCE * fabs(offset);
-	uint32_t colours = c->bands - alpha_weighted;
-
-	for (size_t i = 0; (offset != 0 || slack > 0) && i < canvas_samples(c); i += c->bands)
-		for (uint32_t b = 0; b < colours; b++) {
-			if (!(alpha_weighted && c->value[i + colours] <= 0))
-				c->value[i + b] += offset;
-			c->slack[i + b] += slack;
-		}
-	if (!p->ycc)
-		round_samples(p->image->type, c->value, c->slack, canvas_samples(c));
-}
-
 /* The part of a region that is inside the image. */
 static struct region inside(const struct region *a, const struct image *image)
 {
@@ -239,18 +220,23 @@ static bool load(struct progress *p, const struct window *w, const void *pixels,
 	return true;
 }
 
-/* Filters the bands that a call changes, and keeps the others, on the part `made` of `out`. */
+/* Filters the bands that a call changes, and keeps the others, on the part `made` of `out`. Adds
+ * the offset, except to an alpha that weights other bands and to colours without alpha; then
+ * rounds. */
 static bool filter_bands(const struct progress *p, const struct filter_call *call,
                          const struct operation *op, const struct region *made, struct canvas *out)
 {
 	const bool keeps_alpha = op->by_band && !op->makes_alpha && p->image->alpha;
+	const double offset =
+	    op->offset + (op->signed_output ? pixel_type_midpoint(p->image->type) : 0);
+	const double slack = p->scale.whole ? 0 : FLOAT_TOLERANCE * fabs(offset);
 	uint32_t all = (1u << p->image->bands) - 1;
 	uint32_t bands = channels_changed(p->image, call, op->smoothing || op->makes_alpha) &
 	                 (keeps_alpha ? all >> 1 : all);
 	struct scale scale = p->scale;
-	uint32_t seen = bands;
+	uint32_t seen = bands, colours;
 	const bool whole = bands == all && !memcmp(made, &out->at, sizeof *made);
-	struct canvas from = {0}, to = {0};
+	struct canvas from = {0}, part = {0}, *to = whole ? out : &part;
 	bool done = true;
 
 	if (bands != all)
@@ -272,35 +258,23 @@ static bool filter_bands(const struct progress *p, const struct filter_call *cal
 		if (done)
 			copy_bands(&from.at, seen, &p->canvas, all, &from, seen);
 	}
-	done = done && (whole || canvas_init(&to, made, (uint32_t)__builtin_popcount(seen))) &&
-	       operations_apply(op, &scale, seen == all ? &p->canvas : &from, whole ? out : &to);
-	if (done)
-		finish(p, op, scale.alpha_weighted, whole ? out : &to);
+	done = done && (whole || canvas_init(to, made, (uint32_t)__builtin_popcount(seen))) &&
+	       operations_apply(op, &scale, seen == all ? &p->canvas : &from, to);
+	colours = to->bands - scale.alpha_weighted;
+	for (size_t i = 0; done && (offset != 0 || slack > 0) && i < canvas_samples(to);
+	     i += to->bands)
+		for (uint32_t b = 0; b < colours; b++) {
+			if (!(scale.alpha_weighted && to->value[i + colours] <= 0))
+				to->value[i + b] += offset;
+			to->slack[i + b] += slack;
+		}
+	if (done && !p->ycc)
+		round_samples(p->image->type, to->value, to->slack, canvas_samples(to));
 	if (done && !whole)
-		copy_bands(made, bands, &to, seen, out, all);
+		copy_bands(made, bands, to, seen, out, all);
 	canvas_fini(&from);
-	canvas_fini(&to);
+	canvas_fini(&part);
 	return done;
-}
-
-/* Marks directions as circular; if more filters follow, enlarges the slack near the ends of the
- * range instead. */
-static void note_direction(struct progress *p, const struct filter_call *call, bool last,
-                           struct canvas *c)
-{
-	uint32_t bands = channels_changed(p->image, call, false);
-	bool whole = p->image->type != PIXEL_F32;
-	double max = whole ? p->scale.full : M_PI, min = whole ? 0 : -M_PI;
-
-	if (last && !p->ycc) {
-		p->circular = bands;
-		return;
-	}
-	/* Within its slack of one end of the range, it may be at the other end. */
-	for (size_t i = 0; i < canvas_samples(c); i++)
-		if (bands >> i % c->bands & 1 &&
-		    (c->value[i] - c->slack[i] < min || c->value[i] + c->slack[i] > max))
-			c->slack[i] = max - min;
 }
 
 static enum error apply(struct progress *p, uint32_t i)
@@ -309,9 +283,12 @@ static enum error apply(struct progress *p, uint32_t i)
 	const bool in_ycc = p->image->bands - p->image->alpha == 3 &&
 	                    (call->channels == CHANNELS_LUMA || call->channels == CHANNELS_CHROMA);
 	const bool open = p->chain->border == BORDER_WRAP || p->chain->border == BORDER_CROP;
+	const bool whole = p->image->type != PIXEL_F32;
+	const double max = whole ? p->scale.full : M_PI, min = whole ? 0 : -M_PI;
 	struct region at = p->canvas.at, made;
 	struct operation op;
 	struct canvas out;
+	uint32_t bands;
 	enum error e;
 
 	if (in_ycc && !p->ycc) {
@@ -331,8 +308,17 @@ static enum error apply(struct progress *p, uint32_t i)
 	made = open ? at : inside(&at, p->image);
 	if (!canvas_init(&out, &at, p->image->bands) || !filter_bands(p, call, &op, &made, &out))
 		e = ERR_MEMORY;
-	if (!e && op.kind == OPERATION_GRADIENT && op.output == GRADIENT_DIRECTION)
-		note_direction(p, call, i + 1 == p->chain->count, &out);
+	if (!e && op.kind == OPERATION_GRADIENT && op.output == GRADIENT_DIRECTION) {
+		bands = channels_changed(p->image, call, false);
+		if (i + 1 == p->chain->count && !p->ycc)
+			p->circular = bands;
+		/* Within its slack of one end of the range, it may be at the other end: more
+		 * filters may follow, so the slack says that. */
+		for (size_t k = 0; !p->circular && k < canvas_samples(&out); k++)
+			if (bands >> k % out.bands & 1 && (out.value[k] - out.slack[k] < min ||
+			                                   out.value[k] + out.slack[k] > max))
+				out.slack[k] = max - min;
+	}
 	if (!e)
 		extend(p, &made, &out);
 	canvas_fini(&p->canvas);
@@ -398,25 +384,6 @@ static void blend(struct progress *p, const void *pixels, size_t pitch)
 	}
 }
 
-static bool store(const struct progress *p, struct reference *r)
-{
-	size_t count = canvas_samples(&p->canvas);
-
-	r->bands = p->image->bands;
-	r->type = p->image->type;
-	r->circular = p->circular;
-	r->pixels = malloc(count * pixel_type_size(p->image->type));
-	r->slack = malloc(count * sizeof *r->slack);
-	if (!r->pixels || !r->slack) {
-		reference_fini(r);
-		return false;
-	}
-	rows_store(r->pixels, p->canvas.value, p->image->type, count);
-	for (size_t i = 0; i < count; i++)
-		r->slack[i] = (float)(p->canvas.slack[i] * (1 + 1e-6)); /* rounded up */
-	return true;
-}
-
 /* padded: the halo lies around the window, also outside the image. */
 static enum error run(const struct chain *chain, const struct image *image,
                       const struct window *window, const void *pixels, size_t pitch, bool padded,
@@ -424,6 +391,7 @@ static enum error run(const struct chain *chain, const struct image *image,
 {
 	struct progress p = {.chain = chain, .image = image};
 	struct problem problem;
+	size_t count = 0;
 	enum error e = chain_border_pixel(chain, image, p.border_pixel, &problem);
 
 	*r = (struct reference){.window = *window};
@@ -437,8 +405,20 @@ static enum error run(const struct chain *chain, const struct image *image,
 	if (!e) {
 		leave_ycc(&p);
 		blend(&p, pixels, pitch);
-		e = store(&p, r) ? ERR_OK : ERR_MEMORY;
+		count = canvas_samples(&p.canvas);
+		r->bands = image->bands;
+		r->type = image->type;
+		r->circular = p.circular;
+		r->pixels = malloc(count * pixel_type_size(image->type));
+		r->slack = malloc(count * sizeof *r->slack);
+		e = r->pixels && r->slack ? ERR_OK : ERR_MEMORY;
 	}
+	if (!e)
+		rows_store(r->pixels, p.canvas.value, image->type, count);
+	for (size_t i = 0; !e && i < count; i++)
+		r->slack[i] = (float)(p.canvas.slack[i] * (1 + 1e-6)); /* rounded up */
+	if (e)
+		reference_fini(r);
 	canvas_fini(&p.canvas);
 	return e;
 }

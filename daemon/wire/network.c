@@ -59,14 +59,6 @@ bool network_valid(const char *text)
 	return networks_add(&none, text);
 }
 
-static bool equal_bits(const unsigned char *a, const unsigned char *b, unsigned bits)
-{
-	unsigned char rest = (unsigned char)(0xff00 >> bits % 8);
-
-	return !memcmp(a, b, bits / 8) &&
-	       (bits % 8 == 0 || (a[bits / 8] & rest) == (b[bits / 8] & rest));
-}
-
 bool networks_have(const struct networks *networks, const struct sockaddr *address)
 {
 	unsigned char own[16];
@@ -81,8 +73,13 @@ bool networks_have(const struct networks *networks, const struct sockaddr *addre
 	} else {
 		return false;
 	}
-	for (uint32_t i = 0; i < networks->count; i++)
-		if (equal_bits(own, networks->network[i].address, networks->network[i].bits))
+	for (uint32_t i = 0; i < networks->count; i++) {
+		const unsigned char *other = networks->network[i].address;
+		const uint32_t bits = networks->network[i].bits, whole = bits / 8;
+
+		if (!memcmp(own, other, whole) &&
+		    (bits % 8 == 0 || !((own[whole] ^ other[whole]) >> (8 - bits % 8))))
 			return true;
+	}
 	return false;
 }

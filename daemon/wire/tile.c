@@ -190,12 +190,16 @@ static double largest_sigma(struct tiling t, const struct chain *chain, const st
 	return fits / 10.0;
 }
 
-/* Sets the rows of a tile, at least 1: about a sixteenth of the image, so that stages overlap; at
- * least enough to be worth a launch and to keep the halo below half of the work; at most
- * samples_max; at most what fits SLOTS_MIN times. One row may still exceed samples_max. */
-static void tiling_choose_rows(struct tiling *t, uint64_t samples_max)
+/* Cuts the result into strips of at least 1 row: about a sixteenth of the image, so that stages
+ * overlap; at least enough to be worth a launch and to keep the halo below half of the work; at
+ * most samples_max; at most what fits SLOTS_MIN times. One row may still exceed samples_max. Where
+ * strips that have a halo each would be hardly more than halo, or do not fit, they share one. */
+static void tiling_set_strips(struct tiling *t, uint64_t samples_max)
 {
-	uint64_t row = (uint64_t)t->width * t->image.bands;
+	const uint64_t wanted = MIN(t->height, 2 * (uint64_t)t->halo_y);
+	const uint64_t row = (uint64_t)t->width * t->image.bands;
+	uint64_t shared =
+	    MIN(shared_rows(t) / SLOTS_MIN, t->out_arena / t->planes / SLOTS_MIN / t->out_pitch);
 	uint64_t rows = MAX(t->height / TILES_WANTED, SAMPLES_WANTED / row);
 
 	rows = align_up(MAX(MIN(rows, samples_max / row), 1), 8);
@@ -203,17 +207,6 @@ static void tiling_choose_rows(struct tiling *t, uint64_t samples_max)
 	tiling_set_rows(t, (uint32_t)MIN(rows, t->height));
 	while (t->rows > 1 && slots_that_fit(t) < SLOTS_MIN)
 		tiling_set_rows(t, t->rows > 8 ? (t->rows - 1) / 8 * 8 : t->rows - 1);
-}
-
-/* Cuts the result into strips, which share a halo if with one each they would not fit, or be hardly
- * more than halo. */
-static void tiling_set_strips(struct tiling *t, uint64_t samples_max)
-{
-	const uint64_t wanted = MIN(t->height, 2 * (uint64_t)t->halo_y);
-	uint64_t shared =
-	    MIN(shared_rows(t) / SLOTS_MIN, t->out_arena / t->planes / SLOTS_MIN / t->out_pitch);
-
-	tiling_choose_rows(t, samples_max);
 	shared = MIN(shared, MAX(wanted, t->rows));
 	shared -= shared > 8 ? shared % 8 : 0; /* so that kernels' blocks are the same */
 	if (shared && (slots_that_fit(t) < SLOTS_MIN || t->rows < wanted))
@@ -332,13 +325,15 @@ void tiling_tile(const struct tiling *t, uint32_t i, uint64_t job, uint32_t aren
 }
 
 /* True if rows [-above, height + above) of `span` bytes, starting `before` bytes ahead of `origin`,
- * lie within an arena. No sum overflows: offsets are below 2^62 and rows below 2^21. */
+ * are aligned and lie within an arena. No sum overflows: offsets are below 2^62 and rows below
+ * 2^21. */
 static bool rows_inside(uint64_t origin, uint64_t above, uint64_t height, uint64_t before,
                         uint64_t span, uint32_t pitch, uint64_t arena)
 {
 	uint64_t ahead = above * pitch + before;
 
-	return origin < UINT64_C(1) << 62 && pitch >= span && origin >= ahead &&
+	return origin % ROW_ALIGNMENT == 0 && pitch % ROW_ALIGNMENT == 0 &&
+	       origin < UINT64_C(1) << 62 && pitch >= span && origin >= ahead &&
 	       origin - before + (height + above - 1) * pitch + span <= arena;
 }
 
@@ -390,52 +385,31 @@ static bool bytes_inside(uint64_t at, uint64_t size, uint64_t arena)
 	return at % ROW_ALIGNMENT == 0 && size <= arena && at <= arena - size;
 }
 
-/* The pixels or the scan that a tile reads. */
-static bool input_inside(const struct tile *tile, const struct image *image,
-                         const struct chain *chain, uint64_t arena)
-{
-	uint64_t pixel = image_pixel_size(image), row = tile->width * pixel;
-	uint32_t halo_x, halo_y;
-
-	if (tile->form & TILE_DECODE)
-		return tile->in_size && bytes_inside(tile->in, tile->in_size, arena);
-	chain_halo(chain, &halo_x, &halo_y);
-	return tile->in % ROW_ALIGNMENT == 0 && tile->in_pitch % ROW_ALIGNMENT == 0 &&
-	       rows_inside(tile->in, halo_y, tile->height, halo_x * pixel, row + 2 * halo_x * pixel,
-	                   tile->in_pitch, arena);
-}
-
-/* The place of its result. */
-static bool output_inside(const struct tile *tile, const struct image *image, uint64_t arena)
-{
-	uint64_t row = tile->width * image_pixel_size(image);
-
-	if (tile->form & TILE_ENCODE)
-		return tile->out_size && bytes_inside(tile->out, tile->out_size, arena);
-	return tile->out % ROW_ALIGNMENT == 0 && tile->out_pitch % ROW_ALIGNMENT == 0 &&
-	       rows_inside(tile->out, 0, tile->height, 0, row, tile->out_pitch, arena);
-}
-
-/* True if the tile is all of an image that a scan can have, and its jpeg_work within the arena. */
-static bool is_whole(const struct tile *tile, const struct image *image, const struct chain *chain,
-                     uint64_t arena)
-{
-	uint32_t x0, y0;
-
-	chain_crops(chain, &x0, &y0);
-	return image->type == PIXEL_U8 && (image->bands == 1 || image->bands == 3) &&
-	       !image->alpha && tile->index == 0 && tile->x0 == x0 && tile->y0 == y0 &&
-	       tile->width + UINT64_C(2) * x0 == image->width &&
-	       tile->height + UINT64_C(2) * y0 == image->height &&
-	       bytes_inside(tile->work, JPEG_WORK_SIZE, arena);
-}
-
 bool tile_valid(const struct tile *tile, const struct image *image, const struct chain *chain,
                 uint64_t in_arena, uint64_t out_arena)
 {
-	return tile->form < TILE_FORMS && tile->width >= 1 && tile->height >= 1 &&
-	       tile->width <= image->width && tile->height <= image->height &&
-	       tile->x0 <= image->width - tile->width && tile->y0 <= image->height - tile->height &&
-	       (tile->form == TILE_PIXELS || is_whole(tile, image, chain, in_arena)) &&
-	       input_inside(tile, image, chain, in_arena) && output_inside(tile, image, out_arena);
+	const uint64_t pixel = image_pixel_size(image), row = tile->width * pixel;
+	uint32_t x0, y0, halo_x, halo_y;
+
+	if (tile->form >= TILE_FORMS || tile->width < 1 || tile->height < 1 ||
+	    tile->width > image->width || tile->height > image->height ||
+	    tile->x0 > image->width - tile->width || tile->y0 > image->height - tile->height)
+		return false;
+	/* A tile in another form than pixels is all of an image that a scan can have. */
+	chain_crops(chain, &x0, &y0);
+	if (tile->form != TILE_PIXELS &&
+	    (image->type != PIXEL_U8 || (image->bands != 1 && image->bands != 3) || image->alpha ||
+	     tile->index != 0 || tile->x0 != x0 || tile->y0 != y0 ||
+	     tile->width + UINT64_C(2) * x0 != image->width ||
+	     tile->height + UINT64_C(2) * y0 != image->height ||
+	     !bytes_inside(tile->work, JPEG_WORK_SIZE, in_arena)))
+		return false;
+	chain_halo(chain, &halo_x, &halo_y);
+	return (tile->form & TILE_DECODE
+	            ? tile->in_size && bytes_inside(tile->in, tile->in_size, in_arena)
+	            : rows_inside(tile->in, halo_y, tile->height, halo_x * pixel,
+	                          row + 2 * halo_x * pixel, tile->in_pitch, in_arena)) &&
+	       (tile->form & TILE_ENCODE
+	            ? tile->out_size && bytes_inside(tile->out, tile->out_size, out_arena)
+	            : rows_inside(tile->out, 0, tile->height, 0, row, tile->out_pitch, out_arena));
 }

@@ -61,30 +61,6 @@ bool datagram_send(int socket, struct iovec *parts, size_t count, const int *fds
 	return sent >= 0;
 }
 
-/* Collects the descriptors of a message, MESSAGE_FDS_MAX at most; the alignment of the control data
- * leaves room for one more, which is closed. Returns how many arrived. */
-static size_t collect_fds(struct msghdr *header, int fds[MESSAGE_FDS_MAX])
-{
-	size_t count = 0;
-
-	for (struct cmsghdr *c = CMSG_FIRSTHDR(header); c; c = CMSG_NXTHDR(header, c)) {
-		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
-			continue;
-		for (size_t at = 0; at + sizeof(int) <= c->cmsg_len - CMSG_LEN(0);
-		     at += sizeof(int)) {
-			int fd;
-
-			memcpy(&fd, CMSG_DATA(c) + at, sizeof fd);
-			if (count < MESSAGE_FDS_MAX)
-				fds[count] = fd;
-			else
-				close(fd);
-			count++;
-		}
-	}
-	return count;
-}
-
 ssize_t datagram_receive(int socket, struct iovec *parts, size_t count, int fds[MESSAGE_FDS_MAX],
                          size_t *fd_count, int *flags)
 {
@@ -98,7 +74,25 @@ ssize_t datagram_receive(int socket, struct iovec *parts, size_t count, int fds[
 	do
 		size = recvmsg(socket, &header, MSG_CMSG_CLOEXEC);
 	while (size < 0 && errno == EINTR);
-	*fd_count = size < 0 ? 0 : collect_fds(&header, fds);
+	*fd_count = 0;
+	/* MESSAGE_FDS_MAX at most; the alignment of the control data leaves room for one more,
+	 * which is closed. */
+	for (struct cmsghdr *c = size < 0 ? NULL : CMSG_FIRSTHDR(&header); c;
+	     c = CMSG_NXTHDR(&header, c)) {
+		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+			continue;
+		for (size_t at = 0; at + sizeof(int) <= c->cmsg_len - CMSG_LEN(0);
+		     at += sizeof(int)) {
+			int fd;
+
+			memcpy(&fd, CMSG_DATA(c) + at, sizeof fd);
+			if (*fd_count < MESSAGE_FDS_MAX)
+				fds[*fd_count] = fd;
+			else
+				close(fd);
+			++*fd_count;
+		}
+	}
 	*flags = header.msg_flags;
 	return size;
 }

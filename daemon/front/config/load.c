@@ -150,23 +150,6 @@ static bool fits(const struct option_type *type, const char *text)
 	        g_regex_match_simple(type->pattern, text, G_REGEX_RAW | G_REGEX_DOLLAR_ENDONLY, 0));
 }
 
-/* Appends the items of a text, without surrounding spaces; skips empty items. */
-static bool parse_list(const char *text, const struct option_type *type, struct config_list *list)
-{
-	char **items = g_strsplit(text, ";", -1);
-	bool valid = true;
-
-	for (char **item = items; *item && valid; item++) {
-		if (!*g_strstrip(*item))
-			continue;
-		valid = list->count < CONFIG_LIST_MAX && fits(type, *item);
-		if (valid)
-			list->item[list->count++] = strdup(*item);
-	}
-	g_strfreev(items);
-	return valid;
-}
-
 static void option_clear(struct config *c, const struct option_row *row)
 {
 	void *place = (char *)c + row->offset;
@@ -179,15 +162,17 @@ static void option_clear(struct config *c, const struct option_row *row)
 	memset(place, 0, row->size);
 }
 
-/* Sets an option from text; appends to a list. If the value is invalid, logs where it stands and
- * what is expected; the option is then to be cleared. */
+/* Sets an option from text; appends to a list the items of the text, without surrounding spaces and
+ * empty items. If the value is invalid, logs where it stands and what is expected; the option is
+ * then to be cleared. */
 static bool option_set(struct config *c, const struct option_row *row, const char *text,
                        const char *where)
 {
 	const struct option_type *type = row->type;
 	const struct value_kind kind = kind_of(row);
 	void *place = (char *)c + row->offset;
-	char expected[256];
+	struct config_list *list = place;
+	char expected[256], **items;
 	double number = 0;
 	bool valid = false;
 
@@ -199,7 +184,16 @@ static bool option_set(struct config *c, const struct option_row *row, const cha
 		valid = fits(type, text);
 		break;
 	case KEEPS_LIST:
-		valid = parse_list(text, type, place);
+		items = g_strsplit(text, ";", -1);
+		valid = true;
+		for (char **item = items; *item && valid; item++) {
+			if (!*g_strstrip(*item))
+				continue;
+			valid = list->count < CONFIG_LIST_MAX && fits(type, *item);
+			if (valid)
+				list->item[list->count++] = strdup(*item);
+		}
+		g_strfreev(items);
 		break;
 	case KEEPS_INTEGER:
 		valid = value_read(&kind, text, &number);
@@ -349,22 +343,6 @@ static bool apply(struct reading *r, const struct option_row *row, const char *v
 	return valid;
 }
 
-/* Logs why getopt_long() rejected the last argument. */
-static void complain(int found, char **argv)
-{
-	const char *word = argv[optind - 1];
-
-	if (found == ':')
-		log_error("%s: a value must follow; --help lists the options", word);
-	else if (optopt >= FLAG_CONFIG)
-		log_error("%s: this flag takes no value; --help lists the options", word);
-	else if (optopt)
-		log_error("-%c: no such option; --help lists them", optopt);
-	else
-		log_error("%s: no such option, or a prefix of more than one; --help lists them",
-		          word);
-}
-
 static enum config_result read_flags(struct reading *r, int argc, char **argv)
 {
 	struct option all[OPTIONS + FLAGS + 1] = {0}, *last = all;
@@ -383,7 +361,20 @@ static enum config_result read_flags(struct reading *r, int argc, char **argv)
 	opterr = 0;
 	while ((flag = getopt_long(argc, argv, ":", all, NULL)) != -1) {
 		if (flag == '?' || flag == ':') {
-			complain(flag, argv);
+			const char *word = argv[optind - 1];
+
+			if (flag == ':')
+				log_error("%s: a value must follow; --help lists the options",
+				          word);
+			else if (optopt >= FLAG_CONFIG)
+				log_error("%s: this flag takes no value; --help lists the options",
+				          word);
+			else if (optopt)
+				log_error("-%c: no such option; --help lists them", optopt);
+			else
+				log_error("%s: no such option, or a prefix of more than one; "
+				          "--help lists them",
+				          word);
 			r->valid = false;
 		} else if (flag == FLAG_CONFIG) {
 			r->file = optarg;
@@ -427,33 +418,26 @@ static void read_variable(struct reading *r, const char *variable)
 	g_free(option);
 }
 
-static bool see_section(const struct textfile_entry *entry)
-{
-	char list[256] = "", section[64];
-
-	for (int i = 0; i < OPTIONS; i++) {
-		if (options[i].type)
-			continue;
-		if (!strcmp(options[i].name, entry->section))
-			return true;
-		snprintf(section, sizeof section, "[%s]", options[i].name);
-		list_add(list, sizeof list, section);
-	}
-	log_error("%s: [%s]: unknown section; expected one of %s", entry->where, entry->section,
-	          list);
-	return false;
-}
-
 static bool see_entry(void *context, const struct textfile_entry *entry)
 {
 	struct reading *r = context;
 	const struct option_row *row = entry->key ? option_find(entry->key) : NULL, *section = row;
+	char sections[256] = "", name[64];
 
-	if (!entry->key)
-		return see_section(entry);
+	for (int i = 0; !entry->key && i < OPTIONS; i++) {
+		if (options[i].type)
+			continue;
+		if (!strcmp(options[i].name, entry->section))
+			return true;
+		snprintf(name, sizeof name, "[%s]", options[i].name);
+		list_add(sections, sizeof sections, name);
+	}
 	while (section && section->type)
 		section--;
-	if (!row)
+	if (!entry->key)
+		log_error("%s: [%s]: unknown section; expected one of %s", entry->where,
+		          entry->section, sections);
+	else if (!row)
 		log_error("%s: %s=%s: no such option; convolved --help lists them", entry->where,
 		          entry->key, entry->value);
 	else if (strcmp(section->name, entry->section))

@@ -97,27 +97,26 @@ static bool first_time(struct reader *r, const char *key)
 	return false;
 }
 
-static bool read_section(struct reader *r, char *line)
+/* Reads a section or a key. */
+static bool read_line(struct reader *r, const char *line)
 {
-	size_t length = strlen(line);
-
-	if (length < 3 || line[length - 1] != ']' || strpbrk(line + 1, "[]") != line + length - 1) {
-		log_error("%s: %s: expected a section such as [limits]", r->where, line);
-		return false;
-	}
-	g_free(r->section);
-	r->section = g_strndup(line + 1, length - 2);
-	return first_time(r, NULL) &&
-	       r->see(r->context,
-	              &(struct textfile_entry){.where = r->where, .section = r->section});
-}
-
-static bool read_key(struct reader *r, const char *line)
-{
+	const size_t length = strlen(line);
 	GKeyFile *keys;
 	char *text, *value = NULL, **names = NULL;
 	bool valid = false;
 
+	if (*line == '[') {
+		if (length < 3 || strpbrk(line + 1, "[]") != line + length - 1 ||
+		    line[length - 1] != ']') {
+			log_error("%s: %s: expected a section such as [limits]", r->where, line);
+			return false;
+		}
+		g_free(r->section);
+		r->section = g_strndup(line + 1, length - 2);
+		return first_time(r, NULL) &&
+		       r->see(r->context,
+		              &(struct textfile_entry){.where = r->where, .section = r->section});
+	}
 	if (!r->section) {
 		log_error("%s: expected a [SECTION] above this line", r->where);
 		return false;
@@ -159,10 +158,8 @@ bool textfile_read_keys(const char *option, const char *path, bool is_private,
 		r.line++;
 		r.where = g_strdup_printf("%s:%u", path, r.line);
 		g_strstrip(line);
-		if (*line == '[')
-			valid &= read_section(&r, line);
-		else if (*line && *line != '#')
-			valid &= read_key(&r, line);
+		if (*line && *line != '#')
+			valid &= read_line(&r, line);
 		g_free(r.where);
 	}
 	g_hash_table_destroy(r.seen);
