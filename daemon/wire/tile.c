@@ -192,8 +192,8 @@ static double largest_sigma(struct tiling t, const struct chain *chain, const st
 
 /* Cuts the result into strips of at least 1 row: about a sixteenth of the image, so that stages
  * overlap; at least enough to be worth a launch and to keep the halo below half of the work; at
- * most samples_max; at most what fits SLOTS_MIN times. One row may still exceed samples_max. Where
- * strips that have a halo each would be hardly more than halo, or do not fit, they share one. */
+ * most samples_max; at most what fits SLOTS_MIN times. One row may still exceed samples_max. Strips
+ * share a halo if with one each they would be hardly more than halo, or not fit. */
 static void tiling_set_strips(struct tiling *t, uint64_t samples_max)
 {
 	const uint64_t wanted = MIN(t->height, 2 * (uint64_t)t->halo_y);
