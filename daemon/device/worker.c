@@ -35,7 +35,7 @@ enum {
 	WAIT_CHECK_MS = 500,    /* between checks of tiles that wait for a program */
 	FAILED_MAX = 3,         /* consecutive failed tiles, before the process is replaced */
 	STACK_BYTES = 32 << 20, /* maximum input of a stack, so that lanes overlap */
-	SMALL_SCAN = 512 * 512, /* pixels of a tile with scans, and lanes that such tiles occupy */
+	SMALL_SCAN = 512 * 512, /* pixels of a tile with scans, and lanes for such tiles */
 	LANES_SMALL = 2,
 	LOOK_NS_MIN = 10000,
 	LOOK_NS_MAX = 500000,
@@ -52,6 +52,7 @@ static const uint64_t ms = 1000000; /* nanoseconds */
 struct watched_lane {
 	struct lane *lane;
 	struct known_plan *plan; /* the plan of the tiles in flight; NULL: it is idle */
+	bool small;              /* true if they are small scans, is_small_scan() */
 	uint64_t started, look;  /* nanoseconds */
 	uint64_t rest_ms; /* when it releases buffers for JPEGs unless it is at work; 0: never */
 };
@@ -367,17 +368,32 @@ static enum error remove_tile(struct worker *w, struct queued_tile *tile)
 	return e;
 }
 
+/* True for a tile with scans whose launches take longer than their work: all that wait go together,
+ * and others gather while their lanes are at work. (256x256 JPEGs on an H100: 9500 to 13000 a
+ * second.) */
+static bool is_small_scan(const struct tile *tile)
+{
+	return tile->form && (uint64_t)tile->width * tile->height <= SMALL_SCAN;
+}
+
 /* The first tile that can start, with its plan up to date, or that has waited too long for a
  * program; NULL if there is none. A program that cannot be made is not waited for. */
 static struct queued_tile *next_tile(struct worker *w)
 {
 	const uint64_t now = now_ms();
 	struct queued_tile *tile = TAILQ_FIRST(&w->queue);
+	uint32_t small = 0;
 
+	for (uint32_t i = 0; i < w->lanes; i++)
+		small += w->lane[i].plan && w->lane[i].small;
 	for (; tile; tile = TAILQ_NEXT(tile, place)) {
-		const struct known_plan *known = plans_current(&w->plans, tile->message.plan);
-		struct plan *plan = known ? known->plan : NULL;
+		const struct known_plan *known;
+		struct plan *plan;
 
+		if (small >= LANES_SMALL && is_small_scan(&tile->message.tile))
+			continue;
+		known = plans_current(&w->plans, tile->message.plan);
+		plan = known ? known->plan : NULL;
 		tile->wait_ms = 0;
 		if (plan &&
 		    plan_resolve(plan, w->programs, tile->message.tile.form) == PROGRAM_PENDING)
@@ -407,13 +423,6 @@ static uint32_t count_idle(const struct worker *w)
 	for (uint32_t i = 0; i < w->lanes; i++)
 		count += !w->lane[i].plan;
 	return count;
-}
-
-/* True for a tile with scans whose launches take longer than their work: all that wait go together,
- * and others gather while lanes are at work. (256x256 JPEGs on an H100: 9500 to 13000 a second.) */
-static bool is_small_scan(const struct tile *tile)
-{
-	return tile->form && (uint64_t)tile->width * tile->height <= SMALL_SCAN;
 }
 
 /* Appends a tile to a stack, or answers it if the description of its scans is not valid. */
@@ -518,6 +527,7 @@ static enum error start_tile(struct worker *w, struct watched_lane *lane,
 		return e;
 	}
 	lane->plan = known;
+	lane->small = is_small_scan(tile);
 	known->uses++;
 	lane->started = now_ns();
 	lane->look = look_again(lane, lane->started);
@@ -539,8 +549,7 @@ static enum error start_tiles(struct worker *w)
 	struct message_tile tile;
 	enum error e = ERR_OK;
 
-	while (!e && (lane = idle_lane(w)) && (queued = next_tile(w)) &&
-	       (!is_small_scan(&queued->message.tile) || w->lanes - count_idle(w) < LANES_SMALL)) {
+	while (!e && (lane = idle_lane(w)) && (queued = next_tile(w))) {
 		tile = queued->message;
 		e = remove_tile(w, queued);
 		if (!e)

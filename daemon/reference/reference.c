@@ -569,7 +569,7 @@ static void add_sample(struct difference *d, const struct reference *r, double a
 	if (r->slack[i] < anything)
 		d->largest = fmax(d->largest, off);
 	d->beyond_1 += off > 1;
-	if (off <= r->slack[i] || d->mismatches++)
+	if (!(off > r->slack[i]) || d->mismatches++) /* a slack may be NaN, too */
 		return;
 	d->x = r->window.x0 + (uint32_t)(pixel % r->window.width);
 	d->y = r->window.y0 + (uint32_t)(pixel / r->window.width);

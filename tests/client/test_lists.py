@@ -199,16 +199,20 @@ def test_lists_resume_after_a_kill(server, store, tmp_path, place, number):
     client = start(asked.url, *arguments, stdin=subprocess.PIPE, cwd=tmp_path, variables=store.environment())
     client.stdin.write(names)
     client.stdin.close()
+
+    def made():
+        return found(tmp_path / "out") if place == "out" else {
+            name[2:]: result.body for name, result in list(store.buckets["into"].items())}
+
     assert held.wait(60)
+    poll(lambda: {f"{i}.ppm" for i in (0, 1, 3, 4, 5, 6, 7)} <= set(made()), 60, "the results so far")
     client.send_signal(number)
     assert client.wait(60) == -number
     going.set()
     before = len(asked.bodies)
     run(asked.url, *arguments, input=names, cwd=tmp_path, variables=store.environment())
     assert sorted(asked.bodies[before:]) == sorted(bodies[i] for i in (2, 8, 9, 10, 11))
-    made = found(tmp_path / "out") if place == "out" else {
-        name[2:]: result.body for name, result in store.buckets["into"].items()}
-    assert made == {f"{i}.ppm": body for i, body in enumerate(bodies)}
+    assert made() == {f"{i}.ppm": body for i, body in enumerate(bodies)}
 
 
 # Streams ------------------------------------------------------------------------------------------

@@ -2008,6 +2008,22 @@ static void test_reference_direction(void **state)
 	free(chain);
 }
 
+/* Where the reference is NaN a result may be anything, whatever the slack has come to. */
+static void test_reference_nan(void **state)
+{
+	float wanted = NAN, slack = NAN;
+	const struct reference r = {.window = {0, 0, 1, 1},
+	                            .bands = 1,
+	                            .type = PIXEL_F32,
+	                            .pixels = &wanted,
+	                            .slack = &slack};
+	struct difference d = {0};
+
+	(void)state;
+	difference_add(&d, &r, &(float){5}, sizeof(float));
+	assert_true(d.samples == 1 && d.mismatches == 0);
+}
+
 /* Which samples change, and what YCbCr is. */
 static void test_reference_channels(void **state)
 {
@@ -2250,6 +2266,7 @@ int main(void)
 	    cmocka_unit_test(test_reference_curves),
 	    cmocka_unit_test(test_reference_unsharp),
 	    cmocka_unit_test(test_reference_direction),
+	    cmocka_unit_test(test_reference_nan),
 	    cmocka_unit_test(test_formats),
 	    cmocka_unit_test(test_head),
 	    cmocka_unit_test(test_reference_channels),
