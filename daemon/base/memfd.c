@@ -37,8 +37,7 @@ bool memfd_seal(int fd)
 enum error memfd_sealed(const char *name, const void *data, size_t size, int *fd)
 {
 	*fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	if (*fd >= 0 && file_write(*fd, data, size, 0) &&
-	    !fcntl(*fd, F_ADD_SEALS, SEALS_FINAL | F_SEAL_SEAL))
+	if (*fd >= 0 && file_write(*fd, data, size, 0) && memfd_seal(*fd))
 		return ERR_OK;
 	if (*fd >= 0)
 		close(*fd);

@@ -121,6 +121,7 @@ TRY(make_directory, mkdir("directory", 0700))
 TRY(remove_file, unlink("there"))
 TRY(rename_file, rename("there", "elsewhere"))
 TRY(anonymous_file, memfd_create("more", 0))
+TRY(sealed_file, -(long)memfd_sealed("body", "x", 1, &(int){0}))
 TRY(inet_socket, socket(AF_INET, SOCK_STREAM, 0))
 TRY(netlink_socket, socket(AF_NETLINK, SOCK_RAW, 0))
 TRY(unix_socket, socket(AF_UNIX, SOCK_STREAM, 0))
@@ -263,6 +264,7 @@ static const struct row rows[] = {
     ROW(remove_file, EACCES, EACCES, EACCES),
     ROW(rename_file, EACCES, EACCES, EACCES),
     ROW(anonymous_file, EACCES, OK, OK),
+    ROW(sealed_file, EACCES, OK, OK),
     ROW(inet_socket, EACCES, EAFNOSUPPORT, EACCES),
     ROW(netlink_socket, EACCES, EAFNOSUPPORT, EACCES),
     ROW(unix_socket, EACCES, OK, EACCES),
