@@ -238,12 +238,13 @@ static enum error open_vips(struct decoder *d, struct problem *problem)
 	if (e)
 		return e;
 	d->decoded.any_order = vips_reader_turns(&d->vips);
-	d->decoded.held = vips_reader_held(&d->vips, &d->decoded);
 	e = check_pixels(d, problem);
 	if (!e)
 		e = vips_reader_check(&d->vips, problem);
-	if (!e)
-		e = check_held(d, problem);
+	if (e)
+		return e;
+	d->decoded.held = vips_reader_held(&d->vips, &d->decoded);
+	e = check_held(d, problem);
 	return e ? e : vips_reader_turn(&d->vips, &d->decoded, problem);
 }
 

@@ -12,14 +12,14 @@ enum error arena_map(struct arena *arena, int in_fd, uint64_t in_size, int in_pr
 {
 	*arena = (struct arena){.in_size = in_size, .out_size = out_size};
 	arena->in = mmap(NULL, in_size, in_protection, MAP_SHARED, in_fd, 0);
-	if (arena->in == MAP_FAILED)
-		return ERR_IO;
-	arena->out = mmap(NULL, out_size, out_protection, MAP_SHARED, out_fd, 0);
-	if (arena->out == MAP_FAILED) {
+	if (arena->in != MAP_FAILED) {
+		arena->out = mmap(NULL, out_size, out_protection, MAP_SHARED, out_fd, 0);
+		if (arena->out != MAP_FAILED)
+			return ERR_OK;
 		munmap(arena->in, in_size);
-		return ERR_IO;
 	}
-	return ERR_OK;
+	*arena = (struct arena){0};
+	return ERR_IO;
 }
 
 void arena_unmap(struct arena *arena)

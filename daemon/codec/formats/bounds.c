@@ -82,12 +82,13 @@ static bool add(struct walk *w, enum bound bound, uint64_t amount)
 
 /* TIFF, and EXIF, which is one ----------------------------------------------------------------- */
 
-static bool walk_directory(struct walk *w, const struct tiff *t, uint64_t offset, uint64_t *next);
+static bool walk_directory(struct walk *w, const struct tiff_file *t, uint64_t offset,
+                           uint64_t *next);
 
 /* Decoders read a value at any position in the file, even where it overlaps others. They ignore a
  * value longer than the file, except for the lists of strips and tiles: they read as much of these
  * as they need. */
-static bool walk_entry(struct walk *w, const struct tiff *t, const struct tiff_entry *e)
+static bool walk_entry(struct walk *w, const struct tiff_file *t, const struct tiff_entry *e)
 {
 	static const uint8_t sizes[] = {1, 1, 1, 2, 4, 8, 1, 1, 2, 4, 8, 4, 8, 4, 1, 1, 8, 8, 8};
 	uint64_t bytes, next;
@@ -110,7 +111,8 @@ static bool walk_entry(struct walk *w, const struct tiff *t, const struct tiff_e
 
 /* Sets *next to the offset of the directory that follows, 0 if none does. The limit on directories
  * bounds the recursion. */
-static bool walk_directory(struct walk *w, const struct tiff *t, uint64_t offset, uint64_t *next)
+static bool walk_directory(struct walk *w, const struct tiff_file *t, uint64_t offset,
+                           uint64_t *next)
 {
 	struct tiff_directory directory;
 	struct tiff_entry entry;
@@ -131,7 +133,7 @@ static bool walk_directory(struct walk *w, const struct tiff *t, uint64_t offset
 static bool walk_pages(struct walk *w)
 {
 	uint64_t page, mark = 0;
-	struct tiff t;
+	struct tiff_file t;
 
 	if (!tiff_open(&t, w->body, w->size, &page))
 		return true;
@@ -151,7 +153,7 @@ static bool walk_exif(struct walk *w, const uint8_t *at, size_t size)
 {
 	enum { TITLE = 6 };
 	const size_t skip = size >= TITLE && !memcmp(at, "Exif", 4) ? TITLE : 0;
-	struct tiff t;
+	struct tiff_file t;
 	uint64_t next;
 
 	if (!add(w, METADATA_BYTES, size))

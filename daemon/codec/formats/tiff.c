@@ -318,7 +318,7 @@ static uint8_t *find_extra(TIFF *file, uint8_t *at, size_t size)
 	struct tiff_directory directory;
 	struct tiff_entry e;
 	uint64_t first, place;
-	struct tiff tiff;
+	struct tiff_file tiff;
 	size_t width;
 
 	if (!tiff_open(&tiff, at, size, &first) ||

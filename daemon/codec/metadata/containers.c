@@ -91,19 +91,19 @@ bool jpeg_segment_next(const uint8_t **at, const uint8_t *end, struct jpeg_segme
 	return false;
 }
 
-bool tiff_open(struct tiff *t, const uint8_t *at, size_t size, uint64_t *first)
+bool tiff_open(struct tiff_file *t, const uint8_t *at, size_t size, uint64_t *first)
 {
 	bool big_endian = size && *at == 'M';
 	bool big = size >= 16 && bytes_number(at + 2, 2, big_endian) == 43;
 
 	if (size < 8 || (memcmp(at, "II", 2) && memcmp(at, "MM", 2)))
 		return false;
-	*t = (struct tiff){at, size, big_endian, big ? 8 : 4};
+	*t = (struct tiff_file){at, size, big_endian, big ? 8 : 4};
 	*first = bytes_number(at + t->number, t->number, big_endian);
 	return true;
 }
 
-bool tiff_directory_open(struct tiff_directory *d, const struct tiff *t, uint64_t offset)
+bool tiff_directory_open(struct tiff_directory *d, const struct tiff_file *t, uint64_t offset)
 {
 	const size_t head = t->number == 8 ? 8 : 2;
 
@@ -116,7 +116,7 @@ bool tiff_directory_open(struct tiff_directory *d, const struct tiff *t, uint64_
 
 bool tiff_entry_next(struct tiff_directory *d, struct tiff_entry *e)
 {
-	const struct tiff *t = d->tiff;
+	const struct tiff_file *t = d->tiff;
 	const size_t size = 4 + 2 * t->number;
 
 	if (!d->left || (size_t)(t->at + t->size - d->at) < size)
@@ -133,7 +133,7 @@ bool tiff_entry_next(struct tiff_directory *d, struct tiff_entry *e)
 
 uint64_t tiff_directory_end(const struct tiff_directory *d)
 {
-	const struct tiff *t = d->tiff;
+	const struct tiff_file *t = d->tiff;
 
 	return d->left || (size_t)(t->at + t->size - d->at) < t->number
 	           ? 0

@@ -70,7 +70,7 @@ struct jpeg_segment {
 bool jpeg_segment_next(const uint8_t **at, const uint8_t *end, struct jpeg_segment *segment);
 
 /* A TIFF (Adobe, TIFF 6.0), or a block of EXIF after its title. */
-struct tiff {
+struct tiff_file {
 	const uint8_t *at;
 	size_t size;
 	bool big_endian;
@@ -84,15 +84,15 @@ struct tiff_entry {
 };
 
 struct tiff_directory {
-	const struct tiff *tiff;
+	const struct tiff_file *tiff;
 	const uint8_t *at;
 	uint64_t left; /* entries */
 };
 
 /* Sets *first to the offset of the first directory. False: the header is no TIFF's. */
-bool tiff_open(struct tiff *tiff, const uint8_t *at, size_t size, uint64_t *first);
+bool tiff_open(struct tiff_file *tiff, const uint8_t *at, size_t size, uint64_t *first);
 /* False if the directory does not begin in the file. */
-bool tiff_directory_open(struct tiff_directory *directory, const struct tiff *tiff,
+bool tiff_directory_open(struct tiff_directory *directory, const struct tiff_file *tiff,
                          uint64_t offset);
 bool tiff_entry_next(struct tiff_directory *directory, struct tiff_entry *entry);
 /* After the last entry, the offset of the directory that follows; 0: none does. */

@@ -166,6 +166,8 @@ bool file_metadata_answer(struct file_metadata *a, const struct file_metadata *b
 	size_t size;
 
 	body = body ? body : &none;
+	/* These hold no more in any case. */
+	strip |= format == FORMAT_PNM || format == FORMAT_BMP || format == FORMAT_RAW;
 	*a = (struct file_metadata){
 	    .colours = body->colours,
 	    .resolution = body->resolution,
