@@ -22,11 +22,6 @@ static bool read_number(const char *text, const char *characters, double *number
 	return !*end && isfinite(*number);
 }
 
-bool value_number(const char *text, double *number)
-{
-	return read_number(text, "0123456789+-.eE", number);
-}
-
 const char *value_word(const char *words, size_t i, size_t *length)
 {
 	for (; i && *words; i--) {
@@ -65,7 +60,7 @@ bool value_read(const struct value_kind *kind, const char *text, double *value)
 		            (kind->type == VALUE_INTEGER || fmod(*value, 2) != 0);
 		break;
 	case VALUE_NUMBER:
-		is_number = value_number(text, value);
+		is_number = read_number(text, "0123456789+-.eE", value);
 		break;
 	}
 	return is_number && *value >= kind->min && *value <= kind->max;

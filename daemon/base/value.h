@@ -23,9 +23,6 @@ struct value_kind {
 	const char *unit;
 };
 
-/* Reads a whole text as a finite number. */
-bool value_number(const char *text, double *number) MUST_CHECK;
-
 /* Reads a text. On failure *value may be a number out of range. */
 bool value_read(const struct value_kind *kind, const char *text, double *value) MUST_CHECK;
 
