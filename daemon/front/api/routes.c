@@ -554,31 +554,25 @@ static void complete_headers(struct request *r)
 	origin_mark(r);
 }
 
-/* Counts what the client has to read of a file; if there is no room for it, the answer is that. */
-static void count_unread(struct request *r)
-{
-	struct problem problem;
-	enum error e;
-
-	if (r->answer.file < 0 || r->answer.status == 304)
-		return;
-	e = unread_begin(&r->unread, r->id, r->terms.client, r->answer.file_size, r->cut,
-	                 r->waiter.context, &problem);
-	if (!e)
-		return;
-	answer_fini(&r->answer);
-	answer_init(&r->answer);
-	answer_problem(&r->answer, e, &problem);
-	complete_headers(r);
-}
-
 const struct answer *routes_answer(struct request *r)
 {
 	const char *busy_status = r->head.text[HEAD_BUSY_STATUS];
+	struct problem problem;
+	enum error e = ERR_OK;
 
 	complete_headers(r);
 	representation_revalidate(&r->answer, r->head.text[HEAD_IF_NONE_MATCH]);
-	count_unread(r);
+	/* Counts what the client has to read of a file; if there is no room for it, the answer is
+	 * that. */
+	if (r->answer.file >= 0 && r->answer.status != 304)
+		e = unread_begin(&r->unread, r->id, r->terms.client, r->answer.file_size, r->cut,
+		                 r->waiter.context, &problem);
+	if (e) {
+		answer_fini(&r->answer);
+		answer_init(&r->answer);
+		answer_problem(&r->answer, e, &problem);
+		complete_headers(r);
+	}
 	request_drop_body(r);
 	outcome_answered(r);
 	/* A balancer that repeats requests may know only the status, and not 429; so a refusal

@@ -107,31 +107,25 @@ static bool see_entry(void *context, const struct textfile_entry *entry)
 	return valid;
 }
 
-static bool complete(const char *path)
+bool tokens_read(const struct config *c)
 {
-	bool valid = true;
+	char *path = textfile_secret(c->tokens, "tokens");
+	bool valid, parsed;
 
-	if (!next.count)
+	set_clear(&next);
+	if (!path)
+		return true;
+	parsed = textfile_read_keys("tokens", path, true, see_entry, NULL);
+	valid = parsed && next.count;
+	if (parsed && !next.count)
 		log_error("%s: no token in the file; each is a section, [NAME]", path);
-	for (unsigned i = 0; i < next.count; i++) {
+	for (unsigned i = 0; parsed && i < next.count; i++) {
 		if (*next.token[i].digest)
 			continue;
 		log_error("%s: [%s] has no valid token-sha256; convolved --hash-token prints one",
 		          path, next.token[i].name);
 		valid = false;
 	}
-	return valid && next.count;
-}
-
-bool tokens_read(const struct config *c)
-{
-	char *path = textfile_secret(c->tokens, "tokens");
-	bool valid;
-
-	set_clear(&next);
-	if (!path)
-		return true;
-	valid = textfile_read_keys("tokens", path, true, see_entry, NULL) && complete(path);
 	free(path);
 	if (!valid)
 		set_clear(&next);
