@@ -189,27 +189,6 @@ static void drop_posted(void)
 	due = count ? now_ms() + (count >= BATCH ? 0 : GATHER_MS) : 0;
 }
 
-/* Begins a request of the oldest spans, up to the end of the ring. */
-static void begin(void)
-{
-	bool failed;
-	char *body;
-
-	if (!posted)
-		posted = MIN(MIN(count, BATCH), SPANS_KEPT - oldest);
-	body = encode(&ring[oldest], posted);
-	failed = !body || curl_easy_setopt(transfer, CURLOPT_COPYPOSTFIELDS, body);
-	free(body);
-	if (failed) {
-		lost_spans += posted;
-		drop_posted();
-		return;
-	}
-	answered = 0;
-	*error = '\0';
-	under_way = !curl_multi_add_handle(multi, transfer);
-}
-
 static void finish(CURLcode result)
 {
 	uint64_t wait = (uint64_t)RETRY_MS << MIN(tries, 6);
@@ -248,9 +227,23 @@ static int work(void)
 	const uint64_t now = now_ms();
 	int running, left;
 	CURLMsg *ended;
+	char *body;
 
-	if (!under_way && count && (now >= due || (!posted && count >= BATCH)))
-		begin();
+	if (!under_way && count && (now >= due || (!posted && count >= BATCH))) {
+		/* The oldest spans, up to the end of the ring. */
+		if (!posted)
+			posted = MIN(MIN(count, BATCH), SPANS_KEPT - oldest);
+		body = encode(&ring[oldest], posted);
+		if (!body || curl_easy_setopt(transfer, CURLOPT_COPYPOSTFIELDS, body)) {
+			lost_spans += posted;
+			drop_posted();
+		} else {
+			answered = 0;
+			*error = '\0';
+			under_way = !curl_multi_add_handle(multi, transfer);
+		}
+		free(body);
+	}
 	if (!under_way)
 		return count ? (int)(due > now ? due - now : 0) : TIMEOUT_MS;
 	curl_multi_perform(multi, &running);

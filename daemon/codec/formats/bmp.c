@@ -275,14 +275,27 @@ static enum step next_step(const struct bmp *b, const uint8_t **at, struct run *
 	}
 }
 
-/* Rows count from the first in the file. Pixels that no run has are 0. */
-static enum error expand_runs(struct bmp *b, struct problem *problem)
+/* Pixels --------------------------------------------------------------------------------------- */
+
+/* Runs are expanded: rows count from the first in the file; pixels that no run has are 0. */
+static enum error find_rows(void *state, struct problem *problem)
 {
+	struct bmp *b = state;
+	const uint64_t there = (uint64_t)(b->end - b->pixels);
+	const uint64_t needed =
+	    (b->height - 1) * (uint64_t)b->row_size + ((uint64_t)b->width * b->bits + 7) / 8;
 	const uint8_t *at = b->pixels;
 	enum step step = LINE;
 	uint32_t x = 0, y = 0;
 	struct run run;
 
+	if (!has_runs(b))
+		return there >= needed
+		           ? ERR_OK
+		           : problem_set(problem, ERR_UNDECODABLE,
+		                         "the BMP decoder says: the file is truncated: it holds "
+		                         "%" PRIu64 " of the image's %" PRIu64 " bytes of pixels",
+		                         there, needed);
 	b->indices = calloc(b->height, b->width);
 	if (!b->indices)
 		return problem_set(problem, ERR_MEMORY, "no memory to decode");
@@ -302,26 +315,6 @@ static enum error expand_runs(struct bmp *b, struct problem *problem)
 		x = step == LINE ? 0 : run.dx < b->width - x ? x + run.dx : b->width;
 		y += step == LINE ? 1 : run.dy;
 	}
-	return ERR_OK;
-}
-
-/* Pixels --------------------------------------------------------------------------------------- */
-
-static enum error find_rows(void *state, struct problem *problem)
-{
-	struct bmp *b = state;
-	const uint64_t there = (uint64_t)(b->end - b->pixels);
-	const uint64_t needed =
-	    (b->height - 1) * (uint64_t)b->row_size + ((uint64_t)b->width * b->bits + 7) / 8;
-
-	if (has_runs(b))
-		return expand_runs(b, problem);
-	if (there < needed)
-		return problem_set(problem, ERR_UNDECODABLE,
-		                   "the BMP decoder says: the file is truncated: it holds %" PRIu64
-		                   " of the "
-		                   "image's %" PRIu64 " bytes of pixels",
-		                   there, needed);
 	return ERR_OK;
 }
 

@@ -225,38 +225,33 @@ static bool walk_text(struct walk *w, const struct png_chunk *c)
 	                        : add(w, TEXT_BYTES, c->size);
 }
 
-static bool walk_profile(struct walk *w, const struct png_chunk *c)
-{
-	const uint8_t *end = c->data + c->size, *deflated = bytes_text_end(c->data, end);
-
-	if (!add(w, TEXTS, 1))
-		return false;
-	return !deflated || deflated == end ||
-	       add_inflated(w, PROFILE_BYTES, deflated + 1, (size_t)(end - deflated - 1));
-}
-
 /* A decoder takes memory for a chunk of the length that it tells, and clears it, before it reads
  * it. Nobody reads what is cut off behind the pixels. */
 static bool walk_png(struct walk *w)
 {
-	const uint8_t *at = w->body + PNG_SIGNATURE, *end = w->body + w->size;
+	const uint8_t *at = w->body + PNG_SIGNATURE, *end = w->body + w->size, *deflated;
 	bool pixels = false, fits = true;
 	struct png_chunk c;
 
 	while (fits && png_chunk_next(&at, end, &c)) {
 		pixels |= png_chunk_is(&c, "IDAT");
 		w->cut = c.cut && !pixels;
-		if (w->cut)
+		if (w->cut) {
 			fits = false;
-		else if (png_chunk_is(&c, "eXIf"))
+		} else if (png_chunk_is(&c, "eXIf")) {
 			fits = walk_exif(w, c.data, c.size);
-		else if (png_chunk_is(&c, "iCCP"))
-			fits = walk_profile(w, &c);
-		else if (png_chunk_is(&c, "tEXt") || png_chunk_is(&c, "zTXt") ||
-		         png_chunk_is(&c, "iTXt"))
+		} else if (png_chunk_is(&c, "iCCP")) {
+			deflated = bytes_text_end(c.data, c.data + c.size);
+			fits = add(w, TEXTS, 1) &&
+			       (!deflated || deflated == c.data + c.size ||
+			        add_inflated(w, PROFILE_BYTES, deflated + 1,
+			                     (size_t)(c.data + c.size - deflated - 1)));
+		} else if (png_chunk_is(&c, "tEXt") || png_chunk_is(&c, "zTXt") ||
+		           png_chunk_is(&c, "iTXt")) {
 			fits = walk_text(w, &c);
-		else if (png_chunk_is(&c, "fcTL"))
+		} else if (png_chunk_is(&c, "fcTL")) {
 			fits = add(w, FRAMES, 1);
+		}
 	}
 	return fits;
 }

@@ -146,29 +146,23 @@ unsigned heif_count_pictures(const uint8_t *body, size_t size)
 	return pictures;
 }
 
-/* True if the property of a number, from 1, is the size (ispe). */
-static bool is_size(const struct box *properties, uint64_t number)
-{
-	const uint8_t *at = properties->at, *end = at + properties->size;
-	struct box box;
-
-	while (number && next_box(&at, end, &box))
-		if (!--number)
-			return box_is(&box, "ispe");
-	return false;
-}
-
-/* Moves the first size among some entries of ipma in front of them. */
+/* Moves the first size (ispe) among some entries of ipma in front of them. */
 static bool move_size(uint8_t *entries, size_t count, size_t size, const struct box *properties,
                       bool write)
 {
 	const uint64_t number_mask = size == 1 ? 0x7f : 0x7fff;
-	uint64_t entry = 0;
+	uint64_t entry = 0, number, left;
+	struct box box;
 	size_t i = 0;
 
 	for (; i < count; i++) {
+		const uint8_t *at = properties->at, *end = at + properties->size;
+
 		entry = bytes_number(entries + i * size, size, true);
-		if (is_size(properties, entry & number_mask))
+		number = entry & number_mask; /* of the property, from 1 */
+		for (left = number; left && next_box(&at, end, &box); left--)
+			continue;
+		if (number && !left && box_is(&box, "ispe"))
 			break;
 	}
 	if (i == count)

@@ -318,9 +318,11 @@ static void picture_free(void *data)
 	g_free(p);
 }
 
-static bool open_file(struct picture *p, const uint8_t *file, size_t size)
+/* Opens the file, and tells the image's size and samples. */
+static bool open_file(VipsImage *image, struct picture *p, const uint8_t *file, size_t size)
 {
 	struct heif_error error;
+	int bits;
 
 	p->context = heif_context_alloc();
 	if (!p->context)
@@ -329,13 +331,9 @@ static bool open_file(struct picture *p, const uint8_t *file, size_t size)
 	error = heif_context_read_from_memory_without_copy(p->context, file, size, NULL);
 	if (!error.code)
 		error = heif_context_get_primary_image_handle(p->context, &p->handle);
-	return !error.code || complain(error.message);
-}
-
-static bool describe(VipsImage *image, const struct picture *p)
-{
-	const int bits = heif_image_handle_get_luma_bits_per_pixel(p->handle);
-
+	if (error.code)
+		return complain(error.message);
+	bits = heif_image_handle_get_luma_bits_per_pixel(p->handle);
 	if (bits < 1 || bits > 16)
 		return complain("the samples have no number of bits");
 	vips_image_init_fields(
@@ -358,7 +356,7 @@ static enum error load(VipsImage **image, const struct part *part, struct proble
 	enum error e;
 
 	g_object_set_data_full(G_OBJECT(out), "picture", p, picture_free);
-	if (!open_file(p, part->body->at, part->body->size) || !describe(out, p) ||
+	if (!open_file(out, p, part->body->at, part->body->size) ||
 	    vips_image_pipelinev(out, VIPS_DEMAND_STYLE_THINSTRIP, NULL) ||
 	    vips_image_generate(out, NULL, generate, NULL, p, NULL))
 		e = vips_error_take(problem, ERR_UNDECODABLE, part->who);

@@ -140,25 +140,6 @@ static void skip_size(struct bits *b)
 		skip(b, 5);
 }
 
-/* PreviewHeader, perhaps in eighths. */
-static void skip_preview(struct bits *b)
-{
-	if (flag(b))
-		skip_sides(b, 0, 0, 5, 9);
-	else
-		skip_sides(b, 6, 8, 10, 12);
-}
-
-/* AnimationHeader: ticks a second as a fraction, how often it is shown, and whether it has time
- * codes. */
-static void skip_animation(struct bits *b)
-{
-	skip_choice(b, 0, 0, 10, 30);
-	skip_choice(b, 0, 0, 8, 10);
-	skip_choice(b, 0, 3, 16, 32);
-	skip(b, 1);
-}
-
 /* BitDepth */
 static void skip_depth(struct bits *b)
 {
@@ -266,11 +247,21 @@ static void read_metadata(struct bits *b, struct jxl_header *h)
 			bits(b, 3); /* orientation: the decoder turns the image */
 			if (flag(b))
 				skip_size(b);
-			if (flag(b))
-				skip_preview(b);
+			if (flag(b)) { /* PreviewHeader, perhaps in eighths */
+				if (flag(b))
+					skip_sides(b, 0, 0, 5, 9);
+				else
+					skip_sides(b, 6, 8, 10, 12);
+			}
 			h->animated = flag(b);
-			if (h->animated)
-				skip_animation(b);
+			/* AnimationHeader: ticks a second as a fraction, how often it is shown, and
+			 * whether it has time codes. */
+			if (h->animated) {
+				skip_choice(b, 0, 0, 10, 30);
+				skip_choice(b, 0, 0, 8, 10);
+				skip_choice(b, 0, 3, 16, 32);
+				skip(b, 1);
+			}
 		}
 		skip_depth(b);
 		flag(b);

@@ -44,40 +44,35 @@ static bool read_header(struct image *image, const struct png_chunk *c)
 	return image_valid(image) && image_size(image) <= PIXELS_MAX;
 }
 
-/* Chunks of the stream follow each other; the one after the last must be sound, too. */
-static void read_chunk(struct png_file *png, const struct png_chunk *c, bool follows)
-{
-	const bool data = png_chunk_is(c, "IDAT");
-	const bool other = !data && (png_chunk_is(c, "tRNS") || png_chunk_is(c, "acTL") ||
-	                             (*c->name < 'a' && !png_chunk_is(c, "IEND")));
-
-	if (data) {
-		png->plain &= !png->reading.pixels || follows;
-		png->stream = png->stream ? png->stream : c->name - 4;
-		png->stream_chunks++;
-		png->stream_size += c->size;
-		png->reading.pixels = true;
-	}
-	if (png_chunk_is(c, "acTL") && c->size >= 4 && !png->reading.pixels && !png->frames)
-		png->frames = (uint32_t)bytes_number(c->data, 4, true);
-	png->plain &= !other && ((!data && !follows) || (png->plain && png_chunk_is_sound(c)));
-	if (!data)
-		png_metadata_read(&png->reading, c);
-}
-
 static void read_file(struct png_file *png, const uint8_t *at, const uint8_t *end)
 {
-	bool data = false, ended = false;
+	bool data = false, ended = false, follows, other;
 	struct png_chunk c;
 
 	if (!png_chunk_next(&at, end, &c))
 		return;
 	png->plain = png_chunk_is_sound(&c) && read_header(&png->image, &c);
 	png->reading.colour = c.size == HEADER_SIZE && c.data[9] & 2;
+	/* Chunks of the stream follow each other; the one after the last must be sound, too. */
 	while (!ended && png_chunk_next(&at, end, &c)) {
-		read_chunk(png, &c, data);
-		ended = png_chunk_is(&c, "IEND");
+		follows = data;
 		data = png_chunk_is(&c, "IDAT");
+		ended = png_chunk_is(&c, "IEND");
+		other = !data && (png_chunk_is(&c, "tRNS") || png_chunk_is(&c, "acTL") ||
+		                  (*c.name < 'a' && !ended));
+		if (data) {
+			png->plain &= !png->reading.pixels || follows;
+			png->stream = png->stream ? png->stream : c.name - 4;
+			png->stream_chunks++;
+			png->stream_size += c.size;
+			png->reading.pixels = true;
+		}
+		if (png_chunk_is(&c, "acTL") && c.size >= 4 && !png->reading.pixels && !png->frames)
+			png->frames = (uint32_t)bytes_number(c.data, 4, true);
+		png->plain &=
+		    !other && ((!data && !follows) || (png->plain && png_chunk_is_sound(&c)));
+		if (!data)
+			png_metadata_read(&png->reading, &c);
 	}
 	png->plain &= png->stream && !data;
 }

@@ -91,24 +91,6 @@ static bool put_packed(struct encoding *e, size_t size, bool first, bool last)
 	return put_chunk(e, at - 4 - PNG_CHUNK_HEAD, "fdAT", size + 4);
 }
 
-static size_t pack_fast(struct encoding *e, const uint8_t *from, size_t size, uint8_t *to,
-                        bool last)
-{
-	struct isal_zstream *s = e->fast;
-
-	isal_deflate_stateless_init(s);
-	s->level = 2;
-	s->level_buf = e->fast_memory;
-	s->level_buf_size = ISAL_DEF_LVL2_DEFAULT;
-	s->flush = FULL_FLUSH;
-	s->end_of_stream = last;
-	s->next_in = (uint8_t *)(uintptr_t)from;
-	s->avail_in = (uint32_t)size;
-	s->next_out = to;
-	s->avail_out = (uint32_t)e->packed_size;
-	return isal_deflate_stateless(s) == COMP_OK && !s->avail_in ? s->total_out : 0;
-}
-
 /* Deflates bytes that need none before them, to packed_size at most. More of a stream may follow
  * them unless they are its last. 0: no memory, or no room. */
 static size_t pack(struct encoding *e, const struct way *way, const uint8_t *from, size_t size,
@@ -120,10 +102,23 @@ static size_t pack(struct encoding *e, const struct way *way, const uint8_t *fro
 	              .next_out = to,
 	              .avail_out = (uInt)e->packed_size};
 	struct libdeflate_compressor **c = &e->compressor[way->filtered];
+	struct isal_zstream *fast = e->fast;
 	int status;
 
-	if (way->fast)
-		return pack_fast(e, from, size, to, last);
+	if (way->fast) {
+		isal_deflate_stateless_init(fast);
+		fast->level = 2;
+		fast->level_buf = e->fast_memory;
+		fast->level_buf_size = ISAL_DEF_LVL2_DEFAULT;
+		fast->flush = FULL_FLUSH;
+		fast->end_of_stream = last;
+		fast->next_in = (uint8_t *)(uintptr_t)from;
+		fast->avail_in = (uint32_t)size;
+		fast->next_out = to;
+		fast->avail_out = (uint32_t)e->packed_size;
+		return isal_deflate_stateless(fast) == COMP_OK && !fast->avail_in ? fast->total_out
+		                                                                  : 0;
+	}
 	if (e->whole && way->strategy == Z_DEFAULT_STRATEGY) {
 		/* Drawings gain by a level more, and take hardly longer. */
 		const int more = !way->filtered && e->level && e->level < 9;
@@ -267,21 +262,6 @@ static struct way choose_way(struct encoding *e, uint32_t rows)
 	return ways[best];
 }
 
-static bool put_block(struct encoding *e, uint32_t rows, bool first, bool last)
-{
-	const size_t all = rows * (e->row + 1);
-	const struct way way = choose_way(e, rows);
-	uint8_t *to = e->filtered;
-	size_t size;
-
-	for (uint32_t y = 0; y < rows; y++)
-		to = filter_row(e, y, e->row, way.filtered, to);
-	memcpy(e->raw, e->raw + rows * e->row, e->row);
-	e->checksum = libdeflate_adler32(first ? 1 : e->checksum, e->filtered, all);
-	size = pack(e, &way, e->filtered, all, last);
-	return size && put_packed(e, size, first, last);
-}
-
 /* The more significant of two bytes comes first. */
 static void put_row(const struct encoding *e, uint8_t *to, const uint8_t *row)
 {
@@ -300,10 +280,16 @@ static bool put_page(struct encoding *e)
 {
 	const uint32_t height = e->image->height, top = e->page * height;
 	uint32_t rows;
+	size_t size;
 
 	memset(e->raw, 0, e->row);
 	for (uint32_t y = 0; y < height; y += rows) {
+		uint8_t *to = e->filtered;
+		struct way way;
+		bool last;
+
 		rows = MIN(height - y, e->rows);
+		last = y + rows == height;
 		for (uint32_t i = 0; i < rows; i++) {
 			const uint8_t *row = e->answer->row(e->answer->context, top + y + i);
 
@@ -311,7 +297,14 @@ static bool put_page(struct encoding *e)
 				return false;
 			put_row(e, e->raw + (1 + i) * e->row, row);
 		}
-		if (!put_block(e, rows, !y, y + rows == height))
+		way = choose_way(e, rows);
+		for (uint32_t i = 0; i < rows; i++)
+			to = filter_row(e, i, e->row, way.filtered, to);
+		memcpy(e->raw, e->raw + rows * e->row, e->row);
+		size = rows * (e->row + 1);
+		e->checksum = libdeflate_adler32(y ? e->checksum : 1, e->filtered, size);
+		size = pack(e, &way, e->filtered, size, last);
+		if (!size || !put_packed(e, size, !y, last))
 			return false;
 	}
 	return true;

@@ -282,13 +282,26 @@ static void put_sample(const struct pnm *p, uint8_t *to, uint32_t v)
 		memcpy(to, &scaled, sizeof scaled);
 }
 
-static enum error read_samples(struct pnm *p, struct problem *problem)
+/* The bytes of pixels, at least: a sample of a plain format takes a character or more. */
+static uint64_t least_size(const struct pnm *p)
 {
+	return (is_plain(p) ? (uint64_t)p->image.width * p->image.bands : p->row_size) *
+	       p->image.height;
+}
+
+static enum error find_rows(void *state, struct problem *problem)
+{
+	struct pnm *p = state;
+	const uint64_t there = (uint64_t)(p->end - p->raster), least = least_size(p);
 	const size_t size = pixel_type_size((enum pixel_type)p->image.type);
 	const uint64_t all = image_size(&p->image) / size;
 	struct text t = {p->raster, p->end}, before;
 	uint32_t sample;
 
+	if (there < least)
+		return truncated(problem, there, least, "bytes of pixels, or more");
+	if (!is_plain(p))
+		return ERR_OK;
 	p->samples = malloc(all * size);
 	if (!p->samples)
 		return problem_set(problem, ERR_MEMORY, "no memory to decode");
@@ -304,47 +317,13 @@ static enum error read_samples(struct pnm *p, struct problem *problem)
 	return ERR_OK;
 }
 
-/* The bytes of pixels, at least: a sample of a plain format takes a character or more. */
-static uint64_t least_size(const struct pnm *p)
-{
-	return (is_plain(p) ? (uint64_t)p->image.width * p->image.bands : p->row_size) *
-	       p->image.height;
-}
-
-static enum error find_rows(void *state, struct problem *problem)
-{
-	struct pnm *p = state;
-	const uint64_t there = (uint64_t)(p->end - p->raster), least = least_size(p);
-
-	if (there < least)
-		return truncated(problem, there, least, "bytes of pixels, or more");
-	return is_plain(p) ? read_samples(p, problem) : ERR_OK;
-}
-
-/* Counts the raw images in the file that are all there, but at least 1. */
-static uint32_t count_images(const struct pnm *p)
-{
-	struct pnm next = *p;
-	struct problem problem;
-	uint32_t count = 0;
-
-	while (!is_plain(&next) &&
-	       (size_t)(p->end - next.raster) / next.row_size >= next.image.height) {
-		const uint8_t *after = next.raster + next.row_size * next.image.height;
-
-		count++;
-		next = (struct pnm){.end = p->end};
-		if (read_header(&next, after, &problem))
-			break;
-	}
-	return count ? count : 1;
-}
-
 /* u8 up to a maximum of 255, u16 above it, f32 of PFM. */
 static enum error open_pnm(void *state, struct decoded *decoded, const struct body *body,
                            struct problem *problem)
 {
-	struct pnm *p = state;
+	struct pnm *p = state, next;
+	struct problem dropped;
+	uint32_t images = 0;
 	enum error e;
 
 	p->end = body->at + body->size;
@@ -353,7 +332,17 @@ static enum error open_pnm(void *state, struct decoded *decoded, const struct bo
 		return e;
 	decoded->whole = p->image;
 	decoded->cmyk = p->cmyk;
-	decoded->file_pages = count_images(p);
+	/* Counts the raw images in the file that are all there. */
+	next = *p;
+	while (!e && !is_plain(&next) &&
+	       (size_t)(p->end - next.raster) / next.row_size >= next.image.height) {
+		const uint8_t *after = next.raster + next.row_size * next.image.height;
+
+		images++;
+		next = (struct pnm){.end = p->end};
+		e = read_header(&next, after, &dropped);
+	}
+	decoded->file_pages = MAX(images, 1);
 	decoded->plain = decoded->any_order = true;
 	/* A truncated file is refused before anything is held. */
 	if (is_plain(p) && (uint64_t)(p->end - p->raster) >= least_size(p))

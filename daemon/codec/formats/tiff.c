@@ -234,14 +234,6 @@ static bool has_right_samples(const struct page *p, const struct space *s)
 	        (p->bits == 32) == (p->format == SAMPLEFORMAT_IEEEFP));
 }
 
-static bool has_right_alpha(const struct page *p)
-{
-	return !p->associated ||
-	       (p->associated == colours(p) && p->photometric != PHOTOMETRIC_MINISWHITE &&
-	        p->photometric != PHOTOMETRIC_PALETTE &&
-	        (is_uint(p, 8) || is_uint(p, 16) || p->format == SAMPLEFORMAT_IEEEFP));
-}
-
 /* True if libtiff converts the page, or libvips reads it as it is. */
 static bool is_laid_out_well(const struct page *p, bool single)
 {
@@ -296,7 +288,10 @@ static enum error check_page(const struct page *p, bool single, struct problem *
 		             ? ", other than cyan, magenta, yellow and black"
 		             : "",
 		         space.text);
-	else if (!has_right_alpha(p))
+	else if (p->associated &&
+	         (p->associated != colours(p) || p->photometric == PHOTOMETRIC_MINISWHITE ||
+	          p->photometric == PHOTOMETRIC_PALETTE ||
+	          !(is_uint(p, 8) || is_uint(p, 16) || p->format == SAMPLEFORMAT_IEEEFP)))
 		snprintf(what, sizeof what, "associated alpha (sample %u) in %u-bit %s of %s",
 		         p->associated, p->bits, samples_text(p->format), space.text);
 	else if (!is_laid_out_well(p, single))
@@ -352,40 +347,6 @@ static enum error hide_alpha(struct way *way, TIFF *file, struct page *p, const 
 	*value = EXTRASAMPLE_UNASSALPHA;
 	way->hidden = value;
 	return ERR_OK;
-}
-
-/* In the file, alpha by which colours are multiplied becomes alpha by which they are not. A file
- * that libtiff does not open is left to libvips, to say what is wrong. */
-static enum error choose_way(struct way *way, const struct part *part, struct problem *problem)
-{
-	TIFF *file = open_file(part->body->at, part->body->size);
-	enum error e = ERR_OK;
-	struct page first, next;
-
-	way->converts = false;
-	way->premultiplied = 0;
-	if (file && TIFFSetDirectory(file, part->page)) {
-		first = read_page(file);
-		e = check_page(&first, !part->all, problem);
-		way->converts = is_converted(&first, !part->all);
-		if (!e)
-			e = hide_alpha(way, file, &first, part, problem);
-		while (!e && part->all && TIFFReadDirectory(file)) {
-			next = read_page(file);
-			e = check_page(&next, false, problem);
-			if (!e &&
-			    (first.width != next.width || first.height != next.height ||
-			     first.samples != next.samples || first.associated != next.associated ||
-			     is_converted(&first, false) != is_converted(&next, false) ||
-			     is_grey(&first) != is_grey(&next)))
-				e = problem_set(problem, ERR_UNDECODABLE,
-				                "the TIFF's pages differ in kind");
-		}
-	}
-	if (file)
-		TIFFClose(file);
-	vips_error_clear();
-	return e;
 }
 
 /* Conversion to RGB -----------------------------------------------------------------------------*/
@@ -563,46 +524,66 @@ static enum error convert(VipsImage **image, const struct part *part, struct pro
 
 /* The reader ----------------------------------------------------------------------------------- */
 
+/* In the file, alpha by which colours are multiplied becomes alpha by which they are not. A file
+ * that libtiff does not open is left to libvips, to say what is wrong. */
 static enum error load(VipsImage **image, const struct part *part, struct problem *problem)
 {
+	TIFF *file = open_file(part->body->at, part->body->size);
 	struct way *way = part->state;
-	enum error e = choose_way(way, part, problem);
+	enum error e = ERR_OK;
+	struct page first, next;
 
+	way->converts = false;
+	way->premultiplied = 0;
+	if (file && TIFFSetDirectory(file, part->page)) {
+		first = read_page(file);
+		e = check_page(&first, !part->all, problem);
+		way->converts = is_converted(&first, !part->all);
+		if (!e)
+			e = hide_alpha(way, file, &first, part, problem);
+		while (!e && part->all && TIFFReadDirectory(file)) {
+			next = read_page(file);
+			e = check_page(&next, false, problem);
+			if (!e &&
+			    (first.width != next.width || first.height != next.height ||
+			     first.samples != next.samples || first.associated != next.associated ||
+			     is_converted(&first, false) != is_converted(&next, false) ||
+			     is_grey(&first) != is_grey(&next)))
+				e = problem_set(problem, ERR_UNDECODABLE,
+				                "the TIFF's pages differ in kind");
+		}
+	}
+	if (file)
+		TIFFClose(file);
+	vips_error_clear();
 	return e || !way->converts ? e : convert(image, part, problem);
 }
 
-/* libvips takes a float of alpha below 0.01 for 0, so floats are enlarged before, by a power of
- * two. */
-static bool divide(VipsImage **image, unsigned alpha)
+/* Divides colours by the alpha that libvips was not told of. It takes a float of alpha below 0.01
+ * for 0, so floats are enlarged before, by a power of two. */
+static enum error amend(VipsImage **image, const struct part *part, struct problem *problem)
 {
+	const int alpha = ((struct way *)part->state)->premultiplied;
 	VipsImage *in = *image, *step[4] = {NULL};
 	const bool floats = in->BandFmt == VIPS_FORMAT_FLOAT;
 	const double full = in->BandFmt == VIPS_FORMAT_UCHAR ? 255 : floats ? 1 << 24 : 65535;
-	const bool done =
+	bool done;
+
+	if (!alpha)
+		return ERR_OK;
+	done =
 	    !(floats ? vips_linear1(in, &step[0], full, 0, NULL) : vips_copy(in, &step[0], NULL)) &&
-	    !vips_unpremultiply(step[0], &step[1], "max_alpha", full, "alpha_band", (int)alpha,
-	                        NULL) &&
+	    !vips_unpremultiply(step[0], &step[1], "max_alpha", full, "alpha_band", alpha, NULL) &&
 	    !(floats ? vips_linear1(step[1], &step[2], 1 / full, 0, NULL)
 	             : vips_rint(step[1], &step[2], NULL)) &&
 	    !vips_cast(step[2], &step[3], in->BandFmt, NULL);
-
 	if (done) {
 		*image = step[3];
 		step[3] = in;
 	}
 	for (int i = 0; i < 4; i++)
 		g_clear_object(&step[i]);
-	return done;
-}
-
-/* Divides colours by the alpha that libvips was not told of. */
-static enum error amend(VipsImage **image, const struct part *part, struct problem *problem)
-{
-	const unsigned alpha = ((struct way *)part->state)->premultiplied;
-
-	return !alpha || divide(image, alpha)
-	           ? ERR_OK
-	           : vips_error_take(problem, ERR_UNDECODABLE, part->who);
+	return done ? ERR_OK : vips_error_take(problem, ERR_UNDECODABLE, part->who);
 }
 
 const struct reader tiff_reader = {

@@ -213,35 +213,28 @@ static bool add(WebPMux *mux, const char *name, const struct file_part *part)
 	return !part->at || WebPMuxSetChunk(mux, name, &chunk, 1) == WEBP_MUX_OK;
 }
 
-static enum error write_file(const struct answer *answer, const WebPMemoryWriter *coded,
-                             struct problem *problem)
-{
-	const struct file_metadata *m = answer->metadata;
-	const WebPData picture = {coded->mem, coded->size};
-	WebPMux *mux = WebPMuxCreate(&picture, 0);
-	WebPData whole = {NULL, 0};
-	enum error e = ERR_OK;
-
-	if (!mux || !add(mux, "EXIF", &m->block) || !add(mux, "ICCP", &m->profile) ||
-	    !add(mux, "XMP ", &m->xmp) || WebPMuxAssemble(mux, &whole) != WEBP_MUX_OK)
-		e = no_memory(problem);
-	else if (!file_write(answer->file, whole.bytes, whole.size, 0))
-		e = problem_set(problem, ERR_IO, "cannot write the answer");
-	WebPDataClear(&whole);
-	WebPMuxDelete(mux);
-	return e;
-}
-
 /* The whole image is held, in 4 bytes a pixel and what libwebp needs. */
 static enum error write_webp(const struct answer *answer, struct problem *problem)
 {
+	const struct file_metadata *m = answer->metadata;
+	WebPData picture, whole = {NULL, 0};
 	WebPMemoryWriter coded;
+	WebPMux *mux = NULL;
 	enum error e;
 
 	WebPMemoryWriterInit(&coded);
 	e = encode(answer, &coded, problem);
-	if (!e)
-		e = write_file(answer, &coded, problem);
+	if (!e) {
+		picture = (WebPData){coded.mem, coded.size};
+		mux = WebPMuxCreate(&picture, 0);
+		if (!mux || !add(mux, "EXIF", &m->block) || !add(mux, "ICCP", &m->profile) ||
+		    !add(mux, "XMP ", &m->xmp) || WebPMuxAssemble(mux, &whole) != WEBP_MUX_OK)
+			e = no_memory(problem);
+		else if (!file_write(answer->file, whole.bytes, whole.size, 0))
+			e = problem_set(problem, ERR_IO, "cannot write the answer");
+	}
+	WebPDataClear(&whole);
+	WebPMuxDelete(mux);
 	WebPMemoryWriterClear(&coded);
 	return e;
 }

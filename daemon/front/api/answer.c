@@ -103,22 +103,10 @@ static void add_timing(struct answer *answer, const struct job *job, uint64_t re
 	answer_header(answer, "Server-Timing", "%s", text);
 }
 
-static void add_codec(struct answer *answer, const struct job *job)
-{
-	const char *by[JPEG_SIDES];
-
-	for (enum jpeg_side side = 0; side < JPEG_SIDES; side++)
-		by[side] = job->jpeg[side] ? "cpu" : device_get(job->jpeg_device)->label;
-	if (!job->jpeg[JPEG_DECODE] == !job->jpeg[JPEG_ENCODE])
-		answer_header(answer, "X-Codec", "%s", by[JPEG_DECODE]);
-	else
-		answer_header(answer, "X-Codec", "decode=%s, encode=%s", by[JPEG_DECODE],
-		              by[JPEG_ENCODE]);
-}
-
 void answer_job(struct answer *answer, const struct job *job, uint64_t received_ns)
 {
 	char lost[128] = "", devices[256] = "", item[96];
+	const char *by[JPEG_SIDES];
 
 	if (job->error) {
 		answer_problem(answer, job->error, &job->problem);
@@ -145,7 +133,13 @@ void answer_job(struct answer *answer, const struct job *job, uint64_t received_
 			}
 		if (*devices)
 			answer_header(answer, "X-Device", "%s", devices);
-		add_codec(answer, job);
+		for (enum jpeg_side side = 0; side < JPEG_SIDES; side++)
+			by[side] = job->jpeg[side] ? "cpu" : device_get(job->jpeg_device)->label;
+		if (!job->jpeg[JPEG_DECODE] == !job->jpeg[JPEG_ENCODE])
+			answer_header(answer, "X-Codec", "%s", by[JPEG_DECODE]);
+		else
+			answer_header(answer, "X-Codec", "decode=%s, encode=%s", by[JPEG_DECODE],
+			              by[JPEG_ENCODE]);
 	}
 	if (job->options.verify && (!job->error || job->verified.mismatches)) {
 		answer_header(answer, "X-Verify-Samples", "%" PRIu64, job->verified.samples);

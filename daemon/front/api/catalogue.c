@@ -415,19 +415,6 @@ static void add_operation(json_t *paths, const struct route *route, enum filter 
 	g_free(id);
 }
 
-static void add_paths(json_t *paths, const struct route *routes, size_t count,
-                      const json_t *skeleton)
-{
-	for (size_t i = 0; i < count; i++)
-		if (!routes[i].summary)
-			continue;
-		else if (strstr(routes[i].path, "{name}"))
-			for (enum filter f = 0; f < FILTERS; f++)
-				add_operation(paths, &routes[i], f, skeleton);
-		else
-			add_operation(paths, &routes[i], FILTERS, skeleton);
-}
-
 /* X-Lost: a list in which a space follows each comma, which an array's serialisation has not. */
 static json_t *lost_schema(void)
 {
@@ -452,6 +439,7 @@ void catalogue_get_api(struct request *r, const struct route *routes, size_t cou
 	json_t *skeleton = json_loads(openapi_embedded->text, 0, NULL);
 	json_t *document = json_object_get(skeleton, "document");
 	json_t *info = json_object_get(document, "info");
+	json_t *paths = json_object_get(document, "paths");
 	json_t *components = json_object_get(document, "components");
 	json_t *schemas = json_object_get(components, "schemas");
 	json_t *responses = json_object_get(components, "responses");
@@ -461,7 +449,14 @@ void catalogue_get_api(struct request *r, const struct route *routes, size_t cou
 	const struct common_parameter *p;
 
 	json_object_set_new(info, "version", json_string(PACKAGE_VERSION));
-	add_paths(json_object_get(document, "paths"), routes, count, skeleton);
+	for (const struct route *route = routes; route < routes + count; route++)
+		if (!route->summary)
+			continue;
+		else if (strstr(route->path, "{name}"))
+			for (enum filter f = 0; f < FILTERS; f++)
+				add_operation(paths, route, f, skeleton);
+		else
+			add_operation(paths, route, FILTERS, skeleton);
 	for (enum filter filter = 0; filter < FILTERS; filter++)
 		json_array_append_new(links, schema_of_link(filter));
 	json_object_set_new(schemas, "Chain",

@@ -101,23 +101,6 @@ static void drop_guest(void *context)
 	metric_set(METRIC_CONNECTIONS, NULL, NULL, --guests);
 }
 
-/* A trusted proxy, which has not named its client yet, may have as many places as there are. */
-static enum error find_place(struct remote_guest *g, const char *client, bool proxy)
-{
-	uint64_t most = share_connections_most(), own = share_of(SHARE_CONNECTIONS, client);
-	uint64_t own_most = config->max_client_connections;
-
-	if (proxy && share_total(SHARE_CONNECTIONS) < most)
-		return share_force(&g->place, SHARE_CONNECTIONS, client, 1)
-		           ? problem_set(&g->problem, ERR_MEMORY, "no memory for the connection")
-		           : ERR_OK;
-	if (own >= own_most)
-		return problem_set(&g->problem, ERR_QUEUE_FULL,
-		                   "this client has %" PRIu64 " of at most %" PRIu64 " connections",
-		                   own, own_most);
-	return share_take(&g->place, SHARE_CONNECTIONS, client, 1, most, &g->problem);
-}
-
 /* Ends a guest's request, if it has one. False: that has no answer yet. */
 static bool end_answered(struct remote_guest *g)
 {
@@ -148,7 +131,9 @@ static struct remote_guest *add_guest(struct remote *remote, uint64_t number)
 static bool receive_guest(struct remote *remote, struct remote_guest *g,
                           const struct link_message *message)
 {
+	const uint64_t most = share_connections_most(), own_most = config->max_client_connections;
 	char name[LINK_NAME_SIZE];
+	uint64_t own;
 
 	if (message->data_size >= sizeof name || (!g && !(g = add_guest(remote, message->number))))
 		return false;
@@ -157,7 +142,20 @@ static bool receive_guest(struct remote *remote, struct remote_guest *g,
 	memcpy(name, message->data, message->data_size + 1);
 	wire_text(name, sizeof name);
 	share_give_all(&g->place);
-	g->error = find_place(g, name, message->flags & LINK_IS_PROXY);
+	own = share_of(SHARE_CONNECTIONS, name);
+	/* A trusted proxy that has not named its client yet may have all places that there are. */
+	if (message->flags & LINK_IS_PROXY && share_total(SHARE_CONNECTIONS) < most)
+		g->error =
+		    share_force(&g->place, SHARE_CONNECTIONS, name, 1)
+		        ? problem_set(&g->problem, ERR_MEMORY, "no memory for the connection")
+		        : ERR_OK;
+	else if (own >= own_most)
+		g->error =
+		    problem_set(&g->problem, ERR_QUEUE_FULL,
+		                "this client has %" PRIu64 " of at most %" PRIu64 " connections",
+		                own, own_most);
+	else
+		g->error = share_take(&g->place, SHARE_CONNECTIONS, name, 1, most, &g->problem);
 	if (g->error)
 		tell(remote, &(struct link_message){.type = LINK_FAIL,
 		                                    .number = g->number,
@@ -276,33 +274,32 @@ static bool is_due(const struct remote *remote)
 	       !link_is_full(&remote->link);
 }
 
-static void take_turns(struct remote *remote)
-{
-	uint64_t now = loop_now(), end = now + LINK_TURN_NS, began;
-	struct remote_request *r;
-
-	link_flush(&remote->link);
-	remote->is_held_up = false;
-	while (is_due(remote) && now < end) {
-		r = (struct remote_request *)((char *)fair_pop(&remote->due, 1) -
-		                              offsetof(struct remote_request, item));
-		began = now;
-		remote->is_held_up = !go_on(r);
-		if (remote->is_held_up)
-			wake(r);
-		now = loop_now();
-		if ((double)(now - began) > usual_cost)
-			fair_charge(&remote->due, &r->flow, (double)(now - began) - usual_cost);
-	}
-}
-
 bool remotes_turn(void)
 {
+	struct remote_request *r;
 	struct remote *remote;
+	uint64_t now, end, began;
 	bool due = false;
 
 	LIST_FOREACH(remote, &remotes, place)
-	take_turns(remote);
+	{
+		now = loop_now();
+		end = now + LINK_TURN_NS;
+		link_flush(&remote->link);
+		remote->is_held_up = false;
+		while (is_due(remote) && now < end) {
+			r = (struct remote_request *)((char *)fair_pop(&remote->due, 1) -
+			                              offsetof(struct remote_request, item));
+			began = now;
+			remote->is_held_up = !go_on(r);
+			if (remote->is_held_up)
+				wake(r);
+			now = loop_now();
+			if ((double)(now - began) > usual_cost)
+				fair_charge(&remote->due, &r->flow,
+				            (double)(now - began) - usual_cost);
+		}
+	}
 	/* One's request may wake another's. */
 	LIST_FOREACH(remote, &remotes, place)
 	due |= is_due(remote);

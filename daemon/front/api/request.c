@@ -295,13 +295,28 @@ const struct common_parameter *request_common_parameter(size_t i)
 	return i < COMMONS ? &commons[i] : NULL;
 }
 
-static enum error read_common(struct reading *r, const struct common_parameter *p, const char *text,
-                              struct problem *problem)
+static enum error read_parameter(struct reading *r, bool one_filter, const char *name,
+                                 const char *text, struct problem *problem)
 {
-	void *member = (char *)r + p->member;
+	const struct common_parameter *p = commons, *end = commons + COMMONS;
+	char all[256] = "";
+	void *member;
 	double value;
 	enum error e;
 
+	if (one_filter && chain_knows_parameter(r->chain, name))
+		return chain_set_parameter(r->chain, name, text, problem);
+	while (p < end && (strcmp(p->name, name) != 0 || (one_filter && p->for_chain)))
+		p++;
+	if (p == end && one_filter) /* lists the filters */
+		return chain_set_parameter(r->chain, name, text, problem);
+	if (p == end) {
+		for (p = commons; p < end; p++)
+			list_add(all, sizeof all, p->name);
+		return problem_set_parameter(problem, ERR_BAD_PARAMETER, name, text,
+		                             "a chain takes %s", all);
+	}
+	member = (char *)r + p->member;
 	if (p->is_text) {
 		*(const char **)member = text;
 		return ERR_OK;
@@ -313,24 +328,6 @@ static enum error read_common(struct reading *r, const struct common_parameter *
 	e = value_parse(&p->kind, p->name, text, &value, problem);
 	*(uint32_t *)member = e ? 0 : (uint32_t)value;
 	return e;
-}
-
-static enum error read_parameter(struct reading *r, bool one_filter, const char *name,
-                                 const char *text, struct problem *problem)
-{
-	char all[256] = "";
-
-	if (one_filter && chain_knows_parameter(r->chain, name))
-		return chain_set_parameter(r->chain, name, text, problem);
-	for (size_t i = 0; i < COMMONS; i++)
-		if (!strcmp(commons[i].name, name) && !(one_filter && commons[i].for_chain))
-			return read_common(r, &commons[i], text, problem);
-	if (one_filter) /* lists the filters */
-		return chain_set_parameter(r->chain, name, text, problem);
-	for (size_t i = 0; i < COMMONS; i++)
-		list_add(all, sizeof all, commons[i].name);
-	return problem_set_parameter(problem, ERR_BAD_PARAMETER, name, text, "a chain takes %s",
-	                             all);
 }
 
 /* Chains as JSON ------------------------------------------------------------------------------- */

@@ -335,21 +335,6 @@ static enum error parse(struct request *r, struct problem *problem)
 	return r->chain ? ERR_OK : problem_set(problem, ERR_MEMORY, "no memory for the chain");
 }
 
-/* Finds the request's route and argument, if any. */
-static enum error find_route(struct request *r)
-{
-	const char *argument = NULL;
-	size_t length;
-
-	for (int i = 0; i < ROUTES && !r->route; i++) {
-		argument = match(&routes[i], r->path, &length);
-		if (argument && method_fits(&routes[i], r->method))
-			r->route = &routes[i];
-	}
-	r->argument = r->route ? strndup(argument, length) : NULL;
-	return r->route && !r->argument ? ERR_MEMORY : ERR_OK;
-}
-
 /* Checks whether this client may use this address. */
 static enum error check_access(struct request *r, struct problem *problem)
 {
@@ -365,12 +350,21 @@ static enum error check_access(struct request *r, struct problem *problem)
 
 void routes_begin(struct request *r)
 {
+	const char *argument = NULL;
 	struct problem problem;
+	size_t length = 0;
 	enum error e;
 
 	e = origin_check(r, &problem);
-	if (!e)
-		e = find_route(r);
+	for (int i = 0; !e && i < ROUTES && !r->route; i++) {
+		argument = match(&routes[i], r->path, &length);
+		if (argument && method_fits(&routes[i], r->method))
+			r->route = &routes[i];
+	}
+	if (r->route) {
+		r->argument = strndup(argument, length);
+		e = r->argument ? ERR_OK : ERR_MEMORY;
+	}
 	if (!e && !origin_asks(r)) /* a preflight has no token */
 		e = check_access(r, &problem);
 	if (e) {
@@ -554,31 +548,25 @@ static void complete_headers(struct request *r)
 	origin_mark(r);
 }
 
-/* Counts what the client has to read of a file; if there is no room for it, the answer is that. */
-static void count_unread(struct request *r)
-{
-	struct problem problem;
-	enum error e;
-
-	if (r->answer.file < 0 || r->answer.status == 304)
-		return;
-	e = unread_begin(&r->unread, r->id, r->terms.client, r->answer.file_size, r->cut,
-	                 r->waiter.context, &problem);
-	if (!e)
-		return;
-	answer_fini(&r->answer);
-	answer_init(&r->answer);
-	answer_problem(&r->answer, e, &problem);
-	complete_headers(r);
-}
-
 const struct answer *routes_answer(struct request *r)
 {
 	const char *busy_status = r->head.text[HEAD_BUSY_STATUS];
+	struct problem problem;
+	enum error e = ERR_OK;
 
 	complete_headers(r);
 	representation_revalidate(&r->answer, r->head.text[HEAD_IF_NONE_MATCH]);
-	count_unread(r);
+	/* Counts what the client has to read of a file; if there is no room for it, the answer is
+	 * that. */
+	if (r->answer.file >= 0 && r->answer.status != 304)
+		e = unread_begin(&r->unread, r->id, r->terms.client, r->answer.file_size, r->cut,
+		                 r->waiter.context, &problem);
+	if (e) {
+		answer_fini(&r->answer);
+		answer_init(&r->answer);
+		answer_problem(&r->answer, e, &problem);
+		complete_headers(r);
+	}
 	request_drop_body(r);
 	outcome_answered(r);
 	/* A balancer that repeats requests may know only the status, and not 429; so a refusal

@@ -50,22 +50,6 @@ static const struct token *find(const struct set *set, const char *digest)
 	return found;
 }
 
-static bool add_token(const struct textfile_entry *entry)
-{
-	const char *name = entry->section;
-
-	next.token = g_renew(struct token, next.token, next.count + 1);
-	next.token[next.count] = (struct token){.share = 1};
-	snprintf(next.token[next.count++].name, FAIR_CLIENT_SIZE, "%s", name);
-	if (strlen(name) < FAIR_CLIENT_SIZE &&
-	    g_regex_match_simple("^[A-Za-z0-9._-]*$", name, G_REGEX_RAW, 0))
-		return true;
-	log_error(
-	    "%s: [%s]: expected a name of up to %d letters, digits, dots, dashes and underscores",
-	    entry->where, name, FAIR_CLIENT_SIZE - 1);
-	return false;
-}
-
 /* Messages do not repeat values: one may be a token, by mistake. */
 static bool see_entry(void *context, const struct textfile_entry *entry)
 {
@@ -79,8 +63,18 @@ static bool see_entry(void *context, const struct textfile_entry *entry)
 	bool valid;
 
 	(void)context;
-	if (!entry->key)
-		return add_token(entry);
+	if (!entry->key) {
+		next.token = g_renew(struct token, next.token, next.count + 1);
+		next.token[next.count] = (struct token){.share = 1};
+		snprintf(next.token[next.count++].name, FAIR_CLIENT_SIZE, "%s", entry->section);
+		valid = strlen(entry->section) < FAIR_CLIENT_SIZE &&
+		        g_regex_match_simple("^[A-Za-z0-9._-]*$", entry->section, G_REGEX_RAW, 0);
+		if (!valid)
+			log_error("%s: [%s]: expected a name of up to %d letters, digits, dots, "
+			          "dashes and underscores",
+			          entry->where, entry->section, FAIR_CLIENT_SIZE - 1);
+		return valid;
+	}
 	t = &next.token[next.count - 1];
 	if (!strcmp(entry->key, "token-sha256")) {
 		digest = g_ascii_strdown(entry->value, -1);
@@ -107,31 +101,25 @@ static bool see_entry(void *context, const struct textfile_entry *entry)
 	return valid;
 }
 
-static bool complete(const char *path)
+bool tokens_read(const struct config *c)
 {
-	bool valid = true;
+	char *path = textfile_secret(c->tokens, "tokens");
+	bool valid, parsed;
 
-	if (!next.count)
+	set_clear(&next);
+	if (!path)
+		return true;
+	parsed = textfile_read_keys("tokens", path, true, see_entry, NULL);
+	valid = parsed && next.count;
+	if (parsed && !next.count)
 		log_error("%s: no token in the file; each is a section, [NAME]", path);
-	for (unsigned i = 0; i < next.count; i++) {
+	for (unsigned i = 0; parsed && i < next.count; i++) {
 		if (*next.token[i].digest)
 			continue;
 		log_error("%s: [%s] has no valid token-sha256; convolved --hash-token prints one",
 		          path, next.token[i].name);
 		valid = false;
 	}
-	return valid && next.count;
-}
-
-bool tokens_read(const struct config *c)
-{
-	char *path = textfile_secret(c->tokens, "tokens");
-	bool valid;
-
-	set_clear(&next);
-	if (!path)
-		return true;
-	valid = textfile_read_keys("tokens", path, true, see_entry, NULL) && complete(path);
 	free(path);
 	if (!valid)
 		set_clear(&next);
