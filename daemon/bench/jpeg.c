@@ -107,7 +107,7 @@ static void finish(struct bench *b, const struct jpeg_pipeline *pipeline, struct
 	check(jpeg_pipeline_results(pipeline, b->session->queue, &b->result, NULL));
 	check(clFinish(b->session->queue));
 	for (uint32_t i = 0; trace && i < trace->count; i++) {
-		const cl_event event = trace->launch[i].event;
+		cl_event event = trace->launch[i].event;
 		uint64_t ns;
 
 		check(opencl_time_between(event, event, &ns));

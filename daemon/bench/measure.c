@@ -271,7 +271,7 @@ static void verify(struct bench *b, struct runner *r, struct measured *m,
 	const struct view *view = case_target(p, r->form, b->turn % PAIRS);
 	const size_t row = image_row_size(&p->part);
 	const size_t zero[3] = {0, 0, 0}, sides[3] = {p->area.width, p->area.height, 1};
-	const cl_command_queue queue = b->session->queue;
+	cl_command_queue queue = b->session->queue;
 	char *target = bench_alloc(p->target_size);
 	cl_int code;
 

@@ -150,7 +150,7 @@ enum error encode_open(struct encoder **encoder, const struct output_format *out
 {
 	struct encoder *new = calloc(1, sizeof *new);
 	const struct writer *w = repertoire_writer(output->format);
-	const struct file_metadata *metadata;
+	const struct file_metadata *metadata = NULL;
 	enum error e = ERR_OK;
 
 	*encoder = new;

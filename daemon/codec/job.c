@@ -265,10 +265,10 @@ static bool do_whole(struct job *job)
 		job->tiles.compared = jpeg_compare_new(&jpeg->tiling, job->place->arena.out);
 		return false;
 	}
-	scan = malloc(job->tiles.whole_size);
+	job->compared.at = scan = malloc(job->tiles.whole_size);
 	if (scan) {
 		memcpy(scan, job->place->arena.out, job->tiles.whole_size);
-		job->compared = (struct jpeg_bytes){scan, job->tiles.whole_size};
+		job->compared.size = job->tiles.whole_size;
 	}
 	return false;
 }

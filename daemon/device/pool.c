@@ -17,7 +17,7 @@ struct pool {
 	int notify_fd;
 	pthread_mutex_t lock;
 	pthread_cond_t wanted, done;
-	TAILQ_HEAD(, pool_work) works;
+	TAILQ_HEAD(pool_works, pool_work) works;
 	uint32_t asleep;
 	bool stop;
 	uint32_t threads;

@@ -68,7 +68,7 @@ struct tuner {
 	struct programs *programs;
 	struct pool *pool;
 	cl_command_queue queue;
-	STAILQ_HEAD(, trial) untried; /* work that has no choice yet */
+	STAILQ_HEAD(trials, trial) untried; /* work that has no choice yet */
 	uint32_t trials;
 	char path[4096], sources[65]; /* the file, or empty; the digest of the kernels */
 	uint32_t choices;

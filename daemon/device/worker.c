@@ -82,7 +82,8 @@ struct worker {
 	uint32_t stack_max; /* tiles that may share a launch */
 	GHashTable *arenas; /* struct device_arena by the front's numbers */
 	struct plans plans;
-	TAILQ_HEAD(, queued_tile) queue; /* in order of arrival: a few more tiles than lanes */
+	TAILQ_HEAD(queued_tiles, queued_tile)
+	queue; /* in order of arrival: a few more tiles than lanes */
 	uint32_t queued;
 	unsigned failed; /* consecutive failed tiles */
 	uint64_t jpeg_memory;

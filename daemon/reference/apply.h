@@ -93,14 +93,14 @@ struct scale {
  * alpha-weighted. False without memory. */
 typedef bool operation_apply(const struct operation *operation, const struct scale *scale,
                              const struct canvas *in, struct canvas *out);
-MUST_CHECK operation_apply operations_apply;
+operation_apply operations_apply MUST_CHECK;
 
 /* Applies a bilateral filter, without the slack of float arithmetic. */
-MUST_CHECK operation_apply bilateral_apply;
+operation_apply bilateral_apply MUST_CHECK;
 
 /* Finds the edges of a canny: full scale for what is an edge, half of it for what may be one, or 0.
  * The slack is full scale if the rounding of another right computation decides which of them it
  * is. */
-MUST_CHECK operation_apply canny_apply;
+operation_apply canny_apply MUST_CHECK;
 
 #endif

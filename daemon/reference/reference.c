@@ -136,22 +136,22 @@ static uint32_t channels_changed(const struct image *image, const struct filter_
 	return colour;
 }
 
-/* Copies the bands whose bits are set in `which`, in a region that is inside both canvases. Those
- * that the canvases hold are set in from_bands and to_bands. */
-static void copy_bands(const struct region *at, uint32_t which, const struct canvas *from,
-                       uint32_t from_bands, struct canvas *to, uint32_t to_bands)
+/* Copies the bands whose bits are set in `copied`, in a region that is inside both canvases. Those
+ * that the canvases hold are set in held and wanted. */
+static void copy_bands(const struct region *at, uint32_t copied, const struct canvas *from,
+                       uint32_t held, struct canvas *to, uint32_t wanted)
 {
 	for (int y = at->y; y < at->y + (int)at->height; y++)
 		for (int x = at->x; x < at->x + (int)at->width; x++) {
 			size_t i = canvas_index(from, x, y), k = canvas_index(to, x, y);
 
-			for (uint32_t band = 1; band <= which; band <<= 1) {
-				if (which & band) {
+			for (uint32_t band = 1; band <= copied; band <<= 1) {
+				if (copied & band) {
 					to->value[k] = from->value[i];
 					to->slack[k] = from->slack[i];
 				}
-				i += (from_bands & band) != 0;
-				k += (to_bands & band) != 0;
+				i += (held & band) != 0;
+				k += (wanted & band) != 0;
 			}
 		}
 }

@@ -2008,7 +2008,7 @@ static void test_reference_direction(void **state)
 	free(chain);
 }
 
-/* Where the reference is NaN a result may be anything, whatever the slack has come to. */
+/* A result may be anything where the reference is NaN, whatever the slack is. */
 static void test_reference_nan(void **state)
 {
 	float wanted = NAN, slack = NAN;

@@ -159,7 +159,7 @@ static bool move_size(uint8_t *entries, size_t count, size_t size, const struct 
 		const uint8_t *at = properties->at, *end = at + properties->size;
 
 		entry = bytes_number(entries + i * size, size, true);
-		number = entry & number_mask; /* of the property, from 1 */
+		number = entry & number_mask; /* the property, counted from 1 */
 		for (left = number; left && next_box(&at, end, &box); left--)
 			continue;
 		if (number && !left && box_is(&box, "ispe"))

@@ -68,7 +68,7 @@ struct remote_guest {
 	struct remote_request *request; /* a connection has one at a time */
 };
 
-static LIST_HEAD(, remote) remotes = LIST_HEAD_INITIALIZER(remotes);
+static LIST_HEAD(remote_list, remote) remotes = LIST_HEAD_INITIALIZER(remotes);
 static unsigned guests; /* number in all workers */
 
 /* The worker is to blame, or has gone. */

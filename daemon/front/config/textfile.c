@@ -38,17 +38,16 @@ char *textfile_read(const char *option, const char *path, bool is_private, size_
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	const char *reason = NULL;
 	struct stat status;
+	const bool opened = fd >= 0 && !fstat(fd, &status);
 	char *text = NULL;
 
-	if (fd < 0 || fstat(fd, &status))
-		reason = strerror(errno);
-	else if (!S_ISREG(status.st_mode))
+	if (opened && !S_ISREG(status.st_mode))
 		reason = "it is not a regular file";
-	else if (status.st_size > TEXT_MAX)
+	else if (opened && status.st_size > TEXT_MAX)
 		reason = "it is larger than 1 MB";
-	else if (is_private && status.st_mode & S_IRWXO)
+	else if (opened && is_private && status.st_mode & S_IRWXO)
 		reason = "others may read or write it (chmod o= prevents that)";
-	else if (!(text = calloc(1, (size_t)status.st_size + 1)) ||
+	else if (!opened || !(text = calloc(1, (size_t)status.st_size + 1)) ||
 	         !file_read(fd, text, (size_t)status.st_size, 0))
 		reason = strerror(errno);
 	if (reason) {
