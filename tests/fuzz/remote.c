@@ -78,16 +78,11 @@ const char *link_name(uint32_t type)
 	return type < LINK_TYPES ? "known" : "unknown";
 }
 
-void metric_set(enum metric metric, const char *label1, const char *label2, double value)
-{
-	(void)label1, (void)label2;
-	expect(metric == METRIC_CONNECTIONS);
-	guests = (unsigned)value;
-}
-
 void metric_add(enum metric metric, const char *label1, const char *label2, double value)
 {
-	(void)metric, (void)label1, (void)label2, (void)value;
+	(void)label1, (void)label2;
+	if (metric == METRIC_CONNECTIONS)
+		guests = (unsigned)(guests + value);
 }
 
 void log_event(enum log_level level, const struct log_fields *fields, const char *format, ...)

@@ -125,7 +125,7 @@ bool accept_openmetrics(const char *accept)
 	return weight && weight >= accept_weigh(accept, "text/plain", NULL);
 }
 
-bool accept_prefers(const char *accept, const char *type, const char *other)
+bool accept_html(const char *accept)
 {
-	return accept_weigh(accept, type, "*/*") > accept_weigh(accept, other, "*/*");
+	return accept_weigh(accept, "text/html", "*/*") > accept_weigh(accept, "text/plain", "*/*");
 }

@@ -22,7 +22,7 @@ uint16_t accept_weigh(const char *list, const char *name, const char *any);
 /* True if an Accept header (NULL: missing) names OpenMetrics, and prefers no plain text to it. */
 bool accept_openmetrics(const char *accept);
 
-/* True if an Accept header (NULL: missing) prefers a media type to the other one. */
-bool accept_prefers(const char *accept, const char *type, const char *other);
+/* True if an Accept header (NULL: missing) prefers HTML to plain text. */
+bool accept_html(const char *accept);
 
 #endif

@@ -13,8 +13,10 @@
 #include "front/base/metrics.h"
 #include "front/config/config.h"
 #include "front/jobs/admission.h"
+#include "front/jobs/job.h"
 #include "front/jobs/shares.h"
 #include "front/jobs/spool.h"
+#include "front/jobs/store.h"
 #include "front/workers/device_table.h"
 #include "front/workers/scheduler.h"
 
@@ -147,6 +149,7 @@ void gauges_update(bool ready)
 {
 	static const char *const classes[WORK_CLASSES] = {"light", "heavy", "batch", "verified"};
 	DIR *open_files = opendir("/proc/self/fd");
+	const double stored = (double)share_total(SHARE_RESULTS); /* ended */
 	struct rlimit limit = {0};
 	unsigned entries = 0;
 
@@ -168,6 +171,11 @@ void gauges_update(bool ready)
 		           admission_predict(class, work_cost(0)));
 	metric_set(METRIC_TILES_QUEUED, NULL, NULL, scheduler_waiting());
 	devices_publish();
+	metric_set(METRIC_JOBS, "waiting", NULL, jobs_waiting());
+	metric_set(METRIC_JOBS, "running", NULL, jobs_open() - jobs_waiting());
+	metric_set(METRIC_STORED_JOBS, "open", NULL, store_count() - stored);
+	metric_set(METRIC_STORED_JOBS, "ended", NULL, stored);
+	metric_set(METRIC_STORED_BYTES, NULL, NULL, (double)share_total(SHARE_RESULT_SIZE));
 	metric_set(METRIC_UNREAD, NULL, NULL, (double)share_total(SHARE_ANSWERS));
 	metric_set(METRIC_SPOOL_BYTES, NULL, NULL, (double)spool_memory());
 	metric_set(METRIC_SPOOLS, "memory", NULL, spool_count(true));

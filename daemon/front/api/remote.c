@@ -69,7 +69,6 @@ struct remote_guest {
 };
 
 static LIST_HEAD(remote_list, remote) remotes = LIST_HEAD_INITIALIZER(remotes);
-static unsigned guests; /* number in all workers */
 
 /* The worker is to blame, or has gone. */
 static void give_up(struct remote *remote, const char *what)
@@ -98,7 +97,7 @@ static void drop_guest(void *context)
 
 	share_give_all(&g->place);
 	free(g);
-	metric_set(METRIC_CONNECTIONS, NULL, NULL, --guests);
+	metric_add(METRIC_CONNECTIONS, NULL, NULL, -1);
 }
 
 /* Ends a guest's request, if it has one. False: that has no answer yet. */
@@ -123,7 +122,7 @@ static struct remote_guest *add_guest(struct remote *remote, uint64_t number)
 	g->number = number;
 	g->remote = remote;
 	g_hash_table_insert(remote->guests, &g->number, g);
-	metric_set(METRIC_CONNECTIONS, NULL, NULL, ++guests);
+	metric_add(METRIC_CONNECTIONS, NULL, NULL, 1);
 	return g;
 }
 

@@ -187,7 +187,7 @@ void representation_answer(struct request *r)
 
 	if (!(r->route->traits & (SHARED_A_MOMENT | SHARED_A_SECOND | SHARED_BY_REPERTOIRE)) ||
 	    asprintf(&key, "%s%s%s", r->path, accept_openmetrics(accept) ? " openmetrics" : "",
-	             accept_prefers(accept, "text/html", "text/plain") ? " html" : "") < 0) {
+	             accept_html(accept) ? " html" : "") < 0) {
 		r->route->act(r);
 		return;
 	}

@@ -36,7 +36,6 @@ static const char page_policy[] =
 enum { HEADS_MAX = 256 << 20 };
 
 static bool draining;
-static unsigned requests; /* that have begun and have not ended */
 
 void routes_drain(void)
 {
@@ -146,7 +145,7 @@ static void get_index(struct request *r)
 	    "Pages: / /status /docs\n"
 	    "JavaScript: /convolved.js\n";
 
-	if (accept_prefers(r->head.text[HEAD_ACCEPT], "text/html", "text/plain")) {
+	if (accept_html(r->head.text[HEAD_ACCEPT])) {
 		answer_page(r, "index.html");
 		return;
 	}
@@ -454,7 +453,7 @@ struct request *routes_open(struct head *head, enum error refused, const struct 
 	r->waiter.wake = wake;
 	r->waiter.context = context;
 	r->cut = cut;
-	metric_set(METRIC_REQUESTS, NULL, NULL, ++requests);
+	metric_add(METRIC_REQUESTS, NULL, NULL, 1);
 	e = refused ? refused : request_read(r, &problem);
 	if (e)
 		answer_problem(&r->answer, e, refused ? why : &problem);
@@ -480,7 +479,7 @@ struct request *routes_refuse(const char *client, enum error error, const struct
 void routes_close(struct request *r)
 {
 	if (r->method) /* or it is a refusal */
-		metric_set(METRIC_REQUESTS, NULL, NULL, --requests);
+		metric_add(METRIC_REQUESTS, NULL, NULL, -1);
 	unread_end(&r->unread);
 	request_free(r);
 }

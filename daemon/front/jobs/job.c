@@ -4,7 +4,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/loop.h"
 #include "filters/chain_gather.h"
@@ -38,12 +37,6 @@ unsigned jobs_waiting(void)
 uint64_t jobs_ended(void)
 {
 	return ended;
-}
-
-static void publish_counts(void)
-{
-	metric_set(METRIC_JOBS, "waiting", NULL, queue.count);
-	metric_set(METRIC_JOBS, "running", NULL, open_jobs - queue.count);
 }
 
 bool job_is_heavy(const struct job *job)
@@ -181,7 +174,6 @@ enum error job_submit(struct job *job, void (*done)(struct job *job, void *conte
 	admission_began(job->class, job->cost);
 	fair_push(&queue, &job->waiting, &job->item);
 	open_jobs++;
-	publish_counts();
 	owner->waiting();
 	return ERR_OK;
 }
@@ -250,7 +242,6 @@ static void queue_again(struct job *job)
 		job->times.queued = loop_now();
 	job->item.cost = 1; /* already charged */
 	fair_return(&queue, &job->waiting, &job->item);
-	publish_counts();
 }
 
 void job_restart(struct job *job)
@@ -357,7 +348,6 @@ bool job_leave_queue(struct job *job)
 {
 	bool was_there = job->waiting.client && fair_take_all(&queue, &job->waiting);
 
-	publish_counts();
 	return was_there;
 }
 
@@ -365,7 +355,6 @@ struct job *job_next_waiting(unsigned classes)
 {
 	struct fair_item *item = fair_pop(&queue, classes);
 
-	publish_counts();
 	return item ? (struct job *)((char *)item - offsetof(struct job, item)) : NULL;
 }
 
@@ -413,7 +402,6 @@ void job_finish(struct job *job, enum error error, const struct problem *problem
 	admission_ended(job->class, job->cost);
 	open_jobs--;
 	ended++;
-	publish_counts();
 	spool_close(&job->body);
 	share_give_all(&job->memory);
 	share_give_all(&job->place);

@@ -56,13 +56,9 @@ static void tell_all(struct stored *s)
 	wake_due(s, UINT64_MAX);
 }
 
-static void publish(void)
+unsigned store_count(void)
 {
-	double ended = (double)share_total(SHARE_RESULTS);
-
-	metric_set(METRIC_STORED_JOBS, "open", NULL, count - ended);
-	metric_set(METRIC_STORED_JOBS, "ended", NULL, ended);
-	metric_set(METRIC_STORED_BYTES, NULL, NULL, (double)share_total(SHARE_RESULT_SIZE));
+	return count;
 }
 
 static void forget(struct stored *s)
@@ -147,7 +143,6 @@ static void job_ended(struct job *job, void *context)
 		share_give_all(share_in(s, SHARE_RESULT_SIZE));
 		share_give_all(share_in(s, SHARE_RESULT_MEMORY));
 	}
-	publish();
 	on_end(s->id, job);
 	tell_all(s);
 }
@@ -166,7 +161,6 @@ static void look_at_all(void *context)
 		else
 			wake_due(s, now);
 	}
-	publish();
 }
 
 struct stored *store_add(const char *id, struct job *job, uint64_t arrived)
@@ -187,7 +181,6 @@ struct stored *store_add(const char *id, struct job *job, uint64_t arrived)
 		forget(s);
 		s = NULL;
 	}
-	publish();
 	return s;
 }
 
@@ -247,13 +240,11 @@ void store_delete(struct stored *s)
 		return;
 	}
 	forget(s);
-	publish();
 }
 
 enum error store_init(void (*ended)(const char *id, const struct job *job))
 {
 	on_end = ended;
-	publish();
 	return loop_timer_init(&tick, look_at_all, NULL);
 }
 

@@ -47,6 +47,9 @@ struct stored {
 enum error store_init(void (*ended)(const char *id, const struct job *job)) MUST_CHECK;
 void store_fini(void);
 
+/* The number of jobs that are stored, ended ones included. */
+unsigned store_count(void);
+
 /* Stores a new job under an unguessable id, and submits it. Takes over the reference, also on
  * failure. NULL without memory. */
 struct stored *store_add(const char *id, struct job *job, uint64_t arrived);
