@@ -77,13 +77,18 @@ enum error loop_timer_init(struct loop_timer *timer, loop_callback *callback, vo
 	return ERR_OK;
 }
 
-void loop_timer_fini(struct loop_timer *timer)
+void loop_close(struct loop_watch *watch)
 {
-	int fd = timer->watch.fd;
+	int fd = watch->fd;
 
-	loop_unwatch(&timer->watch);
+	loop_unwatch(watch);
 	if (fd >= 0)
 		close(fd);
+}
+
+void loop_timer_fini(struct loop_timer *timer)
+{
+	loop_close(&timer->watch);
 }
 
 static void timer_set(struct loop_timer *timer, uint64_t ms, uint64_t repeat_ms)

@@ -33,6 +33,8 @@ void loop_fini(void);
 enum error loop_watch(struct loop_watch *watch, int fd, uint32_t events, loop_callback *callback,
                       void *context) MUST_CHECK;
 void loop_unwatch(struct loop_watch *watch);
+/* Does the same, and closes the descriptor. */
+void loop_close(struct loop_watch *watch);
 
 /* Creates a stopped timer. loop_timer_start() calls back once after `ms` milliseconds,
  * loop_timer_repeat() every `ms`; 0 stops the timer. */

@@ -220,12 +220,10 @@ enum error link_open(struct link *link, int fd, const struct link_owner *owner, 
 
 void link_close(struct link *link)
 {
-	int fd = link->readable.fd;
 	struct link_packet *p;
 
-	loop_unwatch(&link->readable);
 	loop_unwatch(&link->writable);
-	close_fd(&fd);
+	loop_close(&link->readable);
 	close_fd(&link->again);
 	while ((p = STAILQ_FIRST(&link->queue))) {
 		STAILQ_REMOVE_HEAD(&link->queue, place);

@@ -242,22 +242,13 @@ enum error worker_start(struct worker *w)
 	return e;
 }
 
-static void close_watch(struct loop_watch *watch)
-{
-	int fd = watch->fd;
-
-	loop_unwatch(watch);
-	if (fd >= 0)
-		close(fd);
-}
-
 /* Marks the worker as dying; check_dying() kills it if it does not end soon. */
 static void expect_end(struct worker *w)
 {
 	if (w->state != WORKER_DYING)
 		w->dying_since = loop_now();
 	w->state = WORKER_DYING;
-	close_watch(&w->socket);
+	loop_close(&w->socket);
 }
 
 void worker_kill(struct worker *w, const char *reason)
@@ -422,8 +413,8 @@ static const char *end_reason(const struct worker *w, int status)
 
 static void close_process(struct worker *w)
 {
-	close_watch(&w->socket);
-	close_watch(&w->process);
+	loop_close(&w->socket);
+	loop_close(&w->process);
 	relay_close(&w->relay);
 	loop_timer_start(&w->timer, 0);
 	w->state = WORKER_STOPPED;
@@ -438,7 +429,7 @@ static void worker_ended(void *context)
 	receive_messages(w, MESSAGES_LEFT_MAX);
 	if (waitpid(w->pid, &status, WNOHANG) != w->pid) {
 		/* A tracer (a debugger, say) reaps it first. */
-		close_watch(&w->process);
+		loop_close(&w->process);
 		expect_end(w);
 		return;
 	}
