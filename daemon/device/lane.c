@@ -518,8 +518,7 @@ static cl_int enqueue_all(struct lane *lane)
 	for (uint32_t i = 0; !code && i < lane->work.steps; i++) {
 		const struct step *step = lane->work.step[i];
 
-		if (step->dst >= PLACE_A && step->kernel != KERNEL_EXTEND)
-			region_pack(step, &lane->high, &lane->view[step->dst]);
+		region_lay_out(step, &lane->high, lane->view);
 		code = launch_step(step, lane->device, &lane->high, stack, lane->queue, lane->view,
 		                   &lane->launch[i]);
 		object_add(OBJECT_EVENT, lane->launch[i]);

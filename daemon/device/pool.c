@@ -101,8 +101,7 @@ static void begin_step(struct pool *p, struct pool_work *work)
 	if (!code)
 		kernel = object_add(OBJECT_KERNEL,
 		                    clCreateKernel(program, kernel_name(step->kernel), &code));
-	if (step->dst >= PLACE_A && step->kernel != KERNEL_EXTEND)
-		region_pack(step, work->tile, &work->views[step->dst]);
+	region_lay_out(step, work->tile, work->views);
 	if (!code)
 		code = launch_prepare(step, kernel, p->device, work->tile, work->views, threads,
 		                      &work->launch);

@@ -9,15 +9,9 @@ enum { WARM_WIDTH = 256 };
 
 enum error maker_init(struct maker *m, bool separate_compiler, bool patient, int stop_fd)
 {
-	const struct device *device = m->source->device;
-	cl_int code;
-
-	m->queue =
-	    object_add(OBJECT_QUEUE, clCreateCommandQueue(device->context, device->id, 0, &code));
-	if (code) {
-		log_error("cannot create a command queue: %s", opencl_error_name(code));
+	m->queue = device_queue(m->source->device, 0);
+	if (!m->queue)
 		return ERR_DEVICE;
-	}
 	if (separate_compiler)
 		m->compiler = compile_process_new(m->source, patient, stop_fd);
 	return separate_compiler && !m->compiler ? ERR_MEMORY : ERR_OK;
@@ -50,12 +44,10 @@ static cl_int launch_once(const struct maker *m, const struct recipe *recipe, cl
 	uint64_t lead = (step.radius_x * sample + 63) & ~UINT64_C(63);
 	uint64_t size = (uint64_t)pitch * (tile.height + 2 * step.radius_y + 1);
 	struct view views[PLACES] = {0}, packed = {0};
-	cl_context context = m->source->device->context;
+	const struct device *device = m->source->device;
 	cl_event event = NULL;
 	cl_int code;
-	cl_mem dst = NULL,
-	       src = object_add(OBJECT_BUFFER,
-	                        clCreateBuffer(context, CL_MEM_READ_WRITE, size, NULL, &code));
+	cl_mem dst = NULL, src = device_buffer(device, CL_MEM_READ_WRITE, size, NULL, &code);
 
 	if (variant->needs & VARIANT_IMAGE) /* the device has room for this if the kernel applies */
 		tile.width = tile.height = 1;
@@ -63,9 +55,8 @@ static cl_int launch_once(const struct maker *m, const struct recipe *recipe, cl
 	step.expand_x = step.expand_y = 0;
 	step.points = (struct step_points){0};
 	if (!code)
-		dst = object_add(OBJECT_BUFFER,
-		                 clCreateBuffer(context, CL_MEM_READ_WRITE,
-		                                region_pack(&step, &tile, &packed), NULL, &code));
+		dst = device_buffer(device, CL_MEM_READ_WRITE, region_pack(&step, &tile, &packed),
+		                    NULL, &code);
 	step.src = PLACE_IN;
 	step.dst = PLACE_OUT;
 	views[PLACE_IN] = (struct view){

@@ -216,6 +216,12 @@ uint64_t region_pack(const struct step *step, const struct tile *tile, struct vi
 	return view->pitch * rows;
 }
 
+void region_lay_out(const struct step *step, const struct tile *tile, struct view views[PLACES])
+{
+	if (step->dst >= PLACE_A && step->kernel != KERNEL_EXTEND)
+		region_pack(step, tile, &views[step->dst]);
+}
+
 /* Pixels of the tile's result, expanded by x and y on each side. */
 static uint64_t expanded_pixels(const struct tile *tile, uint64_t x, uint64_t y)
 {

@@ -8,7 +8,6 @@
 
 /* The buffers that a launch reads and writes: the tile's slot, or a scratch buffer of the lane. */
 enum place { PLACE_IN, PLACE_OUT, PLACE_A, PLACE_B, PLACE_C, PLACES };
-enum { SCRATCHES = PLACES - PLACE_A };
 
 /* Lattice parameters of a step. If across (down), the columns (rows) of the target region are the
  * points that the tile's result, grow_x and grow_y pixels larger, is made of; expand_x (_y) is in
@@ -145,6 +144,9 @@ bool region_is_transposed(const struct step *step, bool dst);
 /* Lays out the step's result in a buffer of its own: rows are packed so that pixel (x0, y0) is
  * aligned. Sets the view's origin and pitch, not its buffer. Returns the size in bytes. */
 uint64_t region_pack(const struct step *step, const struct tile *tile, struct view *view);
+/* Lays out the step's target by region_pack() if that is a scratch buffer, which KERNEL_EXTEND
+ * finds laid out. */
+void region_lay_out(const struct step *step, const struct tile *tile, struct view views[PLACES]);
 
 /* Bytes of the regions that the step reads and writes, each counted once. */
 uint64_t region_bytes(const struct step *step, const struct tile *tile);

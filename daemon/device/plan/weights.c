@@ -4,7 +4,6 @@
 #include <CL/cl_half.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/log.h"
 #include "device/plan/half_error.h"
