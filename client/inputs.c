@@ -1,7 +1,6 @@
 /* Finds the inputs and chooses the places of their results. */
 #include "client/inputs.h"
 
-#include <errno.h>
 #include <fts.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -185,7 +185,6 @@ static void parse_filter(const char *text, struct bench_case *c)
 	char *copy = strdup(text), *rest = copy, *part;
 	enum error e = copy ? ERR_OK : ERR_MEMORY;
 
-	chain_init(&c->chain);
 	c->taps = 0;
 	while (!e && (part = strsep(&rest, "&"))) {
 		if (g_str_has_prefix(part, "luma="))

@@ -5,7 +5,6 @@
 #include "bench/bench.h"
 
 #include <err.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/param.h>

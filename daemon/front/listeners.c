@@ -17,7 +17,9 @@
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/log.h"
+#include "base/memfd.h"
 #include "front/agent.h"
 #include "front/api/tokens.h"
 #include "front/config/textfile.h"
@@ -262,10 +264,8 @@ static bool keep(const struct pem_file *certificate, const struct pem_file *key)
 	next.fd = memfd_create("certificate", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	next.sizes.chain_size = certificate->size;
 	next.sizes.key_size = key->size;
-	if (next.fd >= 0 &&
-	    write(next.fd, certificate->text, certificate->size) == (ssize_t)certificate->size &&
-	    write(next.fd, key->text, key->size) == (ssize_t)key->size &&
-	    !fcntl(next.fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE))
+	if (next.fd >= 0 && file_write(next.fd, certificate->text, certificate->size, 0) &&
+	    file_write(next.fd, key->text, key->size, certificate->size) && memfd_seal(next.fd))
 		return true;
 	log_error("cannot keep the certificate: %m");
 	return false;

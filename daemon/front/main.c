@@ -3,7 +3,6 @@
 #include <glib.h>
 #include <inttypes.h>
 #include <signal.h>
-#include <stdio.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sysexits.h>

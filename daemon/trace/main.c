@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/param.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <curl/curl.h>

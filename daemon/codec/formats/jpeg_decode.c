@@ -1,7 +1,6 @@
 /* Decodes by libjpeg's scanline interface, straight into the caller's rows: tiles in their slots.
  * Every call of libjpeg is a step of jpeg_error_catch(), because it may leave by a jump. When it
  * asks for more input, the file is truncated. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "codec/metadata/jpeg_metadata.h"

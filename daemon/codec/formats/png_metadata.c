@@ -4,7 +4,6 @@
 #include "codec/formats/png_metadata.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -11,8 +11,6 @@
 
 #include "codec/metadata/containers.h"
 
-#define COUNT(array) (sizeof(array) / sizeof *(array))
-
 static const uint8_t title[] = {'E', 'x', 'i', 'f', 0, 0};
 
 /* Divisors that turn a resolution into one per millimetre. */
@@ -140,7 +138,7 @@ static void clean(ExifData *data)
 			                                                EXIF_DATA_TYPE_UNKNOWN) !=
 			                  EXIF_SUPPORT_LEVEL_NOT_RECORDED;
 
-			for (size_t p = 0; p < COUNT(pictures); p++)
+			for (size_t p = 0; p < sizeof pictures / sizeof *pictures; p++)
 				wanted &= entry->tag != pictures[p];
 			if (wanted)
 				exif_entry_fix(entry);

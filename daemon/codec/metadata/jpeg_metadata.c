@@ -6,8 +6,6 @@
  * out. */
 #include "codec/metadata/jpeg_metadata.h"
 
-#include <string.h>
-
 #include "codec/metadata/containers.h"
 
 enum {
