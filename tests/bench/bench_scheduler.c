@@ -1,9 +1,10 @@
 /* Cost of the scheduler's decisions: real queues and choices, simulated devices and codec workers.
  *
- * bench_scheduler [TILES...] Fills the queue with this many tiles (of many jobs and clients), then
- * has the devices finish tiles one after another, each of which makes room for another: two
- * decisions; one finds no room. Devices have different speeds. Prints nanoseconds a tile,
- * everything included. */
+ * bench_scheduler [TILES...]
+ *
+ * Fills the queue with this many tiles (of many jobs and clients), then has the devices finish
+ * tiles one after another. Each makes room for another: two decisions, one of which finds no room.
+ * Devices have different speeds. Prints nanoseconds a tile, everything included. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

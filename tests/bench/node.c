@@ -17,7 +17,7 @@ enum { CODECS_MOST = 64, BANDS = 3 };
 
 static const struct {
 	uint32_t side;
-	uint64_t bytes; /* pixels of its JPEG */
+	uint64_t bytes; /* size of its JPEG */
 } photographs[PHOTOGRAPHS] = {
     [PHOTOGRAPH_256] = {256, 24000},
     [PHOTOGRAPH_1024] = {1024, 223000},
