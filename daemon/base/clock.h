@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <time.h>
 
-/* Reads a clock; 0 if it has gone, as that of a process that has ended. */
+/* Reads a clock. Returns 0 if it has gone, such as the clock of a process that has ended. */
 static inline uint64_t clock_ns(clockid_t clock)
 {
 	struct timespec now = {0};

@@ -1,5 +1,5 @@
-/* Errands: one thread a kind, so that a hung disk does not delay freeing memory. It touches nothing
- * but the errands sent to it, which travel in lock-free stacks. */
+/* Errands: one thread for each kind, so that a hung disk does not delay the freeing of memory. A
+ * thread touches nothing but the errands sent to it, which travel in lock-free stacks. */
 #include "base/errand.h"
 
 #include <pthread.h>
@@ -73,7 +73,7 @@ static void *run(void *context)
 	return NULL;
 }
 
-/* Goes on in the loop after an errand, which may have been sent again. */
+/* Continues in the loop after an errand, which may have been sent again. */
 static void finish_one(struct errand *errand)
 {
 	void (*wake)(void *);

@@ -9,12 +9,12 @@
 
 enum errand_kind { ERRAND_WRITE, ERRAND_CLOSE, ERRAND_KINDS };
 
-/* The first member of the object that it concerns. A thread owns that object's part for `run` from
- * errand_send() until `done`. */
+/* The first member of the object that the errand concerns. From errand_send() until `done`, the
+ * part of that object that `run` uses belongs to the thread. */
 struct errand {
 	struct errand *next;
-	/* Called in the thread; in the loop afterwards, where it may be sent again (NULL: nothing);
-	 * and there once it is abandoned and not under way. */
+	/* `run` is called in the thread; `done` (or NULL) in the loop afterwards, where it may send
+	 * the errand again; `free` in the loop, once the errand is abandoned and not under way. */
 	void (*run)(struct errand *errand);
 	void (*done)(struct errand *errand);
 	void (*free)(struct errand *errand);
@@ -32,15 +32,15 @@ void errands_fini(void);
 
 void errand_send(enum errand_kind kind, struct errand *errand);
 
-/* True if it is under way: `wake` is called when it no longer is (once, unless it is abandoned
- * before). */
+/* Returns true if the errand is under way; then calls `wake` once it has ended, unless it is
+ * abandoned before. */
 bool errand_await(struct errand *errand, void (*wake)(void *context), void *context);
 
 /* Frees it, once it is not under way. */
 void errand_abandon(struct errand *errand);
 
-/* Closes a file: at once if it is small, else by an errand that errands_turn() sends, after other
- * holders of the file have closed theirs: the last one frees its memory. */
+/* Closes a file: at once if it is small, else by an errand that errands_turn() sends after other
+ * holders of the file have closed theirs, because the last one to close frees the memory. */
 void errand_close(int fd);
 void errands_turn(void);
 

@@ -1,4 +1,4 @@
-/* Files: built into the program, and reading and writing all of a block of others. */
+/* Files that are built into the program; reading and writing whole blocks of other files. */
 #ifndef BASE_FILE_H
 #define BASE_FILE_H
 
@@ -14,8 +14,8 @@ struct embedded {
 	const char *text;
 };
 
-/* `size` bytes from or to a position of a file. False, with errno, on failure, after which any part
- * may have been read or written; EIO if the file ends. */
+/* Reads or writes `size` bytes at a position of a file. Returns false, with errno, on failure,
+ * after which any part may have been read or written; EIO if the file ends. */
 bool file_read(int fd, void *to, size_t size, uint64_t offset) MUST_CHECK;
 bool file_write(int fd, const void *from, size_t size, uint64_t offset) MUST_CHECK;
 

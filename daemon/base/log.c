@@ -191,7 +191,7 @@ static void send_line(enum log_level level, struct speaker by, char *text,
 		else
 			put(&line, "<%d>%s", (int)level, text);
 		line.text[line.length++] = '\n';
-		/* At once or not at all, because the pipe does not block. */
+		/* Writes at once or not at all, because the pipe does not block. */
 		if (write(STDERR_FILENO, line.text, line.length) < 0)
 			atomic_fetch_add(&lost, before + 1);
 		return;

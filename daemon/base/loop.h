@@ -55,8 +55,9 @@ void loop_stop(void);
 /* The monotonic clock, in nanoseconds. */
 uint64_t loop_now(void);
 
-/* For checks that run every period_ms; *looked is the time of the last one. True if this one is
- * more than a second late: answers may be unread, so no timeout may be judged before the next. */
+/* For checks that run every period_ms: *looked is the time of the last one. Returns true if this
+ * one is more than a second late. Answers may then be unread, so no timeout may be judged before
+ * the next check. */
 bool loop_held_up(uint64_t *looked, uint64_t period_ms);
 
 /* Threads and the loop wake each other by an eventfd. loop_post() signals it; loop_await() waits

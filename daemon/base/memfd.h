@@ -1,4 +1,4 @@
-/* Files in memory: of a fixed size, and sealed ones that carry small data. */
+/* Files in memory: some of a fixed size, and sealed ones for small data. */
 #ifndef BASE_MEMFD_H
 #define BASE_MEMFD_H
 
@@ -22,12 +22,13 @@ enum error memfd_sealed(const char *name, const void *data, size_t size, int *fd
 /* The seals of a final memfd. */
 enum { SEALS_FINAL = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE };
 
-/* Makes a memfd final, which its writer does quickest: for others the system first has processors
- * file pages that they put aside. False with errno, EBUSY if a mapping may still write to it. */
+/* Makes a memfd final. Its writer should call this: for others the system first has processors file
+ * the pages that they have put aside. Returns false with errno, EBUSY if a mapping may still write
+ * to the memory. */
 bool memfd_seal(int fd);
 
-/* Reads a descriptor to its end, *size bytes, into a new block from malloc() of at least `least`,
- * which 0 fills. ERR_IO if they are more than `most`; ERR_MEMORY. */
+/* Reads a descriptor to its end. Returns a new block from malloc() that holds *size bytes, and
+ * zeros up to `least` if that is more. ERR_IO if there are more than `most` bytes; ERR_MEMORY. */
 enum error memfd_take(int fd, size_t least, size_t most, void **data, size_t *size) MUST_CHECK;
 
 #endif

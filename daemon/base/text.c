@@ -1,4 +1,4 @@
-/* Terminals take C1 (U+0080 to U+009F) for commands as well: U+009B is ESC [. */
+/* Terminals obey C1 controls (U+0080 to U+009F) as well: U+009B is ESC [. */
 #include "base/text.h"
 
 #include <stddef.h>

@@ -1,5 +1,5 @@
-/* Values: all are numbers, in doubles, which hold every integer that an option or parameter may
- * be. */
+/* Values. All of them are doubles, which hold every integer that an option or a parameter may have.
+ * */
 #include "base/value.h"
 
 #include <math.h>
@@ -11,7 +11,7 @@
 
 static const char suffixes[] = "KMG"; /* powers of 1024 */
 
-/* Reads a number of these characters alone; 5.0 and 5e1 are integers, as in JSON. */
+/* Reads a number that consists of these characters alone. 5.0 and 5e1 are integers, as in JSON. */
 static bool read_number(const char *text, const char *characters, double *number)
 {
 	char *end;

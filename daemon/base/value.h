@@ -1,5 +1,5 @@
-/* Values as people write them, in options and in parameters of requests and filters: what is valid,
- * how it is read, and what to say of a text that is none. */
+/* Values as people write them in options and in parameters of requests and filters: their valid
+ * range, how to read them, and the message for an invalid text. */
 #ifndef BASE_VALUE_H
 #define BASE_VALUE_H
 
@@ -29,14 +29,16 @@ bool value_read(const struct value_kind *kind, const char *text, double *value) 
 /* Writes a value as value_read() reads it. */
 void value_print(const struct value_kind *kind, double value, char *text, size_t size);
 
-/* Writes what is valid, "an integer from 1 to 9, in pixels" or "one of on, off, auto". */
+/* Writes the valid values in words: "an integer from 1 to 9, in pixels" or "one of on, off, auto".
+ * */
 void value_describe(const struct value_kind *kind, char *text, size_t size);
 
-/* As value_read(); ERR_BAD_PARAMETER says what the parameter of this name expects. */
+/* Does the same as value_read(). With ERR_BAD_PARAMETER the problem says what the parameter of this
+ * name expects. */
 enum error value_parse(const struct value_kind *kind, const char *name, const char *text,
                        double *value, struct problem *problem) MUST_CHECK;
 
-/* The i-th word of several and its length, or NULL after the last. */
+/* Returns the i-th of the words, with its length, or NULL after the last. */
 const char *value_word(const char *words, size_t i, size_t *length);
 
 #endif

@@ -2,8 +2,8 @@
 #ifndef BASE_VECTORISED_H
 #define BASE_VECTORISED_H
 
-/* Has the compiler vectorise the loops that follow, and marks functions for several generations of
- * processors, which no sanitizer can choose between as a program starts. */
+/* Makes the compiler vectorise the following loops. VECTORISED compiles a function for several
+ * generations of processors; sanitizers cannot choose between these as a program starts. */
 #if defined __GNUC__ && !defined __clang__
 #pragma GCC optimize("O3", "no-math-errno", "no-trapping-math")
 #ifdef __x86_64__

@@ -1,5 +1,5 @@
-/* The modules of convolved-bench. They end the program after a failure, with a line on standard
- * error: with status 2 if the user is at fault, else 1. */
+/* The modules of convolved-bench. A failure ends the program with a line on standard error, and
+ * with status 2 if the user is at fault, else 1. */
 #ifndef BENCH_BENCH_H
 #define BENCH_BENCH_H
 
@@ -49,10 +49,10 @@ void bench_options_parse(struct bench_options *options, int argc, char **argv);
 /* True if the variant is to be measured. */
 bool bench_options_want(const struct bench_options *options, const char *variant);
 
-/* Sets chosen[i] for each of `count` devices that the options mean, and returns their number.
- * --platform and --type limit the devices; without a type, to the GPUs, if there are any among
- * them. A number in --device counts those that are left; a name also finds devices that are no
- * GPUs. */
+/* Sets chosen[i] for each of `count` devices that the options select, and returns the number of
+ * selected ones. --platform and --type restrict the devices; without a type, to GPUs if any of them
+ * is one. A number in --device counts the devices that are left; a name also finds devices that are
+ * no GPUs. */
 size_t bench_options_choose(const struct bench_options *options, const struct message_device *list,
                             size_t count, bool *chosen);
 
@@ -79,9 +79,9 @@ struct bench_case {
 
 enum { PAIRS = 3 };
 
-/* The forms in which a kernel gets source and target. Buffers, if not images. */
+/* The forms in which a kernel gets its source and target: buffers, unless they are images. */
 enum form {
-	FORM_TILE,   /* with the chain's halo and aligned, as the service's tiles */
+	FORM_TILE,   /* with the chain's halo, and aligned, as the service's tiles are */
 	FORM_BARE,   /* the image alone; published kernels clamp coordinates to the ROI (`reach`) */
 	FORM_PADDED, /* with as many pixels around the ROI as the host adds; part of the reach */
 	FORM_IMAGE,  /* the ROI as an image object, whose integers are read as such */
@@ -97,7 +97,7 @@ struct case_pixels {
 	struct area source, target; /* in the image */
 	struct image part;          /* the source ROI as an image */
 	struct image area;          /* the target in memory, with guards around it */
-	struct padding padding;     /* for FORM_PADDED; the Sobel study's, if none is given */
+	struct padding padding;     /* for FORM_PADDED; the Sobel study's value if none is given */
 	char *tile;                 /* FORM_TILE, on the host, once it is made */
 	uint64_t target_size;
 	struct view source_view[FORMS][PAIRS], target_view[2][PAIRS]; /* targets: buffers, images */
@@ -119,9 +119,9 @@ const struct view *case_target(const struct case_pixels *pixels, enum form form,
 
 /* Allocates zeroed memory. */
 void *bench_alloc(size_t size);
-/* Ends the program after an error, which has been reported unless memory has run out. */
+/* Ends the program after an error. The error must have been reported, unless memory has run out. */
 void bench_must(enum error e);
-/* Ends the program after an OpenCL code that is an error; says at what. */
+/* Ends the program if an OpenCL code is an error, with a message that says at what. */
 void bench_check(cl_int code, const char *what);
 
 enum { POISON = 0xa5 }; /* every byte of a target before the run that is checked */
@@ -165,20 +165,21 @@ struct bench_result {
 /* True if everything that was compared is right. */
 bool measured_is_right(const struct measured *measured);
 
-/* Sets the image and the copy, of as many bytes, from the times of its runs. */
+/* Sets the image, and the time of a copy of as many bytes from the times of its runs. */
 void result_begin(struct bench_result *result, const struct image *image, double *copy_ms,
                   uint32_t runs, uint32_t warmup);
-/* Adds the row of a variant, with its speed; of a variant that has one already the better stays. */
+/* Adds the row of a variant, with its speed. The faster of two rows of a variant stays. */
 void result_add(struct bench_result *result, const struct measured *measured);
 
-/* Compares a result with the reference, and adds to what is measured: a target, laid out as on the
- * device, in some windows or completely (all); or one window, whose first pixel is at `from`. */
+/* Compares a result with the reference and adds the outcome to the measurement: a target laid out
+ * as on the device, in some windows or completely (all); or one window, whose first pixel is at
+ * `from`. */
 void check_target(const struct case_pixels *pixels, bool all, const char *target,
                   struct measured *measured);
 void check_window(const struct case_pixels *pixels, const struct window *window, const char *from,
                   size_t pitch, struct measured *measured);
 
-/* Summarizes at least one time, none NaN; sorts them. */
+/* Sorts and summarizes times: at least one, none of them NaN. */
 struct times times_summarize(double *ms, size_t count);
 /* Summarizes the runs after the warm-up, or after the first run if there are only a few; *timed is
  * how many these are. */
@@ -186,31 +187,31 @@ struct times times_of_runs(double *ms, uint32_t runs, uint32_t warmup, uint32_t 
 
 /* The milliseconds of a monotonic clock. */
 double times_now(void);
-/* The milliseconds of a finished command, whose event (or NULL) is released; 0 after a failure,
- * this one's or an earlier one's. */
+/* Returns the milliseconds of a finished command and releases its event (or NULL). 0 after a
+ * failure of this call or an earlier one. */
 double times_of_event(cl_event event, cl_int *code);
 
 /* ---- measure.c, jpeg.c, processor.c: what measures a case ---- */
 
-/* Measures every applicable variant that the options want; what runs on the processor last. The
+/* Measures every applicable variant that the options ask for, those on the processor last. The
  * result is all zeros before. */
 void measure_case(const struct session *session, const struct bench_case *c,
                   struct bench_result *result);
 
-/* True for images of u8 with one band or three, from which a JPEG can be made. */
+/* Returns true for images of u8 with one or three bands, from which a JPEG can be made. */
 bool jpeg_measures(const struct image *image);
 
-/* Has the device decode and encode the case's image as a JPEG of usual quality, with three bands
- * 4:2:0. A row for each kernel, all its launches together, and one for each direction; verified are
- * the samples that a direction makes, or the bytes, which must be libjpeg-turbo's. Those of a
- * flagged image count as wrong. */
+/* Lets the device decode and encode the case's image as a JPEG of usual quality, 4:2:0 if it has
+ * three bands. Adds a row for each kernel (all its launches together) and one for each direction.
+ * Verifies the samples of decoding and the bytes of encoding, which must be libjpeg-turbo's.
+ * Samples and bytes of a flagged image count as wrong. */
 void jpeg_measure(const struct session *session, const struct bench_case *c,
                   struct bench_result *result);
 
-/* Filters a part of the rows a few times, in plain C with floats, in m->threads threads (at most
- * 8), sets the times for the whole ROI, and compares the first and the last rows of each thread
- * with the reference. False if there is no code for the case: one filter of all channels that is a
- * sum with weights, a gradient's magnitude or bilateral. */
+/* Filters a part of the rows a few times in plain C with floats, in m->threads threads (at most 8),
+ * scales the times to the whole ROI, and compares the first and the last rows of each thread with
+ * the reference. Returns false if there is no code for the case: it must be one filter of all
+ * channels that is a weighted sum, a gradient's magnitude or bilateral. */
 bool processor_measure(const struct case_pixels *pixels, struct measured *m);
 
 #endif

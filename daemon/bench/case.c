@@ -1,5 +1,5 @@
-/* Outside the ROI pixels are those of `replicate`, which is the default border of a chain and what
- * the published kernels do. */
+/* Pixels outside the ROI are those of `replicate`, the default border of a chain and the border of
+ * the published kernels. */
 #include "bench/bench.h"
 
 #include <err.h>
@@ -10,7 +10,7 @@
 
 enum { GUARD_ROWS = 16 }; /* above and below a target: the highest block of a published kernel */
 
-/* Returns true if something could be made, and else reports it. */
+/* Returns true if an object could be made; otherwise reports the failure. */
 static bool is_made(const struct case_pixels *p, cl_int code)
 {
 	const struct image *image = &p->c->image;
@@ -39,8 +39,7 @@ static void make_buffers(const struct case_pixels *p, const void *content, uint6
 		exit(1);
 }
 
-/* Makes images with this content (NULL: none), and sets them likewise; pitch: of the content, in
- * bytes. */
+/* Does the same with images. pitch: of the content, in bytes. */
 static bool make_images(const struct case_pixels *p, const struct image *image, const void *content,
                         size_t pitch, bool shares, struct view like, struct view views[PAIRS])
 {
@@ -62,9 +61,9 @@ static bool make_images(const struct case_pixels *p, const struct image *image, 
 	return is_made(p, code);
 }
 
-/* Makes a form with pixels around the ROI: FORM_TILE, which stays on the host, with its first one
- * aligned; or FORM_PADDED as the Sobel study does, rows of no more than these pixels. The border
- * rule makes them. */
+/* Makes a form with pixels around the ROI, filled by the border rule: FORM_TILE, which stays on the
+ * host, with the ROI's first pixel aligned; or FORM_PADDED as in the Sobel study, with rows of no
+ * more than these pixels. */
 static void make_padded(struct case_pixels *p, enum form form)
 {
 	const bool is_tile = form == FORM_TILE;
@@ -107,7 +106,7 @@ bool case_pixels_make(struct case_pixels *p, enum form form)
 	const size_t pixel = image_pixel_size(image), row = image_row_size(image);
 	const size_t first = p->source.y * row + p->source.x * pixel;
 	const size_t pitch = p->area.width * pixel;
-	/* Rows of targets are aligned, and as many bytes apart in buffers and images. */
+	/* Rows of targets are aligned, and lie equally far apart in buffers and images. */
 	const struct view target = {.pitch = (uint32_t)pitch,
 	                            .origin =
 	                                (p->target.y + GUARD_ROWS) * pitch + p->target.x * pixel};
@@ -163,7 +162,8 @@ void case_pixels_init(struct case_pixels *p, const struct session *s, const stru
 	p->part = c->image;
 	p->part.width = p->source.width;
 	p->part.height = p->source.height;
-	/* The target: rows of the image's length or a little more, guards above and below. */
+	/* The target: rows as long as the image's or a little longer, with guards above and below.
+	 * */
 	while (pitch % pixel) /* if there are three bands */
 		pitch += ROW_ALIGNMENT;
 	p->area = c->image;

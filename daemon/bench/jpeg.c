@@ -1,5 +1,5 @@
-/* libvips has libjpeg-turbo make a file of the case's pixels, decode it, and encode that again
- * alike, so that the samples and the bytes that a device must make are known. */
+/* libvips makes a file of the case's pixels by libjpeg-turbo, decodes it, and encodes the samples
+ * in the same way, so that the samples and the bytes that a device must make are known. */
 #include "bench/bench.h"
 
 #include <err.h>
@@ -143,7 +143,7 @@ static void run_encode(struct bench *b, struct jpeg_trace *trace)
 	finish(b, &b->encoder.pipeline, trace, JPEG_ENCODE);
 }
 
-/* Runs both directions and a copy, until there are enough runs or their time is used up. */
+/* Runs both directions and a copy until there are enough runs or the time is used up. */
 static void run_all(struct bench *b)
 {
 	const double until = times_now() + b->session->options->budget * 1e3;
@@ -208,7 +208,7 @@ static void check_encode(struct bench *b, struct measured *m)
 	free(got);
 }
 
-/* Makes the files and what the device needs for them. */
+/* Makes the files, and the objects that the device needs for them. */
 static void prepare(struct bench *b, const void *pixels)
 {
 	cl_context context = b->session->device.context;

@@ -276,8 +276,8 @@ static void run_case(struct session *s, const char *name, const char *chain, str
 	free(result.pixels);
 }
 
-/* Runs the filters that are asked for. pixels: the standard type of this image; NULL: the user's or
- * a file's, for all filters. */
+/* Runs the requested filters. pixels: the standard type of this image; NULL: the user's image, or a
+ * file's, for all filters. */
 static void run_filters(struct session *s, struct bench_case *c, const char *pixels)
 {
 	if (s->options->filter) {

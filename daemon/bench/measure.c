@@ -1,7 +1,7 @@
-/* A round runs each variant a few times in a row, as tiles of a job do, because a kernel that has
- * not run for a while must first be fetched itself; and it runs the copy. The medians are over all
- * rounds. General and published kernels have their rounds after the special ones: they run so long
- * that they heat the device, which would then lower its clock. */
+/* A round runs each variant a few times in a row, like the tiles of a job, because a kernel that
+ * has not run for a while must first be fetched itself; then the round runs the copy. Medians are
+ * over all rounds. General and published kernels have their rounds after the special ones, because
+ * they run so long that they heat the device and lower its clock. */
 #include "bench/bench.h"
 
 #include <err.h>
@@ -51,7 +51,7 @@ static const char *runner_name(const struct runner *r)
 
 /* ---- runners ---- */
 
-/* The kernel and shape that a plan's chooser shall choose for all its filters. */
+/* The kernel and shape that a plan's chooser is to choose for all filters. */
 struct wish {
 	enum kernel kernel;
 	uint32_t number; /* number of the shape among those that apply */
@@ -91,9 +91,9 @@ static uint32_t count_steps(const struct plan *plan, enum kernel kernel)
 	return count;
 }
 
-/* Makes the plan. The first only requests the programs; the second is made when they are compiled.
- * NULL if the kernel does not apply to all filters; the table's choices are only of interest where
- * there are several launches. */
+/* Makes the plan: a first one that only requests the programs, and a second one when they are
+ * compiled. Returns NULL if the kernel does not apply to all filters. The table's choices matter
+ * only where there are several launches. */
 static struct plan *make_plan(struct bench *b, struct wish *wish)
 {
 	struct plan *plan = NULL;
@@ -114,8 +114,8 @@ static struct plan *make_plan(struct bench *b, struct wish *wish)
 	return plan;
 }
 
-/* Finds the form that a runner reads and writes. A published kernel that is the whole plan gets
- * what its study gives it. */
+/* Finds the form that a runner reads and writes. A published kernel that is the whole plan gets the
+ * form of its study. */
 static enum form find_form(const struct bench *b, const struct runner *r)
 {
 	const struct padding *p = &b->pixels.padding;
@@ -151,7 +151,7 @@ static void add_runner(struct bench *b, enum kernel kernel, uint32_t number)
 	if (r->failed)
 		warnx("%s cannot be compiled", runner_name(r));
 	r->form = find_form(b, r);
-	/* Tells the steps what they may read, and notes what they need of scratch. */
+	/* Tells the steps how much they may read, and notes how much scratch memory they need. */
 	if (r->form == FORM_PADDED)
 		pad = b->pixels.padding;
 	r->reach = (cl_int4){{-(cl_int)pad.x, -(cl_int)pad.y, (cl_int)(b->tile.width + pad.x) - 1,
@@ -171,7 +171,7 @@ static void add_runner(struct bench *b, enum kernel kernel, uint32_t number)
 
 /* ---- runs ---- */
 
-/* Enqueues all launches of a variant, on the next pair of buffers; a pool runs them at once. */
+/* Enqueues all launches of a variant on the next pair of buffers; a pool runs them at once. */
 static cl_int enqueue_once(struct bench *b, struct runner *r, uint32_t run)
 {
 	const struct case_pixels *p = &b->pixels;
@@ -215,8 +215,8 @@ static double collect(const struct bench *b, struct runner *r, uint32_t run, cl_
 	return ms;
 }
 
-/* Runs a round: enqueues everything before it waits, as the service does. special: of the runners
- * that are as fast as special kernels are, or of all others. */
+/* Runs a round: enqueues everything before it waits, as the service does. special: the round of
+ * special kernels and of runners that are as fast, or that of all others. */
 static void run_round(struct bench *b, bool special)
 {
 	const struct case_pixels *p = &b->pixels;
@@ -261,8 +261,9 @@ static void run_round(struct bench *b, bool special)
 
 /* ---- verification ---- */
 
-/* Runs the variant once more, into a poisoned target, and compares it. Keeps the result for
- * --output if it is the fastest right one so far. Buffers and images have the same layout. */
+/* Runs the variant once more, into a poisoned target, and compares the result. Keeps it for
+ * --output if the variant is the fastest right one so far. Buffers and images have the same layout.
+ * */
 static void verify(struct bench *b, struct runner *r, struct measured *m,
                    struct bench_result *result)
 {
@@ -410,7 +411,7 @@ void measure_case(const struct session *session, const struct bench_case *c,
 		                               b->scratch_size[i], NULL, &code);
 		bench_check(code, "scratch buffers");
 	}
-	/* Leaves out runners of images that are larger than the device's may be. */
+	/* Leaves out runners whose images would be larger than the device allows. */
 	for (uint32_t i = 0; i < b->count; i++) {
 		const enum form form = b->runner[i].form;
 

@@ -76,7 +76,7 @@ enum { OTHERS = sizeof others / sizeof *others, DIRECTIONS = 2 };
 static const struct jpeg_direction *const directions[DIRECTIONS] = {&jpeg_decode_direction,
                                                                     &jpeg_encode_direction};
 
-/* Returns true if it is the variant that is looked for; lists it instead, if there is none. */
+/* Returns true if this is the wanted variant; lists it if none is wanted. */
 static bool is_it(const char *wanted, const char *name, const char *text)
 {
 	if (!wanted)
@@ -107,7 +107,7 @@ bool bench_options_want(const struct bench_options *options, const char *variant
 	       g_strv_contains((const char *const *)options->variants, variant);
 }
 
-/* The words of --type, in the order of enum device_type, and then that for no type. */
+/* The words of --type in the order of enum device_type, then the word for no type. */
 static const char types[] = "all|cpu|gpu|acc|default";
 enum { TYPE_DEFAULT = DEVICE_ACCELERATOR + 1 };
 

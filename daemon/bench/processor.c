@@ -1,5 +1,5 @@
-/* A thread has a band of rows. It converts them with their halo to floats, filters a row at a time
- * by adding up shifted rows times weights, which compilers turn into vectors, and rounds. */
+/* Each thread has a band of rows. It converts them, with their halo, to floats, filters one row at
+ * a time by adding up shifted rows times weights (loops that compilers vectorise), and rounds. */
 #include "bench/bench.h"
 
 #include <math.h>
@@ -11,7 +11,7 @@
 
 enum { THREADS_MAX = 8, REPEATS = 5, CHECKED_ROWS = 4, CHECKED_COLUMNS = 96 };
 
-/* Multiply-adds of a thread in a run: some hundredths of a second. */
+/* Multiply-adds of a thread in a run, which take some hundredths of a second. */
 static const double band_work = 2e7;
 
 struct filter_work {
@@ -33,7 +33,7 @@ struct band {
 	pthread_t thread;
 };
 
-/* Adds rows that are `apart` samples from each other, times a weight each. */
+/* Adds up rows that lie `apart` samples from each other, each times a weight. */
 static void add_rows(float *restrict to, const float *restrict from, size_t apart,
                      const float *weights, size_t rows, size_t count)
 {
@@ -62,7 +62,7 @@ static float clamp_round(float value, float most)
 	return rintf(fminf(fmaxf(value, 0), most));
 }
 
-/* Returns the sample at the left end of row y's window; y counts rows of the halo, too. */
+/* Returns the sample at the left end of row y's window; y also counts the rows of the halo. */
 static const float *in_row(const struct band *b, uint32_t y)
 {
 	return b->in + y * b->pitch;
@@ -200,7 +200,7 @@ static void band_init(struct band *b, const struct filter_work *w, uint32_t inde
 		b->across = bench_alloc(rows * b->samples * sizeof *b->across);
 }
 
-/* Prepares all but the bands; false if there is no code for the case. */
+/* Prepares everything but the bands. Returns false if there is no code for the case. */
 static bool work_init(struct filter_work *w, uint32_t threads)
 {
 	const struct chain *chain = &w->pixels->c->chain;

@@ -1,7 +1,7 @@
-/* Makes the rows of the answer: those of the result, or with a target those of the whole image with
- * the result placed on it. If the target moves the result up or down, the answer needs the image's
- * rows at other times than the decoding thread reads them. So the encoding thread, in which all of
- * this runs, decodes the image a second time. */
+/* Makes the rows of the answer: those of the result or, with a target, those of the whole image
+ * with the result placed on it. If the target moves the result up or down, the answer needs the
+ * image's rows at other times than the decoding thread reads them. The encoding thread, in which
+ * all of this runs, therefore decodes the image a second time. */
 #include "codec/tiles.h"
 
 #include <stdio.h>
@@ -20,9 +20,9 @@ struct composer {
 	uint32_t x, y;              /* position of the result in a page of the answer */
 	struct decoder *background; /* NULL: the answer is the result */
 	struct image image;         /* a page of the background */
-	uint8_t *rows; /* background behind the answer's rows `first` to first + count - 1 */
+	uint8_t *rows; /* background of the answer's rows `first` to first + count - 1 */
 	uint32_t rows_max, first, count;
-	uint8_t *woven; /* the row of the result that was asked for last, if there are planes */
+	uint8_t *woven; /* the last requested row of the result, if there are planes */
 };
 
 enum {
@@ -89,8 +89,8 @@ void compose_close(struct composer **composer)
 	*composer = NULL;
 }
 
-/* Returns a row of the result, woven of its planes; waits until it is filtered. Asks only for every
- * STEPth row of a tile. */
+/* Returns a row of the result, interleaved from its planes; waits until it is filtered. Must be
+ * called only for every STEPth row of a tile. */
 static const uint8_t *result_row(struct composer *c, uint32_t row)
 {
 	const struct tiling *t = &c->tiles->tiling;

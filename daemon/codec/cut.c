@@ -1,11 +1,12 @@
-/* Cuts an image into tiles while it is decoded. Runs in the job's decoding thread.
+/* Cuts an image into tiles while it is decoded, in the job's decoding thread.
  *
- * The hard part: each row is decoded once and in order, but a tile's halo overlaps the tile above
- * and, at the image's edges, has rows that the border rule takes from elsewhere. Shared rows are
- * copied from the slot of the tile above, unless input areas overlap and they lie there already. A
- * replicated or reflected row comes from the same tile. Only `wrap` needs rows from the opposite
- * edge: the bottom rows are decoded first, the top rows are kept. An image in planes is decoded to
- * a few rows of whole pixels, which are split; all else is done for each plane. */
+ * The hard part: each row is decoded once and in order, but a tile's halo overlaps the tile above,
+ * and at the image's edges it has rows that the border rule takes from elsewhere. Shared rows are
+ * copied from the slot of the tile above, unless input areas overlap and the rows lie there
+ * already. A replicated or reflected row comes from the same tile. Only `wrap` needs rows from the
+ * opposite edge: the bottom rows are decoded first, the top rows are kept. An image in planes is
+ * decoded to a few rows of whole pixels, which are split; everything else is done for each plane.
+ * */
 #include "codec/tiles.h"
 
 #include <stdlib.h>
@@ -20,7 +21,8 @@ struct cutter {
 	struct tiles *tiles;
 	const struct tiling *tiling;
 	struct decoder *decoder;
-	struct decoder *ahead; /* wrap: reads the bottom rows of each page; NULL: `decoder` can */
+	/* wrap: reads the bottom rows of each page; NULL: `decoder` can do that */
+	struct decoder *ahead;
 	enum border border;
 	struct problem *problem;
 	uint32_t page;
@@ -39,7 +41,7 @@ struct cutter {
 	uint32_t whole_rows;
 };
 
-/* Copies pixels into the columns outside the image. A copy is a move or two if `pixel` is a
+/* Copies pixels into the columns outside the image. A copy takes a move or two if `pixel` is a
  * constant. */
 static inline void copy_columns(const struct cutter *c, uint8_t *row, const size_t pixel)
 {
@@ -70,7 +72,7 @@ static void pad_row(const struct cutter *c, uint8_t *row)
 	}
 }
 
-/* Decodes rows into slot rows, those of each further plane `plane` bytes behind. */
+/* Decodes rows into slot rows; the rows of each further plane lie `plane` bytes behind. */
 static enum error read_planes(const struct cutter *c, struct decoder *decoder, uint32_t y,
                               uint32_t count, uint8_t *rows, uint64_t plane)
 {
@@ -87,8 +89,8 @@ static enum error read_planes(const struct cutter *c, struct decoder *decoder, u
 	return e;
 }
 
-/* As read_planes(), of any image, and fills the columns outside it; a few rows at a time, which the
- * nearest cache holds until they are padded. */
+/* Decodes rows of any image into slot rows and fills the columns outside it, a few rows at a time,
+ * so that they are still in the nearest cache when they are padded. */
 static enum error read_rows(const struct cutter *c, struct decoder *decoder, uint32_t y,
                             uint32_t count, uint8_t *rows, uint64_t plane)
 {
@@ -119,7 +121,7 @@ static enum error skip_rows(const struct cutter *c, struct decoder *decoder, uin
 	return e;
 }
 
-/* For `wrap`: reads the page's last rows, which its first tile needs, by a decoder of their own
+/* Reads the page's last rows, which its first tile needs for `wrap`, by a decoder of their own
  * unless rows can be read in any order. */
 static enum error read_bottom(struct cutter *c)
 {
@@ -171,7 +173,7 @@ static enum error fill_strip(struct cutter *c, uint32_t strip)
 	const struct tiling *t = c->tiling;
 	const size_t pitch = t->in_pitch;
 	uint8_t *slot = tiles_in_row(c->tiles, strip, 0), *to;
-	/* The slot may begin within that of the strip above, whose rows are then its own. */
+	/* The slot may begin within the slot of the strip above; its rows then belong to both. */
 	const bool overlaps =
 	    strip % t->page_strips && tiles_in_row(c->tiles, strip - 1, t->rows) == slot;
 	struct tile tile;

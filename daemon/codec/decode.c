@@ -1,8 +1,8 @@
-/* Runs in the job's decoding thread. A format's own reader delivers the rows of files that it knows
- * to read, libvips those of all others.
+/* Runs in the job's decoding thread. A format's own reader delivers the rows of files that it can
+ * read; libvips reads all others.
  *
- * The hard part is memory. Most files can be decoded row by row, and then no buffer here exceeds a
- * few rows. The others have a limit of their own. Both are checked with the header alone. */
+ * The hard part is memory. Most files can be decoded row by row; then no buffer here exceeds a few
+ * rows. The others have a limit of their own. Both limits are checked with the header alone. */
 #include "codec/decode.h"
 
 #include <inttypes.h>
@@ -60,9 +60,9 @@ static bool replays(const struct decoder *d)
 	return d->kept && kept_rows_complete(d->kept);
 }
 
-/* An image that cannot be decoded row by row is held by each decoder that the body has at the same
- * time: for its rows, those of the opposite edge for border=wrap, unless any order is possible, and
- * those around a target. */
+/* An image that cannot be decoded row by row is held by each decoder that its body has at the same
+ * time: the decoder of its rows; one for the opposite edge with border=wrap, unless rows can be
+ * read in any order; and one for the rows around a target. */
 static enum error check_held(const struct decoder *d, struct problem *problem)
 {
 	static const char *const why[2][2] = {
@@ -189,8 +189,8 @@ static enum error choose_pages(struct decoder *d, struct problem *problem)
 	return ERR_OK;
 }
 
-/* Loads the pages that are to be read, if these are others than the first. A frame is made of all
- * that are before it. own_pages: that the format's reader knows of. */
+/* Loads the pages to be read, unless only the first page is to be read. A frame is made from all
+ * frames before it. own_pages: the number of pages that the format's reader knows. */
 static enum error load_pages(struct decoder *d, uint32_t own_pages, struct problem *problem)
 {
 	const struct image *image = &d->decoded.whole;
@@ -205,7 +205,8 @@ static enum error load_pages(struct decoder *d, uint32_t own_pages, struct probl
 		part->frames = own_pages;
 	if (e || !(part->all || part->frames || part->page))
 		return e;
-	/* The pixels of all pages that are read, and of all frames that lie below the last. */
+	/* Returns the number of pixels of all pages that are read, and of all frames below the last
+	 * of them. */
 	pages = part->all ? d->decoded.pages : d->job->page;
 	if (__builtin_mul_overflow((uint64_t)image->width * image->height, pages, &pixels))
 		pixels = UINT64_MAX;
@@ -357,7 +358,8 @@ static enum error choose_area(struct decoder *d, struct problem *problem)
 	                             whole->width, whole->height);
 }
 
-/* Prepares to keep rows, or to read those that are kept. Bare pixels are read as fast. */
+/* Prepares to keep rows, or to read kept ones. Bare pixels are never kept: reading them is as fast.
+ * */
 static enum error keep_rows(struct decoder *d, struct problem *problem)
 {
 	const struct image *image = &d->decoded.image;

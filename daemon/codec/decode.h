@@ -13,13 +13,14 @@
 
 struct decoder;
 
-/* Rows of a body as they have been read once, for another run on it. */
+/* Rows of a body that an earlier run has read, for another run on it. */
 struct kept_rows {
-	uint64_t run;        /* the run that read them; 0: none */
-	uint64_t size_max;   /* bytes that they may take */
-	uint8_t *rows;       /* rows of all pages, without gaps; owned */
-	struct image image;  /* as in struct decoded */
-	uint64_t there, all; /* rows that are there, from the first on, and that there will be */
+	uint64_t run;       /* the run that read them; 0: none */
+	uint64_t size_max;  /* bytes that they may take */
+	uint8_t *rows;      /* rows of all pages, without gaps; owned */
+	struct image image; /* as in struct decoded */
+	/* rows that are there, from the first on, and rows that there will be */
+	uint64_t there, all;
 };
 
 /* True if all rows are there. */
@@ -27,48 +28,49 @@ bool kept_rows_complete(const struct kept_rows *kept);
 void kept_rows_free(struct kept_rows *kept);
 
 /* Reads the body's header and checks everything that it determines, the ROI included, before any
- * pixel is decoded. wraps: rows are read at both ends, by a second decoder unless any order is
- * possible. kept: if complete, the rows come from there; else they go there, too, if they fit;
- * NULL: neither. The caller keeps it and the descriptor, which must stay open until decode_close().
- * On failure the problem has the reason, decoded->format is set if it was recognised, and there is
- * nothing to close. */
+ * pixel is decoded. wraps: rows are read at both ends, by a second decoder unless rows can be read
+ * in any order. kept: if complete, the rows come from there; otherwise they are also stored there
+ * if they fit; NULL: neither. The caller keeps it and the descriptor, which must stay open until
+ * decode_close(). On failure the problem has the reason, decoded->format is set if it was
+ * recognised, and there is nothing to close. */
 enum error decode_open(struct decoder **decoder, struct decoded *decoded,
                        const struct message_job *job, bool wraps, int body, struct kept_rows *kept,
                        struct problem *problem) MUST_CHECK;
 void decode_close(struct decoder **decoder);
 
-/* Opens the body again, to read rows ahead of those of a decoder; *ahead stays NULL if that can
- * read rows in any order. */
+/* Opens the body a second time to read rows ahead of the decoder's. *ahead stays NULL if the
+ * decoder can read rows in any order. */
 enum error decode_open_ahead(struct decoder **ahead, const struct decoder *decoder,
                              const struct message_job *job, struct problem *problem) MUST_CHECK;
 
-/* Does the work before the first row: for a buffered image most of the decoding, for which libvips
- * may use its own threads. */
+/* Does the work before the first row. For a buffered image that is most of the decoding, for which
+ * libvips may use its own threads. */
 enum error decode_begin(struct decoder *decoder, struct problem *problem) MUST_CHECK;
 
-/* Rows are those of this page from now on: 0 to decoded->pages - 1, not to go back either. */
+/* Selects the page whose rows are read from now on, 0 to decoded->pages - 1. Pages must not go back
+ * either. */
 void decode_page(struct decoder *decoder, uint32_t page);
 
-/* Reads past a few of the file's rows before row y. *more is false once none are left: row y can
+/* Skips a few of the file's rows before row y. *more becomes false when none are left: row y can
  * then be decoded without keeping others in memory. */
 enum error decode_skip(struct decoder *decoder, uint32_t y, bool *more,
                        struct problem *problem) MUST_CHECK;
 
 /* Decodes rows y to y + count - 1 of decoded->image to `to`, pitch bytes apart. Rows must not go
- * back unless any order is possible. After a failure no more rows can be read. */
+ * back, unless they can be read in any order. After a failure no more rows can be read. */
 enum error decode_rows(struct decoder *decoder, uint32_t y, uint32_t count, uint8_t *to,
                        size_t pitch, struct problem *problem) MUST_CHECK;
 
 /* Lets another thread decode or close next: libvips binds its resources to a thread. */
 void decode_leave(struct decoder *decoder);
 
-/* The scan of a body that a device can decode, all of it, and its bytes, which the decoder owns;
- * otherwise why not. */
+/* Returns the scan of a body that a device can decode, complete with its bytes, which the decoder
+ * owns; otherwise the reason why not. */
 enum jpeg_reason decode_jpeg_scan(const struct decoder *decoder, struct jpeg_scan *scan,
                                   const uint8_t **bytes) MUST_CHECK;
 
-/* Gives what the body has beside its pixels, which the decoder owns, or NULL. To be called once,
- * before rows are decoded. */
+/* Returns the body's metadata, which the decoder owns, or NULL. Call it once, before rows are
+ * decoded. */
 enum error decode_metadata(struct decoder *decoder, const struct file_metadata **metadata,
                            struct problem *problem) MUST_CHECK;
 

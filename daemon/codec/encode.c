@@ -25,13 +25,13 @@ struct encoder {
 	bool plain;                    /* by the writer's write(), else by its save() */
 	struct file_metadata metadata; /* the answer's */
 	uint8_t *row;    /* a result row in the answer's type; NULL if the result has that type */
-	VipsImage *vips; /* the answer, as its rows come; NULL where libvips is not needed */
+	VipsImage *vips; /* the answer, made as its rows come; NULL where libvips is not needed */
 	VipsRegion *region; /* for reading rows of `vips` here */
 	bool failed;        /* the last row of `vips` failed */
 };
 
-/* At libvips's default a palette takes twice as long, and is 0.3 dB closer to a photograph. Below 4
- * libimagequant rounds the colours of a drawing, too. */
+/* With libvips's default effort a palette takes twice as long, and is 0.3 dB closer to a
+ * photograph. Below 4 libimagequant rounds the colours of a drawing, too. */
 static int save_gif(const struct output_format *output, VipsImage *image, VipsTarget *target)
 {
 	(void)output;
@@ -40,7 +40,7 @@ static int save_gif(const struct output_format *output, VipsImage *image, VipsTa
 
 const struct writer gif_writer = {.save = save_gif};
 
-/* Not in tiff.c, where libtiff's macros have our names of compressions. */
+/* This is not in tiff.c because libtiff's macros have the names of our compressions. */
 static int save_tiff(const struct output_format *output, VipsImage *image, VipsTarget *target)
 {
 	static const VipsForeignTiffCompression methods[COMPRESSION_LEVEL] = {
@@ -83,8 +83,8 @@ static const uint8_t *typed_row(struct encoder *encoder, uint32_t y)
 	return encoder->row;
 }
 
-/* Gives libvips a rectangle of the answer. It needs no rows above. A row of full width is freed as
- * soon as it is copied, because the slots may hold only a few. */
+/* Gives libvips a rectangle of the answer, which needs no rows above it. A row of full width is
+ * freed as soon as it is copied, because the slots may hold only a few. */
 static int generate(VipsRegion *out, void *sequence, void *a, void *b, gboolean *stop)
 {
 	struct encoder *encoder = a;
@@ -111,7 +111,7 @@ static int generate(VipsRegion *out, void *sequence, void *a, void *b, gboolean 
 }
 
 /* Makes the answer for libvips. CMYK is converted to sRGB by the image's profile or, if it has no
- * CMYK profile, by libvips's own; the image then has the sRGB profile. */
+ * CMYK profile, by libvips's own; the answer then has the sRGB profile. */
 static enum error make_image(struct encoder *encoder, struct problem *problem)
 {
 	const struct output_format *output = encoder->output;

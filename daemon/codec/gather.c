@@ -1,5 +1,5 @@
-/* Runs in the encoding thread, in place of the encoder. No rows are kept: memory holds the counts
- * alone, at most 2 MiB, or two bits of each pixel, of a page at a time. */
+/* Runs in the encoding thread in place of the encoder. No rows are kept: memory holds only counts,
+ * at most 2 MiB, or two bits for each pixel of one page at a time. */
 #include "codec/tiles.h"
 
 #include <inttypes.h>
@@ -25,7 +25,7 @@ struct gatherer {
 	struct edges edges;
 };
 
-/* Adds all rows of the page; false if the job was stopped. */
+/* Adds all rows of the page. Returns false if the job was stopped. */
 static bool add_rows(struct gatherer *g)
 {
 	struct tiles *tiles = g->tiles;
@@ -124,7 +124,7 @@ enum error gather_check(const struct message_job *job, const struct tiling *tili
 		                   words > EDGES_WORDS_MAX ? 2 * EDGES_WORDS_MAX * sizeof(uint64_t)
 		                                           : job->buffered_size_max);
 	}
-	/* Only of very many pages are there too many numbers. */
+	/* Only very many pages have too many numbers. */
 	numbers = gather_rows(&tiling->image, is_luma(job)) *
 	          gather_entries((enum gather)job->gather, tiling->image.type);
 	if (tiling->pages <= EDGES_WORDS_MAX / numbers)

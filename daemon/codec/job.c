@@ -5,9 +5,9 @@
  * three share only `tiles`.
  *
  * A short job, a small image in a single tile, has no thread, which would cost up to a quarter of
- * its time. The main thread hears from the front wherever a thread would wait for a change. The
- * header goes with the tile, and the answer's file comes with the result: each message alone wakes
- * a process. */
+ * its time. Wherever a thread would wait for a change, the main thread reads messages of the front.
+ * The header travels with the tile, and the answer's file with the result, because each message
+ * wakes a process. */
 #include "codec/job.h"
 
 #include <inttypes.h>
@@ -59,11 +59,11 @@ struct job {
 	uint64_t start_ns, decode_ns; /* processor time of the process */
 };
 
-/* Up to this size, a job may keep the main thread from listening to the front. */
+/* Up to this size a job may keep the main thread from reading the front's messages. */
 static const uint64_t SHORT_PIXELS = 1 << 18;
 
 /* From this size on, an image's memory is returned to the system afterwards, and the front may
- * delay it or choose another worker. */
+ * delay the image or choose another worker. */
 static const uint64_t LARGE_PIXELS = 16000000;
 
 static enum jpeg_reason find_reason(struct job *job, enum jpeg_side side)
@@ -110,7 +110,7 @@ static enum error announce(struct job *job, enum error e, struct problem *proble
 	return e;
 }
 
-/* Checks that data to be gathered, or gathered before, is for these bands and pages. */
+/* Checks that data, to be gathered or gathered before, fits these bands and pages. */
 static enum error check_gathered(const struct job *job, struct problem *problem)
 {
 	const struct image *image = &job->decoded.image;
@@ -186,8 +186,8 @@ static enum error prepare(struct job *job, struct problem *problem)
 	return ERR_OK;
 }
 
-/* Waits for the answer's file from the front, or (consent) until the front has agreed to the job in
- * another way; false if the job was stopped. */
+/* Waits until the front has sent the answer's file, or (consent) has agreed to the job in another
+ * way. Returns false if the job was stopped. */
 static bool await_answer(struct job *job, bool consent)
 {
 	pthread_mutex_lock(&job->tiles.lock);
@@ -223,7 +223,8 @@ static void encode(struct job *job)
 		return;
 	/* Frees the tiles that no later row frees. */
 	tiles_free_above(&job->tiles, tiling_all_rows(&job->tiles.tiling));
-	/* A file has no seals; the front ends whoever has not sealed memory before it counts. */
+	/* A file has no seals. The front ends a worker that has not sealed its memory before it
+	 * counts the memory. */
 	memfd_seal(job->answer.writer);
 	if (job->compared.at)
 		job->check = jpeg_check(&job->compared, job->answer.reader);
@@ -244,7 +245,7 @@ static bool is_large(const struct decoded *decoded)
 	       LARGE_PIXELS;
 }
 
-/* Has a device do the whole job as one tile, whose pixels are there. Returns false if tiles of
+/* Lets a device do the whole job as one tile, whose pixels are ready. Returns false if tiles of
  * pixels must do it. */
 static bool do_whole(struct job *job)
 {
@@ -260,7 +261,7 @@ static bool do_whole(struct job *job)
 		return true;
 	if (job->tiles.whole != WHOLE_COMPARED)
 		return false;
-	/* Keeps the device's result, whose place tiles will take. */
+	/* Keeps the device's result, because tiles will overwrite it. */
 	if (!(jpeg->form & TILE_ENCODE)) {
 		job->tiles.compared = jpeg_compare_new(&jpeg->tiling, job->place->arena.out);
 		return false;
@@ -273,8 +274,9 @@ static bool do_whole(struct job *job)
 	return false;
 }
 
-/* The front has to agree to the decoding of a large image; and it chooses who decodes one that a
- * device can. decode_ns counts all threads until decode_begin() returns, and then this one. */
+/* The front must agree to the decoding of a large image, and it chooses who decodes an image that a
+ * device can decode. decode_ns counts all threads until decode_begin() returns, and this thread
+ * afterwards. */
 static enum error decode(struct job *job, struct problem *problem)
 {
 	uint64_t begun_ns, thread_ns;
@@ -339,14 +341,14 @@ static void *job_thread(void *data)
 	return NULL;
 }
 
-/* Has the job done, here or in a thread. e: it has failed before, and only ends. */
+/* Does the job, here or in a thread. e: the job has failed before, and only ends. */
 static void start(struct job *job, enum error e, struct problem *problem)
 {
 	bool here;
 
 	if (!e)
 		e = prepare(job, problem);
-	/* The reference, too, would keep the main thread busy for long. */
+	/* The reference would also keep the main thread busy for long. */
 	here =
 	    e || (job->tiles.tiling.count == 1 && !job->message.has_target &&
 	          !job->message.verify && job->chain->variant != VARIANT_REFERENCE &&
@@ -404,7 +406,7 @@ bool job_start(struct job **job, struct job_place *place, const struct message_j
 	else if (e || !valid)
 		e = problem_set(&problem, ERR_INTERNAL, "the job's description is not valid");
 	close(fds[1]);
-	/* The rows that the last run kept; those of a run that gathers may be kept if they take no
+	/* Rows that the last run kept. A run that gathers data may keep its rows if they take no
 	 * more than an arena. */
 	if (!message->follows || kept->run != message->follows)
 		kept_rows_free(kept);
@@ -476,7 +478,7 @@ void job_finish(struct job **job, struct message_job_done *done)
 		done->jpeg = j->check;
 		done->answer_size = (uint64_t)status.st_size;
 	}
-	/* Leaves the rows to the run that follows, if there is to be one; else frees them. */
+	/* Leaves the rows to the next run if there will be one; otherwise frees them. */
 	done->kept = j->message.gather && !j->tiles.error && kept_rows_complete(kept);
 	kept->run = j->message.job;
 	if (!done->kept)

@@ -25,15 +25,15 @@ struct job_place {
 };
 
 /* Starts a job, which uses the place until its end, and takes over the two descriptors of its
- * message. The job sends MSG_IMAGE and MSG_TILE itself. Returns true if it is over already, and
- * fills in MSG_JOB_DONE: it failed, or it was short and has been done in the main thread, hearing
- * from the front by way of the place: *job is set before that. */
+ * message. The job sends MSG_IMAGE and MSG_TILE itself. Returns true, with MSG_JOB_DONE filled in,
+ * if the job is over already: it failed, or it was short and has been done in the main thread,
+ * which read the front's messages through the place; *job is set before that. */
 bool job_start(struct job **job, struct job_place *place, const struct message_job *message,
                const int fds[2], struct message_job_done *done) MUST_CHECK;
 
-/* Handles what the front says of this job: that it may go as one tile of a form, where its answer
- * goes (takes over both descriptors), that a tile came back, that it is cancelled. False: the
- * message is not for this job, and its descriptors are the caller's. */
+/* Handles a message about this job: it may go as one tile of a form, its answer goes there (takes
+ * over both descriptors), a tile came back, it is cancelled. Returns false if the message is not
+ * for this job; its descriptors are then the caller's. */
 bool job_hear(struct job *job, const struct message *message, const int *fds) MUST_CHECK;
 
 /* Waits for the job's threads, fills in MSG_JOB_DONE and frees the job. */

@@ -10,8 +10,8 @@
 #include "codec/jpeg_header.h"
 #include "codec/formats/row.h"
 
-/* A sample that was rounded otherwise may change a coefficient by a quantization step, and with it
- * samples by at most a quarter of 255; but very few are. */
+/* A sample that was rounded differently may change a coefficient by a quantization step, and
+ * thereby samples by at most a quarter of 255; but very few samples are. */
 static const int difference_max = 64;
 static const double mean_max = 0.25;
 

@@ -1,5 +1,5 @@
-/* Walks the marker segments up to the scan (T.81 B.2), then along the scan to its end. Strict on
- * purpose: where libjpeg would warn, guess or go on, the file is libjpeg's. */
+/* Walks the marker segments up to the scan (T.81 B.2), then along the scan to its end. This is
+ * strict on purpose: files where libjpeg would warn, guess or continue are left to libjpeg. */
 #include "codec/jpeg_header.h"
 
 #include <stdbool.h>
@@ -28,8 +28,8 @@ enum marker {
 
 enum { TABLES = 4 };
 
-/* The header as read so far; tables by their number in the file, zeros where there is none: a scan
- * without codes is not valid. */
+/* The header as read so far. Tables are indexed by their number in the file, and zero if missing: a
+ * scan without codes is not valid. */
 struct header {
 	struct jpeg_scan *scan; /* without components before the frame */
 	uint16_t quantization[TABLES][JPEG_BLOCK];
@@ -102,7 +102,7 @@ static enum jpeg_reason read_frame(struct header *header, const uint8_t *at, siz
 			return JPEG_REASON_HEADER;
 	}
 	if (scan->components == 1) {
-		/* The blocks of a single component stand row after row, whatever its factors. */
+		/* The blocks of a single component are ordered row by row, whatever its factors. */
 		scan->h = scan->v = 1;
 		return c[0].h >= 1 && c[0].h <= 4 && c[0].v >= 1 && c[0].v <= 4
 		           ? JPEG_REASON_NONE
@@ -120,7 +120,7 @@ static enum jpeg_reason read_frame(struct header *header, const uint8_t *at, siz
 	return JPEG_REASON_NONE;
 }
 
-/* The segment before the entropy-coded bytes. Tables have their final contents here. */
+/* The segment before the entropy-coded bytes. Tables now have their final contents. */
 static enum jpeg_reason read_scan(struct header *header, const uint8_t *at, size_t size)
 {
 	struct jpeg_scan *scan = header->scan;

@@ -1,4 +1,4 @@
-/* The header of a JPEG file, as far as a device must know it to decode the scan. */
+/* The parts of a JPEG file's header that a device needs to decode the scan. */
 #ifndef CODEC_JPEG_HEADER_H
 #define CODEC_JPEG_HEADER_H
 
@@ -9,9 +9,9 @@
 
 /* Reads the markers of a whole file. Returns JPEG_REASON_NONE and a valid scan (jpeg_scan_valid())
  * if a device can decode the file: baseline or extended sequential, Huffman, 8 bits, gray or YCbCr
- * in one interleaved scan, sampled 4:4:4, 4:2:2 or 4:2:0. For all other files, among them damaged
- * ones, says why not; libjpeg then has the last word. Pure: reads these bytes, and no others, and
- * keeps nothing. */
+ * in one interleaved scan, sampled 4:4:4, 4:2:2 or 4:2:0. For all other files, including damaged
+ * ones, returns the reason why not; libjpeg then decides. Pure: reads only these bytes and keeps
+ * nothing. */
 enum jpeg_reason jpeg_header_read(const uint8_t *file, size_t size,
                                   struct jpeg_scan *scan) MUST_CHECK;
 

@@ -1,6 +1,6 @@
-/* convolved-codec: decodes images into tiles and encodes the results for the front, which is at the
- * other end of its socket. Handles one job at a time, whose threads (job.c) write to the socket
- * too. Nothing must be saved: the worker exits as soon as the front is gone, even during a job. */
+/* convolved-codec: decodes images into tiles and encodes the results for the front at the other end
+ * of its socket. Handles one job at a time, whose threads (job.c) write to the socket too. Nothing
+ * must be saved: the worker exits as soon as the front is gone, even during a job. */
 #include <errno.h>
 #include <inttypes.h>
 #include <malloc.h>
@@ -24,7 +24,7 @@
 #include "process/sandbox.h"
 #include "process/start.h"
 
-/* OOM score: codec workers are killed first. Another one repeats the job, or its client gets an
+/* OOM score: codec workers are killed first. Another worker repeats the job, or its client gets an
  * error. */
 enum { EXPENDABLE = 800 };
 
@@ -33,8 +33,9 @@ struct worker {
 	struct job *job; /* NULL: idle */
 };
 
-/* Decoders start a thread for each core that they may use. A worker is to use one, as there is one
- * a core; and its sandbox forbids the call that asks for a thread's. */
+/* Decoders start a thread for each core that they may use. A worker should use one core, since
+ * there is a worker for each; and its sandbox forbids the system call that asks for a thread's
+ * affinity. */
 int pthread_getaffinity_np(pthread_t thread, size_t size, cpu_set_t *cores)
 {
 	(void)thread;
@@ -62,14 +63,14 @@ static enum error start(struct worker *worker, const struct start *how)
 	                                    .context = worker}};
 	/* Fewer heaps: freed memory is returned to the system sooner. */
 	mallopt(M_ARENA_MAX, 4);
-	/* But what a small job takes is kept for the next one, and what a piece of the reference
-	 * takes for the next piece. */
+	/* But memory of a small job is kept for the next one, and memory of a piece of the
+	 * reference for the next piece. */
 	mallopt(M_TRIM_THRESHOLD, 32 << 20);
 	mallopt(M_MMAP_THRESHOLD, 32 << 20);
 	if (worker->place.finished < 0 || prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0))
 		return ERR_INTERNAL;
 	/* libvips has one thread, which requests rows in order (encode.c depends on it), no cache
-	 * and no temporary files. VIPSHOME keeps it from loading all modules that there are. */
+	 * and no temporary files. VIPSHOME keeps it from loading all existing modules. */
 	setenv("VIPS_WARNING", "0", 1);
 	setenv("VIPS_DISC_THRESHOLD", "1000g", 1);
 	setenv("VIPSHOME", "/nonexistent", 1);
@@ -117,7 +118,7 @@ static enum error handle_message(struct worker *worker, const struct message *me
 		worker->place.arena_number = message->arena.arena;
 		return e;
 	case MSG_JOB:
-		/* A second job, or a job before the arena, is an error of the front. */
+		/* A second job, or a job before the arena, is the front's error. */
 		if (worker->job || !worker->place.arena.in ||
 		    message->job.arena != worker->place.arena_number)
 			return ERR_INTERNAL;
@@ -140,7 +141,7 @@ static enum error handle_message(struct worker *worker, const struct message *me
 	}
 }
 
-/* Receives and handles one message. Returns the exit status if the worker should end, else -1. */
+/* Receives and handles one message. Returns the exit status if the worker must end, else -1. */
 static int receive(struct worker *worker)
 {
 	struct message message;

@@ -1,5 +1,5 @@
-/* Chooses the format of the answer and how it is encoded, from formats.def, before any pixel is
- * decoded. */
+/* Chooses the format of the answer and its encoding, from formats.def, before any pixel is decoded.
+ * */
 #include "codec/formats/row.h"
 
 #include <inttypes.h>
@@ -41,9 +41,9 @@ static bool holds(const struct format_row *r, const struct output_format *output
 	       image->height <= r->side_max && (writes_pages(r) || output->pages == 1);
 }
 
-/* The rank of a format among those that the client accepts; 0: not accepted. The criteria in order:
- * it can hold the image (if no format can, the best one appears in the error message); the client's
- * weight; it is the body's format; it keeps type and alpha. */
+/* Returns the rank of a format among those that the client accepts; 0: not accepted. The criteria
+ * in order: it can hold the image (if no format can, the best one appears in the error message);
+ * the client's weight; it is the body's format; it keeps type and alpha. */
 static uint32_t rank(const struct message_job *job, enum format format,
                      const struct decoded *decoded, const struct output_format *output)
 {
@@ -156,7 +156,7 @@ static enum error check_coding(const struct format_row *r, const struct output_f
 /* Memory that a worker has in any case: stacks of threads, tables of libraries. */
 static const uint64_t own_memory = 64 << 20;
 
-/* An encoder that holds the whole image has the process's private memory for it. */
+/* An encoder that holds the whole image may use the process's private memory for it. */
 static enum error check_memory(const struct format_row *r, const struct output_format *output,
                                struct problem *problem)
 {
@@ -193,7 +193,7 @@ static uint32_t losses(const struct format_row *r, const struct output_format *o
 	       (lossy & LOSSY && colours && !output->full_chroma ? 1u << LOSS_CHROMA : 0);
 }
 
-/* The image after conversion to what the format can hold. */
+/* The image after conversion to a kind that the format can hold. */
 static struct image fit_image(const struct format_row *r, const struct output_format *output)
 {
 	struct image image = output->result;
@@ -247,7 +247,8 @@ enum error output_format_choose(struct output_format *output, const struct messa
 	output->strip = job->strip != 0;
 	output->to_srgb = decoded->cmyk && !r->inks;
 	output->image = fit_image(r, output);
-	/* On request, if the body has it, or at a quality where the difference is visible. */
+	/* Full resolution of colour: on request, if the body has it, or at a quality where the
+	 * difference is visible. */
 	output->full_chroma =
 	    r->full_chroma &&
 	    (r->never_subsampled || subsample == SUBSAMPLE_OFF ||

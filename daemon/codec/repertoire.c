@@ -1,6 +1,6 @@
-/* Finds what this worker reads and writes: a format's operations may be missing in libvips, be in a
- * module that is not installed, lack a codec, or not be allowed. All that they load, they load
- * here, as the sandbox lets no file be opened later. */
+/* Finds the formats that this worker reads and writes: a format's operations may be missing in
+ * libvips, be in a module that is not installed, lack a codec, or be forbidden. Everything that
+ * they load is loaded here, because the sandbox lets no file be opened later. */
 #include "codec/repertoire.h"
 
 #include <stdio.h>
@@ -27,8 +27,8 @@ static const struct writer *const writers[FORMATS] = {
 
 static struct format_sets found;
 
-/* Modules are in a directory beside libvips. Only those are loaded that are asked for: others read
- * formats that nobody wants, with large libraries. */
+/* Modules are in a directory beside libvips. Only requested ones are loaded: others read formats
+ * that nobody wants, with large libraries. */
 static void load_module(const char *name)
 {
 	Dl_info library;
@@ -36,7 +36,7 @@ static void load_module(const char *name)
 	const char *file;
 	GModule *module;
 
-	/* The address of a function as data: POSIX's way to dladdr(). */
+	/* The address of a function as data: POSIX's way to use dladdr(). */
 	if (!dladdr(dlsym(RTLD_DEFAULT, "vips_version"), &library))
 		return;
 	file = strrchr(library.dli_fname, '/');
@@ -140,7 +140,7 @@ static const struct signature signatures[] = {
     OTHER(0, "{", "JSON"),
 };
 
-/* True if a HEIF file names one of two brands, though perhaps after a general one: AVIF's (AV1
+/* Returns true if a HEIF file names one of two brands, possibly after a general one: AVIF's (AV1
  * Image File Format, 6.3), or those of still HEVC pictures (ISO/IEC 23008-12, B.4.1). */
 static bool has_brand(const uint8_t *body, size_t size, const char *one, const char *other)
 {
@@ -161,7 +161,7 @@ enum format repertoire_recognise(const uint8_t *body, size_t size, const char **
 		return FORMAT_AVIF;
 	if (has_brand(body, size, "heic", "heix"))
 		return FORMAT_HEIC;
-	/* P1 to P6, PF, Pf and white space or a comment, or P7 and the end of the line: too short
+	/* P1 to P6, PF, Pf with white space or a comment, or P7 with the end of the line: too short
 	 * for the table. */
 	if (size >= 3 && body[0] == 'P' && body[1] && body[2] &&
 	    (body[1] == '7' ? strchr("\n\r", body[2]) != NULL

@@ -1,12 +1,12 @@
-/* The slots of one job, shared by three threads (a short job has one, which plays all three): the
- * decoding thread cuts tiles into them, the main thread learns that tiles are filtered, and the
+/* The slots of one job, shared by three threads (a short job has one thread in all three roles):
+ * the decoding thread cuts tiles into them, the main thread learns that tiles are filtered, and the
  * encoding thread reads them.
  *
  * The hard part: no wait may last for ever. Slots are assigned and freed in the order of tiles, so
  * the tile that the encoder waits for always has a slot; and stopping the job ends every wait. The
  * lock does not guard pixels: a slot belongs to the decoding thread until tiles_send(), to a device
  * until tiles_done(), and then to the encoding thread until it is freed. If input areas overlap,
- * the decoding thread waits now and then until all have been read. */
+ * the decoding thread sometimes waits until all of them have been read. */
 #include "codec/tiles.h"
 
 #include <inttypes.h>
@@ -91,7 +91,7 @@ bool tiles_await_slot(struct tiles *tiles, uint32_t strip)
 		return false;
 	if (!t->apart || strip % t->page_strips)
 		return true;
-	/* From now on tiles are those of a page; none of another is in work. */
+	/* From now on tiles belong to this page; no tile of another page is in work. */
 	chain = chain_of_page(tiles->job_chain, strip / t->page_strips);
 	if (!chain) {
 		tiles_stop(tiles,
@@ -185,7 +185,7 @@ bool tiles_send_whole(struct tiles *tiles, const struct tile *tile, bool compare
 	return false;
 }
 
-/* Without a result of the whole the job goes on with tiles of pixels, whatever the reason. */
+/* Without a result of the whole, the job continues with tiles of pixels, whatever the reason. */
 void tiles_done(struct tiles *tiles, const struct message_tile_done *done)
 {
 	struct problem problem;
@@ -209,7 +209,7 @@ void tiles_done(struct tiles *tiles, const struct message_tile_done *done)
 		tiles_filtered(tiles, done->index, done->others);
 		return;
 	}
-	/* ERR_BAD_PARAMETER can only mean the variant: everything else was checked before. */
+	/* ERR_BAD_PARAMETER can only mean the variant, since everything else was checked before. */
 	if (done->error == ERR_BAD_PARAMETER)
 		problem_set_parameter(&problem, ERR_BAD_PARAMETER, "variant",
 		                      kernel_name(chain_kernel(tiles->job_chain)), "%s",
@@ -238,7 +238,7 @@ bool tiles_await(struct tiles *tiles, uint32_t i)
 	return !tiles_stopped(tiles);
 }
 
-/* Other tiles may be finished meanwhile, but only one that is run again sets `others`. */
+/* Other tiles may be finished meanwhile, but only a tile that is run again sets `others`. */
 bool tiles_run_again(struct tiles *tiles, uint32_t i, const struct message *verified, bool *others)
 {
 	pthread_mutex_lock(&tiles->lock);

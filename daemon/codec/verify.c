@@ -2,9 +2,9 @@
  * that a wrong tile can still be replaced.
  *
  * A mismatch need not be a fault of the device: in some images float32 sums overflow or nearly
- * equal values differ. If all runs of a tile give the same bits, the front tests whether these are
- * right with pixels of its own (front/workers/self_test.c). The reference's result replaces the
- * tile if runs differ, or if the request asked for verification. */
+ * equal values differ. If all runs of a tile give the same bits, the front tests with pixels of its
+ * own whether these are right (front/workers/self_test.c). The reference's result replaces the tile
+ * if runs differ, or if the request asked for verification. */
 #include "codec/tiles.h"
 
 #include <inttypes.h>
@@ -17,7 +17,7 @@
 
 enum { WINDOW_MAX = 256 };
 
-/* A tile in its slot, while it is compared or filtered. */
+/* A tile in its slot that is being compared or filtered. */
 struct subject {
 	struct tiles *tiles;
 	struct tile tile;
@@ -27,7 +27,7 @@ struct subject {
 	bool same;                    /* all runs gave the same bits */
 };
 
-/* A random number from 0 to n - 1: the upper bits of Knuth's generator. */
+/* Returns a random number from 0 to n - 1: the upper bits of Knuth's generator. */
 static uint32_t random_below(struct tiles *tiles, uint32_t n)
 {
 	uint64_t *state = &tiles->random;
@@ -39,7 +39,7 @@ static uint32_t random_below(struct tiles *tiles, uint32_t n)
 /* Receives a piece, and the place of its first pixel in the tile's output area. */
 typedef void piece_user(struct subject *s, const struct reference *piece, uint8_t *out);
 
-/* Computes one window of the tile. As reference_window(). */
+/* Computes one window of the tile, as reference_window() does. */
 static enum error compute_piece(struct subject *s, const struct window *window, piece_user *use)
 {
 	const struct image *image = &s->tiles->tiling.image;
@@ -58,7 +58,7 @@ static enum error compute_piece(struct subject *s, const struct window *window, 
 	return ERR_OK;
 }
 
-/* Computes all of the tile, in windows that bound the memory; leaves out the rest once the job is
+/* Computes the whole tile, in windows that bound the memory; skips the rest once the job is
  * stopped. */
 static enum error compute_pieces(struct subject *s, piece_user *use)
 {
@@ -139,7 +139,7 @@ static enum error compare_run(struct subject *s)
 }
 
 /* Compares the tile. On a mismatch the front has it run again, first by the same device, then by
- * another. At last the reference's result replaces it, unless all runs agree and only a window is
+ * another. Finally the reference's result replaces it, unless all runs agree and only a window is
  * compared. */
 static enum error compare_runs(struct subject *s)
 {
@@ -188,7 +188,7 @@ bool verify_chosen(struct tiles *tiles)
 	return share > 0 && random_below(tiles, UINT32_MAX) < share * UINT32_MAX;
 }
 
-/* Compares all of a tile, or the largest window that the budget allows, at a random place in it;
+/* Compares a whole tile, or the largest window that the budget allows, at a random place in it;
  * nothing if the budget does not allow a single pixel. */
 static void compare_with_reference(struct tiles *tiles, uint32_t i)
 {
@@ -223,7 +223,7 @@ static void compare_with_reference(struct tiles *tiles, uint32_t i)
 	tiles->verify_ns += clock_ns(CLOCK_THREAD_CPUTIME_ID) - begun;
 }
 
-/* Reads `read` and `whole` without the lock: only this thread changes `read`, and the job as one
+/* Reads `read` and `whole` without the lock: only this thread changes `read`, and a job that is one
  * tile is over before its result is read. */
 bool verify_await(struct tiles *tiles, uint32_t strip)
 {

@@ -1,8 +1,8 @@
-/* Damage is never passed over: frames build on each other.
+/* Damage is never ignored, because frames build on each other.
  *
- * Each frame is decoded by the loader of still images, and put on a canvas that is as large as the
- * image; behind it is kept what a frame hides for a time. libvips asks for rows in one thread at a
- * time, but not in the same one always: hence the lock. */
+ * Each frame is decoded by the loader of still images and put on a canvas as large as the image;
+ * pixels that a frame hides for a time are kept behind it. libvips asks for rows in one thread at a
+ * time, but not always in the same one: hence the lock. */
 #include "codec/formats/apng.h"
 
 #include <stdlib.h>
@@ -249,7 +249,7 @@ uint8_t *apng_frame_file(const struct apng *a, uint32_t i, size_t *size)
 /* The canvas ------------------------------------------------------------------------------------
  */
 
-/* One pixel over another, neither multiplied by its alpha, which is the last band. */
+/* Puts one pixel over another. Neither is multiplied by its alpha, the last band. */
 #define OVER(name, type, full)                                                                     \
 	static void name(void *row, const void *above, uint32_t pixels, uint32_t bands)            \
 	{                                                                                          \
@@ -376,7 +376,7 @@ static bool show_next(struct animation *a)
 	size_t size;
 	bool there;
 
-	/* First undoes what the frame before asks to be undone. */
+	/* First disposes of the frame before as that frame asks. */
 	if (a->shown && f[-1].dispose != DISPOSE_NONE)
 		put_area(a, f - 1, a->canvas, f[-1].dispose == DISPOSE_PREVIOUS ? a->kept : NULL);
 	if (f->dispose == DISPOSE_PREVIOUS)

@@ -1,5 +1,5 @@
 /* Animated PNG (W3C, Portable Network Graphics, third edition, 11.3.2.3): its frames, and the
- * canvas that they are put on. Each is decoded from a file of its own. */
+ * canvas on which they are put. Each frame is decoded from a file of its own. */
 #ifndef CODEC_FORMATS_APNG_H
 #define CODEC_FORMATS_APNG_H
 
@@ -34,25 +34,25 @@ struct apng {
 };
 
 /* Finds the frames of a PNG whose acTL promises `count` of them, at least 1. The caller keeps the
- * file, which must outlive the result. ERR_UNDECODABLE: they are not as the standard says, or not
- * all there. ERR_MEMORY. On failure there is nothing to close. */
+ * file, which must outlive the result. ERR_UNDECODABLE: frames violate the standard or are missing.
+ * ERR_MEMORY. On failure there is nothing to close. */
 enum error apng_open(struct apng **apng, const uint8_t *file, size_t size, uint32_t count,
                      struct problem *problem) MUST_CHECK;
 void apng_close(struct apng **apng);
 
-/* A still PNG of the i-th frame, which the caller frees. NULL without memory. */
+/* Returns a still PNG of the i-th frame, which the caller frees. NULL without memory. */
 uint8_t *apng_frame_file(const struct apng *apng, uint32_t i, size_t *size) MUST_CHECK;
 
-/* Puts a frame's row on the canvas: `pixels` pixels of an image like this, with alpha or without,
- * of integers. */
+/* Puts a frame's row on the canvas: `pixels` pixels of an image like this one, of integers, with or
+ * without alpha. */
 void apng_blend_row(uint8_t *to, const uint8_t *from, uint32_t pixels, const struct image *image,
                     enum apng_blend blend);
 
-/* Replaces the file's image, as its loader gives it, by the part's frames, one below the other, as
- * libvips gives those of a GIF. Each is as it is seen, so with alpha if there is none and frames
- * leave pixels out. Rows are made as they are asked for, best from top to bottom: to go back is to
- * begin again. The file must outlive the image. ERR_UNDECODABLE: they are not all there;
- * ERR_MEMORY. */
+/* Replaces the file's image, as its loader returns it, by the part's frames one below the other, as
+ * libvips arranges the frames of a GIF. Each is the picture as a viewer sees it; it gets alpha if
+ * the image has none and frames leave pixels out. Rows are made on request, best from top to
+ * bottom, because going back means starting again. The file must outlive the image.
+ * ERR_UNDECODABLE: frames are missing; ERR_MEMORY. */
 enum error apng_load(struct _VipsImage **image, const struct part *part,
                      struct problem *problem) MUST_CHECK;
 

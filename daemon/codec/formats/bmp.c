@@ -1,6 +1,6 @@
-/* Windows bitmaps, as Microsoft's documentation of BITMAPFILEHEADER to BITMAPV5HEADER has them,
- * without a library: they are rows in place, or runs of pixels, which libvips does not read. As
- * rows are wanted in any order, runs are expanded at once. */
+/* Windows bitmaps by Microsoft's documentation of BITMAPFILEHEADER to BITMAPV5HEADER, without a
+ * library. Pixels are rows in place, or run-length encoded, which libvips does not read. Rows must
+ * be available in any order, so runs are expanded at once. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -41,7 +41,7 @@ struct bmp {
 	uint32_t bands;
 	uint8_t palette[256][3]; /* RGB; only the first is used if all are grey */
 	struct channel channels[4];
-	uint8_t *indices; /* the palette entry of each pixel that runs have told; else NULL */
+	uint8_t *indices; /* palette entries of pixels expanded from runs; otherwise NULL */
 	struct file_metadata metadata;
 };
 
@@ -101,7 +101,7 @@ static size_t read_palette(struct bmp *b)
 	uint32_t count = is_core(b) ? 0 : number(b->head + 32, 4);
 	size_t room = (size_t)(b->end - b->head), at = b->head_size;
 
-	/* Masks follow the shortest header that can have them. */
+	/* Masks follow the shortest header that can be followed by them. */
 	if (b->head_size == INFO_HEAD && b->compression >= MASKED)
 		at += b->compression == MASKED ? 12 : 16;
 	count = count && count < most ? count : most;
@@ -121,9 +121,9 @@ static size_t read_palette(struct bmp *b)
 
 static enum error read_header(struct bmp *b, struct problem *problem)
 {
-	/* Bits a pixel. Microsoft allows no runs from top to bottom, and some readers refuse them
-	 * (gdk-pixbuf, GraphicsMagick). Those that read them (Pillow, ImageMagick) all take the
-	 * first row for the top. */
+	/* Bits per pixel. Microsoft allows no run-length encoding from top to bottom, and some
+	 * readers refuse it (gdk-pixbuf, GraphicsMagick). Those that read it (Pillow, ImageMagick)
+	 * all take the first row as the top. */
 	static const uint64_t depths[] = {
 	    [PLAIN] = 1 << 1 | 1 << 2 | 1 << 4 | 1 << 8 | 1 << 16 | 1 << 24 | UINT64_C(1) << 32,
 	    [RUNS_OF_8] = 1 << 8,
@@ -208,7 +208,7 @@ static enum error open_bmp(void *state, struct decoded *decoded, const struct bo
 	if (b->bits <= 8) {
 		const size_t palette = read_palette(b);
 
-		/* Some writers forget the palette, as Pillow knows, too. */
+		/* Some writers forget the palette; Pillow knows these files, too. */
 		offset += offset == FILE_HEAD + b->head_size ? palette : 0;
 	}
 	b->alpha = b->channels[3].mask;
@@ -277,7 +277,7 @@ static enum step next_step(const struct bmp *b, const uint8_t **at, struct run *
 
 /* Pixels --------------------------------------------------------------------------------------- */
 
-/* Runs are expanded: rows count from the first in the file; pixels that no run has are 0. */
+/* Expands runs. Rows count from the first in the file; pixels that no run covers are 0. */
 static enum error find_rows(void *state, struct problem *problem)
 {
 	struct bmp *b = state;

@@ -1,13 +1,13 @@
 /* Rejects some decompression bombs before a decoder sees them: small files that refer to the same
- * data again and again, or that inflate to gigabytes. The front ends runs that take too much
- * processor time (time_max() in front/workers/codecs.c), so here is only what that is too late for:
- * memory that a few kilobytes fill in two seconds, recursion, and work that is cheap to ask for
- * beside many pixels, which allow much time (scans, frames, directories).
+ * data again and again, or inflate to gigabytes. The front ends runs that take too much processor
+ * time (time_max() in front/workers/codecs.c), so only dangers for which that is too late are
+ * handled here: memory that a few kilobytes fill within two seconds, recursion, and work that is
+ * cheap to request beside many pixels, which allow much time (scans, frames, directories).
  *
  * The hard part is to find everything that the decoder will read. A walk reads the same structures
- * in the same order as the decoder, and stops only where the decoder stops too. It allocates
- * hardly any memory, and its work is bounded by the file's size plus the limits: data that can be
- * visited several times is counted on each visit, and the walk ends at the first limit exceeded. */
+ * in the same order as the decoder, and stops only where the decoder stops too. It allocates hardly
+ * any memory, and its work is bounded by the file's size plus the limits: data that can be visited
+ * several times is counted on each visit, and the walk ends at the first exceeded limit. */
 #include "codec/formats/bounds.h"
 
 #include <inttypes.h>
@@ -86,8 +86,8 @@ static bool walk_directory(struct walk *w, const struct tiff_file *t, uint64_t o
                            uint64_t *next);
 
 /* Decoders read a value at any position in the file, even where it overlaps others. They ignore a
- * value longer than the file, except for the lists of strips and tiles: they read as much of these
- * as they need. */
+ * value longer than the file, except for lists of strips and tiles, of which they read as much as
+ * they need. */
 static bool walk_entry(struct walk *w, const struct tiff_file *t, const struct tiff_entry *e)
 {
 	static const uint8_t sizes[] = {1, 1, 1, 2, 4, 8, 1, 1, 2, 4, 8, 4, 8, 4, 1, 1, 8, 8, 8};
@@ -129,7 +129,7 @@ static bool walk_directory(struct walk *w, const struct tiff_file *t, uint64_t o
 	return true;
 }
 
-/* Decoders stop where a directory comes again, so this does, too (R. P. Brent, 1980). */
+/* Decoders stop at a repeated directory, and so does this (R. P. Brent, 1980). */
 static bool walk_pages(struct walk *w)
 {
 	uint64_t page, mark = 0;
@@ -225,8 +225,8 @@ static bool walk_text(struct walk *w, const struct png_chunk *c)
 	                        : add(w, TEXT_BYTES, c->size);
 }
 
-/* A decoder takes memory for a chunk of the length that it tells, and clears it, before it reads
- * it. Nobody reads what is cut off behind the pixels. */
+/* A decoder allocates and clears memory for a chunk's declared length before it reads the chunk.
+ * Nobody reads chunks that are cut off behind the pixels. */
 static bool walk_png(struct walk *w)
 {
 	const uint8_t *at = w->body + PNG_SIGNATURE, *end = w->body + w->size, *deflated;
@@ -287,8 +287,8 @@ static bool walk_webp(struct walk *w)
 /* AVIF ------------------------------------------------------------------------------------------
  */
 
-/* An item may be put together from many pieces, each of which may be the whole file, and libheif
- * copies them. Its EXIF is judged once it is (bounds_check_exif()). */
+/* An item may consist of many pieces, each of which may be the whole file, and libheif copies them.
+ * Its EXIF is checked once it is assembled (bounds_check_exif()). */
 static bool walk_heif(struct walk *w)
 {
 	struct heif_items items;
@@ -315,7 +315,8 @@ static bool walk_exif_box(struct walk *w, const uint8_t *at, size_t size)
 	return walk_exif(w, at, size) && (size <= 4 || walk_exif(w, at + 4, size - 4));
 }
 
-/* A byte of a coded profile becomes 36 at most. Some libvips read these boxes. */
+/* A byte of an encoded profile becomes 36 bytes at most. Some versions of libvips read these boxes.
+ * */
 static bool walk_jxl(struct walk *w)
 {
 	const uint8_t *at = w->body, *end = w->body + w->size;
@@ -344,8 +345,8 @@ static bool walk_jxl(struct walk *w)
 	return fits;
 }
 
-/* For formats whose decoder repeats or expands what a small file has. GIF's reads the file once and
- * keeps no comments. */
+/* The formats whose decoders repeat or expand data of a small file. GIF's decoder reads the file
+ * once and keeps no comments. */
 static bool (*const walks[FORMATS])(struct walk *w) = {
     [FORMAT_JPEG] = walk_jpeg,  [FORMAT_PNG] = walk_png,   [FORMAT_WEBP] = walk_webp,
     [FORMAT_TIFF] = walk_pages, [FORMAT_AVIF] = walk_heif, [FORMAT_HEIC] = walk_heif,

@@ -1,4 +1,5 @@
-/* Limits on the work that a small file can cause in its decoder, besides its pixels. */
+/* Limits on the work that a small file can cause in its decoder in addition to that for its pixels.
+ * */
 #ifndef CODEC_FORMATS_BOUNDS_H
 #define CODEC_FORMATS_BOUNDS_H
 
@@ -9,16 +10,16 @@
 #include "base/error.h"
 #include "image/formats.h"
 
-/* Walks through the file's structure without decoding it, and counts what decoders repeat or
- * expand: scans, frames, texts, profiles, directories. Returns ERR_TOO_COMPLEX when a limit is
- * exceeded; the problem names what, the amount and the limit; ERR_UNDECODABLE for a PNG with a
- * chunk that is longer than the file. Files malformed otherwise are left to the decoder. The body
- * may have any length and content. */
+/* Walks through the file's structure without decoding it, and counts everything that decoders
+ * repeat or expand: scans, frames, texts, profiles, directories. Returns ERR_TOO_COMPLEX when a
+ * limit is exceeded, with a problem that names the counted thing, the amount and the limit;
+ * ERR_UNDECODABLE for a PNG with a chunk that is longer than the file. Files malformed otherwise
+ * are left to the decoder. The body may have any length and content. */
 enum error bounds_check(enum format format, const uint8_t *body, size_t size,
                         struct problem *problem) MUST_CHECK;
 
-/* Checks an EXIF block in the same way, with its title or without, from where only its reader finds
- * it. */
+/* Checks an EXIF block in the same way, with its title or without. For blocks that only the file's
+ * reader finds. */
 enum error bounds_check_exif(const uint8_t *block, size_t size, struct problem *problem) MUST_CHECK;
 
 #endif

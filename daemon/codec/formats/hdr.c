@@ -1,6 +1,7 @@
-/* Radiance HDR: refuses what libvips does not look at, samples in CIE XYZ and rows in another
- * order. The header is lines of text, an empty one, and a last one with the number of rows and
- * columns in one of eight orders (Greg Ward, "The Radiance Picture File Format"). */
+/* Radiance HDR: refuses two kinds of files that libvips would misread, samples in CIE XYZ and rows
+ * in another order. The header consists of lines of text, an empty line, and a last one with the
+ * number of rows and columns in one of eight orders (Greg Ward, "The Radiance Picture File
+ * Format"). */
 #include <string.h>
 
 #include <glib.h>

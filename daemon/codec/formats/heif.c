@@ -16,7 +16,8 @@ bool heif_is_cut(const uint8_t *body, size_t size)
 	return false;
 }
 
-/* The first box of a type among those of another's content, after its first `skip` bytes. */
+/* Returns the first box of a type in the content of another box, after the content's first `skip`
+ * bytes. */
 static bool find_box(const struct box *parent, size_t skip, const char *type, struct box *box)
 {
 	const uint8_t *at = parent->at + skip, *end = parent->at + parent->size;
@@ -37,7 +38,7 @@ static bool find_in_meta(const uint8_t *body, size_t size, const char *type, str
 	return find_box(&file, 0, "meta", &meta) && find_box(&meta, 4, type, box);
 }
 
-/* Reads a number of `size` bytes at *at, and moves behind it; 0 beyond the end. */
+/* Reads a number of `size` bytes at *at and advances *at. Returns 0 beyond the end. */
 static uint64_t read_number(const uint8_t **at, const uint8_t *end, size_t size)
 {
 	const uint8_t *from = *at;
@@ -74,7 +75,8 @@ bool heif_items_open(struct heif_items *items, const uint8_t *body, size_t size)
 	return true;
 }
 
-/* True if iinf, whose entries (infe) have a type from version 2 on, calls the item metadata. */
+/* Returns true if iinf calls the item metadata; its entries (infe) have a type from version 2 on.
+ * */
 static bool is_metadata(const struct heif_items *items, uint64_t id)
 {
 	const size_t head = items->infos_size && items->infos[0] ? 8 : 6;
@@ -146,7 +148,7 @@ unsigned heif_count_pictures(const uint8_t *body, size_t size)
 	return pictures;
 }
 
-/* Moves the first size (ispe) among some entries of ipma in front of them. */
+/* Moves the first size (ispe) among a number of ipma's entries in front of them. */
 static bool move_size(uint8_t *entries, size_t count, size_t size, const struct box *properties,
                       bool write)
 {

@@ -1,4 +1,5 @@
-/* The structure of a HEIF file (ISO/IEC 23008-12) as far as small files can ask for much there. */
+/* The parts of a HEIF file's structure (ISO/IEC 23008-12) by which small files can cause much work.
+ * */
 #ifndef CODEC_FORMATS_HEIF_H
 #define CODEC_FORMATS_HEIF_H
 
@@ -19,22 +20,23 @@ struct heif_items {
 	unsigned version, offset_size, length_size, base_size, index_size;
 };
 
-/* True if a box of the file itself goes beyond its end. libheif 1.19 ends the process over some. */
+/* Returns true if a top-level box extends beyond the file's end. libheif 1.19 ends the process over
+ * some of these. */
 bool heif_is_cut(const uint8_t *body, size_t size);
 
-/* The items of a file, in the order of their locations. False if there are none. */
+/* Reads the items of a file in the order of their locations. Returns false if there are none. */
 bool heif_items_open(struct heif_items *items, const uint8_t *body, size_t size);
 /* False after the last. */
 bool heif_items_next(struct heif_items *items, struct heif_item *item);
 
-/* The largest ICC profile in bytes, associated with an item or not. */
+/* Returns the size in bytes of the largest ICC profile, whether or not an item has it. */
 uint64_t heif_profile_size(const uint8_t *body, size_t size);
 
-/* The number of items that may be pictures, and whose places say where they end. */
+/* Returns the number of items that may be pictures and whose locations tell where they end. */
 unsigned heif_count_pictures(const uint8_t *body, size_t size);
 
-/* True if an item's size comes after another of its properties: libheif 1.15 forgets that such an
- * item is turned or cut. With `write`, moves it in front of these. */
+/* Returns true if an item's size comes after another of its properties: libheif 1.15 then forgets
+ * that the item is turned or cut. With `write`, moves the size in front of these. */
 bool heif_order(uint8_t *body, size_t size, bool write);
 
 #endif

@@ -1,10 +1,11 @@
-/* HEIF files, of HEVC or AV1, by libheif. libvips's loader cannot tell whether a picture is whole,
- * takes limited grey for full, and says a wrong size where a file turns its picture before telling
- * it.
+/* HEIF files with HEVC or AV1, by libheif. libvips's loader cannot tell whether a picture is
+ * complete, takes limited-range grey for full-range, and reports a wrong size where a file turns
+ * its picture before it gives the size.
  *
- * The hard part is what libheif does not ask its decoders: whether the picture is whole, and how
- * large it is before there is memory for it. Its calls of libde265 and dav1d come here first, and
- * go on to the libraries. A worker has one job, so one watch. */
+ * The hard part is that libheif does not ask its decoders whether the picture is complete, nor how
+ * large it is before memory for it is allocated. libheif's calls of libde265 and dav1d therefore
+ * come here first and go on to the libraries. A worker has one job at a time, so one watch
+ * suffices. */
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
@@ -57,9 +58,9 @@ static int get_buffer(de265_decoder_context *decoder, struct de265_image_spec *s
 	                         decoder, spec, image, data);
 }
 
-/* Looks whether nothing has been written where a block of 16x16 pixels begins, the smallest that a
- * picture is coded in: libde265 says nothing of a slice that ends too soon. The borders of a block
- * may have been smoothed with its neighbours. */
+/* Checks whether the start of a 16x16 block, the smallest coding unit, was left unwritten: libde265
+ * does not report a slice that ends too soon. The borders of a block may have been smoothed with
+ * its neighbours. */
 static void release_buffer(de265_decoder_context *decoder, struct de265_image *image, void *data)
 {
 	enum { BLOCK = 16, MARGIN = 4, COLUMNS = 4 };
@@ -106,8 +107,8 @@ de265_error de265_free_decoder(de265_decoder_context *decoder)
 	return next(decoder);
 }
 
-/* Has the library linked: where libheif's decoders are plugins, RTLD_NEXT finds none that they
- * bring. */
+/* Links the library: where libheif's decoders are plugins, RTLD_NEXT does not find the libraries
+ * that they load. */
 static const char *(*const linked)(void)__attribute__((used)) = dav1d_version;
 
 int dav1d_open(Dav1dContext **decoder, const Dav1dSettings *settings)
@@ -130,7 +131,8 @@ static bool complain(const char *what)
 	return false;
 }
 
-/* Newer versions of libheif have to be told not to make RGB of grey; older ones, to leave it be. */
+/* Newer versions of libheif must be told not to convert grey to RGB; older ones, not to convert at
+ * all. */
 static enum heif_colorspace wanted_colours(const struct heif_image_handle *handle)
 {
 #if LIBHEIF_NUMERIC_VERSION >= 0x01110000 /* 1.17 */
@@ -290,7 +292,8 @@ static enum error attach_metadata(VipsImage *image, const struct heif_image_hand
 		block = size ? malloc(size) : NULL;
 		there = block && !heif_image_handle_get_metadata(handle, ids[i], block).code;
 		if (there && !g_strcmp0(type, "Exif") && size > OFFSET) {
-			/* Behind the offset of its TIFF header, with a title or without. */
+			/* Skips the offset of the block's TIFF header; the block may have a title.
+			 * */
 			e = bounds_check_exif(block + OFFSET, size - OFFSET, problem);
 			if (!e)
 				vips_image_set_blob_copy(image, VIPS_META_EXIF_NAME, block + OFFSET,
@@ -318,7 +321,7 @@ static void picture_free(void *data)
 	g_free(p);
 }
 
-/* Opens the file, and tells the image's size and samples. */
+/* Opens the file and fills in the image's size and samples. */
 static bool open_file(VipsImage *image, struct picture *p, const uint8_t *file, size_t size)
 {
 	struct heif_error error;
@@ -346,9 +349,9 @@ static bool open_file(VipsImage *image, struct picture *p, const uint8_t *file, 
 	return image->Xsize > 0 && image->Ysize > 0 ? true : complain("the image has no size");
 }
 
-/* The picture that is meant to be seen first, upright, as RGB or RGBA in full scale of 8 or 16
- * bits, with its metadata and, as pages, the number of pictures in the file. It is decoded when the
- * first row is asked for, whole. */
+/* The primary picture, upright, as full-range RGB or RGBA of 8 or 16 bits, with its metadata and,
+ * as pages, the number of pictures in the file. It is decoded as a whole when the first row is
+ * requested. */
 static enum error load(VipsImage **image, const struct part *part, struct problem *problem)
 {
 	struct picture *p = g_new0(struct picture, 1);
@@ -384,8 +387,8 @@ static enum error check(const struct body *body, struct problem *problem)
 	return e;
 }
 
-/* libheif's codecs may be plugins, in files and packages of their own, without which libvips has
- * its operations all the same. They are loaded here: in the sandbox libheif would find none. */
+/* libheif's codecs may be plugins in files and packages of their own; libvips has its operations
+ * even without them. They are loaded here, because libheif would find none in the sandbox. */
 static bool has_decoder(enum format format)
 {
 	heif_init(NULL);
@@ -403,7 +406,7 @@ static bool has_encoder(void)
 	return heif_have_encoder_for_format(heif_compression_AV1);
 }
 
-/* At the effort of libvips's default an answer takes eight times as long, and is hardly smaller. */
+/* With libvips's default effort an answer takes eight times as long and is hardly smaller. */
 static int save(const struct output_format *output, VipsImage *image, VipsTarget *target)
 {
 	return vips_heifsave_target(
@@ -412,7 +415,7 @@ static int save(const struct output_format *output, VipsImage *image, VipsTarget
 	    output->full_chroma ? VIPS_FOREIGN_SUBSAMPLE_OFF : VIPS_FOREIGN_SUBSAMPLE_ON, NULL);
 }
 
-/* libheif does not tell of an encoder that fails, but writes a file without its picture. */
+/* libheif does not report an encoder's failure, but writes a file without its picture. */
 static bool has_pictures(const struct output_format *output, const void *file, size_t size)
 {
 	return heif_count_pictures(file, size) == 1u + output->image.alpha;

@@ -18,7 +18,8 @@ struct jpeg_decoder {
 	struct jpeg_decompress_struct libjpeg;
 	struct file_metadata metadata;
 	bool begun, memory_short;
-	uint8_t *row; /* libjpeg's: for rows wanted only in part; NULL until needed */
+	/* libjpeg's row, for rows of which only a part is wanted; NULL until needed */
+	uint8_t *row;
 };
 
 /* The arguments of read_rows(). */
@@ -61,8 +62,8 @@ static void close_decoder(void *state)
 	jpeg_destroy_decompress(&d->libjpeg);
 }
 
-/* Leaves to libvips a file whose orientation is not upright, or whose colours are none of grey, RGB
- * and CMYK (0: no ink). One of several scans is decoded whole before the first row: its
+/* Leaves files to libvips whose orientation is not upright, or whose colours are none of grey, RGB
+ * and CMYK (0: no ink). A file of several scans is decoded completely before the first row; its
  * coefficients have 16 bits. */
 static enum error open_decoder(void *state, struct decoded *decoded, const struct body *body,
                                struct problem *problem)

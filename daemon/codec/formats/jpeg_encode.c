@@ -35,7 +35,7 @@ static void use_buffer(j_compress_ptr libjpeg)
 	libjpeg->dest->free_in_buffer = BUFFER;
 }
 
-/* After a failure the rest is dropped, because a jump out of here would lose memory. */
+/* Drops further output after a failure, because a jump out of here would lose memory. */
 static void write_bytes(struct encoding *e, const uint8_t *from, size_t size)
 {
 	if (!e->write_failed)
@@ -63,7 +63,7 @@ static JSAMPROW allocate_row(struct encoding *e)
 	                                   image_row_size(&e->answer->output->image));
 }
 
-/* Writes the answer's rows. Inverts ink: files have what it leaves of white. */
+/* Writes the answer's rows. Inverts ink, because files store the white that it leaves. */
 static void write_rows(struct encoding *e)
 {
 	const struct answer *a = e->answer;
@@ -116,7 +116,7 @@ static void encode(void *context)
 		write_rows(e);
 		return;
 	}
-	/* libjpeg writes the header with the first row, and codes nothing before it has a row of
+	/* libjpeg writes the header with the first row, and encodes nothing before it has a row of
 	 * MCUs. */
 	blank = allocate_row(e);
 	memset(blank, 0, image_row_size(&output->image));

@@ -1,6 +1,6 @@
-/* The headers are bits, least significant first; most stand for defaults: each bundle of
- * fields that has only these is a single bit (ISO/IEC 18181-1, annexes B to E). Bundles are read
- * here as the decoder does, up to the size of the coded profile, which follows them. */
+/* The headers are bits, least significant first. Most fields have defaults, and a bundle of fields
+ * that all have theirs is a single bit (ISO/IEC 18181-1, annexes B to E). This reads bundles as the
+ * decoder does, up to the size of the encoded profile, which follows them. */
 #include "codec/formats/jxl.h"
 
 #include <stdlib.h>
@@ -73,7 +73,8 @@ static void skip(struct bits *b, uint64_t count)
 	b->next = count < b->size ? b->next + count : b->size + 1;
 }
 
-/* U32(): one of four numbers of bits, read as a number to which another is added. */
+/* U32(): the number of bits, one of four, then a number of so many bits, to which an offset is
+ * added. */
 static uint64_t choose(struct bits *b, const uint8_t count[4], const uint8_t add[4])
 {
 	size_t i = bits(b, 2);
@@ -120,7 +121,7 @@ static uint64_t read_number(struct bits *b)
 /* Bundles, by their names in the standard -------------------------------------------------------
  */
 
-/* A height, and a width unless it follows by a ratio. */
+/* A height, and a width unless a ratio gives it. */
 static void skip_sides(struct bits *b, unsigned one, unsigned two, unsigned three, unsigned four)
 {
 	skip_choice(b, one, two, three, four);
@@ -206,7 +207,7 @@ static bool read_colours(struct bits *b)
 	return false;
 }
 
-/* Extensions: the lengths of all come before the first. */
+/* Extensions: the lengths of all of them come before the first one. */
 static void skip_extensions(struct bits *b)
 {
 	uint64_t lengths = 0;
@@ -254,8 +255,8 @@ static void read_metadata(struct bits *b, struct jxl_header *h)
 					skip_sides(b, 6, 8, 10, 12);
 			}
 			h->animated = flag(b);
-			/* AnimationHeader: ticks a second as a fraction, how often it is shown, and
-			 * whether it has time codes. */
+			/* AnimationHeader: ticks per second as a fraction, the number of loops, and
+			 * whether there are time codes. */
 			if (h->animated) {
 				skip_choice(b, 0, 0, 10, 30);
 				skip_choice(b, 0, 0, 8, 10);
@@ -296,8 +297,8 @@ bool jxl_header_read(struct jxl_header *header, const uint8_t *file, size_t size
 	return true;
 }
 
-/* Refuses channels beside grey, RGB and alpha: libvips would take any for alpha, and CMYK for RGB;
- * and it would not divide colours. */
+/* Refuses channels other than grey, RGB and alpha: libvips would take any of them for alpha, and
+ * CMYK for RGB, and it would not divide colours. */
 static enum error check_channels(const struct jxl_header *h, struct problem *problem)
 {
 	if (!h->extra || (h->extra == 1 && h->type == ALPHA && !h->premultiplied))
@@ -375,8 +376,8 @@ void jxl_hide_packed(uint8_t *file, size_t size)
 
 /* The reader and the writer -------------------------------------------------------------------- */
 
-/* Metadata that is compressed would be expanded before anyone knew how much it is: only what is
- * known to be little stays. */
+/* Compressed metadata would be expanded before its size is known, so only metadata that is known to
+ * be small stays. */
 static enum error check(const struct body *body, struct problem *problem)
 {
 	const bool packed = jxl_has_packed(body->at, body->size);
@@ -391,7 +392,7 @@ static enum error check(const struct body *body, struct problem *problem)
 	e = check_channels(&header, problem);
 	if (e || !header.animated)
 		return e;
-	/* A loader that cannot be asked for a page does not know of frames, and gives the last. */
+	/* A loader without the option `page` does not know frames, and returns the last one. */
 	class = g_type_class_ref(vips_type_find("VipsOperation", format_row(FORMAT_JXL)->loader));
 	if (!g_object_class_find_property(class, "page"))
 		e = problem_set(problem, ERR_UNSUPPORTED_PIXELS,
@@ -403,8 +404,8 @@ static enum error check(const struct body *body, struct problem *problem)
 
 const struct reader jxl_reader = {.check = check};
 
-/* At the effort of libvips's default an answer takes five to nine times as long, and is a third
- * smaller. */
+/* With libvips's default effort an answer takes five to nine times as long and is a third smaller.
+ * */
 static int save(const struct output_format *output, VipsImage *image, VipsTarget *target)
 {
 	return vips_jxlsave_target(image, target, "effort", 3, "Q", (int)output->coding.quality,

@@ -1,7 +1,7 @@
-/* PNGs without libvips, which takes two to three times as long: the stream of a small image is
- * inflated as a whole (W3C, Portable Network Graphics, chapters 5, 9 and 10). Pixels that are not
- * exactly as the standard says are left to libvips, which has words for them; and so are large,
- * interlaced and animated images, palettes, fewer than 8 bits a sample and transparent colours. */
+/* Decodes PNGs without libvips, which takes two to three times as long: the stream of a small image
+ * is inflated as a whole (W3C, Portable Network Graphics, chapters 5, 9 and 10). Pixels that
+ * violate the standard are left to libvips, which has messages for them; so are images that are
+ * large, interlaced or animated, palettes, fewer than 8 bits a sample, and transparent colours. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,7 +12,8 @@
 #include "codec/formats/png_metadata.h"
 #include "codec/formats/row.h"
 
-/* Bytes of pixels, beside a byte a row: larger images are better decoded row by row. */
+/* Bytes of pixels, not counting one byte for each row. Larger images are better decoded row by row.
+ * */
 enum { PIXELS_MAX = 4 << 20 };
 enum { HEADER_SIZE = 13, WINDOW_MAX = 32 << 10 };
 
@@ -27,7 +28,7 @@ struct png_file {
 	uint8_t *pixels; /* in rows without gaps; NULL until found */
 };
 
-/* Returns false if find_pixels() does not decode such an image. */
+/* Returns false for images that find_pixels() does not decode. */
 static bool read_header(struct image *image, const struct png_chunk *c)
 {
 	static const uint8_t bands[] = {1, 0, 3, 0, 2, 0, 4}, plain[] = {0, 0, 0};
@@ -53,7 +54,8 @@ static void read_file(struct png_file *png, const uint8_t *at, const uint8_t *en
 		return;
 	png->plain = png_chunk_is_sound(&c) && read_header(&png->image, &c);
 	png->reading.colour = c.size == HEADER_SIZE && c.data[9] & 2;
-	/* Chunks of the stream follow each other; the one after the last must be sound, too. */
+	/* The chunks of the stream are adjacent; the chunk after the last one must be sound, too.
+	 * */
 	while (!ended && png_chunk_next(&at, end, &c)) {
 		follows = data;
 		data = png_chunk_is(&c, "IDAT");
@@ -85,7 +87,8 @@ static void close_file(void *state)
 	free(png->pixels);
 }
 
-/* Reads all but the pixels. Finds no fault: what is damaged is left out, or for others to say. */
+/* Reads everything but the pixels. Reports no faults: damaged chunks are left out, or reported by
+ * others. */
 static enum error open_file(void *state, struct decoded *decoded, const struct body *body,
                             struct problem *problem)
 {
@@ -116,7 +119,8 @@ static struct file_metadata *metadata_of(void *state)
 static bool inflate(const uint8_t *stream, size_t size, uint8_t *to, size_t inflated)
 {
 	struct libdeflate_decompressor *d = libdeflate_alloc_decompressor();
-	/* libdeflate does not check that distances keep within the window that the stream names. */
+	/* libdeflate does not check that distances stay within the window that the stream declares.
+	 * */
 	const size_t window = size ? (size_t)1 << (8 + (*stream >> 4)) : 0;
 	const bool fits = window == WINDOW_MAX || (window < WINDOW_MAX && inflated <= window);
 	size_t used, got;
@@ -154,7 +158,7 @@ static bool inflate_file(const struct png_file *png, uint8_t *to, size_t inflate
 	return done;
 }
 
-/* The filters. Each adds to a sample what it expects from those to the left, above, and above to
+/* The filters. Each adds to a sample a prediction from the samples to the left, above, and above to
  * the left, which are 0 outside the image. `pixel` is a constant wherever they are inlined. */
 #define INLINED static inline __attribute__((always_inline))
 enum { SUB = 1, UP, AVERAGE, PAETH };
@@ -204,8 +208,8 @@ INLINED void undo_paeth(uint8_t *restrict row, const uint8_t *restrict above, si
 		}
 }
 
-/* Undoes the filters and closes the gaps that their numbers leave. Behind the rows there is one of
- * zeros, for the first. */
+/* Undoes the filters and closes the gaps that the filter numbers leave. A row of zeros behind the
+ * rows serves as the row above the first. */
 INLINED bool undo_filters(uint8_t *rows, uint32_t height, size_t size, size_t pixel)
 {
 	const uint8_t *from = rows, *above = rows + height * (size + 1);
@@ -252,7 +256,7 @@ static bool undo_all(const struct image *image, uint8_t *rows)
 	}
 }
 
-/* Decodes all pixels. Fails if they are damaged, or memory is short. */
+/* Decodes all pixels. Fails if they are damaged or memory is short. */
 static enum error find_pixels(void *state, struct problem *problem)
 {
 	struct png_file *png = state;
@@ -287,7 +291,8 @@ static enum error read_rows(void *state, const struct area *area, uint8_t *to, s
 	return ERR_OK;
 }
 
-/* Tells libvips of the orientation, and gives it the frames: its loader has only the first. */
+/* Tells libvips the orientation, and gives it the frames, because its loader reads only the first.
+ * */
 static enum error amend(VipsImage **image, const struct part *part, struct problem *problem)
 {
 	struct png_file *png = part->state;

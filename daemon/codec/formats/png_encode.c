@@ -1,8 +1,9 @@
-/* Rows are collected in blocks, each deflated on its own: how is tried on a sample of it. Drawings
- * are smaller as they are, photographs with filters. ISA-L is several times as fast as others,
- * which are worth their time for what shrinks a lot: it is little then. libdeflate cannot leave a
- * stream open for another block, so images of several take zlib instead. Bytes do not depend on
- * load, but ISA-L finds other matches on other kinds of processor. */
+/* Rows are collected in blocks, and each block is deflated on its own, in the way that did best on
+ * a sample of it. Drawings are smaller without filters, photographs with them. ISA-L is several
+ * times as fast as other libraries, which are worth their time only for blocks that shrink a lot
+ * and then take little of it. libdeflate cannot leave a stream open for another block, so images of
+ * several blocks use zlib instead. The bytes do not depend on load, but ISA-L finds other matches
+ * on other kinds of processors. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,8 +16,8 @@
 #include "codec/formats/png_metadata.h"
 #include "codec/formats/row.h"
 
-/* BLOCK_SIZE: of an image above WHOLE_MAX, which has several; a sample is STRIPS times one in
- * SAMPLED of a block's rows. Drawings shrink to 1 / DRAWING or less. */
+/* BLOCK_SIZE applies to images above WHOLE_MAX, which have several blocks. A sample is STRIPS
+ * strips, together one in SAMPLED of a block's rows. Drawings shrink to 1 / DRAWING or less. */
 enum {
 	FAST_LEVEL = 1,
 	DRAWING_LEVEL = 6,
@@ -28,8 +29,8 @@ enum {
 	STRIP_MIN = 4096,
 	DELAY_USUAL = 100
 };
-/* Bytes before deflated ones: a chunk's head, the number that those of a frame have, and the
- * stream's head. */
+/* Bytes in front of deflated ones: a chunk's head, a frame's sequence number, and the stream's
+ * head. */
 enum { STREAM_HEAD = 2, CHECKSUM = 4, ROOM = PNG_CHUNK_HEAD + 4 + STREAM_HEAD };
 
 struct way {
@@ -71,7 +72,8 @@ static bool put_chunk(struct encoding *e, uint8_t *chunk, const char *name, size
 	return put(e, chunk, PNG_CHUNK_FRAME + size);
 }
 
-/* Writes a block that has become `size` bytes. Those of frames after the first have numbers. */
+/* Writes a block that was deflated to `size` bytes. Blocks of frames after the first have sequence
+ * numbers. */
 static bool put_packed(struct encoding *e, size_t size, bool first, bool last)
 {
 	uint8_t *at = e->packed + ROOM;
@@ -91,8 +93,8 @@ static bool put_packed(struct encoding *e, size_t size, bool first, bool last)
 	return put_chunk(e, at - 4 - PNG_CHUNK_HEAD, "fdAT", size + 4);
 }
 
-/* Deflates bytes that need none before them, to packed_size at most. More of a stream may follow
- * them unless they are its last. 0: no memory, or no room. */
+/* Deflates bytes that do not refer to any before them, to at most packed_size bytes. More of the
+ * stream may follow unless these are its last. Returns 0 if memory or room is short. */
 static size_t pack(struct encoding *e, const struct way *way, const uint8_t *from, size_t size,
                    bool last)
 {
@@ -120,7 +122,7 @@ static size_t pack(struct encoding *e, const struct way *way, const uint8_t *fro
 		                                                                  : 0;
 	}
 	if (e->whole && way->strategy == Z_DEFAULT_STRATEGY) {
-		/* Drawings gain by a level more, and take hardly longer. */
+		/* Drawings gain from one level more, and take hardly longer. */
 		const int more = !way->filtered && e->level && e->level < 9;
 
 		if (!*c) /* the first time: photographs need none */
@@ -135,12 +137,12 @@ static size_t pack(struct encoding *e, const struct way *way, const uint8_t *fro
 	return status == (last ? Z_STREAM_END : Z_OK) && s.avail_out ? s.total_out : 0;
 }
 
-/* Filters (W3C, Portable Network Graphics, chapter 9). Each leaves the difference to what it
- * expects of a byte, from those to the left, above, and above to the left, which are 0 outside the
- * image. Nothing depends on what another byte has become, so that all loops are vectors. */
+/* Filters (W3C, Portable Network Graphics, chapter 9). Each leaves a byte's difference to a
+ * prediction from the bytes to the left, above, and above to the left, which are 0 outside the
+ * image. No result depends on another result, so all loops can be vectorised. */
 enum { SUB = 1, UP, AVERAGE, PAETH, ROW_FILTERS };
 
-/* In 16 bits: a vector holds twice as many numbers of 16 as of 32. */
+/* Computes in 16 bits, because a vector holds twice as many of them as of 32. */
 static inline __attribute__((always_inline)) uint8_t nearest(int16_t left, int16_t above,
                                                              int16_t corner)
 {
@@ -191,8 +193,8 @@ VECTORISED static uint64_t sum_of(const uint8_t *bytes, size_t size)
 	return sum;
 }
 
-/* Writes the first `size` bytes of a block's row as a filter leaves them, behind its number. If
- * wanted, the filter is the one whose result has the least sum of absolute values. */
+/* Writes the first `size` bytes of a block's row behind the number of its filter. filtered: by the
+ * filter whose result has the least sum of absolute values. */
 static uint8_t *filter_row(struct encoding *e, uint32_t y, size_t size, bool filtered, uint8_t *to)
 {
 	static const uint8_t outside[8] = {0};
@@ -218,7 +220,8 @@ static uint8_t *filter_row(struct encoding *e, uint32_t y, size_t size, bool fil
 	return to + 1 + size;
 }
 
-/* Bytes that a sample of the block, of *sample bytes, has become; SIZE_MAX: it cannot be told. */
+/* Returns the deflated size of a sample of the block, whose own size is *sample bytes; SIZE_MAX if
+ * it is unknown. */
 static size_t try_way(struct encoding *e, const struct way *way, uint32_t rows, size_t *sample)
 {
 	const uint32_t strips = rows < STRIPS ? rows : STRIPS, step = rows / strips,
@@ -348,7 +351,8 @@ static bool put_head(struct encoding *e, GByteArray *head)
 	return a->output->pages == 1 || put_chunk(e, chunk, "acTL", 8);
 }
 
-/* Several pages are frames, each of them whole, with its delays. Allocates nothing a row. */
+/* Writes several pages as frames, each of full size, with its delay. Allocates nothing for a row.
+ * */
 static enum error write_png(const struct answer *answer, struct problem *problem)
 {
 	const struct output_format *output = answer->output;

@@ -1,6 +1,6 @@
-/* Reads and writes what PNGs have beside the pixels, for every way in which those are decoded:
- * libvips does not read what follows them, nor the profiles that are texts in hexadecimal, nor what
- * describes the colours. Chunks that readers take alike are kept as they are. */
+/* Reads and writes the metadata of PNGs, for every way of decoding their pixels: libvips does not
+ * read metadata behind the pixels, nor profiles that are hexadecimal texts, nor descriptions of
+ * colours. Chunks that all readers treat alike are kept as they are. */
 #include "codec/formats/png_metadata.h"
 
 #include <math.h>
@@ -14,7 +14,7 @@
 
 enum { INFLATED_MAX = 16 << 20, KEYWORD_MAX = 79 }; /* bounds_check() lets these pass */
 
-/* The keyword, and zeros: neither deflated nor translated. */
+/* The keyword and zeros: neither deflated nor translated. */
 static const char xmp_head[22] = "XML:com.adobe.xmp";
 static const char xmp_title[] = "http://ns.adobe.com/xap/1.0/"; /* in segments of JPEG */
 static const char raw_title[] = "Raw profile type ";
@@ -60,8 +60,8 @@ static bool read_resolution(struct png_reading *r, const struct png_chunk *c)
 	return true;
 }
 
-/* Inflates all of a stream. malloc'd, with a zero behind; NULL: it is damaged or large, or memory
- * is short. */
+/* Inflates a complete stream. Returns a malloc'd block that ends with a zero; NULL if the stream is
+ * damaged or large, or memory is short. */
 static uint8_t *inflate_all(const uint8_t *at, size_t size, size_t *inflated)
 {
 	struct libdeflate_decompressor *d = libdeflate_alloc_decompressor();
@@ -80,8 +80,8 @@ static uint8_t *inflate_all(const uint8_t *at, size_t size, size_t *inflated)
 	return fitting;
 }
 
-/* Takes bytes, which are malloc'd, for a part. Returns false, and frees them, if there is one
- * already, or if it is a profile that readers would not take. */
+/* Keeps malloc'd bytes as a part of the metadata. Returns false, and frees them, if there is such a
+ * part already, or if they are a profile that readers would not accept. */
 static bool own(struct png_reading *r, struct file_part *part, uint8_t *bytes, size_t size)
 {
 	if (!bytes || part->at ||
@@ -118,7 +118,7 @@ static bool read_exif(struct png_reading *r, const struct png_chunk *c)
 	return true;
 }
 
-/* Letters of Latin-1, single spaces between them, at most 79, and an end. */
+/* Checks a keyword: letters of Latin-1 with single spaces between them, at most 79, then a zero. */
 static bool has_keyword(const struct png_chunk *c)
 {
 	const uint8_t *at = c->data, *end = memchr(at, 0, c->size);
@@ -132,9 +132,9 @@ static bool has_keyword(const struct png_chunk *c)
 	return before != ' ';
 }
 
-/* A text, inflated if it was deflated. After the keyword, iTXt has a flag and a method, a language
- * and the keyword in it; zTXt has a method. malloc'd, with a zero behind; NULL: it is damaged, or
- * memory is short. */
+/* Returns a text, inflated if it was deflated. After the keyword, iTXt has a flag and a method, a
+ * language and the translated keyword; zTXt has a method. The block is malloc'd and ends with a
+ * zero; NULL if it is damaged or memory is short. */
 static uint8_t *find_text(const struct png_chunk *c, size_t *size)
 {
 	const uint8_t *end = c->data + c->size, *at = bytes_text_end(c->data, end);
@@ -162,8 +162,9 @@ static uint8_t *find_text(const struct png_chunk *c, size_t *size)
 	return text;
 }
 
-/* An empty line, one with a name, one with how many bytes follow in hexadecimal. malloc'd, with
- * room for a title before; NULL: it is not of this form, or memory is short. */
+/* Returns the data of a hexadecimal text: an empty line, a line with a name, one with the number of
+ * bytes, then the bytes. The block is malloc'd, with room for a title in front; NULL if it has
+ * another form or memory is short. */
 static uint8_t *read_hexadecimal(const char *text, size_t room, size_t *size)
 {
 	const char *name = strchr(text, '\n'), *count = name ? strchr(name + 1, '\n') : NULL;
@@ -193,8 +194,8 @@ static bool begins(const uint8_t *at, size_t size, const char *title, size_t tit
 	return size >= title_size && !memcmp(at, title, title_size);
 }
 
-/* From before PNG had chunks for them, profiles are texts in hexadecimal, which some programs still
- * write. Chunks count more. */
+/* Programs older than PNG's chunks for profiles, and some newer ones, write profiles as hexadecimal
+ * texts. Chunks have precedence. */
 static bool read_raw(struct png_reading *r, const char *type, const char *text)
 {
 	struct file_metadata *m = r->metadata;
@@ -249,7 +250,7 @@ static bool read_text(struct png_reading *r, const struct png_chunk *c)
 	return done;
 }
 
-/* Those that may be there once; then texts. `size`: of the data, where it is always the same. */
+/* Chunks that may occur once, then texts. `size`: of the data, where it is fixed. */
 static const struct {
 	char name[5];
 	uint8_t size;
@@ -291,7 +292,7 @@ bool png_metadata_end(struct png_reading *r)
 		r->lost = true;
 		return true;
 	}
-	/* Its resolution counts more than that of pHYs, wherever that is. */
+	/* Its resolution has precedence over that of pHYs, wherever that is. */
 	m->exif = exif_block_read(r->exif.at, r->exif.size, &m->resolution);
 	return m->exif;
 }
@@ -329,7 +330,7 @@ static bool add_profile(GByteArray *to, const struct file_part *profile)
 	return size;
 }
 
-/* As a text in hexadecimal: PNG has no chunk for them. */
+/* Written as a hexadecimal text, because PNG has no chunk for them. */
 static void add_resources(GByteArray *to, const struct file_part *resources)
 {
 	enum { LINE = 36 };

@@ -1,4 +1,5 @@
-/* Chunks of PNG files beside the pixels (W3C, Portable Network Graphics, chapters 5 and 11). */
+/* The chunks of PNG files that are not pixels (W3C, Portable Network Graphics, chapters 5 and 11).
+ * */
 #ifndef CODEC_FORMATS_PNG_METADATA_H
 #define CODEC_FORMATS_PNG_METADATA_H
 
@@ -12,7 +13,7 @@
 #include "codec/metadata/containers.h"
 #include "codec/metadata/file_metadata.h"
 
-/* True if all of the chunk is there and its checksum is right. */
+/* Returns true if the chunk is complete and its checksum is right. */
 bool png_chunk_is_sound(const struct png_chunk *chunk);
 
 /* Fills in the length before the name and the checksum behind the data. */
@@ -28,10 +29,10 @@ struct png_reading {
 	unsigned seen;               /* bit (1 << kind) for each kind of chunk */
 };
 
-/* Reads a chunk; leaves out those that tell nothing of the image that is to be kept. */
+/* Reads a chunk; ignores chunks that say nothing to be kept about the image. */
 void png_metadata_read(struct png_reading *reading, const struct png_chunk *chunk);
 
-/* After the last one, to be called in any case. Returns false without memory. */
+/* Ends the reading of chunks, and must be called in any case. Returns false without memory. */
 bool png_metadata_end(struct png_reading *reading) MUST_CHECK;
 
 /* Appends the chunks of an answer. Returns false without memory. */

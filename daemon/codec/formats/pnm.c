@@ -1,14 +1,14 @@
-/* Netpbm's formats as its manual has them: pbm(5), pgm(5), ppm(5), pam(5), pfm(5). The first image
- * in a file is read. libvips takes comments in a header for pixels, and a missing sample for black;
- * it writes the date, and PFM's rows in the wrong order. Bare pixels are written as these, without
- * a header.
+/* Netpbm's formats by its manual: pbm(5), pgm(5), ppm(5), pam(5), pfm(5). The first image in a file
+ * is read. libvips takes comments in a header for pixels, and a missing sample for black; it writes
+ * the date, and PFM's rows in the wrong order. Raw pixels are written like these formats, without a
+ * header.
  *
- * Rows are wanted in any order, but the samples of plain formats are numbers in text, of any length
- * and with comments between: they are all read at once.
+ * Rows must be available in any order, but the samples of plain formats are numbers in text, of any
+ * length and with comments between them, so all of them are read at once.
  *
- * A sample v of the maximum m becomes (v * full + m / 2) / m, rounded down, as in netpbm and
- * Pillow. In raw formats one above m is m, as it is to Pillow; in plain ones it is refused, as by
- * all readers. */
+ * A sample v with the maximum m becomes (v * full + m / 2) / m, rounded down, as in netpbm and
+ * Pillow. Raw formats clamp samples above m to m, as Pillow does; plain formats refuse them, as all
+ * readers do. */
 #include <ctype.h>
 #include <inttypes.h>
 #include <math.h>
@@ -46,8 +46,8 @@ static enum error broken(struct problem *problem, const char *what)
 
 /* Text ----------------------------------------------------------------------------------------- */
 
-/* Returns the next character, or -1 at the end. A comment, with the end of its line, is no
- * character at all: a number goes on behind it. */
+/* Returns the next character, or -1 at the end. Skips comments with the end of their line, so that
+ * a number continues behind one. */
 static int next_char(struct text *t)
 {
 	while (t->at < t->end && *t->at == '#') {
@@ -73,8 +73,8 @@ static int next_mark(struct text *t)
 	return c;
 }
 
-/* Reads a number and the white space behind it, one character. False if there is none, or it is
- * above `most`. */
+/* Reads a number and the one white-space character behind it. Returns false if there is no number,
+ * or if it exceeds `most`. */
 static bool read_number(struct text *t, uint32_t most, uint32_t *number)
 {
 	int c = next_mark(t);
@@ -105,8 +105,9 @@ static bool read_sample(const struct pnm *p, struct text *t, uint32_t *sample)
 
 /* Headers -------------------------------------------------------------------------------------- */
 
-/* Reads PFM's number, whose sign is the order of bytes. Its value is the unit of the samples, which
- * nothing else is told of: they are taken as they are, as by most readers. */
+/* Reads PFM's number, whose sign gives the order of bytes. Its magnitude is the unit of the
+ * samples, of which nothing else is told; like most readers, this one takes the samples as they
+ * are. */
 static bool read_scale(struct pnm *p, struct text *t)
 {
 	char text[LINE_SIZE] = "", *end;
@@ -140,8 +141,8 @@ static enum error read_short_header(struct pnm *p, struct text *t, struct proble
 	return ERR_OK;
 }
 
-/* Copies a line without its end; of a comment nothing. False if the text ends before, or the line
- * is too long, or no text. */
+/* Copies a line without its end, and nothing of a comment. Returns false if the text ends first, or
+ * the line is too long or no text. */
 static bool next_line(struct text *t, char line[LINE_SIZE])
 {
 	const uint8_t *end = memchr(t->at, '\n', (size_t)(t->end - t->at));
@@ -155,7 +156,7 @@ static bool next_line(struct text *t, char line[LINE_SIZE])
 	return true;
 }
 
-/* Accepts numbers once each. Several lines of a type are one, with blanks between. */
+/* Accepts each number once. Several lines TUPLTYPE are one, joined by blanks. */
 static bool accept_line(struct pnm *p, const char *name, const char *value, char type[LINE_SIZE])
 {
 	const struct {
@@ -208,8 +209,8 @@ static enum error read_pam_header(struct pnm *p, struct text *t, struct problem 
 	if (!p->image.width || !p->image.height || !p->planes || !p->max || p->max > MAXIMUM_MAX)
 		return broken(problem, "the header has no WIDTH, HEIGHT, DEPTH, or MAXVAL from 1 "
 		                       "to 65535");
-	/* Planes above those that the type has are not read, as the manual recommends. A type that
-	 * is not known says nothing of the bands, nor that one is alpha. */
+	/* Ignores planes beyond those of the type, as the manual recommends. An unknown type tells
+	 * neither the bands nor whether one of them is alpha. */
 	p->image.bands = p->planes;
 	for (size_t i = 0; i < sizeof types / sizeof *types; i++)
 		if (!strcmp(type, types[i].name)) {
@@ -282,7 +283,8 @@ static void put_sample(const struct pnm *p, uint8_t *to, uint32_t v)
 		memcpy(to, &scaled, sizeof scaled);
 }
 
-/* The bytes of pixels, at least: a sample of a plain format takes a character or more. */
+/* Returns the least size of the pixels in bytes: a sample of a plain format takes at least one
+ * character. */
 static uint64_t least_size(const struct pnm *p)
 {
 	return (is_plain(p) ? (uint64_t)p->image.width * p->image.bands : p->row_size) *
@@ -332,7 +334,7 @@ static enum error open_pnm(void *state, struct decoded *decoded, const struct bo
 		return e;
 	decoded->whole = p->image;
 	decoded->cmyk = p->cmyk;
-	/* Counts the raw images in the file that are all there. */
+	/* Counts the complete raw images in the file. */
 	next = *p;
 	while (!e && !is_plain(&next) &&
 	       (size_t)(p->end - next.raster) / next.row_size >= next.image.height) {
@@ -344,7 +346,7 @@ static enum error open_pnm(void *state, struct decoded *decoded, const struct bo
 	}
 	decoded->file_pages = MAX(images, 1);
 	decoded->plain = decoded->any_order = true;
-	/* A truncated file is refused before anything is held. */
+	/* Refuses a truncated file before memory is allocated. */
 	if (is_plain(p) && (uint64_t)(p->end - p->raster) >= least_size(p))
 		decoded->held = image_pixel_size(&p->image);
 	return ERR_OK;

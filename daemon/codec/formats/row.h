@@ -1,5 +1,5 @@
-/* Rows of pixels: a format's reader and its writer as decode.c and encode.c see them, which know no
- * format by its name. formats.def has a row for each. A member that a format has no use for is
+/* A format's reader and writer of pixel rows. decode.c and encode.c use them without knowing any
+ * format's name; formats.def has a row for each format. Members that a format does not need are
  * NULL. */
 #ifndef CODEC_FORMATS_ROW_H
 #define CODEC_FORMATS_ROW_H
@@ -30,7 +30,7 @@ struct body {
 	bool mapped; /* read-only, else a copy */
 };
 
-/* Lets a body be changed, which is its decoder's own. */
+/* Makes a body writable, which its decoder must own. */
 static inline enum error body_make_writable(const struct body *body, struct problem *problem)
 {
 	if (body->mapped && mprotect(body->at, body->size, PROT_READ | PROT_WRITE))
@@ -48,62 +48,63 @@ struct decoded {
 	bool full_chroma;    /* a JPEG whose colours have full resolution */
 	uint32_t file_pages; /* pages of the body, or frames, at least 1 */
 	uint32_t pages;      /* those that are read; each is as `whole` says */
-	bool left_out;       /* there are more than the first, and nobody has said which to read */
+	bool left_out;       /* there are further pages, and the request does not select any */
 	bool any_order;      /* rows can be read in any order, repeatedly */
 	bool colours;        /* a PNG that describes them, not only by a profile */
-	uint32_t lost;       /* bit (1 << enum loss) for each: what is read is not all the file's */
-	uint64_t held;       /* bytes a pixel that a plain reader holds at once; 0: a few rows */
+	uint32_t lost;       /* bits (1 << enum loss): the losses of reading */
+	uint64_t held;       /* bytes per pixel that a plain reader holds at once; 0: a few rows */
 };
 
 /* The part of a body that libvips is to load. */
 struct part {
 	const struct body *body;
-	void *state;         /* the reader's, or NULL */
-	uint32_t page;       /* the first that is read */
-	bool all;            /* and the pages after it */
-	uint32_t frames;     /* all that there are, where libvips's loader knows of none; else 0 */
+	void *state;   /* the reader's, or NULL */
+	uint32_t page; /* the first that is read */
+	bool all;      /* and the pages after it */
+	/* the number of pages, where libvips's loader knows of none; otherwise 0 */
+	uint32_t frames;
 	uint64_t memory_max; /* bytes for decoding */
 	const char *who;     /* "the PNG decoder" */
 };
 
-/* The body outlives all that is made of it. A function that fails says why in the problem. A
- * decoder that repeats or expands what a small file has needs a walk in bounds.c, too. */
+/* The body outlives everything made from it. A function that fails gives the reason in the problem.
+ * A decoder that repeats or expands data of a small file needs a walk in bounds.c, too. */
 struct reader {
 	/* False if a library lacks the format's codec. Called before the sandbox is entered. */
 	bool (*works)(enum format format);
 
-	/* Refuses a file that nobody is to decode, or changes it so that libvips can. */
+	/* Refuses a file that must not be decoded, or changes it so that libvips can decode it. */
 	enum error (*check)(const struct body *body, struct problem *problem);
 
 	size_t size; /* bytes of its state */
 
-	/* Reads the header: fills in `plain`, and if that is true the facts from `whole` on that
-	 * are not as decode_open() has set them. Otherwise libvips reads the pixels. The state is
-	 * zeros before. */
+	/* Reads the header: fills in `plain` and, if it is true, those facts from `whole` on that
+	 * differ from the values that decode_open() has set. Otherwise libvips reads the pixels.
+	 * The state is zeroed before. */
 	enum error (*open)(void *state, struct decoded *decoded, const struct body *body,
 	                   struct problem *problem);
-	/* Frees what the state has, also after open() has failed. */
+	/* Frees the state's memory, also after open() has failed. */
 	void (*close)(void *state);
 
-	/* Metadata of the file, which is the state's; another thread may read it while rows are
-	 * decoded. */
+	/* Returns the file's metadata, which the state owns. Another thread may read it while rows
+	 * are decoded. */
 	struct file_metadata *(*metadata)(void *state);
 
-	/* Finds where rows are, once their number has been allowed. */
+	/* Locates the rows, once their number has been allowed. */
 	enum error (*find)(void *state, struct problem *problem);
-	bool tries; /* if that fails, libvips is asked, and has words for what is wrong */
+	bool tries; /* if that fails, libvips decodes the file, or says why not */
 
-	/* Does the work before the first row. rows() does so, too, if this was not called. */
+	/* Does the work before the first row; rows() does it if this was not called. */
 	enum error (*begin)(void *state, struct problem *problem);
 
-	/* Decodes the area's rows, of each only its columns, pitch bytes apart. Rows must not go
-	 * back unless any order is possible; those between are decoded and dropped, also if the
-	 * area has no rows. After a failure only closing is left. */
+	/* Decodes the area's columns of rows, pitch bytes apart. Rows must not go back, unless they
+	 * can be read in any order; rows in between are decoded and dropped, even if the area has
+	 * no rows. After a failure the state can only be closed. */
 	enum error (*rows)(void *state, const struct area *area, uint8_t *to, size_t pitch,
 	                   struct problem *problem);
 
-	/* Loads the part in the place of libvips's loader, or leaves *image NULL: after all that
-	 * loader is to do it. */
+	/* Loads the part in place of libvips's loader; or leaves *image NULL after doing everything
+	 * that the loader needs. */
 	enum error (*load)(struct _VipsImage **image, const struct part *part,
 	                   struct problem *problem);
 	/* Amends what has been loaded. */
@@ -119,7 +120,7 @@ static inline void reader_close(const struct reader *r, void **state)
 	*state = NULL;
 }
 
-/* Opens a file. *state becomes NULL on failure, and if libvips reads the file without help. */
+/* Opens a file. *state becomes NULL on failure, and for files that libvips reads without help. */
 static inline enum error reader_open(const struct reader *r, void **state, struct decoded *decoded,
                                      const struct body *body, struct problem *problem)
 {
@@ -150,9 +151,9 @@ struct output_format {
 	uint32_t lost; /* bit (1 << enum loss) for each */
 };
 
-/* Chooses the format and its settings for a result. Without a requested format it is the one with
- * the greatest weight, and among equals the body's. ERR_UNENCODABLE lists the formats that would
- * do; ERR_BAD_PARAMETER says what the format supports. */
+/* Chooses the format and its settings for a result: the requested one, or the one with the greatest
+ * weight, and among equals the body's. ERR_UNENCODABLE lists the formats that would do;
+ * ERR_BAD_PARAMETER says what the format supports. */
 enum error output_format_choose(struct output_format *output, const struct message_job *job,
                                 const struct decoded *decoded, const struct image *result,
                                 struct problem *problem) MUST_CHECK;
@@ -163,20 +164,20 @@ static inline uint32_t output_rows(const struct output_format *output)
 	return output->pages * output->image.height;
 }
 
-/* Returns a row, valid until the next call; NULL: there are no more, and what is written of the
- * answer is of no use. */
+/* Returns a row, valid until the next call; NULL if there are no more, and the part of the answer
+ * written so far is useless. */
 typedef const uint8_t *answer_row(void *context, uint32_t y);
 
 /* The source of an answer's rows, which must not go back. */
 struct row_source {
-	answer_row *row; /* waits for it; NULL: the job was stopped, which a failure also does */
+	answer_row *row; /* waits for the row; NULL: the job was stopped, as any failure does */
 	void (*free_above)(void *context, uint32_t y); /* those above y are no longer needed */
 	void *context;
 };
 
-/* An answer to be written to an empty file. Its rows come one after another, in output->image's
- * sample type, with the bands of output->result, or after the conversion to sRGB of output->image.
- */
+/* An answer, to be written to an empty file. Its rows come one after another in output->image's
+ * sample type, with the bands of output->result or, after the conversion to sRGB, of output->image.
+ * */
 struct answer {
 	const struct output_format *output;
 	const struct file_metadata *metadata;
@@ -190,18 +191,19 @@ struct writer {
 	/* False if a library lacks the format's codec. Called before the sandbox is entered. */
 	bool (*works)(void);
 
-	/* Writes all of it; what it returns counts only if there was each row. NULL: by libvips. */
+	/* Writes the whole answer. The return value counts only if every row arrived. NULL: libvips
+	 * writes it. */
 	enum error (*write)(const struct answer *answer, struct problem *problem);
 	/* True if write() writes such an answer; NULL: any. */
 	bool (*writes)(const struct output_format *output);
 
-	/* Says what a scan by a device is to be like, if write() takes one for such an answer. */
+	/* Describes the scan that a device must make, if write() accepts one for such an answer. */
 	bool (*target)(const struct output_format *output, struct jpeg_target *target);
 
-	/* Writes an image by libvips, which has the words if that fails. */
+	/* Writes an image by libvips, whose message explains a failure. */
 	int (*save)(const struct output_format *output, struct _VipsImage *image,
 	            struct _VipsTarget *target);
-	/* Looks for what save() does not tell of, in the file as it was saved. */
+	/* Checks the saved file for failures that save() does not report. */
 	bool (*saved)(const struct output_format *output, const void *file, size_t size);
 };
 

@@ -73,7 +73,7 @@ void samples_to_bgr(uint8_t *to, uint32_t bands, const struct output_format *out
 	}
 }
 
-/* Copies `count` samples, so many samples apart on either side. */
+/* Copies `count` samples; the steps between them are in samples. */
 static inline void copy_apart(void *to, size_t to_step, const void *from, size_t from_step,
                               uint32_t count, size_t size)
 {

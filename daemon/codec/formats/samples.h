@@ -1,5 +1,5 @@
-/* Samples of other types than the image's, for files that cannot hold those; in planes; and in
- * files whose rows have places that are known beforehand. */
+/* Samples of types other than the image's, for files that cannot hold these; samples in planes; and
+ * files in which the position of each row is known in advance. */
 #ifndef CODEC_FORMATS_SAMPLES_H
 #define CODEC_FORMATS_SAMPLES_H
 
@@ -8,19 +8,19 @@
 
 #include "codec/formats/row.h"
 
-/* Copies samples, scaled from one type's full scale to another's, rounded to nearest and saturated;
- * copies samples of the same type unchanged. Never converts to a wider type. */
+/* Copies samples, scaled from one type's full scale to another's, rounded to nearest and saturated.
+ * Samples of the same type are copied unchanged. Never converts to a wider type. */
 void samples_convert(void *to, enum pixel_type to_type, const void *from, enum pixel_type from_type,
                      size_t samples);
 
 /* Makes pixels of blue, green, red and, if `bands` is 4, alpha from a row of bytes as a writer gets
- * it. At most `bands` are there; grey becomes three colours. */
+ * it. The row has at most `bands` bands; grey becomes three colours. */
 void samples_to_bgr(uint8_t *to, uint32_t bands, const struct output_format *output,
                     const uint8_t *row);
 
-/* Splits a row of pixels of `planes` samples of `size` bytes (1, 2 or 4) apart: the first samples
+/* Splits a row of pixels, each of `planes` samples of `size` bytes (1, 2 or 4): the first samples
  * go to `to`, those of each further plane `pitch` bytes behind. Rows are aligned to their samples.
- */
+ * */
 void samples_split(uint8_t *to, uint64_t pitch, const uint8_t *row, uint32_t planes, uint32_t width,
                    size_t size);
 
@@ -33,12 +33,13 @@ struct row_layout {
 	uint64_t start;  /* bytes before the rows */
 	size_t row_size; /* bytes */
 	bool bottom_up;  /* the last row comes first */
-	/* Makes a row of the file from one of the answer; the file's was zero, or another row. */
+	/* Makes a row of the file from a row of the answer. The file's row holds zeros, or an
+	 * earlier row. */
 	void (*put)(const struct output_format *output, uint8_t *to, const uint8_t *row);
 };
 
-/* Writes the head of an answer and its rows: in large pieces, each at its final place when it
- * arrives, also from bottom to top. */
+/* Writes the head of an answer and its rows, in large pieces, each at its final place when it
+ * arrives; rows may go from bottom to top. */
 enum error samples_write(const struct answer *answer, const struct row_layout *layout,
                          const void *head, struct problem *problem) MUST_CHECK;
 

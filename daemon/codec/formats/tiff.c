@@ -1,10 +1,10 @@
-/* TIFFs that libvips's loader would take for others, or decode in a wrong way: alpha that colours
- * are multiplied by, YCbCr without JPEG, JPEGs in tiles, planes that lie apart. libtiff says what a
- * page is, and converts some kinds to RGB.
+/* TIFFs that libvips's loader would misread: alpha by which colours are multiplied, YCbCr without
+ * JPEG, JPEGs in tiles, separate planes. libtiff describes each page and converts some kinds to
+ * RGB.
  *
- * libvips 8.14 tells pages by their sample type, and by fewer tags than there are. So each page
- * that is to be read is looked at first: a table of rules names the first thing that neither it nor
- * libtiff's conversion to RGB (TIFFRGBAImage) reads. */
+ * libvips 8.14 distinguishes pages by their sample type and by only some of the other tags. So each
+ * page is looked at before it is read: a table of rules names the first property that neither
+ * libvips nor libtiff's conversion to RGB (TIFFRGBAImage) handles. */
 #include "codec/formats/row.h" /* before libtiff, whose macros have names of ours */
 
 #include <inttypes.h>
@@ -32,7 +32,7 @@ struct page {
 	uint32_t width, height;
 	uint16_t bits, samples, format, photometric, compression, planar, inks;
 	uint16_t extra;     /* samples beside colours */
-	uint8_t associated; /* the sample that is alpha by which the colours are multiplied; or 0 */
+	uint8_t associated; /* the sample with the alpha by which colours are multiplied; or 0 */
 	bool tiled;
 };
 
@@ -139,7 +139,7 @@ static bool is_grey(const struct page *p)
 	return p->photometric == PHOTOMETRIC_MINISBLACK || p->photometric == PHOTOMETRIC_MINISWHITE;
 }
 
-/* The number of colour samples, for those kinds that have no other number of them. */
+/* The number of colour samples, for kinds that have exactly one such number. */
 static unsigned colours(const struct page *p)
 {
 	return is_grey(p) || p->photometric == PHOTOMETRIC_PALETTE ? 1
@@ -163,9 +163,9 @@ static bool has_jpeg_tiles(const struct page *p)
 	return p->tiled && p->compression == COMPRESSION_JPEG;
 }
 
-/* True if libtiff is to convert a page that may be read. libvips reads YCbCr where a JPEG's decoder
- * converts it, planes apart where it need not look at their samples, and no bits in such planes; of
- * JPEGs in tiles it does not check the size. */
+/* Returns true if libtiff must convert a page that may be read. libvips reads YCbCr only where the
+ * JPEG decoder converts it, separate planes only where it need not look at their samples, and no
+ * bits in such planes; it does not check the size of JPEGs in tiles. */
 static bool is_converted(const struct page *p, bool single)
 {
 	const bool ycc = p->photometric == PHOTOMETRIC_YCBCR;
@@ -179,13 +179,13 @@ static bool is_converted(const struct page *p, bool single)
 	       (p->planar == PLANARCONFIG_SEPARATE && p->samples == 1 && (p->bits < 8 || p->tiled));
 }
 
-/* Colours that TIFFs may have, and the samples that libvips or libtiff reads as such. */
+/* Colours of TIFFs, and the samples that libvips or libtiff reads for them. */
 static const struct space {
 	uint16_t photometric;
 	const char *text;
 	uint16_t samples_min, samples_max; /* 0: none are read */
 	uint16_t bits_max;
-	bool small;     /* fewer than 8 bits, too, if there is a single sample */
+	bool small;     /* also fewer than 8 bits, if there is a single sample */
 	bool only_uint; /* neither signed integers nor floats */
 } spaces[] = {
     {PHOTOMETRIC_MINISWHITE, "grey of which 0 is white", 0, UINT16_MAX, 32, true, true},
@@ -305,8 +305,7 @@ static enum error check_page(const struct page *p, bool single, struct problem *
 	return refuse(problem, what);
 }
 
-/* The lowest byte of the first value of ExtraSamples in the page that is read; NULL: there is
- * none. */
+/* Returns the lowest byte of the first value of ExtraSamples in the page; NULL if there is none. */
 static uint8_t *find_extra(TIFF *file, uint8_t *at, size_t size)
 {
 	static const size_t sizes[] = {[TIFF_BYTE] = 1, [TIFF_SHORT] = 2, [TIFF_LONG] = 4};
@@ -330,7 +329,7 @@ static uint8_t *find_extra(TIFF *file, uint8_t *at, size_t size)
 	return at + place + (tiff.big_endian ? width - 1 : 0);
 }
 
-/* libvips divides by alpha as if it were of 8 or 16 bits, and rounds down. */
+/* libvips divides by alpha as if it had 8 or 16 bits, and rounds down. */
 static enum error hide_alpha(struct way *way, TIFF *file, struct page *p, const struct part *part,
                              struct problem *problem)
 {
@@ -351,14 +350,15 @@ static enum error hide_alpha(struct way *way, TIFF *file, struct page *p, const 
 
 /* Conversion to RGB -----------------------------------------------------------------------------*/
 
-/* libvips asks for rows in one thread at a time, but not in the same one always: hence the lock. */
+/* libvips asks for rows in one thread at a time, but not always in the same one: hence the lock. */
 struct converter {
 	TIFF *file;
 	uint32_t first, width, height; /* first page; size of a page */
 	uint32_t rows;                 /* rows per strip or tile */
 	size_t bands;
 	uint32_t *block; /* a strip or a row of tiles */
-	uint64_t from;   /* its first row in all pages that are read; UINT64_MAX: there is none */
+	/* its first row among all pages that are read; UINT64_MAX: there is none */
+	uint64_t from;
 	GMutex lock;
 };
 
@@ -373,7 +373,7 @@ static void converter_free(void *data)
 	g_free(c);
 }
 
-/* The orientation is applied later, as other formats' are. */
+/* The orientation is applied later, as for other formats. */
 static bool read_block(struct converter *c, uint32_t page, uint32_t row)
 {
 	const uint32_t rows = c->height - row < c->rows ? c->height - row : c->rows;
@@ -498,7 +498,7 @@ static enum error describe(VipsImage *to, struct converter *c, const struct part
 	return ERR_OK;
 }
 
-/* Sets *image to one of 8-bit RGB or grey, decoded as it is asked for. */
+/* Sets *image to an image of 8-bit RGB or grey, decoded on request. */
 static enum error convert(VipsImage **image, const struct part *part, struct problem *problem)
 {
 	struct converter *c = g_new0(struct converter, 1);
@@ -524,8 +524,8 @@ static enum error convert(VipsImage **image, const struct part *part, struct pro
 
 /* The reader ----------------------------------------------------------------------------------- */
 
-/* In the file, alpha by which colours are multiplied becomes alpha by which they are not. A file
- * that libtiff does not open is left to libvips, to say what is wrong. */
+/* Changes associated alpha in the file to unassociated alpha. A file that libtiff does not open is
+ * left to libvips, which says what is wrong. */
 static enum error load(VipsImage **image, const struct part *part, struct problem *problem)
 {
 	TIFF *file = open_file(part->body->at, part->body->size);
@@ -559,8 +559,8 @@ static enum error load(VipsImage **image, const struct part *part, struct proble
 	return e || !way->converts ? e : convert(image, part, problem);
 }
 
-/* Divides colours by the alpha that libvips was not told of. It takes a float of alpha below 0.01
- * for 0, so floats are enlarged before, by a power of two. */
+/* Divides colours by the alpha that was hidden from libvips. libvips takes a float alpha below 0.01
+ * for 0, so floats are first enlarged by a power of two. */
 static enum error amend(VipsImage **image, const struct part *part, struct problem *problem)
 {
 	const int alpha = ((struct way *)part->state)->premultiplied;

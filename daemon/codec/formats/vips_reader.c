@@ -27,9 +27,9 @@ enum pixel_type vips_reader_type(const VipsImage *image)
 	}
 }
 
-/* libvips takes the white of files' CIELAB, D50, for that of sRGB, D65: a step by Bradford's matrix
- * (ICC.1:2022, annex E) leads from one to the other. It has 10 bits for the lightness of packed
- * samples, and a file fills 8 of them. The profile describes the colours that were. */
+/* libvips takes D50, the white of CIELAB files, for D65, the white of sRGB; a conversion by
+ * Bradford's matrix (ICC.1:2022, annex E) corrects that. libvips has 10 bits for the lightness of
+ * packed samples, and a file uses 8 of them. The file's profile described the former colours. */
 static int convert_lab(VipsImage *image, VipsImage **out)
 {
 	double gains[] = {image->Coding == VIPS_CODING_LABQ ? 1023 / 1020.0 : 1, 1, 1},
@@ -93,7 +93,8 @@ enum error vips_reader_check(const struct vips_reader *v, struct problem *proble
 	    [VIPS_FORMAT_DOUBLE] = "64-bit floats",
 	    [VIPS_FORMAT_DPCOMPLEX] = "complex numbers",
 	};
-	/* Filters are wrong in spaces whose bands are not amounts of light or ink. */
+	/* Filters give wrong results in colour spaces whose bands are not amounts of light or ink.
+	 * */
 	static const VipsInterpretation supported[] = {
 	    VIPS_INTERPRETATION_MULTIBAND, VIPS_INTERPRETATION_B_W,  VIPS_INTERPRETATION_GREY16,
 	    VIPS_INTERPRETATION_RGB,       VIPS_INTERPRETATION_sRGB, VIPS_INTERPRETATION_RGB16,
@@ -179,8 +180,8 @@ enum error vips_reader_load(struct vips_reader *v, bool any_order, struct decode
 		e = helper->load(&v->image, &v->part, problem);
 	if (!e && !v->image) {
 		/* libvips's GIF loader has no level between accepting anything and rejecting any
-		 * flaw. Not every loader has pages: the list ends early where only the first is
-		 * read. */
+		 * flaw. Not every loader has pages; the list ends early for loaders that read only
+		 * the first one. */
 		v->source = vips_source_new_from_memory(p->body->at, p->body->size);
 		if (!v->source ||
 		    vips_call(format_row(v->format)->loader, v->source, &v->image, "access",
@@ -220,7 +221,8 @@ static bool has_number(VipsImage *image, const char *name)
 	       number;
 }
 
-/* The decoder's own, as measured; the decoded image; and a copy if the orientation turns it. */
+/* The decoder's own memory, as measured; the decoded image; and a copy if the orientation turns it.
+ * */
 uint64_t vips_reader_held(const struct vips_reader *v, const struct decoded *decoded)
 {
 	const struct format_row *row = format_row(v->format);

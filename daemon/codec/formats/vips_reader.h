@@ -1,4 +1,4 @@
-/* Reading pixels by libvips, with what the format's own reader adds to its loader. */
+/* Reading pixels by libvips, with additions to its loader by the format's own reader. */
 #ifndef CODEC_FORMATS_VIPS_READER_H
 #define CODEC_FORMATS_VIPS_READER_H
 
@@ -19,9 +19,9 @@ struct vips_reader {
 	struct _VipsRegion *region;
 };
 
-/* Loads the part, again if it is another now, and fills in what its decoded->pages are like, what
- * they have lost, and how many the file has. CIELAB becomes sRGB, and signed or 32-bit integers
- * become floats of the same values; nothing is computed yet. */
+/* Loads the part, again if it has changed, and fills in the kind of decoded->pages, their losses,
+ * and the number of pages in the file. CIELAB becomes sRGB, and signed or 32-bit integers become
+ * floats of the same values; nothing is computed yet. */
 enum error vips_reader_load(struct vips_reader *v, bool any_order, struct decoded *decoded,
                             struct problem *problem) MUST_CHECK;
 void vips_reader_close(struct vips_reader *v);
@@ -33,14 +33,14 @@ enum error vips_reader_check(const struct vips_reader *v, struct problem *proble
  * order. */
 bool vips_reader_turns(const struct vips_reader *v);
 
-/* Bytes of memory a pixel, if the image cannot be decoded row by row; else 0. */
+/* Returns the bytes of memory per pixel if the image cannot be decoded row by row; otherwise 0. */
 uint64_t vips_reader_held(const struct vips_reader *v, const struct decoded *decoded);
 
 /* Turns the image upright. */
 enum error vips_reader_turn(struct vips_reader *v, struct decoded *decoded,
                             struct problem *problem) MUST_CHECK;
 
-/* Decodes an area of the image, of all pages, to rows pitch bytes apart (NULL: to nowhere). */
+/* Decodes an area of the image with all its pages to rows pitch bytes apart (NULL: to nowhere). */
 enum error vips_reader_rows(struct vips_reader *v, const struct area *area, uint8_t *to,
                             size_t pitch, struct problem *problem) MUST_CHECK;
 

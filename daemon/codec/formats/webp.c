@@ -1,6 +1,7 @@
-/* Still WebP pictures without libvips, which composes each as a frame of an animation: that takes
- * longer than to decode it. And it has no way to keep the colour of transparent pixels, which
- * lossless answers have. libwebp codes pictures, and its demux and mux know what is beside them. */
+/* Still WebP pictures without libvips, which composes each of them as a frame of an animation: that
+ * takes longer than the decoding itself. libvips also cannot keep the colour of transparent pixels,
+ * which lossless answers have. libwebp codes pictures; its demux and mux handle the rest of the
+ * file. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,7 +19,7 @@
 
 /* Reading -------------------------------------------------------------------------------------- */
 
-/* Up to this size a thread of libwebp's costs more than it saves. */
+/* Up to this size a thread of libwebp costs more than it saves. */
 static const uint64_t ALONE_PIXELS = 1 << 18;
 
 struct still {
@@ -39,7 +40,7 @@ static void close_still(void *state)
 	free(s->pixels);
 }
 
-/* A part of the file, if its header says that it is there. */
+/* Returns a part of the file, if its header says that the part exists. */
 static struct file_part find_chunk(const WebPDemuxer *demuxer, const char *name, uint32_t flag)
 {
 	struct file_part part = {NULL, 0};
@@ -54,7 +55,8 @@ static struct file_part find_chunk(const WebPDemuxer *demuxer, const char *name,
 	return part;
 }
 
-/* Leaves to libvips what is not a single upright picture as large as the image, or is truncated. */
+/* Leaves files to libvips that are not a single upright picture as large as the image, or are
+ * truncated. */
 static enum error open_still(void *state, struct decoded *decoded, const struct body *body,
                              struct problem *problem)
 {
@@ -96,7 +98,8 @@ static struct file_metadata *metadata_of(void *state)
 	return &((struct still *)state)->metadata;
 }
 
-/* The picture alone, without the rest of the file: else a damaged one could borrow bytes there. */
+/* Passes the picture without the rest of the file; a damaged picture could otherwise read bytes
+ * from there. */
 static enum error decode(void *state, struct problem *problem)
 {
 	struct still *s = state;
@@ -154,8 +157,8 @@ static enum error no_memory(struct problem *problem)
 	return problem_set(problem, ERR_MEMORY, "no memory to encode");
 }
 
-/* Takes the rows into memory, and gives them to the picture. A lossy one becomes luma and chroma at
- * once; as numbers of its colours it would cost libwebp more. */
+/* Collects the rows in memory and gives them to the picture. A lossy picture becomes luma and
+ * chroma at once, because colours would cost libwebp more. */
 static enum error import(WebPPicture *picture, const struct answer *answer, struct problem *problem)
 {
 	const struct image *image = &answer->output->image;
@@ -213,7 +216,7 @@ static bool add(WebPMux *mux, const char *name, const struct file_part *part)
 	return !part->at || WebPMuxSetChunk(mux, name, &chunk, 1) == WEBP_MUX_OK;
 }
 
-/* The whole image is held, in 4 bytes a pixel and what libwebp needs. */
+/* The whole image is held: 4 bytes per pixel, and libwebp's own memory. */
 static enum error write_webp(const struct answer *answer, struct problem *problem)
 {
 	const struct file_metadata *m = answer->metadata;

@@ -1,5 +1,5 @@
-/* The pieces of files: numbers, boxes, chunks, segments and directories. Each reader here moves
- * behind the piece that it reads, and never beyond the end. */
+/* The pieces of files: numbers, boxes, chunks, segments and directories. Each reader advances
+ * behind the piece that it reads, never beyond the end. */
 #ifndef CODEC_METADATA_CONTAINERS_H
 #define CODEC_METADATA_CONTAINERS_H
 
@@ -27,7 +27,7 @@ static inline void bytes_put(uint8_t *at, uint64_t number, size_t size, bool big
 /* True if the bytes begin with this text, without its end. */
 bool bytes_begin(const uint8_t *at, size_t size, const char *text);
 
-/* Skips a text that ends by zero; NULL: it has none, or `at` is NULL. */
+/* Skips a zero-terminated text. Returns NULL if it does not end, or if `at` is NULL. */
 const uint8_t *bytes_text_end(const uint8_t *at, const uint8_t *end);
 
 /* A box of HEIF, JPEG XL and others (ISO/IEC 14496-12, 4.2). */
@@ -63,10 +63,10 @@ struct jpeg_segment {
 	uint8_t marker;
 	const uint8_t *data;
 	size_t size; /* the data's, as much as there is */
-	bool cut;    /* the file ends before the segment does, or its length is none */
+	bool cut;    /* the file ends before the segment does, or its length is invalid */
 };
 
-/* Skips all that is no segment, coded pixels included. False also at EOI. */
+/* Skips everything between segments, coded pixels included. Returns false also at EOI. */
 bool jpeg_segment_next(const uint8_t **at, const uint8_t *end, struct jpeg_segment *segment);
 
 /* A TIFF (Adobe, TIFF 6.0), or a block of EXIF after its title. */
@@ -89,13 +89,13 @@ struct tiff_directory {
 	uint64_t left; /* entries */
 };
 
-/* Sets *first to the offset of the first directory. False: the header is no TIFF's. */
+/* Sets *first to the offset of the first directory. Returns false if this is no TIFF header. */
 bool tiff_open(struct tiff_file *tiff, const uint8_t *at, size_t size, uint64_t *first);
 /* False if the directory does not begin in the file. */
 bool tiff_directory_open(struct tiff_directory *directory, const struct tiff_file *tiff,
                          uint64_t offset);
 bool tiff_entry_next(struct tiff_directory *directory, struct tiff_entry *entry);
-/* After the last entry, the offset of the directory that follows; 0: none does. */
+/* Returns, after the last entry, the offset of the next directory; 0 if there is none. */
 uint64_t tiff_directory_end(const struct tiff_directory *directory);
 
 #endif

@@ -1,5 +1,5 @@
-/* libexif repairs blocks: it drops what it cannot parse, and what is not for a directory, and adds
- * what the standard demands. libvips has it do the same. */
+/* libexif repairs blocks: it drops entries that it cannot parse or that do not belong into a
+ * directory, and adds entries that the standard requires. libvips uses it in the same way. */
 #include "codec/metadata/exif_block.h"
 
 #include <math.h>
@@ -16,8 +16,8 @@ static const uint8_t title[] = {'E', 'x', 'i', 'f', 0, 0};
 /* Divisors that turn a resolution into one per millimetre. */
 static const double per_mm[] = {[PER_NOTHING] = 1, [PER_INCH] = 25.4, [PER_CM] = 10};
 
-/* Tags, in any directory, of previews, of their positions, and of blocks that may contain previews.
- * A maker note has a format of its own, often with a preview. */
+/* Tags in any directory that hold previews, positions of previews, and blocks that may contain
+ * previews. A maker note has a format of its own, often with a preview. */
 static const ExifTag pictures[] = {
     EXIF_TAG_MAKER_NOTE,
     EXIF_TAG_XML_PACKET,
@@ -47,8 +47,8 @@ static ExifEntry *find_or_add(ExifData *data, ExifIfd directory, ExifTag tag)
 	return entry;
 }
 
-/* Adds what the standard demands of images of any kind. exif_content_fix() finds it by going
- * through libexif's whole table for each directory, which takes longer than all else that is done
+/* Adds the entries that the standard requires for any image. exif_content_fix() would search
+ * libexif's whole table for each directory, which takes longer than everything else that is done
  * with a block. */
 static void add_demanded(ExifData *data)
 {
@@ -63,7 +63,7 @@ static void add_demanded(ExifData *data)
 /* Reading --------------------------------------------------------------------------------------
  */
 
-/* The first number of an entry; false: it is of another format, or has none. */
+/* Returns the first number of an entry, or false if there is none or it has another format. */
 static bool first_number(const ExifEntry *entry, ExifByteOrder order, double *value)
 {
 	ExifRational r;
@@ -98,7 +98,7 @@ static bool is_rational(const ExifEntry *entry)
 	return entry->format == EXIF_FORMAT_RATIONAL || entry->format == EXIF_FORMAT_SRATIONAL;
 }
 
-/* A tag of the image that is a single number, rational or whole. */
+/* Reads a tag of the image that is a single number, rational or whole. */
 static bool read_number(ExifData *data, ExifTag tag, bool rational, double *value)
 {
 	const ExifEntry *entry = exif_content_get_entry(data->ifd[EXIF_IFD_0], tag);
@@ -119,7 +119,7 @@ static void read_resolution(ExifData *data, struct resolution *resolution)
 		return;
 	resolution->x = fmax(0, x / per_mm[(int)unit]);
 	resolution->y = fmax(0, y / per_mm[(int)unit]);
-	/* Without a unit from elsewhere libvips takes the numbers for those of millimetres. */
+	/* Without a unit from elsewhere libvips takes the numbers as pixels per millimetre. */
 	if (unit > PER_NOTHING)
 		resolution->unit = (enum resolution_unit)unit;
 }
@@ -161,7 +161,7 @@ ExifData *exif_block_read(const uint8_t *block, size_t size, struct resolution *
 		size += sizeof title;
 	}
 	if (data) {
-		/* Otherwise libexif would fill in values that the block does not have. */
+		/* Without this libexif would add values that the block does not have. */
 		exif_data_unset_option(data, EXIF_DATA_OPTION_FOLLOW_SPECIFICATION);
 		exif_data_load_data(data, block, (unsigned)size);
 		read_resolution(data, resolution);
@@ -192,8 +192,8 @@ int exif_block_orientation(ExifData *block)
 /* Writing --------------------------------------------------------------------------------------
  */
 
-/* Sets a number, in the type that it has in the block if that is rational or whole, as it ought to
- * be. A resolution that is near enough stays. */
+/* Sets a number, in its type in the block if that is rational or whole, otherwise in the
+ * standard's. A resolution that is close enough stays. */
 static void set_number(ExifData *data, ExifIfd directory, ExifTag tag, bool rational, double value)
 {
 	ExifByteOrder order = exif_data_get_byte_order(data);
@@ -224,7 +224,8 @@ uint8_t *exif_block_write(ExifData *block, const struct image *image, const stru
 	if (!data)
 		return NULL;
 	if (!block) {
-		/* The least that the standard demands of a JPEG's, but for what is set in any. */
+		/* The least that the standard requires of a JPEG, except for entries that every
+		 * block gets. */
 		exif_data_set_byte_order(data, EXIF_BYTE_ORDER_INTEL);
 		add_demanded(data);
 		find_or_add(data, EXIF_IFD_0, EXIF_TAG_YCBCR_POSITIONING);

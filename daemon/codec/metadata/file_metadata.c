@@ -117,7 +117,7 @@ void file_metadata_tell(const struct file_metadata *m, uint32_t pages, VipsImage
 	set_blob(image, VIPS_META_IPTC_NAME, &m->resources);
 	set_blob(image, VIPS_META_PHOTOSHOP_NAME, &m->photoshop);
 	set_blob(image, VIPS_META_EXIF_NAME, &m->block);
-	/* Set after EXIF, from which libvips takes them, too. */
+	/* Set after EXIF, from which libvips also takes them. */
 	vips_image_set_string(image, VIPS_META_RESOLUTION_UNIT,
 	                      m->resolution.unit == PER_CM ? "cm" : "in");
 	image->Xres = m->resolution.x;

@@ -1,5 +1,6 @@
-/* The data of an image file beside its pixels. The reader of its format fills it in. The answer's
- * is made of it, in blocks that libvips or a writer here need only put into the file. */
+/* The data of an image file that are not pixels. The reader of the file's format fills them in. The
+ * answer's are made from them, in blocks that libvips or a writer here only has to put into the
+ * file. */
 #ifndef CODEC_METADATA_FILE_METADATA_H
 #define CODEC_METADATA_FILE_METADATA_H
 
@@ -29,7 +30,7 @@ struct file_metadata {
 	struct file_part photoshop, description; /* TIFF: bare resources, a text with its end */
 	struct file_part colours, texts;         /* whole chunks of a PNG */
 	struct resolution resolution;
-	const int *delays; /* the reader's: milliseconds of each frame; NULL: none are told */
+	const int *delays; /* the reader's: milliseconds of each frame; NULL: unknown */
 	int delay_count;
 	int plays; /* plays of the frames; 0: for ever; -1: not told */
 	GSList *owned;
@@ -37,31 +38,32 @@ struct file_metadata {
 
 void file_metadata_free(struct file_metadata *metadata);
 
-/* Makes bytes, which are malloc'd, or (NULL: none) an array's, a part of it that it owns. */
+/* Makes a part from malloc'd bytes, which it then owns; or (NULL: none) from an array's bytes. */
 void file_metadata_own(struct file_metadata *metadata, struct file_part *part, uint8_t *bytes,
                        size_t size);
 void file_metadata_own_array(struct file_metadata *metadata, struct file_part *part,
                              GByteArray *array);
 
-/* True if there is more on the meaning of the pixels' colours than a profile, which counts more
- * than all but cICP. */
+/* Returns true if more than a profile describes the meaning of the pixels' colours. A profile has
+ * precedence over all of it but cICP. */
 bool file_metadata_colours(const struct file_metadata *metadata);
 
 /* True if the orientation is upright. */
 bool file_metadata_upright(const struct file_metadata *metadata);
 
-/* Copies what libvips has read. Returns false without memory. */
+/* Copies the metadata that libvips has read. Returns false without memory. */
 bool file_metadata_read(struct file_metadata *metadata, struct _VipsImage *image) MUST_CHECK;
 /* Only how long and how often its pages are shown. */
 void file_metadata_read_frames(struct file_metadata *metadata, struct _VipsImage *image);
 
-/* Fills in an answer's: what its format has of the body's (NULL: nothing), without pictures; with
- * strip only profile, description of colours, and resolution. Changes the block of EXIF of the
- * body's, which must outlive it. Returns false without memory. */
+/* Fills in an answer's metadata: the parts of the body's (NULL: nothing) that its format can hold,
+ * without pictures; with strip only profile, description of colours, and resolution. Changes the
+ * body's block of EXIF. The body's metadata must outlive the answer's. Returns false without
+ * memory. */
 bool file_metadata_answer(struct file_metadata *answer, const struct file_metadata *body,
                           enum format format, const struct image *image, bool strip) MUST_CHECK;
 
-/* Gives an answer's to libvips, for an image of so many pages. */
+/* Gives an answer's metadata to libvips, for an image of so many pages. */
 void file_metadata_tell(const struct file_metadata *answer, uint32_t pages,
                         struct _VipsImage *image);
 

@@ -1,5 +1,5 @@
-/* A profile begins with a header of 128 bytes and a table of tags, 12 bytes each. Only what makes a
- * reader refuse the whole profile is checked. */
+/* A profile begins with a header of 128 bytes and a table of tags, 12 bytes each. Only faults for
+ * which a reader refuses the whole profile are checked. */
 #include "codec/metadata/icc_profile.h"
 
 #include <string.h>

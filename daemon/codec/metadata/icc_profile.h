@@ -6,15 +6,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* True if a profile has a valid header and table of tags, and its colours need no more than this
+/* Returns true if a profile has a valid header and table of tags, and its colours need at most this
  * many bands. */
 bool icc_profile_fits(const uint8_t *profile, size_t size, unsigned bands);
 
-/* True if it is one in grey or (colours) RGB, and fits so. */
+/* Returns true if it is such a profile, of grey or (colours) RGB. */
 bool icc_profile_is_of(const uint8_t *profile, size_t size, bool colours);
 
-/* True if every reader takes the profile, which is all there, for an image in grey or colours: what
- * the header and the table of tags say is right. */
+/* Returns true if every reader accepts the profile for an image in grey or colours: it is complete,
+ * and its header and table of tags are right. */
 bool icc_profile_is_sound(const uint8_t *profile, size_t size, bool colours);
 
 #endif

@@ -1,9 +1,9 @@
 /* The segments of JPEG files that the answer gets, as libvips reads and writes them: EXIF (APP1),
- * XMP (APP1), the ICC profile (APP2, in parts) and Photoshop's resources (APP13). The first of a
- * kind counts.
+ * XMP (APP1), the ICC profile (APP2, in parts) and Photoshop's resources (APP13). The first segment
+ * of a kind counts.
  *
- * A segment holds 64 KB. Only profiles are split; what is longer after it was written anew is left
- * out. */
+ * A segment holds 64 KB. Only profiles are split; other blocks that are longer after they were
+ * written anew are left out. */
 #include "codec/metadata/jpeg_metadata.h"
 
 #include "codec/metadata/containers.h"
@@ -35,7 +35,7 @@ static void keep_first(struct file_part *part, const uint8_t *at, size_t size)
 		*part = (struct file_part){at, size};
 }
 
-/* JFIF's densities; EXIF and libvips say 72 per inch where there are none. */
+/* JFIF's densities; EXIF and libvips assume 72 per inch if there are none. */
 static struct resolution resolution_of(const struct jpeg_decompress_struct *decoder)
 {
 	struct resolution r = {72 / 25.4, 72 / 25.4, PER_INCH};
@@ -92,7 +92,7 @@ bool jpeg_metadata_read(struct file_metadata *m, const struct jpeg_decompress_st
 	return !exif.at || m->exif;
 }
 
-/* Writes nothing if there is nothing, or too much for a segment. */
+/* Writes nothing if the block is empty or too large for a segment. */
 static void write_segment(struct jpeg_compress_struct *encoder, int marker, const char *title,
                           size_t title_size, const struct file_part *part)
 {

@@ -11,11 +11,11 @@
 #include "base/error.h"
 #include "codec/metadata/file_metadata.h"
 
-/* Before the header is read: makes the decoder keep the segments. */
+/* Makes the decoder keep the segments. Call it before the header is read. */
 void jpeg_metadata_expect(struct jpeg_decompress_struct *decoder);
 
-/* Once the header has been read. The metadata refers to the decoder's memory. Returns false without
- * memory. */
+/* Fills in the metadata after the header has been read. It refers to the decoder's memory. Returns
+ * false without memory. */
 bool jpeg_metadata_read(struct file_metadata *metadata,
                         const struct jpeg_decompress_struct *decoder) MUST_CHECK;
 

@@ -1,6 +1,6 @@
-/* Replaces the C library's allocation, for all libraries. Some decoders leave parts of a damaged
- * picture as the memory was, and the file would be answered with pixels of other clients. calloc()
- * clears only what has been used before, so this costs nothing that can be measured. */
+/* Replaces the C library's allocation for all libraries. Some decoders leave parts of a damaged
+ * picture unwritten; the answer would show whatever the memory held, pixels of other clients.
+ * calloc() clears only memory that has been used before, so this has no measurable cost. */
 #include "codec/metadata/known_memory.h"
 
 #include <errno.h>
@@ -14,7 +14,7 @@
 
 #if !SANITIZER /* sanitizers have an allocation of their own */
 
-/* The C library's, which its own functions are other names for. */
+/* The C library's functions, by their other names. */
 void *__libc_realloc(void *memory, size_t size);
 void *__libc_memalign(size_t alignment, size_t size);
 

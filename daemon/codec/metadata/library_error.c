@@ -1,19 +1,19 @@
-/* The first line that a library reports is the cause, the others are consequences. libvips collects
- * lines "module: text" in one buffer per process.
+/* The first line that a library reports is the cause; the others are consequences. libvips collects
+ * lines "module: text" in one buffer for the process.
  *
- * Only here is setjmp(): a function that has no variables of its own loses none to a jump. */
+ * setjmp() is only here: a function without variables of its own loses none to a jump. */
 #include "codec/metadata/library_error.h"
 
 #include <string.h>
 
 #include <vips/vips.h>
 
-/* Damaged data that libjpeg has replaced by a guess. Real files have some, as between segments;
- * libvips refuses as many. */
+/* Pieces of damaged data that libjpeg may replace by a guess. Real files have some, for example
+ * between segments; libvips refuses as many. */
 enum { WARNINGS_MAX = 99 };
 
-/* Describes the problem by the first of the library's lines, "the JPEG decoder says: ...". An
- * exceeded memory limit is caused by the file, so it is the file's error. */
+/* Describes the problem by the first of the library's lines: "the JPEG decoder says: ...". If the
+ * memory limit was exceeded, the file caused it, so it is the file's error. */
 static enum error describe(struct problem *problem, enum error e, const char *who,
                            const char *lines)
 {
@@ -23,7 +23,7 @@ static enum error describe(struct problem *problem, enum error e, const char *wh
 	char sentence[160];
 	size_t length = MIN(strcspn(line, "\n"), sizeof sentence - 1);
 
-	/* Without its final full stop and without unprintable characters. */
+	/* The line without its final full stop and without unprintable characters. */
 	for (size_t i = 0; i < length; i++)
 		sentence[i] = line[i] >= ' ' && line[i] < 127 ? line[i] : '?';
 	while (length && strchr(" .", sentence[length - 1]))

@@ -1,4 +1,4 @@
-/* The errors of libraries, in our messages. Functions of libjpeg leave by a jump when they fail. */
+/* Libraries' errors in our messages. Functions of libjpeg leave by a jump when they fail. */
 #ifndef CODEC_METADATA_LIBRARY_ERROR_H
 #define CODEC_METADATA_LIBRARY_ERROR_H
 
@@ -24,8 +24,8 @@ struct jpeg_error {
 /* Returns what libjpeg takes as its error manager. */
 struct jpeg_error_mgr *jpeg_error_init(struct jpeg_error *error);
 
-/* Calls step(context), which may call libjpeg. Returns false if libjpeg left it by a jump: nothing
- * in it may then depend on being finished, and of its libjpeg object only destroying is left. */
+/* Calls step(context), which may call libjpeg. Returns false if libjpeg left it by a jump: then
+ * nothing in it may be assumed to be finished, and its libjpeg object can only be destroyed. */
 bool jpeg_error_catch(struct jpeg_error *error, void (*step)(void *context),
                       void *context) MUST_CHECK;
 

@@ -10,8 +10,8 @@
 /* IPTC-IIM: data sets, each a mark, record, number, length and data -------------------------------
  */
 
-/* The bytes of the first data set, 0 if there is none. If the highest bit of the length is set, it
- * is the length of the length that follows. */
+/* Returns the size in bytes of the first data set, 0 if there is none. If the highest bit of the
+ * length is set, it is the length of the length that follows. */
 static size_t data_set_size(const uint8_t *at, size_t size)
 {
 	size_t length, extra = 0;
@@ -85,7 +85,7 @@ GByteArray *previews_drop_from_resources(const uint8_t *block, size_t size)
 	kept = g_byte_array_new();
 	g_byte_array_append(kept, block, head);
 	for (; resource_read(&r, at, left); at += r.all, left -= r.all) {
-		/* Thumbnails, copies of EXIF and XMP, and the unknown content of plug-ins. */
+		/* Thumbnails, copies of EXIF and XMP, and unknown data of plug-ins. */
 		const bool is_picture = r.id == 1033 || r.id == 1036 ||
 		                        (r.id >= 1058 && r.id <= 1060) ||
 		                        (r.id >= 4000 && r.id <= 4999);
@@ -117,7 +117,7 @@ enum { XMP_SIZE_MAX = 16 << 20, DEPTH_MAX = 200, ENCODED_MIN = 256 };
 struct xmp {
 	GString *kept;
 	unsigned depth;
-	unsigned within; /* depth of the element being dropped with its content; 0: none */
+	unsigned within; /* depth of the element that is being dropped with its content; 0: none */
 };
 
 /* xmp:Thumbnails, xmpGImg:image and GImage:Data, with any namespace prefix. */
@@ -128,7 +128,7 @@ static bool names_picture(const char *name)
 	return !strcmp(local, "Thumbnails") || !strcmp(local, "image") || !strcmp(local, "Data");
 }
 
-/* True for base64 that is too long to be a word or a number, possibly over several indented
+/* Returns true for base64 that is too long to be a word or a number, possibly over several indented
  * lines. */
 static bool is_encoded(const char *text, size_t size)
 {
@@ -191,8 +191,8 @@ static void end_element(GMarkupParseContext *context, const char *name, gpointer
 	x->depth--;
 }
 
-/* Fails at what GLib lets pass in a CDATA section and XML does not: control characters, and text
- * outside of all elements. */
+/* Fails at faults that GLib accepts in a CDATA section and XML does not: control characters, and
+ * text outside of all elements. */
 static void append_text(GMarkupParseContext *context, const char *text, gsize size, gpointer user,
                         GError **error)
 {
@@ -209,8 +209,8 @@ static void append_text(GMarkupParseContext *context, const char *text, gsize si
 		append_escaped(x->kept, text, size);
 }
 
-/* Keeps the processing instructions at the packet's start and end; drops all others, comments and
- * so on. */
+/* Keeps the processing instructions at the packet's start and end; drops all others, and comments.
+ * */
 static void append_instruction(GMarkupParseContext *context, const char *text, gsize size,
                                gpointer user, GError **error)
 {

@@ -9,8 +9,8 @@
 #include <glib.h>
 
 /* Each returns the rest of a block, which the caller frees; NULL if nothing remains, or if the
- * block is malformed, because what cannot be parsed could be a picture. The intact beginning of a
- * truncated block is kept. */
+ * block is malformed, because a part that cannot be parsed could be a picture. The intact beginning
+ * of a truncated block is kept. */
 
 /* An XMP packet (ISO 16684-1). Pictures are text in it, under known names or as a long run of
  * base64. */
