@@ -1,5 +1,5 @@
-/* Every buffer is sized by spans, which are counted from numbers that have been checked; kernels
- * stay within them whatever the bytes of a scan are. */
+/* Every buffer is sized by spans, which are counted from checked numbers; kernels stay within them
+ * whatever the bytes of a scan are. */
 #include "device/jpeg.h"
 
 #include <sys/param.h>
@@ -78,7 +78,7 @@ struct jpeg_image jpeg_frame(uint32_t width, uint32_t height, uint32_t component
 	return image;
 }
 
-/* Finds the place of a span behind those of the images before; one element more is its as well. */
+/* Places a span behind those of the images before, with room for one further element. */
 static bool place_span(struct jpeg_span *span, struct jpeg_span *all, uint32_t spare,
                        uint32_t alignment)
 {
@@ -110,7 +110,7 @@ bool jpeg_pipeline_add(struct jpeg_pipeline *pipeline, const struct jpeg_image *
 	return true;
 }
 
-/* The number of elements of a span, which buffers and stages name by its offset. */
+/* Returns the number of elements of a span; buffers and stages name the span by its offset. */
 static uint32_t span_count(const struct jpeg_image *image, uint16_t span)
 {
 	return ((const struct jpeg_span *)(const void *)((const char *)image + span))->count;

@@ -1,5 +1,5 @@
-/* Runs the kernels of kernels/jpeg/: the frame of both directions (jpeg.c), the decoder and the
- * encoder. */
+/* Runs the kernels of kernels/jpeg/: the common part of both directions (jpeg.c), the decoder and
+ * the encoder. */
 #ifndef DEVICE_JPEG_H
 #define DEVICE_JPEG_H
 
@@ -16,7 +16,8 @@ enum {
 	JPEG_LAUNCHES_MAX = 24,
 };
 
-/* A buffer: so many bytes for each element of a span of all images; 0: it is the caller's. */
+/* A buffer: the number of bytes for each element of a span of all images; 0: the caller's buffer.
+ * */
 struct jpeg_buffer {
 	uint16_t span; /* its offset in struct jpeg_image */
 	uint16_t bytes;
@@ -24,8 +25,8 @@ struct jpeg_buffer {
 
 #define JPEG_SPAN(name) offsetof(struct jpeg_image, name)
 
-/* A kernel and how it is launched. An image needs one group for each `each` elements of a span, or
- * as many as `groups` says, in two dimensions; the third is the batch. */
+/* A kernel and its launch. An image needs one group for each `each` elements of a span, or as many
+ * as `groups` returns, in two dimensions; the third dimension is the batch. */
 struct jpeg_stage {
 	const char *file, *name;
 	uint32_t items; /* per group */
@@ -40,7 +41,7 @@ struct jpeg_direction {
 	const struct jpeg_stage *stages;
 	const struct jpeg_buffer *buffers;
 	uint32_t stage_count, buffer_count;
-	/* Counts what follows from an image's frame and its scan. */
+	/* Counts the spans that follow from an image's size and its scan. */
 	void (*count_spans)(struct jpeg_image *image);
 	uint32_t tables; /* bytes that an image may need beside its spans */
 };
@@ -72,38 +73,39 @@ struct jpeg_pipeline {
 	uint32_t count;
 };
 
-/* Makes the kernels of programs that are ready (programs_prepare()) and outlive them.
- * ERR_DEVICE, logged. On failure there is nothing to free. */
+/* Makes the kernels of programs that are ready (programs_prepare()) and outlive them. ERR_DEVICE,
+ * logged; there is then nothing to free. */
 enum error jpeg_pipeline_init(struct jpeg_pipeline *pipeline, struct programs *programs,
                               const struct jpeg_direction *direction) MUST_CHECK;
 void jpeg_pipeline_fini(struct jpeg_pipeline *pipeline);
 
-/* The number of parts of this size in a whole, rounded up. */
+/* Returns the number of parts of this size in a whole, rounded up. */
 static inline uint32_t jpeg_parts(uint32_t whole, uint32_t part)
 {
 	return (uint32_t)(((uint64_t)whole + part - 1) / part);
 }
 
-/* The place in a block, column after column, of the i-th coefficient in zigzag order. */
+/* Returns the position in a block, stored by columns, of the i-th coefficient in zigzag order. */
 static inline uint32_t jpeg_column_place(uint32_t i)
 {
 	return jpeg_zigzag[i] % 8u * 8 + jpeg_zigzag[i] / 8u;
 }
 
-/* The image of a scan without bytes and with as many restart intervals as possible. */
+/* Returns the image of a scan without bytes and with as many restart intervals as possible. */
 struct jpeg_image jpeg_frame(uint32_t width, uint32_t height, uint32_t components, uint32_t h,
                              uint32_t v);
-/* Adds an image, with its spans counted; false if the batch is full or would be too large. */
+/* Adds an image whose spans are counted. Returns false if the batch is full or would be too large.
+ * */
 bool jpeg_pipeline_add(struct jpeg_pipeline *pipeline, const struct jpeg_image *image) MUST_CHECK;
 
 /* The room that images take on a device. */
 struct jpeg_room {
 	uint64_t bytes;  /* device memory per image */
-	uint32_t images; /* the most in a batch: buffers have no more than UINT32_MAX elements */
+	uint32_t images; /* maximum of a batch: buffers have no more than UINT32_MAX elements */
 };
 
-/* The room of images of this size, with the sampling factors and restart intervals that take most,
- * but without their scans: a byte of those takes 3 at most. */
+/* Returns the room that images of this size need, with the largest sampling factors and restart
+ * intervals, but without their scans: each byte of those needs at most 3. */
 struct jpeg_room jpeg_room(const struct jpeg_direction *direction, uint32_t width, uint32_t height,
                            uint32_t components);
 /* Makes the buffers large enough for the batch, and sends its descriptors. */
@@ -115,21 +117,21 @@ cl_int jpeg_pipeline_run(struct jpeg_pipeline *pipeline, cl_command_queue queue,
 cl_int jpeg_pipeline_results(const struct jpeg_pipeline *pipeline, cl_command_queue queue,
                              struct jpeg_result *results, cl_event *event) MUST_CHECK;
 
-/* A group of JPEG_IDCT_BLOCKS for each row of blocks, those of Cb and Cr being one row. */
+/* One group of JPEG_IDCT_BLOCKS for each row of blocks; Cb and Cr are one row. */
 void jpeg_groups_transform(const struct jpeg_image *image, uint32_t groups[2]);
 
 /* ---- the decoder (jpeg_decode.c): bit for bit as libjpeg-turbo does by default ---- */
 
 /* Buffers that tests look into. */
 enum {
-	/* 64 a block, column after column; of the first is only the difference known, << 4 | last
-	 * column; columns beyond are undefined */
+	/* 64 for each block, by columns. The first holds only the difference known so far, << 4 |
+	 * last column; later columns are undefined */
 	DECODE_COEFFICIENTS = JPEG_BUFFERS_COMMON,
 };
 
 extern const struct jpeg_direction jpeg_decode_direction;
 
-/* The source of a set of tables, and far_code of its images. */
+/* The source of a set of tables, and far_code of its images */
 struct jpeg_table_set {
 	uint32_t components;
 	struct jpeg_huffman huffman[JPEG_PLANES][JPEG_CLASSES];
@@ -138,7 +140,7 @@ struct jpeg_table_set {
 
 struct jpeg_decoder {
 	struct jpeg_pipeline pipeline;
-	/* Sets of Huffman tables, kept from batch to batch: most files have the same. */
+	/* Sets of Huffman tables, kept from batch to batch, because most files have the same. */
 	struct jpeg_table_set set[JPEG_BATCH_MAX];
 	uint16_t *tables; /* the device may read them until the batch has ended */
 	uint32_t sets, sets_sent;
@@ -157,8 +159,8 @@ enum error jpeg_decoder_init(struct jpeg_decoder *decoder, struct programs *prog
 void jpeg_decoder_fini(struct jpeg_decoder *decoder);
 
 /* Enqueues the decoding of a batch into `samples`, gray or RGB; nothing else of that buffer is
- * written. Scans and decoder must stay as they are until the queue has got so far. The samples of
- * an image whose result has flags are undefined. CL_INVALID_BUFFER_SIZE, with nothing enqueued, for
+ * written. Scans and decoder must stay unchanged until the queue has executed it. Samples of an
+ * image whose result has flags are undefined. CL_INVALID_BUFFER_SIZE, with nothing enqueued, for
  * more than JPEG_BATCH_MAX images, or if they are too large together. */
 cl_int jpeg_decoder_enqueue(struct jpeg_decoder *decoder, cl_command_queue queue,
                             const struct jpeg_decode_job *jobs, uint32_t count, cl_mem samples,
@@ -194,8 +196,9 @@ bool jpeg_encode_job_valid(const struct jpeg_encode_job *job);
 enum error jpeg_encoder_init(struct jpeg_encoder *encoder, struct programs *programs) MUST_CHECK;
 void jpeg_encoder_fini(struct jpeg_encoder *encoder);
 
-/* Enqueues the encoding of a batch of valid jobs, as above. The encoder takes the next batch when
- * the scans have been read. JPEG_FLAG_ROOM alone is possible; such an image is not encoded. */
+/* Enqueues the encoding of a batch of valid jobs, like the decoding. The encoder can take the next
+ * batch when the scans have been read. JPEG_FLAG_ROOM is the only possible flag; such an image is
+ * not encoded. */
 cl_int jpeg_encoder_enqueue(struct jpeg_encoder *encoder, cl_command_queue queue,
                             const struct jpeg_encode_job *jobs, uint32_t count, cl_mem samples,
                             struct jpeg_trace *trace) MUST_CHECK;

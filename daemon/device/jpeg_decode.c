@@ -4,7 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The buffers beside those of both directions: what an image has a span of, bytes of each. */
+/* The buffers in addition to those of both directions: bytes for each element of an image's span.
+ * */
 #define DECODE_BUFFERS(BUFFER)                                                                     \
 	BUFFER(SCAN, scan, 1)                                                                      \
 	BUFFER(CHUNK_COUNTS, chunks, sizeof(uint32_t))                                             \
@@ -65,8 +66,8 @@ static const struct jpeg_stage stages[] = {
     {"jpeg/sync.cl", "sync_first", JPEG_SYNC_GROUP, JPEG_SPAN(subsequences), JPEG_SYNC_GROUP,
      .buffers = {TABLES, STREAM, INTERVAL_STARTS, INTERVAL_FIRSTS, SUBSEQUENCES, ENTRIES, EXITS,
                  ENDED, BEGINS, ENDS, BORDER_STATES}},
-    /* A window learns late what another has become. Photographs need two launches; flat pictures as
-     * many as there are windows: they have few. */
+    /* A window learns the result of another one late. Photographs need two launches; flat pictures
+     * need as many as there are windows, but have few. */
     {"jpeg/sync.cl", "sync_again", JPEG_SYNC_GROUP, JPEG_SPAN(subsequences), JPEG_SYNC_WINDOW,
      .again = 2,
      .buffers = {TABLES, STREAM, SUBSEQUENCES, ENTRIES, EXITS, ENDED, BEGINS, ENDS, BORDER_STATES}},
@@ -213,8 +214,8 @@ static bool add_image(struct jpeg_decoder *decoder, const struct jpeg_decode_job
 	image.samples_pitch = job->pitch;
 	image.restart_interval =
 	    scan->restart_interval && scan->restart_interval < mcus ? scan->restart_interval : mcus;
-	/* Short subsequences keep a GPU busy with few bytes, if blocks are short too: to fall into
-	 * step takes some blocks. */
+	/* Short subsequences keep a GPU busy with few bytes if blocks are short too, because
+	 * synchronizing takes some blocks. */
 	image.subsequence =
 	    (uint64_t)count * size < FEW && size / image.blocks.count < SHORT_BLOCK ? SHORT : LONG;
 	image.scan.count = size;
@@ -230,7 +231,7 @@ static bool add_image(struct jpeg_decoder *decoder, const struct jpeg_decode_job
 	return jpeg_pipeline_add(&decoder->pipeline, &image);
 }
 
-/* Sends the sets of tables that the device does not have. */
+/* Sends the sets of tables that the device lacks. */
 static cl_int send_tables(struct jpeg_decoder *decoder, cl_command_queue queue)
 {
 	struct growing_buffer *buffer = &decoder->pipeline.buffer[TABLES];
@@ -260,7 +261,7 @@ cl_int jpeg_decoder_enqueue(struct jpeg_decoder *decoder, cl_command_queue queue
 	p->all = (struct jpeg_image){0};
 	for (uint32_t i = 0; i < count; i++)
 		sets += find_set(decoder, jobs[i].scan) == decoder->sets;
-	/* Those of the batch might not fit beside the others. */
+	/* The batch's sets might not fit beside the others. */
 	if (sets > JPEG_BATCH_MAX || (sets > room && sets > count))
 		decoder->sets = decoder->sets_sent = 0;
 	for (uint32_t i = 0; i < count; i++)

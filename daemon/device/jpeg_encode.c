@@ -1,7 +1,8 @@
 /* The encoder of jpeg.h. */
 #include "device/jpeg.h"
 
-/* The buffers beside those of both directions: what an image has a span of, bytes of each. */
+/* The buffers in addition to those of both directions: bytes for each element of an image's span.
+ * */
 #define ENCODE_BUFFERS(BUFFER)                                                                     \
 	BUFFER(PLANES, planes, 1)                                                                  \
 	BUFFER(COEFFICIENTS, blocks, JPEG_BLOCK * sizeof(uint16_t))                                \
@@ -36,14 +37,15 @@ static const struct jpeg_buffer buffers[BUFFERS] = {
 #undef BUFFER
 };
 
-/* Items along a row of 8 pixels, of Y filled to whole MCUs; a row of chroma each. */
+/* Work-items along a row of 8 pixels; rows of Y are filled up to whole MCUs, and each chroma has
+ * one row. */
 static void groups_pixels(const struct jpeg_image *image, uint32_t groups[2])
 {
 	groups[0] = jpeg_parts(image->mcus_x * image->h, JPEG_COLOR_GROUP);
 	groups[1] = image->mcus_y * 8;
 }
 
-/* These take pieces in turn; most scans are far smaller than they may be. */
+/* These take pieces in turn, because most scans are far smaller than their maximum. */
 static void groups_pieces(const struct jpeg_image *image, uint32_t groups[2])
 {
 	enum { GROUPS_MAX = 512 };
@@ -145,7 +147,7 @@ static cl_int send_constants(struct jpeg_encoder *encoder, cl_command_queue queu
 				for (int i = 0; i < table->bits[length - 1]; i++)
 					to[table->values[next++]] = length << 16 | word++;
 		}
-	/* For half a column, of 16 halves in a block, and each of its masks: the places of its
+	/* For each of the 16 half columns of a block, and each of its masks: the places of its
 	 * coefficients in zigzag order, the first being the highest bit. */
 	for (unsigned z = 0; z < JPEG_BLOCK; z++) {
 		unsigned place = jpeg_column_place(z);
@@ -171,7 +173,7 @@ static bool add_image(struct jpeg_encoder *encoder, const struct jpeg_encode_job
 	struct jpeg_image image =
 	    jpeg_frame(job->width, job->height, job->components, job->h, job->v);
 
-	/* Before the spans are counted in 32 bits: 5 bytes for each of 16 words a block. */
+	/* Checked before the spans are counted in 32 bits: 5 bytes for each of 16 words a block. */
 	if ((uint64_t)image.mcus_x * image.mcus_y * image.mcu_blocks > UINT32_MAX / 128)
 		return false;
 	count_spans(&image);

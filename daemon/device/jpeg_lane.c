@@ -1,6 +1,6 @@
-/* The device memory that a stack takes is worked out ahead, from its images' size alone, for the
- * sampling factors that take most. A quarter of the lane's memory is for scans: each byte of these
- * takes up to three: itself, its place in the bit stream, and the subsequences. */
+/* The device memory of a stack is computed in advance from its images' size alone, for the sampling
+ * factors that need most. A quarter of the lane's memory is for scans. Each byte of a scan takes up
+ * to three: itself, its place in the bit stream, and the subsequences. */
 #include <string.h>
 #include <sys/param.h>
 
@@ -25,8 +25,7 @@ struct lane_layout lane_layout(const struct plan *plan, const struct tile *tile)
 
 	l.halo = plan->halo_y * (uint64_t)l.in_pitch + left;
 	l.image = l.result = roundup(l.halo, (uint64_t)ROW_ALIGNMENT);
-	/* With crop the halo is the image's own edge. Kernels may read aligned words ahead of it.
-	 */
+	/* With crop the halo is the image's own edge. Kernels may read aligned words beyond it. */
 	if (tile->form & TILE_DECODE && plan->chain.border == BORDER_CROP) {
 		l.image = ROW_ALIGNMENT;
 		l.result = l.image + l.halo;
@@ -103,7 +102,7 @@ static struct jpeg_room find_room(const struct plan *plan, const struct tile *ti
 	return encode.images < decode.images ? encode : decode;
 }
 
-/* Bytes of all buffers but those of scans; growing_buffer_reserve() takes an eighth more. */
+/* Returns the bytes of all buffers except scans; growing_buffer_reserve() adds an eighth. */
 static uint64_t limit(const struct jpeg_lane *lane)
 {
 	return lane->memory / 3 * 2;

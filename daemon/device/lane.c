@@ -1,12 +1,12 @@
 /* A lane enqueues all commands of its tiles at once: upload, the plan's launches, download. Nothing
- * here waits; the worker polls the events of the last commands. Callbacks would be no cheaper:
- * NVIDIA's driver calls them from a thread that blocks others while copies run. On a CPU, tiles of
- * pixels go to the pool instead.
+ * here waits; the worker polls the events of the last commands. Callbacks would be no cheaper,
+ * because NVIDIA's driver calls them from a thread that blocks others while copies run. On a CPU,
+ * tiles of pixels go to the pool instead.
  *
  * Several tiles are filtered as a stack (step.h). Tiles at equal distances in one arena form a run,
- * which is one rectangular copy. The first run is copied on the kernels' queue, which takes times
- * (profiling). Profiling costs more than a small copy, so all others are copied on a queue without
- * it, and the first run's time represents them.
+ * which is one rectangular copy. The first run is copied on the kernels' queue, which measures
+ * times (profiling). Profiling costs more than a small copy, so all other runs are copied on a
+ * queue without it, and the first run's time represents them.
  *
  * Scans of JPEGs are decoded into the input buffer, with a halo around each image that
  * KERNEL_EXTEND fills, and encoded from the output buffer. The length of the result is known only
@@ -28,8 +28,8 @@ struct run {
 	uint64_t in_stride, out_stride; /* bytes; a single tile: 0 */
 };
 
-/* Results of both directions lie in memory that is registered with the device: reads into other
- * memory may wait. */
+/* Results of both directions lie in memory that is registered with the device, because reads into
+ * other memory may wait. */
 struct jpeg_pair {
 	struct jpeg_decoder decoder;
 	struct jpeg_encoder encoder;
@@ -49,7 +49,8 @@ struct lane {
 	struct lane_tile tiles[STACK_MAX];
 	uint32_t count; /* 0: idle */
 	struct stack stack;
-	struct tile high; /* the first tile, with the height of the stack; all have its form */
+	/* the first tile, with the height of the stack; all tiles have its form */
+	struct tile high;
 	struct lane_layout layout;
 	struct run runs[STACK_MAX];
 	uint32_t run_count;
@@ -64,7 +65,7 @@ struct lane {
 	cl_event told;    /* the last command of encode_scans() */
 	bool reading;     /* encoded results are being copied */
 	cl_event read[2]; /* copies of the first result's bytes and the last's, maybe one */
-	/* One for each image, after read_scans(): a result has no flags. */
+	/* One for each image, after read_scans(), if the result has no flags. */
 	uint32_t flags[STACK_MAX], size[STACK_MAX];
 	struct pool_work work;
 	bool pooled; /* the tile is the pool's */
@@ -208,7 +209,7 @@ uint32_t lane_jpeg_room(const struct lane *lane, const struct plan *plan, const 
 	return lane->pool && tile->form != TILE_JPEG && room ? 1 : room;
 }
 
-/* True if the event is complete or has failed; notes a failure. */
+/* Returns true if the event is complete or has failed; records a failure. */
 static bool has_happened(struct lane *lane, cl_event event)
 {
 	cl_int status = CL_COMPLETE, code;
@@ -224,8 +225,8 @@ static bool has_happened(struct lane *lane, cl_event event)
 	return status <= CL_COMPLETE;
 }
 
-/* Fills in `flags` and `size`, when all that has happened, and enqueues reads of the bytes of
- * encoded results that fit their tiles. Their last event is read[1], or read[0] if that is NULL. */
+/* Fills in `flags` and `size` when all results are known, and enqueues reads of those encoded
+ * results that fit their tiles. Their last event is read[1], or read[0] if that is NULL. */
 static cl_int read_scans(struct lane *lane)
 {
 	const struct jpeg_result *decoded = lane->pair->results, *encoded = decoded + STACK_MAX;
@@ -286,8 +287,8 @@ bool lane_stacks(const struct plan *plan, const struct tile *a, const struct til
 	       a->height == b->height && a->in_pitch == b->in_pitch && a->out_pitch == b->out_pitch;
 }
 
-/* Replaces an arena by a buffer of the lane, where rows lie as in the view. The last tile gets as
- * much room as the others, because some drivers require it for a rectangular copy. */
+/* Replaces an arena by a buffer of the lane, with rows as in the view. The last tile gets as much
+ * room as the others, because some drivers require it for a rectangular copy. */
 static cl_int use_own(struct lane *lane, enum place place, uint64_t origin)
 {
 	const uint64_t rows = (uint64_t)lane->count * lane->stack.distance;
@@ -300,8 +301,8 @@ static cl_int use_own(struct lane *lane, enum place place, uint64_t origin)
 	return code;
 }
 
-/* Finds the places of all steps before the first is enqueued: growing a buffer loses its content.
- * Buffers make room for scans if they hold too much beside what these need. */
+/* Finds the buffers of all steps before the first one is enqueued, since growing a buffer loses its
+ * content. Buffers make room for scans if they hold much more than these need. */
 static cl_int use_buffers(struct lane *lane)
 {
 	const struct lane_tile *first = &lane->tiles[0];
@@ -575,8 +576,8 @@ cl_int lane_start(struct lane *lane, const struct plan *plan, const struct lane_
 	return code;
 }
 
-/* The time from the start of a command to the end of another by the device's clock, in
- * nanoseconds. The other may be NULL: that of one command. */
+/* Returns the nanoseconds from the start of a command to the end of another by the device's clock.
+ * If the other is NULL: of one command. */
 static uint64_t time_between(cl_event first, cl_event last)
 {
 	uint64_t ns;
@@ -597,8 +598,8 @@ static void report_launch(struct message_tile_done *done, enum kernel kernel, ui
 	done->launch[done->launches++].bytes = bytes;
 }
 
-/* Reports the launches, which are of all tiles together, and the copies, whose bytes are the same
- * for all tiles of pixels. */
+/* Reports the launches, each of all tiles together, and the copies, whose bytes are the same for
+ * all tiles of pixels. */
 static void report_times(const struct lane *lane, struct message_tile_done *done)
 {
 	const struct image *image = &lane->plan->image;

@@ -18,30 +18,31 @@ struct lane_tile {
 };
 
 /* Makes a lane on a device, which must outlive it. pool: kernels work directly in the registered
- * arenas, tiles of pixels by this pool, whose eventfd tells when they have finished; NULL: tiles
- * are copied to the device and back. ERR_DEVICE or ERR_MEMORY. */
+ * arenas, tiles of pixels through this pool, whose eventfd reports their end; NULL: tiles are
+ * copied to the device and back. ERR_DEVICE or ERR_MEMORY. */
 enum error lane_new(const struct device *device, struct pool *pool, struct lane **lane) MUST_CHECK;
 /* Waits for tiles in flight, without answers. NULL is allowed; the pointer becomes NULL. */
 void lane_free(struct lane **lane);
 
-/* True if the pool tells when the lane's tiles have finished; others must be looked at. */
+/* Returns true if the pool reports the end of the lane's tiles; other lanes must be polled. */
 bool lane_notifies(const struct lane *lane);
 
-/* Lets a lane take tiles with scans. memory: of the device. The programs must outlive it. */
+/* Lets a lane take tiles with scans. memory: bytes of device memory. The programs must outlive the
+ * lane. */
 void lane_allow_jpeg(struct lane *lane, struct programs *programs, uint64_t memory);
 /* See jpeg_lane_room(); only copied pixels are stacked. */
 uint32_t lane_jpeg_room(const struct lane *lane, const struct plan *plan, const struct tile *tile,
                         uint64_t *scans);
-/* Releases the buffers of an idle lane; they are made again when they are needed. lane_trim():
- * only scratch buffers of more than `max` bytes. */
+/* Releases the buffers of an idle lane, which are made again when needed. lane_trim(): only scratch
+ * buffers of more than `max` bytes. */
 void lane_rest(struct lane *lane);
 void lane_trim(struct lane *lane, uint64_t max);
 
 /* True if these tiles of one plan may be in one stack. */
 bool lane_stacks(const struct plan *plan, const struct tile *a, const struct tile *b);
 
-/* Starts valid tiles: one, or on a lane that copies up to STACK_MAX of one stack; with scans, on
- * any lane, as many as lane_jpeg_room() says. Plan and arenas must outlive them, `work` need not.
+/* Starts valid tiles: one; on a lane that copies, up to STACK_MAX of one stack; with scans, on any
+ * lane, as many as lane_jpeg_room() allows. Plan and arenas must outlive them, `work` need not.
  * Returns an OpenCL code; on failure the lane is idle. Without a pool, bytes between the end of a
  * result's row and out_pitch are undefined afterwards. */
 cl_int lane_start(struct lane *lane, const struct plan *plan, const struct lane_tile *tiles,
@@ -51,7 +52,7 @@ cl_int lane_start(struct lane *lane, const struct plan *plan, const struct lane_
  * encoded scans is known this enqueues their copies. */
 bool lane_finished(struct lane *lane);
 
-/* Waits until everything that is enqueued has finished or failed. */
+/* Waits until all enqueued commands have finished or failed. */
 void lane_wait(struct lane *lane);
 
 /* Fills in the answer to each tile that lane_finished() reported and returns their number. The lane
@@ -65,28 +66,29 @@ enum {
 	JPEG_PIXELS_MAX = 1 << 28, /* per image */
 };
 
-/* The places of a stack's tiles in a lane's buffers, and the parts of an arena that one of pixels
- * reads and writes; in bytes. A side that is a scan gets a pitch as pixels have it. */
+/* The positions of a stack's tiles in a lane's buffers, and the parts of an arena that a tile of
+ * pixels reads and writes, in bytes. A side that is a scan gets the pitch that pixels would have.
+ * */
 struct lane_layout {
 	uint32_t in_pitch, out_pitch; /* from row to row */
-	/* Rows from tile to tile: a tile's, its halo's, and up to a row of alignment. */
+	/* Rows from tile to tile: those of a tile and its halo, and up to a row of alignment. */
 	uint32_t distance;
 	uint64_t row, result_row; /* lengths of a row, with halo and without */
 	uint64_t halo;            /* from the first pixel with halo to the first that is filtered */
 	uint64_t image;           /* before a decoded image: a multiple of 8 */
 	uint64_t result;          /* before the first pixel that is filtered */
-	/* Kernels load aligned words, so what is read is rounded out. */
+	/* Kernels load aligned words, so the read part is rounded outwards. */
 	uint64_t in, out;
 };
 
 struct lane_layout lane_layout(const struct plan *plan, const struct tile *tile);
 
-/* The bytes of each scratch buffer that a plan needs for a tile, or a stack as high; of other
- * places 0. */
+/* Returns the size in bytes of each scratch buffer that a plan needs for a tile, or for a stack of
+ * that height; 0 for other places. */
 void jpeg_lane_scratch(const struct plan *plan, const struct tile *high, uint64_t size[PLACES]);
 
-/* Copies the jpeg_work of a tile from memory that others may change, and checks the copy: for each
- * side that is a scan it must be valid and of the plan's image. The original is not read again. */
+/* Copies the jpeg_work of a tile from memory that others may change, and checks the copy: each side
+ * that is a scan must be valid and belong to the plan's image. The original is not read again. */
 bool jpeg_work_take(struct jpeg_work *work, const void *from, const struct tile *tile,
                     const struct plan *plan) MUST_CHECK;
 
@@ -101,13 +103,13 @@ struct jpeg_lane {
 	uint64_t held[PLACES + 1]; /* memory that buffers have grown to: places, pair */
 };
 
-/* The number of a plan's images that fit into the lane's memory as a stack; 0: not even one, or
- * programs are missing. *scans: bytes that their scans may have together. */
+/* Returns the number of a plan's images that fit into the lane's memory as a stack; 0: not even
+ * one, or programs are missing. *scans: bytes that their scans may have together. */
 uint32_t jpeg_lane_room(const struct jpeg_lane *lane, const struct plan *plan,
                         const struct tile *tile, uint64_t *scans);
 
-/* Counts what a stack makes the buffers grow to. False, with nothing counted, if that is too much
- * beside what they hold: the caller releases them first. */
+/* Counts the sizes to which a stack makes the buffers grow. Returns false, with nothing counted, if
+ * that is too much beside their present sizes: the caller then releases them first. */
 bool jpeg_lane_hold(struct jpeg_lane *lane, const struct plan *plan, const struct tile *tile,
                     uint32_t count) MUST_CHECK;
 

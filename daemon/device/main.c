@@ -44,8 +44,8 @@ static int probe(void)
 	return e ? 1 : 0;
 }
 
-/* Decides whether kernels are compiled in another process: PoCL and NVIDIA's driver compile in the
- * way of running kernels. */
+/* Decides whether kernels are compiled in another process: compilation by PoCL and by NVIDIA's
+ * driver blocks running kernels. */
 static enum error open_device(struct device *device)
 {
 	enum error e = device_open(device, how.platform, how.device);
@@ -135,7 +135,7 @@ static enum error tune(const char *const *filters, size_t count)
 	return e;
 }
 
-/* Tunes, or (internal: compile_process.h) compiles, as the command line says. */
+/* Tunes or, internally (compile_process.h), compiles, as the command line says. */
 static int run_by_hand(int argc, char **argv)
 {
 	static gboolean tunes, version, compile, patient;

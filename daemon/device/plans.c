@@ -36,7 +36,8 @@ void plans_drop(struct plans *plans, uint64_t id)
 	g_hash_table_remove(plans->known, &id);
 }
 
-/* A number that changes with what plans depend on: compiled programs and the tuner's choices. */
+/* Returns a number that changes with everything that plans depend on: compiled programs and the
+ * tuner's choices. */
 static uint64_t generation(const struct plans *plans)
 {
 	struct message_programs built;
@@ -47,9 +48,9 @@ static uint64_t generation(const struct plans *plans)
 	return (uint64_t)built.compiled + built.cached + built.failed + choices;
 }
 
-/* Makes a plan, or a known one without it if a variant can do no step of the chain, which is the
- * client's error; any other is logged. ERR_MEMORY and ERR_DEVICE are returned, with nothing made,
- * because another try may succeed. */
+/* Makes a plan, or a stored failure if a variant can do no step of the chain (the client's error)
+ * or for another reason (logged). ERR_MEMORY and ERR_DEVICE are returned, with nothing made,
+ * because another attempt may succeed. */
 static enum error make(const struct plans *plans, uint64_t id, const struct chain *chain,
                        const struct image *image, uint32_t client, struct known_plan **made)
 {

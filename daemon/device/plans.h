@@ -24,19 +24,19 @@ struct plans {
 	struct tuner *tuner;
 };
 
-/* programs and tuner must outlive the plans, and these all lanes' uses. */
+/* Programs and tuner must outlive the plans, and the plans all uses by lanes. */
 void plans_init(struct plans *plans, struct programs *programs, struct tuner *tuner);
 void plans_fini(struct plans *plans);
 
 /* Makes the plan that the front describes; the caller keeps the descriptor of the chain. A plan
- * that a request makes impossible is stored with its error. ERR_MEMORY; ERR_DEVICE (no device
- * memory for weights); ERR_INTERNAL if the message is invalid. */
+ * that is impossible because of a request is stored with its error. ERR_MEMORY; ERR_DEVICE (no
+ * device memory for weights); ERR_INTERNAL if the message is invalid. */
 enum error plans_add(struct plans *plans, const struct message_plan *message,
                      int chain_fd) MUST_CHECK;
 void plans_drop(struct plans *plans, uint64_t id);
 
 /* Finds a plan by its number, or NULL. plans_current() first makes it anew if better kernels may be
- * available; if that fails the old plan stays. */
+ * available; if that fails, the old plan stays. */
 struct known_plan *plans_find(const struct plans *plans, uint64_t id);
 struct known_plan *plans_current(struct plans *plans, uint64_t id);
 /* Releases a use of a plan, which is freed with the last. */

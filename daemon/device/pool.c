@@ -1,6 +1,6 @@
-/* One lock guards the list of work. It is not held while arguments are set or a launch runs.
- * Whoever finishes the last piece of a step makes the next step available; a thread that finds no
- * piece sleeps. */
+/* One lock guards the list of work. It is not held while arguments are set or a launch runs. The
+ * thread that finishes the last piece of a step makes the next step available; a thread that finds
+ * no piece sleeps. */
 #include "device/pool.h"
 
 #include <pthread.h>
@@ -28,17 +28,17 @@ struct pool {
 	} thread[];
 };
 
-/* True if a piece is larger than all of its kernel before it. */
+/* Returns true if a piece is larger than all earlier pieces of its kernel. */
 static bool is_larger(const struct launch_record *r, const struct shape *shape, uint32_t side)
 {
 	return side > r->side || shape->group_x != r->group_x || shape->group_y != r->group_y;
 }
 
-/* True if the next piece may run beside others of its kernel. PoCL 3.1 without threads keeps
- * several forms of a kernel: for each shape of groups, for launches whose numbers all begin at 0 or
- * do not, and for the largest grid so far, when a larger one comes. It counts their users, but
- * takes a user that leaves from the newest form, and ends the process when that has none left. So
- * there is nobody beside the launch that makes a form. */
+/* Returns true if the next piece may run beside others of its kernel. PoCL 3.1 without threads
+ * keeps several forms of a kernel: for each shape of groups, for launches whose numbers all begin
+ * at 0 or do not, and for the largest grid so far, when a larger one comes. It counts their users,
+ * but subtracts a leaving user from the newest form, and ends the process when that form has none
+ * left. So nothing runs beside the launch that creates a form. */
 static bool may_run(const struct pool_work *work)
 {
 	const struct step *step = &work->launch.step;
@@ -48,7 +48,7 @@ static bool may_run(const struct pool_work *work)
 	       (!r->alone && !is_larger(r, &step->shape, launch_side(&work->launch, work->taken)));
 }
 
-/* The work with the fewest threads that has something for one more; the oldest of equals. */
+/* Returns the work with the fewest threads that has a piece for one more; the oldest of equals. */
 static struct pool_work *find_work(const struct pool *p)
 {
 	struct pool_work *best = NULL;
@@ -67,7 +67,7 @@ static void wake(struct pool *p, uint32_t count)
 		pthread_cond_signal(&p->wanted);
 }
 
-/* Ends a step, and with the last one, or a failed one, the work. */
+/* Ends a step, and after the last step, or a failed one, the work. */
 static void end_step(struct pool *p, struct pool_work *work)
 {
 	static const uint64_t one = 1;
@@ -85,8 +85,8 @@ static void end_step(struct pool *p, struct pool_work *work)
 		return; /* the counter is at its maximum: already signalled */
 }
 
-/* Prepares the launch of the next step of work, on a kernel of its own: the arguments of the step's
- * may belong to other work. Called and returns with the lock held. */
+/* Prepares the launch of the next step of work on a kernel of its own, because the arguments of the
+ * step's kernel may belong to other work. Called and returns with the lock held. */
 static void begin_step(struct pool *p, struct pool_work *work)
 {
 	const struct step *step = work->step[work->at];

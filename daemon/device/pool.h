@@ -1,8 +1,8 @@
-/* Threads that launch steps on a device which works in the host's memory. If the driver runs a
- * launch in the thread that enqueues it (device->serial), there is one for each processor;
- * otherwise two keep the driver's own threads busy. Work is a list of steps, one after the other,
- * each cut into pieces (launch.h). A free thread takes the next piece of the work that has the
- * fewest threads, so small work runs beside large. */
+/* Threads that launch steps on a device that works in the host's memory. If the driver runs a
+ * launch in the thread that enqueues it (device->serial), there is a thread for each processor;
+ * otherwise two threads keep the driver's own threads busy. Work is a list of steps, one after the
+ * other, each cut into pieces (launch.h). A free thread takes the next piece of the work that has
+ * the fewest threads, so small work runs beside large work. */
 #ifndef DEVICE_POOL_H
 #define DEVICE_POOL_H
 
@@ -14,7 +14,7 @@
 
 struct pool;
 
-/* The caller's, zeroed but for the first members, until it is done. */
+/* Owned by the caller, zeroed except for the first members, until it is done. */
 struct pool_work {
 	const struct step *step[LAUNCHES_MAX];
 	uint32_t steps;
@@ -22,8 +22,8 @@ struct pool_work {
 	struct view *views; /* PLACES of them; those of scratch are laid out by the pool */
 	bool quiet;         /* somebody waits for it: the eventfd is not written */
 
-	/* Results: an OpenCL code, and nanoseconds of the device for each step: where each of its
-	 * threads could do other work, their times divided by their number. */
+	/* Results: an OpenCL code, and for each step the device's nanoseconds: the times of its
+	 * threads divided by their number, where each thread could do other work. */
 	cl_int status;
 	uint64_t ns[LAUNCHES_MAX];
 
@@ -38,10 +38,11 @@ struct pool_work {
 /* Makes a pool. notify_fd: an eventfd that is written when work is done, or -1. Both must outlive
  * it. ERR_DEVICE or ERR_MEMORY, logged. */
 enum error pool_new(const struct device *device, int notify_fd, struct pool **pool) MUST_CHECK;
-/* Waits for what runs; there must be no other work. NULL is allowed; the pointer becomes NULL. */
+/* Waits for running launches; there must be no other work. NULL is allowed; the pointer becomes
+ * NULL. */
 void pool_free(struct pool **pool);
 
-/* The number of its threads, each of which has work of its own if there is enough. */
+/* Returns the number of threads; given enough work, each has work of its own. */
 uint32_t pool_threads(const struct pool *pool);
 
 /* Starts work, which must stay where it is until it is done. */

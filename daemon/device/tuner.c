@@ -1,7 +1,7 @@
 /* Each kind of work has a trial, which launches all candidates in turn, for several rounds, so that
- * a busy moment of the host does not affect only one; the smallest median wins. A step is one
- * launch of some milliseconds, so a tile that arrives meanwhile waits no longer than that. Small
- * launches come first; a candidate that is much slower in these gets no others.
+ * a busy moment of the host does not affect only one of them; the smallest median wins. A step is
+ * one launch of some milliseconds, and a tile that arrives meanwhile waits no longer than that.
+ * Small launches come first; a candidate that is much slower in these gets no others.
  *
  * The file with the choices is JSON and is rewritten after each choice. It names the device, its
  * driver and a digest of the kernels; if any of them differs, its choices are discarded. */
@@ -34,7 +34,7 @@ enum {
 	CHOICES_MAX = 256
 };
 
-/* A candidate whose best small launch is this many times slower than another's is dropped. */
+/* A candidate is dropped if its best small launch is this many times slower than another's. */
 static const double hopeless = 4;
 
 /* Maximum multiply-adds and samples of a launch. */
@@ -266,7 +266,7 @@ void tuner_free(struct tuner **tuner)
 	*tuner = NULL;
 }
 
-/* The kind of a piece of work: its text, and all that can do it where rows are long enough. */
+/* The kind of a piece of work: its text, and all candidates for it where rows are long enough. */
 static struct message_choice kind_of(const struct work *work, const struct device *device)
 {
 	static const char *const outputs[] = {" magnitude", " x", " y", " direction"};
@@ -437,7 +437,7 @@ static void choose_fastest(struct trial *r)
 	         kernel_name(choice->candidate[choice->chosen].kernel), fastest, choice->count);
 }
 
-/* Makes the trial's next launch, unless its candidate is dropped. */
+/* Makes the trial's next launch, unless its candidate has been dropped. */
 static void launch_next(const struct tuner *t, struct trial *r)
 {
 	struct candidate *c = &r->candidate[r->next % r->choice.count];

@@ -10,22 +10,22 @@
 struct tuner;
 
 /* Makes a tuner with the choices of the file in state_dir (NULL: none) that were measured on this
- * device with this driver and these kernels (of kernel_dir, if not NULL). pool: what launches, or
- * NULL. It and the programs must outlive the tuner. NULL if memory runs out or a kernel source is
- * missing. */
+ * device with this driver and these kernels (of kernel_dir, if not NULL). pool: launches the
+ * kernels, or NULL. Pool and programs must outlive the tuner. NULL if memory runs out or a kernel
+ * source is missing. */
 struct tuner *tuner_new(struct programs *programs, struct pool *pool, const char *state_dir,
                         const char *kernel_dir);
 /* NULL is allowed; the pointer becomes NULL. */
 void tuner_free(struct tuner **tuner);
 
-/* A variant_chooser (user: the tuner). Chooses what was measured. For work that has not been
+/* A variant_chooser (user: the tuner). Returns the measured choice. For work that has not been
  * measured yet, uses the table and schedules a measurement. */
 void tuner_choose(void *tuner, const struct work *work, enum kernel *kernel, struct shape *shape);
 
-/* True if tuner_step() has work, and need not wait for programs, which are requested again. */
+/* Returns true if tuner_step() has work and need not wait for programs; requests these again. */
 bool tuner_ready(struct tuner *tuner);
 
-/* Performs one step: at most one launch, for which it waits. It may complete a choice. */
+/* Performs one step: at most one launch, and waits for it. It may complete a choice. */
 void tuner_step(struct tuner *tuner);
 
 /* The choices so far. */

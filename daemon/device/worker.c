@@ -1,5 +1,5 @@
 /* The worker's loop: one thread waits for messages and polls its lanes. The longer a lane has been
- * at work, the less often it is polled. A lane that will say when it has finished is hardly polled.
+ * at work, the less often it is polled. A lane that reports its own end is hardly polled.
  *
  * An error of a tile is reported in its answer. After an error that leaves the device in doubt the
  * worker ends, and the front starts another. */
@@ -33,14 +33,15 @@ enum {
 	TUNE_AFTER_MS = 100,
 	TIMER_SLACK_NS = 1000,
 	WAIT_CHECK_MS = 500,    /* between checks of tiles that wait for a program */
-	FAILED_MAX = 3,         /* consecutive failed tiles, before the process is replaced */
+	FAILED_MAX = 3,         /* consecutive failed tiles before the process is replaced */
 	STACK_BYTES = 32 << 20, /* maximum input of a stack, so that lanes overlap */
-	SMALL_SCAN = 512 * 512, /* pixels of a tile with scans, and lanes for such tiles */
+	/* largest small tile with scans, in pixels, and number of lanes for such tiles */
+	SMALL_SCAN = 512 * 512,
 	LANES_SMALL = 2,
 	LOOK_NS_MIN = 10000,
 	LOOK_NS_MAX = 500000,
 	LOOK_SHARE = 16,   /* the next poll comes after 1/16 of a lane's time so far */
-	REST_MS = 5000,    /* until a lane without JPEGs releases their buffers */
+	REST_MS = 5000,    /* time until a lane without JPEGs releases its buffers for them */
 	OBJECTS_MS = 1000, /* between counts of objects while jobs run, and while none does */
 	LASTING_MS = 20,
 	KEPT_MAX = 1 << 20, /* bytes that lanes for small tiles keep */
@@ -54,10 +55,11 @@ struct watched_lane {
 	struct known_plan *plan; /* the plan of the tiles in flight; NULL: it is idle */
 	bool small;              /* true if they are small scans, is_small_scan() */
 	uint64_t started, look;  /* nanoseconds */
-	uint64_t rest_ms; /* when it releases buffers for JPEGs unless it is at work; 0: never */
+	/* time when it releases buffers for JPEGs unless it is at work; 0: never */
+	uint64_t rest_ms;
 };
 
-/* A tile that waits for a lane, and maybe for a program. */
+/* A tile that waits for a lane, and possibly for a program. */
 struct queued_tile {
 	TAILQ_ENTRY(queued_tile) place;
 	struct message_tile message;
@@ -222,7 +224,7 @@ static enum error report_error(const struct worker *w, const struct tile *tile, 
 	return report_tile(w, &done);
 }
 
-/* Answers a JPEG that is not for this device. flags: why. */
+/* Answers a JPEG that this device cannot do. flags: the reasons. */
 static enum error report_flags(const struct worker *w, const struct tile *tile, uint32_t flags)
 {
 	const struct message_tile_done done = {
@@ -231,7 +233,7 @@ static enum error report_flags(const struct worker *w, const struct tile *tile, 
 	return report_tile(w, &done);
 }
 
-/* Tells that a tile waits for a program, for max_ms milliseconds at most; 0: no longer. */
+/* Reports that a tile waits for a program, for at most max_ms milliseconds; 0: no longer. */
 static enum error report_waits(const struct worker *w, const struct tile *tile, uint32_t max_ms)
 {
 	struct message message = {.type = MSG_TILE_WAITS,
@@ -325,9 +327,9 @@ static bool is_within_arena(const struct worker *w, const struct tile *tile,
 
 /* ---- tiles ---- */
 
-/* True if the device is in doubt after this error, or any (fatal). Then the worker ends without an
- * answer: to the front its tiles are lost, and filtered again; one with an answer would come back
- * to this device before the front knows. */
+/* Returns true if the device is in doubt after this error, or after any (fatal). The worker then
+ * ends without an answer: the front counts its tiles as lost, and they are filtered again. An
+ * answered tile would come back to this device before the front knows. */
 static bool is_in_doubt(struct worker *w, const struct tile *tile, cl_int code, bool fatal)
 {
 	w->failed++;
@@ -338,8 +340,8 @@ static bool is_in_doubt(struct worker *w, const struct tile *tile, cl_int code, 
 	return true;
 }
 
-/* Answers a tile whose kernel is not compiled yet, or cannot be. If a compiler process could, or
- * there is none, the device is in doubt: without a general kernel the worker ends. */
+/* Answers a tile whose kernel is not compiled yet, or cannot be. If a compiler process could do it,
+ * or there is none, the device is in doubt: without a general kernel the worker ends. */
 static enum error answer_unbuilt(const struct worker *w, const struct tile *tile,
                                  enum program_state state, enum kernel kernel)
 {
@@ -369,16 +371,16 @@ static enum error remove_tile(struct worker *w, struct queued_tile *tile)
 	return e;
 }
 
-/* True for a tile with scans whose launches take longer than their work: all that wait go together,
- * and others gather while their lanes are at work. (256x256 JPEGs on an H100: 9500 to 13000 a
- * second.) */
+/* Returns true for a tile with scans whose launches take longer than their work: all waiting ones
+ * go together, and others gather while their lanes are at work. (256x256 JPEGs on an H100: 9500 to
+ * 13000 a second.) */
 static bool is_small_scan(const struct tile *tile)
 {
 	return tile->form && (uint64_t)tile->width * tile->height <= SMALL_SCAN;
 }
 
-/* The first tile that can start, with its plan up to date, or that has waited too long for a
- * program; NULL if there is none. A program that cannot be made is not waited for. */
+/* Returns the first tile that can start, with its plan up to date, or that has waited too long for
+ * a program; NULL if there is none. Programs that cannot be made are not waited for. */
 static struct queued_tile *next_tile(struct worker *w)
 {
 	const uint64_t now = now_ms();
@@ -440,8 +442,8 @@ static enum error add_tile(struct worker *w, const struct plan *plan, const stru
 	return ERR_OK;
 }
 
-/* Makes a stack of a tile of a plan and those that wait and fit: at most an idle lane's share of
- * those waiting. *count: 0 if all are answered already. */
+/* Makes a stack of a tile and of waiting tiles of its plan that fit: at most an idle lane's share
+ * of those waiting. *count: 0 if all are answered already. */
 static enum error fill_stack(struct worker *w, const struct watched_lane *lane,
                              const struct known_plan *known, const struct tile *first,
                              struct lane_tile *tiles, uint32_t *count)
@@ -480,7 +482,7 @@ static enum error fill_stack(struct worker *w, const struct watched_lane *lane,
 	return e;
 }
 
-/* The next time to poll a lane that is still at work. */
+/* Returns the next time to poll a lane that is still at work. */
 static uint64_t look_again(const struct watched_lane *lane, uint64_t now)
 {
 	const uint64_t pause = MAX((now - lane->started) / LOOK_SHARE, LOOK_NS_MIN);
@@ -565,8 +567,8 @@ static enum error start_tiles(struct worker *w)
 	return e;
 }
 
-/* Answers a lane's tiles. The pool fails before or while it launches; elsewhere a command failed
- * that was running, after which the device is in doubt. */
+/* Answers a lane's tiles. The pool fails before or while it launches; elsewhere a running command
+ * failed, and the device is in doubt. */
 static enum error finish_lane(struct worker *w, struct watched_lane *lane)
 {
 	struct message_tile_done done[STACK_MAX];
@@ -590,7 +592,7 @@ static enum error finish_lane(struct worker *w, struct watched_lane *lane)
 	return e;
 }
 
-/* Answers tiles that have finished, and lets lanes rest that have been idle for long. */
+/* Answers finished tiles, and releases buffers of lanes that have been idle for long. */
 static enum error finish_tiles(struct worker *w)
 {
 	uint64_t now = now_ns();
@@ -646,7 +648,7 @@ static enum error handle(struct worker *w, const struct message *message, const 
 }
 
 /* Receives and handles all messages that have arrived, so that their tiles can be launched
- * together; one if tiles are launched alone. *closed: the front has closed the socket. */
+ * together; only one if tiles are launched alone. *closed: the front has closed the socket. */
 static enum error receive_all(struct worker *w, bool *closed)
 {
 	const bool together = (w->pool ? w->lanes : w->stack_max) > 1;
@@ -677,7 +679,7 @@ static bool is_idle(const struct worker *w)
 	return !w->queued && count_idle(w) == w->lanes;
 }
 
-/* The time until something is due without a message, in nanoseconds. */
+/* Returns the time until something is due without a message, in nanoseconds. */
 static uint64_t time_left(const struct worker *w)
 {
 	const uint64_t now = now_ns();

@@ -9,8 +9,8 @@
 
 struct worker;
 
-/* Makes a worker for a device, as `start` says, which both must outlive it; an empty directory:
- * none. The caller keeps the socket. It compiles programs later, first those that the first tile
+/* Makes a worker for a device as described by `start`; both must outlive it. An empty directory:
+ * none. The caller keeps the socket. Programs are compiled later, first those that the first tile
  * needs. ERR_DEVICE or ERR_MEMORY, logged. */
 enum error worker_new(const struct device *device, const struct start *start, int socket,
                       struct worker **worker) MUST_CHECK;

@@ -124,7 +124,8 @@ static enum error set_value(struct chain *chain, const struct parameter *p, size
 }
 
 /* Parses one row of a matrix, up to ';' or the end, into `coefficient`, which has space for `room`
- * numbers. Returns their count; -1 if the text is not a row of numbers; -2 if they do not fit. */
+ * numbers. Returns the count of numbers; -1 if the text is not a row of numbers; -2 if they do not
+ * fit. */
 static int parse_row(const char **text, double *coefficient, size_t room)
 {
 	int count = 0;
@@ -359,7 +360,7 @@ enum error chain_check(const struct chain *chain, struct problem *problem)
 		canny += chain->call[i].filter == FILTER_CANNY;
 		gathering += filter_gathers(&chain->call[i]) != GATHER_NONE;
 	}
-	/* Bounds the passes over the image: each filter that gathers takes another run. */
+	/* Bounds the passes over the image, since each filter that gathers takes another run. */
 	if (canny > 1 || chain->count + canny * (CHAIN_CANNY_FILTERS - 1) > CHAIN_FILTERS_MAX)
 		return problem_set_parameter(problem, ERR_BAD_PARAMETER, "filters", "canny",
 		                             "expected one canny at most, which counts as %d of "
@@ -373,13 +374,13 @@ enum error chain_check(const struct chain *chain, struct problem *problem)
 	                             CHAIN_GATHERING_MAX);
 }
 
-/* True if the chain has so many coefficients, from this one on. */
+/* Returns true if the chain has so many coefficients, from this one on. */
 static bool has_coefficients(const struct chain *chain, uint32_t first, uint64_t count)
 {
 	return first <= chain->coefficients_used && count <= chain->coefficients_used - first;
 }
 
-/* True if what is gathered is nothing, or what a call needs. */
+/* Returns true if nothing is gathered, or exactly the data that a call needs. */
 static bool gathered_valid(const struct chain *chain, const struct filter_call *call)
 {
 	const struct numbers *n = &call->gathered;

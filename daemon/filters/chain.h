@@ -1,4 +1,4 @@
-/* A chain of filters with its border rule: what a request asks for, parsed and checked. It is plain
+/* A chain of filters with its border rule: a request's filters, parsed and checked. It is plain
  * data without pointers, so it is sent to the workers unchanged, in a sealed memfd. */
 #ifndef FILTERS_CHAIN_H
 #define FILTERS_CHAIN_H
@@ -22,23 +22,25 @@ enum {
 	/* Those of a request, and with what is gathered. */
 	CHAIN_GIVEN_MAX = 4 * MATRIX_SIDE_MAX * MATRIX_SIDE_MAX + REGIONS_MAX * REGION_NUMBERS,
 	CHAIN_COEFFICIENTS_MAX = CHAIN_GIVEN_MAX + CHAIN_GATHERING_MAX * GATHER_NUMBERS_MAX,
-	/* A canny blurs, may make a luma first, and looks for edges. */
+	/* Canny blurs, may make a luma before, and looks for edges. */
 	CHAIN_CANNY_FILTERS = 3
 };
 
 struct chain {
 	uint32_t count;  /* filters, at least 1 once chain_check() has passed */
 	uint32_t border; /* enum border */
-	/* For BORDER_CONSTANT: one value for all bands (alpha: opaque), or one a band; none: 0. */
+	/* For BORDER_CONSTANT: one value for all bands (alpha is opaque), or one for each band;
+	 * none: 0. */
 	uint32_t border_values;
 	uint32_t coefficients_used;
-	/* enum kernel + 1 for the filters that this kernel supports, or VARIANT_… */
+	/* enum kernel + 1: used for the filters that this kernel supports; or VARIANT_… */
 	uint32_t variant;
 	uint32_t unused;
 	struct regions regions; /* the result is written there; their numbers are coefficients */
 	double border_value[BANDS_MAX];
 	struct filter_call call[CHAIN_FILTERS_MAX];
-	/* The calls' and regions'. With an image's edges there may be more: beyond the struct. */
+	/* The coefficients of calls and regions. With an image's edges there may be more, beyond
+	 * the struct. */
 	double coefficient[CHAIN_COEFFICIENTS_MAX];
 };
 
@@ -47,11 +49,11 @@ enum {
 	    sizeof(struct chain) + CHAIN_GATHERING_MAX * EDGES_WORDS_MAX * sizeof(double)
 };
 
-/* Bytes of the chain up to its last coefficient; the rest need not be sent. */
+/* Returns the bytes of the chain up to its last coefficient; only these need to be sent. */
 size_t chain_size(const struct chain *chain);
 
-/* A copy of a complete chain, from malloc(), of these bytes and so many coefficients more; NULL if
- * there is no memory. Nothing else may be added to it, and the struct must not be copied. */
+/* Returns a copy of a complete chain from malloc(), with space for `more` coefficients; NULL
+ * without memory. Nothing else may be added to it, and the struct must not be copied. */
 struct chain *chain_copy(const struct chain *chain, uint32_t more) MUST_CHECK;
 
 /* Empties the chain: no filter, border replicate. Does not touch the coefficients. */
@@ -74,7 +76,8 @@ bool chain_knows_parameter(const struct chain *chain, const char *name);
 /* Appends the filters of "NAME=key=value:key=value,NAME…" (spaces between a matrix's columns). */
 enum error chain_parse(struct chain *chain, const char *text, struct problem *problem) MUST_CHECK;
 
-/* The same for filters on these channels; `parameter`: the query parameter that has the text. */
+/* Does the same for filters on these channels; `parameter`: the query parameter that has the text.
+ * */
 enum error chain_parse_for(struct chain *chain, enum channels channels, const char *parameter,
                            const char *text, struct problem *problem) MUST_CHECK;
 
@@ -92,7 +95,7 @@ enum error chain_set_regions(struct chain *chain, const char *text,
 /* The numbers of the regions' shapes. */
 const double *chain_shapes(const struct chain *chain);
 
-/* Checks what depends on the whole chain: required parameters, and that there is a filter. */
+/* Checks the conditions on the whole chain: required parameters, and at least one filter. */
 enum error chain_check(const struct chain *chain, struct problem *problem) MUST_CHECK;
 
 /* The kernel that the chain's variant names, or KERNELS. */
@@ -101,14 +104,15 @@ enum kernel chain_kernel(const struct chain *chain);
 /* True if a chain from another process is within all limits. */
 bool chain_valid(const struct chain *chain);
 
-/* Reads a chain from another process: a new one from malloc(), of chain_size() bytes or more, so
- * that the struct must not be copied. ERR_INTERNAL unless it is valid; ERR_IO or ERR_MEMORY. */
+/* Reads a chain from another process into a new block from malloc(), of chain_size() bytes or more,
+ * so the struct must not be copied. ERR_INTERNAL unless it is valid; ERR_IO or ERR_MEMORY. */
 enum error chain_take(int fd, struct chain **chain) MUST_CHECK;
 
-/* True if a value is a share of the image's size, which must be known to say more of the chain. */
+/* Returns true if a value is a share of the image's size, without which nothing more can be said of
+ * the chain. */
 bool chain_has_shares(const struct chain *chain);
 
-/* The chain for an image of this size: a new one from malloc(), trimmed, in *sized.
+/* Makes the chain for an image of this size: *sized is a new one from malloc(), trimmed.
  * ERR_BAD_PARAMETER if a value is then out of its limits; ERR_MEMORY. */
 enum error chain_size_to(const struct chain *chain, uint32_t width, uint32_t height,
                          struct chain **sized, struct problem *problem) MUST_CHECK;
@@ -122,12 +126,12 @@ void chain_halo(const struct chain *chain, uint32_t *halo_x, uint32_t *halo_y);
 /* The pixels cropped on each side: the halo with BORDER_CROP, else 0. */
 void chain_crops(const struct chain *chain, uint32_t *x, uint32_t *y);
 
-/* The constant outside the image for each band of an image. ERR_BAD_PARAMETER if the number of
+/* Sets the constant outside the image for each band of an image. ERR_BAD_PARAMETER if the number of
  * values does not match the bands, or one is outside the type's range. */
 enum error chain_border_pixel(const struct chain *chain, const struct image *image,
                               double pixel[BANDS_MAX], struct problem *problem) MUST_CHECK;
 
-/* The size of the result: the image's, less the halo on each side with BORDER_CROP.
+/* Sets the size of the result: the image's, less the halo on each side with BORDER_CROP.
  * ERR_IMAGE_TOO_SMALL if nothing is left. */
 enum error chain_output_size(const struct chain *chain, const struct image *image, uint32_t *width,
                              uint32_t *height, struct problem *problem) MUST_CHECK;

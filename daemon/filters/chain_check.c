@@ -1,4 +1,4 @@
-/* Checks of a chain that depend on the image, and on the kernels available. */
+/* Checks of a chain that depend on the image and on the available kernels. */
 #include "filters/chain_check.h"
 
 #include <stdio.h>
@@ -14,7 +14,7 @@ static enum error lower(const struct chain *chain, uint32_t i, struct operation 
 	           : ERR_OK;
 }
 
-/* Says what a call could use instead. known: the name is that of a kernel. */
+/* Names the kernels that a call could use instead. known: the name is that of a kernel. */
 static enum error other_variants(const struct chain *chain, uint32_t i, const char *name,
                                  bool known, struct problem *problem)
 {
@@ -73,7 +73,7 @@ static enum error check_kernel(const struct chain *chain, enum kernel kernel,
 	}
 	if (e || !idle)
 		return e;
-	/* It supports no filter of the chain, or none with such values. */
+	/* The kernel supports no filter of the chain, or none with such values. */
 	for (uint32_t i = 0; i < chain->count; i++)
 		if (row->operations & filter_kernels(chain->call[i].filter))
 			return other_variants(chain, i, row->name, true, problem);
@@ -151,8 +151,8 @@ static enum error check_pixels(const struct chain *chain, uint32_t i, const stru
 	enum pixel_type type = image->type;
 	char types[32] = "";
 
-	/* Kernels get floats in YCbCr (with alpha premultiplied, which the bilateral filter does
-	 * itself), on a lattice, and for the blur alone of unsharp. */
+	/* Kernels get floats in YCbCr (with alpha premultiplied, except for the bilateral filter,
+	 * which does that itself), on a lattice, and for the mere blur of unsharp. */
 	if (ycbcr || blur || op.lattice.stride || (premultiplied && op.kind != OPERATION_BILATERAL))
 		type = PIXEL_F32;
 	if (e || !(row->operations & operation_kernels(op.kind)) ||
@@ -172,7 +172,7 @@ out:
 	return e;
 }
 
-/* Refuses an image without the colours that the filter mixes or has numbers for. */
+/* Refuses an image without the colours that the filter mixes, or for which it has numbers. */
 static enum error check_colours(const struct filter_call *call, const struct image *image,
                                 bool cmyk, struct problem *problem)
 {

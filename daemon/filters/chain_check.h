@@ -8,9 +8,9 @@
 #include "filters/chain.h"
 #include "image/image.h"
 
-/* Sets the variant of a chain with all its filters by name: a kernel, "reference" (no device) or
- * "general" (kernels that always exist). ERR_BAD_PARAMETER if it is unknown, or supports none of
- * the filters, or not windows of this size; lists those that do. */
+/* Sets the variant of a complete chain by name: a kernel, "reference" (no device) or "general"
+ * (kernels that always exist). ERR_BAD_PARAMETER if it is unknown, supports none of the filters, or
+ * no windows of this size; the message lists the kernels that do. */
 enum error chain_set_variant(struct chain *chain, const char *name,
                              struct problem *problem) MUST_CHECK;
 

@@ -1,4 +1,5 @@
-/* Chains whose filters must know the whole image: what their runs filter, and know then. */
+/* Chains whose filters must know the whole image: the filters of each run, and the data known to
+ * it. */
 #include "filters/chain_gather.h"
 
 #include <stdlib.h>
@@ -14,8 +15,8 @@ uint32_t chain_gathering(const struct chain *chain)
 	return i;
 }
 
-/* Appends what finds the edges of a canny. Those of the luma are those of a grey image, as pixels
- * cannot hold any luma beside any chroma. */
+/* Appends the filters that find the edges of canny. The edges of the luma are found in a grey
+ * image, because pixels cannot hold every luma beside every chroma. */
 static void append_canny(struct chain *chain, const struct filter_call *canny)
 {
 	const bool luma = canny->channels == CHANNELS_LUMA;

@@ -1,6 +1,7 @@
-/* A flood from every sure pixel, with a stack of its own. The stack is short, as a hostile image
- * could fill any: what finds no room in it is marked all the same, and its neighbours are found in
- * another pass over all rows, 64 pixels at a time. All but the last have filled the stack. */
+/* A flood from every sure pixel, with a stack of its own. The stack is short, because a hostile
+ * image could fill any: pixels that find no room in it are marked all the same, and their
+ * neighbours are found in another pass over all rows, 64 pixels at a time. All passes but the last
+ * have filled the stack. */
 #include "filters/edges.h"
 
 #include <stdlib.h>
@@ -77,7 +78,7 @@ void edges_set_row(struct edges *e, uint32_t y, const struct image *image, uint3
 	}
 }
 
-/* Makes a pixel sure, if it may be an edge and is not yet sure. */
+/* Makes a pixel sure if it may be an edge and is not yet sure. */
 static bool mark_sure(struct edges *e, uint32_t x, uint32_t y)
 {
 	const size_t word = y * e->words + x / WORD;
@@ -89,7 +90,8 @@ static bool mark_sure(struct edges *e, uint32_t x, uint32_t y)
 	return true;
 }
 
-/* Follows the edge from a pixel that has been made sure. False if the stack was too short. */
+/* Follows the edge from a pixel that has been made sure. Returns false if the stack was too short.
+ * */
 static bool follow(struct edges *e, uint32_t x, uint32_t y)
 {
 	size_t count = 1;
@@ -121,7 +123,7 @@ static uint64_t sure_around(const struct edges *e, uint32_t y, size_t word)
 	return at[0] | (y ? *(at - e->words) : 0) | (y + 1 < e->height ? at[e->words] : 0);
 }
 
-/* The pixels of a word that may be edges, are not sure, and touch one that is. */
+/* Returns the pixels of a word that may be edges, are not sure, and touch a sure one. */
 static uint64_t touched(const struct edges *e, uint32_t y, size_t word)
 {
 	const size_t at = y * e->words + word;

@@ -1,6 +1,6 @@
 /* Hysteresis (Canny, "A Computational Approach to Edge Detection", 1986): of the samples that may
- * be edges those stay that are sure, or touch one that stays, at a side or a corner, however far
- * away the sure one is. It must see a whole image: two bits a pixel. */
+ * be edges, those stay that are sure, or that touch one that stays at a side or a corner, however
+ * far away the sure one is. It must see a whole image: two bits a pixel. */
 #ifndef FILTERS_EDGES_H
 #define FILTERS_EDGES_H
 
@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "image/image.h"
 
-/* The most words that an image's bits may have: those of 2^28 pixels. */
+/* The maximum number of words of an image's bits: those of 2^28 pixels. */
 enum { EDGES_WORDS_MAX = 1 << 22 };
 
 /* Two planes of bits, row after row, each row in words of its own; pixel x is bit x % 64 of word
@@ -27,7 +27,7 @@ struct edges {
 /* Words of a plane. */
 uint64_t edges_words(uint32_t width, uint32_t height);
 
-/* Makes planes of no edges. ERR_MEMORY; call edges_fini() even then. */
+/* Makes planes without edges. ERR_MEMORY; call edges_fini() even then. */
 enum error edges_init(struct edges *edges, uint32_t width, uint32_t height) MUST_CHECK;
 void edges_fini(struct edges *edges);
 
@@ -35,10 +35,10 @@ void edges_fini(struct edges *edges);
 void edges_set_row(struct edges *edges, uint32_t y, const struct image *image, uint32_t band,
                    const void *pixels);
 
-/* Makes sure what is connected with what is sure, in time proportional to the image's size. */
+/* Makes pixels sure that are connected with sure ones, in time proportional to the image's size. */
 void edges_grow(struct edges *edges);
 
-/* Whether a pixel is an edge in a plane, whose words are among a chain's coefficients. */
+/* Tells whether a pixel is an edge in a plane, whose words are among a chain's coefficients. */
 bool edges_at(const double *plane, uint32_t width, uint32_t x, uint32_t y);
 
 #endif

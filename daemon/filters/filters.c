@@ -1,4 +1,4 @@
-/* Lookups in filters.def, and what the rows of functions say of a call. */
+/* Lookups in filters.def, and the answers of the rows of functions about a call. */
 #include "filters/filters.h"
 
 #include <math.h>
@@ -190,7 +190,7 @@ void filter_radius(const struct filter_call *call, uint32_t *radius_x, uint32_t 
 	*radius_y = *radius_x;
 }
 
-/* The sigma of a Gaussian that is not cut off; 0 for all other calls. */
+/* Returns the sigma of a Gaussian that is not cut off; 0 for all other calls. */
 static double lattice_sigma(const struct filter_call *call)
 {
 	const struct filter_row *row = filters[call->filter].row;

@@ -1,4 +1,4 @@
-/* The filters: their table, and what each comes to in arithmetic. */
+/* The filters: their table, and the arithmetic that each becomes. */
 #ifndef FILTERS_FILTERS_H
 #define FILTERS_FILTERS_H
 
@@ -59,9 +59,10 @@ enum {
 /* threshold's method, in the order of its choices. */
 enum { THRESHOLD_BY_VALUE, THRESHOLD_BY_MEAN, THRESHOLD_BY_GAUSSIAN, THRESHOLD_BY_OTSU };
 
-/* Which samples of a pixel a filter changes; the others are kept. LUMA and CHROMA are those of the
- * YCbCr of BT.601, full range. Chains of several kinds of channels are one list, though parallel
- * ones would need a smaller halo: plan, reference and tests then know only ordered calls. */
+/* The samples of a pixel that a filter changes; all others are kept. LUMA and CHROMA are those of
+ * the YCbCr of BT.601, full range. Chains for different channels are one list, although parallel
+ * ones would need a smaller halo: plan, reference and tests then only have to handle ordered calls.
+ * */
 enum channels {
 	CHANNELS_ALL,
 	CHANNELS_COLOR, /* all but alpha */
@@ -74,19 +75,20 @@ enum channels {
 	CHANNELS
 };
 
-/* Rows of numbers among a chain's coefficients; width and height are 0 if they are not given. */
+/* Rows of numbers among a chain's coefficients; width and height are 0 if there are none. */
 struct numbers {
 	uint32_t first; /* index of the first */
 	uint32_t width, height;
 };
 
-/* One use of a filter: the values in the order of its PARAMETER rows (NAN: not given and without
- * default), of a MATRIX and of NUMBERS their place in the chain. */
+/* One use of a filter: the values in the order of its PARAMETER rows (NAN: neither given nor
+ * default), and the positions in the chain of a MATRIX and of NUMBERS. */
 struct filter_call {
 	uint32_t filter;   /* enum filter */
 	uint32_t channels; /* enum channels */
 	struct numbers numbers[FILTER_PARAMETERS_MAX];
-	/* The whole image's, if the filter must know it; for GATHER_EDGES: the image's size. */
+	/* The whole image's data, if the filter must know them; for GATHER_EDGES: the image's size.
+	 * */
 	struct numbers gathered;
 	uint32_t more_pages; /* further pages, whose gathered numbers follow, page after page */
 	uint32_t shares;     /* bit i: value[i] is a percentage of the image's shorter side */
@@ -94,44 +96,47 @@ struct filter_call {
 	double value[FILTER_PARAMETERS_MAX];
 };
 
-/* A filter beyond filters.def: filter_of_SYMBOL in the file of its family (smooth, matrix,
- * gradient, order, tone). Its functions, any of which may be NULL, get a call whose values are
- * within the limits of their parameters; coefficients: the chain's. */
+/* The functions of a filter: filter_of_SYMBOL in the file of its family (smooth, matrix, gradient,
+ * order, tone). Any of them may be NULL. They get a call whose values are within the limits of
+ * their parameters; coefficients: the chain's. */
 struct filter_row {
 	struct {
 		enum { RADIUS_IS, BY_RADIUS, BY_WIDTH, BY_SIGMA, BY_LATTICE } by;
-		/* The radius; BY_WIDTH: of so many windows; BY_SIGMA: so many sigma. */
+		/* The radius; BY_WIDTH: from this number of windows; BY_SIGMA: from this number of
+		 * sigma. */
 		uint8_t number;
 		uint8_t parameter; /* the index of that radius, width or sigma */
 	} window;
 	/* Instead of `window`. */
 	void (*radius)(const struct filter_call *call, uint32_t *x, uint32_t *y);
-	/* The sigma of a Gaussian that is not cut off, also without BY_LATTICE; else 0. */
+	/* Returns the sigma of a Gaussian that is not cut off, also without BY_LATTICE; else 0. */
 	double (*sigma)(const struct filter_call *call);
 
-	/* Refuses values and coefficients that do not go together. */
+	/* Refuses values and coefficients that do not fit together. */
 	enum error (*check)(const struct filter_call *call, const double *coefficients,
 	                    struct problem *problem);
 
-	/* The knowledge of the whole image that calls need, or only those that must_gather(). */
+	/* The data of the whole image that calls need; or only the calls for which must_gather() is
+	 * true. */
 	enum gather gathers;
 	bool (*must_gather)(const struct filter_call *call);
 
-	/* The colours that the call itself has numbers for, and the parameter of these. */
+	/* The number of colours for which the call itself has numbers, and the parameter with
+	 * these. */
 	uint32_t (*colours)(const struct filter_call *call);
 	const char *by_colour;
-	/* Each colour is made of red, green and blue; or grey alone of itself. */
+	/* Each colour is made from red, green and blue; grey from itself alone. */
 	bool mixes, takes_grey;
 	bool (*makes_alpha)(const struct filter_call *call);
 
 	/* The operation of a call; NULL: that of filters.def. */
 	enum operation_kind (*kind)(const struct filter_call *call);
-	/* Operations, as bits, whose kernels do some calls besides that one's. */
+	/* Further operations, as bits, whose kernels do some calls. */
 	uint32_t also;
-	/* Sets what the number of coefficients depends on, besides kind and radii. */
+	/* Sets the members that determine the number of coefficients, besides kind and radii. */
 	void (*size)(const struct filter_call *call, struct operation *op);
 	bool smoothing, signed_output;
-	/* Sets what is not 0 (the gain: 1), then what is among the coefficients. */
+	/* Sets members that are not 0 (the gain: 1), then the coefficients. */
 	void (*lower)(const struct filter_call *call, struct operation *op);
 	void (*lower_numbers)(const struct filter_call *call, const double *coefficients,
 	                      struct operation *op);
@@ -150,18 +155,18 @@ const char *filter_name(enum filter filter);
 const char *filter_text(enum filter filter);
 /* The filter of a name, or FILTERS. */
 enum filter filter_parse(const char *name);
-/* Says of a name that is unknown which filter is near (by a third of its letters at most), or which
- * there are. Returns ERR_UNKNOWN_FILTER; ERR_BAD_PARAMETER of an empty name. */
+/* Names the filter that is nearest to an unknown name (by a third of its letters at most), or lists
+ * all. Returns ERR_UNKNOWN_FILTER; ERR_BAD_PARAMETER for an empty name. */
 enum error filter_unknown(const char *name, struct problem *problem) MUST_CHECK;
 
-/* Says "NAME: " and what is expected of a value (printf-style). Returns ERR_BAD_PARAMETER. */
+/* Writes "NAME: " and the expectation of a value (printf-style). Returns ERR_BAD_PARAMETER. */
 enum error filter_refuse(struct problem *problem, const char *name, const char *value,
                          const char *format, ...) __attribute__((format(printf, 4, 5))) MUST_CHECK;
 
-/* The i-th parameter of a filter, or NULL after the last. */
+/* Returns the i-th parameter of a filter, or NULL after the last. */
 const struct parameter *filter_parameter(enum filter filter, size_t i);
 
-/* The kind of a parameter's value, or of its numbers. */
+/* Returns the kind of a parameter's value, or of its numbers. */
 struct value_kind parameter_kind(const struct parameter *parameter);
 
 /* True if a percentage of the image's shorter side may be given. */
@@ -170,35 +175,38 @@ bool parameter_takes_share(const struct parameter *parameter);
 /* The radius of a call, without the work of filter_lower(). */
 void filter_radius(const struct filter_call *call, uint32_t *radius_x, uint32_t *radius_y);
 
-/* The lattice that a call is computed on; its stride is 0 if it is not. */
+/* Returns the lattice on which a call is computed; its stride is 0 if there is none. */
 struct lattice filter_lattice(const struct filter_call *call);
 
-/* The knowledge of the whole image that a call needs, whether it has it or not. */
+/* Returns the data of the whole image that a call needs, whether it has them or not. */
 enum gather filter_gathers(const struct filter_call *call);
 
-/* The operation that a call is lowered to, unless its numbers allow another; predicts its cost. */
+/* Returns the operation to which a call is lowered, unless its numbers allow another; for
+ * predictions of cost. */
 enum operation_kind filter_call_operation(const struct filter_call *call);
 
-/* The operations whose kernels may support a filter, as bits. */
+/* Returns the operations whose kernels may support a filter, as bits. */
 uint32_t filter_kernels(enum filter filter);
 
-/* The count of numbers in `gathered` of this size, for a call that gathers. */
+/* Returns the count of numbers in `gathered` of this size, for a call that gathers. */
 uint64_t filter_gathered_numbers(const struct filter_call *call, uint32_t width, uint32_t height);
 
-/* The number of colours that a call has numbers for; 0 or 1 if it treats them alike. */
+/* Returns the number of colours for which a call has numbers; 0 or 1 if it treats them alike. */
 uint32_t filter_by_colour(const struct filter_call *call);
 
-/* Works out a call whose values are valid; coefficients: the chain's. A matrix of rank 1 (to 1e-12
- * of its largest coefficient) becomes separable. ERR_MEMORY. */
+/* Lowers a call whose values are valid to an operation; coefficients: the chain's. A matrix of rank
+ * 1 (to 1e-12 of its largest coefficient) becomes separable. ERR_MEMORY. */
 enum error filter_lower(const struct filter_call *call, const double *coefficients,
                         struct operation *operation) MUST_CHECK;
 
-/* The radius of a Gaussian given by sigma alone, and the sigma of one given by size alone. */
+/* Return the radius of a Gaussian given by sigma alone, and the sigma of one given by size alone.
+ * */
 uint32_t filter_gaussian_radius(double sigma);
 double filter_gaussian_sigma(double radius);
-/* Sets row and column to Gaussians of sum 1; of sigma INFINITY: to means. */
+/* Sets row and column to Gaussians with sum 1; sigma INFINITY means a mean. */
 void filter_blur(struct operation *op, double sigma_x, double sigma_y);
-/* The sigma that an image is blurred with before a canny looks for its edges; 0: it is not. */
+/* Returns the sigma by which an image is blurred before canny looks for its edges; 0: not at all.
+ * */
 double filter_canny_sigma(const struct filter_call *call);
 
 #endif

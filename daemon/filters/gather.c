@@ -113,7 +113,8 @@ void counts_table(const uint64_t *counts, uint32_t n, double *table, uint32_t en
 	uint32_t next = 0;
 
 	for (uint32_t i = 0; i < entries; i++) {
-		/* The last count whose value is nearer to this entry's than to the next one's. */
+		/* Returns the last count whose value is nearer to this entry's than to the next
+		 * one's. */
 		const double middle = floor((i + 0.5) * (n - 1) / (entries - 1));
 		const uint32_t last = (uint32_t)fmin(middle, n - 1);
 

@@ -1,7 +1,7 @@
-/* Filters that must know the whole image first: a run of the job gathers counts of the samples'
- * values, or edges; then the numbers made of them stand in the filter's call. Those made of counts
- * are shares of full scale. Counts are of results as stored: between filters on luma, which the
- * last run does not round, a luma may be half a count off. */
+/* Filters that must know the whole image first. A run of the job gathers counts of the samples'
+ * values, or edges, and the numbers made from them become part of the filter's call. Numbers made
+ * from counts are shares of full scale. Counts are of results as stored: between filters on luma,
+ * which the last run does not round, a luma may be half a count off. */
 #ifndef FILTERS_GATHER_H
 #define FILTERS_GATHER_H
 
@@ -15,7 +15,7 @@ enum gather {
 	GATHER_NONE,
 	GATHER_THRESHOLD, /* a threshold that separates two classes */
 	GATHER_TABLE,     /* a table that equalizes */
-	GATHER_EDGES,     /* which pixels are edges: a plane of bits (edges.h), not numbers */
+	GATHER_EDGES,     /* the pixels that are edges: a plane of bits (edges.h), not numbers */
 	GATHERS
 };
 
@@ -25,13 +25,13 @@ enum {
 	GATHER_NUMBERS_MAX = BANDS_MAX * GATHER_ENTRIES_MAX
 };
 
-/* Numbers a band: of a table 256 for bytes, else GATHER_ENTRIES_MAX. */
+/* Numbers for each band: those of a table are 256 for bytes, else GATHER_ENTRIES_MAX. */
 uint32_t gather_entries(enum gather gather, enum pixel_type type);
 
 /* Rows of numbers: one for each colour, or (luma) one. Alpha has none. */
 uint32_t gather_rows(const struct image *image, bool luma);
 
-/* The number of counts of a colour: the i-th of n is for values nearest to i / (n - 1) of full
+/* The number of counts of a colour. The i-th of n counts values nearest to i / (n - 1) of full
  * scale. Values beyond either end count as the end, NaN does not count. */
 uint32_t counts_of(enum pixel_type type);
 
@@ -39,16 +39,17 @@ uint32_t counts_of(enum pixel_type type);
 void counts_add(uint64_t *counts, const struct image *image, bool luma, const void *pixels,
                 size_t number);
 
-/* A threshold between two counts of n: of those that split the values into two classes whose means
- * differ most, weighted by their sizes, the first (Otsu, "A Threshold Selection Method from
- * Gray-Level Histograms", 1979). With one value alone it is the first of all. */
+/* Returns a threshold between two of n counts (Otsu, "A Threshold Selection Method from Gray-Level
+ * Histograms", 1979): the first of those that split the values into two classes whose means differ
+ * most, weighted by their sizes. With a single value it is the first of all. */
 double counts_threshold(const uint64_t *counts, uint32_t n);
 
-/* A table that equalizes: entry i is the share of values up to i / (entries - 1) of full scale
- * among those above the smallest; if only one occurs, that share itself. entries: at most n. */
+/* Makes a table that equalizes: entry i is the share of values up to i / (entries - 1) of full
+ * scale among those above the smallest; if only one value occurs, that share itself. entries: at
+ * most n. */
 void counts_table(const uint64_t *counts, uint32_t n, double *table, uint32_t entries);
 
-/* True if numbers from another process are what they must be. */
+/* Returns true if numbers from another process are valid. */
 bool gather_valid(const double *numbers, size_t count);
 
 #endif

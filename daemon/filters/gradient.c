@@ -48,7 +48,7 @@ static enum error check_canny(const struct filter_call *call, const double *coef
 	                     call->value[CANNY_LOW]);
 }
 
-/* Once its edges are known, nothing is left to be done but to draw them. */
+/* Once its edges are known, they only have to be drawn. */
 static void lower_canny(const struct filter_call *call, const double *coefficients,
                         struct operation *op)
 {

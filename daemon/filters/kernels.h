@@ -1,4 +1,4 @@
-/* The table of kernels, and which of them support a filter. */
+/* The table of kernels, and the kernels that support a filter. */
 #ifndef FILTERS_KERNELS_H
 #define FILTERS_KERNELS_H
 
@@ -17,10 +17,10 @@ enum kernel {
 
 enum kernel_origin { KERNEL_GENERAL, KERNEL_SPECIAL, KERNEL_CLASSIC, KERNEL_CODEC };
 
-/* The devices that a kernel is optimised for. Those for GPUs run elsewhere, too (in tests:
- * compiling them for a CPU takes minutes), except KERNEL_FOR_ONLY_NVIDIA; those for CPUs do not, as
- * they use extensions of Clang. Those for NVIDIA use its instructions (compute capability 8.0 and
- * up). */
+/* The devices for which a kernel is optimised. Kernels for GPUs also run elsewhere (in tests:
+ * compiling them for a CPU takes minutes), except KERNEL_FOR_ONLY_NVIDIA, which uses NVIDIA's
+ * instructions (compute capability 8.0 and up). Kernels for CPUs do not, because they use
+ * extensions of Clang. */
 enum kernel_device {
 	KERNEL_FOR_ANY,
 	KERNEL_FOR_CPU,
@@ -32,7 +32,8 @@ enum kernel_device {
 struct kernel_row {
 	const char *name;
 	uint32_t
-	    operations; /* bit (1 << enum operation_kind) for each that it supports; 0: a helper */
+	    /* bits (1 << enum operation_kind) of the operations that it supports; 0: a helper */
+	    operations;
 	enum kernel_origin origin;
 	enum kernel_device device;
 	uint32_t types, bands; /* bits (1 << enum pixel_type), (1 << bands) */

@@ -29,7 +29,7 @@ struct lattice lattice_for(double sigma)
 	l.stride = sigma <= 12 ? 3 : sigma <= 30 ? 4 : sigma <= 50 ? 5 : sigma <= 80 ? 6 : 8;
 	l.half = SMOOTHS * (l.stride - 1) / 2;
 	l.taps = (2 * l.half + l.stride) / l.stride;
-	/* All pixels are made from the same number of points, some with weight 0. */
+	/* All pixels are made from the same number of points, some of them with weight 0. */
 	spare = l.taps * l.stride - (2 * l.half + 1);
 	l.lead = spare / 2;
 	/* The variance of both splines, in points, is (stride² - 1) / stride². */

@@ -1,7 +1,7 @@
 /* Computes a Gaussian of large sigma on a lattice of every stride-th row and column.
  *
  * The image is smoothed by a spline and kept at the lattice points (shrink), filtered there, and
- * the same spline makes pixels of the points again (grow). The points lie at multiples of the
+ * the same spline makes pixels from the points again (grow). The points lie at multiples of the
  * stride in the image, so that tiles agree about them. */
 #ifndef FILTERS_LATTICE_H
 #define FILTERS_LATTICE_H
@@ -31,20 +31,22 @@ struct lattice {
 	uint32_t reach;  /* with all steps together, in pixels */
 };
 
-/* The lattice for a sigma; with a sigma up to LATTICE_SIGMA, none. */
+/* Returns the lattice for a sigma; for a sigma up to LATTICE_SIGMA, none. */
 struct lattice lattice_for(double sigma);
 
 /* The spline: 2 half + 1 weights, of sum 1. */
 void lattice_spline(const struct lattice *lattice, double *spline);
 
-/* The filter on the lattice, 2 radius + 1 weights of sum 1: what the two splines leave to do. */
+/* Sets the filter on the lattice, 2 radius + 1 weights of sum 1: the part of the Gaussian that the
+ * two splines leave. */
 void lattice_filter(const struct lattice *lattice, double sigma, double *filter);
 
-/* The weights of the `taps` points of a pixel, for each phase (see lattice_span); each sum is 1. */
+/* Sets the weights of the `taps` points of a pixel, for each phase (see lattice_span); each sum is
+ * 1. */
 void lattice_grow(const struct lattice *lattice,
                   double weight[LATTICE_TAPS_MAX][LATTICE_STRIDE_MAX]);
 
-/* The points that a row (or column) of pixels is made from. */
+/* The points from which a row (or column) of pixels is made. */
 struct lattice_span {
 	int32_t first;  /* point i is at pixel i * stride */
 	uint32_t count; /* points */

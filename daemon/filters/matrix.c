@@ -1,4 +1,4 @@
-/* Matrices: that of a request, and those of filters. */
+/* Matrices: a request's, and those of filters. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,7 +11,8 @@ static void convolve_radius(const struct filter_call *call, uint32_t *x, uint32_
 	*y = (call->numbers[CONVOLVE_KERNEL].height - 1) / 2;
 }
 
-/* A matrix's sum of magnitudes, its divisor (given or not), and whether its own sum is not 0. */
+/* A matrix's sum of magnitudes, its divisor (given or not), and whether its own sum differs from 0.
+ * */
 struct sums {
 	double magnitudes, scale;
 	bool smoothing;
@@ -35,7 +36,7 @@ static struct sums find_sums(const struct filter_call *call, const double *coeff
 	return sums;
 }
 
-/* Refuses a matrix whose sums are not exact enough: up to this gain those of 16-bit pixels in pairs
+/* Refuses a matrix whose sums are not exact enough. Up to this gain, sums of 16-bit pixels in pairs
  * of floats, which lose 2^-48 of it for each term, are off by less than 1. */
 static enum error check_convolve(const struct filter_call *call, const double *coefficients,
                                  struct problem *problem)
@@ -67,8 +68,9 @@ static enum error check_convolve(const struct filter_call *call, const double *c
 	    sums.magnitudes / max, sums.magnitudes);
 }
 
-/* Splits a matrix of rank 1 into row and column through its largest coefficient; false if its rank
- * is higher. The row's magnitudes have sum 1, so that a mean is one of rows and one of columns. */
+/* Splits a matrix of rank 1 into row and column through its largest coefficient; returns false if
+ * its rank is higher. The row's magnitudes have sum 1, so that a mean is a mean of rows and one of
+ * columns. */
 static bool split(const double *matrix, uint32_t width, uint32_t height, double scale,
                   double *coefficients)
 {
@@ -147,7 +149,7 @@ static void lower_emboss(const struct filter_call *call, struct operation *op)
 	set_3x3((const double[]){-2, -1, 0, -1, 1, 1, 0, 1, 2}, op);
 }
 
-/* The identity, more of it, less a Gaussian of size 3. */
+/* The identity, enlarged, less a Gaussian of size 3. */
 static void lower_sharpen(const struct filter_call *call, struct operation *op)
 {
 	const double sigma = filter_gaussian_sigma(1), amount = call->value[SHARPEN_AMOUNT];
@@ -167,7 +169,7 @@ const struct filter_row filter_of_EMBOSS = {.window = {.number = 1}, .lower = lo
 const struct filter_row filter_of_SHARPEN = {
     .window = {.number = 1}, .smoothing = true, .lower = lower_sharpen};
 
-/* sigma² times the second derivatives of a Gaussian, and as much of it as makes their sum 0. */
+/* sigma² times the second derivatives of a Gaussian, shifted to sum 0 by a multiple of it. */
 static void lower_log(const struct filter_call *call, struct operation *op)
 {
 	const double sigma = call->value[LOG_SIGMA];
@@ -201,7 +203,7 @@ static double motion_line(const struct filter_call *call, double *x, double *y)
 	return (call->value[MOTION_LENGTH] - 1) / 2;
 }
 
-/* Pixels less than 1 away from the line count; what rounding adds to it does not. */
+/* Pixels less than 1 away from the line count, apart from rounding. */
 static void motion_radius(const struct filter_call *call, uint32_t *radius_x, uint32_t *radius_y)
 {
 	double x, y, half = motion_line(call, &x, &y);
@@ -210,7 +212,7 @@ static void motion_radius(const struct filter_call *call, uint32_t *radius_x, ui
 	*radius_y = (uint32_t)ceil(half * fabs(y) - 1e-9);
 }
 
-/* A pixel counts by how near to the line its centre is: 1 on it, 0 from 1 pixel away. */
+/* A pixel's weight is the nearness of its centre to the line: 1 on it, 0 from 1 pixel away. */
 static void lower_motion(const struct filter_call *call, struct operation *op)
 {
 	const int rx = (int)op->radius_x, ry = (int)op->radius_y;

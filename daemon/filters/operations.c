@@ -74,8 +74,8 @@ bool operation_is_of_samples(enum operation_kind kind)
 	return kind == OPERATION_CURVE || kind == OPERATION_LUT || kind == OPERATION_THRESHOLD;
 }
 
-/* A pixel by a curve. Without a power it is what kernels make of it in floats, to the last bit: a
- * filter's result does not depend on whether it shares a table. */
+/* Applies a curve to a pixel. Without a power this equals the kernels' result in floats to the last
+ * bit, so a filter's result does not depend on whether it shares a table. */
 static double curve_at(const struct curve *c, uint32_t band, double pixel, double full)
 {
 	const float straight =

@@ -1,4 +1,4 @@
-/* The work of a filter on the samples of one band, in a form that the kernels know. */
+/* The work of a filter on the samples of one band, in the form for kernels. */
 #ifndef FILTERS_OPERATIONS_H
 #define FILTERS_OPERATIONS_H
 
@@ -21,8 +21,9 @@ enum gradient_output { GRADIENT_MAGNITUDE, GRADIENT_X, GRADIENT_Y, GRADIENT_DIRE
 /* The shape of a window: see kernels/element.h. */
 enum element { ELEMENT_RECTANGLE, ELEMENT_ELLIPSE, ELEMENT_CROSS, ELEMENT_CIRCLE };
 
-/* With e and d for the smallest and the largest in an element: d(e), e(d), in - d(e), e(d) - in,
- * d - e; of the image with its border around it, so d(e) is nowhere above the image. */
+/* With e and d for the smallest and the largest sample in an element: d(e), e(d), in - d(e), e(d) -
+ * in, d - e. They apply to the image with its border around it, so d(e) is nowhere above the image.
+ * */
 enum morphology {
 	MORPHOLOGY_OPEN,
 	MORPHOLOGY_CLOSE,
@@ -31,8 +32,8 @@ enum morphology {
 	MORPHOLOGY_GRADIENT,
 };
 
-/* OPERATION_CURVE; values are shares of full scale. Gain and bias are those of each band. With an
- * exponent other than 1 low is not below 0. */
+/* OPERATION_CURVE; values are shares of full scale. Gain and bias are separate for each band. With
+ * an exponent other than 1 low is not below 0. */
 struct curve {
 	double gain[BANDS_MAX], bias[BANDS_MAX], low, high, exponent, scale, shift;
 };
@@ -40,7 +41,8 @@ struct curve {
 struct operation {
 	enum operation_kind kind;
 	uint32_t radius_x, radius_y;
-	/* Alpha is premultiplied, filtered and divided by; else it is kept as it is. */
+	/* Colours are premultiplied by alpha, filtered, and divided by the filtered alpha;
+	 * otherwise alpha is kept as it is. */
 	bool smoothing;
 	enum gradient_output output; /* OPERATION_GRADIENT */
 	enum element element;        /* EXTREME, MORPHOLOGY, RANK */
@@ -51,15 +53,15 @@ struct operation {
 	/* Colours are treated differently, or mixed; alpha is kept unless makes_alpha. */
 	bool by_band, makes_alpha;
 	uint32_t tables, entries; /* OPERATION_LUT: of how many entries each */
-	/* Added to the result, in pixel values; where signed_output also the type's midpoint. */
+	/* Added to the result, in pixel values; with signed_output also the type's midpoint. */
 	double offset;
 	bool signed_output;
 	/* Separable: row (2 radius_x + 1), then column (2 radius_y + 1). Matrix: row after row.
 	 * Gradient: smooth (3). Lut: table after table. Mix: row after row. Scale is already
 	 * divided out. Owned; operation_fini() frees it. */
 	double *coefficients;
-	/* Separable and unsharp, if the stride is not 0: the device computes a Gaussian of this
-	 * sigma on this lattice, not by the coefficients, which are truncated. */
+	/* For separable and unsharp, if the stride is not 0: the device computes a Gaussian of this
+	 * sigma on this lattice instead of using the coefficients, which are truncated. */
 	struct lattice lattice;
 	double sigma;
 	double space, range;     /* OPERATION_BILATERAL: both negative; range for full scale 1 */
@@ -67,37 +69,40 @@ struct operation {
 	double threshold;        /* UNSHARP, LOCAL_THRESHOLD: in shares of full scale */
 	double limit[BANDS_MAX]; /* THRESHOLD: of each band, likewise */
 	double low, high;        /* CANNY: likewise */
-	/* EDGES: bits of an image of this size (see edges.h), in the middle of the one to filter.
-	 * They are the chain's, which must outlive the operation. */
+	/* EDGES: bits of an image of this size (see edges.h), in the middle of the image to filter.
+	 * They belong to the chain, which must outlive the operation. */
 	const double *plane;
 	uint32_t plane_width, plane_height;
 	struct curve curve;
-	/* Sum of the absolute coefficients: how much the operation can enlarge a value. */
+	/* Sum of the absolute coefficients: the largest factor by which the operation can enlarge a
+	 * value. */
 	double gain;
 };
 
 const char *operation_name(enum operation_kind kind);
 
-/* The operations whose kernels do this one, its own and another one's, as bits. */
+/* Returns the operations whose kernels do this one, its own and another one's, as bits. */
 uint32_t operation_kernels(enum operation_kind kind);
 
-/* True for an alpha-weighted blur and a last step that compares with it; alpha is kept. */
+/* Returns true for an alpha-weighted blur with a last step that compares with it; alpha is kept. */
 bool operation_compares(enum operation_kind kind);
 
 /* Multiply-adds a sample of one with these radii. */
 double operation_terms(enum operation_kind kind, uint32_t radius_x, uint32_t radius_y);
 
-/* One of the two extremes that an OPERATION_MORPHOLOGY consists of; it has no coefficients. */
+/* Returns one of the two extremes of which an OPERATION_MORPHOLOGY consists; it has no
+ * coefficients. */
 struct operation operation_extreme(const struct operation *morphology, bool largest);
 
-/* True if a result depends on its sample alone: CURVE, LUT, THRESHOLD. */
+/* Returns true if a result depends on its sample alone: CURVE, LUT, THRESHOLD. */
 bool operation_is_of_samples(enum operation_kind kind);
 
-/* Makes of a pixel that is an integer from 0 to `full` another one, by such an operation. */
+/* Applies such an operation to a pixel that is an integer from 0 to `full`. */
 double operation_pixel(const struct operation *op, uint32_t band, double pixel, double full);
 
-/* Makes one OPERATION_LUT of such operations one after another, on pixels that are integers from 0
- * to `full`: an entry for each. Results are rounded in between, as pixels are. ERR_MEMORY. */
+/* Combines such operations, applied one after another to pixels that are integers from 0 to `full`,
+ * into one OPERATION_LUT with an entry for each. Results are rounded in between, as pixels are.
+ * ERR_MEMORY. */
 enum error operation_tabulate(const struct operation *operations, uint32_t count, uint32_t full,
                               struct operation *table) MUST_CHECK;
 

@@ -1,4 +1,5 @@
-/* A shape has the pixels whose centres lie in it, tested with integers, so that devices agree. */
+/* A shape consists of the pixels whose centres lie in it, tested with integers, so that devices
+ * agree. */
 #include "filters/regions.h"
 
 #include <math.h>
@@ -11,7 +12,7 @@
 /* Squares of an ellipse's sides, multiplied, fit 64 bits. */
 enum { ELLIPSE_SIDE_MAX = 32768 };
 
-/* The magnitude of x and y, once they have been moved by those of a ROI. */
+/* The largest magnitude of x and y after they have been moved by those of a ROI. */
 enum { PLACE_MAX = 1 << 24 };
 
 static const char *const prefixes[REGION_KINDS] = {
@@ -35,7 +36,7 @@ static bool shape_valid(const double *shape)
 	       in_range(shape[REGION_WIDTH], 1, side) && in_range(shape[REGION_HEIGHT], 1, side);
 }
 
-/* Reads one shape, up to ';' or the end, and moves on to there. */
+/* Reads one shape, up to ';' or the end, and advances to there. */
 static bool parse_shape(const char **text, double shape[REGION_NUMBERS])
 {
 	const size_t length = strcspn(*text, ";");
@@ -106,7 +107,7 @@ bool regions_valid(const struct regions *regions, const double *numbers)
 	return true;
 }
 
-/* True if the shape, with `margin` pixels around it, meets the rectangle. */
+/* Returns true if the shape, with `margin` pixels around it, meets the rectangle. */
 static bool meets(const double *shape, double margin, double x, double y, double width,
                   double height)
 {
@@ -136,8 +137,8 @@ enum error regions_check(const struct regions *regions, const double *numbers,
 	return ERR_OK;
 }
 
-/* The distance, along the line to the centre, of a pixel from an ellipse, and half a pixel, as if
- * it were counted from the last pixel within; 0 within. */
+/* Returns the distance of a pixel from an ellipse along the line to its centre, plus half a pixel,
+ * as if it were measured from the last pixel within; 0 within. */
 static double ellipse_distance(const double *shape, int x, int y)
 {
 	const int64_t w = (int64_t)shape[REGION_WIDTH], h = (int64_t)shape[REGION_HEIGHT];

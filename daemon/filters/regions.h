@@ -1,4 +1,4 @@
-/* Regions: the parts of an image in which, or outside of which, a chain's result is written. Their
+/* Regions: the parts of an image inside or outside of which a chain's result is written. Their
  * shapes are numbers that the chain holds: REGION_NUMBERS each, in pixels of the filtered image. */
 #ifndef FILTERS_REGIONS_H
 #define FILTERS_REGIONS_H
@@ -22,8 +22,8 @@ struct regions {
 	uint32_t feather; /* pixels */
 };
 
-/* Reads "x,y,width,height;ellipse:x,y,width,height;…" into `numbers`, which has space for so many;
- * x and y may be negative. *count: of shapes. ERR_BAD_PARAMETER says what is expected. */
+/* Reads "x,y,width,height;ellipse:x,y,width,height;…" into `numbers`, which has space for `room`; x
+ * and y may be negative. *count: of shapes. ERR_BAD_PARAMETER says what is expected. */
 enum error regions_parse(const char *text, double *numbers, size_t room, uint32_t *count,
                          struct problem *problem) MUST_CHECK;
 
@@ -33,16 +33,18 @@ void regions_move(const struct regions *regions, double *numbers, int x, int y);
 /* True if regions from another process, with all their numbers, are within all limits. */
 bool regions_valid(const struct regions *regions, const double *numbers);
 
-/* ERR_BAD_PARAMETER if a shape is completely outside the image: it would do nothing. */
+/* Checks the shapes against an image: ERR_BAD_PARAMETER if one is completely outside and would do
+ * nothing. */
 enum error regions_check(const struct regions *regions, const double *numbers,
                          const struct image *image, struct problem *problem) MUST_CHECK;
 
-/* The share of the result in pixel (x, y), from 0 (the original) to 1: 1 in a shape; over `feather`
- * pixels around it less, by the distance from a rectangle, or from an ellipse along the line to its
- * centre; the most of all shapes; with `invert` 1 minus this. Without regions 1. */
+/* Returns the share of the result in pixel (x, y), from 0 (the original) to 1. It is 1 in a shape;
+ * over `feather` pixels around it it falls with the distance from a rectangle, or from an ellipse
+ * along the line to its centre; the largest of all shapes counts; with `invert` it is 1 minus this.
+ * Without regions 1. */
 double regions_weight(const struct regions *regions, const double *numbers, int x, int y);
 
-/* False if all pixels of the area are the original's. */
+/* Returns false if all pixels of the area are the original's. */
 bool regions_touch(const struct regions *regions, const double *numbers, const struct area *area);
 
 #endif

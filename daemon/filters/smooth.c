@@ -1,4 +1,4 @@
-/* Means and Gaussians, the differences from them, and what else smooths. */
+/* Means and Gaussians, differences from them, and other smoothing filters. */
 #include <math.h>
 
 #include "filters/filters.h"
@@ -41,13 +41,15 @@ void filter_blur(struct operation *op, double sigma_x, double sigma_y)
 	set_weights(op->coefficients + 2 * op->radius_x + 1, op->radius_y, sigma_y);
 }
 
-/* True if a gaussian names its directions: it is then cut at its radius, however large. */
+/* Returns true if a gaussian gives each direction its own sigma: it is then cut at its radius,
+ * however large. */
 static bool is_directed(const struct filter_call *call)
 {
 	return !isnan(call->value[GAUSSIAN_SIGMA_X]) || !isnan(call->value[GAUSSIAN_SIGMA_Y]);
 }
 
-/* The sigma of one direction: its own, or that of both, which follows from the size. */
+/* Returns the sigma of one direction: its own, or the common one, which may follow from the size.
+ * */
 static double direction_sigma(const struct filter_call *call, double own)
 {
 	const double sigma = call->value[GAUSSIAN_SIGMA], size = call->value[GAUSSIAN_SIZE];
@@ -112,7 +114,7 @@ static void dog_radius(const struct filter_call *call, uint32_t *x, uint32_t *y)
 	*x = *y = cut_radius(fmax(call->value[DOG_SIGMA1], call->value[DOG_SIGMA2]));
 }
 
-/* Sets one of two Gaussians, which is 0 beyond its own radius. */
+/* Sets one of two Gaussians; it is 0 beyond its own radius. */
 static void set_part(double *weights, uint32_t radius, double sigma)
 {
 	const uint32_t own = cut_radius(sigma);

@@ -4,7 +4,8 @@
 
 #include "filters/filters.h"
 
-/* Sets each band's number from a list, or the only one or the default for all. True for a list. */
+/* Sets each band's number from a list, or the single one or the default for all. Returns true for a
+ * list. */
 static bool spread(const struct filter_call *call, size_t parameter, const double *coefficients,
                    double value[BANDS_MAX])
 {
@@ -110,8 +111,8 @@ const struct filter_row filter_of_LINEAR = {.check = check_linear,
                                             .by_colour = "gain",
                                             .lower_numbers = lower_linear};
 
-/* Entries of the table that lines through points are looked up in: 16 for each value of a byte,
- * whose results are therefore those of the lines. */
+/* Entries of the table of lines through points: 16 for each value of a byte, whose results
+ * therefore equal those of the lines. */
 enum { POINTS_ENTRIES = 16 * 255 + 1 };
 
 static uint32_t lut_colours(const struct filter_call *call)
@@ -160,7 +161,8 @@ static void size_lut(const struct filter_call *call, struct operation *op)
 	op->entries = table->width ? table->width : POINTS_ENTRIES;
 }
 
-/* The line through points (x, y) at x; before the first and after the last their own y. */
+/* Returns the value at x of the lines through points (x, y); before the first and after the last
+ * point, that point's y. */
 static double line_at(const double *points, uint32_t count, double x)
 {
 	uint32_t i = 1;
@@ -200,7 +202,7 @@ const struct filter_row filter_of_LUT = {.check = check_lut,
                                          .size = size_lut,
                                          .lower_numbers = lower_lut};
 
-/* Before it is gathered, a table that changes nothing. */
+/* Until data are gathered, a table that changes nothing. */
 static void size_equalize(const struct filter_call *call, struct operation *op)
 {
 	op->tables = call->gathered.width ? call->gathered.height : 1;

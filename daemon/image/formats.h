@@ -80,20 +80,22 @@ enum {
 	TYPES_ALL = TYPE_U8 | TYPE_U16 | TYPE_F32
 };
 
-/* The contents of a format, and how it is read and written. */
+/* The properties of a format, and of its reader and writer. */
 struct format_row {
 	const char *loader; /* libvips's operation; NULL: it is read here */
 	const char *saver;  /* libvips's operation; NULL: it is written here */
-	const char *module; /* libvips's module with these, where they are not built in */
-	bool pages;         /* it holds several, or frames, of one size; all of them can be read */
-	int pages_since;  /* libvips 8 writes several from this version on; 0: each that there is */
+	const char *module; /* libvips's module with its operations, where they are not built in */
+	/* files hold several pages, or frames, of one size; all of them can be read */
+	bool pages;
+	/* libvips 8 writes several pages from this version on; 0: in every version */
+	int pages_since;
 	bool keeps_pages; /* its decoder holds all pages that are read, and a canvas for frames */
-	uint32_t page_copies; /* copies that its decoder has of a page where all are read */
-	/* Bytes a pixel of u8 that its decoder has of its own, as it holds the whole image; 0: it
+	uint32_t page_copies; /* copies that its decoder keeps of a page if all pages are read */
+	/* Bytes per pixel of u8 that its decoder needs because it holds the whole image; 0: it
 	 * decodes row by row. u16 takes twice as many. */
 	uint32_t decoder_pixel_size;
-	uint32_t decoder_alpha_size;  /* as many more where there is alpha, of either type */
-	uint32_t encoder_pixel_size;  /* the encoder's, all in all; 0: no more than its answer */
+	uint32_t decoder_alpha_size;  /* additional bytes with alpha, for either type */
+	uint32_t encoder_pixel_size;  /* the encoder's total; 0: no more than its answer */
 	uint32_t encoder_sample_size; /* the same for each band, of either type */
 	unsigned kinds;
 	const char *kinds_text;
@@ -104,10 +106,10 @@ struct format_row {
 	unsigned colours;      /* kinds of grey that are written as RGB */
 	uint32_t side_max;     /* maximum that is written */
 	uint32_t quality;      /* unless one is asked for */
-	unsigned lossy;        /* bit (1 << enum loss) for each that its coding has */
+	unsigned lossy;        /* bits (1 << enum loss): the losses of its coding */
 	bool lossless;         /* unless it is asked to have none of them */
 	bool clears_frames;    /* in animations colour is dropped where alpha is 0 */
-	bool full_chroma;      /* it can keep the resolution of colour, though it be lossy */
+	bool full_chroma;      /* it can keep the resolution of colour although it is lossy */
 	bool never_subsampled; /* it keeps it always */
 	enum compression compression_first; /* COMPRESSION_DEFAULT: there is no choice */
 	enum compression compression_last;
@@ -116,7 +118,7 @@ struct format_row {
 
 const struct format_row *format_row(enum format format);
 
-/* Formats that are read and written somewhere: bit (1 << enum format) for each. */
+/* Formats that are read and written by any build: bit (1 << enum format) for each. */
 struct format_sets {
 	uint32_t read, written;
 };
@@ -124,8 +126,8 @@ struct format_sets {
 /* Those that formats.def has. */
 struct format_sets format_sets_known(void);
 
-/* Those of them that a service has in any case: it tests itself with PNM, and bare pixels need no
- * decoder. */
+/* Those of them that every service has: it tests itself with PNM, and bare pixels need no decoder.
+ * */
 enum { FORMATS_ALWAYS = 1 << FORMAT_PNM | 1 << FORMAT_RAW };
 
 /* True if the format is in the set. */
@@ -154,7 +156,8 @@ struct format_offer {
 /* The i-th of them, or NULL. */
 const struct format_offer *format_offer(size_t i);
 
-/* Which compressions formats of a set have: "a level from 0 to 9 for png, and none, … for tiff". */
+/* Lists the compressions of a set of formats: "a level from 0 to 9 for png, and none, … for tiff".
+ * */
 void format_list_compressions(uint32_t set, char *list, size_t size);
 
 #endif

@@ -8,11 +8,12 @@
 
 #include "base/error.h"
 
-/* Full scale is 255, 65535 and 1.0; the midpoint, which signed results are stored around, is 128,
+/* Full scale is 255, 65535 and 1.0; the midpoint, around which signed results are stored, is 128,
  * 32768 and 0. */
 enum pixel_type { PIXEL_U8, PIXEL_U16, PIXEL_F32, PIXEL_TYPES };
 
-/* Up to BANDS_MAX bands are filtered together; each of more is a plane, an image in grey. */
+/* Up to BANDS_MAX bands are filtered together; if there are more, each is a plane, an image in
+ * grey. */
 enum { BANDS_MAX = 4, IMAGE_BANDS_MAX = 21, IMAGE_SIDE_MAX = 1000000 };
 
 /* An interleaved image. With alpha, the last band is alpha (bands is then 2 or 4). */
@@ -44,29 +45,30 @@ const char *pixel_type_name(enum pixel_type type); /* "u8", "u16", "f32" */
 double pixel_type_full_scale(enum pixel_type type);
 double pixel_type_midpoint(enum pixel_type type);
 
-/* Bytes of a pixel, of a row without padding, of the whole image; none overflows. */
+/* Return the bytes of a pixel, of a row without padding, and of the whole image; none overflows. */
 size_t image_pixel_size(const struct image *image);
 size_t image_row_size(const struct image *image);
 uint64_t image_size(const struct image *image);
 
-/* The i-th of an array of samples. A value to be stored is one that the type can hold. */
+/* Read and write the i-th of an array of samples. A value to be stored must be one that the type
+ * can hold. */
 double image_get_sample(const void *samples, size_t i, enum pixel_type type);
 void image_put_sample(void *samples, size_t i, enum pixel_type type, double value);
 
 /* True if every field is within its limits. */
 bool image_valid(const struct image *image);
 
-/* The number of planes, 1 where all bands are filtered together; and one of them as an image. */
+/* Return the number of planes, 1 if all bands are filtered together, and a plane as an image. */
 uint32_t image_planes(const struct image *image);
 struct image image_plane(const struct image *image);
 
-/* Reads "WIDTHxHEIGHTxBANDS:TYPE", say "640x480x3:u8". False if the text is not of that form or a
- * number is out of its limits; *image is then undefined. */
+/* Reads "WIDTHxHEIGHTxBANDS:TYPE", such as "640x480x3:u8". Returns false if the text has another
+ * form or a number is out of its limits; *image is then undefined. */
 bool image_parse(const char *text, struct image *image) MUST_CHECK;
 
-/* Reads "X,Y,WIDTH,HEIGHT", likewise; sides are 1 to IMAGE_SIDE_MAX. */
+/* Reads "X,Y,WIDTH,HEIGHT" in the same way; sides are 1 to IMAGE_SIDE_MAX. */
 bool area_parse(const char *text, struct area *area) MUST_CHECK;
-/* True if all of the area lies within the image; of any numbers. */
+/* Returns true if the whole area lies within the image, for any numbers. */
 bool area_inside(const struct area *area, const struct image *image);
 
 const char *border_name(enum border border);

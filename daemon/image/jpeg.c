@@ -75,7 +75,7 @@ unsigned jpeg_huffman_count(const struct jpeg_huffman *table)
 	return count;
 }
 
-/* Codes are given out in order (T.81 C.2), so that those of more than JPEG_NEAR_BITS bits have the
+/* Codes are assigned in order (T.81 C.2), so those of more than JPEG_NEAR_BITS bits have the
  * highest prefixes. */
 bool jpeg_huffman_valid(const struct jpeg_huffman *table, enum jpeg_class class)
 {
@@ -88,7 +88,7 @@ bool jpeg_huffman_valid(const struct jpeg_huffman *table, enum jpeg_class class)
 			return false;
 	for (unsigned length = 1; length <= 16; length++) {
 		if (length == JPEG_NEAR_BITS + 1 && code < 2u << JPEG_NEAR_BITS) {
-			/* The prefixes from here to the last: codes and what is no code. */
+			/* The prefixes from here to the last are codes or no codes at all. */
 			unsigned rest = 0x10000 - (code << (16 - length) & ~63u), longer = 0;
 
 			for (unsigned i = length; i <= 16; i++)

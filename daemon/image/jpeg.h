@@ -1,5 +1,5 @@
-/* One baseline JPEG scan as numbers and tables (ITU-T T.81): what a codec worker tells a device
- * worker, so that only the former parses files. */
+/* One baseline JPEG scan as numbers and tables (ITU-T T.81): the description that a codec worker
+ * sends to a device worker, so that only the former parses files. */
 #ifndef IMAGE_JPEG_H
 #define IMAGE_JPEG_H
 
@@ -11,8 +11,9 @@ enum {
 	JPEG_COMPONENTS = 3,
 	JPEG_BLOCK = 64,       /* coefficients of a block: 8 x 8 */
 	JPEG_SIDE_MAX = 65500, /* libjpeg's JPEG_MAX_DIMENSION */
-	JPEG_NEAR_BITS = 10,   /* Huffman codes of up to so many bits have a table of their own */
-	JPEG_LONG_CODES = 1 << 13, /* most 16-bit prefixes that all longer codes take together */
+	JPEG_NEAR_BITS = 10,   /* Huffman codes of up to this many bits have a table of their own */
+	/* largest number of 16-bit prefixes of all longer codes together */
+	JPEG_LONG_CODES = 1 << 13,
 };
 
 enum jpeg_side { JPEG_DECODE, JPEG_ENCODE, JPEG_SIDES };
@@ -28,10 +29,10 @@ enum jpeg_reason {
 };
 const char *jpeg_reason_slug(enum jpeg_reason reason);
 
-/* The place in a block, row after row, of each coefficient in the order of a file. */
+/* The position in a block, stored by rows, of each coefficient in the order of a file. */
 extern const uint8_t jpeg_zigzag[JPEG_BLOCK];
 
-/* A Huffman table as files have it: the number of codes of each length from 1 to 16 bits, and their
+/* A Huffman table as in files: the number of codes of each length from 1 to 16 bits, and their
  * values. */
 struct jpeg_huffman {
 	uint8_t bits[16];
@@ -49,7 +50,7 @@ struct jpeg_scan {
 	uint64_t offset, size; /* place of the entropy-coded bytes in their file */
 };
 
-/* The scan of a result: with jpeg_standard_huffman, without restart markers, of the size and
+/* The scan of a result: with jpeg_standard_huffman, without restart markers, with the size and
  * components of the filtered image. */
 struct jpeg_target {
 	uint32_t h, v; /* sampling factors of Y: 1x1, 2x1 or 2x2; 1x1 if gray */
@@ -62,7 +63,7 @@ struct jpeg_bytes {
 	size_t size;
 };
 
-/* A scan that a device decodes (of `offset` 0) and one that it encodes for a tile. */
+/* A scan that a device decodes (with `offset` 0) and one that it encodes for a tile. */
 struct jpeg_work {
 	struct jpeg_scan scan;
 	struct jpeg_target target;
@@ -70,21 +71,21 @@ struct jpeg_work {
 
 enum { JPEG_WORK_SIZE = (sizeof(struct jpeg_work) + 63) / 64 * 64 };
 
-/* True if a device can decode a scan of these numbers; nothing is said of its bytes. For scans from
+/* Returns true if a device can decode a scan with these numbers, whatever its bytes. For scans from
  * another process. */
 bool jpeg_scan_valid(const struct jpeg_scan *scan);
 
-/* True if this is a prefix code that libjpeg takes: at least one code, none of only 1 bits, DC
- * categories of at most 15; and longer codes than JPEG_NEAR_BITS, with what is no code at all, have
- * no more than JPEG_LONG_CODES prefixes. */
+/* Returns true for a prefix code that libjpeg accepts: at least one code, none of only 1 bits, DC
+ * categories of at most 15; and at most JPEG_LONG_CODES prefixes that belong to codes longer than
+ * JPEG_NEAR_BITS or to no code. */
 bool jpeg_huffman_valid(const struct jpeg_huffman *table, enum jpeg_class class);
 unsigned jpeg_huffman_count(const struct jpeg_huffman *table);
 
-/* The tables of T.81 Annex K.3, which encoders use that do not count symbols first. */
+/* The tables of T.81 Annex K.3, used by encoders that do not count symbols first. */
 extern const struct jpeg_huffman jpeg_standard_huffman[JPEG_PLANES][JPEG_CLASSES];
 
-/* The quantization table of Annex K.1 for a quality from 1 to 100, scaled and limited to 8 bits as
- * libjpeg does it; in zigzag order. */
+/* Sets the quantization table of Annex K.1 for a quality from 1 to 100, scaled and limited to 8
+ * bits as by libjpeg, in zigzag order. */
 void jpeg_quality_table(unsigned quality, enum jpeg_plane plane, uint16_t table[JPEG_BLOCK]);
 
 #endif

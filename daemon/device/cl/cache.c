@@ -1,10 +1,10 @@
 /* Compiled programs on disk, one file each, named by the SHA-256 of the program's key; a head with
  * checksums precedes the binary. A file gets its name when it is complete, so a reader sees all of
- * it or nothing. Before, it has a temporary name and is locked; if it is not locked, its writer is
+ * it or nothing. Until then it has a temporary name and is locked; without the lock its writer is
  * gone.
  *
- * Several processes share the directory, and each may remove any file: whoever has it open can
- * still read it; the others compile the program again. */
+ * Several processes share the directory, and each may remove any file. A process that has it open
+ * can still read it; the others compile the program again. */
 #include "device/cl/cache.h"
 
 #include <dirent.h>
@@ -65,7 +65,7 @@ static int compare_used(const void *a, const void *b)
 	return (x->used_ns > y->used_ns) - (x->used_ns < y->used_ns);
 }
 
-/* Removes unfinished files, and if the others are too many those that were not used for longest. */
+/* Removes unfinished files and, if the others exceed the limit, the least recently used ones. */
 static void trim(const struct cache *cache)
 {
 	GArray *files = g_array_new(FALSE, FALSE, sizeof(struct kept));

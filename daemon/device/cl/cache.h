@@ -11,8 +11,8 @@ struct cache;
 
 /* Opens the cache in a directory, which is created if it is missing. Returns NULL, a cache that
  * keeps nothing, if `directory` is NULL or cannot be written (logged). size_max limits the total
- * bytes of all files in it, including those of other versions and processes: the least recently
- * used are removed. 0: no limit. */
+ * bytes of all its files, including those of other versions and processes, by removing the least
+ * recently used ones. 0: no limit. */
 struct cache *cache_open(const char *directory, uint64_t size_max);
 void cache_close(struct cache **cache);
 

@@ -1,7 +1,7 @@
-/* The compiler process inherits two descriptors. COMPILER_MEMORY is a memfd shared with the worker,
- * in place of the worker's socket to the front, which a compiler must not have. Its first page says
- * until when the compiler must pause; the binary follows. COMPILER_SOCKET carries requests and
- * replies: the binary's size, 0 if there is none.
+/* The compiler process inherits two descriptors. COMPILER_MEMORY is a memfd shared with the worker;
+ * it takes the number of the worker's socket to the front, which a compiler must not have. Its
+ * first page holds the end of the compiler's pause; the binary follows. COMPILER_SOCKET carries
+ * requests and replies: the binary's size, 0 if there is none.
  *
  * The worker may not send signals (sandbox.h), so a timer interrupts the compiler after every
  * TURN_MS of processor time; the signal handler reads the page and sleeps if it must. */
@@ -52,7 +52,7 @@ struct compile_process {
 	const struct program_source *source;
 	bool patient;
 	int stop_fd, memory;
-	_Atomic uint64_t *aside_until; /* in the memory: pause until then, in now_ns()'s time */
+	_Atomic uint64_t *aside_until; /* in the memory: end of the pause, in now_ns()'s time */
 	int socket;                    /* to the process; -1: closed */
 	pid_t pid;                     /* the last process, until it is reaped; 0: none */
 	struct stall stall;
@@ -111,8 +111,8 @@ void compile_process_stand_back(struct compile_process *p, uint64_t until_ns)
 	atomic_store(p->aside_until, until_ns);
 }
 
-/* Waits for a reply. NULL if the process has replied or ended; else why it is stalled, or "" if the
- * worker is stopping. */
+/* Waits for a reply. Returns NULL if the process has replied or ended; otherwise the reason why it
+ * is stalled, or "" if the worker is stopping. */
 static const char *await(struct compile_process *p)
 {
 	struct pollfd wait[2] = {{.fd = p->socket, .events = POLLIN},
@@ -122,15 +122,16 @@ static const char *await(struct compile_process *p)
 
 	while (count <= 0 && !why) {
 		count = poll(wait, 2, STALL_LOOK_MS);
-		/* A patient process may get no processor time for a while: that is no stall. */
+		/* A patient process may get no processor time for a while; that is no stall. */
 		if (count <= 0)
 			why = stall_look(&p->stall, !p->patient);
 	}
 	return count > 0 && wait[1].revents ? "" : why;
 }
 
-/* Reaps a process that has ended. True if a signal other than the time limit's killed it: the cause
- * may not be the program, so another try is worth while. *deadly: any signal did. */
+/* Reaps a process that has ended. Returns true if a signal other than the time limit's killed it:
+ * the program may not be the cause, so another attempt is worth while. *deadly: a signal killed it.
+ * */
 static bool reap(struct compile_process *p, bool *deadly)
 {
 	int status = 0;
@@ -167,13 +168,13 @@ static bool start(struct compile_process *p)
 	posix_spawn_file_actions_t actions;
 	int pair[2], code;
 
-	/* Only one process runs at a time: the last must have ended. */
+	/* Only one process runs at a time; the last one must have ended. */
 	stall_init(&p->stall, p->pid);
 	while (p->pid && waitpid(p->pid, NULL, WNOHANG) == 0) {
 		if (poll(&stop, 1, NAP_MS) > 0)
 			return false;
 		if (stall_look(&p->stall, false))
-			break; /* stopped by a signal: it ends when it is continued */
+			break; /* stopped by a signal; it ends when it is continued */
 	}
 	p->pid = 0;
 	snprintf(platform, sizeof platform, "%u", device->platform);
@@ -200,7 +201,7 @@ static bool start(struct compile_process *p)
 	return false;
 }
 
-/* One attempt. *again: another attempt may succeed. */
+/* Makes one attempt. *again: another attempt may succeed. */
 static struct binary compile(struct compile_process *p, const struct request *request, bool *again)
 {
 	struct binary binary = {0};
@@ -216,7 +217,7 @@ static struct binary compile(struct compile_process *p, const struct request *re
 		*again = binary.deadly = *why;
 		if (*why)
 			log_error("a compiler is %s; no longer waiting for it", why);
-		/* This process may not kill it: it ends when this process does. */
+		/* This process may not kill the compiler, which ends when this process does. */
 		compile_process_rest(p);
 		p->pid = 0;
 		return binary;
@@ -268,8 +269,8 @@ static void look(int number)
 	errno = error;
 }
 
-/* Answers one request; false if there are no more. The parent may not kill a process that takes too
- * long, so an alarm ends it. */
+/* Answers one request. Returns false if there are no more. The parent may not kill a process that
+ * takes too long, so an alarm ends it. */
 static bool serve_one(const struct program_source *source)
 {
 	struct request request;
@@ -310,8 +311,8 @@ int compile_process_serve(bool patient, unsigned platform, unsigned index, const
 	fcntl(COMPILER_SOCKET, F_SETFD, FD_CLOEXEC);
 	fcntl(COMPILER_MEMORY, F_SETFD, FD_CLOEXEC);
 	if (patient) {
-		/* All threads of the driver inherit the priority. Without it or the timer
-		 * compiling slows down other work, but goes on. */
+		/* All threads of the driver inherit the priority. Without the priority or the
+		 * timer, compiling continues but slows down other work. */
 		aside_until = mmap(NULL, PAGE, PROT_READ, MAP_SHARED, COMPILER_MEMORY, 0);
 		if (sched_setscheduler(0, SCHED_IDLE, &none))
 			log_warning("a compiler cannot take the lowest priority: %s",
@@ -321,7 +322,7 @@ int compile_process_serve(bool patient, unsigned platform, unsigned index, const
 			log_warning("a compiler process cannot pause: %s", strerror(errno));
 	}
 	/* With POCL_KERNEL_CACHE=1 a program's path, which PoCL stores in the binary, depends on
-	 * its content and is not random. */
+	 * the program's content instead of being random. */
 	own = work_directory_make(above ? above : "/tmp", "convolved-compile-", directory,
 	                          sizeof directory) &&
 	      !setenv("POCL_CACHE_DIR", directory, 1) && !setenv("POCL_KERNEL_CACHE", "1", 1);

@@ -20,16 +20,16 @@ struct compile_process *compile_process_new(const struct program_source *source,
  * pointer becomes NULL. */
 void compile_process_free(struct compile_process **process);
 
-/* Until this moment (CLOCK_MONOTONIC, nanoseconds) a patient process pauses and gets about a tenth
- * of the time. Thread-safe. */
+/* Makes a patient process pause until this moment (CLOCK_MONOTONIC, nanoseconds): it then gets
+ * about a tenth of the time. Thread-safe. */
 void compile_process_stand_back(struct compile_process *process, uint64_t until_ns);
 
-/* Has the process compile a program, which takes some minutes at most. Returns its binary, or none,
- * logged. */
+/* Lets the process compile a program, which takes some minutes at most. Returns the binary, or none
+ * (logged). */
 struct binary compile_process_compile(struct compile_process *process, const char *file,
                                       const char *options, enum pixel_type type) MUST_CHECK;
 
-/* Lets the process end: there are no more requests for now. */
+/* Lets the process end, because there are no more requests for now. */
 void compile_process_rest(struct compile_process *process);
 
 /* The main function of the compiler process: serves requests for this device until the worker

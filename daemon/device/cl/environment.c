@@ -1,15 +1,15 @@
 /* Environment variables for drivers, and the directories that they need. The service caches
  * compiled programs itself (cache.h), so PoCL's directory lives as long as the process.
  *
- * POCL_KERNEL_CACHE=0: PoCL deletes a program's files with the program; not in a directory of the
- * user's, who may share it. POCL_WORK_GROUP_SPECIALIZATION=0: PoCL compiles a kernel once and not
- * again for each local size at a launch, which gains little and makes a tile wait.
- * POCL_DEVICES=basic (later also called cpu-minimal): PoCL's driver without threads. Its other one
- * wakes all its threads at every launch, which takes longer than a small tile does; the worker has
- * threads of its own (pool.h).
+ * POCL_KERNEL_CACHE=0: PoCL deletes a program's files with the program; not in a user's directory,
+ * which may be shared. POCL_WORK_GROUP_SPECIALIZATION=0: PoCL compiles a kernel once, not again for
+ * each local size at a launch, which gains little and delays a tile. POCL_DEVICES=basic (later also
+ * called cpu-minimal): PoCL's driver without threads. Its other driver wakes all its threads at
+ * every launch, which takes longer than a small tile does; the worker has threads of its own
+ * (pool.h).
  *
- * A directory is locked (flock) while its process lives. Another process may remove a new one in
- * the moment before its lock, so it is looked at again once it is locked. */
+ * A directory is locked (flock) while its process lives. Another process may remove a new directory
+ * in the moment before it is locked, so it is checked again afterwards. */
 #include "device/cl/environment.h"
 
 #include <errno.h>
@@ -41,8 +41,8 @@ void work_directory_remove(const char *path)
 	nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
 }
 
-/* Locks a directory of this user. -1 if another process has the lock, or the path no longer leads
- * to the directory. */
+/* Locks a directory of this user. Returns -1 if another process has the lock, or the path no longer
+ * leads to the directory. */
 static int lock(const char *path)
 {
 	struct stat locked, present;
@@ -80,7 +80,7 @@ static void remove_abandoned(const char *directory, const char *prefix)
 		g_dir_close(list);
 }
 
-/* True if a directory has room for a driver's files, and may hold code; false with errno. */
+/* Returns true if a directory has room for a driver's files and may hold code; false with errno. */
 static bool is_usable(const char *path)
 {
 	char name[4096 + 8];
@@ -171,7 +171,8 @@ void environment_set(const char *cache_dir)
 	choose_directory(cache_dir);
 	snprintf(path, sizeof path, "%.4000s/nvidia", cache_dir);
 	setenv("CUDA_CACHE_PATH", path, 0);
-	/* In the sandbox only what is there may be written to. NVIDIA's driver can do without. */
+	/* In the sandbox only existing directories may be written to. NVIDIA's driver can do
+	 * without. */
 	if (g_mkdir_with_parents(getenv("CUDA_CACHE_PATH"), 0700))
 		log_warning("cannot create CUDA_CACHE_PATH=%s: %s", getenv("CUDA_CACHE_PATH"),
 		            strerror(errno));

@@ -148,8 +148,8 @@ cl_image_format device_image_format(uint32_t bands, enum pixel_type type, bool s
 	return (cl_image_format){bands == 4 ? CL_RGBA : CL_R, types[shares][type]};
 }
 
-/* Notes the image objects of integers as such, or of shares, that are supported with these flags.
- */
+/* Records which image objects are supported with these flags: of integers as they are, or of
+ * shares. */
 static void list_images(const struct device *device, cl_mem_flags flags, bool shares,
                         uint32_t bands_of[PIXEL_TYPES])
 {
@@ -288,7 +288,7 @@ cl_int opencl_time_between(cl_event first, cl_event last, uint64_t *ns)
 
 enum owner { LIFE, REQUEST };
 
-/* Release functions have different types: wrap each of them. */
+/* Release functions have different types, so each of them is wrapped. */
 #define OBJECT(symbol, name, release, owner)                                                       \
 	static void release_##symbol(void *object)                                                 \
 	{                                                                                          \

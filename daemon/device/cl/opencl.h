@@ -1,4 +1,4 @@
-/* OpenCL: devices and their memory, error codes, and how many of its objects live. */
+/* OpenCL: devices and their memory, error codes, and counts of its live objects. */
 #ifndef DEVICE_CL_OPENCL_H
 #define DEVICE_CL_OPENCL_H
 
@@ -17,19 +17,20 @@ struct device {
 	unsigned platform, index; /* in OpenCL's lists */
 	bool separate_compiler;   /* kernels are compiled in another process */
 	enum device_type type;
-	bool nvidia;         /* NVIDIA GPU and driver, compute capability 8.0 or higher */
-	bool pocl;           /* its platform is PoCL */
-	bool rounds_exactly; /* divisions and square roots of floats, where a program asks for it */
+	bool nvidia; /* NVIDIA GPU and driver, compute capability 8.0 or higher */
+	bool pocl;   /* its platform is PoCL */
+	/* correctly rounded divisions and square roots of floats, on request */
+	bool rounds_exactly;
 	/* For tests: accepts kernels for GPUs on a CPU, launches only the test's kernels, and fills
-	 * new buffers with poison, on which no result may depend. */
+	 * new buffers with poison that must not affect any result. */
 	bool in_test;
-	/* Image objects: bit b of image_bands: those of b bands; 0: none of this type. The same of
-	 * shares of full scale, also to write. Maximum size in pixels. */
+	/* Image objects. Bit b of image_bands: images of b bands; 0: none of this type. The same
+	 * for images of shares of full scale, also for writing. Maximum size in pixels. */
 	uint32_t image_bands[PIXEL_TYPES];
 	uint32_t share_bands[PIXEL_TYPES];
 	size_t image_width, image_height;
-	/* Kernels work directly in the host's memory: only on CPUs. A GPU may share that memory,
-	 * but the host need not see what it writes before the memory is mapped. */
+	/* Kernels work directly in the host's memory, which only CPUs do. A GPU may share that
+	 * memory, but the host need not see its writes before the memory is mapped. */
 	bool in_place;
 	/* The driver runs a launch in the thread that enqueues it: PoCL's without threads. */
 	bool serial;
@@ -53,12 +54,13 @@ cl_command_queue device_queue(const struct device *device, cl_command_queue_prop
 /* Lists all devices of this host. Fills at most `room` entries and returns their number. */
 size_t device_list(struct message_device *list, size_t room);
 
-/* The channel order of an image object of so many bands, 1 or 4, and the type of its samples.
- * shares: kernels see integers as shares of full scale. */
+/* The channel order of an image object of 1 or 4 bands, and the type of its samples. shares:
+ * kernels see integers as shares of full scale. */
 cl_image_format device_image_format(uint32_t bands, enum pixel_type type, bool shares);
 
-/* Nanoseconds from the start of a command to the end of another, or of itself, by the device's
- * clock. Both have ended, on a queue that profiles. Returns an OpenCL code; *ns is 0 on failure. */
+/* Sets *ns to the nanoseconds from the start of a command to the end of another, or of itself, by
+ * the device's clock. Both have ended, on a queue that profiles. Returns an OpenCL code; *ns is 0
+ * on failure. */
 cl_int opencl_time_between(cl_event first, cl_event last, uint64_t *ns) MUST_CHECK;
 
 /* The name of an OpenCL error code, for example "CL_OUT_OF_RESOURCES". */
@@ -73,7 +75,8 @@ bool opencl_error_fatal(cl_int code);
  * releases it; both ignore NULL. Thread-safe. */
 void *object_add(enum object kind, void *object);
 void object_release(enum object kind, void *object);
-/* Fills in the counts. True if all live objects belong to the process, none to a request. */
+/* Fills in the counts. Returns true if all live objects belong to the process, none to a request.
+ * */
 bool object_counts_get(struct message_objects *count);
 
 /* ---- memory: arenas registered with a device, and buffers ---- */

@@ -73,8 +73,8 @@ struct binary program_binary(cl_program program)
 	return binary;
 }
 
-/* PoCL compiles each kernel at its first launch, or all of a program's when it is asked for the
- * binary: only the cache asks. */
+/* PoCL compiles each kernel at its first launch, or all kernels of a program when the binary is
+ * requested, which only the cache does. */
 cl_program program_make(const struct program_source *source, const char *file, const char *options,
                         enum pixel_type type, enum way way, const struct binary *binary)
 {

@@ -1,4 +1,4 @@
-/* Kernel sources: a file is found by its name and prefixed with what it includes. */
+/* Kernel sources. A file is found by its name and prefixed with the files that it needs. */
 #include "device/cl/source.h"
 
 #include <glib.h>

@@ -1,5 +1,6 @@
 /* Upper bounds computed from the weights: the rounding error of each weight and half an ulp for
- * each rounded sum, in the worst case: bytes are 255 where weights have one sign, else 0. */
+ * each rounded sum, in the worst case, where bytes are 255 under weights of one sign and 0
+ * elsewhere. */
 #include "device/plan/half_error.h"
 
 #include <CL/cl_half.h>
@@ -94,7 +95,7 @@ static double matrix_bound(const struct operation *op)
 	return bound;
 }
 
-/* Sums of bytes up to 2048 are exact; what is left are the roundings of the magnitude. */
+/* Sums of bytes up to 2048 are exact; only the roundings of the magnitude remain. */
 static double gradient_bound(const struct operation *op)
 {
 	const double *smooth = op->coefficients;

@@ -1,8 +1,8 @@
 /* Kernel launches. A kernel takes its buffers, each with the byte offset of the region, and then
  * the operation's parameters. If setting an argument fails, the kernel is not launched.
  *
- * A kernel that reads an image object gets a copy of the pixels in its reach, and what one writes
- * to an image is copied to the target, on the same queue; unless the views have images. */
+ * A kernel that reads an image object gets a copy of the pixels in its reach, and the result of one
+ * that writes an image is copied to the target, on the same queue; unless the views have images. */
 #include "device/plan/launch.h"
 
 #include <math.h>
@@ -16,7 +16,7 @@ enum {
 	HELPER_TERMS = 8, /* multiply-adds per sample, roughly */
 };
 
-/* Multiply-adds in a piece of a launch, for each thread that it runs on: the most, about a
+/* Multiply-adds in a piece of a launch, for each thread of the piece: the most, which take about a
  * millisecond, and the fewest that are worth another thread. */
 static const double piece_max = 4e7, piece_min = 5e5;
 
@@ -57,8 +57,8 @@ static bool is_classic(const struct step *step)
 	return kernel_row(step->kernel)->origin == KERNEL_CLASSIC;
 }
 
-/* At most so many blocks of pixelate lie in `length` pixels: one may be cut at each end, and one
- * wherever the image ends. image: its size, 0 if the step is of no plan. */
+/* Returns the largest number of blocks of pixelate in `length` pixels: one may be cut at each end,
+ * and one wherever the image ends. image: its size, 0 if the step belongs to no plan. */
 static uint32_t blocks_in(const struct step *step, uint32_t length, uint32_t image)
 {
 	return howmany(length, step->blocks.side) + 3 + (image ? length / image : 0);
@@ -98,7 +98,7 @@ static struct region find_region(const struct step *step, const struct device *d
 	return region;
 }
 
-/* Sets a view's buffer, offset and pitch, from column x and row y on, from its origin. */
+/* Sets a view's buffer, offset and pitch, starting at column x and row y from its origin. */
 static void set_place(struct arguments *a, const struct view *view, int64_t x, int64_t y,
                       uint64_t pixel)
 {
@@ -109,7 +109,7 @@ static void set_place(struct arguments *a, const struct view *view, int64_t x, i
 	set_u32(a, view->pitch);
 }
 
-/* Sets a view, from the first pixel of the step's region on. */
+/* Sets a view, starting at the first pixel of the step's region. */
 static void set_view(struct arguments *a, const struct view *view, const struct step *step,
                      enum pixel_type type)
 {
@@ -117,8 +117,8 @@ static void set_view(struct arguments *a, const struct view *view, const struct 
 	          step->bands * pixel_type_size(type));
 }
 
-/* Sets where in the image a step works: PLACE_ARGUMENTS in common.cl. The image is at least what
- * the tile is of: a step that no plan has made knows no image. */
+/* Sets the step's position in the image: PLACE_ARGUMENTS in common.cl. The image is at least as
+ * large as the tile: a step without a plan knows no image. */
 static void set_image_place(struct arguments *a, const struct step *step, const struct stack *stack)
 {
 	const struct tile *tile = a->tile;
@@ -136,7 +136,8 @@ static void set_image_place(struct arguments *a, const struct step *step, const 
 	set_u32(a, MAX(step->image_height, stack->y0[0] + stack->height));
 }
 
-/* Sets the source of a step that shrinks or grows, from the first pixel or point that it reads. */
+/* Sets the source of a step that shrinks or grows, starting at the first pixel or point that it
+ * reads. */
 static void set_source_of_points(struct arguments *a, const struct step *step)
 {
 	const struct lattice *l = &step->points.lattice;
@@ -155,12 +156,12 @@ static void set_source_of_points(struct arguments *a, const struct step *step)
 	set_place(a, &a->views[step->src], x, y, step->bands * pixel_type_size(step->src_type));
 }
 
-/* An argument that a step has beyond its regions: a member, or what follows from some. */
+/* An argument of a step besides its regions: a member, or a value that follows from several. */
 struct argument {
 	enum {
 		END,
 		MEMBER,   /* the step's, as it is */
-		LIMIT,    /* a member whose size depends on what the kernel compares */
+		LIMIT,    /* a member whose size depends on the type that the kernel compares */
 		ORIGINAL, /* a view */
 		SPLINE_LENGTH,
 		BLOCK_ROWS,
@@ -187,7 +188,8 @@ struct argument {
 	}
 #define WEIGHTS VALUE(weights), VALUE(radius_x), VALUE(radius_y), VALUE(offset)
 
-/* All kernels of an operation take the same arguments. NULL: it runs as other kernels. */
+/* All kernels of an operation take the same arguments. NULL: the operation runs as other kernels.
+ * */
 static const struct argument *const of_operation[] = {
     [OPERATION_SEPARABLE] = LIST(WEIGHTS, VALUE(keep)),
     [OPERATION_MATRIX] = LIST(WEIGHTS, VALUE(keep)),
@@ -218,7 +220,8 @@ static const struct argument *const of_operation[] = {
 };
 _Static_assert(sizeof of_operation / sizeof *of_operation == OPERATIONS, "each has its place");
 
-/* The arguments of helpers, and of a kernel that has more than the others of its operation. */
+/* The arguments of helpers, and of a kernel with more arguments than the others of its operation.
+ * */
 static const struct argument *const of_kernel[KERNELS] = {
     [KERNEL_EXTEND] = LIST(VALUE(border.mode), VALUE(border.pixel)),
     [KERNEL_MATRIX_COMPENSATED] = LIST(WEIGHTS, VALUE(offset_rest), VALUE(keep), VALUE(alpha)),
@@ -304,7 +307,7 @@ static cl_int copy_rows(cl_command_queue queue, const struct rows *from, const s
 	return code;
 }
 
-/* The images that a launch makes, and the target's pixels on their way to the view. */
+/* The images that a launch makes, and the target's pixels before they are copied to the view. */
 struct images {
 	cl_mem source, target, packed;
 };
@@ -431,7 +434,7 @@ static void find_piece(const struct launch *l, uint32_t piece, size_t offset[2],
 	}
 }
 
-/* Enqueues a piece for so many tiles. Kernels use global numbers, which are the same in a piece as
+/* Enqueues a piece for `tiles` tiles. Kernels use global numbers, which are the same in a piece as
  * in the whole. On a serial device they do not all begin at 0: see may_run() in pool.c. */
 static cl_int enqueue(const struct launch *l, uint32_t piece, uint32_t tiles,
                       cl_command_queue queue, cl_event *event)
@@ -464,9 +467,10 @@ bool launch_can_stack(const struct step *step)
 	return !is_classic(step) && !is_of_lattice(step);
 }
 
-/* Sets all arguments of a step for the tile, or a stack as high as that. queue, images: for kernels
- * that need image objects. *region: what the kernel's groups cover; of each tile if it knows its
- * place, as it then gets all tiles of a stack in one launch, each on its own. */
+/* Sets all arguments of a step for the tile, or for a stack of that height. queue, images: for
+ * kernels that need image objects. *region: the region covered by the kernel's groups, for each
+ * tile if the kernel knows its place: it then gets all tiles of a stack in one launch, each on its
+ * own. */
 static void set_arguments(struct arguments *a, const struct step *step, const struct device *device,
                           const struct stack *stack, cl_command_queue queue, struct images *images,
                           struct region *region)
@@ -571,7 +575,7 @@ cl_int launch_prepare(const struct step *step, cl_kernel kernel, const struct de
 
 	*launch = (struct launch){*step, device, tile, views, {0}, {1, 1}};
 	launch->step.function = kernel;
-	/* Others may use image objects, or group numbers, which start at 0 in each piece. */
+	/* Other kernels may use image objects, or group numbers, which start at 0 in each piece. */
 	if (device->type != DEVICE_CPU || is_classic(step) ||
 	    kernel_row(step->kernel)->device > KERNEL_FOR_CPU)
 		return CL_SUCCESS;

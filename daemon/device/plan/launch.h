@@ -4,17 +4,19 @@
 
 #include "device/plan/step.h"
 
-/* True if a stack can go through this step as one high tile, wherever its rows are in the image. */
+/* Returns true if a stack can go through this step as one high tile, wherever its rows are in the
+ * image. */
 bool launch_can_stack(const struct step *step);
 
 /* Enqueues a step for a tile. With a stack, `tile` is as high as the whole stack. views[] holds the
- * places that the step reads and writes. The caller releases the event, the kernel's: on its
- * queue, copies may follow. Returns an OpenCL code; on failure nothing is enqueued. */
+ * buffers that the step reads and writes. The caller releases the event, which is the kernel's:
+ * copies may follow on its queue. Returns an OpenCL code; on failure nothing is enqueued. */
 cl_int launch_step(const struct step *step, const struct device *device, const struct tile *tile,
                    const struct stack *stack, cl_command_queue queue,
                    const struct view views[PLACES], cl_event *event) MUST_CHECK;
 
-/* A step to be enqueued in pieces, each once, by any threads. Refers to what it was made from. */
+/* A step to be enqueued in pieces, each of them once, by any threads. Refers to the objects that it
+ * was made from. */
 struct launch {
 	struct step step; /* with the kernel that has the arguments */
 	const struct device *device;
@@ -23,9 +25,9 @@ struct launch {
 	size_t groups[2], pieces[2];
 };
 
-/* Prepares a launch of a step on `kernel`, one like the step's that nothing else uses before the
- * last piece has finished: one piece, or as many as hold up no other work for long, and at least
- * `threads` if they are worth it. Returns an OpenCL code. */
+/* Prepares a launch of a step on `kernel`, a copy of the step's that nothing else uses before the
+ * last piece has finished: as one piece, or as several that delay no other work for long, and at
+ * least `threads` if they are worth it. Returns an OpenCL code. */
 cl_int launch_prepare(const struct step *step, cl_kernel kernel, const struct device *device,
                       const struct tile *tile, const struct view views[PLACES], uint32_t threads,
                       struct launch *launch) MUST_CHECK;

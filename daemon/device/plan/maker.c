@@ -83,7 +83,7 @@ static cl_int make_kernel(struct product *product, enum kernel kernel)
 	return code;
 }
 
-/* A product has its program's kernels: all general ones of a file. */
+/* A product is its program's kernels: all general ones of a file. */
 bool maker_make(const struct maker *m, const struct recipe *recipe, enum way way,
                 const struct binary *binary, struct product *product)
 {

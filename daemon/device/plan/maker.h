@@ -13,14 +13,15 @@ struct maker {
 	cl_command_queue queue;
 };
 
-/* A program: all general kernels of a file, a special one, or bare: others make its kernels. */
+/* A program: all general kernels of a file, a special kernel, or a bare program, whose kernels
+ * others create. */
 struct recipe {
 	const char *file;   /* below kernels/ */
 	enum kernel kernel; /* for general kernels, any one of the file; KERNELS: a bare program */
 	enum pixel_type type;
 	char options[OPTIONS_SIZE];
 	/* For special kernels: a step with the parameters of the first launch, because some drivers
-	 * compile only then. For others empty: their drivers compile everything at once. */
+	 * compile only then. Empty for others, whose drivers compile everything at once. */
 	struct step like;
 };
 

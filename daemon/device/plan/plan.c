@@ -1,11 +1,11 @@
-/* Plans: the kernels that a chain needs, and where each of them reads and writes.
+/* Plans: the kernels that a chain needs, and the buffers that each reads and writes.
  *
  * The hard part: a chain applied to tiles must give the same result as its filters applied to the
  * whole image one after another. So each filter's result is stored as pixels (rounded and
  * saturated), on a region that exceeds the tile by the reach of the filters that follow. If that
  * region crosses the image's edge, `extend` replaces the pixels outside according to the border
- * rule. With `wrap` a filter's result outside the image already is what the rule gives; with `crop`
- * no region crosses the edge.
+ * rule. With `wrap` a filter's result outside the image already is the pixel that the rule gives;
+ * with `crop` no region crosses the edge.
  *
  * Alpha: a smoothing filter works on premultiplied floats (premultiply, filter, unpremultiply),
  * unless its kernel weights by alpha itself. An offset is added to the colour after the division
@@ -22,10 +22,10 @@
 #include "device/plan/launch.h"
 #include "device/plan/weights.h"
 
-/* A plan under construction: each step that is appended reads the result of the one before. The
- * state after the steps so far: where the pixels are, their type, and how far the region still
- * extends beyond the tile (expand_x and expand_y, pixels or points). busy: the place of pixels that
- * a later step still reads. PLACE_IN, which is never overwritten, means none. */
+/* A plan under construction: each appended step reads the result of the one before. The state after
+ * the steps so far: the place of the pixels, their type, and how far the region still extends
+ * beyond the tile (expand_x and expand_y, in pixels or points). busy: the place of pixels that a
+ * later step still reads. PLACE_IN, which is never overwritten, means none. */
 struct builder {
 	struct programs *programs;
 	const struct chain *chain;
@@ -51,7 +51,7 @@ static enum place next_scratch(enum place at, enum place busy)
 }
 
 /* Returns a new step that reads the current pixels and writes pixels of type `to` to a scratch
- * buffer that is not busy; it owns nothing yet. program: the pixel type of the kernel. */
+ * buffer that is not busy; it holds nothing yet. program: the pixel type of the kernel. */
 static struct step begin_step(const struct builder *b, enum kernel kernel, enum pixel_type program,
                               enum pixel_type to)
 {
@@ -80,7 +80,8 @@ static void add_step(struct builder *b, const struct step *step)
 	b->type = step->dst_type;
 }
 
-/* Appends a step of a general kernel, complete but for its function. Takes its references over. */
+/* Appends a step of a general kernel, complete except for its function. Takes over its references.
+ * */
 static void add_general(struct builder *b, struct step *step)
 {
 	if (programs_find(b->programs, step, false) >= PROGRAM_FAILED)
@@ -120,7 +121,7 @@ static bool choose_kernel(struct builder *b, const struct work *work, enum kerne
 		*shape = shapes[0];
 		return true;
 	}
-	/* There is one kernel for an operation with a plane, and a tuner keeps operations. */
+	/* An operation with a plane has one kernel, and a tuner would keep the operation. */
 	if (b->chain->variant == VARIANT_GENERAL)
 		b->asked = true;
 	else if (b->choose && !work->operation->plane)
@@ -131,11 +132,11 @@ static bool choose_kernel(struct builder *b, const struct work *work, enum kerne
 }
 
 /* Appends a filter on pixels of the current type. Uses the requested or chosen kernel, or the
- * general one while that is not compiled; a step whose kernel the request names, or a general one
- * that is not compiled either, waits for its program (plan_resolve()). Appends nothing of an
- * operation without a general kernel if no kernel does it, the chain names one of its parts or
- * general ones, or it is not compiled. offset: added to the result, in pixel values; keep, alpha:
- * as in struct work. */
+ * general one while that is not compiled. A step whose kernel the request names, or whose general
+ * kernel is not compiled either, waits for its program (plan_resolve()). Appends nothing for an
+ * operation without a general kernel if no kernel does it, if the chain names one of its parts or
+ * general kernels, or if the kernel is not compiled. offset: added to the result, in pixel values;
+ * keep, alpha: as in struct work. */
 static enum error add_filter(struct builder *b, const struct operation *op, double offset,
                              uint32_t keep, uint32_t alpha)
 {
@@ -221,7 +222,7 @@ static uint32_t kept_bands(const struct image *image, const struct filter_call *
 	return all & ~changed[call->channels];
 }
 
-/* Begins a step that converts floats to pixels and also reads the original pixels. */
+/* Begins a step that converts floats to pixels, and also reads the original pixels. */
 static struct step begin_last(const struct builder *b, enum kernel kernel, enum place original,
                               enum pixel_type type, uint32_t keep)
 {
@@ -233,7 +234,7 @@ static struct step begin_last(const struct builder *b, enum kernel kernel, enum 
 	return step;
 }
 
-/* From the next step on, rows (and columns) are lattice points, `points` more on each side, or
+/* Makes rows (and columns) of the next steps lattice points, `points` more of them on each side, or
  * pixels. */
 static void count_points(struct builder *b, bool down, bool across, uint32_t points)
 {
@@ -275,7 +276,7 @@ static enum error add_between(struct builder *b, const struct operation *op)
 	return e;
 }
 
-/* Adds a Gaussian of large sigma, on a lattice (filters/lattice.h): shrinks the image to lattice
+/* Adds a Gaussian of large sigma on a lattice (filters/lattice.h): shrinks the image to lattice
  * points (down, then across), filters them, and grows them back to pixels (across, then down). In a
  * direction that has been shrunk, regions are measured in points. */
 static enum error add_lattice(struct builder *b, const struct operation *op, uint32_t keep)
@@ -316,8 +317,8 @@ static enum error add_operation(struct builder *b, const struct operation *op, d
 	                          : add_filter(b, op, offset, keep, alpha);
 }
 
-/* Adds an operation on premultiplied floats (plain ones unless alpha_weighted), which are converted
- * first where it reads them. *last: begins the step that makes pixels of them. */
+/* Adds an operation on premultiplied floats (plain ones unless alpha_weighted), with a conversion
+ * before it where it reads them. *last: begins the step that makes pixels of them. */
 static enum error add_in_floats(struct builder *b, const struct operation *op, bool alpha_weighted,
                                 enum kernel kernel, uint32_t keep, struct step *last)
 {
@@ -338,7 +339,7 @@ static enum error add_in_floats(struct builder *b, const struct operation *op, b
 	return e;
 }
 
-/* Adds a blur and the comparison with it: one step, or a blur in floats and the step that
+/* Adds a blur and the comparison with it: as one step, or as a blur in floats and a step that
  * compares. */
 static enum error add_comparison(struct builder *b, const struct operation *op, uint32_t keep,
                                  bool alpha_weighted)
@@ -363,7 +364,7 @@ static enum error add_comparison(struct builder *b, const struct operation *op, 
 	return e;
 }
 
-/* Adds two extremes, the largest first or last: an opening or a closing. */
+/* Adds two extremes, with the largest first or last: an opening or a closing. */
 static enum error add_both(struct builder *b, const struct operation *op, bool largest_first,
                            uint32_t keep)
 {
@@ -379,7 +380,7 @@ static enum error add_both(struct builder *b, const struct operation *op, bool l
 	return e ? e : add_filter(b, &second, 0, keep, 0);
 }
 
-/* Adds extremes, and if they are not the result the difference of the last and b->busy. */
+/* Adds extremes and, if they are not the result, the difference of the last one and b->busy. */
 static enum error add_morphology(struct builder *b, const struct operation *op, uint32_t keep)
 {
 	const enum morphology what = op->morphology;
@@ -409,7 +410,7 @@ static enum error add_morphology(struct builder *b, const struct operation *op, 
 	return e;
 }
 
-/* Makes a step that extends the pixels. p: the border constant as colours, also if b has YCbCr. */
+/* Makes a step that extends the pixels. p: the border constant as colours, even if b has YCbCr. */
 static struct step extend_step(const struct builder *b, const double p[BANDS_MAX])
 {
 	struct step step = begin_step(b, KERNEL_EXTEND, b->type, b->type);
@@ -443,8 +444,8 @@ static void convert_to(struct builder *b, bool ycc)
 	b->ycc = ycc;
 }
 
-/* True if a call may be looked up: samples that are integers, each by itself, on a CPU, or where
- * all devices are to have the same bytes. */
+/* Returns true if a call may become a table lookup: it treats each sample by itself, samples are
+ * integers, and the device is a CPU or all devices must give the same bytes. */
 static bool may_be_looked_up(const struct builder *b, const struct filter_call *call)
 {
 	return operation_is_of_samples(filter_call_operation(call)) &&
@@ -454,7 +455,8 @@ static bool may_be_looked_up(const struct builder *b, const struct filter_call *
 	       chain_kernel(b->chain) != KERNEL_CURVE;
 }
 
-/* Makes an operation of the next call, or of as many as one table does. *count: of calls. */
+/* Makes an operation of the next call, or of as many calls as one table can do. *count: their
+ * number. */
 static enum error next_operation(const struct builder *b, const struct filter_call *call,
                                  uint32_t *count, struct operation *op)
 {
@@ -470,7 +472,8 @@ static enum error next_operation(const struct builder *b, const struct filter_ca
 		alike++;
 	for (uint32_t i = 0; !e && i < alike; i++) {
 		e = filter_lower(&call[i], b->chain->coefficient, &ops[i]);
-		/* A table is faster than a power, and than a table beside other operations. */
+		/* A table is faster than a power, and faster than a table beside other operations.
+		 * */
 		slow |= ops[i].kind == OPERATION_CURVE ? ops[i].curve.exponent != 1
 		                                       : ops[i].kind == OPERATION_LUT && alike > 1;
 	}
@@ -487,7 +490,7 @@ static enum error next_operation(const struct builder *b, const struct filter_ca
 	return e;
 }
 
-/* True if the edges that an operation knows are those of the image, or of its middle. */
+/* Returns true if the edges that an operation knows belong to the image, or to its middle. */
 static bool plane_fits(const struct builder *b, const struct operation *op)
 {
 	const uint32_t width = b->image->width, height = b->image->height;
@@ -500,8 +503,8 @@ static bool plane_fits(const struct builder *b, const struct operation *op)
 	            : op->plane_width == width && op->plane_height == height;
 }
 
-/* Adds the next filter of the chain, or as many as one step does: *count of those left. Conversions
- * before it cover the region that it reads. */
+/* Adds the next filter of the chain, or as many filters as one step does: *count of the remaining
+ * ones. Conversions before it cover the region that it reads. */
 static enum error add_call(struct builder *b, const struct filter_call *call, uint32_t *count)
 {
 	const struct image *image = b->image;
@@ -572,7 +575,7 @@ static enum error make_steps(struct builder *b)
 	if (!e)
 		convert_to(b, false);
 	if (!e && chain->regions.count) {
-		/* Outside the regions it keeps the original pixels, which nothing overwrites. */
+		/* Keeps the original pixels outside the regions; nothing overwrites them. */
 		struct step blend = begin_last(b, KERNEL_BLEND, PLACE_IN, b->type, 0);
 
 		blend.shapes = chain->regions.count;

@@ -21,7 +21,7 @@ struct step_list {
 };
 
 struct plan {
-	uint32_t client; /* on whose behalf programs are compiled: see programs_for() */
+	uint32_t client; /* the client for whom programs are compiled: see programs_for() */
 	struct image image;
 	uint32_t halo_x, halo_y;
 	uint32_t width; /* the whole result's */
@@ -34,22 +34,23 @@ struct plan {
 };
 
 /* Makes the plan of a valid chain for a valid image. Steps use the variant that the chain names,
- * and wait for its program; else the kernels that `choose` selects, or the table if it is NULL, and
+ * and wait for its program; or else the kernels that `choose` selects (NULL: the table), and
  * general ones while those are compiled. ERR_BAD_PARAMETER if the border value does not fit the
  * image or the variant can do no step; ERR_MEMORY or ERR_DEVICE. */
 enum error plan_new(struct programs *programs, const struct chain *chain, const struct image *image,
                     variant_chooser *choose, void *user, struct plan **plan) MUST_CHECK;
 
-/* Requests programs that the plan lacks for such tiles, as urgent. PROGRAM_READY if it can run. */
+/* Requests, as urgent, programs that the plan lacks for such tiles. PROGRAM_READY if it can run. */
 enum program_state plan_resolve(struct plan *plan, struct programs *programs,
                                 enum tile_form form) MUST_CHECK;
-/* The kernel that failed, or the first that the plan lacks, or that of `border`, or KERNELS. */
+/* Returns the kernel that failed, or the first one that the plan lacks, or that of `border`, or
+ * KERNELS. */
 enum kernel plan_lacks(const struct plan *plan);
 /* NULL is allowed. The pointer becomes NULL. */
 void plan_free(struct plan **plan);
 
-/* True if this tile, of an image that fits the plan, needs the step: `extend` is only needed at the
- * image's edge, and outside regions only the step that keeps the original. */
+/* Returns true if this tile, of an image that fits the plan, needs the step: `extend` is needed
+ * only at the image's edge, and outside regions only the step that keeps the original. */
 bool plan_step_needed(const struct plan *plan, const struct step *step, const struct tile *tile);
 
 #endif

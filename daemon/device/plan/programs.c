@@ -1,13 +1,13 @@
 /* The programs in memory and those being made. The general kernels of a file form one program for
  * each pixel type. Every special kernel is a program of its own, identified by its compiler
- * options. Those of JPEG are bare: the kernels in them have no rows in kernels.def.
+ * options. JPEG's programs are bare: their kernels have no rows in kernels.def.
  *
- * Two threads make programs, each with a maker. The urgent maker makes what tiles wait for. The
- * patient maker makes everything else with a patient compiler process (compile_process.h), and
- * waits for a quiet moment before it compiles. Both may compile the same program; the first binary
- * wins. Only one of them at a time passes a program to the driver, because PoCL would use the same
- * files for both. A maker launches a new kernel once, on its own queue. Everything else runs in the
- * worker's thread. `lock` guards the lists and every entry; recipes do not change. */
+ * Two threads make programs, each with a maker. The urgent maker makes the programs that tiles wait
+ * for. The patient maker makes everything else with a patient compiler process (compile_process.h),
+ * and waits for a quiet moment before it compiles. Both may compile the same program; the first
+ * binary wins. Only one of them at a time passes a program to the driver, because PoCL would use
+ * the same files for both. A maker launches a new kernel once, on its own queue. Everything else
+ * runs in the worker's thread. `lock` guards the lists and every entry; recipes do not change. */
 #include "device/plan/programs.h"
 
 #include <errno.h>
@@ -28,7 +28,7 @@
 #include "device/cl/environment.h"
 #include "device/plan/maker.h"
 
-/* PENDING_MAX: special programs that may be pending; PENDING_SHARE: those of one client. */
+/* PENDING_MAX: special programs that may be pending; PENDING_SHARE: one client's part of them. */
 enum {
 	SPECIALS_MAX = 512,
 	PENDING_MAX = 32,
@@ -81,8 +81,8 @@ struct programs {
 	uint32_t served;         /* the client whose program was built last */
 	uint32_t jpeg;           /* programs of JPEG that are ready */
 	struct message_programs built;
-	_Atomic uint64_t quiet_ns; /* CLOCK_MONOTONIC: the device counts as idle from then on */
-	uint64_t patient_ns;       /* the last progress of programs that are not urgent */
+	_Atomic uint64_t quiet_ns; /* CLOCK_MONOTONIC; from then on the device counts as idle */
+	uint64_t patient_ns;       /* time of the last progress of programs that are not urgent */
 	bool at_work;
 	bool hurry; /* all requests are urgent */
 };
@@ -109,9 +109,9 @@ void programs_count(struct programs *programs, struct message_programs *count)
 	pthread_mutex_unlock(&programs->lock);
 }
 
-/* The compiler options of a special kernel. No two special programs have the same: PoCL would keep
- * both in the same files, and remove these with the first that is released. So the kernel's name is
- * one of them, as a file may have several. */
+/* The compiler options of a special kernel. No two special programs may have the same: PoCL would
+ * keep both in the same files, and remove these with the first one that is released. A file may
+ * have several kernels, so the kernel's name is one of the options. */
 static void write_options(const struct step *step, char options[OPTIONS_SIZE])
 {
 	const struct shape *s = &step->shape;
@@ -151,8 +151,9 @@ static bool is_patient(const struct making *m)
 	return m == &m->programs->making[PATIENT];
 }
 
-/* The next program to make, urgent or not, that has at most this many makers: a general one, else
- * the special one that has waited longest, preferably not of the client that was served last. */
+/* Returns the next program to make, urgent or not, that has at most this many makers: a general
+ * one, else the special one that has waited longest, preferably not of the client that was served
+ * last. */
 static struct entry *next_of(const struct programs *p, bool urgent, unsigned makers)
 {
 	struct entry *next = NULL, *e;
@@ -213,8 +214,8 @@ static void settle(struct programs *p, struct entry *e, enum program_state state
 	                                 : "compiled");
 }
 
-/* Makes an entry's product, unless another maker has. True if the entry is ready. The lock is held
- * on entry and return, not in between. */
+/* Makes an entry's product, unless another maker has. Returns true if the entry is ready. The lock
+ * is held on entry and return, not in between. */
 static bool enter_driver(struct making *m, struct entry *e, const struct recipe *recipe,
                          enum way way, const struct binary *binary)
 {
@@ -240,9 +241,9 @@ static bool enter_driver(struct making *m, struct entry *e, const struct recipe 
 }
 
 /* Compiles an entry, in the compiler process if there is one (*refused: it gave no binary). If that
- * fails, tries again in this process, but for what ends processes: with drivers whose compilers do
- * not take it down (not PoCL's), and general kernels that a tile waits for, as the compiler process
- * may not have started. The lock is held on entry and return, not in between. */
+ * fails, tries again in this process, except for programs that end processes: with drivers whose
+ * compilers do not crash it (not PoCL's), and for general kernels that a tile waits for, since the
+ * compiler process may not have started. The lock is held on entry and return, not in between. */
 static bool compile(struct making *m, struct entry *e, const struct recipe *recipe, bool *refused)
 {
 	struct programs *p = m->programs;
@@ -288,7 +289,8 @@ static void make(struct making *m, struct entry *e)
 		if (!made && environment_is_lost())
 			_exit(1); /* the next worker's driver gets another directory */
 		if (!made && is_its(m, e) && e->general && !e->urgent) {
-			/* No tile waits for it: one that needs it makes it wanted again. */
+			/* No tile waits for it any more; a tile that needs it makes it wanted
+			 * again. */
 			e->wanted = false;
 			p->patient_ns = e->settled_ns = now_ns();
 			p->built.failed++;
@@ -308,7 +310,7 @@ static void *run(void *data)
 {
 	struct making *m = data;
 	struct programs *p = m->programs;
-	uint64_t last = 0; /* time of the last product; 0: the compiler process has ended */
+	uint64_t last = 0; /* time of the last product; 0: the compiler process has been ended */
 
 	if (is_patient(m) && setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), 10))
 		log_debug("cannot lower the priority of compiling");
@@ -317,7 +319,8 @@ static void *run(void *data)
 		struct entry *e = is_patient(m) ? next_of(p, false, 0) : next_of(p, true, 1);
 
 		/* If the patient compiler makes no progress (a busy machine may give it no
-		 * processor time at all), the urgent maker makes one of its programs. */
+		 * processor time at all), the urgent maker makes one of the patient maker's
+		 * programs. */
 		if (!e && m->maker.compiler && p->making[PATIENT].maker.compiler &&
 		    p->built.pending && now_ns() - p->patient_ns > STARVED_MS * UINT64_C(1000000)) {
 			e = next_of(p, false, 0);
@@ -355,8 +358,8 @@ static struct entry *find_general(const struct programs *p, const char *file, en
 	return e;
 }
 
-/* Lists the program of a file. Options: what the kernels' bits depend on (exact.cl), and their
- * rows. */
+/* Lists the program of a file. Options: those on which the kernels' bits depend (exact.cl), and
+ * those of their rows. */
 static enum error add_general(struct programs *p, const char *file, enum kernel kernel,
                               enum pixel_type type)
 {
@@ -409,7 +412,7 @@ enum error programs_new(struct programs **programs, const struct device *device,
 	atomic_store(&p->quiet_ns, now_ns() + QUIET_MS * UINT64_C(1000000));
 	e = p->stop_fd < 0 ? ERR_MEMORY : ERR_OK;
 	/* Most needed first: bytes are the most frequent type, and images with alpha need floats.
-	 * Then those of JPEG. */
+	 * JPEG's come last. */
 	for (int i = 0; i < PIXEL_TYPES; i++)
 		for (enum kernel k = 0; !e && k < KERNELS; k++)
 			if (variant_is_general(k) &&
@@ -418,7 +421,8 @@ enum error programs_new(struct programs **programs, const struct device *device,
 	for (int i = 0; !e && i < JPEG_FILES; i++)
 		e = add_general(p, jpeg_files[i], KERNELS, PIXEL_U8);
 	for (int i = 0; !e && i < MAKERS; i++) {
-		/* NVIDIA's driver is slow to start: compile urgent programs in this process. */
+		/* NVIDIA's driver is slow to start, so urgent programs are compiled in this
+		 * process. */
 		bool separate_compiler =
 		    device->separate_compiler && (i == PATIENT || device->pocl);
 		struct making *m = &p->making[i];
@@ -495,8 +499,8 @@ static void forget(struct programs *p, struct entry *e)
 	entry_free(&p->specials, e);
 }
 
-/* Removes the least recently used special program that is neither pending nor in use. One in use
- * must stay: a second copy would share its files. False if there is none. */
+/* Removes the least recently used special program that is neither pending nor in use. A program in
+ * use must stay, since a second copy would share its files. Returns false if there is none. */
 static bool forget_oldest(struct programs *p)
 {
 	struct entry *e;
@@ -524,8 +528,9 @@ void programs_trim(struct programs *p)
 	pthread_mutex_unlock(&p->lock);
 }
 
-/* Requests a compilation; NULL if the current client may not request one more. An urgent one
- * displaces the newest that is not, if too many are pending; that will be requested again. */
+/* Requests a compilation. Returns NULL if the current client may not request another one. If too
+ * many are pending, an urgent one displaces the newest that is not urgent, which will be requested
+ * again. */
 static struct entry *add_special(struct programs *p, const struct step *step, const char *options,
                                  bool urgent)
 {
@@ -571,8 +576,8 @@ static bool is_recent(const struct entry *e)
 /* Requests that an entry be made, unless it is. */
 static void want(struct programs *p, struct entry *e, bool urgent)
 {
-	/* A refused one may be made after a while: no other does its work, and another machine
-	 * state may let it. */
+	/* A refused program may be made after a while: no other does its work, and the machine's
+	 * state may have changed. */
 	if (e->state == PROGRAM_REFUSED && !is_recent(e)) {
 		e->state = PROGRAM_PENDING;
 		e->wanted = e->urgent = false;

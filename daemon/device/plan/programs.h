@@ -1,6 +1,6 @@
-/* All programs of a device: the general kernels, one program for each file and pixel type, special
- * kernels compiled for particular parameters, and those of kernels/jpeg/, one program a file.
- * Threads of this module make each program on request, first those that tiles wait for. */
+/* All programs of a device: the general kernels, one program for each file and pixel type; special
+ * kernels compiled for particular parameters; and those of kernels/jpeg/, one program for each
+ * file. Threads of this module make each program on request, first those that tiles wait for. */
 #ifndef DEVICE_PLAN_PROGRAMS_H
 #define DEVICE_PLAN_PROGRAMS_H
 
@@ -10,10 +10,11 @@
 
 struct programs;
 
-/* Starts the threads; nothing is requested yet. kernel_dir: read the sources here, not from the
- * program; or NULL. cache_dir: the cache of compiled programs, or NULL; cache_size: its maximum
- * size in bytes, 0: no limit. notify_fd: an eventfd that is written when programs_count() changes,
- * or -1. device and notify_fd must outlive the result. ERR_DEVICE or ERR_MEMORY, logged. */
+/* Starts the threads; nothing is requested yet. kernel_dir: directory to read the sources from,
+ * instead of the program; or NULL. cache_dir: the cache of compiled programs, or NULL; cache_size:
+ * its maximum size in bytes, 0: no limit. notify_fd: an eventfd that is written when
+ * programs_count() changes, or -1. device and notify_fd must outlive the result. ERR_DEVICE or
+ * ERR_MEMORY, logged. */
 enum error programs_new(struct programs **programs, const struct device *device,
                         const char *kernel_dir, const char *cache_dir, uint64_t cache_size,
                         int notify_fd) MUST_CHECK;
@@ -21,39 +22,41 @@ enum error programs_new(struct programs **programs, const struct device *device,
 void programs_free(struct programs **programs);
 
 const struct device *programs_device(const struct programs *programs);
-/* The numbers of programs that have been made so far, and that are pending. */
+/* Returns the number of programs made so far, and the number of pending ones. */
 void programs_count(struct programs *programs, struct message_programs *count);
 
 /* Limits the special programs kept in memory; those in use may exceed it. Default: 512. */
 void programs_limit(struct programs *programs, uint32_t max);
-/* Lets go of what exceeds the limit, once steps have been released. */
+/* Removes programs beyond the limit, once steps have been released. */
 void programs_trim(struct programs *programs);
 
 enum program_state { PROGRAM_READY, PROGRAM_PENDING, PROGRAM_FAILED, PROGRAM_REFUSED };
 
-/* Sets the client of the requests that follow: its number, or 0 for the service itself. Each client
+/* Sets the client of the following requests: its number, or 0 for the service itself. Each client
  * may have only a few special programs pending; clients are served in turn. */
 void programs_for(struct programs *programs, uint32_t client);
 
 /* Looks up the kernel of a step that is complete except for its function. PROGRAM_READY: sets
  * step->function, which the step then holds. PROGRAM_PENDING: the program is being made, or too
  * many are pending and it must be requested again. PROGRAM_FAILED: it cannot be made.
- * PROGRAM_REFUSED: a general one, which a compiler process refuses or does not survive; after a
- * while it is tried again. urgent: a tile waits for it, so it is made first and at normal priority;
- * other programs wait while the device has work (programs_at_work()). */
+ * PROGRAM_REFUSED: a general program that a compiler process refuses or does not survive; it is
+ * tried again after a while. urgent: a tile waits for it, so it is made first and at normal
+ * priority, while other programs wait as long as the device has work (programs_at_work()). */
 enum program_state programs_find(struct programs *programs, struct step *step,
                                  bool urgent) MUST_CHECK;
 
 /* Makes every request from now on urgent: the caller only waits for programs. */
 void programs_hurry(struct programs *programs);
 
-/* Requests all general kernels, or the programs of kernels/jpeg/, which come after these:
- * programs_count() says when they are ready. */
+/* Requests all general kernels, or the programs of kernels/jpeg/, which come after these;
+ * programs_count() tells when they are ready. */
 void programs_prepare(struct programs *programs, bool jpeg);
-/* The program of a file as "jpeg/idct.cl", which lives as long as `programs`. NULL: not ready. */
+/* Returns the program of a file such as "jpeg/idct.cl", which lives as long as `programs`. NULL:
+ * not ready. */
 cl_program programs_of_jpeg(struct programs *programs, const char *file);
 
-/* Tells, at each change, whether the device has work. No effect if it has its own processor. */
+/* Must be called whenever the device gets work or runs out of it. No effect if the device has its
+ * own processor. */
 void programs_at_work(struct programs *programs, bool at_work);
 
 /* Waits until nothing is pending. */

@@ -27,7 +27,8 @@ void step_release(struct step *step)
 	*step = (struct step){0};
 }
 
-/* The largest float (integer) that is not above a number: samples are above either or neither. */
+/* Returns the largest float (integer) that is not above a number: samples are above either both or
+ * neither. */
 static float not_above(double number, enum pixel_type type)
 {
 	const float nearest = (float)(type == PIXEL_F32 ? number : floor(number));
@@ -75,7 +76,7 @@ static void fill_mix(struct step *step, const struct operation *op, double full)
 	}
 }
 
-/* Sets the weights of a gradient; directions fill the range of integers, with 0 in the middle. */
+/* Sets the weights of a gradient. Directions fill the range of integers, with 0 in the middle. */
 static void fill_gradient(struct step *step, const struct operation *op, enum pixel_type image_type)
 {
 	const double full = pixel_type_full_scale(image_type);
@@ -99,7 +100,7 @@ static union step_limit limit_of(double limit, enum pixel_type program)
 	return (union step_limit){.real = (float)(program == PIXEL_U8 ? square : limit)};
 }
 
-/* Work-items share a block of pixelate where it is wide enough for a power of two of them. */
+/* Work-items share a block of pixelate if it is wide enough for a power of two of them. */
 static void fill_blocks(struct step *step)
 {
 	const uint32_t side = step->radius_x + 1, run = step->shape.x / (side * step->bands);
@@ -153,7 +154,7 @@ enum error step_fill(const struct device *device, const struct work *work, struc
 		step->plane.words = 2 * ((op->plane_width + 63) / 64);
 		step->plane.width = (cl_int)op->plane_width;
 		step->plane.height = (cl_int)op->plane_height;
-		/* As much is missing of the plane on one side as on the other. */
+		/* The plane lacks equally much on either side. */
 		step->plane.x = ((cl_int)step->image_width - step->plane.width) / 2;
 		step->plane.y = ((cl_int)step->image_height - step->plane.height) / 2;
 		return weights_new_plane(device, op, &step->weights);
@@ -222,13 +223,13 @@ void region_lay_out(const struct step *step, const struct tile *tile, struct vie
 		region_pack(step, tile, &views[step->dst]);
 }
 
-/* Pixels of the tile's result, expanded by x and y on each side. */
+/* Returns the number of pixels of the tile's result, expanded by x and y on each side. */
 static uint64_t expanded_pixels(const struct tile *tile, uint64_t x, uint64_t y)
 {
 	return (tile->width + 2 * x) * (tile->height + 2 * y);
 }
 
-/* Pixels or points that a step to or from a lattice reads. */
+/* Returns the number of pixels or points that a step to or from a lattice reads. */
 static uint64_t points_read(const struct step *step, const struct tile *tile)
 {
 	const struct lattice *l = &step->points.lattice;

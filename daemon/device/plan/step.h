@@ -10,22 +10,22 @@
 enum place { PLACE_IN, PLACE_OUT, PLACE_A, PLACE_B, PLACE_C, PLACES };
 
 /* Lattice parameters of a step. If across (down), the columns (rows) of the target region are the
- * points that the tile's result, grow_x and grow_y pixels larger, is made of; expand_x (_y) is in
- * points. */
+ * points from which the tile's result, grow_x and grow_y pixels larger, is made; expand_x (_y) is
+ * in points. */
 struct step_points {
 	struct lattice lattice;
 	uint32_t grow_x, grow_y;
 	bool across, down;
 };
 
-/* The launches of a kernel on a serial device, for the pool: so many run; the largest side of a
- * grid, in groups of this shape, that has finished; `alone`: a larger one runs. */
+/* The launches of a kernel on a serial device, for the pool: the number that run; the largest side
+ * of a grid, in groups of this shape, that has finished; `alone`: a larger one runs. */
 struct launch_record {
 	uint32_t running, side, group_x, group_y;
 	bool alone;
 };
 
-/* A limit of a canny: of integers a square of gradients, exactly, of floats a gradient. */
+/* A limit of canny: for integers the exact square of a gradient, for floats a gradient. */
 union step_limit {
 	cl_long whole; /* words */
 	cl_float real;
@@ -48,7 +48,7 @@ struct step {
 	uint32_t radius_x, radius_y;
 	cl_mem weights; /* retained; NULL: none */
 	uint32_t keep;  /* bit b: band b is unchanged */
-	uint32_t alpha; /* the last band is alpha, and weights colours or is mixed */
+	uint32_t alpha; /* the last band is alpha, which weights colours or is mixed */
 	float offset;
 	float offset_rest;       /* the part that a float loses */
 	float scale;             /* direction of a gradient: pixel values per radian */
@@ -66,16 +66,17 @@ struct step {
 	uint32_t entries;           /* lut: of each */
 	float places;               /* lut: from pixel values to places in a table */
 	union step_limit low, high; /* canny */
-	/* edges: the plane of bits, its weights: words of a row; size and place in the image */
+	/* edges: the plane of bits is its weights; words of a row; size and place in the image */
 	struct {
 		uint32_t words;
 		cl_int width, height, x, y;
 	} plane;
-	/* pixelate: side of a block; work-items that share one; blocks, side by side, of one */
+	/* pixelate: side of a block; work-items that share a block; blocks, side by side, of a
+	 * work-item */
 	struct {
 		uint32_t side, lanes, run;
 	} blocks;
-	/* mix: the rows of weights, and what is added; the pixel value of full scale */
+	/* mix: the rows of weights, and the added values; the pixel value of full scale */
 	cl_float4 mix[BANDS_MAX + 1];
 	float full;                         /* also canny, edges */
 	uint32_t element;                   /* extreme, rank: enum element */
@@ -89,16 +90,16 @@ struct step {
 	} border; /* extend */
 	struct step_points points;
 	uint32_t pass; /* sep_two_pass: 0 writes a transposed result, 1 reads it */
-	/* The pixels that a classic kernel may read, relative to the region's first, inclusive.
-	 * NULL: the region expanded by the radius. */
+	/* The pixels that a classic kernel may read, relative to the region's first pixel,
+	 * inclusive. NULL: the region expanded by the radius. */
 	const cl_int4 *reach;
 };
 
-/* Pixels in a buffer. origin: bytes from its start to the tile's first pixel (x0, y0), or in
+/* Pixels in a buffer. origin: bytes from its start to the tile's first pixel (x0, y0) or, in
  * directions that are shrunk to a lattice, to the first point that the tile needs. image: for a
  * kernel that reads or writes an image object, that image; NULL: each launch makes one and copies
- * its pixels. A source holds the pixels in reach and nothing else; a target is laid out as the
- * buffer, its rows are pitch bytes. */
+ * its pixels. A source holds the pixels in reach and nothing else; a target has the same layout as
+ * the buffer, with rows of pitch bytes. */
 struct view {
 	cl_mem buffer;
 	uint64_t origin;
@@ -106,8 +107,8 @@ struct view {
 	cl_mem image;
 };
 
-/* Tiles of one plan with the same width and height, one below another in every place. A kernel sees
- * one high tile. The first rows of neighbours are `distance` rows apart, far enough that their
+/* Tiles of one plan with the same width and height, one below another in every buffer. A kernel
+ * sees one high tile. The first rows of neighbours are `distance` rows apart, far enough that their
  * regions do not overlap. NULL as a function's argument: a single tile. */
 struct stack {
 	uint32_t count, distance;
@@ -115,11 +116,12 @@ struct stack {
 	uint32_t y0[STACK_MAX]; /* place of each in the filtered image */
 };
 
-/* Sets what a step of unsharp or a threshold compares with, of an image of this type. */
+/* Sets the value with which a step of unsharp or a threshold compares, for an image of this type.
+ * */
 void step_set_comparison(struct step *step, const struct operation *op, enum pixel_type image_type);
 
-/* Sets what the work says of a step with a kernel, and makes its weights. ERR_MEMORY or ERR_DEVICE;
- * the step holds nothing then. */
+/* Sets the members of a step with a kernel that follow from the work, and makes its weights.
+ * ERR_MEMORY or ERR_DEVICE; the step holds nothing then. */
 enum error step_fill(const struct device *device, const struct work *work,
                      struct step *step) MUST_CHECK;
 
@@ -130,11 +132,12 @@ void step_retain_kernel(const struct step *step);
 void step_retain(const struct step *step);
 void step_release(struct step *step);
 
-/* The points of the columns, or rows, of the tile's result expanded by grow_x and grow_y. */
+/* Returns the points of the columns, or rows, of the tile's result expanded by grow_x and grow_y.
+ * */
 struct lattice_span region_points_across(const struct step *step, const struct tile *tile);
 struct lattice_span region_points_down(const struct step *step, const struct tile *tile);
 
-/* Columns and rows of the region that the step writes, in pixels or points. */
+/* Returns the columns and rows of the region that the step writes, in pixels or points. */
 uint32_t region_columns(const struct step *step, const struct tile *tile);
 uint32_t region_rows(const struct step *step, const struct tile *tile);
 
@@ -148,7 +151,7 @@ uint64_t region_pack(const struct step *step, const struct tile *tile, struct vi
  * finds laid out. */
 void region_lay_out(const struct step *step, const struct tile *tile, struct view views[PLACES]);
 
-/* Bytes of the regions that the step reads and writes, each counted once. */
+/* Returns the bytes of the regions that the step reads and writes, each counted once. */
 uint64_t region_bytes(const struct step *step, const struct tile *tile);
 
 #endif

@@ -37,7 +37,7 @@ struct shape variant_general_shape(const struct device *device, enum kernel kern
 {
 	const struct variant *variant = &variants[kernel];
 	struct shape shape = variant->shape[device->type != DEVICE_CPU];
-	/* A row, its reach on both sides for the largest radius, and two vectors. */
+	/* A row, its reach on both sides for the largest radius, and two vectors */
 	const uint64_t row =
 	    (2 * (uint64_t)kernel_row(kernel)->radius * BANDS_MAX + 64) * sizeof(float);
 
@@ -74,9 +74,10 @@ static bool is_linear(const struct operation *op)
 	return op->kind == OPERATION_MATRIX || op->kind == OPERATION_SEPARABLE;
 }
 
-/* True if plain float sums may be off by about 1 in an image of integers: each rounding loses up to
- * 2^-25 of the largest possible sum. Images of floats are judged relative to the magnitudes, so
- * plain sums suffice. weighted: colour is multiplied by alpha and divided by a sum as inexact. */
+/* Returns true if plain float sums may be off by about 1 in an image of integers: each rounding
+ * loses up to 2^-25 of the largest possible sum. Images of floats are judged relative to the
+ * magnitudes, so plain sums suffice. weighted: colour is multiplied by alpha and divided by an
+ * equally inexact sum. */
 static bool needs_compensation(const struct operation *op, enum pixel_type image_type,
                                bool weighted)
 {
@@ -119,7 +120,7 @@ bool work_is_mean(const struct operation *op)
 	return fabs(row - 1) < 1e-9 && fabs(column - 1) < 1e-9;
 }
 
-/* True for the mean of a rectangle, also one that something is compared with. */
+/* Returns true for the mean of a rectangle, even one that something is compared with. */
 static bool is_box(const struct operation *op)
 {
 	const size_t width = 2 * (size_t)op->radius_x + 1, height = 2 * (size_t)op->radius_y + 1;
@@ -169,7 +170,7 @@ static bool has_what_it_needs(uint32_t needs, const struct work *work)
 }
 
 /* Classic kernels change all bands and support only the standard Sobel weights. Image objects must
- * have room for all that is read at once. */
+ * have room for all pixels that are read at once. */
 static bool classic_applies(enum kernel kernel, const struct work *work,
                             const struct device *device)
 {
@@ -205,7 +206,8 @@ static bool is_hopeless(enum kernel kernel, const struct work *work)
 	       width * height > 4 * (width + height);
 }
 
-/* The most that NVIDIA's compiler adds to local memory: the alignment of its largest type. */
+/* The most that NVIDIA's compiler adds to local memory, which is the alignment of its largest type.
+ * */
 enum { COMPILER_ADDS = 16 };
 
 uint64_t variant_local_bytes(enum kernel kernel, const struct shape *shape, enum pixel_type type,
@@ -243,8 +245,8 @@ uint64_t variant_local_bytes(enum kernel kernel, const struct shape *shape, enum
 	return words ? 4 * words + COMPILER_ADDS : 0;
 }
 
-/* True if the device has such large groups, and the local memory for them, and a kernel can be
- * compiled in this shape: see gpu/window.cl. */
+/* Returns true if the device supports such large groups and has the local memory for them, and a
+ * kernel can be compiled in this shape: see gpu/window.cl. */
 static bool shape_fits(enum kernel kernel, const struct shape *shape, const struct work *work,
                        const struct device *device)
 {

@@ -1,4 +1,5 @@
-/* Variants: what the host must know to launch a kernel, and which can do what work on a device. */
+/* Variants: the facts that the host needs to launch a kernel, and which variants can do a piece of
+ * work on a device. */
 #ifndef DEVICE_PLAN_VARIANT_H
 #define DEVICE_PLAN_VARIANT_H
 
@@ -51,23 +52,26 @@ uint32_t variant_local_rows(enum kernel kernel, struct shape shape);
 /* The shape of a general kernel on a device. */
 struct shape variant_general_shape(const struct device *device, enum kernel kernel);
 
-/* The properties of a piece of work that variants depend on. */
+/* The properties of a piece of work on which variants depend. */
 struct work {
 	const struct operation *operation; /* the caller's */
 	enum pixel_type type;              /* the current samples' */
-	enum pixel_type image_type; /* the image's: full scale of the operation's parameters */
+	/* the image's type, to whose full scale the operation's parameters refer */
+	enum pixel_type image_type;
 	uint32_t bands;
 	uint32_t keep;  /* bit b: band b is unchanged */
 	uint32_t alpha; /* the kernel must weight colours by the last band, alpha, or mix it */
 	uint32_t width; /* the narrowest region's, in pixels */
-	/* At most so many pixels across and down are read at once. */
+	/* The maximum number of pixels across and down that are read at once. */
 	uint32_t read_width, read_height;
 };
 
-/* True if row and column are weights of a mean: none negative, each with sum 1, no offset. */
+/* True if row and column are weights of a mean: none is negative, each sum is 1, and there is no
+ * offset. */
 bool work_is_mean(const struct operation *operation);
 
-/* True if the kernel must weight by alpha: bilateral, or premultiplied floats are too inexact. */
+/* True if the kernel must weight by alpha: for bilateral, or if premultiplied floats are too
+ * inexact. */
 bool variant_weights_by_alpha(const struct operation *operation, enum pixel_type image_type);
 
 /* True if the kernel can do the work on this device, exactly enough. A kernel made for another kind
@@ -75,25 +79,28 @@ bool variant_weights_by_alpha(const struct operation *operation, enum pixel_type
 bool variant_applies(enum kernel kernel, const struct work *work, const struct device *device,
                      bool asked_for);
 
-/* The most local memory that a kernel's group declares; VARIANT_LOCAL's comes at the launch. */
+/* Returns the most local memory that a kernel's group declares; VARIANT_LOCAL gets its local memory
+ * at the launch. */
 uint64_t variant_local_bytes(enum kernel kernel, const struct shape *shape, enum pixel_type type,
                              uint32_t radius_x, uint32_t radius_y, uint32_t bands);
 
-/* The shapes in which an applicable kernel can work, the table's choice first. Returns their
+/* Lists the shapes in which an applicable kernel can work, the table's choice first. Returns their
  * number. */
 uint32_t variant_shapes(enum kernel kernel, const struct work *work, const struct device *device,
                         struct shape shapes[SHAPES_MAX]);
 
-/* Chooses kernel and shape for a piece of work. On entry they are the general ones, or KERNELS
- * where an operation has none: it may stay so, as there are kernels for its parts. */
+/* Chooses kernel and shape for a piece of work. On entry they are the general ones, or KERNELS if
+ * an operation has none. They may stay so, since there are kernels for its parts. */
 typedef void variant_chooser(void *user, const struct work *work, enum kernel *kernel,
                              struct shape *shape);
 
-/* The table's choice: the first special kernel for this device and work, else the general one. */
+/* Returns the table's choice: the first special kernel for this device and work, else the general
+ * one. */
 void variant_choose_by_table(const struct device *device, const struct work *work,
                              enum kernel *kernel, struct shape *shape);
 
-/* The general kernel for a piece of work; KERNELS if there are some for its parts alone. */
+/* Returns the general kernel for a piece of work; KERNELS if there are kernels for its parts alone.
+ * */
 enum kernel variant_general_kernel(const struct device *device, const struct work *work);
 
 /* Describes a kernel and its requirements: "NAME (TEXT), which needs …". */

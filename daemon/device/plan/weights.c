@@ -48,8 +48,9 @@ static void write_floats(const struct list *l, size_t first, size_t count, float
 		out[i] = (float)list_get(l, first + i);
 }
 
-/* See gpu/matrix_fixed.cl: the shift, strips of upper bytes, strips of lower ones. A strip has a
- * row of the matrix between zeros; its word i begins at byte i. Returns the number of words. */
+/* Writes the words for gpu/matrix_fixed.cl: the shift, strips of upper bytes, strips of lower ones.
+ * A strip has a row of the matrix between zeros; its word i begins at byte i. Returns the number of
+ * words. */
 static size_t write_strips(const struct list *l, uint32_t *out)
 {
 	const int reach = (int)(l->width / 2), rows = (int)l->height + 2;

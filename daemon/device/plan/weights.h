@@ -11,21 +11,22 @@ enum error weights_new(const struct device *device, const struct operation *oper
                        enum weights format, bool as_matrix, uint32_t rows,
                        cl_mem *buffer) MUST_CHECK;
 
-/* The weights of kernels that shrink to a lattice (the spline's samples) or grow from it:
+/* Makes the weights of kernels that shrink to a lattice (the spline's samples) or grow from it:
  * weight[LATTICE_TAPS_MAX][LATTICE_STRIDE_MAX]. The caller releases *buffer. ERR_DEVICE. */
 enum error weights_new_lattice(const struct device *device, const struct lattice *lattice,
                                bool grow, cl_mem *buffer) MUST_CHECK;
 
-/* The tables of OPERATION_LUT: of integers a pixel for each pixel value, of floats its entries
- * times full scale. The caller releases *buffer. ERR_MEMORY or ERR_DEVICE. */
+/* Makes the tables of OPERATION_LUT: for integers a pixel for each pixel value, for floats its
+ * entries times full scale. The caller releases *buffer. ERR_MEMORY or ERR_DEVICE. */
 enum error weights_new_tables(const struct device *device, const struct operation *operation,
                               enum pixel_type type, double full, cl_mem *buffer) MUST_CHECK;
 
-/* The bits of OPERATION_EDGES. The caller releases *buffer. ERR_DEVICE. */
+/* Makes a buffer with the bits of OPERATION_EDGES. The caller releases *buffer. ERR_DEVICE. */
 enum error weights_new_plane(const struct device *device, const struct operation *operation,
                              cl_mem *buffer) MUST_CHECK;
 
-/* The shapes of regions, as integers: KERNEL_BLEND. The caller releases *buffer. ERR_DEVICE. */
+/* Makes a buffer with the shapes of regions, as integers, for KERNEL_BLEND. The caller releases
+ * *buffer. ERR_DEVICE. */
 enum error weights_new_shapes(const struct device *device, const double *numbers, uint32_t shapes,
                               cl_mem *buffer) MUST_CHECK;
 
