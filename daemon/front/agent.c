@@ -27,8 +27,8 @@ static unsigned count;
 static struct loop_timer pause_over;
 static bool draining;
 
-/* `ready` is said each time, not only after a start: a balancer that could not ask for a while
- * keeps the node out until it hears the word. */
+/* Sends `ready` each time, not only after a start: a balancer that could not ask for a while keeps
+ * the node out until it hears the word. */
 static void answer(int fd)
 {
 	char line[24] = "drain\n";

@@ -1,6 +1,6 @@
-/* The life of the HTTP workers. One whose loop no longer turns answers no ping. It is killed: by
- * the supervisor if it is stopped or idle meanwhile, else once it has used too much processor time.
- */
+/* The life of the HTTP workers. A worker whose loop no longer turns answers no ping. It is killed:
+ * by the supervisor if it is stopped or idle meanwhile, else once it has used too much processor
+ * time. */
 #include "front/http_workers.h"
 
 #include <assert.h>
@@ -35,7 +35,7 @@ static struct certificate_file certificate = {.fd = -1};
 static bool draining;
 static struct loop_timer ping;
 
-/* Sends the limits. Files may be as large as ever allowed: bodies that are arriving may have been
+/* Sends the limits. Files may be as large as ever allowed, because arriving bodies may have been
  * promised more than a reload now allows. */
 static void send_limits(struct http_worker *h)
 {
@@ -67,8 +67,8 @@ static void send_certificate(struct http_worker *h)
 		worker_send(&h->worker, &message, &certificate.fd);
 }
 
-/* The worker has sent something invalid, or (what: NULL) its end of the link is closed: mostly
- * because it has ended, which shows soon. */
+/* Handles a worker that has sent an invalid message, or whose end of the link is closed (what:
+ * NULL), mostly because it has ended, which shows soon. */
 static void remote_broken(void *context, const char *what)
 {
 	struct http_worker *h = context;

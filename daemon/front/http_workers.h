@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "wire/wire.h"
 
-/* Adds a listening socket, which the module owns from then on; HTTP_SOCKETS_MAX at most. */
+/* Adds a listening socket, which the module owns from then on; at most HTTP_SOCKETS_MAX of them. */
 void http_workers_serve(struct http_socket socket);
 
 /* Starts as many workers as are configured. */

@@ -19,7 +19,7 @@ enum listener_use {
 };
 
 struct listener {
-	struct address at; /* if it was passed: its text, for messages, and whether by TLS */
+	struct address at; /* if it was passed: its text, for messages, and whether it is for TLS */
 	enum listener_use use;
 	bool local;    /* only processes of this host can reach it */
 	bool optional; /* a default address, which the configuration does not name */

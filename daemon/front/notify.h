@@ -23,8 +23,8 @@ struct work {
 	uint64_t tiles_back, jobs_ended;
 };
 
-/* For progress_note(): the counters at the last call, and when (loop_now()) each kind of work last
- * progressed or had nothing to do; initially the start. */
+/* State of progress_note(): the counters at the last call, and the time (loop_now()) when each kind
+ * of work last progressed or had nothing to do; initially the start. */
 struct progress {
 	uint64_t tiles_back, jobs_ended;
 	uint64_t tiles_since, jobs_since;

@@ -21,8 +21,8 @@ struct verdict {
 };
 
 /* Reads the next element of a list, without parameters and spaces, and its weight. Returns the text
- * after the element, and reads no further: a header may be long. NULL after the last. In quotes
- * nothing separates. */
+ * after the element; reads no further, because a header may be long. NULL after the last. Nothing
+ * separates elements within quotes. */
 static const char *next_element(const char *at, char name[NAME_SIZE], uint16_t *weight)
 {
 	bool quoted = false;

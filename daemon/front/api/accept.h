@@ -1,4 +1,4 @@
-/* Lists in headers: what a client accepts (RFC 9110, 12.5), prefers (RFC 7240), or has. */
+/* Lists in headers: of accepted types (RFC 9110, 12.5), preferences (RFC 7240), or versions. */
 #ifndef FRONT_API_ACCEPT_H
 #define FRONT_API_ACCEPT_H
 
@@ -10,13 +10,13 @@
 #include "wire/wire.h"
 
 /* Reads an Accept header (NULL or "" accepts all) into the weight of each format that can be
- * written, that of the most specific media range. ERR_NOT_ACCEPTABLE if none of them is accepted.
- */
+ * written: that of the most specific media range. ERR_NOT_ACCEPTABLE if none of them is accepted.
+ * */
 enum error accept_parse(const char *accept, uint32_t written, uint16_t weights[FORMATS],
                         struct problem *problem) MUST_CHECK;
 
-/* The weight of a name in a list (NULL: missing), from 0 (not in it) to ACCEPT_MOST. With `any`,
- * which stands for every name, a subtype "*" stands for all subtypes of its type. */
+/* Returns the weight of a name in a list (NULL: missing), from 0 (not in it) to ACCEPT_MOST. With
+ * `any`, which stands for every name, a subtype "*" stands for all subtypes of its type. */
 uint16_t accept_weigh(const char *list, const char *name, const char *any);
 
 /* True if an Accept header (NULL: missing) names OpenMetrics, and prefers no plain text to it. */

@@ -12,8 +12,8 @@
 
 enum { WAIT_MAX = 300 };                    /* seconds */
 static const uint64_t second = 1000000000u; /* in nanoseconds */
-/* The time between two progress events; the silence before a comment tests whether the client is
- * there. */
+/* The time between two progress events; the silence after which a comment tests whether the client
+ * is there. */
 static const uint64_t event_ns = 200000000u, silence_ns = 5000000000u;
 
 static json_t *describe(const struct stored *s)
@@ -55,8 +55,9 @@ void async_accept(struct request *r)
 	answer_header(&r->answer, "Preference-Applied", "respond-async");
 }
 
-/* The job that the request names. NULL: the request is answered that there is none. A job belongs
- * to the token that it was submitted with; without tokens, to anyone who knows its id. */
+/* Returns the job that the request names. NULL: there is none, and the request is answered so. A
+ * job belongs to the token with which it was submitted; without tokens, to anyone who knows its id.
+ * */
 static struct stored *find(struct request *r)
 {
 	struct stored *s = store_find(r->argument);
@@ -72,8 +73,8 @@ static struct stored *find(struct request *r)
 	return NULL;
 }
 
-/* The job that the request names, once it has ended or the seconds of wait= are over. NULL: the
- * request has its answer, or waits. */
+/* Returns the job that the request names, once it has ended or the seconds of wait= are over. NULL:
+ * the request has its answer, or waits. */
 static struct stored *find_and_wait(struct request *r)
 {
 	static const struct value_kind kind = {VALUE_INTEGER, 0, WAIT_MAX, "seconds"};
@@ -148,8 +149,8 @@ static bool write_event(struct request *r, const struct stored *s, const char *n
 	return size >= 0;
 }
 
-/* The next piece of an event stream: compares the job with what this client was last told, and adds
- * a comment after a long silence. Without memory the stream ends. */
+/* Makes the next piece of an event stream: compares the job with the state that this client was
+ * last told, and adds a comment after a long silence. Without memory the stream ends. */
 static bool next_event(struct request *r)
 {
 	struct stored *s = store_find(r->argument);

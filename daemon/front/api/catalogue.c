@@ -1,7 +1,7 @@
 /* Descriptions of the service, made from its tables.
  *
- * OpenAPI 3.1: openapi.json has all that is the same in every service; its members beside the
- * document are parts that several operations have. A route with {name} in its path becomes one
+ * OpenAPI 3.1: openapi.json has the parts that are the same in every service; its members beside
+ * the document are parts shared by several operations. A route with {name} in its path becomes one
  * operation for each filter, because their parameters differ. */
 #include "front/api/catalogue.h"
 
@@ -46,7 +46,7 @@ static json_t *schema_of_text(const char *text)
 	return schema;
 }
 
-/* The schema of a value in a query; default_: NAN if there is none. */
+/* Returns the schema of a value in a query; default_: NAN if there is none. */
 static json_t *schema_of_kind(const struct value_kind *kind, double default_)
 {
 	const bool whole = kind->type != VALUE_NUMBER;
@@ -72,7 +72,7 @@ static json_t *schema_of_kind(const struct value_kind *kind, double default_)
 	return schema;
 }
 
-/* The enum 'formats' of a schema stands for the formats that are offered. */
+/* Replaces the enum 'formats' of a schema by the formats that are offered. */
 static json_t *schema_of_common(const struct common_parameter *p)
 {
 	const struct format_offer *offer;
@@ -235,7 +235,7 @@ void catalogue_get_kernels(struct request *r)
 
 /* OpenAPI -------------------------------------------------------------------------------------- */
 
-/* Statuses of refusals of any request, before its route counts. */
+/* Statuses of refusals that any request may get before its route counts. */
 static const char everywhere[] = "400 403 408 413 414 415 421 429 431 500 501 505";
 
 static json_t *reference(const char *kind, const char *name)
@@ -415,7 +415,7 @@ static void add_operation(json_t *paths, const struct route *route, enum filter 
 	g_free(id);
 }
 
-/* X-Lost: a list in which a space follows each comma, which an array's serialisation has not. */
+/* X-Lost: a list with a space after each comma, unlike a serialised array. */
 static json_t *lost_schema(void)
 {
 	GString *tokens = g_string_new(NULL), *meanings = g_string_new(NULL);

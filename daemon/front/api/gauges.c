@@ -72,7 +72,7 @@ static FILE *open_proc(long pid, const char *name)
 	return fopen(path, "re");
 }
 
-/* Adds a process to the gauges of its kind. Memory is what is private: arenas and bodies would
+/* Adds a process to the gauges of its kind. Counts private memory, because arenas and bodies would
  * count once for each worker. */
 static void add_process(const char *kind, long pid)
 {
@@ -114,8 +114,7 @@ static const char *kind_of(long pid)
 	return i < sizeof kinds / sizeof *kinds ? kinds[i].kind : NULL;
 }
 
-/* Adds the processes that a process has started, in any of its threads, and the compilers of
- * devices. */
+/* Adds the processes started by any thread of a process, and the compilers of devices. */
 static void add_children(long parent)
 {
 	char path[64];

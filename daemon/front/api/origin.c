@@ -1,5 +1,5 @@
-/* Host, Origin and what browsers say of the fetch. A browser sends a request for any page, also to
- * this host, whose service may ask for no credentials. */
+/* Host, Origin, and browsers' description of the fetch. A browser sends a request for any page,
+ * also to this host, whose service may ask for no credentials. */
 #include "front/api/origin.h"
 
 #include <arpa/inet.h>
@@ -33,7 +33,7 @@ static bool is_loopback(const char *name)
 	       (length == own || name[length - own - 1] == '.');
 }
 
-/* A page's own name may be made to mean a loopback address, and then it is the same site. */
+/* A page's owner may point its name at a loopback address, which makes it the same site. */
 static enum error check_host(const struct request *r, struct problem *problem)
 {
 	const char *host = r->head.text[HEAD_HOST];
@@ -63,11 +63,11 @@ enum error origin_check(struct request *r, struct problem *problem)
 	const char *origin_host = origin ? strstr(origin, "://") : NULL;
 	const char *site = r->head.text[HEAD_SITE];
 	const char *destination = r->head.text[HEAD_DESTINATION];
-	/* Somebody follows a link to here: the answer is shown alone, and the page with the link
-	 * cannot read it. */
+	/* The visitor follows a link: the answer is shown alone, and the page with the link cannot
+	 * read it. */
 	bool followed =
 	    !strcmp(r->method, "GET") && destination && !strcmp(destination, "document");
-	/* A browser has sent it for a page of another origin. */
+	/* A browser has sent this for a page of another origin. */
 	bool crosses = site ? strcmp(site, "same-origin") && strcmp(site, "none")
 	                    : origin && (!origin_host || !host ||
 	                                 strcasecmp(origin_host + strlen("://"), host));

@@ -1,5 +1,5 @@
-/* The ends of jobs and requests, for operators. One line says whose image it was, what became of
- * it, and what it took; spans are for a collector of traces. Texts that do not fit are cut off. */
+/* The ends of jobs and requests, for operators. One line names the client, the outcome and the cost
+ * of each image; spans are for a collector of traces. Texts that do not fit are cut off. */
 #include "front/api/outcome.h"
 
 #include <inttypes.h>
@@ -16,7 +16,7 @@
 
 enum { FILTERS_SIZE = 256, IMAGE_SIZE = 48 };
 
-/* The labels of the devices that had a part in it, "gpu0,gpu1". */
+/* Lists the labels of the devices that worked on a job, "gpu0,gpu1". */
 static void list_devices(const struct job *job, char *text, size_t room)
 {
 	*text = '\0';
@@ -29,7 +29,7 @@ static void list_devices(const struct job *job, char *text, size_t room)
 		}
 }
 
-/* Its filters in their order, "gaussian,luma:sobel". */
+/* Lists a job's filters in their order, "gaussian,luma:sobel". */
 static void list_filters(const struct job *job, char *text, size_t room)
 {
 	const struct chain *chain = job->asked->chain;
@@ -45,7 +45,7 @@ static void list_filters(const struct job *job, char *text, size_t room)
 	}
 }
 
-/* The image that was decoded, as far as it got, "640x480x3:u8". */
+/* Describes the decoded image, as far as it is known, "640x480x3:u8". */
 static void describe_image(const struct job *job, char *text, size_t room)
 {
 	const struct image *image = &job->whole;
@@ -56,7 +56,7 @@ static void describe_image(const struct job *job, char *text, size_t room)
 		         pixel_type_name(image->type));
 }
 
-/* Logs a job; `end` is the predicate of the line, as "is done". */
+/* Logs a job; `end` is the predicate of the line, such as "is done". */
 static void log_job(const char *id, const struct job *job, const char *end, enum log_level level)
 {
 	uint64_t us =
@@ -85,8 +85,8 @@ static void log_job(const char *id, const struct job *job, const char *end, enum
 	    job->error ? job->problem.detail : "");
 }
 
-/* Stages that the job did not have, as the transfers of a device without memory of its own, are not
- * counted. */
+/* Stages that the job did not have, such as the transfers of a device without memory of its own,
+ * are not counted. */
 static void observe_stages(const struct job *job)
 {
 	const struct job_times *t = &job->times;
@@ -108,9 +108,10 @@ static void observe_stages(const struct job *job)
 			                      trace_exemplar(&job->terms.trace));
 }
 
-/* Sends the spans of a job's stages, placed by what is known of them. Encoding and comparing were
- * at the end of the (last) run, decoding at its beginning, compilation at the end of the wait for a
- * program; all other waits lie together before encoding. In between, they overlap. */
+/* Sends the spans of a job's stages, at times that are partly approximations. Encoding and
+ * comparing were at the end of the (last) run, decoding at its beginning, compilation at the end of
+ * the wait for a program; all other waits lie together before encoding. In between, they overlap.
+ * */
 static void send_stages(const struct job *job)
 {
 	const struct job_times *t = &job->times;

@@ -1,6 +1,6 @@
 /* The ends of jobs and requests, for operators: log lines, counts, spans. The first refusal of a
  * client for a reason gets a line; those that follow within a minute are counted, and logged
- * together. So the lines a minute are bounded, however many clients there are. */
+ * together. The number of lines a minute is therefore bounded, however many clients there are. */
 #ifndef FRONT_API_OUTCOME_H
 #define FRONT_API_OUTCOME_H
 
@@ -15,7 +15,7 @@ void outcome_tell_refusals(void);
 /* A job has ended. id: the request's. */
 void outcome_record(const char *id, const struct job *job);
 
-/* The same for a job whose client has left before its end. */
+/* Does the same for a job whose client left before its end. */
 void outcome_gone(const char *id, const struct job *job);
 
 /* A request is answered, or a client without one is refused. */

@@ -1,7 +1,7 @@
-/* Requests of HTTP workers. A request for which something is to be done waits in a queue, from
- * which clients take turns by the time that they cost; mostly it is empty. While the link is full
- * nobody's turn comes: answers and pieces of streams stay with their requests. So only small
- * messages add to what the worker has not read, and one that lets more of it gather is at fault. */
+/* Requests of HTTP workers. Requests with pending work wait in a queue, from which clients take
+ * turns by the time that they cost; mostly it is empty. While the link is full no client's turn
+ * comes: answers and pieces of streams stay with their requests. So only small messages add to the
+ * worker's unread ones, and a worker that lets too many of them gather is at fault. */
 #include "front/api/remote.h"
 
 #include <glib.h>
@@ -21,7 +21,7 @@
 #include "link/link.h"
 #include "wire/wire.h"
 
-/* UNREAD_MAX: bytes. A FAIL for every connection that an honest worker can have is less. */
+/* UNREAD_MAX: bytes; more than a FAIL for every connection that an honest worker can have. */
 enum { UNREAD_MAX = 64 << 20 };
 
 /* Nanoseconds, about what most answers take. */
@@ -37,7 +37,7 @@ struct remote {
 	bool drained;
 	bool broken;     /* nothing is read any more */
 	struct fair due; /* requests for which something is to be done */
-	bool is_held_up; /* there is no memory or descriptor for what is to be sent */
+	bool is_held_up; /* there is no memory or descriptor for a message */
 };
 
 struct remote_request {
@@ -58,7 +58,7 @@ struct remote_request {
 	struct fair_item item;
 };
 
-/* A connection, which takes a place among those of its client. */
+/* A connection, which takes one of its client's places. */
 struct remote_guest {
 	uint64_t number; /* its key */
 	struct remote *remote;
@@ -100,7 +100,7 @@ static void drop_guest(void *context)
 	metric_add(METRIC_CONNECTIONS, NULL, NULL, -1);
 }
 
-/* Ends a guest's request, if it has one. False: that has no answer yet. */
+/* Ends a guest's request, if it has one. Returns false if that has no answer yet. */
 static bool end_answered(struct remote_guest *g)
 {
 	if (!g->request)
@@ -111,7 +111,7 @@ static bool end_answered(struct remote_guest *g)
 
 static struct remote_guest *add_guest(struct remote *remote, uint64_t number)
 {
-	/* More than an honest worker has: connections that are refused last a little while. */
+	/* More than an honest worker has, since refused connections last a little longer. */
 	const uint64_t most = 32768 + 2 * share_connections_most();
 	struct remote_guest *g = NULL;
 
@@ -142,7 +142,7 @@ static bool receive_guest(struct remote *remote, struct remote_guest *g,
 	wire_text(name, sizeof name);
 	share_give_all(&g->place);
 	own = share_of(SHARE_CONNECTIONS, name);
-	/* A trusted proxy that has not named its client yet may have all places that there are. */
+	/* A trusted proxy that has not named its client yet may use all places. */
 	if (message->flags & LINK_IS_PROXY && share_total(SHARE_CONNECTIONS) < most)
 		g->error =
 		    share_force(&g->place, SHARE_CONNECTIONS, name, 1)
@@ -186,7 +186,8 @@ static bool is_answered(const struct remote_request *r)
 	return r->request->answer.status;
 }
 
-/* Lends room for `size` bytes of the body, if there is some. False: the worker cannot be told. */
+/* Lends room for `size` bytes of the body if there is some. Returns false if the worker cannot be
+ * told. */
 static bool lend(struct remote_request *r, uint64_t size)
 {
 	struct link_message message = {
@@ -234,7 +235,8 @@ static void send_piece(struct remote_request *r)
 	r->sent += size;
 }
 
-/* Does what is to be done for a request, and tells the worker. False: it cannot be told now. */
+/* Does the pending work of a request, and tells the worker. Returns false if it cannot be told now.
+ * */
 static bool go_on(struct remote_request *r)
 {
 	uint64_t size = r->asked;
@@ -244,7 +246,8 @@ static bool go_on(struct remote_request *r)
 			send_piece(r);
 		return true;
 	}
-	/* A small body will be there soon: room for it saves the worker the question. */
+	/* A small body will arrive soon; sending the room for it now saves the worker the question.
+	 * */
 	if (!size && !r->decided && r->request->head.announced <= LINK_WHOLE_MAX)
 		size = r->request->head.announced;
 	if (size && request_wants_body(r->request) && !lend(r, size))
@@ -312,7 +315,7 @@ static void abandon(struct remote_request *r)
 		routes_abandon(r->request);
 }
 
-/* Makes an error the answer, whatever is being done for another. */
+/* Makes an error the answer, whatever answer is under way. */
 static void fail(struct remote_request *r, enum error error, const struct problem *problem)
 {
 	abandon(r);
@@ -336,7 +339,7 @@ static void drop_request(void *context)
 	free(r);
 }
 
-/* A connection has a request at a time, and perhaps a refusal after it. */
+/* A connection has one request at a time, and possibly a refusal after it. */
 static struct remote_request *add_request(struct remote *remote, uint64_t number,
                                           const char *client)
 {
@@ -380,7 +383,7 @@ static void receive_whole(struct remote_request *r, struct link_message *message
 		routes_finish(r->request, size);
 }
 
-/* True if the body that is announced is there, or not there yet, as the message says. */
+/* Returns true if the announced body is there, or not there yet, as the message says. */
 static bool announces_body(const struct link_message *message)
 {
 	if (message->flags & LINK_HAS_FILE)
@@ -462,7 +465,7 @@ static bool receive_lend(struct remote_request *r, uint64_t size)
 	return true;
 }
 
-/* The failure of a request that there is, or (NULL) of a client without one. */
+/* Handles the failure of an existing request or (NULL) of a client without one. */
 static bool receive_fail(struct remote *remote, struct remote_request *r,
                          const struct link_message *message)
 {

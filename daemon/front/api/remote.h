@@ -1,5 +1,5 @@
-/* The requests and guests of one HTTP worker, as its messages tell of them (link/link.def).
- * They are input: what cannot be is refused, and costs the worker its life, not the service. */
+/* The requests and guests of one HTTP worker, as its messages report them (link/link.def). Messages
+ * are input: an impossible one is refused, and costs the worker its life, not the service. */
 #ifndef FRONT_API_REMOTE_H
 #define FRONT_API_REMOTE_H
 
@@ -10,32 +10,33 @@
 
 struct remote;
 
-/* Takes over the front's end of a link_pair(), also on failure (NULL). broken: it has sent what is
- * wrong (a message's name), or (NULL) nothing more comes from it. */
+/* Takes over the front's end of a link_pair(), also on failure (NULL). broken: the worker has sent
+ * an invalid message (of this name), or (NULL) sends nothing more. */
 struct remote *remote_new(int socket, void (*broken)(void *context, const char *what),
                           void *context) MUST_CHECK;
 
-/* The worker has ended: its requests are abandoned, asynchronous jobs go on. NULL is none. */
+/* Abandons the requests of a worker that has ended; asynchronous jobs go on. NULL is none. */
 void remote_free(struct remote *remote);
 
-/* Tells it to accept no more connections, after (last) those that wait, and to end each after an
- * answer. */
+/* Tells the worker to accept no more connections, except (last) those that wait, and to end each
+ * after an answer. */
 void remote_drain(struct remote *remote, bool last);
 
-/* Asks for a sign of life. False while it has been asked for, and there is none. */
+/* Asks the worker for a sign of life. Returns false while an earlier question is unanswered. */
 bool remote_ping(struct remote *remote);
 
 /* For all HTTP workers: */
 
-/* Does what is due for their requests, for LINK_TURN_NS each at most. Call it before each wait of
- * the loop. Returns true if there is more. */
+/* Does the pending work of all workers' requests, for LINK_TURN_NS each at most. Call it before
+ * each wait of the loop. Returns true if there is more. */
 bool remotes_turn(void);
 
-/* Requests under way; and whether, in a drain, there are none and no more come. */
+/* Return the number of requests under way; and whether, in a drain, there are none and no more
+ * come. */
 unsigned remotes_requests(void);
 bool remotes_drained(void);
 
-/* The time is over: answers what still waits that the service is shutting down. */
+/* Answers all waiting requests that the service is shutting down, when the time is over. */
 void remotes_end(void);
 
 #endif

@@ -1,4 +1,4 @@
-/* ETag, Vary, gzip. ETags are weak: the same text may go out compressed or not.
+/* ETag, Vary, gzip. ETags are weak, because the same text may be sent compressed or not.
  *
  * A text that many ask for is made once for all of them: metrics at most once a second; other texts
  * that change all the time, and metrics with `Cache-Control: no-cache`, as soon as that costs no
@@ -23,11 +23,12 @@ enum {
 	GZIP_WINDOW = 15 + 16,
 	GZIP_MEMORY = 8,
 	ETAG_SIZE = 24,
-	COST_FACTOR = 50, /* lifetime of a text that serves for a moment, in times that it took */
+	/* lifetime of a text that serves for a moment, in multiples of the time to make it */
+	COST_FACTOR = 50,
 	SECOND_NS = 1000000000, /* the longest moment */
 };
 
-/* An answer that has been made, without what is of one request only. */
+/* A finished answer without the parts of a single request. */
 struct representation {
 	struct answer answer;
 	char *gzip; /* NULL: nobody has asked for it, or it would not be smaller */
@@ -103,8 +104,8 @@ static bool is_current(const struct representation *one, const struct request *r
 	return loop_now() - one->made < (lasts < SECOND_NS ? lasts : SECOND_NS);
 }
 
-/* Has the route answer, and keeps the answer under the key (owned from now on). NULL: there is none
- * to keep. */
+/* Lets the route answer, and keeps the answer under the key (owned from now on). Returns NULL if it
+ * cannot be kept. */
 static struct representation *make(struct request *r, char *key)
 {
 	uint64_t begun = clock_ns(CLOCK_THREAD_CPUTIME_ID);
@@ -128,7 +129,8 @@ static struct representation *make(struct request *r, char *key)
 	return one;
 }
 
-/* Compresses the text, unless that is done. False: it is short, or cannot be compressed. */
+/* Compresses the text, unless that is done. Returns false if it is short or cannot be compressed.
+ * */
 static bool has_gzip(struct representation *one)
 {
 	const uint64_t begun = clock_ns(CLOCK_THREAD_CPUTIME_ID);

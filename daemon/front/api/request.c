@@ -1,5 +1,5 @@
-/* Requests: parses parameters into a chain and the options of a job, with an error for every way in
- * which they can be wrong. */
+/* Requests: parses parameters into a chain and the options of a job, with an error for every
+ * possible mistake. */
 #include "front/api/request.h"
 
 #include <glib.h>
@@ -99,7 +99,7 @@ enum error request_read(struct request *r, struct problem *problem)
 	return ERR_OK;
 }
 
-/* Charges the body's memory to its client. e: whether there is so much. */
+/* Charges the body's memory to its client. e: whether there is enough of it. */
 static enum error book_memory(struct request *r, enum error e, struct problem *problem)
 {
 	uint64_t reserved = r->body.reserved, held = r->memory.amount;
@@ -150,11 +150,11 @@ enum error request_settle(struct request *r, uint64_t size, struct problem *prob
 
 	if (!r->has_body)
 		return ERR_OK;
-	/* A file may stay writable for its HTTP worker, which can change it but not shorten it: a
-	 * codec worker trusts no body, and the worker's own client has sent it. */
+	/* A file may stay writable for its HTTP worker, which can change but not shorten it: a
+	 * codec worker trusts no body, and a client of that worker has sent it. */
 	if ((!spool_release(&r->body) && r->body.in_memory) || spool_settle(&r->body, size))
 		return problem_set(problem, ERR_IO, "the body is not where it should be");
-	/* As curl -d leaves it: without line ends and zero bytes, which every image has near its
+	/* The body after curl -d: without line ends and zero bytes, which every image has near its
 	 * start. */
 	r->terms.stripped =
 	    r->urlencoded && pread(r->body.fd, start, sizeof start, 0) == sizeof start &&
@@ -260,7 +260,7 @@ static enum error parse_device(struct reading *r, const struct common_parameter 
 	return ERR_OK;
 }
 
-/* The parameters that a chain takes; every filter takes them, too, except for the first few. */
+/* The parameters of a chain; every filter also takes all but the first few. */
 static const struct common_parameter commons[] = {
 #define CHAIN true
 #define ANY   false
@@ -336,8 +336,8 @@ static enum error read_parameter(struct reading *r, bool one_filter, const char 
  * parameters and one set of limits. */
 static const char example[] = "[{\"filter\":\"gaussian\",\"sigma\":1.4},{\"filter\":\"sobel\"}]";
 
-/* Prints a number, a row of them with ',' between them, or rows with ';'; false if a query could
- * not hold the value. */
+/* Prints a number, a row of them with ',' between them, or rows with ';'. Returns false if a query
+ * could not hold the value. */
 static bool print_value(GString *out, const json_t *value, const char *separators)
 {
 	const bool matrix = json_is_array(json_array_get(value, 0));

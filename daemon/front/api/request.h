@@ -1,4 +1,4 @@
-/* A request: what a client asks for, from its first header to its answer, without its socket. */
+/* A request from its first header to its answer, without its socket. */
 #ifndef FRONT_API_REQUEST_H
 #define FRONT_API_REQUEST_H
 
@@ -24,14 +24,15 @@ enum { DEADLINE_MAX_MS = 86400000 };
 
 struct request;
 
-/* Traits of a route's answers. SHARED: one serves all equal requests, see representation.h. */
+/* Traits of a route's answers. SHARED: one answer serves all equal requests, see representation.h.
+ * */
 enum route_trait {
 	BY_ACCEPT = 1 << 0, /* the header Accept decides what they are */
 	SHARED_A_MOMENT = 1 << 1,
 	SHARED_A_SECOND = 1 << 2,
 	SHARED_BY_REPERTOIRE = 1 << 3,
 	OPEN = 1 << 4,         /* for clients without a token, too */
-	FOR_MONITORS = 1 << 5, /* alone at addresses for metrics and health, without a token */
+	FOR_MONITORS = 1 << 5, /* also at addresses for metrics and health alone, without a token */
 };
 
 /* A method and path that the service answers; the rows are in routes.c. */
@@ -87,7 +88,7 @@ struct request {
 	struct told told; /* by the stream */
 };
 
-/* Takes over what is in the head, also on failure (NULL: no memory). node: its name, or "". */
+/* Takes over the head's contents, also on failure (NULL: no memory). node: its name, or "". */
 struct request *request_new(struct head *head, const char *node);
 void request_free(struct request *request);
 
@@ -103,18 +104,18 @@ enum error request_read(struct request *request, struct problem *problem) MUST_C
 /* Releases the body, which will not be used. */
 void request_drop_body(struct request *request);
 
-/* Makes room for `size` bytes of the body in all, or for as many as it may have. *lent says where;
- * without a descriptor, the request's waiter is woken when to ask again. On error answer with the
- * problem. */
+/* Makes room for a total of `size` bytes of the body, or for as many as it may have. *lent says
+ * where; if it has no descriptor, the request's waiter is woken when to ask again. On error answer
+ * with the problem. */
 enum error request_lend(struct request *request, uint64_t size, struct lent *lent,
                         struct problem *problem) MUST_CHECK;
 
-/* The body is complete, and is this memfd, which becomes the request's, also on failure. On error
- * as above; request_settle() follows. */
+/* Records that the body is complete in this memfd, which becomes the request's, also on failure. On
+ * error as above; request_settle() follows. */
 enum error request_take(struct request *request, int fd, uint64_t size,
                         struct problem *problem) MUST_CHECK;
 
-/* The body is complete, with `size` bytes in the room lent. On error as above. */
+/* Records that the body is complete, with `size` bytes in the lent room. On error as above. */
 enum error request_settle(struct request *request, uint64_t size,
                           struct problem *problem) MUST_CHECK;
 

@@ -26,8 +26,8 @@
 #include "front/workers/scheduler.h"
 #include "front/workers/tracer.h"
 
-/* A page loads only what this service has, runs nothing that is in its text, is shown in no other
- * page, and sends nothing elsewhere. */
+/* A page loads only resources of this service, runs no inline scripts, is shown in no other page,
+ * and sends nothing elsewhere. */
 static const char page_policy[] =
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
@@ -101,7 +101,7 @@ static void get_readyz(struct request *r)
 }
 
 /* Answers with a file of the pages for browsers. They are the same for everybody, and ask for
- * everything else by the API, with the token that their reader gives them. */
+ * everything else through the API, with the token that their reader gives them. */
 static void answer_page(struct request *r, const char *name)
 {
 	static const char *const types[][2] = {
@@ -152,7 +152,8 @@ static void get_index(struct request *r)
 	answer_text(&r->answer, 200, "text/plain; charset=utf-8", strdup(text), sizeof text - 1);
 }
 
-/* A file of the pages: the route's argument, or named as its path, a page without .html. */
+/* Returns a file of the pages: the route's argument, or the file of its path, for a page without
+ * .html. */
 static void get_page(struct request *r)
 {
 	const char *named = r->path + 1;
@@ -213,8 +214,8 @@ static void get_openapi(struct request *r)
 	catalogue_get_api(r, routes, ROUTES);
 }
 
-/* The argument in a path of the route, and its length ("" if none); NULL if the path is not the
- * route's. */
+/* Returns the argument in a path of the route, and its length ("" if none); NULL if the path is not
+ * the route's. */
 static const char *match(const struct route *route, const char *path, size_t *length)
 {
 	size_t head = strcspn(route->path, "{");
@@ -383,7 +384,7 @@ void routes_begin(struct request *r)
 		e = parse(r, &problem);
 	if (!e)
 		e = admission_check(r->terms.client, class_of(r), size_of(r), &problem);
-	/* It is not a job yet: slow bodies keep no job out. */
+	/* This is not a job yet: slow bodies keep no job out. */
 	if (!e)
 		e = share_take(&r->place, SHARE_BODIES, r->terms.client, 1, config->max_bodies,
 		               &problem);
@@ -555,8 +556,7 @@ const struct answer *routes_answer(struct request *r)
 
 	complete_headers(r);
 	representation_revalidate(&r->answer, r->head.text[HEAD_IF_NONE_MATCH]);
-	/* Counts what the client has to read of a file; if there is no room for it, the answer is
-	 * that. */
+	/* Counts a file that the client has to read; if there is no room for it, answers so. */
 	if (r->answer.file >= 0 && r->answer.status != 304)
 		e = unread_begin(&r->unread, r->id, r->terms.client, r->answer.file_size, r->cut,
 		                 r->waiter.context, &problem);
@@ -568,8 +568,9 @@ const struct answer *routes_answer(struct request *r)
 	}
 	request_drop_body(r);
 	outcome_answered(r);
-	/* A balancer that repeats requests may know only the status, and not 429; so a refusal
-	 * because of load gets the status that it asks for. Accounts have 429. */
+	/* A balancer that repeats requests may look only at the status, and not know 429; so a
+	 * refusal because of load gets the status that the request names. Metrics and logs have
+	 * 429. */
 	if (r->answer.status == 429 && busy_status && !strcmp(busy_status, "503")) {
 		answer_header(&r->answer, "X-Busy-Status", "%d", r->answer.status);
 		r->answer.status = 503;

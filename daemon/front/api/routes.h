@@ -1,5 +1,5 @@
-/* The routes: which requests the service answers, and how, from the beginning of each to its end.
- * The pages for browsers are the files of page/, which are built into the program. */
+/* The routes: the requests that the service answers, and the way of each from beginning to end. The
+ * pages for browsers are the files of page/, which are built into the program. */
 #ifndef FRONT_API_ROUTES_H
 #define FRONT_API_ROUTES_H
 
@@ -12,20 +12,19 @@
 extern const struct embedded page_embedded[];
 extern const size_t page_embedded_count;
 
-/* The service is about to end: it reports not ready, and keeps no more results. Later requests are
- * still answered. */
+/* Prepares for the end of the service: it reports not ready, and keeps no more results. Later
+ * requests are still answered. */
 void routes_drain(void);
 
-/* Begins with a request, and takes over its head, also on failure (NULL: no memory). `wake` is its
- * waiter's; `cut` gets the same context. refused: the answer to it, as its connection has no place;
- * ERR_OK: it has one. The request then has its answer, wants its body, or waits for
+/* Begins a request, and takes over its head, also on failure (NULL: no memory). `wake` is its
+ * waiter's; `cut` gets the same context. refused: the error to answer with, as its connection has
+ * no place; ERR_OK: it has one. Afterwards the request has its answer, wants its body, or waits for
  * routes_resume(). */
 struct request *routes_open(struct head *head, enum error refused, const struct problem *why,
                             void (*wake)(void *context), void (*cut)(void *context),
                             void *context) MUST_CHECK;
 
-/* Begins with the refusal of a client that has sent no request: it has its answer. NULL: no memory.
- */
+/* Begins the refusal of a client that has sent no request: it has its answer. NULL: no memory. */
 struct request *routes_refuse(const char *client, enum error error,
                               const struct problem *problem) MUST_CHECK;
 
@@ -33,17 +32,17 @@ struct request *routes_refuse(const char *client, enum error error,
  * body. */
 void routes_begin(struct request *request);
 
-/* Makes an error its answer, unless it has one. Its body is wanted no more. */
+/* Makes an error the request's answer, unless it has one. Its body is no longer wanted. */
 void routes_fail(struct request *request, enum error error, const struct problem *problem);
 
-/* The body is complete, with `size` bytes in the room lent. Afterwards the request has its answer,
- * or its waiter is woken, for routes_resume(). */
+/* Records that the body is complete, with `size` bytes in the lent room. Afterwards the request has
+ * its answer, or its waiter is woken, for routes_resume(). */
 void routes_finish(struct request *request, uint64_t size);
 
-/* Answers the request if what it waits for has happened. */
+/* Answers the request if the event that it waits for has happened. */
 void routes_resume(struct request *request);
 
-/* The client has gone: abandons what was done for it alone. */
+/* Abandons work that was done for a client alone that has gone. */
 void routes_abandon(struct request *request);
 
 /* Completes the answer, with the headers that every answer has, and counts it as sent. */

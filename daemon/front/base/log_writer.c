@@ -150,8 +150,8 @@ static void say_lost(void *context)
 		            count);
 }
 
-/* Buffers a copy of a text, truncated to TEXT_MAX, for `write`, which gets it at once, or, if it is
- * only informative, in at most some milliseconds. */
+/* Buffers a copy of a text, truncated to TEXT_MAX, for `write`, which gets it at once or, if it is
+ * merely informative, after at most some milliseconds. */
 static void enqueue(enum log_level level, log_write *write, const char *text, size_t length)
 {
 	struct head h = {write, length < TEXT_MAX ? length : TEXT_MAX};
@@ -184,8 +184,8 @@ static void put_line(enum log_level level, const char *line, size_t length)
 
 /* ---- journal entries ---- */
 
-/* Sends an entry: lines NAME=VALUE, the first two MESSAGE and PRIORITY. May block on the journal.
- * Returns false if neither the journal nor standard error accepted it. */
+/* Sends an entry: lines NAME=VALUE, the first two of them MESSAGE and PRIORITY. May block on the
+ * journal. Returns false if neither the journal nor standard error accepted it. */
 static bool send_entry(const char *entry, size_t length)
 {
 	static const size_t message = sizeof "MESSAGE=" - 1, priority = sizeof "PRIORITY=" - 1;
@@ -260,5 +260,5 @@ void log_writer_fini(void)
 	clock_gettime(CLOCK_REALTIME, &until);
 	until.tv_sec += LAST_WAIT_S;
 	if (!pthread_timedjoin_np(thread, NULL, &until))
-		running = false; /* else later lines still go into the ring, and are lost */
+		running = false; /* otherwise later lines would go into the ring and be lost */
 }

@@ -252,7 +252,7 @@ char *metrics_text(enum metrics_format format, size_t *size)
 		const char *name = rows[m].name;
 		int length = (int)strlen(name);
 
-		/* The described name of a counter lacks its end in OpenMetrics. */
+		/* In OpenMetrics the description's name of a counter lacks its end. */
 		if (format == METRICS_OPENMETRICS && type == METRIC_COUNTER)
 			length -= (int)strlen("_total");
 		fprintf(out, "# HELP convolved_%.*s %s\n# TYPE convolved_%.*s %s\n", length, name,

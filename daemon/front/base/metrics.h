@@ -15,8 +15,9 @@ enum metric {
 
 void metrics_fini(void);
 
-/* Labels the metric does not have are NULL. If memory for a new series runs out, the value is lost.
- * Adding 0 creates a series (a histogram's too), so that Prometheus sees its first increase. */
+/* Labels that the metric does not have are NULL. If memory for a new series runs out, the value is
+ * lost. Adding 0 creates a series (a histogram's too), so that Prometheus sees its first increase.
+ * */
 void metric_add(enum metric metric, const char *label1, const char *label2, double value);
 void metric_set(enum metric metric, const char *label1, const char *label2, double value);
 /* Removes all series of this metric whose first label has this value. */
@@ -43,8 +44,8 @@ double metric_value(enum metric metric, const char *label1, const char *label2);
 
 enum metrics_format { METRICS_PROMETHEUS, METRICS_OPENMETRICS };
 
-/* All metrics in the Prometheus text format 0.0.4, or OpenMetrics 1.0 (https://openmetrics.io); the
- * caller frees the text. NULL if memory runs out. */
+/* Returns all metrics in the Prometheus text format 0.0.4, or OpenMetrics 1.0
+ * (https://openmetrics.io); the caller frees the text. NULL if memory runs out. */
 char *metrics_text(enum metrics_format format, size_t *size);
 
 #endif

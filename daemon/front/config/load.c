@@ -39,11 +39,12 @@ static bool is_file_format(const char *text)
 struct option_type {
 	const char *name; /* in the help */
 	enum { KEEPS_TEXT, KEEPS_LIST, KEEPS_INTEGER, KEEPS_NUMBER } keeps;
-	/* Accepts a text, or an item of a list; NULL: all fit. */
+	/* Accepts a text, or an item of a list; NULL: all are valid. */
 	bool (*fits)(const char *text);
 	const char *pattern;
 	const char *valid; /* describes those that fit */
-	/* Unless that says it: a number within the row's bounds, or a word. */
+	/* The expectation of rows without one of their own: a number within the row's bounds, or a
+	 * word. */
 	enum value_type value;
 	const char *unit;
 };
@@ -162,9 +163,9 @@ static void option_clear(struct config *c, const struct option_row *row)
 	memset(place, 0, row->size);
 }
 
-/* Sets an option from text; appends to a list the items of the text, without surrounding spaces and
- * empty items. If the value is invalid, logs where it stands and what is expected; the option is
- * then to be cleared. */
+/* Sets an option from text; for a list, appends the items of the text, without surrounding spaces
+ * and empty items. If the value is invalid, logs its place and the expectation; the option must
+ * then be cleared. */
 static bool option_set(struct config *c, const struct option_row *row, const char *text,
                        const char *where)
 {
@@ -210,7 +211,7 @@ static bool option_set(struct config *c, const struct option_row *row, const cha
 	return valid;
 }
 
-/* The value as in the configuration file. Two values are equal if their texts are. */
+/* Writes the value as in the configuration file. Two values are equal if their texts are. */
 static char *option_print(const struct config *c, const struct option_row *row)
 {
 	const struct value_kind kind = kind_of(row);
@@ -234,8 +235,8 @@ static char *option_print(const struct config *c, const struct option_row *row)
 
 /* ---- help, sample file ---- */
 
-/* Values that getopt_long() returns: the first option, above all characters, as ':' and '?' are
- * faults; and the flags that are not options. */
+/* Values returned by getopt_long(): the first option's is above all characters, since ':' and '?'
+ * are faults; then the flags that are not options. */
 enum {
 	FLAG_OPTION = 500,
 	FLAG_CONFIG = 1000,
@@ -477,7 +478,8 @@ unsigned cores_of_group(const char *root, const char *path)
 
 unsigned cores_usable(void)
 {
-	cpu_set_t set[64]; /* one is too small for the kernel if there are more than 1024 cores */
+	/* a smaller set is refused by the kernel if there are more than 1024 cores */
+	cpu_set_t set[64];
 	unsigned allowed = 1, share = UINT_MAX;
 	FILE *groups = fopen("/proc/self/cgroup", "re");
 	char line[PATH_MAX + 8];
@@ -523,8 +525,8 @@ enum config_result config_load(struct config *c, int argc, char **argv)
 		if (options[i].type && !r.from[i])
 			apply(&r, &options[i], options[i].default_, "default");
 	cores = cores_usable();
-	/* Codec workers wait for a device or the front while others use the cores: with small
-	 * images, three of them. */
+	/* Codec workers wait for a device or the front while others use the cores; with small
+	 * images, three of them do. */
 	if (!c->codecs)
 		c->codecs = MIN(cores + CODECS_BESIDE, codecs_most);
 	if (!c->http_workers)

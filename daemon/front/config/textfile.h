@@ -1,5 +1,5 @@
 /* Reads small text files: the configuration, and secrets (tokens, the TLS key). Secrets are
- * accepted only in files, since other users can see a command line and an environment. */
+ * accepted only in files, because other users can see a command line and an environment. */
 #ifndef FRONT_CONFIG_TEXTFILE_H
 #define FRONT_CONFIG_TEXTFILE_H
 
@@ -8,11 +8,11 @@
 
 #include "base/error.h"
 
-/* The path of a secret's file: the option's value, or, if that is empty, the systemd credential of
- * this name. NULL if there is neither. The caller frees it. */
+/* Returns the path of a secret's file: the option's value or, if that is empty, the systemd
+ * credential of this name. NULL if there is neither. The caller frees it. */
 char *textfile_secret(const char *option, const char *credential);
 
-/* Reads a whole file, up to 1 MB; others must not be able to read a private one. Returns a
+/* Reads a whole file, up to 1 MB; other users must not be able to read a private one. Returns a
  * terminated text for textfile_free(), and its size; NULL after logging the reason with the
  * option's name. */
 char *textfile_read(const char *option, const char *path, bool is_private, size_t *size) MUST_CHECK;
@@ -27,7 +27,7 @@ struct textfile_entry {
 
 /* Reads a file of keys (GLib's format: [SECTION], KEY=VALUE, # comments), and calls `see` for every
  * section and key; the entry is valid during the call. Reads all lines in any case; returns false
- * if `see` did once, or after logging why the file, or which line of it, is invalid. */
+ * if `see` did once, or after logging the reason why the file, or a line of it, is invalid. */
 bool textfile_read_keys(const char *option, const char *path, bool is_private,
                         bool (*see)(void *context, const struct textfile_entry *entry),
                         void *context) MUST_CHECK;

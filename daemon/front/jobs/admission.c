@@ -1,5 +1,5 @@
-/* The drain rate is work done over busy time, both decaying with a time constant. A class is busy
- * while it has a job that does not wait for a program, and there is a device. */
+/* The drain rate is finished work over busy time, both decaying with a time constant. A class is
+ * busy while it has a job that does not wait for a program, and a device is up. */
 #include "front/jobs/admission.h"
 
 #include <inttypes.h>
@@ -9,11 +9,11 @@
 #include "front/config/config.h"
 #include "front/jobs/shares.h"
 
-/* The body size from which a job is heavy; a job's cost besides its body; bytes of pixels for a
- * byte of a photograph's file, and a device's time that counts as much. */
+/* The body size from which a job is heavy; a job's cost besides its body; bytes of pixels per byte
+ * of a photograph's file, and a device's time that counts as much. */
 enum { HEAVY_BODY = 4 << 20, JOB_COST = 64 << 10, PIXEL_BYTES = 32, WORK_NS = 100 };
 
-/* Seconds in which a measurement decays to a third, and of measurement that suffice. */
+/* Seconds in which a measurement decays to a third, and seconds of measurement that suffice. */
 static const double fade = 10, enough = 0.05;
 
 struct demand {
@@ -148,7 +148,8 @@ unsigned admission_retry_after(void)
 	enum { MOST = 600 };
 	double seconds = 1;
 
-	/* The time until the next job is done and the wait of the last one is short enough. */
+	/* Returns the time until the next job is done and the wait of the last one is short enough.
+	 * */
 	for (enum work_class i = 0; i < WORK_CLASSES; i++) {
 		double wait = admission_predict(i, 0);
 

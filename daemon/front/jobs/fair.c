@@ -1,5 +1,5 @@
-/* Fair queueing: a tree of four levels (root, class, client, flow). A node keeps its children that
- * have something waiting in the order of their start tags. */
+/* Fair queueing: a tree of four levels (root, class, client, flow). A node keeps its waiting
+ * children, those with something queued, in the order of their start tags. */
 #include "front/jobs/fair.h"
 
 #include <stdio.h>
@@ -103,7 +103,8 @@ static void rest(struct fair_node *node)
 	    RB_EMPTY(&node->parent->ready) ? 0 : node->parent->waiting - node->weight;
 }
 
-/* Nothing waits below the node any more; updates it and the ancestors that this leaves empty. */
+/* Records that nothing waits below the node any more; updates it and the ancestors that this leaves
+ * empty. */
 static void rest_all(struct fair_node *node)
 {
 	for (; node->parent; node = node->parent) {
@@ -113,7 +114,7 @@ static void rest_all(struct fair_node *node)
 	}
 }
 
-/* Something now waits in the flow, and so below its ancestors. */
+/* Records that something now waits in the flow, and so below its ancestors. */
 static void flow_wake(struct fair *fair, struct fair_flow *flow)
 {
 	if (flow->parked)

@@ -1,12 +1,12 @@
-/* A queue that shares: what waits is served in turn by class, within a class by client, within a
- * client by flow (a job), each by the cost of what it has been served. Start-time fair queueing
- * (P. Goyal, H. M. Vin, H. Cheng, 1996), once a level: whichever has the least start tag is served,
- * and its tag then grows by cost / weight; one that has had nothing waiting begins at the virtual
- * time. That grows by cost / weights of all that wait, as in WF2Q+ (J. C. R. Bennett, H. Zhang,
- * 1997): the tag last served would stand still while newcomers arrive, and have them all pass.
+/* A queue that shares: waiting items are served in turn by class, within a class by client, within
+ * a client by flow (a job), each by the cost of the service that it had. Start-time fair queueing
+ * (P. Goyal, H. M. Vin, H. Cheng, 1996) on each level: the one with the least start tag is served,
+ * and its tag then grows by cost / weight; one that had nothing waiting begins at the virtual time.
+ * That grows by cost / weights of all waiting ones, as in WF2Q+ (J. C. R. Bennett, H. Zhang, 1997):
+ * the last served tag would stand still while newcomers arrive, and let all of them pass.
  *
- * Costs are in any one unit. No operation takes more than the logarithm of how many wait, and none
- * but fair_open() can fail. */
+ * Costs may have any common unit. No operation takes more than the logarithm of the number of
+ * waiting items, and none but fair_open() can fail. */
 #ifndef FRONT_JOBS_FAIR_H
 #define FRONT_JOBS_FAIR_H
 
@@ -35,7 +35,7 @@ struct fair_node {
 	double start, weight;
 	double now;     /* virtual time among its children */
 	double waiting; /* weights of the children in `ready` */
-	uint64_t order; /* breaks ties of tags: the one that has waited longer is first */
+	uint64_t order; /* breaks ties of tags: the longest waiting one is first */
 	bool waits;     /* true if it is in its parent's `ready` */
 };
 
@@ -77,19 +77,19 @@ void fair_close(struct fair *fair, struct fair_flow *flow);
 void fair_push(struct fair *fair, struct fair_flow *flow, struct fair_item *item);
 void fair_return(struct fair *fair, struct fair_flow *flow, struct fair_item *item);
 
-/* fair_next() finds the flow whose first item is next among the classes of a mask, or NULL;
+/* fair_next() returns the flow whose first item is next among the classes of a mask, or NULL;
  * fair_pop() takes that item. */
 struct fair_flow *fair_next(const struct fair *fair, unsigned mask);
 struct fair_item *fair_pop(struct fair *fair, unsigned mask);
 
-/* Takes the first item of a flow that has one, in turn or not, and charges the flow for it. */
+/* Takes the first item of a waiting flow, in turn or not, and charges the flow for it. */
 struct fair_item *fair_take(struct fair *fair, struct fair_flow *flow);
 
 /* Charges a flow, which may have nothing waiting, for service beyond the costs of its items. */
 void fair_charge(struct fair *fair, struct fair_flow *flow, double cost);
 
-/* Skips a flow that has something waiting until fair_unpark(), which releases all parked flows, or
- * until more is queued in it. It is charged nothing, and saves up no turns. */
+/* Skips a waiting flow until fair_unpark(), which releases all parked flows, or until more is
+ * queued in it. It is charged nothing, and saves up no turns. */
 void fair_park(struct fair *fair, struct fair_flow *flow);
 void fair_unpark(struct fair *fair);
 

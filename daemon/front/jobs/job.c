@@ -60,8 +60,8 @@ static const struct filter_call *next_gathering(const struct job *job)
 	return i < asked->count ? &asked->call[i] : NULL;
 }
 
-/* Sets what the next run does: all that is asked for; or what comes before a call that must know
- * the whole image; or nothing but to tell the image's size. */
+/* Sets the chain of the next run: the whole chain; or the calls before one that must know the whole
+ * image; or nothing, to learn the image's size. */
 static enum error choose_run(struct job *job)
 {
 	struct shared_chain *asked = job->asked, *chain = asked;
@@ -231,7 +231,7 @@ bool task_is_current(const struct task *task)
 	return !task->job->finished && task->tile.job == task->job->options.job;
 }
 
-/* Puts the job at the head of the queue, with nothing of its run. */
+/* Puts the job at the head of the queue, without anything of its run. */
 static void queue_again(struct job *job)
 {
 	job->options.job = ++last_id;
@@ -253,7 +253,7 @@ void job_restart(struct job *job)
 	queue_again(job);
 }
 
-/* Finds the size of the run's result (edges), or how many numbers and rows of them it gathers. */
+/* Finds the size of the run's result (edges), or how many numbers, and rows of them, it gathers. */
 static void size_gathered(const struct job *job, uint32_t *width, uint32_t *height)
 {
 	struct problem problem;
@@ -281,7 +281,7 @@ uint64_t job_gathers(const struct job *job)
 	       job_pages_read(job, job->pages);
 }
 
-/* Replaces the chain that is asked for; owns the new one from now on, also on failure. */
+/* Replaces the requested chain; owns the new one from now on, also on failure. */
 static enum error ask_for(struct job *job, struct chain *chain)
 {
 	struct shared_chain *asked = chain_share(chain), *old = job->asked, *old_run = job->chain;
@@ -358,9 +358,9 @@ struct job *job_next_waiting(unsigned classes)
 	return item ? (struct job *)((char *)item - offsetof(struct job, item)) : NULL;
 }
 
-/* Ends what is being timed. Tiles have waited for devices as long as they were away and neither
- * waited for a program nor were worked on; a codec worker, for a processor or a file, as long as it
- * had the job and neither worked nor had tiles away. */
+/* Ends all running measurements. Tiles waited for devices as long as they were away and neither
+ * waited for a program nor were worked on; a codec worker waited for a processor or a file as long
+ * as it had the job and neither worked nor had tiles away. */
 static void end_times(struct job *job)
 {
 	struct job_times *t = &job->times;

@@ -32,13 +32,13 @@ struct task {
 	uint32_t wait_ms;  /* the longest wait for a program there; 0: not waiting */
 	bool waited;       /* it waits for a program, or has waited */
 	uint64_t sent;     /* loop_now() when a device got it */
-	uint64_t worked;   /* its worker's processor time (struct stall) by then, as last seen */
+	uint64_t worked;   /* its worker's processor time (struct stall) then, as last seen */
 	double units;      /* predicted work: multiply-adds of all bands, including halos */
 };
 
 enum priority { PRIORITY_INTERACTIVE, PRIORITY_BATCH, PRIORITIES };
 
-/* The side that decodes and encodes JPEGs, if it can; any: whichever should finish first. */
+/* The side that decodes and encodes JPEGs if it can; any: the one expected to finish first. */
 enum jpeg_by { JPEG_BY_ANY, JPEG_BY_CPU, JPEG_BY_GPU };
 
 /* A job's conditions, and its client. */
@@ -61,11 +61,11 @@ struct job_times {
 	uint64_t accepted, started, finished; /* loop_now() */
 	uint64_t began;                       /* loop_now() when this run began */
 	uint64_t routed;                      /* see jpeg_router.c; 0: not to be learned from */
-	uint64_t queued, out; /* loop_now() when it was queued, or had tiles out; 0: it is not */
+	uint64_t queued, out; /* loop_now() when it was queued, or had tiles out; 0: neither */
 	uint64_t queue;       /* in the queue, of all runs */
 	uint64_t away;        /* with tiles at the scheduler and devices, of finished turns */
-	uint64_t compile;     /* the part of it with tiles that wait for a program */
-	uint64_t wait;        /* set at its end: what no other member accounts for */
+	uint64_t compile;     /* the part of it with tiles waiting for a program */
+	uint64_t wait;        /* set at its end: time that no other member accounts for */
 	uint64_t decode, encode, verify, reference, upload, download;
 	uint64_t kernel[KERNELS];
 };
@@ -74,8 +74,8 @@ struct job {
 	uint64_t id;
 	unsigned references;
 	bool finished;
-	/* The message to the codec worker. `job` is the number of the run, the first one's the
-	 * job's id; messages with that of an earlier run are out of date. */
+	/* The message to the codec worker. `job` is the number of the run, for the first run the
+	 * job's id; messages with an earlier run's number are out of date. */
 	struct message_job options;
 	struct job_terms terms;
 	struct loop_timer deadline; /* if the terms have a deadline */
@@ -86,9 +86,10 @@ struct job {
 	struct fair_item item;    /* its flow in the queue of jobs that wait for a codec worker */
 	struct fair_flow waiting; /* its item there */
 	struct fair_flow tasks;   /* its tasks in the scheduler's queue */
-	/* The chain asked for, with the numbers that runs have gathered; this run's chain. */
+	/* The requested chain, with the numbers that runs have gathered; this run's chain. */
 	struct shared_chain *asked, *chain;
-	enum gather gather;       /* numbers that this run gathers; NONE: it makes the answer */
+	/* kind of numbers that this run gathers; NONE: it makes the answer */
+	enum gather gather;
 	uint32_t gather_channels; /* enum channels, for a call on which it does */
 	struct spool body, answer;
 	struct share place;  /* one of SHARE_JOBS */
@@ -150,7 +151,7 @@ unsigned jobs_open(void);
 unsigned jobs_waiting(void);
 uint64_t jobs_ended(void);
 
-/* True unless the job is light: all others together leave codec workers free. */
+/* Returns true unless the job is light. Heavy jobs leave some codec workers free. */
 bool job_is_heavy(const struct job *job);
 
 /* Notes the reason for all sides of jpeg_form. */
@@ -169,44 +170,46 @@ enum error job_submit(struct job *job, void (*done)(struct job *job, void *conte
  * may hold it, and none of its tasks may wait in the scheduler's queue. */
 void job_restart(struct job *job);
 
-/* Puts the job back like job_restart(), but keeps what it has done: this run has gathered the
- * numbers that the chain needs next, as many as job_gathers(). ERR_MEMORY: it must be ended. */
+/* Puts the job back like job_restart(), but keeps its work: this run has gathered the numbers that
+ * the chain needs next, as many as job_gathers(). ERR_MEMORY: it must be ended. */
 enum error job_go_on(struct job *job, const double *numbers) MUST_CHECK;
 
-/* Turns the chain's shares of the image into pixels, once the image's size is known. The run is
- * then to be restarted. Errors as for chain_size_to(); nothing has then changed. */
+/* Turns the chain's shares of the image into pixels, once the image's size is known. The run must
+ * then be restarted. Errors as for chain_size_to(); nothing has then changed. */
 enum error job_size_to(struct job *job, const struct image *image,
                        struct problem *problem) MUST_CHECK;
 
 /* The number of a body's `pages` that are filtered. */
 uint32_t job_pages_read(const struct job *job, uint32_t pages);
 
-/* The count of numbers that this run is to gather from all pages; 0: it makes the answer. */
+/* Returns the count of numbers that this run gathers from all pages; 0: it makes the answer. */
 uint64_t job_gathers(const struct job *job);
 
-/* Tiles of all runs: those done, and all, where a future run counts as many as this one. */
+/* Counts tiles of all runs: finished ones, and all, where a future run counts as many as this one.
+ * */
 uint32_t job_tiles_done(const struct job *job);
 uint32_t job_tiles(const struct job *job);
 
 /* True if the task's run of its job is still the current one. */
 bool task_is_current(const struct task *task);
 
-/* A tile of the job, of any run, waits for a program (1), or has stopped waiting (-1). */
+/* Records that a tile of the job, of any run, waits for a program (1), or has stopped waiting (-1).
+ * */
 void job_waits(struct job *job, int more);
 
-/* None of the job's tiles is at the scheduler and devices any more (see times.out). */
+/* Records that none of the job's tiles is at the scheduler and devices any more (see times.out). */
 void job_back(struct job *job);
 
 /* Removes this job from the queue; false if it is not waiting. */
 bool job_leave_queue(struct job *job);
 
-/* Removes the next waiting job of these classes (bits) from the queue, and returns it, or NULL. */
+/* Removes and returns the next waiting job of these classes (bits), or NULL. */
 struct job *job_next_waiting(unsigned classes);
 
 /* Ends a job: records the outcome and calls `done`. Only the first call counts. */
 void job_finish(struct job *job, enum error error, const struct problem *problem);
 
-/* Ends a job that may still wait or run: its owner is told at once, its codec worker and devices
+/* Ends a job that may still wait or run. Its owner is told at once; its codec worker and devices
  * drop it soon after. */
 void job_cancel(struct job *job, enum error error, const struct problem *problem);
 

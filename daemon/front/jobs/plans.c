@@ -9,8 +9,8 @@
 
 #include "base/memfd.h"
 
-/* UNUSED_MAX: the number of chains that are kept without a job; those that know an image's edges,
- * which are larger than KEPT_SIZE_MAX, are not. */
+/* UNUSED_MAX: the number of chains that are kept without a job. Chains that know an image's edges,
+ * and are larger than KEPT_SIZE_MAX, are not kept. */
 enum { UNUSED_MAX = 32, KEPT_SIZE_MAX = sizeof(struct chain) };
 
 static LIST_HEAD(chain_list, shared_chain) chains;
@@ -45,7 +45,7 @@ struct shared_chain *chain_share(struct chain *chain)
 	return c;
 }
 
-/* Frees unused chains; keeps so many, none of them above a size. */
+/* Frees unused chains, except the `most` newest ones of at most this size. */
 static void free_unused(unsigned most, size_t size_max)
 {
 	unsigned unused = 0;

@@ -17,7 +17,7 @@ struct shared_chain {
 	unsigned users;
 };
 
-enum { PLANS_MAX = 128 }; /* twice as many as codec workers, which use one each at most */
+enum { PLANS_MAX = 128 }; /* twice the number of codec workers, each of which uses at most one */
 
 struct plan {
 	uint64_t id; /* unique; 0: this place is empty */
@@ -28,14 +28,14 @@ struct plan {
 	struct image image;
 };
 
-/* Returns the shared copy of a chain, which is owned from now on, also on failure. NULL without
- * memory or descriptors. */
+/* Returns the shared copy of a chain; takes over the chain, also on failure. NULL without memory or
+ * descriptors. */
 struct shared_chain *chain_share(struct chain *chain);
 /* Releases a shared chain. Some unused ones are kept for later jobs. */
 void chain_release(struct shared_chain *chain);
 
-/* The plan for images of this kind. Never fails: at most one plan for each codec worker is in use.
- * A device is told to drop a plan when it is sent the one that took its place. */
+/* Returns the plan for images of this kind. Never fails, since at most one plan for each codec
+ * worker is in use. A device is told to drop a plan when it is sent the plan's successor. */
 struct plan *plan_use(struct shared_chain *chain, const struct image *image);
 /* None of the plan's tiles is in flight any more. */
 void plan_release(struct plan *plan);

@@ -1,4 +1,4 @@
-/* Shares: a tree of clients, with what each holds of every kind; and a list of unread answers. */
+/* Shares: a tree of clients with their holdings of every kind, and a list of unread answers. */
 #include "front/jobs/shares.h"
 
 #include <inttypes.h>
@@ -49,7 +49,7 @@ static struct share_client *find(const char *name, bool add)
 	return client;
 }
 
-/* Says that this client, or (NULL) all together, have too much: ERR_QUEUE_FULL. */
+/* Describes that this client, or (NULL) all together, have too much: ERR_QUEUE_FULL. */
 static enum error refuse(const char *client, enum share_kind kind, uint64_t all,
                          struct problem *problem)
 {
@@ -181,8 +181,8 @@ uint64_t share_greatest(enum share_kind kind)
  * the oldest first. An answer counts as half of a bound at most, so that a larger one leaves room
  * for others. */
 
-/* Bytes that the sockets' buffers accept even if nobody reads; bytes a second with which a client
- * keeps its connection. */
+/* Bytes that the sockets' buffers accept even if nobody reads; bytes per second that a client must
+ * read to keep its connection. */
 static const double buffered = 4 << 20, diligent = 1 << 20;
 
 static LIST_HEAD(unread_list, unread) answers = LIST_HEAD_INITIALIZER(answers);
@@ -221,7 +221,8 @@ static bool exceeds(const char *client, uint64_t bound)
 	const struct unread *u;
 	uint64_t sum = 0;
 
-	/* Mostly even the whole sizes keep within it: the list need not be searched then. */
+	/* Mostly even the total of the sizes is within the limit, and the list need not be
+	 * searched. */
 	if ((client ? share_of(SHARE_ANSWERS, client) : share_total(SHARE_ANSWERS)) <= bound)
 		return false;
 	LIST_FOREACH(u, &answers, place)
@@ -232,7 +233,8 @@ static bool exceeds(const char *client, uint64_t bound)
 	return sum > bound;
 }
 
-/* Cuts slow readers, among all or of this client alone, until there is room for one that begins. */
+/* Cuts connections of slow readers, among all or of this client alone, until there is room for a
+ * new answer. */
 static enum error make_room(const char *client, bool alone, struct problem *problem)
 {
 	const uint64_t bound = alone ? config->unread_client_size : config->unread_size;

@@ -1,8 +1,8 @@
 /* Shares: the part of limited resources that each client holds. Something is always left for the
  * next client: one that holds some may take more while the free part is large enough relative to
- * its own (the dynamic threshold of A. K. Choudhury and E. L. Hahne, 1998). One that is alone gets
- * the part of all that `client-share` says, two get less each, and so on; one that holds nothing
- * may take whatever is free. */
+ * its own (the dynamic threshold of A. K. Choudhury and E. L. Hahne, 1998). A client that is alone
+ * gets the part of all that `client-share` allows, two get less each, and so on; one that holds
+ * nothing may take any free part. */
 #ifndef FRONT_JOBS_SHARES_H
 #define FRONT_JOBS_SHARES_H
 
@@ -13,12 +13,13 @@
 
 /* The limited resources, and their units. */
 enum share_kind {
-	SHARE_CONNECTIONS,   /* connections of clients, by address: no request has been read yet */
+	/* connections of clients, by address, because no request has been read yet */
+	SHARE_CONNECTIONS,
 	SHARE_HEADS,         /* bytes of the heads of requests */
 	SHARE_BODIES,        /* requests whose body is wanted and not complete */
 	SHARE_BODY_MEMORY,   /* bytes of memory for bodies, until their jobs end */
 	SHARE_JOBS,          /* jobs that wait or run */
-	SHARE_ANSWER_MEMORY, /* bytes of memory for answers, as long as they are kept */
+	SHARE_ANSWER_MEMORY, /* bytes of memory for kept answers */
 	SHARE_ANSWERS,       /* bytes of answers that the client has not read */
 	SHARE_RESULTS,       /* results that are stored */
 	SHARE_RESULT_SIZE,   /* bytes of these */
@@ -26,8 +27,8 @@ enum share_kind {
 	SHARE_KINDS
 };
 
-/* The amount of one kind that one holder has; embedded in the holder. All zeros: nothing. It may
- * be moved if its old place is zeroed. */
+/* The amount of one kind that one holder has; embedded in the holder. All zeros: nothing. It may be
+ * moved if its old place is zeroed. */
 struct share {
 	struct share_client *client; /* NULL: nothing is held */
 	enum share_kind kind;
@@ -47,7 +48,7 @@ enum error share_force(struct share *share, enum share_kind kind, const char *cl
 enum error share_ask(enum share_kind kind, const char *client, uint64_t amount, uint64_t all,
                      struct problem *problem) MUST_CHECK;
 
-/* Gives back a part, at most what is held; or all of it. */
+/* Gives back a part, at most the held amount; or all of it. */
 void share_give(struct share *share, uint64_t amount);
 void share_give_all(struct share *share);
 
@@ -55,7 +56,7 @@ void share_give_all(struct share *share);
  * is less. */
 uint64_t share_connections_most(void);
 
-/* The amount that all clients hold, that one holds, and the most that any one holds. */
+/* Return the amount held by all clients, by one, and the largest amount held by any. */
 uint64_t share_total(enum share_kind kind);
 uint64_t share_of(enum share_kind kind, const char *client);
 uint64_t share_greatest(enum share_kind kind);
@@ -72,7 +73,7 @@ struct unread {
 	struct share share;      /* its bytes; empty when its connection has been cut */
 	const char *id, *client; /* id of the request */
 	uint64_t size, since;    /* loop_now() */
-	uint64_t read, reported; /* bytes by the last report, and its loop_now(); 0: none yet */
+	uint64_t read, reported; /* bytes at the last report, and its loop_now(); 0: none yet */
 	void (*cut)(void *context);
 	void *context;
 };

@@ -1,11 +1,11 @@
-/* Bodies and answers, in memory or in unlinked files. An errand makes a file, and moves the content
+/* Bodies and answers, in memory or in unlinked files. An errand makes a file and moves the content
  * of a memfd there.
  *
  * The hard part is that the writer may keep its descriptor, and a mapping. Memory is final once its
- * writer has sealed it: that is refused while a mapping may be written to, and walks the pages, for
- * which the loop has no time. A file's writer gets a descriptor that can map nothing, and the
- * system grants a lease for reading only while nobody has the file open for writing (overlayfs
- * would not count a mapping). */
+ * writer has sealed it: the system refuses that while a writable mapping exists, and it walks the
+ * pages, for which the loop has no time. A file's writer gets a descriptor that cannot map
+ * anything, and the system grants a read lease only while nobody has the file open for writing
+ * (overlayfs would not count a mapping). */
 #include "front/jobs/spool.h"
 
 #include <assert.h>
@@ -33,8 +33,8 @@ struct spill {
 };
 
 enum {
-	/* bytes that an answer may have above twice what is expected; and the largest that memory
-	 * is kept for */
+	/* bytes that an answer may have above twice its expected size; and the largest answer for
+	 * which memory is set aside */
 	SMALL_ANSWER = 1 << 20,
 	BLOCK_SIZE = 512, /* bytes in the unit of st_blocks */
 };
@@ -90,7 +90,8 @@ static void spill_done(struct errand *errand)
 		          strerror(s->result));
 }
 
-/* Begins to make the spool's file, with what is in a memfd (owned from then on; -1: nothing). */
+/* Begins to make the spool's file, with the content of a memfd (owned from then on; -1: nothing).
+ * */
 static enum error spill_open(struct spool *spool, int memory)
 {
 	struct spill *s = calloc(1, sizeof *s);
@@ -106,8 +107,8 @@ static enum error spill_open(struct spool *spool, int memory)
 	return ERR_OK;
 }
 
-/* client: an answer's; NULL for a body. Clients may read answers slowly: a quarter of the memory is
- * left to bodies, and an eighth to small answers. */
+/* Returns the limit of memory. client: an answer's; NULL for a body. Clients may read answers
+ * slowly, so a quarter of the memory is left to bodies, and an eighth to small answers. */
 static bool reserve(struct spool *spool, uint64_t size, const char *client)
 {
 	const uint64_t for_answers = config->max_memory / 8 * (size > SMALL_ANSWER ? 5 : 6);

@@ -1,5 +1,5 @@
-/* A body or an answer: bytes, which other processes write, in a memfd or, above a configured size,
- * in an unlinked file of the cache directory. Memory is bounded over all spools together. A thread
+/* A body or an answer: bytes written by other processes, in a memfd or, above a configured size, in
+ * an unlinked file of the cache directory. Memory is bounded over all spools together. A thread
  * makes the files, because a disk may block. */
 #ifndef FRONT_JOBS_SPOOL_H
 #define FRONT_JOBS_SPOOL_H
@@ -15,8 +15,9 @@
 struct spill;
 
 struct spool {
-	int fd;              /* for reading alone, if it is a file's; -1: none */
-	int writer;          /* a file's, for writing alone, or -1; in memory the same as fd */
+	int fd; /* for reading alone, if it is a file's; -1: none */
+	/* for a file, a descriptor for writing alone, or -1; in memory the same as fd */
+	int writer;
 	struct spill *spill; /* to a file, until spool_take_file(); else NULL */
 	bool in_memory;
 	uint64_t size;      /* bytes, once it has settled */
@@ -27,39 +28,39 @@ struct spool {
 
 #define SPOOL_NONE ((struct spool){.fd = -1, .writer = -1})
 
-/* Opens an empty spool with room for `size` bytes, whose `writer` can be lent once there is
- * nothing to wait for (spool_await()). ERR_QUEUE_FULL if so much memory is not free now. */
+/* Opens an empty spool with room for `size` bytes. Its `writer` can be lent once nothing is left to
+ * wait for (spool_await()). ERR_QUEUE_FULL if this much memory is not free now. */
 enum error spool_open(struct spool *spool, uint64_t size) MUST_CHECK;
 
-/* Opens a spool for an answer to this client, with room for twice what is expected and a megabyte;
+/* Opens a spool for an answer to this client, with room for twice the expected size and a megabyte;
  * in a file if memory is short, or would be for others. */
 enum error spool_open_answer(struct spool *spool, uint64_t expected, const char *client) MUST_CHECK;
 
 /* Opens a spool in memory whatever the configured size, for small data. */
 enum error spool_open_memory(struct spool *spool, uint64_t size) MUST_CHECK;
 
-/* Opens a spool, to be settled, for a body that is in this memfd, which becomes the spool's, also
- * on failure. ERR_IO if it is not sealed. */
+/* Opens a spool, to be settled, for a body in this memfd, which becomes the spool's, also on
+ * failure. ERR_IO if it is not sealed. */
 enum error spool_adopt(struct spool *spool, uint64_t size, int fd) MUST_CHECK;
 
-/* Makes room for `size` bytes in all, perhaps in a file: then wait again. Errors as in
+/* Makes room for a total of `size` bytes, possibly in a file: then wait again. Errors as in
  * spool_open(). */
 enum error spool_extend(struct spool *spool, uint64_t size) MUST_CHECK;
 
-/* True if its file does not exist yet, or lacks what was in memory: do not use it until `wake` is
- * called (once, unless the spool is closed before). */
+/* Returns true if the spool's file does not exist yet, or lacks the bytes that were in memory: do
+ * not use it until `wake` is called (once, unless the spool is closed before). */
 bool spool_await(struct spool *spool, void (*wake)(void *context), void *context);
 
-/* Takes over the file, if any, once there is nothing to wait for. ERR_IO if it could not be made,
- * now and when asked again. */
+/* Takes over the file, if any, once nothing is left to wait for. ERR_IO, also when asked again, if
+ * it could not be made. */
 enum error spool_take_file(struct spool *spool) MUST_CHECK;
 
-/* Gives up writing. True if nobody can change it any more: memory that its writer has sealed, and a
- * file that its writer has closed, where the file system tells. */
+/* Gives up writing. Returns true if nobody can change the spool any more: memory that its writer
+ * has sealed, and a file that its writer has closed, where the file system tells. */
 bool spool_release(struct spool *spool);
 
-/* Accepts what has been written, by report `size` bytes, once spool_release() was true or the
- * writer has ended. ERR_IO if the report is wrong, or memory has holes. */
+/* Accepts the written bytes, reported as `size`, once spool_release() was true or the writer has
+ * ended. ERR_IO if the report is wrong, or memory has holes. */
 enum error spool_settle(struct spool *spool, uint64_t size) MUST_CHECK;
 
 /* Closes it; a closed one (fd -1) may be closed again. */

@@ -1,5 +1,5 @@
 /* The store of asynchronous jobs: one list, in which a job moves to the end when it ends, so that
- * the first ended one is the oldest. A waiter is only woken, and then looks for what is new, so
+ * the first ended one is the oldest. A waiter is only woken, and then looks for news itself, so
  * nothing is lost or queued for a slow client. */
 #include "front/jobs/store.h"
 
@@ -84,14 +84,14 @@ static void refuse_result(struct job *job, const char *why, uint64_t most)
 	spool_close(&job->answer);
 }
 
-/* A result's share of a kind, which is one of STORED_SHARES. */
+/* Returns a result's share of one of the STORED_SHARES kinds. */
 static struct share *share_in(struct stored *s, enum share_kind kind)
 {
 	return &s->share[kind - SHARE_RESULTS];
 }
 
-/* Removes the oldest results of the client that holds most until no more than `most` is held; not
- * the newest. */
+/* Removes the oldest results of the client that holds most, until no more than `most` is held; but
+ * not the newest. */
 static void reduce(enum share_kind kind, uint64_t most, const struct stored *newest)
 {
 	while (share_total(kind) > most) {

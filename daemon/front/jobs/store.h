@@ -1,6 +1,6 @@
 /* The asynchronous jobs, by id, and the waiters for their news. An ended job is stored, with its
- * result, for `result-time`. If results are too many or too large, the oldest of the client that
- * holds most are removed. */
+ * result, for `result-time`. If results are too many or too large, the oldest ones of the client
+ * that holds most are removed. */
 #ifndef FRONT_JOBS_STORE_H
 #define FRONT_JOBS_STORE_H
 
@@ -13,7 +13,7 @@
 
 /* A waiter for news; embedded in its struct. */
 struct waiter {
-	void (*wake)(void *context); /* called by the loop; should only note that there is news */
+	void (*wake)(void *context); /* called by the loop; should only record that there is news */
 	void *context;
 	uint64_t due; /* for store_wait() */
 	bool waits;
@@ -29,7 +29,7 @@ enum stored_state {
 	STORED_STATES
 };
 
-/* A result's shares, those from SHARE_RESULTS on: 1, its bytes, and those of them in memory. */
+/* A result's shares, of the kinds from SHARE_RESULTS on: 1, its bytes, and its bytes in memory. */
 enum { STORED_SHARES = SHARE_KINDS - SHARE_RESULTS };
 
 struct stored {
@@ -59,7 +59,7 @@ struct stored *store_find(const char *id);
 
 enum stored_state stored_state(const struct stored *s);
 
-/* Finished tiles; all of them once the job is done. */
+/* Counts finished tiles; all of them once the job is done. */
 uint32_t stored_tiles_done(const struct stored *s);
 
 /* Estimates the nanoseconds until an open job ends. False while there is no estimate. */

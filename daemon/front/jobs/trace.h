@@ -1,5 +1,5 @@
-/* The trace that a request belongs to, from the client's header traceparent (W3C Trace Context), or
- * one of its own. Answers have no traceresponse, which no standard has settled. */
+/* The trace of a request: from the client's header traceparent (W3C Trace Context), or one of its
+ * own. Answers have no traceresponse, which no standard has settled. */
 #ifndef FRONT_JOBS_TRACE_H
 #define FRONT_JOBS_TRACE_H
 
@@ -17,7 +17,7 @@ struct trace {
 /* Parses the header's value. Returns false if it is invalid; there is then no trace. */
 bool trace_parse(const char *header, struct trace *trace);
 
-/* Decides whether the request's span is recorded: this share of requests is, less those whose
+/* Decides whether the request's span is recorded: this share of requests is, except those whose
  * client's spans are not. A request without a trace gets a new one. */
 void trace_record(struct trace *trace, double share);
 

@@ -1,4 +1,4 @@
-/* The open arenas, and the workers that are told of them. */
+/* The open arenas, and the workers that know them. */
 #include "front/workers/arenas.h"
 
 #include <unistd.h>

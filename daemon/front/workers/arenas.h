@@ -1,5 +1,5 @@
-/* The arenas: the memory that each codec worker, whose number it has, shares with the devices. This
- * module owns them, and tells the workers that joined which arenas are open. */
+/* The arenas: the memory that each codec worker, by its number, shares with the devices. This
+ * module owns them, and tells joined workers which arenas are open. */
 #ifndef FRONT_WORKERS_ARENAS_H
 #define FRONT_WORKERS_ARENAS_H
 
@@ -18,18 +18,18 @@ struct arena_files {
 	uint64_t size; /* bytes of `in`, and of `out` */
 };
 
-/* Open a closed arena of `size` bytes for input and as many for output; close one that may be open.
- * Both tell all arena users. ERR_IO if it cannot be allocated (logged). */
+/* Open a closed arena of `size` bytes each for input and output; close one that may be open. Both
+ * tell all arena users. ERR_IO if it cannot be allocated (logged). */
 enum error arenas_open(unsigned arena, uint64_t size) MUST_CHECK;
 void arenas_close(unsigned arena);
 
 /* Returns the arena's files, or NULL if it is not open. */
 const struct arena_files *arenas_get(unsigned arena);
 
-/* Sends an open arena to a worker. read_only: with `in` for reading only. */
+/* Sends an open arena to a worker. read_only: `in` for reading only. */
 void arenas_tell(unsigned arena, struct worker *worker, bool read_only);
 
-/* A worker that is told of all arenas; embedded in the owner's struct. */
+/* A worker that learns of all arenas; embedded in the owner's struct. */
 struct arena_user {
 	struct worker *worker; /* NULL: has not joined */
 	bool read_only;        /* it gets `in` for reading only */

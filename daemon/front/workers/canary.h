@@ -1,5 +1,5 @@
 /* The canary: a small image that the service sends through decoder, device and encoder when no
- * client's image has passed recently, so that readiness is measured and not assumed. */
+ * client's image has passed recently, so that readiness is measured, not assumed. */
 #ifndef FRONT_WORKERS_CANARY_H
 #define FRONT_WORKERS_CANARY_H
 
@@ -14,7 +14,7 @@ void canary_fini(void);
  * compiled, and nobody needs its result. */
 void canary_stop(void);
 
-/* Notes that an image has been filtered successfully. */
+/* Records that an image has been filtered successfully. */
 void canary_success(void);
 
 /* True if an image was filtered successfully within the last three intervals. */

@@ -1,7 +1,7 @@
-/* The codec workers: starting their processes, their reports on jobs, and their end.
+/* The codec workers: the start of their processes, their reports on jobs, and their end.
  *
- * They decode untrusted images and may be compromised. Every report is checked against what is
- * known of the job, and the sender of an impossible one is killed. A job whose worker dies runs
+ * They decode untrusted images and may be compromised. Every report is checked against the known
+ * facts about the job, and the sender of an impossible one is killed. A job whose worker dies runs
  * once more, from its body. Each run has its own number, which all its messages carry. */
 #include "front/workers/codecs.h"
 
@@ -40,7 +40,8 @@ static void send_answer(struct job *job)
 	worker_send(&job->codec->worker, &message, fds);
 }
 
-/* The answer's storage is ready: sends the worker its descriptor, if the job still runs. */
+/* Sends the worker the descriptor of the answer's storage, which is ready, if the job still runs.
+ * */
 static void answer_opened(void *context)
 {
 	struct job *job = context;
@@ -62,7 +63,7 @@ static uint64_t metadata_max(const struct job *job)
 	return format_in(FORMATS_ALWAYS, job->input_format) ? 0 : job->options.body_size;
 }
 
-/* Raw pixels and, as in some formats, the body's metadata with each page: an encoded image is
+/* Raw pixels and, as some formats have, the body's metadata with each page: an encoded image is
  * rarely larger, and never twice as large. */
 static uint64_t answer_expected(const struct job *job, const struct image *answer)
 {
@@ -130,13 +131,14 @@ static uint64_t pixels(const struct image *image)
 	return (uint64_t)image->width * image->height;
 }
 
-/* The reason why no device does the sides that one could do; NONE: one does, or there are none. */
+/* Returns the reason why no device does the sides that one could do; NONE: one does, or no side can
+ * be done. */
 static enum jpeg_reason jpeg_left(const struct job *job)
 {
 	return job->jpeg[job->jpeg_form & TILE_DECODE ? JPEG_DECODE : JPEG_ENCODE];
 }
 
-/* Checks a worker's MSG_IMAGE: the costs that other jobs wait for are computed from it. */
+/* Checks a worker's MSG_IMAGE, from which the costs are computed that other jobs wait for. */
 static bool image_fits(const struct job *job, const struct message_image *m)
 {
 	const uint64_t pages = job_pages_read(job, m->pages),
@@ -174,8 +176,8 @@ static void choose_jpeg(struct codec *c, const struct message_image *m)
 	job_set_jpeg(job, reason ? reason : JPEG_REASON_FAILED); /* until the tile is back */
 }
 
-/* Sizes a chain with shares of the image's size, which this run was to tell. Returns true if the
- * worker is to drop the run. */
+/* Sizes a chain with shares of the image's size, which this run had to report. Returns true if the
+ * worker must drop the run. */
 static bool size_to(struct codec *c, const struct message_image *m)
 {
 	struct problem problem;
@@ -189,7 +191,7 @@ static bool size_to(struct codec *c, const struct message_image *m)
 	return !e;
 }
 
-/* Has the tiles that follow filtered as those of a page. False without memory. */
+/* Makes the following tiles belong to a page. Returns false without memory. */
 static bool use_page(struct codec *c, uint32_t page)
 {
 	const struct image plane = image_plane(&c->job->image);
@@ -255,8 +257,9 @@ static bool accept_image(struct codec *c, const struct message_image *m)
 	return true;
 }
 
-/* The whole job is done, if the device could. Opens the answer if the device was to encode it:
- * memory is set aside for what it takes, as for what all devices might take there is not enough. */
+/* Handles a finished tile that was the whole job, if the device could do it. Opens the answer if
+ * the device encoded it: memory is set aside for its actual size, because there is not enough for
+ * the maximum of all devices. */
 static void whole_done(struct codec *c, const struct task *task,
                        const struct message_tile_done *done)
 {
@@ -344,7 +347,7 @@ static bool accept_tile(struct codec *c, const struct tile *tile)
 	    !tile_valid(tile, &plane, job->chain->chain, arena->size, arena->size))
 		return false;
 	if (tile->form) {
-		/* It comes once, as the front has agreed to it, and before all others. */
+		/* It comes once, because the front has agreed to it, and before all others. */
 		const uint64_t devices = c->run.jpeg_devices;
 
 		if (!devices || c->run.next_tile || tile->form != job->jpeg_form)
@@ -401,8 +404,8 @@ static bool accept_done(struct codec *c, const struct message_job_done *m)
 	if (!m->error && (job->finished || spool_release(&job->answer)))
 		return codec_settle_job(c);
 	if (!m->error) {
-		/* The worker has kept what it can write to, or the system does not tell. So the
-		 * answer counts only once the worker has ended. */
+		/* The worker has kept a way to write, or the system does not tell. The answer then
+		 * counts only once the worker has ended. */
 		c->ending = true;
 		worker_stop(&c->worker);
 		worker_resume(&c->worker);
@@ -471,11 +474,11 @@ static void codec_message(struct worker *worker, const struct message *message)
 		worker_refuse(worker, message_name(message->type));
 }
 
-/* The most processor time that a run may take, in nanoseconds: many times what any image takes that
- * is what it seems (docs/benchmarks.md, measurements). Up to the first tile that is decoding alone;
- * encoders take longer, and what the worker is to filter or compare is known. No format's cost is
- * predicted: a file may refer to a picture ten thousand times. Nor is this a timer in the worker,
- * which one that has been taken over could stop. */
+/* Returns the largest processor time of a run, in nanoseconds: many times that of any honest image
+ * (docs/benchmarks.md, measurements). Up to the first tile that is decoding alone; encoders take
+ * longer, and the pixels that the worker must filter or compare are known. No format's cost is
+ * predicted, because a file may refer to a picture ten thousand times. It is also no timer in the
+ * worker, which a worker that has been taken over could stop. */
 static double time_max(const struct codec *c)
 {
 	const double decode_ns = 2e9, decode_pixel_ns = 5e3, encode_ns = 3e9, encode_pixel_ns = 2e4,
@@ -494,8 +497,8 @@ static double time_max(const struct codec *c)
 	return SANITIZER ? 20 * max : max;
 }
 
-/* The worker died on its job. The image is blamed if this happens twice and nobody else killed the
- * workers; a worker killed at a limit of time ends the job at once. */
+/* Handles a worker's death during its job. The image is blamed if this happens twice and nobody
+ * else killed the workers; a worker killed at a limit of time ends the job at once. */
 static void codec_lose_job(struct codec *c, const char *reason)
 {
 	struct job *job = c->job;

@@ -11,11 +11,11 @@ void codecs_fini(void);
  * once they have no job. */
 void codecs_reload(void);
 
-/* Replaces an arena that an abandoned process may still write to. The job that uses it runs again
+/* Replaces an arena to which an abandoned process may still write. The job that uses it runs again
  * from the start. */
 void codecs_retire(unsigned arena);
 
-/* A tile of a codec worker is back, filtered or failed; its job may have ended. Frees the task. */
+/* Takes back a codec worker's tile, filtered or failed; its job may have ended. Frees the task. */
 void codec_task_done(struct task *task, const struct message_tile_done *done);
 
 #endif

@@ -2,13 +2,13 @@
 
 #include <math.h>
 
-/* Multiply-adds a sample for a Gaussian on a lattice: nearly independent of its sigma. */
+/* Multiply-adds per sample for a Gaussian on a lattice: nearly independent of its sigma. */
 static const double LATTICE_COST = 40;
 
-/* Multiply-adds a sample for decoding or encoding a JPEG, as measured on a GPU. */
+/* Multiply-adds per sample for decoding or encoding a JPEG, as measured on a GPU. */
 static const double SIDE_COST = 10;
 
-/* Multiply-adds a sample. The conversion to YCbCr and back costs about six. */
+/* Multiply-adds per sample. The conversion to YCbCr and back costs about six. */
 static double call_cost(const struct filter_call *call)
 {
 	bool ycbcr = call->channels == CHANNELS_LUMA || call->channels == CHANNELS_CHROMA;
@@ -98,9 +98,9 @@ double load_together(double units)
 
 uint64_t load_samples_max(const struct chain *chain)
 {
-	/* The target time of a tile, and the minimum size that is worth a launch. */
+	/* The target time of a tile, and the least work that is worth a launch. */
 	const double tile_ns = 1e6, samples_min = 65536;
-	/* Devices this many times slower than the fastest do not count. */
+	/* Devices that are this many times slower than the fastest do not count. */
 	const double too_slow = 16;
 	double fastest = INFINITY, slowest = 0, samples;
 

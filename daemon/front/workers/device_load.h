@@ -14,7 +14,7 @@ double cost_per_sample(const struct chain *chain);
  * large. */
 double cost_of_area(const struct chain *chain, uint32_t width, uint32_t height);
 
-/* Converts the time for these sides of the image as JPEGs on a device to multiply-adds. */
+/* Converts a device's time for these sides of the image as JPEGs to multiply-adds. */
 double cost_of_jpeg(const struct image *image, enum tile_form form);
 
 /* Updates the device's estimated speed: it took `ns` nanoseconds for this work. */
@@ -27,7 +27,8 @@ struct device *load_soonest(double units, uint64_t allowed);
 /* Predicts the time in nanoseconds if all devices that are up share this work; 0 if none is. */
 double load_together(double units);
 
-/* The maximum samples of a tile of this chain: a millisecond's work for the slowest device. */
+/* Returns the largest number of samples in a tile of this chain: a millisecond's work for the
+ * slowest device. */
 uint64_t load_samples_max(const struct chain *chain);
 
 #endif

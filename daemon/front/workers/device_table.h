@@ -26,7 +26,7 @@ enum device_state {
 	DEVICE_STATES,
 };
 
-/* Work in units of one multiply-add, as of the tiles that a device holds, and the speed at it. */
+/* Work in units of one multiply-add, such as that of a device's tiles, and its speed at it. */
 struct load {
 	double units;
 	double ns_per_unit; /* running estimate */
@@ -40,8 +40,9 @@ struct device {
 	bool unwanted;               /* does not match the option `device` */
 	bool fresh;                  /* has neither come up nor failed since it was wanted */
 	char label[16];              /* "gpu0", "cpu1": unique */
-	struct message_ready ready;  /* its worker's last; before, only the name, from the probe */
-	uint64_t jpeg_distrusted;    /* loop_now() when it gave a wrong JPEG; 0: never */
+	/* its worker's last report; before, only the name, from the probe */
+	struct message_ready ready;
+	uint64_t jpeg_distrusted; /* loop_now() when it gave a wrong JPEG; 0: never */
 	unsigned window; /* maximum number of tiles it may hold, of any size; 0: not yet up */
 	struct load load;
 	struct task *held[WINDOW_MAX];
@@ -60,21 +61,22 @@ struct device {
 	uint64_t up_since;        /* loop_now(); 0: not up */
 	bool quarantined;         /* until it filters the test tiles correctly */
 	struct arena_user arenas; /* fresh: no tile filtered since the last new arena */
-	/* Test tiles that it holds or will get when it is up again, or NULL; owned. When it got
-	 * them, as loop_now(), 0: it has none; and the longest wait of one for a program. */
+	/* Test tiles that it holds or will get when it is up again, or NULL; owned. The time when
+	 * it got them, as loop_now(), 0: it has none; and the longest wait of one of them for a
+	 * program. */
 	struct self_test *self_test;
 	uint64_t test_sent;
 	uint32_t test_wait_ms;
 	uint64_t examined, distrusted; /* loop_now() of the last time, or 0 */
-	/* loop_now() when the scheduler last saw it up or starting for the first time. */
+	/* loop_now() when the scheduler last saw it up or starting for the first time */
 	uint64_t last_up;
 };
 
-/* Count all devices, removed ones too; the wanted ones; those that are up. */
+/* Count all devices, including removed ones; the wanted ones; those that are up. */
 unsigned devices_count(void);
 unsigned devices_wanted(void);
 unsigned devices_up(void);
-/* The devices of a set that are up, as bits; 0: of all. */
+/* Returns the devices of a set that are up, as bits; 0: of all. */
 uint64_t devices_up_of(uint64_t set);
 /* Sets the gauges of all devices. */
 void devices_publish(void);

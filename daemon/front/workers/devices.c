@@ -27,12 +27,12 @@ enum {
 };
 
 /* The shortest intervals at which reports of codec workers, which may be false, have a device
- * tested (examined_ns) and quarantined (distrusted_ns). The latter is so long that served time
- * makes the failures good, and such quarantines do not add up. */
+ * tested (examined_ns) and quarantined (distrusted_ns). The latter is long enough for served time
+ * to cancel the failures, so that such quarantines do not add up. */
 static const uint64_t examined_ns = 1000000000u, distrusted_ns = 120000000000u;
 
-/* A device may hold more tiles than its window while their predicted time is below this: of pixels,
- * of scans, which take a third of their time in full stacks, and on a CPU. */
+/* A device may hold more tiles than its window while their predicted time is below this: of pixels;
+ * of scans, which take a third of their time in full stacks; and on a CPU. */
 static const double window_ns = 8e6, window_scans_ns = 32e6, window_cpu_ns = 3e6;
 
 /* The served time that makes good one failure. */
@@ -245,9 +245,9 @@ static void device_message(struct worker *worker, const struct message *message)
 		worker_refuse(worker, message_name(message->type));
 }
 
-/* Counts a failure, unless another process killed the worker. Failures that served time, from
- * coming up to the last tile that was filtered, has not made good lead to quarantine: restarts at
- * growing intervals, and no client's tiles until the test tiles have come back correct. */
+/* Counts a failure, unless another process killed the worker. Failures that have not been cancelled
+ * by served time, from coming up to the last filtered tile, lead to quarantine: restarts at growing
+ * intervals, and no client's tiles until the test tiles have come back correct. */
 static void count_failure(struct device *d, const char *reason)
 {
 	unsigned limit = (unsigned)config->quarantine_failures, more;
@@ -332,8 +332,8 @@ static void device_down(struct worker *worker, const char *reason)
 	arenas_leave(&d->arenas);
 	d->programs.pending = d->programs.compiling = 0;
 	d->objects = (struct message_objects){0};
-	/* A test by a client's plan that ends its worker is a failure as any other. Sent again, it
-	 * would keep the device away for ever. */
+	/* A test by a client's plan that ends its worker is a failure like any other. If it were
+	 * sent again, it would keep the device away for ever. */
 	if (d->test_sent && !d->quarantined && !worker_was_killed(reason))
 		self_test_free(&d->self_test);
 	d->test_sent = 0;
@@ -419,9 +419,10 @@ static void device_found(const struct message_device *m, bool wanted)
 	}
 }
 
-/* True if a tile is overdue, compared with the predicted time of all that its device holds. For a
- * CPU only the time counts during which its worker had a processor: a busy machine does not make it
- * hang. A GPU that has yet to pin new arenas, which may take seconds, is not judged. */
+/* Returns true if a tile is overdue, compared with the predicted time of all tiles that its device
+ * holds. For a CPU only the time counts during which its worker had a processor: a busy machine
+ * does not make it hang. A GPU that has yet to pin new arenas, which may take seconds, is not
+ * judged. */
 static bool is_overdue(const struct device *d, const struct task *task, uint64_t held)
 {
 	const uint64_t worked = d->worker.stall.worked_ns - task->worked;
@@ -506,7 +507,7 @@ bool device_has_room(const struct device *d, enum tile_form form)
 	         d->load.units * d->load.ns_per_unit < most));
 }
 
-/* Sends the plan to the device unless it has it, and drops the plan that had the same place. */
+/* Sends the plan to the device unless it has it, and drops the plan that was in the same place. */
 static bool send_plan(struct device *d, const struct task *task)
 {
 	const struct plan *plan = task->plan;

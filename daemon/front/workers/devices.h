@@ -12,7 +12,7 @@ struct device;
 /* The scheduler's callbacks. */
 struct device_owner {
 	/* A tile is back, filtered or failed (ERR_DEVICE if the process has ended), and the device
-	 * has room, if it is still up. */
+	 * has room if it is still up. */
 	void (*task_done)(struct task *task, const struct message_tile_done *done);
 	/* The device's process cannot be killed and may still write to this arena. */
 	void (*arena_lost)(unsigned arena);
@@ -24,23 +24,24 @@ struct device_owner {
 enum error devices_init(const struct device_owner *owner) MUST_CHECK;
 void devices_fini(void);
 
-/* To be called a few times a second: kills the workers of devices that have held a tile for too
- * long, unless the loop was blind meanwhile, and shortens quarantines while no device is up. */
+/* Kills the workers of devices that have held a tile for too long, unless the loop was held up
+ * meanwhile, and shortens quarantines while no device is up. Must be called a few times a second.
+ * */
 void devices_check(bool blind);
 
-/* Has the i-th device filter test tiles, because a result of it on this plan, by these kernels,
+/* Makes the i-th device filter test tiles, because its result with this plan, by these kernels,
  * differed from the reference. It stays in use meanwhile, since a client chose that input; a wrong
  * test tile leads to quarantine. At most once a second, and only if the device is up. */
 void device_examine(unsigned i, const struct plan *plan, const struct kernel_set *kernels);
 /* Quarantines the i-th device because a codec worker reports two different results of it for one
- * tile. Within two minutes of the last time it is only examined. */
+ * tile. Within two minutes after the last time it is only examined. */
 void device_distrust(unsigned i, const struct plan *plan, const struct kernel_set *kernels);
 
-/* True if the device is up and may get another tile of this form. */
+/* Returns true if the device is up and may get another tile of this form. */
 bool device_has_room(const struct device *device, enum tile_form form);
 
 /* Gives a task to the device, which must be up and hold fewer than WINDOW_MAX tiles, until
- * task_done(). Returns false if the device failed: the task is then still the caller's. */
+ * task_done(). Returns false if the device failed; the task is then still the caller's. */
 bool device_send(struct device *device, struct task *task);
 
 #endif

@@ -74,7 +74,8 @@ static void choose(void)
 		         wanted ? "used" : "not used");
 		report(m, wanted);
 	}
-	/* Without a GPU: no error on a host that never had one; Prometheus knows whether it had. */
+	/* Without a GPU this is no error on a host that never had one; Prometheus knows whether it
+	 * had. */
 	for (unsigned p = 0; p < config->device.count; p++)
 		fallback |= !strcmp(config->device.item[p], "auto") && !any_gpu();
 	if (found_count)

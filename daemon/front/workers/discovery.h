@@ -8,8 +8,8 @@
 
 #include "front/workers/supervisor.h"
 
-/* Starts a discovery. At its end, and at each discovery_reload(), calls `report` for every device
- * found; wanted: a pattern matches it. If no device is wanted, discovery is repeated after some
+/* Starts a discovery. At its end, and at each discovery_reload(), calls `report` for every found
+ * device; wanted: a pattern matches it. If no device is wanted, discovery is repeated after some
  * seconds. */
 enum error discovery_init(void (*report)(const struct message_device *found,
                                          bool wanted)) MUST_CHECK;

@@ -1,14 +1,14 @@
 /* The cost of each lane is measured: the time for which a job holds its codec worker once its image
  * is known, less the time of its filter's kernels. The client waits as long, and the codec worker
- * is occupied as long. It is kept as a ratio to a guess, by the image's size.
+ * is occupied as long. The cost is kept as a ratio to a guess, by the image's size.
  *
  * The lanes hinder each other. A device decodes or encodes waiting images together, in stacks, and
- * a stack takes hardly longer than an image: with half of the jobs in each lane, there are as many
- * stacks again, and each job waits for those of both. So a single job in the lane that nobody uses
- * says little about that lane. Choices for images of about a size come in blocks of one lane, and
- * only the later half of a block is learned from. From time to time a block goes by the lane that
- * is expected to be slower, and the less often and the shorter, the slower it is: at most about
- * 1/LOOK of the time goes into such blocks. */
+ * a stack takes hardly longer than an image. If each lane has half of the jobs, there are just as
+ * many stacks, and each job waits for the work of both lanes. So a single job in an unused lane
+ * says little about that lane. Choices for images of similar size come in blocks of one lane, and
+ * only the later half of a block is measured. From time to time a block uses the lane that is
+ * expected to be slower, the less often and the shorter, the slower it is: at most about 1/LOOK of
+ * the time goes into such blocks. */
 #include "front/workers/jpeg_router.h"
 
 #include <inttypes.h>
@@ -36,14 +36,16 @@ static const struct {
 };
 
 static struct known {
-	double ratio[LANES]; /* running means of measured times to guesses; 0: not measured */
+	/* running means of the ratio of measured times to guesses; 0: not measured */
+	double ratio[LANES];
 	enum lane lane;      /* the block's */
 	unsigned size, left; /* choices in the block, and those that are left */
 	unsigned blocks;     /* since the last one in the other lane */
 } known[TILE_FORMS][SIZES];
 static const double weight = 0.125;
 
-/* A codec worker that reports a wrong JPEG may lie: the device gets JPEGs again after a while. */
+/* A codec worker that reports a wrong JPEG may lie, so the device gets JPEGs again after a while.
+ * */
 static const uint64_t distrusted_ns = 600000000000u;
 
 static double pixels_of(const struct image *image)

@@ -13,12 +13,12 @@
 #include "process/sandbox.h"
 
 /* A step reads from the pipe or logs a line: at most 640 steps a second for each worker. LAST_STEPS
- * suffice for all that a pipe holds when a worker ends. */
+ * suffice for everything that a pipe holds when a worker ends. */
 enum { STEPS_A_TURN = 64, TURN_MS = 100, LAST_STEPS = 2048 };
 
 /* Parses "<N>TEXT" or "<N,M>TEXT": returns level N, moves *text to TEXT, and sets *lost to M, the
- * lines lost before. A line of another form is a library's, about what a client may have sent; or
- * it is a sanitizer's report. */
+ * number of lines lost before. A line of another form comes from a library, about a client's data,
+ * or is a sanitizer's report. */
 static enum log_level parse_level(const char **text, uint32_t *lost)
 {
 	unsigned level;

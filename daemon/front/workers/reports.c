@@ -1,6 +1,6 @@
 /* Checks and records the reports of device workers. An impossible report is rejected, and devices.c
- * kills its sender. Figures that only metrics show (bytes moved, programs built) may be wrong:
- * they spoil no more than these. */
+ * kills its sender. Figures that only metrics show (bytes moved, programs built) may be wrong,
+ * because they spoil nothing else. */
 #include "front/workers/reports.h"
 
 #include <stdlib.h>
@@ -15,7 +15,7 @@
  * objects of a kind, programs not yet built. */
 static const uint64_t memory_max = UINT64_C(1) << 50, measured_ns_max = 60000000000u,
                       samples_max = 1u << 31, objects_max = 1u << 20, programs_max = 1000;
-/* Messages sent in one burst, and in a second: more would keep the front busy. */
+/* Messages allowed in one burst, and in a second: more would keep the front busy. */
 static const uint64_t reports_first = 1000, reports_a_s = 10000;
 /* Tolerance for clock differences, and for the delay until a message is read. */
 static const uint64_t slack_ns = 1000000000;
@@ -97,7 +97,7 @@ void reports_book(struct device *d, struct task *task, const struct message_tile
 	d->tiles++;
 }
 
-/* Times may add up to about twice the time the tile was held. */
+/* Times may add up to about twice the time for which the tile was held. */
 bool reports_done_valid(const struct task *task, const struct message_tile_done *done)
 {
 	const uint32_t error = done->error;

@@ -12,19 +12,19 @@
 /* True if the fields of a device's READY are plausible. */
 bool reports_ready_valid(const struct device *device, const struct message_ready *ready);
 
-/* A new worker is up: resets the counts of its programs. Creates the device's counters, so that
- * Prometheus sees their first increase. */
+/* Resets the counts of a device's programs, whose new worker is up. Creates the device's counters,
+ * so that Prometheus sees their first increase. */
 void reports_begin(struct device *device);
 
-/* Takes a report on the worker itself. Returns false if the message is of another kind or
+/* Receives a report on the worker itself. Returns false if the message is of another kind or
  * impossible. */
 bool reports_take(struct device *device, const struct message *message);
 
 /* Counts a message other than MSG_TILE_DONE. Returns false if the worker sends too many. */
 bool reports_in_bounds(struct device *device);
 
-/* Checks MSG_TILE_DONE on a task that the device holds; or (NULL) on a test tile, whose times and
- * size nobody reads. */
+/* Checks MSG_TILE_DONE about a task that the device holds; or (NULL) about a test tile, whose times
+ * and size are not used. */
 bool reports_done_valid(const struct task *task, const struct message_tile_done *done);
 
 /* Records a filtered tile in the metrics and its job, and updates the device's estimated speed. */

@@ -2,9 +2,9 @@
  * the arena gets its next job only when every task is back, even if the codec process that sent
  * them has long ended.
  *
- * A job that turns out to be heavy, once its image's header has been read, while other heavy jobs
- * have all the workers that they may have, gives way: its worker has decoded nothing yet and drops
- * it, and the job waits for its turn among the heavy ones.
+ * A job may turn out to be heavy once its image's header has been read, while other heavy jobs have
+ * all the workers that they may have. It then gives way: its worker has decoded nothing yet and
+ * drops it, and the job waits for its turn among the heavy ones.
  *
  * A worker above the configured number takes no job and is ended when it has none; its arena is
  * closed when its process has been reaped. */
@@ -75,15 +75,15 @@ static bool codec_is_idle(const struct codec *c)
 	return c->worker.state == WORKER_UP && !c->job && !c->tasks && !c->dropped;
 }
 
-/* Sets of classes whose number of codec workers is limited. All but light jobs leave one to these,
- * or up to three where there are that many; verified ones leave half. */
+/* Sets of classes whose number of codec workers is limited. All but light jobs leave one worker to
+ * these, or up to three if there are enough; verified ones leave half. */
 enum {
 	ALL = (1 << WORK_CLASSES) - 1,
 	NOT_LIGHT = ALL & ~(1 << WORK_LIGHT),
 	VERIFIED = 1 << WORK_VERIFIED
 };
 
-/* True if a set has its codec workers, or (beyond) more than these. */
+/* Returns true if a set has all its codec workers, or (beyond) more than these. */
 static bool is_full(unsigned classes, bool beyond)
 {
 	enum { FEW = 2, LEFT = 3 };
@@ -151,7 +151,7 @@ void codec_check_idle(struct codec *c)
 	runs_wake();
 }
 
-/* Takes the job, whose reference is now the caller's, from its worker. */
+/* Takes the job from its worker; its reference is now the caller's. */
 static struct job *codec_leave_job(struct codec *c)
 {
 	struct job *job = c->job;
@@ -195,8 +195,9 @@ void codec_end_job(struct codec *c, enum error error, const struct problem *prob
 	codec_check_idle(c);
 }
 
-/* Has the job go on with the numbers that its run has made; false if they cannot be. With rows that
- * the worker has kept it goes on there at once, even if it is heavy: returning would cost more. */
+/* Continues the job with the numbers that its run has made; returns false if that is impossible.
+ * With rows that the worker has kept it continues there at once, even if it is heavy, because
+ * returning would cost more. */
 static bool use_gathered(struct codec *c)
 {
 	const uint64_t run = c->kept ? c->job->options.job : 0;

@@ -16,12 +16,12 @@ enum { CODECS_MAX = ARENAS_MAX }; /* worker i uses arena i */
 struct codec_run {
 	uint64_t worked;    /* the worker's processor time (struct stall) when it began */
 	uint32_t next_tile; /* index of the next MSG_TILE */
-	/* Devices that may have the job as one tile with scans, 0: none; whether one has it. */
+	/* Devices that may have the job as one tile with scans, 0: none; and whether one has it. */
 	uint64_t jpeg_devices;
 	bool jpeg_out;
 	bool answer_late; /* MSG_ANSWER goes with the result of the only tile */
-	/* Most bytes of an answer that a device encodes, and that is opened when its size is known;
-	 * else 0. */
+	/* Maximum size of an answer that a device encodes, and that is opened when its size is
+	 * known; else 0. */
 	uint64_t answer_max;
 	struct verified_tiles verified;
 };
@@ -43,12 +43,12 @@ struct codec {
 struct codec_owner {
 	/* Takes a tile that is ready to be filtered; codec_task_done() returns it. */
 	void (*task_ready)(struct task *task);
-	/* The job has ended: returns its tasks that no device holds. */
+	/* Returns the tasks of an ended job that no device holds. */
 	void (*job_ended)(struct job *job);
 };
 
-/* For codecs.c. runs_fini() is called when all processes have ended; it ends jobs that are still
- * open. */
+/* For codecs.c. runs_fini() must be called when all processes have ended; it ends jobs that are
+ * still open. */
 void runs_init(const struct codec_owner *owner);
 void runs_fini(void);
 
@@ -68,8 +68,8 @@ unsigned runs_workers(void);
 /* True if more heavy jobs run than allowed. */
 bool runs_too_heavy(void);
 
-/* Queue the worker's job again, to run from the start: of a worker that has read only the image's
- * header and goes on with another; of one that has ended. Devices may still hold tiles. */
+/* Queue the worker's job again, to run from the start: for a worker that has read only the image's
+ * header and goes on with another job; for one that has ended. Devices may still hold tiles. */
 void codec_give_way(struct codec *codec);
 void codec_return_job(struct codec *codec);
 
@@ -78,8 +78,8 @@ void codec_return_job(struct codec *codec);
 void codec_end_job(struct codec *codec, enum error error, const struct problem *problem);
 bool codec_settle_job(struct codec *codec);
 
-/* To be called when a task or a process has ended. If the worker has neither job nor task, gives it
- * the next job, ends it if it is surplus, or replaces its arena if it is stopped. */
+/* Must be called when a task or a process has ended. If the worker has neither job nor task, gives
+ * it the next job, ends it if it is surplus, or replaces its arena if it is stopped. */
 void codec_check_idle(struct codec *codec);
 
 #endif

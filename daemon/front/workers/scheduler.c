@@ -1,7 +1,7 @@
 /* The scheduler. A fair queue chooses the next tile. It goes to the device that would finish it
- * first, counting the work each device holds; if that device is full, the tile waits for it, so a
- * slow device never delays an image. Tiles of a job that may use only some devices are parked until
- * one of those has room, and other tiles pass them. */
+ * first, counting the work that each device holds; if that device is full, the tile waits for it,
+ * so a slow device never delays an image. Tiles of a job that may use only some devices are parked
+ * until one of those has room, and other tiles pass them. */
 #include "front/workers/scheduler.h"
 
 #include <math.h>
@@ -50,7 +50,8 @@ uint64_t scheduler_returned(void)
 	return returned;
 }
 
-/* True if the device is wanted and up, or has neither come up nor failed since it was wanted. */
+/* Returns true if the device is wanted and up, or has neither come up nor failed since it was
+ * wanted. */
 static bool is_hopeful(const struct device *d)
 {
 	return !d->unwanted && (device_state(d) == DEVICE_UP || d->fresh);
@@ -128,7 +129,8 @@ static void dispatch(void)
 	fair_unpark(&ready);
 	while ((flow = fair_next(&ready, ALL_CLASSES))) {
 		const struct task *task = (struct task *)flow->head;
-		/* Preferred devices count only for the first attempt, and while one is up. */
+		/* Preferred devices count only at the first attempt, and while one of them is up.
+		 * */
 		uint64_t allowed = task->attempts ? 0 : task->prefer;
 		struct device *d = allowed ? load_soonest(task->units, allowed) : NULL;
 

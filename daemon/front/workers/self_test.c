@@ -5,8 +5,9 @@
  * reference (an overflow, a difference of nearly equal sums). So each of its filters is tested
  * alone, by the kernel that ran it, on opaque pixels in the middle of the range, with our own
  * coefficients in place of a client's matrix: there the promised accuracy holds. Tests that would
- * block the loop for too long are left out: the standard tile alone tests such filters. So a device
- * that is always wrong in the same way, at some width, place or expensive filter, may pass. */
+ * block the loop for too long are left out; such filters are tested by the standard tile alone. So
+ * a device that is always wrong in the same way, at some width, place or expensive filter, may
+ * pass. */
 #include "front/workers/self_test.h"
 
 #include <inttypes.h>
@@ -29,7 +30,7 @@ enum { TESTS_MAX = 1 + CHAIN_FILTERS_MAX, AREA = 1 << 20 };
 /* Limit of multiply-adds for the expected results of all doubted filters: some milliseconds. */
 static const double cost_max = 1e7;
 
-/* In this order no filter amplifies the rounding error of those before it much. */
+/* In this order no filter much amplifies the rounding error of those before it. */
 static const char filters[] =
     "sobel,bilateral=radius=1,gaussian=size=5,convolve=kernel=0 1 0;1 4 1;0 1 0";
 
@@ -117,7 +118,7 @@ static enum error add_test(struct self_test *t, const struct chain *chain,
 }
 
 /* Makes a chain of the i-th filter of a doubted plan, by the kernel that ran it. A matrix of
- * derivatives does not filter alpha, but ours might: the test image then has none. */
+ * derivatives does not filter alpha, but our own might, so the test image then has none. */
 static enum error isolate(const struct plan *plan, const struct kernel_set *kernels, uint32_t i,
                           struct chain *chain, struct image *image)
 {
@@ -137,7 +138,7 @@ static enum error isolate(const struct plan *plan, const struct kernel_set *kern
 	e = filter_lower(&chain->call[0], chain->coefficient, &op);
 	if (e)
 		return e;
-	/* The variant for the first of these kernels that supports the operation. */
+	/* Returns the variant for the first of these kernels that supports the operation. */
 	chain->variant = VARIANT_ANY;
 	for (enum kernel k = 0; chain->variant == VARIANT_ANY && k < KERNELS; k++)
 		if (kernel_set_has(kernels, k) &&
@@ -149,7 +150,7 @@ static enum error isolate(const struct plan *plan, const struct kernel_set *kern
 		double *to = &chain->coefficient[n->first];
 
 		image->alpha = image->alpha && op.smoothing;
-		/* Our own coefficients, of rank 1 if the client's are. */
+		/* Sets our own coefficients, of rank 1 if the client's are. */
 		for (uint32_t y = 0; y < n->height; y++)
 			for (uint32_t x = 0; x < n->width; x++)
 				*to++ = op.kind == OPERATION_SEPARABLE ? (1 + x % 3) * (1 + y % 2)

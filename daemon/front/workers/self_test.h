@@ -1,5 +1,5 @@
-/* Test tiles, which a device must filter correctly to be trusted. Their pixels are our own, so that
- * no client can construct one that a healthy device gets wrong. */
+/* Test tiles, which a device must filter correctly to be trusted. Their pixels are our own, so no
+ * client can construct one that a healthy device gets wrong. */
 #ifndef FRONT_WORKERS_SELF_TEST_H
 #define FRONT_WORKERS_SELF_TEST_H
 
@@ -18,12 +18,14 @@ enum { SELF_TEST_ARENA = 1000 };
 /* The job number of test tiles, which no client's job has. */
 #define SELF_TEST_JOB UINT64_MAX
 
-/* plan: the doubted plan, which is not kept, or NULL. kernels: those that filtered by it, if
- * there is a plan. Returns NULL and logs an error if memory or descriptors run out. */
+/* Makes test tiles. plan: the doubted plan, which is not kept, or NULL. kernels: those that
+ * filtered by it, if there is a plan. Returns NULL and logs an error if memory or descriptors run
+ * out. */
 struct self_test *self_test_new(const struct plan *plan, const struct kernel_set *kernels);
 void self_test_free(struct self_test **self_test);
 
-/* Sends the tiles to the worker of a device that is up and has none of them; again to its next. */
+/* Sends the tiles to the worker of a device that is up and has none of them; sends them again to
+ * its next worker. */
 void self_test_send(struct self_test *self_test, struct worker *worker);
 /* Withdraws the tiles' arena and plans from the worker, once all tiles are back. */
 void self_test_withdraw(const struct self_test *self_test, struct worker *worker);

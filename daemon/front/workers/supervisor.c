@@ -1,5 +1,5 @@
 /* The worker processes. A failed process is first killed, then reaped through its pidfd, and only
- * then reported as down: until it is reaped it may still write to shared memory. */
+ * then reported as down, since it may write to shared memory until it is reaped. */
 #include "front/workers/supervisor.h"
 
 #include <errno.h>
@@ -194,8 +194,8 @@ void worker_resume(struct worker *w)
 		loop_timer_start(&w->timer, 1);
 }
 
-/* Tells the owner that no process runs any more, after scheduling the next start; an end that
- * nobody asked for is counted as a failure. */
+/* Tells the owner that no process runs any more, after scheduling the next start; an unrequested
+ * end is counted as a failure. */
 static void worker_down(struct worker *w, const char *reason)
 {
 	uint64_t ms = w->failures < 10 ? (uint64_t)BACKOFF_FIRST_MS << w->failures : BACKOFF_MAX_MS;
@@ -297,10 +297,10 @@ void worker_refuse(struct worker *w, const char *what)
 	worker_kill(w, "protocol");
 }
 
-/* Tells the worker what it must know before it is confined. But its first message must have this
- * build's version; otherwise no message could be understood. Restarting the worker would not help,
- * since its program stays open: the service stops, and finds a matching program when it is started
- * again. */
+/* Sends the worker the data that it needs before it is confined. But its first message must have
+ * this build's version; otherwise no message could be understood. Restarting the worker would not
+ * help, since its program stays open: the service stops, and finds a matching program when it is
+ * started again. */
 static void worker_greets(struct worker *w, const struct message *message)
 {
 	struct start start = {.log_level = (uint32_t)(LOG_LEVEL_ERROR + config->log_level)};
@@ -394,10 +394,10 @@ bool worker_was_killed(const char *reason)
 	return !strcmp(reason, "killed") || !strcmp(reason, "stopped");
 }
 
-/* Says how a process ended, as a label for the metrics. */
+/* Names the way in which a process ended, as a label for the metrics. */
 static const char *end_reason(const struct worker *w, int status)
 {
-	/* A process gets these signals for what it did itself; others come from elsewhere. */
+	/* A process gets these signals because of its own actions; others come from elsewhere. */
 	static const int own[] = {SIGABRT, SIGBUS,  SIGFPE,  SIGILL, SIGSEGV,
 	                          SIGSYS,  SIGTRAP, SIGXCPU, SIGXFSZ};
 
@@ -449,12 +449,12 @@ static void worker_ended(void *context)
 }
 
 /* Kills a worker that has not ended although its socket is closed; abandons one that SIGKILL does
- * not end, so that its owner must replace memory that it shares. */
+ * not end, so that its owner must replace the memory that it shares. */
 static void check_dying(struct worker *w)
 {
 	uint64_t dying_ms = (loop_now() - w->dying_since) / 1000000;
 
-	/* A loop that was held up may not have heard of the end yet. */
+	/* A loop that was held up may not know of the end yet. */
 	if (w->process.fd < 0 || dying_ms > REAP_MS)
 		worker_ended(w);
 	if (w->state != WORKER_DYING || dying_ms <= (w->kill_reason ? REAP_MS : REAP_MS / 2))

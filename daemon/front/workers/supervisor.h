@@ -27,16 +27,16 @@ struct worker;
 /* A worker's program, and callbacks of its owner. */
 struct worker_owner {
 	const char *program;
-	/* Adds to what the process is told at each start. NULL: the log's level suffices. */
+	/* Adds data to the START message of each process. NULL: the log's level suffices. */
 	void (*prepare)(const struct worker *worker, struct start *start);
 	/* READY has arrived: the worker accepts messages. May be NULL. */
 	void (*up)(struct worker *worker, const struct message_ready *ready);
-	/* Another message has arrived; its size is right, but its fields are unchecked. NULL: none
-	 * is valid. */
+	/* Another message has arrived. Its size is right, but its fields are unchecked. NULL: no
+	 * other message is valid. */
 	void (*message)(struct worker *worker, const struct message *message);
 	/* The process has been reaped, or could not be started ("exec"): nothing of it runs.
-	 * WORKER_LOST: it has not ended two seconds after SIGKILL, and may still write to memory it
-	 * shares. May be NULL. */
+	 * WORKER_LOST: it has not ended two seconds after SIGKILL, and may still write to memory
+	 * that it shares. May be NULL. */
 	void (*down)(struct worker *worker, const char *reason);
 	/* True if the worker has work that needs processor time. NULL: it never has. */
 	bool (*busy)(const struct worker *worker);
@@ -63,10 +63,10 @@ struct worker {
 	struct loop_timer timer;
 	unsigned failures; /* since it last was stable */
 	uint64_t started;  /* loop_now() */
-	/* loop_now() when it last did what it is for, as its owner says: when it ends then, it
-	 * starts again at once. 0: not since it was started. */
+	/* loop_now() when it last did useful work, as its owner reports: if it ends then, it starts
+	 * again at once. 0: not since it was started. */
 	uint64_t served;
-	uint64_t files_most; /* as worker_limit_files() has set it; 0: not since then */
+	uint64_t files_most; /* set by worker_limit_files(); 0: not since then */
 	unsigned restarts;
 };
 
@@ -81,17 +81,17 @@ bool supervisor_mismatched(void);
  * ends. Until READY (probe: until its end) it has `start-timeout`. */
 enum error worker_start(struct worker *worker) MUST_CHECK;
 
-/* From now on the worker can write no file, in memory or not, beyond this size. */
+/* Limits every file that the worker writes, in memory or not, to this size from now on. */
 void worker_limit_files(struct worker *worker, uint64_t size);
 
-/* Sends a message to a worker that is up. Returns false if it is not up or does not read; then it
- * is killed, and down() follows. */
+/* Sends a message to a worker that is up. Returns false if it is not up or does not read; it is
+ * then killed, and down() follows. */
 bool worker_send(struct worker *worker, const struct message *message, const int *fds);
 
 /* Reasons for down(): worker_stop() ended the process; the process could not be killed. */
 extern const char WORKER_STOPPING[], WORKER_LOST[];
 
-/* Only in down(): true if somebody else killed or stopped the process. */
+/* Returns true, only in down(), if another process killed or stopped this one. */
 bool worker_was_killed(const char *reason);
 
 /* worker_stop() ends the process, which does not count as a failure, and does not restart it until

@@ -12,7 +12,7 @@
 #include "front/config/config.h"
 #include "front/workers/supervisor.h"
 
-/* No more tiles of an image than this have spans: a large one has thousands. */
+/* Maximum number of tiles of an image that have spans; a large image has thousands. */
 enum { TILES_MAX = 64, FLUSH_MS = 1000 };
 
 static struct worker worker; /* kind NULL: there is no collector */
@@ -79,7 +79,8 @@ void tracer_send(const struct span *span)
 {
 	struct message message = {.type = MSG_SPAN, .span.span = *span};
 
-	/* Not by worker_send(): a worker that does not read is left alone. */
+	/* worker_send() is not used because it kills a worker that does not read; this one is left
+	 * alone. */
 	if (worker.state != WORKER_UP || wire_send(worker.socket.fd, &message, NULL))
 		metric_add(METRIC_SPANS_LOST, NULL, NULL, 1);
 }

@@ -14,11 +14,11 @@
 enum error tracer_init(void) MUST_CHECK;
 void tracer_fini(void);
 
-/* Decides whether the spans of a request that begins are recorded. */
+/* Decides whether the spans of a new request are recorded. */
 void tracer_join(struct trace *trace);
 
 /* Makes a span for a part of a recorded request, between two times of loop_now(), with an id of its
- * own; the request's span is its parent. */
+ * own; its parent is the request's span. */
 struct span tracer_part(const struct trace *trace, const char *name, uint64_t start, uint64_t end);
 
 /* Sends a span. */

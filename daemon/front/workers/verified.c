@@ -1,11 +1,12 @@
-/* Verification: which device filtered a tile, what the comparison found, and the consequences.
+/* Verification: which device filtered a tile, the result of the comparison, and the consequences.
  *
  * A client chose the input, and some inputs have no correct result in float32, so a mismatch alone
  * proves nothing against a device. So a doubtful tile runs again; only two different results of the
- * same kernels on the same device are proof. Else the device must filter test tiles (self_test.h).
+ * same kernels on the same device are proof. Otherwise the device must filter test tiles
+ * (self_test.h).
  *
  * A codec worker has at most SLOTS_MAX tiles in order, and reports on a tile before it frees its
- * slot; so a tile's place here is its index modulo SLOTS_MAX. */
+ * slot, so a tile's place here is its index modulo SLOTS_MAX. */
 #include "front/workers/verified.h"
 
 #include <inttypes.h>
