@@ -1,6 +1,7 @@
-/* Exchanges: what libmicrohttpd reads of a request goes to the service, and its answer comes out
+/* Exchanges: requests as libmicrohttpd reads them go to the service, and the answers come out
  * again. The hard part is refusing: at once if the client waits for it (Expect) or has much to
- * send; else after a short body is dropped, because some clients send all before they look. */
+ * send; else after a short body is dropped, because some clients send everything before they look.
+ * */
 #include "http/exchange.h"
 
 #include <fcntl.h>
@@ -28,18 +29,19 @@ enum {
 struct exchange {
 	struct service_request request;
 	struct peer *peer;
-	struct form *form;             /* the reader of its body, once some of a form has come */
+	struct form *form;             /* the reader of its body, once a part of a form has come */
 	bool in_image, has_image;      /* the form's current part, or one, is the image */
 	struct head_writer parameters; /* the form's others */
 	size_t parameter;              /* start of the last one */
 	const struct answer *answer;   /* once it is being sent; the request's */
-	uint64_t taken, discarded; /* bytes of its body, with what a form has around the image */
-	size_t sent;               /* bytes of the current piece of a stream */
-	uint64_t read;             /* bytes that the client had taken when its answer began */
-	bool past;                 /* the answer is written past the library when it comes */
-	bool refusal;              /* the library knows of no request */
-	bool begun;                /* the library goes on to the body */
-	bool complete;             /* its body */
+	/* bytes of its body, including a form's parts around the image */
+	uint64_t taken, discarded;
+	size_t sent;   /* bytes of the current piece of a stream */
+	uint64_t read; /* bytes that the client had taken when its answer began */
+	bool past;     /* the answer is written past the library when it comes */
+	bool refusal;  /* the library knows of no request */
+	bool begun;    /* the library goes on to the body */
+	bool complete; /* its body */
 	bool suspended, gone;
 	bool old;     /* HTTP/1.0 */
 	bool expects; /* the client waits for permission to send its body */
@@ -58,7 +60,7 @@ static enum error check_memory(const struct exchange *x, struct problem *problem
 	           : ERR_OK;
 }
 
-/* A part with a file name is the image, but with curl -F chain=@FILE a parameter. */
+/* A part with a file name is the image; but with curl -F chain=@FILE it is a parameter. */
 static enum error begin_part(void *context, const char *name, bool file, struct problem *problem)
 {
 	struct exchange *x = context;
@@ -104,7 +106,7 @@ static const struct form_calls form_calls = {.begin = begin_part, .data = take_p
 
 static void answer_past(struct exchange *x);
 
-/* There is news for a request. The refusal of a connection may end in it. */
+/* Handles news for a request. The refusal of a connection may end in it. */
 static void exchange_wake(void *context)
 {
 	struct exchange *x = context;
@@ -136,9 +138,9 @@ static void suspend(struct exchange *x)
 	x->suspended = true;
 }
 
-/* True unless the client is known to have gone. One that has closed its side may still read, and
- * TCP shows the difference only once it is sent something: so it is sent 100 Continue, which may
- * come any number of times before an answer (RFC 9110, 15.2), but not in HTTP/1.0. */
+/* Returns true unless the client is known to have gone. A client that has closed its side may still
+ * read, and TCP shows the difference only once something is sent. So it is sent 100 Continue, which
+ * may come any number of times before an answer (RFC 9110, 15.2), but not in HTTP/1.0. */
 static bool stays(struct exchange *x)
 {
 	static const char nothing[] = "HTTP/1.1 100 Continue\r\n\r\n";
@@ -154,8 +156,8 @@ static bool stays(struct exchange *x)
 	return true;
 }
 
-/* Suspends the connection until there is news. False: the client has left, so the request is to
- * end. */
+/* Suspends the connection until there is news. Returns false if the client has left, so that the
+ * request must end. */
 static bool exchange_suspend(struct exchange *x)
 {
 	x->gone = !stays(x);
@@ -281,7 +283,7 @@ static enum MHD_Result exchange_send(struct exchange *x)
 	return result;
 }
 
-/* The answer as bytes of HTTP/1.1, which the caller frees; NULL without memory. */
+/* Returns the answer as bytes of HTTP/1.1, which the caller frees; NULL without memory. */
 static char *write_message(const struct answer *answer, bool bodiless, size_t *size)
 {
 	char *text = NULL;
@@ -303,8 +305,8 @@ static char *write_message(const struct answer *answer, bool bodiless, size_t *s
 	return NULL;
 }
 
-/* Answers with an error: the answer has come before the end of a body that it does not depend on,
- * and is too large to be written at once. */
+/* Answers with an error, because the answer has come before the end of a body on which it does not
+ * depend, and is too large to be written at once. */
 static void refuse_instead(struct exchange *x)
 {
 	const bool endless = x->discarded > DISCARD_MAX;
@@ -328,7 +330,7 @@ static bool is_bodiless(const struct exchange *x)
 	       (method && !strcmp(method, "HEAD"));
 }
 
-/* Answers where the library takes no answer, by writing past it while nothing else is being sent:
+/* Answers where the library accepts no answer, by writing past it while nothing else is being sent:
  * at once, or when there is an answer. The connection ends with it. */
 static void answer_past(struct exchange *x)
 {
@@ -371,7 +373,7 @@ static void refuse(struct peer *peer, enum error error, const struct problem *pr
 	answer_past(x);
 }
 
-/* Answers a request that has come before with the refusal. */
+/* Answers an earlier request with the refusal. */
 static void exchange_refuse(void *context, enum error error, const struct problem *problem)
 {
 	struct peer *peer = context;
@@ -408,12 +410,13 @@ void exchange_look(void *context)
 		service_read(&x->request, intake_read(&peer->intake) - x->read);
 }
 
-/* The first call for a request, which has no body yet, and the same again after a wait. Only here
- * can a refusal come before the body. Without a body the answer waits for the next call, because
- * one in the first call makes libmicrohttpd close the connection. */
+/* The first call for a request, which has no body yet, and its repetition after a wait. Only here
+ * can a refusal come before the body. Without a body the answer waits for the next call, because an
+ * answer in the first call makes libmicrohttpd close the connection. */
 static enum MHD_Result exchange_begin(struct exchange *x)
 {
-	/* A refusal is worth more than a large body, which then need not be sent. */
+	/* Sends the refusal instead of waiting for a large body, which the client then need not
+	 * send. */
 	uint64_t size = x->request.head.announced;
 	bool asks = (size && x->expects) || (size != UINT64_MAX && size > DISCARD_MAX);
 
@@ -439,8 +442,8 @@ static enum error open_form(struct exchange *x, struct problem *problem)
 	return form_new(&x->form, head->text[HEAD_CONTENT_TYPE], &form_calls, x, problem);
 }
 
-/* A piece of the body. Returns how much of it is left for the library to pass on again when there
- * is news. */
+/* Receives a piece of the body. Returns the size of its rest, which the library must pass on again
+ * when there is news. */
 static size_t exchange_receive(struct exchange *x, const char *data, size_t size)
 {
 	const struct head *head = &x->request.head;
@@ -448,7 +451,7 @@ static size_t exchange_receive(struct exchange *x, const char *data, size_t size
 	enum error e;
 	int fd;
 
-	/* The service takes a body that has come in one piece with its request. */
+	/* Passes on a body that has come in one piece with its request. */
 	if (!x->request.decided && !head->form && head->announced == size &&
 	    size <= LINK_WHOLE_MAX && size <= limits.spool_size &&
 	    service_wants_body(&x->request) && !memfd_sealed("body", data, size, &fd)) {
@@ -498,8 +501,8 @@ static void complete(struct exchange *x)
 	x->complete = true;
 }
 
-/* The body is complete, or the connection was resumed. An answer that was to go past the library
- * comes in time for it. */
+/* Continues when the body is complete, or the connection was resumed. An answer that was to be
+ * written past the library comes in time for the library itself. */
 static enum MHD_Result exchange_finish(struct exchange *x)
 {
 	if (x->gone || (x->past && x->answer))

@@ -19,7 +19,7 @@ struct peer {
 	struct MHD_Connection *connection;
 	struct service_guest guest;
 	struct exchange *exchange; /* the request under way, or the refusal; or NULL */
-	/* that a proxy has named for all of the connection, or none */
+	/* the client named by a proxy for the whole connection, or none */
 	struct sockaddr_storage source;
 	char name[HEAD_CLIENT_SIZE]; /* the client's, by headers_name_client() */
 	bool monitoring;             /* it came to an address for metrics and health alone */
@@ -38,8 +38,8 @@ void exchange_set_timeout(struct MHD_Connection *connection);
 /* Tells the service how much a peer has read of its answer. */
 void exchange_look(void *peer);
 
-/* Answers what has arrived and is no valid request, or the request that cannot go on with it, and
- * ends the connection. */
+/* Answers input that is no valid request, or the request that it makes impossible, and ends the
+ * connection. */
 void exchange_break(void *peer, enum error error, const struct problem *problem);
 
 /* The handler for MHD_start_daemon(). */
@@ -50,8 +50,9 @@ enum MHD_Result exchange_handle(void *context, struct MHD_Connection *connection
 /* Ends one, whatever its state; NULL is none. */
 void exchange_free(struct exchange *exchange);
 
-/* The client has closed its side (peer->left), or its socket (peer->gone), which alone abandons a
- * request that waits for its answer; one that is being answered goes on until it fails. */
+/* Handles a client that has closed its side (peer->left), or its socket (peer->gone). Only the
+ * latter abandons a request that waits for its answer; a request that is being answered goes on
+ * until it fails. */
 void exchange_leave(struct exchange *exchange);
 
 /* From now on each answer closes its connection. */

@@ -1,7 +1,7 @@
 /* Forms, parsed by a state machine that can stop after any byte. (libmicrohttpd's parser misses
- * unquoted names and some boundaries.) The hard part is a delimiter, CRLF--BOUNDARY, that the end
- * of a piece cuts anywhere. Its first byte occurs in it only once, so the number of bytes that have
- * matched is the only state, and a failed match is data whose bytes are known. */
+ * unquoted names and some boundaries.) The hard part is a delimiter, CRLF--BOUNDARY, which the end
+ * of a piece cuts anywhere. Its first byte occurs in it only once, so the number of matched bytes
+ * is the only state, and a failed match is data whose bytes are known. */
 #include "http/form.h"
 
 #include <stdlib.h>
@@ -46,7 +46,7 @@ static bool span_is(struct span span, const char *text)
 	return span.size == strlen(text) && !strncasecmp(span.at, text, span.size);
 }
 
-/* The text up to one of the characters, without spaces around it; moves `at` past it. */
+/* Returns the text up to one of the characters, without spaces around it; advances `at` past it. */
 static struct span next_word(char **at, const char *ends)
 {
 	struct span word = {.at = *at + strspn(*at, blanks)};
@@ -58,7 +58,7 @@ static struct span next_word(char **at, const char *ends)
 }
 
 /* Removes quotes and backslashes, in place. Returns the text after them, or NULL if the quotes are
- * not closed. A backslash before any other character is kept: Windows writes paths so. */
+ * not closed. A backslash before any other character is kept, because Windows writes paths so. */
 static char *unquote(char *at, struct span *text)
 {
 	char *out = ++at;
@@ -73,7 +73,8 @@ static char *unquote(char *at, struct span *text)
 	return *at ? at + 1 : NULL;
 }
 
-/* Parses `; NAME=VALUE`, perhaps quoted; the name is empty at the end. False: malformed. */
+/* Parses `; NAME=VALUE`, possibly quoted; the name is empty at the end. Returns false if it is
+ * malformed. */
 static bool next_parameter(char **at, struct span *name, struct span *value)
 {
 	bool separated = false;

@@ -33,7 +33,7 @@ void form_free(struct form *form);
 enum error form_read(struct form *form, const char *data, size_t size,
                      struct problem *problem) MUST_CHECK;
 
-/* The body has ended: checks that the form has, too. */
+/* Checks, at the body's end, that the form has ended too. */
 enum error form_finish(const struct form *form, struct problem *problem) MUST_CHECK;
 
 #endif

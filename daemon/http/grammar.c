@@ -1,8 +1,8 @@
-/* The grammar of requests, as a machine of states that reads bodies by their sizes and all else by
- * lines. A rule sees a whole line; only control characters, a CR without LF and an LF without CR
- * are found at once, so that what is no HTTP at all need not end to be refused.
+/* The grammar of requests as a state machine, which reads bodies by their sizes and everything else
+ * by lines. A rule sees a whole line; only control characters, a CR without LF and an LF without CR
+ * are noticed at once, so that input that is no HTTP at all can be refused before its end.
  *
- * The parsers that Debian has take what must be refused here. Two things that RFC 9112 allows are
+ * Debian's parsers accept requests that must be refused here. Two things that RFC 9112 allows are
  * refused, too: LF alone at the end of a line, and white space after a length or a coding, which
  * libmicrohttpd would not understand. */
 #include "http/grammar.h"
@@ -40,7 +40,8 @@ static size_t token_length(const char *text)
 	return length;
 }
 
-/* libmicrohttpd keeps white space after a value, and then knows neither a length nor a coding. */
+/* libmicrohttpd keeps white space after a value, and then recognizes neither a length nor a coding.
+ * */
 static bool ends_with_blank(struct span value)
 {
 	return value.at[value.size];
@@ -61,7 +62,8 @@ void grammar_fini(struct grammar *g)
 
 _Static_assert(GRAMMAR_ITEM == 64, "as the messages say");
 
-/* The most bytes in each state that reads lines: of its section, which the line ends with CRLF. */
+/* The maximum number of bytes in each state that reads lines, for the whole section that the state
+ * reads. */
 static const struct {
 	size_t most;
 	enum error error;
@@ -89,7 +91,7 @@ static enum error line_too_long(const struct grammar *g, struct problem *problem
 	                   sections[g->state].hint);
 }
 
-/* Reads up to the end of the line. True in *ended: it is complete, and its CRLF replaced by NUL. */
+/* Reads up to the end of the line. *ended: the line is complete, and its CRLF replaced by NUL. */
 static enum error read_line(struct grammar *g, const char **at, const char *end, bool *ended,
                             struct problem *problem)
 {
@@ -194,8 +196,8 @@ static enum error check_target(const struct grammar *g, struct span target, stru
 	return bad(problem, "the target is neither a path that begins with / nor http://HOST/PATH");
 }
 
-/* Counts the items between separators. libmicrohttpd keeps a record of each, and where it has no
- * room for one, it ends the connection or answers twice. */
+/* Counts the items between separators. libmicrohttpd keeps a record of each; without room for one
+ * it ends the connection or answers twice. */
 static void count_items(struct grammar *g, struct span text, char separator)
 {
 	g->section += GRAMMAR_ITEM;
@@ -278,7 +280,7 @@ static enum error parse_coding(struct grammar *g, struct span value, struct prob
 	return bad(problem, "Transfer-Encoding: %.60s; expected chunked, once and alone", value.at);
 }
 
-/* Which connection options make this the last request (RFC 9112, 9.3). */
+/* The connection options that make this the last request (RFC 9112, 9.3). */
 static enum error parse_connection(struct grammar *g, struct span value, struct problem *problem)
 {
 	const char *end = value.at + value.size;
@@ -294,7 +296,7 @@ static enum error parse_connection(struct grammar *g, struct span value, struct 
 	return ERR_OK;
 }
 
-/* The library copies them before it reads them, and takes either character for their end. */
+/* The library copies them before it reads them, and accepts either character as their end. */
 static enum error parse_cookies(struct grammar *g, struct span value, struct problem *problem)
 {
 	(void)problem;
@@ -445,7 +447,7 @@ enum error grammar_read(struct grammar *g, char *data, size_t size, size_t *soun
                         struct problem *problem)
 {
 	const char *at = data, *end = data + size;
-	char *to = data; /* for what the reader gets: behind `at` by dropped extensions */
+	char *to = data; /* end of the reader's bytes: behind `at` by dropped extensions */
 	const char *begin = grammar_is_idle(g) ? data : NULL;
 	enum error e = ERR_OK;
 

@@ -1,6 +1,6 @@
-/* The grammar of requests (RFC 9110, RFC 9112), read strictly: what another reader could take for
- * something else is an error. Checks the bytes of a connection as they arrive, in pieces of any
- * size, until the request that is the last by its own headers. */
+/* The grammar of requests (RFC 9110, RFC 9112), read strictly: anything that another reader could
+ * understand differently is an error. Checks the bytes of a connection as they arrive, in pieces of
+ * any size, until the request that is the last by its own headers. */
 #ifndef HTTP_GRAMMAR_H
 #define HTTP_GRAMMAR_H
 
@@ -13,7 +13,7 @@
 
 enum {
 	GRAMMAR_HEAD_MAX = 96 << 10, /* bytes of a request line and headers, and of their items */
-	GRAMMAR_ITEM = 64,           /* bytes that a parameter, header or cookie counts for */
+	GRAMMAR_ITEM = 64,           /* bytes counted for a parameter, header or cookie */
 	GRAMMAR_FIELDS_MAX = 100,    /* headers of a request */
 	GRAMMAR_TRAILERS_MAX = 8 << 10,
 	GRAMMAR_CHUNK_LINE_MAX = 4 << 10, /* bytes of a chunk's size and its extensions */
@@ -46,10 +46,11 @@ bool grammar_is_idle(const struct grammar *grammar);
 
 void grammar_fini(struct grammar *grammar);
 
-/* Reads the next piece, and takes the extensions of chunks out of it, which libraries read
- * differently. *sound: how many bytes, now at its start, belong to requests: all; or those up to
- * the end of the last request; or on an error those before the faulty request (0 if that began in
- * an earlier piece). An error is the client's, or ERR_MEMORY; nothing more may then be read. */
+/* Reads the next piece, and removes the extensions of chunks from it, which libraries read
+ * differently. *sound: the number of bytes, now at its start, that belong to requests: all; or
+ * those up to the end of the last request; or on an error those before the faulty request (0 if
+ * that began in an earlier piece). An error is the client's, or ERR_MEMORY; nothing more may then
+ * be read. */
 enum error grammar_read(struct grammar *grammar, char *data, size_t size, size_t *sound,
                         struct problem *problem) MUST_CHECK;
 

@@ -44,7 +44,7 @@ static enum MHD_Result add_header(void *context, enum MHD_ValueKind kind, const 
 	return c->many ? MHD_YES : MHD_NO;
 }
 
-/* One more than there may be is enough to be refused. */
+/* One more than allowed is enough to be refused. */
 static enum MHD_Result add_parameter(void *context, enum MHD_ValueKind kind, const char *name,
                                      const char *value)
 {
@@ -56,7 +56,8 @@ static enum MHD_Result add_parameter(void *context, enum MHD_ValueKind kind, con
 	return p->count++ < HEAD_PARAMETERS_MAX ? MHD_YES : MHD_NO;
 }
 
-/* The address of the connection, or the one that a proxy has named by the PROXY protocol. */
+/* Returns the address of the connection, or the one that a proxy has named by the PROXY protocol.
+ * */
 static const struct sockaddr *address_of(struct MHD_Connection *connection,
                                          const struct sockaddr_storage *source)
 {
@@ -114,9 +115,9 @@ static enum MHD_Result add_forwarded(void *context, enum MHD_ValueKind kind, con
 	return MHD_YES;
 }
 
-/* Names the client: each proxy adds whom it has heard, so the last address that is no trusted
- * proxy's is the client's. If both headers are there neither counts, because a client can send
- * the one that its proxy does not know. */
+/* Names the client. Each proxy adds the address that it heard, so the last one that is no trusted
+ * proxy's is the client's. If both headers are there neither counts, because a client can send the
+ * one that its proxy does not know. */
 static void name_forwarded(struct MHD_Connection *connection, const struct sockaddr *nearest,
                            char name[HEAD_CLIENT_SIZE])
 {

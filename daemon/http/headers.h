@@ -8,7 +8,7 @@
 
 #include "link/head.h"
 
-/* Writes the client's identity: its address, of IPv6 the network half; at a Unix socket, the user.
+/* Writes the client's identity: its address (the network half of IPv6); at a Unix socket, the user.
  * source: the address that a proxy has named by the PROXY protocol, or AF_UNSPEC. */
 void headers_name_client(struct MHD_Connection *connection, const struct sockaddr_storage *source,
                          char name[HEAD_CLIENT_SIZE]);

@@ -1,9 +1,9 @@
-/* Replaces recv(), sendfile() and functions of GnuTLS for libmicrohttpd, as the linker lets a
- * program do: peeking at the socket shows neither what TLS carries nor a head that follows another
- * one, and a pair of sockets would copy each byte twice more.
+/* Replaces recv(), sendfile() and functions of GnuTLS for libmicrohttpd, as the linker allows.
+ * Peeking at the socket would show neither data within TLS nor a head that follows another one, and
+ * a pair of sockets would copy each byte twice more.
  *
- * The library receives and sends once a turn of the loop, by TLS 16 KiB at most, which costs less
- * than the turn: here it goes on while there are more. */
+ * The library receives and sends once in a turn of the loop, by TLS at most 16 KiB, which costs
+ * less than the turn. Here it continues while there are more. */
 #include "http/intake.h"
 
 #include <dlfcn.h>
@@ -66,7 +66,7 @@ static enum intake_state state_of(const struct intake *i)
 	return i->answered < i->grammar.requests ? INTAKE_BUSY : INTAKE_IDLE;
 }
 
-/* Enters the state that follows from what has arrived. */
+/* Enters the state that follows from the received bytes. */
 static void follow(struct intake *i)
 {
 	enum intake_state state = state_of(i);
@@ -106,7 +106,7 @@ static enum error check_arrival(const struct intake *i, struct problem *problem)
 	return ERR_OK;
 }
 
-/* After a delay of the loop itself nobody is judged: what clients have sent may be unread. */
+/* After a delay of the loop itself nobody is judged, because clients' data may be unread. */
 static void check_all(void *context)
 {
 	const bool delayed = loop_held_up(&checked, CHECK_MS);
@@ -238,8 +238,8 @@ static ssize_t receive_raw(int fd, void *data, size_t size, int flags)
 	return syscall(SYS_recvfrom, fd, data, size, flags, NULL, NULL);
 }
 
-/* Receives from the socket what the client has sent, after taking off the header of the PROXY
- * protocol once that is complete. */
+/* Receives the client's data from the socket, after removing the header of the PROXY protocol once
+ * that is complete. */
 static ssize_t receive_bytes(struct intake *i, void *data, size_t size)
 {
 	char header[PROXY_HEADER_MAX];
@@ -277,7 +277,7 @@ int intake_unread(int fd)
 	return ioctl(fd, FIONREAD, &bytes) ? 0 : bytes;
 }
 
-/* Receives what has arrived, by TLS without the connection's end after records: if TLS does not
+/* Receives the arrived data, by TLS without a connection's end behind records: if TLS does not
  * announce that, GnuTLS would send no answer any more. */
 static ssize_t receive(struct intake *i, char *data, size_t size)
 {
@@ -299,7 +299,8 @@ static ssize_t nothing(const struct intake *i)
 	return i->tls ? GNUTLS_E_AGAIN : -1;
 }
 
-/* Receives what nobody reads, but not so much at once that others wait. 0: that is over. */
+/* Receives data that nobody reads, but not so much at once that others wait. Returns 0 at the end.
+ * */
 static ssize_t drop(struct intake *i)
 {
 	static char sink[64 << 10];
@@ -323,7 +324,8 @@ static ssize_t take(struct intake *i, void *data, size_t size)
 		set_state(i, INTAKE_LAST);
 	if (i->state >= INTAKE_HELD)
 		return drop(i);
-	/* A gap, left by chunks' extensions, would tell the library that no more has arrived. */
+	/* A gap, left by chunks' extensions, would look to the library as if no more had arrived.
+	 * */
 	do {
 		char *at = (char *)data + taken;
 

@@ -1,5 +1,5 @@
-/* The layer below libmicrohttpd, whose calls of recv(), sendfile() and GnuTLS are this module's: so
- * it sees no request that the grammar refuses. */
+/* The layer below libmicrohttpd. That library's calls of recv(), sendfile() and GnuTLS come here,
+ * so it sees no request that the grammar refuses. */
 #ifndef HTTP_INTAKE_H
 #define HTTP_INTAKE_H
 
@@ -18,16 +18,16 @@ enum intake_state {
 	INTAKE_IDLE,      /* no request: keepalive-timeout */
 	INTAKE_HEAD,      /* a request line or headers are arriving: header-timeout */
 	INTAKE_BODY,      /* body-timeout, body-rate */
-	INTAKE_BUSY,      /* all has arrived, and the service has not done with it */
+	INTAKE_BUSY,      /* the request is complete, and the service has not finished with it */
 	INTAKE_FAULTY,    /* to be refused once the requests before the fault are answered */
 	INTAKE_HELD,      /* the last answer will be sent: drops what arrives, for 2 s */
 	INTAKE_LAST,      /* it has been sent: the same */
 };
 
 struct intake_calls {
-	/* Refuses the client: sends what there is to say by intake_end(), now or within 2 s. */
+	/* Refuses the client: sends the refusal by intake_end(), now or within 2 s. */
 	void (*refuse)(void *context, enum error error, const struct problem *problem);
-	/* Comes twice a second while the connection is open. */
+	/* Called twice a second while the connection is open. */
 	void (*look)(void *context);
 	/* The handshake of TLS waits for the client, or (done) has ended. */
 	void (*handshake)(void *context, bool done);
@@ -39,11 +39,12 @@ struct intake_calls {
 struct intake {
 	int fd;
 	bool tls;
-	bool proxied; /* it may begin with a header of the PROXY protocol, which has not come yet */
+	/* it may begin with a header of the PROXY protocol, which has not arrived yet */
+	bool proxied;
 	void *session; /* GnuTLS's, once its handshake is done */
 	struct grammar grammar;
 	enum intake_state state;
-	uint64_t since;         /* loop_now() when the state began, or its measure anew */
+	uint64_t since;         /* loop_now() when the state, or its current measurement, began */
 	uint64_t began;         /* loop_now() when the state began */
 	uint64_t bytes;         /* that have arrived since `since` */
 	uint64_t heard;         /* loop_now() of the last of them */
@@ -59,37 +60,39 @@ extern struct limits limits; /* those in force */
 
 enum error intakes_init(const struct intake_calls *calls) MUST_CHECK;
 
-/* Makes room for a connection that has been accepted at this socket. False: no memory, so that it
+/* Makes room for a connection accepted at this socket. Returns false without memory; the connection
  * must not be served. */
 bool intake_expect(int fd, const struct http_socket *origin) MUST_CHECK;
 const struct http_socket *intake_origin(int fd);
 
-/* Begins with a connection whose fd, tls, proxied and context are set. */
+/* Begins a connection whose fd, tls, proxied and context are set. */
 void intake_open(struct intake *intake);
 void intake_close(struct intake *intake);
 
-/* The library has done with a request, and sent its answer. last: the connection ends with it. */
+/* Records that the library has finished a request and sent its answer. last: the connection ends
+ * with it. */
 void intake_answered(struct intake *intake, bool last);
 
-/* The service has not read for a while: what it measures of the body begins anew. */
+/* Starts the measurement of the body anew, because the service has not read for a while. */
 void intake_excuse(struct intake *intake);
 
-/* Counts the bytes that have arrived at a socket and have not been received. */
+/* Returns the number of bytes that have arrived at a socket and have not been received. */
 int intake_unread(int fd);
 
-/* Counts the bytes of files that the client's system has taken; over a Unix socket, the client. */
+/* Returns the number of bytes of files that the client's system, or over a Unix socket the client,
+ * has accepted. */
 uint64_t intake_read(const struct intake *intake);
 
-/* Writes past the library, which must not be sending. False if the socket did not take all at once,
- * as in a handshake. */
+/* Writes past the library, which must not be sending. Returns false if the socket did not accept
+ * everything at once, as during a handshake. */
 bool intake_send(const struct intake *intake, const char *data, size_t size);
 
-/* The last answer will come by intake_end(), within two seconds. The end of what the client sends
- * is hidden from the library, which would close the connection. */
+/* Announces the last answer, which comes by intake_end() within two seconds. The end of the
+ * client's data is hidden from the library, which would close the connection. */
 void intake_hold(struct intake *intake);
 
-/* Writes the last answer, as much as the socket takes, and ends the connection when the client has
- * closed its side, in two seconds at most: what it still sends could destroy the answer. */
+/* Writes the last answer, as much as the socket accepts, and ends the connection when the client
+ * has closed its side, or after two seconds: data that it still sends could destroy the answer. */
 void intake_end(struct intake *intake, const char *data, size_t size);
 
 #endif

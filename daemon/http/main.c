@@ -1,9 +1,9 @@
 /* convolved-http: accepts connections, speaks TLS and HTTP by libmicrohttpd, run from our own loop,
- * and passes requests to the front, which starts it. Its first socket carries what concerns the
- * worker, the second one (the link) its requests. It ends when the front does.
+ * and passes requests to the front, which starts it. Its first socket carries messages about the
+ * worker, the second one (the link) requests. It ends when the front does.
  *
- * The loop watches each client's socket, too, to notice one that leaves: the library does not look
- * at a suspended connection, nor for an end within a body. */
+ * The loop also watches each client's socket, to notice a client that leaves: the library does not
+ * look at a suspended connection, nor for an end within a body. */
 #include <errno.h>
 #include <microhttpd.h>
 #include <poll.h>
@@ -42,15 +42,15 @@ enum {
 	CONNECTION_MEMORY = 128 << 10, /* bytes of buffer; larger is faster for large bodies */
 	/* for each daemon; share_connections_most() is lower, and limits the sum */
 	CONNECTIONS_MAX = 1 << 20,
-	MONITORS_MAX = 64, /* connections for metrics, which no client's limit counts */
+	MONITORS_MAX = 64, /* connections for metrics, which are outside the limits on clients */
 	END_MS = 10,
 	REPORT_MS = 20,
 	PAUSE_MS = 100,
 	WAIT_MAX_MS = 60000,
 };
 
-/* TLS 1.3, and 1.2 with what 1.3 has left of it: ephemeral keys on elliptic curves, and ciphers
- * that authenticate. */
+/* TLS 1.3, and 1.2 with the algorithms that 1.3 has kept: ephemeral keys on elliptic curves, and
+ * ciphers that authenticate. */
 static const char tls_versions[] = "SECURE128:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2:-KX-ALL:"
                                    "+ECDHE-ECDSA:+ECDHE-RSA:-MAC-ALL:+AEAD:-GROUP-DH-ALL";
 
@@ -88,7 +88,7 @@ static struct loop_timer ends, report;
 static struct loop_watch front;
 static bool limited; /* the first limits have come */
 
-/* The client has closed its side, and later perhaps its socket. */
+/* Handles a client that has closed its side, and later possibly its socket. */
 static void client_left(void *context)
 {
 	struct client *client = context;
@@ -106,7 +106,7 @@ static void client_left(void *context)
 }
 
 /* Makes libmicrohttpd notice clients that have left. It does not look again at a socket whose last
- * bytes it got together with the end, so it is woken once it has taken these. */
+ * bytes came together with the end, so it is woken once it has read these. */
 static void show_ends(void *context)
 {
 	struct client *client, *next;
@@ -135,7 +135,7 @@ static void name_client(struct client *client)
 		service_guest_name(&peer->guest, peer->name, proxy);
 }
 
-/* From now on the connection is its client's, not the proxy's. */
+/* From now on the connection counts as the client's, not the proxy's. */
 static void client_proxied(void *context, const struct sockaddr_storage *source)
 {
 	struct client *client = context;
@@ -164,8 +164,8 @@ static enum error watch_client(struct client *client)
 	                  handshake ? client_knocks : client_left, client);
 }
 
-/* libmicrohttpd 0.9.75 takes a socket for readable until it has read data itself, so in a handshake
- * it would ask GnuTLS again and again unless it is suspended. */
+/* libmicrohttpd 0.9.75 considers a socket readable until it has read data itself, so during a
+ * handshake it would ask GnuTLS again and again unless it is suspended. */
 static void client_shakes_hands(void *context, bool done)
 {
 	struct client *client = context;
@@ -256,7 +256,7 @@ static void connection_changed(void *context, struct MHD_Connection *connection,
 		if (client)
 			client_free(client);
 		*socket_context = NULL;
-		/* No handshake needs those that were replaced before it any more. */
+		/* No handshake needs certificates any more that were replaced before it. */
 		client = TAILQ_FIRST(&clients);
 		certificate_forget(client ? client->since : UINT64_MAX);
 		return;
@@ -349,7 +349,7 @@ static bool accept_client(const struct listening *l)
 	}
 	if (fd < 0)
 		return false;
-	/* The library may take several clients before it tells of the first. */
+	/* The library may accept several clients before it reports the first. */
 	if (!intake_expect(fd, &l->socket))
 		close(fd);
 	else if (MHD_add_connection(daemons[l->socket.tls].mhd, fd, (struct sockaddr *)&address,
@@ -363,7 +363,7 @@ static bool accept_client(const struct listening *l)
 
 static void await_clients(struct listening *l);
 
-/* The next client is another worker's. While the front is silent, clients wait in the sockets,
+/* Leaves the next client to another worker. While the front is silent, clients wait in the sockets,
  * where the end of this process would cost them nothing. */
 static void client_came(void *context)
 {
@@ -374,7 +374,7 @@ static void client_came(void *context)
 }
 
 /* A client wakes the worker that has waited longest; libmicrohttpd's own epoll would wake all. Each
- * begins to wait anew after a client, so idle workers take turns. */
+ * worker begins to wait anew after a client, so idle workers take turns. */
 static void await_clients(struct listening *l)
 {
 	loop_unwatch(&l->watch);
@@ -389,7 +389,7 @@ static void await_all(void *context)
 		await_clients(&sockets[i]);
 }
 
-/* Tells the front if every request on the accepted connections is answered. */
+/* Tells the front when every request on the accepted connections is answered. */
 static void report_drained(void *context)
 {
 	const struct client *client;
@@ -408,10 +408,11 @@ static void report_drained(void *context)
 	service_drained();
 }
 
-/* The number that the front's next descriptor gets. It takes them from above. */
+/* The number of the front's next descriptor; they are assigned from above. */
 static int spare;
 
-/* Keeps what is opened or received from now on out of the numbers of shared sockets. */
+/* Keeps descriptors that are opened or received from now on out of the numbers of shared sockets.
+ * */
 static void keep_numbers(void)
 {
 	int fd;
@@ -422,8 +423,8 @@ static void keep_numbers(void)
 	spare--;
 }
 
-/* Accepts no more connections, after (last) those that wait to be, and ends each after the answer
- * to its next request. */
+/* Accepts no more connections, except (last) those that already wait, and ends each after the
+ * answer to its next request. */
 static void drain(bool last)
 {
 	exchanges_drain();
@@ -438,7 +439,7 @@ static void drain(bool last)
 	loop_timer_repeat(&report, REPORT_MS);
 }
 
-/* Takes over the certificate and its key, as the memfd has them. */
+/* Installs the certificate and its key from the memfd. */
 static enum error import_certificate(const struct message_certificate *message, int fd)
 {
 	size_t size = message->chain_size + message->key_size;
@@ -458,7 +459,8 @@ static enum error import_certificate(const struct message_certificate *message, 
 	return wrong ? ERR_INTERNAL : ERR_OK;
 }
 
-/* An error is one of the front, or the machine is out of something: the front starts another. */
+/* An error is the front's fault, or the machine lacks something: the front starts another worker.
+ * */
 static enum error receive_message(const struct message *message, const int *fds)
 {
 	switch (message->type) {
@@ -542,7 +544,7 @@ static enum error start(void)
 	return wire_send(WORKER_SOCKET, &ready, NULL);
 }
 
-/* Does what is due; returns the milliseconds that the loop may wait, -1: any time. */
+/* Does pending work; returns the milliseconds that the loop may wait, -1: any time. */
 static int run_daemons(void)
 {
 	const bool full = service_is_full(); /* nothing more is taken from clients */

@@ -26,7 +26,7 @@ static bool read_address(const char *text, struct sockaddr_storage *source)
 	return source->ss_family != AF_UNSPEC;
 }
 
-/* PROXY TCP4 SOURCE DESTINATION PORT PORT, or PROXY UNKNOWN and anything */
+/* PROXY TCP4 SOURCE DESTINATION PORT PORT, or PROXY UNKNOWN and any text */
 static int parse_line(const char *data, size_t size, struct sockaddr_storage *source)
 {
 	const char *end = memchr(data, '\n', size < LINE_MAX_1 ? size : LINE_MAX_1);
@@ -79,7 +79,7 @@ static int parse_binary(const char *data, size_t size, struct sockaddr_storage *
 	return (int)(HEAD_2 + length);
 }
 
-/* True if the data begin with the text, as far as they go. */
+/* Returns true if the data begin with the text, as far as they go. */
 static bool may_begin(const char *data, size_t size, const char *text, size_t length)
 {
 	return !memcmp(data, text, size < length ? size : length);
@@ -101,7 +101,8 @@ int proxy_parse(const char *data, size_t size, struct sockaddr_storage *source)
 	return length;
 }
 
-/* The value of the parameter `for` of an element of Forwarded, without quotes; NULL: none. */
+/* Returns the value of the parameter `for` of an element of Forwarded, without quotes; NULL: none.
+ * */
 static char *find_for(char *element)
 {
 	for (char *part; (part = strsep(&element, ";"));) {

@@ -1,5 +1,5 @@
-/* Requests and guests of an HTTP worker. Each has a number of its own, never given again: a message
- * that crosses the end of its request finds none. */
+/* Requests and guests of an HTTP worker. Each has a number of its own, never used again, so a
+ * message that crosses the end of its request finds none. */
 #include "http/service.h"
 
 #include <errno.h>
@@ -79,7 +79,7 @@ void service_guest_name(struct service_guest *g, const char *client, bool proxy)
 	                            .data_size = strlen(client)});
 }
 
-/* The front knows of the end of the guest's last request, or does by the next message. */
+/* The front knows the end of the guest's last request, or learns of it with the next message. */
 static void forget_end(struct service_guest *g)
 {
 	if (g->ended)
@@ -168,7 +168,7 @@ static void close_body(struct service_request *r)
 	r->spill = NULL;
 }
 
-/* Goes on where there is more room, and takes over its descriptor. The content before it must be
+/* Continues in a place with more room, and takes over its descriptor. The content before it must be
  * there, and not be under way to memory. */
 static enum error move_body(struct service_request *r, const struct lent *lent,
                             struct problem *problem)
@@ -236,8 +236,8 @@ static void begin(struct service_request *r, void *context)
 	answer_init(&r->answer);
 }
 
-/* Tells the front of a request that was held back, so that one message could tell of all. fd: its
- * body, or -1. False: the body could not be sent. */
+/* Tells the front about a request that was held back so that one message could suffice. fd: its
+ * body, or -1. Returns false if the body could not be sent. */
 static bool tell_head(struct service_request *r, uint32_t flags, int fd)
 {
 	struct link_message message = {.type = LINK_HEAD,
@@ -339,7 +339,8 @@ void service_end(struct service_request *r)
 	if (r->held) {
 		LIST_REMOVE(r, hold);
 	} else if (r->answered && g) {
-		/* Mostly the client's next request follows at once, and its head says this, too. */
+		/* Usually the client's next request follows at once, and its head also tells this.
+		 * */
 		g->ended = r->entry.number;
 		if (LIST_EMPTY(&quiet))
 			quiet_since = loop_now();
@@ -434,7 +435,7 @@ bool service_piece(struct service_request *r)
 
 /* Messages ----------------------------------------------------------------------------------- */
 
-/* True for a message whose file has not come, as no descriptor was left for it. */
+/* Returns true for a message whose file has not come, because no descriptor was left for it. */
 static bool lacks_file(const struct link_message *message)
 {
 	return message->flags & LINK_HAS_FILE && message->fd < 0;

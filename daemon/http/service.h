@@ -1,5 +1,5 @@
 /* The service as the HTTP worker sees it. The front does the work: a call here sends it a message
- * of the link, and what it says comes back later. */
+ * of the link, and its reply comes later. */
 #ifndef HTTP_SERVICE_H
 #define HTTP_SERVICE_H
 
@@ -15,7 +15,7 @@
 
 /* Calls with the context of a connection, or of its request. */
 struct connection_calls {
-	/* There is no place for the connection; once for each name that it has. */
+	/* The connection has no place; called at most once for each name that it has. */
 	void (*crowded)(void *context, enum error error, const struct problem *problem);
 	/* There is news of the request: a decision, room, an answer, a piece. */
 	void (*wake)(void *context);
@@ -24,18 +24,20 @@ struct connection_calls {
 };
 
 /* Connects to the front by a socket of link_pair(), which is then the service's. The process ends
- * when the front has gone, or cannot be understood. drain: no more is to be accepted (last: after
- * those that wait). */
+ * when the front has gone or cannot be understood. drain: no further connections may be accepted
+ * (last: after those that wait). */
 enum error service_init(int socket, const struct connection_calls *calls,
                         void (*drain)(bool last)) MUST_CHECK;
 
-/* Does what is due, before each wait of the loop; returns the most milliseconds for it, -1: any. */
+/* Does pending work, before each wait of the loop; returns the longest wait in milliseconds, -1:
+ * any. */
 int service_turn(void);
 
-/* False while the front has said nothing for a while, though it does twice a second, or is full. */
+/* Returns false while the front has been silent for a while, though it sends something twice a
+ * second, or is full. */
 bool service_speaks(void);
 
-/* True while so much waits for the front that no more should be read of clients. */
+/* Returns true while so much waits for the front that nothing more should be read from clients. */
 bool service_is_full(void);
 
 /* Tells the front that no more requests come. */
@@ -43,7 +45,7 @@ void service_drained(void);
 
 /* Connections ---------------------------------------------------------------------------------- */
 
-/* The place of a guest, or of a request, among all. */
+/* The position of a guest, or of a request, among all. */
 struct service_entry {
 	LIST_ENTRY(service_entry) place;
 	uint64_t number;
@@ -53,14 +55,14 @@ struct service_entry {
 struct service_guest {
 	struct service_entry entry;
 	void *context;
-	uint64_t ended; /* its last request, of whose end the front does not know; 0: none */
+	uint64_t ended; /* its last request, whose end the front does not know; 0: none */
 	LIST_ENTRY(service_guest) quiet; /* in the list of those, while there is one */
 };
 
 void service_guest_open(struct service_guest *guest, void *context);
 
-/* Takes a place for it as this client's, instead of the one that it may have. A trusted proxy that
- * has not named its client yet may have as many as there are. */
+/* Takes a place for it in this client's name, instead of the place that it may have. A trusted
+ * proxy that has not named its client yet may have all places. */
 void service_guest_name(struct service_guest *guest, const char *client, bool proxy);
 
 void service_guest_close(struct service_guest *guest);
@@ -69,7 +71,7 @@ void service_guest_close(struct service_guest *guest);
 
 struct spill;
 
-/* A request, all zeros before it begins; others read the first members. */
+/* A request, all zeros before it begins. Other modules read the first members. */
 struct service_request {
 	struct service_entry entry; /* must be first, as in a guest */
 	struct head head;
@@ -90,22 +92,23 @@ struct service_request {
 	bool awaits_piece, ended; /* the answer's pieces */
 };
 
-/* Begins with a request of a guest, whose head is known. False: that is too large. */
+/* Begins a guest's request, whose head is known. Returns false if the head is too large. */
 bool service_begin(struct service_request *request, struct service_guest *guest,
                    void *context) MUST_CHECK;
 
-/* Begins with the refusal of a client that has sent no request. */
+/* Begins the refusal of a client that has sent no request. */
 void service_refuse(struct service_request *request, const char *client, enum error error,
                     const struct problem *problem, void *context);
 
-/* Abandons a request, which may not have begun. All zeros are left. */
+/* Abandons a request, which may not have begun. It is all zeros afterwards. */
 void service_end(struct service_request *request);
 
-/* True while the body is wanted, or may be; else it is closed, and what comes is to be dropped. */
+/* Returns true while the body is, or may be, wanted; otherwise it is closed, and its bytes are to
+ * be dropped. */
 bool service_wants_body(const struct service_request *request);
 
-/* True if there is room for `size` bytes of the body in all, or never will be more. False: it is
- * not wanted, or `wake` is called when to ask again. */
+/* Returns true if there is room for a total of `size` bytes of the body, or never will be more.
+ * Returns false if the body is not wanted, or if `wake` is called when to ask again. */
 bool service_has_room(struct service_request *request, uint64_t size) MUST_CHECK;
 
 /* Appends to the body. ERR_BODY_TOO_LARGE beyond its room; ERR_IO or ERR_MEMORY if it cannot be
@@ -113,27 +116,29 @@ bool service_has_room(struct service_request *request, uint64_t size) MUST_CHECK
 enum error service_write(struct service_request *request, const char *data, size_t size,
                          struct problem *problem) MUST_CHECK;
 
-/* True while a thread writes to a file: append no more until `wake` is called. */
+/* Returns true while a thread writes to a file: append nothing until `wake` is called. */
 bool service_writes(struct service_request *request);
 
-/* The body of a decided request, if any, is complete; these are a form's parameters. */
+/* Records that the body of a decided request, if any, is complete; these are a form's parameters.
+ * */
 void service_finish(struct service_request *request, const struct head_writer *form);
 
-/* Instead of service_finish(), also before it is decided: all of the body, as announced (at most
- * LINK_WHOLE_MAX bytes), is in a memfd. False: not now. */
+/* Replaces service_finish(), also before the decision: the whole body, as announced (at most
+ * LINK_WHOLE_MAX bytes), is in a memfd. Returns false if that is impossible now. */
 bool service_take(struct service_request *request, int fd, uint64_t size) MUST_CHECK;
 
-/* There will be no service_take(): the decision is not to wait some milliseconds for the body. */
+/* Announces that service_take() will not follow, so that the decision does not wait some
+ * milliseconds for the body. */
 void service_decide(struct service_request *request);
 
-/* Makes an error its answer, unless it has one. Its body is wanted no more. */
+/* Makes an error the request's answer, unless it has one. Its body is no longer wanted. */
 void service_fail(struct service_request *request, enum error error, const struct problem *problem);
 
-/* Moves on to the next piece of the answer's body. If there is none yet, `wake` is called later.
- * False: that was all. */
+/* Advances to the next piece of the answer's body. If there is none yet, `wake` is called later.
+ * Returns false after the last piece. */
 bool service_piece(struct service_request *request);
 
-/* The client has read `bytes` of the answer so far. */
+/* Reports that the client has read `bytes` of the answer so far. */
 void service_read(const struct service_request *request, uint64_t bytes);
 
 #endif

@@ -1,4 +1,4 @@
-/* Addresses to listen on, as the configuration writes them. */
+/* Addresses to listen on, as written in the configuration. */
 #ifndef LINK_ADDRESS_H
 #define LINK_ADDRESS_H
 

@@ -1,5 +1,5 @@
-/* The data of an answer's message: texts that each end with NUL (status, then name and value of
- * each header), an empty one, and the body if that is a text. */
+/* The data of an answer's message: NUL-terminated texts (status, then name and value of each
+ * header), an empty text, and the body if that is a text. */
 #include "link/answer.h"
 
 #include <stdarg.h>
@@ -107,7 +107,7 @@ bool answer_send(struct link *link, uint64_t number, const struct answer *a, boo
 	return sent;
 }
 
-/* Returns the text at *at, and moves *at behind it; NULL: there is no end to it. */
+/* Returns the text at *at, and advances *at behind it; NULL if the text does not end. */
 static const char *read_text(const char **at, const char *end)
 {
 	const char *text = *at, *nul = text < end ? memchr(text, '\0', (size_t)(end - text)) : NULL;

@@ -1,4 +1,4 @@
-/* An answer: status, headers, and a text or a file; and how it passes the link. */
+/* An answer: status, headers, and a text or a file; and its way through the link. */
 #ifndef LINK_ANSWER_H
 #define LINK_ANSWER_H
 
@@ -19,9 +19,9 @@ struct answer {
 	char *text;               /* malloc'ed, owned; NULL: the body is the file, or empty */
 	size_t text_size;
 	int file; /* bytes 0 to file_size are the body; -1: none; owned by the job */
-	/* without a file: the length that 304 names, of the text that it spares */
+	/* without a file: the length that a 304 declares, of the text that it spares */
 	uint64_t file_size;
-	uint64_t version;   /* the body's, if it seldom or never changes; else 0 */
+	uint64_t version;   /* the body's version, if it seldom or never changes; else 0 */
 	const char *reason; /* slug of the error, NULL if there is none */
 	char *detail;       /* the error's message; owned */
 	char *block;        /* backs the texts of one that was read; owned */
@@ -45,11 +45,11 @@ bool answer_has(const struct answer *answer, const char *name);
 /* Makes a text (owned from now on, NULL: none) the next piece of a streamed body. */
 void answer_piece(struct answer *answer, char *text, size_t size);
 
-/* Sends an answer, a text that is too long for a message as a file. stream: its body comes in
- * pieces. False: it cannot be sent. */
+/* Sends an answer; a text that is too long for a message is sent as a file. stream: its body comes
+ * in pieces. Returns false if it cannot be sent. */
 bool answer_send(struct link *link, uint64_t number, const struct answer *answer, bool stream);
 
-/* Reads an answer, which does not own its file; for answer_fini(), also on failure.
+/* Reads an answer, which does not own its file; call answer_fini() also on failure.
  * ERR_BAD_REQUEST: it is none. */
 enum error answer_read(struct answer *answer, const struct link_message *message) MUST_CHECK;
 

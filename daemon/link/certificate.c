@@ -1,4 +1,4 @@
-/* Certificates. Besides this only http/intake.c and http/main.c use GnuTLS. */
+/* Certificates. Only this file, http/intake.c and http/main.c use GnuTLS. */
 #include "link/certificate.h"
 
 #include <gnutls/abstract.h>

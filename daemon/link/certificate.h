@@ -12,8 +12,8 @@ struct pem {
 	size_t size;
 };
 
-/* Makes the next pair, of a chain of certificates and its first one's key. Returns what is wrong
- * with it, and there is none; else NULL. */
+/* Makes the next pair from a chain of certificates and the first one's key. Returns the fault,
+ * without a next pair; else NULL. */
 const char *certificate_import(const struct pem *chain, const struct pem *key)
     __attribute__((warn_unused_result));
 

@@ -1,4 +1,4 @@
-/* A text is a byte that says what it is, the text and a NUL. */
+/* A text is a byte with its kind, the text and a NUL. */
 #include "link/head.h"
 
 #include <stdlib.h>
@@ -40,7 +40,7 @@ void head_extend(struct head_writer *w, const char *text, size_t size)
 	head_append(w, "", 1);
 }
 
-/* Reads the texts of a block; of a form: it has parameters alone. */
+/* Reads the texts of a block; that of a form has parameters alone. */
 static bool read_texts(struct head *head, const char *data, size_t size, bool form)
 {
 	const char *end = data + size, *name = NULL;

@@ -1,5 +1,5 @@
-/* The head of a request, as the HTTP worker tells it to the front: one block of texts, each with
- * what it is. The reader takes the block for input. */
+/* The head of a request, as the HTTP worker sends it to the front: one block of texts, each with
+ * its kind. The reader treats the block as input. */
 #ifndef LINK_HEAD_H
 #define LINK_HEAD_H
 
@@ -20,7 +20,7 @@ enum {
 enum head_text {
 	HEAD_METHOD = 1,
 	HEAD_PATH,   /* decoded, without the query */
-	HEAD_CLIENT, /* an address, or `user` and its number; may be left out, like what follows */
+	HEAD_CLIENT, /* an address, or `user` and its number; may be left out, like the rest */
 	HEAD_NAME,   /* a query parameter's, decoded; its value follows */
 	HEAD_VALUE,
 #define HEADER(symbol, name, many) HEAD_##symbol,
@@ -44,7 +44,7 @@ struct head {
 	bool form;           /* its body is one: parameters may follow */
 };
 
-/* Bytes that more are appended to; all zeros: none. Without memory, `failed` is set. */
+/* Bytes to which more can be appended; all zeros: none. Without memory, `failed` is set. */
 struct head_writer {
 	char *data; /* owned until it is read */
 	size_t size, room;
@@ -56,11 +56,11 @@ void head_add(struct head_writer *writer, enum head_text what, const char *text)
 void head_extend(struct head_writer *writer, const char *text, size_t size);
 void head_append(struct head_writer *writer, const void *data, size_t size);
 
-/* Reads a block, which is the head's from then on, even on failure. ERR_BAD_REQUEST: it is no block
- * with a method and a path in which nothing is doubled. */
+/* Reads a block, which belongs to the head from then on, even on failure. ERR_BAD_REQUEST: it is no
+ * block with a method and a path in which nothing occurs twice. */
 enum error head_read(struct head *head, char *data, size_t size) MUST_CHECK;
 
-/* Reads a block of its form's parameters in the same way. ERR_BAD_REQUEST: it is none, or there are
+/* Reads a block of the form's parameters in the same way. ERR_BAD_REQUEST: it is none, or there are
  * too many of them. */
 enum error head_read_form(struct head *head, struct head_writer *block) MUST_CHECK;
 void head_fini(struct head *head);

@@ -63,7 +63,7 @@ static int send_one(int socket, const struct link_message *message)
 
 	if (datagram_send(socket, parts, 2, &message->fd, has_file(message)))
 		return 1;
-	/* ETOOMANYREFS: this user's descriptors in sockets, and not yet received, are too many. */
+	/* ETOOMANYREFS: too many of this user's descriptors are in sockets and not yet received. */
 	return errno == EAGAIN || errno == ENOBUFS || errno == ETOOMANYREFS ? 0 : -1;
 }
 
@@ -115,8 +115,8 @@ static bool enqueue(struct link *link, const struct link_message *message)
 		memcpy(p->data, message->data, message->data_size);
 	if (has_file(message))
 		p->message.fd = fcntl(message->fd, F_DUPFD_CLOEXEC, 0);
-	/* Watches only while there is a queue: a socket becomes writable each time that a message
-	 * is read from its other end, which would wake the sender of every one. */
+	/* Watches only while there is a queue: a socket becomes writable each time that its other
+	 * end reads a message, and each of these would wake the sender. */
 	if ((has_file(message) && p->message.fd < 0) ||
 	    (link->writable.fd < 0 &&
 	     loop_watch(&link->writable, link->again, EPOLLOUT | EPOLLET, writable, link))) {
@@ -144,7 +144,7 @@ bool link_send(struct link *link, const struct link_message *message)
 /* Returns what is wrong with a datagram, or NULL. */
 static const char *check(const struct link_message *message, ssize_t got, size_t fds, int flags)
 {
-	/* This process may have no more descriptors, which is not the sender's fault. */
+	/* This process may have no more descriptors, for which the sender is not to blame. */
 	bool starved = flags & MSG_CTRUNC && !fds;
 
 	if (got < HEAD_SIZE || flags & MSG_TRUNC || (flags & MSG_CTRUNC && !starved) ||
@@ -157,7 +157,7 @@ static const char *check(const struct link_message *message, ssize_t got, size_t
 	return NULL;
 }
 
-/* Receives a datagram. False: there is none, or no more. */
+/* Receives a datagram. Returns false if there is none, or if no more will come. */
 static bool receive(struct link *link)
 {
 	static char data[LINK_DATA_MAX + 1];
@@ -188,7 +188,8 @@ static bool receive(struct link *link)
 	return !closed && !wrong;
 }
 
-/* Receives messages until there are none, or a flood has had its time: the loop must turn. */
+/* Receives messages until there are none, or until a flood has used its time, because the loop must
+ * turn. */
 static void receive_some(void *context)
 {
 	struct link *link = context;

@@ -1,7 +1,8 @@
 /* The channel between the front and an HTTP worker: datagrams in order, each a fixed head and data.
- * Neither end waits for the other: what the socket does not take is queued, without a bound. The
- * owner looks at link_is_full() before it makes anything large, and always goes on reading, so two
- * full queues drain. Datagrams are checked against link.def; what they mean, by the owner. */
+ * Neither end waits for the other: messages that the socket does not accept are queued, without a
+ * bound. The owner checks link_is_full() before it makes anything large, and always goes on
+ * reading, so two full queues drain. Datagrams are checked against link.def; their meaning, by the
+ * owner. */
 #ifndef LINK_LINK_H
 #define LINK_LINK_H
 
@@ -39,7 +40,7 @@ enum link_flag {
 	LINK_IS_MOST = 1 << 6,       /* the same */
 	LINK_IS_STREAM = 1 << 7,     /* ANSWER: its body comes in pieces */
 	LINK_IS_LAST = 1 << 8,       /* there are no more: PIECE; DRAIN, PONG: requests */
-	LINK_IS_COMPLETE = 1 << 9,   /* HEAD: there is no more of the body than came with it */
+	LINK_IS_COMPLETE = 1 << 9,   /* HEAD: the body ends with the bytes that came with it */
 	LINK_IS_WANTED = 1 << 10,    /* ROOM: the body */
 };
 
@@ -50,8 +51,10 @@ struct link_message {
 	uint64_t guest; /* HEAD: its number */
 	union {
 		uint64_t announced; /* HEAD: bytes of the body, UINT64_MAX if that is not known */
-		uint64_t room;  /* LEND: bytes of the body in all; ROOM: that the file may have */
-		uint64_t bytes; /* FINISH: of the body; READ: of the answer */
+		/* LEND: total bytes of the body; ROOM: the number of bytes that the file may have
+		 * */
+		uint64_t room;
+		uint64_t bytes;     /* FINISH: of the body; READ: of the answer */
 		uint64_t file_size; /* ANSWER: see struct answer */
 		uint64_t error;     /* FAIL: enum error */
 	};
@@ -72,10 +75,10 @@ struct lent {
 struct link_owner {
 	/* The data is followed by a NUL. The descriptor is -1 if none has come, or this process may
 	 * have no more; it is closed afterwards unless the owner leaves -1. The link may be closed
-	 * in it. */
+	 * in this call. */
 	void (*message)(void *context, struct link_message *message);
-	/* Nothing more will come: close the link. why: what the other side did wrong; NULL: it has
-	 * closed its end. */
+	/* Nothing more will come: close the link. why: the other side's fault; NULL: it has closed
+	 * its end. */
 	void (*broken)(void *context, const char *why);
 };
 
@@ -90,25 +93,25 @@ struct link {
 	void *context;
 };
 
-/* Two sockets that are connected, non-blocking and close-on-exec. */
+/* Makes two sockets that are connected, non-blocking and close-on-exec. */
 enum error link_pair(int fds[2]) MUST_CHECK;
 
 /* Takes over a socket, also on failure. */
 enum error link_open(struct link *link, int fd, const struct link_owner *owner,
                      void *context) MUST_CHECK;
 
-/* Sends a message, which link.def must allow, with a duplicate of its descriptor. False: the other
- * end is closed, or there is no memory or descriptor. */
+/* Sends a message, which link.def must allow, with a duplicate of its descriptor. Returns false if
+ * the other end is closed, or without memory or descriptors. */
 bool link_send(struct link *link, const struct link_message *message);
 
-/* True while so much waits to be sent that nothing large should be added. */
+/* Returns true while so much waits to be sent that nothing large should be added. */
 static inline bool link_is_full(const struct link *link)
 {
 	return link->queued >= LINK_FULL;
 }
 
-/* Tries again to send what waits, in each turn of the loop: the system does not say when there is
- * room for descriptors again. */
+/* Tries again to send waiting messages, in each turn of the loop: the system does not report when
+ * there is room for descriptors again. */
 void link_flush(struct link *link);
 
 /* A closed one may be closed again. */

@@ -41,8 +41,8 @@ _Static_assert(HTTP_OWN_FDS >= 2 * HTTP_SOCKETS_MAX, "listening sockets and a fe
 /* The end of a list of calls: the number of none. */
 enum { END = __NR_SCMP_ERROR };
 
-/* A call where an argument, but for the bits that are not in the mask, has a value; and where the
- * first argument, a descriptor, is not below `from`: a power of two, 0: any. */
+/* A call whose argument, except for the bits outside the mask, has a value; and whose first
+ * argument, a descriptor, is not below `from`: a power of two, 0: any. */
 struct restricted_call {
 	int call;
 	unsigned argument;
@@ -100,8 +100,8 @@ static const int http_calls[] = {
     SCMP_SYS(eventfd2),        SCMP_SYS(timerfd_create), SCMP_SYS(timerfd_settime),
     SCMP_SYS(timerfd_gettime), SCMP_SYS(getrusage),      END};
 
-/* A listening socket is shared with the front: what would change it for all is allowed for the
- * worker's own descriptors, and it may not become one of those. */
+/* A listening socket is shared with the front: calls that would change it for both are allowed only
+ * for the worker's own descriptors, and these may not get the number of such a socket. */
 static const struct restricted_call http_restricted[] = {
     {SCMP_SYS(fcntl), 1, UINT32_MAX, F_GETFL, 0},
     {SCMP_SYS(fcntl), 1, UINT32_MAX, F_GETFD, 0},
@@ -137,7 +137,8 @@ static const struct restricted_call trace_restricted[] = {
     {.call = END},
 };
 
-/* A file that is replaced while the worker runs is not found again, but in directories it is. */
+/* A file that is replaced while the worker runs cannot be opened again, except in an allowed
+ * directory. */
 static const char *const trace_readable[] = {
     /* names */
     "/etc/resolv.conf", "/etc/hosts", "/etc/host.conf", "/etc/nsswitch.conf", "/etc/gai.conf",
@@ -178,8 +179,8 @@ static const struct restricted_call device_denied_commands[] = {
     {.call = END},
 };
 
-/* Without calls, all are allowed but those denied to a device worker, which also opens any file,
- * and writes those beneath the directories of the access. */
+/* Without calls, all are allowed except those denied to a device worker, which also opens any file,
+ * and writes files beneath the directories of the access. */
 static const struct row {
 	const int *calls;
 	const struct restricted_call *restricted;
@@ -306,8 +307,8 @@ static int add_calls(scmp_filter_ctx filter, uint32_t action, const int *calls,
 	for (const struct restricted_call *one = restricted; one->call != END; one++) {
 		uint64_t bit = one->from;
 
-		/* The kernel reads a descriptor from the lower half of its register, so that the
-		 * whole cannot be compared: one of the higher bits must be set. */
+		/* The kernel reads a descriptor from the lower half of its register, so the whole
+		 * cannot be compared: one of the higher bits must be set. */
 		do {
 			failed |= seccomp_rule_add(
 			    filter, action, one->call, bit ? 2 : 1,
@@ -347,7 +348,7 @@ static int deny_some(scmp_filter_ctx filter)
 	    seccomp_rule_add(filter, refuse, SCMP_SYS(kill), 1, SCMP_A0(SCMP_CMP_NE, self, 0));
 	failed |=
 	    seccomp_rule_add(filter, refuse, SCMP_SYS(tgkill), 1, SCMP_A0(SCMP_CMP_NE, self, 0));
-	/* A limit on processor time can end another process, as a signal does. */
+	/* A limit on processor time can end another process, like a signal. */
 	failed |=
 	    seccomp_rule_add(filter, refuse, SCMP_SYS(prlimit64), 1, SCMP_A0(SCMP_CMP_NE, 0, 0));
 	failed |= seccomp_rule_add(filter, SCMP_ACT_ERRNO(EAFNOSUPPORT), SCMP_SYS(socket), 1,
@@ -377,7 +378,7 @@ static bool drop_capabilities(void)
 	struct __user_cap_data_struct held[_LINUX_CAPABILITY_U32S_3];
 	static const struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3];
 
-	/* A service manager may have dropped them all, and forbidden capset(). */
+	/* A service manager may have dropped all of them, and forbidden capset(). */
 	return !syscall(SYS_capget, &header, held) &&
 	       (!memcmp(held, none, sizeof none) || !syscall(SYS_capset, &header, none));
 }
@@ -403,9 +404,9 @@ static int limit(int resource, uint64_t value)
 	return setrlimit((__rlimit_resource_t)resource, &both);
 }
 
-/* The process stays dumpable (PR_SET_DUMPABLE): else, with the unit's ProtectProc=, the front could
- * not account for its memory. Landlock and their own filter keep device workers, which run as the
- * same user, from reading it. */
+/* The process stays dumpable (PR_SET_DUMPABLE), because otherwise, with the unit's ProtectProc=,
+ * the front could not account for its memory. Landlock and their own filter keep device workers,
+ * which run as the same user, from reading it. */
 enum error sandbox_enter(enum sandbox sandbox, const struct sandbox_access *access)
 {
 	const struct row *row = &rows[sandbox];

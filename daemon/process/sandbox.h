@@ -1,4 +1,4 @@
-/* The sandboxes of workers, which read what strangers send. A row each in sandbox.c. */
+/* The sandboxes of workers, which read strangers' data. Each is a row in sandbox.c. */
 #ifndef PROCESS_SANDBOX_H
 #define PROCESS_SANDBOX_H
 
@@ -20,10 +20,10 @@
 #endif
 
 enum sandbox {
-	SANDBOX_CODEC, /* decodes hostile files: uses what is open or received, and memory */
-	/* Runs drivers, which read any file and run programs: denied are signals to other
+	SANDBOX_CODEC, /* decodes hostile files: uses open and received descriptors, and memory */
+	/* Runs drivers, which read any file and run programs. Denied are signals to other
 	 * processes, their limits and memory, all sockets but Unix sockets, administrative calls,
-	 * and writing but for directories. */
+	 * and writing outside of some directories. */
 	SANDBOX_DEVICE,
 	SANDBOX_HTTP,  /* the same as a codec worker, and accepted sockets */
 	SANDBOX_TRACE, /* connects to the collector; reads files that name hosts and certificates */
@@ -39,18 +39,18 @@ struct sandbox_access {
 	size_t port_count;
 };
 
-/* From this number on descriptors are an HTTP worker's own. It cannot shut down sockets below,
- * which it shares with the front, set options of them or give them other numbers. */
+/* Descriptors from this number on are an HTTP worker's own. It cannot shut down sockets below,
+ * which it shares with the front, set their options, or give them other numbers. */
 enum { HTTP_OWN_FDS = 64 };
 
-/* Restricts this process for good: no core dumps, capabilities (but for a device worker) and new
- * privileges, no files and system calls but the sandbox's. A write beyond the bound on files, which
- * the front sets, fails. If the kernel has Landlock, TCP, and signals and abstract sockets to other
- * processes are forbidden, too. No thread may have been started. ERR_INTERNAL, with errno set, if
- * the kernel refuses. A build with a sanitizer has limits only. */
+/* Restricts this process for good: no core dumps, capabilities (except for a device worker) and new
+ * privileges, and only the sandbox's files and system calls. A write beyond the bound on files,
+ * which the front sets, fails. If the kernel has Landlock, TCP, and signals and abstract sockets to
+ * other processes, are forbidden too. No thread may have been started. ERR_INTERNAL, with errno
+ * set, if the kernel refuses. A build with a sanitizer has limits only. */
 enum error sandbox_enter(enum sandbox sandbox, const struct sandbox_access *access) MUST_CHECK;
 
-/* The bound on memory that holds since then; UINT64_MAX: none. */
+/* Returns the bound on memory that holds since then; UINT64_MAX: none. */
 uint64_t sandbox_memory(void);
 
 #endif

@@ -1,4 +1,4 @@
-/* Counts looks, not seconds: a parent that was delayed itself must not accuse its child. */
+/* Counts looks, not seconds, so that a parent that was delayed itself does not accuse its child. */
 #include "process/stall.h"
 
 #include <sys/wait.h>

@@ -1,5 +1,5 @@
-/* The first steps of a worker's program: it tells the front its version, and is told what it must
- * know before it is confined. */
+/* The first steps of a worker's program: it tells the front its version, and receives the data that
+ * it needs before it is confined. */
 #ifndef PROCESS_START_H
 #define PROCESS_START_H
 
@@ -10,12 +10,12 @@
 /* The content of MSG_START's memfd. A program reads the members for its kind of worker. */
 struct start {
 	uint32_t log_level; /* enum log_level */
-	/* codec: a bit (1 << enum format) for each format that is allowed; the bound on the bytes
-	 * of its own memory. */
+	/* codec: a bit (1 << enum format) for each allowed format; the bound on the bytes of its
+	 * own memory */
 	uint32_t formats;
 	uint64_t memory;
 	/* device: 1: it sends the list of devices and exits; 1: it has no sandbox, for a driver
-	 * that does not work in one. */
+	 * that does not work in one */
 	uint32_t probe, unconfined;
 	uint32_t platform, device; /* indices, as OpenCL lists them */
 	uint32_t stack;            /* tiles that may share a launch, 1 to STACK_MAX */
@@ -32,7 +32,7 @@ struct start {
 bool start_is_worker(void);
 
 /* Sends HELLO to the front before anything that depends on the version; sets the process name,
- * which the path that the front executes does not have; and sets how early the kernel kills this
+ * which the path executed by the front does not contain; and sets how early the kernel kills this
  * process when memory runs out: `expendable`, from 0 to 1000, highest first. */
 void start_announce(const char *name, unsigned expendable);
 
@@ -40,8 +40,8 @@ void start_announce(const char *name, unsigned expendable);
  * manager ends programs, and receives START. Exits if the front has not started this program. */
 void start_receive(const char *name, unsigned expendable, struct start *start);
 
-/* Unblocks all signals, and restores the default for ignored ones, such as SIGCHLD, but for SIGHUP,
- * SIGINT and SIGQUIT: a program started with nohup shall outlive its terminal. */
+/* Unblocks all signals, and restores the default for ignored ones such as SIGCHLD, except for
+ * SIGHUP, SIGINT and SIGQUIT: a program started with nohup must outlive its terminal. */
 void signals_reset(void);
 
 #endif

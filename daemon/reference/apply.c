@@ -63,8 +63,8 @@ static size_t whole(size_t count, size_t unit)
 	return (count + unit - 1) / unit * unit;
 }
 
-/* For some rows at a time: first the column sums of all pixels that the row filter needs, of some
- * columns at a time, which a cache holds, then the row filter. */
+/* Filters some rows at a time: first makes the column sums of all pixels that the row filter needs,
+ * for so many columns that a cache holds them, then applies the row filter. */
 static bool correlate_separable(const struct taps *t, bool magnitudes, const struct canvas *in,
                                 const double *from, const struct canvas *out, double *to)
 {
@@ -119,8 +119,8 @@ static bool correlate_separable(const struct taps *t, bool magnitudes, const str
 	return true;
 }
 
-/* Returns where the block of place i begins. Outside the image, of n pixels, it is that of the
- * place which `wrap` takes it from. */
+/* Returns the start of the block of place i. Outside the image, of n pixels, that is the start for
+ * the place that `wrap` copies. */
 static int block_start(int i, int n, int side)
 {
 	return i - (i % n + n) % n % side;
@@ -179,8 +179,9 @@ static bool correlate_both(const struct taps *t, const struct canvas *in, struct
 	       (in->exact || correlate(t, true, in, in->slack, out, out->slack));
 }
 
-/* Each of `count` results is the extreme of n samples that are `stride` apart, from its own place
- * on: of twice as many in each pass. Uses both buffers; the result is in one. */
+/* Makes `count` results, each the extreme of n samples that are `stride` apart, starting at its own
+ * place; each pass doubles the number of samples. Uses both buffers; the result is in one of them.
+ * */
 static const double *slide(double *a, double *b, size_t count, size_t stride, size_t n,
                            bool largest)
 {
@@ -197,8 +198,9 @@ static const double *slide(double *a, double *b, size_t count, size_t stride, si
 	return a;
 }
 
-/* The extremes of a rectangle around each sample; magnitudes: of finite magnitudes. `from` and `to`
- * are laid out like the samples of `in` and `out`. Some columns at a time, which a cache holds. */
+/* Finds the extremes of a rectangle around each sample; magnitudes: of finite magnitudes. `from`
+ * and `to` are laid out like the samples of `in` and `out`. Works on so many columns at a time that
+ * a cache holds them. */
 static bool rectangle_extremes(int rx, int ry, bool largest, bool magnitudes,
                                const struct canvas *in, const double *from,
                                const struct canvas *out, double *to)
@@ -240,7 +242,7 @@ static bool allow_share(const struct operation *op, double share, const struct c
 {
 	const size_t count = canvas_samples(out);
 	const double gain = fmax(1, op->gain), factor = share * gain, side = 2.0 * op->radius_x + 1;
-	/* A kernel's sum may be so many times the largest magnitude in its window. */
+	/* A kernel's sum may be this many times the largest magnitude in its window. */
 	const double largest = op->kind == OPERATION_BILATERAL ? side * side : gain;
 	double *window = malloc(count * sizeof *window);
 	const bool found = window && rectangle_extremes((int)op->radius_x, (int)op->radius_y, true,
@@ -262,8 +264,8 @@ static bool allow_float(const struct operation *op, const struct scale *scale, d
 	return scale->whole || allow_share(op, share, in, out);
 }
 
-/* Adds the tolerance of a Gaussian on a lattice, a share of the range of values: of plain integers
- * that of their type; twice as much for floats, which may be negative. */
+/* Adds the tolerance of a Gaussian on a lattice, a share of the range of values: for plain integers
+ * that of their type; for floats, which may be negative, twice as much. */
 static bool allow_lattice(const struct operation *op, const struct scale *scale, bool plain,
                           const struct canvas *in, struct canvas *out)
 {
@@ -423,8 +425,8 @@ static void sharpen(const struct operation *op, const struct scale *scale, doubl
 	*slack = in_slack + op->amount * off;
 }
 
-/* 0 or full scale: whether `in` is above what is in *out, and receives the result, by more than the
- * threshold. The slack is 0 or all. */
+/* Makes full scale where `in` exceeds *out, which receives the result, by more than the threshold,
+ * else 0. The slack is 0 or all. */
 static void cut(const struct operation *op, const struct scale *scale, double in, double in_slack,
                 double *out, double *slack)
 {
@@ -516,7 +518,7 @@ static bool dog(const struct operation *op, const struct scale *scale, const str
 	return done && allow_float(op, scale, FLOAT_TOLERANCE, in, out);
 }
 
-/* The result where the value in the curve's own scale is t. */
+/* Returns the result for the value t in the curve's own scale. */
 static double curve_at(const struct curve *c, double full, double t)
 {
 	t = t < c->low ? c->low : t > c->high ? c->high : t; /* or NaN */
@@ -547,7 +549,7 @@ static struct sample curve(const struct operation *op, const struct scale *scale
 	               share * (fabs(value) + (scale->whole ? 0 : most * fabs(c->scale)))};
 }
 
-/* A table's result at a place, which may be beyond its ends. */
+/* Returns a table's result at a place, which may be beyond its ends. */
 static double table_at(const double *table, uint32_t entries, double place)
 {
 	const double last = entries - 1, at = fmin(fmax(place, 0), last);
@@ -556,8 +558,8 @@ static double table_at(const double *table, uint32_t entries, double place)
 	return table[i] * ((double)i + 1 - at) + table[i + 1] * (at - (double)i);
 }
 
-/* Floats know their place in the table to a few roundings. The slack is the largest difference from
- * the results at both ends of the places in question, and from the entries between. */
+/* For floats the place in the table is known to a few roundings. The slack is the largest
+ * difference from the results at both ends of the possible places, and from the entries between. */
 static struct sample lut(const struct operation *op, const struct scale *scale, uint32_t band,
                          const struct sample *in)
 {
@@ -581,7 +583,7 @@ static struct sample lut(const struct operation *op, const struct scale *scale, 
 	                       scale->full * (slack + (scale->whole ? 0 : FLOAT_TOLERANCE))};
 }
 
-/* Operations on samples alone. Bytes as they were read have their results kept, because there are
+/* Applies operations on samples alone. Results for unfiltered bytes are kept, because there are
  * fewer values than samples. */
 static bool each_sample(const struct operation *op, const struct scale *scale,
                         const struct canvas *in, struct canvas *out)
@@ -617,7 +619,7 @@ static bool each_sample(const struct operation *op, const struct scale *scale,
 	return kept || !keeps;
 }
 
-/* Reads a plane of all the image, which is repeated beyond it, or of its middle. */
+/* Reads a plane of the whole image, which is repeated beyond it, or of its middle. */
 static bool edges(const struct operation *op, const struct scale *scale, const struct canvas *in,
                   struct canvas *out)
 {
@@ -639,7 +641,7 @@ static bool edges(const struct operation *op, const struct scale *scale, const s
 	return true;
 }
 
-/* Takes all bands. A single colour counts as three, alpha is the fourth, and opaque if it is
+/* Applies to all bands. A single colour counts as three; alpha is the fourth, and opaque if it is
  * missing. */
 static bool mix(const struct operation *op, const struct scale *scale, const struct canvas *in,
                 struct canvas *out)
@@ -679,9 +681,9 @@ static bool mix(const struct operation *op, const struct scale *scale, const str
 	return true;
 }
 
-/* The extremes of `from`, laid out like the samples of `in`. Unless the window is a rectangle, each
- * source row is widened by a sample to either side at a time, and raises those rows of the result
- * in whose windows it is so wide. */
+/* Finds the extremes of `from`, laid out like the samples of `in`. Unless the window is a
+ * rectangle, each source row is widened by one sample on either side at a time, and raises those
+ * rows of the result whose windows have that width there. */
 static bool find_extremes(const struct operation *op, bool largest, const struct canvas *in,
                           const double *from, const struct canvas *out, double *to)
 {
@@ -724,8 +726,8 @@ static bool extreme(const struct operation *op, const struct scale *scale, const
 	       (in->exact || find_extremes(op, true, in, in->slack, out, out->slack));
 }
 
-/* One extreme of the other, which may be less than the image or more, or (gradient) the largest
- * less the smallest. */
+/* Makes one extreme of the other, which may be smaller than the image or larger, or (gradient) the
+ * largest less the smallest. */
 static bool morphology(const struct operation *op, const struct scale *scale,
                        const struct canvas *in, struct canvas *out)
 {
@@ -774,7 +776,7 @@ struct ranks {
 	unsigned levels; /* the histogram's */
 	size_t nodes;    /* those that may be in use */
 	/* Counts of the window's numbers that begin with the digits of each node of a tree, which
-	 * has 16 branches; the levels are one behind the other. */
+	 * has 16 branches; its levels lie one behind the other. */
 	uint16_t count[16 + 256 + 4096 + 65536];
 	uint16_t number[RANK_SAMPLES];
 	double value[RANK_SAMPLES], by_number[RANK_SAMPLES];
@@ -792,7 +794,7 @@ static void count_value(struct ranks *h, unsigned value, int more)
 	}
 }
 
-/* Numbers samples: integers of the image's type are numbers already. */
+/* Numbers samples; integers of the image's type are numbers already. */
 static void number_samples(struct ranks *h, const struct scale *scale, size_t samples)
 {
 	bool integers = scale->whole;
@@ -817,7 +819,7 @@ static void number_samples(struct ranks *h, const struct scale *scale, size_t sa
 		h->keyed[0][k] =
 		    (struct keyed){isnan(h->value[k]) ? UINT64_MAX : bits, (uint32_t)k};
 	}
-	/* Sorts by one byte after the other, from the last on; skips those that are all alike. */
+	/* Sorts by one byte after the other, the last one first; skips bytes that are all alike. */
 	for (unsigned shift = 0; shift < 64; shift += 8) {
 		uint32_t place[256] = {0}, before = 0;
 

@@ -1,4 +1,4 @@
-/* Operations in double precision, the canvases that they are applied to, and their rows. */
+/* Operations in double precision, the canvases to which they are applied, and their rows. */
 #ifndef REFERENCE_APPLY_H
 #define REFERENCE_APPLY_H
 
@@ -29,8 +29,8 @@ struct canvas {
 /* A slack that allows any float32, but is finite, so that it can be multiplied by a weight of 0. */
 #define SLACK_UNLIMITED 1e60
 
-/* Errors as shares of the sum of magnitudes: the guarantee for float results, and what float32 sums
- * actually lose. */
+/* Errors as shares of the sum of magnitudes: the guarantee for float results, and the actual loss
+ * of float32 sums. */
 #define FLOAT_TOLERANCE 1e-5
 #define FLOAT_NOISE     1e-6
 
@@ -52,22 +52,22 @@ void rows_store(void *to, const double *from, enum pixel_type type, size_t count
 void rows_sum(double *to, size_t count, const double *from, const ptrdiff_t *offset,
               const double *weight, size_t taps);
 
-/* The following sums make so many samples, or pixels, of a row at a time. */
+/* The following sums make this many samples, or pixels, of a row at a time. */
 enum { ROWS_COLUMNS = 16, ROWS_PIXELS = 64 };
 
 /* Sums along columns: each of these rows, of ROWS_COLUMNS samples, is made from as many rows as
- * there are weights, an odd number, from the one of its own number on. Pitches are in samples; the
- * number of rows is a multiple of 4. */
+ * there are weights, an odd number, starting at the row with its own number. Pitches are in
+ * samples; the number of rows is a multiple of 4. */
 void rows_sum_down(double *to, size_t to_pitch, size_t rows, const double *from, size_t pitch,
                    const double *weight, size_t taps);
 
-/* Sums along a row: of samples `step` apart, from each result's own place on. Whole ROWS_PIXELS
+/* Sums along a row, of samples `step` apart, starting at each result's own place. Whole ROWS_PIXELS
  * pixels of `step` samples are made, so there may be more results than `count`. */
 void rows_sum_along(double *to, size_t count, const double *from, size_t step, const double *weight,
                     size_t taps);
 
-/* The larger of two samples each, or the smaller; NaN counts as larger than all numbers. `to` may
- * be one of them. */
+/* Makes the larger of two samples each, or the smaller; NaN counts as larger than all numbers. `to`
+ * may be one of the sources. */
 void rows_extreme(double *to, const double *a, const double *b, bool largest, size_t count);
 
 /* Magnitudes, 0 where a sample is not finite. */
@@ -98,9 +98,8 @@ operation_apply operations_apply MUST_CHECK;
 /* Applies a bilateral filter, without the slack of float arithmetic. */
 operation_apply bilateral_apply MUST_CHECK;
 
-/* Finds the edges of a canny: full scale for what is an edge, half of it for what may be one, or 0.
- * The slack is full scale if the rounding of another right computation decides which of them it
- * is. */
+/* Finds the edges of canny: full scale for an edge, half of it for a possible edge, else 0. The
+ * slack is full scale if the rounding of another right computation decides between these. */
 operation_apply canny_apply MUST_CHECK;
 
 #endif

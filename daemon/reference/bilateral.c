@@ -11,7 +11,7 @@
 /* Kernels skip weights below 2^-100. That matters only where the sum of the weights is small. */
 static const double SMALL_SUM = 1e-20;
 
-/* A sum of terms of both signs is known if this share of their magnitudes is left. */
+/* A sum of terms of both signs counts as known if this share of their magnitudes is left. */
 static const double LEFT = 1e-4;
 
 /* Pixels of a row that are computed together. */
@@ -24,8 +24,8 @@ struct sums {
 	double sum[BANDS_MAX][SIDE_BY_SIDE];            /* w * alpha * colour */
 };
 
-/* exp(x) of x up to 0, or NaN, to 1e-15; as small as 1e-304 at least. The multiple of log(2) goes
- * into the exponent's bits, the rest into Taylor's series. */
+/* Returns exp(x) for x up to 0, or NaN, to 1e-15; the result is at least 1e-304. The multiple of
+ * log(2) goes into the exponent's bits, the rest into Taylor's series. */
 static inline double exp_negative(double x)
 {
 	static const double shift = 0x1.8p52 + 1023, log2_high = 0x1.62e42feep-1,
@@ -53,8 +53,8 @@ static inline double exp_negative(double x)
 	return sum * power;
 }
 
-/* Adds to the sums of each of these pixels the one that is as far from it as `at` from `centre`, in
- * planes. */
+/* Adds to the sums of each of these pixels the pixel that is as far from it as `at` from `centre`,
+ * in planes. */
 VECTORISED static void add_pixels(const struct operation *op, const struct scale *scale,
                                   uint32_t colours, const double *const *plane, size_t centre,
                                   size_t at, double d2, size_t count, struct sums *restrict sums)

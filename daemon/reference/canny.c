@@ -1,6 +1,6 @@
-/* First the gradient of each pixel in question and of its neighbours, then which of them are maxima
- * across the edge. Gradients of integers are exact, and so is each decision; else a decision counts
- * only where it stays the same within the gradients' errors. */
+/* First computes the gradient of each pixel in question and of its neighbours, then decides which
+ * of them are maxima across the edge. Gradients of integers are exact, and so is each decision;
+ * otherwise a decision counts only where it stays the same within the gradients' errors. */
 #include "reference/apply.h"
 
 #include <float.h>
@@ -13,7 +13,7 @@ static const double TAN = 13573.0 / 32768;
 struct slope {
 	double x, y, length;
 	double off;  /* maximum error of each */
-	bool turned; /* another band's may be as steep, and of another direction */
+	bool turned; /* another band's gradient may be as steep, with another direction */
 };
 
 enum fate { NOT, PERHAPS, CERTAINLY };
@@ -72,7 +72,7 @@ static struct slope steepest_at(bool whole, const struct canvas *in, size_t at)
 	return best;
 }
 
-/* Says whether a is above b, or (even) not below it. */
+/* Tells whether a is above b, or (even) not below it. */
 static enum fate is_above(double a, double b, double off, bool even)
 {
 	if (off > 0 && fabs(a - b) <= off)
@@ -85,7 +85,7 @@ static enum fate both(enum fate a, enum fate b)
 	return a < b ? a : b;
 }
 
-/* Says whether a length is above those of two neighbours. share: of the errors that counts. */
+/* Tells whether a length is above those of two neighbours. share: of the errors that counts. */
 static enum fate is_peak_among(const struct slope *s, const struct slope *first,
                                const struct slope *second, double share, bool even)
 {
@@ -93,7 +93,7 @@ static enum fate is_peak_among(const struct slope *s, const struct slope *first,
 	            is_above(s->length, second->length, share * (s->off + second->off), even));
 }
 
-/* Says whether a length is a maximum across the edge; rows of slopes are `width` apart. */
+/* Tells whether a length is a maximum across the edge; rows of slopes are `width` apart. */
 static enum fate is_peak(const struct slope *s, ptrdiff_t width, double share)
 {
 	const double ax = fabs(s->x), ay = fabs(s->y), off = share * 4 * s->off;
@@ -138,7 +138,7 @@ bool canny_apply(const struct operation *op, const struct scale *scale, const st
 		if (is_peak(s, (ptrdiff_t)width, 0) && s->length > low)
 			out->value[i] = s->length > high ? scale->full : scale->full / 2;
 		out->slack[i] = is_open ? scale->full : 0;
-		/* If a length or one beside it is none, a float may be anything. */
+		/* If a length or one beside it is NaN, a float may be anything. */
 		for (size_t k = 0; k < 9; k++)
 			if (isnan(slopes[(y + k / 3 - 1) * width + x + k % 3 - 1].length))
 				out->value[i] = NAN;

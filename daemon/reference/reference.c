@@ -3,11 +3,11 @@
  * As on the devices (device/plan/plan.c), each filter works on the window enlarged by the radii of
  * the later ones, and pixels outside the image are made again in between; here the canvas shrinks
  * by a radius with every filter. With wrap, the outside is filtered like the inside, with the right
- * result; with crop, there is none.
+ * result; with crop, there is no outside.
  *
- * A filter's input holds only the bands that it changes, and alpha if that weights them; one that
- * treats bands differently gets all. LUMA means all colours and CHROMA none, unless there are three
- * colours. */
+ * A filter's input holds only the bands that it changes, and alpha if that weights them; a filter
+ * that treats bands differently gets all. LUMA means all colours and CHROMA none, unless there are
+ * three colours. */
 #include "reference/reference.h"
 
 #include <math.h>
@@ -72,8 +72,8 @@ static void ycc_to_rgb(double *p, double middle)
 	p[2] = blue;
 }
 
-/* Converts all pixels, and their slack: what float32 loses, and `factor`, the maximum over samples
- * of the sum of the coefficients' magnitudes. */
+/* Converts all pixels and their slack, to which it adds the loss of float32; `factor`: the maximum
+ * over samples of the sum of the coefficients' magnitudes. */
 static void convert_pixels(struct progress *p, void (*convert)(double *, double), double factor)
 {
 	const double middle = pixel_type_midpoint(p->image->type);
@@ -136,8 +136,8 @@ static uint32_t channels_changed(const struct image *image, const struct filter_
 	return colour;
 }
 
-/* Copies the bands whose bits are set in `copied`, in a region that is inside both canvases. Those
- * that the canvases hold are set in held and wanted. */
+/* Copies the bands whose bits are set in `copied`, in a region that is inside both canvases. The
+ * bits of `held` and `wanted` tell the canvases' bands. */
 static void copy_bands(const struct region *at, uint32_t copied, const struct canvas *from,
                        uint32_t held, struct canvas *to, uint32_t wanted)
 {
@@ -191,8 +191,8 @@ static void extend(const struct progress *p, const struct region *made, struct c
 		}
 }
 
-/* Reads the window and the halo around it; what is outside the image is read, too, if `padded`, and
- * else made as the border rule says. */
+/* Reads the window and the halo around it. Pixels outside the image are read, too, if `padded`, and
+ * else made by the border rule. */
 static bool load(struct progress *p, const struct window *w, const void *pixels, size_t pitch,
                  bool padded)
 {
@@ -312,8 +312,8 @@ static enum error apply(struct progress *p, uint32_t i)
 		bands = channels_changed(p->image, call, false);
 		if (i + 1 == p->chain->count && !p->ycc)
 			p->circular = bands;
-		/* Within its slack of one end of the range, it may be at the other end: more
-		 * filters may follow, so the slack says that. */
+		/* Within its slack of one end of the range, a sample may be at the other end. More
+		 * filters may follow, so the slack covers both. */
 		for (size_t k = 0; !p->circular && k < canvas_samples(&out); k++)
 			if (bands >> k % out.bands & 1 && (out.value[k] - out.slack[k] < min ||
 			                                   out.value[k] + out.slack[k] > max))
@@ -455,8 +455,8 @@ void reference_fini(struct reference *r)
 	r->slack = NULL;
 }
 
-/* The units a sample of one filter, and a term of its operation_terms(), of the slowest kind.
- * bench_reference measures them, and fails if they no longer fit. */
+/* The cost per sample of one filter, and of a term of its operation_terms(), of the slowest kind,
+ * in units. bench_reference measures them, and fails if they no longer fit. */
 static double call_cost(const struct filter_call *call, const struct image *image,
                         uint32_t radius_x, uint32_t radius_y)
 {
@@ -510,7 +510,7 @@ void reference_piece(const struct chain *chain, const struct image *image, struc
 	uint32_t x, y;
 
 	chain_halo(chain, &x, &y);
-	/* Wide, as a separable filter also sums the columns beside a piece. */
+	/* Wide, because a separable filter also sums the columns beside a piece. */
 	*piece = (struct window){.width = MIN(image->width, MAX(6 * x, WIDTH)),
 	                         .height = MIN(image->height, MAX(2 * y, HEIGHT))};
 }

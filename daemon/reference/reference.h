@@ -1,5 +1,5 @@
 /* The reference: filters by a chain in plain C and double precision, single-threaded and without a
- * device; and says how far a correct result may differ. The tests compare the kernels with it, and
+ * device, and tells how far a correct result may differ. The tests compare the kernels with it, and
  * codec workers the devices. */
 #ifndef REFERENCE_REFERENCE_H
 #define REFERENCE_REFERENCE_H
@@ -21,12 +21,12 @@ struct reference {
 	struct window window;
 	uint32_t bands;
 	uint32_t type; /* enum pixel_type */
-	/* A bit for each band that holds directions: there both ends of the range are equal. */
+	/* A bit for each band that holds directions, for which both ends of the range are equal. */
 	uint32_t circular;
 	void *pixels;
-	/* The most that each sample of a correct result may differ: a count, for floats 1e-5 of the
-	 * largest magnitude in the window times the gain; and more where a later filter amplifies
-	 * it, or divides, decides or turns by it. */
+	/* The largest difference that each sample of a correct result may have: a count, for floats
+	 * 1e-5 of the largest magnitude in the window times the gain; and more where a later filter
+	 * amplifies it, or divides, decides or turns by it. */
 	float *slack;
 };
 
@@ -61,13 +61,13 @@ struct difference {
 void difference_add(struct difference *difference, const struct reference *reference,
                     const void *pixels, size_t pitch);
 
-/* Estimates the time of reference_window() for a window of this size, in units of which a sample
- * that is only read and compared takes ten: some 0.2 ns each. */
+/* Estimates the time of reference_window() for a window of this size, in units of some 0.2 ns each.
+ * A sample that is only read and compared takes ten. */
 double reference_cost(const struct chain *chain, const struct image *image, uint32_t width,
                       uint32_t height);
 
-/* The size of windows in which a whole image is best computed: caches hold one, but most of the
- * work is not its halo. And the estimate for an image in such windows. */
+/* Returns the best size of windows for a whole image, which caches hold and which is more than mere
+ * halo; and the estimate for an image in such windows. */
 void reference_piece(const struct chain *chain, const struct image *image, struct window *piece);
 double reference_cost_in_pieces(const struct chain *chain, const struct image *image);
 

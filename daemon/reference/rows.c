@@ -9,8 +9,8 @@
 #pragma clang diagnostic ignored "-Wunknown-pragmas" /* ivdep */
 #endif
 
-/* Large canvases come from the system, in huge pages if it has some: pages of 4 KB would cost as
- * much as what is computed in them. */
+/* Large canvases come from the system, in huge pages if it has some, because pages of 4 KB would
+ * cost as much as the computation in them. */
 enum { LARGE = 8 << 20 };
 
 static size_t bytes_of(const struct canvas *c)

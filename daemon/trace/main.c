@@ -1,8 +1,8 @@
 /* convolved-trace: sends the front's spans of requests to a collector by OTLP over HTTP. It ends
- * when the front does, after a last attempt to send what it has.
+ * when the front does, after a last attempt to send its spans.
  *
  * It gathers spans in a ring for a moment, posts the oldest as one request at a time, and repeats a
- * request that failed for now. Spans that do not fit meanwhile are lost, and counted. */
+ * request after a temporary failure. Spans that do not fit meanwhile are lost, and counted. */
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,7 +30,7 @@ enum {
 };
 
 static struct span ring[SPANS_KEPT];
-/* posted: the oldest spans, in a request that has not been answered for good */
+/* posted: the oldest spans, in a request without a final answer yet */
 static size_t oldest, count, posted;
 static uint64_t lost_spans; /* and not told */
 static uint64_t due;        /* milliseconds, when the next request begins; 0: not known */
@@ -43,7 +43,7 @@ static char host[256];
 static char error[CURL_ERROR_SIZE];
 static size_t answered; /* bytes of the collector's answer */
 
-/* The answer says nothing of use; more than an answer would have ends the transfer. */
+/* The answer contains nothing useful; more than any real answer ends the transfer. */
 static size_t skip(char *data, size_t size, size_t n, void *context)
 {
 	(void)data;
@@ -220,7 +220,7 @@ static void finish(CURLcode result)
 	due = now_ms() + MIN(wait, RETRY_MAX_MS);
 }
 
-/* Does what is due. Returns how long there is nothing to do but for transfers, in milliseconds. */
+/* Does pending work. Returns the milliseconds during which only transfers are left to do. */
 static int work(void)
 {
 	const uint64_t now = now_ms();
@@ -270,7 +270,7 @@ static enum error start(const char *endpoint)
 	return wire_send(WORKER_SOCKET, &ready, NULL);
 }
 
-/* Receives all spans that have come. Returns false when there will be no more. */
+/* Receives all waiting spans. Returns false when no more will come. */
 static bool receive_spans(void)
 {
 	struct message message;

@@ -102,7 +102,7 @@ static uint64_t slots_that_fit(const struct tiling *t)
 	return MIN(in, t->out_arena / t->out_slot);
 }
 
-/* Sets what an image and a chain say; the arenas stay. */
+/* Sets the members that depend on the image and the chain; the arenas stay. */
 static enum error tiling_set_image(struct tiling *t, const struct chain *chain,
                                    const struct image *image, struct problem *problem)
 {
@@ -118,7 +118,7 @@ static enum error tiling_set_image(struct tiling *t, const struct chain *chain,
 	return e;
 }
 
-/* The call whose lattice reaches farthest; any, if none has one. */
+/* Returns the call whose lattice reaches farthest; any call if none has one. */
 static uint32_t farthest_call(const struct chain *chain)
 {
 	uint32_t found = 0;
@@ -130,8 +130,8 @@ static uint32_t farthest_call(const struct chain *chain)
 	return found;
 }
 
-/* Rows that strips have at least, if the result has them: with fewer than half of its reach, a
- * Gaussian on a lattice would work on hardly anything but halo. */
+/* Returns the least number of rows of strips, if the result has as many: with fewer than half of
+ * its reach, a Gaussian on a lattice would work on hardly anything but halo. */
 static uint32_t least_rows(const struct tiling *t, const struct chain *chain)
 {
 	const uint32_t reach = filter_lattice(&chain->call[farthest_call(chain)]).reach;
@@ -139,7 +139,7 @@ static uint32_t least_rows(const struct tiling *t, const struct chain *chain)
 	return (uint32_t)MIN(t->planes == 1 && reach ? (reach + 1) / 2 : 1, t->height);
 }
 
-/* True if SLOTS_MIN strips of `rows` rows, with a common halo, fit. */
+/* Returns true if SLOTS_MIN strips of `rows` rows, with a common halo, fit. */
 static bool strips_fit(struct tiling t, uint32_t rows)
 {
 	tiling_set_width(&t);
@@ -164,8 +164,8 @@ static uint32_t largest_width(struct tiling t, uint32_t rows)
 
 _Static_assert((int)GAUSSIAN_SIGMA == (int)UNSHARP_SIGMA, "either may be on a lattice");
 
-/* The largest sigma, to a tenth, of the call that reaches farthest with which strips fit; 0: none.
- */
+/* Returns the largest sigma, to a tenth, with which strips fit, for the call that reaches farthest;
+ * 0: none. */
 static double largest_sigma(struct tiling t, const struct chain *chain, const struct image *image)
 {
 	const struct filter_call *call = &chain->call[farthest_call(chain)];
@@ -192,8 +192,9 @@ static double largest_sigma(struct tiling t, const struct chain *chain, const st
 
 /* Cuts the result into strips of at least 1 row: about a sixteenth of the image, so that stages
  * overlap; at least enough to be worth a launch and to keep the halo below half of the work; at
- * most samples_max; at most what fits SLOTS_MIN times. One row may still exceed samples_max. Strips
- * share a halo if with one each they would be hardly more than halo, or not fit. */
+ * most samples_max; and at most the height of which SLOTS_MIN fit. One row may still exceed
+ * samples_max. Strips share a halo if they would not fit with one each, or would be hardly more
+ * than halo. */
 static void tiling_set_strips(struct tiling *t, uint64_t samples_max)
 {
 	const uint64_t wanted = MIN(t->height, 2 * (uint64_t)t->halo_y);
@@ -395,7 +396,7 @@ bool tile_valid(const struct tile *tile, const struct image *image, const struct
 	    tile->width > image->width || tile->height > image->height ||
 	    tile->x0 > image->width - tile->width || tile->y0 > image->height - tile->height)
 		return false;
-	/* A tile in another form than pixels is all of an image that a scan can have. */
+	/* A tile in another form than pixels is the whole of an image that a scan can have. */
 	chain_crops(chain, &x0, &y0);
 	if (tile->form != TILE_PIXELS &&
 	    (image->type != PIXEL_U8 || (image->bands != 1 && image->bands != 3) || image->alpha ||

@@ -75,7 +75,7 @@ ssize_t datagram_receive(int socket, struct iovec *parts, size_t count, int fds[
 		size = recvmsg(socket, &header, MSG_CMSG_CLOEXEC);
 	while (size < 0 && errno == EINTR);
 	*fd_count = 0;
-	/* MESSAGE_FDS_MAX at most; the alignment of the control data leaves room for one more,
+	/* MESSAGE_FDS_MAX at most. The alignment of the control data leaves room for one more,
 	 * which is closed. */
 	for (struct cmsghdr *c = size < 0 ? NULL : CMSG_FIRSTHDR(&header); c;
 	     c = CMSG_NXTHDR(&header, c)) {

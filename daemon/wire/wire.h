@@ -53,10 +53,10 @@ struct message_ready {
 	char name[64];        /* device: its name; codec: empty */
 	char driver[64];      /* device: platform and driver version */
 	uint64_t memory;      /* device: bytes of global memory */
-	uint32_t lanes;       /* device: tiles in flight that it supports, one a launch */
+	uint32_t lanes;       /* device: maximum number of tiles in flight, one for each launch */
 	uint32_t small_max;   /* device: small tiles that it takes together */
 	uint32_t startup_ms;  /* from exec to here */
-	uint32_t jpeg_pixels; /* device: most of an image with a side that is a scan; 0: none may */
+	uint32_t jpeg_pixels; /* device: largest image with a side that is a scan; 0: none may be */
 	struct format_sets formats; /* codec: those that it reads and writes */
 };
 
@@ -73,7 +73,7 @@ struct message_arena_drop {
 	uint32_t arena;
 };
 
-/* A format that the client accepts with this weight. */
+/* A format that the client accepts, with its weight. */
 enum { ACCEPT_MOST = 1000 };
 
 /* Pages (or frames of an animation) of a body: the first, because the request names none; or all,
@@ -95,17 +95,18 @@ struct message_job {
 	/* 1: the result is placed on the image, its first pixel at (target_x, target_y). */
 	uint32_t has_target;
 	uint32_t target_x, target_y;
-	/* enum gather: if not NONE, the answer is these numbers of the result, as doubles, and no
-	 * image. gather_channels: enum channels of the filter that needs them. */
+	/* enum gather: if not NONE, the answer is these numbers of the result, as doubles, instead
+	 * of an image. gather_channels: enum channels of the filter that needs them. */
 	uint32_t gather, gather_channels;
-	uint64_t follows; /* a run that gathered for the same job, whose rows are kept; else 0 */
-	uint32_t verify;  /* 1: every tile is compared with the reference completely */
-	uint32_t jpeg_pixels; /* limit for an image with a side that is a scan; 0: none may */
+	/* an earlier run of the same job that gathered, whose rows are kept; else 0 */
+	uint64_t follows;
+	uint32_t verify;      /* 1: every tile is compared with the reference completely */
+	uint32_t jpeg_pixels; /* limit for an image with a side that is a scan; 0: none may be */
 	uint32_t page;        /* PAGE_FIRST, PAGES_ALL, or the number of a page, from 1 */
 	uint32_t unused;
 	uint64_t body_size;         /* bytes */
 	uint64_t pixels_max;        /* limit for an image whose rows can be decoded in order */
-	uint64_t buffered_size_max; /* limit of bytes for one that must be decoded whole */
+	uint64_t buffered_size_max; /* limit in bytes for an image that must be decoded whole */
 	uint64_t samples_max;       /* limit for a tile's result, see tiling_init() */
 	double verify_share;  /* otherwise: the share of tiles compared in one window, 0 to 1 */
 	uint64_t verify_taps; /* limits that window's reference_cost() */
@@ -113,17 +114,18 @@ struct message_job {
 
 struct message_image {
 	uint64_t job;
-	struct image whole;    /* decoded, after orientation; of several pages, one */
+	/* the decoded image, after orientation; if there are several pages, one of them */
+	struct image whole;
 	struct image image;    /* filtered: the ROI, if there is one */
 	struct image answer;   /* the result, before conversion to its format */
 	uint32_t pages;        /* in the body; with PAGES_ALL all of them follow */
 	uint32_t input_format; /* enum format */
 	uint32_t tiles;        /* number of tiles that will follow */
-	uint32_t late;         /* 1: its only tile is there, too; ANSWER may come with TILE_DONE */
-	uint32_t jpeg[JPEG_SIDES]; /* enum jpeg_reason: why this side of one tile is no scan */
+	uint32_t late;         /* 1: its only tile is ready, too; ANSWER may come with TILE_DONE */
+	uint32_t jpeg[JPEG_SIDES]; /* enum jpeg_reason: the reason why this side is no scan */
 };
 
-/* The job goes first as one tile of a form (enum tile_form) that is not TILE_PIXELS, and as tiles
+/* The job runs first as one tile of a form (enum tile_form) that is not TILE_PIXELS, and as tiles
  * of pixels if that fails. If a device encodes the answer, ANSWER comes with TILE_DONE. */
 struct message_whole {
 	uint64_t job;
@@ -137,11 +139,11 @@ struct message_answer {
 	uint64_t job;
 };
 
-/* The filters that tiles go through; jobs with the same request share it. Chain: as for MSG_JOB. */
+/* The filters of tiles; jobs with the same request share them. Chain: as for MSG_JOB. */
 struct message_plan {
 	uint64_t plan; /* the front's number of it */
 	struct image image;
-	uint32_t client; /* number of its first client, whose share of compiling it uses */
+	uint32_t client; /* number of its first client, whose share of compilation it uses */
 };
 
 struct message_plan_drop {
@@ -177,8 +179,8 @@ struct message_tile_done {
 	char reason[256]; /* if error is not ERR_OK: the reason in words; may be empty */
 };
 
-/* Time that a tile may wait for a program, beyond its own: for one that the request demands, and
- * for a general one, which has no substitute. */
+/* Time that a tile may wait for a program, in addition to its own: for a program that the request
+ * names, and for a general one, which has no substitute. */
 enum { PROGRAM_WAIT_MS = 10000, GENERAL_WAIT_MS = 120000 };
 
 struct message_tile_waits {
@@ -187,8 +189,8 @@ struct message_tile_waits {
 	uint32_t max_ms; /* the longest wait; 0: no longer waiting */
 };
 
-/* After a mismatch the codec worker waits until the tile has run again: on the same device, then,
- * if it still differs, on another, if TILE_DONE said there is one. */
+/* After a mismatch the codec worker waits until the tile has run again: on the same device and
+ * then, if it still differs, on another, if TILE_DONE reported one. */
 struct message_verified {
 	uint64_t job;
 	uint32_t index; /* the tile's */
@@ -205,7 +207,7 @@ struct message_cancel {
 	uint64_t job;
 };
 
-/* A device's result is compared now and then with that of tiles of pixels, which is then sent. */
+/* Sometimes a device's result is compared with that of tiles of pixels, which is then sent. */
 enum jpeg_check { JPEG_NOT_CHECKED, JPEG_SAME, JPEG_DIFFERS, JPEG_CHECKS };
 
 struct message_job_done {
@@ -227,8 +229,8 @@ struct message_job_done {
 
 enum { CANDIDATES_MAX = 24 };
 
-/* The kernel that the tuner chose for a kind of work, and its measurements. The text does not say
- * all that decides which kernels apply: with other candidates it is another kind. */
+/* The kernel that the tuner chose for a kind of work, and its measurements. The text does not
+ * contain everything that decides which kernels apply: with other candidates it is another kind. */
 struct message_choice {
 	char work[64];    /* as "separable 5x5 u8 x3" */
 	uint32_t chosen;  /* index of the candidate */
@@ -280,7 +282,7 @@ struct message_listen {
 	uint32_t metrics; /* 1: see struct http_socket */
 };
 
-/* A span: a part of a request, with its times, as tracing systems know it (OpenTelemetry). */
+/* A span: a part of a request with its times, as tracing systems know it (OpenTelemetry). */
 enum span_text {
 #define SPAN_TEXT(symbol, name) SPAN_##symbol,
 #define SPAN_NUMBER(symbol, name)
@@ -338,25 +340,27 @@ enum error wire_send(int socket, const struct message *message, const int *fds) 
 
 enum wire_result { WIRE_MESSAGE, WIRE_NOTHING, WIRE_CLOSED, WIRE_BROKEN };
 
-/* Receives a message. WIRE_MESSAGE: of its type's size and descriptors, which the caller owns
+/* Receives a message. WIRE_MESSAGE: it has its type's size and descriptors, which the caller owns
  * (close-on-exec); unused bytes are 0. WIRE_NOTHING: a non-blocking socket has none. WIRE_CLOSED:
- * the peer has gone. WIRE_BROKEN: it sent something invalid; nothing is to be closed. */
+ * the peer has gone. WIRE_BROKEN: it sent something invalid; nothing has to be closed. */
 enum wire_result wire_receive(int socket, struct message *message,
                               int fds[MESSAGE_FDS_MAX]) MUST_CHECK;
 
-/* Sends a datagram of these parts with descriptors, which the caller keeps. False with errno. */
+/* Sends a datagram of these parts with descriptors, which the caller keeps. Returns false with
+ * errno. */
 bool datagram_send(int socket, struct iovec *parts, size_t count, const int *fds,
                    size_t fd_count) MUST_CHECK;
 
-/* Receives a datagram. Returns its size, or -1 with errno. *fd_count: the descriptors that came
- * (close-on-exec), the caller's; more than MESSAGE_FDS_MAX are closed. *flags: recvmsg()'s. */
+/* Receives a datagram. Returns its size, or -1 with errno. *fd_count: the number of descriptors
+ * that came (close-on-exec), which the caller owns; descriptors beyond MESSAGE_FDS_MAX are closed.
+ * *flags: recvmsg()'s. */
 ssize_t datagram_receive(int socket, struct iovec *parts, size_t count, int fds[MESSAGE_FDS_MAX],
                          size_t *fd_count, int *flags) MUST_CHECK;
 
 /* Makes a text from a message safe: terminates it, and replaces what is not printable ASCII. */
 void wire_text(char *text, size_t size);
 
-/* True if both are for the same kind of work: the same text and candidates. */
+/* Returns true if both are for the same kind of work: the same text and candidates. */
 bool choice_is_for(const struct message_choice *choice, const struct message_choice *kind);
 
 const char *message_name(enum message_type type);
