@@ -121,8 +121,8 @@ static enum error check_gathered(const struct job *job, struct problem *problem)
 	if (!job->message.gather || image_planes(image) == 1)
 		return ERR_OK;
 	return problem_set(problem, ERR_UNSUPPORTED_PIXELS,
-	                   "the image has %u bands, and a filter of the request looks at a "
-	                   "whole image first, which it does for up to %d",
+	                   "the image has %u bands, and a filter of the request needs a pass "
+	                   "over the whole image first, which up to %d may have",
 	                   image->bands, BANDS_MAX);
 }
 
