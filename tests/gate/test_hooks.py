@@ -14,7 +14,7 @@ IDENTITY = {f"GIT_{who}_{what}": "x@example.org" for who in ("AUTHOR", "COMMITTE
 @pytest.fixture
 def clone(tmp_path):
     """A repository with the hooks and nothing else."""
-    for name in ("dev", ".clang-format", "tests/gate/hooks/pre-commit", "tests/gate/hooks/commit-msg"):
+    for name in (".clang-format", "tests/gate/lint.sh", "tests/gate/hooks/pre-commit", "tests/gate/hooks/commit-msg"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(REPOSITORY / name, tmp_path / name)
     git(tmp_path, "init", "-q")

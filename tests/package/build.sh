@@ -1,0 +1,25 @@
+#!/usr/bin/env bash
+# build.sh DIRECTORY [--try]: builds the commit's Debian packages in DIRECTORY; with --try, also installs,
+# upgrades and removes them on a fresh Debian, as root.
+set -eu
+top=$(cd "$(dirname "$0")/../.." && pwd)
+directory=$1
+
+# build DIRECTORY [VERSION]: another version than the commit's serves to try an upgrade.
+build() {
+	mkdir -p "$1"
+	git -C "$top" archive --prefix=convolved/ HEAD | tar x -C "$1"
+	if [ -n "${2-}" ]; then
+		sed -i "s/^AC_INIT(\[convolved\], \[.*\])/AC_INIT([convolved], [$2])/" "$1/convolved/configure.ac"
+		sed -i "1s/(.*)/($2)/" "$1/convolved/debian/changelog"
+	fi
+	(cd "$1/convolved" && dpkg-buildpackage -b -us -uc >"$1/log" 2>&1) ||
+		{ tail -n 30 "$1/log" >&2; echo "building the packages failed" >&2; exit 1; }
+}
+
+rm -rf "$directory"
+build "$directory"
+(cd "$directory" && lintian --fail-on error,warning ./*.changes && ls ./*.deb)
+[ "${2-}" = --try ] || exit 0
+DEB_BUILD_OPTIONS=nocheck build "$directory/next" 99.0.0
+"$top/tests/package/run.sh" "$directory"
