@@ -38,7 +38,8 @@ class Options(TypedDict, total=False):
     # 1: lossless WebP or JPEG XL. PNG, TIFF, BMP, PPM and raw are always lossless; JPEG, GIF and
     # AVIF never (400)
     lossless: bool
-    # PNG: 0 (not at all) to 9 (small), default 1, for drawings 6; TIFF: none (default), lzw, deflate or zstd
+    # PNG: 0 (not at all) to 9 (small), default 1, for drawings 6; TIFF: none (default), lzw,
+    # deflate or zstd
     compression: Literal["0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "none", "lzw", "deflate",
         "zstd"]
     # JPEG and AVIF chroma subsampling (half the colour resolution): on, off, or auto (default): off
@@ -165,8 +166,8 @@ def median(*, radius: int | None = None,
 
 def rank(*, radius: int | None = None, window: Literal["square", "circle"] | None = None,
          percentile: float | None = None) -> Filter:
-    """The value that a percentage of a window's other values is below; NaN counts as larger than
-    all numbers, alpha is kept
+    """Percentile of a window: the value above this share of the window's other values; NaN counts
+    as larger than all numbers, alpha is kept
 
     radius: Radius of the window
     window: Shape of the window
@@ -197,7 +198,7 @@ def dilate(*, size: int | None = None,
 
 def open(*, size: int | None = None,
          shape: Literal["rectangle", "ellipse", "cross"] | None = None) -> Filter:
-    """Opening: erosion, then dilation; removes what is brighter and smaller than the window
+    """Opening: erosion, then dilation; removes bright details that are smaller than the window
 
     size: Window width
     shape: Shape of the window
@@ -207,7 +208,7 @@ def open(*, size: int | None = None,
 
 def close(*, size: int | None = None,
           shape: Literal["rectangle", "ellipse", "cross"] | None = None) -> Filter:
-    """Closing: dilation, then erosion; removes what is darker and smaller than the window
+    """Closing: dilation, then erosion; removes dark details that are smaller than the window
 
     size: Window width
     shape: Shape of the window
@@ -282,8 +283,8 @@ def levels(*, black: float | None = None, white: float | None = None,
            gamma: float | None = None) -> Filter:
     """Levels: black to white becomes 0 to full scale, with a gamma between; alpha is kept
 
-    black: What becomes 0, with all below
-    white: What becomes full scale, with all above; at least 0.01 above black
+    black: Input that becomes 0, like all below it
+    white: Input that becomes full scale, like all above it; at least 0.01 above black
     gamma: Above 1: brighter; below 1: darker
     """
     return Filter("levels", given(locals()))
@@ -305,8 +306,8 @@ def invert() -> Filter:
 
 def lut(*, table: Numbers | None = None, points: Numbers | None = None,
         max: float | None = None) -> Filter:
-    """Lookup table: each sample becomes what a table or a line through points has for it; alpha is
-    kept
+    """Lookup table: replaces each sample by a table's entry, or by the value of lines through
+    points; alpha is kept
 
     table: 2 to 4096 results for inputs from 0 to full scale at equal distances, linear in between:
         256 numbers, say; one row for all colours, or one for each, separated by ';'
@@ -328,15 +329,15 @@ def grayscale(*, weights: Literal["bt601", "bt709", "mean"] | None = None) -> Fi
 def colormatrix(*, matrix: Numbers) -> Filter:
     """Each colour becomes a weighted sum of red, green and blue; a matrix of 4x5 also makes alpha
 
-    matrix: A row each for red, green and blue: its weights of red, green and blue, and what is
-        added, in fractions of full scale (required); or also a row for alpha, and in each row a
-        weight of alpha before what is added
+    matrix: A row each for red, green and blue: its weights of red, green and blue, then a constant
+        in fractions of full scale (required); or also a row for alpha, with a weight of alpha
+        before each constant
     """
     return Filter("colormatrix", given(locals()))
 
 
 def pixelate(*, size: int | None = None) -> Filter:
-    """Mosaic: each block of the image, from its top left corner on, has its mean
+    """Mosaic: each block of the image, starting at its top left corner, becomes its mean
 
     size: Width and height of a block
     """
@@ -374,7 +375,7 @@ def threshold(*, method: Literal["value", "mean", "gaussian", "otsu"] | None = N
     or Otsu's; alpha is kept
 
     method: A value; the mean of a square or the gaussian of size around the sample, minus offset;
-        or of each colour the threshold that separates the image's values best into two classes
+        or for each colour the threshold that best separates the image's values into two classes
     value: The threshold of method=value: one number, or one for each colour, as in 0.3,0.5,0.4
     size: Window width of the other methods; default: 11
     offset: Subtracted from the mean or the gaussian, which is rounded to the image's type first;
@@ -388,9 +389,9 @@ def canny(*, low: float | None = None, high: float | None = None,
     """Edges, one pixel wide: full scale where the gradient is a maximum across the edge and above
     high, or above low and connected with such a pixel, however far away; else 0; alpha is kept
 
-    low: What goes on from an edge must have a Sobel gradient above this; at most high
-    high: What begins an edge must have a Sobel gradient above this; 5.66 is the largest there is
-    sigma: Standard deviation of the Gaussian blur before it; below 0.1: none
+    low: Pixels that continue an edge have a Sobel gradient above this; at most high
+    high: Pixels that begin an edge have a Sobel gradient above this; the largest is 5.66
+    sigma: Standard deviation of the Gaussian blur before; below 0.1: none
     """
     return Filter("canny", given(locals()))
 
