@@ -1,15 +1,11 @@
 /* The fair queue: who is served, in which order and how much. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "front/jobs/fair.h"
+#include "unit.h"
 
 enum { FIRST, SECOND, CLASSES, ALL = (1 << CLASSES) - 1, ITEMS = 4000 };
 
@@ -27,11 +23,6 @@ static struct entry entries[ITEMS];
 static void open_flow(unsigned i, unsigned class, const char *client)
 {
 	assert_int_equal(fair_open(&fair, &flows[i], class, client, 1), ERR_OK);
-}
-
-static void open_weighted(unsigned i, const char *client, double weight)
-{
-	assert_int_equal(fair_open(&fair, &flows[i], FIRST, client, weight), ERR_OK);
 }
 
 static void push(struct entry *e, unsigned flow, double cost)
@@ -64,83 +55,65 @@ static void close_all(unsigned count)
 		assert_true(RB_EMPTY(&fair.clients[i]));
 }
 
-/* Clients share alike, whatever their items cost and however many jobs they have. */
-static void test_clients(void **state)
+/* Clients share by their weights, whatever their items cost and however many jobs they have; a
+ * class gets its part and no more while the other has work. */
+TEST(test_parts)
+{
+	static const struct {
+		struct {
+			unsigned class;
+			const char *client;
+			double weight, cost; /* the cost of each item */
+			double served;
+		} flow[3];
+		double sum, within;
+	} rows[] = {
+	    {{{FIRST, "a", 1, 1, 750}, {FIRST, "b", 1, 5, 375}, {FIRST, "b", 1, 2, 375}}, 1500, 10},
+	    {{{FIRST, "a", 3, 1, 300}, {FIRST, "b", 1, 1, 50}, {FIRST, "b", 1, 1, 50}}, 400, 2},
+	    {{{FIRST, "a", 1, 1, 900}, {SECOND, "a", 1, 1, 50}, {SECOND, "b", 1, 1, 50}}, 1000, 5},
+	};
+
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		double served[8] = {0};
+
+		fair_init(&fair, weights, CLASSES);
+		for (unsigned k = 0; k < 3; k++)
+			assert_int_equal(fair_open(&fair, &flows[k], rows[i].flow[k].class,
+			                           rows[i].flow[k].client, rows[i].flow[k].weight),
+			                 ERR_OK);
+		for (unsigned k = 0; k < 3 * 1000; k++)
+			push(&entries[k], k % 3, rows[i].flow[k % 3].cost);
+		serve(rows[i].sum, served);
+		for (unsigned k = 0; k < 3; k++)
+			if (fabs(served[k] - rows[i].flow[k].served) > rows[i].within)
+				fail_msg("row %zu, flow %u: %g", i, k, served[k]);
+		close_all(3);
+	}
+}
+
+/* A change of a client's weight counts from its next job on. */
+TEST(test_changed_weight)
 {
 	double served[8] = {0};
 
-	(void)state;
 	fair_init(&fair, weights, CLASSES);
 	open_flow(0, FIRST, "a");
 	open_flow(1, FIRST, "b");
-	open_flow(2, FIRST, "b");
-	for (int i = 0; i < 1000; i++) {
-		push(&entries[3 * i], 0, 1);
-		push(&entries[3 * i + 1], 1, 5);
-		push(&entries[3 * i + 2], 2, 2);
-	}
-	serve(1500, served);
-	assert_in_range((uintmax_t)served[0], 740, 760);
-	assert_in_range((uintmax_t)served[1], 365, 385);
-	assert_in_range((uintmax_t)served[2], 365, 385);
+	for (unsigned i = 0; i < 1000; i++)
+		push(&entries[i], i % 2, 1);
+	serve(100, served);
+	assert_int_equal(fair_open(&fair, &flows[2], FIRST, "b", 3), ERR_OK);
+	serve(400, served);
+	assert_in_range((unsigned)served[0], 148, 152);
 	close_all(3);
-}
-
-/* A client's share counts beside others that work, for all its jobs together, and a change of it
- * from its next job on. */
-static void test_shares(void **state)
-{
-	double served[8] = {0};
-
-	(void)state;
-	fair_init(&fair, weights, CLASSES);
-	open_weighted(0, "a", 3);
-	open_weighted(1, "b", 1);
-	open_weighted(2, "b", 1);
-	for (int i = 0; i < 1300; i++) {
-		push(&entries[3 * i], 0, 1);
-		push(&entries[3 * i + 1], 1, 1);
-		push(&entries[3 * i + 2], 2, 1);
-	}
-	serve(400, served);
-	assert_in_range((uintmax_t)served[0], 298, 302);
-	assert_in_range((uintmax_t)served[1], 48, 52);
-	open_weighted(3, "b", 3);
-	memset(served, 0, sizeof served);
-	serve(400, served);
-	assert_in_range((uintmax_t)served[0], 198, 202);
-	assert_in_range((uintmax_t)served[1], 98, 102);
-	close_all(4);
-}
-
-/* A class gets its part and no more while the other has work, and all of it otherwise. */
-static void test_classes(void **state)
-{
-	double served[8] = {0};
-
-	(void)state;
-	fair_init(&fair, weights, CLASSES);
-	open_flow(0, FIRST, "a");
-	open_flow(1, SECOND, "a");
-	for (int i = 0; i < 1000; i++) {
-		push(&entries[2 * i], 0, 1);
-		push(&entries[2 * i + 1], 1, 1);
-	}
-	serve(1000, served);
-	assert_in_range((uintmax_t)served[0], 895, 905);
-	serve(1000, served);
-	assert_int_equal((int)served[0], 1000);
-	assert_int_equal((int)served[1], 1000);
-	close_all(2);
 }
 
 /* A client that has had nothing waiting is next, but has saved up nothing; a client's own small job
  * does not wait for its large one either. */
-static void test_newcomer(void **state)
+TEST(test_newcomer)
 {
 	double served[8] = {0};
 
-	(void)state;
 	fair_init(&fair, weights, CLASSES);
 	open_flow(0, FIRST, "a");
 	open_flow(1, FIRST, "a");
@@ -164,13 +137,12 @@ static void test_newcomer(void **state)
 
 /* Newcomers without end, as many as can be served, do not pass one who has been served once: with
  * four of them waiting, its second item comes when about as many have been served. */
-static void test_newcomers(void **state)
+TEST(test_newcomers)
 {
 	enum { WAITING = 4 };
 	char name[16];
 	struct entry *served;
 
-	(void)state;
 	fair_init(&fair, weights, CLASSES);
 	open_flow(0, FIRST, "old");
 	push(&entries[0], 0, 1);
@@ -194,9 +166,8 @@ static void test_newcomers(void **state)
 }
 
 /* Within a flow order is kept, also for what comes back. */
-static void test_order(void **state)
+TEST(test_order)
 {
-	(void)state;
 	fair_init(&fair, weights, CLASSES);
 	open_flow(0, FIRST, "a");
 	for (int i = 0; i < 3; i++)
@@ -210,11 +181,10 @@ static void test_order(void **state)
 }
 
 /* Turns of several items: order within a flow, and the same shares in the end. */
-static void test_turns(void **state)
+TEST(test_turns)
 {
 	double served[8] = {0};
 
-	(void)state;
 	fair_init(&fair, weights, CLASSES);
 	open_flow(0, FIRST, "a");
 	open_flow(1, FIRST, "b");
@@ -236,9 +206,8 @@ static void test_turns(void **state)
 	close_all(2);
 }
 
-static void test_mask(void **state)
+TEST(test_mask)
 {
-	(void)state;
 	fair_init(&fair, weights, CLASSES);
 	open_flow(0, FIRST, "a");
 	open_flow(1, SECOND, "a");
@@ -253,11 +222,10 @@ static void test_mask(void **state)
 
 /* A parked flow is passed over, keeps its place among others when it is let in again, and neither
  * saves up turns meanwhile nor is lost when it is emptied. */
-static void test_parked(void **state)
+TEST(test_parked)
 {
 	double served[8] = {0};
 
-	(void)state;
 	fair_init(&fair, weights, CLASSES);
 	open_flow(0, FIRST, "a");
 	open_flow(1, FIRST, "b");
@@ -288,12 +256,11 @@ static void test_parked(void **state)
 }
 
 /* Whatever happens, all that is pushed comes out once, and each flow's in order. */
-static void test_random(void **state)
+TEST(test_random)
 {
 	static const char *const clients[] = {"a", "b", "c"};
 	unsigned pushed = 0, out = 0, last[8] = {0};
 
-	(void)state;
 	srand(1);
 	fair_init(&fair, weights, CLASSES);
 	for (unsigned i = 0; i < 8; i++)
@@ -324,11 +291,10 @@ static void test_random(void **state)
 
 /* A client whose job cost more than was known when it was served makes up for it, whether it has a
  * job waiting or not. */
-static void test_charge(void **state)
+TEST(test_charge)
 {
 	double served[8] = {0};
 
-	(void)state;
 	fair_init(&fair, weights, CLASSES);
 	open_flow(0, FIRST, "a");
 	open_flow(1, FIRST, "b");
@@ -354,14 +320,5 @@ static void test_charge(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_clients),   cmocka_unit_test(test_shares),
-	    cmocka_unit_test(test_classes),   cmocka_unit_test(test_newcomer),
-	    cmocka_unit_test(test_order),     cmocka_unit_test(test_mask),
-	    cmocka_unit_test(test_random),    cmocka_unit_test(test_turns),
-	    cmocka_unit_test(test_parked),    cmocka_unit_test(test_charge),
-	    cmocka_unit_test(test_newcomers),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run();
 }

@@ -1,15 +1,10 @@
 /* Forms: what is read of a body, however it is cut into pieces. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "http/form.h"
+#include "unit.h"
 
 #define TYPE  "multipart/form-data; boundary=b"
 #define PART  "Content-Disposition: form-data; name=\"image\"\r\n\r\n"
@@ -98,7 +93,7 @@ static void assert_refused(const char *type, const char *body, const char *words
 	assert_true(strlen(problem.detail) < sizeof problem.detail - 1);
 }
 
-static void test_names(void **state)
+TEST(test_names)
 {
 	static const char *const rows[][2] = {
 	    {"form-data; name=\"image\"", "(image)x"},
@@ -117,7 +112,6 @@ static void test_names(void **state)
 	};
 	char body[256];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		snprintf(body, sizeof body, "--b\r\nContent-Disposition:%s\r\n\r\nx" END,
 		         rows[i][0]);
@@ -125,20 +119,18 @@ static void test_names(void **state)
 	}
 }
 
-static void test_types(void **state)
+TEST(test_types)
 {
 	static const char body[] = "--b c\r\n" PART "x\r\n--b c--";
 
-	(void)state;
 	assert_heard("multipart/form-data; boundary=\"b c\"", body, "(image)x");
 	assert_heard("Multipart/Form-Data;charset=utf-8 ; BOUNDARY = \"b\"; a=b", "--b--", "");
 }
 
-static void test_boundaries(void **state)
+TEST(test_boundaries)
 {
 	char type[160], body[400], boundary[72];
 
-	(void)state;
 	memset(boundary, '-', sizeof boundary);
 	for (int length = 1; length <= 71; length++) {
 		snprintf(type, sizeof type, "multipart/form-data; boundary=%.*s", length, boundary);
@@ -151,7 +143,7 @@ static void test_boundaries(void **state)
 	}
 }
 
-static void test_types_refused(void **state)
+TEST(test_types_refused)
 {
 	static const char *const rows[][2] = {
 	    {"multipart/form-data", "boundary=TEXT"},
@@ -168,7 +160,6 @@ static void test_types_refused(void **state)
 	    {"multipart/form-dat\xc3\xa4; boundary=b", "malformed"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
 		assert_refused(rows[i][0], IMAGE "x" END, rows[i][1]);
 	assert_true(form_is_one("MULTIPART/form-data;boundary=b"));
@@ -178,7 +169,7 @@ static void test_types_refused(void **state)
 	assert_false(form_is_one(""));
 }
 
-static void test_refused(void **state)
+TEST(test_refused)
 {
 	static const char *const rows[][2] = {
 	    {"", "not in the form"},
@@ -223,7 +214,6 @@ static void test_refused(void **state)
 	    "--b\r\nContent-Disposition: form-data; name=\"a\0\"\r\n\r\nx" END;
 	char *body = malloc(3 * FORM_HEADER_MAX);
 
-	(void)state;
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
 		assert_refused(TYPE, rows[i][0], rows[i][1]);
 	assert_int_equal(read_whole(TYPE, nul, sizeof nul - 1), ERR_BAD_REQUEST);
@@ -243,7 +233,7 @@ static void test_refused(void **state)
 }
 
 /* The parsed form does not depend on how it is cut. */
-static void test_pieces(void **state)
+TEST(test_pieces)
 {
 	static const struct {
 		const char *body, *what;
@@ -263,7 +253,6 @@ static void test_pieces(void **state)
 	     "(image)x(size)3"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		size_t size = strlen(rows[i].body);
 
@@ -285,7 +274,7 @@ static unsigned below(unsigned bound)
 }
 
 /* A form that is damaged anyhow is read alike in one piece and in many. */
-static void test_damaged(void **state)
+TEST(test_damaged)
 {
 	static const char whole[] =
 	    "x\r\n--b \r\n" PART "\r\n\r-\r\n--\r\n--b\r\nContent-Disposition: form-data;\r\n"
@@ -293,7 +282,6 @@ static void test_damaged(void **state)
 	static const char marks[] = "\r\n- \t;:=\"\\b\0x";
 	char body[sizeof whole], once[HEARD_MAX];
 
-	(void)state;
 	for (unsigned i = 0; i < 20000; i++) {
 		size_t size = sizeof whole - 1 - below(2) * below(sizeof whole - 1);
 		enum error e;
@@ -312,34 +300,7 @@ static void test_damaged(void **state)
 	}
 }
 
-static enum error refuse(void *context, const char *name, bool file, struct problem *p)
-{
-	(void)context, (void)file;
-	return problem_set(p, ERR_QUEUE_FULL, "%s is not wanted", name);
-}
-
-/* An error of a call ends the reading. */
-static void test_calls_fail(void **state)
-{
-	static const struct form_calls refusing = {refuse, data};
-	static const char body[] = IMAGE "x" END;
-	struct form *form;
-
-	(void)state;
-	assert_int_equal(form_new(&form, TYPE, &refusing, heard, &problem), ERR_OK);
-	assert_int_equal(form_read(form, body, sizeof body - 1, &problem), ERR_QUEUE_FULL);
-	assert_string_equal(problem.detail, "image is not wanted");
-	form_free(form);
-}
-
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_names),      cmocka_unit_test(test_types),
-	    cmocka_unit_test(test_boundaries), cmocka_unit_test(test_types_refused),
-	    cmocka_unit_test(test_refused),    cmocka_unit_test(test_pieces),
-	    cmocka_unit_test(test_damaged),    cmocka_unit_test(test_calls_fail),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run();
 }

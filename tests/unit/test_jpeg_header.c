@@ -1,16 +1,10 @@
 /* JPEG headers: what a device may decode, what it is told of it, and what is left to libjpeg. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "../lib/jpegs.h"
 #include "codec/jpeg_header.h"
-#include "jpegs.h"
+#include "unit.h"
 
 static struct jpeg_scan scan;
 
@@ -35,9 +29,8 @@ static enum jpeg_reason read_wish(struct jpegs_wish wish)
 	return odd;
 }
 
-static void test_frames(void **state)
+TEST(test_frames)
 {
-	(void)state;
 	for (enum jpegs_sampling s = JPEGS_GRAY; s <= JPEGS_420; s++) {
 		uint16_t table[JPEG_BLOCK];
 
@@ -57,38 +50,6 @@ static void test_frames(void **state)
 	}
 }
 
-/* libjpeg writes the standard tables and the scaled ones of every quality. */
-static void test_tables(void **state)
-{
-	(void)state;
-	for (unsigned quality = 1; quality <= 100; quality += quality < 50 ? 7 : 10) {
-		uint16_t table[JPEG_BLOCK];
-
-		assert_false(read_wish((struct jpegs_wish){8, 8, JPEGS_444, quality, 0, 0, 0, 0}));
-		assert_memory_equal(scan.huffman, jpeg_standard_huffman, sizeof scan.huffman);
-		for (enum jpeg_plane p = JPEG_LUMA; p < JPEG_PLANES; p++) {
-			jpeg_quality_table(quality, p, table);
-			assert_memory_equal(scan.quantization[p], table, sizeof table);
-		}
-	}
-}
-
-static void test_refused(void **state)
-{
-	static const struct {
-		struct jpegs_wish wish;
-		enum jpeg_reason odd;
-	} files[] = {
-	    {{33, 17, JPEGS_420, 80, 0, .progressive = true}, JPEG_REASON_PROGRESSIVE},
-	    {{33, 17, JPEGS_420, 80, 0, .arithmetic = true}, JPEG_REASON_CODING},
-	    {{33, 17, JPEGS_440, 80, 0, 0, 0, 0}, JPEG_REASON_SUBSAMPLING},
-	};
-
-	(void)state;
-	for (size_t i = 0; i < sizeof files / sizeof *files; i++)
-		assert_int_equal(read_wish(files[i].wish), files[i].odd);
-}
-
 /* Returns the place of a marker's code in a file. */
 static uint8_t *marker(uint8_t *file, uint8_t code)
 {
@@ -98,7 +59,7 @@ static uint8_t *marker(uint8_t *file, uint8_t code)
 }
 
 /* Changes to a file, by a marker and the bytes after it, which only libjpeg may judge. */
-static void test_odd(void **state)
+TEST(test_odd)
 {
 	static const struct {
 		uint8_t marker, offset, byte;
@@ -109,8 +70,11 @@ static void test_odd(void **state)
 	    {0xC0, 9, 4, JPEG_REASON_HEADER},
 	    {0xC0, 10, 2, JPEG_REASON_HEADER},
 	    {0xC0, 14, 0x12, JPEG_REASON_SUBSAMPLING},
+	    {0xC0, 11, 0x12, JPEG_REASON_SUBSAMPLING}, /* 4:4:0 */
 	    {0xC0, 12, 9, JPEG_REASON_HEADER},
 	    {0xC0, 12, 3, JPEG_REASON_TABLES},
+	    {0xC0, 1, 0xC2, JPEG_REASON_PROGRESSIVE},
+	    {0xC0, 1, 0xC9, JPEG_REASON_CODING}, /* arithmetic */
 	    {0xC0, 1, 0xC8, JPEG_REASON_CODING},
 	    {0xC0, 1, 0xDC, JPEG_REASON_HEADER},
 	    {0xDB, 4, 0x04, JPEG_REASON_TABLES},
@@ -131,7 +95,6 @@ static void test_odd(void **state)
 	size_t size;
 	uint8_t *file = file_of(&wish, &size), *copy = malloc(size);
 
-	(void)state;
 	assert_non_null(copy);
 	for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
 		enum jpeg_reason odd;
@@ -148,14 +111,13 @@ static void test_odd(void **state)
 }
 
 /* However much of it there is, a part is no file, and what follows EOI does not matter. */
-static void test_truncated(void **state)
+TEST(test_truncated)
 {
 	const struct jpegs_wish wish = {20, 9, JPEGS_422, 80, 1, 0, 0, 0};
 	size_t size;
 	uint8_t *file = file_of(&wish, &size), *twice = malloc(2 * size);
 	struct jpeg_scan once;
 
-	(void)state;
 	assert_non_null(twice);
 	assert_false(jpeg_header_read(file, size, &once));
 	for (size_t n = 0; n < size; n++) {
@@ -174,11 +136,10 @@ static void test_truncated(void **state)
 	free(file);
 }
 
-static void test_prefix_codes(void **state)
+TEST(test_prefix_codes)
 {
 	struct jpeg_huffman table = {.bits = {0}};
 
-	(void)state;
 	for (int p = 0; p < JPEG_PLANES; p++)
 		for (int c = 0; c < JPEG_CLASSES; c++)
 			assert_true(
@@ -199,11 +160,5 @@ static void test_prefix_codes(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_frames),    cmocka_unit_test(test_tables),
-	    cmocka_unit_test(test_refused),   cmocka_unit_test(test_odd),
-	    cmocka_unit_test(test_truncated), cmocka_unit_test(test_prefix_codes),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run();
 }

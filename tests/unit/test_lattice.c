@@ -3,16 +3,11 @@
  *
  * test_lattice --table prints the table of docs/benchmarks.md. */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "filters/lattice.h"
+#include "unit.h"
 
 enum { MIDDLE = 1024, SIZE = 2 * MIDDLE + 1 };
 
@@ -73,9 +68,8 @@ static double find_error(const struct lattice *l, double sigma)
 	return 2 * worst;
 }
 
-static void test_error(void **state)
+TEST(test_error)
 {
-	(void)state;
 	for (int i = 0; i <= 9199; i += 23) {
 		double sigma = 8.01 + i * 0.01;
 		struct lattice l = lattice_for(sigma);
@@ -86,20 +80,18 @@ static void test_error(void **state)
 	}
 }
 
-static void test_none(void **state)
+TEST(test_none)
 {
-	(void)state;
 	assert_int_equal(lattice_for(8).stride, 0);
 	assert_int_equal(lattice_for(0.1).stride, 0);
 	assert_int_equal(lattice_for(8.001).stride, 3);
 }
 
 /* The points of a part of a row are those of the whole row. */
-static void test_span(void **state)
+TEST(test_span)
 {
 	struct lattice l = lattice_for(45);
 
-	(void)state;
 	for (int first = -60; first < 60; first++)
 		for (uint32_t pixels = 1; pixels < 40; pixels += 3) {
 			struct lattice_span a = lattice_span(&l, first, pixels);
@@ -126,15 +118,9 @@ static void print_table(void)
 
 int main(int argc, char **argv)
 {
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_error),
-	    cmocka_unit_test(test_none),
-	    cmocka_unit_test(test_span),
-	};
-
 	if (argc > 1 && !strcmp(argv[1], "--table")) {
 		print_table();
 		return 0;
 	}
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run();
 }

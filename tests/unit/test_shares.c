@@ -1,15 +1,10 @@
 /* Shares: who may take how much of what there is only so much of. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "front/config/config.h"
 #include "front/jobs/shares.h"
+#include "unit.h"
 
 enum { ALL = 100, HOLDERS = 400 };
 
@@ -45,21 +40,18 @@ static unsigned take_all(unsigned first, const char *client)
 	return i - first;
 }
 
-static int give_back(void **state)
+static void give_back(void)
 {
-	(void)state;
 	for (unsigned i = 0; i < HOLDERS; i++)
 		share_give_all(&shares[i]);
 	assert_int_equal(share_total(SHARE_BODIES), 0);
 	assert_int_equal(share_greatest(SHARE_BODIES), 0);
-	return 0;
 }
 
-static void test_alone(void **state)
+TEST(test_alone)
 {
 	struct problem problem;
 
-	(void)state;
 	assert_int_equal(take_all(0, "a"), 75);
 	assert_int_equal(take(99, "a", 1), CLIENT_FULL);
 	assert_int_equal(outcome(share_ask(SHARE_BODIES, "a", 1, ALL, &problem), &problem),
@@ -70,15 +62,15 @@ static void test_alone(void **state)
 	share_give_all(&shares[0]); /* nothing is left to give */
 	assert_int_equal(share_of(SHARE_BODIES, "a"), 74);
 	assert_int_equal(take(0, "a", 1), TAKEN);
+	give_back();
 }
 
 /* However many clients take what they can get, the next one gets some. */
-static void test_next_client(void **state)
+TEST(test_next_client)
 {
 	unsigned taken = 0, clients = 0, first = 0;
 	char name[16];
 
-	(void)state;
 	while (taken < ALL) {
 		unsigned got;
 
@@ -91,12 +83,12 @@ static void test_next_client(void **state)
 	assert_in_range(clients, 4, ALL);
 	assert_int_equal(take(taken, "late", 1), ALL_GONE);
 	assert_int_equal(share_greatest(SHARE_BODIES), first);
+	give_back();
 }
 
 /* A client that holds nothing may take whatever is free, at once. */
-static void test_amounts(void **state)
+TEST(test_amounts)
 {
-	(void)state;
 	assert_int_equal(take(0, "a", ALL + 1), ALL_GONE);
 	assert_int_equal(take(0, "a", UINT64_MAX), ALL_GONE);
 	assert_int_equal(take(0, "a", 40), TAKEN);
@@ -112,25 +104,25 @@ static void test_amounts(void **state)
 	assert_int_equal(share_force(&shares[1], SHARE_BODIES, "b", ALL), ERR_OK);
 	assert_int_equal(share_total(SHARE_BODIES), 125);
 	assert_int_equal(take(0, "a", 1), ALL_GONE);
+	give_back();
 }
 
-static void test_whole_share(void **state)
+TEST(test_whole_share)
 {
-	(void)state;
 	settings.client_share = 1;
 	assert_int_equal(take_all(0, "a"), ALL);
-	give_back(NULL);
+	give_back();
 	settings.client_share = 0;
 	assert_int_equal(take_all(0, "a"), 1);
 	settings.client_share = 0.75;
+	give_back();
 }
 
 /* A client's total is seen from each of its shares, and of one kind only. */
-static void test_held(void **state)
+TEST(test_held)
 {
 	struct share one = {0}, two = {0}, other = {0};
 
-	(void)state;
 	assert_int_equal(share_force(&one, SHARE_RESULTS, "a", 2), ERR_OK);
 	assert_int_equal(share_force(&two, SHARE_RESULTS, "a", 3), ERR_OK);
 	assert_int_equal(share_force(&other, SHARE_RESULT_SIZE, "a", 7), ERR_OK);
@@ -144,30 +136,67 @@ static void test_held(void **state)
 }
 
 /* A name is cut as that of a flow is. */
-static void test_long_names(void **state)
+TEST(test_long_names)
 {
 	char name[2 * FAIR_CLIENT_SIZE];
 
-	(void)state;
 	memset(name, 'x', sizeof name);
 	name[sizeof name - 1] = '\0';
 	assert_int_equal(take_all(0, name), 75);
 	assert_int_equal(share_of(SHARE_BODIES, name), 75);
 	name[FAIR_CLIENT_SIZE - 1] = '\0';
 	assert_int_equal(share_of(SHARE_BODIES, name), 75);
+	give_back();
+}
+
+static void note_cut(void *context)
+{
+	++*(int *)context;
+}
+
+static bool begin_unread(struct unread *u, const char *client, uint64_t size, int *cut)
+{
+	struct problem problem;
+
+	return !unread_begin(u, "id", client, size, note_cut, cut, &problem);
+}
+
+/* Above the bound the slowest reader goes if it is slow; otherwise what begins is refused. */
+TEST(test_unread)
+{
+	enum { SIZE = 100 << 20 };
+	const uint64_t minute = UINT64_C(60000000000);
+	struct unread u[5];
+	int cut[5] = {0};
+
+	settings.unread_size = 3 * SIZE;
+	settings.unread_client_size = 4 * SIZE;
+	for (int i = 0; i < 3; i++)
+		assert_true(begin_unread(&u[i], "client", SIZE, &cut[i]));
+	assert_false(begin_unread(&u[3], "other", SIZE, &cut[3]));
+	assert_int_equal(share_total(SHARE_ANSWERS), 3 * SIZE);
+	for (int i = 0; i < 3; i++)
+		u[i].since -= minute;
+	unread_report(&u[0], SIZE);
+	unread_report(&u[1], SIZE / 4);
+	unread_report(&u[2], SIZE / 8);
+	assert_true(begin_unread(&u[3], "other", SIZE, &cut[3]));
+	assert_true(!cut[0] && !cut[1] && cut[2] && !cut[3]);
+	unread_end(&u[2]);
+	settings.unread_size = 100 * (uint64_t)SIZE;
+	settings.unread_client_size = SIZE;
+	assert_true(begin_unread(&u[4], "other", 9 * (uint64_t)SIZE, &cut[4]));
+	assert_false(begin_unread(&u[2], "other", 1, &cut[2]));
+	unread_end(&u[3]);
+	assert_true(begin_unread(&u[2], "other", SIZE / 4, &cut[2]));
+	assert_true(!cut[0] && !cut[1] && cut[2] == 1 && !cut[3] && !cut[4]);
+	for (int i = 0; i < 5; i++)
+		unread_end(&u[i]);
+	assert_int_equal(share_total(SHARE_ANSWERS), 0);
 }
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test_teardown(test_alone, give_back),
-	    cmocka_unit_test_teardown(test_next_client, give_back),
-	    cmocka_unit_test_teardown(test_amounts, give_back),
-	    cmocka_unit_test_teardown(test_whole_share, give_back),
-	    cmocka_unit_test_teardown(test_long_names, give_back),
-	    cmocka_unit_test(test_held),
-	};
-
 	config = &settings;
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run();
 }

@@ -1,10 +1,4 @@
-/* The service's notes on itself: log lines in each form, and progress for the watchdog. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+/* Log lines in each of their forms. */
 #include <fcntl.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -14,7 +8,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "front/notify.h"
+#include "unit.h"
 
 static int pipe_ends[2], stderr_kept;
 
@@ -51,9 +45,8 @@ static const char *line_of(enum log_format format, const char *text)
 	return caught();
 }
 
-static void test_plain(void **state)
+TEST(test_plain)
 {
-	(void)state;
 	assert_string_equal(line_of(LOG_FORMAT_PLAIN, "a"), "test: warning: a 1\n");
 	assert_string_equal(line_of(LOG_FORMAT_AUTO, "a"), "test: warning: a 1\n");
 	/* A client's text makes no line of its own, nor moves a terminal's cursor. */
@@ -70,7 +63,7 @@ static json_t *object_of(const char *text)
 	return object;
 }
 
-static void test_json(void **state)
+TEST(test_json)
 {
 	static const char *const texts[][2] = {
 	    {"quote \" back \\ tab \t", "quote \" back \\ tab ? 1"},
@@ -83,43 +76,25 @@ static void test_json(void **state)
 	    {"\xe2\x82", "\xef\xbf\xbd? 1"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
 		json_t *object = object_of(texts[i][0]);
 
 		assert_string_equal(json_string_value(json_object_get(object, "message")),
 		                    texts[i][1]);
+		assert_string_equal(json_string_value(json_object_get(object, "device")),
+		                    "cpu\"0\n");
+		assert_int_equal(json_integer_value(json_object_get(object, "duration_usec")),
+		                 12345678901234);
 		json_decref(object);
 	}
 }
 
-static void test_json_fields(void **state)
-{
-	json_t *object = object_of("a");
-	const char *level, *program, *device;
-	int pid, job;
-
-	(void)state;
-	assert_false(json_unpack(object, "{s:s, s:s, s:s, s:i, s:i}", "level", &level, "program",
-	                         &program, "device", &device, "pid", &pid, "job", &job));
-	assert_string_equal(level, "warning");
-	assert_string_equal(program, "test");
-	assert_string_equal(device, "cpu\"0\n");
-	assert_int_equal(pid, getpid());
-	assert_int_equal(job, 7);
-	assert_int_equal(json_integer_value(json_object_get(object, "duration_usec")),
-	                 12345678901234);
-	assert_null(json_object_get(object, "request_id"));
-	json_decref(object);
-}
-
 /* A line that is far too long is cut, but is still a line. */
-static void test_long(void **state)
+TEST(test_long)
 {
 	char *text = malloc(100001);
 	json_t *object;
 
-	(void)state;
 	memset(text, 1, 100000);
 	text[100000] = '\0';
 	object = object_of(text);
@@ -129,12 +104,11 @@ static void test_long(void **state)
 }
 
 /* JOURNAL_STREAM counts only if it names what standard error really is. */
-static void test_journal(void **state)
+TEST(test_journal)
 {
 	struct stat status;
 	char stream[64];
 
-	(void)state;
 	for (int other = 0; other < 2; other++) {
 		catch_stderr();
 		fstat(STDERR_FILENO, &status);
@@ -150,12 +124,11 @@ static void test_journal(void **state)
 
 /* To the front lines go by a pipe that does not block, with the number of those before that did not
  * fit. */
-static void test_relay(void **state)
+TEST(test_relay)
 {
 	char line[64], *text;
 	unsigned sent = 0, lost;
 
-	(void)state;
 	catch_stderr();
 	fcntl(STDERR_FILENO, F_SETFL, O_NONBLOCK);
 	setenv(LOG_RELAY, "1", 1);
@@ -180,68 +153,7 @@ static void test_relay(void **state)
 	free(text);
 }
 
-enum { TILE_LIMIT = 10, JOB_LIMIT = 100 };
-
-/* Notes the same work at these two times. */
-static bool holds(struct work work, uint64_t first, uint64_t second)
-{
-	struct progress progress = {0};
-
-	assert_true(progress_note(&progress, &(struct work){.devices_up = 1}, first, TILE_LIMIT,
-	                          JOB_LIMIT));
-	return progress_note(&progress, &work, second, TILE_LIMIT, JOB_LIMIT);
-}
-
-static void test_progress(void **state)
-{
-	static const struct {
-		struct work work;
-		uint64_t waited;
-		bool holds;
-	} cases[] = {
-	    {{.devices_up = 1}, 1000, true}, /* nothing to do */
-	    {{.devices_up = 1, .jobs = 1, .tiles_waiting = 1}, TILE_LIMIT, true},
-	    {{.devices_up = 1, .jobs = 1, .tiles_waiting = 1}, TILE_LIMIT + 1, false},
-	    {{.devices_up = 1, .jobs = 1, .tiles_waiting = 1, .tiles_back = 1}, 1000, true},
-	    {{.devices_up = 1, .jobs = 1, .tiles_waiting = 1, .jobs_ended = 1}, 1000, false},
-	    {{.devices_up = 0, .jobs = 1, .tiles_waiting = 1}, 1000, true}, /* no device */
-	    {{.devices_up = 1, .jobs = 1}, JOB_LIMIT, true},                /* decoding */
-	    {{.devices_up = 1, .jobs = 1}, JOB_LIMIT + 1, false},
-	    {{.devices_up = 1, .jobs = 1, .tiles_back = 1}, 1000, true},
-	    {{.devices_up = 1, .jobs = 1, .jobs_ended = 1}, 1000, true},
-	};
-
-	(void)state;
-	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-		assert_int_equal(holds(cases[i].work, 5000, 5000 + cases[i].waited),
-		                 cases[i].holds);
-}
-
-/* Only what is done between two notes counts, and once something is done it holds again. */
-static void test_progress_again(void **state)
-{
-	struct work work = {.devices_up = 1, .jobs = 1, .tiles_waiting = 3, .tiles_back = 4};
-	struct progress progress = {0};
-
-	(void)state;
-	assert_true(progress_note(&progress, &work, 1000, TILE_LIMIT, JOB_LIMIT));
-	assert_true(progress_note(&progress, &work, 1010, TILE_LIMIT, JOB_LIMIT));
-	assert_false(progress_note(&progress, &work, 1011, TILE_LIMIT, JOB_LIMIT));
-	assert_false(progress_note(&progress, &work, 1012, TILE_LIMIT, JOB_LIMIT));
-	work.tiles_back++;
-	assert_true(progress_note(&progress, &work, 1013, TILE_LIMIT, JOB_LIMIT));
-	assert_true(progress_note(&progress, &work, 1023, TILE_LIMIT, JOB_LIMIT));
-	assert_false(progress_note(&progress, &work, 1024, TILE_LIMIT, JOB_LIMIT));
-}
-
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_plain),       cmocka_unit_test(test_json),
-	    cmocka_unit_test(test_json_fields), cmocka_unit_test(test_long),
-	    cmocka_unit_test(test_journal),     cmocka_unit_test(test_relay),
-	    cmocka_unit_test(test_progress),    cmocka_unit_test(test_progress_again),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run();
 }

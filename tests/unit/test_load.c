@@ -1,0 +1,98 @@
+/* The configuration: flags, which tests/http/test_config.py tries in messages, and processors. */
+#include <fcntl.h>
+#include <getopt.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "front/config/load.h"
+#include "unit.h"
+
+static void expect_flag(const char *flag, const char *value, enum config_result result)
+{
+	char *argv[] = {"convolved", (char *)flag, (char *)value, NULL};
+	struct config settings;
+
+	optind = 1;
+	assert_int_equal(config_load(&settings, 3, argv), result);
+	config_fini(&settings);
+}
+
+/* Every option is one by its flag, whatever its number. */
+TEST(test_every_flag)
+{
+#define SECTION(name, text)
+#define OPTION(member, name, type, reload, default_, min, max, text)                               \
+	expect_flag("--" name, default_, CONFIG_RUN);
+#include "front/config/options.def"
+#undef SECTION
+#undef OPTION
+}
+
+TEST(test_invalid)
+{
+	static const char *const bad[][2] = {
+	    {"--log-format", "xml"},          {"--node", "a\n"},
+	    {"--socket-mode", "1000"},        {"--socket-mode", ""},
+	    {"--cors-origins", "http://a/b"}, {"--cors-origins", "*;a://b://c"},
+	    {"--cors-origins", "://a"}};
+
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+		expect_flag(bad[i][0], bad[i][1], CONFIG_INVALID);
+}
+
+static void write_quota(const char *directory, const char *text)
+{
+	char path[256];
+	int fd;
+
+	snprintf(path, sizeof path, "%s/cpu.max", directory);
+	fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+	assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+	close(fd);
+}
+
+TEST(test_cores)
+{
+	static const struct {
+		const char *outer, *inner; /* cpu.max of a group and of one in it */
+		unsigned cores;
+	} cases[] = {{"max 100000\n", "max 100000\n", UINT_MAX},
+	             {"max 100000\n", "200000 100000\n", 2},
+	             {"150000 100000\n", "max 100000\n", 2},
+	             {"100000 100000\n", "400000 100000\n", 1},
+	             {"max 100000\n", "5000 100000\n", 1},
+	             {"max 100000\n", "0 100000\n", 1},
+	             {"", "100000", UINT_MAX},
+	             {"x", "100000 0", UINT_MAX},
+	             {"max 100000\n", "18446744073709551615 1\n", UINT_MAX}};
+	char root[] = "/tmp/cores-XXXXXX", outer[64], inner[64];
+	char long_path[5000] = "/";
+
+	assert_non_null(mkdtemp(root));
+	snprintf(outer, sizeof outer, "%s/a", root);
+	snprintf(inner, sizeof inner, "%s/a/b", root);
+	assert_int_equal(mkdir(outer, 0700) | mkdir(inner, 0700), 0);
+	assert_int_equal(cores_of_group(root, "/a/b"), UINT_MAX);
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		write_quota(outer, cases[i].outer);
+		write_quota(inner, cases[i].inner);
+		assert_int_equal(cores_of_group(root, "/a/b"), cases[i].cores);
+	}
+	write_quota(root, "100000 100000\n");
+	memset(long_path + 1, 'x', sizeof long_path - 2);
+	assert_int_equal(cores_of_group(root, "/"), 1);
+	assert_int_equal(cores_of_group(root, "/../b"), 1);
+	assert_int_equal(cores_of_group(root, long_path), 1);
+	assert_in_range(cores_usable(), 1, 1 << 16);
+	snprintf(outer, sizeof outer, "rm -r %s", root);
+	assert_int_equal(system(outer), 0);
+}
+
+int main(void)
+{
+	return unit_run();
+}

@@ -1,0 +1,86 @@
+/* Whether a process works, waits or is stopped, and for how long it has worked. */
+#include <signal.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "process/stall.h"
+#include "unit.h"
+
+enum child { SLEEPS, WORKS, STOPPED, TRACED };
+
+static void child_run(enum child kind)
+{
+	if (kind == TRACED)
+		ptrace(PTRACE_TRACEME, 0, NULL, NULL);
+	if (kind == TRACED || kind == STOPPED)
+		raise(SIGSTOP);
+	for (;;)
+		if (kind != WORKS)
+			pause();
+}
+
+/* Returns the verdict after ten looks at a child. */
+static const char *looked_at(enum child kind, bool busy, uint64_t *worked)
+{
+	const struct timespec pause = {.tv_nsec = 50000000};
+	const char *word = NULL;
+	pid_t pid = fork();
+	struct stall stall;
+
+	if (!pid)
+		child_run(kind);
+	nanosleep(&pause, NULL); /* until it is where it stays */
+	stall_init(&stall, pid);
+	for (int i = 0; i < 10; i++) {
+		word = stall_look(&stall, busy);
+		nanosleep(&pause, NULL);
+	}
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	*worked = stall.worked_ns;
+	return word;
+}
+
+TEST(test_stall)
+{
+	struct timespec begun, ended;
+	uint64_t worked, most;
+
+	clock_gettime(CLOCK_MONOTONIC, &begun);
+	assert_null(looked_at(WORKS, true, &worked));
+	clock_gettime(CLOCK_MONOTONIC, &ended);
+	most = (uint64_t)(ended.tv_sec - begun.tv_sec + 1) * 1000000000;
+	assert_in_range(worked, 1000000, most);
+	assert_null(looked_at(SLEEPS, false, &worked));
+	assert_in_range(worked, 0, 50000000);
+	assert_string_equal(looked_at(SLEEPS, true, &worked), "stuck");
+	assert_string_equal(looked_at(STOPPED, true, &worked), "stopped");
+	assert_string_equal(looked_at(STOPPED, false, &worked), "stopped");
+	assert_null(looked_at(TRACED, false, &worked)); /* its debugger's business */
+}
+
+/* Between two looks nothing counts for more than the time that passed: of many threads, or of what
+ * a process had used before it was looked at. */
+TEST(test_worked)
+{
+	struct stall stall;
+	uint64_t used;
+
+	stall_init(&stall, getpid());
+	stall.looked_ns -= 1000000; /* 1 ms ago, in which this process used more */
+	assert_null(stall_look(&stall, true));
+	used = stall.used_ns;
+	assert_true(used > stall.worked_ns);
+	assert_in_range(stall.worked_ns, 1000000, used - 1);
+	stall.looked_ns -= 3000000000;
+	stall.worked_ns = 0;
+	assert_null(stall_look(&stall, true));
+	assert_int_equal(stall.worked_ns, stall.used_ns - used); /* not the 3 s that have passed */
+}
+
+int main(void)
+{
+	return unit_run();
+}

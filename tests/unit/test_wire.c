@@ -1,0 +1,91 @@
+/* Messages between processes, also those of one that has been taken over. */
+#include <fcntl.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "unit.h"
+#include "wire/wire.h"
+
+TEST(test_wire)
+{
+	struct message out = {.type = MSG_PLAN, .plan = {.plan = 7}}, in;
+	int pair[2], fds[MESSAGE_FDS_MAX], extra;
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0, pair), 0);
+	assert_int_equal(wire_receive(pair[1], &in, fds), WIRE_NOTHING);
+	assert_int_equal(wire_send(pair[0], &out, (int[]){pair[0]}), ERR_OK);
+	assert_int_equal(wire_receive(pair[1], &in, fds), WIRE_MESSAGE);
+	assert_int_equal(in.type, MSG_PLAN);
+	assert_int_equal(in.plan.plan, 7);
+	assert_true(fcntl(fds[0], F_GETFD) & FD_CLOEXEC);
+	close(fds[0]);
+	extra = dup(0); /* the lowest free descriptor, to see that none leaks below */
+	close(extra);
+	assert_int_equal(send(pair[0], &out, 5, 0), 5);
+	assert_int_equal(wire_receive(pair[1], &in, fds), WIRE_BROKEN);
+	out.type = 99;
+	assert_true(send(pair[0], &out, 24, 0) == 24);
+	assert_int_equal(wire_receive(pair[1], &in, fds), WIRE_BROKEN);
+	assert_int_equal(dup(0), extra);
+	close(extra);
+	close(pair[0]);
+	assert_int_equal(wire_receive(pair[1], &in, fds), WIRE_CLOSED);
+	close(pair[1]);
+}
+
+/* A message with so many descriptors, whatever its type has. */
+static void send_fds(int socket, const struct message *message, size_t size, unsigned count)
+{
+	union {
+		char bytes[CMSG_SPACE(64 * sizeof(int))];
+		struct cmsghdr align;
+	} control = {0};
+	struct iovec part = {(void *)(uintptr_t)message, size};
+	struct msghdr header = {.msg_iov = &part, .msg_iovlen = 1};
+
+	header.msg_control = control.bytes;
+	header.msg_controllen = CMSG_SPACE(count * sizeof(int));
+	control.align.cmsg_level = SOL_SOCKET;
+	control.align.cmsg_type = SCM_RIGHTS;
+	control.align.cmsg_len = CMSG_LEN(count * sizeof(int));
+	for (unsigned i = 0; i < count; i++)
+		memcpy(CMSG_DATA(&control.align) + i * sizeof socket, &socket, sizeof socket);
+	assert_true(sendmsg(socket, &header, 0) > 0);
+}
+
+/* Descriptors that come with a message beyond its type's are closed, and never written past the
+ * caller's array. */
+TEST(test_wire_descriptors)
+{
+	const struct message cancel = {.type = MSG_CANCEL}, job = {.type = MSG_JOB};
+	struct message in;
+	struct {
+		int fds[MESSAGE_FDS_MAX], behind[64];
+	} room;
+	int pair[2], lowest;
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0, pair), 0);
+	lowest = dup(0);
+	close(lowest);
+	memset(&room, 0xa5, sizeof room);
+	for (unsigned count = 1; count <= 64; count++) {
+		send_fds(pair[0], &cancel, 8 + sizeof cancel.cancel, count);
+		assert_int_equal(wire_receive(pair[1], &in, room.fds), WIRE_BROKEN);
+		if (count == message_fds(MSG_JOB))
+			continue;
+		send_fds(pair[0], &job, 8 + sizeof job.job, count);
+		assert_int_equal(wire_receive(pair[1], &in, room.fds), WIRE_BROKEN);
+	}
+	for (size_t i = 0; i < 64; i++)
+		assert_int_equal((unsigned)room.behind[i], 0xa5a5a5a5);
+	assert_int_equal(dup(0), lowest);
+	close(lowest);
+	close(pair[0]);
+	close(pair[1]);
+}
+
+int main(void)
+{
+	return unit_run();
+}
