@@ -34,7 +34,7 @@ TWO_DEVICES = {"OCL_ICD_VENDORS": "pocl.icd", "POCL_DEVICES": "basic basic"}
 
 def sanitized():
     """True for a build with a sanitizer: slow, and its memory says nothing."""
-    binary = PROGRAM.read_bytes()
+    binary = PROGRAM.read_bytes() if PROGRAM.exists() else b""
     return b"__asan_init" in binary or b"__tsan_init" in binary
 
 
