@@ -1,8 +1,7 @@
 /* Throughput of the engine: the scheduler, the device workers and their lanes as the service has
  * them, fed from here instead of by codec workers and HTTP.
  *
- * bench_engine [-i IMAGE] [-f CHAIN] [-n STREAMS] [-s SECONDS] [-j PHOTOGRAPH] [-b BYTES]
- *              [-c PROCESSES] [-- OPTION...]
+ * bench_engine [-i IMAGE] [-f CHAIN] [-n STREAMS] [-s SECONDS] [-j JPEG] [-- OPTION...]
  * IMAGE as "4096x4096x1:u8" (u8 or u16), CHAIN as "gaussian=size=5,sobel"; the options after -- are
  * the service's (--device, --batch, --cache-dir, …).
  *
@@ -13,10 +12,8 @@
  * with the reference, and the bandwidth of copies to and from the first device is measured, each
  * direction alone.
  *
- * With -j images are JPEGs, decoded and encoded by the devices: the photograph, enlarged to the
- * size of IMAGE (of bands 3), 4:2:0, quality 85, with as much noise as makes files of about BYTES
- * (1700000). Before that as many PROCESSES (one a core; 0: none) decode and encode them by
- * libjpeg-turbo, without a filter. The first result is decoded and compared with the reference. */
+ * With -j images are that file, 4:2:0, decoded and encoded by the devices (`./dev bench lanes`
+ * compares the bytes; bench_jpeg -f: the same by libjpeg-turbo). */
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,9 +21,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/loop.h"
-#include "codec/jpeg_header.h"
+#include "bench.h"
 #include "front/config/load.h"
 #include "front/jobs/job.h"
 #include "front/workers/codecs.h"
@@ -34,12 +32,12 @@
 #include "front/workers/device_table.h"
 #include "front/workers/scheduler.h"
 #include "front/workers/supervisor.h"
-#include "photographs.h"
 #include "reference/reference.h"
 #include "transfers.h"
+#include "turbo.h"
 #include "wire/tile.h"
 
-enum { CHECK_MS = 20, WARM_S = 4, CHECKED = 3, START_MAX_S = 300, FILES = 4, QUALITY = 85 };
+enum { CHECK_MS = 20, WARM_S = 4, CHECKED = 3, START_MAX_S = 300 };
 
 struct stream {
 	struct arena memory;
@@ -54,15 +52,7 @@ static const char *chain_text = "gaussian=size=5";
 static struct image image;
 static unsigned stream_count = 8, seconds = 5;
 static struct stream streams[CODECS_MAX];
-static struct {
-	const char *photograph; /* NULL: images are pixels */
-	size_t bytes;
-	unsigned processes;
-	struct jpegs_wish wish;
-	uint8_t *file[FILES];
-	size_t size[FILES];
-	struct jpeg_scan scan[FILES];
-} jpeg = {.bytes = 1700000};
+static struct jpeg_file jpeg; /* without bytes: images are pixels */
 static struct config settings;
 static const struct codec_owner *owner;
 static struct loop_timer timer;
@@ -73,12 +63,6 @@ static struct sample {
 	uint64_t upload, kernel, download; /* nanoseconds by the devices' clocks */
 	double front, workers;             /* seconds of processor time */
 } now, before;
-
-static _Noreturn void die(const char *what)
-{
-	fprintf(stderr, "bench_engine: %s\n", what);
-	exit(1);
-}
 
 enum error codecs_init(const struct codec_owner *o)
 {
@@ -97,14 +81,12 @@ void codecs_retire(unsigned arena)
 
 static struct chain *parse_chain(void)
 {
-	struct chain *chain = malloc(sizeof *chain);
+	struct chain *chain = must_have(malloc(sizeof *chain));
 	struct problem problem;
 
-	if (!chain)
-		die("no memory");
 	chain_init(chain);
 	if (chain_parse(chain, chain_text, &problem) || chain_check(chain, &problem))
-		die(problem.detail);
+		die("%s", problem.detail);
 	return chain;
 }
 
@@ -123,64 +105,14 @@ static void check_tile(const struct stream *s, const struct tile *tile)
 		die("a result is wrong");
 }
 
-/* Encodes the photograph with noise of this deviation; frees *file before. */
-static void make_file(const struct jpegs_picture *from, float deviation, uint32_t i)
-{
-	struct jpegs_picture p =
-	    photograph_enlarge(from, jpeg.wish.width, jpeg.wish.height, deviation, i);
-
-	free(jpeg.file[i]);
-	jpeg.file[i] = jpegs_encode(&p, &jpeg.wish, &jpeg.size[i]);
-	free(p.samples);
-}
-
-/* Finds the noise that makes files of the wanted size, and makes them. */
-static void make_files(void)
-{
-	enum { HALVINGS = 8 };
-	struct jpegs_picture from = photograph_read(jpeg.photograph);
-	float least = 0, most = 40;
-
-	jpeg.wish = (struct jpegs_wish){.width = image.width,
-	                                .height = image.height,
-	                                .sampling = JPEGS_420,
-	                                .quality = QUALITY};
-	for (int i = 0; i < HALVINGS; i++) {
-		float middle = (least + most) / 2;
-
-		make_file(&from, middle, 0);
-		*(jpeg.size[0] < jpeg.bytes ? &least : &most) = middle;
-	}
-	for (uint32_t i = 0; i < FILES; i++) {
-		make_file(&from, least, i);
-		if (jpeg_header_read(jpeg.file[i], jpeg.size[i], &jpeg.scan[i]))
-			die("a file is not for devices");
-	}
-	free(from.samples);
-	printf("%u JPEGs of %ux%u, 4:2:0, quality %d, %zu bytes\n", FILES, image.width,
-	       image.height, QUALITY, jpeg.size[0]);
-	if (jpeg.processes)
-		printf("libjpeg-turbo, %u processes: %.1f images/s\n", jpeg.processes,
-		       turbo_rate(jpeg.file, jpeg.size, FILES, &jpeg.wish,
-		                  TURBO_DECODE | TURBO_ENCODE, jpeg.processes, seconds));
-	fflush(stdout);
-}
-
-/* Returns the file that a stream works on. */
-static uint32_t file_of(const struct stream *s)
-{
-	return (uint32_t)(s - streams) % FILES;
-}
-
 static void whole_tile(const struct stream *s, struct tile *tile)
 {
-	tiling_whole_tile(&s->tiling, TILE_JPEG, jpeg.scan[file_of(s)].size, tile);
+	tiling_whole_tile(&s->tiling, TILE_JPEG, jpeg.scan.size, tile);
 }
 
 static void place_jpeg(const struct stream *s)
 {
-	const uint32_t f = file_of(s);
-	struct jpeg_work work = {.scan = jpeg.scan[f], .target = {.h = 2, .v = 2}};
+	struct jpeg_work work = {.scan = jpeg.scan, .target = {.h = 2, .v = 2}};
 	struct tile tile;
 	char *in = s->memory.in;
 
@@ -190,59 +122,7 @@ static void place_jpeg(const struct stream *s)
 	work.scan.offset = 0;
 	memcpy(work.target.quantization, work.scan.quantization, sizeof work.target.quantization);
 	memcpy(in + tile.work, &work, sizeof work);
-	memcpy(in + tile.in, jpeg.file[f] + jpeg.scan[f].offset, work.scan.size);
-}
-
-/* Returns the picture of a result: its header is that of the file, which was encoded alike. */
-static struct jpegs_picture decode_result(const struct stream *s, size_t size)
-{
-	static const uint8_t end[] = {0xFF, 0xD9};
-	const uint32_t f = file_of(s);
-	const size_t header = jpeg.scan[f].offset;
-	struct jpegs_picture picture;
-	uint8_t *result = malloc(header + size + sizeof end);
-
-	if (!result)
-		die("no memory");
-	memcpy(result, jpeg.file[f], header);
-	memcpy(result + header, s->memory.out, size);
-	memcpy(result + header + size, end, sizeof end);
-	if (!jpegs_decode(result, header + size + sizeof end, &picture) ||
-	    picture.width != image.width || picture.height != image.height)
-		die("a result is no JPEG of this size");
-	free(result);
-	return picture;
-}
-
-/* Compares a part of the middle, in the mean: encoding loses something. */
-static void check_jpeg(const struct stream *s, size_t size)
-{
-	enum { PART = 64, LOST = 6 };
-	const struct tiling *t = &s->tiling;
-	struct jpegs_picture got = decode_result(s, size), from;
-	struct window window = {t->halo_x, t->halo_y, image.width - 2 * t->halo_x,
-	                        image.height - 2 * t->halo_y};
-	const size_t pitch = image_row_size(&image);
-	struct reference expected;
-	double sum = 0;
-
-	if (image.width <= 2 * t->halo_x || image.height <= 2 * t->halo_y)
-		die("the image is smaller than the window");
-	window.width = window.width < PART ? window.width : PART;
-	window.height = window.height < PART ? window.height : PART;
-	if (!jpegs_decode(jpeg.file[file_of(s)], jpeg.size[file_of(s)], &from) ||
-	    reference_window(s->job->chain->chain, &image, &window,
-	                     from.samples + window.y0 * pitch + window.x0 * 3, pitch, &expected))
-		die("the reference failed");
-	for (uint32_t y = 0; y < window.height; y++)
-		for (uint32_t i = 0; i < window.width * 3; i++)
-			sum += abs(((uint8_t *)expected.pixels)[y * window.width * 3 + i] -
-			           got.samples[(window.y0 + y) * pitch + window.x0 * 3 + i]);
-	if (sum > (double)LOST * window.width * window.height * 3)
-		die("a result is wrong");
-	reference_fini(&expected);
-	free(from.samples);
-	free(got.samples);
+	memcpy(in + tile.in, jpeg.bytes + jpeg.scan.offset, jpeg.scan.size);
 }
 
 /* Returns the number of devices that take JPEGs of this size; 0: not all of them yet. */
@@ -266,11 +146,9 @@ static uint64_t jpeg_devices(void)
 
 static void announce(struct stream *s)
 {
-	struct task *task = calloc(1, sizeof *task);
+	struct task *task = must_have(calloc(1, sizeof *task));
 
-	if (!task)
-		die("no memory");
-	if (jpeg.photograph) {
+	if (jpeg.bytes) {
 		whole_tile(s, &task->tile);
 		task->tile.job = s->job->id;
 		task->tile.arena = (uint32_t)(s - streams);
@@ -293,19 +171,17 @@ static void start_job(struct stream *s)
 	struct spool none = SPOOL_NONE;
 	struct problem problem;
 
-	s->job = job_new(parse_chain(), &none);
-	if (!s->job)
-		die("no memory for a job");
+	s->job = must_have(job_new(parse_chain(), &none));
 	s->job->image = image;
 	s->job->image_known = true;
 	s->plan = plan_use(s->job->chain, &image);
 	snprintf(s->job->terms.client, sizeof s->job->terms.client, "%td", s - streams);
 	if (tiling_init(&s->tiling, s->job->chain->chain, &image, s->memory.in_size,
 	                s->memory.out_size, load_samples_max(s->job->chain->chain), &problem))
-		die(problem.detail);
-	if (jpeg.photograph && !s->checked)
+		die("%s", problem.detail);
+	if (jpeg.bytes && !s->checked)
 		place_jpeg(s);
-	if (jpeg.photograph) /* one tile */
+	if (jpeg.bytes) /* one tile */
 		s->tiling.count = s->tiling.slots = s->tiling.columns = s->tiling.strip_tiles = 1;
 	s->next = s->back = 0;
 	while (s->next < s->tiling.slots * s->tiling.strip_tiles)
@@ -340,12 +216,10 @@ void codec_task_done(struct task *task, const struct message_tile_done *done)
 		return;
 	}
 	if (done->error)
-		die(error_title((enum error)done->error));
+		die("%s", error_title((enum error)done->error));
 	if (done->jpeg_flags)
 		die("a device has no result for a file");
-	if (jpeg.photograph && s == streams && !s->checked)
-		check_jpeg(s, done->size);
-	else if (!jpeg.photograph && phase == STARTING && s->checked < CHECKED)
+	if (!jpeg.bytes && phase == STARTING && s->checked < CHECKED)
 		check_tile(s, &task->tile);
 	s->checked++;
 	add_times(done);
@@ -360,19 +234,13 @@ void codec_task_done(struct task *task, const struct message_tile_done *done)
 	start_job(s);
 }
 
-static double processor_time(int pid)
+static double processor_time(pid_t pid)
 {
-	char path[64];
-	unsigned long user = 0, system = 0;
-	FILE *f;
+	clockid_t clock;
 
-	snprintf(path, sizeof path, "/proc/%d/stat", pid);
-	f = fopen(path, "re");
-	if (!f || fscanf(f, "%*d %*s %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &user,
-	                 &system) != 2)
-		die("cannot read /proc");
-	fclose(f);
-	return (double)(user + system) / (double)sysconf(_SC_CLK_TCK);
+	if (clock_getcpuclockid(pid, &clock))
+		die("a process has no clock");
+	return (double)clock_ns(clock) * 1e-9;
 }
 
 static void take_sample(void)
@@ -415,7 +283,7 @@ static void look(void *context)
 
 	(void)context;
 	if (phase == STARTING && now.tiles == 0 && devices_count() &&
-	    devices_up() == devices_count() && (!jpeg.photograph || jpeg_devices())) {
+	    devices_up() == devices_count() && (!jpeg.bytes || jpeg_devices())) {
 		now.tiles = 1;
 		for (unsigned i = 0; i < stream_count; i++)
 			start_job(&streams[i]);
@@ -449,7 +317,7 @@ static void open_stream(struct stream *s)
 	if (arena_map(&s->memory, files->in, size, PROT_READ | PROT_WRITE, files->out, size,
 	              PROT_READ))
 		die("no memory for an arena");
-	if (jpeg.photograph)
+	if (jpeg.bytes)
 		return;
 	word = s->memory.in;
 	for (uint64_t i = 0; i < size / sizeof *word; i++) {
@@ -463,8 +331,7 @@ static void read_arguments(int argc, char **argv)
 	const char *image_text = "4096x4096x1:u8";
 	int option;
 
-	jpeg.processes = (unsigned)sysconf(_SC_NPROCESSORS_ONLN);
-	while ((option = getopt(argc, argv, "i:f:n:s:j:b:c:")) != -1)
+	while ((option = getopt(argc, argv, "i:f:n:s:j:")) != -1)
 		switch (option) {
 		case 'i':
 			image_text = optarg;
@@ -473,30 +340,27 @@ static void read_arguments(int argc, char **argv)
 			chain_text = optarg;
 			break;
 		case 'n':
-			stream_count = (unsigned)strtoul(optarg, NULL, 10);
+			stream_count = parse_number('n', optarg, CODECS_MAX);
 			break;
 		case 's':
-			seconds = (unsigned)strtoul(optarg, NULL, 10);
+			seconds = parse_number('s', optarg, 3600);
 			break;
 		case 'j':
-			jpeg.photograph = optarg;
-			break;
-		case 'b':
-			jpeg.bytes = strtoul(optarg, NULL, 10);
-			break;
-		case 'c':
-			jpeg.processes = (unsigned)strtoul(optarg, NULL, 10);
+			jpeg_file_read(&jpeg, optarg);
+			if (!jpeg.for_devices)
+				die("%s: this file is not for devices", optarg);
 			break;
 		default:
-			die("[-i IMAGE] [-f CHAIN] [-n STREAMS] [-s SECONDS] [-j PHOTOGRAPH] "
-			    "[-b BYTES] [-c PROCESSES] [-- OPTION...]");
+			die("[-i IMAGE] [-f CHAIN] [-n STREAMS] [-s SECONDS] [-j JPEG] [-- "
+			    "OPTION...]");
 		}
 	if (!image_parse(image_text, &image) || image.type == PIXEL_F32 || image_planes(&image) > 1)
 		die("-i takes WIDTHxHEIGHTxBANDS:TYPE of type u8 or u16, and 1 to 4 bands");
-	if (jpeg.photograph && (image.bands != 3 || image.type != PIXEL_U8))
-		die("JPEGs need an image as 4096x4096x3:u8");
-	if (!stream_count || stream_count > CODECS_MAX)
-		die("-n takes 1 to 64");
+	if (jpeg.bytes)
+		image = (struct image){.width = jpeg.wish.width,
+		                       .height = jpeg.wish.height,
+		                       .bands = 3,
+		                       .type = PIXEL_U8};
 	argc -= optind - 1;
 	argv += optind - 1;
 	*argv = "bench_engine";
@@ -516,8 +380,6 @@ int main(int argc, char **argv)
 	read_arguments(argc, argv);
 	log_init("bench_engine", (enum log_level)(LOG_LEVEL_ERROR + settings.log_level),
 	         LOG_FORMAT_AUTO);
-	if (jpeg.photograph)
-		make_files();
 	print_transfers();
 	for (unsigned i = 0; i < stream_count; i++)
 		open_stream(&streams[i]);

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/loop.h"
+#include "bench.h"
 #include "front/config/config.h"
 #include "front/workers/scheduler.h"
 #include "simulated.h"
@@ -36,9 +37,9 @@ static void start_devices(unsigned count)
 
 static struct job *make_jobs(size_t count)
 {
-	struct job *jobs = calloc(count, sizeof *jobs);
+	struct job *jobs = must_have(calloc(count, sizeof *jobs));
 
-	for (size_t i = 0; jobs && i < count; i++) {
+	for (size_t i = 0; i < count; i++) {
 		jobs[i].id = i + 1;
 		jobs[i].references = 1;
 		jobs[i].terms.priority = i % 4 ? PRIORITY_INTERACTIVE : PRIORITY_BATCH;
@@ -52,11 +53,9 @@ static double measure(unsigned count, size_t tiles)
 {
 	size_t job_count = (tiles + JOB_TILES - 1) / JOB_TILES;
 	struct job *jobs = make_jobs(job_count);
-	struct task *tasks = calloc(tiles, sizeof *tasks);
+	struct task *tasks = must_have(calloc(tiles, sizeof *tasks));
 	uint64_t started;
 
-	if (!jobs || !tasks)
-		abort();
 	start_devices(count);
 	for (size_t i = 0; i < tiles; i++) {
 		tasks[i].job = &jobs[i / JOB_TILES];

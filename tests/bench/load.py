@@ -1,51 +1,37 @@
-"""The service under more requests than it can do. First its capacity: as many connections as keep
-it busy, each asking anew when it has its answer. Then an open loop: requests at 0.5, 1 and 3 times
-that rate, at random (Poisson) times whatever is answered. `./dev bench load`.
-
-The client is one thread around an epoll, which sends prepared bytes and looks only at status and
-length of answers. It shares the processors with the service and so is a part of the measurement;
-how late it sent, and how much of a processor it took, is printed beside. If it may (as root) it
-goes before the service, as a client elsewhere does not wait for these processors. Others use this
-machine too, so the measurements take turns, and medians are compared; `a job` is the time of a
-processor, in ms, that workers take for one: where that is alike, goodput was lost only to asking,
-refusing and others. Latencies count from the time at which a request was due, not from when the
-client came to send it."""
-import argparse
+"""The service under more requests than it can do, under slow clients, and beside another client's
+work."""
+import asyncio
 import collections
 import contextlib
+import multiprocessing
 import os
 import pathlib
 import random
 import resource
 import select
 import socket
+import subprocess
 import sys
 import tempfile
 import threading
 import time
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
+import numpy as np
 
-import numpy as np  # noqa: E402
+from certificates import localhost_certificate
+from measure import go_first, measured, memory, middle, photograph, turns, used
+from service import ONE_DEVICE, free_port
 
-import imagefiles  # noqa: E402
-from service import Service  # noqa: E402
-
-ROUTE = "/v1/filters/{name}"
 TARGET = "/v1/filters/gaussian?sigma=2&quality=85"
+
+
+# Requests whatever is answered --------------------------------------------------------------------
+
 CONNECTIONS = 16  # that measure the capacity
 FACTORS = (0.5, 1, 3)
 LINGER = 60  # seconds in which the last answers must come
 
 Exchange = collections.namedtuple("Exchange", "due sent ended status")
-
-
-def picture(side):
-    """Returns a JPEG of smooth noise."""
-    rng = np.random.default_rng(1)
-    rough = rng.integers(0, 256, (side // 8 + 1, side // 8 + 1, 3)).astype(np.uint8)
-    smooth = imagefiles.pil(rough).resize((side, side), 3)
-    return imagefiles.written(smooth, "jpeg", quality=85)
 
 
 def request(body, target=TARGET):
@@ -117,7 +103,9 @@ class Connection:
 
 
 class Generator:
-    """Sends requests and keeps account."""
+    """Sends prepared bytes from one thread around an epoll, which looks only at status and length of
+    answers: so it takes little of the processors that it shares with the service. `done`: the
+    exchanges that have ended."""
 
     def __init__(self, address, content):
         self.address, self.content = address, content
@@ -195,27 +183,19 @@ class Generator:
         self.poller.close()
 
 
-def goodput(done, start):
-    """Returns answers with 200 a second, from the start to the last of them."""
-    ends = [x.ended for x in done if x.status == 200]
-    return len(ends) / (max(ends) - start) if ends else 0.0
-
-
 def statuses(done):
     return dict(sorted(collections.Counter(x.status for x in done).items()))
 
 
-# Counters -----------------------------------------------------------------------------------------
-
 def counted(service):
     """Returns the service's counts so far, {what: number}."""
     metrics = service.metrics()
-    counts = {int(labels["code"]): value for labels, value in
-              metrics.samples("convolved_request_duration_seconds_count", route=ROUTE)}
+    counts = collections.Counter({int(labels["code"]): value for labels, value in metrics.samples(
+        "convolved_request_duration_seconds_count", route="/v1/filters/{name}")})
     counts["jobs"] = metrics.total("convolved_stage_duration_seconds_count", stage="decode")
     for name in ("requests_rejected", "jobs_failed"):
         for labels, value in metrics.samples(f"convolved_{name}_total"):
-            counts[labels["reason"]] = counts.get(labels["reason"], 0) + value
+            counts[labels["reason"]] += value
     return counts
 
 
@@ -223,146 +203,328 @@ def differences(before, after, seen):
     """Returns differences between the service's counters and the client's counts ({status:
     number}): requests by status, jobs done, and refusals by reason; {what: (counted, seen)}."""
     expected = {**seen, "jobs": seen.get(200, 0), "queue-full": seen.get(429, 0)}
-    grown = {what: value - before.get(what, 0) for what, value in after.items()}
+    grown = {what: value - before[what] for what, value in after.items()}
     return {what: (grown.get(what, 0), expected.get(what, 0)) for what in {*grown, *expected}
             if grown.get(what, 0) != expected.get(what, 0)}
 
 
-class Watch:
-    """The memory of the service, looked at once in a while: {what: most bytes}."""
+@contextlib.contextmanager
+def watching(service, interval=0.5):
+    """Gives the most bytes of memory that the service had meanwhile, {"spools", "pss"}."""
+    most, over = {"spools": 0, "pss": 0}, threading.Event()
 
-    def __init__(self, service, interval=0.5):
-        self.service, self.interval = service, interval
-        self.most = collections.Counter()
-        self.over = threading.Event()
-        self.thread = threading.Thread(target=self.run)
-
-    def run(self):
-        while not self.over.wait(self.interval):
-            spools = self.service.total("convolved_spool_memory_bytes")
-            sizes = [process.read("smaps_rollup") for process in self.service.processes()]
-            pss = sum(int(text.partition("Pss:")[2].split()[0]) * 1024 for text in sizes if text)
-            for what, size in (("spools", spools), ("pss", pss)):
-                self.most[what] = max(self.most[what], size)
-
-    def __enter__(self):
-        self.thread.start()
-        return self.most
-
-    def __exit__(self, *_):
-        self.over.set()
-        self.thread.join()
+    def watch():
+        while not over.wait(interval):
+            most["spools"] = max(most["spools"], service.total("convolved_spool_memory_bytes"))
+            most["pss"] = max(most["pss"], sum(map(memory, service.processes())))
+    thread = threading.Thread(target=watch)
+    thread.start()
+    try:
+        yield most
+    finally:
+        over.set()
+        thread.join()
 
 
-# Figures ------------------------------------------------------------------------------------------
+def overload(options):
+    """The service under more requests than it can do.
 
-def percentiles(values, *shares):
-    return [float(np.percentile(values, share)) * 1e3 if values else 0.0 for share in shares]
+    First its capacity: as many connections as keep it busy, each asking anew when it has its
+    answer. Then an open loop: requests at 0.5, 1 and 3 times that rate, at random (Poisson) times
+    whatever is answered.
+
+    The client shares the processors with the service and so is a part of the measurement; how late
+    it sent, and how much of a processor it took, stand beside. `job ms` is the time of a processor
+    that workers take for one: where that is alike, goodput was lost only to asking, refusing and
+    others. Latencies count from the time at which a request was due, not from when the client came
+    to send it."""
+    content, problems, capacity = request(photograph(options.side)), [], 0
+    with measured(*options.service) as service:
+        def once(ask):
+            figures, wrong = exchange(service, content, ask)
+            problems.extend(wrong)
+            return figures
+
+        def closed():
+            nonlocal capacity
+            figures = once(lambda generator: generator.closed_loop(CONNECTIONS, options.seconds))
+            capacity = figures["goodput/s"]
+            return figures
+
+        go_first()
+        closed()
+        service.rest(programs=options.rounds > 1)
+        ways = {"closed": closed} | {
+            f"{factor} x": lambda factor=factor: once(lambda g: g.open_loop(factor * capacity, options.seconds))
+            for factor in FACTORS}
+        found = turns(options.rounds, ways, warm=False)
+    for name, rounds in found.items():
+        yield {"rate": name, **middle(rounds)}
+    shares = [b["goodput/s"] / a["goodput/s"] for a, b in zip(found["closed"], found[f"{FACTORS[-1]} x"])]
+    yield {f"goodput at {FACTORS[-1]} x, of the capacity": middle(shares), "aim": 0.95,
+           "rounds": f"{min(shares):.2f} to {max(shares):.2f}"}
+    if problems:
+        sys.exit("\n".join(problems))
 
 
-def processor():
-    usage = resource.getrusage(resource.RUSAGE_SELF)
-    return usage.ru_utime + usage.ru_stime
+def exchange(service, content, ask):
+    """Returns the figures of ask(generator), which returns how many requests got no answer, and a
+    list of where the service's counters differ from what the client saw."""
+    def processor():
+        usage = resource.getrusage(resource.RUSAGE_SELF)
+        seconds = used(service.process.pid)
+        return np.array([usage.ru_utime + usage.ru_stime, seconds["convolved", service.process.pid],
+                         sum(seconds.values())])
 
-
-def processor_of(service):
-    """Returns seconds that the front has used, and all of the service."""
-    used = [sum(map(int, process.stat[11:13])) / os.sysconf("SC_CLK_TCK")
-            for process in service.processes()]
-    return np.array([used[0], sum(used)])
-
-
-Row = collections.namedtuple("Row", "goodput latency refused refusals late client front service job pss "
-                             "spools sent problems")
-
-
-def measured(service, content, ask):
-    """Returns the figures of ask(generator), which returns how many requests got no answer."""
     generator = Generator((service.host, service.port), content)
     before = counted(service)
-    with Watch(service) as most:
-        start, used, service_used = time.monotonic(), processor(), processor_of(service)
+    with watching(service) as most:
+        start, spent = time.monotonic(), processor()
         missing = ask(generator)
-        took = time.monotonic() - start
-        used = (processor() - used) / took
-        front, whole = (processor_of(service) - service_used) / took
+        client, front, whole = (processor() - spent) / (time.monotonic() - start)
     done = generator.done
     generator.close()
-    good = goodput(done, start)
+    ends = [x.ended for x in done if x.status == 200]
+    goodput = len(ends) / (max(ends) - start) if ends else 0.0
     problems = [f"{what}: the service counted {a:.0f}, the client {b}" for what, (a, b) in
                 differences(before, counted(service), statuses(done)).items()]
-    refused = [x.ended - x.due for x in done if x.status == 429]
-    return Row(good,
-               percentiles([x.ended - x.due for x in done if x.status == 200], 50, 90, 99),
-               len(refused), percentiles(refused, 50, 99),
-               *percentiles([x.sent - x.due for x in done], 99), used, front, whole,
-               (whole - front) / good * 1e3 if good else 0.0, most["pss"], most["spools"], len(done), problems + [f"{missing} without an answer"] * bool(missing))
+    answered, refused = ([x.ended - x.due for x in done if x.status == status] for status in (200, 429))
+    if missing:
+        problems.append(f"{missing} without an answer")
+    figures = {
+        "sent": len(done), "goodput/s": goodput, "p50 ms": percentile(answered, 50), "p90 ms": percentile(answered, 90),
+        "p99 ms": percentile(answered, 99), "refused": len(refused), "refused p50": percentile(refused, 50),
+        "refused p99": percentile(refused, 99), "late p99": percentile([x.sent - x.due for x in done], 99),
+        "client": client, "front": front, "service": whole,
+        "job ms": (whole - front) / goodput * 1e3 if goodput else 0.0, "PSS MB": most["pss"] / 1e6,
+        "spools MB": most["spools"] / 1e6}
+    return figures, problems
 
 
-def median(rows):
-    """Returns medians of every figure, over the rounds."""
-    return Row(*(sum(column, []) if name == "problems" else np.median(np.array(column), axis=0)
-                 for name, column in zip(Row._fields, zip(*rows))))
+def percentile(seconds, share):
+    """Returns milliseconds."""
+    return float(np.percentile(seconds, share)) * 1e3 if seconds else 0.0
 
 
-def show(name, r):
-    print(f"{name:8}{r.sent:7.0f}{r.goodput:9.1f}/s" + "".join(f"{v:8.1f}" for v in r.latency)
-          + f"{r.refused:9.0f}" + "".join(f"{v:8.2f}" for v in r.refusals)
-          + f"{r.late:9.2f}{r.client:9.0%}{r.front:7.0%}{r.service:8.0%}{r.job:8.2f}"
-          f"{r.pss / 1e6:8.0f}{r.spools / 1e6:8.1f}")
-    for problem in r.problems:
-        print("     " + problem)
+# Slow clients -------------------------------------------------------------------------------------
+
+SIDE = 500  # sides of the images whose answers are read slowly
+HELLO = b"\x16\x03\x01\x02\0\1\0\1\xfc\3\3"  # start of a TLS handshake
+HEAD = b"GET /livez HTTP/1.1\r\nHost: localhost\r\nX: "
+IMAGE = request(bytes(SIDE * SIDE * 3), f"/v1/filters/box?size=3&format=raw&raw={SIDE}x{SIDE}x3:u8")
+
+Load = collections.namedtuple("Load", "count first more tls reads", defaults=(b"", b"", False, True))
+# first: what each sends at once; more: what it then sends each second; reads: not a byte a second
+# only.
+LOADS = {
+    "nothing": Load(0),
+    "heads": Load(1100, HEAD, b"y"),
+    "readers": Load(500, IMAGE, reads=False),
+    "idle": Load(1000),
+    "handshakes": Load(500, HELLO, b"\0", tls=True),
+    "bodies": Load(80, IMAGE[:200], b"\0"),
+}
 
 
-def go_first():
-    """Tells whether this thread's priority is now above the service's."""
+def slow_clients(options):
+    """Clients that take their time, hundreds at once, and whether another one notices.
+
+    LOADS are nothing, heads, readers, idle, handshakes, bodies. Each is held for some seconds by a
+    process of its own: a connection that the service ends (for its deadline, its share, or because
+    the limit is reached) is opened anew. Meanwhile a probe from an address of its own asks twice a
+    second, on a new connection, for an image; a load is passed if the probes' 99th percentile is
+    within 100 ms and each is answered 200. With --one, the shares must keep the slow clients from
+    others' places."""
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    passed = True
+    with tempfile.TemporaryDirectory(prefix="convolved-bench-") as directory:
+        certificate, key = localhost_certificate(pathlib.Path(directory))
+        secure = free_port()
+        with measured("--listen", f"tls:127.0.0.1:{secure}", "--tls-certificate", str(certificate), "--tls-key",
+                      str(key), "--max-jobs", "1000", "--max-bodies", "1000", *options.service) as service:
+            service.works()
+            service.rest(programs=True)
+            for name, load in LOADS.items():
+                if name in (options.loads or LOADS):
+                    row = beside_load(service, name, secure if load.tls else service.port, options)
+                    passed = row["passed"] == "yes" and passed
+                    yield row
+    sys.exit(0 if passed else "a load was noticed")
+
+
+def beside_load(service, name, port, options):
+    load = LOADS[name]
+    count = max(min(load.count, 1), round(load.count * options.share))
+    held, opened = multiprocessing.Value("i"), multiprocessing.Value("i")
+    holder = multiprocessing.Process(target=hold, args=(name, count, port, options.one, held, opened), daemon=True)
+    holder.start()
+    least, took = load.count, []
     try:
-        os.setpriority(os.PRIO_PROCESS, 0, -10)
-    except PermissionError:
-        return False
-    return True
+        time.sleep(options.ramp)
+        end = time.monotonic() + options.seconds
+        while time.monotonic() < end:
+            due = time.monotonic() + 0.5
+            took.append(probe(service))
+            least = min(least, held.value)
+            time.sleep(max(0, due - time.monotonic()))
+        if not holder.is_alive():
+            sys.exit(f"the process that holds `{name}` has ended")
+    finally:
+        holder.kill()
+        holder.join()
+    answered = [seconds for seconds in took if seconds is not None]
+    p99 = percentile(answered, 99)
+    return {"load": name, "held": least, "opened": opened.value, "probes": len(took),
+            "not answered": len(took) - len(answered), "p50 ms": percentile(answered, 50), "p99 ms": p99,
+            "max ms": percentile(answered, 100), "passed": "yes" if p99 <= 100 and len(answered) == len(took) else "NO"}
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.partition(". ")[0])
-    parser.add_argument("--seconds", type=float, default=3, help="of each measurement")
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--side", type=int, default=512)
-    options = parser.parse_args()
-    cache = os.path.join(os.path.expanduser("~"), ".cache", "convolved")
-    os.makedirs(cache, exist_ok=True)
-    content = request(picture(options.side))
-    rows = collections.defaultdict(list)
-    with tempfile.TemporaryDirectory(prefix="convolved-load-") as directory, \
-            Service(directory, cache, "--log-level", "warning") as service:
-        def saturate(generator):
-            return generator.closed_loop(CONNECTIONS, options.seconds)
-
-        first = go_first()
-        measured(service, content, saturate)
-        service.rest(programs=options.rounds > 1)
-        for _ in range(options.rounds):
-            rows["closed"].append(measured(service, content, saturate))
-            capacity = rows["closed"][-1].goodput
-            for factor in FACTORS:
-                rows[f"{factor} x"].append(measured(
-                    service, content, lambda g: g.open_loop(factor * capacity, options.seconds)))
-    medians = {name: median(of) for name, of in rows.items()}
-    print(f"client {'before' if first else 'beside'} the service; "
-          f"{options.side}x{options.side} JPEG, {len(content) / 1e3:.0f} kB; medians of "
-          f"{options.rounds}, interleaved; ms, shares of a core, MB\n"
-          "rate       sent    goodput     p50     p90     p99  refused     p50     p99     late   "
-          "client  front service   a job     PSS  spools")
-    for name, row in medians.items():
-        show(name, row)
-    over = f"{FACTORS[-1]} x"
-    shares = [b.goodput / a.goodput for a, b in zip(rows["closed"], rows[over])]
-    print(f"at {over} the capacity ({medians['closed'].goodput:.0f} requests/s over {CONNECTIONS} "
-          f"connections): goodput {np.median(shares):.1%} of it (aim: 95 %; rounds "
-          f"{min(shares):.0%} to {max(shares):.0%}), refusals within {medians[over].refusals[1]:.1f} ms "
-          "(p99, aim: 10 ms)")
-    sys.exit(any(row.problems for row in medians.values()))
+def probe(service):
+    """Returns seconds until an image is answered on a new connection; None if it was not answered
+    200."""
+    begun = time.monotonic()
+    with contextlib.suppress(OSError):
+        if service.neighbour().post("/v1/filters/box?size=3&format=raw&raw=64x64x3:u8", bytes(64 * 64 * 3),
+                                    timeout=60).status == 200:
+            return time.monotonic() - begun
 
 
-if __name__ == "__main__":
-    main()
+def hold(name, count, port, one, held, opened):
+    """Keeps the connections of a load open, for ever."""
+    load = LOADS[name]
+
+    async def connect(loop):
+        with socket.socket() as connection:
+            connection.setblocking(False)
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            if not load.reads:
+                connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            opened.value += 1
+            connection.bind((f"127.0.1.{1 if one else opened.value % 250 + 1}", 0))
+            held.value += 1
+            try:
+                await loop.sock_connect(connection, ("127.0.0.1", port))
+                await loop.sock_sendall(connection, load.first)
+                while not await has_ended(loop, connection):
+                    await loop.sock_sendall(connection, load.more)
+            except ConnectionError:
+                pass
+            finally:
+                held.value -= 1
+
+    async def has_ended(loop, connection):
+        """A second passes meanwhile. An answer, too, ends a connection."""
+        if load.reads:
+            try:
+                await asyncio.wait_for(loop.sock_recv(connection, 1 << 16), 1)
+            except asyncio.TimeoutError:
+                return False
+            return True
+        await asyncio.sleep(1)
+        with contextlib.suppress(BlockingIOError):
+            return not connection.recv(1)
+
+    async def again():
+        while True:
+            await asyncio.sleep(random.random() / 2)
+            await connect(asyncio.get_running_loop())
+
+    async def all_of_them():
+        await asyncio.gather(asyncio.Event().wait(), *(again() for _ in range(count)))
+    asyncio.run(all_of_them())
+
+
+# Beside another client ----------------------------------------------------------------------------
+
+SMALL = "/v1/filters/gaussian?sigma=2"
+MATRIX = ";".join([",".join(str(1 + (3 * x + 5 * y) % 7) for x in range(63)) for y in range(63)])
+TALL = "/v1/chain?raw=1x2400x1:u8&filters=" + ",".join(["gaussian=size=601"] * 6)
+
+
+def large_picture(directory):
+    """Returns a JPEG of 20000x20000: many times the same picture."""
+    part, whole = directory / "part.jpg", directory / "large.jpg"
+    part.write_bytes(photograph(1000))
+    subprocess.run(["vips", "replicate", part, f"{whole}[Q=85]", "20", "20"], check=True)
+    return whole.read_bytes()
+
+
+def matrix_file(directory):
+    """Returns a PNG of some 200 kB."""
+    black, wide = directory / "black.png", directory / "wide.png"
+    subprocess.run(["vips", "black", f"{black}[compression=9]", "11000", "11000"], check=True)
+    subprocess.run(["vips", "cast", black, f"{wide}[compression=9]", "ushort"], check=True)
+    return wide.read_bytes()
+
+
+# name: what the other client posts, made in a directory; its target; how many at a time
+OTHERS = {
+    "large": (large_picture, SMALL, 1),
+    "files": (matrix_file, f"/v1/filters/convolve?kernel={MATRIX}", 6),
+    "tall": (lambda _: os.urandom(2400), TALL, 1),
+}
+
+
+def thumbnail(options):
+    """Latency of a thumbnail beside another client's work on the same device, and alone.
+
+    CASES are large (beside a 20000x20000 image), files (six small files of 11000x11000 pixels under
+    a large matrix) and tall (a column of pixels under six tall windows). Without options of the
+    service there is one device of PoCL's. Two clients, of two addresses: one posts its images again
+    and again, one small images with pauses, over a connection that is kept."""
+    small = photograph(options.side)
+    with tempfile.TemporaryDirectory(prefix="convolved-bench-") as directory, \
+            measured("--max-body", "1G", "--max-memory", "4G", *options.service,
+                     environment=None if options.service else ONE_DEVICE) as service:
+        others = {name: (OTHERS[name][0](pathlib.Path(directory)), *OTHERS[name][1:])
+                  for name in options.cases or OTHERS}
+        go_first()
+        connection = service.connect(600)
+
+        def small_ones(count):
+            times = []
+            for _ in range(count):
+                times.append(post(connection, SMALL, small))
+                time.sleep(0.02)
+            return {f"p{share} ms": percentile(times, share) for share in (50, 90, 99)}
+
+        small_ones(20)
+        alone = small_ones(options.count)
+        yield {"beside": "nothing", **alone, "times as long": 1.0, "aim": None, "the others' s": None, "others": 0}
+        for name, other in others.items():
+            with posting(service.neighbour(), *other) as took:
+                figures = small_ones(options.count)
+            yield {"beside": name, **figures, "times as long": figures["p50 ms"] / alone["p50 ms"], "aim": 3,
+                   "the others' s": middle(took), "others": len(took)}
+
+
+def post(connection, target, body):
+    """Returns seconds until the whole answer is there."""
+    begun = time.monotonic()
+    connection.request("POST", target, body)
+    answer = connection.getresponse()
+    content = answer.read()
+    assert answer.status == 200, content
+    return time.monotonic() - begun
+
+
+@contextlib.contextmanager
+def posting(client, body, target, count):
+    """Another client has so many images under way all the time; gives the seconds of each."""
+    over, took = threading.Event(), []
+
+    def work():
+        connection = client.connect(600)
+        while not over.is_set():
+            took.append(post(connection, target, body))
+    threads = [threading.Thread(target=work) for _ in range(count)]
+    for thread in threads:
+        thread.start()
+    try:
+        time.sleep(1)
+        yield took
+    finally:
+        over.set()
+        for thread in threads:
+            thread.join()

@@ -1,25 +1,15 @@
-#!/usr/bin/env python3
-"""Our kernels beside OpenCV on the CPU, both on the same processors, in turn.
-
-    opencv.py BENCH [--side N] [--rounds N] [--filter NAME]... [--json]
-
-BENCH is the program convolved-bench. Each round runs every filter by OpenCV and by the variant that
-convolved-bench found fastest, 10 times each; the times are medians over all rounds, so the ratio
-holds also where the machine's speed drifts. Border (replicate), weights and types are the same, and
-so many images are used in turn; convolved-bench compares ours with its reference. Needs cv2 and numpy.
-"""
-import argparse
+"""Our kernels beside OpenCV on the CPU."""
 import collections
 import json
 import os
-import statistics
 import subprocess
-import sys
 import tempfile
-import time
 
 import cv2
 import numpy as np
+
+from measure import middle, timed
+from service import BUILD
 
 EDGE = cv2.BORDER_REPLICATE
 TURNS = 3  # as in convolved-bench, so that a run does not find the last one's pixels in a cache
@@ -120,69 +110,49 @@ FILTERS = [
 PIXELS = [("u8", np.uint8, 1), ("u8x3", np.uint8, 3), ("u8x4", np.uint8, 4), ("f32", np.float32, 1)]
 
 
-def ours(bench, options, chain, pixels, variant=None, runs=10):
-    command = [bench, "-t", "cpu", "-W", str(options.side), "--pixels", pixels, "--filter", chain,
-               "-i", str(runs), "--warmup", "2", "--cache-dir", options.cache, "--json"]
-    if variant:
-        command += ["--variant", variant]
-    # On an idle machine the system may leave both threads of PoCL on one core for as long as it runs.
+def opencv(options):
+    """Our kernels beside OpenCV on the CPU, both on the same processors, in turn.
+
+    Each round runs every filter by OpenCV and by the variant that convolved-bench found fastest, 10
+    times each; the times are medians over all rounds. Border (replicate), weights and types are the
+    same, and so many images are used in turn; convolved-bench compares ours with its reference."""
+    cv2.setNumThreads(len(os.sched_getaffinity(0)))
+    cv2.ocl.setUseOpenCL(False)
+    with tempfile.TemporaryDirectory() as cache:
+        for pixels, dtype, bands in PIXELS:
+            images = random_images(options.side, dtype, bands)
+            for name, chain, run, kinds in FILTERS:
+                if pixels in kinds and name in (options.filters or [name]):
+                    command = [BUILD / "convolved-bench", "-t", "cpu", "-W", str(options.side), "--pixels", pixels,
+                               "--filter", chain.format(range=30 / 255), "-i", "10", "--warmup", "2", "--cache-dir",
+                               cache, "--json"]
+                    yield {"filter": name, "pixels": pixels, **compare(command, run, images, options.rounds)}
+
+
+def random_images(side, dtype, bands):
+    rng = np.random.default_rng(1)
+    shape = (side, side, bands) if bands > 1 else (side, side)
+    image = rng.integers(0, 256, shape, dtype) if dtype == np.uint8 else rng.random(shape, dtype)
+    return [image.copy() for _ in range(TURNS)]
+
+
+def compare(command, run, images, rounds):
+    variant = ours(command)["variant"]
+    times = [(ours([*command, "--variant", variant])["median_seconds"] * 1e3, theirs(run, images))
+             for _ in range(rounds)]
+    return {"variant": variant, "ms": middle([a for a, _ in times]),
+            f"OpenCV {cv2.__version__} ms": middle([b for _, b in times]), "times": middle([b / a for a, b in times])}
+
+
+def ours(command):
+    # On an idle machine the system may leave both threads of PoCL on one core for as long as it
+    # runs.
     ran = subprocess.run(command, check=True, capture_output=True, env={**os.environ, "POCL_AFFINITY": "1"})
-    results = json.loads(ran.stdout)["results"]
-    results = [r for r in results if not r["threads"]]
+    results = [r for r in json.loads(ran.stdout)["results"] if not r["threads"]]
     assert all(r["verified"] for r in results), results
     return min(results, key=lambda r: r["median_seconds"])
 
 
 def theirs(run, images, runs=10):
     results = collections.deque(map(run, images * 2), TURNS)
-    times = []
-    for i in range(runs):
-        begun = time.perf_counter()
-        result = run(images[i % TURNS])
-        times.append(time.perf_counter() - begun)
-        results.append(result)
-    return statistics.median(times) * 1e3
-
-
-def compare(bench, options, name, chain, run, pixels, dtype, bands):
-    rng = np.random.default_rng(1)
-    shape = (options.side, options.side, bands) if bands > 1 else (options.side, options.side)
-    image = (rng.integers(0, 256, shape, dtype=np.uint8) if dtype == np.uint8
-             else rng.random(shape, dtype=np.float32))
-    images = [image.copy() for _ in range(TURNS)]
-    chain = chain.format(range=30 / 255)
-    best = ours(bench, options, chain, pixels)
-    pairs = [(ours(bench, options, chain, pixels, best["variant"])["median_seconds"] * 1e3, theirs(run, images))
-             for _ in range(options.rounds)]
-    mine, other = (statistics.median(p[i] for p in pairs) for i in (0, 1))
-    ratio = statistics.median(b / a for a, b in pairs)
-    return {"filter": name, "pixels": pixels, "variant": best["variant"], "ms": mine,
-            "opencv_ms": other, "ratio": ratio}
-
-
-def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("bench")
-    parser.add_argument("--side", type=int, default=4096)
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--filter", action="append", dest="names", help="only these, by the names in the table")
-    parser.add_argument("--json", action="store_true")
-    options = parser.parse_args()
-    cv2.setNumThreads(len(os.sched_getaffinity(0)))
-    cv2.ocl.setUseOpenCL(False)
-    rows = []
-    with tempfile.TemporaryDirectory() as options.cache:
-        for pixels, dtype, bands in PIXELS:
-            for name, chain, run, kinds in FILTERS:
-                if pixels not in kinds or name not in (options.names or [name]):
-                    continue
-                row = compare(options.bench, options, name, chain, run, pixels, dtype, bands)
-                rows.append(row)
-                print(f"{row['filter']:18s} {row['pixels']:5s} {row['variant']:18s} "
-                      f"{row['ms']:9.2f} ms   OpenCV {cv2.__version__} {row['opencv_ms']:9.2f} ms   "
-                      f"{row['ratio']:6.2f} x", file=sys.stderr, flush=True)
-    if options.json:
-        json.dump(rows, sys.stdout)
-
-
-main()
+    return middle([timed(lambda: results.append(run(images[i % TURNS]))) for i in range(runs)])

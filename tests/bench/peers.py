@@ -1,42 +1,61 @@
-"""The service beside OpenCV in granian, and beside libjpeg-turbo alone: rows of the same work.
+"""The service beside OpenCV in granian, which runs `app` in a process for each core with one thread
+at work in each.
 
-    peers.py [--rows PATTERN,...] [--cores N,...] [--rounds N] [--seconds N] [--connections N] [--json FILE]
-             [--program COMMAND] [--wrk COMMAND] [--turbo COMMAND]
-
-The Python that runs this runs granian, too; it needs granian, starlette and cv2. wrk posts images to each service in
-turns, and the medians are compared: a machine that is shared drifts, and drifts for all alike. `by rate` and
-`by processor` (time of all processes of a service for a request) say how many times as good as OpenCV's
-the service's is. Both services and wrk run on the same N cores, one thread of each core before any second
-one; OpenCV has a process for each. Both are first held to the same pixels.
-
-libjpeg-turbo alone (`--turbo`, bench_jpeg) decodes and encodes the same file in as many processes, in turns
-with them. On a host without this repository's build, name the commands; `--turbo ''` leaves it out.
-"""
-import argparse
+A body posted to /FILTER/FORMAT there is decoded, filtered and encoded. Borders are replicated, as
+by the service's default."""
 import contextlib
 import fnmatch
-import json
 import math
 import os
+import pathlib
 import re
 import shlex
-import shutil
-import signal
-import statistics
 import subprocess
 import sys
 import tempfile
-import time
-import urllib.request
 from collections import namedtuple
 
 import cv2
-import numpy
+import numpy as np
+from starlette.applications import Starlette
+from starlette.requests import ClientDisconnect
+from starlette.responses import Response
+from starlette.routing import Route
 
-from peers_apps import FILTERS, FORMATS, decode, encode
-from service import BUILD, PORT, POST, Service, own_seconds, picture, timed, wait_until, wrk
+from measure import HERE, measured, middle, picture, rest, timed, turns, used, wrk
+from opencv import EDGE, gauss, sobel_magnitude
+from service import Client, free_port, poll
 
-HERE = os.path.dirname(os.path.abspath(__file__))
+cv2.setNumThreads(1)
+
+
+def canny(image):
+    """Edges in all bands, as the service's answer has them."""
+    edges = cv2.Canny(gauss(11, 1.4)(image), 102, 204, apertureSize=3, L2gradient=True)
+    return cv2.cvtColor(edges, cv2.COLOR_GRAY2BGR)
+
+
+# name: the service's filter, the same by OpenCV, and how far their pixels are apart at most, in the
+# mean (of 255): one level where both round, nothing where they choose a pixel; as distance of two
+# colours OpenCV's bilateral filter adds up the differences of bands, and the service takes the root
+# of the sum of squares.
+FILTERS = {
+    "gaussian": ("gaussian?sigma=1.1", gauss(9, 1.1), 0.2),
+    "gaussian20": ("gaussian?sigma=20", gauss(121, 20), 0.2),
+    "median5": ("median?radius=2", lambda image: cv2.medianBlur(image, 5), 0),
+    "bilateral9": ("bilateral?radius=4&sigma_space=3&sigma_range=0.1",
+                   lambda image: cv2.bilateralFilter(image, 9, 25.5, 3, borderType=EDGE), 4),
+    "sobel": ("sobel?output=magnitude", sobel_magnitude, 0),
+    "canny": ("canny?low=0.4&high=0.8&sigma=1.4", canny, 0.2),
+    "erode7": ("erode?size=7", lambda image: cv2.erode(image, np.ones((7, 7), np.uint8), borderType=EDGE), 0),
+}
+# name: parameters for the service, and for OpenCV. A JPEG has its colours at half the resolution; a
+# PNG is compressed as each of them does by default.
+FORMATS = {
+    "jpeg": ("&quality=85", (".jpg", [cv2.IMWRITE_JPEG_QUALITY, 85])),
+    "png": ("", (".png", [])),
+    "webp": ("&quality=80", (".webp", [cv2.IMWRITE_WEBP_QUALITY, 80])),
+}
 Row = namedtuple("Row", "filter format side")
 ROWS = {f"{row.filter}-{row.format}-{row.side}": row for row in (
     *(Row("gaussian", name, side) for name in FORMATS for side in (256, 1024, 4096)),
@@ -45,9 +64,67 @@ ROWS = {f"{row.filter}-{row.format}-{row.side}": row for row in (
 LIMITS = ("--max-memory", "8G", "--client-share", "1", "--max-wait", "3600")
 # Between files of the same pixels: libraries of other releases may encode otherwise.
 ENCODED = 0.5
-UNITS = {"us": 1e-3, "ms": 1, "s": 1e3, "m": 6e4}
-HEAD = ("row", "cores", "requests/s", "OpenCV", "by rate", "by processor", "p50, p99 ms", "OpenCV", "bytes",
-        "OpenCV", "of libjpeg-turbo")
+
+
+# OpenCV's service ---------------------------------------------------------------------------------
+
+def encode(image, name):
+    return cv2.imencode(FORMATS[name][1][0], image, FORMATS[name][1][1])[1].tobytes()
+
+
+def decode(body):
+    return cv2.imdecode(np.frombuffer(body, np.uint8), cv2.IMREAD_COLOR)
+
+
+async def answer(request):
+    try:
+        image = decode(await request.body())
+    except ClientDisconnect:  # wrk's turn is over
+        return Response(status_code=400)
+    image = FILTERS[request.path_params["filter"]][1](image)
+    name = request.path_params["format"]
+    return Response(encode(image, name), media_type=f"image/{name}")
+
+
+app = Starlette(routes=[Route("/{filter}/{format}", answer, methods=["POST"])])
+
+
+# Measurements -------------------------------------------------------------------------------------
+
+def peers(options):
+    """The service beside OpenCV in granian, and beside libjpeg-turbo alone: rows of the same work.
+
+    wrk posts images to each service in turns. `by rate` and `by processor` (time of all processes
+    of a service for a request) say how many times as good as OpenCV's the service's is. Both
+    services and wrk run on the same cores, one thread of each core before any second one; OpenCV
+    has a process for each. Both are first held to the same pixels. libjpeg-turbo alone decodes and
+    encodes the same file in as many processes, in turns with them.
+
+    On a host without a build, name the commands, and run this by a Python with granian, starlette
+    and cv2."""
+    rows = [name for name in ROWS if any(fnmatch.fnmatch(name, pattern) for pattern in options.rows.split(","))]
+    counts, usable = list(map(int, options.cores.split(","))), cores_in_order()
+    if not rows or not 1 <= min(counts) <= max(counts) <= len(usable):
+        sys.exit(f"no such rows, or other than 1 to {len(usable)} cores; rows are {', '.join(ROWS)}")
+    failed, found = False, {}
+    with tempfile.TemporaryDirectory(prefix="convolved-bench-") as directory:
+        for count in counts:
+            os.sched_setaffinity(0, usable[:count])
+            with measured(*LIMITS, *options.service, program=options.program) as service, granian(count) as opencv:
+                for name in rows:
+                    source = write_file(pathlib.Path(directory), ROWS[name])
+                    try:
+                        row = measure(ROWS[name], source, service, opencv, count, options)
+                    except (OSError, AssertionError, SystemExit) as problem:  # the others can do without it
+                        print(f"{name}, {count} cores: {problem}", file=sys.stderr, flush=True)
+                        failed = True
+                        continue
+                    found.setdefault(name, {})[count] = row
+                    yield {"row": name, "cores": count, **row}
+    for name, by_count in found.items() if len(counts) > 1 else ():
+        cells = {count: f"{row['requests/s']:.4g}, {row['by rate']:.2f}" for count, row in by_count.items()}
+        yield {"requests/s, times OpenCV": name, **{f"{count} cores": cells.get(count) for count in counts}}
+    sys.exit(failed)
 
 
 def cores_in_order():
@@ -62,238 +139,94 @@ def cores_in_order():
     return sorted(os.sched_getaffinity(0), key=lambda core: (rank(core), core))
 
 
-def family(pid):
-    """Returns a process and all below it."""
-    children = {}
-    for other in filter(str.isdigit, os.listdir("/proc")):
-        with contextlib.suppress(OSError):
-            with open(f"/proc/{other}/stat") as f:
-                children.setdefault(int(f.read().rpartition(")")[2].split()[1]), []).append(int(other))
-    found = [pid]
-    for one in found:
-        found += children.get(one, [])
-    return found
-
-
-def busy_seconds(pid):
-    """Returns processor time of a process and all below it."""
-    return sum(map(own_seconds, family(pid)))
-
-
-def rest(pid):
-    """Waits until a service has finished all work that clients have left, and its tuner has
-    finished, too."""
-    def idle():
-        before = busy_seconds(pid)
-        time.sleep(0.3)
-        return busy_seconds(pid) - before < 0.03
-    wait_until(idle, 600, "a service does not come to rest")
-
-
-def start_granian(cores):
-    return subprocess.Popen(
-        [sys.executable, "-m", "granian", "--interface", "asgi", "--host", "127.0.0.1", "--port", str(PORT + 1),
-         "--workers", str(cores), "--no-access-log", "--log-level", "warning", "peers_apps:app"],
-        cwd=HERE)
-
-
 @contextlib.contextmanager
-def services(options, cores):
-    """The service and OpenCV's on these cores, on which this program then is, too."""
-    os.sched_setaffinity(0, cores)
-    service = Service(*LIMITS, program=shlex.split(options.program))
-    opencv = start_granian(len(cores))
+def granian(count):
+    """OpenCV's service, a client of it with the process."""
+    client = Client("127.0.0.1", free_port())
+    client.process = subprocess.Popen(
+        [sys.executable, "-m", "granian", "--interface", "asgi", "--host", client.host, "--port", str(client.port),
+         "--workers", str(count), "--no-access-log", "--log-level", "warning", "peers:app"],
+        cwd=HERE, env={**os.environ, "PYTHONPATH": f"{HERE}:{HERE.parent / 'lib'}"})
+    client.url = f"http://{client.host}:{client.port}"
     try:
-        service.ready().settle()
-        yield service, opencv
+        yield client
     finally:
-        opencv.terminate()
-        opencv.wait(60)
-        service.stop()
-
-
-def urls(row):
-    return {"convolved": f"http://127.0.0.1:{PORT}/v1/filters/{FILTERS[row.filter][0]}{FORMATS[row.format][0]}",
-            "opencv": f"http://127.0.0.1:{PORT + 1}/{row.filter}/{row.format}"}
-
-
-def ask(url, body):
-    with urllib.request.urlopen(url, body) as answer:
-        return answer.read()
-
-
-def answering(url, body):
-    def asked():
-        with contextlib.suppress(OSError):
-            return ask(url, body)
-    return asked
-
-
-def compare(row, body, answers):
-    """Ends the row unless both services did the same work; the mean difference of the filters' pixels."""
-    name, by_opencv, limit = FILTERS[row.filter]
-    filtered = decode(ask(f"http://127.0.0.1:{PORT}/v1/filters/{name}&format=png", body))
-    expected = by_opencv(decode(body))
-    if answers["opencv"] != encode(expected, row.format):
-        raise SystemExit("OpenCV's service answers something else than OpenCV")
-    apart = float(cv2.absdiff(filtered, expected).mean())
-    encoded = float(cv2.absdiff(decode(answers["convolved"]), decode(encode(filtered, row.format))).mean())
-    if apart > limit or encoded > ENCODED:
-        raise SystemExit(f"pixels differ by {apart:.3f} in the mean, and by {encoded:.3f} as they are encoded")
-    return apart
-
-
-def milliseconds(text, share):
-    number, unit = re.search(rf"{share}%\s+([\d.]+)([a-z]+)", text).groups()
-    return float(number) * UNITS[unit]
-
-
-def load(pid, command, seconds):
-    """Runs a turn of a service; requests that its clients leave undone do not count."""
-    begun = busy_seconds(pid)
-    rate, text = wrk(command, seconds)
-    spent = busy_seconds(pid) - begun
-    rest(pid)
-    return {"rate": rate, "processor_ms": spent * 1e3 / int(re.search(r"(\d+) requests in", text)[1]),
-            "p50_ms": milliseconds(text, 50), "p99_ms": milliseconds(text, 99)}
-
-
-def turbo(options, cores, source):
-    """Runs a turn of libjpeg-turbo alone."""
-    text = subprocess.run([*shlex.split(options.turbo), "-f", "-c", str(cores), "-s", str(options.seconds), source],
-                          check=True, capture_output=True, text=True).stdout
-    return {"rate": float(re.search(r"([\d.]+) images/s", text)[1])}
-
-
-def measure(row, source, service, processes, options, cores):
-    """Returns medians of the rounds: {"convolved", "opencv", "turbo": {"rate", …}, …}."""
-    with open(source, "rb") as f:
-        body = f.read()
-    addresses = urls(row)
-    for name, url in addresses.items():
-        wait_until(answering(url, body), 60, f"{name} does not answer")
-    service.settle()
-    answers = {name: ask(url, body) for name, url in addresses.items()}
-    apart = compare(row, body, answers)
-    connections = min(options.connections, 4 * cores) if row.side > 1024 else options.connections
-    # Long enough that most of the answered requests began within it.
-    alone = max(timed(lambda: ask(url, body)) for url in addresses.values())
-    seconds = max(options.seconds, math.ceil(2 * connections * alone / cores))
-    command = [*shlex.split(options.wrk), f"-t{max(1, cores // 8)}", f"-c{connections}", "--latency",
-               "--timeout", "300s", "-s", source + ".lua"]
-    turns = {name: lambda pid=pid, url=addresses[name]: load(pid, [*command, url], seconds)
-             for name, pid in processes.items()}
-    for turn in turns.values():
-        turn()
-    service.tuned()
-    rest(processes["convolved"])
-    if options.turbo and (row.filter, row.format) == ("gaussian", "jpeg"):
-        turns["turbo"] = lambda: turbo(options, cores, source)
-    rounds = [{name: turn() for name, turn in turns.items()} for _ in range(options.rounds)]
-    found = {name: {key: statistics.median(one[name][key] for one in rounds) for key in rounds[0][name]}
-             for name in turns}
-    for name, answer in answers.items():
-        found[name]["bytes"] = len(answer)
-    ours, theirs = found["convolved"], found["opencv"]
-    return {**found, "by_rate": ours["rate"] / theirs["rate"],
-            "by_processor": theirs["processor_ms"] / ours["processor_ms"],
-            "of_turbo": ours["rate"] / found["turbo"]["rate"] if "turbo" in found else None,
-            "difference": apart, "connections": connections, "seconds": seconds}
-
-
-def line(cells):
-    print("| " + " | ".join(map(str, cells)) + " |", flush=True)
-
-
-def show(name, cores, found):
-    """A row of a table in Markdown."""
-    ours, theirs = found["convolved"], found["opencv"]
-    line((name, cores, *(f"{one['rate']:.4g}" for one in (ours, theirs)),
-          *(f"{found[key]:.2f}" for key in ("by_rate", "by_processor")),
-          *(f"{one['p50_ms']:.4g}, {one['p99_ms']:.4g}" for one in (ours, theirs)),
-          *(one["bytes"] for one in (ours, theirs)),
-          f"{found['of_turbo']:.2f}" if found["of_turbo"] else "-"))
-
-
-def summarize(results):
-    """The table of rows by cores: requests a second, and how many times OpenCV's."""
-    cores = list(dict.fromkeys(one["cores"] for one in results))
-    print()
-    line(("requests/s, times OpenCV", *(f"{n} cores" for n in cores)))
-    line(["---"] * (len(cores) + 1))
-    for name in dict.fromkeys(one["row"] for one in results):
-        by_cores = {one["cores"]: one for one in results if one["row"] == name}
-        line((name, *(f"{by_cores[n]['convolved']['rate']:.4g}, {by_cores[n]['by_rate']:.2f}" if n in by_cores else "-"
-                      for n in cores)))
+        client.process.terminate()
+        client.process.wait(60)
 
 
 def write_file(directory, row):
-    """Returns the image that a row posts, and its script for wrk; its path."""
-    source = os.path.join(directory, f"{row.side}.{row.format}")
-    if not os.path.exists(source):
-        with open(source, "wb") as f:
-            f.write(encode(numpy.ascontiguousarray(picture(row.side)[..., ::-1]), row.format))
-        with open(source + ".lua", "w") as f:
-            f.write(POST.format(source=source))
+    """Returns the path of the image that rows of this format and side post."""
+    source = directory / f"{row.side}.{row.format}"
+    if not source.exists():
+        source.write_bytes(encode(np.ascontiguousarray(picture(row.side)[..., ::-1]), row.format))
     return source
 
 
-def parse():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rows", default="*", help="of " + ", ".join(ROWS))
-    parser.add_argument("--cores", default=str(len(os.sched_getaffinity(0))))
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--seconds", type=int, default=5, help="of a turn, or longer where requests are slow")
-    parser.add_argument("--connections", type=int, default=32, help="images of 4096x4096: at most 4 a core")
-    parser.add_argument("--json", metavar="FILE", help="writes all figures here, after each row")
-    parser.add_argument("--program", default=os.path.join(BUILD, "convolved"))
-    parser.add_argument("--wrk", default="wrk")
-    parser.add_argument("--turbo", default=os.path.join(BUILD, "bench_jpeg"))
-    options = parser.parse_args()
-    options.rows = [name for name in ROWS if any(fnmatch.fnmatch(name, p) for p in options.rows.split(","))]
-    options.cores = list(map(int, options.cores.split(",")))
-    usable = cores_in_order()
-    if not options.rows or not 1 <= min(options.cores) <= max(options.cores) <= len(usable):
-        parser.error(f"no such rows, or other than 1 to {len(usable)} cores")
-    return options, usable
+def measure(row, source, service, opencv, count, options):
+    body = source.read_bytes()
+    targets = {"convolved": (service, f"/v1/filters/{FILTERS[row.filter][0]}{FORMATS[row.format][0]}"),
+               "opencv": (opencv, f"/{row.filter}/{row.format}")}
+    answers = {name: first_answer(*target, body) for name, target in targets.items()}
+    service.rest(programs=True)
+    apart = compare(row, body, service, answers)
+    connections = min(options.connections, 4 * count) if row.side > 1024 else options.connections
+    # Long enough that most of the answered requests began within it.
+    alone = max(timed(lambda: post(client, target, body)) for client, target in targets.values())
+    seconds = max(options.seconds, math.ceil(2 * connections * alone / 1e3 / count))
+
+    def ask(client, target):
+        """Requests that its clients leave undone do not count."""
+        before = sum(used(client.process.pid).values())
+        figures = wrk(client.url + target, source, connections, seconds, max(1, count // 8), options.wrk)
+        spent = sum(used(client.process.pid).values()) - before
+        rest(client.process.pid)
+        return {**figures, "processor_ms": spent * 1e3 / figures["requests"]}
+
+    ways = {name: lambda target=target: ask(*target) for name, target in targets.items()}
+    turns(0, ways)
+    poll(lambda: service.get("/v1/kernels").json()["choices"], what="the tuner's choice")
+    rest(service.process.pid)
+    if options.turbo and (row.filter, row.format) == ("gaussian", "jpeg"):
+        ways["turbo"] = lambda: turbo(options, count, source)
+    found = {name: middle(rounds) for name, rounds in turns(options.rounds, ways, warm=False).items()}
+    ours, theirs = found["convolved"], found["opencv"]
+    return {"requests/s": ours["rate"], "OpenCV": theirs["rate"], "by rate": ours["rate"] / theirs["rate"],
+            "by processor": theirs["processor_ms"] / ours["processor_ms"],
+            "p50 ms": ours["p50_ms"], "p99 ms": ours["p99_ms"], "OpenCV p50": theirs["p50_ms"],
+            "OpenCV p99": theirs["p99_ms"], "bytes": len(answers["convolved"]), "OpenCV bytes": len(answers["opencv"]),
+            "of libjpeg-turbo": ours["rate"] / found["turbo"] if "turbo" in found else None,
+            "apart": apart, "connections": connections, "seconds": seconds}
 
 
-def run(options, usable, directory):
-    """Returns (the figures of all rows, whether one failed)"""
-    results, failed = [], False
-    for cores in options.cores:
-        with services(options, usable[:cores]) as (service, opencv):
-            processes = {"convolved": service.process.pid, "opencv": opencv.pid}
-            for name in options.rows:
-                source = write_file(directory, ROWS[name])
-                try:
-                    found = measure(ROWS[name], source, service, processes, options, cores)
-                except (OSError, SystemExit, subprocess.SubprocessError) as problem:  # the others can do without it
-                    print(f"{name}, {cores} cores: {problem}", file=sys.stderr, flush=True)
-                    failed = True
-                    continue
-                show(name, cores, found)
-                results.append({"row": name, "cores": cores, **found})
-                if options.json:
-                    with open(options.json, "w") as f:
-                        json.dump(results, f, indent=1)
-    return results, failed
+def first_answer(client, target, body):
+    def there():
+        with contextlib.suppress(OSError):
+            return post(client, target, body)
+    return poll(there, what=target)
 
 
-def main():
-    options, usable = parse()
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends the services, too
-    directory = tempfile.mkdtemp(prefix="convolved-bench-")
-    line(HEAD)
-    line(["---"] * len(HEAD))
-    try:
-        results, failed = run(options, usable, directory)
-    finally:
-        shutil.rmtree(directory)
-    if len(options.cores) > 1:
-        summarize(results)
-    return failed
+def post(client, target, body):
+    answer = client.post(target, body)
+    assert answer.status == 200, answer
+    return answer.body
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+def compare(row, body, service, answers):
+    """Returns the mean difference of the filters' pixels, once it is sure that both services did
+    the same work."""
+    name, by_opencv, limit = FILTERS[row.filter]
+    filtered, expected = decode(post(service, f"/v1/filters/{name}&format=png", body)), by_opencv(decode(body))
+    assert answers["opencv"] == encode(expected, row.format), "OpenCV's service answers something else than OpenCV"
+    apart = float(cv2.absdiff(filtered, expected).mean())
+    encoded = float(cv2.absdiff(decode(answers["convolved"]), decode(encode(filtered, row.format))).mean())
+    assert apart <= limit and encoded <= ENCODED, (
+        f"pixels differ by {apart:.3f} in the mean, and by {encoded:.3f} as they are encoded")
+    return apart
+
+
+def turbo(options, count, source):
+    """Returns images a second of libjpeg-turbo alone."""
+    ran = subprocess.run([*shlex.split(options.turbo), "-f", source, "-c", str(count), "-s", str(options.seconds)],
+                         check=True, capture_output=True, text=True)
+    return float(re.search(r"([\d.]+) images/s", ran.stdout)[1])

@@ -1,20 +1,14 @@
-"""Simulates 1 to 1,000 nodes behind balancers (bench_simulate), and draws latency and goodput against
-load. Prints tables for docs/scale.md.
-
-    scale.py [--output FIGURE.svg] [--json FILE] [--draw FILE] [--share PART]
-
---share: part of the simulated time; 0.05 only shows that it works. --draw: from such a file of an earlier
-run, without simulating.
-"""
-import argparse
+"""1 to 1,000 nodes behind balancers, simulated by bench_simulate: the figure and the tables of
+docs/scale.md."""
 import concurrent.futures
 import json
 import math
 import os
+import pathlib
 import subprocess
-import sys
 
-BUILD = os.environ.get("CONVOLVED_BUILD", "build")
+from service import BUILD
+
 LOADS = 0.5, 0.7, 0.8, 0.9, 1.0, 1.2
 # Ways to choose a node: their names in the figure, and the options.
 WAYS = {
@@ -57,9 +51,12 @@ def cases():
 def simulate(way, options, share):
     options = {**options, "seconds": options["seconds"] * share}
     words = [str(word) for name, value in options.items() for word in ("--" + name, value)]
-    done = subprocess.run([os.path.join(BUILD, "bench_simulate"), *words], check=True, capture_output=True,
-                          text=True)
-    return {"way": way, **json.loads(done.stdout)}
+    done = subprocess.run([BUILD / "bench_simulate", *words], check=True, stdout=subprocess.PIPE)
+    run = json.loads(done.stdout)
+    return {**{name: run[name] for name in ("kind", "nodes", "slow", "bursts", "load")}, "way": way,
+            "goodput": run["goodput"] / run["capacity"],
+            **{name: run[name] for name in ("p50_ms", "p99_ms", "p999_ms")},
+            "refused": run["refused"] / run["offered"], "sent again": run["retries"] / run["requests"]}
 
 
 def simulate_all(share):
@@ -67,7 +64,8 @@ def simulate_all(share):
     ordered = sorted(cases(), key=lambda one: -one[1]["nodes"] * one[1]["seconds"] * one[1]["load"])
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         runs = list(pool.map(lambda one: simulate(*one, share), ordered))
-    return sorted(runs, key=lambda run: (run["nodes"], list(WAYS).index(run["way"]), run["load"]))
+    return sorted(runs, key=lambda run: (*(run[name] for name in ("kind", "bursts", "slow", "nodes", "load")),
+                                         list(WAYS).index(run["way"])))
 
 
 def pick(runs, **wanted):
@@ -129,13 +127,13 @@ class Panel:
 MILLISECONDS = [(100, "100 ms"), (200, "200"), (500, "500"), (1000, "1 s"), (2000, "2"), (5000, "5"), (10000, "10"),
                 (20000, "20 s")]
 SHARES = [(share, f"{share:g}") for share in (0, 0.25, 0.5, 0.75, 1)]
-# The contents of a row of panels: its title, its value of a run, its ticks, whether they are
+# The contents of a row of panels: its title, its figure of a run, its ticks, whether they are
 # logarithmic, and the factor of the first node.
 ROWS = (
-    ("goodput", lambda run: run["goodput"] / run["capacity"], SHARES, False, 1),
-    ("p99", lambda run: run["p99_ms"], MILLISECONDS, True, 1),
-    ("p99, a slow node", lambda run: run["p99_ms"], MILLISECONDS, True, SLOW),
-    ("p99.9, a slow node", lambda run: run["p999_ms"], MILLISECONDS, True, SLOW),
+    ("goodput", "goodput", SHARES, False, 1),
+    ("p99", "p99_ms", MILLISECONDS, True, 1),
+    ("p99, a slow node", "p99_ms", MILLISECONDS, True, SLOW),
+    ("p99.9, a slow node", "p999_ms", MILLISECONDS, True, SLOW),
 )
 
 
@@ -158,7 +156,7 @@ def draw(runs):
              f'<text class="title" x="{LEFT}" y="24">Nodes of two cores behind balancers, simulated; across: '
              "requests, as a share of what all nodes can do</text>", *legend(0, 2)]
     for column, nodes in enumerate(SIZES):
-        for row, (title, value, ticks, logarithmic, slow) in enumerate(ROWS):
+        for row, (title, figure, ticks, logarithmic, slow) in enumerate(ROWS):
             if slow > 1 and nodes == 1:
                 continue
             panel = Panel(column, row, ticks[0][0], ticks[-1][0] * (1 if logarithmic else 1.1), logarithmic)
@@ -166,48 +164,18 @@ def draw(runs):
             if not logarithmic:
                 panel.line("ideal", [(load, min(load, 1)) for load in (LOAD_MIN, 1, LOAD_MAX)])
             for way in WAYS:
-                points = [(run["load"], value(run)) for run in pick(runs, nodes=nodes, way=way, slow=slow)]
+                points = [(run["load"], run[figure]) for run in pick(runs, nodes=nodes, way=way, slow=slow)]
                 if points:
                     panel.line(f"line {way}", points)
             parts += panel.parts
     return "\n".join([*parts, "</svg>", ""])
 
 
-def table(title, runs, **wanted):
-    print(f"\n{title}\n\n| nodes | load | chosen | goodput | p50 | p99 | p99.9 ms | refused | sent again |")
-    print("| --- | --- | --- | --- | --- | --- | --- | --- | --- |")
-    for run in pick(runs, **wanted):
-        print(f"| {run['nodes']} | {run['load']:g} | {WAYS[run['way']][0]} | "
-              f"{run['goodput'] / run['capacity']:.3f} | {run['p50_ms']:.3g} | {run['p99_ms']:.3g} | "
-              f"{run['p999_ms']:.3g} | {run['refused'] / run['offered']:.2%} | "
-              f"{run['retries'] / run['requests']:.2%} |")
-
-
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--output")
-    parser.add_argument("--json")
-    parser.add_argument("--draw")
-    parser.add_argument("--share", type=float, default=1)
-    options = parser.parse_args()
-    if options.draw:
-        with open(options.draw) as f:
-            runs = json.load(f)
-    else:
-        runs = simulate_all(options.share)
-    if options.json:
-        with open(options.json, "w") as f:
-            f.write("[" + ",\n".join(json.dumps(run) for run in runs) + "]\n")
-    if options.output:
-        with open(options.output, "w") as f:
-            f.write(draw(runs))
-    for load in (0.8, 1.2):
-        table(f"All alike, {load:g} of what they can do", runs, load=load)
-    table("One node four times slower, 0.8", runs, load=0.8, slow=SLOW)
-    table("Bursts of three times the requests", runs, bursts=1)
-    table("With a GPU", runs, kind="gpu")
-    sys.exit(not all(run["conserved"] for run in runs))
-
-
-if __name__ == "__main__":
-    main()
+def scale(options):
+    """Simulates 1 to 1,000 nodes behind balancers: goodput and latency against load, the figure of
+    docs/scale.md and its rows. Goodput and refusals are shares: of what the nodes can do, and of
+    all requests. A --share of 0.05 of the simulated time only shows that it works."""
+    os.nice(10)
+    runs = json.loads(pathlib.Path(options.draw).read_text()) if options.draw else simulate_all(options.share)
+    pathlib.Path(options.output).write_text(draw(runs))
+    yield from runs

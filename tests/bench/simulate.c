@@ -27,20 +27,11 @@ static const char *const weightings[WEIGHTINGS] = {
 /* In a burst, for a tenth of the time, three times as many requests come as on average. */
 static const double burst_rate = 3, burst_share = 0.1, burst_ns = 2e8;
 
-/* The choices of the command line; the first is the default. */
-enum choice { KIND, BALANCING, WEIGHTS, CHOICES };
-static struct {
-	const char *name;
-	const char *const *names;
-	unsigned count, value;
-} choices[CHOICES] = {
-    [KIND] = {"kind", node_kind_names, NODE_KINDS, 0},
-    [BALANCING] = {"balancing", balancings, BALANCINGS, 0},
-    [WEIGHTS] = {"weights", weightings, WEIGHTINGS, 0},
-};
-
-/* The numbers of the command line. */
-enum number {
+/* The options. */
+enum option {
+	KIND,
+	BALANCING,
+	WEIGHTS,
 	NODES,
 	BALANCERS,
 	LOAD,
@@ -55,14 +46,17 @@ enum number {
 	MEDIUM,
 	CLIENTS,
 	SEED,
-	NUMBERS
+	OPTIONS
 };
 static struct {
 	const char *name;
 	double value, min, max;
 	bool whole;
 	const char *text;
-} numbers[NUMBERS] = {
+} options[OPTIONS] = {
+    [KIND] = {"kind", 0, 0, NODE_KINDS - 1, true, "of node"},
+    [BALANCING] = {"balancing", 0, 0, BALANCINGS - 1, true, "how a node is chosen"},
+    [WEIGHTS] = {"weights", 0, 0, WEIGHTINGS - 1, true, "by which it is"},
     [NODES] = {"nodes", 10, 1, 10000, true, "nodes"},
     [BALANCERS] = {"balancers", 1, 1, 1000, true,
                    "balancers, each of which knows its own requests"},
@@ -80,6 +74,15 @@ static struct {
     [SEED] = {"seed", 1, 0, 4294967295, true, "of the random numbers"},
 };
 
+/* The values of those that are choices. */
+static const char *const *const names[OPTIONS] = {
+    [KIND] = node_kind_names, [BALANCING] = balancings, [WEIGHTS] = weightings};
+
+static unsigned chosen(enum option option)
+{
+	return (unsigned)options[option].value;
+}
+
 static const struct node_kind *kind;
 static double mix[PHOTOGRAPHS]; /* their shares */
 static unsigned node_count, balancer_count;
@@ -96,10 +99,9 @@ static struct {
 } count;
 
 static struct node **nodes;
-static unsigned *heap, *place; /* nodes by their next event; where each is there */
-static unsigned *outstanding;  /* requests of a balancer at a node: [balancer * nodes + node] */
-static unsigned *tree;         /* sums of weights (P. M. Fenwick, 1994); from 1 */
-static unsigned *weight;
+static double *next_event;    /* at each */
+static unsigned *outstanding; /* requests of a balancer at a node: [balancer * nodes + node] */
+static unsigned *weight;      /* 1 to WEIGHT_MAX */
 static double start_ns = 1e9, end_ns, time_ns, flip_ns;
 /* Random numbers for requests, and for the choice of nodes: so that other ways to choose meet the
  * same requests. */
@@ -132,54 +134,16 @@ static double random_wait(double mean)
 	return -log1p(-random_share(&coming)) * mean;
 }
 
-static void heap_put(unsigned at, unsigned node)
+/* Returns the node with the next event. To look at all takes less than to put a node's state in
+ * place. */
+static unsigned soonest(void)
 {
-	heap[at] = node;
-	place[node] = at;
-}
+	unsigned node = 0;
 
-/* The node's next event has changed. */
-static void heap_move(unsigned node)
-{
-	double next = node_next(nodes[node]);
-	unsigned at = place[node], child;
-
-	for (; at && node_next(nodes[heap[(at - 1) / 2]]) > next; at = (at - 1) / 2)
-		heap_put(at, heap[(at - 1) / 2]);
-	for (; (child = 2 * at + 1) < node_count; at = child) {
-		if (child + 1 < node_count &&
-		    node_next(nodes[heap[child + 1]]) < node_next(nodes[heap[child]]))
-			child++;
-		if (node_next(nodes[heap[child]]) >= next)
-			break;
-		heap_put(at, heap[child]);
-	}
-	heap_put(at, node);
-}
-
-static void weigh(unsigned node, unsigned to)
-{
-	for (unsigned i = node + 1; i <= node_count; i += i & -i)
-		tree[i] += to - weight[node];
-	weight[node] = to;
-}
-
-/* Returns a node, each as likely as its weight. */
-static unsigned weighted_node(void)
-{
-	unsigned total = 0, at = 0, step = 1, wanted;
-
-	for (unsigned i = node_count; i; i -= i & -i)
-		total += tree[i];
-	wanted = random_below(&drawing, total);
-	while (step * 2 <= node_count)
-		step *= 2;
-	for (; step; step /= 2)
-		if (at + step <= node_count && tree[at + step] <= wanted) {
-			at += step;
-			wanted -= tree[at];
-		}
-	return at;
+	for (unsigned i = 1; i < node_count; i++)
+		if (next_event[i] < next_event[node])
+			node = i;
+	return node;
 }
 
 static bool was_tried(const struct request *r, unsigned node)
@@ -190,15 +154,16 @@ static bool was_tried(const struct request *r, unsigned node)
 	return false;
 }
 
-/* Returns one that has not refused the request: there are more nodes than that. */
+/* Returns one that has not refused the request, each as likely as its weight: there are more nodes
+ * than that. */
 static unsigned draw(const struct request *r)
 {
 	unsigned node;
 
 	do
-		node =
-		    choices[WEIGHTS].value ? weighted_node() : random_below(&drawing, node_count);
-	while (was_tried(r, node));
+		node = random_below(&drawing, node_count);
+	while (was_tried(r, node) ||
+	       (chosen(WEIGHTS) && random_below(&drawing, WEIGHT_MAX) >= weight[node]));
 	return node;
 }
 
@@ -228,15 +193,15 @@ static unsigned choose(const struct request *r)
 {
 	unsigned node = draw(r);
 
-	if (choices[BALANCING].value == TWO_CHOICES)
+	if (chosen(BALANCING) == TWO_CHOICES)
 		return better(r, node, draw(r));
-	return choices[BALANCING].value == LEASTCONN ? best_of_all(r) : node;
+	return chosen(BALANCING) == LEASTCONN ? best_of_all(r) : node;
 }
 
 /* Events count from now on. */
 static bool is_measured(void)
 {
-	return time_ns >= start_ns + numbers[WARMUP].value * numbers[SECONDS].value * 1e9 &&
+	return time_ns >= start_ns + options[WARMUP].value * options[SECONDS].value * 1e9 &&
 	       time_ns <= end_ns;
 }
 
@@ -249,7 +214,7 @@ static void note_answer(const struct request *r)
 	if (!is_measured())
 		return;
 	count.done++;
-	count.in_time += ns <= numbers[WITHIN].value * 1e9;
+	count.in_time += ns <= options[WITHIN].value * 1e9;
 	count.bucket[bucket < BUCKETS ? bucket : BUCKETS - 1]++;
 	count.sum += ns;
 	count.max = fmax(count.max, ns);
@@ -264,7 +229,7 @@ static void pass_on(struct request *r)
 
 		count.retries += r->tries > 0;
 		r->tried[r->tries++] = node;
-		heap_move(node);
+		next_event[node] = node_next(nodes[node]);
 		if (taken) {
 			outstanding[(size_t)r->balancer * node_count + node]++;
 			return;
@@ -284,8 +249,7 @@ static void arrive(void)
 		abort();
 	while (r->photograph + 1 < PHOTOGRAPHS && share >= mix[r->photograph])
 		share -= mix[r->photograph++];
-	snprintf(r->client, sizeof r->client, "client %u",
-	         random_below(&coming, (unsigned)numbers[CLIENTS].value));
+	snprintf(r->client, sizeof r->client, "client %u", random_below(&coming, chosen(CLIENTS)));
 	r->arrived = time_ns;
 	r->balancer = random_below(&coming, balancer_count);
 	count.arrived++;
@@ -297,7 +261,7 @@ static void step(unsigned node)
 {
 	struct request *r = node_step(nodes[node]);
 
-	heap_move(node);
+	next_event[node] = node_next(nodes[node]);
 	if (!r)
 		return;
 	outstanding[(size_t)r->balancer * node_count + node]--;
@@ -312,25 +276,24 @@ static void step(unsigned node)
 /* In per cent, at least 1, as agents say it. */
 static void refresh(unsigned node)
 {
-	struct node *n = nodes[node];
+	double free = chosen(WEIGHTS) == WEIGHTS_WAIT ? node_free_wait(nodes[node])
+	                                              : node_free_jobs(nodes[node]);
 
-	weigh(node, (unsigned)fmax(1, round(WEIGHT_MAX * (choices[WEIGHTS].value == WEIGHTS_WAIT
-	                                                      ? node_free_wait(n)
-	                                                      : node_free_jobs(n)))));
+	weight[node] = (unsigned)fmax(1, round(WEIGHT_MAX * free));
 }
 
 /* Requests a second that all nodes can do. */
 static double capacity(void)
 {
-	return node_kind_capacity(kind, mix) * (node_count - 1 + 1 / numbers[SLOW].value);
+	return node_kind_capacity(kind, mix) * (node_count - 1 + 1 / options[SLOW].value);
 }
 
 /* When the next request comes. */
 static double next_arrival(double from)
 {
-	double mean = 1e9 / (numbers[LOAD].value * capacity()), calm;
+	double mean = 1e9 / (options[LOAD].value * capacity()), calm;
 
-	if (numbers[BURSTS].value == 0)
+	if (options[BURSTS].value == 0)
 		return from + random_wait(mean);
 	calm = (1 - burst_rate * burst_share) / (1 - burst_share);
 	for (;;) {
@@ -346,12 +309,12 @@ static double next_arrival(double from)
 
 static void simulate(void)
 {
-	double arrival = next_arrival(start_ns),
-	       refreshing = choices[WEIGHTS].value ? start_ns : INFINITY;
+	double arrival = next_arrival(start_ns), refreshing = chosen(WEIGHTS) ? start_ns : INFINITY;
 	unsigned asked = 0;
 
 	for (;;) {
-		double event = node_next(nodes[heap[0]]);
+		unsigned node = soonest();
+		double event = next_event[node];
 
 		if (arrival > end_ns)
 			arrival = refreshing = INFINITY;
@@ -359,22 +322,22 @@ static void simulate(void)
 		if (time_ns == INFINITY)
 			return;
 		if (event <= time_ns) {
-			step(heap[0]);
+			step(node);
 		} else if (arrival <= time_ns) {
 			arrive();
 			arrival = next_arrival(arrival);
 		} else {
 			refresh(asked);
 			asked = asked + 1 < node_count ? asked + 1 : 0;
-			refreshing += numbers[REFRESH].value * 1e9 / node_count;
+			refreshing += options[REFRESH].value * 1e9 / node_count;
 		}
 	}
 }
 
 static void mix_sizes(void)
 {
-	mix[PHOTOGRAPH_256] = numbers[SMALL].value;
-	mix[PHOTOGRAPH_1024] = fmin(numbers[MEDIUM].value, 1 - mix[PHOTOGRAPH_256]);
+	mix[PHOTOGRAPH_256] = options[SMALL].value;
+	mix[PHOTOGRAPH_1024] = fmin(options[MEDIUM].value, 1 - mix[PHOTOGRAPH_256]);
 	mix[PHOTOGRAPH_4096] = fmax(0, 1 - mix[PHOTOGRAPH_256] - mix[PHOTOGRAPH_1024]);
 }
 
@@ -383,24 +346,22 @@ static bool prepare(void)
 	const size_t n = node_count;
 
 	nodes = calloc(n, sizeof *nodes);
-	heap = calloc(n, sizeof *heap);
-	place = calloc(n, sizeof *place);
-	tree = calloc(n + 1, sizeof *tree);
+	next_event = calloc(n, sizeof *next_event);
 	weight = calloc(n, sizeof *weight);
 	outstanding = calloc(n * balancer_count, sizeof *outstanding);
-	if (!nodes || !heap || !place || !tree || !weight || !outstanding ||
-	    !nodes_init((uint64_t)numbers[MAX_WAIT].value))
+	if (!nodes || !next_event || !weight || !outstanding ||
+	    !nodes_init((uint64_t)options[MAX_WAIT].value))
 		return false;
 	for (unsigned i = 0; i < node_count; i++) {
-		nodes[i] = node_new(kind, i ? 1 : numbers[SLOW].value);
+		nodes[i] = node_new(kind, i ? 1 : options[SLOW].value);
 		if (!nodes[i])
 			return false;
-		heap_put(i, i);
-		weigh(i, WEIGHT_MAX);
+		next_event[i] = node_next(nodes[i]);
+		weight[i] = WEIGHT_MAX;
 	}
-	coming = (uint64_t)numbers[SEED].value;
+	coming = (uint64_t)options[SEED].value;
 	drawing = ~coming;
-	end_ns = start_ns + numbers[SECONDS].value * 1e9;
+	end_ns = start_ns + options[SECONDS].value * 1e9;
 	flip_ns = start_ns + random_wait(burst_ns / burst_share - burst_ns);
 	return true;
 }
@@ -433,14 +394,16 @@ static double percentile(double share)
 
 static void print(bool conserved)
 {
-	const double measured = numbers[SECONDS].value * (1 - numbers[WARMUP].value);
+	const double measured = options[SECONDS].value * (1 - options[WARMUP].value);
 	const double done = (double)(count.done ? count.done : 1);
 
-	for (enum choice i = 0; i < CHOICES; i++)
-		printf("%s\"%s\": \"%s\"", i ? ", " : "{", choices[i].name,
-		       choices[i].names[choices[i].value]);
-	for (enum number i = 0; i < NUMBERS; i++)
-		printf(", \"%s\": %.10g", numbers[i].name, numbers[i].value);
+	for (enum option i = 0; i < OPTIONS; i++) {
+		printf("%s\"%s\": ", i ? ", " : "{", options[i].name);
+		if (names[i])
+			printf("\"%s\"", names[i][chosen(i)]);
+		else
+			printf("%.10g", options[i].value);
+	}
 	printf(", \"capacity\": %.6g, \"offered\": %.6g, \"answered\": %.6g, \"goodput\": %.6g, "
 	       "\"refused\": %.6g",
 	       capacity(), (double)count.offered / measured, (double)count.done / measured,
@@ -459,50 +422,40 @@ static void print(bool conserved)
 static int usage(FILE *to)
 {
 	fprintf(to, "usage: bench_simulate [--OPTION VALUE...]\n");
-	for (enum choice i = 0; i < CHOICES; i++) {
-		fprintf(to, "  --%-10s one of", choices[i].name);
-		for (unsigned k = 0; k < choices[i].count; k++)
-			fprintf(to, " %s", choices[i].names[k]);
-		fprintf(to, "\n");
+	for (enum option i = 0; i < OPTIONS; i++) {
+		fprintf(to, "  --%-10s %s (", options[i].name, options[i].text);
+		if (!names[i])
+			fprintf(to, "%g to %.10g", options[i].min, options[i].max);
+		for (unsigned k = 0; names[i] && k <= options[i].max; k++)
+			fprintf(to, "%s%s", k ? ", " : "", names[i][k]);
+		fprintf(to, ")\n");
 	}
-	for (enum number i = 0; i < NUMBERS; i++)
-		fprintf(to, "  --%-10s %s (%g to %.10g)\n", numbers[i].name, numbers[i].text,
-		        numbers[i].min, numbers[i].max);
 	return to == stderr ? 2 : 0;
 }
 
-static bool set_number(const char *name, const char *text)
+/* Returns the value of a text, NAN if there is none. */
+static double value_of(enum option option, const char *text)
 {
-	for (enum number i = 0; i < NUMBERS; i++) {
-		char *rest;
-		double value = strtod(text, &rest);
+	char *rest;
+	double value = strtod(text, &rest);
 
-		if (strcmp(numbers[i].name, name) != 0)
-			continue;
-		numbers[i].value = value;
-		return rest != text && !*rest && value >= numbers[i].min &&
-		       value <= numbers[i].max && (!numbers[i].whole || value == floor(value));
-	}
-	return false;
-}
-
-static bool set_choice(enum choice choice, const char *value)
-{
-	for (unsigned i = 0; i < choices[choice].count; i++)
-		if (!strcmp(choices[choice].names[i], value)) {
-			choices[choice].value = i;
-			return true;
-		}
-	return false;
+	for (unsigned k = 0; names[option] && k <= options[option].max; k++)
+		if (!strcmp(names[option][k], text))
+			return k;
+	return names[option] || rest == text || *rest ? NAN : value;
 }
 
 /* False for a name that is not known, or a value that it cannot have. */
-static bool set_option(const char *name, const char *value)
+static bool set_option(const char *name, const char *text)
 {
-	for (enum choice i = 0; i < CHOICES; i++)
-		if (!strcmp(choices[i].name, name))
-			return set_choice(i, value);
-	return set_number(name, value);
+	for (enum option i = 0; i < OPTIONS; i++) {
+		if (strcmp(options[i].name, name) != 0)
+			continue;
+		options[i].value = value_of(i, text);
+		return options[i].value >= options[i].min && options[i].value <= options[i].max &&
+		       (!options[i].whole || options[i].value == floor(options[i].value));
+	}
+	return false;
 }
 
 int main(int argc, char **argv)
@@ -518,9 +471,9 @@ int main(int argc, char **argv)
 			        i + 1 < argc ? argv[i + 1] : "");
 			return usage(stderr);
 		}
-	node_count = (unsigned)numbers[NODES].value;
-	balancer_count = (unsigned)numbers[BALANCERS].value;
-	kind = node_kind(choices[KIND].value);
+	node_count = chosen(NODES);
+	balancer_count = chosen(BALANCERS);
+	kind = node_kind(chosen(KIND));
 	mix_sizes();
 	if (!prepare()) {
 		fprintf(stderr, "bench_simulate: cannot prepare so many nodes\n");

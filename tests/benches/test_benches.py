@@ -22,7 +22,8 @@ NUMBER = r"[1-9][\d.]*"
 def run(*command, status=0, **environment):
     """Returns the program's output: (standard output, standard error). status: None for any."""
     done = subprocess.run([str(word) for word in command], capture_output=True, text=True,
-                          timeout=1800, check=False, env={**os.environ, **ONE_DEVICE, **environment})
+                          timeout=1800, check=False,
+                          env={**os.environ, **ONE_DEVICE, **{name: str(value) for name, value in environment.items()}})
     assert status in (None, done.returncode), (done.stdout[-2000:], done.stderr[-2000:])
     return done.stdout, done.stderr
 
@@ -37,6 +38,23 @@ def bench(cache):
     return bench_with
 
 
+def results(bench, *options, **more):
+    return json.loads(bench("--json", *options, **more)[0])["results"]
+
+
+@pytest.fixture
+def changed(tmp_path):
+    """changed(name, before, after) copies the kernels, and replaces a text of one."""
+    def changed_in(name, before, after):
+        sources = tmp_path / "kernels"
+        shutil.copytree(REPOSITORY / "kernels", sources)
+        text = (sources / name).read_text()
+        assert text.count(before) == 1
+        (sources / name).write_text(text.replace(before, after))
+        return "--kernel-dir", sources
+    return changed_in
+
+
 @pytest.fixture(scope="session")
 def home(tmp_path_factory, cache):
     """A home with the tests' cache in it."""
@@ -46,9 +64,10 @@ def home(tmp_path_factory, cache):
     return directory
 
 
-def python(home, name, *options, **environment):
-    return run(sys.executable, REPOSITORY / "tests/bench" / name, *options, HOME=str(home),
-               CONVOLVED_BUILD=str(BUILD), **environment)[0]
+def case(home, text, *options, status=0):
+    """Returns the output of a case of run.py, for which everything is installed and made."""
+    return run(sys.executable, REPOSITORY / "tests/bench/run.py", *text.split(), *options, status=status, HOME=home,
+               XDG_CACHE_HOME="", CONVOLVED_BUILD=BUILD, CONVOLVED_CASE="prepared")[0]
 
 
 def test_json(bench):
@@ -63,9 +82,18 @@ def test_json(bench):
     assert (row["origin"], row["form"], row["bytes_outside"]) == ("general", "tile", 0)
 
 
+def test_tables(bench, home, tmp_path):
+    """Those of docs/benchmarks.md, from that JSON."""
+    file = tmp_path / "bench.json"
+    file.write_text(bench("--json", "--filter", "sobel", "--variant", "gradient,reference")[0])
+    device, *rows = json.loads(case(home, "tables", file, "--json"))
+    assert (device["rows"], device["not verified"]) == (2, 0)
+    assert {row["sobel, u8"] for row in rows} == {"`gradient`", "`reference`"}
+
+
 def test_compiled_as_in_the_service(bench, tmp_path):
     """PoCL compiles no kernel a second time for the local size of its launches."""
-    bench("--filter", "box=size=3", "--variant", "separable", POCL_CACHE_DIR=str(tmp_path))
+    bench("--filter", "box=size=3", "--variant", "separable", POCL_CACHE_DIR=tmp_path)
     programs = [path.parent.name for path in tmp_path.rglob("separable.so")]
     assert programs and set(programs) == {"0-0-0"}
 
@@ -89,16 +117,12 @@ def test_table(bench):
     assert re.search(r"^  separable +.* right, 0$", text, re.M)
 
 
-def test_wrong_pixel(bench, tmp_path):
+def test_wrong_pixel(bench, changed):
     """One wrong pixel of 60,000 is found."""
-    shutil.copytree(REPOSITORY / "kernels", tmp_path / "kernels")
-    kernel = tmp_path / "kernels/general/gradient.cl"
     store = "pixel_store(result, TARGET_ROW(y + r) + at, width);"
-    assert store in kernel.read_text()
-    kernel.write_text(kernel.read_text().replace(
-        store, "if (y + r == 101 && at == 160) result.s3 = result.s3 > 100 ? 0 : 200; " + store))
-    row, = json.loads(bench("--kernel-dir", tmp_path / "kernels", "--filter", "sobel", "--verify",
-                            "--variant", "gradient", "--json", status=1)[0])["results"]
+    kernels = changed("general/gradient.cl", store,
+                      "if (y + r == 101 && at == 160) result.s3 = result.s3 > 100 ? 0 : 200; " + store)
+    row, = results(bench, *kernels, "--filter", "sobel", "--verify", "--variant", "gradient", status=1)
     assert not row["verified"] and row["max_difference"] >= 100
 
 
@@ -124,34 +148,29 @@ def test_output_fails(bench, tmp_path):
 
 def test_luma_and_chroma(bench):
     """Several launches are timed as one row."""
-    device = json.loads(bench("--filter", "luma=gaussian=sigma=1.1:size=5&chroma=gaussian=size=3",
-                              "--pixels", "u8x3", "--variant", "matrix,table", "--verify", "--json")[0])
-    rows = {row["variant"]: row for row in device["results"]}
-    assert set(rows) == {"matrix", "table"}
-    for row in rows.values():
+    rows = results(bench, "--filter", "luma=gaussian=sigma=1.1:size=5&chroma=gaussian=size=3",
+                   "--pixels", "u8x3", "--variant", "matrix,table", "--verify")
+    assert {row["variant"] for row in rows} == {"matrix", "table"}
+    for row in rows:
         assert row["launches"] > 2 and row["verified"] and row["taps"] == 34
 
 
-def test_processor(bench):
+@pytest.mark.parametrize("chain, pixels", [
+    ("box=size=5", "u16x3"), ("convolve=kernel=1 2 3;4 5 6;7 8 0", "f32x2"), ("sobel", "u8"),
+    ("bilateral=radius=2", "u8x4")])
+def test_processor(bench, chain, pixels):
     """The processor's own baseline, right on any number of threads."""
-    for chain, pixels in (("box=size=5", "u16x3"), ("convolve=kernel=1 2 3;4 5 6;7 8 0", "f32x2"),
-                          ("sobel", "u8"), ("bilateral=radius=2", "u8x4")):
-        device = json.loads(bench("--filter", chain, "--pixels", pixels, "--variant", "processor",
-                                  "--json")[0])
-        assert [row["threads"] for row in device["results"]] == [1, 4, 8]
-        assert all(row["verified"] and row["mean_seconds"] > 0 for row in device["results"])
+    rows = results(bench, "--filter", chain, "--pixels", pixels, "--variant", "processor")
+    assert [row["threads"] for row in rows] == [1, 4, 8]
+    assert all(row["verified"] and row["mean_seconds"] > 0 for row in rows)
 
 
-def test_writes_outside(bench, tmp_path):
+def test_writes_outside(bench, changed):
     """Bytes around the target ROI that a kernel has changed are found."""
-    shutil.copytree(REPOSITORY / "kernels", tmp_path / "kernels")
-    kernel = tmp_path / "kernels/classic/convolution.cl"
     store = "TARGET_ROW(y)[x] = PATH(conv_naive,"
-    assert store in kernel.read_text()
-    kernel.write_text(kernel.read_text().replace(
-        store, "if (x == 0 && y == 0) TARGET_ROW(rows)[3] = 1; " + store))
-    row, = json.loads(bench("--kernel-dir", tmp_path / "kernels", "--filter", "box=size=3", "--variant",
-                            "conv_naive", "--json", status=1)[0])["results"]
+    kernels = changed("classic/convolution.cl", store,
+                      "if (x == 0 && y == 0) TARGET_ROW(rows)[3] = 1; " + store)
+    row, = results(bench, *kernels, "--filter", "box=size=3", "--variant", "conv_naive", status=1)
     assert (row["bytes_outside"], row["wrong_samples"], row["verified"]) == (1, 0, False)
 
 
@@ -170,78 +189,63 @@ def classic_paths():
     return found
 
 
-def in_rounds(paths):
-    """Returns the paths in as few lists as possible, so that no kernel has two paths of a list."""
-    rounds = []
-    for path, kernels in sorted(paths.items(), key=lambda item: -len(item[1])):
-        for one in rounds:
-            if not any(kernels & paths[other] for other in one):
-                one.append(path)
-                break
-        else:
-            rounds.append([path])
-    return rounds
+# The beginning of a path's name: what its kernels are run with, and in which ways.
+CLASSIC = {"conv": ("box=size=3", "u8x4", [()]), "sep": ("box=size=3", "u8x4", [()]),
+           "bilateral": ("bilateral=radius=1", "u8x4", [()]),
+           "sobel": ("sobel", "u8", [(), ("--padding", "0,0")])}
 
 
-@pytest.mark.parametrize("chain, pixels, belongs, ways", [
-    ("box=size=3", "u8x4", ("conv", "sep"), [()]),
-    ("bilateral=radius=1", "u8x4", ("bilateral",), [()]),
-    ("sobel", "u8", ("sobel",), [(), ("--padding", "0,0")]),
-])
-def test_every_path_of_published_kernels(bench, tmp_path, chain, pixels, belongs, ways):
-    """They are right; and if a path's results are wrong, this is noticed: so each is taken and
-    compared, the vectors for padded images too."""
-    paths = {path: kernels for path, kernels in classic_paths().items() if path.startswith(belongs)}
-    sources, cache = tmp_path / "kernels", tmp_path / "cache"
+@pytest.mark.parametrize("path, kernels", [
+    pytest.param(path, kernels, id=path, marks=[] if path == "bilateral_naive" else [pytest.mark.slow])
+    for path, kernels in sorted(classic_paths().items())])
+def test_every_path_of_published_kernels(bench, tmp_path, path, kernels):
+    """Its results are right; and if they are wrong, this is noticed: so it is taken and compared,
+    the vectors for padded images too."""
+    chain, pixels, ways = next(how for start, how in CLASSIC.items() if path.startswith(start))
+    sources = tmp_path / "kernels"
     shutil.copytree(REPOSITORY / "kernels", sources)
     originals = {file: file.read_text() for file in (sources / "classic").glob("*.cl")}
 
-    def rows(wrong, kernels, *way):
-        marks = "".join(f"#define PATH_{path}(v) " + ("((v) - (v))\n" if path in wrong else "(v)\n")
-                        for path in paths)
+    def rows(result, *way):
+        marks = "".join(f"#define PATH_{one}(v) {result if one == path else '(v)'}\n" for one in classic_paths())
         for file, text in originals.items():
             file.write_text(f"#undef PATH\n#define PATH(name, v) PATH_##name(v)\n{marks}{text}")
-        device = json.loads(bench("--kernel-dir", sources, "--filter", chain, "--pixels", pixels,
-                                  "--variant", ",".join(sorted(kernels)), "--json", *way, "--cache-dir",
-                                  cache, status=None if wrong else 0,
-                                  POCL_EXTRA_BUILD_FLAGS="-cl-opt-disable")[0])  # compiles in half the time
-        return {row["variant"]: row["verified"] for row in device["results"]}
+        found = results(bench, "--kernel-dir", sources, "--filter", chain, "--pixels", pixels,
+                        "--variant", ",".join(kernels), *way, "--cache-dir", tmp_path / "cache",
+                        status=None, POCL_EXTRA_BUILD_FLAGS="-cl-opt-disable")  # compiles in half the time
+        return {row["variant"]: row["verified"] for row in found}
 
-    kernels = set.union(*paths.values())
-    for way in ways:
-        assert rows((), kernels, *way) == dict.fromkeys(kernels, True)
-    for wrong in in_rounds(paths):
-        kernels = set.union(*(paths[path] for path in wrong))
-        noticed = set()
-        for way in ways:
-            noticed |= {name for name, right in rows(wrong, kernels, *way).items() if not right}
-        assert noticed == kernels, wrong
+    assert all(rows("(v)", *way) == dict.fromkeys(kernels, True) for way in ways)
+    assert {name for way in ways for name, right in rows("((v) - (v))", *way).items() if not right} == kernels
 
 
-def test_jpeg(bench, tmp_path):
-    """A row for each kernel of either direction, whose results are right; if one is wrong, so are the
-    rows of its direction."""
-    sources = tmp_path / "kernels"
+@pytest.mark.parametrize("pixels, samples", [
+    ("u8x3", 180000), pytest.param("u8", 60000, marks=pytest.mark.slow)])
+def test_jpeg(bench, pixels, samples):
+    """A row for each kernel of either direction, whose results are right."""
+    rows = {row["variant"]: row for row in results(bench, "--filter", "jpeg", "--pixels", pixels)}
+    assert len(rows) == 22 and all(row["verified"] for row in rows.values())
+    assert rows["jpeg decode"]["verified_samples"] == rows["idct"]["verified_samples"] == samples
+    assert 0 < rows["code"]["median_seconds"] < rows["jpeg encode"]["median_seconds"] < 60
 
-    def rows(status, *options):
-        text = bench("--filter", "jpeg", "--json", *options, status=status)[0]
-        return {row["variant"]: row for row in json.loads(text)["results"]}
 
-    for pixels, samples in (("u8", 60000), ("u8x3", 180000)):
-        right = rows(0, "--pixels", pixels)
-        assert len(right) == 22 and all(row["verified"] for row in right.values())
-        assert right["jpeg decode"]["verified_samples"] == right["idct"]["verified_samples"] == samples
-        assert 0 < right["code"]["median_seconds"] < right["jpeg encode"]["median_seconds"] < 60
-    assert set(rows(0, "--variant", "idct,jpeg encode")) == {"idct", "jpeg encode"}
-    assert "no such variant" in bench("--variant", "idcts", status=2)[1]
-    for name, before, after, form in (("idct", "+ 128, 0", "+ 129, 0", "scan to pixels"),
-                                      ("fdct", "+ half_step, r", "+ 2 * half_step, r", "pixels to scan")):
-        shutil.copytree(REPOSITORY / "kernels", sources, dirs_exist_ok=True)
-        kernel = sources / "jpeg" / f"{name}.cl"
-        assert kernel.read_text().count(before) == 1
-        kernel.write_text(kernel.read_text().replace(before, after))
-        wrong = {row["form"] for row in rows(1, "--kernel-dir", sources).values() if not row["verified"]}
-        assert form in wrong and (form == "scan to pixels" or len(wrong) == 1)
+@pytest.mark.slow
+@pytest.mark.parametrize("name, before, after, form", [
+    ("idct", "+ 128, 0", "+ 129, 0", "scan to pixels"),
+    ("fdct", "+ half_step, r", "+ 2 * half_step, r", "pixels to scan"),
+])
+def test_wrong_jpeg(bench, changed, name, before, after, form):
+    """If a kernel is wrong, so are the rows of its direction; what is decoded wrongly is encoded,
+    too."""
+    rows = results(bench, *changed(f"jpeg/{name}.cl", before, after), "--filter", "jpeg", status=1)
+    wrong = {row["form"] for row in rows if not row["verified"]}
+    assert form in wrong and (form == "scan to pixels" or len(wrong) == 1)
+
+
+def test_jpeg_variants(bench):
+    rows = results(bench, "--filter", "jpeg", "--variant", "idct,jpeg encode")
+    assert {row["variant"] for row in rows} == {"idct", "jpeg encode"}
+    assert "no such variant" in bench("--filter", "jpeg", "--variant", "idcts", status=2)[1]
 
 
 @pytest.mark.parametrize("option, value, says", [
@@ -302,8 +306,8 @@ def test_simulated_nodes(kind, seconds):
 
 
 def test_simulated_choices():
-    """The same seed gives the same figures. Two choices avoid a slow node, to which random ones go as often as
-    to others."""
+    """The same seed gives the same figures. Two choices avoid a slow node, to which random ones go
+    as often as to others."""
     options = "--load", 0.7, "--slow", 4, "--seconds", 40
     random, again = simulate(*options), simulate(*options)
     assert random == again != {**simulate(*options, "--seed", 2), "seed": 1}
@@ -312,12 +316,10 @@ def test_simulated_choices():
         assert wrong[0] in run(BUILD / "bench_simulate", *wrong, status=2)[1]
 
 
-def test_figure_of_nodes(tmp_path):
+def test_figure_of_nodes(home, tmp_path):
     """A line for each way that was simulated; the figure can be drawn from the numbers alone."""
-    run(sys.executable, REPOSITORY / "tests/bench/scale.py", "--share", "0.001", "--output", tmp_path / "a.svg",
-        "--json", tmp_path / "runs.json", CONVOLVED_BUILD=str(BUILD))
-    run(sys.executable, REPOSITORY / "tests/bench/scale.py", "--draw", tmp_path / "runs.json", "--output",
-        tmp_path / "b.svg")
+    case(home, "simulate --share 0.001 --output", tmp_path / "a.svg", "--json", tmp_path / "runs.json")
+    case(home, "simulate --draw", tmp_path / "runs.json", "--output", tmp_path / "b.svg")
     figure = (tmp_path / "a.svg").read_text()
     assert figure == (tmp_path / "b.svg").read_text()
     lines = [path for path in ElementTree.fromstring(figure).iter("{http://www.w3.org/2000/svg}path")
@@ -331,59 +333,58 @@ def test_engine(cache, tmp_path):
     assert re.search(rf"^1 devices, box=size=3, 64x64x1:u8, 2 streams: {NUMBER} images/s", text, re.M)
 
 
-def test_engine_with_jpegs(cache, tmp_path):
-    lines = run(BUILD / "bench_engine", "-s", 1, "-n", 2, "-i", "64x48x3:u8", "-c", 1, "-b", 2600, "-j",
-                REPOSITORY / "tests/photograph.jpg", "--", "--jpeg-on-any", "yes", "--cache-dir", cache,
-                "--state-dir", tmp_path)[0].splitlines()
-    size, = re.fullmatch(r"4 JPEGs of 64x48, 4:2:0, quality 85, (\d+) bytes", lines[0]).groups()
-    assert 2500 < int(size) < 2700
-    assert re.fullmatch(rf"libjpeg-turbo, 1 processes: {NUMBER} images/s", lines[1])
-    assert re.match(rf"1 devices, gaussian=size=5, 64x48x3:u8, 2 streams: {NUMBER} images/s", lines[-1])
+@pytest.mark.slow
+def test_engine_with_jpegs(home, cache, tmp_path):
+    file = tmp_path / "a.jpg"
+    row, = json.loads(case(home, "photograph", file, "--side", 64, "--bytes", 2600, "--json"))
+    assert row["bytes"] == file.stat().st_size and 2400 < row["bytes"] < 2800
+    text = run(BUILD / "bench_engine", "-s", 1, "-n", 2, "-j", file, "--", "--jpeg-on-any", "yes", "--cache-dir", cache,
+               "--state-dir", tmp_path)[0]
+    assert re.match(rf"1 devices, gaussian=size=5, 64x64x3:u8, 2 streams: {NUMBER} images/s", text)
 
 
-def test_traffic(home):
-    case, = json.loads(python(home, "traffic.py", "small", "--seconds", "1", "--rounds", "1", "--json"))
-    assert case["body"] == 1024 and len(case["rows"]) == 3
-    for row in case["rows"].values():
-        assert row["received_per_second"] > 1024 * row["per_second"] > 0
-    error = run(BUILD / "bench_http", "127.0.0.1:1", "/", status=1)[1]
-    assert "cannot connect" in error
-    assert "expected write or mapping" in run(BUILD / "bench_http", "--bare", "x", status=1)[1]
+def test_codec_alone(tmp_path):
+    """Each of its figures; libjpeg-turbo alone, too."""
+    photograph = REPOSITORY / "tests/photograph.jpg"
+    text = run(BUILD / "bench_jpeg", "-f", "-c", 1, "-s", 1, photograph)[0]
+    assert re.search(rf"libjpeg-turbo, 1 processes, decode \+ encode: {NUMBER} images/s", text)
 
 
-def test_load(home):
-    text = python(home, "load.py", "--seconds", "0.3", "--rounds", "1", "--side", "64")
-    for name in ("closed", "0.5 x", "1 x", "3 x"):
-        assert re.search(rf"^{name} +{NUMBER} +{NUMBER}/s", text, re.M), text
+def test_cases(home):
+    """They are all listed, and each lists its options."""
+    listed = case(home, "--help")
+    for name in ("service", "peers", "soak", "cluster"):
+        assert re.search(rf"^\./dev bench {name} ", listed, re.M)
+    assert "--side SIDE" in case(home, "load --help")
+    assert not case(home, "nothing", status=1)
 
 
-def test_cluster(home):
-    """The goodput beside the sum of the nodes; every request has been answered."""
-    text = python(home, "cluster.py", "--bench", "2", "--seconds", "0.3", "--rounds", "1", "--side", "64")
-    assert re.search(rf"answers by status: {{200: \d+}}\n(node [ab] +{NUMBER}/s\n){{2}}sum of the nodes +{NUMBER}/s\n"
-                     rf"through HAProxy +{NUMBER}/s, {NUMBER}% of it", text), text
+@pytest.mark.parametrize("text, column, labels, positive", [
+    ("http small --seconds 1 --rounds 1", "by", ["service", "bare sockets, write", "bare sockets, mapping"],
+     ["requests/s", "of sockets", "MB/s in", "MB/s out", "p99 ms"]),
+    ("load --seconds 0.3 --rounds 1 --side 64", "rate", ["closed", "0.5 x", "1 x", "3 x"], ["sent", "goodput/s"]),
+    ("loads --share 0.02 --ramp 0.3 --seconds 0.4 --one", "load",
+     ["nothing", "heads", "readers", "idle", "handshakes", "bodies"], ["probes"]),
+    ("thumbnail tall --side 64 --count 10", "beside", ["nothing", "tall"], ["p50 ms", "p99 ms"]),
+    ("cluster 2 --seconds 1 --rounds 1 --side 64", "by", ["node a", "node b", "all nodes", "HAProxy"], ["answers/s"]),
+    pytest.param(f"lanes {REPOSITORY}/tests/photograph.jpg --seconds 1 --rounds 1 -- --jpeg-on-any yes", "by",
+                 ["size=5 codec=gpu", "size=5 codec=cpu", "size=5 codec=auto", "bare sockets, write",
+                  "bare sockets, mapping"], ["requests/s", "p99 ms"], marks=pytest.mark.slow),
+    pytest.param("service --side 256 --rounds 1 --seconds 1", "gaussian", ["sigma 1.1", "sigma 10"],
+                 ["service ms", "gaussblur ms", "copy ms", "service / copy"], marks=pytest.mark.slow),
+])
+def test_measured(home, text, column, labels, positive):
+    """A row for each that is compared. Whether slow clients are noticed is not for a busy machine
+    to say."""
+    name, *options = text.split()
+    rows = json.loads(case(home, name, "--json", "-", *options, status=None))
+    found = [row for row in rows if column in row]
+    assert [row[column] for row in found] == labels, rows
+    assert all(row[name] > 0 for row in found for name in positive), rows
+    assert all(row.get("not answered", 0) == 0 for row in rows), rows
+    assert all(row["same bytes"] in (None, "True") for row in rows if "same bytes" in row), rows
+    assert name != "service" or len([row for row in rows if row.get("figure") and row["value"] >= 0]) >= 9, rows
 
 
-def test_loads(home):
-    """With few slow clients. Whether they are noticed is not for a busy machine to say."""
-    text = python(home, "loads.py", "--share", "0.02", "--ramp", "1", "--seconds", "0.4", "--one", status=None)
-    for name in ("nothing", "heads", "readers", "idle", "handshakes", "bodies"):
-        assert re.search(rf"^{name} .*probes +[1-9]\d*, not answered +0, ms p50 +[\d.]+ p99", text, re.M), text
-
-
-def test_service(home):
-    figures = json.loads(python(home, "service.py", "--side", "256", "--rounds", "1", "--seconds", "1",
-                                "--json"))
-    assert figures["large"]["sigma 10"]["service_seconds"] > 0
-    assert figures["small"]["requests_per_second"] > 0
-    assert 0 < figures["first_answer"]["warm_seconds"] and 0 < figures["first_answer"]["empty_seconds"]
-    assert figures["while_compiling"]["to_warm"] > 0
-    assert 0 < figures["recovery"]["killed_seconds"] and 0 < figures["recovery"]["stopped_seconds"]
-    assert figures["time_left_to_taken"] >= 0
-    assert any(name.startswith("convolved-codec") for name in figures["idle_pss_bytes"])
-
-
-def test_thumbnail(home):
-    text = python(home, "thumbnail.py", "64", CASES="tall", COUNT="10")
-    assert re.search(r"^64x64, alone: p50 [\d.]+ ms", text, re.M)
-    assert re.search(r"^64x64, beside tall: p50 [\d.]+ ms", text, re.M)
+def test_sockets():
+    assert "expected write or mapping" in run(BUILD / "bare_sockets", "x", "1", status=1)[1]

@@ -20,9 +20,8 @@ def tls(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def nodes(tmp_path_factory, cache, tls):
-    with cluster_module.network(3) as net, \
-            cluster_module.started(3, net, tmp_path_factory.mktemp("nodes"), cache, *OPTIONS, tls=tls,
-                                   environment=ONE_DEVICE) as nodes:
+    with cluster_module.started(3, tmp_path_factory.mktemp("nodes"), cache, *OPTIONS, tls=tls,
+                                environment=ONE_DEVICE) as nodes:
         yield nodes
 
 

@@ -162,7 +162,7 @@ def test_counts(launch):
 def test_overload(launch):
     """Three times the requests that can be done, sent at random times whatever is answered: each gets
     an answer, done or refused; all is counted, and memory stays within its bound."""
-    content = load.request(load.picture(300))
+    content = load.request(load.photograph(300))
     bound = 1 << 20
     with launch("--codecs", "2", "--max-jobs", "12", "--max-memory", str(bound)) as service:
         address = service.host, service.port
@@ -172,7 +172,7 @@ def test_overload(launch):
         warm.close()
         generator = load.Generator(address, content)
         before = load.counted(service)
-        with load.Watch(service, 0.1) as most:
+        with load.watching(service, 0.1) as most:
             missing = generator.open_loop(3 * capacity, 2)
         generator.close()
         seen = load.statuses(generator.done)

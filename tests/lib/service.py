@@ -19,7 +19,6 @@ import urllib.parse
 import numpy as np
 
 import exposition
-import oracle
 
 REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("CONVOLVED_BUILD", REPOSITORY / "build")).resolve()
@@ -35,7 +34,7 @@ TWO_DEVICES = {"OCL_ICD_VENDORS": "pocl.icd", "POCL_DEVICES": "basic basic"}
 
 def sanitized():
     """True for a build with a sanitizer: slow, and its memory says nothing."""
-    binary = PROGRAM.read_bytes()
+    binary = PROGRAM.read_bytes() if PROGRAM.exists() else b""
     return b"__asan_init" in binary or b"__tsan_init" in binary
 
 
@@ -104,9 +103,13 @@ def target_of(filters, **options):
     return f"{path}?{text}" if text else path
 
 
+TYPES = {"u8": np.uint8, "u16": np.uint16, "f32": np.float32}
+
+
 def raw_kind(pixels):
     height, width, bands = pixels.shape
-    return f"{width}x{height}x{bands}:{oracle.type_name(pixels.dtype)}"
+    name, = (name for name, dtype in TYPES.items() if pixels.dtype == dtype)
+    return f"{width}x{height}x{bands}:{name}"
 
 
 class Response:
@@ -135,7 +138,7 @@ class Response:
         """The pixels of a raw answer, (height, width, bands)."""
         assert self.status == 200, self
         width, height, bands, kind = self.kind
-        dtype = np.dtype(oracle.TYPES[kind])
+        dtype = np.dtype(TYPES[kind])
         assert len(self.body) == width * height * bands * dtype.itemsize, "size of the raw answer"
         return np.frombuffer(self.body, dtype).reshape(height, width, bands)
 
@@ -334,7 +337,7 @@ class Client:
                 return False
             poll(answered, 600, "all general programs")
         with concurrent.futures.ThreadPoolExecutor() as pool:
-            list(pool.map(ask, oracle.TYPES.values()))
+            list(pool.map(ask, TYPES.values()))
 
     def works(self):
         """Tells whether an image passes; for polls while the service recovers."""
@@ -484,7 +487,7 @@ class Service(Client):
         self.process = None
 
     def start(self, ready=True):
-        assert PROGRAM.exists(), f"{PROGRAM} is not built; CONVOLVED_BUILD says where to look"
+        assert shutil.which(self.arguments[0]), f"{self.arguments[0]} is not built; CONVOLVED_BUILD says where to look"
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(self.arguments, stdin=subprocess.DEVNULL, stdout=log,
                                             stderr=log, env=self.environment)
