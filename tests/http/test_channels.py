@@ -20,12 +20,18 @@ SAMPLES = [("u8", "reflect101"), ("u8", "constant"), ("u8", "crop"), ("u16", "wr
            ("u16", "crop"), ("f32", "replicate"), ("f32", "wrap"), ("f32", "constant")]
 
 
-@pytest.mark.parametrize("channels, filters, sample", pairwise(
+def sampled(rows):
+    """Returns these parameters, of which every third row is always tried."""
+    return [pytest.param(*row, marks=pytest.mark.slow if number % 3 else ())
+            for number, row in enumerate(rows)]
+
+
+@pytest.mark.parametrize("channels, filters, sample", sampled(pairwise(
     [("all", 3, False), ("all", 4, True), ("color", 3, False), ("color", 4, True),
      ("color", 2, True), ("color", 4, False), ("alpha", 4, True), ("alpha", 2, True),
      ("red", 3, False), ("red", 1, False), ("red", 4, True), ("green", 3, False),
      ("green", 4, True), ("blue", 3, False), ("blue", 4, True)],
-    [[GAUSSIAN], [BOX, SHARPEN], [SOBEL], [UNSHARP], [BILATERAL]], SAMPLES), ids=str)
+    [[GAUSSIAN], [BOX, SHARPEN], [SOBEL], [UNSHARP], [BILATERAL]], SAMPLES)), ids=str)
 def test_bands(service, channels, filters, sample):
     (channels, bands, alpha), (kind, border) = channels, sample
     pixels = random_pixels(seed_of(channels, bands, sample), 61, 43, bands, kind, alpha)
@@ -41,9 +47,9 @@ def test_others_are_kept(service):
     assert np.isfinite(got[:, :, 0]).all() and not np.array_equal(got[:, :, 0], pixels[:, :, 0])
 
 
-@pytest.mark.parametrize("channels, one, bands, sample", pairwise(
+@pytest.mark.parametrize("channels, one, bands, sample", sampled(pairwise(
     ["luma", "chroma"], [GAUSSIAN, BOX, SHARPEN, SOBEL, OUTPUT_X, UNSHARP, BILATERAL], [3, 4],
-    SAMPLES), ids=str)
+    SAMPLES)), ids=str)
 def test_luma_and_chroma(service, channels, one, bands, sample):
     """By channels= and by luma= or chroma=, which is the same; four bands are with alpha."""
     alpha, (kind, border) = bands == 4, sample
