@@ -1,7 +1,6 @@
 """AVIF: read and written, metadata, and small files that ask for much."""
-import os
+import functools
 import pathlib
-import re
 import struct
 import subprocess
 
@@ -10,7 +9,6 @@ import pytest
 
 import heif
 import imagefiles
-import oracle
 from heif import find, ispe, write_avif
 from imagefiles import read_vips, write_png
 from pixels import random_pixels, smooth
@@ -20,26 +18,13 @@ from service import sanitized
 WAVES = smooth(157, 91, 3)
 
 
-def lost(answer):
-    return answer.headers.get("X-Lost", "").split(", ")
+@functools.cache
+def waves():
+    return write_avif(write_png(WAVES), ".png", 95)
 
 
 def pixels_of(service, body, **options):
-    answer = service.identity(body, format="raw", **options)
-    assert answer.status == 200, answer
-    return answer.pixels
-
-
-def samples_halved(body):
-    """By av1C: chroma_subsampling_x."""
-    return bool(find(body, b"meta", b"iprp", b"ipco", b"av1C")[2] & 8)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def offered(shared):
-    """The distribution's libvips has it."""
-    common = shared.get("/v1/filters").json()["common"]
-    assert any("avif" in one.get("choices", ()) for one in common)
+    return service.identity(body, format="raw", **options).pixels
 
 
 # Reading ------------------------------------------------------------------------------------------
@@ -48,7 +33,7 @@ def offered(shared):
 def test_read(service, bands):
     """The pixels that libvips's own command reads, less colour where alpha is 0."""
     pixels = random_pixels(bands, 61, 47, bands, "u8", bands == 4)
-    file = write_avif(write_png(pixels), ".png", "--Q", "90")
+    file = write_avif(write_png(pixels), ".png", 90)
     expected = read_vips(file, ".avif", np.uint8, max(bands, 3)).copy()
     if bands == 4:
         expected[expected[:, :, 3] == 0] = 0
@@ -61,7 +46,7 @@ def test_read_12_bits(service):
     """Full scale is 65535, though 12 bits have no such value."""
     pixels = smooth(64, 48, 3, "u16")
     pixels[:8], pixels[-8:] = 65535, 0
-    file = write_avif(write_png(pixels), ".png", "--Q", "100")
+    file = write_avif(write_png(pixels), ".png", 100)
     got = pixels_of(service, file)
     assert got.dtype == np.uint16 and got[:6].min() == 65535 and got[-6:].max() == 0
     assert np.abs(got.astype(int) - pixels).mean() < 200
@@ -69,82 +54,59 @@ def test_read_12_bits(service):
 
 def test_brands(service):
     """A general brand first, or no AVIF at all."""
-    file = write_avif(write_png(WAVES), ".png")
-    general = file[:8] + b"mif1" + file[12:]
+    general = waves()[:8] + b"mif1" + waves()[12:]
     assert b"avif" in general[12:32]
-    assert np.array_equal(pixels_of(service, general), pixels_of(service, file))
-    other = service.identity(file.replace(b"avif", b"mif2")).refused(415, "not-an-image")
+    assert np.array_equal(pixels_of(service, general), pixels_of(service, waves()))
+    other = service.identity(waves().replace(b"avif", b"mif2")).refused(415, "not-an-image")
     assert "MP4 or HEIF" in other["detail"] and "AVIF" in other["detail"].split("supported:")[1]
 
 
 def test_truncated(service):
-    file = write_avif(write_png(WAVES), ".png")
-    for size in (20, 200, len(file) // 2, len(file) - 9):
-        answer = service.identity(file[:size], format="raw")
+    for size in (20, 200, len(waves()) // 2, len(waves()) - 9):
+        answer = service.identity(waves()[:size])
         assert answer.status in (415, 422) and answer.problem, size
-    detail = service.identity(file[:-9]).refused(422, "undecodable")["detail"]
-    assert "the file is truncated" in detail
+    assert "the file is truncated" in answer.problem["detail"]
 
 
 # Writing ------------------------------------------------------------------------------------------
 
-@pytest.mark.parametrize("bands", [1, 2, 3, 4])
-@pytest.mark.parametrize("kind", ["u8", "u16"])
+@pytest.mark.parametrize("bands, kind", [(1, "u16"), (2, "u8"), (3, "u8"), (4, "u16")])
 def test_write(service, bands, kind):
     pixels = smooth(157, 91, bands, kind)
     alpha, sizes = bands in (2, 4), []
     full = 255 if kind == "u8" else 65535
     if alpha:
         pixels[:, :, -1] = full
+    wanted = pixels if bands > 2 else np.concatenate([pixels[:, :, :1]] * 3 + [pixels[:, :, 1:]], 2)
     for quality, mean in ((20, 0.05), (95, 0.006)):
         answer = service.filter(pixels, [("box", {"size": 1})], format="avif", alpha=int(alpha),
                                 quality=quality)
         assert answer.status == 200 and answer.type == "image/avif", answer
         got = read_vips(answer.body, ".avif", pixels.dtype, 4 if alpha else 3)
-        wanted = pixels if bands > 2 else np.concatenate([pixels[:, :, :1]] * 3 + [pixels[:, :, 1:]], 2)
         assert np.abs(got / full - wanted / full).mean() < mean
-        assert ("reduced" in lost(answer)) == (kind == "u16") and "lossy" in lost(answer)
+        assert ("reduced" in answer.lost) == (kind == "u16") and "lossy" in answer.lost
         sizes.append(len(answer.body))
     assert sizes[0] < sizes[1]
 
 
-def test_format_is_kept(service):
-    """And a chosen part of it, and a place in it."""
-    file = write_avif(write_png(WAVES), ".png", "--Q", "95")
-    for options in ({}, {"roi": "8,8,100,60"}, {"roi": "8,8,100,60", "target": "20,9"}):
-        answer = service.identity(file, quality=95, **options)
-        assert (answer.status, answer.type) == (200, "image/avif"), answer
-        raw = pixels_of(service, file, **options)
-        assert np.abs(pixels_of(service, answer.body).astype(int) - raw).mean() < 2
+@pytest.mark.parametrize("options", [{}, {"roi": "8,8,100,60"},
+                                     {"roi": "8,8,100,60", "target": "20,9"}])
+def test_format_is_kept(service, options):
+    """That of a chosen part and a place in it, too."""
+    answer = service.identity(waves(), quality=95, **options)
+    assert (answer.status, answer.type) == (200, "image/avif"), answer
+    raw = pixels_of(service, waves(), **options)
+    assert np.abs(pixels_of(service, answer.body).astype(int) - raw).mean() < 2
 
 
-def test_quality_and_subsampling(service):
-    """The default is that of the documents."""
-    text = service.get("/openapi.json").json()["components"]["parameters"]["quality"]["description"]
-    page = (pathlib.Path(__file__).resolve().parents[2] / "docs/api.md").read_text()
-    assert "60 for AVIF" in text and re.search(r"`quality`.*\b60 for AVIF\b", page)
-    body = write_png(WAVES)
-    plain = service.identity(body, format="avif")
-    explicit = service.identity(body, format="avif", quality=60)
-    assert plain.body == explicit.body != service.identity(body, format="avif", quality=63).body
-    for options, full in (({}, False), ({"quality": 90}, True), ({"subsample": "off"}, True),
-                          ({"quality": 95, "subsample": "on"}, False)):
-        answer = service.identity(body, format="avif", **options)
-        assert samples_halved(answer.body) != full
-        assert lost(answer) == (["lossy"] if full else ["subsampled", "lossy"])
-
-
-def test_what_it_has_not(service):
-    body = write_png(WAVES)
-    problem = service.identity(body, format="avif", lossless=1).refused(400, "bad-parameter")
-    assert problem["detail"].startswith("avif has no lossless form;")
-    assert service.identity(body, format="avif", compression="9").refused(
-        400, "bad-parameter")["parameter"] == "compression"
-    wide = np.zeros((2, 16385, 3), np.uint8)
-    detail = service.filter(wide, [("box", {"size": 1})], format="avif").refused(
-        422, "unencodable")["detail"]
-    assert "16384" in detail
-    assert service.filter(wide[:, :-1], [("box", {"size": 1})], format="avif").status == 200
+@pytest.mark.parametrize("options, full", [
+    ({}, False), ({"quality": 90}, True), ({"subsample": "off"}, True),
+    ({"quality": 95, "subsample": "on"}, False)])
+def test_subsampling(service, options, full):
+    answer = service.identity(write_png(WAVES), format="avif", **options)
+    halved = find(answer.body, b"meta", b"iprp", b"ipco", b"av1C")[2] & 8  # chroma_subsampling_x
+    assert bool(halved) != full
+    assert answer.lost == (["lossy"] if full else ["subsampled", "lossy"])
 
 
 # Beside the pixels --------------------------------------------------------------------------------
@@ -160,7 +122,7 @@ def jpeg(orientation=1):
 def test_metadata(service, strip):
     """Into AVIF, through it, and out of it."""
     into = service.identity(jpeg(), format="avif", quality=95, strip=strip)
-    through = service.identity(write_avif(jpeg(), ".jpg", "--Q", "95"), strip=strip)
+    through = service.identity(write_avif(jpeg(), ".jpg", 95), strip=strip)
     for answer in (into, through):
         assert answer.type == "image/avif" and PROFILE in answer.body
         assert (b"kept unless stripped" in answer.body) == (not strip)
@@ -176,52 +138,50 @@ def test_orientation_of_exif(service):
     answer = service.identity(jpeg(6), format="avif", quality=95)
     got = read_vips(answer.body, ".avif", np.uint8, 3)
     assert got.shape == turned.shape and np.abs(got.astype(int) - turned).mean() < 2
-    file = write_avif(jpeg(6), ".jpg", "--Q", "95")
+    file = write_avif(jpeg(6), ".jpg", 95)
     got, expected = pixels_of(service, file), turned if b"irot" in file else WAVES
     assert got.shape == expected.shape and np.abs(got.astype(int) - expected).mean() < 2
 
 
-def by_hand(*more, **options):
-    """Returns an AVIF of one picture with these properties, and its pixels."""
-    data, configuration = heif.picture(write_avif(write_png(WAVES), ".png", "--Q", "95"))
-    return heif.heif([(b"av01", data, [ispe(157, 91), heif.box(b"av1C", configuration), *more])],
-                     **options)
+def item(file=None, size=(157, 91), before=(), after=()):
+    """Returns the picture of a file as an item, with properties before and after its own."""
+    data, configuration = heif.picture(file or waves())
+    return b"av01", data, [*before, ispe(*size), heif.box(b"av1C", configuration), *after]
+
+
+def by_hand(*properties, **options):
+    """Returns an AVIF of one picture with these properties."""
+    return heif.heif([item(after=properties)], **options)
 
 
 def test_orientation_of_heif(service):
-    """irot and imir are applied once."""
+    """irot and imir are applied once, and irot to a size that the file tells after it, too."""
     plain = pixels_of(service, by_hand())
     assert plain.shape == WAVES.shape and np.abs(plain.astype(int) - WAVES).mean() < 2
     turned = pixels_of(service, by_hand(heif.box(b"irot", b"\1")))
     assert np.array_equal(turned, np.rot90(plain))
     mirrored = pixels_of(service, by_hand(heif.box(b"imir", b"\1")))
     assert np.array_equal(mirrored, plain[:, ::-1])
-
-
-def test_size_after_orientation(service):
-    """In whatever order the file has them."""
-    data, configuration = heif.picture(write_avif(write_png(WAVES), ".png", "--Q", "95"))
-    file = heif.heif([(b"av01", data, [heif.box(b"irot", b"\3"), ispe(157, 91), heif.box(b"av1C", configuration)])])
-    assert np.array_equal(pixels_of(service, file), np.rot90(pixels_of(service, by_hand()), 3))
+    turned = pixels_of(service, heif.heif([item(before=[heif.box(b"irot", b"\3")])]))
+    assert np.array_equal(turned, np.rot90(plain, 3))
 
 
 def test_clean_aperture(service):
     """The middle 100x60 are meant to be seen, before the picture is turned."""
     clap = heif.box(b"clap", struct.pack(">8I", 100, 1, 60, 1, 1, 2, 1, 2))
     plain = pixels_of(service, by_hand())
-    got = pixels_of(service, by_hand(clap, heif.box(b"irot", b"\1")))
-    assert got.shape == (100, 60, 3)
-    cut = np.rot90(got, 3)
-    assert any(np.array_equal(cut, plain[y:y + 60, x:x + 100]) for y in (15, 16, 17) for x in (28, 29, 30))
+    cut = np.rot90(pixels_of(service, by_hand(clap, heif.box(b"irot", b"\1"))), 3)
+    assert cut.shape == (60, 100, 3)
+    assert any(np.array_equal(cut, plain[y:y + 60, x:x + 100])
+               for y in (15, 16, 17) for x in (28, 29, 30))
 
 
 def test_pieces(service):
     """A picture's data may lie in several places."""
-    whole = by_hand()
-    data, _ = heif.picture(write_avif(write_png(WAVES), ".png", "--Q", "95"))
     split = by_hand(split={1: 100})
+    data, _ = heif.picture(waves())
     assert data[:100] in split and data not in split
-    assert np.array_equal(pixels_of(service, split), pixels_of(service, whole))
+    assert np.array_equal(pixels_of(service, split), pixels_of(service, by_hand()))
 
 
 # A ramp of 64x16 from black to white, of one plane and limited range, which libvips does not write.
@@ -243,65 +203,73 @@ def test_exif_of_a_thumbnail(service):
     """Only the block's own directories are read, whatever looks like others in its thumbnail."""
     noise = b"Exif\0\0II*\0\x08\0\0\0" + (60000).to_bytes(2, "little") + bytes(12 * 4200)
     exif = b"Exif\0\0II*\0\x08\0\0\0\0\0\0\0\0\0" + noise
-    assert service.identity(exif_item(exif), format="png").status == 200
-    assert service.identity(imagefiles.written(imagefiles.pil(WAVES), "JPEG", exif=exif)).status == 200
+    for file in (exif_item(exif), imagefiles.written(imagefiles.pil(WAVES), "JPEG", exif=exif)):
+        assert service.identity(file, format="png").status == 200
 
 
 def test_primary_picture(service):
     """It need not be the first; the others are dropped."""
-    def items():
-        for source in (WAVES, WAVES[::-1, ::-1]):
-            data, configuration = heif.picture(write_avif(write_png(source), ".png", "--Q", "95"))
-            yield b"av01", data, [ispe(157, 91), heif.box(b"av1C", configuration)]
-    both = list(items())
+    both = [item(), item(write_avif(write_png(WAVES[::-1, ::-1]), ".png", 95))]
     for primary, expected in ((1, WAVES), (2, WAVES[::-1, ::-1])):
         answer = service.identity(heif.heif(both, primary=primary), format="raw")
         assert np.abs(answer.pixels.astype(int) - expected).mean() < 2
-        assert lost(answer) == ["first-frame"]
+        assert answer.lost == ["first-frame"]
 
 
 # Bombs --------------------------------------------------------------------------------------------
 
 def av01(side, declared=None):
-    data, configuration = heif.picture(write_avif(write_png(np.zeros((side, side, 3), np.uint8)), ".png"))
-    return b"av01", data, [ispe(declared or side, declared or side), heif.box(b"av1C", configuration)]
+    file = write_avif(write_png(np.zeros((side, side, 3), np.uint8)), ".png")
+    return item(file, (declared or side, declared or side))
 
 
 def grid(rows, columns, side, declared=None, items=1):
     """Returns a grid of a few pictures, many times."""
-    _, data, properties = av01(side, declared)
     width, height = columns * (declared or side), rows * (declared or side)
     shape = struct.pack(">BBBBHH", 0, 0, rows - 1, columns - 1, width, height)
-    return heif.heif([(b"grid", shape, [ispe(width, height)]), *[(b"av01", data, properties)] * items],
+    return heif.heif([(b"grid", shape, [ispe(width, height)]), *[av01(side, declared)] * items],
                      parts={1: (b"dimg", [2 + i % items for i in range(rows * columns)])})
 
 
-def exif_item(content, **options):
-    return heif.heif([av01(16), (b"Exif", b"\0\0\0\0" + content, [])], parts={2: (b"cdsc", [1])}, **options)
+def exif_item(content):
+    return heif.heif([av01(16), (b"Exif", bytes(4) + content, [])], parts={2: (b"cdsc", [1])})
 
 
 def test_grid(service):
     """One that is honest is read."""
-    got = pixels_of(service, grid(1, 3, 64, items=3))
-    assert got.shape == (64, 192, 3)
+    assert pixels_of(service, grid(1, 3, 64, items=3)).shape == (64, 192, 3)
 
 
+LOOP = b"II*\0\x08\0\0\0\x02\0" + (struct.pack("<HHII", 0x8769, 4, 1, 8) * 2) + b"\0\0\0\0"
 BOMBS = {
-    "a part many times": (lambda: grid(4, 256, 1024, 16), "more processor time than one of its size may"),
-    "pieces": (lambda: heif.heif([av01(16)], pieces={1: 30}), "times its own size in items"),
-    "overlapping items": (lambda: heif.heif([(b"abcd", bytes(100000), [])] * 50, shared=True), "times its own size in items"),
-    "EXIF loop": (lambda: exif_item(b"II*\0\x08\0\0\0\x02\0" + (struct.pack("<HHII", 0x8769, 4, 1, 8) * 2)
-                                    + b"\0\0\0\0"), "EXIF directories"),
-    "profile": (lambda: by_hand(heif.box(b"colr", b"prof" + bytes(20 << 20))), "bytes of ICC profile"),
+    "a part many times": (lambda: grid(4, 256, 1024, 16), "too-complex",
+                          "more processor time than one of its size may"),
+    "pieces": (lambda: heif.heif([av01(16)], pieces={1: 30}), "too-complex",
+               "times its own size in items"),
+    "overlapping items": (lambda: heif.heif([(b"abcd", bytes(100000), [])] * 50, shared=True),
+                          "too-complex", "times its own size in items"),
+    "EXIF loop": (lambda: exif_item(LOOP), "too-complex", "EXIF directories"),
+    "profile": (lambda: by_hand(heif.box(b"colr", b"prof" + bytes(20 << 20))), "too-complex",
+                "bytes of ICC profile"),
+    "larger than declared": (lambda: heif.heif([av01(3000, 16)]), "undecodable",
+                             "the AVIF decoder says"),
+    "missing parts": (lambda: heif.heif(
+        [(b"grid", b"\0\0\xff\xff\0\x10\0\x10", [ispe(16, 16)]), av01(16)],
+        parts={1: (b"dimg", [2] * 5000)}), "undecodable", ""),
+    # Its whole size counts.
+    "declared larger than allowed": (lambda: heif.heif([av01(64, 12000)]), "too-many-pixels",
+                                     "cannot be decoded row by row"),
 }
 
 
 @pytest.mark.parametrize("name", BOMBS)
 def test_bomb(shared, name):
-    """One may cost its worker."""
-    body, says = BOMBS[name][0](), BOMBS[name][1]
-    detail = shared.identity(body).refused(422, "too-complex")["detail"]
-    assert says in detail and "the limit is" in detail
+    """The first may cost its worker."""
+    body, slug, says = BOMBS[name]
+    before = shared.restarts()
+    limit = "the limit is" if slug == "too-complex" else ""
+    shared.identity(body()).refused(422, slug, says, limit)
+    assert shared.restarts() == before or name == "a part many times"
 
 
 def test_items(shared):
@@ -310,57 +278,28 @@ def test_items(shared):
     assert answer.status == 422 or sanitized(), answer
 
 
-def test_larger_than_declared(service):
-    """Nothing is decoded that takes more memory than has been counted."""
-    detail = service.identity(heif.heif([av01(3000, 16)])).refused(422, "undecodable")["detail"]
-    assert "the AVIF decoder says" in detail
-
-
-def test_missing_parts(service):
-    service.identity(heif.heif([(b"grid", b"\0\0\xff\xff\0\x10\0\x10", [ispe(16, 16)]), av01(16)],
-                               parts={1: (b"dimg", [2] * 5000)})).refused(422, "undecodable")
-
-
-def test_declared_larger_than_allowed(service):
-    """Its whole size counts, as it is not decoded row by row."""
-    detail = service.identity(heif.heif([av01(64, 12000)])).refused(422, "too-many-pixels")["detail"]
-    assert "cannot be decoded row by row" in detail
-
-
 def test_memory_of_the_encoder(launch):
     """More than the worker may have is not begun."""
     with launch("--codecs", "1", "--codec-memory", "128M") as service:
         pixels = np.zeros((2200, 2000, 1), np.uint8)
-        detail = service.filter(pixels, [("box", {"size": 1})], format="avif").refused(
-            422, "unencodable")["detail"]
-        assert "2000x2200" in detail and "the limit is 134217728" in detail
+        answer = service.filter(pixels, [("box", {"size": 1})], format="avif")
+        answer.refused(422, "unencodable", "2000x2200", "the limit is 134217728")
         answer = service.filter(pixels[:200], [("box", {"size": 1})], format="avif")
-        assert answer.status == 200, answer
         assert pixels_of(service, answer.body).shape == (200, 2000, 3)
         assert not service.restarts()
-
-
-def test_forbidden(launch):
-    with launch("--codecs", "1", "--formats", "png") as service:
-        detail = service.identity(write_avif(write_png(WAVES), ".png")).refused(
-            415, "not-an-image")["detail"]
-        assert "look like AVIF, which this service does not read" in detail
-        assert service.identity(write_png(WAVES), format="avif").refused(
-            400, "bad-parameter")["value"] == "avif"
 
 
 @pytest.fixture(scope="module")
 def no_codecs(tmp_path_factory):
     library = tmp_path_factory.mktemp("preloaded") / "no_codecs.so"
     subprocess.run(["cc", "-shared", "-fPIC", "-D_GNU_SOURCE", "-o", library,
-                    os.path.join(os.path.dirname(__file__), "no_codecs.c"), "-ldl"], check=True)
+                    pathlib.Path(__file__).with_name("no_codecs.c"), "-ldl"], check=True)
     return library
 
 
 @pytest.mark.parametrize("lacks, read, written", [("encoder", True, False), ("decoder", False, True)])
 def test_without_codec(launch, no_codecs, lacks, read, written):
     """libvips has the operations, but libheif lacks their codecs."""
-    body = write_avif(write_png(WAVES), ".png")
     with launch("--codecs", "1", environment={"LD_PRELOAD": str(no_codecs), "HEIF_LACKS": lacks,
                                               "ASAN_OPTIONS": "verify_asan_link_order=0"}) as service:
         offered, = (one["choices"] for one in service.get("/v1/filters").json()["common"]
@@ -368,14 +307,6 @@ def test_without_codec(launch, no_codecs, lacks, read, written):
         assert ("avif" in offered) == written and "png" in offered
         answer = service.identity(write_png(WAVES), format="avif")
         assert answer.status == 200 if written else answer.refused(400, "bad-parameter")
-        answer = service.identity(body, format="png")
+        answer = service.identity(waves(), format="png")
         assert answer.status == 200 if read else answer.refused(415, "not-an-image")
         assert not service.restarts()
-
-
-def test_filtered(service):
-    """As any other image of these pixels."""
-    file = write_avif(write_png(WAVES), ".png")
-    pixels = pixels_of(service, file)
-    answer = service.post("/v1/filters/gaussian?sigma=2&format=raw", file)
-    oracle.check(answer.pixels, oracle.filtered(pixels, [("gaussian", {"sigma": 2})], "replicate"))

@@ -1,4 +1,5 @@
 """Small files that ask for much: each is refused by name, or done, soon and in little memory."""
+import re
 import struct
 import time
 import zlib
@@ -7,7 +8,8 @@ import numpy as np
 import pytest
 
 import imagefiles
-from imagefiles import png_chunk, png_header, write_png
+from imagefiles import png_chunk, png_header, write_png, write_tiff
+from previews import segment
 from service import sanitized
 
 SMALL = np.arange(16 * 16 * 3, dtype=np.uint8).reshape(16, 16, 3)
@@ -24,13 +26,8 @@ def png_texts(count, content, name=b"zTXt"):
 
 # JPEG ---------------------------------------------------------------------------------------------
 
-def segment(marker, content):
-    return b"\xff" + bytes([marker]) + struct.pack(">H", len(content) + 2) + content
-
-
 def jpeg_scans(count, side=4000):
-    """Returns a grey progressive JPEG. Its scans of 60 bytes each go over all coefficients and
-    change none: every code says that the next blocks, 32767 at most, are zero."""
+    """Returns a grey progressive JPEG whose scans of 60 bytes go over all blocks and change none."""
     def table(kind, symbol):  # one code, of one bit
         return segment(0xc4, bytes([kind, 1]) + bytes(15) + bytes([symbol]))
 
@@ -82,8 +79,7 @@ def exif_overlapping(count, size):
             + b"a" * size)
 
 
-def exif_loop():
-    return FIRST + directory([(EXIF_POINTER, 4, 1, 8)] * 3, 8)
+LOOP = FIRST + directory([(EXIF_POINTER, 4, 1, 8)] * 3, 8)
 
 
 def exif_jpeg(exif):
@@ -97,32 +93,30 @@ def exif_png(exif):
 DESCRIPTION, PROFILE = 270, 0x8773
 
 
+PAGE = [(256, 3, 1, 1), (257, 3, 1, 1), (258, 3, 1, 8), (259, 3, 1, 1), (262, 3, 1, 1),
+        (273, 4, 1, 8), (277, 3, 1, 1), (278, 3, 1, 1), (279, 4, 1, 1)]
+
+
+def tiff(count, page, tail):
+    """Returns pages of these entries, which know where the bytes at the end begin."""
+    length = len(directory(page(0)))
+    following = [10 + (i + 1) * length for i in range(count - 1)] + [0]
+    pages = b"".join(directory(page(10 + count * length), place) for place in following)
+    return b"II*\0" + struct.pack("<I", 10) + b"\0\0" + pages + tail
+
+
 def tiff_pages(count, size, tag=DESCRIPTION):
     """Pages of one pixel, each with the same long description or profile."""
-    page = [(256, 3, 1, 1), (257, 3, 1, 1), (258, 3, 1, 8), (259, 3, 1, 1), (262, 3, 1, 1),
-            (273, 4, 1, 8), (277, 3, 1, 1), (278, 3, 1, 1), (279, 4, 1, 1)]
-    length = len(directory(page + page[:1]))
-    start, text = 10, 10 + count * length
-    page = sorted(page + [(tag, 2 if tag == DESCRIPTION else 7, size, text)])
-    pages = b"".join(directory(page, start + (i + 1) * length if i + 1 < count else 0)
-                     for i in range(count))
-    return b"II*\0" + struct.pack("<I", start) + b"\0\0" + pages + b"a" * size
+    kind = 2 if tag == DESCRIPTION else 7
+    return tiff(count, lambda at: sorted(PAGE + [(tag, kind, size, at)]), b"a" * size)
 
 
 def tiff_strips(count, strips):
     """Pages that all list the same strips, and say that there are more than the file could name."""
-    page = [(256, 3, 1, 1), (257, 4, 1, strips), (258, 3, 1, 8), (259, 3, 1, 1), (262, 3, 1, 1),
-            (273, 4, 0x7fffffff, 0), (277, 3, 1, 1), (278, 4, 1, 1), (279, 4, 0x7fffffff, 0)]
-    length = len(directory(page))
-    start, where = 10, 10 + count * length
-    page[5], page[8] = (273, 4, 0x7fffffff, where), (279, 4, 0x7fffffff, where)
-    pages = b"".join(directory(page, start + (i + 1) * length if i + 1 < count else 0)
-                     for i in range(count))
-    return b"II*\0" + struct.pack("<I", start) + b"\0\0" + pages + struct.pack("<I", 1) * strips
-
-
-def tiff_profile(size):
-    return imagefiles.write_tiff(SMALL, icc=b"a" * size)
+    def page(at):
+        own = {257: (4, 1, strips), 273: (4, 0x7fffffff, at), 279: (4, 0x7fffffff, at)}
+        return [(tag, *own.get(tag, entry)) for tag, *entry in PAGE]
+    return tiff(count, page, struct.pack("<I", 1) * strips)
 
 
 # WebP, GIF ----------------------------------------------------------------------------------------
@@ -133,19 +127,16 @@ def riff(*chunks):
     return b"RIFF" + struct.pack("<I", len(content)) + content
 
 
-def one_pixel_webp():
-    return imagefiles.written(imagefiles.pil(SMALL[:1, :1]), "WEBP", lossless=True)[12:]
+PIXEL = imagefiles.written(imagefiles.pil(SMALL[:1, :1]), "WEBP", lossless=True)[12:]
 
 
 def webp_frames(count):
-    image = one_pixel_webp()
-    frame = (b"ANMF", bytes(16) + image)
+    frame = b"ANMF", bytes(16) + PIXEL
     return riff((b"VP8X", b"\2" + bytes(9)), (b"ANIM", bytes(6)), *[frame] * count)
 
 
 def webp_profile(size):
-    image = one_pixel_webp()
-    return riff((b"VP8X", b"\x20" + bytes(9)), (b"ICCP", b"a" * size), (image[:4], image[8:]))
+    return riff((b"VP8X", b"\x20" + bytes(9)), (b"ICCP", b"a" * size), (PIXEL[:4], PIXEL[8:]))
 
 
 def webp_of_one_colour(side):
@@ -164,7 +155,7 @@ def gif_frames(count):
             + frame * count + b";")
 
 
-# ----------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 
 BOMBS = {
     "JPEG scans": (jpeg_scans(5000), "101 scans"),
@@ -177,7 +168,7 @@ BOMBS = {
     "PNG profiles": (write_png(SMALL, [(b"iCCP", b"icc\0\0")] * 100000), "1001 text chunks"),
     "JPEG EXIF directories": (exif_jpeg(exif_directories(2700, 2700)), "65 EXIF directories"),
     "PNG EXIF directories": (exif_png(exif_directories(5000, 5000)), "65 EXIF directories"),
-    "EXIF loop": (exif_jpeg(exif_loop()), "EXIF directories"),
+    "EXIF loop": (exif_jpeg(LOOP), "EXIF directories"),
     # Nobody looks for it there.
     "EXIF elsewhere": (exif_png(b"\xff\xd8\xff\xe1\xff\0Exif\0\0" + exif_directories(5000, 5000)), None),
     "JPEG EXIF overlapping": (exif_jpeg(exif_overlapping(2500, 35000)), "bytes of metadata"),
@@ -187,7 +178,7 @@ BOMBS = {
     "TIFF pages with a profile": (tiff_pages(60000, 1000000, PROFILE), "bytes of metadata in all pages"),
     "TIFF short pages": (tiff_pages(60000, 5), "20001 pages"),
     "TIFF strips": (tiff_strips(500, 900000), "bytes of metadata"),
-    "TIFF profile": (tiff_profile(20 * MEGABYTE), "bytes of ICC profile"),
+    "TIFF profile": (write_tiff(SMALL, icc=b"a" * 20 * MEGABYTE), "bytes of ICC profile"),
     "WebP profile": (webp_profile(20 * MEGABYTE), "bytes of ICC profile"),
     "WebP frames": (webp_frames(100000), "10001 frames"),
     "WebP of one colour": (webp_of_one_colour(9900), "bytes of memory"),
@@ -206,8 +197,7 @@ def narrow(launch):
 
 def most_memory(service):
     worker, = service.workers("codec")
-    line, = (l for l in worker.read("status").splitlines() if l.startswith("VmHWM"))
-    return int(line.split()[1]) * 1024
+    return int(re.search(r"VmHWM:\s*(\d+)", worker.read("status"))[1]) * 1024
 
 
 @pytest.mark.parametrize("name", BOMBS)
@@ -215,16 +205,12 @@ def test_bomb(narrow, name):
     body, says = BOMBS[name]
     before, started = most_memory(narrow), time.monotonic()
     answer = narrow.identity(body)
-    took = time.monotonic() - started
-    print(f"{name}: {len(body)} bytes, {answer.status}, {took:.2f} s, "
-          f"+{(most_memory(narrow) - before) / 1e6:.0f} MB, {answer.body[:300]}")
+    assert time.monotonic() - started < 60  # 1 s where nothing else runs
     if says:
         slug = "too-many-pixels" if says == "bytes of memory" else "too-complex"
-        detail = answer.refused(422, slug)["detail"]
-        assert says in detail and "the limit is" in detail
+        answer.refused(422, slug, says, "the limit is")
     else:
         assert answer.status in (200, 422), answer
-    assert took < 60  # 1 s where nothing else runs
     assert sanitized() or most_memory(narrow) - before < 256e6
 
 
@@ -241,9 +227,10 @@ def test_no_bombs(narrow):
         assert answer.status == 200, answer
 
 
-def test_frame_far_on(narrow):
-    """Honest work is not ended however long it takes: a frame that needs the 1900 before it."""
-    side, count = 512, 1900
+@pytest.mark.parametrize("count", [300, pytest.param(1900, marks=pytest.mark.slow)])
+def test_frame_far_on(narrow, count):
+    """Honest work is not ended however long it takes: a frame that needs all before it."""
+    side = 512
     noise = np.random.default_rng(1).integers(0, 256, (side, side, 3), np.uint8)
     size = struct.pack("<I", side - 1)[:3] * 2
     picture = imagefiles.written(imagefiles.pil(noise), "WEBP", quality=0)[12:]
@@ -255,20 +242,17 @@ def test_frame_far_on(narrow):
 def test_body_of_chunks(narrow):
     """A file of nothing but small chunks."""
     body = png_header(10, 10) + png_chunk(b"prIv", b"") * 1000000
-    started = time.monotonic()
-    assert narrow.identity(body).status == 422
-    assert time.monotonic() - started < 60
+    assert narrow.post("/v1/filters/box", body, timeout=60).status == 422
 
 
 def test_wrap_of_what_is_whole(launch):
-    """A picture that has been decoded whole is not decoded again for the rows of the opposite edge."""
+    """A picture that has been decoded whole is not decoded again for the opposite edge's rows."""
+    bmp = imagefiles.written(imagefiles.pil(np.zeros((5000, 5000, 1), np.uint8)), "BMP")
+    target = "/v1/filters/box?format=raw&roi=0,0,5000,2000&border="
     with launch("--codecs", "1") as service:
-        for body in (webp_of_one_colour(5000), imagefiles.written(imagefiles.pil(
-                np.zeros((5000, 5000), np.uint8)[..., None]), "BMP")):
+        for body in (webp_of_one_colour(5000), bmp):
             memory = []
             for border in ("replicate", "replicate", "wrap"):  # the first touches the arena
-                answer = service.post(f"/v1/filters/box?border={border}&format=raw&roi=0,0,5000,2000", body)
-                assert answer.status == 200
+                assert service.post(target + border, body).status == 200
                 memory.append(most_memory(service))
-            print(memory)
-            assert memory[2] - memory[1] < 20e6
+            assert memory[2] - memory[1] < 20e6, memory

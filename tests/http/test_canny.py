@@ -27,9 +27,7 @@ def waves(kind, bands, width=131, height=57, alpha=False):
 
 def slopes(plane):
     """Sobel's derivatives and the square of their length, at all pixels but the outermost."""
-    p = np.pad(plane, 0)
-    x = (p[:-2, 2:] - p[:-2, :-2]) + 2 * (p[1:-1, 2:] - p[1:-1, :-2]) + (p[2:, 2:] - p[2:, :-2])
-    y = (p[2:, :-2] - p[:-2, :-2]) + 2 * (p[2:, 1:-1] - p[:-2, 1:-1]) + (p[2:, 2:] - p[:-2, 2:])
+    x, y = (ndimage.sobel(plane, axis)[1:-1, 1:-1] for axis in (1, 0))
     return x, y, x * x + y * y
 
 
@@ -80,13 +78,15 @@ def drawn(pixels, where, bands):
     return out
 
 
-@pytest.mark.parametrize("border, kind, image", pairwise(oracle.BORDERS, list(oracle.TYPES), BANDS))
-def test_alone(service, border, kind, image):
+@pytest.mark.parametrize("border, kind, image, variant", pairwise(
+    oracle.BORDERS, list(oracle.TYPES), BANDS, [None, "canny", "reference"]))
+def test_alone(service, border, kind, image, variant):
+    """A kernel that finds edges may be named, though another draws them."""
     bands, alpha = image
     pixels = waves(kind, bands, alpha=alpha)
     value = BORDER_VALUES[kind] if border == "constant" else None
-    answer = service.filter(pixels, [CANNY], border=border, border_value=value, alpha=int(alpha), verify=1)
-    assert answer.status == 200, answer
+    answer = service.filter(pixels, [CANNY], border=border, border_value=value, alpha=int(alpha),
+                            verify=1, variant=variant)
     colours = slice(0, bands - alpha)
     where, found = edges(pixels[:, :, colours], border, value or 0)
     assert np.array_equal(answer.pixels, drawn(pixels, where, colours))
@@ -95,28 +95,27 @@ def test_alone(service, border, kind, image):
 
 @pytest.mark.parametrize("width, height", [(1, 1), (1, 90), (90, 1), (2, 3), (17, 700), (700, 17)])
 def test_small(service, width, height):
-    pixels = waves("u8", 1, width, height)
+    pixels, thresholds = waves("u8", 1, width, height), {"low": 0.1, "high": 0.2}
     for border in ("replicate", "reflect101", "wrap"):
-        answer = service.filter(pixels, [("canny", {"sigma": 0, "low": 0.1, "high": 0.2})], border=border)
-        where, _ = edges(pixels, border, low=0.1, high=0.2)
-        assert answer.status == 200 and np.array_equal(answer.pixels, drawn(pixels, where, [0]))
+        answer = service.filter(pixels, [("canny", {"sigma": 0, **thresholds})], border=border)
+        where, _ = edges(pixels, border, **thresholds)
+        assert np.array_equal(answer.pixels, drawn(pixels, where, [0]))
 
 
 def test_not_a_number(service):
     """Neither it nor an infinity is an edge, nor are their neighbours; the rest is as without it."""
-    pixels = waves("f32", 1)
-    clean = service.filter(pixels, [("canny", {"sigma": 0, "low": 0, "high": 0})]).pixels
+    pixels, filters = waves("f32", 1), [("canny", {"sigma": 0, "low": 0, "high": 0})]
+    clean = service.filter(pixels, filters).pixels
     pixels[20, 30], pixels[40, 90] = np.nan, np.inf
-    spoilt = service.filter(pixels, [("canny", {"sigma": 0, "low": 0, "high": 0})])
-    assert spoilt.status == 200 and np.isin(spoilt.pixels, (0, 1)).all()
+    spoilt = service.filter(pixels, filters).pixels
+    assert np.isin(spoilt, (0, 1)).all()
     near = ndimage.maximum_filter(~np.isfinite(pixels), (5, 5, 1))
-    assert np.array_equal(spoilt.pixels[~near], clean[~near])
-    assert (spoilt.pixels[ndimage.maximum_filter(np.isnan(pixels), (3, 3, 1))] == 0).all()
+    assert np.array_equal(spoilt[~near], clean[~near])
+    assert not spoilt[ndimage.maximum_filter(np.isnan(pixels), (3, 3, 1))].any()
 
 
 def snake(side, gap=9):
-    """Returns a dark band that winds through the whole image, of a contrast that begins no edge,
-    and a place on it that does."""
+    """Returns a band that winds through the whole image, of a contrast that begins no edge."""
     pixels = np.full((side, side, 1), 100, np.uint8)
     for number, row in enumerate(range(gap, side - gap, gap)):
         pixels[row:row + gap // 2, gap:side - gap] = 120
@@ -126,17 +125,15 @@ def snake(side, gap=9):
     return pixels
 
 
-@pytest.mark.parametrize("turned", (False, True))
+@pytest.mark.parametrize("turned", [False, True])
 def test_snake(service, turned):
     """One strong pixel keeps an edge through all tiles; without it nothing is left."""
-    pixels = snake(1301)
-    options = {"low": 0.2, "high": 0.9, "sigma": 0}
+    pixels, filters = snake(1301), [("canny", {"low": 0.2, "high": 0.9, "sigma": 0})]
     if turned:
         pixels = np.ascontiguousarray(pixels.swapaxes(0, 1))
-    assert (service.filter(pixels, [("canny", options)]).pixels == 0).all()
-    ends = np.argwhere(pixels[:, :, 0] == 120)[-1]
-    pixels[tuple(ends)] = 255
-    answer = service.filter(pixels, [("canny", options)], verify=1)
+    assert not service.filter(pixels, filters).pixels.any()
+    pixels[tuple(np.argwhere(pixels[:, :, 0] == 120)[-1])] = 255
+    answer = service.filter(pixels, filters, verify=1)
     where, found = edges(pixels, low=0.2, high=0.9)
     assert (found == 2).sum() < 20 and where.sum() > 200000
     assert np.array_equal(answer.pixels, drawn(pixels, where, [0]))
@@ -144,13 +141,12 @@ def test_snake(service, turned):
 
 def test_blurs_first(service):
     """As a Gaussian, rounded to pixels, and then without one; a percentage is of the shorter side."""
-    for bands, alpha, sigma in ((3, 0, 1.4), (4, 1, 9), (1, 0, "1%")):
+    thresholds = {"low": 0.02, "high": 0.06}
+    for bands, alpha, sigma, blur in ((3, 0, 1.4, 1.4), (4, 1, 9, 9), (1, 0, "1%", 3)):
         pixels = waves("u8", bands, 500, 300, alpha)
         options = {"alpha": alpha, "variant": "general"}
-        thresholds = {"low": 0.02, "high": 0.06}
         answer = service.filter(pixels, [("canny", {"sigma": sigma, **thresholds})], **options)
-        blurred = service.filter(pixels, [("gaussian", {"sigma": 3 if sigma == "1%" else sigma})],
-                                 **options).pixels
+        blurred = service.filter(pixels, [("gaussian", {"sigma": blur})], **options).pixels
         where, _ = edges(blurred[:, :, :bands - alpha], **thresholds)
         assert where.mean() > 0.005
         assert np.array_equal(answer.pixels, drawn(pixels, where, slice(0, bands - alpha)))
@@ -171,7 +167,6 @@ def test_chains(service, before, after, border):
     first = service.filter(pixels, before, **options).pixels if before else pixels
     where, _ = edges(first, border)
     wanted = service.filter(drawn(first, where, slice(0, 3)), after, **options)
-    assert (answer.status, wanted.status) == (200, 200), (answer, wanted)
     assert np.array_equal(answer.pixels, wanted.pixels)
 
 
@@ -196,28 +191,21 @@ def test_channels_and_regions(service):
     assert np.array_equal(placed[120:], pixels[120:])
 
 
-@pytest.mark.parametrize("variant", ["canny", "reference"])
-def test_variants(service, variant):
-    """A kernel that finds edges may be named, though another draws them."""
-    pixels = waves("u16", 3)
-    where, _ = edges(pixels)
-    answer = service.filter(pixels, [CANNY], variant=variant)
-    assert answer.status == 200 and np.array_equal(answer.pixels, drawn(pixels, where, slice(0, 3))), answer
+BOX = ("box", {})
 
 
-def test_refuses(service):
-    grey, colours = waves("u8", 1), waves("u8", 3)
-    for pixels, filters, options, parameter in [
-            (grey, [("canny", {"low": 0.5, "high": 0.4})], {}, "high"),
-            (grey, [("canny", {"low": 0.9})], {}, "high"),
-            (grey, [("canny", {"high": 6.1})], {}, "high"),
-            (colours, [CANNY], {"channels": "chroma"}, "channels"),
-            (grey, [CANNY], {"channels": "luma"}, "channels"),
-            (grey, [CANNY, ("box", {}), CANNY], {}, "filters"),
-            (grey, [CANNY] + 6 * [("box", {})], {}, "filters")]:
-        problem = service.filter(pixels, filters, **options).refused(400, "bad-parameter")
-        assert problem["parameter"] == parameter, problem
-    assert service.filter(grey, [CANNY] + 5 * [("box", {})]).status == 200
+@pytest.mark.parametrize("bands, filters, channels, parameter", [
+    (1, [("canny", {"low": 0.5, "high": 0.4})], None, "high"),
+    (1, [("canny", {"low": 0.9})], None, "high"), (1, [("canny", {"high": 6.1})], None, "high"),
+    (3, [CANNY], "chroma", "channels"), (1, [CANNY], "luma", "channels"),
+    (1, [CANNY, BOX, CANNY], None, "filters"), (1, [CANNY] + 6 * [BOX], None, "filters")], ids=str)
+def test_refuses(service, bands, filters, channels, parameter):
+    answer = service.filter(waves("u8", bands), filters, channels=channels)
+    answer.refused(400, "bad-parameter", parameter=parameter)
+
+
+def test_longest_chain(service):
+    assert service.filter(waves("u8", 1), [CANNY] + 5 * [BOX]).status == 200
 
 
 def test_memory_is_bounded(launch):
@@ -225,36 +213,36 @@ def test_memory_is_bounded(launch):
     with launch("--max-buffered-size", "2000", environment=ONE_DEVICE) as service:
         assert service.filter(waves("u8", 1, 64, 125), [CANNY]).status == 200
         for width, height in ((64, 126), (1, 126), (65, 63)):
-            problem = service.filter(waves("u8", 1, width, height), [CANNY]).refused(422, "too-many-pixels")
-            assert "2000" in problem["detail"], problem
+            answer = service.filter(waves("u8", 1, width, height), [CANNY])
+            answer.refused(422, "too-many-pixels", "2000")
         service.rest()
 
 
-def test_ends(launch):
-    """Cancelled at any moment, or past its deadline: nothing stays. This also holds for answers in
-    files."""
+@pytest.mark.parametrize("size, devices", [("64M", ONE_DEVICE), ("0", TWO_DEVICES)])
+def test_ends(launch, size, devices):
+    """Cancelled at any moment, or past its deadline: nothing stays, nor of answers in files."""
     pixels = waves("u8", 3, 1500, 900)
-    for size, devices in (("64M", ONE_DEVICE), ("0", TWO_DEVICES)):
-        with launch("--codecs", "2", "--spool-size", size, environment=devices) as service:
-            begin = time.monotonic()
-            wanted = service.filter(pixels, [CANNY], variant="general")
-            whole = time.monotonic() - begin
-            assert wanted.status == 200
-            for moment in range(6):
-                job = submit(service, pixels, [CANNY])
-                time.sleep(moment * whole / 5)
-                assert service.request("DELETE", job).status == 204
-            late = service.filter(pixels, [CANNY], deadline_ms=max(1, int(whole * 300)))
-            assert late.status in (200, 429, 504), late
-            assert service.filter(pixels, [CANNY], variant="general").body == wanted.body
-            service.rest()
+    with launch("--codecs", "2", "--spool-size", size, environment=devices) as service:
+        begin = time.monotonic()
+        wanted = service.filter(pixels, [CANNY], variant="general")
+        whole = time.monotonic() - begin
+        for moment in range(6):
+            job = submit(service, pixels, [CANNY])
+            time.sleep(moment * whole / 5)
+            assert service.request("DELETE", job).status == 204
+        late = service.filter(pixels, [CANNY], deadline_ms=max(1, int(whole * 300)))
+        assert late.status in (200, 429, 504), late
+        again = service.filter(pixels, [CANNY], variant="general")
+        assert again.status == wanted.status == 200 and again.body == wanted.body
+        service.rest()
 
 
 def test_sigma_that_does_not_blur(service):
     """Below 0.1 pixel, which a percentage of a small image comes to, too."""
     pixels = random_pixels(8, 50, 40, 1, "u8")
-    sharp, blurred = (service.filter(pixels, [("canny", {"sigma": sigma})]).pixels for sigma in (0, 0.8))
-    for sigma in (0.05, 0.0999, "0.2%"):
-        assert np.array_equal(service.filter(pixels, [("canny", {"sigma": sigma})]).pixels, sharp)
-    assert np.array_equal(service.filter(pixels, [("canny", {"sigma": "2%"})]).pixels, blurred)
-    assert not np.array_equal(sharp, blurred)
+
+    def with_sigma(sigma):
+        return service.filter(pixels, [("canny", {"sigma": sigma})]).pixels.tobytes()
+    sharp, blurred = with_sigma(0), with_sigma(0.8)
+    assert {with_sigma(sigma) for sigma in (0.05, 0.0999, "0.2%")} == {sharp}
+    assert with_sigma("2%") == blurred != sharp

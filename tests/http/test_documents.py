@@ -1,17 +1,15 @@
 """The examples of docs/api.md and docs/operations.md."""
 import hashlib
-import pathlib
 import re
-import subprocess
 
 import numpy as np
 
+from command import run
 from imagefiles import read_png, write_png
 from pixels import random_pixels
-from service import BUILD
+from service import REPOSITORY
 
-DOCS = pathlib.Path(__file__).resolve().parents[2] / "docs"
-API = (DOCS / "api.md").read_text()
+API, OPERATIONS = ((REPOSITORY / "docs" / name).read_text() for name in ("api.md", "operations.md"))
 PIXELS = random_pixels(1, 40, 30, 3, "u8")
 
 
@@ -27,9 +25,9 @@ def test_every_filter_has_an_example_that_works(service):
 
 
 def test_the_token_file_is_valid(tmp_path):
-    text = re.search(r"^\$ cat /etc/convolved/tokens\n(.*?)^\$", (DOCS / "operations.md").read_text(), re.M | re.S)[1]
+    text = re.search(r"^\$ cat /etc/convolved/tokens\n(.*?)^\$", OPERATIONS, re.M | re.S)[1]
     tokens = tmp_path / "tokens"
     tokens.write_text(re.sub(r"5f1d…", hashlib.sha256(b"a token").hexdigest(), text))
     tokens.chmod(0o600)
-    done = subprocess.run([BUILD / "convolved", "--check-config", "--tokens", tokens], capture_output=True, text=True)
+    done = run("--check-config", "--tokens", tokens)
     assert (done.returncode, done.stderr) == (0, "")

@@ -1,20 +1,12 @@
 """AVIF files: by libvips, and put together by hand."""
-import pathlib
 import struct
-import subprocess
-import tempfile
 
-import service
+import imagefiles
 
 
-def write_avif(source, suffix, *options):
-    """Returns an AVIF of another file, by libvips's own command."""
-    with tempfile.TemporaryDirectory() as directory:
-        before, after = pathlib.Path(directory, "in" + suffix), pathlib.Path(directory, "out.avif")
-        before.write_bytes(source)
-        subprocess.run([service.tool("vips"), "heifsave", before, after, "--compression", "av1",
-                        "--effort", "0", *options], check=True)
-        return after.read_bytes()
+def write_avif(source, suffix, quality=50):
+    """Returns an AVIF of another file, by libvips' own command."""
+    return imagefiles.by_vips(source, suffix, f".avif[Q={quality},effort=0]")
 
 
 def box(name, content=b""):

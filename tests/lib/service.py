@@ -143,6 +143,11 @@ class Response:
         return np.frombuffer(self.body, dtype).reshape(height, width, bands)
 
     @property
+    def lost(self):
+        """The losses that the answer names."""
+        return [token for token in self.headers.get("X-Lost", "").split(", ") if token]
+
+    @property
     def timing(self):
         """Server-Timing as {name: milliseconds}."""
         entries = {}
@@ -173,11 +178,14 @@ class Response:
         assert problem["title"] and problem["detail"], problem
         return problem
 
-    def refused(self, status, slug):
-        """Asserts that the answer is this problem, and returns it."""
+    def refused(self, status, slug, *says, **members):
+        """Asserts that the answer is this problem, with these members and with these texts in its
+        detail, and returns it."""
         assert self.status == status, self
         problem = self.problem
         assert problem["type"] == f"/problems/{slug}", problem
+        assert problem.items() >= members.items(), problem
+        assert all(text in problem["detail"] for text in says), problem
         return problem
 
 
@@ -272,8 +280,11 @@ class Client:
 
     @contextlib.contextmanager
     def socket(self, timeout=PATIENCE):
-        """A bare connection, for bytes that a decent client would not send."""
-        with socket.create_connection((self.host, self.port), timeout=timeout) as connection:
+        """A connection for bytes that a decent client would not send."""
+        connection = socket.create_connection((self.host, self.port), timeout=timeout)
+        if self.tls:
+            connection = self.tls.wrap_socket(connection, server_hostname=self.host)
+        with connection:
             yield connection
 
     def metrics_text(self):
@@ -350,6 +361,11 @@ class Client:
 SMALL = np.arange(11 * 7 * 3, dtype=np.uint8).reshape(7, 11, 3)
 
 
+def request_head(target, *headers, method="POST"):
+    """Returns the head of a request, for a bare connection."""
+    return "\r\n".join([f"{method} {target} HTTP/1.1", "Host: x", *headers, "", ""]).encode()
+
+
 def read_answer(connection):
     """Returns the answer that a bare connection carries, read to its end by Content-Length."""
     answer = http.client.HTTPResponse(connection)
@@ -389,6 +405,11 @@ class Process:
     def alive(self):
         stat = self.stat
         return bool(stat) and stat[0] not in "ZX"
+
+    @property
+    def busy(self):
+        """Seconds of processor time that it has used."""
+        return sum(map(int, self.stat[11:13])) / os.sysconf("SC_CLK_TCK")
 
     @property
     def gone(self):
@@ -536,6 +557,10 @@ class Service(Client):
 
     def processes(self):
         return [Process(self.process.pid), *children(self.process.pid)]
+
+    def serving(self):
+        """Returns the processes that hold connections, bodies and answers for clients."""
+        return [Process(self.process.pid), *self.workers("http")]
 
     def restarts(self):
         return self.total("convolved_worker_restarts_total")
