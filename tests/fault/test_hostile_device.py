@@ -42,10 +42,6 @@ def hostile(launch, programs):
     return started
 
 
-def log(service):
-    return service.log.read_text(errors="replace")
-
-
 def devices(service):
     return service.get("/v1/devices").json()["devices"]
 
@@ -82,7 +78,7 @@ def test_unasked(hostile):
         poll(all_seen, 60, "the quarantine")
         for number, word in enumerate(words):
             if word in UNASKED:
-                assert f"device-{number} sent an invalid {UNASKED[word]}\n" in log(service), word
+                assert f"device-{number} sent an invalid {UNASKED[word]}\n" in service.said, word
         assert devices(service)[1]["name"] == "?" * 63
         assert "?" * 63 in [c["work"] for c in service.get("/v1/kernels").json()["choices"]]
         check_metrics(service)
@@ -98,8 +94,8 @@ def test_of_a_tile(hostile):
             if word != "twice":  # it was believed the first time
                 answer.refused(500, "device-failed")
             message = "TILE_WAITS" if word == "waits" else "TILE_DONE"
-            poll(lambda: f"device-{number} sent an invalid {message}\n" in log(service), 60, word)
-        assert "CAN BE CHANGED" not in log(service)
+            poll(lambda: f"device-{number} sent an invalid {message}\n" in service.said, 60, word)
+        assert "CAN BE CHANGED" not in service.said
         check_metrics(service)
         for _ in range(5):
             check_honest(service)
@@ -108,7 +104,7 @@ def test_of_a_tile(hostile):
 def test_probe(hostile):
     """The probe may have been taken over, too."""
     with hostile("probe") as service:
-        assert "probe-0 sent an invalid DEVICE\n" in log(service)
+        assert "probe-0 sent an invalid DEVICE\n" in service.said
         check_honest(service)
 
 

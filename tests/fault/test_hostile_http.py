@@ -55,17 +55,13 @@ def check_honest(service):
     service.rest()
 
 
-def log(service):
-    return service.log.read_text(errors="replace")
-
-
 @pytest.mark.parametrize("about", MODES)
 def test_refused(hostile, about):
     modes = MODES[about]
     with hostile(*modes) as service:
         poll(lambda: ended(service, reason="protocol") == len(modes), 180, "the end of each")
         # a log line may come after its event
-        poll(lambda: re.findall("http-. sent an invalid (.*)", log(service)) == list(modes.values()), 60,
+        poll(lambda: re.findall("http-. sent an invalid (.*)", service.said) == list(modes.values()), 60,
              f"a line of each: {modes}")
         check_honest(service)
 
@@ -86,22 +82,22 @@ def test_ended(hostile, mode, reason):
 def test_body_that_is_not_there(hostile, mode):
     """The front measures the body itself, and checks that nobody can change it."""
     with hostile(mode) as service:
-        poll(lambda: "hostile: the answer is 500" in log(service), 60, "an answer")
+        poll(lambda: "hostile: the answer is 500" in service.said, 60, "an answer")
         check_honest(service)
 
 
 def test_body_with_its_request(hostile):
     """One that is shorter than announced, one that can still be changed, and one that is no memory."""
     with hostile("lies-whole") as service:
-        poll(lambda: log(service).count("hostile: the answer is 500") == 3, 60, "all answers")
+        poll(lambda: service.said.count("hostile: the answer is 500") == 3, 60, "all answers")
         check_honest(service)
 
 
 def test_body_that_is_changed(hostile):
     """A body in memory stays as it was when complete, and none exceeds the limit."""
     with hostile("later") as service:
-        poll(lambda: "hostile: the answer is 200" in log(service), 60, "an answer")
-        assert "CAN BE" not in log(service)
+        poll(lambda: "hostile: the answer is 200" in service.said, 60, "an answer")
+        assert "CAN BE" not in service.said
         check_honest(service)
 
 
@@ -109,8 +105,8 @@ def test_body_that_is_changed(hostile):
 def test_answer_that_is_changed(hostile, size):
     """An answer is for reading alone, in memory or in a file."""
     with hostile("reads", options=("--spool-size", size)) as service:
-        poll(lambda: "hostile: the answer is 200" in log(service), 60, "an answer")
-        assert "CAN BE" not in log(service)
+        poll(lambda: "hostile: the answer is 200" in service.said, 60, "an answer")
+        assert "CAN BE" not in service.said
         check_honest(service)
 
 
@@ -141,8 +137,8 @@ def test_job_that_nobody_waits_for(hostile, how):
 def test_heads(hostile):
     """However many requests a worker has, their heads take a part of the front's memory."""
     with hostile("heads") as service:
-        poll(lambda: "hostile: the answer is" in log(service), 120, "the last answer")
-        assert "hostile: the answer is 429" in log(service)
+        poll(lambda: "hostile: the answer is" in service.said, 120, "the last answer")
+        assert "hostile: the answer is 429" in service.said
         check_honest(service)
 
 

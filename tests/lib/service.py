@@ -504,15 +504,19 @@ class Service(Client):
         except AssertionError as error:
             raise AssertionError(f"{error}\n{self.tail()}") from None
 
+    @property
+    def said(self):
+        """The log so far."""
+        return self.log.read_text(errors="replace") if self.log.exists() else ""
+
     def tail(self):
         """The end of the log, less the lines on images that went well."""
-        text = self.log.read_text(errors="replace") if self.log.exists() else ""
-        return re.sub(r"^.*: request [\w.-]+: job \d+ is done .*\n", "", text, flags=re.M)[-6000:]
+        return re.sub(r"^.*: request [\w.-]+: job \d+ is done .*\n", "", self.said, flags=re.M)[-6000:]
 
     def says(self, text):
         """Waits for this in the log, which is written while the service goes on."""
         try:
-            poll(lambda: text in self.log.read_text(errors="replace"), 60, text)
+            poll(lambda: text in self.said, 60, text)
         except AssertionError:
             raise AssertionError(f"{text!r} is not said:\n{self.tail()}") from None
 
@@ -568,7 +572,7 @@ class Service(Client):
     def sanitizer_report(self):
         """Returns sanitizers' messages about any of its processes: one that ends by it is started
         again."""
-        text = self.log.read_text(errors="replace") if self.log.exists() else ""
+        text = self.said
         found = re.search(r"(ERROR|WARNING): (Address|Leak|Thread)Sanitizer|: runtime error: ", text)
         return found and text[max(found.start() - 300, 0):found.start() + 4000]
 
