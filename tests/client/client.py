@@ -56,6 +56,15 @@ def ppm(seed=0, width=40, height=30):
     return b"P6\n%d %d\n255\n" % (width, height) + pixels.tobytes()
 
 
+def fill(directory, *names):
+    """Writes an image in each of these places, each another one; returns the directory."""
+    for seed, name in enumerate(names):
+        path = directory / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(ppm(seed))
+    return directory
+
+
 def found(directory):
     """Returns the files in a directory, by their path there, without the manifest and what is renamed
     meanwhile."""

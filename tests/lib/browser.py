@@ -42,7 +42,7 @@ class Browser(contextlib.AbstractContextManager):
     def open(self, service, path="/", **window):
         self.show(**window)
         self.driver.get("about:blank")  # a change of the fragment alone would load nothing
-        self.driver.get(f"http://{service.host}:{service.port}{path}")
+        self.driver.get(service.url + path)
 
     def ask(self, expression, *arguments):
         return self.driver.execute_script(f"return {expression}", *arguments)

@@ -226,12 +226,15 @@ class Client:
         self.tls = None  # an ssl.SSLContext, or None for bare HTTP
         self.source = None  # the address (with a port, or 0) from which it comes
 
+    @property
+    def url(self):
+        return f"http://{self.host}:{self.port}"
+
     def connect(self, timeout):
+        options = {"timeout": timeout, "source_address": self.source}
         if self.tls:
-            return http.client.HTTPSConnection(self.host, self.port, timeout=timeout,
-                                               source_address=self.source, context=self.tls)
-        return http.client.HTTPConnection(self.host, self.port, timeout=timeout,
-                                          source_address=self.source)
+            return http.client.HTTPSConnection(self.host, self.port, context=self.tls, **options)
+        return http.client.HTTPConnection(self.host, self.port, **options)
 
     def neighbour(self, address="127.0.0.2"):
         """Another client of the same service: clients are told apart by their addresses."""

@@ -1,4 +1,5 @@
 """A server that answers as a test wants, and remembers its requests."""
+import copy
 import http.server
 import json
 import ssl
@@ -24,15 +25,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def do_POST(self):
         self.body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
         with self.server.lock:
-            self.server.requests.append(self)
-            self.server.bodies.append(self.body)
-            self.server.open += 1
-            self.server.most = max(self.server.most, self.server.open)
-        try:
-            answer = self.server.answer(self)
-        finally:
-            with self.server.lock:
-                self.server.open -= 1
+            self.server.requests.append(copy.copy(self))  # this is of the connection
+        answer = self.server.answer(self)
         if answer is None:  # it breaks off
             self.close_connection = True
             return
@@ -63,21 +57,24 @@ class Server(http.server.ThreadingHTTPServer):
     def __init__(self, answer=None, certificate=None, port=0):
         super().__init__(("127.0.0.1", port), Handler)
         self.answer = answer or (lambda handler: (200, {}, handler.body[::-1]))
-        self.requests, self.connections, self.open, self.most = [], 0, 0, 0
-        self.bodies = []  # the requests, which are objects of the connection
+        self.requests, self.connections = [], 0
         self.lock = threading.Lock()
         if certificate:
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
             context.load_cert_chain(certificate)
             self.socket = context.wrap_socket(self.socket, server_side=True)
-        self.url = f"http{'s' if certificate else ''}://127.0.0.1:{self.server_address[1]}"
-        self.thread = threading.Thread(target=self.serve_forever, args=(0.02,), daemon=True)
+        self.host, self.port = self.server_address
+        self.url = f"http{'s' if certificate else ''}://{self.host}:{self.port}"
+
+    @property
+    def bodies(self):
+        return [request.body for request in self.requests]
 
     def handle_error(self, *_):
         pass  # clients that leave
 
     def __enter__(self):
-        self.thread.start()
+        threading.Thread(target=self.serve_forever, args=(0.02,), daemon=True).start()
         return self
 
     def __exit__(self, *_):
