@@ -27,9 +27,3 @@ def test_findings(tmp_path, name, text, findings):
     (tmp_path / name).write_text(text)
     done = subprocess.run([sys.executable, COMMENTS, tmp_path], capture_output=True, text=True, timeout=60, check=False)
     assert (done.stderr.splitlines(), done.returncode) == ([f"{name}:{found}" for found in findings], bool(findings))
-
-
-def test_here():
-    """The comments of this tree."""
-    done = subprocess.run([sys.executable, COMMENTS], capture_output=True, text=True, timeout=60, check=False)
-    assert (done.stderr, done.returncode) == ("", 0)

@@ -9,7 +9,6 @@ import shutil
 import signal
 import subprocess
 import tempfile
-import time
 
 import pytest
 
@@ -87,10 +86,12 @@ class Machine(Client):
         """Returns the host's path of a process's path."""
         return pathlib.Path(f"/proc/{pid}/root{name}")
 
+    def enter(self, *command):
+        return subprocess.run(["nsenter", "-t", str(self.leader), "-a", *command],
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True)
+
     def run(self, *command, check=True):
-        result = subprocess.run(["nsenter", "-t", str(self.leader), "-a", *command],
-                                stdin=subprocess.DEVNULL, capture_output=True, text=True,
-                                check=False)
+        result = self.enter(*command)
         assert not check or result.returncode == 0, (command, result, self.journal_text())
         return result.stdout.strip()
 
@@ -99,9 +100,7 @@ class Machine(Client):
 
     def systemctl_fails(self, *arguments):
         """Tells whether this command exits with an error."""
-        done = subprocess.run(["nsenter", "-t", str(self.leader), "-a", "systemctl", *arguments],
-                              stdin=subprocess.DEVNULL, capture_output=True, check=False)
-        return done.returncode != 0
+        return self.enter("systemctl", *arguments).returncode != 0
 
     def show(self, name, unit="convolved.service"):
         return self.systemctl("show", "--value", "-p", name, unit)
@@ -178,18 +177,10 @@ def machine(tmp_path_factory):
     # One at a time: without a systemd here, machines would share their control groups.
     with LOCK.open("w") as lock, open("/proc/self/ns/net", "rb") as home:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        yield from lend(booted, home)
-
-
-def lend(booted, home):
-    """Boots it for the tests, and ends it after them."""
-    try:
-        began = time.monotonic()
-        why = booted.boot()
-        if why:
-            pytest.skip(f"systemd-nspawn cannot boot here: {why}")
-        print(f"booted after {time.monotonic() - began:.1f} s")
-        yield booted
-    finally:
-        booted.end()
-        ctypes.CDLL(None).setns(home.fileno(), CLONE_NEWNET)
+        try:
+            if why := booted.boot():
+                pytest.skip(f"systemd-nspawn cannot boot here: {why}")
+            yield booted
+        finally:
+            booted.end()
+            ctypes.CDLL(None).setns(home.fileno(), CLONE_NEWNET)

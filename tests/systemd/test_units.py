@@ -1,11 +1,9 @@
 """The units in a booted systemd: what an administrator does to the service, and what befalls it."""
 import contextlib
 import ctypes
-import io
 import os
 import pathlib
 import re
-import signal
 import stat
 import socket
 import threading
@@ -129,14 +127,9 @@ def test_landlock(running):
     version = landlock()
     text = f"seccomp, Landlock {version}" if version else "seccomp, no Landlock: 0"
     since = running.position()
-    try:
-        configure(running, "log-level=debug")
-        running.systemctl("restart", "convolved")
+    with configured(running, "log-level=debug", "restart"):
         for kind in "codec", "http", "device":
             running.says(f"convolved-{kind}: confined: {text}", since)
-    finally:
-        configure(running, "")
-        running.systemctl("restart", "convolved")
 
 
 def test_journal(running):
@@ -169,13 +162,23 @@ def configure(machine, text):
     machine.configuration.write_text(configuration(text))
 
 
+@contextlib.contextmanager
+def configured(machine, text, command="reload"):
+    """The service has this configuration meanwhile, by a reload or a restart."""
+    configure(machine, text)
+    try:
+        machine.systemctl(command, "convolved")
+        yield
+    finally:
+        configure(machine, "")
+        machine.systemctl(command, "convolved")
+
+
 def test_reload(running):
     """Changes count at once; invalid ones change nothing, and are a failure of the reload that
     metrics show, too; the process stays."""
     before, since = running.main_pid, running.position()
-    try:
-        configure(running, "spool-size=0")
-        running.systemctl("reload", "convolved")
+    with configured(running, "spool-size=0"):
         running.says("spool-size: 64M -> 0", since)
         running.says("the configuration has been read again", since)
         check_answer(running)  # now through files in the cache directory
@@ -190,9 +193,6 @@ def test_reload(running):
         poll(lambda: running.show("ActiveState") == "active", 60, "READY=1")
         assert running.total("convolved_config_last_reload_successful") == 0
         check_answer(running)
-    finally:
-        configure(running, "")
-        running.systemctl("reload", "convolved")
     assert running.main_pid == before
 
 
@@ -279,13 +279,6 @@ def memory_limit(machine, size):
         group.rmdir()
 
 
-def progressive_jpeg(width, height):
-    """Small as a file; its coefficients take six bytes a pixel."""
-    file = io.BytesIO()
-    Image.new("RGB", (width, height)).save(file, "JPEG", progressive=True, subsampling=0)
-    return file.getvalue()
-
-
 def test_out_of_memory(running):
     """The kernel takes decoders first, whoever is larger; the service goes on."""
     check_answer(running)
@@ -296,8 +289,10 @@ def test_out_of_memory(running):
                         ("convolved-http", 400)):
         for pid in running.processes()[name]:
             assert int(Process(pid).read("oom_score_adj")) == score, name
+    # Small as a file; the coefficients take six bytes a pixel.
+    image = imagefiles.written(Image.new("RGB", (6000, 6000)), "JPEG", progressive=True, subsampling=0)
     with memory_limit(running, 150 << 20):
-        answer = running.identity(progressive_jpeg(6000, 6000))
+        answer = running.identity(image)
         assert answer.status in (422, 503), answer
         metrics = running.metrics()
         assert metrics.total("convolved_worker_restarts_total", worker="codec", reason="killed") > 0
@@ -348,38 +343,21 @@ def test_more_sockets(running, more_sockets):
 
 def test_journal_that_hangs(running):
     """Nobody waits for it; what it did not take is counted, and said when it is back."""
-    def configured(text):
-        since = running.position()
-        configure(running, text)
-        running.systemctl("reload", "convolved")
-        running.says("the configuration has been read again", since)
-
     since = running.position()
-    configured("log-level=debug")
-    journal, = running.named("systemd-journal")
-    journal.kill(signal.SIGSTOP)
-    try:
-        connection = running.connect(20)
+    with configured(running, "log-level=debug"):
+        running.says("the configuration has been read again", since)
+        journal, = running.named("systemd-journal")
+        with journal.stopped():
+            connection = running.connect(20)
 
-        def more_is_lost():
-            for _ in range(1000):
-                connection.request("GET", "/" + "x" * 900)
-                assert connection.getresponse().read()
-            return running.total("convolved_log_lines_lost_total", process="front")
-        poll(more_is_lost, 120, "more than fits into any buffer")
-    finally:
-        journal.kill(signal.SIGCONT)
-        configured("")
+            def more_is_lost():
+                for _ in range(1000):
+                    connection.request("GET", "/" + "x" * 900)
+                    assert connection.getresponse().read()
+                return running.total("convolved_log_lines_lost_total", process="front")
+            poll(more_is_lost, 120, "more than fits into any buffer")
     poll(lambda: any(re.match(r"\d+ lines of the log were lost", message)
                      for message in running.messages(since)), 60, "the gap", 0.5)
-
-
-PERSISTENCED = """
-[Service]
-Type=oneshot
-RemainAfterExit=yes
-ExecStart=/bin/sleep 1
-"""
 
 
 def test_otlp_drop_in(running):
@@ -406,11 +384,10 @@ def test_gpu_drop_in(running):
     still works with it."""
     example, = running.installed.rglob("examples/convolved.service.d/gpu.conf")
     drivers = running.path("/run/systemd/system/nvidia-persistenced.service")
-    drivers.write_text(PERSISTENCED)
+    drivers.write_text("[Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart=/bin/sleep 1\n")
     try:
         with drop_in(running, example.read_text()):
-            result = running.run("systemd-analyze", "verify", "--man=no", "convolved.service")
-            assert result == ""
+            test_valid(running)
             check_answer(running)
             groups = {running.run("getent", "group", name).split(":")[2]
                       for name in ("video", "render")}
@@ -477,12 +454,10 @@ def test_credentials(running):
         (store / "convolved.tokens").write_text(f"[alice]\n{hashed('a-token-of-some-length')}")
         running.systemctl("restart", "convolved")
         since = running.position()
-        configure(running, "listen=0.0.0.0:8701")
-        running.systemctl("reload", "convolved")
-        running.says("the configuration has been read again", since)
+        with configured(running, "listen=0.0.0.0:8701"):
+            running.says("the configuration has been read again", since)
     finally:
         (store / "convolved.tokens").unlink()
-        configure(running, "")
         running.systemctl("restart", "convolved")
 
 
