@@ -1,5 +1,6 @@
 """Hosts that the client believes, its secrets and who sees them, and bad connections."""
 import contextlib
+import re
 import socket
 import subprocess
 import threading
@@ -7,6 +8,7 @@ import threading
 import pytest
 
 from client import fill, found, in_namespace, ppm, run, start
+from scripted import problem
 
 
 @contextlib.contextmanager
@@ -54,13 +56,6 @@ def answering(sent):
         connection.sendall(sent)
         connection.shutdown(socket.SHUT_RDWR)
     return serve
-
-
-def answer(body, *headers):
-    """Returns a result as the service sends it."""
-    lines = ["HTTP/1.1 200 OK", "Content-Type: image/x-portable-pixmap", "X-Image: 40x30x3:u8",
-             *headers]
-    return "\r\n".join(lines).encode() + b"\r\n\r\n" + body
 
 
 # Tokens -------------------------------------------------------------------------------------------
@@ -166,22 +161,39 @@ def test_certificates(server, image, tmp_path):
 
 # Answers that are no results ----------------------------------------------------------------------
 
-@pytest.mark.parametrize("headers, body, words", [
-    ({"Content-Type": "text/html; charset=utf-8", "X-Image": None}, b"<html>Welcome!",
-     "the answer is not an image (its type is text/html; charset=utf-8): is there a convolved at "),
-    ({"Content-Type": "text/html"}, b"<html>", "is not an image (its type is text/html)"),
-    ({"X-Image": None}, b"P6", "is not an image (its type is image/x-portable-pixmap)"),
-    ({"Content-Type": None}, b"P6", "is not an image (its type is not given)"),
-    ({}, b"", "the result is empty"),
+def answer(body, *headers, kind="image/x-portable-pixmap", image="40x30x3:u8"):
+    """Returns an answer as the service sends it; without a header if that is None."""
+    lines = ["HTTP/1.1 200 OK", *headers, *[f"Content-Type: {kind}"] * (kind is not None),
+             *[f"X-Image: {image}"] * (image is not None)]
+    return "\r\n".join(lines).encode() + b"\r\n\r\n" + body
+
+
+def whole(body, **more):
+    return answer(body, f"Content-Length: {len(body)}", **more)
+
+
+CUT_SHORT = "cut short|the connection broke off"
+
+
+@pytest.mark.parametrize("sent, words", [
+    (whole(b"<html>Welcome!", kind="text/html; charset=utf-8", image=None), "the answer is not an image "
+     r"\(its type is text/html; charset=utf-8\): is there a convolved at "),
+    (whole(b"<html>", kind="text/html"), r"is not an image \(its type is text/html\)"),
+    (whole(b"P6", image=None), r"is not an image \(its type is image/x-portable-pixmap\)"),
+    (whole(b"P6", kind=None), r"is not an image \(its type is not given\)"),
+    (whole(b""), "the result is empty"),
+    (answer(b"half of it"), CUT_SHORT),  # its end is that of the connection
+    (answer(b"half of it", "Content-Length: 100"), CUT_SHORT),
+    (answer(b"a\r\nhalf of it\r\n", "Transfer-Encoding: chunked"), CUT_SHORT),
+    (answer(b"6\r\nhalf o", "Transfer-Encoding: chunked"), CUT_SHORT),
 ])
-def test_what_is_no_result(server, image, tmp_path, headers, body, words):
+def test_what_is_no_result(image, tmp_path, sent, words):
     out = tmp_path / "out.ppm"
     out.write_bytes(b"old")
-    asked = server(lambda handler: (200, headers, body))
-    _, said = run(asked.url, "box", image, "--force", "-o", out, status=1)
-    assert words in said and said.count("\n") == 1
-    assert out.read_bytes() == b"old" and len(asked.requests) == 1
-    assert found(tmp_path).keys() == {"in.ppm", "out.ppm"}
+    with listening(answering(sent)) as (url, came):
+        _, said = run(url, "box", image, "--force", "-o", out, "--retries", 0, status=1)
+    assert re.search(words, said) and said.count("\n") == 1 and len(came) == 1
+    assert out.read_bytes() == b"old" and found(tmp_path).keys() == {"in.ppm", "out.ppm"}
 
 
 def test_no_batch_for_another_service(server, tree, tmp_path):
@@ -190,24 +202,29 @@ def test_no_batch_for_another_service(server, tree, tmp_path):
     assert len(asked.requests) == 1 and found(tmp_path / "out") == {}
 
 
-@pytest.mark.parametrize("sent", [
-    answer(b"half of it"),  # its end is that of the connection
-    answer(b"half of it", "Content-Length: 100"),
-    answer(b"a\r\nhalf of it\r\n", "Transfer-Encoding: chunked"),
-    answer(b"6\r\nhalf o", "Transfer-Encoding: chunked"),
-], ids=["unmarked", "length", "chunks", "chunk"])
-def test_a_result_that_is_cut_short(image, tmp_path, sent):
-    with listening(answering(sent)) as (url, _):
-        _, said = run(url, "box", image, "-o", tmp_path / "out.ppm", "--retries", 0, status=1)
-    assert "cut short" in said or "the connection broke off" in said
-    assert found(tmp_path).keys() == {"in.ppm"}
-
-
 def test_a_result_in_chunks(image, tmp_path):
     chunks = answer(b"9\r\nall of it\r\n0\r\n\r\n", "Transfer-Encoding: chunked")
     with listening(answering(chunks)) as (url, _):
         run(url, "box", image, "-o", tmp_path / "out.ppm")
     assert (tmp_path / "out.ppm").read_bytes() == b"all of it"
+
+
+def test_a_refusal_comes_before_a_large_body(tmp_path):
+    large, rest = tmp_path / "large.ppm", []
+    with large.open("wb") as file:
+        file.truncate(40 << 20)
+
+    def refuse(connection):
+        head, body = head_of(connection)
+        assert b"Expect: 100-continue" in head and not body
+        _, headers, document = problem(413, "the body is too large", "body-too-large")
+        connection.sendall(b"HTTP/1.1 413 Content Too Large\r\nContent-Length: %d\r\n\r\n" %
+                           len(document) + document)
+        rest.append(body_of(connection, 1))
+
+    with listening(refuse) as (url, _):
+        _, said = run(url, "box", large, "-o", tmp_path / "out.ppm", status=1)
+    assert "the body is too large" in said and rest == [b""], "nothing of the body was sent"
 
 
 # Silence ------------------------------------------------------------------------------------------

@@ -76,12 +76,11 @@ def test_objects_that_are_not_results(server, store, image, precious):
     asked = server()
     store.put("s3://into/a.ppm", precious)
     for force in ((), ("--force",)):
-        _, said = run(asked.url, "box", image, "-o", "s3://into/a.ppm", *force, status=0 if force else 1,
-                      variables=store.environment())
+        _, said = store.run(asked.url, "box", image, "-o", "s3://into/a.ppm", *force, status=0 if force else 1)
         assert said == ("" if force else "convolve: s3://into/a.ppm: the object is not a result of this command: "
                                          "--force replaces it\n")
         assert store.body("s3://into/a.ppm") == (image.read_bytes()[::-1] if force else precious)
-    run(asked.url, "box", image, "-o", "s3://into/a.ppm", variables=store.environment())
+    store.run(asked.url, "box", image, "-o", "s3://into/a.ppm")
     assert len(asked.requests) == 1, "it is what was made"
 
 
@@ -158,7 +157,7 @@ def test_dry_run(server, store, photographs):
 
     def planned(*arguments, status=0, **options):
         before, seen = found(photographs), len(asked.requests)
-        plan, said = run(asked.url, "box", "--dry-run", *arguments, status=status, variables=store.environment(), **options)
+        plan, said = store.run(asked.url, "box", "--dry-run", *arguments, status=status, **options)
         assert found(photographs) == before and len(asked.requests) == seen and not store.requests
         return [line.replace(f"{photographs}/", "") for line in plan.decode().splitlines()], said
 

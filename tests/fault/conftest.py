@@ -29,6 +29,19 @@ def programs(tmp_path, monkeypatch):
     return directory
 
 
+@pytest.fixture
+def taken_over(launch, programs):
+    """taken_over(kind, words, *options, environment): a service whose workers of this kind are
+    hostile_codec, hostile_device or hostile_http, and do what the words say."""
+    def launched(kind, words, *options, environment=service_module.ONE_DEVICE):
+        shutil.copy(service_module.BUILD / f"convolved-{kind}", programs / f"honest-{kind}")
+        shutil.copy(service_module.BUILD / f"hostile_{kind}", programs / f"convolved-{kind}")
+        return launch("--canary-interval", "3600", *options, environment={
+            **environment, "CONVOLVED_HOSTILE": ",".join(words),
+            "CONVOLVED_LOCK": str(programs / f"lock-{words[0]}")})
+    return launched
+
+
 @pytest.fixture(scope="module")
 def expected(launch):
     """The answer of a service that nothing is done to."""

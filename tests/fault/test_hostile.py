@@ -4,28 +4,23 @@ import concurrent.futures
 import json
 import os
 import re
-import shutil
 import time
 
 import pytest
 
 import service as service_module
 from in_flight import restarts
-from service import BUILD, ONE_DEVICE, PATIENCE, poll, sanitized
+from service import PATIENCE, poll, request_head, sanitized
 
-HOSTILE = BUILD / "hostile_codec"
 BODY = bytes(range(100))
 TARGET = "/v1/filters/box?size=3&raw=10x10x1:u8&format=raw"
 
 
 @pytest.fixture
-def hostile(launch, programs):
+def hostile(taken_over):
     """hostile(mode, *options): a service all of whose codec workers are."""
-    shutil.copy(HOSTILE, programs / "convolved-codec")
-
     def started(mode, *options):
-        service = launch("--canary-interval", "3600", *options,
-                         environment={**ONE_DEVICE, "CONVOLVED_HOSTILE": mode})
+        service = taken_over("codec", [mode], *options)
         service.wait_ready = lambda: poll(lambda: "is up" in service.tail(), 60, "a device")
         return service
     return started
@@ -94,8 +89,7 @@ def test_spins(hostile):
     """One that goes on when its client has left is ended."""
     with hostile("spins", "--codecs", "1") as service:
         with service.socket() as connection:
-            connection.sendall(f"POST {TARGET} HTTP/1.1\r\nHost: a\r\nContent-Length: {len(BODY)}\r\n"
-                               "\r\n".encode() + BODY)
+            connection.sendall(request_head(TARGET, f"Content-Length: {len(BODY)}") + BODY)
             poll(lambda: any(len(BODY) in p.open_sizes for p in service.workers("codec")), 60, "the job")
         poll(lambda: restarts(service, "codec", reason="cancelled") == 1, 60, "its end")
 
@@ -141,8 +135,8 @@ def test_flood(hostile):
     with hostile("flood", "--codecs", "1", "--job-timeout", "60") as service:
         body = bytes(1000 * 1000)
         with service.socket() as connection:
-            connection.sendall(b"POST /v1/filters/box?size=3&raw=1000x1000x1:u8&format=raw HTTP/1.1\r\n"
-                               b"Host: a\r\nContent-Length: 1000000\r\n\r\n" + body)
+            target = TARGET.replace("10x10", "1000x1000")
+            connection.sendall(request_head(target, f"Content-Length: {len(body)}") + body)
             poll(lambda: service.total("convolved_tiles_total") > 100, 60, "a flood")
             for _ in range(5):
                 assert service.get("/livez").status == 200

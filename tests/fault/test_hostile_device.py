@@ -2,15 +2,13 @@
 nothing that cannot be is booked, and another device serves on."""
 import math
 import os
-import shutil
 import time
 
 import numpy as np
 import pytest
 
-from service import BUILD, SMALL, poll
+from service import SMALL, poll
 
-HOSTILE = BUILD / "hostile_device"
 BOX = [("box", {"size": 3})]
 # Unasked acts of workers, and the messages for which they are then ended, again and again.
 UNASKED = {
@@ -29,16 +27,12 @@ HARMLESS = ("names", "choice-text")
 
 
 @pytest.fixture
-def hostile(launch, programs):
+def hostile(taken_over):
     """hostile(word...): a service with a device for each word, whose worker does what the word
     says."""
-    shutil.copy(BUILD / "convolved-device", programs / "honest-device")
-    shutil.copy(HOSTILE, programs / "convolved-device")
-
     def started(*words, options=()):
-        return launch("--codecs", "2", "--canary-interval", "3600", *options, environment={
-            "OCL_ICD_VENDORS": "pocl.icd", "POCL_DEVICES": " ".join(["basic"] * len(words)),
-            "CONVOLVED_HOSTILE": ",".join(words)})
+        return taken_over("device", words, "--codecs", "2", *options, environment={
+            "OCL_ICD_VENDORS": "pocl.icd", "POCL_DEVICES": " ".join(["basic"] * len(words))})
     return started
 
 

@@ -2,14 +2,12 @@
 other one serves on."""
 import os
 import re
-import shutil
 import time
 
 import pytest
 
-from service import BUILD, ONE_DEVICE, poll
+from service import poll
 
-HOSTILE = BUILD / "hostile_http"
 TARGET = "/v1/filters/box?size=3&raw=10x10x1:u8&format=raw"
 # Acts of workers in turn, and the message for which each is then ended.
 MODES = {
@@ -25,23 +23,12 @@ MODES = {
                "data": "PONG", "type": "packet", "descriptors": "packet", "other-socket": "TILE_WAITS"}}
 
 
-@pytest.fixture(scope="module")
-def hostile(launch, tmp_path_factory):
+@pytest.fixture
+def hostile(taken_over):
     """hostile(word, ...): a service with two HTTP workers; one of them does what the words say, in
     turn."""
-    programs = tmp_path_factory.mktemp("programs")
-    for name in ("convolved", "convolved-codec", "convolved-device", "convolved-trace"):
-        shutil.copy(BUILD / name, programs / name)
-    shutil.copy(BUILD / "convolved-http", programs / "honest-http")
-    shutil.copy(HOSTILE, programs / "convolved-http")
-
-    def started(*words, options=()):
-        service = launch("--codecs", "1", "--http-workers", "2", "--canary-interval", "3600", *options,
-                         environment={**ONE_DEVICE, "CONVOLVED_HOSTILE": ",".join(words),
-                                      "CONVOLVED_LOCK": str(programs / "-".join(("lock", words[0], *options)))})
-        service.arguments[0] = str(programs / "convolved")
-        return service
-    return started
+    return lambda *words, options=(): taken_over(
+        "http", words, "--codecs", "1", "--http-workers", "2", *options)
 
 
 def ended(service, **labels):
@@ -78,34 +65,19 @@ def test_ended(hostile, mode, reason):
         check_honest(service)
 
 
-@pytest.mark.parametrize("mode", ("lies", "maps"))
-def test_body_that_is_not_there(hostile, mode):
-    """The front measures the body itself, and checks that nobody can change it."""
-    with hostile(mode) as service:
-        poll(lambda: "hostile: the answer is 500" in service.said, 60, "an answer")
-        check_honest(service)
-
-
-def test_body_with_its_request(hostile):
-    """One that is shorter than announced, one that can still be changed, and one that is no memory."""
-    with hostile("lies-whole") as service:
-        poll(lambda: service.said.count("hostile: the answer is 500") == 3, 60, "all answers")
-        check_honest(service)
-
-
-def test_body_that_is_changed(hostile):
-    """A body in memory stays as it was when complete, and none exceeds the limit."""
-    with hostile("later") as service:
-        poll(lambda: "hostile: the answer is 200" in service.said, 60, "an answer")
-        assert "CAN BE" not in service.said
-        check_honest(service)
-
-
-@pytest.mark.parametrize("size", ("64M", "0"))
-def test_answer_that_is_changed(hostile, size):
-    """An answer is for reading alone, in memory or in a file."""
-    with hostile("reads", options=("--spool-size", size)) as service:
-        poll(lambda: "hostile: the answer is 200" in service.said, 60, "an answer")
+@pytest.mark.parametrize("mode, size, status, count", [
+    # The front measures a body itself: it is less than was said, or can still be mapped.
+    ("lies", "64M", 500, 1), ("maps", "64M", 500, 1),
+    # With its request: shorter than announced, still to be changed, and no memory.
+    ("lies-whole", "64M", 500, 3),
+    # A body in memory stays as it was when complete, and none exceeds the limit.
+    ("later", "64M", 200, 1),
+    # An answer is for reading alone, in memory or in a file.
+    ("reads", "64M", 200, 1), ("reads", "0", 200, 1)])
+def test_bodies_and_answers(hostile, mode, size, status, count):
+    """Nobody can change them, or their size."""
+    with hostile(mode, options=("--spool-size", size)) as service:
+        poll(lambda: service.said.count(f"hostile: the answer is {status}") == count, 60, "answers")
         assert "CAN BE" not in service.said
         check_honest(service)
 

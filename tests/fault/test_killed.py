@@ -14,7 +14,7 @@ from clients import Load
 from in_flight import LARGE, PNG, SLOW, InFlight, restarts, works
 from jobs import HEAVY, MEDIUM, submit
 from pixels import random_pixels
-from service import ONE_DEVICE, TWO_DEVICES, Process, children, poll, read_answer
+from service import ONE_DEVICE, TWO_DEVICES, Process, children, poll, read_answer, request_head
 
 # A worker that stands still is noticed by that alone, long before these.
 LONG_LIMITS = ("--tile-timeout", "300", "--job-timeout", "600")
@@ -232,7 +232,7 @@ def test_http_worker_ends(launch, number, reason):
     with launch("--codecs", "1", "--http-workers", "1") as service:
         job = submit(service, MEDIUM, HEAVY)
         with service.socket() as connection:
-            connection.sendall(b"GET /livez HTTP/1.1\r\nHost: a\r\n\r\n")
+            connection.sendall(request_head("/livez", method="GET"))
             assert read_answer(connection).status == 200
             worker, = service.workers("http")
             worker.kill(number)

@@ -350,6 +350,11 @@ class Client:
 SMALL = np.arange(11 * 7 * 3, dtype=np.uint8).reshape(7, 11, 3)
 
 
+def request_head(target, *headers, method="POST"):
+    """Returns the head of a request, for a bare connection."""
+    return "\r\n".join([f"{method} {target} HTTP/1.1", "Host: x", *headers, "", ""]).encode()
+
+
 def read_answer(connection):
     """Returns the answer that a bare connection carries, read to its end by Content-Length."""
     answer = http.client.HTTPResponse(connection)
@@ -389,6 +394,16 @@ class Process:
     def alive(self):
         stat = self.stat
         return bool(stat) and stat[0] not in "ZX"
+
+    @property
+    def busy(self):
+        """Seconds of processor time that it has used."""
+        return sum(map(int, self.stat[11:13])) / os.sysconf("SC_CLK_TCK")
+
+    @property
+    def peak(self):
+        """The most memory that it has had, in bytes."""
+        return int(re.search(r"VmHWM:\s+(\d+) kB", self.read("status"))[1]) << 10
 
     @property
     def gone(self):
