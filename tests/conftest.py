@@ -19,7 +19,7 @@ def cache(tmp_path_factory):
 
 @pytest.fixture
 def server():
-    """server(answer, certificate=None) starts a scripted server; it ends with the test."""
+    """server(answer, certificate) starts a scripted.Server; it ends with the test."""
     with contextlib.ExitStack() as stack:
         yield lambda *arguments, **options: stack.enter_context(
             scripted.Server(*arguments, **options))

@@ -1,4 +1,6 @@
 """The client beside the service of ../http, and beside servers that answer as a test wants."""
+import threading
+
 import pytest
 
 import service as service_module
@@ -15,6 +17,23 @@ def service(tmp_path_factory, cache):
     started.unix = f"unix:{directory}/socket"
     with started:
         yield started
+
+
+@pytest.fixture
+def stalling(server):
+    """A server that sends the first half of results with 100000 bytes."""
+    end = threading.Event()
+
+    def answer(handler):
+        handler.send_response(200)
+        handler.send_header("Content-Length", "100000")
+        handler.end_headers()
+        handler.wfile.write(b"x" * 50000)
+        handler.wfile.flush()
+        end.wait(60)
+
+    yield server(answer)
+    end.set()
 
 
 @pytest.fixture

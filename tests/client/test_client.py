@@ -16,7 +16,7 @@ import time
 import pytest
 
 from client import PROGRAM, environment, fill, found, ppm, run, start
-from scripted import Server, problem
+from scripted import Server, busy, problem
 from service import BUILD, PATIENCE, REPOSITORY, Process, free_port, poll, sanitized, target_of
 
 COMPLETION = REPOSITORY / "client/completion/convolve"
@@ -137,7 +137,7 @@ def test_problems_are_one_line(service, image, tmp_path):
 
 
 def test_what_is_not_to_be_trusted_in_answers(server, image, tmp_path):
-    asked = server(lambda handler: problem(422, "a\x1b[2Jb\nc", parameter="p\r", value="v\x9b2Jé"))
+    asked = server([problem(422, "a\x1b[2Jb\nc", parameter="p\r", value="v\x9b2Jé")])
     said = run(asked.url, "box", image, "-o", tmp_path / "out.ppm", status=1)[1]
     assert said == f"convolve: {image}: a?[2Jb?c (p?=v??2Jé)\n"
     asked = server(lambda handler: (502, {}, b"<html>bad gateway"))
@@ -286,7 +286,7 @@ def test_a_service_that_is_newer(server, image, tmp_path):
 
 
 def test_what_is_refused_for_all_stops_a_batch(server, tree, tmp_path):
-    asked = server(lambda handler: problem(401, "show a token", "unauthorized"))
+    asked = server([problem(401, "show a token", "unauthorized")])
     _, said = run(asked.url, "box", tree, "-o", tmp_path / "out", "-j", 1, status=1)
     assert len(asked.requests) == 1 and said.count("\n") == 1
     assert said.endswith("It is not so: give a file with one by --token-file or $CONVOLVED_TOKEN_FILE\n")
@@ -312,44 +312,26 @@ def test_jobs_share_connections(server, tmp_path):
 
 @pytest.mark.parametrize("status", [429, 503])
 def test_retries_as_the_service_says(server, image, tmp_path, status):
-    times = []
-
-    def answer(handler):
-        times.append(time.monotonic())
-        if len(times) > 2:
-            return 200, {}, handler.body
-        code, headers, body = problem(status, "the queue is full", "queue-full")
-        return code, {**headers, "Retry-After": 1}, body
-
-    asked = server(answer)
-    out = tmp_path / "out.ppm"
-    run(asked.url, "box", image, "-f", "-o", out, "--retries", 2)
-    assert out.read_bytes() == image.read_bytes()
-    assert all(1 <= later - earlier < 30 for earlier, later in zip(times, times[1:]))
-    times.clear()
+    asked, out = server([busy(1, status), busy(1, status), (200, {}, b"result")]), tmp_path / "out.ppm"
+    run(asked.url, "box", image, "-o", out, "--retries", 2)
+    assert out.read_bytes() == b"result"
+    times = [request.time for request in asked.requests]
+    assert all(1 <= later - earlier < 30 for earlier, later in zip(times, times[1:])), times
+    asked = server([busy(1, status)])
     _, said = run(asked.url, "box", image, "-f", "-o", out, "--retries", 0, status=1)
-    assert len(times) == 1 and said.endswith("It is not so: the queue is full\n")
+    assert len(asked.requests) == 1 and said.endswith("It is not so: the queue is full\n")
 
 
 def test_a_long_retry_after(server, tree, tmp_path):
     """Is cut to --timeout, and told of in one line, also when there is no terminal."""
-    def answer(handler):
-        if len(asked.requests) > 4:
-            return 200, {}, handler.body
-        code, headers, body = problem(503, "the queue is full", "queue-full")
-        return code, {**headers, "Retry-After": 864000}, body
-
-    asked = server(answer)
-    _, said = run(asked.url, "box", tree, "-o", tmp_path / "out", "--timeout", 10)
-    assert said == "convolve: the service is busy, trying again in 10 s\n" and len(found(tmp_path / "out")) == 4
+    asked, out = server([*[busy(864000)] * 4, (200, {}, b"result")]), tmp_path / "out"
+    _, said = run(asked.url, "box", tree, "-o", out, "--timeout", 3)
+    assert said == "convolve: the service is busy, trying again in 3 s\n" and len(found(out)) == 4
 
 
 def test_requests_that_failed_at_the_service_have_a_name(server, image, tmp_path):
-    def answer(handler):
-        code, headers, body = problem(500, "a worker ended", "internal")
-        return code, {**headers, "X-Request-Id": "73ab833db7df3c83"}, body
-
-    _, said = run(server(answer).url, "box", image, "-o", tmp_path / "out.ppm", status=1)
+    failed = problem(500, "a worker ended", "internal", {"X-Request-Id": "73ab833db7df3c83"})
+    _, said = run(server([failed]).url, "box", image, "-o", tmp_path / "out.ppm", status=1)
     assert said == f"convolve: {image}: It is not so: a worker ended (request 73ab833db7df3c83)\n"
 
 
@@ -386,28 +368,14 @@ def test_a_result_that_breaks_off(server, image, tmp_path):
 
 
 @pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGINT, signal.SIGTERM])
-def test_interrupted(server, tree, tmp_path, number):
-    end = threading.Event()
-
-    def answer(handler):
-        handler.send_response(200)
-        handler.send_header("Content-Length", "100000")
-        handler.end_headers()
-        handler.wfile.write(b"x" * 50000)
-        handler.wfile.flush()
-        end.wait(60)
-
-    asked, out = server(answer), tmp_path / "out"
-    client = start(asked.url, "box", tree, "-o", out, "-j", 2,
+def test_interrupted(stalling, tree, tmp_path, number):
+    out = tmp_path / "out"
+    client = start(stalling.url, "box", tree, "-o", out, "-j", 2,
                    preexec_fn=lambda: signal.signal(number, signal.SIG_DFL))  # nohup ignores it
-    try:
-        poll(lambda: [body for body in found(out).values() if len(body) == 50000], 60, "results")
-        client.send_signal(number)
-        assert client.wait(60) == -number
-    finally:
-        end.set()
-        client.kill()
-    assert found(out) == {} and client.stderr.read() == b""
+    poll(lambda: [body for body in found(out).values() if len(body) == 50000], 60, "results")
+    client.send_signal(number)
+    assert client.wait(60) == -number and client.stderr.read() == b""
+    assert found(out) == {}
 
 
 def test_interrupted_while_it_reads(server):

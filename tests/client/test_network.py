@@ -1,12 +1,14 @@
 """Hosts that the client believes, its secrets and who sees them, and bad connections."""
 import contextlib
 import re
+import shutil
 import socket
 import subprocess
 import threading
 
 import pytest
 
+from certificates import localhost_certificate
 from client import fill, found, in_namespace, ppm, run, start
 from scripted import problem
 
@@ -123,34 +125,21 @@ def test_proxies_are_not_for_this_host(server, service, image, name):
 
 # Certificates -------------------------------------------------------------------------------------
 
-def make_certificate(directory, name):
-    """Paths of a certificate with its key, and of the certificate alone."""
-    both, public = directory / f"{name}-key.pem", directory / f"{name}.pem"
-    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
-                    "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2", "-subj",
-                    f"/CN={name}", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout",
-                    both, "-out", public], check=True, capture_output=True)
-    with both.open("ab") as file:
-        file.write(public.read_bytes())
-    return both, public
-
-
 def test_certificates(server, image, tmp_path):
     """Those given are trusted instead of the system's, which are the server's here."""
-    both, public = make_certificate(tmp_path, "theirs")
-    _, other = make_certificate(tmp_path, "other")
+    theirs, (other, _) = localhost_certificate(tmp_path), localhost_certificate(tmp_path, "other-")
     system = tmp_path / "system"
     system.mkdir()
     for name in ("theirs.pem", "ca-certificates.crt"):
-        (system / name).write_bytes(public.read_bytes())
+        shutil.copy(theirs[0], system / name)
     subprocess.run(["openssl", "rehash", system], check=True)
-    asked, out = server(certificate=both), tmp_path / "out.ppm"
+    asked, out = server(certificate=theirs), tmp_path / "out.ppm"
 
     def with_system(*arguments):
         return in_namespace(asked.url, f'mount --bind {system} /etc/ssl/certs; exec "$@"', "box",
                             image, "-f", "-o", out, *arguments)
 
-    run(asked.url, "box", image, "-o", out, "--cacert", public)
+    run(asked.url, "box", image, "-o", out, "--cacert", theirs[0])
     assert out.read_bytes() == image.read_bytes()[::-1]
     assert with_system().returncode == 0, "the system's certificates are there"
     _, said = run(asked.url, "box", image, "-f", "-o", out, status=3)

@@ -1,14 +1,15 @@
 """Inputs and results in object stores, and inputs from web servers."""
 import hashlib
 import os
+import shutil
 import socket
 
 import pytest
 
 import store as store_module
+from certificates import localhost_certificate
 from client import found, in_namespace, ppm, run
 from service import free_port
-from test_network import make_certificate
 
 # Characters that must be percent-encoded, and be the same in the signature; % and + mean
 # themselves.
@@ -263,10 +264,9 @@ def test_proxies_are_not_for_a_store_on_this_host(server, store, tmp_path):
 # Web servers --------------------------------------------------------------------------------------
 
 def test_certificates_are_those_of_the_service_alone(server, tmp_path):
-    both, public = make_certificate(tmp_path, "web")
-    web, store = server(lambda handler: (200, {}, ppm()), both), store_module.Store(both)
-    asked = server(certificate=both)
-    with store:
+    certificate = public, _ = localhost_certificate(tmp_path)
+    web, asked = server([(200, {}, ppm())], certificate), server(certificate=certificate)
+    with store_module.Store(certificate) as store:
         store.put("s3://from/a.ppm", ppm())
         for name in ("s3://from/a.ppm", f"{web.url}/a.ppm"):
             _, said = store.run(asked.url, "box", name, "-o", tmp_path / "a.ppm", "--cacert",
@@ -284,13 +284,13 @@ def test_from_web_servers(server, tmp_path):
         if "/down" in handler.path:
             return 302, {"Location": "http://127.0.0.1:1/"}, b""
         return (200, {}, ppm(3)) if "/there" in handler.path else (404, {}, b"<html>no")
-    both, public = make_certificate(tmp_path, "web")
-    web, asked = server(answer, both), server()
+    certificate = localhost_certificate(tmp_path)
+    web, asked = server(answer, certificate), server()
     token, system = tmp_path / "token", tmp_path / "system"
     token.write_text("s3cret")
     out = tmp_path / "out/"
     system.mkdir()
-    (system / "ca-certificates.crt").write_bytes(public.read_bytes())
+    shutil.copy(certificate[0], system / "ca-certificates.crt")
 
     def run_trusting(*arguments, status=0):
         done = in_namespace(asked.url, f'mount --bind {system} /etc/ssl/certs; exec "$@"', "box", *arguments)

@@ -1,8 +1,6 @@
 """The places of results: a file there stays, unless it is a result as it was made, or --force is
 given."""
 import os
-import signal
-import threading
 
 import pytest
 
@@ -121,29 +119,17 @@ def test_the_record_is_no_place(server, image, tmp_path):
         assert refused(server(), tmp_path / MANIFEST, "-o", f"{tmp_path}/out/", *force, why=why) == 0
 
 
-def test_what_a_killed_run_leaves(server, photographs):
+def test_what_a_killed_run_leaves(server, stalling, photographs):
     """The next run removes it; while a run lives, another does not take its place."""
-    end, out = threading.Event(), photographs / "out"
-
-    def answer(handler):
-        handler.send_response(200)
-        handler.send_header("Content-Length", "100000")
-        handler.end_headers()
-        handler.wfile.write(b"x" * 50000)
-        handler.wfile.flush()
-        end.wait(60)
-
-    asked = server(answer)
-    client = start(asked.url, "box", photographs / "a", "-o", out, "-j", 2)
+    out = photographs / "out"
+    client = start(stalling.url, "box", photographs / "a", "-o", out, "-j", 2)
     try:
         poll(lambda: [len(body) for body in found(out).values()] == [50000] * 2, 60, "the partial results")
         assert refused(server(), photographs / "a", "-o", out,
                        why={f"{out}/{i}.ppm": "another convolve is making it" for i in range(2)}) == 0
-        client.send_signal(signal.SIGKILL)
-        client.wait(60)
     finally:
-        end.set()
         client.kill()
+        client.wait(60)
     assert len(found(out)) == 2
     (out / (MANIFEST + "-new")).write_bytes(b"half a manifest")
     run(server().url, "box", photographs / "a", "-o", out)

@@ -20,7 +20,7 @@ import pytest
 import imagefiles
 from client import ppm
 from pixels import random_pixels
-from scripted import problem
+from scripted import busy, problem
 from service import REPOSITORY, target_of
 
 SOURCES = REPOSITORY / "client/python"
@@ -253,35 +253,30 @@ def test_short_reprs(ask, service, server):
     assert repr(f.gaussian(sigma=1.5)) == "gaussian(sigma=1.5)"
     many = f.lut(table=np.zeros(4096)), f.lut(table=[0.5] * 4096), f.lut(table="0," * 9999), f.convolve(kernel=np.ones((9, 9)))
     assert max(len(repr(one)) for one in many) < 60
-    long = server(lambda _: problem(400, "x" * 99999))
+    long = server([problem(400, "x" * 99999)])
     with pytest.raises(convolved.Problem) as caught:
         ask(long.url, lambda s: s.apply(ppm(), f.box()))
     assert len(repr(caught.value)) < 250 and "400 bad-parameter: xx" in repr(caught.value)
 
 
-@pytest.mark.parametrize("when", ["1", "date"])
-def test_patience(ask, server, when):
+@pytest.mark.parametrize("after", [lambda: "1", lambda: email.utils.formatdate(time.time() + 1.5)],
+                         ids=("seconds", "date"))
+def test_patience(ask, server, after):
     """A refused request is sent again, as it was, when the service says."""
-    def answer(handler):
-        if len(scripted.requests) > 2:
-            return 200, {}, handler.body[::-1]
-        after = email.utils.formatdate(time.time() + 1.5) if when == "date" else when
-        status, headers, body = problem(429 if len(scripted.requests) == 1 else 503, "full")
-        return status, headers | {"Retry-After": after}, body
-    scripted = server(answer)
+    scripted = server([busy(after(), 429), busy(after()), (200, {}, b"result")])
     result = ask(scripted.url, lambda s: s.apply(ppm(), f.box(size=5), quality=7))
-    assert result.content == ppm()[::-1] and len(scripted.requests) == 3
+    assert result.content == b"result" and len(scripted.requests) == 3
     assert {(r.path, r.body) for r in scripted.requests} == {
         ("/v1/filters/box?size=5&quality=7", ppm())}
 
 
 @pytest.mark.parametrize("when, patience", [
     ("9", 5), ("soon", 5), (None, 5), *((nonsense, float("inf")) for nonsense in (
-        "9" * 400, "Mon, 20 Nov 1995 19:12:08 +99999999999999", "Mon, 99 Foo 99999 1:1:1", "-1", "1e3", "\xb2"))])
+        "9" * 400, "Mon, 20 Nov 1995 19:12:08 +99999999999999", "Mon, 99 Foo 99999 1:1:1", "-1",
+        "1e3", "\xb2"))])
 def test_no_patience(ask, server, when, patience):
     """Its problem is raised if the service asks for too much time, or does not say when."""
-    status, usual, body = problem(503, "no device", "no-device")
-    scripted = server(lambda _: (status, usual | {"Retry-After": when}, body))
+    scripted = server([busy(when)])
     with pytest.raises(convolved.Problem) as caught:
         ask(scripted.url, lambda s: s.apply(ppm(), f.box()), patience=patience)
     assert len(scripted.requests) == 1
@@ -292,8 +287,7 @@ def test_no_patience(ask, server, when, patience):
     (503, "0"), (429, "Thu, 01 Jan 1970 00:00:00 GMT"), pytest.param(503, "0" * 400, marks=pytest.mark.slow)])
 def test_at_once_is_not_in_a_spin(ask, server, status, when):
     """A service that says now, again and again, is not asked without a pause."""
-    _, usual, body = problem(status, "full")
-    scripted = server(lambda _: (status, usual | {"Retry-After": when}, body))
+    scripted = server([busy(when, status)])
     with pytest.raises(convolved.Problem) as caught:
         ask(scripted.url, lambda s: s.apply(ppm(), f.box()), patience=1)
     assert caught.value.retry_after == 0 and 1 <= len(scripted.requests) <= 3
@@ -317,23 +311,18 @@ def test_jobs(ask, service):
 
 def test_a_job_that_takes_long(ask, server):
     """The service is asked again, for no longer than was said."""
-    asked = []
-
-    def answer(handler):
-        asked.append(handler.path)
-        status, headers, body = problem(409, "running", "not-finished")
-        return (status, headers | {"Retry-After": "1"}, body) if len(asked) < 4 else (200, IMAGE, b"!")
-    scripted = server(answer)
+    running = problem(409, "running", "not-finished", {"Retry-After": "1"})
+    scripted = server([running, running, running, (200, IMAGE, b"!")])
     with pytest.raises(TimeoutError, match="0 s"):
         ask(scripted.url, lambda s: s.result("aa", timeout=0))
-    assert asked == ["/v1/jobs/aa/result?wait=0"]
     assert ask(scripted.url, lambda s: s.result("aa")).content == b"!"
-    assert asked[1:] == ["/v1/jobs/aa/result?wait=60"] * 3
+    assert [request.path for request in scripted.requests] == [
+        f"/v1/jobs/aa/result?wait={wait}" for wait in (0, 60, 60, 60)]
 
 
 def test_a_job_of_which_nobody_waits(ask, server):
     """A proxy may answer at once, always: that is no reason to ask without a pause."""
-    scripted = server(lambda _: problem(409, "running", "not-finished"))
+    scripted = server([problem(409, "running", "not-finished")])
     with pytest.raises(TimeoutError):
         ask(scripted.url, lambda s: s.result("aa", timeout=1))
     assert 1 <= len(scripted.requests) <= 5

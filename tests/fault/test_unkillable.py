@@ -11,7 +11,7 @@ import pytest
 
 import service as service_module
 from in_flight import LARGE, SLOW, InFlight, restarts, works
-from service import TWO_DEVICES, children, poll
+from service import TWO_DEVICES, Process, children, poll
 
 PTRACE_DETACH, PTRACE_SEIZE = 17, 0x4206
 WALL = 0x40000000
@@ -47,7 +47,7 @@ def test_device(launch):
         job = InFlight(service, LARGE, SLOWER)
         device = poll(lambda: max(service.get("/v1/devices").json()["devices"],
                                   key=lambda d: d["tiles_in_flight"]), 60, "a device with tiles", 0)
-        worker = next(p for p in service.workers("device") if p.pid == device["pid"])
+        worker = Process(device["pid"])
         with kept(worker) as release:
             worker.kill()
             answer = job.result()
@@ -158,12 +158,12 @@ def test_upgrade(launch, programs):
         for name in WORKERS:
             make_another_version(programs / name)
         replace(programs / "convolved", b"not a program")
-        before = {p.pid for p in service.workers("codec") + service.workers("device")}
-        for pid in before:
-            os.kill(pid, signal.SIGKILL)
+        before = {*service.workers("codec"), *service.workers("device")}
+        for worker in before:
+            worker.kill()
         poll(lambda: restarts(service, "codec") == 2 and restarts(service, "device") == 1, 60, "restarts")
         poll(service.works, 60, "an image that passes")
-        after = {p.pid for p in service.workers("codec") + service.workers("device")}
+        after = {*service.workers("codec"), *service.workers("device")}
         assert len(after) == 3 and not before & after
         assert restarts(service, "codec") == 2 and restarts(service, "device") == 1, service.tail()
 

@@ -50,10 +50,8 @@ def smooth(width, height, bands, kind="u8"):
     y, x = np.mgrid[0:height, 0:width]
     planes = [0.5 + 0.4 * np.sin(x / (17.0 + 9 * b) + b) * np.cos(y / (23.0 - 4 * b))
               for b in range(bands)]
-    full = {"u8": 255, "u16": 65535, "f32": 1}[kind]
-    planes = np.stack(planes, axis=2) * full
-    return (planes.astype(np.float32) if kind == "f32" else
-            np.rint(planes).astype({"u8": np.uint8, "u16": np.uint16}[kind]))
+    planes = np.stack(planes, axis=2) * oracle.FULL_SCALE[kind]
+    return (planes if kind == "f32" else np.rint(planes)).astype(oracle.TYPES[kind])
 
 
 def agrees(service, pixels, filters, border="replicate", border_value=None, alpha=False,

@@ -2,6 +2,7 @@
 /proc, stopped."""
 import concurrent.futures
 import contextlib
+import dataclasses
 import fcntl
 import functools
 import http.client
@@ -364,11 +365,10 @@ def read_answer(connection):
 
 # Processes ----------------------------------------------------------------------------------------
 
+@dataclasses.dataclass(frozen=True)
 class Process:
     """A process as /proc shows it."""
-
-    def __init__(self, pid):
-        self.pid = pid
+    pid: int
 
     def read(self, name):
         try:

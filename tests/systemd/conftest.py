@@ -77,14 +77,9 @@ class Machine(Client):
         return self.leader and self.run("systemctl", "is-active", "basic.target",
                                         check=False) == "active"
 
-    def path(self, name):
-        """Returns a path of the machine, seen from here."""
-        return self.root(self.leader, name)
-
-    @staticmethod
-    def root(pid, name):
-        """Returns the host's path of a process's path."""
-        return pathlib.Path(f"/proc/{pid}/root{name}")
+    def path(self, name, pid=None):
+        """Returns a path of the machine, or of a process in it, seen from here."""
+        return pathlib.Path(f"/proc/{pid or self.leader}/root{name}")
 
     def enter(self, *command):
         return subprocess.run(["nsenter", "-t", str(self.leader), "-a", *command],
@@ -110,24 +105,17 @@ class Machine(Client):
         """The front's number in the machine."""
         return int(self.show("MainPID"))
 
-    def processes(self):
-        """Returns {name: [number here]} of the service's processes."""
-        return {name: [process.pid for process in found]
-                for name, found in self.everything().items() if name.startswith("convolved")}
-
-    def named(self, name):
-        """Returns all processes of this name (its first 15 bytes)."""
-        return self.everything().get(name, [])
-
-    def everything(self):
-        """Returns {name: [process]} of all in the machine."""
+    def processes(self, beginning="convolved"):
+        """Returns {name: [process]} of those in the machine whose names begin so; a name has at most
+        15 bytes."""
         found = {}
         group = os.readlink(f"/proc/{self.leader}/ns/pid")
         for entry in pathlib.Path("/proc").glob("[0-9]*"):
             try:
                 if os.readlink(entry / "ns/pid") == group:
                     name = (entry / "comm").read_text().strip()
-                    found.setdefault(name, []).append(Process(int(entry.name)))
+                    if name.startswith(beginning):
+                        found.setdefault(name, []).append(Process(int(entry.name)))
             except OSError:
                 continue  # it has ended
         return found

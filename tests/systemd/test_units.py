@@ -20,7 +20,7 @@ from clients import Clients
 from collector import Collector
 from command import hashed
 from pixels import random_pixels
-from service import PATIENCE, Client, Process, configuration, hurry, poll, read_answer
+from service import PATIENCE, Client, configuration, hurry, poll, read_answer, request_head
 
 FILTERS = [("box", {"size": 3})]
 HEAVY = [("bilateral", {"radius": 16})]
@@ -37,16 +37,11 @@ def check_answer(client, pixels=SMALL[0], timeout=PATIENCE):
     return answer
 
 
-def inner_pid(pid):
-    """Returns the number in the machine of a process that has this number here."""
-    return re.search(r"^NSpid:.*\s(\d+)$", Process(pid).read("status"), re.M)[1]
-
-
 def unix_get(machine, target):
     with socket.socket(socket.AF_UNIX) as connection:
         connection.settimeout(60)
         connection.connect(str(machine.path(SOCKET)))
-        connection.sendall(f"GET {target} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+        connection.sendall(request_head(target, method="GET"))
         return read_answer(connection)
 
 
@@ -97,18 +92,18 @@ def test_confined(running):
     """No process of it has a privilege, a device or a network, nor may it write elsewhere."""
     processes = running.processes()
     assert {"convolved", "convolved-codec", "convolved-devic", "convolved-http"} <= processes.keys()
-    for pid in sum(processes.values(), []):
-        status = dict(line.split(":\t", 1) for line in Process(pid).read("status").splitlines())
-        assert status["NoNewPrivs"] == "1" and status["Seccomp"] == "2", (pid, status)
-        assert int(status["CapEff"], 16) == int(status["CapBnd"], 16) == 0, (pid, status)
-        assert "0" not in status["Uid"].split(), (pid, status)
+    for process in sum(processes.values(), []):
+        status = dict(line.split(":\t", 1) for line in process.read("status").splitlines())
+        assert status["NoNewPrivs"] == "1" and status["Seccomp"] == "2", status
+        assert int(status["CapEff"], 16) == int(status["CapBnd"], 16) == 0, status
+        assert "0" not in status["Uid"].split(), status
         for space in "net", "mnt", "user":
-            assert os.readlink(f"/proc/{pid}/ns/{space}") != os.readlink(
-                f"/proc/{running.leader}/ns/{space}"), (pid, space)
-        devices = {entry.name for entry in running.root(pid, "/dev").iterdir()
+            assert os.readlink(f"/proc/{process.pid}/ns/{space}") != os.readlink(
+                f"/proc/{running.leader}/ns/{space}"), (process.name, space)
+        devices = {entry.name for entry in running.path("/dev", process.pid).iterdir()
                    if stat.S_IFMT(entry.lstat().st_mode) in (stat.S_IFCHR, stat.S_IFBLK)}
         assert devices <= {"null", "zero", "full", "random", "urandom", "tty", "ptmx"}, devices
-        writable = [line.split()[4] for line in Process(pid).read("mountinfo").splitlines()
+        writable = [line.split()[4] for line in process.read("mountinfo").splitlines()
                     if line.split()[5].startswith("rw") and line.split()[4].startswith(
                         ("/etc", "/usr", "/boot", "/root", "/home"))]
         assert writable == [], writable
@@ -216,7 +211,8 @@ def test_killed(running):
     since = running.position()
     running.run("kill", "-KILL", str(before))
     # One that has not noticed yet may still accept a connection.
-    poll(lambda: not any(Process(pid).alive for pid in workers["convolved-http"]), 60, "the end of HTTP workers", 0.01)
+    poll(lambda: not any(worker.alive for worker in workers["convolved-http"]), 60,
+         "the end of HTTP workers", 0.01)
     check_answer(running)
     assert running.main_pid not in (0, before)
     assert running.show("NRestarts") == "1"
@@ -270,8 +266,8 @@ def memory_limit(machine, size):
     group.mkdir()
     try:
         (group / "memory.limit_in_bytes").write_text(str(size))
-        for pid in sum(machine.processes().values(), []):
-            (group / "cgroup.procs").write_text(str(pid))
+        for process in sum(machine.processes().values(), []):
+            (group / "cgroup.procs").write_text(str(process.pid))
         yield
     finally:
         machine.systemctl("restart", "convolved")  # which begins in its own group
@@ -287,8 +283,8 @@ def test_out_of_memory(running):
     assert running.show("OOMPolicy") == "continue"
     for name, score in (("convolved", 0), ("convolved-codec", 800), ("convolved-devic", 200),
                         ("convolved-http", 400)):
-        for pid in running.processes()[name]:
-            assert int(Process(pid).read("oom_score_adj")) == score, name
+        for process in running.processes()[name]:
+            assert int(process.read("oom_score_adj")) == score, name
     # Small as a file; the coefficients take six bytes a pixel.
     image = imagefiles.written(Image.new("RGB", (6000, 6000)), "JPEG", progressive=True, subsampling=0)
     with memory_limit(running, 150 << 20):
@@ -346,7 +342,7 @@ def test_journal_that_hangs(running):
     since = running.position()
     with configured(running, "log-level=debug"):
         running.says("the configuration has been read again", since)
-        journal, = running.named("systemd-journal")
+        journal, = running.processes("systemd-journal")["systemd-journal"]
         with journal.stopped():
             connection = running.connect(20)
 
@@ -392,7 +388,7 @@ def test_gpu_drop_in(running):
             groups = {running.run("getent", "group", name).split(":")[2]
                       for name in ("video", "render")}
             worker, = running.processes()["convolved-devic"]
-            shown = running.run("cat", f"/proc/{inner_pid(worker)}/status")
+            shown = worker.read("status")
             assert groups <= set(re.search(r"^Groups:\s(.*)$", shown, re.M)[1].split()), shown
             ready = int(running.show("ExecMainExitTimestampMonotonic", drivers.name))
             assert 0 < ready <= int(running.show("ExecMainStartTimestampMonotonic"))
@@ -486,7 +482,7 @@ def test_stop(hurried):
     stop = threading.Thread(target=running.systemctl, args=("stop", "convolved.socket", "convolved.service"))
     stop.start()
     while stop.is_alive():  # without, a compiler may take longer to die than systemd waits here
-        for compiler in running.named("convolved-compi"):
+        for compiler in running.processes("convolved-compi").get("convolved-compi", []):
             hurry(compiler)
         stop.join(0.1)
     client.join(60)
