@@ -79,18 +79,6 @@ def test_two_results_in_one_place(server, tmp_path):
         assert found(out / "m") == {"a.ppm": ppm(0)[::-1]}
 
 
-def test_what_becomes_an_input_meanwhile(server, tmp_path):
-    images, out = fill(tmp_path / "images", "a.ppm"), tmp_path / "out"
-
-    def answer(handler):
-        (out / "a.ppm").hardlink_to(images / "a.ppm")
-        return 200, {}, handler.body[::-1]
-
-    _, said = run(server(answer).url, "box", images, "-o", out, status=1)
-    assert said.endswith(f"it is the same file as {images}/a.ppm, which is not overwritten\n")
-    assert (out / "a.ppm").samefile(images / "a.ppm") and found(images) == {"a.ppm": ppm()}
-
-
 def test_full_disk_stops_a_batch(server, tmp_path):
     """At once: there is no room for the next, either. No part of a result is left."""
     asked, out = server(lambda handler: (200, {}, handler.body * 40)), tmp_path / "out"

@@ -561,14 +561,12 @@ def largest_around(padded, op):
     return inner(ndimage.maximum_filter(np.abs(padded), size=size, mode="constant"), op)
 
 
-def float_errors(padded, op, kind):
-    """Returns the possible error of a sum in float32: (hard, tight)."""
+def float_error(padded, op, kind):
+    """Returns the possible error of a sum in float32."""
     if kind == "f32":
         share = F32_TOLERANCE * max(1.0, op.gain) + 2 * op.approximation
-        error = share * largest_around(padded, op)
-    else:
-        error = (FLOAT32_ERROR * op.gain + op.approximation) * np.abs(padded).max()
-    return error, error
+        return share * largest_around(padded, op)
+    return (FLOAT32_ERROR * op.gain + op.approximation) * np.abs(padded).max()
 
 
 def filter_plain(planes, op, kind):
@@ -576,8 +574,8 @@ def filter_plain(planes, op, kind):
     if isinstance(op, Curve):
         op.full = FULL_SCALE[kind]
     value = op.correlate(planes.value) + op.offset + MIDPOINT[kind] * op.signed
-    hard, tight = float_errors(planes.value, op, kind)
-    return Estimate(value, op.magnified(planes.hard) + hard, op.magnified(planes.tight) + tight)
+    error = float_error(planes.value, op, kind)
+    return Estimate(value, op.magnified(planes.hard) + error, op.magnified(planes.tight) + error)
 
 
 def inner(plane, op):
@@ -680,14 +678,11 @@ def filter_bilateral(colours, mask, op, kind):
     spread = max(c.value.max() for c in colours) - min(c.value.min() for c in colours)
     slack = np.where((weighed > 0) & (least < 1e-30 * full), np.inf, faint * FLOAT32_ERROR * full
                      + spread * lost / np.maximum(least, 1e-300)) if mask is not None else 0 * faint
-    done = []
-    for c, value in zip(colours, colour):
-        hard, tight = float_errors(c.value, op, kind)
-        done.append(Estimate(value, hard + slack, tight + slack))
+    errors = [float_error(c.value, op, kind) + slack for c in colours]
+    done = [Estimate(value, error, error) for value, error in zip(colour, errors)]
     if mask is not None:
-        hard, tight = float_errors(mask.value, op, kind)
-        value = weighed / weights
-        done.append(Estimate(value, hard + 0 * value, tight + 0 * value))
+        error = float_error(mask.value, op, kind) + 0 * weighed
+        done.append(Estimate(weighed / weights, error, error))
     return done
 
 

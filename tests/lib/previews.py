@@ -10,6 +10,7 @@ import numpy as np
 from PIL import Image, ImageCms
 
 import imagefiles
+from pixels import smooth
 
 PROFILE = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
 
@@ -185,9 +186,7 @@ def resource_kinds(mark):
 # Files --------------------------------------------------------------------------------------------
 
 def photograph():
-    y, x = np.mgrid[0:48, 0:64]
-    planes = [128 + 100 * np.sin(x / (7.0 + b)) * np.cos(y / (9.0 - b)) for b in range(3)]
-    return imagefiles.pil(np.rint(np.stack(planes, axis=2)).astype(np.uint8))
+    return imagefiles.pil(smooth(64, 48, 3))
 
 
 def jpeg(*segments, after=b""):

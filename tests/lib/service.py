@@ -144,11 +144,9 @@ class Response:
     def timing(self):
         """Server-Timing as {name: milliseconds}."""
         entries = {}
-        for entry in self.headers.get("Server-Timing", "").split(","):
-            name, *parameters = (part.strip() for part in entry.split(";"))
-            for parameter in parameters:
-                if parameter.startswith("dur="):
-                    entries[name] = entries.get(name, 0) + float(parameter[4:])
+        for name, duration in re.findall(r"([\w-]+)(?:;[^,]*?)?;dur=([\d.]+)",
+                                         self.headers.get("Server-Timing", "")):
+            entries[name] = entries.get(name, 0) + float(duration)
         return entries
 
     @property
