@@ -260,8 +260,7 @@ def test_what_is_wrong_for_one_stops_no_batch(service, tree, tmp_path):
 
 
 def test_unknown_options_swallow_nothing(service, image, tmp_path):
-    """An option that neither the client nor the service knows is no parameter, and the next word
-    not its value."""
+    """An unknown option is no parameter, and the next word not its value."""
     before = service.total("convolved_request_duration_seconds_count", code="400")
     for arguments in (("--quite", image, "-o", tmp_path / "out.ppm"),
                       (image, "-o", tmp_path / "out.ppm", "--quite=1"),

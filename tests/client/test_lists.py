@@ -111,8 +111,7 @@ def test_two_names_with_one_result(server, store, tmp_path, place, jobs):
 
 @pytest.mark.parametrize("place", ["out", "s3://into/x"])
 def test_lists_resume(server, store, tmp_path, place):
-    """A finished result is not made again, unless its input or the request has changed, or it is
-    gone."""
+    """A result is not made again, unless its input or the request has changed, or it is gone."""
     web_body = [ppm(20)]
     web = server(lambda handler: (304, {"Content-Length": None}, b"") if handler.headers.get(
         "If-Modified-Since") == f"version {len(web_body)}" else

@@ -88,8 +88,7 @@ def test_no_token_in_clear(token, address):
 
 
 def test_a_token_in_clear_where_that_is_well(server, tmp_path, token):
-    """The token goes to this host, and elsewhere by consent: 0.0.0.0 leads here, but is not among
-    the known names."""
+    """It goes to this host, elsewhere by consent: 0.0.0.0 leads here, but is no known name."""
     asked = server(lambda handler: (200, {}, b'{"devices": []}'))
     port = asked.server_address[1]
     for host in ("127.0.0.1", "localhost", "LOCALHOST", "a.localhost", "127.1"):

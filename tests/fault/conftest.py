@@ -9,8 +9,7 @@ from in_flight import LARGE, SLOW
 
 @pytest.fixture(scope="session")
 def launch(tmp_path_factory, cache):
-    """launch(*options, environment={}) starts a service of its own, a context manager; with one
-    device unless the environment says otherwise."""
+    """launch(*options, environment={}) starts a service of its own, by default with one device."""
     def launched(*options, environment=service_module.ONE_DEVICE):
         return service_module.Service(tmp_path_factory.mktemp("service"), cache, *options,
                                       environment=environment)

@@ -28,8 +28,7 @@ HARMLESS = ("names", "choice-text")
 
 @pytest.fixture
 def hostile(taken_over):
-    """hostile(word...): a service with a device for each word, whose worker does what the word
-    says."""
+    """hostile(word...): a service with a device for each word, which its worker follows."""
     def started(*words, options=()):
         return taken_over("device", words, "--codecs", "2", *options, environment={
             "OCL_ICD_VENDORS": "pocl.icd", "POCL_DEVICES": " ".join(["basic"] * len(words))})

@@ -25,8 +25,7 @@ MODES = {
 
 @pytest.fixture
 def hostile(taken_over):
-    """hostile(word, ...): a service with two HTTP workers; one of them does what the words say, in
-    turn."""
+    """hostile(word...): a service with two HTTP workers; one does what the words say, in turn."""
     return lambda *words, options=(): taken_over(
         "http", words, "--codecs", "1", "--http-workers", "2", *options)
 
@@ -57,8 +56,7 @@ def test_refused(hostile, about):
                                           ("greedy", None), ("crowded", "protocol"),
                                           ("endless", "protocol")])
 def test_ended(hostile, mode, reason):
-    """It has closed its end, does nothing, does too much, or does not read the answers that it has
-    asked for."""
+    """It has closed its end, does nothing or too much, or does not read its answers."""
     with hostile(mode) as service:
         labels = {"reason": reason} if reason else {}
         poll(lambda: ended(service, **labels) >= 1, 300, "its end")

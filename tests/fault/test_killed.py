@@ -64,8 +64,7 @@ def test_codec_ends_in_the_middle(launch, expected, options, number, reason):
 
 @pytest.mark.parametrize("number", (signal.SIGSEGV, signal.SIGKILL))
 def test_codec_killed_twice(launch, expected, number):
-    """An image that takes two workers with it is not tried on a third, unless somebody else killed
-    them."""
+    """An image that crashes two workers is not tried on a third; if they are killed it is."""
     with launch("--codecs", "2") as service:
         job = InFlight(service)
         first = job.codec
@@ -307,8 +306,7 @@ def test_storm(launch, devices, crashes):
 # The end of the service ---------------------------------------------------------------------------
 
 def test_terminated_in_the_middle(launch, expected):
-    """Accepted requests are finished, also if a terminal tells the workers, too; new requests are
-    not accepted."""
+    """Accepted requests are finished, also if a terminal signals all; new ones are not accepted."""
     with launch("--codecs", "2") as service:
         there = workers(service, "codec", "device", "http")
         assert len(there) >= 4

@@ -144,8 +144,7 @@ def await_hang(service, load, function, known):
 
 
 def stopped(service):
-    """The pid of cpu0's worker, which is stopped now; None if it ended since the service last
-    looked."""
+    """The pid of cpu0's worker, which is stopped now; None if it has just ended."""
     pid = devices(service)["cpu0"].get("pid")
     with contextlib.suppress(ProcessLookupError):
         if pid:
@@ -320,8 +319,7 @@ def test_flipped_bit(faulty, fault):
 
 
 def test_same_flip_each_time(faulty, fault):
-    """A device that is always wrong alike: its tile comes out right of the other, and a test tile
-    finds it out."""
+    """A device that is always wrong alike: the other's tile is right, and a test tile shows it."""
     image = random_pixels(4, 61, 47, 3, "u8"), [("gaussian", {"sigma": 1.5})]
     with faulty(*BRIEF, "--verify-share", "1") as service:
         right = service.filter(*image, variant="general").body
@@ -393,8 +391,7 @@ def test_spinning_kernel(faulty, fault, number):
 
 
 def test_endless_on_a_gpu(faulty, fault):
-    """Its worker looks and looks, and no command ends: the prediction is the limit, long before
-    tile-timeout."""
+    """No command ends: the prediction is the limit, long before tile-timeout."""
     with faulty("--tile-timeout", "300", **AS_GPU) as service:
         for label in "gpu0", "gpu1":  # before its first tile a device may be pinning arenas
             assert service.filter(*IMAGES[1], device=label).status == 200
@@ -414,8 +411,7 @@ def test_slow_compiler(faulty, fault):
 
 
 def test_compiler_crashes(faulty, fault, tmp_path):
-    """A kernel whose compiler crashes costs who needs it an error that names it, but no worker; it
-    is tried again later."""
+    """A compiler's crash is an error that names the kernel, costs no worker, and is retried."""
     def sobel():
         return service.filter(IMAGES[0][0], [("sobel", {})], variant="general", timeout=180)
     kernels = tmp_path / "kernels"

@@ -9,8 +9,7 @@ ROOMS = pathlib.Path(__file__).resolve().with_name("rooms.py")
 
 
 def found(top, files):
-    """Returns the output of rooms.py for a tree of files, {name: included files}, and its exit
-    status."""
+    """Returns rooms.py's output and exit status for a tree of files, {name: included files}."""
     for name, included in files.items():
         file = top / name
         file.parent.mkdir(parents=True, exist_ok=True)

@@ -110,8 +110,7 @@ class Browser(contextlib.AbstractContextManager):
                 and not (node["role"]["value"] == "image" and not node.get("focusable"))]
 
     def complaints(self):
-        """Returns the browser's log since the last call: errors of scripts, and violations of the
-        policy."""
+        """Returns errors of scripts and violations of the policy since the last call."""
         return [entry["message"] for entry in self.driver.get_log("browser") if entry["level"] == "SEVERE"]
 
     def picture(self):

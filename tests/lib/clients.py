@@ -85,8 +85,7 @@ class Load:
 
 
 class Clients(Load):
-    """They post the images in turn, to be filtered alike, and check the pixels of every answer. The
-    test judges `problems`."""
+    """They post images in turn, and check the pixels of answers. The test judges `problems`."""
 
     def __init__(self, client, images, filters, count):
         super().__init__([lambda image=image: client.filter(image, filters) for image in images],

@@ -6,8 +6,7 @@ from scripted import Server
 
 
 class Collector(Server):
-    """Keeps the spans that it is sent. `answers`: what it says first (status, headers), in order; then
-    200. While `held` it answers nothing."""
+    """Keeps the spans it is sent. `answers`: (status, headers) before 200; none while `held`."""
 
     def __init__(self):
         super().__init__(self.receive)

@@ -34,8 +34,7 @@ class Metrics:
                 if sample == name and wanted <= key]
 
     def total(self, name, **labels):
-        """Returns the sum of the samples of this name with at least these labels; 0 if there is
-        none."""
+        """Returns the sum of those samples."""
         return sum(value for _, value in self.samples(name, **labels))
 
 
@@ -45,8 +44,7 @@ def parse_value(text):
 
 @functools.lru_cache(10000)
 def parse_series(text):
-    """Returns (name, frozenset of labels) of the text before a value. Most of it stands in every
-    text."""
+    """Returns (name, frozenset of labels) of the text before a value."""
     name, _, rest = text.rstrip("}").partition("{")
     found = re.findall(LABEL, rest)
     labels = {key: re.sub(r"\\(.)", lambda m: {"n": "\n"}.get(m[1], m[1]), value)
@@ -57,8 +55,7 @@ def parse_series(text):
 
 
 def total(text, name, **labels):
-    """Returns the sum of the samples of this name with at least these labels, whatever else stands
-    there: for those who ask often."""
+    """Returns the same of a text without reading all of it, for those who ask often."""
     wanted = set(labels.items())
     return sum(parse_value(value) for series, value in re.findall(
         rf"^({name}(?:{{.*}})?) (\S+)", text, re.M) if wanted <= parse_series(series)[1])
@@ -108,8 +105,7 @@ def check_family(family):
 
 @functools.lru_cache(10000)
 def split_bound(key):
-    """Returns (the labels of a histogram's sample without the bound of its bucket, that bound or
-    None)"""
+    """Returns (a histogram sample's labels without its bucket's bound, that bound or None)."""
     labels = dict(key)
     bound = labels.pop("le", None)
     return frozenset(labels.items()), bound and parse_value(bound)

@@ -15,8 +15,7 @@ def seed_of(*things):
 
 
 def pairwise(*factors):
-    """Combinations in which every two values of different factors meet, for parametrize: the faults of a
-    product show in a pair."""
+    """Combinations in which every two values of different factors meet: faults show in a pair."""
     left = {((i, a), (j, b)) for i, j in itertools.combinations(range(len(factors)), 2)
             for a, b in itertools.product(range(len(factors[i])), range(len(factors[j])))}
     every = list(itertools.product(*(range(len(factor)) for factor in factors)))

@@ -43,8 +43,7 @@ def texts(file):
 
 
 def holds(file, mark):
-    """Tells whether the mark is there: as it is, in hexadecimal, in base64, or in something
-    deflated."""
+    """Tells whether the mark is there: bare, in hexadecimal or base64, or in something deflated."""
     spellings = [mark, mark.hex().encode()]
     for shift in range(3):  # characters that no neighbour has a part in
         text = base64.b64encode(b"\0" * shift + mark)

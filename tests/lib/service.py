@@ -63,8 +63,7 @@ def poll(condition, seconds=PATIENCE, what="the condition", interval=None):
 # Requests -----------------------------------------------------------------------------------------
 
 def encoded(value):
-    """Returns a parameter's value as text: matrices by rows, lists by commas, spaces for the
-    chain's."""
+    """Returns a parameter's value as text."""
     if isinstance(value, str):
         return value
     if isinstance(value, bool):
@@ -91,8 +90,7 @@ def chain_text(filters):
 
 
 def target_of(filters, **options):
-    """Returns the request target that asks for these filters; luma and chroma are lists of filters
-    too."""
+    """Returns the request target for these filters; luma and chroma are lists of filters, too."""
     options = {k: chain_text(v) if k in ("luma", "chroma") else v for k, v in options.items()}
     if not filters:
         path, query = "/v1/chain", {}
@@ -151,8 +149,7 @@ class Response:
 
     @property
     def accounted(self):
-        """The share of the total that the other entries of Server-Timing account for; more than 1 where
-        stages overlap."""
+        """The share of the total that other entries come to; more than 1 if stages overlap."""
         timing = self.timing
         total = timing.pop("total")
         assert all(timing.get(name, 0) <= total * 1.001 for name in ("receive", "queue", "compile", "wait"))
@@ -276,8 +273,7 @@ class Client:
             yield connection
 
     def metrics_text(self):
-        """Returns the metrics as they are now: a text that was made for another reader may be a
-        second old."""
+        """Returns the metrics of now: a text made for another reader may be a second old."""
         asked = time.time()
         while True:
             answer = self.get("/metrics", headers={"Cache-Control": "no-cache"})
@@ -468,8 +464,7 @@ def sections():
 
 
 def configuration(text):
-    """Returns a configuration file of lines KEY=VALUE, each in its section; unknown keys in the
-    first."""
+    """Returns a configuration file of lines KEY=VALUE in their sections; unknown in the first."""
     lines = {}
     for line in text.splitlines():
         section = sections().get(line.partition("=")[0], "[service]")
@@ -586,8 +581,7 @@ class Service(Client):
         assert kind or not (report := self.sanitizer_report()), report
 
     def sanitizer_report(self):
-        """Returns sanitizers' messages about any of its processes: one that ends by it is started
-        again."""
+        """Returns a sanitizer's message about any of its processes, which are started again."""
         text = self.said
         found = re.search(r"(ERROR|WARNING): (Address|Leak|Thread)Sanitizer|: runtime error: ", text)
         return found and text[max(found.start() - 300, 0):found.start() + 4000]

@@ -196,8 +196,7 @@ NONSENSE = ["", "\n\n", "{", "{} 4", "convolved_", "a b c", "convolved_b{x=\"y\"
 
 
 def test_metrics_are_read(browser, service):
-    """By the page of the status: with quantiles of what was counted between two readings, whatever
-    else is in the text."""
+    """By the status page: with quantiles between two readings, whatever else is in the text."""
     browser.open(service, "/status")
     read = """const { parse, quantile } = await import('/page/metrics.js');
         const [before, now, restarted] = arguments[0].map(parse), b = now.get('b').series;

@@ -269,10 +269,15 @@ CONTRAST = """[...document.querySelectorAll('body *')].filter(e => e.checkVisibi
 }).filter(([ratio]) => ratio < 4.5)"""
 
 
-@pytest.mark.parametrize("dark", [False, True])
-@pytest.mark.parametrize("path, there", [
-    ("/#sample=spheres&filters=convolve=kernel=1+2+1,box&roi=10,10,300,300", DONE), ("/status", "document.querySelector('#devices tbody td')"),
-    ("/docs", "document.querySelector('.operation')")])
+FILTERED = "/#sample=spheres&filters=convolve=kernel=1+2+1,box&roi=10,10,300,300"
+DEVICES, OPERATION = "document.querySelector('#devices tbody td')", "document.querySelector('.operation')"
+
+
+@pytest.mark.parametrize("path, there, dark", [
+    (FILTERED, DONE, True), ("/status", DEVICES, False), ("/docs", OPERATION, True),
+    pytest.param(FILTERED, DONE, False, marks=pytest.mark.slow),
+    pytest.param("/status", DEVICES, True, marks=pytest.mark.slow),
+    pytest.param("/docs", OPERATION, False, marks=pytest.mark.slow)])
 def test_for_everybody(browser, service, path, there, dark):
     """In the dark, on phones, and for those who hear it: controls have names, text stands out, nothing is cut off."""
     browser.open(service, path, dark=dark, phone=dark, **({"width": 390, "height": 844} if dark else {}))
@@ -315,8 +320,7 @@ def test_prefix(browser, proxy):
 # Results belong to their requests --------------------------------------------------------------------
 
 class Judge:
-    """Holds requests whose path has the text `hold` until they are let go, and refuses those with
-    `refuse`."""
+    """Holds requests whose path has the text `hold` until `free`, refuses those with `refuse`."""
     hold = refuse = answer = None
 
     def __init__(self):
@@ -381,7 +385,8 @@ def add_box(browser):
     browser.click(".card[data-filter=box]")
 
 
-@pytest.mark.parametrize("change", ["chain", "region", "part", "common", "border", "token", "address"])
+@pytest.mark.parametrize("change", ["chain", "region", "address", *(
+    pytest.param(change, marks=pytest.mark.slow) for change in ("part", "common", "border", "token"))])
 def test_no_result_while_a_request_runs(browser, service, judged, judge, change):
     start(browser, judged)
     judge.hold = "/v1/"

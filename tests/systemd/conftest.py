@@ -106,8 +106,7 @@ class Machine(Client):
         return int(self.show("MainPID"))
 
     def processes(self, beginning="convolved"):
-        """Returns {name: [process]} of those in the machine whose names begin so; a name has at most
-        15 bytes."""
+        """Returns {name (15 bytes at most): [process]} of those whose names begin so."""
         found = {}
         group = os.readlink(f"/proc/{self.leader}/ns/pid")
         for entry in pathlib.Path("/proc").glob("[0-9]*"):

@@ -170,8 +170,7 @@ def configured(machine, text, command="reload"):
 
 
 def test_reload(running):
-    """Changes count at once; invalid ones change nothing, and are a failure of the reload that
-    metrics show, too; the process stays."""
+    """Changes count at once; invalid ones fail the reload, and metrics say so. It goes on."""
     before, since = running.main_pid, running.position()
     with configured(running, "spool-size=0"):
         running.says("spool-size: 64M -> 0", since)
@@ -376,8 +375,7 @@ def test_otlp_drop_in(running):
 
 
 def test_gpu_drop_in(running):
-    """It is valid, has the groups of the devices' nodes, waits for the drivers' own service, and the rest
-    still works with it."""
+    """It is valid, has the groups of devices' nodes, and waits for the drivers' own service."""
     example, = running.installed.rglob("examples/convolved.service.d/gpu.conf")
     drivers = running.path("/run/systemd/system/nvidia-persistenced.service")
     drivers.write_text("[Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart=/bin/sleep 1\n")
@@ -442,8 +440,7 @@ def test_not_valid(running, more_sockets):
 
 
 def test_credentials(running):
-    """The check of a reload sees the secrets that the service has: without tokens this address
-    would be an error."""
+    """A reload's check sees the service's secrets: without tokens the address would be an error."""
     store = running.path("/etc/credstore")
     store.mkdir(exist_ok=True)
     try:
