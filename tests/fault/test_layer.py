@@ -318,28 +318,14 @@ def test_flipped_bit(faulty, fault):
         service.says("filtered the test tiles correctly")
 
 
-def test_same_flip_each_time(faulty, fault):
-    """A device that is always wrong alike: the other's tile is right, and a test tile shows it."""
-    image = random_pixels(4, 61, 47, 3, "u8"), [("gaussian", {"sigma": 1.5})]
+def test_always_wrong_alike(faulty, fault):
+    """The tile comes out right of the other device, and a test tile finds it out. It stays in
+    quarantine while it is wrong, and clients do not notice."""
     with faulty(*BRIEF, "--verify-share", "1") as service:
-        right = service.filter(*image, variant="general").body
-        fault.arm("clEnqueueNDRangeKernel 1 flip keep")
-
-        def quarantined():
-            assert service.filter(*image, variant="general").body == right
-            return state(service) == "quarantined"
-        poll(quarantined, 60, "a quarantine", 0)
-        assert suspected(service, "test") >= 1 and suspected(service, "repetition") == 0
-        fault.disarm()
-        all_up(service)
-
-
-def test_wrong_after_quarantine(faulty, fault):
-    """One that is always wrong stays in quarantine, and clients get the other's results."""
-    with faulty(*BRIEF) as service:
-        with asking(service, clients=2, verify=1) as load:
+        with asking(service, clients=2) as load:
             fault.arm("clEnqueueNDRangeKernel 1 flip keep")
             load.until(lambda: state(service) == "quarantined", "a quarantine", 0.005)
+            assert suspected(service, "test") >= 1 and suspected(service, "repetition") == 0
             load.until(lambda: restarts(service, reason="probe") >= 2, "failed tests")
             assert not load.refused
             fault.disarm()
@@ -356,16 +342,6 @@ def test_repeated_failures(faulty, fault):
             fault.disarm()
             all_up(service)
         service.says("cpu0 is quarantined")
-
-
-def test_hangs_before_ready(faulty, fault):
-    with faulty("--start-timeout", "3") as service:
-        # On a busy machine even a good start may take too long.
-        known = restarts(service, reason="start-timeout")
-        fault.arm("clCreateContext 1 hang")
-        os.kill(devices(service)["cpu0"]["pid"], signal.SIGKILL)
-        poll(lambda: restarts(service, reason="start-timeout") > known, 60, "its end")
-        all_up(service)
 
 
 @pytest.mark.parametrize("number", (TWO_DEVICES, ONE_DEVICE), ids=("two", "one"))

@@ -19,11 +19,11 @@ from agent import agent_says
 from clients import Clients
 from collector import Collector
 from command import hashed
+from jobs import HEAVY
 from pixels import random_pixels
 from service import PATIENCE, Client, configuration, hurry, poll, read_answer, request_head
 
 FILTERS = [("box", {"size": 3})]
-HEAVY = [("bilateral", {"radius": 16})]
 SOCKET = "/run/convolved/convolved.sock"
 SMALL = [random_pixels(seed, 60 + 30 * seed, 80, 3, "u8") for seed in range(3)]
 MEDIUM = random_pixels(3, 1400, 1400, 3, "u8")   # two seconds of one core and more, by the reference
