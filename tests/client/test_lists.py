@@ -101,8 +101,8 @@ def test_two_names_with_one_result(server, store, tmp_path, place, jobs):
     """The second is refused, also when the first has been made; a name that comes twice is one."""
     fill(tmp_path, "a.ppm", "a.pgm", "b.ppm")
     asked = server()
-    _, said = store.run(asked.url, "box", "--files-from", "-", "-o", place, "--format", "png", "-j", jobs, cwd=tmp_path,
-                  input=listed("a.ppm", "a.ppm", "a.pgm", "b.ppm"), status=1)
+    _, said = store.run(asked.url, "box", "--files-from", "-", "-o", place, "--format", "png", "-j", jobs,
+                        input=listed("a.ppm", "a.ppm", "a.pgm", "b.ppm"), cwd=tmp_path, status=1)
     assert said.count("\n") == 1 and re.search(r"a\.(pgm|png): .*(too, would become|another result of this)", said)
     assert sorted(asked.bodies) == sorted((ppm(0), ppm(2)))
 
@@ -124,7 +124,8 @@ def test_lists_resume(server, store, tmp_path, place):
 
     def made(*arguments):
         before = len(asked.bodies)
-        store.run(asked.url, "box", *arguments, "--files-from", "-", "-o", place, input=listed(*names), cwd=tmp_path)
+        store.run(asked.url, "box", *arguments, "--files-from", "-", "-o", place,
+                  input=listed(*names), cwd=tmp_path)
         return sorted(asked.bodies[before:])
 
     def lose(name):
@@ -206,7 +207,7 @@ def test_lists_are_read_as_they_come(server, tmp_path):
 
 @pytest.mark.skipif(sanitized(), reason="a sanitizer's memory says nothing")
 def test_lists_are_not_kept_in_memory(server, tmp_path):
-    """40 MB of names: those of one image, written in many ways, and then of another."""
+    """10 MB of names: those of one image, written in many ways, and then of another."""
     peak = []
     fill(tmp_path, "0.ppm", "1.ppm")
 
@@ -215,7 +216,7 @@ def test_lists_are_not_kept_in_memory(server, tmp_path):
         return 200, {}, handler.body
 
     with open(tmp_path / "list", "wb") as file:
-        for i in range(10000):
+        for i in range(2500):
             file.write(b"./" * (1900 + i % 100) + b"0.ppm\n")
         file.write(b"1.ppm\n")
     client = start(server(answer).url, "box", "--files-from", "list", "-o", "out", "-j", 1, cwd=tmp_path)

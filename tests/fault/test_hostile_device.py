@@ -104,7 +104,7 @@ def test_probe(hostile):
 def test_anything(hostile):
     """Random messages for some seconds: the front stands, and books nothing."""
     with hostile("honest", *["random"] * 3) as service:
-        ends = time.monotonic() + float(os.environ.get("CONVOLVED_FAULT_SECONDS", "3"))
+        ends = time.monotonic() + float(os.environ.get("CONVOLVED_FAULT_SECONDS", "2"))
         answers = []
         while time.monotonic() < ends or len(answers) < 4:
             answers.append(service.filter(SMALL, BOX, timeout=60).status)

@@ -192,6 +192,7 @@ def test_device_ends_in_the_middle(launch, expected, devices, number, reason):
         assert service.restarts() == 1
 
 
+@pytest.mark.slow
 def test_device_killed_without_a_cache(launch, cache, tmp_path):
     """Its successor, in whose directory nothing can be made, has every program compiled."""
     directory = tmp_path / "cache"
@@ -272,7 +273,7 @@ def test_storm(launch, devices, crashes):
     """Workers are killed and stopped all the time, from outside: that is nobody's image's fault.
     All are served rightly, or told to come again where no device is left; nobody waits for a limit
     of time. In the end all is well. Of codec workers that crash an image may be the cause."""
-    seconds = float(os.environ.get("CONVOLVED_FAULT_SECONDS", "6"))
+    seconds = float(os.environ.get("CONVOLVED_FAULT_SECONDS", "3"))
     images = [random_pixels(i, 300 + 200 * i, 200, 3, "u8") for i in range(3)]
     filters = [("gaussian", {"sigma": 3.0}), ("sobel", {})]
     signals = signal.SIGKILL, signal.SIGSTOP, *[signal.SIGSEGV] * crashes

@@ -344,7 +344,8 @@ def test_repeated_failures(faulty, fault):
         service.says("cpu0 is quarantined")
 
 
-@pytest.mark.parametrize("number", (TWO_DEVICES, ONE_DEVICE), ids=("two", "one"))
+@pytest.mark.parametrize("number", [
+    TWO_DEVICES, pytest.param(ONE_DEVICE, marks=pytest.mark.slow)], ids=("two", "one"))
 def test_spinning_kernel(faulty, fault, number):
     """A kernel that computes for ever on a CPU is noticed by its predicted processor time, long
     before tile-timeout; and its tile runs elsewhere, or there again."""

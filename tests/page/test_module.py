@@ -1,4 +1,5 @@
 """The module for JavaScript, in the browser."""
+import itertools
 import re
 
 import numpy as np
@@ -48,10 +49,11 @@ def expected(service, target):
     return answer
 
 
-@pytest.mark.parametrize("image", ["image", "image.buffer", "new Blob([image])", "new File([image], 'a.png', {type: 'image/png'})"])
-def test_images(run, service, image):
-    assert run(f"return bytesOf((await service.apply({image}, {{filter: 'invert'}})).blob);") == list(
-        expected(service, "/v1/filters/invert").body)
+def test_images(run, service):
+    inverted = list(expected(service, "/v1/filters/invert").body)
+    for image in ("image", "image.buffer", "new Blob([image])", "new File([image], 'a.png')"):
+        result = run(f"return bytesOf((await service.apply({image}, {{filter: 'invert'}})).blob);")
+        assert result == inverted, image
 
 
 @pytest.mark.parametrize("filters, target", [
@@ -135,28 +137,30 @@ def test_nobody_there(beside):
         True, 0, "The service does not answer"]
 
 
-@pytest.mark.parametrize("status, headers, body, said", [
+PROBLEM = {"Content-Type": "application/problem+json"}
+NO_ANSWERS = [
     (200, {"Content-Type": "text/html", "X-Image": None}, b"<h1>Sign in</h1>", "Expected an image"),
     (200, {"Content-Type": "image/png", "X-Image": None}, b"image", "Expected an image"),
     (200, {"Content-Type": "image/png", "X-Image": "1x1x1:u8"}, b"", "Expected an image"),
     (202, {"Content-Type": "application/json"}, b"{}", "Expected an image"),
-    *((422, {"Content-Type": "application/problem+json"}, body, "The answer is 422")
-      for body in (b"", b"{", b"[]", b"null", b"5", b"\xff", b'{"type": 5, "title": [], "detail": {}}'))])
-def test_what_is_no_answer(beside, status, headers, body, said):
+    *((422, PROBLEM, body, "The answer is 422") for body in (
+        b"", b"{", b"[]", b"null", b"5", b"\xff", b'{"type": 5, "title": [], "detail": {}}'))]
+
+
+def test_what_is_no_answer(beside):
     """A page of another server is no image, and a malformed problem is one."""
-    _, run = beside(lambda path: (status, headers, body))
-    for use in ("apply(image, 'box')", "result('aa')"):
+    _, run = beside(lambda path: answer)
+    for use, (*answer, said) in itertools.product(("apply(image, 'box')", "result('aa')"), NO_ANSWERS):
         name, number, kind, message = run(
             f"return service.{use}.then(() => [], (p) => [p.name, p.status, p.type, p.message]);")
-        assert (name, number, kind) == ("Problem", status, "") and message.startswith(said)
+        assert (name, number, kind) == ("Problem", answer[0], "") and message.startswith(said), answer
 
 
 def test_at_once_is_not_in_a_spin(beside):
     """A service that says now, again and again, is not asked without a pause; neither is one that
     does not hold its answer about a job."""
-    site, run = beside(lambda path: (409 if "jobs" in path else 503, {
-        "Content-Type": "application/problem+json", "Retry-After": "0"},
-        b'{"type": "/problems/not-finished", "title": "no"}'))
+    site, run = beside(lambda path: (409 if "jobs" in path else 503, {**PROBLEM, "Retry-After": "0"},
+                                     b'{"type": "/problems/not-finished", "title": "no"}'))
     assert run("service.patience = 1; return service.get('v1/filters').catch((p) => p.status);") == 503
     assert run("return service.result('aa', {signal: AbortSignal.timeout(1000)}).catch((e) => e.name);"
                ) == "TimeoutError"
