@@ -112,10 +112,12 @@ def test_redirections_are_not_followed(server, image, tmp_path, token):
 
 
 @pytest.mark.parametrize("name", ["http_proxy", "ALL_PROXY"])
-def test_proxies_are_not_for_this_host(server, service, image, name):
+def test_proxies_are_not_for_this_host(server, service, store, name):
     proxy, asked = server(), server(lambda handler: (200, {}, b'{"devices": []}'))
     for url in (asked.url, asked.url.replace("127.0.0.1", "localhost"), service.unix):
         run(url, "devices", "--retries", 0, variables={name: proxy.url})
+    store.put("s3://from/a.ppm", ppm())
+    store.run(server().url, "box", "s3://from/a.ppm", "-o", "-", variables={name: proxy.url})
     assert proxy.connections == 0
     proxy.answer = asked.answer
     run("http://192.0.2.1", "devices", variables={name: proxy.url})

@@ -253,14 +253,6 @@ def test_stores_that_are_not_there(server, tree, tmp_path):
     assert not asked.requests
 
 
-def test_proxies_are_not_for_a_store_on_this_host(server, store, tmp_path):
-    proxy = server()
-    store.put("s3://from/a.ppm", ppm())
-    store.run(server().url, "box", "s3://from/a.ppm", "-o", tmp_path / "a.ppm",
-              variables=dict(http_proxy=proxy.url))
-    assert proxy.connections == 0
-
-
 # Web servers --------------------------------------------------------------------------------------
 
 def test_certificates_are_those_of_the_service_alone(server, tmp_path):

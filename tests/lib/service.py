@@ -189,9 +189,9 @@ def multipart(fields):
 PASSING = ("image", "event", "tile")
 
 
-def left_over(metrics, requests=1):
-    """Gauges of what belongs to requests that are not zero, {name and labels: value}. `requests`:
-    those under way, the one for the metrics among them. Stored programs have been asked for."""
+def left_over(metrics):
+    """Gauges of what belongs to requests that are not zero, but for the one for these metrics:
+    {name and labels: value}."""
     gauges = [(name, labels, value) for name in (
         "jobs", "tiles_queued", "tiles_in_flight", "requests", "connections")
         for labels, value in metrics.samples(f"convolved_{name}")]
@@ -201,9 +201,8 @@ def left_over(metrics, requests=1):
     gauges += [("opencl_objects", labels, value)
                for labels, value in metrics.samples("convolved_opencl_objects")
                if labels["kind"] in PASSING]
-    allowed = {"requests": requests, "connections": requests}
     return {f"{name} {labels}": value for name, labels, value in gauges
-            if value != allowed.get(name, 0)}
+            if value != (name in ("requests", "connections"))}
 
 
 def lasting(metrics):
