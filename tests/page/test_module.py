@@ -14,8 +14,7 @@ PNG = imagefiles.write_png(PIXELS)
 START = "const { Problem, Service } = await import(arguments[0]), image = new Uint8Array(arguments[1]), service = new Service(); "
 
 
-def page(text=b""):
-    return 200, {"Content-Type": "text/html"}, text
+BLANK = 200, {"Content-Type": "text/html"}, b""
 
 
 @pytest.fixture
@@ -131,10 +130,10 @@ def test_asks_again(beside, service):
 
 
 def test_nobody_there(beside):
-    site, run = beside(page)
+    site, run = beside(lambda path: BLANK)
     site.answer = lambda handler: None
-    assert run("return service.get('v1/filters').catch((p) => [p instanceof Problem, p.status, p.title]);") == [
-        True, 0, "The service does not answer"]
+    told = run("return service.get('v1/filters').catch((p) => [p instanceof Problem, p.status, p.title]);")
+    assert told == [True, 0, "The service does not answer"]
 
 
 PROBLEM = {"Content-Type": "application/problem+json"}
@@ -170,7 +169,7 @@ def test_at_once_is_not_in_a_spin(beside):
 
 def test_of_another_site(browser, server, guarded):
     """A page of a site that the service allows imports the module, and uses it with a token; others do not."""
-    site = server(lambda handler: page())
+    site = server([BLANK])
     with guarded("--cors-origins", site.url) as service:
         address = service.url + "/convolved.js"
         browser.open(site)

@@ -1,4 +1,5 @@
-"""The service's messages to whoever started it, word by word (sd_notify(3))."""
+"""The service's messages to whoever started it, word by word (sd_notify(3)); and the log as JSON."""
+import json
 import re
 import signal
 import socket
@@ -39,7 +40,7 @@ def told(tmp_path, cache):
     """A service that tells this listener, and wants to feed a watchdog of 0.8 s."""
     listener = Listener(tmp_path / "notify")
     environment = {**ONE_DEVICE, "NOTIFY_SOCKET": listener.path, "WATCHDOG_USEC": "800000"}
-    service = Service(tmp_path, cache, environment=environment)
+    service = Service(tmp_path, cache, "--log-format", "json", environment=environment)
     service.listener = listener
     service.start(ready=False)
     yield service
@@ -72,3 +73,5 @@ def test_notes(told):
     statuses = [note for note in listener.read() if note[0].startswith("STATUS=")]
     assert all(a != b for a, b in zip(statuses, statuses[1:])), "it comes when something has changed"
     assert len(statuses) <= 2 + time.monotonic() - began, "and at most once a second"
+    for line in told.said.splitlines():
+        assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z", json.loads(line)["time"]), line
