@@ -8,7 +8,7 @@ import pytest
 
 import store as store_module
 from certificates import localhost_certificate
-from client import found, in_namespace, ppm, run
+from client import fill, found, in_namespace, ppm, run
 from service import free_port
 
 # Characters that must be percent-encoded, and be the same in the signature; % and + mean
@@ -216,8 +216,7 @@ def test_answers_of_stores(server, store, tmp_path, answer, words):
 
 def test_what_refuses_a_result_ends_a_batch(server, store, tree):
     """At its first image; an input that cannot be read does not."""
-    for i in range(8):
-        (tree / f"{i}.ppm").write_bytes(ppm(i))
+    fill(tree, *(f"{i}.ppm" for i in range(8)))
     _, said = store.run(server().url, "box", tree, "-o", "s3://none/x", "-j", 1, status=1)
     assert said == "convolve: s3://none/x/0.ppm: there is no such bucket\n"
     store.put("s3://from/a.ppm", ppm())

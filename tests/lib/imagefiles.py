@@ -111,19 +111,12 @@ def write_tiff(pixels, alpha=False, icc=b"", orientation=None, inks=False, tags=
     extra = [] if inks else [2 if alpha else 0] * (bands - (1 if bands < 3 else 3))
     data = data or pixels.astype(pixels.dtype.newbyteorder("<")).tobytes()
     kind = {"u": 1, "i": 2, "f": 3}[pixels.dtype.kind]
-    entries = [(256, "I", [width]), (257, "I", [height]), (258, "H", [8 * pixels.itemsize] * bands),
-               (259, "H", [1]), (262, "H", [5 if inks else 1 if bands < 3 else 2]), (273, "I", [8]),
-               (277, "H", [bands]), (278, "I", [height]), (279, "I", [len(data)]),
-               (284, "H", [1])]
-    if orientation:
-        entries.append((274, "H", [orientation]))
-    if extra:
-        entries.append((338, "H", extra))
-    entries.append((339, "H", [kind] * bands))
-    if icc:
-        entries.append((34675, "B", list(icc)))
-    changed = {tag: (tag, *value) for tag, value in (tags or {}).items() if value}
-    entries = sorted([entry for entry in entries if entry[0] not in (tags or {})] + list(changed.values()))
+    entries = {256: ("I", [width]), 257: ("I", [height]), 258: ("H", [8 * pixels.itemsize] * bands),
+               259: ("H", [1]), 262: ("H", [5 if inks else 1 if bands < 3 else 2]), 273: ("I", [8]),
+               274: orientation and ("H", [orientation]), 277: ("H", [bands]), 278: ("I", [height]),
+               279: ("I", [len(data)]), 284: ("H", [1]), 338: extra and ("H", extra),
+               339: ("H", [kind] * bands), 34675: icc and ("B", icc)} | (tags or {})
+    entries = [(tag, *entry) for tag, entry in sorted(entries.items()) if entry]
     start = 8 + len(data) + len(data) % 2
     beyond = start + 2 + 12 * len(entries) + 4
     directory, values = struct.pack("<H", len(entries)), b""
