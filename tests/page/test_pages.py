@@ -219,8 +219,8 @@ def test_code(browser, service, tmp_path):
     assert browser.run(f"const image = new Blob([new Uint8Array(arguments[0])]); {code} return bytesOf(blob);", list(PNG)) == list(expected.body)
 
 
-def test_token(browser, launch_guarded):
-    with launch_guarded as service:
+def test_token(browser, guarded):
+    with guarded() as service:
         browser.open(service)
         browser.wait("document.querySelector('#problem:not([hidden])')?.textContent.includes('Enter a token')")
         browser.click("#problem button")
