@@ -43,11 +43,13 @@ def workers(service, *kinds):
 
 @pytest.mark.parametrize("options, number, reason", [
     (("--codecs", "2"), signal.SIGKILL, "killed"), (("--codecs", "1"), signal.SIGKILL, "killed"),
-    (("--codecs", "2", *LONG_LIMITS), signal.SIGSTOP, "stopped")],
-    ids=("killed", "the only one", "stopped"))
+    (("--codecs", "2", *LONG_LIMITS), signal.SIGSTOP, "stopped"),
+    (("--codecs", "2", "--spool-size", "1M"), signal.SIGKILL, "killed")],
+    ids=("killed", "the only one", "stopped", "with an answer in a file"))
 def test_codec_ends_in_the_middle(launch, expected, options, number, reason):
     """That is not the image's fault: it is filtered again, from the start, on another worker or the
-    successor; no limit of time is waited for. Other requests do not notice."""
+    successor; no limit of time is waited for. Nothing of the first run is in the answer. Other
+    requests do not notice."""
     with launch(*options) as service:
         job = InFlight(service)
         worker = job.codec
@@ -80,22 +82,6 @@ def test_codec_killed_twice(launch, expected, number):
             assert (answer.status, answer.body) == (200, expected)
         works(service)
         assert restarts(service, "codec") == 2
-        service.rest()
-
-
-def test_codec_killed_with_an_answer_in_a_file(launch, expected):
-    """The first run's output is not in the answer of the second; and a worker that has written to a
-    file ends before that is an answer."""
-    with launch("--codecs", "2", "--spool-size", "1M") as service:
-        first = service.workers("codec")
-        job = InFlight(service)
-        job.codec.kill()
-        answer = job.result()
-        assert (answer.status, answer.body) == (200, expected)
-        assert restarts(service, "codec") == 1, "an end that was asked for is no failure"
-        poll(lambda: len(service.workers("codec")) == 2, 60, "two codec workers")
-        assert len(set(first) & set(service.workers("codec"))) <= 1
-        works(service)
         service.rest()
 
 
