@@ -310,11 +310,13 @@ def test_retries_as_the_service_says(server, image, tmp_path, status):
     assert len(asked.requests) == 1 and said.endswith("It is not so: the queue is full\n")
 
 
-def test_a_long_retry_after(server, tree, tmp_path):
-    """Is cut to --timeout, and told of in one line, also when there is no terminal."""
+@pytest.mark.parametrize("seconds, told", [(2, ""), pytest.param(
+    10, "convolve: the service is busy, trying again in 10 s\n", marks=pytest.mark.slow)])
+def test_a_long_retry_after(server, tree, tmp_path, seconds, told):
+    """Is cut to --timeout; a long one is told of in one line, also when there is no terminal."""
     asked, out = server([*[busy(864000)] * 4, (200, {}, b"result")]), tmp_path / "out"
-    _, said = run(asked.url, "box", tree, "-o", out, "--timeout", 3)
-    assert said == "convolve: the service is busy, trying again in 3 s\n" and len(found(out)) == 4
+    _, said = run(asked.url, "box", tree, "-o", out, "--timeout", seconds)
+    assert said == told and len(found(out)) == 4
 
 
 def test_requests_that_failed_at_the_service_have_a_name(server, image, tmp_path):

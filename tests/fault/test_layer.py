@@ -321,8 +321,8 @@ def test_flipped_bit(faulty, fault):
 def test_always_wrong_alike(faulty, fault):
     """The tile comes out right of the other device, and a test tile finds it out. It stays in
     quarantine while it is wrong, and clients do not notice."""
-    with faulty(*BRIEF, "--verify-share", "1") as service:
-        with asking(service, clients=2) as load:
+    with faulty(*BRIEF) as service:
+        with asking(service, clients=2, verify=1) as load:
             fault.arm("clEnqueueNDRangeKernel 1 flip keep")
             load.until(lambda: state(service) == "quarantined", "a quarantine", 0.005)
             assert suspected(service, "test") >= 1 and suspected(service, "repetition") == 0
