@@ -130,8 +130,7 @@ def test_asks_again(beside, service):
 
 
 def test_nobody_there(beside):
-    site, run = beside(lambda path: BLANK)
-    site.answer = lambda handler: None
+    _, run = beside(lambda path: None)
     told = run("return service.get('v1/filters').catch((p) => [p instanceof Problem, p.status, p.title]);")
     assert told == [True, 0, "The service does not answer"]
 
