@@ -128,9 +128,10 @@ def test_proxies_are_not_for_this_host(server, service, store, name):
 
 def test_certificates(server, image, tmp_path):
     """Those given are trusted instead of the system's, which are the server's here."""
-    theirs, (other, _) = localhost_certificate(tmp_path), localhost_certificate(tmp_path, "other-")
-    system = tmp_path / "system"
+    system, apart = tmp_path / "system", tmp_path / "apart"
     system.mkdir()
+    apart.mkdir()
+    theirs, (other, _) = localhost_certificate(tmp_path), localhost_certificate(apart)
     for name in ("theirs.pem", "ca-certificates.crt"):
         shutil.copy(theirs[0], system / name)
     subprocess.run(["openssl", "rehash", system], check=True)

@@ -258,7 +258,7 @@ def test_one_of_two_http_workers_ends(launch, expected):
 def test_storm(launch, devices, crashes):
     """Workers are killed and stopped all the time, from outside: that is nobody's image's fault.
     All are served rightly, or told to come again where no device is left; nobody waits for a limit
-    of time. In the end all is well. Of codec workers that crash an image may be the cause."""
+    of time. In the end all is well. If codec workers crash, an image may be the cause."""
     seconds = float(os.environ.get("CONVOLVED_FAULT_SECONDS", "3"))
     images = [random_pixels(i, 300 + 200 * i, 200, 3, "u8") for i in range(3)]
     filters = [("gaussian", {"sigma": 3.0}), ("sobel", {})]

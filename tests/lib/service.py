@@ -394,11 +394,6 @@ class Process:
         return sum(map(int, self.stat[11:13])) / os.sysconf("SC_CLK_TCK")
 
     @property
-    def peak(self):
-        """The most memory that it has had, in bytes."""
-        return int(re.search(r"VmHWM:\s+(\d+) kB", self.read("status"))[1]) << 10
-
-    @property
     def gone(self):
         """True when no thread of it lives, so that its descriptors are closed."""
         try:
@@ -417,6 +412,11 @@ class Process:
             except OSError:
                 continue  # closed meanwhile
         return sizes
+
+    @property
+    def peak(self):
+        """The most memory that it has had, in bytes."""
+        return int(re.search(r"VmHWM:\s+(\d+) kB", self.read("status"))[1]) << 10
 
     def kill(self, number=signal.SIGKILL):
         os.kill(self.pid, number)
