@@ -1,4 +1,5 @@
 """Fixtures and settings of several directories' tests."""
+import contextlib
 import os
 
 import pytest
@@ -6,6 +7,7 @@ import pytest
 # Before numpy: its threads would wait for one another by turning round, on processors that others use.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
+import scripted  # noqa: E402
 import service as service_module  # noqa: E402
 
 
@@ -13,3 +15,11 @@ import service as service_module  # noqa: E402
 def cache(tmp_path_factory):
     """One cache directory for all: programs are built once."""
     return service_module.shared_cache(tmp_path_factory)
+
+
+@pytest.fixture
+def server():
+    """server(answer, certificate) starts a scripted.Server; it ends with the test."""
+    with contextlib.ExitStack() as stack:
+        yield lambda *arguments, **options: stack.enter_context(
+            scripted.Server(*arguments, **options))

@@ -39,8 +39,7 @@ def run(url, *arguments, status=0, variables=None, **options):
 
 
 def in_namespace(url, script, *arguments):
-    """Runs a script in which file systems may be mounted, as nobody else sees; "$@" is the client
-    with the arguments."""
+    """Runs a script that may mount file systems; "$@" is the client with the arguments."""
     apart = ["unshare", "-m" if os.geteuid() == 0 else "-Urm"]
     tried = subprocess.run([*apart, "mount", "-t", "tmpfs", "none", "/mnt"], capture_output=True,
                            text=True)
@@ -56,9 +55,17 @@ def ppm(seed=0, width=40, height=30):
     return b"P6\n%d %d\n255\n" % (width, height) + pixels.tobytes()
 
 
+def fill(directory, *names):
+    """Writes an image in each of these places, each another one; returns the directory."""
+    for seed, name in enumerate(names):
+        path = directory / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(ppm(seed))
+    return directory
+
+
 def found(directory):
-    """Returns the files in a directory, by their path there, without the manifest and what is renamed
-    meanwhile."""
+    """Returns {path: content} below a directory, less the manifest and what goes meanwhile."""
     files = {}
     for path in pathlib.Path(directory).rglob("*"):
         if path.is_file() and path.name != ".convolve.jsonl":

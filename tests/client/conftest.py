@@ -1,12 +1,11 @@
 """The client beside the service of ../http, and beside servers that answer as a test wants."""
-import contextlib
+import threading
 
 import pytest
 
-import scripted
 import service as service_module
 import store as store_module
-from client import ppm
+from client import fill, ppm
 
 
 @pytest.fixture(scope="session")
@@ -15,17 +14,26 @@ def service(tmp_path_factory, cache):
     directory = tmp_path_factory.mktemp("service")
     started = service_module.Service(directory, cache, "--listen", f"unix:{directory}/socket",
                                      environment=service_module.ONE_DEVICE)
-    started.url, started.unix = f"http://{started.host}:{started.port}", f"unix:{directory}/socket"
+    started.unix = f"unix:{directory}/socket"
     with started:
         yield started
 
 
 @pytest.fixture
-def server():
-    """server(answer, certificate=None) starts a scripted server; it ends with the test."""
-    with contextlib.ExitStack() as stack:
-        yield lambda *arguments, **options: stack.enter_context(
-            scripted.Server(*arguments, **options))
+def stalling(server):
+    """A server that sends the first half of results with 100000 bytes."""
+    end = threading.Event()
+
+    def answer(handler):
+        handler.send_response(200)
+        handler.send_header("Content-Length", "100000")
+        handler.end_headers()
+        handler.wfile.write(b"x" * 50000)
+        handler.wfile.flush()
+        end.wait(60)
+
+    yield server(answer)
+    end.set()
 
 
 @pytest.fixture
@@ -45,10 +53,7 @@ def image(tmp_path):
 @pytest.fixture
 def tree(tmp_path):
     """A directory with images in directories, and with files that are not to be taken."""
-    root = tmp_path / "images"
-    for seed, name in enumerate(("a.ppm", "b.PPM", "sub/a.ppm", "sub/deep/c d.ppm")):
-        (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).write_bytes(ppm(seed))
+    root = fill(tmp_path / "images", "a.ppm", "b.PPM", "sub/a.ppm", "sub/deep/c d.ppm")
     for name in ("notes.txt", ".hidden.ppm", ".git/d.ppm"):
         (root / name).parent.mkdir(exist_ok=True)
         (root / name).write_bytes(b"x")

@@ -9,6 +9,7 @@ import hmac
 import re
 import urllib.parse
 
+from client import run
 from scripted import Server
 
 AUTHORIZATION = re.compile(r"AWS4-HMAC-SHA256 Credential=([^/]+)/(\d{8})/([^/]+)/s3/aws4_request, "
@@ -56,6 +57,10 @@ class Store(Server):
                 "AWS_SESSION_TOKEN": self.token, "AWS_ENDPOINT_URL_S3": self.url,
                 "AWS_CONFIG_FILE": "/dev/null", "AWS_SHARED_CREDENTIALS_FILE": "/dev/null"}
         return {name: value for name, value in {**told, **more}.items() if value}
+
+    def run(self, *arguments, variables=None, **options):
+        """Runs the client with these settings."""
+        return run(*arguments, variables=self.environment(**(variables or {})), **options)
 
     def put(self, name, body, **headers):
         bucket, key = name.removeprefix("s3://").split("/", 1)

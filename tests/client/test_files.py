@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from client import PROGRAM, environment, found, in_namespace, ppm, run, start
+from client import PROGRAM, environment, fill, found, in_namespace, ppm, run, start
 from service import poll
 
 MANIFEST = ".convolve.jsonl"
@@ -18,10 +18,8 @@ HEAD = b'{"convolve":"manifest","version":1}\n'
 
 def test_no_result_takes_the_place_of_an_input(server, tmp_path):
     """This holds for any input, whatever its path is called."""
-    asked, d = server(), tmp_path / "d"
-    for i, name in enumerate(("a.ppm", "sub/b.ppm", "sub/sub/b.ppm", "other/c.png", "other/c.ppm")):
-        (d / name).parent.mkdir(parents=True, exist_ok=True)
-        (d / name).write_bytes(ppm(i))
+    asked = server()
+    d = fill(tmp_path / "d", "a.ppm", "sub/b.ppm", "sub/sub/b.ppm", "other/c.png", "other/c.ppm")
     (d / "link.ppm").symlink_to("a.ppm")
     (d / "hard.ppm").hardlink_to(d / "a.ppm")
     (d / "directory").symlink_to("sub")
@@ -47,11 +45,8 @@ def test_no_result_takes_the_place_of_an_input(server, tmp_path):
 
 
 def test_originals_in_the_directory_of_results(server, tmp_path):
-    """The results' directory lies in the images' and is left out, but not everything in it is a result."""
-    asked, d = server(), tmp_path / "d"
-    for i, name in enumerate(("a.ppm", "b.ppm", "sub/b.ppm")):
-        (d / name).parent.mkdir(exist_ok=True)
-        (d / name).write_bytes(ppm(i))
+    """The results' directory lies in the images' and is left out, but not all in it are results."""
+    asked, d = server(), fill(tmp_path / "d", "a.ppm", "b.ppm", "sub/b.ppm")
     for _ in range(2):
         _, said = run(asked.url, "box", d, "-o", d / "sub", status=1)
         assert said == (f"convolve: {d}/sub/b.ppm: the file is not a result of this command, or has "
@@ -64,9 +59,8 @@ def test_originals_in_the_directory_of_results(server, tmp_path):
 
 
 def test_inputs_through_a_mount(server, tmp_path):
-    for name in ("in", "out"):
-        (tmp_path / name).mkdir()
-    (tmp_path / "in/a.ppm").write_bytes(ppm())
+    fill(tmp_path / "in", "a.ppm")
+    (tmp_path / "out").mkdir()
     done = in_namespace(server().url, f'mount --bind {tmp_path}/in {tmp_path}/out; exec "$@"',
                         "box", tmp_path / "in", "-o", tmp_path / "out")
     assert done.returncode == 2 and " would overwrite " in done.stderr, done
@@ -74,10 +68,8 @@ def test_inputs_through_a_mount(server, tmp_path):
 
 def test_two_results_in_one_place(server, tmp_path):
     """Which only shows when the first of them is there."""
-    asked, images, out = server(), tmp_path / "images", tmp_path / "out"
-    for i, name in enumerate(("l/a.ppm", "m/a.ppm")):
-        (images / name).parent.mkdir(parents=True)
-        (images / name).write_bytes(ppm(i))
+    asked, out = server(), tmp_path / "out"
+    images = fill(tmp_path / "images", "l/a.ppm", "m/a.ppm")
     (out / "m").mkdir(parents=True)
     (out / "l").symlink_to("m")
     for _ in range(2):  # also when the first is not made again
@@ -87,31 +79,17 @@ def test_two_results_in_one_place(server, tmp_path):
         assert found(out / "m") == {"a.ppm": ppm(0)[::-1]}
 
 
-def test_what_becomes_an_input_meanwhile(server, tmp_path):
-    images, out = tmp_path / "images", tmp_path / "out"
-    images.mkdir()
-    (images / "a.ppm").write_bytes(ppm())
-
-    def answer(handler):
-        (out / "a.ppm").hardlink_to(images / "a.ppm")
-        return 200, {}, handler.body[::-1]
-
-    _, said = run(server(answer).url, "box", images, "-o", out, status=1)
-    assert said.endswith(f"it is the same file as {images}/a.ppm, which is not overwritten\n")
-    assert (out / "a.ppm").samefile(images / "a.ppm") and found(images) == {"a.ppm": ppm()}
-
-
 def test_full_disk_stops_a_batch(server, tmp_path):
-    """At once: there is no room for the next, either."""
-    asked, images = server(lambda handler: (200, {}, handler.body * 40)), tmp_path / "images"
-    images.mkdir()
-    for i in range(60):
-        (images / f"{i}.ppm").write_bytes(ppm(i))
-    (tmp_path / "out").mkdir()
-    done = in_namespace(asked.url, f'mount -t tmpfs -o size=400k none {tmp_path}/out; exec "$@"',
-                        "box", images, "-o", tmp_path / "out", "-j", 1)
-    assert done.returncode == 1 and "No space left on device" in done.stderr, done
-    assert done.stderr.count("\n") == 1 and len(asked.requests) < 10, done
+    """At once: there is no room for the next, either. No part of a result is left."""
+    asked, out = server(lambda handler: (200, {}, handler.body * 40)), tmp_path / "out"
+    images = fill(tmp_path / "images", *(f"{i}.ppm" for i in range(60)))
+    out.mkdir()
+    done = in_namespace(asked.url, f'mount -t tmpfs -o size=400k none {out}; '
+                        f'"$@" || echo "status $?"; ls -A {out}', "box", images, "-o", out, "-j", 1)
+    status, *left = done.stdout.splitlines()
+    assert status == "status 1" and done.stderr.count("\n") == 1, done
+    assert "cannot store the result: No space left on device" in done.stderr
+    assert len(left) == len(asked.requests) < 10, "one fewer, and the manifest"
 
 
 # The manifest -------------------------------------------------------------------------------------
@@ -168,10 +146,7 @@ def test_the_manifest_is_renewed(server, tree, tmp_path):
     run(asked.url, "box", tree, "-o", out)
     head, *lines = manifest.read_bytes().splitlines(True)
     assert head == HEAD and len(lines) == 4
-    before, slow = manifest.stat(), tmp_path / "slow"
-    slow.mkdir()
-    for name in ("x.ppm", "y.ppm"):
-        (slow / name).write_bytes(ppm(7))
+    before, slow = manifest.stat(), fill(tmp_path / "slow", "x.ppm", "y.ppm")
     other = start(asked.url, "box", "--strip", "1", slow, "-o", out)
     try:
         poll(lambda: len(asked.requests) == 6, 60, "the other's requests")
@@ -193,56 +168,32 @@ def test_the_manifest_is_renewed(server, tree, tmp_path):
 
 @pytest.fixture(scope="session")
 def failing(tmp_path_factory):
+    """Environment variables with which calls of the C library fail as FAIL says."""
     library = tmp_path_factory.mktemp("preloaded") / "fail.so"
     subprocess.run(["cc", "-shared", "-fPIC", "-D_GNU_SOURCE", "-o", library,
                     os.path.join(os.path.dirname(__file__), "fail.c"), "-ldl"], check=True)
-    return library
+    return {"LD_PRELOAD": str(library), "ASAN_OPTIONS": "verify_asan_link_order=0"}
 
 
-@pytest.mark.parametrize("call, why", [("fsync", "Input/output error"),
-                                       ("close", "Disk quota exceeded")])
+@pytest.mark.parametrize("call, why", [
+    ("fsync", "Input/output error"), ("close", "Disk quota exceeded"), ("fchmod", None)])
 def test_what_the_disk_did_not_take_is_no_result(server, image, tmp_path, failing, call, why):
+    """On FAT or CIFS files may be another's to change the mode of, which is no error."""
     out = tmp_path / "out.ppm"
     out.write_bytes(b"old")
-    done = subprocess.run([PROGRAM, "box", image, "--force", "-o", out], stdin=subprocess.DEVNULL,
-                          env={**environment(server().url), "LD_PRELOAD": str(failing),
-                               "FAIL": call, "ASAN_OPTIONS": "verify_asan_link_order=0"},
-                          capture_output=True, text=True, timeout=60)
-    assert (done.returncode, done.stderr) == (1, f"convolve: {out}: {why}\n")
-    assert sorted(found(tmp_path)) == ["in.ppm", "out.ppm"] and out.read_bytes() == b"old"
-
-
-def test_modes_that_are_not_the_user_s(server, image, tmp_path, failing):
-    """On FAT or CIFS, whose files may be another's to change the mode of."""
-    out = tmp_path / "out.ppm"
-    done = subprocess.run([PROGRAM, "box", image, "-o", out], stdin=subprocess.DEVNULL,
-                          env={**environment(server().url), "LD_PRELOAD": str(failing),
-                               "FAIL": "fchmod", "ASAN_OPTIONS": "verify_asan_link_order=0"},
-                          capture_output=True, text=True, timeout=60)
-    assert (done.returncode, done.stderr) == (0, "") and out.read_bytes() == image.read_bytes()[::-1]
+    _, said = run(server().url, "box", image, "--force", "-o", out, status=1 if why else 0,
+                  variables={**failing, "FAIL": call})
+    assert said == (f"convolve: {out}: {why}\n" if why else "")
+    assert out.read_bytes() == (b"old" if why else image.read_bytes()[::-1])
+    assert sorted(found(tmp_path)) == ["in.ppm", "out.ppm"]
 
 
 def test_directories_are_synced(server, tree, tmp_path, failing):
-    done = subprocess.run([PROGRAM, "box", tree, "-o", tmp_path / "out", "-j", "1"],
-                          env={**environment(server().url), "LD_PRELOAD": str(failing),
-                               "FAIL_DIRECTORIES": "1", "ASAN_OPTIONS": "verify_asan_link_order=0"},
-                          capture_output=True, text=True, timeout=60)
-    assert done.returncode == 1 and sorted(done.stderr.splitlines()) == [
+    _, said = run(server().url, "box", tree, "-o", tmp_path / "out", "-j", 1, status=1,
+                  variables={**failing, "FAIL_DIRECTORIES": "1"})
+    assert sorted(said.splitlines()) == [
         f"convolve: {tmp_path}/out/{name}: Input/output error" for name in ("", "sub/", "sub/deep/")]
     assert len(found(tmp_path / "out")) == 4
-
-
-def test_a_disk_without_space(server, tmp_path):
-    directory = tmp_path / "disk"
-    directory.mkdir()
-    asked = server(lambda handler: (200, {}, b"x" * (1 << 20)))
-    (tmp_path / "in.ppm").write_bytes(ppm())
-    done = in_namespace(asked.url, f'mount -t tmpfs -o size=64k none {directory}; '
-                        f'"$@" || echo "status $?"; ls -A {directory}', "box", tmp_path / "in.ppm",
-                        "-o", directory / "out.ppm")
-    assert done.stdout == "status 1\n" and done.stderr == (
-        f"convolve: {tmp_path}/in.ppm: cannot store the result: No space left on device\n")
-    assert len(asked.requests) == 1, "it is not tried again"
 
 
 def test_a_file_that_may_not_be_so_large(server, image, tmp_path):

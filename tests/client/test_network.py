@@ -1,12 +1,16 @@
 """Hosts that the client believes, its secrets and who sees them, and bad connections."""
 import contextlib
+import re
+import shutil
 import socket
 import subprocess
 import threading
 
 import pytest
 
-from client import PROGRAM, environment, found, in_namespace, ppm, run, start
+from certificates import localhost_certificate
+from client import fill, found, in_namespace, ppm, run, start
+from scripted import problem
 
 
 @contextlib.contextmanager
@@ -41,19 +45,19 @@ def head_of(connection):
 
 
 def body_of(connection, size, got=b""):
-    while len(got) < size:
-        more = connection.recv(1 << 20)
-        if not more:
-            break
+    while len(got) < size and (more := connection.recv(1 << 20)):
         got += more
     return got
 
 
-def answer(body, *headers):
-    """Returns a result as the service sends it."""
-    lines = ["HTTP/1.1 200 OK", "Content-Type: image/x-portable-pixmap", "X-Image: 40x30x3:u8",
-             *headers]
-    return "\r\n".join(lines).encode() + b"\r\n\r\n" + body
+def answering(sent):
+    """Returns what serves a connection: it reads an image, sends this, and ends."""
+    def serve(connection):
+        _, body = head_of(connection)
+        body_of(connection, len(ppm()), body)
+        connection.sendall(sent)
+        connection.shutdown(socket.SHUT_RDWR)
+    return serve
 
 
 # Tokens -------------------------------------------------------------------------------------------
@@ -84,8 +88,7 @@ def test_no_token_in_clear(token, address):
 
 
 def test_a_token_in_clear_where_that_is_well(server, tmp_path, token):
-    """The token goes to this host, and elsewhere by consent: 0.0.0.0 leads here, but is not among
-    the known names."""
+    """It goes to this host, elsewhere by consent: 0.0.0.0 leads here, but is no known name."""
     asked = server(lambda handler: (200, {}, b'{"devices": []}'))
     port = asked.server_address[1]
     for host in ("127.0.0.1", "localhost", "LOCALHOST", "a.localhost", "127.1"):
@@ -109,48 +112,36 @@ def test_redirections_are_not_followed(server, image, tmp_path, token):
 
 
 @pytest.mark.parametrize("name", ["http_proxy", "ALL_PROXY"])
-def test_proxies_are_not_for_this_host(server, service, image, name):
+def test_proxies_are_not_for_this_host(server, service, store, name):
     proxy, asked = server(), server(lambda handler: (200, {}, b'{"devices": []}'))
     for url in (asked.url, asked.url.replace("127.0.0.1", "localhost"), service.unix):
-        done = subprocess.run([PROGRAM, "devices", "--retries", "0"], capture_output=True,
-                              env={**environment(url), name: proxy.url}, timeout=60)
-        assert done.returncode == 0, done
+        run(url, "devices", "--retries", 0, variables={name: proxy.url})
+    store.put("s3://from/a.ppm", ppm())
+    store.run(server().url, "box", "s3://from/a.ppm", "-o", "-", variables={name: proxy.url})
     assert proxy.connections == 0
-    done = subprocess.run([PROGRAM, "devices"], capture_output=True, timeout=60,
-                          env={**environment("http://192.0.2.1"), name: proxy.url})
-    assert proxy.requests[0].path == "http://192.0.2.1/v1/devices", done
+    proxy.answer = asked.answer
+    run("http://192.0.2.1", "devices", variables={name: proxy.url})
+    assert proxy.requests[0].path == "http://192.0.2.1/v1/devices"
 
 
 # Certificates -------------------------------------------------------------------------------------
 
-def make_certificate(directory, name):
-    """Paths of a certificate with its key, and of the certificate alone."""
-    both, public = directory / f"{name}-key.pem", directory / f"{name}.pem"
-    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
-                    "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2", "-subj",
-                    f"/CN={name}", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout",
-                    both, "-out", public], check=True, capture_output=True)
-    with both.open("ab") as file:
-        file.write(public.read_bytes())
-    return both, public
-
-
 def test_certificates(server, image, tmp_path):
     """Those given are trusted instead of the system's, which are the server's here."""
-    both, public = make_certificate(tmp_path, "theirs")
-    _, other = make_certificate(tmp_path, "other")
-    system = tmp_path / "system"
+    system, apart = tmp_path / "system", tmp_path / "apart"
     system.mkdir()
+    apart.mkdir()
+    theirs, (other, _) = localhost_certificate(tmp_path), localhost_certificate(apart)
     for name in ("theirs.pem", "ca-certificates.crt"):
-        (system / name).write_bytes(public.read_bytes())
+        shutil.copy(theirs[0], system / name)
     subprocess.run(["openssl", "rehash", system], check=True)
-    asked, out = server(certificate=both), tmp_path / "out.ppm"
+    asked, out = server(certificate=theirs), tmp_path / "out.ppm"
 
     def with_system(*arguments):
         return in_namespace(asked.url, f'mount --bind {system} /etc/ssl/certs; exec "$@"', "box",
                             image, "-f", "-o", out, *arguments)
 
-    run(asked.url, "box", image, "-o", out, "--cacert", public)
+    run(asked.url, "box", image, "-o", out, "--cacert", theirs[0])
     assert out.read_bytes() == image.read_bytes()[::-1]
     assert with_system().returncode == 0, "the system's certificates are there"
     _, said = run(asked.url, "box", image, "-f", "-o", out, status=3)
@@ -161,22 +152,40 @@ def test_certificates(server, image, tmp_path):
 
 # Answers that are no results ----------------------------------------------------------------------
 
-@pytest.mark.parametrize("headers, body, words", [
-    ({"Content-Type": "text/html; charset=utf-8", "X-Image": None}, b"<html>Welcome!",
-     "the answer is not an image (its type is text/html; charset=utf-8): is there a convolved at "),
-    ({"Content-Type": "text/html"}, b"<html>", "is not an image (its type is text/html)"),
-    ({"X-Image": None}, b"P6", "is not an image (its type is image/x-portable-pixmap)"),
-    ({"Content-Type": None}, b"P6", "is not an image (its type is not given)"),
-    ({}, b"", "the result is empty"),
+def answer(body, *headers, kind="image/x-portable-pixmap", image="40x30x3:u8"):
+    """Returns an answer as the service sends it; without a header if that is None."""
+    lines = ["HTTP/1.1 200 OK", *headers, *[f"Content-Type: {kind}"] * (kind is not None),
+             *[f"X-Image: {image}"] * (image is not None)]
+    return "\r\n".join(lines).encode() + b"\r\n\r\n" + body
+
+
+def whole(body, **more):
+    return answer(body, f"Content-Length: {len(body)}", **more)
+
+
+CUT_SHORT = "cut short|the connection broke off"
+
+
+@pytest.mark.parametrize("sent, words", [
+    (whole(b"<html>Welcome!", kind="text/html; charset=utf-8", image=None), "the answer is not an image "
+     r"\(its type is text/html; charset=utf-8\): is there a convolved at "),
+    (whole(b"<html>", kind="text/html"), r"is not an image \(its type is text/html\)"),
+    (whole(b"P6", image=None), r"is not an image \(its type is image/x-portable-pixmap\)"),
+    (whole(b"P6", kind=None), r"is not an image \(its type is not given\)"),
+    (whole(b""), "the result is empty"),
+    (answer(b"half of it"), CUT_SHORT),  # its end is that of the connection
+    (answer(b"half of it", "Content-Length: 100"), CUT_SHORT),
+    (answer(b"a\r\nhalf of it\r\n", "Transfer-Encoding: chunked"), CUT_SHORT),
+    (answer(b"6\r\nhalf o", "Transfer-Encoding: chunked"), CUT_SHORT),
 ])
-def test_what_is_no_result(server, image, tmp_path, headers, body, words):
+def test_what_is_no_result(image, tmp_path, sent, words):
     out = tmp_path / "out.ppm"
     out.write_bytes(b"old")
-    asked = server(lambda handler: (200, headers, body))
-    _, said = run(asked.url, "box", image, "--force", "-o", out, status=1)
-    assert words in said and said.count("\n") == 1
-    assert out.read_bytes() == b"old" and len(asked.requests) == 1
-    assert found(tmp_path).keys() == {"in.ppm", "out.ppm"}
+    with listening(answering(sent)) as (url, came):
+        retries = ("--retries", 0) if words == CUT_SHORT else ()  # others are not asked for again
+        _, said = run(url, "box", image, "--force", "-o", out, *retries, status=1)
+    assert re.search(words, said) and said.count("\n") == 1 and len(came) == 1
+    assert out.read_bytes() == b"old" and found(tmp_path).keys() == {"in.ppm", "out.ppm"}
 
 
 def test_no_batch_for_another_service(server, tree, tmp_path):
@@ -185,39 +194,29 @@ def test_no_batch_for_another_service(server, tree, tmp_path):
     assert len(asked.requests) == 1 and found(tmp_path / "out") == {}
 
 
-def test_bare_pixels_are_a_result(service, image, tmp_path):
-    run(service.url, "box", "--format", "raw", image, "-o", tmp_path / "out")
-    assert (tmp_path / "out").stat().st_size == 40 * 30 * 3
-
-
-@pytest.mark.parametrize("sent", [
-    answer(b"half of it"),  # its end is that of the connection
-    answer(b"half of it", "Content-Length: 100"),
-    answer(b"a\r\nhalf of it\r\n", "Transfer-Encoding: chunked"),
-    answer(b"6\r\nhalf o", "Transfer-Encoding: chunked"),
-], ids=["unmarked", "length", "chunks", "chunk"])
-def test_a_result_that_is_cut_short(image, tmp_path, sent):
-    def serve(connection):
-        head, body = head_of(connection)
-        body_of(connection, len(ppm()), body)
-        connection.sendall(sent)
-        connection.shutdown(socket.SHUT_RDWR)
-
-    with listening(serve) as (url, _):
-        _, said = run(url, "box", image, "-o", tmp_path / "out.ppm", "--retries", 0, status=1)
-    assert "cut short" in said or "the connection broke off" in said
-    assert found(tmp_path).keys() == {"in.ppm"}
-
-
 def test_a_result_in_chunks(image, tmp_path):
-    def serve(connection):
-        head, body = head_of(connection)
-        body_of(connection, len(ppm()), body)
-        connection.sendall(answer(b"9\r\nall of it\r\n0\r\n\r\n", "Transfer-Encoding: chunked"))
-
-    with listening(serve) as (url, _):
+    chunks = answer(b"9\r\nall of it\r\n0\r\n\r\n", "Transfer-Encoding: chunked")
+    with listening(answering(chunks)) as (url, _):
         run(url, "box", image, "-o", tmp_path / "out.ppm")
     assert (tmp_path / "out.ppm").read_bytes() == b"all of it"
+
+
+def test_a_refusal_comes_before_a_large_body(tmp_path):
+    large, rest = tmp_path / "large.ppm", []
+    with large.open("wb") as file:
+        file.truncate(40 << 20)
+
+    def refuse(connection):
+        head, body = head_of(connection)
+        assert b"Expect: 100-continue" in head and not body
+        _, headers, document = problem(413, "the body is too large", "body-too-large")
+        connection.sendall(b"HTTP/1.1 413 Content Too Large\r\nContent-Length: %d\r\n\r\n" %
+                           len(document) + document)
+        rest.append(body_of(connection, 1))
+
+    with listening(refuse) as (url, _):
+        _, said = run(url, "box", large, "-o", tmp_path / "out.ppm", status=1)
+    assert "the body is too large" in said and rest == [b""], "nothing of the body was sent"
 
 
 # Silence ------------------------------------------------------------------------------------------
@@ -227,7 +226,7 @@ def test_a_service_that_is_silent(tmp_path, image):
     (tmp_path / "large.ppm").write_bytes(bytes(40 << 20))
 
     def says_half(connection):
-        head, body = head_of(connection)
+        _, body = head_of(connection)
         body_of(connection, len(ppm()), body)
         connection.sendall(answer(b"half of it", "Content-Length: 100"))
 
@@ -252,8 +251,8 @@ def test_a_service_that_is_silent(tmp_path, image):
 
 def test_a_body_is_sent_again_from_its_start(tmp_path):
     """By the library, over a new connection, since the one that was kept has gone meanwhile."""
-    images, bodies = tmp_path / "images", []
-    images.mkdir()
+    bodies = []
+    images = fill(tmp_path / "images", "a.ppm", "b.ppm")
     size = 900 << 10  # not so large that the service is asked first
     for name in "ab":
         (images / f"{name}.ppm").write_bytes(name.encode() * size)

@@ -1,12 +1,10 @@
 """The places of results: a file there stays, unless it is a result as it was made, or --force is
 given."""
 import os
-import signal
-import threading
 
 import pytest
 
-from client import found, ppm, run, start
+from client import fill, found, ppm, run, start
 from service import poll
 
 MANIFEST = ".convolve.jsonl"
@@ -17,11 +15,7 @@ LINK = "a symbolic link is there: --force replaces it"
 @pytest.fixture
 def photographs(tmp_path):
     """Two directories with different photographs of the same names."""
-    for directory in ("a", "b"):
-        (tmp_path / directory).mkdir()
-        for i in range(2):
-            (tmp_path / directory / f"{i}.ppm").write_bytes(ppm(10 * (directory == "b") + i))
-    return tmp_path
+    return fill(tmp_path, "a/0.ppm", "a/1.ppm", "b/0.ppm", "b/1.ppm")
 
 
 def refused(asked, *arguments, **why):
@@ -32,27 +26,13 @@ def refused(asked, *arguments, **why):
     return len(asked.requests) - before
 
 
-def test_results_into_the_parent_of_their_inputs(server, tmp_path):
-    asked, d = server(), tmp_path / "d"
-    for i, name in enumerate(("a.ppm", "b.ppm", "sub/a.ppm", "sub/c.ppm")):
-        (d / name).parent.mkdir(parents=True, exist_ok=True)
-        (d / name).write_bytes(ppm(i))
-    assert refused(asked, d / "sub", "-o", d, why={f"{d}/a.ppm": NO_RESULT}) == 1
-    assert found(d) == {"a.ppm": ppm(0), "b.ppm": ppm(1), "sub/a.ppm": ppm(2), "sub/c.ppm": ppm(3),
-                        "c.ppm": ppm(3)[::-1]}
-
-
-@pytest.mark.parametrize("listed", [False, True])
-def test_results_into_other_photographs(server, photographs, listed, monkeypatch):
+def test_results_into_other_photographs(server, photographs, monkeypatch):
     monkeypatch.chdir(photographs / "a")
     asked, before = server(), found(photographs / "b")
-    (photographs / "list").write_text("0.ppm\n1.ppm\n")
-    what = ("--files-from", "../list") if listed else (".",)
-    why = {f"../b/{name}": NO_RESULT for name in before}
-    assert refused(asked, *what, "-o", "../b", why=why) == 0
-    assert refused(asked, *what, "-o", "../b", why=why) == 0, "a second run knows no more"
+    for _ in range(2):  # a second run knows no more
+        assert refused(asked, ".", "-o", "../b", why={f"../b/{name}": NO_RESULT for name in before}) == 0
     assert found(photographs / "b") == before
-    run(asked.url, "box", *what, "-o", "../b", "--force")
+    run(asked.url, "box", ".", "-o", "../b", "--force")
     assert found(photographs / "b") == {f"{i}.ppm": ppm(i)[::-1] for i in range(2)}
 
 
@@ -88,17 +68,17 @@ def test_results_that_their_owner_has_edited(server, photographs):
     assert found(out) == {f"{i}.ppm": ppm(i)[::-1] for i in range(2)} and len(asked.requests) == 6
 
 
-def test_objects_that_are_not_results(server, store, image):
+@pytest.mark.parametrize("precious", [b"precious", b""])
+def test_objects_that_are_not_results(server, store, image, precious):
     """This holds for a single image, too."""
     asked = server()
-    store.put("s3://into/a.ppm", b"precious")
+    store.put("s3://into/a.ppm", precious)
     for force in ((), ("--force",)):
-        _, said = run(asked.url, "box", image, "-o", "s3://into/a.ppm", *force, status=0 if force else 1,
-                      variables=store.environment())
+        _, said = store.run(asked.url, "box", image, "-o", "s3://into/a.ppm", *force, status=0 if force else 1)
         assert said == ("" if force else "convolve: s3://into/a.ppm: the object is not a result of this command: "
                                          "--force replaces it\n")
-        assert store.body("s3://into/a.ppm") == (image.read_bytes()[::-1] if force else b"precious")
-    run(asked.url, "box", image, "-o", "s3://into/a.ppm", variables=store.environment())
+        assert store.body("s3://into/a.ppm") == (image.read_bytes()[::-1] if force else precious)
+    store.run(asked.url, "box", image, "-o", "s3://into/a.ppm")
     assert len(asked.requests) == 1, "it is what was made"
 
 
@@ -139,29 +119,17 @@ def test_the_record_is_no_place(server, image, tmp_path):
         assert refused(server(), tmp_path / MANIFEST, "-o", f"{tmp_path}/out/", *force, why=why) == 0
 
 
-def test_what_a_killed_run_leaves(server, photographs):
+def test_what_a_killed_run_leaves(server, stalling, photographs):
     """The next run removes it; while a run lives, another does not take its place."""
-    end, out = threading.Event(), photographs / "out"
-
-    def answer(handler):
-        handler.send_response(200)
-        handler.send_header("Content-Length", "100000")
-        handler.end_headers()
-        handler.wfile.write(b"x" * 50000)
-        handler.wfile.flush()
-        end.wait(60)
-
-    asked = server(answer)
-    client = start(asked.url, "box", photographs / "a", "-o", out, "-j", 2)
+    out = photographs / "out"
+    client = start(stalling.url, "box", photographs / "a", "-o", out, "-j", 2)
     try:
         poll(lambda: [len(body) for body in found(out).values()] == [50000] * 2, 60, "the partial results")
         assert refused(server(), photographs / "a", "-o", out,
                        why={f"{out}/{i}.ppm": "another convolve is making it" for i in range(2)}) == 0
-        client.send_signal(signal.SIGKILL)
-        client.wait(60)
     finally:
-        end.set()
         client.kill()
+        client.wait(60)
     assert len(found(out)) == 2
     (out / (MANIFEST + "-new")).write_bytes(b"half a manifest")
     run(server().url, "box", photographs / "a", "-o", out)
@@ -175,7 +143,7 @@ def test_dry_run(server, store, photographs):
 
     def planned(*arguments, status=0, **options):
         before, seen = found(photographs), len(asked.requests)
-        plan, said = run(asked.url, "box", "--dry-run", *arguments, status=status, variables=store.environment(), **options)
+        plan, said = store.run(asked.url, "box", "--dry-run", *arguments, status=status, **options)
         assert found(photographs) == before and len(asked.requests) == seen and not store.requests
         return [line.replace(f"{photographs}/", "") for line in plan.decode().splitlines()], said
 

@@ -9,8 +9,7 @@ from in_flight import LARGE, SLOW
 
 @pytest.fixture(scope="session")
 def launch(tmp_path_factory, cache):
-    """launch(*options, environment={}) starts a service of its own, a context manager; with one
-    device unless the environment says otherwise."""
+    """launch(*options, environment={}) starts a service of its own, by default with one device."""
     def launched(*options, environment=service_module.ONE_DEVICE):
         return service_module.Service(tmp_path_factory.mktemp("service"), cache, *options,
                                       environment=environment)
@@ -27,6 +26,19 @@ def programs(tmp_path, monkeypatch):
         shutil.copy(service_module.BUILD / name, directory / name)
     monkeypatch.setattr(service_module, "PROGRAM", directory / "convolved")
     return directory
+
+
+@pytest.fixture
+def taken_over(launch, programs):
+    """taken_over(kind, words, *options, environment): a service whose workers of this kind are
+    hostile_codec, hostile_device or hostile_http, and do what the words say."""
+    def launched(kind, words, *options, environment=service_module.ONE_DEVICE):
+        shutil.copy(service_module.BUILD / f"convolved-{kind}", programs / f"honest-{kind}")
+        shutil.copy(service_module.BUILD / f"hostile_{kind}", programs / f"convolved-{kind}")
+        return launch("--canary-interval", "3600", *options, environment={
+            **environment, "CONVOLVED_HOSTILE": ",".join(words),
+            "CONVOLVED_LOCK": str(programs / f"lock-{words[0]}")})
+    return launched
 
 
 @pytest.fixture(scope="module")

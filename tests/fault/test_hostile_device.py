@@ -2,15 +2,13 @@
 nothing that cannot be is booked, and another device serves on."""
 import math
 import os
-import shutil
 import time
 
 import numpy as np
 import pytest
 
-from service import BUILD, SMALL, poll
+from service import SMALL, poll
 
-HOSTILE = BUILD / "hostile_device"
 BOX = [("box", {"size": 3})]
 # Unasked acts of workers, and the messages for which they are then ended, again and again.
 UNASKED = {
@@ -29,21 +27,12 @@ HARMLESS = ("names", "choice-text")
 
 
 @pytest.fixture
-def hostile(launch, programs):
-    """hostile(word...): a service with a device for each word, whose worker does what the word
-    says."""
-    shutil.copy(BUILD / "convolved-device", programs / "honest-device")
-    shutil.copy(HOSTILE, programs / "convolved-device")
-
+def hostile(taken_over):
+    """hostile(word...): a service with a device for each word, which its worker follows."""
     def started(*words, options=()):
-        return launch("--codecs", "2", "--canary-interval", "3600", *options, environment={
-            "OCL_ICD_VENDORS": "pocl.icd", "POCL_DEVICES": " ".join(["basic"] * len(words)),
-            "CONVOLVED_HOSTILE": ",".join(words)})
+        return taken_over("device", words, "--codecs", "2", *options, environment={
+            "OCL_ICD_VENDORS": "pocl.icd", "POCL_DEVICES": " ".join(["basic"] * len(words))})
     return started
-
-
-def log(service):
-    return service.log.read_text(errors="replace")
 
 
 def devices(service):
@@ -82,7 +71,7 @@ def test_unasked(hostile):
         poll(all_seen, 60, "the quarantine")
         for number, word in enumerate(words):
             if word in UNASKED:
-                assert f"device-{number} sent an invalid {UNASKED[word]}\n" in log(service), word
+                assert f"device-{number} sent an invalid {UNASKED[word]}\n" in service.said, word
         assert devices(service)[1]["name"] == "?" * 63
         assert "?" * 63 in [c["work"] for c in service.get("/v1/kernels").json()["choices"]]
         check_metrics(service)
@@ -98,8 +87,8 @@ def test_of_a_tile(hostile):
             if word != "twice":  # it was believed the first time
                 answer.refused(500, "device-failed")
             message = "TILE_WAITS" if word == "waits" else "TILE_DONE"
-            poll(lambda: f"device-{number} sent an invalid {message}\n" in log(service), 60, word)
-        assert "CAN BE CHANGED" not in log(service)
+            poll(lambda: f"device-{number} sent an invalid {message}\n" in service.said, 60, word)
+        assert "CAN BE CHANGED" not in service.said
         check_metrics(service)
         for _ in range(5):
             check_honest(service)
@@ -108,14 +97,14 @@ def test_of_a_tile(hostile):
 def test_probe(hostile):
     """The probe may have been taken over, too."""
     with hostile("probe") as service:
-        assert "probe-0 sent an invalid DEVICE\n" in log(service)
+        assert "probe-0 sent an invalid DEVICE\n" in service.said
         check_honest(service)
 
 
 def test_anything(hostile):
     """Random messages for some seconds: the front stands, and books nothing."""
     with hostile("honest", *["random"] * 3) as service:
-        ends = time.monotonic() + float(os.environ.get("CONVOLVED_FAULT_SECONDS", "3"))
+        ends = time.monotonic() + float(os.environ.get("CONVOLVED_FAULT_SECONDS", "2"))
         answers = []
         while time.monotonic() < ends or len(answers) < 4:
             answers.append(service.filter(SMALL, BOX, timeout=60).status)

@@ -3,6 +3,7 @@ cannot be started any more."""
 import contextlib
 import ctypes
 import os
+import pathlib
 import re
 import signal
 
@@ -10,7 +11,7 @@ import pytest
 
 import service as service_module
 from in_flight import LARGE, SLOW, InFlight, restarts, works
-from service import TWO_DEVICES, children, poll
+from service import TWO_DEVICES, Process, children, poll
 
 PTRACE_DETACH, PTRACE_SEIZE = 17, 0x4206
 WALL = 0x40000000
@@ -46,7 +47,7 @@ def test_device(launch):
         job = InFlight(service, LARGE, SLOWER)
         device = poll(lambda: max(service.get("/v1/devices").json()["devices"],
                                   key=lambda d: d["tiles_in_flight"]), 60, "a device with tiles", 0)
-        worker = next(p for p in service.workers("device") if p.pid == device["pid"])
+        worker = Process(device["pid"])
         with kept(worker) as release:
             worker.kill()
             answer = job.result()
@@ -103,12 +104,12 @@ def replace(program, content):
     new.rename(program)
 
 
-def of_another_version(program):
-    """The program, with another name for itself."""
+def make_another_version(program):
+    """The program gets another name for itself."""
     content, count = re.subn(rb"(\d+\.\d+\.\d+) \(\d+\)\0",
                              lambda found: found[0][:-3] + b"?)\0", program.read_bytes())
     assert count == 1, f"{count} versions in {program}"
-    return content
+    replace(program, content)
 
 
 def refused_soon(service):
@@ -150,44 +151,34 @@ def test_device_program_goes(launch, programs, tmp_path):
         works(service)
 
 
-@pytest.mark.parametrize("name", WORKERS)
-def test_missing_program(launch, programs, name):
-    """Without one of them there is no service, and it says which one."""
-    (programs / name).unlink()
-    service = launch("--codecs", "1")
-    try:
-        service.start(ready=False)
-        assert service.process.wait(60) == 1
-        assert f"{name}: No such file" in service.tail()
-    finally:
-        service.kill()
-
-
 def test_upgrade(launch, programs):
     """A service goes on with the programs that it began with, whatever lies in their place."""
     with launch("--codecs", "2") as service:
         works(service)
         for name in WORKERS:
-            replace(programs / name, of_another_version(programs / name))
+            make_another_version(programs / name)
         replace(programs / "convolved", b"not a program")
-        before = {p.pid for p in service.workers("codec") + service.workers("device")}
-        for pid in before:
-            os.kill(pid, signal.SIGKILL)
+        before = {*service.workers("codec"), *service.workers("device")}
+        for worker in before:
+            worker.kill()
         poll(lambda: restarts(service, "codec") == 2 and restarts(service, "device") == 1, 60, "restarts")
         poll(service.works, 60, "an image that passes")
-        after = {p.pid for p in service.workers("codec") + service.workers("device")}
+        after = {*service.workers("codec"), *service.workers("device")}
         assert len(after) == 3 and not before & after
         assert restarts(service, "codec") == 2 and restarts(service, "device") == 1, service.tail()
 
 
 @pytest.mark.parametrize("name", WORKERS)
-def test_other_version(launch, programs, name):
-    """A worker of another version is not listened to: the service says so once, and ends."""
-    replace(programs / name, of_another_version(programs / name))
+@pytest.mark.parametrize("change, says", [
+    (pathlib.Path.unlink, "{}: No such file"), (make_another_version, "{} is of version")],
+    ids=("missing", "another version"))
+def test_wrong_program(launch, programs, name, change, says):
+    """Without one of them there is no service, and it says once which one."""
+    change(programs / name)
     service = launch("--codecs", "1")
     try:
         service.start(ready=False)
         assert service.process.wait(60) == 1
-        assert service.tail().count(f"{name} is of version") == 1, service.tail()
+        assert service.tail().count(says.format(name)) == 1, service.tail()
     finally:
         service.kill()

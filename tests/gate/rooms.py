@@ -1,6 +1,7 @@
 """The order of the rooms (docs/architecture.md): a file includes only files of its own room and of
 those after it, and no two modules include each other, directly or through others. A room has at most
 MODULES modules, and a module of fewer than LINES lines more than one user."""
+import graphlib
 import pathlib
 import re
 import sys
@@ -72,20 +73,11 @@ def slight(graph, top):
 
 
 def circles(graph):
-    """Yields every circle that a depth-first walk finds, once."""
-    state = {}
-
-    def walk(module, path):
-        state[module] = "open"
-        for other in sorted(graph[module]):
-            if state.get(other) == "open":
-                yield "a circle: " + " -> ".join([*path[path.index(other):], other])
-            elif other not in state:
-                yield from walk(other, [*path, other])
-        state[module] = "closed"
-    for module in graph:
-        if module not in state:
-            yield from walk(module, [module])
+    """Yields a circle of includes, if there is one."""
+    try:
+        graphlib.TopologicalSorter(graph).prepare()
+    except graphlib.CycleError as error:
+        yield "a circle: " + " -> ".join(reversed(error.args[1]))
 
 
 def main(*top):

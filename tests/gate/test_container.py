@@ -49,8 +49,7 @@ def collected(kind):
 
 
 def test_what_is_collected():
-    """All files are there, with those that they lead to; one kind has PoCL and its dependencies,
-    the other nothing of it."""
+    """Files are there, with those that links lead to; one kind has all of PoCL, the other none."""
     both, gpu = ({name for name in collected(kind)} for kind in ("cpu", "gpu"))
     for name in both:
         assert os.path.lexists(name), name

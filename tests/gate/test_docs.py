@@ -1,19 +1,15 @@
 """Names in the documents exist: linked files and sections, sources, errors."""
-import os
-import pathlib
 import re
 import subprocess
 
 import pytest
 
-REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
+from service import BUILD, REPOSITORY
+
 DOCUMENTS = sorted([*REPOSITORY.glob("*.md"), *REPOSITORY.glob("docs/*.md")])
 NAMES = [str(document.relative_to(REPOSITORY)) for document in DOCUMENTS]
 SOURCES = {str(path.relative_to(REPOSITORY)) for name in ("daemon", "client", "kernels", "tests", "docs", "etc")
            for path in (REPOSITORY / name).rglob("*") if path.is_file()}
-
-
-BUILD = pathlib.Path(os.environ.get("CONVOLVED_BUILD", REPOSITORY / "build"))
 
 
 def prose(document):

@@ -125,20 +125,20 @@ SANITIZER = "a sanitizer's memory says nothing"
 
 
 @pytest.mark.parametrize("text, counts, sanitized", [
-    ("def test(): pass", (1, 0, 0), ""),
     ("def test(): assert False", (0, 1, 0), ""),
-    ("import no_such_module", (0, 1, 0), ""),
-    ("def no_test(): pass", (0, 1, 0), ""),
-    ("import os\ndef test(): os._exit(0)", (0, 1, 0), ""),
-    ("import os\ndef test(): pass\ndef test_crash(): os.abort()", (0, 1, 0), ""),
     ("import pytest\ndef test(): pass\ndef test_skip(): pytest.skip('it is late')", (1, 1, 0), ""),
-    (f"import pytest\ndef test(): pytest.skip(\"{SANITIZER}\")", (0, 1, 0), ""),
-    (f"import pytest\ndef test(): pytest.skip(\"{SANITIZER}\")", (0, 0, 1), "yes"),
     (f"import pytest\n@pytest.mark.parametrize('n', [1, 2])\n"
      f"def test(n): pytest.skip(\"{SANITIZER}\" if n else '')\n"
      "def test_other(): pytest.skip('it is late')", (0, 1, 2), "yes"),
-    ("import pytest\n@pytest.fixture\ndef broken(): yield; assert False\n"
-     "def test(broken): pass", (1, 1, 0), ""),
+    *(pytest.param(*row, marks=pytest.mark.slow) for row in (
+        ("def test(): pass", (1, 0, 0), ""),
+        ("import no_such_module", (0, 1, 0), ""),
+        ("def no_test(): pass", (0, 1, 0), ""),
+        ("import os\ndef test(): os._exit(0)", (0, 1, 0), ""),
+        ("import os\ndef test(): pass\ndef test_crash(): os.abort()", (0, 1, 0), ""),
+        (f"import pytest\ndef test(): pytest.skip(\"{SANITIZER}\")", (0, 1, 0), ""),
+        ("import pytest\n@pytest.fixture\ndef broken(): yield; assert False\n"
+         "def test(broken): pass", (1, 1, 0), ""))),
 ])
 def test_pytest(tmp_path, text, counts, sanitized):
     (tmp_path / "test_it.py").write_text(text)

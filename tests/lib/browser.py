@@ -1,5 +1,4 @@
 """A browser without a window: Chromium, driven by its own protocol through Selenium."""
-import base64
 import contextlib
 import json
 import time
@@ -32,17 +31,13 @@ class Browser(contextlib.AbstractContextManager):
     def command(self, name, **parameters):
         return self.driver.execute_cdp_cmd(name, parameters)
 
-    def show(self, width=1360, height=860, dark=False, phone=False):
-        """The window as it is from the next page on."""
+    def open(self, service, path="/", width=1360, height=860, dark=False, phone=False):
         self.command("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=phone)
         self.command("Emulation.setTouchEmulationEnabled", enabled=phone)
         self.command("Emulation.setEmulatedMedia",
                      features=[{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}])
-
-    def open(self, service, path="/", **window):
-        self.show(**window)
         self.driver.get("about:blank")  # a change of the fragment alone would load nothing
-        self.driver.get(f"http://{service.host}:{service.port}{path}")
+        self.driver.get(service.url + path)
 
     def ask(self, expression, *arguments):
         return self.driver.execute_script(f"return {expression}", *arguments)
@@ -88,9 +83,9 @@ class Browser(contextlib.AbstractContextManager):
             mouse("mouseMoved", x, y, button="left", buttons=1)
         mouse("mouseReleased", *points[-1], button="left", clickCount=1)
 
-    def key(self, key, text=""):
+    def key(self, key):
         for kind in ("keyDown", "keyUp"):
-            self.command("Input.dispatchKeyEvent", type=kind, key=key, **({"text": text} if text and kind == "keyDown" else {}))
+            self.command("Input.dispatchKeyEvent", type=kind, key=key)
 
     def box(self, selector):
         """Returns (x, y, width, height) in the window."""
@@ -110,9 +105,5 @@ class Browser(contextlib.AbstractContextManager):
                 and not (node["role"]["value"] == "image" and not node.get("focusable"))]
 
     def complaints(self):
-        """Returns the browser's log since the last call: errors of scripts, and violations of the
-        policy."""
+        """Returns errors of scripts and violations of the policy since the last call."""
         return [entry["message"] for entry in self.driver.get_log("browser") if entry["level"] == "SEVERE"]
-
-    def picture(self):
-        return base64.b64decode(self.command("Page.captureScreenshot", format="png")["data"])

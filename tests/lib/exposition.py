@@ -2,17 +2,21 @@
 import functools
 import math
 import re
+from dataclasses import dataclass, field
 
-NAME = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
-LABEL = re.compile(r'([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\\n]|\\[\\"n])*)"')
-SAMPLE = re.compile(r"([^ {]+(?:\{.*\})?) (\S+)( -?\d+)?")
+NAME = "[a-zA-Z_:][a-zA-Z0-9_:]*"
+LABEL = r'([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\\n]|\\[\\"n])*)"'
+COMMENT = re.compile(f"# (HELP|TYPE) ({NAME}) (.+)")
+SAMPLE = re.compile(rf"({NAME}(?:\{{.*\}})?) (\S+)( -?\d+)?")
 TYPES = ("counter", "gauge", "histogram", "summary", "untyped")
 
 
+@dataclass
 class Family:
-    def __init__(self, name):
-        self.name, self.type, self.help = name, None, None
-        self.samples = {}  # (sample name, frozenset of labels) -> value
+    name: str
+    type: str = None
+    help: str = None
+    samples: dict = field(default_factory=dict)  # (sample name, frozenset of labels) -> value
 
 
 class Metrics:
@@ -30,8 +34,7 @@ class Metrics:
                 if sample == name and wanted <= key]
 
     def total(self, name, **labels):
-        """Returns the sum of the samples of this name with at least these labels; 0 if there is
-        none."""
+        """Returns the sum of those samples."""
         return sum(value for _, value in self.samples(name, **labels))
 
 
@@ -41,47 +44,21 @@ def parse_value(text):
 
 @functools.lru_cache(10000)
 def parse_series(text):
-    """Returns (name, frozenset of labels) of the text before a value. Most of it stands in every
-    text."""
-    match = re.fullmatch(r"([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(.*)\})?", text)
-    if not match:
-        raise ValueError(text)
-    return match[1], frozenset(parse_labels(match[2] or "").items())
-
-
-def parse_labels(text):
-    labels, at = {}, 0
-    while at < len(text):
-        match = LABEL.match(text, at)
-        if not match:
-            raise ValueError(f"labels {text!r}")
-        name, value = match[1], match[2]
-        if name in labels:
-            raise ValueError(f"label {name} twice in {text!r}")
-        labels[name] = re.sub(r"\\(.)", lambda m: {"n": "\n"}.get(m[1], m[1]), value)
-        at = match.end()
-        if at < len(text):
-            if text[at] != ",":
-                raise ValueError(f"labels {text!r}")
-            at += 1
-    return labels
-
-
-def family_name(sample, families):
-    """Returns the family that a sample belongs to: histograms have three kinds of samples."""
-    for suffix in ("_bucket", "_sum", "_count"):
-        base = sample.removesuffix(suffix)
-        if base != sample and base in families and families[base].type == "histogram":
-            return base
-    return sample
+    """Returns (name, frozenset of labels) of the text before a value."""
+    name, _, rest = text.rstrip("}").partition("{")
+    found = re.findall(LABEL, rest)
+    labels = {key: re.sub(r"\\(.)", lambda m: {"n": "\n"}.get(m[1], m[1]), value)
+              for key, value in found}
+    if not re.fullmatch(f"(?:{LABEL}(?:,|$))*", rest) or len(labels) < len(found):
+        raise ValueError(f"labels {rest!r}")
+    return name, frozenset(labels.items())
 
 
 def total(text, name, **labels):
-    """Returns the sum of the samples of this name with at least these labels, whatever else stands
-    there: for those who ask often."""
+    """Returns the same of a text without reading all of it, for those who ask often."""
     wanted = set(labels.items())
-    return sum(parse_value(value) for series, value in
-               re.findall(rf"^({name}(?:{{.*}})?) (\S+)", text, re.M) if wanted <= parse_series(series)[1])
+    return sum(parse_value(value) for series, value in re.findall(
+        rf"^({name}(?:{{.*}})?) (\S+)", text, re.M) if wanted <= parse_series(series)[1])
 
 
 def parse(text):
@@ -90,44 +67,33 @@ def parse(text):
     metrics, last = Metrics(), None
     families = metrics.families
     for line in text.splitlines():
-        if not line:
-            continue
-        if line.startswith("# HELP ") or line.startswith("# TYPE "):
-            _, keyword, name, *rest = line.split(" ", 3)
-            if not NAME.fullmatch(name):
-                raise ValueError(line)
+        if comment := COMMENT.fullmatch(line):
+            keyword, name, rest = comment[1].lower(), comment[2], comment[3]
             family = families.setdefault(name, Family(name))
-            attribute = keyword.lower()
-            if getattr(family, attribute) is not None or family.samples:
+            if getattr(family, keyword) is not None or family.samples:
                 raise ValueError(f"{line!r}: second time or late")
-            if keyword == "TYPE" and rest[0] not in TYPES:
-                raise ValueError(line)
-            setattr(family, attribute, rest[0] if rest else "")
-            continue
-        if line.startswith("#"):
-            continue
-        match = SAMPLE.fullmatch(line)
-        if not match:
+            setattr(family, keyword, rest)
+        elif match := SAMPLE.fullmatch(line):
+            name, labels = key = parse_series(match[1])
+            family = families.get(name) or families.get(re.sub(r"_(bucket|sum|count)$", "", name))
+            if not family or family.name != name and family.type != "histogram":
+                raise ValueError(f"{line!r}: no TYPE")
+            if last is not family and family.samples:
+                raise ValueError(f"{line!r}: the family is torn apart")
+            last = family
+            if key in family.samples:
+                raise ValueError(f"{line!r}: twice")
+            family.samples[key] = parse_value(match[2])
+        elif line and not line.startswith("#"):
             raise ValueError(line)
-        key = parse_series(match[1])
-        name = family_name(key[0], families)
-        if name not in families:
-            raise ValueError(f"{line!r}: no TYPE")
-        family = families[name]
-        if last not in (None, name) and family.samples:
-            raise ValueError(f"{line!r}: the family is torn apart")
-        last = name
-        if key in family.samples:
-            raise ValueError(f"{line!r}: twice")
-        family.samples[key] = parse_value(match[2])
     for family in families.values():
         check_family(family)
     return metrics
 
 
 def check_family(family):
-    if family.type is None or not family.help:
-        raise ValueError(f"{family.name} lacks HELP or TYPE")
+    if family.type not in TYPES or not family.help:
+        raise ValueError(f"{family.name} lacks HELP or a known TYPE")
     if family.type == "counter":
         if not family.name.endswith("_total"):
             raise ValueError(f"{family.name} is a counter and does not end in _total")
@@ -139,8 +105,7 @@ def check_family(family):
 
 @functools.lru_cache(10000)
 def split_bound(key):
-    """Returns (the labels of a histogram's sample without the bound of its bucket, that bound or
-    None)"""
+    """Returns (a histogram sample's labels without its bucket's bound, that bound or None)."""
     labels = dict(key)
     bound = labels.pop("le", None)
     return frozenset(labels.items()), bound and parse_value(bound)

@@ -2,6 +2,7 @@
 16-bit or float sample is known to be what it was. Pixels are arrays (height, width, bands)."""
 import io
 import pathlib
+import re
 import struct
 import subprocess
 import tempfile
@@ -69,33 +70,13 @@ def png_chunks(body):
         at += 12 + length
 
 
-def paeth(a, b, c):
-    p = a + b - c
-    return min((abs(p - a), 0, a), (abs(p - b), 1, b), (abs(p - c), 2, c))[2]
-
-
 def read_png(body):
-    """u8 or u16, 1 to 4 bands, neither palette nor interlace."""
-    chunks = list(png_chunks(body))
-    width, height, depth, colour, _, _, interlace = struct.unpack(">IIBBBBB", chunks[0][1])
+    """u8 or u16, 1 to 4 bands, by libpng: the service has a writer of its own."""
+    depth, colour = body[24:26]
+    if depth == 8:
+        return read_pil(body)[0]
     bands = {code: count for count, code in PNG_COLOUR.items()}[colour]
-    assert depth in (8, 16) and not interlace
-    data = zlib.decompress(b"".join(content for name, content in chunks if name == b"IDAT"))
-    step = bands * depth // 8
-    size = width * step
-    rows, above = [], bytearray(size)
-    for y in range(height):
-        method, row = data[y * (size + 1)], bytearray(data[y * (size + 1) + 1:(y + 1) * (size + 1)])
-        for i in range(size if method else 0):
-            left = row[i - step] if i >= step else 0
-            corner = above[i - step] if i >= step else 0
-            row[i] = (row[i] + (0, left, above[i], (left + above[i]) // 2,
-                                paeth(left, above[i], corner))[method]) & 255
-        rows.append(row)
-        above = row
-    dtype = np.dtype(np.uint8 if depth == 8 else ">u2")
-    return (np.frombuffer(b"".join(rows), dtype).astype(dtype.newbyteorder("="))
-            .reshape(height, width, bands))
+    return read_vips(body, ".png", np.uint16, bands)
 
 
 # PNM ----------------------------------------------------------------------------------------------
@@ -112,27 +93,13 @@ def write_pnm(pixels):
 
 
 def read_pnm(body):
-    fields, at = [], 0
-    while len(fields) < 4:
-        end = at
-        while not body[end:end + 1].isspace():
-            end += 1
-        if body[at:at + 1] == b"#":
-            end = body.index(b"\n", at)
-        elif end > at:
-            fields.append(body[at:end])
-        at = end + 1
-    magic, width, height = fields[0], int(fields[1]), int(fields[2])
-    bands = 3 if magic in (b"P6", b"PF") else 1
-    if magic in (b"Pf", b"PF"):
-        dtype = np.dtype("<f4" if float(fields[3]) < 0 else ">f4")
-    else:
-        assert magic in (b"P5", b"P6"), magic
-        dtype = np.dtype(np.uint8 if int(fields[3]) < 256 else ">u2")
-    pixels = np.frombuffer(body, dtype, width * height * bands, at).reshape(height, width, bands)
-    if dtype.kind == "f":
-        pixels = pixels[::-1]
-    return pixels.astype(dtype.newbyteorder("="))
+    gap = rb"(?:\s|#[^\n]*\n)+"
+    header = re.match(rb"(P[56fF])" + 3 * (gap + rb"([-\d.]+)") + rb"\s", body)
+    floats, last = header[1] in (b"Pf", b"PF"), float(header[4])
+    dtype = ("<f4" if last < 0 else ">f4") if floats else "u1" if last < 256 else ">u2"
+    shape = int(header[3]), int(header[2]), 3 if header[1] in (b"P6", b"PF") else 1
+    pixels = np.frombuffer(body, dtype, np.prod(shape), header.end()).reshape(shape)
+    return (pixels[::-1] if floats else pixels).astype(pixels.dtype.newbyteorder("="))
 
 
 # TIFF ---------------------------------------------------------------------------------------------
@@ -144,19 +111,12 @@ def write_tiff(pixels, alpha=False, icc=b"", orientation=None, inks=False, tags=
     extra = [] if inks else [2 if alpha else 0] * (bands - (1 if bands < 3 else 3))
     data = data or pixels.astype(pixels.dtype.newbyteorder("<")).tobytes()
     kind = {"u": 1, "i": 2, "f": 3}[pixels.dtype.kind]
-    entries = [(256, "I", [width]), (257, "I", [height]), (258, "H", [8 * pixels.itemsize] * bands),
-               (259, "H", [1]), (262, "H", [5 if inks else 1 if bands < 3 else 2]), (273, "I", [8]),
-               (277, "H", [bands]), (278, "I", [height]), (279, "I", [len(data)]),
-               (284, "H", [1])]
-    if orientation:
-        entries.append((274, "H", [orientation]))
-    if extra:
-        entries.append((338, "H", extra))
-    entries.append((339, "H", [kind] * bands))
-    if icc:
-        entries.append((34675, "B", list(icc)))
-    changed = {tag: (tag, *value) for tag, value in (tags or {}).items() if value}
-    entries = sorted([entry for entry in entries if entry[0] not in (tags or {})] + list(changed.values()))
+    entries = {256: ("I", [width]), 257: ("I", [height]), 258: ("H", [8 * pixels.itemsize] * bands),
+               259: ("H", [1]), 262: ("H", [5 if inks else 1 if bands < 3 else 2]), 273: ("I", [8]),
+               274: orientation and ("H", [orientation]), 277: ("H", [bands]), 278: ("I", [height]),
+               279: ("I", [len(data)]), 284: ("H", [1]), 338: extra and ("H", extra),
+               339: ("H", [kind] * bands), 34675: icc and ("B", icc)} | (tags or {})
+    entries = [(tag, *entry) for tag, entry in sorted(entries.items()) if entry]
     start = 8 + len(data) + len(data) % 2
     beyond = start + 2 + 12 * len(entries) + 4
     directory, values = struct.pack("<H", len(entries)), b""

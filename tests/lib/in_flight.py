@@ -21,8 +21,8 @@ def works(service):
     oracle.check(answer.pixels, oracle.filtered(SMALL, [("gaussian", {"sigma": 1.5})]))
 
 
-def restarts(service, worker):
-    return service.total("convolved_worker_restarts_total", worker=worker)
+def restarts(service, worker, **labels):
+    return service.total("convolved_worker_restarts_total", worker=worker, **labels)
 
 
 class InFlight:

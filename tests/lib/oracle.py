@@ -10,11 +10,12 @@ hard   no sample may be farther away. One filter: 1 for u8 and u16 (more only wh
 tight  what float32 arithmetic explains: 0 for a sample whose exact value is clear of the rounding
        boundary. Nearly all samples of an answer must keep to it, so that a wrong coefficient
        cannot hide behind the hard bound. The number of others follows from MISROUNDED of each step."""
+import functools
 import itertools
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
-from scipy import fft, linalg, ndimage, signal
+from scipy import linalg, ndimage, signal
 
 TYPES = {"u8": np.uint8, "u16": np.uint16, "f32": np.float32}
 FULL_SCALE = {"u8": 255.0, "u16": 65535.0, "f32": 1.0}
@@ -78,16 +79,27 @@ def border_pixel(border_value, bands, alpha, kind):
 
 # Filters ------------------------------------------------------------------------------------------
 
+class Operation:
+    """The arithmetic of a filter: correlate(padded) returns the results where the whole window lies
+    inside, magnified(error) the most that errors of the padded samples can come to."""
+    radius_y = radius_x = 0
+    gain = 1.0  # by which a sample can be enlarged
+    smoothing = False  # alpha weighs the samples
+    offset, signed = 0.0, False  # signed: stored around the middle of the range
+    circular = False
+    approximation = 0.0  # promise for the method, as a share of the range
+
+
 @dataclass
-class Linear:
+class Linear(Operation):
     """A correlation, as a matrix or as the row and column whose product is the matrix."""
     matrix: np.ndarray = None
     row: np.ndarray = None
     column: np.ndarray = None
     offset: float = 0.0
     smoothing: bool = True
-    signed: bool = False  # stored around the middle of the range
-    approximation: float = 0.0  # promise for the method, as a share of the range
+    signed: bool = False
+    approximation: float = 0.0
 
     def __post_init__(self):
         if self.matrix is None:
@@ -103,32 +115,25 @@ class Linear:
         return correlate_separable(padded, self.row, self.column)
 
     def magnified(self, error):
-        """Returns the most that errors of the padded samples can come to."""
         if error.min() == error.max():  # as the errors of rounding are
-            return np.full([n - 2 * r for n, r in
-                            zip(error.shape, (self.radius_y, self.radius_x))], error[0, 0] * self.gain)
+            return inner(error, self) * self.gain
         if self.matrix is not None:
             return np.maximum(correlate_matrix(error, np.abs(self.matrix)), 0)
         return np.maximum(correlate_separable(error, np.abs(self.row), np.abs(self.column)), 0)
 
 
 @dataclass
-class Gradient:
-    output: str
-    smooth: tuple = (1.0, 2.0, 1.0)
-    smoothing: bool = False
-    radius_y: int = 1
-    radius_x: int = 1
-    gain: float = field(init=False)
-
-    @property
-    def circular(self):
-        return self.output == "direction"
+class Gradient(Operation):
+    smooth: tuple
+    output: str = "magnitude"
+    radius_y = radius_x = 1
 
     def __post_init__(self):
         matrix = np.outer(self.smooth, (-1.0, 0.0, 1.0))
         self.X, self.Y = Linear(matrix=matrix), Linear(matrix=matrix.T)
         self.gain = np.abs(matrix).sum() * (np.sqrt(2) if self.output == "magnitude" else 1)
+        self.circular = self.output == "direction"
+        self.signed = self.output in ("x", "y")
 
     def correlate(self, padded):
         return self.joined(self.X.correlate(padded), self.Y.correlate(padded))
@@ -141,14 +146,12 @@ class Gradient:
 
 
 @dataclass
-class Dog:
+class Dog(Operation):
     """The first blur less the second."""
     first: Linear
     second: Linear
-    smoothing: bool = False
-    signed: bool = True
-    offset: float = 0.0
-    gain: float = 2.0
+    signed = True
+    gain = 2.0
 
     def __post_init__(self):
         self.radius_y = self.radius_x = max(self.first.radius_x, self.second.radius_x)
@@ -166,24 +169,11 @@ class Dog:
         return sum(b.magnified(self.within(b, error)) for b in (self.first, self.second))
 
 
-def element(size, shape):
-    """Returns the places of a window, as OpenCV's getStructuringElement() of an odd square has
-    them."""
-    r = size // 2
-    sides = {"rectangle": lambda j: r, "cross": lambda j: 0 if j else r,
-             "ellipse": lambda j: int(np.rint(np.sqrt(r * r - j * j)))}[shape]
-    return np.array([[abs(i) <= sides(j) for i in range(-r, r + 1)] for j in range(-r, r + 1)])
-
-
 @dataclass
-class Rank:
+class Rank(Operation):
     radius: int = 1
     window: str = "square"
     percentile: float = 50
-    smoothing: bool = False
-    signed: bool = False
-    offset: float = 0.0
-    gain: float = 1.0
 
     def __post_init__(self):
         r = self.radius_y = self.radius_x = self.radius
@@ -199,39 +189,35 @@ class Rank:
         return inner(ndimage.maximum_filter(error, footprint=self.footprint, mode="nearest"), self)
 
 
+def element(size, shape):
+    """Returns the places of a window, as OpenCV's getStructuringElement() of an odd square has
+    them."""
+    r = size // 2
+    sides = {"rectangle": lambda j: r, "cross": lambda j: 0 if j else r,
+             "ellipse": lambda j: int(np.rint(np.sqrt(r * r - j * j)))}[shape]
+    return np.array([[abs(i) <= sides(j) for i in range(-r, r + 1)] for j in range(-r, r + 1)])
+
+
+MORPHOLOGIES = {"erode": ndimage.grey_erosion, "dilate": ndimage.grey_dilation,
+                "open": ndimage.grey_opening, "close": ndimage.grey_closing,
+                "tophat": ndimage.white_tophat, "blackhat": ndimage.black_tophat,
+                "morphgradient": ndimage.morphological_gradient}
+
+
 @dataclass
-class Morphology:
+class Morphology(Operation):
     """Extremes of a window: min, max, one of the other, and what is taken from what."""
     name: str
     size: int = 3
     shape: str = "rectangle"
-    smoothing: bool = False
-    signed: bool = False
-    offset: float = 0.0
-    gain: float = 1.0
 
     def __post_init__(self):
-        self.margin = self.size // 2
         self.footprint = element(self.size, self.shape)
         once = self.name in ("erode", "dilate", "morphgradient")
-        self.radius_y = self.radius_x = self.margin * (1 if once else 2)
-
-    def extreme(self, padded, largest):
-        m = self.margin
-        find = ndimage.maximum_filter if largest else ndimage.minimum_filter
-        found = find(padded, footprint=self.footprint, mode="nearest")
-        return found[m:found.shape[0] - m, m:found.shape[1] - m]
+        self.radius_y = self.radius_x = self.size // 2 * (1 if once else 2)
 
     def correlate(self, padded):
-        def both(largest_first):
-            return self.extreme(self.extreme(padded, largest_first), not largest_first)
-        return {"erode": lambda: self.extreme(padded, False),
-                "dilate": lambda: self.extreme(padded, True),
-                "open": lambda: both(False), "close": lambda: both(True),
-                "tophat": lambda: inner(padded, self) - both(False),
-                "blackhat": lambda: both(True) - inner(padded, self),
-                "morphgradient": lambda: self.extreme(padded, True) - self.extreme(padded, False),
-                }[self.name]()
+        return inner(MORPHOLOGIES[self.name](padded, footprint=self.footprint, mode="nearest"), self)
 
     def magnified(self, error):
         size = (2 * self.radius_y + 1, 2 * self.radius_x + 1)
@@ -240,17 +226,12 @@ class Morphology:
 
 
 @dataclass
-class Curve:
+class Curve(Operation):
     """A function of each sample by itself, in shares of full scale; of exact samples only. gain: its
     largest slope, or of f32 how much larger than a sample its result may be."""
     function: object
     gain: float
-    smoothing: bool = False
-    signed: bool = False
-    offset: float = 0.0
-    radius_y: int = 0
-    radius_x: int = 0
-    full: float = 1.0
+    full = 1.0
 
     def correlate(self, padded):
         return self.function(padded / self.full) * self.full
@@ -261,25 +242,19 @@ class Curve:
 
 
 @dataclass
-class ByColour:
+class ByColour(Operation):
     """A curve for each colour."""
     curves: list
-    smoothing: bool = False
-    radius_y: int = 0
-    radius_x: int = 0
 
     def __post_init__(self):
         self.gain = max(c.gain for c in self.curves)
 
 
 @dataclass
-class Mix:
+class Mix(Operation):
     """out = matrix @ (red, green, blue, alpha, full scale); a single colour counts as three, a missing
     alpha as opaque."""
     matrix: np.ndarray
-    smoothing: bool = False
-    radius_y: int = 0
-    radius_x: int = 0
 
     def __post_init__(self):
         self.gain = np.abs(self.matrix[:, :4]).sum(axis=1).max()
@@ -301,56 +276,11 @@ class Mix:
         return [made(row) for row in rows]
 
 
-def table(entries):
-    """Returns a curve that is looked up, linear between entries at equal distances."""
-    entries = np.asarray(entries, dtype=np.float64)
-    places = np.linspace(0, 1, len(entries))
-    return Curve(lambda v: np.interp(v, places, entries),
-                 np.abs(np.diff(entries)).max() * (len(entries) - 1))
-
-
-def lut(table_=None, points=None, max=255):  # pylint: disable=redefined-builtin
-    if points is not None:
-        x, y = np.asarray(points, dtype=np.float64).T / max
-        return table(np.interp(np.linspace(0, 1, 16 * 255 + 1), x, y))
-    rows = np.atleast_2d(np.asarray(table_, dtype=np.float64)) / max
-    return table(rows[0]) if len(rows) == 1 else ByColour([table(row) for row in rows])
-
-
-def mix(name, parameters):
-    if name == "grayscale":
-        weights = {"bt601": [0.299, 0.587, 0.114], "bt709": [0.2126, 0.7152, 0.0722],
-                   "mean": [1 / 3] * 3}[parameters.get("weights", "bt601")]
-        return Mix(np.array([[*weights, 0, 0]] * 3))
-    matrix = np.asarray(parameters["matrix"], dtype=np.float64)
-    return Mix(matrix if len(matrix) == 4 else np.insert(matrix, 3, 0, axis=1))
-
-
-def curve(name, parameters):
-    """Returns the curve of a filter."""
-    if name == "invert":
-        return Curve(lambda v: 1 - v, 1.0)
-    if name == "linear":
-        pairs = np.broadcast(parameters.get("gain", 1.0), parameters.get("bias", 0.0))
-        curves = [Curve(lambda v, g=gain, b=bias: g * v + b, abs(gain) + abs(bias))
-                  for gain, bias in pairs]
-        return curves[0] if len(curves) == 1 else ByColour(curves)
-    gamma = parameters.get("gamma", 2.2 if name == "gamma" else 1.0)
-    if name == "gamma":
-        return Curve(lambda v: np.maximum(v, 0) ** (1 / gamma), 10.0)
-    black, white = parameters.get("black", 0.0), parameters.get("white", 1.0)
-    return Curve(lambda v: np.clip((v - black) / (white - black), 0, 1) ** (1 / gamma),
-                 1 / (white - black))
-
-
 @dataclass
-class Pixelate:
+class Pixelate(Operation):
     """The mean of each block, counted from the image's first pixel; not with border=crop."""
-    size: int
-    smoothing: bool = True
-    signed: bool = False
-    offset: float = 0.0
-    gain: float = 1.0
+    size: int = 16
+    smoothing = True
 
     def __post_init__(self):
         self.radius_y = self.radius_x = self.size - 1
@@ -371,13 +301,12 @@ class Pixelate:
 
 
 @dataclass
-class Unsharp:
+class Unsharp(Operation):
     """in + amount (in - blurred), unless the difference is below the threshold (in shares of full
-    scale)."""
+    scale). Alpha is kept, though it weighs the blur."""
     blur: Linear
     amount: float
     threshold: float
-    smoothing: bool = False  # alpha is kept, though it weighs the blur
 
     def __post_init__(self):
         self.radius_y, self.radius_x = self.blur.radius_y, self.blur.radius_x
@@ -385,15 +314,13 @@ class Unsharp:
 
 
 @dataclass
-class Threshold:
+class Threshold(Operation):
     """Full scale where a sample is above the value, or by more than -offset above the blur around it,
-    which is rounded first; all in shares of full scale."""
+    which is rounded first; all in shares of full scale. Alpha is kept, though it weighs the blur."""
     method: str = "value"
     value: float = 0.5
     size: int = 11
     offset: float = 0.0
-    smoothing: bool = False  # alpha is kept, though it weighs the blur
-    gain: float = 1.0
 
     def __post_init__(self):
         taps = np.full(self.size, 1 / self.size) if self.method == "mean" else \
@@ -404,12 +331,11 @@ class Threshold:
 
 
 @dataclass
-class Bilateral:
-    radius: int
-    sigma_space: float
-    sigma_range: float  # in shares of full scale
-    smoothing: bool = True
-    gain: float = 1.0
+class Bilateral(Operation):
+    radius: int = 4
+    sigma_space: float = 3.0
+    sigma_range: float = 0.1  # in shares of full scale
+    smoothing = True
 
     def __post_init__(self):
         self.radius_y = self.radius_x = self.radius
@@ -440,13 +366,12 @@ def correlate_rows(padded, taps):
     if (mostly_border or many) and np.isfinite(padded).all():
         if mostly_border:
             zeros = np.zeros(width - 1)
-            band = linalg.toeplitz(np.r_[taps, zeros], np.r_[taps[0], zeros])
-            return padded @ band
-        size = fft.next_fast_len(padded.shape[1], real=True)
-        spectrum = fft.rfft(padded, size, axis=1) * fft.rfft(taps[::-1], size)
-        return fft.irfft(spectrum, size, axis=1)[:, 2 * radius:padded.shape[1]]
+            return padded @ linalg.toeplitz(np.r_[taps, zeros], np.r_[taps[0], zeros])
+        return signal.oaconvolve(padded, taps[None, ::-1], mode="valid", axes=1)
     return ndimage.correlate1d(padded, taps, axis=1, mode="constant")[:, radius:radius + width]
 
+
+# Filters by their names ---------------------------------------------------------------------------
 
 LARGE_SIGMA, LARGE_SIGMA_ERROR = 8, 6e-6
 
@@ -458,52 +383,6 @@ def large_sigma_reach(sigma):
     spare = -(2 * half + 1) % stride
     radius = int(np.ceil(4.65 * np.sqrt((sigma / stride) ** 2 - 1 + 1 / stride ** 2)))
     return radius * stride + 2 * half + spare - spare // 2
-
-
-def blur(sigma=None, size=None):
-    """Returns a Gaussian; above a sigma of 8, and without a size, the service approximates the
-    whole one."""
-    taps = gaussian_taps(sigma, size)
-    large = size is None and sigma is not None and sigma > LARGE_SIGMA
-    return Linear(row=taps, column=taps, approximation=LARGE_SIGMA_ERROR if large else 0.0)
-
-
-def directed_blur(sigma=None, size=None, sigma_x=None, sigma_y=None):
-    """Returns a Gaussian whose directions have sigmas of their own; cut at its window."""
-    def taps(own):
-        one = own if own is not None else sigma
-        if size is None:
-            one = 1.0 if one is None else one
-            return gaussian_taps(one, 2 * int(np.ceil(3 * one)) + 1)
-        return gaussian_taps(one, size)
-    return Linear(row=taps(sigma_x), column=taps(sigma_y))
-
-
-def laplacian_of_gaussian(sigma):
-    r = int(np.ceil(4 * sigma))
-    y, x = np.mgrid[-r:r + 1, -r:r + 1]
-    square = (x * x + y * y) / sigma ** 2
-    g = np.exp(-square / 2)
-    g /= g.sum()
-    matrix = square * g - (square * g).sum() * g
-    return Linear(matrix=matrix, smoothing=False, signed=True)
-
-
-def motion(length, angle):
-    """Pixels count by how near they are to a line, up to a distance of 1."""
-    half, along = (length - 1) / 2, np.exp(-1j * np.deg2rad(angle))  # y down
-    rx, ry = (int(np.ceil(abs(e) * half - 1e-9)) for e in (along.real, along.imag))
-    y, x = np.mgrid[-ry:ry + 1, -rx:rx + 1]
-    turned = (x + 1j * y) / along  # the line lies on the real axis
-    beyond = np.maximum(np.abs(turned.real) - half, 0)
-    weights = np.maximum(0, 1 - np.hypot(beyond, turned.imag))
-    return Linear(matrix=weights / weights.sum())
-
-
-def cut_blur(sigma):
-    """Returns a Gaussian that is cut at 3 sigma, however large."""
-    taps = gaussian_taps(sigma, 2 * int(np.ceil(3 * sigma)) + 1)
-    return Linear(row=taps, column=taps)
 
 
 def gaussian_taps(sigma=None, size=None):
@@ -518,69 +397,141 @@ def gaussian_taps(sigma=None, size=None):
     return taps / taps.sum()
 
 
-GRADIENTS = {"sobel": (1.0, 2.0, 1.0), "scharr": (3.0, 10.0, 3.0), "prewitt": (1.0, 1.0, 1.0)}
+def cut_taps(sigma):
+    """Returns a Gaussian that is cut at 3 sigma, however large."""
+    return gaussian_taps(sigma, 2 * int(np.ceil(3 * sigma)) + 1)
 
-MORPHOLOGIES = ("erode", "dilate", "open", "close", "tophat", "blackhat", "morphgradient")
+
+def gaussian(sigma=None, size=None, sigma_x=None, sigma_y=None):
+    """Above a sigma of 8, and without a size, the service approximates the whole Gaussian; one whose
+    directions have sigmas of their own is cut."""
+    if sigma_x is None and sigma_y is None:
+        taps = gaussian_taps(sigma, size)
+        large = size is None and sigma is not None and sigma > LARGE_SIGMA
+        return Linear(row=taps, column=taps, approximation=LARGE_SIGMA_ERROR if large else 0.0)
+
+    def directed(own):
+        one = sigma if own is None else own
+        return cut_taps(1.0 if one is None else one) if size is None else gaussian_taps(one, size)
+    return Linear(row=directed(sigma_x), column=directed(sigma_y))
+
+
+def dog(sigma1=1.0, sigma2=1.6):
+    return Dog(*(Linear(row=cut_taps(sigma), column=cut_taps(sigma)) for sigma in (sigma1, sigma2)))
+
+
+def box(size=3):
+    taps = np.full(size, 1 / size)
+    return Linear(row=taps, column=taps)
+
+
+def laplacian_of_gaussian(sigma=1.4):
+    r = int(np.ceil(4 * sigma))
+    y, x = np.mgrid[-r:r + 1, -r:r + 1]
+    square = (x * x + y * y) / sigma ** 2
+    g = np.exp(-square / 2)
+    g /= g.sum()
+    matrix = square * g - (square * g).sum() * g
+    return Linear(matrix=matrix, smoothing=False, signed=True)
+
+
+def motion(length=9, angle=0):
+    """Pixels count by how near they are to a line, up to a distance of 1."""
+    half, along = (length - 1) / 2, np.exp(-1j * np.deg2rad(angle))  # y down
+    rx, ry = (int(np.ceil(abs(e) * half - 1e-9)) for e in (along.real, along.imag))
+    y, x = np.mgrid[-ry:ry + 1, -rx:rx + 1]
+    turned = (x + 1j * y) / along  # the line lies on the real axis
+    beyond = np.maximum(np.abs(turned.real) - half, 0)
+    weights = np.maximum(0, 1 - np.hypot(beyond, turned.imag))
+    return Linear(matrix=weights / weights.sum())
+
+
+def convolve(kernel, scale=None, offset=0.0):
+    matrix = np.atleast_2d(np.asarray(kernel, dtype=np.float64))
+    total, gain = matrix.sum(), np.abs(matrix).sum()
+    smoothing = abs(total) > 1e-9 * gain
+    if scale is None:
+        scale = total if smoothing else 1.0
+    return Linear(matrix=matrix / scale, offset=offset, smoothing=smoothing)
+
+
+def laplacian(connectivity=4):
+    matrix = {4: [[0, 1, 0], [1, -4, 1], [0, 1, 0]],
+              8: [[1, 1, 1], [1, -8, 1], [1, 1, 1]]}[connectivity]
+    return Linear(matrix=np.array(matrix, dtype=np.float64), smoothing=False, signed=True)
+
+
+def emboss():
+    return Linear(matrix=np.array([[-2.0, -1, 0], [-1, 1, 1], [0, 1, 2]]), smoothing=False)
+
+
+def sharpen(amount=1.0):
+    taps = gaussian_taps(size=3)
+    matrix = -amount * np.outer(taps, taps)
+    matrix[1, 1] += 1 + amount
+    return Linear(matrix=matrix)
+
+
+def unsharp(sigma=1.0, amount=1.0, threshold=0.0):
+    return Unsharp(gaussian(sigma), amount, threshold)
+
+
+def looked_up(entries):
+    """Returns a curve that is linear between entries at equal distances."""
+    entries = np.asarray(entries, dtype=np.float64)
+    places = np.linspace(0, 1, len(entries))
+    return Curve(lambda v: np.interp(v, places, entries),
+                 np.abs(np.diff(entries)).max() * (len(entries) - 1))
+
+
+def lut(table=None, points=None, max=255):  # pylint: disable=redefined-builtin
+    if points is not None:
+        x, y = np.asarray(points, dtype=np.float64).T / max
+        return looked_up(np.interp(np.linspace(0, 1, 16 * 255 + 1), x, y))
+    rows = np.atleast_2d(np.asarray(table, dtype=np.float64)) / max
+    return looked_up(rows[0]) if len(rows) == 1 else ByColour([looked_up(row) for row in rows])
+
+
+def linear(gain=1.0, bias=0.0):
+    curves = [Curve(lambda v, g=g, b=b: g * v + b, abs(g) + abs(b))
+              for g, b in np.broadcast(gain, bias)]
+    return curves[0] if len(curves) == 1 else ByColour(curves)
+
+
+def levels(black=0.0, white=1.0, gamma=1.0):
+    return Curve(lambda v: np.clip((v - black) / (white - black), 0, 1) ** (1 / gamma),
+                 1 / (white - black))
+
+
+def grayscale(weights="bt601"):
+    weights = {"bt601": [0.299, 0.587, 0.114], "bt709": [0.2126, 0.7152, 0.0722],
+               "mean": [1 / 3] * 3}[weights]
+    return Mix(np.array([[*weights, 0, 0]] * 3))
+
+
+def colormatrix(matrix):
+    matrix = np.asarray(matrix, dtype=np.float64)
+    return Mix(matrix if len(matrix) == 4 else np.insert(matrix, 3, 0, axis=1))
+
+
+OPERATIONS = {
+    "gaussian": gaussian, "box": box, "motion": motion, "dog": dog,
+    "highpass": lambda sigma=3.0: dog(0.1, sigma), "log": laplacian_of_gaussian,
+    "convolve": convolve, "laplacian": laplacian, "emboss": emboss, "sharpen": sharpen,
+    "unsharp": unsharp, "bilateral": Bilateral, "threshold": Threshold,
+    "sobel": functools.partial(Gradient, (1.0, 2.0, 1.0)),
+    "scharr": functools.partial(Gradient, (3.0, 10.0, 3.0)),
+    "prewitt": functools.partial(Gradient, (1.0, 1.0, 1.0)),
+    "median": Rank, "rank": Rank,
+    **{name: functools.partial(Morphology, name) for name in MORPHOLOGIES},
+    "invert": lambda: Curve(lambda v: 1 - v, 1.0), "linear": linear, "levels": levels, "lut": lut,
+    "gamma": lambda gamma=2.2: Curve(lambda v: np.maximum(v, 0) ** (1 / gamma), 10.0),
+    "grayscale": grayscale, "colormatrix": colormatrix, "pixelate": Pixelate}
 
 
 def operation(name, parameters):
     """Returns the arithmetic of a filter with these parameters."""
-    if name == "gaussian" and ("sigma_x" in parameters or "sigma_y" in parameters):
-        return directed_blur(**parameters)
-    if name == "gaussian":
-        return blur(**parameters)
-    if name == "highpass":
-        return Dog(cut_blur(0.1), cut_blur(parameters.get("sigma", 3.0)))
-    if name == "log":
-        return laplacian_of_gaussian(parameters.get("sigma", 1.4))
-    if name == "motion":
-        return motion(parameters.get("length", 9), parameters.get("angle", 0))
-    if name == "box":
-        taps = np.full(parameters.get("size", 3), 1.0)
-        return Linear(row=taps / taps.size, column=taps / taps.size)
-    if name == "convolve":
-        matrix = np.atleast_2d(np.asarray(parameters["kernel"], dtype=np.float64))
-        total, gain = matrix.sum(), np.abs(matrix).sum()
-        smoothing = abs(total) > 1e-9 * gain
-        scale = parameters.get("scale", total if smoothing else 1.0)
-        return Linear(matrix=matrix / scale, offset=parameters.get("offset", 0.0),
-                      smoothing=smoothing)
-    if name in GRADIENTS:
-        return Gradient(parameters.get("output", "magnitude"), GRADIENTS[name])
-    if name == "laplacian":
-        matrix = {4: [[0, 1, 0], [1, -4, 1], [0, 1, 0]],
-                  8: [[1, 1, 1], [1, -8, 1], [1, 1, 1]]}[parameters.get("connectivity", 4)]
-        return Linear(matrix=np.array(matrix, dtype=np.float64), smoothing=False, signed=True)
-    if name == "dog":
-        return Dog(cut_blur(parameters.get("sigma1", 1.0)), cut_blur(parameters.get("sigma2", 1.6)))
-    if name == "threshold":
-        return Threshold(**parameters)
-    if name in ("median", "rank"):
-        return Rank(**parameters)
-    if name in MORPHOLOGIES:
-        return Morphology(name, **parameters)
-    if name in ("gamma", "levels", "linear", "invert"):
-        return curve(name, parameters)
-    if name == "lut":
-        return lut(**{"table_" if k == "table" else k: v for k, v in parameters.items()})
-    if name in ("grayscale", "colormatrix"):
-        return mix(name, parameters)
-    if name == "pixelate":
-        return Pixelate(parameters.get("size", 16))
-    if name == "emboss":
-        return Linear(matrix=np.array([[-2.0, -1, 0], [-1, 1, 1], [0, 1, 2]]), smoothing=False)
-    if name == "sharpen":
-        taps, amount = gaussian_taps(size=3), parameters.get("amount", 1.0)
-        matrix = -amount * np.outer(taps, taps)
-        matrix[1, 1] += 1 + amount
-        return Linear(matrix=matrix)
-    if name == "unsharp":
-        return Unsharp(blur(parameters.get("sigma", 1.0)), parameters.get("amount", 1.0),
-                       parameters.get("threshold", 0.0))
-    if name == "bilateral":
-        return Bilateral(parameters.get("radius", 4), parameters.get("sigma_space", 3.0),
-                         parameters.get("sigma_range", 0.1))
-    raise ValueError(name)
+    return OPERATIONS[name](**parameters)
 
 
 # Filtering ----------------------------------------------------------------------------------------
@@ -598,38 +549,33 @@ class Estimate:
         if self.period is None:
             self.period = np.full(self.value.shape[2:], np.inf)
 
-
-def offset_of(op, kind):
-    if isinstance(op, Gradient):
-        return MIDPOINT[kind] if op.output in ("x", "y") else 0.0
-    return op.offset + (MIDPOINT[kind] if op.signed else 0.0)
+    def each(self, function, *others):
+        """Returns an estimate with the function applied to each part, and that of others."""
+        return Estimate(*(function(*(getattr(one, part) for one in (self, *others)))
+                          for part in ("value", "hard", "tight")))
 
 
 def largest_around(padded, op):
     """Returns the largest magnitude in each sample's window."""
     size = (2 * op.radius_y + 1, 2 * op.radius_x + 1)
-    out = ndimage.maximum_filter(np.abs(padded), size=size, mode="constant")
-    return out[op.radius_y:out.shape[0] - op.radius_y, op.radius_x:out.shape[1] - op.radius_x]
+    return inner(ndimage.maximum_filter(np.abs(padded), size=size, mode="constant"), op)
 
 
-def float_errors(padded, op, kind):
-    """Returns the possible error of a sum in float32: (hard, tight)."""
-    approximation = getattr(op, "approximation", 0.0)
+def float_error(padded, op, kind):
+    """Returns the possible error of a sum in float32."""
     if kind == "f32":
-        share = F32_TOLERANCE * max(1.0, op.gain) + 2 * approximation
-        error = share * largest_around(padded, op)
-    else:
-        error = (FLOAT32_ERROR * op.gain + approximation) * np.abs(padded).max()
-    return error, error
+        share = F32_TOLERANCE * max(1.0, op.gain) + 2 * op.approximation
+        return share * largest_around(padded, op)
+    return (FLOAT32_ERROR * op.gain + op.approximation) * np.abs(padded).max()
 
 
 def filter_plain(planes, op, kind):
     """Returns one band; planes are the padded value, hard and tight."""
     if isinstance(op, Curve):
         op.full = FULL_SCALE[kind]
-    value = op.correlate(planes.value) + offset_of(op, kind)
-    hard, tight = float_errors(planes.value, op, kind)
-    return Estimate(value, op.magnified(planes.hard) + hard, op.magnified(planes.tight) + tight)
+    value = op.correlate(planes.value) + op.offset + MIDPOINT[kind] * op.signed
+    error = float_error(planes.value, op, kind)
+    return Estimate(value, op.magnified(planes.hard) + error, op.magnified(planes.tight) + error)
 
 
 def inner(plane, op):
@@ -656,17 +602,22 @@ def filter_direction(planes, op, kind):
     return Estimate(value * turn + full / 2, *(e * turn + FLOAT32_ERROR * full for e in errors))
 
 
-def filter_threshold(colour, mask, op, kind, total):
-    """mask, total: the padded alpha and what it comes to blurred, if there is one."""
-    plain = Estimate(*(inner(getattr(colour, part), op) for part in ("value", "hard", "tight")))
-    base = exactly(np.zeros_like(plain.value))
-    if op.blur and mask is None:
-        base = filter_plain(colour, op.blur, kind)
-    elif op.blur:
-        base = filter_premultiplied(colour, mask, op.blur, kind, total)
-        nothing = total.value <= 0
-        base.value = np.where(nothing, plain.value, base.value)
-        base.hard, base.tight = (np.where(nothing, 0, e) for e in (base.hard, base.tight))
+def filter_blurred(colour, plain, mask, blur, kind):
+    """Returns a band blurred, weighed by the padded alpha (mask, if there is one); `plain` where that
+    comes to nothing."""
+    if mask is None:
+        return filter_plain(colour, blur, kind)
+    total = filter_plain(mask, blur, kind)
+    blurred = filter_premultiplied(colour, mask, blur, kind, total)
+    nothing = total.value <= 0
+    return Estimate(np.where(nothing, plain.value, blurred.value),
+                    np.where(nothing, 0, blurred.hard), np.where(nothing, 0, blurred.tight))
+
+
+def filter_threshold(colour, mask, op, kind):
+    plain = colour.each(lambda part: inner(part, op))
+    base = (filter_blurred(colour, plain, mask, op.blur, kind) if op.blur
+            else exactly(np.zeros_like(plain.value)))
     full = FULL_SCALE[kind]
     stored = np.rint if kind != "f32" else lambda v: v
 
@@ -679,17 +630,9 @@ def filter_threshold(colour, mask, op, kind, total):
     return Estimate(full * above(plain.value, base.value), *errors)
 
 
-def filter_unsharp(colour, mask, op, kind, total):
-    """mask, total: the padded alpha and what it comes to blurred, if there is one."""
-    plain = Estimate(*(inner(getattr(colour, part), op) for part in ("value", "hard", "tight")))
-    if mask is None:
-        blurred = filter_plain(colour, op.blur, kind)
-    else:
-        blurred = filter_premultiplied(colour, mask, op.blur, kind, total)
-        nothing = total.value <= 0
-        blurred.value = np.where(nothing, plain.value, blurred.value)
-        blurred.hard, blurred.tight = (np.where(nothing, 0, e)
-                                       for e in (blurred.hard, blurred.tight))
+def filter_unsharp(colour, mask, op, kind):
+    plain = colour.each(lambda part: inner(part, op))
+    blurred = filter_blurred(colour, plain, mask, op.blur, kind)
     difference = plain.value - blurred.value
     limit = op.threshold * FULL_SCALE[kind]
     flat = np.abs(difference) < limit
@@ -735,14 +678,11 @@ def filter_bilateral(colours, mask, op, kind):
     spread = max(c.value.max() for c in colours) - min(c.value.min() for c in colours)
     slack = np.where((weighed > 0) & (least < 1e-30 * full), np.inf, faint * FLOAT32_ERROR * full
                      + spread * lost / np.maximum(least, 1e-300)) if mask is not None else 0 * faint
-    done = []
-    for c, value in zip(colours, colour):
-        hard, tight = float_errors(c.value, op, kind)
-        done.append(Estimate(value, hard + slack, tight + slack))
+    errors = [float_error(c.value, op, kind) + slack for c in colours]
+    done = [Estimate(value, error, error) for value, error in zip(colour, errors)]
     if mask is not None:
-        hard, tight = float_errors(mask.value, op, kind)
-        value = weighed / weights
-        done.append(Estimate(value, hard + 0 * value, tight + 0 * value))
+        error = float_error(mask.value, op, kind) + 0 * weighed
+        done.append(Estimate(weighed / weights, error, error))
     return done
 
 
@@ -799,12 +739,10 @@ def filter_bands(colours, mask, op, kind):
     if isinstance(op, Mix):
         return op.applied(colours, mask, kind)
     if isinstance(op, Threshold):
-        total = filter_plain(mask, op.blur, kind) if mask and op.blur else None
-        return [filter_threshold(c, mask, op, kind, total) for c in colours]
+        return [filter_threshold(c, mask, op, kind) for c in colours]
     if isinstance(op, Unsharp):
-        total = filter_plain(mask, op.blur, kind) if mask else None
-        return [filter_unsharp(c, mask, op, kind, total) for c in colours]
-    if getattr(op, "circular", False):
+        return [filter_unsharp(c, mask, op, kind) for c in colours]
+    if op.circular:
         return [filter_direction(c, op, kind) for c in colours]
     if not mask or not op.smoothing:
         return [filter_plain(c, op, kind) for c in colours]
@@ -827,11 +765,9 @@ def filter_once(image, op, border, constants, alpha, kind, quantised=quantised):
     mask = padded(bands - 1) if alpha else None
     done = [quantised(e, kind) for e in filter_bands(colours, mask, op, kind)]
     if len(done) < bands:
-        done.append(Estimate(*(inner(getattr(mask, part), op)
-                               for part in ("value", "hard", "tight"))))
-    done = Estimate(*(np.stack([getattr(d, part) for d in done], axis=2)
-                      for part in ("value", "hard", "tight")))
-    if getattr(op, "circular", False):
+        done.append(mask.each(lambda part: inner(part, op)))
+    done = done[0].each(lambda *bands: np.stack(bands, axis=2), *done[1:])
+    if op.circular:
         done.period[:bands - alpha] = 2 * np.pi if kind == "f32" else FULL_SCALE[kind]
     return done
 
@@ -857,9 +793,7 @@ def inside(image, op, border):
     """Returns the result of a filter that changes nothing."""
     if border != "crop":
         return image
-    height, width = image.value.shape[:2]
-    part = np.s_[op.radius_y:height - op.radius_y, op.radius_x:width - op.radius_x]
-    return Estimate(image.value[part], image.hard[part], image.tight[part])
+    return image.each(lambda part: inner(part, op))
 
 
 def with_bands(image, other, bands):
@@ -868,16 +802,16 @@ def with_bands(image, other, bands):
         a = a.copy()
         a[:, :, bands] = b
         return a
-    done = Estimate(*(one(getattr(image, part), getattr(other, part))
-                      for part in ("value", "hard", "tight")))
+    done = image.each(one, other)
     done.period[bands] = other.period
     return done
 
 
 def only(image, bands):
     """Returns an image of these bands."""
-    return Estimate(image.value[:, :, bands], image.hard[:, :, bands], image.tight[:, :, bands],
-                    image.period[bands])
+    done = image.each(lambda part: part[:, :, bands])
+    done.period = image.period[bands]
+    return done
 
 
 def filter_ycbcr(image, calls, border, constants, kind):
@@ -973,10 +907,13 @@ def exactly(pixels):
 def placed(image, whole, target):
     x, y = target
     height, width = image.value.shape[:2]
-    for part in ("value", "hard", "tight"):
-        getattr(whole, part)[y:y + height, x:x + width] = getattr(image, part)
-    whole.period = image.period
-    return whole
+
+    def one(below, part):
+        below[y:y + height, x:x + width] = part
+        return below
+    done = whole.each(one, image)
+    done.period = image.period
+    return done
 
 
 def check(answer, expected):

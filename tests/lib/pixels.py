@@ -15,8 +15,7 @@ def seed_of(*things):
 
 
 def pairwise(*factors):
-    """Combinations in which every two values of different factors meet, for parametrize: the faults of a
-    product show in a pair."""
+    """Combinations in which every two values of different factors meet: faults show in a pair."""
     left = {((i, a), (j, b)) for i, j in itertools.combinations(range(len(factors)), 2)
             for a, b in itertools.product(range(len(factors[i])), range(len(factors[j])))}
     every = list(itertools.product(*(range(len(factor)) for factor in factors)))
@@ -50,10 +49,8 @@ def smooth(width, height, bands, kind="u8"):
     y, x = np.mgrid[0:height, 0:width]
     planes = [0.5 + 0.4 * np.sin(x / (17.0 + 9 * b) + b) * np.cos(y / (23.0 - 4 * b))
               for b in range(bands)]
-    full = {"u8": 255, "u16": 65535, "f32": 1}[kind]
-    planes = np.stack(planes, axis=2) * full
-    return (planes.astype(np.float32) if kind == "f32" else
-            np.rint(planes).astype({"u8": np.uint8, "u16": np.uint16}[kind]))
+    planes = np.stack(planes, axis=2) * oracle.FULL_SCALE[kind]
+    return (planes if kind == "f32" else np.rint(planes)).astype(oracle.TYPES[kind])
 
 
 def agrees(service, pixels, filters, border="replicate", border_value=None, alpha=False,

@@ -10,6 +10,7 @@ import numpy as np
 from PIL import Image, ImageCms
 
 import imagefiles
+from pixels import smooth
 
 PROFILE = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
 
@@ -42,8 +43,7 @@ def texts(file):
 
 
 def holds(file, mark):
-    """Tells whether the mark is there: as it is, in hexadecimal, in base64, or in something
-    deflated."""
+    """Tells whether the mark is there: bare, in hexadecimal or base64, or in something deflated."""
     spellings = [mark, mark.hex().encode()]
     for shift in range(3):  # characters that no neighbour has a part in
         text = base64.b64encode(b"\0" * shift + mark)
@@ -185,9 +185,7 @@ def resource_kinds(mark):
 # Files --------------------------------------------------------------------------------------------
 
 def photograph():
-    y, x = np.mgrid[0:48, 0:64]
-    planes = [128 + 100 * np.sin(x / (7.0 + b)) * np.cos(y / (9.0 - b)) for b in range(3)]
-    return imagefiles.pil(np.rint(np.stack(planes, axis=2)).astype(np.uint8))
+    return imagefiles.pil(smooth(64, 48, 3))
 
 
 def jpeg(*segments, after=b""):

@@ -2,6 +2,7 @@
 /proc, stopped."""
 import concurrent.futures
 import contextlib
+import dataclasses
 import fcntl
 import functools
 import http.client
@@ -61,8 +62,7 @@ def poll(condition, seconds=PATIENCE, what="the condition", interval=None):
 # Requests -----------------------------------------------------------------------------------------
 
 def encoded(value):
-    """Returns a parameter's value as text: matrices by rows, lists by commas, spaces for the
-    chain's."""
+    """Returns a parameter's value as text."""
     if isinstance(value, str):
         return value
     if isinstance(value, bool):
@@ -89,8 +89,7 @@ def chain_text(filters):
 
 
 def target_of(filters, **options):
-    """Returns the request target that asks for these filters; luma and chroma are lists of filters
-    too."""
+    """Returns the request target for these filters; luma and chroma are lists of filters, too."""
     options = {k: chain_text(v) if k in ("luma", "chroma") else v for k, v in options.items()}
     if not filters:
         path, query = "/v1/chain", {}
@@ -151,17 +150,14 @@ class Response:
     def timing(self):
         """Server-Timing as {name: milliseconds}."""
         entries = {}
-        for entry in self.headers.get("Server-Timing", "").split(","):
-            name, *parameters = (part.strip() for part in entry.split(";"))
-            for parameter in parameters:
-                if parameter.startswith("dur="):
-                    entries[name] = entries.get(name, 0) + float(parameter[4:])
+        for name, duration in re.findall(r"([\w-]+)(?:;[^,]*?)?;dur=([\d.]+)",
+                                         self.headers.get("Server-Timing", "")):
+            entries[name] = entries.get(name, 0) + float(duration)
         return entries
 
     @property
     def accounted(self):
-        """The share of the total that the other entries of Server-Timing account for; more than 1 where
-        stages overlap."""
+        """The share of the total that other entries come to; more than 1 if stages overlap."""
         timing = self.timing
         total = timing.pop("total")
         assert all(timing.get(name, 0) <= total * 1.001 for name in ("receive", "queue", "compile", "wait"))
@@ -204,9 +200,9 @@ def multipart(fields):
 PASSING = ("image", "event", "tile")
 
 
-def left_over(metrics, requests=1):
-    """Gauges of what belongs to requests that are not zero, {name and labels: value}. `requests`:
-    those under way, the one for the metrics among them. Stored programs have been asked for."""
+def left_over(metrics):
+    """Gauges of what belongs to requests that are not zero, but for the one for these metrics:
+    {name and labels: value}."""
     gauges = [(name, labels, value) for name in (
         "jobs", "tiles_queued", "tiles_in_flight", "requests", "connections")
         for labels, value in metrics.samples(f"convolved_{name}")]
@@ -216,9 +212,8 @@ def left_over(metrics, requests=1):
     gauges += [("opencl_objects", labels, value)
                for labels, value in metrics.samples("convolved_opencl_objects")
                if labels["kind"] in PASSING]
-    allowed = {"requests": requests, "connections": requests}
     return {f"{name} {labels}": value for name, labels, value in gauges
-            if value != allowed.get(name, 0)}
+            if value != (name in ("requests", "connections"))}
 
 
 def lasting(metrics):
@@ -237,12 +232,15 @@ class Client:
         self.tls = None  # an ssl.SSLContext, or None for bare HTTP
         self.source = None  # the address (with a port, or 0) from which it comes
 
+    @property
+    def url(self):
+        return f"http://{self.host}:{self.port}"
+
     def connect(self, timeout):
+        options = {"timeout": timeout, "source_address": self.source}
         if self.tls:
-            return http.client.HTTPSConnection(self.host, self.port, timeout=timeout,
-                                               source_address=self.source, context=self.tls)
-        return http.client.HTTPConnection(self.host, self.port, timeout=timeout,
-                                          source_address=self.source)
+            return http.client.HTTPSConnection(self.host, self.port, context=self.tls, **options)
+        return http.client.HTTPConnection(self.host, self.port, **options)
 
     def neighbour(self, address="127.0.0.2"):
         """Another client of the same service: clients are told apart by their addresses."""
@@ -288,8 +286,7 @@ class Client:
             yield connection
 
     def metrics_text(self):
-        """Returns the metrics as they are now: a text that was made for another reader may be a
-        second old."""
+        """Returns the metrics of now: a text made for another reader may be a second old."""
         asked = time.time()
         while True:
             answer = self.get("/metrics", headers={"Cache-Control": "no-cache"})
@@ -375,11 +372,10 @@ def read_answer(connection):
 
 # Processes ----------------------------------------------------------------------------------------
 
+@dataclasses.dataclass(frozen=True)
 class Process:
     """A process as /proc shows it."""
-
-    def __init__(self, pid):
-        self.pid = pid
+    pid: int
 
     def read(self, name):
         try:
@@ -431,6 +427,11 @@ class Process:
                 continue  # closed meanwhile
         return sizes
 
+    @property
+    def peak(self):
+        """The most memory that it has had, in bytes."""
+        return int(re.search(r"VmHWM:\s+(\d+) kB", self.read("status"))[1]) << 10
+
     def kill(self, number=signal.SIGKILL):
         os.kill(self.pid, number)
 
@@ -476,8 +477,7 @@ def sections():
 
 
 def configuration(text):
-    """Returns a configuration file of lines KEY=VALUE, each in its section; unknown keys in the
-    first."""
+    """Returns a configuration file of lines KEY=VALUE in their sections; unknown in the first."""
     lines = {}
     for line in text.splitlines():
         section = sections().get(line.partition("=")[0], "[service]")
@@ -528,15 +528,19 @@ class Service(Client):
         except AssertionError as error:
             raise AssertionError(f"{error}\n{self.tail()}") from None
 
+    @property
+    def said(self):
+        """The log so far."""
+        return self.log.read_text(errors="replace") if self.log.exists() else ""
+
     def tail(self):
         """The end of the log, less the lines on images that went well."""
-        text = self.log.read_text(errors="replace") if self.log.exists() else ""
-        return re.sub(r"^.*: request [\w.-]+: job \d+ is done .*\n", "", text, flags=re.M)[-6000:]
+        return re.sub(r"^.*: request [\w.-]+: job \d+ is done .*\n", "", self.said, flags=re.M)[-6000:]
 
     def says(self, text):
         """Waits for this in the log, which is written while the service goes on."""
         try:
-            poll(lambda: text in self.log.read_text(errors="replace"), 60, text)
+            poll(lambda: text in self.said, 60, text)
         except AssertionError:
             raise AssertionError(f"{text!r} is not said:\n{self.tail()}") from None
 
@@ -594,9 +598,8 @@ class Service(Client):
         assert kind or not (report := self.sanitizer_report()), report
 
     def sanitizer_report(self):
-        """Returns sanitizers' messages about any of its processes: one that ends by it is started
-        again."""
-        text = self.log.read_text(errors="replace") if self.log.exists() else ""
+        """Returns a sanitizer's message about any of its processes, which are started again."""
+        text = self.said
         found = re.search(r"(ERROR|WARNING): (Address|Leak|Thread)Sanitizer|: runtime error: ", text)
         return found and text[max(found.start() - 300, 0):found.start() + 4000]
 

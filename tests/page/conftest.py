@@ -26,12 +26,6 @@ def guarded(tmp_path, cache):
         tokens = tmp_path / "tokens"
         tokens.write_text(f"[alice]\ntoken-sha256={hashlib.sha256(b'secret-token').hexdigest()}\n")
         tokens.chmod(0o600)
-        started = service_module.Service(tmp_path, cache, "--tokens", str(tokens), *options, environment=service_module.ONE_DEVICE)
-        started.tokens = tokens
-        return started
+        return service_module.Service(tmp_path, cache, "--tokens", str(tokens), *options,
+                                      environment=service_module.ONE_DEVICE)
     return launched
-
-
-@pytest.fixture
-def launch_guarded(guarded):
-    return guarded()

@@ -1,14 +1,12 @@
 """The module for JavaScript, in the browser."""
-import contextlib
-import http.server
+import itertools
 import re
-import threading
 
 import numpy as np
 import pytest
 
 import imagefiles
-from service import REPOSITORY, Client
+from service import REPOSITORY
 
 PIXELS = np.arange(24 * 32 * 3, dtype=np.uint16).reshape(24, 32, 3).astype(np.uint8)
 PNG = imagefiles.write_png(PIXELS)
@@ -16,30 +14,24 @@ PNG = imagefiles.write_png(PIXELS)
 START = "const { Problem, Service } = await import(arguments[0]), image = new Uint8Array(arguments[1]), service = new Service(); "
 
 
-@contextlib.contextmanager
-def serving(answer):
-    """A site: answer(handler) gives each answer."""
-    class Handler(http.server.BaseHTTPRequestHandler):
-        def do_GET(self):
-            answer(self)
-        do_POST = do_GET
-
-        def log_message(self, *arguments):
-            pass
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            yield Client("127.0.0.1", server.server_port)
-        finally:
-            server.shutdown()
-            thread.join()
+BLANK = 200, {"Content-Type": "text/html"}, b""
 
 
-def blank(handler):
-    handler.send_response(200)
-    handler.send_header("Content-Type", "text/html")
-    handler.end_headers()
+@pytest.fixture
+def beside(browser, service, server):
+    """beside(answer) opens the service's module at another address, whose other answers are those
+    of answer(path). Gives its server, and run(script, *arguments) with the module."""
+    def start(answer):
+        def reply(handler):
+            if handler.path != "/convolved.js":
+                return answer(handler.path)
+            own = service.get(handler.path)
+            return own.status, own.headers, own.body
+        site = server(reply)
+        browser.open(site, "/convolved.js")
+        return site, lambda body, *arguments: browser.run(
+            START + body, site.url + "/convolved.js", list(PNG), *arguments)
+    return start
 
 
 @pytest.fixture
@@ -47,7 +39,7 @@ def run(browser, service):
     """Runs a script with the service's module, in a page of the service."""
     browser.open(service, "/convolved.js")
     return lambda body, *arguments: browser.run(
-        START + body, f"http://{service.host}:{service.port}/convolved.js", list(PNG), *arguments)
+        START + body, service.url + "/convolved.js", list(PNG), *arguments)
 
 
 def expected(service, target):
@@ -56,10 +48,11 @@ def expected(service, target):
     return answer
 
 
-@pytest.mark.parametrize("image", ["image", "image.buffer", "new Blob([image])", "new File([image], 'a.png', {type: 'image/png'})"])
-def test_images(run, service, image):
-    assert run(f"return bytesOf((await service.apply({image}, {{filter: 'invert'}})).blob);") == list(
-        expected(service, "/v1/filters/invert").body)
+def test_images(run, service):
+    inverted = list(expected(service, "/v1/filters/invert").body)
+    for image in ("image", "image.buffer", "new Blob([image])", "new File([image], 'a.png')"):
+        result = run(f"return bytesOf((await service.apply({image}, {{filter: 'invert'}})).blob);")
+        assert result == inverted, image
 
 
 @pytest.mark.parametrize("filters, target", [
@@ -100,7 +93,7 @@ def test_the_example(browser, service):
     assert count == 1 and browser.run(
         "const file = new Blob([new Uint8Array(arguments[1])], {type: 'image/png'});" + code
         + "return [blob.type, edges.blob.type, edges.image, smooth.image.width];",
-        f"http://{service.host}:{service.port}/convolved.js", list(PNG)) == [
+        service.url + "/convolved.js", list(PNG)) == [
             "image/png", "image/png", {"width": 32, "height": 24, "bands": 3, "type": "u8"}, 32]
 
 
@@ -115,83 +108,69 @@ def test_problems(run, service):
                "return asked.catch((e) => e.name);") == "AbortError"
 
 
-def test_asks_again(browser, service):
+def test_asks_again(beside, service):
     """When the service says so, and within its patience."""
-    planned = {"/v1/filters": [(429, "1"), (503, "1")], "/v1/devices": [(503, "3600")], "/v1/kernels": [(502, None)]}
-    asked = []
+    planned = {"/v1/filters": [(429, "1"), (503, "1")], "/v1/devices": [(503, "3600")],
+               "/v1/kernels": [(502, None)]}
 
-    def unwilling(handler):
-        asked.append(handler.path)
-        status, wait = planned[handler.path].pop(0) if planned.get(handler.path) else (None, None)
-        answer = service.get(handler.path)
-        handler.send_response(status or answer.status)
-        handler.send_header("Content-Type", "text/html" if status else answer.type)
-        if wait:
-            handler.send_header("Retry-After", wait)
-        handler.end_headers()
-        handler.wfile.write(b"not now" if status else answer.body)
-    refusal = "return service.get(arguments[2]).catch((p) => [p instanceof Problem, p.status, p.retryAfter, p.title]);"
-    with serving(unwilling) as site:
-        browser.open(site, "/livez")
-        address = f"http://{site.host}:{site.port}/convolved.js"
-        assert "filters" in browser.run(START + "return service.get('v1/filters');", address, [])
-        assert browser.run(START + refusal, address, [], "v1/devices") == [True, 503, 3600, "The answer is 503 Service Unavailable"]
-        assert browser.run(START + refusal, address, [], "v1/kernels") == [True, 502, None, "The answer is 502 Bad Gateway"]
-        assert [path for path in asked if path.startswith("/v1/")] == 3 * ["/v1/filters"] + ["/v1/devices", "/v1/kernels"]
-    assert browser.run(START + refusal, address, [], "v1/filters") == [True, 0, None, "The service does not answer"]
+    def unwilling(path):
+        if planned[path]:
+            status, wait = planned[path].pop(0)
+            return status, {"Content-Type": "text/html", "Retry-After": wait}, b"not now"
+        own = service.get(path)
+        return own.status, own.headers, own.body
+    refusal = ("return service.get(arguments[2]).catch("
+               "(p) => [p instanceof Problem, p.status, p.retryAfter, p.title]);")
+    site, run = beside(unwilling)
+    assert "filters" in run("return service.get('v1/filters');")
+    assert run(refusal, "v1/devices") == [True, 503, 3600, "The answer is 503 Service Unavailable"]
+    assert run(refusal, "v1/kernels") == [True, 502, None, "The answer is 502 Bad Gateway"]
+    assert [r.path for r in site.requests if r.path.startswith("/v1/")] == (
+        3 * ["/v1/filters"] + ["/v1/devices", "/v1/kernels"])
 
 
-@pytest.mark.parametrize("status, headers, body, said", [
-    (200, {"Content-Type": "text/html"}, b"<h1>Sign in</h1>", "Expected an image"), (200, {"Content-Type": "image/png"}, b"image", "Expected an image"),
+def test_nobody_there(beside):
+    _, run = beside(lambda path: None)
+    told = run("return service.get('v1/filters').catch((p) => [p instanceof Problem, p.status, p.title]);")
+    assert told == [True, 0, "The service does not answer"]
+
+
+PROBLEM = {"Content-Type": "application/problem+json"}
+NO_ANSWERS = [
+    (200, {"Content-Type": "text/html", "X-Image": None}, b"<h1>Sign in</h1>", "Expected an image"),
+    (200, {"Content-Type": "image/png", "X-Image": None}, b"image", "Expected an image"),
     (200, {"Content-Type": "image/png", "X-Image": "1x1x1:u8"}, b"", "Expected an image"),
     (202, {"Content-Type": "application/json"}, b"{}", "Expected an image"),
-    *((422, {"Content-Type": "application/problem+json"}, body, "The answer is 422")
-      for body in (b"", b"{", b"[]", b"null", b"5", b"\xff", b'{"type": 5, "title": [], "detail": {}}'))])
-def test_what_is_no_answer(browser, service, status, headers, body, said):
+    *((422, PROBLEM, body, "The answer is 422") for body in (
+        b"", b"{", b"[]", b"null", b"5", b"\xff", b'{"type": 5, "title": [], "detail": {}}'))]
+
+
+def test_what_is_no_answer(beside):
     """A page of another server is no image, and a malformed problem is one."""
-    def other(handler):
-        with_module = handler.path == "/convolved.js"
-        own = service.get(handler.path) if with_module else None
-        handler.send_response(own.status if own else status)
-        for name, value in ({"Content-Type": own.type} if own else headers).items():
-            handler.send_header(name, value)
-        handler.end_headers()
-        handler.rfile.read(int(handler.headers.get("Content-Length", 0)))
-        handler.wfile.write(own.body if own else body)
-    told = "({name, status, type, message}) => [name, status, type, message]"
-    with serving(other) as site:
-        browser.open(site, "/convolved.js")
-        for use in ("apply(image, 'box')", "result('aa')"):
-            name, number, kind, message = browser.run(
-                START + f"return service.{use}.then(() => [], {told});", f"http://{site.host}:{site.port}/convolved.js", list(PNG))
-            assert (name, number, kind) == ("Problem", status, "") and message.startswith(said)
+    _, run = beside(lambda path: answer)
+    for use, (*answer, said) in itertools.product(("apply(image, 'box')", "result('aa')"), NO_ANSWERS):
+        name, number, kind, message = run(
+            f"return service.{use}.then(() => [], (p) => [p.name, p.status, p.type, p.message]);")
+        assert (name, number, kind) == ("Problem", answer[0], "") and message.startswith(said), answer
 
 
-def test_at_once_is_not_in_a_spin(browser, service):
-    """A service that says now, again and again, is not asked without a pause; neither is one that does not hold its
-    answer about a job."""
-    asked = []
-
-    def full(handler):
-        asked.append(handler.path)
-        own = service.get(handler.path) if handler.path == "/convolved.js" else None
-        handler.send_response(200 if own else 409 if "jobs" in handler.path else 503)
-        handler.send_header("Content-Type", own.type if own else "application/problem+json")
-        handler.send_header("Retry-After", "0")
-        handler.end_headers()
-        handler.wfile.write(own.body if own else b'{"type": "/problems/not-finished", "title": "no"}')
-    with serving(full) as site:
-        browser.open(site, "/convolved.js")
-        address = f"http://{site.host}:{site.port}/convolved.js"
-        assert browser.run(START + "service.patience = 1; return service.get('v1/filters').catch((p) => p.status);", address, []) == 503
-        assert browser.run(START + "return service.result('aa', {signal: AbortSignal.timeout(1000)}).catch((e) => e.name);", address, []) == "TimeoutError"
+def test_at_once_is_not_in_a_spin(beside):
+    """A service that says now, again and again, is not asked without a pause; neither is one that
+    does not hold its answer about a job."""
+    site, run = beside(lambda path: (409 if "jobs" in path else 503, {**PROBLEM, "Retry-After": "0"},
+                                     b'{"type": "/problems/not-finished", "title": "no"}'))
+    assert run("service.patience = 1; return service.get('v1/filters').catch((p) => p.status);") == 503
+    assert run("return service.result('aa', {signal: AbortSignal.timeout(1000)}).catch((e) => e.name);"
+               ) == "TimeoutError"
+    asked = [request.path for request in site.requests]
     assert 1 <= asked.count("/v1/filters") <= 3 and 1 <= sum("jobs" in path for path in asked) <= 4
 
 
-def test_of_another_site(browser, guarded):
+def test_of_another_site(browser, server, guarded):
     """A page of a site that the service allows imports the module, and uses it with a token; others do not."""
-    with serving(blank) as site, guarded("--cors-origins", f"http://127.0.0.1:{site.port}") as service:
-        address = f"http://{service.host}:{service.port}/convolved.js"
+    site = server([BLANK])
+    with guarded("--cors-origins", site.url) as service:
+        address = service.url + "/convolved.js"
         browser.open(site)
         job = START + "const job = await service.submit(image, [{filter: 'invert'}]);" \
             "return [await bytesOf((await service.result(job)).blob), (await service.apply(image, {filter: 'box'})).image.width];"
@@ -218,15 +197,18 @@ NONSENSE = ["", "\n\n", "{", "{} 4", "convolved_", "a b c", "convolved_b{x=\"y\"
             "convolved_a_seconds_bucket 1", "convolved_a_seconds_bucket{le=\"\"} 1", "<html>", "\0\x80", "}" * 1000, "convolved_c{" + "a=\"" * 1000]
 
 
-@pytest.mark.parametrize("nonsense", NONSENSE)
-def test_metrics_are_read(browser, service, nonsense):
-    """By the page of the status: with quantiles of what was counted between two readings, whatever else is in the text."""
+def test_metrics_are_read(browser, service):
+    """By the status page: with quantiles between two readings, whatever else is in the text."""
     browser.open(service, "/status")
-    text = (nonsense + "\n") + METRICS
-    read = "const { parse, quantile } = await import('/page/metrics.js'), [before, now, restarted] = arguments[0].map(parse),"
-    read += "of = (one) => one.get('a_seconds').series.find(({ labels }) => labels.kind === 'x}\"y\\n');"
-    found = browser.run(read + "return [now.get('b').series.find(({ key }) => key === '').value, of(now).count, of(now).sum, now.get('a_seconds').text,"
-                        "quantile(of(now), of(before), 0.5), quantile(of(now), null, 0.5), quantile(of(now), of(now), 0.5), quantile(of(restarted), of(now), 0.99)];",
-                        [text % (10, 10, 10, 10), text % (10, 14, 14, 14), text % (0, 0, 1, 1)])
-    assert found[:4] == [5, 14, 2.5, "What takes a while"]
-    assert found[4:] == pytest.approx([0.55, 0.07, 0, 1])
+    read = """const { parse, quantile } = await import('/page/metrics.js');
+        const [before, now, restarted] = arguments[0].map(parse), b = now.get('b').series;
+        const of = (one) => one.get('a_seconds').series.find(({ labels }) => labels.kind === 'x}"y\\n');
+        return [b.find(({ key }) => key === '').value, of(now).count, of(now).sum,
+                now.get('a_seconds').text, quantile(of(now), of(before), 0.5),
+                quantile(of(now), null, 0.5), quantile(of(now), of(now), 0.5),
+                quantile(of(restarted), of(now), 0.99)];"""
+    for nonsense in NONSENSE:
+        text = (nonsense + "\n") + METRICS
+        found = browser.run(read, [text % (10, 10, 10, 10), text % (10, 14, 14, 14), text % (0, 0, 1, 1)])
+        assert found[:4] == [5, 14, 2.5, "What takes a while"], nonsense
+        assert found[4:] == pytest.approx([0.55, 0.07, 0, 1]), nonsense

@@ -1,6 +1,4 @@
 """The pages in a browser, by what somebody sees and does."""
-import contextlib
-import http.server
 import os
 import pathlib
 import re
@@ -14,14 +12,13 @@ import numpy as np
 import pytest
 
 import imagefiles
-from service import BUILD, PATIENCE, Client
+from service import BUILD, PATIENCE
 
 COLOUR = (200, 100, 50)
 PNG = imagefiles.write_png(np.full((30, 40, 3), COLOUR, np.uint8))
 DONE = "document.querySelector('#waterfall tbody tr') && document.querySelector('#busy').hidden"
 PIXEL = ("((at, x, y) => { const c = document.querySelector('#canvas'), k = c.width / c.clientWidth;"
          " return [...c.getContext('2d').getImageData(x * k, y * k, 1, 1).data].slice(0, 3); })(null, arguments[0], arguments[1])")
-FILE = "new File([new Uint8Array(arguments[0])], arguments[1], {type: 'image/png'})"
 
 
 @pytest.fixture(autouse=True)
@@ -40,13 +37,19 @@ def wait_fragment(browser, text):
     browser.wait("decodeURIComponent(location.hash) === arguments[0]", text, what=f"{text} instead of {fragment(browser)}")
 
 
-def give(browser, event, name="a.png"):
-    """Gives the image to the page: dropped, pasted or chosen."""
-    browser.ask(f"((file) => {{ const data = new DataTransfer(); data.items.add(file); {event} }})({FILE})", list(PNG), name)
-    browser.wait("document.querySelector('#name').textContent === arguments[0]", f"{name} · 40 × 30")
-
-
 DROP = "dispatchEvent(new DragEvent('drop', {dataTransfer: data, cancelable: true, bubbles: true}))"
+
+
+def put(browser, content, name, event=DROP):
+    """Gives a file to the page: dropped, pasted or chosen."""
+    browser.ask("((file) => { const data = new DataTransfer(); data.items.add(file); " + event + "})"
+                "(new File([new Uint8Array(arguments[0])], arguments[1]))", list(content), name)
+
+
+def give(browser, event=DROP, name="a.png"):
+    """Gives the image to the page, and waits until it is there."""
+    put(browser, PNG, name, event)
+    browser.wait("document.querySelector('#name').textContent === arguments[0]", f"{name} · 40 × 30")
 
 
 def start(browser, service, chain="invert", **window):
@@ -54,7 +57,7 @@ def start(browser, service, chain="invert", **window):
     browser.open(service, f"/#filters={chain}" if chain else "/", **window)
     browser.wait("document.querySelectorAll('.card').length > 20")
     browser.wait(DONE if chain else "true")  # picture of the sample that a chain begins with
-    give(browser, DROP)
+    give(browser)
     if chain == "invert":  # others leave a plain image as it is
         wait_pixel(browser, 0.75, NEGATIVE)
 
@@ -80,7 +83,7 @@ def test_images_come_in(browser, service):
     browser.open(service)
     browser.wait("document.querySelectorAll('.card').length > 20")
     assert not browser.ask("document.querySelector('#empty').hidden")
-    give(browser, DROP)
+    give(browser)
     assert browser.ask("document.querySelector('#empty').hidden")
     give(browser, "dispatchEvent(new ClipboardEvent('paste', {clipboardData: data}))", "b.png")
     give(browser, "const input = document.querySelector('#file'); input.files = data.files; input.dispatchEvent(new Event('change'))",
@@ -89,9 +92,6 @@ def test_images_come_in(browser, service):
     browser.click("[data-sample=rings]")
     browser.wait("document.querySelector('#name').textContent === 'rings.png · 960 × 640'")
     wait_fragment(browser, "#sample=rings")
-    browser.ask(f"((file) => {{ const data = new DataTransfer(); data.items.add(file); {DROP} }})(new File(['text'], 'a.txt'))")
-    browser.wait("/415|not an image|image/i.test(document.querySelector('#problem:not([hidden])')?.textContent)")
-    assert browser.text("#name").startswith("rings.png")
 
 
 def test_filter_and_compare(browser, service):
@@ -219,8 +219,8 @@ def test_code(browser, service, tmp_path):
     assert browser.run(f"const image = new Blob([new Uint8Array(arguments[0])]); {code} return bytesOf(blob);", list(PNG)) == list(expected.body)
 
 
-def test_token(browser, launch_guarded):
-    with launch_guarded as service:
+def test_token(browser, guarded):
+    with guarded() as service:
         browser.open(service)
         browser.wait("document.querySelector('#problem:not([hidden])')?.textContent.includes('Enter a token')")
         browser.click("#problem button")
@@ -269,10 +269,15 @@ CONTRAST = """[...document.querySelectorAll('body *')].filter(e => e.checkVisibi
 }).filter(([ratio]) => ratio < 4.5)"""
 
 
-@pytest.mark.parametrize("dark", [False, True])
-@pytest.mark.parametrize("path, there", [
-    ("/#sample=spheres&filters=convolve=kernel=1+2+1,box&roi=10,10,300,300", DONE), ("/status", "document.querySelector('#devices tbody td')"),
-    ("/docs", "document.querySelector('.operation')")])
+FILTERED = "/#sample=spheres&filters=convolve=kernel=1+2+1,box&roi=10,10,300,300"
+DEVICES, OPERATION = "document.querySelector('#devices tbody td')", "document.querySelector('.operation')"
+
+
+@pytest.mark.parametrize("path, there, dark", [
+    (FILTERED, DONE, True), ("/status", DEVICES, False), ("/docs", OPERATION, True),
+    pytest.param(FILTERED, DONE, False, marks=pytest.mark.slow),
+    pytest.param("/status", DEVICES, True, marks=pytest.mark.slow),
+    pytest.param("/docs", OPERATION, False, marks=pytest.mark.slow)])
 def test_for_everybody(browser, service, path, there, dark):
     """In the dark, on phones, and for those who hear it: controls have names, text stands out, nothing is cut off."""
     browser.open(service, path, dark=dark, phone=dark, **({"width": 390, "height": 844} if dark else {}))
@@ -286,51 +291,28 @@ def test_for_everybody(browser, service, path, there, dark):
     assert len(ids) == len(set(ids))
 
 
-@contextlib.contextmanager
-def proxy(service, prefix="", judge=lambda path, background: None):
-    """The service at a path of another address; judge(path, background) may hold a request, and returns what is
-    answered instead, (status, headers, body), or None."""
-    class Proxy(http.server.BaseHTTPRequestHandler):
-        def pass_on(self):
-            body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-            assert self.path.startswith(prefix), self.path
-            path = self.path.removeprefix(prefix)
-            own = judge(urllib.parse.unquote_plus(path), "priority=batch" in path)
-            if own is None:
-                answer = service.request(self.command, path, body or None,
-                                         {name: value for name, value in self.headers.items() if name != "Host"})
-                own = answer.status, answer.headers, answer.body
-            with contextlib.suppress(ConnectionError):  # the page may not wait any longer
-                self.send_response(own[0])
-                for name, value in own[1].items():
-                    self.send_header(name, value)
-                self.end_headers()
-                self.wfile.write(own[2])
-        do_GET = do_POST = pass_on
-
-        def log_message(self, *arguments):
-            pass
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Proxy) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            yield Client("127.0.0.1", server.server_port)
-        finally:
-            server.shutdown()
-            thread.join()
-
-
 @pytest.fixture
-def below_prefix(service):
-    """The service at /images/ of another address, as a proxy may have it."""
-    with proxy(service, "/images") as there:
-        yield there
+def proxy(service, server):
+    """proxy(prefix, judge): the service at a path of another address; judge(path) may hold a
+    request, and returns what is answered instead, or None."""
+    def start(prefix="", judge=lambda path: None):
+        def answer(handler):
+            assert handler.path.startswith(prefix), handler.path
+            path = handler.path.removeprefix(prefix)
+            if instead := judge(urllib.parse.unquote_plus(path)):
+                return instead
+            headers = {name: value for name, value in handler.headers.items() if name != "Host"}
+            own = service.request(handler.command, path, handler.body or None, headers)
+            return own.status, {"X-Image": None, **own.headers}, own.body
+        return server(answer)
+    return start
 
 
-def test_prefix(browser, below_prefix):
-    browser.open(below_prefix, "/images/#filters=invert&sample=rings")
+def test_prefix(browser, proxy):
+    there = proxy("/images")
+    browser.open(there, "/images/#filters=invert&sample=rings")
     browser.wait(DONE)
-    assert f":{below_prefix.port}/images/v1/filters/invert" in browser.text("#code")
+    assert f":{there.port}/images/v1/filters/invert" in browser.text("#code")
     browser.click(".bar a[href=docs]")
     browser.wait("document.querySelectorAll('.operation').length > 30")
 
@@ -338,14 +320,14 @@ def test_prefix(browser, below_prefix):
 # Results belong to their requests --------------------------------------------------------------------
 
 class Judge:
-    """Holds requests whose path has the text `hold` until they are let go, and refuses those with `refuse`."""
+    """Holds requests whose path has the text `hold` until `free`, refuses those with `refuse`."""
+    hold = refuse = answer = None
+
     def __init__(self):
-        self.hold = self.refuse = None
-        self.answer = 500, {"Content-Type": "text/plain"}, b"no"
         self.free, self.held = threading.Event(), threading.Event()
 
-    def __call__(self, path, background):
-        if self.hold and self.hold in path and not background:
+    def __call__(self, path):
+        if self.hold and self.hold in path and "priority=batch" not in path:
             self.held.set()
             assert self.free.wait(60)
         return self.answer if self.refuse and self.refuse in path else None
@@ -357,10 +339,9 @@ def judge():
 
 
 @pytest.fixture
-def judged(service, judge):
-    with proxy(service, judge=judge) as there:
-        yield there
-        judge.free.set()
+def judged(proxy, judge):
+    yield proxy(judge=judge)
+    judge.free.set()
 
 
 NOTHING_SHOWN = ("((save) => !save.checkVisibility() && !save.hasAttribute('href') && !document.querySelector('#waterfall tbody tr')"
@@ -404,7 +385,8 @@ def add_box(browser):
     browser.click(".card[data-filter=box]")
 
 
-@pytest.mark.parametrize("change", ["chain", "region", "part", "common", "border", "token", "address"])
+@pytest.mark.parametrize("change", ["chain", "region", "address", *(
+    pytest.param(change, marks=pytest.mark.slow) for change in ("part", "common", "border", "token"))])
 def test_no_result_while_a_request_runs(browser, service, judged, judge, change):
     start(browser, judged)
     judge.hold = "/v1/"
@@ -424,9 +406,13 @@ def test_no_result_while_a_request_runs(browser, service, judged, judge, change)
 
 
 @pytest.mark.parametrize("answer", [
-    (500, {"Content-Type": "text/plain"}, b"no"), (200, {"Content-Type": "text/html"}, b"<h1>Sign in</h1>"),
-    (200, {"Content-Type": "image/png"}, PNG), (200, {"Content-Type": "image/png", "X-Image": "40x30x3:u8"}, b""),
-    (422, {"Content-Type": "application/problem+json"}, b"{"), (422, {"Content-Type": "application/problem+json"}, b'{"title": 5}')])
+    (500, {"Content-Type": "text/plain"}, b"no"),
+    (200, {"Content-Type": "image/png", "X-Image": None}, PNG),
+    *(pytest.param(answer, marks=pytest.mark.slow) for answer in (
+        (200, {"Content-Type": "text/html", "X-Image": None}, b"<h1>Sign in</h1>"),
+        (200, {"Content-Type": "image/png", "X-Image": "40x30x3:u8"}, b""),
+        (422, {"Content-Type": "application/problem+json"}, b"{"),
+        (422, {"Content-Type": "application/problem+json"}, b'{"title": 5}')))])
 def test_no_result_after_a_failure(browser, service, judged, judge, answer):
     """Whatever the answer is, the page says that there is none."""
     start(browser, judged)
@@ -474,7 +460,7 @@ def test_another_image_while_a_request_runs(browser, service, judged, judge):
     add_box(browser)
     assert judge.held.wait(60)
     other = imagefiles.write_png(np.full((30, 40, 3), (10, 200, 90), np.uint8))
-    browser.ask(f"((file) => {{ const data = new DataTransfer(); data.items.add(file); {DROP} }})({FILE})", list(other), "b.png")
+    put(browser, other, "b.png")
     assert browser.ask(NOTHING_SHOWN)
     browser.wait("document.querySelector('#name').textContent === 'b.png · 40 × 30'")
     judge.free.set()
@@ -488,11 +474,11 @@ def test_the_file_opened_last_counts(browser, service, judged, judge):
     """Also if one before it takes longer, or fails later; and nothing is seen of an image that is being replaced."""
     start(browser, judged)
     judge.hold = "/v1/filters/linear"  # by which the page reads a TIFF
-    browser.ask(f"((file) => {{ const data = new DataTransfer(); data.items.add(file); {DROP} }})({FILE})", list(SLOW), "slow.tif")
+    put(browser, SLOW, "slow.tif")
     assert browser.ask(NOTHING_SHOWN)
     assert judge.held.wait(60)
     assert_no_result(browser)
-    give(browser, DROP, "last.png")
+    give(browser, name="last.png")
     judge.free.set()
     assert_shown_is_saved(browser, service, "/v1/filters/invert")
     assert browser.text("#name").startswith("last.png") and browser.ask("document.querySelector('#problem').hidden")
@@ -501,8 +487,9 @@ def test_the_file_opened_last_counts(browser, service, judged, judge):
 def test_a_file_that_cannot_be_opened(browser, service):
     """The page says so until something else is asked for, and offers no result beside that."""
     start(browser, service)
-    browser.ask(f"((file) => {{ const data = new DataTransfer(); data.items.add(file); {DROP} }})(new File(['text'], 'a.txt'))")
-    browser.wait("document.querySelector('#problem:not([hidden])')")
+    put(browser, b"text", "b.txt")
+    browser.wait("/415|not an image|image/i.test(document.querySelector('#problem:not([hidden])')?.textContent)")
+    assert browser.text("#name").startswith("a.png")
     assert_no_result(browser)
     add_box(browser)
     assert_shown_is_saved(browser, service, "/v1/chain?filters=invert,box")
@@ -513,10 +500,10 @@ def test_cards_show_the_image_that_is_there(browser, service, judged, judge):
     """Their pictures go with the image, even if there are no new ones."""
     browser.open(judged)
     browser.wait("document.querySelectorAll('.card').length > 20")
-    give(browser, DROP)
+    give(browser)
     browser.wait("document.querySelector('.card.seen')")
     judge.refuse, judge.answer = "priority=batch", (429, {"Content-Type": "text/plain"}, b"")
-    give(browser, DROP, "b.png")
+    give(browser, name="b.png")
     browser.wait("!document.querySelector('.card.seen')")
     assert not browser.ask("[...document.querySelectorAll('.card canvas')].some(c => c.getContext('2d').getImageData(0, 0, c.width, c.height).data.some(Boolean))")
 
@@ -539,7 +526,7 @@ def test_back_and_forward(browser, service):
     start(browser, service, chain="box=size=5")
     browser.click("#verify")
     browser.wait("location.hash.includes('verify=1') && document.querySelector('.badge.good')")
-    browser.driver.get(f"http://{service.host}:{service.port}/docs")
+    browser.driver.get(service.url + "/docs")
     browser.driver.back()
     browser.wait("document.querySelectorAll('.card').length > 20")
     browser.wait(DONE)

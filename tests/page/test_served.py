@@ -1,10 +1,9 @@
 """The files that are served for pages."""
-import hashlib
 import re
 
 import pytest
 
-from service import REPOSITORY, read_answer
+from service import REPOSITORY, read_answer, request_head
 
 HTML = {"Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"}
 FILES = sorted(path.name for path in (REPOSITORY / "page").iterdir() if path.suffix in (".js", ".css", ".svg"))
@@ -62,14 +61,13 @@ def test_no_second_form_of_metrics(service, path):
     assert "GET /metrics has the metrics" in service.get(path).refused(404, "not-found")["detail"]
 
 
-def test_tokens(launch_guarded):
+def test_tokens(guarded):
     """The pages say nothing of the service, and need none."""
-    with launch_guarded as service:
+    with guarded() as service:
         for path in ("/", "/status", "/docs", "/page/app.js", "/convolved.js"):
             assert service.get(path, headers=HTML).status == 200
         for path in ("/metrics", "/openapi.json"):
             service.get(path).refused(401, "token-required")
         with service.socket() as connection:
-            connection.sendall(b"GET /metrics HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer secret-token\r\n\r\n")
+            connection.sendall(request_head("/metrics", "Authorization: Bearer secret-token", method="GET"))
             assert read_answer(connection).status == 200
-    assert hashlib.sha256(b"secret-token").hexdigest() in service.tokens.read_text()

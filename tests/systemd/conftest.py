@@ -9,7 +9,6 @@ import shutil
 import signal
 import subprocess
 import tempfile
-import time
 
 import pytest
 
@@ -78,19 +77,16 @@ class Machine(Client):
         return self.leader and self.run("systemctl", "is-active", "basic.target",
                                         check=False) == "active"
 
-    def path(self, name):
-        """Returns a path of the machine, seen from here."""
-        return self.root(self.leader, name)
+    def path(self, name, pid=None):
+        """Returns a path of the machine, or of a process in it, seen from here."""
+        return pathlib.Path(f"/proc/{pid or self.leader}/root{name}")
 
-    @staticmethod
-    def root(pid, name):
-        """Returns the host's path of a process's path."""
-        return pathlib.Path(f"/proc/{pid}/root{name}")
+    def enter(self, *command):
+        return subprocess.run(["nsenter", "-t", str(self.leader), "-a", *command],
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True)
 
     def run(self, *command, check=True):
-        result = subprocess.run(["nsenter", "-t", str(self.leader), "-a", *command],
-                                stdin=subprocess.DEVNULL, capture_output=True, text=True,
-                                check=False)
+        result = self.enter(*command)
         assert not check or result.returncode == 0, (command, result, self.journal_text())
         return result.stdout.strip()
 
@@ -99,9 +95,7 @@ class Machine(Client):
 
     def systemctl_fails(self, *arguments):
         """Tells whether this command exits with an error."""
-        done = subprocess.run(["nsenter", "-t", str(self.leader), "-a", "systemctl", *arguments],
-                              stdin=subprocess.DEVNULL, capture_output=True, check=False)
-        return done.returncode != 0
+        return self.enter("systemctl", *arguments).returncode != 0
 
     def show(self, name, unit="convolved.service"):
         return self.systemctl("show", "--value", "-p", name, unit)
@@ -111,24 +105,16 @@ class Machine(Client):
         """The front's number in the machine."""
         return int(self.show("MainPID"))
 
-    def processes(self):
-        """Returns {name: [number here]} of the service's processes."""
-        return {name: [process.pid for process in found]
-                for name, found in self.everything().items() if name.startswith("convolved")}
-
-    def named(self, name):
-        """Returns all processes of this name (its first 15 bytes)."""
-        return self.everything().get(name, [])
-
-    def everything(self):
-        """Returns {name: [process]} of all in the machine."""
+    def processes(self, beginning="convolved"):
+        """Returns {name (15 bytes at most): [process]} of those whose names begin so."""
         found = {}
         group = os.readlink(f"/proc/{self.leader}/ns/pid")
         for entry in pathlib.Path("/proc").glob("[0-9]*"):
             try:
                 if os.readlink(entry / "ns/pid") == group:
                     name = (entry / "comm").read_text().strip()
-                    found.setdefault(name, []).append(Process(int(entry.name)))
+                    if name.startswith(beginning):
+                        found.setdefault(name, []).append(Process(int(entry.name)))
             except OSError:
                 continue  # it has ended
         return found
@@ -178,18 +164,10 @@ def machine(tmp_path_factory):
     # One at a time: without a systemd here, machines would share their control groups.
     with LOCK.open("w") as lock, open("/proc/self/ns/net", "rb") as home:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        yield from lend(booted, home)
-
-
-def lend(booted, home):
-    """Boots it for the tests, and ends it after them."""
-    try:
-        began = time.monotonic()
-        why = booted.boot()
-        if why:
-            pytest.skip(f"systemd-nspawn cannot boot here: {why}")
-        print(f"booted after {time.monotonic() - began:.1f} s")
-        yield booted
-    finally:
-        booted.end()
-        ctypes.CDLL(None).setns(home.fileno(), CLONE_NEWNET)
+        try:
+            if why := booted.boot():
+                pytest.skip(f"systemd-nspawn cannot boot here: {why}")
+            yield booted
+        finally:
+            booted.end()
+            ctypes.CDLL(None).setns(home.fileno(), CLONE_NEWNET)

@@ -1,11 +1,9 @@
 """The units in a booted systemd: what an administrator does to the service, and what befalls it."""
 import contextlib
 import ctypes
-import io
 import os
 import pathlib
 import re
-import signal
 import stat
 import socket
 import threading
@@ -21,11 +19,11 @@ from agent import agent_says
 from clients import Clients
 from collector import Collector
 from command import hashed
+from jobs import HEAVY
 from pixels import random_pixels
-from service import PATIENCE, Client, Process, configuration, hurry, poll, read_answer
+from service import PATIENCE, Client, configuration, hurry, poll, read_answer, request_head
 
 FILTERS = [("box", {"size": 3})]
-HEAVY = [("bilateral", {"radius": 16})]
 SOCKET = "/run/convolved/convolved.sock"
 SMALL = [random_pixels(seed, 60 + 30 * seed, 80, 3, "u8") for seed in range(3)]
 MEDIUM = random_pixels(3, 1400, 1400, 3, "u8")   # two seconds of one core and more, by the reference
@@ -39,16 +37,11 @@ def check_answer(client, pixels=SMALL[0], timeout=PATIENCE):
     return answer
 
 
-def inner_pid(pid):
-    """Returns the number in the machine of a process that has this number here."""
-    return re.search(r"^NSpid:.*\s(\d+)$", Process(pid).read("status"), re.M)[1]
-
-
 def unix_get(machine, target):
     with socket.socket(socket.AF_UNIX) as connection:
         connection.settimeout(60)
         connection.connect(str(machine.path(SOCKET)))
-        connection.sendall(f"GET {target} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+        connection.sendall(request_head(target, method="GET"))
         return read_answer(connection)
 
 
@@ -99,18 +92,18 @@ def test_confined(running):
     """No process of it has a privilege, a device or a network, nor may it write elsewhere."""
     processes = running.processes()
     assert {"convolved", "convolved-codec", "convolved-devic", "convolved-http"} <= processes.keys()
-    for pid in sum(processes.values(), []):
-        status = dict(line.split(":\t", 1) for line in Process(pid).read("status").splitlines())
-        assert status["NoNewPrivs"] == "1" and status["Seccomp"] == "2", (pid, status)
-        assert int(status["CapEff"], 16) == int(status["CapBnd"], 16) == 0, (pid, status)
-        assert "0" not in status["Uid"].split(), (pid, status)
+    for process in sum(processes.values(), []):
+        status = dict(line.split(":\t", 1) for line in process.read("status").splitlines())
+        assert status["NoNewPrivs"] == "1" and status["Seccomp"] == "2", status
+        assert int(status["CapEff"], 16) == int(status["CapBnd"], 16) == 0, status
+        assert "0" not in status["Uid"].split(), status
         for space in "net", "mnt", "user":
-            assert os.readlink(f"/proc/{pid}/ns/{space}") != os.readlink(
-                f"/proc/{running.leader}/ns/{space}"), (pid, space)
-        devices = {entry.name for entry in running.root(pid, "/dev").iterdir()
+            assert os.readlink(f"/proc/{process.pid}/ns/{space}") != os.readlink(
+                f"/proc/{running.leader}/ns/{space}"), (process.name, space)
+        devices = {entry.name for entry in running.path("/dev", process.pid).iterdir()
                    if stat.S_IFMT(entry.lstat().st_mode) in (stat.S_IFCHR, stat.S_IFBLK)}
         assert devices <= {"null", "zero", "full", "random", "urandom", "tty", "ptmx"}, devices
-        writable = [line.split()[4] for line in Process(pid).read("mountinfo").splitlines()
+        writable = [line.split()[4] for line in process.read("mountinfo").splitlines()
                     if line.split()[5].startswith("rw") and line.split()[4].startswith(
                         ("/etc", "/usr", "/boot", "/root", "/home"))]
         assert writable == [], writable
@@ -129,14 +122,9 @@ def test_landlock(running):
     version = landlock()
     text = f"seccomp, Landlock {version}" if version else "seccomp, no Landlock: 0"
     since = running.position()
-    try:
-        configure(running, "log-level=debug")
-        running.systemctl("restart", "convolved")
+    with configured(running, "log-level=debug", "restart"):
         for kind in "codec", "http", "device":
             running.says(f"convolved-{kind}: confined: {text}", since)
-    finally:
-        configure(running, "")
-        running.systemctl("restart", "convolved")
 
 
 def test_journal(running):
@@ -169,13 +157,22 @@ def configure(machine, text):
     machine.configuration.write_text(configuration(text))
 
 
-def test_reload(running):
-    """Changes count at once; invalid ones change nothing, and are a failure of the reload that
-    metrics show, too; the process stays."""
-    before, since = running.main_pid, running.position()
+@contextlib.contextmanager
+def configured(machine, text, command="reload"):
+    """The service has this configuration meanwhile, by a reload or a restart."""
+    configure(machine, text)
     try:
-        configure(running, "spool-size=0")
-        running.systemctl("reload", "convolved")
+        machine.systemctl(command, "convolved")
+        yield
+    finally:
+        configure(machine, "")
+        machine.systemctl(command, "convolved")
+
+
+def test_reload(running):
+    """Changes count at once; invalid ones fail the reload, and metrics say so. It goes on."""
+    before, since = running.main_pid, running.position()
+    with configured(running, "spool-size=0"):
         running.says("spool-size: 64M -> 0", since)
         running.says("the configuration has been read again", since)
         check_answer(running)  # now through files in the cache directory
@@ -190,9 +187,6 @@ def test_reload(running):
         poll(lambda: running.show("ActiveState") == "active", 60, "READY=1")
         assert running.total("convolved_config_last_reload_successful") == 0
         check_answer(running)
-    finally:
-        configure(running, "")
-        running.systemctl("reload", "convolved")
     assert running.main_pid == before
 
 
@@ -216,7 +210,8 @@ def test_killed(running):
     since = running.position()
     running.run("kill", "-KILL", str(before))
     # One that has not noticed yet may still accept a connection.
-    poll(lambda: not any(Process(pid).alive for pid in workers["convolved-http"]), 60, "the end of HTTP workers", 0.01)
+    poll(lambda: not any(worker.alive for worker in workers["convolved-http"]), 60,
+         "the end of HTTP workers", 0.01)
     check_answer(running)
     assert running.main_pid not in (0, before)
     assert running.show("NRestarts") == "1"
@@ -270,20 +265,13 @@ def memory_limit(machine, size):
     group.mkdir()
     try:
         (group / "memory.limit_in_bytes").write_text(str(size))
-        for pid in sum(machine.processes().values(), []):
-            (group / "cgroup.procs").write_text(str(pid))
+        for process in sum(machine.processes().values(), []):
+            (group / "cgroup.procs").write_text(str(process.pid))
         yield
     finally:
         machine.systemctl("restart", "convolved")  # which begins in its own group
         poll(lambda: not (group / "cgroup.procs").read_text(), 60, "an empty group")
         group.rmdir()
-
-
-def progressive_jpeg(width, height):
-    """Small as a file; its coefficients take six bytes a pixel."""
-    file = io.BytesIO()
-    Image.new("RGB", (width, height)).save(file, "JPEG", progressive=True, subsampling=0)
-    return file.getvalue()
 
 
 def test_out_of_memory(running):
@@ -294,10 +282,12 @@ def test_out_of_memory(running):
     assert running.show("OOMPolicy") == "continue"
     for name, score in (("convolved", 0), ("convolved-codec", 800), ("convolved-devic", 200),
                         ("convolved-http", 400)):
-        for pid in running.processes()[name]:
-            assert int(Process(pid).read("oom_score_adj")) == score, name
+        for process in running.processes()[name]:
+            assert int(process.read("oom_score_adj")) == score, name
+    # Small as a file; the coefficients take six bytes a pixel.
+    image = imagefiles.written(Image.new("RGB", (6000, 6000)), "JPEG", progressive=True, subsampling=0)
     with memory_limit(running, 150 << 20):
-        answer = running.identity(progressive_jpeg(6000, 6000))
+        answer = running.identity(image)
         assert answer.status in (422, 503), answer
         metrics = running.metrics()
         assert metrics.total("convolved_worker_restarts_total", worker="codec", reason="killed") > 0
@@ -348,38 +338,21 @@ def test_more_sockets(running, more_sockets):
 
 def test_journal_that_hangs(running):
     """Nobody waits for it; what it did not take is counted, and said when it is back."""
-    def configured(text):
-        since = running.position()
-        configure(running, text)
-        running.systemctl("reload", "convolved")
-        running.says("the configuration has been read again", since)
-
     since = running.position()
-    configured("log-level=debug")
-    journal, = running.named("systemd-journal")
-    journal.kill(signal.SIGSTOP)
-    try:
-        connection = running.connect(20)
+    with configured(running, "log-level=debug"):
+        running.says("the configuration has been read again", since)
+        journal, = running.processes("systemd-journal")["systemd-journal"]
+        with journal.stopped():
+            connection = running.connect(20)
 
-        def more_is_lost():
-            for _ in range(1000):
-                connection.request("GET", "/" + "x" * 900)
-                assert connection.getresponse().read()
-            return running.total("convolved_log_lines_lost_total", process="front")
-        poll(more_is_lost, 120, "more than fits into any buffer")
-    finally:
-        journal.kill(signal.SIGCONT)
-        configured("")
+            def more_is_lost():
+                for _ in range(1000):
+                    connection.request("GET", "/" + "x" * 900)
+                    assert connection.getresponse().read()
+                return running.total("convolved_log_lines_lost_total", process="front")
+            poll(more_is_lost, 120, "more than fits into any buffer")
     poll(lambda: any(re.match(r"\d+ lines of the log were lost", message)
                      for message in running.messages(since)), 60, "the gap", 0.5)
-
-
-PERSISTENCED = """
-[Service]
-Type=oneshot
-RemainAfterExit=yes
-ExecStart=/bin/sleep 1
-"""
 
 
 def test_otlp_drop_in(running):
@@ -402,20 +375,18 @@ def test_otlp_drop_in(running):
 
 
 def test_gpu_drop_in(running):
-    """It is valid, has the groups of the devices' nodes, waits for the drivers' own service, and the rest
-    still works with it."""
+    """It is valid, has the groups of devices' nodes, and waits for the drivers' own service."""
     example, = running.installed.rglob("examples/convolved.service.d/gpu.conf")
     drivers = running.path("/run/systemd/system/nvidia-persistenced.service")
-    drivers.write_text(PERSISTENCED)
+    drivers.write_text("[Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart=/bin/sleep 1\n")
     try:
         with drop_in(running, example.read_text()):
-            result = running.run("systemd-analyze", "verify", "--man=no", "convolved.service")
-            assert result == ""
+            test_valid(running)
             check_answer(running)
             groups = {running.run("getent", "group", name).split(":")[2]
                       for name in ("video", "render")}
             worker, = running.processes()["convolved-devic"]
-            shown = running.run("cat", f"/proc/{inner_pid(worker)}/status")
+            shown = worker.read("status")
             assert groups <= set(re.search(r"^Groups:\s(.*)$", shown, re.M)[1].split()), shown
             ready = int(running.show("ExecMainExitTimestampMonotonic", drivers.name))
             assert 0 < ready <= int(running.show("ExecMainStartTimestampMonotonic"))
@@ -469,20 +440,17 @@ def test_not_valid(running, more_sockets):
 
 
 def test_credentials(running):
-    """The check of a reload sees the secrets that the service has: without tokens this address
-    would be an error."""
+    """A reload's check sees the service's secrets: without tokens the address would be an error."""
     store = running.path("/etc/credstore")
     store.mkdir(exist_ok=True)
     try:
         (store / "convolved.tokens").write_text(f"[alice]\n{hashed('a-token-of-some-length')}")
         running.systemctl("restart", "convolved")
         since = running.position()
-        configure(running, "listen=0.0.0.0:8701")
-        running.systemctl("reload", "convolved")
-        running.says("the configuration has been read again", since)
+        with configured(running, "listen=0.0.0.0:8701"):
+            running.says("the configuration has been read again", since)
     finally:
         (store / "convolved.tokens").unlink()
-        configure(running, "")
         running.systemctl("restart", "convolved")
 
 
@@ -511,7 +479,7 @@ def test_stop(hurried):
     stop = threading.Thread(target=running.systemctl, args=("stop", "convolved.socket", "convolved.service"))
     stop.start()
     while stop.is_alive():  # without, a compiler may take longer to die than systemd waits here
-        for compiler in running.named("convolved-compi"):
+        for compiler in running.processes("convolved-compi").get("convolved-compi", []):
             hurry(compiler)
         stop.join(0.1)
     client.join(60)

@@ -1,15 +1,23 @@
 """A server that answers as a test wants, and remembers its requests."""
+import copy
 import http.server
 import json
 import ssl
 import threading
+import time
 
 
-def problem(status, detail, slug="bad-parameter", **more):
+def problem(status, detail, slug="bad-parameter", headers=(), **more):
     """Returns the answer with a problem document, as the service would give it."""
     document = {"type": f"/problems/{slug}", "title": "It is not so", "status": status,
                 "detail": detail, **more}
-    return status, {"Content-Type": "application/problem+json"}, json.dumps(document).encode()
+    return (status, {"Content-Type": "application/problem+json", **dict(headers)},
+            json.dumps(document).encode())
+
+
+def busy(after, status=503):
+    """Returns the problem of a service that wants to be asked again after so many seconds."""
+    return problem(status, "the queue is full", "queue-full", {"Retry-After": after})
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -23,16 +31,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def do_POST(self):
         self.body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        self.time = time.monotonic()
         with self.server.lock:
-            self.server.requests.append(self)
-            self.server.bodies.append(self.body)
-            self.server.open += 1
-            self.server.most = max(self.server.most, self.server.open)
-        try:
-            answer = self.server.answer(self)
-        finally:
-            with self.server.lock:
-                self.server.open -= 1
+            self.server.requests.append(copy.copy(self))  # this is of the connection
+        answer = self.server.answer(self)
         if answer is None:  # it breaks off
             self.close_connection = True
             return
@@ -56,28 +58,34 @@ class Handler(http.server.BaseHTTPRequestHandler):
 class Server(http.server.ThreadingHTTPServer):
     """`answer(handler)` returns (status, headers, body), or None to close the connection; the
     handler has `path`, `headers` and `body`. Headers of a result are added; those that are None are
-    left out. Without `answer` the body comes back, turned round."""
+    left out. `answer` may be a list of answers: one for each request, then the last. By default the
+    body comes back, turned round. `certificate`: paths of one and its key."""
     daemon_threads = True
     allow_reuse_address = True
 
     def __init__(self, answer=None, certificate=None, port=0):
         super().__init__(("127.0.0.1", port), Handler)
         self.answer = answer or (lambda handler: (200, {}, handler.body[::-1]))
-        self.requests, self.connections, self.open, self.most = [], 0, 0, 0
-        self.bodies = []  # the requests, which are objects of the connection
+        if isinstance(answer, list):
+            self.answer = lambda _: answer[min(len(self.requests), len(answer)) - 1]
+        self.requests, self.connections = [], 0
         self.lock = threading.Lock()
         if certificate:
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-            context.load_cert_chain(certificate)
+            context.load_cert_chain(*certificate)
             self.socket = context.wrap_socket(self.socket, server_side=True)
-        self.url = f"http{'s' if certificate else ''}://127.0.0.1:{self.server_address[1]}"
-        self.thread = threading.Thread(target=self.serve_forever, args=(0.02,), daemon=True)
+        self.host, self.port = self.server_address
+        self.url = f"http{'s' if certificate else ''}://{self.host}:{self.port}"
+
+    @property
+    def bodies(self):
+        return [request.body for request in self.requests]
 
     def handle_error(self, *_):
         pass  # clients that leave
 
     def __enter__(self):
-        self.thread.start()
+        threading.Thread(target=self.serve_forever, args=(0.02,), daemon=True).start()
         return self
 
     def __exit__(self, *_):
