@@ -33,6 +33,7 @@ def test_one_by_one():
     assert not soak.judge(MINUTES, [7 + (at > 0.5) for at in MINUTES], soak.FLOORS["fds"]).grows
 
 
+@pytest.mark.slow
 def test_quarter_of_a_minute(cache):
     """With an image of each type: most of the time would go into the programs of more."""
     with measured(*soak.OPTIONS, cache=cache, environment=TWO_DEVICES) as service:
