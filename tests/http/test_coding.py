@@ -93,7 +93,7 @@ def test_what_is_so_anyway(service, options):
     assert coded(service, PNG, **options).body == plain.body
 
 
-# What a format has not ----------------------------------------------------------------------------
+# Missing properties of formats ----------------------------------------------------------------------------
 
 LOSSLESS = "{} has no lossless form; png, webp, tiff, pnm, bmp, jxl, raw have one"
 COMPRESSIONS = "0 to 9 for png, and none, lzw, deflate or zstd for tiff"
