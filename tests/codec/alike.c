@@ -285,12 +285,8 @@ static bool same_words(const char *ours, const char *theirs)
 void expect_alike(const struct file *file, enum format from, enum format to, bool strip,
                   const char *name)
 {
-	struct request request = {.body = file->bytes,
-	                          .body_size = file->size,
-	                          .filters = "box=size=3",
-	                          .format = to,
-	                          .strip = strip,
-	                          .samples_max = 20000};
+	struct request request = {
+	    .body = *file, .format = to, .strip = strip, .samples_max = 20000};
 	struct outcome o = by_libvips(file, from, to, strip);
 	struct reply reply;
 

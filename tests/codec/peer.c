@@ -1,5 +1,5 @@
-/* Front and device in one: sends a job, checks every tile that comes against the whole image padded
- * in its own simple way, copies its middle to the output arena, and collects the answer. */
+/* Front and device in one: sends a job, copies the middle of every tile, or what lies beside it, to
+ * the output arena, and collects the answer. */
 #include "base/log.h"
 #include "base/memfd.h"
 #include "peer.h"
@@ -86,94 +86,21 @@ int peer_stop(struct peer *peer)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-/* Applies the border rules, a step at a time. */
-static int walk(int i, int n, enum border border)
+static void filter_tile(const struct peer *peer, const struct tile *t, const struct chain *chain,
+                        const struct image *image, int shift)
 {
-	while (i < 0 || i >= n) {
-		bool before = i < 0;
-
-		switch (border) {
-		case BORDER_REFLECT:
-			i = before ? -1 - i : 2 * n - 1 - i;
-			break;
-		case BORDER_REFLECT101:
-			i = n == 1 ? 0 : before ? -i : 2 * n - 2 - i;
-			break;
-		case BORDER_WRAP:
-			i = before ? i + n : i - n;
-			break;
-		default:
-			i = before ? 0 : n - 1;
-			break;
-		}
-	}
-	return i;
-}
-
-/* Returns the pixel at a place in or outside the picture, or (bytes behind its first) a plane's
- * sample. */
-static const uint8_t *pixel_at(const struct picture *p, const struct chain *chain, int x, int y,
-                               size_t behind, const uint8_t *constant)
-{
-	int width = (int)p->image.width, height = (int)p->image.height;
-
-	if (chain->border == BORDER_CONSTANT && (x < 0 || y < 0 || x >= width || y >= height))
-		return constant;
-	x = walk(x, width, chain->border);
-	y = walk(y, height, chain->border);
-	return p->pixels + behind +
-	       ((size_t)y * p->image.width + (size_t)x) * image_pixel_size(&p->image);
-}
-
-static void make_constant(const struct picture *p, const struct chain *chain, uint8_t *constant)
-{
-	struct problem problem;
-	double value[BANDS_MAX] = {0};
-
-	if (chain_border_pixel(chain, &p->image, value, &problem))
-		die("chain_border_pixel");
-	for (uint32_t b = 0; b < image_plane(&p->image).bands; b++) {
-		if (p->image.type == PIXEL_U8)
-			constant[b] = (uint8_t)value[b];
-		else if (p->image.type == PIXEL_U16)
-			((uint16_t *)(void *)constant)[b] = (uint16_t)value[b];
-		else
-			((float *)(void *)constant)[b] = (float)value[b];
-	}
-}
-
-static bool tile_right(const struct peer *peer, const struct tile *t, const struct picture *p,
-                       const struct chain *chain)
-{
-	_Alignas(8) uint8_t constant[16];
-	const struct image plane = image_plane(&p->image);
-	size_t pixel = image_pixel_size(&plane);
-	/* With planes, pictures here are too small for columns. */
-	size_t behind = t->index % image_planes(&p->image) * pixel;
+	const size_t pixel = image_pixel_size(image);
 	uint32_t halo_x, halo_y;
 
 	chain_halo(chain, &halo_x, &halo_y);
-	make_constant(p, chain, constant);
-	for (int y = -(int)halo_y; y < (int)(t->height + halo_y); y++)
-		for (int x = -(int)halo_x; x < (int)(t->width + halo_x); x++) {
-			const uint8_t *in = (const uint8_t *)peer->arena.in + (int64_t)t->in +
-			                    (int64_t)y * t->in_pitch + x * (int64_t)pixel;
+	for (uint32_t y = 0; y < t->height; y++) {
+		int64_t row = (int64_t)y + shift * (int64_t)halo_y;
 
-			if (memcmp(in,
-			           pixel_at(p, chain, (int)t->x0 + x, (int)t->y0 + y, behind,
-			                    constant),
-			           pixel))
-				return false;
-		}
-	return true;
-}
-
-static void filter_tile(const struct peer *peer, const struct tile *t, const struct image *image)
-{
-	for (uint32_t y = 0; y < t->height; y++)
 		memcpy((uint8_t *)peer->arena.out + t->out + (uint64_t)y * t->out_pitch,
-		       (const uint8_t *)peer->arena.in + t->in + (uint64_t)y * t->in_pitch,
-		       t->width * image_pixel_size(image));
+		       (const uint8_t *)peer->arena.in + t->in + row * t->in_pitch +
+		           shift * (int64_t)(halo_x * pixel),
+		       t->width * pixel);
+	}
 }
 
 static bool send_answer_file(const struct peer *peer, const struct reply *reply)
@@ -204,10 +131,8 @@ static bool handle_tile(const struct peer *peer, const struct request *request,
 		message.tile_done.error = ERR_DEVICE;
 		message.tile_done.cl_error = -5;
 	} else {
-		filter_tile(peer, tile, &image);
+		filter_tile(peer, tile, chain, &image, request->shift);
 	}
-	if (request->expected && !tile_right(peer, tile, request->expected, chain))
-		reply->wrong_tiles++;
 	if (reply->header.late && !send_answer_file(peer, reply))
 		return false;
 	return !wire_send(peer->socket, &message, NULL);
@@ -259,15 +184,15 @@ static void make_chain(const struct request *request, struct chain *chain)
 	struct problem problem;
 
 	chain_init(chain);
-	while (request->border && strcmp(border_name(chain->border), request->border))
-		chain->border++;
-	if (chain_parse(chain, request->filters, &problem) ||
+	chain->border = request->border;
+	if (chain_parse(chain, request->filters ? request->filters : "box=size=3", &problem) ||
 	    (request->border_value &&
 	     chain_set_border_value(chain, request->border_value, &problem)))
 		die(problem.detail);
 }
 
-static void make_job(const struct request *request, struct message *message)
+static void make_job(const struct request *request, const struct file *body,
+                     struct message *message)
 {
 	static uint64_t number;
 	const uint64_t plenty = UINT64_C(1) << 40;
@@ -278,7 +203,6 @@ static void make_job(const struct request *request, struct message *message)
 	message->job.format = request->format;
 	for (enum format f = FORMAT_NONE + 1; f < FORMATS; f++)
 		message->job.accept[f] = ACCEPT_MOST;
-	message->job.coding.quality = request->quality;
 	message->job.strip = request->strip;
 	message->job.roi = request->roi;
 	if (request->target) {
@@ -288,24 +212,15 @@ static void make_job(const struct request *request, struct message *message)
 	}
 	message->job.gather = request->gather;
 	message->job.follows = request->follows;
-	message->job.page = request->page;
 	if (request->raw) {
 		message->job.raw = 1;
-		message->job.raw_image = *request->raw;
+		message->job.raw_image = request->raw->image;
 	}
-	message->job.body_size = request->body_size;
+	message->job.body_size = body->size;
 	message->job.pixels_max = request->pixels_max ? request->pixels_max : plenty;
 	message->job.buffered_size_max =
 	    request->buffered_size_max ? request->buffered_size_max : plenty;
 	message->job.samples_max = request->samples_max ? request->samples_max : 1 << 22;
-}
-
-static void open_answer(int ends[2])
-{
-	ends[0] = memfd_create("answer", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	ends[1] = dup(ends[0]);
-	if (ends[1] < 0)
-		die("answer");
 }
 
 static void read_answer(struct reply *reply)
@@ -325,16 +240,18 @@ bool peer_run(struct peer *peer, const struct request *request, struct reply *re
 {
 	static struct chain chain;
 	static struct message message;
+	struct file body = request->body;
 	int fds[2];
 	bool ok;
 
+	if (request->raw)
+		body = (struct file){request->raw->pixels, image_size(&request->raw->image)};
 	memset(reply, 0, sizeof *reply);
 	make_chain(request, &chain);
-	make_job(request, &message);
-	fds[0] = memfd_create("body", MFD_CLOEXEC);
-	open_answer(reply->file);
-	if (write(fds[0], request->body, request->body_size) != (ssize_t)request->body_size ||
-	    lseek(fds[0], 0, SEEK_SET) ||
+	make_job(request, &body, &message);
+	reply->file[0] = memfd_create("answer", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	reply->file[1] = dup(reply->file[0]);
+	if (reply->file[1] < 0 || memfd_sealed("body", body.bytes, body.size, &fds[0]) ||
 	    memfd_sealed("chain", &chain, chain_size(&chain), &fds[1]))
 		die("job");
 	ok = !wire_send(peer->socket, &message, fds) && converse(peer, request, &chain, reply) &&

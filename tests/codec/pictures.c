@@ -31,12 +31,10 @@ void picture_make(struct picture *p, uint32_t width, uint32_t height, uint32_t b
 		uint32_t smooth = (uint32_t)(i / bands % width + i / bands / width) * 331;
 		uint16_t value = (uint16_t)(smooth + noise() % 4096);
 
-		if (type == PIXEL_U8)
-			p->pixels[i] = (uint8_t)(value >> 8);
-		else if (type == PIXEL_U16)
-			((uint16_t *)(void *)p->pixels)[i] = value;
-		else
-			((float *)(void *)p->pixels)[i] = (float)value / 65535.0f;
+		image_put_sample(p->pixels, i, type,
+		                 type == PIXEL_U8    ? value >> 8
+		                 : type == PIXEL_U16 ? value
+		                                     : value / 65535.0);
 	}
 }
 
@@ -79,34 +77,23 @@ struct file file_save(VipsImage *image, const char *suffix)
 	return file;
 }
 
-/* PFM is written here, because libvips turns it upside down, and 8.16 also changes the values of
- * one band. A positive scale means big-endian floats. */
-static struct file pfm_of_picture(const struct picture *p)
+struct file file_of_picture(const struct picture *p, const char *suffix)
 {
-	const struct image *image = &p->image;
-	size_t row = image_row_size(image);
-	struct file file = {.bytes = g_malloc(40 + image_size(image))};
-	char *at = file.bytes;
+	VipsImage *vips = picture_to_vips(p);
+	struct file file = file_save(vips, suffix);
 
-	at += sprintf(at, "%s\n%u %u\n1.0\n", image->bands == 3 ? "PF" : "Pf", image->width,
-	              image->height);
-	for (uint32_t y = image->height; y-- > 0;)
-		for (size_t i = 0; i < row; i++)
-			*at++ = (char)p->pixels[y * row + (i ^ 3)];
-	file.size = (size_t)(at - (char *)file.bytes);
+	g_object_unref(vips);
 	return file;
 }
 
-struct file file_of_picture(const struct picture *p, const char *suffix)
+struct file file_make(uint32_t width, uint32_t height, uint32_t bands, const char *suffix)
 {
-	VipsImage *vips;
+	struct picture p;
 	struct file file;
 
-	if (!strcmp(suffix, ".pfm"))
-		return pfm_of_picture(p);
-	vips = picture_to_vips(p);
-	file = file_save(vips, suffix);
-	g_object_unref(vips);
+	picture_make(&p, width, height, bands, PIXEL_U8, false);
+	file = file_of_picture(&p, suffix);
+	picture_fini(&p);
 	return file;
 }
 
@@ -139,25 +126,24 @@ void picture_load(struct picture *p, const void *bytes, size_t size)
 	VipsImage *vips = vips_image_new_from_source(source, "", NULL), *upright;
 
 	check(vips != NULL, "load");
-	if (vips_image_get_typeof(vips, "pfm-scale"))
-		check(!vips_flip(vips, &upright, VIPS_DIRECTION_VERTICAL, NULL), "flip");
-	else
-		check(!vips_autorot(vips, &upright, NULL), "autorot");
+	check(!vips_autorot(vips, &upright, NULL), "autorot");
 	copy_pixels(p, upright);
 	g_object_unref(upright);
 	g_object_unref(vips);
 	g_object_unref(source);
 }
 
-bool picture_equals_file(const struct picture *p, const void *bytes, size_t size)
+bool reply_shows(const struct reply *reply, const struct picture *picture)
 {
 	struct picture other;
-	bool equal;
+	bool shows;
 
-	picture_load(&other, bytes, size);
-	equal = other.image.width == p->image.width && other.image.height == p->image.height &&
-	        other.image.bands == p->image.bands && other.image.type == p->image.type &&
-	        !memcmp(other.pixels, p->pixels, image_size(&p->image));
+	picture_load(&other, reply->answer, reply->done.answer_size);
+	shows = other.image.width == picture->image.width &&
+	        other.image.height == picture->image.height &&
+	        other.image.bands == picture->image.bands &&
+	        other.image.type == picture->image.type &&
+	        !memcmp(other.pixels, picture->pixels, image_size(&picture->image));
 	picture_fini(&other);
-	return equal;
+	return shows;
 }

@@ -6,11 +6,6 @@
 
 #include "peer.h"
 
-struct file {
-	void *bytes; /* g_malloc'd */
-	size_t size;
-};
-
 /* A picture of random pixels (f32: in 0 to 1), smooth enough for lossy formats. */
 void picture_make(struct picture *picture, uint32_t width, uint32_t height, uint32_t bands,
                   enum pixel_type type, bool alpha);
@@ -22,11 +17,13 @@ VipsImage *picture_to_vips(const struct picture *picture);
 /* Encodes by libvips's suffix with options, ".jpg[Q=90]". Exits on failure. */
 struct file file_save(VipsImage *image, const char *suffix);
 struct file file_of_picture(const struct picture *picture, const char *suffix);
+/* The same of a new picture of bytes, without alpha. */
+struct file file_make(uint32_t width, uint32_t height, uint32_t bands, const char *suffix);
 void file_fini(struct file *file);
 
-/* Decodes a file; orientation applied, PFM turned. Exits on failure. */
+/* Decodes a file, upright. Exits on failure. */
 void picture_load(struct picture *picture, const void *bytes, size_t size);
-/* Tells whether a file decodes to the pixels of the picture. */
-bool picture_equals_file(const struct picture *picture, const void *bytes, size_t size);
+/* Tells whether an answer decodes to the pixels of the picture. */
+bool reply_shows(const struct reply *reply, const struct picture *picture);
 
 #endif

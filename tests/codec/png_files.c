@@ -5,55 +5,44 @@
 
 #include <zlib.h>
 
+#include "codec/formats/png_metadata.h"
 #include "codec/formats/row.h"
 #include "expect.h"
 #include "lanes.h"
 
-enum { SIGNATURE = 8, AFTER_HEADER = 33, FRAME = 12 };
+enum { AFTER_HEADER = PNG_SIGNATURE + PNG_CHUNK_FRAME + 13 };
 
-static void put_number(uint8_t *at, size_t value)
+static size_t number(const void *at)
 {
-	for (int i = 0; i < 4; i++)
-		at[i] = (uint8_t)(value >> (24 - 8 * i));
-}
-
-static size_t number(const uint8_t *at)
-{
-	return (size_t)at[0] << 24 | (size_t)at[1] << 16 | (size_t)at[2] << 8 | at[3];
+	return bytes_number(at, 4, true);
 }
 
 /* Returns the place of a chunk; 0: there is none. */
 static size_t find(const struct file *file, const char *name)
 {
-	const uint8_t *bytes = file->bytes;
+	const uint8_t *bytes = file->bytes, *at = bytes + PNG_SIGNATURE;
+	struct png_chunk chunk;
 
-	for (size_t at = SIGNATURE; at < file->size; at += FRAME + number(bytes + at))
-		if (!memcmp(bytes + at + 4, name, 4))
-			return at;
+	while (png_chunk_next(&at, bytes + file->size, &chunk))
+		if (png_chunk_is(&chunk, name))
+			return (size_t)(chunk.data - PNG_CHUNK_HEAD - bytes);
 	return 0;
-}
-
-static void seal(uint8_t *chunk)
-{
-	size_t size = number(chunk);
-
-	put_number(chunk + 8 + size, crc32(0, chunk + 4, (uInt)size + 4));
 }
 
 /* Returns the file with a chunk at this place; the caller frees. */
 static struct file with_chunk(const struct file *file, size_t at, const char *name,
                               const void *data, size_t size)
 {
-	struct file with = {g_malloc(file->size + FRAME + size), file->size + FRAME + size};
-	uint8_t *bytes = with.bytes;
+	const size_t all = file->size + PNG_CHUNK_FRAME + size;
+	uint8_t *bytes = g_malloc(all);
 
 	memcpy(bytes, file->bytes, at);
-	put_number(bytes + at, size);
 	memcpy(bytes + at + 4, name, 4);
-	memcpy(bytes + at + 8, data, size);
-	seal(bytes + at);
-	memcpy(bytes + at + FRAME + size, (const uint8_t *)file->bytes + at, file->size - at);
-	return with;
+	memcpy(bytes + at + PNG_CHUNK_HEAD, data, size);
+	png_chunk_seal(bytes + at, (uint32_t)size);
+	memcpy(bytes + at + PNG_CHUNK_FRAME + size, (const uint8_t *)file->bytes + at,
+	       file->size - at);
+	return (struct file){bytes, all};
 }
 
 static void drop_chunk(struct file *file, const char *name)
@@ -63,7 +52,7 @@ static void drop_chunk(struct file *file, const char *name)
 
 	if (!at)
 		return;
-	size = FRAME + number(bytes + at);
+	size = PNG_CHUNK_FRAME + number(bytes + at);
 	memmove(bytes + at, bytes + at + size, file->size - at - size);
 	file->size -= size;
 }
@@ -163,26 +152,19 @@ static void test_damaged(const struct file *whole)
 	uint32_t state = 1234;
 	char name[64];
 
-	for (size_t part = 1; part < 24; part++) {
-		struct file cut = {whole->bytes, whole->size * part / 24};
-
-		snprintf(name, sizeof name, "a PNG cut to %zu/24", part);
-		expect_alike(&cut, FORMAT_PNG, FORMAT_RAW, false, name);
-	}
+	expect_cuts_alike(whole, FORMAT_PNG, FORMAT_RAW, "a PNG");
 	for (int trial = 0; trial < 80; trial++) {
 		struct file file = {g_memdup2(whole->bytes, whole->size), whole->size};
 		uint8_t *bytes = file.bytes, *stream = bytes + find(&file, "IDAT");
+		const size_t size = number(stream);
 
-		for (int hit = 0; hit <= trial % 3; hit++) {
-			state = state * 1664525 + 1013904223;
-			if (trial % 2)
-				stream[8 + (state >> 8) % number(stream)] = (uint8_t)state;
-			else
-				bytes[SIGNATURE + (state >> 8) % (file.size - SIGNATURE)] =
-				    (uint8_t)state;
+		if (trial % 2) {
+			damage(&state, stream + PNG_CHUNK_HEAD, size, 1 + trial % 3);
+			png_chunk_seal(stream, (uint32_t)size);
+		} else {
+			damage(&state, bytes + PNG_SIGNATURE, file.size - PNG_SIGNATURE,
+			       1 + trial % 3);
 		}
-		if (trial % 2)
-			seal(stream);
 		snprintf(name, sizeof name, "a PNG with damage %d", trial);
 		expect_alike(&file, FORMAT_PNG, FORMAT_RAW, false, name);
 		file_fini(&file);
@@ -192,12 +174,11 @@ static void test_damaged(const struct file *whole)
 /* The stream in pieces, with an empty one. */
 static void test_pieces(const struct file *whole)
 {
-	size_t at = find(whole, "IDAT"), size = number((const uint8_t *)whole->bytes + at);
-	const uint8_t *stream = (const uint8_t *)whole->bytes + at + 8;
-	struct file head = {whole->bytes, at}, file, next;
 	static const size_t ends[] = {0, 1, 1, 100, SIZE_MAX};
+	size_t at = find(whole, "IDAT"), size = number((const uint8_t *)whole->bytes + at);
+	const uint8_t *stream = (const uint8_t *)whole->bytes + at + PNG_CHUNK_HEAD;
+	struct file file = {g_memdup2(whole->bytes, at), at}, next;
 
-	file = (struct file){g_memdup2(head.bytes, head.size), head.size};
 	for (size_t i = 0; i + 1 < G_N_ELEMENTS(ends); i++) {
 		size_t end = ends[i + 1] < size ? ends[i + 1] : size;
 
@@ -214,81 +195,64 @@ static void test_pieces(const struct file *whole)
 
 /* Chunks --------------------------------------------------------------------------------------- */
 
-/* OURS_ALONE: libvips keeps more of the damaged file, or less. */
-enum how { THEIRS, OURS, OURS_ALONE };
-
 static void expect_chunk_alike(const struct file *file, const char *chunk, const void *data,
-                               size_t size, enum how how, const char *name)
+                               size_t size, bool ours, const char *name)
 {
 	struct file with = with_chunk(file, AFTER_HEADER, chunk, data, size);
 
-	expect_lane(&with, how != THEIRS, name);
-	if (how != OURS_ALONE)
-		expect_all_alike(&with, name);
+	expect_lane(&with, ours, name);
+	expect_all_alike(&with, name);
 	file_fini(&with);
 }
 
 /* The text after this beginning, deflated. */
 static void expect_deflated_alike(const struct file *file, const char *chunk, const void *head,
                                   size_t head_size, const void *text, size_t text_size,
-                                  enum how how, const char *name)
+                                  const char *name)
 {
 	uLongf size = compressBound((uLong)text_size);
 	uint8_t *data = g_malloc(head_size + size);
 
 	memcpy(data, head, head_size);
 	compress(data + head_size, &size, text, (uLong)text_size);
-	expect_chunk_alike(file, chunk, data, head_size + size, how, name);
-	data[head_size + size / 2] ^= 0x55;
-	expect_chunk_alike(file, chunk, data, head_size + size, OURS_ALONE, "a damaged chunk");
+	expect_chunk_alike(file, chunk, data, head_size + size, true, name);
 	g_free(data);
 }
 
-#define CHUNK(chunk, data, how, name)                                                              \
-	{                                                                                          \
-		chunk, data, sizeof data - 1, how, name                                            \
-	}
+#define CHUNK(chunk, data) chunk, data, sizeof data - 1
 
 static void test_chunks(const struct file *file)
 {
 	static const struct {
 		const char *chunk, *data;
 		size_t size;
-		enum how how;
+		bool ours;
 		const char *name;
 	} chunks[] = {
-	    CHUNK("gAMA", "\0\0\xb1\x8f", OURS, "gamma"),
-	    CHUNK("gAMA", "\0\0\0\0", OURS_ALONE, "no gamma"),
-	    CHUNK("sRGB", "\0", OURS, "sRGB"),
-	    CHUNK("sRGB", "\7", OURS_ALONE, "an unknown intent"),
-	    CHUNK("cHRM",
-	          "\0\0\x7a\x26\0\0\x80\x84\0\0\xfa\0\0\0\x80\xe8\0\0\x75\x30\0\0\xea\x60\0\0\x3a"
-	          "\x98\0\0\x17\x70",
-	          OURS, "primaries"),
-	    CHUNK("sBIT", "\5\6\5", OURS, "significant bits"),
-	    CHUNK("bKGD", "\0\1\0\2\0\3", OURS, "a background"),
-	    CHUNK("tIME", "\7\xe8\5\6\7\x8\x9", OURS, "a time"),
-	    CHUNK("pHYs", "\0\0\x2e\x23\0\0\x17\x12\1", OURS, "300 dpi across"),
-	    CHUNK("pHYs", "\0\0\0\2\0\0\0\3\0", OURS, "an aspect ratio"),
-	    CHUNK("tEXt", "Title\0a street", OURS, "a text"),
-	    CHUNK("tEXt", "Creation Time\0today", OURS, "a keyword of two words"),
-	    CHUNK("tEXt", "Empty\0", OURS, "an empty text"),
-	    CHUNK("tEXt", " Title\0a street", OURS_ALONE, "a keyword that begins by a space"),
-	    CHUNK("tEXt", "no keyword", OURS_ALONE, "a text without a keyword"),
-	    CHUNK("tEXt", "Raw profile type APP1\0\ngeneric profile\n 4\n41424344\n", OURS_ALONE,
-	          "a profile in hexadecimal"),
-	    CHUNK("iTXt", "Title\0\0\0en\0Titel\0gr\xc3\xbcn", OURS, "UTF-8"),
-	    CHUNK("iTXt", "XML:com.adobe.xmp\0\0\0\0\0<x><a Thumbnails='1' b='2'>text</a></x>",
-	          OURS, "XMP"),
-	    CHUNK("iTXt", "XML:com.adobe.xmp\0\0\0\0\0<x>not XML", OURS, "wrong XMP"),
-	    CHUNK("tEXt", "XML:com.adobe.xmp\0<x>text</x>", OURS, "XMP in tEXt"),
-	    CHUNK("tRNS", "\0\1\0\2\0\3", THEIRS, "a transparent colour"),
-	    CHUNK("acTL", "\0\0\0\1\0\0\0\0", THEIRS, "an animation"),
-	    CHUNK("hIST", "\0\1", OURS, "a histogram"),
-	    CHUNK("teSt", "anything", OURS, "a chunk that nobody knows"),
-	    CHUNK("TeSt", "anything", THEIRS, "one that must be known"),
-	    CHUNK("eXIf", "II*\0", OURS_ALONE, "too little EXIF"),
-	    CHUNK("eXIf", "anything and more", OURS_ALONE, "no EXIF"),
+	    {CHUNK("gAMA", "\0\0\xb1\x8f"), true, "gamma"},
+	    {CHUNK("sRGB", "\0"), true, "sRGB"},
+	    {CHUNK("cHRM",
+	           "\0\0\x7a\x26\0\0\x80\x84\0\0\xfa\0\0\0\x80\xe8\0\0\x75\x30\0\0\xea\x60\0\0\x3a"
+	           "\x98\0\0\x17\x70"),
+	     true, "primaries"},
+	    {CHUNK("sBIT", "\5\6\5"), true, "significant bits"},
+	    {CHUNK("bKGD", "\0\1\0\2\0\3"), true, "a background"},
+	    {CHUNK("tIME", "\7\xe8\5\6\7\x8\x9"), true, "a time"},
+	    {CHUNK("pHYs", "\0\0\x2e\x23\0\0\x17\x12\1"), true, "300 dpi across"},
+	    {CHUNK("pHYs", "\0\0\0\2\0\0\0\3\0"), true, "an aspect ratio"},
+	    {CHUNK("tEXt", "Title\0a street"), true, "a text"},
+	    {CHUNK("tEXt", "Creation Time\0today"), true, "a keyword of two words"},
+	    {CHUNK("tEXt", "Empty\0"), true, "an empty text"},
+	    {CHUNK("iTXt", "Title\0\0\0en\0Titel\0gr\xc3\xbcn"), true, "UTF-8"},
+	    {CHUNK("iTXt", "XML:com.adobe.xmp\0\0\0\0\0<x><a Thumbnails='1' b='2'>text</a></x>"),
+	     true, "XMP"},
+	    {CHUNK("iTXt", "XML:com.adobe.xmp\0\0\0\0\0<x>not XML"), true, "wrong XMP"},
+	    {CHUNK("tEXt", "XML:com.adobe.xmp\0<x>text</x>"), true, "XMP in tEXt"},
+	    {CHUNK("tRNS", "\0\1\0\2\0\3"), false, "a transparent colour"},
+	    {CHUNK("acTL", "\0\0\0\1\0\0\0\0"), false, "an animation"},
+	    {CHUNK("hIST", "\0\1"), true, "a histogram"},
+	    {CHUNK("teSt", "anything"), true, "a chunk that nobody knows"},
+	    {CHUNK("TeSt", "anything"), false, "one that must be known"},
 	};
 	struct file bare = {g_memdup2(file->bytes, file->size), file->size};
 
@@ -300,11 +264,11 @@ static void test_chunks(const struct file *file)
 		bool resolution = !strcmp(chunks[i].chunk, "pHYs");
 
 		expect_chunk_alike(resolution ? &bare : file, chunks[i].chunk, chunks[i].data,
-		                   chunks[i].size, chunks[i].how, chunks[i].name);
+		                   chunks[i].size, chunks[i].ours, chunks[i].name);
 	}
-	expect_deflated_alike(file, "zTXt", "Title\0", 7, "a street", 8, OURS, "zTXt");
+	expect_deflated_alike(file, "zTXt", "Title\0", 7, "a street", 8, "zTXt");
 	expect_deflated_alike(file, "iTXt", "XML:com.adobe.xmp\0\1\0\0", 22, "<x>text</x>", 11,
-	                      OURS, "deflated XMP");
+	                      "deflated XMP");
 	file_fini(&bare);
 }
 
@@ -313,9 +277,8 @@ static void test_pairs(const struct file *file)
 {
 	struct file with = with_chunk(file, AFTER_HEADER, "tEXt", "One\0first", 9);
 
-	expect_chunk_alike(&with, "tEXt", "Two\0second", 10, OURS, "two texts");
-	expect_chunk_alike(&with, "pHYs", "\0\0\0\2\0\0\0\3\0", 9, OURS_ALONE, "two resolutions");
-	expect_chunk_alike(&with, "IHDR", (const uint8_t *)file->bytes + 16, 13, THEIRS,
+	expect_chunk_alike(&with, "tEXt", "Two\0second", 10, true, "two texts");
+	expect_chunk_alike(&with, "IHDR", (const uint8_t *)file->bytes + 16, 13, false,
 	                   "two headers");
 	file_fini(&with);
 }
@@ -323,13 +286,13 @@ static void test_pairs(const struct file *file)
 static void test_exif(const struct file *file)
 {
 	for (int big_endian = 0; big_endian < 2; big_endian++) {
-		struct block b = camera_block(big_endian);
-		const uint8_t *data = b.bytes->data + 6;
+		GByteArray *b = camera_block(big_endian);
+		const uint8_t *data = b->data + 6;
 
-		expect_chunk_alike(file, "eXIf", data, b.bytes->len - 6, OURS, "EXIF of a camera");
-		for (guint size = 20; size < b.bytes->len - 6; size += 211)
-			expect_chunk_alike(file, "eXIf", data, size, OURS, "EXIF cut off");
-		g_byte_array_unref(b.bytes);
+		expect_chunk_alike(file, "eXIf", data, b->len - 6, true, "EXIF of a camera");
+		for (guint size = 20; size < b->len - 6; size += 211)
+			expect_chunk_alike(file, "eXIf", data, size, true, "EXIF cut off");
+		g_byte_array_unref(b);
 	}
 }
 
@@ -344,14 +307,30 @@ static void test_profiles(const struct file *file, const struct file *grey)
 		exit(1);
 	srgb = vips_blob_get(blob, &size);
 	profile = g_memdup2(srgb, size);
-	expect_deflated_alike(file, "iCCP", "icc\0", 5, profile, size, OURS, "sRGB");
-	expect_deflated_alike(grey, "iCCP", "icc\0", 5, profile, size, OURS, "sRGB of grey");
-	expect_deflated_alike(file, "iCCP", "icc\0", 5, profile, size - 4, OURS, "cut sRGB");
+	expect_deflated_alike(file, "iCCP", "icc\0", 5, profile, size, "sRGB");
+	expect_deflated_alike(grey, "iCCP", "icc\0", 5, profile, size, "sRGB of grey");
+	expect_deflated_alike(file, "iCCP", "icc\0", 5, profile, size - 4, "cut sRGB");
 	memcpy(profile + 16, "GRAY", 4);
-	expect_deflated_alike(grey, "iCCP", "icc\0", 5, profile, size, OURS, "a grey profile");
-	expect_deflated_alike(file, "iCCP", "icc\0", 5, profile, size, OURS, "grey of colours");
+	expect_deflated_alike(grey, "iCCP", "icc\0", 5, profile, size, "a grey profile");
+	expect_deflated_alike(file, "iCCP", "icc\0", 5, profile, size, "grey of colours");
 	g_free(profile);
 	vips_area_unref(VIPS_AREA(blob));
+}
+
+/* XMP leaves a TIFF with strip. */
+static void test_strip(const struct file *file, bool strip)
+{
+	const struct request request = {.body = *file, .format = FORMAT_TIFF, .strip = strip};
+	struct reply reply;
+	VipsImage *image;
+
+	if (!run_well(&request, &reply, "to TIFF"))
+		return;
+	image = vips_image_new_from_buffer(reply.answer, reply.done.answer_size, "", NULL);
+	expect(image && !vips_image_get_typeof(image, VIPS_META_XMP_NAME) == strip,
+	       "XMP in TIFF with strip=%d", strip);
+	g_clear_object(&image);
+	reply_fini(&reply);
 }
 
 /* Other formats become PNGs, and WebP becomes JPEG. */
@@ -359,7 +338,7 @@ static void test_others(void)
 {
 	static const char *const suffixes[] = {".jpg", ".webp"};
 	static const enum format formats[] = {FORMAT_JPEG, FORMAT_WEBP};
-	struct block b = camera_block(false);
+	GByteArray *b = camera_block(false);
 	VipsBlob *blob;
 	size_t size;
 
@@ -374,11 +353,13 @@ static void test_others(void)
 		picture_make(&p, 45, 36, 3, PIXEL_U8, false);
 		image = picture_to_vips(&p);
 		vips_image_set_blob_copy(image, VIPS_META_ICC_NAME, profile, size);
-		vips_image_set_blob_copy(image, VIPS_META_EXIF_NAME, b.bytes->data, b.bytes->len);
+		vips_image_set_blob_copy(image, VIPS_META_EXIF_NAME, b->data, b->len);
 		vips_image_set_blob_copy(image, VIPS_META_XMP_NAME, "<x>text</x>", 11);
 		file = file_save(image, suffixes[i]);
 		expect_alike(&file, formats[i], FORMAT_PNG, false, suffixes[i]);
 		expect_alike(&file, formats[i], FORMAT_JPEG, false, suffixes[i]);
+		test_strip(&file, false);
+		test_strip(&file, true);
 		/* libvips strips the resolution, too, if it is in a WebP's EXIF. */
 		if (formats[i] == FORMAT_JPEG)
 			expect_alike(&file, formats[i], FORMAT_PNG, true, suffixes[i]);
@@ -386,7 +367,7 @@ static void test_others(void)
 		g_object_unref(image);
 		picture_fini(&p);
 	}
-	g_byte_array_unref(b.bytes);
+	g_byte_array_unref(b);
 	vips_area_unref(VIPS_AREA(blob));
 }
 

@@ -3,7 +3,9 @@
 #define FAULT_HOSTILE_H
 
 #include <errno.h>
+#include <limits.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,6 +36,36 @@ static inline void say(struct message *message, enum message_type type)
 		die("send");
 }
 
+/* A member that is wrong in a mode's messages of this type: a number, or a text full of one byte.
+ */
+struct lie {
+	const char *mode;
+	enum message_type type;
+	size_t at, size;
+	uint64_t value;
+};
+#define LIE(mode, symbol, member, value)                                                           \
+	{                                                                                          \
+		mode, MSG_##symbol, offsetof(struct message, member),                              \
+		    sizeof(((struct message *)0)->member), value                                   \
+	}
+
+static inline void say_with_lies(struct message *message, enum message_type type,
+                                 const struct lie *lies, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		char *at = (char *)message + lies[i].at;
+
+		if (lies[i].type != type || !is(lies[i].mode))
+			continue;
+		if (lies[i].size > sizeof lies[i].value)
+			memset(at, (int)lies[i].value, lies[i].size);
+		else
+			memcpy(at, &lies[i].value, lies[i].size); /* little-endian */
+	}
+	say(message, type);
+}
+
 /* A datagram with more descriptors than any has, or (size 0) with nothing else. */
 static inline void say_with_descriptors(int socket, const void *message, size_t size,
                                         unsigned count)
@@ -41,18 +73,15 @@ static inline void say_with_descriptors(int socket, const void *message, size_t 
 	union {
 		char bytes[CMSG_SPACE(16 * sizeof(int))];
 		struct cmsghdr align;
-	} control = {0};
+	} control = {0}; /* each is standard input */
 	struct iovec part = {(void *)(uintptr_t)message, size};
 	struct msghdr header = {.msg_iov = &part, .msg_iovlen = 1};
-	const int fd = 0;
 
 	header.msg_control = control.bytes;
-	header.msg_controllen = CMSG_SPACE(count * sizeof fd);
+	header.msg_controllen = CMSG_SPACE(count * sizeof(int));
 	control.align.cmsg_level = SOL_SOCKET;
 	control.align.cmsg_type = SCM_RIGHTS;
-	control.align.cmsg_len = CMSG_LEN(count * sizeof fd);
-	for (unsigned i = 0; i < count; i++)
-		memcpy(CMSG_DATA(&control.align) + i * sizeof fd, &fd, sizeof fd);
+	control.align.cmsg_len = CMSG_LEN(count * sizeof(int));
 	if (sendmsg(socket, &header, MSG_NOSIGNAL) < 0)
 		die("sendmsg");
 }
@@ -65,6 +94,37 @@ static inline uint64_t random_number(uint64_t n)
 		state = (uint64_t)time(NULL) * 1000 + (uint64_t)getpid();
 	state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
 	return (state >> 33) % n;
+}
+
+/* Changes a message in some places, and perhaps sends it with descriptors. Returns true if it has
+ * been sent. */
+static inline bool say_spoilt(struct message *message, uint64_t job)
+{
+	static const uint64_t numbers[] = {0, 1, 2, 64, 255, UINT32_MAX, UINT64_MAX, 1ull << 62};
+	uint64_t *words = (uint64_t *)(void *)&message->hello;
+
+	for (uint64_t i = random_number(4); i; i--)
+		words[random_number(24)] =
+		    random_number(2) ? numbers[random_number(8)] : random_number(UINT32_MAX);
+	if (random_number(4))
+		words[0] = job;
+	if (message->type < MESSAGES && random_number(16))
+		return false;
+	say_with_descriptors(WORKER_SOCKET, message, 8 + (size_t)random_number(sizeof *message - 8),
+	                     1 + (unsigned)random_number(8));
+	return true;
+}
+
+/* Becomes the honest program beside this one. */
+static inline void be_honest(const char *name, char **argv)
+{
+	char path[PATH_MAX + 32];
+	ssize_t length = readlink("/proc/self/exe", path, PATH_MAX);
+
+	path[length > 0 ? length : 0] = '\0';
+	strcpy(strrchr(path, '/') + 1, name);
+	execv(path, argv);
+	die(path);
 }
 
 #endif

@@ -17,6 +17,19 @@
 #include "process/start.h"
 #include "wire/tile.h"
 
+static const struct lie lies[] = {
+    LIE("late", IMAGE, image.late, 2),
+    LIE("huge", IMAGE, image.whole.width, IMAGE_SIDE_MAX),
+    LIE("huge", IMAGE, image.whole.height, IMAGE_SIDE_MAX),
+    LIE("huge", IMAGE, image.image.width, IMAGE_SIDE_MAX),
+    LIE("huge", IMAGE, image.image.height, IMAGE_SIDE_MAX),
+    LIE("times", JOB_DONE, job_done.decode_ns, UINT64_MAX),
+    LIE("losses", JOB_DONE, job_done.lost, 1u << LOSSES),
+    LIE("text", JOB_DONE, job_done.error, ERR_UNDECODABLE),
+    LIE("text", JOB_DONE, job_done.problem, 0xfe),
+};
+enum { LIES = sizeof lies / sizeof *lies };
+
 static struct message_arena arena;
 static struct message_job job;
 static struct chain *chain;
@@ -64,12 +77,8 @@ static void say_image(void)
 	m->job = job.job;
 	m->whole = m->image = m->answer = job.raw_image;
 	m->pages = 1;
-	m->late = is("late") ? 2 : 0;
 	m->tiles = is("flood") ? job.raw_image.width * job.raw_image.height : tiling.count;
-	if (is("huge"))
-		m->whole.width = m->whole.height = m->image.width = m->image.height =
-		    IMAGE_SIDE_MAX;
-	say(&message, MSG_IMAGE);
+	say_with_lies(&message, MSG_IMAGE, lies, LIES);
 }
 
 static void say_tile(uint32_t index)
@@ -87,24 +96,16 @@ static void say_done(uint64_t size)
 	struct message_job_done *m = &message.job_done;
 
 	m->job = job.job;
+	m->error = job.raw ? ERR_OK : ERR_NOT_AN_IMAGE;
 	m->format = m->input_format = FORMAT_RAW;
 	m->image = job.raw_image;
 	m->answer_size = size;
-	if (!job.raw) {
-		m->error = ERR_NOT_AN_IMAGE;
-	} else if (is("times")) {
-		m->decode_ns = UINT64_MAX;
-	} else if (is("losses")) {
-		m->lost = 1u << LOSSES;
-	} else if (is("kept")) {
+	if (job.raw && is("kept")) {
 		m->kept = job.gather ? 1 : 2;
 		fprintf(stderr, "<4>hostile: run %llu follows %llu\n", (unsigned long long)job.job,
 		        (unsigned long long)job.follows);
-	} else if (is("text")) {
-		m->error = ERR_UNDECODABLE;
-		memset(&m->problem, 0xfe, sizeof m->problem);
 	}
-	say(&message, MSG_JOB_DONE);
+	say_with_lies(&message, MSG_JOB_DONE, lies, job.raw ? LIES : 0);
 }
 
 /* Tries what a body and an answer should not allow. */
@@ -120,11 +121,8 @@ static void try_files(void)
 /* Messages of every type that are right in some places and anything in others. */
 static void say_anything(void)
 {
-	static const uint64_t numbers[] = {0, 1, 2, 64, 255, UINT32_MAX, UINT64_MAX, 1ull << 62};
-	struct message message = {0};
-	uint64_t *words = (uint64_t *)(void *)&message.tile;
+	struct message message = {.type = (uint32_t)random_number(MESSAGES + 1)};
 
-	message.type = (uint32_t)random_number(MESSAGES + 1);
 	if (random_number(2)) {
 		tiling_tile(&tiling, 0, job.job, job.arena, &message.tile.tile);
 		message.type = random_number(2) ? MSG_TILE : message.type;
@@ -143,16 +141,9 @@ static void say_anything(void)
 	if (message.type == MSG_JOB_DONE)
 		message.job_done = (struct message_job_done){
 		    .job = job.job, .format = FORMAT_RAW, .image = job.raw_image};
-	for (uint64_t i = random_number(4); i; i--)
-		words[random_number(24)] =
-		    random_number(2) ? numbers[random_number(8)] : random_number(UINT32_MAX);
-	if (random_number(4))
-		words[0] = job.job;
-	if (message.type >= MESSAGES || !random_number(16))
-		say_with_descriptors(WORKER_SOCKET, &message,
-		                     8 + (size_t)random_number(sizeof message - 8),
-		                     1 + (unsigned)random_number(8));
-	else if (message_fds(message.type))
+	if (say_spoilt(&message, job.job))
+		return;
+	if (message_fds(message.type))
 		say_with_descriptors(WORKER_SOCKET, &message, 8 + sizeof message.arena, 2);
 	else
 		say(&message, message.type);

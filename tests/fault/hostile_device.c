@@ -4,15 +4,50 @@
  * program that lies beside this one, as the probe is, unless `probe` is the first device's word. */
 #include "hostile.h"
 
-#include <limits.h>
 #include <signal.h>
 #include <sys/prctl.h>
 
 #include "process/start.h"
 
+static const struct lie lies[] = {
+    LIE("ready-lanes", READY, ready.lanes, UINT32_MAX),
+    LIE("ready-no-lanes", READY, ready.lanes, 0),
+    LIE("ready-stack", READY, ready.small_max, UINT32_MAX),
+    LIE("ready-memory", READY, ready.memory, UINT64_MAX),
+    LIE("ready-time", READY, ready.startup_ms, UINT32_MAX),
+    LIE("names", READY, ready.name, 0xe9),
+    LIE("names", READY, ready.driver, '\n'),
+    LIE("choice-count", CHOICE, choice.count, CANDIDATES_MAX + 1),
+    LIE("choice-none", CHOICE, choice.count, 0),
+    LIE("choice-chosen", CHOICE, choice.chosen, 1),
+    LIE("choice-kernel", CHOICE, choice.candidate[0].kernel, KERNELS),
+    LIE("choice-time", CHOICE, choice.candidate[0].ns, UINT64_MAX),
+    LIE("choice-samples", CHOICE, choice.samples, UINT64_MAX),
+    LIE("choice-text", CHOICE, choice.work, 0xe9),
+    LIE("other-job", TILE_DONE, tile_done.job, UINT64_C(1) << 40),
+    LIE("test-job", TILE_DONE, tile_done.job, UINT64_MAX),
+    LIE("other-tile", TILE_DONE, tile_done.index, 1000),
+    LIE("launch-times", TILE_DONE, tile_done.launch[0].ns, UINT32_MAX),
+    LIE("launch-times", TILE_DONE, tile_done.launch[1].ns, UINT32_MAX),
+    LIE("launch-times", TILE_DONE, tile_done.launches, 2),
+    LIE("upload-time", TILE_DONE, tile_done.upload_ns, UINT64_MAX),
+    LIE("upload-time", TILE_DONE, tile_done.upload_bytes, 1),
+    LIE("times-wrap", TILE_DONE, tile_done.upload_ns, UINT64_C(1) << 63),
+    LIE("times-wrap", TILE_DONE, tile_done.download_ns, UINT64_C(1) << 63),
+    LIE("kernel", TILE_DONE, tile_done.launch[0].kernel, KERNELS),
+    LIE("launches", TILE_DONE, tile_done.launches, LAUNCHES_MAX + 1),
+    LIE("stack", TILE_DONE, tile_done.stack, 0),
+    LIE("stack-huge", TILE_DONE, tile_done.stack, UINT32_MAX),
+    LIE("place", TILE_DONE, tile_done.place, 1),
+    LIE("error", TILE_DONE, tile_done.error, ERR_COUNT),
+    LIE("error-of-others", TILE_DONE, tile_done.error, ERR_TOKEN_MISSING),
+    LIE("reason", TILE_DONE, tile_done.error, ERR_INTERNAL),
+    LIE("reason", TILE_DONE, tile_done.reason, 'x'),
+};
+enum { LIES = sizeof lies / sizeof *lies };
+
 static struct message_tile_done done;
 
-/* READY that is right, unless it is to be wrong. */
 static void say_ready(void)
 {
 	struct message message = {.ready = {.name = "hostile",
@@ -20,23 +55,8 @@ static void say_ready(void)
 	                                    .memory = UINT64_C(1) << 33,
 	                                    .lanes = 4,
 	                                    .small_max = 1}};
-	struct message_ready *m = &message.ready;
 
-	if (is("ready-lanes"))
-		m->lanes = UINT32_MAX;
-	else if (is("ready-no-lanes"))
-		m->lanes = 0;
-	else if (is("ready-stack"))
-		m->small_max = UINT32_MAX;
-	else if (is("ready-memory"))
-		m->memory = UINT64_MAX;
-	else if (is("ready-time"))
-		m->startup_ms = UINT32_MAX;
-	else if (is("names")) {
-		memset(m->name, 0xe9, sizeof m->name);
-		memset(m->driver, '\n', sizeof m->driver);
-	}
-	say(&message, MSG_READY);
+	say_with_lies(&message, MSG_READY, lies, LIES);
 }
 
 /* A device that is there, under no such name, and then nothing without end. */
@@ -69,60 +89,16 @@ static void say_programs(uint32_t compiled)
 static void say_choice(void)
 {
 	struct message message = {.choice = {.work = "a", .count = 1, .samples = 1}};
-	struct message_choice *m = &message.choice;
 
-	if (is("choice-count"))
-		m->count = CANDIDATES_MAX + 1;
-	else if (is("choice-none"))
-		m->count = 0;
-	else if (is("choice-chosen"))
-		m->chosen = 1;
-	else if (is("choice-kernel"))
-		m->candidate[0].kernel = KERNELS;
-	else if (is("choice-time"))
-		m->candidate[0].ns = UINT64_MAX;
-	else if (is("choice-samples"))
-		m->samples = UINT64_MAX;
-	else if (is("choice-text"))
-		memset(m->work, 0xe9, sizeof m->work);
-	say(&message, MSG_CHOICE);
+	say_with_lies(&message, MSG_CHOICE, lies, LIES);
 }
 
-/* Makes an honest worker's message about this tile, except for the mode's error. */
+/* Makes an honest worker's message about this tile, except for the mode's lie. */
 static void say_done(void)
 {
 	struct message message = {.tile_done = done};
-	struct message_tile_done *m = &message.tile_done;
 
-	if (is("other-job"))
-		m->job++;
-	else if (is("test-job"))
-		m->job = UINT64_MAX;
-	else if (is("other-tile"))
-		m->index += 1000;
-	else if (is("launch-times"))
-		m->launch[0].ns = m->launch[1].ns = UINT32_MAX, m->launches = 2;
-	else if (is("upload-time"))
-		m->upload_ns = UINT64_MAX, m->upload_bytes = 1;
-	else if (is("times-wrap"))
-		m->upload_ns = m->download_ns = UINT64_C(1) << 63;
-	else if (is("kernel"))
-		m->launch[0].kernel = KERNELS;
-	else if (is("launches"))
-		m->launches = LAUNCHES_MAX + 1;
-	else if (is("stack"))
-		m->stack = 0;
-	else if (is("stack-huge"))
-		m->stack = UINT32_MAX;
-	else if (is("place"))
-		m->place = m->stack;
-	else if (is("error"))
-		m->error = ERR_COUNT;
-	else if (is("error-of-others"))
-		m->error = ERR_TOKEN_MISSING;
-	else if (is("reason"))
-		memset(m->reason, 'x', sizeof m->reason), m->error = ERR_INTERNAL;
-	say(&message, MSG_TILE_DONE);
+	say_with_lies(&message, MSG_TILE_DONE, lies, LIES);
 	if (is("twice"))
 		say(&message, MSG_TILE_DONE);
 }
@@ -130,23 +106,13 @@ static void say_done(void)
 /* Messages that are right in some places and anything in others. */
 static void say_anything(void)
 {
-	static const uint64_t numbers[] = {0, 1, 2, 64, 128, UINT32_MAX, UINT64_MAX, 1ull << 62};
-	struct message message = {.tile_done = done};
-	uint64_t *words = (uint64_t *)(void *)&message.tile_done;
+	struct message message = {.type = (uint32_t)random_number(MESSAGES)};
 
-	message.type = (uint32_t)random_number(MESSAGES);
 	if (random_number(2))
 		message.type = random_number(2) ? MSG_TILE_DONE : MSG_OBJECTS;
-	if (message.type != MSG_TILE_DONE)
-		memset(&message.tile_done, 0, sizeof message.tile_done);
-	for (uint64_t i = random_number(4); i; i--)
-		words[random_number(24)] =
-		    random_number(2) ? numbers[random_number(8)] : random_number(UINT32_MAX);
-	if (!random_number(16))
-		say_with_descriptors(WORKER_SOCKET, &message,
-		                     8 + (size_t)random_number(sizeof message - 8),
-		                     1 + (unsigned)random_number(8));
-	else if (!message_fds(message.type))
+	if (message.type == MSG_TILE_DONE)
+		message.tile_done = done;
+	if (!say_spoilt(&message, done.job) && !message_fds(message.type))
 		say(&message, message.type);
 }
 
@@ -211,18 +177,6 @@ static void take_tile(const struct tile *tile)
 	say_done();
 }
 
-/* Becomes the honest program beside this one. */
-static void be_honest(char **argv)
-{
-	char path[PATH_MAX + 32];
-	ssize_t length = readlink("/proc/self/exe", path, PATH_MAX);
-
-	path[length > 0 ? length : 0] = '\0';
-	strcpy(strrchr(path, '/'), "/honest-device");
-	execv(path, argv);
-	die(path);
-}
-
 static const char *word(const char *words, unsigned i)
 {
 	char *all = strdup(words), *rest = all, *found = strsep(&rest, ",");
@@ -246,7 +200,7 @@ int main(int argc, char **argv)
 	signal(SIGPIPE, SIG_IGN);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (probe ? !is("probe") : is("probe") || is("honest"))
-		be_honest(argv);
+		be_honest("honest-device", argv);
 	if (!is("no-hello"))
 		start_announce("convolved-device", 0);
 	if (is("hello-twice"))

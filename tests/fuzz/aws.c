@@ -1,26 +1,24 @@
 /* The client's parsers for an object store: the files of the AWS tools, names of objects and
  * addresses, documents with errors. The first byte says which. */
 #include <ctype.h>
+
 #include <curl/curl.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "client/aws.h"
 #include "client/ini.h"
 #include "client/place.h"
 #include "client/xml.h"
+#include "fuzz.h"
 
 /* Every part lies in the line that was read, without blanks around it. */
 static void check_part(struct ini_part part, const char *text, const struct ini *ini)
 {
 	if (!part.at)
 		return;
-	if (part.at < text || part.at + part.size > ini->next || memchr(part.at, '\n', part.size))
-		abort();
-	if (part.size &&
-	    (isspace((unsigned char)*part.at) || isspace((unsigned char)part.at[part.size - 1])))
-		abort();
+	must(part.at >= text && part.at + part.size <= ini->next &&
+	     !memchr(part.at, '\n', part.size));
+	must(!part.size || (!isspace((unsigned char)*part.at) &&
+	                    !isspace((unsigned char)part.at[part.size - 1])));
 }
 
 static void read_ini(const char *text)
@@ -36,15 +34,12 @@ static void read_ini(const char *text)
 		check_part(ini.parent, text, &ini);
 		check_part(ini.key, text, &ini);
 		check_part(ini.value, text, &ini);
-		if ((item == INI_VALUE || item == INI_NESTED) &&
-		    (ini.key.at < line || !ini.section.at || ini.value.at < ini.key.at))
-			abort();
-		if ((item == INI_NESTED) !=
-		    (item != INI_SECTION && item != INI_MALFORMED && ini.parent.at != NULL))
-			abort();
+		must((item != INI_VALUE && item != INI_NESTED) ||
+		     (ini.key.at >= line && ini.section.at && ini.value.at >= ini.key.at));
+		must((item == INI_NESTED) ==
+		     (item != INI_SECTION && item != INI_MALFORMED && ini.parent.at != NULL));
 	}
-	if (*ini.next)
-		abort();
+	must(!*ini.next);
 }
 
 /* The address has the key, and nothing in it that a signature would have otherwise. */
@@ -57,11 +52,9 @@ static void check_url(const char *name)
 	int size;
 
 	for (const char *c = path; *c; c++)
-		if (!isalnum((unsigned char)*c) && !strchr("-._~/%", *c))
-			abort();
+		must(isalnum((unsigned char)*c) || strchr("-._~/%", *c));
 	key = curl_easy_unescape(NULL, path, 0, &size);
-	if (!key || strlen(key) != (size_t)size || strcmp(key, object.key) != 0)
-		abort();
+	must(key && strlen(key) == (size_t)size && !strcmp(key, object.key));
 	curl_free(key);
 	free(url);
 }
@@ -72,17 +65,15 @@ static void check_kept(const char *name, bool whole, bool to_object)
 	char *kept = place_kept(name, whole, to_object);
 	const char *part = kept;
 
-	if (kept && !*kept)
-		abort();
+	must(!kept || *kept);
 	if (kept && whole && to_object && place_kind(name) == PLACE_OBJECT)
 		part = NULL;
 	while (part) {
 		size_t size = strcspn(part, "/");
 
-		if (!size || (size == 1 && *part == '.') || (size == 2 && !strncmp(part, "..", 2)))
-			abort();
-		if (!whole && part[size])
-			abort();
+		must(size && !(size == 1 && *part == '.') &&
+		     !(size == 2 && !strncmp(part, "..", 2)));
+		must(whole || !part[size]);
 		part = part[size] ? part + size + 1 : NULL;
 	}
 	free(kept);
@@ -92,13 +83,11 @@ static void read_name(const char *name)
 {
 	const char *wrong = place_check(name);
 	char *shown = place_shown(name);
-
 	bool address = place_kind(name) == PLACE_WEB || place_kind(name) == PLACE_UNKNOWN;
 	const char *query = strchr(shown, '?'), *host = address ? strstr(shown, "://") + 3 : "";
 
-	if (strlen(shown) > strlen(name) || memchr(host, '@', strcspn(host, "/?#")) ||
-	    (address && (strchr(shown, '#') || (query && strstr(query, "&X-Amz-Signature=")))))
-		abort();
+	must(strlen(shown) <= strlen(name) && !memchr(host, '@', strcspn(host, "/?#")));
+	must(!address || (!strchr(shown, '#') && !(query && strstr(query, "&X-Amz-Signature="))));
 	free(shown);
 	if (wrong)
 		return;
@@ -113,12 +102,9 @@ static void read_xml(const char *text, size_t room)
 	char *code = malloc(room);
 
 	xml_text(text, "Code", code, room);
-	if (strlen(code) >= room)
-		abort();
+	must(strlen(code) < room);
 	free(code);
 }
-
-int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size)
 {

@@ -1,15 +1,10 @@
 /* Any bytes as a file of any format: the walk ends, reads none beyond them, and says yes or what
  * there is too much of. The first byte says which format. */
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "codec/formats/bounds.h"
-#include "codec/metadata/containers.h"
 #include "codec/formats/heif.h"
 #include "codec/formats/jxl.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "codec/metadata/containers.h"
+#include "fuzz.h"
 
 /* Compressed metadata that may be expanded. */
 static unsigned count_kept(const uint8_t *file, size_t size)
@@ -22,8 +17,7 @@ static unsigned count_kept(const uint8_t *file, size_t size)
 		size_t unpacked;
 		uint8_t *metadata = jxl_unpack(file, size, types[i], &box, &unpacked);
 
-		if (metadata && (unpacked > JXL_METADATA_MAX || memcmp(box, "brob", 4)))
-			abort();
+		must(!metadata || (unpacked <= JXL_METADATA_MAX && !memcmp(box, "brob", 4)));
 		kept += metadata != NULL;
 		free(metadata);
 	}
@@ -44,33 +38,26 @@ static unsigned count_packed(const uint8_t *file, size_t size)
 /* Checks that only compressed data is left, and nothing else has changed. */
 static void hide(const uint8_t *data, size_t size)
 {
-	uint8_t *file = malloc(size ? size : 1);
+	uint8_t *file = copy_of(data, size);
 	const unsigned kept = count_kept(data, size);
 	size_t changed = 0;
 
-	if (size)
-		memcpy(file, data, size);
 	jxl_hide_packed(file, size);
 	for (size_t i = 0; i < size; i++)
 		changed += file[i] != data[i];
-	if (count_packed(file, size) != kept || count_kept(file, size) != kept ||
-	    !changed != (count_packed(data, size) == kept))
-		abort();
+	must(count_packed(file, size) == kept && count_kept(file, size) == kept &&
+	     !changed == (count_packed(data, size) == kept));
 	free(file);
 }
 
 /* Only once is there something to move, and looking changes nothing. */
 static void order(const uint8_t *data, size_t size)
 {
-	uint8_t *file = malloc(size ? size : 1);
-	bool moves;
+	uint8_t *file = copy_of(data, size);
+	const bool moves = heif_order(file, size, false);
 
-	if (size)
-		memcpy(file, data, size);
-	moves = heif_order(file, size, false);
-	if (memcmp(file, data, size) != 0 || heif_order(file, size, true) != moves ||
-	    heif_order(file, size, false))
-		abort();
+	must(!memcmp(file, data, size) && heif_order(file, size, true) == moves &&
+	     !heif_order(file, size, false));
 	free(file);
 }
 
@@ -84,13 +71,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	hide(data + 1, size - 1);
 	order(data + 1, size - 1);
 	e = bounds_check(data[0] % FORMATS, data + 1, size - 1, &problem);
-	if (heif_is_cut(data + 1, size - 1) && size - 1 < 8)
-		abort();
+	must(!heif_is_cut(data + 1, size - 1) || size - 1 >= 8);
 	if (!e)
 		e = bounds_check_exif(data + 1, size - 1, &problem);
-	if (e && !strstr(problem.detail, e == ERR_TOO_COMPLEX   ? "; the limit is "
-	                                 : e == ERR_UNDECODABLE ? "truncated"
-	                                                        : "no other error"))
-		abort();
+	must(!e || strstr(problem.detail, e == ERR_TOO_COMPLEX   ? "; the limit is "
+	                                  : e == ERR_UNDECODABLE ? "truncated"
+	                                                         : "no other error"));
 	return 0;
 }

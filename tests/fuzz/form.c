@@ -1,9 +1,6 @@
 /* Any form, read in one piece and in many: the results are the same, and no byte beyond it is read.
  * The first two bytes say how it is cut. */
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
+#include "fuzz.h"
 #include "http/form.h"
 
 /* The texts heard: names and data, with marks between them that no form can hold. */
@@ -17,8 +14,6 @@ static void hear(struct heard *heard, const void *data, size_t size)
 	if (!size)
 		return;
 	heard->text = realloc(heard->text, heard->size + size);
-	if (!heard->text)
-		abort();
 	memcpy(heard->text + heard->size, data, size);
 	heard->size += size;
 }
@@ -34,8 +29,7 @@ static enum error begin(void *context, const char *name, bool file, struct probl
 static enum error take(void *context, const char *data, size_t size, struct problem *problem)
 {
 	(void)problem;
-	if (!size)
-		abort();
+	must(size > 0);
 	hear(context, data, size);
 	return ERR_OK;
 }
@@ -57,13 +51,10 @@ static enum error read_form(const char *type, const char *data, size_t size, siz
 	}
 	if (!e)
 		e = form_finish(form, &problem);
-	if (e && !memchr(problem.detail, '\0', sizeof problem.detail))
-		abort();
+	must(!e || memchr(problem.detail, '\0', sizeof problem.detail));
 	form_free(form);
 	return e;
 }
-
-int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size)
 {
@@ -84,11 +75,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size)
 		size -= length;
 	}
 	e = read_form(type, data, size, size, &once);
-	if (read_form(type, data, size, 1 + input[0] % 16, &pieces) != e)
-		abort();
-	if (!e &&
-	    (once.size != pieces.size || (once.size && memcmp(once.text, pieces.text, once.size))))
-		abort();
+	must(read_form(type, data, size, 1 + input[0] % 16, &pieces) == e);
+	must(e || (once.size == pieces.size &&
+	           (!once.size || !memcmp(once.text, pieces.text, once.size))));
 	free(once.text);
 	free(pieces.text);
 	return 0;

@@ -1,16 +1,7 @@
 /* A codec worker's counts: numbers that are believed make a chain that is valid and can be worked
  * out, whatever they are; and counts make numbers that are believed. */
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "filters/chain_gather.h"
-
-static void expect(bool true_)
-{
-	if (!true_)
-		abort();
-}
+#include "fuzz.h"
 
 /* The next bytes of the input, and zeros after its end. */
 static void take(const uint8_t **data, size_t *size, void *to, size_t bytes)
@@ -29,7 +20,7 @@ static void try_chain(const struct image *image, uint8_t luma, const double *num
 	struct problem problem;
 
 	chain_init(&chain);
-	expect(!chain_parse(&chain, "equalize,box,threshold=method=otsu", &problem));
+	must(!chain_parse(&chain, "equalize,box,threshold=method=otsu", &problem));
 	chain_set_channels(&chain, luma ? CHANNELS_LUMA : CHANNELS_ALL);
 	for (uint32_t i; (i = chain_gathering(&chain)) < chain.count;) {
 		const uint32_t width =
@@ -38,15 +29,15 @@ static void try_chain(const struct image *image, uint8_t luma, const double *num
 		struct chain *before = chain_before(&chain, i), *next;
 		struct operation op;
 
-		expect(before && chain_valid(before) && chain_gathering(before) == before->count);
+		must(before && chain_valid(before) && chain_gathering(before) == before->count);
 		free(before);
 		if (!gather_valid(numbers, (size_t)width * height))
 			return;
 		next = chain_gathered(&chain, i, numbers, width, height, 1);
-		expect(next && chain_valid(next) && chain_gathering(next) > i);
+		must(next && chain_valid(next) && chain_gathering(next) > i);
 		memcpy(&chain, next, chain_size(next));
 		free(next);
-		expect(!filter_lower(&chain.call[i], chain.coefficient, &op));
+		must(!filter_lower(&chain.call[i], chain.coefficient, &op));
 		operation_fini(&op);
 	}
 }
@@ -56,11 +47,11 @@ static void try_counts(const uint64_t counts[256])
 	double numbers[256];
 
 	*numbers = counts_threshold(counts, 256);
-	expect(gather_valid(numbers, 1));
+	must(gather_valid(numbers, 1));
 	counts_table(counts, 256, numbers, 256);
-	expect(gather_valid(numbers, 256));
+	must(gather_valid(numbers, 256));
 	counts_table(counts, 256, numbers, 16);
-	expect(gather_valid(numbers, 16));
+	must(gather_valid(numbers, 16));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

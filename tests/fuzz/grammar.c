@@ -1,10 +1,6 @@
 /* Any bytes of a connection, read in one piece and in many: findings and data are the same, in the
  * same request, and no byte beyond them is read. The first byte says how they are cut. */
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
+#include "fuzz.h"
 #include "http/grammar.h"
 
 struct found {
@@ -25,19 +21,15 @@ static struct found read_all(const char *data, size_t size, size_t piece)
 
 	for (size_t at = 0; at < size && !found.error;) {
 		size_t now = piece < size - at ? piece : size - at;
-		/* A copy of its own, so that sanitizers see who reads beyond it. */
-		char *copy = malloc(now);
+		char *copy = copy_of(data + at, now);
 		uint64_t before = g.requests;
 
-		memcpy(copy, data + at, now);
 		found.error = grammar_read(&g, copy, now, &sound, &problem);
-		if (sound > now)
-			abort();
+		must(sound <= now);
 		memcpy(found.passed + found.size, copy, sound);
 		free(copy);
 		found.size += sound;
-		if (found.error && !memchr(problem.detail, '\0', sizeof problem.detail))
-			abort();
+		must(!found.error || memchr(problem.detail, '\0', sizeof problem.detail));
 		found.whole = !found.error || g.requests > before;
 		at += now;
 	}
@@ -53,8 +45,6 @@ static bool same(const struct found *a, const struct found *b)
 	return a->size == b->size && !memcmp(a->passed, b->passed, a->size);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size);
-
 int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size)
 {
 	const char *data = (const char *)input + 1;
@@ -65,17 +55,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size)
 	size--;
 	once = read_all(data, size, size ? size : 1);
 	pieces = read_all(data, size, 1 + input[0] % 16);
-	if (once.error != pieces.error || once.requests != pieces.requests ||
-	    once.state != pieces.state || once.left != pieces.left ||
-	    (!once.error && !same(&once, &pieces)))
-		abort();
+	must(once.error == pieces.error && once.requests == pieces.requests &&
+	     once.state == pieces.state && once.left == pieces.left &&
+	     (once.error || same(&once, &pieces)));
 	/* Whatever is passed on before a fault is valid by itself, without anything to take out. */
 	if (once.whole && once.size) {
 		struct found sound = read_all(once.passed, once.size, once.size);
 
-		if (sound.error || sound.requests != once.requests || !same(&sound, &once) ||
-		    (once.error && sound.state != GRAMMAR_START))
-			abort();
+		must(!sound.error && sound.requests == once.requests && same(&sound, &once) &&
+		     (!once.error || sound.state == GRAMMAR_START));
 		free(sound.passed);
 	}
 	free(once.passed);

@@ -1,30 +1,15 @@
 /* Any bytes as the header of a Radiance file: an accepted one has its end within them, and says the
  * one order of rows. */
-#include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "codec/formats/row.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void must(bool ok)
-{
-	if (!ok)
-		abort();
-}
+#include "reader.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	uint8_t *file = malloc(size ? size : 1); /* so that the sanitizer knows its end */
+	uint8_t *file = copy_of(data, size);
 	const struct body body = {file, size, false};
 	struct problem problem = {0};
 	const uint8_t *end;
-	enum error e;
+	enum error e = hdr_reader.check(&body, &problem);
 
-	if (size)
-		memcpy(file, data, size);
-	e = hdr_reader.check(&body, &problem);
 	must(!e == !problem.detail[0]);
 	must(!e || e == ERR_UNSUPPORTED_PIXELS || e == ERR_UNDECODABLE);
 	if (!e) {

@@ -1,30 +1,16 @@
 /* The block of a request's head: one that is read has its method and path, every text ends within
  * it, and written again it is read as the same. */
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
+#include "fuzz.h"
 #include "link/head.h"
-
-static char *copy_of(const void *data, size_t size)
-{
-	char *copy = malloc(size);
-
-	if (size)
-		memcpy(copy, data, size);
-	return copy;
-}
 
 static void check_text(const char *block, size_t size, const char *text)
 {
-	if (text < block || text + strlen(text) >= block + size)
-		abort();
+	must(text >= block && text + strlen(text) < block + size);
 }
 
 static void expect_same(const char *a, const char *b)
 {
-	if (!a != !b || (a && strcmp(a, b)))
-		abort();
+	must(!a == !b && (!a || !strcmp(a, b)));
 }
 
 static void check(const struct head *head, size_t size)
@@ -47,20 +33,16 @@ static void check(const struct head *head, size_t size)
 		head_add(&writer, HEAD_NAME, head->parameter[i].name);
 		head_add(&writer, HEAD_VALUE, head->parameter[i].value);
 	}
-	if (writer.failed || head_read(&again, writer.data, writer.size))
-		abort();
+	must(!writer.failed && !head_read(&again, writer.data, writer.size));
 	for (int i = 0; i < HEAD_TEXTS; i++)
 		expect_same(head->text[i], again.text[i]);
 	for (unsigned i = 0; i < kept; i++) {
 		expect_same(head->parameter[i].name, again.parameter[i].name);
 		expect_same(head->parameter[i].value, again.parameter[i].value);
 	}
-	if (!head->text[HEAD_METHOD] || !head->text[HEAD_PATH] || again.parameters != kept)
-		abort();
+	must(head->text[HEAD_METHOD] && head->text[HEAD_PATH] && again.parameters == kept);
 	head_fini(&again);
 }
-
-int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size)
 {

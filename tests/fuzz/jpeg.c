@@ -2,17 +2,10 @@
  * answer with its metadata. Nothing is written beside the rows, and no error is without words. The
  * first byte says whether the rest is a file, a segment of one, or what to change in one. */
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <jpeglib.h>
 
 #include "codec/formats/bounds.h"
-#include "codec/metadata/file_metadata.h"
-#include "codec/formats/row.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "jpegs.h"
+#include "reader.h"
 
 enum { PIXELS_MAX = 1 << 18, GUARD = 7, GUARD_BYTE = 0xa5, BASES = 3, FILE_MAX = 1 << 16 };
 
@@ -26,34 +19,18 @@ static struct bytes bases[BASES];
 
 static void make_base(int kind)
 {
-	struct jpeg_compress_struct c;
-	struct jpeg_error_mgr error;
-	unsigned char *bytes = NULL;
-	unsigned long size = 0;
-	JSAMPLE row[40 * 4];
-	JSAMPROW rows = row;
+	const struct jpegs_wish wish = {.width = 40,
+	                                .height = 40,
+	                                .sampling = kind == 2 ? JPEGS_444 : JPEGS_420,
+	                                .quality = 75,
+	                                .restart_interval = kind == 0 ? 2 : 0,
+	                                .progressive = kind == 1};
+	struct jpegs_picture picture = jpegs_draw(40, 40, kind == 2 ? 4 : 3, JPEGS_SMOOTH, 1);
+	uint8_t *file = jpegs_encode(&picture, &wish, &bases[kind].size);
 
-	c.err = jpeg_std_error(&error);
-	jpeg_create_compress(&c);
-	jpeg_mem_dest(&c, &bytes, &size);
-	c.image_width = c.image_height = 40;
-	c.in_color_space = kind == 2 ? JCS_CMYK : JCS_RGB;
-	c.input_components = kind == 2 ? 4 : 3;
-	jpeg_set_defaults(&c);
-	if (kind == 1)
-		jpeg_simple_progression(&c);
-	c.restart_interval = kind == 0 ? 2 : 0;
-	jpeg_start_compress(&c, TRUE);
-	for (int y = 0; y < 40; y++) {
-		for (size_t i = 0; i < sizeof row; i++)
-			row[i] = (JSAMPLE)(i * 7 + (size_t)(y * y));
-		jpeg_write_scanlines(&c, &rows, 1);
-	}
-	jpeg_finish_compress(&c);
-	jpeg_destroy_compress(&c);
-	bases[kind].size = size;
-	memcpy(bases[kind].at, bytes, size);
-	free(bytes);
+	memcpy(bases[kind].at, file, bases[kind].size);
+	free(file);
+	free(picture.samples);
 }
 
 /* The base with the data as a segment after its start. */
@@ -71,14 +48,6 @@ static void insert(struct bytes *file, const struct bytes *base, uint8_t marker,
 	memcpy(at + title_size, data, size);
 	memcpy(at + title_size + size, base->at + 2, base->size - 2);
 	file->size = 2 + 2 + length + base->size - 2;
-}
-
-/* The base with bytes replaced: two of the data for the place, one for the value. */
-static void change(struct bytes *file, const struct bytes *base, const uint8_t *data, size_t size)
-{
-	*file = *base;
-	for (; size >= 3; data += 3, size -= 3)
-		file->at[(size_t)(data[0] << 8 | data[1]) % file->size] = data[2];
 }
 
 static void make_file(struct bytes *file, unsigned kind, const uint8_t *data, size_t size)
@@ -102,27 +71,10 @@ static void make_file(struct bytes *file, unsigned kind, const uint8_t *data, si
 		insert(file, &bases[1], 0xe1, "http", 5, data, size);
 		break;
 	default:
-		change(file, &bases[kind % 8 - 5], data, size);
+		*file = bases[kind % 8 - 5];
+		change(file->at, file->size, data, size);
 		break;
 	}
-}
-
-struct rows {
-	uint8_t *at;
-	size_t pitch;
-};
-
-static const uint8_t *give_row(void *context, uint32_t y)
-{
-	const struct rows *rows = context;
-
-	return rows->at + y * rows->pitch;
-}
-
-static void must(bool ok)
-{
-	if (!ok)
-		abort();
 }
 
 static void encode(void *state, const struct decoded *decoded, struct rows *rows, bool strip)
@@ -191,9 +143,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	make_file(&file, data[0], data + 1, size - 1);
 	if (bounds_check(FORMAT_JPEG, file.at, file.size, &problem))
 		return 0;
-	/* A copy, for the sanitizer. */
-	body = (struct body){malloc(file.size + 1), file.size, false};
-	memcpy(body.at, file.at, file.size);
+	body = (struct body){copy_of(file.at, file.size), file.size, false};
 	if (reader_open(&jpeg_reader, &state, &decoded, &body, &problem))
 		must(!state && *problem.detail);
 	else if (decoded.plain &&

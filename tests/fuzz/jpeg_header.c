@@ -1,12 +1,8 @@
 /* Any bytes as a JPEG file: the walk ends and reads none beyond them. An accepted file is valid,
  * and its scan lies within the file, before an EOI marker and with no other marker than RSTn in
  * it. */
-#include <stdint.h>
-#include <stdlib.h>
-
 #include "codec/jpeg_header.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -15,14 +11,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (jpeg_header_read(data, size, &scan))
 		return 0;
-	if (!jpeg_scan_valid(&scan) || scan.offset > size || scan.size > size - scan.offset ||
-	    size - scan.offset - scan.size < 2)
-		abort();
+	must(jpeg_scan_valid(&scan) && scan.offset <= size && scan.size <= size - scan.offset &&
+	     size - scan.offset - scan.size >= 2);
 	end = data + scan.offset + scan.size;
-	if (end[0] != 0xFF || end[1] != 0xD9)
-		abort();
+	must(end[0] == 0xFF && end[1] == 0xD9);
 	for (const uint8_t *at = data + scan.offset; at < end; at++)
-		if (at[0] == 0xFF && at[1] && (at[1] < 0xD0 || at[1] > 0xD7))
-			abort();
+		must(at[0] != 0xFF || !at[1] || (at[1] >= 0xD0 && at[1] <= 0xD7));
 	return 0;
 }

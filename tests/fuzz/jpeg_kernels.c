@@ -2,53 +2,13 @@
  * and unflagged results are libjpeg-turbo's. The first bytes say the kind of file, the rest its
  * damage: a place, 2 bytes, and its new value. An undamaged one must be decoded, and its picture
  * encoded to the same bytes, if there are at most 64 a block. */
-#include <stdlib.h>
-#include <string.h>
-
-#include "codec/metadata/containers.h"
 #include "codec/jpeg_header.h"
 #include "device/jpeg.h"
+#include "fuzz.h"
 #include "jpegs.h"
 #include "opencl_on_host.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-#define KERNELS(KERNEL)                                                                            \
-	KERNEL(destuff_count)                                                                      \
-	KERNEL(destuff_prefix)                                                                     \
-	KERNEL(destuff_move)                                                                       \
-	KERNEL(sync_divide)                                                                        \
-	KERNEL(sync_first)                                                                         \
-	KERNEL(sync_again)                                                                         \
-	KERNEL(sync_prefix)                                                                        \
-	KERNEL(write_coefficients)                                                                 \
-	KERNEL(dc_local)                                                                           \
-	KERNEL(dc_prefix)                                                                          \
-	KERNEL(idct)                                                                               \
-	KERNEL(upsample_color)                                                                     \
-	KERNEL(downsample_color)                                                                   \
-	KERNEL(fdct)                                                                               \
-	KERNEL(code)                                                                               \
-	KERNEL(merge_prefix)                                                                       \
-	KERNEL(merge)                                                                              \
-	KERNEL(stuff_count)                                                                        \
-	KERNEL(stuff_prefix)                                                                       \
-	KERNEL(stuff_move)
-
-#define KERNEL(name) void name(void);
-KERNELS(KERNEL)
-#undef KERNEL
-#define KERNEL(name) {#name, name},
-const struct host_kernel host_kernels[] = {KERNELS(KERNEL){NULL, NULL}};
-#undef KERNEL
-
 static struct programs *programs; /* see opencl_on_host.c */
-
-static void demand(bool holds)
-{
-	if (!holds)
-		abort();
-}
 
 static uint32_t pitch_of(const struct jpegs_picture *p)
 {
@@ -68,16 +28,16 @@ static void decode(const uint8_t *file, size_t size, const struct jpeg_scan *sca
 	    clCreateBuffer(NULL, CL_MEM_READ_WRITE, pitch * (got.height - 1) + row, NULL, &code);
 
 	got.samples = malloc(pitch * (got.height - 1) + row);
-	demand(got.samples && !jpeg_decoder_init(&decoder, programs) &&
-	       !jpeg_decoder_enqueue(&decoder, NULL, &job, 1, samples, NULL) &&
-	       !jpeg_pipeline_results(&decoder.pipeline, NULL, &result, NULL) &&
-	       !clEnqueueReadBuffer(NULL, samples, CL_TRUE, 0, pitch * (got.height - 1) + row,
-	                            got.samples, 0, NULL, NULL));
-	demand(damaged || !result.flags);
+	must(got.samples && !jpeg_decoder_init(&decoder, programs) &&
+	     !jpeg_decoder_enqueue(&decoder, NULL, &job, 1, samples, NULL) &&
+	     !jpeg_pipeline_results(&decoder.pipeline, NULL, &result, NULL) &&
+	     !clEnqueueReadBuffer(NULL, samples, CL_TRUE, 0, pitch * (got.height - 1) + row,
+	                          got.samples, 0, NULL, NULL));
+	must(damaged || !result.flags);
 	if (!result.flags) {
-		demand(jpegs_decode_any(file, size, &expected));
+		must(jpegs_decode_any(file, size, &expected));
 		for (uint32_t y = 0; y < got.height; y++)
-			demand(!memcmp(got.samples + y * pitch, expected.samples + y * row, row));
+			must(!memcmp(got.samples + y * pitch, expected.samples + y * row, row));
 		free(expected.samples);
 	}
 	free(got.samples);
@@ -109,21 +69,21 @@ static void encode(const struct jpegs_picture *p, const struct jpeg_scan *scan, 
 	uint8_t *bytes;
 
 	for (uint32_t y = 0; y < p->height; y++)
-		demand(!clEnqueueWriteBuffer(NULL, samples, CL_TRUE, y * pitch, row,
-		                             p->samples + y * row, 0, NULL, NULL));
+		must(!clEnqueueWriteBuffer(NULL, samples, CL_TRUE, y * pitch, row,
+		                           p->samples + y * row, 0, NULL, NULL));
 	for (int plane = 0; plane < JPEG_PLANES; plane++)
 		memcpy(job.quantization[plane], scan->quantization[plane],
 		       sizeof job.quantization[plane]);
-	demand(jpeg_encode_job_valid(&job) && !jpeg_encoder_init(&encoder, programs) &&
-	       !jpeg_encoder_enqueue(&encoder, NULL, &job, 1, samples, NULL) &&
-	       !jpeg_pipeline_results(&encoder.pipeline, NULL, &result, NULL));
+	must(jpeg_encode_job_valid(&job) && !jpeg_encoder_init(&encoder, programs) &&
+	     !jpeg_encoder_enqueue(&encoder, NULL, &job, 1, samples, NULL) &&
+	     !jpeg_pipeline_results(&encoder.pipeline, NULL, &result, NULL));
 	if (result.flags) {
-		demand(result.flags == JPEG_FLAG_ROOM && scan->size > room_of(scan));
+		must(result.flags == JPEG_FLAG_ROOM && scan->size > room_of(scan));
 	} else {
-		demand(result.size == scan->size);
+		must(result.size == scan->size);
 		bytes = malloc(result.size);
-		demand(bytes && !jpeg_encoder_read(&encoder, NULL, 0, result.size, bytes, NULL) &&
-		       !memcmp(bytes, file + scan->offset, result.size));
+		must(bytes && !jpeg_encoder_read(&encoder, NULL, 0, result.size, bytes, NULL) &&
+		     !memcmp(bytes, file + scan->offset, result.size));
 		free(bytes);
 	}
 	jpeg_encoder_fini(&encoder);
@@ -147,11 +107,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	picture = jpegs_draw(wish.width, wish.height, wish.sampling == JPEGS_GRAY ? 1 : 3,
 	                     (enum jpegs_content)(like[5] % JPEGS_CONTENTS), like[5]);
 	file = jpegs_encode(&picture, &wish, &bytes);
-	demand(!jpeg_header_read(file, bytes, &scan));
+	must(!jpeg_header_read(file, bytes, &scan));
 	if (size < LIKE + CHANGE && !wish.restart_interval && !wish.optimize)
 		encode(&picture, &scan, file);
-	for (size_t at = LIKE; at + CHANGE <= size; at += CHANGE)
-		file[scan.offset + bytes_number(data + at, 2, true) % scan.size] = data[at + 2];
+	if (size > LIKE)
+		change(file + scan.offset, scan.size, data + LIKE, size - LIKE);
 	if (!jpeg_header_read(file, bytes, &scan))
 		decode(file, bytes, &scan, size >= LIKE + CHANGE);
 	free(file);

@@ -2,8 +2,6 @@
  * again, with its metadata, and must be read again, with the same pixels; and each frame of an
  * animation lies in the image and is a PNG of its size. The first byte says whether the rest is a
  * file, chunks of one, or its rows with the numbers of their filters. Checksums are right. */
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -13,11 +11,8 @@
 #include "base/file.h"
 #include "codec/formats/apng.h"
 #include "codec/formats/bounds.h"
-#include "codec/metadata/containers.h"
 #include "codec/formats/png_metadata.h"
-#include "codec/formats/row.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "reader.h"
 
 enum { FILE_MAX = 1 << 16, HEAD = 3 };
 
@@ -25,12 +20,6 @@ struct bytes {
 	uint8_t at[2 * FILE_MAX];
 	size_t size;
 };
-
-static void must(bool ok)
-{
-	if (!ok)
-		abort();
-}
 
 static void add_chunk(struct bytes *file, const char *name, const uint8_t *data, size_t size)
 {
@@ -90,18 +79,6 @@ static void make_file(struct bytes *file, const uint8_t kind[HEAD], const uint8_
 	add_chunk(file, "IEND", NULL, 0);
 }
 
-struct rows {
-	const uint8_t *at;
-	size_t size;
-};
-
-static const uint8_t *give_row(void *context, uint32_t y)
-{
-	const struct rows *rows = context;
-
-	return rows->at + y * rows->size;
-}
-
 /* Returns the pixels, which the caller frees; NULL: they are not for the reader. */
 static uint8_t *read_pixels(void *state, const struct decoded *decoded)
 {
@@ -117,7 +94,7 @@ static uint8_t *read_pixels(void *state, const struct decoded *decoded)
 }
 
 /* Writes the answer, and reads it again. */
-static void encode(void *state, const struct image *image, const uint8_t *pixels, bool strip)
+static void encode(void *state, const struct image *image, uint8_t *pixels, bool strip)
 {
 	static int file = -1;
 	static struct bytes answer;
@@ -223,9 +200,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	}
 	if (file.size < PNG_SIGNATURE || bounds_check(FORMAT_PNG, file.at, file.size, &problem))
 		return 0;
-	/* A copy, for the sanitizer. */
-	body = (struct body){malloc(file.size), file.size, false};
-	memcpy(body.at, file.at, file.size);
+	body = (struct body){copy_of(file.at, file.size), file.size, false};
 	look_at_frames(body.at, file.size, 1 + data[1] % 4);
 	must(!reader_open(&png_reader, &state, &decoded, &body, &problem));
 	pixels = read_pixels(state, &decoded);

@@ -1,11 +1,7 @@
 /* Any bytes as a block of metadata: the remaining part has the form of such a block, so that a
  * second pass leaves nothing out. The first byte says its kind. */
-#include <stdlib.h>
-#include <string.h>
-
 #include "codec/metadata/previews.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "fuzz.h"
 
 static GByteArray *(*const drops[])(const uint8_t *block, size_t size) = {
     previews_drop_from_xmp,
@@ -20,8 +16,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (!kept)
 		return 0;
 	again = drops[kind](kept->data, kept->len);
-	if (!again || again->len != kept->len || memcmp(again->data, kept->data, kept->len))
-		abort();
+	must(again && again->len == kept->len && !memcmp(again->data, kept->data, kept->len));
 	g_byte_array_unref(again);
 	g_byte_array_unref(kept);
 	return 0;

@@ -1,20 +1,15 @@
 /* The first bytes of a connection through a proxy: a header is the same however much follows it,
  * and no part of it is one; and lists of addresses, which end. */
 #include <netinet/in.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 
+#include "fuzz.h"
 #include "http/proxy.h"
 
-/* Parses a copy, so that sanitizers see who reads beyond it. */
 static int parse(const char *data, size_t size, struct sockaddr_storage *source)
 {
-	char *copy = malloc(size);
-	int length;
+	char *copy = copy_of(data, size);
+	int length = proxy_parse(copy, size, source);
 
-	memcpy(copy, data, size);
-	length = proxy_parse(copy, size, source);
 	free(copy);
 	return length;
 }
@@ -24,21 +19,15 @@ static void check_header(const char *data, size_t size)
 	struct sockaddr_storage source, other;
 	int length = parse(data, size, &source);
 
-	if (length > (int)size || length > PROXY_HEADER_MAX || length < PROXY_MALFORMED)
-		abort();
+	must(length <= (int)size && length <= PROXY_HEADER_MAX && length >= PROXY_MALFORMED);
 	for (size_t part = 1; part < size; part++) {
 		int shorter = parse(data, part, &other);
 
-		if (length > 0 && shorter != ((int)part < length ? PROXY_INCOMPLETE : length))
-			abort();
-		if (shorter < 0 && shorter != length)
-			abort();
-		if (shorter > 0 && memcmp(&source, &other, sizeof source) && length > 0)
-			abort();
+		must(length <= 0 || shorter == ((int)part < length ? PROXY_INCOMPLETE : length));
+		must(shorter >= 0 || shorter == length);
+		must(shorter <= 0 || length <= 0 || !memcmp(&source, &other, sizeof source));
 	}
 }
-
-int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size)
 {
@@ -54,11 +43,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size)
 		while (*copy) {
 			size_t before = strlen(copy);
 
-			if (proxy_last(copy, forwarded, &source) && source.ss_family != AF_INET &&
-			    source.ss_family != AF_INET6)
-				abort();
-			if (strlen(copy) >= before)
-				abort();
+			must(!proxy_last(copy, forwarded, &source) || source.ss_family == AF_INET ||
+			     source.ss_family == AF_INET6);
+			must(strlen(copy) < before);
 		}
 		free(copy);
 	}

@@ -1,8 +1,6 @@
 /* The messages of an HTTP worker: whatever comes, in any order, a request is treated only as its
  * state allows, and its resources are given back. The link and the requests' routes are made up. */
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
+#include <stdio.h>
 
 #include "base/log.h"
 #include "front/api/remote.h"
@@ -11,6 +9,7 @@
 #include "front/base/metrics.h"
 #include "front/config/config.h"
 #include "front/jobs/shares.h"
+#include "fuzz.h"
 #include "link/answer.h"
 #include "link/link.h"
 
@@ -24,16 +23,9 @@ struct treated {
 	uint64_t lent;
 };
 
-static unsigned requests, pieces;
-static unsigned guests;
+static unsigned requests, pieces, guests;
 static const struct link_owner *owner;
 static void *owner_context;
-
-static void expect(bool what)
-{
-	if (!what)
-		abort();
-}
 
 /* The link ------------------------------------------------------------------------------------ */
 
@@ -57,8 +49,8 @@ enum error link_open(struct link *link, int fd, const struct link_owner *o, void
 bool link_send(struct link *link, const struct link_message *message)
 {
 	(void)link;
-	expect(!(message->flags & ~types[message->type].flags));
-	expect(message->data_size <= types[message->type].data);
+	must(!(message->flags & ~types[message->type].flags));
+	must(message->data_size <= types[message->type].data);
 	pieces += message->type == LINK_PIECE;
 	return true;
 }
@@ -99,19 +91,19 @@ static struct treated *treated(struct request *r)
 
 static void answer(struct request *r)
 {
-	expect(!r->answer.status);
+	must(!r->answer.status);
 	r->answer.status = 200;
 }
 
 static void check_problem(enum error error, const struct problem *problem)
 {
-	expect(error > ERR_OK && error < ERR_COUNT);
-	expect(strlen(problem->detail) < sizeof problem->detail);
+	must(error > ERR_OK && error < ERR_COUNT);
+	must(strlen(problem->detail) < sizeof problem->detail);
 }
 
 static bool next_piece(struct request *r)
 {
-	expect(treated(r)->said);
+	must(treated(r)->said);
 	if (r->path[2] == 'l') /* longer than a message may be */
 		answer_piece(&r->answer, calloc(1, LINK_DATA_MAX + 1), LINK_DATA_MAX + 1);
 	return r->path[2] != 'e';
@@ -152,7 +144,7 @@ struct request *routes_refuse(const char *client, enum error error, const struct
 {
 	struct request *r = make();
 
-	expect(strlen(client) < HEAD_CLIENT_SIZE);
+	must(strlen(client) < HEAD_CLIENT_SIZE);
 	check_problem(error, problem);
 	answer(r);
 	return r;
@@ -166,7 +158,7 @@ static bool works(struct request *r)
 
 void routes_close(struct request *r)
 {
-	expect(!works(r));
+	must(!works(r));
 	head_fini(&r->head);
 	answer_fini(&r->answer);
 	free(r);
@@ -183,7 +175,7 @@ enum error request_lend(struct request *r, uint64_t size, struct lent *lent,
 {
 	struct treated *t = treated(r);
 
-	expect(request_wants_body(r) && !t->finished && !t->most && size > t->lent);
+	must(request_wants_body(r) && !t->finished && !t->most && size > t->lent);
 	*lent = (struct lent){.fd = -1};
 	if (t->waits) { /* once */
 		t->waits = false;
@@ -201,20 +193,19 @@ enum error request_lend(struct request *r, uint64_t size, struct lent *lent,
 enum error request_take(struct request *r, int fd, uint64_t size, struct problem *problem)
 {
 	(void)problem;
-	expect(fd == FILE_FD && request_wants_body(r) && !treated(r)->finished &&
-	       !treated(r)->lent);
-	expect(size && size <= LINK_WHOLE_MAX && size == r->head.announced);
+	must(fd == FILE_FD && request_wants_body(r) && !treated(r)->finished && !treated(r)->lent);
+	must(size && size <= LINK_WHOLE_MAX && size == r->head.announced);
 	treated(r)->lent = size;
 	return ERR_OK;
 }
 
 void routes_finish(struct request *r, uint64_t size)
 {
-	expect(!r->answer.status && !treated(r)->finished && size <= treated(r)->lent);
-	expect(r->head.parameters <= HEAD_PARAMETERS_MAX);
+	must(!r->answer.status && !treated(r)->finished && size <= treated(r)->lent);
+	must(r->head.parameters <= HEAD_PARAMETERS_MAX);
 	for (unsigned i = 0; i < r->head.parameters; i++)
-		expect(strlen(r->head.parameter[i].name) + strlen(r->head.parameter[i].value) <
-		       HEAD_FORM_MAX);
+		must(strlen(r->head.parameter[i].name) + strlen(r->head.parameter[i].value) <
+		     HEAD_FORM_MAX);
 	treated(r)->finished = true;
 	r->expected = false;
 	wake(r);
@@ -222,26 +213,26 @@ void routes_finish(struct request *r, uint64_t size)
 
 void routes_resume(struct request *r)
 {
-	expect(!request_wants_body(r) && !r->answer.status && !treated(r)->abandoned);
+	must(!request_wants_body(r) && !r->answer.status && !treated(r)->abandoned);
 	answer(r);
 }
 
 void routes_fail(struct request *r, enum error error, const struct problem *problem)
 {
-	expect(!works(r));
+	must(!works(r));
 	check_problem(error, problem);
 	answer(r);
 }
 
 void routes_abandon(struct request *r)
 {
-	expect(treated(r)->finished && !r->answer.status);
+	must(treated(r)->finished && !r->answer.status);
 	treated(r)->abandoned = true;
 }
 
 const struct answer *routes_answer(struct request *r)
 {
-	expect(r->answer.status && !treated(r)->said);
+	must(r->answer.status && !treated(r)->said);
 	treated(r)->said = true;
 	r->unread.id = "x";
 	return &r->answer;
@@ -254,86 +245,73 @@ static bool broken;
 static void note_broken(void *context, const char *what)
 {
 	(void)context, (void)what;
-	expect(!broken);
+	must(!broken);
 	broken = true;
 }
 
-/* Data that is mostly right, which could hardly be found by chance. The caller frees it. */
-static char *likely_data(uint32_t type, unsigned which, size_t *size)
+/* Makes data that is mostly right, which could hardly be found by chance. Returns its size. */
+static size_t likely_data(uint32_t type, unsigned which, char *data)
 {
 	static const char *const paths[] = {"w", "ws", "as", "ase", "asl", "a", "l", "n"};
-	struct head_writer writer = {0};
-	char *data;
+	size_t size = (type == LINK_FAIL ? sizeof(struct problem) : 0) + which % 60;
 
-	if (type == LINK_HEAD || type == LINK_FORM) {
-		head_add(&writer, type == LINK_HEAD ? HEAD_METHOD : HEAD_NAME, "POST");
-		head_add(&writer, type == LINK_HEAD ? HEAD_PATH : HEAD_VALUE, paths[which % 8]);
-		*size = writer.size;
-		writer.data = realloc(writer.data, writer.size + 1);
-		writer.data[writer.size] = '\0';
-		return writer.data;
-	}
-	*size = (type == LINK_FAIL ? sizeof(struct problem) : 0) + which % 60;
-	*size = *size < types[type].data ? *size : types[type].data;
-	data = malloc(*size + 1);
-	memset(data, 'x', *size);
-	data[*size] = '\0';
-	return data;
+	if (type == LINK_HEAD || type == LINK_FORM)
+		return (size_t)sprintf(
+		           data, "%cPOST%c%c%s", type == LINK_HEAD ? HEAD_METHOD : HEAD_NAME, 0,
+		           type == LINK_HEAD ? HEAD_PATH : HEAD_VALUE, paths[which % 8]) +
+		       1;
+	size = size < types[type].data ? size : types[type].data;
+	memset(data, 'x', size);
+	return size;
 }
 
-/* The message that the next bytes make, with as much data as they say and there is. */
-static void next_message(const uint8_t *input, size_t left, struct link_message *message)
+/* Gives the owner the message that the next bytes make, with as much data as they say and there is,
+ * or such that is likely. Returns how many bytes it takes. */
+static size_t give_message(const uint8_t *input, size_t left)
 {
+	enum { FIXED = 8 };
 	static const uint64_t sizes[] = {0, 1, 50, 100, 101, 1000, 1001, UINT64_MAX};
-	size_t size;
+	static char likely[sizeof(struct problem) + 60];
+	const uint32_t type = input[0] % LINK_TYPES;
+	const uint32_t flags = (input[1] | (uint32_t)input[2] << 8) & types[type].flags;
+	const bool is_likely = input[2] & 0x80;
+	size_t size = input[6] | (size_t)input[7] << 8;
+	char *data;
 
-	message->type = input[0] % LINK_TYPES;
-	message->flags = (input[1] | (uint32_t)input[2] << 8) & types[message->type].flags;
-	message->number = input[3] % 8;
-	message->guest = input[4] % 4;
-	message->room = input[5] < 8 ? sizes[input[5]] : input[5];
-	message->fd = message->flags & LINK_HAS_FILE ? FILE_FD : -1;
-	size = input[6] | (size_t)input[7] << 8;
-	left -= 8;
-	size = size < left ? size : left;
-	message->data_size = size < types[message->type].data ? size : types[message->type].data;
+	size = size < left - FIXED ? size : left - FIXED;
+	size = size < types[type].data ? size : types[type].data;
+	if (is_likely)
+		size = likely_data(type, input[6], likely);
+	data = calloc(1, size + 1);
+	memcpy(data, is_likely ? likely : (const char *)input + FIXED, size);
+	owner->message(owner_context,
+	               &(struct link_message){.type = type,
+	                                      .flags = flags,
+	                                      .number = input[3] % 8,
+	                                      .guest = input[4] % 4,
+	                                      .room = input[5] < 8 ? sizes[input[5]] : input[5],
+	                                      .data = data,
+	                                      .data_size = size,
+	                                      .fd = flags & LINK_HAS_FILE ? FILE_FD : -1});
+	free(data);
+	return FIXED + (is_likely ? 0 : size);
 }
 
 const struct config *config;
-
-int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size)
 {
 	static const struct config settings = {
 	    .max_connections = 100, .max_client_connections = 2, .client_share = 50};
 	struct remote *remote;
-	struct link_message message = {0};
-	bool likely, turn;
-	char *data;
 
 	config = &settings;
 	remote = remote_new(0, note_broken, NULL);
 	broken = false;
 	while (size >= 8) {
-		likely = input[2] & 0x80;
-		turn = input[2] & 0x40;
-		next_message(input, size, &message);
-		if (likely) {
-			data = likely_data(message.type, input[6], &message.data_size);
-		} else {
-			data = malloc(message.data_size + 1);
-			memcpy(data, input + 8, message.data_size);
-			data[message.data_size] = '\0';
-			input += message.data_size;
-			size -= message.data_size;
-		}
-		input += 8;
-		size -= 8;
-		message.data = data;
-		owner->message(owner_context, &message);
-		free(data);
-		if (turn)
+		const size_t taken = give_message(input, size);
+
+		if (input[2] & 0x40)
 			remotes_turn();
 		if (broken) {
 			remotes_end();
@@ -341,12 +319,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size)
 			remote = remote_new(0, note_broken, NULL);
 			broken = false;
 		}
+		input += taken;
+		size -= taken;
 	}
 	if (size)
 		remotes_end();
 	remotes_turn();
 	remote_free(remote);
-	expect(!requests && !guests && !share_total(SHARE_CONNECTIONS));
+	must(!requests && !guests && !share_total(SHARE_CONNECTIONS));
 	return 0;
 }
 
@@ -366,6 +346,6 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 
 	(void)argc, (void)argv;
 	LLVMFuzzerTestOneInput(messages[0], sizeof messages);
-	expect(pieces == 3);
+	must(pieces == 3);
 	return 0;
 }

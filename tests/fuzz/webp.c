@@ -1,15 +1,10 @@
 /* Any bytes as a still WebP file, through the worker's way without libvips. All samples are
  * written, or there is an error. The first byte says whether the rest is a file or what to change
  * in one. */
-#include <stdlib.h>
-#include <string.h>
-
 #include <webp/encode.h>
 
 #include "codec/formats/bounds.h"
-#include "codec/formats/row.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "reader.h"
 
 enum { SIDE = 40, PIXELS_MAX = 1 << 18, BASES = 4, HEAD = 1 };
 
@@ -30,19 +25,6 @@ static void make_base(int kind)
 	bases[kind].size = kind & 2
 	                       ? WebPEncodeLosslessRGBA(pixels, SIDE, SIDE, stride, &bases[kind].at)
 	                       : WebPEncodeRGBA(pixels, SIDE, SIDE, stride, 75, &bases[kind].at);
-}
-
-static void must(bool ok)
-{
-	if (!ok)
-		abort();
-}
-
-/* Changes bytes: of each three of the data two are the place, and one the value. */
-static void change(uint8_t *file, size_t file_size, const uint8_t *data, size_t size)
-{
-	for (; size >= 3; data += 3, size -= 3)
-		file[((unsigned)data[0] << 8 | data[1]) % file_size] = data[2];
 }
 
 /* Reads every sample, for the sanitizer. */
@@ -77,14 +59,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (data[0] & 1) {
 		size_t base = data[0] >> 1 & 3, length = bases[base].size;
 
-		file = malloc(length);
-		memcpy(file, bases[base].at, length);
+		file = copy_of(bases[base].at, length);
 		change(file, length, data + HEAD, size - HEAD);
 		size = length;
 	} else {
 		size -= HEAD;
-		file = malloc(size);
-		memcpy(file, data + HEAD, size);
+		file = copy_of(data + HEAD, size);
 	}
 	body = (struct body){file, size, false};
 	if (!bounds_check(FORMAT_WEBP, file, size, &problem) &&

@@ -26,8 +26,6 @@ enum { GUARD = 64, POISON = 0xA5, IMAGES = 6 };
  * them. Means of large windows may all be near a half. */
 enum { ROUNDED_FEW = 16, ROUNDED_PART = 4 };
 
-const struct host_kernel host_kernels[] = {{NULL, NULL}};
-
 /* 15 x 15, of rank 2. */
 #define ROWS_2                                                                                     \
 	"1 2 3 4 5 6 7 8 9 1 2 3 4 5 6;"                                                           \

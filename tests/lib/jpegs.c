@@ -77,7 +77,9 @@ uint8_t *jpegs_encode(const struct jpegs_picture *picture, const struct jpegs_wi
 	c.image_width = picture->width;
 	c.image_height = picture->height;
 	c.input_components = (int)picture->bands;
-	c.in_color_space = picture->bands == 1 ? JCS_GRAYSCALE : JCS_RGB;
+	c.in_color_space = picture->bands == 1   ? JCS_GRAYSCALE
+	                   : picture->bands == 3 ? JCS_RGB
+	                                         : JCS_CMYK;
 	jpeg_set_defaults(&c);
 	jpeg_set_quality(&c, (int)wish->quality, TRUE);
 	c.comp_info[0].h_samp_factor = factors[wish->sampling][0];

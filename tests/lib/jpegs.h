@@ -29,7 +29,8 @@ enum jpegs_content { JPEGS_SMOOTH, JPEGS_NOISE, JPEGS_FLAT, JPEGS_PAGE, JPEGS_CO
 struct jpegs_picture jpegs_draw(uint32_t width, uint32_t height, uint32_t bands,
                                 enum jpegs_content content, uint32_t seed);
 
-/* Encodes a picture; its bands are those of the sampling. Free the file. */
+/* Encodes a picture; its bands are those of the sampling, or 4 inks with JPEGS_444. Free the file.
+ */
 uint8_t *jpegs_encode(const struct jpegs_picture *picture, const struct jpegs_wish *wish,
                       size_t *size);
 
