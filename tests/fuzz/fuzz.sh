@@ -2,6 +2,8 @@
 # fuzz.sh: builds and runs the fuzz targets, and tests of kernels compiled as C; ./dev sources it. $top is
 # the source, $build the build directory; configure() is dev's.
 
+top=${top:-.} build=${build:-build}
+
 # Modules below daemon/ that a target of tests/fuzz is linked with, beside the libraries.
 declare -A fuzz_modules=([remote]="front/api/remote front/jobs/fair front/jobs/shares" [jpeg]=../tests/lib/jpegs
 	[aws]="../client/aws ../client/ini ../client/place ../client/report ../client/xml"
