@@ -9,30 +9,6 @@ import oracle
 RNG = np.random.default_rng(1)
 
 
-def walk(n, i, border):
-    """Returns the place inside that place i stands for, found by walking there a step at a time."""
-    place, step = 0, 1
-    for _ in range(abs(i)):
-        ahead = place + step
-        if border == "wrap":
-            place = ahead % n
-        elif 0 <= ahead < n:
-            place = ahead
-        elif border == "reflect":
-            step = -step
-        elif n > 1:
-            step = -step
-            place += step
-    return place
-
-
-@pytest.mark.parametrize("border", ["reflect", "reflect101", "wrap"])
-@pytest.mark.parametrize("n", [1, 2, 3, 7])
-def test_index_map_walks(border, n):
-    places = oracle.index_map(n, 0, 40, border)
-    assert list(places) == [walk(n, i, border) for i in range(n + 40)]
-
-
 def test_index_map_as_drawn():
     def drawn(border):
         return "".join("abcd"[i] for i in oracle.index_map(4, 3, 3, border))
@@ -46,9 +22,11 @@ def test_index_map_as_drawn():
 @pytest.mark.parametrize("border, mode", [("replicate", "edge"), ("reflect", "symmetric"),
                                           ("reflect101", "reflect"), ("wrap", "wrap"),
                                           ("constant", "constant")])
-def test_pad_as_numpy(border, mode):
-    plane = RNG.random((9, 11))
-    assert np.array_equal(oracle.pad(plane, 4, 6, border), np.pad(plane, ((4, 4), (6, 6)), mode))
+@pytest.mark.parametrize("shape", [(1, 2), (3, 7)])
+def test_pad_as_numpy(border, mode, shape):
+    """By many times the image's size, too."""
+    plane = RNG.random(shape)
+    assert np.array_equal(oracle.pad(plane, 4, 40, border), np.pad(plane, ((4, 4), (40, 40)), mode))
 
 
 @pytest.mark.parametrize("border, mode", [("replicate", "nearest"), ("reflect", "reflect"),
@@ -150,16 +128,6 @@ def test_unsharp_by_hand():
     assert middle(pairs, True, amount=2) == pytest.approx([0.5 + 2 * (0.5 - blurred), 0.5])
 
 
-def test_unsharp_without_threshold_is_a_matrix():
-    pixels = RNG.normal(size=(19, 23, 2)).astype(np.float32)
-    taps = oracle.gaussian_taps(sigma=0.8)
-    matrix = -1.5 * np.outer(taps, taps)
-    matrix[3, 3] += 2.5
-    same = oracle.filtered(pixels, [("convolve", {"kernel": matrix, "scale": 1})], "reflect")
-    got = oracle.filtered(pixels, [("unsharp", {"sigma": 0.8, "amount": 1.5})], "reflect")
-    assert np.allclose(got.value, same.value, atol=1e-6)
-
-
 def test_bilateral_by_hand():
     row = np.array([[[0.2], [0.5], [1]]], np.float32)
     one = ("bilateral", {"radius": 1, "sigma_space": 1, "sigma_range": 0.5})
@@ -169,31 +137,6 @@ def test_bilateral_by_hand():
     pairs = np.array([[[0.2, 1], [0.5, 0.5], [1, 0]]], np.float32)
     assert oracle.filtered(pairs, [one], alpha=True).value[0, 1] == pytest.approx(
         [(0.25 * c + 0.2 * a) / (0.5 * c + a), (0.5 * c + a) / (a + b + c)])
-
-
-def test_bilateral_keeps_edges_and_smooths_noise():
-    step = np.zeros((20, 20, 1), np.uint8)
-    step[:, 10:] = 200
-    assert np.array_equal(oracle.filtered(step, [("bilateral", {})]).value, step)
-    flat = RNG.normal(0.5, 0.02, (60, 60, 1)).astype(np.float32)
-    assert oracle.filtered(flat, [("bilateral", {})]).value.std() < flat.std() / 3
-
-
-def test_bilateral_of_equal_weights_is_a_mean():
-    """So wide a range that only the circle is left."""
-    pixels = RNG.random((15, 17, 3)).astype(np.float32)
-    circle = np.array([[0, 1, 0], [1, 1, 1], [0, 1, 0]])
-    same = oracle.filtered(pixels, [("convolve", {"kernel": circle})])
-    got = oracle.filtered(pixels, [("bilateral", {"radius": 1, "sigma_space": 1e9,
-                                                  "sigma_range": 1e9})])
-    assert np.allclose(got.value, same.value, atol=1e-6)
-
-
-def test_matrix_is_not_flipped():
-    dot = np.zeros((5, 5, 1), np.uint8)
-    dot[2, 2] = 100
-    out = oracle.filtered(dot, [("convolve", {"kernel": [[0, 0, 0], [0, 0, 1], [0, 0, 0]]})])
-    assert out.value[2, 1, 0] == 100
 
 
 def test_rounds_to_even_and_saturates():
@@ -245,40 +188,30 @@ class TestCheckNotices:
     noise = RNG.integers(0, 256, (60, 80, 3), dtype=np.uint8)
     chain = [("gaussian", {"sigma": 1.4}), ("sobel", {})]
 
-    def answer(self, *filters, **options):
-        return oracle.filtered(self.noise, list(filters), **options).value.astype(np.uint8)
+    def answer(self, filters, border="reflect101"):
+        return oracle.filtered(self.noise, filters, border).value.astype(np.uint8)
 
-    def test_right(self):
-        oracle.check(self.answer(*self.chain), oracle.filtered(self.noise, self.chain))
-
-    @pytest.mark.parametrize("wrong", [
-        [("gaussian", {"sigma": 1.41}), ("sobel", {})],
-        [("sobel", {}), ("gaussian", {"sigma": 1.4})],
-        [("gaussian", {"sigma": 1.4}), ("sobel", {"output": "x"})]])
-    def test_wrong_parameters(self, wrong):
+    @pytest.mark.parametrize("wrong, border, shift", [
+        ([("gaussian", {"sigma": 1.41}), ("sobel", {})], "reflect101", 0),
+        ([("sobel", {}), ("gaussian", {"sigma": 1.4})], "reflect101", 0),
+        ([("gaussian", {"sigma": 1.4}), ("sobel", {"output": "x"})], "reflect101", 0),
+        (chain, "reflect", 0), (chain, "reflect101", 1)])
+    def test_wrong(self, wrong, border, shift):
+        expected = oracle.filtered(self.noise, self.chain, "reflect101")
+        oracle.check(self.answer(self.chain), expected)
         with pytest.raises(AssertionError):
-            oracle.check(self.answer(*wrong), oracle.filtered(self.noise, self.chain))
-
-    def test_wrong_border(self):
-        with pytest.raises(AssertionError):
-            oracle.check(self.answer(*self.chain, border="reflect"),
-                         oracle.filtered(self.noise, self.chain, "reflect101"))
-
-    def test_shifted(self):
-        with pytest.raises(AssertionError):
-            oracle.check(np.roll(self.answer(*self.chain), 1, axis=1),
-                         oracle.filtered(self.noise, self.chain))
+            oracle.check(np.roll(self.answer(wrong, border), shift, axis=1), expected)
 
     def test_one_sample_off_by_two(self):
-        answer = self.answer(self.chain[0])
+        answer = self.answer(self.chain[:1])
         answer[30, 40, 1] += 2
         with pytest.raises(AssertionError, match=r"\(30, 40, 1\)"):
-            oracle.check(answer, oracle.filtered(self.noise, self.chain[:1]))
+            oracle.check(answer, oracle.filtered(self.noise, self.chain[:1], "reflect101"))
 
     def test_all_off_by_one(self):
-        answer = self.answer(self.chain[0]) + 1
+        answer = self.answer(self.chain[:1]) + 1
         with pytest.raises(AssertionError, match="rounded wrongly"):
-            oracle.check(answer, oracle.filtered(self.noise, self.chain[:1]))
+            oracle.check(answer, oracle.filtered(self.noise, self.chain[:1], "reflect101"))
 
     def test_unpremultiplied(self):
         pixels = np.concatenate([self.noise, self.noise[::-1, :, :1]], axis=2)
