@@ -262,6 +262,13 @@ class Client:
         return self.post(target_of(filters, **options), np.ascontiguousarray(pixels).tobytes(),
                          timeout=timeout)
 
+    def filter_when_compiled(self, pixels, filters, **options):
+        """As filter(), asked again while its kernel is being compiled: on a busy machine for long."""
+        def answered():
+            answer = self.filter(pixels, filters, **options)
+            return answer if answer.status != 503 else answer.refused(503, "not-ready") and None
+        return poll(answered, what="the kernel")
+
     def identity(self, body, headers=None, **options):
         """Returns an image file through a filter that changes nothing."""
         return self.post(target_of([("convolve", {"kernel": "1"})], **options), body,
