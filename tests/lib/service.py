@@ -266,7 +266,10 @@ class Client:
         """As filter(), asked again while its kernel is being compiled: on a busy machine for long."""
         def answered():
             answer = self.filter(pixels, filters, **options)
-            return answer if answer.status != 503 else answer.refused(503, "not-ready") and None
+            if answer.status != 503:
+                return answer
+            assert answer.refused(503, "not-ready") and answer.headers["Retry-After"]
+            return None
         return poll(answered, what="the kernel")
 
     def identity(self, body, headers=None, **options):
