@@ -16,7 +16,7 @@ import pytest
 
 import oracle
 from pixels import random_pixels
-from service import QUICK_COMPILER, REPOSITORY, Service, children, general_programs, hurry, poll
+from service import QUICK_COMPILER, REPOSITORY, children, hurry, poll
 
 PIXELS = random_pixels(1, 400, 300, 3, "u8")
 GAUSSIAN = [("gaussian", {"sigma": 2})]
@@ -26,26 +26,18 @@ PROGRAMS = len(oracle.TYPES) * len(list((REPOSITORY / "kernels/general").iterdir
 
 
 @pytest.fixture(scope="module")
-def start(tmp_path_factory):
-    """start(cache, *options, …) is a service with its own cache directory and one PoCL device."""
+def start(launch):
+    """start(cache, *options, …) is a service with this cache directory and one PoCL device."""
     def started(cache, *options, environment=None):
-        return Service(tmp_path_factory.mktemp("service"), cache, "--codecs", "1", *options,
-                       environment={**QUICK_COMPILER, **(environment or {})})
+        return launch("--cache-dir", str(cache), "--codecs", "1", *options,
+                      environment={**QUICK_COMPILER, **(environment or {})})
     return started
 
 
-@pytest.fixture(scope="module")
-def filled(tmp_path_factory, cache):
-    """A directory with all general programs, as a first start leaves it in time."""
-    directory = tmp_path_factory.mktemp("filled") / "cache"
-    shutil.copytree(general_programs(cache), directory)
-    return directory
-
-
 @pytest.fixture
-def copy(filled, tmp_path):
-    """A directory of the same content, to be spoilt."""
-    shutil.copytree(filled, tmp_path / "cache")
+def copy(general_cache, tmp_path):
+    """A directory with all general programs, to be spoilt."""
+    shutil.copytree(general_cache, tmp_path / "cache")
     return tmp_path / "cache"
 
 
@@ -87,20 +79,20 @@ def inodes(directory):
     return {file: file.stat().st_ino for file in programs(directory)}
 
 
-def test_second_start(filled, start):
+def test_second_start(general_cache, start):
     """Nothing of the first is compiled again. A driver's directory belongs to one process, and goes
     with the next start."""
-    first = inodes(filled)
+    first = inodes(general_cache)
     assert len(first) >= PROGRAMS
-    with start(filled) as service:
+    with start(general_cache) as service:
         answers_right(service)
         _, cached, failed = settled(service)
         assert cached >= PROGRAMS and not failed
         service.workers("device")[0].kill()
         poll(service.works, 60, "a served request")
-    assert first.items() <= inodes(filled).items()
-    with start(filled):
-        assert len(list(filled.glob("driver-*"))) == 1
+    assert first.items() <= inodes(general_cache).items()
+    with start(general_cache):
+        assert len(list(general_cache.glob("driver-*"))) == 1
 
 
 def test_one_for_all_parameters(copy, start):
@@ -288,11 +280,11 @@ def restarted(service):
 
 
 @pytest.mark.slow  # test_unusable protects a disk more quickly
-def test_read_only(filled, start, tmp_path):
+def test_read_only(general_cache, start, tmp_path):
     """Existing programs are used; nothing is added, and nothing is lost but time. (A service does
     not start without a directory to write to: bodies may go there too.)"""
     with small_disk(tmp_path / "cache", "64M") as directory:
-        for file in programs(filled):
+        for file in programs(general_cache):
             shutil.copy(file, directory)
         with start(directory, environment={"POCL_CACHE_DIR": str(tmp_path / "pocl")}) as service:
             settled(service)

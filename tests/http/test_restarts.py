@@ -15,7 +15,7 @@ import oracle
 from clients import Clients
 from jobs import HEAVY, MEDIUM, submit
 from pixels import random_pixels
-from service import ONE_DEVICE, Client, Process, poll, read_answer
+from service import Client, Process, poll, read_answer
 
 RESTARTS = int(os.environ.get("CONVOLVED_RESTARTS", "10"))
 FILTERS = [("box", {"size": 3})]
@@ -26,9 +26,9 @@ PASS = 'exec 3<&"$1"; shift; LISTEN_PID=$$ LISTEN_FDS=1 exec "$@"'
 
 
 @pytest.fixture
-def activated(launch):
+def activated(launch_one):
     """A service, not yet started, whose listening socket is the test's own."""
-    service = launch("--codecs", "2", environment=ONE_DEVICE)
+    service = launch_one("--codecs", "2")
     at = service.arguments.index("--listen")
     del service.arguments[at:at + 2]
     with socket.create_server((service.host, 0), backlog=1024) as listener:
@@ -74,8 +74,8 @@ REQUEST = (f"POST /v1/filters/box?raw=100x80x3:u8&format=raw HTTP/1.1\r\nHost: x
 
 
 @pytest.fixture
-def running(launch):
-    with launch("--codecs", "1", environment=ONE_DEVICE) as service:
+def running(launch_one):
+    with launch_one("--codecs", "1") as service:
         yield service
 
 

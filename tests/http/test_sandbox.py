@@ -6,7 +6,7 @@ import re
 import numpy as np
 import pytest
 
-from service import ONE_DEVICE, Process, poll, raw_kind, read_answer, sanitized
+from service import Process, poll, raw_kind, read_answer, sanitized
 
 
 def status(task):
@@ -34,10 +34,9 @@ def test_every_thread_is_confined(service, kind):
         assert re.search(r"Max core file size +0 +0 ", limits)
 
 
-def test_devices_may_be_left_as_they_are(launch):
+def test_devices_may_be_left_as_they_are(launch_one):
     """A driver may need the rights that are taken: it is said in the log, not done in silence."""
-    with launch("--confine-devices", "no", "--log-level", "info",
-                environment=ONE_DEVICE) as service:
+    with launch_one("--confine-devices", "no", "--log-level", "info") as service:
         assert service.works()
         worker, = service.workers("device")
         assert status(worker.pid)["Seccomp"] == status(service.process.pid)["Seccomp"]
@@ -45,8 +44,8 @@ def test_devices_may_be_left_as_they_are(launch):
         assert "not confined" in log and " confined: " not in log
 
 
-def test_log_says_what_protects_devices(launch):
-    with launch("--log-level", "info", environment=ONE_DEVICE) as service:
+def test_log_says_what_protects_devices(launch_one):
+    with launch_one("--log-level", "info") as service:
         assert sanitized() or re.search(r"confined: seccomp, (no )?Landlock", service.log.read_text())
 
 
@@ -64,10 +63,10 @@ def test_listening_sockets_have_numbers_of_their_own(service):
         assert read_answer(connection).status == 200
 
 
-def test_drain_with_a_request_under_way(launch):
+def test_drain_with_a_request_under_way(launch_one):
     """Nothing that comes after the listening sockets are closed gets their numbers."""
     pixels = np.zeros((1000, 1000, 3), np.uint8)
-    with launch("--http-workers", "1", environment=ONE_DEVICE) as service:
+    with launch_one("--http-workers", "1") as service:
         with service.socket() as connection:
             connection.sendall(f"POST /v1/filters/box?raw={raw_kind(pixels)}&format=raw HTTP/1.1\r\n"
                                f"Host: x\r\nContent-Length: {pixels.nbytes}\r\n\r\n".encode())

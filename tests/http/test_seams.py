@@ -10,7 +10,7 @@ import oracle
 import imagefiles
 from imagefiles import read_pnm
 from pixels import random_pixels
-from service import ONE_DEVICE, TWO_DEVICES
+from service import TWO_DEVICES
 
 
 @pytest.fixture(scope="module", params=["256K", "1M"])
@@ -145,10 +145,10 @@ def tiles_done(service):
     return [device["tiles_done"] for device in devices]
 
 
-def test_two_devices(launch):
+def test_two_devices(launch, launch_one):
     pixels = random_pixels(4, 4001, 3001, 3, "u8")
     small = [random_pixels(i, 600 + i, 500, 3, "u8") for i in range(8)]
-    with launch("--codecs", "2", environment=ONE_DEVICE) as single:
+    with launch_one("--codecs", "2") as single:
         assert len(single.workers("device")) == 1
         expected = single.filter(pixels, LARGE, variant="general")
         expected_small = [single.filter(p, LARGE, variant="general").body for p in small]

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import imagefiles
-from service import ONE_DEVICE, poll, raw_kind, read_answer
+from service import poll, raw_kind, read_answer
 
 SPOOL = 1 << 20
 SIDE = 1500
@@ -20,10 +20,14 @@ TARGET = f"/v1/filters/box?size=1&raw={raw_kind(PIXELS)}&format=raw"
 
 
 @pytest.fixture(scope="module")
-def spooling(launch):
+def spooling(launch_one):
     """A service that keeps a megabyte of a body in memory."""
-    with launch("--codecs", "1", "--spool-size", str(SPOOL), environment=ONE_DEVICE) as service:
+    with launch_one("--codecs", "1", "--spool-size", str(SPOOL)) as service:
         yield service
+
+
+def begin(connection, *headers):
+    connection.sendall("\r\n".join([f"POST {TARGET} HTTP/1.1", "Host: localhost", *headers, "", ""]).encode())
 
 
 def serving(service):
@@ -54,9 +58,6 @@ def test_files_are_not_written_by_the_loop(spooling, way):
     assert written_by_loop(spooling) - before < sent + SPOOL + (1 << 19)
 
 
-FORMATS = ("jpeg", "png", "tiff", "webp", "gif", "avif", "bmp", "ppm", "raw")
-
-
 @pytest.mark.parametrize("rows", (300, 400))
 def test_codec_worker_stays(spooling, rows):
     """After an answer in memory, of 0.9 MB, and one in a file, of 1.2 MB: it has kept nothing of it."""
@@ -65,7 +66,7 @@ def test_codec_worker_stays(spooling, rows):
     worker, = spooling.workers("codec")
     answer = spooling.post(f"/v1/filters/box?size=1&raw={raw_kind(pixels)}&format=raw", pixels.tobytes())
     assert np.array_equal(answer.pixels, pixels)
-    for format in FORMATS:
+    for format in ("jpeg", "png", "tiff", "webp", "gif", "avif", "bmp", "ppm", "raw"):
         answer = spooling.identity(imagefiles.write_png(pixels), format=format)
         assert answer.status == 200 and len(answer.body) > 1000
     assert worker.alive
@@ -82,14 +83,12 @@ def test_form_in_a_file(spooling):
         assert np.array_equal(answer.pixels, PIXELS)
 
 
-def test_too_large_for_its_file(launch):
+def test_too_large_for_its_file(launch_one):
     """A body of unknown length is refused while its file is made or written, and nothing waits."""
-    with launch("--codecs", "1", "--spool-size", "100K", "--max-body", "1M",
-                environment=ONE_DEVICE) as service:
+    with launch_one("--codecs", "1", "--spool-size", "100K", "--max-body", "1M") as service:
         for size in (1000, 60000, 300000):
             with service.socket() as connection:
-                connection.sendall(f"POST {TARGET} HTTP/1.1\r\nHost: a\r\n"
-                                   "Transfer-Encoding: chunked\r\n\r\n".encode())
+                begin(connection, "Transfer-Encoding: chunked")
                 for piece in chunked(bytes(3 << 20), size):
                     connection.sendall(b"%x\r\n%s\r\n" % (len(piece), piece))
                 connection.sendall(b"0\r\n\r\n")
@@ -97,37 +96,28 @@ def test_too_large_for_its_file(launch):
         service.rest()
 
 
-def test_half_closed(spooling):
-    """A client that has closed its side while its body is still written is answered."""
+def test_clients_that_leave(spooling):
+    """In the middle of a body that goes to a file, or by closing their side of the connection while it
+    is still written: nothing stays, answered or not."""
     body = PIXELS.tobytes()
+    for part in (SPOOL - 1000, SPOOL + 1000, 3 * SPOOL):
+        with spooling.socket() as connection:
+            begin(connection, "Transfer-Encoding: chunked")
+            connection.sendall(b"%x\r\n" % len(body) + body[:part])
     with spooling.socket() as connection:
-        connection.sendall(f"POST {TARGET} HTTP/1.1\r\nHost: a\r\nContent-Length: {len(body)}\r\n"
-                           "Connection: close\r\n\r\n".encode() + body)
+        begin(connection, f"Content-Length: {len(body)}", "Connection: close")
+        connection.sendall(body)
         connection.shutdown(socket.SHUT_WR)
-        # Whether it is answered or given up, nothing of it stays.
-        connection.settimeout(60)
         while connection.recv(1 << 20):
             pass
     spooling.rest()
 
 
-def test_clients_that_leave(spooling):
-    """In the middle of a body that goes to a file: nothing stays."""
-    body = PIXELS.tobytes()
-    for part in (SPOOL - 1000, SPOOL + 1000, 3 * SPOOL):
-        with spooling.socket() as connection:
-            connection.sendall(f"POST {TARGET} HTTP/1.1\r\nHost: a\r\n"
-                               "Transfer-Encoding: chunked\r\n\r\n".encode())
-            connection.sendall(b"%x\r\n" % len(body) + body[:part])
-    spooling.rest()
-
-
-def test_no_file(launch, cache, tmp_path):
+def test_no_file(launch_one, cache, tmp_path):
     """A directory in which nothing can be made is an error of ours, which the log explains."""
     directory = tmp_path / "cache"
     directory.symlink_to(cache)
-    with launch("--codecs", "1", "--spool-size", str(SPOOL), "--cache-dir", str(directory),
-                environment=ONE_DEVICE) as service:
+    with launch_one("--codecs", "1", "--spool-size", str(SPOOL), "--cache-dir", str(directory)) as service:
         service.rest(programs=True)  # its programs are there
         directory.unlink()
         directory.symlink_to(tmp_path / "nowhere")  # a worker would make one that is not there
@@ -137,19 +127,19 @@ def test_no_file(launch, cache, tmp_path):
         assert len(black) < SPOOL // 2
         service.identity(black, format="raw").refused(500, "input-output")
         service.rest()
-        poll(lambda: "cannot be made: No such file" in service.log.read_text(), 60, "the reason")
+        service.says("cannot be made: No such file")
 
 
 # Answers that nobody reads ------------------------------------------------------------------------
 
 UNREAD, UNREAD_CLIENT = 60 << 20, 30 << 20
+BOUNDS = ("--codecs", "2", "--unread-size", str(UNREAD), "--unread-client-size", str(UNREAD_CLIENT))
 ANSWER = PIXELS.nbytes
 
 
 @pytest.fixture(scope="module")
-def read_slowly(launch):
-    with launch("--codecs", "2", "--unread-size", str(UNREAD),
-                "--unread-client-size", str(UNREAD_CLIENT), environment=ONE_DEVICE) as service:
+def read_slowly(launch_one):
+    with launch_one(*BOUNDS) as service:
         yield service
 
 
@@ -212,11 +202,11 @@ def test_slow_readers_of_a_client(read_slowly):
     read_slowly.rest()
 
 
-def test_larger_than_the_bounds(launch):
+def test_larger_than_the_bounds(launch_one):
     """An answer above both bounds comes whole, though others of the client begin and end meanwhile."""
     size = str(ANSWER // 2)
-    with launch("--codecs", "2", "--unread-size", size, "--unread-client-size", size,
-                environment=ONE_DEVICE) as service, slow_readers(service, 2, "127.0.0.1") as connections:
+    with launch_one("--codecs", "2", "--unread-size", size, "--unread-client-size", size) as service, \
+            slow_readers(service, 2, "127.0.0.1") as connections:
         small = imagefiles.write_png(np.zeros((100, 100, 3), np.uint8))
         assert statuses(connections) == [200, 200]
         service.identity(small).refused(429, "queue-full")
@@ -230,12 +220,11 @@ def test_larger_than_the_bounds(launch):
 
 
 @pytest.mark.parametrize("addresses", (("127.0.0.2",), ("127.0.0.2", "127.0.0.3", "127.0.0.4")))
-def test_memory_of_slow_readers(launch, addresses):
+def test_memory_of_slow_readers(launch_one, addresses):
     """However many large answers clients do not read, another's small ones are kept in memory, and no codec
     worker is replaced."""
     most = 64 << 20
-    with launch("--codecs", "2", "--max-memory", str(most), environment=ONE_DEVICE) as service, \
-            contextlib.ExitStack() as stack:
+    with launch_one("--codecs", "2", "--max-memory", str(most)) as service, contextlib.ExitStack() as stack:
         poll(lambda: len(service.workers("codec")) == 2, 60, "the codec workers")
         codecs = {worker.pid for worker in service.workers("codec")}
         for address in addresses:
@@ -279,10 +268,9 @@ def disk_taken(service):
     return sum(files.values())
 
 
-def test_disk_of_slow_readers(launch):
+def test_disk_of_slow_readers(launch_one):
     """For answers in files, their disk space is bounded, and given back in the end."""
-    with launch("--codecs", "2", "--unread-size", str(UNREAD), "--unread-client-size",
-                str(UNREAD_CLIENT), "--spool-size", "0", environment=ONE_DEVICE) as service:
+    with launch_one(*BOUNDS, "--spool-size", "0") as service:
         with contextlib.ExitStack() as stack:
             for i in range(3, 8):
                 stack.enter_context(slow_readers(service, 3, f"127.0.0.{i}"))
@@ -292,49 +280,38 @@ def test_disk_of_slow_readers(launch):
         poll(lambda: disk_taken(service) == 0, 60, "nothing on disk")
 
 
-def test_one_answer_is_always_allowed(launch):
-    """The answer comes, however large it is and whichever client reads it."""
-    with launch("--codecs", "1", "--unread-size", "1M", "--unread-client-size", "1M",
-                environment=ONE_DEVICE) as service:
-        assert np.array_equal(service.post(TARGET, PIXELS.tobytes()).pixels, PIXELS)
-
-
 def over(path):
     """Returns an answer over a Unix socket: its connection, and the bytes that have been read of
     the answer."""
     connection = socket.socket(socket.AF_UNIX)
     connection.settimeout(60)
     connection.connect(str(path))
-    connection.sendall(f"POST {TARGET} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {ANSWER}\r\n\r\n"
-                       .encode() + PIXELS.tobytes())
+    begin(connection, f"Content-Length: {ANSWER}")
+    connection.sendall(PIXELS.tobytes())
     return connection, connection.recv(1 << 12)
 
 
 def has_room(path):
     """Tells whether an answer begins, which is not read."""
-    connection, begin = over(path)
+    connection, head = over(path)
     connection.close()
-    return begin.startswith(b"HTTP/1.1 200 ")
+    return head.startswith(b"HTTP/1.1 200 ")
 
 
-def test_slow_readers_at_a_unix_socket(launch, tmp_path):
+def test_slow_readers_at_a_unix_socket(launch_one, tmp_path):
     """A client that has read most of an answer is not the one to be ended, although it began first."""
     path = tmp_path / "socket"
-    with launch("--codecs", "2", "--listen", f"unix:{path}", "--unread-client-size",
-                str(2 * ANSWER + ANSWER // 2), environment=ONE_DEVICE) as service:
-        with contextlib.ExitStack() as stack:
-            first, begin = over(path)
-            stack.callback(first.close)
-            read = len(begin)
+    with launch_one("--codecs", "2", "--listen", f"unix:{path}", "--unread-client-size",
+               str(2 * ANSWER + ANSWER // 2)) as service:
+        first, head = over(path)
+        with first:
+            read = len(head)
             while read < ANSWER * 9 // 10:
                 read += len(first.recv(1 << 16))
-            second, _ = over(path)
-            stack.callback(second.close)
-            reports = service.total("convolved_unread_ended_total", bound="client")
-            poll(lambda: has_room(path), 60, "one to be ended")
-            assert service.total("convolved_unread_ended_total", bound="client") == reports + 1
-            while more := len(first.recv(1 << 16)):
+            with over(path)[0]:
+                ended = held(service)[1]
+                poll(lambda: has_room(path), 60, "one to be ended")
+                assert held(service)[1] == ended + 1
+            while read < ANSWER and (more := len(first.recv(1 << 16))):
                 read += more
-                if read >= ANSWER:
-                    break
             assert read >= ANSWER, "the diligent reader was ended"

@@ -5,16 +5,16 @@ import pytest
 
 import imagefiles
 from pixels import random_pixels
-from service import ONE_DEVICE, QUICK_COMPILER, poll
+from service import QUICK_COMPILER, poll
 
 PNG = imagefiles.write_png(random_pixels(1, 400, 300, 3, "u8"))
 LATE = {"Prefer": "respond-async"}
 
 
 @pytest.fixture(scope="module")
-def alone(launch):
+def alone(launch_one):
     """A service with one device, which nobody else asks."""
-    with launch(environment=ONE_DEVICE) as service:
+    with launch_one() as service:
         yield service
 
 

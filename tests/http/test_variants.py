@@ -4,7 +4,7 @@ import pytest
 
 import oracle
 from pixels import pairwise, random_pixels, seed_of
-from service import ONE_DEVICE, poll
+from service import poll
 
 # A filter of each kind of operation that kernels do, with an image: for every one of them each kernel is
 # compiled; ../kernels shows that kernels are right for all types and bands.
@@ -17,9 +17,9 @@ WIDTH, HEIGHT = 203, 57
 
 
 @pytest.fixture(scope="module")
-def service(launch):
+def service(launch_one):
     """On PoCL alone, whatever else the host has."""
-    with launch("--codecs", "2", environment=ONE_DEVICE) as own:
+    with launch_one("--codecs", "2") as own:
         yield own
         assert own.restarts() == 0, own.tail()
 
@@ -113,10 +113,10 @@ def test_reference(service):
         assert service.total("convolved_tiles_total") - tiles <= 2, "a canary at most"
 
 
-def test_reference_can_be_given_up(launch):
+def test_reference_can_be_given_up(launch_one):
     """A client's time ends, though one thread works on and on; the next is served."""
     pixels = random_pixels(5, 3000, 2000, 4, "f32")
-    with launch("--codecs", "1", "--job-timeout", "2", environment=ONE_DEVICE) as own:
+    with launch_one("--codecs", "1", "--job-timeout", "2") as own:
         answer = own.filter(pixels, [("bilateral", {"radius": 16})], variant="reference")
         assert answer.status == 504, answer
         poll(own.works, what="a codec worker")  # each try has 2 s

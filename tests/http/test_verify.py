@@ -93,8 +93,8 @@ def test_only_when_asked(service):
     assert problem["parameter"] == "verify"
 
 
-def test_counted(launch):
-    with launch("--verify-share", "0", environment=ONE_DEVICE) as service:
+def test_counted(launch_one):
+    with launch_one("--verify-share", "0") as service:
         pixels = random_pixels(6, 90, 70, 3, "u8")
         service.filter(pixels, ALL[:1])
         assert service.total("convolved_verified_samples_total") == 0
@@ -108,11 +108,11 @@ def test_counted(launch):
                              device="cpu0") == 0  # it is there
 
 
-def test_samples_on_its_own(launch):
+def test_samples_on_its_own(launch_one):
     """A share of tiles, a window of each: of a share of 1 every tile, of a budget of 0 none."""
     pixels = random_pixels(7, 1100, 900, 3, "u8")
     filters = [("gaussian", {"sigma": 1.3}), ("sobel", {})]
-    with launch("--verify-share", "1", environment=ONE_DEVICE) as service:
+    with launch_one("--verify-share", "1") as service:
         answer = service.filter(pixels, filters)
         assert not [name for name in answer.headers if name.startswith("X-Verify")]
         samples = service.total("convolved_verified_samples_total")
@@ -121,7 +121,7 @@ def test_samples_on_its_own(launch):
             for one in ALL:
                 service.filter(random_pixels(8, 31, 27, 3, "u8"), [one], border=border)
         assert service.total("convolved_verify_mismatches_total") == 0, service.tail()
-    with launch("--verify-share", "1", "--verify-taps", "0", environment=ONE_DEVICE) as service:
+    with launch_one("--verify-share", "1", "--verify-taps", "0") as service:
         service.filter(pixels, filters)
         assert service.total("convolved_verified_samples_total") == 0
 
@@ -281,13 +281,13 @@ def test_hard_pixels(launch, environment):
         unharmed(service)
 
 
-def test_hard_matrices(launch):
+def test_hard_matrices(launch_one):
     """Sums of floats survive the largest gains that are accepted: no sample is wrong."""
     y, x = np.mgrid[0:16, 0:256]
     pixels = ((x * 5 + y * 3 + x * y % 8 * 4) % 256)[:, :, None]
     matrix = -np.ones((7, 3))
     matrix[3, 1] = 21
-    with launch("--verify-share", "1", environment=ONE_DEVICE) as service:
+    with launch_one("--verify-share", "1") as service:
         for scale in (-2.2e-7, 3e-7, 1e-6, -7e-5, 1e9):
             one = ("convolve", {"kernel": matrix, "scale": scale})
             for kind, dtype in oracle.TYPES.items():
@@ -299,11 +299,11 @@ def test_hard_matrices(launch):
 
 # Costs --------------------------------------------------------------------------------------------
 
-def test_deadline_that_it_cannot_meet(launch):
+def test_deadline_that_it_cannot_meet(launch_one):
     """429 before any work, where the second computation alone takes longer; without it there is time."""
     file = imagefiles.write_png(np.zeros((4096, 4096, 3), np.uint8))
     target = "/v1/filters/gaussian?sigma=90&format=png&deadline_ms=6000"
-    with launch(environment=ONE_DEVICE) as service:
+    with launch_one() as service:
         before = service.total("convolved_tiles_total")
         problem = service.post(target + "&verify=1", file).refused(429, "deadline-too-short")
         assert problem["detail"].startswith("the computation on the CPU would take about ")
@@ -312,11 +312,11 @@ def test_deadline_that_it_cannot_meet(launch):
         poll(lambda: service.total("convolved_jobs", state="running") == 0, 60, "no jobs")
 
 
-def test_half_of_the_codec_workers(launch):
+def test_half_of_the_codec_workers(launch_one):
     """However many jobs with verify=1 there are, half of the codec workers are left to others."""
     file = imagefiles.write_png(np.zeros((8200, 8200, 1), np.uint8))
     target = "/v1/filters/bilateral?radius=16&verify=1"
-    with launch("--codecs", "8", environment=ONE_DEVICE) as service:
+    with launch_one("--codecs", "8") as service:
         jobs = [service.post(target, file, headers={"Prefer": "respond-async"}) for _ in range(7)]
         places = [job.headers["Location"] for job in jobs]
 
