@@ -1,7 +1,7 @@
 """Restarts under load: with sockets that the service is passed (systemd.socket(5)) no request is
 lost. It answers the accepted ones; later ones wait for the next process.
 
-CONVOLVED_RESTARTS says how many restarts there are."""
+CONVOLVED_RESTARTS says how many restarts there are when all is tested."""
 import os
 import random
 import signal
@@ -15,7 +15,7 @@ import oracle
 from clients import Clients
 from jobs import HEAVY, MEDIUM, submit
 from pixels import random_pixels
-from service import Client, Process, poll, read_answer
+from service import Client, Process, head, poll, read_answer
 
 RESTARTS = int(os.environ.get("CONVOLVED_RESTARTS", "10"))
 FILTERS = [("box", {"size": 3})]
@@ -46,15 +46,16 @@ def start(service):
             pass_fds=[service.listener.fileno()])
 
 
-def test_nothing_is_lost(activated):
+@pytest.mark.parametrize("restarts", [3, pytest.param(RESTARTS, marks=pytest.mark.slow)])
+def test_nothing_is_lost(activated, restarts):
     """However soon after its start the service is told to end."""
     wait = random.Random(1)
     start(activated)
     activated.wait_ready()
     with Clients(Client(activated.host, activated.port), IMAGES, FILTERS, 4) as clients:
         began = time.monotonic()
-        for turn in range(RESTARTS):
-            if turn % 4 != 3:
+        for turn in range(restarts):
+            if turn % 4 != 2:
                 clients.more(11)
             # Before that the signal ends it, as any program that is still being loaded.
             poll(lambda: Process(activated.process.pid).catches(signal.SIGTERM), 60, "the program")
@@ -63,14 +64,13 @@ def test_nothing_is_lost(activated):
             start(activated)
         seconds = time.monotonic() - began
         clients.more(11)
-    print(f"{RESTARTS} restarts in {seconds:.0f} s, {clients.done} requests, "
+    print(f"{restarts} restarts in {seconds:.0f} s, {clients.done} requests, "
           f"{len(clients.problems)} failed, the slowest took {clients.slowest:.1f} s")
     assert not clients.problems, (len(clients.problems), clients.problems[:3], activated.tail())
     assert activated.stop() == 0
 
 
-REQUEST = (f"POST /v1/filters/box?raw=100x80x3:u8&format=raw HTTP/1.1\r\nHost: x\r\n"
-           f"Content-Length: {IMAGES[0].nbytes}\r\n\r\n").encode()
+REQUEST = head("/v1/filters/box?raw=100x80x3:u8&format=raw", f"Content-Length: {IMAGES[0].nbytes}")
 
 
 @pytest.fixture
@@ -112,7 +112,7 @@ def test_accepted_is_served(running, before):
 def test_silent_connections_do_not_hold_it(running):
     """Neither one that is kept alive, nor one that never asks for anything, for long."""
     with running.socket() as kept, running.socket():
-        kept.sendall(b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n")
+        kept.sendall(head("/livez", method="GET"))
         assert read_answer(kept).status == 200
         assert running.stop(60) == 0
 
@@ -133,7 +133,7 @@ def test_asynchronous(running):
     """A job that was accepted is finished; one more is refused, for its result could not be kept."""
     with running.socket() as waits, running.socket() as late:
         job = submit(running, MEDIUM, HEAVY)
-        waits.sendall(f"GET {job}/result?wait=60 HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+        waits.sendall(head(f"{job}/result?wait=60", method="GET"))
         late.sendall(b"POST ")
         poll(lambda: running.get(job).json()["state"] == "running", 60, "the job")
         stopping(running)

@@ -9,10 +9,10 @@ import pytest
 import imagefiles
 from command import run
 from pixels import random_pixels
-from service import BUILD, PATIENCE, REPOSITORY, Client, Service, children, free_port, poll, read_answer
+from service import (BUILD, PATIENCE, REPOSITORY, Client, Service, children, free_port, head, poll,
+                     read_answer)
 
 PNG = imagefiles.write_png(random_pixels(1, 30, 20, 3, "u8"))
-HEAD = b"POST /v1/filters/box HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n"
 
 
 def test_version():
@@ -36,7 +36,7 @@ def test_several_sockets(tmp_path, launch):
         assert first.status == 200
         assert Client("127.0.0.1", port).post("/v1/filters/box", PNG).body == first.body
         unix.connect(str(path))
-        unix.sendall(HEAD % len(PNG) + PNG)
+        unix.sendall(head("/v1/filters/box", f"Content-Length: {len(PNG)}") + PNG)
         assert read_answer(unix).body == first.body
 
 
@@ -77,7 +77,7 @@ def test_ends_soon_after_clients_that_left(launch):
     with launch("--codecs", "1") as service:
         for _ in range(200):
             with service.socket() as connection:
-                connection.sendall(HEAD % 500000)
+                connection.sendall(head("/v1/filters/box", "Content-Length: 500000"))
                 connection.sendall(b"x" * 100)
         assert service.stop(60) == 0
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import imagefiles
-from service import poll, raw_kind, read_answer
+from service import head, poll, raw_kind, read_answer
 
 SPOOL = 1 << 20
 SIDE = 1500
@@ -24,10 +24,6 @@ def spooling(launch_one):
     """A service that keeps a megabyte of a body in memory."""
     with launch_one("--codecs", "1", "--spool-size", str(SPOOL)) as service:
         yield service
-
-
-def begin(connection, *headers):
-    connection.sendall("\r\n".join([f"POST {TARGET} HTTP/1.1", "Host: localhost", *headers, "", ""]).encode())
 
 
 def serving(service):
@@ -88,7 +84,7 @@ def test_too_large_for_its_file(launch_one):
     with launch_one("--codecs", "1", "--spool-size", "100K", "--max-body", "1M") as service:
         for size in (1000, 60000, 300000):
             with service.socket() as connection:
-                begin(connection, "Transfer-Encoding: chunked")
+                connection.sendall(head(TARGET, "Transfer-Encoding: chunked"))
                 for piece in chunked(bytes(3 << 20), size):
                     connection.sendall(b"%x\r\n%s\r\n" % (len(piece), piece))
                 connection.sendall(b"0\r\n\r\n")
@@ -102,10 +98,10 @@ def test_clients_that_leave(spooling):
     body = PIXELS.tobytes()
     for part in (SPOOL - 1000, SPOOL + 1000, 3 * SPOOL):
         with spooling.socket() as connection:
-            begin(connection, "Transfer-Encoding: chunked")
+            connection.sendall(head(TARGET, "Transfer-Encoding: chunked"))
             connection.sendall(b"%x\r\n" % len(body) + body[:part])
     with spooling.socket() as connection:
-        begin(connection, f"Content-Length: {len(body)}", "Connection: close")
+        connection.sendall(head(TARGET, f"Content-Length: {len(body)}", "Connection: close"))
         connection.sendall(body)
         connection.shutdown(socket.SHUT_WR)
         while connection.recv(1 << 20):
@@ -286,16 +282,15 @@ def over(path):
     connection = socket.socket(socket.AF_UNIX)
     connection.settimeout(60)
     connection.connect(str(path))
-    begin(connection, f"Content-Length: {ANSWER}")
-    connection.sendall(PIXELS.tobytes())
+    connection.sendall(head(TARGET, f"Content-Length: {ANSWER}") + PIXELS.tobytes())
     return connection, connection.recv(1 << 12)
 
 
 def has_room(path):
     """Tells whether an answer begins, which is not read."""
-    connection, head = over(path)
+    connection, start = over(path)
     connection.close()
-    return head.startswith(b"HTTP/1.1 200 ")
+    return start.startswith(b"HTTP/1.1 200 ")
 
 
 def test_slow_readers_at_a_unix_socket(launch_one, tmp_path):
@@ -303,9 +298,9 @@ def test_slow_readers_at_a_unix_socket(launch_one, tmp_path):
     path = tmp_path / "socket"
     with launch_one("--codecs", "2", "--listen", f"unix:{path}", "--unread-client-size",
                str(2 * ANSWER + ANSWER // 2)) as service:
-        first, head = over(path)
+        first, start = over(path)
         with first:
-            read = len(head)
+            read = len(start)
             while read < ANSWER * 9 // 10:
                 read += len(first.recv(1 << 16))
             with over(path)[0]:

@@ -109,6 +109,11 @@ def raw_kind(pixels):
     return f"{width}x{height}x{bands}:{oracle.type_name(pixels.dtype)}"
 
 
+def head(target, *headers, method="POST"):
+    """Returns the head of a request, for a bare connection."""
+    return "\r\n".join([f"{method} {target} HTTP/1.1", "Host: x", *headers, "", ""]).encode()
+
+
 class Response:
     def __init__(self, status, reason, headers, body):
         self.status, self.reason, self.headers, self.body = status, reason, headers, body
