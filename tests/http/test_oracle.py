@@ -9,16 +9,6 @@ import oracle
 RNG = np.random.default_rng(1)
 
 
-def test_index_map_as_drawn():
-    def drawn(border):
-        return "".join("abcd"[i] for i in oracle.index_map(4, 3, 3, border))
-
-    assert drawn("replicate") == "aaaabcdddd"
-    assert drawn("reflect") == "cbaabcddcb"
-    assert drawn("reflect101") == "dcbabcdcba"
-    assert drawn("wrap") == "bcdabcdabc"
-
-
 @pytest.mark.parametrize("border, mode", [("replicate", "edge"), ("reflect", "symmetric"),
                                           ("reflect101", "reflect"), ("wrap", "wrap"),
                                           ("constant", "constant")])
@@ -38,33 +28,6 @@ def test_convolve_as_scipy(border, mode):
     for band in range(2):
         other = ndimage.correlate(pixels[:, :, band].astype(float), matrix / 3, mode=mode)
         assert np.allclose(expected.value[:, :, band], other, rtol=1e-6, atol=1e-6)
-
-
-def test_fft_as_direct():
-    padded = RNG.random((60, 70)) * 65535
-    matrix = RNG.integers(-9, 10, (15, 21)).astype(float)
-    direct = sum(matrix[j, i] * padded[j:j + 46, i:i + 50] for j in range(15) for i in range(21))
-    assert np.abs(oracle.correlate_matrix(padded, matrix) - direct).max() < 1e-5
-
-
-@pytest.mark.parametrize("sigma", [1.7, 3.7])  # rows of little border, and mostly of border
-def test_separable_as_matrix(sigma):
-    taps = oracle.gaussian_taps(sigma=sigma)
-    padded = RNG.random((40, 37))
-    matrix = sum(taps[j] * taps[i] * padded[j:j + 41 - len(taps), i:i + 38 - len(taps)]
-                 for j in range(len(taps)) for i in range(len(taps)))
-    assert np.allclose(oracle.correlate_separable(padded, taps, taps), matrix, rtol=1e-12)
-    padded[0, 0] = np.inf
-    assert (~np.isfinite(oracle.correlate_separable(padded, taps, taps))).sum() == 1
-
-
-def test_many_taps_as_scipy():
-    taps = RNG.normal(size=63)
-    padded = RNG.random((3, 300))
-    same = ndimage.correlate1d(padded, taps, axis=1, mode="constant")[:, 31:-31]
-    assert np.allclose(oracle.correlate_rows(padded, taps), same, rtol=1e-12, atol=1e-12)
-    padded[0, 100] = np.inf
-    assert (~np.isfinite(oracle.correlate_rows(padded, taps))).sum() == 63
 
 
 def test_gaussian_by_hand():
@@ -162,25 +125,11 @@ def test_alpha_weighs_colour():
     assert list(edge[0, :, 1]) == [0, 255, 255]  # a derivative keeps alpha
 
 
-def test_border_pixel():
-    assert oracle.border_pixel(None, 3, 0, "u8") == [0, 0, 0]
-    assert oracle.border_pixel(7, 4, 1, "u8") == [7, 7, 7, 255]
-    assert oracle.border_pixel([1, 2, 3], 4, 1, "u16") == [1, 2, 3, 65535]
-    assert oracle.border_pixel([1, 2, 3, 4], 4, 1, "u8") == [1, 2, 3, 4]
-
-
 def test_chain_rounds_between():
     pixels = np.array([[[0], [1], [0]]], np.uint8)
     halved = ("convolve", {"kernel": [[1]], "scale": 4.0})
     doubled = ("convolve", {"kernel": [[1]], "scale": 0.25})
     assert list(oracle.filtered(pixels, [halved, doubled]).value[0, :, 0]) == [0, 0, 0]
-
-
-def test_crop():
-    pixels = RNG.integers(0, 256, (9, 8, 3), dtype=np.uint8)
-    whole = oracle.filtered(pixels, [("box", {"size": 5})]).value
-    crop = oracle.filtered(pixels, [("box", {"size": 5})], "crop").value
-    assert np.array_equal(crop, whole[2:-2, 2:-2])
 
 
 class TestCheckNotices:

@@ -13,7 +13,7 @@ import time
 import pytest
 
 from certificates import localhost_certificate
-from service import Client, free_port, head, poll, read_answer
+from service import Client, free_port, poll, read_answer, request_head
 
 PROXY, STRANGER = "127.0.0.2", "127.0.0.1"
 numbers = itertools.count()
@@ -50,7 +50,7 @@ def client_of(service, path):
 def ask(service, connection, *headers):
     """Asks for a missing path, and returns the client as the log has it."""
     path = f"/nowhere-{next(numbers)}"
-    connection.sendall(head(path, *headers, method="GET"))
+    connection.sendall(request_head(path, *headers, method="GET"))
     assert read_answer(connection).status == 404
     return client_of(service, path)
 
@@ -124,7 +124,7 @@ def test_proxy_for_itself(behind, header):
 ], ids=["ports", "family", "port", "long", "LF", "version", "short", "length"])
 def test_malformed(behind, header):
     with connect(behind, PROXY) as connection:
-        connection.sendall(header + head("/livez", method="GET"))
+        connection.sendall(header + request_head("/livez", method="GET"))
         with contextlib.suppress(ConnectionError):
             assert not connection.recv(1)
 
@@ -151,7 +151,7 @@ def test_unix_socket(behind):
 def test_shares(behind):
     """A proxy may have all connections; of its clients each has its share."""
     header = b"PROXY TCP4 192.0.2.%d 127.0.0.1 1 2\r\n"
-    request = header + head("/livez", method="GET")
+    request = header + request_head("/livez", method="GET")
     with contextlib.ExitStack() as stack:
         for i in range(30):  # three quarters of all: all that one client may have
             connection = stack.enter_context(connect(behind, PROXY))

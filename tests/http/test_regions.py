@@ -9,8 +9,7 @@ from PIL import Image
 import imagefiles
 import oracle
 from pixels import BANDS, BORDER_VALUES, agrees, pairwise, random_pixels, seed_of, smooth
-from previews import PROFILE
-from service import multipart, target_of
+from service import target_of
 
 GAUSSIAN = ("gaussian", {"sigma": 1.3})
 CHAIN = [("box", {"size": 3}), ("sobel", {}), ("gaussian", {"size": 5})]
@@ -183,24 +182,6 @@ def test_lossy_answers(service):
         assert got.shape == raw.shape and np.abs(got - raw).mean() < 8, name
 
 
-def test_profile_is_kept(service):
-    body = imagefiles.written(imagefiles.pil(smooth(90, 70, 3)), "JPEG", icc_profile=PROFILE)
-    for options in ({"roi": (10, 20, 30, 40)}, {"roi": (10, 20, 30, 40), "target": (50, 3)}):
-        answer = service.post(target_with(options), body)
-        picture = Image.open(io.BytesIO(answer.body))
-        assert picture.info.get("icc_profile") == PROFILE
-        assert picture.size == ((90, 70) if "target" in options else (30, 40))
-
-
-def test_multipart(service):
-    body, kind = multipart([("roi", None, b"11,13,101,87"), ("target", None, b"97,51"),
-                            ("sigma", None, b"1.3"), ("variant", None, b"general"),
-                            ("image", "x", FILES["png"])])
-    answer = service.post("/v1/filters/gaussian", body, headers={"Content-Type": kind})
-    options = {"roi": (11, 13, 101, 87), "target": (97, 51)}
-    assert answer.body == service.post(target_with(options), FILES["png"]).body
-
-
 # Refusals -----------------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("query, parameter, says", [
@@ -230,18 +211,3 @@ def test_damage_below_the_roi(service):
     assert service.post("/v1/filters/box?roi=0,0,211,40", file).status == 200
     service.post("/v1/filters/box?roi=0,0,211,40&target=0,0", file).refused(422, "undecodable")
     service.post("/v1/filters/box?roi=0,130,211,20", file).refused(422, "undecodable")
-
-
-def test_small_arenas(launch, shared):
-    """Slots of a few rows, and a background that is wider than they are."""
-    pixels = random_pixels(9, 1501, 903, 3, "u8")
-    file = imagefiles.write_png(pixels)
-    with launch("--arena-size", "256K", "--codecs", "2") as small:
-        for roi, target in (((1101, 701, 399, 199), (3, 1)), ((3, 1, 399, 199), (1101, 701)),
-                            ((500, 300, 999, 501), (501, 311)), (None, (0, 0))):
-            for border in ("wrap", "reflect"):
-                text = target_with({"target": target, "border": border,
-                                    **({"roi": roi} if roi else {})})
-                answer = small.post(text, file)
-                assert answer.status == 200 and answer.body == shared.post(text, file).body
-        assert small.restarts() == 0

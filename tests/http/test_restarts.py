@@ -15,7 +15,7 @@ import oracle
 from clients import Clients
 from jobs import HEAVY, MEDIUM, submit
 from pixels import random_pixels
-from service import Client, Process, head, poll, read_answer
+from service import Client, Process, poll, read_answer, request_head
 
 RESTARTS = int(os.environ.get("CONVOLVED_RESTARTS", "10"))
 FILTERS = [("box", {"size": 3})]
@@ -70,7 +70,7 @@ def test_nothing_is_lost(activated, restarts):
     assert activated.stop() == 0
 
 
-REQUEST = head("/v1/filters/box?raw=100x80x3:u8&format=raw", f"Content-Length: {IMAGES[0].nbytes}")
+REQUEST = request_head("/v1/filters/box?raw=100x80x3:u8&format=raw", f"Content-Length: {IMAGES[0].nbytes}")
 
 
 @pytest.fixture
@@ -112,7 +112,7 @@ def test_accepted_is_served(running, before):
 def test_silent_connections_do_not_hold_it(running):
     """Neither one that is kept alive, nor one that never asks for anything, for long."""
     with running.socket() as kept, running.socket():
-        kept.sendall(head("/livez", method="GET"))
+        kept.sendall(request_head("/livez", method="GET"))
         assert read_answer(kept).status == 200
         assert running.stop(60) == 0
 
@@ -133,7 +133,7 @@ def test_asynchronous(running):
     """A job that was accepted is finished; one more is refused, for its result could not be kept."""
     with running.socket() as waits, running.socket() as late:
         job = submit(running, MEDIUM, HEAVY)
-        waits.sendall(head(f"{job}/result?wait=60", method="GET"))
+        waits.sendall(request_head(f"{job}/result?wait=60", method="GET"))
         late.sendall(b"POST ")
         poll(lambda: running.get(job).json()["state"] == "running", 60, "the job")
         stopping(running)

@@ -6,7 +6,7 @@ import re
 import numpy as np
 import pytest
 
-from service import Process, head, poll, raw_kind, read_answer, sanitized
+from service import Process, poll, raw_kind, read_answer, request_head, sanitized
 
 
 def status(task):
@@ -49,7 +49,7 @@ def test_listening_sockets_have_numbers_of_their_own(service):
             shared = [number for number, target in found.items() if target in listening]
             assert shared and max(shared) < 64, found
             assert all(number in found for number in range(64)), "a client would get one of these"
-        connection.sendall(head("/livez", method="GET"))
+        connection.sendall(request_head("/livez", method="GET"))
         assert read_answer(connection).status == 200
 
 
@@ -58,7 +58,7 @@ def test_drain_with_a_request_under_way(launch_one):
     pixels = np.zeros((1000, 1000, 3), np.uint8)
     with launch_one("--http-workers", "1") as service:
         with service.socket() as connection:
-            connection.sendall(head(f"/v1/filters/box?raw={raw_kind(pixels)}&format=raw",
+            connection.sendall(request_head(f"/v1/filters/box?raw={raw_kind(pixels)}&format=raw",
                                     f"Content-Length: {pixels.nbytes}"))
             listening = inodes_listening(service)
             worker, = service.workers("http")

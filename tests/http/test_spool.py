@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import imagefiles
-from service import head, poll, raw_kind, read_answer
+from service import poll, raw_kind, read_answer, request_head
 
 SPOOL = 1 << 20
 SIDE = 1500
@@ -26,15 +26,10 @@ def spooling(launch_one):
         yield service
 
 
-def serving(service):
-    """Returns the processes that hold bodies and answers for clients."""
-    return [service.process.pid, *(worker.pid for worker in service.workers("http"))]
-
-
 def written_by_loop(service):
     """Returns bytes that the first threads of the front and the HTTP workers have given to write()
     and the like."""
-    texts = [pathlib.Path(f"/proc/{pid}/task/{pid}/io").read_text() for pid in serving(service)]
+    texts = [process.read(f"task/{process.pid}/io") for process in service.serving()]
     return sum(int(text.split("wchar: ")[1].split()[0]) for text in texts)
 
 
@@ -84,7 +79,7 @@ def test_too_large_for_its_file(launch_one):
     with launch_one("--codecs", "1", "--spool-size", "100K", "--max-body", "1M") as service:
         for size in (1000, 60000, 300000):
             with service.socket() as connection:
-                connection.sendall(head(TARGET, "Transfer-Encoding: chunked"))
+                connection.sendall(request_head(TARGET, "Transfer-Encoding: chunked"))
                 for piece in chunked(bytes(3 << 20), size):
                     connection.sendall(b"%x\r\n%s\r\n" % (len(piece), piece))
                 connection.sendall(b"0\r\n\r\n")
@@ -98,10 +93,10 @@ def test_clients_that_leave(spooling):
     body = PIXELS.tobytes()
     for part in (SPOOL - 1000, SPOOL + 1000, 3 * SPOOL):
         with spooling.socket() as connection:
-            connection.sendall(head(TARGET, "Transfer-Encoding: chunked"))
+            connection.sendall(request_head(TARGET, "Transfer-Encoding: chunked"))
             connection.sendall(b"%x\r\n" % len(body) + body[:part])
     with spooling.socket() as connection:
-        connection.sendall(head(TARGET, f"Content-Length: {len(body)}", "Connection: close"))
+        connection.sendall(request_head(TARGET, f"Content-Length: {len(body)}", "Connection: close"))
         connection.sendall(body)
         connection.shutdown(socket.SHUT_WR)
         while connection.recv(1 << 20):
@@ -255,8 +250,8 @@ def test_slow_readers_of_many_clients(read_slowly):
 def disk_taken(service):
     """Returns bytes of files that have no name any more: bodies and answers."""
     files = {}
-    for pid in serving(service):
-        for fd in pathlib.Path(f"/proc/{pid}/fd").iterdir():
+    for process in service.serving():
+        for fd in pathlib.Path(f"/proc/{process.pid}/fd").iterdir():
             with contextlib.suppress(OSError):
                 if re.search(r"^/(?!memfd:).*\(deleted\)$", os.readlink(fd)):
                     status = fd.stat()
@@ -282,7 +277,7 @@ def over(path):
     connection = socket.socket(socket.AF_UNIX)
     connection.settimeout(60)
     connection.connect(str(path))
-    connection.sendall(head(TARGET, f"Content-Length: {ANSWER}") + PIXELS.tobytes())
+    connection.sendall(request_head(TARGET, f"Content-Length: {ANSWER}") + PIXELS.tobytes())
     return connection, connection.recv(1 << 12)
 
 

@@ -45,10 +45,13 @@ def start(launch, general_cache):
 
 @pytest.fixture(scope="module")
 def tuned(start):
-    """(the choice as the service shows it, the text of its file)"""
-    with start() as service:
+    """(the choice as the service shows it, the text of its file); of more programs than stay in memory"""
+    with start("--programs", "2") as service:
         choice = chosen(service)
         assert ask(service).timing.get(choice["variant"])
+        general = len(oracle.TYPES) * len(list((REPOSITORY / "kernels/general").iterdir()))
+        service.compiled(lambda: service.total("convolved_opencl_objects", kind="program") <= general + 2,
+                         what="others to be let go of")
         return choice, (service.state / STATE).read_text()
 
 
@@ -56,7 +59,7 @@ def test_choice(tuned):
     """It names the quickest of the measured kernels, general ones among them, and what it holds for."""
     choice, text = tuned
     candidates = choice["candidates"]
-    assert choice["device"] == "cpu0" and len(candidates) >= 3
+    assert choice["device"] == "cpu0" and len(candidates) > 5
     assert {"separable", "separable_packed"} <= {c["variant"] for c in candidates}
     times = [c["sample_seconds"] for c in candidates]
     measured = [t for t in times if t is not None]
@@ -128,24 +131,6 @@ def test_state_cannot_be_written(start):
         chosen(service)
         service.says("cannot write")
         ask(service)
-
-
-def test_lets_go(start):
-    """Tried programs do not stay in memory: a choice is made among more than two."""
-    with start("--programs", "2") as service:
-        assert len(chosen(service)["candidates"]) > 5
-        general = len(oracle.TYPES) * len(list((REPOSITORY / "kernels/general").iterdir()))
-        service.compiled(lambda: service.total("convolved_opencl_objects", kind="program") <= general + 2, 120,
-                         "others to be let go of")
-
-
-def test_requests_while_tuning(start):
-    """They come first."""
-    with start() as service:
-        for i in range(60):
-            ask(service, [("box", {"size": 3 + 2 * (i % 5)})])
-        service.compiled(lambda: len(choices(service)) >= 2, what="two choices")
-        assert service.restarts() == 0
 
 
 def scheduling(processes):

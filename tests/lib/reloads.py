@@ -3,17 +3,24 @@ import signal
 
 from service import configuration, poll
 
+DONE = "has been read again"
 
-def reload(service, text, says="has been read again"):
-    """Writes the file, sends SIGHUP and waits for the log's line; returns the log since then."""
+
+def read_again(service, says=DONE):
+    """Sends SIGHUP and waits for the log's line; returns the log since then."""
     before = len(service.log.read_text())
-    service.file.write_text(configuration(text))
     service.process.send_signal(signal.SIGHUP)
 
     def news():
         return service.log.read_text()[before:]
     poll(lambda: says in news(), 60, says)
     return news()
+
+
+def reload(service, text, says=DONE):
+    """Writes the file and has it read."""
+    service.file.write_text(configuration(text))
+    return read_again(service, says)
 
 
 def devices(service):

@@ -109,11 +109,6 @@ def raw_kind(pixels):
     return f"{width}x{height}x{bands}:{oracle.type_name(pixels.dtype)}"
 
 
-def head(target, *headers, method="POST"):
-    """Returns the head of a request, for a bare connection."""
-    return "\r\n".join([f"{method} {target} HTTP/1.1", "Host: x", *headers, "", ""]).encode()
-
-
 class Response:
     def __init__(self, status, reason, headers, body):
         self.status, self.reason, self.headers, self.body = status, reason, headers, body
@@ -143,6 +138,11 @@ class Response:
         dtype = np.dtype(oracle.TYPES[kind])
         assert len(self.body) == width * height * bands * dtype.itemsize, "size of the raw answer"
         return np.frombuffer(self.body, dtype).reshape(height, width, bands)
+
+    @property
+    def lost(self):
+        """The losses that the answer names."""
+        return [token for token in self.headers.get("X-Lost", "").split(", ") if token]
 
     @property
     def timing(self):
@@ -284,8 +284,11 @@ class Client:
 
     @contextlib.contextmanager
     def socket(self, timeout=PATIENCE):
-        """A bare connection, for bytes that a decent client would not send."""
-        with socket.create_connection((self.host, self.port), timeout=timeout) as connection:
+        """A connection for bytes that a decent client would not send."""
+        connection = socket.create_connection((self.host, self.port), timeout=timeout)
+        if self.tls:
+            connection = self.tls.wrap_socket(connection, server_hostname=self.host)
+        with connection:
             yield connection
 
     def metrics_text(self):
@@ -362,6 +365,11 @@ class Client:
 SMALL = np.arange(11 * 7 * 3, dtype=np.uint8).reshape(7, 11, 3)
 
 
+def request_head(target, *headers, method="POST"):
+    """Returns the head of a request, for a bare connection."""
+    return "\r\n".join([f"{method} {target} HTTP/1.1", "Host: x", *headers, "", ""]).encode()
+
+
 def read_answer(connection):
     """Returns the answer that a bare connection carries, read to its end by Content-Length."""
     answer = http.client.HTTPResponse(connection)
@@ -401,6 +409,11 @@ class Process:
     def alive(self):
         stat = self.stat
         return bool(stat) and stat[0] not in "ZX"
+
+    @property
+    def busy(self):
+        """Seconds of processor time that it has used."""
+        return sum(map(int, self.stat[11:13])) / os.sysconf("SC_CLK_TCK")
 
     @property
     def gone(self):
@@ -507,6 +520,14 @@ class Service(Client):
             self.wait_ready()
         return self
 
+    @contextlib.contextmanager
+    def starting(self):
+        """It is started, but may never be ready; killed in the end."""
+        try:
+            yield self.start(ready=False)
+        finally:
+            self.kill()
+
     def wait_ready(self, seconds=600):
         def ready():
             assert self.process.poll() is None, f"the service ended:\n{self.tail()}"
@@ -548,6 +569,10 @@ class Service(Client):
 
     def processes(self):
         return [Process(self.process.pid), *children(self.process.pid)]
+
+    def serving(self):
+        """Returns the processes that hold connections, bodies and answers for clients."""
+        return [Process(self.process.pid), *self.workers("http")]
 
     def restarts(self):
         return self.total("convolved_worker_restarts_total")
