@@ -316,8 +316,8 @@ def test_common_parameters(document, service):
                 assert answer.status in (200, 422, 429, 504), (name, value, answer)
             check_answer(document, operation, answer)
         for value in bad_values(schema):
-            problem = ask(service, path, {**base, name: value}, body).refused(400, "bad-parameter")
-            assert problem["parameter"] == name, (name, value)
+            answer = ask(service, path, {**base, name: value}, body)
+            answer.refused(400, "bad-parameter", parameter=name)
 
 
 def test_every_post(document, service):

@@ -115,5 +115,4 @@ def test_feather_weighs_by_alpha(service):
     ({"regions": "0,0,1,1", "roi": "2,2,1,1"}, "regions")])
 def test_refuses(service, parameters, name):
     pixels = np.zeros((4, 4, 1), np.uint8)
-    problem = service.filter(pixels, [("box", {})], **parameters).refused(400, "bad-parameter")
-    assert problem["parameter"] == name
+    service.filter(pixels, [("box", {})], **parameters).refused(400, "bad-parameter", parameter=name)

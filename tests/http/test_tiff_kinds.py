@@ -271,7 +271,7 @@ REFUSED = {
 def test_refused(service, name):
     """Unreadable kinds are named."""
     body, words = REFUSED[name]
-    assert words in service.identity(body).refused(422, "unsupported-pixels")["detail"]
+    service.identity(body).refused(422, "unsupported-pixels", words)
 
 
 def test_directories_in_a_loop(service):
@@ -287,5 +287,4 @@ def test_cut_before_its_directory(service):
     """The refusal names the cause in the user's reach."""
     body = imagefiles.written(Image.fromarray(random_pixels(1, 90, 60, 3, "u8")), "TIFF", compression="tiff_lzw")
     assert struct.unpack("<I", body[4:8])[0] > len(body) // 2
-    problem = service.identity(body[:len(body) // 2]).refused(422, "undecodable")
-    assert "truncated" in problem["detail"], problem
+    service.identity(body[:len(body) // 2]).refused(422, "undecodable", "truncated")

@@ -175,11 +175,14 @@ class Response:
         assert problem["title"] and problem["detail"], problem
         return problem
 
-    def refused(self, status, slug):
-        """Asserts that the answer is this problem, and returns it."""
+    def refused(self, status, slug, *says, **members):
+        """Asserts that the answer is this problem, with these members and with these texts in its
+        detail, and returns it."""
         assert self.status == status, self
         problem = self.problem
         assert problem["type"] == f"/problems/{slug}", problem
+        assert problem.items() >= members.items(), problem
+        assert all(text in problem["detail"] for text in says), problem
         return problem
 
 
