@@ -6,7 +6,6 @@ from PIL import Image
 
 import imagefiles
 import previews
-from service import multipart
 
 MARK = b"SHARP-Q7x3vKz9pLmW2nTb"
 SAMPLES = previews.samples(MARK)
@@ -65,19 +64,6 @@ def test_conversions_hold_no_preview(service, target):
         if (target in ("jpeg", "png", "webp", "tiff") and "-xmp-" in name
                 and "extension" not in name):
             keeps_title(body)
-
-
-def test_later_answers_hold_no_preview(service):
-    """This holds for forms, and for jobs."""
-    file = SAMPLES["jpeg-exif-thumbnail"]
-    body, kind = multipart([("image", "x.jpg", file)])
-    answer = service.post("/v1/filters/box", body, headers={"Content-Type": kind})
-    assert answer.status == 200 and not previews.holds(answer.body, MARK)
-    job = service.post("/v1/filters/box", file, headers={"Prefer": "respond-async"})
-    assert job.status == 202, job
-    answer = service.get(job.json()["links"]["result"] + "?wait=60")
-    assert answer.status == 200 and not previews.holds(answer.body, MARK)
-    keeps_camera(previews.read(answer.body))
 
 
 def test_frames_are_no_previews(service):

@@ -79,14 +79,15 @@ def inodes(directory):
 
 
 def test_second_start(general_cache, start):
-    """Nothing of the first is compiled again. A driver's directory belongs to one process, and goes
-    with the next start."""
+    """Nothing of the first is compiled again, and no compiler stays. A driver's directory belongs to
+    one process, and goes with the next start."""
     first = inodes(general_cache)
     assert len(first) >= PROGRAMS
     with start(general_cache) as service:
         answers_right(service)
         _, cached, failed = settled(service)
         assert cached >= PROGRAMS and not failed
+        service.compiled(lambda: not compilers(service, True) + compilers(service, False), what="no compiler")
         service.workers("device")[0].kill()
         poll(service.works, 60, "a served request")
     assert first.items() <= inodes(general_cache).items()
@@ -188,15 +189,6 @@ def test_stop_while_compiling(start, tmp_path, stopped):
             patient.kill(signal.SIGSTOP)
         assert service.stop(60) == 0
         poll(lambda: hurry(patient) or not patient.alive, what="the compiler's end")
-
-
-def test_compiler_rests(copy, start):
-    """With nothing to compile there is none."""
-    with start(copy) as service:
-        settled(service)
-        service.compiled(lambda: not compilers(service, True) and not compilers(service, False), what="no compiler")
-        answers_right(service, variant="separable_wide")
-        poll(lambda: not compilers(service, False), 60, "no compiler again")
 
 
 # Damage -------------------------------------------------------------------------------------------

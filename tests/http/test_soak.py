@@ -22,6 +22,7 @@ def test_judged(what, noise, grows, value):
     assert soak.judge(MINUTES, sizes, soak.FLOORS[what]).grows == grows
 
 
+@pytest.mark.slow
 def test_quarter_of_a_minute(tmp_path, cache):
     """With an image of each type: most of the time would go into the programs of more."""
     lines = []
