@@ -153,7 +153,7 @@ def test_patient_compiler(start, tmp_path):
         assert patient.busy - before < 0.2 * (time.monotonic() - begun)
 
 
-@pytest.mark.parametrize("number", (signal.SIGKILL, signal.SIGSTOP))
+@pytest.mark.parametrize("number", (signal.SIGKILL, pytest.param(signal.SIGSTOP, marks=pytest.mark.slow)))
 def test_patient_compiler_killed(copy, start, number):
     """Another takes its place, everything is there in the end, and nothing of a killed one is left."""
     lost = programs(copy)[:2]
@@ -310,11 +310,6 @@ def test_directory_gone(copy, start):
         assert programs(copy)
 
 
-def dangle(directory):
-    remove(directory)
-    directory.symlink_to(directory.with_name("nowhere"))
-
-
 def put_file(directory):
     remove(directory)
     directory.write_bytes(b"")
@@ -332,7 +327,8 @@ def write_protect(directory):
     poll(remounted, what="the disk is read-only", interval=0.02)
 
 
-@pytest.mark.parametrize("spoil", (dangle, put_file, fill_disk, write_protect))
+@pytest.mark.parametrize("spoil", (put_file, *(
+    pytest.param(spoil, marks=pytest.mark.slow) for spoil in (fill_disk, write_protect))))
 def test_unusable(start, tmp_path, spoil):
     """A directory that cannot be used any more costs compiling time only. The worker that notices ends,
     and each next one gives its driver another place."""
@@ -463,27 +459,17 @@ def test_compiles_with_warnings(start, kernels, copy):
         assert lines and all(line.startswith("convolved-device: info: ") for line in lines), lines
 
 
-@pytest.mark.parametrize("number, times", ((signal.SIGKILL, 1), (signal.SIGSTOP, 1),
-                                           (signal.SIGKILL, 2)))
-def test_compiler_killed(copy, start, number, times):
-    """It is a process of its own: another takes its place, once; then a client that insists on its
-    kernel is told, and nobody else notices."""
-    with start(copy, "--codecs", "2") as service:
-        device, seen = service.workers("device")[0], set()
-        with concurrent.futures.ThreadPoolExecutor(1) as pool:
-            insisting = pool.submit(service.filter_when_compiled, PIXELS, GAUSSIAN, variant="sep_two_pass")
-            for _ in range(times):
-                compiler, = poll(lambda: [p for p in compilers(service, False)
-                                          if p.pid not in seen], 60, "a compiler", 0.002)
-                seen.add(compiler.pid)
-                compiler.kill(number)
-            if times == 1:
-                assert insisting.result(300).status == 200
-            else:
-                insisting.result(300).refused(500, "device-failed")
-        said = "is stopped" if number == signal.SIGSTOP else "was killed by signal 9"
-        poll(lambda: f"a compiler {said}" in service.tail(), 60, "the log")
-        answers_right(service)
+@pytest.mark.parametrize("number", (signal.SIGKILL, pytest.param(signal.SIGSTOP, marks=pytest.mark.slow)))
+def test_compiler_killed(copy, start, number):
+    """It is a process of its own: another takes its place, and nobody notices."""
+    with start(copy) as service, concurrent.futures.ThreadPoolExecutor(1) as pool:
+        device, = service.workers("device")
+        insisting = pool.submit(answers_right, service, variant="sep_two_pass")
+        compiler, = poll(lambda: compilers(service, False), 60, "a compiler", 0.002)
+        compiler.kill(number)
+        insisting.result(300)
+        service.says("a compiler is stopped" if number == signal.SIGSTOP
+                     else "a compiler was killed by signal 9")
         assert service.restarts() == 0 and device.alive
 
 
