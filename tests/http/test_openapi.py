@@ -120,8 +120,7 @@ def test_operations_are_well_formed(document):
 
 
 def test_bodies_are_bytes(document):
-    """Generators make bytes of binary contents, and drop those without a schema: they look for a
-    media type that they know among an answer's, which application/octet-stream (raw pixels) is."""
+    """Generators make bytes of binary contents, and drop those without a schema."""
     for node in walk(document):
         for media, content in node.get("content", {}).items() if "content" in node else ():
             schema = resolve(document, content["schema"])
@@ -294,8 +293,7 @@ def ask(service, path, values, body, headers=None):
 
 
 def test_common_parameters(document, service):
-    """Every described value is taken, and others are not. (Those of filters are the catalogue's, which
-    test_metrics.py tries.)"""
+    """Every described value is taken, and others are not. (Filters' are in test_metrics.py.)"""
     path = "/v1/chain"
     operation = document["paths"][path]["post"]
     described = [resolve(document, p) for p in operation["parameters"]]

@@ -1,5 +1,4 @@
-"""The oracle is held against definitions worked out by hand and against other programs, and is
-shown to notice errors: without that its agreement with the service would mean nothing."""
+"""The oracle against definitions worked out by hand and other programs; and it notices errors."""
 import numpy as np
 import pytest
 from scipy import ndimage

@@ -1,5 +1,4 @@
-"""PNGs are no larger than OpenCV's by default, and from compression=6 on than Pillow's:
-photographs, drawings, and mixtures."""
+"""PNGs are no larger than OpenCV's by default, and from compression=6 on than Pillow's."""
 import io
 import pathlib
 import zlib

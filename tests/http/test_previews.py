@@ -34,8 +34,7 @@ def keeps_title(file):
 
 @pytest.mark.parametrize("name", SAMPLES)
 def test_answers_hold_no_preview(service, name):
-    """In the body's own format, of its whole, of a part, and of a part on the whole; what else there
-    is of its kind stays."""
+    """Nor does one of a part, or of a part on the whole; what else is of its kind stays."""
     file = SAMPLES[name]
     assert previews.holds(file, MARK), "the sample has none"
     for options in ({}, {"roi": "4,4,30,20"}, {"roi": "4,4,30,20", "target": "9,9"}):
@@ -98,8 +97,7 @@ def test_what_cannot_be_read_goes(service, broken):
 
 @pytest.mark.parametrize("cut", range(0, 60, 3))
 def test_cut_off_blocks(service, cut):
-    """If resources and data sets end too early the whole ones stay, and no part of a picture.
-    (libvips 8.14 writes a quarter of a TIFF's data sets.)"""
+    """The whole ones stay. (libvips 8.14 writes a quarter of a TIFF's data sets.)"""
     resources = (previews.resource(1028, previews.CAPTION)
                  + previews.resource(1036, previews.picture(MARK)))
     sets = previews.CAPTION + previews.data_set(2, 202, previews.picture(MARK))

@@ -1,6 +1,5 @@
-"""Compiled programs: what an image waits for first, the rest by a process that stands back; kept in
-the cache directory, whatever happens to it; and kernels for particular parameters, compiled while
-general ones do the work."""
+"""Compiled programs, when they are made and by which process, and the directory that keeps them,
+whatever happens to it; kernels for particular parameters, made while general ones do the work."""
 import concurrent.futures
 import contextlib
 import os
@@ -67,8 +66,7 @@ def answers_right(service, filters=GAUSSIAN, variant="general", pixels=PIXELS):
 
 
 def programs(directory):
-    """Returns the files of the cache: named by 64 hexadecimal digits. The small ones first, which
-    are compiled again in the least time."""
+    """Returns the cache's files; first the small ones, which are compiled again in the least time."""
     return sorted((p for p in pathlib.Path(directory).iterdir() if len(p.name) == 64),
                   key=lambda file: (file.stat().st_size, file.name))
 
@@ -79,8 +77,7 @@ def inodes(directory):
 
 
 def test_second_start(general_cache, start):
-    """Nothing of the first is compiled again, and no compiler stays. A driver's directory belongs to
-    one process, and goes with the next start."""
+    """Nothing is compiled again, no compiler stays; a driver's directory goes with the next start."""
     first = inodes(general_cache)
     assert len(first) >= PROGRAMS
     with start(general_cache) as service:
@@ -264,8 +261,7 @@ def restarted(service):
 
 @pytest.mark.slow  # test_unusable protects a disk more quickly
 def test_read_only(general_cache, start, tmp_path):
-    """Existing programs are used; nothing is added, and nothing is lost but time. (A service does
-    not start without a directory to write to: bodies may go there too.)"""
+    """Existing programs are used. (Without a directory to write to a service does not start.)"""
     with small_disk(tmp_path / "cache", "64M") as directory:
         for file in programs(general_cache):
             shutil.copy(file, directory)
@@ -330,8 +326,7 @@ def write_protect(directory):
 @pytest.mark.parametrize("spoil", (put_file, *(
     pytest.param(spoil, marks=pytest.mark.slow) for spoil in (fill_disk, write_protect))))
 def test_unusable(start, tmp_path, spoil):
-    """A directory that cannot be used any more costs compiling time only. The worker that notices ends,
-    and each next one gives its driver another place."""
+    """The worker that notices ends, and each next one gives its driver another place."""
     with small_disk(tmp_path / "disk", "64M") as disk:
         with start(disk / "cache") as service:
             answers_right(service)
@@ -357,8 +352,7 @@ def test_unusable_for_the_driver(start, tmp_path):
 # Kernels for particular parameters ----------------------------------------------------------------
 
 def test_general_first(copy, start):
-    """The first answer to new parameters comes by a general kernel and at once, later ones by one
-    that has been compiled for it."""
+    """The first answer comes by a general kernel at once, later ones by one compiled for them."""
     filters = [("gaussian", {"sigma": 1.2345})]
     with start(copy) as service:
         answers_right(service)
@@ -375,8 +369,7 @@ def test_general_first(copy, start):
 
 
 def test_many_unseen(copy, start):
-    """Parameters that keep changing are served, each by what there is, whoever else asks meanwhile;
-    compiling gives way."""
+    """Each is served by what there is, whoever else asks meanwhile; compiling gives way."""
     with start(copy) as service, concurrent.futures.ThreadPoolExecutor(3) as pool:
         list(pool.map(lambda i: answers_right(service, [("gaussian", {"sigma": 1 + i / 97})], None,
                                               PIXELS[:40, :50]), range(60)))
@@ -386,9 +379,8 @@ def test_many_unseen(copy, start):
 
 
 def test_driver_directory_is_bounded(copy, start):
-    """The driver's directory has only the files of programs in memory, however many there have been;
-    and all of theirs, also of one that was asked for, released and asked for again while a plan had it
-    all the time."""
+    """It has the files of programs in memory only, and all of theirs: also of one that was asked for,
+    released and asked for again while a plan had it all the time."""
     plans, most = 128, 2
     filters = [[("gaussian", {"sigma": 0.5 + i / 3})] for i in range(5)]
 
@@ -430,8 +422,7 @@ SPECIAL = "cpu/separable_packed.cl"
 
 
 def test_does_not_compile(start, kernels, copy):
-    """For a special kernel that is no OpenCL C the general one goes on; for that of another filter none
-    does. Only the client that needs it, or insists, is told."""
+    """The general kernel goes on; only the client that needs the other, or insists, is told."""
     for file in (SPECIAL, "general/gradient.cl"):
         (kernels / file).write_text("this is no kernel\n")
     with start(copy, "--kernel-dir", str(kernels)) as service:

@@ -1,5 +1,4 @@
-"""Behind proxies: their clients are told apart by what trusted proxies say, and by nobody else's
-word."""
+"""Behind proxies clients are told apart by what trusted ones say, and by nobody else's word."""
 import contextlib
 import ipaddress
 import itertools

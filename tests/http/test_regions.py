@@ -1,5 +1,4 @@
-"""roi and target: a part is filtered as if it were an image of its own, and results are placed on
-the image that they are from."""
+"""roi and target: parts, filtered as if they were images, and placed on that they are from."""
 import io
 
 import numpy as np
@@ -123,8 +122,7 @@ READERS = {**dict.fromkeys(("png", "png-alpha", "png-16", "png-16-alpha"), image
 
 
 def untouched(service, file):
-    """Returns all pixels as they are decoded, the colours under alpha 0 too: put together from two
-    answers, each with one pixel filtered."""
+    """Returns the decoded pixels, also those under alpha 0: of two answers, each with one filtered."""
     first, second = (service.identity(file, roi=f"{x},0,1,1", target=f"{x},0", format="raw").pixels
                      for x in (0, 1))
     whole = first.copy()

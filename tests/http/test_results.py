@@ -1,5 +1,5 @@
-"""Pixels over HTTP against the oracle: every size, border, type, filter and chain. The service, which has
-its own results checked, doubts none."""
+"""Pixels over HTTP against the oracle: every size, border, type, filter and chain. The service, which
+checks its own results, doubts none."""
 import numpy as np
 import pytest
 
@@ -34,8 +34,7 @@ def test_borders_types_bands(service, border, kind, image):
 
 
 def high_pass(size):
-    """Returns the pixel, less all that differs from it around: large weights of both signs, a sum
-    of 1."""
+    """Returns the pixel less its surroundings: large weights of both signs, a sum of 1."""
     matrix = -np.ones((size, size))
     matrix[size // 2, size // 2] = size * size
     return matrix
@@ -56,8 +55,7 @@ LARGE_GAINS = [("convolve", {"kernel": high_pass(31)}), ("convolve", {"kernel": 
 
 @pytest.mark.parametrize("kind, bands, alpha", pairwise(["u8", "u16"], [2, 4], ["opaque", "noise", "holes"]))
 def test_large_gain_with_alpha(service, kind, bands, alpha):
-    """Large sums lose no count of 65535, though colour is multiplied and divided by alpha: exact to
-    1 wherever the sums of alpha are not as good as 0."""
+    """Exact to 1 of 65535, unless the sums of alpha that divide colour are as good as 0."""
     full = int(oracle.FULL_SCALE[kind])
     pixels = random_pixels(seed_of(kind, bands, alpha), 70, 45, bands, kind)
     # Nearly flat, so that the differences do not all saturate.
@@ -146,8 +144,8 @@ def with_kinds(cases):
 @pytest.mark.parametrize("size, kind", with_kinds([
     (1, 1), (3, 3), (1, 5), (5, 1), (1, 63), (63, 1), (7, 11), (31, 31), (63, 3), (63, 63)]))
 def test_matrices(service, size, kind):
-    """Of full rank, a product of a column and a row, and one with one coefficient disturbed. Gains are
-    large: the result has the spread of the noise, the terms far more."""
+    """Full rank, a product of a column and a row, and one disturbed. Gains are large: the result has
+    the spread of the noise, the terms far more."""
     rows, columns = size
     rng = np.random.default_rng(seed_of(rows, columns))
     full = random_matrix(rng, rows, columns)
@@ -345,8 +343,7 @@ def test_colours_for_users(service):
 
 @pytest.mark.parametrize("kind, bands, alpha", [("u8", 3, False), ("u16", 4, True), ("f32", 3, False)])
 def test_samples_by_themselves(service, kind, bands, alpha):
-    """Filters of single samples in a row, which CPUs may look up in one table: as one after another,
-    whatever is around them."""
+    """Filters in a row, which CPUs may look up in one table: as one after another."""
     pixels = random_pixels(seed_of("row", kind, bands), 131, 57, bands, kind, alpha)
     # No result for bytes lies halfway between two integers; for words some come too near to it.
     linear = {"gain": [0.7, -0.9, 0.3], "bias": [0.03, 1.0031, 0.2005]} if kind == "u8" else {}
@@ -536,8 +533,7 @@ def test_chain_of_one(service):
                                                  (41.0, 4, True), (70.0, 3, False), (100.0, 1, False),
                                                  (100.0, 4, True)])
 def test_large_sigma(service, sigma, bands, alpha):
-    """Gaussians above sigma 8 against the whole Gaussian, by every stride (../../docs/architecture.md);
-    also of pictures with flat parts, where all of the error shows."""
+    """By every stride (docs/architecture.md), also on flat parts, where all of the error shows."""
     width, height = (131, 97) if sigma < 40 else (63, 47)
     for kind, border in zip(oracle.TYPES, ("reflect", "constant", "replicate")):
         pixels = random_pixels(seed_of(sigma, kind), width, height, bands, kind, alpha)

@@ -40,8 +40,7 @@ def test_devices_may_be_left_as_they_are(launch_one):
 
 
 def test_listening_sockets_have_numbers_of_their_own(service):
-    """A worker may shut down and change descriptors of a higher number: connections, never the
-    sockets that it shares with the front."""
+    """A worker may change descriptors of a higher number: connections, not what the front shares."""
     with service.socket() as connection:
         for worker in service.workers("http"):
             listening = inodes_listening(service)

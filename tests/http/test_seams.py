@@ -1,6 +1,5 @@
-"""An image is cut into tiles, and nobody may see where: whatever the size of the arenas and
-whichever device takes a tile, the bytes are the same by the same kernels (variant=general: others
-take over when they have been compiled)."""
+"""Nobody sees where an image is cut into tiles: whatever the size of arenas and whichever device takes
+a tile, the bytes are the same by the same kernels (variant=general: others may take over)."""
 import concurrent.futures
 
 import numpy as np
@@ -62,8 +61,7 @@ COLUMNS = [
 
 @pytest.mark.parametrize("filters, options", COLUMNS, ids=range(len(COLUMNS)))
 def test_columns(service, filters, options):
-    """Under tall windows a strip of rows is several tiles beside each other: the fewer, the more crop
-    leaves away."""
+    """Under tall windows a strip of rows is several tiles beside each other, fewer with crop."""
     pixels = random_pixels(5, 5200 if options["border"] == "crop" else 2600, 400, 2, "u8")
     before = service.total("convolved_tiles_total")
     answer = service.filter(pixels, filters, **{"variant": "general", **options})

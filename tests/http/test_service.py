@@ -76,8 +76,7 @@ def test_ends_soon_after_clients_that_left(launch):
 
 
 def test_inherited_signals(launch):
-    """Signals that the parent ignored or blocked still work: workers that end are reaped, and
-    signals end the service."""
+    """Signals that the parent ignored or blocked still work: for ended workers, and to end."""
     service = launch("--codecs", "1")
     service.arguments[:0] = ["env", "--ignore-signal", "--block-signal=CHLD,TERM"]
     with service:

@@ -1,5 +1,4 @@
-"""Large bodies and answers: where they lie, and that the front's one thread neither writes them to a
-disk nor reads others' share of memory."""
+"""Large bodies and answers: where they lie; the front's one thread does not write them to a disk."""
 import contextlib
 import http.client
 import os
@@ -27,8 +26,7 @@ def spooling(launch_one):
 
 
 def written_by_loop(service):
-    """Returns bytes that the first threads of the front and the HTTP workers have given to write()
-    and the like."""
+    """Returns bytes that the first threads of the front and the HTTP workers have written."""
     texts = [process.read(f"task/{process.pid}/io") for process in service.serving()]
     return sum(int(text.split("wchar: ")[1].split()[0]) for text in texts)
 
@@ -88,8 +86,7 @@ def test_too_large_for_its_file(launch_one):
 
 
 def test_clients_that_leave(spooling):
-    """In the middle of a body that goes to a file, or by closing their side of the connection while it
-    is still written: nothing stays, answered or not."""
+    """In the middle of a body that goes to a file, or by closing their side then: nothing stays."""
     body = PIXELS.tobytes()
     for part in (SPOOL - 1000, SPOOL + 1000, 3 * SPOOL):
         with spooling.socket() as connection:
@@ -212,8 +209,7 @@ def test_larger_than_the_bounds(launch_one):
 
 @pytest.mark.parametrize("addresses", (("127.0.0.2",), ("127.0.0.2", "127.0.0.3", "127.0.0.4")))
 def test_memory_of_slow_readers(launch_one, addresses):
-    """However many large answers clients do not read, another's small ones are kept in memory, and no codec
-    worker is replaced."""
+    """Another's small answers are kept in memory, and no codec worker is replaced."""
     most = 64 << 20
     with launch_one("--codecs", "2", "--max-memory", str(most)) as service, contextlib.ExitStack() as stack:
         poll(lambda: len(service.workers("codec")) == 2, 60, "the codec workers")
@@ -272,8 +268,7 @@ def test_disk_of_slow_readers(launch_one):
 
 
 def over(path):
-    """Returns an answer over a Unix socket: its connection, and the bytes that have been read of
-    the answer."""
+    """Returns the connection of an answer over a Unix socket, and what has been read of it."""
     connection = socket.socket(socket.AF_UNIX)
     connection.settimeout(60)
     connection.connect(str(path))

@@ -160,8 +160,7 @@ def test_associated_alpha_twice(service):
 # Colours and planes -------------------------------------------------------------------------------
 
 def ycc(across, down, full=True):
-    """Returns a picture in YCbCr, of one Cb and Cr for each block of this many pixels: the data,
-    and in RGB."""
+    """Returns YCbCr, of one Cb and Cr for each block of this many pixels: the data, and in RGB."""
     width, height, rng = 12, 8, np.random.default_rng(7)
     luma = rng.integers(60, 200, (height, width))
     chroma = rng.integers(90, 160, (height // down, width // across, 2))

@@ -33,8 +33,7 @@ def test_compilation(launch, tmp_path):
 
 
 def test_busy_device(alone):
-    """More images than the device works on at a time: the others' tiles wait, and the codec workers with
-    them."""
+    """There are more images than the device works on at a time: the others' tiles wait."""
     target = "/v1/filters/bilateral?radius=8&variant=general"
     assert alone.post(target, PNG).status == 200
     with concurrent.futures.ThreadPoolExecutor(8) as pool:

@@ -1,5 +1,4 @@
-"""Spans of requests, sent to a collector, and exemplars that name their traces. Whatever the
-collector does, requests are answered."""
+"""Spans, sent to a collector, which may do what it likes; and exemplars that name their traces."""
 import contextlib
 import os
 import pathlib

@@ -144,8 +144,7 @@ TUNE = (BUILD / "convolved-device", "--tune")
 
 
 def test_at_once(tmp_path):
-    """convolved-device --tune prints its measurements and leaves them for the service. Somebody
-    waits for it: it compiles as quickly as it can."""
+    """--tune prints its measurements and leaves them for the service; it compiles at full speed."""
     arguments = [*TUNE, "--filter", "sobel", "--filter", "sobel=output=x", "--cache-dir", tmp_path / "cache",
                  "--state-dir", tmp_path]
     compilers = set()

@@ -1,5 +1,4 @@
-"""variant=: every kernel by its name, on every image that it does, against the oracle and against the
-service's own reference; and a clear refusal of everything else."""
+"""variant=: kernels by their names, against the oracle and the reference; others are refused."""
 import pytest
 
 import oracle

@@ -1,5 +1,4 @@
-"""Results that the service checks itself: asked for by verify=1, and now and then on its own; and a
-kernel that is made wrong, which both must find."""
+"""Results that the service checks, by verify=1 or on its own; both find a kernel that is made wrong."""
 import shutil
 
 import numpy as np
@@ -109,8 +108,7 @@ def test_samples_on_its_own(launch_one, taps):
 
 @pytest.fixture(scope="module")
 def wrong_kernels(tmp_path_factory):
-    """The kernels with a gradient that is wrong in some rows: there a work-item takes the pixel for
-    its left neighbour."""
+    """In some rows of the gradient a work-item takes the pixel for its left neighbour."""
     directory = tmp_path_factory.mktemp("wrong") / "kernels"
     shutil.copytree(REPOSITORY / "kernels", directory)
     source = (directory / "general/gradient.cl").read_text()
@@ -232,8 +230,8 @@ def unharmed(service):
 @pytest.mark.parametrize("environment", [ONE_DEVICE, pytest.param(TWO_DEVICES, marks=pytest.mark.slow)],
                          ids=["one device", "two"])
 def test_hard_pixels(launch, environment):
-    """Whatever a client sends, a healthy device is not quarantined for it; and the answers come: with
-    verify=1 the reference's, where the device's are too far off."""
+    """No healthy device is quarantined for a client's pixels; verify=1 answers with the reference's,
+    where the device's are too far off."""
     with launch("--verify-share", "1", environment=environment) as service:
         for name, pixels, alpha in HARD:
             for one in HARD_FILTERS:
