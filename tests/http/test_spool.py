@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import imagefiles
-from service import poll, raw_kind, read_answer, request_head
+from service import multipart, poll, raw_kind, request_head
 
 SPOOL = 1 << 20
 SIDE = 1500
@@ -63,12 +63,9 @@ def test_codec_worker_stays(spooling, rows):
 
 def test_form_in_a_file(spooling):
     """Parts come in many pieces, and the boundary may lie anywhere."""
-    boundary = "x" * 30
+    body, kind = multipart([("image", "x", PIXELS.tobytes())])
     for cut in (1000, 100001):
-        head = (f"--{boundary}\r\nContent-Disposition: form-data; name=image\r\n\r\n").encode()
-        body = head + PIXELS.tobytes() + f"\r\n--{boundary}--\r\n".encode()
-        answer = spooling.request("POST", TARGET, chunked(body, cut), headers={
-            "Content-Type": f"multipart/form-data; boundary={boundary}"})
+        answer = spooling.post(TARGET, chunked(body, cut), headers={"Content-Type": kind})
         assert np.array_equal(answer.pixels, PIXELS)
 
 
@@ -76,12 +73,7 @@ def test_too_large_for_its_file(launch_one):
     """A body of unknown length is refused while its file is made or written, and nothing waits."""
     with launch_one("--codecs", "1", "--spool-size", "100K", "--max-body", "1M") as service:
         for size in (1000, 60000, 300000):
-            with service.socket() as connection:
-                connection.sendall(request_head(TARGET, "Transfer-Encoding: chunked"))
-                for piece in chunked(bytes(3 << 20), size):
-                    connection.sendall(b"%x\r\n%s\r\n" % (len(piece), piece))
-                connection.sendall(b"0\r\n\r\n")
-                read_answer(connection).refused(413, "body-too-large")
+            service.post(TARGET, chunked(bytes(3 << 20), size)).refused(413, "body-too-large")
         service.rest()
 
 
@@ -133,19 +125,18 @@ def read_slowly(launch_one):
 
 @contextlib.contextmanager
 def slow_readers(service, count, address):
-    """Connections from this address, each with an answer that is ready and not read."""
+    """Answers to this address that are ready and not read."""
     with contextlib.ExitStack() as stack:
-        connections = []
+        answers = []
         for _ in range(count):
-            connection = http.client.HTTPConnection(service.host, service.port, timeout=60,
-                                                    source_address=(address, 0))
+            connection = service.neighbour(address).connect(60)
             stack.callback(connection.close)
             connection.connect()
             # The kernel's buffers would hold whole answers.
             connection.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 16)
             connection.request("POST", TARGET, PIXELS.tobytes())
-            connections.append((connection, connection.getresponse()))
-        yield connections
+            answers.append(connection.getresponse())
+        yield answers
 
 
 def held(service):
@@ -155,38 +146,28 @@ def held(service):
             metrics.total("convolved_unread_ended_total", bound="all"))
 
 
-def whole(connections):
-    """Returns the number of these answers that come to their end."""
+def whole(answers):
+    """Returns the number of those that come to their end."""
     count = 0
-    for _, answer in connections:
+    for answer in answers:
         with contextlib.suppress(http.client.IncompleteRead, ConnectionError):
             count += len(answer.read()) == ANSWER
     return count
-
-
-def statuses(connections):
-    return [answer.status for _, answer in connections]
-
-
-def post_from(service, address):
-    """Returns the answer to one more request of this address, which is read."""
-    with slow_readers(service, 1, address) as ((_, answer),):
-        return answer.status, answer.read()
 
 
 def test_slow_readers_of_a_client(read_slowly):
     """One client's answers are bounded, another's come; a slow reader makes room for later answers."""
     room = UNREAD_CLIENT // ANSWER
     before = held(read_slowly)
-    with slow_readers(read_slowly, 12, "127.0.0.2") as connections:
-        assert statuses(connections) == [200] * room + [429] * (12 - room)
-        assert connections[-1][1].headers["Retry-After"]
-        answer = read_slowly.post(TARGET, PIXELS.tobytes())
-        assert np.array_equal(answer.pixels, PIXELS)
+    with slow_readers(read_slowly, 12, "127.0.0.2") as answers:
+        assert [answer.status for answer in answers] == [200] * room + [429] * (12 - room)
+        assert answers[-1].headers["Retry-After"]
+        assert read_slowly.post(TARGET, PIXELS.tobytes()).body == PIXELS.tobytes()
         assert held(read_slowly) == (room * ANSWER, before[1], before[2]), "nobody has been cut"
-        poll(lambda: post_from(read_slowly, "127.0.0.2") == (200, PIXELS.tobytes()), 60, "room")
+        again = read_slowly.neighbour("127.0.0.2")
+        poll(lambda: again.post(TARGET, PIXELS.tobytes()).body == PIXELS.tobytes(), 60, "room")
         assert held(read_slowly)[1:] == (before[1] + 1, before[2])
-        assert whole(connections[:room]) == room - 1
+        assert whole(answers[:room]) == room - 1
     read_slowly.rest()
 
 
@@ -194,17 +175,16 @@ def test_larger_than_the_bounds(launch_one):
     """An answer above both bounds comes whole, though others of the client begin and end meanwhile."""
     size = str(ANSWER // 2)
     with launch_one("--codecs", "2", "--unread-size", size, "--unread-client-size", size) as service, \
-            slow_readers(service, 2, "127.0.0.1") as connections:
+            slow_readers(service, 2, "127.0.0.1") as (first, second):
         small = imagefiles.write_png(np.zeros((100, 100, 3), np.uint8))
-        assert statuses(connections) == [200, 200]
         service.identity(small).refused(429, "queue-full")
-        assert connections[1][1].read() == PIXELS.tobytes()
+        assert second.read() == PIXELS.tobytes()
         poll(lambda: service.identity(small).status == 200, 60, "room")
         read = b""
         for _ in range(5):
-            read += connections[0][1].read(ANSWER // 8)
+            read += first.read(ANSWER // 8)
             assert service.identity(small).status == 200
-        assert read + connections[0][1].read() == PIXELS.tobytes()
+        assert read + first.read() == PIXELS.tobytes()
 
 
 @pytest.mark.parametrize("addresses", (("127.0.0.2",), ("127.0.0.2", "127.0.0.3", "127.0.0.4")))
@@ -232,9 +212,8 @@ def test_slow_readers_of_many_clients(read_slowly):
     """Nobody is above the bound of a client: once some are known to be slow, these go."""
     before = held(read_slowly)
     with contextlib.ExitStack() as stack:
-        many = [stack.enter_context(slow_readers(read_slowly, 3, f"127.0.0.{i}"))
-                for i in range(3, 7)]
-        begun = [status for connections in many for status in statuses(connections)].count(200)
+        many = [stack.enter_context(slow_readers(read_slowly, 3, f"127.0.0.{i}")) for i in range(3, 7)]
+        begun = sum(answer.status == 200 for answers in many for answer in answers)
         assert begun == UNREAD // ANSWER and held(read_slowly)[1:] == before[1:]
         poll(lambda: read_slowly.post(TARGET, PIXELS.tobytes()).status == 200, 60, "room")
         now = held(read_slowly)
