@@ -151,20 +151,15 @@ def test_metrics_say_how_it_went(reloadable):
         assert service.total("convolved_jobs_limit") == 9
 
 
-def test_needs_a_restart(reloadable):
-    """They are named, with their values before and after; the rest is taken over."""
-    with reloadable("codecs=1\n") as service:
-        log = reload(service, "codecs=1\narena-size=1M\nmax-jobs=9\n")
+def test_stay_as_they_are(reloadable):
+    """Options that need a restart are named, with both values; flags stay nearer. The rest is taken."""
+    with reloadable("codecs=1\n", "--max-body", "2000") as service:
+        log = reload(service, "codecs=1\narena-size=1M\nmax-jobs=9\nmax-body=10\n")
         assert re.search(r"arena-size stays 64M.*restart.*1M", log), log
-        assert "max-jobs: 256 -> 9" in log
+        assert "max-jobs: 256 -> 9" in log and "max-body" not in log
+        assert service.post("/v1/filters/box?raw=10x10x1:u8&format=raw", b"x" * 100).status == 200
         log = reload(service, "codecs=1\nmax-jobs=9\n")
         assert "arena-size" not in log and "->" not in log
-
-
-def test_flags_stay_nearer(reloadable):
-    with reloadable("codecs=1\n", "--max-body", "2000") as service:
-        assert "max-body" not in reload(service, "codecs=1\nmax-body=10\n")
-        assert service.post("/v1/filters/box?raw=10x10x1:u8&format=raw", b"x" * 100).status == 200
 
 
 def test_tells_systemd(reloadable, tmp_path):

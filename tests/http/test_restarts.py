@@ -109,36 +109,32 @@ def test_accepted_is_served(running, before):
     assert running.process.wait(60) == 0, running.tail()
 
 
-def test_silent_connections_do_not_hold_it(running):
-    """Neither one that is kept alive, nor one that never asks for anything, for long."""
-    with running.socket() as kept, running.socket():
+def test_no_more_connections(running):
+    """While it finishes its requests, nobody is let in who would not be answered; a connection that is
+    kept alive does not hold it, nor one that never asks for anything."""
+    message = REQUEST + IMAGES[0].tobytes()
+    with running.socket() as connection, running.socket() as kept, running.socket():
         kept.sendall(request_head("/livez", method="GET"))
         assert read_answer(kept).status == 200
-        assert running.stop(60) == 0
-
-
-def test_no_more_connections(running):
-    """While it finishes its requests, nobody is let in who would not be answered."""
-    with running.socket() as connection:
-        connection.sendall(REQUEST + IMAGES[0].tobytes()[:100])
+        connection.sendall(message[:-100])
         poll(lambda: running.total("convolved_spool_memory_bytes") > 0, 60, "the body")
         stopping(running)
         poll(lambda: refuses(running), 60, "every worker's end of listening")
-        connection.sendall(IMAGES[0].tobytes()[100:])
+        connection.sendall(message[-100:])
         assert read_answer(connection).status == 200
-    assert running.process.wait(60) == 0
+        assert running.process.wait(60) == 0
 
 
 def test_asynchronous(running):
     """A job that was accepted is finished; one more is refused, for its result could not be kept."""
+    message = REQUEST.replace(b"Host: x", b"Host: x\r\nPrefer: respond-async") + IMAGES[0].tobytes()
     with running.socket() as waits, running.socket() as late:
         job = submit(running, MEDIUM, HEAVY)
         waits.sendall(request_head(f"{job}/result?wait=60", method="GET"))
-        late.sendall(b"POST ")
+        late.sendall(message[:5])
         poll(lambda: running.get(job).json()["state"] == "running", 60, "the job")
         stopping(running)
-        late.sendall(REQUEST[5:].replace(b"Host: x", b"Host: x\r\nPrefer: respond-async")
-                     + IMAGES[0].tobytes())
+        late.sendall(message[5:])
         refused = read_answer(late)
         refused.refused(503, "draining")
         assert refused.headers["Retry-After"] == "1"
