@@ -331,7 +331,8 @@ LINKS = [{"filter": "gaussian", "sigma": 2}, {"filter": "convolve", "kernel": [[
 @pytest.mark.parametrize("chain", [
     LINKS, LINKS * 2, [], [{"filter": "bux"}], [{"filter": "box", "size": 700}], [{"size": 3}],
     [{"filter": "box", "sigma": 3}], [{"filter": "box", "size": 4}], [{"filter": "convolve"}],
-    [{"filter": "linear", "gain": 101}], [{"filter": "lut", "table": [[[0]]]}], [{"filter": "colormatrix"}]])
+    [{"filter": "linear", "gain": 101}], [{"filter": "lut", "table": [[[0]]]}],
+    [{"filter": "colormatrix"}]])
 def test_chain_schema(document, service, chain):
     """The service takes a JSON chain if and only if the schema does."""
     body, kind = multipart([("image", "a.png", PNG), ("chain", None, json.dumps(chain).encode())])

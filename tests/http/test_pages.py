@@ -29,7 +29,8 @@ def webp(frames=None):
 
 def gif():
     first, *others = [imagefiles.pil(frame).quantize(64) for frame in FRAMES]
-    return imagefiles.written(first, "GIF", save_all=True, append_images=others, duration=DELAYS, loop=3)
+    return imagefiles.written(first, "GIF", save_all=True, append_images=others,
+                              duration=DELAYS, loop=3)
 
 
 def apng():
@@ -180,7 +181,8 @@ LARGE = [random_pixels(seed, 1400, 900, 1, "u8") // (seed + 1) for seed in range
     (CONTRASTS, "/v1/filters/equalize?channels=luma&verify=1&variant=general"),
     (CONTRASTS, "/v1/filters/threshold?method=otsu&variant=reference"),
     (CONTRASTS, "/v1/filters/canny?sigma=0&low=0.1&high=1.4&roi=3,2,50,40&variant=general"),
-    (CONTRASTS, "/v1/chain?filters=equalize,median,canny=low=0.2:high=2&border=reflect&variant=general"),
+    (CONTRASTS, "/v1/chain?filters=equalize,median,canny=low=0.2:high=2&border=reflect"
+                "&variant=general"),
     (LARGE, "/v1/chain?filters=box=size=63,equalize,box=size=63&border=wrap&variant=general")],
     ids=["equalize", "otsu", "canny", "chain", "tiles"])
 def test_what_is_first_gathered(service, frames, path):
@@ -234,7 +236,8 @@ def test_asynchronous(service):
     """Progress counts the tiles of all pages."""
     answer = service.post("/v1/filters/box?pages=all&format=raw", tiff(), headers={"Prefer": "respond-async"})
     location = answer.headers["Location"]
-    assert service.get(location + "?wait=60").json()["progress"] == {"tiles_done": COUNT, "tiles": COUNT}
+    progress = service.get(location + "?wait=60").json()["progress"]
+    assert progress == {"tiles_done": COUNT, "tiles": COUNT}
     result = service.get(location + "/result")
     assert result.headers["X-Pages"] == str(COUNT) and len(result.body) == WIDTH * HEIGHT * 3 * COUNT
 

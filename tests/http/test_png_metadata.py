@@ -56,7 +56,8 @@ def test_orientation(service, kind, orientation, place):
     body = with_chunks(FILES[kind], **{"after" if place == "after" else "before": [chunk]})
     answer = service.identity(body)
     assert not answer.lost
-    assert np.array_equal(shown(answer.body), np.rot90(shown(FILES[kind]), {1: 0, 3: 2, 6: 3}[orientation]))
+    turns = {1: 0, 3: 2, 6: 3}[orientation]
+    assert np.array_equal(shown(answer.body), np.rot90(shown(FILES[kind]), turns))
     assert Image.open(io.BytesIO(answer.body)).getexif().get(0x112, 1) == 1
     assert chunks_of(answer, b"eXIf") and not chunks_of(answer, b"tEXt")
 
@@ -111,15 +112,17 @@ def test_description_of_colours(service, kind, strip):
     for name in ("tiff", "raw", "ppm"):
         assert service.identity(body, format=name, strip=strip).lost == ["colour-space"]
     for chunk in COLOURS:
-        assert "colour-space" in service.identity(with_chunks(FILES[kind], [chunk]), format="jpeg").lost
+        answer = service.identity(with_chunks(FILES[kind], [chunk]), format="jpeg")
+        assert "colour-space" in answer.lost
 
 
 def test_a_profile_counts_more(service):
     """cICP outranks all others: if it is kept, the chunks that it makes void are no loss."""
     profile = (b"iCCP", b"icc\0\0" + zlib.compress(PROFILE))
     for kind in FILES.values():
-        assert "colour-space" not in service.identity(with_chunks(kind, [COLOURS[0], profile]), format="tiff").lost
-        assert "colour-space" in service.identity(with_chunks(kind, [COLOURS[3], profile]), format="tiff").lost
+        for chunk, is_lost in ((COLOURS[0], False), (COLOURS[3], True)):
+            answer = service.identity(with_chunks(kind, [chunk, profile]), format="tiff")
+            assert answer.status == 200 and ("colour-space" in answer.lost) == is_lost
 
 
 def test_animation(service):

@@ -85,7 +85,8 @@ def test_text_between_samples(service, seed):
     # As the manual has it: a comment is nothing at all, and its end no white space.
     (b"P5#\n2#one\n 1\n25#two\n5\n\x01\x02", [1, 2]), (b"P2 1 1 255 1#\n2", [12]),
     # A raw sample above the maximum is white, as to Pillow.
-    (b"P5 3 1 100 \x32\x64\xc8", [128, 255, 255]), (b"P5 2 1 1000 \x01\xf4\x13\x88", [32768, 65535]),
+    (b"P5 3 1 100 \x32\x64\xc8", [128, 255, 255]),
+    (b"P5 2 1 1000 \x01\xf4\x13\x88", [32768, 65535]),
     (b"P1 2 1 10P5 1 1 255 x", [0, 255])])
 def test_by_hand(service, body, values):
     assert decoded(service, body)[0, :, 0].tolist() == values
@@ -157,12 +158,14 @@ def test_parts(service, magic):
 def test_several_images(service):
     """The first is read, and the answer tells of the others; other bytes behind it are not looked at."""
     one, two = write_pnm(random_pixels(1, 9, 5, 3, "u8")), pam(samples(3, 1, 300), 300, "GRAYSCALE")
-    for others, count in ((one, 2), (two + one, 3), (b"junk", 1), (b"P5 9 9 255\nshort", 1), (b"\n" + one, 1)):
+    for others, count in ((one, 2), (two + one, 3), (b"junk", 1), (b"P5 9 9 255\nshort", 1),
+                          (b"\n" + one, 1)):
         answer = service.identity(one + others)
         assert answer.body == service.identity(one).body
         assert answer.headers.get("X-Pages") == (str(count) if count > 1 else None)
         assert answer.headers.get("X-Lost") == ("first-frame" if count > 1 else None)
-    service.identity(one + one, page=1).refused(400, "bad-parameter", "of PNM a single picture is read")
+    service.identity(one + one, page=1).refused(
+        400, "bad-parameter", "of PNM a single picture is read")
 
 
 @pytest.mark.parametrize("body, says", [
@@ -192,13 +195,15 @@ def test_refused(service, body, says):
 
 
 @pytest.mark.parametrize("body", [
-    b"P5 100000 100000 255 x", b"P1 4294967295 4294967295 1", b"PF 4294967295 1 -1.0\n", b"P1 1 2000000 1",
+    b"P5 100000 100000 255 x", b"P1 4294967295 4294967295 1", b"PF 4294967295 1 -1.0\n",
+    b"P1 1 2000000 1",
     b"P7\nWIDTH 4294967295\nHEIGHT 4294967295\nDEPTH 21\nMAXVAL 65535\nENDHDR\n"])
 def test_too_large(service, body):
     service.identity(body).refused(422, "too-many-pixels")
 
 
-@pytest.mark.parametrize("body", [b"P8 1 1 1 x", b"P7 332\n#BUILTIN\n1 1 255\nx", b"P5x1 1 255 x", b"PX 1 1 x"])
+@pytest.mark.parametrize("body", [
+    b"P8 1 1 1 x", b"P7 332\n#BUILTIN\n1 1 255\nx", b"P5x1 1 255 x", b"PX 1 1 x"])
 def test_not_pnm(service, body):
     service.identity(body).refused(415, "not-an-image")
 

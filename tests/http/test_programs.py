@@ -23,6 +23,10 @@ GAUSSIAN = [("gaussian", {"sigma": 2})]
 PROGRAMS = len(oracle.TYPES) * len(list((REPOSITORY / "kernels/general").iterdir()))
 
 
+# ways to end a process; one that is stopped is ended when it has not answered for long
+ENDS = (signal.SIGKILL, pytest.param(signal.SIGSTOP, marks=pytest.mark.slow))
+
+
 @pytest.fixture(scope="module")
 def start(launch):
     """start(cache, *options, …) is a service with this cache directory and one PoCL device."""
@@ -66,7 +70,7 @@ def answers_right(service, filters=GAUSSIAN, variant="general", pixels=PIXELS):
 
 
 def programs(directory):
-    """Returns the cache's files; first the small ones, which are compiled again in the least time."""
+    """Returns the cache's files; first the small ones, which are compiled again most quickly."""
     return sorted((p for p in pathlib.Path(directory).iterdir() if len(p.name) == 64),
                   key=lambda file: (file.stat().st_size, file.name))
 
@@ -77,14 +81,15 @@ def inodes(directory):
 
 
 def test_second_start(general_cache, start):
-    """Nothing is compiled again, no compiler stays; a driver's directory goes with the next start."""
+    """Nothing is compiled again, no compiler stays; the next start removes a driver's directory."""
     first = inodes(general_cache)
     assert len(first) >= PROGRAMS
     with start(general_cache) as service:
         answers_right(service)
         _, cached, failed = settled(service)
         assert cached >= PROGRAMS and not failed
-        service.compiled(lambda: not compilers(service, True) + compilers(service, False), what="no compiler")
+        service.compiled(lambda: not compilers(service, True) and not compilers(service, False),
+                         what="no compiler")
         service.workers("device")[0].kill()
         poll(service.works, 60, "a served request")
     assert first.items() <= inodes(general_cache).items()
@@ -140,7 +145,7 @@ def test_patient_compiler(start, tmp_path):
             assert waiting.result(300).status == 200
         patient, = poll(lambda: compilers(service, True), 60, "a patient compiler", 0.01)
         poll(lambda: os.sched_getscheduler(patient.pid) == os.SCHED_IDLE, 60, "the lowest priority")
-        service.compiled(lambda: patient.busy > 0.1 or not patient.alive, what="the compiler at work")
+        service.compiled(lambda: patient.busy > 0.1 or not patient.alive, what="its work")
         pixels = random_pixels(6, 2000, 1000, 3, "u8")
         answers_right(service)
         begun, before = time.monotonic(), patient.busy
@@ -152,7 +157,7 @@ def test_patient_compiler(start, tmp_path):
         poll(lambda: hurry(patient) or not patient.alive, what="the compiler's end")
 
 
-@pytest.mark.parametrize("number", (signal.SIGKILL, pytest.param(signal.SIGSTOP, marks=pytest.mark.slow)))
+@pytest.mark.parametrize("number", ENDS)
 def test_patient_compiler_killed(copy, start, number):
     """Another takes its place, everything is there in the end, and nothing of a killed one is left."""
     lost = programs(copy)[:2]
@@ -351,7 +356,8 @@ def test_general_first(copy, start):
         before = builds(service)
 
         def special():
-            return {"separable_packed", "separable_wide"} & set(answers_right(service, filters, None).timing)
+            answer = answers_right(service, filters, None)
+            return {"separable_packed", "separable_wide"} & set(answer.timing)
         used = service.compiled(special, what="a special kernel")
         assert builds(service)[0] > before[0]
         kernels = {k["kernel"] for k in service.get("/v1/kernels").json()["kernels"]}
@@ -369,8 +375,8 @@ def test_many_unseen(copy, start):
 
 
 def test_driver_directory_is_bounded(copy, start):
-    """It has the files of programs in memory only, and all of theirs: also of one that was asked for,
-    released and asked for again while a plan had it all the time."""
+    """It has the files of programs in memory only, and all of theirs: also of one that was released
+    and asked for again while a plan had it all the time."""
     plans, most = 128, 2
     filters = [[("gaussian", {"sigma": 0.5 + i / 3})] for i in range(5)]
 
@@ -440,7 +446,7 @@ def test_compiles_with_warnings(start, kernels, copy):
         assert lines and all(line.startswith("convolved-device: info: ") for line in lines), lines
 
 
-@pytest.mark.parametrize("number", (signal.SIGKILL, pytest.param(signal.SIGSTOP, marks=pytest.mark.slow)))
+@pytest.mark.parametrize("number", ENDS)
 def test_compiler_killed(copy, start, number):
     """It is a process of its own: another takes its place, and nobody notices."""
     with start(copy) as service, concurrent.futures.ThreadPoolExecutor(1) as pool:

@@ -72,7 +72,8 @@ def ask(service, connection, *headers):
     # These headers say nothing, or may be the client's.
     *((PROXY, PROXY, headers) for headers in (
         [], ["X-Forwarded-For:"], ["X-Forwarded-For: me"], ["Forwarded: for=_hidden"],
-        ["Forwarded: by=192.0.2.30"], ["X-Forwarded-For: 192.0.2.31", "Forwarded: for=192.0.2.32"])),
+        ["Forwarded: by=192.0.2.30"],
+        ["X-Forwarded-For: 192.0.2.31", "Forwarded: for=192.0.2.32"])),
     # Nobody else's word counts.
     (STRANGER, STRANGER, ["X-Forwarded-For: 192.0.2.20"]),
     (STRANGER, STRANGER, ["Forwarded: for=192.0.2.21"]),

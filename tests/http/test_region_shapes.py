@@ -114,5 +114,5 @@ def test_feather_weighs_by_alpha(service):
     ({"regions": "1,2,3,4", "invert": "yes"}, "invert"), ({"invert": 1}, "regions"),
     ({"regions": "0,0,1,1", "roi": "2,2,1,1"}, "regions")])
 def test_refuses(service, parameters, name):
-    pixels = np.zeros((4, 4, 1), np.uint8)
-    service.filter(pixels, [("box", {})], **parameters).refused(400, "bad-parameter", parameter=name)
+    answer = service.filter(np.zeros((4, 4, 1), np.uint8), [("box", {})], **parameters)
+    answer.refused(400, "bad-parameter", parameter=name)

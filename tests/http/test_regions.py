@@ -122,7 +122,7 @@ READERS = {**dict.fromkeys(("png", "png-alpha", "png-16", "png-16-alpha"), image
 
 
 def untouched(service, file):
-    """Returns the decoded pixels, also those under alpha 0: of two answers, each with one filtered."""
+    """Returns the decoded pixels, also under alpha 0: of two answers, each with one filtered."""
     first, second = (service.identity(file, roi=f"{x},0,1,1", target=f"{x},0", format="raw").pixels
                      for x in (0, 1))
     whole = first.copy()

@@ -75,7 +75,8 @@ def test_limits(reloadable):
     target = "/v1/filters/box?raw=120x90x3:u8&format=raw"
     with reloadable("codecs=1\n") as service:
         with service.socket() as connection:
-            connection.sendall(request_head(target, f"Content-Length: {len(pixels)}") + pixels[:100])
+            head = request_head(target, f"Content-Length: {len(pixels)}")
+            connection.sendall(head + pixels[:100])
             poll(lambda: service.total("convolved_spool_memory_bytes") > 0, 60, "body")
             log = reload(service, "codecs=1\nmax-body=1000\nmax-memory=1M\nspool-size=10\n")
             assert "max-body: 256M -> 1000" in log
@@ -122,8 +123,10 @@ def test_log_level(reloadable):
 def test_invalid(reloadable):
     """The error is named, and nothing changes."""
     with reloadable("codecs=1\nmax-jobs=7\n") as service:
-        for text, says in (("codecs=lots\n", "convolved.conf:2: codecs=lots"), ("max-body=1000\ncodex=2\n", "codex"),
-                           ("max-body=1000\nlog-level=loud\n", "loud"), ("max-body=1000\n[other]\n", "other")):
+        for text, says in (("codecs=lots\n", "convolved.conf:2: codecs=lots"),
+                           ("max-body=1000\ncodex=2\n", "codex"),
+                           ("max-body=1000\nlog-level=loud\n", "loud"),
+                           ("max-body=1000\n[other]\n", "other")):
             log = reload(service, text, "stays as it was")
             assert says in log and "->" not in log
             assert service.filter(IMAGES[0], FILTERS).status == 200
@@ -152,7 +155,7 @@ def test_metrics_say_how_it_went(reloadable):
 
 
 def test_stay_as_they_are(reloadable):
-    """Options that need a restart are named, with both values; flags stay nearer. The rest is taken."""
+    """Options that need a restart are named, with both values; flags stay nearer."""
     with reloadable("codecs=1\n", "--max-body", "2000") as service:
         log = reload(service, "codecs=1\narena-size=1M\nmax-jobs=9\nmax-body=10\n")
         assert re.search(r"arena-size stays 64M.*restart.*1M", log), log
@@ -173,7 +176,8 @@ def test_tells_systemd(reloadable, tmp_path):
                 pass
             return text
 
-        with reloadable("codecs=1\n", environment={"NOTIFY_SOCKET": manager.getsockname()}) as service:
+        environment = {"NOTIFY_SOCKET": manager.getsockname()}
+        with reloadable("codecs=1\n", environment=environment) as service:
             assert note() == b"READY=1"
             reload(service, "codecs=1\nmax-jobs=5\n")
             assert re.fullmatch(rb"RELOADING=1\nMONOTONIC_USEC=\d+", note())
@@ -185,8 +189,8 @@ def test_tells_systemd(reloadable, tmp_path):
 
 def test_every_option_says():
     """The help says of each option the effect of a reload, as the sample does."""
-    text = run("--help").stdout
-    options = re.findall(r"^# Valid: .* (changed by a re\w+)\.\n#([a-z-]+)=", run("--print-config").stdout, re.M)
+    text, sample = run("--help").stdout, run("--print-config").stdout
+    options = re.findall(r"^# Valid: .* (changed by a re\w+)\.\n#([a-z-]+)=", sample, re.M)
     assert len(options) > 20
     for change, option in options:
         assert re.search(rf"^  --{option} .*\n.*{change}", text, re.M), option

@@ -70,7 +70,8 @@ def test_nothing_is_lost(activated, restarts):
     assert activated.stop() == 0
 
 
-REQUEST = request_head("/v1/filters/box?raw=100x80x3:u8&format=raw", f"Content-Length: {IMAGES[0].nbytes}")
+REQUEST = request_head("/v1/filters/box?raw=100x80x3:u8&format=raw",
+                       f"Content-Length: {IMAGES[0].nbytes}")
 
 
 @pytest.fixture
@@ -110,8 +111,8 @@ def test_accepted_is_served(running, before):
 
 
 def test_no_more_connections(running):
-    """While it finishes its requests, nobody is let in who would not be answered; a connection that is
-    kept alive does not hold it, nor one that never asks for anything."""
+    """While it finishes its requests, nobody is let in who would not be answered. Connections that
+    are kept alive, or never ask for anything, do not hold it."""
     message = REQUEST + IMAGES[0].tobytes()
     with running.socket() as connection, running.socket() as kept, running.socket():
         kept.sendall(request_head("/livez", method="GET"))

@@ -40,7 +40,7 @@ def test_devices_may_be_left_as_they_are(launch_one):
 
 
 def test_listening_sockets_have_numbers_of_their_own(service):
-    """A worker may change descriptors of a higher number: connections, not what the front shares."""
+    """A worker may change descriptors of a higher number: connections, not the front's."""
     with service.socket() as connection:
         for worker in service.workers("http"):
             listening = inodes_listening(service)

@@ -145,7 +145,8 @@ def test_no_home(launch):
     pytest.param(pattern, 2, marks=pytest.mark.slow) for pattern in ("auto", "cpu", "*-*"))])
 def test_device_patterns(launch, pattern, count):
     """The devices that a pattern fits are used; if none does, the log says so."""
-    with launch("--device", pattern, environment={"POCL_DEVICES": "pthread pthread"}).starting() as service:
+    two = {"POCL_DEVICES": "pthread pthread"}
+    with launch("--device", pattern, environment=two).starting() as service:
         service.says(" used")
         poll(lambda: len(service.get("/v1/devices").json()["devices"]) == count, 60, "devices")
         if not count:

@@ -1,4 +1,4 @@
-"""Large bodies and answers: where they lie; the front's one thread does not write them to a disk."""
+"""Large bodies and answers: where they lie; the front's thread does not write them to a disk."""
 import contextlib
 import http.client
 import os
@@ -15,6 +15,7 @@ from service import multipart, poll, raw_kind, request_head
 SPOOL = 1 << 20
 SIDE = 1500
 PIXELS = np.random.default_rng(5).integers(0, 256, (SIDE, SIDE, 3), np.uint8)  # 6.75 MB
+ANSWER = PIXELS.nbytes
 TARGET = f"/v1/filters/box?size=1&raw={raw_kind(PIXELS)}&format=raw"
 
 
@@ -85,7 +86,7 @@ def test_clients_that_leave(spooling):
             connection.sendall(request_head(TARGET, "Transfer-Encoding: chunked"))
             connection.sendall(b"%x\r\n" % len(body) + body[:part])
     with spooling.socket() as connection:
-        connection.sendall(request_head(TARGET, f"Content-Length: {len(body)}", "Connection: close"))
+        connection.sendall(request_head(TARGET, f"Content-Length: {ANSWER}", "Connection: close"))
         connection.sendall(body)
         connection.shutdown(socket.SHUT_WR)
         while connection.recv(1 << 20):
@@ -97,7 +98,8 @@ def test_no_file(launch_one, cache, tmp_path):
     """A directory in which nothing can be made is an error of ours, which the log explains."""
     directory = tmp_path / "cache"
     directory.symlink_to(cache)
-    with launch_one("--codecs", "1", "--spool-size", str(SPOOL), "--cache-dir", str(directory)) as service:
+    with launch_one("--codecs", "1", "--spool-size", str(SPOOL),
+                    "--cache-dir", str(directory)) as service:
         service.rest(programs=True)  # its programs are there
         directory.unlink()
         directory.symlink_to(tmp_path / "nowhere")  # a worker would make one that is not there
@@ -114,7 +116,6 @@ def test_no_file(launch_one, cache, tmp_path):
 
 UNREAD, UNREAD_CLIENT = 60 << 20, 30 << 20
 BOUNDS = ("--codecs", "2", "--unread-size", str(UNREAD), "--unread-client-size", str(UNREAD_CLIENT))
-ANSWER = PIXELS.nbytes
 
 
 @pytest.fixture(scope="module")
@@ -174,7 +175,8 @@ def test_slow_readers_of_a_client(read_slowly):
 def test_larger_than_the_bounds(launch_one):
     """An answer above both bounds comes whole, though others of the client begin and end meanwhile."""
     size = str(ANSWER // 2)
-    with launch_one("--codecs", "2", "--unread-size", size, "--unread-client-size", size) as service, \
+    bounds = ("--unread-size", size, "--unread-client-size", size)
+    with launch_one("--codecs", "2", *bounds) as service, \
             slow_readers(service, 2, "127.0.0.1") as (first, second):
         small = imagefiles.write_png(np.zeros((100, 100, 3), np.uint8))
         service.identity(small).refused(429, "queue-full")
@@ -191,7 +193,8 @@ def test_larger_than_the_bounds(launch_one):
 def test_memory_of_slow_readers(launch_one, addresses):
     """Another's small answers are kept in memory, and no codec worker is replaced."""
     most = 64 << 20
-    with launch_one("--codecs", "2", "--max-memory", str(most)) as service, contextlib.ExitStack() as stack:
+    with launch_one("--codecs", "2", "--max-memory", str(most)) as service, \
+            contextlib.ExitStack() as stack:
         poll(lambda: len(service.workers("codec")) == 2, 60, "the codec workers")
         codecs = {worker.pid for worker in service.workers("codec")}
         for address in addresses:
@@ -212,7 +215,8 @@ def test_slow_readers_of_many_clients(read_slowly):
     """Nobody is above the bound of a client: once some are known to be slow, these go."""
     before = held(read_slowly)
     with contextlib.ExitStack() as stack:
-        many = [stack.enter_context(slow_readers(read_slowly, 3, f"127.0.0.{i}")) for i in range(3, 7)]
+        many = [stack.enter_context(slow_readers(read_slowly, 3, f"127.0.0.{i}"))
+                for i in range(3, 7)]
         begun = sum(answer.status == 200 for answers in many for answer in answers)
         assert begun == UNREAD // ANSWER and held(read_slowly)[1:] == before[1:]
         poll(lambda: read_slowly.post(TARGET, PIXELS.tobytes()).status == 200, 60, "room")

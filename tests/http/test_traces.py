@@ -151,7 +151,8 @@ def test_endpoint_through_a_proxy(launch, trace):
     with socket.create_server(("127.0.0.1", 0)) as proxy:
         proxy.settimeout(PATIENCE)
         environment = {**ONE_DEVICE, "http_proxy": f"http://127.0.0.1:{proxy.getsockname()[1]}"}
-        with launch("--otlp-endpoint", "http://collector.invalid:4318", environment=environment) as service:
+        with launch("--otlp-endpoint", "http://collector.invalid:4318",
+                    environment=environment) as service:
             ask(service, trace)
             with proxy.accept()[0] as connection:
                 request = connection.recv(100)
@@ -165,7 +166,7 @@ def test_endpoint_by_tls(launch_one, trace, tmp_path):
     context.load_cert_chain(certificate, key)
     with Collector() as collector:
         collector.socket = context.wrap_socket(collector.socket, server_side=True)
-        with launch_one("--otlp-endpoint", collector.endpoint.replace("http:", "https:")) as service:
+        with launch_one("--otlp-endpoint", f"https://127.0.0.1:{collector.server_port}") as service:
             ask(service, trace)
             service.says("self-signed certificate")
         assert not collector.spans
@@ -232,7 +233,8 @@ def test_answer_without_end(launch_one, trace):
                         for _ in range(1000):
                             connection.sendall(b"x" * 65536)
         threading.Thread(target=serve, daemon=True).start()
-        with launch_one("--otlp-endpoint", f"http://127.0.0.1:{listener.getsockname()[1]}") as service:
+        port = listener.getsockname()[1]
+        with launch_one("--otlp-endpoint", f"http://127.0.0.1:{port}") as service:
             ask(service, trace)
             service.says("the collector does not answer")
 
