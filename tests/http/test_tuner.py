@@ -94,9 +94,9 @@ def spoilt(text, where, changes):
     ("state", {"driver": "another 1.0"}), ("choices", {"chosen": 99}), ("cut", None),
     *(pytest.param(*row, marks=pytest.mark.slow) for row in (
         ("state", {"device": "another"}), ("state", {"kernels": "0" * 64}),
-        ("state", {"choices": 7}), ("state", {"choices": [1, None, "x", {}]}), ("choices", {"chosen": -1}),
-        ("choices", {"candidates": [{}] * 1000}), ("choices", {"candidates": []}),
-        ("chosen", {"kernel": "no_such"}), ("chosen", {"shape": [0, 0, 0, 0]}),
+        ("state", {"choices": 7}), ("state", {"choices": [1, None, "x", {}]}),
+        ("choices", {"chosen": -1}), ("choices", {"candidates": [{}] * 1000}),
+        ("choices", {"candidates": []}), ("chosen", {"kernel": "no_such"}), ("chosen", {"shape": [0, 0, 0, 0]}),
         ("chosen", {"shape": [1 << 20, 1, 1, 1]}), ("", None), ("\0\1\2 nothing", None),
         ("[1, 2, 3]", None)))])
 def test_spoilt_state(tuned, start, where, changes):

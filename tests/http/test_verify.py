@@ -166,7 +166,7 @@ def test_wrong_kernel_found(wronged):
         # stays wrong it does not come back.
         is_suspected(service)
         assert suspected(service, reason="repetition") == 0, "it is always wrong alike"
-        poll(lambda: service.total("convolved_worker_restarts_total", reason="probe"), what="its end")
+        poll(lambda: service.total("convolved_worker_restarts_total", reason="probe"), what="ends")
         assert service.get("/readyz").status == 503
         state, = (d["state"] for d in service.get("/v1/devices").json()["devices"])
         assert state in ("quarantined", "probing")
@@ -231,8 +231,8 @@ def unharmed(service):
 @pytest.mark.parametrize("environment", [
     ONE_DEVICE, pytest.param(TWO_DEVICES, marks=pytest.mark.slow)], ids=["one device", "two"])
 def test_hard_pixels(launch, environment):
-    """No healthy device is quarantined for them; where its results are too far off, verify=1 answers
-    with the reference's."""
+    """No healthy device is quarantined for them; verify=1 answers with the reference's results
+    where they are too far off."""
     with launch("--verify-share", "1", environment=environment) as service:
         for name, pixels, alpha in HARD:
             for one in HARD_FILTERS:
