@@ -14,27 +14,20 @@ FRAMES = [random_pixels(seed, WIDTH, HEIGHT, 3, "u8") for seed in range(COUNT)]
 DELAYS = [40, 50, 60, 70, 80]
 
 
-def of_frames(name, frames, **options):
-    first, *others = [imagefiles.pil(frame) for frame in frames]
+def several(name, pictures, **options):
+    first, *others = pictures
     return imagefiles.written(first, name, save_all=True, append_images=others, **options)
 
 
-def tiff(frames=None, **options):
-    return of_frames("TIFF", frames or FRAMES, **options)
+def tiff(frames, **options):
+    return several("TIFF", map(imagefiles.pil, frames), **options)
 
 
-def webp(frames=None):
-    return of_frames("WEBP", frames or FRAMES, lossless=True, duration=DELAYS, loop=3)
-
-
-def gif():
-    first, *others = [imagefiles.pil(frame).quantize(64) for frame in FRAMES]
-    return imagefiles.written(first, "GIF", save_all=True, append_images=others,
-                              duration=DELAYS, loop=3)
-
-
-def apng():
-    return of_frames("PNG", FRAMES, duration=DELAYS, loop=3)
+PICTURES, TIMES = [imagefiles.pil(frame) for frame in FRAMES], {"duration": DELAYS, "loop": 3}
+FILES = {"TIFF": tiff(FRAMES), "WEBP": several("WEBP", PICTURES, lossless=True, **TIMES),
+         "GIF": several("GIF", [picture.quantize(64) for picture in PICTURES], **TIMES),
+         "PNG": several("PNG", PICTURES, **TIMES)}
+TIFF, WEBP, GIF, PNG = FILES.values()
 
 
 def each(service, path, frames):
@@ -68,7 +61,7 @@ PATHS += ["/v1/filters/gaussian?sigma=30&border=wrap&roi=3,2,50,40", "/v1/filter
 @pytest.mark.parametrize("path", PATHS)
 def test_all_pages(service, path):
     """Nothing leaks from one page to the next, whatever the window and the border."""
-    answer = service.post(f"{path}&pages=all&format=raw&variant=general", tiff())
+    answer = service.post(f"{path}&pages=all&format=raw&variant=general", TIFF)
     assert answer.status == 200, answer
     assert answer.headers["X-Pages"] == str(COUNT) and "X-Lost" not in answer.headers
     assert answer.body == each(service, path + "&variant=general", FRAMES)
@@ -76,15 +69,14 @@ def test_all_pages(service, path):
     assert width * height * bands * COUNT == len(answer.body)  # X-Image tells of a page
 
 
-@pytest.mark.parametrize("kind, options", [("u8", "verify=1&variant=general"), ("u16", "variant=reference"), ("f32", "verify=1")])
+@pytest.mark.parametrize("kind, options", [
+    ("u8", "verify=1&variant=general"), ("u16", "variant=reference"), ("f32", "verify=1")])
 def test_many_tiles(service, kind, options):
     """Pages of several strips, and more strips than there are slots."""
     frames = [random_pixels(seed, 1400, 900, 1, kind) for seed in range(4)]
-    file = io.BytesIO()
-    pictures = [Image.fromarray(frame[:, :, 0]) for frame in frames]
-    pictures[0].save(file, "TIFF", save_all=True, append_images=pictures[1:])
+    body = several("TIFF", [Image.fromarray(frame[:, :, 0]) for frame in frames])
     path = f"/v1/filters/box?size=63&border=wrap&{options}"
-    answer = service.post(f"{path}&pages=all&format=raw", file.getvalue(), timeout=300)
+    answer = service.post(f"{path}&pages=all&format=raw", body)
     assert answer.status == 200, answer
     got, expected = answer.body, each(service, path, frames)
     if kind == "f32":  # tiles that share a launch are summed in another order
@@ -95,9 +87,9 @@ def test_many_tiles(service, kind, options):
     assert answer.headers.get("X-Verify-Samples", str(4 * 1400 * 900)) == str(4 * 1400 * 900)
 
 
-@pytest.mark.parametrize("make", [tiff, webp, gif, apng])
-def test_one_page(service, make):
-    body, path = make(), "/v1/filters/box?size=5&variant=general"
+@pytest.mark.parametrize("name", FILES)
+def test_one_page(service, name):
+    body, path = FILES[name], "/v1/filters/box?size=5&variant=general"
     for page in (0, 1, COUNT - 1):
         expected = each(service, path, [seen(body)[page]])
         answer = service.post(f"{path}&page={page}&format=raw", body)
@@ -112,12 +104,11 @@ def test_one_page(service, make):
         parameter="page", value=str(COUNT))
 
 
-@pytest.mark.parametrize("make, name", [(tiff, "TIFF"), (webp, "WEBP"), (gif, "GIF"), (apng, "PNG")])
-def test_answers_have_all_pages(service, make, name):
+@pytest.mark.parametrize("name", FILES)
+def test_answers_have_all_pages(service, name):
     """In the body's format, with delays and loops."""
-    body = make()
-    options = {"lossless": 1} if name == "WEBP" else {}
-    answer = service.identity(body, pages="all", **options)
+    body = FILES[name]
+    answer = service.identity(body, pages="all", lossless=1 if name == "WEBP" else None)
     assert answer.status == 200 and answer.type == f"image/{name.lower()}", answer
     assert answer.kind[:2] == (WIDTH, HEIGHT)
     picture = Image.open(io.BytesIO(answer.body))
@@ -132,22 +123,23 @@ def test_answers_have_all_pages(service, make, name):
 
 def test_animations_change_format(service):
     """With delays, too; formats that hold one picture are refused, or not chosen."""
-    answer = service.identity(gif(), pages="all", format="webp")
-    assert Image.open(io.BytesIO(answer.body)).info["loop"] == 4  # times in all; GIF counts repetitions
-    assert durations(answer.body) == DELAYS
-    assert Image.open(io.BytesIO(service.identity(webp(), pages="all", format="gif").body)).n_frames == COUNT
-    answer = service.identity(webp(), pages="all", format="png")
-    assert Image.open(io.BytesIO(answer.body)).info["loop"] == 3
-    assert durations(answer.body) == DELAYS
-    for got, wanted in zip(seen(answer.body), FRAMES, strict=True):
-        assert np.array_equal(got, wanted)
-    assert durations(service.identity(tiff(), pages="all", format="png").body) == [100] * COUNT
-    service.identity(gif(), pages="all", format="bmp").refused(
+    def converted(body, name):
+        return service.identity(body, pages="all", format=name).body
+
+    for body, loop in ((converted(GIF, "webp"), 4),  # times in all; GIF counts repetitions
+                       (converted(WEBP, "png"), 3)):
+        assert Image.open(io.BytesIO(body)).info["loop"] == loop
+        assert durations(body) == DELAYS
+    assert np.array_equal(seen(converted(WEBP, "png")), FRAMES)
+    assert len(seen(converted(WEBP, "gif"))) == COUNT
+    assert durations(converted(TIFF, "png")) == [100] * COUNT
+    service.identity(GIF, pages="all", format="bmp").refused(
         422, "unencodable", f"{COUNT} pages", "png, webp, tiff, gif, ")
-    path = "/v1/filters/convolve?kernel=1&pages=all"
-    assert service.post(path, gif(), headers={"Accept": "image/bmp, image/webp;q=0.1"}).type == "image/webp"
-    assert service.post(path, gif(), headers={"Accept": "image/bmp"}).status == 422
-    assert service.post("/v1/filters/convolve?kernel=1", gif(), headers={"Accept": "image/bmp"}).status == 200
+    bmp = {"Accept": "image/bmp"}
+    either = service.identity(GIF, {"Accept": "image/bmp, image/webp;q=0.1"}, pages="all")
+    assert either.type == "image/webp"
+    assert service.identity(GIF, bmp, pages="all").status == 422
+    assert service.identity(GIF, bmp).status == 200
 
 
 def test_pages_of_one_picture(service):
@@ -169,7 +161,7 @@ def test_pages_of_one_picture(service):
     ("page=-1", "page"), ("page=x", "page"), ("page=1.5", "page"), ("page=", "page"), ("page=100000", "page"),
     ("pages=some", "pages"), ("pages=", "pages"), ("page=1&pages=all", "pages"), ("pages=all&page=1", "page")])
 def test_bad_choices(service, choice, parameter):
-    service.post(f"/v1/filters/box?{choice}", tiff()).refused(
+    service.post(f"/v1/filters/box?{choice}", TIFF).refused(
         400, "bad-parameter", "expected", parameter=parameter)
 
 
@@ -200,7 +192,7 @@ def test_what_pages_cannot(service):
     for page, frame in enumerate(sizes):
         answer = service.identity(tiff(sizes), page=page, format="raw")
         assert np.array_equal(answer.pixels, frame)
-    turned = tiff(tiffinfo={274: 6})
+    turned = tiff(FRAMES, tiffinfo={274: 6})
     service.identity(turned, pages="all").refused(400, "bad-parameter", "page=N")
     got = service.identity(turned, page=0, format="raw").pixels
     assert np.array_equal(got, np.rot90(FRAMES[0], -1))
@@ -209,14 +201,14 @@ def test_what_pages_cannot(service):
 def test_limits(launch):
     """Pixels of all pages count, and of a frame those that it is made of."""
     with launch("--codecs", "1", "--max-pixels", str(WIDTH * HEIGHT * 3)) as service:
-        for body in (tiff(), webp(), gif(), apng()):
+        for body in FILES.values():
             service.identity(body, pages="all").refused(
                 422, "too-many-pixels",
                 f"5 pages of {WIDTH}x{HEIGHT} are to be read, {WIDTH * HEIGHT * 5} pixels")
             assert service.identity(body).status == 200
             assert service.identity(body, page=2).status == 200
-        assert service.identity(tiff(), page=4).status == 200
-        for body in (gif(), apng()):
+        assert service.identity(TIFF, page=4).status == 200
+        for body in (GIF, PNG):
             service.identity(body, page=4).refused(422, "too-many-pixels")
         assert service.identity(tiff(FRAMES[:3]), pages="all").status == 200
 
@@ -225,27 +217,28 @@ def test_memory(launch):
     """A WebP is decoded whole, with all frames that are read; others go from page to page."""
     pixels = WIDTH * HEIGHT
     with launch("--codecs", "1", "--max-buffered-size", str(20 * pixels)) as service:
-        service.identity(webp(), pages="all").refused(
+        service.identity(WEBP, pages="all").refused(
             422, "too-many-pixels", "for all its pages", str(20 * pixels))
-        for body, choice in ((webp(), {}), (webp(), {"page": 4}), (gif(), {"pages": "all"}), (tiff(), {"pages": "all"}),
-                             (apng(), {"pages": "all"})):
-            assert service.identity(body, **choice).status == 200
+        assert service.identity(WEBP).status == service.identity(WEBP, page=4).status == 200
+        for body in (GIF, TIFF, PNG):
+            assert service.identity(body, pages="all").status == 200
 
 
 def test_asynchronous(service):
     """Progress counts the tiles of all pages."""
-    answer = service.post("/v1/filters/box?pages=all&format=raw", tiff(), headers={"Prefer": "respond-async"})
+    answer = service.identity(TIFF, {"Prefer": "respond-async"}, pages="all", format="raw")
     location = answer.headers["Location"]
     progress = service.get(location + "?wait=60").json()["progress"]
     assert progress == {"tiles_done": COUNT, "tiles": COUNT}
     result = service.get(location + "/result")
-    assert result.headers["X-Pages"] == str(COUNT) and len(result.body) == WIDTH * HEIGHT * 3 * COUNT
+    assert result.headers["X-Pages"] == str(COUNT)
+    assert result.body == b"".join(frame.tobytes() for frame in FRAMES)
 
 
 @pytest.mark.parametrize("cuts", [6, pytest.param(40, marks=pytest.mark.slow)])
 def test_cut_anywhere(service, cuts):
     """No cut, and no wrong byte, ends a worker."""
-    for body in (tiff(), webp(), gif(), apng()):
+    for body in FILES.values():
         for at in range(8, len(body), len(body) // cuts):
             worse = body[:at] + bytes([body[at] ^ 0x81]) + body[at + 1:]
             for choice in ({"pages": "all"}, {"page": 3}):

@@ -96,7 +96,8 @@ def spoilt(text, where, changes):
         ("state", {"device": "another"}), ("state", {"kernels": "0" * 64}),
         ("state", {"choices": 7}), ("state", {"choices": [1, None, "x", {}]}),
         ("choices", {"chosen": -1}), ("choices", {"candidates": [{}] * 1000}),
-        ("choices", {"candidates": []}), ("chosen", {"kernel": "no_such"}), ("chosen", {"shape": [0, 0, 0, 0]}),
+        ("choices", {"candidates": []}), ("chosen", {"kernel": "no_such"}),
+        ("chosen", {"shape": [0, 0, 0, 0]}),
         ("chosen", {"shape": [1 << 20, 1, 1, 1]}), ("", None), ("\0\1\2 nothing", None),
         ("[1, 2, 3]", None)))])
 def test_spoilt_state(tuned, start, where, changes):
