@@ -13,9 +13,10 @@ from service import BUILD, PATIENCE, REPOSITORY, Service, children, poll, reques
 PNG = imagefiles.write_png(random_pixels(1, 30, 20, 3, "u8"))
 
 
-def test_version():
-    done = run("--version")
-    assert done.returncode == 0 and any(c.isdigit() for c in done.stdout)
+def test_version_and_help():
+    version, text = run("--version"), run("--help")
+    assert version.returncode == text.returncode == 0 and any(c.isdigit() for c in version.stdout)
+    assert all(flag in text.stdout for flag in ("--check-config", "--print-config", "--version"))
 
 
 @pytest.mark.parametrize("kind", ["codec", "device", "http", "trace"])
