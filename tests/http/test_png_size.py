@@ -53,7 +53,8 @@ IMAGES = [PHOTOGRAPH, GREY, PHOTOGRAPH.resize((200, 150)), PHOTOGRAPH.resize((19
           PHOTOGRAPH.filter(ImageFilter.GaussianBlur(2)), PHOTOGRAPH.quantize(64).convert("RGB"),
           GREY.point(lambda v: v // 128 * 255), drawing(900, 700)]
 CASES = [*((image, {}, by_opencv) for image in IMAGES),
-         *((image, {"compression": 6}, by_pillow) for image in IMAGES), (MIXED, {}, nearly),
+         *(pytest.param(image, {"compression": 6}, by_pillow, marks=() if image is GREY else pytest.mark.slow)
+           for image in IMAGES), (MIXED, {}, nearly),
          (drawing(1600, 1500), {}, nearly)]  # a sample tells less of one that repeats itself
 
 
@@ -72,7 +73,7 @@ def test_same_bytes(service):
         assert len({answer.body for answer in together.map(service.identity, [body] * 6)}) == 1
 
 
-@pytest.mark.parametrize("size", [(300, 200), (1400, 1200)])
+@pytest.mark.parametrize("size", [(300, 200), pytest.param((1400, 1200), marks=pytest.mark.slow)])
 def test_levels(service, size):
     """0 does not compress; higher levels make smaller files of the same pixels."""
     pixels = np.asarray(PHOTOGRAPH.resize(size))

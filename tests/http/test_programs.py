@@ -23,10 +23,6 @@ GAUSSIAN = [("gaussian", {"sigma": 2})]
 PROGRAMS = len(oracle.TYPES) * len(list((REPOSITORY / "kernels/general").iterdir()))
 
 
-# ways to end a process; one that is stopped is ended when it has not answered for long
-ENDS = (signal.SIGKILL, pytest.param(signal.SIGSTOP, marks=pytest.mark.slow))
-
-
 @pytest.fixture(scope="module")
 def start(launch):
     """start(cache, *options, …) is a service with this cache directory and one PoCL device."""
@@ -157,7 +153,8 @@ def test_patient_compiler(start, tmp_path):
         poll(lambda: hurry(patient) or not patient.alive, what="the compiler's end")
 
 
-@pytest.mark.parametrize("number", ENDS)
+@pytest.mark.slow
+@pytest.mark.parametrize("number", (signal.SIGKILL, signal.SIGSTOP))
 def test_patient_compiler_killed(copy, start, number):
     """Another takes its place, everything is there in the end, and nothing of a killed one is left."""
     lost = programs(copy)[:2]
@@ -181,6 +178,7 @@ def test_patient_compiler_killed(copy, start, number):
         assert service.restarts() == 0
 
 
+@pytest.mark.slow
 def test_stop_while_a_compiler_is_stopped(start, tmp_path):
     """The service ends at once, and no compiler stays."""
     with start(tmp_path / "cache") as service:
@@ -204,11 +202,12 @@ DAMAGES = [
     lambda data: np.random.default_rng(1).bytes(len(data)), lambda data: data + b"more"]
 
 
-def test_damaged(copy, start):
+@pytest.mark.parametrize("damages", [DAMAGES[3:4], pytest.param(DAMAGES, marks=pytest.mark.slow)], ids=len)
+def test_damaged(copy, start, damages):
     """Noticed, said, and made anew; the next start has all again. A link and a directory are no
     programs, either."""
-    first, second, link, directory, *files = programs(copy)[:len(DAMAGES) + 4]
-    for file, damage in zip(files, DAMAGES, strict=True):
+    first, second, link, directory, *files = programs(copy)[:len(damages) + 4]
+    for file, damage in zip(files, damages, strict=True):
         file.write_bytes(damage(file.read_bytes()))
     first.rename(copy / "swapped")
     second.rename(first)
@@ -347,6 +346,7 @@ def test_unusable_for_the_driver(start, tmp_path):
 
 # Kernels for particular parameters ----------------------------------------------------------------
 
+@pytest.mark.slow  # the tuner's choices are, too, others than general kernels
 def test_general_first(copy, start):
     """The first answer comes by a general kernel at once, later ones by one compiled for them."""
     filters = [("gaussian", {"sigma": 1.2345})]
@@ -447,7 +447,8 @@ def test_compiles_with_warnings(start, kernels, copy):
         assert lines and all(line.startswith("convolved-device: info: ") for line in lines), lines
 
 
-@pytest.mark.parametrize("number", ENDS)
+# One that is stopped is killed when it has not answered for long.
+@pytest.mark.parametrize("number", (signal.SIGKILL, pytest.param(signal.SIGSTOP, marks=pytest.mark.slow)))
 def test_compiler_killed(copy, start, number):
     """It is a process of its own: another takes its place, and nobody notices."""
     with start(copy) as service, concurrent.futures.ThreadPoolExecutor(1) as pool:
@@ -461,6 +462,7 @@ def test_compiler_killed(copy, start, number):
         assert service.restarts() == 0 and device.alive
 
 
+@pytest.mark.slow
 def test_shares_of_compiling(copy, start):
     """A client that asks for ever new programs does not keep others from theirs."""
     pixels = random_pixels(3, 200, 200, 1, "u8")

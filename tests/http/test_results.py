@@ -446,7 +446,8 @@ def test_morphology_of_a_band(service):
     agrees(service, pixels, [("tophat", {"size": 5})], "wrap", channels="green")
 
 
-@pytest.mark.parametrize("variant", ["any", "general", "curve_rows", "reference"])
+@pytest.mark.parametrize("variant", [
+    "any", "general", "reference", pytest.param("curve_rows", marks=pytest.mark.slow)])
 def test_what_is_no_number_in_point_filters(service, variant):
     """NaN stays NaN, infinities go where their sign does; thresholds have nothing else than two values."""
     pixels = np.full((4, 40, 3), 0.25, np.float32)

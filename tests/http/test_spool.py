@@ -211,6 +211,7 @@ def test_memory_of_slow_readers(launch_one, addresses):
         assert {worker.pid for worker in service.workers("codec")} == codecs
 
 
+@pytest.mark.slow
 def test_slow_readers_of_many_clients(read_slowly):
     """Nobody is above the bound of a client: once some are known to be slow, these go."""
     before = held(read_slowly)
@@ -266,6 +267,7 @@ def has_room(path):
     return start.startswith(b"HTTP/1.1 200 ")
 
 
+@pytest.mark.slow
 def test_slow_readers_at_a_unix_socket(launch_one, tmp_path):
     """A client that has read most of an answer is not the one to be ended, although it began first."""
     path = tmp_path / "socket"

@@ -170,6 +170,7 @@ def test_at_once(tmp_path):
         for output in ("magnitude", "x") for kind in oracle.TYPES for bands in (1, 3, 4)}
 
 
+@pytest.mark.slow
 def test_kinds_of_one_size(general_cache, tmp_path):
     """Matrices of one size may have other kernels: each kind is measured, whichever came first."""
     large, small = "1e8 0 0;0 -1e8 0;0 0 2:scale=1", "1 2 3;4 5 6;7 8 0"

@@ -104,20 +104,22 @@ def test_reference_of_all(service, one, kind, image):
     right(answer, pixels, [one], alpha=alpha, border="wrap")
 
 
-def test_reference(service, variants):
+@pytest.mark.parametrize("border", ["wrap", *(
+    pytest.param(border, marks=pytest.mark.slow) for border in oracle.BORDERS if border != "wrap")])
+def test_reference(service, variants, border):
     """By the processor alone: many tiles, a chain, every border, and no device in the answer."""
     filters = [("gaussian", {"sigma": 1.4}), ("sobel", {})]
     pixels = random_pixels(3, 701, 503, 3, "u8")
-    for border in oracle.BORDERS:
-        tiles = service.total("convolved_tiles_total")
-        answer = service.filter(pixels, filters, variant="reference", border=border, verify=1)
-        right(answer, pixels, filters, border=border)
-        assert answer.timing["reference"] > 0 and "X-Device" not in answer.headers
-        assert not used(answer) & set(variants)
-        assert answer.headers["X-Verify-Samples"] == "0", "it cannot check itself"
-        assert service.total("convolved_tiles_total") - tiles <= 2, "a canary at most"
+    tiles = service.total("convolved_tiles_total")
+    answer = service.filter(pixels, filters, variant="reference", border=border, verify=1)
+    right(answer, pixels, filters, border=border)
+    assert answer.timing["reference"] > 0 and "X-Device" not in answer.headers
+    assert not used(answer) & set(variants)
+    assert answer.headers["X-Verify-Samples"] == "0", "it cannot check itself"
+    assert service.total("convolved_tiles_total") - tiles <= 2, "a canary at most"
 
 
+@pytest.mark.slow
 def test_reference_can_be_given_up(launch_one):
     """A client's time ends, though one thread works on and on; the next is served."""
     pixels = random_pixels(5, 3000, 2000, 4, "f32")
@@ -162,14 +164,15 @@ def test_refused(service, name, filters, width, bands, options, says):
     assert service.filter(pixels, filters, **options).status == 200
 
 
-def test_for_a_part_of_a_chain(service, variants):
+@pytest.mark.parametrize("name", ["separable_packed", "gradient", *(
+    pytest.param(name, marks=pytest.mark.slow) for name in ("sep_tiled", "gradient_packed"))])
+def test_for_a_part_of_a_chain(service, variants, name):
     """The variant does its part of a chain, other kernels the rest."""
     filters = [GAUSSIAN, ("sobel", {})]
     pixels = random_pixels(8, WIDTH, HEIGHT, 3, "u8")
-    for name in ("separable_wide", "sep_tiled", "gradient_packed", "gradient"):
-        answer = service.filter_when_compiled(pixels, filters, variant=name)
-        right(answer, pixels, filters)
-        assert name in used(answer) and len(used(answer) & set(variants)) == 2, used(answer)
+    answer = service.filter_when_compiled(pixels, filters, variant=name)
+    right(answer, pixels, filters)
+    assert name in used(answer) and len(used(answer) & set(variants)) == 2, used(answer)
 
 
 def test_a_refusal_is_no_fault(service):
