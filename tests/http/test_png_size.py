@@ -52,9 +52,10 @@ MIXED = Image.fromarray(np.concatenate([drawing(1200, 900), PHOTOGRAPH.resize((1
 IMAGES = [PHOTOGRAPH, GREY, PHOTOGRAPH.resize((200, 150)), PHOTOGRAPH.resize((1900, 1400)),
           PHOTOGRAPH.filter(ImageFilter.GaussianBlur(2)), PHOTOGRAPH.quantize(64).convert("RGB"),
           GREY.point(lambda v: v // 128 * 255), drawing(900, 700)]
-CASES = [*((image, {}, by_opencv) for image in IMAGES),
-         *(pytest.param(image, {"compression": 6}, by_pillow, marks=() if image is GREY else pytest.mark.slow)
-           for image in IMAGES), (MIXED, {}, nearly),
+SIX = {"compression": 6}
+CASES = [*((image, {}, by_opencv) for image in IMAGES), (GREY, SIX, by_pillow),
+         *(pytest.param(image, SIX, by_pillow, marks=pytest.mark.slow) for image in IMAGES),
+         (MIXED, {}, nearly),
          (drawing(1600, 1500), {}, nearly)]  # a sample tells less of one that repeats itself
 
 

@@ -202,7 +202,8 @@ DAMAGES = [
     lambda data: np.random.default_rng(1).bytes(len(data)), lambda data: data + b"more"]
 
 
-@pytest.mark.parametrize("damages", [DAMAGES[3:4], pytest.param(DAMAGES, marks=pytest.mark.slow)], ids=len)
+@pytest.mark.parametrize("damages", [
+    DAMAGES[3:4], pytest.param(DAMAGES, marks=pytest.mark.slow)], ids=len)
 def test_damaged(copy, start, damages):
     """Noticed, said, and made anew; the next start has all again. A link and a directory are no
     programs, either."""
@@ -448,7 +449,8 @@ def test_compiles_with_warnings(start, kernels, copy):
 
 
 # One that is stopped is killed when it has not answered for long.
-@pytest.mark.parametrize("number", (signal.SIGKILL, pytest.param(signal.SIGSTOP, marks=pytest.mark.slow)))
+@pytest.mark.parametrize("number", (
+    signal.SIGKILL, pytest.param(signal.SIGSTOP, marks=pytest.mark.slow)))
 def test_compiler_killed(copy, start, number):
     """It is a process of its own: another takes its place, and nobody notices."""
     with start(copy) as service, concurrent.futures.ThreadPoolExecutor(1) as pool:

@@ -126,7 +126,8 @@ def test_invalid(reloadable):
         for text, says in (("codecs=lots\n", "convolved.conf:2: codecs=lots"),
                            ("max-body=1000\ncodex=2\n", "codex"),
                            ("max-body=1000\nlog-level=loud\n", "loud"),
-                           ("max-body=1000\n[other]\n", "other"), ("[limits\n", "convolved.conf:2")):
+                           ("max-body=1000\n[other]\n", "other"),
+                           ("[limits\n", "convolved.conf:2")):
             log = reload(service, text, "stays as it was")
             assert says in log and "->" not in log
             assert service.filter(IMAGES[0], FILTERS).status == 200

@@ -271,7 +271,7 @@ class Client:
                          timeout=timeout)
 
     def filter_when_compiled(self, pixels, filters, **options):
-        """As filter(), asked again while its kernel is being compiled: on a busy machine for long."""
+        """As filter(), asked again while its kernel is being compiled."""
         def answered():
             answer = self.filter(pixels, filters, **options)
             if answer.status != 503:
