@@ -1,5 +1,7 @@
 """Fixtures: one service shared by most tests, and a way to start others."""
 import contextlib
+import functools
+import shutil
 
 import pytest
 
@@ -13,6 +15,20 @@ def launch(tmp_path_factory, cache):
         return service_module.Service(tmp_path_factory.mktemp("service"), cache, *options,
                                       environment=environment)
     return launched
+
+
+@pytest.fixture(scope="session")
+def launch_one(launch):
+    """launch() with a single device, whatever the host has."""
+    return functools.partial(launch, environment=service_module.ONE_DEVICE)
+
+
+@pytest.fixture(scope="module")
+def general_cache(tmp_path_factory, cache):
+    """A module's own directory with all general programs, as a first start leaves it in time."""
+    directory = tmp_path_factory.mktemp("general") / "cache"
+    shutil.copytree(service_module.general_programs(cache), directory)
+    return directory
 
 
 @pytest.fixture(scope="session")

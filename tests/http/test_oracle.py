@@ -1,5 +1,4 @@
-"""The oracle is held against definitions worked out by hand and against other programs, and is
-shown to notice errors: without that its agreement with the service would mean nothing."""
+"""The oracle against definitions worked out by hand and other programs; and it notices errors."""
 import numpy as np
 import pytest
 from scipy import ndimage
@@ -9,46 +8,14 @@ import oracle
 RNG = np.random.default_rng(1)
 
 
-def walk(n, i, border):
-    """Returns the place inside that place i stands for, found by walking there a step at a time."""
-    place, step = 0, 1
-    for _ in range(abs(i)):
-        ahead = place + step
-        if border == "wrap":
-            place = ahead % n
-        elif 0 <= ahead < n:
-            place = ahead
-        elif border == "reflect":
-            step = -step
-        elif n > 1:
-            step = -step
-            place += step
-    return place
-
-
-@pytest.mark.parametrize("border", ["reflect", "reflect101", "wrap"])
-@pytest.mark.parametrize("n", [1, 2, 3, 7])
-def test_index_map_walks(border, n):
-    places = oracle.index_map(n, 0, 40, border)
-    assert list(places) == [walk(n, i, border) for i in range(n + 40)]
-
-
-def test_index_map_as_drawn():
-    def drawn(border):
-        return "".join("abcd"[i] for i in oracle.index_map(4, 3, 3, border))
-
-    assert drawn("replicate") == "aaaabcdddd"
-    assert drawn("reflect") == "cbaabcddcb"
-    assert drawn("reflect101") == "dcbabcdcba"
-    assert drawn("wrap") == "bcdabcdabc"
-
-
 @pytest.mark.parametrize("border, mode", [("replicate", "edge"), ("reflect", "symmetric"),
                                           ("reflect101", "reflect"), ("wrap", "wrap"),
                                           ("constant", "constant")])
-def test_pad_as_numpy(border, mode):
-    plane = RNG.random((9, 11))
-    assert np.array_equal(oracle.pad(plane, 4, 6, border), np.pad(plane, ((4, 4), (6, 6)), mode))
+@pytest.mark.parametrize("shape", [(1, 2), (3, 7)])
+def test_pad_as_numpy(border, mode, shape):
+    """By many times the image's size, too."""
+    plane = RNG.random(shape)
+    assert np.array_equal(oracle.pad(plane, 4, 40, border), np.pad(plane, ((4, 4), (40, 40)), mode))
 
 
 @pytest.mark.parametrize("border, mode", [("replicate", "nearest"), ("reflect", "reflect"),
@@ -60,33 +27,6 @@ def test_convolve_as_scipy(border, mode):
     for band in range(2):
         other = ndimage.correlate(pixels[:, :, band].astype(float), matrix / 3, mode=mode)
         assert np.allclose(expected.value[:, :, band], other, rtol=1e-6, atol=1e-6)
-
-
-def test_fft_as_direct():
-    padded = RNG.random((60, 70)) * 65535
-    matrix = RNG.integers(-9, 10, (15, 21)).astype(float)
-    direct = sum(matrix[j, i] * padded[j:j + 46, i:i + 50] for j in range(15) for i in range(21))
-    assert np.abs(oracle.correlate_matrix(padded, matrix) - direct).max() < 1e-5
-
-
-@pytest.mark.parametrize("sigma", [1.7, 3.7])  # rows of little border, and mostly of border
-def test_separable_as_matrix(sigma):
-    taps = oracle.gaussian_taps(sigma=sigma)
-    padded = RNG.random((40, 37))
-    matrix = sum(taps[j] * taps[i] * padded[j:j + 41 - len(taps), i:i + 38 - len(taps)]
-                 for j in range(len(taps)) for i in range(len(taps)))
-    assert np.allclose(oracle.correlate_separable(padded, taps, taps), matrix, rtol=1e-12)
-    padded[0, 0] = np.inf
-    assert (~np.isfinite(oracle.correlate_separable(padded, taps, taps))).sum() == 1
-
-
-def test_many_taps_as_scipy():
-    taps = RNG.normal(size=63)
-    padded = RNG.random((3, 300))
-    same = ndimage.correlate1d(padded, taps, axis=1, mode="constant")[:, 31:-31]
-    assert np.allclose(oracle.correlate_rows(padded, taps), same, rtol=1e-12, atol=1e-12)
-    padded[0, 100] = np.inf
-    assert (~np.isfinite(oracle.correlate_rows(padded, taps))).sum() == 63
 
 
 def test_gaussian_by_hand():
@@ -150,16 +90,6 @@ def test_unsharp_by_hand():
     assert middle(pairs, True, amount=2) == pytest.approx([0.5 + 2 * (0.5 - blurred), 0.5])
 
 
-def test_unsharp_without_threshold_is_a_matrix():
-    pixels = RNG.normal(size=(19, 23, 2)).astype(np.float32)
-    taps = oracle.gaussian_taps(sigma=0.8)
-    matrix = -1.5 * np.outer(taps, taps)
-    matrix[3, 3] += 2.5
-    same = oracle.filtered(pixels, [("convolve", {"kernel": matrix, "scale": 1})], "reflect")
-    got = oracle.filtered(pixels, [("unsharp", {"sigma": 0.8, "amount": 1.5})], "reflect")
-    assert np.allclose(got.value, same.value, atol=1e-6)
-
-
 def test_bilateral_by_hand():
     row = np.array([[[0.2], [0.5], [1]]], np.float32)
     one = ("bilateral", {"radius": 1, "sigma_space": 1, "sigma_range": 0.5})
@@ -169,31 +99,6 @@ def test_bilateral_by_hand():
     pairs = np.array([[[0.2, 1], [0.5, 0.5], [1, 0]]], np.float32)
     assert oracle.filtered(pairs, [one], alpha=True).value[0, 1] == pytest.approx(
         [(0.25 * c + 0.2 * a) / (0.5 * c + a), (0.5 * c + a) / (a + b + c)])
-
-
-def test_bilateral_keeps_edges_and_smooths_noise():
-    step = np.zeros((20, 20, 1), np.uint8)
-    step[:, 10:] = 200
-    assert np.array_equal(oracle.filtered(step, [("bilateral", {})]).value, step)
-    flat = RNG.normal(0.5, 0.02, (60, 60, 1)).astype(np.float32)
-    assert oracle.filtered(flat, [("bilateral", {})]).value.std() < flat.std() / 3
-
-
-def test_bilateral_of_equal_weights_is_a_mean():
-    """So wide a range that only the circle is left."""
-    pixels = RNG.random((15, 17, 3)).astype(np.float32)
-    circle = np.array([[0, 1, 0], [1, 1, 1], [0, 1, 0]])
-    same = oracle.filtered(pixels, [("convolve", {"kernel": circle})])
-    got = oracle.filtered(pixels, [("bilateral", {"radius": 1, "sigma_space": 1e9,
-                                                  "sigma_range": 1e9})])
-    assert np.allclose(got.value, same.value, atol=1e-6)
-
-
-def test_matrix_is_not_flipped():
-    dot = np.zeros((5, 5, 1), np.uint8)
-    dot[2, 2] = 100
-    out = oracle.filtered(dot, [("convolve", {"kernel": [[0, 0, 0], [0, 0, 1], [0, 0, 0]]})])
-    assert out.value[2, 1, 0] == 100
 
 
 def test_rounds_to_even_and_saturates():
@@ -219,13 +124,6 @@ def test_alpha_weighs_colour():
     assert list(edge[0, :, 1]) == [0, 255, 255]  # a derivative keeps alpha
 
 
-def test_border_pixel():
-    assert oracle.border_pixel(None, 3, 0, "u8") == [0, 0, 0]
-    assert oracle.border_pixel(7, 4, 1, "u8") == [7, 7, 7, 255]
-    assert oracle.border_pixel([1, 2, 3], 4, 1, "u16") == [1, 2, 3, 65535]
-    assert oracle.border_pixel([1, 2, 3, 4], 4, 1, "u8") == [1, 2, 3, 4]
-
-
 def test_chain_rounds_between():
     pixels = np.array([[[0], [1], [0]]], np.uint8)
     halved = ("convolve", {"kernel": [[1]], "scale": 4.0})
@@ -233,52 +131,35 @@ def test_chain_rounds_between():
     assert list(oracle.filtered(pixels, [halved, doubled]).value[0, :, 0]) == [0, 0, 0]
 
 
-def test_crop():
-    pixels = RNG.integers(0, 256, (9, 8, 3), dtype=np.uint8)
-    whole = oracle.filtered(pixels, [("box", {"size": 5})]).value
-    crop = oracle.filtered(pixels, [("box", {"size": 5})], "crop").value
-    assert np.array_equal(crop, whole[2:-2, 2:-2])
-
-
 class TestCheckNotices:
     """check() passes right results and fails slightly wrong ones."""
     noise = RNG.integers(0, 256, (60, 80, 3), dtype=np.uint8)
     chain = [("gaussian", {"sigma": 1.4}), ("sobel", {})]
 
-    def answer(self, *filters, **options):
-        return oracle.filtered(self.noise, list(filters), **options).value.astype(np.uint8)
+    def answer(self, filters, border="reflect101"):
+        return oracle.filtered(self.noise, filters, border).value.astype(np.uint8)
 
-    def test_right(self):
-        oracle.check(self.answer(*self.chain), oracle.filtered(self.noise, self.chain))
-
-    @pytest.mark.parametrize("wrong", [
-        [("gaussian", {"sigma": 1.41}), ("sobel", {})],
-        [("sobel", {}), ("gaussian", {"sigma": 1.4})],
-        [("gaussian", {"sigma": 1.4}), ("sobel", {"output": "x"})]])
-    def test_wrong_parameters(self, wrong):
+    @pytest.mark.parametrize("wrong, border, shift", [
+        ([("gaussian", {"sigma": 1.41}), ("sobel", {})], "reflect101", 0),
+        ([("sobel", {}), ("gaussian", {"sigma": 1.4})], "reflect101", 0),
+        ([("gaussian", {"sigma": 1.4}), ("sobel", {"output": "x"})], "reflect101", 0),
+        (chain, "reflect", 0), (chain, "reflect101", 1)])
+    def test_wrong(self, wrong, border, shift):
+        expected = oracle.filtered(self.noise, self.chain, "reflect101")
+        oracle.check(self.answer(self.chain), expected)
         with pytest.raises(AssertionError):
-            oracle.check(self.answer(*wrong), oracle.filtered(self.noise, self.chain))
-
-    def test_wrong_border(self):
-        with pytest.raises(AssertionError):
-            oracle.check(self.answer(*self.chain, border="reflect"),
-                         oracle.filtered(self.noise, self.chain, "reflect101"))
-
-    def test_shifted(self):
-        with pytest.raises(AssertionError):
-            oracle.check(np.roll(self.answer(*self.chain), 1, axis=1),
-                         oracle.filtered(self.noise, self.chain))
+            oracle.check(np.roll(self.answer(wrong, border), shift, axis=1), expected)
 
     def test_one_sample_off_by_two(self):
-        answer = self.answer(self.chain[0])
+        answer = self.answer(self.chain[:1])
         answer[30, 40, 1] += 2
         with pytest.raises(AssertionError, match=r"\(30, 40, 1\)"):
-            oracle.check(answer, oracle.filtered(self.noise, self.chain[:1]))
+            oracle.check(answer, oracle.filtered(self.noise, self.chain[:1], "reflect101"))
 
     def test_all_off_by_one(self):
-        answer = self.answer(self.chain[0]) + 1
+        answer = self.answer(self.chain[:1]) + 1
         with pytest.raises(AssertionError, match="rounded wrongly"):
-            oracle.check(answer, oracle.filtered(self.noise, self.chain[:1]))
+            oracle.check(answer, oracle.filtered(self.noise, self.chain[:1], "reflect101"))
 
     def test_unpremultiplied(self):
         pixels = np.concatenate([self.noise, self.noise[::-1, :, :1]], axis=2)

@@ -1,15 +1,12 @@
-"""Compiled programs: what an image waits for first, the rest by a process that stands back; kept in
-the cache directory, whatever happens to it; and kernels for particular parameters, compiled while
-general ones do the work."""
+"""Compiled programs, when they are made and by which process, and the directory that keeps them,
+whatever happens to it; kernels for particular parameters, made while general ones do the work."""
 import concurrent.futures
 import contextlib
-import functools
 import os
 import pathlib
 import shutil
 import signal
 import subprocess
-import threading
 import time
 
 import numpy as np
@@ -17,7 +14,7 @@ import pytest
 
 import oracle
 from pixels import random_pixels
-from service import QUICK_COMPILER, REPOSITORY, Service, children, general_programs, hurry, poll
+from service import QUICK_COMPILER, REPOSITORY, children, hurry, poll
 
 PIXELS = random_pixels(1, 400, 300, 3, "u8")
 GAUSSIAN = [("gaussian", {"sigma": 2})]
@@ -27,33 +24,24 @@ PROGRAMS = len(oracle.TYPES) * len(list((REPOSITORY / "kernels/general").iterdir
 
 
 @pytest.fixture(scope="module")
-def start(tmp_path_factory):
-    """start(cache, *options, …) is a service with its own cache directory and one PoCL device."""
+def start(launch):
+    """start(cache, *options, …) is a service with this cache directory and one PoCL device."""
     def started(cache, *options, environment=None):
-        return Service(tmp_path_factory.mktemp("service"), cache, "--codecs", "1", *options,
-                       environment={**QUICK_COMPILER, **(environment or {})})
+        return launch("--cache-dir", str(cache), "--codecs", "1", *options,
+                      environment={**QUICK_COMPILER, **(environment or {})})
     return started
 
 
-@pytest.fixture(scope="module")
-def filled(tmp_path_factory, cache):
-    """A directory with all general programs, as a first start leaves it in time."""
-    directory = tmp_path_factory.mktemp("filled") / "cache"
-    shutil.copytree(general_programs(cache), directory)
-    return directory
-
-
 @pytest.fixture
-def copy(filled, tmp_path):
-    """A directory of the same content, to be spoilt."""
-    shutil.copytree(filled, tmp_path / "cache")
+def copy(general_cache, tmp_path):
+    """A directory with all general programs, to be spoilt."""
+    shutil.copytree(general_cache, tmp_path / "cache")
     return tmp_path / "cache"
 
 
-def settled(service, seconds=600):
+def settled(service):
     """builds(), once nothing more is to be built."""
-    service.compiled(lambda: not service.total("convolved_programs_pending"), seconds,
-                     "all programs")
+    service.compiled(lambda: not service.total("convolved_programs_pending"), what="all programs")
     return builds(service)
 
 
@@ -71,26 +59,14 @@ def builds(service):
                  for result in ("compiled", "cached", "failed"))
 
 
-def asked(service, filters, variant):
-    """Returns the answer by this kernel; asked for again while that is being compiled, on a busy
-    machine for long."""
-    def answered():
-        answer = service.filter(PIXELS, filters, variant=variant)
-        return answer if answer.status != 503 else answer.refused(503, "not-ready") and None
-    return poll(answered, 300, variant)
-
-
-def answers_right(service, filters=None, variant="general"):
-    filters = filters or GAUSSIAN
-    answer = asked(service, filters, variant)
-    assert answer.status == 200, answer
-    oracle.check(answer.pixels, oracle.filtered(PIXELS, filters))
+def answers_right(service, filters=GAUSSIAN, variant="general", pixels=PIXELS):
+    answer = service.filter_when_compiled(pixels, filters, variant=variant)
+    oracle.check(answer.pixels, oracle.filtered(pixels, filters))
     return answer
 
 
 def programs(directory):
-    """Returns the files of the cache: named by 64 hexadecimal digits. The small ones first, which
-    are compiled again in the least time."""
+    """Returns the cache's files; first the small ones, which are compiled again most quickly."""
     return sorted((p for p in pathlib.Path(directory).iterdir() if len(p.name) == 64),
                   key=lambda file: (file.stat().st_size, file.name))
 
@@ -100,24 +76,21 @@ def inodes(directory):
     return {file: file.stat().st_ino for file in programs(directory)}
 
 
-def test_second_start(filled, start):
-    """Nothing of the first is compiled again."""
-    first = inodes(filled)
+def test_second_start(general_cache, start):
+    """Nothing is compiled again, no compiler stays; the next start removes a driver's directory."""
+    first = inodes(general_cache)
     assert len(first) >= PROGRAMS
-    with start(filled) as service:
+    with start(general_cache) as service:
         answers_right(service)
         _, cached, failed = settled(service)
         assert cached >= PROGRAMS and not failed
-    assert first.items() <= inodes(filled).items()
-
-
-def test_leaves_no_work_behind(filled, start):
-    """A driver's directory belongs to one process, and goes with the next start."""
-    with start(filled) as service:
+        service.compiled(lambda: not compilers(service, True) and not compilers(service, False),
+                         what="no compiler")
         service.workers("device")[0].kill()
         poll(service.works, 60, "a served request")
-    with start(filled):
-        assert len([p for p in filled.iterdir() if p.name.startswith("driver-")]) == 1
+    assert first.items() <= inodes(general_cache).items()
+    with start(general_cache):
+        assert len(list(general_cache.glob("driver-*"))) == 1
 
 
 def test_one_for_all_parameters(copy, start):
@@ -149,12 +122,9 @@ def test_first_what_is_waited_for(start, tmp_path):
 
 def test_stopped_while_compiling(start, tmp_path):
     """The end waits for work of clients, not for the service's own image nor its programs."""
-    service = start(tmp_path / "cache").start(ready=False)
-    try:
+    with start(tmp_path / "cache").starting() as service:
         service.says("compiling kernels for the first time")
         assert service.stop() == 0, service.tail()
-    finally:
-        service.kill()
     assert not programs(tmp_path / "cache")
 
 
@@ -171,21 +141,19 @@ def test_patient_compiler(start, tmp_path):
             assert waiting.result(300).status == 200
         patient, = poll(lambda: compilers(service, True), 60, "a patient compiler", 0.01)
         poll(lambda: os.sched_getscheduler(patient.pid) == os.SCHED_IDLE, 60, "the lowest priority")
-        used = functools.partial(processor_seconds, patient)
-        service.compiled(lambda: used() > 0.1 or not patient.alive, what="the compiler at work")
+        service.compiled(lambda: patient.busy > 0.1 or not patient.alive, what="its work")
         pixels = random_pixels(6, 2000, 1000, 3, "u8")
         answers_right(service)
-        begun, before = time.monotonic(), used()
+        begun, before = time.monotonic(), patient.busy
         while time.monotonic() - begun < 1.5:
             assert service.filter(pixels, GAUSSIAN).status == 200
         assert patient.alive
-        assert used() - before < 0.2 * (time.monotonic() - begun)
+        assert patient.busy - before < 0.2 * (time.monotonic() - begun)
+        assert service.stop(60) == 0
+        poll(lambda: hurry(patient) or not patient.alive, what="the compiler's end")
 
 
-def processor_seconds(process):
-    return sum(map(int, process.stat[11:13])) / os.sysconf("SC_CLK_TCK")
-
-
+@pytest.mark.slow
 @pytest.mark.parametrize("number", (signal.SIGKILL, signal.SIGSTOP))
 def test_patient_compiler_killed(copy, start, number):
     """Another takes its place, everything is there in the end, and nothing of a killed one is left."""
@@ -210,107 +178,60 @@ def test_patient_compiler_killed(copy, start, number):
         assert service.restarts() == 0
 
 
-@pytest.mark.parametrize("stopped", (False, True))
-def test_stop_while_compiling(start, tmp_path, stopped):
+@pytest.mark.slow
+def test_stop_while_a_compiler_is_stopped(start, tmp_path):
     """The service ends at once, and no compiler stays."""
-    cache = tmp_path / "cache"
-    with start(cache) as service:
+    with start(tmp_path / "cache") as service:
         patient, = poll(lambda: compilers(service, True), 60, "a patient compiler", 0.01)
         # It has asked to die with its parent before it takes this.
         poll(lambda: os.sched_getscheduler(patient.pid) == os.SCHED_IDLE, 60, "its priority", 0.005)
-        if stopped:
-            patient.kill(signal.SIGSTOP)
+        patient.kill(signal.SIGSTOP)
         assert service.stop(60) == 0
         poll(lambda: hurry(patient) or not patient.alive, what="the compiler's end")
 
 
-def test_compiler_rests(copy, start):
-    """With nothing to compile there is none."""
-    with start(copy) as service:
-        settled(service)
-        service.compiled(lambda: not compilers(service, True) and not compilers(service, False), what="no compiler")
-        answers_right(service, variant="separable_wide")
-        poll(lambda: not compilers(service, False), 60, "no compiler again")
-
-
 # Damage -------------------------------------------------------------------------------------------
 
-def truncated(files):
-    for file in files:
-        os.truncate(file, file.stat().st_size // 2)
+def flipped(data):
+    at = len(data) * 2 // 3
+    return data[:at] + bytes([data[at] ^ 1]) + data[at + 1:]
 
 
-def emptied(files):
-    for file in files:
-        os.truncate(file, 0)
+DAMAGES = [
+    lambda data: data[:len(data) // 2], lambda data: data[:20], lambda data: b"", flipped,
+    lambda data: np.random.default_rng(1).bytes(len(data)), lambda data: data + b"more"]
 
 
-def head_only(files):
-    for file in files:
-        os.truncate(file, 20)
-
-
-def overwritten(files):
-    rng = np.random.default_rng(1)
-    for file in files:
-        file.write_bytes(rng.bytes(file.stat().st_size))
-
-
-def one_byte(files):
-    for file in files:
-        data = bytearray(file.read_bytes())
-        data[len(data) * 2 // 3] ^= 1
-        file.write_bytes(data)
-
-
-def swapped(files):
-    contents = [file.read_bytes() for file in files]
-    for file, content in zip(files, contents[1:] + contents[:1]):
-        file.write_bytes(content)
-
-
-def longer(files):
-    for file in files:
-        with file.open("ab") as end:
-            end.write(b"more")
-
-
-@pytest.mark.parametrize("damages", [(truncated, overwritten), (one_byte, emptied),
-                                     (head_only, longer), (swapped,)],
-                         ids=lambda damages: "-".join(damage.__name__ for damage in damages))
+@pytest.mark.parametrize("damages", [
+    DAMAGES[3:4], pytest.param(DAMAGES, marks=pytest.mark.slow)], ids=len)
 def test_damaged(copy, start, damages):
-    """Noticed, said, and made anew; the third start has all again."""
-    files = programs(copy)[:2]
-    for i, damage in enumerate(damages):
-        damage(files if damage is swapped else files[i:i + 1])
+    """Noticed, said, and made anew; the next start has all again. A link and a directory are no
+    programs, either."""
+    first, second, link, directory, *files = programs(copy)[:len(damages) + 4]
+    for file, damage in zip(files, damages, strict=True):
+        file.write_bytes(damage(file.read_bytes()))
+    first.rename(copy / "swapped")
+    second.rename(first)
+    (copy / "swapped").rename(second)
+    link.rename(copy / "elsewhere")
+    link.symlink_to(copy / "elsewhere")
+    directory.unlink()
+    directory.mkdir()
     with start(copy) as service:
         service.ask_all()
         compiled, cached, failed = settled(service)
-        assert compiled >= 2 and compiled + cached >= PROGRAMS and not failed
-        poll(lambda: service.tail().count("is damaged") == 2, 60, "the damage")
+        assert compiled >= len(files) + 4 and compiled + cached >= PROGRAMS and not failed
+        assert service.log.read_text().count("is damaged") >= len(files) + 2
         assert service.restarts() == 0
+    assert link.is_file() and not link.is_symlink()
+    directory.rmdir()  # nothing takes its place
     mended = inodes(copy)
     with start(copy) as service:
         answers_right(service)
         _, cached, failed = settled(service)
-        assert cached >= PROGRAMS and not failed
+        assert cached >= PROGRAMS - 1 and not failed
         assert "damaged" not in service.tail()
     assert mended.items() <= inodes(copy).items()
-
-
-def test_made_by_another(copy, start):
-    """A sound file that the driver does not take; a link and a directory in its place."""
-    first, second, *_ = programs(copy)
-    target = copy / "elsewhere"
-    first.rename(target)
-    first.symlink_to(target)
-    second.unlink()
-    second.mkdir()
-    with start(copy) as service:
-        service.ask_all()
-        assert service.restarts() == 0
-        assert settled(service)[0] >= 2
-    assert first.is_file() and not first.is_symlink()
 
 
 @contextlib.contextmanager
@@ -334,11 +255,11 @@ def restarted(service):
     poll(lambda: service.restarts() > before and service.works(), 60, "a new device worker")
 
 
-def test_read_only(filled, start, tmp_path):
-    """Existing programs are used; nothing is added, and nothing is lost but time. (A service does
-    not start without a directory to write to: bodies may go there too.)"""
+@pytest.mark.slow  # test_unusable protects a disk more quickly
+def test_read_only(general_cache, start, tmp_path):
+    """Existing programs are used. (Without a directory to write to a service does not start.)"""
     with small_disk(tmp_path / "cache", "64M") as directory:
-        for file in programs(filled):
+        for file in programs(general_cache):
             shutil.copy(file, directory)
         with start(directory, environment={"POCL_CACHE_DIR": str(tmp_path / "pocl")}) as service:
             settled(service)
@@ -381,11 +302,6 @@ def test_directory_gone(copy, start):
         assert programs(copy)
 
 
-def dangle(directory):
-    remove(directory)
-    directory.symlink_to(directory.with_name("nowhere"))
-
-
 def put_file(directory):
     remove(directory)
     directory.write_bytes(b"")
@@ -403,10 +319,10 @@ def write_protect(directory):
     poll(remounted, what="the disk is read-only", interval=0.02)
 
 
-@pytest.mark.parametrize("spoil", (dangle, put_file, fill_disk, write_protect))
+@pytest.mark.parametrize("spoil", (put_file, *(
+    pytest.param(spoil, marks=pytest.mark.slow) for spoil in (fill_disk, write_protect))))
 def test_unusable(start, tmp_path, spoil):
-    """A directory that cannot be used any more costs compiling time only. The worker that notices ends,
-    and each next one gives its driver another place."""
+    """The worker that notices ends, and each next one gives its driver another place."""
     with small_disk(tmp_path / "disk", "64M") as disk:
         with start(disk / "cache") as service:
             answers_right(service)
@@ -429,20 +345,11 @@ def test_unusable_for_the_driver(start, tmp_path):
         assert service.restarts() == 0
 
 
-def test_unreadable(copy, start):
-    """Files that may not be opened (by a user who is not root)."""
-    for file in programs(copy):
-        file.chmod(0)
-    with start(copy) as service:
-        answers_right(service)
-        assert sum(settled(service)) >= PROGRAMS and service.restarts() == 0
-
-
 # Kernels for particular parameters ----------------------------------------------------------------
 
+@pytest.mark.slow  # the tuner's choices are, too, others than general kernels
 def test_general_first(copy, start):
-    """The first answer to new parameters comes by a general kernel and at once, later ones by one
-    that has been compiled for it."""
+    """The first answer comes by a general kernel at once, later ones by one compiled for them."""
     filters = [("gaussian", {"sigma": 1.2345})]
     with start(copy) as service:
         answers_right(service)
@@ -451,8 +358,7 @@ def test_general_first(copy, start):
         before = builds(service)
 
         def special():
-            answer = service.filter(PIXELS, filters)
-            oracle.check(answer.pixels, oracle.filtered(PIXELS, filters))
+            answer = answers_right(service, filters, None)
             return {"separable_packed", "separable_wide"} & set(answer.timing)
         used = service.compiled(special, what="a special kernel")
         assert builds(service)[0] > before[0]
@@ -461,57 +367,36 @@ def test_general_first(copy, start):
 
 
 def test_many_unseen(copy, start):
-    """Parameters that keep changing are served, each by what there is; compiling gives way."""
-    with start(copy) as service:
-        for i in range(60):
-            filters = [("gaussian", {"sigma": 1 + i / 97})]
-            answer = service.filter(PIXELS[:40, :50], filters)
-            oracle.check(answer.pixels, oracle.filtered(PIXELS[:40, :50], filters))
+    """Each is served by what there is, whoever else asks meanwhile; compiling gives way."""
+    with start(copy) as service, concurrent.futures.ThreadPoolExecutor(3) as pool:
+        list(pool.map(lambda i: answers_right(service, [("gaussian", {"sigma": 1 + i / 97})], None,
+                                              PIXELS[:40, :50]), range(60)))
         answers_right(service, variant="separable_wide")  # before those that nobody waits for
         assert builds(service)[0] < 40
         assert service.restarts() == 0
 
 
-@pytest.fixture
-def known(cache, tmp_path):
-    """A directory with the programs that have been compiled in this run."""
-    directory = tmp_path / "cache"
-    directory.mkdir()
-    for file in programs(cache):
-        with contextlib.suppress(FileNotFoundError):
-            shutil.copy(file, directory)
-    return directory
-
-
-def test_driver_directory_is_bounded(known, start):
-    """The driver's directory has only the files of programs in memory, however many there have been;
-    and all of theirs, also of one that was asked for, released and asked for again while a plan had it
-    all the time."""
+def test_driver_directory_is_bounded(copy, start):
+    """It has the files of programs in memory only, and all of theirs: also of one that was released
+    and asked for again while a plan had it all the time."""
     plans, most = 128, 2
     filters = [[("gaussian", {"sigma": 0.5 + i / 3})] for i in range(5)]
 
     def loaded():
-        return sorted(p.parent for p in known.glob("driver-*/*/*/program.bc"))
+        return sorted(p.parent for p in copy.glob("driver-*/*/*/program.bc"))
 
     def in_memory():
         return service.total("convolved_opencl_objects", kind="program")
 
     def special(one, width):
-        def built():
-            answer = service.filter(PIXELS[:40, :width], one, variant="separable_wide")
-            return answer.status == 200 and answer
-        answer = service.compiled(built)
-        oracle.check(answer.pixels, oracle.filtered(PIXELS[:40, :width], one))
+        answers_right(service, one, "separable_wide", PIXELS[:40, :width])
 
-    def other_plans(least):
-        for i in range(plans):
-            assert service.filter(PIXELS[:9, :least + i], GAUSSIAN, variant="general").status == 200
-
-    with start(known, "--verify-share", "0", "--programs", str(most)) as service:
+    with start(copy, "--verify-share", "0", "--programs", str(most)) as service:
         for one in filters:
             special(one, 50)
         special(filters[0], 60)
-        other_plans(1)
+        for i in range(plans):  # other plans push out those of the special programs
+            assert service.filter(PIXELS[:9, :1 + i], GAUSSIAN, variant="general").status == 200
         special(filters[0], 390)
         special([("gaussian", {"sigma": 2.9})], 50)
         service.rest()
@@ -535,15 +420,18 @@ SPECIAL = "cpu/separable_packed.cl"
 
 
 def test_does_not_compile(start, kernels, copy):
-    """A special kernel that is no OpenCL C: the general one goes on; who insists is told."""
-    (kernels / SPECIAL).write_text("this is no kernel\n")
+    """The general kernel goes on; only the client that needs the other, or insists, is told."""
+    for file in (SPECIAL, "general/gradient.cl"):
+        (kernels / file).write_text("this is no kernel\n")
     with start(copy, "--kernel-dir", str(kernels)) as service:
         answers_right(service, variant=None)
         service.compiled(lambda: builds(service)[2] >= 1, what="a failure in the metrics")
         for _ in range(3):
             answers_right(service, variant=None)
-        problem = asked(service, GAUSSIAN, "separable_packed").refused(500, "device-failed")
-        assert "separable_packed" in problem["detail"] and "compile" in problem["detail"]
+        service.filter_when_compiled(PIXELS, GAUSSIAN, variant="separable_packed").refused(
+            500, "device-failed", "separable_packed", "compile")
+        service.filter(PIXELS, [("box", {}), ("sobel", {})]).refused(
+            500, "device-failed", "gradient cannot be compiled")
         service.says("compiler: ")
         assert service.restarts() == 0
         answers_right(service, variant=None)
@@ -560,63 +448,23 @@ def test_compiles_with_warnings(start, kernels, copy):
         assert lines and all(line.startswith("convolved-device: info: ") for line in lines), lines
 
 
-def test_general_does_not_compile(start, kernels, copy):
-    """The client that needs it is told, and nobody else notices."""
-    (kernels / "general/gradient.cl").write_text("this is no kernel\n")
-    with start(copy, "--kernel-dir", str(kernels)) as service:
-        problem = service.filter(PIXELS, [("box", {}), ("sobel", {})]).refused(500, "device-failed")
-        assert "gradient cannot be compiled" in problem["detail"]
-        service.says("compiler: ")
-        answers_right(service)
-        assert service.restarts() == 0
-
-
-@pytest.mark.parametrize("number, times", ((signal.SIGKILL, 1), (signal.SIGSTOP, 1),
-                                           (signal.SIGKILL, 2)))
-def test_compiler_killed(copy, start, number, times):
-    """It is a process of its own: another takes its place, once; then a client that insists on its
-    kernel is told, and nobody else notices."""
-    with start(copy, "--codecs", "2") as service:
-        device, seen = service.workers("device")[0], set()
-        with concurrent.futures.ThreadPoolExecutor(1) as pool:
-            insisting = pool.submit(asked, service, GAUSSIAN, "sep_two_pass")
-            for _ in range(times):
-                compiler, = poll(lambda: [p for p in compilers(service, False)
-                                          if p.pid not in seen], 60, "a compiler", 0.002)
-                seen.add(compiler.pid)
-                compiler.kill(number)
-            if times == 1:
-                assert insisting.result(300).status == 200
-            else:
-                insisting.result(300).refused(500, "device-failed")
-        said = "is stopped" if number == signal.SIGSTOP else "was killed by signal 9"
-        poll(lambda: f"a compiler {said}" in service.tail(), 60, "the log")
-        answers_right(service)
+# One that is stopped is killed when it has not answered for long.
+@pytest.mark.parametrize("number", (
+    signal.SIGKILL, pytest.param(signal.SIGSTOP, marks=pytest.mark.slow)))
+def test_compiler_killed(copy, start, number):
+    """It is a process of its own: another takes its place, and nobody notices."""
+    with start(copy) as service, concurrent.futures.ThreadPoolExecutor(1) as pool:
+        device, = service.workers("device")
+        insisting = pool.submit(answers_right, service, variant="sep_two_pass")
+        compiler, = poll(lambda: compilers(service, False), 60, "a compiler", 0.002)
+        compiler.kill(number)
+        insisting.result(300)
+        service.says("a compiler is stopped" if number == signal.SIGSTOP
+                     else "a compiler was killed by signal 9")
         assert service.restarts() == 0 and device.alive
 
 
-def test_requests_beside_a_compilation(copy, start):
-    """Many threads ask while programs are being built: every answer is right."""
-    with start(copy) as service:
-        failures = []
-
-        def client(number):
-            for i in range(8):
-                filters = [("gaussian", {"sigma": 0.7 + number / 3 + i / 10})]
-                answer = service.filter(PIXELS[:80], filters)
-                try:
-                    oracle.check(answer.pixels, oracle.filtered(PIXELS[:80], filters))
-                except AssertionError as error:
-                    failures.append(error)
-        threads = [threading.Thread(target=client, args=(n,)) for n in range(3)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        assert not failures, failures[0]
-        assert service.restarts() == 0
-
-
+@pytest.mark.slow
 def test_shares_of_compiling(copy, start):
     """A client that asks for ever new programs does not keep others from theirs."""
     pixels = random_pixels(3, 200, 200, 1, "u8")

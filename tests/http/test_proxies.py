@@ -1,5 +1,4 @@
-"""Behind proxies: their clients are told apart by what trusted proxies say, and by nobody else's
-word."""
+"""Behind proxies clients are told apart by what trusted ones say, and by nobody else's word."""
 import contextlib
 import ipaddress
 import itertools
@@ -13,7 +12,7 @@ import time
 import pytest
 
 from certificates import localhost_certificate
-from service import Client, free_port, poll, read_answer
+from service import Client, free_port, poll, read_answer, request_head
 
 PROXY, STRANGER = "127.0.0.2", "127.0.0.1"
 numbers = itertools.count()
@@ -50,48 +49,38 @@ def client_of(service, path):
 def ask(service, connection, *headers):
     """Asks for a missing path, and returns the client as the log has it."""
     path = f"/nowhere-{next(numbers)}"
-    connection.sendall("\r\n".join([f"GET {path} HTTP/1.1", "Host: x", *headers, "", ""]).encode())
+    connection.sendall(request_head(path, *headers, method="GET"))
     assert read_answer(connection).status == 404
     return client_of(service, path)
 
 
-@pytest.mark.parametrize("headers, client", [
-    (["X-Forwarded-For: 192.0.2.1"], "192.0.2.1"),
-    (["X-Forwarded-For: 198.51.100.9, 192.0.2.2"], "192.0.2.2"),
-    (["X-Forwarded-For: 192.0.2.3, 10.1.2.3"], "192.0.2.3"),
-    (["X-Forwarded-For: 198.51.100.9", "X-Forwarded-For: 192.0.2.4 ,\t10.1.2.3"], "192.0.2.4"),
-    (["X-Forwarded-For: 192.0.2.5:1234"], "192.0.2.5"),
-    (["X-Forwarded-For: 2001:db8:2::5:6:7"], "2001:db8:2::"),
-    (["X-Forwarded-For: 192.0.2.6, 2001:db8:1:ffff::1"], "192.0.2.6"),
-    (["Forwarded: for=192.0.2.7;proto=https;by=10.1.0.1"], "192.0.2.7"),
-    (["Forwarded: for=198.51.100.9, proto=http; For=\"192.0.2.8:80\""], "192.0.2.8"),
-    (["Forwarded: for=\"[2001:db8:3::1]:4711\""], "2001:db8:3::"),
-    (["Forwarded: for=192.0.2.9, for=10.1.9.9"], "192.0.2.9"),
-    (["X-Forwarded-For: 10.1.7.7"], "10.1.7.7"),
-    (["X-Forwarded-For: 198.51.100.9, unknown, 10.1.7.8"], "10.1.7.8"),
-])
-def test_forwarded(behind, headers, client):
-    with connect(behind, PROXY) as connection:
-        assert ask(behind, connection, *headers) == client
-
-
-@pytest.mark.parametrize("headers", [
-    ["X-Forwarded-For: 192.0.2.20"], ["Forwarded: for=192.0.2.21"],
-])
-def test_stranger(behind, headers):
-    """Nobody else's word counts."""
-    with connect(behind, STRANGER) as connection:
-        assert ask(behind, connection, *headers) == STRANGER
-
-
-@pytest.mark.parametrize("headers", [
-    [], ["X-Forwarded-For:"], ["X-Forwarded-For: me"], ["Forwarded: for=_hidden"],
-    ["Forwarded: by=192.0.2.30"], ["X-Forwarded-For: 192.0.2.31", "Forwarded: for=192.0.2.32"],
+@pytest.mark.parametrize("source, client, headers", [
+    *((PROXY, *row) for row in (
+        ("192.0.2.1", ["X-Forwarded-For: 192.0.2.1"]),
+        ("192.0.2.2", ["X-Forwarded-For: 198.51.100.9, 192.0.2.2"]),
+        ("192.0.2.3", ["X-Forwarded-For: 192.0.2.3, 10.1.2.3"]),
+        ("192.0.2.4", ["X-Forwarded-For: 198.51.100.9", "X-Forwarded-For: 192.0.2.4 ,\t10.1.2.3"]),
+        ("192.0.2.5", ["X-Forwarded-For: 192.0.2.5:1234"]),
+        ("2001:db8:2::", ["X-Forwarded-For: 2001:db8:2::5:6:7"]),
+        ("192.0.2.6", ["X-Forwarded-For: 192.0.2.6, 2001:db8:1:ffff::1"]),
+        ("192.0.2.7", ["Forwarded: for=192.0.2.7;proto=https;by=10.1.0.1"]),
+        ("192.0.2.8", ["Forwarded: for=198.51.100.9, proto=http; For=\"192.0.2.8:80\""]),
+        ("2001:db8:3::", ["Forwarded: for=\"[2001:db8:3::1]:4711\""]),
+        ("192.0.2.9", ["Forwarded: for=192.0.2.9, for=10.1.9.9"]),
+        ("10.1.7.7", ["X-Forwarded-For: 10.1.7.7"]),
+        ("10.1.7.8", ["X-Forwarded-For: 198.51.100.9, unknown, 10.1.7.8"]))),
+    # These headers say nothing, or may be the client's.
+    *((PROXY, PROXY, headers) for headers in (
+        [], ["X-Forwarded-For:"], ["X-Forwarded-For: me"], ["Forwarded: for=_hidden"],
+        ["Forwarded: by=192.0.2.30"],
+        ["X-Forwarded-For: 192.0.2.31", "Forwarded: for=192.0.2.32"])),
+    # Nobody else's word counts.
+    (STRANGER, STRANGER, ["X-Forwarded-For: 192.0.2.20"]),
+    (STRANGER, STRANGER, ["Forwarded: for=192.0.2.21"]),
 ], ids=str)
-def test_proxy_itself(behind, headers):
-    """These headers say nothing, or may be the client's."""
-    with connect(behind, PROXY) as connection:
-        assert ask(behind, connection, *headers) == PROXY
+def test_forwarded(behind, source, client, headers):
+    with connect(behind, source) as connection:
+        assert ask(behind, connection, *headers) == client
 
 
 def version_2(source, command=1, extra=b""):
@@ -109,14 +98,12 @@ def version_2(source, command=1, extra=b""):
 ], ids=["1-4", "1-6", "2-4", "2-6", "2-more"])
 @pytest.mark.parametrize("kind", ["whole", "pieces"])
 def test_proxy_protocol(behind, header, client, kind):
+    size = len(header) if kind == "whole" else 7
     with connect(behind, PROXY) as connection:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        if kind == "whole":
-            connection.sendall(header)
-        else:
-            for i in range(0, len(header), 7):
-                connection.sendall(header[i:i + 7])
-                time.sleep(0.002)
+        for i in range(0, len(header), size):
+            connection.sendall(header[i:i + size])
+            time.sleep(0.002)
         assert ask(behind, connection) == client
         assert ask(behind, connection, "X-Forwarded-For: 198.51.100.1") == client
 
@@ -137,7 +124,7 @@ def test_proxy_for_itself(behind, header):
 ], ids=["ports", "family", "port", "long", "LF", "version", "short", "length"])
 def test_malformed(behind, header):
     with connect(behind, PROXY) as connection:
-        connection.sendall(header + b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n")
+        connection.sendall(header + request_head("/livez", method="GET"))
         with contextlib.suppress(ConnectionError):
             assert not connection.recv(1)
 
@@ -163,16 +150,15 @@ def test_unix_socket(behind):
 
 def test_shares(behind):
     """A proxy may have all connections; of its clients each has its share."""
+    header = b"PROXY TCP4 192.0.2.%d 127.0.0.1 1 2\r\n"
+    request = header + request_head("/livez", method="GET")
     with contextlib.ExitStack() as stack:
         for i in range(30):  # three quarters of all: all that one client may have
             connection = stack.enter_context(connect(behind, PROXY))
-            connection.sendall(b"PROXY TCP4 192.0.2.80 127.0.0.1 1 2\r\nGET /livez HTTP/1.1\r\n"
-                               b"Host: x\r\n\r\n")
+            connection.sendall(request % 80)
             assert read_answer(connection).status == 200, i
-        with connect(behind, PROXY) as connection:
-            connection.sendall(b"PROXY TCP4 192.0.2.80 127.0.0.1 1 2\r\n")
-            read_answer(connection).refused(429, "queue-full")
-        with connect(behind, PROXY) as connection:
-            connection.sendall(b"PROXY TCP4 192.0.2.81 127.0.0.1 1 2\r\nGET /livez HTTP/1.1\r\n"
-                               b"Host: x\r\n\r\n")
-            assert read_answer(connection).status == 200
+        with connect(behind, PROXY) as refused, connect(behind, PROXY) as other:
+            refused.sendall(header % 80)
+            read_answer(refused).refused(429, "queue-full")
+            other.sendall(request % 81)
+            assert read_answer(other).status == 200

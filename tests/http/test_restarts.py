@@ -1,7 +1,7 @@
 """Restarts under load: with sockets that the service is passed (systemd.socket(5)) no request is
 lost. It answers the accepted ones; later ones wait for the next process.
 
-CONVOLVED_RESTARTS says how many restarts there are."""
+CONVOLVED_RESTARTS says how many restarts there are when all is tested."""
 import os
 import random
 import signal
@@ -15,7 +15,7 @@ import oracle
 from clients import Clients
 from jobs import HEAVY, MEDIUM, submit
 from pixels import random_pixels
-from service import ONE_DEVICE, Client, Process, poll, read_answer
+from service import Client, Process, poll, read_answer, request_head
 
 RESTARTS = int(os.environ.get("CONVOLVED_RESTARTS", "10"))
 FILTERS = [("box", {"size": 3})]
@@ -26,9 +26,9 @@ PASS = 'exec 3<&"$1"; shift; LISTEN_PID=$$ LISTEN_FDS=1 exec "$@"'
 
 
 @pytest.fixture
-def activated(launch):
+def activated(launch_one):
     """A service, not yet started, whose listening socket is the test's own."""
-    service = launch("--codecs", "2", environment=ONE_DEVICE)
+    service = launch_one("--codecs", "2")
     at = service.arguments.index("--listen")
     del service.arguments[at:at + 2]
     with socket.create_server((service.host, 0), backlog=1024) as listener:
@@ -46,15 +46,16 @@ def start(service):
             pass_fds=[service.listener.fileno()])
 
 
-def test_nothing_is_lost(activated):
+@pytest.mark.parametrize("restarts", [3, pytest.param(RESTARTS, marks=pytest.mark.slow)])
+def test_nothing_is_lost(activated, restarts):
     """However soon after its start the service is told to end."""
     wait = random.Random(1)
     start(activated)
     activated.wait_ready()
     with Clients(Client(activated.host, activated.port), IMAGES, FILTERS, 4) as clients:
         began = time.monotonic()
-        for turn in range(RESTARTS):
-            if turn % 4 != 3:
+        for turn in range(restarts):
+            if turn % 4 != 2:
                 clients.more(11)
             # Before that the signal ends it, as any program that is still being loaded.
             poll(lambda: Process(activated.process.pid).catches(signal.SIGTERM), 60, "the program")
@@ -63,19 +64,19 @@ def test_nothing_is_lost(activated):
             start(activated)
         seconds = time.monotonic() - began
         clients.more(11)
-    print(f"{RESTARTS} restarts in {seconds:.0f} s, {clients.done} requests, "
+    print(f"{restarts} restarts in {seconds:.0f} s, {clients.done} requests, "
           f"{len(clients.problems)} failed, the slowest took {clients.slowest:.1f} s")
     assert not clients.problems, (len(clients.problems), clients.problems[:3], activated.tail())
     assert activated.stop() == 0
 
 
-REQUEST = (f"POST /v1/filters/box?raw=100x80x3:u8&format=raw HTTP/1.1\r\nHost: x\r\n"
-           f"Content-Length: {IMAGES[0].nbytes}\r\n\r\n").encode()
+REQUEST = request_head("/v1/filters/box?raw=100x80x3:u8&format=raw",
+                       f"Content-Length: {IMAGES[0].nbytes}")
 
 
 @pytest.fixture
-def running(launch):
-    with launch("--codecs", "1", environment=ONE_DEVICE) as service:
+def running(launch_one):
+    with launch_one("--codecs", "1") as service:
         yield service
 
 
@@ -109,36 +110,32 @@ def test_accepted_is_served(running, before):
     assert running.process.wait(60) == 0, running.tail()
 
 
-def test_silent_connections_do_not_hold_it(running):
-    """Neither one that is kept alive, nor one that never asks for anything, for long."""
-    with running.socket() as kept, running.socket():
-        kept.sendall(b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n")
-        assert read_answer(kept).status == 200
-        assert running.stop(60) == 0
-
-
 def test_no_more_connections(running):
-    """While it finishes its requests, nobody is let in who would not be answered."""
-    with running.socket() as connection:
-        connection.sendall(REQUEST + IMAGES[0].tobytes()[:100])
+    """While it finishes its requests, nobody is let in who would not be answered. Connections that
+    are kept alive, or never ask for anything, do not hold it."""
+    message = REQUEST + IMAGES[0].tobytes()
+    with running.socket() as connection, running.socket() as kept, running.socket():
+        kept.sendall(request_head("/livez", method="GET"))
+        assert read_answer(kept).status == 200
+        connection.sendall(message[:-100])
         poll(lambda: running.total("convolved_spool_memory_bytes") > 0, 60, "the body")
         stopping(running)
         poll(lambda: refuses(running), 60, "every worker's end of listening")
-        connection.sendall(IMAGES[0].tobytes()[100:])
+        connection.sendall(message[-100:])
         assert read_answer(connection).status == 200
-    assert running.process.wait(60) == 0
+        assert running.process.wait(60) == 0
 
 
 def test_asynchronous(running):
     """A job that was accepted is finished; one more is refused, for its result could not be kept."""
+    message = REQUEST.replace(b"Host: x", b"Host: x\r\nPrefer: respond-async") + IMAGES[0].tobytes()
     with running.socket() as waits, running.socket() as late:
         job = submit(running, MEDIUM, HEAVY)
-        waits.sendall(f"GET {job}/result?wait=60 HTTP/1.1\r\nHost: x\r\n\r\n".encode())
-        late.sendall(b"POST ")
+        waits.sendall(request_head(f"{job}/result?wait=60", method="GET"))
+        late.sendall(message[:5])
         poll(lambda: running.get(job).json()["state"] == "running", 60, "the job")
         stopping(running)
-        late.sendall(REQUEST[5:].replace(b"Host: x", b"Host: x\r\nPrefer: respond-async")
-                     + IMAGES[0].tobytes())
+        late.sendall(message[5:])
         refused = read_answer(late)
         refused.refused(503, "draining")
         assert refused.headers["Retry-After"] == "1"

@@ -6,7 +6,7 @@ import re
 import numpy as np
 import pytest
 
-from service import ONE_DEVICE, Process, poll, raw_kind, read_answer, sanitized
+from service import Process, poll, raw_kind, read_answer, request_head, sanitized
 
 
 def status(task):
@@ -14,30 +14,24 @@ def status(task):
     return dict(re.findall(r"^(\w+):\s+(.*)$", text, re.M))
 
 
-def tasks(process):
-    return [f"{process.pid}/task/{task.name}"
-            for task in pathlib.Path(f"/proc/{process.pid}/task").iterdir()]
-
-
 @pytest.mark.parametrize("kind", ["codec", "device", "http"])
 def test_every_thread_is_confined(service, kind):
     """No thread of a worker has been left out, not those of libraries either."""
     service.rest()
     for worker in service.workers(kind):
-        for task in tasks(worker):
-            found = status(task)
+        for task in pathlib.Path(f"/proc/{worker.pid}/task").iterdir():
+            found = status(f"{worker.pid}/task/{task.name}")
             assert found["NoNewPrivs"] == "1"
             assert found["Seccomp"] == ("0" if sanitized() else "2")
             if kind != "device":
                 assert int(found["CapEff"], 16) == int(found["CapPrm"], 16) == 0
-        limits = worker.read("limits")
-        assert re.search(r"Max core file size +0 +0 ", limits)
+        assert re.search(r"Max core file size +0 +0 ", worker.read("limits"))
+    assert sanitized() or re.search(r"confined: seccomp, (no )?Landlock", service.log.read_text())
 
 
-def test_devices_may_be_left_as_they_are(launch):
+def test_devices_may_be_left_as_they_are(launch_one):
     """A driver may need the rights that are taken: it is said in the log, not done in silence."""
-    with launch("--confine-devices", "no", "--log-level", "info",
-                environment=ONE_DEVICE) as service:
+    with launch_one("--confine-devices", "no") as service:
         assert service.works()
         worker, = service.workers("device")
         assert status(worker.pid)["Seccomp"] == status(service.process.pid)["Seccomp"]
@@ -45,14 +39,8 @@ def test_devices_may_be_left_as_they_are(launch):
         assert "not confined" in log and " confined: " not in log
 
 
-def test_log_says_what_protects_devices(launch):
-    with launch("--log-level", "info", environment=ONE_DEVICE) as service:
-        assert sanitized() or re.search(r"confined: seccomp, (no )?Landlock", service.log.read_text())
-
-
 def test_listening_sockets_have_numbers_of_their_own(service):
-    """A worker may shut down and change descriptors of a higher number: connections, never the
-    sockets that it shares with the front."""
+    """A worker may change descriptors of a higher number: connections, not the front's."""
     with service.socket() as connection:
         for worker in service.workers("http"):
             listening = inodes_listening(service)
@@ -60,17 +48,17 @@ def test_listening_sockets_have_numbers_of_their_own(service):
             shared = [number for number, target in found.items() if target in listening]
             assert shared and max(shared) < 64, found
             assert all(number in found for number in range(64)), "a client would get one of these"
-        connection.sendall(b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n")
+        connection.sendall(request_head("/livez", method="GET"))
         assert read_answer(connection).status == 200
 
 
-def test_drain_with_a_request_under_way(launch):
+def test_drain_with_a_request_under_way(launch_one):
     """Nothing that comes after the listening sockets are closed gets their numbers."""
     pixels = np.zeros((1000, 1000, 3), np.uint8)
-    with launch("--http-workers", "1", environment=ONE_DEVICE) as service:
+    with launch_one("--http-workers", "1") as service:
         with service.socket() as connection:
-            connection.sendall(f"POST /v1/filters/box?raw={raw_kind(pixels)}&format=raw HTTP/1.1\r\n"
-                               f"Host: x\r\nContent-Length: {pixels.nbytes}\r\n\r\n".encode())
+            connection.sendall(request_head(f"/v1/filters/box?raw={raw_kind(pixels)}&format=raw",
+                                    f"Content-Length: {pixels.nbytes}"))
             listening = inodes_listening(service)
             worker, = service.workers("http")
             service.process.terminate()

@@ -1,6 +1,5 @@
-"""An image is cut into tiles, and nobody may see where: whatever the size of the arenas and
-whichever device takes a tile, the bytes are the same by the same kernels (variant=general: others
-take over when they have been compiled)."""
+"""Nobody sees where an image is cut into tiles: whatever the size of arenas and the devices, the
+bytes are the same by the same kernels (variant=general: others may take over)."""
 import concurrent.futures
 
 import numpy as np
@@ -8,12 +7,11 @@ import pytest
 
 import oracle
 import imagefiles
-from imagefiles import read_pnm
 from pixels import random_pixels
-from service import ONE_DEVICE, TWO_DEVICES
+from service import TWO_DEVICES
 
 
-@pytest.fixture(scope="module", params=["256K", "1M"])
+@pytest.fixture(scope="module", params=["256K", pytest.param("1M", marks=pytest.mark.slow)])
 def small_arena(request, launch):
     with launch("--arena-size", request.param, "--codecs", "2") as service:
         yield service
@@ -43,134 +41,90 @@ def test_arena_sizes(shared, small_arena):
     for width, height, bands, kind, alpha, filters, border in CASES:
         pixels = random_pixels(width, width, height, bands, kind, alpha)
         options = {"border": border, "alpha": 1 if alpha else None, "variant": "general"}
-        whole = shared.filter(pixels, filters, **options)
-        cut = small_arena.filter(pixels, filters, **options)
-        assert whole.status == 200 and cut.status == 200, (whole, cut)
-        assert whole.kind == cut.kind
-        assert np.array_equal(whole.pixels, cut.pixels), (width, height, kind, border)
-        oracle.check(cut.pixels, oracle.filtered(pixels, filters, border, None, alpha))
+        whole, cut = (service.filter(pixels, filters, **options).pixels
+                      for service in (shared, small_arena))
+        assert np.array_equal(whole, cut), (width, height, kind, border)
+        oracle.check(cut, oracle.filtered(pixels, filters, border, None, alpha))
     assert small_arena.restarts() == 0
-
-
-@pytest.mark.parametrize("width, height, bands, filters", [
-    (300000, 1, 1, [("box", {"size": 1})]),
-    (100000, 17, 4, [("convolve", {"kernel": np.ones((1, 63))})] * 4),
-])
-def test_rows_longer_than_a_tile_is_to_be(service, width, height, bands, filters):
-    """A row alone has more samples than a tile without vertical halo is meant to have."""
-    pixels = random_pixels(width, width, height, bands, "u8")
-    answer = service.filter(pixels, filters)
-    assert answer.status == 200, answer
-    if len(filters) == 1:
-        assert np.array_equal(answer.pixels, pixels)
-
-
-@pytest.mark.parametrize("kind, filters", [
-    ("u16", [("convolve", {"kernel": np.arange(63 * 63).reshape(63, 63) % 11 + 1})]),
-    ("u8", [("gaussian", {"size": 301}), ("gaussian", {"size": 201})]),
-])
-def test_launches_in_pieces(service, kind, filters):
-    """A launch that a CPU takes long for is cut into pieces."""
-    pixels = random_pixels(9, 1021, 611, 2, kind)
-    answer = service.filter(pixels, filters)
-    assert answer.status == 200, answer
-    oracle.check(answer.pixels, oracle.filtered(pixels, filters))
 
 
 TALL = [("gaussian", {"size": 101}), ("box", {"size": 101})]
 COLUMNS = [
-    (TALL, {"border": "replicate"}), (TALL, {"border": "reflect"}), (TALL, {"border": "wrap"}),
-    (TALL, {"border": "constant"}), (TALL, {"border": "crop", "verify": 1}),
+    *((TALL, {"border": border}) for border in ("replicate", "reflect", "wrap", "constant")),
+    (TALL, {"border": "crop", "verify": 1}),
     (TALL, {"border": "reflect101", "variant": "reference"}),
+    (TALL, {"border": "replicate", "roi": (103, 0, 2600, 400), "target": (7, 0)}),
     ([("gaussian", {"sigma": 20.0}), ("box", {"size": 101})], {"border": "reflect101"}),
 ]
 
 
-@pytest.mark.parametrize("filters, options", COLUMNS,
-                         ids=[f"{f[0][1]} {o['border']}" for f, o in COLUMNS])
+@pytest.mark.parametrize("filters, options", COLUMNS, ids=range(len(COLUMNS)))
 def test_columns(service, filters, options):
-    """Under tall windows a strip of rows is several tiles beside each other: the fewer, the more crop
-    leaves away."""
-    pixels = random_pixels(5, 5200 if options["border"] == "crop" else 2600, 400, 2, "u8")
+    """Under tall windows a strip of rows is several tiles beside each other, fewer with crop."""
+    wide = options["border"] == "crop" or "roi" in options
+    pixels = random_pixels(5, 5200 if wide else 2600, 400, 2, "u8")
     before = service.total("convolved_tiles_total")
     answer = service.filter(pixels, filters, **{"variant": "general", **options})
-    assert answer.status == 200, answer
-    oracle.check(answer.pixels, oracle.filtered(pixels, filters, options["border"]))
+    places = {name: options.get(name) for name in ("roi", "target")}
+    oracle.check(answer.pixels, oracle.filtered(pixels, filters, options["border"], **places))
     if "variant" not in options:  # the reference needs no device
         assert service.total("convolved_tiles_total") - before >= 2
+
+
+def alike(shared, small_arena, target, file):
+    """Asserts that both give the same answer."""
+    whole, cut = (service.post(target + "&variant=general", file)
+                  for service in (shared, small_arena))
+    assert whole.status == cut.status == 200 and whole.body == cut.body, (target, whole, cut)
+    assert cut.headers.get("X-Verify-Mismatches", "0") == "0"
 
 
 def test_pages_of_shared_strips(shared, small_arena):
     """A page's first strip takes the place of others that are still at work."""
     frames = [imagefiles.pil(random_pixels(i, 401, 250, 3, "u8")) for i in range(3)]
     file = imagefiles.written(frames[0], "TIFF", save_all=True, append_images=frames[1:])
+    target = "/v1/filters/box?size=61&pages=all&format=raw&verify=1&border="
     for border in ("wrap", "reflect"):
-        path = f"/v1/filters/box?size=61&border={border}&pages=all&format=raw&variant=general"
-        whole, cut = shared.post(path, file), small_arena.post(path + "&verify=1", file)
-        assert whole.status == cut.status == 200 and whole.body == cut.body, (whole, cut)
-        assert cut.headers["X-Verify-Mismatches"] == "0"
+        alike(shared, small_arena, target + border, file)
 
 
-def test_columns_in_place(service):
-    """The result of a region, put back somewhere else."""
-    pixels = random_pixels(6, 2800, 450, 2, "u8")
-    answer = service.filter(pixels, TALL, roi="103,20,2600,400", target="7,3", variant="general")
-    assert answer.status == 200, answer
-    expected = pixels.copy()
-    expected[3:403, 7:2607] = answer.pixels[3:403, 7:2607]
-    assert np.array_equal(answer.pixels, expected)
-    oracle.check(answer.pixels[3:403, 7:2607],
-                 oracle.filtered(pixels[20:420, 103:2703], TALL))
-
-
-def test_files_through_small_arenas(shared, small_arena):
-    """Decoder and encoder go through the same seams."""
-    pixels = random_pixels(2, 480, 720, 3, "u8")
-    for name in ("png", "tiff", "ppm"):
-        file = shared.filter(pixels, [("box", {"size": 1})], format=name).body
-        target = f"/v1/filters/gaussian?sigma=2&variant=general&format={name}"
-        whole, cut = shared.post(target, file), small_arena.post(target, file)
-        assert whole.status == cut.status == 200
-        if name == "ppm":  # may carry a comment with the time
-            assert np.array_equal(read_pnm(whole.body), read_pnm(cut.body))
-        else:
-            assert whole.body == cut.body, name
-
-
-LARGE = [("gaussian", {"sigma": 2.0}), ("sobel", {})]
+def test_files(shared, small_arena):
+    """Decoder and encoder go through the same seams; so does a background that is wider."""
+    file = imagefiles.write_png(random_pixels(9, 1501, 903, 3, "u8"))
+    for more in ("", "&format=tiff", "&format=ppm", "&roi=1101,701,399,199&target=3,1",
+                 "&roi=3,1,399,199&target=1101,701", "&roi=500,300,999,501&target=501,311",
+                 "&target=0,0"):
+        for border in ("wrap", "reflect"):
+            alike(shared, small_arena, f"/v1/filters/gaussian?sigma=2&border={border}{more}", file)
+    assert small_arena.restarts() == 0
 
 
 def tiles_done(service):
-    devices = service.get("/v1/devices").json()["devices"]
-    return [device["tiles_done"] for device in devices]
+    return [device["tiles_done"] for device in service.get("/v1/devices").json()["devices"]]
 
 
-def test_two_devices(launch):
-    pixels = random_pixels(4, 4001, 3001, 3, "u8")
-    small = [random_pixels(i, 600 + i, 500, 3, "u8") for i in range(8)]
-    with launch("--codecs", "2", environment=ONE_DEVICE) as single:
-        assert len(single.workers("device")) == 1
-        expected = single.filter(pixels, LARGE, variant="general")
-        expected_small = [single.filter(p, LARGE, variant="general").body for p in small]
+def test_two_devices(launch, launch_one):
+    """They share the tiles of a large image, and several images at once."""
+    images = [random_pixels(4, 4001, 3001, 3, "u8"),
+              *(random_pixels(i, 600 + i, 500, 3, "u8") for i in range(8))]
+    filters = [("gaussian", {"sigma": 2.0}), ("sobel", {})]
+
+    def ask(service, pixels):
+        return service.filter(pixels, filters, variant="general").body
+
+    with launch_one("--codecs", "2") as single:
+        expected = [ask(single, pixels) for pixels in images]
     with launch(environment=TWO_DEVICES) as pair:
         assert len(pair.workers("device")) == 2
         before = tiles_done(pair)
-        assert len(before) == 2
-        answer = pair.filter(pixels, LARGE, variant="general")
-        after = tiles_done(pair)
-        assert answer.status == 200
-        assert answer.body == expected.body
-        worked = [b - a for a, b in zip(before, after)]
+        assert ask(pair, images[0]) == expected[0]
+        worked = [after - begun for begun, after in zip(before, tiles_done(pair), strict=True)]
         assert min(worked) >= 1 and sum(worked) >= 4, f"tiles a device: {worked}"
         metrics = pair.metrics()
         kernels = metrics.samples("convolved_kernel_duration_seconds_count")
         busy = {labels["device"] for labels, count in kernels if count}
         assert len(busy) == 2, f"devices with kernels: {busy}"
         assert metrics.total("convolved_device_up") == 2
-
-        # And with several images at once.
         with concurrent.futures.ThreadPoolExecutor(4) as pool:
-            answers = list(pool.map(
-                lambda p: pair.filter(p, LARGE, variant="general").body, small))
-        assert answers == expected_small
+            assert list(pool.map(lambda pixels: ask(pair, pixels), images[1:])) == expected[1:]
         assert pair.restarts() == 0

@@ -10,27 +10,18 @@ from service import TWO_DEVICES
 MINUTES = [i / 100 for i in range(100)]
 
 
-def noisy(value):
-    """Returns a size in bytes at a time in minutes, with the noise of requests that come and go."""
+@pytest.mark.parametrize("what, noise, grows, value", [
+    ("pss", 3e6, False, lambda at: 50e6), ("pss", 3e6, False, lambda at: 60e6 - at * 20e6),
+    ("pss", 3e6, False, lambda at: 50e6 + (at % 0.2) * 30e6),  # freed again and again
+    ("pss", 3e6, False, lambda at: 50e6 + (at > 0.1) * 20e6),  # grew once, early
+    ("pss", 3e6, True, lambda at: 50e6 + at * 20e6),
+    ("fds", 0, True, lambda at: int(at * 12)),      # lost now and then
+    ("fds", 0, False, lambda at: 7 + (at > 0.5))])  # opened once
+def test_judged(what, noise, grows, value):
+    """noise: of requests that come and go."""
     rng = random.Random(1)
-    return [value(at) + rng.gauss(0, 3e6) for at in MINUTES]
-
-
-@pytest.mark.parametrize("grows, value", [
-    (False, lambda at: 50e6),
-    (False, lambda at: 50e6 + (at % 0.2) * 30e6),       # freed again and again
-    (False, lambda at: 50e6 + (at > 0.1) * 20e6),       # grew once, early
-    (False, lambda at: 60e6 - at * 20e6),
-    (True, lambda at: 50e6 + at * 20e6),
-])
-def test_judged(grows, value):
-    assert soak.judge(MINUTES, noisy(value), soak.FLOORS["pss"]).grows == grows
-
-
-def test_one_by_one():
-    """A descriptor lost now and then is seen; one that was opened once is not."""
-    assert soak.judge(MINUTES, [int(at * 12) for at in MINUTES], soak.FLOORS["fds"]).grows
-    assert not soak.judge(MINUTES, [7 + (at > 0.5) for at in MINUTES], soak.FLOORS["fds"]).grows
+    sizes = [value(at) + rng.gauss(0, noise) for at in MINUTES]
+    assert soak.judge(MINUTES, sizes, soak.FLOORS[what]).grows == grows
 
 
 @pytest.mark.slow

@@ -1,5 +1,4 @@
-"""Large bodies and answers: where they lie, and that the front's one thread neither writes them to a
-disk nor reads others' share of memory."""
+"""Large bodies and answers: where they lie; the front's thread does not write them to a disk."""
 import contextlib
 import http.client
 import os
@@ -11,30 +10,25 @@ import numpy as np
 import pytest
 
 import imagefiles
-from service import ONE_DEVICE, poll, raw_kind, read_answer
+from service import multipart, poll, raw_kind, request_head
 
 SPOOL = 1 << 20
 SIDE = 1500
 PIXELS = np.random.default_rng(5).integers(0, 256, (SIDE, SIDE, 3), np.uint8)  # 6.75 MB
+ANSWER = PIXELS.nbytes
 TARGET = f"/v1/filters/box?size=1&raw={raw_kind(PIXELS)}&format=raw"
 
 
 @pytest.fixture(scope="module")
-def spooling(launch):
+def spooling(launch_one):
     """A service that keeps a megabyte of a body in memory."""
-    with launch("--codecs", "1", "--spool-size", str(SPOOL), environment=ONE_DEVICE) as service:
+    with launch_one("--codecs", "1", "--spool-size", str(SPOOL)) as service:
         yield service
 
 
-def serving(service):
-    """Returns the processes that hold bodies and answers for clients."""
-    return [service.process.pid, *(worker.pid for worker in service.workers("http"))]
-
-
 def written_by_loop(service):
-    """Returns bytes that the first threads of the front and the HTTP workers have given to write()
-    and the like."""
-    texts = [pathlib.Path(f"/proc/{pid}/task/{pid}/io").read_text() for pid in serving(service)]
+    """Returns bytes that the first threads of the front and the HTTP workers have written."""
+    texts = [process.read(f"task/{process.pid}/io") for process in service.serving()]
     return sum(int(text.split("wchar: ")[1].split()[0]) for text in texts)
 
 
@@ -54,9 +48,6 @@ def test_files_are_not_written_by_the_loop(spooling, way):
     assert written_by_loop(spooling) - before < sent + SPOOL + (1 << 19)
 
 
-FORMATS = ("jpeg", "png", "tiff", "webp", "gif", "avif", "bmp", "ppm", "raw")
-
-
 @pytest.mark.parametrize("rows", (300, 400))
 def test_codec_worker_stays(spooling, rows):
     """After an answer in memory, of 0.9 MB, and one in a file, of 1.2 MB: it has kept nothing of it."""
@@ -65,7 +56,7 @@ def test_codec_worker_stays(spooling, rows):
     worker, = spooling.workers("codec")
     answer = spooling.post(f"/v1/filters/box?size=1&raw={raw_kind(pixels)}&format=raw", pixels.tobytes())
     assert np.array_equal(answer.pixels, pixels)
-    for format in FORMATS:
+    for format in ("jpeg", "png", "tiff", "webp", "gif", "avif", "bmp", "ppm", "raw"):
         answer = spooling.identity(imagefiles.write_png(pixels), format=format)
         assert answer.status == 200 and len(answer.body) > 1000
     assert worker.alive
@@ -73,61 +64,42 @@ def test_codec_worker_stays(spooling, rows):
 
 def test_form_in_a_file(spooling):
     """Parts come in many pieces, and the boundary may lie anywhere."""
-    boundary = "x" * 30
+    body, kind = multipart([("image", "x", PIXELS.tobytes())])
     for cut in (1000, 100001):
-        head = (f"--{boundary}\r\nContent-Disposition: form-data; name=image\r\n\r\n").encode()
-        body = head + PIXELS.tobytes() + f"\r\n--{boundary}--\r\n".encode()
-        answer = spooling.request("POST", TARGET, chunked(body, cut), headers={
-            "Content-Type": f"multipart/form-data; boundary={boundary}"})
+        answer = spooling.post(TARGET, chunked(body, cut), headers={"Content-Type": kind})
         assert np.array_equal(answer.pixels, PIXELS)
 
 
-def test_too_large_for_its_file(launch):
+def test_too_large_for_its_file(launch_one):
     """A body of unknown length is refused while its file is made or written, and nothing waits."""
-    with launch("--codecs", "1", "--spool-size", "100K", "--max-body", "1M",
-                environment=ONE_DEVICE) as service:
+    with launch_one("--codecs", "1", "--spool-size", "100K", "--max-body", "1M") as service:
         for size in (1000, 60000, 300000):
-            with service.socket() as connection:
-                connection.sendall(f"POST {TARGET} HTTP/1.1\r\nHost: a\r\n"
-                                   "Transfer-Encoding: chunked\r\n\r\n".encode())
-                for piece in chunked(bytes(3 << 20), size):
-                    connection.sendall(b"%x\r\n%s\r\n" % (len(piece), piece))
-                connection.sendall(b"0\r\n\r\n")
-                read_answer(connection).refused(413, "body-too-large")
+            service.post(TARGET, chunked(bytes(3 << 20), size)).refused(413, "body-too-large")
         service.rest()
 
 
-def test_half_closed(spooling):
-    """A client that has closed its side while its body is still written is answered."""
+def test_clients_that_leave(spooling):
+    """In the middle of a body that goes to a file, or by closing their side then: nothing stays."""
     body = PIXELS.tobytes()
+    for part in (SPOOL - 1000, SPOOL + 1000, 3 * SPOOL):
+        with spooling.socket() as connection:
+            connection.sendall(request_head(TARGET, "Transfer-Encoding: chunked"))
+            connection.sendall(b"%x\r\n" % len(body) + body[:part])
     with spooling.socket() as connection:
-        connection.sendall(f"POST {TARGET} HTTP/1.1\r\nHost: a\r\nContent-Length: {len(body)}\r\n"
-                           "Connection: close\r\n\r\n".encode() + body)
+        connection.sendall(request_head(TARGET, f"Content-Length: {ANSWER}", "Connection: close"))
+        connection.sendall(body)
         connection.shutdown(socket.SHUT_WR)
-        # Whether it is answered or given up, nothing of it stays.
-        connection.settimeout(60)
         while connection.recv(1 << 20):
             pass
     spooling.rest()
 
 
-def test_clients_that_leave(spooling):
-    """In the middle of a body that goes to a file: nothing stays."""
-    body = PIXELS.tobytes()
-    for part in (SPOOL - 1000, SPOOL + 1000, 3 * SPOOL):
-        with spooling.socket() as connection:
-            connection.sendall(f"POST {TARGET} HTTP/1.1\r\nHost: a\r\n"
-                               "Transfer-Encoding: chunked\r\n\r\n".encode())
-            connection.sendall(b"%x\r\n" % len(body) + body[:part])
-    spooling.rest()
-
-
-def test_no_file(launch, cache, tmp_path):
+def test_no_file(launch_one, cache, tmp_path):
     """A directory in which nothing can be made is an error of ours, which the log explains."""
     directory = tmp_path / "cache"
     directory.symlink_to(cache)
-    with launch("--codecs", "1", "--spool-size", str(SPOOL), "--cache-dir", str(directory),
-                environment=ONE_DEVICE) as service:
+    with launch_one("--codecs", "1", "--spool-size", str(SPOOL),
+                    "--cache-dir", str(directory)) as service:
         service.rest(programs=True)  # its programs are there
         directory.unlink()
         directory.symlink_to(tmp_path / "nowhere")  # a worker would make one that is not there
@@ -137,37 +109,35 @@ def test_no_file(launch, cache, tmp_path):
         assert len(black) < SPOOL // 2
         service.identity(black, format="raw").refused(500, "input-output")
         service.rest()
-        poll(lambda: "cannot be made: No such file" in service.log.read_text(), 60, "the reason")
+        service.says("cannot be made: No such file")
 
 
 # Answers that nobody reads ------------------------------------------------------------------------
 
 UNREAD, UNREAD_CLIENT = 60 << 20, 30 << 20
-ANSWER = PIXELS.nbytes
+BOUNDS = ("--codecs", "2", "--unread-size", str(UNREAD), "--unread-client-size", str(UNREAD_CLIENT))
 
 
 @pytest.fixture(scope="module")
-def read_slowly(launch):
-    with launch("--codecs", "2", "--unread-size", str(UNREAD),
-                "--unread-client-size", str(UNREAD_CLIENT), environment=ONE_DEVICE) as service:
+def read_slowly(launch_one):
+    with launch_one(*BOUNDS) as service:
         yield service
 
 
 @contextlib.contextmanager
 def slow_readers(service, count, address):
-    """Connections from this address, each with an answer that is ready and not read."""
+    """Answers to this address that are ready and not read."""
     with contextlib.ExitStack() as stack:
-        connections = []
+        answers = []
         for _ in range(count):
-            connection = http.client.HTTPConnection(service.host, service.port, timeout=60,
-                                                    source_address=(address, 0))
+            connection = service.neighbour(address).connect(60)
             stack.callback(connection.close)
             connection.connect()
             # The kernel's buffers would hold whole answers.
             connection.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 16)
             connection.request("POST", TARGET, PIXELS.tobytes())
-            connections.append((connection, connection.getresponse()))
-        yield connections
+            answers.append(connection.getresponse())
+        yield answers
 
 
 def held(service):
@@ -177,64 +147,53 @@ def held(service):
             metrics.total("convolved_unread_ended_total", bound="all"))
 
 
-def whole(connections):
-    """Returns the number of these answers that come to their end."""
+def whole(answers):
+    """Returns the number of those that come to their end."""
     count = 0
-    for _, answer in connections:
+    for answer in answers:
         with contextlib.suppress(http.client.IncompleteRead, ConnectionError):
             count += len(answer.read()) == ANSWER
     return count
-
-
-def statuses(connections):
-    return [answer.status for _, answer in connections]
-
-
-def post_from(service, address):
-    """Returns the answer to one more request of this address, which is read."""
-    with slow_readers(service, 1, address) as ((_, answer),):
-        return answer.status, answer.read()
 
 
 def test_slow_readers_of_a_client(read_slowly):
     """One client's answers are bounded, another's come; a slow reader makes room for later answers."""
     room = UNREAD_CLIENT // ANSWER
     before = held(read_slowly)
-    with slow_readers(read_slowly, 12, "127.0.0.2") as connections:
-        assert statuses(connections) == [200] * room + [429] * (12 - room)
-        assert connections[-1][1].headers["Retry-After"]
-        answer = read_slowly.post(TARGET, PIXELS.tobytes())
-        assert np.array_equal(answer.pixels, PIXELS)
+    with slow_readers(read_slowly, 12, "127.0.0.2") as answers:
+        assert [answer.status for answer in answers] == [200] * room + [429] * (12 - room)
+        assert answers[-1].headers["Retry-After"]
+        assert read_slowly.post(TARGET, PIXELS.tobytes()).body == PIXELS.tobytes()
         assert held(read_slowly) == (room * ANSWER, before[1], before[2]), "nobody has been cut"
-        poll(lambda: post_from(read_slowly, "127.0.0.2") == (200, PIXELS.tobytes()), 60, "room")
+        again = read_slowly.neighbour("127.0.0.2")
+        poll(lambda: again.post(TARGET, PIXELS.tobytes()).body == PIXELS.tobytes(), 60, "room")
         assert held(read_slowly)[1:] == (before[1] + 1, before[2])
-        assert whole(connections[:room]) == room - 1
+        assert whole(answers[:room]) == room - 1
     read_slowly.rest()
 
 
-def test_larger_than_the_bounds(launch):
+def test_larger_than_the_bounds(launch_one):
     """An answer above both bounds comes whole, though others of the client begin and end meanwhile."""
     size = str(ANSWER // 2)
-    with launch("--codecs", "2", "--unread-size", size, "--unread-client-size", size,
-                environment=ONE_DEVICE) as service, slow_readers(service, 2, "127.0.0.1") as connections:
+    bounds = ("--unread-size", size, "--unread-client-size", size)
+    with launch_one("--codecs", "2", *bounds) as service, \
+            slow_readers(service, 2, "127.0.0.1") as (first, second):
         small = imagefiles.write_png(np.zeros((100, 100, 3), np.uint8))
-        assert statuses(connections) == [200, 200]
         service.identity(small).refused(429, "queue-full")
-        assert connections[1][1].read() == PIXELS.tobytes()
+        assert second.read() == PIXELS.tobytes()
         poll(lambda: service.identity(small).status == 200, 60, "room")
         read = b""
         for _ in range(5):
-            read += connections[0][1].read(ANSWER // 8)
+            read += first.read(ANSWER // 8)
             assert service.identity(small).status == 200
-        assert read + connections[0][1].read() == PIXELS.tobytes()
+        assert read + first.read() == PIXELS.tobytes()
 
 
 @pytest.mark.parametrize("addresses", (("127.0.0.2",), ("127.0.0.2", "127.0.0.3", "127.0.0.4")))
-def test_memory_of_slow_readers(launch, addresses):
-    """However many large answers clients do not read, another's small ones are kept in memory, and no codec
-    worker is replaced."""
+def test_memory_of_slow_readers(launch_one, addresses):
+    """Another's small answers are kept in memory, and no codec worker is replaced."""
     most = 64 << 20
-    with launch("--codecs", "2", "--max-memory", str(most), environment=ONE_DEVICE) as service, \
+    with launch_one("--codecs", "2", "--max-memory", str(most)) as service, \
             contextlib.ExitStack() as stack:
         poll(lambda: len(service.workers("codec")) == 2, 60, "the codec workers")
         codecs = {worker.pid for worker in service.workers("codec")}
@@ -252,13 +211,14 @@ def test_memory_of_slow_readers(launch, addresses):
         assert {worker.pid for worker in service.workers("codec")} == codecs
 
 
+@pytest.mark.slow
 def test_slow_readers_of_many_clients(read_slowly):
     """Nobody is above the bound of a client: once some are known to be slow, these go."""
     before = held(read_slowly)
     with contextlib.ExitStack() as stack:
         many = [stack.enter_context(slow_readers(read_slowly, 3, f"127.0.0.{i}"))
                 for i in range(3, 7)]
-        begun = [status for connections in many for status in statuses(connections)].count(200)
+        begun = sum(answer.status == 200 for answers in many for answer in answers)
         assert begun == UNREAD // ANSWER and held(read_slowly)[1:] == before[1:]
         poll(lambda: read_slowly.post(TARGET, PIXELS.tobytes()).status == 200, 60, "room")
         now = held(read_slowly)
@@ -270,8 +230,8 @@ def test_slow_readers_of_many_clients(read_slowly):
 def disk_taken(service):
     """Returns bytes of files that have no name any more: bodies and answers."""
     files = {}
-    for pid in serving(service):
-        for fd in pathlib.Path(f"/proc/{pid}/fd").iterdir():
+    for process in service.serving():
+        for fd in pathlib.Path(f"/proc/{process.pid}/fd").iterdir():
             with contextlib.suppress(OSError):
                 if re.search(r"^/(?!memfd:).*\(deleted\)$", os.readlink(fd)):
                     status = fd.stat()
@@ -279,10 +239,9 @@ def disk_taken(service):
     return sum(files.values())
 
 
-def test_disk_of_slow_readers(launch):
+def test_disk_of_slow_readers(launch_one):
     """For answers in files, their disk space is bounded, and given back in the end."""
-    with launch("--codecs", "2", "--unread-size", str(UNREAD), "--unread-client-size",
-                str(UNREAD_CLIENT), "--spool-size", "0", environment=ONE_DEVICE) as service:
+    with launch_one(*BOUNDS, "--spool-size", "0") as service:
         with contextlib.ExitStack() as stack:
             for i in range(3, 8):
                 stack.enter_context(slow_readers(service, 3, f"127.0.0.{i}"))
@@ -292,49 +251,37 @@ def test_disk_of_slow_readers(launch):
         poll(lambda: disk_taken(service) == 0, 60, "nothing on disk")
 
 
-def test_one_answer_is_always_allowed(launch):
-    """The answer comes, however large it is and whichever client reads it."""
-    with launch("--codecs", "1", "--unread-size", "1M", "--unread-client-size", "1M",
-                environment=ONE_DEVICE) as service:
-        assert np.array_equal(service.post(TARGET, PIXELS.tobytes()).pixels, PIXELS)
-
-
 def over(path):
-    """Returns an answer over a Unix socket: its connection, and the bytes that have been read of
-    the answer."""
+    """Returns the connection of an answer over a Unix socket, and what has been read of it."""
     connection = socket.socket(socket.AF_UNIX)
     connection.settimeout(60)
     connection.connect(str(path))
-    connection.sendall(f"POST {TARGET} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {ANSWER}\r\n\r\n"
-                       .encode() + PIXELS.tobytes())
+    connection.sendall(request_head(TARGET, f"Content-Length: {ANSWER}") + PIXELS.tobytes())
     return connection, connection.recv(1 << 12)
 
 
 def has_room(path):
     """Tells whether an answer begins, which is not read."""
-    connection, begin = over(path)
+    connection, start = over(path)
     connection.close()
-    return begin.startswith(b"HTTP/1.1 200 ")
+    return start.startswith(b"HTTP/1.1 200 ")
 
 
-def test_slow_readers_at_a_unix_socket(launch, tmp_path):
+@pytest.mark.slow
+def test_slow_readers_at_a_unix_socket(launch_one, tmp_path):
     """A client that has read most of an answer is not the one to be ended, although it began first."""
     path = tmp_path / "socket"
-    with launch("--codecs", "2", "--listen", f"unix:{path}", "--unread-client-size",
-                str(2 * ANSWER + ANSWER // 2), environment=ONE_DEVICE) as service:
-        with contextlib.ExitStack() as stack:
-            first, begin = over(path)
-            stack.callback(first.close)
-            read = len(begin)
+    with launch_one("--codecs", "2", "--listen", f"unix:{path}", "--unread-client-size",
+               str(2 * ANSWER + ANSWER // 2)) as service:
+        first, start = over(path)
+        with first:
+            read = len(start)
             while read < ANSWER * 9 // 10:
                 read += len(first.recv(1 << 16))
-            second, _ = over(path)
-            stack.callback(second.close)
-            reports = service.total("convolved_unread_ended_total", bound="client")
-            poll(lambda: has_room(path), 60, "one to be ended")
-            assert service.total("convolved_unread_ended_total", bound="client") == reports + 1
-            while more := len(first.recv(1 << 16)):
+            with over(path)[0]:
+                ended = held(service)[1]
+                poll(lambda: has_room(path), 60, "one to be ended")
+                assert held(service)[1] == ended + 1
+            while read < ANSWER and (more := len(first.recv(1 << 16))):
                 read += more
-                if read >= ANSWER:
-                    break
             assert read >= ANSWER, "the diligent reader was ended"

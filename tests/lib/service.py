@@ -271,6 +271,16 @@ class Client:
         return self.post(target_of(filters, **options), np.ascontiguousarray(pixels).tobytes(),
                          timeout=timeout)
 
+    def filter_when_compiled(self, pixels, filters, **options):
+        """As filter(), asked again while its kernel is being compiled."""
+        def answered():
+            answer = self.filter(pixels, filters, **options)
+            if answer.status != 503:
+                return answer
+            assert answer.refused(503, "not-ready") and answer.headers["Retry-After"]
+            return None
+        return poll(answered, what="the kernel")
+
     def identity(self, body, headers=None, **options):
         """Returns an image file through a filter that changes nothing."""
         return self.post(target_of([("convolve", {"kernel": "1"})], **options), body,
@@ -515,6 +525,14 @@ class Service(Client):
         if ready:
             self.wait_ready()
         return self
+
+    @contextlib.contextmanager
+    def starting(self):
+        """It is started, but may never be ready; killed in the end."""
+        try:
+            yield self.start(ready=False)
+        finally:
+            self.kill()
 
     def wait_ready(self, seconds=600):
         def ready():
