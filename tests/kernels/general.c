@@ -64,7 +64,7 @@ static void digest_filter(struct harness *h, const struct group *group, uint64_t
 			size_t size;
 			void *made;
 
-			trial_seed = i + 1;
+			random_state = i + 1;
 			t.mode = k ? LANE_COPY : LANE_ZERO_COPY;
 			made = trial_make(h, &t, VARIANT_GENERAL, rows[k], false, &size);
 			if (made)
@@ -86,11 +86,9 @@ static const struct group chains[] = {
      "0.2 0;-1 2 0.5 -0.25;9 -9 0.5 0.5,invert,gamma,equalize"},
 };
 
-/* Tells whether a chain's bytes are those of its filters one by one. */
-static bool equals_its_filters(struct harness *h, const struct group *group, uint32_t variant)
+/* A chain's bytes are those of its filters one by one. */
+static void check_one_by_one(struct harness *h, const struct group *group, uint32_t variant)
 {
-	bool equal = true;
-
 	for (uint32_t i = 0; i < 2 * KINDS; i++) {
 		struct trial t = {.group = group,
 		                  .image = {.width = 640, .height = 120, .type = i % 2},
@@ -100,47 +98,44 @@ static bool equals_its_filters(struct harness *h, const struct group *group, uin
 
 		trial_set_kind(&t, (enum kind)(i / 2));
 		for (int alone = 0; alone < 2; alone++) {
-			trial_seed = i + 3;
+			random_state = i + 3;
 			made[alone] = trial_make(h, &t, variant, 64, alone, &size);
 		}
-		if (!made[0] || !made[1] || memcmp(made[0], made[1], size)) {
-			printf("# %s: otherwise than one by one (%s, %u bands, variant %u)\n",
-			       group->chain, pixel_type_name(t.image.type), t.image.bands, variant);
-			equal = false;
-		}
+		if (!made[0] || !made[1] || memcmp(made[0], made[1], size))
+			fail("otherwise than one by one (%s, %u bands, variant %u)",
+			     pixel_type_name(t.image.type), t.image.bands, variant);
 		free(made[0]);
 		free(made[1]);
 	}
-	return equal;
 }
 
-size_t general_run(struct harness *h, bool print, size_t number, int totals[2])
+void general_run(struct harness *h)
 {
-	for (size_t i = 0; i < FILTERS_COUNT; i++) {
+	for (size_t i = 0; i < FILTERS_COUNT; i += (size_t)options.every) {
 		uint64_t got[2];
-		bool same;
 
 		digest_filter(h, &filters[i].group, got);
-		same = got[0] == got[1] && got[0] == filters[i].digest;
-		if (print)
-			printf(*filters[i].group.name ? "CHANNELS(\"%s\", \"%s\", 0x%016llx)\n"
-			                              : "DIGEST(%s\"%s\", 0x%016llx)\n",
-			       filters[i].group.name, filters[i].group.chain,
-			       (unsigned long long)got[0]);
-		else
-			printf("%s %zu - the same bytes: %s\n", same ? "ok" : "not ok", number++,
-			       filters[i].group.chain);
 		if (got[0] != got[1])
-			printf("# other tiles make other bytes: %s\n", filters[i].group.chain);
-		totals[same]++;
+			fail("other tiles make other bytes");
+		if (got[0] != filters[i].digest)
+			fail("other bytes than before");
+		test_end("the same bytes: %s", filters[i].group.chain);
 	}
-	for (size_t i = 0; !print && i < sizeof chains / sizeof *chains; i++) {
-		bool general = equals_its_filters(h, &chains[i], VARIANT_GENERAL);
-		bool any = equals_its_filters(h, &chains[i], VARIANT_ANY);
+	for (size_t i = 0; i < sizeof chains / sizeof *chains; i++) {
+		check_one_by_one(h, &chains[i], VARIANT_GENERAL);
+		check_one_by_one(h, &chains[i], VARIANT_ANY);
+		test_end("one by one: %s", chains[i].chain);
+	}
+}
 
-		printf("%s %zu - one by one: %s\n", general && any ? "ok" : "not ok", number++,
-		       chains[i].chain);
-		totals[general && any]++;
+void general_print(struct harness *h)
+{
+	for (size_t i = 0; i < FILTERS_COUNT; i++) {
+		const struct group *g = &filters[i].group;
+		uint64_t got[2];
+
+		digest_filter(h, g, got);
+		printf(*g->name ? "CHANNELS(\"%s\", " : "DIGEST(%s", g->name);
+		printf("\"%s\", 0x%016llx)\n", g->chain, (unsigned long long)got[0]);
 	}
-	return number;
 }

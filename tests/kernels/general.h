@@ -6,9 +6,10 @@
 
 /* Compares digests of the general kernels' results for each filter, of all types, kinds of pixels
  * and borders and in tiles of two heights, with those of the first release; and chains of filters
- * of single samples with their filters one by one, also by other kernels. Prints a line a filter,
- * numbered from `number` on, or (print) the table of digests; adds to the totals of failed and
- * passed. Returns the next number. */
-size_t general_run(struct harness *h, bool print, size_t number, int totals[2]);
+ * of single samples with their filters one by one, also by other kernels. A test each. */
+void general_run(struct harness *h);
+
+/* Prints the table of digests. */
+void general_print(struct harness *h);
 
 #endif

@@ -1,8 +1,10 @@
-/* The test's codec: pads by border_map(); tiles one at a time at the arena's start, or as a stack.
- */
+/* The command line, the lines of results, and the test's codec, which pads by border_map(): tiles one
+ * at a time at the arena's start, or as a stack. */
 #include "harness.h"
 
+#include <glib.h>
 #include <poll.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +12,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/log.h"
 #include "base/memfd.h"
 #include "border.h"
 #include "device/cl/environment.h"
@@ -17,7 +20,132 @@
 /* Poison for input is NaN where pixels are floats. */
 enum { GUARD = 4096, POISON_IN = 0xFF, POISON_OUT = 0xA5 };
 
-enum { NOTICE_MS = 60000 };
+/* Oclgrind keeps 50 bytes for every byte of a buffer: less for small images. */
+enum { NOTICE_MS = 60000, SAMPLES_SMALL = 1000 };
+
+struct options options = {.seed = 1, .most = 1e9};
+uint64_t random_state = 1;
+
+static unsigned failures, totals[2]; /* of the test in progress; tests that failed and passed */
+
+void options_parse(int argc, char **argv)
+{
+	const GOptionEntry entries[] = {
+	    {"platform", 0, 0, G_OPTION_ARG_INT, &options.platform, "OpenCL platform", "N"},
+	    {"device", 0, 0, G_OPTION_ARG_INT, &options.device, "its device", "N"},
+	    {"kernel-dir", 0, 0, G_OPTION_ARG_FILENAME, &options.kernel_dir,
+	     "kernels in place of those in the program", "DIR"},
+	    {"only", 0, 0, G_OPTION_ARG_STRING, &options.only, "one test or variant", "NAME"},
+	    {"seed", 0, 0, G_OPTION_ARG_INT64, &options.seed, "makes other trials", "N"},
+	    {"most", 0, 0, G_OPTION_ARG_DOUBLE, &options.most, "bounds images, for slow checkers",
+	     "SAMPLES"},
+	    {"every", 0, 0, G_OPTION_ARG_INT, &options.every,
+	     "one trial of N; else all if TEST_ALL is set, or a third", "N"},
+	    {"rounds", 0, 0, G_OPTION_ARG_INT, &options.rounds, "of damaged JPEGs, 64 in each",
+	     "N"},
+	    {"copy", 0, 0, G_OPTION_ARG_NONE, &options.copy,
+	     "for checkers that do not see what the host writes into shared memory", NULL},
+	    {"no-images", 0, 0, G_OPTION_ARG_NONE, &options.no_images,
+	     "without kernels that read image objects", NULL},
+	    {"brief", 0, 0, G_OPTION_ARG_NONE, &options.brief, "a few small JPEGs", NULL},
+	    {"digests", 0, 0, G_OPTION_ARG_NONE, &options.digests, "prints general.def", NULL},
+	    {0}};
+	GOptionContext *context = g_option_context_new(NULL);
+	GError *error = NULL;
+
+	g_option_context_add_main_entries(context, entries, NULL);
+	options.every = getenv("TEST_ALL") ? 1 : EVERY;
+	if (!g_option_context_parse(context, &argc, &argv, &error))
+		die(error->message);
+	if (argc > 1 || options.every < 1)
+		die("see --help");
+	g_option_context_free(context);
+	random_state = (uint64_t)options.seed;
+	log_init("tests", LOG_LEVEL_WARNING, LOG_FORMAT_AUTO);
+}
+
+uint32_t random_below(uint32_t n)
+{
+	random_state = random_state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+	return (uint32_t)((random_state >> 33) % n);
+}
+
+void fail(const char *format, ...)
+{
+	va_list list;
+
+	va_start(list, format);
+	printf("# FAILED ");
+	vprintf(format, list);
+	printf("\n");
+	va_end(list);
+	failures++;
+}
+
+void die(const char *what)
+{
+	fprintf(stderr, "%s\n", what);
+	exit(2);
+}
+
+void must(cl_int code)
+{
+	if (code)
+		die(opencl_error_name(code));
+}
+
+void test_end(const char *format, ...)
+{
+	va_list list;
+
+	totals[!failures]++;
+	va_start(list, format);
+	printf("%sok %u - ", failures ? "not " : "", totals[0] + totals[1]);
+	vprintf(format, list);
+	printf("\n");
+	va_end(list);
+	fflush(stdout);
+	failures = 0;
+}
+
+int tests_end(void)
+{
+	printf("1..%u\n%u passed, %u failed\n", totals[0] + totals[1], totals[1], totals[0]);
+	return totals[0] || !totals[1];
+}
+
+void tests_run(const struct test *tests, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		if ((options.only && strcmp(options.only, tests[i].name) != 0) ||
+		    (options.brief && !tests[i].brief))
+			continue;
+		tests[i].run();
+		test_end("%s", tests[i].name);
+	}
+}
+
+bool all_poison(const void *bytes, size_t size, uint8_t poison)
+{
+	for (size_t i = 0; i < size; i++)
+		if (((const uint8_t *)bytes)[i] != poison)
+			return false;
+	return true;
+}
+
+bool poison_around(const struct rows *rows, const void *start, const void *end, uint8_t poison)
+{
+	const char *before = start;
+	bool intact = true;
+
+	for (uint32_t y = 0; y < rows->count; y++) {
+		const char *row = (const char *)rows->first + y * rows->pitch;
+
+		intact &= all_poison(before, (size_t)(row - before), poison);
+		before = row + rows->bytes;
+	}
+	return intact && all_poison(before, (size_t)((const char *)end - before), poison);
+}
 
 static bool open_arena(struct harness *h, uint64_t size)
 {
@@ -34,22 +162,35 @@ static bool open_arena(struct harness *h, uint64_t size)
 	return ok;
 }
 
-bool harness_init(struct harness *h, unsigned platform, unsigned index, uint64_t arena_size,
-                  const char *kernel_dir)
+void harness_init(struct harness *h, uint64_t arena_size)
 {
 	*h = (struct harness){0};
+	if (options.most <= SAMPLES_SMALL)
+		arena_size /= 4;
 	environment_set(NULL);
-	if (!device_open(&h->device, platform, index) && (h->device.in_test = true) &&
-	    !programs_new(&h->programs, &h->device, kernel_dir, getenv("CONVOLVED_CACHE"), 0, -1) &&
-	    (h->notice = eventfd(0, EFD_CLOEXEC)) >= 0 &&
-	    (!h->device.in_place || !pool_new(&h->device, h->notice, &h->pool)) &&
-	    !lane_new(&h->device, h->pool, &h->lane[LANE_ZERO_COPY]) &&
-	    !lane_new(&h->device, NULL, &h->lane[LANE_COPY]) && open_arena(h, arena_size)) {
-		programs_hurry(h->programs);
-		return true;
-	}
-	fprintf(stderr, "cannot set up the device\n");
-	return false;
+	if (device_open(&h->device, (unsigned)options.platform, (unsigned)options.device) ||
+	    !(h->device.in_test = true) ||
+	    programs_new(&h->programs, &h->device, options.kernel_dir, getenv("CONVOLVED_CACHE"), 0,
+	                 -1) ||
+	    (h->notice = eventfd(0, EFD_CLOEXEC)) < 0 ||
+	    (h->device.in_place && pool_new(&h->device, h->notice, &h->pool)) ||
+	    lane_new(&h->device, h->pool, &h->lane[LANE_ZERO_COPY]) ||
+	    lane_new(&h->device, NULL, &h->lane[LANE_COPY]) || !open_arena(h, arena_size))
+		die("cannot set up the device");
+	for (int type = 0; options.no_images && type < PIXEL_TYPES; type++)
+		h->device.image_bands[type] = h->device.share_bands[type] = 0;
+	programs_hurry(h->programs);
+}
+
+void harness_prepare_jpeg(struct harness *h)
+{
+	struct message_programs count;
+
+	programs_prepare(h->programs, true);
+	programs_wait(h->programs);
+	programs_count(h->programs, &count);
+	if (!count.jpeg || count.failed)
+		die("JPEG's programs cannot be compiled");
 }
 
 void harness_fini(struct harness *h)
@@ -64,13 +205,49 @@ void harness_fini(struct harness *h)
 	device_close(&h->device);
 }
 
-bool harness_await(struct harness *h, struct plan *plan, enum tile_form form)
+void harness_parse(struct chain *chain, const char *text)
+{
+	char *filters = g_strdup(text), *regions = strchr(filters, '&');
+	struct problem problem = {0};
+
+	chain_init(chain);
+	if (regions) {
+		const char *feather = strstr(regions, "&feather=");
+		char *shapes = g_strndup(regions + strlen("&regions="),
+		                         strcspn(regions + strlen("&regions="), "&"));
+
+		if (chain_set_regions(chain, shapes, &problem))
+			die(problem.detail);
+		chain->regions.feather =
+		    feather ? (uint32_t)atoi(feather + strlen("&feather=")) : 0;
+		chain->regions.invert = strstr(regions, "&invert=1") != NULL;
+		*regions = '\0';
+		g_free(shapes);
+	}
+	if (chain_parse(chain, filters, &problem) || chain_check(chain, &problem))
+		die(problem.detail);
+	g_free(filters);
+}
+
+void harness_await(struct harness *h, struct plan *plan, enum tile_form form)
 {
 	enum program_state state;
 
 	while ((state = plan_resolve(plan, h->programs, form)) == PROGRAM_PENDING)
 		programs_wait(h->programs);
-	return state == PROGRAM_READY;
+	if (state != PROGRAM_READY)
+		die("a program cannot be compiled");
+}
+
+struct plan *harness_plan(struct harness *h, const struct chain *chain, const struct image *image,
+                          enum tile_form form)
+{
+	struct plan *plan;
+
+	if (plan_new(h->programs, chain, image, NULL, NULL, &plan))
+		die("there is no plan");
+	harness_await(h, plan, form);
+	return plan;
 }
 
 /* Waits for the word that a lane has finished, if it will give it. False: it does not. */
@@ -83,10 +260,9 @@ static bool await_notice(const struct harness *h, const struct lane *lane)
 	                                read(h->notice, &count, sizeof count) == sizeof count);
 }
 
-/* Runs tiles that are already in the arena, as a stack if there are several. */
-static enum error run_tiles(struct harness *h, struct lane *lane, const struct plan *plan,
-                            const struct tile *tile, uint32_t count,
-                            struct message_tile_done done[STACK_MAX])
+enum error harness_run(struct harness *h, struct lane *lane, const struct plan *plan,
+                       const struct tile *tile, uint32_t count,
+                       struct message_tile_done done[STACK_MAX])
 {
 	struct lane_tile tiles[STACK_MAX];
 	bool told;
@@ -105,21 +281,6 @@ static enum error run_tiles(struct harness *h, struct lane *lane, const struct p
 	return done->error || told ? done->error : ERR_INTERNAL;
 }
 
-enum error harness_run_tile(struct harness *h, struct lane *lane, const struct plan *plan,
-                            const struct tile *tile, struct message_tile_done *done)
-{
-	struct message_tile_done all[STACK_MAX];
-	enum error e = run_tiles(h, lane, plan, tile, 1, all);
-
-	*done = all[0];
-	return e;
-}
-
-static size_t align_row(size_t bytes)
-{
-	return (bytes + ROW_ALIGNMENT - 1) / ROW_ALIGNMENT * ROW_ALIGNMENT;
-}
-
 /* Makes a tile of rows [y0, y0 + height) of the result, behind a guard in both arenas. */
 static struct tile make_tile(const struct plan *plan, uint32_t first, uint32_t height)
 {
@@ -128,38 +289,28 @@ static struct tile make_tile(const struct plan *plan, uint32_t first, uint32_t h
 	    .index = first,
 	    .width = plan->width,
 	    .height = height,
-	    .in_pitch = (uint32_t)align_row(halo + plan->width * pixel + halo),
-	    .out_pitch = (uint32_t)align_row(plan->width * pixel),
+	    .in_pitch = (uint32_t)row_pitch(halo + plan->width * pixel + halo),
+	    .out_pitch = (uint32_t)row_pitch(plan->width * pixel),
 	    .out = GUARD,
 	};
 
 	chain_crops(&plan->chain, &tile.x0, &tile.y0);
 	tile.y0 += first;
-	tile.in = GUARD + align_row(halo) + (uint64_t)plan->halo_y * tile.in_pitch;
+	tile.in = GUARD + row_pitch(halo) + (uint64_t)plan->halo_y * tile.in_pitch;
 	return tile;
-}
-
-static void copy_sample(void *to, double value, enum pixel_type type)
-{
-	uint8_t u8 = (uint8_t)value;
-	uint16_t u16 = (uint16_t)value;
-	float f32 = (float)value;
-	const void *from = type == PIXEL_U8 ? (void *)&u8 : type == PIXEL_U16 ? (void *)&u16 : &f32;
-
-	memcpy(to, from, pixel_type_size(type));
 }
 
 /* The pixel of the image, or of the border, at any place. */
 static void pad_pixel(const struct plan *plan, const char *image, int x, int y, char *to)
 {
 	int width = (int)plan->image.width, height = (int)plan->image.height;
-	size_t pixel = image_pixel_size(&plan->image), sample = pixel / plan->image.bands;
+	size_t pixel = image_pixel_size(&plan->image);
 	bool inside = x >= 0 && y >= 0 && x < width && y < height;
 
 	if (!inside && plan->chain.border == BORDER_CONSTANT) {
 		for (uint32_t b = 0; b < plan->image.bands; b++)
-			copy_sample(to + b * sample, (double)plan->border.border.pixel[b],
-			            plan->image.type);
+			image_put_sample(to, b, plan->image.type,
+			                 (double)plan->border.border.pixel[b]);
 		return;
 	}
 	x = border_map(x, width, (int)plan->chain.border);
@@ -178,38 +329,22 @@ static uint64_t out_size(const struct tile *tile)
 	return (uint64_t)tile->out_pitch * tile->height + 2 * GUARD;
 }
 
-static void poison(struct harness *h, const struct plan *plan, const struct tile *tile)
-{
-	uint64_t before = GUARD + align_row(plan->halo_x * image_pixel_size(&plan->image)) +
-	                  (uint64_t)plan->halo_y * tile->in_pitch;
-
-	memset((char *)h->memory.in + tile->in - before, POISON_IN, in_size(plan, tile));
-	memset((char *)h->memory.out + tile->out - GUARD, POISON_OUT, out_size(tile));
-}
-
-static void fill_input(struct harness *h, const struct plan *plan, const struct tile *tile,
-                       const char *image)
+static void fill_tile(struct harness *h, const struct plan *plan, const struct tile *tile,
+                      const char *image)
 {
 	size_t pixel = image_pixel_size(&plan->image);
 	char *arena = h->memory.in;
 	int rx = (int)plan->halo_x, ry = (int)plan->halo_y;
 	uint64_t before =
-	    GUARD + align_row(plan->halo_x * pixel) + (uint64_t)plan->halo_y * tile->in_pitch;
+	    GUARD + row_pitch(plan->halo_x * pixel) + (uint64_t)plan->halo_y * tile->in_pitch;
 
+	memset((char *)h->memory.out + tile->out - GUARD, POISON_OUT, out_size(tile));
 	memset(arena + tile->in - before, POISON_IN, in_size(plan, tile));
 	for (int y = -ry; y < (int)tile->height + ry; y++)
 		for (int x = -rx; x < (int)tile->width + rx; x++)
 			pad_pixel(plan, image, (int)tile->x0 + x, (int)tile->y0 + y,
 			          arena + (int64_t)tile->in + (int64_t)y * tile->in_pitch +
 			              (int64_t)x * (int64_t)pixel);
-}
-
-static bool all_poison(const char *bytes, size_t size)
-{
-	for (size_t i = 0; i < size; i++)
-		if ((unsigned char)bytes[i] != POISON_OUT)
-			return false;
-	return true;
 }
 
 /* The results of some stacks lie as close as slots may, with no guard between them. */
@@ -223,16 +358,14 @@ static bool close_together(const struct tile *first)
 static bool guards_intact(const struct harness *h, const struct plan *plan, const struct tile *tile,
                           bool ahead, bool behind, bool direct)
 {
-	size_t row = tile->width * image_pixel_size(&plan->image);
+	const size_t row = tile->width * image_pixel_size(&plan->image);
 	const char *first = (const char *)h->memory.out + tile->out;
 	const char *end = first + (size_t)(tile->height - 1) * tile->out_pitch + row;
-	bool intact =
-	    (!ahead || all_poison(first - GUARD, GUARD)) && (!behind || all_poison(end, GUARD));
+	const struct rows rows = {first, row, tile->out_pitch, tile->height};
 
-	for (uint32_t y = 0; direct && intact && y + 1 < tile->height; y++)
-		intact =
-		    all_poison(first + (size_t)y * tile->out_pitch + row, tile->out_pitch - row);
-	return intact;
+	return (!ahead || all_poison(first - GUARD, GUARD, POISON_OUT)) &&
+	       (!behind || all_poison(end, GUARD, POISON_OUT)) &&
+	       (!direct || poison_around(&rows, first, end, POISON_OUT));
 }
 
 /* Copies a tile's result into the whole result. */
@@ -271,7 +404,7 @@ static enum error run_columns(struct harness *h, struct lane *lane, const struct
 		column.out += x * pixel;
 		column.width = left < 2 * COLUMN ? left : COLUMN;
 		left -= column.width;
-		e = run_tiles(h, lane, plan, &column, 1, done);
+		e = harness_run(h, lane, plan, &column, 1, done);
 	}
 	return e;
 }
@@ -282,14 +415,13 @@ static void filter_tiles(struct harness *h, enum lane_mode mode, const struct pl
                          struct outcome *outcome)
 {
 	struct message_tile_done done[STACK_MAX];
+
 	for (uint32_t i = 0; i < count; i++)
-		poison(h, plan, &tiles[i]);
-	for (uint32_t i = 0; i < count; i++)
-		fill_input(h, plan, &tiles[i], in);
+		fill_tile(h, plan, &tiles[i], in);
 	if (count == 1 && tiles->height % 2 && !on_lattice(plan))
 		outcome->error = run_columns(h, h->lane[mode], plan, tiles, done);
 	else
-		outcome->error = run_tiles(h, h->lane[mode], plan, tiles, count, done);
+		outcome->error = harness_run(h, h->lane[mode], plan, tiles, count, done);
 	if (outcome->error) {
 		outcome->code = done->cl_error;
 		return;
@@ -301,8 +433,6 @@ static void filter_tiles(struct harness *h, enum lane_mode mode, const struct pl
 		                   mode == LANE_ZERO_COPY && h->device.in_place);
 		take_result(h, plan, &tiles[i], out);
 	}
-	for (uint32_t i = 0; i < done->launches; i++)
-		outcome->launch_ns += done->launch[i].ns;
 }
 
 /* Puts a tile behind the `count` others, if it may go into one stack with them and there is room:
@@ -317,8 +447,8 @@ static bool place_tile(const struct harness *h, enum lane_mode mode, const struc
 
 		if (mode != LANE_COPY || count == STACK_MAX || !lane_stacks(plan, tiles, tile))
 			return false;
-		tile->in = before->in + align_row(in_size(plan, before)) + gap;
-		tile->out = before->out + align_row(out_size(before)) + gap;
+		tile->in = before->in + row_pitch(in_size(plan, before)) + gap;
+		tile->out = before->out + row_pitch(out_size(before)) + gap;
 		if (close_together(tiles))
 			tile->out = before->out + (uint64_t)before->height * before->out_pitch;
 		if (tile->in + in_size(plan, tile) > h->memory.in_size ||

@@ -23,10 +23,10 @@ under_oclgrind() {
 # false ones for vectors. Image objects: see test_classic.c.
 checks=(--data-races)
 under_oclgrind test_kernels --copy --most 30 --every 13
-under_oclgrind test_classic --trials 1 --most 50 --every 5
+under_oclgrind test_classic --copy --most 30 --every 13
 checks=(--uninitialized --build-options '-cl-opt-disable -disable-llvm-passes')
 under_oclgrind test_kernels --copy --most 30 --every 13 --no-images
-under_oclgrind test_classic --trials 1 --most 50 --every 5 --no-images
+under_oclgrind test_classic --copy --most 30 --every 13 --no-images
 # The optimised code has an intrinsic that Oclgrind lacks; for uninitialised values Oclgrind poisons
 # buffers.
 checks=(--data-races --build-options '-cl-opt-disable -disable-llvm-passes')

@@ -2,33 +2,35 @@
 #ifndef TESTS_SETS_H
 #define TESTS_SETS_H
 
+#include "filters/operations.h"
 #include "trial.h"
 
-/* Filters that are tried together: a pair of circumstances meets in one of them. */
+/* Filters that are tried together: a pair of circumstances meets in one of them. Those of an
+ * operation are for all kernels that do it; those of none (OPERATIONS) for general kernels. */
 struct set {
+	const char *name;
+	enum operation_kind operation;
 	const struct group *group;
 	size_t count;
 };
 
-#define SET(array)                                                                                 \
-	{                                                                                          \
-		array, sizeof array / sizeof *array                                                \
-	}
+extern const struct set sets[];
+extern const size_t sets_count;
 
-/* The outcome of trials: failed and passed, and the types and borders that met. */
+/* Makes the sets complete; first of all. */
+void sets_init(void);
+
+/* The trials of a test, and the borders that each type met in them. */
 struct tally {
-	int counts[2];
-	bool met[PIXEL_TYPES][BORDERS];
+	unsigned trials;
+	uint32_t borders[PIXEL_TYPES]; /* as bits */
 };
 
 /* Runs a trial and adds to the tally. */
 void tally_trial(struct tally *tally, struct harness *h, const struct trial *trial);
 
-/* Tries a set by the general kernels, or by one that has no program of its own for each kind of
- * work: variant as in struct trial. */
+/* Tries a set by the general kernels that a plan takes, or by a variant without a program for each
+ * kind of work: as in struct trial. */
 void set_try(struct harness *h, const struct set *set, uint32_t variant, struct tally *tally);
-
-/* Prints a set's line. */
-void tally_print(const struct tally *tally, size_t number, const char *name, int totals[2]);
 
 #endif

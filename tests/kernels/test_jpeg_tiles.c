@@ -1,10 +1,6 @@
 /* Tiles that are JPEGs, through lanes and through a worker: the bytes are those that libjpeg-turbo
  * makes of the same image, filtered by the same plan as a tile of pixels; or there are flags, and
- * nothing is written.
- *
- * test_jpeg_tiles [--platform N] [--device N] [--kernel-dir DIR] [--only NAME] [--brief]
- * --brief: some small images alone, for Oclgrind. */
-#include <getopt.h>
+ * nothing is written. The options are those of harness.c; --brief is for Oclgrind. */
 #include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -12,14 +8,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/param.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/memfd.h"
-#include "codec/jpeg_header.h"
 #include "device/worker.h"
 #include "harness.h"
-#include "jpegs.h"
+#include "jpeg_file.h"
 
 enum {
 	GUARD = 4096,
@@ -31,97 +27,40 @@ enum {
 };
 
 static struct harness harness;
-static uint32_t failures;
-static bool brief;
 
-static void fail(const char *what)
-{
-	printf("# %s\n", what);
-	failures++;
-}
-
-static _Noreturn void die(const char *what)
-{
-	fprintf(stderr, "test_jpeg_tiles: %s\n", what);
-	exit(2);
-}
-
-static uint32_t random_number(uint32_t below)
-{
-	static uint64_t state = 1;
-
-	state = state * 6364136223846793005 + 1442695040888963407;
-	return (uint32_t)((state >> 33) % below);
-}
-
-/* A filter, and the encoding of its result. */
-struct wanted {
-	struct jpegs_wish file;
-	enum jpegs_sampling sampling;
-	unsigned quality;
-};
-
-/* An image in a slot of the arenas. */
+/* An image in a slot of the arenas, and the encoding of its result. */
 struct item {
-	struct wanted wanted;
-	uint8_t *file;
-	size_t size;
-	struct jpeg_scan scan;
+	struct jpeg_file file;
+	struct jpegs_wish to;    /* sampling and quality */
+	struct jpeg_file wanted; /* no bytes: libjpeg-turbo cannot decode the file */
 	struct tile tile;
 	struct jpeg_work work;
 };
 
-static uint32_t bands_of(enum jpegs_sampling sampling)
-{
-	return sampling == JPEGS_GRAY ? 1 : 3;
-}
-
-static const char *regions; /* those of the chains that follow; NULL: none */
-
-static struct chain *parse(const char *filters, const char *border)
+/* Makes a plan of general kernels, also for a worker, which would choose others. */
+static struct plan *make_plan(const char *filters, const char *border,
+                              const struct jpegs_wish *wish)
 {
 	static struct chain chain;
-	struct problem problem;
+	const struct image image = {.width = wish->width,
+	                            .height = wish->height,
+	                            .bands = wish->sampling == JPEGS_GRAY ? 1 : 3,
+	                            .type = PIXEL_U8};
 
-	chain_init(&chain);
+	harness_parse(&chain, filters);
+	chain.variant = VARIANT_GENERAL;
 	while (strcmp(border_name(chain.border), border))
 		chain.border++;
-	if (chain_parse(&chain, filters, &problem) || chain_check(&chain, &problem) ||
-	    (regions && chain_set_regions(&chain, regions, &problem)))
-		die(problem.detail);
 	if (chain.border == BORDER_CONSTANT) {
 		chain.border_values = 1;
 		chain.border_value[0] = 200;
 	}
-	return &chain;
-}
-
-/* A variant_chooser. */
-static void keep_general(void *user, const struct work *work, enum kernel *kernel,
-                         struct shape *shape)
-{
-	(void)user, (void)work, (void)kernel, (void)shape;
-}
-
-static struct plan *make_plan(const char *filters, const char *border,
-                              const struct jpegs_wish *wish)
-{
-	const struct image image = {.width = wish->width,
-	                            .height = wish->height,
-	                            .bands = bands_of(wish->sampling),
-	                            .type = PIXEL_U8};
-	struct plan *plan;
-
-	if (plan_new(harness.programs, parse(filters, border), &image, keep_general, NULL, &plan) ||
-	    !harness_await(&harness, plan, TILE_JPEG))
-		die("no plan");
-	return plan;
+	return harness_plan(&harness, &chain, &image, TILE_JPEG);
 }
 
 /* Puts an image into slot `number`, whose output is poison. */
 static void place(struct item *item, const struct plan *plan, uint32_t number)
 {
-	const struct wanted *w = &item->wanted;
 	bool crop = plan->chain.border == BORDER_CROP;
 	char *in = (char *)harness.memory.in + (uint64_t)number * SLOT;
 
@@ -132,114 +71,73 @@ static void place(struct item *item, const struct plan *plan, uint32_t number)
 	                           .work = (uint64_t)number * SLOT,
 	                           .in = (uint64_t)number * SLOT + JPEG_WORK_SIZE,
 	                           .out = (uint64_t)number * SLOT + GUARD,
-	                           .in_size = item->scan.size,
+	                           .in_size = item->file.scan.size,
 	                           .out_size = SLOT - 2 * GUARD};
 	item->tile.width = plan->image.width - 2 * item->tile.x0;
 	item->tile.height = plan->image.height - 2 * item->tile.y0;
-	item->work = (struct jpeg_work){.scan = item->scan,
-	                                .target = {.h = w->sampling >= JPEGS_422 ? 2 : 1,
-	                                           .v = w->sampling == JPEGS_420 ? 2 : 1}};
+	item->work =
+	    (struct jpeg_work){.scan = item->file.scan, .target = jpeg_file_target(&item->to)};
 	item->work.scan.offset = 0;
-	for (int p = 0; p < JPEG_PLANES; p++)
-		jpeg_quality_table(w->quality, (enum jpeg_plane)p,
-		                   item->work.target.quantization[p]);
-	if (JPEG_WORK_SIZE + item->scan.size > SLOT)
+	if (JPEG_WORK_SIZE + item->file.scan.size > SLOT)
 		die("a slot is too small");
 	memcpy(in, &item->work, sizeof item->work);
-	memcpy(in + JPEG_WORK_SIZE, item->file + item->scan.offset, item->scan.size);
+	memcpy(in + JPEG_WORK_SIZE, jpeg_file_scan(&item->file), item->file.scan.size);
 	memset((char *)harness.memory.out + (uint64_t)number * SLOT, POISON, SLOT);
 }
 
-static void item_make(struct item *item, struct wanted wanted, enum jpegs_content content,
-                      uint32_t seed)
+/* Makes what is expected of the file: the filtered picture, encoded. */
+static void expect(struct item *item, const struct plan *plan)
 {
-	struct jpegs_picture p = jpegs_draw(wanted.file.width, wanted.file.height,
-	                                    bands_of(wanted.file.sampling), content, seed);
-
-	*item = (struct item){.wanted = wanted};
-	item->file = jpegs_encode(&p, &wanted.file, &item->size);
-	if (jpeg_header_read(item->file, item->size, &item->scan))
-		die("not for a device");
-	free(p.samples);
-}
-
-/* Makes the filtered image; false if libjpeg-turbo cannot decode the file. */
-static bool filter(const struct item *item, const struct plan *plan, struct jpegs_picture *to)
-{
-	struct jpegs_picture from;
+	struct jpegs_picture from, to = {.bands = plan->image.bands};
 	struct problem problem;
 
-	*to = (struct jpegs_picture){.bands = plan->image.bands};
-	if (!jpegs_decode_any(item->file, item->size, &from))
-		return false;
-	if (chain_output_size(&plan->chain, &plan->image, &to->width, &to->height, &problem))
+	if (!jpegs_decode_any(item->file.bytes, item->file.size, &from))
+		return;
+	if (chain_output_size(&plan->chain, &plan->image, &to.width, &to.height, &problem))
 		die(problem.detail);
-	to->samples = malloc((size_t)to->width * to->height * to->bands);
-	if (!to->samples ||
-	    harness_filter(&harness, LANE_COPY, plan, from.samples, to->height, to->samples).error)
+	to.samples = malloc((size_t)to.width * to.height * to.bands);
+	if (!to.samples ||
+	    harness_filter(&harness, LANE_COPY, plan, from.samples, to.height, to.samples).error)
 		die("a tile of pixels failed");
 	free(from.samples);
-	return true;
+	jpeg_file_encode(&item->wanted, to, item->to);
 }
 
-/* Returns the scan that libjpeg-turbo makes of it; NULL if it cannot. */
-static uint8_t *expect(const struct item *item, const struct plan *plan, size_t *size)
+static void item_make(struct item *item, const struct plan *plan, struct jpegs_wish from,
+                      struct jpegs_wish to, enum jpegs_content content, uint32_t seed)
 {
-	const struct wanted *w = &item->wanted;
-	struct jpegs_wish wish = {.sampling = w->sampling, .quality = w->quality};
-	struct jpegs_picture to;
-	struct jpeg_scan scan;
-	uint8_t *file, *bytes;
-	size_t file_size;
-
-	if (!filter(item, plan, &to))
-		return NULL;
-	wish.width = to.width;
-	wish.height = to.height;
-	file = jpegs_encode(&to, &wish, &file_size);
-	if (jpeg_header_read(file, file_size, &scan))
-		die("libjpeg's file has no scan");
-	*size = scan.size;
-	bytes = malloc(scan.size);
-	if (!bytes)
-		die("no memory");
-	memcpy(bytes, file + scan.offset, scan.size);
-	free(to.samples);
-	free(file);
-	return bytes;
+	*item = (struct item){.to = to};
+	jpeg_file_make(&item->file, from, content, seed);
+	expect(item, plan);
 }
 
-static bool all_poison(const uint8_t *bytes, size_t size)
+static void item_free(struct item *item)
 {
-	for (size_t i = 0; i < size; i++)
-		if (bytes[i] != POISON)
-			return false;
-	return true;
+	jpeg_file_free(&item->file);
+	jpeg_file_free(&item->wanted);
 }
 
 /* Compares a slot with the bytes that are expected there, and poison around them. */
-static void compare(const struct item *item, const uint8_t *bytes, size_t size,
-                    const struct message_tile_done *done)
+static void compare(const struct item *item, const struct message_tile_done *done)
 {
 	const uint8_t *out = (const uint8_t *)harness.memory.out + item->tile.out;
-	const struct jpegs_wish *w = &item->wanted.file;
-	const char *wrong =
-	    done->error                ? "an error"
-	    : done->jpeg_flags         ? "flags"
-	    : done->size != size       ? "another size"
-	    : memcmp(out, bytes, size) ? "other bytes"
-	    : !all_poison(out - GUARD, GUARD) || !all_poison(out + size, SLOT - GUARD - size)
-	        ? "bytes around the result were written"
-	        : NULL;
+	const struct jpegs_wish *w = &item->file.wish;
+	const uint64_t size = item->wanted.scan.size;
+	const char *wrong = done->error                                        ? "an error"
+	                    : done->jpeg_flags                                 ? "flags"
+	                    : done->size != size                               ? "another size"
+	                    : memcmp(out, jpeg_file_scan(&item->wanted), size) ? "other bytes"
+	                    : !all_poison(out - GUARD, GUARD, POISON) ||
+	                            !all_poison(out + size, SLOT - GUARD - size, POISON)
+	                        ? "bytes around the result were written"
+	                        : NULL;
 
-	if (!wrong)
-		return;
-	printf("# %ux%u sampling %d interval %u, to sampling %d: error %u flags %x size %llu of "
-	       "%zu\n",
-	       w->width, w->height, (int)w->sampling, w->restart_interval,
-	       (int)item->wanted.sampling, done->error, done->jpeg_flags,
-	       (unsigned long long)done->size, size);
-	fail(wrong);
+	if (wrong)
+		fail("%ux%u sampling %d interval %u, to sampling %d: error %u flags %x size %llu "
+		     "of %llu: %s",
+		     w->width, w->height, (int)w->sampling, w->restart_interval,
+		     (int)item->to.sampling, done->error, done->jpeg_flags,
+		     (unsigned long long)done->size, (unsigned long long)size, wrong);
 }
 
 static void compare_flagged(const struct item *item, const struct message_tile_done *done)
@@ -248,7 +146,7 @@ static void compare_flagged(const struct item *item, const struct message_tile_d
 
 	if (done->error || !done->jpeg_flags || done->size)
 		fail("expected flags");
-	if (!all_poison(slot, SLOT))
+	if (!all_poison(slot, SLOT, POISON))
 		fail("a flagged image has a result");
 }
 
@@ -283,30 +181,27 @@ static void run(struct lane *lane, const struct plan *plan, struct item *items, 
 }
 
 /* One image on its own, by both lanes in turn. */
-static void try_alone(const char *filters, const char *border, const struct wanted *wanted,
-                      enum jpegs_content content)
+static void try_alone(const char *filters, const char *border, struct jpegs_wish from,
+                      struct jpegs_wish to, enum jpegs_content content)
 {
 	static uint32_t turn;
 	struct lane *lane = harness.lane[turn++ % LANE_MODES];
-	struct plan *plan = make_plan(filters, border, &wanted->file);
+	struct plan *plan = make_plan(filters, border, &from);
 	struct message_tile_done done[STACK_MAX];
 	struct item item;
-	uint8_t *bytes;
-	size_t size;
 
 	if (turn % 3 == 0)
 		lane_rest(lane); /* new buffers are poison */
-	item_make(&item, *wanted, content, turn);
-	bytes = expect(&item, plan, &size);
+	item_make(&item, plan, from, to, content, turn);
 	place(&item, plan, turn % SLOTS);
 	run(lane, plan, &item, 1, done);
-	compare(&item, bytes, size, done);
+	compare(&item, done);
 	if (done->launches < 3 || done->launch[0].kernel != KERNEL_JPEG_DECODE ||
 	    done->launch[done->launches - 1].kernel != KERNEL_JPEG_ENCODE ||
-	    done->upload_bytes != item.scan.size || done->download_bytes != size)
+	    done->upload_bytes != item.file.scan.size ||
+	    done->download_bytes != item.wanted.scan.size)
 		fail("launches or copies are not told");
-	free(bytes);
-	free(item.file);
+	item_free(&item);
 	plan_free(&plan);
 }
 
@@ -314,118 +209,80 @@ static void try_alone(const char *filters, const char *border, const struct want
 
 static void test_borders(void)
 {
-	static const struct wanted wanted[] = {
-	    {{50, 37, JPEGS_420, 90, 0, 0, 0, 0}, JPEGS_420, 80},
-	    {{21, 9, JPEGS_GRAY, 70, 0, 0, 0, 0}, JPEGS_GRAY, 95},
-	};
+	static const struct jpegs_wish color = {50, 37, JPEGS_420, .quality = 90},
+	                               gray = {21, 9, JPEGS_GRAY, .quality = 70};
 
-	for (enum border border = 0; border < BORDERS; border++)
-		for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
-			try_alone("gaussian=size=5,sobel", border_name(border), &wanted[i],
-			          JPEGS_NOISE);
-			try_alone("box=size=3", border_name(border), &wanted[i], JPEGS_SMOOTH);
-		}
+	for (enum border border = 0; border < BORDERS; border++) {
+		const char *name = border_name(border);
+
+		try_alone("gaussian=size=5,sobel", name, color, color, JPEGS_NOISE);
+		try_alone("box=size=3", name, gray, gray, JPEGS_SMOOTH);
+	}
 }
 
 static void test_images(void)
 {
+	/* clang-format off */
 	static const struct {
 		const char *filters, *border;
-		struct wanted wanted;
 		enum jpegs_content content;
+		struct jpegs_wish from, to;
 	} rows[] = {
-	    {"gaussian=size=3",
-	     "replicate",
-	     {{1, 1, JPEGS_GRAY, 90, 0, 0, 0, 0}, JPEGS_GRAY, 90},
-	     JPEGS_NOISE},
-	    {"gaussian=size=7",
-	     "reflect",
-	     {{1, 41, JPEGS_420, 90, 0, 0, 0, 0}, JPEGS_444, 50},
-	     JPEGS_NOISE},
-	    {"sobel",
-	     "reflect101",
-	     {{67, 1, JPEGS_422, 80, 0, 0, 0, 0}, JPEGS_420, 75},
-	     JPEGS_NOISE},
-	    {"box=size=21",
-	     "wrap",
-	     {{5, 3, JPEGS_444, 80, 1, 0, 0, 0}, JPEGS_422, 75},
-	     JPEGS_NOISE},
-	    {"gaussian=sigma=1,unsharp",
-	     "constant",
-	     {{333, 97, JPEGS_422, 85, 3, .optimize = true}, JPEGS_420, 85},
-	     JPEGS_PAGE},
-	    {"bilateral=radius=3",
-	     "replicate",
-	     {{64, 48, JPEGS_444, 95, 0, 0, 0, 0}, JPEGS_444, 100},
-	     JPEGS_SMOOTH},
-	    {"gaussian=sigma=30",
-	     "reflect",
-	     {{260, 150, JPEGS_420, 85, 7, 0, 0, 0}, JPEGS_420, 85},
-	     JPEGS_PAGE},
-	    {"box=size=3,dog,laplacian",
-	     "crop",
-	     {{130, 70, JPEGS_420, 60, 0, .optimize = true}, JPEGS_422, 90},
-	     JPEGS_SMOOTH},
-	    {"convolve=kernel=1 2 1",
-	     "crop",
-	     {{9, 8, JPEGS_GRAY, 60, 1, 0, 0, 0}, JPEGS_GRAY, 1},
-	     JPEGS_NOISE},
-	    {"gaussian=size=5",
-	     "replicate",
-	     {{701, 433, JPEGS_420, 85, 0, 0, 0, 0}, JPEGS_420, 85},
-	     JPEGS_SMOOTH},
+	    {"gaussian=size=3", "replicate", JPEGS_NOISE,
+	     {1, 1, JPEGS_GRAY, .quality = 90}, {0, 0, JPEGS_GRAY, .quality = 90}},
+	    {"gaussian=size=7", "reflect", JPEGS_NOISE,
+	     {1, 41, JPEGS_420, .quality = 90}, {0, 0, JPEGS_444, .quality = 50}},
+	    {"sobel", "reflect101", JPEGS_NOISE,
+	     {67, 1, JPEGS_422, .quality = 80}, {0, 0, JPEGS_420, .quality = 75}},
+	    {"box=size=21", "wrap", JPEGS_NOISE,
+	     {5, 3, JPEGS_444, 80, .restart_interval = 1}, {0, 0, JPEGS_422, .quality = 75}},
+	    {"gaussian=sigma=1,unsharp", "constant", JPEGS_PAGE,
+	     {333, 97, JPEGS_422, 85, 3, .optimize = true}, {0, 0, JPEGS_420, .quality = 85}},
+	    {"bilateral=radius=3", "replicate", JPEGS_SMOOTH,
+	     {64, 48, JPEGS_444, .quality = 95}, {0, 0, JPEGS_444, .quality = 100}},
+	    {"gaussian=sigma=30", "reflect", JPEGS_PAGE,
+	     {260, 150, JPEGS_420, 85, .restart_interval = 7}, {0, 0, JPEGS_420, .quality = 85}},
+	    {"box=size=3,dog,laplacian", "crop", JPEGS_SMOOTH,
+	     {130, 70, JPEGS_420, 60, .optimize = true}, {0, 0, JPEGS_422, .quality = 90}},
+	    {"convolve=kernel=1 2 1", "crop", JPEGS_NOISE,
+	     {9, 8, JPEGS_GRAY, 60, .restart_interval = 1}, {0, 0, JPEGS_GRAY, .quality = 1}},
+	    {"gaussian=size=5", "replicate", JPEGS_SMOOTH,
+	     {701, 433, JPEGS_420, .quality = 85}, {0, 0, JPEGS_420, .quality = 85}},
 	};
+	/* clang-format on */
 
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-		try_alone(rows[i].filters, rows[i].border, &rows[i].wanted, rows[i].content);
-}
-
-/* Changes a few bytes of the scan. */
-static void damage(struct item *item)
-{
-	for (uint32_t n = random_number(3); n < 3; n++)
-		item->file[item->scan.offset + random_number((uint32_t)item->scan.size)] =
-		    (uint8_t)random_number(256);
+		try_alone(rows[i].filters, rows[i].border, rows[i].from, rows[i].to,
+		          rows[i].content);
 }
 
 static void test_damaged(void)
 {
+	enum { ROUNDS = 60 };
 	uint32_t exact = 0, flagged = 0;
 
-	for (uint32_t round = 0; round < 60; round++) {
-		const struct wanted wanted = {
-		    {16 + random_number(60), 16 + random_number(40),
-		     (enum jpegs_sampling)random_number(JPEGS_420 + 1), 20 + random_number(80),
-		     random_number(2) * random_number(9), .optimize = random_number(2)},
-		    round % 2 ? JPEGS_GRAY : JPEGS_420,
-		    80};
+	for (uint32_t round = 0; round < howmany(ROUNDS, (uint32_t)options.every); round++) {
 		struct message_tile_done done[STACK_MAX];
-		struct jpeg_scan before;
-		struct item item;
+		struct item item = {.to = {.quality = 80}};
+		struct jpeg_file whole;
 		struct plan *plan;
-		uint8_t *bytes;
-		size_t size;
 
-		item_make(&item, wanted, (enum jpegs_content)random_number(JPEGS_CONTENTS), round);
-		if (item.scan.components == 1 || wanted.sampling == JPEGS_GRAY)
-			item.wanted.sampling = item.scan.components == 1 ? JPEGS_GRAY : JPEGS_444;
-		plan = make_plan("gaussian=size=3", "replicate", &wanted.file);
-		before = item.scan;
-		damage(&item);
-		if (!jpeg_header_read(item.file, item.size, &item.scan) &&
-		    item.scan.size == before.size) {
-			bytes = expect(&item, plan, &size);
+		jpeg_file_random(&whole);
+		item.to.sampling = whole.scan.components == 1 ? JPEGS_GRAY : JPEGS_420;
+		if (jpeg_file_damage(&item.file, &whole)) {
+			plan = make_plan("gaussian=size=3", "replicate", &whole.wish);
+			expect(&item, plan);
 			place(&item, plan, 0);
 			run(harness.lane[round % LANE_MODES], plan, &item, 1, done);
-			if (done->jpeg_flags || !bytes)
+			if (done->jpeg_flags || !item.wanted.bytes)
 				compare_flagged(&item, done);
 			else
-				compare(&item, bytes, size, done);
+				compare(&item, done);
 			*(done->jpeg_flags ? &flagged : &exact) += 1;
-			free(bytes);
+			item_free(&item);
+			plan_free(&plan);
 		}
-		free(item.file);
-		plan_free(&plan);
+		jpeg_file_free(&whole);
 	}
 	printf("# damaged: %u exact, %u flagged\n", exact, flagged);
 	if (!exact || !flagged)
@@ -436,29 +293,28 @@ static void test_damaged(void)
 static void try_stack(const char *filters)
 {
 	enum { IMAGES = 7, DAMAGED = 3, SMALL = 5 };
-	static const struct jpegs_wish like = {93, 61, JPEGS_420, 0, 0, 0, 0, 0};
+	static const struct jpegs_wish like = {93, 61, JPEGS_420, .quality = 0};
 	struct plan *plan = make_plan(filters, "reflect101", &like);
 	struct message_tile_done done[STACK_MAX];
 	struct item items[IMAGES];
-	uint8_t *bytes[IMAGES];
-	size_t size[IMAGES];
 
 	for (uint32_t i = 0; i < IMAGES; i++) {
-		struct wanted wanted = {like, (enum jpegs_sampling)(JPEGS_444 + i % 3), 60 + i};
+		const struct jpegs_wish from = {
+		    like.width, like.height, (enum jpegs_sampling)(JPEGS_444 + i / 2 % 3),
+		    50 + 7 * i, i % 2 * 5,   .optimize = i % 3 == 0};
+		const struct jpegs_wish to = {.sampling = (enum jpegs_sampling)(JPEGS_444 + i % 3),
+		                              .quality = 60 + i};
 
-		wanted.file.sampling = (enum jpegs_sampling)(JPEGS_444 + i / 2 % 3);
-		wanted.file.quality = 50 + 7 * i;
-		wanted.file.restart_interval = i % 2 * 5;
-		wanted.file.optimize = i % 3 == 0;
-		item_make(&items[i], wanted, (enum jpegs_content)(i % JPEGS_CONTENTS), i);
-		bytes[i] = expect(&items[i], plan, &size[i]);
+		item_make(&items[i], plan, from, to, (enum jpegs_content)(i % JPEGS_CONTENTS), i);
 	}
 	for (uint32_t i = 0; i < IMAGES; i++) {
 		place(&items[i], plan, (5 * i + 3) % SLOTS);
-		items[i].tile.out_size = size[i] - (i == SMALL);
+		items[i].tile.out_size = items[i].wanted.scan.size - (i == SMALL);
 	}
 	memset((char *)harness.memory.in + items[DAMAGED].tile.in, 0xFF, 90);
 	run(harness.lane[LANE_COPY], plan, items, IMAGES, done);
+	if (done[SMALL].jpeg_flags != JPEG_FLAG_ROOM)
+		fail("expected no room");
 	for (uint32_t i = 0; i < IMAGES; i++) {
 		if (done[i].stack != IMAGES || done[i].place != i ||
 		    done[i].job != items[i].tile.job)
@@ -466,13 +322,8 @@ static void try_stack(const char *filters)
 		if (i == DAMAGED || i == SMALL)
 			compare_flagged(&items[i], &done[i]);
 		else
-			compare(&items[i], bytes[i], size[i], &done[i]);
-	}
-	if (done[SMALL].jpeg_flags != JPEG_FLAG_ROOM)
-		fail("expected no room");
-	for (uint32_t i = 0; i < IMAGES; i++) {
-		free(bytes[i]);
-		free(items[i].file);
+			compare(&items[i], &done[i]);
+		item_free(&items[i]);
 	}
 	plan_free(&plan);
 }
@@ -481,9 +332,7 @@ static void try_stack(const char *filters)
 static void test_stack(void)
 {
 	try_stack("gaussian=size=5,sobel");
-	regions = "10,5,40,30;ellipse:50,20,33,28";
-	try_stack("pixelate=size=7,box=size=3");
-	regions = NULL;
+	try_stack("pixelate=size=7,box=size=3&regions=10,5,40,30;ellipse:50,20,33,28");
 }
 
 /* Makes the output of an item pixels. */
@@ -503,7 +352,7 @@ static void place_source(struct item *item, const struct plan *plan)
 	struct jpegs_picture from;
 	uint8_t *to;
 
-	if (!jpegs_decode_any(item->file, item->size, &from))
+	if (!jpegs_decode_any(item->file.bytes, item->file.size, &from))
 		die("libjpeg");
 	tile->form = TILE_ENCODE;
 	tile->in_size = 0;
@@ -512,12 +361,8 @@ static void place_source(struct item *item, const struct plan *plan)
 	to = (uint8_t *)harness.memory.in + tile->in;
 	for (int64_t y = -halo_y; y < height + halo_y; y++)
 		for (int64_t x = -halo_x; x < width + halo_x; x++) {
-			int64_t from_y = y < 0        ? 0
-			                 : y < height ? y
-			                              : height - 1,
-			        from_x = x < 0       ? 0
-			                 : x < width ? x
-			                             : width - 1;
+			const int64_t from_y = MAX(0, MIN(y, height - 1));
+			const int64_t from_x = MAX(0, MIN(x, width - 1));
 
 			memcpy(to + y * tile->in_pitch + x * bands,
 			       from.samples + (from_y * width + from_x) * bands, (size_t)bands);
@@ -528,21 +373,22 @@ static void place_source(struct item *item, const struct plan *plan)
 }
 
 /* Compares rows of pixels in a slot, with poison before and after them. */
-static void compare_pixels(const struct item *item, const struct jpegs_picture *expected,
-                           const struct message_tile_done *done)
+static void compare_pixels(const struct item *item, const struct message_tile_done *done)
 {
+	const struct jpegs_picture *expected = &item->wanted.picture;
 	const size_t row = (size_t)expected->width * expected->bands, pitch = item->tile.out_pitch;
 	const uint8_t *out = (const uint8_t *)harness.memory.out + item->tile.out;
 	const uint8_t *end = out + (expected->height - 1) * pitch + row;
+	bool equal = true;
 
 	if (done->error || done->jpeg_flags || done->size)
 		fail("no pixels");
 	for (uint32_t y = 0; y < expected->height; y++)
-		if (memcmp(out + y * pitch, expected->samples + y * row, row) != 0) {
-			fail("other pixels");
-			break;
-		}
-	if (!all_poison(out - GUARD, GUARD) || !all_poison(end, (size_t)(out - GUARD + SLOT - end)))
+		equal &= !memcmp(out + y * pitch, expected->samples + y * row, row);
+	if (!equal)
+		fail("other pixels");
+	if (!all_poison(out - GUARD, GUARD, POISON) ||
+	    !all_poison(end, (size_t)(out - GUARD + SLOT - end), POISON))
 		fail("bytes around the pixels were written");
 }
 
@@ -555,18 +401,13 @@ static void try_side(enum tile_form form, enum lane_mode mode, const char *filte
 	struct plan *plan = make_plan(filters, "replicate", wish);
 	struct message_tile_done done[STACK_MAX];
 	struct item items[MOST];
-	struct jpegs_picture pixels[MOST];
-	uint8_t *bytes[MOST];
-	size_t size[MOST];
 	bool damaged = form == TILE_DECODE && count > 1;
 
 	for (uint32_t i = 0; i < count; i++) {
-		struct wanted wanted = {*wish, wish->sampling, 60 + 9 * i};
+		const struct jpegs_wish to = {.sampling = wish->sampling, .quality = 60 + 9 * i};
 
-		item_make(&items[i], wanted, (enum jpegs_content)(i % JPEGS_CONTENTS), i + count);
-		bytes[i] = expect(&items[i], plan, &size[i]);
-		if (!filter(&items[i], plan, &pixels[i]))
-			die("libjpeg");
+		item_make(&items[i], plan, *wish, to, (enum jpegs_content)(i % JPEGS_CONTENTS),
+		          i + count);
 	}
 	for (uint32_t i = 0; i < count; i++) {
 		place(&items[i], plan, (5 * i + 2) % SLOTS);
@@ -582,30 +423,28 @@ static void try_side(enum tile_form form, enum lane_mode mode, const char *filte
 		if (done[i].stack != count)
 			fail("not one stack");
 		if (form & TILE_ENCODE)
-			compare(&items[i], bytes[i], size[i], &done[i]);
+			compare(&items[i], &done[i]);
 		else if (!damaged || i + 1 < count)
-			compare_pixels(&items[i], &pixels[i], &done[i]);
+			compare_pixels(&items[i], &done[i]);
 		else if (!done[i].jpeg_flags)
 			fail("expected flags");
-		free(bytes[i]);
-		free(pixels[i].samples);
-		free(items[i].file);
+		item_free(&items[i]);
 	}
 	plan_free(&plan);
 }
 
 static void test_sides(void)
 {
-	static const struct jpegs_wish wishes[] = {{93, 61, JPEGS_420, 90, 0, 0, 0, 0},
-	                                           {64, 33, JPEGS_GRAY, 90, 0, 0, 0, 0},
-	                                           {1, 40, JPEGS_444, 90, 0, 0, 0, 0}},
-	                               small = {18, 20, JPEGS_420, 80, 0, 0, 0, 0};
+	static const struct jpegs_wish wishes[] = {{93, 61, JPEGS_420, .quality = 90},
+	                                           {64, 33, JPEGS_GRAY, .quality = 90},
+	                                           {1, 40, JPEGS_444, .quality = 90}},
+	                               small = {18, 20, JPEGS_420, .quality = 80};
 	static const char *const filters[] = {"gaussian=size=5,sobel", "box=size=1", "box=size=9"};
 
 	for (enum tile_form form = TILE_DECODE; form <= TILE_JPEG; form++) {
-		if (brief)
+		if (options.brief)
 			try_side(form, LANE_COPY, "gaussian=size=3", &small, 2);
-		for (int i = 0; i < 3 && !brief; i++) {
+		for (int i = 0; i < 3 && !options.brief; i++) {
 			try_side(form, LANE_COPY, filters[i], &wishes[i], 1);
 			try_side(form, LANE_ZERO_COPY, filters[i], &wishes[i], 1);
 			try_side(form, LANE_COPY, filters[i], &wishes[i], 4);
@@ -616,16 +455,15 @@ static void test_sides(void)
 /* A description with any wrong number is refused. */
 static void test_works(void)
 {
-	static const struct wanted color = {{40, 30, JPEGS_420, 90, 0, 0, 0, 0}, JPEGS_420, 80},
-	                           gray = {{40, 30, JPEGS_GRAY, 90, 0, 0, 0, 0}, JPEGS_GRAY, 80};
-	struct plan *plan = make_plan("box=size=3", "replicate", &color.file),
-	            *gray_plan = make_plan("box=size=3", "replicate", &gray.file);
+	static const struct jpegs_wish color = {40, 30, JPEGS_420, .quality = 90},
+	                               gray = {40, 30, JPEGS_GRAY, .quality = 90};
+	struct plan *plan = make_plan("box=size=3", "replicate", &color),
+	            *gray_plan = make_plan("box=size=3", "replicate", &gray);
 	struct item item, gray_item;
 	struct jpeg_work work;
-	unsigned refused = 0;
 
-	item_make(&item, color, JPEGS_SMOOTH, 1);
-	item_make(&gray_item, gray, JPEGS_SMOOTH, 1);
+	item_make(&item, plan, color, color, JPEGS_SMOOTH, 1);
+	item_make(&gray_item, gray_plan, gray, gray, JPEGS_SMOOTH, 1);
 	place(&item, plan, 0);
 	place(&gray_item, gray_plan, 1);
 	if (!jpeg_work_take(&work, &item.work, &item.tile, plan) ||
@@ -640,7 +478,6 @@ static void test_works(void)
 		changed.member = (value);                                                          \
 		if (jpeg_work_take(&work, &changed, &item.tile, plan))                             \
 			fail(#member " = " #value " is taken");                                    \
-		refused++;                                                                         \
 	} while (0)
 	REFUSED(scan.width, 39);
 	REFUSED(scan.width, 0);
@@ -657,8 +494,8 @@ static void test_works(void)
 	REFUSED(scan.huffman[0][0].values[0], 16);
 	REFUSED(scan.offset, 1);
 	REFUSED(scan.size, 0);
-	REFUSED(scan.size, item.scan.size + 1);
-	REFUSED(scan.size, item.scan.size - 1);
+	REFUSED(scan.size, item.file.scan.size + 1);
+	REFUSED(scan.size, item.file.scan.size - 1);
 	REFUSED(scan.size, UINT64_MAX);
 	REFUSED(target.h, 0);
 	REFUSED(target.h, 4);
@@ -670,100 +507,29 @@ static void test_works(void)
 	gray_item.work.target.h = 2;
 	if (jpeg_work_take(&work, &gray_item.work, &gray_item.tile, gray_plan))
 		fail("gray with subsampling is taken");
-	free(item.file);
-	free(gray_item.file);
+	item_free(&item);
+	item_free(&gray_item);
 	plan_free(&plan);
 	plan_free(&gray_plan);
-}
-
-static uint64_t buffers_of(const struct jpeg_pipeline *p)
-{
-	uint64_t bytes = 0;
-
-	for (int i = 0; i < JPEG_BUFFERS_MAX; i++)
-		bytes += p->buffer[i].size;
-	return bytes;
-}
-
-/* Buffers grow to the size computed ahead, and not further. */
-static void test_room(void)
-{
-	enum { BATCH = 3, SLACK = 4096 };
-	cl_int code;
-	cl_command_queue queue =
-	    clCreateCommandQueue(harness.device.context, harness.device.id, 0, &code);
-
-	for (uint32_t round = 0; round < 8; round++) {
-		const struct jpegs_wish wish = {1 + random_number(round % 2 ? 20 : 300),
-		                                1 + random_number(round % 3 ? 200 : 10),
-		                                (enum jpegs_sampling)random_number(JPEGS_420 + 1),
-		                                95,
-		                                round % 4,
-		                                0,
-		                                0,
-		                                0};
-		uint32_t bands = bands_of(wish.sampling), pitch = (wish.width * bands + 7) / 8 * 8;
-		struct jpeg_room in = jpeg_room(&jpeg_decode_direction, wish.width, wish.height,
-		                                bands),
-		                 out = jpeg_room(&jpeg_encode_direction, wish.width, wish.height,
-		                                 bands);
-		static struct jpeg_decoder decoder;
-		static struct jpeg_encoder encoder;
-		struct jpeg_decode_job from[BATCH];
-		struct jpeg_encode_job to[BATCH];
-		struct item item;
-		uint64_t scans = 0;
-		cl_mem samples = clCreateBuffer(harness.device.context, CL_MEM_READ_WRITE,
-		                                (uint64_t)pitch * wish.height, NULL, &code);
-
-		item_make(&item, (struct wanted){wish, wish.sampling, 80}, JPEGS_NOISE, round);
-		for (uint32_t i = 0; i < BATCH; i++) {
-			from[i] = (struct jpeg_decode_job){&item.scan, item.file + item.scan.offset,
-			                                   0, pitch};
-			to[i] = (struct jpeg_encode_job){.width = wish.width,
-			                                 .height = wish.height,
-			                                 .components = bands,
-			                                 .h = item.scan.h,
-			                                 .v = item.scan.v,
-			                                 .pitch = pitch};
-			for (int p = 0; p < JPEG_PLANES; p++)
-				jpeg_quality_table(80, (enum jpeg_plane)p, to[i].quantization[p]);
-			scans += item.scan.size;
-		}
-		if (jpeg_decoder_init(&decoder, harness.programs) ||
-		    jpeg_encoder_init(&encoder, harness.programs) ||
-		    jpeg_decoder_enqueue(&decoder, queue, from, BATCH, samples, NULL) ||
-		    jpeg_encoder_enqueue(&encoder, queue, to, BATCH, samples, NULL))
-			die("cannot enqueue");
-		clFinish(queue);
-		if (buffers_of(&decoder.pipeline) > BATCH * in.bytes / 8 * 9 + 3 * scans + SLACK ||
-		    buffers_of(&encoder.pipeline) > BATCH * out.bytes / 8 * 9 + SLACK)
-			fail("buffers are larger than was worked out");
-		jpeg_decoder_fini(&decoder);
-		jpeg_encoder_fini(&encoder);
-		clReleaseMemObject(samples);
-		free(item.file);
-	}
-	clReleaseCommandQueue(queue);
 }
 
 /* A lane takes the stacks that fit into its memory, and no more; it releases another kind's
  * buffers. */
 static void test_memory(void)
 {
-	static const struct wanted wide = {{400, 40, JPEGS_420, 85, 0, 0, 0, 0}, JPEGS_420, 85},
-	                           high = {{40, 400, JPEGS_444, 85, 0, 0, 0, 0}, JPEGS_444, 85};
-	struct plan *plan = make_plan("gaussian=size=3", "replicate", &wide.file);
+	static const struct jpegs_wish wide = {400, 40, JPEGS_420, .quality = 85},
+	                               high = {40, 400, JPEGS_444, .quality = 85};
 	struct lane *lane = harness.lane[LANE_COPY];
-	struct plan *high_plan = make_plan("gaussian=size=9,sobel", "replicate", &high.file);
+	struct plan *plan = make_plan("gaussian=size=3", "replicate", &wide);
+	struct plan *high_plan = make_plan("gaussian=size=9,sobel", "replicate", &high);
 	struct jpeg_lane held = {.memory = 0};
 	struct item item, high_item;
 	uint64_t scans;
 	uint32_t some, more;
 
-	item_make(&item, wide, JPEGS_SMOOTH, 1);
+	item_make(&item, plan, wide, wide, JPEGS_SMOOTH, 1);
 	place(&item, plan, 0);
-	item_make(&high_item, high, JPEGS_SMOOTH, 1);
+	item_make(&high_item, high_plan, high, high, JPEGS_SMOOTH, 1);
 	place(&high_item, high_plan, 1);
 	lane_allow_jpeg(lane, harness.programs, 1 << 10);
 	if (lane_jpeg_room(lane, plan, &item.tile, &scans))
@@ -788,13 +554,14 @@ static void test_memory(void)
 		fail("a lane holds what it has released");
 	lane_allow_jpeg(lane, harness.programs, (8 << 20) / (more - 1));
 	for (int i = 0; i < 4; i++)
-		try_alone("gaussian=size=3", "replicate", i / 2 ? &high : &wide, JPEGS_SMOOTH);
+		try_alone("gaussian=size=3", "replicate", i / 2 ? high : wide, i / 2 ? high : wide,
+		          JPEGS_SMOOTH);
 	lane_allow_jpeg(lane, NULL, MEMORY);
 	if (lane_jpeg_room(lane, plan, &item.tile, &scans))
 		fail("a lane without programs takes JPEGs");
 	lane_allow_jpeg(lane, harness.programs, MEMORY);
-	free(item.file);
-	free(high_item.file);
+	item_free(&item);
+	item_free(&high_item);
 	plan_free(&plan);
 	plan_free(&high_plan);
 }
@@ -870,15 +637,14 @@ static void send_plan(uint64_t number, const struct plan *plan)
 
 /* Tiles that arrive together: one has an invalid description, one is damaged, one has too little
  * room, one lies outside the arena. The largest stack. */
-static uint32_t try_together(const struct plan *plan, struct item *items, uint8_t *const *bytes,
-                             const size_t *size)
+static uint32_t try_together(const struct plan *plan, struct item *items)
 {
 	enum { INVALID = 2, DAMAGED = 5, SMALL = 7, OUTSIDE = 9 };
 	uint32_t stack = 0;
 
 	for (uint32_t i = 0; i < TOGETHER; i++) {
 		place(&items[i], plan, i);
-		items[i].tile.out_size = size[i];
+		items[i].tile.out_size = items[i].wanted.scan.size;
 	}
 	items[INVALID].work.scan.width++;
 	memcpy((char *)harness.memory.in + items[INVALID].tile.work, &items[INVALID].work,
@@ -901,7 +667,7 @@ static uint32_t try_together(const struct plan *plan, struct item *items, uint8_
 		else if (n == INVALID || n == DAMAGED || n == SMALL)
 			compare_flagged(&items[n], done);
 		else if (n != OUTSIDE)
-			compare(&items[n], bytes[n], size[n], done);
+			compare(&items[n], done);
 		if (n == INVALID && done->jpeg_flags != JPEG_FLAG_WORK)
 			fail("expected JPEG_FLAG_WORK");
 	}
@@ -934,8 +700,7 @@ static void *change(void *data)
 }
 
 /* A description that changes while the worker looks at it: taken as it was, or refused. */
-static void try_changing(const struct plan *plan, struct item *item, const uint8_t *bytes,
-                         size_t size)
+static void try_changing(const struct plan *plan, struct item *item)
 {
 	enum { TIMES = 60 };
 	struct changer changer;
@@ -954,7 +719,7 @@ static void try_changing(const struct plan *plan, struct item *item, const uint8
 		if (m.tile_done.jpeg_flags)
 			compare_flagged(item, &m.tile_done);
 		else
-			compare(item, bytes, size, &m.tile_done);
+			compare(item, &m.tile_done);
 	}
 	atomic_store(&changer.stop, true);
 	pthread_join(thread, NULL);
@@ -963,14 +728,13 @@ static void try_changing(const struct plan *plan, struct item *item, const uint8
 /* An image beyond the share of memory is refused before anything of it is read. */
 static void try_large(void)
 {
-	static const struct jpegs_wish wish = {1300, 1300, JPEGS_420, 90, 0, 0, 0, 0};
+	static const struct jpegs_wish wish = {1300, 1300, JPEGS_420, .quality = 90};
 	struct plan *plan = make_plan("box=size=3", "replicate", &wish);
-	struct item item = {.wanted = {wish, JPEGS_420, 90}, .scan = {.size = 100}};
+	static uint8_t unread[100]; /* a scan */
+	struct item item = {.file = {.wish = wish, .bytes = unread, .scan = {.size = 100}},
+	                    .to = wish};
 	struct message m;
 
-	item.file =
-	    (uint8_t *)"a hundred bytes of a scan that nobody reads, or if they do then only to "
-	               "learn that there are no codes in it";
 	place(&item, plan, 0);
 	send_plan(2, plan);
 	send_tile(&item, 2);
@@ -995,8 +759,7 @@ static void wait_for_release(void)
 }
 
 /* All of them, on a worker that copies. */
-static void try_worker(const struct plan *plan, struct item *items, uint8_t *const *bytes,
-                       const size_t *size)
+static void try_worker(const struct plan *plan, struct item *items)
 {
 	enum { ROUNDS = 10, ALL = 32 << 20 };
 	struct device device = harness.device;
@@ -1023,10 +786,10 @@ static void try_worker(const struct plan *plan, struct item *items, uint8_t *con
 	send_arena(&harness.memory);
 	send_plan(1, plan);
 	for (uint32_t round = 0; round < ROUNDS && stack < 2; round++)
-		stack = try_together(plan, items, bytes, size);
+		stack = try_together(plan, items);
 	if (stack < 2)
 		fail("tiles that wait together do not share a launch");
-	try_changing(plan, &items[0], bytes[0], size[0]);
+	try_changing(plan, &items[0]);
 	try_large();
 	wait_for_release();
 	shutdown(sockets[0], SHUT_WR); /* its remaining words must not fail */
@@ -1040,84 +803,41 @@ static void try_worker(const struct plan *plan, struct item *items, uint8_t *con
 
 static void test_worker(void)
 {
-	static const struct jpegs_wish like = {93, 61, JPEGS_420, 85, 0, 0, 0, 0};
+	static const struct jpegs_wish like = {93, 61, JPEGS_420, .quality = 85};
 	struct item items[TOGETHER];
 	struct plan *plan = make_plan("gaussian=size=5,sobel", "reflect", &like);
-	uint8_t *bytes[TOGETHER];
-	size_t size[TOGETHER];
 
-	plan->chain.variant = VARIANT_GENERAL; /* for the worker, which would choose others */
 	for (uint32_t i = 0; i < TOGETHER; i++) {
-		item_make(&items[i],
-		          (struct wanted){like, (enum jpegs_sampling)(JPEGS_444 + i % 3), 85},
-		          JPEGS_NOISE, i);
-		bytes[i] = expect(&items[i], plan, &size[i]);
+		const struct jpegs_wish to = {.sampling = (enum jpegs_sampling)(JPEGS_444 + i % 3),
+		                              .quality = 85};
+
+		item_make(&items[i], plan, like, to, JPEGS_NOISE, i);
 	}
 	for (int i = 0; i < LANE_MODES; i++)
 		lane_rest(harness.lane[i]);
-	try_worker(plan, items, bytes, size);
-	for (uint32_t i = 0; i < TOGETHER; i++) {
-		free(bytes[i]);
-		free(items[i].file);
-	}
+	try_worker(plan, items);
+	for (uint32_t i = 0; i < TOGETHER; i++)
+		item_free(&items[i]);
 	plan_free(&plan);
-}
-
-static const struct {
-	const char *name;
-	void (*run)(void);
-} tests[] = {{"borders", test_borders}, {"images", test_images}, {"damaged", test_damaged},
-             {"stack", test_stack},     {"sides", test_sides},   {"works", test_works},
-             {"room", test_room},       {"memory", test_memory}, {"worker", test_worker}};
-
-static void open_harness(unsigned platform, unsigned number, const char *kernel_dir)
-{
-	if (!harness_init(&harness, platform, number, SLOTS * SLOT, kernel_dir))
-		exit(2);
-	programs_hurry(harness.programs);
-	programs_prepare(harness.programs, true);
-	programs_wait(harness.programs);
-	for (int i = 0; i < LANE_MODES; i++)
-		lane_allow_jpeg(harness.lane[i], harness.programs, MEMORY);
 }
 
 int main(int argc, char **argv)
 {
-	static const struct option options[] = {{"kernel-dir", required_argument, NULL, 'k'},
-	                                        {"platform", required_argument, NULL, 'p'},
-	                                        {"device", required_argument, NULL, 'd'},
-	                                        {"only", required_argument, NULL, 'o'},
-	                                        {"brief", no_argument, NULL, 'b'},
-	                                        {0}};
-	const char *kernel_dir = NULL, *only = NULL;
-	unsigned platform = 0, number = 0, passed = 0, failed = 0;
-	int c;
+	static const struct test tests[] = {
+	    {"borders", test_borders, false}, {"images", test_images, false},
+	    {"damaged", test_damaged, false}, {"stack", test_stack, false},
+	    {"sides", test_sides, true},      {"works", test_works, false},
+	    {"memory", test_memory, false},   {"worker", test_worker, false},
+	};
+	int status;
 
-	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1)
-		if (c == 'k')
-			kernel_dir = optarg;
-		else if (c == 'p')
-			platform = (unsigned)strtoul(optarg, NULL, 10);
-		else if (c == 'd')
-			number = (unsigned)strtoul(optarg, NULL, 10);
-		else if (c == 'o')
-			only = optarg;
-		else if (c == 'b')
-			brief = true;
-		else
-			return 2;
-	open_harness(platform, number, kernel_dir);
-	for (size_t i = 0; i < sizeof tests / sizeof *tests; i++) {
-		if ((only && strcmp(only, tests[i].name) != 0) ||
-		    (brief && tests[i].run != test_sides))
-			continue;
-		failures = 0;
-		tests[i].run();
-		printf("%sok - %s\n", failures ? "not " : "", tests[i].name);
-		fflush(stdout);
-		*(failures ? &failed : &passed) += 1;
-	}
+	options_parse(argc, argv);
+	harness_init(&harness, SLOTS * SLOT);
+	harness_prepare_jpeg(&harness);
+	for (int i = 0; i < LANE_MODES; i++)
+		lane_allow_jpeg(harness.lane[i], harness.programs, MEMORY);
+	tests_run(tests, sizeof tests / sizeof *tests);
+	status = tests_end();
 	harness_fini(&harness);
-	printf("%u passed, %u failed\n", passed, failed);
-	return failed ? 1 : 0;
+	return status;
 }

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bare.h"
 #include "reference/reference.h"
 
 /* In a chain, how much of the result may be off by more than 1, because an intermediate result was
@@ -17,17 +18,6 @@ static const double REFERENCE_COST_MOST = 8e6;
 
 /* Drivers may round what each array takes. */
 enum { LOCAL_SLACK = 64 };
-
-uint64_t trial_seed = 1;
-double trial_samples_most = 1e9;
-int trial_every = 1;
-bool trial_only_copy;
-
-uint32_t random_below(uint32_t n)
-{
-	trial_seed = trial_seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-	return (uint32_t)((trial_seed >> 33) % n);
-}
 
 bool group_alpha_is_stable(const struct group *group)
 {
@@ -55,7 +45,9 @@ static void *random_image(const struct image *image, bool alpha_large, bool alph
 	void *pixels = malloc((size_t)image_size(image));
 	uint32_t kind = random_below(4);
 
-	for (size_t i = 0; pixels && i < count; i++) {
+	if (!pixels)
+		abort();
+	for (size_t i = 0; i < count; i++) {
 		bool alpha = image->alpha && i % image->bands == image->bands - 1;
 		double share = random_below(65536) / 65535.0;
 
@@ -65,34 +57,36 @@ static void *random_image(const struct image *image, bool alpha_large, bool alph
 			share = 0;
 		if (alpha && alpha_large)
 			share = 0.75 + share / 4;
-		if (image->type == PIXEL_U8)
-			((uint8_t *)pixels)[i] = (uint8_t)(share * 255);
-		else if (image->type == PIXEL_U16)
-			((uint16_t *)pixels)[i] = (uint16_t)(share * 65535);
-		else
-			((float *)pixels)[i] =
-			    (float)(alpha && !(alpha_signed && i / 53 % 2) ? share
-			            : alpha                                ? -share
-			                                                   : 2 * share - 1);
+		if (image->type == PIXEL_F32 && !alpha)
+			share = 2 * share - 1;
+		else if (image->type == PIXEL_F32 && alpha_signed && i / 53 % 2)
+			share = -share;
+		image_put_sample(pixels, i, (enum pixel_type)image->type,
+		                 share * pixel_type_full_scale((enum pixel_type)image->type));
 	}
-	if (pixels && kind == 1)
+	if (kind == 1)
 		spoil(image, pixels, count);
 	return pixels;
 }
 
 static void report(const struct trial *t, const char *what)
 {
+	static const char *const modes[TRIAL_MODES] = {
+	    [LANE_ZERO_COPY] = "in place",
+	    [LANE_COPY] = "copied",
+	    [MODE_BARE] = "bare",
+	    [MODE_BARE_INSIDE] = "bare, inside matrices",
+	};
 	const char *variant = t->variant ? kernel_name(t->variant - 1) : "general";
 
-	printf(
-	    "# FAILED %s by %s: %ux%ux%u %s alpha %u channels %u, %s, tiles of %u rows, %s: %s\n",
-	    t->group->name, variant, t->image.width, t->image.height, t->image.bands,
-	    pixel_type_name(t->image.type), t->image.alpha, t->channels, border_name(t->border),
-	    t->tile_rows, t->mode == LANE_COPY ? "copied" : "in place", what);
+	fail("%s by %s: %ux%ux%u %s alpha %u channels %u, %s, tiles of %u rows, %s: %s",
+	     t->group->name, variant, t->image.width, t->image.height, t->image.bands,
+	     pixel_type_name(t->image.type), t->image.alpha, t->channels, border_name(t->border),
+	     t->tile_rows, modes[t->mode], what);
 }
 
 /* Compares all samples; reports the first that is off, and how many are off by more than 1. */
-static bool compare(const struct trial *t, const struct reference *wanted, const void *got)
+static void compare(const struct trial *t, const struct reference *wanted, const void *got)
 {
 	size_t pitch = wanted->window.width * image_pixel_size(&t->image);
 	struct difference d = {0};
@@ -103,22 +97,21 @@ static bool compare(const struct trial *t, const struct reference *wanted, const
 		snprintf(text, sizeof text, "at %u,%u band %u: %.9g is not %.9g +- %.3g", d.x, d.y,
 		         d.band, d.got, d.wanted, d.slack);
 		report(t, text);
-		return false;
+		return;
 	}
 	/* With alpha a bilateral filter may divide by next to nothing. */
 	if (t->image.type == PIXEL_F32 ||
 	    (t->image.alpha && strstr(t->group->chain, "bilateral")) ||
 	    (double)d.beyond_1 <= SHARE_BEYOND_1 * (double)d.samples + 8)
-		return true;
+		return;
 	snprintf(text, sizeof text, "%llu of %llu samples are off by more than 1",
 	         (unsigned long long)d.beyond_1, (unsigned long long)d.samples);
 	report(t, text);
-	return false;
 }
 
-/* Tells whether the plan's kernels declare the local memory that the host expects. NVIDIA's driver
- * counts one byte for none; PoCL says 0 for all since its version 5. */
-static bool local_as_expected(const struct harness *h, const struct plan *plan)
+/* The plan's kernels declare the local memory that the host expects. NVIDIA's driver counts one
+ * byte for none; PoCL says 0 for all since its version 5. */
+static void check_local(const struct harness *h, const struct plan *plan)
 {
 	for (uint32_t i = 0; i < plan->list.count; i++) {
 		const struct step *s = &plan->list.step[i];
@@ -130,57 +123,37 @@ static bool local_as_expected(const struct harness *h, const struct plan *plan)
 			continue;
 		clGetKernelWorkGroupInfo(s->function, h->device.id, CL_KERNEL_LOCAL_MEM_SIZE,
 		                         sizeof bytes, &bytes, NULL);
-		if (bytes > 1 && (bytes > expected || bytes + LOCAL_SLACK < expected)) {
-			printf("# %s has %llu bytes of local memory, not %llu\n",
-			       kernel_name(s->kernel), (unsigned long long)bytes,
-			       (unsigned long long)expected);
-			return false;
-		}
+		if (bytes > 1 && (bytes > expected || bytes + LOCAL_SLACK < expected))
+			fail("%s has %llu bytes of local memory, not %llu", kernel_name(s->kernel),
+			     (unsigned long long)bytes, (unsigned long long)expected);
 	}
-	return true;
 }
 
-static bool try_plan(struct harness *h, const struct trial *t, const struct plan *plan,
+static void try_plan(struct harness *h, const struct trial *t, const struct plan *plan,
                      const void *in)
 {
 	struct reference wanted;
+	struct outcome outcome = {0};
 	void *got = malloc((size_t)image_size(&t->image));
-	bool ok = false;
 
 	if (!got || reference_filter(&plan->chain, &t->image, in, &wanted))
 		abort();
-
-	struct outcome outcome = harness_filter(h, t->mode, plan, in, t->tile_rows, got);
-
+	if (t->mode >= (int)LANE_MODES && bare_applies(plan))
+		outcome.guard_broken =
+		    !bare_filter(h, plan, t->mode == MODE_BARE_INSIDE, in, t->tile_rows, got);
+	else
+		outcome = harness_filter(h, (enum lane_mode)(t->mode % (int)LANE_MODES), plan, in,
+		                         t->tile_rows, got);
 	if (outcome.error)
 		report(t, outcome.error == ERR_DEVICE ? opencl_error_name(outcome.code)
 		                                      : error_slug(outcome.error));
 	else if (outcome.guard_broken)
 		report(t, "bytes outside the result were written");
-	else if (!local_as_expected(h, plan))
-		report(t, "another size of local memory");
 	else
-		ok = compare(t, &wanted, got);
+		compare(t, &wanted, got);
+	check_local(h, plan);
 	free(got);
 	reference_fini(&wanted);
-	return ok;
-}
-
-/* Sets the regions from "regions=…&feather=N&invert=1". */
-static void parse_regions(struct chain *chain, const char *text)
-{
-	const char *feather = strstr(text, "&feather=");
-	char shapes[256];
-	struct problem problem;
-
-	text += strlen("regions=");
-	snprintf(shapes, sizeof shapes, "%.*s", (int)strcspn(text, "&"), text);
-	if (chain_set_regions(chain, shapes, &problem)) {
-		fprintf(stderr, "%s: %s\n", shapes, problem.detail);
-		abort();
-	}
-	chain->regions.feather = feather ? (uint32_t)atoi(feather + strlen("&feather=")) : 0;
-	chain->regions.invert = strstr(text, "&invert=1") != NULL;
 }
 
 /* Gives a canny the edges of an image of random bits: of its result and the filters before it. */
@@ -228,19 +201,7 @@ static void gather(const struct trial *t, struct chain *chain)
 
 static void parse_chain(struct chain *chain, const struct trial *t)
 {
-	struct problem problem;
-	char *filters = strdup(t->group->chain), *regions = filters ? strchr(filters, '&') : NULL;
-
-	chain_init(chain);
-	if (regions) {
-		*regions++ = '\0';
-		parse_regions(chain, regions);
-	}
-	if (!filters || chain_parse(chain, filters, &problem) || chain_check(chain, &problem)) {
-		fprintf(stderr, "%s: %s\n", t->group->chain, problem.detail);
-		abort();
-	}
-	free(filters);
+	harness_parse(chain, t->group->chain);
 	gather(t, chain);
 	chain->border = t->border;
 	chain->call[0].channels = t->channels;
@@ -327,42 +288,38 @@ void trial_prepare(struct harness *h, const struct trial *t)
 	try_to_plan(h, t, false);
 }
 
-int trial_run(struct harness *h, const struct trial *t)
+bool trial_run(struct harness *h, const struct trial *t)
 {
 	static struct chain chain;
 	struct plan *plan;
 	uint64_t before;
 	void *in;
-	bool ok = false;
 
 	parse_chain(&chain, t);
 	if (t->image.type != PIXEL_F32 && random_below(2)) {
 		chain.border_values = 1;
 		chain.border_value[0] = random_below(256);
 	}
-	before = trial_seed;
+	before = random_state;
 	plan = make_plan(h, t, &chain, false);
 	if (!plan)
-		return -1;
+		return false;
 	if (!uses_variant(plan, t->variant)) { /* it had to be built first */
 		plan_free(&plan);
 		programs_wait(h->programs);
-		trial_seed = before;
+		random_state = before;
 		plan = make_plan(h, t, &chain, false);
 	}
-	if (!harness_await(h, plan, TILE_PIXELS))
-		abort();
+	harness_await(h, plan, TILE_PIXELS);
 	in = random_image(&t->image, chain.count > 1 || !group_alpha_is_stable(t->group),
 	                  strstr(t->group->chain, "bilateral"));
-	if (!in)
-		abort();
 	if (uses_variant(plan, t->variant))
-		ok = try_plan(h, t, plan, in);
+		try_plan(h, t, plan, in);
 	else
 		report(t, "its program was not built");
 	plan_free(&plan);
 	free(in);
-	return ok;
+	return true;
 }
 
 void *trial_make(struct harness *h, const struct trial *t, uint32_t variant, uint32_t tile_rows,
@@ -383,16 +340,16 @@ void *trial_make(struct harness *h, const struct trial *t, uint32_t variant, uin
 	in = random_image(&image, false, true);
 	count = alone ? chain.count : 1;
 	for (uint32_t i = 0; i < count; i++) {
-		struct plan *plan = NULL;
+		struct plan *plan;
 
 		if (alone && i)
 			memmove(chain.call, chain.call + 1, (count - i) * sizeof *chain.call);
 		if (alone)
 			chain.count = 1;
 		out = calloc(1, (size_t)image_size(&image));
-		if (!in || !out || plan_new(h->programs, &chain, &image, NULL, NULL, &plan) ||
-		    !harness_await(h, plan, TILE_PIXELS) ||
-		    harness_filter(h, t->mode, plan, in, tile_rows, out).error)
+		plan = harness_plan(h, &chain, &image, TILE_PIXELS);
+		if (!out ||
+		    harness_filter(h, (enum lane_mode)t->mode, plan, in, tile_rows, out).error)
 			abort();
 		plan_free(&plan);
 		free(in);
@@ -433,8 +390,6 @@ enum shape_kind {
 static const uint32_t tile_rows[] = {1, 3, 8, 20, 61, 5000};
 
 enum { TILE_ROWS = sizeof tile_rows / sizeof *tile_rows, BLOCK = 4096 };
-
-const unsigned circumstance_levels[CIRCUMSTANCES] = {BORDERS, SHAPES, TILE_ROWS, LANE_MODES};
 
 static uint32_t between(uint32_t least, uint32_t most)
 {
@@ -489,7 +444,7 @@ static bool is_too_large(const struct trial *t, const struct chain *chain)
 {
 	const struct image *i = &t->image;
 
-	return (double)i->width * i->height * i->bands > trial_samples_most ||
+	return (double)i->width * i->height * i->bands > options.most ||
 	       reference_cost(chain, i, i->width, i->height) > REFERENCE_COST_MOST;
 }
 
@@ -503,19 +458,34 @@ static void bound_size(struct trial *t, const struct chain *chain, enum shape_ki
 		*(*first > 1 ? first : second) /= 2;
 }
 
-void trial_set_circumstances(struct trial *t, const uint8_t *levels, uint32_t least)
+void trial_circumstances(uint32_t variant, unsigned levels[CIRCUMSTANCES])
 {
+	const bool bare = variant && kernel_row(variant - 1)->origin == KERNEL_CLASSIC;
+
+	levels[BORDER] = BORDERS;
+	levels[SHAPE] = SHAPES;
+	levels[ROWS] = TILE_ROWS;
+	levels[MODE] = bare ? (unsigned)TRIAL_MODES : (unsigned)LANE_MODES;
+}
+
+void trial_set_circumstances(struct trial *t, const uint8_t *levels)
+{
+	const uint32_t least =
+	    t->variant ? variant_get(t->variant - 1)->samples_min / t->image.bands + 1 : 0;
+	const enum shape_kind shape = levels[SHAPE];
 	static struct chain chain;
 	uint32_t halo_x, halo_y;
 
-	t->border = (enum border)levels[0];
-	parse_chain(&chain, t);
-	choose_size(t, (enum shape_kind)levels[1]);
-	bound_size(t, &chain, (enum shape_kind)levels[1]);
-	t->tile_rows = tile_rows[levels[2]];
+	t->mode = options.copy && levels[MODE] == LANE_ZERO_COPY ? LANE_COPY : levels[MODE];
+	t->border = levels[BORDER];
+	if (t->mode >= (int)LANE_MODES)
+		t->border = t->border % 2 ? BORDER_CROP : BORDER_REPLICATE;
+	harness_parse(&chain, t->group->chain);
+	choose_size(t, shape);
+	bound_size(t, &chain, shape);
+	t->tile_rows = tile_rows[levels[ROWS]];
 	if (t->tile_rows < 8 && t->image.height > 100)
 		t->tile_rows += 40;
-	t->mode = trial_only_copy ? LANE_COPY : (enum lane_mode)levels[3];
 	if (t->image.width < least)
 		t->image.width += least;
 	if (t->border != BORDER_CROP)

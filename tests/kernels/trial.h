@@ -6,8 +6,11 @@
 
 struct group {
 	const char *name;
-	const char *chain; /* and "&regions=…&feather=N&invert=1" */
+	const char *chain; /* for harness_parse() */
 };
+
+/* How a plan runs: by a lane, or bare, which only published kernels can. */
+enum { MODE_BARE = LANE_MODES, MODE_BARE_INSIDE, TRIAL_MODES };
 
 /* Everything that can be varied. */
 struct trial {
@@ -15,24 +18,10 @@ struct trial {
 	struct image image;
 	enum border border;
 	uint32_t tile_rows;
-	enum lane_mode mode;
+	int mode;          /* enum lane_mode, or MODE_… */
 	uint32_t variant;  /* as in a chain: enum kernel + 1; 0: the general kernels */
 	uint32_t channels; /* enum channels, of the first filter */
 };
-
-/* Every count-th from the index-th on. */
-struct share {
-	unsigned index, count;
-};
-
-/* The state of random_below(), a bound on images' samples, of how many trials one is made, and
- * whether tiles are always copied. */
-extern uint64_t trial_seed;
-extern double trial_samples_most;
-extern int trial_every;
-extern bool trial_only_copy;
-
-uint32_t random_below(uint32_t n);
 
 /* The kinds of pixels: bands, alpha, and the channels that are filtered. */
 enum kind {
@@ -51,26 +40,26 @@ enum kind {
 void trial_set_kind(struct trial *trial, enum kind kind);
 
 /* Other conditions of a trial: border, shape of the result, rows a tile, mode. */
-enum { CIRCUMSTANCES = 4 };
+enum { BORDER, SHAPE, ROWS, MODE, CIRCUMSTANCES };
 
-extern const unsigned circumstance_levels[CIRCUMSTANCES];
+/* The number of levels that each has for a variant. */
+void trial_circumstances(uint32_t variant, unsigned levels[CIRCUMSTANCES]);
 
-/* The result gets the shape whatever the border is: with crop the image is larger by the window. It
- * has at least so many columns. The filter, type and kind are given. */
-void trial_set_circumstances(struct trial *trial, const uint8_t *levels, uint32_t least);
+/* The result gets the shape whatever the border is: with crop the image is larger by the window.
+ * Group, variant, type and kind are given. */
+void trial_set_circumstances(struct trial *trial, const uint8_t *levels);
 
-/* Tells whether the trial's variant does some step of it. */
+/* True if the trial's variant does some step of it. */
 bool trial_applies(struct harness *h, const struct trial *trial);
 
 /* Asks for the programs of a trial's plan, without running it. */
 void trial_prepare(struct harness *h, const struct trial *trial);
 
-/* Runs a trial: 1 if it passed, 0 if not (said on standard output), -1 if there is nothing to do.
- */
-int trial_run(struct harness *h, const struct trial *trial);
+/* Runs a trial. False if there is nothing to do. */
+bool trial_run(struct harness *h, const struct trial *trial);
 
 /* Returns the result of a trial's plan for its image, by the kernels of `variant` (as in a chain),
- * in tiles of this height and by either mode; NULL if there is nothing to do. By the filters alone:
+ * in tiles of this height and by either lane; NULL if there is nothing to do. By the filters alone:
  * by a plan for each. *size: in bytes. The caller frees it. */
 void *trial_make(struct harness *h, const struct trial *t, uint32_t variant, uint32_t tile_rows,
                  bool alone, size_t *size);

@@ -134,103 +134,76 @@ void host_run(host_item *body, const void *data, const size_t groups[3], const s
 				run_group();
 }
 
-/* Functions that kernels call; names as clang mangles overloaded ones.
- * -------------------------- */
+/* Functions that kernels call ------------------------------------------------------------------ */
 
-#define BUILTIN(type, name, mangled, ...) type name(__VA_ARGS__) __asm__(mangled)
-
-BUILTIN(size_t, k_local_id, "_Z12get_local_idj", uint32_t d);
-BUILTIN(size_t, k_group_id, "_Z12get_group_idj", uint32_t d);
-BUILTIN(size_t, k_global_id, "_Z13get_global_idj", uint32_t d);
-BUILTIN(size_t, k_local_size, "_Z14get_local_sizej", uint32_t d);
-BUILTIN(size_t, k_num_groups, "_Z14get_num_groupsj", uint32_t d);
-BUILTIN(void, k_barrier, "_Z7barrierj", uint32_t flags);
-BUILTIN(uint32_t, k_min_u, "_Z3minjj", uint32_t a, uint32_t b);
-BUILTIN(uint32_t, k_max_u, "_Z3maxjj", uint32_t a, uint32_t b);
-BUILTIN(uint32_t, k_add_sat, "_Z7add_satjj", uint32_t a, uint32_t b);
-BUILTIN(int32_t, k_min, "_Z3minii", int32_t a, int32_t b);
-BUILTIN(int32_t, k_max, "_Z3maxii", int32_t a, int32_t b);
-BUILTIN(int32_t, k_clamp, "_Z5clampiii", int32_t a, int32_t low, int32_t high);
-BUILTIN(uint32_t, k_abs, "_Z3absi", int32_t a);
-BUILTIN(uint32_t, k_popcount, "_Z8popcountj", uint32_t a);
-BUILTIN(uint32_t, k_clz, "_Z3clzj", uint32_t a);
-BUILTIN(uint64_t, k_clz_l, "_Z3clzm", uint64_t a);
-BUILTIN(uint32_t, k_mul_hi, "_Z6mul_hijj", uint32_t a, uint32_t b);
-BUILTIN(uint32_t, k_or_global, "_Z9atomic_orPU8CLglobalVjj", uint32_t *p, uint32_t a);
-BUILTIN(uint32_t, k_or_local, "_Z9atomic_orPU7CLlocalVjj", uint32_t *p, uint32_t a);
-BUILTIN(uint32_t, k_add_global, "_Z10atomic_addPU8CLglobalVjj", uint32_t *p, uint32_t a);
-BUILTIN(uint32_t, k_add_local, "_Z10atomic_addPU7CLlocalVjj", uint32_t *p, uint32_t a);
-BUILTIN(uint32_t, k_inc_local, "_Z10atomic_incPU7CLlocalVj", uint32_t *p);
-BUILTIN(uint32_t, k_xchg_global, "_Z11atomic_xchgPU8CLglobalVjj", uint32_t *p, uint32_t a);
-
-size_t k_local_id(uint32_t d)
+BUILTIN(size_t, k_local_id, "_Z12get_local_idj", uint32_t d)
 {
 	const size_t before = d == 0 ? 1 : d == 1 ? run.local[0] : run.local[0] * run.local[1];
 
 	return run.item / before % run.local[d];
 }
-size_t k_group_id(uint32_t d)
+BUILTIN(size_t, k_group_id, "_Z12get_group_idj", uint32_t d)
 {
 	return run.group[d];
 }
-size_t k_global_id(uint32_t d)
+BUILTIN(size_t, k_global_id, "_Z13get_global_idj", uint32_t d)
 {
 	return run.group[d] * run.local[d] + k_local_id(d);
 }
-size_t k_local_size(uint32_t d)
+BUILTIN(size_t, k_local_size, "_Z14get_local_sizej", uint32_t d)
 {
 	return run.local[d];
 }
-size_t k_num_groups(uint32_t d)
+BUILTIN(size_t, k_num_groups, "_Z14get_num_groupsj", uint32_t d)
 {
 	return run.groups[d];
 }
-void k_barrier(uint32_t flags)
+BUILTIN(void, k_barrier, "_Z7barrierj", uint32_t flags)
 {
 	(void)flags;
 	host_yield();
 }
-uint32_t k_min_u(uint32_t a, uint32_t b)
+BUILTIN(uint32_t, k_min_u, "_Z3minjj", uint32_t a, uint32_t b)
 {
 	return a < b ? a : b;
 }
-uint32_t k_max_u(uint32_t a, uint32_t b)
+BUILTIN(uint32_t, k_max_u, "_Z3maxjj", uint32_t a, uint32_t b)
 {
 	return a > b ? a : b;
 }
-uint32_t k_add_sat(uint32_t a, uint32_t b)
+BUILTIN(uint32_t, k_add_sat, "_Z7add_satjj", uint32_t a, uint32_t b)
 {
 	return a + b < a ? UINT32_MAX : a + b;
 }
-int32_t k_min(int32_t a, int32_t b)
+BUILTIN(int32_t, k_min, "_Z3minii", int32_t a, int32_t b)
 {
 	return a < b ? a : b;
 }
-int32_t k_max(int32_t a, int32_t b)
+BUILTIN(int32_t, k_max, "_Z3maxii", int32_t a, int32_t b)
 {
 	return a > b ? a : b;
 }
-int32_t k_clamp(int32_t a, int32_t low, int32_t high)
+BUILTIN(int32_t, k_clamp, "_Z5clampiii", int32_t a, int32_t low, int32_t high)
 {
 	return a < low ? low : a > high ? high : a;
 }
-uint32_t k_abs(int32_t a)
+BUILTIN(uint32_t, k_abs, "_Z3absi", int32_t a)
 {
 	return a < 0 ? 0 - (uint32_t)a : (uint32_t)a;
 }
-uint32_t k_popcount(uint32_t a)
+BUILTIN(uint32_t, k_popcount, "_Z8popcountj", uint32_t a)
 {
 	return (uint32_t)__builtin_popcount(a);
 }
-uint32_t k_clz(uint32_t a)
+BUILTIN(uint32_t, k_clz, "_Z3clzj", uint32_t a)
 {
 	return a ? (uint32_t)__builtin_clz(a) : 32;
 }
-uint64_t k_clz_l(uint64_t a)
+BUILTIN(uint64_t, k_clz_l, "_Z3clzm", uint64_t a)
 {
 	return a ? (uint64_t)__builtin_clzl(a) : 64;
 }
-uint32_t k_mul_hi(uint32_t a, uint32_t b)
+BUILTIN(uint32_t, k_mul_hi, "_Z6mul_hijj", uint32_t a, uint32_t b)
 {
 	return (uint32_t)((uint64_t)a * b >> 32);
 }
@@ -242,33 +215,32 @@ static uint32_t replace(uint32_t *p, uint32_t value)
 	*p = value;
 	return old;
 }
-uint32_t k_or_global(uint32_t *p, uint32_t a)
+BUILTIN(uint32_t, k_or_global, "_Z9atomic_orPU8CLglobalVjj", uint32_t *p, uint32_t a)
 {
 	return replace(p, *p | a);
 }
-uint32_t k_or_local(uint32_t *p, uint32_t a)
+BUILTIN(uint32_t, k_or_local, "_Z9atomic_orPU7CLlocalVjj", uint32_t *p, uint32_t a)
 {
 	return replace(p, *p | a);
 }
-uint32_t k_add_global(uint32_t *p, uint32_t a)
+BUILTIN(uint32_t, k_add_global, "_Z10atomic_addPU8CLglobalVjj", uint32_t *p, uint32_t a)
 {
 	return replace(p, *p + a);
 }
-uint32_t k_add_local(uint32_t *p, uint32_t a)
+BUILTIN(uint32_t, k_add_local, "_Z10atomic_addPU7CLlocalVjj", uint32_t *p, uint32_t a)
 {
 	return replace(p, *p + a);
 }
-uint32_t k_inc_local(uint32_t *p)
+BUILTIN(uint32_t, k_inc_local, "_Z10atomic_incPU7CLlocalVj", uint32_t *p)
 {
 	return replace(p, *p + 1);
 }
-uint32_t k_xchg_global(uint32_t *p, uint32_t a)
+BUILTIN(uint32_t, k_xchg_global, "_Z11atomic_xchgPU8CLglobalVjj", uint32_t *p, uint32_t a)
 {
 	return replace(p, a);
 }
 
-/* OpenCL ----------------------------------------------------------------------------------------
- */
+/* OpenCL --------------------------------------------------------------------------------------- */
 
 cl_mem clCreateBuffer(cl_context context, cl_mem_flags flags, size_t size, void *host, cl_int *code)
 {
@@ -374,8 +346,7 @@ cl_int clEnqueueNDRangeKernel(cl_command_queue queue, cl_kernel kernel, cl_uint 
 	return CL_SUCCESS;
 }
 
-/* Stand-ins for our own modules, which would need more of OpenCL.
- * -------------------------------- */
+/* Stand-ins for our own modules, which would need more of OpenCL ------------------------------- */
 
 void *object_add(enum object kind, void *object)
 {

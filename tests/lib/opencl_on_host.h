@@ -12,6 +12,11 @@
 typedef void host_item(const void *data);
 void host_run(host_item *body, const void *data, const size_t groups[3], const size_t local[3]);
 
+/* Begins a function that kernels call; `mangled`: its name, as clang has it of overloaded ones. */
+#define BUILTIN(type, name, mangled, ...)                                                          \
+	type name(__VA_ARGS__) __asm__(mangled);                                                   \
+	type name(__VA_ARGS__)
+
 /* For functions that kernels call: the item's number in its group, x first; and to let the group's
  * other items run, each up to where it yields too, or ends. */
 size_t host_item_number(void);

@@ -6,13 +6,13 @@
 enum { WINDOW = 4 };
 
 const struct codec_owner *simulated_for_codecs;
-const struct device_owner *simulated_for_devices;
+static const struct device_owner *device_owner;
 double simulated_time;
 static double begun[DEVICES_MAX]; /* when the oldest tile was */
 
 enum error devices_init(const struct device_owner *owner)
 {
-	simulated_for_devices = owner;
+	device_owner = owner;
 	return ERR_OK;
 }
 
@@ -79,7 +79,7 @@ bool simulated_devices(const double *ns_per_unit, unsigned count)
 void simulated_up(unsigned device)
 {
 	device_get(device)->worker.state = WORKER_UP;
-	simulated_for_devices->room();
+	device_owner->room();
 }
 
 static struct task *take_oldest(struct device *d)
@@ -98,7 +98,7 @@ void simulated_down(unsigned device)
 
 	d->worker.state = WORKER_STOPPED;
 	while (d->held_count)
-		simulated_for_devices->task_done(take_oldest(d), &done);
+		device_owner->task_done(take_oldest(d), &done);
 }
 
 bool simulated_finish(unsigned device, enum error error)
@@ -109,7 +109,7 @@ bool simulated_finish(unsigned device, enum error error)
 	if (!d->held_count)
 		return false;
 	begun[device] = simulated_time;
-	simulated_for_devices->task_done(take_oldest(d), &done);
+	device_owner->task_done(take_oldest(d), &done);
 	return true;
 }
 

@@ -8,9 +8,8 @@
 #include "front/workers/device_table.h"
 #include "front/workers/devices.h"
 
-/* The owners that the scheduler has given them. */
+/* The owner that the scheduler has given codecs. */
 extern const struct codec_owner *simulated_for_codecs;
-extern const struct device_owner *simulated_for_devices;
 
 /* Nanoseconds, from 0 at simulated_devices(). */
 extern double simulated_time;

@@ -60,27 +60,19 @@ static double half_value(uint32_t bits)
 
 typedef float float2 __attribute__((vector_size(8)));
 
-#define BUILTIN(type, name, mangled, ...) type name(__VA_ARGS__) __asm__(mangled)
-
-BUILTIN(float, k_vload_half, "_Z10vload_halfmPU9CLprivateKDh", size_t at, const uint16_t *p);
-BUILTIN(void, k_vstore_half, "_Z15vstore_half_rtefmPU9CLprivateDh", float v, size_t at,
-        uint16_t *p);
-BUILTIN(float2, k_fmin, "_Z4fminDv2_fS_", float2 a, float2 b);
-BUILTIN(int32_t, k_round, "_Z15convert_int_rtef", float a);
-
-float k_vload_half(size_t at, const uint16_t *p)
+BUILTIN(float, k_vload_half, "_Z10vload_halfmPU9CLprivateKDh", size_t at, const uint16_t *p)
 {
 	return (float)half_value(p[at]);
 }
-void k_vstore_half(float v, size_t at, uint16_t *p)
+BUILTIN(void, k_vstore_half, "_Z15vstore_half_rtefmPU9CLprivateDh", float v, size_t at, uint16_t *p)
 {
 	p[at] = cl_half_from_float(v, CL_HALF_RTE);
 }
-float2 k_fmin(float2 a, float2 b)
+BUILTIN(float2, k_fmin, "_Z4fminDv2_fS_", float2 a, float2 b)
 {
 	return (float2){fminf(a[0], b[0]), fminf(a[1], b[1])};
 }
-int32_t k_round(float a)
+BUILTIN(int32_t, k_round, "_Z15convert_int_rtef", float a)
 {
 	return (int32_t)lrintf(a);
 }

@@ -1,0 +1,17 @@
+/* Runs a plan as the studies run their kernels: no halo around the source, in which coordinates are
+ * clamped into a region (`reach`), and both regions anywhere in matrices of any pitch. */
+#ifndef TESTS_BARE_H
+#define TESTS_BARE_H
+
+#include "harness.h"
+
+/* True if the plan has no other steps; some of an image with alpha do. */
+bool bare_applies(const struct plan *plan);
+
+/* Filters a whole packed image, whose border is replicated or cropped, in strips of tile_rows rows.
+ * inside: image and result are parts of larger matrices, and each strip is made in two columns.
+ * False: bytes outside the result were written. Ends the program if OpenCL fails. */
+bool bare_filter(struct harness *h, const struct plan *plan, bool inside, const void *in,
+                 uint32_t tile_rows, void *out);
+
+#endif
