@@ -9,8 +9,13 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "device/plan/maker.h"
 
-enum { THREADS_MAX = 256, THREADS_OF_DRIVERS = 2 };
+enum {
+	THREADS_MAX = 256,
+	THREADS_OF_DRIVERS = 2,
+	FORMS_KEPT = 64, /* PoCL keeps twice as many; not all that it makes are counted */
+};
 
 struct pool {
 	const struct device *device;
@@ -19,6 +24,7 @@ struct pool {
 	pthread_cond_t wanted, done;
 	TAILQ_HEAD(pool_works, pool_work) works;
 	uint32_t asleep;
+	uint64_t turns; /* times that a kernel began to run, or may have got a form */
 	bool stop;
 	uint32_t threads;
 	struct pool_thread {
@@ -28,24 +34,34 @@ struct pool {
 	} thread[];
 };
 
-/* Returns true if a piece is larger than all earlier pieces of its kernel. */
-static bool is_larger(const struct launch_record *r, const struct shape *shape, uint32_t side)
+/* PoCL 3.1 without threads keeps several forms of a kernel: for each shape of groups, for launches
+ * whose numbers all begin at 0 or do not, and for the largest grid so far, when a larger one comes.
+ * It counts their users, but subtracts a leaving user from the newest form, and ends the process
+ * when that form has none left. So nothing runs beside a launch that makes a form. Of 128 forms it
+ * drops the one that was used longest ago: a kernel that has not run for many turns of others may
+ * have lost its forms. */
+
+static uint64_t turns(const struct pool *p)
 {
-	return side > r->side || shape->group_x != r->group_x || shape->group_y != r->group_y;
+	return p->turns + maker_launches();
 }
 
-/* Returns true if the next piece may run beside others of its kernel. PoCL 3.1 without threads
- * keeps several forms of a kernel: for each shape of groups, for launches whose numbers all begin
- * at 0 or do not, and for the largest grid so far, when a larger one comes. It counts their users,
- * but subtracts a leaving user from the newest form, and ends the process when that form has none
- * left. So nothing runs beside the launch that creates a form. */
+/* Returns true if a piece of work is larger than all earlier pieces of its kernel. */
+static bool is_larger(const struct pool_work *work, uint32_t piece)
+{
+	const struct launch_record *r = work->launch.step.record;
+	const struct shape *shape = &work->launch.step.shape;
+
+	return launch_side(&work->launch, piece) > r->side || shape->group_x != r->group_x ||
+	       shape->group_y != r->group_y;
+}
+
+/* Returns true if the next piece may run beside others of its kernel, or there are none. */
 static bool may_run(const struct pool_work *work)
 {
-	const struct step *step = &work->launch.step;
-	const struct launch_record *r = step->record;
+	const struct launch_record *r = work->launch.step.record;
 
-	return !r->running ||
-	       (!r->alone && !is_larger(r, &step->shape, launch_side(&work->launch, work->taken)));
+	return !r->running || (!r->alone && !is_larger(work, work->taken));
 }
 
 /* Returns the work with the fewest threads that has a piece for one more; the oldest of equals. */
@@ -128,8 +144,9 @@ static void do_piece(struct pool *p, struct pool_work *work, cl_command_queue qu
 	cl_int code, finished;
 
 	work->threads++;
+	r->alone = is_larger(work, piece) || (!r->running && turns(p) - r->turn >= FORMS_KEPT);
+	p->turns += !r->running || r->alone;
 	r->running++;
-	r->alone = is_larger(r, shape, side);
 	pthread_mutex_unlock(&p->lock);
 	code = launch_piece(&work->launch, piece, queue, &event);
 	object_add(OBJECT_EVENT, event);
@@ -150,6 +167,7 @@ static void do_piece(struct pool *p, struct pool_work *work, cl_command_queue qu
 		                            .group_y = shape->group_y};
 		wake(p, p->asleep); /* some may have waited for this */
 	}
+	r->turn = turns(p);
 	work->ns[work->at] += p->device->serial ? ns / p->threads : ns;
 	if (code && !work->status)
 		work->status = code;

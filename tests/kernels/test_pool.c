@@ -8,6 +8,7 @@
 #include <sys/param.h>
 #include <unistd.h>
 
+#include "device/pool.h"
 #include "harness.h"
 
 enum {
@@ -16,6 +17,7 @@ enum {
 	SIDE = 512, /* side of the filtered images */
 	ROOM = 8 << 20,
 	POISON = 0xA5,
+	FORMS = 160, /* PoCL keeps 128 */
 	WAIT_MS = 120000
 };
 
@@ -124,6 +126,25 @@ static void judge(const struct plan *plan, const struct tile *tile,
 		     tile->y0, done->error, done->launches);
 }
 
+/* Runs the last case's kernel in more shapes of groups than PoCL keeps forms, so that no other
+ * kernel has one left. */
+static void take_all_forms(void)
+{
+	const struct plan *plan = plans[CASES - 1];
+	const struct tile tile = make_tile(plan, 0);
+	struct view views[PLACES] = {
+	    [PLACE_IN] = {.buffer = h.arena.in, .origin = tile.in, .pitch = tile.in_pitch},
+	    [PLACE_OUT] = {.buffer = h.arena.out, .origin = tile.out, .pitch = tile.out_pitch}};
+	struct step step = plan->list.step[0];
+	uint64_t ns;
+
+	for (uint32_t shape = 0; shape < FORMS; shape++) {
+		step.shape.group_x = (uint16_t)(1 + shape % 16);
+		step.shape.group_y = (uint16_t)(1 + shape / 16);
+		must(pool_run(h.pool, &step, &tile, views, &ns));
+	}
+}
+
 /* Starts a tile on every lane, all at once, and judges them when all have finished. */
 static void run_round(uint64_t round)
 {
@@ -172,6 +193,8 @@ int main(int argc, char **argv)
 			die("no lane");
 	for (uint64_t round = 0; round < howmany(ROUNDS, (uint64_t)options.every); round++) {
 		h.device.in_test = round % 2;
+		if (round % 2)
+			take_all_forms();
 		run_round(round);
 		test_end("%d tiles by %u threads", LANES, pool_threads(h.pool));
 	}

@@ -32,6 +32,13 @@ void product_fini(struct product *product)
 	*product = (struct product){0};
 }
 
+static _Atomic uint64_t launches;
+
+uint64_t maker_launches(void)
+{
+	return launches;
+}
+
 /* Launches the kernel once, on a small area of zeros. */
 static cl_int launch_once(const struct maker *m, const struct recipe *recipe, cl_kernel function)
 {
@@ -63,6 +70,7 @@ static cl_int launch_once(const struct maker *m, const struct recipe *recipe, cl
 	    .buffer = src, .origin = lead + (uint64_t)step.radius_y * pitch, .pitch = pitch};
 	packed.buffer = dst;
 	views[PLACE_OUT] = packed;
+	launches++;
 	if (!code)
 		code = launch_step(&step, m->source->device, &tile, NULL, m->queue, views, &event);
 	object_add(OBJECT_EVENT, event);

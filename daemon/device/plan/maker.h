@@ -42,6 +42,9 @@ void maker_fini(struct maker *maker);
 bool maker_make(const struct maker *maker, const struct recipe *recipe, enum way way,
                 const struct binary *binary, struct product *product) MUST_CHECK;
 
+/* Returns the number of launches by all makers since the start; thread-safe. */
+uint64_t maker_launches(void);
+
 /* Releases everything that the product holds. */
 void product_fini(struct product *product);
 

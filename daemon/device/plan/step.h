@@ -19,10 +19,12 @@ struct step_points {
 };
 
 /* The launches of a kernel on a serial device, for the pool: the number that run; the largest side
- * of a grid, in groups of this shape, that has finished; `alone`: a larger one runs. */
+ * of a grid, in groups of this shape, that has finished; `alone`: one runs that may make a form;
+ * the pool's turn when the last one ended. */
 struct launch_record {
 	uint32_t running, side, group_x, group_y;
 	bool alone;
+	uint64_t turn;
 };
 
 /* A limit of canny: for integers the exact square of a gradient, for floats a gradient. */
