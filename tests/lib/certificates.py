@@ -3,11 +3,11 @@ import subprocess
 
 
 def localhost_certificate(directory):
-    """Paths of a new certificate for localhost, which trusts itself, and of its key."""
+    """Returns the paths of a new certificate for this host, which trusts itself, and of its key."""
     certificate, key = directory / "certificate.pem", directory / "key.pem"
     subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
                     "ec_paramgen_curve:prime256v1", "-nodes", "-subj", "/CN=localhost", "-days", "2",
-                    "-addext", "subjectAltName=DNS:localhost", "-keyout", key, "-out", certificate],
-                   check=True, capture_output=True)
+                    "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1", "-keyout", key,
+                    "-out", certificate], check=True, capture_output=True)
     key.chmod(0o600)
     return certificate, key

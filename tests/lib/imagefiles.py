@@ -174,6 +174,15 @@ def write_tiff(pixels, alpha=False, icc=b"", orientation=None, inks=False, tags=
             + struct.pack("<I", 0) + values)
 
 
+def by_vips(source, suffix, target):
+    """Returns what libvips' own command makes of a file: target is ".jpg[Q=90]" and the like."""
+    with tempfile.TemporaryDirectory() as directory:
+        before, after = pathlib.Path(directory, "in" + suffix), pathlib.Path(directory, "out")
+        before.write_bytes(source)
+        subprocess.run([service.tool("vips"), "copy", before, f"{after}{target}"], check=True)
+        return after.with_suffix(target.partition("[")[0]).read_bytes()
+
+
 def read_vips(body, suffix, dtype, bands):
     """Any file, by libvips' own command: for what nothing else here reads."""
     with tempfile.TemporaryDirectory() as directory:

@@ -140,6 +140,11 @@ class Response:
         return np.frombuffer(self.body, dtype).reshape(height, width, bands)
 
     @property
+    def lost(self):
+        """The losses that the answer names."""
+        return [token for token in self.headers.get("X-Lost", "").split(", ") if token]
+
+    @property
     def timing(self):
         """Server-Timing as {name: milliseconds}."""
         entries = {}
@@ -170,11 +175,14 @@ class Response:
         assert problem["title"] and problem["detail"], problem
         return problem
 
-    def refused(self, status, slug):
-        """Asserts that the answer is this problem, and returns it."""
+    def refused(self, status, slug, *says, **members):
+        """Asserts that the answer is this problem, with these members and with these texts in its
+        detail, and returns it."""
         assert self.status == status, self
         problem = self.problem
         assert problem["type"] == f"/problems/{slug}", problem
+        assert problem.items() >= members.items(), problem
+        assert all(text in problem["detail"] for text in says), problem
         return problem
 
 
@@ -269,8 +277,11 @@ class Client:
 
     @contextlib.contextmanager
     def socket(self, timeout=PATIENCE):
-        """A bare connection, for bytes that a decent client would not send."""
-        with socket.create_connection((self.host, self.port), timeout=timeout) as connection:
+        """A connection for bytes that a decent client would not send."""
+        connection = socket.create_connection((self.host, self.port), timeout=timeout)
+        if self.tls:
+            connection = self.tls.wrap_socket(connection, server_hostname=self.host)
+        with connection:
             yield connection
 
     def metrics_text(self):
@@ -347,6 +358,11 @@ class Client:
 SMALL = np.arange(11 * 7 * 3, dtype=np.uint8).reshape(7, 11, 3)
 
 
+def request_head(target, *headers, method="POST"):
+    """Returns the head of a request, for a bare connection."""
+    return "\r\n".join([f"{method} {target} HTTP/1.1", "Host: x", *headers, "", ""]).encode()
+
+
 def read_answer(connection):
     """Returns the answer that a bare connection carries, read to its end by Content-Length."""
     answer = http.client.HTTPResponse(connection)
@@ -386,6 +402,11 @@ class Process:
     def alive(self):
         stat = self.stat
         return bool(stat) and stat[0] not in "ZX"
+
+    @property
+    def busy(self):
+        """Seconds of processor time that it has used."""
+        return sum(map(int, self.stat[11:13])) / os.sysconf("SC_CLK_TCK")
 
     @property
     def gone(self):
