@@ -1,9 +1,11 @@
 """Many connections at once, all of them honest: data that waits between the front and an HTTP
-worker costs nobody a connection, and one client's requests do not keep others waiting."""
+worker costs nobody a connection, and one client's requests do not keep others waiting; and a front
+that stands still meanwhile."""
 import contextlib
 import os
 import resource
 import select
+import selectors
 import socket
 import time
 
@@ -11,8 +13,9 @@ import numpy as np
 import pytest
 
 import exposition
-from jobs import submit
-from service import Process, poll, raw_kind, read_answer, sanitized, target_of
+from jobs import HEAVY, submit
+from service import (Process, multipart, poll, raw_kind, read_answer, request_head, sanitized,
+                     target_of)
 
 RESULT = np.random.default_rng(1).integers(0, 256, (58, 58, 3), np.uint8)  # 10 kB
 HERD = 500 if sanitized() else 3900
@@ -20,7 +23,7 @@ HERD = 500 if sanitized() else 3900
 OPTIONS = ("--http-workers", "1", "--codecs", "1", "--max-client-connections", "8000")
 
 
-@pytest.fixture(scope="module", autouse=True)
+@pytest.fixture(scope="module")
 def descriptors():
     """A connection is one here, and in the service up to three more."""
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -32,17 +35,10 @@ def descriptors():
 
 
 @pytest.fixture(scope="module")
-def one(launch):
+def herded(launch, descriptors):
     with launch(*OPTIONS) as service:
         yield service
-
-
-@pytest.fixture
-def herded(one):
-    """Fails the test if it cost a worker its life, and with it all connections."""
-    before = one.restarts()
-    yield one
-    assert one.restarts() == before, one.tail()
+        assert service.restarts() == 0, service.tail()
 
 
 @contextlib.contextmanager
@@ -58,28 +54,24 @@ def front(service):
     return Process(service.process.pid)
 
 
-def request(target, method="GET", *headers, body=b""):
-    lines = [f"{method} {target} HTTP/1.1", "Host: x", *headers]
-    lines += [f"Content-Length: {len(body)}"] if body else []
-    return ("\r\n".join(lines) + "\r\n\r\n").encode() + body
+def get(target, *headers):
+    return request_head(target, *headers, method="GET")
 
 
 def send_all(connections, data):
     """Sends it on each, whether it is taken at once or not."""
-    left = {connection: data for connection in connections}
     end = time.monotonic() + 60
-    while left:
-        assert time.monotonic() < end, f"{len(left)} requests could not be sent"
-        poller = select.poll()
-        by_number = {connection.fileno(): connection for connection in left}
-        for number in by_number:
-            poller.register(number, select.POLLOUT)
-        for number, _ in poller.poll(100):
-            connection = by_number[number]
-            rest = left[connection][connection.send(left[connection], socket.MSG_DONTWAIT):]
-            left[connection] = rest
-            if not rest:
-                del left[connection]
+    with selectors.DefaultSelector() as left:
+        for connection in connections:
+            left.register(connection, selectors.EVENT_WRITE, data)
+        while left.get_map():
+            assert time.monotonic() < end, f"{len(left.get_map())} requests could not be sent"
+            for key, _ in left.select(0.1):
+                rest = key.data[key.fileobj.send(key.data, socket.MSG_DONTWAIT):]
+                if rest:
+                    left.modify(key.fileobj, selectors.EVENT_WRITE, rest)
+                else:
+                    left.unregister(key.fileobj)
 
 
 def test_result_at_once(herded):
@@ -88,18 +80,18 @@ def test_result_at_once(herded):
     wanted = herded.get(target + "?wait=60").body
     with connected(herded, HERD) as connections:
         with front(herded).stopped():
-            send_all(connections, request(target))
+            send_all(connections, get(target))
         for connection in connections:
             answer = read_answer(connection)
             assert (answer.status, answer.body) == (200, wanted), answer
 
 
+@pytest.mark.slow
 def test_listeners(herded):
-    """Thousands who listen to one job hear of its end, and one that stalls costs them no more than some news."""
-    slow = np.zeros((1200, 1200, 3), np.uint8)
-    job = submit(herded, slow, [("bilateral", {"radius": 12})])
+    """Thousands who listen to one job hear of its end; a front that stalls costs them some news."""
+    job = submit(herded, np.zeros((3000, 3000, 3), np.uint8), HEAVY)  # nobody waits for its end
     with connected(herded, HERD) as connections:
-        send_all(connections, request(f"{job}/events"))
+        send_all(connections, get(f"{job}/events"))
         with front(herded).stopped():
             time.sleep(0.5)
         herded.request("DELETE", job)
@@ -107,28 +99,31 @@ def test_listeners(herded):
             assert b"event: " in read_answer(connection).body
 
 
-@pytest.mark.parametrize("kind", ["heads", "bodies", "answers"])
-@pytest.mark.parametrize("seconds", [0.2, 0.5])
-def test_front_that_stalls(herded, kind, seconds):
-    """Requests with heads of 91 kB, with bodies, or for long answers come while the front stands still."""
+def image(*headers):
     target = target_of([("box", {"size": 3})], raw=raw_kind(RESULT), format="raw")
-    count, data = {"heads": (900, request(target, "POST", f"Authorization: {'x' * 91000}", body=RESULT.tobytes())),
-                   "bodies": (3000, request(target, "POST", body=RESULT.tobytes())),
-                   "answers": (2000, request("/convolved.js"))}[kind]
-    count = min(count, HERD)
-    with connected(herded, count) as connections:
+    return request_head(target, f"Content-Length: {RESULT.nbytes}", *headers) + RESULT.tobytes()
+
+
+@pytest.mark.parametrize("data, count, statuses", [
+    # Some of one client's images are refused, because it has so many of them.
+    (image(f"Authorization: {'x' * 91000}"), 900, {200, 429}), (image(), 3000, {200, 429}),
+    (get("/convolved.js"), 2000, {200})], ids=["long heads", "bodies", "long answers"])
+@pytest.mark.parametrize("seconds", [0.2, pytest.param(0.5, marks=pytest.mark.slow)])
+def test_front_that_stalls(herded, data, count, statuses, seconds):
+    """Requests come while the front stands still."""
+    with connected(herded, min(count, HERD)) as connections:
         with front(herded).stopped():
             send_all(connections, data)
             time.sleep(seconds)
-        answers = [read_answer(connection) for connection in connections]
-    # some of one client's images are refused, because it has so many of them
-    assert {answer.status for answer in answers} <= ({200} if kind == "answers" else {200, 429})
-    assert sum(answer.status == 200 for answer in answers) >= 10
+        found = [read_answer(connection).status for connection in connections]
+    assert set(found) <= statuses
+    assert found.count(200) >= 10
     herded.rest()
 
 
 def test_few_descriptors(launch):
-    """Answers that are not read leave their worker no descriptor for more: that ends connections, not the worker."""
+    """Answers that are not read leave their worker no descriptor for more: that ends connections,
+    not the worker."""
     count, spare, large = 200, 150, np.zeros((2000, 1000, 3), np.uint8)
     with launch(*OPTIONS, "--unread-client-size", "10G", "--unread-size", "10G") as service:
         target = submit(service, large) + "/result"
@@ -138,8 +133,9 @@ def test_few_descriptors(launch):
                 used = len(os.listdir(f"/proc/{process.pid}/fd"))
                 resource.prlimit(process.pid, resource.RLIMIT_NOFILE, (used + spare, used + spare))
             with front(service).stopped():
-                send_all(connections, request(target))
-            poll(lambda: sum(map(begun, connections)) == count, 60, "an answer or the end of each")
+                send_all(connections, get(target))
+            poll(lambda: len(select.select(connections, [], [], 0)[0]) == count, 60,
+                 "an answer or the end of each")
             answered = 0
             for connection in connections:
                 with contextlib.suppress(ConnectionError):
@@ -150,31 +146,159 @@ def test_few_descriptors(launch):
         assert service.restarts() == 0, service.tail()
 
 
-def begun(connection):
-    """Tells whether an answer, or the end of the connection, has come."""
-    poller = select.poll()
-    poller.register(connection, select.POLLIN)
-    return bool(poller.poll(0))
-
-
 def test_clients_take_turns(herded):
     """One that asks for much waits for itself; another is served before it has all."""
+    def answered(text):
+        return exposition.total(text, "convolved_request_duration_seconds_count",
+                                route="/openapi.json")
     count = 300 if sanitized() else 1000
-    other = herded.neighbour()
-    with connected(herded, count) as connections, contextlib.closing(other.connect(60)) as connection:
-        connection.connect()
-        connection.sock.sendall(request("/livez"))
-        assert read_answer(connection.sock).status == 200
-        before = answered(herded.metrics_text(), "/openapi.json")
+    with connected(herded, count) as connections, socket.create_connection(
+            (herded.host, herded.port), 60, ("127.0.0.2", 0)) as other:
+        other.sendall(get("/livez"))
+        assert read_answer(other).status == 200
+        before = answered(herded.metrics_text())
         with front(herded).stopped():
-            send_all(connections, request("/openapi.json", "GET", "Accept-Encoding: gzip"))
-            connection.sock.sendall(request("/metrics"))
+            send_all(connections, get("/openapi.json", "Accept-Encoding: gzip"))
+            other.sendall(get("/metrics"))
             time.sleep(0.1)
-        text = read_answer(connection.sock).body.decode()
-        assert answered(text, "/openapi.json") - before < count / 2
+        assert answered(read_answer(other).body.decode()) - before < count / 2
         for each in connections:
             assert read_answer(each).status == 200
 
 
-def answered(text, route):
-    return exposition.total(text, "convolved_request_duration_seconds_count", route=route)
+# HTTP while the front stands still ----------------------------------------------------------------
+# Its words come late: whatever a client sends meanwhile, it gets the one answer that it would have
+# got at once.
+
+INVERT = "/v1/filters/invert?format=raw&raw=256x40x1:u8"
+GET, NONE = get("/livez"), get("/none")
+BAD = b"GET /livez HTTP/1.1\r\nHost : x\r\n\r\n"
+PROXY = b"PROXY TCP4 192.0.2.9 192.0.2.1 1 2\r\n"
+EXPECT = "Expect: 100-continue"
+BODY = bytes(range(256)) * 40
+INVERTED = bytes(255 - value for value in BODY)
+
+
+def post(body, *headers, path=INVERT, size=None):
+    size = len(body) if size is None else size
+    return request_head(path, f"Content-Length: {size}", *headers) + body
+
+
+def chunked(*chunks):
+    text = b"".join(b"%x\r\n%b\r\n" % (len(chunk), chunk) for chunk in (*chunks, b""))
+    return request_head(INVERT, "Transfer-Encoding: chunked") + text
+
+
+FORM, FORM_TYPE = multipart([("filters", None, b"invert"), ("image", "a", BODY)])
+CHAIN = INVERT.replace("filters/invert", "chain")
+# name: (bytes, answers), an answer being its status or the inverted body.
+CASES = {
+    "three at once": (GET + NONE + GET, [200, 404, 200]),
+    "two bodies": (post(BODY) + post(BODY) + GET, [INVERTED, INVERTED, 200]),
+    "an empty body": (post(b"") + GET, [400, 200]),
+    "chunks": (chunked(BODY[:5000], BODY[5000:]), [INVERTED]),
+    "no chunk": (chunked() + GET, [400, 200]),
+    "a body that nobody wants": (post(BODY, path="/none") + GET, [404, 200]),
+    "a form": (post(FORM, f"Content-Type: {FORM_TYPE}", path=CHAIN), [INVERTED]),
+    "no form": (post(b"--b\r\n\r\nimage", "Content-Type: multipart/form-data; boundary=b") + GET,
+                [400, 200]),
+    "a body with all that it asks for": (post(BODY, EXPECT), [INVERTED]),
+    "too large a body": (chunked(bytes(0x180000)) + GET, [413, 200]),
+    "a bad request after a good one": (GET + BAD, [200, 400]),
+    "a bad chunk": (chunked(b"abcde")[:-5] + b"x\r\n", [400]),
+}
+
+
+@pytest.fixture(scope="module")
+def proxied(launch):
+    with launch("--http-workers", "1", "--max-body", "1M", "--trusted-proxies", "127.0.0.1",
+                "--max-client-connections", "20") as service:
+        yield service
+        service.rest()  # every request has ended
+        assert service.restarts() == 0, service.tail()
+
+
+@contextlib.contextmanager
+def standing(service):
+    """The front stands still meanwhile, and a little longer."""
+    with front(service).stopped():
+        yield
+        time.sleep(0.03)
+
+
+def answers(connection):
+    """Returns all that follow each other, each as its status or the inverted body; invitations are
+    none."""
+    found, data = [], connection.makefile("rb").read()
+    while data:
+        head, _, data = data.partition(b"\r\n\r\n")
+        if not head.startswith(b"HTTP/1.1 100"):
+            size = int(head.lower().partition(b"content-length:")[2].split()[0])
+            found.append(INVERTED if data[:size] == INVERTED else int(head.split()[1]))
+            data = data[size:]
+    return found
+
+
+@pytest.mark.parametrize("pieces", [1, 2])
+@pytest.mark.parametrize("case", CASES)
+def test_half_closed(proxied, case, pieces):
+    """All of it at once and the client's end behind it; and the second half later."""
+    data, expected = CASES[case]
+    with proxied.socket() as connection:
+        with standing(proxied):
+            if pieces == 2:
+                connection.sendall(data[:len(data) // 2])
+                time.sleep(0.05)
+                data = data[len(data) // 2:]
+            connection.sendall(data)
+            connection.shutdown(socket.SHUT_WR)
+        assert answers(connection) == expected
+
+
+@pytest.mark.parametrize("sent", [GET, GET + GET + BAD, post(BODY) + GET, post(BODY, EXPECT)],
+                         ids=["no body", "several", "a body", "a client that asks"])
+def test_no_place(proxied, sent):
+    """A client that is refused its place after it has sent something gets that answer alone."""
+    poll(lambda: proxied.total("convolved_connections") == 1, 60, "the end of those before")
+    with contextlib.ExitStack() as stack:
+        for _ in range(20):
+            held = stack.enter_context(proxied.socket())
+            held.sendall(PROXY + GET)
+            assert read_answer(held).status == 200
+        connection = stack.enter_context(proxied.socket())
+        with standing(proxied):
+            connection.sendall(PROXY + sent)
+        assert answers(connection) == [429]
+
+
+def test_expect(proxied):
+    """The invitation comes when the service has decided, and only if it wants the body. One that is
+    longer than what is read in vain need not be sent, either."""
+    for refused in (post(b"", EXPECT, path="/none", size=len(BODY)),
+                    post(b"x" * 100, path="/none", size=9 << 20)):
+        with proxied.socket() as connection:
+            with standing(proxied):
+                connection.sendall(refused)
+            assert read_answer(connection).status == 404
+    with proxied.socket() as connection:
+        with standing(proxied):
+            connection.sendall(post(b"", EXPECT, size=len(BODY)))
+        invitation = b"HTTP/1.1 100 Continue\r\n\r\n"
+        assert connection.recv(len(invitation), socket.MSG_WAITALL) == invitation
+        with standing(proxied):
+            connection.sendall(BODY)
+            connection.shutdown(socket.SHUT_WR)
+        assert answers(connection) == [INVERTED]
+
+
+def test_left(proxied):
+    """Clients that leave before anything is said."""
+    for data in (GET, GET[:9], BAD, post(BODY), post(BODY[:10], size=20),
+                 post(b"", EXPECT, size=5)):
+        with standing(proxied), proxied.socket() as connection:
+            connection.sendall(data)
+    with proxied.socket() as connection:
+        with standing(proxied):
+            connection.sendall(GET)
+            connection.shutdown(socket.SHUT_WR)
+        assert answers(connection) == [200]
