@@ -1,5 +1,5 @@
-/* The command line, the lines of results, and the test's codec, which pads by border_map(): tiles one
- * at a time at the arena's start, or as a stack. */
+/* The command line, the lines of results, and the test's codec, which pads by border_map(): tiles
+ * one at a time at the arena's start, or as a stack. */
 #include "harness.h"
 
 #include <glib.h>
@@ -26,7 +26,7 @@ enum { NOTICE_MS = 60000, SAMPLES_SMALL = 1000 };
 struct options options = {.seed = 1, .most = 1e9};
 uint64_t random_state = 1;
 
-static unsigned failures, totals[2]; /* of the test in progress; tests that failed and passed */
+static unsigned failures, totals[2]; /* the test's in progress; tests that failed and passed */
 
 void options_parse(int argc, char **argv)
 {

@@ -1,5 +1,5 @@
-/* What the programs of this directory share: the command line, the lines of results, and a device
- * with an arena of its own. Images go through plans and lanes without a service, by the test's own
+/* The command line of the programs of this directory, their lines of results, and a device with an
+ * arena of its own. Images go through plans and lanes without a service, by the test's own
  * codec, which pads and cuts. */
 #ifndef TESTS_HARNESS_H
 #define TESTS_HARNESS_H
@@ -14,7 +14,7 @@ enum { EVERY = 3 };
 /* The command line; --help explains it. A program ignores what it has no use for. */
 struct options {
 	int platform, device;
-	int64_t seed; /* of random_below() */
+	int64_t seed; /* random_below()'s */
 	double most;
 	int every, rounds;
 	int copy, no_images, brief, digests; /* bool */

@@ -10,7 +10,7 @@ struct jpeg_file {
 	struct jpegs_picture picture; /* owned */
 	uint8_t *bytes;               /* owned */
 	size_t size;
-	struct jpeg_scan scan; /* of the bytes */
+	struct jpeg_scan scan; /* the bytes' */
 };
 
 /* Encodes a picture, which the file then owns, or ends the program if a device could not decode
@@ -29,7 +29,7 @@ bool jpeg_file_damage(struct jpeg_file *file, const struct jpeg_file *whole);
 /* The first bytes of the scan. */
 const uint8_t *jpeg_file_scan(const struct jpeg_file *file);
 
-/* How a device encodes such a file. */
+/* The encoding of such a file, for a device. */
 struct jpeg_target jpeg_file_target(const struct jpegs_wish *wish);
 
 #endif

@@ -9,7 +9,7 @@ struct group {
 	const char *chain; /* for harness_parse() */
 };
 
-/* How a plan runs: by a lane, or bare, which only published kernels can. */
+/* A plan runs by a lane, or bare, which only published kernels can. */
 enum { MODE_BARE = LANE_MODES, MODE_BARE_INSIDE, TRIAL_MODES };
 
 /* Everything that can be varied. */

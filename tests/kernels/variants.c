@@ -93,6 +93,9 @@ static bool is_pair(const struct harness *h, enum kernel kernel, int i, int k)
 	       ((i != FILTER && k != FILTER) || variant_get(kernel)->needs & VARIANT_RUN_TIME);
 }
 
+/* A type that is new counts for more than all else of a case. */
+enum { NEW_TYPE = PARTS * PARTS };
+
 /* Returns how much that has to meet is new in a case. */
 static unsigned count_new(const struct harness *h, enum kernel kernel, known_pairs known,
                           const uint8_t *part)
@@ -103,11 +106,13 @@ static unsigned count_new(const struct harness *h, enum kernel kernel, known_pai
 		for (int k = i; k < PARTS; k++)
 			if (i == k || is_pair(h, kernel, i, k))
 				count += !known[i][part[i]][k][part[k]];
+	if (!known[TYPE][part[TYPE]][TYPE][part[TYPE]])
+		count += NEW_TYPE;
 	return count;
 }
 
 /* Chooses cases until nothing has to meet any more: first those with the most that is new, from a
- * random one on. */
+ * random one on. If only some trials are made, the first of these, which have all types. */
 static void choose_cases(const struct harness *h, enum kernel kernel)
 {
 	struct cases *all = &cases[kernel];
@@ -115,7 +120,7 @@ static void choose_cases(const struct harness *h, enum kernel kernel)
 	uint8_t chosen[CASES_MOST][PARTS];
 	size_t count = 0;
 
-	for (unsigned least = PARTS * PARTS; all->count && least; least--) {
+	for (unsigned least = 2 * NEW_TYPE; all->count && least; least--) {
 		const size_t first = random_below((uint32_t)all->count);
 
 		for (size_t n = 0; n < all->count; n++) {
@@ -130,7 +135,7 @@ static void choose_cases(const struct harness *h, enum kernel kernel)
 		}
 	}
 	memcpy(all->part, chosen, count * PARTS);
-	all->count = count;
+	all->count = MIN(count, MAX(PIXEL_TYPES, howmany(count, (size_t)options.every)));
 }
 
 /* Tries the cases of a kernel that is compiled for each, every one under all circumstances. */
@@ -152,8 +157,8 @@ static void try_cases(struct harness *h, enum kernel kernel, struct tally *tally
 	}
 }
 
-/* Types that a kernel can do have met all borders. Where less is tried, or without borders, they
- * and the borders have met anything. */
+/* Types that a kernel can do have met all borders; or they and the borders have met anything, if
+ * less is tried or bare images have few borders. */
 static void check_met(enum kernel kernel, const struct tally *tally)
 {
 	const uint32_t all = (1u << BORDERS) - 1;
