@@ -37,9 +37,9 @@ struct pool {
 /* PoCL 3.1 without threads keeps several forms of a kernel: for each shape of groups, for launches
  * whose numbers all begin at 0 or do not, and for the largest grid so far, when a larger one comes.
  * It counts their users, but subtracts a leaving user from the newest form, and ends the process
- * when that form has none left. So nothing runs beside a launch that makes a form. Of 128 forms it
- * drops the one that was used longest ago: a kernel that has not run for many turns of others may
- * have lost its forms. */
+ * when that form has none left. So nothing runs beside a launch that makes a form. PoCL also drops
+ * the least recently used of 128 forms, so a kernel that has not run for many turns of others may
+ * have none. */
 
 static uint64_t turns(const struct pool *p)
 {

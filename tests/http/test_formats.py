@@ -73,7 +73,7 @@ def files():
     for bands in (3, 4):
         file = written(pil(noise(bands)), "WEBP", lossless=True, exact=True)
         yield f"WebP, {bands}", file, noise(bands)
-    rows = np.array([[[2]], [[1]]], np.float32)  # of a PFM, from the bottom to the top
+    rows = np.array([[[2]], [[1]]], np.float32)  # rows of a PFM go from the bottom to the top
     yield "PFM by hand", b"Pf\n1 2\n1.0\n" + bytes.fromhex("3f800000 40000000"), rows
     yield "interlaced PNG", interlaced(noise(1)), noise(1)
     colours = np.array([[255, 0, 0], [0, 255, 0], [0, 0, 255]], np.uint8)[noise(1)[:, :, 0] % 3]
@@ -81,7 +81,7 @@ def files():
     bits = noise(1) < 128
     for name in ("PNG", "TIFF"):
         yield f"bits of {name}", written(Image.fromarray(bits[:, :, 0]), name), bits * np.uint8(255)
-    pixels = random_pixels(4, 400, 300, 1, "u16")  # of several strips
+    pixels = random_pixels(4, 400, 300, 1, "u16")  # a file of several strips
     big_endian = written(Image.fromarray(pixels[:, :, 0].astype(">u2")), "TIFF")
     assert big_endian.startswith(b"MM")
     yield "big-endian TIFF", big_endian, pixels
