@@ -156,12 +156,12 @@ bool bare_filter(struct harness *h, const struct plan *plan, bool inside, const 
 	chain_crops(&plan->chain, &x0, &y0);
 	source = matrix_new(h, plan, image->width, image->height, inside, false, in);
 	target = matrix_new(h, plan, width, height, inside, needs & VARIANT_TARGET_IMAGE, NULL);
-	for (uint32_t y = 0; y < height; y += tile_rows) {
+	for (uint32_t y = 0, rows = inside ? tile_rows : height; y < height; y += rows) {
 		const uint32_t middle = inside ? random_below(width) : 0;
 
 		for (uint32_t x = 0, end = middle; x < width; x = end, end = width) {
 			const struct tile tile = {.width = end - x,
-			                          .height = MIN(tile_rows, height - y)};
+			                          .height = MIN(rows, height - y)};
 			const cl_int left = (cl_int)(x0 + x), top = (cl_int)(y0 + y);
 			const cl_int4 reach = {{-left, -top, (cl_int)image->width - 1 - left,
 			                        (cl_int)image->height - 1 - top}};

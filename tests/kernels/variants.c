@@ -112,7 +112,8 @@ static unsigned count_new(const struct harness *h, enum kernel kernel, known_pai
 }
 
 /* Chooses cases until nothing has to meet any more: first those with the most that is new, from a
- * random one on. If only some trials are made, the first of these, which have all types. */
+ * random one on. If only some trials are made, the first of these: one of a costly kernel, of
+ * others some that have all types. */
 static void choose_cases(const struct harness *h, enum kernel kernel)
 {
 	struct cases *all = &cases[kernel];
@@ -135,7 +136,11 @@ static void choose_cases(const struct harness *h, enum kernel kernel)
 		}
 	}
 	memcpy(all->part, chosen, count * PARTS);
-	all->count = MIN(count, MAX(PIXEL_TYPES, howmany(count, (size_t)options.every)));
+	if (options.every > 1)
+		count = MIN(count, is_costly(h, kernel)
+		                       ? 1
+		                       : MAX(PIXEL_TYPES, howmany(count, (size_t)options.every)));
+	all->count = count;
 }
 
 /* Tries the cases of a kernel that is compiled for each, every one under all circumstances. */
@@ -207,7 +212,8 @@ void variants_run(struct harness *h, bool classic)
 		for (size_t i = 0; variant_is_general(k) && i < sets_count; i++)
 			if (operations >> sets[i].operation & 1)
 				set_try(h, &sets[i], k + 1, &tally);
-		if (tally.trials && options.every <= EVERY)
+		if (tally.trials &&
+		    (options.every == 1 || (options.every <= EVERY && !is_costly(h, k))))
 			check_met(k, &tally);
 		test_end("variant %s (%u images)", kernel_name(k), tally.trials);
 	}
