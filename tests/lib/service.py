@@ -652,7 +652,7 @@ def shared_cache(tmp_path_factory):
     directory.mkdir(parents=True, exist_ok=True)
     with open(f"{directory}.lock", "a", encoding="ascii") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if not lock.tell():
+        if not os.fstat(lock.fileno()).st_size:  # its position is that when it was opened
             with Service(tmp_path_factory.mktemp("first"), directory) as service:
                 service.ask_all()
                 service.rest(programs=True)
