@@ -29,7 +29,6 @@ def measured(*options, program=None, cache=CACHE, **more):
     cache.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="convolved-bench-") as directory:
         service = Service(directory, cache, "--log-level", "warning", *options, **more)
-        service.url = f"http://{service.host}:{service.port}"
         if program:
             service.arguments[:1] = shlex.split(program)
         with service:
