@@ -147,7 +147,6 @@ def granian(count):
         [sys.executable, "-m", "granian", "--interface", "asgi", "--host", client.host, "--port", str(client.port),
          "--workers", str(count), "--no-access-log", "--log-level", "warning", "peers:app"],
         cwd=HERE, env={**os.environ, "PYTHONPATH": f"{HERE}:{HERE.parent / 'lib'}"})
-    client.url = f"http://{client.host}:{client.port}"
     try:
         yield client
     finally:
