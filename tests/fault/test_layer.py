@@ -382,7 +382,7 @@ def test_slow_compiler(faulty, fault):
     """A tile that waits for the program that its request insists on is not its device's delay."""
     with faulty(*BRIEF) as service:
         fault.arm("clBuildProgram 1 slow")
-        answer = service.filter(*IMAGES[1], variant="separable_wide", device="cpu0", timeout=60)
+        answer = service.filter_when_compiled(*IMAGES[1], variant="separable_wide", device="cpu0")
         assert answer.status == 200, answer
         assert not fault.armed() and restarts(service) == 0
 
