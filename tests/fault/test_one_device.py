@@ -2,6 +2,7 @@
 are the answers right, and how long is anybody refused? Until the layer's device, as slow to start
 as a GPU, is back, requests wait for it, quarantine or not. With CONVOLVED_FAULT_GPU_HOST set it is
 the only device of this host instead."""
+import contextlib
 import functools
 import itertools
 import os
@@ -45,10 +46,11 @@ def strike(service, number):
     for kind, signals in SIGNALS.items():
         for worker in service.workers(kind)[:1]:
             what = signals[number % len(signals)]
-            worker.kill(what)
-            if what == signal.SIGABRT:  # LLVM's handler, in PoCL, takes the first for itself
-                time.sleep(0.05)
+            with contextlib.suppress(ProcessLookupError):
                 worker.kill(what)
+                if what == signal.SIGABRT:  # LLVM's handler, in PoCL, takes the first for itself
+                    time.sleep(0.05)
+                    worker.kill(what)
 
 
 def state_of_the_device(service):
