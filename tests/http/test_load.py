@@ -1,4 +1,5 @@
 """Many requests at a time: their order, deadlines, and counters."""
+import collections
 import concurrent.futures
 import contextlib
 
@@ -138,6 +139,6 @@ def test_overload(launch):
             assert not generator.open_loop(3 * capacity, 2), "some are not answered"
         seen = load.statuses(generator.done)
         assert set(seen) == {200, 429}
-        assert not load.differences({}, load.counted(service), seen)
+        assert not load.differences(collections.Counter(), load.counted(service), seen)
         assert 0 < most["spools"] <= bound
         assert service.rest().total("convolved_worker_restarts_total") == 0
