@@ -1,5 +1,5 @@
-/* Values. All of them are doubles, which hold every integer that an option or a parameter may have.
- * */
+/* Values. All of them are doubles, which hold every integer that an option or a parameter may
+ * have. */
 #include "base/value.h"
 
 #include <math.h>

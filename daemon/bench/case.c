@@ -162,8 +162,8 @@ void case_pixels_init(struct case_pixels *p, const struct session *s, const stru
 	p->part = c->image;
 	p->part.width = p->source.width;
 	p->part.height = p->source.height;
-	/* The target: rows as long as the image's or a little longer, with guards above and below.
-	 * */
+	/* The target: rows as long as the image's or a little longer, with guards above and
+	 * below. */
 	while (pitch % pixel) /* if there are three bands */
 		pitch += ROW_ALIGNMENT;
 	p->area = c->image;

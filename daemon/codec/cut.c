@@ -5,8 +5,8 @@
  * copied from the slot of the tile above, unless input areas overlap and the rows lie there
  * already. A replicated or reflected row comes from the same tile. Only `wrap` needs rows from the
  * opposite edge: the bottom rows are decoded first, the top rows are kept. An image in planes is
- * decoded to a few rows of whole pixels, which are split; everything else is done for each plane.
- * */
+ * decoded to a few rows of whole pixels, which are split; everything else is done for each
+ * plane. */
 #include "codec/tiles.h"
 
 #include <stdlib.h>

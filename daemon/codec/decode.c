@@ -358,8 +358,8 @@ static enum error choose_area(struct decoder *d, struct problem *problem)
 	                             whole->width, whole->height);
 }
 
-/* Prepares to keep rows, or to read kept ones. Bare pixels are never kept: reading them is as fast.
- * */
+/* Prepares to keep rows, or to read kept ones. Bare pixels are never kept: reading them is as
+ * fast. */
 static enum error keep_rows(struct decoder *d, struct problem *problem)
 {
 	const struct image *image = &d->decoded.image;

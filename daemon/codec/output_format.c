@@ -1,5 +1,5 @@
-/* Chooses the format of the answer and its encoding, from formats.def, before any pixel is decoded.
- * */
+/* Chooses the format of the answer and its encoding, from formats.def, before any pixel is
+ * decoded. */
 #include "codec/formats/row.h"
 
 #include <inttypes.h>

@@ -16,8 +16,8 @@ enum {
 	JPEG_LAUNCHES_MAX = 24,
 };
 
-/* A buffer: the number of bytes for each element of a span of all images; 0: the caller's buffer.
- * */
+/* A buffer: the number of bytes for each element of a span of all images; 0: the caller's
+ * buffer. */
 struct jpeg_buffer {
 	uint16_t span; /* its offset in struct jpeg_image */
 	uint16_t bytes;
@@ -94,8 +94,8 @@ static inline uint32_t jpeg_column_place(uint32_t i)
 /* Returns the image of a scan without bytes and with as many restart intervals as possible. */
 struct jpeg_image jpeg_frame(uint32_t width, uint32_t height, uint32_t components, uint32_t h,
                              uint32_t v);
-/* Adds an image whose spans are counted. Returns false if the batch is full or would be too large.
- * */
+/* Adds an image whose spans are counted. Returns false if the batch is full or would be too
+ * large. */
 bool jpeg_pipeline_add(struct jpeg_pipeline *pipeline, const struct jpeg_image *image) MUST_CHECK;
 
 /* The room that images take on a device. */

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The buffers in addition to those of both directions: bytes for each element of an image's span.
- * */
+/* The buffers in addition to those of both directions: bytes for each element of an image's
+ * span. */
 #define DECODE_BUFFERS(BUFFER)                                                                     \
 	BUFFER(SCAN, scan, 1)                                                                      \
 	BUFFER(CHUNK_COUNTS, chunks, sizeof(uint32_t))                                             \

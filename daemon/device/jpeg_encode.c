@@ -1,8 +1,8 @@
 /* The encoder of jpeg.h. */
 #include "device/jpeg.h"
 
-/* The buffers in addition to those of both directions: bytes for each element of an image's span.
- * */
+/* The buffers in addition to those of both directions: bytes for each element of an image's
+ * span. */
 #define ENCODE_BUFFERS(BUFFER)                                                                     \
 	BUFFER(PLANES, planes, 1)                                                                  \
 	BUFFER(COEFFICIENTS, blocks, JPEG_BLOCK * sizeof(uint16_t))                                \

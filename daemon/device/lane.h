@@ -67,8 +67,8 @@ enum {
 };
 
 /* The positions of a stack's tiles in a lane's buffers, and the parts of an arena that a tile of
- * pixels reads and writes, in bytes. A side that is a scan gets the pitch that pixels would have.
- * */
+ * pixels reads and writes, in bytes. A side that is a scan gets the pitch that pixels would
+ * have. */
 struct lane_layout {
 	uint32_t in_pitch, out_pitch; /* from row to row */
 	/* Rows from tile to tile: those of a tile and its halo, and up to a row of alignment. */

@@ -76,8 +76,8 @@ bool chain_knows_parameter(const struct chain *chain, const char *name);
 /* Appends the filters of "NAME=key=value:key=value,NAME…" (spaces between a matrix's columns). */
 enum error chain_parse(struct chain *chain, const char *text, struct problem *problem) MUST_CHECK;
 
-/* Does the same for filters on these channels; `parameter`: the query parameter that has the text.
- * */
+/* Does the same for filters on these channels; `parameter`: the query parameter that has the
+ * text. */
 enum error chain_parse_for(struct chain *chain, enum channels channels, const char *parameter,
                            const char *text, struct problem *problem) MUST_CHECK;
 

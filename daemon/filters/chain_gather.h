@@ -20,8 +20,8 @@ struct chain *chain_before(const struct chain *chain, uint32_t call);
 struct chain *chain_gathered(const struct chain *chain, uint32_t call, const double *numbers,
                              uint32_t width, uint32_t height, uint32_t pages);
 
-/* Returns a new chain from malloc(), trimmed, with this one's data of a page. NULL without memory.
- * */
+/* Returns a new chain from malloc(), trimmed, with this one's data of a page. NULL without
+ * memory. */
 struct chain *chain_of_page(const struct chain *chain, uint32_t page);
 
 #endif

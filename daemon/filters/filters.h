@@ -61,8 +61,8 @@ enum { THRESHOLD_BY_VALUE, THRESHOLD_BY_MEAN, THRESHOLD_BY_GAUSSIAN, THRESHOLD_B
 
 /* The samples of a pixel that a filter changes; all others are kept. LUMA and CHROMA are those of
  * the YCbCr of BT.601, full range. Chains for different channels are one list, although parallel
- * ones would need a smaller halo: plan, reference and tests then only have to handle ordered calls.
- * */
+ * ones would need a smaller halo: plan, reference and tests then only have to handle ordered
+ * calls. */
 enum channels {
 	CHANNELS_ALL,
 	CHANNELS_COLOR, /* all but alpha */
@@ -87,8 +87,8 @@ struct filter_call {
 	uint32_t filter;   /* enum filter */
 	uint32_t channels; /* enum channels */
 	struct numbers numbers[FILTER_PARAMETERS_MAX];
-	/* The whole image's data, if the filter must know them; for GATHER_EDGES: the image's size.
-	 * */
+	/* The whole image's data, if the filter must know them; for GATHER_EDGES: the image's
+	 * size. */
 	struct numbers gathered;
 	uint32_t more_pages; /* further pages, whose gathered numbers follow, page after page */
 	uint32_t shares;     /* bit i: value[i] is a percentage of the image's shorter side */
@@ -199,14 +199,14 @@ uint32_t filter_by_colour(const struct filter_call *call);
 enum error filter_lower(const struct filter_call *call, const double *coefficients,
                         struct operation *operation) MUST_CHECK;
 
-/* Return the radius of a Gaussian given by sigma alone, and the sigma of one given by size alone.
- * */
+/* Return the radius of a Gaussian given by sigma alone, and the sigma of one given by size
+ * alone. */
 uint32_t filter_gaussian_radius(double sigma);
 double filter_gaussian_sigma(double radius);
 /* Sets row and column to Gaussians with sum 1; sigma INFINITY means a mean. */
 void filter_blur(struct operation *op, double sigma_x, double sigma_y);
-/* Returns the sigma by which an image is blurred before canny looks for its edges; 0: not at all.
- * */
+/* Returns the sigma by which an image is blurred before canny looks for its edges; 0: not at
+ * all. */
 double filter_canny_sigma(const struct filter_call *call);
 
 #endif

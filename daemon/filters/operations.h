@@ -22,8 +22,8 @@ enum gradient_output { GRADIENT_MAGNITUDE, GRADIENT_X, GRADIENT_Y, GRADIENT_DIRE
 enum element { ELEMENT_RECTANGLE, ELEMENT_ELLIPSE, ELEMENT_CROSS, ELEMENT_CIRCLE };
 
 /* With e and d for the smallest and the largest sample in an element: d(e), e(d), in - d(e), e(d) -
- * in, d - e. They apply to the image with its border around it, so d(e) is nowhere above the image.
- * */
+ * in, d - e. They apply to the image with its border around it, so d(e) is nowhere above the
+ * image. */
 enum morphology {
 	MORPHOLOGY_OPEN,
 	MORPHOLOGY_CLOSE,

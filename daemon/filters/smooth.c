@@ -48,8 +48,8 @@ static bool is_directed(const struct filter_call *call)
 	return !isnan(call->value[GAUSSIAN_SIGMA_X]) || !isnan(call->value[GAUSSIAN_SIGMA_Y]);
 }
 
-/* Returns the sigma of one direction: its own, or the common one, which may follow from the size.
- * */
+/* Returns the sigma of one direction: its own, or the common one, which may follow from the
+ * size. */
 static double direction_sigma(const struct filter_call *call, double own)
 {
 	const double sigma = call->value[GAUSSIAN_SIGMA], size = call->value[GAUSSIAN_SIZE];

@@ -159,8 +159,8 @@ static void signal_received(void *context)
 		reload();
 }
 
-/* Also called first in main(), so that a signal during startup stays pending until the loop runs.
- * */
+/* Also called first in main(), so that a signal during startup stays pending until the loop
+ * runs. */
 static sigset_t block_signals(void)
 {
 	sigset_t set;

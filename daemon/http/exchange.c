@@ -1,7 +1,7 @@
 /* Exchanges: requests as libmicrohttpd reads them go to the service, and the answers come out
  * again. The hard part is refusing: at once if the client waits for it (Expect) or has much to
- * send; else after a short body is dropped, because some clients send everything before they look.
- * */
+ * send; else after a short body is dropped, because some clients send everything before they
+ * look. */
 #include "http/exchange.h"
 
 #include <fcntl.h>

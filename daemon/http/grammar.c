@@ -40,8 +40,8 @@ static size_t token_length(const char *text)
 	return length;
 }
 
-/* libmicrohttpd keeps white space after a value, and then recognizes neither a length nor a coding.
- * */
+/* libmicrohttpd keeps white space after a value, and then recognizes neither a length nor a
+ * coding. */
 static bool ends_with_blank(struct span value)
 {
 	return value.at[value.size];

@@ -56,8 +56,8 @@ static enum MHD_Result add_parameter(void *context, enum MHD_ValueKind kind, con
 	return p->count++ < HEAD_PARAMETERS_MAX ? MHD_YES : MHD_NO;
 }
 
-/* Returns the address of the connection, or the one that a proxy has named by the PROXY protocol.
- * */
+/* Returns the address of the connection, or the one that a proxy has named by the PROXY
+ * protocol. */
 static const struct sockaddr *address_of(struct MHD_Connection *connection,
                                          const struct sockaddr_storage *source)
 {

@@ -299,8 +299,8 @@ static ssize_t nothing(const struct intake *i)
 	return i->tls ? GNUTLS_E_AGAIN : -1;
 }
 
-/* Receives data that nobody reads, but not so much at once that others wait. Returns 0 at the end.
- * */
+/* Receives data that nobody reads, but not so much at once that others wait. Returns 0 at the
+ * end. */
 static ssize_t drop(struct intake *i)
 {
 	static char sink[64 << 10];
@@ -324,8 +324,8 @@ static ssize_t take(struct intake *i, void *data, size_t size)
 		set_state(i, INTAKE_LAST);
 	if (i->state >= INTAKE_HELD)
 		return drop(i);
-	/* A gap, left by chunks' extensions, would look to the library as if no more had arrived.
-	 * */
+	/* A gap, left by chunks' extensions, would look to the library as if no more had
+	 * arrived. */
 	do {
 		char *at = (char *)data + taken;
 

@@ -119,8 +119,8 @@ enum error service_write(struct service_request *request, const char *data, size
 /* Returns true while a thread writes to a file: append nothing until `wake` is called. */
 bool service_writes(struct service_request *request);
 
-/* Records that the body of a decided request, if any, is complete; these are a form's parameters.
- * */
+/* Records that the body of a decided request, if any, is complete; these are a form's
+ * parameters. */
 void service_finish(struct service_request *request, const struct head_writer *form);
 
 /* Replaces service_finish(), also before the decision: the whole body, as announced (at most

@@ -180,8 +180,8 @@ static bool correlate_both(const struct taps *t, const struct canvas *in, struct
 }
 
 /* Makes `count` results, each the extreme of n samples that are `stride` apart, starting at its own
- * place; each pass doubles the number of samples. Uses both buffers; the result is in one of them.
- * */
+ * place; each pass doubles the number of samples. Uses both buffers; the result is in one of
+ * them. */
 static const double *slide(double *a, double *b, size_t count, size_t stride, size_t n,
                            bool largest)
 {

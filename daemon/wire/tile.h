@@ -146,8 +146,8 @@ void tiling_whole_tile(const struct tiling *tiling, enum tile_form form, uint64_
                        struct tile *tile);
 
 /* Returns true if everything that a tile from another process reads and writes lies within arenas
- * of these sizes, and the tile within the image; and if a side that is a scan is the whole image's.
- * */
+ * of these sizes, and the tile within the image; and if a side that is a scan is the whole
+ * image's. */
 bool tile_valid(const struct tile *tile, const struct image *image, const struct chain *chain,
                 uint64_t in_arena, uint64_t out_arena);
 

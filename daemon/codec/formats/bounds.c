@@ -315,8 +315,8 @@ static bool walk_exif_box(struct walk *w, const uint8_t *at, size_t size)
 	return walk_exif(w, at, size) && (size <= 4 || walk_exif(w, at + 4, size - 4));
 }
 
-/* A byte of an encoded profile becomes 36 bytes at most. Some versions of libvips read these boxes.
- * */
+/* A byte of an encoded profile becomes 36 bytes at most. Some versions of libvips read these
+ * boxes. */
 static bool walk_jxl(struct walk *w)
 {
 	const uint8_t *at = w->body, *end = w->body + w->size;

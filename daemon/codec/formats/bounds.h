@@ -1,5 +1,5 @@
-/* Limits on the work that a small file can cause in its decoder in addition to that for its pixels.
- * */
+/* Limits on the work that a small file can cause in its decoder in addition to that for its
+ * pixels. */
 #ifndef CODEC_FORMATS_BOUNDS_H
 #define CODEC_FORMATS_BOUNDS_H
 

@@ -75,8 +75,8 @@ bool heif_items_open(struct heif_items *items, const uint8_t *body, size_t size)
 	return true;
 }
 
-/* Returns true if iinf calls the item metadata; its entries (infe) have a type from version 2 on.
- * */
+/* Returns true if iinf calls the item metadata; its entries (infe) have a type from version 2
+ * on. */
 static bool is_metadata(const struct heif_items *items, uint64_t id)
 {
 	const size_t head = items->infos_size && items->infos[0] ? 8 : 6;

@@ -1,5 +1,5 @@
-/* The parts of a HEIF file's structure (ISO/IEC 23008-12) by which small files can cause much work.
- * */
+/* The parts of a HEIF file's structure (ISO/IEC 23008-12) by which small files can cause much
+ * work. */
 #ifndef CODEC_FORMATS_HEIF_H
 #define CODEC_FORMATS_HEIF_H
 

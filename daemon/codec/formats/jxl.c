@@ -404,8 +404,8 @@ static enum error check(const struct body *body, struct problem *problem)
 
 const struct reader jxl_reader = {.check = check};
 
-/* With libvips's default effort an answer takes five to nine times as long and is a third smaller.
- * */
+/* With libvips's default effort an answer takes five to nine times as long and is a third
+ * smaller. */
 static int save(const struct output_format *output, VipsImage *image, VipsTarget *target)
 {
 	return vips_jxlsave_target(image, target, "effort", 3, "Q", (int)output->coding.quality,

@@ -351,8 +351,8 @@ static bool put_head(struct encoding *e, GByteArray *head)
 	return a->output->pages == 1 || put_chunk(e, chunk, "acTL", 8);
 }
 
-/* Writes several pages as frames, each of full size, with its delay. Allocates nothing for a row.
- * */
+/* Writes several pages as frames, each of full size, with its delay. Allocates nothing for a
+ * row. */
 static enum error write_png(const struct answer *answer, struct problem *problem)
 {
 	const struct output_format *output = answer->output;

@@ -1,5 +1,5 @@
-/* The chunks of PNG files that are not pixels (W3C, Portable Network Graphics, chapters 5 and 11).
- * */
+/* The chunks of PNG files that are not pixels (W3C, Portable Network Graphics, chapters 5 and
+ * 11). */
 #ifndef CODEC_FORMATS_PNG_METADATA_H
 #define CODEC_FORMATS_PNG_METADATA_H
 

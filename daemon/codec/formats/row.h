@@ -176,8 +176,8 @@ struct row_source {
 };
 
 /* An answer, to be written to an empty file. Its rows come one after another in output->image's
- * sample type, with the bands of output->result or, after the conversion to sRGB, of output->image.
- * */
+ * sample type, with the bands of output->result or, after the conversion to sRGB, of
+ * output->image. */
 struct answer {
 	const struct output_format *output;
 	const struct file_metadata *metadata;

@@ -19,8 +19,8 @@ void samples_to_bgr(uint8_t *to, uint32_t bands, const struct output_format *out
                     const uint8_t *row);
 
 /* Splits a row of pixels, each of `planes` samples of `size` bytes (1, 2 or 4): the first samples
- * go to `to`, those of each further plane `pitch` bytes behind. Rows are aligned to their samples.
- * */
+ * go to `to`, those of each further plane `pitch` bytes behind. Rows are aligned to their
+ * samples. */
 void samples_split(uint8_t *to, uint64_t pitch, const uint8_t *row, uint32_t planes, uint32_t width,
                    size_t size);
 

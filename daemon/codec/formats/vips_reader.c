@@ -93,8 +93,8 @@ enum error vips_reader_check(const struct vips_reader *v, struct problem *proble
 	    [VIPS_FORMAT_DOUBLE] = "64-bit floats",
 	    [VIPS_FORMAT_DPCOMPLEX] = "complex numbers",
 	};
-	/* Filters give wrong results in colour spaces whose bands are not amounts of light or ink.
-	 * */
+	/* Filters give wrong results in colour spaces whose bands are not amounts of light or
+	 * ink. */
 	static const VipsInterpretation supported[] = {
 	    VIPS_INTERPRETATION_MULTIBAND, VIPS_INTERPRETATION_B_W,  VIPS_INTERPRETATION_GREY16,
 	    VIPS_INTERPRETATION_RGB,       VIPS_INTERPRETATION_sRGB, VIPS_INTERPRETATION_RGB16,
@@ -221,8 +221,8 @@ static bool has_number(VipsImage *image, const char *name)
 	       number;
 }
 
-/* The decoder's own memory, as measured; the decoded image; and a copy if the orientation turns it.
- * */
+/* The decoder's own memory, as measured; the decoded image; and a copy if the orientation turns
+ * it. */
 uint64_t vips_reader_held(const struct vips_reader *v, const struct decoded *decoded)
 {
 	const struct format_row *row = format_row(v->format);

@@ -209,8 +209,8 @@ static void append_text(GMarkupParseContext *context, const char *text, gsize si
 		append_escaped(x->kept, text, size);
 }
 
-/* Keeps the processing instructions at the packet's start and end; drops all others, and comments.
- * */
+/* Keeps the processing instructions at the packet's start and end; drops all others, and
+ * comments. */
 static void append_instruction(GMarkupParseContext *context, const char *text, gsize size,
                                gpointer user, GError **error)
 {

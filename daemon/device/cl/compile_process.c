@@ -130,8 +130,8 @@ static const char *await(struct compile_process *p)
 }
 
 /* Reaps a process that has ended. Returns true if a signal other than the time limit's killed it:
- * the program may not be the cause, so another attempt is worth while. *deadly: a signal killed it.
- * */
+ * the program may not be the cause, so another attempt is worth while. *deadly: a signal killed
+ * it. */
 static bool reap(struct compile_process *p, bool *deadly)
 {
 	int status = 0;

@@ -75,8 +75,8 @@ bool opencl_error_fatal(cl_int code);
  * releases it; both ignore NULL. Thread-safe. */
 void *object_add(enum object kind, void *object);
 void object_release(enum object kind, void *object);
-/* Fills in the counts. Returns true if all live objects belong to the process, none to a request.
- * */
+/* Fills in the counts. Returns true if all live objects belong to the process, none to a
+ * request. */
 bool object_counts_get(struct message_objects *count);
 
 /* ---- memory: arenas registered with a device, and buffers ---- */

@@ -188,8 +188,8 @@ struct argument {
 	}
 #define WEIGHTS VALUE(weights), VALUE(radius_x), VALUE(radius_y), VALUE(offset)
 
-/* All kernels of an operation take the same arguments. NULL: the operation runs as other kernels.
- * */
+/* All kernels of an operation take the same arguments. NULL: the operation runs as other
+ * kernels. */
 static const struct argument *const of_operation[] = {
     [OPERATION_SEPARABLE] = LIST(WEIGHTS, VALUE(keep)),
     [OPERATION_MATRIX] = LIST(WEIGHTS, VALUE(keep)),
@@ -220,8 +220,8 @@ static const struct argument *const of_operation[] = {
 };
 _Static_assert(sizeof of_operation / sizeof *of_operation == OPERATIONS, "each has its place");
 
-/* The arguments of helpers, and of a kernel with more arguments than the others of its operation.
- * */
+/* The arguments of helpers, and of a kernel with more arguments than the others of its
+ * operation. */
 static const struct argument *const of_kernel[KERNELS] = {
     [KERNEL_EXTEND] = LIST(VALUE(border.mode), VALUE(border.pixel)),
     [KERNEL_MATRIX_COMPENSATED] = LIST(WEIGHTS, VALUE(offset_rest), VALUE(keep), VALUE(alpha)),

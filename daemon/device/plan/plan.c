@@ -80,8 +80,8 @@ static void add_step(struct builder *b, const struct step *step)
 	b->type = step->dst_type;
 }
 
-/* Appends a step of a general kernel, complete except for its function. Takes over its references.
- * */
+/* Appends a step of a general kernel, complete except for its function. Takes over its
+ * references. */
 static void add_general(struct builder *b, struct step *step)
 {
 	if (programs_find(b->programs, step, false) >= PROGRAM_FAILED)
@@ -472,8 +472,8 @@ static enum error next_operation(const struct builder *b, const struct filter_ca
 		alike++;
 	for (uint32_t i = 0; !e && i < alike; i++) {
 		e = filter_lower(&call[i], b->chain->coefficient, &ops[i]);
-		/* A table is faster than a power, and faster than a table beside other operations.
-		 * */
+		/* A table is faster than a power, and faster than a table beside other
+		 * operations. */
 		slow |= ops[i].kind == OPERATION_CURVE ? ops[i].curve.exponent != 1
 		                                       : ops[i].kind == OPERATION_LUT && alike > 1;
 	}

@@ -118,8 +118,8 @@ struct stack {
 	uint32_t y0[STACK_MAX]; /* place of each in the filtered image */
 };
 
-/* Sets the value with which a step of unsharp or a threshold compares, for an image of this type.
- * */
+/* Sets the value with which a step of unsharp or a threshold compares, for an image of this
+ * type. */
 void step_set_comparison(struct step *step, const struct operation *op, enum pixel_type image_type);
 
 /* Sets the members of a step with a kernel that follow from the work, and makes its weights.
@@ -134,8 +134,8 @@ void step_retain_kernel(const struct step *step);
 void step_retain(const struct step *step);
 void step_release(struct step *step);
 
-/* Returns the points of the columns, or rows, of the tile's result expanded by grow_x and grow_y.
- * */
+/* Returns the points of the columns, or rows, of the tile's result expanded by grow_x and
+ * grow_y. */
 struct lattice_span region_points_across(const struct step *step, const struct tile *tile);
 struct lattice_span region_points_down(const struct step *step, const struct tile *tile);
 

@@ -99,8 +99,8 @@ typedef void variant_chooser(void *user, const struct work *work, enum kernel *k
 void variant_choose_by_table(const struct device *device, const struct work *work,
                              enum kernel *kernel, struct shape *shape);
 
-/* Returns the general kernel for a piece of work; KERNELS if there are kernels for its parts alone.
- * */
+/* Returns the general kernel for a piece of work; KERNELS if there are kernels for its parts
+ * alone. */
 enum kernel variant_general_kernel(const struct device *device, const struct work *work);
 
 /* Describes a kernel and its requirements: "NAME (TEXT), which needs …". */

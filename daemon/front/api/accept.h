@@ -10,8 +10,8 @@
 #include "wire/wire.h"
 
 /* Reads an Accept header (NULL or "" accepts all) into the weight of each format that can be
- * written: that of the most specific media range. ERR_NOT_ACCEPTABLE if none of them is accepted.
- * */
+ * written: that of the most specific media range. ERR_NOT_ACCEPTABLE if none of them is
+ * accepted. */
 enum error accept_parse(const char *accept, uint32_t written, uint16_t weights[FORMATS],
                         struct problem *problem) MUST_CHECK;
 

@@ -56,8 +56,8 @@ void async_accept(struct request *r)
 }
 
 /* Returns the job that the request names. NULL: there is none, and the request is answered so. A
- * job belongs to the token with which it was submitted; without tokens, to anyone who knows its id.
- * */
+ * job belongs to the token with which it was submitted; without tokens, to anyone who knows its
+ * id. */
 static struct stored *find(struct request *r)
 {
 	struct stored *s = store_find(r->argument);

@@ -235,8 +235,8 @@ static void send_piece(struct remote_request *r)
 	r->sent += size;
 }
 
-/* Does the pending work of a request, and tells the worker. Returns false if it cannot be told now.
- * */
+/* Does the pending work of a request, and tells the worker. Returns false if it cannot be told
+ * now. */
 static bool go_on(struct remote_request *r)
 {
 	uint64_t size = r->asked;
@@ -246,8 +246,8 @@ static bool go_on(struct remote_request *r)
 			send_piece(r);
 		return true;
 	}
-	/* A small body will arrive soon; sending the room for it now saves the worker the question.
-	 * */
+	/* A small body will arrive soon; sending the room for it now saves the worker the
+	 * question. */
 	if (!size && !r->decided && r->request->head.announced <= LINK_WHOLE_MAX)
 		size = r->request->head.announced;
 	if (size && request_wants_body(r->request) && !lend(r, size))

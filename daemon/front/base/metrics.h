@@ -16,8 +16,8 @@ enum metric {
 void metrics_fini(void);
 
 /* Labels that the metric does not have are NULL. If memory for a new series runs out, the value is
- * lost. Adding 0 creates a series (a histogram's too), so that Prometheus sees its first increase.
- * */
+ * lost. Adding 0 creates a series (a histogram's too), so that Prometheus sees its first
+ * increase. */
 void metric_add(enum metric metric, const char *label1, const char *label2, double value);
 void metric_set(enum metric metric, const char *label1, const char *label2, double value);
 /* Removes all series of this metric whose first label has this value. */

@@ -90,8 +90,8 @@ static void spill_done(struct errand *errand)
 		          strerror(s->result));
 }
 
-/* Begins to make the spool's file, with the content of a memfd (owned from then on; -1: nothing).
- * */
+/* Begins to make the spool's file, with the content of a memfd (owned from then on; -1:
+ * nothing). */
 static enum error spill_open(struct spool *spool, int memory)
 {
 	struct spill *s = calloc(1, sizeof *s);

@@ -40,8 +40,8 @@ static void send_answer(struct job *job)
 	worker_send(&job->codec->worker, &message, fds);
 }
 
-/* Sends the worker the descriptor of the answer's storage, which is ready, if the job still runs.
- * */
+/* Sends the worker the descriptor of the answer's storage, which is ready, if the job still
+ * runs. */
 static void answer_opened(void *context)
 {
 	struct job *job = context;

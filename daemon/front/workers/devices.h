@@ -25,8 +25,8 @@ enum error devices_init(const struct device_owner *owner) MUST_CHECK;
 void devices_fini(void);
 
 /* Kills the workers of devices that have held a tile for too long, unless the loop was held up
- * meanwhile, and shortens quarantines while no device is up. Must be called a few times a second.
- * */
+ * meanwhile, and shortens quarantines while no device is up. Must be called a few times a
+ * second. */
 void devices_check(bool blind);
 
 /* Makes the i-th device filter test tiles, because its result with this plan, by these kernels,

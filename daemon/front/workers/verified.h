@@ -8,8 +8,8 @@
 #include "front/jobs/job.h"
 #include "wire/wire.h"
 
-/* The tiles of a codec worker about which it may still report, and the devices that filtered them.
- * */
+/* The tiles of a codec worker about which it may still report, and the devices that filtered
+ * them. */
 struct verified_tiles {
 	struct verified_tile {
 		bool known;
