@@ -14,6 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../lib/descriptors.h"
 #include "wire/wire.h"
 
 static const char *mode;
@@ -70,19 +71,7 @@ static inline void say_with_lies(struct message *message, enum message_type type
 static inline void say_with_descriptors(int socket, const void *message, size_t size,
                                         unsigned count)
 {
-	union {
-		char bytes[CMSG_SPACE(16 * sizeof(int))];
-		struct cmsghdr align;
-	} control = {0}; /* each is standard input */
-	struct iovec part = {(void *)(uintptr_t)message, size};
-	struct msghdr header = {.msg_iov = &part, .msg_iovlen = 1};
-
-	header.msg_control = control.bytes;
-	header.msg_controllen = CMSG_SPACE(count * sizeof(int));
-	control.align.cmsg_level = SOL_SOCKET;
-	control.align.cmsg_type = SCM_RIGHTS;
-	control.align.cmsg_len = CMSG_LEN(count * sizeof(int));
-	if (sendmsg(socket, &header, MSG_NOSIGNAL) < 0)
+	if (send_with_descriptors(socket, message, size, count) < 0)
 		die("sendmsg");
 }
 

@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "../lib/descriptors.h"
 #include "unit.h"
 #include "wire/wire.h"
 
@@ -34,26 +35,6 @@ TEST(test_wire)
 	close(pair[1]);
 }
 
-/* A message with so many descriptors, whatever its type has. */
-static void send_fds(int socket, const struct message *message, size_t size, unsigned count)
-{
-	union {
-		char bytes[CMSG_SPACE(64 * sizeof(int))];
-		struct cmsghdr align;
-	} control = {0};
-	struct iovec part = {(void *)(uintptr_t)message, size};
-	struct msghdr header = {.msg_iov = &part, .msg_iovlen = 1};
-
-	header.msg_control = control.bytes;
-	header.msg_controllen = CMSG_SPACE(count * sizeof(int));
-	control.align.cmsg_level = SOL_SOCKET;
-	control.align.cmsg_type = SCM_RIGHTS;
-	control.align.cmsg_len = CMSG_LEN(count * sizeof(int));
-	for (unsigned i = 0; i < count; i++)
-		memcpy(CMSG_DATA(&control.align) + i * sizeof socket, &socket, sizeof socket);
-	assert_true(sendmsg(socket, &header, 0) > 0);
-}
-
 /* Descriptors that come with a message beyond its type's are closed, and never written past the
  * caller's array. */
 TEST(test_wire_descriptors)
@@ -70,11 +51,12 @@ TEST(test_wire_descriptors)
 	close(lowest);
 	memset(&room, 0xa5, sizeof room);
 	for (unsigned count = 1; count <= 64; count++) {
-		send_fds(pair[0], &cancel, 8 + sizeof cancel.cancel, count);
+		assert_true(
+		    send_with_descriptors(pair[0], &cancel, 8 + sizeof cancel.cancel, count) > 0);
 		assert_int_equal(wire_receive(pair[1], &in, room.fds), WIRE_BROKEN);
 		if (count == message_fds(MSG_JOB))
 			continue;
-		send_fds(pair[0], &job, 8 + sizeof job.job, count);
+		assert_true(send_with_descriptors(pair[0], &job, 8 + sizeof job.job, count) > 0);
 		assert_int_equal(wire_receive(pair[1], &in, room.fds), WIRE_BROKEN);
 	}
 	for (size_t i = 0; i < 64; i++)
