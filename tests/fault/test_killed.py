@@ -14,7 +14,8 @@ from clients import Load
 from in_flight import LARGE, PNG, SLOW, InFlight, restarts, works
 from jobs import HEAVY, MEDIUM, submit
 from pixels import random_pixels
-from service import ONE_DEVICE, TWO_DEVICES, Process, children, poll, read_answer, request_head
+from service import (CONNECTED, ONE_DEVICE, TWO_DEVICES, Process, children, poll, read_answer,
+                     request_head)
 
 # A worker that stands still is noticed by that alone, long before these.
 LONG_LIMITS = ("--tile-timeout", "300", "--job-timeout", "600")
@@ -231,20 +232,17 @@ def test_http_worker_ends(launch, number, reason):
         service.rest()
 
 
-def descriptors(process):
-    return len(os.listdir(f"/proc/{process.pid}/fd"))
-
-
 def test_one_of_two_http_workers_ends(launch, expected):
     """The front's other requests do not notice, whoever has them."""
     with launch("--codecs", "1", "--http-workers", "2") as service:
-        before = {worker: descriptors(worker) for worker in service.workers("http")}
         job = InFlight(service)
 
         def idle():  # once the connections by which InFlight asked for metrics have ended
-            same = [worker for worker in before if descriptors(worker) == before[worker]]
-            return same if len(same) == 1 else None
-        poll(idle, 60, "the worker that does not have it")[0].kill()
+            connected = service.sockets(CONNECTED)
+            return len(connected) == 1 and [worker for worker in service.workers("http")
+                                            if not connected & {*worker.descriptors.values()}]
+        worker, = poll(idle, 60, "the worker that does not have it")
+        worker.kill()
         answer = job.result()
         assert (answer.status, answer.body) == (200, expected)
         works(service)

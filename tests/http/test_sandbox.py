@@ -1,12 +1,11 @@
 """Rights that workers have given up, as the kernel shows it."""
-import os
 import pathlib
 import re
 
 import numpy as np
 import pytest
 
-from service import Process, poll, raw_kind, read_answer, request_head, sanitized
+from service import LISTENING, Process, poll, raw_kind, read_answer, request_head, sanitized
 
 
 def status(task):
@@ -43,8 +42,8 @@ def test_listening_sockets_have_numbers_of_their_own(service):
     """A worker may change descriptors of a higher number: connections, not the front's."""
     with service.socket() as connection:
         for worker in service.workers("http"):
-            listening = inodes_listening(service)
-            found = descriptors(worker)
+            listening = service.sockets(LISTENING)
+            found = worker.descriptors
             shared = [number for number, target in found.items() if target in listening]
             assert shared and max(shared) < 64, found
             assert all(number in found for number in range(64)), "a client would get one of these"
@@ -59,23 +58,10 @@ def test_drain_with_a_request_under_way(launch_one):
         with service.socket() as connection:
             connection.sendall(request_head(f"/v1/filters/box?raw={raw_kind(pixels)}&format=raw",
                                     f"Content-Length: {pixels.nbytes}"))
-            listening = inodes_listening(service)
+            listening = service.sockets(LISTENING)
             worker, = service.workers("http")
             service.process.terminate()
-            poll(lambda: not listening & set(descriptors(worker).values()), 60, "the drain")
-            assert all(number in descriptors(worker) for number in range(64))
+            poll(lambda: not listening & set(worker.descriptors.values()), 60, "the drain")
+            assert all(number in worker.descriptors for number in range(64))
             connection.sendall(pixels.tobytes())
             assert read_answer(connection).pixels.shape == pixels.shape
-
-
-def descriptors(process):
-    return {int(link.name): os.readlink(link)
-            for link in pathlib.Path(f"/proc/{process.pid}/fd").iterdir()}
-
-
-def inodes_listening(service):
-    """Sockets that listen at the service's port, as links in /proc name them."""
-    lines = [line.split() for name in ("tcp", "tcp6")
-             for line in pathlib.Path(f"/proc/net/{name}").read_text().splitlines()[1:]]
-    return {f"socket:[{fields[9]}]" for fields in lines
-            if fields[3] == "0A" and int(fields[1].rpartition(":")[2], 16) == service.port}

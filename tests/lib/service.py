@@ -31,6 +31,7 @@ ONE_DEVICE = {"OCL_ICD_VENDORS": "pocl.icd", "POCL_DEVICES": "basic"}
 # Compiles in half the time: where it matters what becomes of programs, not how fast they are.
 QUICK_COMPILER = {**ONE_DEVICE, "POCL_EXTRA_BUILD_FLAGS": "-cl-opt-disable"}
 TWO_DEVICES = {"OCL_ICD_VENDORS": "pocl.icd", "POCL_DEVICES": "basic basic"}
+CONNECTED, LISTENING = "01", "0A"  # in the state column of /proc/net/tcp
 
 
 def sanitized():
@@ -427,6 +428,15 @@ class Process:
             return True
 
     @property
+    def descriptors(self):
+        """Returns {number: what /proc says that it is open on}."""
+        found = {}
+        for link in pathlib.Path(f"/proc/{self.pid}/fd").iterdir():
+            with contextlib.suppress(OSError):  # closed meanwhile
+                found[int(link.name)] = os.readlink(link)
+        return found
+
+    @property
     def open_sizes(self):
         """The sizes of the files that it has open."""
         sizes = set()
@@ -576,6 +586,13 @@ class Service(Client):
         """Returns the living worker processes: kind is "codec", "device" or "http"."""
         name = f"convolved-{kind}"[:15]
         return [p for p in children(self.process.pid) if p.name == name and p.alive]
+
+    def sockets(self, state):
+        """Returns the sockets at the service's port as Process.descriptors names them."""
+        lines = [line.split() for name in ("tcp", "tcp6")
+                 for line in pathlib.Path(f"/proc/net/{name}").read_text().splitlines()[1:]]
+        return {f"socket:[{fields[9]}]" for fields in lines
+                if fields[3] == state and int(fields[1].rpartition(":")[2], 16) == self.port}
 
     def processes(self):
         return [Process(self.process.pid), *children(self.process.pid)]
