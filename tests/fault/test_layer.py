@@ -153,15 +153,23 @@ def stopped(service):
     return None
 
 
+def arm_at_start(service, fault, text):
+    """Not this worker is to make the call, but the next."""
+    while True:
+        pid = poll(lambda: stopped(service), 60, "a worker to replace")
+        fault.arm(text)
+        with contextlib.suppress(ProcessLookupError):  # it has ended since, and its successor began
+            os.kill(pid, signal.SIGKILL)
+            return
+
+
 def break_one(service, load, fault, function, action):
     """One case, from the fault until all is well again."""
-    # Not this one is to make the call, but the next.
-    starts = function in AT_START
-    pid = poll(lambda: stopped(service), 60, "a worker to replace") if starts else None
-    known = restarts(service) + starts
-    fault.arm(f"{function} 1 {action}")
-    if pid:
-        os.kill(pid, signal.SIGKILL)
+    known = restarts(service) + (function in AT_START)
+    if function in AT_START:
+        arm_at_start(service, fault, f"{function} 1 {action}")
+    else:
+        fault.arm(f"{function} 1 {action}")
     load.until(lambda: not fault.armed(), f"the call of {function}", 0.005)
     if action == "hang":
         await_hang(service, load, function, known)

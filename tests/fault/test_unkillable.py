@@ -163,8 +163,10 @@ def test_upgrade(launch, programs):
             worker.kill()
         poll(lambda: restarts(service, "codec") == 2 and restarts(service, "device") == 1, 60, "restarts")
         poll(service.works, 60, "an image that passes")
-        after = {*service.workers("codec"), *service.workers("device")}
-        assert len(after) == 3 and not before & after
+
+        def replaced():
+            return {*service.workers("codec"), *service.workers("device")} - before
+        poll(lambda: len(replaced()) == 3, 60, "all workers")
         assert restarts(service, "codec") == 2 and restarts(service, "device") == 1, service.tail()
 
 
