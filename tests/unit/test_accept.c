@@ -105,8 +105,3 @@ TEST(test_long_accept)
 	}
 	free(header);
 }
-
-int main(void)
-{
-	return unit_run();
-}

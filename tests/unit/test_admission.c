@@ -122,8 +122,3 @@ TEST(test_reckoned)
 	settings.max_jobs = 1;
 	assert_int_equal(admission_check("a", WORK_LIGHT, 0, &problem), ERR_OK);
 }
-
-int main(void)
-{
-	return unit_run();
-}

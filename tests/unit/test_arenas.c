@@ -59,8 +59,3 @@ TEST(test_arenas)
 	close(pair[0]);
 	close(pair[1]);
 }
-
-int main(void)
-{
-	return unit_run();
-}

@@ -106,8 +106,3 @@ TEST(test_cache_size)
 	snprintf(name, sizeof name, "rm -r %s", directory);
 	assert_int_equal(system(name), 0);
 }
-
-int main(void)
-{
-	return unit_run();
-}

@@ -340,8 +340,3 @@ TEST(test_invalid_calls)
 	assert_false(chain_valid(asked));
 	free(asked);
 }
-
-int main(void)
-{
-	return unit_run();
-}

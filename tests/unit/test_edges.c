@@ -107,8 +107,3 @@ TEST(test_area)
 	assert_int_equal(count_sure(&e), SIDE_MAX * SIDE_MAX);
 	edges_fini(&e);
 }
-
-int main(void)
-{
-	return unit_run();
-}

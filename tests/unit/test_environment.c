@@ -55,8 +55,3 @@ TEST(test_work_directories)
 	snprintf(path, sizeof path, "rm -r %s", above);
 	assert_int_equal(system(path), 0);
 }
-
-int main(void)
-{
-	return unit_run();
-}

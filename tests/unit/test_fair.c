@@ -317,8 +317,3 @@ TEST(test_charge)
 	assert_ptr_equal(fair_pop(&fair, ALL), &entries[1].item);
 	close_all(2);
 }
-
-int main(void)
-{
-	return unit_run();
-}

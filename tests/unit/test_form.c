@@ -299,8 +299,3 @@ TEST(test_damaged)
 			assert_string_equal(heard, once);
 	}
 }
-
-int main(void)
-{
-	return unit_run();
-}

@@ -90,8 +90,3 @@ TEST(test_invalid)
 	assert_false(gather_valid((double[]){0, -1e-9}, 2));
 	assert_true(gather_valid((double[]){0, 1}, 2));
 }
-
-int main(void)
-{
-	return unit_run();
-}

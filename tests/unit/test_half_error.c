@@ -60,8 +60,3 @@ TEST(test_bilateral_bound)
 		assert_int_equal(half_error_bound(KERNEL_BILATERAL_TABLE, &op) < 1, rows[i].exact);
 	}
 }
-
-int main(void)
-{
-	return unit_run();
-}

@@ -75,8 +75,3 @@ TEST(test_formats)
 	format_list(1 << FORMAT_GIF | 1 << FORMAT_PNG, all, sizeof all);
 	assert_string_equal(all, "png, gif");
 }
-
-int main(void)
-{
-	return unit_run();
-}

@@ -157,8 +157,3 @@ TEST(test_prefix_codes)
 	assert_false(jpeg_huffman_valid(&table, JPEG_DC));
 	assert_true(jpeg_huffman_valid(&table, JPEG_AC));
 }
-
-int main(void)
-{
-	return unit_run();
-}

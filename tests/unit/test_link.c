@@ -250,8 +250,3 @@ TEST(test_head)
 	assert_string_equal(head.parameter[HEAD_PARAMETERS_MAX - 1].value, "2");
 	head_fini(&head);
 }
-
-int main(void)
-{
-	return unit_run();
-}

@@ -35,8 +35,3 @@ TEST(test_listen)
 	assert_int_equal(listener_open(&list[0]), ERR_IO);
 	config_fini(&settings);
 }
-
-int main(void)
-{
-	return unit_run();
-}

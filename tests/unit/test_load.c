@@ -91,8 +91,3 @@ TEST(test_cores)
 	snprintf(outer, sizeof outer, "rm -r %s", root);
 	assert_int_equal(system(outer), 0);
 }
-
-int main(void)
-{
-	return unit_run();
-}

@@ -152,8 +152,3 @@ TEST(test_relay)
 	assert_non_null(strstr(text, "b\n<3>c\n"));
 	free(text);
 }
-
-int main(void)
-{
-	return unit_run();
-}

@@ -149,8 +149,3 @@ TEST(test_errands)
 	errands_fini();
 	loop_fini();
 }
-
-int main(void)
-{
-	return unit_run();
-}

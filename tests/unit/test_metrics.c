@@ -36,8 +36,3 @@ TEST(test_metrics)
 	free(text);
 	metrics_fini();
 }
-
-int main(void)
-{
-	return unit_run();
-}

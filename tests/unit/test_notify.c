@@ -53,8 +53,3 @@ TEST(test_progress_again)
 	assert_true(progress_note(&progress, &work, 1023, TILE_LIMIT, JOB_LIMIT));
 	assert_false(progress_note(&progress, &work, 1024, TILE_LIMIT, JOB_LIMIT));
 }
-
-int main(void)
-{
-	return unit_run();
-}

@@ -59,8 +59,3 @@ TEST(test_choose)
 		assert_int_equal(found, 0);
 	}
 }
-
-int main(void)
-{
-	return unit_run();
-}

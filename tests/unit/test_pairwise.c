@@ -69,8 +69,3 @@ TEST(what_is_too_much_is_refused)
 	assert_false(pairwise_init(&p, (unsigned[]){2, 0}, 2, 1));
 	assert_false(pairwise_init(&p, (unsigned[]){5}, 1, 1));
 }
-
-int main(void)
-{
-	return unit_run();
-}

@@ -223,8 +223,3 @@ TEST(test_difference)
 	difference_add(&d, &none, &(float){5}, sizeof(float));
 	assert_true(d.samples == 7 && d.mismatches == 1);
 }
-
-int main(void)
-{
-	return unit_run();
-}

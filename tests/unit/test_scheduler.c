@@ -319,8 +319,3 @@ TEST(test_jpeg_chosen)
 	assert_int_equal(chosen(512, 4, 16, 0, 0), 0);
 	stop();
 }
-
-int main(void)
-{
-	return unit_run();
-}

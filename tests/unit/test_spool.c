@@ -174,8 +174,3 @@ TEST(test_spool_adopted)
 	assert_int_equal(spool_adopt(&spool, 4, open("/dev/null", O_RDWR)), ERR_IO);
 	assert_int_equal(spool_memory(), 0);
 }
-
-int main(void)
-{
-	return unit_run();
-}

@@ -79,8 +79,3 @@ TEST(test_worked)
 	assert_null(stall_look(&stall, true));
 	assert_int_equal(stall.worked_ns, stall.used_ns - used); /* not the 3 s that have passed */
 }
-
-int main(void)
-{
-	return unit_run();
-}

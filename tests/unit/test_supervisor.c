@@ -70,8 +70,3 @@ TEST(test_flood)
 	close(flooding);
 	assert_in_range(heard_most, 1, 50);
 }
-
-int main(void)
-{
-	return unit_run();
-}

@@ -83,8 +83,3 @@ TEST(test_file)
 	assert_true(file_read(fd, buffer, 0, 9));
 	close(fd);
 }
-
-int main(void)
-{
-	return unit_run();
-}

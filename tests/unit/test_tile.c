@@ -247,8 +247,3 @@ TEST(test_tile_hostile)
 #undef BAD
 	free(chain);
 }
-
-int main(void)
-{
-	return unit_run();
-}

@@ -31,8 +31,3 @@ TEST(test_terms)
 	unlink(path);
 	tokens_fini();
 }
-
-int main(void)
-{
-	return unit_run();
-}

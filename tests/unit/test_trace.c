@@ -29,8 +29,3 @@ TEST(test_trace)
 	}
 	assert_string_equal(trace_text(&trace, line), "");
 }
-
-int main(void)
-{
-	return unit_run();
-}

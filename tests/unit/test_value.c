@@ -69,8 +69,3 @@ TEST(test_values)
 	assert_string_equal(problem.value, "4");
 	assert_string_equal(problem.detail, "size: expected an odd integer from 1 to 601");
 }
-
-int main(void)
-{
-	return unit_run();
-}

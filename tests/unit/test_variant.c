@@ -190,8 +190,3 @@ TEST(test_candidates)
 			operation_fini(&op);
 		}
 }
-
-int main(void)
-{
-	return unit_run();
-}

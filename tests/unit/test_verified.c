@@ -81,8 +81,3 @@ TEST(test_verified)
 	assert_false(comparison(&tiles, &job, 0, true, 1, &f));
 	device_table_clear();
 }
-
-int main(void)
-{
-	return unit_run();
-}

@@ -66,8 +66,3 @@ TEST(test_wire_descriptors)
 	close(pair[0]);
 	close(pair[1]);
 }
-
-int main(void)
-{
-	return unit_run();
-}

@@ -1,5 +1,5 @@
-/* The frame of all unit tests: cmocka, with the headers that it wants before itself, and a list of
- * tests that fills itself. */
+/* The frame of all unit tests: cmocka, with the headers that it wants before itself, a list of
+ * tests that fills itself, and main(). */
 #ifndef TESTS_UNIT_H
 #define TESTS_UNIT_H
 
@@ -10,14 +10,7 @@
 
 #include <cmocka.h>
 
-static struct CMUnitTest unit_tests[32];
-
-static inline void unit_enlist(struct CMUnitTest test)
-{
-	static size_t count;
-
-	unit_tests[count++] = test;
-}
+void unit_enlist(struct CMUnitTest test);
 
 /* Begins a test, which comes into the list before main(). None of them looks at its state. */
 #define TEST(name)                                                                                 \
@@ -28,10 +21,7 @@ static inline void unit_enlist(struct CMUnitTest test)
 	}                                                                                          \
 	static void name(void **state __attribute__((unused)))
 
-/* Runs the tests of the file in their order. Returns the exit status of main(). */
-static inline int unit_run(void)
-{
-	return cmocka_run_group_tests(unit_tests, NULL, NULL);
-}
+/* Runs the tests of the file in their order, for a main() of its own. Returns its exit status. */
+int unit_run(void);
 
 #endif
