@@ -93,7 +93,8 @@ def test_alone(service, border, kind, image, variant):
     assert 0.02 < where.mean() < 0.4 and where.sum() < (found > 0).sum()
 
 
-@pytest.mark.parametrize("width, height", [(1, 1), (1, 90), (90, 1), (2, 3), (17, 700), (700, 17)])
+@pytest.mark.parametrize("width, height", [
+    (1, 1), (1, 90), (90, 1), (2, 3), (63, 65), (64, 130), (65, 64), (17, 700), (700, 17)])
 def test_small(service, width, height):
     pixels, thresholds = waves("u8", 1, width, height), {"low": 0.1, "high": 0.2}
     for border in ("replicate", "reflect101", "wrap"):
