@@ -1,4 +1,4 @@
-/* Forms: what is read of a body, however it is cut into pieces. */
+/* Forms: what is read of a body, however it is cut into pieces. tests/fuzz/form.c damages them. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -262,40 +262,5 @@ TEST(test_pieces)
 				    strcmp(heard, rows[i].what))
 					fail_msg("%zu cut at %zu, then %zu each: %s (%s)", i, cut,
 					         step, heard, problem.detail);
-	}
-}
-
-static uint64_t number;
-
-static unsigned below(unsigned bound)
-{
-	number = number * 6364136223846793005u + 1442695040888963407u;
-	return (unsigned)(number >> 33) % bound;
-}
-
-/* A form that is damaged anyhow is read alike in one piece and in many. */
-TEST(test_damaged)
-{
-	static const char whole[] =
-	    "x\r\n--b \r\n" PART "\r\n\r-\r\n--\r\n--b\r\nContent-Disposition: form-data;\r\n"
-	    " name=size; filename=\"\\\"\"\r\nContent-Type: text/plain\r\n\r\n3" END;
-	static const char marks[] = "\r\n- \t;:=\"\\b\0x";
-	char body[sizeof whole], once[HEARD_MAX];
-
-	for (unsigned i = 0; i < 20000; i++) {
-		size_t size = sizeof whole - 1 - below(2) * below(sizeof whole - 1);
-		enum error e;
-
-		memcpy(body, whole, sizeof whole);
-		for (unsigned changes = below(4); changes; changes--)
-			body[below(sizeof whole)] = marks[below(sizeof marks)];
-		e = read_whole(TYPE, body, size);
-		memcpy(once, heard, sizeof once);
-		assert_true(e == ERR_OK || e == ERR_BAD_REQUEST);
-		assert_int_equal(
-		    read_cut(TYPE, body, size, below((unsigned)size + 1), 1 + below(9)), e);
-		/* Pieces that were read before the error may have been heard of. */
-		if (!e)
-			assert_string_equal(heard, once);
 	}
 }
