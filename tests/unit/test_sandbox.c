@@ -110,40 +110,35 @@ static long core_limit(void)
 #include "sandbox.def"
 #undef CALL
 
-enum kind { CODEC, DEVICE, HTTP, KINDS };
+/* A collector's port, and another: nothing listens at either. */
+enum { COLLECTOR = 4318, ANOTHER = 4319 };
+
+static const char *const writable[] = {"cache", NULL, "nowhere", "state", "/dev", "/proc/self"};
+static const uint16_t ports[] = {53, COLLECTOR};
+
+/* The access of each worker. */
+static const struct sandbox_access access_of[] = {
+    [SANDBOX_CODEC] = {.memory = UINT64_C(1) << 30},
+    [SANDBOX_DEVICE] = {.writable = writable, .writable_count = 6},
+    [SANDBOX_HTTP] = {0},
+    [SANDBOX_TRACE] = {.ports = ports, .port_count = 2},
+};
+
 enum { OK, ABORTED = -SIGABRT, ANY = 1000 };
 
 static const struct {
 	const char *name;
 	long (*call)(void);
-	int expected[KINDS];
+	int expected[SANDBOX_TRACE];
 } rows[] = {
-#define CALL(name, codec, device, http, expression) {#name, name, {codec, device, http}},
+#define CALL(name, codec, device, http, expression)                                                \
+	{#name, name, {[SANDBOX_CODEC] = codec, [SANDBOX_DEVICE] = device, [SANDBOX_HTTP] = http}},
 #include "sandbox.def"
 #undef CALL
 };
 
-static enum error enter_codec(void)
-{
-	return sandbox_enter(SANDBOX_CODEC, &(struct sandbox_access){.memory = UINT64_C(1) << 30});
-}
-
-static enum error enter_device(void)
-{
-	static const char *const writable[] = {"cache", NULL,   "nowhere",
-	                                       "state", "/dev", "/proc/self"};
-
-	return sandbox_enter(SANDBOX_DEVICE,
-	                     &(struct sandbox_access){.writable = writable, .writable_count = 6});
-}
-
-static enum error enter_http(void)
-{
-	return sandbox_enter(SANDBOX_HTTP, &(struct sandbox_access){0});
-}
-
 /* Returns the errno of a call, 0, or the signal that ended it, below 0. */
-static int attempt(enum error (*enter)(void), long (*call)(void))
+static int attempt(enum sandbox sandbox, long (*call)(void))
 {
 	int status;
 	pid_t pid = fork();
@@ -151,7 +146,7 @@ static int attempt(enum error (*enter)(void), long (*call)(void))
 	if (!pid) {
 		alarm(20);
 		prepare();
-		if (enter())
+		if (sandbox_enter(sandbox, &access_of[sandbox]))
 			_exit(201);
 		_exit(call() < 0 ? errno : 0);
 	}
@@ -160,13 +155,13 @@ static int attempt(enum error (*enter)(void), long (*call)(void))
 }
 
 /* A sanitizer's build has no sandbox, but what is allowed must be. */
-static void expect(const char *name, enum error (*enter)(void), long (*call)(void), int expected)
+static void expect(const char *name, enum sandbox sandbox, long (*call)(void), int expected)
 {
 	int found;
 
 	if (expected == ANY || (SANITIZER && expected != OK))
 		return;
-	found = attempt(enter, call);
+	found = attempt(sandbox, call);
 	if (found != expected)
 		fail_msg("%s gives %d (%s), not %d", name, found, found > 0 ? strerror(found) : "",
 		         expected);
@@ -178,26 +173,17 @@ static long landlock(void)
 	return syscall(SYS_landlock_create_ruleset, NULL, 0, 1);
 }
 
-static void expect_all(enum error (*enter)(void), enum kind kind)
+static void expect_all(enum sandbox sandbox)
 {
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-		if (kind != DEVICE || rows[i].expected[kind] != EACCES || landlock() > 0)
-			expect(rows[i].name, enter, rows[i].call, rows[i].expected[kind]);
+		if (sandbox != SANDBOX_DEVICE || rows[i].expected[sandbox] != EACCES ||
+		    landlock() > 0)
+			expect(rows[i].name, sandbox, rows[i].call, rows[i].expected[sandbox]);
 }
 
 TEST(test_codec)
 {
-	expect_all(enter_codec, CODEC);
-}
-
-TEST(test_device)
-{
-	expect_all(enter_device, DEVICE);
-}
-
-TEST(test_http)
-{
-	expect_all(enter_http, HTTP);
+	expect_all(SANDBOX_CODEC);
 }
 
 /* The files that a device worker keeps must remain its own to change. */
@@ -205,22 +191,17 @@ TRY(cache_file, open("cache/file", O_RDWR | O_CREAT | O_TRUNC, 0600))
 TRY(state_file, rename("state/there", "state/renamed"))
 TRY(null_device, open("/dev/null", O_RDWR))
 
-TEST(test_device_directories)
+TEST(test_device)
 {
-	assert_int_equal(attempt(enter_device, cache_file), 0);
-	assert_int_equal(attempt(enter_device, state_file), 0);
-	assert_int_equal(attempt(enter_device, null_device), 0);
+	expect_all(SANDBOX_DEVICE);
+	assert_int_equal(attempt(SANDBOX_DEVICE, cache_file), 0);
+	assert_int_equal(attempt(SANDBOX_DEVICE, state_file), 0);
+	assert_int_equal(attempt(SANDBOX_DEVICE, null_device), 0);
 }
 
-/* The trace worker's: nothing listens at either port. */
-enum { COLLECTOR = 4318, ANOTHER = 4319 };
-
-static enum error enter_trace(void)
+TEST(test_http)
 {
-	static const uint16_t ports[] = {53, COLLECTOR};
-
-	return sandbox_enter(SANDBOX_TRACE,
-	                     &(struct sandbox_access){.ports = ports, .port_count = 2});
+	expect_all(SANDBOX_HTTP);
 }
 
 static long connect_to(uint16_t port)
@@ -269,34 +250,19 @@ TEST(test_trace)
 
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
 		if (!cases[i].version || landlock() >= cases[i].version)
-			expect(cases[i].name, enter_trace, cases[i].call, cases[i].expected);
-}
-
-static bool make_directory_tree(void)
-{
-	char path[64];
-
-	if (!mkdtemp(directory) || chdir(directory) || mkdir("cache", 0700) || mkdir("state", 0700))
-		return false;
-	snprintf(path, sizeof path, "%s/state/there", directory);
-	return !close(open(path, O_CREAT | O_WRONLY, 0600)) &&
-	       !close(open("there", O_CREAT | O_WRONLY, 0600));
-}
-
-static bool remove_directory_tree(void)
-{
-	char command[64];
-
-	snprintf(command, sizeof command, "rm -rf %s", directory);
-	return !chdir("/") && !system(command);
+			expect(cases[i].name, SANDBOX_TRACE, cases[i].call, cases[i].expected);
 }
 
 int main(void)
 {
+	char command[64];
 	int failed;
 
-	if (!make_directory_tree())
+	if (!mkdtemp(directory) || chdir(directory) || mkdir("cache", 0700) ||
+	    mkdir("state", 0700) || mknod("there", S_IFREG | 0600, 0) ||
+	    mknod("state/there", S_IFREG | 0600, 0))
 		return 1;
 	failed = unit_run();
-	return failed || !remove_directory_tree();
+	snprintf(command, sizeof command, "rm -rf %s", directory);
+	return failed || chdir("/") || system(command);
 }
