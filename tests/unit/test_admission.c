@@ -1,5 +1,5 @@
 /* Admission: what is known of how fast work gets done, and what is let in by it. */
-#include <time.h>
+#include <unistd.h>
 
 #include "base/loop.h"
 #include "front/config/config.h"
@@ -20,7 +20,6 @@ static void begin(void)
 /* The time that one more job takes follows from how fast those before it were done. */
 TEST(test_drain_rate)
 {
-	const struct timespec pause = {.tv_nsec = 100000000};
 	struct share jobs = {0};
 	double one;
 
@@ -30,7 +29,7 @@ TEST(test_drain_rate)
 	for (int i = 0; i < 9; i++)
 		admission_began(WORK_LIGHT, 1000);
 	assert_true(admission_predict(WORK_LIGHT, 1000) == 0); /* nothing is known yet */
-	nanosleep(&pause, NULL);
+	usleep(100000);
 	admission_ended(WORK_LIGHT, 1000);
 	/* At least a tenth of a second each, and eight before this one. */
 	one = admission_predict(WORK_LIGHT, 1000) / 9;
@@ -56,7 +55,6 @@ TEST(test_drain_rate)
 /* Time without a device says nothing about how fast work gets done, though jobs come meanwhile. */
 TEST(test_stalled)
 {
-	const struct timespec pause = {.tv_nsec = 100000000};
 	uint64_t busy;
 
 	begin();
@@ -65,12 +63,12 @@ TEST(test_stalled)
 	admission_stalled(true);
 	busy += loop_now();
 	for (int i = 0; i < 3; i++) {
-		nanosleep(&pause, NULL);
+		usleep(100000);
 		admission_began(WORK_LIGHT, 1000);
 	}
 	busy -= loop_now();
 	admission_stalled(false);
-	nanosleep(&pause, NULL);
+	usleep(100000);
 	admission_ended(WORK_LIGHT, 1000);
 	busy += loop_now();
 	assert_true(admission_predict(WORK_LIGHT, 0) >= 3 * 0.09);
@@ -80,19 +78,17 @@ TEST(test_stalled)
 /* Jobs that wait for a program say nothing about how fast work gets done. */
 TEST(test_held)
 {
-	const struct timespec pause = {.tv_nsec = 300000000};
-
 	begin();
 	for (int i = 0; i < 3; i++) {
 		admission_began(WORK_LIGHT, 1000);
 		admission_held(WORK_LIGHT, true);
 	}
-	nanosleep(&pause, NULL);
+	usleep(300000);
 	for (int i = 0; i < 3; i++)
 		admission_held(WORK_LIGHT, false);
 	admission_ended(WORK_LIGHT, 1000);
 	assert_true(admission_predict(WORK_LIGHT, 1000) < 0.3);
-	nanosleep(&pause, NULL);
+	usleep(300000);
 	for (int i = 0; i < 2; i++)
 		admission_held(WORK_LIGHT, i == 0); /* busy until now */
 	assert_true(admission_predict(WORK_LIGHT, 1000) > 0.1);

@@ -56,15 +56,16 @@ static bool has(struct cache *cache, const char *key)
 	return there;
 }
 
-static void make_file(const char *name, bool lock, int *fd)
+static void make_file(const char *name, bool lock)
 {
 	char path[200] = "";
+	int fd;
 
 	snprintf(path, sizeof path, "%s/%s", directory, name);
-	*fd = open(path, O_RDWR | O_CREAT, 0600);
-	assert_true(*fd >= 0 && write(*fd, path, sizeof path) > 0);
+	fd = open(path, O_RDWR | O_CREAT, 0600);
+	assert_true(fd >= 0 && write(fd, path, sizeof path) > 0);
 	if (lock)
-		assert_int_equal(flock(*fd, LOCK_EX), 0);
+		assert_int_equal(flock(fd, LOCK_EX), 0);
 }
 
 /* The file that has not been used for longest goes, whoever made it; a file that another process is
@@ -73,16 +74,15 @@ TEST(test_cache_size)
 {
 	char digits[65] = "", name[80];
 	struct cache *cache;
-	int writer, other;
 
 	assert_non_null(mkdtemp(directory));
 	memset(digits, 'a', 64);
-	make_file(digits, false, &other); /* as of another version */
+	make_file(digits, false); /* as of another version */
 	snprintf(name, sizeof name, "%s.17", digits);
-	make_file(name, true, &writer);
+	make_file(name, true);
 	snprintf(name, sizeof name, "%s.18", digits);
-	make_file(name, false, &other);
-	make_file("not ours", false, &other);
+	make_file(name, false);
+	make_file("not ours", false);
 	assert_int_equal(count_files(100), 4);
 	cache = cache_open(directory, 3 * KEPT + 400);
 	assert_int_equal(count_files(0), 3); /* the unfinished one has gone */

@@ -1,4 +1,5 @@
 /* The fair queue: who is served, in which order and how much. */
+#include <ctype.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,6 +24,15 @@ static struct entry entries[ITEMS];
 static void open_flow(unsigned i, unsigned class, const char *client)
 {
 	assert_int_equal(fair_open(&fair, &flows[i], class, client, 1), ERR_OK);
+}
+
+/* Begins with a flow for each letter, which is its client; capitals are of the second class. */
+static void begin(const char *letters)
+{
+	fair_init(&fair, weights, CLASSES);
+	for (unsigned i = 0; letters[i]; i++)
+		open_flow(i, isupper(letters[i]) ? SECOND : FIRST,
+		          (char[]){(char)tolower(letters[i]), '\0'});
 }
 
 static void push(struct entry *e, unsigned flow, double cost)
@@ -96,9 +106,7 @@ TEST(test_changed_weight)
 {
 	double served[8] = {0};
 
-	fair_init(&fair, weights, CLASSES);
-	open_flow(0, FIRST, "a");
-	open_flow(1, FIRST, "b");
+	begin("ab");
 	for (unsigned i = 0; i < 1000; i++)
 		push(&entries[i], i % 2, 1);
 	serve(100, served);
@@ -114,10 +122,7 @@ TEST(test_newcomer)
 {
 	double served[8] = {0};
 
-	fair_init(&fair, weights, CLASSES);
-	open_flow(0, FIRST, "a");
-	open_flow(1, FIRST, "a");
-	open_flow(2, FIRST, "b");
+	begin("aab");
 	for (int i = 0; i < 1000; i++)
 		push(&entries[i], 0, 1);
 	serve(500, served);
@@ -143,8 +148,7 @@ TEST(test_newcomers)
 	char name[16];
 	struct entry *served;
 
-	fair_init(&fair, weights, CLASSES);
-	open_flow(0, FIRST, "old");
+	begin("a");
 	push(&entries[0], 0, 1);
 	push(&entries[1], 0, 1);
 	assert_ptr_equal(fair_pop(&fair, ALL), &entries[0].item);
@@ -168,8 +172,7 @@ TEST(test_newcomers)
 /* Within a flow order is kept, also for what comes back. */
 TEST(test_order)
 {
-	fair_init(&fair, weights, CLASSES);
-	open_flow(0, FIRST, "a");
+	begin("a");
 	for (int i = 0; i < 3; i++)
 		push(&entries[i], 0, 1);
 	assert_ptr_equal(fair_pop(&fair, ALL), &entries[0].item);
@@ -185,9 +188,7 @@ TEST(test_turns)
 {
 	double served[8] = {0};
 
-	fair_init(&fair, weights, CLASSES);
-	open_flow(0, FIRST, "a");
-	open_flow(1, FIRST, "b");
+	begin("ab");
 	for (int i = 0; i < 2000; i++)
 		push(&entries[i], (unsigned)i / 1000, i < 1000 ? 1 : 2);
 	for (int turn = 0; turn < 150; turn++) {
@@ -208,9 +209,7 @@ TEST(test_turns)
 
 TEST(test_mask)
 {
-	fair_init(&fair, weights, CLASSES);
-	open_flow(0, FIRST, "a");
-	open_flow(1, SECOND, "a");
+	begin("aA");
 	push(&entries[0], 0, 1);
 	assert_null(fair_next(&fair, 1 << SECOND));
 	push(&entries[1], 1, 1);
@@ -226,10 +225,7 @@ TEST(test_parked)
 {
 	double served[8] = {0};
 
-	fair_init(&fair, weights, CLASSES);
-	open_flow(0, FIRST, "a");
-	open_flow(1, FIRST, "b");
-	open_flow(2, SECOND, "c");
+	begin("abC");
 	for (int i = 0; i < 600; i++)
 		push(&entries[i], (unsigned)i % 2, 1);
 	push(&entries[600], 2, 1);
@@ -258,13 +254,10 @@ TEST(test_parked)
 /* Whatever happens, all that is pushed comes out once, and each flow's in order. */
 TEST(test_random)
 {
-	static const char *const clients[] = {"a", "b", "c"};
 	unsigned pushed = 0, out = 0, last[8] = {0};
 
 	srand(1);
-	fair_init(&fair, weights, CLASSES);
-	for (unsigned i = 0; i < 8; i++)
-		open_flow(i, i % CLASSES, clients[i % 3]);
+	begin("aBcAbCaB");
 	while (out < ITEMS) {
 		unsigned mask = rand() % 4 ? ALL : 1u << rand() % CLASSES;
 		struct fair_flow *flow;
@@ -295,9 +288,7 @@ TEST(test_charge)
 {
 	double served[8] = {0};
 
-	fair_init(&fair, weights, CLASSES);
-	open_flow(0, FIRST, "a");
-	open_flow(1, FIRST, "b");
+	begin("ab");
 	for (int i = 0; i < 100; i++) {
 		push(&entries[2 * i], 0, 1);
 		push(&entries[2 * i + 1], 1, 1);
@@ -309,8 +300,7 @@ TEST(test_charge)
 	serve(20, served);
 	assert_in_range((unsigned)served[0], 18, 22);
 	close_all(2);
-	open_flow(0, FIRST, "a");
-	open_flow(1, FIRST, "b");
+	begin("ab");
 	fair_charge(&fair, &flows[0], 10);
 	push(&entries[0], 0, 1);
 	push(&entries[1], 1, 1);

@@ -91,7 +91,7 @@ TEST(test_odd)
 	    {0xD9, 1, 0xD8, JPEG_REASON_SCANS},
 	    {0xD9, 1, 0x00, JPEG_REASON_END},
 	};
-	const struct jpegs_wish wish = {33, 17, JPEGS_420, 80, 0, 0, 0, 0};
+	const struct jpegs_wish wish = {33, 17, JPEGS_420, .quality = 80};
 	size_t size;
 	uint8_t *file = file_of(&wish, &size), *copy = malloc(size);
 
@@ -113,7 +113,7 @@ TEST(test_odd)
 /* However much of it there is, a part is no file, and what follows EOI does not matter. */
 TEST(test_truncated)
 {
-	const struct jpegs_wish wish = {20, 9, JPEGS_422, 80, 1, 0, 0, 0};
+	const struct jpegs_wish wish = {20, 9, JPEGS_422, 80, .restart_interval = 1};
 	size_t size;
 	uint8_t *file = file_of(&wish, &size), *twice = malloc(2 * size);
 	struct jpeg_scan once;

@@ -24,18 +24,17 @@ static void child_run(enum child kind)
 /* Returns the verdict after ten looks at a child. */
 static const char *looked_at(enum child kind, bool busy, uint64_t *worked)
 {
-	const struct timespec pause = {.tv_nsec = 50000000};
 	const char *word = NULL;
 	pid_t pid = fork();
 	struct stall stall;
 
 	if (!pid)
 		child_run(kind);
-	nanosleep(&pause, NULL); /* until it is where it stays */
+	usleep(50000); /* until it is where it stays */
 	stall_init(&stall, pid);
 	for (int i = 0; i < 10; i++) {
 		word = stall_look(&stall, busy);
-		nanosleep(&pause, NULL);
+		usleep(50000);
 	}
 	kill(pid, SIGKILL);
 	waitpid(pid, NULL, 0);
