@@ -97,6 +97,19 @@ struct file file_make(uint32_t width, uint32_t height, uint32_t bands, const cha
 	return file;
 }
 
+struct file file_of_profile(const char *name)
+{
+	struct file file;
+	VipsBlob *blob;
+	const void *profile;
+
+	check(!vips_profile_load(name, &blob, NULL), name);
+	profile = vips_blob_get(blob, &file.size);
+	file.bytes = g_memdup2(profile, file.size);
+	vips_area_unref(VIPS_AREA(blob));
+	return file;
+}
+
 void file_fini(struct file *file)
 {
 	g_free(file->bytes);

@@ -21,6 +21,9 @@ struct file file_of_picture(const struct picture *picture, const char *suffix);
 struct file file_make(uint32_t width, uint32_t height, uint32_t bands, const char *suffix);
 void file_fini(struct file *file);
 
+/* Returns an ICC profile of libvips's. Exits on failure. */
+struct file file_of_profile(const char *name);
+
 /* Decodes a file, upright. Exits on failure. */
 void picture_load(struct picture *picture, const void *bytes, size_t size);
 /* Tells whether an answer decodes to the pixels of the picture. */

@@ -1,6 +1,5 @@
 /* PNGs as libvips would read and write them: which of them go without it, too. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include <zlib.h>
@@ -298,23 +297,17 @@ static void test_exif(const struct file *file)
 
 static void test_profiles(const struct file *file, const struct file *grey)
 {
-	VipsBlob *blob;
-	const void *srgb;
-	uint8_t *profile;
-	size_t size;
+	struct file profile = file_of_profile("srgb");
+	uint8_t *data = profile.bytes;
+	const size_t size = profile.size;
 
-	if (vips_profile_load("srgb", &blob, NULL))
-		exit(1);
-	srgb = vips_blob_get(blob, &size);
-	profile = g_memdup2(srgb, size);
-	expect_deflated_alike(file, "iCCP", "icc\0", 5, profile, size, "sRGB");
-	expect_deflated_alike(grey, "iCCP", "icc\0", 5, profile, size, "sRGB of grey");
-	expect_deflated_alike(file, "iCCP", "icc\0", 5, profile, size - 4, "cut sRGB");
-	memcpy(profile + 16, "GRAY", 4);
-	expect_deflated_alike(grey, "iCCP", "icc\0", 5, profile, size, "a grey profile");
-	expect_deflated_alike(file, "iCCP", "icc\0", 5, profile, size, "grey of colours");
-	g_free(profile);
-	vips_area_unref(VIPS_AREA(blob));
+	expect_deflated_alike(file, "iCCP", "icc\0", 5, data, size, "sRGB");
+	expect_deflated_alike(grey, "iCCP", "icc\0", 5, data, size, "sRGB of grey");
+	expect_deflated_alike(file, "iCCP", "icc\0", 5, data, size - 4, "cut sRGB");
+	memcpy(data + 16, "GRAY", 4);
+	expect_deflated_alike(grey, "iCCP", "icc\0", 5, data, size, "a grey profile");
+	expect_deflated_alike(file, "iCCP", "icc\0", 5, data, size, "grey of colours");
+	file_fini(&profile);
 }
 
 /* XMP leaves a TIFF with strip. */
@@ -338,21 +331,17 @@ static void test_others(void)
 {
 	static const char *const suffixes[] = {".jpg", ".webp"};
 	static const enum format formats[] = {FORMAT_JPEG, FORMAT_WEBP};
+	struct file profile = file_of_profile("srgb");
 	GByteArray *b = camera_block(false);
-	VipsBlob *blob;
-	size_t size;
 
-	if (vips_profile_load("srgb", &blob, NULL))
-		exit(1);
 	for (size_t i = 0; i < G_N_ELEMENTS(suffixes); i++) {
 		struct picture p;
 		VipsImage *image;
 		struct file file;
-		const void *profile = vips_blob_get(blob, &size);
 
 		picture_make(&p, 45, 36, 3, PIXEL_U8, false);
 		image = picture_to_vips(&p);
-		vips_image_set_blob_copy(image, VIPS_META_ICC_NAME, profile, size);
+		vips_image_set_blob_copy(image, VIPS_META_ICC_NAME, profile.bytes, profile.size);
 		vips_image_set_blob_copy(image, VIPS_META_EXIF_NAME, b->data, b->len);
 		vips_image_set_blob_copy(image, VIPS_META_XMP_NAME, "<x>text</x>", 11);
 		file = file_save(image, suffixes[i]);
@@ -368,7 +357,7 @@ static void test_others(void)
 		picture_fini(&p);
 	}
 	g_byte_array_unref(b);
-	vips_area_unref(VIPS_AREA(blob));
+	file_fini(&profile);
 }
 
 void test_pngs(void)

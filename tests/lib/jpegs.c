@@ -62,9 +62,9 @@ struct jpegs_picture jpegs_draw(uint32_t width, uint32_t height, uint32_t bands,
 uint8_t *jpegs_encode(const struct jpegs_picture *picture, const struct jpegs_wish *wish,
                       size_t *size)
 {
-	static const uint8_t factors[JPEGS_SAMPLINGS][2] = {
+	static const uint8_t factors[][2] = {
 	    [JPEGS_GRAY] = {1, 1}, [JPEGS_444] = {1, 1}, [JPEGS_422] = {2, 1},
-	    [JPEGS_420] = {2, 2},  [JPEGS_440] = {1, 2},
+	    [JPEGS_420] = {2, 2},  [JPEGS_440] = {1, 2}, [JPEGS_411] = {4, 1},
 	};
 	struct jpeg_compress_struct c = {0};
 	struct jpeg_error_mgr error;
@@ -81,6 +81,9 @@ uint8_t *jpegs_encode(const struct jpegs_picture *picture, const struct jpegs_wi
 	                   : picture->bands == 3 ? JCS_RGB
 	                                         : JCS_CMYK;
 	jpeg_set_defaults(&c);
+	if (wish->colors)
+		jpeg_set_colorspace(&c, (J_COLOR_SPACE)wish->colors);
+	c.write_Adobe_marker |= wish->adobe;
 	jpeg_set_quality(&c, (int)wish->quality, TRUE);
 	c.comp_info[0].h_samp_factor = factors[wish->sampling][0];
 	c.comp_info[0].v_samp_factor = factors[wish->sampling][1];

@@ -7,17 +7,18 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum jpegs_sampling { JPEGS_GRAY, JPEGS_444, JPEGS_422, JPEGS_420, JPEGS_440, JPEGS_SAMPLINGS };
+enum jpegs_sampling { JPEGS_GRAY, JPEGS_444, JPEGS_422, JPEGS_420, JPEGS_440, JPEGS_411 };
 
 /* The properties of a file. */
 struct jpegs_wish {
 	uint32_t width, height;
 	enum jpegs_sampling sampling;
 	unsigned quality, restart_interval;
-	bool optimize, progressive, arithmetic;
+	bool optimize, progressive, arithmetic, adobe;
+	int colors; /* as libjpeg's J_COLOR_SPACE; 0: its default for the bands */
 };
 
-/* Packed rows of 1 or 3 bands. */
+/* Packed rows of 1 or 3 bands, or of 4 inks. */
 struct jpegs_picture {
 	uint32_t width, height, bands;
 	uint8_t *samples;
@@ -29,8 +30,7 @@ enum jpegs_content { JPEGS_SMOOTH, JPEGS_NOISE, JPEGS_FLAT, JPEGS_PAGE, JPEGS_CO
 struct jpegs_picture jpegs_draw(uint32_t width, uint32_t height, uint32_t bands,
                                 enum jpegs_content content, uint32_t seed);
 
-/* Encodes a picture; its bands are those of the sampling, or 4 inks with JPEGS_444. Free the file.
- */
+/* Encodes a picture. Free the file. */
 uint8_t *jpegs_encode(const struct jpegs_picture *picture, const struct jpegs_wish *wish,
                       size_t *size);
 
