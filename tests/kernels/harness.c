@@ -33,8 +33,6 @@ void options_parse(int argc, char **argv)
 	const GOptionEntry entries[] = {
 	    {"platform", 0, 0, G_OPTION_ARG_INT, &options.platform, "OpenCL platform", "N"},
 	    {"device", 0, 0, G_OPTION_ARG_INT, &options.device, "its device", "N"},
-	    {"kernel-dir", 0, 0, G_OPTION_ARG_FILENAME, &options.kernel_dir,
-	     "kernels in place of those in the program", "DIR"},
 	    {"only", 0, 0, G_OPTION_ARG_STRING, &options.only, "one test or variant", "NAME"},
 	    {"seed", 0, 0, G_OPTION_ARG_INT64, &options.seed, "makes other trials", "N"},
 	    {"most", 0, 0, G_OPTION_ARG_DOUBLE, &options.most, "bounds images, for slow checkers",
@@ -170,8 +168,7 @@ void harness_init(struct harness *h, uint64_t arena_size)
 	environment_set(NULL);
 	if (device_open(&h->device, (unsigned)options.platform, (unsigned)options.device) ||
 	    !(h->device.in_test = true) ||
-	    programs_new(&h->programs, &h->device, options.kernel_dir, getenv("CONVOLVED_CACHE"), 0,
-	                 -1) ||
+	    programs_new(&h->programs, &h->device, NULL, getenv("CONVOLVED_CACHE"), 0, -1) ||
 	    (h->notice = eventfd(0, EFD_CLOEXEC)) < 0 ||
 	    (h->device.in_place && pool_new(&h->device, h->notice, &h->pool)) ||
 	    lane_new(&h->device, h->pool, &h->lane[LANE_ZERO_COPY]) ||

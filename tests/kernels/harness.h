@@ -18,7 +18,7 @@ struct options {
 	double most;
 	int every, rounds;
 	int copy, no_images, brief, digests; /* bool */
-	char *kernel_dir, *only;             /* NULL: not given */
+	char *only;                          /* NULL: not given */
 };
 
 extern struct options options;

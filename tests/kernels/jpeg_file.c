@@ -1,7 +1,6 @@
 #include "jpeg_file.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "codec/jpeg_header.h"
 #include "harness.h"
@@ -25,53 +24,10 @@ void jpeg_file_make(struct jpeg_file *file, struct jpegs_wish wish, enum jpegs_c
 	jpeg_file_encode(file, jpegs_draw(wish.width, wish.height, bands, content, seed), wish);
 }
 
-void jpeg_file_random(struct jpeg_file *file)
-{
-	jpeg_file_make(file,
-	               (struct jpegs_wish){16 + random_below(100), 16 + random_below(60),
-	                                   (enum jpegs_sampling)random_below(JPEGS_420 + 1),
-	                                   20 + random_below(80), random_below(2) * random_below(9),
-	                                   .optimize = random_below(2)},
-	               (enum jpegs_content)random_below(JPEGS_CONTENTS), random_below(1000));
-}
-
 void jpeg_file_free(struct jpeg_file *file)
 {
 	free(file->picture.samples);
 	free(file->bytes);
-}
-
-bool jpeg_file_damage(struct jpeg_file *file, const struct jpeg_file *whole)
-{
-	const uint32_t size = (uint32_t)whole->scan.size;
-	uint32_t at = random_below(size);
-	uint8_t *scan;
-
-	*file = *whole;
-	file->picture.samples = NULL;
-	file->bytes = malloc(whole->size);
-	if (!file->bytes)
-		abort();
-	memcpy(file->bytes, whole->bytes, whole->size);
-	scan = file->bytes + whole->scan.offset;
-	while (file->wish.restart_interval && at + 1 < size && (scan[at] != 0xFF || !scan[at + 1]))
-		at++;
-	if (file->wish.restart_interval && at + 1 < size && random_below(2)) {
-		scan[at + 1] = (uint8_t)(0xD0 + random_below(8));
-	} else {
-		for (uint32_t n = random_below(3); n < 3; n++)
-			scan[random_below(size)] = (uint8_t)random_below(256);
-		if (random_below(4) == 0) {
-			uint32_t cut = random_below(size);
-
-			memmove(scan + cut, scan + size, whole->size - whole->scan.offset - size);
-			file->size -= size - cut;
-		}
-	}
-	if (!jpeg_header_read(file->bytes, file->size, &file->scan))
-		return true;
-	jpeg_file_free(file);
-	return false;
 }
 
 const uint8_t *jpeg_file_scan(const struct jpeg_file *file)

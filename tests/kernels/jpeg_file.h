@@ -16,15 +16,10 @@ struct jpeg_file {
 /* Encodes a picture, which the file then owns, or ends the program if a device could not decode
  * it. */
 void jpeg_file_encode(struct jpeg_file *file, struct jpegs_picture picture, struct jpegs_wish wish);
-/* The same with a drawn picture of the wish's size; or with a random small one. */
+/* The same with a drawn picture of the wish's size. */
 void jpeg_file_make(struct jpeg_file *file, struct jpegs_wish wish, enum jpegs_content content,
                     uint32_t seed);
-void jpeg_file_random(struct jpeg_file *file);
 void jpeg_file_free(struct jpeg_file *file);
-
-/* Makes a damaged copy of a file, without the picture: some bytes of the scan are others, or the
- * number of a restart marker, or it is cut. False if its header says so; it is freed then. */
-bool jpeg_file_damage(struct jpeg_file *file, const struct jpeg_file *whole);
 
 /* The first bytes of the scan. */
 const uint8_t *jpeg_file_scan(const struct jpeg_file *file);

@@ -265,7 +265,7 @@ static struct plan *make_plan(struct harness *h, const struct trial *t, struct c
 	return plan;
 }
 
-static bool try_to_plan(struct harness *h, const struct trial *t, bool only_ask)
+bool trial_plan(struct harness *h, const struct trial *t, bool only_ask)
 {
 	static struct chain chain;
 	struct plan *plan;
@@ -276,16 +276,6 @@ static bool try_to_plan(struct harness *h, const struct trial *t, bool only_ask)
 	applies = plan != NULL;
 	plan_free(&plan);
 	return applies;
-}
-
-bool trial_applies(struct harness *h, const struct trial *t)
-{
-	return try_to_plan(h, t, true);
-}
-
-void trial_prepare(struct harness *h, const struct trial *t)
-{
-	try_to_plan(h, t, false);
 }
 
 bool trial_run(struct harness *h, const struct trial *t)
@@ -396,48 +386,35 @@ static uint32_t between(uint32_t least, uint32_t most)
 	return least + random_below(most - least + 1);
 }
 
-/* Returns a multiple of 16, or one more or less. */
-static uint32_t vector_side(void)
+/* Sides of results: at random in a range, or as those of vectors. */
+static const struct side {
+	uint32_t least, most; /* 0: always a vector's */
+	bool or_vector;
+} sides[SHAPES][2] = {
+    [SHAPE_POINT] = {{1, 1, false}, {1, 1, false}},
+    [SHAPE_COLUMN] = {{1, 1, false}, {2, 40, true}},
+    [SHAPE_ROW] = {{2, 1100, true}, {1, 1, false}},
+    [SHAPE_SMALL] = {{2, 15, false}, {2, 15, false}},
+    [SHAPE_VECTOR] = {{.or_vector = true}, {2, 40, true}},
+    [SHAPE_TALL] = {{2, 40, false}, {130, 700, false}},
+    [SHAPE_WIDE] = {{1, 2, false}, {2, 9, false}}, /* the width in blocks */
+    [SHAPE_LARGE] = {{50, 260, false}, {50, 180, false}},
+};
+
+/* A vector's side is a multiple of 16, or one more or less. */
+static uint32_t choose_side(const struct side *side)
 {
-	return (16u << random_below(5)) + random_below(3) - 1;
+	if (side->or_vector && (!side->most || random_below(2)))
+		return (16u << random_below(5)) + random_below(3) - 1;
+	return between(side->least, side->most);
 }
 
 static void choose_size(struct trial *t, enum shape_kind shape)
 {
-	uint32_t *width = &t->image.width, *height = &t->image.height;
-
-	*width = *height = 1;
-	switch (shape) {
-	case SHAPE_COLUMN:
-		*height = random_below(2) ? vector_side() : between(2, 40);
-		break;
-	case SHAPE_ROW:
-		*width = random_below(2) ? vector_side() : between(2, 1100);
-		break;
-	case SHAPE_SMALL:
-		*width = between(2, 15);
-		*height = between(2, 15);
-		break;
-	case SHAPE_VECTOR:
-		*width = vector_side();
-		*height = random_below(2) ? vector_side() : between(2, 40);
-		break;
-	case SHAPE_TALL:
-		*width = between(2, 40);
-		*height = between(130, 700);
-		break;
-	case SHAPE_WIDE:
-		*width = between(1, 2) * BLOCK / t->image.bands + between(0, 34) - 17;
-		*height = between(2, 9);
-		break;
-	case SHAPE_LARGE:
-		*width = between(50, 260);
-		*height = between(50, 180);
-		break;
-	case SHAPE_POINT:
-	case SHAPES:
-		break;
-	}
+	t->image.width = choose_side(&sides[shape][0]);
+	t->image.height = choose_side(&sides[shape][1]);
+	if (shape == SHAPE_WIDE)
+		t->image.width = t->image.width * BLOCK / t->image.bands + between(0, 34) - 17;
 }
 
 static bool is_too_large(const struct trial *t, const struct chain *chain)

@@ -49,11 +49,9 @@ void trial_circumstances(uint32_t variant, unsigned levels[CIRCUMSTANCES]);
  * Group, variant, type and kind are given. */
 void trial_set_circumstances(struct trial *trial, const uint8_t *levels);
 
-/* True if the trial's variant does some step of it. */
-bool trial_applies(struct harness *h, const struct trial *trial);
-
-/* Asks for the programs of a trial's plan, without running it. */
-void trial_prepare(struct harness *h, const struct trial *trial);
+/* True if the trial's variant does some step of it. Asks for the programs of its plan, unless that
+ * is all that is wanted. */
+bool trial_plan(struct harness *h, const struct trial *trial, bool only_ask);
 
 /* Runs a trial. False if there is nothing to do. */
 bool trial_run(struct harness *h, const struct trial *trial);

@@ -77,7 +77,7 @@ static void find_cases(struct harness *h, enum kernel kernel)
 		    part[TYPE] == PIXEL_F32 && kinds[part[KIND]] == PIXELS_GREY_ALPHA;
 		t = trial_of(kernel, part);
 		if (part[KIND] < KINDS_OF_MOST || all_kinds)
-			c->count += trial_applies(h, &t);
+			c->count += trial_plan(h, &t, true);
 	}
 }
 
@@ -198,7 +198,7 @@ void variants_run(struct harness *h, bool classic)
 		for (size_t i = 0; i < cases[k].count; i++) {
 			struct trial t = trial_of(k, cases[k].part[i]);
 
-			trial_prepare(h, &t);
+			trial_plan(h, &t, false);
 		}
 	}
 	for (enum kernel k = 0; k < KERNELS; k++) {
