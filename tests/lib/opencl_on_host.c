@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/param.h>
 #include <ucontext.h>
 
 #include "device/cl/opencl.h"
@@ -142,71 +143,30 @@ BUILTIN(size_t, k_local_id, "_Z12get_local_idj", uint32_t d)
 
 	return run.item / before % run.local[d];
 }
-BUILTIN(size_t, k_group_id, "_Z12get_group_idj", uint32_t d)
-{
-	return run.group[d];
-}
-BUILTIN(size_t, k_global_id, "_Z13get_global_idj", uint32_t d)
-{
-	return run.group[d] * run.local[d] + k_local_id(d);
-}
-BUILTIN(size_t, k_local_size, "_Z14get_local_sizej", uint32_t d)
-{
-	return run.local[d];
-}
-BUILTIN(size_t, k_num_groups, "_Z14get_num_groupsj", uint32_t d)
-{
-	return run.groups[d];
-}
+FUNCTION(size_t, k_group_id, "_Z12get_group_idj", (uint32_t d), run.group[d])
+FUNCTION(size_t, k_global_id, "_Z13get_global_idj", (uint32_t d),
+         run.group[d] * run.local[d] + k_local_id(d))
+FUNCTION(size_t, k_local_size, "_Z14get_local_sizej", (uint32_t d), run.local[d])
+FUNCTION(size_t, k_num_groups, "_Z14get_num_groupsj", (uint32_t d), run.groups[d])
 BUILTIN(void, k_barrier, "_Z7barrierj", uint32_t flags)
 {
 	(void)flags;
 	host_yield();
 }
-BUILTIN(uint32_t, k_min_u, "_Z3minjj", uint32_t a, uint32_t b)
-{
-	return a < b ? a : b;
-}
-BUILTIN(uint32_t, k_max_u, "_Z3maxjj", uint32_t a, uint32_t b)
-{
-	return a > b ? a : b;
-}
-BUILTIN(uint32_t, k_add_sat, "_Z7add_satjj", uint32_t a, uint32_t b)
-{
-	return a + b < a ? UINT32_MAX : a + b;
-}
-BUILTIN(int32_t, k_min, "_Z3minii", int32_t a, int32_t b)
-{
-	return a < b ? a : b;
-}
-BUILTIN(int32_t, k_max, "_Z3maxii", int32_t a, int32_t b)
-{
-	return a > b ? a : b;
-}
-BUILTIN(int32_t, k_clamp, "_Z5clampiii", int32_t a, int32_t low, int32_t high)
-{
-	return a < low ? low : a > high ? high : a;
-}
-BUILTIN(uint32_t, k_abs, "_Z3absi", int32_t a)
-{
-	return a < 0 ? 0 - (uint32_t)a : (uint32_t)a;
-}
-BUILTIN(uint32_t, k_popcount, "_Z8popcountj", uint32_t a)
-{
-	return (uint32_t)__builtin_popcount(a);
-}
-BUILTIN(uint32_t, k_clz, "_Z3clzj", uint32_t a)
-{
-	return a ? (uint32_t)__builtin_clz(a) : 32;
-}
-BUILTIN(uint64_t, k_clz_l, "_Z3clzm", uint64_t a)
-{
-	return a ? (uint64_t)__builtin_clzl(a) : 64;
-}
-BUILTIN(uint32_t, k_mul_hi, "_Z6mul_hijj", uint32_t a, uint32_t b)
-{
-	return (uint32_t)((uint64_t)a * b >> 32);
-}
+FUNCTION(uint32_t, k_min_u, "_Z3minjj", (uint32_t a, uint32_t b), MIN(a, b))
+FUNCTION(uint32_t, k_max_u, "_Z3maxjj", (uint32_t a, uint32_t b), MAX(a, b))
+FUNCTION(uint32_t, k_add_sat, "_Z7add_satjj", (uint32_t a, uint32_t b),
+         a + b < a ? UINT32_MAX : a + b)
+FUNCTION(int32_t, k_min, "_Z3minii", (int32_t a, int32_t b), MIN(a, b))
+FUNCTION(int32_t, k_max, "_Z3maxii", (int32_t a, int32_t b), MAX(a, b))
+FUNCTION(int32_t, k_clamp, "_Z5clampiii", (int32_t a, int32_t low, int32_t high),
+         MAX(low, MIN(a, high)))
+FUNCTION(uint32_t, k_abs, "_Z3absi", (int32_t a), a < 0 ? 0 - (uint32_t)a : (uint32_t)a)
+FUNCTION(uint32_t, k_popcount, "_Z8popcountj", (uint32_t a), (uint32_t)__builtin_popcount(a))
+FUNCTION(uint32_t, k_clz, "_Z3clzj", (uint32_t a), a ? (uint32_t)__builtin_clz(a) : 32)
+FUNCTION(uint64_t, k_clz_l, "_Z3clzm", (uint64_t a), a ? (uint64_t)__builtin_clzl(a) : 64)
+FUNCTION(uint32_t, k_mul_hi, "_Z6mul_hijj", (uint32_t a, uint32_t b),
+         (uint32_t)((a * (uint64_t)b) >> 32))
 
 static uint32_t replace(uint32_t *p, uint32_t value)
 {
@@ -215,29 +175,19 @@ static uint32_t replace(uint32_t *p, uint32_t value)
 	*p = value;
 	return old;
 }
-BUILTIN(uint32_t, k_or_global, "_Z9atomic_orPU8CLglobalVjj", uint32_t *p, uint32_t a)
-{
-	return replace(p, *p | a);
-}
-BUILTIN(uint32_t, k_or_local, "_Z9atomic_orPU7CLlocalVjj", uint32_t *p, uint32_t a)
-{
-	return replace(p, *p | a);
-}
-BUILTIN(uint32_t, k_add_global, "_Z10atomic_addPU8CLglobalVjj", uint32_t *p, uint32_t a)
-{
-	return replace(p, *p + a);
-}
-BUILTIN(uint32_t, k_add_local, "_Z10atomic_addPU7CLlocalVjj", uint32_t *p, uint32_t a)
-{
-	return replace(p, *p + a);
-}
+#define ATOMIC(name, mangled, value)                                                               \
+	BUILTIN(uint32_t, name, mangled, uint32_t *p, uint32_t a)                                  \
+	{                                                                                          \
+		return replace(p, value);                                                          \
+	}
+ATOMIC(k_or_global, "_Z9atomic_orPU8CLglobalVjj", *p | a)
+ATOMIC(k_or_local, "_Z9atomic_orPU7CLlocalVjj", *p | a)
+ATOMIC(k_add_global, "_Z10atomic_addPU8CLglobalVjj", *p + a)
+ATOMIC(k_add_local, "_Z10atomic_addPU7CLlocalVjj", *p + a)
+ATOMIC(k_xchg_global, "_Z11atomic_xchgPU8CLglobalVjj", a)
 BUILTIN(uint32_t, k_inc_local, "_Z10atomic_incPU7CLlocalVj", uint32_t *p)
 {
 	return replace(p, *p + 1);
-}
-BUILTIN(uint32_t, k_xchg_global, "_Z11atomic_xchgPU8CLglobalVjj", uint32_t *p, uint32_t a)
-{
-	return replace(p, a);
 }
 
 /* OpenCL --------------------------------------------------------------------------------------- */

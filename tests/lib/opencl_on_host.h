@@ -17,6 +17,14 @@ void host_run(host_item *body, const void *data, const size_t groups[3], const s
 	type name(__VA_ARGS__) __asm__(mangled);                                                   \
 	type name(__VA_ARGS__)
 
+/* One that only has a value. */
+#define FUNCTION(type, name, mangled, parameters, ...)                                             \
+	type name parameters __asm__(mangled);                                                     \
+	type name parameters                                                                       \
+	{                                                                                          \
+		return __VA_ARGS__;                                                                \
+	}
+
 /* For functions that kernels call: the item's number in its group, x first; and to let the group's
  * other items run, each up to where it yields too, or ends. */
 size_t host_item_number(void);

@@ -60,22 +60,15 @@ static double half_value(uint32_t bits)
 
 typedef float float2 __attribute__((vector_size(8)));
 
-BUILTIN(float, k_vload_half, "_Z10vload_halfmPU9CLprivateKDh", size_t at, const uint16_t *p)
-{
-	return (float)half_value(p[at]);
-}
+FUNCTION(float, k_vload_half, "_Z10vload_halfmPU9CLprivateKDh", (size_t at, const uint16_t *p),
+         (float)half_value(p[at]))
 BUILTIN(void, k_vstore_half, "_Z15vstore_half_rtefmPU9CLprivateDh", float v, size_t at, uint16_t *p)
 {
 	p[at] = cl_half_from_float(v, CL_HALF_RTE);
 }
-BUILTIN(float2, k_fmin, "_Z4fminDv2_fS_", float2 a, float2 b)
-{
-	return (float2){fminf(a[0], b[0]), fminf(a[1], b[1])};
-}
-BUILTIN(int32_t, k_round, "_Z15convert_int_rtef", float a)
-{
-	return (int32_t)lrintf(a);
-}
+FUNCTION(float2, k_fmin, "_Z4fminDv2_fS_", (float2 a, float2 b),
+         (float2){fminf(a[0], b[0]), fminf(a[1], b[1])})
+FUNCTION(int32_t, k_round, "_Z15convert_int_rtef", (float a), (int32_t)lrintf(a))
 
 /* Products of matrices. "PTX ISA", "Matrix Fragments for mma.m16n8k16" and "… mma.m16n8k32": a row
  * of the left-hand side, and a column of the right-hand one, lies in the words of four neighbours
