@@ -1,6 +1,6 @@
 /* Tokens: a line of their file reaches the terms of its jobs. */
+#include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include "front/api/tokens.h"
@@ -11,11 +11,10 @@ TEST(test_terms)
 {
 	static const char hash[] = /* SHA-256 of "a-token-of-some-length" */
 	    "4f0d205b316ab19696f52d3dc08107a4186c12b117a2a23581353b462001edee";
-	char path[] = "/tmp/convolved-test-XXXXXX";
-	struct config settings = {.tokens = path};
+	struct config settings = {.tokens = "tokens"};
 	struct job_terms terms = {0};
 	struct problem problem;
-	int fd = mkstemp(path);
+	int fd = open(settings.tokens, O_WRONLY | O_CREAT, 0600);
 
 	assert_true(dprintf(fd, "[alice]\ntoken-sha256=%s\nclass=batch\nshare=2.5\n", hash) > 0);
 	close(fd);
@@ -28,6 +27,5 @@ TEST(test_terms)
 	assert_int_equal(tokens_admit("Bearer a-token-of-some-length", &terms, &problem), ERR_OK);
 	assert_true(terms.named && terms.share == 2.5 && terms.best == PRIORITY_BATCH);
 	assert_string_equal(terms.client, "alice");
-	unlink(path);
 	tokens_fini();
 }

@@ -21,7 +21,8 @@ void unit_enlist(struct CMUnitTest test);
 	}                                                                                          \
 	static void name(void **state __attribute__((unused)))
 
-/* Runs the tests of the file in their order, for a main() of its own. Returns its exit status. */
+/* Runs the tests of the file in their order, in an empty directory, which goes in the end: for a
+ * main() of its own. Returns its exit status. */
 int unit_run(void);
 
 #endif
