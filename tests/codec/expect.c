@@ -34,7 +34,7 @@ bool run(const struct request *request, struct reply *reply, const char *name)
 		return true;
 	expect(false, "%s: the worker broke the protocol or died", name);
 	peer_stop(&peer);
-	peer_start(&peer, program, 64 << 20, 64 << 20);
+	peer_start(&peer, program, 64 << 20);
 	return false;
 }
 

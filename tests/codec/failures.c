@@ -150,17 +150,17 @@ static void test_ends(void)
 	int status;
 
 	expect(peer_stop(&peer) == 0, "exit status after the front has gone");
-	peer_start(&peer, program, 1 << 20, 1 << 20);
+	peer_start(&peer, program, 1 << 20);
 	expect(!peer_run(&peer, &request, &reply) && peer_stop(&peer) == 0,
 	       "exit status after the front has gone during a short job");
 	file_fini(&file);
-	peer_start(&peer, program, 1 << 20, 1 << 20);
+	peer_start(&peer, program, 1 << 20);
 	expect(send(peer.socket, "nonsense", 8, 0) == 8 &&
 	           waitpid(peer.pid, &status, 0) == peer.pid && WIFEXITED(status) &&
 	           WEXITSTATUS(status) == 1,
 	       "exit status after nonsense");
 	peer_stop(&peer);
-	peer_start(&peer, program, 64 << 20, 64 << 20);
+	peer_start(&peer, program, 64 << 20);
 }
 
 void test_failures(void)

@@ -83,7 +83,7 @@ static void test_none(void)
 		expect(reply.done.error == ERR_DEVICE && !reply.done.kept, "a failed run's rows");
 	reply_fini(&reply);
 	request.fail_at = 0;
-	peer_start(&peer, program, 128 << 10, 128 << 10);
+	peer_start(&peer, program, 128 << 10);
 	expect(!gather(request, "larger than an arena"), "larger than an arena: not kept");
 	expect(peer_stop(&peer) == 0, "exit status with a small arena");
 	peer = large;

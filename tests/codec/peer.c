@@ -42,7 +42,7 @@ static void expect_type(struct peer *peer, enum message_type type)
 		die(message_name(type));
 }
 
-void peer_start(struct peer *peer, const char *program, uint64_t in_size, uint64_t out_size)
+void peer_start(struct peer *peer, const char *program, uint64_t size)
 {
 	const struct start start = {.log_level = LOG_LEVEL_WARNING,
 	                            .formats = format_sets_known().read,
@@ -63,13 +63,11 @@ void peer_start(struct peer *peer, const char *program, uint64_t in_size, uint64
 		die("MSG_START");
 	close(fds[0]);
 	expect_type(peer, MSG_READY);
-	if (memfd_fixed("in", in_size, &fds[0]) || memfd_fixed("out", out_size, &fds[1]) ||
-	    arena_map(&peer->arena, fds[0], in_size, PROT_READ, fds[1], out_size,
-	              PROT_READ | PROT_WRITE))
+	if (memfd_fixed("in", size, &fds[0]) || memfd_fixed("out", size, &fds[1]) ||
+	    arena_map(&peer->arena, fds[0], size, PROT_READ, fds[1], size, PROT_READ | PROT_WRITE))
 		die("arena");
 	message = (struct message){.type = MSG_ARENA};
-	message.arena =
-	    (struct message_arena){.arena = 7, .in_size = in_size, .out_size = out_size};
+	message.arena = (struct message_arena){.arena = 7, .in_size = size, .out_size = size};
 	if (wire_send(peer->socket, &message, fds))
 		die("MSG_ARENA");
 	close(fds[0]);

@@ -56,8 +56,8 @@ struct reply {
 	uint8_t *answer; /* malloc'd; NULL after an error */
 };
 
-/* Starts the program and gives it an arena of these sizes. Exits if it does not start. */
-void peer_start(struct peer *peer, const char *program, uint64_t in_size, uint64_t out_size);
+/* Starts the program and gives it an arena, both parts of this size. Exits if it does not start. */
+void peer_start(struct peer *peer, const char *program, uint64_t size);
 /* Hangs up and returns the program's exit status, or -1 if it was killed. */
 int peer_stop(struct peer *peer);
 

@@ -186,7 +186,7 @@ static void test_small_arenas(void)
 	struct peer small;
 
 	for (size_t i = 0; i < G_N_ELEMENTS(arenas); i++) {
-		peer_start(&small, program, arenas[i].size, arenas[i].size);
+		peer_start(&small, program, arenas[i].size);
 		for (size_t k = 0; k < G_N_ELEMENTS(suffixes); k++) {
 			struct file file = file_make(1200, 70, 3, suffixes[k]);
 			struct request request = arenas[i].request;

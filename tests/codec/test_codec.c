@@ -21,7 +21,7 @@ int main(int argc, char **argv)
 	if (omp_set_num_threads)
 		omp_set_num_threads(1);
 	program = argv[1];
-	peer_start(&peer, program, 64 << 20, 64 << 20);
+	peer_start(&peer, program, 64 << 20);
 	test_round_trips();
 	test_failures();
 	test_lanes();
