@@ -21,7 +21,7 @@
 enum { GUARD = 4096, POISON_IN = 0xFF, POISON_OUT = 0xA5 };
 
 /* Oclgrind keeps 50 bytes for every byte of a buffer: less for small images. */
-enum { NOTICE_MS = 60000, SAMPLES_SMALL = 1000 };
+enum { NOTICE_MS = 120000, SAMPLES_SMALL = 1000 };
 
 struct options options = {.seed = 1, .most = 1e9};
 uint64_t random_state = 1;
@@ -247,14 +247,13 @@ struct plan *harness_plan(struct harness *h, const struct chain *chain, const st
 	return plan;
 }
 
-/* Waits for the word that a lane has finished, if it will give it. False: it does not. */
-static bool await_notice(const struct harness *h, const struct lane *lane)
+bool harness_await_notice(const struct harness *h)
 {
 	struct pollfd event = {.fd = h->notice, .events = POLLIN};
 	uint64_t count;
 
-	return !lane_notifies(lane) || (poll(&event, 1, NOTICE_MS) == 1 &&
-	                                read(h->notice, &count, sizeof count) == sizeof count);
+	return poll(&event, 1, NOTICE_MS) == 1 &&
+	       read(h->notice, &count, sizeof count) == sizeof count;
 }
 
 enum error harness_run(struct harness *h, struct lane *lane, const struct plan *plan,
@@ -270,7 +269,7 @@ enum error harness_run(struct harness *h, struct lane *lane, const struct plan *
 	done->cl_error = lane_start(lane, plan, tiles, count);
 	if (done->cl_error)
 		return ERR_DEVICE;
-	told = await_notice(h, lane);
+	told = !lane_notifies(lane) || harness_await_notice(h);
 	lane_wait(lane);
 	while (!lane_finished(lane))
 		;

@@ -79,6 +79,10 @@ struct harness {
 void harness_init(struct harness *h, uint64_t arena_size);
 void harness_fini(struct harness *h);
 
+/* Waits for the word that the lane without copies, or another of the pool, has finished. False:
+ * there is none. */
+bool harness_await_notice(const struct harness *h);
+
 /* Makes the programs of kernels/jpeg/, or ends the program. */
 void harness_prepare_jpeg(struct harness *h);
 

@@ -2,11 +2,9 @@
  * cut as finely as can be, must give the bytes that each gives alone, write nothing beside their
  * result, and be told of. All samples are random, so a tile's place in its image does not matter.
  * The options are those of harness.c. */
-#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/param.h>
-#include <unistd.h>
 
 #include "device/pool.h"
 #include "harness.h"
@@ -17,8 +15,7 @@ enum {
 	SIDE = 512, /* side of the filtered images */
 	ROOM = 8 << 20,
 	POISON = 0xA5,
-	FORMS = 160, /* PoCL keeps 128 */
-	WAIT_MS = 120000
+	FORMS = 160 /* PoCL keeps 128 */
 };
 
 /* Kernels that are cut and some that are not, with scratch and without, of all types. */
@@ -106,16 +103,6 @@ static bool is_clean(const struct plan *plan, const struct tile *tile)
 	return poison_around(&rows, room, room + ROOM, POISON);
 }
 
-/* Waits until the pool has told of something. */
-static bool await_notice(void)
-{
-	struct pollfd event = {.fd = h.notice, .events = POLLIN};
-	uint64_t count;
-
-	return poll(&event, 1, WAIT_MS) == 1 &&
-	       read(h.notice, &count, sizeof count) == sizeof count;
-}
-
 static void judge(const struct plan *plan, const struct tile *tile,
                   const struct message_tile_done *done, size_t i)
 {
@@ -164,7 +151,7 @@ static void run_round(uint64_t round)
 
 		must(lane_start(lanes[i], plans[which[i]], &t, 1));
 	}
-	while (left && await_notice())
+	while (left && harness_await_notice(&h))
 		for (uint32_t i = 0; i < LANES; i++)
 			if (lane_finished(lanes[i])) {
 				lane_finish(lanes[i], done[i]);
