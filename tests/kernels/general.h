@@ -9,7 +9,4 @@
  * of single samples with their filters one by one, also by other kernels. A test each. */
 void general_run(struct harness *h);
 
-/* Prints the table of digests. */
-void general_print(struct harness *h);
-
 #endif

@@ -46,7 +46,6 @@ void options_parse(int argc, char **argv)
 	    {"no-images", 0, 0, G_OPTION_ARG_NONE, &options.no_images,
 	     "without kernels that read image objects", NULL},
 	    {"brief", 0, 0, G_OPTION_ARG_NONE, &options.brief, "a few small JPEGs", NULL},
-	    {"digests", 0, 0, G_OPTION_ARG_NONE, &options.digests, "prints general.def", NULL},
 	    {0}};
 	GOptionContext *context = g_option_context_new(NULL);
 	GError *error = NULL;

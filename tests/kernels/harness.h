@@ -17,8 +17,8 @@ struct options {
 	int64_t seed; /* random_below()'s */
 	double most;
 	int every, rounds;
-	int copy, no_images, brief, digests; /* bool */
-	char *only;                          /* NULL: not given */
+	int copy, no_images, brief; /* bool */
+	char *only;                 /* NULL: not given */
 };
 
 extern struct options options;

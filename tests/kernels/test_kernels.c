@@ -22,10 +22,6 @@ int main(int argc, char **argv)
 	options_parse(argc, argv);
 	sets_init();
 	harness_init(&h, 1 << 26);
-	if (options.digests) {
-		general_print(&h);
-		return 0;
-	}
 	variants_run(&h, false);
 	for (size_t i = 0; !options.only && i < sets_count; i++) {
 		struct tally tally = {0};
