@@ -6,7 +6,6 @@
 #include "codec/metadata/library_error.h"
 #include "codec/metadata/previews.h"
 #include "expect.h"
-#include "lanes.h"
 
 struct outcome {
 	enum error error;
@@ -35,14 +34,13 @@ static bool is_exif_picture(const char *field)
 	                                       "StripByteCounts",
 	                                       "StripOffsets",
 	                                       "JPEGInterchangeFormat",
-	                                       "JPEGInterchangeFormatLength"};
+	                                       "JPEGInterchangeFormatLength",
+	                                       NULL};
 
 	if (!g_str_has_prefix(field, "exif-ifd"))
 		return !strcmp(field, "jpeg-thumbnail-data");
-	for (size_t i = 0; i < G_N_ELEMENTS(pictures); i++)
-		if (!strcmp(field + strlen("exif-ifd0-"), pictures[i]))
-			return true;
-	return g_str_has_prefix(field, "exif-ifd1-");
+	return g_strv_contains(pictures, field + strlen("exif-ifd0-")) ||
+	       g_str_has_prefix(field, "exif-ifd1-");
 }
 
 static void copy_clean(VipsImage *in, const char *field, VipsImage *out,
@@ -236,8 +234,7 @@ static char *texts_of(VipsImage *image)
 static void expect_metadata(VipsImage *ours, VipsImage *theirs, const char *name)
 {
 	char *a = texts_of(ours), *b = texts_of(theirs);
-	/* From 8.16 on libvips adds EXIF where there was none, with a finer resolution than PNG's.
-	 */
+	/* From 8.16 on libvips adds EXIF where there was none, with a finer resolution. */
 	bool adds = vips_version(1) >= 16 && !vips_image_get_typeof(ours, VIPS_META_EXIF_NAME);
 	double off = adds ? 1e-3 : 1e-9;
 
@@ -273,8 +270,7 @@ static void expect_png(const struct outcome *o, const struct reply *reply, const
 
 /* The same fault in two wordings: ours on the left, libvips's on the right. libvips 8.16
  * names a truncated JPEG otherwise than libjpeg; a damaged length of a PNG chunk is seen
- * before the decoder runs.
- */
+ * before the decoder runs. */
 static bool same_words(const char *ours, const char *theirs)
 {
 	static const char *const wordings[][2] = {

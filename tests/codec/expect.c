@@ -5,8 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "pictures.h"
-
 const char *program;
 struct peer peer;
 unsigned passed, failed;

@@ -2,7 +2,8 @@
 #ifndef TESTS_CODEC_EXPECT_H
 #define TESTS_CODEC_EXPECT_H
 
-#include "peer.h"
+#include "image/formats.h"
+#include "pictures.h"
 
 extern const char *program;
 extern struct peer peer;
@@ -23,9 +24,25 @@ void expect_alive(const char *after);
 /* The answers of two jobs that succeed must be the same. */
 void expect_same(const struct reply *a, const struct reply *b, const char *name);
 
+/* The answer must be like libvips's for the file, and an error the same words. JPEGs and raw pixels
+ * are compared byte for byte, PNGs by their pixels and metadata. */
+void expect_alike(const struct file *file, enum format from, enum format to, bool strip,
+                  const char *name);
+/* The same of parts of the file. */
+void expect_cuts_alike(const struct file *whole, enum format from, enum format to,
+                       const char *name);
+
+/* Puts bytes of any value at some places. */
+void damage(uint32_t *state, uint8_t *bytes, size_t size, int hits);
+
+/* Returns an EXIF block with its title, as a camera writes it: with a thumbnail, a maker note, and
+ * tags of all that may hold pictures. */
+GByteArray *camera_block(bool big_endian);
+
 void test_round_trips(void);
 void test_failures(void);
 void test_kept(void);
 void test_lanes(void);
+void test_pngs(void);
 
 #endif

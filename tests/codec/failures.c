@@ -1,36 +1,10 @@
 /* Bodies that are no good, devices that fail, clients that leave: each must give its own error and
  * leave the worker able to do the next job. */
-#include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "expect.h"
-#include "pictures.h"
-
-static void test_truncated(void)
-{
-	static const char *const suffixes[] = {".jpg[interlace]", ".png[interlace]",
-	                                       ".tif[compression=deflate]", ".gif"};
-	char name[64];
-
-	for (size_t i = 0; i < G_N_ELEMENTS(suffixes); i++) {
-		struct file file = file_make(200, 300, 3, suffixes[i]);
-		struct request request = {.body = file, .samples_max = 10000};
-
-		for (size_t part = 1; part < 10; part += 4) {
-			request.body.size = file.size * part / 10;
-			snprintf(name, sizeof name, "%s cut to %zu/10", suffixes[i], part);
-			expect_error(&request, ERR_UNDECODABLE, name);
-		}
-		file_fini(&file);
-	}
-	expect_alive("truncated files");
-}
 
 /* A file that is decoded whole, or held twice for a target, or for rows from its other end, is
  * bounded by bytes; others by their pixels. */
@@ -165,7 +139,6 @@ static void test_ends(void)
 
 void test_failures(void)
 {
-	test_truncated();
 	test_limits();
 	test_unencodable();
 	test_interruptions();

@@ -1,9 +1,7 @@
 /* The rows that a gathering run keeps for the next run: they are the file's, and none of the file's
  * pixels are read again. */
-#include <stdlib.h>
 
 #include "expect.h"
-#include "pictures.h"
 
 /* Spoils a file's second half, but for its end: the header stays right. */
 static void spoil(const struct file *file)

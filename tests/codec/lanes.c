@@ -1,6 +1,4 @@
 /* JPEGs, and the pixels of still WebP files, as libvips would read and write them. */
-#include "lanes.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -7,7 +7,6 @@
 #include "codec/formats/png_metadata.h"
 #include "codec/formats/row.h"
 #include "expect.h"
-#include "lanes.h"
 
 enum { AFTER_HEADER = PNG_SIGNATURE + PNG_CHUNK_FRAME + 13 };
 

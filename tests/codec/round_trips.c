@@ -3,11 +3,9 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "expect.h"
 #include "pairwise.h"
-#include "pictures.h"
 
 static const struct kind {
 	const char *suffix;

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 
 #include "expect.h"
-#include "pictures.h"
 
 /* Sets the number of libimagequant's threads, where it has any. A palette depends on it, and the
  * worker has one. */
