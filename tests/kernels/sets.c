@@ -259,7 +259,7 @@ void tally_trial(struct tally *tally, struct harness *h, const struct trial *t)
 	if (!trial_run(h, t))
 		return;
 	tally->trials++;
-	tally->borders[t->image.type] |= 1u << t->border;
+	tally->of_type[t->image.type]++;
 }
 
 static bool has_alpha(const struct set *set)

@@ -20,10 +20,9 @@ extern const size_t sets_count;
 /* Makes the sets complete; first of all. */
 void sets_init(void);
 
-/* The trials of a test, and the borders that each type met in them. */
+/* The trials of a test, in all and with each type. */
 struct tally {
-	unsigned trials;
-	uint32_t borders[PIXEL_TYPES]; /* as bits */
+	unsigned trials, of_type[PIXEL_TYPES];
 };
 
 /* Runs a trial and adds to the tally. */

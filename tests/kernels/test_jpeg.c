@@ -182,6 +182,11 @@ static void new_decoder(struct jpeg_decoder *decoder)
 	must(jpeg_decoder_init(decoder, harness.programs) ? CL_INVALID_KERNEL : CL_SUCCESS);
 }
 
+static void new_encoder(struct jpeg_encoder *encoder)
+{
+	must(jpeg_encoder_init(encoder, harness.programs) ? CL_INVALID_KERNEL : CL_SUCCESS);
+}
+
 /* Returns the samples of a batch, around which nothing may be written. */
 static uint8_t *decode(struct jpeg_decoder *decoder, struct item *items, uint32_t count,
                        struct jpeg_result results[JPEG_BATCH_MAX])
@@ -307,7 +312,7 @@ static void try_encode(struct item *items, uint32_t count)
 			complain(&items[i], "not valid");
 	}
 	buffer = make_buffer(samples, size);
-	must(jpeg_encoder_init(&encoder, harness.programs) ? CL_INVALID_KERNEL : CL_SUCCESS);
+	new_encoder(&encoder);
 	must(jpeg_encoder_enqueue(&encoder, queue, jobs, count, buffer, NULL));
 	must(jpeg_pipeline_results(&encoder.pipeline, queue, results, NULL));
 	must(clFinish(queue));
@@ -594,9 +599,8 @@ static void test_limits(void)
 	                         .size = 1};
 
 	memcpy(scan.huffman, jpeg_standard_huffman, sizeof scan.huffman);
-	if (jpeg_decoder_init(&decoder, harness.programs) ||
-	    jpeg_encoder_init(&encoder, harness.programs))
-		die("no kernels");
+	new_decoder(&decoder);
+	new_encoder(&encoder);
 	for (uint32_t count = 1; count <= JPEG_BATCH_MAX + 1; count += JPEG_BATCH_MAX) {
 		for (uint32_t i = 0; i < count; i++) {
 			jobs[i] = (struct jpeg_decode_job){.scan = &scan, .bytes = ""};
@@ -669,8 +673,7 @@ static void test_bits(void)
 	struct jpeg_encoder encoder;
 	uint32_t stage = 0;
 
-	if (jpeg_encoder_init(&encoder, harness.programs))
-		die("no kernels");
+	new_encoder(&encoder);
 	while (strcmp(encoder.pipeline.direction->stages[stage].name, "merge_prefix"))
 		stage++;
 	merge_bits(encoder.pipeline.kernel[stage], 3, quarter, most, true);

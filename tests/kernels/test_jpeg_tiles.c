@@ -38,7 +38,7 @@ struct item {
 };
 
 /* Makes a plan of general kernels, also for a worker, which would choose others. */
-static struct plan *make_plan(const char *filters, const char *border,
+static struct plan *make_plan(const char *filters, enum border border,
                               const struct jpegs_wish *wish)
 {
 	static struct chain chain;
@@ -49,8 +49,7 @@ static struct plan *make_plan(const char *filters, const char *border,
 
 	harness_parse(&chain, filters);
 	chain.variant = VARIANT_GENERAL;
-	while (strcmp(border_name(chain.border), border))
-		chain.border++;
+	chain.border = border;
 	if (chain.border == BORDER_CONSTANT) {
 		chain.border_values = 1;
 		chain.border_value[0] = 200;
@@ -176,7 +175,7 @@ static void run(struct lane *lane, const struct plan *plan, struct item *items, 
 }
 
 /* One image on its own, by both lanes in turn. */
-static void try_alone(const char *filters, const char *border, struct jpegs_wish from,
+static void try_alone(const char *filters, enum border border, struct jpegs_wish from,
                       struct jpegs_wish to, enum jpegs_content content)
 {
 	static uint32_t turn;
@@ -206,29 +205,30 @@ static void test_images(void)
 {
 	/* clang-format off */
 	static const struct {
-		const char *filters, *border;
+		const char *filters;
+		enum border border;
 		enum jpegs_content content;
 		struct jpegs_wish from, to;
 	} rows[] = {
-	    {"gaussian=size=3", "replicate", JPEGS_NOISE,
+	    {"gaussian=size=3", BORDER_REPLICATE, JPEGS_NOISE,
 	     {1, 1, JPEGS_GRAY, .quality = 90}, {0, 0, JPEGS_GRAY, .quality = 90}},
-	    {"gaussian=size=7", "reflect", JPEGS_NOISE,
+	    {"gaussian=size=7", BORDER_REFLECT, JPEGS_NOISE,
 	     {1, 41, JPEGS_420, .quality = 90}, {0, 0, JPEGS_444, .quality = 50}},
-	    {"sobel", "reflect101", JPEGS_NOISE,
+	    {"sobel", BORDER_REFLECT101, JPEGS_NOISE,
 	     {67, 1, JPEGS_422, .quality = 80}, {0, 0, JPEGS_420, .quality = 75}},
-	    {"box=size=21", "wrap", JPEGS_NOISE,
+	    {"box=size=21", BORDER_WRAP, JPEGS_NOISE,
 	     {5, 3, JPEGS_444, 80, .restart_interval = 1}, {0, 0, JPEGS_422, .quality = 75}},
-	    {"gaussian=sigma=1,unsharp", "constant", JPEGS_PAGE,
+	    {"gaussian=sigma=1,unsharp", BORDER_CONSTANT, JPEGS_PAGE,
 	     {333, 97, JPEGS_422, 85, 3, .optimize = true}, {0, 0, JPEGS_420, .quality = 85}},
-	    {"bilateral=radius=3", "replicate", JPEGS_SMOOTH,
+	    {"bilateral=radius=3", BORDER_REPLICATE, JPEGS_SMOOTH,
 	     {64, 48, JPEGS_444, .quality = 95}, {0, 0, JPEGS_444, .quality = 100}},
-	    {"gaussian=sigma=30", "reflect", JPEGS_PAGE,
+	    {"gaussian=sigma=30", BORDER_REFLECT, JPEGS_PAGE,
 	     {260, 150, JPEGS_420, 85, .restart_interval = 7}, {0, 0, JPEGS_420, .quality = 85}},
-	    {"box=size=3,dog,laplacian", "crop", JPEGS_SMOOTH,
+	    {"box=size=3,dog,laplacian", BORDER_CROP, JPEGS_SMOOTH,
 	     {130, 70, JPEGS_420, 60, .optimize = true}, {0, 0, JPEGS_422, .quality = 90}},
-	    {"convolve=kernel=1 2 1", "crop", JPEGS_NOISE,
+	    {"convolve=kernel=1 2 1", BORDER_CROP, JPEGS_NOISE,
 	     {9, 8, JPEGS_GRAY, 60, .restart_interval = 1}, {0, 0, JPEGS_GRAY, .quality = 1}},
-	    {"gaussian=size=5", "replicate", JPEGS_SMOOTH,
+	    {"gaussian=size=5", BORDER_REPLICATE, JPEGS_SMOOTH,
 	     {701, 433, JPEGS_420, .quality = 85}, {0, 0, JPEGS_420, .quality = 85}},
 	};
 	/* clang-format on */
@@ -243,7 +243,7 @@ static void try_stack(const char *filters)
 {
 	enum { IMAGES = 7, DAMAGED = 3, SMALL = 5 };
 	static const struct jpegs_wish like = {93, 61, JPEGS_420, .quality = 0};
-	struct plan *plan = make_plan(filters, "reflect101", &like);
+	struct plan *plan = make_plan(filters, BORDER_REFLECT101, &like);
 	struct message_tile_done done[STACK_MAX];
 	struct item items[IMAGES];
 
@@ -347,7 +347,7 @@ static void try_side(enum tile_form form, enum lane_mode mode, const char *filte
                      const struct jpegs_wish *wish, uint32_t count)
 {
 	enum { MOST = 4 };
-	struct plan *plan = make_plan(filters, "replicate", wish);
+	struct plan *plan = make_plan(filters, BORDER_REPLICATE, wish);
 	struct message_tile_done done[STACK_MAX];
 	struct item items[MOST];
 	bool damaged = form == TILE_DECODE && count > 1;
@@ -406,8 +406,8 @@ static void test_works(void)
 {
 	static const struct jpegs_wish color = {40, 30, JPEGS_420, .quality = 90},
 	                               gray = {40, 30, JPEGS_GRAY, .quality = 90};
-	struct plan *plan = make_plan("box=size=3", "replicate", &color),
-	            *gray_plan = make_plan("box=size=3", "replicate", &gray);
+	struct plan *plan = make_plan("box=size=3", BORDER_REPLICATE, &color),
+	            *gray_plan = make_plan("box=size=3", BORDER_REPLICATE, &gray);
 	struct item item, gray_item;
 	struct jpeg_work work;
 
@@ -469,8 +469,8 @@ static void test_memory(void)
 	static const struct jpegs_wish wide = {400, 40, JPEGS_420, .quality = 85},
 	                               high = {40, 400, JPEGS_444, .quality = 85};
 	struct lane *lane = harness.lane[LANE_COPY];
-	struct plan *plan = make_plan("gaussian=size=3", "replicate", &wide);
-	struct plan *high_plan = make_plan("gaussian=size=9,sobel", "replicate", &high);
+	struct plan *plan = make_plan("gaussian=size=3", BORDER_REPLICATE, &wide);
+	struct plan *high_plan = make_plan("gaussian=size=9,sobel", BORDER_REPLICATE, &high);
 	struct jpeg_lane held = {.memory = 0};
 	struct item item, high_item;
 	uint64_t scans;
@@ -503,8 +503,8 @@ static void test_memory(void)
 		fail("a lane holds what it has released");
 	lane_allow_jpeg(lane, harness.programs, (8 << 20) / (more - 1));
 	for (int i = 0; i < 4; i++)
-		try_alone("gaussian=size=3", "replicate", i / 2 ? high : wide, i / 2 ? high : wide,
-		          JPEGS_SMOOTH);
+		try_alone("gaussian=size=3", BORDER_REPLICATE, i / 2 ? high : wide,
+		          i / 2 ? high : wide, JPEGS_SMOOTH);
 	lane_allow_jpeg(lane, NULL, MEMORY);
 	if (lane_jpeg_room(lane, plan, &item.tile, &scans))
 		fail("a lane without programs takes JPEGs");
@@ -678,7 +678,7 @@ static void try_changing(const struct plan *plan, struct item *item)
 static void try_large(void)
 {
 	static const struct jpegs_wish wish = {1300, 1300, JPEGS_420, .quality = 90};
-	struct plan *plan = make_plan("box=size=3", "replicate", &wish);
+	struct plan *plan = make_plan("box=size=3", BORDER_REPLICATE, &wish);
 	static uint8_t unread[100]; /* a scan */
 	struct item item = {.file = {.wish = wish, .bytes = unread, .scan = {.size = 100}},
 	                    .to = wish};
@@ -754,7 +754,7 @@ static void test_worker(void)
 {
 	static const struct jpegs_wish like = {93, 61, JPEGS_420, .quality = 85};
 	struct item items[TOGETHER];
-	struct plan *plan = make_plan("gaussian=size=5,sobel", "reflect", &like);
+	struct plan *plan = make_plan("gaussian=size=5,sobel", BORDER_REFLECT, &like);
 
 	for (uint32_t i = 0; i < TOGETHER; i++) {
 		const struct jpegs_wish to = {.sampling = (enum jpegs_sampling)(JPEGS_444 + i % 3),

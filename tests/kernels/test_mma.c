@@ -4,7 +4,7 @@
  * in a buffer with not a word to spare, between random bytes; the target's between bytes that must
  * not change; AddressSanitizer sees every access.
  *
- * test_mma KERNELS DIRECTORY [SEED]: where the kernels are, and where to put what is compiled. All
+ * test_mma KERNELS DIRECTORY: where the kernels are, and where to put what is compiled. All
  * cases if TEST_ALL is set, or a third. Last it prints "N passed, N failed". */
 #include <dlfcn.h>
 #include <stdio.h>
@@ -55,10 +55,10 @@ static const struct test_case {
 
 enum { CASES = sizeof cases / sizeof *cases };
 
-static uint64_t state = 1;
-
 static uint32_t random_below(uint32_t n)
 {
+	static uint64_t state = 1;
+
 	state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
 	return (uint32_t)((state >> 33) % n);
 }
@@ -328,10 +328,9 @@ int main(int argc, char **argv)
 	const size_t every = getenv("TEST_ALL") ? 1 : 3;
 	unsigned counts[2] = {0, 0};
 
-	if (argc < 3 || argc > 4)
-		fail("usage: test_mma KERNELS DIRECTORY [SEED]");
+	if (argc != 3)
+		fail("usage: test_mma KERNELS DIRECTORY");
 	log_init("test_mma", LOG_LEVEL_WARNING, LOG_FORMAT_AUTO);
-	state = argc > 3 ? strtoull(argv[3], NULL, 10) : 1;
 	for (size_t i = 0; i < CASES; i += every) {
 		static struct bench b;
 

@@ -2,7 +2,6 @@
  * cut as finely as can be, must give the bytes that each gives alone, write nothing beside their
  * result, and be told of. All samples are random, so a tile's place in its image does not matter.
  * The options are those of harness.c. */
-#include <stdio.h>
 #include <string.h>
 #include <sys/param.h>
 

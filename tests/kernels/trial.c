@@ -249,8 +249,7 @@ static bool uses_variant(const struct plan *plan, uint32_t variant)
 static struct plan *make_plan(struct harness *h, const struct trial *t, struct chain *chain,
                               bool only_ask)
 {
-	struct wish wish = {&h->device, t->variant ? t->variant - 1 : KERNELS, only_ask,
-	                    !t->variant};
+	struct wish wish = {&h->device, t->variant ? t->variant - 1 : KERNELS, only_ask, false};
 	struct problem problem;
 	struct plan *plan = NULL;
 	uint32_t width, height;
@@ -282,7 +281,6 @@ bool trial_run(struct harness *h, const struct trial *t)
 {
 	static struct chain chain;
 	struct plan *plan;
-	uint64_t before;
 	void *in;
 
 	parse_chain(&chain, t);
@@ -290,14 +288,12 @@ bool trial_run(struct harness *h, const struct trial *t)
 		chain.border_values = 1;
 		chain.border_value[0] = random_below(256);
 	}
-	before = random_state;
 	plan = make_plan(h, t, &chain, false);
 	if (!plan)
 		return false;
 	if (!uses_variant(plan, t->variant)) { /* it had to be built first */
 		plan_free(&plan);
 		programs_wait(h->programs);
-		random_state = before;
 		plan = make_plan(h, t, &chain, false);
 	}
 	harness_await(h, plan, TILE_PIXELS);
