@@ -70,10 +70,11 @@ FUNCTION(float2, k_fmin, "_Z4fminDv2_fS_", (float2 a, float2 b),
          (float2){fminf(a[0], b[0]), fminf(a[1], b[1])})
 FUNCTION(int32_t, k_round, "_Z15convert_int_rtef", (float a), (int32_t)lrintf(a))
 
-/* Products of matrices. "PTX ISA", "Matrix Fragments for mma.m16n8k16" and "… mma.m16n8k32": a row
- * of the left-hand side, and a column of the right-hand one, lies in the words of four neighbours
- * in turns, `parts` values a word; a row of the result too, two values a lane. ------------------
- */
+/* Products of matrices ----------------------------------------------------------------------------
+ *
+ * "PTX ISA", "Matrix Fragments for mma.m16n8k16" and "… mma.m16n8k32": a row of the left-hand side,
+ * and a column of the right-hand one, lies in the words of four neighbours in turns, `parts` values
+ * a word; a row of the result too, two values a lane. */
 
 /* The 16 x k and the k x 8 values, exactly. */
 struct sides {

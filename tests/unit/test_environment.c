@@ -9,11 +9,6 @@
 #include "device/cl/environment.h"
 #include "unit.h"
 
-static void make(char path[100])
-{
-	assert_true(work_directory_make(".", "work-", path, 100));
-}
-
 static size_t count_directories(void)
 {
 	glob_t found;
@@ -31,16 +26,17 @@ TEST(test_work_directories)
 	pid_t pid;
 
 	assert_int_equal(mkdir(others, 0700), 0);
-	make(own);
+	assert_true(work_directory_make(".", "work-", own, sizeof own));
 	pid = fork();
 	if (!pid) {
-		make(next);
+		if (!work_directory_make(".", "work-", next, sizeof next))
+			_exit(1);
 		snprintf(path, sizeof path, "%s/file", next);
 		_exit(close(open(path, O_WRONLY | O_CREAT, 0600)));
 	}
 	assert_int_equal(waitpid(pid, NULL, 0), pid);
 	assert_int_equal(count_directories(), 3);
-	make(next);
+	assert_true(work_directory_make(".", "work-", next, sizeof next));
 	assert_int_equal(count_directories(), 3);
 	assert_int_equal(access(others, F_OK) || access(own, F_OK) || access(next, F_OK), 0);
 	work_directory_remove(next);

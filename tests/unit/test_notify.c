@@ -4,14 +4,9 @@
 
 enum { TILE_LIMIT = 10, JOB_LIMIT = 100 };
 
-/* Notes the same work at these two times. */
-static bool holds(struct work work, uint64_t first, uint64_t second)
+static bool holds(struct progress *progress, const struct work *work, uint64_t now)
 {
-	struct progress progress = {0};
-
-	assert_true(progress_note(&progress, &(struct work){.devices_up = 1}, first, TILE_LIMIT,
-	                          JOB_LIMIT));
-	return progress_note(&progress, &work, second, TILE_LIMIT, JOB_LIMIT);
+	return progress_note(progress, work, now, TILE_LIMIT, JOB_LIMIT);
 }
 
 TEST(test_progress)
@@ -33,9 +28,13 @@ TEST(test_progress)
 	    {{.devices_up = 1, .jobs = 1, .jobs_ended = 1}, 1000, true},
 	};
 
-	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-		assert_int_equal(holds(cases[i].work, 5000, 5000 + cases[i].waited),
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct progress progress = {0};
+
+		assert_true(holds(&progress, &(struct work){.devices_up = 1}, 5000));
+		assert_int_equal(holds(&progress, &cases[i].work, 5000 + cases[i].waited),
 		                 cases[i].holds);
+	}
 }
 
 /* Only what is done between two notes counts, and once something is done it holds again. */
@@ -44,12 +43,12 @@ TEST(test_progress_again)
 	struct work work = {.devices_up = 1, .jobs = 1, .tiles_waiting = 3, .tiles_back = 4};
 	struct progress progress = {0};
 
-	assert_true(progress_note(&progress, &work, 1000, TILE_LIMIT, JOB_LIMIT));
-	assert_true(progress_note(&progress, &work, 1010, TILE_LIMIT, JOB_LIMIT));
-	assert_false(progress_note(&progress, &work, 1011, TILE_LIMIT, JOB_LIMIT));
-	assert_false(progress_note(&progress, &work, 1012, TILE_LIMIT, JOB_LIMIT));
+	assert_true(holds(&progress, &work, 1000));
+	assert_true(holds(&progress, &work, 1010));
+	assert_false(holds(&progress, &work, 1011));
+	assert_false(holds(&progress, &work, 1012));
 	work.tiles_back++;
-	assert_true(progress_note(&progress, &work, 1013, TILE_LIMIT, JOB_LIMIT));
-	assert_true(progress_note(&progress, &work, 1023, TILE_LIMIT, JOB_LIMIT));
-	assert_false(progress_note(&progress, &work, 1024, TILE_LIMIT, JOB_LIMIT));
+	assert_true(holds(&progress, &work, 1013));
+	assert_true(holds(&progress, &work, 1023));
+	assert_false(holds(&progress, &work, 1024));
 }

@@ -9,10 +9,7 @@
 
 static uint32_t random_below(uint32_t n)
 {
-	static uint64_t seed = 1;
-
-	seed = seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-	return (uint32_t)((seed >> 33) % n);
+	return (uint32_t)rand() % n;
 }
 
 /* Noise, in which some samples are 0, also of alpha. */

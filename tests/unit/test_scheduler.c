@@ -144,8 +144,7 @@ TEST(test_allowed)
 	stop();
 }
 
-/* The tiles of a device that is lost are filtered by the other; one fails when it has failed twice.
- */
+/* The tiles of a lost device are filtered by the other; one fails when it has failed twice. */
 TEST(test_retries)
 {
 	start((double[]){1, 1}, 2);
@@ -213,19 +212,21 @@ TEST(test_tile_size)
 	free(chain);
 }
 
+static double cost(const char *filters, uint32_t width, uint32_t height)
+{
+	struct chain *chain = chain_of(filters);
+	const double units = cost_of_area(chain, width, height);
+
+	free(chain);
+	return units;
+}
+
 /* Costs count halos: those of small results are most of them. */
 TEST(test_cost)
 {
-	struct chain *plain = chain_of("convolve=kernel=1 1 1 1 1"),
-	             *two = chain_of("box=size=3,box=size=5"),
-	             *tall = chain_of("gaussian=size=601,gaussian=size=601");
-
-	assert_true(cost_of_area(plain, 100, 10) == 5.0 * 100 * 10);
-	assert_true(cost_of_area(two, 100, 10) == 10.0 * 100 * 10 + 6.0 * 104 * 14);
-	assert_true(cost_of_area(tall, 1, 2400) > 1202.0 * 601 * 3000);
-	free(plain);
-	free(two);
-	free(tall);
+	assert_true(cost("convolve=kernel=1 1 1 1 1", 100, 10) == 5.0 * 100 * 10);
+	assert_true(cost("box=size=3,box=size=5", 100, 10) == 10.0 * 100 * 10 + 6.0 * 104 * 14);
+	assert_true(cost("gaussian=size=601,gaussian=size=601", 1, 2400) > 1202.0 * 601 * 3000);
 }
 
 static struct image square(uint32_t side)

@@ -118,23 +118,6 @@ TEST(test_whole_share)
 	give_back();
 }
 
-/* A client's total is seen from each of its shares, and of one kind only. */
-TEST(test_held)
-{
-	struct share one = {0}, two = {0}, other = {0};
-
-	assert_int_equal(share_force(&one, SHARE_RESULTS, "a", 2), ERR_OK);
-	assert_int_equal(share_force(&two, SHARE_RESULTS, "a", 3), ERR_OK);
-	assert_int_equal(share_force(&other, SHARE_RESULT_SIZE, "a", 7), ERR_OK);
-	assert_int_equal(share_of(SHARE_RESULTS, "a"), 5);
-	assert_int_equal(share_of(SHARE_RESULT_SIZE, "a"), 7);
-	share_give_all(&one);
-	assert_int_equal(share_of(SHARE_RESULTS, "a"), 3);
-	share_give_all(&two);
-	share_give_all(&other);
-	assert_int_equal(share_of(SHARE_RESULTS, "a"), 0);
-}
-
 /* A name is cut as that of a flow is. */
 TEST(test_long_names)
 {

@@ -10,17 +10,6 @@
 
 enum child { SLEEPS, WORKS, STOPPED, TRACED };
 
-static void child_run(enum child kind)
-{
-	if (kind == TRACED)
-		ptrace(PTRACE_TRACEME, 0, NULL, NULL);
-	if (kind == TRACED || kind == STOPPED)
-		raise(SIGSTOP);
-	for (;;)
-		if (kind != WORKS)
-			pause();
-}
-
 /* Returns the verdict after ten looks at a child. */
 static const char *looked_at(enum child kind, bool busy, uint64_t *worked)
 {
@@ -28,8 +17,15 @@ static const char *looked_at(enum child kind, bool busy, uint64_t *worked)
 	pid_t pid = fork();
 	struct stall stall;
 
-	if (!pid)
-		child_run(kind);
+	if (!pid) {
+		if (kind == TRACED)
+			ptrace(PTRACE_TRACEME, 0, NULL, NULL);
+		if (kind == TRACED || kind == STOPPED)
+			raise(SIGSTOP);
+		for (;;)
+			if (kind != WORKS)
+				pause();
+	}
 	usleep(50000); /* until it is where it stays */
 	stall_init(&stall, pid);
 	for (int i = 0; i < 10; i++) {

@@ -44,8 +44,7 @@ static void check_spread(const struct tiling *tiling, const struct chain *chain,
 	}
 }
 
-/* Every tile of an image lies in its arenas, in a slot of its own, and the tiles cover the result.
- */
+/* Every tile lies in its arenas, in a slot of its own, and the tiles cover the result. */
 static void check_tiling(const struct chain *chain, const struct image *image, uint64_t arena,
                          uint64_t samples_max)
 {

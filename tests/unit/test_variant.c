@@ -68,8 +68,7 @@ TEST(test_offered)
 	    {KERNEL_UNSHARP_WIDE, &cpu, "unsharp", true},
 	    {KERNEL_UNSHARP_WIDE, &nvidia, "unsharp", false},
 	    {KERNEL_UNSHARP_WIDE, &cpu, "threshold=method=mean", false},
-	    /* Columns share values for squares of two sizes only; colours are mixed for any image.
-	     */
+	    /* Columns share values for squares of two sizes; colours are mixed for any image. */
 	    {KERNEL_MEDIAN_ROWS, &cpu, "median", true},
 	    {KERNEL_MEDIAN_ROWS, &cpu, "median=radius=2", true},
 	    {KERNEL_MEDIAN_ROWS, &cpu, "median=radius=3", false},

@@ -3,8 +3,7 @@
 #include "front/workers/verified.h"
 #include "unit.h"
 
-/* A run of tile 5 of a job is back from a device, by a kernel. Returns what the codec worker hears.
- */
+/* Tile 5 of a job is back from a device, by a kernel. Returns what the codec worker hears. */
 static bool run_of_tile(struct verified_tiles *tiles, struct job *job, unsigned device,
                         enum kernel kernel)
 {
