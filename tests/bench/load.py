@@ -7,8 +7,8 @@ import multiprocessing
 import os
 import pathlib
 import random
+import re
 import resource
-import select
 import socket
 import subprocess
 import sys
@@ -39,148 +39,66 @@ def request(body, target=TARGET):
             f"Content-Length: {len(body)}\r\n\r\n").encode() + body
 
 
-class Connection:
-    """One request at a time over a socket."""
-
-    def __init__(self, poller, address):
-        self.socket = socket.socket()
-        self.socket.setblocking(False)
-        self.socket.connect_ex(address)
-        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self.poller = poller
-        poller.register(self.socket, select.EPOLLIN | select.EPOLLOUT | select.EPOLLET)
-
-    def begin(self, content, due):
-        self.left, self.due, self.sent = memoryview(content), due, time.monotonic()
-        self.head, self.needed, self.status, self.keep = b"", None, 0, True
-        self.send()
-
-    def send(self):
-        with contextlib.suppress(BlockingIOError):
-            while self.left:
-                self.left = self.left[self.socket.send(self.left):]
-
-    def receive(self):
-        """True when the answer is complete, or the connection has ended (then the status is 0)."""
-        try:
-            while data := self.socket.recv(1 << 18):
-                if self.take(data):
-                    return True
-        except BlockingIOError:
-            return False
-        self.status, self.keep = 0, False
-        return True
-
-    def take(self, data):
-        if self.needed is None:
-            self.head += data
-            end = self.head.find(b"\r\n\r\n")
-            if end < 0:
-                return False
-            lines = self.head[:end].lower().split(b"\r\n")
-            self.status = int(lines[0].split()[1])
-            fields = dict(line.split(b": ", 1) for line in lines[1:])
-            # The unsent rest could only end in the middle of a later request.
-            self.keep = fields.get(b"connection") != b"close" and not self.left
-            self.needed, data = int(fields[b"content-length"]), self.head[end + 4:]
-        self.needed -= len(data)
-        return self.needed <= 0
-
-    def progress(self):
-        """As receive(). A failure to send is no news: the answer, or the end, will come."""
-        try:
-            self.send()
-        except (BrokenPipeError, ConnectionResetError):
-            self.left = memoryview(b"")
-        try:
-            return self.receive()
-        except ConnectionError:
-            self.status, self.keep = 0, False
-            return True
-
-    def close(self):
-        self.socket.close()
-
-
 class Generator:
-    """Sends prepared bytes from one thread around an epoll, which looks only at status and length of
-    answers: so it takes little of the processors that it shares with the service. `done`: the
-    exchanges that have ended."""
+    """Sends prepared bytes from one thread, and looks only at status and length of answers: so it
+    takes little of the processors that it shares with the service. `done`: the exchanges that have
+    ended."""
 
     def __init__(self, address, content):
-        self.address, self.content = address, content
-        self.poller, self.idle, self.busy, self.done = select.epoll(), [], {}, []
+        self.address, self.content, self.done = address, content, []
+        self.idle = []
 
-    def start(self, due):
-        connection = self.idle.pop() if self.idle else Connection(self.poller, self.address)
-        self.busy[connection.socket.fileno()] = connection
-        with contextlib.suppress(BlockingIOError, BrokenPipeError, ConnectionResetError):
-            connection.begin(self.content, due)
-
-    def turn(self, timeout):
-        """Returns how many requests have ended."""
-        ended = 0
-        for number, _ in self.poller.poll(max(0, timeout)):
-            connection = self.busy.get(number)
-            if not connection:
-                self.drop_idle(number)
-            elif connection.progress():
-                self.end(connection)
-                ended += 1
-        return ended
-
-    def drop_idle(self, number):
-        """An idle connection that says something has ended."""
-        for connection in [c for c in self.idle if c.socket.fileno() == number]:
-            with contextlib.suppress(BlockingIOError, ConnectionError):
-                if connection.socket.recv(1, socket.MSG_PEEK):
-                    continue
-                self.idle.remove(connection)
-                connection.close()
-
-    def end(self, connection):
-        del self.busy[connection.socket.fileno()]
-        self.done.append(Exchange(connection.due, connection.sent, time.monotonic(),
-                                  connection.status))
-        if connection.keep:
-            self.idle.append(connection)
+    async def ask(self, due):
+        """One request, over a connection that is idle or new. If the connection ends first, the
+        status is 0."""
+        sent, status, keep = time.monotonic(), 0, False
+        if not self.idle:
+            self.idle.append(await asyncio.open_connection(*self.address))
+        reader, writer = self.idle.pop()
+        writer.write(self.content)
+        with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
+            head = (await reader.readuntil(b"\r\n\r\n")).lower()
+            await reader.readexactly(int(re.search(rb"\ncontent-length: (\d+)", head)[1]))
+            status = int(head.split()[1])
+            # The unsent rest could only end in the middle of a later request.
+            keep = (b"\nconnection: close" not in head
+                    and not writer.transport.get_write_buffer_size())
+        self.done.append(Exchange(due, sent, time.monotonic(), status))
+        if keep:
+            self.idle.append((reader, writer))
         else:
-            connection.close()
+            writer.close()
 
-    def linger(self, seconds=LINGER):
-        """Waits for the answers that are missing; returns how many still are."""
-        deadline = time.monotonic() + seconds
-        while self.busy and time.monotonic() < deadline:
-            self.turn(0.1)
-        return len(self.busy)
+    async def count_missing(self, tasks, seconds):
+        """Waits for the answers; returns how many tasks still do."""
+        _, missing = await asyncio.wait(tasks, timeout=seconds + LINGER)
+        while self.idle:
+            self.idle.pop()[1].close()
+        return len(missing)
 
     def closed_loop(self, connections, seconds):
         """A new request for each that is answered; returns how many got no answer."""
-        start = time.monotonic()
-        for _ in range(connections):
-            self.start(time.monotonic())
-        while time.monotonic() < start + seconds:
-            for _ in range(self.turn(0.1)):
-                self.start(time.monotonic())
-        return self.linger()
+        end = time.monotonic() + seconds
+
+        async def again():
+            while time.monotonic() < end:
+                await self.ask(time.monotonic())
+
+        async def all_of_them():
+            tasks = [asyncio.create_task(again()) for _ in range(connections)]
+            return await self.count_missing(tasks, seconds)
+        return asyncio.run(all_of_them())
 
     def open_loop(self, rate, seconds, seed=1):
         """Requests at random times; returns how many got no answer."""
-        rng = random.Random(seed)
-        start = due = time.monotonic()
-        while True:
-            due += rng.expovariate(rate)
-            if due > start + seconds:
-                return self.linger()
-            while (now := time.monotonic()) < due:
-                self.turn(due - now)
-            self.turn(0)
-            self.start(due)
-
-    def close(self):
-        for connection in [*self.idle, *self.busy.values()]:
-            connection.close()
-        self.poller.close()
+        async def all_of_them():
+            rng, tasks = random.Random(seed), []
+            due = begun = time.monotonic()
+            while (due := due + rng.expovariate(rate)) <= begun + seconds:
+                await asyncio.sleep(max(0, due - time.monotonic()))
+                tasks.append(asyncio.create_task(self.ask(due)))
+            return await self.count_missing(tasks, 0)
+        return asyncio.run(all_of_them())
 
 
 def statuses(done):
@@ -283,7 +201,6 @@ def exchange(service, content, ask):
         missing = ask(generator)
         client, front, whole = (processor() - spent) / (time.monotonic() - start)
     done = generator.done
-    generator.close()
     ends = [x.ended for x in done if x.status == 200]
     goodput = len(ends) / (max(ends) - start) if ends else 0.0
     problems = [f"{what}: the service counted {a:.0f}, the client {b}" for what, (a, b) in

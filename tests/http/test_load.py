@@ -1,7 +1,6 @@
 """Many requests at a time: their order, deadlines, and counters."""
 import collections
 import concurrent.futures
-import contextlib
 
 import numpy as np
 import pytest
@@ -133,7 +132,7 @@ def test_overload(launch):
     bound = 1 << 20
     with launch("--codecs", "2", "--max-jobs", "12", "--max-memory", str(bound)) as service:
         generator = load.Generator((service.host, service.port), content)
-        with contextlib.closing(generator), load.watching(service, 0.1) as most:
+        with load.watching(service, 0.1) as most:
             assert not generator.closed_loop(4, 1)
             capacity = load.statuses(generator.done)[200]
             assert not generator.open_loop(3 * capacity, 2), "some are not answered"
