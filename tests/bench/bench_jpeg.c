@@ -1,14 +1,12 @@
 /* JPEG on a device, and on all cores by libjpeg-turbo.
  *
- * bench_jpeg [-p PLATFORM] [-d DEVICE] [-k KERNEL-DIRECTORY] [-s SECONDS] [-q QUEUES] [-b BATCHES]
- *            [-c PROCESSES] FILE...
- * bench_jpeg -f [-s SECONDS] [-c PROCESSES] FILE...
+ * bench_jpeg [-f] [-s SECONDS] [-c PROCESSES] [-b BATCHES] FILE
  *
  * Prints the images a second that PROCESSES (one a core; 0: none) decode and encode, 4:2:0, by
- * libjpeg-turbo, and without -f: the same on a device. For each of BATCHES ("1,4,16") the
- * microseconds an image of each kernel by events (median of 15 batches), then images a second of
- * QUEUES (3) that work for SECONDS (3) each, with the transfers of encoded bytes from and to pinned
- * memory, and the time of one image alone. `convolved-bench --filter jpeg` compares the results. */
+ * libjpeg-turbo, and without -f: the same on the first GPU, or else the first device. There, for
+ * each of BATCHES ("1,4,16"), three queues work for SECONDS (3) each, with the transfers of encoded
+ * bytes from and to pinned memory; in the end one image at a time. `convolved-bench --filter jpeg`
+ * times the kernels, and compares the results. */
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,21 +20,11 @@
 #include "device/jpeg.h"
 #include "turbo.h"
 
-enum { REPEATS = 15, QUEUES_MAX = 8, BATCHES_MAX = 8, FILES_MAX = 8, COPIES = 4, PAGE = 4096 };
-enum { ANY = 1000 }; /* platform */
+enum { QUEUES = 3, BATCHES_MAX = 8, COPIES = 4, PAGE = 4096 };
 enum { DECODE = TURBO_DECODE, ENCODE = TURBO_ENCODE, BOTH = DECODE | ENCODE };
 
 static const char *const way_names[] = {
     [DECODE] = "decode", [ENCODE] = "encode", [BOTH] = "decode + encode"};
-
-/* A file whose scan lies in the arena, several times. */
-struct source {
-	const char *name;
-	struct jpeg_file file;
-	uint64_t place, size; /* the first one's; bytes of each */
-	uint32_t pitch;
-	uint64_t samples; /* bytes of an image's samples */
-};
 
 /* A queue and its buffers. */
 struct lane {
@@ -54,8 +42,11 @@ struct lane {
 static struct device device;
 static struct programs *programs;
 static struct device_arena arena;
-static struct source sources[FILES_MAX];
-static unsigned source_count, seconds = 3, queues = 3, processes;
+static struct jpeg_file file;
+/* The file's scan lies in the arena several times: bytes of each; and of an image's samples. */
+static uint64_t scan_size, samples_size;
+static uint32_t pitch;
+static unsigned seconds = 3, processes;
 static unsigned batches[BATCHES_MAX] = {1, 4, 16}, batch_count = 3;
 
 static void check(cl_int code, const char *what)
@@ -64,61 +55,34 @@ static void check(cl_int code, const char *what)
 		die("%s: %s", what, opencl_error_name(code));
 }
 
-static void read_source(struct source *s, const char *path)
+static void pin_scans(void)
 {
-	s->name = path;
-	jpeg_file_read(&s->file, path);
-	s->size = (s->file.size + PAGE - 1) / PAGE * PAGE;
-	s->pitch = (s->file.wish.width * 3 + 63) / 64 * 64;
-	s->samples = (uint64_t)s->pitch * s->file.wish.height;
-}
-
-static void print_cpu(const struct source *s, int way)
-{
-	printf("%s, libjpeg-turbo, %u processes, %s: %.1f images/s\n", s->name, processes,
-	       way_names[way], turbo_rate(&s->file, way, processes, seconds));
-}
-
-/* On the device -------------------------------------------------------------------------------- */
-
-static void pin_files(void)
-{
-	uint64_t size = 0, out = 0;
+	const uint64_t size = COPIES * scan_size,
+	               out = (scan_size * JPEG_BATCH_MAX + 65536) * QUEUES;
 	int in_fd, out_fd;
 	uint8_t *in;
 
-	for (unsigned i = 0; i < source_count; i++) {
-		sources[i].place = size;
-		size += COPIES * sources[i].size;
-		out = sources[i].size > out ? sources[i].size : out;
-	}
-	out = (out * JPEG_BATCH_MAX + 65536) * queues;
 	if (memfd_fixed("in", size, &in_fd) || memfd_fixed("out", out, &out_fd))
 		die("cannot create an arena");
 	/* The input is writable only where it is not used in place. */
 	in = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, in_fd, 0);
 	if (in == MAP_FAILED)
 		die("cannot map an arena");
-	for (unsigned i = 0; i < source_count; i++)
-		for (unsigned copy = 0; copy < COPIES; copy++)
-			memcpy(in + sources[i].place + copy * sources[i].size,
-			       sources[i].file.bytes + sources[i].file.scan.offset,
-			       sources[i].file.scan.size);
+	for (unsigned copy = 0; copy < COPIES; copy++)
+		memcpy(in + copy * scan_size, file.bytes + file.scan.offset, file.scan.size);
 	munmap(in, size);
 	if (device_arena_open(&arena, &device, in_fd, size, out_fd, out))
 		die("cannot register an arena");
 }
 
-static void open_lane(struct lane *lane, uint32_t number, const struct source *source,
-                      uint32_t batch, bool profile)
+static void open_lane(struct lane *lane, uint32_t number, uint32_t batch)
 {
-	uint64_t each = arena.memory.out_size / queues / 64 * 64;
+	uint64_t each = arena.memory.out_size / QUEUES / 64 * 64;
 	cl_int code;
 
-	*lane = (struct lane){.count = 0};
-	lane->queue = device_queue(&device, profile ? CL_QUEUE_PROFILING_ENABLE : 0);
+	*lane = (struct lane){.queue = device_queue(&device, 0)};
 	lane->samples =
-	    device_buffer(&device, CL_MEM_READ_WRITE, source->samples * batch, NULL, &code);
+	    device_buffer(&device, CL_MEM_READ_WRITE, samples_size * batch, NULL, &code);
 	check(code, "clCreateBuffer");
 	lane->results = (void *)((uint8_t *)arena.memory.out + number * each);
 	lane->out = (uint8_t *)(lane->results + 2 * JPEG_BATCH_MAX);
@@ -138,21 +102,18 @@ static void close_lane(struct lane *lane)
 }
 
 /* Enqueues a batch, up to its results. */
-static void start(struct lane *lane, const struct source *source, uint32_t batch, int way,
-                  struct jpeg_trace *trace)
+static void start(struct lane *lane, uint32_t batch, int way)
 {
+	const struct jpeg_scan *scan = &file.scan;
 	struct jpeg_decode_job in[JPEG_BATCH_MAX];
 	struct jpeg_encode_job out[JPEG_BATCH_MAX];
 
 	for (uint32_t i = 0; i < batch; i++) {
-		const struct jpeg_scan *scan = &source->file.scan;
-		const uint64_t place = source->place + i % COPIES * source->size;
+		uint8_t *bytes = (uint8_t *)arena.memory.in + i % COPIES * scan_size;
 
-		in[i] = (struct jpeg_decode_job){scan, (uint8_t *)arena.memory.in + place,
-		                                 i * source->samples, source->pitch};
+		in[i] = (struct jpeg_decode_job){scan, bytes, i * samples_size, pitch};
 		out[i] = (struct jpeg_encode_job){
-		    scan->width,         scan->height, 3, scan->h, scan->v, {{0}},
-		    i * source->samples, source->pitch};
+		    scan->width, scan->height, 3, scan->h, scan->v, {{0}}, i * samples_size, pitch};
 		memcpy(out[i].quantization[0], scan->quantization[0],
 		       sizeof out[i].quantization[0]);
 		memcpy(out[i].quantization[1], scan->quantization[1],
@@ -161,7 +122,7 @@ static void start(struct lane *lane, const struct source *source, uint32_t batch
 	lane->count = batch;
 	if (way & DECODE) {
 		check(jpeg_decoder_enqueue(&lane->decoder, lane->queue, in, batch, lane->samples,
-		                           trace),
+		                           NULL),
 		      "jpeg_decoder_enqueue");
 		check(jpeg_pipeline_results(&lane->decoder.pipeline, lane->queue, lane->results,
 		                            way == DECODE ? &lane->event : NULL),
@@ -169,7 +130,7 @@ static void start(struct lane *lane, const struct source *source, uint32_t batch
 	}
 	if (way & ENCODE) {
 		check(jpeg_encoder_enqueue(&lane->encoder, lane->queue, out, batch, lane->samples,
-		                           trace),
+		                           NULL),
 		      "jpeg_encoder_enqueue");
 		check(jpeg_pipeline_results(&lane->encoder.pipeline, lane->queue,
 		                            lane->results + JPEG_BATCH_MAX, &lane->event),
@@ -210,91 +171,33 @@ static void finish(struct lane *lane, int way)
 	lane->count = 0;
 }
 
-static int by_value(const void *a, const void *b)
+static void print_rate(uint32_t batch, uint32_t lanes, int way)
 {
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
-static double median(double *times)
-{
-	qsort(times, REPEATS, sizeof *times, by_value);
-	return times[REPEATS / 2];
-}
-
-/* Medians of launches, those of one kernel added up. */
-static void print_stages(const struct source *source, uint32_t batch)
-{
-	double times[JPEG_LAUNCHES_MAX][REPEATS], kernel = 0, sum = 0;
-	const char *names[JPEG_LAUNCHES_MAX + 1] = {NULL};
-	struct lane lane;
-
-	open_lane(&lane, 0, source, batch, true);
-	printf("%s, batch %u, us an image:", source->name, batch);
-	for (int r = -2; r < REPEATS; r++) {
-		struct jpeg_trace trace = {0};
-
-		start(&lane, source, batch, BOTH, &trace);
-		finish(&lane, BOTH);
-		for (uint32_t i = 0; i < trace.count; i++) {
-			uint64_t ns;
-
-			check(
-			    opencl_time_between(trace.launch[i].event, trace.launch[i].event, &ns),
-			    "events");
-			times[i][r < 0 ? 0 : r] = (double)ns * 1e-3 / batch;
-			names[i] = trace.launch[i].name;
-		}
-		jpeg_trace_release(&trace);
-	}
-	for (uint32_t i = 0; names[i]; i++) {
-		kernel += median(times[i]);
-		if (names[i + 1] && !strcmp(names[i], names[i + 1]))
-			continue;
-		printf(" %s %.1f", names[i], kernel);
-		sum += kernel;
-		kernel = 0;
-		if (!strcmp(names[i], "upsample_color") || !names[i + 1]) {
-			printf(" = %s %.1f;", names[i + 1] ? "decode" : "encode", sum);
-			sum = 0;
-		}
-	}
-	printf("\n");
-	fflush(stdout);
-	close_lane(&lane);
-}
-
-static void print_rate(const struct source *source, uint32_t batch, uint32_t lanes, int way)
-{
-	struct lane lane[QUEUES_MAX];
+	struct lane lane[QUEUES];
 	uint64_t images = 0, turn = 0;
-	double started = 0, elapsed, host = 0;
+	double started = 0, rate;
 
 	for (uint32_t i = 0; i < lanes; i++) {
-		open_lane(&lane[i], i, source, batch, false);
+		open_lane(&lane[i], i, batch);
 		/* Samples to encode; buffers of their size. */
-		start(&lane[i], source, batch, BOTH, NULL);
+		start(&lane[i], batch, BOTH);
 		finish(&lane[i], BOTH);
 	}
 	for (uint32_t i = 0; i < lanes; i++)
-		start(&lane[i], source, batch, way, NULL);
+		start(&lane[i], batch, way);
 	do {
 		struct lane *l = &lane[turn++ % lanes];
-		double before;
 
 		finish(l, way);
 		if (turn == 2 * lanes)
 			started = seconds_now();
 		if (turn > 2 * lanes)
 			images += batch;
-		before = seconds_now();
-		start(l, source, batch, way, NULL);
-		host += turn > 2 * lanes ? seconds_now() - before : 0;
+		start(l, batch, way);
 	} while (turn <= 2 * lanes || seconds_now() - started < seconds);
-	elapsed = seconds_now() - started;
-	printf("%s, batch %u, %u queues, %s: %.0f images/s, host %.1f us an image\n", source->name,
-	       batch, lanes, way_names[way], (double)images / elapsed, host * 1e6 / (double)images);
+	rate = (double)images / (seconds_now() - started);
+	printf("batch %u, %u queues, %s: %.0f images/s, one in %.3f ms\n", batch, lanes,
+	       way_names[way], rate, 1e3 / rate);
 	fflush(stdout);
 	for (uint32_t i = 0; i < lanes; i++) {
 		finish(&lane[i], way);
@@ -302,70 +205,41 @@ static void print_rate(const struct source *source, uint32_t batch, uint32_t lan
 	}
 }
 
-static void print_alone(const struct source *source)
-{
-	double times[REPEATS];
-	struct lane lane;
-
-	open_lane(&lane, 0, source, 1, false);
-	for (int r = -2; r < REPEATS; r++) {
-		double begun = seconds_now();
-
-		start(&lane, source, 1, BOTH, NULL);
-		finish(&lane, BOTH);
-		if (r >= 0)
-			times[r] = seconds_now() - begun;
-	}
-	printf("%s, one image alone, decode + encode: %.3f ms\n", source->name,
-	       median(times) * 1e3);
-	close_lane(&lane);
-}
-
 /* The first GPU, or else the first device. */
-static void choose_device(unsigned *platform, unsigned *number)
+static void open_device(void)
 {
 	struct message_device list[16];
-	size_t count = device_list(list, 16), chosen = 0;
+	size_t count, chosen = 0;
+	double begun = seconds_now();
 
+	environment_set(NULL);
+	count = device_list(list, 16);
 	while (chosen < count && list[chosen].type != DEVICE_GPU)
 		chosen++;
 	if (!count)
 		die("no device");
 	chosen %= count;
-	*platform = list[chosen].platform;
-	*number = list[chosen].device;
-}
-
-static void open_device(unsigned platform, unsigned number, const char *kernel_dir)
-{
-	double begun = seconds_now();
-
-	environment_set(NULL);
-	if (platform == ANY)
-		choose_device(&platform, &number);
-	if (device_open(&device, platform, number) ||
-	    programs_new(&programs, &device, kernel_dir, NULL, 0, -1))
+	if (device_open(&device, list[chosen].platform, list[chosen].device) ||
+	    programs_new(&programs, &device, NULL, NULL, 0, -1))
 		die("no device");
 	programs_hurry(programs);
 	programs_prepare(programs, true);
 	programs_wait(programs);
-	printf("%s, platform %u: kernels compiled in %.1f s\n", device.name, platform,
-	       seconds_now() - begun);
-	pin_files();
+	printf("%s: kernels compiled in %.1f s\n", device.name, seconds_now() - begun);
 }
 
-static void run_device(const struct source *source)
+static void run_device(void)
 {
-	uint32_t largest = batches[batch_count - 1];
-
+	open_device();
+	pin_scans();
+	for (int way = DECODE; way < BOTH; way++)
+		print_rate(batches[batch_count - 1], QUEUES, way);
 	for (uint32_t i = 0; i < batch_count; i++)
-		print_stages(source, batches[i]);
-	for (int way = DECODE; way <= BOTH; way++)
-		print_rate(source, largest, queues, way);
-	for (uint32_t i = 0; i < batch_count; i++)
-		print_rate(source, batches[i], queues, BOTH);
-	print_rate(source, largest, 1, BOTH);
-	print_alone(source);
+		print_rate(batches[i], QUEUES, BOTH);
+	print_rate(1, 1, BOTH);
+	device_arena_close(&arena);
+	programs_free(&programs);
+	device_close(&device);
 }
 
 static void parse_batches(const char *text)
@@ -382,49 +256,33 @@ static void parse_batches(const char *text)
 
 int main(int argc, char **argv)
 {
-	unsigned platform = ANY, number = 0;
-	const char *kernel_dir = NULL;
 	bool alone = false;
 	int c;
 
 	processes = (unsigned)sysconf(_SC_NPROCESSORS_ONLN);
-	while ((c = getopt(argc, argv, "fp:d:k:s:q:b:c:")) != -1)
+	while ((c = getopt(argc, argv, "fs:b:c:")) != -1)
 		if (c == 'f')
 			alone = true;
-		else if (c == 'p')
-			platform = (unsigned)strtoul(optarg, NULL, 10);
-		else if (c == 'd')
-			number = (unsigned)strtoul(optarg, NULL, 10);
-		else if (c == 'k')
-			kernel_dir = optarg;
 		else if (c == 's')
 			seconds = parse_number('s', optarg, 3600);
-		else if (c == 'q')
-			queues = parse_number('q', optarg, QUEUES_MAX);
 		else if (c == 'b')
 			parse_batches(optarg);
 		else if (c == 'c')
 			processes = (unsigned)strtoul(optarg, NULL, 10);
 		else
 			return 2;
-	source_count = (unsigned)(argc - optind);
-	if (!source_count || source_count > FILES_MAX || !batch_count)
-		die("expected 1 to %u JPEGs, and options as its source describes", FILES_MAX);
-	for (unsigned i = 0; i < source_count; i++)
-		read_source(&sources[i], argv[optind + (int)i]);
-	for (unsigned i = 0; i < source_count; i++)
-		for (int way = alone ? BOTH : DECODE; way <= BOTH && processes; way++)
-			print_cpu(&sources[i], way);
-	if (alone)
-		return 0;
-	for (unsigned i = 0; i < source_count; i++)
-		if (!sources[i].file.for_devices)
-			die("%s: this file is not for devices", sources[i].name);
-	open_device(platform, number, kernel_dir);
-	for (unsigned i = 0; i < source_count; i++)
-		run_device(&sources[i]);
-	device_arena_close(&arena);
-	programs_free(&programs);
-	device_close(&device);
+	if (argc - optind != 1 || !batch_count)
+		die("expected a JPEG, and options as its source describes");
+	jpeg_file_read(&file, argv[optind]);
+	scan_size = (file.size + PAGE - 1) / PAGE * PAGE;
+	pitch = (file.wish.width * 3 + 63) / 64 * 64;
+	samples_size = (uint64_t)pitch * file.wish.height;
+	for (int way = alone ? BOTH : DECODE; way <= BOTH && processes; way++)
+		printf("libjpeg-turbo, %u processes, %s: %.1f images/s\n", processes,
+		       way_names[way], turbo_rate(&file, way, processes, seconds));
+	if (!alone && !file.for_devices)
+		die("%s: this file is not for devices", argv[optind]);
+	if (!alone)
+		run_device();
 	return 0;
 }

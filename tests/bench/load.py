@@ -4,7 +4,6 @@ import asyncio
 import collections
 import contextlib
 import multiprocessing
-import os
 import pathlib
 import random
 import re
@@ -355,71 +354,50 @@ def hold(name, count, port, one, held, opened):
 # Beside another client ----------------------------------------------------------------------------
 
 SMALL = "/v1/filters/gaussian?sigma=2"
-MATRIX = ";".join([",".join(str(1 + (3 * x + 5 * y) % 7) for x in range(63)) for y in range(63)])
-TALL = "/v1/chain?raw=1x2400x1:u8&filters=" + ",".join(["gaussian=size=601"] * 6)
 
 
-def large_picture(directory):
-    """Returns a JPEG of 20000x20000: many times the same picture."""
+def large_picture(directory, side):
+    """Returns a JPEG: 400 times the same picture."""
     part, whole = directory / "part.jpg", directory / "large.jpg"
-    part.write_bytes(photograph(1000))
+    part.write_bytes(photograph(side // 20))
     subprocess.run(["vips", "replicate", part, f"{whole}[Q=85]", "20", "20"], check=True)
     return whole.read_bytes()
 
 
-def matrix_file(directory):
-    """Returns a PNG of some 200 kB."""
-    black, wide = directory / "black.png", directory / "wide.png"
-    subprocess.run(["vips", "black", f"{black}[compression=9]", "11000", "11000"], check=True)
-    subprocess.run(["vips", "cast", black, f"{wide}[compression=9]", "ushort"], check=True)
-    return wide.read_bytes()
-
-
-# name: what the other client posts, made in a directory; its target; how many at a time
-OTHERS = {
-    "large": (large_picture, SMALL, 1),
-    "files": (matrix_file, f"/v1/filters/convolve?kernel={MATRIX}", 6),
-    "tall": (lambda _: os.urandom(2400), TALL, 1),
-}
-
-
 def thumbnail(options):
-    """Latency of a thumbnail beside another client's work on the same device, and alone.
+    """Latency of small images beside a large one of another client on the same device, and alone.
 
-    CASES are large (beside a 20000x20000 image), files (six small files of 11000x11000 pixels under
-    a large matrix) and tall (a column of pixels under six tall windows). Without options of the
-    service there is one device of PoCL's. Two clients, of two addresses: one posts its images again
-    and again, one small images with pauses, over a connection that is kept."""
+    Without options of the service there is one device of PoCL's. Two clients, of two addresses: one
+    posts its image again and again, one small images with pauses, over a connection that is
+    kept."""
     small = photograph(options.side)
     with tempfile.TemporaryDirectory(prefix="convolved-bench-") as directory, \
             measured("--max-body", "1G", "--max-memory", "4G", *options.service,
                      environment=None if options.service else ONE_DEVICE) as service:
-        others = {name: (OTHERS[name][0](pathlib.Path(directory)), *OTHERS[name][1:])
-                  for name in options.cases or OTHERS}
+        large = large_picture(pathlib.Path(directory), options.other)
         go_first()
         connection = service.connect(600)
 
         def small_ones(count):
             times = []
             for _ in range(count):
-                times.append(post(connection, SMALL, small))
+                times.append(post(connection, small))
                 time.sleep(0.02)
             return {f"p{share} ms": percentile(times, share) for share in (50, 90, 99)}
 
         small_ones(20)
         alone = small_ones(options.count)
-        yield {"beside": "nothing", **alone, "times as long": 1.0, "aim": None, "the others' s": None, "others": 0}
-        for name, other in others.items():
-            with posting(service.neighbour(), *other) as took:
-                figures = small_ones(options.count)
-            yield {"beside": name, **figures, "times as long": figures["p50 ms"] / alone["p50 ms"], "aim": 3,
-                   "the others' s": middle(took), "others": len(took)}
+        yield {"beside": "nothing", **alone, "times as long": 1.0, "the other's s": None}
+        with posting(service.neighbour(), large) as took:
+            figures = small_ones(options.count)
+        yield {"beside": "large", **figures, "times as long": figures["p50 ms"] / alone["p50 ms"],
+               "the other's s": middle(took)}
 
 
-def post(connection, target, body):
+def post(connection, body):
     """Returns seconds until the whole answer is there."""
     begun = time.monotonic()
-    connection.request("POST", target, body)
+    connection.request("POST", SMALL, body)
     answer = connection.getresponse()
     content = answer.read()
     assert answer.status == 200, content
@@ -427,21 +405,19 @@ def post(connection, target, body):
 
 
 @contextlib.contextmanager
-def posting(client, body, target, count):
-    """Another client has so many images under way all the time; gives the seconds of each."""
+def posting(client, body):
+    """Another client has its image under way all the time; gives the seconds of each."""
     over, took = threading.Event(), []
 
     def work():
         connection = client.connect(600)
         while not over.is_set():
-            took.append(post(connection, target, body))
-    threads = [threading.Thread(target=work) for _ in range(count)]
-    for thread in threads:
-        thread.start()
+            took.append(post(connection, body))
+    thread = threading.Thread(target=work)
+    thread.start()
     try:
         time.sleep(1)
         yield took
     finally:
         over.set()
-        for thread in threads:
-            thread.join()
+        thread.join()

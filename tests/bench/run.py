@@ -42,7 +42,7 @@ class Case:
 PACKAGES = "python3-numpy python3-pil python3-scipy wrk"
 CASES = {
     "service": Case(
-        "a large image beside libvips, small ones, first answers, recovery, memory at rest", "whole.whole",
+        "a large image beside libvips, small ones, first answers, memory at rest", "whole.whole",
         {"rounds": 9, "seconds": 10, "side": 4096}, packages="libvips-tools curl"),
     "http": Case(
         "requests and bytes a second beside bare sockets that carry the same", "throughput.http",
@@ -62,8 +62,8 @@ CASES = {
         "what hundreds of slow clients cost another one", "load.slow_clients",
         {"LOADS": [], "one": False, "seconds": 15.0, "ramp": 5.0, "share": 1.0}, packages="openssl"),
     "thumbnail": Case(
-        "latency of a small image while another client's work is in progress", "load.thumbnail",
-        {"CASES": [], "side": 256, "count": 100}, packages="libvips-tools"),
+        "latency of a small image while another client's large one is in progress", "load.thumbnail",
+        {"side": 256, "other": 20000, "count": 100}, packages="libvips-tools"),
     "peers": Case(
         "formats and filters beside OpenCV in Python, on any number of cores", "peers.peers",
         {"rows": "*", "cores": str(len(os.sched_getaffinity(0))), "rounds": 5, "seconds": 5, "connections": 32,
@@ -85,7 +85,7 @@ CASES = {
     "scheduler": Case("cost of a scheduling decision, with simulated devices", command=("bench_scheduler",)),
     "reference": Case("processor time of verify=1 for every filter, beside what is predicted",
                       command=("bench_reference",)),
-    "jpeg": Case("JPEGs on a device and by libjpeg-turbo on all cores", command=("bench_jpeg", PHOTOGRAPH)),
+    "jpeg": Case("a JPEG on a device and by libjpeg-turbo on all cores", command=("bench_jpeg",)),
     "simulate": Case(
         "1 to 1,000 nodes behind balancers: goodput and latency against load, as a figure", "scale.scale",
         {"output": str(TOP / "docs/images/scale.svg"), "draw": "", "share": 1.0}, programs=("bench_simulate",)),
@@ -106,7 +106,8 @@ HELP = {
     "sets": "options of services and parameters of requests to compare, each set a word: '--codecs 1' codec=gpu",
     "bytes": "0: as many as it has", "play": "only start them",
     "one": "the slow clients have one address, not 250", "share": "only this part of it",
-    "ramp": "seconds in which a load comes up", "count": "small images", "program": "the command of the service",
+    "ramp": "seconds in which a load comes up", "count": "small images", "other": "the same of the large image",
+    "program": "the command of the service",
     "wrk": "the command of wrk", "turbo": "the command of bench_jpeg; '': without libjpeg-turbo alone",
     "rows": "patterns of rows, with commas between", "cores": "numbers of cores, with commas between",
     "output": "file of the figure", "draw": "from such a file of --json, without simulating",

@@ -1,8 +1,6 @@
 """The service as a whole, on this machine."""
 import contextlib
 import pathlib
-import signal
-import statistics
 import subprocess
 import tempfile
 import threading
@@ -25,11 +23,6 @@ def whole(options):
                 yield figure(f"memory (PSS) of {process.name} at rest", memory(process) / 1e6, "MB")
             yield from large_image(service, write(directory, options.side), options.rounds)
             yield from small_images(service, write(directory, 256), options)
-            yield figure("time that a job says halfway, of the time that it takes yet", time_left(service), "")
-            for way, number in (("killed", signal.SIGKILL), ("stopped", signal.SIGSTOP)):
-                # Two each are too few for a quarantine.
-                took = statistics.median(recovery(service, number) for _ in range(2))
-                yield figure(f"until an image passes after the device workers were {way}", took / 1e3, "s")
 
 
 def figure(name, value, unit):
@@ -122,33 +115,3 @@ def compiling(service):
     finally:
         stop.set()
         asking.join()
-
-
-def time_left(service):
-    """Compares the time left that a job tells when half of its tiles are done with the time that it
-    then takes."""
-    side = 900
-    pixels = np.random.default_rng(3).bytes(side * side * 3)
-    job = service.post(f"/v1/filters/bilateral?radius=16&raw={side}x{side}x3:u8&format=raw", pixels,
-                       headers={"Prefer": "respond-async"}).headers["Location"]
-
-    def halfway():
-        seen = service.get(job).json()
-        tiles = seen["progress"]
-        if seen["state"] == "done" or tiles["tiles"] and 2 * tiles["tiles_done"] >= tiles["tiles"]:
-            return seen
-
-    def end():
-        while service.get(f"{job}?wait=60").json()["state"] != "done":
-            pass
-    seen = poll(halfway, what="half of a job", interval=0.02)
-    return (seen["left_seconds"] or 0) * 1e3 / timed(end)
-
-
-def recovery(service, number):
-    """Returns milliseconds from a signal to the device workers until an image passes again."""
-    def again():
-        for worker in service.workers("device"):
-            worker.kill(number)
-        poll(service.works, what="a device", interval=0.02)
-    return timed(again)
