@@ -38,8 +38,8 @@ struct node_kind {
 	struct cost cost[PHOTOGRAPHS];
 };
 
-const char *const node_kind_names[NODE_KINDS] = {"cpu", "gpu"};
-static const struct node_kind kinds[NODE_KINDS] = {
+const char node_kind_names[] = "cpu|gpu";
+static const struct node_kind kinds[] = {
     {.cores = 2,
      .codecs = 5,
      .shares_cores = true,

@@ -38,10 +38,9 @@ struct request {
 	struct request *next;
 };
 
-enum { NODE_KINDS = 2 };
 /* The kinds of nodes: "cpu" has two cores, "gpu" one H200 and 16 cores, as those that were
  * measured. */
-extern const char *const node_kind_names[NODE_KINDS];
+extern const char node_kind_names[]; /* as words of base/value.h */
 const struct node_kind *node_kind(unsigned i);
 /* Returns the requests a second of such a mix (shares that add up to 1) that its scarcest part can
  * do. */

@@ -11,18 +11,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/value.h"
 #include "node.h"
 
 enum { WEIGHT_MAX = 100 };
 
-enum balancing { RANDOM, TWO_CHOICES, LEASTCONN, BALANCINGS };
-static const char *const balancings[BALANCINGS] = {
-    [RANDOM] = "random", [TWO_CHOICES] = "two-choices", [LEASTCONN] = "leastconn"};
+enum balancing { RANDOM, TWO_CHOICES, LEASTCONN };
 
 /* A node's weight: 1; the free part of max-wait there, as its agent tells; or of max-jobs. */
-enum weights { WEIGHTS_NONE, WEIGHTS_WAIT, WEIGHTS_JOBS, WEIGHTINGS };
-static const char *const weightings[WEIGHTINGS] = {
-    [WEIGHTS_NONE] = "none", [WEIGHTS_WAIT] = "wait", [WEIGHTS_JOBS] = "jobs"};
+enum weights { WEIGHTS_NONE, WEIGHTS_WAIT, WEIGHTS_JOBS };
 
 /* In a burst, for a tenth of the time, three times as many requests come as on average. */
 static const double burst_rate = 3, burst_share = 0.1, burst_ns = 2e8;
@@ -48,35 +45,44 @@ enum option {
 	SEED,
 	OPTIONS
 };
+#define WORDS(words)                                                                               \
+	{                                                                                          \
+		VALUE_WORD, .unit = (words)                                                        \
+	}
+#define NUMBER(min, max)                                                                           \
+	{                                                                                          \
+		VALUE_NUMBER, min, max, NULL                                                       \
+	}
+#define INTEGER(min, max)                                                                          \
+	{                                                                                          \
+		VALUE_INTEGER, min, max, NULL                                                      \
+	}
 static struct {
 	const char *name;
-	double value, min, max;
-	bool whole;
+	double value;
+	struct value_kind kind;
 	const char *text;
 } options[OPTIONS] = {
-    [KIND] = {"kind", 0, 0, NODE_KINDS - 1, true, "of node"},
-    [BALANCING] = {"balancing", 0, 0, BALANCINGS - 1, true, "how a node is chosen"},
-    [WEIGHTS] = {"weights", 0, 0, WEIGHTINGS - 1, true, "by which it is"},
-    [NODES] = {"nodes", 10, 1, 10000, true, "nodes"},
-    [BALANCERS] = {"balancers", 1, 1, 1000, true,
+    [KIND] = {"kind", 0, WORDS(node_kind_names), "of node"},
+    [BALANCING] = {"balancing", RANDOM, WORDS("random|two-choices|leastconn"),
+                   "how a node is chosen"},
+    [WEIGHTS] = {"weights", WEIGHTS_NONE, WORDS("none|wait|jobs"), "by which it is"},
+    [NODES] = {"nodes", 10, INTEGER(1, 10000), "nodes"},
+    [BALANCERS] = {"balancers", 1, INTEGER(1, 1000),
                    "balancers, each of which knows its own requests"},
-    [LOAD] = {"load", 0.8, 0.001, 100, false, "requests, of those that all nodes can do"},
-    [SECONDS] = {"seconds", 10, 0.001, 1e6, false, "how long requests come"},
-    [WARMUP] = {"warmup", 0.2, 0, 0.9, false, "the share of that before anything is measured"},
-    [SLOW] = {"slow", 1, 0.1, 1000, false, "how many times as long the first node takes"},
-    [BURSTS] = {"bursts", 0, 0, 1, true, "1: a tenth of the time three times the load"},
-    [WITHIN] = {"within", 1, 0.001, 1e6, false, "seconds after which an answer is of no use"},
-    [REFRESH] = {"refresh", 2, 0.01, 1e6, false, "seconds after which a node's weight is new"},
-    [MAX_WAIT] = {"max-wait", 60, 1, 86400, true, "the option of the nodes, in seconds"},
-    [SMALL] = {"small", 0.7, 0, 1, false, "the share of requests for 256x256"},
-    [MEDIUM] = {"medium", 0.25, 0, 1, false, "for 1024x1024; the others are for 4096x4096"},
-    [CLIENTS] = {"clients", 1000, 1, 1e6, true, "clients, whose requests come alike"},
-    [SEED] = {"seed", 1, 0, 4294967295, true, "of the random numbers"},
+    [LOAD] = {"load", 0.8, NUMBER(0.001, 100), "requests, of those that all nodes can do"},
+    [SECONDS] = {"seconds", 10, NUMBER(0.001, 1e6), "how long requests come"},
+    [WARMUP] = {"warmup", 0.2, NUMBER(0, 0.9), "the share of that before anything is measured"},
+    [SLOW] = {"slow", 1, NUMBER(0.1, 1000), "how many times as long the first node takes"},
+    [BURSTS] = {"bursts", 0, INTEGER(0, 1), "1: a tenth of the time three times the load"},
+    [WITHIN] = {"within", 1, NUMBER(0.001, 1e6), "seconds after which an answer is of no use"},
+    [REFRESH] = {"refresh", 2, NUMBER(0.01, 1e6), "seconds after which a node's weight is new"},
+    [MAX_WAIT] = {"max-wait", 60, INTEGER(1, 86400), "the option of the nodes, in seconds"},
+    [SMALL] = {"small", 0.7, NUMBER(0, 1), "the share of requests for 256x256"},
+    [MEDIUM] = {"medium", 0.25, NUMBER(0, 1), "for 1024x1024; the others are for 4096x4096"},
+    [CLIENTS] = {"clients", 1000, INTEGER(1, 1e6), "clients, whose requests come alike"},
+    [SEED] = {"seed", 1, INTEGER(0, 4294967295), "of the random numbers"},
 };
-
-/* The values of those that are choices. */
-static const char *const *const names[OPTIONS] = {
-    [KIND] = node_kind_names, [BALANCING] = balancings, [WEIGHTS] = weightings};
 
 static unsigned chosen(enum option option)
 {
@@ -398,11 +404,11 @@ static void print(bool conserved)
 	const double done = (double)(count.done ? count.done : 1);
 
 	for (enum option i = 0; i < OPTIONS; i++) {
-		printf("%s\"%s\": ", i ? ", " : "{", options[i].name);
-		if (names[i])
-			printf("\"%s\"", names[i][chosen(i)]);
-		else
-			printf("%.10g", options[i].value);
+		const char *quote = options[i].kind.type == VALUE_WORD ? "\"" : "";
+		char value[32];
+
+		value_print(&options[i].kind, options[i].value, value, sizeof value);
+		printf("%s\"%s\": %s%s%s", i ? ", " : "{", options[i].name, quote, value, quote);
 	}
 	printf(", \"capacity\": %.6g, \"offered\": %.6g, \"answered\": %.6g, \"goodput\": %.6g, "
 	       "\"refused\": %.6g",
@@ -423,38 +429,20 @@ static int usage(FILE *to)
 {
 	fprintf(to, "usage: bench_simulate [--OPTION VALUE...]\n");
 	for (enum option i = 0; i < OPTIONS; i++) {
-		fprintf(to, "  --%-10s %s (", options[i].name, options[i].text);
-		if (!names[i])
-			fprintf(to, "%g to %.10g", options[i].min, options[i].max);
-		for (unsigned k = 0; names[i] && k <= options[i].max; k++)
-			fprintf(to, "%s%s", k ? ", " : "", names[i][k]);
-		fprintf(to, ")\n");
+		char valid[128];
+
+		value_describe(&options[i].kind, valid, sizeof valid);
+		fprintf(to, "  --%-10s %s (%s)\n", options[i].name, options[i].text, valid);
 	}
 	return to == stderr ? 2 : 0;
-}
-
-/* Returns the value of a text, NAN if there is none. */
-static double value_of(enum option option, const char *text)
-{
-	char *rest;
-	double value = strtod(text, &rest);
-
-	for (unsigned k = 0; names[option] && k <= options[option].max; k++)
-		if (!strcmp(names[option][k], text))
-			return k;
-	return names[option] || rest == text || *rest ? NAN : value;
 }
 
 /* False for a name that is not known, or a value that it cannot have. */
 static bool set_option(const char *name, const char *text)
 {
-	for (enum option i = 0; i < OPTIONS; i++) {
-		if (strcmp(options[i].name, name) != 0)
-			continue;
-		options[i].value = value_of(i, text);
-		return options[i].value >= options[i].min && options[i].value <= options[i].max &&
-		       (!options[i].whole || options[i].value == floor(options[i].value));
-	}
+	for (enum option i = 0; i < OPTIONS; i++)
+		if (!strcmp(options[i].name, name))
+			return value_read(&options[i].kind, text, &options[i].value);
 	return false;
 }
 
