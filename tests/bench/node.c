@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench.h"
 #include "front/config/load.h"
 #include "front/jobs/admission.h"
 #include "front/workers/device_load.h"
@@ -247,9 +248,7 @@ static void send_tiles(struct node *n, struct request *r)
 
 	if (n->kind->cost[r->photograph].scan)
 		count = 1;
-	r->tasks = calloc(count, sizeof *r->tasks);
-	if (!r->tasks)
-		abort();
+	r->tasks = must_have(calloc(count, sizeof *r->tasks));
 	r->tasks_left = count;
 	for (unsigned i = 0; i < count; i++) {
 		r->tasks[i].job = &r->job;
@@ -401,45 +400,36 @@ bool node_is_empty(struct node *n, uint64_t *answered)
 /* No job is cancelled here. */
 static const struct job_owner job_owner = {jobs_wait, NULL};
 
-bool nodes_init(uint64_t max_wait)
+void nodes_init(uint64_t max_wait)
 {
 	static char *argv[] = {"node", NULL};
 	struct problem problem;
 	struct config standard;
 
-	if (config_load(&standard, 1, argv) != CONFIG_RUN)
-		return false;
+	if (config_load(&standard, 1, argv) != CONFIG_RUN || !state_is_apart())
+		die("the modules are not as they should be");
 	settings.max_jobs = standard.max_jobs;
 	settings.max_bodies = standard.max_bodies;
 	settings.client_share = standard.client_share;
 	config_fini(&standard);
-	if (!state_is_apart())
-		return false;
 	settings.max_wait = max_wait;
 	config = &settings;
 	chain_init(&chain);
 	if (chain_parse(&chain, "gaussian=size=5", &problem) || chain_check(&chain, &problem) ||
 	    loop_init() || scheduler_init())
-		return false;
+		die("cannot start");
 	admission_init();
 	jobs_init(&job_owner);
-	fresh_state = malloc(state_size());
-	if (fresh_state)
-		copy_state(fresh_state, __start_node_state);
-	return fresh_state;
+	fresh_state = must_have(malloc(state_size()));
+	copy_state(fresh_state, __start_node_state);
 }
 
 struct node *node_new(const struct node_kind *kind, double slower)
 {
-	struct node *n = calloc(1, sizeof *n);
+	struct node *n = must_have(calloc(1, sizeof *n));
 	double ns = ns_per_unit(kind) * slower;
 
-	if (n)
-		n->state = malloc(state_size());
-	if (!n || !n->state) {
-		free(n);
-		return NULL;
-	}
+	n->state = must_have(malloc(state_size()));
 	copy_state(n->state, fresh_state);
 	n->kind = kind;
 	n->slower = slower;
@@ -449,5 +439,7 @@ struct node *node_new(const struct node_kind *kind, double slower)
 	for (enum due i = 0; i < DUES; i++)
 		n->ends[i] = INFINITY;
 	enter(n);
-	return simulated_devices(&ns, 1) ? n : NULL;
+	if (!simulated_devices(&ns, 1))
+		die("no memory");
+	return n;
 }

@@ -46,11 +46,11 @@ const struct node_kind *node_kind(unsigned i);
  * do. */
 double node_kind_capacity(const struct node_kind *kind, const double mix[PHOTOGRAPHS]);
 
-/* Prepares the modules; options have their defaults, but max-wait. To be called once, before any
- * node_new(). Nodes last until the program ends. */
-bool nodes_init(uint64_t max_wait) MUST_CHECK;
-/* A node whose parts take `slower` times as long as its kind's. NULL without memory. */
-struct node *node_new(const struct node_kind *kind, double slower) MUST_CHECK;
+/* Prepares the modules, or ends the program; options have their defaults, but max-wait. To be
+ * called once, before any node_new(). Nodes last until the program ends. */
+void nodes_init(uint64_t max_wait);
+/* Returns a node whose parts take `slower` times as long as its kind's. */
+struct node *node_new(const struct node_kind *kind, double slower);
 
 /* Hands over a request at this time, not before that of the node's last event. False if the node
  * refuses it at once. */

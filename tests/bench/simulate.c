@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/value.h"
+#include "bench.h"
 #include "node.h"
 
 enum { WEIGHT_MAX = 100 };
@@ -248,11 +249,9 @@ static void pass_on(struct request *r)
 
 static void arrive(void)
 {
-	struct request *r = calloc(1, sizeof *r);
+	struct request *r = must_have(calloc(1, sizeof *r));
 	double share = random_share(&coming);
 
-	if (!r)
-		abort();
 	while (r->photograph + 1 < PHOTOGRAPHS && share >= mix[r->photograph])
 		share -= mix[r->photograph++];
 	snprintf(r->client, sizeof r->client, "client %u", random_below(&coming, chosen(CLIENTS)));
@@ -347,21 +346,17 @@ static void mix_sizes(void)
 	mix[PHOTOGRAPH_4096] = fmax(0, 1 - mix[PHOTOGRAPH_256] - mix[PHOTOGRAPH_1024]);
 }
 
-static bool prepare(void)
+static void prepare(void)
 {
 	const size_t n = node_count;
 
-	nodes = calloc(n, sizeof *nodes);
-	next_event = calloc(n, sizeof *next_event);
-	weight = calloc(n, sizeof *weight);
-	outstanding = calloc(n * balancer_count, sizeof *outstanding);
-	if (!nodes || !next_event || !weight || !outstanding ||
-	    !nodes_init((uint64_t)options[MAX_WAIT].value))
-		return false;
+	nodes = must_have(calloc(n, sizeof *nodes));
+	next_event = must_have(calloc(n, sizeof *next_event));
+	weight = must_have(calloc(n, sizeof *weight));
+	outstanding = must_have(calloc(n * balancer_count, sizeof *outstanding));
+	nodes_init((uint64_t)options[MAX_WAIT].value);
 	for (unsigned i = 0; i < node_count; i++) {
 		nodes[i] = node_new(kind, i ? 1 : options[SLOW].value);
-		if (!nodes[i])
-			return false;
 		next_event[i] = node_next(nodes[i]);
 		weight[i] = WEIGHT_MAX;
 	}
@@ -369,7 +364,6 @@ static bool prepare(void)
 	drawing = ~coming;
 	end_ns = start_ns + options[SECONDS].value * 1e9;
 	flip_ns = start_ns + random_wait(burst_ns / burst_share - burst_ns);
-	return true;
 }
 
 /* Tells whether every request was answered once or refused, and the nodes agree. */
@@ -463,10 +457,7 @@ int main(int argc, char **argv)
 	balancer_count = chosen(BALANCERS);
 	kind = node_kind(chosen(KIND));
 	mix_sizes();
-	if (!prepare()) {
-		fprintf(stderr, "bench_simulate: cannot prepare so many nodes\n");
-		return 1;
-	}
+	prepare();
 	simulate();
 	conserved = is_conserved();
 	print(conserved);
