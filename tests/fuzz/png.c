@@ -82,15 +82,11 @@ static void make_file(struct bytes *file, const uint8_t kind[HEAD], const uint8_
 /* Returns the pixels, which the caller frees; NULL: they are not for the reader. */
 static uint8_t *read_pixels(void *state, const struct decoded *decoded)
 {
-	const struct area all = {0, 0, decoded->whole.width, decoded->whole.height};
 	struct problem problem = {0};
-	uint8_t *pixels;
 
 	if (!decoded->plain || png_reader.find(state, &problem))
 		return NULL;
-	pixels = malloc(image_size(&decoded->whole));
-	must(!png_reader.rows(state, &all, pixels, image_row_size(&decoded->whole), &problem));
-	return pixels;
+	return read_all(&png_reader, state, &decoded->whole, 0);
 }
 
 /* Writes the answer, and reads it again. */

@@ -19,20 +19,24 @@ static inline const uint8_t *give_row(void *context, uint32_t y)
 	return rows->at + y * rows->pitch;
 }
 
-/* Reads all rows at once. The caller frees. */
+/* Reads all rows at once, which cannot fail once the reader has found them. The caller frees. */
 static inline uint8_t *read_all(const struct reader *r, void *state, const struct image *image,
                                 uint8_t poison)
 {
 	enum { GUARD = 16 };
 	const struct area all = {0, 0, image->width, image->height};
-	struct problem problem;
+	struct problem problem = {0};
 	size_t size = image_size(image);
 	uint8_t *pixels = malloc(size + GUARD);
+	enum error e;
 
 	memset(pixels, poison, size + GUARD);
-	must(!r->rows(state, &all, pixels, image_row_size(image), &problem));
+	e = r->rows(state, &all, pixels, image_row_size(image), &problem);
+	must(!e || (!r->find && problem.detail[0]));
 	for (size_t i = 0; i < GUARD; i++)
 		must(pixels[size + i] == poison);
+	if (e)
+		g_clear_pointer(&pixels, free);
 	return pixels;
 }
 
@@ -59,8 +63,8 @@ static inline void read_metadata(const struct file_metadata *m)
 	must(m->resolution.x > 0 && m->resolution.y > 0 && sum < UINT32_MAX);
 }
 
-/* Reads a file in any order of rows: of an accepted one every sample is written, in rows and in
- * parts of them, and nothing beside them. Returns its pages; 0: it is refused. */
+/* Reads a file in any order of rows: every sample is written, in rows and in parts of them, and
+ * nothing beside them. Returns its pages; 0: it is refused, or for libvips. */
 static inline uint32_t read_file(const struct reader *r, const uint8_t *data, size_t size,
                                  uint64_t pixels_max)
 {
@@ -72,16 +76,15 @@ static inline uint32_t read_file(const struct reader *r, const uint8_t *data, si
 	void *state = NULL;
 	enum error e = reader_open(r, &state, &decoded, &body, &problem);
 
-	must(!e == !!state && !e == !problem.detail[0] && !e == decoded.plain);
-	must(e || (decoded.file_pages && image->width && image->height && image->bands &&
-	           image->bands <= IMAGE_BANDS_MAX));
-	if (!e && r->metadata)
+	must(!e == !problem.detail[0] && !!state == (!e && decoded.plain));
+	must(!state || (decoded.file_pages && image->width && image->height && image->bands &&
+	                image->bands <= IMAGE_BANDS_MAX));
+	if (state && r->metadata)
 		read_metadata(r->metadata(state));
-	if (!e && (uint64_t)image->width * image->height <= pixels_max) {
-		if (r->find(state, &problem)) {
+	if (state && (uint64_t)image->width * image->height <= pixels_max) {
+		if (r->find && r->find(state, &problem)) {
 			must(problem.detail[0]);
-		} else {
-			first = read_all(r, state, image, 0);
+		} else if ((first = read_all(r, state, image, 0))) {
 			second = read_all(r, state, image, 0xff);
 			must(!memcmp(first, second, image_size(image)));
 			read_part(r, state, image, first);
@@ -91,7 +94,7 @@ static inline uint32_t read_file(const struct reader *r, const uint8_t *data, si
 	}
 	reader_close(r, &state);
 	free(body.at);
-	return e ? 0 : decoded.file_pages;
+	return !e && decoded.plain ? decoded.file_pages : 0;
 }
 
 #endif
