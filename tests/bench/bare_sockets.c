@@ -1,10 +1,10 @@
 /* A server that does nothing with requests but carry them: the most that a service on this machine
  * could carry to the same client.
  *
- * bare_sockets write|mapping BYTES
+ * bare_sockets BYTES
  * Prints its port. Each connection has a thread, whose requests are all as long as the first. Their
- * bodies are received as a service may (128 KiB at a time, written to a memfd, or into the mapping
- * of one); so many BYTES of that are the answer (sendfile). */
+ * bodies are received as a service may (128 KiB at a time, written to a memfd; into the mapping of
+ * one is slower); so many BYTES of that are the answer (sendfile). */
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -23,7 +23,6 @@
 
 enum { PIECE = 128 << 10, WAITING = 4096 };
 
-static bool by_mapping;
 static uint64_t answer_size;
 
 /* Looks at the first request until its headers are there. False if the connection ends before. */
@@ -48,18 +47,6 @@ static bool measure_request(int socket, char *buffer, size_t *head, size_t *body
 static bool receive_exactly(int socket, void *data, size_t size)
 {
 	return recv(socket, data, size, MSG_WAITALL) == (ssize_t)size;
-}
-
-static bool receive_mapped(int socket, int file, size_t size)
-{
-	void *mapping = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-	bool received;
-
-	if (mapping == MAP_FAILED)
-		die("no mapping: %s", strerror(errno));
-	received = receive_exactly(socket, mapping, size);
-	munmap(mapping, size);
-	return received;
 }
 
 static bool receive_written(int socket, int file, size_t size, char *buffer)
@@ -101,9 +88,7 @@ static void *serve(void *data)
 
 		if (file < 0 || ftruncate(file, (off_t)(body > answer_size ? body : answer_size)))
 			die("no memfd: %s", strerror(errno));
-		open = (by_mapping && body ? receive_mapped(socket, file, body)
-		                           : receive_written(socket, file, body, buffer)) &&
-		       send_answer(socket, file);
+		open = receive_written(socket, file, body, buffer) && send_answer(socket, file);
 		close(file);
 	}
 	close(socket);
@@ -118,10 +103,9 @@ int main(int argc, char **argv)
 	socklen_t size = sizeof address;
 	const int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), on = 1;
 
-	by_mapping = argc == 3 && !strcmp(argv[1], "mapping");
-	if (argc != 3 || (!by_mapping && strcmp(argv[1], "write") != 0))
-		die("expected write or mapping, and the size of an answer");
-	answer_size = strtoull(argv[2], NULL, 10);
+	if (argc != 2)
+		die("expected the size of an answer");
+	answer_size = strtoull(argv[1], NULL, 10);
 	signal(SIGPIPE, SIG_IGN);
 	if (listener < 0 || bind(listener, (struct sockaddr *)&address, size) ||
 	    listen(listener, WAITING) || getsockname(listener, (struct sockaddr *)&address, &size))

@@ -68,8 +68,8 @@ def measure(case, target, body, tls, options):
                 figures = ask(f"https://127.0.0.1:{secure}" if case == "tls" else service.url, query)
         return {**figures, "cores": {**by_kind, "wrk": figures["client"]}}
 
-    def by_sockets(way):
-        with bare_sockets(way, len(answers[options.sets[0]])) as (process, url):
+    def by_sockets():
+        with bare_sockets(len(answers[options.sets[0]])) as (process, url):
             with cores(process.pid) as by_kind:
                 figures = ask(url, target)
         return {**figures, "cores": {"server": sum(by_kind.values()), "wrk": figures["client"]}}
@@ -79,9 +79,9 @@ def measure(case, target, body, tls, options):
 
     ways = {words: lambda words=words: by_service(words) for words in options.sets}
     if body:
-        ways |= {f"bare sockets, {way}": lambda way=way: by_sockets(way) for way in ("write", "mapping")}
+        ways["bare sockets"] = by_sockets
     found = {name: middle(rounds) for name, rounds in turns(options.rounds, ways, warm=False).items()}
-    bare = max((figures["rate"] for name, figures in found.items() if name.startswith("bare")), default=None)
+    bare = found["bare sockets"]["rate"] if body else None
     for name, figures in found.items():
         sent = figures["rate"] * (body.stat().st_size if body else 0)
         yield {"case": case, "by": name or "service", "requests/s": figures["rate"],
@@ -92,9 +92,9 @@ def measure(case, target, body, tls, options):
 
 
 @contextlib.contextmanager
-def bare_sockets(way, size):
+def bare_sockets(size):
     """The program (bare_sockets.c), and its address."""
-    process = subprocess.Popen([BUILD / "bare_sockets", way, str(size)], stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen([BUILD / "bare_sockets", str(size)], stdout=subprocess.PIPE, text=True)
     try:
         yield process, f"http://127.0.0.1:{process.stdout.readline().strip()}"
     finally:
