@@ -18,7 +18,7 @@ import time
 import numpy as np
 
 from certificates import localhost_certificate
-from measure import go_first, measured, memory, middle, photograph, turns, used
+from measure import go_first, measured, middle, photograph, turns
 from service import ONE_DEVICE, free_port
 
 TARGET = "/v1/filters/gaussian?sigma=2&quality=85"
@@ -127,13 +127,12 @@ def differences(before, after, seen):
 
 @contextlib.contextmanager
 def watching(service, interval=0.5):
-    """Gives the most bytes of memory that the service had meanwhile, {"spools", "pss"}."""
-    most, over = {"spools": 0, "pss": 0}, threading.Event()
+    """Gives the most bytes of bodies and answers that the service had meanwhile, {"spools"}."""
+    most, over = {"spools": 0}, threading.Event()
 
     def watch():
         while not over.wait(interval):
             most["spools"] = max(most["spools"], service.total("convolved_spool_memory_bytes"))
-            most["pss"] = max(most["pss"], sum(map(memory, service.processes())))
     thread = threading.Thread(target=watch)
     thread.start()
     try:
@@ -151,10 +150,8 @@ def overload(options):
     whatever is answered.
 
     The client shares the processors with the service and so is a part of the measurement; how late
-    it sent, and how much of a processor it took, stand beside. `job ms` is the time of a processor
-    that workers take for one: where that is alike, goodput was lost only to asking, refusing and
-    others. Latencies count from the time at which a request was due, not from when the client came
-    to send it."""
+    it sent, and how much of a processor it took, stand beside. Latencies count from the time at
+    which a request was due, not from when the client came to send it."""
     content, problems, capacity = request(photograph(options.side)), [], 0
     with measured(*options.service) as service:
         def once(ask):
@@ -187,18 +184,12 @@ def overload(options):
 def exchange(service, content, ask):
     """Returns the figures of ask(generator), which returns how many requests got no answer, and a
     list of where the service's counters differ from what the client saw."""
-    def processor():
-        usage = resource.getrusage(resource.RUSAGE_SELF)
-        seconds = used(service.process.pid)
-        return np.array([usage.ru_utime + usage.ru_stime, seconds["convolved", service.process.pid],
-                         sum(seconds.values())])
-
     generator = Generator((service.host, service.port), content)
     before = counted(service)
     with watching(service) as most:
-        start, spent = time.monotonic(), processor()
+        start, spent = time.monotonic(), time.process_time()
         missing = ask(generator)
-        client, front, whole = (processor() - spent) / (time.monotonic() - start)
+        client = (time.process_time() - spent) / (time.monotonic() - start)
     done = generator.done
     ends = [x.ended for x in done if x.status == 200]
     goodput = len(ends) / (max(ends) - start) if ends else 0.0
@@ -208,11 +199,10 @@ def exchange(service, content, ask):
     if missing:
         problems.append(f"{missing} without an answer")
     figures = {
-        "sent": len(done), "goodput/s": goodput, "p50 ms": percentile(answered, 50), "p90 ms": percentile(answered, 90),
-        "p99 ms": percentile(answered, 99), "refused": len(refused), "refused p50": percentile(refused, 50),
-        "refused p99": percentile(refused, 99), "late p99": percentile([x.sent - x.due for x in done], 99),
-        "client": client, "front": front, "service": whole,
-        "job ms": (whole - front) / goodput * 1e3 if goodput else 0.0, "PSS MB": most["pss"] / 1e6,
+        "sent": len(done), "goodput/s": goodput, "p50 ms": percentile(answered, 50),
+        "p99 ms": percentile(answered, 99), "refused": len(refused),
+        "refused p99": percentile(refused, 99),
+        "late p99": percentile([x.sent - x.due for x in done], 99), "client": client,
         "spools MB": most["spools"] / 1e6}
     return figures, problems
 

@@ -19,7 +19,6 @@ from service import Process, Service, children, poll
 
 HERE = pathlib.Path(__file__).resolve().parent
 CACHE = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "convolved"
-TICKS = os.sysconf("SC_CLK_TCK")
 GAUSSIAN = "/v1/filters/gaussian?sigma=1.1&quality=85"
 
 
@@ -69,8 +68,7 @@ def family(pid):
 def used(pid):
     """Returns the seconds of processors that a process and all below it have used, {(name, pid):
     seconds}."""
-    return {(process.name.removeprefix("convolved-"), process.pid): sum(map(int, process.stat[11:13])) / TICKS
-            for process in family(pid)}
+    return {(process.name.removeprefix("convolved-"), process.pid): process.busy for process in family(pid)}
 
 
 @contextlib.contextmanager
@@ -95,11 +93,9 @@ def rest(pid):
 
 def go_first():
     """Has this process go before the service, if it may (as root): a client elsewhere does not wait
-    for these processors. Tells whether it does."""
+    for these processors."""
     with contextlib.suppress(PermissionError):
         os.setpriority(os.PRIO_PROCESS, 0, -10)
-        return True
-    return False
 
 
 # Turns --------------------------------------------------------------------------------------------

@@ -1,5 +1,5 @@
 /* Preloaded: errors of the disk. FAIL names the call, which fails for files that are open for
- * writing; with FAIL_DIRECTORIES no directory can be synced. */
+ * writing; or says "directories": fsync fails for these. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -13,44 +13,26 @@ static int chosen(const char *call, int fd)
 	const char *fail = getenv("FAIL");
 	struct stat info;
 
-	return fail && !strcmp(fail, call) && !fstat(fd, &info) && S_ISREG(info.st_mode) &&
-	       fcntl(fd, F_GETFL) & O_ACCMODE;
+	if (!fail || fstat(fd, &info))
+		return 0;
+	if (S_ISDIR(info.st_mode))
+		return !strcmp(call, "fsync") && !strcmp(fail, "directories");
+	return !strcmp(call, fail) && S_ISREG(info.st_mode) && fcntl(fd, F_GETFL) & O_ACCMODE;
 }
 
-static int is_directory(int fd)
-{
-	struct stat info;
+/* The call is made all the same: a file is closed. */
+#define CALL(name, code, parameters, ...)                                                          \
+	int name parameters                                                                        \
+	{                                                                                          \
+		int(*next) parameters = (int(*) parameters)dlsym(RTLD_NEXT, #name);                \
+		int fails = chosen(#name, fd), status = next(__VA_ARGS__);                         \
+                                                                                                   \
+		if (!fails)                                                                        \
+			return status;                                                             \
+		errno = code;                                                                      \
+		return -1;                                                                         \
+	}
 
-	return !fstat(fd, &info) && S_ISDIR(info.st_mode);
-}
-
-int fsync(int fd)
-{
-	int (*next)(int) = (int (*)(int))dlsym(RTLD_NEXT, "fsync");
-
-	if (!chosen("fsync", fd) && !(is_directory(fd) && getenv("FAIL_DIRECTORIES")))
-		return next(fd);
-	errno = EIO;
-	return -1;
-}
-
-int fchmod(int fd, mode_t mode)
-{
-	int (*next)(int, mode_t) = (int (*)(int, mode_t))dlsym(RTLD_NEXT, "fchmod");
-
-	if (!chosen("fchmod", fd))
-		return next(fd, mode);
-	errno = EPERM;
-	return -1;
-}
-
-int close(int fd)
-{
-	int (*next)(int) = (int (*)(int))dlsym(RTLD_NEXT, "close");
-	int fails = chosen("close", fd), status = next(fd);
-
-	if (!fails)
-		return status;
-	errno = EDQUOT;
-	return -1;
-}
+CALL(fsync, EIO, (int fd), fd)
+CALL(fchmod, EPERM, (int fd, mode_t mode), fd, mode)
+CALL(close, EDQUOT, (int fd), fd)

@@ -190,7 +190,7 @@ def test_what_the_disk_did_not_take_is_no_result(server, image, tmp_path, failin
 
 def test_directories_are_synced(server, tree, tmp_path, failing):
     _, said = run(server().url, "box", tree, "-o", tmp_path / "out", "-j", 1, status=1,
-                  variables={**failing, "FAIL_DIRECTORIES": "1"})
+                  variables={**failing, "FAIL": "directories"})
     assert sorted(said.splitlines()) == [
         f"convolve: {tmp_path}/out/{name}: Input/output error" for name in ("", "sub/", "sub/deep/")]
     assert len(found(tmp_path / "out")) == 4
