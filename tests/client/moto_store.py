@@ -90,12 +90,6 @@ def test_lists(server, buckets, keys, tmp_path):
         buckets.put("list/3 .ppm", ppm(100))
         assert made(place) == [ppm(100)]
     assert buckets.result("x/list/3 .ppm")[0] == ppm(100)[::-1]
-    buckets.client.put_object(Bucket="results", Key="y/list/5 .ppm", Body=b"precious")
-    _, said = run(asked.url, "box", "--files-from", "-", "-o", "s3://results/y", "--format", "ppm", input=names,
-                  variables=keys, status=1)
-    assert said == ("convolve: s3://results/y/list/5 .ppm: the object is not a result of this command: --force replaces "
-                    "it\n")
-    assert buckets.result("y/list/5 .ppm")[0] == b"precious"
 
 
 @pytest.mark.parametrize("change, name, words", [

@@ -50,16 +50,6 @@ def body_of(connection, size, got=b""):
     return got
 
 
-def answering(sent):
-    """Returns what serves a connection: it reads an image, sends this, and ends."""
-    def serve(connection):
-        _, body = head_of(connection)
-        body_of(connection, len(ppm()), body)
-        connection.sendall(sent)
-        connection.shutdown(socket.SHUT_RDWR)
-    return serve
-
-
 # Tokens -------------------------------------------------------------------------------------------
 
 @pytest.fixture
@@ -159,6 +149,11 @@ def answer(body, *headers, kind="image/x-portable-pixmap", image="40x30x3:u8"):
     return "\r\n".join(lines).encode() + b"\r\n\r\n" + body
 
 
+def sending(sent):
+    """Returns an answer of scripted.Server: these bytes, and the connection's end."""
+    return lambda handler: handler.wfile.write(sent) and None
+
+
 def whole(body, **more):
     return answer(body, f"Content-Length: {len(body)}", **more)
 
@@ -178,13 +173,12 @@ CUT_SHORT = "cut short|the connection broke off"
     (answer(b"a\r\nhalf of it\r\n", "Transfer-Encoding: chunked"), CUT_SHORT),
     (answer(b"6\r\nhalf o", "Transfer-Encoding: chunked"), CUT_SHORT),
 ])
-def test_what_is_no_result(image, tmp_path, sent, words):
-    out = tmp_path / "out.ppm"
+def test_what_is_no_result(server, image, tmp_path, sent, words):
+    asked, out = server(sending(sent)), tmp_path / "out.ppm"
     out.write_bytes(b"old")
-    with listening(answering(sent)) as (url, came):
-        retries = ("--retries", 0) if words == CUT_SHORT else ()  # others are not asked for again
-        _, said = run(url, "box", image, "--force", "-o", out, *retries, status=1)
-    assert re.search(words, said) and said.count("\n") == 1 and len(came) == 1
+    retries = ("--retries", 0) if words == CUT_SHORT else ()  # others are not asked for again
+    _, said = run(asked.url, "box", image, "--force", "-o", out, *retries, status=1)
+    assert re.search(words, said) and said.count("\n") == 1 and asked.connections == 1
     assert out.read_bytes() == b"old" and found(tmp_path).keys() == {"in.ppm", "out.ppm"}
 
 
@@ -194,10 +188,9 @@ def test_no_batch_for_another_service(server, tree, tmp_path):
     assert len(asked.requests) == 1 and found(tmp_path / "out") == {}
 
 
-def test_a_result_in_chunks(image, tmp_path):
+def test_a_result_in_chunks(server, image, tmp_path):
     chunks = answer(b"9\r\nall of it\r\n0\r\n\r\n", "Transfer-Encoding: chunked")
-    with listening(answering(chunks)) as (url, _):
-        run(url, "box", image, "-o", tmp_path / "out.ppm")
+    run(server(sending(chunks)).url, "box", image, "-o", tmp_path / "out.ppm")
     assert (tmp_path / "out.ppm").read_bytes() == b"all of it"
 
 

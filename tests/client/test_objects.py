@@ -53,13 +53,6 @@ def test_from_and_to(server, store, image, tmp_path):
     assert asked.requests[-1].path == "/v1/filters/box?format=webp"
 
 
-def test_large_objects(server, store, tmp_path):
-    """Bodies above the size that is sent without asking go through files."""
-    store.put("s3://from/large.ppm", ppm(1, 1500, 1000))
-    store.run(server().url, "box", "s3://from/large.ppm", "-o", "s3://into/large.ppm")
-    assert store.body("s3://into/large.ppm") == ppm(1, 1500, 1000)[::-1]
-
-
 def test_styles_and_tokens(server, store, tmp_path):
     """The bucket in the host's name, unless it has dots; temporary keys; another region."""
     store.token, store.region = "a/session+token==", "eu-west-3"
@@ -228,7 +221,8 @@ def test_what_refuses_a_result_ends_a_batch(server, store, tree):
 
 
 def test_stores_that_are_busy(server, store, tmp_path):
-    """Every request is repeated, its body from the start."""
+    """Every request is repeated, its body from the start: one that goes through a file, being above
+    the size that is sent without asking."""
     troubles = [store_module.Refusal(503, "SlowDown", headers={"Retry-After": 1}).answer,
                 store_module.Refusal(400, "RequestTimeout").answer, (500, {}, b"")]
     seen = {}
