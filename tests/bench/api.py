@@ -1,5 +1,4 @@
 """The description of the API, tried by other projects' programs."""
-import collections
 import pathlib
 import subprocess
 import sys
@@ -24,17 +23,6 @@ sys.stdout.buffer.write(answer.parsed.payload.read())
 """
 
 
-def count_answers(service):
-    """Returns {status: number}, from 500 on {status and route: number}; {reason: number} of
-    refusals, and of jobs that have failed."""
-    metrics, codes = service.metrics(), collections.Counter()
-    for labels, count in metrics.samples("convolved_request_duration_seconds_count"):
-        codes[labels["code"] + (f" {labels['route']}" if labels["code"] >= "500" else "")] += int(count)
-    return codes, *(collections.Counter({labels["reason"]: int(count) for labels, count in
-                                         metrics.samples(f"convolved_{name}_total")})
-                    for name in ("requests_rejected", "jobs_failed"))
-
-
 def api(options):
     """Tries /openapi.json against the service: a client that openapi-python-client generates
     filters an image, and schemathesis sends requests that the description allows and others."""
@@ -47,14 +35,10 @@ def api(options):
         made = subprocess.run([programs / "python", "-c", CLIENT, service.url, PHOTOGRAPH], cwd=directory, check=True,
                               stdout=subprocess.PIPE).stdout
         assert made == service.post("/v1/filters/box?size=5", PHOTOGRAPH.read_bytes()).body
-        yield {"tried": "generated client", "counts": {"bytes": len(made)}}
-        before = count_answers(service)
+        yield {"tried": "generated client", "bytes": len(made)}
         tried = subprocess.run(
             [programs / "schemathesis", "--config-file", HERE / "schemathesis.toml", "run", "openapi.json", "--url",
              service.url, "--checks", "all", "--exclude-checks", EXCLUDED, "--phases", "examples,coverage,fuzzing",
              "--max-time", str(options.seconds), "--max-examples", "4", "--request-timeout", SECONDS,
              "--max-response-time", SECONDS, "--suppress-health-check", "all"], cwd=directory)
-        found = [now - then for now, then in zip(count_answers(service), before)]
-    for name, counts in zip(("answers", "refusals", "failed jobs"), found):
-        yield {"tried": name, "counts": dict(sorted(counts.items()))}
-    sys.exit(1 if any(code.startswith("500") for code in found[0]) else tried.returncode)
+    sys.exit(tried.returncode)

@@ -120,17 +120,13 @@ def refused_soon(service):
 def test_no_device_program(launch, programs):
     """The search for devices has failed: requests are refused, not kept for ever."""
     (programs / "convolved-device").chmod(0o600)
-    service = launch("--codecs", "1")
-    try:
-        service.start(ready=False)
+    with launch("--codecs", "1").starting() as service:
         poll(lambda: "cannot start" in service.tail(), 60, "a failed start")
         refused_soon(service)
         (programs / "convolved-device").chmod(0o700)
         service.wait_ready()
         works(service)
         assert service.stop() == 0
-    finally:
-        service.kill()
 
 
 def test_device_program_goes(launch, programs, tmp_path):
@@ -177,10 +173,6 @@ def test_upgrade(launch, programs):
 def test_wrong_program(launch, programs, name, change, says):
     """Without one of them there is no service, and it says once which one."""
     change(programs / name)
-    service = launch("--codecs", "1")
-    try:
-        service.start(ready=False)
+    with launch("--codecs", "1").starting() as service:
         assert service.process.wait(60) == 1
         assert service.tail().count(says.format(name)) == 1, service.tail()
-    finally:
-        service.kill()
