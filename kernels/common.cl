@@ -31,12 +31,6 @@
 
 #define FORCE_INLINE static inline __attribute__((always_inline))
 
-/* Marks the result of a path of a published kernel. Tests define it anew, to make one path at a
- * time wrong: a path whose errors nobody notices is not taken, or not compared. */
-#ifndef PATH
-#define PATH(name, v) (v)
-#endif
-
 /* Constants of a special program: bands and radii, the mask of bands that are kept as they are,
  * whether a CPU writes results past its cache, and (BLOCK_X, BLOCK_Y, in special programs only) the
  * samples and rows that a work-item makes. */

@@ -69,10 +69,8 @@ kernel void bilateral_naive(REGION_ARGUMENTS, uint radius, float space, float ra
 			if (i * i + j * j <= n * n) {
 				const long column = clamp(x + i, reach.x, reach.z);
 
-				bilateral_add(&sum,
-				              PATH(bilateral_naive,
-				                   pixel_read(p + column * bands, bands)),
-				              centre, i * i + j * j, space, range);
+				bilateral_add(&sum, pixel_read(p + column * bands, bands), centre,
+				              i * i + j * j, space, range);
 			}
 	}
 	bilateral_write(&sum, TARGET_ROW(y) + (long)x * bands, bands);
@@ -109,10 +107,8 @@ kernel void bilateral_image(read_only image2d_t source, int2 origin, global ucha
 	for (int j = -n; j <= n; j++)
 		for (int i = -n; i <= n; i++)
 			if (i * i + j * j <= n * n)
-				bilateral_add(&sum,
-				              PATH(bilateral_image,
-				                   image_read(source, at + (int2)(i, j))),
-				              centre, i * i + j * j, space, range);
+				bilateral_add(&sum, image_read(source, at + (int2)(i, j)), centre,
+				              i * i + j * j, space, range);
 	bilateral_write(&sum, TARGET_ROW(y) + (long)x * bands, bands);
 }
 
@@ -139,10 +135,8 @@ kernel void bilateral_unrolled(REGION_ARGUMENTS, uint radius, float space, float
 			if (i * i + j * j <= RADIUS_X * RADIUS_X) {
 				const long column = clamp(x + i, reach.x, reach.z);
 
-				bilateral_add(&sum,
-				              PATH(bilateral_unrolled,
-				                   pixel_read(p + column * BANDS, BANDS)),
-				              centre, i * i + j * j, space, range);
+				bilateral_add(&sum, pixel_read(p + column * BANDS, BANDS), centre,
+				              i * i + j * j, space, range);
 			}
 	}
 	bilateral_write(&sum, TARGET_ROW(y) + (long)x * BANDS, BANDS);

@@ -41,7 +41,7 @@ kernel void conv_naive(REGION_ARGUMENTS, constant float *weights, uint rx, uint 
 			          *weights++, sum);
 		total += sum;
 	}
-	TARGET_ROW(y)[x] = PATH(conv_naive, PIXEL_ROUND_1(total + offset));
+	TARGET_ROW(y)[x] = PIXEL_ROUND_1(total + offset);
 }
 
 #ifdef __IMAGE_SUPPORT__
@@ -128,11 +128,9 @@ FORCE_INLINE void conv_fetch_coop(local float4 block[LOCAL_HEIGHT][LOCAL_WIDTH],
 	const int row = id / LOCAL_WIDTH, column = id - row * LOCAL_WIDTH;
 
 	if (id < LOCAL_WIDTH * half_height) {
-		block[row][column] =
-		    PATH(conv_fetch_upper, conv_read(source, first + (int2)(column, row)));
+		block[row][column] = conv_read(source, first + (int2)(column, row));
 		block[row + half_height][column] =
-		    PATH(conv_fetch_lower,
-		         conv_read(source, first + (int2)(column, row + half_height)));
+		    conv_read(source, first + (int2)(column, row + half_height));
 	}
 	barrier(CLK_LOCAL_MEM_FENCE);
 }
@@ -156,7 +154,7 @@ kernel ROGUE_GROUP void conv_image(IMAGES_REGION_ARGUMENTS, CONV_ARGUMENTS)
 {
 	const float4 sum = conv_image_sum(source, origin, weights, offset);
 
-	conv_write(PATH(conv_image, sum), target, place, samples, rows);
+	conv_write(sum, target, place, samples, rows);
 }
 
 kernel ROGUE_GROUP void conv_local_single(IMAGES_REGION_ARGUMENTS, CONV_ARGUMENTS)
@@ -164,8 +162,7 @@ kernel ROGUE_GROUP void conv_local_single(IMAGES_REGION_ARGUMENTS, CONV_ARGUMENT
 	local float4 block[LOCAL_HEIGHT][LOCAL_WIDTH];
 
 	conv_fetch_single(block, source, origin);
-	conv_write(PATH(conv_local_single, conv_block_sum(block, weights, offset)), target, place,
-	           samples, rows);
+	conv_write(conv_block_sum(block, weights, offset), target, place, samples, rows);
 }
 
 kernel ROGUE_GROUP void conv_local_coop(IMAGES_REGION_ARGUMENTS, CONV_ARGUMENTS)
@@ -173,8 +170,7 @@ kernel ROGUE_GROUP void conv_local_coop(IMAGES_REGION_ARGUMENTS, CONV_ARGUMENTS)
 	local float4 block[LOCAL_HEIGHT][LOCAL_WIDTH];
 
 	conv_fetch_coop(block, source, origin);
-	conv_write(PATH(conv_local_coop, conv_block_sum(block, weights, offset)), target, place,
-	           samples, rows);
+	conv_write(conv_block_sum(block, weights, offset), target, place, samples, rows);
 }
 
 #endif

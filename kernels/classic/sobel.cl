@@ -68,9 +68,7 @@ FORCE_INLINE void sobel_block_clamped(const global uchar *src, ulong src_offset,
 {
 	for (uint r = y; r < min(rows, y + height); r++)
 		for (uint c = x; c < min(samples, x + width); c++)
-			TARGET_ROW(r)[c] =
-			    PATH(sobel_clamped,
-			         sobel_clamped(src, src_offset, src_pitch, c, r, reach));
+			TARGET_ROW(r)[c] = sobel_clamped(src, src_offset, src_pitch, c, r, reach);
 }
 
 kernel void sobel_uchar(REGION_ARGUMENTS, float s0, float s1, float s2, uint output, float scale,
@@ -84,11 +82,9 @@ kernel void sobel_uchar(REGION_ARGUMENTS, float s0, float s1, float s2, uint out
 		source_row above = SOURCE_ROW((long)y - 1) + x, here = SOURCE_ROW(y) + x;
 		source_row below = SOURCE_ROW((long)y + 1) + x;
 
-		TARGET_ROW(y)[x] =
-		    PATH(sobel_uchar_padded,
-		         sobel_magnitude(sobel_row_of(above[-1], above[0], above[1]),
-		                         here[1] - here[-1],
-		                         sobel_row_of(below[-1], below[0], below[1])));
+		TARGET_ROW(y)[x] = sobel_magnitude(sobel_row_of(above[-1], above[0], above[1]),
+		                                   here[1] - here[-1],
+		                                   sobel_row_of(below[-1], below[0], below[1]));
 	} else {
 		sobel_block_clamped(src, src_offset, src_pitch, dst, dst_offset, dst_pitch, samples,
 		                    rows, x, y, 1, 1, reach);
@@ -124,9 +120,8 @@ kernel void sobel_uchar4(REGION_ARGUMENTS, float s0, float s1, float s2, uint ou
 		const int4 gx = a.difference + 2 * b.difference + c.difference;
 		const int4 gy = c.smooth - a.smooth;
 
-		vstore4(PATH(sobel_uchar4_padded,
-		             PIXEL_ROUND_4(sqrt(convert_float4(gx * gx + gy * gy)))),
-		        0, TARGET_ROW(y) + x);
+		vstore4(PIXEL_ROUND_4(sqrt(convert_float4(gx * gx + gy * gy))), 0,
+		        TARGET_ROW(y) + x);
 	} else {
 		sobel_block_clamped(src, src_offset, src_pitch, dst, dst_offset, dst_pitch, samples,
 		                    rows, x, y, 4, 1, reach);
@@ -164,9 +159,7 @@ kernel void sobel_float16_tile(REGION_ARGUMENTS, float s0, float s1, float s2, u
 			                       a.difference + c.difference);
 			const float16 gy = c.smooth - a.smooth;
 
-			vstore16(PATH(sobel_float16_tile_padded,
-			              PIXEL_ROUND(sqrt(fma(gx, gx, gy * gy)))),
-			         0, TARGET_ROW(r) + x);
+			vstore16(PIXEL_ROUND(sqrt(fma(gx, gx, gy * gy))), 0, TARGET_ROW(r) + x);
 			a = b;
 			b = c;
 		}

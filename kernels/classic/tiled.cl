@@ -87,16 +87,14 @@ kernel void sep_two_pass(REGION_ARGUMENTS, constant float *weights, uint rx, uin
 			global float *out =
 			    (global float *)(dst + dst_offset + (ulong)u * dst_pitch);
 
-			out[v] = PATH(
-			    sep_two_pass_across,
-			    two_pass_across(SOURCE_ROW(y), u, bands, weights, rx, reach));
+			out[v] = two_pass_across(SOURCE_ROW(y), u, bands, weights, rx, reach);
 		}
 	} else if (u < rows && v < samples) {
 		const global float *in =
 		    (const global float *)(src + src_offset + (ulong)v * src_pitch);
 		const float sum = two_pass_down(in + u, weights + 2 * rx + 1, ry);
 
-		TARGET_ROW(u)[v] = PATH(sep_two_pass_down, PIXEL_ROUND_1(sum + offset));
+		TARGET_ROW(u)[v] = PIXEL_ROUND_1(sum + offset);
 	}
 }
 
@@ -163,7 +161,7 @@ kernel ONE_PASS_GROUP void sep_one_pass(REGION_ARGUMENTS, constant float *weight
 	for (int j = 0; j <= 2 * RADIUS_Y; j++)
 		sum = fma(one_pass_across(&raw[ly + j][lx], weights), column[j], sum);
 	if (x < samples && y < rows)
-		TARGET_ROW(y)[x] = PATH(sep_one_pass, PIXEL_ROUND_1(sum + offset));
+		TARGET_ROW(y)[x] = PIXEL_ROUND_1(sum + offset);
 }
 
 /* ---- sep_tiled: an 8x8 group, 4x4 samples a work-item, 32x32 a group ----
@@ -197,7 +195,7 @@ FORCE_INLINE void tiled_load_source(float raw[TILED_WINDOW], source_row p)
 {
 #pragma unroll
 	for (int i = 0; i < TILED_WINDOW; i++)
-		raw[i] = PATH(sep_tiled_read_free, convert_float(p[i]));
+		raw[i] = convert_float(p[i]);
 }
 
 FORCE_INLINE void tiled_load_block(float raw[TILED_WINDOW], const local float *p)
@@ -240,10 +238,8 @@ FORCE_INLINE void tiled_fetch(local float *memory, const global uchar *src, ulon
 {
 	for (int r = get_local_id(1); r < TILED_RAW_HEIGHT; r += TILED_GROUP)
 		for (int c = get_local_id(0); c < TILED_RAW_WIDTH; c += TILED_GROUP)
-			memory[r * TILED_RAW_WIDTH + c] =
-			    PATH(sep_tiled_read_checked,
-			         source_sample(src, src_offset, src_pitch, x0 + c - SPAN_X,
-			                       y0 + r - RADIUS_Y, reach));
+			memory[r * TILED_RAW_WIDTH + c] = source_sample(
+			    src, src_offset, src_pitch, x0 + c - SPAN_X, y0 + r - RADIUS_Y, reach);
 }
 
 /* Returns the place in local memory of filtered row r of a work-item's first (side 0) or last
@@ -265,12 +261,10 @@ FORCE_INLINE void tiled_share(float4 line[TILED_LINES], local float *memory, int
 #pragma unroll
 	for (int r = 0; r < RADIUS_Y; r++) {
 		if (ly > 0)
-			line[r] = PATH(sep_tiled_shared_above,
-			               vload4(0, tiled_shared(memory, lx, ly - 1, 1, r)));
+			line[r] = vload4(0, tiled_shared(memory, lx, ly - 1, 1, r));
 		if (ly < TILED_GROUP - 1)
 			line[RADIUS_Y + TILED_BLOCK + r] =
-			    PATH(sep_tiled_shared_below,
-			         vload4(0, tiled_shared(memory, lx, ly + 1, 0, r)));
+			    vload4(0, tiled_shared(memory, lx, ly + 1, 0, r));
 	}
 }
 
@@ -289,7 +283,7 @@ FORCE_INLINE void tiled_store_checked(float4 v, float first, int x, int y, int x
 		const int column = inside ? x + c : x0, row = inside ? y : y0;
 		const float value = inside ? part[c] : first;
 
-		TARGET_ROW(row)[column] = PATH(sep_tiled_write_checked, PIXEL_ROUND_1(value));
+		TARGET_ROW(row)[column] = PIXEL_ROUND_1(value);
 	}
 }
 
@@ -336,8 +330,7 @@ sep_tiled(REGION_ARGUMENTS, constant float *weights, uint rx, uint ry, float off
 	if (x0 + TILED_SIDE <= samples && y0 + TILED_SIDE <= rows) {
 #pragma unroll
 		for (int r = 0; r < TILED_BLOCK; r++)
-			vstore4(PATH(sep_tiled_write_free, PIXEL_ROUND_4(out[r])), 0,
-			        TARGET_ROW(y + r) + x);
+			vstore4(PIXEL_ROUND_4(out[r]), 0, TARGET_ROW(y + r) + x);
 	} else {
 		if (lx == 0 && ly == 0)
 			first = out[0].x;

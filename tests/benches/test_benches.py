@@ -167,56 +167,25 @@ def test_processor(bench, chain, pixels):
 
 def test_writes_outside(bench, changed):
     """Bytes around the target ROI that a kernel has changed are found."""
-    store = "TARGET_ROW(y)[x] = PATH(conv_naive,"
+    store = "TARGET_ROW(y)[x] = PIXEL_ROUND_1(total + offset);"
     kernels = changed("classic/convolution.cl", store,
                       "if (x == 0 && y == 0) TARGET_ROW(rows)[3] = 1; " + store)
     row, = results(bench, *kernels, "--filter", "box=size=3", "--variant", "conv_naive", status=1)
     assert (row["bytes_outside"], row["wrong_samples"], row["verified"]) == (1, 0, False)
 
 
-def classic_paths():
-    """Returns {path: published kernels that have it}, by the marks in their sources. A mark begins
-    with the kernel's name, or is of a function that several share."""
-    shared = {"sobel_clamped": {"sobel_uchar", "sobel_uchar4", "sobel_float16_tile"},
-              "conv_fetch_upper": {"conv_local_coop"}, "conv_fetch_lower": {"conv_local_coop"}}
-    kernels = re.findall(r'^KERNEL\(\w+, "(\w+)", [\w |]+, CLASSIC,',
-                         (REPOSITORY / "kernels/kernels.def").read_text(), re.M)
-    marks = {mark for file in (REPOSITORY / "kernels/classic").glob("*.cl")
-             for mark in re.findall(r"\bPATH\(\s*(\w+),", file.read_text())}
-    found = {mark: shared.get(mark) or {max((one for one in kernels if mark.startswith(one)), key=len)}
-             for mark in marks}
-    assert set.union(*found.values()) == set(kernels), "each has a mark"
-    return found
-
-
-# The beginning of a path's name: what its kernels are run with, and in which ways.
-CLASSIC = {"conv": ("box=size=3", "u8x4", [()]), "sep": ("box=size=3", "u8x4", [()]),
-           "bilateral": ("bilateral=radius=1", "u8x4", [()]),
-           "sobel": ("sobel", "u8", [(), ("--padding", "0,0")])}
-
-
-@pytest.mark.parametrize("path, kernels", [
-    pytest.param(path, kernels, id=path, marks=[] if path == "bilateral_naive" else [pytest.mark.slow])
-    for path, kernels in sorted(classic_paths().items())])
-def test_every_path_of_published_kernels(bench, tmp_path, path, kernels):
-    """Its results are right; and if they are wrong, this is noticed: so it is taken and compared,
-    the vectors for padded images too."""
-    chain, pixels, ways = next(how for start, how in CLASSIC.items() if path.startswith(start))
-    sources = tmp_path / "kernels"
-    shutil.copytree(REPOSITORY / "kernels", sources)
-    originals = {file: file.read_text() for file in (sources / "classic").glob("*.cl")}
-
-    def rows(result, *way):
-        marks = "".join(f"#define PATH_{one}(v) {result if one == path else '(v)'}\n" for one in classic_paths())
-        for file, text in originals.items():
-            file.write_text(f"#undef PATH\n#define PATH(name, v) PATH_##name(v)\n{marks}{text}")
-        found = results(bench, "--kernel-dir", sources, "--filter", chain, "--pixels", pixels,
-                        "--variant", ",".join(kernels), *way, "--cache-dir", tmp_path / "cache",
-                        status=None, POCL_EXTRA_BUILD_FLAGS="-cl-opt-disable")  # compiles in half the time
-        return {row["variant"]: row["verified"] for row in found}
-
-    assert all(rows("(v)", *way) == dict.fromkeys(kernels, True) for way in ways)
-    assert {name for way in ways for name, right in rows("((v) - (v))", *way).items() if not right} == kernels
+@pytest.mark.slow
+@pytest.mark.parametrize("study, chain, pixels, options", [
+    ("conv", "box=size=3", "u8x4", ()), ("sep", "box=size=3", "u8x4", ()),
+    ("bilateral", "bilateral=radius=1", "u8x4", ()),
+    ("sobel", "sobel", "u8", ()), ("sobel", "sobel", "u8", ("--padding", "0,0"))])
+def test_published_kernels(bench, study, chain, pixels, options):
+    """They are right in the forms of their studies."""
+    names = re.findall(rf'^KERNEL\(\w+, "({study}_\w+)", [\w |]+, CLASSIC,',
+                       (REPOSITORY / "kernels/kernels.def").read_text(), re.M)
+    found = results(bench, "--filter", chain, "--pixels", pixels, "--variant", ",".join(names),
+                    *options, POCL_EXTRA_BUILD_FLAGS="-cl-opt-disable")  # in half the time
+    assert {row["variant"]: row["verified"] for row in found} == dict.fromkeys(names, True)
 
 
 @pytest.mark.parametrize("pixels, samples", [
