@@ -1,10 +1,7 @@
 /* The processor time of verify=1: each chain's reference, computed and compared in pieces as codec
- * workers do, in seconds for an image.
- *
- * bench_reference [IMAGE [CHAIN…]]
- * IMAGE as "4096x4096x3:u8"; by default such images of all types, and all filters. Fails if the
- * time of a unit of reference_cost() is not the same for all chains, within a factor of three of
- * the mean: then the front would predict, charge and refuse wrongly. */
+ * workers do, in seconds for an image, of each type. Fails if the time of a unit of
+ * reference_cost() is not the same for all chains, within a factor of three of the mean: then the
+ * front would predict, charge and refuse wrongly. */
 #include <malloc.h>
 #include <math.h>
 #include <stdio.h>
@@ -39,12 +36,9 @@ static const char *const chains[] = {"gaussian=size=5",
                                      "canny",
                                      "gaussian=size=5,sobel"};
 
-/* Nanoseconds of a unit of all chains. */
-static struct {
-	double sum, least, most; /* logarithms */
-	unsigned count;
-	const char *least_chain, *most_chain;
-} ratios = {.least = INFINITY, .most = -INFINITY};
+/* Nanoseconds of a unit of all chains: logarithms. */
+static double sum, least = INFINITY, most = -INFINITY;
+static unsigned count;
 
 static double seconds(void)
 {
@@ -60,20 +54,6 @@ static void draw(uint8_t *pixels, size_t samples, enum pixel_type type)
 		                     (0.7 + 0.3 * ((double)random() / RAND_MAX)));
 }
 
-static void note_ratio(const char *chain, double ratio)
-{
-	ratios.sum += log(ratio);
-	ratios.count++;
-	if (log(ratio) < ratios.least) {
-		ratios.least = log(ratio);
-		ratios.least_chain = chain;
-	}
-	if (log(ratio) > ratios.most) {
-		ratios.most = log(ratio);
-		ratios.most_chain = chain;
-	}
-}
-
 /* Measures pieces from the middle of the image. */
 static void measure(const char *text, const struct image *image)
 {
@@ -85,7 +65,7 @@ static void measure(const char *text, const struct image *image)
 	uint32_t x, y, rounds = 0;
 	size_t pixel = image_pixel_size(image), pitch;
 	uint8_t *pixels;
-	double begun, took, units;
+	double begun, took, units, ratio;
 
 	chain_init(chain);
 	if (chain_parse(chain, text, &problem) || chain_check(chain, &problem))
@@ -111,9 +91,13 @@ static void measure(const char *text, const struct image *image)
 		die("%s: a result differs from itself", text);
 	took *= (double)image->width / window.width * image->height / window.height / rounds;
 	units = reference_cost_in_pieces(chain, image);
+	ratio = log(took * 1e9 / units);
 	printf("%-60s %7.2f s %9.0f units %7.3f ns\n", text, took,
-	       units / image->width / image->height / image->bands, took * 1e9 / units);
-	note_ratio(text, took * 1e9 / units);
+	       units / image->width / image->height / image->bands, exp(ratio));
+	sum += ratio;
+	count++;
+	least = fmin(least, ratio);
+	most = fmax(most, ratio);
 	free(pixels);
 	free(chain);
 }
@@ -129,7 +113,7 @@ static bool is_alone(enum filter filter)
 	       !chain_check(&chain, &problem) && !filter_gathers(&chain.call[0]);
 }
 
-int main(int argc, char **argv)
+int main(void)
 {
 	static const char *const images[] = {"4096x4096x3:u8", "4096x4096x3:u16",
 	                                     "4096x4096x3:f32"};
@@ -137,24 +121,20 @@ int main(int argc, char **argv)
 
 	mallopt(M_TRIM_THRESHOLD, 32 << 20); /* as in the codec worker */
 	mallopt(M_MMAP_THRESHOLD, 32 << 20);
-	for (size_t n = 0; n < (argc > 1 ? 1 : sizeof images / sizeof *images); n++) {
-		const char *name = argc > 1 ? argv[1] : images[n];
+	for (size_t n = 0; n < sizeof images / sizeof *images; n++) {
 		struct image image;
 
-		if (!image_parse(name, &image))
-			die("expected IMAGE as 4096x4096x3:u8");
-		printf("%s\n", name);
-		for (int i = 2; i < argc; i++)
-			measure(argv[i], &image);
-		for (size_t i = 0; argc < 3 && i < sizeof chains / sizeof *chains; i++)
+		if (!image_parse(images[n], &image))
+			abort();
+		printf("%s\n", images[n]);
+		for (size_t i = 0; i < sizeof chains / sizeof *chains; i++)
 			measure(chains[i], &image);
-		for (enum filter f = 0; argc < 3 && f < FILTERS; f++)
+		for (enum filter f = 0; f < FILTERS; f++)
 			if (is_alone(f))
 				measure(filter_name(f), &image);
 	}
-	mean = ratios.sum / ratios.count;
-	printf("%.3f ns a unit, from a factor of %.2f (%s) to %.2f (%s)\n", exp(mean),
-	       exp(ratios.least - mean), ratios.least_chain, exp(ratios.most - mean),
-	       ratios.most_chain);
-	return ratios.most - mean > log(3) || mean - ratios.least > log(3);
+	mean = sum / count;
+	printf("%.3f ns a unit, from a factor of %.2f to %.2f\n", exp(mean), exp(least - mean),
+	       exp(most - mean));
+	return most - mean > log(3) || mean - least > log(3);
 }

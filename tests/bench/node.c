@@ -382,12 +382,6 @@ double node_free_wait(struct node *n)
 	return admission_free();
 }
 
-double node_free_jobs(struct node *n)
-{
-	enter(n);
-	return 1 - (double)share_total(SHARE_JOBS) / (double)settings.max_jobs;
-}
-
 bool node_is_empty(struct node *n, uint64_t *answered)
 {
 	enter(n);

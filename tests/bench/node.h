@@ -61,9 +61,8 @@ bool node_offer(struct node *node, struct request *request, double now) MUST_CHE
 double node_next(const struct node *node);
 struct request *node_step(struct node *node);
 
-/* Returns the free part of max-wait there, which its agent tells; and of max-jobs: 0 to 1. */
+/* Returns the free part of max-wait there, which its agent tells: 0 to 1. */
 double node_free_wait(struct node *node);
-double node_free_jobs(struct node *node);
 
 /* Tells whether no request, tile or place is left in the node, and its modules say so, too.
  * `answered`: the jobs that it has done. */

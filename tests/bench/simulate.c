@@ -19,11 +19,14 @@ enum { WEIGHT_MAX = 100 };
 
 enum balancing { RANDOM, TWO_CHOICES, LEASTCONN };
 
-/* A node's weight: 1; the free part of max-wait there, as its agent tells; or of max-jobs. */
-enum weights { WEIGHTS_NONE, WEIGHTS_WAIT, WEIGHTS_JOBS };
+/* A node's weight: 1, or the free part of max-wait there, as its agent tells. */
+enum weights { WEIGHTS_NONE, WEIGHTS_WAIT };
 
 /* In a burst, for a tenth of the time, three times as many requests come as on average. */
 static const double burst_rate = 3, burst_share = 0.1, burst_ns = 2e8;
+
+/* The time after which an answer is of no use, and a node's weight is new. */
+static const double within_ns = 1e9, refresh_ns = 2e9;
 
 /* The options. */
 enum option {
@@ -37,8 +40,6 @@ enum option {
 	WARMUP,
 	SLOW,
 	BURSTS,
-	WITHIN,
-	REFRESH,
 	MAX_WAIT,
 	SMALL,
 	MEDIUM,
@@ -67,7 +68,7 @@ static struct {
     [KIND] = {"kind", 0, WORDS(node_kind_names), "of node"},
     [BALANCING] = {"balancing", RANDOM, WORDS("random|two-choices|leastconn"),
                    "how a node is chosen"},
-    [WEIGHTS] = {"weights", WEIGHTS_NONE, WORDS("none|wait|jobs"), "by which it is"},
+    [WEIGHTS] = {"weights", WEIGHTS_NONE, WORDS("none|wait"), "by which it is"},
     [NODES] = {"nodes", 10, INTEGER(1, 10000), "nodes"},
     [BALANCERS] = {"balancers", 1, INTEGER(1, 1000),
                    "balancers, each of which knows its own requests"},
@@ -76,8 +77,6 @@ static struct {
     [WARMUP] = {"warmup", 0.2, NUMBER(0, 0.9), "the share of that before anything is measured"},
     [SLOW] = {"slow", 1, NUMBER(0.1, 1000), "how many times as long the first node takes"},
     [BURSTS] = {"bursts", 0, INTEGER(0, 1), "1: a tenth of the time three times the load"},
-    [WITHIN] = {"within", 1, NUMBER(0.001, 1e6), "seconds after which an answer is of no use"},
-    [REFRESH] = {"refresh", 2, NUMBER(0.01, 1e6), "seconds after which a node's weight is new"},
     [MAX_WAIT] = {"max-wait", 60, INTEGER(1, 86400), "the option of the nodes, in seconds"},
     [SMALL] = {"small", 0.7, NUMBER(0, 1), "the share of requests for 256x256"},
     [MEDIUM] = {"medium", 0.25, NUMBER(0, 1), "for 1024x1024; the others are for 4096x4096"},
@@ -221,7 +220,7 @@ static void note_answer(const struct request *r)
 	if (!is_measured())
 		return;
 	count.done++;
-	count.in_time += ns <= options[WITHIN].value * 1e9;
+	count.in_time += ns <= within_ns;
 	count.bucket[bucket < BUCKETS ? bucket : BUCKETS - 1]++;
 	count.sum += ns;
 	count.max = fmax(count.max, ns);
@@ -281,10 +280,7 @@ static void step(unsigned node)
 /* In per cent, at least 1, as agents say it. */
 static void refresh(unsigned node)
 {
-	double free = chosen(WEIGHTS) == WEIGHTS_WAIT ? node_free_wait(nodes[node])
-	                                              : node_free_jobs(nodes[node]);
-
-	weight[node] = (unsigned)fmax(1, round(WEIGHT_MAX * free));
+	weight[node] = (unsigned)fmax(1, round(WEIGHT_MAX * node_free_wait(nodes[node])));
 }
 
 /* Requests a second that all nodes can do. */
@@ -334,7 +330,7 @@ static void simulate(void)
 		} else {
 			refresh(asked);
 			asked = asked + 1 < node_count ? asked + 1 : 0;
-			refreshing += options[REFRESH].value * 1e9 / node_count;
+			refreshing += refresh_ns / node_count;
 		}
 	}
 }

@@ -264,7 +264,7 @@ def test_simulated_nodes(kind, seconds):
     all, every request is answered, and in time; if not, the nodes do what they can."""
     options = "--kind", kind, "--seconds", seconds
     for way in ((), ("--weights", "wait"), ("--balancing", "two-choices", "--slow", 4),
-                ("--balancing", "leastconn", "--weights", "jobs")):
+                ("--balancing", "leastconn", "--weights", "wait")):
         few = simulate("--load", 0.3, *options, *way)
         assert few["conserved"] and few["requests_answered"] == few["requests"] > 1000
         assert few["goodput"] == pytest.approx(few["offered"], rel=0.03)

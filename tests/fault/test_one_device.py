@@ -53,11 +53,6 @@ def strike(service, number):
                     worker.kill(what)
 
 
-def state_of_the_device(service):
-    device, = service.get("/v1/devices").json()["devices"]
-    return device["state"]
-
-
 @pytest.mark.slow
 def test_struck_again_and_again(launch, tmp_path):
     """503 for at most 4 s after a strike, for at most one answer in twenty, and for none 10 s after
@@ -83,4 +78,4 @@ def test_struck_again_and_again(launch, tmp_path):
             late = [at - struck for at in refused if struck + REFUSED_S < at < until]
             assert not late, f"{len(late)} × 503, the last {max(late):.1f} s after a strike"
         assert len(refused) <= SHARE * load.done, (load.refused, load.done)
-        poll(lambda: state_of_the_device(service) == "up", 60, "the device")
+        poll(lambda: service.total("convolved_device_up") == 1, 60, "the device")
