@@ -13,10 +13,10 @@ from scipy import stats
 
 import imagefiles
 import oracle
-from jobs import PREFER
+from jobs import submit
 from measure import measured, memory
 from pixels import random_pixels
-from service import TWO_DEVICES, lasting, raw_kind, sanitized, target_of
+from service import TWO_DEVICES, lasting, raw_kind, request_head, sanitized, target_of
 
 CLIENTS = 3
 BLOCKS = 8
@@ -37,11 +37,8 @@ class Case:
         if image.dtype == np.uint8:
             self.files.append(imagefiles.write_png(image))
 
-    def target(self, **options):
-        return target_of(self.filters, **options)
-
-    def raw(self, **options):
-        return self.target(raw=raw_kind(self.image), **options)
+    def post(self, service, body, **options):
+        return service.post(target_of(self.filters, **options), body)
 
 
 def cases():
@@ -62,7 +59,7 @@ def ask_file(service, case, rng):
     """A file for a file: decoded by another program than the service."""
     if not case.files:
         return ask_raw(service, case, rng)
-    answer = service.post(case.target(format="png" if rng.random() < 0.3 else None), rng.choice(case.files))
+    answer = case.post(service, rng.choice(case.files), format="png" if rng.random() < 0.3 else None)
     assert answer.status == 200, answer
     got = (imagefiles.read_pnm(answer.body) if answer.body[:1] == b"P"
            else imagefiles.read_pil(answer.body)[0])
@@ -73,22 +70,15 @@ def ask_lossy(service, case, rng):
     if not case.files:
         return ask_raw(service, case, rng)
     format = rng.choice(("jpeg", "webp"))
-    answer = service.post(case.target(format=format), case.files[0])
-    height, width, _ = case.image.shape
+    answer = case.post(service, case.files[0], format=format)
     assert answer.status == 200 and answer.type == f"image/{format}", answer
-    assert answer.kind[:2] == (width, height), answer.kind
+    assert answer.kind[1::-1] == case.image.shape[:2], answer.kind
 
 
 def ask_verified(service, case, rng):
     answer = service.filter(case.image, case.filters, verify=1)
     assert answer.headers["X-Verify-Mismatches"] == "0", answer
     oracle.check(answer.pixels, case.expected)
-
-
-def submit(service, case):
-    answer = service.post(case.raw(format="raw"), case.image.tobytes(), headers=PREFER)
-    assert answer.status == 202, answer
-    return answer.headers["Location"]
 
 
 def forget(service, job):
@@ -99,21 +89,21 @@ def forget(service, job):
 
 
 def ask_async(service, case, rng):
-    job = submit(service, case)
+    job = submit(service, case.image, case.filters, variant=None)
     oracle.check(service.get(job + "/result?wait=60").pixels, case.expected)
     forget(service, job)
 
 
 def ask_cancelled(service, case, rng):
-    forget(service, submit(service, case))
+    forget(service, submit(service, case.image, case.filters, variant=None))
 
 
 def leave(service, case, rng):
     """A client that goes in the middle of its body, or when it has sent all."""
-    body = case.image.tobytes()
+    body, target = case.image.tobytes(), target_of(case.filters, raw=raw_kind(case.image))
     with service.socket() as connection:
-        connection.sendall(f"POST {case.raw()} HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n"
-                           .encode() + body[:rng.choice((0, len(body) // 2, len(body)))])
+        connection.sendall(request_head(target, f"Content-Length: {len(body)}")
+                           + body[:rng.choice((0, len(body) // 2, len(body)))])
 
 
 def ask_wrongly(service, case, rng):
