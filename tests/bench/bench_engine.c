@@ -20,10 +20,13 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <glib.h>
+
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/loop.h"
 #include "bench.h"
+#include "codec/jpeg_header.h"
 #include "front/config/load.h"
 #include "front/jobs/job.h"
 #include "front/workers/codecs.h"
@@ -32,7 +35,6 @@
 #include "front/workers/scheduler.h"
 #include "front/workers/supervisor.h"
 #include "transfers.h"
-#include "turbo.h"
 #include "wire/tile.h"
 
 enum { CHECK_MS = 20, WARM_S = 4, START_MAX_S = 300 };
@@ -50,7 +52,9 @@ static const char *chain_text = "gaussian=size=5";
 static struct image image;
 static unsigned stream_count = 8, seconds = 5;
 static struct stream streams[CODECS_MAX];
-static struct jpeg_file jpeg; /* without bytes: images are pixels */
+/* A file that images are, or NULL: they are pixels; and its scan. */
+static uint8_t *jpeg;
+static struct jpeg_scan scan;
 static struct config settings;
 static const struct codec_owner *owner;
 static struct loop_timer timer;
@@ -88,12 +92,12 @@ static struct chain *parse_chain(void)
 
 static void whole_tile(const struct stream *s, struct tile *tile)
 {
-	tiling_whole_tile(&s->tiling, TILE_JPEG, jpeg.scan.size, tile);
+	tiling_whole_tile(&s->tiling, TILE_JPEG, scan.size, tile);
 }
 
 static void place_jpeg(const struct stream *s)
 {
-	struct jpeg_work work = {.scan = jpeg.scan, .target = {.h = 2, .v = 2}};
+	struct jpeg_work work = {.scan = scan, .target = {.h = 2, .v = 2}};
 	struct tile tile;
 	char *in = s->memory.in;
 
@@ -103,7 +107,7 @@ static void place_jpeg(const struct stream *s)
 	work.scan.offset = 0;
 	memcpy(work.target.quantization, work.scan.quantization, sizeof work.target.quantization);
 	memcpy(in + tile.work, &work, sizeof work);
-	memcpy(in + tile.in, jpeg.bytes + jpeg.scan.offset, jpeg.scan.size);
+	memcpy(in + tile.in, jpeg + scan.offset, scan.size);
 }
 
 /* Returns the number of devices that take JPEGs of this size; 0: not all of them yet. */
@@ -129,7 +133,7 @@ static void announce(struct stream *s)
 {
 	struct task *task = must_have(calloc(1, sizeof *task));
 
-	if (jpeg.bytes) {
+	if (jpeg) {
 		whole_tile(s, &task->tile);
 		task->tile.job = s->job->id;
 		task->tile.arena = (uint32_t)(s - streams);
@@ -160,10 +164,10 @@ static void start_job(struct stream *s)
 	if (tiling_init(&s->tiling, s->job->chain->chain, &image, s->memory.in_size,
 	                s->memory.out_size, load_samples_max(s->job->chain->chain), &problem))
 		die("%s", problem.detail);
-	if (jpeg.bytes && !s->begun)
+	if (jpeg && !s->begun)
 		place_jpeg(s);
 	s->begun = true;
-	if (jpeg.bytes) /* one tile */
+	if (jpeg) /* one tile */
 		s->tiling.count = s->tiling.slots = s->tiling.columns = s->tiling.strip_tiles = 1;
 	s->next = s->back = 0;
 	while (s->next < s->tiling.slots * s->tiling.strip_tiles)
@@ -241,7 +245,7 @@ static void look(void *context)
 
 	(void)context;
 	if (phase == STARTING && now.tiles == 0 && devices_count() &&
-	    devices_up() == devices_count() && (!jpeg.bytes || jpeg_devices())) {
+	    devices_up() == devices_count() && (!jpeg || jpeg_devices())) {
 		now.tiles = 1;
 		for (unsigned i = 0; i < stream_count; i++)
 			start_job(&streams[i]);
@@ -275,13 +279,25 @@ static void open_stream(struct stream *s)
 	if (arena_map(&s->memory, files->in, size, PROT_READ | PROT_WRITE, files->out, size,
 	              PROT_READ))
 		die("no memory for an arena");
-	if (jpeg.bytes)
+	if (jpeg)
 		return;
 	word = s->memory.in;
 	for (uint64_t i = 0; i < size / sizeof *word; i++) {
 		state = state * 1664525 + 1013904223; /* Knuth, TAOCP 3.3.4 */
 		word[i] = state ^ state >> 16;
 	}
+}
+
+static void read_jpeg(const char *path)
+{
+	gchar *bytes;
+	gsize size;
+
+	if (!g_file_get_contents(path, &bytes, &size, NULL))
+		die("%s: cannot read this file", path);
+	jpeg = (uint8_t *)bytes;
+	if (jpeg_header_read(jpeg, size, &scan) || scan.components != 3)
+		die("%s: this file is not for devices", path);
 }
 
 static void read_arguments(int argc, char **argv)
@@ -304,9 +320,7 @@ static void read_arguments(int argc, char **argv)
 			seconds = parse_number('s', optarg, 3600);
 			break;
 		case 'j':
-			jpeg_file_read(&jpeg, optarg);
-			if (!jpeg.for_devices)
-				die("%s: this file is not for devices", optarg);
+			read_jpeg(optarg);
 			break;
 		default:
 			die("[-i IMAGE] [-f CHAIN] [-n STREAMS] [-s SECONDS] [-j JPEG] [-- "
@@ -314,11 +328,9 @@ static void read_arguments(int argc, char **argv)
 		}
 	if (!image_parse(image_text, &image) || image.type == PIXEL_F32 || image_planes(&image) > 1)
 		die("-i takes WIDTHxHEIGHTxBANDS:TYPE of type u8 or u16, and 1 to 4 bands");
-	if (jpeg.bytes)
-		image = (struct image){.width = jpeg.wish.width,
-		                       .height = jpeg.wish.height,
-		                       .bands = 3,
-		                       .type = PIXEL_U8};
+	if (jpeg)
+		image = (struct image){
+		    .width = scan.width, .height = scan.height, .bands = 3, .type = PIXEL_U8};
 	argc -= optind - 1;
 	argv += optind - 1;
 	*argv = "bench_engine";

@@ -85,7 +85,7 @@ CASES = {
     "scheduler": Case("cost of a scheduling decision, with simulated devices", command=("bench_scheduler",)),
     "reference": Case("processor time of verify=1 for every filter, beside what is predicted",
                       command=("bench_reference",)),
-    "jpeg": Case("a JPEG on a device and by libjpeg-turbo on all cores", command=("bench_jpeg",)),
+    "jpeg": Case("a JPEG by libjpeg-turbo on all cores", command=("bench_jpeg",)),
     "simulate": Case(
         "1 to 1,000 nodes behind balancers: goodput and latency against load, as a figure", "scale.scale",
         {"output": str(TOP / "docs/images/scale.svg"), "draw": "", "share": 1.0}, programs=("bench_simulate",)),
