@@ -312,24 +312,18 @@ def hold(name, count, port, one, held, opened):
             try:
                 await loop.sock_connect(connection, ("127.0.0.1", port))
                 await loop.sock_sendall(connection, load.first)
-                while not await has_ended(loop, connection):
+                while not await has_ended(connection):
                     await loop.sock_sendall(connection, load.more)
             except ConnectionError:
                 pass
             finally:
                 held.value -= 1
 
-    async def has_ended(loop, connection):
+    async def has_ended(connection):
         """A second passes meanwhile. An answer, too, ends a connection."""
-        if load.reads:
-            try:
-                await asyncio.wait_for(loop.sock_recv(connection, 1 << 16), 1)
-            except asyncio.TimeoutError:
-                return False
-            return True
         await asyncio.sleep(1)
         with contextlib.suppress(BlockingIOError):
-            return not connection.recv(1)
+            return not connection.recv(1) or load.reads
 
     async def again():
         while True:

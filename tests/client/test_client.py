@@ -190,25 +190,6 @@ def test_directories_keep_their_structure(service, tree, tmp_path):
     assert sorted(found(again)) == ["a.png", "b.png", "deep/c d.png"]
 
 
-def test_batches_resume(server, tree, tmp_path):
-    """As lists do, also after a full disk has left half a line in the manifest."""
-    asked, out = server(), tmp_path / "out"
-
-    def made():
-        before = len(asked.bodies)
-        run(asked.url, "box", tree, "-o", out)
-        return sorted(asked.bodies[before:])
-
-    assert made() == sorted(body for body in found(tree).values() if body != b"x")
-    assert made() == []
-    with (out / ".convolve.jsonl").open("ab") as manifest:
-        manifest.write(b'{"output": "a.p')
-    (out / "sub/a.ppm").unlink()
-    assert made() == [(tree / "sub/a.ppm").read_bytes()]
-    assert made() == []
-    assert found(out)["sub/a.ppm"] == (tree / "sub/a.ppm").read_bytes()[::-1]
-
-
 def test_one_failure_does_not_stop_a_batch(service, tree, tmp_path):
     (tree / "sub/bad.png").write_bytes(b"this is no PNG")
     (tree / "sub/empty.png").write_bytes(b"")

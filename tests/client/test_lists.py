@@ -136,6 +136,9 @@ def test_lists_resume(server, store, tmp_path, place):
 
     everything = sorted([*map(ppm, range(3)), *map(ppm, range(10, 13)), ppm(20)])
     assert made() == everything
+    if place == "out":  # as a full disk leaves it
+        with (tmp_path / "out/.convolve.jsonl").open("ab") as manifest:
+            manifest.write(b'{"output": "f0.p')
     store.asked()
     assert made() == []
     assert not [line for line in store.asked() if line.startswith("PUT")]
