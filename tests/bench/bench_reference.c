@@ -38,6 +38,7 @@ static const char *const chains[] = {"gaussian=size=5",
 
 /* Nanoseconds of a unit of all chains: logarithms. */
 static double sum, least = INFINITY, most = -INFINITY;
+static const char *least_chain, *most_chain;
 static unsigned count;
 
 static double seconds(void)
@@ -96,6 +97,8 @@ static void measure(const char *text, const struct image *image)
 	       units / image->width / image->height / image->bands, exp(ratio));
 	sum += ratio;
 	count++;
+	least_chain = ratio < least ? text : least_chain;
+	most_chain = ratio > most ? text : most_chain;
 	least = fmin(least, ratio);
 	most = fmax(most, ratio);
 	free(pixels);
@@ -134,7 +137,7 @@ int main(void)
 				measure(filter_name(f), &image);
 	}
 	mean = sum / count;
-	printf("%.3f ns a unit, from a factor of %.2f to %.2f\n", exp(mean), exp(least - mean),
-	       exp(most - mean));
+	printf("%.3f ns a unit, from a factor of %.2f (%s) to %.2f (%s)\n", exp(mean),
+	       exp(least - mean), least_chain, exp(most - mean), most_chain);
 	return most - mean > log(3) || mean - least > log(3);
 }
