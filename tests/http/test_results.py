@@ -195,6 +195,40 @@ def test_identity(service, kind):
             assert np.array_equal(got[visible], pixels[visible])
 
 
+RIGHT = np.arange(0, 80, 10, np.uint8)[None, :, None]  # a ramp
+DOWN = RIGHT.swapaxes(0, 1)
+GREYS, FLOATS = np.array([[[10], [50], [110]]], np.uint8), np.array([[[0.2], [0.5], [1]]], np.float32)
+PAIRS = np.array([[[0.2, 1], [0.5, 0.5], [1, 0]]], np.float32)  # with alpha
+CLEAR = np.array([[[200, 0], [100, 255], [40, 255]]], np.uint8)
+T = np.exp(-1 / 0.18)  # weight of a neighbour in a Gaussian of 0.3
+SHARP, SHARP_PAIR = 50 - (50 + 120 * T) / (1 + 2 * T), 0.5 - (0.25 + 0.2 * T) / (0.5 + T)
+BILATERAL = {"radius": 1, "sigma_space": 1, "sigma_range": 0.5}
+A, B, C = np.exp(-0.5 - 0.18), np.exp(-0.5 - 0.5), 1 + 2 * np.exp(-0.5)
+BY_HAND = [
+    # Brighter to the right, or downwards: positive, and around the middle of the range.
+    (RIGHT, "sobel", {"output": "x"}, 208), (RIGHT, "sobel", {"output": "y"}, 128),
+    (DOWN, "sobel", {"output": "y"}, 208), (RIGHT, "sobel", {}, 80),
+    (RIGHT, "sobel", {"output": "direction"}, 128), (DOWN, "sobel", {"output": "direction"}, 191),
+    (DOWN[::-1].astype(np.float32), "sobel", {"output": "direction"}, -np.pi / 2),
+    (RIGHT, "convolve", {"kernel": [[0, 0, 1]]}, 50), (RIGHT, "gaussian", {"size": 3}, 40),
+    (GREYS, "gaussian", {"size": 3}, np.rint((50 + 120 * np.exp(-1 / 1.28)) / (1 + 2 * np.exp(-1 / 1.28)))),
+    (GREYS, "unsharp", {"sigma": 0.3, "amount": 10}, np.rint(50 + 10 * SHARP)),
+    (GREYS, "unsharp", {"sigma": 0.3, "amount": 10, "threshold": 0.01}, 50),
+    (PAIRS, "unsharp", {"sigma": 0.3, "amount": 2}, [0.5 + 2 * SHARP_PAIR, 0.5]),
+    (FLOATS, "bilateral", BILATERAL, (0.5 * C + 0.2 * A + B) / (A + B + C)),
+    (PAIRS, "bilateral", BILATERAL, [(0.25 * C + 0.2 * A) / (0.5 * C + A), (0.5 * C + A) / (A + B + C)]),
+    # The colour of a transparent pixel counts for nothing; a derivative keeps alpha.
+    (CLEAR, "convolve", {"kernel": [[1, 1, 1]]}, [70, 170]), (CLEAR[:, :1], "box", {}, [0, 0]),
+    (CLEAR, "sobel", {}, [255, 255])]
+
+
+@pytest.mark.parametrize("pixels, name, parameters, expected", BY_HAND, ids=range(len(BY_HAND)))
+def test_by_hand(service, pixels, name, parameters, expected):
+    """The pixel in the middle, or the one after it."""
+    got = agrees(service, pixels, [(name, parameters)], alpha=pixels.shape[2] == 2)
+    assert got[got.shape[0] // 2, got.shape[1] // 2] == pytest.approx(expected, rel=1e-5)
+
+
 def test_query_as_typed(service):
     """As in a shell: columns by plus or comma, rows by a bare semicolon."""
     pixels = random_pixels(5, 20, 10, 3, "u8")

@@ -20,7 +20,8 @@ from scipy import linalg, ndimage, signal
 TYPES = {"u8": np.uint8, "u16": np.uint16, "f32": np.float32}
 FULL_SCALE = {"u8": 255.0, "u16": 65535.0, "f32": 1.0}
 MIDPOINT = {"u8": 128.0, "u16": 32768.0, "f32": 0.0}
-BORDERS = ("replicate", "reflect", "reflect101", "wrap", "constant", "crop")
+PADDING = {"replicate": "edge", "reflect": "symmetric", "reflect101": "reflect", "wrap": "wrap"}
+BORDERS = (*PADDING, "constant", "crop")
 
 FLOAT32_ERROR = 1e-6  # part of gain * magnitude: a sum of some hundred terms in float32
 F32_TOLERANCE = 1e-5  # promise for f32
@@ -35,34 +36,14 @@ def type_name(dtype):
 
 # Borders ------------------------------------------------------------------------------------------
 
-def index_map(n, before, after, border):
-    """Returns the source in [0, n) of each place from -before to n + after - 1."""
-    i = np.arange(-before, n + after)
-    if border == "replicate":
-        return np.clip(i, 0, n - 1)
-    if border == "wrap":
-        return i % n
-    if border == "reflect":  # cba|abc|cba: period 2n
-        i = i % (2 * n)
-        return np.where(i < n, i, 2 * n - 1 - i)
-    if border == "reflect101":  # cb|abc|ba: period 2n - 2
-        if n == 1:
-            return np.zeros_like(i)
-        i = i % (2 * n - 2)
-        return np.where(i < n, i, 2 * n - 2 - i)
-    raise ValueError(border)
-
-
-def pad(plane, radius_y, radius_x, border, constant=0.0):
-    """Returns a plane with radius rows and columns around it; crop adds none."""
+def pad(planes, radius_y, radius_x, border, constant=0.0):
+    """Returns planes with radius rows and columns around each; crop adds none."""
     if border == "crop":
-        return plane
+        return planes
+    widths = [(0, 0)] * (planes.ndim - 2) + [(radius_y, radius_y), (radius_x, radius_x)]
     if border == "constant":
-        return np.pad(plane, ((radius_y, radius_y), (radius_x, radius_x)),
-                      constant_values=constant)
-    rows = index_map(plane.shape[0], radius_y, radius_y, border)
-    columns = index_map(plane.shape[1], radius_x, radius_x, border)
-    return plane[np.ix_(rows, columns)]
+        return np.pad(planes, widths, constant_values=constant)
+    return np.pad(planes, widths, PADDING[border])
 
 
 def border_pixel(border_value, bands, alpha, kind):
@@ -261,19 +242,14 @@ class Mix(Operation):
 
     def applied(self, colours, mask, kind):
         three = colours * 3 if len(colours) == 1 else colours
-        none = exactly(np.zeros_like(three[0].value))
-        full = Estimate(none.value + FULL_SCALE[kind], none.hard, none.tight)
+        full = exactly(np.full_like(three[0].value, FULL_SCALE[kind]))
         inputs = [*three, mask or full, full]
         rows = [*self.matrix[:len(colours)], *self.matrix[3:len(self.matrix) if mask else 3]]
         error = F32_TOLERANCE if kind == "f32" else FLOAT32_ERROR
 
-        def made(row):
-            def total(part, weights):
-                return sum(w * getattr(i, part) for w, i in zip(weights, inputs))
-            noise = error * sum(abs(w) * np.abs(i.value) for w, i in zip(row, inputs))
-            return Estimate(total("value", row), total("hard", np.abs(row)) + noise,
-                            total("tight", np.abs(row)) + noise)
-        return [made(row) for row in rows]
+        return [Estimate(sum(w * i.value for w, i in zip(row, inputs)),
+                         sum(abs(w) * (i.errors + error * np.abs(i.value)) for w, i in zip(row, inputs)))
+                for row in rows]
 
 
 @dataclass
@@ -529,19 +505,13 @@ OPERATIONS = {
     "grayscale": grayscale, "colormatrix": colormatrix, "pixelate": Pixelate}
 
 
-def operation(name, parameters):
-    """Returns the arithmetic of a filter with these parameters."""
-    return OPERATIONS[name](**parameters)
-
-
 # Filtering ----------------------------------------------------------------------------------------
 
 @dataclass
 class Estimate:
-    """Samples (height, width, bands) with the errors that they may have."""
+    """Samples (height, width, bands) with the errors that they may have: hard, and tight."""
     value: np.ndarray
-    hard: np.ndarray
-    tight: np.ndarray
+    errors: np.ndarray  # (2, height, width, bands)
     period: np.ndarray = None  # period of each band's directions; None: none
     misrounded: float = MISROUNDED["u8"]  # the share of samples that may be
 
@@ -550,9 +520,9 @@ class Estimate:
             self.period = np.full(self.value.shape[2:], np.inf)
 
     def each(self, function, *others):
-        """Returns an estimate with the function applied to each part, and that of others."""
+        """Returns an estimate with the function applied to values and errors, and those of others."""
         return Estimate(*(function(*(getattr(one, part) for one in (self, *others)))
-                          for part in ("value", "hard", "tight")))
+                          for part in ("value", "errors")))
 
 
 def largest_around(padded, op):
@@ -570,17 +540,21 @@ def float_error(padded, op, kind):
 
 
 def filter_plain(planes, op, kind):
-    """Returns one band; planes are the padded value, hard and tight."""
+    """Returns one padded band, filtered."""
     if isinstance(op, Curve):
         op.full = FULL_SCALE[kind]
     value = op.correlate(planes.value) + op.offset + MIDPOINT[kind] * op.signed
-    error = float_error(planes.value, op, kind)
-    return Estimate(value, op.magnified(planes.hard) + error, op.magnified(planes.tight) + error)
+    return Estimate(value, magnified(planes, op) + float_error(planes.value, op, kind))
 
 
-def inner(plane, op):
-    """Returns a padded plane without its padding."""
-    return plane[op.radius_y:plane.shape[0] - op.radius_y, op.radius_x:plane.shape[1] - op.radius_x]
+def magnified(planes, op):
+    return np.stack([op.magnified(error) for error in planes.errors])
+
+
+def inner(planes, op):
+    """Returns padded planes without their padding."""
+    return planes[..., op.radius_y:planes.shape[-2] - op.radius_y,
+                  op.radius_x:planes.shape[-1] - op.radius_x]
 
 
 def filter_direction(planes, op, kind):
@@ -588,18 +562,15 @@ def filter_direction(planes, op, kind):
     x, y = op.X.correlate(planes.value) + 0.0, op.Y.correlate(planes.value) + 0.0
     length, full = np.hypot(x, y), FULL_SCALE[kind]
     noise = F32_TOLERANCE * op.gain * largest_around(planes.value, op) if kind == "f32" else 0.0
-    errors = []
-    for error in (planes.hard, planes.tight):
-        off = np.hypot(op.X.magnified(error), op.Y.magnified(error)) + noise
-        with np.errstate(invalid="ignore", divide="ignore"):
-            angle = np.where(off == 0, 0, np.where(off < length, np.arcsin(np.minimum(
-                off / length, 1)), np.pi))
-        errors.append(angle)
+    off = np.hypot(magnified(planes, op.X), magnified(planes, op.Y)) + noise
+    with np.errstate(invalid="ignore", divide="ignore"):
+        angle = np.where(off == 0, 0, np.where(off < length, np.arcsin(np.minimum(off / length, 1)),
+                                               np.pi))
     value = np.arctan2(y, x)
     if kind == "f32":
-        return Estimate(value, *(e + F32_TOLERANCE * np.pi for e in errors))
+        return Estimate(value, angle + F32_TOLERANCE * np.pi)
     turn = full / (2 * np.pi)
-    return Estimate(value * turn + full / 2, *(e * turn + FLOAT32_ERROR * full for e in errors))
+    return Estimate(value * turn + full / 2, angle * turn + FLOAT32_ERROR * full)
 
 
 def filter_blurred(colour, plain, mask, blur, kind):
@@ -611,7 +582,7 @@ def filter_blurred(colour, plain, mask, blur, kind):
     blurred = filter_premultiplied(colour, mask, blur, kind, total)
     nothing = total.value <= 0
     return Estimate(np.where(nothing, plain.value, blurred.value),
-                    np.where(nothing, 0, blurred.hard), np.where(nothing, 0, blurred.tight))
+                    np.where(nothing, 0, blurred.errors))
 
 
 def filter_threshold(colour, mask, op, kind):
@@ -624,10 +595,9 @@ def filter_threshold(colour, mask, op, kind):
     def above(v, b):
         return v - stored(b) > op.limit * full
 
-    errors = [full * (above(plain.value + before, base.value - after)
-                      != above(plain.value - before, base.value + after))
-              for before, after in ((plain.hard, base.hard), (plain.tight, base.tight))]
-    return Estimate(full * above(plain.value, base.value), *errors)
+    highest = above(plain.value + plain.errors, base.value - base.errors)
+    lowest = above(plain.value - plain.errors, base.value + base.errors)
+    return Estimate(full * above(plain.value, base.value), full * (highest != lowest))
 
 
 def filter_unsharp(colour, mask, op, kind):
@@ -637,15 +607,11 @@ def filter_unsharp(colour, mask, op, kind):
     limit = op.threshold * FULL_SCALE[kind]
     flat = np.abs(difference) < limit
     value = np.where(flat, plain.value, plain.value + op.amount * difference)
-    errors = []
-    for before, after in ((plain.hard, blurred.hard), (plain.tight, blurred.tight)):
-        off = before + after
-        # Samples next to the threshold may be on either side of it.
-        near = (op.threshold > 0) & (np.abs(np.abs(difference) - limit)
-                                     <= off + 1e-5 * FULL_SCALE[kind])
-        errors.append(before + op.amount * np.where(near, np.abs(difference) + off,
-                                                    np.where(flat, 0, off)))
-    return Estimate(value, *errors)
+    off = plain.errors + blurred.errors
+    # Samples next to the threshold may be on either side of it.
+    near = (op.threshold > 0) & (np.abs(np.abs(difference) - limit) <= off + 1e-5 * FULL_SCALE[kind])
+    return Estimate(value, plain.errors + op.amount * np.where(near, np.abs(difference) + off,
+                                                               np.where(flat, 0, off)))
 
 
 def filter_bilateral(colours, mask, op, kind):
@@ -654,7 +620,7 @@ def filter_bilateral(colours, mask, op, kind):
     r, full = op.radius, FULL_SCALE[kind]
     centre = np.stack([inner(c.value, op) for c in colours])
     height, width = centre.shape[1:]
-    assert not any(c.hard.any() for c in colours), "a bilateral filter comes first in a chain"
+    assert not any(c.errors.any() for c in colours), "a bilateral filter comes first in a chain"
     weights, weighed, sums = np.zeros((height, width)), np.zeros((height, width)), 0.0
     lost = np.zeros((height, width))  # part of `weighed` that may count as 0
     for dy in range(-r, r + 1):
@@ -678,19 +644,18 @@ def filter_bilateral(colours, mask, op, kind):
     spread = max(c.value.max() for c in colours) - min(c.value.min() for c in colours)
     slack = np.where((weighed > 0) & (least < 1e-30 * full), np.inf, faint * FLOAT32_ERROR * full
                      + spread * lost / np.maximum(least, 1e-300)) if mask is not None else 0 * faint
-    errors = [float_error(c.value, op, kind) + slack for c in colours]
-    done = [Estimate(value, error, error) for value, error in zip(colour, errors)]
+    done = [Estimate(value, np.stack(2 * [float_error(c.value, op, kind) + slack]))
+            for value, c in zip(colour, colours)]
     if mask is not None:
-        error = float_error(mask.value, op, kind) + 0 * weighed
-        done.append(Estimate(weighed / weights, error, error))
+        done.append(Estimate(weighed / weights, np.full((2, height, width),
+                                                        float_error(mask.value, op, kind))))
     return done
 
 
 def filter_premultiplied(colour, alpha, op, kind, total):
     """Returns one band of colour, weighted by alpha; total is alpha filtered."""
-    product = Estimate(colour.value * alpha.value, *(
-        np.abs(colour.value) * a + np.abs(alpha.value) * c + a * c
-        for c, a in ((colour.hard, alpha.hard), (colour.tight, alpha.tight))))
+    product = Estimate(colour.value * alpha.value, np.abs(colour.value) * alpha.errors
+                       + np.abs(alpha.value) * colour.errors + alpha.errors * colour.errors)
     weighted = filter_plain(product, op, kind)
     weighted.value = weighted.value - op.offset
     nothing = np.abs(total.value) <= 1e-12 * op.gain * FULL_SCALE[kind]
@@ -698,35 +663,31 @@ def filter_premultiplied(colour, alpha, op, kind, total):
     chance = nothing & (op.magnified(np.abs(alpha.value)) > 0)
     divisor = np.where(nothing, 1, total.value)
     value = np.where(nothing, 0, weighted.value / divisor)
-    errors = []
-    for part, whole in ((weighted.hard, total.hard), (weighted.tight, total.tight)):
-        least = np.abs(divisor) - whole
-        error = (part + np.abs(value) * whole) / np.where(least > 0, least, np.inf)
-        error = np.where(nothing & (whole < 1e-3), 0, np.where(least > 0, error, np.inf))
-        errors.append(np.where(chance, np.inf, error))
+    least = np.abs(divisor) - total.errors
+    errors = (weighted.errors + np.abs(value) * total.errors) / np.where(least > 0, least, np.inf)
+    errors = np.where(nothing & (total.errors < 1e-3), 0, np.where(least > 0, errors, np.inf))
+    errors = np.where(chance, np.inf, errors)
     # If alpha comes to (nearly) nothing, no colour may be reported instead of the quotient.
-    vague = (total.value < (0.5 if kind != "f32" else 0) + total.hard) & ~nothing
+    vague = (total.value < (0.5 if kind != "f32" else 0) + total.errors[0]) & ~nothing
     if op.offset:
         vague |= nothing
     value = value + op.offset
-    return Estimate(value, *(np.where(vague, np.maximum(e, np.abs(value)), e) for e in errors))
+    return Estimate(value, np.where(vague, np.maximum(errors, np.abs(value)), errors))
 
 
 def quantised(estimate, kind):
     """Rounded to nearest even and saturated; the hard bound then grows by the 1 that is allowed."""
     if kind == "f32":
-        slack = 1e-6 * np.abs(estimate.value)
         return Estimate(estimate.value.astype(np.float32).astype(np.float64),
-                        estimate.hard + slack, estimate.tight + slack)
+                        estimate.errors + 1e-6 * np.abs(estimate.value))
     full = FULL_SCALE[kind]
 
     def stored(v):
         return np.fmin(np.fmax(np.rint(v), 0), full)  # not a number becomes 0
 
-    value = stored(estimate.value)
-    tight = np.maximum(stored(estimate.value + estimate.tight) - value,
-                       value - stored(estimate.value - estimate.tight))
-    return Estimate(value, np.minimum(np.floor(estimate.hard) + 1, full), tight)
+    value, (hard, tight) = stored(estimate.value), estimate.errors
+    tight = np.maximum(stored(estimate.value + tight) - value, value - stored(estimate.value - tight))
+    return Estimate(value, np.stack([np.minimum(np.floor(hard) + 1, full), tight]))
 
 
 def filter_bands(colours, mask, op, kind):
@@ -756,17 +717,15 @@ def filter_once(image, op, border, constants, alpha, kind, quantised=quantised):
     bands = image.value.shape[2]
 
     def padded(band):
-        def one(plane, constant):
-            return pad(plane, op.radius_y, op.radius_x, border, constant)
-        return Estimate(one(image.value[:, :, band], constants[band]),
-                        one(image.hard[:, :, band], 0), one(image.tight[:, :, band], 0))
+        return Estimate(pad(image.value[..., band], op.radius_y, op.radius_x, border, constants[band]),
+                        pad(image.errors[..., band], op.radius_y, op.radius_x, border))
 
     colours = [padded(b) for b in range(bands - alpha)]
     mask = padded(bands - 1) if alpha else None
     done = [quantised(e, kind) for e in filter_bands(colours, mask, op, kind)]
     if len(done) < bands:
         done.append(mask.each(lambda part: inner(part, op)))
-    done = done[0].each(lambda *bands: np.stack(bands, axis=2), *done[1:])
+    done = done[0].each(lambda *bands: np.stack(bands, axis=-1), *done[1:])
     if op.circular:
         done.period[:bands - alpha] = 2 * np.pi if kind == "f32" else FULL_SCALE[kind]
     return done
@@ -784,23 +743,22 @@ FROM_YCBCR = np.linalg.inv(TO_YCBCR)
 def mixed(image, matrix):
     """Returns the first three bands times a matrix; the others as they are."""
     def one(part, m):
-        return np.concatenate([part[:, :, :3] @ m.T, part[:, :, 3:]], axis=2)
-    return Estimate(one(image.value, matrix), one(image.hard, np.abs(matrix)),
-                    one(image.tight, np.abs(matrix)))
+        return np.concatenate([part[..., :3] @ m.T, part[..., 3:]], axis=-1)
+    return Estimate(one(image.value, matrix), one(image.errors, np.abs(matrix)))
 
 
 def inside(image, op, border):
     """Returns the result of a filter that changes nothing."""
-    if border != "crop":
-        return image
-    return image.each(lambda part: inner(part, op))
+    y, x = (op.radius_y, op.radius_x) if border == "crop" else (0, 0)
+    height, width = image.value.shape[:2]
+    return image.each(lambda part: part[..., y:height - y, x:width - x, :])
 
 
 def with_bands(image, other, bands):
     """Returns the image with these bands from one of only them."""
     def one(a, b):
         a = a.copy()
-        a[:, :, bands] = b
+        a[..., bands] = b
         return a
     done = image.each(one, other)
     done.period[bands] = other.period
@@ -809,7 +767,7 @@ def with_bands(image, other, bands):
 
 def only(image, bands):
     """Returns an image of these bands."""
-    done = image.each(lambda part: part[:, :, bands])
+    done = image.each(lambda part: part[..., bands])
     done.period = image.period[bands]
     return done
 
@@ -828,11 +786,10 @@ def filter_ycbcr(image, calls, border, constants, kind):
                               lambda e, kind: e)
         ycbcr = with_bands(inside(ycbcr, op, border), changed, bands)
         image = inside(image, op, border)
-    done = ycbcr
-    done.value = done.value - middle
-    done = mixed(done, FROM_YCBCR)
+    ycbcr.value = ycbcr.value - middle
+    done = mixed(ycbcr, FROM_YCBCR)
     error = (F32_TOLERANCE if kind == "f32" else FLOAT32_ERROR) * 4 * np.abs(image.value).max()
-    done = quantised(Estimate(done.value, done.hard + error, done.tight + error), kind)
+    done = quantised(Estimate(done.value, done.errors + error), kind)
     others = list(range(3, image.value.shape[2]))
     return with_bands(done, only(image, others), others)
 
@@ -869,7 +826,7 @@ def filtered(pixels, filters, border="replicate", border_value=None, alpha=False
     constants = border_pixel(border_value, pixels.shape[2], int(alpha), kind)
     calls = [(*call, c) for calls, c in ((filters, channels), (luma, "luma"), (chroma, "chroma"))
              for call in calls]
-    calls = [(operation(name, parameters), which) for name, parameters, which in calls]
+    calls = [(OPERATIONS[name](**parameters), which) for name, parameters, which in calls]
     for ycbcr, some in itertools.groupby(calls, lambda call: call[1] in ("luma", "chroma")):
         if ycbcr:
             image = filter_ycbcr(image, list(some), border, constants, kind)
@@ -901,7 +858,7 @@ def misrounded(ops, kind):
 
 
 def exactly(pixels):
-    return Estimate(pixels.astype(np.float64), np.zeros(pixels.shape), np.zeros(pixels.shape))
+    return Estimate(pixels.astype(np.float64), np.zeros((2, *pixels.shape)))
 
 
 def placed(image, whole, target):
@@ -909,7 +866,7 @@ def placed(image, whole, target):
     height, width = image.value.shape[:2]
 
     def one(below, part):
-        below[y:y + height, x:x + width] = part
+        below[..., y:y + height, x:x + width, :] = part
         return below
     done = whole.each(one, image)
     done.period = image.period
@@ -923,13 +880,14 @@ def check(answer, expected):
     assert np.isfinite(got).all(), "not all samples are finite"
     difference = np.abs(got - expected.value)
     difference = np.minimum(difference, np.abs(expected.period - difference))
-    excess = difference - expected.hard
+    hard, tight = expected.errors
+    excess = difference - hard
     worst = np.unravel_index(np.argmax(excess), excess.shape)
     assert excess[worst] <= 0, (
         f"sample (row, column, band) {tuple(map(int, worst))} is {got[worst]:.9g}, "
-        f"expected {expected.value[worst]:.9g} ± {expected.hard[worst]:.3g}; "
+        f"expected {expected.value[worst]:.9g} ± {hard[worst]:.3g}; "
         f"{np.count_nonzero(excess > 0)} of {got.size} samples are out of bounds")
-    rounded = np.count_nonzero(difference > expected.tight)
+    rounded = np.count_nonzero(difference > tight)
     assert rounded <= max(2, expected.misrounded * got.size), (
         f"{rounded} of {got.size} samples are rounded wrongly, largest difference "
         f"{difference.max():.3g}")
