@@ -1,41 +1,12 @@
-"""Prometheus' text format, read strictly: errors that a scraper would refuse raise ValueError."""
+"""Prometheus' text format. ValueError is raised for errors of which promtool knows nothing: a series
+that is there twice, and a histogram that does not add up."""
 import functools
 import math
 import re
-from dataclasses import dataclass, field
 
 NAME = "[a-zA-Z_:][a-zA-Z0-9_:]*"
 LABEL = r'([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\\n]|\\[\\"n])*)"'
-COMMENT = re.compile(f"# (HELP|TYPE) ({NAME}) (.+)")
 SAMPLE = re.compile(rf"({NAME}(?:\{{.*\}})?) (\S+)( -?\d+)?")
-TYPES = ("counter", "gauge", "histogram", "summary", "untyped")
-
-
-@dataclass
-class Family:
-    name: str
-    type: str = None
-    help: str = None
-    samples: dict = field(default_factory=dict)  # (sample name, frozenset of labels) -> value
-
-
-class Metrics:
-    def __init__(self):
-        self.families = {}
-
-    def samples(self, name, **labels):
-        """Returns the samples of this name with at least these labels, as [(labels, value)]."""
-        wanted = set(labels.items())
-        family = self.families.get(name) or self.families.get(
-            re.sub(r"_(bucket|sum|count)$", "", name))
-        if not family:
-            return []
-        return [(dict(key), value) for (sample, key), value in family.samples.items()
-                if sample == name and wanted <= key]
-
-    def total(self, name, **labels):
-        """Returns the sum of those samples."""
-        return sum(value for _, value in self.samples(name, **labels))
 
 
 def parse_value(text):
@@ -54,76 +25,59 @@ def parse_series(text):
     return name, frozenset(labels.items())
 
 
+@functools.lru_cache(10000)
+def split_bound(key):
+    """Returns (the labels of a bucket without its bound, that bound)."""
+    bound, = (value for name, value in key if name == "le")
+    return key - {("le", bound)}, parse_value(bound)
+
+
 def total(text, name, **labels):
-    """Returns the same of a text without reading all of it, for those who ask often."""
+    """Returns Metrics.total() of a text without reading all of it, for those who ask often."""
     wanted = set(labels.items())
     return sum(parse_value(value) for series, value in re.findall(
         rf"^({name}(?:{{.*}})?) (\S+)", text, re.M) if wanted <= parse_series(series)[1])
 
 
-def parse(text):
-    if not text.endswith("\n"):
-        raise ValueError("the last line does not end")
-    metrics, last = Metrics(), None
-    families = metrics.families
-    for line in text.splitlines():
-        if comment := COMMENT.fullmatch(line):
-            keyword, name, rest = comment[1].lower(), comment[2], comment[3]
-            family = families.setdefault(name, Family(name))
-            if getattr(family, keyword) is not None or family.samples:
-                raise ValueError(f"{line!r}: second time or late")
-            setattr(family, keyword, rest)
-        elif match := SAMPLE.fullmatch(line):
-            name, labels = key = parse_series(match[1])
-            family = families.get(name) or families.get(re.sub(r"_(bucket|sum|count)$", "", name))
-            if not family or family.name != name and family.type != "histogram":
-                raise ValueError(f"{line!r}: no TYPE")
-            if last is not family and family.samples:
-                raise ValueError(f"{line!r}: the family is torn apart")
-            last = family
-            if key in family.samples:
-                raise ValueError(f"{line!r}: twice")
-            family.samples[key] = parse_value(match[2])
-        elif line and not line.startswith("#"):
+class Metrics:
+    def __init__(self, text):
+        types = dict(re.findall(r"^# TYPE (\S+) (\w+)\n", text, re.M))
+        self.families, self.values = set(types), {}  # {name: {frozenset of labels: value}}
+        for line in text.splitlines():
+            if not line.startswith("#"):
+                self.add(line)
+        for name, kind in types.items():
+            if kind == "histogram":
+                self.check_histogram(name)
+
+    def add(self, line):
+        if not (match := SAMPLE.fullmatch(line)):
             raise ValueError(line)
-    for family in families.values():
-        check_family(family)
-    return metrics
+        name, labels = parse_series(match[1])
+        if labels in self.values.setdefault(name, {}):
+            raise ValueError(f"{line!r}: twice")
+        self.values[name][labels] = parse_value(match[2])
 
+    def check_histogram(self, name):
+        """Buckets grow, the last is +Inf and equals the count, and there is a sum."""
+        buckets, counts, sums = (self.values.get(f"{name}_{part}", {})
+                                 for part in ("bucket", "count", "sum"))
+        found = {labels: [] for labels in counts}
+        for key, value in buckets.items():
+            labels, bound = split_bound(key)
+            found[labels].append((bound, value))
+        for labels, pairs in found.items():
+            pairs.sort()
+            values = [value for _, value in pairs]
+            if pairs[-1] != (math.inf, counts[labels]) or values != sorted(values) or sums[labels] < 0:
+                raise ValueError(f"{name}{dict(labels)}: {pairs}")
 
-def check_family(family):
-    if family.type not in TYPES or not family.help:
-        raise ValueError(f"{family.name} lacks HELP or a known TYPE")
-    if family.type == "counter":
-        if not family.name.endswith("_total"):
-            raise ValueError(f"{family.name} is a counter and does not end in _total")
-        if any(value < 0 for value in family.samples.values()):
-            raise ValueError(f"{family.name} is below 0")
-    if family.type == "histogram":
-        check_histogram(family)
+    def samples(self, name, **labels):
+        """Returns the samples of this name with at least these labels, as [(labels, value)]."""
+        wanted = set(labels.items())
+        return [(dict(key), value) for key, value in self.values.get(name, {}).items()
+                if wanted <= key]
 
-
-@functools.lru_cache(10000)
-def split_bound(key):
-    """Returns (a histogram sample's labels without its bucket's bound, that bound or None)."""
-    labels = dict(key)
-    bound = labels.pop("le", None)
-    return frozenset(labels.items()), bound and parse_value(bound)
-
-
-def check_histogram(family):
-    """Buckets grow, the last is +Inf and equals the count, and there is a sum."""
-    series = {}
-    for (name, key), value in family.samples.items():
-        labels, bound = split_bound(key)
-        part = series.setdefault(labels, {"buckets": []})
-        if name.endswith("_bucket"):
-            part["buckets"].append((bound, value))
-        else:
-            part[name[len(family.name):]] = value
-    for labels, part in series.items():
-        buckets = sorted(part["buckets"])
-        counts = [count for _, count in buckets]
-        if (not buckets or buckets[-1][0] != math.inf or counts != sorted(counts)
-                or counts[-1] != part.get("_count") or part.get("_sum", -1) < 0):
-            raise ValueError(f"{family.name}{dict(labels)}: {part}")
+    def total(self, name, **labels):
+        """Returns the sum of those samples."""
+        return sum(value for _, value in self.samples(name, **labels))

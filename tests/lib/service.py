@@ -308,7 +308,7 @@ class Client:
             time.sleep(0.005)
 
     def metrics(self):
-        return exposition.parse(self.metrics_text())
+        return exposition.Metrics(self.metrics_text())
 
     def total(self, name, **labels):
         """Returns the sum of a metric's samples with at least these labels."""
