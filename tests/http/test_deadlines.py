@@ -8,8 +8,8 @@ import time
 
 import pytest
 
-from certificates import localhost_certificate
-from service import SMALL, Client, free_port, multipart, poll, raw_kind, read_answer, request_head
+from certificates import tls_address
+from service import SMALL, Client, multipart, poll, raw_kind, read_answer, request_head
 
 GET = request_head("/livez", method="GET")
 HELLO = b"\x16\x03\x01\x02\0\1\0\1\xfc\3\3"  # the begin of a handshake
@@ -22,14 +22,11 @@ def box(*headers):
 @pytest.fixture(scope="module")
 def hasty(launch, tmp_path_factory):
     """A service with short deadlines; .secure is its client by TLS, .encrypted knows no TLS."""
-    certificate, key = localhost_certificate(tmp_path_factory.mktemp("tls"))
-    port = free_port()
-    with launch("--listen", f"tls:127.0.0.1:{port}", "--tls-certificate", str(certificate),
-                "--tls-key", str(key), "--header-timeout", "2", "--keepalive-timeout", "2",
-                "--body-timeout", "3", "--body-rate", "100", "--max-client-connections", "700",
-                "--max-connections", "2000") as service:
-        service.secure, service.encrypted = Client("localhost", port), Client("localhost", port)
-        service.secure.tls = ssl.create_default_context(cafile=certificate)
+    secure, options = tls_address(tmp_path_factory.mktemp("tls"))
+    with launch(*options, "--header-timeout", "2", "--keepalive-timeout", "2", "--body-timeout", "3",
+                "--body-rate", "100", "--max-client-connections", "700", "--max-connections",
+                "2000") as service:
+        service.secure, service.encrypted = secure, Client(secure.host, secure.port)
         yield service
 
 

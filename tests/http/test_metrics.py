@@ -14,7 +14,7 @@ import imagefiles
 from collector import Collector
 from jobs import PREFER
 from pixels import random_pixels
-from service import ONE_DEVICE, poll
+from service import ONE_DEVICE, poll, read_answer
 
 IMAGE = random_pixels(1, 400, 300, 3, "u8")
 PNG = imagefiles.write_png(IMAGE)
@@ -89,6 +89,9 @@ def test_rejections_are_counted(fresh):
     before = fresh.metrics()
     assert fresh.post("/v1/filters/box", PNG[:-2000]).status == 422
     assert fresh.post("/v1/filters/box?size=2", PNG).status == 400
+    with fresh.socket() as connection:
+        connection.sendall(b"nonsense\r\n")
+        assert read_answer(connection).status == 400
     job = fresh.post("/v1/filters/box", PNG[:-2000], headers=PREFER).json()["links"]["result"]
     for _ in range(3):
         assert fresh.get(f"{job}?wait=30").status == 422
@@ -98,7 +101,7 @@ def test_rejections_are_counted(fresh):
     assert fresh.request("DELETE", slow["self"]).status == 204
     assert fresh.get(f"{slow['result']}?wait=30").status == 410
     after = fresh.metrics()
-    for name, grown in ((rejected, {("bad-parameter",): 1}),
+    for name, grown in ((rejected, {("bad-parameter",): 1, ("bad-request",): 1}),
                         (failed, {("undecodable",): 2, ("cancelled",): 1})):
         assert counts(after, name, "reason") - counts(before, name, "reason") == grown
 

@@ -4,15 +4,14 @@ import ipaddress
 import itertools
 import json
 import socket
-import ssl
 import struct
 import tempfile
 import time
 
 import pytest
 
-from certificates import localhost_certificate
-from service import Client, free_port, poll, read_answer, request_head
+from certificates import tls_address
+from service import poll, read_answer, request_head
 
 PROXY, STRANGER = "127.0.0.2", "127.0.0.1"
 numbers = itertools.count()
@@ -20,14 +19,12 @@ numbers = itertools.count()
 
 @pytest.fixture(scope="module")
 def behind(launch, tmp_path_factory):
-    certificate, key = localhost_certificate(tmp_path_factory.mktemp("tls"))
-    port, path = free_port(), f"{tempfile.mkdtemp()}/socket"
+    secure, options = tls_address(tmp_path_factory.mktemp("tls"))
+    path = f"{tempfile.mkdtemp()}/socket"
     with launch("--trusted-proxies", f"{PROXY};10.1.0.0/16;2001:db8:1::/48;unix", "--log-format", "json",
-                "--log-level", "debug", "--listen", f"tls:127.0.0.1:{port}", "--tls-certificate", str(certificate),
-                "--tls-key", str(key), "--listen", f"unix:{path}", "--max-connections", "40",
+                "--log-level", "debug", *options, "--listen", f"unix:{path}", "--max-connections", "40",
                 "--header-timeout", "2") as service:
-        service.secure, service.path = Client("127.0.0.1", port), path
-        service.context = ssl.create_default_context(cafile=certificate)
+        service.secure, service.path = secure, path
         yield service
 
 
@@ -138,7 +135,7 @@ def test_stranger_with_the_protocol(behind):
 def test_within_tls(behind):
     bare = socket.create_connection(("127.0.0.1", behind.secure.port), source_address=(PROXY, 0))
     bare.sendall(b"PROXY TCP4 192.0.2.71 127.0.0.1 1 2\r\n")
-    with behind.context.wrap_socket(bare, server_hostname="localhost") as connection:
+    with behind.secure.tls.wrap_socket(bare, server_hostname="localhost") as connection:
         assert ask(behind, connection) == "192.0.2.71"
 
 

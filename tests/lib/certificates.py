@@ -1,5 +1,8 @@
 """Certificates for tests and measurements."""
+import ssl
 import subprocess
+
+from service import Client, free_port
 
 
 def localhost_certificate(directory):
@@ -11,3 +14,12 @@ def localhost_certificate(directory):
                     "-out", certificate], check=True, capture_output=True)
     key.chmod(0o600)
     return certificate, key
+
+
+def tls_address(directory):
+    """Returns the client of an address that has such a certificate, and the options of its service."""
+    certificate, key = localhost_certificate(directory)
+    client = Client("localhost", free_port())
+    client.tls = ssl.create_default_context(cafile=certificate)
+    return client, ("--listen", f"tls:127.0.0.1:{client.port}", "--tls-certificate", str(certificate),
+                    "--tls-key", str(key))
