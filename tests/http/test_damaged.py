@@ -12,7 +12,7 @@ KINDS = {
     "WebP": ".webp", "lossless WebP": ".webp[lossless]", "TIFF": ".tif", "TIFF in tiles": ".tif[compression=deflate,tile]",
     "TIFF of LZW": ".tif[compression=lzw]", "TIFF of JPEG": ".tif[compression=jpeg]", "GIF": ".gif",
     "AVIF": ".avif[effort=0]", "HEIC": ".heic[compression=hevc,effort=0]", "JPEG XL": ".jxl[effort=3]",
-    "Radiance": ".hdr",
+    "Radiance": ".hdr", "PPM": ".ppm",
 }
 QUICK = ("JPEG", "PNG", "WebP", "TIFF in tiles", "HEIC")
 BEFORE = [np.full((384, 512, 3), 255, np.uint8), random_pixels(7, 640, 480, 3, "u8")]
@@ -38,6 +38,26 @@ def damaged(file, kind, count):
         else:
             body[at:at + 256] = bytes(len(body[at:at + 256]))
         yield bytes(body)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_cut_off(service, kind):
+    """Never half an image with the rest gray."""
+    file = written(random_pixels(3, 200, 150, 3, "u8"), kind)
+    for share in (0.01, 0.05, 0.3, 0.6, 0.95, 0.99):
+        for path in ("gaussian?sigma=2", "box?format=raw&border=wrap"):
+            answer = service.post(f"/v1/filters/{path}", file[:int(len(file) * share)])
+            known = share > 0.1 or answer.status == 422
+            answer.refused(*(422, "undecodable") if known else (415, "not-an-image"))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_header(service, kind):
+    """No cut of it, and no wrong byte in it, ends a worker."""
+    file = written(smooth(64, 48, 3), kind)
+    for at in range(1, 90, 4):
+        for body in (file[:at], file[:at] + bytes([file[at] ^ 0x91]) + file[at + 1:]):
+            assert service.identity(body).status in (200, 415, 422)
 
 
 def told(answer):

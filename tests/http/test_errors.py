@@ -162,18 +162,6 @@ def test_not_read_but_named(service, name, says, options):
     answer.refused(415, "not-an-image", f"look like {says}", "converts it to PNG")
 
 
-@pytest.mark.parametrize("name", ["JPEG", "PNG", "TIFF", "WEBP", "PPM", "progressive"])
-def test_truncated(service, name):
-    """Never half an image with the rest gray."""
-    noise = imagefiles.pil(random_pixels(3, 200, 150, 3, "u8"))
-    options = {"progressive": True} if name == "progressive" else {}
-    file = imagefiles.written(noise, "JPEG" if name == "progressive" else name, **options)
-    for share in (0.05, 0.6, 0.99):
-        for target in ("/v1/filters/gaussian?sigma=2", "/v1/filters/box?format=raw&border=wrap"):
-            answer = service.post(target, file[:int(len(file) * share)])
-            answer.refused(422, "undecodable")
-
-
 def test_png_with_a_wrong_checksum(service):
     spoiled = bytearray(PNG)
     spoiled[PNG.index(b"IDAT") + 1000] ^= 0x55

@@ -67,12 +67,3 @@ def test_answers(service):
     ({"size": "-Y 99999999999 +X 37"}, "undecodable", "")])
 def test_refused(service, options, slug, says):
     service.identity(hdr(**options)).refused(422, slug, says)
-
-
-def test_cut_anywhere(service):
-    body = hdr()
-    for at in (11, 30, 40, 45, 60, 500, len(body) - 1):
-        assert service.identity(body[:at]).status in (415, 422)
-    for at in range(0, len(body), 41):
-        worse = body[:at] + bytes([body[at] ^ 0x85]) + body[at + 1:]
-        assert service.identity(worse).status in (200, 415, 422)

@@ -47,12 +47,6 @@ def test_read(service, bands):
     service.identity(file, format="heic").refused(400, "bad-parameter")
 
 
-def test_truncated(service):
-    file = write_heic(WAVES)
-    for size in (20, 200, len(file) // 2, len(file) - 9):
-        assert service.identity(file[:size]).status in (415, 422)
-
-
 def test_smaller_than_coded(service):
     body = heic([item(np.zeros((3000, 3000, 3), np.uint8), (16, 16))])
     service.identity(body).refused(422, "undecodable", "a coded picture is larger than the image")
