@@ -55,11 +55,23 @@ def test_every_error_of_a_file(file):
     (["--listen", ";".join(f"unix:/{i}" for i in range(17))], ["up to 16"]),
     (["--config", "/nonexistent"], ["/nonexistent", "No such file"]),
     (["--config", "/"], ["config=/"]),
+    (["--node", "a b"], ["node=a b", "letters, digits"]), (["--node", "ä"], ["letters"]),
+    (["--node", "x" * 64], ["at most 63"]), (["--node", "a/b"], ["letters"]),
+    (["--agent-listen", "tls:127.0.0.1:1"], ["agent-listen=tls:127.0.0.1:1", "leave out tls:"]),
+    (["--agent-listen", "1"], ["agent-listen=1", "ADDRESS:PORT"]),
+    (["--formats", "png;bpg"], ["formats=png;bpg: expected"]),
+    *((["--otlp-endpoint", endpoint], ["otlp-endpoint", "a URL"])
+      for endpoint in ("localhost:4318", "ftp://x", "http://")),
 ])
 def test_flags_in_our_words(arguments, says):
     status, said = check(*arguments)
     assert status == INVALID and all(word in said for word in says), said
     assert all(line.startswith("convolved: error: ") for line in said.splitlines()), said
+
+
+def test_allowed():
+    """The longest name; and for agents, as it tells hardly anything, an address without tokens."""
+    assert check("--node", "x" * 63, "--agent-listen", "0.0.0.0:1") == (0, "")
 
 
 def test_all_errors_of_all_sources(file):
@@ -89,19 +101,25 @@ def test_which_source_wins(launch, file):
 
 
 def test_sections():
-    """The sample holds every option that the help has, in a section, and is the checked-in one's."""
-    helped = set(re.findall(r"^  --([a-z-]+) [A-Z]+$", run("--help").stdout, re.M)) - {"config"}
+    """The sample holds every option that the help has, in a section, and is the checked-in one; both
+    say the effect of a reload."""
+    text, sample = run("--help").stdout, run("--print-config").stdout
+    helped = set(re.findall(r"^  --([a-z-]+) [A-Z]+$", text, re.M)) - {"config"}
     assert set(sections()) == helped and len(set(sections().values())) > 4
-    sample = run("--print-config").stdout
+    assert sample == (REPOSITORY / "etc/convolved.conf").read_text()
     for option in helped:
-        assert re.search(rf"^# Valid: .*[^.]\. Default: .*; changed by a re\w+\.\n#{option}=",
-                         sample, re.M), option
+        change = re.search(rf"^# Valid: .*[^.]\. Default: .*; (changed by a re\w+)\.\n#{option}=",
+                           sample, re.M)[1]
+        assert re.search(rf"^  --{option} .*\n.*{change}", text, re.M), option
+    assert all(flag in text for flag in ("--check-config", "--print-config", "--version"))
+    assert re.search(r"\d", run("--version").stdout)
 
 
 def test_sample_is_valid_when_uncommented(file):
-    """Every default can be written down, and is the value without it."""
-    path = file(re.sub(r"^#([a-z-]+=)", r"\1", run("--print-config").stdout, flags=re.M))
-    assert check("--config", path) == (0, "")
+    """As it is, too. Every default can be written down, and is the value without it."""
+    sample = run("--print-config").stdout
+    for text in (sample, re.sub(r"^#([a-z-]+=)", r"\1", sample, flags=re.M)):
+        assert check("--config", file(text)) == (0, "")
 
 
 def test_manual():

@@ -12,7 +12,6 @@ import pytest
 
 import imagefiles
 from agent import agent_says
-from command import INVALID, run
 from jobs import HEAVY, MEDIUM, PREFER, submit
 from service import ONE_DEVICE, SMALL, Process, free_port, poll
 
@@ -48,19 +47,6 @@ def test_ids(node):
         tags.add(tag)
     assert len(tags) == 2
     node.get(f"/v1/jobs/{name.partition('-')[0]}").refused(404, "not-found")
-
-
-@pytest.mark.parametrize("arguments, says", [
-    (["--node", "a b"], ["node=a b", "letters, digits"]), (["--node", "ä"], ["letters"]),
-    (["--node", "x" * 64], ["at most 63"]), (["--node", "a/b"], ["letters"]),
-    (["--agent-listen", "tls:127.0.0.1:1"], ["agent-listen=tls:127.0.0.1:1", "leave out tls:"]),
-    (["--agent-listen", "1"], ["agent-listen=1", "ADDRESS:PORT"]), (["--node", "x" * 63], []),
-    # It tells hardly anything, so hosts without a token may ask.
-    (["--agent-listen", "0.0.0.0:1"], [])])
-def test_options(arguments, says):
-    done = run("--check-config", *arguments)
-    assert done.returncode == (INVALID if says else 0), done.stderr
-    assert all(word in done.stderr for word in says), done.stderr
 
 
 def weight_in(text):

@@ -1,10 +1,8 @@
 """SIGHUP: the configuration is read again, and options change without a request noticing."""
 import re
-import socket
 import time
 
 from clients import Clients
-from command import run
 from pixels import random_pixels
 from reloads import devices, read_again, reload
 from service import poll, request_head, sanitized
@@ -164,34 +162,3 @@ def test_stay_as_they_are(reloadable):
         assert service.post("/v1/filters/box?raw=10x10x1:u8&format=raw", b"x" * 100).status == 200
         log = reload(service, "codecs=1\nmax-jobs=9\n")
         assert "arena-size" not in log and "->" not in log
-
-
-def test_tells_systemd(reloadable, tmp_path):
-    """RELOADING with the time, then READY (sd_notify(3)); the status line may come at any time."""
-    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
-        manager.bind(str(tmp_path / "notify"))
-        manager.settimeout(60)
-
-        def note():
-            while (text := manager.recv(1000)).startswith(b"STATUS="):
-                pass
-            return text
-
-        environment = {"NOTIFY_SOCKET": manager.getsockname()}
-        with reloadable("codecs=1\n", environment=environment) as service:
-            assert note() == b"READY=1"
-            reload(service, "codecs=1\nmax-jobs=5\n")
-            assert re.fullmatch(rb"RELOADING=1\nMONOTONIC_USEC=\d+", note())
-            assert note() == b"READY=1"
-            reload(service, "codecs=x\n", "stays as it was")
-            assert note().startswith(b"RELOADING=1")
-            assert note() == b"READY=1"
-
-
-def test_every_option_says():
-    """The help says of each option the effect of a reload, as the sample does."""
-    text, sample = run("--help").stdout, run("--print-config").stdout
-    options = re.findall(r"^# Valid: .* (changed by a re\w+)\.\n#([a-z-]+)=", sample, re.M)
-    assert len(options) > 20
-    for change, option in options:
-        assert re.search(rf"^  --{option} .*\n.*{change}", text, re.M), option

@@ -3,7 +3,6 @@ import numpy as np
 import pytest
 
 import imagefiles
-from command import INVALID, run
 from imagefiles import write_png, write_pnm, write_tiff
 
 PIXELS = np.arange(16 * 12 * 3, dtype=np.uint8).reshape(12, 16, 3)
@@ -61,8 +60,3 @@ def test_others_are_not_offered(narrow):
     for option, value, says in (("compression", "none", "0 to 9 for png"),
                                 ("subsample", "on", "these can halve it: webp")):
         narrow.identity(write_png(PIXELS), **{option: value}).refused(400, "bad-parameter", says)
-
-
-def test_unknown_name():
-    done = run("--check-config", "--formats", "png;bpg")
-    assert done.returncode == INVALID and "formats=png;bpg: expected" in done.stderr

@@ -6,17 +6,10 @@ import subprocess
 import pytest
 
 import imagefiles
-from command import run
 from pixels import random_pixels
-from service import BUILD, PATIENCE, REPOSITORY, Service, children, poll, request_head
+from service import BUILD, PATIENCE, Service, children, poll, request_head
 
 PNG = imagefiles.write_png(random_pixels(1, 30, 20, 3, "u8"))
-
-
-def test_version_and_help():
-    version, text = run("--version"), run("--help")
-    assert version.returncode == text.returncode == 0 and any(c.isdigit() for c in version.stdout)
-    assert all(flag in text.stdout for flag in ("--check-config", "--print-config", "--version"))
 
 
 @pytest.mark.parametrize("kind", ["codec", "device", "http", "trace"])
@@ -105,13 +98,6 @@ def test_missing_directory_is_made(launch, tmp_path):
     with launch("--codecs", "1", "--cache-dir", str(directory)).starting() as service:
         poll(lambda: list(directory.glob("driver-*")), 60, "the directory of a worker's driver")
         assert service.stop() == 0
-
-
-def test_sample_configuration():
-    """The sample is the service's own output, and it is valid."""
-    sample = REPOSITORY / "etc" / "convolved.conf"
-    assert run("--print-config").stdout == sample.read_text()
-    assert run("--check-config", "--config", sample).returncode == 0
 
 
 def test_no_home(launch):

@@ -14,7 +14,6 @@ import pytest
 import imagefiles
 from certificates import localhost_certificate
 from collector import Collector, attributes
-from command import INVALID, run
 from service import ONE_DEVICE, PATIENCE, SMALL, free_port, poll, sanitized
 
 PARENT = "00f067aa0ba902b7"
@@ -253,10 +252,3 @@ def test_exemplars(traced, trace):
     for other in ("*/*", "text/plain", "application/openmetrics-text;q=0.1, text/plain"):
         answer = traced.get("/metrics", headers={"Accept": other})
         assert answer.type == "text/plain" and trace not in answer.body.decode()
-
-
-@pytest.mark.parametrize("endpoint", ["localhost:4318", "ftp://x", "http://"])
-def test_bad_endpoint(endpoint):
-    checked = run("--check-config", "--otlp-endpoint", endpoint)
-    assert checked.returncode == INVALID
-    assert "otlp-endpoint" in checked.stderr and "a URL" in checked.stderr

@@ -40,7 +40,9 @@ def told(tmp_path, cache):
     """A service that tells this listener, and wants to feed a watchdog of 0.8 s."""
     listener = Listener(tmp_path / "notify")
     environment = {**ONE_DEVICE, "NOTIFY_SOCKET": listener.path, "WATCHDOG_USEC": "800000"}
-    service = Service(tmp_path, cache, "--log-format", "json", environment=environment)
+    service = Service(tmp_path, cache, "--log-format", "json", "--config", str(tmp_path / "conf"),
+                      environment=environment)
+    (tmp_path / "conf").write_text("")
     service.listener = listener
     service.start(ready=False)
     yield service
@@ -58,13 +60,15 @@ def test_notes(told):
     first, _ = listener.awaits("WATCHDOG=1")
     listener.awaits("WATCHDOG=1", first + 1)
 
-    since, before = len(listener.read()), time.monotonic()
-    told.process.send_signal(signal.SIGHUP)
-    at, note = listener.awaits("RELOADING=1", since)
-    assert len(note) == 2, note
-    moment = int(re.fullmatch(r"MONOTONIC_USEC=(\d+)", note[1])[1]) * 1e-6
-    assert before <= moment <= time.monotonic()
-    listener.awaits("READY=1", at + 1)
+    for text in ("", "not valid"):
+        (told.directory / "conf").write_text(text)
+        since, before = len(listener.read()), time.monotonic()
+        told.process.send_signal(signal.SIGHUP)
+        at, note = listener.awaits("RELOADING=1", since)
+        assert len(note) == 2, note
+        moment = int(re.fullmatch(r"MONOTONIC_USEC=(\d+)", note[1])[1]) * 1e-6
+        assert before <= moment <= time.monotonic()
+        listener.awaits("READY=1", at + 1)
 
     since = len(listener.read())
     assert told.stop() == 0
