@@ -34,25 +34,20 @@ def commit(directory, subject="tests: say hello"):
     return done.stderr if done.returncode else ""
 
 
-@pytest.mark.parametrize("subject", [
-    "tests: say hello",
-    "lane, tests/fault: say hello",
-    ".ci: " + "x" * 55,
-    "Revert \"tests: say what is much too long for one of our own subjects\"",
-])
-def test_subjects(clone, subject):
-    assert commit(clone, subject) == ""
-
-
 @pytest.mark.parametrize("subject, complaint", [
+    ("tests: say hello", ""),
+    ("lane, tests/fault: say hello", ""),
+    (".ci: " + "x" * 55, ""),
+    ("Revert \"tests: say what is much too long for one of our own subjects\"", ""),
     ("say hello", "module: imperative"),
     ("tests:say hello", "module: imperative"),
     ("two words: say hello", "module: imperative"),
     ("tests: say hello.", "module: imperative"),
     (".ci: " + "x" * 56, "61 characters"),
 ])
-def test_other_subjects(clone, subject, complaint):
-    assert complaint in commit(clone, subject)
+def test_subjects(clone, subject, complaint):
+    said = commit(clone, subject)
+    assert complaint in said and bool(complaint) == bool(said)
 
 
 def test_formatting(clone):

@@ -14,7 +14,7 @@ import pytest
 
 from certificates import localhost_certificate
 from clients import Clients
-from command import INVALID, hashed, run
+from command import INVALID, hashed, passing, run
 from jobs import PREFER
 from pixels import random_pixels
 from reloads import read_again, reload
@@ -314,20 +314,14 @@ def test_metrics_apart(launch, tmp_path):
         assert stat.S_IMODE(os.stat(path).st_mode) == 0o600
 
 
-# Passes descriptor $2, named $1, as systemd does.
-PASS = ('exec 3<&"$2"; LISTEN_FDNAMES=$1; shift 2; '
-        'LISTEN_FDNAMES=$LISTEN_FDNAMES LISTEN_PID=$$ LISTEN_FDS=1 exec "$@"')
-
-
 @pytest.mark.parametrize("name, host, status", [
     ("convolved.socket", "0.0.0.0", INVALID), ("convolved.socket", "127.0.0.1", 0),
     ("metrics", "0.0.0.0", 0), ("tls", "127.0.0.1", INVALID)])
 def test_passed_sockets(name, host, status):
     """The same rules hold for sockets of systemd, whose names say their kind."""
     with socket.create_server((host, 0)) as listener:
-        fd = listener.fileno()
-        done = subprocess.run(["/bin/bash", "-c", PASS, "bash", name, str(fd), PROGRAM,
-                               "--check-config"], capture_output=True, text=True, pass_fds=[fd])
+        done = subprocess.run([*passing(listener, name), PROGRAM, "--check-config"],
+                              capture_output=True, text=True, pass_fds=[listener.fileno()])
     assert done.returncode == status, done.stderr
     assert status == 0 or "passed by systemd" in done.stderr
 

@@ -86,5 +86,6 @@ def test_refused(service):
     service.filter(five, [("equalize", {})]).refused(422, "unsupported-pixels", "5 bands")
     service.filter(five, BOX, format="png").refused(
         422, "unencodable", "it can be written as tiff, raw")
-    service.identity(write_tiff(many)).refused(422, "unsupported-pixels", "22 bands")
+    service.identity(write_tiff(many)).refused(
+        422, "unsupported-pixels", "22 bands of 8-bit unsigned integers", "floats are supported")
     service.filter(many, BOX).refused(400, "bad-parameter", "1 to 21 bands")

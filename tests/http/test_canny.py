@@ -219,21 +219,23 @@ def test_memory_is_bounded(launch):
         service.rest()
 
 
-@pytest.mark.parametrize("size, devices", [("64M", ONE_DEVICE), ("0", TWO_DEVICES)])
-def test_ends(launch, size, devices):
-    """Cancelled at any moment, or past its deadline: nothing stays, nor of answers in files."""
+@pytest.mark.parametrize("one, size, devices", [
+    (CANNY, "64M", ONE_DEVICE), (CANNY, "0", TWO_DEVICES), (("equalize", {}), "64M", ONE_DEVICE)])
+def test_ends(launch, one, size, devices):
+    """Cancelled at any moment, or past its deadline: nothing stays of either run, nor of answers in
+    files."""
     pixels = waves("u8", 3, 1500, 900)
     with launch("--codecs", "2", "--spool-size", size, environment=devices) as service:
         begin = time.monotonic()
-        wanted = service.filter(pixels, [CANNY], variant="general")
+        wanted = service.filter(pixels, [one], variant="general")
         whole = time.monotonic() - begin
         for moment in range(6):
-            job = submit(service, pixels, [CANNY])
+            job = submit(service, pixels, [one])
             time.sleep(moment * whole / 5)
             assert service.request("DELETE", job).status == 204
-        late = service.filter(pixels, [CANNY], deadline_ms=max(1, int(whole * 300)))
+        late = service.filter(pixels, [one], deadline_ms=max(1, int(whole * 300)))
         assert late.status in (200, 429, 504), late
-        again = service.filter(pixels, [CANNY], variant="general")
+        again = service.filter(pixels, [one], variant="general")
         assert again.status == wanted.status == 200 and again.body == wanted.body
         service.rest()
 

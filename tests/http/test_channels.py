@@ -123,13 +123,6 @@ def test_chains_refused(service, query, parameter):
     service.post(f"/v1/{query}", RGB).refused(400, "bad-parameter", parameter=parameter)
 
 
-def test_catalogue_lists_them(service):
-    common = {row["name"]: row for row in service.get("/v1/filters").json()["common"]}
-    for name in ("border", "roi", "target", "channels", "variant", "format", "luma", "chroma"):
-        assert len(common[name]["text"]) > 10
-    assert common["luma"]["chain_only"] and not common["roi"]["chain_only"]
-
-
 WEIGHS = [("gaussian", {"sigma": 2}), ("box", {"size": 5}), ("sharpen", {}), ("bilateral", {}),
           ("motion", {"length": 5}), ("pixelate", {"size": 6}), ("convolve", {"kernel": "1,2,4"})]
 COMPARES = [("unsharp", {"sigma": 2}), ("threshold", {"method": "mean"})]

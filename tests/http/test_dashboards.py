@@ -202,6 +202,8 @@ def test_rules_are_evaluated(observed):
 
 def test_prometheus_likes_the_metrics(observed):
     """promtool finds nothing in the metrics of a service that has done all this."""
-    done = subprocess.run([tool("promtool"), "check", "metrics"],
-                          input=observed.get("/metrics").body, capture_output=True)
+    answer = observed.get("/metrics")
+    assert answer.headers["Content-Type"].startswith("text/plain; version=0.0.4")
+    done = subprocess.run([tool("promtool"), "check", "metrics"], input=answer.body,
+                          capture_output=True)
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")

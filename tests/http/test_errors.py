@@ -113,7 +113,9 @@ def test_defaults_may_be_said(service):
 
 @pytest.mark.parametrize("path", [
     "/nothing", "/v1", "/v1/", "/v1/filters/box/more", "/v2/filters", "/v1/devices/", "//",
-    "/v1/filters/../../etc/passwd", "/V1/filters"])
+    "/v1/filters/../../etc/passwd", "/V1/filters", *(f"/v1/jobs{job}" for job in (
+        "", "/", "//result", "/%2E%2E", f"/{'x' * 9000}", *(f"/0123456789abcdef{more}" for more in (
+            "", "/result", "/events", "?wait=300", "/other", "/result/more"))))])
 def test_not_found(service, path):
     answer = service.get(path)
     assert answer.status == 404
@@ -124,7 +126,9 @@ def test_not_found(service, path):
     ("POST", "/v1/filters", {"GET"}), ("DELETE", "/v1/filters/box", {"GET", "POST"}),
     ("GET", "/v1/chain", {"POST"}), ("PUT", "/v1/chain", {"POST"}), ("POST", "/metrics", {"GET"}),
     ("POST", "/v1/devices", {"GET"}), ("DELETE", "/livez", {"GET"}), ("POST", "/readyz", {"GET"}),
-    ("PATCH", "/v1/kernels", {"GET"})])
+    ("PATCH", "/v1/kernels", {"GET"}), ("POST", "/v1/jobs/0123456789abcdef", {"GET", "DELETE"}),
+    ("DELETE", "/v1/jobs/0123456789abcdef/result", {"GET"}),
+    ("POST", "/v1/jobs/0123456789abcdef/events", {"GET"})])
 def test_wrong_method(service, method, path, allowed):
     answer = service.request(method, path, b"x" if method == "POST" else None)
     answer.refused(405, "method-not-allowed")

@@ -1,7 +1,5 @@
 """Filters that count the image's values first: against numpy, and in chains against the counted
 values."""
-import time
-
 import numpy as np
 import pytest
 
@@ -172,21 +170,6 @@ def test_numbers_in_a_file(launch):
             bodies.append(service.filter(pixels, [("equalize", {})], variant="general").body)
             service.rest()
     assert bodies[0] == bodies[1] and len(bodies[0]) == pixels.nbytes
-
-
-def test_cancelled_at_any_moment(launch):
-    """Also between its runs: nothing stays."""
-    pixels = random_pixels(1, 1500, 900, 3, "u8")
-    with launch("--codecs", "1", environment=ONE_DEVICE) as service:
-        begin = time.monotonic()
-        assert service.filter(pixels, [("equalize", {})], variant="general").status == 200
-        whole = time.monotonic() - begin
-        for moment in range(12):
-            job = submit(service, pixels, [("equalize", {})])
-            time.sleep(moment * whole / 10)
-            assert service.request("DELETE", job).status == 204
-        assert service.filter(pixels, [("equalize", {})], variant="general").status == 200
-        service.rest()
 
 
 PICTURE = pil(uneven("u8", 3, 600, 500))

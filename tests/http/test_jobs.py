@@ -322,24 +322,6 @@ def test_silence_and_the_end_of_clients(one):
         stream.close()
 
 
-# Missing jobs -------------------------------------------------------------------------------------
-
-@pytest.mark.parametrize("path", [
-    "", "/", "//result", "/%2E%2E", f"/{'x' * 9000}", *(f"/0123456789abcdef{more}" for more in (
-        "", "/result", "/events", "?wait=300", "/other", "/result/more"))])
-def test_not_found(one, path):
-    one.get(f"/v1/jobs{path}").refused(404, "not-found")
-
-
-@pytest.mark.parametrize("method, suffix, allowed", [
-    ("POST", "", "OPTIONS, GET, HEAD, DELETE"), ("DELETE", "/result", "OPTIONS, GET, HEAD"),
-    ("POST", "/events", "OPTIONS, GET, HEAD")])
-def test_wrong_method(one, method, suffix, allowed):
-    answer = one.request(method, f"/v1/jobs/0123456789abcdef{suffix}")
-    answer.refused(405, "method-not-allowed")
-    assert answer.headers["Allow"] == allowed
-
-
 # The bounds of the store --------------------------------------------------------------------------
 
 def fill(service, count, pixels=SMALL):

@@ -184,5 +184,3 @@ def test_nothing_is_kept(large):
     open_files = map(os.readlink, pathlib.Path(f"/proc/{large.process.pid}/fd").glob("*"))
     assert not [name for name in open_files if re.match(r"(?!/memfd:).*\(deleted\)", name)]
     assert sum(memory_files(large.process.pid).values()) <= 2 * 2 * ARENA + (8 << 20)
-
-

@@ -181,21 +181,19 @@ def test_stopped_reader(logged):
     os.close(reading)
 
 
-def test_reader_gone(logged):
-    """Broken pipe: the service neither ends nor spins."""
-    os.close(logs_to_small_pipe(logged))
+@pytest.mark.parametrize("way", ["reader gone", "full disk"])
+def test_nowhere_to_write(logged, way):
+    """The service neither ends nor spins."""
+    if way == "reader gone":
+        os.close(logs_to_small_pipe(logged))
+    else:
+        with open("/dev/full", "w", encoding="ascii") as full:
+            logged.start_logging_to(full)
     ask(logged, 20)
     poll(lambda: logged.lost() >= 20, what="20 lines lost")  # the log is written after answers
     before = logged.total("convolved_front_cpu_seconds_total")
     time.sleep(1)
     assert logged.total("convolved_front_cpu_seconds_total") - before < 0.5
-
-
-def test_full_disk(logged):
-    with open("/dev/full", "w", encoding="ascii") as full:
-        logged.start_logging_to(full)
-    ask(logged, 20)
-    poll(lambda: logged.lost() >= 20, what="20 lines lost")  # the log is written after answers
 
 
 def test_workers_lines(logged):

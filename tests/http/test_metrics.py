@@ -11,10 +11,9 @@ import time
 import pytest
 
 import imagefiles
-from collector import Collector
 from jobs import PREFER
 from pixels import random_pixels
-from service import ONE_DEVICE, poll, read_answer
+from service import read_answer
 
 IMAGE = random_pixels(1, 400, 300, 3, "u8")
 PNG = imagefiles.write_png(IMAGE)
@@ -120,7 +119,7 @@ def test_counters_start_at_zero(fresh):
 def test_processes(fresh):
     """Those of the service and their memory, its descriptors and its age, as /proc has them."""
     metrics = fresh.metrics()
-    workers = {kind: fresh.workers(kind) for kind in ("codec", "device")}
+    workers = {kind: fresh.workers(kind) for kind in ("codec", "device", "http")}
     for kind, processes in {**workers, "front": [fresh]}.items():
         assert metrics.total("convolved_processes", process=kind) == len(processes)
         assert 100e3 < metrics.total("convolved_process_memory_bytes", process=kind) < 4e9
@@ -133,30 +132,6 @@ def test_processes(fresh):
     assert 0 < used < 600
     fresh.post("/v1/filters/box", PNG)
     assert fresh.total("convolved_front_cpu_seconds_total") > used
-
-
-@pytest.mark.slow
-def test_every_kind_of_process(launch, tmp_path):
-    """Each kind that runs is counted: with an empty cache compilers of a device do, too."""
-    with Collector() as collector, launch(
-            "--otlp-endpoint", collector.endpoint, "--cache-dir", str(tmp_path),
-            environment=ONE_DEVICE) as service:
-        def every_kind():
-            metrics = service.metrics()
-            return all(metrics.total("convolved_processes", process=kind) >= 1 and
-                       50e3 < metrics.total("convolved_process_memory_bytes", process=kind) < 4e9
-                       for kind in ("front", "http", "codec", "device", "compiler", "trace"))
-        poll(every_kind, 60, "every kind")
-        metrics = service.metrics()
-        for kind in ("http", "trace"):
-            assert metrics.total("convolved_processes", process=kind) == len(service.workers(kind))
-
-
-def test_a_killed_worker_is_missed(fresh):
-    fresh.workers("codec")[0].kill()
-    poll(lambda: fresh.total("convolved_worker_restarts_total", worker="codec",
-                             reason="killed") == 1, 60, "its end")
-    poll(lambda: fresh.total("convolved_processes", process="codec") == 2, 60, "a new one")
 
 
 def test_limits_and_directories(fresh):
@@ -227,11 +202,3 @@ def test_catalogue_is_what_is_accepted(fresh):
                 given = {p["name"]: value, **others(one["name"], p["name"])}
                 answer = fresh.filter(IMAGE[:2, :2], [(one["name"], given)])
                 assert answer.status == status, (one["name"], p["name"], value, answer)
-
-
-def test_head(fresh):
-    for path, kind in (("/livez", "text/plain"), ("/readyz?verbose", "text/plain"),
-                       ("/metrics", "text/plain; version=0.0.4")):
-        answer = fresh.request("HEAD", path)
-        assert (answer.status, answer.body) == (200, b"")
-        assert answer.headers["Content-Type"].startswith(kind)

@@ -158,6 +158,8 @@ def test_choices_of_common_parameters(document, shared):
             assert common[name].get("choices", []) == words
     for name in ("border", "format", "channels", "priority"):
         assert len(common[name]["choices"]) > 1
+    assert all(len(parameter["text"]) > 10 for parameter in common.values())
+    assert common["luma"]["chain_only"] and not common["roi"]["chain_only"]
 
 
 @pytest.mark.parametrize("status, target, body", [

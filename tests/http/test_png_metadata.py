@@ -5,16 +5,16 @@ import zlib
 
 import numpy as np
 import pytest
-from PIL import Image, ImageCms
+from PIL import Image
 
 from imagefiles import PNG_SIGNATURE, png_chunk, png_chunks, write_png, written
 from pixels import random_pixels
+from previews import PROFILE, profile_text
 
 PIXELS = random_pixels(1, 41, 30, 3, "u8")
 LARGE = np.broadcast_to(np.uint8([9, 7, 5]), (1200, 1200, 3)).copy()  # more than is decoded without libvips
 LARGE[:40, :30] = random_pixels(2, 30, 40, 3, "u8")
 EXIF = b"MM\0*\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0%c\0\0\0\0\0\0"
-PROFILE = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
 COLOURS = [(b"gAMA", struct.pack(">I", 100000)), (b"cHRM", struct.pack(">8I", *range(30000, 38000, 1000))),
            (b"sRGB", b"\1"), (b"cICP", b"\x09\x10\0\1"), (b"mDCV", bytes(range(24))), (b"cLLI", bytes(range(8)))]
 
@@ -31,9 +31,7 @@ def with_chunks(file, before=(), after=()):
 
 
 def raw_profile(kind, data):
-    digits = data.hex()
-    lines = "\n".join(digits[at:at + 72] for at in range(0, len(digits), 72))
-    return b"tEXt", f"Raw profile type {kind}\0\n{kind}\n{len(data):8}\n{lines}\n".encode()
+    return b"tEXt", b"Raw profile type %b\0" % kind.encode() + profile_text(kind, data)
 
 
 def chunks_of(answer, *names):

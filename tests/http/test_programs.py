@@ -141,6 +141,7 @@ def test_patient_compiler(start, tmp_path):
             assert waiting.result(300).status == 200
         patient, = poll(lambda: compilers(service, True), 60, "a patient compiler", 0.01)
         poll(lambda: os.sched_getscheduler(patient.pid) == os.SCHED_IDLE, 60, "the lowest priority")
+        poll(lambda: service.total("convolved_processes", process="compiler"), 60, "it is counted")
         service.compiled(lambda: patient.busy > 0.1 or not patient.alive, what="its work")
         pixels = random_pixels(6, 2000, 1000, 3, "u8")
         answers_right(service)

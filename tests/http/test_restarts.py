@@ -13,6 +13,7 @@ import pytest
 
 import oracle
 from clients import Clients
+from command import passing
 from jobs import HEAVY, MEDIUM, submit
 from pixels import random_pixels
 from service import Client, Process, poll, read_answer, request_head
@@ -20,9 +21,6 @@ from service import Client, Process, poll, read_answer, request_head
 RESTARTS = int(os.environ.get("CONVOLVED_RESTARTS", "10"))
 FILTERS = [("box", {"size": 3})]
 IMAGES = [random_pixels(seed, 100 + 30 * seed, 80, 3, "u8") for seed in range(3)]
-
-# Passes descriptor $1 as systemd does, and becomes the service.
-PASS = 'exec 3<&"$1"; shift; LISTEN_PID=$$ LISTEN_FDS=1 exec "$@"'
 
 
 @pytest.fixture
@@ -41,9 +39,8 @@ def activated(launch_one):
 def start(service):
     with service.log.open("ab") as log:
         service.process = subprocess.Popen(
-            ["/bin/bash", "-c", PASS, "bash", str(service.listener.fileno()), *service.arguments],
-            stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=service.environment,
-            pass_fds=[service.listener.fileno()])
+            [*passing(service.listener), *service.arguments], stdin=subprocess.DEVNULL, stdout=log,
+            stderr=log, env=service.environment, pass_fds=[service.listener.fileno()])
 
 
 @pytest.mark.parametrize("restarts", [3, pytest.param(RESTARTS, marks=pytest.mark.slow)])

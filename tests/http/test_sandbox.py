@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 
-from service import LISTENING, Process, poll, raw_kind, read_answer, request_head, sanitized
+from service import LISTENING, Process, free_port, poll, raw_kind, read_answer, request_head, sanitized
 
 
 def status(task):
@@ -13,11 +13,19 @@ def status(task):
     return dict(re.findall(r"^(\w+):\s+(.*)$", text, re.M))
 
 
-@pytest.mark.parametrize("kind", ["codec", "device", "http"])
-def test_every_thread_is_confined(service, kind):
+@pytest.fixture(scope="module")
+def traced(launch_one):
+    """It has a worker that speaks with a collector, too."""
+    with launch_one("--otlp-endpoint", f"http://127.0.0.1:{free_port()}", "--log-level", "debug") as service:
+        assert service.works()
+        yield service
+
+
+@pytest.mark.parametrize("kind", ["codec", "device", "http", "trace"])
+def test_every_thread_is_confined(traced, kind):
     """No thread of a worker has been left out, not those of libraries either."""
-    service.rest()
-    for worker in service.workers(kind):
+    traced.rest()
+    for worker in poll(lambda: traced.workers(kind), 60, kind):
         for task in pathlib.Path(f"/proc/{worker.pid}/task").iterdir():
             found = status(f"{worker.pid}/task/{task.name}")
             assert found["NoNewPrivs"] == "1"
@@ -25,7 +33,7 @@ def test_every_thread_is_confined(service, kind):
             if kind != "device":
                 assert int(found["CapEff"], 16) == int(found["CapPrm"], 16) == 0
         assert re.search(r"Max core file size +0 +0 ", worker.read("limits"))
-    assert sanitized() or re.search(r"confined: seccomp, (no )?Landlock", service.log.read_text())
+    assert sanitized() or re.search(rf"{kind}.*: confined: seccomp, (no )?Landlock", traced.said)
 
 
 def test_devices_may_be_left_as_they_are(launch_one):

@@ -113,8 +113,6 @@ def transparent(kind, bands):
     return stored, np.minimum(divided, full) if full > 1 else divided
 
 
-@pytest.mark.parametrize("kind", FULL)
-@pytest.mark.parametrize("bands", [2, 4])
 def write_associated(pixels, **options):
     return write_tiff(pixels, tags={338: ("H", [1])}, **options)
 

@@ -17,3 +17,9 @@ def hashed(token):
     done = run("--hash-token", text=token + "\n")
     assert done.returncode == 0, done.stderr
     return done.stdout
+
+
+def passing(listener, name="convolved.socket"):
+    """Returns the beginning of a command that gets this socket, so named, as systemd passes it."""
+    return ("/bin/bash", "-c", 'exec 3<&"$1"; export LISTEN_FDNAMES=$2 LISTEN_PID=$$ LISTEN_FDS=1; '
+            'shift 2; exec "$@"', "bash", str(listener.fileno()), name)

@@ -213,12 +213,11 @@ def tiff(tags, pages=()):
 EXIF, XMP = b"Exif\0\0", b"http://ns.adobe.com/xap/1.0/\0"
 
 
-def raw_profile(name, data):
-    """As ImageMagick writes it."""
+def profile_text(name, data):
+    """Returns the text of a raw profile as ImageMagick writes it."""
     lines = data.hex()
     lines = "\n".join(lines[i:i + 72] for i in range(0, len(lines), 72))
-    return b"Raw profile type " + name + b"\0\0" + zlib.compress(
-        f"\n{name.decode()}\n{len(data):8}\n{lines}\n".encode())
+    return f"\n{name}\n{len(data):8}\n{lines}\n".encode()
 
 
 def samples(mark):
@@ -260,7 +259,8 @@ def samples(mark):
                        ("APP1", EXIF + exif_kinds(mark)["thumbnail"]),
                        ("8bim", resource_kinds(mark)["thumbnail"]),
                        ("iptc", data_set(2, 202, file))):
-        files[f"png-raw-profile-{name}"] = png((b"zTXt", raw_profile(name.encode(), data)))
+        text = zlib.compress(profile_text(name, data))
+        files[f"png-raw-profile-{name}"] = png((b"zTXt", f"Raw profile type {name}\0\0".encode() + text))
     page = Image.frombytes("RGB", (16, 16), mark.ljust(768, b"\0"))
     files["tiff-page"] = tiff({}, [page])
     return files
