@@ -15,7 +15,7 @@ import itertools
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import linalg, ndimage, signal
+from scipy import ndimage, signal
 
 TYPES = {"u8": np.uint8, "u16": np.uint16, "f32": np.float32}
 FULL_SCALE = {"u8": 255.0, "u16": 65535.0, "f32": 1.0}
@@ -73,34 +73,24 @@ class Operation:
 
 @dataclass
 class Linear(Operation):
-    """A correlation, as a matrix or as the row and column whose product is the matrix."""
-    matrix: np.ndarray = None
-    row: np.ndarray = None
-    column: np.ndarray = None
+    """Correlations with matrices, one after another: a row and a column serve as their product."""
+    matrices: list
     offset: float = 0.0
     smoothing: bool = True
     signed: bool = False
     approximation: float = 0.0
 
     def __post_init__(self):
-        if self.matrix is None:
-            self.gain = np.abs(self.row).sum() * np.abs(self.column).sum()
-            self.radius_y, self.radius_x = len(self.column) // 2, len(self.row) // 2
-        else:
-            self.gain = np.abs(self.matrix).sum()
-            self.radius_y, self.radius_x = (side // 2 for side in self.matrix.shape)
+        self.gain = np.prod([np.abs(matrix).sum() for matrix in self.matrices])
+        self.radius_y, self.radius_x = sum(np.array(matrix.shape) // 2 for matrix in self.matrices)
 
     def correlate(self, padded):
-        if self.matrix is not None:
-            return correlate_matrix(padded, self.matrix)
-        return correlate_separable(padded, self.row, self.column)
+        return functools.reduce(correlate, self.matrices, padded)
 
     def magnified(self, error):
         if error.min() == error.max():  # as the errors of rounding are
             return inner(error, self) * self.gain
-        if self.matrix is not None:
-            return np.maximum(correlate_matrix(error, np.abs(self.matrix)), 0)
-        return np.maximum(correlate_separable(error, np.abs(self.row), np.abs(self.column)), 0)
+        return np.maximum(functools.reduce(correlate, map(np.abs, self.matrices), error), 0)
 
 
 @dataclass
@@ -111,7 +101,7 @@ class Gradient(Operation):
 
     def __post_init__(self):
         matrix = np.outer(self.smooth, (-1.0, 0.0, 1.0))
-        self.X, self.Y = Linear(matrix=matrix), Linear(matrix=matrix.T)
+        self.X, self.Y = Linear([matrix]), Linear([matrix.T])
         self.gain = np.abs(matrix).sum() * (np.sqrt(2) if self.output == "magnitude" else 1)
         self.circular = self.output == "direction"
         self.signed = self.output in ("x", "y")
@@ -171,8 +161,7 @@ class Rank(Operation):
 
 
 def element(size, shape):
-    """Returns the places of a window, as OpenCV's getStructuringElement() of an odd square has
-    them."""
+    """Returns the places of a window as OpenCV's getStructuringElement() has them."""
     r = size // 2
     sides = {"rectangle": lambda j: r, "cross": lambda j: 0 if j else r,
              "ellipse": lambda j: int(np.rint(np.sqrt(r * r - j * j)))}[shape]
@@ -233,8 +222,7 @@ class ByColour(Operation):
 
 @dataclass
 class Mix(Operation):
-    """out = matrix @ (red, green, blue, alpha, full scale); a single colour counts as three, a missing
-    alpha as opaque."""
+    """matrix @ (red, green, blue, alpha, full scale); grey is three colours, no alpha opaque."""
     matrix: np.ndarray
 
     def __post_init__(self):
@@ -248,7 +236,8 @@ class Mix(Operation):
         error = F32_TOLERANCE if kind == "f32" else FLOAT32_ERROR
 
         return [Estimate(sum(w * i.value for w, i in zip(row, inputs)),
-                         sum(abs(w) * (i.errors + error * np.abs(i.value)) for w, i in zip(row, inputs)))
+                         sum(abs(w) * (i.errors + error * np.abs(i.value))
+                             for w, i in zip(row, inputs)))
                 for row in rows]
 
 
@@ -301,7 +290,7 @@ class Threshold(Operation):
     def __post_init__(self):
         taps = np.full(self.size, 1 / self.size) if self.method == "mean" else \
             gaussian_taps(size=self.size)
-        self.blur = None if self.method == "value" else Linear(row=taps, column=taps)
+        self.blur = None if self.method == "value" else separable(taps)
         self.limit = self.value if self.method == "value" else -self.offset
         self.radius_y = self.radius_x = self.blur.radius_x if self.blur else 0
 
@@ -317,11 +306,11 @@ class Bilateral(Operation):
         self.radius_y = self.radius_x = self.radius
 
 
-def correlate_matrix(padded, matrix):
+def correlate(padded, matrix):
     """sum of m[j][i] * in(y + j, x + i), where the whole window lies inside."""
     rows, columns = matrix.shape
     height, width = padded.shape[0] - rows + 1, padded.shape[1] - columns + 1
-    if matrix.size > 150:
+    if matrix.size > 150 and np.isfinite(padded).all():  # a spectrum would spread infinity
         return signal.oaconvolve(padded, matrix[::-1, ::-1], mode="valid")
     out = np.zeros((height, width))
     for j, i in zip(*np.nonzero(matrix)):
@@ -329,22 +318,9 @@ def correlate_matrix(padded, matrix):
     return out
 
 
-def correlate_separable(padded, row, column):
-    return correlate_rows(correlate_rows(padded, row).T, column).T
-
-
-def correlate_rows(padded, taps):
-    """Correlates each row with the taps, where they all lie inside."""
-    radius, width = len(taps) // 2, padded.shape[1] - len(taps) + 1
-    # For rows that are mostly border a band matrix makes only the wanted part; many taps are
-    # quicker by their spectrum. Both would also multiply zero by infinity.
-    mostly_border, many = width < 4 * radius, len(taps) > 60
-    if (mostly_border or many) and np.isfinite(padded).all():
-        if mostly_border:
-            zeros = np.zeros(width - 1)
-            return padded @ linalg.toeplitz(np.r_[taps, zeros], np.r_[taps[0], zeros])
-        return signal.oaconvolve(padded, taps[None, ::-1], mode="valid", axes=1)
-    return ndimage.correlate1d(padded, taps, axis=1, mode="constant")[:, radius:radius + width]
+def separable(row, column=None, **more):
+    column = row if column is None else column
+    return Linear([row[None], column[:, None]], **more)
 
 
 # Filters by their names ---------------------------------------------------------------------------
@@ -379,26 +355,24 @@ def cut_taps(sigma):
 
 
 def gaussian(sigma=None, size=None, sigma_x=None, sigma_y=None):
-    """Above a sigma of 8, and without a size, the service approximates the whole Gaussian; one whose
-    directions have sigmas of their own is cut."""
+    """Above a sigma of 8 approximated, unless a size or sigmas of the directions cut it."""
     if sigma_x is None and sigma_y is None:
         taps = gaussian_taps(sigma, size)
         large = size is None and sigma is not None and sigma > LARGE_SIGMA
-        return Linear(row=taps, column=taps, approximation=LARGE_SIGMA_ERROR if large else 0.0)
+        return separable(taps, approximation=LARGE_SIGMA_ERROR if large else 0.0)
 
     def directed(own):
         one = sigma if own is None else own
         return cut_taps(1.0 if one is None else one) if size is None else gaussian_taps(one, size)
-    return Linear(row=directed(sigma_x), column=directed(sigma_y))
+    return separable(directed(sigma_x), directed(sigma_y))
 
 
 def dog(sigma1=1.0, sigma2=1.6):
-    return Dog(*(Linear(row=cut_taps(sigma), column=cut_taps(sigma)) for sigma in (sigma1, sigma2)))
+    return Dog(separable(cut_taps(sigma1)), separable(cut_taps(sigma2)))
 
 
 def box(size=3):
-    taps = np.full(size, 1 / size)
-    return Linear(row=taps, column=taps)
+    return separable(np.full(size, 1 / size))
 
 
 def laplacian_of_gaussian(sigma=1.4):
@@ -408,7 +382,7 @@ def laplacian_of_gaussian(sigma=1.4):
     g = np.exp(-square / 2)
     g /= g.sum()
     matrix = square * g - (square * g).sum() * g
-    return Linear(matrix=matrix, smoothing=False, signed=True)
+    return Linear([matrix], smoothing=False, signed=True)
 
 
 def motion(length=9, angle=0):
@@ -419,7 +393,7 @@ def motion(length=9, angle=0):
     turned = (x + 1j * y) / along  # the line lies on the real axis
     beyond = np.maximum(np.abs(turned.real) - half, 0)
     weights = np.maximum(0, 1 - np.hypot(beyond, turned.imag))
-    return Linear(matrix=weights / weights.sum())
+    return Linear([weights / weights.sum()])
 
 
 def convolve(kernel, scale=None, offset=0.0):
@@ -428,24 +402,24 @@ def convolve(kernel, scale=None, offset=0.0):
     smoothing = abs(total) > 1e-9 * gain
     if scale is None:
         scale = total if smoothing else 1.0
-    return Linear(matrix=matrix / scale, offset=offset, smoothing=smoothing)
+    return Linear([matrix / scale], offset=offset, smoothing=smoothing)
 
 
 def laplacian(connectivity=4):
     matrix = {4: [[0, 1, 0], [1, -4, 1], [0, 1, 0]],
               8: [[1, 1, 1], [1, -8, 1], [1, 1, 1]]}[connectivity]
-    return Linear(matrix=np.array(matrix, dtype=np.float64), smoothing=False, signed=True)
+    return Linear([np.array(matrix, dtype=np.float64)], smoothing=False, signed=True)
 
 
 def emboss():
-    return Linear(matrix=np.array([[-2.0, -1, 0], [-1, 1, 1], [0, 1, 2]]), smoothing=False)
+    return Linear([np.array([[-2.0, -1, 0], [-1, 1, 1], [0, 1, 2]])], smoothing=False)
 
 
 def sharpen(amount=1.0):
     taps = gaussian_taps(size=3)
     matrix = -amount * np.outer(taps, taps)
     matrix[1, 1] += 1 + amount
-    return Linear(matrix=matrix)
+    return Linear([matrix])
 
 
 def unsharp(sigma=1.0, amount=1.0, threshold=0.0):
@@ -520,7 +494,7 @@ class Estimate:
             self.period = np.full(self.value.shape[2:], np.inf)
 
     def each(self, function, *others):
-        """Returns an estimate with the function applied to values and errors, and those of others."""
+        """Returns an estimate with the function applied to each part, and that of others."""
         return Estimate(*(function(*(getattr(one, part) for one in (self, *others)))
                           for part in ("value", "errors")))
 
@@ -574,8 +548,7 @@ def filter_direction(planes, op, kind):
 
 
 def filter_blurred(colour, plain, mask, blur, kind):
-    """Returns a band blurred, weighed by the padded alpha (mask, if there is one); `plain` where that
-    comes to nothing."""
+    """Returns a band blurred, weighed by the mask; `plain` where that comes to nothing."""
     if mask is None:
         return filter_plain(colour, blur, kind)
     total = filter_plain(mask, blur, kind)
@@ -609,14 +582,14 @@ def filter_unsharp(colour, mask, op, kind):
     value = np.where(flat, plain.value, plain.value + op.amount * difference)
     off = plain.errors + blurred.errors
     # Samples next to the threshold may be on either side of it.
-    near = (op.threshold > 0) & (np.abs(np.abs(difference) - limit) <= off + 1e-5 * FULL_SCALE[kind])
+    near = (op.threshold > 0) & (np.abs(np.abs(difference) - limit)
+                                 <= off + 1e-5 * FULL_SCALE[kind])
     return Estimate(value, plain.errors + op.amount * np.where(near, np.abs(difference) + off,
                                                                np.where(flat, 0, off)))
 
 
 def filter_bilateral(colours, mask, op, kind):
-    """Returns all bands of colour at once, as the weights are the same; of exact samples only.
-    Returns them and alpha, if there is one."""
+    """Returns all bands at once, as they have the same weights; of exact samples only."""
     r, full = op.radius, FULL_SCALE[kind]
     centre = np.stack([inner(c.value, op) for c in colours])
     height, width = centre.shape[1:]
@@ -686,13 +659,13 @@ def quantised(estimate, kind):
         return np.fmin(np.fmax(np.rint(v), 0), full)  # not a number becomes 0
 
     value, (hard, tight) = stored(estimate.value), estimate.errors
-    tight = np.maximum(stored(estimate.value + tight) - value, value - stored(estimate.value - tight))
+    tight = np.maximum(stored(estimate.value + tight) - value,
+                       value - stored(estimate.value - tight))
     return Estimate(value, np.stack([np.minimum(np.floor(hard) + 1, full), tight]))
 
 
 def filter_bands(colours, mask, op, kind):
-    """Returns the padded bands of colour, and alpha (mask, if there is one) where the filter
-    changes that."""
+    """Returns the bands of colour, and alpha where the filter changes that."""
     if isinstance(op, Bilateral):
         return filter_bilateral(colours, mask, op, kind)
     if isinstance(op, ByColour):
@@ -717,8 +690,9 @@ def filter_once(image, op, border, constants, alpha, kind, quantised=quantised):
     bands = image.value.shape[2]
 
     def padded(band):
-        return Estimate(pad(image.value[..., band], op.radius_y, op.radius_x, border, constants[band]),
-                        pad(image.errors[..., band], op.radius_y, op.radius_x, border))
+        radii = op.radius_y, op.radius_x
+        return Estimate(pad(image.value[..., band], *radii, border, constants[band]),
+                        pad(image.errors[..., band], *radii, border))
 
     colours = [padded(b) for b in range(bands - alpha)]
     mask = padded(bands - 1) if alpha else None
@@ -839,13 +813,11 @@ def filtered(pixels, filters, border="replicate", border_value=None, alpha=False
 
 
 def spread(op):
-    """Returns the share of results that one sample rounded wrongly by 1 can tip over a boundary, at
-    most."""
+    """Returns the share of results that one sample off by 1 can tip over a boundary."""
     if isinstance(op, Gradient):
         return 8.0
     if isinstance(op, Linear):
-        one = [op.matrix] if op.matrix is not None else [op.row, op.column]
-        return np.prod([np.minimum(np.abs(weights), 1).sum() for weights in one])
+        return np.prod([np.minimum(np.abs(matrix), 1).sum() for matrix in op.matrices])
     return op.gain
 
 
