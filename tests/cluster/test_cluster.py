@@ -131,8 +131,7 @@ def test_killed(cluster):
 
 
 def test_hung(cluster):
-    """It gets no more requests once that is seen; the others do its unfinished requests when it is
-    ended, as a watchdog does."""
+    """It gets no more requests; the others do its unfinished ones when a watchdog ends it."""
     node = cluster.nodes[2]
     with asking(cluster, 6) as clients:
         clients.more(40)
@@ -161,8 +160,7 @@ def test_slow(cluster):
 
 
 def begin_upload(cluster):
-    """A request with the first half of a body that HAProxy cannot keep; returns (connection, the rest, its
-    node)."""
+    """Sends half a body, more than HAProxy keeps; returns (connection, the rest, its node)."""
     body = LARGE.tobytes()
     head = (f"POST {target_of(FILTERS, raw=raw_kind(LARGE), format='raw')} HTTP/1.1\r\nHost: x\r\n"
             f"Content-Length: {len(body)}\r\n\r\n").encode()

@@ -242,7 +242,7 @@ def install(pair, places):
 
 
 def test_tls(encrypted):
-    """Large images come by 1.2 and 1.3, bare HTTP is refused. (test_grammar.py has what else is.)"""
+    """Large images come by 1.2 and 1.3, bare HTTP is refused. (More is in test_grammar.py.)"""
     secure, image = encrypted.secure, random_pixels(2, 1200, 900, 3, "u8")
     expected = encrypted.filter(image, [("box", {"size": 3})], variant="general").body
     for version in ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3:

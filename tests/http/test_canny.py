@@ -222,8 +222,7 @@ def test_memory_is_bounded(launch):
 @pytest.mark.parametrize("one, size, devices", [
     (CANNY, "64M", ONE_DEVICE), (CANNY, "0", TWO_DEVICES), (("equalize", {}), "64M", ONE_DEVICE)])
 def test_ends(launch, one, size, devices):
-    """Cancelled at any moment, or past its deadline: nothing stays of either run, nor of answers in
-    files."""
+    """Cancelled at any moment, or past its deadline: nothing stays of any run, nor of files."""
     pixels = waves("u8", 3, 1500, 900)
     with launch("--codecs", "2", "--spool-size", size, environment=devices) as service:
         begin = time.monotonic()

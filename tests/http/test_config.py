@@ -101,8 +101,7 @@ def test_which_source_wins(launch, file):
 
 
 def test_sections():
-    """The sample holds every option that the help has, in a section, and is the checked-in one; both
-    say the effect of a reload."""
+    """The checked-in sample and the help have the same options, and say what a reload changes."""
     text, sample = run("--help").stdout, run("--print-config").stdout
     helped = set(re.findall(r"^  --([a-z-]+) [A-Z]+$", text, re.M)) - {"config"}
     assert set(sections()) == helped and len(set(sections().values())) > 4

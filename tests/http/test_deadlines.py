@@ -23,9 +23,9 @@ def box(*headers):
 def hasty(launch, tmp_path_factory):
     """A service with short deadlines; .secure is its client by TLS, .encrypted knows no TLS."""
     secure, options = tls_address(tmp_path_factory.mktemp("tls"))
-    with launch(*options, "--header-timeout", "2", "--keepalive-timeout", "2", "--body-timeout", "3",
-                "--body-rate", "100", "--max-client-connections", "700", "--max-connections",
-                "2000") as service:
+    with launch(*options, "--header-timeout", "2", "--keepalive-timeout", "2",
+                "--body-timeout", "3", "--body-rate", "100", "--max-client-connections", "700",
+                "--max-connections", "2000") as service:
         service.secure, service.encrypted = secure, Client(secure.host, secure.port)
         yield service
 

@@ -68,15 +68,13 @@ def signalled(pair, number):
 
 
 def waits(pair):
-    """True once a tile waits for cpu1. A worker that stands still is replaced before a slow machine
-    has a tile for it: each is stopped."""
+    """True once a tile waits for cpu1, whose replaced workers are stopped, too."""
     signalled(pair, signal.SIGSTOP)
     return pair.total("convolved_tiles_queued") >= 1
 
 
 def stuck_on(pair, pool):
-    """Returns a request with tiles that wait for cpu1; one whose tiles a new worker has done is
-    asked again."""
+    """Returns a request with tiles that wait for cpu1, asked again if a new worker does them."""
     asked = []
 
     def stuck():
@@ -88,8 +86,8 @@ def stuck_on(pair, pool):
 
 
 def test_others_pass(pair):
-    """While a device is stuck, work for the other goes on; a request that may use no other ends when
-    it is there again: this process of it, or, if its stop has been noticed by then, the next."""
+    """Work for the other device goes on; a request for the stuck one ends when that, or its
+    successor, is there."""
     with concurrent.futures.ThreadPoolExecutor() as pool:
         try:
             waits(pair)

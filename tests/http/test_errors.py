@@ -364,8 +364,7 @@ FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 
 @pytest.mark.parametrize("kind, slug", [("PNG", "not-an-image"), ("JPEG", "undecodable")])
 def test_spoilt_by_curl(service, kind, slug):
-    """-d takes line ends and zero bytes out of a file, and says that the body is a form; so says
-    --data-binary, which leaves the file as it is."""
+    """-d spoils a file and says that the body is a form; --data-binary only says so."""
     whole = imagefiles.written(Image.effect_noise((60, 50), 40), kind)
     spoilt = whole.translate(None, b"\r\n\0")
     assert service.post("/v1/filters/box", whole, headers=FORM).status == 200

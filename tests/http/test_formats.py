@@ -18,7 +18,8 @@ from previews import PROFILE
 from service import REPOSITORY, raw_kind, read_answer, request_head
 
 MEDIA = {"jpeg": "image/jpeg", "png": "image/png", "webp": "image/webp", "tiff": "image/tiff",
-         "gif": "image/gif", "bmp": "image/bmp", "avif": "image/avif", "raw": "application/octet-stream"}
+         "gif": "image/gif", "bmp": "image/bmp", "avif": "image/avif",
+         "raw": "application/octet-stream"}
 IDENTITY = [("convolve", {"kernel": "1"})]
 
 

@@ -18,7 +18,7 @@ CHUNKED = BOX + "Transfer-Encoding: chunked\r\n\r\n"
 WHOLE = f"{len(BODY):x}\r\n{BODY}\r\n0\r\n\r\n"
 
 
-# Requests with one part that varies, in place of the dots. Values of headers begin behind the colon.
+# Requests with one part that varies, in place of the dots. A header's value begins at the colon.
 ANY, LINE, TARGET = "…", "…\r\nHost: x\r\n\r\n", "GET … HTTP/1.1\r\nHost: x\r\n\r\n"
 HEADER, HOST = f"{GET}…\r\n\r\n", "GET /livez HTTP/1.1\r\nHost:…\r\n\r\n"
 CODING = f"{BOX}Transfer-Encoding:…\r\n\r\n{WHOLE}"

@@ -1,4 +1,4 @@
-"""AVIF: read and written, metadata, and small files that ask for much."""
+"""HEIF: AVIF read and written, HEIC read; metadata, and small files that ask for much."""
 import functools
 import pathlib
 import struct
@@ -10,7 +10,7 @@ import pytest
 import heif
 import imagefiles
 from heif import find, ispe, write_avif
-from imagefiles import read_vips, write_png
+from imagefiles import by_vips, read_vips, write_png
 from pixels import random_pixels, smooth
 from previews import PROFILE
 from service import sanitized
@@ -29,12 +29,13 @@ def pixels_of(service, body, **options):
 
 # Reading ------------------------------------------------------------------------------------------
 
+@pytest.mark.parametrize("form", [".avif", ".heic"])
 @pytest.mark.parametrize("bands", [1, 3, 4])
-def test_read(service, bands):
+def test_read(service, form, bands):
     """The pixels that libvips's own command reads, less colour where alpha is 0."""
     pixels = random_pixels(bands, 61, 47, bands, "u8", bands == 4)
-    file = write_avif(write_png(pixels), ".png", 90)
-    expected = read_vips(file, ".avif", np.uint8, max(bands, 3)).copy()
+    file = by_vips(write_png(pixels), ".png", f"{form}[Q=90]")
+    expected = read_vips(file, form, np.uint8, max(bands, 3)).copy()
     if bands == 4:
         expected[expected[:, :, 3] == 0] = 0
     got = pixels_of(service, file)
@@ -307,3 +308,49 @@ def test_without_codec(launch, no_codecs, lacks, read, written):
         answer = service.identity(waves(), format="png")
         assert answer.status == 200 if read else answer.refused(415, "not-an-image")
         assert not service.restarts()
+
+
+# HEIC ---------------------------------------------------------------------------------------------
+
+WIDE = smooth(128, 64, 3)
+
+
+def write_heic(pixels):
+    return by_vips(write_png(pixels), ".png", ".heic[Q=50]")
+
+
+def hevc(pixels, size=None, *properties):
+    """Returns a coded picture as an item, which says that it has this size."""
+    file, (height, width) = write_heic(pixels), pixels.shape[:2]
+    data = find(file, b"mdat")
+    configuration = heif.box(b"hvcC", find(file, b"meta", b"iprp", b"ipco", b"hvcC"))
+    return (b"hvc1", data[:int.from_bytes(data[:4], "big") + 4],
+            [ispe(*(size or (width, height))), configuration, *properties])
+
+
+def heic(items, **options):
+    return heif.heif(items, **options).replace(b"avif\0\0\0\0avif", b"heic\0\0\0\0heic")
+
+
+@pytest.mark.parametrize("bands, name", [(3, "jpeg"), (4, "png")])
+def test_answers_are_in_another_format(service, bands, name):
+    file = write_heic(smooth(157, 91, bands))
+    assert service.identity(file).type == f"image/{name}"
+    service.identity(file, format="heic").refused(400, "bad-parameter")
+
+
+def test_smaller_than_coded(service):
+    body = heic([hevc(np.zeros((3000, 3000, 3), np.uint8), (16, 16))])
+    service.identity(body).refused(422, "undecodable", "a coded picture is larger than the image")
+
+
+def test_gain_map(service):
+    """As phones add it: an auxiliary picture, of its own size and configuration, is not shown."""
+    tiles = [hevc(np.ascontiguousarray(WIDE[:, x:x + 64])) for x in (0, 64)]
+    shape = b"\0\0\0\1" + (128).to_bytes(2, "big") + (64).to_bytes(2, "big")
+    kind = heif.full(b"auxC", 0, b"urn:com:apple:photo:2020:aux:hdrgainmap\0")
+    body = heic([(b"grid", shape, [ispe(128, 64)]), *tiles,
+                 hevc(np.full((2200, 2200, 3), 90, np.uint8), None, kind)],
+                parts={1: (b"dimg", [2, 3]), 4: (b"auxl", [1])})
+    got = pixels_of(service, body)
+    assert got.shape == WIDE.shape and np.abs(got.astype(int) - WIDE).mean() < 8

@@ -122,8 +122,7 @@ def test_front_that_stalls(herded, data, count, statuses, seconds):
 
 
 def test_few_descriptors(launch):
-    """Answers that are not read leave their worker no descriptor for more: that ends connections,
-    not the worker."""
+    """Unread answers leave no descriptor for more: that ends connections, not the worker."""
     count, spare, large = 200, 150, np.zeros((2000, 1000, 3), np.uint8)
     with launch(*OPTIONS, "--unread-client-size", "10G", "--unread-size", "10G") as service:
         target = submit(service, large) + "/result"
@@ -152,8 +151,8 @@ def test_clients_take_turns(herded):
         return exposition.total(text, "convolved_request_duration_seconds_count",
                                 route="/openapi.json")
     count = 300 if sanitized() else 1000
-    with connected(herded, count) as connections, socket.create_connection(
-            (herded.host, herded.port), 60, ("127.0.0.2", 0)) as other:
+    with connected(herded, count) as connections, \
+            herded.neighbour().socket() as other:
         other.sendall(get("/livez"))
         assert read_answer(other).status == 200
         before = answered(herded.metrics_text())
@@ -227,8 +226,7 @@ def standing(service):
 
 
 def answers(connection):
-    """Returns all that follow each other, each as its status or the inverted body; invitations are
-    none."""
+    """Returns all answers but invitations, each as its status or the inverted body."""
     found, data = [], connection.makefile("rb").read()
     while data:
         head, _, data = data.partition(b"\r\n\r\n")

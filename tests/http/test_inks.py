@@ -36,8 +36,7 @@ def looks_printed(pixels):
 
 
 def profile(lightness):
-    """Returns a profile of CMYK by which each of the 16 corners of the inks is grey of this
-    lightness."""
+    """Returns a profile of CMYK by which a corner of the inks is grey of this lightness."""
     table = b"".join(bytes((lightness(corner), 128, 128)) for corner in range(16))
     straight = bytes(range(256))
     white = struct.pack(">3i", 0xF6D6, 0x10000, 0xD32D)

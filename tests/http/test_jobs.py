@@ -23,8 +23,7 @@ LONG = random_pixels(2, 3000, 3000, 3, "u8")   # nobody waits for its end
 
 @pytest.fixture(scope="module")
 def one(launch):
-    """A service with one codec worker: one job runs, the others wait. Its device has one thread,
-    for jobs whose end nobody waits for."""
+    """One codec worker, so one job runs, the others wait; a device with one thread."""
     environment = {**ONE_DEVICE, "POCL_MAX_PTHREAD_COUNT": "1"}
     with launch("--codecs", "1", environment=environment) as service:
         yield service
@@ -202,8 +201,7 @@ def test_progress(one):
 # Long polling -------------------------------------------------------------------------------------
 
 def test_all_who_wait(one):
-    """Long polls return at the end, listeners hear all of it; those that leave take nothing from
-    the others, nor from the job."""
+    """Long polls and listeners hear of the end; those that leave take nothing from others."""
     job = submit(one, MEDIUM, HEAVY)
     with concurrent.futures.ThreadPoolExecutor(4) as pool:
         listeners = [pool.submit(lambda: list(Events(one, job))) for _ in range(3)]
@@ -408,12 +406,21 @@ def test_metrics(bounded):
 # The end of the service ---------------------------------------------------------------------------
 
 def test_drain_waits(launch):
-    """SIGTERM: the job is finished, and its listeners hear of it."""
-    with launch("--codecs", "1") as service:
+    """An accepted job is finished, and is heard of; its result could not be kept of one more."""
+    late = request_head("/v1/filters/box", "Prefer: respond-async", f"Content-Length: {len(PNG)}")
+    with launch("--codecs", "1") as service, service.socket() as waits, service.socket() as other:
         job = submit(service, MEDIUM, HEAVY)
+        waits.sendall(request_head(f"{job}/result?wait=60", method="GET"))
+        other.sendall(late[:5])
         events = Events(service, job)
-        next(events)
+        poll(lambda: look(service, job)["state"] == "running", 60, "the job")
         service.process.send_signal(signal.SIGTERM)
+        service.says("stopping: ")
+        other.sendall(late[5:] + PNG)
+        refused = read_answer(other)
+        refused.refused(503, "draining")
+        assert refused.headers["Retry-After"] == "1"
+        assert read_answer(waits).status == 200
         name, data = list(events)[-1]
         assert (name, data["state"]) == ("end", "done")
         assert service.process.wait(60) == 0, service.tail()

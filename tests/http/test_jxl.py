@@ -124,8 +124,7 @@ def test_in_boxes(service):
 
 
 def stored(content):
-    """Returns a stream of Brotli (RFC 7932) that holds the bytes as they are, in blocks of at most
-    64 KiB."""
+    """Returns a stream of Brotli (RFC 7932) of uncompressed blocks of at most 64 KiB."""
     stream = b""
     for at in range(0, len(content), 1 << 16):
         block = content[at:at + (1 << 16)]
@@ -204,8 +203,7 @@ def test_asks_for_much(service, body, slug, says):
 
 
 def test_frames(service):
-    """All of them and each, where the installed libvips knows of frames; where not, it has written
-    one tall picture, and we refuse to."""
+    """All and each, if the installed libvips knows of frames; else it writes a tall picture."""
     tall = smooth(40, 90, 3)
     file = lossless(tall, ",page-height=30")
     answer = service.identity(file, format="raw")

@@ -1,8 +1,5 @@
 """An image far larger than the arenas goes through in a bounded amount of memory."""
-import contextlib
 import io
-import os
-import pathlib
 import re
 import threading
 
@@ -13,7 +10,7 @@ from PIL import Image, ImageChops, ImageStat
 import imagefiles
 import oracle
 from pixels import smooth
-from service import sanitized
+from service import Process, sanitized
 
 SIDE, SMALLER = 12000, 2500
 ARENA = 16 << 20
@@ -48,7 +45,7 @@ class Memory(threading.Thread):
         for process in self.service.processes():
             if match := re.search(r"Pss_Anon: +(\d+) kB", process.read("smaps_rollup")):
                 parts[f"{process.name}[{process.pid}]"] = int(match[1]) * 1024
-            files.update(memory_files(process.pid))
+            files.update(memory_files(process))
         parts["shared memory"] = sum(files.values())
         self.samples += 1
         if sum(parts.values()) > self.peak:
@@ -68,14 +65,10 @@ class Memory(threading.Thread):
         assert sanitized() or self.peak <= limit, f"{self.peak >> 20} MB: {sizes}"
 
 
-def memory_files(pid):
+def memory_files(process):
     """Returns {inode: bytes} of the memory files that a process has open."""
-    found = {}
-    for fd in pathlib.Path(f"/proc/{pid}/fd").glob("*"):
-        with contextlib.suppress(OSError):
-            if os.readlink(fd).startswith("/memfd:"):
-                found[fd.stat().st_ino] = fd.stat().st_blocks * 512
-    return found
+    return {status.st_ino: status.st_blocks * 512 for name, status in process.files.values()
+            if name.startswith("/memfd:")}
 
 
 @pytest.fixture(scope="module")
@@ -107,8 +100,7 @@ def least(large):
 
 @pytest.fixture
 def bounded(large, least):
-    """bounded(target, body, kept): the answer; memory does not grow with the image, except for
-    the arenas and, if they are kept, the body and the answer."""
+    """Memory grows with the image only by the arenas and, if kept, the body and the answer."""
     def post(target, body, kept=False):
         answer, memory = measured(large, target, body)
         memory.within(least + kept * (len(body) + len(answer.body)) + 2 * ARENA + SLACK)
@@ -125,8 +117,7 @@ def jpeg(side):
 
 
 def texture(y0, y1):
-    """Returns rows y0 to y1 of an endless gray picture, which a byte tells apart from its
-    neighbours."""
+    """Returns rows of an endless gray picture, each told apart from its neighbours by a byte."""
     y, x = np.ogrid[y0:y1, 0:SIDE]
     x, y, x8, y4 = ((n & 255).astype(np.uint8) for n in (x * 7, y * 13, x >> 3, (y >> 2) * 5))
     return ((x + y) ^ x8 ^ y4)[:, :, None]
@@ -165,8 +156,7 @@ def test_large_exact(bounded):
 
 @pytest.mark.slow
 def test_large_target(bounded):
-    """A part from the bottom placed at the top: the image is decoded twice at once, and neither
-    decoder keeps rows, though one first reads past most of them."""
+    """The image is decoded twice at once, and neither decoder keeps the rows that it skips."""
     x, y, width, height = 4001, 10003, 7999, 1501
     left, top = 3, 5
     pixels = bounded(f"{FILTER}&format=raw&roi={x},{y},{width},{height}&target={left},{top}",
@@ -181,6 +171,7 @@ def test_large_target(bounded):
 
 def test_nothing_is_kept(large):
     """Bodies and answers are gone when their requests are."""
-    open_files = map(os.readlink, pathlib.Path(f"/proc/{large.process.pid}/fd").glob("*"))
-    assert not [name for name in open_files if re.match(r"(?!/memfd:).*\(deleted\)", name)]
-    assert sum(memory_files(large.process.pid).values()) <= 2 * 2 * ARENA + (8 << 20)
+    front = Process(large.process.pid)
+    assert not [name for name in front.descriptors.values()
+                if re.match(r"(?!/memfd:).*\(deleted\)", name)]
+    assert sum(memory_files(front).values()) <= 2 * 2 * ARENA + (8 << 20)

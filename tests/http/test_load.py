@@ -60,8 +60,7 @@ def cancel(service, jobs):
 
 
 def test_small_files_of_large_images(busy):
-    """A job's cost is known from the image's header. Files of 65 kB with many pixels hold no more
-    codec workers than large files do: one gives way that had a worker already."""
+    """A job's cost is known from the header: small files of many pixels hold no more workers."""
     file = imagefiles.write_png(np.zeros((8200, 8200, 1), np.uint8))
     target = "/v1/filters/box?size=31&variant=reference"
     jobs = [busy.post(target, file, headers=PREFER).headers["Location"] for _ in range(4)]
@@ -99,8 +98,7 @@ def test_deadline_that_cannot_be_met(busy):
 
 @pytest.mark.slow
 def test_wait_bound(launch):
-    """A request that would have to wait for longer than max-wait is refused, with a time to come
-    again that the drain rate gives."""
+    """Above max-wait a request is refused, and told to come when the drain rate leaves room."""
     pixels = np.zeros((600, 600, 3), np.uint8)
     with launch("--codecs", "2", "--max-wait", "1", environment=ONE_DEVICE) as service:
         with concurrent.futures.ThreadPoolExecutor(24) as pool:
@@ -126,8 +124,7 @@ def test_sixty_at_once(launch):
 
 @pytest.mark.slow
 def test_overload(launch):
-    """Three times the requests that can be done, sent at random times whatever is answered: each
-    gets an answer, done or refused; all is counted, and memory stays within its bound."""
+    """Three times the possible load: all get an answer, and are counted; memory is bounded."""
     content = load.request(load.photograph(300))
     bound = 1 << 20
     with launch("--codecs", "2", "--max-jobs", "12", "--max-memory", str(bound)) as service:

@@ -82,8 +82,7 @@ def test_work_is_counted(fresh):
 
 
 def test_rejections_are_counted(fresh):
-    """Refusals are one thing, jobs that fail another, however often their end is asked for; that a
-    job has not ended is neither."""
+    """Refused requests apart from failed jobs; one that has not ended counts as neither."""
     rejected, failed = "convolved_requests_rejected_total", "convolved_jobs_failed_total"
     before = fresh.metrics()
     assert fresh.post("/v1/filters/box", PNG[:-2000]).status == 422

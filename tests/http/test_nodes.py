@@ -32,8 +32,7 @@ def node(launch, tmp_path_factory):
 
 
 def test_ids(node):
-    """Ids of a request and its job have the name; whatever the name, results have versions of their
-    own."""
+    """Ids of a request and its job have the name; each result has a version of its own."""
     answer = node.post(BOX, PNG)
     assert re.fullmatch(r"[0-9a-f]{16}-n-1\.x", answer.headers["X-Request-Id"])
     tags = set()
@@ -65,8 +64,7 @@ def whole(node):
 
 
 def test_weight(node):
-    """It falls with the work that is waiting, and is whole again at rest; a Unix socket says the
-    same."""
+    """It falls with the work that is waiting, and is whole again at rest; on both sockets."""
     whole(node)
     with socket.socket(socket.AF_UNIX) as connection:
         connection.connect(node.path)
@@ -110,8 +108,7 @@ def test_silent_and_talking_clients(node):
 
 
 def test_no_descriptors(node):
-    """A client that waits then is answered later; meanwhile the front does not turn round and
-    round."""
+    """A client that waits then is answered later; meanwhile the front does not spin."""
     front = Process(node.process.pid)
     limits = resource.prlimit(node.process.pid, resource.RLIMIT_NOFILE)
     resource.prlimit(node.process.pid, resource.RLIMIT_NOFILE, (3, limits[1]))  # which there are
@@ -129,8 +126,7 @@ def test_no_descriptors(node):
 
 
 def test_status_of_refusals(launch):
-    """A balancer asks for this status, for refusals because of load alone; the service counts them
-    by their reason."""
+    """A balancer may ask for it if load alone is the reason; metrics count the reason."""
     with launch("--max-jobs", "1", "--codecs", "2", "--client-share", "1",
                 environment=ONE_DEVICE) as service:
         job = submit(service, MEDIUM, HEAVY, variant="reference")

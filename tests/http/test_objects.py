@@ -54,9 +54,8 @@ def test_seen_while_busy(counted):
 
 
 def test_nothing_is_left(counted):
-    """After requests that ended in every way nothing of them is there; and workers' kept objects, of
-    every kind, stop growing: they learn of the first rounds which programs they need, a leak would add
-    to every one."""
+    """After requests that ended in every way nothing of them is there; and workers' kept objects,
+    of every kind, stop growing: a leak would add to every round, programs only to the first."""
     kept = None
     for _ in range(6):
         every_kind(counted)

@@ -22,15 +22,10 @@ def behind(launch, tmp_path_factory):
     secure, options = tls_address(tmp_path_factory.mktemp("tls"))
     path = f"{tempfile.mkdtemp()}/socket"
     with launch("--trusted-proxies", f"{PROXY};10.1.0.0/16;2001:db8:1::/48;unix", "--log-format", "json",
-                "--log-level", "debug", *options, "--listen", f"unix:{path}", "--max-connections", "40",
-                "--header-timeout", "2") as service:
+                "--log-level", "debug", *options, "--listen", f"unix:{path}", "--max-connections",
+                "40", "--header-timeout", "2") as service:
         service.secure, service.path = secure, path
         yield service
-
-
-def connect(service, source):
-    return socket.create_connection((service.host, service.port), timeout=60,
-                                    source_address=(source, 0))
 
 
 def client_of(service, path):
@@ -76,7 +71,7 @@ def ask(service, connection, *headers):
     (STRANGER, STRANGER, ["Forwarded: for=192.0.2.21"]),
 ], ids=str)
 def test_forwarded(behind, source, client, headers):
-    with connect(behind, source) as connection:
+    with behind.neighbour(source).socket() as connection:
         assert ask(behind, connection, *headers) == client
 
 
@@ -96,7 +91,7 @@ def version_2(source, command=1, extra=b""):
 @pytest.mark.parametrize("kind", ["whole", "pieces"])
 def test_proxy_protocol(behind, header, client, kind):
     size = len(header) if kind == "whole" else 7
-    with connect(behind, PROXY) as connection:
+    with behind.neighbour(PROXY).socket() as connection:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         for i in range(0, len(header), size):
             connection.sendall(header[i:i + size])
@@ -108,7 +103,7 @@ def test_proxy_protocol(behind, header, client, kind):
 @pytest.mark.parametrize("header", [b"PROXY UNKNOWN\r\n", b"PROXY UNKNOWN a b 1 2\r\n",
                                     version_2("192.0.2.50", command=0)], ids=["1", "1-more", "2"])
 def test_proxy_for_itself(behind, header):
-    with connect(behind, PROXY) as connection:
+    with behind.neighbour(PROXY).socket() as connection:
         connection.sendall(header)
         assert ask(behind, connection) == PROXY
 
@@ -120,14 +115,14 @@ def test_proxy_for_itself(behind, header):
     version_2("192.0.2.60")[:14] + b"\0\4abcd", version_2("192.0.2.60")[:14] + b"\xff\xff" + bytes(2000),
 ], ids=["ports", "family", "port", "long", "LF", "version", "short", "length"])
 def test_malformed(behind, header):
-    with connect(behind, PROXY) as connection:
+    with behind.neighbour(PROXY).socket() as connection:
         connection.sendall(header + request_head("/livez", method="GET"))
         with contextlib.suppress(ConnectionError):
             assert not connection.recv(1)
 
 
 def test_stranger_with_the_protocol(behind):
-    with connect(behind, STRANGER) as connection:
+    with behind.neighbour(STRANGER).socket() as connection:
         connection.sendall(b"PROXY TCP4 192.0.2.70 127.0.0.1 1 2\r\n")
         read_answer(connection).refused(400, "bad-request")
 
@@ -151,10 +146,10 @@ def test_shares(behind):
     request = header + request_head("/livez", method="GET")
     with contextlib.ExitStack() as stack:
         for i in range(30):  # three quarters of all: all that one client may have
-            connection = stack.enter_context(connect(behind, PROXY))
+            connection = stack.enter_context(behind.neighbour(PROXY).socket())
             connection.sendall(request % 80)
             assert read_answer(connection).status == 200, i
-        with connect(behind, PROXY) as refused, connect(behind, PROXY) as other:
+        with behind.neighbour(PROXY).socket() as refused, behind.neighbour(PROXY).socket() as other:
             refused.sendall(header % 80)
             read_answer(refused).refused(429, "queue-full")
             other.sendall(request % 81)

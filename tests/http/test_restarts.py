@@ -14,7 +14,6 @@ import pytest
 import oracle
 from clients import Clients
 from command import passing
-from jobs import HEAVY, MEDIUM, submit
 from pixels import random_pixels
 from service import Client, Process, poll, read_answer, request_head
 
@@ -108,8 +107,7 @@ def test_accepted_is_served(running, before):
 
 
 def test_no_more_connections(running):
-    """While it finishes its requests, nobody is let in who would not be answered. Connections that
-    are kept alive, or never ask for anything, do not hold it."""
+    """Nobody is let in who would not be answered; idle connections do not hold it."""
     message = REQUEST + IMAGES[0].tobytes()
     with running.socket() as connection, running.socket() as kept, running.socket():
         kept.sendall(request_head("/livez", method="GET"))
@@ -121,20 +119,3 @@ def test_no_more_connections(running):
         connection.sendall(message[-100:])
         assert read_answer(connection).status == 200
         assert running.process.wait(60) == 0
-
-
-def test_asynchronous(running):
-    """A job that was accepted is finished; one more is refused, for its result could not be kept."""
-    message = REQUEST.replace(b"Host: x", b"Host: x\r\nPrefer: respond-async") + IMAGES[0].tobytes()
-    with running.socket() as waits, running.socket() as late:
-        job = submit(running, MEDIUM, HEAVY)
-        waits.sendall(request_head(f"{job}/result?wait=60", method="GET"))
-        late.sendall(message[:5])
-        poll(lambda: running.get(job).json()["state"] == "running", 60, "the job")
-        stopping(running)
-        late.sendall(message[5:])
-        refused = read_answer(late)
-        refused.refused(503, "draining")
-        assert refused.headers["Retry-After"] == "1"
-        assert read_answer(waits).status == 200
-    assert running.process.wait(60) == 0, running.tail()

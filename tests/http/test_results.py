@@ -148,8 +148,7 @@ def with_kinds(cases):
 @pytest.mark.parametrize("size, kind", with_kinds([
     (1, 1), (3, 3), (1, 5), (5, 1), (1, 63), (63, 1), (7, 11), (31, 31), (63, 3), (63, 63)]))
 def test_matrices(service, size, kind):
-    """Full rank, a product of a column and a row, one disturbed. Gains are large: the result has
-    the spread of the noise, the terms far more."""
+    """Full rank, a product of a column and a row, one disturbed; with large gains."""
     rows, columns = size
     rng = np.random.default_rng(seed_of(rows, columns))
     full = random_matrix(rng, rows, columns)
@@ -197,10 +196,11 @@ def test_identity(service, kind):
 
 RIGHT = np.arange(0, 80, 10, np.uint8)[None, :, None]  # a ramp
 DOWN = RIGHT.swapaxes(0, 1)
-GREYS, FLOATS = np.array([[[10], [50], [110]]], np.uint8), np.array([[[0.2], [0.5], [1]]], np.float32)
+GREYS = np.array([[[10], [50], [110]]], np.uint8)
+FLOATS = np.array([[[0.2], [0.5], [1]]], np.float32)
 PAIRS = np.array([[[0.2, 1], [0.5, 0.5], [1, 0]]], np.float32)  # with alpha
 CLEAR = np.array([[[200, 0], [100, 255], [40, 255]]], np.uint8)
-T = np.exp(-1 / 0.18)  # weight of a neighbour in a Gaussian of 0.3
+S, T = np.exp(-1 / 1.28), np.exp(-1 / 0.18)  # weights of a neighbour in Gaussians of 0.8 and 0.3
 SHARP, SHARP_PAIR = 50 - (50 + 120 * T) / (1 + 2 * T), 0.5 - (0.25 + 0.2 * T) / (0.5 + T)
 BILATERAL = {"radius": 1, "sigma_space": 1, "sigma_range": 0.5}
 A, B, C = np.exp(-0.5 - 0.18), np.exp(-0.5 - 0.5), 1 + 2 * np.exp(-0.5)
@@ -211,12 +211,13 @@ BY_HAND = [
     (RIGHT, "sobel", {"output": "direction"}, 128), (DOWN, "sobel", {"output": "direction"}, 191),
     (DOWN[::-1].astype(np.float32), "sobel", {"output": "direction"}, -np.pi / 2),
     (RIGHT, "convolve", {"kernel": [[0, 0, 1]]}, 50), (RIGHT, "gaussian", {"size": 3}, 40),
-    (GREYS, "gaussian", {"size": 3}, np.rint((50 + 120 * np.exp(-1 / 1.28)) / (1 + 2 * np.exp(-1 / 1.28)))),
+    (GREYS, "gaussian", {"size": 3}, np.rint((50 + 120 * S) / (1 + 2 * S))),
     (GREYS, "unsharp", {"sigma": 0.3, "amount": 10}, np.rint(50 + 10 * SHARP)),
     (GREYS, "unsharp", {"sigma": 0.3, "amount": 10, "threshold": 0.01}, 50),
     (PAIRS, "unsharp", {"sigma": 0.3, "amount": 2}, [0.5 + 2 * SHARP_PAIR, 0.5]),
     (FLOATS, "bilateral", BILATERAL, (0.5 * C + 0.2 * A + B) / (A + B + C)),
-    (PAIRS, "bilateral", BILATERAL, [(0.25 * C + 0.2 * A) / (0.5 * C + A), (0.5 * C + A) / (A + B + C)]),
+    (PAIRS, "bilateral", BILATERAL,
+     [(0.25 * C + 0.2 * A) / (0.5 * C + A), (0.5 * C + A) / (A + B + C)]),
     # The colour of a transparent pixel counts for nothing; a derivative keeps alpha.
     (CLEAR, "convolve", {"kernel": [[1, 1, 1]]}, [70, 170]), (CLEAR[:, :1], "box", {}, [0, 0]),
     (CLEAR, "sobel", {}, [255, 255])]

@@ -5,7 +5,8 @@ import re
 import numpy as np
 import pytest
 
-from service import LISTENING, Process, free_port, poll, raw_kind, read_answer, request_head, sanitized
+from service import (LISTENING, Process, free_port, poll, raw_kind, read_answer, request_head,
+                     sanitized)
 
 
 def status(task):
@@ -16,7 +17,8 @@ def status(task):
 @pytest.fixture(scope="module")
 def traced(launch_one):
     """It has a worker that speaks with a collector, too."""
-    with launch_one("--otlp-endpoint", f"http://127.0.0.1:{free_port()}", "--log-level", "debug") as service:
+    with launch_one("--otlp-endpoint", f"http://127.0.0.1:{free_port()}", "--log-level",
+                    "debug") as service:
         assert service.works()
         yield service
 

@@ -1,8 +1,6 @@
 """Large bodies and answers: where they lie; the front's thread does not write them to a disk."""
 import contextlib
 import http.client
-import os
-import pathlib
 import re
 import socket
 
@@ -229,13 +227,9 @@ def test_slow_readers_of_many_clients(read_slowly):
 
 def disk_taken(service):
     """Returns bytes of files that have no name any more: bodies and answers."""
-    files = {}
-    for process in service.serving():
-        for fd in pathlib.Path(f"/proc/{process.pid}/fd").iterdir():
-            with contextlib.suppress(OSError):
-                if re.search(r"^/(?!memfd:).*\(deleted\)$", os.readlink(fd)):
-                    status = fd.stat()
-                    files[status.st_dev, status.st_ino] = status.st_blocks * 512
+    files = {(status.st_dev, status.st_ino): status.st_blocks * 512
+             for process in service.serving() for name, status in process.files.values()
+             if re.search(r"^/(?!memfd:).*\(deleted\)$", name)}
     return sum(files.values())
 
 

@@ -18,7 +18,7 @@ WIDTH, HEIGHT = 203, 57
 
 @pytest.fixture(scope="module")
 def service(launch_one):
-    """On PoCL alone, whatever else the host has. No refusal is a fault of a device, or tried again."""
+    """On PoCL alone, whatever else the host has. No refusal is a fault, or tried again."""
     with launch_one("--codecs", "2") as own:
         yield own
         assert own.restarts() == own.total("convolved_tile_retries_total") == 0, own.tail()

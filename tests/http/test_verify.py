@@ -216,8 +216,7 @@ def unharmed(service):
 @pytest.mark.parametrize("environment", [
     ONE_DEVICE, pytest.param(TWO_DEVICES, marks=pytest.mark.slow)], ids=["one device", "two"])
 def test_hard_pixels(launch, environment):
-    """No healthy device is quarantined for them; verify=1 answers with the reference's results
-    where they are too far off."""
+    """No healthy device is quarantined; verify=1 gives the reference's results if need be."""
     with launch("--verify-share", "1", environment=environment) as service:
         for name, pixels, alpha in HARD:
             for one in HARD_FILTERS:

@@ -43,8 +43,7 @@ class Browser(contextlib.AbstractContextManager):
         return self.driver.execute_script(f"return {expression}", *arguments)
 
     def run(self, body, *arguments):
-        """Runs the body of an asynchronous function, and returns what it does. An exception there
-        is an error here; bytesOf() makes a list of a Blob."""
+        """Runs the body of an async function; its exceptions are raised. bytesOf() lists a Blob."""
         value, problem = self.driver.execute_async_script(
             "const done = arguments[arguments.length - 1], bytesOf = async (blob) => [...new Uint8Array(await blob.arrayBuffer())];"
             "(async function () {" + body + "}).apply(null, arguments).then((value) => done([value, null]),"

@@ -17,9 +17,9 @@ def localhost_certificate(directory):
 
 
 def tls_address(directory):
-    """Returns the client of an address that has such a certificate, and the options of its service."""
+    """Returns a client of an address that has such a certificate, and its service's options."""
     certificate, key = localhost_certificate(directory)
     client = Client("localhost", free_port())
     client.tls = ssl.create_default_context(cafile=certificate)
-    return client, ("--listen", f"tls:127.0.0.1:{client.port}", "--tls-certificate", str(certificate),
-                    "--tls-key", str(key))
+    return client, ("--listen", f"tls:127.0.0.1:{client.port}",
+                    "--tls-certificate", str(certificate), "--tls-key", str(key))

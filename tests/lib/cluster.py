@@ -43,8 +43,7 @@ class Node(Service):
         return agent_says(self.host, AGENT)
 
     def signal(self, number):
-        """To the front and all its workers: for a stop the front comes first, as it looks after the
-        others, and for a continuation last."""
+        """To all its processes: a stop to the front first, as it looks after the others."""
         processes = self.processes()
         for process in processes if number != signal.SIGCONT else processes[::-1]:
             with contextlib.suppress(ProcessLookupError):

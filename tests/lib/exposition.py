@@ -1,4 +1,4 @@
-"""Prometheus' text format. ValueError is raised for errors of which promtool knows nothing: a series
+"""Prometheus' text format. ValueError is raised for errors that promtool does not notice: a series
 that is there twice, and a histogram that does not add up."""
 import functools
 import math
@@ -69,7 +69,8 @@ class Metrics:
         for labels, pairs in found.items():
             pairs.sort()
             values = [value for _, value in pairs]
-            if pairs[-1] != (math.inf, counts[labels]) or values != sorted(values) or sums[labels] < 0:
+            last = math.inf, counts[labels]
+            if pairs[-1] != last or values != sorted(values) or sums[labels] < 0:
                 raise ValueError(f"{name}{dict(labels)}: {pairs}")
 
     def samples(self, name, **labels):

@@ -1,7 +1,6 @@
 """Files with pictures in their metadata, each with a mark of its own, as cameras and editors write
 them, and a search for such a mark in an answer."""
 import base64
-import io
 import re
 import struct
 import zlib
@@ -63,9 +62,8 @@ def block(tag, value, kind=7):
 
 
 def directories(chain, linked=(), tail=b""):
-    """Returns a TIFF of directories that follow one another and of those that entries link to:
-    their value is the number of the directory in all, or "tail" for where the bytes at the end
-    begin."""
+    """Returns a TIFF of directories in a chain and of those that entries link to, whose value is
+    a number of all, or "tail" for the start of the bytes at the end."""
     everything = [*chain, *linked]
     starts, at = [], 8
     for entries in everything:
@@ -259,15 +257,9 @@ def samples(mark):
                        ("APP1", EXIF + exif_kinds(mark)["thumbnail"]),
                        ("8bim", resource_kinds(mark)["thumbnail"]),
                        ("iptc", data_set(2, 202, file))):
+        keyword = f"Raw profile type {name}\0\0".encode()
         text = zlib.compress(profile_text(name, data))
-        files[f"png-raw-profile-{name}"] = png((b"zTXt", f"Raw profile type {name}\0\0".encode() + text))
+        files[f"png-raw-profile-{name}"] = png((b"zTXt", keyword + text))
     page = Image.frombytes("RGB", (16, 16), mark.ljust(768, b"\0"))
     files["tiff-page"] = tiff({}, [page])
     return files
-
-
-def read(file):
-    """Returns the picture in an answer, with all that is beside it."""
-    image = Image.open(io.BytesIO(file))
-    image.load()
-    return image

@@ -45,10 +45,9 @@ PATIENCE = 300
 
 
 def poll(condition, seconds=PATIENCE, what="the condition", interval=None):
-    """Asks until the condition holds; returns its value. Without an interval, the longer it has
-    waited the less often it asks: up to a tenth of a second, for it takes processor time from the
-    awaited work. A passing condition needs an interval. `seconds`: if more than PATIENCE is
-    needed."""
+    """Asks until the condition holds, ever less often, up to a tenth of a second, for it takes
+    processor time from the awaited work. A passing condition needs an interval. `seconds`: if
+    more than PATIENCE is needed."""
     begun, seconds = time.monotonic(), max(seconds, PATIENCE)
     while True:
         value = condition()
@@ -176,8 +175,7 @@ class Response:
         return problem
 
     def refused(self, status, slug, *says, **members):
-        """Asserts that the answer is this problem, with these members and with these texts in its
-        detail, and returns it."""
+        """Asserts that this is the problem, these texts in its detail; returns it."""
         assert self.status == status, self
         problem = self.problem
         assert problem["type"] == f"/problems/{slug}", problem
@@ -202,8 +200,7 @@ PASSING = ("image", "event", "tile")
 
 
 def left_over(metrics):
-    """Gauges of what belongs to requests that are not zero, but for the one for these metrics:
-    {name and labels: value}."""
+    """Gauges of requests that are not zero, but for the one for these metrics: {name: value}."""
     gauges = [(name, labels, value) for name in (
         "jobs", "tiles_queued", "tiles_in_flight", "requests", "connections")
         for labels, value in metrics.samples(f"convolved_{name}")]
@@ -290,7 +287,7 @@ class Client:
     @contextlib.contextmanager
     def socket(self, timeout=PATIENCE):
         """A connection for bytes that a decent client would not send."""
-        connection = socket.create_connection((self.host, self.port), timeout=timeout)
+        connection = socket.create_connection((self.host, self.port), timeout, self.source)
         if self.tls:
             connection = self.tls.wrap_socket(connection, server_hostname=self.host)
         with connection:
@@ -428,24 +425,21 @@ class Process:
             return True
 
     @property
-    def descriptors(self):
-        """Returns {number: what /proc says that it is open on}."""
+    def files(self):
+        """The files that it has open: {descriptor: (what /proc says of it, its status)}."""
         found = {}
-        for link in pathlib.Path(f"/proc/{self.pid}/fd").iterdir():
+        for fd in pathlib.Path(f"/proc/{self.pid}/fd").glob("*"):
             with contextlib.suppress(OSError):  # closed meanwhile
-                found[int(link.name)] = os.readlink(link)
+                found[int(fd.name)] = os.readlink(fd), fd.stat()
         return found
 
     @property
+    def descriptors(self):
+        return {number: name for number, (name, _) in self.files.items()}
+
+    @property
     def open_sizes(self):
-        """The sizes of the files that it has open."""
-        sizes = set()
-        for fd in pathlib.Path(f"/proc/{self.pid}/fd").glob("*"):
-            try:
-                sizes.add(fd.stat().st_size)
-            except OSError:
-                continue  # closed meanwhile
-        return sizes
+        return {status.st_size for _, status in self.files.values()}
 
     @property
     def peak(self):
@@ -475,8 +469,7 @@ def children(pid):
 
 
 def hurry(process):
-    """Gives a process of the lowest priority its share of a busy machine: without, it would not come to an
-    end there, not even when it is killed. Root may."""
+    """Gives a process of the lowest priority a share, or it would not even die. Root may."""
     with contextlib.suppress(OSError):
         for task in os.listdir(f"/proc/{process.pid}/task"):
             os.sched_setscheduler(int(task), os.SCHED_OTHER, os.sched_param(0))

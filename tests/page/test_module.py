@@ -155,8 +155,7 @@ def test_what_is_no_answer(beside):
 
 
 def test_at_once_is_not_in_a_spin(beside):
-    """A service that says now, again and again, is not asked without a pause; neither is one that
-    does not hold its answer about a job."""
+    """A service that always says now is asked with pauses, and so is one about a job."""
     site, run = beside(lambda path: (409 if "jobs" in path else 503, {**PROBLEM, "Retry-After": "0"},
                                      b'{"type": "/problems/not-finished", "title": "no"}'))
     assert run("service.patience = 1; return service.get('v1/filters').catch((p) => p.status);") == 503

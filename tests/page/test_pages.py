@@ -293,8 +293,7 @@ def test_for_everybody(browser, service, path, there, dark):
 
 @pytest.fixture
 def proxy(service, server):
-    """proxy(prefix, judge): the service at a path of another address; judge(path) may hold a
-    request, and returns what is answered instead, or None."""
+    """proxy(prefix, judge): the service at another path; judge(path) may answer instead."""
     def start(prefix="", judge=lambda path: None):
         def answer(handler):
             assert handler.path.startswith(prefix), handler.path

@@ -404,8 +404,7 @@ def refused(host, port):
 
 
 def test_not_valid(running, more_sockets):
-    """Started by clients who do not cease with a configuration that is not valid, it is tried once,
-    and its sockets are closed: they are refused. Starting it again opens them."""
+    """It is tried once, and its sockets are closed; starting it again opens them."""
     sockets = ["convolved.socket", *more_sockets]
     running.systemctl("stop", "convolved.service")
     since = running.position()
