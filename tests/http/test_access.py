@@ -100,9 +100,7 @@ def test_tokens(guarded):
     ["Content-Length: 200000000"], [f"Content-Length: {len(BODY)}", "Expect: 100-continue"]])
 def test_refused_before_the_body(guarded, target, who, status, size):
     token = [f"Authorization: Bearer {TOKENS[who]}"] if who else []
-    with guarded.socket() as connection:
-        connection.sendall(request_head(target, *size, *token))
-        assert read_answer(connection).status == status
+    assert guarded.send(request_head(target, *size, *token)).status == status
 
 
 def test_class(guarded):

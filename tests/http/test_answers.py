@@ -269,9 +269,8 @@ def test_stalled_body(impatient):
 
 def test_stalled_refused_body(impatient):
     """A request whose body is refused and dropped is answered when nothing more comes."""
-    with impatient.socket(timeout=60) as connection:
-        connection.sendall(request_head("/v1/filters/none", "Content-Length: 5000") + b"abc")
-        read_answer(connection).refused(404, "unknown-filter")
+    answer = impatient.send(request_head("/v1/filters/none", "Content-Length: 5000") + b"abc")
+    answer.refused(404, "unknown-filter")
 
 
 def test_slow_body_is_served(impatient):

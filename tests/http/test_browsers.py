@@ -19,9 +19,8 @@ def guarded(launch, tmp_path_factory):
         yield service
 
 
-def asked(connection, host):
-    connection.sendall(f"GET /livez HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
-    return read_answer(connection)
+def asks(host):
+    return f"GET /livez HTTP/1.1\r\nHost: {host}\r\n\r\n".encode()
 
 
 @pytest.mark.parametrize("host, known", [
@@ -33,19 +32,17 @@ def asked(connection, host):
     ("x" * 300, False),
 ])
 def test_host(guarded, host, known):
-    with guarded.socket() as connection:
-        answer = asked(connection, host)
+    answer = guarded.send(asks(host))
     assert answer.status == 200 if known else answer.refused(421, "misdirected", "hosts")
 
 
 def test_host_elsewhere(guarded):
     """HTTP/1.0 need not say it; no page reaches a Unix socket."""
-    with guarded.socket() as connection:
-        connection.sendall(b"GET /livez HTTP/1.0\r\n\r\n")
-        assert read_answer(connection).status == 200
+    assert guarded.send(b"GET /livez HTTP/1.0\r\n\r\n").status == 200
     with socket.socket(socket.AF_UNIX) as connection:
         connection.connect(guarded.path)
-        assert asked(connection, "example.org").status == 200
+        connection.sendall(asks("example.org"))
+        assert read_answer(connection).status == 200
 
 
 @pytest.mark.parametrize("headers, allowed", [

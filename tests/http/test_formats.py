@@ -15,7 +15,7 @@ from imagefiles import (by_vips, pil, read_pil, read_png, read_pnm, read_vips, w
 from jobs import PREFER
 from pixels import random_pixels, smooth
 from previews import PROFILE
-from service import REPOSITORY, raw_kind, read_answer, request_head
+from service import REPOSITORY, raw_kind, request_head
 
 MEDIA = {"jpeg": "image/jpeg", "png": "image/png", "webp": "image/webp", "tiff": "image/tiff",
          "gif": "image/gif", "bmp": "image/bmp", "avif": "image/avif",
@@ -357,11 +357,10 @@ def test_accept(service, accept, expected):
 
 def test_accept_that_comes_in_pieces(service):
     """Several headers are one list."""
-    with service.socket() as connection:
-        connection.sendall(request_head(
-            "/v1/filters/box", "Accept: text/html", "Accept: image/webp;q=0.2",
-            "Accept: image/tiff;q=0.3", f"Content-Length: {len(SOURCES['png'])}") + SOURCES["png"])
-        assert read_answer(connection).type == "image/tiff"
+    answer = service.send(request_head(
+        "/v1/filters/box", "Accept: text/html", "Accept: image/webp;q=0.2",
+        "Accept: image/tiff;q=0.3", f"Content-Length: {len(SOURCES['png'])}") + SOURCES["png"])
+    assert answer.type == "image/tiff"
 
 
 def test_accept_of_raw_pixels(service):

@@ -26,7 +26,6 @@ def post(service, body, kind="multipart/form-data; boundary=b", target=TARGET):
 
 
 def right(answer, filters=(("box", {}),)):
-    assert answer.status == 200, answer
     oracle.check(answer.pixels, oracle.filtered(SMALL, filters))
 
 

@@ -79,7 +79,6 @@ def test_otsu(service, kind, bands, alpha, height, width):
 def test_equalize(service, kind, bands, alpha, height, width):
     pixels = uneven(kind, bands, height, width)
     answer = service.filter(pixels, [("equalize", {})], alpha=alpha, verify=1)
-    assert answer.status == 200, answer
     off = np.abs(answer.pixels - bandwise(pixels, alpha, lambda b: equalized(b, kind)))
     assert off.max() <= {"u8": 0, "u16": 1, "f32": 1e-4}[kind]
     quarters = np.histogram(answer.pixels[:, :, 0], 4, (0, FULL[kind]))[0]

@@ -236,17 +236,20 @@ def test_after_the_last_request(service, follows):
     assert found.count(b"HTTP/1.1 ") == 1 and found.startswith(b"HTTP/1.1 200"), found
 
 
-def test_answer_while_sending(service):
+@pytest.mark.parametrize("text, more, status", [
+    (CHUNK_SIZE.replace("…", "zz"), b"x" * 65536, 400),
+    (CHUNKED.replace("box", "none"), b"10000\r\n" + b"x" * 65536 + b"\r\n", 404)], ids=shown)
+def test_answer_while_sending(service, text, more, status):
     """The refusal reaches a client that goes on sending, whose connection is not held for long."""
     with service.socket() as connection:
-        connection.sendall(CHUNK_SIZE.replace("…", "zz").encode("latin-1"))
+        connection.sendall(text.encode("latin-1"))
         for _ in range(50):
-            connection.sendall(b"x" * 65536)
-        assert read_answer(connection).status == 400
+            connection.sendall(more)
+        assert read_answer(connection).status == status
         began = time.monotonic()
         with pytest.raises(OSError):
             while time.monotonic() - began < 60:
-                connection.sendall(b"x" * 65536)
+                connection.sendall(more)
 
 
 def test_options(service):

@@ -126,10 +126,8 @@ def test_ids_are_not_in_order(one):
     (["x=respond-async"], 200), (['x="a, respond-async"'], 200), ([",,;=\""], 200)])
 def test_prefer(one, headers, status):
     """RFC 7240: a list of preferences, in any case, with values and parameters, perhaps quoted."""
-    with one.socket() as connection:
-        connection.sendall(request_head("/v1/filters/box", f"Content-Length: {len(PNG)}",
-                                        *(f"Prefer: {value}" for value in headers)) + PNG)
-        answer = read_answer(connection)
+    answer = one.send(request_head("/v1/filters/box", f"Content-Length: {len(PNG)}",
+                                   *(f"Prefer: {value}" for value in headers)) + PNG)
     assert answer.status == status, answer
     assert ("Preference-Applied" in answer.headers) == (status == 202)
 

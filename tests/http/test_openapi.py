@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 import imagefiles
-from service import multipart, poll, read_answer
+from service import multipart, poll
 
 PIXELS = np.arange(24 * 32 * 4, dtype=np.uint32).reshape(24, 32, 4).astype(np.uint8)
 PNG = imagefiles.write_png(PIXELS)
@@ -184,9 +184,7 @@ def test_refusals_of_any_request(document, service, status, sent):
     """They are described for every operation, as is 421 (test_browsers.py), with their headers."""
     for path, operation in operations(document):
         assert {"421", str(status)} <= set(operation["responses"]), path
-    with service.socket() as connection:
-        connection.sendall(sent.encode())
-        answer = read_answer(connection)
+    answer = service.send(sent.encode())
     assert answer.status == status, answer
     check_answer(document, document["paths"]["/livez"]["get"], answer)
 

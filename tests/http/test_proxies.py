@@ -122,9 +122,8 @@ def test_malformed(behind, header):
 
 
 def test_stranger_with_the_protocol(behind):
-    with behind.neighbour(STRANGER).socket() as connection:
-        connection.sendall(b"PROXY TCP4 192.0.2.70 127.0.0.1 1 2\r\n")
-        read_answer(connection).refused(400, "bad-request")
+    answer = behind.neighbour(STRANGER).send(b"PROXY TCP4 192.0.2.70 127.0.0.1 1 2\r\n")
+    answer.refused(400, "bad-request")
 
 
 def test_within_tls(behind):

@@ -48,7 +48,7 @@ def test_new_device(reloadable):
     """A device that was never used gets a label of its own; the others keep theirs."""
     with reloadable("codecs=1\ndevice=0:1\n") as service:
         assert devices(service) == {"cpu0": "up"}
-        reload(service, "codecs=1\n")
+        reload(service, "codecs=1\ndevice=Portable *\n")  # platform's name
         poll(lambda: devices(service) == {"cpu0": "up", "cpu1": "up"}, 120, "both devices")
         reload(service, "codecs=1\ndevice=0:0\n")
         poll(lambda: devices(service) == {"cpu1": "up"}, 60, "the other device")
@@ -60,6 +60,7 @@ def test_no_device_left(reloadable):
     with reloadable("codecs=1\n") as service:
         assert "no OpenCL device matches" in reload(service, "codecs=1\ndevice=gpu\n")
         poll(lambda: devices(service) == {}, 60, "no device")
+        assert service.get("/readyz").status == 503
         answer = service.filter(IMAGES[0], FILTERS)
         answer.refused(503, "no-device")
         assert 2 <= int(answer.headers["Retry-After"]) <= 5  # the next search

@@ -105,15 +105,3 @@ def test_no_home(launch):
     nowhere = {"HOME": "/nonexistent", "TMPDIR": "/nonexistent"}
     with launch("--codecs", "1", environment=nowhere) as service:
         assert service.post("/v1/filters/gaussian", PNG).status == 200
-
-
-@pytest.mark.parametrize("pattern, count", [("0:1", 1), ("Portable *", 2), ("gpu", 0)])
-def test_device_patterns(launch, pattern, count):
-    """The devices that a pattern fits are used; if none does, the log says so."""
-    two = {"POCL_DEVICES": "pthread pthread"}
-    with launch("--device", pattern, environment=two).starting() as service:
-        service.says(" used")
-        poll(lambda: len(service.get("/v1/devices").json()["devices"]) == count, 60, "devices")
-        if not count:
-            service.says("no OpenCL device matches")
-            assert service.get("/readyz").status == 503

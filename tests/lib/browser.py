@@ -1,13 +1,12 @@
 """A browser without a window: Chromium, driven by its own protocol through Selenium."""
 import contextlib
 import json
-import time
 
 from selenium import webdriver
 from selenium.webdriver.chrome.options import Options
 from selenium.webdriver.chrome.service import Service as Driver
 
-from service import PATIENCE
+from service import PATIENCE, poll
 
 ARGUMENTS = ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-background-networking",
              "--disable-component-update", "--no-first-run", "--hide-scrollbars", "--force-color-profile=srgb")
@@ -53,11 +52,8 @@ class Browser(contextlib.AbstractContextManager):
 
     def wait(self, expression, *arguments, what=None):
         """Waits until the expression is true, and returns its value."""
-        end = time.monotonic() + PATIENCE
-        while not (value := self.ask(expression, *arguments)):
-            assert time.monotonic() < end, f"{what or expression}: not within {PATIENCE} s; {self.complaints()}"
-            time.sleep(0.05)
-        return value
+        return poll(lambda: self.ask(expression, *arguments), what=what or expression,
+                    interval=0.05, more=self.complaints)
 
     def text(self, selector):
         return self.ask("document.querySelector(arguments[0]).textContent", selector)

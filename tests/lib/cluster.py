@@ -151,10 +151,8 @@ class Balancer(Client):
             assert self.process.poll() is None, self.log.read_text()
             with contextlib.suppress(OSError):
                 return self.servers()[node.name]["status"].split()[0] in statuses
-        try:
-            poll(there, 60, f"node {node.name} to be {statuses}", 0.1)
-        except AssertionError as error:
-            raise AssertionError(f"{error}\n{self.log.read_text()[-2000:]}\n{node.tail()}") from None
+        poll(there, 60, f"node {node.name} to be {statuses}", 0.1,
+             lambda: self.log.read_text()[-2000:] + node.tail())
 
     def await_all(self, *statuses):
         for node in self.nodes:

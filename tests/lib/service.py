@@ -44,10 +44,10 @@ def sanitized():
 PATIENCE = 300
 
 
-def poll(condition, seconds=PATIENCE, what="the condition", interval=None):
+def poll(condition, seconds=PATIENCE, what="the condition", interval=None, more=lambda: ""):
     """Asks until the condition holds, ever less often, up to a tenth of a second, for it takes
     processor time from the awaited work. A passing condition needs an interval. `seconds`: if
-    more than PATIENCE is needed."""
+    more than PATIENCE is needed. more(): what is there to say if it does not come to hold."""
     begun, seconds = time.monotonic(), max(seconds, PATIENCE)
     while True:
         value = condition()
@@ -55,7 +55,7 @@ def poll(condition, seconds=PATIENCE, what="the condition", interval=None):
             return value
         waited = time.monotonic() - begun
         if waited > seconds:
-            raise AssertionError(f"{what}: not within {seconds} s")
+            raise AssertionError(f"{what}: not within {seconds} s\n{more()}")
         time.sleep(min(0.02 + waited / 10, 0.1) if interval is None else interval)
 
 
@@ -293,6 +293,12 @@ class Client:
         with connection:
             yield connection
 
+    def send(self, data):
+        """Returns the answer to these bytes."""
+        with self.socket() as connection:
+            connection.sendall(data)
+            return read_answer(connection)
+
     def metrics_text(self):
         """Returns the metrics of now: a text made for another reader may be a second old."""
         asked = time.time()
@@ -331,10 +337,7 @@ class Client:
                 if not metrics.total("convolved_opencl_objects", **labels):
                     found["left"][labels["device"]] = "is not up"
             return not found["left"]
-        try:
-            poll(resting, seconds, "rest")
-        except AssertionError:
-            raise AssertionError(f"no rest: {found['left']}") from None
+        poll(resting, seconds, "rest", more=lambda: found["left"])
         return found["metrics"]
 
     def ask_all(self):
@@ -544,10 +547,7 @@ class Service(Client):
                 return self.get("/readyz", timeout=60).status == 200
             except OSError:
                 return False
-        try:
-            poll(ready, seconds * (5 if sanitized() else 1), "/readyz")
-        except AssertionError as error:
-            raise AssertionError(f"{error}\n{self.tail()}") from None
+        poll(ready, seconds * (5 if sanitized() else 1), "/readyz", more=self.tail)
 
     @property
     def said(self):
@@ -560,10 +560,7 @@ class Service(Client):
 
     def says(self, text):
         """Waits for this in the log, which is written while the service goes on."""
-        try:
-            poll(lambda: text in self.said, 60, text)
-        except AssertionError:
-            raise AssertionError(f"{text!r} is not said:\n{self.tail()}") from None
+        poll(lambda: text in self.said, what=f"{text!r} in the log", more=self.tail)
 
     def request(self, *arguments, **options):
         """As a client's; says so if there is nobody any more."""

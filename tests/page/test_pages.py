@@ -5,14 +5,13 @@ import re
 import subprocess
 import tempfile
 import threading
-import time
 import urllib.parse
 
 import numpy as np
 import pytest
 
 import imagefiles
-from service import BUILD, PATIENCE
+from service import BUILD, poll
 
 COLOUR = (200, 100, 50)
 PNG = imagefiles.write_png(np.full((30, 40, 3), COLOUR, np.uint8))
@@ -359,11 +358,8 @@ def save(browser):
     with tempfile.TemporaryDirectory() as directory:
         browser.command("Page.setDownloadBehavior", behavior="allow", downloadPath=directory)
         browser.click("#save")
-        end = time.monotonic() + PATIENCE
-        while not (files := [path for path in pathlib.Path(directory).iterdir() if path.suffix == ".png"]):
-            assert time.monotonic() < end, "nothing was saved"
-            time.sleep(0.05)
-        return files[0].name, files[0].read_bytes()
+        file, = poll(lambda: list(pathlib.Path(directory).glob("*.png")), what="a saved file")
+        return file.name, file.read_bytes()
 
 
 def assert_shown_is_saved(browser, service, target, image=PNG):
