@@ -65,6 +65,7 @@ class Operation:
     inside, magnified(error) the most that errors of the padded samples can come to."""
     radius_y = radius_x = 0
     gain = 1.0  # by which a sample can be enlarged
+    spread = None  # results that one sample off by 1 can tip over a boundary; None: the gain
     smoothing = False  # alpha weighs the samples
     offset, signed = 0.0, False  # signed: stored around the middle of the range
     circular = False
@@ -82,6 +83,7 @@ class Linear(Operation):
 
     def __post_init__(self):
         self.gain = np.prod([np.abs(matrix).sum() for matrix in self.matrices])
+        self.spread = np.prod([np.minimum(np.abs(matrix), 1).sum() for matrix in self.matrices])
         self.radius_y, self.radius_x = sum(np.array(matrix.shape) // 2 for matrix in self.matrices)
 
     def correlate(self, padded):
@@ -98,6 +100,7 @@ class Gradient(Operation):
     smooth: tuple
     output: str = "magnitude"
     radius_y = radius_x = 1
+    spread = 8.0
 
     def __post_init__(self):
         matrix = np.outer(self.smooth, (-1.0, 0.0, 1.0))
@@ -114,30 +117,6 @@ class Gradient(Operation):
 
     def joined(self, x, y):
         return {"x": x, "y": y, "magnitude": np.hypot(x, y)}[self.output]
-
-
-@dataclass
-class Dog(Operation):
-    """The first blur less the second."""
-    first: Linear
-    second: Linear
-    signed = True
-    gain = 2.0
-
-    def __post_init__(self):
-        self.radius_y = self.radius_x = max(self.first.radius_x, self.second.radius_x)
-
-    def within(self, blur, padded):
-        """Returns the part that a blur with a smaller radius needs."""
-        margin = self.radius_x - blur.radius_x
-        return padded[margin:padded.shape[0] - margin, margin:padded.shape[1] - margin]
-
-    def correlate(self, padded):
-        first, second = (b.correlate(self.within(b, padded)) for b in (self.first, self.second))
-        return first - second
-
-    def magnified(self, error):
-        return sum(b.magnified(self.within(b, error)) for b in (self.first, self.second))
 
 
 @dataclass
@@ -368,7 +347,11 @@ def gaussian(sigma=None, size=None, sigma_x=None, sigma_y=None):
 
 
 def dog(sigma1=1.0, sigma2=1.6):
-    return Dog(separable(cut_taps(sigma1)), separable(cut_taps(sigma2)))
+    """The first blur less the second."""
+    taps = [cut_taps(sigma) for sigma in (sigma1, sigma2)]
+    most = max(map(len, taps))
+    first, second = (np.pad(np.outer(t, t), (most - len(t)) // 2) for t in taps)
+    return Linear([first - second], smoothing=False, signed=True)
 
 
 def box(size=3):
@@ -747,8 +730,7 @@ def only(image, bands):
 
 
 def filter_ycbcr(image, calls, border, constants, kind):
-    """Filters [(operation, "luma" or "chroma"), …], each on its bands of YCbCr as on an image of their
-    own; rounded only when it is RGB again."""
+    """Filters [(operation, "luma" or "chroma"), …] on YCbCr; rounded only when RGB again."""
     middle = np.array([0.0, 1, 1] + [0.0] * (image.value.shape[2] - 3)) * MIDPOINT[kind]
     constants = TO_YCBCR @ constants[:3] + middle[:3]
     ycbcr = mixed(image, TO_YCBCR)
@@ -769,8 +751,7 @@ def filter_ycbcr(image, calls, border, constants, kind):
 
 
 def filter_channels(image, op, border, constants, alpha, kind, channels):
-    """Applies one filter to the samples that `channels` names, as an image of their own, but that
-    alpha weighs all colours together; the others are kept."""
+    """Applies one filter to the samples that `channels` names; alpha weighs all colours."""
     bands = image.value.shape[2]
     assert np.isinf(image.period).all(), "a direction comes last in a chain"
     if channels in ("all", "color"):
@@ -807,42 +788,25 @@ def filtered(pixels, filters, border="replicate", border_value=None, alpha=False
             continue
         for op, which in some:
             image = filter_channels(image, op, border, constants, int(alpha), kind, which)
-    image = image if target is None else placed(image, whole, target)
+    if target is not None:
+        (x, y), (height, width) = target, image.value.shape[:2]
+        there = np.s_[..., y:y + height, x:x + width, :]
+        whole.value[there], whole.errors[there] = image.value, image.errors
+        whole.period, image = image.period, whole
     image.misrounded = misrounded([op for op, _ in calls], kind)
     return image
-
-
-def spread(op):
-    """Returns the share of results that one sample off by 1 can tip over a boundary."""
-    if isinstance(op, Gradient):
-        return 8.0
-    if isinstance(op, Linear):
-        return np.prod([np.minimum(np.abs(matrix), 1).sum() for matrix in op.matrices])
-    return op.gain
 
 
 def misrounded(ops, kind):
     """Returns the share of samples that may be rounded wrongly by filters one after another."""
     share = 0.0
     for op in ops:
-        share = min(1.0, share * max(1.0, spread(op)) + MISROUNDED[kind])
+        share = min(1.0, share * max(1.0, op.spread or op.gain) + MISROUNDED[kind])
     return share
 
 
 def exactly(pixels):
     return Estimate(pixels.astype(np.float64), np.zeros((2, *pixels.shape)))
-
-
-def placed(image, whole, target):
-    x, y = target
-    height, width = image.value.shape[:2]
-
-    def one(below, part):
-        below[..., y:y + height, x:x + width, :] = part
-        return below
-    done = whole.each(one, image)
-    done.period = image.period
-    return done
 
 
 def check(answer, expected):
