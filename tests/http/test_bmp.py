@@ -8,7 +8,7 @@ from PIL import Image
 
 import imagefiles
 from imagefiles import read_pil, write_png
-from pixels import random_pixels
+from pixels import random_pixels, visible
 from previews import PROFILE
 
 RED, GREEN, BLUE, ALPHA = 0xFF0000, 0xFF00, 0xFF, 0xFF000000
@@ -69,8 +69,6 @@ def words(pixels, bits, masks):
     return rows, kept
 
 
-# Reading ------------------------------------------------------------------------------------------
-
 @pytest.mark.parametrize("bits, grey", [(1, False), (2, True), (4, False), (8, True), (8, False)])
 def test_palette(service, bits, grey):
     """A palette of greys makes a grey image."""
@@ -99,8 +97,7 @@ def test_short_palette(service):
 def test_masks(service, bits, size, compression, masks, bands):
     pixels = random_pixels(bits, 37, 19, bands, "u8", bands == 4)
     rows, expected = words(pixels, bits, masks)
-    if bands == 4:
-        expected[expected[:, :, 3] == 0] = 0
+    expected = visible(expected, bands == 4)
     for height, data in ((19, rows[::-1]), (-19, rows)):  # from the bottom, and from the top
         head = header(37, height, bits, compression, size=size, masks=masks if compression else ())
         shows(service, bmp(head, data.tobytes()), expected)
@@ -184,7 +181,6 @@ def test_large_runs(service):
 
 
 def has(file, density):
-    """Asserts the profile and the pixels an inch of an answer in PNG or TIFF."""
     info = read_pil(file)[1].info
     assert info["icc_profile"] == PROFILE and [round(float(dpi)) for dpi in info["dpi"]] == density
 
@@ -195,8 +191,6 @@ def test_beside_the_pixels(service):
     for name in ("png", "tiff"):
         has(service.identity(bmp(head, rows, tail=PROFILE), format=name).body, [254, 508])
 
-
-# Writing ------------------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("bands, kind", [
     (1, "u8"), (2, "u8"), (3, "u8"), (4, "u8"), (3, "u16"), (1, "f32")])
@@ -210,8 +204,7 @@ def test_write(service, bands, kind):
     assert struct.unpack("<I", answer.body[2:6])[0] == len(answer.body)
     full = {"u8": 255, "u16": 65535, "f32": 1}[kind]
     expected = np.rint(np.clip(pixels.astype(float), 0, full) * 255 / full).astype(np.uint8)
-    if alpha:
-        expected[pixels[:, :, -1] == 0] = 0
+    expected = visible(expected, alpha)
     shown, image = read_pil(answer.body)
     if bands == 2:  # such pixels a bitmap has in colour only
         expected = expected[:, :, (0, 0, 0, 1)]
@@ -237,8 +230,6 @@ def test_grey_has_no_profile_for_colours(service):
     answer = service.identity(grey, format="bmp")
     assert PROFILE not in answer.body and np.array_equal(read_pil(answer.body)[0], pixels)
 
-
-# Errors -------------------------------------------------------------------------------------------
 
 RGB = imagefiles.written(imagefiles.pil(random_pixels(1, 37, 19, 3, "u8")), "BMP")
 

@@ -185,11 +185,6 @@ def test_channels_and_regions(service):
     wanted = pixels.copy()
     wanted[30:80, 20:120] = everywhere[30:80, 20:120]
     assert np.array_equal(part, wanted)
-    alone = service.filter(np.ascontiguousarray(pixels[20:120, 10:210]), [CANNY]).pixels
-    assert np.array_equal(service.filter(pixels, [CANNY], roi="10,20,200,100").pixels, alone)
-    placed = service.filter(pixels, [CANNY], roi="10,20,200,100", target="10,20").pixels
-    assert np.array_equal(placed[20:120, 10:210], alone)
-    assert np.array_equal(placed[120:], pixels[120:])
 
 
 BOX = ("box", {})

@@ -9,7 +9,7 @@ from PIL import Image, TiffImagePlugin
 import imagefiles
 import oracle
 from imagefiles import read_pil, read_vips, write_png, write_tiff
-from pixels import pairwise, random_pixels, smooth
+from pixels import pairwise, random_pixels, smooth, visible
 from previews import PROFILE
 from service import REPOSITORY
 
@@ -24,20 +24,11 @@ def coded(service, body, **options):
     return answer
 
 
-def full_chroma(body):
-    """Tells whether all components of a JPEG are sampled alike."""
-    return len({layer[1:3] for layer in Image.open(io.BytesIO(body)).layer}) == 1
-
-
-# lossless -----------------------------------------------------------------------------------------
-
 @pytest.mark.parametrize("bands", [3, 4])
 def test_lossless_webp(service, bands):
     pixels = random_pixels(3, 61, 47, bands, "u8", bands == 4)
     answer = coded(service, write_png(pixels), format="webp", lossless=1)
-    seen = pixels.copy()
-    if bands == 4:
-        seen[seen[:, :, 3] == 0] = 0
+    seen = visible(pixels, bands == 4)
     assert b"VP8L" in answer.body and np.array_equal(read_pil(answer.body)[0], seen)
     assert not answer.lost
     assert set(coded(service, PNG, format="webp").lost) == {"lossy", "subsampled"}
@@ -54,23 +45,22 @@ def test_lossless_keeps_hidden_colour(service):
         answer = service.post(path + name, write_png(pixels))
         got = answer.pixels if name == "raw" else read_pil(answer.body)[0]
         assert np.array_equal(got[outside], pixels[outside]) and not answer.lost, name
-    frames = imagefiles.written(Image.fromarray(pixels), "PNG", save_all=True,
-                                append_images=[Image.fromarray(pixels[::-1])])
+    frames, opaque = ([Image.fromarray(frame) for frame in (image, image[::-1])]
+                      for image in (pixels, pixels[:, :, :3]))
+    png = imagefiles.several(frames, "PNG")
     for options, lost in (("webp&pages=all", ["hidden"]), ("png&pages=all", []),
                           ("webp&page=1", [])):
-        assert service.post(path + options, frames).lost == lost
-    opaque = imagefiles.written(Image.fromarray(pixels[:, :, :3]), "GIF", save_all=True,
-                                append_images=[Image.fromarray(pixels[::-1, :, :3])])
-    assert "hidden" not in service.post(f"{path}webp&pages=all", opaque).lost
+        assert service.post(path + options, png).lost == lost
+    gif = imagefiles.several(opaque, "GIF")
+    assert "hidden" not in service.post(f"{path}webp&pages=all", gif).lost
 
 
 @pytest.mark.parametrize("strip", [0, 1])
 @pytest.mark.parametrize("name", ["PNG", "JPEG", "TIFF", "WEBP", "BMP"])
 def test_webp_with_metadata(service, name, strip):
     """From all ways to metadata, our own readers' and libvips's, and without it."""
-    exif = Image.Exif()
-    exif[0x010E] = "a description"
-    options = {} if name == "BMP" else {"icc_profile": PROFILE, "exif": exif.tobytes()}
+    exif = imagefiles.exif({0x010E: "a description"})
+    options = {} if name == "BMP" else {"icc_profile": PROFILE, "exif": exif}
     if name != "WEBP":
         options["dpi"] = 254, 127
     body = imagefiles.written(Image.fromarray(COLOUR), name, **options)
@@ -92,8 +82,6 @@ def test_what_is_so_anyway(service, options):
     plain = coded(service, PNG, format=options["format"])
     assert coded(service, PNG, **options).body == plain.body
 
-
-# Missing properties of formats ----------------------------------------------------------------------------
 
 LOSSLESS = "{} has no lossless form; png, webp, tiff, pnm, bmp, jxl, raw have one"
 COMPRESSIONS = "0 to 9 for png, and none, lzw, deflate or zstd for tiff"
@@ -123,8 +111,6 @@ def test_no_lossless_form_of_the_body(service):
     service.identity(jpeg(0), lossless=1).refused(400, "bad-parameter", LOSSLESS.format("jpeg"))
 
 
-# quality ------------------------------------------------------------------------------------------
-
 @pytest.mark.parametrize("name, default", [("jpeg", 85), ("webp", 80), ("avif", 60)])
 def test_default_quality(service, name, default):
     """That of docs/api.md and of the parameter's own text."""
@@ -135,8 +121,6 @@ def test_default_quality(service, name, default):
                               for options in ({}, {"quality": default}, {"quality": default + 3}))
     assert plain == explicit != other
 
-
-# compression --------------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("kind", ["u8", pytest.param("u16", marks=pytest.mark.slow), "f32"])
 @pytest.mark.parametrize("method, tag", [("none", 1), ("lzw", 5), ("deflate", 8), ("zstd", 50000)])
@@ -164,8 +148,6 @@ def test_compression_of_part(service):
         assert np.array_equal(*(read_vips(body, ".tif", np.uint16, 3) for body in (plain, small)))
 
 
-# subsample ----------------------------------------------------------------------------------------
-
 def jpeg(subsampling):
     return imagefiles.written(imagefiles.pil(WAVES), "JPEG", subsampling=subsampling)
 
@@ -182,11 +164,10 @@ def jpeg(subsampling):
 ])
 def test_subsample(service, body, options, full):
     answer = coded(service, body, **options)
-    assert full_chroma(answer.body) == full
+    sampled = {layer[1:3] for layer in Image.open(io.BytesIO(answer.body)).layer}
+    assert (len(sampled) == 1) == full, "all components are sampled alike"
     assert set(answer.lost) == ({"lossy"} if full else {"lossy", "subsampled"})
 
-
-# background ---------------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("bands, kind, text", pairwise(
     [2, 4], list(oracle.TYPES), [None, "0", "255", "200,100,0"]))

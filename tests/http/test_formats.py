@@ -10,10 +10,10 @@ from PIL import Image, ImageOps
 
 import imagefiles
 import oracle
-from imagefiles import (by_vips, pil, read_pil, read_png, read_pnm, read_vips, write_png, write_pnm,
-                        write_tiff, written)
+from imagefiles import (by_vips, pil, read_pil, read_png, read_pnm, read_vips, several, write_png,
+                        write_pnm, write_tiff, written)
 from jobs import PREFER
-from pixels import random_pixels, smooth
+from pixels import random_pixels, smooth, visible
 from previews import PROFILE
 from service import REPOSITORY, raw_kind, request_head
 
@@ -27,26 +27,11 @@ def noise(bands, kind="u8"):
     return random_pixels(bands, 37, 23, bands, kind, bands in (2, 4))
 
 
-def visible(pixels):
-    """As the service answers: no colour where alpha is 0."""
-    pixels = pixels.copy()
-    if pixels.shape[2] in (2, 4):
-        pixels[pixels[:, :, -1] == 0] = 0
-    return pixels
-
-
-def decoded(service, body, **options):
-    """Returns the pixels that the service finds in the file."""
-    return service.identity(body, format="raw", **options).pixels
-
-
 def close(a, b, mean):
     assert a.shape == b.shape
     error = np.abs(a.astype(float) - b.astype(float)).mean()
     assert error <= mean, f"mean difference {error:.2f}"
 
-
-# Reading ------------------------------------------------------------------------------------------
 
 def files():
     """Yields (name, file, its pixels)."""
@@ -77,23 +62,21 @@ def files():
     yield "big-endian TIFF", big_endian, pixels
 
 
-FILES = {name: (file, visible(pixels)) for name, file, pixels in files()}
+FILES = {name: (file, visible(pixels, pixels.shape[2] in (2, 4))) for name, file, pixels in files()}
 
 
 @pytest.mark.parametrize("name", FILES)
 def test_read(service, name):
     file, pixels = FILES[name]
-    assert np.array_equal(decoded(service, file), pixels)
+    assert np.array_equal(service.decoded(file), pixels)
 
 
 @pytest.mark.parametrize("bands", [1, 3])
 @pytest.mark.parametrize("progressive", [False, True])
 def test_read_jpeg(service, bands, progressive):
     file = written(pil(smooth(137, 71, bands)), "JPEG", quality=90, progressive=progressive)
-    close(decoded(service, file), read_pil(file)[0], 0.1)
+    close(service.decoded(file), read_pil(file)[0], 0.1)
 
-
-# Writing ------------------------------------------------------------------------------------------
 
 def held():
     """Yields the formats that hold all of an image, and its kind."""
@@ -108,15 +91,15 @@ def held():
 
 @pytest.mark.parametrize("name, bands, kind", held())
 def test_write(service, name, bands, kind):
-    pixels = noise(bands, kind)
-    answer = service.filter(pixels, IDENTITY, format=name, alpha=int(bands in (2, 4)))
+    pixels, alpha = noise(bands, kind), bands in (2, 4)
+    answer = service.filter(pixels, IDENTITY, format=name, alpha=int(alpha))
     assert answer.status == 200 and answer.kind == (37, 23, bands, kind), answer
     if name == "tiff":
         got = read_vips(answer.body, ".tif", pixels.dtype, bands)
-        assert np.allclose(got, visible(pixels), rtol=1e-6, atol=0)
+        assert np.allclose(got, visible(pixels, alpha), rtol=1e-6, atol=0)
     else:
         got = (read_png if name == "png" else read_pnm)(answer.body)
-        assert got.dtype == pixels.dtype and np.array_equal(got, visible(pixels))
+        assert got.dtype == pixels.dtype and np.array_equal(got, visible(pixels, alpha))
 
 
 @pytest.mark.parametrize("name, bands", [("jpeg", 1), ("jpeg", 3), ("webp", 3), ("webp", 4)])
@@ -146,8 +129,6 @@ def test_write_fewer_bits(service, name, kind):
     close(got / 255, pixels / oracle.FULL_SCALE[kind], 0.06)
 
 
-# Through ------------------------------------------------------------------------------------------
-
 def sources():
     deep, wide = random_pixels(5, 61, 47, 3, "u8"), random_pixels(6, 61, 47, 3, "u16")
     floating = np.abs(random_pixels(7, 61, 47, 1, "f32"))
@@ -172,7 +153,7 @@ def test_format_is_kept(service, name):
     assert answer.body.startswith(SIGNATURES[name.rstrip("0123456789")])
     assert answer.kind[:2] == (61, 47)
     assert answer.kind[3] == {"16": "u16", "32": "f32"}.get(name[-2:], "u8")
-    before, after = decoded(service, SOURCES[name]), decoded(service, answer.body)
+    before, after = service.decoded(SOURCES[name]), service.decoded(answer.body)
     assert before.dtype == after.dtype
     assert after[:, :, 0].std() < before[:, :, 0].std()  # it is blurred
 
@@ -196,15 +177,7 @@ def test_content_decides(service):
         assert answer.status == 200 and answer.type == "image/jpeg", declared
 
 
-# Beside the pixels --------------------------------------------------------------------------------
-
 ORIENTATION, DESCRIPTION = 0x0112, 0x010E
-
-
-def exif(tag, value):
-    block = Image.Exif()
-    block[tag] = value
-    return block.tobytes()
 
 
 @pytest.mark.parametrize("orientation", range(1, 9))
@@ -215,7 +188,7 @@ def test_orientation(service, orientation):
     picture = pil(pixels)
     picture.getexif()[ORIENTATION] = orientation
     upright = np.ascontiguousarray(ImageOps.exif_transpose(picture))
-    assert np.array_equal(decoded(service, file), upright)
+    assert np.array_equal(service.decoded(file), upright)
     matrix = ("convolve", {"kernel": [[0, 2, 0], [1, 0, 0], [0, 0, 3]]})  # has an up and a left
     got = service.post("/v1/filters/convolve?kernel=0,2,0;1,0,0;0,0,3&border=wrap&format=raw"
                        "&variant=general", file)
@@ -226,9 +199,9 @@ def test_orientation(service, orientation):
 @pytest.mark.parametrize("orientation", [1, 6])
 def test_orientation_jpeg(service, orientation):
     file = written(pil(smooth(120, 72, 3)), "JPEG", quality=98, subsampling=0,
-                   exif=exif(ORIENTATION, orientation))
+                   exif=imagefiles.exif({ORIENTATION: orientation}))
     upright = np.asarray(ImageOps.exif_transpose(Image.open(io.BytesIO(file))))
-    close(decoded(service, file), upright, 0.1)
+    close(service.decoded(file), upright, 0.1)
     got, picture = read_pil(service.identity(file).body)
     assert picture.getexif().get(ORIENTATION, 1) == 1
     close(got, upright, 3)
@@ -238,7 +211,7 @@ def described(name):
     """Returns a file with a profile, a resolution of 300 to the inch and a description."""
     options = {"icc_profile": PROFILE}
     if name in ("JPEG", "PNG", "WEBP"):
-        options["exif"] = exif(DESCRIPTION, "kept unless stripped")
+        options["exif"] = imagefiles.exif({DESCRIPTION: "kept unless stripped"})
     if name in ("JPEG", "PNG", "TIFF"):
         options["dpi"] = (300, 300)
     if name == "WEBP":
@@ -262,9 +235,7 @@ def test_metadata(service, name, strip):
         assert picture.getexif().get(DESCRIPTION) == expected
 
 
-# Losses -------------------------------------------------------------------------------------------
-# Those of an answer's image are named in a header, and of jobs in their JSON; and nothing else is.
-
+# Losses of an answer's image are named in a header, and of jobs in their JSON; nothing else is.
 COLOUR = random_pixels(1, 40, 30, 3, "u8")
 GREY, CLEAR = random_pixels(2, 40, 30, 1, "u8"), random_pixels(3, 40, 30, 4, "u8", True)
 WIDE, FLOAT = random_pixels(4, 40, 30, 3, "u16"), random_pixels(5, 40, 30, 3, "f32")
@@ -277,9 +248,8 @@ def lost(service, body, **options):
 
 
 def frames(name, count=3):
-    images = [pil(np.roll(COLOUR, i, 0)) for i in range(count)]
     options = {"lossless": True} if name == "WEBP" else {}
-    return written(images[0], name, save_all=True, append_images=images[1:], **options)
+    return several([pil(np.roll(COLOUR, i, 0)) for i in range(count)], name, **options)
 
 
 @pytest.mark.parametrize("pixels, target, expected", [
@@ -336,8 +306,6 @@ def test_documentation(service):
     table = page.split("| token | |")[1].split("\n\n")[0]
     assert re.findall(r"^\| `([a-z-]+)`", table, re.M) == tokens
 
-
-# Clients' wishes ----------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("accept, expected", [
     ("*/*", "image/png"),

@@ -1,10 +1,9 @@
-"""Filters that count the image's values first: against numpy, and in chains against the counted
-values."""
+"""Filters that count the image's values first: against numpy, and in chains."""
 import numpy as np
 import pytest
 
 import oracle
-from imagefiles import pil, written
+from imagefiles import exif, pil, several, written
 from jobs import submit
 from pixels import random_pixels, seed_of
 from service import ONE_DEVICE
@@ -114,13 +113,14 @@ def test_one_by_one(service, kind, filters, bands, options):
     assert np.array_equal(service.filter(pixels, filters, **options).pixels, one_by_one)
 
 
-def test_of_a_part(service):
+@pytest.mark.parametrize("one", [("equalize", {}), ("canny", {"sigma": 0})])
+def test_of_a_part(service, one):
     """The region of interest is counted as if it were the image."""
     pixels = uneven("u8", 3)
     part, options = pixels[20:70, 10:50], {"roi": "10,20,40,50"}
-    alone = service.filter(np.ascontiguousarray(part), [("equalize", {})]).pixels
-    assert np.array_equal(service.filter(pixels, [("equalize", {})], **options).pixels, alone)
-    placed = service.filter(pixels, [("equalize", {})], target="10,20", **options).pixels.copy()
+    alone = service.filter(np.ascontiguousarray(part), [one]).pixels
+    assert np.array_equal(service.filter(pixels, [one], **options).pixels, alone)
+    placed = service.filter(pixels, [one], target="10,20", **options).pixels.copy()
     assert np.array_equal(placed[20:70, 10:50], alone)
     placed[20:70, 10:50] = part
     assert np.array_equal(placed, pixels)
@@ -166,13 +166,10 @@ OPTIONS = ["", "&roi=11,7,90,80", "&roi=11,7,90,80&target=20,30", "&border=wrap"
 
 
 def test_kept_rows(launch):
-    """The answer is the same if decoded rows are kept between the runs, if they are too many for
-    that, and if counts are in files. tests/codec/kept.c has more formats."""
-    turned = PICTURE.getexif()
-    turned[0x0112] = 6
-    first, *others = [pil(uneven("u8", 3, 190, 150) // (i + 1)) for i in range(3)]
-    pages = written(first, "TIFF", save_all=True, append_images=others)
-    bodies = [(options, written(PICTURE, "JPEG", exif=turned.tobytes())) for options in OPTIONS]
+    """The same answer from kept rows, rows read again, and counts in files (codec/kept.c: more)."""
+    turned = written(PICTURE, "JPEG", exif=exif({0x0112: 6}))
+    pages = several([pil(uneven("u8", 3, 190, 150) // (i + 1)) for i in range(3)], "TIFF")
+    bodies = [(options, turned) for options in OPTIONS]
     bodies += [("", written(PICTURE, "PNG")), ("&pages=all", pages), ("&pages=all&verify=1", pages)]
     filters = ("gaussian=sigma=1,equalize,box=size=5",
                "threshold=method=otsu,gaussian=sigma=2,equalize", "canny")

@@ -24,7 +24,6 @@ def sheet(kind="u8"):
 
 
 def middles(pixels):
-    """Returns the middle of each square."""
     return pixels[EDGE // 2, EDGE // 2::EDGE].astype(float)
 
 

@@ -1,15 +1,13 @@
-"""JPEGs that a device decodes, filters and encodes, or one of them: byte for byte what codec
-workers answer; and all that devices leave to them."""
+"""JPEGs that a device decodes or encodes: byte for byte as codec workers do, or left to them."""
 import concurrent.futures
 import contextlib
 import random
 
 import pytest
-from PIL import Image
 
 import oracle
-from imagefiles import pil, read_pil, written, write_png
-from jobs import PREFER
+from imagefiles import exif, pil, read_pil, written, write_png
+from jobs import begin
 from pixels import pairwise, random_pixels, smooth
 from service import ONE_DEVICE, poll, raw_kind, target_of
 
@@ -132,8 +130,6 @@ def test_only_encoded(lane):
 
 EXACT = {"filters": [("convolve", {"kernel": "1"})], "quality": 100}
 NOISE, NOISE_OPTIONS = bare(random_pixels(3, 900, 700, 3, "u8"))
-TURNED = Image.Exif()
-TURNED[0x0112] = 6
 
 
 @pytest.mark.parametrize("reason, side, expected, body, options", [
@@ -141,7 +137,7 @@ TURNED[0x0112] = 6
     ("progressive", "decode", ENCODED, jpeg(smooth(64, 64, 3), progressive=True), {}),
     ("pixels", "decode", ENCODED, SMALL, {"roi": "1,2,40,40"}),
     ("header", "decode", ENCODED, SMALL.replace(b"\xff\xdb", b"\xff\xdc\0\4\0\0\xff\xdb", 1), {}),
-    ("body", "decode", ENCODED, jpeg(smooth(64, 64, 3), exif=TURNED.tobytes()), {}),
+    ("body", "decode", ENCODED, jpeg(smooth(64, 64, 3), exif=exif({0x0112: 6})), {}),
     # A device decodes and filters; the answer is too low for one to encode.
     ("answer", "encode", DECODED, jpeg(smooth(64, 16, 3)), {}),
     # Pixels that are in the arena already become tiles.
@@ -243,7 +239,6 @@ def test_without(launch, options):
 
 @pytest.mark.slow
 def test_too_large(launch_lane, lane):
-    """An image beyond a device's share of memory."""
     share = (32 << 20) / lane.get("/v1/devices").json()["devices"][0]["memory_bytes"]
     with launch_lane("--jpeg-memory", f"{share:.6f}") as service:
         assert by(post(service, LARGE)) == "cpu"
@@ -272,12 +267,10 @@ def test_answers_in_memory(launch_lane):
         for codec, place, who in (("gpu", "memory", BOTH), ("cpu", "file", "cpu")):
             assert by(post(service, LARGE, codec=codec)) == who
             service.rest()
-            answer = service.post(target_of(GAUSSIAN, codec=codec, variant="general"), LARGE,
-                                  headers=PREFER)
-            assert answer.status == 202
-            assert service.get(answer.headers["Location"] + "/result?wait=60").status == 200
+            job = begin(service, target_of(GAUSSIAN, codec=codec, variant="general"), LARGE)
+            assert service.get(job + "/result?wait=60").status == 200
             assert service.total("convolved_spools", place=place) == 1
-            service.request("DELETE", answer.headers["Location"])
+            service.request("DELETE", job)
         poll(lambda: service.total("convolved_spool_memory_bytes") == 0, 60, "no memory in use")
 
 

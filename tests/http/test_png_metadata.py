@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from imagefiles import PNG_SIGNATURE, png_chunk, png_chunks, write_png, written
+from imagefiles import PNG_SIGNATURE, png_chunk, png_chunks, several, write_png, written
 from pixels import random_pixels
 from previews import PROFILE, profile_text
 
@@ -124,10 +124,9 @@ def test_a_profile_counts_more(service):
 
 
 def test_animation(service):
-    """Its frames are written with the file's metadata."""
-    first, *others = [Image.fromarray(np.roll(PIXELS, i, 0)) for i in range(3)]
+    frames = [Image.fromarray(np.roll(PIXELS, i, 0)) for i in range(3)]
     chunks = COLOURS[:2] + [(b"tEXt", b"key\0text")]
-    body = with_chunks(written(first, "PNG", save_all=True, append_images=others), chunks)
+    body = with_chunks(several(frames, "PNG"), chunks)
     answer = service.identity(body, pages="all")
     assert not answer.lost and len(chunks_of(answer, b"fcTL")) == 3
     assert chunks_of(answer, b"gAMA", b"cHRM", b"tEXt") == chunks

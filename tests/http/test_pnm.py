@@ -5,15 +5,11 @@ import numpy as np
 import pytest
 
 from imagefiles import read_pil, write_pnm
-from pixels import random_pixels
+from pixels import random_pixels, visible
 
 TYPES = {"BLACKANDWHITE": 1, "GRAYSCALE": 1, "RGB": 3, "BLACKANDWHITE_ALPHA": 2, "GRAYSCALE_ALPHA": 2,
          "RGB_ALPHA": 4, "CMYK": 4}
 MAXIMA = (1, 2, 3, 100, 254, 255, 256, 1000, 65534, 65535)
-
-
-def decoded(service, body, **options):
-    return service.identity(body, format="raw", **options).pixels
 
 
 def samples(seed, bands, most, width=13, height=7):
@@ -57,7 +53,7 @@ def written(magic, pixels, most=255):
 @pytest.mark.parametrize("magic", ["P2", "P3", "P5", "P6"])
 def test_maxima(service, magic, most):
     pixels = samples(most, 1 if magic in ("P2", "P5") else 3, most)
-    assert np.array_equal(decoded(service, written(magic, pixels, most)), scaled(pixels, most))
+    assert np.array_equal(service.decoded(written(magic, pixels, most)), scaled(pixels, most))
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -74,11 +70,12 @@ def test_text_between_samples(service, seed):
         head = f"{magic}{space()}13{space()}0007" + ("" if magic == "P1" else f"{space()}{most}") + space()
         body = head + "".join("0" * dice.randint(0, 3 * (magic != "P1")) + str(n) + space() for n in pixels.ravel())
         expected = 255 * (1 - pixels) if magic == "P1" else scaled(pixels, most)
-        assert np.array_equal(decoded(service, body.encode()), expected)
+        assert np.array_equal(service.decoded(body.encode()), expected)
     for magic, most, bands in (("P5", 300, 1), ("P6", 33, 3)):
         pixels = samples(seed, bands, most)
         head = f"{magic}{space()}13{space()}7{space()}{most}" + dice.choice(" \t\n\v\f\r")
-        assert np.array_equal(decoded(service, head.encode() + stored(pixels, most)), scaled(pixels, most))
+        got = service.decoded(head.encode() + stored(pixels, most))
+        assert np.array_equal(got, scaled(pixels, most))
 
 
 @pytest.mark.parametrize("body, values", [
@@ -89,7 +86,7 @@ def test_text_between_samples(service, seed):
     (b"P5 2 1 1000 \x01\xf4\x13\x88", [32768, 65535]),
     (b"P1 2 1 10P5 1 1 255 x", [0, 255])])
 def test_by_hand(service, body, values):
-    assert decoded(service, body)[0, :, 0].tolist() == values
+    assert service.decoded(body)[0, :, 0].tolist() == values
 
 
 @pytest.mark.parametrize("width", [1, 7, 8, 9, 32])
@@ -99,7 +96,7 @@ def test_bits(service, width):
     text = "".join(map(str, bits.ravel()))
     lines = "\n".join(text[i:i + 5] for i in range(0, len(text), 5))
     for body in (f"P1\n# CREATOR: GIMP\n{width} 7\n{lines}".encode(), written("P4", bits)):
-        assert np.array_equal(decoded(service, body), 255 * (1 - bits))
+        assert np.array_equal(service.decoded(body), 255 * (1 - bits))
 
 
 @pytest.mark.parametrize("most", [1, 200, 255, 4095, 65535])
@@ -107,13 +104,11 @@ def test_bits(service, width):
 def test_pam(service, kind, most):
     """All kinds of tuples; planes that their type has not are left out."""
     pixels = samples(most, TYPES[kind], most)
-    expected = scaled(pixels, most)
-    if kind.endswith("ALPHA"):
-        expected[pixels[:, :, -1] == 0] = 0
+    expected = visible(scaled(pixels, most), kind.endswith("ALPHA"))
     body = pam(pixels, most, kind, "# WIDTH 99\n\n")
-    assert np.array_equal(decoded(service, body), expected)
+    assert np.array_equal(service.decoded(body), expected)
     wider = np.dstack((pixels, samples(3, 1, most)))
-    assert np.array_equal(decoded(service, pam(wider, most, kind)), expected)
+    assert np.array_equal(service.decoded(pam(wider, most, kind)), expected)
     answer = service.identity(body)
     assert answer.type == ("image/png" if kind.endswith("ALPHA") else "image/x-portable-anymap")
     assert answer.headers.get("X-Lost") == ("converted" if kind == "CMYK" else None)
@@ -124,10 +119,10 @@ def test_pam_without_type(service):
     for bands in (1, 2, 3, 4, 5, 21):
         pixels = samples(bands, bands, 255)
         for kind in (None, "temperature"):
-            assert np.array_equal(decoded(service, pam(pixels, 255, kind)), pixels)
+            assert np.array_equal(service.decoded(pam(pixels, 255, kind)), pixels)
     service.identity(pam(samples(1, 22, 255), 255)).refused(422, "unsupported-pixels", "22 bands")
     body = pam(samples(1, 3, 255), 255).replace(b"\nENDHDR", b"TUPLTYPE RGB\r\n  TUPLTYPE  too \r\nENDHDR \r")
-    assert np.array_equal(decoded(service, body), samples(1, 3, 255))
+    assert np.array_equal(service.decoded(body), samples(1, 3, 255))
 
 
 @pytest.mark.parametrize("bands", [1, 3])
@@ -137,8 +132,8 @@ def test_pfm(service, bands):
     magic = "Pf" if bands == 1 else "PF"
     for scale, order in (("-1.0", "<"), ("1.0", ">"), ("-2.5e3", "<"), ("+7", ">"), (".5", ">"), ("-1", "<")):
         body = f"{magic}\n13 7\n{scale}\n".encode() + pixels[::-1].astype(f"{order}f4").tobytes()
-        assert np.array_equal(decoded(service, body), pixels)
-        assert np.array_equal(decoded(service, body, roi="3,2,5,4"), pixels[2:6, 3:8])
+        assert np.array_equal(service.decoded(body), pixels)
+        assert np.array_equal(service.decoded(body, roi="3,2,5,4"), pixels[2:6, 3:8])
 
 
 @pytest.mark.parametrize("magic", ["P1", "P2", "P3", "P4", "P5", "P6", "P7", "Pf"])
@@ -209,6 +204,5 @@ def test_not_pnm(service, body):
 
 
 def test_nothing_beside_the_pixels(service):
-    """An answer in a format with metadata has none."""
     image = read_pil(service.identity(write_pnm(random_pixels(1, 9, 5, 3, "u8")), format="png").body)[1]
     assert not {"exif", "icc_profile", "Software"} & set(image.info)

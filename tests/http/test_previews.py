@@ -73,7 +73,7 @@ def test_frames_are_no_previews(service):
     """Frames after the first do not travel either."""
     frames = [Image.fromarray(np.full((20, 30), 40 * i, np.uint8)).convert("RGB") for i in range(4)]
     for name in ("GIF", "WEBP", "TIFF", "PNG"):
-        file = imagefiles.written(frames[0], name, save_all=True, append_images=frames[1:])
+        file = imagefiles.several(frames, name)
         assert read(file).n_frames == 4
         assert getattr(read(blurred(service, file)), "n_frames", 1) == 1
 

@@ -83,8 +83,6 @@ def test_rest_is_kept(service):
     assert np.isfinite(got[inside]).all()
 
 
-# Files --------------------------------------------------------------------------------------------
-
 def files():
     rgb, rgba = smooth(211, 157, 3), random_pixels(5, 211, 157, 4, "u8", True)
     pil, written = imagefiles.pil, imagefiles.written
@@ -94,8 +92,8 @@ def files():
         "jpeg-progressive": written(pil(rgb), "JPEG", quality=90, progressive=True),
         "jpeg-gray": written(pil(rgb[:, :, :1]), "JPEG"),
         "jpeg-cmyk": written(Image.fromarray(rgba, "CMYK"), "JPEG"),
-        "jpeg-turned": written(pil(rgb), "JPEG", exif=turned(6)),
-        "jpeg-mirrored": written(pil(rgb), "JPEG", exif=turned(2)),
+        "jpeg-turned": written(pil(rgb), "JPEG", exif=imagefiles.exif({0x0112: 6})),
+        "jpeg-mirrored": written(pil(rgb), "JPEG", exif=imagefiles.exif({0x0112: 2})),
         "png": imagefiles.write_png(rgb), "png-alpha": imagefiles.write_png(rgba),
         "png-16": imagefiles.write_png(deep[:, :, :3]), "png-16-alpha": imagefiles.write_png(deep),
         "webp": written(pil(rgba), "WEBP", lossless=True), "gif": written(pil(rgb), "GIF"),
@@ -105,12 +103,6 @@ def files():
         "ppm": imagefiles.write_pnm(rgb), "pgm-16": imagefiles.write_pnm(deep[:, :, :1]),
         "pfm": imagefiles.write_pnm(random_pixels(8, 211, 157, 1, "f32")),
     }
-
-
-def turned(orientation):
-    exif = Image.Exif()
-    exif[0x0112] = orientation
-    return exif.tobytes()
 
 
 FILES = files()
@@ -158,7 +150,6 @@ def target_with(options, **more):
 
 
 def test_lossy_answers(service):
-    """The answer is close to its source."""
     options = {"roi": (11, 13, 101, 87), "target": (97, 51)}
     raw = service.post(target_with(options, format="raw"), FILES["jpeg"]).pixels
     for name in ("jpeg", "webp", "gif"):
@@ -166,8 +157,6 @@ def test_lossy_answers(service):
         got = np.asarray(Image.open(io.BytesIO(answer.body)).convert("RGB")).astype(int)
         assert got.shape == raw.shape and np.abs(got - raw).mean() < 8, name
 
-
-# Refusals -----------------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("query, parameter, says", [
     ("roi=", "roi", "x,y,width,height"), ("roi=1,2,3", "roi", "x,y"), ("roi=1,2,0,4", "roi", "1"),

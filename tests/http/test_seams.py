@@ -72,7 +72,6 @@ def test_columns(service, filters, options):
 
 
 def alike(shared, small_arena, target, file):
-    """Asserts that both give the same answer."""
     whole, cut = (service.post(target + "&variant=general", file)
                   for service in (shared, small_arena))
     assert whole.status == cut.status == 200 and whole.body == cut.body, (target, whole, cut)
@@ -81,8 +80,8 @@ def alike(shared, small_arena, target, file):
 
 def test_pages_of_shared_strips(shared, small_arena):
     """A page's first strip takes the place of others that are still at work."""
-    frames = [imagefiles.pil(random_pixels(i, 401, 250, 3, "u8")) for i in range(3)]
-    file = imagefiles.written(frames[0], "TIFF", save_all=True, append_images=frames[1:])
+    file = imagefiles.several(
+        [imagefiles.pil(random_pixels(i, 401, 250, 3, "u8")) for i in range(3)], "TIFF")
     target = "/v1/filters/box?size=61&pages=all&format=raw&verify=1&border="
     for border in ("wrap", "reflect"):
         alike(shared, small_arena, target + border, file)

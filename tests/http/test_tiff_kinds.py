@@ -1,8 +1,5 @@
 """TIFFs whose samples or colours are not those that filters work on: they are converted."""
-import pathlib
 import struct
-import subprocess
-import tempfile
 import zlib
 
 import numpy as np
@@ -11,10 +8,9 @@ from PIL import Image, ImageCms
 
 import imagefiles
 import oracle
-from imagefiles import read_vips, write_png, write_tiff
+from imagefiles import by_vips, read_vips, write_png, write_tiff
 from pixels import random_pixels, smooth
 from previews import PROFILE
-from service import tool
 
 KINDS = {"i1": [], "i2": [], "u4": ["reduced"], "i4": ["reduced"]}
 
@@ -48,17 +44,11 @@ def test_in_integers(service):
     assert list(imagefiles.read_png(png)[0, :, 0]) == [0, 16384, 16417, 65535]
 
 
-# CIELAB -------------------------------------------------------------------------------------------
-
 GREYS = np.repeat(smooth(61, 47, 1), 3, axis=2)
 
 
 def written_by_vips(space):
-    with tempfile.TemporaryDirectory() as directory:
-        before, after = pathlib.Path(directory, "in.png"), pathlib.Path(directory, "out.tif")
-        before.write_bytes(write_png(GREYS))
-        subprocess.run([tool("vips"), "colourspace", before, after, space], check=True)
-        return after.read_bytes()
+    return by_vips(write_png(GREYS), ".png", ".tif", "colourspace", space)
 
 
 @pytest.mark.parametrize("space, off", [("labq", 2), ("labs", 1), ("lab", 1)])
@@ -92,8 +82,6 @@ def test_truncated(service):
     for body in (written_by_vips("labs")[:-3000], write_tiff(samples("u4", 3))[:3000]):
         service.identity(body).refused(422, "undecodable")
 
-
-# Alpha --------------------------------------------------------------------------------------------
 
 FULL = {"u8": 255, "u16": 65535, "f32": 1}
 
@@ -129,8 +117,6 @@ def test_associated_alpha(service, kind, bands):
     assert off.max() <= (0.51 if kind != "f32" else 1e-5), off.max()
 
 
-# Colours and planes -------------------------------------------------------------------------------
-
 def ycc(across, down, full=True):
     """Returns YCbCr, of one Cb and Cr for each block of this many pixels: the data, and in RGB."""
     width, height, rng = 12, 8, np.random.default_rng(7)
@@ -157,7 +143,6 @@ def write_ycc(across, down, full=True, deflated=False, **options):
 @pytest.mark.parametrize("across, down", [(1, 1), (2, 1), (2, 2), (4, 2)])
 @pytest.mark.parametrize("full", [True, False])
 def test_ycc(service, across, down, full):
-    """YCbCr without JPEG becomes RGB."""
     _, expected = ycc(across, down, full)
     for deflated in (False, True):
         answer = service.identity(write_ycc(across, down, full, deflated), format="raw")
@@ -181,7 +166,7 @@ CONVERTED = {
 def test_converted_again(service, name):
     """Any rows, those of a target beside, and all of a file that is opened again to be turned."""
     body = CONVERTED[name]()
-    pixels = service.identity(body, format="raw").pixels
+    pixels = service.decoded(body)
     placed = service.identity(body, format="raw", roi="3,4,5,2", target="3,4")
     assert np.array_equal(placed.pixels, pixels)
     box = service.post("/v1/filters/box?size=5&border=wrap&roi=2,1,9,6&format=raw", body)
@@ -211,7 +196,7 @@ def test_planes(service):
     body = write_tiff(pixels, data=np.moveaxis(pixels, 2, 0).tobytes(),
                       tags={284: ("H", [2]), 273: ("I", [8 + i * size for i in range(3)]),
                             279: ("I", [size] * 3)})
-    assert np.array_equal(service.identity(body, format="raw").pixels, pixels)
+    assert np.array_equal(service.decoded(body), pixels)
 
 
 def test_small_jpeg_in_a_tile(service):
@@ -258,7 +243,6 @@ REFUSED = {
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_refused(service, name):
-    """Unreadable kinds are named."""
     body, words = REFUSED[name]
     service.identity(body).refused(422, "unsupported-pixels", words)
 
@@ -269,7 +253,7 @@ def test_directories_in_a_loop(service):
     start, = struct.unpack_from("<I", body, 4)
     count, = struct.unpack_from("<H", body, start)
     struct.pack_into("<I", body, start + 2 + 12 * count, start)
-    assert (service.identity(bytes(body), format="raw").pixels == 9).all()
+    assert (service.decoded(bytes(body)) == 9).all()
 
 
 def test_cut_before_its_directory(service):

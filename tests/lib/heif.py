@@ -1,12 +1,5 @@
-"""AVIF files: by libvips, and put together by hand."""
+"""AVIF files, put together by hand."""
 import struct
-
-import imagefiles
-
-
-def write_avif(source, suffix, quality=50):
-    """Returns an AVIF of another file, by libvips' own command."""
-    return imagefiles.by_vips(source, suffix, f".avif[Q={quality},effort=0]")
 
 
 def box(name, content=b""):
@@ -47,9 +40,8 @@ GAP = b"between"
 
 
 def heif(items, primary=1, parts=None, pieces=None, shared=False, split=None):
-    """items: (type, data, properties) of each, numbered from 1; parts: {item: its dimg references};
-    pieces: {item: how often its data is named}; shared: all have the data of the first; split: {item: bytes of
-    it that lie in a place of their own, apart from the others}."""
+    """items: (type, data, properties), from 1; parts: {item: its dimg references}; pieces: {item:
+    how often its data is named}; shared: all have the first's; split: {item: bytes apart}."""
     parts, pieces, split = parts or {}, pieces or {}, split or {}
 
     def built(start):

@@ -27,6 +27,19 @@ def written(image, name, **options):
     return buffer.getvalue()
 
 
+def several(pictures, name, **options):
+    """Returns a file with all of them, as pages or frames."""
+    first, *others = pictures
+    return written(first, name, save_all=True, append_images=others, **options)
+
+
+def exif(tags):
+    """Returns a block of {tag: value}."""
+    block = Image.Exif()
+    block.update(tags)
+    return block.tobytes()
+
+
 def read_pil(body):
     """Returns the pixels of an 8-bit file, and the picture itself."""
     image = Image.open(io.BytesIO(body))
@@ -134,12 +147,13 @@ def write_tiff(pixels, alpha=False, icc=b"", orientation=None, inks=False, tags=
             + struct.pack("<I", 0) + values)
 
 
-def by_vips(source, suffix, target):
+def by_vips(source, suffix, target, operation="copy", *arguments):
     """Returns what libvips' own command makes of a file: target is ".jpg[Q=90]" and the like."""
     with tempfile.TemporaryDirectory() as directory:
         before, after = pathlib.Path(directory, "in" + suffix), pathlib.Path(directory, "out")
         before.write_bytes(source)
-        subprocess.run([service.tool("vips"), "copy", before, f"{after}{target}"], check=True)
+        subprocess.run([service.tool("vips"), operation, before, f"{after}{target}", *arguments],
+                       check=True)
         return after.with_suffix(target.partition("[")[0]).read_bytes()
 
 

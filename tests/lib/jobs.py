@@ -2,7 +2,7 @@
 import numpy as np
 
 from pixels import random_pixels
-from service import SMALL, raw_kind, target_of
+from service import SMALL, poll, raw_kind, target_of
 
 PREFER = {"Prefer": "respond-async"}
 MEDIUM = random_pixels(3, 360, 360, 3, "u8")   # a second, or some by the reference
@@ -13,6 +13,17 @@ def submit(service, pixels=SMALL, filters=(("box", {}),), **options):
     """Returns the path of a new job; whatever has been compiled before, it takes as long."""
     options = {"raw": raw_kind(pixels), "format": "raw", "variant": "general", **options}
     target = target_of(list(filters), **options)
-    answer = service.post(target, np.ascontiguousarray(pixels).tobytes(), headers=PREFER)
+    return begin(service, target, np.ascontiguousarray(pixels).tobytes())
+
+
+def begin(service, target, body):
+    """Returns the path of a job of this request."""
+    answer = service.post(target, body, headers=PREFER)
     assert answer.status == 202, answer
     return answer.headers["Location"]
+
+
+def cancel(service, jobs):
+    for job in jobs:
+        service.request("DELETE", job)
+    poll(lambda: not service.total("convolved_jobs", state="running"), what="no jobs")

@@ -53,6 +53,11 @@ def smooth(width, height, bands, kind="u8"):
     return (planes if kind == "f32" else np.rint(planes)).astype(oracle.TYPES[kind])
 
 
+def visible(pixels, alpha=True):
+    """As the service answers: no colour where alpha is 0."""
+    return np.where(pixels[:, :, -1:] == 0, 0, pixels) if alpha else pixels
+
+
 def agrees(service, pixels, filters, border="replicate", border_value=None, alpha=False,
            **more):
     """Filters the pixels by HTTP and by the oracle; returns the answer."""

@@ -1,5 +1,4 @@
-"""The service as a client and its administrator see it: started, asked over HTTP, watched through
-/proc, stopped."""
+"""The service as its users see it: started, asked over HTTP, watched through /proc, stopped."""
 import concurrent.futures
 import contextlib
 import dataclasses
@@ -143,7 +142,6 @@ class Response:
 
     @property
     def lost(self):
-        """The losses that the answer names."""
         return [token for token in self.headers.get("X-Lost", "").split(", ") if token]
 
     @property
@@ -284,6 +282,10 @@ class Client:
         return self.post(target_of([("convolve", {"kernel": "1"})], **options), body,
                          headers=headers or {})
 
+    def decoded(self, body, **options):
+        """Returns the pixels that it finds in an image file."""
+        return self.identity(body, format="raw", **options).pixels
+
     @contextlib.contextmanager
     def socket(self, timeout=PATIENCE):
         """A connection for bytes that a decent client would not send."""
@@ -292,6 +294,14 @@ class Client:
             connection = self.tls.wrap_socket(connection, server_hostname=self.host)
         with connection:
             yield connection
+
+    def refuses(self):
+        """Tells whether nobody listens there."""
+        try:
+            with self.socket():
+                return False
+        except ConnectionRefusedError:
+            return True
 
     def send(self, data):
         """Returns the answer to these bytes."""
@@ -379,6 +389,13 @@ def read_answer(connection):
     answer = http.client.HTTPResponse(connection)
     answer.begin()
     return Response(answer.status, answer.reason, answer.headers, answer.read())
+
+
+def agent_says(host, port):
+    """Returns the line that a balancer's agent check gets, to the end of the connection."""
+    with socket.create_connection((host, port), timeout=PATIENCE) as connection:
+        with connection.makefile() as answer:
+            return answer.read()
 
 
 # Processes ----------------------------------------------------------------------------------------
@@ -521,13 +538,13 @@ class Service(Client):
                           "--cache-dir", str(cache), "--state-dir", str(self.state), *options]
         # Bare requests of the tests call the service by any name.
         self.environment = {**os.environ, "CONVOLVED_HOSTS": "*", **(environment or {})}
-        self.process = None
+        self.process, self.passed = None, ()  # passed: descriptors
 
     def start(self, ready=True):
         assert shutil.which(self.arguments[0]), f"{self.arguments[0]} is not built; CONVOLVED_BUILD says where to look"
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(self.arguments, stdin=subprocess.DEVNULL, stdout=log,
-                                            stderr=log, env=self.environment)
+                                            stderr=log, env=self.environment, pass_fds=self.passed)
         if ready:
             self.wait_ready()
         return self
@@ -551,7 +568,6 @@ class Service(Client):
 
     @property
     def said(self):
-        """The log so far."""
         return self.log.read_text(errors="replace") if self.log.exists() else ""
 
     def tail(self):
