@@ -39,7 +39,6 @@ def room(module):
 
 
 def backwards(graph):
-    """Yields the includes that the order forbids."""
     below = {}
     for order in ORDERS:
         rooms = order.split()
@@ -55,7 +54,6 @@ def backwards(graph):
 
 
 def crowded(graph):
-    """Yields rooms of too many modules."""
     for name in sorted(set(map(room, graph))):
         count = sum(room(module) == name for module in graph)
         if count > MODULES:
@@ -63,7 +61,6 @@ def crowded(graph):
 
 
 def slight(graph, top):
-    """Yields short modules with one user."""
     for module in sorted(graph):
         parts = [part for part in (top / f"{module}.c", top / f"{module}.h") if part.exists()]
         lines = sum(len(part.read_text().splitlines()) for part in parts)
@@ -73,7 +70,6 @@ def slight(graph, top):
 
 
 def circles(graph):
-    """Yields a circle of includes, if there is one."""
     try:
         graphlib.TopologicalSorter(graph).prepare()
     except graphlib.CycleError as error:

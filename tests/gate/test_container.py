@@ -66,7 +66,6 @@ def test_what_is_collected():
 
 
 def test_tools():
-    """The programs that run in a container beside the service are there."""
     there = re.search(r"for name in ([a-z ]+); do ln -s busybox", FILE)[1].split()
     health = json.loads(re.search(r"^ +CMD (\[.+\])$", FILE, re.M)[1])
     assert health[0] in there
@@ -76,7 +75,6 @@ def test_tools():
 
 
 def test_ports():
-    """Those of the configuration, everywhere."""
     http, metrics = re.findall(r"listen=0\.0\.0\.0:(\d+)", (PLACE / "convolved.conf").read_text())
     assert re.search(r"^EXPOSE (.+)$", FILE, re.M)[1].split() == [http, metrics]
     assert f"http://127.0.0.1:{metrics}/readyz" in FILE

@@ -80,7 +80,6 @@ def test_the_end(tmp_path):
 
 
 def test_all_are_known():
-    """Every test program is built."""
     built, dev = ((REPOSITORY / name).read_text() for name in ("tests/sources.am", "dev"))
     for source in TESTS.glob("*/test_*.c"):
         assert str(source.relative_to(REPOSITORY).with_suffix("")) in built or source.name in dev, source

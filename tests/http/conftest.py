@@ -34,8 +34,8 @@ def general_cache(tmp_path_factory, cache):
 @pytest.fixture(scope="session")
 def shared(launch):
     """The service with its defaults."""
-    with contextlib.ExitStack() as stack:
-        yield stack.enter_context(launch())
+    with launch() as started:
+        yield started
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ import pytest
 from certificates import localhost_certificate
 from clients import Clients
 from command import INVALID, hashed, passing, run
-from jobs import PREFER
+from jobs import begin
 from pixels import random_pixels
 from reloads import read_again, reload
 from service import (PROGRAM, SMALL, Client, free_port, raw_kind, read_answer, request_head,
@@ -52,7 +52,6 @@ def pairs(tmp_path_factory):
 
 @pytest.fixture
 def guarded(launch, tmp_path):
-    """A service with tokens, and its file of them."""
     file = token_file(tmp_path, section("alice"), section("bob", "share=3\n"),
                       section("carol", "class=batch\n"))
     with launch("--tokens", str(file), "--codecs", "2", "--log-level", "debug") as service:
@@ -114,9 +113,7 @@ def test_class(guarded):
 
 
 def test_jobs_belong_to_their_token(guarded):
-    answer = guarded.post(TARGET, BODY, headers=PREFER)
-    assert answer.status == 202, answer
-    job = answer.headers["Location"]
+    job = begin(guarded, TARGET, BODY)
     for method, target in (("GET", job), ("GET", f"{job}/result?wait=9"), ("GET", f"{job}/events"),
                            ("DELETE", job)):
         guarded.request(method, target, headers=bearer("bob")).refused(404, "not-found")
@@ -192,9 +189,7 @@ def test_credentials(tmp_path, pairs):
     """Without options, what systemd has put into the directory of credentials."""
     directory = {"CREDENTIALS_DIRECTORY": str(tmp_path)}
     token_file(tmp_path)
-    for name, file in zip(("tls-certificate", "tls-key"), pairs[0]):
-        (tmp_path / name).write_bytes(file.read_bytes())
-        (tmp_path / name).chmod(0o400)
+    install(pairs[0], [tmp_path / "tls-certificate", tmp_path / "tls-key"])
     listen = ("--check-config", "--listen", "tls:0.0.0.0:1")
     done = run(*listen, environment=directory)
     assert done.returncode == 0 and not done.stderr, done.stderr

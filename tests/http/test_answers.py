@@ -34,8 +34,6 @@ def read_all(connection):
     return connection.makefile("rb").read()
 
 
-# Validators and gzip ------------------------------------------------------------------------------
-
 @pytest.mark.parametrize("path", ["/v1/filters", "/v1/filters/box", "/openapi.json", "/"])
 def test_not_modified(impatient, path):
     whole = impatient.get(path)
@@ -116,7 +114,6 @@ def test_made_once_for_all(impatient, path, known):
     front = Process(impatient.process.pid)
 
     def cost(target, headers, requests=100):
-        """Returns the front's seconds for an answer."""
         with contextlib.closing(impatient.connect(60)) as connection:
             before = int(front.read("schedstat").split()[0])
             for _ in range(requests):
@@ -177,8 +174,6 @@ def test_vary(impatient):
     assert refused.status == 406 and refused.headers["Vary"] == "Accept, Accept-Encoding"
 
 
-# Server-Timing ------------------------------------------------------------------------------------
-
 REQUESTS = [
     ("GET", "/", b"", 200), ("GET", "/v1/filters", b"", 200), ("GET", "/v1/filters/box", b"", 200),
     *(("HEAD", path, b"", 200) for path in ("/v1/filters", "/livez", "/readyz", "/metrics")),
@@ -226,17 +221,12 @@ def test_server_timing_async(impatient):
     assert {"receive", "queue", "decode", "encode"} <= result.timing.keys()
 
 
-# Traces -------------------------------------------------------------------------------------------
-
 @pytest.mark.parametrize("body, more", [(PNG, {}), (b"text", {}), (b"text", PREFER)])
 def test_trace_is_logged(impatient, body, more):
-    """That of a job, too."""
     answer = impatient.post("/v1/filters/box", body,
                             headers={"traceparent": f"00-{TRACE}-{SPAN}-01", **more})
     impatient.says(f"request {answer.headers['X-Request-Id']} trace={TRACE} span={SPAN}:")
 
-
-# Silence ------------------------------------------------------------------------------------------
 
 def head(length, *headers):
     return request_head("/v1/filters/box", f"Content-Length: {length}", *headers)
@@ -293,8 +283,6 @@ def test_silence_between_requests(impatient):
         assert read_answer(connection).status == 200
         assert connection.recv(1) == b""
 
-
-# Answers that are ready before a body has ended ------------------------------------------------
 
 def read_fields(connection):
     """Returns the status, fields and body of an answer that ends its connection."""

@@ -39,7 +39,6 @@ def test_each_by_itself(service, kind, bands, filters, options):
 
 @pytest.mark.parametrize("kind", oracle.TYPES)
 def test_tiff(service, kind):
-    """Read, and written as the format that holds them."""
     pixels = random_pixels(1, 41, 31, 6, kind)
     answer = service.identity(write_tiff(pixels))
     assert answer.type == "image/tiff"
@@ -60,7 +59,6 @@ def test_large(service):
 
 
 def test_pages(service):
-    """Planes of each page."""
     pages = [random_pixels(seed, 50, 40, 5, "u8") for seed in range(3)]
     body = by_vips(write_tiff(np.vstack(pages)), ".tif", ".tif[page-height=40]")
     got = service.post("/v1/filters/box?size=5&variant=general&format=raw&pages=all", body)
@@ -81,7 +79,6 @@ def test_what_needs_colours(service, filters, options, parameter):
 
 
 def test_refused(service):
-    """Filters that look at all first, other formats, and more bands."""
     five, many = (random_pixels(3, 20, 20, bands, "u8") for bands in (5, 22))
     service.filter(five, [("equalize", {})]).refused(422, "unsupported-pixels", "5 bands")
     service.filter(five, BOX, format="png").refused(

@@ -28,7 +28,6 @@ def survive(service, file):
 
 
 def cut_off():
-    """After any byte."""
     for size in range(len(WHOLE) - len(PICTURE) + 40):
         yield WHOLE[:size]
 
@@ -57,7 +56,6 @@ def of_any_types():
 
 
 def thumbnails_elsewhere():
-    """Entries have any place and length."""
     for place in (0, 7, len(WHOLE) - 4, len(WHOLE), 0xFFFFFFF0):
         for length in (0, 1, len(PICTURE), len(WHOLE), 0x7FFFFFFF, 0xFFFFFFFF):
             yield previews.exif([ENTRIES[0], (0x0201, 4, 1, struct.pack("<I", place)),
@@ -94,7 +92,6 @@ def test_large_blocks(service):
 @pytest.mark.parametrize("seed", [
     pytest.param(seed, marks=pytest.mark.slow if seed else ()) for seed in range(12)])
 def test_any_bytes(service, seed):
-    """A few bytes are others, anywhere in the metadata."""
     rng = random.Random(seed)
     samples = list(previews.samples(MARK).values())
     for _ in range(40):

@@ -1,5 +1,4 @@
-"""Requests of pages through their visitors' browsers: all are refused, unless the pages are of a
-site that the service allows, however they name it."""
+"""Requests of pages by visitors' browsers: refused, but for pages of sites that are allowed."""
 import socket
 
 import pytest

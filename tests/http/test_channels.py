@@ -92,8 +92,6 @@ def test_with_roi_and_target(service):
     agrees(service, pixels, [BOX], channels="red", luma=[GAUSSIAN])  # for filters= only
 
 
-# Refusals -----------------------------------------------------------------------------------------
-
 RGB = imagefiles.write_png(smooth(21, 17, 3))
 GREY = imagefiles.write_png(smooth(21, 17, 1))
 INKS = imagefiles.written(Image.fromarray(smooth(21, 17, 4), "CMYK"), "JPEG")

@@ -83,8 +83,6 @@ def test_uploads_that_end_with_the_drain(launch):
                 assert not (answer := upload.recv(1 << 16)) or answer.split()[1] in (b"200", b"503")
 
 
-# A client's share ---------------------------------------------------------------------------------
-
 @contextlib.contextmanager
 def begun(service, count, pixels=SMALL):
     """Connections of requests whose head has come, and 10 bytes of their body."""
@@ -254,7 +252,6 @@ def test_addresses_at_once(launch):
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can be another user")
 def test_users_of_a_unix_socket(launch):
-    """They are clients of their own."""
     with tempfile.TemporaryDirectory() as directory, contextlib.ExitStack() as stack:
         os.chmod(directory, 0o755)
         path = f"{directory}/socket"
@@ -270,17 +267,13 @@ def test_users_of_a_unix_socket(launch):
                        user=65534, check=True)
 
 
-# Half-closed --------------------------------------------------------------------------------------
-
-@pytest.mark.parametrize("when", ["at once", "later"])
-def test_half_closed_waiting(service, when):
+def test_half_closed_waiting(service):
     """A client that closes its side while its image is filtered gets it."""
     pixels = random_pixels(3, 700, 700, 3, "u8")
     with service.socket() as connection:
         connection.sendall(head(pixels, filter_name="bilateral") + pixels.tobytes())
-        if when == "later":
-            poll(lambda: service.total("convolved_jobs")
-                 or select.select([connection], [], [], 0)[0], 60, "the job, or its answer")
+        poll(lambda: service.total("convolved_jobs") or select.select([connection], [], [], 0)[0],
+             60, "the job, or its answer")
         connection.shutdown(socket.SHUT_WR)
         assert read_answer(connection).pixels.shape == pixels.shape
         assert not connection.recv(1)

@@ -24,8 +24,6 @@ PNG = imagefiles.write_png(random_pixels(3, 200, 100, 3, "u8"))
 JPEG = imagefiles.written(imagefiles.pil(random_pixels(1, 60, 40, 3, "u8")), "jpeg")
 
 
-# Without a service --------------------------------------------------------------------------------
-
 def test_rules_fire_and_do_not():
     done = subprocess.run([tool("promtool"), "test", "rules", "convolved.rules.test.yml"],
                           cwd=RULES.parent, capture_output=True, text=True)
@@ -57,8 +55,6 @@ def test_runbooks_are_where_they_are_said_to_be():
     assert all(re.match(r"\w+://", url) for url in urls)
 
 
-# With a service -----------------------------------------------------------------------------------
-
 def traffic(service):
     """A round of everything: images, chains, errors, asynchronous jobs, verification."""
     service.post("/v1/chain?filters=gaussian=sigma=2,sobel&verify=1", PNG)
@@ -83,7 +79,6 @@ class Prometheus(contextlib.AbstractContextManager):
                  f"--web.listen-address=127.0.0.1:{self.port}"], stdout=log, stderr=log)
 
     def ask(self, path, **parameters):
-        """Returns the data of an answer."""
         query = urllib.parse.urlencode(parameters, doseq=True)
         answer = Client("127.0.0.1", self.port).get(f"{path}?{query}")
         assert answer.status == 200, (parameters, answer)

@@ -1,5 +1,4 @@
-"""Clients that take their time: each state of a connection has a deadline, however busily the
-client trickles, and whatever they do costs others nothing."""
+"""Slow clients: each state of a connection has a deadline, however busily they trickle."""
 import contextlib
 import select
 import socket
@@ -56,7 +55,6 @@ def test_headers_of_the_second_request(hasty):
 
 
 def test_long_body(hasty):
-    """Fast enough, and yet too long."""
     with hasty.socket() as connection:
         connection.sendall(box("Transfer-Encoding: chunked"))
         with contextlib.suppress(OSError):

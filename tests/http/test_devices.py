@@ -86,8 +86,7 @@ def stuck_on(pair, pool):
 
 
 def test_others_pass(pair):
-    """Work for the other device goes on; a request for the stuck one ends when that, or its
-    successor, is there."""
+    """Work for the other device goes on; requests for the stuck one end when there is one again."""
     with concurrent.futures.ThreadPoolExecutor() as pool:
         try:
             waits(pair)

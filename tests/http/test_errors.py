@@ -31,8 +31,6 @@ def works(service):
     oracle.check(answer.pixels, oracle.filtered(PIXELS, [("box", {"size": 3})]))
 
 
-# Parameters ---------------------------------------------------------------------------------------
-
 ROW, COLUMN = ",".join("1" * 65), ";".join("1" * 65)
 
 # Requests whose last parameter is refused, by what the refusal says.
@@ -107,8 +105,6 @@ def test_defaults_may_be_said(service):
     assert service.post("/v1/chain?luma=box&channels=all&border_value=0&alpha=0", PNG).status == 200
 
 
-# Routes -------------------------------------------------------------------------------------------
-
 @pytest.mark.parametrize("path", [
     "/nothing", "/v1", "/v1/", "/v1/filters/box/more", "/v2/filters", "/v1/devices/", "//",
     "/v1/filters/../../etc/passwd", "/V1/filters", *(f"/v1/jobs{job}" for job in (
@@ -133,8 +129,6 @@ def test_wrong_method(service, method, path, allowed):
     assert allowed <= {name.strip() for name in answer.headers["Allow"].split(",")}
 
 
-# Bodies -------------------------------------------------------------------------------------------
-
 def test_empty_body(service):
     for body in (b"", iter([])):  # announced, and chunked
         service.post("/v1/filters/box", body).refused(400, "empty-body")
@@ -158,7 +152,6 @@ def test_not_an_image(service, body):
     ("JPEG2000", "JPEG 2000 (opj_decompress", {"no_jp2": True}),
     ("ICO", "an icon (ICO; ImageMagick or icotool", {})])
 def test_not_read_but_named(service, name, says, options):
-    """The answer names a tool that converts it."""
     image = imagefiles.pil(random_pixels(3, 40, 30, 3, "u8"))
     answer = service.identity(imagefiles.written(image, name, **options))
     answer.refused(415, "not-an-image", f"look like {says}", "converts it to PNG")
@@ -171,7 +164,6 @@ def test_png_with_a_wrong_checksum(service):
 
 
 def test_smaller_than_the_filter(service):
-    """Crop leaves nothing of it."""
     filters = [("gaussian", {"sigma": 4})]
     answer = service.filter(PIXELS[:9, :9], filters, border="crop")
     answer.refused(422, "image-too-small", "9x9", "25x25")
@@ -195,7 +187,6 @@ def png_of(width, height, **more):
 
 
 def test_bomb(service):
-    """Small files of huge images: refused by their headers."""
     frame = JPEG.index(b"\xff\xc0")
     huge_jpeg = JPEG[:frame + 5] + struct.pack(">HH", 65500, 65500) + JPEG[frame + 9:]
     for body, size in ((png_of(100000, 100000), "100000x100000"), (huge_jpeg, "65500x65500"),
@@ -209,8 +200,6 @@ def test_zero_sized(service):
         answer = service.post("/v1/filters/box", body)
         assert answer.status in (415, 422) and answer.problem, answer
 
-
-# Limits -------------------------------------------------------------------------------------------
 
 @pytest.fixture(scope="module")
 def limited(launch):
@@ -320,8 +309,6 @@ def test_job_timeout(launch):
         assert len(service.workers("device")) == 1 and len(service.workers("codec")) == 1
 
 
-# Connections --------------------------------------------------------------------------------------
-
 def test_connection_goes_on(service):
     """One connection, errors and images in turn: an answer leaves the next request intact."""
     expected = oracle.filtered(PIXELS, [("box", {})])
@@ -339,8 +326,6 @@ def test_connection_goes_on(service):
                 oracle.check(np.frombuffer(data, np.uint8).reshape(PIXELS.shape), expected)
             assert connection.sock is first, "the connection was closed"
 
-
-# curl ---------------------------------------------------------------------------------------------
 
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 

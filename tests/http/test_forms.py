@@ -1,5 +1,4 @@
-"""Forms as clients send them, and as none should: the image is found or the answer names the error,
-and the service lives. tests/unit/test_form.c has the grammar."""
+"""Forms: the image is found, or the error named. unit/test_form.c has the grammar."""
 import numpy as np
 import pytest
 
@@ -46,15 +45,6 @@ def test_parameters(service):
                target=TARGET.replace("box", "convolve")), [("convolve", {"kernel": matrix})])
 
 
-def test_preamble_and_epilogue(service):
-    """In however small pieces the form comes."""
-    kind = 'Multipart/Form-Data;charset=x;Boundary="a b"'
-    body = (b"\r\n--preamble\r\n" + part(b"form-data; name=image", IMAGE, b"a b \t")
-            + b"--a b-- \r\nepilogue\r\n--a b\r\n")
-    right(post(service, body, kind))
-    right(post(service, iter([body[i:i + 7] for i in range(0, len(body), 7)]), kind))
-
-
 @pytest.mark.parametrize("body, says", [
     (part(b'form-data; filename="a.png"') + b"--b--", "no name"),
     (part(b"form-data; name=\0") + b"--b--", "0x00"),
@@ -89,17 +79,6 @@ def test_parameter_values(service):
     answer = post(service, PICTURE + large + parameter(b"last", b"") + b"--b--",
                   target=TARGET.replace("filters/box", "chain"))
     answer.refused(400, "bad-parameter", parameter="last")
-
-
-def test_image_of_boundaries(service):
-    """Bytes like the beginning of a boundary are part of the image, however they arrive."""
-    image = (b"\r\n--\r\n--bou\r\r\n-" * 99)[:len(IMAGE)]
-    body = part(b"form-data; name=image", image, b"bound") + b"--bound--"
-    pixels = np.frombuffer(image, np.uint8).reshape(SMALL.shape)
-    for pieces in (body, iter([body[i:i + 1] for i in range(len(body))])):
-        answer = post(service, pieces, "multipart/form-data; boundary=bound",
-                      TARGET + "&size=1")
-        assert answer.status == 200 and np.array_equal(answer.pixels, pixels), answer
 
 
 def test_refused_under_way(service):

@@ -1,6 +1,5 @@
-"""The grammar of requests (RFC 9110, RFC 9112): bytes that are no request, or could be read as two
-different ones, are refused and end the connection; every request is answered, however it is
-written."""
+"""The grammar of requests (RFC 9110, RFC 9112): bytes that are no request, or could be read as
+two, are refused and end the connection; every request is answered."""
 import re
 import socket
 import subprocess
@@ -154,7 +153,6 @@ def shown(value):
 
 
 def ask(connection, text):
-    """Sends it, and returns the answer."""
     connection.sendall(text.encode("latin-1"))
     return read_answer(connection)
 
@@ -264,8 +262,6 @@ def test_content_coding(service):
     answer.refused(415, "content-coded", "br")
     assert answer.headers["Accept-Encoding"] == "identity"
 
-
-# TLS ----------------------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("options, taken", [
     (["-tls1_3"], True), (["-tls1_2"], True), (["-tls1_1"], False), (["-tls1"], False),

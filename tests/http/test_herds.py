@@ -1,6 +1,5 @@
-"""Many connections at once, all of them honest: data that waits between the front and an HTTP
-worker costs nobody a connection, and one client's requests do not keep others waiting; and a front
-that stands still meanwhile."""
+"""Many honest connections at once: data that waits between processes costs none, clients take
+turns; and a front that stands still meanwhile."""
 import contextlib
 import os
 import resource
@@ -110,7 +109,6 @@ def image(*headers):
     (get("/convolved.js"), 2000, {200})], ids=["long heads", "bodies", "long answers"])
 @pytest.mark.parametrize("seconds", [0.2, pytest.param(0.5, marks=pytest.mark.slow)])
 def test_front_that_stalls(herded, data, count, statuses, seconds):
-    """Requests come while the front stands still."""
     with connected(herded, min(count, HERD)) as connections:
         with front(herded).stopped():
             send_all(connections, data)
@@ -270,8 +268,7 @@ def test_no_place(proxied, sent):
 
 
 def test_expect(proxied):
-    """The invitation comes when the service has decided, and only if it wants the body. One that is
-    longer than what is read in vain need not be sent, either."""
+    """The invitation comes only if the body is wanted; a refused one need not be sent."""
     for refused in (post(b"", EXPECT, path="/none", size=len(BODY)),
                     post(b"x" * 100, path="/none", size=9 << 20)):
         with proxied.socket() as connection:
@@ -290,7 +287,6 @@ def test_expect(proxied):
 
 
 def test_left(proxied):
-    """Clients that leave before anything is said."""
     for data in (GET, GET[:9], BAD, post(BODY), post(BODY[:10], size=20),
                  post(b"", EXPECT, size=5)):
         with standing(proxied), proxied.socket() as connection:

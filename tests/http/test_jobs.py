@@ -2,6 +2,7 @@
 import concurrent.futures
 import contextlib
 import http.client
+import itertools
 import json
 import os
 import re
@@ -42,7 +43,6 @@ def look(service, job):
 
 
 def ended(service, job):
-    """Returns the job's description once it has ended."""
     description = service.get(f"{job}?wait=300").json()
     assert description["state"] not in OPEN
     return description
@@ -74,28 +74,21 @@ class Events:
         return self
 
     def block(self):
-        """Returns the next event or comment, as text; nothing at the end."""
-        text = self.answer.readline()
-        while text and not text.endswith(b"\n\n"):
-            line = self.answer.readline()
-            assert line, "the stream ends within an event"
-            text += line
-        return text.decode()
+        """Returns the lines of the next event or comment; nothing at the end."""
+        return b"".join(itertools.takewhile(b"\n".__ne__, iter(self.answer.readline, b""))).decode()
 
     def __next__(self):
-        while (text := self.block()) == ":\n\n":
+        while (text := self.block()) == ":\n":
             pass
         if not text:
             raise StopIteration
-        name, data = re.fullmatch(r"event: (\w+)\ndata: (.*)\n\n", text).groups()
+        name, data = re.fullmatch(r"event: (\w+)\ndata: (.*)\n", text).groups()
         return name, json.loads(data)
 
     def close(self):
         self.answer.close()
         self.connection.close()
 
-
-# Accepting ----------------------------------------------------------------------------------------
 
 def test_accepted(one):
     """Described at once; forgotten when that is asked for."""
@@ -148,8 +141,6 @@ def test_nothing_to_do_later(one):
     assert answer.status == 200 and "Preference-Applied" not in answer.headers
 
 
-# Results ------------------------------------------------------------------------------------------
-
 def test_result_is_the_synchronous_answer(one):
     target = "/v1/filters/gaussian?sigma=2&variant=general&verify=1&format=webp"
     direct = one.post(target, PNG)
@@ -175,8 +166,6 @@ def test_failed(one):
     assert one.get(f"{job}/result").refused(415, "not-an-image") == direct
 
 
-# State and progress -------------------------------------------------------------------------------
-
 def test_progress(one):
     with busy(one) as job:
         seen = []
@@ -195,8 +184,6 @@ def test_progress(one):
         assert waiting["state"] == "waiting" and waiting["left_seconds"] is None
         assert waiting["progress"] == {"tiles_done": 0, "tiles": None}
 
-
-# Long polling -------------------------------------------------------------------------------------
 
 def test_all_who_wait(one):
     """Long polls and listeners hear of the end; those that leave take nothing from others."""
@@ -238,8 +225,6 @@ def test_bad_wait(one, wait):
         answer.refused(400, "bad-parameter", "0 to 300", parameter="wait", value=wait)
 
 
-# Cancelling ---------------------------------------------------------------------------------------
-
 def test_cancel_frees_the_worker(one):
     """Whoever waits or listens hears of it at once; a job that waits can be cancelled, too."""
     with busy(one) as job, concurrent.futures.ThreadPoolExecutor(1) as pool:
@@ -264,8 +249,6 @@ def test_cancel_frees_the_worker(one):
         assert one.request("DELETE", job).status == 204, "forgets it"
         one.get(job).refused(404, "not-found")
 
-
-# Events -------------------------------------------------------------------------------------------
 
 def test_events(one):
     """The present state at once, then tiles as they are done, not too often, then the end."""
@@ -308,7 +291,7 @@ def test_silence_and_the_end_of_clients(one):
     with busy(one):
         waiting = submit(one)
         stream = Events(one, waiting)
-        assert next(stream)[0] == "progress" and stream.block() == ":\n\n"
+        assert next(stream)[0] == "progress" and stream.block() == ":\n"
         before = descriptors()
         others = [Events(one, waiting) for _ in range(5)]
         poll(lambda: descriptors() >= before + 5, 60, "the listeners' sockets")
@@ -317,8 +300,6 @@ def test_silence_and_the_end_of_clients(one):
         poll(lambda: descriptors() <= before, 60, "the end of the listeners' sockets")
         stream.close()
 
-
-# The bounds of the store --------------------------------------------------------------------------
 
 def fill(service, count, pixels=SMALL):
     """Returns new jobs, which have ended, in this order."""
@@ -329,7 +310,6 @@ def fill(service, count, pixels=SMALL):
 
 
 def kept(service, jobs):
-    """Which of the jobs are still there."""
     return [service.get(f"{job}/result").status == 200 for job in jobs]
 
 
@@ -400,8 +380,6 @@ def test_metrics(bounded):
     assert bounded.request("DELETE", job).status == 204
     poll(lambda: stored() == (0, 4, 3 * 50 * 50 * 3), 60, "the end of the job")
 
-
-# The end of the service ---------------------------------------------------------------------------
 
 def test_drain_waits(launch):
     """An accepted job is finished, and is heard of; its result could not be kept of one more."""

@@ -26,9 +26,8 @@ GAUSSIAN = [("gaussian", {"sigma": 2.0})]
 
 
 class Memory(threading.Thread):
-    """Samples the memory of the service's processes: their pages that are of no file, by their
-    shares, and every memory file that one of them has open, mapped or not, once. Spooled bodies
-    and answers are files on disk: the pages that a mapping shows are the kernel's to drop."""
+    """Samples the memory of all processes: their shares of pages that are of no file, and each
+    memory file that one has open, once. Spooled bodies and answers are files on disk."""
 
     def __init__(self, service):
         super().__init__(daemon=True)
@@ -170,7 +169,6 @@ def test_large_target(bounded):
 
 
 def test_nothing_is_kept(large):
-    """Bodies and answers are gone when their requests are."""
     front = Process(large.process.pid)
     assert not [name for name in front.descriptors.values()
                 if re.match(r"(?!/memfd:).*\(deleted\)", name)]

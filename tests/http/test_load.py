@@ -7,7 +7,7 @@ import pytest
 
 import imagefiles
 import load
-from jobs import PREFER, submit
+from jobs import begin, cancel, submit
 from service import ONE_DEVICE, SMALL, poll
 
 BOX = [("box", {})]
@@ -16,7 +16,6 @@ HEAVY = [("bilateral", {"radius": 6})]
 
 @pytest.fixture(scope="module")
 def busy(launch):
-    """One device, few codec workers."""
     with launch("--codecs", "3", "--max-jobs", "40", environment=ONE_DEVICE) as service:
         yield service
         assert service.works()
@@ -53,17 +52,11 @@ def running(service):
     return service.total("convolved_jobs", state="running")
 
 
-def cancel(service, jobs):
-    for job in jobs:
-        service.request("DELETE", job)
-    poll(lambda: running(service) == 0, 60, "no jobs")
-
-
 def test_small_files_of_large_images(busy):
     """A job's cost is known from the header: small files of many pixels hold no more workers."""
     file = imagefiles.write_png(np.zeros((8200, 8200, 1), np.uint8))
     target = "/v1/filters/box?size=31&variant=reference"
-    jobs = [busy.post(target, file, headers=PREFER).headers["Location"] for _ in range(4)]
+    jobs = [begin(busy, target, file) for _ in range(4)]
     try:
         poll(lambda: running(busy) == 2, 60, "two heavy jobs at a time")
         for _ in range(5):
@@ -110,16 +103,6 @@ def test_wait_bound(launch):
             answer.refused(429, "queue-full")
         assert any(int(answer.headers["Retry-After"]) >= 1 for answer in refused)
         assert service.works()
-
-
-@pytest.mark.slow
-def test_sixty_at_once(launch):
-    """By default as many requests of one client wait for each other, where nobody else asks."""
-    pixels = np.zeros((200, 200, 3), np.uint8)
-    with launch("--codecs", "1", environment=ONE_DEVICE) as service:
-        with concurrent.futures.ThreadPoolExecutor(60) as pool:
-            answers = list(pool.map(lambda _: service.filter(pixels, HEAVY), range(60)))
-        assert [answer.status for answer in answers] == 60 * [200]
 
 
 @pytest.mark.slow

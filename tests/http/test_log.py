@@ -1,4 +1,5 @@
 """The log's way out: the service goes on, however slowly its log is read."""
+import contextlib
 import fcntl
 import json
 import os
@@ -18,31 +19,29 @@ from service import ONE_DEVICE, SMALL, Service, multipart, poll, sanitized
 LONG = "/" + "x" * 900  # nearly all that fits into a line
 
 
-class Logged(Service):
-    """A service that may log to a descriptor."""
-
-    def start_logging_to(self, descriptor):
-        self.process = subprocess.Popen(self.arguments, stdin=subprocess.DEVNULL, stderr=descriptor,
-                                        env=self.environment)
-        self.wait_ready()
-
-    def start_with(self, *options):
-        self.arguments += options
-        return self.start()
-
-    def __enter__(self):
-        return self
-
-    def lost(self, process="front"):
-        return self.total("convolved_log_lines_lost_total", process=process)
-
-
 @pytest.fixture
 def logged(tmp_path, cache):
     """One device and one codec worker, and every line; not yet started."""
-    with Logged(tmp_path, cache, "--log-level", "debug", "--codecs", "1",
-                environment=ONE_DEVICE) as service:
+    options = "--log-level", "debug", "--codecs", "1"
+    service = Service(tmp_path, cache, *options, environment=ONE_DEVICE)
+    with contextlib.ExitStack() as stack:
+        stack.push(service)
         yield service
+
+
+def start_with(service, *options):
+    service.arguments += options
+    return service.start()
+
+
+def start_logging_to(service, descriptor):
+    service.process = subprocess.Popen(service.arguments, stdin=subprocess.DEVNULL,
+                                       stderr=descriptor, env=service.environment)
+    service.wait_ready()
+
+
+def lost(service, process="front"):
+    return service.total("convolved_log_lines_lost_total", process=process)
 
 
 def ask(service, count):
@@ -55,14 +54,14 @@ def logs_to_small_pipe(service):
     """Starts it, and returns the end of the pipe for reading."""
     reading, writing = os.pipe()
     fcntl.fcntl(writing, fcntl.F_SETPIPE_SZ, 4096)
-    service.start_logging_to(writing)
+    start_logging_to(service, writing)
     os.close(writing)
     return reading
 
 
 def test_faults_are_warnings(logged):
     """A 5xx is a fault of the service and not to be missed, at whatever level images are logged."""
-    logged.start_with("--log-level", "warning")
+    start_with(logged, "--log-level", "warning")
     assert logged.filter(SMALL, [("box", {})]).status == 200
     assert logged.filter(SMALL, [("box", {"size": 2})]).status == 400
     for kind in ("codec", "device"):
@@ -78,7 +77,7 @@ def test_faults_are_warnings(logged):
 @pytest.fixture
 def told(logged):
     """The log as it is by default, each line an object."""
-    return logged.start_with("--log-level", "info", "--log-format", "json")
+    return start_with(logged, "--log-level", "info", "--log-format", "json")
 
 
 def lines_of(service, **fields):
@@ -138,7 +137,6 @@ def test_refusals(told):
 
 
 def test_many_who_are_refused(told):
-    """However many they are, they do not fill the log."""
     for i in range(300):
         told.neighbour(f"127.0.{1 + i // 250}.{1 + i % 250}").get("/nowhere")
     poll(lambda: len(lines_of(told, error="not-found")) == 256, what="256 lines")
@@ -155,17 +153,17 @@ def test_unread_pipe(logged):
             text.extend(lines)
     reading, reader = logs_to_small_pipe(logged), threading.Thread(target=read)
     logged.process.send_signal(signal.SIGHUP)  # sets the log up once more
-    poll(lambda: ask(logged, 500) or logged.lost(), what="lost lines")
+    poll(lambda: ask(logged, 500) or lost(logged), what="lost lines")
     ask(logged, 500)
-    lost = logged.lost()
-    assert lost >= 500
+    gap = lost(logged)
+    assert gap >= 500
     reader.start()
     said = poll(lambda: [int(match[1]) for line in list(text) if (match := re.match(
         r"convolved: warning: (\d+) lines of the log were lost", line))], 60, "the gap")
-    assert said[0] >= lost
-    before = logged.lost()
+    assert said[0] >= gap
+    before = lost(logged)
     ask(logged, 20)
-    assert logged.lost() == before
+    assert lost(logged) == before
     assert logged.stop() == 0
     reader.join()
     # Workers say theirs until the end.
@@ -188,9 +186,9 @@ def test_nowhere_to_write(logged, way):
         os.close(logs_to_small_pipe(logged))
     else:
         with open("/dev/full", "w", encoding="ascii") as full:
-            logged.start_logging_to(full)
+            start_logging_to(logged, full)
     ask(logged, 20)
-    poll(lambda: logged.lost() >= 20, what="20 lines lost")  # the log is written after answers
+    poll(lambda: lost(logged) >= 20, what="20 lines lost")  # the log is written after answers
     before = logged.total("convolved_front_cpu_seconds_total")
     time.sleep(1)
     assert logged.total("convolved_front_cpu_seconds_total") - before < 0.5
@@ -198,7 +196,7 @@ def test_nowhere_to_write(logged, way):
 
 def test_workers_lines(logged):
     """A worker's line has its level, its program and its process, though the front writes it."""
-    logged.start_with("--log-format", "json")
+    start_with(logged, "--log-format", "json")
     codec, = logged.workers("codec")
     assert logged.identity(imagefiles.write_png(SMALL)[:-20]).status == 422
     lines_of(logged, program="convolved-codec", pid=codec.pid, level="debug", worker="codec-0")
@@ -208,7 +206,7 @@ def test_workers_lines(logged):
 @pytest.mark.parametrize("level, shown", [("debug", True), ("info", False)])
 def test_lines_of_libraries(logged, level, shown):
     """Libraries' messages about clients' files are only for those who look for them."""
-    logged.start_with("--log-level", level)
+    start_with(logged, "--log-level", level)
     codec, = logged.workers("codec")
     with open(f"/proc/{codec.pid}/fd/2", "wb", buffering=0) as line:
         line.write(b"lib/decode.cc:99: FAILURE: a library's\n<4>the worker's\n")
@@ -219,7 +217,7 @@ def test_lines_of_libraries(logged, level, shown):
 
 def test_worker_floods(logged):
     """A worker's output is bounded, is told from the front's lines, and holds nobody up."""
-    logged.start_with()
+    logged.start()
     codec, = logged.workers("codec")
     begun = time.monotonic()
     with open(f"/proc/{codec.pid}/fd/2", "wb", buffering=0,
@@ -229,7 +227,7 @@ def test_worker_floods(logged):
                               b"<4,17>more\n"):
                 pass
             assert logged.get("/livez", timeout=60).status == 200
-    poll(lambda: logged.lost("codec") >= 17, 60, "the count of lost lines")
+    poll(lambda: lost(logged, "codec") >= 17, 60, "the count of lost lines")
     lines = [line for line in logged.log.read_text().splitlines() if "forged" in line]
     assert 10 < len(lines) < 1000 * (time.monotonic() - begun)
     shown = "convolved-codec: error: convolved: error: ?[2J??2J?é a"

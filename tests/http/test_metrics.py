@@ -163,19 +163,6 @@ def test_kernels(fresh):
         assert k["bytes"] > 0 and math.isclose(k["bytes_per_second"], rate, rel_tol=0.01)
 
 
-def test_filters(fresh):
-    """The catalogue is that of each filter, and says what there is to know of a parameter."""
-    filters = fresh.get("/v1/filters").json()["filters"]
-    for one in filters:
-        assert fresh.get(f"/v1/filters/{one['name']}").json() == one
-        assert one["text"] and all(parameter["text"] for parameter in one["parameters"])
-    by_name = {(f["name"], p["name"]): p for f in filters for p in f["parameters"]}
-    sigma = by_name["gaussian", "sigma"]
-    assert (sigma["default"], sigma["unit"]) == (None, "pixels, or % of the shorter side")
-    assert by_name["box", "size"]["default"] == 3
-    assert "magnitude" in by_name["sobel", "output"]["choices"]
-
-
 def others(name, parameter):
     """Parameters that need another one beside them."""
     if name == "threshold" and parameter != "value":

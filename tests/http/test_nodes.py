@@ -1,5 +1,4 @@
-"""Requirements of balancers: a node's name in ids, agent checks, a delay before it closes, refusals
-with the status that they repeat."""
+"""For balancers: names in ids, agent checks, a delay before the end, a status to repeat on."""
 import contextlib
 import os
 import re
@@ -11,9 +10,8 @@ import stat
 import pytest
 
 import imagefiles
-from agent import agent_says
-from jobs import HEAVY, MEDIUM, PREFER, submit
-from service import ONE_DEVICE, SMALL, Process, free_port, poll
+from jobs import HEAVY, MEDIUM, PREFER, cancel, submit
+from service import ONE_DEVICE, SMALL, Client, Process, agent_says, free_port, poll
 
 PNG = imagefiles.write_png(SMALL)
 BOX = "/v1/filters/box"
@@ -49,7 +47,6 @@ def test_ids(node):
 
 
 def weight_in(text):
-    """Returns the weight, in percent."""
     return int(re.fullmatch(r"ready up (\d+)%\n", text)[1])
 
 
@@ -77,8 +74,7 @@ def test_weight(node):
         poll(lambda: weight(node) < 90, 120, "less weight")
         assert node.total("convolved_free_ratio") < 1
     finally:
-        for job in jobs:
-            node.request("DELETE", job)
+        cancel(node, jobs)
     whole(node)
     assert node.total("convolved_agent_checks_total", state="ready") >= before + 2
     assert node.total("convolved_agent_checks_total", state="drain") == 0
@@ -160,5 +156,4 @@ def test_delay(launch):
         service.post(BOX, PNG, headers=PREFER).refused(503, "draining")
         assert service.total("convolved_agent_checks_total", state="drain") >= 1
         assert service.stop() == 0
-        with pytest.raises(ConnectionRefusedError):
-            agent_says(*agent)
+        assert Client(*agent).refuses()

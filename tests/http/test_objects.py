@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import imagefiles
-from jobs import HEAVY, PREFER
+from jobs import HEAVY, begin
 from pixels import random_pixels
 from service import ONE_DEVICE, SMALL, TWO_DEVICES, lasting, poll, request_head
 
@@ -25,7 +25,6 @@ def counted(launch):
 
 
 def every_kind(service):
-    """Requests that end in every way."""
     for variant in (None, "general", "conv_naive"):  # by kernels that test_tuner asks for too
         service.filter(IMAGE, [("gaussian", {"size": 3})], variant=variant)
     assert service.filter(IMAGE, [("gaussian", {"sigma": 20.0}), ("sobel", {})],
@@ -36,7 +35,7 @@ def every_kind(service):
     assert service.filter(LARGE, HEAVY, variant="general", deadline_ms=5).status in (429, 504)
     with service.socket() as leaving:
         leaving.sendall(request_head(BOX, f"Content-Length: {len(PNG)}") + PNG)
-    job = service.post(BOX, PNG, headers=PREFER).headers["Location"]
+    job = begin(service, BOX, PNG)
     assert service.get(job + "?wait=30").status == 200
     assert service.request("DELETE", job).status == 204
 
@@ -54,8 +53,7 @@ def test_seen_while_busy(counted):
 
 
 def test_nothing_is_left(counted):
-    """After requests that ended in every way nothing of them is there; and workers' kept objects,
-    of every kind, stop growing: a leak would add to every round, programs only to the first."""
+    """Nothing of requests that ended in any way is left; what workers keep stops growing."""
     kept = None
     for _ in range(6):
         every_kind(counted)

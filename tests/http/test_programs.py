@@ -1,5 +1,4 @@
-"""Compiled programs, when they are made and by which process, and the directory that keeps them,
-whatever happens to it; kernels for particular parameters, made while general ones do the work."""
+"""Compiled programs: when they are made, by which process, and the directory of them."""
 import concurrent.futures
 import contextlib
 import os
@@ -103,8 +102,6 @@ def test_one_for_all_parameters(copy, start):
         assert sum(b"conv_naive" in file.read_bytes() for file in programs(copy)) == 1
 
 
-# An empty directory -------------------------------------------------------------------------------
-
 def test_first_what_is_waited_for(start, tmp_path):
     """An image waits for the programs that it needs; all others come later, and are told of."""
     with start(tmp_path / "cache") as service:
@@ -129,8 +126,7 @@ def test_stopped_while_compiling(start, tmp_path):
 
 
 def test_patient_compiler(start, tmp_path):
-    """A process of the lowest priority, which stands back while there is work, compiles what
-    nobody waits for."""
+    """One process of the lowest priority compiles what nobody waits for, and stands back."""
     with start(tmp_path / "cache") as service:
         with concurrent.futures.ThreadPoolExecutor(1) as pool:
             waiting = pool.submit(service.filter, random_pixels(5, 40, 40, 3, "f32"),
@@ -189,7 +185,6 @@ def test_compiler_killed(copy, start, number, patient):
 
 @pytest.mark.slow
 def test_stop_while_a_compiler_is_stopped(start, tmp_path):
-    """The service ends at once, and no compiler stays."""
     with start(tmp_path / "cache") as service:
         patient, = poll(lambda: compilers(service, True), 60, "a patient compiler", 0.01)
         # It has asked to die with its parent before it takes this.
@@ -198,8 +193,6 @@ def test_stop_while_a_compiler_is_stopped(start, tmp_path):
         assert service.stop(60) == 0
         poll(lambda: hurry(patient) or not patient.alive, what="the compiler's end")
 
-
-# Damage -------------------------------------------------------------------------------------------
 
 def flipped(data):
     at = len(data) * 2 // 3
@@ -337,27 +330,6 @@ def test_unusable_for_the_driver(start, tmp_path):
         assert service.restarts() == 0
 
 
-# Kernels for particular parameters ----------------------------------------------------------------
-
-@pytest.mark.slow  # the tuner's choices are, too, others than general kernels
-def test_general_first(copy, start):
-    """The first answer comes by a general kernel at once, later ones by one compiled for them."""
-    filters = [("gaussian", {"sigma": 1.2345})]
-    with start(copy) as service:
-        answers_right(service)
-        first = service.filter(PIXELS, filters)
-        assert "separable" in first.timing, first.timing
-        before = builds(service)
-
-        def special():
-            answer = answers_right(service, filters, None)
-            return {"separable_packed", "separable_wide"} & set(answer.timing)
-        used = service.compiled(special, what="a special kernel")
-        assert builds(service)[0] > before[0]
-        kernels = {k["kernel"] for k in service.get("/v1/kernels").json()["kernels"]}
-        assert used & kernels
-
-
 def test_many_unseen(copy, start):
     """Each is served by what there is, whoever else asks meanwhile; compiling gives way."""
     with start(copy) as service, concurrent.futures.ThreadPoolExecutor(3) as pool:
@@ -369,8 +341,7 @@ def test_many_unseen(copy, start):
 
 
 def test_driver_directory_is_bounded(copy, start):
-    """It has the files of programs in memory only, and all of theirs: also of one that was released
-    and asked for again while a plan had it all the time."""
+    """It has the files of programs in memory only, and all of them, also of one loaded again."""
     plans, most = 128, 2
     filters = [[("gaussian", {"sigma": 0.5 + i / 3})] for i in range(5)]
 
@@ -440,7 +411,6 @@ def test_compiles_with_warnings(start, kernels, copy):
         assert lines and all(line.startswith("convolved-device: info: ") for line in lines), lines
 
 
-# One that is stopped is killed when it has not answered for long.
 @pytest.mark.slow
 def test_shares_of_compiling(copy, start):
     """A client that asks for ever new programs does not keep others from theirs."""

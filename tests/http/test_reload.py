@@ -120,7 +120,6 @@ def test_log_level(reloadable):
 
 
 def test_invalid(reloadable):
-    """The error is named, and nothing changes."""
     with reloadable("codecs=1\nmax-jobs=7\n") as service:
         for text, says in (("codecs=lots\n", "convolved.conf:2: codecs=lots"),
                            ("max-body=1000\ncodex=2\n", "codex"),

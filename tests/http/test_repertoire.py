@@ -41,7 +41,6 @@ def test_others_are_not_written(narrow):
 
 
 def test_allowed_ones_are(narrow):
-    """And those that always are."""
     webp = imagefiles.written(imagefiles.pil(PIXELS), "WEBP", lossless=True)
     for body in (write_png(PIXELS), write_tiff(PIXELS), write_pnm(PIXELS), webp):
         for name in ("png", "webp", "tiff", "ppm", "raw"):

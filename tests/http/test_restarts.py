@@ -1,12 +1,8 @@
 """Restarts under load: with sockets that the service is passed (systemd.socket(5)) no request is
-lost. It answers the accepted ones; later ones wait for the next process.
-
-CONVOLVED_RESTARTS says how many restarts there are when all is tested."""
-import os
+lost. It answers the accepted ones; later ones wait for the next process."""
 import random
 import signal
 import socket
-import subprocess
 import time
 
 import pytest
@@ -17,7 +13,6 @@ from command import passing
 from pixels import random_pixels
 from service import Client, Process, poll, read_answer, request_head
 
-RESTARTS = int(os.environ.get("CONVOLVED_RESTARTS", "10"))
 FILTERS = [("box", {"size": 3})]
 IMAGES = [random_pixels(seed, 100 + 30 * seed, 80, 3, "u8") for seed in range(3)]
 
@@ -30,26 +25,17 @@ def activated(launch_one):
     del service.arguments[at:at + 2]
     with socket.create_server((service.host, 0), backlog=1024) as listener:
         service.port = listener.getsockname()[1]
-        service.listener = listener
+        service.arguments[:0], service.passed = passing(listener), [listener.fileno()]
         yield service
         service.kill()
 
 
-def start(service):
-    with service.log.open("ab") as log:
-        service.process = subprocess.Popen(
-            [*passing(service.listener), *service.arguments], stdin=subprocess.DEVNULL, stdout=log,
-            stderr=log, env=service.environment, pass_fds=[service.listener.fileno()])
-
-
-@pytest.mark.parametrize("restarts", [3, pytest.param(RESTARTS, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("restarts", [3, pytest.param(10, marks=pytest.mark.slow)])
 def test_nothing_is_lost(activated, restarts):
     """However soon after its start the service is told to end."""
     wait = random.Random(1)
-    start(activated)
-    activated.wait_ready()
+    activated.start()
     with Clients(Client(activated.host, activated.port), IMAGES, FILTERS, 4) as clients:
-        began = time.monotonic()
         for turn in range(restarts):
             if turn % 4 != 2:
                 clients.more(11)
@@ -57,11 +43,8 @@ def test_nothing_is_lost(activated, restarts):
             poll(lambda: Process(activated.process.pid).catches(signal.SIGTERM), 60, "the program")
             time.sleep(wait.uniform(0.05, 0.3))
             assert activated.stop(60) == 0, activated.tail()
-            start(activated)
-        seconds = time.monotonic() - began
+            activated.start(ready=False)
         clients.more(11)
-    print(f"{restarts} restarts in {seconds:.0f} s, {clients.done} requests, "
-          f"{len(clients.problems)} failed, the slowest took {clients.slowest:.1f} s")
     assert not clients.problems, (len(clients.problems), clients.problems[:3], activated.tail())
     assert activated.stop() == 0
 
@@ -79,14 +62,6 @@ def running(launch_one):
 def stopping(service):
     service.process.send_signal(signal.SIGTERM)
     poll(lambda: "stopping: " in service.tail(), 60, "the drain")
-
-
-def refuses(service):
-    try:
-        with service.socket():
-            return False
-    except ConnectionRefusedError:
-        return True
 
 
 @pytest.mark.parametrize("before", [0, 20, len(REQUEST), len(REQUEST) + 5000])
@@ -115,7 +90,7 @@ def test_no_more_connections(running):
         connection.sendall(message[:-100])
         poll(lambda: running.total("convolved_spool_memory_bytes") > 0, 60, "the body")
         stopping(running)
-        poll(lambda: refuses(running), 60, "every worker's end of listening")
+        poll(running.refuses, 60, "every worker's end of listening")
         connection.sendall(message[-100:])
         assert read_answer(connection).status == 200
         assert running.process.wait(60) == 0

@@ -1,5 +1,4 @@
-"""Pixels over HTTP against the oracle: every size, border, type, filter and chain. The service
-checks its own results, too, and doubts none."""
+"""Pixels over HTTP against the oracle; the service checks its own results, and doubts none."""
 import numpy as np
 import pytest
 
@@ -135,8 +134,6 @@ def test_large(service, width, height, bands, alpha, kind, filters):
     pixels = random_pixels(seed_of(width), width, height, bands, kind, alpha)
     agrees(service, pixels, filters, "reflect101", alpha=alpha)
 
-
-# Matrices -----------------------------------------------------------------------------------------
 
 def with_kinds(cases):
     """Every case with every type of samples, for parametrize; all but one of each case are slow."""
@@ -521,8 +518,6 @@ def test_not_a_number_is_the_largest(service):
     eroded = service.filter(pixels, [("erode", {"size": 3})]).pixels[2, :, 0]
     assert (eroded[19:24] == -np.inf).all() and (eroded[:19] == 0).all() and (eroded[24:] == 0).all()
 
-
-# Chains -------------------------------------------------------------------------------------------
 
 CHAINS = {
     "blur-edge": [("gaussian", {"sigma": 1.4}), ("sobel", {})],

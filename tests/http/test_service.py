@@ -14,7 +14,6 @@ PNG = imagefiles.write_png(random_pixels(1, 30, 20, 3, "u8"))
 
 @pytest.mark.parametrize("kind", ["codec", "device", "http", "trace"])
 def test_worker_by_hand(kind):
-    """It says who starts it, and ends."""
     done = subprocess.run([BUILD / f"convolved-{kind}"], capture_output=True, text=True, timeout=PATIENCE)
     assert done.returncode == 2 and "started by convolved" in done.stderr
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import imagefiles
+from jobs import begin
 from service import multipart, poll, raw_kind, request_head
 
 SPOOL = 1 << 20
@@ -155,7 +156,7 @@ def whole(answers):
 
 
 def test_slow_readers_of_a_client(read_slowly):
-    """One client's answers are bounded, another's come; a slow reader makes room for later answers."""
+    """A slow client makes room for others and its later answers, by one that it has hardly read."""
     room = UNREAD_CLIENT // ANSWER
     before = held(read_slowly)
     with slow_readers(read_slowly, 12, "127.0.0.2") as answers:
@@ -163,10 +164,13 @@ def test_slow_readers_of_a_client(read_slowly):
         assert answers[-1].headers["Retry-After"]
         assert read_slowly.post(TARGET, PIXELS.tobytes()).body == PIXELS.tobytes()
         assert held(read_slowly) == (room * ANSWER, before[1], before[2]), "nobody has been cut"
+        most = answers[0].read(ANSWER * 9 // 10)
         again = read_slowly.neighbour("127.0.0.2")
-        poll(lambda: again.post(TARGET, PIXELS.tobytes()).body == PIXELS.tobytes(), 60, "room")
-        assert held(read_slowly)[1:] == (before[1] + 1, before[2])
-        assert whole(answers[:room]) == room - 1
+        with slow_readers(read_slowly, 1, "127.0.0.2") as more:
+            poll(lambda: again.post(TARGET, PIXELS.tobytes()).body == PIXELS.tobytes(), 60, "room")
+            assert held(read_slowly)[1:] == (before[1] + 1, before[2])
+            assert most + answers[0].read() == PIXELS.tobytes()
+            assert whole(answers[1:room] + more) == room - 1
     read_slowly.rest()
 
 
@@ -201,9 +205,7 @@ def test_memory_of_slow_readers(launch_one, addresses):
         files, memory = (service.total("convolved_spools", place=place) for place in ("file", "memory"))
         assert files >= 13 * len(addresses) - most * 5 / 8 // ANSWER, "those that do not fit"
         for _ in range(20):
-            answer = service.post("/v1/filters/box?size=1&raw=100x100x3:u8&format=raw", bytes(30000),
-                                  headers={"Prefer": "respond-async"})
-            assert answer.status == 202
+            begin(service, "/v1/filters/box?size=1&raw=100x100x3:u8&format=raw", bytes(30000))
         poll(lambda: service.total("convolved_spools", place="memory") == memory + 20, 60, "20 results in memory")
         assert service.total("convolved_spools", place="file") == files
         assert {worker.pid for worker in service.workers("codec")} == codecs
@@ -243,39 +245,3 @@ def test_disk_of_slow_readers(launch_one):
             assert disk_taken(service) > UNREAD - ANSWER
             assert held(service)[2] == 0, "the others have been refused"
         poll(lambda: disk_taken(service) == 0, 60, "nothing on disk")
-
-
-def over(path):
-    """Returns the connection of an answer over a Unix socket, and what has been read of it."""
-    connection = socket.socket(socket.AF_UNIX)
-    connection.settimeout(60)
-    connection.connect(str(path))
-    connection.sendall(request_head(TARGET, f"Content-Length: {ANSWER}") + PIXELS.tobytes())
-    return connection, connection.recv(1 << 12)
-
-
-def has_room(path):
-    """Tells whether an answer begins, which is not read."""
-    connection, start = over(path)
-    connection.close()
-    return start.startswith(b"HTTP/1.1 200 ")
-
-
-@pytest.mark.slow
-def test_slow_readers_at_a_unix_socket(launch_one, tmp_path):
-    """A client that has read most of an answer is not the one to be ended, although it began first."""
-    path = tmp_path / "socket"
-    with launch_one("--codecs", "2", "--listen", f"unix:{path}", "--unread-client-size",
-               str(2 * ANSWER + ANSWER // 2)) as service:
-        first, start = over(path)
-        with first:
-            read = len(start)
-            while read < ANSWER * 9 // 10:
-                read += len(first.recv(1 << 16))
-            with over(path)[0]:
-                ended = held(service)[1]
-                poll(lambda: has_room(path), 60, "one to be ended")
-                assert held(service)[1] == ended + 1
-            while read < ANSWER and (more := len(first.recv(1 << 16))):
-                read += more
-            assert read >= ANSWER, "the diligent reader was ended"

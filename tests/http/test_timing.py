@@ -13,7 +13,6 @@ LATE = {"Prefer": "respond-async"}
 
 @pytest.fixture(scope="module")
 def alone(launch_one):
-    """A service with one device, which nobody else asks."""
     with launch_one() as service:
         yield service
 
@@ -68,6 +67,5 @@ def test_nothing_is_left_out(alone, target, headers):
 
 
 def test_failed(alone):
-    """A job that fails says where its time went."""
     answer = alone.post("/v1/filters/box", PNG[:-99])
     assert answer.status == 422 and answer.accounted >= 0.9, answer.timing

@@ -33,7 +33,6 @@ def traced(launch_one, collector):
 
 @pytest.fixture
 def trace():
-    """The id of a client's trace."""
     return os.urandom(16).hex()
 
 

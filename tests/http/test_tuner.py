@@ -28,7 +28,6 @@ def ask(service, filters=FILTERS):
 
 
 def chosen(service):
-    """Asks, and waits for the choice."""
     ask(service)
     return service.compiled(lambda: choices(service).get(WORK), what="a choice")
 
@@ -133,7 +132,6 @@ def test_misleading_state(tuned, start, changes):
 
 
 def test_state_cannot_be_written(start):
-    """Said, and no more."""
     with start() as service:
         (service.state / f"{STATE}.new").mkdir()
         chosen(service)

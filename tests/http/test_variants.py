@@ -62,7 +62,6 @@ def done_by(service, name):
 
 @pytest.mark.parametrize("name", [*QUICK, ONLY_NVIDIA])
 def test_variant(service, name):
-    """A kernel does its filters, and nothing else in its place."""
     assert bool(done_by(service, name)) == (name != ONLY_NVIDIA)
 
 

@@ -6,6 +6,7 @@ import pytest
 
 import imagefiles
 import oracle
+from jobs import begin, cancel
 from pixels import BANDS, BORDER_VALUES, pairwise, random_pixels, seed_of
 from service import ONE_DEVICE, QUICK_COMPILER, REPOSITORY, TWO_DEVICES, poll
 
@@ -97,8 +98,6 @@ def test_samples_on_its_own(launch_one, taps):
         assert samples < pixels.size and bool(samples) == (not taps)
 
 
-# A wrong kernel -----------------------------------------------------------------------------------
-
 @pytest.fixture(scope="module")
 def wrong_kernels(tmp_path_factory):
     """In some rows of the gradient a work-item takes the pixel for its left neighbour."""
@@ -124,12 +123,9 @@ def wrong(service, **labels):
     return service.total("convolved_verify_mismatches_total", **labels)
 
 
-def suspected(service, **labels):
-    return service.total("convolved_device_suspected_total", **labels)
-
-
 def is_suspected(service):
-    poll(lambda: suspected(service, reason="test") >= 1, 60, "a failed test tile")
+    poll(lambda: service.total("convolved_device_suspected_total", reason="test"), 60,
+         "a failed test tile")
 
 
 def test_wrong_kernel_found(wronged):
@@ -157,7 +153,7 @@ def test_wrong_kernel_found(wronged):
         # The device is wrong in pixels of the front's choice too: it is taken away, and as the kernel
         # stays wrong it does not come back.
         is_suspected(service)
-        assert suspected(service, reason="repetition") == 0, "it is always wrong alike"
+        assert not service.total("convolved_device_suspected_total", reason="repetition")
         poll(lambda: service.total("convolved_worker_restarts_total", reason="probe"), what="ends")
         assert service.get("/readyz").status == 503
         state, = (d["state"] for d in service.get("/v1/devices").json()["devices"])
@@ -179,8 +175,6 @@ def test_wrong_kernel_found_on_its_own(wronged):
         service.says("is doubtful")
         is_suspected(service)
 
-
-# Right devices, and pixels that no float32 does justice to -------------------------------------------
 
 def thin_alpha(scale, least):
     """Alpha of floats around 0, of both signs."""
@@ -251,8 +245,6 @@ def test_hard_matrices(launch_one):
         unharmed(service)
 
 
-# Costs --------------------------------------------------------------------------------------------
-
 def test_deadline_that_it_cannot_meet(launch_one):
     """429 before any work, where the second computation alone takes longer; without it there is time."""
     file = imagefiles.write_png(np.zeros((4096, 4096, 3), np.uint8))
@@ -271,8 +263,7 @@ def test_half_of_the_codec_workers(launch_one):
     file = imagefiles.write_png(np.zeros((8200, 8200, 1), np.uint8))
     target = "/v1/filters/bilateral?radius=16&verify=1"
     with launch_one("--codecs", "8") as service:
-        jobs = [service.post(target, file, headers={"Prefer": "respond-async"}) for _ in range(7)]
-        places = [job.headers["Location"] for job in jobs]
+        jobs = [begin(service, target, file) for _ in range(7)]
 
         def count(state):
             return service.total("convolved_jobs", state=state)
@@ -282,6 +273,4 @@ def test_half_of_the_codec_workers(launch_one):
                 assert service.filter(random_pixels(1, 64, 64, 3, "u8"), BLUR).status == 200
             assert (count("running"), count("waiting")) == (4, 3)
         finally:
-            for place in places:
-                service.request("DELETE", place)
-        poll(lambda: count("running") == 0, 60, "no jobs")
+            cancel(service, jobs)

@@ -1,5 +1,4 @@
-"""Several nodes behind an HAProxy that runs etc/haproxy/convolved.cfg, on one machine: each at an
-address of its own of the loopback network."""
+"""Nodes behind an HAProxy with etc/haproxy/convolved.cfg, each at its own loopback address."""
 import collections
 import contextlib
 import csv
@@ -12,8 +11,8 @@ import subprocess
 import threading
 import time
 
-from agent import agent_says
-from service import REPOSITORY, Client, Service, children, free_port, poll, tool
+from service import (REPOSITORY, Client, Service, agent_says, children, free_port, poll,
+                     tool)
 
 CONFIGURATION = REPOSITORY / "etc/haproxy/convolved.cfg"
 NAMES = "abcdefghijklmnopqrstuvwxyz"
@@ -39,7 +38,6 @@ class Node(Service):
         self.arguments[self.arguments.index("--listen") + 1] = f"{host}:{HTTP}"
 
     def agent(self):
-        """Returns its answer to a balancer that asks."""
         return agent_says(self.host, AGENT)
 
     def signal(self, number):
@@ -81,9 +79,8 @@ def slowed(node):
 # The balancer -------------------------------------------------------------------------------------
 
 def balanced(nodes, listen, directory, statistics, tls=None):
-    """Returns the configuration of HAProxy as it is shipped, but with these nodes and addresses.
-    tls: the directory of a certificate `both.pem` (with its key) and `certificate.pem`: then both
-    sides are encrypted."""
+    """Returns the shipped configuration with these nodes and addresses. tls: the directory of
+    `both.pem`, a certificate with its key, and `certificate.pem`: both sides are encrypted."""
     text = CONFIGURATION.read_text()
     text = re.sub(r"(?m)^\t(user|group|log /dev/log) .*\n", "", text)
     text = text.replace("/run/haproxy/admin.sock", f"{directory}/haproxy.sock")
@@ -133,7 +130,6 @@ class Balancer(Client):
         return answer
 
     def command(self, text):
-        """Returns the answer of the administrator's socket."""
         with socket.socket(socket.AF_UNIX) as connection:
             connection.connect(f"{self.directory}/haproxy.sock")
             connection.sendall(text.encode() + b"\n")
@@ -166,7 +162,6 @@ def node_of(answer):
 
 @contextlib.contextmanager
 def started(count, directory, cache, *options, **more):
-    """Nodes that are ready."""
     nodes = [Node(i, directory, cache, *options, **more) for i in range(count)]
     with contextlib.ExitStack() as stack:
         for node in nodes:

@@ -1,5 +1,4 @@
-"""Requests that something happens to in the middle. For comparisons of bytes, variant=general keeps
-the kernels the same."""
+"""Requests that something happens to in the middle, by the same kernels, to compare bytes."""
 import threading
 
 import imagefiles

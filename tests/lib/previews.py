@@ -1,5 +1,4 @@
-"""Files with pictures in their metadata, each with a mark of its own, as cameras and editors write
-them, and a search for such a mark in an answer."""
+"""Files with marked pictures in their metadata, and a search for the mark in an answer."""
 import base64
 import re
 import struct

@@ -56,10 +56,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 
 class Server(http.server.ThreadingHTTPServer):
-    """`answer(handler)` returns (status, headers, body), or None to close the connection; the
-    handler has `path`, `headers` and `body`. Headers of a result are added; those that are None are
-    left out. `answer` may be a list of answers: one for each request, then the last. By default the
-    body comes back, turned round. `certificate`: paths of one and its key."""
+    """`answer(handler)` returns (status, headers, body), or None to close the connection; it may be
+    a list: an answer for each request, then the last. By default the body comes back, turned
+    round. Headers that are None are left out of a result. `certificate`: its path and its key's."""
     daemon_threads = True
     allow_reuse_address = True
 

@@ -69,7 +69,6 @@ def spot(browser, across, down=0.5):
 
 
 def wait_pixel(browser, across, colour, down=0.5):
-    """Waits for a colour on the stage."""
     x, y = spot(browser, across, down)
     browser.wait(f"((p, c) => p.every((v, i) => v === c[i]))({PIXEL}, arguments[2])", x, y, list(colour), what=f"{colour} at {across}, {down}")
 
@@ -199,7 +198,6 @@ def test_verified(browser, service):
 
 
 def test_code(browser, service, tmp_path):
-    """The copied commands do what the page does."""
     start(browser, service, chain="gaussian=sigma=2,convolve=kernel=1 2 1&regions=4,6,16,18&border=reflect&border_value=1,2,3")
     (tmp_path / "a.png").write_bytes(PNG)
     expected = service.post("/v1/chain?filters=gaussian=sigma=2,convolve=kernel=1+2+1&regions=4,6,16,18&border=reflect&border_value=1,2,3", PNG)
@@ -231,7 +229,6 @@ def test_token(browser, guarded):
 
 
 def test_status(browser, service):
-    """It shows what happens while it is looked at."""
     browser.open(service, "/status")
     browser.wait("document.querySelector('#ready').textContent === 'ready'")
     browser.wait("document.querySelector('#devices').textContent.includes('cpu0')")

@@ -1,5 +1,4 @@
-"""A machine of its own for the units: this system's /usr, booted by systemd-nspawn with everything
-else fresh and in memory, and the service installed in it."""
+"""A machine for the units: this system's /usr in systemd-nspawn, all else fresh, in memory."""
 import ctypes
 import fcntl
 import json
@@ -102,7 +101,6 @@ class Machine(Client):
 
     @property
     def main_pid(self):
-        """The front's number in the machine."""
         return int(self.show("MainPID"))
 
     def processes(self, beginning="convolved"):

@@ -10,7 +10,6 @@ from service import BUILD, REPOSITORY, tool
 
 @pytest.mark.parametrize("drop_in, most", [(None, 0.5), ("gpu.conf", 1.0), ("otlp.conf", 1.0)])
 def test_exposure(tmp_path, drop_in, most):
-    """At most this exposed, without and with GPUs."""
     units = tmp_path / "etc/systemd/system"
     units.mkdir(parents=True)
     shutil.copy(BUILD / "convolved.service", units)

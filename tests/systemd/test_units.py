@@ -15,13 +15,13 @@ from PIL import Image
 
 import imagefiles
 import oracle
-from agent import agent_says
 from clients import Clients
 from collector import Collector
 from command import hashed
 from jobs import HEAVY
 from pixels import random_pixels
-from service import PATIENCE, Client, configuration, hurry, poll, read_answer, request_head
+from service import (PATIENCE, Client, agent_says, configuration, hurry, poll, read_answer,
+                     request_head)
 
 FILTERS = [("box", {"size": 3})]
 SOCKET = "/run/convolved/convolved.sock"
@@ -35,14 +35,6 @@ def check_answer(client, pixels=SMALL[0], timeout=PATIENCE):
     answer = client.filter(pixels, FILTERS, timeout=timeout)
     oracle.check(answer.pixels, oracle.filtered(pixels, FILTERS))
     return answer
-
-
-def unix_get(machine, target):
-    with socket.socket(socket.AF_UNIX) as connection:
-        connection.settimeout(60)
-        connection.connect(str(machine.path(SOCKET)))
-        connection.sendall(request_head(target, method="GET"))
-        return read_answer(connection)
 
 
 @pytest.fixture
@@ -64,7 +56,10 @@ def test_activation(machine):
     """The sockets are there from boot on; who first connects starts the service."""
     assert machine.show("ActiveState", "convolved.socket") == "active"
     assert machine.show("ActiveState") == "inactive"
-    assert unix_get(machine, "/livez").status == 200
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.connect(str(machine.path(SOCKET)))
+        connection.sendall(request_head("/livez", method="GET"))
+        assert read_answer(connection).status == 200
     assert machine.show("ActiveState") == "active"
     assert machine.get("/livez").status == 200
     text = machine.journal_text()
@@ -252,8 +247,8 @@ def test_watchdog(running):
 
 @contextlib.contextmanager
 def memory_limit(machine, size):
-    """The service's processes get so much memory in addition. Without the unified hierarchy the machine's
-    systemd has no say about memory: they are put into a group of this system."""
+    """The service gets so much memory in addition; without the unified hierarchy in a group of
+    this system, as the machine's systemd has no say about memory there."""
     groups = pathlib.Path("/sys/fs/cgroup/memory")
     if not groups.is_dir():
         used = int(machine.show("MemoryCurrent"))
@@ -328,9 +323,7 @@ def test_more_sockets(running, more_sockets):
     others_answer()
     check_answer(running)
     running.systemctl("stop", *more_sockets, "convolved.socket", "convolved.service")
-    for client in running, Client("127.0.0.1", 9700), Client("127.0.0.1", 9702):
-        with pytest.raises(ConnectionRefusedError):
-            client.get("/livez")
+    assert all(Client("127.0.0.1", port).refuses() for port in (8700, 9700, 9702))
     running.systemctl("start", "convolved")
     others_answer()
     check_answer(running)
@@ -395,14 +388,6 @@ def test_gpu_drop_in(running):
         running.systemctl("daemon-reload")
 
 
-def refused(host, port):
-    try:
-        socket.create_connection((host, port), timeout=60).close()
-    except ConnectionRefusedError:
-        return True
-    return False
-
-
 def test_not_valid(running, more_sockets):
     """It is tried once, and its sockets are closed; starting it again opens them."""
     sockets = ["convolved.socket", *more_sockets]
@@ -414,7 +399,7 @@ def test_not_valid(running, more_sockets):
                    for host, port in [("127.0.0.1", 8700), ("127.0.0.1", 9700)] * 5]
         poll(lambda: running.show("ActiveState") == "failed", 60, "failed")
         for port in 8700, 9700:
-            poll(lambda port=port: refused("127.0.0.1", port), 60, "a closed socket")
+            poll(Client("127.0.0.1", port).refuses, 60, "a closed socket")
         for connection in waiting:
             with contextlib.suppress(ConnectionResetError):
                 assert connection.recv(1) == b""
@@ -491,5 +476,4 @@ def test_stop(hurried):
     assert running.show("Result") == "success"
     assert not running.processes()
     assert not running.path(SOCKET).exists()
-    with pytest.raises(ConnectionRefusedError):
-        running.get("/livez")
+    assert running.refuses()
