@@ -24,9 +24,11 @@ static struct runner {
 	int wake; /* eventfd: errands were sent, or stopping is set */
 	pthread_t thread;
 	bool running;
+	void (*settle)(void); /* NULL: each errand is done at once */
 } runners[ERRAND_KINDS];
 
 static errand_stack finished;
+static struct errand *finishing;              /* in finish_one() */
 static struct loop_watch finish = {.fd = -1}; /* eventfd: some have finished */
 static atomic_bool stopping;
 
@@ -61,10 +63,16 @@ static void *run(void *context)
 
 		if (!errand)
 			loop_await(runner->wake);
+		if (errand && runner->settle) {
+			for (struct errand *e = errand; e; e = e->next)
+				e->run(e);
+			runner->settle();
+		}
 		while (errand) {
 			struct errand *next = errand->next;
 
-			errand->run(errand);
+			if (!runner->settle)
+				errand->run(errand);
 			push(&finished, errand);
 			loop_post(finish.fd);
 			errand = next;
@@ -73,14 +81,21 @@ static void *run(void *context)
 	return NULL;
 }
 
+void errands_settle(enum errand_kind kind, void (*settle)(void))
+{
+	runners[kind].settle = settle;
+}
+
 /* Continues in the loop after an errand, which may have been sent again. */
 static void finish_one(struct errand *errand)
 {
 	void (*wake)(void *);
 
 	errand->under_way = false;
+	finishing = errand;
 	if (errand->done)
 		errand->done(errand);
+	finishing = NULL;
 	if (errand->under_way)
 		return;
 	wake = errand->wake;
@@ -111,6 +126,8 @@ void errand_send(enum errand_kind kind, struct errand *errand)
 	errand->under_way = true;
 	if (!runners[kind].running) {
 		errand->run(errand);
+		if (runners[kind].settle)
+			runners[kind].settle();
 		finish_one(errand);
 		return;
 	}
@@ -130,7 +147,7 @@ bool errand_await(struct errand *errand, void (*wake)(void *context), void *cont
 void errand_abandon(struct errand *errand)
 {
 	errand->abandoned = true;
-	if (!errand->under_way)
+	if (!errand->under_way && errand != finishing)
 		errand->free(errand);
 }
 

@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 
-enum errand_kind { ERRAND_WRITE, ERRAND_CLOSE, ERRAND_KINDS };
+enum errand_kind { ERRAND_WRITE, ERRAND_CLOSE, ERRAND_ARCHIVE, ERRAND_KINDS };
 
 /* The first member of the object that the errand concerns. From errand_send() until `done`, the
  * part of that object that `run` uses belongs to the thread. */
@@ -31,6 +31,10 @@ enum error errands_init(void) MUST_CHECK;
 void errands_fini(void);
 
 void errand_send(enum errand_kind kind, struct errand *errand);
+
+/* Makes all errands of a kind that wait at a time one batch: after the last of them its thread
+ * calls `settle`, and only then are they done. To be called before errands_init(). */
+void errands_settle(enum errand_kind kind, void (*settle)(void));
 
 /* Returns true if the errand is under way; then calls `wake` once it has ended, unless it is
  * abandoned before. */

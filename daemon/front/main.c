@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/loop.h"
 #include "front/agent.h"
+#include "front/api/async.h"
 #include "front/api/gauges.h"
 #include "front/api/outcome.h"
 #include "front/api/remote.h"
@@ -23,6 +24,7 @@
 #include "front/config/load.h"
 #include "front/http_workers.h"
 #include "front/jobs/admission.h"
+#include "front/jobs/archive.h"
 #include "front/jobs/job.h"
 #include "front/jobs/shares.h"
 #include "front/jobs/store.h"
@@ -70,7 +72,9 @@ static void drain_check(void *context)
 		listeners_drain();
 	drain_closed = true;
 	waited = now - drain_closes;
-	if (!drain_over && remotes_drained() && !jobs_open()) {
+	/* Jobs of the archive go on after the restart. */
+	if (!drain_over && remotes_drained() && jobs_open() <= store_lasting() &&
+	    !store_changes()) {
 		outcome_tell_refusals();
 		last_words();
 		log_notice("stopped");
@@ -231,7 +235,9 @@ static enum error prepare(void)
 
 static enum error init_store(void)
 {
-	return store_init(outcome_record);
+	static const struct store_owner owner = {outcome_record, async_pack, routes_revive};
+
+	return store_init(&owner);
 }
 
 /* The parts of the service: started in this order, finished in reverse. Either function may be
@@ -245,6 +251,7 @@ static const struct part {
     {.init = loop_init, .fini = loop_fini},
     {.init = log_writer_init, .fini = log_writer_fini},
     {.init = signals_init, .fini = signals_fini},
+    {.init = archive_init},
     {.init = errands_init, .fini = errands_fini},
     {.init = prepare, .fini = listeners_fini},
     {.fini = representations_fini},

@@ -63,6 +63,23 @@ static void add_text(struct head_writer *w, const char *text)
 	head_append(w, text, strlen(text) + 1);
 }
 
+void answer_pack(const struct answer *a, struct head_writer *w)
+{
+	char status[16];
+
+	snprintf(status, sizeof status, "%d", a->status);
+	add_text(w, status);
+	if (a->content_type) {
+		add_text(w, "Content-Type");
+		add_text(w, a->content_type);
+	}
+	for (unsigned i = 0; i < a->headers; i++) {
+		add_text(w, a->header[i].name);
+		add_text(w, a->header[i].value);
+	}
+	add_text(w, "");
+}
+
 bool answer_send(struct link *link, uint64_t number, const struct answer *a, bool stream)
 {
 	struct link_message message = {.type = LINK_ANSWER,
@@ -71,20 +88,9 @@ bool answer_send(struct link *link, uint64_t number, const struct answer *a, boo
 	                               .file_size = a->file_size,
 	                               .fd = -1};
 	struct head_writer data = {0};
-	char status[16];
 	bool sent;
 
-	snprintf(status, sizeof status, "%d", a->status);
-	add_text(&data, status);
-	if (a->content_type) {
-		add_text(&data, "Content-Type");
-		add_text(&data, a->content_type);
-	}
-	for (unsigned i = 0; i < a->headers; i++) {
-		add_text(&data, a->header[i].name);
-		add_text(&data, a->header[i].value);
-	}
-	add_text(&data, "");
+	answer_pack(a, &data);
 	if (!stream && (a->file >= 0 || data.size + a->text_size > LINK_DATA_MAX)) {
 		message.flags |= LINK_HAS_FILE;
 		message.fd = a->file;
@@ -116,16 +122,16 @@ static const char *read_text(const char **at, const char *end)
 	return nul ? text : NULL;
 }
 
-enum error answer_read(struct answer *a, const struct link_message *message)
+enum error answer_unpack(struct answer *a, const void *data, size_t size)
 {
 	const char *at, *end, *status, *name, *value;
 
 	answer_init(a);
-	a->block = malloc(message->data_size + 1);
+	a->block = malloc(size + 1);
 	if (!a->block)
 		return ERR_MEMORY;
-	at = memcpy(a->block, message->data, message->data_size);
-	end = at + message->data_size;
+	at = memcpy(a->block, data, size);
+	end = at + size;
 	status = read_text(&at, end);
 	if (!status)
 		return ERR_BAD_REQUEST;
@@ -134,13 +140,22 @@ enum error answer_read(struct answer *a, const struct link_message *message)
 		answer_header(a, name, "%s", value);
 	if (!name || *name)
 		return ERR_BAD_REQUEST;
-	a->file = message->fd;
-	a->file_size = message->file_size;
-	if (a->file >= 0 || at == end)
+	if (at == end)
 		return ERR_OK;
 	answer_piece(a, malloc((size_t)(end - at)), (size_t)(end - at));
 	if (!a->text)
 		return ERR_MEMORY;
 	memcpy(a->text, at, a->text_size);
 	return ERR_OK;
+}
+
+enum error answer_read(struct answer *a, const struct link_message *message)
+{
+	enum error e = answer_unpack(a, message->data, message->data_size);
+
+	if (message->fd >= 0)
+		answer_piece(a, NULL, 0);
+	a->file = message->fd;
+	a->file_size = message->file_size;
+	return e;
 }

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 
+struct head_writer;
 struct link;
 struct link_message;
 
@@ -44,6 +45,13 @@ bool answer_has(const struct answer *answer, const char *name);
 
 /* Makes a text (owned from now on, NULL: none) the next piece of a streamed body. */
 void answer_piece(struct answer *answer, char *text, size_t size);
+
+/* Adds status and headers as one block of texts; a body may follow it. */
+void answer_pack(const struct answer *answer, struct head_writer *writer);
+
+/* Reads a block and the text behind it, if any; call answer_fini() also on failure.
+ * ERR_BAD_REQUEST: it is none. */
+enum error answer_unpack(struct answer *answer, const void *data, size_t size) MUST_CHECK;
 
 /* Sends an answer; a text that is too long for a message is sent as a file. stream: its body comes
  * in pieces. Returns false if it cannot be sent. */

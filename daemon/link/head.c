@@ -40,6 +40,19 @@ void head_extend(struct head_writer *w, const char *text, size_t size)
 	head_append(w, "", 1);
 }
 
+void head_pack(struct head_writer *w, const struct head *head)
+{
+	static const enum head_text kept[] = {HEAD_METHOD, HEAD_PATH, HEAD_ACCEPT};
+
+	for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)
+		if (head->text[kept[i]])
+			head_add(w, kept[i], head->text[kept[i]]);
+	for (unsigned i = 0; i < head->parameters; i++) {
+		head_add(w, HEAD_NAME, head->parameter[i].name);
+		head_add(w, HEAD_VALUE, head->parameter[i].value);
+	}
+}
+
 /* Reads the texts of a block; that of a form has parameters alone. */
 static bool read_texts(struct head *head, const char *data, size_t size, bool form)
 {

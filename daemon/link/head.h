@@ -56,6 +56,9 @@ void head_add(struct head_writer *writer, enum head_text what, const char *text)
 void head_extend(struct head_writer *writer, const char *text, size_t size);
 void head_append(struct head_writer *writer, const void *data, size_t size);
 
+/* Adds what decides the result of a request for work: method, path, Accept, and all parameters. */
+void head_pack(struct head_writer *writer, const struct head *head);
+
 /* Reads a block, which belongs to the head from then on, even on failure. ERR_BAD_REQUEST: it is no
  * block with a method and a path in which nothing occurs twice. */
 enum error head_read(struct head *head, char *data, size_t size) MUST_CHECK;

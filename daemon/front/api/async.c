@@ -2,11 +2,16 @@
  * the store again, so a job that was forgotten meanwhile is simply not found. */
 #include "front/api/async.h"
 
+#include <glib.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/param.h>
+#include <unistd.h>
 
+#include "base/errand.h"
+#include "base/file.h"
 #include "base/loop.h"
 #include "front/jobs/store.h"
 
@@ -32,22 +37,138 @@ static json_t *describe(const struct stored *s)
 	return json_pack(
 	    "{s:s, s:s, s:{s:I, s:o}, s:o, s:{s:o, s:o, s:o}, s:o*, s:o*, s:o*}", "id", s->id,
 	    "state", names[state], "progress", "tiles_done", (json_int_t)stored_tiles_done(s),
-	    "tiles", job->image_known ? json_integer(job_tiles(job)) : json_null(), "left_seconds",
-	    predicted ? json_real((double)left_ns * 1e-9) : json_null(), "links", "self",
-	    json_sprintf("/v1/jobs/%s", s->id), "result", json_sprintf("/v1/jobs/%s/result", s->id),
-	    "events", json_sprintf("/v1/jobs/%s/events", s->id), "kept_seconds",
-	    job->finished ? json_integer((json_int_t)(stored_kept_for(s) / second)) : NULL, "lost",
-	    lost, "problem",
+	    "tiles",
+	    job->image_known || stored_ended(s) ? json_integer(job_tiles(job)) : json_null(),
+	    "left_seconds", predicted ? json_real((double)left_ns * 1e-9) : json_null(), "links",
+	    "self", json_sprintf("/v1/jobs/%s", s->id), "result",
+	    json_sprintf("/v1/jobs/%s/result", s->id), "events",
+	    json_sprintf("/v1/jobs/%s/events", s->id), "kept_seconds",
+	    stored_ended(s) ? json_integer((json_int_t)(stored_kept_for(s) / second)) : NULL,
+	    "lost", lost, "problem",
 	    state == STORED_FAILED ? answer_describe_problem(job->error, &job->problem) : NULL);
+}
+
+/* The digest of a request, which tells it from others with its key. */
+struct fingerprint {
+	struct errand errand; /* must be first */
+	struct head_writer head;
+	int body;
+	uint64_t size; /* the body's */
+	uint8_t digest[ARCHIVE_DIGEST];
+	bool failed;
+};
+
+/* Runs in the thread. */
+static void take_fingerprint(struct errand *errand)
+{
+	enum { PIECE = 1 << 18 };
+	struct fingerprint *f = (struct fingerprint *)errand;
+	GChecksum *sum = g_checksum_new(G_CHECKSUM_SHA256);
+	gsize length = sizeof f->digest;
+	guchar *piece = g_malloc(PIECE);
+
+	g_checksum_update(sum, (const guchar *)f->head.data, (gssize)f->head.size);
+	for (uint64_t at = 0; at < f->size && !f->failed; at += PIECE) {
+		const size_t count = MIN(PIECE, f->size - at);
+
+		f->failed = !file_read(f->body, piece, count, at);
+		g_checksum_update(sum, piece, (gssize)count);
+	}
+	g_checksum_get_digest(sum, f->digest, &length);
+	g_free(piece);
+	g_checksum_free(sum);
+}
+
+static void free_fingerprint(struct errand *errand)
+{
+	struct fingerprint *f = (struct fingerprint *)errand;
+
+	close(f->body);
+	free(f->head.data);
+	free(f);
+}
+
+/* Returns the digest once it is there; else the request waits, or has its answer. */
+static const uint8_t *get_digest(struct request *r)
+{
+	struct fingerprint *f = r->fingerprint;
+	struct problem problem;
+
+	if (!f) {
+		f = r->fingerprint = calloc(1, sizeof *f);
+		if (!f) {
+			answer_problem(&r->answer, ERR_MEMORY, NULL);
+			return NULL;
+		}
+		f->errand.run = take_fingerprint;
+		f->errand.free = free_fingerprint;
+		f->body = dup(r->job->body.fd);
+		f->size = r->job->body.size;
+		head_pack(&f->head, &r->head);
+		f->failed = f->head.failed;
+		errand_send(ERRAND_WRITE, &f->errand);
+	}
+	if (errand_await(&f->errand, r->waiter.wake, r->waiter.context))
+		return NULL;
+	if (!f->failed)
+		return f->digest;
+	problem_set(&problem, ERR_IO, "the body cannot be read");
+	answer_problem(&r->answer, ERR_IO, &problem);
+	return NULL;
+}
+
+/* Stores the request's job, unless its key has one already. NULL: it waits, or has its answer. */
+static struct stored *store(struct request *r)
+{
+	struct record asked = {.key = r->key};
+	const uint8_t *digest = r->key ? get_digest(r) : NULL;
+	struct stored *s = digest ? store_find_key(&r->terms, r->key) : NULL;
+	struct problem problem;
+
+	if (r->key && !digest)
+		return NULL;
+	if (s && memcmp(s->record.digest, digest, ARCHIVE_DIGEST) != 0) {
+		problem_set(&problem, ERR_KEY_REUSED,
+		            "this Idempotency-Key belongs to the job %s, whose image or parameters "
+		            "were others: expected a new key for each request",
+		            s->id);
+		answer_problem(&r->answer, ERR_KEY_REUSED, &problem);
+		return NULL;
+	}
+	if (s)
+		return s;
+	if (digest)
+		memcpy(asked.digest, digest, ARCHIVE_DIGEST);
+	if (archive_is_open())
+		head_pack(&asked.head, &r->head);
+	if (!asked.head.failed) {
+		s = store_add(r->id, r->job, r->arrived, &asked);
+		r->job = NULL; /* owned by the store, or NULL if it has gone */
+	}
+	free(asked.head.data);
+	if (!s)
+		answer_problem(&r->answer, ERR_MEMORY, NULL);
+	return s;
 }
 
 void async_accept(struct request *r)
 {
-	struct stored *s = store_add(r->id, r->job, r->arrived);
+	struct stored *s = *r->stored ? store_find_any(r->stored) : store(r);
+	struct problem problem;
 
-	r->job = NULL; /* owned by the store, or NULL if it has gone */
-	if (!s) {
-		answer_problem(&r->answer, ERR_MEMORY, NULL);
+	if (!s && !*r->stored)
+		return;
+	if (s && s->under_way && s->step.act == ARCHIVE_ADD) {
+		strcpy(r->stored, s->id);
+		store_wait(s, &r->waiter, UINT64_MAX);
+		return;
+	}
+	if (!s || s->hidden) {
+		problem_set(&problem, ERR_STORAGE_UNUSABLE, "the job could not be stored");
+		if (s && s->step.error)
+			answer_problem(&r->answer, s->step.error, &s->step.problem);
+		else
+			answer_problem(&r->answer, ERR_STORAGE_UNUSABLE, &problem);
 		return;
 	}
 	answer_json(&r->answer, 202, describe(s));
@@ -90,10 +211,30 @@ static struct stored *find_and_wait(struct request *r)
 			return NULL;
 		}
 	due = r->arrived + (uint64_t)wait * second;
-	if (!s || s->job->finished || loop_now() >= due)
+	if (!s || stored_ended(s) || loop_now() >= due)
 		return s;
 	store_wait(s, &r->waiter, due);
 	return NULL;
+}
+
+void async_list(struct request *r)
+{
+	json_t *jobs = json_array();
+	struct problem problem;
+
+	/* An address may be that of many; without tokens an id is what only its owner knows. */
+	if (!r->terms.named && !r->head.loopback && strncmp(r->terms.client, "user ", 5)) {
+		json_decref(jobs);
+		problem_set(&problem, ERR_LIST_FORBIDDEN,
+		            "without a token jobs are listed at a loopback address or a Unix "
+		            "socket only; ask for each by its id");
+		answer_problem(&r->answer, ERR_LIST_FORBIDDEN, &problem);
+		return;
+	}
+	for (struct stored *s = store_next(NULL); s; s = store_next(s))
+		if (stored_is_of(s, &r->terms))
+			json_array_append_new(jobs, describe(s));
+	answer_json(&r->answer, 200, json_pack("{s:o}", "jobs", jobs));
 }
 
 void async_get_job(struct request *r)
@@ -112,7 +253,7 @@ void async_get_result(struct request *r)
 
 	if (!s)
 		return;
-	if (!s->job->finished) {
+	if (!stored_ended(s)) {
 		stored_time_left(s, &left_ns);
 		problem_set(&problem, ERR_NOT_FINISHED,
 		            "the job is waiting or running; use wait=SECONDS to wait for its end");
@@ -122,19 +263,48 @@ void async_get_result(struct request *r)
 	}
 	r->job = s->job; /* the store may forget it before all of it is sent */
 	job_hold(r->job);
-	answer_job(&r->answer, r->job, r->job->times.accepted - s->arrived);
+	if (!s->record.answer.size) {
+		answer_job(&r->answer, r->job, r->job->times.accepted - s->arrived);
+	} else if (answer_unpack(&r->answer, s->record.answer.data, s->record.answer.size)) {
+		answer_fini(&r->answer);
+		answer_problem(&r->answer, ERR_INTERNAL, NULL);
+	} else if (!r->job->error) {
+		r->answer.file = r->job->answer.fd;
+		r->answer.file_size = r->job->answer.size;
+	}
 	if (!r->job->error)
 		r->answer.version = strtoull(s->id, NULL, 16); /* less the node */
 }
 
 void async_delete_job(struct request *r)
 {
-	struct stored *s = find(r);
+	struct stored *s = r->deleted ? store_find_any(r->argument) : find(r);
 
-	if (!s)
+	if (!s && !r->deleted)
 		return;
-	store_delete(s);
-	r->answer.status = 204;
+	if (!r->deleted) {
+		r->deleted = true;
+		store_delete(s); /* it may be gone */
+		s = store_find_any(r->argument);
+	}
+	if (s && s->under_way)
+		store_wait(s, &r->waiter, UINT64_MAX);
+	else if (s && s->step.error)
+		answer_problem(&r->answer, s->step.error, &s->step.problem);
+	else
+		r->answer.status = 204;
+}
+
+void async_pack(const struct stored *s, struct head_writer *block)
+{
+	const struct job *job = s->job;
+	struct answer answer;
+
+	answer_init(&answer);
+	answer_job(&answer, job, job->times.accepted - s->arrived);
+	answer_pack(&answer, block);
+	head_append(block, answer.text, answer.text_size);
+	answer_fini(&answer);
 }
 
 static bool write_event(struct request *r, const struct stored *s, const char *name)
@@ -161,7 +331,7 @@ static bool next_event(struct request *r)
 	if (!s || told->end)
 		return false;
 	news = !told->at || told->state != stored_state(s) || told->tiles != stored_tiles_done(s);
-	told->end = s->job->finished;
+	told->end = stored_ended(s);
 	if (told->end)
 		return write_event(r, s, "end");
 	if (news && since >= event_ns) {

@@ -32,10 +32,10 @@ static void list_devices(const struct job *job, char *text, size_t room)
 /* Lists a job's filters in their order, "gaussian,luma:sobel". */
 static void list_filters(const struct job *job, char *text, size_t room)
 {
-	const struct chain *chain = job->asked->chain;
+	const struct chain *chain = job->asked ? job->asked->chain : NULL;
 
 	*text = '\0';
-	for (uint32_t i = 0; i < chain->count; i++) {
+	for (uint32_t i = 0; chain && i < chain->count; i++) {
 		const struct filter_call *call = &chain->call[i];
 		const size_t used = strlen(text);
 

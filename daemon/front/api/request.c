@@ -14,6 +14,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include "base/errand.h"
 #include "base/loop.h"
 #include "base/text.h"
 #include "base/value.h"
@@ -24,7 +25,7 @@
 #include "front/workers/repertoire.h"
 #include "front/workers/scheduler.h"
 
-enum { STRIPPED_LOOK = 64, DEVICE_PATTERN_MAX = 255 };
+enum { STRIPPED_LOOK = 64, DEVICE_PATTERN_MAX = 255, KEY_MAX = 255 };
 
 _Static_assert((int)HEAD_CLIENT_SIZE <= (int)FAIR_CLIENT_SIZE,
                "a job's terms name the head's client");
@@ -63,6 +64,8 @@ void request_free(struct request *r)
 {
 	answer_fini(&r->answer);
 	waiter_leave(&r->waiter);
+	if (r->fingerprint)
+		errand_abandon((struct errand *)r->fingerprint);
 	if (r->job) {
 		r->job->done = NULL;
 		job_release(r->job);
@@ -88,6 +91,11 @@ enum error request_read(struct request *r, struct problem *problem)
 		trace_parse(head->text[HEAD_TRACE], &r->terms.trace);
 	r->urlencoded = type && !strncasecmp(type, urlencoded, sizeof urlencoded - 1);
 	r->async = accept_weigh(head->text[HEAD_PREFER], "respond-async", NULL);
+	r->key = r->async ? head->text[HEAD_IDEMPOTENCY_KEY] : NULL;
+	if (r->key && (!*r->key || strlen(r->key) > KEY_MAX))
+		return problem_set(problem, ERR_BAD_REQUEST,
+		                   "Idempotency-Key: expected 1 to %d bytes, such as a UUID",
+		                   KEY_MAX);
 	if (coding && strcasecmp(coding, "identity") && head->announced)
 		return problem_set(problem, ERR_CONTENT_CODED,
 		                   "Content-Encoding: %.60s; expected the body as it is, without a "

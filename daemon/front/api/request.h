@@ -22,6 +22,7 @@ enum {
 };
 enum { DEADLINE_MAX_MS = 86400000 };
 
+struct fingerprint;
 struct request;
 
 /* Traits of a route's answers. SHARED: one answer serves all equal requests, see
@@ -65,6 +66,7 @@ struct request {
 	bool cors;                 /* for a page of another site that may use the service */
 	bool urlencoded; /* its Content-Type is the one that curl sends with -d and --data-binary */
 	bool async;      /* Prefer: respond-async (RFC 7240) */
+	const char *key; /* its Idempotency-Key, if it is asynchronous; else NULL */
 	const struct route *route;
 	char *argument;   /* the part of the path that is the route's argument, "" if none; owned */
 	uint64_t arrived; /* loop_now() */
@@ -85,7 +87,11 @@ struct request {
 	/* NULL, or a function that supplies the next piece of the answer's body, or no text if
 	 * there is none until the waiter is woken. It returns false at the end of the body. */
 	bool (*stream)(struct request *request);
-	struct told told; /* by the stream */
+	struct told told;                /* by the stream */
+	struct fingerprint *fingerprint; /* with a key; owned */
+	/* the asynchronous job that it waits for, or ""; it has been deleted */
+	char stored[REQUEST_ID_SIZE];
+	bool deleted;
 };
 
 /* Takes over the head's contents, also on failure (NULL: no memory). node: its name, or "". */

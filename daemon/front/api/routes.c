@@ -23,6 +23,7 @@
 #include "front/jobs/admission.h"
 #include "front/workers/canary.h"
 #include "front/workers/device_table.h"
+#include "front/workers/repertoire.h"
 #include "front/workers/scheduler.h"
 #include "front/workers/tracer.h"
 
@@ -174,6 +175,7 @@ static const struct route routes[] = {
      "If-None-Match", "200:Filters 304:Unchanged 401", SHARED_BY_REPERTOIRE},
     {"GET", "/v1/filters/{name}", catalogue_get_filter, "One filter and its parameters",
      "If-None-Match", "200:Filter 304:Unchanged 401", SHARED_BY_REPERTOIRE},
+    {"GET", "/v1/jobs", async_list, "The client's asynchronous jobs", "", "200:Jobs 401 403", 0},
     {"GET", "/v1/jobs/{id}", async_get_job, "State and progress of an asynchronous job", "wait",
      "200:Job 401 404 503", 0},
     {"DELETE", "/v1/jobs/{id}", async_delete_job, "Cancel a job, or forget one that has ended", "",
@@ -282,9 +284,11 @@ static enum error admit(const struct request *r, struct problem *problem)
 {
 	if (*r->argument && filter_parse(r->argument) == FILTERS)
 		return filter_unknown(r->argument, problem);
-	if (draining && r->async)
+	if (draining && r->async && !archive_is_open())
 		return problem_set(problem, ERR_DRAINING,
 		                   "the service is shutting down and keeps no results");
+	if (r->async && archive_check(problem))
+		return ERR_STORAGE_UNUSABLE;
 	if (!scheduler_has_hope(0))
 		return problem_set(problem, ERR_NO_DEVICE,
 		                   "no device is up; they are being restarted");
@@ -348,23 +352,30 @@ static enum error check_access(struct request *r, struct problem *problem)
 	return tokens_admit(r->head.text[HEAD_AUTHORIZATION], &r->terms, problem);
 }
 
-void routes_begin(struct request *r)
+/* Finds the request's route, if it has one, and its argument. */
+static enum error find_route(struct request *r)
 {
 	const char *argument = NULL;
-	struct problem problem;
 	size_t length = 0;
-	enum error e;
 
-	e = origin_check(r, &problem);
-	for (int i = 0; !e && i < ROUTES && !r->route; i++) {
+	for (int i = 0; i < ROUTES && !r->route; i++) {
 		argument = match(&routes[i], r->path, &length);
 		if (argument && method_fits(&routes[i], r->method))
 			r->route = &routes[i];
 	}
-	if (r->route) {
+	if (r->route)
 		r->argument = strndup(argument, length);
-		e = r->argument ? ERR_OK : ERR_MEMORY;
-	}
+	return r->route && !r->argument ? ERR_MEMORY : ERR_OK;
+}
+
+void routes_begin(struct request *r)
+{
+	struct problem problem;
+	enum error e;
+
+	e = origin_check(r, &problem);
+	if (!e)
+		e = find_route(r);
 	if (!e && !origin_asks(r)) /* a preflight has no token */
 		e = check_access(r, &problem);
 	if (e) {
@@ -397,14 +408,9 @@ void routes_begin(struct request *r)
 	r->memory_max = config->max_memory;
 }
 
-static enum error make_job(struct request *r, struct problem *problem)
+/* Makes the job of a request that has been parsed, with its body. */
+static enum error job_of(struct request *r, struct problem *problem)
 {
-	enum error e = parse(r, problem);
-
-	if (!e)
-		e = admission_check(r->terms.client, class_of(r), size_of(r), problem);
-	if (e)
-		return e;
 	r->options.pixels_max = config->max_pixels;
 	r->options.buffered_size_max = config->max_buffered_size;
 	r->options.body_size = r->body.size;
@@ -420,6 +426,71 @@ static enum error make_job(struct request *r, struct problem *problem)
 	r->job->memory = r->memory;
 	r->memory = (struct share){0};
 	return ERR_OK;
+}
+
+/* Reads a stored request again, up to its job. */
+static enum error read_again(struct request *r, const struct stored *s, struct problem *problem)
+{
+	static struct chain chain; /* see parse() */
+	const size_t size = s->record.head.size;
+	char *block = malloc(size + 1);
+	struct spool *body = &s->job->body;
+	enum error e;
+
+	if (!block)
+		return problem_set(problem, ERR_MEMORY, "no memory for the request");
+	memcpy(block, s->record.head.data, size);
+	if (head_read(&r->head, block, size))
+		return problem_set(problem, ERR_BAD_REQUEST, "the request cannot be read again");
+	r->method = r->head.text[HEAD_METHOD];
+	r->path = r->head.text[HEAD_PATH];
+	r->arrived = s->arrived;
+	r->terms = s->job->terms;
+	if (find_route(r) || !r->route || r->route->act)
+		return problem_set(problem, ERR_NOT_FOUND, "nothing is at %s", r->path);
+	e = request_parse(r, *r->argument ? r->argument : NULL, &chain, problem);
+	if (e)
+		return e;
+	r->chain = chain_copy(&chain, 0);
+	if (!r->chain)
+		return problem_set(problem, ERR_MEMORY, "no memory for the chain");
+	/* The system may have started since. */
+	if (r->terms.deadline && (int64_t)(r->terms.deadline - loop_now()) <= 0)
+		r->terms.deadline = 1;
+	r->body = *body;
+	r->has_body = true;
+	*body = SPOOL_NONE;
+	return job_of(r, problem);
+}
+
+struct job *routes_revive(const struct stored *s, enum error *e, struct problem *problem)
+{
+	struct head none = {0};
+	struct request *r;
+	struct job *job = NULL;
+
+	*e = ERR_NOT_READY;
+	if (!devices_up() || !repertoire().written)
+		return NULL;
+	r = request_new(&none, "");
+	*e = r ? read_again(r, s, problem) : problem_set(problem, ERR_MEMORY, "no memory");
+	if (r) {
+		job = r->job;
+		r->job = NULL;
+		request_free(r);
+	}
+	if (*e == ERR_NO_DEVICE) /* the one that it names */
+		*e = ERR_NOT_READY;
+	return job;
+}
+
+static enum error make_job(struct request *r, struct problem *problem)
+{
+	enum error e = parse(r, problem);
+
+	if (!e)
+		e = admission_check(r->terms.client, class_of(r), size_of(r), problem);
+	return e ? e : job_of(r, problem);
 }
 
 static void job_done(struct job *job, void *context)
@@ -524,6 +595,8 @@ void routes_resume(struct request *r)
 {
 	if (r->route->act)
 		representation_answer(r);
+	else if (r->async && !r->expected)
+		async_accept(r);
 	else if (r->job && r->job->finished)
 		answer_job(&r->answer, r->job, r->job->times.accepted - r->arrived);
 }
@@ -531,7 +604,8 @@ void routes_resume(struct request *r)
 void routes_abandon(struct request *r)
 {
 	waiter_leave(&r->waiter);
-	if (r->route->act || r->job->finished) /* other requests may wait for what it held */
+	/* Others may wait for what it held; a job that has been stored runs on. */
+	if (r->route->act || r->async || r->job->finished)
 		return;
 	outcome_gone(r->id, r->job);
 	r->job->done = NULL;

@@ -16,6 +16,9 @@ extern const size_t page_embedded_count;
  * requests are still answered. */
 void routes_drain(void);
 
+/* Makes a job of a stored request again: see struct store_owner. */
+struct job *routes_revive(const struct stored *s, enum error *e, struct problem *problem);
+
 /* Begins a request, and takes over its head, also on failure (NULL: no memory). `wake` is its
  * waiter's; `cut` gets the same context. refused: the error to answer with, as its connection has
  * no place; ERR_OK: it has one. Afterwards the request has its answer, wants its body, or waits for

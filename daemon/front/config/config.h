@@ -21,6 +21,7 @@ struct config {
 #define CONFIG_SECONDS   uint64_t
 #define CONFIG_SHARE     double
 #define CONFIG_SWITCH    uint64_t
+#define CONFIG_AUTO      uint64_t /* 0: no, 1: yes, 2: auto */
 #define CONFIG_MODE      char *
 #define CONFIG_LEVEL     uint64_t /* from 0: above LOG_LEVEL_ERROR */
 #define CONFIG_FORMAT    uint64_t

@@ -74,6 +74,7 @@ static const struct option_type
     type_COUNT = {"COUNT", KEEPS_INTEGER, .value = VALUE_INTEGER},
     type_SECONDS = {"SECONDS", KEEPS_INTEGER, .value = VALUE_INTEGER, .unit = "seconds"},
     type_SWITCH = {"SWITCH", KEEPS_INTEGER, .value = VALUE_WORD, .unit = "no|yes"},
+    type_AUTO = {"AUTO", KEEPS_INTEGER, .value = VALUE_WORD, .unit = "no|yes|auto"},
     type_SHARE = {"SHARE", KEEPS_NUMBER, .value = VALUE_NUMBER};
 
 enum option_index {

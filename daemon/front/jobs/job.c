@@ -84,10 +84,21 @@ static enum error choose_run(struct job *job)
 	return ERR_OK;
 }
 
+struct job *job_new_empty(void)
+{
+	struct job *job = calloc(1, sizeof *job);
+
+	if (!job)
+		return NULL;
+	job->references = 1;
+	job->body = job->answer = SPOOL_NONE;
+	return job;
+}
+
 struct job *job_new(struct chain *chain, struct spool *body)
 {
 	struct shared_chain *shared = chain_share(chain);
-	struct job *job = shared ? calloc(1, sizeof *job) : NULL;
+	struct job *job = shared ? job_new_empty() : NULL;
 
 	if (job)
 		job->asked = shared;
@@ -98,12 +109,10 @@ struct job *job_new(struct chain *chain, struct spool *body)
 		return NULL;
 	}
 	job->id = ++last_id;
-	job->references = 1;
 	job->options.job = job->id;
 	job->options.body_size = body->size;
 	job->body = *body;
 	*body = SPOOL_NONE;
-	job->answer = SPOOL_NONE;
 	return job;
 }
 
@@ -121,7 +130,8 @@ void job_release(struct job *job)
 	spool_close(&job->answer);
 	if (job->chain)
 		chain_release(job->chain);
-	chain_release(job->asked);
+	if (job->asked)
+		chain_release(job->asked);
 	free(job);
 }
 
@@ -336,7 +346,7 @@ uint32_t job_tiles(const struct job *job)
 {
 	uint32_t runs = 1;
 
-	for (uint32_t i = 0; i < job->asked->chain->count; i++) {
+	for (uint32_t i = 0; job->asked && i < job->asked->chain->count; i++) {
 		const struct filter_call *call = &job->asked->chain->call[i];
 
 		runs += filter_gathers(call) && !call->gathered.width;

@@ -142,6 +142,8 @@ void jobs_init(const struct job_owner *owner);
 /* Creates a job from a checked chain (owned from now on, also on failure) and a settled body, which
  * moves into it. NULL without memory or descriptors. */
 struct job *job_new(struct chain *chain, struct spool *body);
+/* Creates a job without a chain, which cannot be submitted. NULL without memory. */
+struct job *job_new_empty(void) MUST_CHECK;
 void job_hold(struct job *job);
 void job_release(struct job *job);
 

@@ -283,6 +283,13 @@ void spool_close(struct spool *spool)
 	*spool = SPOOL_NONE;
 }
 
+void spool_replace(struct spool *spool, int file, uint64_t size)
+{
+	spool_close(spool);
+	*spool = (struct spool){.fd = file, .writer = -1, .size = size, .most = size};
+	counts[false]++;
+}
+
 uint64_t spool_memory(void)
 {
 	return memory_used;

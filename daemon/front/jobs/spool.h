@@ -63,6 +63,10 @@ bool spool_release(struct spool *spool);
  * ended. ERR_IO if the report is wrong, or memory has holes. */
 enum error spool_settle(struct spool *spool, uint64_t size) MUST_CHECK;
 
+/* Replaces what it has by a file of the same `size` bytes, whose descriptor it owns from then on.
+ */
+void spool_replace(struct spool *spool, int file, uint64_t size);
+
 /* Closes it; a closed one (fd -1) may be closed again. */
 void spool_close(struct spool *spool);
 

@@ -1,19 +1,25 @@
 /* The store of asynchronous jobs: one list, in which a job moves to the end when it ends, so that
  * the first ended one is the oldest. A waiter is only woken, and then looks for news itself, so
- * nothing is lost or queued for a slow client. */
+ * nothing is lost or queued for a slow client.
+ *
+ * A job has one change under way in the archive at a time: it is added, its end is recorded, or it
+ * is dropped. Meanwhile it is as it was before. */
 #include "front/jobs/store.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "base/loop.h"
 #include "front/base/metrics.h"
 #include "front/config/config.h"
 
 enum { TICK_MS = 250 };
 
-static void (*on_end)(const char *id, const struct job *job);
+static const uint64_t hidden_ns = 60000000000u, ms = 1000000u;
+
+static const struct store_owner *owner;
 static TAILQ_HEAD(stored_list, stored) all = TAILQ_HEAD_INITIALIZER(all);
 static struct loop_timer tick;
 static unsigned count;
@@ -61,18 +67,83 @@ unsigned store_count(void)
 	return count;
 }
 
-static void forget(struct stored *s)
+unsigned store_lasting(void)
 {
-	TAILQ_REMOVE(&all, s, place);
+	const struct stored *s;
+	unsigned lasting = 0;
+
+	TAILQ_FOREACH(s, &all, place)
+	lasting +=
+	    archive_is_open() && !s->hidden && !s->job->finished && !s->revives && !s->under_way;
+	return lasting;
+}
+
+unsigned store_changes(void)
+{
+	const struct stored *s;
+	unsigned changes = 0;
+
+	TAILQ_FOREACH(s, &all, place)
+	changes += s->under_way;
+	return changes;
+}
+
+uint64_t store_oldest(void)
+{
+	const struct stored *s;
+	uint64_t oldest = 0;
+
+	TAILQ_FOREACH(s, &all, place)
+	if (!s->hidden && !s->job->finished && loop_now() - s->arrived > oldest)
+		oldest = loop_now() - s->arrived;
+	return oldest;
+}
+
+static void free_stored(struct errand *errand)
+{
+	struct stored *s = (struct stored *)errand;
+
+	job_release(s->job);
+	free((char *)(uintptr_t)s->record.key);
+	free(s->record.head.data);
+	free(s->record.answer.data);
+	free(s);
+}
+
+static void change(struct stored *s, enum archive_act act, int from);
+
+/* Hides it from all that look for a job. */
+static void hide(struct stored *s)
+{
+	if (s->hidden)
+		return;
+	s->hidden = true;
+	s->hidden_at = loop_now();
 	count--;
 	for (unsigned i = 0; i < STORED_SHARES; i++)
 		share_give_all(&s->share[i]);
-	wake_due(s, UINT64_MAX);
 	s->job->done = NULL;
-	job_release(s->job);
-	free(s);
-	if (!count)
+}
+
+static void remove_stored(struct stored *s)
+{
+	hide(s);
+	TAILQ_REMOVE(&all, s, place);
+	wake_due(s, UINT64_MAX);
+	errand_abandon(&s->step.errand);
+	if (TAILQ_EMPTY(&all))
 		loop_timer_repeat(&tick, 0);
+}
+
+static void forget(struct stored *s)
+{
+	if (!archive_is_open()) {
+		remove_stored(s);
+		return;
+	}
+	hide(s);
+	if (!s->under_way)
+		change(s, ARCHIVE_DROP, -1);
 }
 
 /* Ends the job with an error in place of its result, which is too large. */
@@ -100,7 +171,7 @@ static void reduce(enum share_kind kind, uint64_t most, const struct stored *new
 
 		TAILQ_FOREACH(s, &all, place)
 		{
-			if (s != newest && share_in(s, kind)->amount &&
+			if (s != newest && !s->hidden && share_in(s, kind)->amount &&
 			    share_of(kind, s->job->terms.client) == greatest)
 				break;
 		}
@@ -113,6 +184,30 @@ static void reduce(enum share_kind kind, uint64_t most, const struct stored *new
 static bool share_result(struct stored *s, enum share_kind kind, uint64_t amount)
 {
 	return !share_force(share_in(s, kind), kind, s->job->terms.client, amount);
+}
+
+/* The end is known to all: it is on disk, or need not be. */
+static void tell_end(struct stored *s)
+{
+	owner->ended(s->id, s->job);
+	tell_all(s);
+}
+
+/* Records the end in the archive. */
+static void keep_end(struct stored *s)
+{
+	struct job *job = s->job;
+	struct record *r = &s->record;
+
+	r->finished = archive_now();
+	r->error = job->error;
+	r->problem = job->problem;
+	r->lost = job->lost;
+	r->tiles = job_tiles(job);
+	r->size = job->error ? 0 : job->answer.size;
+	r->answer.size = 0;
+	owner->pack(s, &r->answer);
+	change(s, ARCHIVE_END, job->error ? -1 : job->answer.fd);
 }
 
 static void job_ended(struct job *job, void *context)
@@ -129,7 +224,7 @@ static void job_ended(struct job *job, void *context)
 	if (!share_result(s, SHARE_RESULTS, 1) ||
 	    !share_result(s, SHARE_RESULT_SIZE, job->answer.size) ||
 	    !share_result(s, SHARE_RESULT_MEMORY, job->answer.reserved)) {
-		on_end(s->id, job); /* there is no memory to record its client */
+		owner->ended(s->id, job); /* there is no memory to record its client */
 		forget(s);
 		return;
 	}
@@ -143,18 +238,144 @@ static void job_ended(struct job *job, void *context)
 		share_give_all(share_in(s, SHARE_RESULT_SIZE));
 		share_give_all(share_in(s, SHARE_RESULT_MEMORY));
 	}
-	on_end(s->id, job);
-	tell_all(s);
+	if (archive_is_open())
+		keep_end(s);
+	else
+		tell_end(s);
+}
+
+/* ---- the archive ---- */
+
+static bool submit(struct stored *s)
+{
+	if (!job_submit(s->job, job_ended, s))
+		return true;
+	forget(s);
+	return false;
+}
+
+static void added(struct stored *s)
+{
+	free(s->record.head.data);
+	s->record.head = (struct head_writer){0};
+	if (s->step.error) {
+		hide(s);
+	} else {
+		spool_replace(&s->job->body, s->step.kept, s->record.size);
+		share_give_all(&s->job->memory);
+		submit(s);
+	}
+	wake_due(s, UINT64_MAX);
+}
+
+static void end_kept(struct stored *s)
+{
+	struct job *job = s->job;
+
+	if (s->step.error && !job->error) { /* the result has no room */
+		job->error = s->step.error;
+		job->problem = s->step.problem;
+		spool_close(&job->answer);
+		share_give_all(share_in(s, SHARE_RESULT_SIZE));
+		share_give_all(share_in(s, SHARE_RESULT_MEMORY));
+		keep_end(s);
+		return;
+	}
+	if (s->step.error)
+		log_warning("request %s: its end is not kept, it runs again after a restart: %s",
+		            s->id, s->step.problem.detail);
+	else if (!job->error)
+		spool_replace(&job->answer, s->step.kept, s->record.size);
+	share_give_all(share_in(s, SHARE_RESULT_MEMORY));
+	tell_end(s);
+}
+
+static void drop_failed(struct stored *s)
+{
+	log_warning("request %s: it is not forgotten: %s", s->id, s->step.problem.detail);
+	wake_due(s, UINT64_MAX);
+}
+
+static void change_done(struct errand *errand)
+{
+	struct stored *s = (struct stored *)errand;
+	const enum archive_act act = s->step.act;
+
+	metric_observe(METRIC_ARCHIVE_DURATION, NULL, NULL, (double)s->step.ns * 1e-9);
+	s->under_way = false;
+	if (act == ARCHIVE_ADD)
+		added(s);
+	else if (act == ARCHIVE_END)
+		end_kept(s);
+	else if (!s->step.error)
+		remove_stored(s);
+	else
+		drop_failed(s);
+	if (act == ARCHIVE_END && s->hidden && !s->under_way)
+		change(s, ARCHIVE_DROP, -1);
+}
+
+static void change(struct stored *s, enum archive_act act, int from)
+{
+	s->under_way = true;
+	s->step.act = act;
+	s->step.record = &s->record;
+	s->step.from = from;
+	s->step.errand.done = change_done;
+	archive_send(&s->step);
+}
+
+/* Ends a job that is not running, and not in the queue either. */
+static void end_revived(struct stored *s, enum error e, const struct problem *problem)
+{
+	struct job *job = s->job;
+
+	s->revives = false;
+	job->finished = true;
+	job->error = e;
+	job->problem = *problem;
+	job->times.finished = loop_now();
+	spool_close(&job->body);
+	job_ended(job, s);
+}
+
+/* Makes a job of the request again. Returns false if it is too early. */
+static bool revive(struct stored *s)
+{
+	struct problem problem = {0};
+	enum error e = ERR_OK;
+	struct job *job = owner->revive(s, &e, &problem);
+
+	if (e == ERR_NOT_READY)
+		return false;
+	if (job) {
+		s->revives = false;
+		job_release(s->job);
+		s->job = job;
+		free(s->record.head.data);
+		s->record.head = (struct head_writer){0};
+		submit(s);
+	} else {
+		end_revived(s, e, &problem);
+	}
+	return true;
 }
 
 static void look_at_all(void *context)
 {
 	uint64_t now = loop_now();
+	bool early = false;
 
 	(void)context;
 	for (struct stored *s = TAILQ_FIRST(&all), *next; s; s = next) {
 		next = TAILQ_NEXT(s, place);
-		if (s->job->finished && !stored_kept_for(s))
+		if (s->hidden && !s->under_way && now - s->hidden_at > hidden_ns)
+			remove_stored(s);
+		else if (s->hidden || s->under_way)
+			continue;
+		else if (s->revives && !early)
+			early = !revive(s);
+		else if (s->job->finished && !stored_kept_for(s))
 			forget(s);
 		else if (stored_state(s) != s->told_state || stored_tiles_done(s) != s->told_tiles)
 			tell_all(s);
@@ -163,28 +384,111 @@ static void look_at_all(void *context)
 	}
 }
 
-struct stored *store_add(const char *id, struct job *job, uint64_t arrived)
+static struct stored *new_stored(const char *id, const char *key)
 {
 	struct stored *s = calloc(1, sizeof *s + strlen(id) + 1);
+
+	if (!s)
+		return NULL;
+	strcpy(s->id, id);
+	s->record.id = s->id;
+	s->record.key = key ? strdup(key) : NULL;
+	s->step.errand.free = free_stored;
+	return s;
+}
+
+static void insert(struct stored *s)
+{
+	if (TAILQ_EMPTY(&all))
+		loop_timer_repeat(&tick, TICK_MS);
+	TAILQ_INSERT_TAIL(&all, s, place);
+	count++;
+}
+
+struct stored *store_add(const char *id, struct job *job, uint64_t arrived, struct record *asked)
+{
+	struct stored *s = new_stored(id, asked->key);
+	struct record *r;
 
 	if (!s) {
 		job_release(job);
 		return NULL;
 	}
-	strcpy(s->id, id);
 	s->job = job;
 	s->arrived = arrived;
-	TAILQ_INSERT_TAIL(&all, s, place);
-	if (!count++)
-		loop_timer_repeat(&tick, TICK_MS);
-	if (job_submit(job, job_ended, s)) {
-		forget(s);
-		s = NULL;
-	}
+	r = &s->record;
+	memcpy(r->digest, asked->digest, sizeof r->digest);
+	r->head = asked->head;
+	asked->head = (struct head_writer){0};
+	insert(s);
+	if (!archive_is_open())
+		return submit(s) ? s : NULL;
+	strcpy(r->client, job->terms.client);
+	r->named = job->terms.named;
+	r->best = job->terms.best;
+	r->share = job->terms.share;
+	r->arrived = archive_now();
+	r->size = job->body.size;
+	change(s, ARCHIVE_ADD, job->body.fd);
 	return s;
 }
 
-struct stored *store_find(const char *id)
+/* Returns loop_now() of a moment in the past; it may be before the system's start. */
+static uint64_t moment(int64_t wall)
+{
+	const int64_t age = archive_now() - wall;
+
+	return loop_now() - (age > 0 ? (uint64_t)age : 0) * ms;
+}
+
+/* Takes over a job of the archive. */
+static void found(struct record *r, int file)
+{
+	struct stored *s = new_stored(r->id, r->key);
+	struct job *job = s ? job_new_empty() : NULL;
+
+	if (!job) {
+		log_error("request %s: no memory for its job, until the next start", r->id);
+		free(s);
+		return;
+	}
+	r->id = s->record.id;
+	r->key = s->record.key;
+	s->record = *r;
+	r->head = r->answer = (struct head_writer){0};
+	s->job = job;
+	s->arrived = job->times.accepted = moment(s->record.arrived);
+	strcpy(job->terms.client, s->record.client);
+	job->terms.named = s->record.named;
+	job->terms.best = (enum priority)s->record.best;
+	job->terms.share = s->record.share;
+	insert(s);
+	metric_add(METRIC_JOBS_RECOVERED, s->record.finished ? "ended" : "open", NULL, 1);
+	if (!s->record.finished) {
+		s->revives = true;
+		spool_replace(&job->body, file, s->record.size);
+		return;
+	}
+	job->finished = true;
+	job->error = s->record.error;
+	job->problem = s->record.problem;
+	job->lost = s->record.lost;
+	job->tiles_before = s->record.tiles;
+	job->times.finished = moment(s->record.finished);
+	s->told_state = stored_state(s);
+	if (file >= 0)
+		spool_replace(&job->answer, file, s->record.size);
+	if (!share_result(s, SHARE_RESULTS, 1) ||
+	    !share_result(s, SHARE_RESULT_SIZE, job->answer.size))
+		remove_stored(s); /* no memory, until the next start */
+}
+
+bool stored_is_of(const struct stored *s, const struct job_terms *terms)
+{
+	return s->job->terms.named == terms->named && !strcmp(s->job->terms.client, terms->client);
+}
+
+struct stored *store_find_any(const char *id)
 {
 	struct stored *s;
 
@@ -196,13 +500,47 @@ struct stored *store_find(const char *id)
 	return s;
 }
 
+struct stored *store_find(const char *id)
+{
+	struct stored *s = store_find_any(id);
+
+	return s && !s->hidden ? s : NULL;
+}
+
+struct stored *store_find_key(const struct job_terms *terms, const char *key)
+{
+	struct stored *s;
+
+	TAILQ_FOREACH(s, &all, place)
+	{
+		if (!s->hidden && s->record.key && !strcmp(s->record.key, key) &&
+		    stored_is_of(s, terms))
+			break;
+	}
+	return s;
+}
+
+struct stored *store_next(const struct stored *s)
+{
+	struct stored *next = s ? TAILQ_NEXT(s, place) : TAILQ_FIRST(&all);
+
+	while (next && next->hidden)
+		next = TAILQ_NEXT(next, place);
+	return next;
+}
+
+bool stored_ended(const struct stored *s)
+{
+	return s->job->finished && !s->under_way;
+}
+
 enum stored_state stored_state(const struct stored *s)
 {
-	if (s->job->finished && s->job->error)
+	if (stored_ended(s) && s->job->error)
 		return s->job->error == ERR_CANCELLED ? STORED_CANCELLED : STORED_FAILED;
-	if (s->job->finished)
+	if (stored_ended(s))
 		return STORED_DONE;
-	return s->job->codec ? STORED_RUNNING : STORED_WAITING;
+	return s->job->codec || s->job->finished ? STORED_RUNNING : STORED_WAITING;
 }
 
 uint32_t stored_tiles_done(const struct stored *s)
@@ -235,22 +573,27 @@ void store_delete(struct stored *s)
 	struct problem problem;
 	enum error e = problem_set(&problem, ERR_CANCELLED, "a DELETE request cancelled it");
 
-	if (!s->job->finished) {
+	if (s->job->finished)
+		forget(s);
+	else if (s->revives)
+		end_revived(s, e, &problem);
+	else
 		job_cancel(s->job, e, &problem);
-		return;
-	}
-	forget(s);
 }
 
-enum error store_init(void (*ended)(const char *id, const struct job *job))
+enum error store_init(const struct store_owner *o)
 {
-	on_end = ended;
-	return loop_timer_init(&tick, look_at_all, NULL);
+	enum error e = loop_timer_init(&tick, look_at_all, NULL);
+
+	owner = o;
+	if (!e)
+		archive_read(found);
+	return e;
 }
 
 void store_fini(void)
 {
 	while (!TAILQ_EMPTY(&all))
-		forget(TAILQ_FIRST(&all));
+		remove_stored(TAILQ_FIRST(&all));
 	loop_timer_fini(&tick);
 }

@@ -1,6 +1,7 @@
 /* The asynchronous jobs, by id, and the waiters for their news. An ended job is stored, with its
  * result, for `result-time`. If results are too many or too large, the oldest ones of the client
- * that holds most are removed. */
+ * that holds most are removed. With an archive all this outlives the process: news of a job is told
+ * once it is on disk. */
 #ifndef FRONT_JOBS_STORE_H
 #define FRONT_JOBS_STORE_H
 
@@ -8,6 +9,7 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
+#include "front/jobs/archive.h"
 #include "front/jobs/job.h"
 #include "front/jobs/shares.h"
 
@@ -33,31 +35,69 @@ enum stored_state {
 enum { STORED_SHARES = SHARE_KINDS - SHARE_RESULTS };
 
 struct stored {
+	struct archive_step step; /* the last change; must be first */
+	struct record record;
 	TAILQ_ENTRY(stored) place;
-	struct job *job;
+	struct job *job;                   /* without a chain if the archive has it from before */
 	uint64_t arrived;                  /* loop_now() when its request arrived */
 	struct share share[STORED_SHARES]; /* empty until its end */
 	LIST_HEAD(waiters, waiter) waiters;
 	enum stored_state told_state; /* last seen by its waiters */
 	uint32_t told_tiles;
+	bool under_way; /* the change; other changes follow it */
+	bool revives;   /* it is open, and its request has not been parsed since the start */
+	bool hidden;    /* it is forgotten, or was never accepted: step.error is why */
+	uint64_t hidden_at;
 	char id[];
 };
 
-/* ended: called when a job has ended in any way. */
-enum error store_init(void (*ended)(const char *id, const struct job *job)) MUST_CHECK;
+/* The module that knows requests and answers. */
+struct store_owner {
+	/* A job has ended in any way. */
+	void (*ended)(const char *id, const struct job *job);
+	/* Writes the answer to a request for the result (see struct record). */
+	void (*pack)(const struct stored *s, struct head_writer *answer);
+	/* Makes a job of the record's head and the body of s->job, which moves. NULL with an error;
+	 * ERR_NOT_READY: it is too early. */
+	struct job *(*revive)(const struct stored *s, enum error *e, struct problem *problem);
+};
+
+/* Takes over the jobs of the archive. */
+enum error store_init(const struct store_owner *owner) MUST_CHECK;
 void store_fini(void);
 
-/* The number of jobs that are stored, ended ones included. */
+/* The number of jobs that are stored, ended ones included; the open ones that will run again after
+ * a restart; the number of changes under way. */
 unsigned store_count(void);
+unsigned store_lasting(void);
+unsigned store_changes(void);
 
-/* Stores a new job under an unguessable id, and submits it. Takes over the reference, also on
- * failure. NULL without memory. */
-struct stored *store_add(const char *id, struct job *job, uint64_t arrived);
+/* The age of the oldest open job in nanoseconds, 0 if there is none. */
+uint64_t store_oldest(void);
 
-/* The job of this id, or NULL. Valid until the next event of the loop. */
+/* Stores a new job under an unguessable id, and submits it, with an archive once it is on disk.
+ * Takes over the reference, also on failure, and the record's head; its key and digest are copied.
+ * NULL without memory. */
+struct stored *store_add(const char *id, struct job *job, uint64_t arrived, struct record *asked);
+
+/* Return the job of this id, or of this client's key, or NULL. Valid until the next event of the
+ * loop. */
 struct stored *store_find(const char *id);
+struct stored *store_find_key(const struct job_terms *terms, const char *key);
+
+/* Returns true if the job is this client's. */
+bool stored_is_of(const struct stored *s, const struct job_terms *terms);
+
+/* Finds hidden ones, too, for a minute or until they are gone from the disk. */
+struct stored *store_find_any(const char *id);
+
+/* Returns the i-th job, for a list; NULL: there are no more. */
+struct stored *store_next(const struct stored *s);
 
 enum stored_state stored_state(const struct stored *s);
+
+/* True once the job has ended, and its result can be had. */
+bool stored_ended(const struct stored *s);
 
 /* Counts finished tiles; all of them once the job is done. */
 uint32_t stored_tiles_done(const struct stored *s);
@@ -68,11 +108,12 @@ bool stored_time_left(const struct stored *s, uint64_t *ns);
 /* Nanoseconds for which an ended job is still kept, unless others displace it. */
 uint64_t stored_kept_for(const struct stored *s);
 
-/* Cancels an open job, so that no more of its tiles begin; forgets one that has ended. */
+/* Cancels an open job, so that no more of its tiles begin; forgets one that has ended. It may then
+ * be under way. */
 void store_delete(struct stored *s);
 
 /* Wakes the waiter, once, at the job's next news (its state or a tile, but at most four times a
- * second before the end), when it is forgotten, or at `due`. */
+ * second before the end; that a change is over), when it is forgotten, or at `due`. */
 void store_wait(struct stored *s, struct waiter *waiter, uint64_t due);
 
 /* Removes the waiter, which need not be waiting. */

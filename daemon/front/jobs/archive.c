@@ -1,0 +1,455 @@
+/* All changes are made by the errands' thread, a transaction for each batch. The database is locked
+ * for this process alone, and its write-ahead log is flushed at each commit, after all new files
+ * and their directory. */
+#include "front/jobs/archive.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/sendfile.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/memfd.h"
+#include "front/config/config.h"
+
+enum { SCHEMA = 1, NAME_SIZE = 128, DURABLE_AUTO = 2 };
+
+static const char directory_name[] = "jobs", database_name[] = "jobs.db";
+static const char body_suffix[] = ".body", result_suffix[] = ".result";
+
+#define COLUMNS                                                                                    \
+	"id, client, named, best, share, key, digest, head, arrived, finished, error, parameter, " \
+	"value, detail, lost, tiles, answer, size"
+
+static const char schema[] =
+    "CREATE TABLE job (id TEXT PRIMARY KEY NOT NULL, client TEXT NOT NULL, named INTEGER NOT NULL, "
+    "best INTEGER NOT NULL, share REAL NOT NULL, key TEXT, digest BLOB, head BLOB, "
+    "arrived INTEGER NOT NULL, finished INTEGER NOT NULL, error TEXT, parameter TEXT, value TEXT, "
+    "detail TEXT, lost INTEGER, tiles INTEGER, answer BLOB, size INTEGER NOT NULL)";
+
+static const char *const statements[] = {
+    [ARCHIVE_ADD] = "INSERT INTO job (" COLUMNS ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, 0, "
+                    "NULL, NULL, NULL, NULL, NULL, NULL, NULL, ?18)",
+    [ARCHIVE_END] = "UPDATE job SET head = NULL, finished = ?10, error = ?11, parameter = ?12, "
+                    "value = ?13, detail = ?14, lost = ?15, tiles = ?16, answer = ?17, size = ?18 "
+                    "WHERE id = ?1",
+    [ARCHIVE_DROP] = "DELETE FROM job WHERE id = ?1",
+};
+
+enum { STATEMENTS = sizeof statements / sizeof *statements };
+
+static sqlite3 *database;
+static sqlite3_stmt *prepared[STATEMENTS];
+static int directory = -1;
+static struct problem
+    unusable; /* why jobs cannot be kept; no detail: they can be, or need not be */
+
+/* Of the thread: the batch. */
+static struct archive_step *batch;
+static bool directory_changed, transaction_lost;
+
+int64_t archive_now(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	return now.tv_sec * INT64_C(1000) + now.tv_nsec / 1000000;
+}
+
+bool archive_is_open(void)
+{
+	return database;
+}
+
+enum error archive_check(struct problem *problem)
+{
+	if (!*unusable.detail)
+		return ERR_OK;
+	*problem = unusable;
+	return ERR_STORAGE_UNUSABLE;
+}
+
+/* ---- the thread ---- */
+
+static void file_name(char name[NAME_SIZE], const char *id, const char *suffix)
+{
+	snprintf(name, NAME_SIZE, "%s%s", id, suffix);
+}
+
+/* Records why a step has failed, once. number: of errno, or 0 if the database says why. */
+static void fail(struct archive_step *s, const char *what, int number)
+{
+	const int code = number ? 0 : sqlite3_errcode(database);
+	const bool full = number == ENOSPC || number == EDQUOT || code == SQLITE_FULL;
+
+	if (s->error)
+		return;
+	s->error = problem_set(&s->problem, full ? ERR_STORAGE_FULL : ERR_STORAGE_UNUSABLE,
+	                       "%s in %s/%s: %s", what, config->state_dir, directory_name,
+	                       number ? strerror(number) : sqlite3_errmsg(database));
+}
+
+static void remove_file(const char *id, const char *suffix)
+{
+	char name[NAME_SIZE];
+
+	file_name(name, id, suffix);
+	directory_changed |= !unlinkat(directory, name, 0);
+}
+
+/* Writes the step's file, which settle() flushes. */
+static void write_file(struct archive_step *s, const char *suffix)
+{
+	const size_t size = s->record->size;
+	char name[NAME_SIZE];
+	off_t offset = 0;
+	ssize_t moved = 1;
+
+	file_name(name, s->record->id, suffix);
+	s->writer = openat(directory, name, O_CREAT | O_TRUNC | O_RDWR | O_CLOEXEC, 0600);
+	if (s->writer < 0) {
+		fail(s, "a file cannot be made", errno);
+		return;
+	}
+	directory_changed = true;
+	while ((size_t)offset < size && (moved > 0 || (moved < 0 && errno == EINTR)))
+		moved = sendfile(s->writer, s->from, &offset, size - (size_t)offset);
+	if ((size_t)offset < size)
+		fail(s, "a file cannot be written", moved ? errno : EIO);
+	else if (memfd_reopen(s->writer, O_RDONLY, &s->kept))
+		fail(s, "a file cannot be opened", errno);
+	else
+		sync_file_range(s->writer, 0, 0, SYNC_FILE_RANGE_WRITE);
+}
+
+static void bind_block(sqlite3_stmt *statement, int column, const struct head_writer *block)
+{
+	sqlite3_bind_blob64(statement, column, block->data, block->size, SQLITE_STATIC);
+}
+
+static void bind_text(sqlite3_stmt *statement, int column, const char *text)
+{
+	sqlite3_bind_text(statement, column, text, -1, SQLITE_STATIC);
+}
+
+/* Binds all columns by the numbers that COLUMNS gives them; a statement takes those that it has. */
+static void bind(sqlite3_stmt *statement, const struct record *r)
+{
+	bind_text(statement, 1, r->id);
+	bind_text(statement, 2, r->client);
+	sqlite3_bind_int(statement, 3, r->named);
+	sqlite3_bind_int64(statement, 4, r->best);
+	sqlite3_bind_double(statement, 5, r->share);
+	bind_text(statement, 6, r->key);
+	sqlite3_bind_blob(statement, 7, r->key ? r->digest : NULL, ARCHIVE_DIGEST, SQLITE_STATIC);
+	bind_block(statement, 8, &r->head);
+	sqlite3_bind_int64(statement, 9, r->arrived);
+	sqlite3_bind_int64(statement, 10, r->finished);
+	bind_text(statement, 11, r->error ? error_slug(r->error) : NULL);
+	bind_text(statement, 12, r->problem.parameter);
+	bind_text(statement, 13, r->problem.value);
+	bind_text(statement, 14, r->problem.detail);
+	sqlite3_bind_int64(statement, 15, r->lost);
+	sqlite3_bind_int64(statement, 16, r->tiles);
+	bind_block(statement, 17, &r->answer);
+	sqlite3_bind_int64(statement, 18, (int64_t)r->size);
+}
+
+static void run(struct errand *errand)
+{
+	struct archive_step *s = (struct archive_step *)errand;
+	sqlite3_stmt *statement = prepared[s->act];
+
+	s->kept = s->writer = -1;
+	s->error = ERR_OK;
+	/* Some errors roll all back. */
+	transaction_lost = batch ? transaction_lost || sqlite3_get_autocommit(database)
+	                         : sqlite3_exec(database, "BEGIN IMMEDIATE", NULL, NULL, NULL);
+	if (transaction_lost)
+		fail(s, "the database cannot be changed", 0);
+	s->next = batch;
+	batch = s;
+	if (s->act == ARCHIVE_DROP) {
+		remove_file(s->record->id, result_suffix);
+		remove_file(s->record->id, body_suffix);
+	} else if (s->from >= 0 && !s->error) {
+		write_file(s, s->act == ARCHIVE_ADD ? body_suffix : result_suffix);
+	}
+	if (s->error)
+		return;
+	bind(statement, s->record);
+	if (sqlite3_step(statement) != SQLITE_DONE)
+		fail(s, "the database cannot be changed", 0);
+	sqlite3_reset(statement);
+	sqlite3_clear_bindings(statement);
+}
+
+/* Flushes the files of the batch and their directory, and commits. */
+static void commit(void)
+{
+	int failed = 0;
+
+	for (struct archive_step *s = batch; s; s = s->next)
+		if (s->writer >= 0 && !s->error && fsync(s->writer))
+			failed = errno;
+	if (!failed && directory_changed && fsync(directory))
+		failed = errno;
+	/* A row without its file must not be committed. */
+	if (!failed && !transaction_lost && !sqlite3_get_autocommit(database) &&
+	    !sqlite3_exec(database, "COMMIT", NULL, NULL, NULL))
+		return;
+	for (struct archive_step *s = batch; s; s = s->next)
+		fail(s, "the disk cannot be written", failed);
+	if (!sqlite3_get_autocommit(database))
+		sqlite3_exec(database, "ROLLBACK", NULL, NULL, NULL);
+}
+
+/* Ends the batch. */
+static void settle(void)
+{
+	const uint64_t began = clock_ns(CLOCK_MONOTONIC);
+	uint64_t ns;
+
+	commit();
+	ns = clock_ns(CLOCK_MONOTONIC) - began;
+	for (struct archive_step *s = batch; s; s = s->next) {
+		s->ns = ns;
+		if (s->writer >= 0)
+			close(s->writer);
+		if (s->error && s->kept >= 0)
+			close(s->kept);
+		if (s->error)
+			s->kept = -1;
+		if (s->act == ARCHIVE_ADD && s->error)
+			remove_file(s->record->id, body_suffix);
+		else if (s->act == ARCHIVE_END)
+			remove_file(s->record->id, s->error ? result_suffix : body_suffix);
+	}
+	batch = NULL;
+	directory_changed = false;
+}
+
+void archive_send(struct archive_step *s)
+{
+	s->errand.run = run;
+	errand_send(ERRAND_ARCHIVE, &s->errand);
+}
+
+/* ---- the start ---- */
+
+static bool do_sql(const char *sql)
+{
+	return !sqlite3_exec(database, sql, NULL, NULL, NULL);
+}
+
+static int get_number(void *context, int count, char **values, char **names)
+{
+	(void)names;
+	*(int *)context = count && values[0] ? atoi(values[0]) : -1;
+	return 0;
+}
+
+static int get_text(void *context, int count, char **values, char **names)
+{
+	(void)names;
+	snprintf(context, NAME_SIZE, "%s", count && values[0] ? values[0] : "");
+	return 0;
+}
+
+/* Returns the reason why the database cannot be used, or NULL. Until it is known to be sound
+ * nothing is written. */
+static const char *open_database(const char *path)
+{
+	char check[NAME_SIZE] = "";
+	int version = -1;
+
+	if (sqlite3_open_v2(path, &database,
+	                    SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, NULL))
+		return sqlite3_errmsg(database);
+	/* It may be unsound or another version's: closing it must not write its log into it. */
+	sqlite3_db_config(database, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
+	if (!do_sql("PRAGMA locking_mode = EXCLUSIVE") ||
+	    sqlite3_exec(database, "PRAGMA user_version", get_number, &version, NULL))
+		return sqlite3_errcode(database) == SQLITE_BUSY ? "another process uses it"
+		                                                : sqlite3_errmsg(database);
+	if (version > SCHEMA)
+		return "a later version of convolved has written it";
+	if (sqlite3_exec(database, "PRAGMA quick_check(1)", get_text, check, NULL) ||
+	    strcmp(check, "ok"))
+		return *check ? "it is damaged" : sqlite3_errmsg(database);
+	if (!do_sql("PRAGMA journal_mode = WAL") || !do_sql("PRAGMA synchronous = FULL") ||
+	    !do_sql("BEGIN IMMEDIATE") || (!version && !do_sql(schema)) ||
+	    (!version && !do_sql("PRAGMA user_version = 1")) || !do_sql("COMMIT"))
+		return sqlite3_errmsg(database);
+	for (int i = 0; i < STATEMENTS; i++)
+		if (sqlite3_prepare_v3(database, statements[i], -1, SQLITE_PREPARE_PERSISTENT,
+		                       &prepared[i], NULL))
+			return sqlite3_errmsg(database);
+	return NULL;
+}
+
+static void copy_text(sqlite3_stmt *row, int column, char *text, size_t room)
+{
+	const unsigned char *value = sqlite3_column_text(row, column);
+
+	snprintf(text, room, "%s", value ? (const char *)value : "");
+}
+
+static struct head_writer get_block(sqlite3_stmt *row, int column)
+{
+	const size_t size = (size_t)sqlite3_column_bytes(row, column);
+	struct head_writer block = {0};
+
+	head_append(&block, sqlite3_column_blob(row, column), size);
+	return block;
+}
+
+/* Opens the file of a row, which must have its size; -1: it has none, or (*lost) should have. */
+static int open_file(const struct record *r, bool *lost)
+{
+	struct stat status;
+	char name[NAME_SIZE];
+	int file;
+
+	*lost = false;
+	if (r->finished && r->error)
+		return -1;
+	file_name(name, r->id, r->finished ? result_suffix : body_suffix);
+	file = openat(directory, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	if (file >= 0 && !fstat(file, &status) && S_ISREG(status.st_mode) &&
+	    (uint64_t)status.st_size == r->size)
+		return file;
+	*lost = true;
+	if (file >= 0)
+		close(file);
+	return -1;
+}
+
+static void read_row(sqlite3_stmt *row, void (*found)(struct record *record, int file))
+{
+	struct record r = {
+	    .id = (const char *)sqlite3_column_text(row, 0),
+	    .named = sqlite3_column_int(row, 2),
+	    .best = (uint32_t)sqlite3_column_int64(row, 3),
+	    .share = sqlite3_column_double(row, 4),
+	    .key = (const char *)sqlite3_column_text(row, 5),
+	    .head = get_block(row, 7),
+	    .arrived = sqlite3_column_int64(row, 8),
+	    .finished = sqlite3_column_int64(row, 9),
+	    .lost = (uint32_t)sqlite3_column_int64(row, 14),
+	    .tiles = (uint32_t)sqlite3_column_int64(row, 15),
+	    .answer = get_block(row, 16),
+	    .size = (uint64_t)sqlite3_column_int64(row, 17),
+	};
+	const char *slug = (const char *)sqlite3_column_text(row, 10);
+	sqlite3_stmt *drop = prepared[ARCHIVE_DROP];
+	bool lost;
+	int file;
+
+	copy_text(row, 1, r.client, sizeof r.client);
+	if (r.key && sqlite3_column_bytes(row, 6) == ARCHIVE_DIGEST)
+		memcpy(r.digest, sqlite3_column_blob(row, 6), ARCHIVE_DIGEST);
+	while (slug && r.error < ERR_COUNT && strcmp(slug, error_slug(r.error)))
+		r.error++;
+	if (r.error == ERR_COUNT)
+		r.error = ERR_INTERNAL;
+	copy_text(row, 11, r.problem.parameter, sizeof r.problem.parameter);
+	copy_text(row, 12, r.problem.value, sizeof r.problem.value);
+	copy_text(row, 13, r.problem.detail, sizeof r.problem.detail);
+	file = open_file(&r, &lost);
+	if (lost) {
+		bind_text(drop, 1, r.id);
+		sqlite3_step(drop);
+		sqlite3_reset(drop);
+	} else {
+		found(&r, file);
+	}
+	free(r.head.data);
+	free(r.answer.data);
+}
+
+/* Removes files without a row, and those that a row needs no more. */
+static void remove_orphans(void)
+{
+	static const char find[] = "SELECT 1 FROM job WHERE id = ?1 AND (finished > 0) = ?2 AND "
+	                           "error IS NULL";
+	const int again = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *all = again >= 0 ? fdopendir(again) : NULL;
+	sqlite3_stmt *row = NULL;
+	struct dirent *entry;
+
+	if (!all || sqlite3_prepare_v2(database, find, -1, &row, NULL))
+		log_warning("%s/%s cannot be tidied", config->state_dir, directory_name);
+	while (row && (entry = readdir(all))) {
+		const char *dot = strrchr(entry->d_name, '.');
+		const bool result = dot && !strcmp(dot, result_suffix);
+
+		if (!result && !(dot && !strcmp(dot, body_suffix)))
+			continue;
+		sqlite3_bind_text(row, 1, entry->d_name, (int)(dot - entry->d_name), SQLITE_STATIC);
+		sqlite3_bind_int(row, 2, result);
+		if (sqlite3_step(row) == SQLITE_DONE)
+			unlinkat(directory, entry->d_name, 0);
+		sqlite3_reset(row);
+	}
+	sqlite3_finalize(row);
+	if (all)
+		closedir(all);
+}
+
+enum error archive_init(void)
+{
+	const bool wanted =
+	    config->durable == DURABLE_AUTO ? getenv("STATE_DIRECTORY") != NULL : config->durable;
+	char path[4096];
+	const char *why = NULL;
+	int state;
+
+	errands_settle(ERRAND_ARCHIVE, settle);
+	if (!wanted)
+		return ERR_OK;
+	state = snprintf(path, sizeof path, "%s/%s/%s", config->state_dir, directory_name,
+	                 database_name);
+	path[state - (int)sizeof database_name] = '\0';
+	if ((mkdir(path, 0700) && errno != EEXIST) ||
+	    (directory = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0)
+		why = strerror(errno);
+	path[state - (int)sizeof database_name] = '/';
+	if (!why)
+		why = open_database(path);
+	if (!why)
+		return ERR_OK;
+	problem_set(
+	    &unusable, ERR_STORAGE_UNUSABLE,
+	    "%s cannot be used: %s. Synchronous requests (without Prefer: respond-async) work",
+	    path, why);
+	log_error("asynchronous jobs are refused: %s", unusable.detail);
+	for (int i = 0; i < STATEMENTS; i++)
+		sqlite3_finalize(prepared[i]);
+	sqlite3_close(database);
+	database = NULL;
+	return ERR_OK;
+}
+
+void archive_read(void (*found)(struct record *record, int file))
+{
+	sqlite3_stmt *row = NULL;
+
+	if (!database)
+		return;
+	if (sqlite3_prepare_v2(database, "SELECT " COLUMNS " FROM job ORDER BY finished, rowid", -1,
+	                       &row, NULL))
+		log_error("the archive of jobs cannot be read: %s", sqlite3_errmsg(database));
+	while (row && sqlite3_step(row) == SQLITE_ROW)
+		read_row(row, found);
+	sqlite3_finalize(row);
+	remove_orphans();
+}

@@ -1,0 +1,78 @@
+/* The archive of asynchronous jobs: a row of an SQLite database and a file for each, in state-dir,
+ * so that they outlive every end of the service. A file is ID.body while its job is open, and
+ * ID.result once it is done.
+ *
+ * The order of writes keeps the promise: a row is committed after its file is on disk; the old file
+ * goes after that; and a job that is forgotten loses its file first, since a row without a file is
+ * removed at the next start, as a file without a row is. */
+#ifndef FRONT_JOBS_ARCHIVE_H
+#define FRONT_JOBS_ARCHIVE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/errand.h"
+#include "front/jobs/fair.h"
+#include "link/head.h"
+
+enum { ARCHIVE_DIGEST = 32 };
+
+/* What a row says. Texts and blocks are the owner's. */
+struct record {
+	const char *id; /* like key, the owner's */
+	char client[FAIR_CLIENT_SIZE];
+	bool named;    /* see struct job_terms, as best and share */
+	uint32_t best; /* enum priority */
+	double share;
+	const char *key;                      /* the client's Idempotency-Key; NULL: none */
+	unsigned char digest[ARCHIVE_DIGEST]; /* with a key: of its head and body */
+	struct head_writer head;              /* from head_pack(); while it is open */
+	int64_t arrived, finished;            /* milliseconds since 1970; 0: it is open */
+	/* The outcome, once it has finished. */
+	enum error error;
+	struct problem problem;
+	uint32_t lost, tiles;
+	struct head_writer answer; /* from answer_pack(), and the body of a problem */
+	uint64_t size;             /* bytes of its file; 0: there is none */
+};
+
+enum archive_act { ARCHIVE_ADD, ARCHIVE_END, ARCHIVE_DROP };
+
+/* One change. The errand's `done` follows; until then all belongs to the thread. */
+struct archive_step {
+	struct errand errand; /* must be first */
+	enum archive_act act;
+	const struct record *record;
+	int from; /* the file's content, `record->size` bytes; -1: none */
+	/* Set by the thread: a descriptor to read the new file; or why nothing has changed. */
+	int kept;
+	enum error error; /* STORAGE_FULL, STORAGE_UNUSABLE */
+	struct problem problem;
+	uint64_t ns; /* time that the batch took to reach the disk */
+	int writer;
+	struct archive_step *next;
+};
+
+/* Opens the archive, if the configuration wants one; before errands_init(). A database that cannot
+ * be used is left as it is: see archive_check(). It is never closed, as a disk may hang. */
+enum error archive_init(void) MUST_CHECK;
+
+/* Calls `found` for each job of the archive: the open ones in their order, then those that have
+ * ended, the oldest first. The record's blocks may be moved, and the descriptor of its file (-1:
+ * none) is to be taken over. Removes what a killed process has left. */
+void archive_read(void (*found)(struct record *record, int file));
+
+/* Returns true if jobs are kept. */
+bool archive_is_open(void);
+
+/* ERR_STORAGE_UNUSABLE if jobs should be kept but cannot be. */
+enum error archive_check(struct problem *problem) MUST_CHECK;
+
+/* Sends a change to the thread; those that wait at a time become durable together. */
+void archive_send(struct archive_step *step);
+
+/* Milliseconds since 1970. */
+int64_t archive_now(void);
+
+#endif
