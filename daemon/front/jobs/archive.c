@@ -52,7 +52,7 @@ static int directory = -1;
 static struct problem
     unusable; /* why jobs cannot be kept; no detail: they can be, or need not be */
 
-/* Of the thread: the batch. */
+/* The batch, which is the thread's. */
 static struct archive_step *batch;
 static bool directory_changed, transaction_lost;
 

@@ -18,7 +18,7 @@
 
 enum { ARCHIVE_DIGEST = 32 };
 
-/* What a row says. Texts and blocks are the owner's. */
+/* A row. Texts and blocks are the owner's. */
 struct record {
 	const char *id; /* like key, the owner's */
 	char client[FAIR_CLIENT_SIZE];
