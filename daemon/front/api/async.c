@@ -129,9 +129,8 @@ static struct stored *store(struct request *r)
 		return NULL;
 	if (s && memcmp(s->record.digest, digest, ARCHIVE_DIGEST) != 0) {
 		problem_set(&problem, ERR_KEY_REUSED,
-		            "this Idempotency-Key belongs to the job %s, whose image or parameters "
-		            "were others: expected a new key for each request",
-		            s->id);
+		            "this Idempotency-Key belongs to a job whose image or parameters were "
+		            "others: expected a new key for each request");
 		answer_problem(&r->answer, ERR_KEY_REUSED, &problem);
 		return NULL;
 	}
@@ -217,13 +216,20 @@ static struct stored *find_and_wait(struct request *r)
 	return NULL;
 }
 
+/* Returns true if a client's address is not that of many: a user at a Unix socket, or this host
+ * (:: is ::1 by its first 64 bits). */
+static bool is_local(const char *client)
+{
+	return !strncmp(client, "user ", 5) || !strncmp(client, "127.", 4) || !strcmp(client, "::");
+}
+
 void async_list(struct request *r)
 {
 	json_t *jobs = json_array();
 	struct problem problem;
 
-	/* An address may be that of many; without tokens an id is what only its owner knows. */
-	if (!r->terms.named && !r->head.loopback && strncmp(r->terms.client, "user ", 5)) {
+	/* Without tokens an id is what only its owner knows. */
+	if (!r->terms.named && !is_local(r->terms.client)) {
 		json_decref(jobs);
 		problem_set(&problem, ERR_LIST_FORBIDDEN,
 		            "without a token jobs are listed at a loopback address or a Unix "

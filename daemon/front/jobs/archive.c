@@ -264,6 +264,21 @@ static int get_text(void *context, int count, char **values, char **names)
 	return 0;
 }
 
+/* Opens state-dir/jobs, so that no loss of power takes it. Returns false with errno. */
+static bool open_directory(void)
+{
+	const int above = open(config->state_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	const bool made = above >= 0 &&
+	                  (!mkdirat(above, directory_name, 0700) || errno == EEXIST) &&
+	                  !fsync(above);
+
+	if (made)
+		directory = openat(above, directory_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (above >= 0)
+		close(above);
+	return directory >= 0;
+}
+
 /* Returns the reason why the database cannot be used, or NULL. Until it is known to be sound
  * nothing is written. */
 static const char *open_database(const char *path)
@@ -411,20 +426,12 @@ enum error archive_init(void)
 	    config->durable == DURABLE_AUTO ? getenv("STATE_DIRECTORY") != NULL : config->durable;
 	char path[4096];
 	const char *why = NULL;
-	int state;
 
 	errands_settle(ERRAND_ARCHIVE, settle);
 	if (!wanted)
 		return ERR_OK;
-	state = snprintf(path, sizeof path, "%s/%s/%s", config->state_dir, directory_name,
-	                 database_name);
-	path[state - (int)sizeof database_name] = '\0';
-	if ((mkdir(path, 0700) && errno != EEXIST) ||
-	    (directory = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0)
-		why = strerror(errno);
-	path[state - (int)sizeof database_name] = '/';
-	if (!why)
-		why = open_database(path);
+	snprintf(path, sizeof path, "%s/%s/%s", config->state_dir, directory_name, database_name);
+	why = open_directory() ? open_database(path) : strerror(errno);
 	if (!why)
 		return ERR_OK;
 	problem_set(
