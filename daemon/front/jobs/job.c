@@ -127,6 +127,7 @@ void job_release(struct job *job)
 		return;
 	spool_close(&job->body);
 	share_give_all(&job->memory);
+	share_give_all(&job->place);
 	spool_close(&job->answer);
 	if (job->chain)
 		chain_release(job->chain);
@@ -160,6 +161,12 @@ static enum error open_flow(struct job *job)
 	return fair_open(&queue, &job->waiting, job->class, job->terms.client, job->terms.share);
 }
 
+enum error job_take_place(struct job *job)
+{
+	return job->place.amount ? ERR_OK
+	                         : share_force(&job->place, SHARE_JOBS, job->terms.client, 1);
+}
+
 enum error job_submit(struct job *job, void (*done)(struct job *job, void *context), void *context)
 {
 	const uint64_t now = loop_now(), deadline = job->terms.deadline;
@@ -167,7 +174,7 @@ enum error job_submit(struct job *job, void (*done)(struct job *job, void *conte
 	set_cost(job, work_cost(job->options.body_size));
 	if (open_flow(job))
 		return ERR_MEMORY;
-	if (share_force(&job->place, SHARE_JOBS, job->terms.client, 1) ||
+	if (job_take_place(job) ||
 	    (deadline && loop_timer_init(&job->deadline, deadline_passed, job))) {
 		share_give_all(&job->place);
 		fair_close(&queue, &job->waiting);

@@ -163,6 +163,9 @@ void job_set_jpeg(struct job *job, enum jpeg_reason reason);
  * queued again, and must be ended. */
 enum error job_reckon(struct job *job, double cost) MUST_CHECK;
 
+/* Counts a job that will be submitted among the jobs. ERR_MEMORY. */
+enum error job_take_place(struct job *job) MUST_CHECK;
+
 /* Queues the job, whose options and terms are set. `done` is called once, when the job has ended in
  * any way; the caller keeps its reference. ERR_MEMORY: it is not queued. */
 enum error job_submit(struct job *job, void (*done)(struct job *job, void *context),

@@ -260,6 +260,9 @@ static void added(struct stored *s)
 	s->record.head = (struct head_writer){0};
 	if (s->step.error) {
 		hide(s);
+		spool_close(&s->job->body);
+		share_give_all(&s->job->memory);
+		share_give_all(&s->job->place);
 	} else {
 		spool_replace(&s->job->body, s->step.kept, s->record.size);
 		share_give_all(&s->job->memory);
@@ -416,6 +419,10 @@ struct stored *store_add(const char *id, struct job *job, uint64_t arrived, stru
 	}
 	s->job = job;
 	s->arrived = arrived;
+	if (job_take_place(job)) {
+		free_stored(&s->step.errand);
+		return NULL;
+	}
 	r = &s->record;
 	memcpy(r->digest, asked->digest, sizeof r->digest);
 	r->head = asked->head;
@@ -586,9 +593,13 @@ enum error store_init(const struct store_owner *o)
 	enum error e = loop_timer_init(&tick, look_at_all, NULL);
 
 	owner = o;
-	if (!e)
-		archive_read(found);
-	return e;
+	if (e)
+		return e;
+	archive_read(found);
+	/* The limits may be others now. */
+	reduce(SHARE_RESULTS, config->result_count, NULL);
+	reduce(SHARE_RESULT_SIZE, config->result_size, NULL);
+	return ERR_OK;
 }
 
 void store_fini(void)
