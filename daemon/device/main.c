@@ -80,6 +80,18 @@ static enum error serve(uint64_t started_ms)
 	return e;
 }
 
+/* Takes a directory in state-dir, as a driver must not reach the jobs beside it. */
+static void enter_state(void)
+{
+	const size_t used = strlen(how.state_dir);
+
+	if (!used)
+		return;
+	snprintf(how.state_dir + used, sizeof how.state_dir - used, "/tuning");
+	if (g_mkdir_with_parents(how.state_dir, 0700))
+		log_warning("cannot create the directory %s: %s", how.state_dir, strerror(errno));
+}
+
 /* Drivers, too, write files. */
 static enum error enter_sandbox(void)
 {
@@ -185,6 +197,7 @@ static int run_by_hand(int argc, char **argv)
 	snprintf(how.cache_dir, sizeof how.cache_dir, "%s", cache ? cache : "");
 	snprintf(how.state_dir, sizeof how.state_dir, "%s", state ? state : "");
 	environment_set(cache);
+	enter_state();
 	return tune((const char *const *)filters, filters ? g_strv_length(filters) : 0) ? 1 : 0;
 }
 
@@ -196,6 +209,7 @@ int main(int argc, char **argv)
 		return run_by_hand(argc, argv);
 	start_receive("convolved-device", EXPENDABLE, &how);
 	environment_set(how.cache_dir);
+	enter_state();
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (how.unconfined) {
 		log_notice("not confined");

@@ -16,7 +16,6 @@
 #include <string.h>
 #include <sys/param.h>
 #include <sys/queue.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -229,11 +228,9 @@ struct tuner *tuner_new(struct programs *programs, struct pool *pool, const char
 		tuner_free(&t);
 		return NULL;
 	}
-	if (state_dir && mkdir(state_dir, 0700) && errno != EEXIST)
-		log_warning("cannot create the directory %s: %s", state_dir, strerror(errno));
 	if (state_dir) {
-		snprintf(t->path, sizeof t->path, "%.4000s/tuning-%u-%u.json", state_dir,
-		         device->platform, device->index);
+		snprintf(t->path, sizeof t->path, "%.4000s/%u-%u.json", state_dir, device->platform,
+		         device->index);
 		load(t);
 	}
 	return t;

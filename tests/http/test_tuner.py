@@ -14,7 +14,7 @@ from service import BUILD, QUICK_COMPILER, REPOSITORY, children, poll
 PIXELS = random_pixels(1, 400, 300, 3, "u8")
 FILTERS = [("gaussian", {"size": 3})]
 WORK = "separable 3x3 u8 x3 mean"
-STATE = "tuning-0-0.json"
+STATE = "tuning/0-0.json"
 
 
 def choices(service):
@@ -38,6 +38,7 @@ def start(launch, general_cache):
         service = launch("--cache-dir", str(general_cache), "--codecs", "1", *options,
                          environment=QUICK_COMPILER)
         if state is not None:
+            (service.state / STATE).parent.mkdir()
             (service.state / STATE).write_text(state)
         return service
     return started

@@ -210,7 +210,7 @@ static struct stored *find_and_wait(struct request *r)
 			return NULL;
 		}
 	due = r->arrived + (uint64_t)wait * second;
-	if (!s || stored_ended(s) || loop_now() >= due)
+	if (!s || stored_ended(s) || loop_now() >= due || store_is_leaving())
 		return s;
 	store_wait(s, &r->waiter, due);
 	return NULL;
@@ -334,7 +334,7 @@ static bool next_event(struct request *r)
 	uint64_t now = loop_now(), since = now - told->at;
 	bool news;
 
-	if (!s || told->end)
+	if (!s || told->end || store_is_leaving())
 		return false;
 	news = !told->at || told->state != stored_state(s) || told->tiles != stored_tiles_done(s);
 	told->end = stored_ended(s);

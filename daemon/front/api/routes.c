@@ -41,6 +41,7 @@ static bool draining;
 void routes_drain(void)
 {
 	draining = true;
+	store_leave();
 }
 
 static bool is_ready(void)

@@ -23,6 +23,7 @@ static const struct store_owner *owner;
 static TAILQ_HEAD(stored_list, stored) all = TAILQ_HEAD_INITIALIZER(all);
 static struct loop_timer tick;
 static unsigned count;
+static bool leaving;
 
 void waiter_leave(struct waiter *w)
 {
@@ -86,6 +87,20 @@ unsigned store_changes(void)
 	TAILQ_FOREACH(s, &all, place)
 	changes += s->under_way;
 	return changes;
+}
+
+void store_leave(void)
+{
+	struct stored *s;
+
+	leaving = archive_is_open();
+	TAILQ_FOREACH(s, &all, place)
+	wake_due(s, UINT64_MAX);
+}
+
+bool store_is_leaving(void)
+{
+	return leaving;
 }
 
 uint64_t store_oldest(void)

@@ -72,6 +72,11 @@ unsigned store_count(void);
 unsigned store_lasting(void);
 unsigned store_changes(void);
 
+/* The service is about to end: jobs of the archive go on after the next start, so nobody waits for
+ * them any more, and all that do are woken. */
+void store_leave(void);
+bool store_is_leaving(void);
+
 /* The age of the oldest open job in nanoseconds, 0 if there is none. */
 uint64_t store_oldest(void);
 
