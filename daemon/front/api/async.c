@@ -168,6 +168,8 @@ void async_accept(struct request *r)
 			answer_problem(&r->answer, s->step.error, &s->step.problem);
 		else
 			answer_problem(&r->answer, ERR_STORAGE_UNUSABLE, &problem);
+		if (s)
+			store_clear(s);
 		return;
 	}
 	answer_json(&r->answer, 202, describe(s));

@@ -17,6 +17,7 @@
 
 enum { TICK_MS = 250 };
 
+/* The time after which a hidden job is removed, or tried again to be dropped. */
 static const uint64_t hidden_ns = 60000000000u, ms = 1000000u;
 
 static const struct store_owner *owner;
@@ -273,11 +274,12 @@ static void added(struct stored *s)
 {
 	free(s->record.head.data);
 	s->record.head = (struct head_writer){0};
+	if (s->step.error && LIST_EMPTY(&s->waiters)) {
+		remove_stored(s);
+		return;
+	}
 	if (s->step.error) {
 		hide(s);
-		spool_close(&s->job->body);
-		share_give_all(&s->job->memory);
-		share_give_all(&s->job->place);
 	} else {
 		spool_replace(&s->job->body, s->step.kept, s->record.size);
 		share_give_all(&s->job->memory);
@@ -379,6 +381,21 @@ static bool revive(struct stored *s)
 	return true;
 }
 
+static void clear_again(struct stored *s, uint64_t now)
+{
+	s->hidden_at = now;
+	if (s->step.act == ARCHIVE_DROP)
+		change(s, ARCHIVE_DROP, -1);
+	else
+		remove_stored(s);
+}
+
+void store_clear(struct stored *s)
+{
+	if (s->step.act != ARCHIVE_DROP)
+		remove_stored(s);
+}
+
 static void look_at_all(void *context)
 {
 	uint64_t now = loop_now();
@@ -388,7 +405,7 @@ static void look_at_all(void *context)
 	for (struct stored *s = TAILQ_FIRST(&all), *next; s; s = next) {
 		next = TAILQ_NEXT(s, place);
 		if (s->hidden && !s->under_way && now - s->hidden_at > hidden_ns)
-			remove_stored(s);
+			clear_again(s, now);
 		else if (s->hidden || s->under_way)
 			continue;
 		else if (s->revives && !early)
