@@ -17,8 +17,8 @@
 
 enum { TICK_MS = 250 };
 
-/* The time after which a hidden job is removed, or tried again to be dropped. */
-static const uint64_t hidden_ns = 60000000000u, ms = 1000000u;
+/* The times after which a hidden job is removed, or dropped again, and one revived again. */
+static const uint64_t hidden_ns = 60000000000u, revive_ns = 250000000u, ms = 1000000u;
 
 static const struct store_owner *owner;
 static TAILQ_HEAD(stored_list, stored) all = TAILQ_HEAD_INITIALIZER(all);
@@ -134,7 +134,7 @@ static void hide(struct stored *s)
 	if (s->hidden)
 		return;
 	s->hidden = true;
-	s->hidden_at = loop_now();
+	s->again = loop_now() + hidden_ns;
 	count--;
 	for (unsigned i = 0; i < STORED_SHARES; i++)
 		share_give_all(&s->share[i]);
@@ -359,16 +359,16 @@ static void end_revived(struct stored *s, enum error e, const struct problem *pr
 	job_ended(job, s);
 }
 
-/* Makes a job of the request again. Returns false if it is too early. */
-static bool revive(struct stored *s)
+/* Makes a job of the request again, unless it is too early; its device may be missing. */
+static void revive(struct stored *s)
 {
 	struct problem problem = {0};
 	enum error e = ERR_OK;
 	struct job *job = owner->revive(s, &e, &problem);
 
-	if (e == ERR_NOT_READY)
-		return false;
-	if (job) {
+	if (e == ERR_NOT_READY) {
+		s->again = loop_now() + revive_ns;
+	} else if (job) {
 		s->revives = false;
 		job_release(s->job);
 		s->job = job;
@@ -378,12 +378,11 @@ static bool revive(struct stored *s)
 	} else {
 		end_revived(s, e, &problem);
 	}
-	return true;
 }
 
-static void clear_again(struct stored *s, uint64_t now)
+static void clear_again(struct stored *s)
 {
-	s->hidden_at = now;
+	s->again = loop_now() + hidden_ns;
 	if (s->step.act == ARCHIVE_DROP)
 		change(s, ARCHIVE_DROP, -1);
 	else
@@ -399,17 +398,16 @@ void store_clear(struct stored *s)
 static void look_at_all(void *context)
 {
 	uint64_t now = loop_now();
-	bool early = false;
 
 	(void)context;
 	for (struct stored *s = TAILQ_FIRST(&all), *next; s; s = next) {
 		next = TAILQ_NEXT(s, place);
-		if (s->hidden && !s->under_way && now - s->hidden_at > hidden_ns)
-			clear_again(s, now);
+		if (s->hidden && !s->under_way && now > s->again)
+			clear_again(s);
 		else if (s->hidden || s->under_way)
 			continue;
-		else if (s->revives && !early)
-			early = !revive(s);
+		else if (s->revives && now > s->again)
+			revive(s);
 		else if (s->job->finished && !stored_kept_for(s))
 			forget(s);
 		else if (stored_state(s) != s->told_state || stored_tiles_done(s) != s->told_tiles)

@@ -47,7 +47,7 @@ struct stored {
 	bool under_way; /* the change; other changes follow it */
 	bool revives;   /* it is open, and its request has not been parsed since the start */
 	bool hidden;    /* it is forgotten, or was never accepted: step.error is why */
-	uint64_t hidden_at;
+	uint64_t again; /* loop_now() when it is tried again to revive it, or to forget it */
 	char id[];
 };
 
