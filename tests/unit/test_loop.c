@@ -1,5 +1,6 @@
 /* The loop of the front and of workers, and errands, which do not hold it up. */
 #include <fcntl.h>
+#include <semaphore.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -121,6 +122,62 @@ static int stop_when_closed(void)
 	return 1;
 }
 
+static sem_t begun, others_sent;
+static unsigned batch_runs, batches, batch_size[2], batch_ends, batch_freed;
+
+static void batch_run(struct errand *errand)
+{
+	(void)errand;
+	if (batch_runs++)
+		return;
+	sem_post(&begun);
+	sem_wait(&others_sent);
+}
+
+static void batch_settle(void)
+{
+	batch_size[batches++] = batch_runs;
+}
+
+static void batch_done(struct errand *errand)
+{
+	assert_int_equal(batch_size[batch_ends > 0], batch_ends ? 4 : 1);
+	batch_ends++;
+	errand_abandon(errand); /* it is freed later */
+	assert_int_equal(batch_freed, batch_ends - 1);
+}
+
+static void batch_free(struct errand *errand)
+{
+	(void)errand;
+	if (++batch_freed == 4)
+		loop_stop();
+}
+
+static int wait_on(void)
+{
+	return -1;
+}
+
+/* Errands that wait at a time are done when all of them have run and are settled. */
+static void check_batches(void)
+{
+	struct errand errand[4];
+
+	sem_init(&begun, 0, 0);
+	sem_init(&others_sent, 0, 0);
+	for (int i = 0; i < 4; i++) {
+		errand[i] =
+		    (struct errand){.run = batch_run, .done = batch_done, .free = batch_free};
+		errand_send(ERRAND_ARCHIVE, &errand[i]);
+		if (!i)
+			sem_wait(&begun);
+	}
+	sem_post(&others_sent);
+	loop_run(wait_on);
+	assert_int_equal(batches, 2);
+}
+
 /* A large file is closed by a thread, and only after the turn of the loop. A caller that waits for
  * an errand is woken once, when it is not sent again; an abandoned one is freed. */
 TEST(test_errands)
@@ -128,6 +185,7 @@ TEST(test_errands)
 	int small = memfd_create("small", 0);
 
 	assert_int_equal(loop_init(), ERR_OK);
+	errands_settle(ERRAND_ARCHIVE, batch_settle);
 	assert_int_equal(errands_init(), ERR_OK);
 	large_fd = memfd_create("large", 0);
 	assert_int_equal(fallocate(large_fd, 0, 0, 8 << 20), 0);
@@ -146,6 +204,7 @@ TEST(test_errands)
 	assert_int_equal(walk.freed, 0);
 	errand_abandon(&walk.errand);
 	assert_int_equal(walk.freed, 1);
+	check_batches();
 	errands_fini();
 	loop_fini();
 }
