@@ -75,8 +75,10 @@ unsigned store_lasting(void)
 	unsigned lasting = 0;
 
 	TAILQ_FOREACH(s, &all, place)
-	lasting +=
-	    archive_is_open() && !s->hidden && !s->job->finished && !s->revives && !s->under_way;
+	{
+		lasting += archive_is_open() && !s->hidden && !s->job->finished && !s->revives &&
+		           !s->under_way;
+	}
 	return lasting;
 }
 
@@ -86,7 +88,9 @@ unsigned store_changes(void)
 	unsigned changes = 0;
 
 	TAILQ_FOREACH(s, &all, place)
-	changes += s->under_way;
+	{
+		changes += s->under_way;
+	}
 	return changes;
 }
 
@@ -96,7 +100,9 @@ void store_leave(void)
 
 	leaving = archive_is_open();
 	TAILQ_FOREACH(s, &all, place)
-	wake_due(s, UINT64_MAX);
+	{
+		wake_due(s, UINT64_MAX);
+	}
 }
 
 bool store_is_leaving(void)
@@ -110,8 +116,10 @@ uint64_t store_oldest(void)
 	uint64_t oldest = 0;
 
 	TAILQ_FOREACH(s, &all, place)
-	if (!s->hidden && !s->job->finished && loop_now() - s->arrived > oldest)
-		oldest = loop_now() - s->arrived;
+	{
+		if (!s->hidden && !s->job->finished && loop_now() - s->arrived > oldest)
+			oldest = loop_now() - s->arrived;
+	}
 	return oldest;
 }
 
