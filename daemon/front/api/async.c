@@ -168,8 +168,6 @@ void async_accept(struct request *r)
 			answer_problem(&r->answer, s->step.error, &s->step.problem);
 		else
 			answer_problem(&r->answer, ERR_STORAGE_UNUSABLE, &problem);
-		if (s)
-			store_clear(s);
 		return;
 	}
 	answer_json(&r->answer, 202, describe(s));
@@ -184,14 +182,16 @@ static struct stored *find(struct request *r)
 {
 	struct stored *s = store_find(r->argument);
 	const struct job_terms *mine = &r->terms, *its = s ? &s->job->terms : NULL;
+	enum error e = ERR_STORAGE_UNUSABLE;
 	struct problem problem;
 
 	if (s && mine->named == its->named && (!mine->named || !strcmp(mine->client, its->client)))
 		return s;
-	problem_set(&problem, ERR_NOT_FOUND,
-	            "no job has this id; results are kept for a limited time, and new ones "
-	            "displace the oldest");
-	answer_problem(&r->answer, ERR_NOT_FOUND, &problem);
+	if (!archive_check(&problem)) /* it may know the job */
+		problem_set(&problem, e = ERR_NOT_FOUND,
+		            "no job has this id; results are kept for a limited time, and new "
+		            "ones displace the oldest");
+	answer_problem(&r->answer, e, &problem);
 	return NULL;
 }
 
@@ -227,18 +227,20 @@ static bool is_local(const char *client)
 
 void async_list(struct request *r)
 {
-	json_t *jobs = json_array();
 	struct problem problem;
+	enum error e = archive_check(&problem);
+	json_t *jobs;
 
 	/* Without tokens an id is what only its owner knows. */
-	if (!r->terms.named && !is_local(r->terms.client)) {
-		json_decref(jobs);
-		problem_set(&problem, ERR_LIST_FORBIDDEN,
-		            "without a token jobs are listed at a loopback address or a Unix "
-		            "socket only; ask for each by its id");
-		answer_problem(&r->answer, ERR_LIST_FORBIDDEN, &problem);
+	if (!e && !r->terms.named && !is_local(r->terms.client))
+		e = problem_set(&problem, ERR_LIST_FORBIDDEN,
+		                "without a token jobs are listed at a loopback address or a Unix "
+		                "socket only; ask for each by its id");
+	if (e) {
+		answer_problem(&r->answer, e, &problem);
 		return;
 	}
+	jobs = json_array();
 	for (struct stored *s = store_next(NULL); s; s = store_next(s))
 		if (stored_is_of(s, &r->terms))
 			json_array_append_new(jobs, describe(s));

@@ -28,19 +28,21 @@ static const char body_suffix[] = ".body", result_suffix[] = ".result";
 
 #define COLUMNS                                                                                    \
 	"id, client, named, best, share, key, digest, head, arrived, finished, error, parameter, " \
-	"value, detail, lost, tiles, answer, size"
+	"value, detail, lost, tiles, tiles_done, answer, size"
 
 static const char schema[] =
     "CREATE TABLE job (id TEXT PRIMARY KEY NOT NULL, client TEXT NOT NULL, named INTEGER NOT NULL, "
     "best INTEGER NOT NULL, share REAL NOT NULL, key TEXT, digest BLOB, head BLOB, "
     "arrived INTEGER NOT NULL, finished INTEGER NOT NULL, error TEXT, parameter TEXT, value TEXT, "
-    "detail TEXT, lost INTEGER, tiles INTEGER, answer BLOB, size INTEGER NOT NULL)";
+    "detail TEXT, lost INTEGER, tiles INTEGER, tiles_done INTEGER, answer BLOB, size INTEGER NOT "
+    "NULL)";
 
 static const char *const statements[] = {
     [ARCHIVE_ADD] = "INSERT INTO job (" COLUMNS ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, 0, "
-                    "NULL, NULL, NULL, NULL, NULL, NULL, NULL, ?18)",
+                    "NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, ?19)",
     [ARCHIVE_END] = "UPDATE job SET head = NULL, finished = ?10, error = ?11, parameter = ?12, "
-                    "value = ?13, detail = ?14, lost = ?15, tiles = ?16, answer = ?17, size = ?18 "
+                    "value = ?13, detail = ?14, lost = ?15, tiles = ?16, tiles_done = ?17, answer "
+                    "= ?18, size = ?19 "
                     "WHERE id = ?1",
     [ARCHIVE_DROP] = "DELETE FROM job WHERE id = ?1",
 };
@@ -162,8 +164,9 @@ static void bind(sqlite3_stmt *statement, const struct record *r)
 	bind_text(statement, 14, r->problem.detail);
 	sqlite3_bind_int64(statement, 15, r->lost);
 	sqlite3_bind_int64(statement, 16, r->tiles);
-	bind_block(statement, 17, &r->answer);
-	sqlite3_bind_int64(statement, 18, (int64_t)r->size);
+	sqlite3_bind_int64(statement, 17, r->tiles_done);
+	bind_block(statement, 18, &r->answer);
+	sqlite3_bind_int64(statement, 19, (int64_t)r->size);
 }
 
 static void run(struct errand *errand)
@@ -368,8 +371,9 @@ static void read_row(sqlite3_stmt *row, void (*found)(struct record *record, int
 	    .finished = sqlite3_column_int64(row, 9),
 	    .lost = (uint32_t)sqlite3_column_int64(row, 14),
 	    .tiles = (uint32_t)sqlite3_column_int64(row, 15),
-	    .answer = get_block(row, 16),
-	    .size = (uint64_t)sqlite3_column_int64(row, 17),
+	    .tiles_done = (uint32_t)sqlite3_column_int64(row, 16),
+	    .answer = get_block(row, 17),
+	    .size = (uint64_t)sqlite3_column_int64(row, 18),
 	};
 	const char *slug = (const char *)sqlite3_column_text(row, 10);
 	sqlite3_stmt *drop = prepared[ARCHIVE_DROP];

@@ -32,7 +32,7 @@ struct record {
 	/* The outcome, once it has finished. */
 	enum error error;
 	struct problem problem;
-	uint32_t lost, tiles;
+	uint32_t lost, tiles, tiles_done;
 	struct head_writer answer; /* from answer_pack(), and the body of a problem */
 	uint64_t size;             /* bytes of its file; 0: there is none */
 };

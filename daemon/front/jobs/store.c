@@ -17,8 +17,9 @@
 
 enum { TICK_MS = 250 };
 
-/* The times after which a hidden job is removed, or dropped again, and one revived again. */
-static const uint64_t hidden_ns = 60000000000u, revive_ns = 250000000u, ms = 1000000u;
+/* The times after which a job is dropped again, a refused one removed, and one revived again. */
+static const uint64_t hidden_ns = 60000000000u, refused_ns = 1000000000u, revive_ns = 250000000u,
+                      ms = 1000000u;
 
 static const struct store_owner *owner;
 static TAILQ_HEAD(stored_list, stored) all = TAILQ_HEAD_INITIALIZER(all);
@@ -127,7 +128,8 @@ static void free_stored(struct errand *errand)
 {
 	struct stored *s = (struct stored *)errand;
 
-	job_release(s->job);
+	if (s->job)
+		job_release(s->job);
 	free((char *)(uintptr_t)s->record.key);
 	free(s->record.head.data);
 	free(s->record.answer.data);
@@ -228,6 +230,7 @@ static void keep_end(struct stored *s)
 	r->problem = job->problem;
 	r->lost = job->lost;
 	r->tiles = job_tiles(job);
+	r->tiles_done = stored_tiles_done(s);
 	r->size = job->error ? 0 : job->answer.size;
 	r->answer.size = 0;
 	owner->pack(s, &r->answer);
@@ -286,8 +289,11 @@ static void added(struct stored *s)
 		remove_stored(s);
 		return;
 	}
-	if (s->step.error) {
+	if (s->step.error) { /* those who wait are told why */
 		hide(s);
+		s->again = loop_now() + refused_ns;
+		job_release(s->job);
+		s->job = NULL;
 	} else {
 		spool_replace(&s->job->body, s->step.kept, s->record.size);
 		share_give_all(&s->job->memory);
@@ -382,7 +388,8 @@ static void revive(struct stored *s)
 		s->job = job;
 		free(s->record.head.data);
 		s->record.head = (struct head_writer){0};
-		submit(s);
+		if (submit(s))
+			job->times.accepted = s->arrived;
 	} else {
 		end_revived(s, e, &problem);
 	}
@@ -394,12 +401,6 @@ static void clear_again(struct stored *s)
 	if (s->step.act == ARCHIVE_DROP)
 		change(s, ARCHIVE_DROP, -1);
 	else
-		remove_stored(s);
-}
-
-void store_clear(struct stored *s)
-{
-	if (s->step.act != ARCHIVE_DROP)
 		remove_stored(s);
 }
 
@@ -518,7 +519,8 @@ static void found(struct record *r, int file)
 	job->error = s->record.error;
 	job->problem = s->record.problem;
 	job->lost = s->record.lost;
-	job->tiles_before = s->record.tiles;
+	job->tiles_before = s->record.tiles_done;
+	job->tiles = s->record.tiles - s->record.tiles_done;
 	job->times.finished = moment(s->record.finished);
 	s->told_state = stored_state(s);
 	if (file >= 0)
@@ -526,6 +528,12 @@ static void found(struct record *r, int file)
 	if (!share_result(s, SHARE_RESULTS, 1) ||
 	    !share_result(s, SHARE_RESULT_SIZE, job->answer.size))
 		remove_stored(s); /* no memory, until the next start */
+}
+
+/* Returns true if it is not promised yet. */
+static bool is_adding(const struct stored *s)
+{
+	return s->under_way && s->step.act == ARCHIVE_ADD;
 }
 
 bool stored_is_of(const struct stored *s, const struct job_terms *terms)
@@ -549,7 +557,7 @@ struct stored *store_find(const char *id)
 {
 	struct stored *s = store_find_any(id);
 
-	return s && !s->hidden ? s : NULL;
+	return s && !s->hidden && !is_adding(s) ? s : NULL;
 }
 
 struct stored *store_find_key(const struct job_terms *terms, const char *key)
@@ -569,7 +577,7 @@ struct stored *store_next(const struct stored *s)
 {
 	struct stored *next = s ? TAILQ_NEXT(s, place) : TAILQ_FIRST(&all);
 
-	while (next && next->hidden)
+	while (next && (next->hidden || is_adding(next)))
 		next = TAILQ_NEXT(next, place);
 	return next;
 }

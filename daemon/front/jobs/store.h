@@ -99,9 +99,6 @@ struct stored *store_find_any(const char *id);
 /* Returns the i-th job, for a list; NULL: there are no more. */
 struct stored *store_next(const struct stored *s);
 
-/* Removes a hidden job that was not accepted. */
-void store_clear(struct stored *s);
-
 enum stored_state stored_state(const struct stored *s);
 
 /* True once the job has ended, and its result can be had. */
