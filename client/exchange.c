@@ -179,6 +179,7 @@ void exchange_prepare(struct exchange *e, const struct server *server)
 		curl_easy_setopt(e->easy, CURLOPT_MAXFILESIZE_LARGE, EXCHANGE_PEER_MAX);
 	} else
 		server_prepare(server, e->easy, e->target);
+	curl_easy_setopt(e->easy, CURLOPT_HTTPHEADER, e->heads);
 	curl_easy_setopt(e->easy, CURLOPT_PRIVATE, e);
 	curl_easy_setopt(e->easy, CURLOPT_ERRORBUFFER, e->detail);
 	curl_easy_setopt(e->easy, CURLOPT_WRITEFUNCTION, take_answer);

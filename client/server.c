@@ -19,7 +19,7 @@
 /* Adds the file's token. Messages name the file, never its contents. */
 static enum exit_code add_token(struct server *server, const char *path)
 {
-	char token[4096], header[sizeof token + 32];
+	char token[4096];
 	FILE *file = fopen(path, "re");
 	size_t size = file ? fread(token, 1, sizeof token, file) : 0;
 
@@ -40,8 +40,8 @@ static enum exit_code add_token(struct server *server, const char *path)
 		             path, sizeof token - 1);
 		return EXIT_USAGE;
 	}
-	snprintf(header, sizeof header, "Authorization: Bearer %.*s", (int)size, token);
-	server->heads = curl_slist_append(server->heads, header);
+	if (!(server->token = strndup(token, size)))
+		abort();
 	return EXIT_DONE;
 }
 
@@ -123,7 +123,7 @@ void server_fini(struct server *server)
 	curl_multi_cleanup(server->multi);
 	free(server->base);
 	free(server->shown);
-	curl_slist_free_all(server->heads);
+	free(server->token);
 }
 
 void server_prepare(const struct server *server, CURL *easy, const char *target)
@@ -138,7 +138,10 @@ void server_prepare(const struct server *server, CURL *easy, const char *target)
 	if (server->local)
 		curl_easy_setopt(easy, CURLOPT_PROXY, ""); /* overrides the environment */
 	server_trust(easy, server->cacert);
-	curl_easy_setopt(easy, CURLOPT_HTTPHEADER, server->heads);
+	if (server->token) {
+		curl_easy_setopt(easy, CURLOPT_HTTPAUTH, CURLAUTH_BEARER);
+		curl_easy_setopt(easy, CURLOPT_XOAUTH2_BEARER, server->token);
+	}
 }
 
 void server_trust(CURL *easy, const char *cacert)

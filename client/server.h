@@ -6,13 +6,13 @@
 #include "client/options.h"
 
 struct server {
-	char *base;               /* scheme, host and port, and possibly the start of a path */
-	char *shown;              /* the address for messages, without a password */
-	const char *token_file;   /* or NULL */
-	const char *socket;       /* path of a Unix socket, or NULL */
-	bool local;               /* this host: a loopback address or a Unix socket */
-	const char *cacert;       /* or NULL */
-	struct curl_slist *heads; /* headers of every request */
+	char *base;             /* scheme, host and port, and possibly the start of a path */
+	char *shown;            /* the address for messages, without a password */
+	const char *token_file; /* or NULL */
+	char *token;
+	const char *socket; /* path of a Unix socket, or NULL */
+	bool local;         /* this host: a loopback address or a Unix socket */
+	const char *cacert; /* or NULL */
 	unsigned retries;
 	unsigned timeout; /* seconds of silence */
 	CURLM *multi;     /* keeps connections alive */

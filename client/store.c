@@ -108,7 +108,6 @@ static void prepare_object(const struct exchange *e)
 	curl_easy_setopt(e->easy, CURLOPT_AWS_SIGV4, signature);
 	curl_easy_setopt(e->easy, CURLOPT_USERNAME, aws->access_key);
 	curl_easy_setopt(e->easy, CURLOPT_PASSWORD, aws->secret_key);
-	curl_easy_setopt(e->easy, CURLOPT_HTTPHEADER, e->heads);
 	/* The answer to a HEAD would not say why it is refused. */
 	curl_easy_setopt(e->easy, CURLOPT_RANGE, e->look ? "0-0" : NULL);
 	server_trust(e->easy, aws->ca_bundle);
@@ -223,7 +222,6 @@ static void prepare_file(const struct exchange *e)
 	bool secure = !strncasecmp(e->target, "https:", 6);
 
 	curl_easy_setopt(e->easy, CURLOPT_URL, e->target);
-	curl_easy_setopt(e->easy, CURLOPT_HTTPHEADER, e->heads);
 	curl_easy_setopt(e->easy, CURLOPT_FOLLOWLOCATION, 1L);
 	curl_easy_setopt(e->easy, CURLOPT_MAXREDIRS, (long)REDIRECTIONS_MAX);
 	curl_easy_setopt(e->easy, CURLOPT_REDIR_PROTOCOLS_STR, secure ? "https" : "http,https");
