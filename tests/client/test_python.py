@@ -11,8 +11,10 @@ import re
 import subprocess
 import sys
 import time
+import uuid
 import zipfile
 
+import httpx
 import numpy as np
 import PIL.Image
 import pytest
@@ -21,7 +23,7 @@ import imagefiles
 from client import ppm
 from pixels import random_pixels
 from scripted import busy, problem
-from service import REPOSITORY, target_of
+from service import REPOSITORY, free_port, target_of
 
 SOURCES = REPOSITORY / "client/python"
 sys.path.insert(0, str(SOURCES))
@@ -222,7 +224,8 @@ def test_answers_of_others(ask, server):
     (200, {"Content-Type": "application/json", "X-Image": None}, b"[" * 100000)])
 @pytest.mark.parametrize("use, expected", [
     (lambda s: s.apply(ppm(), f.box()), "an image"), (lambda s: s.result("aa"), "an image"),
-    (lambda s: s.submit(ppm(), f.box()), "a job"), (lambda s: s.job("aa"), "a job"), (lambda s: s.get("/x"), "JSON")])
+    (lambda s: s.submit(ppm(), f.box()), "a job"), (lambda s: s.job("aa"), "a job"), (lambda s: s.jobs(), "jobs"),
+    (lambda s: s.get("/x"), "JSON")])
 def test_what_is_no_answer(ask, server, answer, use, expected):
     """A page of another server is no image, whatever its status says."""
     with pytest.raises(convolved.Problem, match=f"expected {expected}.* convolved at 127.0.0.1") as caught:
@@ -326,6 +329,48 @@ def test_a_job_of_which_nobody_waits(ask, server):
     with pytest.raises(TimeoutError):
         ask(scripted.url, lambda s: s.result("aa", timeout=1))
     assert 1 <= len(scripted.requests) <= 5
+
+
+def test_jobs_have_keys(ask, server):
+    """So that a POST whose connection broke is no second job; another has another key."""
+    running = (202, {"Content-Type": "application/json"}, json.dumps(
+        {"id": "ab", "state": "running", "progress": {"tiles_done": 0, "tiles": None}, "left_seconds": None}).encode())
+    scripted = server([None, None, running])
+    for key in (None, None, "mine"):
+        assert ask(scripted.url, lambda s, key=key: s.submit(ppm(), f.box(), key=key)).id == "ab"
+    keys = [request.headers["Idempotency-Key"] for request in scripted.requests]
+    assert len(keys) == 5 and keys[0] == keys[1] == keys[2] != keys[3] and keys[4] == "mine"
+    assert str(uuid.UUID(keys[0])) == keys[0] and {request.body for request in scripted.requests} == {ppm()}
+
+
+def test_connections_that_break(ask, server):
+    """Jobs and their results are asked for again, within the client's patience; others are not."""
+    scripted = server([None, (200, IMAGE, b"!")])
+    assert ask(scripted.url, lambda s: s.result("aa")).content == b"!" and len(scripted.requests) == 2
+    scripted = server([None])
+    for use in (lambda s: s.submit(ppm(), f.box()), lambda s: s.result("aa")):
+        with pytest.raises(httpx.RemoteProtocolError):
+            ask(scripted.url, use, patience=1)
+    before = len(scripted.requests)
+    assert 4 <= before <= 6
+    with pytest.raises(httpx.RemoteProtocolError):
+        ask(scripted.url, lambda s: s.apply(ppm(), f.box()))
+    assert len(scripted.requests) == before + 1
+    with pytest.raises(httpx.ConnectError):
+        ask(f"http://127.0.0.1:{free_port()}", lambda s: s.submit(ppm(), f.box()), patience=0)
+
+
+def test_a_list_of_jobs(ask, service):
+    jobs = [ask(service.url, lambda s, size=size: s.submit(ppm(), f.box(size=size), **GENERAL)) for size in (3, 5)]
+    again = ask(service.url, lambda s: s.submit(ppm(), f.box(), key="again", **GENERAL))
+    assert ask(service.url, lambda s: s.submit(ppm(), f.box(), key="again", **GENERAL)).id == again.id
+    for job in (*jobs, again):
+        ask(service.url, lambda s, job=job: s.result(job))
+    listed = {job.id: job for job in ask(service.url, lambda s: s.jobs())}
+    for job in (*jobs, again):
+        assert listed[job.id].state == "done" and 0 < listed[job.id].kept_seconds <= 600
+        ask(service.url, lambda s, job=job: s.cancel(job))
+    assert not {job.id for job in (*jobs, again)} & {job.id for job in ask(service.url, lambda s: s.jobs())}
 
 
 # The service --------------------------------------------------------------------------------------

@@ -23,15 +23,17 @@ def _waits(step: Callable[Concatenate[Any, P], core.Steps[R]]
            ) -> Callable[Concatenate[Client, P], R]:
     @functools.wraps(step)
     def method(self: Client, /, *args: P.args, **kwargs: P.kwargs) -> R:
-        steps, answer = step(self, *args, **kwargs), None
+        steps = step(self, *args, **kwargs)
         try:
+            asked = next(steps)
             while True:
-                asked = steps.send(answer)
-                if isinstance(asked, httpx.Request):
-                    answer = self.http.send(asked)
+                try:
+                    answer = (self.http.send(asked) if isinstance(asked, httpx.Request)
+                              else time.sleep(asked))
+                except httpx.TransportError as error:
+                    asked = steps.throw(error)
                 else:
-                    time.sleep(asked)
-                    answer = None
+                    asked = steps.send(answer)
         except StopIteration as end:
             result: R = end.value
             return result
@@ -42,15 +44,17 @@ def _awaits(step: Callable[Concatenate[Any, P], core.Steps[R]]
             ) -> Callable[Concatenate[AsyncClient, P], Coroutine[Any, Any, R]]:
     @functools.wraps(step)
     async def method(self: AsyncClient, /, *args: P.args, **kwargs: P.kwargs) -> R:
-        steps, answer = step(self, *args, **kwargs), None
+        steps = step(self, *args, **kwargs)
         try:
+            asked = next(steps)
             while True:
-                asked = steps.send(answer)
-                if isinstance(asked, httpx.Request):
-                    answer = await self.http.send(asked)
+                try:
+                    answer = (await self.http.send(asked) if isinstance(asked, httpx.Request)
+                              else await asyncio.sleep(asked))
+                except httpx.TransportError as error:
+                    asked = steps.throw(error)
                 else:
-                    await asyncio.sleep(asked)
-                    answer = None
+                    asked = steps.send(answer)
         except StopIteration as end:
             result: R = end.value
             return result
@@ -113,7 +117,8 @@ class Client(Service):
     _client, _transport = httpx.Client, httpx.HTTPTransport
 
     apply, submit, job = _waits(core.apply), _waits(core.submit), _waits(core.job)
-    result, cancel, get = _waits(core.result), _waits(core.cancel), _waits(core.get)
+    jobs, result = _waits(core.jobs), _waits(core.result)
+    cancel, get = _waits(core.cancel), _waits(core.get)
 
     def close(self) -> None:
         self.http.close()
@@ -130,7 +135,8 @@ class AsyncClient(Service):
     _client, _transport = httpx.AsyncClient, httpx.AsyncHTTPTransport
 
     apply, submit, job = _awaits(core.apply), _awaits(core.submit), _awaits(core.job)
-    result, cancel, get = _awaits(core.result), _awaits(core.cancel), _awaits(core.get)
+    jobs, result = _awaits(core.jobs), _awaits(core.result)
+    cancel, get = _awaits(core.cancel), _awaits(core.get)
 
     async def close(self) -> None:
         await self.http.aclose()

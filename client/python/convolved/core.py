@@ -1,6 +1,6 @@
 """The common part of both clients: everything but waiting. A step is a generator: it yields a
-request and is sent the answer, or yields seconds to pause, and returns its result. clients.py takes
-the steps."""
+request and is sent the answer, or thrown what httpx raises, or yields seconds to pause, and returns
+its result. clients.py takes the steps."""
 from __future__ import annotations
 
 import dataclasses
@@ -10,6 +10,7 @@ import math
 import os
 import pathlib
 import time
+import uuid
 from collections.abc import Generator, Mapping, Sequence
 from typing import Any, NoReturn, Protocol, TypeAlias, TypeVar, Unpack
 
@@ -49,6 +50,7 @@ Image: TypeAlias = (bytes | bytearray | memoryview | str | os.PathLike[str] | Re
 TYPES: dict[str, np.dtype[Any]] = {"u8": np.dtype("u1"), "u16": np.dtype("<u2"), "f32": np.dtype("<f4")}
 QUERY_MAX = 16000  # characters; longer parameters go as parts of a form
 WAIT_MAX = 60  # seconds for which the service is asked to hold an answer
+BROKEN = (httpx.NetworkError, httpx.RemoteProtocolError)  # there is, or was, no connection
 PAUSE_MIN, PAUSE_MAX = 0.25, 8  # seconds before a request is sent again, at least: doubled each time
 # PIL's modes that need another one for the service: its samples are grey or RGB, alpha comes last.
 MODES = {mode: mode for mode in ("L", "LA", "RGB", "RGBA", "I;16", "I;16L", "I;16B", "F")} | {
@@ -183,15 +185,27 @@ class Job:
     tiles_done: int
     tiles: int | None
     left_seconds: float | None
+    kept_seconds: int | None = None  # for which an ended one is kept
 
     @classmethod
     def of(cls, response: httpx.Response) -> Job:
-        document = _document(response)
+        return cls._read(response, _document(response), "a job")
+
+    @classmethod
+    def all_of(cls, response: httpx.Response) -> list[Job]:
+        jobs = _document(response).get("jobs")
+        if not isinstance(jobs, list):
+            _refuse(response, "jobs")
+        return [cls._read(response, document, "jobs") for document in jobs]
+
+    @classmethod
+    def _read(cls, response: httpx.Response, document: Any, expected: str) -> Job:
         try:
             return cls(document["id"], document["state"], document["progress"]["tiles_done"],
-                       document["progress"]["tiles"], document["left_seconds"])
-        except (KeyError, TypeError):
-            _refuse(response, "a job")
+                       document["progress"]["tiles"], document["left_seconds"],
+                       document.get("kept_seconds"))
+        except (AttributeError, KeyError, TypeError):
+            _refuse(response, expected)
 
 
 # Requests -----------------------------------------------------------------------------------------
@@ -260,37 +274,43 @@ def _body(image: Any) -> tuple[bytes, dict[str, Any]]:
     return pixels, {"raw": f"{width}x{height}x{bands}:{kind}", "format": "raw", **said}
 
 
-def _ask(service: Service, method: str, path: str, until: float = math.inf,
+def _ask(service: Service, method: str, path: str, until: float = math.inf, repeated: bool = False,
          **parts: Any) -> Steps[httpx.Response]:
     """Sends a request, and again when the service says, while that is within its patience and
-    before `until`."""
+    before `until`; one that may be repeated, also when its connection breaks."""
     until = min(until, time.monotonic() + service.patience)
     request = service.http.build_request(method, path, **parts)
     least = float(PAUSE_MIN)
     while True:
-        response = yield request
-        assert response is not None
-        if response.is_success:
-            return response
-        problem = Problem.of(response)
-        if problem.status not in (429, 503) or problem.retry_after is None:
-            raise problem
-        pause = max(problem.retry_after, least)
+        error: Exception
+        try:
+            response = yield request
+            assert response is not None
+            if response.is_success:
+                return response
+            error = problem = Problem.of(response)
+            if problem.status not in (429, 503) or problem.retry_after is None:
+                raise problem
+            pause = max(problem.retry_after, least)
+        except BROKEN as broken:
+            if not repeated:
+                raise
+            error, pause = broken, least
         if math.isinf(pause) or time.monotonic() + pause > until:
-            raise problem
+            raise error
         yield pause
         least = min(2 * least, PAUSE_MAX)
 
 
 def _post(service: Service, image: Image, filters: Sequence[Filter], luma: Sequence[Filter],
           chroma: Sequence[Filter], options: Mapping[str, Any],
-          headers: dict[str, str]) -> Steps[httpx.Response]:
+          **more: Any) -> Steps[httpx.Response]:
     content, kind = _body(image)
     path, query = _target(filters, luma, chroma, {**kind, **options})
     parts: dict[str, Any] = {"params": query, "content": content}
     if sum(map(len, query.values())) > QUERY_MAX:
         parts = {"data": query, "files": {"image": content}}
-    return (yield from _ask(service, "POST", path, headers=headers, **parts))
+    return (yield from _ask(service, "POST", path, **more, **parts))
 
 
 # Steps --------------------------------------------------------------------------------------------
@@ -299,16 +319,25 @@ def apply(service: Service, image: Image, *filters: Filter, luma: Sequence[Filte
           chroma: Sequence[Filter] = (), **options: Unpack[Options]) -> Steps[Result]:
     """Filters an image, with the filters in turn; `luma` and `chroma` are chains for these alone,
     after them. Raises Problem."""
-    response = yield from _post(service, image, filters, luma, chroma, options, {})
+    response = yield from _post(service, image, filters, luma, chroma, options)
     return Result.of(response)
 
 
 def submit(service: Service, image: Image, *filters: Filter, luma: Sequence[Filter] = (),
-           chroma: Sequence[Filter] = (), **options: Unpack[Options]) -> Steps[Job]:
-    """Filters as a job, which goes on in the service: see result()."""
-    response = yield from _post(service, image, filters, luma, chroma, options,
-                                {"Prefer": "respond-async"})
+           chroma: Sequence[Filter] = (), key: str | None = None,
+           **options: Unpack[Options]) -> Steps[Job]:
+    """Filters as a job, which goes on in the service: see result(). It is sent again when the
+    connection breaks, with the same Idempotency-Key, so that it remains one job: `key`, or one of
+    its own. The same `key` later means the same job, for as long as the service has it."""
+    response = yield from _post(service, image, filters, luma, chroma, options, repeated=True,
+                                headers={"Prefer": "respond-async",
+                                         "Idempotency-Key": key or str(uuid.uuid4())})
     return Job.of(response)
+
+
+def jobs(service: Service) -> Steps[list[Job]]:
+    """Returns this client's jobs: those of its token, or those of this host."""
+    return Job.all_of((yield from _ask(service, "GET", "/v1/jobs")))
 
 
 def _path(job: Job | str) -> str:
@@ -321,15 +350,15 @@ def job(service: Service, job: Job | str) -> Steps[Job]:
 
 
 def result(service: Service, job: Job | str, timeout: float = math.inf) -> Steps[Result]:
-    """Waits for the end of a job. Raises the Problem that its image had, and TimeoutError after
-    `timeout` seconds; the job goes on then."""
+    """Waits for the end of a job, also while the service starts again. Raises the Problem that its
+    image had, and TimeoutError after `timeout` seconds; the job goes on then."""
     until, least = time.monotonic() + timeout, float(PAUSE_MIN)
     while True:
         asked = time.monotonic()
         wait = math.ceil(max(0, min(until - asked, WAIT_MAX)))
         try:
             response = yield from _ask(service, "GET", _path(job) + "/result", until,
-                                       params={"wait": wait},
+                                       repeated=True, params={"wait": wait},
                                        timeout=httpx.Timeout(10, read=wait + 60))
             return Result.of(response)
         except Problem as problem:
