@@ -61,11 +61,15 @@ static enum supply image_done(void *context, struct exchange *e)
 	enum outcome outcome = e->outcome;
 	bool at_result = w->step == STEP_LOOK || w->step == STEP_STORE;
 
-	if (outcome == OUTCOME_DONE && work_take(b, w, e))
-		return SUPPLY_READY;
+	if (work_goes_on(w, e)) {
+		if (work_take(b, w, e))
+			return SUPPLY_READY;
+		work_free(b, w);
+		return b->full ? SUPPLY_END : SUPPLY_SOON;
+	}
 	if (outcome == OUTCOME_UNREACHABLE)
 		report_error("%s", e->text);
-	else if (outcome != OUTCOME_DONE && outcome != OUTCOME_GIVEN_UP)
+	else if (outcome != OUTCOME_GIVEN_UP)
 		work_fail(b, w, at_result ? w->task->output : w->task->name, e->text);
 	if (outcome == OUTCOME_UNREACHABLE)
 		b->status = EXIT_UNREACHABLE;
@@ -96,7 +100,7 @@ static enum exit_code open_records(struct batch *b)
 	bool objects = directory && place_kind(directory) == PLACE_OBJECT;
 	bool list = inputs_is_list(&b->inputs);
 
-	if (directory && !objects && (list || b->inputs.count) &&
+	if (directory && !objects && !b->inputs.are_jobs && (list || b->inputs.count) &&
 	    (!b->options->dry_run || manifest_exists(directory))) {
 		b->manifest = manifest_open(directory, b->run);
 		if (!b->manifest)

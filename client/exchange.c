@@ -16,6 +16,7 @@
 enum {
 	TEXT_MAX = 64 << 20,
 	LOOK_SECONDS = 30,        /* longest silence before immediate answers: all but images */
+	HOLD_SECONDS = 50,        /* for a job's end; proxies often wait for 60 s */
 	PEER_SECONDS = 60,        /* longest silence elsewhere */
 	PEER_TEXT_MAX = 64 << 10, /* kept bytes of a peer's message */
 	QUERY_MAX = 8000,    /* bytes; proxies take little more. Longer ones travel as a form */
@@ -101,7 +102,9 @@ static void forget_text(struct exchange *e)
 
 static unsigned silence_allowed(const struct exchange *e, const struct server *server)
 {
-	unsigned most = e->peer ? PEER_SECONDS : e->body < 0 ? LOOK_SECONDS : server->timeout;
+	unsigned most = e->peer       ? PEER_SECONDS
+	                : e->body < 0 ? LOOK_SECONDS + (e->waits ? HOLD_SECONDS : 0)
+	                              : server->timeout;
 
 	return most < server->timeout ? most : server->timeout;
 }
@@ -155,6 +158,18 @@ static void prepare_post(struct exchange *e, const struct server *server)
 	fill_form(e, e->target + path + 1);
 }
 
+/* Asks the service to answer when the job has ended, or before it would seem to be silent. */
+static void prepare_wait(struct exchange *e, const struct server *server)
+{
+	unsigned seconds = server->timeout / 2 < HOLD_SECONDS ? server->timeout / 2 : HOLD_SECONDS;
+	char *target = NULL;
+
+	if (asprintf(&target, "%s?wait=%u", e->target, seconds) < 0)
+		abort();
+	server_prepare(server, e->easy, target);
+	free(target);
+}
+
 static void forget_form(struct exchange *e)
 {
 	curl_mime_free(e->form);
@@ -177,8 +192,12 @@ void exchange_prepare(struct exchange *e, const struct server *server)
 	if (e->peer) {
 		e->peer->prepare(e);
 		curl_easy_setopt(e->easy, CURLOPT_MAXFILESIZE_LARGE, EXCHANGE_PEER_MAX);
-	} else
+	} else if (e->waits) {
+		prepare_wait(e, server);
+	} else {
 		server_prepare(server, e->easy, e->target);
+	}
+	curl_easy_setopt(e->easy, CURLOPT_CUSTOMREQUEST, e->method);
 	curl_easy_setopt(e->easy, CURLOPT_HTTPHEADER, e->heads);
 	curl_easy_setopt(e->easy, CURLOPT_PRIVATE, e);
 	curl_easy_setopt(e->easy, CURLOPT_ERRORBUFFER, e->detail);
@@ -241,17 +260,34 @@ static const char *member(const json_t *problem, const char *name)
 	return text ? text : "";
 }
 
-/* Tells whether every image would be refused. A parameter may also be wrong for this image alone:
- * then the answer has the times of a job. */
-static bool is_request_wrong(const struct exchange *e, const json_t *problem, long status)
+/* Tells whether the answer has the times of a job. */
+static bool is_of_job(const struct exchange *e)
 {
 	const char *times = exchange_header(e, "Server-Timing");
 
+	return times && strstr(times, "queue;");
+}
+
+/* Tells whether the awaited job is open. */
+static bool is_job_open(const struct exchange *e)
+{
+	json_t *job =
+	    e->status == 200 && e->result < 0 && e->text ? json_loads(e->text, 0, NULL) : NULL;
+	const char *state = member(job, "state");
+	bool open = e->status == 409 || !strcmp(state, "waiting") || !strcmp(state, "running");
+
+	json_decref(job);
+	return open;
+}
+
+/* Tells whether every image would be refused. A parameter may also be wrong for this image
+ * alone. */
+static bool is_request_wrong(const struct exchange *e, const json_t *problem, long status)
+{
 	if (status == 404)
 		return !strcmp(member(problem, "type"), "/problems/unknown-filter");
 	return status == 400 && !strcmp(member(problem, "type"), "/problems/bad-parameter") &&
-	       !(times && strstr(times, "queue;")) &&
-	       !(e->own_format && !strcmp(member(problem, "parameter"), "format"));
+	       !is_of_job(e) && !(e->own_format && !strcmp(member(problem, "parameter"), "format"));
 }
 
 /* Adds the ID by which the operator finds the request in the log. */
@@ -264,7 +300,14 @@ static void append(struct exchange *e, const char *request)
 	free(text);
 }
 
-/* Returns a problem document as a sentence. The detail of a parameter's problem names the
+/* Tells whether a status refuses every image. */
+static bool for_all(long status)
+{
+	return status / 100 == 3 || status == 401 || status == 403 || status == 404 ||
+	       status == 405;
+}
+
+/* Judges a problem document, and makes it a sentence. The detail of a parameter's problem names the
  * parameter; any other detail needs the title before it. */
 static void say_problem(struct exchange *e, const struct server *server, long status)
 {
@@ -277,7 +320,10 @@ static void say_problem(struct exchange *e, const struct server *server, long st
 	bool alone = detail && type && !strcmp(type, "/problems/bad-parameter");
 	const char *elsewhere = NULL, *request = exchange_header(e, "X-Request-Id");
 
-	if (is_request_wrong(e, problem, status))
+	e->outcome = for_all(status) ? OUTCOME_REFUSED : OUTCOME_FAILED;
+	if (e->waits && (status == 404 || is_of_job(e)))
+		e->outcome = status == 404 || status == 503 ? OUTCOME_GONE : OUTCOME_ENDED;
+	else if (is_request_wrong(e, problem, status))
 		e->outcome = OUTCOME_WRONG;
 	/* It is not followed, as the token would go to another host. */
 	curl_easy_getinfo(e->easy, CURLINFO_REDIRECT_URL, &elsewhere);
@@ -304,11 +350,14 @@ static void say_problem(struct exchange *e, const struct server *server, long st
 		append(e, request);
 }
 
-/* Tells whether a status refuses every image. */
-static bool for_all(long status)
+/* Tells whether an answer of the service, or of a proxy while a job is awaited, may be better next
+ * time. */
+static bool is_passing(const struct exchange *e)
 {
-	return status / 100 == 3 || status == 401 || status == 403 || status == 404 ||
-	       status == 405;
+	if (e->waits && is_of_job(e))
+		return false;
+	return e->status == 429 || e->status == 503 ||
+	       (e->waits && (e->status == 502 || e->status == 504));
 }
 
 /* Tells whether it timed out after the connection was made. */
@@ -321,7 +370,7 @@ static bool fell_silent(const struct exchange *e, CURLcode code)
 }
 
 /* Returns the seconds until the next attempt; negative if none is worth it. A request changes
- * nothing at the service, so a broken one may be sent again. */
+ * nothing at the service, or has a key, so a broken one may be sent again. */
 static double pause_before_next(const struct exchange *e, const struct server *server,
                                 CURLcode code)
 {
@@ -329,11 +378,11 @@ static double pause_before_next(const struct exchange *e, const struct server *s
 	double backoff = 0.1 * (double)(1u << doubled);
 	curl_off_t asked = 0;
 
-	if (e->failure || (fell_silent(e, code) && !e->peer))
+	if (e->failure || (fell_silent(e, code) && !e->peer && !e->waits))
 		return -1;
 	switch (code) {
 	case CURLE_OK:
-		if (e->peer ? !e->peer->is_passing(e) : e->status != 429 && e->status != 503)
+		if (!(e->peer ? e->peer->is_passing(e) : is_passing(e)))
 			return -1;
 		curl_easy_getinfo(e->easy, CURLINFO_RETRY_AFTER, &asked);
 		/* A peer that does not ask for a time gets up to 13 s. */
@@ -452,12 +501,20 @@ static void postpone(struct exchange *e, CURLcode code, double seconds)
 
 void exchange_judge(struct exchange *e, const struct server *server, CURLcode code)
 {
+	curl_off_t taken = 0;
 	double pause;
 
 	curl_easy_getinfo(e->easy, CURLINFO_RESPONSE_CODE, &e->status);
 	if (code == CURLE_WRITE_ERROR && e->peer && !e->failure &&
 	    (e->status != 200 || e->result < 0))
 		code = CURLE_OK; /* keep_text() had enough */
+	if (!code && e->waits && is_job_open(e)) {
+		/* A proxy may have answered at once. */
+		curl_easy_getinfo(e->easy, CURLINFO_TOTAL_TIME_T, &taken);
+		e->attempts = 0;
+		e->due = report_now() + (taken < 1000000 ? 1 : 0);
+		return;
+	}
 	pause = pause_before_next(e, server, code);
 	if (pause >= 0 && e->attempts < server->retries) {
 		postpone(e, code, pause);
@@ -467,10 +524,9 @@ void exchange_judge(struct exchange *e, const struct server *server, CURLcode co
 		e->peer->judge(e);
 	} else if (e->status == 200 && e->result >= 0) {
 		judge_result(e, server);
-	} else if (e->status == 200) {
+	} else if (e->status == 200 || e->status == e->accepted) {
 		e->outcome = OUTCOME_DONE;
 	} else {
-		e->outcome = for_all(e->status) ? OUTCOME_REFUSED : OUTCOME_FAILED;
 		say_problem(e, server, e->status);
 	}
 }

@@ -11,8 +11,10 @@
 
 enum outcome {
 	OUTCOME_NONE,        /* not yet */
-	OUTCOME_DONE,        /* status 200, and a result if one was wanted; or a peer's success */
+	OUTCOME_DONE,        /* an accepted status, with the wanted result; a peer's success */
 	OUTCOME_FAILED,      /* this image was refused */
+	OUTCOME_ENDED,       /* the awaited job ended without a result */
+	OUTCOME_GONE,        /* it is not there, or ended so for a passing reason */
 	OUTCOME_WRONG,       /* every image would be refused: unknown filter or invalid parameter */
 	OUTCOME_REFUSED,     /* every image would be refused: no permission, or not a convolved */
 	OUTCOME_UNREACHABLE, /* the service, or a store, cannot be reached or does not answer */
@@ -38,15 +40,18 @@ struct peer {
 
 struct exchange {
 	/* The request. The caller owns these and releases them. */
-	char *target;             /* path and query; of a peer's, the address */
+	const char *target;       /* path and query; of a peer's, the address */
 	const struct peer *peer;  /* NULL: the service */
 	const struct aws *aws;    /* a store's method */
-	struct curl_slist *heads; /* a store's keys */
+	struct curl_slist *heads; /* further headers, such as a store's keys */
 	bool look;                /* only the headers matter, at a store */
-	int body;                 /* open file of the image; -1: send a GET */
+	const char *method;       /* NULL: POST with a body, else GET */
+	long accepted;            /* status that is a success, besides 200 */
+	bool waits;               /* for the end of a job: asked again until then */
+	int body;                 /* open file of the image; -1: none */
 	int64_t size;             /* bytes of the body */
-	int result;      /* open, empty file for the body of a 200; -1: the body becomes `text` */
-	bool own_format; /* the target asks for the format that the output's name has */
+	int result;               /* open file for the body of a 200; -1: the body becomes `text` */
+	bool own_format;          /* the target asks for the format that the output's name has */
 	void *owner;
 
 	/* The answer. */

@@ -4,9 +4,12 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 typedef unsigned __int128 hash;
+
+enum { HASH_DIGITS = 33 };
 
 #define HASH_START ((hash)0x6c62272e07bb0142 << 64 | 0x62b821756295c58d)
 
@@ -28,4 +31,10 @@ static inline hash hash_text(hash h, const char *text)
 static inline uint64_t hash_short(hash h)
 {
 	return (uint64_t)(h >> 64) ^ (uint64_t)h;
+}
+
+static inline void hash_print(hash h, char digits[HASH_DIGITS])
+{
+	snprintf(digits, HASH_DIGITS, "%016llx%016llx", (unsigned long long)(h >> 64),
+	         (unsigned long long)h);
 }

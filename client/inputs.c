@@ -1,6 +1,8 @@
 /* Finds the inputs and chooses the places of their results. */
 #include "client/inputs.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <fts.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +11,7 @@
 #include <unistd.h>
 
 #include "client/interrupt.h"
+#include "client/output.h"
 #include "client/place.h"
 #include "client/report.h"
 #include "image/formats.h"
@@ -366,7 +369,9 @@ enum exit_code inputs_find(struct inputs *inputs, const struct options *options)
 {
 	enum exit_code status;
 
-	*inputs = (struct inputs){.list.fd = -1, .format = options_parameter(options, "format")};
+	*inputs = (struct inputs){.list.fd = -1,
+	                          .format = options_parameter(options, "format"),
+	                          .are_jobs = !strcmp(options->command, "jobs")};
 	if (options->null && !options->files_from) {
 		report_error("--null needs --files-from");
 		return EXIT_USAGE;
@@ -427,6 +432,28 @@ enum supply inputs_next(struct inputs *inputs, struct task **task)
 	if (supply == SUPPLY_READY)
 		*task = task_of(inputs, name);
 	return supply;
+}
+
+int inputs_open(const char *path, struct stat *info)
+{
+	int fd = strcmp(path, "-") ? open(path, O_RDONLY | O_CLOEXEC)
+	                           : fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3);
+	int error = fd < 0 || fstat(fd, info) ? errno : 0, copy = -1;
+
+	if (!error && S_ISDIR(info->st_mode))
+		error = EISDIR;
+	if (!error && (!S_ISREG(info->st_mode) || lseek(fd, 0, SEEK_CUR))) {
+		copy = output_nameless();
+		error = copy < 0 ? errno : output_copy(fd, copy);
+		if (!error && fstat(copy, info))
+			error = errno;
+		close(fd);
+		fd = copy;
+	}
+	if (error && fd >= 0)
+		close(fd);
+	errno = error;
+	return error ? -1 : fd;
 }
 
 void inputs_release(const struct inputs *inputs, struct task *task)

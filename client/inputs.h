@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/stat.h>
 
 #include "client/guard.h"
 #include "client/list.h"
@@ -26,6 +27,7 @@ struct inputs {
 	char *directory;
 	size_t left_out;    /* files in directories whose names are not those of images */
 	bool failed;        /* something could not be read; the message has been printed */
+	bool are_jobs;      /* ids of jobs at the service, which have results already */
 	struct guard guard; /* the inputs, but for a list's; their names live until inputs_fini() */
 };
 
@@ -40,4 +42,8 @@ void inputs_fini(struct inputs *inputs);
 
 /* Returns the next input. It is the caller's until inputs_release(). */
 enum supply inputs_next(struct inputs *inputs, struct task **task);
+
+/* Opens an input, and gets its status. Anything but a plain file at its start is first copied to
+ * one, since a request may have to be sent again. Returns -1 and errno on failure. */
+int inputs_open(const char *path, struct stat *info);
 void inputs_release(const struct inputs *inputs, struct task *task);

@@ -1,11 +1,13 @@
 /* convolve: the command line client. A command shows something about the service; everything else
  * is a filter or a chain for images. The service alone knows filters and parameters. */
 #include <curl/curl.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "client/batch.h"
 #include "client/interrupt.h"
+#include "client/jobs.h"
 #include "client/options.h"
 #include "client/report.h"
 #include "client/server.h"
@@ -17,10 +19,8 @@ static const struct command {
 	size_t operands; /* maximum */
 	enum exit_code (*run)(const struct options *options, const struct server *server);
 } commands[] = {
-    {"filters", 1, views_filters},
-    {"devices", 0, views_devices},
-    {"kernels", 0, views_kernels},
-    {"top", 0, top_run},
+    {"filters", 1, views_filters}, {"devices", 0, views_devices}, {"jobs", SIZE_MAX, jobs_run},
+    {"kernels", 0, views_kernels}, {"top", 0, top_run},
 };
 
 static enum exit_code run_command(const struct command *command, const struct options *options,

@@ -38,6 +38,7 @@ static const char usage[] =
     "Usage: convolve FILTER [--PARAMETER VALUE]... [INPUT]... -o OUTPUT\n"
     "       convolve CHAIN [--PARAMETER VALUE]... [INPUT]... -o OUTPUT\n"
     "       convolve filters [FILTER] | devices | kernels | top | help\n"
+    "       convolve jobs [wait ID... | fetch ID... -o OUTPUT | delete ID...]\n"
     "Filters images through a convolved service.\n"
     "\n"
     "  convolve gaussian --sigma 2 in.jpg -o out.jpg\n"
@@ -55,6 +56,9 @@ static const char usage[] =
     "In an output directory the file .convolve.jsonl records how each result was made; objects\n"
     "have it in their metadata. Results that exist are skipped if their input and the request\n"
     "are unchanged.\n"
+    "\n"
+    "`convolve jobs` lists asynchronous jobs; it waits for their ends, saves their results or\n"
+    "deletes them (an open one is cancelled).\n"
     "\n";
 
 static const char statuses[] =

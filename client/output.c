@@ -213,6 +213,14 @@ int output_open(struct output *output, const char *path)
 	return error;
 }
 
+void output_rename(struct output *output, const char *path)
+{
+	if (!output->place)
+		return;
+	free(output->place);
+	output->place = format_path("%s", path);
+}
+
 /* A full disk or a quota may show only now: network file systems write late. */
 static int close_synced(int *fd)
 {

@@ -22,6 +22,9 @@ struct output {
  * errno (EBUSY: another run makes the same result). */
 int output_open(struct output *output, const char *path);
 
+/* Gives the result another place in its directory. */
+void output_rename(struct output *output, const char *path);
+
 /* Completes the result: copies it to its stream, or syncs it to disk; `info` becomes its status.
  * Returns 0 or an errno. */
 int output_finish(struct output *output, struct stat *info);

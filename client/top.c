@@ -42,8 +42,9 @@ static enum exit_code take(const struct server *server, struct look *look)
 {
 	const struct sample *s;
 	bool known = devices;
+	const struct exchange request = {.target = "/metrics", .body = -1, .result = -1};
 	char *text, id[64];
-	enum exit_code status = transfer_get(server, "/metrics", &text);
+	enum exit_code status = transfer_ask(server, &request, NULL, &text);
 
 	if (status)
 		return status;

@@ -158,50 +158,53 @@ void transfer_run(const struct server *server, unsigned parallel, const struct t
 	free(loop.taken);
 }
 
-/* One GET
- * ------------------------------------------------------------------------------------------ */
+/* One request
+ * -------------------------------------------------------------------------------------- */
 
-struct get {
-	const char *target;
+struct asking {
+	const struct exchange *request;
 	char *text;
 	enum outcome outcome;
-	bool asked;
 };
 
-static enum supply next_get(void *context, struct exchange *e)
+static enum supply next_asking(void *context, struct exchange *e)
 {
-	struct get *get = context;
+	struct asking *asking = context;
+	CURL *easy = e->easy;
 
-	if (get->asked)
+	if (!asking->request)
 		return SUPPLY_END;
-	get->asked = true;
-	e->target = (char *)get->target;
+	*e = *asking->request;
+	e->easy = easy;
+	asking->request = NULL;
 	return SUPPLY_READY;
 }
 
-static enum supply done_get(void *context, struct exchange *e)
+static enum supply asking_done(void *context, struct exchange *e)
 {
-	struct get *get = context;
+	struct asking *asking = context;
 
-	get->outcome = e->outcome;
-	get->text = e->text;
+	asking->outcome = e->outcome;
+	asking->text = e->text;
 	e->text = NULL;
 	e->text_size = 0;
 	return SUPPLY_SOON;
 }
 
-enum exit_code transfer_get(const struct server *server, const char *target, char **text)
+enum exit_code transfer_ask(const struct server *server, const struct exchange *request,
+                            const char *name, char **text)
 {
-	struct get get = {.target = target};
-	struct transfers transfers = {next_get, done_get, NULL, &get, -1};
+	struct asking asking = {.request = request};
+	struct transfers transfers = {next_asking, asking_done, NULL, &asking, -1};
 
 	transfer_run(server, 1, &transfers);
-	if (get.outcome == OUTCOME_DONE && get.text) {
-		*text = get.text;
+	if (asking.outcome == OUTCOME_DONE && (asking.text || request->accepted)) {
+		*text = asking.text;
 		return EXIT_DONE;
 	}
-	if (get.outcome != OUTCOME_GIVEN_UP)
-		report_error("%s", get.text ? get.text : "the answer is empty");
-	free(get.text);
-	return get.outcome == OUTCOME_UNREACHABLE ? EXIT_UNREACHABLE : EXIT_SOME_FAILED;
+	if (asking.outcome != OUTCOME_GIVEN_UP)
+		report_error("%s%s%s", name ? name : "", name ? ": " : "",
+		             asking.text ? asking.text : "the answer is empty");
+	free(asking.text);
+	return asking.outcome == OUTCOME_UNREACHABLE ? EXIT_UNREACHABLE : EXIT_SOME_FAILED;
 }

@@ -30,5 +30,7 @@ struct transfers {
 void transfer_run(const struct server *server, unsigned parallel,
                   const struct transfers *transfers);
 
-/* Requests one text with GET; the caller frees it. Prints what went wrong and returns NULL. */
-enum exit_code transfer_get(const struct server *server, const char *target, char **text);
+/* Sends one request for a text, which the caller frees; it is NULL only if another status than 200
+ * is accepted. Prints what went wrong, after the request's `name` if that is not NULL. */
+enum exit_code transfer_ask(const struct server *server, const struct exchange *request,
+                            const char *name, char **text);

@@ -1,4 +1,4 @@
-/* Tables of filters, devices and kernels. */
+/* Tables of filters, devices, kernels and jobs. */
 #include "client/views.h"
 
 #include <math.h>
@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "client/parameters.h"
 #include "client/report.h"
+#include "client/request.h"
 #include "client/table.h"
 #include "client/transfer.h"
 
@@ -40,10 +41,11 @@ double views_number(const json_t *object, const char *name)
 	return json_is_number(value) ? json_number_value(value) : NAN;
 }
 
-enum exit_code views_get(const struct server *server, const char *target, json_t **json)
+static enum exit_code request_object(const struct server *server, const struct exchange *request,
+                                     const char *name, json_t **json)
 {
 	char *text;
-	enum exit_code status = transfer_get(server, target, &text);
+	enum exit_code status = transfer_ask(server, request, name, &text);
 
 	if (status)
 		return status;
@@ -52,8 +54,34 @@ enum exit_code views_get(const struct server *server, const char *target, json_t
 	if (json_is_object(*json))
 		return EXIT_DONE;
 	json_decref(*json);
-	report_error("%s%s: the answer is not from a convolved", server->shown, target);
+	*json = NULL;
+	report_error("%s%s: the answer is not from a convolved", server->shown, request->target);
 	return EXIT_SOME_FAILED;
+}
+
+enum exit_code views_get(const struct server *server, const char *target, json_t **json)
+{
+	const struct exchange request = {.target = target, .body = -1, .result = -1};
+
+	return request_object(server, &request, NULL, json);
+}
+
+enum exit_code views_await_job(const struct server *server, const char *id, json_t **json)
+{
+	char *target = request_job_target(id, "");
+	const struct exchange request = {.target = target, .waits = true, .body = -1, .result = -1};
+	enum exit_code status = request_object(server, &request, id, json);
+
+	free(target);
+	return status;
+}
+
+void views_dump(const json_t *json)
+{
+	json_dumpf(json, stdout,
+	           JSON_INDENT(2) | JSON_REAL_PRECISION(9) |
+	               (isatty(STDOUT_FILENO) == 1 ? JSON_ENSURE_ASCII : 0));
+	putchar('\n');
 }
 
 /* Prints the service's own JSON, or the document by `print`. */
@@ -65,14 +93,10 @@ static enum exit_code show(const struct options *options, const struct server *s
 
 	if (status)
 		return status;
-	if (options->json) {
-		json_dumpf(json, stdout,
-		           JSON_INDENT(2) | JSON_REAL_PRECISION(9) |
-		               (isatty(STDOUT_FILENO) == 1 ? JSON_ENSURE_ASCII : 0));
-		putchar('\n');
-	} else {
+	if (options->json)
+		views_dump(json);
+	else
 		print(json);
-	}
 	json_decref(json);
 	return EXIT_DONE;
 }
@@ -156,14 +180,6 @@ static void print_filter(const json_t *filter)
 	table_print(table, stdout);
 }
 
-static void print_filter_names(const json_t *json)
-{
-	json_t *filter;
-
-	for (size_t i = 0; (filter = views_element(json, "filters", i)); i++)
-		puts(views_text(filter, "name"));
-}
-
 static void print_parameter_names(const json_t *list)
 {
 	json_t *parameter, *choice;
@@ -182,10 +198,10 @@ static enum exit_code print_names(const json_t *json, const char *name)
 {
 	json_t *filter;
 
-	if (!name) {
-		print_filter_names(json);
+	for (size_t i = 0; !name && (filter = views_element(json, "filters", i)); i++)
+		puts(views_text(filter, "name"));
+	if (!name)
 		return EXIT_DONE;
-	}
 	if (!strcmp(name, "chain")) {
 		print_parameter_names(json_object_get(json, "common"));
 		return EXIT_DONE;
@@ -265,8 +281,8 @@ enum exit_code views_check_parameters(const struct options *options, const struc
 	return status;
 }
 
-/* Devices and kernels
- * ------------------------------------------------------------------------------ */
+/* Devices, kernels and jobs
+ * ------------------------------------------------------------------------ */
 
 static void print_devices(const json_t *json)
 {
@@ -308,6 +324,44 @@ static void print_kernels(const json_t *json)
 		table_add(table, "%.2f", views_number(kernel, "bytes_per_second") * 1e-9);
 	}
 	table_print(table, stdout);
+}
+
+static void print_jobs(const json_t *json)
+{
+	static const char *const headings[] = {"JOB",   "STATE", ">TILES", ">LEFT",
+	                                       ">KEPT", "",      NULL};
+	struct table *table = table_new(headings);
+	json_t *job;
+
+	for (size_t i = 0; (job = views_element(json, "jobs", i)); i++) {
+		const json_t *progress = json_object_get(job, "progress");
+		const json_t *problem = json_object_get(job, "problem");
+		double tiles = views_number(progress, "tiles");
+
+		table_add(table, "%s", views_text(job, "id"));
+		table_add(table, "%s", views_text(job, "state"));
+		if (isnan(tiles))
+			table_add(table, "-");
+		else
+			table_add(table, "%.0f/%.0f", views_number(progress, "tiles_done"), tiles);
+		table_add_seconds(table, views_number(job, "left_seconds"));
+		table_add_seconds(table, views_number(job, "kept_seconds"));
+		table_add(table, "%s", problem ? views_text(problem, "title") : "");
+	}
+	table_print(table, stdout);
+}
+
+static void print_job_names(const json_t *json)
+{
+	json_t *job;
+
+	for (size_t i = 0; (job = views_element(json, "jobs", i)); i++)
+		puts(views_text(job, "id"));
+}
+
+enum exit_code views_jobs(const struct options *options, const struct server *server)
+{
+	return show(options, server, "/v1/jobs", options->names ? print_job_names : print_jobs);
 }
 
 enum exit_code views_devices(const struct options *options, const struct server *server)

@@ -11,78 +11,15 @@
 #include "client/hash.h"
 #include "client/interrupt.h"
 #include "client/place.h"
+#include "client/request.h"
 #include "client/store.h"
+#include "image/formats.h"
 
 /* Metadata of a result that is an object, below x-amz-meta-. No name begins another one
  * (store.c). */
 #define META_MADE   "x-amz-meta-convolve-made"   /* hash of the input's name and the request */
 #define META_RUN    "x-amz-meta-convolve-run"    /* the run that made it */
 #define META_SOURCE "x-amz-meta-convolve-source" /* the version of an input that is elsewhere */
-
-static void add_parameter(FILE *target, char *separator, const char *name, const char *value)
-{
-	char *n = curl_easy_escape(NULL, name, 0), *v = curl_easy_escape(NULL, value, 0);
-
-	if (!n || !v)
-		abort();
-	fprintf(target, "%c%s=%s", *separator, n, v);
-	*separator = '&';
-	curl_free(n);
-	curl_free(v);
-}
-
-/* Returns path and query of the service's request for a result with this name; the caller frees it.
- * One filter has a route of its own and takes its parameters by name; a chain carries them in its
- * own text. */
-static char *make_target(const struct options *options, const char *output)
-{
-	const char *command = options->command, *dot = strrchr(output, '.');
-	bool empty = !strcmp(command, "chain");
-	bool chain = empty || strpbrk(command, "=,") || options_parameter(options, "luma") ||
-	             options_parameter(options, "chroma");
-	char *text = NULL, *name = curl_easy_escape(NULL, command, 0), separator = '?';
-	size_t size;
-	FILE *target = open_memstream(&text, &size);
-
-	if (!target || !name)
-		abort();
-	fprintf(target, "/v1/%s%s", chain ? "chain" : "filters/", chain ? "" : name);
-	curl_free(name);
-	if (chain && !empty)
-		add_parameter(target, &separator, "filters", command);
-	for (size_t i = 0; i < options->parameter_count; i++)
-		add_parameter(target, &separator, options->parameters[i].name,
-		              options->parameters[i].value);
-	if (!options_parameter(options, "format") && dot && dot[1] && !strchr(dot, '/'))
-		add_parameter(target, &separator, "format", dot + 1);
-	if (fclose(target))
-		abort();
-	return text;
-}
-
-/* Opens an input. Anything but a plain file at its start is first copied to one, since a request
- * may have to be sent again. */
-static int open_input(const char *path, struct stat *info)
-{
-	int fd = strcmp(path, "-") ? open(path, O_RDONLY | O_CLOEXEC)
-	                           : fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3);
-	int error = fd < 0 || fstat(fd, info) ? errno : 0, copy = -1;
-
-	if (!error && S_ISDIR(info->st_mode))
-		error = EISDIR;
-	if (!error && (!S_ISREG(info->st_mode) || lseek(fd, 0, SEEK_CUR))) {
-		copy = output_nameless();
-		error = copy < 0 ? errno : output_copy(fd, copy);
-		if (!error && fstat(copy, info))
-			error = errno;
-		close(fd);
-		fd = copy;
-	}
-	if (error && fd >= 0)
-		close(fd);
-	errno = error;
-	return error ? -1 : fd;
-}
 
 void work_fail(struct batch *b, struct work *w, const char *what, const char *why)
 {
@@ -139,6 +76,7 @@ void work_free(struct batch *b, struct work *w)
 	free(w->version);
 	free(w->type);
 	free(w->target);
+	free(w->job);
 	free(w->address);
 	free(w);
 }
@@ -153,7 +91,7 @@ static bool is_elsewhere(const char *name)
 
 /* Returns the result's origin as a short text. A file's size and time are part of it; an input
  * elsewhere has its version instead, which is recorded by itself. */
-static void describe_making(const struct work *w, char digits[RUN_DIGITS])
+static void describe_making(const struct work *w, char digits[HASH_DIGITS])
 {
 	hash made = hash_text(hash_text(HASH_START, w->task->name), w->target);
 
@@ -161,8 +99,25 @@ static void describe_making(const struct work *w, char digits[RUN_DIGITS])
 		made = hash_bytes(made, &w->info.st_size, sizeof w->info.st_size);
 		made = hash_bytes(made, &w->info.st_mtim, sizeof w->info.st_mtim);
 	}
-	snprintf(digits, RUN_DIGITS, "%016llx%016llx", (unsigned long long)(made >> 64),
-	         (unsigned long long)made);
+	hash_print(made, digits);
+}
+
+/* Begins the step's request: a GET of the service for this address, which it takes, or if that is
+ * NULL the request for the image. */
+static void ask(struct work *w, struct exchange *e, enum step step, char *address)
+{
+	free(w->address);
+	curl_slist_free_all(w->heads);
+	w->heads = NULL;
+	w->step = step;
+	w->address = address;
+	*e = (struct exchange){.easy = e->easy,
+	                       .form = e->form,
+	                       .text = e->text,
+	                       .owner = w,
+	                       .target = address ? address : w->target,
+	                       .body = -1,
+	                       .result = -1};
 }
 
 /* Asks a peer about, for or with the file of this name. */
@@ -170,24 +125,19 @@ static void ask_elsewhere(struct batch *b, struct work *w, struct exchange *e, e
                           const char *name)
 {
 	bool object = place_kind(name) == PLACE_OBJECT;
+	char *address = object ? aws_url(&b->aws, name) : strdup(name);
 
-	free(w->address);
-	curl_slist_free_all(w->heads);
-	w->heads = NULL;
-	w->step = step;
-	w->address = object ? aws_url(&b->aws, name) : strdup(name);
-	if (!w->address)
+	if (!address)
 		abort();
+	ask(w, e, step, address);
 	if (object)
 		w->heads = store_head(NULL, "x-amz-content-sha256: UNSIGNED-PAYLOAD");
 	if (object && b->aws.token)
 		w->heads = store_head(w->heads, "x-amz-security-token: %s", b->aws.token);
 	e->peer = object ? &store_objects : &store_web;
 	e->aws = &b->aws;
-	e->target = w->address;
 	e->heads = w->heads;
 	e->look = step == STEP_LOOK;
-	e->body = e->result = -1;
 }
 
 /* Asks for the input; with a version, only if it is still that one. */
@@ -209,7 +159,7 @@ static bool fetch(struct batch *b, struct work *w, struct exchange *e)
 /* Sends the result to the store. */
 static bool store(struct batch *b, struct work *w, struct exchange *e)
 {
-	char made[RUN_DIGITS];
+	char made[HASH_DIGITS];
 	struct stat info;
 
 	if (fstat(w->output.fd, &info) || info.st_size > EXCHANGE_PEER_MAX) {
@@ -303,7 +253,53 @@ static bool is_place_taken(struct batch *b, struct work *w, bool *there)
 	return why != NULL;
 }
 
-/* Sends the image to the service. */
+/* Sends the image to the service; as a job under a key if its result shall not be lost. */
+static bool post(struct batch *b, struct work *w, struct exchange *e)
+{
+	char key[HASH_DIGITS];
+	bool durable = b->options->durable;
+	int error = durable ? request_key(w->input, w->target, w->task->output, key) : 0;
+
+	if (error) {
+		work_fail(b, w, w->task->name, error == EINTR ? NULL : strerror(error));
+		return false;
+	}
+	ask(w, e, STEP_FILTER, NULL);
+	if (durable) {
+		w->heads = store_head(NULL, "Prefer: respond-async");
+		w->heads = store_head(w->heads, "Idempotency-Key: %s", key);
+		w->posts++;
+		e->accepted = 202;
+	}
+	e->heads = w->heads;
+	e->body = w->input;
+	e->size = w->info.st_size;
+	e->result = w->output.fd;
+	e->own_format = !options_parameter(b->options, "format");
+	return true;
+}
+
+/* Waits for the result of the job. */
+static bool await_result(struct work *w, struct exchange *e)
+{
+	ask(w, e, STEP_RESULT, request_job_target(w->job, "/result"));
+	e->waits = true;
+	e->result = w->output.fd;
+	return true;
+}
+
+/* Deletes the job, if the image has made one. */
+static bool delete_job(struct work *w, struct exchange *e)
+{
+	if (!w->job || !w->posts)
+		return false;
+	ask(w, e, STEP_DELETE, request_job_target(w->job, ""));
+	e->method = "DELETE";
+	e->accepted = 204;
+	return true;
+}
+
+/* Prepares the result's place, and asks the service for the result. */
 static bool filter(struct batch *b, struct work *w, struct exchange *e)
 {
 	const struct task *task = w->task;
@@ -320,16 +316,7 @@ static bool filter(struct batch *b, struct work *w, struct exchange *e)
 		fail_output(b, w, error);
 		return false;
 	}
-	w->step = STEP_FILTER;
-	e->peer = NULL;
-	e->heads = NULL;
-	e->look = false;
-	e->target = w->target;
-	e->body = w->input;
-	e->size = w->info.st_size;
-	e->result = w->output.fd;
-	e->own_format = !options_parameter(b->options, "format");
-	return true;
+	return w->job ? await_result(w, e) : post(b, w, e);
 }
 
 /* The first step
@@ -363,7 +350,7 @@ static bool open_file(struct batch *b, struct work *w)
 		work_fail(b, w, task->name, "the file is in the directory of the results");
 		return false;
 	}
-	w->input = open_input(task->input, &w->info);
+	w->input = inputs_open(task->input, &w->info);
 	if (w->input < 0) {
 		work_fail(b, w, task->name, interrupt_number() ? NULL : strerror(errno));
 		return false;
@@ -478,9 +465,15 @@ bool work_start(struct batch *b, struct work *w, struct exchange *e)
 		work_fail(b, w, task->name, "the result would overwrite it: choose another output");
 		return false;
 	}
-	if (!is_elsewhere(task->input) && !(dry && !strcmp(task->input, "-")) && !open_file(b, w))
+	if (b->inputs.are_jobs) {
+		w->job = strdup(task->input);
+		w->target = request_job_target(task->input, "/result");
+	} else {
+		w->target = request_target(b->options, task->output);
+	}
+	if (!w->job && !is_elsewhere(task->input) && !(dry && !strcmp(task->input, "-")) &&
+	    !open_file(b, w))
 		return false;
-	w->target = make_target(b->options, task->output);
 	if (place_kind(task->output) == PLACE_OBJECT && !b->options->force && !dry) {
 		ask_elsewhere(b, w, e, STEP_LOOK, task->output);
 		return true;
@@ -514,13 +507,13 @@ static void print_facts(const struct exchange *e, const struct task *task)
 			report_remark("  %s: %s", h->name, h->value);
 }
 
-void work_sync_directory(struct batch *b, char *next)
+bool work_sync_directory(struct batch *b, char *next)
 {
 	int error;
 
 	if (b->unsynced && next && !strcmp(b->unsynced, next)) {
 		free(next);
-		return;
+		return true;
 	}
 	error = b->unsynced ? output_sync_directory(b->unsynced) : 0;
 	if (error) {
@@ -529,6 +522,7 @@ void work_sync_directory(struct batch *b, char *next)
 	}
 	free(b->unsynced);
 	b->unsynced = next;
+	return !error;
 }
 
 /* Moves the result to its place, unless the file there has changed since it was looked at. */
@@ -566,14 +560,15 @@ static void count_done(struct batch *b, struct work *w)
 	b->progress.bytes_done += (uint64_t)w->task->size;
 }
 
-static void keep_result(struct batch *b, struct work *w, const struct exchange *e)
+/* Keeps the result as a file; false if it may be lost. */
+static bool keep_result(struct batch *b, struct work *w, const struct exchange *e)
 {
 	struct making making = {w->task->name, &w->info, w->version, w->target};
 	struct stat result;
 	const char *wrong;
 
 	if (!place_result(b, w, &result))
-		return;
+		return false;
 	count_done(b, w);
 	if (b->options->verbose)
 		print_facts(e, w->task);
@@ -581,6 +576,7 @@ static void keep_result(struct batch *b, struct work *w, const struct exchange *
 	if (wrong)
 		report_remark("%s will be made again next time: cannot write the manifest: %s",
 		              w->task->output, wrong);
+	return !w->job || work_sync_directory(b, NULL);
 }
 
 /* Goes on with the store's answer about the result's place. */
@@ -588,7 +584,7 @@ static bool take_look(struct batch *b, struct work *w, struct exchange *e)
 {
 	const char *made = exchange_header(e, META_MADE), *run = exchange_header(e, META_RUN);
 	const char *source = exchange_header(e, META_SOURCE);
-	char ours[RUN_DIGITS];
+	char ours[HASH_DIGITS];
 	bool known;
 
 	if (e->status == 404)
@@ -625,11 +621,37 @@ static bool take_copy(struct batch *b, struct work *w, struct exchange *e)
 	return false;
 }
 
+/* Goes on with the job that the service has made of the image. */
+static bool take_job(struct batch *b, struct work *w, struct exchange *e)
+{
+	free(w->job);
+	w->job = request_job(e);
+	if (w->job)
+		return await_result(w, e);
+	work_fail(b, w, w->task->name, "the answer names no job");
+	return false;
+}
+
+/* Gives the result of a job in a directory the suffix of its format. */
+static void add_suffix(struct batch *b, struct work *w, const char *type)
+{
+	const enum format format = format_parse_media_type(type);
+	char *place = NULL;
+
+	if (!b->inputs.are_jobs || !b->inputs.directory || format == FORMAT_NONE)
+		return;
+	if (asprintf(&place, "%s.%s", w->task->output, format_name(format)) < 0)
+		abort();
+	free(w->task->output);
+	w->task->output = place;
+	output_rename(&w->output, place);
+}
+
 static bool take_result(struct batch *b, struct work *w, struct exchange *e)
 {
 	if (!is_elsewhere(w->task->output)) {
-		keep_result(b, w, e);
-		return false;
+		add_suffix(b, w, exchange_header(e, "Content-Type"));
+		return keep_result(b, w, e) && delete_job(w, e);
 	}
 	if (b->options->verbose)
 		print_facts(e, w->task);
@@ -637,6 +659,37 @@ static bool take_result(struct batch *b, struct work *w, struct exchange *e)
 	if (!w->type)
 		abort();
 	return store(b, w, e);
+}
+
+/* Goes on with the end of a job: the result, the problem of the image, or nothing. A problem goes
+ * with its job, as the next run may have better luck. */
+static bool take_end(struct batch *b, struct work *w, struct exchange *e)
+{
+	if (e->outcome == OUTCOME_DONE)
+		return take_result(b, w, e);
+	w->gone = e->outcome == OUTCOME_GONE && w->posts && w->posts <= b->options->retries;
+	if (!w->gone)
+		work_fail(b, w, w->task->name, e->text);
+	return delete_job(w, e);
+}
+
+static bool take_deletion(struct batch *b, struct work *w, struct exchange *e)
+{
+	if (w->gone) {
+		w->gone = false;
+		return post(b, w, e);
+	}
+	if (e->outcome != OUTCOME_DONE && e->status != 404)
+		report_remark("%s: the service still has its job %s: %s", w->task->name, w->job,
+		              e->text);
+	return false;
+}
+
+bool work_goes_on(const struct work *w, const struct exchange *e)
+{
+	return e->outcome == OUTCOME_DONE || e->outcome == OUTCOME_ENDED ||
+	       e->outcome == OUTCOME_GONE ||
+	       (w->step == STEP_DELETE && e->outcome != OUTCOME_GIVEN_UP);
 }
 
 bool work_take(struct batch *b, struct work *w, struct exchange *e)
@@ -647,10 +700,14 @@ bool work_take(struct batch *b, struct work *w, struct exchange *e)
 	case STEP_FETCH:
 		return take_copy(b, w, e);
 	case STEP_FILTER:
-		return take_result(b, w, e);
+		return e->status == 202 ? take_job(b, w, e) : take_result(b, w, e);
+	case STEP_RESULT:
+		return take_end(b, w, e);
 	case STEP_STORE:
 		count_done(b, w);
-		return false;
+		return delete_job(w, e);
+	case STEP_DELETE:
+		return take_deletion(b, w, e);
 	}
 	return false;
 }

@@ -18,7 +18,9 @@ enum step {
 	STEP_LOOK,   /* whether a store has its result */
 	STEP_FETCH,  /* its file, if that is elsewhere */
 	STEP_FILTER, /* the service */
-	STEP_STORE   /* the store, which gets the result */
+	STEP_RESULT, /* the service, which has made a job of it */
+	STEP_STORE,  /* the store, which gets the result */
+	STEP_DELETE  /* the service, which deletes the job */
 };
 
 /* An image under way. */
@@ -32,7 +34,10 @@ struct work {
 	struct output output;
 	char *type;               /* media type of the result, for a store */
 	char *target;             /* at the service */
-	char *address;            /* address for the step's peer, if it has one */
+	char *job;                /* its id at the service; or NULL */
+	unsigned posts;           /* times that it has been sent there as a job */
+	bool gone;                /* its job is, or is of no use: it is sent again */
+	char *address;            /* address for the step's peer, or the job's */
 	struct curl_slist *heads; /* headers for it */
 };
 
@@ -65,11 +70,14 @@ void work_fail(struct batch *batch, struct work *work, const char *what, const c
 /* Prepares the first request of an image; false if it has ended already. */
 bool work_start(struct batch *batch, struct work *work, struct exchange *e);
 
-/* Goes on after a step that has succeeded: prepares the next request; false if the image has
- * ended. */
+/* Goes on after a step that has succeeded, or with the end of a job: prepares the next request;
+ * false if the image has ended. */
 bool work_take(struct batch *batch, struct work *work, struct exchange *e);
+
+/* Tells whether work_take() goes on with this outcome. */
+bool work_goes_on(const struct work *work, const struct exchange *e);
 
 /* Syncs a directory of results when the results start to go elsewhere (`next`, which it takes), and
  * at the end (NULL). Syncing after each result would be slow; the exit status promises no more than
- * this. */
-void work_sync_directory(struct batch *batch, char *next);
+ * this. False: that failed, and has been told. */
+bool work_sync_directory(struct batch *batch, char *next);

@@ -16,6 +16,7 @@ import time
 import pytest
 
 from client import PROGRAM, environment, fill, found, ppm, run, start
+from jobs import submit
 from scripted import Server, busy, problem
 from service import BUILD, PATIENCE, REPOSITORY, Process, free_port, poll, sanitized, target_of
 
@@ -555,9 +556,15 @@ def test_completion(service):
             ("convolve sobel --outp", ["--output-dir", "--output"]),
             ("convolve gaussian,sobel --bor", ["--border", "--border_value"]),
             ("convolve filters bil", ["bilateral"]),
+            ("convolve jo", ["jobs"]),
+            ("convolve jobs ", ["wait", "fetch", "delete"]),
+            ("convolve jobs fetch -o ", []),
             (f"convolve --server {service.unix} bil", ["bilateral"]),
             ("convolve gaussian in", [])):  # names of files are bash's own
         assert completed(service.url, line) == words, line
+    job = submit(service).rpartition("/")[2]
+    assert job in completed(service.url, "convolve jobs wait ")
+    run(service.url, "jobs", "delete", job)
     assert {"gaussian", "devices", "chain"} <= set(completed(service.url, "convolve "))
 
 

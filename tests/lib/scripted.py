@@ -49,7 +49,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
 
-    do_GET = do_PUT = do_POST
+    do_GET = do_PUT = do_DELETE = do_POST
 
     def log_message(self, *_):
         pass
