@@ -378,6 +378,7 @@ static json_t *route_parameters(const struct route *route, enum filter filter,
 			    !filter_has(filter, common->name))
 				json_array_append_new(list, reference("parameters", common->name));
 		json_array_append_new(list, reference("parameters", "Prefer"));
+		json_array_append_new(list, reference("parameters", "Idempotency-Key"));
 		json_array_append_new(list, reference("parameters", "X-Busy-Status"));
 	}
 	json_array_append_new(list, reference("parameters", "traceparent"));

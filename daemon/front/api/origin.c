@@ -109,6 +109,6 @@ void origin_permit(struct request *r, const char *methods)
 		return;
 	answer_header(&r->answer, "Access-Control-Allow-Methods", "%s", methods);
 	answer_header(&r->answer, "Access-Control-Allow-Headers",
-	              "Authorization, Content-Type, Prefer, traceparent");
+	              "Authorization, Content-Type, Idempotency-Key, Prefer, traceparent");
 	answer_header(&r->answer, "Access-Control-Max-Age", "3600");
 }

@@ -141,8 +141,8 @@ static void get_index(struct request *r)
 	    "out.png\n"
 	    "  curl -i -H 'Prefer: respond-async' --data-binary @in.jpg "
 	    "'http://HOST/v1/filters/gaussian'\n"
-	    "    GET or DELETE /v1/jobs/ID?wait=SECONDS, GET /v1/jobs/ID/result?wait=SECONDS, "
-	    "GET /v1/jobs/ID/events\n"
+	    "    GET /v1/jobs, GET or DELETE /v1/jobs/ID?wait=SECONDS, "
+	    "GET /v1/jobs/ID/result?wait=SECONDS, GET /v1/jobs/ID/events\n"
 	    "GET /v1/filters /v1/devices /v1/kernels /metrics /livez /readyz /openapi.json\n"
 	    "Pages: / /status /docs\n"
 	    "JavaScript: /convolved.js\n";
@@ -169,9 +169,9 @@ static void get_openapi(struct request *r);
 
 static const struct route routes[] = {
     {"POST", "/v1/filters/{name}", NULL, "Filter an image with one filter", "",
-     "200:Image 202:Accepted 401 406 422 503 504", BY_ACCEPT},
+     "200:Image 202:Accepted 401 406 422 503 504 507", BY_ACCEPT},
     {"POST", "/v1/chain", NULL, "Filter an image with several filters, one after another", "",
-     "200:Image 202:Accepted 401 404 406 422 503 504", BY_ACCEPT},
+     "200:Image 202:Accepted 401 404 406 422 503 504 507", BY_ACCEPT},
     {"GET", "/v1/filters", catalogue_get_filters, "All filters and their parameters",
      "If-None-Match", "200:Filters 304:Unchanged 401", SHARED_BY_REPERTOIRE},
     {"GET", "/v1/filters/{name}", catalogue_get_filter, "One filter and its parameters",
@@ -180,7 +180,7 @@ static const struct route routes[] = {
     {"GET", "/v1/jobs/{id}", async_get_job, "State and progress of an asynchronous job", "wait",
      "200:Job 401 404 503", 0},
     {"DELETE", "/v1/jobs/{id}", async_delete_job, "Cancel a job, or forget one that has ended", "",
-     "204:Deleted 401 404", 0},
+     "204:Deleted 401 404 503 507", 0},
     {"GET", "/v1/jobs/{id}/result", async_get_result, "The answer that the POST would have had",
      "wait If-None-Match", "200:Image 304:Unchanged 401 404 406 409 410 422 503 504 507", 0},
     {"GET", "/v1/jobs/{id}/events", async_get_events, "The job's progress as a stream of events",
