@@ -1,0 +1,346 @@
+"""Asynchronous jobs that outlive the service (durable), their keys, and the lists of them."""
+import hashlib
+import http.client
+import os
+import socket
+import subprocess
+import tempfile
+
+import pytest
+
+import imagefiles
+from jobs import HEAVY, MEDIUM, PREFER, submit
+from pixels import random_pixels
+from service import ONE_DEVICE, Client, free_port, multipart, poll, target_of, tool
+
+PNG = imagefiles.write_png(random_pixels(1, 300, 200, 3, "u8"))
+OTHER = imagefiles.write_png(random_pixels(2, 30, 20, 3, "u8"))
+LONG = random_pixels(2, 3000, 3000, 3, "u8")   # nobody waits for its end
+BOX = "/v1/filters/box"
+
+
+class Local(Client):
+    """Requests to a Unix socket."""
+
+    def __init__(self, path):
+        super().__init__("localhost", 0)
+        self.path = str(path)
+
+    def connect(self, timeout):
+        connection = http.client.HTTPConnection("localhost", timeout=timeout)
+        connection.sock = socket.socket(socket.AF_UNIX)
+        connection.sock.settimeout(timeout)
+        connection.sock.connect(self.path)
+        return connection
+
+
+def own_address():
+    """Returns an address of this host that is no loopback address."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(("192.0.2.99", 9))
+        except OSError:
+            pytest.skip("this host has only loopback addresses")
+        return probe.getsockname()[0]
+
+
+@pytest.fixture(scope="module")
+def socket_path():
+    with tempfile.TemporaryDirectory() as directory:
+        os.chmod(directory, 0o755)
+        yield f"{directory}/socket"
+
+
+@pytest.fixture(scope="module", params=["no", "yes"])
+def either(launch, socket_path, request):
+    """A service that keeps jobs, or does not; it makes no difference as long as it lives."""
+    with launch("--codecs", "1", "--durable", request.param, "--listen", f"unix:{socket_path}",
+                "--socket-mode", "0666", environment=ONE_DEVICE) as service:
+        yield service
+
+
+@pytest.fixture
+def durable(launch):
+    """A service to be restarted. Its device has one thread, for jobs whose end nobody waits for."""
+    with launch("--codecs", "1", "--durable", "yes", "--drain-timeout", "300",
+                environment={**ONE_DEVICE, "POCL_MAX_PTHREAD_COUNT": "1"}) as service:
+        yield service
+
+
+def ask(client, key=None, body=PNG, target=BOX, headers=None):
+    """Asks for a job, by a key."""
+    own = {} if key is None else {"Idempotency-Key": key}
+    return client.post(target, body, headers={**PREFER, **own, **(headers or {})})
+
+
+def path_of(answer):
+    assert answer.status == 202, answer
+    return answer.headers["Location"]
+
+
+def listed(client):
+    """Returns the paths of the client's jobs."""
+    answer = client.get("/v1/jobs")
+    assert answer.status == 200, answer
+    jobs = answer.json()["jobs"]
+    for job in jobs:
+        own = client.get(job["links"]["self"]).json()
+        assert own["links"] == job["links"]
+        assert own["state"] != job["state"] or own.keys() == job.keys(), "it went on meanwhile"
+    return [job["links"]["self"] for job in jobs]
+
+
+# Lists --------------------------------------------------------------------------------------------
+
+def test_list(either):
+    """Everybody's own, as each is described; a job that is forgotten is not listed."""
+    other = either.neighbour()
+    mine, theirs = [submit(either) for _ in range(3)], [submit(other)]
+    for job in mine:
+        either.get(f"{job}?wait=120")
+    other.get(f"{theirs[0]}?wait=120")
+    assert listed(either) == mine and listed(other) == theirs
+    assert either.request("HEAD", "/v1/jobs").status == 200
+    for client, jobs in ((either, mine), (other, theirs)):
+        for job in jobs:
+            assert client.request("DELETE", job).status == 204
+        assert listed(client) == []
+
+
+def test_list_at_a_unix_socket(either, socket_path):
+    """Those of the user."""
+    local = Local(socket_path)
+    job, other = submit(local), submit(either)
+    assert listed(local) == [job] and listed(either) == [other]
+    if os.getuid() == 0:  # only root can be another user
+        done = subprocess.run([tool("curl"), "-sf", "--unix-socket", socket_path,
+                               "http://localhost/v1/jobs"], user=65534, check=True, capture_output=True)
+        assert done.stdout.split() == [b"{", b'"jobs":', b"[]", b"}"]
+    for client, path in ((local, job), (either, other)):
+        client.get(f"{path}?wait=120")
+        assert client.request("DELETE", path).status == 204
+
+
+def test_no_list_for_strangers(launch):
+    """An address that others reach may be that of many; each job is there for who knows its id."""
+    host, port = own_address(), free_port()
+    with launch("--codecs", "1", "--listen", f"{host}:{port}", "--allow-anonymous", "yes") as service:
+        stranger = Client(host, port)
+        job = submit(stranger)
+        stranger.get("/v1/jobs").refused(403, "list-not-allowed", "token")
+        assert stranger.get(f"{job}?wait=120").json()["state"] == "done"
+        assert listed(service) == []
+
+
+def test_list_of_a_token(launch, tmp_path):
+    tokens = tmp_path / "tokens"
+    tokens.write_text("".join(f"[{name}]\ntoken-sha256={hashlib.sha256(name.encode()).hexdigest()}\n"
+                              for name in ("alice", "bob")))
+    tokens.chmod(0o600)
+    with launch("--codecs", "1", "--tokens", str(tokens)) as service:
+        jobs = {}
+        for name in ("alice", "bob"):
+            service.headers = {"Authorization": f"Bearer {name}"}
+            jobs[name] = [submit(service), path_of(ask(service, "a key"))]
+        assert len({*jobs["alice"], *jobs["bob"]}) == 4
+        for name, own in jobs.items():
+            service.headers = {"Authorization": f"Bearer {name}"}
+            assert listed(service) == own
+        service.headers = {}
+        service.get("/v1/jobs").refused(401, "token-required")
+
+
+# Keys ---------------------------------------------------------------------------------------------
+
+def test_same_key(either):
+    """The same job, while it is open and when it has ended; another one once it is forgotten."""
+    job = path_of(ask(either, "a-1"))
+    assert path_of(ask(either, "a-1")) == job
+    result = either.get(f"{job}/result?wait=120")
+    again = ask(either, "a-1")
+    assert path_of(again) == job and again.json()["state"] == "done"
+    assert again.headers["Preference-Applied"] == "respond-async"
+    assert either.get(f"{job}/result").body == result.body
+    assert path_of(ask(either, "a-2")) != job and path_of(ask(either)) != job
+    assert either.request("DELETE", job).status == 204
+    assert path_of(ask(either, "a-1")) != job
+
+
+def test_key_of_a_form(either):
+    """Each time with another boundary."""
+    def send(size):
+        body, kind = multipart([("image", "in.png", PNG), ("size", None, size)])
+        name = kind.rpartition("=")[2]
+        new = f"{name}{os.urandom(4).hex()}"
+        return ask(either, "form", body.replace(name.encode(), new.encode()),
+                   headers={"Content-Type": kind.replace(name, new)})
+
+    job = path_of(send(b"5"))
+    assert path_of(send(b"5")) == job
+    send(b"7").refused(422, "key-reused")
+
+
+@pytest.mark.parametrize("other", [
+    {"body": OTHER}, {"body": PNG[:-1]}, {"target": f"{BOX}?size=5"}, {"target": "/v1/filters/sobel"},
+    {"headers": {"Accept": "image/webp"}}])
+def test_key_of_another_request(either, other):
+    job = path_of(ask(either, "b"))
+    ask(either, "b", **other).refused(422, "key-reused", "Idempotency-Key")
+    assert path_of(ask(either, "b")) == job
+
+
+def test_key_of_another_client(either):
+    assert path_of(ask(either, "c")) != path_of(ask(either.neighbour(), "c", OTHER))
+
+
+@pytest.mark.parametrize("key, good", [("", False), ("x" * 256, False), ("x" * 255, True),
+                                       ('"8e03978e-40d5-43e8-bc93-6894a57f9324"', True)])
+def test_what_a_key_is(either, key, good):
+    if good:
+        assert path_of(ask(either, key)) == path_of(ask(either, key))
+    else:
+        ask(either, key).refused(400, "bad-request", "Idempotency-Key", "255")
+
+
+def test_key_of_a_synchronous_request(either):
+    """It is no key."""
+    for key, body in (("d", PNG), ("d", OTHER), ("", PNG), ("x" * 256, PNG)):
+        assert either.post(BOX, body, headers={"Idempotency-Key": key}).status == 200
+    path_of(ask(either, "d", OTHER))
+
+
+# Restarts -----------------------------------------------------------------------------------------
+
+def stop(service):
+    assert service.stop() == 0, service.tail()
+
+
+WAYS = [pytest.param(stop, id="SIGTERM"), pytest.param(lambda service: service.kill(), id="SIGKILL")]
+PASSING = ("Date", "X-Request-Id", "Server-Timing")
+
+
+def seen(service, job):
+    """Returns what remains the same: status, headers and body of the result."""
+    answer = service.get(f"{job}/result?wait=300")
+    own = answer.headers.get("X-Request-Id")
+    assert own
+    return answer.status, [(k, v) for k, v in answer.headers.items() if k not in PASSING], answer.body
+
+
+@pytest.mark.parametrize("end", WAYS)
+def test_restart(durable, end):
+    """Ended jobs have their answers at once, open ones run; one that was forgotten stays so."""
+    target = "/v1/filters/gaussian?sigma=2&variant=general&format=webp&verify=1"
+    direct = durable.post(target, PNG)
+    done, failed = path_of(ask(durable, "e", PNG, target)), path_of(ask(durable, body=b"no image"))
+    forgotten = submit(durable)
+    before = {job: seen(durable, job) for job in (done, failed)}
+    assert [before[job][0] for job in before] == [200, 415]
+    durable.get(f"{forgotten}?wait=120")
+    assert durable.request("DELETE", forgotten).status == 204
+    running, waiting = submit(durable, LONG, HEAVY, variant="reference"), submit(durable, MEDIUM, HEAVY)
+    cancelled = submit(durable)
+    assert durable.request("DELETE", cancelled).status == 204
+    poll(lambda: durable.get(running).json()["state"] == "running", what="the long job")
+    kept = durable.get(done).json()["kept_seconds"]
+    jobs = set(listed(durable))
+
+    end(durable)
+    durable.start()
+
+    assert set(listed(durable)) == jobs == {done, failed, running, waiting, cancelled}
+    durable.get(forgotten).refused(404, "not-found")
+    assert {job: seen(durable, job) for job in before} == before
+    assert seen(durable, done)[2] == direct.body
+    assert durable.get(done).json()["state"] == "done"
+    assert durable.get(done).json()["kept_seconds"] <= kept
+    assert durable.get(failed).json()["problem"]["type"] == "/problems/not-an-image"
+    durable.get(f"{cancelled}/result").refused(410, "cancelled")
+    assert path_of(ask(durable, "e", PNG, target)) == done
+    ask(durable, "e", OTHER, target).refused(422, "key-reused")
+    assert durable.request("DELETE", running).status == 204
+    assert durable.get(f"{running}?wait=300").json()["state"] == "cancelled"
+    result = durable.get(f"{waiting}/result?wait=300")
+    assert result.body == durable.post(target_of(HEAVY, raw="360x360x3:u8", format="raw", variant="general"),
+                                       MEDIUM.tobytes()).body
+    metrics = durable.metrics()
+    for state, count in (("ended", 3), ("open", 2)):
+        assert metrics.total("convolved_jobs_recovered_total", state=state) == count
+
+
+def test_forgotten_at_once(durable):
+    """After the 204 the job does not come back, nor is there a file of it."""
+    job = submit(durable)
+    durable.get(f"{job}?wait=120")
+    files = durable.state / "jobs"
+    assert [file.name for file in files.glob("*.[br]*")] == [f"{job.rpartition('/')[2]}.result"]
+    assert durable.request("DELETE", job).status == 204
+    durable.kill()
+    assert not list(files.glob("*.[br]*"))
+    durable.start()
+    assert listed(durable) == []
+
+
+def test_drain_does_not_wait(durable):
+    """Open jobs go on after the restart; what has been asked before is answered."""
+    job = submit(durable, LONG, HEAVY, variant="reference")
+    poll(lambda: durable.get(job).json()["state"] == "running", what="the job")
+    stop(durable)
+    durable.start()
+    assert durable.get(job).json()["state"] in ("waiting", "running")
+    assert durable.request("DELETE", job).status == 204
+
+
+def test_without_durable(launch):
+    """Jobs end with the process, and nothing is written."""
+    with launch("--codecs", "1", "--durable", "no") as service:
+        job = submit(service)
+        service.get(f"{job}?wait=120")
+        assert not (service.state / "jobs").exists()
+        service.kill()
+        service.start()
+        service.get(job).refused(404, "not-found")
+
+
+@pytest.mark.parametrize("environment, kept", [({"STATE_DIRECTORY": "x"}, True), ({}, False)])
+def test_auto(launch, environment, kept):
+    """By default systemd's directory is used, and no other."""
+    with launch("--codecs", "1", environment=environment) as service:
+        submit(service)
+        assert (service.state / "jobs" / "jobs.db").exists() == kept
+
+
+# What is seen of it -------------------------------------------------------------------------------
+
+def test_metrics(durable):
+    def grown():
+        return durable.total("convolved_archive_duration_seconds_count")
+
+    before = grown()
+    job = submit(durable)
+    durable.get(f"{job}?wait=120")
+    assert durable.request("DELETE", job).status == 204
+    assert grown() - before == 3, "accepted, ended, forgotten"
+    metrics = durable.metrics()
+    for name in ("stored_oldest_seconds", "stored_changes", "archive_unusable", "stored_jobs"):
+        assert metrics.total(f"convolved_{name}") == 0, name
+    job = submit(durable, LONG, HEAVY, variant="reference")
+    poll(lambda: durable.total("convolved_stored_oldest_seconds") > 0.1, what="some age")
+    assert durable.total("convolved_stored_jobs", state="open") == 1
+    assert durable.request("DELETE", job).status == 204
+
+
+def test_database_that_cannot_be_used(launch):
+    """Asynchronous jobs are refused, and all else works; nothing is changed there."""
+    service = launch("--codecs", "1", "--durable", "yes")
+    database = service.state / "jobs" / "jobs.db"
+    database.parent.mkdir()
+    database.write_bytes(b"no database" * 1000)
+    with service:
+        answer = ask(service)
+        answer.refused(503, "storage-unusable", str(database))
+        assert answer.headers["Retry-After"]
+        assert service.post(BOX, PNG).status == 200
+        assert service.total("convolved_archive_unusable") == 1
+        service.says("asynchronous jobs are refused")
+    assert database.read_bytes() == b"no database" * 1000 and list(database.parent.iterdir()) == [database]
