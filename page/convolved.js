@@ -122,6 +122,9 @@ function pause(seconds, signal) {
   });
 }
 
+/* randomUUID() is only there for pages by HTTPS. */
+const newKey = () => crypto.getRandomValues(new Uint32Array(4)).join('-');
+
 const pathOf = (job) => `v1/jobs/${encodeURIComponent(job.id ?? job)}`;
 
 /* A service; by default the one that this module comes from. `patience` is the total of seconds
@@ -191,12 +194,22 @@ export class Service {
   }
 
   /* Filters as a job, which goes on in the service: {id, state, progress, …}, for the methods
-   * below, which also take an id. */
+   * below, which also take an id. If the network fails, it asks once more; by the key it gets the
+   * job that the service may have accepted. */
   async submit(image, filters, parameters = {}, options = {}) {
-    const [target, body] = requestOf(image, filters, parameters);
-    const headers = new Headers(options.headers);
+    const [target, body] = requestOf(image, filters, parameters), headers = new Headers(options.headers);
+    const ask = () => this.get(target, { ...options, method: 'POST', body, headers });
     headers.set('Prefer', 'respond-async');
-    return this.get(target, { ...options, method: 'POST', body, headers });
+    if (!headers.has('Idempotency-Key'))
+      headers.set('Idempotency-Key', newKey());
+    try {
+      return await ask();
+    } catch (problem) {
+      if (problem.status !== 0)
+        throw problem;
+    }
+    await pause(1, options.signal);
+    return ask();
   }
 
   /* Returns the present state of the job. */

@@ -70,6 +70,10 @@ const FIGURES = [
   ['Tiles waiting', ({ now }) => number(total(now, 'tiles_queued')), ({ now }) => `${number(total(now, 'tiles_in_flight'))} on devices`],
   ['Wait for a small image', ({ now }) => seconds(total(now, 'admission_wait_seconds', { class: 'light' })), () => 'as predicted'],
   ['Connections', ({ now }) => number(total(now, 'connections')), ({ now }) => `of at most ${number(total(now, 'connections_limit'))}`],
+  ['Asynchronous jobs', ({ now }) => number(total(now, 'stored_jobs', { state: 'open' })),
+    ({ now }) => `open; ${number(total(now, 'stored_jobs', { state: 'ended' }))} ended, with ${bytes(total(now, 'stored_bytes'))} of results`],
+  ['Oldest open one', ({ now }) => (total(now, 'archive_unusable') ? 'refused' : duration(total(now, 'stored_oldest_seconds'))),
+    ({ now }) => (total(now, 'archive_unusable') ? 'the database cannot be used' : `${number(total(now, 'stored_changes'))} changes not on disk yet`)],
   ['Refused', ({ now }) => number(total(now, 'requests_rejected_total')), ({ now }) => `${number(total(now, 'jobs_failed_total'))} jobs failed`],
 ];
 

@@ -85,6 +85,21 @@ def test_jobs(run, service):
                "return service.result(job).catch((problem) => problem instanceof Problem && problem.status);") == 422
 
 
+def test_a_job_is_asked_for_once_more(beside, service):
+    """If the network fails, by the same key; a form gets the same job, though it has another boundary."""
+    site, run = beside(lambda path: None)
+    told = run("return service.submit(image, [{filter: 'box'}]).catch((p) => [p instanceof Problem, p.status]);")
+    posts = [request for request in site.requests if request.command == "POST"]
+    assert told == [True, 0] and len({post.body for post in posts}) == 2, "a browser repeats some, too"
+    ids = set()
+    for post in posts:
+        sent = {name: post.headers[name] for name in ("Content-Type", "Prefer", "Idempotency-Key")}
+        answer = service.post(post.path, post.body, headers=sent)
+        assert answer.status == 202, answer
+        ids.add(answer.json()["id"])
+    assert len(ids) == 1
+
+
 def test_the_example(browser, service):
     """That of docs/api.md."""
     code = re.search(r"^```js\n(.*?)^```", (REPOSITORY / "docs/api.md").read_text(), re.M | re.S)[1]

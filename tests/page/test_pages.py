@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import imagefiles
+from jobs import PREFER
 from service import BUILD, poll
 
 COLOUR = (200, 100, 50)
@@ -238,6 +239,9 @@ def test_status(browser, service):
         assert service.post("/v1/filters/motion?length=3", PNG).status == 200
     service.post("/v1/filters/none", PNG)
     browser.wait("[...document.querySelectorAll('#requests tr')].some(r => r.cells[0].textContent === '/v1/filters/{name}' && +r.cells[2].textContent >= 3)")
+    assert service.post("/v1/filters/box", PNG, headers=PREFER).status == 202
+    browser.wait("/Asynchronous jobs0open; 1 ended, with \\d+ B of results/.test(document.querySelector('#figures').textContent)")
+    assert "changes not on disk yet" in browser.text("#figures")
     browser.wait("document.querySelector('#since').textContent !== arguments[0]", before)
     browser.wait("document.querySelector('.chart .lines').getAttribute('d').split('L').length > 2")
     browser.click("#all")
@@ -524,6 +528,14 @@ def test_back_and_forward(browser, service):
     browser.wait(DONE)
     assert browser.ask("document.querySelector('#verify').checked === location.hash.includes('verify=1')")
     assert browser.ask("Boolean(document.querySelector('.badge.good')) === location.hash.includes('verify=1')")
+
+
+def test_status_of_jobs_that_are_refused(browser, service, judged, judge):
+    browser.open(judged, "/status")
+    browser.wait("document.querySelector('#ready').textContent === 'ready'")
+    text = service.metrics_text().replace("archive_unusable 0", "archive_unusable 1")
+    judge.refuse, judge.answer = "/metrics", (200, {"Content-Type": "text/plain"}, text.encode())
+    browser.wait("/refusedthe database cannot be used/.test(document.querySelector('#figures').textContent)")
 
 
 def test_status_of_a_service_that_is_gone(browser, judged, judge):
