@@ -18,7 +18,7 @@ import oracle
 from clients import Clients
 from collector import Collector
 from command import hashed
-from jobs import HEAVY
+from jobs import HEAVY, submit
 from pixels import random_pixels
 from service import (PATIENCE, Client, agent_says, configuration, hurry, poll, read_answer,
                      request_head)
@@ -197,6 +197,24 @@ def test_restart_under_load(running):
     assert not clients.problems, (clients.problems[:3], running.journal_text())
     assert running.show("Result") == "success"
     assert running.show("NRestarts") == "0"
+
+
+def test_durable(running):
+    """Asynchronous jobs are kept, where nobody else gets."""
+    job = submit(running, SMALL[0], FILTERS)
+    result = running.get(f"{job}/result?wait=300")
+    assert result.status == 200
+    files = running.path("/var/lib/convolved/jobs")
+    owner = running.path("/var/lib/convolved").stat().st_uid
+    assert stat.S_IMODE(files.stat().st_mode) == 0o700
+    names = {file.name for file in files.iterdir()}
+    assert names >= {"jobs.db", f"{job.rpartition('/')[2]}.result"}
+    for file in files.iterdir():
+        assert (stat.S_IMODE(file.stat().st_mode), file.stat().st_uid) == (0o600, owner), file
+    running.systemctl("restart", "convolved.service")
+    again = running.get(f"{job}/result")
+    assert (again.status, again.body) == (200, result.body), running.journal_text()
+    assert running.request("DELETE", job).status == 204
 
 
 def test_killed(running):
