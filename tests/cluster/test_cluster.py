@@ -73,6 +73,7 @@ def test_jobs_find_their_node(cluster):
         assert (answer.status, node_of(answer)) == (200, name)
     for unknown in ("/v1/jobs/0123456789abcdef", "/v1/jobs/0123456789abcdef-x", "/v1/jobs/", f"{jobs['a']}x"):
         assert cluster.get(unknown).status == 404
+    cluster.get("/v1/jobs").refused(403, "list-not-allowed")
     node = cluster.nodes[0]
     node.die()
     cluster.awaits(node, "DOWN")
