@@ -105,7 +105,7 @@ def observed(launch, tmp_path_factory):
         while not end.wait(0.2):
             traffic(service)
 
-    with launch("--codecs", "2") as service, contextlib.ExitStack() as stack:
+    with launch("--codecs", "2", "--durable", "yes") as service, contextlib.ExitStack() as stack:
         traffic(service)
         service.workers("codec")[0].kill()
         poll(lambda: service.restarts() >= 1, 60, "a worker's end in the metrics")
@@ -149,6 +149,8 @@ def test_dashboard_says_what_is_good():
             assert "convolved_" not in one["expr"] or 'job=~"$job"' in one["expr"], one
     for title, value, seen in (
             ("Ready", 0, ("No", "red")), ("Ready", 1, ("Yes", "green")), ("Last reload", 0, "red"),
+            ("Asynchronous jobs accepted", 0, ("Yes", "green")),
+            ("Asynchronous jobs accepted", 1, ("Refused", "red")),
             ("Devices up", 0, "red"), ("Devices up", 2, "green"), ("Service errors", 0, "green"),
             ("Service errors", 0.02, "red")):
         assert seen in (shown(by_title[title], value), shown(by_title[title], value)[1]), title

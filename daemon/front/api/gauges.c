@@ -44,6 +44,8 @@ void gauges_init(void)
 	metric_add(METRIC_JOBS_FAILED, "client-gone", NULL, 0);
 	metric_add(METRIC_UNREAD_ENDED, "client", NULL, 0);
 	metric_add(METRIC_UNREAD_ENDED, "all", NULL, 0);
+	metric_add(METRIC_JOBS_RECOVERED, "open", NULL, 0);
+	metric_add(METRIC_JOBS_RECOVERED, "ended", NULL, 0);
 	metric_add(METRIC_LOG_LOST, "codec", NULL, 0);
 	metric_add(METRIC_LOG_LOST, "device", NULL, 0);
 	metric_add(METRIC_LOG_LOST, "http", NULL, 0);
