@@ -310,7 +310,7 @@ def test_auto(launch, environment, kept):
         assert (service.state / "jobs" / "jobs.db").exists() == kept
 
 
-# What is seen of it -------------------------------------------------------------------------------
+# Metrics ------------------------------------------------------------------------------------------
 
 def test_metrics(durable):
     def grown():
