@@ -348,6 +348,8 @@ def test_database_that_cannot_be_used(launch):
         answer = ask(service)
         answer.refused(503, "storage-unusable", str(database))
         assert answer.headers["Retry-After"]
+        for path in ("", "/0123456789abcdef", "/0123456789abcdef/result", "/0123456789abcdef/events"):
+            service.get(f"/v1/jobs{path}").refused(503, "storage-unusable")
         assert service.post(BOX, PNG).status == 200
         assert service.total("convolved_archive_unusable") == 1
         service.says("asynchronous jobs are refused")
