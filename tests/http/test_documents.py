@@ -24,6 +24,18 @@ def test_every_filter_has_an_example_that_works(service):
         assert not np.array_equal(read_png(answer.body), PIXELS), name
 
 
+def test_every_default_is_documented(service):
+    sections = {text.split("\n")[0]: text for text in API.split("\n### ")}
+    told = 0
+    for one in service.get("/v1/filters").json()["filters"]:
+        rows = dict(re.findall(r"^\| `(\w+)` \| .* \| `?(-?[\d.]+)`? \|$", sections[one["name"]], re.M))
+        for parameter in one["parameters"]:
+            if parameter["name"] in rows and parameter["default"] is not None:
+                assert float(rows[parameter["name"]]) == float(parameter["default"]), (one["name"], parameter)
+                told += 1
+    assert told > 30
+
+
 def test_the_token_file_is_valid(tmp_path):
     text = re.search(r"^\$ cat /etc/convolved/tokens\n(.*?)^\$", OPERATIONS, re.M | re.S)[1]
     tokens = tmp_path / "tokens"

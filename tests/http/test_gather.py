@@ -74,6 +74,12 @@ def test_otsu(service, kind, bands, alpha, height, width):
     assert 0.5 < (answer.pixels[:, :, 0] > 0).mean() < 0.8
 
 
+def test_equal_splits(service):
+    """The smallest threshold counts."""
+    answer = service.filter(np.array([[[0], [100], [200]]], np.uint8), [OTSU])
+    assert answer.pixels.ravel().tolist() == [0, 255, 255]
+
+
 @pytest.mark.parametrize("kind, bands, alpha, height, width", IMAGES)
 def test_equalize(service, kind, bands, alpha, height, width):
     pixels = uneven(kind, bands, height, width)

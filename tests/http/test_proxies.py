@@ -58,6 +58,8 @@ def ask(service, connection, *headers):
         ("192.0.2.7", ["Forwarded: for=192.0.2.7;proto=https;by=10.1.0.1"]),
         ("192.0.2.8", ["Forwarded: for=198.51.100.9, proto=http; For=\"192.0.2.8:80\""]),
         ("2001:db8:3::", ["Forwarded: for=\"[2001:db8:3::1]:4711\""]),
+        *((strange, [f"X-Forwarded-For: 192.0.2.3, {strange}"])
+          for strange in ("10.0.255.255", "10.2.0.1", "2001:db8:2::", "2001:db8::")),
         ("192.0.2.9", ["Forwarded: for=192.0.2.9, for=10.1.9.9"]),
         ("10.1.7.7", ["X-Forwarded-For: 10.1.7.7"]),
         ("10.1.7.8", ["X-Forwarded-For: 198.51.100.9, unknown, 10.1.7.8"]))),
