@@ -79,6 +79,9 @@ def test_palette(service, bits, grey):
     indices = random.integers(0, 1 << bits, (19, 37))
     body = bmp(header(37, 19, bits), packed(indices, bits), entries(palette))
     shows(service, body, palette[indices][:, :, :1 if grey else 3])
+    core = struct.pack("<IHHHH", 12, 37, 19, 1, bits)  # its entries have no fourth byte
+    body = bmp(core, packed(indices, bits), palette[:, ::-1].tobytes())
+    shows(service, body, palette[indices][:, :, :1 if grey else 3])
 
 
 def test_short_palette(service):
