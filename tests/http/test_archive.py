@@ -285,6 +285,21 @@ def test_forgotten_at_once(durable):
     assert listed(durable) == []
 
 
+def test_end_that_was_not_flushed(durable):
+    """The disk may have the row of an end whose flush failed, but not its result: the job runs again."""
+    jobs = [path_of(ask(durable, target="/v1/filters/gaussian?variant=general")) for _ in range(2)]
+    before = [seen(durable, job) for job in jobs]
+    kill(durable)
+    for job, body in zip(jobs, (PNG, None)):
+        name = durable.state / "jobs" / job.rpartition("/")[2]
+        name.with_suffix(".result").unlink()
+        if body:
+            name.with_suffix(".body").write_bytes(body)
+    durable.start()
+    assert seen(durable, jobs[0]) == before[0]
+    durable.get(jobs[1]).refused(404, "not-found")  # as if DELETE had come
+
+
 def test_drain_does_not_wait(durable):
     """Open jobs go on after the restart; those that wait for one are answered at once."""
     job = submit(durable, LONG, HEAVY, variant="reference")

@@ -37,14 +37,17 @@ static const char schema[] =
     "detail TEXT, lost INTEGER, tiles INTEGER, tiles_done INTEGER, answer BLOB, size INTEGER NOT "
     "NULL)";
 
+enum { REOPEN = ARCHIVE_DROP + 1 }; /* statement that is no step */
+
 static const char *const statements[] = {
     [ARCHIVE_ADD] = "INSERT INTO job (" COLUMNS ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, 0, "
                     "NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, ?19)",
-    [ARCHIVE_END] = "UPDATE job SET head = NULL, finished = ?10, error = ?11, parameter = ?12, "
+    [ARCHIVE_END] = "UPDATE job SET finished = ?10, error = ?11, parameter = ?12, "
                     "value = ?13, detail = ?14, lost = ?15, tiles = ?16, tiles_done = ?17, answer "
                     "= ?18, size = ?19 "
                     "WHERE id = ?1",
     [ARCHIVE_DROP] = "DELETE FROM job WHERE id = ?1",
+    [REOPEN] = "UPDATE job SET finished = 0 WHERE id = ?1",
 };
 
 enum { STATEMENTS = sizeof statements / sizeof *statements };
@@ -337,25 +340,54 @@ static struct head_writer get_block(sqlite3_stmt *row, int column)
 	return block;
 }
 
-/* Opens the file of a row, which must have its size; -1: it has none, or (*lost) should have. */
-static int open_file(const struct record *r, bool *lost)
+/* Opens the file of a row; -1: it is not there, or has another size. */
+static int open_file(const struct record *r, const char *suffix, bool any_size)
 {
 	struct stat status;
 	char name[NAME_SIZE];
 	int file;
 
-	*lost = false;
-	if (r->finished && r->error)
-		return -1;
-	file_name(name, r->id, r->finished ? result_suffix : body_suffix);
+	file_name(name, r->id, suffix);
 	file = openat(directory, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-	if (file >= 0 && !fstat(file, &status) && S_ISREG(status.st_mode) &&
-	    (uint64_t)status.st_size == r->size)
+	if (file < 0)
+		return -1;
+	if (!fstat(file, &status) && S_ISREG(status.st_mode) &&
+	    (any_size || (uint64_t)status.st_size == r->size))
 		return file;
-	*lost = true;
-	if (file >= 0)
-		close(file);
+	close(file);
 	return -1;
+}
+
+/* Runs a statement on a row. */
+static void change_row(int which, const char *id)
+{
+	bind_text(prepared[which], 1, id);
+	if (sqlite3_step(prepared[which]) != SQLITE_DONE)
+		log_warning("the row of the job %s stays: %s", id, sqlite3_errmsg(database));
+	sqlite3_reset(prepared[which]);
+}
+
+/* Returns whether a row has what it needs, with its file or -1. A commit that failed may have
+ * reached the disk all the same: then the job is done without a result, but has its body still, and
+ * is opened again. */
+static bool find_file(struct record *r, int *file)
+{
+	struct stat status;
+
+	*file = -1;
+	if (r->finished && r->error)
+		return true;
+	*file = open_file(r, r->finished ? result_suffix : body_suffix, false);
+	if (*file >= 0 || !r->finished)
+		return *file >= 0;
+	*file = open_file(r, body_suffix, true);
+	if (*file < 0 || fstat(*file, &status))
+		return false;
+	r->finished = 0;
+	r->size = (uint64_t)status.st_size;
+	r->answer.size = 0;
+	change_row(REOPEN, r->id);
+	return true;
 }
 
 static void read_row(sqlite3_stmt *row, void (*found)(struct record *record, int file))
@@ -376,8 +408,6 @@ static void read_row(sqlite3_stmt *row, void (*found)(struct record *record, int
 	    .size = (uint64_t)sqlite3_column_int64(row, 18),
 	};
 	const char *slug = (const char *)sqlite3_column_text(row, 10);
-	sqlite3_stmt *drop = prepared[ARCHIVE_DROP];
-	bool lost;
 	int file;
 
 	copy_text(row, 1, r.client, sizeof r.client);
@@ -390,14 +420,10 @@ static void read_row(sqlite3_stmt *row, void (*found)(struct record *record, int
 	copy_text(row, 11, r.problem.parameter, sizeof r.problem.parameter);
 	copy_text(row, 12, r.problem.value, sizeof r.problem.value);
 	copy_text(row, 13, r.problem.detail, sizeof r.problem.detail);
-	file = open_file(&r, &lost);
-	if (lost) {
-		bind_text(drop, 1, r.id);
-		sqlite3_step(drop);
-		sqlite3_reset(drop);
-	} else {
+	if (find_file(&r, &file))
 		found(&r, file);
-	}
+	else
+		change_row(ARCHIVE_DROP, r.id);
 	free(r.head.data);
 	free(r.answer.data);
 }

@@ -515,6 +515,8 @@ static void found(struct record *r, int file)
 		spool_replace(&job->body, file, s->record.size);
 		return;
 	}
+	free(s->record.head.data);
+	s->record.head = (struct head_writer){0};
 	job->finished = true;
 	job->error = s->record.error;
 	job->problem = s->record.problem;
