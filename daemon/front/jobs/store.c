@@ -17,7 +17,8 @@
 
 enum { TICK_MS = 250 };
 
-/* The times after which a job is dropped again, a refused one removed, and one revived again. */
+/* The times after which a job is dropped again; a refused one removed, or an end tried again; one
+ * revived again. */
 static const uint64_t hidden_ns = 60000000000u, refused_ns = 1000000000u, revive_ns = 250000000u,
                       ms = 1000000u;
 
@@ -315,10 +316,16 @@ static void end_kept(struct stored *s)
 		keep_end(s);
 		return;
 	}
-	if (s->step.error)
-		log_warning("request %s: its end is not kept, it runs again after a restart: %s",
-		            s->id, s->step.problem.detail);
-	else if (!job->error)
+	if (s->step.error && !s->hidden) {
+		if (!s->stuck)
+			log_warning("request %s: its end cannot be kept yet: %s", s->id,
+			            s->step.problem.detail);
+		s->stuck = s->under_way = true;
+		s->again = loop_now() + refused_ns;
+		return;
+	}
+	s->stuck = false;
+	if (!job->error)
 		spool_replace(&job->answer, s->step.kept, s->record.size);
 	share_give_all(share_in(s, SHARE_RESULT_MEMORY));
 	tell_end(s);
@@ -413,6 +420,8 @@ static void look_at_all(void *context)
 		next = TAILQ_NEXT(s, place);
 		if (s->hidden && !s->under_way && now > s->again)
 			clear_again(s);
+		else if (s->stuck && !s->step.errand.under_way && now > s->again)
+			change(s, ARCHIVE_END, -1);
 		else if (s->hidden || s->under_way)
 			continue;
 		else if (s->revives && now > s->again)

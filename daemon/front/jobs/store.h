@@ -45,9 +45,10 @@ struct stored {
 	enum stored_state told_state; /* last seen by its waiters */
 	uint32_t told_tiles;
 	bool under_way; /* the change; other changes follow it */
+	bool stuck;     /* its end cannot be recorded, and is tried again */
 	bool revives;   /* it is open, and its request has not been parsed since the start */
 	bool hidden;    /* it is forgotten, or was never accepted: step.error is why */
-	uint64_t again; /* loop_now() when it is tried again to revive it, or to forget it */
+	uint64_t again; /* loop_now() when it is tried again to revive it, end it or forget it */
 	char id[];
 };
 
