@@ -129,6 +129,14 @@ def test_write_fewer_bits(service, name, kind):
     close(got / 255, pixels / oracle.FULL_SCALE[kind], 0.06)
 
 
+@pytest.mark.parametrize("name, options", [("bmp", {}), ("webp", {"lossless": 1})])
+def test_half_a_step_is_rounded(service, name, options):
+    """255 steps of 16 bits are 257 wide, with the eight bits' in their middle."""
+    pixels = np.arange(0, 65536, 13, np.uint16)[:5040].reshape(70, 24, 3)
+    answer = service.filter(pixels, IDENTITY, format=name, **options)
+    assert np.array_equal(read_pil(answer.body)[0], np.rint(pixels / 257))
+
+
 def sources():
     deep, wide = random_pixels(5, 61, 47, 3, "u8"), random_pixels(6, 61, 47, 3, "u16")
     floating = np.abs(random_pixels(7, 61, 47, 1, "f32"))
