@@ -11,6 +11,7 @@ import imagefiles
 from pixels import smooth
 
 PROFILE = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
+PROFILE = PROFILE[:24] + bytes(12) + PROFILE[36:]  # without the time, as it is in names of tests
 
 
 def picture(mark):
