@@ -141,6 +141,7 @@ static void reload(void)
 		log_configure();
 		check_connections();
 		codecs_reload();
+		representations_fini();
 		discovery_reload();
 		log_notice("the configuration has been read again");
 	} else {

@@ -19,6 +19,12 @@ def found(top, files):
     return done.stderr.splitlines(), done.returncode
 
 
+def test_order():
+    """Of the repository."""
+    done = subprocess.run([sys.executable, ROOMS], capture_output=True, text=True, timeout=60)
+    assert not done.returncode, done.stderr
+
+
 @pytest.mark.parametrize("files, findings", [
     ({"front/main.c": "front/api/a.h base/list.def", "front/api/a.c": "front/api/a.h front/api/b.h",
       "front/api/a.h": "front/jobs/job.h", "front/api/b.h": "base/list.def",

@@ -270,6 +270,13 @@ FILTERS = {
     "pixelate": [{"size": 1}, {"size": 2}, {"size": 11}, {"size": 200}]}
 
 
+def test_every_filter_is_tried(service):
+    """Here, or (those named) by tests of their own."""
+    elsewhere = {"box", "canny", "colormatrix", "equalize", "erode", "dilate", "open", "close", "tophat",
+                 "blackhat", "morphgradient", "grayscale", "lut", "median", "rank"}
+    assert {one["name"] for one in service.get("/v1/filters").json()["filters"]} == {*FILTERS, *elsewhere}
+
+
 @pytest.mark.parametrize("one, kind", with_kinds(
     [(name, one) for name in FILTERS for one in FILTERS[name]]))
 def test_alone(service, one, kind):

@@ -201,6 +201,8 @@ void variants_run(struct harness *h, bool classic)
 		for (size_t i = 0; variant_is_general(k) && i < sets_count; i++)
 			if (operations >> sets[i].operation & 1)
 				set_try(h, &sets[i], k + 1, &tally);
+		if (!tally.trials && variant_is_general(k) && options.every == 1)
+			fail("no set in sets.c tries %s", kernel_name(k));
 		if (tally.trials &&
 		    (options.every == 1 || (options.every <= EVERY && !is_costly(h, k))))
 			check_types(k, &tally);
