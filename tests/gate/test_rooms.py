@@ -20,7 +20,7 @@ def found(top, files):
 
 
 def test_order():
-    """Of the repository."""
+    """The repository's own holds."""
     done = subprocess.run([sys.executable, ROOMS], capture_output=True, text=True, timeout=60)
     assert not done.returncode, done.stderr
 
