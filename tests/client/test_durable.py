@@ -99,6 +99,17 @@ def jobs_of(service):
     return service.get("/v1/jobs").json()["jobs"]
 
 
+@pytest.fixture
+def service(service):
+    """Without the jobs of other tests."""
+    def none_left():
+        for job in jobs_of(service):
+            service.request("DELETE", f"/v1/jobs/{job['id']}")
+        return not jobs_of(service)
+    poll(none_left, what="the end of all jobs")
+    return service
+
+
 # The command ------------------------------------------------------------------------------------------
 
 def test_jobs(service, tmp_path):

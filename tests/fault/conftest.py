@@ -4,6 +4,7 @@ import shutil
 import pytest
 
 import service as service_module
+from durable import KINDS, LIBRARY, Disk
 from in_flight import LARGE, SLOW
 
 
@@ -46,3 +47,20 @@ def expected(launch):
     """The answer of a service that nothing is done to."""
     with launch("--codecs", "1") as service:
         return service.filter(LARGE, SLOW, variant="general").body
+
+
+@pytest.fixture(scope="module")
+def right(launch):
+    """{kind of durable.KINDS: the bytes of its result, or its problem}."""
+    with launch("--codecs", "1") as service:
+        answers = {kind: service.post(*request) for kind, request in KINDS.items()}
+    assert answers["no image"].refused(415, "not-an-image")
+    return {kind: "not-an-image" if answer.status == 415 else answer.body
+            for kind, answer in answers.items()}
+
+
+@pytest.fixture
+def disk(launch, tmp_path):
+    """A state directory, whose disk may fail."""
+    assert LIBRARY.exists(), f"{LIBRARY} is not built: make check TESTS="
+    return Disk(launch, tmp_path / "disk")

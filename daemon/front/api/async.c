@@ -187,7 +187,11 @@ static struct stored *find(struct request *r)
 
 	if (s && mine->named == its->named && (!mine->named || !strcmp(mine->client, its->client)))
 		return s;
-	if (!archive_check(&problem)) /* it may know the job */
+	s = store_find_any(r->argument);
+	if (s && s->stuck) /* it could not be deleted, and would be back after a restart */
+		problem_set(&problem, e = s->step.error, "it is being deleted: %s",
+		            s->step.problem.detail);
+	else if (!archive_check(&problem)) /* it may know the job */
 		problem_set(&problem, e = ERR_NOT_FOUND,
 		            "no job has this id; results are kept for a limited time, and new "
 		            "ones displace the oldest");

@@ -17,10 +17,9 @@
 
 enum { TICK_MS = 250 };
 
-/* The times after which a job is dropped again; a refused one removed, or an end tried again; one
- * revived again. */
-static const uint64_t hidden_ns = 60000000000u, refused_ns = 1000000000u, revive_ns = 250000000u,
-                      ms = 1000000u;
+/* The times after which a change that failed is tried again, or a job that was refused removed; and
+ * after which a job is revived again. */
+static const uint64_t retry_ns = 1000000000u, revive_ns = 250000000u, ms = 1000000u;
 
 static const struct store_owner *owner;
 static TAILQ_HEAD(stored_list, stored) all = TAILQ_HEAD_INITIALIZER(all);
@@ -91,7 +90,7 @@ unsigned store_changes(void)
 
 	TAILQ_FOREACH(s, &all, place)
 	{
-		changes += s->under_way;
+		changes += s->under_way || s->stuck;
 	}
 	return changes;
 }
@@ -145,7 +144,7 @@ static void hide(struct stored *s)
 	if (s->hidden)
 		return;
 	s->hidden = true;
-	s->again = loop_now() + hidden_ns;
+	s->again = loop_now() + retry_ns;
 	count--;
 	for (unsigned i = 0; i < STORED_SHARES; i++)
 		share_give_all(&s->share[i]);
@@ -292,7 +291,6 @@ static void added(struct stored *s)
 	}
 	if (s->step.error) { /* those who wait are told why */
 		hide(s);
-		s->again = loop_now() + refused_ns;
 		job_release(s->job);
 		s->job = NULL;
 	} else {
@@ -321,7 +319,7 @@ static void end_kept(struct stored *s)
 			log_warning("request %s: its end cannot be kept yet: %s", s->id,
 			            s->step.problem.detail);
 		s->stuck = s->under_way = true;
-		s->again = loop_now() + refused_ns;
+		s->again = loop_now() + retry_ns;
 		return;
 	}
 	s->stuck = false;
@@ -333,7 +331,10 @@ static void end_kept(struct stored *s)
 
 static void drop_failed(struct stored *s)
 {
-	log_warning("request %s: it is not forgotten: %s", s->id, s->step.problem.detail);
+	if (!s->stuck)
+		log_warning("request %s: it cannot be forgotten yet: %s", s->id,
+		            s->step.problem.detail);
+	s->stuck = true;
 	wake_due(s, UINT64_MAX);
 }
 
@@ -404,7 +405,7 @@ static void revive(struct stored *s)
 
 static void clear_again(struct stored *s)
 {
-	s->again = loop_now() + hidden_ns;
+	s->again = loop_now() + retry_ns;
 	if (s->step.act == ARCHIVE_DROP)
 		change(s, ARCHIVE_DROP, -1);
 	else

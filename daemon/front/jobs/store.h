@@ -45,7 +45,7 @@ struct stored {
 	enum stored_state told_state; /* last seen by its waiters */
 	uint32_t told_tiles;
 	bool under_way; /* the change; other changes follow it */
-	bool stuck;     /* its end cannot be recorded, and is tried again */
+	bool stuck;     /* the change has failed, and is tried again */
 	bool revives;   /* it is open, and its request has not been parsed since the start */
 	bool hidden;    /* it is forgotten, or was never accepted: step.error is why */
 	uint64_t again; /* loop_now() when it is tried again to revive it, end it or forget it */
@@ -94,7 +94,7 @@ struct stored *store_find_key(const struct job_terms *terms, const char *key);
 /* Returns true if the job is this client's. */
 bool stored_is_of(const struct stored *s, const struct job_terms *terms);
 
-/* Finds hidden ones, too, for a minute or until they are gone from the disk. */
+/* Finds hidden ones, too, for a second or until they are gone from the disk. */
 struct stored *store_find_any(const char *id);
 
 /* Returns the i-th job, for a list; NULL: there are no more. */

@@ -1,0 +1,244 @@
+"""Durable jobs on disks that are full, break, hang or are slow (disk.c), and on unusable databases."""
+import concurrent.futures
+import contextlib
+import os
+import sqlite3
+import subprocess
+import sys
+import time
+
+import pytest
+
+from durable import KINDS, Told, check, crash, files, jobs_of, keeps, leaves_nothing
+from jobs import HEAVY, MEDIUM, PREFER, submit
+from service import SMALL, poll
+
+
+def works(service):
+    return service.filter(SMALL, [("box", {})]).status == 200
+
+
+FULL, BROKEN = (507, "storage-full"), (503, "storage-unusable")
+
+
+@pytest.mark.parametrize("fault, problem", [
+    ("full 1 .body", FULL), ("full 2 jobs.db", FULL), ("eio 1", BROKEN), *(
+        pytest.param(*more, marks=pytest.mark.slow) for more in [
+            ("full 1", FULL), ("full 2", FULL), ("full 1 jobs.db", FULL), ("eio 1 .body", BROKEN),
+            ("eio 1 jobs.db", BROKEN)])])
+def test_no_promise(disk, right, fault, problem):
+    """A job that cannot be kept is not promised, and nothing of it is left. Afterwards all is as before."""
+    with disk.service() as service:
+        told = Told(service, right)
+        told.fetch(told.submit("blurred"))
+        before = files(disk.state).keys()
+        disk.fail(fault)
+        for _ in range(3):
+            posted(service).refused(*problem)
+        assert works(service) and jobs_of(service) == list(told.jobs)
+        assert files(disk.state).keys() == before
+        disk.heal()
+        told.fetch(told.submit("blurred"))
+        keeps(service, told.jobs, right)
+        crash(service)
+        service.start()
+        keeps(service, told.jobs, right)
+        leaves_nothing(service, disk.state)
+
+
+@pytest.mark.parametrize("fault, problem", [("full 1", FULL), ("eio 1", BROKEN)])
+def test_no_room_for_a_result(disk, right, fault, problem):
+    """The job fails; others go on."""
+    with disk.service() as service:
+        told = Told(service, right)
+        job = submit(service, MEDIUM, HEAVY)
+        disk.fail(f"{fault} {job.rpartition('/')[2]}.result")
+        other = told.submit("blurred")
+        assert works(service)
+        assert service.get(f"{job}?wait=300").json()["state"] == "failed"
+        failed = service.get(f"{job}/result")
+        failed.refused(*problem)
+        told.fetch(other)
+        assert f"{job.rpartition('/')[2]}.result" not in files(disk.state)
+        crash(service)
+        service.start()
+        assert service.get(f"{job}/result").body == failed.body
+        keeps(service, told.jobs, right)
+        leaves_nothing(service, disk.state)
+
+
+def test_slow(disk, right):
+    """Clients wait for a slow disk together; others do not notice."""
+    with disk.service() as service, concurrent.futures.ThreadPoolExecutor(20) as pool:
+        told, taken = Told(service, right), []
+        disk.fail("slow 500")
+        began = time.monotonic()
+        told.submit("blurred")
+        alone = time.monotonic() - began
+        accepted = [pool.submit(told.submit, "blurred") for _ in range(19)]
+        while not all(each.done() for each in accepted):
+            asked = time.monotonic()
+            assert works(service)
+            taken.append(time.monotonic() - asked)
+        together = time.monotonic() - began - alone
+        print(f"alone {alone:.1f} s, together {together:.1f} s, others {max(taken):.2f} s")
+        assert alone >= 1 and together < 3 * alone
+        assert len(taken) > 20 and max(taken) < alone
+        disk.heal()
+        keeps(service, told.jobs, right)
+        leaves_nothing(service, disk.state)
+
+
+def posted(service, key=None):
+    return service.post(*KINDS["blurred"], headers={**PREFER, **({"Idempotency-Key": key} if key else {})})
+
+
+def test_no_promise_by_key(disk, right):
+    """All who ask with a key wait for the same commit, and hear of its failure."""
+    with disk.service() as service, concurrent.futures.ThreadPoolExecutor(8) as pool:
+        disk.fail("slow 1000 jobs.db")
+        began = time.monotonic()
+        job, = {answer.headers["Location"] for answer in pool.map(posted, [service] * 8, ["a key"] * 8)}
+        assert time.monotonic() - began >= 1
+        disk.fail("full 1")
+        for answer in pool.map(posted, [service] * 8, ["another"] * 8):
+            answer.refused(*FULL)
+        assert posted(service, "a key").headers["Location"] == job
+        disk.heal()
+        assert posted(service, "another").status == 202
+        leaves_nothing(service, disk.state)
+
+
+def test_not_deleted(disk, right):
+    """Whatever is said of a job that could not be deleted is true after a restart, too."""
+    with disk.service() as service:
+        told = Told(service, right)
+        for kind in "blurred", "no image":
+            told.fetch(told.submit(kind))
+        disk.fail("full 1")
+        for path, (kind, _) in told.jobs.items():
+            service.request("DELETE", path).refused(*FULL)
+            gone = service.get(path).status == 404
+            told.jobs[path] = kind, "gone" if gone else "perhaps"
+        disk.heal()
+        crash(service)
+        service.start()
+        keeps(service, told.jobs, right)
+        leaves_nothing(service, disk.state)
+
+
+def test_deleted_later(disk, right):
+    """A job that could not be deleted is, once that is possible again."""
+    with disk.service() as service:
+        told = Told(service, right)
+        for kind in "blurred", "no image":
+            told.fetch(told.submit(kind))
+        disk.fail("full 1")
+        for path in told.jobs:
+            service.request("DELETE", path).refused(*FULL)
+        disk.heal()
+        leaves_nothing(service, disk.state)
+
+
+def test_hangs(disk, right):
+    """A disk that hangs holds up neither others nor the end of the service."""
+    with disk.service("--drain-timeout", "1") as service, concurrent.futures.ThreadPoolExecutor(2) as pool:
+        told = Told(service, right)
+        told.fetch(told.submit("blurred"))
+        disk.fail("slow 100000")
+        hanging = pool.submit(posted, service)
+        poll(lambda: disk.calls[-1].startswith("f"), what="the sync")
+        assert works(service)
+        check(service.get(f"{[*told.jobs][0]}/result"), right["blurred"])
+        assert service.stop() == 0
+        hanging.result().refused(503, "draining")
+    disk.heal()
+    with disk.service(state=disk.state) as service:
+        keeps(service, told.jobs, right)
+        leaves_nothing(service, disk.state)
+
+
+# Unusable databases -------------------------------------------------------------------------------
+
+def overwrite(path, at, size):
+    with open(path, "r+b") as file:
+        file.seek(at)
+        file.write(os.urandom(size))
+
+
+def run_sql(path, statement):
+    with contextlib.closing(sqlite3.connect(path)) as database:
+        database.execute(statement)
+
+
+DAMAGES = {
+    "header": lambda path: overwrite(path, 0, 100),
+    "schema": lambda path: overwrite(path, 100, 3000),
+    "rows": lambda path: overwrite(path, 4096, path.stat().st_size - 4096),
+    "newer": lambda path: run_sql(path, "PRAGMA user_version = 1000"),
+    "another": lambda path: run_sql(path, "ALTER TABLE job DROP COLUMN head"),
+    "a text": lambda path: path.write_text("This is a letter.\n" * 1000),
+    "half": lambda path: os.truncate(path, path.stat().st_size // 2)}
+
+
+@pytest.mark.parametrize("damage", [
+    "rows", "newer", *(pytest.param(more, marks=pytest.mark.slow) for more in (
+        "header", "schema", "another", "a text", "half"))])
+def test_damaged(disk, right, damage):
+    """The service does without asynchronous jobs, and leaves all as it is for whoever mends it."""
+    database = disk.state / "jobs/jobs.db"
+    with disk.service(state=disk.state) as service:
+        told = Told(service, right)
+        for _ in range(20):
+            told.fetch(told.submit("blurred"))
+    run_sql(database, "PRAGMA wal_checkpoint")
+    DAMAGES[damage](database)
+    unusable(disk, told)
+
+
+HOLD = """import sqlite3, sys
+database = sqlite3.connect(sys.argv[1], isolation_level=None)
+database.execute("PRAGMA locking_mode = EXCLUSIVE")
+database.execute("BEGIN EXCLUSIVE")
+print("held", flush=True)
+sys.stdin.read()"""
+
+
+def test_held(disk, right):
+    """By another service, or by another program."""
+    with disk.service(state=disk.state) as service:
+        told = Told(service, right)
+        told.fetch(told.submit("blurred"))
+        unusable(disk, told)
+        keeps(service, told.jobs, right)
+    with subprocess.Popen([sys.executable, "-c", HOLD, disk.state / "jobs/jobs.db"], text=True,
+                          stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
+        assert holder.stdout.readline() == "held\n"
+        unusable(disk, told)
+        holder.stdin.close()
+
+
+@pytest.mark.parametrize("fault", [
+    "full 1", *(pytest.param(more, marks=pytest.mark.slow) for more in ("full 9", "eio 1", "eio 4"))])
+def test_fails_at_the_start(disk, right, fault):
+    disk.fail(fault)
+    with disk.service() as service:
+        posted(service).refused(*BROKEN)
+        assert works(service)
+    disk.heal()
+    with disk.service() as service:
+        told = Told(service, right)
+        told.fetch(told.submit("blurred"))
+        leaves_nothing(service, disk.state)
+
+
+def unusable(disk, told):
+    """Jobs may be there again later, so none is said to be gone."""
+    before = files(disk.state)
+    with disk.service(state=disk.state) as service:
+        for answer in (posted(service), service.get("/v1/jobs"), service.get([*told.jobs][0]),
+                       service.request("DELETE", [*told.jobs][0])):
+            answer.refused(*BROKEN)
+        assert works(service)
+    after = files(disk.state)
+    assert after == before or after == {**before, "jobs.db-wal": b""}

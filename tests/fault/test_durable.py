@@ -1,0 +1,317 @@
+"""Durable jobs: what a 202 has promised is kept, wherever the service is killed or power is lost
+(disk.c)."""
+import collections
+import concurrent.futures
+import contextlib
+import http.client
+import itertools
+import os
+import shutil
+import signal
+import threading
+import time
+
+import pytest
+
+from durable import KINDS, Disk, Told, check, crash, jobs_of, keeps, leaves_nothing, only_database
+from jobs import HEAVY, MEDIUM, PREFER, submit
+from pixels import random_pixels
+from service import SMALL, Process, poll
+
+
+# Killed at every point ----------------------------------------------------------------------------
+
+def scenario(told):
+    """Accepted, done, failed, cancelled, deleted."""
+    blurred, no_image = told.submit("blurred"), told.submit("no image")
+    told.fetch(blurred)
+    told.delete(blurred)
+    told.fetch(no_image)
+    told.delete(told.submit("long"))
+    told.fetch(told.submit("blurred"))
+    told.submit("blurred")
+
+
+def run_until_killed(service, act, fault=""):
+    """Does something to a service until the fault kills it; or to the end, if the fault does not come.
+    If a sync has failed, the service may only have said so."""
+    with service.starting():
+        try:
+            service.wait_ready()
+            act()
+        except Exception:
+            if not fault.startswith("break") and service.process.wait(60) != -signal.SIGKILL:
+                raise
+
+
+def points_of(calls):
+    """All points of a run: (what happens there, in which call). A sync does not fail before the first
+    file of a job: then there would be no jobs."""
+    calls = list(enumerate(calls, 1))
+    syncs = [(number, call) for number, call in calls if call.startswith(("fsync", "fdatasync", "syncfs"))]
+    first = min(number for number, call in calls if call.startswith("openat"))
+    return [*((f"kill {number}", call) for number, call in calls),
+            *((f"tear {number}", call) for number, call in calls
+              if call.startswith(("write", "pwrite", "sendfile", "copy_file_range"))),
+            *((f"break {index}", call) for index, (number, call) in enumerate(syncs, 1) if number > first)]
+
+
+def starts_from_either(disk, jobs, right):
+    """A service has all jobs from the directory as it is, and as it is without power."""
+    for state in disk.survivors(disk.state.with_name("left")), disk.state:
+        print(f"from {state.name}: {jobs}")
+        with disk.service(state=state) as service:
+            keeps(service, jobs, right)
+            leaves_nothing(service, state)
+
+
+def attack(launch, directory, right, act, chosen, before=None, jobs=()):
+    """Has a service that acts killed at each of the chosen points; it begins with a copy of a state
+    directory, and of what is known of its jobs."""
+    def run(fault):
+        disk = Disk(launch, directory / (fault or "counted"), before)
+        disk.fail(fault)
+        told = Told(disk.service(), right)
+        told.jobs.update(jobs)
+        run_until_killed(told.service, lambda: act(told), fault)
+        return disk, told.jobs
+    counted, _ = run("")
+    points = points_of(counted.calls)[chosen]
+    for fault, call in points:
+        print(f"{fault}: {call}")
+        starts_from_either(*run(fault), right)
+    return [call for _, call in points]
+
+
+@contextlib.contextmanager
+def crashing(launch, directory, right):
+    """A service whose state directory remains, as it then is."""
+    disk = Disk(launch, directory / "before")
+    with disk.service(state=disk.state).starting() as service:
+        service.wait_ready()
+        yield disk, Told(service, right)
+        crash(service)
+
+
+def crowd(told):
+    """Many jobs at a time, which come to the disk together."""
+    def one(kind):
+        path = told.submit(kind)
+        told.fetch(path)
+        if kind == "blurred":
+            told.delete(path)
+    with concurrent.futures.ThreadPoolExecutor(16) as pool:
+        list(pool.map(one, ["blurred", "no image", "blurred", "long"] * 12))
+
+
+PARTS = 8
+
+
+@pytest.mark.parametrize("chosen", [slice(None, None, 15), *(
+    pytest.param(slice(i, None, PARTS), marks=pytest.mark.slow) for i in range(PARTS))], ids=str)
+def test_killed(launch, tmp_path, right, chosen):
+    attack(launch, tmp_path, right, scenario, chosen)
+
+
+@pytest.mark.slow
+def test_killed_in_a_crowd(launch, tmp_path, right):
+    attack(launch, tmp_path, right, crowd, slice(None, None, 11))
+
+
+@pytest.mark.parametrize("step", [25, pytest.param(1, marks=pytest.mark.slow)])
+def test_killed_in_recovery(launch, tmp_path, right, step):
+    """The next service is killed, too, while it starts and does what was open."""
+    with crashing(launch, tmp_path, right) as (disk, told):
+        scenario(told)
+        told.submit("long")
+        told.submit("no image")
+    (disk.state / "jobs/0123456789abcdef.body").write_bytes(b"of no job")
+    attack(launch, tmp_path, right, lambda told: keeps(told.service, told.jobs, right),
+           slice(None, None, step), disk.state, told.jobs)
+
+
+@pytest.mark.slow
+def test_killed_in_a_checkpoint(launch, tmp_path, right):
+    """The database's log has grown as far as it may, 1,000 pages, and goes into the database."""
+    with crashing(launch, tmp_path, right) as (disk, told):
+        told.fetch(told.submit("blurred"))
+        log = disk.state / "jobs/jobs.db-wal"
+        while log.stat().st_size < 985 * 4120:
+            told.delete(told.submit("blurred"))
+    jobs = dict([*told.jobs.items()][:10])
+    calls = attack(launch, tmp_path, right, scenario, slice(25, 85), disk.state, jobs)
+    assert calls.count("pwrite64 /jobs/jobs.db") > 1, calls
+
+
+# Under load ---------------------------------------------------------------------------------------
+
+def ask(told, end):
+    """A client that has some jobs at a time, until the event; whatever becomes of the service."""
+    mine, kinds = collections.deque(), itertools.cycle(["blurred", "blurred", "no image", "long"])
+    while not end.is_set():
+        with contextlib.suppress(OSError, http.client.HTTPException):
+            mine.append(told.submit(next(kinds)))
+            if len(mine) > 2:
+                told.fetch(mine[-2])
+            if len(mine) > 4:
+                told.delete(mine[0])
+                mine.popleft()
+        time.sleep(0.02)
+
+
+@contextlib.contextmanager
+def load(told, count=3):
+    end = threading.Event()
+    with concurrent.futures.ThreadPoolExecutor(count) as pool:
+        clients = [pool.submit(ask, told, end) for _ in range(count)]
+        try:
+            yield lambda: [client.result() for client in clients if client.done()]
+        finally:
+            end.set()
+    for client in clients:
+        client.result()
+
+
+def recent(told):
+    """All jobs that are there, and some that are gone."""
+    jobs = told.jobs.copy()
+    gone = [path for path, (_, fate) in jobs.items() if fate == "gone"]
+    return {path: job for path, job in jobs.items() if path not in gone[:-20]}
+
+
+@pytest.mark.parametrize("count", [
+    5, pytest.param(int(os.environ.get("CONVOLVED_COPIES", "100")), marks=pytest.mark.slow)])
+def test_copies(disk, right, tmp_path, count):
+    """A copy at any moment is as good as the directory of a service that was killed."""
+    with disk.service(state=disk.state) as service:
+        front, told = Process(service.process.pid), Told(service, right)
+        with load(told) as judge:
+            poll(lambda: len(told.jobs) > 20, what="jobs")
+            for number in range(count):
+                time.sleep(number % 10 * 0.037)
+                with front.stopped():
+                    poll(lambda: all(Process(f"{front.pid}/task/{task}").stat[0] == "T"
+                                     for task in os.listdir(f"/proc/{front.pid}/task")), interval=0.001)
+                    jobs = recent(told)
+                    copied = tmp_path / str(number)
+                    shutil.copytree(disk.state, copied)
+                with disk.service(state=copied) as other:
+                    keeps(other, jobs, right)
+                    leaves_nothing(other, copied)
+                judge()
+        leaves_nothing(service, disk.state)
+
+
+@pytest.mark.slow
+def test_all_killed_under_load(disk, right):
+    """Every few seconds, for CONVOLVED_FAULT_SECONDS."""
+    ends = time.monotonic() + float(os.environ.get("CONVOLVED_FAULT_SECONDS", "60"))
+    with disk.service(state=disk.state) as service:
+        told = Told(service, right)
+        with load(told) as judge:
+            for pause in itertools.cycle([3, 0.5, 2, 1]):
+                time.sleep(pause)
+                judge()
+                if time.monotonic() > ends:
+                    break
+                crash(service)
+                service.start()
+        keeps(service, recent(told), right)
+        print(f"{len(told.jobs)} jobs")
+        leaves_nothing(service, disk.state)
+
+
+# Over a restart -----------------------------------------------------------------------------------
+
+def ended(service, jobs):
+    return [service.get(f"{job}/result?wait=300").status == 200 for job in jobs]
+
+
+@pytest.mark.parametrize("limit, pixels", [
+    (("--result-count", "4"), SMALL), (("--result-size", "170K"), random_pixels(4, 200, 200, 1, "u8"))])
+def test_bounds_go_on(disk, limit, pixels):
+    """Results of before a restart count, and the oldest go first; also if fewer are allowed now."""
+    with disk.service(*limit, state=disk.state) as service:
+        jobs = []
+        for _ in range(3):
+            jobs.append(submit(service, pixels))
+            assert ended(service, jobs[-1:]) == [True]
+        crash(service)
+        service.start()
+        assert ended(service, jobs) == [True] * 3
+        for _ in range(3):
+            jobs.append(submit(service, pixels))
+            assert ended(service, jobs[-1:]) == [True]
+        assert ended(service, jobs) == [False] * 2 + [True] * 4
+    with disk.service(limit[0], {"4": "2", "170K": "90K"}[limit[1]], state=disk.state) as service:
+        jobs.append(submit(service, pixels))
+        assert ended(service, jobs[-1:]) == [True]
+        assert ended(service, jobs) == [False] * 5 + [True] * 2
+        leaves_nothing(service, disk.state)
+
+
+def test_time_goes_on(disk):
+    """Also while nobody is there."""
+    with disk.service("--result-time", "8", state=disk.state) as service:
+        job = submit(service)
+        assert ended(service, [job]) == [True]
+        kept = service.get(job).json()["kept_seconds"]
+        time.sleep(2)
+        crash(service)
+        time.sleep(2)
+        service.start()
+        assert service.get(job).json().get("kept_seconds", 0) <= kept - 4
+        poll(lambda: service.get(job).status == 404, what="the end of the time")
+        only_database(disk.state)
+
+
+def test_order_goes_on(disk):
+    """Jobs that waited run in their order, and clients take turns."""
+    pixels = random_pixels(5, 150, 150, 3, "u8")
+    with disk.service(state=disk.state) as service:
+        other = service.neighbour()
+        submit(service, MEDIUM, HEAVY)
+        mine = [submit(service, pixels, HEAVY) for _ in range(4)]
+        theirs = [submit(other, pixels, HEAVY) for _ in range(2)]
+        crash(service)
+        service.start()
+        seen = []
+
+        def all_ended():
+            seen.extend(job for job in mine + theirs if job not in seen
+                        and service.get(job).json()["state"] == "done")
+            return len(seen) == 6
+        poll(all_ended, what="all jobs", interval=0.01)
+        assert [job for job in seen if job in mine] == mine
+        assert seen.index(theirs[1]) < seen.index(mine[3])
+
+
+# Idempotency-Key ----------------------------------------------------------------------------------
+
+def keyed(client, key="a key", request=KINDS["blurred"]):
+    return client.post(*request, headers={**PREFER, "Idempotency-Key": key})
+
+
+@pytest.mark.parametrize("durable", ["yes", "no"])
+def test_key(disk, right, durable):
+    """It is its client's name for a job, as long as there is the job."""
+    target, body = KINDS["blurred"]
+    with disk.service("--durable", durable, state=disk.state) as service:
+        with concurrent.futures.ThreadPoolExecutor(8) as pool:
+            answers = list(pool.map(lambda _: keyed(service), range(8)))
+        assert {answer.status for answer in answers} == {202}
+        job, = {answer.headers["Location"] for answer in answers}
+        other = keyed(service.neighbour()).headers["Location"]
+        assert len({job, other, keyed(service, "another").headers["Location"]}) == 3
+        for restarted in [False, True] if durable == "yes" else [False]:
+            if restarted:
+                crash(service)
+                service.start()
+            assert keyed(service).headers["Location"] == job
+            assert keyed(service.neighbour()).headers["Location"] == other
+            check(service.get(f"{job}/result?wait=300"), right["blurred"])
+            for request in (target, body[:-1] + b"x"), (target.replace("1.5", "1.6"), body), KINDS["long"]:
+                keyed(service, request=request).refused(422, "key-reused")
+        assert len(jobs_of(service)) == 2
+        assert service.request("DELETE", job).status == 204
+        assert keyed(service).headers["Location"] != job

@@ -1,0 +1,159 @@
+"""Services with durable jobs, on disks that a test lets fail (fault/disk.c)."""
+import contextlib
+import os
+import shutil
+import sqlite3
+
+from jobs import HEAVY, PREFER
+from pixels import random_pixels
+from service import BUILD, ONE_DEVICE, SMALL, poll, raw_kind, target_of
+
+LIBRARY = BUILD / "fault_disk.so"
+DURABLE = ("--durable", "yes", "--codecs", "1", "--result-count", "10000", "--client-share", "1")
+
+
+def request(pixels, filters):
+    target = target_of(filters, raw=raw_kind(pixels), format="raw", variant="general")
+    return target, pixels.tobytes()
+
+
+# Jobs by what becomes of them: (target, body).
+KINDS = {"blurred": request(SMALL, [("gaussian", {"sigma": 1.5})]),
+         "no image": ("/v1/filters/box", b"this is no image"),
+         "long": request(random_pixels(1, 120, 120, 3, "u8"), HEAVY)}
+
+
+class Told:
+    """All that the clients of a service know of their jobs: {path: (kind, fate)}. The fates: `there`;
+    `ended`, for it was seen; `perhaps`, when it is being deleted; `gone`, when it was."""
+
+    def __init__(self, service, right):
+        self.service, self.right, self.jobs = service, right, {}
+
+    def submit(self, kind):
+        answer = self.service.post(*KINDS[kind], headers=PREFER)
+        assert answer.status == 202, answer
+        path = answer.headers["Location"]
+        self.jobs[path] = kind, "there"
+        return path
+
+    def fetch(self, path):
+        kind, _ = self.jobs[path]
+        check(self.service.get(f"{path}/result?wait=300"), self.right[kind])
+        self.jobs[path] = kind, "ended"
+
+    def delete(self, path):
+        kind, fate = self.jobs[path]
+        self.jobs[path] = kind, "perhaps"
+        status = self.service.request("DELETE", path).status
+        assert status == 204 or (status == 404 and fate == "perhaps")
+        self.jobs[path] = kind, "gone"
+
+
+def check(answer, right):
+    if isinstance(right, str):
+        answer.refused(415, right)
+    else:
+        assert (answer.status, answer.body) == (200, right), answer
+
+
+def keeps(service, jobs, right):
+    """Asserts that a service has these jobs, if they were not deleted, and does those that were not
+    done. A deleted one may be there as cancelled."""
+    for path, (kind, fate) in jobs.items():
+        if fate == "ended":
+            assert service.get(path).json()["state"] in ("done", "failed")
+        answer = service.get(f"{path}/result?wait=300")
+        if fate == "gone" or (fate == "perhaps" and answer.status in (404, 410)):
+            assert answer.status in (404, 410), f"{path} ({kind}) has come back: {answer}"
+        else:
+            check(answer, right[kind])
+
+
+def jobs_of(service):
+    return [job["links"]["self"] for job in service.get("/v1/jobs").json()["jobs"]]
+
+
+def leaves_nothing(service, state):
+    """Everything is deleted, also jobs whose clients do not know that they were accepted; then no
+    file is left but the database, and nothing in it."""
+    def none_left():
+        for path in jobs_of(service):
+            service.request("DELETE", path)
+        return not jobs_of(service)
+    poll(none_left, what="the end of all jobs")
+    only_database(state)
+    assert service.stop() == 0, service.tail()
+    only_database(state)
+    with contextlib.closing(sqlite3.connect(state / "jobs/jobs.db")) as database:
+        tables = [name for name, in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+        assert tables
+        for table in tables:
+            assert not database.execute(f"SELECT * FROM {table}").fetchall(), table
+
+
+def files(state):
+    """{name: contents} of the directory of jobs."""
+    return {path.name: path.read_bytes() for path in (state / "jobs").iterdir()}
+
+
+def only_database(state):
+    assert files(state).keys() <= {"jobs.db", "jobs.db-wal"}, files(state).keys()
+
+
+class Disk:
+    """A state directory, and what happens to it (disk.c)."""
+
+    def __init__(self, launch, directory, copied=None):
+        """copied: another state directory."""
+        self.launch, self.state, self.test = launch, directory / "state", directory / "test"
+        self.test.mkdir(parents=True)
+        if copied:
+            shutil.copytree(copied, self.state)
+        else:
+            self.state.mkdir()
+
+    def service(self, *options, state=None):
+        """A service with this directory, or with another and a disk without faults."""
+        faults = {"LD_PRELOAD": str(LIBRARY), "ASAN_OPTIONS": "verify_asan_link_order=0",
+                  "CONVOLVED_DISK": os.path.realpath(self.state), "CONVOLVED_DISK_TEST": str(self.test)}
+        return self.launch(*DURABLE, "--state-dir", str(state or self.state), *options,
+                           environment={**ONE_DEVICE, **({} if state else faults)})
+
+    def fail(self, text):
+        (self.test / "new").write_text(text)
+        (self.test / "new").rename(self.test / "fault")
+
+    def heal(self):
+        (self.test / "fault").unlink()
+
+    @property
+    def calls(self):
+        return (self.test / "calls").read_text().splitlines()
+
+    def survivors(self, to):
+        """Makes a directory of what is left without power."""
+        shadow = self.test / "shadow"
+
+        def restore(key, path):
+            path.mkdir()
+            for line in (shadow / key).read_text().splitlines() if (shadow / key).exists() else ():
+                entry, name = line.split(" ", 1)
+                if name.endswith("/"):
+                    restore(entry, path / name)
+                elif (shadow / entry).exists():
+                    shutil.copy(shadow / entry, path / name)
+                else:
+                    (path / name).touch()
+        restore(os.readlink(shadow / "root"), to)
+        return to
+
+
+def crash(service):
+    """Kills all of its processes."""
+    processes = service.processes()
+    for process in processes:
+        with contextlib.suppress(ProcessLookupError):
+            process.kill()
+    service.process.wait()
+    poll(lambda: all(process.gone for process in processes), what="the end of all processes")
