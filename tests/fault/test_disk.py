@@ -109,6 +109,19 @@ def test_no_promise_by_key(disk, right):
         leaves_nothing(service, disk.state)
 
 
+def test_deleted_before_its_end(disk, right):
+    """A job ends on a full disk and is deleted once there is room: that does not take long."""
+    with disk.service() as service:
+        job = submit(service, MEDIUM, HEAVY)
+        disk.fail("full 1")
+        service.says("its end cannot be kept yet")
+        disk.heal()
+        began = time.monotonic()
+        assert service.request("DELETE", job).status == 204
+        assert time.monotonic() - began < 20
+        leaves_nothing(service, disk.state)
+
+
 def test_not_deleted(disk, right):
     """Whatever is said of a job that could not be deleted is true after a restart, too."""
     with disk.service() as service:

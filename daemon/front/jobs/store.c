@@ -301,25 +301,32 @@ static void added(struct stored *s)
 	wake_due(s, UINT64_MAX);
 }
 
+/* Records the end again, after a while. */
+static void retry_end(struct stored *s)
+{
+	if (!s->stuck)
+		log_warning("request %s: its end cannot be kept yet: %s", s->id,
+		            s->step.problem.detail);
+	s->stuck = s->under_way = true;
+	s->again = loop_now() + retry_ns;
+}
+
+/* A result gets a second try, as another's file may have failed its batch. */
 static void end_kept(struct stored *s)
 {
 	struct job *job = s->job;
 
-	if (s->step.error && !job->error) { /* the result has no room */
+	if (s->step.error && !s->hidden && (job->error || !s->stuck)) {
+		retry_end(s);
+		return;
+	}
+	if (s->step.error && !job->error) {
 		job->error = s->step.error;
 		job->problem = s->step.problem;
 		spool_close(&job->answer);
 		share_give_all(share_in(s, SHARE_RESULT_SIZE));
 		share_give_all(share_in(s, SHARE_RESULT_MEMORY));
 		keep_end(s);
-		return;
-	}
-	if (s->step.error && !s->hidden) {
-		if (!s->stuck)
-			log_warning("request %s: its end cannot be kept yet: %s", s->id,
-			            s->step.problem.detail);
-		s->stuck = s->under_way = true;
-		s->again = loop_now() + retry_ns;
 		return;
 	}
 	s->stuck = false;
@@ -422,7 +429,7 @@ static void look_at_all(void *context)
 		if (s->hidden && !s->under_way && now > s->again)
 			clear_again(s);
 		else if (s->stuck && !s->step.errand.under_way && now > s->again)
-			change(s, ARCHIVE_END, -1);
+			change(s, ARCHIVE_END, s->job->error ? -1 : s->job->answer.fd);
 		else if (s->hidden || s->under_way)
 			continue;
 		else if (s->revives && now > s->again)
