@@ -1,6 +1,7 @@
 """Durable jobs on disks that are full, break, hang or are slow (disk.c), and on unusable databases."""
 import concurrent.futures
 import contextlib
+import hashlib
 import os
 import sqlite3
 import subprocess
@@ -138,6 +139,26 @@ def test_not_deleted(disk, right):
         service.start()
         keeps(service, told.jobs, right)
         leaves_nothing(service, disk.state)
+
+
+def test_not_deleted_for_strangers(disk, tmp_path):
+    """Only its owner hears of a job that could not be deleted."""
+    tokens = tmp_path / "tokens"
+    tokens.write_text("".join(f"[{name}]\ntoken-sha256={hashlib.sha256(name.encode()).hexdigest()}\n"
+                              for name in ("alice", "bob")))
+    tokens.chmod(0o600)
+    with disk.service("--tokens", str(tokens)) as service:
+        service.headers = {"Authorization": "Bearer alice"}
+        job = submit(service)
+        assert service.get(f"{job}?wait=300").json()["state"] == "done"
+        disk.fail("full 1")
+        service.request("DELETE", job).refused(*FULL)
+        service.get(job).refused(*FULL)
+        service.headers = {"Authorization": "Bearer bob"}
+        for path in (job, f"{job}/result", f"{job}/events"):
+            service.get(path).refused(404, "not-found")
+        service.request("DELETE", job).refused(404, "not-found")
+        disk.heal()
 
 
 def test_deleted_later(disk, right):

@@ -180,15 +180,16 @@ void async_accept(struct request *r)
  * id. */
 static struct stored *find(struct request *r)
 {
-	struct stored *s = store_find(r->argument);
-	const struct job_terms *mine = &r->terms, *its = s ? &s->job->terms : NULL;
+	struct stored *s = store_find_any(r->argument);
+	const struct job_terms *mine = &r->terms, *its = s && s->job ? &s->job->terms : NULL;
+	const bool is_mine = its && mine->named == its->named &&
+	                     (!mine->named || !strcmp(mine->client, its->client));
 	enum error e = ERR_STORAGE_UNUSABLE;
 	struct problem problem;
 
-	if (s && mine->named == its->named && (!mine->named || !strcmp(mine->client, its->client)))
+	if (is_mine && stored_is_shown(s))
 		return s;
-	s = store_find_any(r->argument);
-	if (s && s->stuck) /* it could not be deleted, and would be back after a restart */
+	if (is_mine && s->stuck) /* it could not be deleted, and would be back after a restart */
 		problem_set(&problem, e = s->step.error, "it is being deleted: %s",
 		            s->step.problem.detail);
 	else if (!archive_check(&problem)) /* it may know the job */
@@ -337,12 +338,12 @@ static bool write_event(struct request *r, const struct stored *s, const char *n
  * last told, and adds a comment after a long silence. Without memory the stream ends. */
 static bool next_event(struct request *r)
 {
-	struct stored *s = store_find(r->argument);
+	struct stored *s = store_find_any(r->argument);
 	struct told *told = &r->told;
 	uint64_t now = loop_now(), since = now - told->at;
 	bool news;
 
-	if (!s || told->end || store_is_leaving())
+	if (!s || !stored_is_shown(s) || told->end || store_is_leaving())
 		return false;
 	news = !told->at || told->state != stored_state(s) || told->tiles != stored_tiles_done(s);
 	told->end = stored_ended(s);

@@ -549,10 +549,9 @@ static void found(struct record *r, int file)
 		remove_stored(s); /* no memory, until the next start */
 }
 
-/* Returns true if it is not promised yet. */
-static bool is_adding(const struct stored *s)
+bool stored_is_shown(const struct stored *s)
 {
-	return s->under_way && s->step.act == ARCHIVE_ADD;
+	return !s->hidden && !(s->under_way && s->step.act == ARCHIVE_ADD);
 }
 
 bool stored_is_of(const struct stored *s, const struct job_terms *terms)
@@ -572,13 +571,6 @@ struct stored *store_find_any(const char *id)
 	return s;
 }
 
-struct stored *store_find(const char *id)
-{
-	struct stored *s = store_find_any(id);
-
-	return s && !s->hidden && !is_adding(s) ? s : NULL;
-}
-
 struct stored *store_find_key(const struct job_terms *terms, const char *key)
 {
 	struct stored *s;
@@ -596,7 +588,7 @@ struct stored *store_next(const struct stored *s)
 {
 	struct stored *next = s ? TAILQ_NEXT(s, place) : TAILQ_FIRST(&all);
 
-	while (next && (next->hidden || is_adding(next)))
+	while (next && !stored_is_shown(next))
 		next = TAILQ_NEXT(next, place);
 	return next;
 }

@@ -86,18 +86,18 @@ uint64_t store_oldest(void);
  * NULL without memory. */
 struct stored *store_add(const char *id, struct job *job, uint64_t arrived, struct record *asked);
 
-/* Return the job of this id, or of this client's key, or NULL. Valid until the next event of the
- * loop. */
-struct stored *store_find(const char *id);
+/* Return the job of this id, also one that is not shown, or the one of this client's key; or NULL.
+ * Valid until the next event of the loop. */
+struct stored *store_find_any(const char *id);
 struct stored *store_find_key(const struct job_terms *terms, const char *key);
+
+/* Returns false for a job that is forgotten, or is not promised yet: to clients it is not there. */
+bool stored_is_shown(const struct stored *s);
 
 /* Returns true if the job is this client's. */
 bool stored_is_of(const struct stored *s, const struct job_terms *terms);
 
-/* Finds hidden ones, too, for a second or until they are gone from the disk. */
-struct stored *store_find_any(const char *id);
-
-/* Returns the i-th job, for a list; NULL: there are no more. */
+/* Returns the job after this one (NULL: the first) of those that are shown; NULL: none. */
 struct stored *store_next(const struct stored *s);
 
 enum stored_state stored_state(const struct stored *s);
