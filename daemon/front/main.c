@@ -63,6 +63,7 @@ static void last_words(void)
 
 static void drain_check(void *context)
 {
+	const struct store_survey survey = store_survey();
 	uint64_t now = loop_now(), limit = config->drain_timeout * 1000000000u, waited;
 
 	(void)context;
@@ -73,8 +74,7 @@ static void drain_check(void *context)
 	drain_closed = true;
 	waited = now - drain_closes;
 	/* Jobs of the archive go on after the restart. */
-	if (!drain_over && remotes_drained() && jobs_open() <= store_lasting() &&
-	    !store_changes()) {
+	if (!drain_over && remotes_drained() && jobs_open() <= survey.lasting && !survey.changes) {
 		outcome_tell_refusals();
 		last_words();
 		log_notice("stopped");

@@ -151,6 +151,7 @@ void gauges_update(bool ready)
 	static const char *const classes[WORK_CLASSES] = {"light", "heavy", "batch", "verified"};
 	DIR *open_files = opendir("/proc/self/fd");
 	const double stored = (double)share_total(SHARE_RESULTS); /* ended */
+	const struct store_survey survey = store_survey();
 	struct rlimit limit = {0};
 	struct problem problem;
 	unsigned entries = 0;
@@ -177,8 +178,8 @@ void gauges_update(bool ready)
 	metric_set(METRIC_JOBS, "running", NULL, jobs_open() - jobs_waiting());
 	metric_set(METRIC_STORED_JOBS, "open", NULL, store_count() - stored);
 	metric_set(METRIC_STORED_JOBS, "ended", NULL, stored);
-	metric_set(METRIC_STORED_OLDEST, NULL, NULL, (double)store_oldest() * 1e-9);
-	metric_set(METRIC_STORED_CHANGES, NULL, NULL, store_changes());
+	metric_set(METRIC_STORED_OLDEST, NULL, NULL, (double)survey.oldest * 1e-9);
+	metric_set(METRIC_STORED_CHANGES, NULL, NULL, survey.changes);
 	metric_set(METRIC_ARCHIVE_REFUSES, NULL, NULL, archive_check(&problem) != ERR_OK);
 	metric_set(METRIC_STORED_BYTES, NULL, NULL, (double)share_total(SHARE_RESULT_SIZE));
 	metric_set(METRIC_UNREAD, NULL, NULL, (double)share_total(SHARE_ANSWERS));

@@ -70,29 +70,22 @@ unsigned store_count(void)
 	return count;
 }
 
-unsigned store_lasting(void)
+struct store_survey store_survey(void)
 {
+	struct store_survey survey = {0};
+	const uint64_t now = loop_now();
 	const struct stored *s;
-	unsigned lasting = 0;
 
 	TAILQ_FOREACH(s, &all, place)
 	{
-		lasting += archive_is_open() && !s->hidden && !s->job->finished && !s->revives &&
-		           !s->under_way;
-	}
-	return lasting;
-}
+		const bool is_open = !s->hidden && !s->job->finished;
 
-unsigned store_changes(void)
-{
-	const struct stored *s;
-	unsigned changes = 0;
-
-	TAILQ_FOREACH(s, &all, place)
-	{
-		changes += s->under_way || s->stuck;
+		if (is_open && now - s->arrived > survey.oldest)
+			survey.oldest = now - s->arrived;
+		survey.lasting += is_open && archive_is_open() && !s->revives && !s->under_way;
+		survey.changes += s->under_way || s->stuck;
 	}
-	return changes;
+	return survey;
 }
 
 void store_leave(void)
@@ -111,17 +104,11 @@ bool store_is_leaving(void)
 	return leaving;
 }
 
-uint64_t store_oldest(void)
+/* Frees the request's head, which is not needed while there is a job of it. */
+static void drop_head(struct stored *s)
 {
-	const struct stored *s;
-	uint64_t oldest = 0;
-
-	TAILQ_FOREACH(s, &all, place)
-	{
-		if (!s->hidden && !s->job->finished && loop_now() - s->arrived > oldest)
-			oldest = loop_now() - s->arrived;
-	}
-	return oldest;
+	free(s->record.head.data);
+	s->record.head = (struct head_writer){0};
 }
 
 static void free_stored(struct errand *errand)
@@ -131,7 +118,7 @@ static void free_stored(struct errand *errand)
 	if (s->job)
 		job_release(s->job);
 	free((char *)(uintptr_t)s->record.key);
-	free(s->record.head.data);
+	drop_head(s);
 	free(s->record.answer.data);
 	free(s);
 }
@@ -283,8 +270,7 @@ static bool submit(struct stored *s)
 
 static void added(struct stored *s)
 {
-	free(s->record.head.data);
-	s->record.head = (struct head_writer){0};
+	drop_head(s);
 	if (s->step.error && LIST_EMPTY(&s->waiters)) {
 		remove_stored(s);
 		return;
@@ -301,13 +287,12 @@ static void added(struct stored *s)
 	wake_due(s, UINT64_MAX);
 }
 
-/* Records the end again, after a while. */
-static void retry_end(struct stored *s)
+/* The change has failed, and is tried again after a while. */
+static void get_stuck(struct stored *s, const char *what)
 {
 	if (!s->stuck)
-		log_warning("request %s: its end cannot be kept yet: %s", s->id,
-		            s->step.problem.detail);
-	s->stuck = s->under_way = true;
+		log_warning("request %s: %s: %s", s->id, what, s->step.problem.detail);
+	s->stuck = true;
 	s->again = loop_now() + retry_ns;
 }
 
@@ -317,7 +302,8 @@ static void end_kept(struct stored *s)
 	struct job *job = s->job;
 
 	if (s->step.error && !s->hidden && (job->error || !s->stuck)) {
-		retry_end(s);
+		get_stuck(s, "its end cannot be kept yet");
+		s->under_way = true; /* it is not told */
 		return;
 	}
 	if (s->step.error && !job->error) {
@@ -336,15 +322,6 @@ static void end_kept(struct stored *s)
 	tell_end(s);
 }
 
-static void drop_failed(struct stored *s)
-{
-	if (!s->stuck)
-		log_warning("request %s: it cannot be forgotten yet: %s", s->id,
-		            s->step.problem.detail);
-	s->stuck = true;
-	wake_due(s, UINT64_MAX);
-}
-
 static void change_done(struct errand *errand)
 {
 	struct stored *s = (struct stored *)errand;
@@ -352,14 +329,16 @@ static void change_done(struct errand *errand)
 
 	metric_observe(METRIC_ARCHIVE_DURATION, NULL, NULL, (double)s->step.ns * 1e-9);
 	s->under_way = false;
-	if (act == ARCHIVE_ADD)
+	if (act == ARCHIVE_ADD) {
 		added(s);
-	else if (act == ARCHIVE_END)
+	} else if (act == ARCHIVE_END) {
 		end_kept(s);
-	else if (!s->step.error)
+	} else if (!s->step.error) {
 		remove_stored(s);
-	else
-		drop_failed(s);
+	} else {
+		get_stuck(s, "it cannot be forgotten yet");
+		wake_due(s, UINT64_MAX);
+	}
 	if (act == ARCHIVE_END && s->hidden && !s->under_way)
 		change(s, ARCHIVE_DROP, -1);
 }
@@ -401,8 +380,7 @@ static void revive(struct stored *s)
 		s->revives = false;
 		job_release(s->job);
 		s->job = job;
-		free(s->record.head.data);
-		s->record.head = (struct head_writer){0};
+		drop_head(s);
 		if (submit(s))
 			job->times.accepted = s->arrived;
 	} else {
@@ -412,7 +390,6 @@ static void revive(struct stored *s)
 
 static void clear_again(struct stored *s)
 {
-	s->again = loop_now() + retry_ns;
 	if (s->step.act == ARCHIVE_DROP)
 		change(s, ARCHIVE_DROP, -1);
 	else
@@ -453,7 +430,10 @@ static struct stored *new_stored(const char *id, const char *key)
 	s->record.id = s->id;
 	s->record.key = key ? strdup(key) : NULL;
 	s->step.errand.free = free_stored;
-	return s;
+	if (!key || s->record.key)
+		return s;
+	free(s);
+	return NULL;
 }
 
 static void insert(struct stored *s)
@@ -512,7 +492,8 @@ static void found(struct record *r, int file)
 
 	if (!job) {
 		log_error("request %s: no memory for its job, until the next start", r->id);
-		free(s);
+		if (s)
+			free_stored(&s->step.errand);
 		return;
 	}
 	r->id = s->record.id;
@@ -532,8 +513,7 @@ static void found(struct record *r, int file)
 		spool_replace(&job->body, file, s->record.size);
 		return;
 	}
-	free(s->record.head.data);
-	s->record.head = (struct head_writer){0};
+	drop_head(s);
 	job->finished = true;
 	job->error = s->record.error;
 	job->problem = s->record.problem;

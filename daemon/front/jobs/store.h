@@ -67,19 +67,21 @@ struct store_owner {
 enum error store_init(const struct store_owner *owner) MUST_CHECK;
 void store_fini(void);
 
-/* The number of jobs that are stored, ended ones included; the open ones that will run again after
- * a restart; the number of changes under way. */
+/* The number of jobs that are stored, ended ones included. */
 unsigned store_count(void);
-unsigned store_lasting(void);
-unsigned store_changes(void);
+
+struct store_survey {
+	unsigned lasting; /* open jobs that will run again after a restart */
+	unsigned changes; /* those that are not on disk yet */
+	uint64_t oldest;  /* age of the oldest open job in nanoseconds; 0: there is none */
+};
+
+struct store_survey store_survey(void);
 
 /* The service is about to end: jobs of the archive go on after the next start, so nobody waits for
  * them any more, and all that do are woken. */
 void store_leave(void);
 bool store_is_leaving(void);
-
-/* The age of the oldest open job in nanoseconds, 0 if there is none. */
-uint64_t store_oldest(void);
 
 /* Stores a new job under an unguessable id, and submits it, with an archive once it is on disk.
  * Takes over the reference, also on failure, and the record's head; its key and digest are copied.
