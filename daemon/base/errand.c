@@ -14,8 +14,11 @@
 
 #include "base/loop.h"
 
-/* A smaller file is freed within microseconds. */
-enum { QUICK_BLOCKS = (1 << 20) / 512, LAST_WAIT_S = 1 };
+enum {
+	QUICK_BLOCKS = (8 << 10) / 512, /* a file is freed as quickly as an errand is sent */
+	CLOSINGS_MAX = 64,
+	LAST_WAIT_S = 1,
+};
 
 typedef struct errand *_Atomic errand_stack;
 
@@ -74,7 +77,8 @@ static void *run(void *context)
 			if (!runner->settle)
 				errand->run(errand);
 			push(&finished, errand);
-			loop_post(finish.fd);
+			if (runner != &runners[ERRAND_CLOSE])
+				loop_post(finish.fd);
 			errand = next;
 		}
 	}
@@ -106,19 +110,23 @@ static void finish_one(struct errand *errand)
 		wake(errand->context);
 }
 
-static void finish_all(void *context)
+static void finish_all(void)
 {
-	struct errand *errand;
+	struct errand *errand = pop_all(&finished);
 
-	(void)context;
-	loop_await(finish.fd);
-	errand = pop_all(&finished);
 	while (errand) {
 		struct errand *next = errand->next;
 
 		finish_one(errand);
 		errand = next;
 	}
+}
+
+static void some_finished(void *context)
+{
+	(void)context;
+	loop_await(finish.fd);
+	finish_all();
 }
 
 void errand_send(enum errand_kind kind, struct errand *errand)
@@ -151,52 +159,63 @@ void errand_abandon(struct errand *errand)
 		errand->free(errand);
 }
 
-struct closing {
+/* Files of one turn of the loop, which one errand closes. */
+struct closings {
 	struct errand errand; /* first member: freeing it frees both */
-	int fd;
+	int count, fd[CLOSINGS_MAX];
 };
 
-static struct errand *closings; /* to be sent by errands_turn() */
+static struct closings *closings; /* to be sent by errands_turn() */
 
-static void close_now(struct errand *errand)
+static void close_all(struct errand *errand)
 {
-	close(((struct closing *)errand)->fd);
+	const struct closings *c = (struct closings *)errand;
+
+	for (int i = 0; i < c->count; i++)
+		close(c->fd[i]);
 }
 
-static void free_closing(struct errand *errand)
+static void free_closings(struct errand *errand)
 {
 	free(errand);
 }
 
+static void send_closings(void)
+{
+	errand_send(ERRAND_CLOSE, &closings->errand);
+	closings = NULL;
+}
+
 void errand_close(int fd)
 {
-	struct closing *c;
 	struct stat status;
+	bool quick = fstat(fd, &status) || status.st_blocks <= QUICK_BLOCKS;
 
-	if (fstat(fd, &status) || status.st_blocks <= QUICK_BLOCKS || !(c = malloc(sizeof *c))) {
-		close(fd);
-		return;
+	if (!quick && closings && closings->count == CLOSINGS_MAX)
+		send_closings();
+	if (!quick && !closings && (closings = malloc(sizeof *closings))) {
+		closings->errand =
+		    (struct errand){.run = close_all, .free = free_closings, .abandoned = true};
+		closings->count = 0;
 	}
-	*c = (struct closing){.fd = fd};
-	c->errand = (struct errand){
-	    .next = closings, .run = close_now, .free = free_closing, .abandoned = true};
-	closings = &c->errand;
+	if (quick || !closings)
+		close(fd);
+	else
+		closings->fd[closings->count++] = fd;
 }
 
 void errands_turn(void)
 {
-	while (closings) {
-		struct errand *errand = closings;
-
-		closings = errand->next;
-		errand_send(ERRAND_CLOSE, errand);
-	}
+	if (!closings)
+		return;
+	finish_all(); /* those of earlier turns, which wake nobody */
+	send_closings();
 }
 
 enum error errands_init(void)
 {
 	int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	enum error e = fd < 0 ? ERR_IO : loop_watch(&finish, fd, EPOLLIN, finish_all, NULL);
+	enum error e = fd < 0 ? ERR_IO : loop_watch(&finish, fd, EPOLLIN, some_finished, NULL);
 
 	for (int kind = 0; !e && kind < ERRAND_KINDS; kind++) {
 		struct runner *r = &runners[kind];
