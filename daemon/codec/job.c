@@ -274,6 +274,22 @@ static bool do_whole(struct job *job)
 	return false;
 }
 
+/* Lets a device decode the image, and maybe encode it, if the front agrees. Returns false if this
+ * worker must decode it. */
+static bool decode_by_device(struct job *job)
+{
+	if (!await_answer(job, true))
+		return true;
+	if (job->tiles.whole != WHOLE_EXPECTED)
+		return false;
+	tiles_start(&job->tiles, &job->jpeg.tiling);
+	job->decode_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID) - job->start_ns;
+	if (do_whole(job))
+		return true;
+	tiles_start(&job->tiles, &job->tiling);
+	return false;
+}
+
 /* The front must agree to the decoding of a large image, and it chooses who decodes an image that a
  * device can decode. decode_ns counts all threads until decode_begin() returns, and this thread
  * afterwards. */
@@ -283,17 +299,11 @@ static enum error decode(struct job *job, struct problem *problem)
 	enum error e;
 	bool whole;
 
+	if (job->jpeg.form == TILE_DECODE && decode_by_device(job))
+		return ERR_OK;
 	if ((is_large(&job->decoded) || job->jpeg.form) && !await_answer(job, true))
 		return ERR_OK;
-	whole = job->jpeg.form && job->tiles.whole == WHOLE_EXPECTED;
-	if (whole && job->jpeg.form & TILE_DECODE) {
-		tiles_start(&job->tiles, &job->jpeg.tiling);
-		job->decode_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID) - job->start_ns;
-		if (do_whole(job))
-			return ERR_OK;
-		tiles_start(&job->tiles, &job->tiling);
-		whole = false;
-	}
+	whole = job->jpeg.form == TILE_ENCODE && job->tiles.whole == WHOLE_EXPECTED;
 	e = decode_begin(job->decoder, problem);
 	begun_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID) - job->start_ns;
 	thread_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
@@ -344,7 +354,7 @@ static void *job_thread(void *data)
 /* Does the job, here or in a thread. e: the job has failed before, and only ends. */
 static void start(struct job *job, enum error e, struct problem *problem)
 {
-	bool here;
+	bool here, done;
 
 	if (!e)
 		e = prepare(job, problem);
@@ -358,14 +368,17 @@ static void start(struct job *job, enum error e, struct problem *problem)
 	job->header.image.late = !e && here && !job->jpeg.form && job->chain->count;
 	if (!job->header.image.late)
 		e = announce(job, e, problem);
-	if (!e && !here) {
+	job->tiles.hear = job->place->hear;
+	job->tiles.context = job->place->context;
+	/* Only bytes are copied if a device does both sides. */
+	done = !e && job->jpeg.form == TILE_JPEG && decode_by_device(job);
+	if (!e && !here && !done) {
+		job->tiles.hear = NULL;
 		if (!pthread_create(&job->thread, NULL, job_thread, job))
 			return;
 		e = problem_set(problem, ERR_MEMORY, "no memory for a thread");
 	}
-	job->tiles.hear = job->place->hear;
-	job->tiles.context = job->place->context;
-	if (!e)
+	if (!e && !done)
 		e = decode(job, problem);
 	e = announce(job, e, problem); /* unless a tile did */
 	if (!e)
