@@ -1,7 +1,10 @@
-/* Working directories of device workers, also of one that has ended without removing its own. */
+/* The environment of drivers, and working directories of device workers, also of one that has ended
+ * without removing its own. */
 #include <fcntl.h>
 #include <glob.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -41,4 +44,22 @@ TEST(test_work_directories)
 	assert_int_equal(access(others, F_OK) || access(own, F_OK) || access(next, F_OK), 0);
 	work_directory_remove(next);
 	assert_int_equal(count_directories(), 2);
+}
+
+static bool unspoiled(const char *entry)
+{
+	for (char **e = environment_unspoiled(); *e; e++)
+		if (!strcmp(*e, entry))
+			return true;
+	return false;
+}
+
+/* A loader of drivers writes into its variable. */
+TEST(test_unspoiled)
+{
+	setenv("OCL_ICD_FILENAMES", "liba.so:libb.so", 1);
+	environment_set(NULL);
+	*strchr(getenv("OCL_ICD_FILENAMES"), ':') = '\0';
+	assert_true(unspoiled("OCL_ICD_FILENAMES=liba.so:libb.so"));
+	assert_true(unspoiled("POCL_WORK_GROUP_SPECIALIZATION=0"));
 }

@@ -186,8 +186,8 @@ static bool start(struct compile_process *p)
 		/* The socket may have either number, the memory neither. */
 		posix_spawn_file_actions_adddup2(&actions, pair[1], COMPILER_SOCKET);
 		posix_spawn_file_actions_adddup2(&actions, p->memory, COMPILER_MEMORY);
-		code =
-		    posix_spawn(&p->pid, "/proc/self/exe", &actions, NULL, (char **)argv, environ);
+		code = posix_spawn(&p->pid, "/proc/self/exe", &actions, NULL, (char **)argv,
+		                   environment_unspoiled());
 		posix_spawn_file_actions_destroy(&actions);
 		close(pair[1]);
 	}

@@ -137,6 +137,8 @@ bool work_directory_make(const char *directory, const char *prefix, char *path, 
 /* PoCL's directory; empty: its default. */
 static char directory[4096];
 
+static char **environment;
+
 /* Chooses the first usable directory: the one that the user configured, or one in the cache, or in
  * a directory that the sandbox leaves writable (sandbox.h). */
 static void choose_directory(const char *cache_dir)
@@ -160,14 +162,10 @@ static void choose_directory(const char *cache_dir)
 	*directory = '\0';
 }
 
-void environment_set(const char *cache_dir)
+static void name_directories(const char *cache_dir)
 {
 	char path[4096];
 
-	setenv("POCL_WORK_GROUP_SPECIALIZATION", "0", 0);
-	setenv("POCL_DEVICES", "basic", 0);
-	if (!cache_dir)
-		return;
 	choose_directory(cache_dir);
 	snprintf(path, sizeof path, "%.4000s/nvidia", cache_dir);
 	setenv("CUDA_CACHE_PATH", path, 0);
@@ -176,6 +174,20 @@ void environment_set(const char *cache_dir)
 	if (g_mkdir_with_parents(getenv("CUDA_CACHE_PATH"), 0700))
 		log_warning("cannot create CUDA_CACHE_PATH=%s: %s", getenv("CUDA_CACHE_PATH"),
 		            strerror(errno));
+}
+
+void environment_set(const char *cache_dir)
+{
+	setenv("POCL_WORK_GROUP_SPECIALIZATION", "0", 0);
+	setenv("POCL_DEVICES", "basic", 0);
+	if (cache_dir)
+		name_directories(cache_dir);
+	environment = g_get_environ();
+}
+
+char **environment_unspoiled(void)
+{
+	return environment;
 }
 
 bool environment_is_lost(void)

@@ -14,6 +14,10 @@
  * first OpenCL call. */
 void environment_set(const char *cache_dir);
 
+/* Returns the environment as it was then, for processes that use OpenCL, too: OpenCL loaders cut
+ * their lists of drivers (OCL_ICD_FILENAMES) into words where they stand. */
+char **environment_unspoiled(void) MUST_CHECK;
+
 /* Returns true, and logs it, if PoCL can no longer use its directory; it gets no other until the
  * process is started again. */
 bool environment_is_lost(void) MUST_CHECK;
