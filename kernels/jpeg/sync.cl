@@ -100,13 +100,14 @@ JPEG_KERNEL(JPEG_SYNC_GROUP) sync_first(JPEG_ARGUMENT, const global ushort *all_
 	const global uint *starts = interval_starts + image->intervals.first;
 	const global uint *firsts = interval_firsts + image->intervals.first;
 	const uint i = get_global_id(0), to = image->subsequences.first + i;
+	const uint count = subsequences[image->image.first];
 	local ushort near[JPEG_TABLES * JPEG_NEAR] __attribute__((aligned(16)));
 	local uint far_code[JPEG_TABLES];
 	struct tables tables;
 
 	tables_load(&tables, image, all_tables, near, far_code);
 	barrier(CLK_LOCAL_MEM_FENCE);
-	if (i < subsequences[image->image.first]) {
+	if (i < count) {
 		const uint interval = interval_of(firsts, image->intervals.count, i);
 		const uint length = image->subsequence, number = i - firsts[interval];
 		const uint begin = starts[interval] + number * length;
@@ -127,6 +128,8 @@ JPEG_KERNEL(JPEG_SYNC_GROUP) sync_first(JPEG_ARGUMENT, const global ushort *all_
 		ends[to] = end;
 		if (i % JPEG_SYNC_WINDOW == JPEG_SYNC_WINDOW - 1)
 			borders[image->subsequences.first + i / JPEG_SYNC_WINDOW] = exits[to];
+	} else if (i < (count + 3) / 4 * 4) {
+		ended[to] = 0; /* sync_prefix takes four at a time */
 	}
 }
 
@@ -265,7 +268,7 @@ JPEG_KERNEL(JPEG_SYNC_GROUP) sync_again(JPEG_ARGUMENT, const global ushort *all_
 }
 
 /* One group an image. before: blocks that end in all subsequences before each. Four at a time:
- * spans begin at multiples of 4, and behind the last nothing depends on them. */
+ * spans begin at multiples of 4, and sync_first clears those behind the last. */
 JPEG_KERNEL(JPEG_GROUP) sync_prefix(JPEG_ARGUMENT, const global uint *subsequences,
                                     const global uint *all_ended, global uint *all_before)
 {

@@ -10,7 +10,7 @@
 #include "harness.h"
 #include "jpeg_file.h"
 
-enum { GUARD = 64, POISON = 0xA7, BATCH = 33 };
+enum { GUARD = 64, POISON = 0xFF, BATCH = 33 };
 
 static struct harness harness;
 static cl_command_queue queue;

@@ -380,7 +380,7 @@ void device_arena_close(struct device_arena *arena)
 cl_int growing_buffer_reserve(struct growing_buffer *buffer, const struct device *device,
                               uint64_t size)
 {
-	enum { POISON = 0xA7 };
+	enum { POISON = 0xFF };
 	void *poison = NULL;
 	cl_int code;
 
