@@ -202,23 +202,29 @@ cl_int jpeg_pipeline_run(struct jpeg_pipeline *pipeline, cl_command_queue queue,
                          struct jpeg_trace *trace)
 {
 	const struct jpeg_direction *direction = pipeline->direction;
+	const unsigned made = growing_buffers_made();
+	const bool set = pipeline->set == made;
 	cl_int code = CL_SUCCESS;
 
+	pipeline->set = made;
 	for (uint32_t i = 0; !code && i < direction->stage_count; i++) {
 		const struct jpeg_stage *stage = &direction->stages[i];
 		bool inner = i > 0 && i + 1 < direction->stage_count;
 
 		for (cl_uint a = 0; !code && (!a || stage->buffers[a - 1]); a++) {
 			uint8_t b = a ? stage->buffers[a - 1] : JPEG_IMAGES;
-			cl_mem *memory =
-			    direction->buffers[b].bytes ? &pipeline->buffer[b].memory : &samples;
+			bool own = direction->buffers[b].bytes;
 
-			code = clSetKernelArg(pipeline->kernel[i], a, sizeof *memory, memory);
+			if (!own || !set)
+				code = clSetKernelArg(pipeline->kernel[i], a, sizeof samples,
+				                      own ? &pipeline->buffer[b].memory : &samples);
 		}
 		if (!code)
 			code = launch(pipeline, queue, i,
 			              trace && trace->ends && inner ? NULL : trace);
 	}
+	if (code)
+		pipeline->set = 0;
 	return code;
 }
 

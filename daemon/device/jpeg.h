@@ -71,6 +71,7 @@ struct jpeg_pipeline {
 	struct growing_buffer buffer[JPEG_BUFFERS_MAX];
 	struct jpeg_image image[JPEG_BATCH_MAX], all; /* all: the sums of their spans */
 	uint32_t count;
+	unsigned set; /* growing_buffers_made() when the kernels got their buffers; 0: not yet */
 };
 
 /* Makes the kernels of programs that are ready (programs_prepare()) and outlive them. ERR_DEVICE,

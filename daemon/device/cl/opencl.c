@@ -377,6 +377,13 @@ void device_arena_close(struct device_arena *arena)
 	*arena = (struct device_arena){0};
 }
 
+static unsigned buffers_made;
+
+unsigned growing_buffers_made(void)
+{
+	return buffers_made;
+}
+
 cl_int growing_buffer_reserve(struct growing_buffer *buffer, const struct device *device,
                               uint64_t size)
 {
@@ -398,6 +405,7 @@ cl_int growing_buffer_reserve(struct growing_buffer *buffer, const struct device
 	    device, CL_MEM_READ_WRITE | (poison ? CL_MEM_COPY_HOST_PTR : 0), size, poison, &code);
 	free(poison);
 	buffer->size = code ? 0 : size;
+	buffers_made++;
 	return code;
 }
 

@@ -108,6 +108,11 @@ struct growing_buffer {
 /* Grows the buffer to at least `size` bytes; growing loses its content. Returns an OpenCL code. */
 cl_int growing_buffer_reserve(struct growing_buffer *buffer, const struct device *device,
                               uint64_t size) MUST_CHECK;
+
+/* Returns the number of buffers made so far, for one thread. While it stays the same, kernels that
+ * have such buffers as arguments need not get them again. */
+unsigned growing_buffers_made(void) MUST_CHECK;
+
 void growing_buffer_free(struct growing_buffer *buffer);
 
 #endif
