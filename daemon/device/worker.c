@@ -36,7 +36,7 @@ enum {
 	FAILED_MAX = 3,         /* consecutive failed tiles before the process is replaced */
 	STACK_BYTES = 32 << 20, /* maximum input of a stack, so that lanes overlap */
 	/* largest small tile with scans, in pixels, and number of lanes for such tiles */
-	SMALL_SCAN = 512 * 512,
+	SMALL_SCAN = 2048 * 2048,
 	LANES_SMALL = 2,
 	LOOK_NS_MIN = 10000,
 	LOOK_NS_MAX = 500000,
