@@ -81,6 +81,8 @@ TEST(test_offered)
 	    {KERNEL_GRADIENT_PACKED, &cpu, "scharr", true},
 	    {KERNEL_GRADIENT_HALF, &nvidia, "sobel", true},
 	    {KERNEL_GRADIENT_HALF, &nvidia, "scharr", false},
+	    {KERNEL_GRADIENT_HALF, &nvidia, "sobel=output=y", true},
+	    {KERNEL_GRADIENT_HALF, &nvidia, "sobel=output=direction", false},
 	    {KERNEL_GRADIENT_PACKED, &cpu, "scharr=output=x", false},
 	};
 
