@@ -13,6 +13,10 @@ TEST(test_trace)
 	assert_true(trace_parse(good, &trace));
 	assert_string_equal(trace_text(&trace, line),
 	                    " trace=4bf92f3577b34da6a3ce929d0e0e4736 span=00f067aa0ba902b7");
+	/* An exemplar names a trace that is recorded. */
+	assert_string_equal(trace_exemplar(&trace), "");
+	trace_record(&trace, 1);
+	assert_string_equal(trace_exemplar(&trace), "4bf92f3577b34da6a3ce929d0e0e4736");
 	/* A later version may go on; this one may not. */
 	snprintf(text, sizeof text, "cc%s-what-comes", good + 2);
 	assert_true(trace_parse(text, &trace));
