@@ -162,6 +162,21 @@ TEST(test_retries)
 	stop();
 }
 
+/* Repetitions wait for the device that is meant, also where another one has its turn. */
+TEST(test_preferred)
+{
+	start((double[]){1, 1}, 2);
+	for (unsigned i = 0; i < 40; i++) {
+		tasks[i] = (struct task){
+		    .job = &jobs[0], .prefer = 1u << i % 2, .item.cost = 1e4, .units = 1e4};
+		simulated_for_codecs->task_ready(&tasks[i]);
+	}
+	run();
+	assert_int_equal(outcome[0].on[0], 20);
+	assert_int_equal(outcome[0].on[1], 20);
+	stop();
+}
+
 /* However many long tiles there are, a lane is left for short ones, which pass; and once one has
  * ended the next is taken. */
 TEST(test_long_tiles)
