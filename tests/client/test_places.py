@@ -131,6 +131,12 @@ def test_what_a_killed_run_leaves(server, stalling, photographs):
         client.kill()
         client.wait(60)
     assert len(found(out)) == 2
+    pipe = out / min(found(out))
+    pipe.unlink()
+    os.mkfifo(pipe)  # no run has left it
+    _, said = run(server().url, "box", photographs / "a", "-o", out, status=1)
+    assert said.endswith(".ppm: File exists\n") and said.count("\n") == 1 and pipe.is_fifo()
+    pipe.unlink()
     (out / (MANIFEST + "-new")).write_bytes(b"half a manifest")
     run(server().url, "box", photographs / "a", "-o", out)
     assert sorted(os.listdir(out)) == [MANIFEST, "0.ppm", "1.ppm"]
