@@ -250,6 +250,18 @@ def test_bounds_go_on(disk, limit, pixels):
         leaves_nothing(service, disk.state)
 
 
+def test_oldest_end_goes_first(disk):
+    """The order of ends is kept, which is not that in which the jobs came."""
+    with disk.service("--result-count", "2", state=disk.state) as service:
+        first, second = submit(service, MEDIUM, HEAVY), submit(service)
+        assert service.request("DELETE", second).status == 204  # it has ended
+        assert ended(service, [first]) == [True]
+        crash(service)
+        service.start()
+        assert ended(service, [submit(service)]) == [True]
+        assert [service.get(job).status for job in (first, second)] == [200, 404]
+
+
 def test_time_goes_on(disk):
     """Also while nobody is there."""
     with disk.service("--result-time", "8", state=disk.state) as service:
