@@ -93,6 +93,16 @@ def test_alone(service, border, kind, image, variant):
     assert 0.02 < where.mean() < 0.4 and where.sum() < (found > 0).sum()
 
 
+@pytest.mark.parametrize("variant", [None, "canny", "reference"])
+def test_equal_slopes(service, variant):
+    """Two values, so that slopes are often those of neighbours, of other bands, and the thresholds."""
+    pixels = 51 * np.random.default_rng(1).integers(0, 2, (57, 131, 3), np.uint8)
+    thresholds = {"low": 0.4, "high": 0.8}  # 102 and 204
+    answer = service.filter(pixels, [("canny", {"sigma": 0, **thresholds})], variant=variant, verify=1)
+    assert np.array_equal(answer.pixels, drawn(pixels, edges(pixels, **thresholds)[0], slice(0, 3)))
+    assert answer.headers["X-Verify-Mismatches"] == "0"
+
+
 @pytest.mark.parametrize("width, height", [
     (1, 1), (1, 90), (90, 1), (2, 3), (63, 65), (64, 130), (65, 64), (17, 700), (700, 17)])
 def test_small(service, width, height):

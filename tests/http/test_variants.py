@@ -1,4 +1,5 @@
 """variant=: kernels by their names, against the oracle and the reference; others are refused."""
+import numpy as np
 import pytest
 
 import oracle
@@ -90,6 +91,36 @@ def test_comparison(service, name, one, kind):
         right(answer, pixels, [one])
         assert (name in used(answer)) == (variant == name), used(answer)
         assert ("separable_wide" in used(answer)) == (variant == "separable_wide"), used(answer)
+        assert answer.headers["X-Verify-Mismatches"] == "0"
+
+
+HALF = np.float32(0.5)
+JUST = [np.nextafter(HALF, np.float32(way)) for way in (0, 1)]
+
+
+@pytest.mark.parametrize("name, one, row, wanted", [
+    *(("threshold_" + name, ("threshold", {"value": 0.4}), row, [0, 0, np.iinfo(row.dtype).max])
+      for name, row in (("packed", np.uint8([101, 102, 103])), ("rows", np.uint16([26213, 26214, 26215])))),
+    ("threshold_rows", ("threshold", {"value": 0.5}), np.float32([JUST[0], HALF, JUST[1]]), [0, 0, 1]),
+    # A third of the one is their rounded mean: 25, 26, 26.
+    ("threshold_local_sums", ("threshold", {"method": "mean", "size": 3, "offset": -0.2}),
+     np.uint8([0, 76, 0, 0, 77, 0, 0, 78, 0]), [0, 0, 0, 0, 0, 0, 0, 255, 0]),
+    ("curve_packed", ("levels", {"black": 0.2, "white": 0.6}), np.uint8([51, 53, 151, 153]), [0, 5, 250, 255]),
+    ("lut_packed", ("lut", {"table": [[9, 7, 200]]}), np.uint8([0, 255]), [9, 200]),
+    # The fifth of nine samples; the seventh where the sixth is as near.
+    ("median_rows", ("median", {}), np.uint8([5, 5, 9]), [5, 5, 5]),
+    ("rank", ("rank", {"percentile": 68.75}), np.uint8([5, 5, 9]), [9, 9, 9]),
+    # The slope of a step of 51 is 204, as is 0.8.
+    *(("canny_packed", ("canny", {"sigma": 0, "low": low, "high": 0.8}),
+       np.uint8([0, 0, 0, 51, 51, 51, 0, 0, 0, 52, 52, 52]), [0, 0, 0, 0, 0, 0, 0, 0, 255, 0, 0, 255])
+      for low in (0.4, 0.8))], ids=str)
+def test_equality(service, name, one, row, wanted):
+    """A sample that equals a limit is not above it, and one that equals another may stand for it."""
+    for variant in (name, "general", "reference"):
+        answer = service.filter_when_compiled(np.tile(row, 60)[None, :, None], [one], variant=variant,
+                                              border="wrap", verify=1)
+        assert answer.status == 200, answer
+        assert answer.pixels.ravel().tolist() == wanted * 60, variant
         assert answer.headers["X-Verify-Mismatches"] == "0"
 
 
