@@ -665,6 +665,7 @@ class Service(Client):
             for worker in workers:
                 with contextlib.suppress(ProcessLookupError):
                     worker.kill()
+            poll(lambda: all(worker.gone for worker in workers), what="the end of the workers")
 
 
 def shared_cache(tmp_path_factory):
