@@ -3,7 +3,6 @@ two, are refused and end the connection; every request is answered."""
 import re
 import socket
 import subprocess
-import time
 
 import pytest
 
@@ -238,15 +237,15 @@ def test_after_the_last_request(service, follows):
     (CHUNK_SIZE.replace("…", "zz"), b"x" * 65536, 400),
     (CHUNKED.replace("box", "none"), b"10000\r\n" + b"x" * 65536 + b"\r\n", 404)], ids=shown)
 def test_answer_while_sending(service, text, more, status):
-    """The refusal reaches a client that goes on sending, whose connection is not held for long."""
+    """The refusal reaches a client that goes on sending more than is dropped, and whose connection
+    then ends."""
     with service.socket() as connection:
         connection.sendall(text.encode("latin-1"))
-        for _ in range(50):
+        for _ in range(150):
             connection.sendall(more)
         assert read_answer(connection).status == status
-        began = time.monotonic()
-        with pytest.raises(OSError):
-            while time.monotonic() - began < 60:
+        with pytest.raises(ConnectionError):
+            while True:
                 connection.sendall(more)
 
 
