@@ -51,6 +51,24 @@ def wrk(url, body=None, connections=8, seconds=5, threads=None, program="wrk"):
             "client": (after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime) / found["seconds"]}
 
 
+def turbo(program, file, processes, seconds):
+    """Returns images a second that libjpeg-turbo alone decodes and encodes (bench_jpeg)."""
+    ran = subprocess.run([*shlex.split(program), "-f", "-c", str(processes), "-s", str(seconds), file],
+                         check=True, stdout=subprocess.PIPE, text=True)
+    return float(re.search(r"([\d.]+) images/s", ran.stdout)[1])
+
+
+def fastest(command):
+    """Returns the row of the fastest variant that this convolved-bench has timed on its device."""
+    # On an idle machine the system may leave both threads of PoCL on one core for as long as it
+    # runs.
+    ran = subprocess.run([*command, "--json"], check=True, stdout=subprocess.PIPE,
+                         env={**os.environ, "POCL_AFFINITY": "1"})
+    results = [r for r in json.loads(ran.stdout)["results"] if not r["threads"]]
+    assert results and all(r["verified"] for r in results), results
+    return min(results, key=lambda r: r["median_seconds"])
+
+
 # Processes ----------------------------------------------------------------------------------------
 
 def memory(process, name="Pss"):

@@ -8,8 +8,6 @@ import fnmatch
 import math
 import os
 import pathlib
-import re
-import shlex
 import subprocess
 import sys
 import tempfile
@@ -22,7 +20,7 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from starlette.routing import Route
 
-from measure import HERE, measured, middle, picture, rest, timed, turns, used, wrk
+from measure import HERE, measured, middle, picture, rest, timed, turbo, turns, used, wrk
 from opencv import EDGE, gauss, sobel_magnitude
 from service import Client, free_port, poll
 
@@ -122,9 +120,10 @@ def peers(options):
                     found.setdefault(name, {})[count] = row
                     yield {"row": name, "cores": count, **row}
     for name, by_count in found.items() if len(counts) > 1 else ():
-        cells = {count: f"{row['requests/s']:.4g}, {row['by rate']:.2f}" for count, row in by_count.items()}
-        yield {"requests/s, times OpenCV": name, **{f"{count} cores": cells.get(count) for count in counts}}
-    sys.exit(failed)
+        cells = {count: f"{row['requests/s']:.4g} / {row['OpenCV']:.4g}" for count, row in by_count.items()}
+        yield {"requests/s / OpenCV": name, **{f"{count} cores": cells.get(count) for count in counts}}
+    if failed:
+        sys.exit("rows are missing")
 
 
 def cores_in_order():
@@ -187,7 +186,7 @@ def measure(row, source, service, opencv, count, options):
     poll(lambda: service.get("/v1/kernels").json()["choices"], what="the tuner's choice")
     rest(service.process.pid)
     if options.turbo and (row.filter, row.format) == ("gaussian", "jpeg"):
-        ways["turbo"] = lambda: turbo(options, count, source)
+        ways["turbo"] = lambda: turbo(options.turbo, source, count, options.seconds)
     found = {name: middle(rounds) for name, rounds in turns(options.rounds, ways, warm=False).items()}
     ours, theirs = found["convolved"], found["opencv"]
     return {"requests/s": ours["rate"], "OpenCV": theirs["rate"], "by rate": ours["rate"] / theirs["rate"],
@@ -222,10 +221,3 @@ def compare(row, body, service, answers):
     assert apart <= limit and encoded <= ENCODED, (
         f"pixels differ by {apart:.3f} in the mean, and by {encoded:.3f} as they are encoded")
     return apart
-
-
-def turbo(options, count, source):
-    """Returns images a second of libjpeg-turbo alone."""
-    ran = subprocess.run([*shlex.split(options.turbo), "-f", source, "-c", str(count), "-s", str(options.seconds)],
-                         check=True, capture_output=True, text=True)
-    return float(re.search(r"([\d.]+) images/s", ran.stdout)[1])

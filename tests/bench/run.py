@@ -39,6 +39,8 @@ class Case:
     environment: dict = dataclasses.field(default_factory=dict)
 
 
+# Commands, which a host without a build names.
+PROGRAMS = {"program": str(BUILD / "convolved"), "wrk": "wrk"}
 PACKAGES = "python3-numpy python3-pil python3-scipy wrk"
 CASES = {
     "service": Case(
@@ -47,11 +49,13 @@ CASES = {
     "http": Case(
         "requests and bytes a second beside bare sockets that carry the same", "throughput.http",
         {"CASES": ["livez", "small", "large", "tls", "256", "1024", "4096"], "sets": [""], "rounds": 3, "seconds": 4,
-         "connections": 8}, packages="openssl", programs=("bare_sockets",)),
+         "connections": 8, **PROGRAMS, "sockets": str(BUILD / "bare_sockets")},
+        packages="openssl", programs=("bare_sockets",)),
     "lanes": Case(
         "JPEGs decoded and encoded by a device beside those by codec workers, through HTTP", "throughput.http",
         {"CASES": ["256", "1024", "4096"], "sets": ["size=5 codec=gpu", "size=5 codec=cpu", "size=5 codec=auto"],
-         "rounds": 3, "seconds": 5, "connections": 16}, packages="openssl", programs=("bare_sockets",)),
+         "rounds": 3, "seconds": 5, "connections": 16, **PROGRAMS, "sockets": str(BUILD / "bare_sockets")},
+        packages="openssl", programs=("bare_sockets",)),
     "cluster": Case(
         "goodput of N nodes behind HAProxy beside the sum of the nodes; --play: to play with", "throughput.cluster",
         {"NODES": 3, "play": False, "rounds": 5, "seconds": 5, "side": 512}, packages="haproxy"),
@@ -67,7 +71,7 @@ CASES = {
     "peers": Case(
         "formats and filters beside OpenCV in Python, on any number of cores", "peers.peers",
         {"rows": "*", "cores": str(len(os.sched_getaffinity(0))), "rounds": 5, "seconds": 5, "connections": 32,
-         "program": str(BUILD / "convolved"), "wrk": "wrk", "turbo": str(BUILD / "bench_jpeg")},
+         **PROGRAMS, "turbo": str(BUILD / "bench_jpeg")},
         packages="python3-venv", programs=("bench_jpeg",), wheels="granian starlette opencv-python-headless",
         inside=True),
     "opencv": Case(
@@ -109,6 +113,7 @@ HELP = {
     "ramp": "seconds in which a load comes up", "count": "small images", "other": "the same of the large image",
     "program": "the command of the service",
     "wrk": "the command of wrk", "turbo": "the command of bench_jpeg; '': without libjpeg-turbo alone",
+    "sockets": "the command of bare_sockets; '': without it",
     "rows": "patterns of rows, with commas between", "cores": "numbers of cores, with commas between",
     "output": "file of the figure", "draw": "from such a file of --json, without simulating",
 }

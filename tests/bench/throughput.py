@@ -4,6 +4,7 @@ import concurrent.futures
 import contextlib
 import os
 import pathlib
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -14,7 +15,7 @@ import numpy as np
 from certificates import localhost_certificate
 from cluster import AGENT, HTTP, METRICS, NAMES, Balancer, started
 from measure import CACHE, GAUSSIAN, cores, measured, middle, turns, used, write, wrk
-from service import BUILD, free_port, poll
+from service import free_port, poll
 
 # Beside bare sockets ------------------------------------------------------------------------------
 
@@ -30,10 +31,9 @@ def http(options):
     that it works."""
     with tempfile.TemporaryDirectory(prefix="convolved-bench-") as name:
         directory = pathlib.Path(name)
-        certificate, key = localhost_certificate(directory)
-        tls = "--tls-certificate", str(certificate), "--tls-key", str(key)
         for case in options.cases:
-            yield from measure(case, *prepared(case, directory), tls, options)
+            certificate = localhost_certificate(directory) if case == "tls" else None
+            yield from measure(case, *prepared(case, directory), certificate, options)
 
 
 def prepared(case, directory):
@@ -48,15 +48,17 @@ def prepared(case, directory):
     return GAUSSIAN, write(directory, int(case)) if case.isdigit() else pathlib.Path(case)
 
 
-def measure(case, target, body, tls, options):
+def measure(case, target, body, certificate, options):
     answers, alone = {}, {}
 
     def by_service(words):
         secure = free_port()
         settings = [word for word in words.split() if word.startswith("-") or "=" not in word]
         query = target + "".join(f"&{word}" for word in words.split() if word not in settings)
-        with measured("--verify-share", "0", "--listen", f"tls:127.0.0.1:{secure}", *tls, *options.service,
-                      *settings) as service:
+        if certificate:
+            settings += ["--listen", f"tls:127.0.0.1:{secure}", "--tls-certificate", str(certificate[0]),
+                         "--tls-key", str(certificate[1])]
+        with measured("--verify-share", "0", *options.service, *settings, program=options.program) as service:
             if "codec=gpu" in words:
                 poll(lambda: any(device["jpeg"] for device in service.get("/v1/devices").json()["devices"]),
                      what="a device that takes JPEGs")
@@ -65,23 +67,23 @@ def measure(case, target, body, tls, options):
                 answers[words], alone[words] = found[0].body, middle([one.timing["total"] for one in found[1:]])
             service.rest(programs=True)
             with cores(service.process.pid) as by_kind:
-                figures = ask(f"https://127.0.0.1:{secure}" if case == "tls" else service.url, query)
+                figures = ask(f"https://127.0.0.1:{secure}" if certificate else service.url, query)
         return {**figures, "cores": {**by_kind, "wrk": figures["client"]}}
 
     def by_sockets():
-        with bare_sockets(len(answers[options.sets[0]])) as (process, url):
+        with bare_sockets(options.sockets, len(answers[options.sets[0]])) as (process, url):
             with cores(process.pid) as by_kind:
                 figures = ask(url, target)
         return {**figures, "cores": {"server": sum(by_kind.values()), "wrk": figures["client"]}}
 
     def ask(url, query):
-        return wrk(url + query, body, options.connections, options.seconds)
+        return wrk(url + query, body, options.connections, options.seconds, program=options.wrk)
 
     ways = {words: lambda words=words: by_service(words) for words in options.sets}
-    if body:
+    if body and options.sockets:
         ways["bare sockets"] = by_sockets
     found = {name: middle(rounds) for name, rounds in turns(options.rounds, ways, warm=False).items()}
-    bare = found["bare sockets"]["rate"] if body else None
+    bare = found["bare sockets"]["rate"] if "bare sockets" in found else None
     for name, figures in found.items():
         sent = figures["rate"] * (body.stat().st_size if body else 0)
         yield {"case": case, "by": name or "service", "requests/s": figures["rate"],
@@ -92,9 +94,9 @@ def measure(case, target, body, tls, options):
 
 
 @contextlib.contextmanager
-def bare_sockets(size):
+def bare_sockets(program, size):
     """The program (bare_sockets.c), and its address."""
-    process = subprocess.Popen([BUILD / "bare_sockets", str(size)], stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen([*shlex.split(program), str(size)], stdout=subprocess.PIPE, text=True)
     try:
         yield process, f"http://127.0.0.1:{process.stdout.readline().strip()}"
     finally:
