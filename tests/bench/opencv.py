@@ -127,6 +127,20 @@ def opencv(options):
                     yield {"filter": name, "pixels": pixels, **compare(command, run, images, options.rounds)}
 
 
+def bilateral_by_opencl(side):
+    """Returns who, and milliseconds for gray bytes that are on the device already."""
+    cv2.ocl.setUseOpenCL(True)
+    if not cv2.ocl.useOpenCL():
+        raise OSError("OpenCV finds no GPU; see OPENCV_OPENCL_DEVICE")
+    image = cv2.UMat(random_images(side, np.uint8, 1)[0])
+
+    def once():
+        cv2.bilateralFilter(image, 9, 30, 5, borderType=EDGE)
+        cv2.ocl.finish()
+
+    return f"OpenCV, OpenCL on {cv2.ocl.Device.getDefault().name()}", middle([timed(once) for _ in range(9)][2:])
+
+
 def random_images(side, dtype, bands):
     rng = np.random.default_rng(1)
     shape = (side, side, bands) if bands > 1 else (side, side)

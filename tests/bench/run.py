@@ -74,6 +74,14 @@ CASES = {
          **PROGRAMS, "turbo": str(BUILD / "bench_jpeg")},
         packages="python3-venv", programs=("bench_jpeg",), wheels="granian starlette opencv-python-headless",
         inside=True),
+    "report": Case(
+        "a page of figures of one commit: those of the README, and the size of the code", "report.report",
+        {"commit": "", "gpu": False, "rows": "gaussian-jpeg-*", "cores": "2,4,8,16", "sides": "4096,1024,256",
+         "side": 8192, "rounds": 3, "seconds": 3, "connections": 32, "streams": 64, "files": "", **PROGRAMS,
+         "turbo": str(BUILD / "bench_jpeg"), "engine": str(BUILD / "bench_engine"),
+         "kernels": f"{BUILD / 'convolved-bench'} -t gpu -d 0"},
+        packages="python3-venv python3-pytest systemd", programs=("bench_jpeg", "bench_engine"),
+        wheels="granian starlette opencv-python-headless pillow", inside=True),
     "opencv": Case(
         "kernels compared with OpenCV on this machine's CPU", "opencv.opencv",
         {"FILTERS": [], "side": 4096, "rounds": 5}, packages="python3-venv", wheels="opencv-python-headless numpy",
@@ -114,7 +122,12 @@ HELP = {
     "program": "the command of the service",
     "wrk": "the command of wrk", "turbo": "the command of bench_jpeg; '': without libjpeg-turbo alone",
     "sockets": "the command of bare_sockets; '': without it",
-    "rows": "patterns of rows, with commas between", "cores": "numbers of cores, with commas between",
+    "engine": "the command of bench_engine", "kernels": "that of convolved-bench, with the device",
+    "commit": "if there is no git to ask", "gpu": "also with a GPU", "streams": "JPEGs in flight without HTTP",
+    "sides": "of JPEGs with a GPU, the first one without HTTP, too",
+    "files": "directory with SIDE.jpg of these; those missing are made and kept; '': make all anew",
+    "rows": "patterns of rows, with commas between",
+    "cores": "numbers of cores, with commas between; report: those that there are",
     "output": "file of the figure", "draw": "from such a file of --json, without simulating",
 }
 

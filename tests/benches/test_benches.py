@@ -319,6 +319,32 @@ def test_codec_alone(tmp_path):
     assert re.search(rf"libjpeg-turbo, 1 processes, decode \+ encode: {NUMBER} images/s", text)
 
 
+def test_report(home, tmp_path):
+    """It names its commit, and counts the code and its tests. It fails if it lacks a section, and
+    says the rest."""
+    file = tmp_path / "report.json"
+    text = case(home, "report --commit 1a2b3c4 --rows nothing --json", file, status=1)
+    about, *others = json.loads(file.read_text())
+    assert about["commit"] == "1a2b3c4" and about["cores"] > 0 and re.search(r"^\| 1a2b3c4 \| 20\d\d-", text, re.M)
+    assert [row.get("code", row.get("also")) for row in others] == [
+        "daemon/", "kernels/", "client/", "tests/", "cases of tests by HTTP", "fuzzers", "exposure by systemd-analyze"]
+    assert all(row.get("lines", row.get("number")) > 0 for row in others)
+
+
+@pytest.mark.slow
+def test_report_of_gpu(home, tmp_path):
+    """Its rows with a GPU, of a processor; a library that is not there has no figure."""
+    rows = json.loads(case(
+        home, "report --gpu --sides 64 --side 64 --streams 2 --rounds 1 --seconds 1 --json", "--rows", "",
+        "--kernels", f"{BUILD}/convolved-bench -t cpu", "--files", tmp_path, "--", "--jpeg-on-any", "yes"))
+    found = [row for row in rows if "with a GPU" in row]
+    assert [row["with a GPU"] for row in found] == [
+        "JPEGs, by HTTP", "JPEGs, without HTTP", "kernel, gaussian 5x5", "kernel, sobel", "kernel, bilateral 9x9"]
+    assert all(row["convolved"] > 0 for row in found) and all(row["instead"] > 0 for row in found[:2])
+    assert all((row["times"] is None) == (row["instead"] is None) for row in found)
+    assert [path.name for path in tmp_path.iterdir()] == ["64.jpg"]
+
+
 def test_cases(home):
     """They are all listed, and each lists its options."""
     listed = case(home, "--help")
