@@ -145,7 +145,8 @@ def granian(count):
     client.process = subprocess.Popen(
         [sys.executable, "-m", "granian", "--interface", "asgi", "--host", client.host, "--port", str(client.port),
          "--workers", str(count), "--no-access-log", "--log-level", "warning", "peers:app"],
-        cwd=HERE, env={**os.environ, "PYTHONPATH": f"{HERE}:{HERE.parent / 'lib'}"})
+        cwd=HERE, env={**os.environ, "PYTHONPATH": os.pathsep.join(
+            [str(HERE), str(HERE.parent / "lib"), os.environ.get("PYTHONPATH", "")])})
     try:
         yield client
     finally:
