@@ -181,7 +181,9 @@ def function_of(case):
 def cell(value):
     if isinstance(value, dict):
         return ", ".join(f"{name} {cell(number)}" for name, number in value.items())
-    return "-" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)
+    if not isinstance(value, float):
+        return "-" if value is None else str(value)
+    return f"{value:.4g}" if abs(value) < 1e4 else f"{value:.0f}"
 
 
 def show(row, head):
