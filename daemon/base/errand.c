@@ -27,7 +27,7 @@ static struct runner {
 	int wake; /* eventfd: errands were sent, or stopping is set */
 	pthread_t thread;
 	bool running;
-	void (*settle)(void); /* NULL: each errand is done at once */
+	void (*batch)(struct errand *batch); /* NULL: each errand runs alone */
 } runners[ERRAND_KINDS];
 
 static errand_stack finished;
@@ -66,15 +66,12 @@ static void *run(void *context)
 
 		if (!errand)
 			loop_await(runner->wake);
-		if (errand && runner->settle) {
-			for (struct errand *e = errand; e; e = e->next)
-				e->run(e);
-			runner->settle();
-		}
+		if (errand && runner->batch)
+			runner->batch(errand);
 		while (errand) {
 			struct errand *next = errand->next;
 
-			if (!runner->settle)
+			if (!runner->batch)
 				errand->run(errand);
 			push(&finished, errand);
 			if (runner != &runners[ERRAND_CLOSE])
@@ -85,9 +82,9 @@ static void *run(void *context)
 	return NULL;
 }
 
-void errands_settle(enum errand_kind kind, void (*settle)(void))
+void errands_batch(enum errand_kind kind, void (*batch)(struct errand *batch))
 {
-	runners[kind].settle = settle;
+	runners[kind].batch = batch;
 }
 
 /* Continues in the loop after an errand, which may have been sent again. */
@@ -133,9 +130,8 @@ void errand_send(enum errand_kind kind, struct errand *errand)
 {
 	errand->under_way = true;
 	if (!runners[kind].running) {
-		errand->run(errand);
-		if (runners[kind].settle)
-			runners[kind].settle();
+		errand->next = NULL;
+		(runners[kind].batch ? runners[kind].batch : errand->run)(errand);
 		finish_one(errand);
 		return;
 	}

@@ -32,9 +32,9 @@ void errands_fini(void);
 
 void errand_send(enum errand_kind kind, struct errand *errand);
 
-/* Makes all errands of a kind that wait at a time one batch: after the last of them its thread
- * calls `settle`, and only then are they done. To be called before errands_init(). */
-void errands_settle(enum errand_kind kind, void (*settle)(void));
+/* Makes all errands of a kind that wait at a time one batch, a list by `next`, which its thread
+ * hands to this function instead of their own. To be called before errands_init(). */
+void errands_batch(enum errand_kind kind, void (*run)(struct errand *batch));
 
 /* Returns true if the errand is under way; then calls `wake` once it has ended, unless it is
  * abandoned before. */

@@ -7,11 +7,12 @@
  *
  * 	ACTION NUMBER [PART]
  *
- *         for calls on paths with this part alone. `kill`: the front is killed just before the
- *         NUMBERth call from now on; `tear`: within it, when half of what it writes is written;
- *         `full`: from the NUMBERth write on, writes fail with ENOSPC; `eio`: from the NUMBERth
- *         sync on, syncs fail with EIO; `break`: the NUMBERth sync fails, and the front is killed
- *         before the next call; `slow`: each sync takes NUMBER milliseconds longer.
+ *         for calls on paths with this part alone; `$` is a path's end. `kill`: the front is
+ *         killed just before the NUMBERth call from now on; `tear`: within it, when half of what
+ *         it writes is written; `full`: from the NUMBERth write on, writes fail with ENOSPC; `eio`:
+ *         from the NUMBERth sync on, syncs fail with EIO, those of a whole file system, too;
+ *         `break`: the NUMBERth sync fails, and the front is killed before the next call; `slow`:
+ *         each sync takes NUMBER milliseconds longer, or until the file is another.
  * calls   a line for each call: its name and path.
  * shadow  what a loss of power would leave at worst: of each file the contents as of its last sync,
  *         of each directory its names as of its last sync. Files are named by KEY here, for names
@@ -40,7 +41,7 @@
 enum kind { WRITE, SYNC, SYNC_ALL, CHANGE };
 
 struct call {
-	char path[2 * PATH_MAX]; /* empty: none of ours */
+	char path[2 * PATH_MAX]; /* with a `$`; empty: none of ours */
 	enum kind kind;
 	bool tears;
 };
@@ -165,24 +166,31 @@ __attribute__((constructor)) static void begin(void)
 
 /* Faults ------------------------------------------------------------------------------------- */
 
-/* Finds what the test says of a call: returns true if it is the one, or one of those. */
-static bool is_due(const struct call *call, char action[16], long *number)
+static void read_fault(char line[PATH_MAX])
 {
-	static char last[PATH_MAX];
-	static long count;
-	char line[PATH_MAX] = "", part[PATH_MAX] = "";
 	FILE *file = open_own("fault", "re");
-	bool once;
 
-	if (file && !fgets(line, sizeof line, file))
+	if (!file || !fgets(line, PATH_MAX, file))
 		*line = '\0';
 	if (file)
 		fclose(file);
+}
+
+/* Finds what the test says of a call: returns true if it is the one, or one of those. */
+static bool is_due(const struct call *call, char line[PATH_MAX], char action[16], long *number)
+{
+	static char last[PATH_MAX];
+	static long count;
+	char part[PATH_MAX] = "";
+	bool once;
+
+	read_fault(line);
 	if (strcmp(line, last))
 		count = 0;
 	strcpy(last, line);
 	*action = '\0';
-	if (sscanf(line, "%15s %ld %4000s", action, number, part) < 2 || !strstr(call->path, part))
+	if (sscanf(line, "%15s %ld %4000s", action, number, part) < 2 ||
+	    !(strstr(call->path, part) || (is(action, "eio") && call->kind == SYNC_ALL)))
 		return false;
 	once = is(action, "kill") || is(action, "tear") || is(action, "break");
 	if (!is(action, "kill") && !is(action, "tear") &&
@@ -197,7 +205,7 @@ static bool is_due(const struct call *call, char action[16], long *number)
 static bool begins(struct call *call, enum kind kind, const char *name, int fd, const char *file)
 {
 	static bool doomed;
-	char action[16];
+	char line[PATH_MAX], now[PATH_MAX], action[16];
 	long number = 0;
 	FILE *calls;
 	bool due;
@@ -211,15 +219,19 @@ static bool begins(struct call *call, enum kind kind, const char *name, int fd, 
 		fprintf(calls, "%s %s\n", name, call->path + strlen(root));
 		fclose(calls);
 	}
-	due = is_due(call, action, &number);
+	strcat(call->path, "$");
+	due = is_due(call, line, action, &number);
 	call->tears = due && is(action, "tear") && kind == WRITE;
 	if (doomed || (due && !call->tears && (is(action, "kill") || is(action, "tear"))))
 		kill(getpid(), SIGKILL);
 	doomed = due && is(action, "break");
 	if (!call->tears) /* else nobody changes anything until the end */
 		pthread_mutex_unlock(&lock);
-	if (due && is(action, "slow"))
-		usleep((useconds_t)number * 1000);
+	for (strcpy(now, line); due && is(action, "slow") && number > 0 && !strcmp(line, now);
+	     number -= 10) {
+		usleep(10000);
+		read_fault(now);
+	}
 	errno = is(action, "full") ? ENOSPC : EIO;
 	return !due || call->tears || is(action, "slow");
 }

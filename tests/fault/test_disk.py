@@ -68,6 +68,47 @@ def test_no_room_for_a_result(disk, right, fault, problem):
         leaves_nothing(service, disk.state)
 
 
+@contextlib.contextmanager
+def held_together(disk, service):
+    """All that is to be written meanwhile comes to the disk together, at the end."""
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        disk.fail("slow 1000000")
+        first = pool.submit(posted, service)
+        poll(lambda: disk.calls[-1].startswith("f"), what="the sync")
+        yield
+        first.result()
+
+
+@pytest.mark.parametrize("count", [2, 7])
+@pytest.mark.parametrize("fault, refused", [
+    ("full 1 {}.result", FULL), ("eio 1 {}.result", BROKEN), ("eio 1 jobs$", None),
+    ("full 1 jobs.db", None), ("eio 1 jobs.db", None)])
+def test_ends_together(disk, right, fault, refused, count):
+    """A file that fails is one job's; what fails for all is tried again, and fails no job."""
+    with disk.service() as service:
+        told, plug = Told(service, right), submit(service, MEDIUM, HEAVY)
+        jobs = [told.submit("blurred") for _ in range(count)]
+        with held_together(disk, service):
+            poll(lambda: service.total("convolved_stored_changes") == 1 + 1 + count, what="the ends")
+            disk.fail(fault.format(jobs[1].rpartition("/")[2]))
+        if refused:
+            service.get(f"{jobs[1]}/result?wait=300").refused(*refused)
+            del told.jobs[jobs[1]]
+        else:
+            service.says("its end cannot be kept yet")
+            seen = len(disk.calls)
+            poll(lambda: len(disk.calls) > seen + 3, what="further tries")
+            assert not service.total("convolved_jobs_failed_total")
+        disk.heal()
+        for path in told.jobs:
+            told.fetch(path)
+        crash(service)
+        service.start()
+        keeps(service, told.jobs, right)
+        assert service.get(plug).json()["state"] == "done"
+        leaves_nothing(service, disk.state)
+
+
 def test_slow(disk, right):
     """Clients wait for a slow disk together; others do not notice."""
     with disk.service() as service, concurrent.futures.ThreadPoolExecutor(20) as pool:

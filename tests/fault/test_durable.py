@@ -123,8 +123,8 @@ def test_killed_in_recovery(launch, tmp_path, right, step):
     """The next service is killed, too, while it starts and does what was open."""
     with crashing(launch, tmp_path, right) as (disk, told):
         scenario(told)
-        told.submit("long")
-        told.submit("no image")
+        for kind in "long", "long", "long", "no image":
+            told.submit(kind)
     (disk.state / "jobs/0123456789abcdef.body").write_bytes(b"of no job")
     attack(launch, tmp_path, right, lambda told: keeps(told.service, told.jobs, right),
            slice(None, None, step), disk.state, told.jobs)

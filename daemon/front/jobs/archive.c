@@ -37,8 +37,6 @@ static const char schema[] =
     "detail TEXT, lost INTEGER, tiles INTEGER, tiles_done INTEGER, answer BLOB, size INTEGER NOT "
     "NULL)";
 
-enum { REOPEN = ARCHIVE_DROP + 1 }; /* statement that is no step */
-
 static const char *const statements[] = {
     [ARCHIVE_ADD] = "INSERT INTO job (" COLUMNS ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, 0, "
                     "NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, ?19)",
@@ -47,7 +45,6 @@ static const char *const statements[] = {
                     "= ?18, size = ?19 "
                     "WHERE id = ?1",
     [ARCHIVE_DROP] = "DELETE FROM job WHERE id = ?1",
-    [REOPEN] = "UPDATE job SET finished = 0 WHERE id = ?1",
 };
 
 enum { STATEMENTS = sizeof statements / sizeof *statements };
@@ -58,10 +55,7 @@ static int directory = -1;
 static struct problem
     unusable; /* why jobs cannot be kept; no detail: they can be, or need not be */
 
-/* The batch, which is the thread's. */
-static struct archive_step *batch;
-static bool directory_changed, transaction_lost;
-static unsigned files; /* new ones */
+static bool directory_changed; /* since its last flush; the thread's */
 
 int64_t archive_now(void)
 {
@@ -104,15 +98,34 @@ static void fail(struct archive_step *s, const char *what, int number)
 	                       number ? strerror(number) : sqlite3_errmsg(database));
 }
 
-static void remove_file(const char *id, const char *suffix)
+static void drop_kept(struct archive_step *s)
+{
+	if (s->kept >= 0)
+		close(s->kept);
+	s->kept = -1;
+}
+
+/* Records that a step's file is not on disk. Only the disk's own errors are no_file. */
+static void fail_file(struct archive_step *s, const char *what, int number)
+{
+	fail(s, what, number);
+	drop_kept(s);
+	s->no_file = number == ENOSPC || number == EDQUOT || number == EFBIG || number == EIO;
+}
+
+/* Returns 0, or errno. */
+static int remove_file(const char *id, const char *suffix)
 {
 	char name[NAME_SIZE];
 
 	file_name(name, id, suffix);
-	directory_changed |= !unlinkat(directory, name, 0);
+	if (unlinkat(directory, name, 0))
+		return errno == ENOENT ? 0 : errno;
+	directory_changed = true;
+	return 0;
 }
 
-/* Writes the step's file, which settle() flushes. */
+/* Writes the step's file, which flush() flushes. */
 static void write_file(struct archive_step *s, const char *suffix)
 {
 	const size_t size = s->record->size;
@@ -123,17 +136,16 @@ static void write_file(struct archive_step *s, const char *suffix)
 	file_name(name, s->record->id, suffix);
 	s->writer = openat(directory, name, O_CREAT | O_TRUNC | O_RDWR | O_CLOEXEC, 0600);
 	if (s->writer < 0) {
-		fail(s, "a file cannot be made", errno);
+		fail_file(s, "a file cannot be made", errno);
 		return;
 	}
 	directory_changed = true;
-	files++;
 	while ((size_t)offset < size && (moved > 0 || (moved < 0 && errno == EINTR)))
 		moved = sendfile(s->writer, s->from, &offset, size - (size_t)offset);
 	if ((size_t)offset < size)
-		fail(s, "a file cannot be written", moved ? errno : EIO);
+		fail_file(s, "a file cannot be written", moved ? errno : EIO);
 	else if (memfd_reopen(s->writer, O_RDONLY, &s->kept))
-		fail(s, "a file cannot be opened", errno);
+		fail_file(s, "a file cannot be opened", errno);
 	else
 		sync_file_range(s->writer, 0, 0, SYNC_FILE_RANGE_WRITE);
 }
@@ -172,87 +184,112 @@ static void bind(sqlite3_stmt *statement, const struct record *r)
 	sqlite3_bind_int64(statement, 19, (int64_t)r->size);
 }
 
-static void run(struct errand *errand)
+static struct archive_step *next_of(const struct archive_step *s)
 {
-	struct archive_step *s = (struct archive_step *)errand;
-	sqlite3_stmt *statement = prepared[s->act];
+	return (struct archive_step *)s->errand.next;
+}
+
+/* Writes or removes the files of a step. */
+static void change_files(struct archive_step *s)
+{
+	int failed;
 
 	s->kept = s->writer = -1;
 	s->error = ERR_OK;
-	/* Some errors roll all back. */
-	transaction_lost = batch ? transaction_lost || sqlite3_get_autocommit(database)
-	                         : sqlite3_exec(database, "BEGIN IMMEDIATE", NULL, NULL, NULL);
-	if (transaction_lost)
-		fail(s, "the database cannot be changed", 0);
-	s->next = batch;
-	batch = s;
+	s->no_file = false;
 	if (s->act == ARCHIVE_DROP) {
-		remove_file(s->record->id, result_suffix);
-		remove_file(s->record->id, body_suffix);
-	} else if (s->from >= 0 && !s->error) {
+		failed = remove_file(s->record->id, result_suffix);
+		failed = failed ? failed : remove_file(s->record->id, body_suffix);
+		if (failed)
+			fail(s, "a file cannot be removed", failed);
+	} else if (s->from >= 0) {
 		write_file(s, s->act == ARCHIVE_ADD ? body_suffix : result_suffix);
 	}
-	if (s->error)
-		return;
-	bind(statement, s->record);
-	if (sqlite3_step(statement) != SQLITE_DONE)
-		fail(s, "the database cannot be changed", 0);
-	sqlite3_reset(statement);
-	sqlite3_clear_bindings(statement);
 }
 
-/* Flushes the files of the batch and their directory, and commits. */
-static void commit(void)
+/* Flushes the files of a batch, each of which may fail, and their directory. Returns errno if that
+ * fails. */
+static int flush(struct archive_step *batch)
 {
-	int failed = 0;
+	unsigned files = 0;
 
-	/* A flush of the file system takes about as long as two of files. */
-	for (struct archive_step *s = batch; s && files <= FILES_FEW; s = s->next)
-		if (s->writer >= 0 && !s->error && fdatasync(s->writer))
-			failed = errno;
-	if (files > FILES_FEW && syncfs(directory))
-		failed = errno;
-	if (!failed && directory_changed && fsync(directory))
-		failed = errno;
-	/* A row without its file must not be committed. */
-	if (!failed && !transaction_lost && !sqlite3_get_autocommit(database) &&
-	    !sqlite3_exec(database, "COMMIT", NULL, NULL, NULL))
-		return;
-	for (struct archive_step *s = batch; s; s = s->next)
-		fail(s, "the disk cannot be written", failed);
+	for (const struct archive_step *s = batch; s; s = next_of(s))
+		files += s->writer >= 0;
+	/* A flush of the file system takes about as long as two of files. If it fails, any file
+	 * there may be the reason. */
+	if (files <= FILES_FEW || syncfs(directory))
+		for (struct archive_step *s = batch; s; s = next_of(s))
+			if (s->writer >= 0 && !s->error && fdatasync(s->writer))
+				fail_file(s, "a file cannot be written", errno);
+	if (directory_changed && fsync(directory))
+		return errno;
+	directory_changed = false;
+	return 0;
+}
+
+/* Changes the rows of a batch whose files are on disk, in one transaction. */
+static bool commit(struct archive_step *batch)
+{
+	if (sqlite3_exec(database, "BEGIN IMMEDIATE", NULL, NULL, NULL))
+		return false;
+	/* Some errors roll all back. */
+	for (struct archive_step *s = batch; s && !sqlite3_get_autocommit(database);
+	     s = next_of(s)) {
+		sqlite3_stmt *statement = prepared[s->act];
+
+		if (s->error)
+			continue;
+		bind(statement, s->record);
+		if (sqlite3_step(statement) != SQLITE_DONE)
+			fail(s, "the database cannot be changed", 0);
+		sqlite3_reset(statement);
+		sqlite3_clear_bindings(statement);
+	}
+	return !sqlite3_get_autocommit(database) &&
+	       !sqlite3_exec(database, "COMMIT", NULL, NULL, NULL);
+}
+
+/* Removes the file that is not needed any more, or was made in vain. */
+static void end_step(struct archive_step *s)
+{
+	if (s->writer >= 0)
+		close(s->writer);
+	if (s->kept >= 0)
+		s->from = -1;
+	if (s->act == ARCHIVE_ADD && s->error)
+		drop_kept(s);
+	if (s->act == (s->error ? ARCHIVE_ADD : ARCHIVE_END))
+		remove_file(s->record->id, body_suffix);
+	else if (s->act == ARCHIVE_END && s->from >= 0)
+		remove_file(s->record->id, result_suffix);
+}
+
+/* Makes the changes of a batch durable. A file that fails is its own job's; what is common to all,
+ * the directory and the transaction, fails all. */
+static void run(struct errand *errand)
+{
+	struct archive_step *const batch = (struct archive_step *)errand;
+	uint64_t began;
+	int failed;
+
+	for (struct archive_step *s = batch; s; s = next_of(s))
+		change_files(s);
+	began = clock_ns(CLOCK_MONOTONIC);
+	failed = flush(batch);
+	if (failed || !commit(batch))
+		for (struct archive_step *s = batch; s; s = next_of(s))
+			fail(s, "the disk cannot be written", failed);
 	if (!sqlite3_get_autocommit(database))
 		sqlite3_exec(database, "ROLLBACK", NULL, NULL, NULL);
-}
-
-/* Ends the batch. */
-static void settle(void)
-{
-	const uint64_t began = clock_ns(CLOCK_MONOTONIC);
-	uint64_t ns;
-
-	commit();
-	ns = clock_ns(CLOCK_MONOTONIC) - began;
-	for (struct archive_step *s = batch; s; s = s->next) {
-		s->ns = ns;
-		if (s->writer >= 0)
-			close(s->writer);
-		if (s->error && s->kept >= 0)
-			close(s->kept);
-		if (s->error)
-			s->kept = -1;
-		if (s->act == ARCHIVE_ADD && s->error)
-			remove_file(s->record->id, body_suffix);
-		else if (s->act == ARCHIVE_END)
-			remove_file(s->record->id, s->error ? result_suffix : body_suffix);
+	began = clock_ns(CLOCK_MONOTONIC) - began;
+	for (struct archive_step *s = batch; s; s = next_of(s)) {
+		s->ns = began;
+		end_step(s);
 	}
-	batch = NULL;
-	directory_changed = false;
-	files = 0;
 }
 
 void archive_send(struct archive_step *s)
 {
-	s->errand.run = run;
 	errand_send(ERRAND_ARCHIVE, &s->errand);
 }
 
@@ -341,7 +378,7 @@ static struct head_writer get_block(sqlite3_stmt *row, int column)
 }
 
 /* Opens the file of a row; -1: it is not there, or has another size. */
-static int open_file(const struct record *r, const char *suffix, bool any_size)
+static int open_file(const struct record *r, const char *suffix)
 {
 	struct stat status;
 	char name[NAME_SIZE];
@@ -351,43 +388,20 @@ static int open_file(const struct record *r, const char *suffix, bool any_size)
 	file = openat(directory, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 	if (file < 0)
 		return -1;
-	if (!fstat(file, &status) && S_ISREG(status.st_mode) &&
-	    (any_size || (uint64_t)status.st_size == r->size))
+	if (!fstat(file, &status) && S_ISREG(status.st_mode) && (uint64_t)status.st_size == r->size)
 		return file;
 	close(file);
 	return -1;
 }
 
-/* Runs a statement on a row. */
-static void change_row(int which, const char *id)
+static void drop_row(const char *id)
 {
-	bind_text(prepared[which], 1, id);
-	if (sqlite3_step(prepared[which]) != SQLITE_DONE)
+	sqlite3_stmt *statement = prepared[ARCHIVE_DROP];
+
+	bind_text(statement, 1, id);
+	if (sqlite3_step(statement) != SQLITE_DONE)
 		log_warning("the row of the job %s stays: %s", id, sqlite3_errmsg(database));
-	sqlite3_reset(prepared[which]);
-}
-
-/* Returns whether a row has what it needs, with its file or -1. A commit that failed may have
- * reached the disk all the same: then the job is done without a result, but has its body still, and
- * is opened again. */
-static bool find_file(struct record *r, int *file)
-{
-	struct stat status;
-
-	*file = -1;
-	if (r->finished && r->error)
-		return true;
-	*file = open_file(r, r->finished ? result_suffix : body_suffix, false);
-	if (*file >= 0 || !r->finished)
-		return *file >= 0;
-	*file = open_file(r, body_suffix, true);
-	if (*file < 0 || fstat(*file, &status))
-		return false;
-	r->finished = 0;
-	r->size = (uint64_t)status.st_size;
-	r->answer.size = 0;
-	change_row(REOPEN, r->id);
-	return true;
+	sqlite3_reset(statement);
 }
 
 static void read_row(sqlite3_stmt *row, void (*found)(struct record *record, int file))
@@ -408,6 +422,7 @@ static void read_row(sqlite3_stmt *row, void (*found)(struct record *record, int
 	    .size = (uint64_t)sqlite3_column_int64(row, 18),
 	};
 	const char *slug = (const char *)sqlite3_column_text(row, 10);
+	const bool has_file = !r.finished || !slug;
 	int file;
 
 	copy_text(row, 1, r.client, sizeof r.client);
@@ -420,10 +435,11 @@ static void read_row(sqlite3_stmt *row, void (*found)(struct record *record, int
 	copy_text(row, 11, r.problem.parameter, sizeof r.problem.parameter);
 	copy_text(row, 12, r.problem.value, sizeof r.problem.value);
 	copy_text(row, 13, r.problem.detail, sizeof r.problem.detail);
-	if (find_file(&r, &file))
-		found(&r, file);
+	file = has_file ? open_file(&r, r.finished ? result_suffix : body_suffix) : -1;
+	if (has_file && file < 0)
+		drop_row(r.id);
 	else
-		change_row(ARCHIVE_DROP, r.id);
+		found(&r, file);
 	free(r.head.data);
 	free(r.answer.data);
 }
@@ -464,7 +480,7 @@ enum error archive_init(void)
 	char path[4096];
 	const char *why = NULL;
 
-	errands_settle(ERRAND_ARCHIVE, settle);
+	errands_batch(ERRAND_ARCHIVE, run);
 	if (!wanted)
 		return ERR_OK;
 	snprintf(path, sizeof path, "%s/%s/%s", config->state_dir, directory_name, database_name);

@@ -44,14 +44,17 @@ struct archive_step {
 	struct errand errand; /* must be first */
 	enum archive_act act;
 	const struct record *record;
-	int from; /* the file's content, `record->size` bytes; -1: none */
-	/* Set by the thread: a descriptor to read the new file; or why nothing has changed. */
+	/* The file's content, `record->size` bytes; -1: there is none, or the file is on disk, as
+	 * it stays at an end that has failed for another reason and is sent again. */
+	int from;
+	/* Set by the thread: a descriptor to read the new file (-1: none), the receiver's; and why
+	 * nothing has changed. */
 	int kept;
+	bool no_file;     /* the disk does not take its file */
 	enum error error; /* STORAGE_FULL, STORAGE_UNUSABLE */
 	struct problem problem;
 	uint64_t ns; /* time that the batch took to reach the disk */
 	int writer;
-	struct archive_step *next;
 };
 
 /* Opens the archive, if the configuration wants one; before errands_init(). A database that cannot

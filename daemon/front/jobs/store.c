@@ -296,30 +296,28 @@ static void get_stuck(struct stored *s, const char *what)
 	s->again = loop_now() + retry_ns;
 }
 
-/* A result gets a second try, as another's file may have failed its batch. */
 static void end_kept(struct stored *s)
 {
 	struct job *job = s->job;
 
-	if (s->step.error && !s->hidden && (job->error || !s->stuck)) {
-		get_stuck(s, "its end cannot be kept yet");
-		s->under_way = true; /* it is not told */
-		return;
+	if (s->step.kept >= 0) { /* also if its row has not been written */
+		spool_replace(&job->answer, s->step.kept, s->record.size);
+		share_give_all(share_in(s, SHARE_RESULT_MEMORY));
 	}
-	if (s->step.error && !job->error) {
+	if (s->step.no_file && !s->hidden) {
 		job->error = s->step.error;
 		job->problem = s->step.problem;
 		spool_close(&job->answer);
 		share_give_all(share_in(s, SHARE_RESULT_SIZE));
 		share_give_all(share_in(s, SHARE_RESULT_MEMORY));
 		keep_end(s);
-		return;
+	} else if (s->step.error && !s->hidden) {
+		get_stuck(s, "its end cannot be kept yet");
+		s->under_way = true; /* it is not told */
+	} else {
+		s->stuck = false;
+		tell_end(s);
 	}
-	s->stuck = false;
-	if (!job->error)
-		spool_replace(&job->answer, s->step.kept, s->record.size);
-	share_give_all(share_in(s, SHARE_RESULT_MEMORY));
-	tell_end(s);
 }
 
 static void change_done(struct errand *errand)
@@ -406,7 +404,7 @@ static void look_at_all(void *context)
 		if (s->hidden && !s->under_way && now > s->again)
 			clear_again(s);
 		else if (s->stuck && !s->step.errand.under_way && now > s->again)
-			change(s, ARCHIVE_END, s->job->error ? -1 : s->job->answer.fd);
+			archive_send(&s->step);
 		else if (s->hidden || s->under_way)
 			continue;
 		else if (s->revives && now > s->again)
