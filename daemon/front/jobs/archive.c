@@ -93,9 +93,9 @@ static void fail(struct archive_step *s, const char *what, int number)
 
 	if (s->error)
 		return;
-	s->error = problem_set(&s->problem, full ? ERR_STORAGE_FULL : ERR_STORAGE_UNUSABLE,
-	                       "%s in %s/%s: %s", what, config->state_dir, directory_name,
-	                       number ? strerror(number) : sqlite3_errmsg(database));
+	s->error =
+	    problem_set(&s->problem, full ? ERR_STORAGE_FULL : ERR_STORAGE_UNUSABLE, "%s: %s", what,
+	                number ? strerror(number) : sqlite3_errmsg(database));
 }
 
 static void drop_kept(struct archive_step *s)
@@ -487,11 +487,11 @@ enum error archive_init(void)
 	why = open_directory() ? open_database(path) : strerror(errno);
 	if (!why)
 		return ERR_OK;
-	problem_set(
-	    &unusable, ERR_STORAGE_UNUSABLE,
-	    "%s cannot be used: %s. Synchronous requests (without Prefer: respond-async) work",
-	    path, why);
-	log_error("asynchronous jobs are refused: %s", unusable.detail);
+	problem_set(&unusable, ERR_STORAGE_UNUSABLE,
+	            "the database of jobs cannot be used: %s. Synchronous requests (without "
+	            "Prefer: respond-async) work",
+	            why);
+	log_error("asynchronous jobs are refused: %s cannot be used: %s", path, why);
 	for (int i = 0; i < STATEMENTS; i++)
 		sqlite3_finalize(prepared[i]);
 	sqlite3_close(database);

@@ -159,19 +159,30 @@ static void forget(struct stored *s)
 		change(s, ARCHIVE_DROP, -1);
 }
 
-/* Ends the job with an error in place of its result, which is too large. */
-static void refuse_result(struct job *job, const char *why, uint64_t most)
-{
-	job->error = problem_set(&job->problem, ERR_RESULT_TOO_LARGE,
-	                         "the result has %" PRIu64 " bytes; %s%" PRIu64 " are allowed",
-	                         job->answer.size, why, most);
-	spool_close(&job->answer);
-}
-
 /* Returns a result's share of one of the STORED_SHARES kinds. */
 static struct share *share_in(struct stored *s, enum share_kind kind)
 {
 	return &s->share[kind - SHARE_RESULTS];
+}
+
+/* Ends the job with an error in place of its result. */
+static void lose_result(struct stored *s, enum error e, const struct problem *problem)
+{
+	s->job->error = e;
+	s->job->problem = *problem;
+	spool_close(&s->job->answer);
+	share_give_all(share_in(s, SHARE_RESULT_SIZE));
+	share_give_all(share_in(s, SHARE_RESULT_MEMORY));
+}
+
+static void refuse_result(struct stored *s, const char *why, uint64_t most)
+{
+	struct problem problem;
+	enum error e = problem_set(&problem, ERR_RESULT_TOO_LARGE,
+	                           "the result has %" PRIu64 " bytes; %s%" PRIu64 " are allowed",
+	                           s->job->answer.size, why, most);
+
+	lose_result(s, e, &problem);
 }
 
 /* Removes the oldest results of the client that holds most, until no more than `most` is held; but
@@ -211,7 +222,18 @@ static void keep_end(struct stored *s)
 {
 	struct job *job = s->job;
 	struct record *r = &s->record;
+	struct problem problem;
 
+	r->answer.size = 0;
+	owner->pack(s, &r->answer);
+	if (r->answer.failed) {
+		free(r->answer.data);
+		r->answer = (struct head_writer){0};
+		if (!job->error) /* which can do without */
+			lose_result(s,
+			            problem_set(&problem, ERR_MEMORY, "no memory for the answer"),
+			            &problem);
+	}
 	r->finished = archive_now();
 	r->error = job->error;
 	r->problem = job->problem;
@@ -219,8 +241,6 @@ static void keep_end(struct stored *s)
 	r->tiles = job_tiles(job);
 	r->tiles_done = stored_tiles_done(s);
 	r->size = job->error ? 0 : job->answer.size;
-	r->answer.size = 0;
-	owner->pack(s, &r->answer);
 	change(s, ARCHIVE_END, job->error ? -1 : job->answer.fd);
 }
 
@@ -232,7 +252,7 @@ static void job_ended(struct job *job, void *context)
 	TAILQ_REMOVE(&all, s, place);
 	TAILQ_INSERT_TAIL(&all, s, place);
 	if (!job->error && job->answer.size > config->result_size)
-		refuse_result(job, "at most ", config->result_size);
+		refuse_result(s, "at most ", config->result_size);
 	else if (job->error)
 		spool_close(&job->answer);
 	if (!share_result(s, SHARE_RESULTS, 1) ||
@@ -248,9 +268,7 @@ static void job_ended(struct job *job, void *context)
 	reduce(SHARE_RESULT_SIZE, config->result_size, s);
 	if (share_total(SHARE_RESULT_SIZE) > config->result_size) {
 		others = share_total(SHARE_RESULT_SIZE) - share_in(s, SHARE_RESULT_SIZE)->amount;
-		refuse_result(job, "beside other clients' at most ", config->result_size - others);
-		share_give_all(share_in(s, SHARE_RESULT_SIZE));
-		share_give_all(share_in(s, SHARE_RESULT_MEMORY));
+		refuse_result(s, "beside other clients' at most ", config->result_size - others);
 	}
 	if (archive_is_open())
 		keep_end(s);
@@ -305,11 +323,7 @@ static void end_kept(struct stored *s)
 		share_give_all(share_in(s, SHARE_RESULT_MEMORY));
 	}
 	if (s->step.no_file && !s->hidden) {
-		job->error = s->step.error;
-		job->problem = s->step.problem;
-		spool_close(&job->answer);
-		share_give_all(share_in(s, SHARE_RESULT_SIZE));
-		share_give_all(share_in(s, SHARE_RESULT_MEMORY));
+		lose_result(s, s->step.error, &s->step.problem);
 		keep_end(s);
 	} else if (s->step.error && !s->hidden) {
 		get_stuck(s, "its end cannot be kept yet");
@@ -320,11 +334,26 @@ static void end_kept(struct stored *s)
 	}
 }
 
+/* Logs the first change that fails, and the first afterwards that does not; their problems, which
+ * clients are told, do not say where. */
+static void log_failures(const struct archive_step *step)
+{
+	static bool failing;
+
+	if (step->error && !failing)
+		log_warning("jobs cannot be kept in %s: %s", config->state_dir,
+		            step->problem.detail);
+	else if (!step->error && failing)
+		log_notice("jobs can be kept in %s again", config->state_dir);
+	failing = step->error;
+}
+
 static void change_done(struct errand *errand)
 {
 	struct stored *s = (struct stored *)errand;
 	const enum archive_act act = s->step.act;
 
+	log_failures(&s->step);
 	metric_observe(METRIC_ARCHIVE_DURATION, NULL, NULL, (double)s->step.ns * 1e-9);
 	s->under_way = false;
 	if (act == ARCHIVE_ADD) {
@@ -488,7 +517,8 @@ static void found(struct record *r, int file)
 	struct stored *s = new_stored(r->id, r->key);
 	struct job *job = s ? job_new_empty() : NULL;
 
-	if (!job) {
+	if (!job || r->head.failed || r->answer.failed) {
+		free(job);
 		log_error("request %s: no memory for its job, until the next start", r->id);
 		if (s)
 			free_stored(&s->step.errand);
