@@ -37,6 +37,7 @@ void answer_header(struct answer *answer, const char *name, const char *format, 
 	if (vasprintf(&value, format, args) < 0)
 		value = NULL;
 	va_end(args);
+	answer->failed |= !value;
 	if (!value)
 		return;
 	answer->header[answer->headers].name = name;

@@ -26,6 +26,7 @@ struct answer {
 	const char *reason; /* slug of the error, NULL if there is none */
 	char *detail;       /* the error's message; owned */
 	char *block;        /* backs the texts of one that was read; owned */
+	bool failed;        /* memory was short: a header or the text is missing */
 	unsigned headers;
 	struct {
 		const char *name;

@@ -4,9 +4,11 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <wchar.h>
 
 #include "base/loop.h"
 #include "link/address.h"
+#include "link/answer.h"
 #include "link/head.h"
 #include "link/link.h"
 #include "unit.h"
@@ -249,4 +251,20 @@ TEST(test_head)
 	assert_int_equal(head.parameters, HEAD_PARAMETERS_MAX);
 	assert_string_equal(head.parameter[HEAD_PARAMETERS_MAX - 1].value, "2");
 	head_fini(&head);
+}
+
+/* An answer without memory for a header, here with a character that the locale lacks, says so: it
+ * must not be kept as if it were whole. */
+TEST(test_answer_fails)
+{
+	struct answer answer;
+
+	answer_init(&answer);
+	answer_header(&answer, "X-Lost", "%s", "profile");
+	assert_false(answer.failed);
+	answer_header(&answer, "X-Device", "%ls", L"\x263a");
+	assert_true(answer.failed);
+	assert_int_equal(answer.headers, 1);
+	answer_fini(&answer);
+	assert_false(answer.failed);
 }

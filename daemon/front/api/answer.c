@@ -16,6 +16,7 @@ void answer_text(struct answer *answer, int status, const char *content_type, ch
 {
 	answer->status = text ? status : 500;
 	answer->content_type = content_type;
+	answer->failed |= !text;
 	answer_piece(answer, text, size);
 }
 

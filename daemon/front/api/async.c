@@ -319,6 +319,7 @@ void async_pack(const struct stored *s, struct head_writer *block)
 	answer_job(&answer, job, job->times.accepted - s->arrived);
 	answer_pack(&answer, block);
 	head_append(block, answer.text, answer.text_size);
+	block->failed |= answer.failed;
 	answer_fini(&answer);
 }
 
