@@ -6,8 +6,11 @@ import contextlib
 import http.client
 import itertools
 import os
+import re
+import shlex
 import shutil
 import signal
+import sqlite3
 import threading
 import time
 
@@ -16,7 +19,7 @@ import pytest
 from durable import KINDS, Disk, Told, check, crash, jobs_of, keeps, leaves_nothing, only_database
 from jobs import HEAVY, MEDIUM, PREFER, submit
 from pixels import random_pixels
-from service import SMALL, Process, poll
+from service import REPOSITORY, SMALL, Process, poll
 
 
 # Killed at every point ----------------------------------------------------------------------------
@@ -141,6 +144,64 @@ def test_killed_in_a_checkpoint(launch, tmp_path, right):
     jobs = dict([*told.jobs.items()][:10])
     calls = attack(launch, tmp_path, right, scenario, slice(25, 85), disk.state, jobs)
     assert calls.count("pwrite64 /jobs/jobs.db") > 1, calls
+
+
+# A job that crashes the service -------------------------------------------------------------------
+
+def running(service, jobs):
+    return [job for job in jobs if service.get(job).json()["state"] == "running"]
+
+
+def end_at(service, job, number):
+    """The service ends by this signal as soon as the job runs, and is started again."""
+    poll(lambda: running(service, [job]), what="the job", interval=0.01)
+    service.process.send_signal(number)
+    service.process.wait()
+    crash(service)
+    service.start()
+
+
+def test_crashes(disk, right):
+    """A job that crashes the service each time fails in the end; no other does, nor by other ends."""
+    with disk.service("--codecs", "2", state=disk.state) as service:
+        told = Told(service, right)
+        bad, beside = both = [submit(service, MEDIUM, HEAVY) for _ in range(2)]
+        for kind in "blurred", "no image":
+            told.submit(kind)
+        for _ in range(5):
+            end_at(service, bad, signal.SIGKILL)
+        poll(lambda: running(service, both) == both, what="both jobs", interval=0.01)
+        for number in signal.SIGSEGV, signal.SIGABRT, signal.SIGKILL, signal.SIGBUS:
+            end_at(service, bad, number)
+            for _ in range(20):
+                assert len(running(service, both)) < 2
+        answer = service.get(f"{bad}/result?wait=300")
+        answer.refused(500, "internal")
+        assert "crashed 3 times" in answer.json()["detail"]
+        assert service.get(f"{beside}/result?wait=300").status == 200
+        keeps(service, told.jobs, right)
+        crash(service)
+        service.start()
+        leaves_nothing(service, disk.state)
+
+
+def test_removed_by_hand(disk, right):
+    """As docs/operations.md says."""
+    with disk.service(state=disk.state) as service:
+        told = Told(service, right)
+        plug, bad = submit(service, MEDIUM, HEAVY), submit(service, MEDIUM, HEAVY)
+        told.submit("blurred")
+        crash(service)
+        command, = re.findall(r"^sqlite3 .*DELETE.*$", (REPOSITORY / "docs/operations.md").read_text(), re.M)
+        _, path, statement = shlex.split(command)
+        with sqlite3.connect(path.replace("/var/lib/convolved", str(disk.state))) as database:
+            database.execute(re.sub("'.*'", f"'{bad.rpartition('/')[2]}'", statement))
+        database.close()
+        service.start()
+        service.get(bad).refused(404, "not-found")
+        assert service.get(f"{plug}/result?wait=300").status == 200
+        keeps(service, told.jobs, right)
+        leaves_nothing(service, disk.state)
 
 
 # Under load ---------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -21,9 +22,10 @@
 #include "front/config/config.h"
 
 /* FILES_FEW: so many new files are flushed one by one. */
-enum { SCHEMA = 1, NAME_SIZE = 128, DURABLE_AUTO = 2, FILES_FEW = 4 };
+enum { SCHEMA = 1, NAME_SIZE = 128, DURABLE_AUTO = 2, FILES_FEW = 4, CRASHES_SIZE = 1 << 16 };
 
-static const char directory_name[] = "jobs", database_name[] = "jobs.db";
+static const char directory_name[] = "jobs", database_name[] = "jobs.db",
+                  crashes_name[] = "crashes";
 static const char body_suffix[] = ".body", result_suffix[] = ".result";
 
 #define COLUMNS                                                                                    \
@@ -293,7 +295,38 @@ void archive_send(struct archive_step *s)
 	errand_send(ERRAND_ARCHIVE, &s->errand);
 }
 
+void archive_note_crash(const char *id)
+{
+	const struct iovec line[] = {{(void *)(uintptr_t)id, strlen(id)}, {"\n", 1}};
+	const int file =
+	    openat(directory, crashes_name, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+
+	if (file >= 0 && writev(file, line, 2) >= 0)
+		close(file);
+}
+
 /* ---- the start ---- */
+
+static void read_crashes(char lines[CRASHES_SIZE])
+{
+	const int file = openat(directory, crashes_name, O_RDONLY | O_CLOEXEC);
+	const ssize_t size = file < 0 ? 0 : read(file, lines, CRASHES_SIZE - 1);
+
+	lines[size > 0 ? size : 0] = '\0';
+	if (file >= 0)
+		close(file);
+}
+
+/* Counts the lines that are this id. */
+static unsigned count_crashes(const char *lines, const char *id)
+{
+	const size_t length = strlen(id);
+	unsigned count = 0;
+
+	for (const char *at = lines; (at = strstr(at, id)); at += length)
+		count += at[length] == '\n' && (at == lines || at[-1] == '\n');
+	return count;
+}
 
 static bool do_sql(const char *sql)
 {
@@ -404,7 +437,9 @@ static void drop_row(const char *id)
 	sqlite3_reset(statement);
 }
 
-static void read_row(sqlite3_stmt *row, void (*found)(struct record *record, int file))
+/* Returns the number of crashes of an open job. */
+static unsigned read_row(sqlite3_stmt *row, const char *crashes,
+                         void (*found)(struct record *record, int file))
 {
 	struct record r = {
 	    .id = (const char *)sqlite3_column_text(row, 0),
@@ -435,6 +470,7 @@ static void read_row(sqlite3_stmt *row, void (*found)(struct record *record, int
 	copy_text(row, 11, r.problem.parameter, sizeof r.problem.parameter);
 	copy_text(row, 12, r.problem.value, sizeof r.problem.value);
 	copy_text(row, 13, r.problem.detail, sizeof r.problem.detail);
+	r.crashes = r.finished ? 0 : count_crashes(crashes, r.id);
 	file = has_file ? open_file(&r, r.finished ? result_suffix : body_suffix) : -1;
 	if (has_file && file < 0)
 		drop_row(r.id);
@@ -442,6 +478,7 @@ static void read_row(sqlite3_stmt *row, void (*found)(struct record *record, int
 		found(&r, file);
 	free(r.head.data);
 	free(r.answer.data);
+	return r.crashes;
 }
 
 /* Removes files without a row, and those that a row needs no more. */
@@ -501,15 +538,20 @@ enum error archive_init(void)
 
 void archive_read(void (*found)(struct record *record, int file))
 {
+	static char crashes[CRASHES_SIZE];
 	sqlite3_stmt *row = NULL;
+	unsigned left = 0;
 
 	if (!database)
 		return;
+	read_crashes(crashes);
 	if (sqlite3_prepare_v2(database, "SELECT " COLUMNS " FROM job ORDER BY finished, rowid", -1,
 	                       &row, NULL))
 		log_error("the archive of jobs cannot be read: %s", sqlite3_errmsg(database));
 	while (row && sqlite3_step(row) == SQLITE_ROW)
-		read_row(row, found);
+		left += read_row(row, crashes, found);
 	sqlite3_finalize(row);
+	if (*crashes && !left)
+		unlinkat(directory, crashes_name, 0);
 	remove_orphans();
 }

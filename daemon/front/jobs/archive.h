@@ -1,6 +1,7 @@
 /* The archive of asynchronous jobs: a row of an SQLite database and a file for each, in state-dir,
  * so that they outlive every end of the service. A file is ID.body while its job is open, and
- * ID.result once it is done.
+ * ID.result once it is done. Another file has a line for each job that the service was at when it
+ * crashed.
  *
  * The order of writes keeps the promise: a row is committed after its file is on disk; the old file
  * goes after that; and a job that is forgotten loses its file first, since a row without a file is
@@ -35,6 +36,7 @@ struct record {
 	uint32_t lost, tiles, tiles_done;
 	struct head_writer answer; /* from answer_pack(), and the body of a problem */
 	uint64_t size;             /* bytes of its file; 0: there is none */
+	unsigned crashes;          /* while the service was at it; kept apart from the row */
 };
 
 enum archive_act { ARCHIVE_ADD, ARCHIVE_END, ARCHIVE_DROP };
@@ -74,6 +76,9 @@ enum error archive_check(struct problem *problem) MUST_CHECK;
 
 /* Sends a change to the thread; those that wait at a time become durable together. */
 void archive_send(struct archive_step *step);
+
+/* Notes that the service crashes while it is at this job; a signal handler may do so. */
+void archive_note_crash(const char *id);
 
 /* Milliseconds since 1970. */
 int64_t archive_now(void);

@@ -3,10 +3,16 @@
  * nothing is lost or queued for a slow client.
  *
  * A job has one change under way in the archive at a time: it is added, its end is recorded, or it
- * is dropped. Meanwhile it is as it was before. */
+ * is dropped. Meanwhile it is as it was before.
+ *
+ * A job that crashes the service would do so at each start. So a crash, which is a signal that this
+ * process brings upon itself, is noted for all jobs that are running. After the next start these
+ * run one at a time, which tells the one that does it from the others, and it fails after the
+ * third crash. */
 #include "front/jobs/store.h"
 
 #include <inttypes.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,7 +21,7 @@
 #include "front/base/metrics.h"
 #include "front/config/config.h"
 
-enum { TICK_MS = 250 };
+enum { TICK_MS = 250, CRASHES_MAX = 3 };
 
 /* The times after which a change that failed is tried again, or a job that was refused removed; and
  * after which a job is revived again. */
@@ -26,6 +32,7 @@ static TAILQ_HEAD(stored_list, stored) all = TAILQ_HEAD_INITIALIZER(all);
 static struct loop_timer tick;
 static unsigned count;
 static bool leaving;
+static const struct stored *reviving; /* in revive() */
 
 void waiter_leave(struct waiter *w)
 {
@@ -394,13 +401,36 @@ static void end_revived(struct stored *s, enum error e, const struct problem *pr
 	job_ended(job, s);
 }
 
+/* Returns true while a job runs that was running in a crash. */
+static bool suspect_runs(void)
+{
+	const struct stored *s;
+
+	TAILQ_FOREACH(s, &all, place)
+	{
+		if (s->record.crashes && !s->revives && !s->hidden && !stored_ended(s))
+			break;
+	}
+	return s;
+}
+
 /* Makes a job of the request again, unless it is too early; its device may be missing. */
 static void revive(struct stored *s)
 {
 	struct problem problem = {0};
 	enum error e = ERR_OK;
-	struct job *job = owner->revive(s, &e, &problem);
+	struct job *job = NULL;
 
+	reviving = s;
+	if (s->record.crashes >= CRASHES_MAX)
+		e = problem_set(&problem, ERR_INTERNAL,
+		                "the service has crashed %u times while it was at this job",
+		                s->record.crashes);
+	else if (s->record.crashes && suspect_runs())
+		e = ERR_NOT_READY;
+	else
+		job = owner->revive(s, &e, &problem);
+	reviving = NULL;
 	if (e == ERR_NOT_READY) {
 		s->again = loop_now() + revive_ns;
 	} else if (job) {
@@ -535,6 +565,9 @@ static void found(struct record *r, int file)
 	job->terms.best = (enum priority)s->record.best;
 	job->terms.share = s->record.share;
 	insert(s);
+	if (r->crashes)
+		log_warning("request %s: the service has crashed %u times while it was at its job",
+		            s->id, r->crashes);
 	metric_add(METRIC_JOBS_RECOVERED, s->record.finished ? "ended" : "open", NULL, 1);
 	if (!s->record.finished) {
 		s->revives = true;
@@ -653,14 +686,40 @@ void store_delete(struct stored *s)
 		job_cancel(s->job, e, &problem);
 }
 
+/* The signals by which a process ends itself. */
+static const int crashes[] = {SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGSYS, SIGTRAP};
+
+enum { CRASHES = sizeof crashes / sizeof *crashes };
+
+static struct sigaction before[CRASHES];
+
+/* Notes the running jobs, as far as memory can still be read, and leaves the rest to the handler of
+ * before: the instruction comes again, or the signal that somebody has sent. */
+static void crashed(int number, siginfo_t *info, void *context)
+{
+	const struct stored *s = TAILQ_FIRST(&all);
+
+	(void)context;
+	for (int i = 0; i < CRASHES; i++)
+		sigaction(crashes[i], &before[i], NULL);
+	for (unsigned left = count; s && left; left--, s = TAILQ_NEXT(s, place))
+		if (s == reviving || stored_state(s) == STORED_RUNNING)
+			archive_note_crash(s->id);
+	if (info->si_code <= 0)
+		raise(number);
+}
+
 enum error store_init(const struct store_owner *o)
 {
+	const struct sigaction action = {.sa_sigaction = crashed, .sa_flags = SA_SIGINFO};
 	enum error e = loop_timer_init(&tick, look_at_all, NULL);
 
 	owner = o;
 	if (e)
 		return e;
 	archive_read(found);
+	for (int i = 0; archive_is_open() && i < CRASHES; i++)
+		sigaction(crashes[i], &action, &before[i]);
 	/* The limits may be others now. */
 	reduce(SHARE_RESULTS, config->result_count, NULL);
 	reduce(SHARE_RESULT_SIZE, config->result_size, NULL);
