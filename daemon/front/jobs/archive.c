@@ -127,10 +127,16 @@ static int remove_file(const char *id, const char *suffix)
 	return 0;
 }
 
-/* Writes the step's file, which flush() flushes. */
-static void write_file(struct archive_step *s, const char *suffix)
+/* The content of the row's file. */
+static const struct spool *content_of(const struct archive_step *s)
 {
-	const size_t size = s->record->size;
+	return s->act == ARCHIVE_ADD ? &s->job->body : &s->job->answer;
+}
+
+/* Writes the step's file, which flush() flushes. */
+static void write_file(struct archive_step *s, const struct spool *from, const char *suffix)
+{
+	const size_t size = from->size;
 	char name[NAME_SIZE];
 	off_t offset = 0;
 	ssize_t moved = 1;
@@ -143,7 +149,7 @@ static void write_file(struct archive_step *s, const char *suffix)
 	}
 	directory_changed = true;
 	while ((size_t)offset < size && (moved > 0 || (moved < 0 && errno == EINTR)))
-		moved = sendfile(s->writer, s->from, &offset, size - (size_t)offset);
+		moved = sendfile(s->writer, from->fd, &offset, size - (size_t)offset);
 	if ((size_t)offset < size)
 		fail_file(s, "a file cannot be written", moved ? errno : EIO);
 	else if (memfd_reopen(s->writer, O_RDONLY, &s->kept))
@@ -163,27 +169,30 @@ static void bind_text(sqlite3_stmt *statement, int column, const char *text)
 }
 
 /* Binds all columns by the numbers that COLUMNS gives them; a statement takes those that it has. */
-static void bind(sqlite3_stmt *statement, const struct record *r)
+static void bind(sqlite3_stmt *statement, const struct archive_step *s)
 {
+	const struct record *r = s->record;
+	const struct job *job = s->job;
+
 	bind_text(statement, 1, r->id);
-	bind_text(statement, 2, r->client);
-	sqlite3_bind_int(statement, 3, r->named);
-	sqlite3_bind_int64(statement, 4, r->best);
-	sqlite3_bind_double(statement, 5, r->share);
+	bind_text(statement, 2, job->terms.client);
+	sqlite3_bind_int(statement, 3, job->terms.named);
+	sqlite3_bind_int64(statement, 4, job->terms.best);
+	sqlite3_bind_double(statement, 5, job->terms.share);
 	bind_text(statement, 6, r->key);
 	sqlite3_bind_blob(statement, 7, r->key ? r->digest : NULL, ARCHIVE_DIGEST, SQLITE_STATIC);
 	bind_block(statement, 8, &r->head);
 	sqlite3_bind_int64(statement, 9, r->arrived);
 	sqlite3_bind_int64(statement, 10, r->finished);
-	bind_text(statement, 11, r->error ? error_slug(r->error) : NULL);
-	bind_text(statement, 12, r->problem.parameter);
-	bind_text(statement, 13, r->problem.value);
-	bind_text(statement, 14, r->problem.detail);
-	sqlite3_bind_int64(statement, 15, r->lost);
-	sqlite3_bind_int64(statement, 16, r->tiles);
-	sqlite3_bind_int64(statement, 17, r->tiles_done);
+	bind_text(statement, 11, job->error ? error_slug(job->error) : NULL);
+	bind_text(statement, 12, job->problem.parameter);
+	bind_text(statement, 13, job->problem.value);
+	bind_text(statement, 14, job->problem.detail);
+	sqlite3_bind_int64(statement, 15, job->lost);
+	sqlite3_bind_int64(statement, 16, job_tiles(job));
+	sqlite3_bind_int64(statement, 17, job_tiles_done(job));
 	bind_block(statement, 18, &r->answer);
-	sqlite3_bind_int64(statement, 19, (int64_t)r->size);
+	sqlite3_bind_int64(statement, 19, (int64_t)content_of(s)->size);
 }
 
 static struct archive_step *next_of(const struct archive_step *s)
@@ -204,8 +213,8 @@ static void change_files(struct archive_step *s)
 		failed = failed ? failed : remove_file(s->record->id, body_suffix);
 		if (failed)
 			fail(s, "a file cannot be removed", failed);
-	} else if (s->from >= 0) {
-		write_file(s, s->act == ARCHIVE_ADD ? body_suffix : result_suffix);
+	} else if (content_of(s)->fd >= 0 && !s->has_file) {
+		write_file(s, content_of(s), s->act == ARCHIVE_ADD ? body_suffix : result_suffix);
 	}
 }
 
@@ -241,7 +250,7 @@ static bool commit(struct archive_step *batch)
 
 		if (s->error)
 			continue;
-		bind(statement, s->record);
+		bind(statement, s);
 		if (sqlite3_step(statement) != SQLITE_DONE)
 			fail(s, "the database cannot be changed", 0);
 		sqlite3_reset(statement);
@@ -256,13 +265,12 @@ static void end_step(struct archive_step *s)
 {
 	if (s->writer >= 0)
 		close(s->writer);
-	if (s->kept >= 0)
-		s->from = -1;
+	s->has_file |= s->kept >= 0;
 	if (s->act == ARCHIVE_ADD && s->error)
 		drop_kept(s);
 	if (s->act == (s->error ? ARCHIVE_ADD : ARCHIVE_END))
 		remove_file(s->record->id, body_suffix);
-	else if (s->act == ARCHIVE_END && s->from >= 0)
+	else if (s->act == ARCHIVE_END && !s->has_file)
 		remove_file(s->record->id, result_suffix);
 }
 
@@ -411,17 +419,17 @@ static struct head_writer get_block(sqlite3_stmt *row, int column)
 }
 
 /* Opens the file of a row; -1: it is not there, or has another size. */
-static int open_file(const struct record *r, const char *suffix)
+static int open_file(const char *id, const char *suffix, uint64_t size)
 {
 	struct stat status;
 	char name[NAME_SIZE];
 	int file;
 
-	file_name(name, r->id, suffix);
+	file_name(name, id, suffix);
 	file = openat(directory, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 	if (file < 0)
 		return -1;
-	if (!fstat(file, &status) && S_ISREG(status.st_mode) && (uint64_t)status.st_size == r->size)
+	if (!fstat(file, &status) && S_ISREG(status.st_mode) && (uint64_t)status.st_size == size)
 		return file;
 	close(file);
 	return -1;
@@ -437,45 +445,62 @@ static void drop_row(const char *id)
 	sqlite3_reset(statement);
 }
 
+/* Makes the job of a row, without its file. */
+static struct job *read_job(sqlite3_stmt *row)
+{
+	struct job *job = job_new_empty();
+	const char *slug = (const char *)sqlite3_column_text(row, 10);
+
+	if (!job)
+		return NULL;
+	copy_text(row, 1, job->terms.client, sizeof job->terms.client);
+	job->terms.named = sqlite3_column_int(row, 2);
+	job->terms.best = (enum priority)sqlite3_column_int(row, 3);
+	job->terms.share = sqlite3_column_double(row, 4);
+	job->finished = sqlite3_column_int64(row, 9);
+	while (slug && job->error < ERR_COUNT && strcmp(slug, error_slug(job->error)))
+		job->error++;
+	if (job->error == ERR_COUNT)
+		job->error = ERR_INTERNAL;
+	copy_text(row, 11, job->problem.parameter, sizeof job->problem.parameter);
+	copy_text(row, 12, job->problem.value, sizeof job->problem.value);
+	copy_text(row, 13, job->problem.detail, sizeof job->problem.detail);
+	job->lost = (uint32_t)sqlite3_column_int64(row, 14);
+	job->tiles_before = (uint32_t)sqlite3_column_int64(row, 16);
+	job->tiles = (uint32_t)sqlite3_column_int64(row, 15) - job->tiles_before;
+	return job;
+}
+
 /* Returns the number of crashes of an open job. */
 static unsigned read_row(sqlite3_stmt *row, const char *crashes,
-                         void (*found)(struct record *record, int file))
+                         void (*found)(struct record *record, struct job *job))
 {
 	struct record r = {
 	    .id = (const char *)sqlite3_column_text(row, 0),
-	    .named = sqlite3_column_int(row, 2),
-	    .best = (uint32_t)sqlite3_column_int64(row, 3),
-	    .share = sqlite3_column_double(row, 4),
 	    .key = (const char *)sqlite3_column_text(row, 5),
 	    .head = get_block(row, 7),
 	    .arrived = sqlite3_column_int64(row, 8),
 	    .finished = sqlite3_column_int64(row, 9),
-	    .lost = (uint32_t)sqlite3_column_int64(row, 14),
-	    .tiles = (uint32_t)sqlite3_column_int64(row, 15),
-	    .tiles_done = (uint32_t)sqlite3_column_int64(row, 16),
 	    .answer = get_block(row, 17),
-	    .size = (uint64_t)sqlite3_column_int64(row, 18),
 	};
-	const char *slug = (const char *)sqlite3_column_text(row, 10);
-	const bool has_file = !r.finished || !slug;
-	int file;
+	const uint64_t size = (uint64_t)sqlite3_column_int64(row, 18);
+	struct job *job = r.head.failed || r.answer.failed ? NULL : read_job(row);
+	const bool has_file = job && !job->error;
+	const int file =
+	    has_file ? open_file(r.id, r.finished ? result_suffix : body_suffix, size) : -1;
 
-	copy_text(row, 1, r.client, sizeof r.client);
 	if (r.key && sqlite3_column_bytes(row, 6) == ARCHIVE_DIGEST)
 		memcpy(r.digest, sqlite3_column_blob(row, 6), ARCHIVE_DIGEST);
-	while (slug && r.error < ERR_COUNT && strcmp(slug, error_slug(r.error)))
-		r.error++;
-	if (r.error == ERR_COUNT)
-		r.error = ERR_INTERNAL;
-	copy_text(row, 11, r.problem.parameter, sizeof r.problem.parameter);
-	copy_text(row, 12, r.problem.value, sizeof r.problem.value);
-	copy_text(row, 13, r.problem.detail, sizeof r.problem.detail);
-	r.crashes = r.finished ? 0 : count_crashes(crashes, r.id);
-	file = has_file ? open_file(&r, r.finished ? result_suffix : body_suffix) : -1;
-	if (has_file && file < 0)
+	if (!r.finished)
+		r.crashes = count_crashes(crashes, r.id);
+	if (file >= 0)
+		spool_replace(r.finished ? &job->answer : &job->body, file, size);
+	if (has_file && file < 0) {
+		job_release(job);
 		drop_row(r.id);
-	else
-		found(&r, file);
+	} else {
+		found(&r, job);
+	}
 	free(r.head.data);
 	free(r.answer.data);
 	return r.crashes;
@@ -536,7 +561,7 @@ enum error archive_init(void)
 	return ERR_OK;
 }
 
-void archive_read(void (*found)(struct record *record, int file))
+void archive_read(void (*found)(struct record *record, struct job *job))
 {
 	static char crashes[CRASHES_SIZE];
 	sqlite3_stmt *row = NULL;

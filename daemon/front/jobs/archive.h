@@ -14,28 +14,19 @@
 #include <stdint.h>
 
 #include "base/errand.h"
-#include "front/jobs/fair.h"
+#include "front/jobs/job.h"
 #include "link/head.h"
 
 enum { ARCHIVE_DIGEST = 32 };
 
-/* A row. Texts and blocks are the owner's. */
+/* A row, less what its job knows. Texts and blocks are the owner's. */
 struct record {
-	const char *id; /* like key, the owner's */
-	char client[FAIR_CLIENT_SIZE];
-	bool named;    /* see struct job_terms, as best and share */
-	uint32_t best; /* enum priority */
-	double share;
+	const char *id;
 	const char *key;                      /* the client's Idempotency-Key; NULL: none */
 	unsigned char digest[ARCHIVE_DIGEST]; /* with a key: of its head and body */
 	struct head_writer head;              /* from head_pack(); while it is open */
 	int64_t arrived, finished;            /* milliseconds since 1970; 0: it is open */
-	/* The outcome, once it has finished. */
-	enum error error;
-	struct problem problem;
-	uint32_t lost, tiles, tiles_done;
-	struct head_writer answer; /* from answer_pack(), and the body of a problem */
-	uint64_t size;             /* bytes of its file; 0: there is none */
+	struct head_writer answer; /* once it has finished: answer_pack(), a problem's body */
 	unsigned crashes;          /* while the service was at it; kept apart from the row */
 };
 
@@ -46,9 +37,8 @@ struct archive_step {
 	struct errand errand; /* must be first */
 	enum archive_act act;
 	const struct record *record;
-	/* The file's content, `record->size` bytes; -1: there is none, or the file is on disk, as
-	 * it stays at an end that has failed for another reason and is sent again. */
-	int from;
+	const struct job *job; /* its body or answer, if any, becomes the file */
+	bool has_file; /* on disk, where it stays if an end fails otherwise and is sent again */
 	/* Set by the thread: a descriptor to read the new file (-1: none), the receiver's; and why
 	 * nothing has changed. */
 	int kept;
@@ -64,9 +54,10 @@ struct archive_step {
 enum error archive_init(void) MUST_CHECK;
 
 /* Calls `found` for each job of the archive: the open ones in their order, then those that have
- * ended, the oldest first. The record's blocks may be moved, and the descriptor of its file (-1:
- * none) is to be taken over. Removes what a killed process has left. */
-void archive_read(void (*found)(struct record *record, int file));
+ * ended, the oldest first. The record's blocks may be moved, and the job (NULL: no memory) is to be
+ * taken over; it has its client, its file, and its outcome. Removes what a killed process has
+ * left. */
+void archive_read(void (*found)(struct record *record, struct job *job));
 
 /* Returns true if jobs are kept. */
 bool archive_is_open(void);

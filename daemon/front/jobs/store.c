@@ -130,7 +130,7 @@ static void free_stored(struct errand *errand)
 	free(s);
 }
 
-static void change(struct stored *s, enum archive_act act, int from);
+static void change(struct stored *s, enum archive_act act);
 
 /* Hides it from all that look for a job. */
 static void hide(struct stored *s)
@@ -163,7 +163,7 @@ static void forget(struct stored *s)
 	}
 	hide(s);
 	if (!s->under_way)
-		change(s, ARCHIVE_DROP, -1);
+		change(s, ARCHIVE_DROP);
 }
 
 /* Returns a result's share of one of the STORED_SHARES kinds. */
@@ -242,13 +242,7 @@ static void keep_end(struct stored *s)
 			            &problem);
 	}
 	r->finished = archive_now();
-	r->error = job->error;
-	r->problem = job->problem;
-	r->lost = job->lost;
-	r->tiles = job_tiles(job);
-	r->tiles_done = stored_tiles_done(s);
-	r->size = job->error ? 0 : job->answer.size;
-	change(s, ARCHIVE_END, job->error ? -1 : job->answer.fd);
+	change(s, ARCHIVE_END);
 }
 
 static void job_ended(struct job *job, void *context)
@@ -305,7 +299,7 @@ static void added(struct stored *s)
 		job_release(s->job);
 		s->job = NULL;
 	} else {
-		spool_replace(&s->job->body, s->step.kept, s->record.size);
+		spool_replace(&s->job->body, s->step.kept, s->job->body.size);
 		share_give_all(&s->job->memory);
 		submit(s);
 	}
@@ -326,7 +320,7 @@ static void end_kept(struct stored *s)
 	struct job *job = s->job;
 
 	if (s->step.kept >= 0) { /* also if its row has not been written */
-		spool_replace(&job->answer, s->step.kept, s->record.size);
+		spool_replace(&job->answer, s->step.kept, job->answer.size);
 		share_give_all(share_in(s, SHARE_RESULT_MEMORY));
 	}
 	if (s->step.no_file && !s->hidden) {
@@ -374,15 +368,16 @@ static void change_done(struct errand *errand)
 		wake_due(s, UINT64_MAX);
 	}
 	if (act == ARCHIVE_END && s->hidden && !s->under_way)
-		change(s, ARCHIVE_DROP, -1);
+		change(s, ARCHIVE_DROP);
 }
 
-static void change(struct stored *s, enum archive_act act, int from)
+static void change(struct stored *s, enum archive_act act)
 {
 	s->under_way = true;
 	s->step.act = act;
 	s->step.record = &s->record;
-	s->step.from = from;
+	s->step.job = s->job;
+	s->step.has_file = false;
 	s->step.errand.done = change_done;
 	archive_send(&s->step);
 }
@@ -448,7 +443,7 @@ static void revive(struct stored *s)
 static void clear_again(struct stored *s)
 {
 	if (s->step.act == ARCHIVE_DROP)
-		change(s, ARCHIVE_DROP, -1);
+		change(s, ARCHIVE_DROP);
 	else
 		remove_stored(s);
 }
@@ -523,13 +518,8 @@ struct stored *store_add(const char *id, struct job *job, uint64_t arrived, stru
 	insert(s);
 	if (!archive_is_open())
 		return submit(s) ? s : NULL;
-	strcpy(r->client, job->terms.client);
-	r->named = job->terms.named;
-	r->best = job->terms.best;
-	r->share = job->terms.share;
 	r->arrived = archive_now();
-	r->size = job->body.size;
-	change(s, ARCHIVE_ADD, job->body.fd);
+	change(s, ARCHIVE_ADD);
 	return s;
 }
 
@@ -542,16 +532,14 @@ static uint64_t moment(int64_t wall)
 }
 
 /* Takes over a job of the archive. */
-static void found(struct record *r, int file)
+static void found(struct record *r, struct job *job)
 {
-	struct stored *s = new_stored(r->id, r->key);
-	struct job *job = s ? job_new_empty() : NULL;
+	struct stored *s = job ? new_stored(r->id, r->key) : NULL;
 
-	if (!job || r->head.failed || r->answer.failed) {
-		free(job);
+	if (!s) {
 		log_error("request %s: no memory for its job, until the next start", r->id);
-		if (s)
-			free_stored(&s->step.errand);
+		if (job)
+			job_release(job);
 		return;
 	}
 	r->id = s->record.id;
@@ -560,31 +548,17 @@ static void found(struct record *r, int file)
 	r->head = r->answer = (struct head_writer){0};
 	s->job = job;
 	s->arrived = job->times.accepted = moment(s->record.arrived);
-	strcpy(job->terms.client, s->record.client);
-	job->terms.named = s->record.named;
-	job->terms.best = (enum priority)s->record.best;
-	job->terms.share = s->record.share;
 	insert(s);
 	if (r->crashes)
 		log_warning("request %s: the service has crashed %u times while it was at its job",
 		            s->id, r->crashes);
-	metric_add(METRIC_JOBS_RECOVERED, s->record.finished ? "ended" : "open", NULL, 1);
-	if (!s->record.finished) {
-		s->revives = true;
-		spool_replace(&job->body, file, s->record.size);
+	metric_add(METRIC_JOBS_RECOVERED, job->finished ? "ended" : "open", NULL, 1);
+	s->revives = !job->finished;
+	if (s->revives)
 		return;
-	}
 	drop_head(s);
-	job->finished = true;
-	job->error = s->record.error;
-	job->problem = s->record.problem;
-	job->lost = s->record.lost;
-	job->tiles_before = s->record.tiles_done;
-	job->tiles = s->record.tiles - s->record.tiles_done;
 	job->times.finished = moment(s->record.finished);
 	s->told_state = stored_state(s);
-	if (file >= 0)
-		spool_replace(&job->answer, file, s->record.size);
 	if (!share_result(s, SHARE_RESULTS, 1) ||
 	    !share_result(s, SHARE_RESULT_SIZE, job->answer.size))
 		remove_stored(s); /* no memory, until the next start */
