@@ -344,7 +344,7 @@ static bool next_event(struct request *r)
 	uint64_t now = loop_now(), since = now - told->at;
 	bool news;
 
-	if (!s || !stored_is_shown(s) || told->end || store_is_leaving())
+	if (!s || !stored_is_shown(s) || told->end || (store_is_leaving() && told->at))
 		return false;
 	news = !told->at || told->state != stored_state(s) || told->tiles != stored_tiles_done(s);
 	told->end = stored_ended(s);
