@@ -146,6 +146,8 @@ def test_killed_in_a_checkpoint(launch, tmp_path, right):
     assert calls.count("pwrite64 /jobs/jobs.db") > 1, calls
 
 
+LONG = random_pixels(2, 3000, 3000, 3, "u8")   # nobody waits for its end
+
 # A job that crashes the service -------------------------------------------------------------------
 
 def running(service, jobs):
@@ -163,9 +165,9 @@ def end_at(service, job, number):
 
 def test_crashes(disk, right):
     """A job that crashes the service each time fails in the end; no other does, nor by other ends."""
-    with disk.service("--codecs", "2", state=disk.state) as service:
+    with disk.service("--codecs", "3", state=disk.state) as service:
         told = Told(service, right)
-        bad, beside = both = [submit(service, MEDIUM, HEAVY) for _ in range(2)]
+        bad, beside = both = [submit(service, LONG, HEAVY, variant="reference") for _ in range(2)]
         for kind in "blurred", "no image":
             told.submit(kind)
         for _ in range(5):
@@ -178,7 +180,8 @@ def test_crashes(disk, right):
         answer = service.get(f"{bad}/result?wait=300")
         answer.refused(500, "internal")
         assert "crashed 3 times" in answer.json()["detail"]
-        assert service.get(f"{beside}/result?wait=300").status == 200
+        poll(lambda: running(service, [beside]), what="the other one")
+        assert service.request("DELETE", beside).status == 204
         keeps(service, told.jobs, right)
         crash(service)
         service.start()

@@ -290,11 +290,7 @@ static bool submit(struct stored *s)
 static void added(struct stored *s)
 {
 	drop_head(s);
-	if (s->step.error && LIST_EMPTY(&s->waiters)) {
-		remove_stored(s);
-		return;
-	}
-	if (s->step.error) { /* those who wait are told why */
+	if (s->step.error) { /* those who wait are told why; it is removed later */
 		hide(s);
 		job_release(s->job);
 		s->job = NULL;
@@ -440,23 +436,19 @@ static void revive(struct stored *s)
 	}
 }
 
-static void clear_again(struct stored *s)
-{
-	if (s->step.act == ARCHIVE_DROP)
-		change(s, ARCHIVE_DROP);
-	else
-		remove_stored(s);
-}
-
 static void look_at_all(void *context)
 {
 	uint64_t now = loop_now();
 
 	(void)context;
 	for (struct stored *s = TAILQ_FIRST(&all), *next; s; s = next) {
+		const bool left = s->hidden && !s->under_way && now > s->again;
+
 		next = TAILQ_NEXT(s, place);
-		if (s->hidden && !s->under_way && now > s->again)
-			clear_again(s);
+		if (left && s->step.act == ARCHIVE_DROP)
+			change(s, ARCHIVE_DROP);
+		else if (left)
+			remove_stored(s);
 		else if (s->stuck && !s->step.errand.under_way && now > s->again)
 			archive_send(&s->step);
 		else if (s->hidden || s->under_way)
@@ -677,7 +669,7 @@ static void crashed(int number, siginfo_t *info, void *context)
 	for (int i = 0; i < CRASHES; i++)
 		sigaction(crashes[i], &before[i], NULL);
 	for (unsigned left = count; s && left; left--, s = TAILQ_NEXT(s, place))
-		if (s == reviving || stored_state(s) == STORED_RUNNING)
+		if (!s->hidden && (s == reviving || stored_state(s) == STORED_RUNNING))
 			archive_note_crash(s->id);
 	if (info->si_code <= 0)
 		raise(number);
