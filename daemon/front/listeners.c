@@ -247,9 +247,8 @@ static void pem_file_fini(struct pem_file *p)
 static bool fit(const struct pem_file *certificate, const struct pem_file *key)
 {
 	const char *wrong = certificate_import(&(struct pem){certificate->text, certificate->size},
-	                                       &(struct pem){key->text, key->size});
+	                                       &(struct pem){key->text, key->size}, false);
 
-	certificate_drop();
 	if (wrong)
 		log_error(
 		    "tls-certificate=%s and tls-key=%s: %s; expected a certificate and its private "

@@ -449,13 +449,12 @@ static enum error import_certificate(const struct message_certificate *message, 
 	close(fd);
 	if (text == MAP_FAILED)
 		return ERR_IO;
-	wrong = certificate_import(&(struct pem){text, message->chain_size},
-	                           &(struct pem){text + message->chain_size, message->key_size});
+	wrong =
+	    certificate_import(&(struct pem){text, message->chain_size},
+	                       &(struct pem){text + message->chain_size, message->key_size}, true);
 	munmap(text, size);
 	if (wrong)
 		log_error("the certificate cannot be used: %s", wrong);
-	else
-		certificate_commit();
 	return wrong ? ERR_INTERNAL : ERR_OK;
 }
 

@@ -18,7 +18,7 @@ struct pair {
 	gnutls_privkey_t key;
 };
 
-static struct pair *next, *newest;
+static struct pair *newest;
 
 static void pair_free(struct pair *p)
 {
@@ -36,22 +36,14 @@ static gnutls_datum_t datum(const struct pem *pem)
 	return (gnutls_datum_t){(unsigned char *)(uintptr_t)pem->text, (unsigned)pem->size};
 }
 
-void certificate_drop(void)
-{
-	pair_free(next);
-	next = NULL;
-}
-
-const char *certificate_import(const struct pem *chain, const struct pem *key)
+const char *certificate_import(const struct pem *chain, const struct pem *key, bool use)
 {
 	gnutls_certificate_credentials_t both;
 	gnutls_datum_t c = datum(chain), k = datum(key);
+	struct pair *next = calloc(1, sizeof *next);
 	unsigned count = CHAIN_MAX;
-	int failure;
+	int failure = next ? gnutls_certificate_allocate_credentials(&both) : GNUTLS_E_MEMORY_ERROR;
 
-	certificate_drop();
-	next = calloc(1, sizeof *next);
-	failure = next ? gnutls_certificate_allocate_credentials(&both) : GNUTLS_E_MEMORY_ERROR;
 	if (!failure) { /* do they belong together? */
 		failure = gnutls_certificate_set_x509_key_mem(both, &c, &k, GNUTLS_X509_FMT_PEM);
 		failure = MIN(failure, 0);
@@ -65,23 +57,17 @@ const char *certificate_import(const struct pem *chain, const struct pem *key)
 	if (!failure)
 		failure = gnutls_pcert_list_import_x509_raw(next->chain, &count, &c,
 		                                            GNUTLS_X509_FMT_PEM, 0);
-	if (failure) {
-		certificate_drop();
-		return gnutls_strerror(failure);
+	if (!failure)
+		next->count = count;
+	if (failure || !use) {
+		pair_free(next);
+		return failure ? gnutls_strerror(failure) : NULL;
 	}
-	next->count = count;
-	return NULL;
-}
-
-void certificate_commit(void)
-{
 	if (newest)
 		newest->followed = loop_now();
-	if (next) {
-		next->older = newest;
-		newest = next;
-	}
-	next = NULL;
+	next->older = newest;
+	newest = next;
+	return NULL;
 }
 
 void certificate_forget(uint64_t time)

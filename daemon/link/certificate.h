@@ -3,6 +3,7 @@
 #ifndef LINK_CERTIFICATE_H
 #define LINK_CERTIFICATE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -12,16 +13,10 @@ struct pem {
 	size_t size;
 };
 
-/* Makes the next pair from a chain of certificates and the first one's key. Returns the fault,
- * without a next pair; else NULL. */
-const char *certificate_import(const struct pem *chain, const struct pem *key)
+/* Checks a chain of certificates and the first one's key, and (use) puts them in force; the pair
+ * before stays valid for handshakes under way. Returns the fault, or NULL. */
+const char *certificate_import(const struct pem *chain, const struct pem *key, bool use)
     __attribute__((warn_unused_result));
-
-/* Forgets the next pair. */
-void certificate_drop(void);
-
-/* Puts the next pair, if any, in force; the one before stays valid for handshakes under way. */
-void certificate_commit(void);
 
 /* Frees the pairs that were replaced before this time (loop_now()). */
 void certificate_forget(uint64_t time);
