@@ -41,6 +41,16 @@ enum error loop_watch(struct loop_watch *watch, int fd, uint32_t events, loop_ca
 	return ERR_OK;
 }
 
+enum error loop_adopt(struct loop_watch *watch, int fd, uint32_t events, loop_callback *callback,
+                      void *context)
+{
+	enum error e = loop_watch(watch, fd, events, callback, context);
+
+	if (e && fd >= 0)
+		close(fd);
+	return e;
+}
+
 void loop_unwatch(struct loop_watch *watch)
 {
 	if (watch->fd < 0)
@@ -67,14 +77,7 @@ enum error loop_timer_init(struct loop_timer *timer, loop_callback *callback, vo
 
 	timer->callback = callback;
 	timer->context = context;
-	timer->watch.fd = -1;
-	if (fd < 0)
-		return ERR_IO;
-	if (loop_watch(&timer->watch, fd, EPOLLIN, timer_expired, timer)) {
-		close(fd);
-		return ERR_IO;
-	}
-	return ERR_OK;
+	return loop_adopt(&timer->watch, fd, EPOLLIN, timer_expired, timer);
 }
 
 void loop_close(struct loop_watch *watch)

@@ -185,7 +185,7 @@ static enum error signals_init(void)
 	sigset_t set = block_signals();
 	int fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 
-	if (fd < 0 || loop_watch(&signals, fd, EPOLLIN, signal_received, NULL))
+	if (loop_adopt(&signals, fd, EPOLLIN, signal_received, NULL))
 		return ERR_IO;
 	return loop_timer_init(&drain, drain_check, NULL);
 }

@@ -212,10 +212,9 @@ enum error link_open(struct link *link, int fd, const struct link_owner *owner, 
 	    .owner = owner, .context = context, .again = fcntl(fd, F_DUPFD_CLOEXEC, 0)};
 	link->readable.fd = link->writable.fd = -1;
 	STAILQ_INIT(&link->queue);
-	if (link->again >= 0 && !loop_watch(&link->readable, fd, EPOLLIN, receive_some, link))
+	if (!loop_adopt(&link->readable, fd, EPOLLIN, receive_some, link) && link->again >= 0)
 		return ERR_OK;
-	close_fd(&link->again);
-	close(fd);
+	link_close(link);
 	return ERR_IO;
 }
 
