@@ -125,8 +125,11 @@ static bool worker_busy(const struct worker *w)
 	return workers[w->number].remote && workers[w->number].silent >= LONG;
 }
 
-static const struct worker_owner owner = {
-    .program = "convolved-http", .up = worker_up, .down = worker_down, .busy = worker_busy};
+static const struct worker_owner owner = {.kind = "http",
+                                          .program = "convolved-http",
+                                          .up = worker_up,
+                                          .down = worker_down,
+                                          .busy = worker_busy};
 
 static void ping_all(void *context)
 {
@@ -160,12 +163,8 @@ enum error http_workers_init(void)
 	if (!e)
 		loop_timer_repeat(&ping, PING_MS);
 	while (!e && count < config->http_workers) {
-		struct http_worker *h = &workers[count];
-
-		h->worker.kind = "http";
-		h->worker.number = count++;
-		h->worker.owner = &owner;
-		e = worker_start(&h->worker);
+		e = worker_start(&workers[count].worker, &owner, count);
+		count++;
 	}
 	return e;
 }

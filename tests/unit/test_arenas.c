@@ -25,7 +25,7 @@ static bool hears(int socket, uint32_t type, unsigned arena)
 /* A worker hears of the arenas that are open when it joins, and of each change until it leaves. */
 TEST(test_arenas)
 {
-	struct worker worker = {.kind = "test", .state = WORKER_UP};
+	struct worker worker = {.state = WORKER_UP};
 	struct arena_user user = {.worker = NULL};
 	int pair[2];
 

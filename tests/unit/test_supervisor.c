@@ -42,10 +42,12 @@ static int flood_turn(void)
 /* The socket to the process gives way to one that we write to. */
 TEST(test_flood)
 {
-	static const struct worker_owner owner = {
-	    .program = "convolved-codec", .message = flood_message, .down = flood_down};
+	static const struct worker_owner owner = {.kind = "codec",
+	                                          .program = "convolved-codec",
+	                                          .message = flood_message,
+	                                          .down = flood_down};
 	const struct config settings = {.start_timeout = 10, .log_level = 3 /* info */};
-	struct worker worker = {.kind = "codec", .owner = &owner};
+	struct worker worker;
 	struct message hello = {.type = MSG_HELLO};
 	struct message ready = {.type = MSG_READY};
 	int pair[2], other;
@@ -54,7 +56,7 @@ TEST(test_flood)
 	assert_false(loop_init());
 	config = &settings;
 	assert_false(supervisor_init());
-	assert_false(worker_start(&worker));
+	assert_false(worker_start(&worker, &owner, 0));
 	assert_false(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0, pair));
 	flooding = pair[1];
 	assert_false(wire_send(flooding, &hello, NULL) || wire_send(flooding, &ready, NULL));

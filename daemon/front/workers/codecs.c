@@ -568,6 +568,7 @@ static bool codec_busy(const struct worker *worker)
 }
 
 static const struct worker_owner codec_worker = {
+    .kind = "codec",
     .program = "convolved-codec",
     .prepare = codec_prepare,
     .up = codec_up,

@@ -374,7 +374,8 @@ static bool device_busy(const struct worker *worker)
 	return d->held_count || d->test_sent;
 }
 
-static const struct worker_owner device_worker = {.program = "convolved-device",
+static const struct worker_owner device_worker = {.kind = "device",
+                                                  .program = "convolved-device",
                                                   .prepare = device_prepare,
                                                   .up = device_up,
                                                   .message = device_message,
@@ -393,10 +394,8 @@ static void device_found(const struct message_device *m, bool wanted)
 			return;
 		}
 		d->fresh = true;
-		d->worker.kind = "device";
-		d->worker.owner = &device_worker;
 		d->load = (struct load){.ns_per_unit = ns_per_unit_guess};
-		if (worker_start(&d->worker))
+		if (worker_start(&d->worker, &device_worker, d->worker.number))
 			log_error("cannot start %s", d->label);
 		return;
 	}

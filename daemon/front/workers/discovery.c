@@ -127,7 +127,9 @@ static void probe_prepare(const struct worker *worker, struct start *start)
 }
 
 /* The probe may sleep: it starts a driver. */
-static const struct worker_owner probe_worker = {.program = "convolved-device",
+static const struct worker_owner probe_worker = {.kind = "probe",
+                                                 .once = true,
+                                                 .program = "convolved-device",
                                                  .prepare = probe_prepare,
                                                  .message = probe_message,
                                                  .down = probe_down};
@@ -135,11 +137,10 @@ static const struct worker_owner probe_worker = {.program = "convolved-device",
 static void probe_start(void *context)
 {
 	(void)context;
-	if (probe.kind)
+	if (probe.owner)
 		worker_fini(&probe);
-	probe = (struct worker){.kind = "probe", .owner = &probe_worker, .once = true};
 	found_count = 0;
-	if (worker_start(&probe))
+	if (worker_start(&probe, &probe_worker, 0))
 		loop_timer_start(&again, AGAIN_MS);
 }
 

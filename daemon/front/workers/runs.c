@@ -240,13 +240,13 @@ bool codec_settle_job(struct codec *c)
 
 enum error codec_add(const struct worker_owner *o)
 {
-	enum error e = open_arena(codec_count);
+	const unsigned number = codec_count;
+	enum error e = open_arena(number);
 
 	if (e)
 		return e;
-	codecs[codec_count].worker =
-	    (struct worker){.kind = "codec", .number = codec_count, .owner = o};
-	return worker_start(&codecs[codec_count++].worker);
+	codec_count++;
+	return worker_start(&codecs[number].worker, o, number);
 }
 
 static void job_cancelled(struct job *job)

@@ -127,6 +127,15 @@ static enum error spawn(struct worker *w, int socket, int log)
 	return failed ? ERR_IO : ERR_OK;
 }
 
+static void close_process(struct worker *w)
+{
+	loop_close(&w->socket);
+	loop_close(&w->process);
+	relay_close(&w->relay);
+	loop_timer_start(&w->timer, 0);
+	w->state = WORKER_STOPPED;
+}
+
 static void worker_readable(void *context);
 static void worker_ended(void *context);
 
@@ -134,17 +143,16 @@ static void worker_ended(void *context);
  * left running or open. */
 static enum error launch(struct worker *w)
 {
-	int pair[2], log, pidfd = -1;
+	int pair[2], log;
 	enum error e;
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair))
 		return ERR_IO;
 	/* Workers use blocking sockets. */
 	fcntl(pair[1], F_SETFL, fcntl(pair[1], F_GETFL) & ~O_NONBLOCK);
-	w->relay.kind = w->kind;
-	w->relay.name = w->name;
-	w->relay.program = w->owner->program;
-	e = relay_open(&w->relay, &log);
+	e = loop_adopt(&w->socket, pair[0], EPOLLIN, worker_readable, w);
+	if (!e)
+		e = relay_open(&w->relay, &log);
 	if (!e) {
 		e = spawn(w, pair[1], log);
 		close(log);
@@ -152,20 +160,14 @@ static enum error launch(struct worker *w)
 	close(pair[1]);
 	if (!e) {
 		w->relay.pid = w->pid;
-		pidfd = pidfd_open(w->pid, 0);
-		if (pidfd < 0 || loop_watch(&w->process, pidfd, EPOLLIN, worker_ended, w) ||
-		    loop_watch(&w->socket, pair[0], EPOLLIN, worker_readable, w)) {
+		e = loop_adopt(&w->process, pidfd_open(w->pid, 0), EPOLLIN, worker_ended, w);
+		if (e) {
 			kill(w->pid, SIGKILL);
 			waitpid(w->pid, NULL, 0);
-			e = ERR_IO;
 		}
 	}
 	if (e) {
-		loop_unwatch(&w->process);
-		if (pidfd >= 0)
-			close(pidfd);
-		close(pair[0]);
-		relay_close(&w->relay);
+		close_process(w);
 		return e;
 	}
 	w->state = WORKER_STARTING;
@@ -202,8 +204,8 @@ static void worker_down(struct worker *w, const char *reason)
 
 	if (!w->stopped && reason == WORKER_STOPPING) {
 		worker_resume(w); /* called while it was ending */
-	} else if (!w->stopped && !w->once) {
-		metric_add(METRIC_WORKER_RESTARTS, w->kind, reason, 1);
+	} else if (!w->stopped && !w->owner->once) {
+		metric_add(METRIC_WORKER_RESTARTS, w->owner->kind, reason, 1);
 		w->restarts++;
 		w->failures++;
 		loop_timer_start(&w->timer, ms < BACKOFF_MAX_MS ? ms : BACKOFF_MAX_MS);
@@ -228,13 +230,16 @@ static void timer_due(void *context)
 		launch_or_fail(w);
 }
 
-enum error worker_start(struct worker *w)
+enum error worker_start(struct worker *w, const struct worker_owner *owner, uint32_t number)
 {
 	enum error e;
 
-	snprintf(w->name, sizeof w->name, "%s-%u", w->kind, w->number);
-	w->socket.fd = w->process.fd = w->relay.fd = -1;
-	w->state = WORKER_STOPPED;
+	*w = (struct worker){.owner = owner,
+	                     .number = number,
+	                     .socket.fd = -1,
+	                     .process.fd = -1,
+	                     .relay = {owner->kind, w->name, owner->program, .fd = -1}};
+	snprintf(w->name, sizeof w->name, "%s-%u", owner->kind, number);
 	e = loop_timer_init(&w->timer, timer_due, w);
 	LIST_INSERT_HEAD(&workers, w, place);
 	if (!e)
@@ -344,12 +349,12 @@ static void handle_message(struct worker *w, const struct message *message)
 		return;
 	}
 	w->state = WORKER_UP;
-	if (first && !w->once && message->type == MSG_READY) {
+	if (first && !w->owner->once && message->type == MSG_READY) {
 		loop_timer_start(&w->timer, 0);
 		log_debug("%s is up after %u ms", w->name, message->ready.startup_ms);
 		if (w->owner->up)
 			w->owner->up(w, &message->ready);
-	} else if ((first && !w->once) || !w->owner->message) {
+	} else if ((first && !w->owner->once) || !w->owner->message) {
 		worker_refuse(w, message_name(message->type));
 	} else {
 		w->owner->message(w, message);
@@ -411,15 +416,6 @@ static const char *end_reason(const struct worker *w, int status)
 	return "killed";
 }
 
-static void close_process(struct worker *w)
-{
-	loop_close(&w->socket);
-	loop_close(&w->process);
-	relay_close(&w->relay);
-	loop_timer_start(&w->timer, 0);
-	w->state = WORKER_STOPPED;
-}
-
 static void worker_ended(void *context)
 {
 	struct worker *w = context;
@@ -435,7 +431,7 @@ static void worker_ended(void *context)
 	}
 	reason = end_reason(w, status);
 	close_process(w);
-	if (!w->stopped && !w->once && reason != WORKER_STOPPING) {
+	if (!w->stopped && !w->owner->once && reason != WORKER_STOPPING) {
 		log_event(LOG_LEVEL_WARNING,
 		          LOG_FIELDS(.worker = w->name, .error = reason,
 		                     .duration_us = (loop_now() - w->started) / 1000),

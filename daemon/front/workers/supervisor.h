@@ -24,9 +24,11 @@ enum worker_state {
 
 struct worker;
 
-/* A worker's program, and callbacks of its owner. */
+/* The program of the workers of a kind, and callbacks of their owner. */
 struct worker_owner {
+	const char *kind; /* "codec", "device", "http", "trace", "probe": for logs and metrics */
 	const char *program;
+	bool once; /* never restarted */
 	/* Adds data to the START message of each process. NULL: the log's level suffices. */
 	void (*prepare)(const struct worker *worker, struct start *start);
 	/* READY has arrived: the worker accepts messages. May be NULL. */
@@ -43,10 +45,8 @@ struct worker_owner {
 };
 
 struct worker {
-	const char *kind; /* "codec", "device", "http", "trace", "probe": for logs and metrics */
+	const struct worker_owner *owner; /* NULL: was never started */
 	uint32_t number;
-	const struct worker_owner *owner;
-	bool once;     /* never restarted */
 	char name[32]; /* "codec-0": for logs, and the process's argument, for ps alone */
 	bool stopped;  /* by worker_stop() */
 	bool greeted;  /* HELLO was received */
@@ -77,9 +77,10 @@ void supervisor_fini(void);
 /* True if a worker's version differed from the front's; the loop was then stopped. */
 bool supervisor_mismatched(void);
 
-/* Starts a worker whose members up to `once` are set. Unless `once`, it is restarted whenever it
- * ends. Until READY (probe: until its end) it has `start-timeout`. */
-enum error worker_start(struct worker *worker) MUST_CHECK;
+/* Starts a worker. Unless `once`, it is restarted whenever it ends. Until READY (probe: until its
+ * end) it has `start-timeout`. */
+enum error worker_start(struct worker *worker, const struct worker_owner *owner,
+                        uint32_t number) MUST_CHECK;
 
 /* Limits every file that the worker writes, in memory or not, to this size from now on. */
 void worker_limit_files(struct worker *worker, uint64_t size);

@@ -15,7 +15,7 @@
 /* Maximum number of tiles of an image that have spans; a large image has thousands. */
 enum { TILES_MAX = 64, FLUSH_MS = 1000 };
 
-static struct worker worker; /* kind NULL: there is no collector */
+static struct worker worker; /* owner NULL: there is no collector */
 
 static void worker_prepare(const struct worker *w, struct start *start)
 {
@@ -33,20 +33,19 @@ static void worker_message(struct worker *w, const struct message *message)
 
 enum error tracer_init(void)
 {
-	static const struct worker_owner owner = {
-	    .program = "convolved-trace", .prepare = worker_prepare, .message = worker_message};
+	static const struct worker_owner owner = {.kind = "trace",
+	                                          .program = "convolved-trace",
+	                                          .prepare = worker_prepare,
+	                                          .message = worker_message};
 
-	if (!*config->otlp_endpoint)
-		return ERR_OK;
-	worker = (struct worker){.kind = "trace", .owner = &owner};
-	return worker_start(&worker);
+	return *config->otlp_endpoint ? worker_start(&worker, &owner, 0) : ERR_OK;
 }
 
 void tracer_fini(void)
 {
 	struct pollfd process = {.fd = worker.process.fd, .events = POLLIN};
 
-	if (!worker.kind)
+	if (!worker.owner)
 		return;
 	if (worker.state == WORKER_UP) { /* it sends what it has */
 		shutdown(worker.socket.fd, SHUT_WR);
@@ -58,7 +57,7 @@ void tracer_fini(void)
 
 void tracer_join(struct trace *trace)
 {
-	if (worker.kind)
+	if (worker.owner)
 		trace_record(trace, config->otlp_share);
 }
 
