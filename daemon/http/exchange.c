@@ -191,7 +191,7 @@ static struct exchange *exchange_new(struct peer *peer, const char *method, cons
 	if (!x)
 		return NULL;
 	x->peer = peer;
-	e = headers_read(peer->connection, peer->name, &peer->source, method, url, &x->request.head,
+	e = headers_read(peer->connection, peer->name, peer->address, method, url, &x->request.head,
 	                 &x->expects);
 	x->request.head.monitoring = peer->monitoring;
 	x->request.head.loopback = peer->loopback;

@@ -18,15 +18,15 @@ struct peer {
 	struct intake intake;
 	struct MHD_Connection *connection;
 	struct service_guest guest;
-	struct exchange *exchange; /* the request under way, or the refusal; or NULL */
-	/* the client named by a proxy for the whole connection, or none */
-	struct sockaddr_storage source;
-	char name[HEAD_CLIENT_SIZE]; /* the client's, by headers_name_client() */
-	bool monitoring;             /* it came to an address for metrics and health alone */
-	bool loopback;               /* or to a loopback address */
-	bool left;                   /* the client has closed its side */
-	bool gone;                   /* and its socket */
-	bool refused;                /* no further request is read */
+	struct exchange *exchange;      /* the request under way, or the refusal; or NULL */
+	const struct sockaddr *address; /* the client's, or: */
+	struct sockaddr_storage source; /* the one that a proxy has named by the PROXY protocol */
+	char name[HEAD_CLIENT_SIZE];    /* the client's, by headers_name_client() */
+	bool monitoring;                /* it came to an address for metrics and health alone */
+	bool loopback;                  /* or to a loopback address */
+	bool left;                      /* the client has closed its side */
+	bool gone;                      /* and its socket */
+	bool refused;                   /* no further request is read */
 };
 
 /* For service_init(). */

@@ -13,17 +13,12 @@
 #include "http/intake.h"
 #include "http/proxy.h"
 
-/* The destination of the headers of a name, or of the query's parameters. */
+/* The destination of the headers of a name. */
 struct collection {
 	struct head_writer *writer;
 	enum head_text text;
 	const char *name;
 	bool many, found;
-};
-
-struct parameters {
-	struct head_writer *writer;
-	unsigned count;
 };
 
 static enum MHD_Result add_header(void *context, enum MHD_ValueKind kind, const char *name,
@@ -44,26 +39,22 @@ static enum MHD_Result add_header(void *context, enum MHD_ValueKind kind, const 
 	return c->many ? MHD_YES : MHD_NO;
 }
 
-/* One more than allowed is enough to be refused. */
+/* Adds the headers of a name as one text, if there are any: as a list (many), or the first. */
+static void add_headers(struct MHD_Connection *connection, struct head_writer *writer,
+                        enum head_text text, const char *name, bool many)
+{
+	struct collection c = {writer, text, name, many, false};
+
+	MHD_get_connection_values(connection, MHD_HEADER_KIND, add_header, &c);
+}
+
 static enum MHD_Result add_parameter(void *context, enum MHD_ValueKind kind, const char *name,
                                      const char *value)
 {
-	struct parameters *p = context;
-
 	(void)kind;
-	head_add(p->writer, HEAD_NAME, name);
-	head_add(p->writer, HEAD_VALUE, value ? value : "");
-	return p->count++ < HEAD_PARAMETERS_MAX ? MHD_YES : MHD_NO;
-}
-
-/* Returns the address of the connection, or the one that a proxy has named by the PROXY
- * protocol. */
-static const struct sockaddr *address_of(struct MHD_Connection *connection,
-                                         const struct sockaddr_storage *source)
-{
-	if (source->ss_family != AF_UNSPEC)
-		return (const struct sockaddr *)source;
-	return MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS)->client_addr;
+	head_add(context, HEAD_NAME, name);
+	head_add(context, HEAD_VALUE, value ? value : "");
+	return MHD_YES;
 }
 
 static void name_address(const struct sockaddr *address, char name[HEAD_CLIENT_SIZE])
@@ -81,38 +72,14 @@ static void name_address(const struct sockaddr *address, char name[HEAD_CLIENT_S
 	inet_ntop(AF_INET6, &ip, name, HEAD_CLIENT_SIZE);
 }
 
-void headers_name_client(struct MHD_Connection *connection, const struct sockaddr_storage *source,
-                         char name[HEAD_CLIENT_SIZE])
+void headers_name_client(int fd, const struct sockaddr *address, char name[HEAD_CLIENT_SIZE])
 {
-	int fd = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
 	struct ucred user = {.uid = (uid_t)-1};
 	socklen_t size = sizeof user;
 
 	getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &user, &size);
 	snprintf(name, HEAD_CLIENT_SIZE, "user %u", user.uid);
-	name_address(address_of(connection, source), name);
-}
-
-bool headers_from_proxy(struct MHD_Connection *connection)
-{
-	static const struct sockaddr_storage none;
-
-	return networks_have(&limits.trusted_proxies, address_of(connection, &none));
-}
-
-/* Joins headers of the same name into one list. */
-static enum MHD_Result add_forwarded(void *context, enum MHD_ValueKind kind, const char *name,
-                                     const char *value)
-{
-	const bool standard = !strcasecmp(name, "Forwarded");
-	struct head_writer *list = (struct head_writer *)context + standard;
-
-	(void)kind;
-	if (!value || (!standard && strcasecmp(name, "X-Forwarded-For")))
-		return MHD_YES;
-	head_append(list, ",", 1);
-	head_append(list, value, strlen(value));
-	return MHD_YES;
+	name_address(address, name);
 }
 
 /* Names the client. Each proxy adds the address that it heard, so the last one that is no trusted
@@ -121,23 +88,22 @@ static enum MHD_Result add_forwarded(void *context, enum MHD_ValueKind kind, con
 static void name_forwarded(struct MHD_Connection *connection, const struct sockaddr *nearest,
                            char name[HEAD_CLIENT_SIZE])
 {
-	struct head_writer lists[2] = {{0}}, *list; /* X-Forwarded-For, Forwarded */
+	struct head_writer common = {0}, standard = {0}, *list;
 	struct sockaddr_storage source;
-	bool counts;
 
 	if (!networks_have(&limits.trusted_proxies, nearest))
 		return;
-	MHD_get_connection_values(connection, MHD_HEADER_KIND, add_forwarded, lists);
-	counts = !lists[0].size || !lists[1].size;
-	list = lists[1].size ? &lists[1] : &lists[0];
-	head_append(list, "", 1);
-	while (counts && !list->failed && networks_have(&limits.trusted_proxies, nearest) &&
-	       proxy_last(list->data, list == &lists[1], &source)) {
+	add_headers(connection, &common, HEAD_CLIENT, "X-Forwarded-For", true);
+	add_headers(connection, &standard, HEAD_CLIENT, "Forwarded", true);
+	list = standard.size ? &standard : &common;
+	while (!common.size != !standard.size && !list->failed &&
+	       networks_have(&limits.trusted_proxies, nearest) &&
+	       proxy_last(list->data + 1, list == &standard, &source)) {
 		nearest = (const struct sockaddr *)&source;
 		name_address(nearest, name);
 	}
-	free(lists[0].data);
-	free(lists[1].data);
+	free(common.data);
+	free(standard.data);
 }
 
 static const char *header(struct MHD_Connection *connection, const char *name)
@@ -146,19 +112,18 @@ static const char *header(struct MHD_Connection *connection, const char *name)
 }
 
 enum error headers_read(struct MHD_Connection *connection, const char *name,
-                        const struct sockaddr_storage *source, const char *method, const char *url,
+                        const struct sockaddr *address, const char *method, const char *url,
                         struct head *head, bool *expects)
 {
 	const char *type = header(connection, MHD_HTTP_HEADER_CONTENT_TYPE);
 	const char *length = header(connection, MHD_HTTP_HEADER_CONTENT_LENGTH);
 	struct head_writer writer = {0};
-	struct parameters parameters = {.writer = &writer};
 	const char *scheme_end = *url == '/' ? NULL : strstr(url, "://");
 	char client[HEAD_CLIENT_SIZE];
 	enum error e;
 
 	strcpy(client, name);
-	name_forwarded(connection, address_of(connection, source), client);
+	name_forwarded(connection, address, client);
 	head_add(&writer, HEAD_METHOD, method);
 	if (scheme_end) {
 		url = strchrnul(scheme_end + strlen("://"), '/');
@@ -166,13 +131,10 @@ enum error headers_read(struct MHD_Connection *connection, const char *name,
 	}
 	head_add(&writer, HEAD_PATH, url);
 	head_add(&writer, HEAD_CLIENT, client);
-#define HEADER(symbol, name, many)                                                                 \
-	MHD_get_connection_values(                                                                 \
-	    connection, MHD_HEADER_KIND, add_header,                                               \
-	    &(struct collection){&writer, HEAD_##symbol, name, many, false});
+#define HEADER(symbol, name, many) add_headers(connection, &writer, HEAD_##symbol, name, many);
 #include "link/headers.def"
 #undef HEADER
-	MHD_get_connection_values(connection, MHD_GET_ARGUMENT_KIND, add_parameter, &parameters);
+	MHD_get_connection_values(connection, MHD_GET_ARGUMENT_KIND, add_parameter, &writer);
 	e = head_read(head, writer.data, writer.size);
 	if (length)
 		head->announced = strtoull(length, NULL, 10);

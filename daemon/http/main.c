@@ -128,11 +128,10 @@ static void show_ends(void *context)
 static void name_client(struct client *client)
 {
 	struct peer *peer = &client->peer;
-	bool proxy = peer->source.ss_family == AF_UNSPEC && headers_from_proxy(peer->connection);
 
-	headers_name_client(peer->connection, &peer->source, peer->name);
+	headers_name_client(peer->intake.fd, peer->address, peer->name);
 	if (!peer->monitoring)
-		service_guest_name(&peer->guest, peer->name, proxy);
+		service_guest_name(&peer->guest, peer->name, peer->intake.proxied);
 }
 
 /* From now on the connection counts as the client's, not the proxy's. */
@@ -141,6 +140,7 @@ static void client_proxied(void *context, const struct sockaddr_storage *source)
 	struct client *client = context;
 
 	client->peer.source = *source;
+	client->peer.address = (const struct sockaddr *)&client->peer.source;
 	name_client(client);
 }
 
@@ -223,13 +223,16 @@ static struct client *client_new(struct MHD_Connection *connection, int fd,
 	if (!client)
 		return NULL;
 	client->peer.connection = connection;
+	client->peer.address =
+	    MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS)->client_addr;
 	client->peer.monitoring = socket->metrics;
 	client->peer.loopback =
 	    !getsockname(fd, own, &size) && own->sa_family != AF_UNIX && address_is_local(own);
-	client->peer.intake = (struct intake){.fd = fd,
-	                                      .tls = socket->tls,
-	                                      .proxied = headers_from_proxy(connection),
-	                                      .context = client};
+	client->peer.intake =
+	    (struct intake){.fd = fd,
+	                    .tls = socket->tls,
+	                    .proxied = networks_have(&limits.trusted_proxies, client->peer.address),
+	                    .context = client};
 	client->watch.fd = -1;
 	service_guest_open(&client->peer.guest, client);
 	client->since = loop_now();
