@@ -31,3 +31,10 @@ bool file_write(int fd, const void *from, size_t size, uint64_t offset)
 	}
 	return true;
 }
+
+void file_close(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+}

@@ -19,4 +19,7 @@ struct embedded {
 bool file_read(int fd, void *to, size_t size, uint64_t offset) MUST_CHECK;
 bool file_write(int fd, const void *from, size_t size, uint64_t offset) MUST_CHECK;
 
+/* Closes a descriptor, unless it is -1, and sets it to that. */
+void file_close(int *fd);
+
 #endif

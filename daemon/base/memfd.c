@@ -14,9 +14,7 @@ enum error memfd_fixed(const char *name, uint64_t size, int *fd)
 	if (*fd >= 0 && !ftruncate(*fd, (off_t)size) &&
 	    !fcntl(*fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
 		return ERR_OK;
-	if (*fd >= 0)
-		close(*fd);
-	*fd = -1;
+	file_close(fd);
 	return ERR_IO;
 }
 
@@ -39,8 +37,7 @@ enum error memfd_sealed(const char *name, const void *data, size_t size, int *fd
 	*fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (*fd >= 0 && file_write(*fd, data, size, 0) && memfd_seal(*fd))
 		return ERR_OK;
-	if (*fd >= 0)
-		close(*fd);
+	file_close(fd);
 	return ERR_IO;
 }
 

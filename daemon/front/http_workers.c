@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/loop.h"
 #include "front/api/remote.h"
 #include "front/config/config.h"
@@ -177,8 +178,7 @@ void http_workers_limit(void)
 
 void http_workers_certify(struct certificate_file next)
 {
-	if (certificate.fd >= 0)
-		close(certificate.fd);
+	file_close(&certificate.fd);
 	certificate = next;
 	for (unsigned i = 0; i < count; i++)
 		send_certificate(&workers[i]);
@@ -208,8 +208,6 @@ void http_workers_fini(void)
 	}
 	count = 0;
 	close_sockets();
-	if (certificate.fd >= 0)
-		close(certificate.fd);
-	certificate.fd = -1;
+	file_close(&certificate.fd);
 	loop_timer_fini(&ping);
 }

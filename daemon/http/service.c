@@ -351,8 +351,7 @@ void service_end(struct service_request *r)
 	if (r->entry.number) {
 		LIST_REMOVE(&r->entry, place);
 		close_body(r);
-		if (r->answer.file >= 0)
-			close(r->answer.file);
+		file_close(&r->answer.file);
 		answer_fini(&r->answer);
 	}
 	head_fini(&r->head);

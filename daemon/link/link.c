@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "wire/wire.h"
 
 enum {
@@ -183,8 +184,7 @@ static bool receive(struct link *link)
 		data[message.data_size] = '\0';
 		link->owner->message(link->context, &message);
 	}
-	if (message.fd >= 0)
-		close(message.fd);
+	file_close(&message.fd);
 	return !closed && !wrong;
 }
 
@@ -197,13 +197,6 @@ static void receive_some(void *context)
 
 	while (link->readable.fd >= 0 && receive(link) && loop_now() < end)
 		continue;
-}
-
-static void close_fd(int *fd)
-{
-	if (*fd >= 0)
-		close(*fd);
-	*fd = -1;
 }
 
 enum error link_open(struct link *link, int fd, const struct link_owner *owner, void *context)
@@ -224,7 +217,7 @@ void link_close(struct link *link)
 
 	loop_unwatch(&link->writable);
 	loop_close(&link->readable);
-	close_fd(&link->again);
+	file_close(&link->again);
 	while ((p = STAILQ_FIRST(&link->queue))) {
 		STAILQ_REMOVE_HEAD(&link->queue, place);
 		packet_free(p);

@@ -86,8 +86,7 @@ static void trim(const struct cache *cache)
 
 			if (file >= 0 && !flock(file, LOCK_EX | LOCK_NB)) /* its writer is gone */
 				unlinkat(cache->directory, name, 0);
-			if (file >= 0)
-				close(file);
+			file_close(&file);
 		}
 		if (digits != HEX - 1 || name[digits] ||
 		    fstatat(cache->directory, name, &status, AT_SYMLINK_NOFOLLOW) ||
@@ -212,7 +211,6 @@ void cache_store(struct cache *cache, const char *key, const void *binary, size_
 		log_warning("a compiled program cannot be kept: %s", strerror(errno));
 		unlinkat(cache->directory, new_name, 0);
 	}
-	if (fd >= 0)
-		close(fd);
+	file_close(&fd);
 	trim(cache);
 }

@@ -79,16 +79,13 @@ struct compile_process *compile_process_new(const struct program_source *source,
 		p->aside_until = NULL;
 		compile_process_free(&p);
 	}
-	if (memory >= 0)
-		close(memory);
+	file_close(&memory);
 	return p;
 }
 
 void compile_process_rest(struct compile_process *p)
 {
-	if (p->socket >= 0)
-		close(p->socket);
-	p->socket = -1;
+	file_close(&p->socket);
 }
 
 void compile_process_free(struct compile_process **process)
@@ -100,8 +97,7 @@ void compile_process_free(struct compile_process **process)
 	compile_process_rest(p);
 	if (p->aside_until)
 		munmap(p->aside_until, PAGE);
-	if (p->memory >= 0)
-		close(p->memory);
+	file_close(&p->memory);
 	free(p);
 	*process = NULL;
 }

@@ -57,8 +57,7 @@ char *textfile_read(const char *option, const char *path, bool is_private, size_
 	} else {
 		*size = (size_t)status.st_size;
 	}
-	if (fd >= 0)
-		close(fd);
+	file_close(&fd);
 	return text;
 }
 

@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "base/errand.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "base/memfd.h"
 #include "front/config/config.h"
@@ -47,7 +48,7 @@ static void spill_run(struct errand *errand)
 {
 	enum { PIECE = 1 << 30 };
 	struct spill *s = (struct spill *)errand;
-	const int file = open(config->cache_dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	int file = open(config->cache_dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
 	ssize_t moved = 0;
 	off_t offset = 0;
 
@@ -55,8 +56,7 @@ static void spill_run(struct errand *errand)
 	if (file < 0 || memfd_reopen(file, O_RDONLY, &s->reader) ||
 	    memfd_reopen(file, O_WRONLY, &s->writer))
 		s->result = errno;
-	if (file >= 0)
-		close(file);
+	file_close(&file);
 	if (!s->result && s->memory >= 0) {
 		s->failed = "written";
 		do
@@ -64,17 +64,14 @@ static void spill_run(struct errand *errand)
 		while (moved > 0 || (moved < 0 && errno == EINTR));
 		s->result = moved ? errno : 0;
 	}
-	if (s->memory >= 0)
-		close(s->memory);
-	s->memory = -1;
+	file_close(&s->memory);
 }
 
 static void spill_free(struct errand *errand)
 {
 	struct spill *s = (struct spill *)errand;
 
-	if (s->writer >= 0)
-		close(s->writer);
+	file_close(&s->writer);
 	if (s->reader >= 0)
 		errand_close(s->reader);
 	free(s);
@@ -240,9 +237,7 @@ bool spool_release(struct spool *spool)
 {
 	if (spool->in_memory)
 		return is_final(spool->fd);
-	if (spool->writer >= 0)
-		close(spool->writer);
-	spool->writer = -1;
+	file_close(&spool->writer);
 	return !fcntl(spool->fd, F_SETLEASE, F_RDLCK) && !fcntl(spool->fd, F_SETLEASE, F_UNLCK);
 }
 

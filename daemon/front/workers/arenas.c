@@ -1,8 +1,7 @@
 /* The open arenas, and the workers that know them. */
 #include "front/workers/arenas.h"
 
-#include <unistd.h>
-
+#include "base/file.h"
 #include "base/log.h"
 #include "base/memfd.h"
 
@@ -14,15 +13,12 @@ const struct arena_files *arenas_get(unsigned i)
 	return arenas[i].size ? &arenas[i] : NULL;
 }
 
-/* Descriptors that are not open are -1. */
 static void close_files(struct arena_files *arena)
 {
-	const int fds[] = {arena->in, arena->in_read_only, arena->out};
-
-	for (int i = 0; i < 3; i++)
-		if (fds[i] >= 0)
-			close(fds[i]);
-	*arena = (struct arena_files){0};
+	file_close(&arena->in);
+	file_close(&arena->in_read_only);
+	file_close(&arena->out);
+	arena->size = 0;
 }
 
 void arenas_tell(unsigned i, struct worker *worker, bool read_only)
