@@ -227,79 +227,53 @@ void listeners_drain(void)
 
 /* Access --------------------------------------------------------------------------------------- */
 
-/* A certificate or its key, as read. */
-struct pem_file {
-	const char *option;
-	char *path, *text;
-	size_t size;
-};
-
-/* The last one read, if it is not yet in force. */
+/* The last certificate that was read, if it is not yet in force. */
 static struct certificate_file next = {.fd = -1};
 
-static void pem_file_fini(struct pem_file *p)
-{
-	textfile_free(p->text, p->size);
-	free(p->path);
-}
-
-/* Checks that certificate and key fit together. */
-static bool fit(const struct pem_file *certificate, const struct pem_file *key)
-{
-	const char *wrong = certificate_import(&(struct pem){certificate->text, certificate->size},
-	                                       &(struct pem){key->text, key->size}, false);
-
-	if (wrong)
-		log_error(
-		    "tls-certificate=%s and tls-key=%s: %s; expected a certificate and its private "
-		    "key, as PEM",
-		    certificate->path, key->path, wrong);
-	return !wrong;
-}
-
-/* Keeps both for the workers, in a memfd. */
-static bool keep(const struct pem_file *certificate, const struct pem_file *key)
+/* Keeps certificate and key for the workers, in a memfd. */
+static bool keep(const struct pem pems[2])
 {
 	next.fd = memfd_create("certificate", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	next.sizes.chain_size = certificate->size;
-	next.sizes.key_size = key->size;
-	if (next.fd >= 0 && file_write(next.fd, certificate->text, certificate->size, 0) &&
-	    file_write(next.fd, key->text, key->size, certificate->size) && memfd_seal(next.fd))
+	next.sizes.chain_size = pems[0].size;
+	next.sizes.key_size = pems[1].size;
+	if (next.fd >= 0 && file_write(next.fd, pems[0].text, pems[0].size, 0) &&
+	    file_write(next.fd, pems[1].text, pems[1].size, pems[0].size) && memfd_seal(next.fd))
 		return true;
 	log_error("cannot keep the certificate: %m");
 	return false;
 }
 
-static void drop_next(void)
-{
-	if (next.fd >= 0)
-		close(next.fd);
-	next.fd = -1;
-}
-
-/* Reads certificate and key, from the files of the configuration or the credentials. */
+/* Reads certificate and key, from the files of the configuration or the credentials, and checks
+ * that they fit together. */
 static bool read_certificate(const struct config *c)
 {
-	struct pem_file certificate = {.option = "tls-certificate"}, key = {.option = "tls-key"};
-	bool valid = true;
+	static const char *const options[] = {"tls-certificate", "tls-key"};
+	char *const paths[] = {textfile_secret(c->tls_certificate, options[0]),
+	                       textfile_secret(c->tls_key, options[1])};
+	struct pem pems[2] = {{0}};
+	const char *wrong = NULL;
+	bool valid = !paths[0] == !paths[1];
 
-	drop_next();
-	certificate.path = textfile_secret(c->tls_certificate, certificate.option);
-	key.path = textfile_secret(c->tls_key, key.option);
-	if (!certificate.path != !key.path) {
-		log_error("%s is set but not %s: TLS needs both",
-		          certificate.path ? certificate.option : key.option,
-		          certificate.path ? key.option : certificate.option);
-		valid = false;
-	} else if (key.path) {
-		certificate.text =
-		    textfile_read(certificate.option, certificate.path, false, &certificate.size);
-		key.text = textfile_read(key.option, key.path, true, &key.size);
-		valid = certificate.text && key.text && fit(&certificate, &key) &&
-		        keep(&certificate, &key);
+	file_close(&next.fd);
+	if (!valid) {
+		log_error("%s is set but not %s: TLS needs both", options[!paths[0]],
+		          options[!paths[1]]);
+	} else if (paths[0]) {
+		for (int i = 0; i < 2; i++)
+			pems[i].text = textfile_read(options[i], paths[i], i == 1, &pems[i].size);
+		valid = pems[0].text && pems[1].text;
+		if (valid)
+			wrong = certificate_import(&pems[0], &pems[1], false);
+		if (wrong)
+			log_error("tls-certificate=%s and tls-key=%s: %s; expected a certificate "
+			          "and its private key, as PEM",
+			          paths[0], paths[1], wrong);
+		valid = valid && !wrong && keep(pems);
 	}
-	pem_file_fini(&certificate);
-	pem_file_fini(&key);
+	for (int i = 0; i < 2; i++) {
+		textfile_free(pems[i].text, pems[i].size);
+		free(paths[i]);
+	}
 	return valid;
 }
 
@@ -358,5 +332,5 @@ void listeners_commit(void)
 void listeners_fini(void)
 {
 	tokens_fini();
-	drop_next();
+	file_close(&next.fd);
 }

@@ -33,7 +33,7 @@ static void pair_free(struct pair *p)
 
 static gnutls_datum_t datum(const struct pem *pem)
 {
-	return (gnutls_datum_t){(unsigned char *)(uintptr_t)pem->text, (unsigned)pem->size};
+	return (gnutls_datum_t){(unsigned char *)pem->text, (unsigned)pem->size};
 }
 
 const char *certificate_import(const struct pem *chain, const struct pem *key, bool use)

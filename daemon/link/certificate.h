@@ -9,7 +9,7 @@
 
 /* PEM, which need not be terminated. */
 struct pem {
-	const char *text;
+	char *text;
 	size_t size;
 };
 
