@@ -42,11 +42,8 @@ struct device *device_table_find(const struct message_device *m)
 
 void device_table_clear(void)
 {
-	for (unsigned i = 0; i < device_count; i++) {
-		free(devices[i]->choices);
-		free(devices[i]);
-	}
-	device_count = 0;
+	while (device_count)
+		free(devices[--device_count]);
 }
 
 unsigned devices_count(void)

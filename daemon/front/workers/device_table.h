@@ -53,7 +53,7 @@ struct device {
 	struct message_objects objects;
 	uint64_t programs_at;   /* loop_now() when a compilation last could block launches */
 	uint64_t programs_told; /* loop_now() of the last log line on compiling; 0: none */
-	struct message_choice *choices; /* its tuner's; owned */
+	struct message_choice choices[CHOICES_MAX]; /* its tuner's */
 	unsigned choice_count;
 	uint64_t reports;         /* its worker's messages, except MSG_TILE_DONE */
 	unsigned failures;        /* that served time has not made good yet */

@@ -3,7 +3,6 @@
  * because they spoil nothing else. */
 #include "front/workers/reports.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/log.h"
@@ -130,7 +129,7 @@ bool reports_done_valid(const struct task *task, const struct message_tile_done 
 static bool receive_choice(struct device *d, const struct message_choice *choice)
 {
 	unsigned at = 0;
-	struct message_choice *grown, taken = *choice;
+	struct message_choice taken = *choice;
 
 	if (choice->count < 1 || choice->count > CANDIDATES_MAX ||
 	    choice->chosen >= choice->count || choice->samples > samples_max)
@@ -144,13 +143,7 @@ static bool receive_choice(struct device *d, const struct message_choice *choice
 		at++;
 	if (at == CHOICES_MAX)
 		return true;
-	if (at == d->choice_count) {
-		grown = reallocarray(d->choices, at + 1, sizeof *grown);
-		if (!grown)
-			return true;
-		d->choices = grown;
-		d->choice_count++;
-	}
+	d->choice_count += at == d->choice_count;
 	d->choices[at] = taken;
 	return true;
 }
