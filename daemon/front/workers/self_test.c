@@ -20,6 +20,7 @@
 
 #include <glib.h>
 
+#include "base/file.h"
 #include "base/log.h"
 #include "base/memfd.h"
 #include "reference/reference.h"
@@ -50,7 +51,6 @@ struct self_test {
 	bool wrong;
 	struct arena memory;
 	int in, out;
-	bool mapped;
 };
 
 /* Returns a sample of the test image. Neighbours differ, but too little for most gradients to
@@ -190,16 +190,18 @@ struct self_test *self_test_new(const struct plan *plan, const struct kernel_set
 	struct self_test *t = calloc(1, sizeof *t);
 	struct chain *chain = calloc(1, sizeof *chain);
 	struct problem problem;
-	enum error e = ERR_MEMORY;
+	enum error e = t && chain ? ERR_OK : ERR_MEMORY;
 
-	if (t) {
+	if (t)
 		t->in = t->out = -1;
-		t->mapped = !memfd_fixed("self-test-in", size, &t->in) &&
-		            !memfd_fixed("self-test-out", size, &t->out) &&
-		            !arena_map(&t->memory, t->in, size, PROT_READ | PROT_WRITE, t->out,
-		                       size, PROT_READ);
-	}
-	if (t && t->mapped && chain) {
+	if (!e)
+		e = memfd_fixed("self-test-in", size, &t->in);
+	if (!e)
+		e = memfd_fixed("self-test-out", size, &t->out);
+	if (!e)
+		e = arena_map(&t->memory, t->in, size, PROT_READ | PROT_WRITE, t->out, size,
+		              PROT_READ);
+	if (!e) {
 		chain_init(chain);
 		e = chain_parse(chain, filters, &problem);
 	}
@@ -225,12 +227,10 @@ void self_test_free(struct self_test **self_test)
 		reference_fini(&t->test[i].expected);
 		close(t->test[i].chain_fd);
 	}
-	if (t->mapped)
+	if (t->memory.in)
 		arena_unmap(&t->memory);
-	if (t->in >= 0)
-		close(t->in);
-	if (t->out >= 0)
-		close(t->out);
+	file_close(&t->in);
+	file_close(&t->out);
 	free(t);
 	*self_test = NULL;
 }
