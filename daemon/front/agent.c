@@ -15,16 +15,14 @@
 
 enum {
 	ACCEPTED_MOST = 8 /* a turn */,
+	AGAIN_MS = 1,
 	PAUSE_MS = 1000,
 	SOCKETS_MAX = 2 * CONFIG_LIST_MAX /* passed by systemd, and configured */
 };
 
-static struct agent_socket {
-	struct loop_watch watch;
-	int fd;
-} sockets[SOCKETS_MAX];
+static struct loop_watch sockets[SOCKETS_MAX];
 static unsigned count;
-static struct loop_timer pause_over;
+static struct loop_timer again;
 static bool draining;
 
 /* Sends `ready` each time, not only after a start: a balancer that could not ask for a while keeps
@@ -42,64 +40,51 @@ static void answer(int fd)
 	close(fd);
 }
 
-static void stop_watching(void)
-{
-	for (unsigned i = 0; i < count; i++)
-		loop_unwatch(&sockets[i].watch);
-}
-
+/* Only new clients wake the loop; those that still wait are for the timer. */
 static void accept_some(void *context)
 {
-	struct agent_socket *s = context;
+	const struct loop_watch *socket = context;
+	uint64_t ms = AGAIN_MS;
 
-	for (int i = 0; i < ACCEPTED_MOST; i++) {
-		int fd = accept4(s->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	for (int i = 0; i < ACCEPTED_MOST && ms == AGAIN_MS; i++) {
+		int fd = accept4(socket->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
-		if (fd >= 0) {
+		if (fd >= 0)
 			answer(fd);
-			continue;
-		}
-		/* Waiting clients would wake the loop again at once. */
-		if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
-			stop_watching();
-			loop_timer_start(&pause_over, PAUSE_MS);
-		}
-		return;
+		else if (errno == EAGAIN)
+			return;
+		else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
+			ms = PAUSE_MS;
 	}
+	loop_timer_start(&again, ms);
 }
 
-static void watch_again(void *context)
+static void accept_all(void *context)
 {
 	(void)context;
-	for (unsigned i = 0; i < count; i++) {
-		struct agent_socket *s = &sockets[i];
-
-		if (s->watch.fd < 0 && loop_watch(&s->watch, s->fd, EPOLLIN, accept_some, s))
-			loop_timer_start(&pause_over, PAUSE_MS);
-	}
+	for (unsigned i = 0; i < count; i++)
+		accept_some(&sockets[i]);
 }
 
 enum error agent_init(void)
 {
 	metric_add(METRIC_AGENT_CHECKS, "ready", NULL, 0);
 	metric_add(METRIC_AGENT_CHECKS, "drain", NULL, 0);
-	return loop_timer_init(&pause_over, watch_again, NULL);
+	return loop_timer_init(&again, accept_all, NULL);
 }
 
 void agent_fini(void)
 {
-	stop_watching();
 	while (count)
-		close(sockets[--count].fd);
-	loop_timer_fini(&pause_over);
+		loop_close(&sockets[--count]);
+	loop_timer_fini(&again);
 }
 
 enum error agent_serve(int fd)
 {
-	struct agent_socket *s = &sockets[count++];
+	struct loop_watch *socket = &sockets[count++];
 
-	s->fd = fd;
-	return loop_watch(&s->watch, s->fd, EPOLLIN, accept_some, s);
+	return loop_adopt(socket, fd, EPOLLIN | EPOLLET, accept_some, socket);
 }
 
 void agent_drain(void)
