@@ -18,6 +18,7 @@ static struct loop_timer again;
 static bool probed;
 static struct message_device found[FOUND_MAX];
 static unsigned found_count;
+static bool found_gpu;
 
 const char *discovery_type_name(enum device_type type)
 {
@@ -35,14 +36,6 @@ void discovery_prepare(struct start *start)
 	snprintf(start->kernel_dir, sizeof start->kernel_dir, "%s", config->kernel_dir);
 }
 
-static bool any_gpu(void)
-{
-	for (unsigned i = 0; i < found_count; i++)
-		if (found[i].type == DEVICE_GPU)
-			return true;
-	return false;
-}
-
 bool discovery_fits(const char *pattern, const struct message_device *m)
 {
 	char index[32];
@@ -50,7 +43,7 @@ bool discovery_fits(const char *pattern, const struct message_device *m)
 	                             m->platform_name};
 
 	if (!strcmp(pattern, "auto")) /* all GPUs, or all devices if there is no GPU */
-		return !any_gpu() || m->type == DEVICE_GPU;
+		return !found_gpu || m->type == DEVICE_GPU;
 	snprintf(index, sizeof index, "%u:%u", m->platform, m->device);
 	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
 		if (!fnmatch(pattern, texts[i], FNM_CASEFOLD))
@@ -77,7 +70,7 @@ static void choose(void)
 	/* Without a GPU this is no error on a host that never had one; Prometheus knows whether it
 	 * had. */
 	for (unsigned p = 0; p < config->device.count; p++)
-		fallback |= !strcmp(config->device.item[p], "auto") && !any_gpu();
+		fallback |= !strcmp(config->device.item[p], "auto") && !found_gpu;
 	if (found_count)
 		metric_set(METRIC_CPU_FALLBACK, NULL, NULL, fallback);
 	if (found_count && fallback)
@@ -109,6 +102,7 @@ static void probe_message(struct worker *worker, const struct message *message)
 	wire_text(found[found_count].name, sizeof m->name);
 	wire_text(found[found_count].platform_name, sizeof m->platform_name);
 	found_count++;
+	found_gpu |= m->type == DEVICE_GPU;
 }
 
 static void probe_down(struct worker *worker, const char *reason)
@@ -140,6 +134,7 @@ static void probe_start(void *context)
 	if (probe.owner)
 		worker_fini(&probe);
 	found_count = 0;
+	found_gpu = false;
 	if (worker_start(&probe, &probe_worker, 0))
 		loop_timer_start(&again, AGAIN_MS);
 }
