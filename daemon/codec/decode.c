@@ -17,7 +17,6 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "codec/formats/bounds.h"
-#include "codec/metadata/file_metadata.h"
 #include "codec/jpeg_header.h"
 #include "codec/repertoire.h"
 #include "codec/formats/vips_reader.h"
@@ -540,7 +539,7 @@ enum jpeg_reason decode_jpeg_scan(const struct decoder *d, struct jpeg_scan *sca
 enum error decode_metadata(struct decoder *d, const struct file_metadata **metadata,
                            struct problem *problem)
 {
-	*metadata = d->state && d->reader->metadata ? d->reader->metadata(d->state) : NULL;
+	*metadata = reader_metadata(d->reader, d->state);
 	if (*metadata || !d->vips.image)
 		return ERR_OK;
 	*metadata = &d->metadata;

@@ -95,7 +95,7 @@ static void encode(void *state, const struct decoded *decoded, struct rows *rows
 	if (file < 0)
 		file = open("/dev/null", O_WRONLY | O_CLOEXEC);
 	must(jpeg_writer.writes(&output));
-	must(file_metadata_answer(&metadata, jpeg_reader.metadata(state), output.format,
+	must(file_metadata_answer(&metadata, reader_metadata(&jpeg_reader, state), output.format,
 	                          &output.image, strip));
 	answer.file = file;
 	must(!jpeg_writer.write(&answer, &problem));

@@ -110,7 +110,7 @@ static void encode(void *state, const struct image *image, uint8_t *pixels, bool
 	if (file < 0)
 		file = memfd_create("answer", MFD_CLOEXEC);
 	must(!ftruncate(file, 0));
-	must(file_metadata_answer(&metadata, png_reader.metadata(state), output.format, image,
+	must(file_metadata_answer(&metadata, reader_metadata(&png_reader, state), output.format, image,
 	                          strip));
 	written.file = file;
 	must(!png_writer.write(&written, &problem));

@@ -80,7 +80,7 @@ static inline uint32_t read_file(const struct reader *r, const uint8_t *data, si
 	must(!state || (decoded.file_pages && image->width && image->height && image->bands &&
 	                image->bands <= IMAGE_BANDS_MAX));
 	if (state && r->metadata)
-		read_metadata(r->metadata(state));
+		read_metadata(reader_metadata(r, state));
 	if (state && (uint64_t)image->width * image->height <= pixels_max) {
 		if (r->find && r->find(state, &problem)) {
 			must(problem.detail[0]);

@@ -10,7 +10,6 @@
 
 #include "base/file.h"
 #include "codec/metadata/containers.h"
-#include "codec/metadata/file_metadata.h"
 #include "codec/formats/samples.h"
 
 enum {
@@ -224,11 +223,6 @@ static enum error open_bmp(void *state, struct decoded *decoded, const struct bo
 	return ERR_OK;
 }
 
-static struct file_metadata *metadata_of(void *state)
-{
-	return &((struct bmp *)state)->metadata;
-}
-
 /* Runs ----------------------------------------------------------------------------------------- */
 
 enum step { PIXELS, LINE, MOVE, END, CUT };
@@ -367,9 +361,9 @@ static enum error read_rows(void *state, const struct area *area, uint8_t *to, s
 
 const struct reader bmp_reader = {
     .size = sizeof(struct bmp),
+    .metadata = offsetof(struct bmp, metadata),
     .open = open_bmp,
     .close = close_bmp,
-    .metadata = metadata_of,
     .find = find_rows,
     .rows = read_rows,
 };

@@ -56,10 +56,7 @@ static enum error complain(const struct jpeg_decoder *d, struct problem *problem
 
 static void close_decoder(void *state)
 {
-	struct jpeg_decoder *d = state;
-
-	file_metadata_free(&d->metadata);
-	jpeg_destroy_decompress(&d->libjpeg);
+	jpeg_destroy_decompress(&((struct jpeg_decoder *)state)->libjpeg);
 }
 
 /* Leaves files to libvips whose orientation is not upright, or whose colours are none of grey, RGB
@@ -146,15 +143,10 @@ static enum error read_rows(void *state, const struct area *area, uint8_t *to, s
 	return jpeg_error_catch(&d->error, decode, &request) ? ERR_OK : complain(d, problem);
 }
 
-static struct file_metadata *metadata_of(void *state)
-{
-	return &((struct jpeg_decoder *)state)->metadata;
-}
-
 const struct reader jpeg_reader = {
     .size = sizeof(struct jpeg_decoder),
+    .metadata = offsetof(struct jpeg_decoder, metadata),
     .open = open_decoder,
     .close = close_decoder,
-    .metadata = metadata_of,
     .rows = read_rows,
 };

@@ -81,10 +81,7 @@ static void read_file(struct png_file *png, const uint8_t *at, const uint8_t *en
 
 static void close_file(void *state)
 {
-	struct png_file *png = state;
-
-	file_metadata_free(&png->metadata);
-	free(png->pixels);
+	free(((struct png_file *)state)->pixels);
 }
 
 /* Reads everything but the pixels. Reports no faults: damaged chunks are left out, or reported by
@@ -108,11 +105,6 @@ static enum error open_file(void *state, struct decoded *decoded, const struct b
 	decoded->colours = file_metadata_colours(&png->metadata);
 	decoded->lost = png->reading.lost ? 1u << LOSS_METADATA : 0;
 	return ERR_OK;
-}
-
-static struct file_metadata *metadata_of(void *state)
-{
-	return &((struct png_file *)state)->metadata;
 }
 
 /* Inflates a stream of exactly this size. */
@@ -310,9 +302,9 @@ static enum error amend(VipsImage **image, const struct part *part, struct probl
 
 const struct reader png_reader = {
     .size = sizeof(struct png_file),
+    .metadata = offsetof(struct png_file, metadata),
     .open = open_file,
     .close = close_file,
-    .metadata = metadata_of,
     .find = find_pixels,
     .tries = true,
     .rows = read_rows,

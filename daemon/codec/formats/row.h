@@ -11,10 +11,10 @@
 #include <sys/mman.h>
 
 #include "base/error.h"
+#include "codec/metadata/file_metadata.h"
 #include "image/formats.h"
 #include "image/image.h"
 
-struct file_metadata;
 struct jpeg_bytes;
 struct jpeg_target;
 struct message_job;
@@ -77,18 +77,17 @@ struct reader {
 	enum error (*check)(const struct body *body, struct problem *problem);
 
 	size_t size; /* bytes of its state */
+	/* the place in it of the file's metadata, which another thread may read while rows are
+	 * decoded; 0: there is none */
+	size_t metadata;
 
 	/* Reads the header: fills in `plain` and, if it is true, those facts from `whole` on that
 	 * differ from the values that decode_open() has set. Otherwise libvips reads the pixels.
 	 * The state is zeroed before. */
 	enum error (*open)(void *state, struct decoded *decoded, const struct body *body,
 	                   struct problem *problem);
-	/* Frees the state's memory, also after open() has failed. */
+	/* Frees the state's memory except for the metadata, also after open() has failed. */
 	void (*close)(void *state);
-
-	/* Returns the file's metadata, which the state owns. Another thread may read it while rows
-	 * are decoded. */
-	struct file_metadata *(*metadata)(void *state);
 
 	/* Locates the rows, once their number has been allowed. */
 	enum error (*find)(void *state, struct problem *problem);
@@ -112,10 +111,17 @@ struct reader {
 	                    struct problem *problem);
 };
 
+/* Returns the file's metadata, or NULL. */
+static inline struct file_metadata *reader_metadata(const struct reader *r, void *state)
+{
+	return state && r->metadata ? (void *)((uint8_t *)state + r->metadata) : NULL;
+}
+
 static inline void reader_close(const struct reader *r, void **state)
 {
 	if (*state && r->close)
 		r->close(*state);
+	file_metadata_free(reader_metadata(r, *state));
 	free(*state);
 	*state = NULL;
 }

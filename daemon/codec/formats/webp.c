@@ -13,7 +13,6 @@
 #include <webp/mux.h>
 
 #include "base/file.h"
-#include "codec/metadata/file_metadata.h"
 #include "codec/formats/row.h"
 #include "codec/formats/samples.h"
 
@@ -36,7 +35,6 @@ static void close_still(void *state)
 
 	WebPDemuxReleaseIterator(&s->frame);
 	WebPDemuxDelete(s->demuxer);
-	file_metadata_free(&s->metadata);
 	free(s->pixels);
 }
 
@@ -93,11 +91,6 @@ static enum error open_still(void *state, struct decoded *decoded, const struct 
 	return ERR_OK;
 }
 
-static struct file_metadata *metadata_of(void *state)
-{
-	return &((struct still *)state)->metadata;
-}
-
 /* Passes the picture without the rest of the file; a damaged picture could otherwise read bytes
  * from there. */
 static enum error decode(void *state, struct problem *problem)
@@ -143,9 +136,9 @@ static enum error read_rows(void *state, const struct area *area, uint8_t *to, s
 
 const struct reader webp_reader = {
     .size = sizeof(struct still),
+    .metadata = offsetof(struct still, metadata),
     .open = open_still,
     .close = close_still,
-    .metadata = metadata_of,
     .begin = decode,
     .rows = read_rows,
 };

@@ -10,6 +10,8 @@
 
 void file_metadata_free(struct file_metadata *m)
 {
+	if (!m)
+		return;
 	exif_block_free(&m->exif);
 	g_slist_free_full(m->owned, free);
 	m->owned = NULL;

@@ -36,6 +36,7 @@ struct file_metadata {
 	GSList *owned;
 };
 
+/* NULL: nothing to free. */
 void file_metadata_free(struct file_metadata *metadata);
 
 /* Makes a part from malloc'd bytes, which it then owns; or (NULL: none) from an array's bytes. */
