@@ -192,8 +192,7 @@ void apng_close(struct apng **apng)
 	*apng = NULL;
 }
 
-/* A frame as a file -----------------------------------------------------------------------------
- */
+/* A frame as a file ---------------------------------------------------------------------------- */
 
 static size_t chunk_size(const uint8_t *chunk)
 {
@@ -246,8 +245,7 @@ uint8_t *apng_frame_file(const struct apng *a, uint32_t i, size_t *size)
 	return file;
 }
 
-/* The canvas ------------------------------------------------------------------------------------
- */
+/* The canvas ----------------------------------------------------------------------------------- */
 
 /* Puts one pixel over another. Neither is multiplied by its alpha, the last band. */
 #define OVER(name, type, full)                                                                     \
@@ -283,8 +281,7 @@ void apng_blend_row(uint8_t *to, const uint8_t *from, uint32_t pixels, const str
 		over_u16(to, from, pixels, image->bands);
 }
 
-/* The image -------------------------------------------------------------------------------------
- */
+/* The image ------------------------------------------------------------------------------------ */
 
 struct animation {
 	struct apng *apng;

@@ -164,8 +164,7 @@ static bool walk_exif(struct walk *w, const uint8_t *at, size_t size)
 	return walk_directory(w, &t, next, &next) && (!next || walk_directory(w, &t, next, &next));
 }
 
-/* JPEG ------------------------------------------------------------------------------------------
- */
+/* JPEG ----------------------------------------------------------------------------------------- */
 
 static bool walk_jpeg(struct walk *w)
 {
@@ -185,8 +184,7 @@ static bool walk_jpeg(struct walk *w)
 	return fits;
 }
 
-/* PNG -------------------------------------------------------------------------------------------
- */
+/* PNG ------------------------------------------------------------------------------------------ */
 
 /* Counts the inflated bytes, up to the limit; keeps none. */
 static bool add_inflated(struct walk *w, enum bound bound, const uint8_t *at, size_t size)
@@ -256,8 +254,7 @@ static bool walk_png(struct walk *w)
 	return fits;
 }
 
-/* WebP ------------------------------------------------------------------------------------------
- */
+/* WebP ----------------------------------------------------------------------------------------- */
 
 static bool walk_webp(struct walk *w)
 {
@@ -284,8 +281,7 @@ static bool walk_webp(struct walk *w)
 	return fits;
 }
 
-/* AVIF ------------------------------------------------------------------------------------------
- */
+/* AVIF ----------------------------------------------------------------------------------------- */
 
 /* An item may consist of many pieces, each of which may be the whole file, and libheif copies them.
  * Its EXIF is checked once it is assembled (bounds_check_exif()). */

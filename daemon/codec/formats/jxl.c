@@ -118,8 +118,7 @@ static uint64_t read_number(struct bits *b)
 	return value;
 }
 
-/* Bundles, by their names in the standard -------------------------------------------------------
- */
+/* Bundles, by their names in the standard ------------------------------------------------------ */
 
 /* A height, and a width unless a ratio gives it. */
 static void skip_sides(struct bits *b, unsigned one, unsigned two, unsigned three, unsigned four)
@@ -319,8 +318,7 @@ static enum error check_channels(const struct jxl_header *h, struct problem *pro
 	                                     : "that is neither colour nor alpha");
 }
 
-/* Metadata that is compressed -------------------------------------------------------------------
- */
+/* Metadata that is compressed ------------------------------------------------------------------ */
 
 bool jxl_has_packed(const uint8_t *file, size_t size)
 {

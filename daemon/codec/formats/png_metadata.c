@@ -33,8 +33,7 @@ void png_chunk_seal(uint8_t *chunk, uint32_t size)
 	bytes_put(chunk + PNG_CHUNK_HEAD + size, libdeflate_crc32(0, chunk + 4, 4 + size), 4, true);
 }
 
-/* Reading --------------------------------------------------------------------------------------
- */
+/* Reading -------------------------------------------------------------------------------------- */
 
 static bool keep(GByteArray **chunks, const struct png_chunk *c)
 {
@@ -297,8 +296,7 @@ bool png_metadata_end(struct png_reading *r)
 	return m->exif;
 }
 
-/* Writing --------------------------------------------------------------------------------------
- */
+/* Writing -------------------------------------------------------------------------------------- */
 
 static void add_chunk(GByteArray *to, const char *name, const void *head, size_t head_size,
                       const void *data, size_t size)

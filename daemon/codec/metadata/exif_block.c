@@ -60,8 +60,7 @@ static void add_demanded(ExifData *data)
 	find_or_add(data, EXIF_IFD_EXIF, EXIF_TAG_COLOR_SPACE);
 }
 
-/* Reading --------------------------------------------------------------------------------------
- */
+/* Reading -------------------------------------------------------------------------------------- */
 
 /* Returns the first number of an entry, or false if there is none or it has another format. */
 static bool first_number(const ExifEntry *entry, ExifByteOrder order, double *value)
@@ -189,8 +188,7 @@ int exif_block_orientation(ExifData *block)
 	return orientation >= 1 && orientation <= 8 ? (int)orientation : 1;
 }
 
-/* Writing --------------------------------------------------------------------------------------
- */
+/* Writing -------------------------------------------------------------------------------------- */
 
 /* Sets a number, in its type in the block if that is rational or whole, otherwise in the
  * standard's. A resolution that is close enough stays. */

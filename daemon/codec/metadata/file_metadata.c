@@ -42,8 +42,7 @@ bool file_metadata_upright(const struct file_metadata *m)
 	return !m->exif || exif_block_orientation(m->exif) == 1;
 }
 
-/* Libvips --------------------------------------------------------------------------------------
- */
+/* Libvips -------------------------------------------------------------------------------------- */
 
 static const uint8_t *blob_of(VipsImage *image, const char *name, size_t *size)
 {
@@ -136,8 +135,7 @@ void file_metadata_tell(const struct file_metadata *m, uint32_t pages, VipsImage
 		vips_image_set_int(image, "loop", m->plays);
 }
 
-/* Answers --------------------------------------------------------------------------------------
- */
+/* Answers -------------------------------------------------------------------------------------- */
 
 /* Readers of the other formats take any profile. */
 static bool profile_suits(const struct file_part *p, enum format format, const struct image *image)

@@ -7,8 +7,7 @@
 
 #include "codec/metadata/containers.h"
 
-/* IPTC-IIM: data sets, each a mark, record, number, length and data -------------------------------
- */
+/* IPTC-IIM: data sets, each a mark, record, number, length and data ---------------------------- */
 
 /* Returns the size in bytes of the first data set, 0 if there is none. If the highest bit of the
  * length is set, it is the length of the length that follows. */
