@@ -517,7 +517,7 @@ enum error decode_rows(struct decoder *d, uint32_t y, uint32_t count, uint8_t *t
 
 void decode_leave(struct decoder *d)
 {
-	vips_reader_leave(&d->vips);
+	g_clear_object(&d->vips.region);
 }
 
 enum jpeg_reason decode_jpeg_scan(const struct decoder *d, struct jpeg_scan *scan,

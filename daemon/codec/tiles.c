@@ -11,7 +11,6 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
-#include <sys/random.h>
 
 #include "base/log.h"
 #include "filters/chain_gather.h"
@@ -21,8 +20,6 @@ void tiles_init(struct tiles *tiles, const struct message_job *job, struct chain
 {
 	*tiles = (struct tiles){.job = job, .socket = socket, .arena = arena};
 	tiles->chain = tiles->job_chain = chain;
-	if (getrandom(&tiles->random, sizeof tiles->random, 0) < 0)
-		tiles->random = job->job;
 	pthread_mutex_init(&tiles->lock, NULL);
 	pthread_cond_init(&tiles->change, NULL);
 }

@@ -30,9 +30,9 @@ struct tiles {
 	struct chain *job_chain;
 	struct chain *chain; /* the job's; or an own chain for the page in work, if pages differ */
 	double border_pixel[BANDS_MAX]; /* from chain_border_pixel() */
-	/* For verify.c: the state of its random choices; processor time spent on comparing tiles
-	 * (encoding side), and on filtering them here (decoding side). */
-	uint64_t random, verify_ns, reference_ns;
+	/* For verify.c: processor time spent on comparing tiles (encoding side), and on filtering
+	 * them here (decoding side). */
+	uint64_t verify_ns, reference_ns;
 	struct tiling tiling; /* fixed after tiles_start(), whose last call precedes all tiles */
 	const struct message *header; /* to be sent before any tile; NULL: it has been */
 	/* If not NULL, one thread does everything, and calls this instead of waiting, to read the
@@ -133,8 +133,8 @@ enum error cut_send(struct tiles *tiles, struct problem *problem) MUST_CHECK;
  * here, where no driver has influence: of all if the request asks for it, else of some windows ----
  */
 
-/* Returns true for tiles of the share to be compared. */
-bool verify_chosen(struct tiles *tiles);
+/* Returns true for a random share of tiles, those to be compared. */
+bool verify_chosen(const struct tiles *tiles);
 
 /* Decoding side. Filters tile i, which has been counted as sent, in place of a device. */
 enum error verify_filter(struct tiles *tiles, uint32_t i) MUST_CHECK;

@@ -8,6 +8,7 @@
 #include "codec/tiles.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/param.h>
 
@@ -26,15 +27,6 @@ struct subject {
 	uint64_t first;               /* digest of the first run's result */
 	bool same;                    /* all runs gave the same bits */
 };
-
-/* Returns a random number from 0 to n - 1: the upper bits of Knuth's generator. */
-static uint32_t random_below(struct tiles *tiles, uint32_t n)
-{
-	uint64_t *state = &tiles->random;
-
-	*state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-	return (uint32_t)((*state >> 32) * n >> 32);
-}
 
 /* Receives a piece, and the place of its first pixel in the tile's output area. */
 typedef void piece_user(struct subject *s, const struct reference *piece, uint8_t *out);
@@ -181,11 +173,11 @@ static enum error compare_runs(struct subject *s)
 	return compute_pieces(s, write_piece);
 }
 
-bool verify_chosen(struct tiles *tiles)
+bool verify_chosen(const struct tiles *tiles)
 {
 	const double share = tiles->job->verify_share;
 
-	return share > 0 && random_below(tiles, UINT32_MAX) < share * UINT32_MAX;
+	return share > 0 && arc4random_uniform(UINT32_MAX) < share * UINT32_MAX;
 }
 
 /* Compares a whole tile, or the largest window that the budget allows, at a random place in it;
@@ -213,8 +205,8 @@ static void compare_with_reference(struct tiles *tiles, uint32_t i)
 	if (!side)
 		return;
 	if (!all) {
-		w->x0 = s.tile.x0 + random_below(tiles, s.tile.width - w->width + 1);
-		w->y0 = s.tile.y0 + random_below(tiles, s.tile.height - w->height + 1);
+		w->x0 = s.tile.x0 + arc4random_uniform(s.tile.width - w->width + 1);
+		w->y0 = s.tile.y0 + arc4random_uniform(s.tile.height - w->height + 1);
 	}
 	e = compare_runs(&s);
 	if (e)

@@ -15,12 +15,6 @@ static const struct {
     [PIXEL_F32] = {"f32", 4, 1, 0},
 };
 
-static const char *const borders[BORDERS] = {
-    [BORDER_REPLICATE] = "replicate",   [BORDER_REFLECT] = "reflect",
-    [BORDER_REFLECT101] = "reflect101", [BORDER_WRAP] = "wrap",
-    [BORDER_CONSTANT] = "constant",     [BORDER_CROP] = "crop",
-};
-
 size_t pixel_type_size(enum pixel_type type)
 {
 	return types[type].size;
@@ -125,9 +119,4 @@ bool area_inside(const struct area *area, const struct image *image)
 {
 	return area->width <= image->width && area->height <= image->height &&
 	       area->x <= image->width - area->width && area->y <= image->height - area->height;
-}
-
-const char *border_name(enum border border)
-{
-	return borders[border];
 }

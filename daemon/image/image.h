@@ -71,6 +71,4 @@ bool area_parse(const char *text, struct area *area) MUST_CHECK;
 /* Returns true if the whole area lies within the image, for any numbers. */
 bool area_inside(const struct area *area, const struct image *image);
 
-const char *border_name(enum border border);
-
 #endif

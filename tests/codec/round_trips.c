@@ -118,10 +118,11 @@ static void test_row(const uint8_t row[FACTORS], int shift)
 	struct reply whole, bare;
 	char name[160];
 
-	snprintf(name, sizeof name, "%s x%u %s %ux%u %s %s roi %u,%u,%u,%u at %d,%u turned %u",
-	         kind->suffix, kind->bands, pixel_type_name(kind->type), p.image.width,
-	         p.image.height, request.filters, border_name(request.border), roi.x, roi.y,
-	         roi.width, roi.height, (int)place[0], place[1], row[ORIENTATION]);
+	snprintf(name, sizeof name,
+	         "%s x%u %s %ux%u %s border %u roi %u,%u,%u,%u at %d,%u turned %u", kind->suffix,
+	         kind->bands, pixel_type_name(kind->type), p.image.width, p.image.height,
+	         request.filters, request.border, roi.x, roi.y, roi.width, roi.height,
+	         (int)place[0], place[1], row[ORIENTATION]);
 	if (kind->type != PIXEL_F32 && row[BORDER] == BORDER_CONSTANT)
 		request.border_value = "77";
 	if (run(&request, &whole, name)) {

@@ -79,10 +79,10 @@ static void report(const struct trial *t, const char *what)
 	};
 	const char *variant = t->variant ? kernel_name(t->variant - 1) : "general";
 
-	fail("%s by %s: %ux%ux%u %s alpha %u channels %u, %s, tiles of %u rows, %s: %s",
+	fail("%s by %s: %ux%ux%u %s alpha %u channels %u, border %d, tiles of %u rows, %s: %s",
 	     t->group->name, variant, t->image.width, t->image.height, t->image.bands,
-	     pixel_type_name(t->image.type), t->image.alpha, t->channels, border_name(t->border),
-	     t->tile_rows, modes[t->mode], what);
+	     pixel_type_name(t->image.type), t->image.alpha, t->channels, t->border, t->tile_rows,
+	     modes[t->mode], what);
 }
 
 /* Compares all samples; reports the first that is off, and how many are off by more than 1. */

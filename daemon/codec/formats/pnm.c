@@ -58,17 +58,12 @@ static int next_char(struct text *t)
 	return t->at < t->end ? *t->at++ : -1;
 }
 
-static bool is_space(int c)
-{
-	return c == ' ' || (c >= '\t' && c <= '\r');
-}
-
 /* Skips white space, and returns what follows. */
 static int next_mark(struct text *t)
 {
 	int c = next_char(t);
 
-	while (is_space(c))
+	while (isspace(c))
 		c = next_char(t);
 	return c;
 }
@@ -88,7 +83,7 @@ static bool read_number(struct text *t, uint32_t most, uint32_t *number)
 			return false;
 	}
 	*number = (uint32_t)n;
-	return c < 0 || is_space(c);
+	return c < 0 || isspace(c);
 }
 
 /* Reads a sample of a plain format. Those of P1 need nothing between them; 1 is black. */
@@ -114,8 +109,7 @@ static bool read_scale(struct pnm *p, struct text *t)
 	size_t size = 0;
 	double scale;
 
-	for (int c = next_mark(t); c > 0 && !is_space(c) && size + 1 < sizeof text;
-	     c = next_char(t))
+	for (int c = next_mark(t); c > 0 && !isspace(c) && size + 1 < sizeof text; c = next_char(t))
 		text[size++] = (char)c;
 	scale = g_ascii_strtod(text, &end);
 	p->big_endian = scale > 0;
@@ -229,7 +223,7 @@ static enum error read_header(struct pnm *p, const uint8_t *file, struct problem
 	enum error e;
 
 	if (p->end - file < 3 || file[0] != 'P' || !file[1] || !strchr("1234567Ff", file[1]) ||
-	    !(is_space(file[2]) || file[2] == '#'))
+	    !(isspace(file[2]) || file[2] == '#'))
 		return broken(problem, "there is no header");
 	p->magic = (char)file[1];
 	e = p->magic == '7' ? read_pam_header(p, &t, problem) : read_short_header(p, &t, problem);

@@ -50,10 +50,6 @@ static void (*const converters[PIXEL_TYPES][PIXEL_TYPES])(void *, const void *, 
 void samples_convert(void *to, enum pixel_type to_type, const void *from, enum pixel_type from_type,
                      size_t samples)
 {
-	if (to_type == from_type) {
-		memcpy(to, from, samples * pixel_type_size(to_type));
-		return;
-	}
 	assert(converters[to_type][from_type]);
 	converters[to_type][from_type](to, from, samples);
 }

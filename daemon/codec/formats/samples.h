@@ -8,8 +8,8 @@
 
 #include "codec/formats/row.h"
 
-/* Copies samples, scaled from one type's full scale to another's, rounded to nearest and saturated.
- * Samples of the same type are copied unchanged. Never converts to a wider type. */
+/* Copies samples, scaled from one type's full scale to a narrower one's, rounded to nearest and
+ * saturated. */
 void samples_convert(void *to, enum pixel_type to_type, const void *from, enum pixel_type from_type,
                      size_t samples);
 

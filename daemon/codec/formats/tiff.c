@@ -23,7 +23,6 @@ enum { PHOTOMETRIC_LINEAR_RAW = 34892, COMPRESSION_JP2K_YCC = 33003, COMPRESSION
 
 /* The way in which pages are loaded. */
 struct way {
-	bool converts;         /* by convert(), else by libvips */
 	uint8_t premultiplied; /* band of associated alpha, hidden from libvips; 0: none */
 	const uint8_t *hidden; /* the byte of the file that was changed to hide it */
 };
@@ -532,13 +531,13 @@ static enum error load(VipsImage **image, const struct part *part, struct proble
 	struct way *way = part->state;
 	enum error e = ERR_OK;
 	struct page first, next;
+	bool converts = false; /* by convert(), else by libvips */
 
-	way->converts = false;
 	way->premultiplied = 0;
 	if (file && TIFFSetDirectory(file, part->page)) {
 		first = read_page(file);
 		e = check_page(&first, !part->all, problem);
-		way->converts = is_converted(&first, !part->all);
+		converts = is_converted(&first, !part->all);
 		if (!e)
 			e = hide_alpha(way, file, &first, part, problem);
 		while (!e && part->all && TIFFReadDirectory(file)) {
@@ -556,7 +555,7 @@ static enum error load(VipsImage **image, const struct part *part, struct proble
 	if (file)
 		TIFFClose(file);
 	vips_error_clear();
-	return e || !way->converts ? e : convert(image, part, problem);
+	return e || !converts ? e : convert(image, part, problem);
 }
 
 /* Divides colours by the alpha that was hidden from libvips. libvips takes a float alpha below 0.01

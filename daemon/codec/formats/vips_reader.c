@@ -299,8 +299,3 @@ enum error vips_reader_rows(struct vips_reader *v, const struct area *area, uint
 		       area->width * pixel);
 	return ERR_OK;
 }
-
-void vips_reader_leave(struct vips_reader *v)
-{
-	g_clear_object(&v->region);
-}

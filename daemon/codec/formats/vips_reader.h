@@ -16,7 +16,7 @@ struct vips_reader {
 	char who[32];
 	struct _VipsImage *image; /* NULL until loaded */
 	struct _VipsSource *source;
-	struct _VipsRegion *region;
+	struct _VipsRegion *region; /* of the thread that reads rows */
 };
 
 /* Loads the part, again if it has changed, and fills in the kind of decoded->pages, their losses,
@@ -43,9 +43,6 @@ enum error vips_reader_turn(struct vips_reader *v, struct decoded *decoded,
 /* Decodes an area of the image with all its pages to rows pitch bytes apart (NULL: to nowhere). */
 enum error vips_reader_rows(struct vips_reader *v, const struct area *area, uint8_t *to,
                             size_t pitch, struct problem *problem) MUST_CHECK;
-
-/* Lets another thread read rows next. */
-void vips_reader_leave(struct vips_reader *v);
 
 /* The sample type of an image; PIXEL_TYPES if it is not supported. */
 enum pixel_type vips_reader_type(const struct _VipsImage *image);
