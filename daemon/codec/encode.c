@@ -17,6 +17,7 @@
 #include "codec/metadata/library_error.h"
 #include "codec/repertoire.h"
 #include "codec/formats/samples.h"
+#include "codec/formats/vips_reader.h"
 
 struct encoder {
 	const struct output_format *output;
@@ -214,9 +215,7 @@ static const uint8_t *converted_row(void *context, uint32_t y)
 	encoder->failed = !encoder->region || vips_region_prepare(encoder->region, &row);
 	if (encoder->failed)
 		return NULL;
-	return VIPS_REGION_ADDR_TOPLEFT(encoder->region) +
-	       (size_t)(row.top - encoder->region->valid.top) *
-	           (size_t)VIPS_REGION_LSKIP(encoder->region);
+	return vips_reader_pixel(encoder->region, 0, row.top);
 }
 
 static gint64 write_target(VipsTargetCustom *target, const void *data, gint64 size, void *file)

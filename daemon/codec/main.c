@@ -69,8 +69,9 @@ static enum error start(struct worker *worker, const struct start *how)
 	mallopt(M_MMAP_THRESHOLD, 32 << 20);
 	if (worker->place.finished < 0 || prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0))
 		return ERR_INTERNAL;
-	/* libvips has one thread, which requests rows in order (encode.c depends on it), no cache
-	 * and no temporary files. VIPSHOME keeps it from loading all existing modules. */
+	/* libvips has one thread, which requests rows in order (encode.c depends on it, and readers
+	 * that make rows need no lock), no cache and no temporary files. VIPSHOME keeps it from
+	 * loading all existing modules. */
 	setenv("VIPS_WARNING", "0", 1);
 	setenv("VIPS_DISC_THRESHOLD", "1000g", 1);
 	setenv("VIPSHOME", "/nonexistent", 1);

@@ -1,8 +1,7 @@
 /* Damage is never ignored, because frames build on each other.
  *
  * Each frame is decoded by the loader of still images and put on a canvas as large as the image;
- * pixels that a frame hides for a time are kept behind it. libvips asks for rows in one thread at a
- * time, but not always in the same one: hence the lock. */
+ * pixels that a frame hides for a time are kept behind it. */
 #include "codec/formats/apng.h"
 
 #include <stdlib.h>
@@ -288,7 +287,6 @@ struct animation {
 	uint32_t first; /* the first frame that is read */
 	struct image image;
 	bool adds_alpha; /* the file has none */
-	GMutex lock;
 	uint8_t *canvas; /* NULL until needed */
 	uint8_t *kept;   /* the canvas below a frame that asks to be undone */
 	uint32_t shown;  /* frames that have been put on the canvas */
@@ -338,13 +336,6 @@ static VipsImage *load_frame(const struct animation *a, const struct apng_frame 
 	return vips;
 }
 
-/* Its first pixel in the region. */
-static uint8_t *row_of(const VipsRegion *region, int y)
-{
-	return VIPS_REGION_ADDR_TOPLEFT(region) +
-	       (size_t)(y - region->valid.top) * (size_t)VIPS_REGION_LSKIP(region);
-}
-
 static bool blend_rows(const struct animation *a, const struct apng_frame *f, VipsImage *vips)
 {
 	enum { STEP = 64 };
@@ -358,7 +349,8 @@ static bool blend_rows(const struct animation *a, const struct apng_frame *f, Vi
 
 		there = !vips_region_prepare(region, &rows);
 		for (int i = 0; there && i < rows.height; i++, to += row_size(a))
-			apng_blend_row(to, row_of(region, y + i), f->width, &a->image, f->blend);
+			apng_blend_row(to, vips_reader_pixel(region, 0, y + i), f->width, &a->image,
+			               f->blend);
 	}
 	g_clear_object(&region);
 	return there;
@@ -422,16 +414,14 @@ static int generate(VipsRegion *out, void *sequence, void *from, void *b, gboole
 	bool there = true;
 
 	(void)sequence, (void)b, (void)stop;
-	g_mutex_lock(&a->lock);
 	for (int y = r->top; there && y < r->top + r->height; y++) {
 		there = show(a, a->first + (uint32_t)y / height);
 		if (there)
-			memcpy(row_of(out, y),
+			memcpy(vips_reader_pixel(out, r->left, y),
 			       a->canvas + (uint32_t)y % height * row_size(a) +
 			           (uint32_t)r->left * pixel,
 			       (uint32_t)r->width * pixel);
 	}
-	g_mutex_unlock(&a->lock);
 	return there ? 0 : -1;
 }
 
@@ -441,7 +431,6 @@ static void animation_free(void *data)
 
 	apng_close(&a->apng);
 	free(a->canvas);
-	g_mutex_clear(&a->lock);
 	g_free(a);
 }
 
@@ -454,7 +443,6 @@ enum error apng_load(VipsImage **image, const struct part *part, struct problem 
 	enum error e = apng_open(&a->apng, part->body->at, part->body->size, part->frames, problem);
 
 	/* The animation, which owns its frames, goes with the new image. */
-	g_mutex_init(&a->lock);
 	g_object_set_data_full(G_OBJECT(out), "animation", a, animation_free);
 	if (!e && vips_image_pipelinev(out, VIPS_DEMAND_STYLE_THINSTRIP, *image, NULL))
 		e = problem_set(problem, ERR_MEMORY, "no memory for the frames");

@@ -19,7 +19,7 @@
 #include "codec/formats/heif.h"
 #include "codec/metadata/known_memory.h"
 #include "codec/metadata/library_error.h"
-#include "codec/formats/row.h"
+#include "codec/formats/vips_reader.h"
 
 enum { COLOURS = 3, PLANES = COLOURS + 1 };
 
@@ -235,8 +235,7 @@ static void fill_row(const struct plane *plane, const VipsRegion *out, uint32_t 
 	const uint64_t width = (uint64_t)out->im->Xsize, height = (uint64_t)out->im->Ysize;
 	const uint8_t *row = plane->at + y * (uint64_t)plane->height / height * plane->pitch;
 	const uint16_t *wide = (const uint16_t *)(const void *)row;
-	uint8_t *to =
-	    VIPS_REGION_ADDR_TOPLEFT(out) + (y - (uint32_t)r->top) * (size_t)VIPS_REGION_LSKIP(out);
+	uint8_t *to = vips_reader_pixel(out, r->left, (int)y);
 
 	for (size_t i = 0, at = (size_t)band; i < (size_t)r->width;
 	     i++, at += (size_t)out->im->Bands) {

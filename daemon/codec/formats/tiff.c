@@ -15,6 +15,7 @@
 #include <tiffio.h>
 #include <vips/vips.h>
 
+#include "codec/formats/vips_reader.h"
 #include "codec/metadata/containers.h"
 #include "codec/metadata/library_error.h"
 
@@ -349,7 +350,6 @@ static enum error hide_alpha(struct way *way, TIFF *file, struct page *p, const 
 
 /* Conversion to RGB -----------------------------------------------------------------------------*/
 
-/* libvips asks for rows in one thread at a time, but not always in the same one: hence the lock. */
 struct converter {
 	TIFF *file;
 	uint32_t first, width, height; /* first page; size of a page */
@@ -358,7 +358,6 @@ struct converter {
 	uint32_t *block; /* a strip or a row of tiles */
 	/* its first row among all pages that are read; UINT64_MAX: there is none */
 	uint64_t from;
-	GMutex lock;
 };
 
 static void converter_free(void *data)
@@ -368,7 +367,6 @@ static void converter_free(void *data)
 	if (c->file)
 		TIFFClose(c->file);
 	free(c->block);
-	g_mutex_clear(&c->lock);
 	g_free(c);
 }
 
@@ -403,12 +401,10 @@ static int generate(VipsRegion *out, void *sequence, void *from, void *b, gboole
 	bool there = true;
 
 	(void)sequence, (void)b, (void)stop;
-	g_mutex_lock(&c->lock);
 	for (int y = r->top; y < r->top + r->height; y++) {
 		const uint32_t row = (uint32_t)y % c->height, start = row - row % c->rows;
 		const uint64_t block = (uint32_t)y - row + start;
-		uint8_t *to = VIPS_REGION_ADDR_TOPLEFT(out) +
-		              (size_t)(y - r->top) * (size_t)VIPS_REGION_LSKIP(out);
+		uint8_t *to = vips_reader_pixel(out, r->left, y);
 		const uint32_t *pixel;
 
 		if (block != c->from) {
@@ -422,7 +418,6 @@ static int generate(VipsRegion *out, void *sequence, void *from, void *b, gboole
 			for (size_t i = 0; i < c->bands; i++)
 				*to++ = (uint8_t)(pixel[x] >> 8 * i);
 	}
-	g_mutex_unlock(&c->lock);
 	return there ? 0 : -1;
 }
 
@@ -505,7 +500,6 @@ static enum error convert(VipsImage **image, const struct part *part, struct pro
 	enum error e = ERR_OK;
 	bool there;
 
-	g_mutex_init(&c->lock);
 	g_object_set_data_full(G_OBJECT(out), "converter", c, converter_free);
 	c->file = open_file(part->body->at, part->body->size);
 	there = c->file && TIFFSetDirectory(c->file, part->page);

@@ -279,23 +279,31 @@ enum error vips_reader_turn(struct vips_reader *v, struct decoded *decoded, stru
 
 /* Rows ----------------------------------------------------------------------------------------- */
 
+static size_t pixel_size(const VipsImage *image)
+{
+	return vips_format_sizeof(image->BandFmt) * (size_t)image->Bands;
+}
+
+uint8_t *vips_reader_pixel(const VipsRegion *region, int x, int y)
+{
+	return VIPS_REGION_ADDR_TOPLEFT(region) +
+	       (size_t)(y - region->valid.top) * (size_t)VIPS_REGION_LSKIP(region) +
+	       (size_t)(x - region->valid.left) * pixel_size(region->im);
+}
+
 enum error vips_reader_rows(struct vips_reader *v, const struct area *area, uint8_t *to,
                             size_t pitch, struct problem *problem)
 {
 	const VipsRect rows = {(int)area->x, (int)area->y, (int)area->width, (int)area->height};
-	const size_t pixel = vips_format_sizeof(v->image->BandFmt) * (size_t)v->image->Bands;
 	const uint8_t *from;
 
 	if (!v->region)
 		v->region = vips_region_new(v->image);
 	if (!v->region || vips_region_prepare(v->region, &rows))
 		return complain(v, problem);
-	/* The region may be larger than requested. */
-	from = VIPS_REGION_ADDR_TOPLEFT(v->region) +
-	       (size_t)(rows.top - v->region->valid.top) * (size_t)VIPS_REGION_LSKIP(v->region) +
-	       (size_t)(rows.left - v->region->valid.left) * pixel;
+	from = vips_reader_pixel(v->region, rows.left, rows.top);
 	for (uint32_t i = 0; to && i < area->height; i++)
 		memcpy(to + i * pitch, from + i * (size_t)VIPS_REGION_LSKIP(v->region),
-		       area->width * pixel);
+		       area->width * pixel_size(v->image));
 	return ERR_OK;
 }

@@ -44,6 +44,9 @@ enum error vips_reader_turn(struct vips_reader *v, struct decoded *decoded,
 enum error vips_reader_rows(struct vips_reader *v, const struct area *area, uint8_t *to,
                             size_t pitch, struct problem *problem) MUST_CHECK;
 
+/* The place of a pixel in a region, which may be larger than requested. */
+uint8_t *vips_reader_pixel(const struct _VipsRegion *region, int x, int y);
+
 /* The sample type of an image; PIXEL_TYPES if it is not supported. */
 enum pixel_type vips_reader_type(const struct _VipsImage *image);
 
