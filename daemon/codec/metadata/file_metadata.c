@@ -44,20 +44,26 @@ bool file_metadata_upright(const struct file_metadata *m)
 
 /* Libvips -------------------------------------------------------------------------------------- */
 
-static const uint8_t *blob_of(VipsImage *image, const char *name, size_t *size)
-{
-	const void *at;
+/* Blobs of libvips, and the places of their parts. */
+static const struct {
+	const char *name;
+	size_t part;
+} blobs[] = {
+    {VIPS_META_ICC_NAME, offsetof(struct file_metadata, profile)},
+    {VIPS_META_XMP_NAME, offsetof(struct file_metadata, xmp)},
+    {VIPS_META_IPTC_NAME, offsetof(struct file_metadata, resources)},
+    {VIPS_META_PHOTOSHOP_NAME, offsetof(struct file_metadata, photoshop)},
+    {VIPS_META_EXIF_NAME, offsetof(struct file_metadata, block)},
+};
 
-	return vips_image_get_typeof(image, name) && !vips_image_get_blob(image, name, &at, size) &&
-	               *size
-	           ? at
-	           : NULL;
+static struct file_part *part_of(const struct file_metadata *m, size_t blob)
+{
+	return (void *)((uintptr_t)m + blobs[blob].part);
 }
 
 static void copy(struct file_metadata *m, struct file_part *part, const void *at, size_t size)
 {
-	if (at)
-		file_metadata_own(m, part, g_memdup2(at, size), size);
+	file_metadata_own(m, part, g_memdup2(at, size), size);
 }
 
 void file_metadata_read_frames(struct file_metadata *m, VipsImage *image)
@@ -76,22 +82,15 @@ void file_metadata_read_frames(struct file_metadata *m, VipsImage *image)
 
 bool file_metadata_read(struct file_metadata *m, VipsImage *image)
 {
-	const struct {
-		const char *name;
-		struct file_part *part;
-	} blobs[] = {{VIPS_META_ICC_NAME, &m->profile},
-	             {VIPS_META_XMP_NAME, &m->xmp},
-	             {VIPS_META_IPTC_NAME, &m->resources},
-	             {VIPS_META_PHOTOSHOP_NAME, &m->photoshop}};
-	const uint8_t *at;
 	const char *text;
+	const void *at;
 	size_t size;
 
 	*m = (struct file_metadata){.resolution = {image->Xres, image->Yres, PER_INCH}};
-	for (size_t i = 0; i < G_N_ELEMENTS(blobs); i++) {
-		at = blob_of(image, blobs[i].name, &size);
-		copy(m, blobs[i].part, at, size);
-	}
+	for (size_t i = 0; i < G_N_ELEMENTS(blobs); i++)
+		if (vips_image_get_typeof(image, blobs[i].name) &&
+		    !vips_image_get_blob(image, blobs[i].name, &at, &size) && size)
+			copy(m, part_of(m, i), at, size);
 	if (vips_image_get_typeof(image, VIPS_META_IMAGEDESCRIPTION) &&
 	    !vips_image_get_string(image, VIPS_META_IMAGEDESCRIPTION, &text))
 		copy(m, &m->description, text, strlen(text) + 1);
@@ -99,25 +98,17 @@ bool file_metadata_read(struct file_metadata *m, VipsImage *image)
 	    !vips_image_get_string(image, VIPS_META_RESOLUTION_UNIT, &text) && !strcmp(text, "cm"))
 		m->resolution.unit = PER_CM;
 	file_metadata_read_frames(m, image);
-	at = blob_of(image, VIPS_META_EXIF_NAME, &size);
-	if (at)
-		m->exif = exif_block_read(at, size, &m->resolution);
-	return !at || m->exif;
-}
-
-static void set_blob(VipsImage *image, const char *name, const struct file_part *part)
-{
-	if (part->at)
-		vips_image_set_blob_copy(image, name, part->at, part->size);
+	if (m->block.at)
+		m->exif = exif_block_read(m->block.at, m->block.size, &m->resolution);
+	return !m->block.at || m->exif;
 }
 
 void file_metadata_tell(const struct file_metadata *m, uint32_t pages, VipsImage *image)
 {
-	set_blob(image, VIPS_META_ICC_NAME, &m->profile);
-	set_blob(image, VIPS_META_XMP_NAME, &m->xmp);
-	set_blob(image, VIPS_META_IPTC_NAME, &m->resources);
-	set_blob(image, VIPS_META_PHOTOSHOP_NAME, &m->photoshop);
-	set_blob(image, VIPS_META_EXIF_NAME, &m->block);
+	for (size_t i = 0; i < G_N_ELEMENTS(blobs); i++)
+		if (part_of(m, i)->at)
+			vips_image_set_blob_copy(image, blobs[i].name, part_of(m, i)->at,
+			                         part_of(m, i)->size);
 	/* Set after EXIF, from which libvips also takes them. */
 	vips_image_set_string(image, VIPS_META_RESOLUTION_UNIT,
 	                      m->resolution.unit == PER_CM ? "cm" : "in");

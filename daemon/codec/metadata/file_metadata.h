@@ -24,7 +24,7 @@ struct file_part {
 
 struct file_metadata {
 	struct _ExifData *exif; /* owned; NULL: none */
-	struct file_part block; /* in its place in an answer's: with its title */
+	struct file_part block; /* libvips's; an answer's own, with its title */
 	struct file_part profile, xmp;
 	struct file_part resources;              /* Photoshop's as in JPEG, or data sets of IPTC */
 	struct file_part photoshop, description; /* TIFF: bare resources, a text with its end */
