@@ -167,20 +167,8 @@ bool background_parse(const char *text, struct coding *c)
 	return sscanf(text, "%4u%c", &value[0], &rest) == 1 && coding_valid(c);
 }
 
-static const struct {
-	const char *token, *text;
-} losses[LOSSES] = {
+const struct loss_row loss_rows[LOSSES] = {
 #define LOSS(symbol, token, text) [LOSS_##symbol] = {token, text},
 #include "image/losses.def"
 #undef LOSS
 };
-
-const char *loss_token(enum loss loss)
-{
-	return losses[loss].token;
-}
-
-const char *loss_text(enum loss loss)
-{
-	return losses[loss].text;
-}

@@ -57,8 +57,9 @@ enum loss {
 };
 
 /* The token that clients read, and its meaning. */
-const char *loss_token(enum loss loss);
-const char *loss_text(enum loss loss);
+extern const struct loss_row {
+	const char *token, *text;
+} loss_rows[LOSSES];
 
 /* Kinds of pixel by their bands. */
 enum {

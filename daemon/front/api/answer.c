@@ -123,7 +123,7 @@ void answer_job(struct answer *answer, const struct job *job, uint64_t received_
 			answer_header(answer, "X-Pages", "%u", job->pages);
 		for (enum loss l = 0; l < LOSSES; l++)
 			if (job->lost >> l & 1)
-				list_add(lost, sizeof lost, loss_token(l));
+				list_add(lost, sizeof lost, loss_rows[l].token);
 		if (*lost)
 			answer_header(answer, "X-Lost", "%s", lost);
 		for (unsigned i = 0; i < devices_count(); i++)

@@ -33,7 +33,7 @@ static json_t *describe(const struct stored *s)
 
 	for (enum loss l = 0; lost && l < LOSSES; l++)
 		if (job->lost >> l & 1)
-			json_array_append_new(lost, json_string(loss_token(l)));
+			json_array_append_new(lost, json_string(loss_rows[l].token));
 	return json_pack(
 	    "{s:s, s:s, s:{s:I, s:o}, s:o, s:{s:o, s:o, s:o}, s:o*, s:o*, s:o*}", "id", s->id,
 	    "state", names[state], "progress", "tiles_done", (json_int_t)stored_tiles_done(s),

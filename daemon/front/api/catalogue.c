@@ -423,9 +423,9 @@ static json_t *lost_schema(void)
 	json_t *schema;
 
 	for (enum loss l = 0; l < LOSSES; l++) {
-		g_string_append_printf(tokens, "%s%s", l ? "|" : "", loss_token(l));
-		g_string_append_printf(meanings, "%s%s: %s", l ? "; " : "", loss_token(l),
-		                       loss_text(l));
+		g_string_append_printf(tokens, "%s%s", l ? "|" : "", loss_rows[l].token);
+		g_string_append_printf(meanings, "%s%s: %s", l ? "; " : "", loss_rows[l].token,
+		                       loss_rows[l].text);
 	}
 	schema = json_pack("{s:s, s:o, s:s}", "type", "string", "pattern",
 	                   json_sprintf("^(%s)(, (%s))*$", tokens->str, tokens->str), "description",
