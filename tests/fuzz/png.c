@@ -110,8 +110,8 @@ static void encode(void *state, const struct image *image, uint8_t *pixels, bool
 	if (file < 0)
 		file = memfd_create("answer", MFD_CLOEXEC);
 	must(!ftruncate(file, 0));
-	must(file_metadata_answer(&metadata, reader_metadata(&png_reader, state), output.format, image,
-	                          strip));
+	must(file_metadata_answer(&metadata, reader_metadata(&png_reader, state), output.format,
+	                          image, strip));
 	written.file = file;
 	must(!png_writer.write(&written, &problem));
 	file_metadata_free(&metadata);
@@ -148,22 +148,22 @@ static void blend(const struct apng *apng, const struct apng_frame *f)
 static void look_at_frames(const uint8_t *file, size_t file_size, uint32_t count)
 {
 	struct problem problem = {0};
-	struct apng *apng;
+	struct apng apng;
 	size_t size;
 
 	if (apng_open(&apng, file, file_size, count, &problem)) {
-		must(!apng && *problem.detail);
+		must(!apng.frames && *problem.detail);
 		return;
 	}
-	must(apng->count == count);
+	must(apng.count == count);
 	for (uint32_t i = 0; i < count; i++) {
-		const struct apng_frame *f = apng->frames + i;
-		uint8_t *still = apng_frame_file(apng, i, &size);
+		const struct apng_frame *f = apng.frames + i;
+		uint8_t *still = apng_frame_file(&apng, i, &size);
 		const uint8_t *at = still + PNG_SIGNATURE, *end = still + size;
 		struct png_chunk c;
 
-		must(f->width && f->height && f->x + (uint64_t)f->width <= apng->width &&
-		     f->y + (uint64_t)f->height <= apng->height);
+		must(f->width && f->height && f->x + (uint64_t)f->width <= apng.width &&
+		     f->y + (uint64_t)f->height <= apng.height);
 		must(png_chunk_next(&at, end, &c) && png_chunk_is(&c, "IHDR") &&
 		     bytes_number(c.data, 4, true) == f->width &&
 		     bytes_number(c.data + 4, 4, true) == f->height);
@@ -171,7 +171,7 @@ static void look_at_frames(const uint8_t *file, size_t file_size, uint32_t count
 			must(png_chunk_next(&at, end, &c) && png_chunk_is_sound(&c));
 		must(png_chunk_is(&c, "IEND"));
 		free(still);
-		blend(apng, f);
+		blend(&apng, f);
 	}
 	apng_close(&apng);
 }

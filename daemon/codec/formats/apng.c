@@ -162,33 +162,29 @@ static bool read_all(struct walk *w, const uint8_t *file, size_t size)
 	return (w->apng->count == w->promised && w->frame->data) || fail(w, other_count);
 }
 
-enum error apng_open(struct apng **apng, const uint8_t *file, size_t size, uint32_t count,
+enum error apng_open(struct apng *a, const uint8_t *file, size_t size, uint32_t count,
                      struct problem *problem)
 {
-	struct apng *a = calloc(1, sizeof *a);
 	struct walk w = {.apng = a, .promised = count};
 
-	*apng = a;
+	*a = (struct apng){.count = 0};
 	/* A frame takes two chunks. */
 	if (size < PNG_SIGNATURE || count > size / (PNG_CHUNK_FRAME + CONTROL_SIZE)) {
 		fail(&w, other_count);
-	} else if (a) {
+	} else {
 		a->frames = calloc(count, sizeof *a->frames);
 		if (a->frames && read_all(&w, file, size))
 			return ERR_OK;
 	}
-	apng_close(apng);
+	apng_close(a);
 	return w.wrong ? problem_set(problem, ERR_UNDECODABLE, "the animation cannot be read: %s",
 	                             w.wrong)
 	               : problem_set(problem, ERR_MEMORY, "no memory for the frames");
 }
 
-void apng_close(struct apng **apng)
+void apng_close(struct apng *a)
 {
-	if (*apng)
-		free((*apng)->frames);
-	free(*apng);
-	*apng = NULL;
+	g_clear_pointer(&a->frames, free);
 }
 
 /* A frame as a file ---------------------------------------------------------------------------- */
@@ -283,7 +279,7 @@ void apng_blend_row(uint8_t *to, const uint8_t *from, uint32_t pixels, const str
 /* The image ------------------------------------------------------------------------------------ */
 
 struct animation {
-	struct apng *apng;
+	struct apng apng;
 	uint32_t first; /* the first frame that is read */
 	struct image image;
 	bool adds_alpha; /* the file has none */
@@ -359,7 +355,7 @@ static bool blend_rows(const struct animation *a, const struct apng_frame *f, Vi
 /* Puts the next frame on the canvas. */
 static bool show_next(struct animation *a)
 {
-	const struct apng_frame *f = a->apng->frames + a->shown;
+	const struct apng_frame *f = a->apng.frames + a->shown;
 	VipsImage *vips = NULL;
 	uint8_t *file;
 	size_t size;
@@ -370,7 +366,7 @@ static bool show_next(struct animation *a)
 		put_area(a, f - 1, a->canvas, f[-1].dispose == DISPOSE_PREVIOUS ? a->kept : NULL);
 	if (f->dispose == DISPOSE_PREVIOUS)
 		put_area(a, f, a->kept, a->canvas);
-	file = apng_frame_file(a->apng, a->shown, &size);
+	file = apng_frame_file(&a->apng, a->shown, &size);
 	if (file)
 		vips = load_frame(a, f, file, size);
 	else
@@ -453,18 +449,18 @@ enum error apng_load(VipsImage **image, const struct part *part, struct problem 
 		                          .bands = (uint32_t)out->Bands,
 		                          .type = vips_reader_type(out),
 		                          .alpha = vips_image_hasalpha(out) != 0};
-		a->adds_alpha = a->apng->transparent && !a->image.alpha;
+		a->adds_alpha = a->apng.transparent && !a->image.alpha;
 		a->image.bands += a->adds_alpha;
 		a->image.alpha |= a->adds_alpha;
 		out->Ysize = (int)(a->image.height * (part->all ? part->frames : 1));
 		out->Bands = (int)a->image.bands;
-		delays = g_new(int, a->apng->count);
-		for (uint32_t i = 0; i < a->apng->count; i++)
-			delays[i] = (int)a->apng->frames[i].delay;
-		vips_image_set_array_int(out, "delay", delays, (int)a->apng->count);
+		delays = g_new(int, a->apng.count);
+		for (uint32_t i = 0; i < a->apng.count; i++)
+			delays[i] = (int)a->apng.frames[i].delay;
+		vips_image_set_array_int(out, "delay", delays, (int)a->apng.count);
 		g_free(delays);
-		vips_image_set_int(out, "loop", (int)MIN(a->apng->plays, PLAYS_MAX));
-		vips_image_set_int(out, VIPS_META_N_PAGES, (int)a->apng->count);
+		vips_image_set_int(out, "loop", (int)MIN(a->apng.plays, PLAYS_MAX));
+		vips_image_set_int(out, VIPS_META_N_PAGES, (int)a->apng.count);
 		vips_image_set_int(out, VIPS_META_PAGE_HEIGHT, (int)a->image.height);
 		if (vips_image_generate(out, NULL, generate, NULL, a, NULL))
 			e = problem_set(problem, ERR_MEMORY, "no memory for the frames");

@@ -36,9 +36,9 @@ struct apng {
 /* Finds the frames of a PNG whose acTL promises `count` of them, at least 1. The caller keeps the
  * file, which must outlive the result. ERR_UNDECODABLE: frames violate the standard or are missing.
  * ERR_MEMORY. On failure there is nothing to close. */
-enum error apng_open(struct apng **apng, const uint8_t *file, size_t size, uint32_t count,
+enum error apng_open(struct apng *apng, const uint8_t *file, size_t size, uint32_t count,
                      struct problem *problem) MUST_CHECK;
-void apng_close(struct apng **apng);
+void apng_close(struct apng *apng);
 
 /* Returns a still PNG of the i-th frame, which the caller frees. NULL without memory. */
 uint8_t *apng_frame_file(const struct apng *apng, uint32_t i, size_t *size) MUST_CHECK;
