@@ -263,7 +263,6 @@ static enum error open_file(struct decoder *d, struct problem *problem)
 		e = d->reader->check(&d->body, problem);
 	if (!e)
 		e = reader_open(d->reader, &d->state, &d->decoded, &d->body, problem);
-	d->vips.format = d->decoded.format;
 	d->vips.helper = d->reader;
 	d->vips.part.body = &d->body;
 	d->vips.part.state = d->state;

@@ -174,7 +174,7 @@ enum error vips_reader_load(struct vips_reader *v, bool any_order, struct decode
 	enum error e = ERR_OK;
 
 	vips_reader_close(v);
-	snprintf(v->who, sizeof v->who, "the %s decoder", format_title(v->format));
+	snprintf(v->who, sizeof v->who, "the %s decoder", format_title(decoded->format));
 	v->part.who = v->who;
 	if (helper->load)
 		e = helper->load(&v->image, &v->part, problem);
@@ -184,7 +184,7 @@ enum error vips_reader_load(struct vips_reader *v, bool any_order, struct decode
 		 * the first one. */
 		v->source = vips_source_new_from_memory(p->body->at, p->body->size);
 		if (!v->source ||
-		    vips_call(format_row(v->format)->loader, v->source, &v->image, "access",
+		    vips_call(format_row(decoded->format)->loader, v->source, &v->image, "access",
 		              any_order ? VIPS_ACCESS_RANDOM : VIPS_ACCESS_SEQUENTIAL, "fail_on",
 		              VIPS_FAIL_ON_ERROR, !p->frames && (p->page || p->all) ? "page" : NULL,
 		              (int)p->page, "n", p->all ? -1 : 1, NULL))
@@ -225,7 +225,7 @@ static bool has_number(VipsImage *image, const char *name)
  * it. */
 uint64_t vips_reader_held(const struct vips_reader *v, const struct decoded *decoded)
 {
-	const struct format_row *row = format_row(v->format);
+	const struct format_row *row = format_row(decoded->format);
 	const struct image *image = &decoded->whole;
 	const struct part *p = &v->part;
 	const bool scans = has_number(v->image, "jpeg-multiscan");

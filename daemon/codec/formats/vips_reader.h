@@ -10,7 +10,6 @@
 #include "codec/formats/row.h"
 
 struct vips_reader {
-	enum format format;
 	const struct reader *helper; /* the format's */
 	struct part part;            /* the part to load */
 	char who[32];
