@@ -3,8 +3,6 @@
 
 #include <string.h>
 
-#include "codec/metadata/containers.h"
-
 bool heif_is_cut(const uint8_t *body, size_t size)
 {
 	const uint8_t *at = body;
@@ -53,19 +51,17 @@ static uint64_t read_number(const uint8_t **at, const uint8_t *end, size_t size)
 
 bool heif_items_open(struct heif_items *items, const uint8_t *body, size_t size)
 {
-	struct box iloc, iinf;
+	struct box iloc;
 	uint64_t sizes;
 
 	if (!find_in_meta(body, size, "iloc", &iloc) || iloc.size < 8)
 		return false;
-	if (!find_in_meta(body, size, "iinf", &iinf))
-		iinf = (struct box){.at = NULL};
 	*items = (struct heif_items){.body_size = size,
-	                             .infos = iinf.at,
-	                             .infos_size = iinf.size,
 	                             .at = iloc.at + 4,
 	                             .end = iloc.at + iloc.size,
 	                             .version = iloc.at[0]};
+	if (!find_in_meta(body, size, "iinf", &items->infos))
+		items->infos.size = 0;
 	sizes = read_number(&items->at, items->end, 2);
 	items->offset_size = sizes >> 12 & 15;
 	items->length_size = sizes >> 8 & 15;
@@ -79,14 +75,14 @@ bool heif_items_open(struct heif_items *items, const uint8_t *body, size_t size)
  * on. */
 static bool is_metadata(const struct heif_items *items, uint64_t id)
 {
-	const size_t head = items->infos_size && items->infos[0] ? 8 : 6;
+	const size_t head = items->infos.size && items->infos.at[0] ? 8 : 6;
 	const uint8_t *at, *end;
 	struct box infe;
 
-	if (items->infos_size < head)
+	if (items->infos.size < head)
 		return false;
-	at = items->infos + head;
-	end = items->infos + items->infos_size;
+	at = items->infos.at + head;
+	end = items->infos.at + items->infos.size;
 	while (next_box(&at, end, &infe)) {
 		size_t id_size = infe.size && infe.at[0] > 2 ? 4 : 2;
 

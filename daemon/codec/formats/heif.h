@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "codec/metadata/containers.h"
+
 /* An item: a coded image, a derived one, or metadata. */
 struct heif_item {
 	uint64_t size; /* bytes, of all pieces that it is put together from */
@@ -14,8 +16,9 @@ struct heif_item {
 };
 
 struct heif_items {
-	const uint8_t *at, *end, *infos;
-	size_t body_size, infos_size;
+	const uint8_t *at, *end;
+	struct box infos; /* empty: none */
+	size_t body_size;
 	uint64_t left;
 	unsigned version, offset_size, length_size, base_size, index_size;
 };
