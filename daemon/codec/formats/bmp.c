@@ -223,65 +223,50 @@ static enum error open_bmp(void *state, struct decoded *decoded, const struct bo
 	return ERR_OK;
 }
 
-/* Runs ----------------------------------------------------------------------------------------- */
-
-enum step { PIXELS, LINE, MOVE, END, CUT };
-
-/* Pixels of one value, of several (`values`), or none. */
-struct run {
-	uint32_t count, dx, dy;
-	const uint8_t *values;
-	bool literal;
-};
-
-/* Reads a step at *at, and moves behind it. */
-static enum step next_step(const struct bmp *b, const uint8_t **at, struct run *run)
-{
-	size_t room = (size_t)(b->end - *at), literal;
-	const uint8_t *step = *at;
-
-	if (room < 2)
-		return CUT;
-	*at += 2;
-	*run = (struct run){.count = step[0], .values = step + 1};
-	if (step[0])
-		return PIXELS;
-	switch (step[1]) {
-	case 0:
-		return LINE;
-	case 1:
-		return END;
-	case 2:
-		if (room < 4)
-			return CUT;
-		*at += 2;
-		run->dx = step[2];
-		run->dy = step[3];
-		return MOVE;
-	default:
-		literal = b->bits == 8 ? step[1] : (step[1] + 1u) / 2;
-		*run = (struct run){.count = step[1], .values = step + 2, .literal = true};
-		if (room - 2 < literal)
-			return CUT;
-		literal += literal & 1;
-		*at += room - 2 < literal ? room - 2 : literal;
-		return PIXELS;
-	}
-}
-
 /* Pixels --------------------------------------------------------------------------------------- */
 
-/* Expands runs. Rows count from the first in the file; pixels that no run covers are 0. */
+/* Expands runs. Rows count from the first in the file; pixels that no run covers are 0. Returns
+ * false if the file ends before the runs do. */
+static bool expand(struct bmp *b)
+{
+	enum { RUN = -1, LINE, END, MOVE }; /* above these: a number of pixels with own values */
+	const uint8_t *at = b->pixels;
+	uint32_t x = 0, y = 0;
+
+	while (y < b->height) {
+		uint8_t *row = b->indices + (size_t)y * b->width;
+		const size_t room = (size_t)(b->end - at);
+		const int code = room < 2 || at[0] ? RUN : at[1];
+		const bool own = code > MOVE;
+		const size_t size = own ? ((size_t)code * b->bits + 7) / 8 : code == MOVE ? 2 : 0;
+
+		if (room < 2 + size)
+			return y + 1 == b->height && x >= b->width;
+		for (uint32_t i = 0; i < at[own] && x < b->width; i++) {
+			const uint8_t value = own ? at[2 + i * b->bits / 8] : at[1];
+
+			row[x++] = b->bits == 8 ? value : value >> (i & 1 ? 0 : 4) & 15;
+		}
+		if (code == END)
+			return true;
+		if (code == LINE) {
+			x = 0;
+			y++;
+		} else if (code == MOVE) {
+			x = MIN(x + at[2], b->width);
+			y += at[3];
+		}
+		at += MIN(2 + size + (size & 1), room);
+	}
+	return true;
+}
+
 static enum error find_rows(void *state, struct problem *problem)
 {
 	struct bmp *b = state;
 	const uint64_t there = (uint64_t)(b->end - b->pixels);
 	const uint64_t needed =
 	    (b->height - 1) * (uint64_t)b->row_size + ((uint64_t)b->width * b->bits + 7) / 8;
-	const uint8_t *at = b->pixels;
-	enum step step = LINE;
-	uint32_t x = 0, y = 0;
-	struct run run;
 
 	if (!has_runs(b))
 		return there >= needed
@@ -293,23 +278,7 @@ static enum error find_rows(void *state, struct problem *problem)
 	b->indices = calloc(b->height, b->width);
 	if (!b->indices)
 		return problem_set(problem, ERR_MEMORY, "no memory to decode");
-	while (y < b->height && step != END) {
-		uint8_t *row = b->indices + (size_t)y * b->width;
-
-		step = next_step(b, &at, &run);
-		if (step == CUT)
-			return y + 1 == b->height && x >= b->width
-			           ? ERR_OK
-			           : broken(problem, "the file is truncated");
-		for (uint32_t i = 0; i < run.count && x < b->width; i++)
-			row[x++] =
-			    b->bits == 8
-			        ? run.values[run.literal ? i : 0]
-			        : run.values[run.literal ? i / 2 : 0] >> (i & 1 ? 0 : 4) & 15;
-		x = step == LINE ? 0 : run.dx < b->width - x ? x + run.dx : b->width;
-		y += step == LINE ? 1 : run.dy;
-	}
-	return ERR_OK;
+	return expand(b) ? ERR_OK : broken(problem, "the file is truncated");
 }
 
 static void copy_row(const struct bmp *b, uint32_t row, uint32_t x, uint32_t width, uint8_t *to)
