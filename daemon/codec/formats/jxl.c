@@ -100,19 +100,12 @@ static uint64_t read_enum(struct bits *b)
 /* U64() */
 static uint64_t read_number(struct bits *b)
 {
-	uint64_t value;
+	static const uint8_t count[] = {0, 4, 8, 12}, add[] = {0, 1, 17, 0};
+	const size_t kind = bits(b, 2);
+	uint64_t value = bits(b, count[kind]) + add[kind];
 
-	switch (bits(b, 2)) {
-	case 0:
-		return 0;
-	case 1:
-		return 1 + bits(b, 4);
-	case 2:
-		return 17 + bits(b, 8);
-	default:
-		break;
-	}
-	value = bits(b, 12);
+	if (kind < 3)
+		return value;
 	for (unsigned shift = 12; shift < 64 && flag(b); shift += 8)
 		value |= bits(b, shift < 60 ? 8 : 4) << shift;
 	return value;
