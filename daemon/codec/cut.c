@@ -72,38 +72,29 @@ static void pad_row(const struct cutter *c, uint8_t *row)
 	}
 }
 
-/* Decodes rows into slot rows; the rows of each further plane lie `plane` bytes behind. */
-static enum error read_planes(const struct cutter *c, struct decoder *decoder, uint32_t y,
-                              uint32_t count, uint8_t *rows, uint64_t plane)
-{
-	const struct tiling *t = c->tiling;
-	enum error e = ERR_OK;
-
-	for (uint32_t step; !e && count; y += step, count -= step) {
-		step = MIN(count, c->whole_rows);
-		e = decode_rows(decoder, y, step, c->whole, c->whole_pitch, c->problem);
-		for (uint32_t i = 0; !e && i < step; i++, rows += t->in_pitch)
-			samples_split(rows, plane, c->whole + i * c->whole_pitch, t->planes,
-			              t->image.width, c->pixel);
-	}
-	return e;
-}
-
 /* Decodes rows of any image into slot rows and fills the columns outside it, a few rows at a time,
- * so that they are still in the nearest cache when they are padded. */
+ * so that they are still in the nearest cache when they are padded. The rows of each further plane
+ * lie `plane` bytes behind. */
 static enum error read_rows(const struct cutter *c, struct decoder *decoder, uint32_t y,
                             uint32_t count, uint8_t *rows, uint64_t plane)
 {
 	enum { NEAR = 24 << 10, FEW = 16 };
-	const size_t pitch = c->tiling->in_pitch;
-	const uint32_t most = MAX((uint32_t)(NEAR / pitch), FEW);
+	const struct tiling *t = c->tiling;
+	const size_t pitch = t->in_pitch;
+	uint32_t most = c->sides ? MAX((uint32_t)(NEAR / pitch), FEW) : count;
 	enum error e = ERR_OK;
 
+	if (c->whole)
+		most = MIN(most, c->whole_rows);
 	for (uint32_t step; !e && count; y += step, count -= step, rows += step * pitch) {
-		step = c->sides ? MIN(count, most) : count;
-		e = c->whole ? read_planes(c, decoder, y, step, rows + c->first, plane)
-		             : decode_rows(decoder, y, step, rows + c->first, pitch, c->problem);
-		for (uint32_t p = 0; !e && c->sides && p < c->tiling->planes; p++)
+		step = MIN(count, most);
+		e = decode_rows(decoder, y, step, c->whole ? c->whole : rows + c->first,
+		                c->whole ? c->whole_pitch : pitch, c->problem);
+		for (uint32_t i = 0; !e && c->whole && i < step; i++)
+			samples_split(rows + c->first + i * pitch, plane,
+			              c->whole + i * c->whole_pitch, t->planes, t->image.width,
+			              c->pixel);
+		for (uint32_t p = 0; !e && c->sides && p < t->planes; p++)
 			for (uint32_t i = 0; i < step; i++)
 				pad_row(c, rows + p * plane + i * pitch);
 	}
