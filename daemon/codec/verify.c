@@ -105,7 +105,7 @@ enum error verify_filter(struct tiles *tiles, uint32_t i)
 	return e;
 }
 
-/* FNV-1a over the words of the tile's rows. */
+/* FNV-1a over the tile's rows. */
 static uint64_t digest(const struct subject *s)
 {
 	const struct tile *tile = &s->tile;
@@ -114,13 +114,8 @@ static uint64_t digest(const struct subject *s)
 	uint64_t sum = UINT64_C(0xcbf29ce484222325);
 
 	for (uint32_t y = 0; y < tile->height; y++, at += tile->out_pitch)
-		for (size_t i = 0; i < row; i += sizeof sum) {
-			uint64_t word = 0;
-
-			memcpy(&word, at + i, row - i < sizeof word ? row - i : sizeof word);
-			sum = (sum ^ word) * UINT64_C(0x100000001b3);
-			sum ^= sum >> 32;
-		}
+		for (size_t i = 0; i < row; i++)
+			sum = (sum ^ at[i]) * UINT64_C(0x100000001b3);
 	return sum;
 }
 
