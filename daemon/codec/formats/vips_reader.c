@@ -137,6 +137,16 @@ static void replace(VipsImage **image, VipsImage *other)
 	*image = other;
 }
 
+/* Returns a number that the file's loader tells, or 0. */
+static int number_of(VipsImage *image, const char *name)
+{
+	int number = 0;
+
+	if (vips_image_get_typeof(image, name))
+		vips_image_get_int(image, name, &number);
+	return number;
+}
+
 static bool samples_chroma(VipsImage *image, const char *how)
 {
 	const char *subsampling;
@@ -148,7 +158,7 @@ static bool samples_chroma(VipsImage *image, const char *how)
 
 static void describe(VipsImage *image, struct decoded *decoded)
 {
-	int pages;
+	const int pages = number_of(image, VIPS_META_N_PAGES);
 
 	decoded->whole = (struct image){
 	    .width = (uint32_t)image->Xsize,
@@ -160,8 +170,7 @@ static void describe(VipsImage *image, struct decoded *decoded)
 	};
 	decoded->cmyk = image->Type == VIPS_INTERPRETATION_CMYK && image->Bands == 4;
 	decoded->full_chroma = samples_chroma(image, "4:4:4");
-	if (vips_image_get_typeof(image, VIPS_META_N_PAGES) &&
-	    !vips_image_get_int(image, VIPS_META_N_PAGES, &pages) && pages > 1)
+	if (pages > 1)
 		decoded->file_pages = (uint32_t)pages;
 }
 
@@ -213,14 +222,6 @@ bool vips_reader_turns(const struct vips_reader *v)
 	return vips_image_get_orientation(v->image) > 2;
 }
 
-static bool has_number(VipsImage *image, const char *name)
-{
-	int number;
-
-	return vips_image_get_typeof(image, name) && !vips_image_get_int(image, name, &number) &&
-	       number;
-}
-
 /* The decoder's own memory, as measured; the decoded image; and a copy if the orientation turns
  * it. */
 uint64_t vips_reader_held(const struct vips_reader *v, const struct decoded *decoded)
@@ -228,9 +229,9 @@ uint64_t vips_reader_held(const struct vips_reader *v, const struct decoded *dec
 	const struct format_row *row = format_row(decoded->format);
 	const struct image *image = &decoded->whole;
 	const struct part *p = &v->part;
-	const bool scans = has_number(v->image, "jpeg-multiscan");
+	const bool scans = number_of(v->image, "jpeg-multiscan");
 	const bool streams =
-	    !row->decoder_pixel_size && !p->frames && !scans && !has_number(v->image, "interlaced");
+	    !row->decoder_pixel_size && !p->frames && !scans && !number_of(v->image, "interlaced");
 	const size_t kept = image_pixel_size(image);
 	uint64_t size = row->decoder_pixel_size * (image->type == PIXEL_U8 ? 1 : 2) +
 	                (image->alpha ? row->decoder_alpha_size : 0);
