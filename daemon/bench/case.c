@@ -29,8 +29,8 @@ static void make_buffers(const struct case_pixels *p, const void *content, uint6
 
 	for (int i = 0; !code && i < PAIRS; i++) {
 		views[i] = like;
-		views[i].buffer = clCreateBuffer(p->session->device.context, CL_MEM_READ_WRITE,
-		                                 size, NULL, &code);
+		views[i].buffer =
+		    device_buffer(&p->session->device, CL_MEM_READ_WRITE, size, NULL, &code);
 		if (!code && content)
 			code = clEnqueueWriteBuffer(p->session->queue, views[i].buffer, CL_TRUE, 0,
 			                            size, content, 0, NULL, NULL);
@@ -52,8 +52,9 @@ static bool make_images(const struct case_pixels *p, const struct image *image, 
 
 	for (int i = 0; !code && i < PAIRS; i++) {
 		views[i] = like;
-		views[i].image = clCreateImage(p->session->device.context, CL_MEM_READ_WRITE,
-		                               &format, &desc, NULL, &code);
+		views[i].image = object_add(OBJECT_IMAGE, clCreateImage(p->session->device.context,
+		                                                        CL_MEM_READ_WRITE, &format,
+		                                                        &desc, NULL, &code));
 		if (!code && content)
 			code = clEnqueueWriteImage(p->session->queue, views[i].image, CL_TRUE, zero,
 			                           size, pitch, 0, content, 0, NULL, NULL);
@@ -175,10 +176,8 @@ void case_pixels_init(struct case_pixels *p, const struct session *s, const stru
 
 static void release(struct view *view)
 {
-	if (view->buffer)
-		clReleaseMemObject(view->buffer);
-	if (view->image)
-		clReleaseMemObject(view->image);
+	object_release(OBJECT_BUFFER, view->buffer);
+	object_release(OBJECT_IMAGE, view->image);
 	*view = (struct view){0};
 }
 

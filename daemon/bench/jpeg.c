@@ -211,15 +211,15 @@ static void check_encode(struct bench *b, struct measured *m)
 /* Makes the files, and the objects that the device needs for them. */
 static void prepare(struct bench *b, const void *pixels)
 {
-	cl_context context = b->session->device.context;
+	const struct device *device = &b->session->device;
 	struct programs *programs = b->session->programs;
 	struct jpeg_scan *s = &b->scan;
 	cl_int code;
 
 	b->ms = bench_alloc((size_t)(ROWS + 1) * b->runs_max * sizeof *b->ms);
-	b->samples = clCreateBuffer(context, CL_MEM_READ_WRITE, b->size, NULL, &code);
+	b->samples = device_buffer(device, CL_MEM_READ_WRITE, b->size, NULL, &code);
 	check(code);
-	b->copy = clCreateBuffer(context, CL_MEM_READ_WRITE, b->size, NULL, &code);
+	b->copy = device_buffer(device, CL_MEM_READ_WRITE, b->size, NULL, &code);
 	check(code);
 	encode(b->image, pixels, &b->file);
 	b->decoded = decode(&b->file);
@@ -282,8 +282,8 @@ void jpeg_measure(const struct session *session, const struct bench_case *c,
 	}
 	jpeg_decoder_fini(&b->decoder);
 	jpeg_encoder_fini(&b->encoder);
-	clReleaseMemObject(b->samples);
-	clReleaseMemObject(b->copy);
+	object_release(OBJECT_BUFFER, b->samples);
+	object_release(OBJECT_BUFFER, b->copy);
 	g_free(b->file.bytes);
 	g_free(b->again.bytes);
 	g_free(b->decoded);

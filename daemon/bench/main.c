@@ -331,16 +331,14 @@ static bool run_device(const struct bench_options *options, const struct message
 	struct session s = {.options = options, .results = json_array()};
 	struct bench_case *c = bench_alloc(sizeof *c);
 	void *memory;
-	cl_int code;
 	json_t *all;
 
 	bench_must(device_open(&s.device, m->platform, m->device));
 	bench_must(
 	    programs_new(&s.programs, &s.device, options->kernel_dir, options->cache_dir, 0, -1));
 	programs_hurry(s.programs);
-	s.queue =
-	    clCreateCommandQueue(s.device.context, s.device.id, CL_QUEUE_PROFILING_ENABLE, &code);
-	bench_check(code, "command queue");
+	s.queue = device_queue(&s.device, CL_QUEUE_PROFILING_ENABLE);
+	bench_must(s.queue ? ERR_OK : ERR_DEVICE);
 	if (s.device.in_place)
 		bench_must(pool_new(&s.device, -1, &s.pool));
 	if (options->file) {
@@ -360,7 +358,7 @@ static bool run_device(const struct bench_options *options, const struct message
 	}
 	json_decref(all);
 	pool_free(&s.pool);
-	clReleaseCommandQueue(s.queue);
+	object_release(OBJECT_QUEUE, s.queue);
 	programs_free(&s.programs);
 	device_close(&s.device);
 	return !s.wrong;

@@ -35,8 +35,7 @@ struct bench {
 	const struct session *session;
 	struct case_pixels pixels;
 	struct tile tile;
-	cl_mem scratch[PLACES];
-	uint64_t scratch_size[PLACES];
+	struct growing_buffer scratch[PLACES];
 	struct runner runner[MEASURED_MAX];
 	uint32_t count, turn;
 	uint32_t runs_max; /* per runner */
@@ -151,21 +150,13 @@ static void add_runner(struct bench *b, enum kernel kernel, uint32_t number)
 	if (r->failed)
 		warnx("%s cannot be compiled", runner_name(r));
 	r->form = find_form(b, r);
-	/* Tells the steps how much they may read, and notes how much scratch memory they need. */
+	/* Tells the steps how much they may read. */
 	if (r->form == FORM_PADDED)
 		pad = b->pixels.padding;
 	r->reach = (cl_int4){{-(cl_int)pad.x, -(cl_int)pad.y, (cl_int)(b->tile.width + pad.x) - 1,
 	                      (cl_int)(b->tile.height + pad.y) - 1}};
-	for (uint32_t i = 0; i < r->plan->list.count; i++) {
-		struct step *step = &r->plan->list.step[i];
-		struct view view;
-		uint64_t needed = region_pack(step, &b->tile, &view);
-
-		if (r->form != FORM_TILE)
-			step->reach = &r->reach;
-		if (step->dst >= PLACE_A && needed > b->scratch_size[step->dst])
-			b->scratch_size[step->dst] = needed;
-	}
+	for (uint32_t i = 0; r->form != FORM_TILE && i < r->plan->list.count; i++)
+		r->plan->list.step[i].reach = &r->reach;
 	r->ms = bench_alloc(b->runs_max * sizeof *r->ms);
 }
 
@@ -184,12 +175,16 @@ static cl_int enqueue_once(struct bench *b, struct runner *r, uint32_t run)
 	views[PLACE_OUT] = *case_target(p, r->form, pair);
 	for (uint32_t i = 0; !code && i < r->plan->list.count; i++) {
 		const struct step *step = &r->plan->list.step[i];
+		struct growing_buffer *scratch = &b->scratch[step->dst];
 		uint64_t ns;
 		double begun;
 
 		if (step->dst >= PLACE_A && step->kernel != KERNEL_EXTEND) {
-			region_pack(step, &b->tile, &views[step->dst]);
-			views[step->dst].buffer = b->scratch[step->dst];
+			bench_check(
+			    growing_buffer_reserve(scratch, &b->session->device,
+			                           region_pack(step, &b->tile, &views[step->dst])),
+			    "scratch buffers");
+			views[step->dst].buffer = scratch->memory;
 		}
 		if (!b->session->pool) {
 			code = launch_step(step, &b->session->device, &b->tile, NULL,
@@ -390,7 +385,6 @@ void measure_case(const struct session *session, const struct bench_case *c,
 {
 	const struct bench_options *options = session->options;
 	struct bench *b = bench_alloc(sizeof *b);
-	cl_int code;
 
 	b->session = session;
 	b->runs_max = options->iterations + options->warmup;
@@ -404,13 +398,6 @@ void measure_case(const struct session *session, const struct bench_case *c,
 				add_runner(b, k, i);
 	if (bench_options_want(options, "table"))
 		add_runner(b, TABLE, 0);
-	for (int i = 0; i < PLACES; i++) {
-		if (!b->scratch_size[i])
-			continue;
-		b->scratch[i] = clCreateBuffer(session->device.context, CL_MEM_READ_WRITE,
-		                               b->scratch_size[i], NULL, &code);
-		bench_check(code, "scratch buffers");
-	}
 	/* Leaves out runners whose images would be larger than the device allows. */
 	for (uint32_t i = 0; i < b->count; i++) {
 		const enum form form = b->runner[i].form;
@@ -431,8 +418,7 @@ void measure_case(const struct session *session, const struct bench_case *c,
 	measure_reference(b, result);
 	case_pixels_fini(&b->pixels);
 	for (int i = 0; i < PLACES; i++)
-		if (b->scratch[i])
-			clReleaseMemObject(b->scratch[i]);
+		growing_buffer_free(&b->scratch[i]);
 	free(b->copy_ms);
 	free(b);
 }
