@@ -76,7 +76,6 @@ struct programs {
 	struct entries general;  /* in the order of compilation; bare ones last */
 	struct entries specials; /* most recently used first; pending ones stay in place */
 	uint32_t count, max;     /* number of specials, and its maximum */
-	uint32_t pending;        /* specials that are pending */
 	uint32_t client;         /* the client of the current requests */
 	uint32_t served;         /* the client whose program was built last */
 	uint32_t jpeg;           /* programs of JPEG that are ready */
@@ -187,13 +186,6 @@ static bool is_bare(const struct entry *e)
 	return e->recipe.kernel == KERNELS;
 }
 
-static void count_pending(struct programs *p, const struct entry *e, int more)
-{
-	p->built.pending += (uint32_t)more;
-	if (!e->general)
-		p->pending += (uint32_t)more;
-}
-
 /* Records the outcome of a pending entry. */
 static void settle(struct programs *p, struct entry *e, enum program_state state, bool cached)
 {
@@ -201,7 +193,7 @@ static void settle(struct programs *p, struct entry *e, enum program_state state
 	e->settled_ns = now_ns();
 	if (!e->urgent)
 		p->patient_ns = e->settled_ns;
-	count_pending(p, e, -1);
+	p->built.pending--;
 	*(state != PROGRAM_READY ? &p->built.failed
 	  : cached               ? &p->built.cached
 	                         : &p->built.compiled) += 1;
@@ -294,7 +286,7 @@ static void make(struct making *m, struct entry *e)
 			e->wanted = false;
 			p->patient_ns = e->settled_ns = now_ns();
 			p->built.failed++;
-			count_pending(p, e, -1);
+			p->built.pending--;
 		} else if (!made && is_its(m, e)) {
 			settle(p, e, e->general && refused ? PROGRAM_REFUSED : PROGRAM_FAILED,
 			       false);
@@ -495,7 +487,7 @@ static void forget(struct programs *p, struct entry *e)
 {
 	p->count--;
 	if (e->state == PROGRAM_PENDING)
-		count_pending(p, e, -1);
+		p->built.pending--;
 	entry_free(&p->specials, e);
 }
 
@@ -534,22 +526,21 @@ void programs_trim(struct programs *p)
 static struct entry *add_special(struct programs *p, const struct step *step, const char *options,
                                  bool urgent)
 {
-	struct entry *e;
-	unsigned own = 0;
+	struct entry *e, *spare = NULL;
+	unsigned own = 0, pending = 0;
 
-	for (e = TAILQ_FIRST(&p->specials); e; e = TAILQ_NEXT(e, link))
-		own += e->state == PROGRAM_PENDING && e->client == p->client;
-	if (p->client && own >= PENDING_SHARE)
-		return NULL;
-	if (urgent && p->pending >= PENDING_MAX) {
-		for (e = TAILQ_FIRST(&p->specials); e; e = TAILQ_NEXT(e, link))
-			if (e->state == PROGRAM_PENDING && !e->urgent && !e->makers)
-				break;
-		if (e)
-			forget(p, e);
+	for (e = TAILQ_FIRST(&p->specials); e; e = TAILQ_NEXT(e, link)) {
+		if (e->state != PROGRAM_PENDING)
+			continue;
+		pending++;
+		own += e->client == p->client;
+		if (urgent && !spare && !e->urgent && !e->makers)
+			spare = e;
 	}
-	if (p->pending >= PENDING_MAX)
+	if ((p->client && own >= PENDING_SHARE) || (pending >= PENDING_MAX && !spare))
 		return NULL;
+	if (pending >= PENDING_MAX)
+		forget(p, spare);
 	e = calloc(1, sizeof *e);
 	if (!e)
 		return NULL;
@@ -589,7 +580,7 @@ static void want(struct programs *p, struct entry *e, bool urgent)
 		if (!p->built.pending)
 			p->patient_ns = now_ns();
 		e->client = p->client;
-		count_pending(p, e, 1);
+		p->built.pending++;
 	}
 	e->wanted = true;
 	e->urgent |= urgent;
