@@ -213,36 +213,29 @@ enum { COMPILER_ADDS = 16 };
 uint64_t variant_local_bytes(enum kernel kernel, const struct shape *shape, enum pixel_type type,
                              uint32_t radius_x, uint32_t radius_y, uint32_t bands)
 {
-	const uint64_t reach = (uint64_t)radius_x * bands;
-	const uint64_t lanes = (uint64_t)shape->group_x * shape->group_y;
-	uint64_t words = 0;
+	const uint64_t reach = (uint64_t)radius_x * bands, group_x = shape->group_x;
+	const uint64_t rows = (uint64_t)shape->group_y * shape->y;
+	const uint64_t samples = type == PIXEL_U8 ? SAMPLES_WORDS(group_x) : 0;
+	const uint64_t words[KERNELS] = {
+	    [KERNEL_SEPARABLE_LOCAL] = rows * SEPARABLE_LOCAL_STRIDE(group_x, shape->x, reach),
+	    [KERNEL_EXTREME_LOCAL] =
+	        rows * EXTREME_LOCAL_STRIDE(group_x, shape->x, reach, pixel_type_size(type)),
+	    [KERNEL_THRESHOLD_WIDE] = samples,
+	    [KERNEL_CURVE_WIDE] = samples,
+	    [KERNEL_LUT_WIDE] = samples,
+	    [KERNEL_RANK_COUNTS] = RANK_COUNTS_WORDS(group_x, radius_x),
+	    [KERNEL_SEPARABLE_MMA] = SEPARABLE_MMA_ROW(reach) +
+	                             SEPARABLE_MMA_COLUMN(reach, radius_y) +
+	                             SEPARABLE_MMA_SCRATCH(group_x * shape->group_y, radius_y),
+	    [KERNEL_BILATERAL_TABLE] = BILATERAL_TABLE_WORDS,
+	    [KERNEL_PIXELATE] = 64 * BANDS_MAX, /* PIXELATE_GROUP in pixelate.cl */
+	    [KERNEL_CONV_LOCAL_SINGLE] = CONV_LOCAL_FLOATS,
+	    [KERNEL_CONV_LOCAL_COOP] = CONV_LOCAL_FLOATS,
+	    [KERNEL_SEP_ONE_PASS] = SEP_ONE_PASS_FLOATS(reach, (uint64_t)radius_y),
+	    [KERNEL_SEP_TILED] = SEP_TILED_FLOATS(reach, (uint64_t)radius_y),
+	};
 
-	if (kernel == KERNEL_SEPARABLE_LOCAL)
-		words = (uint64_t)shape->group_y * shape->y *
-		        SEPARABLE_LOCAL_STRIDE((uint64_t)shape->group_x, shape->x, reach);
-	if (kernel == KERNEL_EXTREME_LOCAL)
-		words = (uint64_t)shape->group_y * shape->y *
-		        EXTREME_LOCAL_STRIDE((uint64_t)shape->group_x, shape->x, reach,
-		                             pixel_type_size(type));
-	if (type == PIXEL_U8 && (kernel == KERNEL_THRESHOLD_WIDE || kernel == KERNEL_CURVE_WIDE ||
-	                         kernel == KERNEL_LUT_WIDE))
-		words = SAMPLES_WORDS((uint64_t)shape->group_x);
-	if (kernel == KERNEL_RANK_COUNTS)
-		words = RANK_COUNTS_WORDS((uint64_t)shape->group_x, radius_x);
-	if (kernel == KERNEL_SEPARABLE_MMA)
-		words = SEPARABLE_MMA_ROW(reach) + SEPARABLE_MMA_COLUMN(reach, radius_y) +
-		        SEPARABLE_MMA_SCRATCH(lanes, radius_y);
-	if (kernel == KERNEL_BILATERAL_TABLE)
-		words = BILATERAL_TABLE_WORDS;
-	if (kernel == KERNEL_PIXELATE)
-		words = 64 * BANDS_MAX; /* PIXELATE_GROUP in pixelate.cl */
-	if (kernel == KERNEL_CONV_LOCAL_SINGLE || kernel == KERNEL_CONV_LOCAL_COOP)
-		words = CONV_LOCAL_FLOATS;
-	if (kernel == KERNEL_SEP_ONE_PASS)
-		words = SEP_ONE_PASS_FLOATS(reach, (uint64_t)radius_y);
-	if (kernel == KERNEL_SEP_TILED)
-		words = SEP_TILED_FLOATS(reach, (uint64_t)radius_y);
-	return words ? 4 * words + COMPILER_ADDS : 0;
+	return words[kernel] ? 4 * words[kernel] + COMPILER_ADDS : 0;
 }
 
 /* Returns true if the device supports such large groups and has the local memory for them, and a
