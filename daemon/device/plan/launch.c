@@ -146,9 +146,9 @@ static void set_source_of_points(struct arguments *a, const struct step *step)
 	int64_t x = -(int64_t)step->expand_x, y = -(int64_t)step->expand_y;
 
 	if (step->kernel == KERNEL_SHRINK_ACROSS)
-		x = (region_points_across(step, tile).first + x) * stride - half - tile->x0;
+		x = (region_points(step, tile, false).first + x) * stride - half - tile->x0;
 	else if (step->kernel == KERNEL_SHRINK_DOWN)
-		y = (region_points_down(step, tile).first + y) * stride - half - tile->y0;
+		y = (region_points(step, tile, true).first + y) * stride - half - tile->y0;
 	else if (step->kernel == KERNEL_GROW_ACROSS)
 		x = 0;
 	else
@@ -269,9 +269,9 @@ static void set_listed(struct arguments *a, const struct step *step)
 		else if (l->kind == BLOCK_ROWS)
 			set_u32(a, step->shape.y);
 		else if (l->kind == PHASE_ACROSS)
-			set_u32(a, region_points_across(step, a->tile).phase);
+			set_u32(a, region_points(step, a->tile, false).phase);
 		else
-			set_u32(a, region_points_down(step, a->tile).phase);
+			set_u32(a, region_points(step, a->tile, true).phase);
 	}
 }
 

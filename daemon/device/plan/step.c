@@ -169,28 +169,25 @@ enum error step_fill(const struct device *device, const struct work *work, struc
 	                   &step->weights);
 }
 
-struct lattice_span region_points_across(const struct step *step, const struct tile *tile)
+struct lattice_span region_points(const struct step *step, const struct tile *tile, bool down)
 {
-	return lattice_span(&step->points.lattice, (int32_t)tile->x0 - (int32_t)step->points.grow_x,
-	                    tile->width + 2 * step->points.grow_x);
-}
+	const uint32_t grow = down ? step->points.grow_y : step->points.grow_x;
 
-struct lattice_span region_points_down(const struct step *step, const struct tile *tile)
-{
-	return lattice_span(&step->points.lattice, (int32_t)tile->y0 - (int32_t)step->points.grow_y,
-	                    tile->height + 2 * step->points.grow_y);
+	return lattice_span(&step->points.lattice,
+	                    (int32_t)(down ? tile->y0 : tile->x0) - (int32_t)grow,
+	                    (down ? tile->height : tile->width) + 2 * grow);
 }
 
 uint32_t region_columns(const struct step *step, const struct tile *tile)
 {
-	uint32_t inner = step->points.across ? region_points_across(step, tile).count : tile->width;
+	uint32_t inner = step->points.across ? region_points(step, tile, false).count : tile->width;
 
 	return inner + 2 * step->expand_x;
 }
 
 uint32_t region_rows(const struct step *step, const struct tile *tile)
 {
-	uint32_t inner = step->points.down ? region_points_down(step, tile).count : tile->height;
+	uint32_t inner = step->points.down ? region_points(step, tile, true).count : tile->height;
 
 	return inner + 2 * step->expand_y;
 }
@@ -240,9 +237,9 @@ static uint64_t points_read(const struct step *step, const struct tile *tile)
 	if (step->kernel == KERNEL_SHRINK_ACROSS)
 		return ((columns - 1) * l->stride + 2 * l->half + 1) * rows;
 	if (step->kernel == KERNEL_GROW_ACROSS)
-		return (uint64_t)region_points_across(step, tile).count * rows;
+		return (uint64_t)region_points(step, tile, false).count * rows;
 	if (step->kernel == KERNEL_GROW_DOWN)
-		return columns * region_points_down(step, tile).count;
+		return columns * region_points(step, tile, true).count;
 	return (columns + 2 * step->radius_x) * (rows + 2 * step->radius_y);
 }
 

@@ -134,10 +134,9 @@ void step_retain_kernel(const struct step *step);
 void step_retain(const struct step *step);
 void step_release(struct step *step);
 
-/* Returns the points of the columns, or rows, of the tile's result expanded by grow_x and
+/* Returns the points of the columns, or rows (down), of the tile's result expanded by grow_x and
  * grow_y. */
-struct lattice_span region_points_across(const struct step *step, const struct tile *tile);
-struct lattice_span region_points_down(const struct step *step, const struct tile *tile);
+struct lattice_span region_points(const struct step *step, const struct tile *tile, bool down);
 
 /* Returns the columns and rows of the region that the step writes, in pixels or points. */
 uint32_t region_columns(const struct step *step, const struct tile *tile);
