@@ -187,6 +187,8 @@ static void device_describe(struct device *device, cl_platform_id platform)
 	    {CL_DEVICE_MAX_WORK_GROUP_SIZE, sizeof device->group_max, &device->group_max},
 	    {CL_DEVICE_MAX_WORK_ITEM_SIZES, sizeof sides, sides},
 	    {CL_DEVICE_SINGLE_FP_CONFIG, sizeof fp, &fp},
+	    {CL_DEVICE_IMAGE2D_MAX_WIDTH, sizeof device->image_width, &device->image_width},
+	    {CL_DEVICE_IMAGE2D_MAX_HEIGHT, sizeof device->image_height, &device->image_height},
 	    {COMPUTE_CAPABILITY_MAJOR_NV, sizeof capability, &capability},
 	};
 	cpu_set_t processors;
@@ -243,10 +245,6 @@ enum error device_open(struct device *device, unsigned platform, unsigned index)
 	clGetDeviceInfo(device->id, CL_DEVICE_IMAGE_SUPPORT, sizeof images, &images, NULL);
 	if (!images)
 		return ERR_OK;
-	clGetDeviceInfo(device->id, CL_DEVICE_IMAGE2D_MAX_WIDTH, sizeof device->image_width,
-	                &device->image_width, NULL);
-	clGetDeviceInfo(device->id, CL_DEVICE_IMAGE2D_MAX_HEIGHT, sizeof device->image_height,
-	                &device->image_height, NULL);
 	list_images(device, CL_MEM_READ_ONLY, false, device->image_bands);
 	list_images(device, CL_MEM_READ_WRITE, true, device->share_bands);
 	return ERR_OK;
