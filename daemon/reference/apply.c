@@ -58,22 +58,17 @@ static bool correlate_matrix(const struct taps *t, bool magnitudes, const struct
 	return weight && offset;
 }
 
-static size_t whole(size_t count, size_t unit)
-{
-	return (count + unit - 1) / unit * unit;
-}
-
 /* Filters some rows at a time: first makes the column sums of all pixels that the row filter needs,
  * for so many columns that a cache holds them, then applies the row filter. */
 static bool correlate_separable(const struct taps *t, bool magnitudes, const struct canvas *in,
                                 const double *from, const struct canvas *out, double *to)
 {
-	const size_t most = out->at.height < 128 ? whole(out->at.height, 4) : 128;
+	const size_t most = out->at.height < 128 ? roundup(out->at.height, 4u) : 128;
 	const size_t across = 2 * (size_t)t->radius_x + 1, down = 2 * (size_t)t->radius_y + 1;
 	const size_t span = (size_t)out->at.width * out->bands;
 	const size_t reach = span + (across - 1) * in->bands;
-	const size_t made = whole(span, ROWS_PIXELS * in->bands);
-	const size_t width = whole(made + (across - 1) * in->bands, ROWS_COLUMNS);
+	const size_t made = roundup(span, ROWS_PIXELS * in->bands);
+	const size_t width = roundup(made + (across - 1) * in->bands, (size_t)ROWS_COLUMNS);
 	const size_t pitch = (size_t)in->at.width * in->bands;
 	double *sums = malloc((most * width + made + (most + down) * ROWS_COLUMNS + across + down) *
 	                      sizeof *sums);
@@ -103,8 +98,9 @@ static bool correlate_separable(const struct taps *t, bool magnitudes, const str
 			for (size_t i = 0; !few && i < rows + down - 1; i++)
 				memcpy(strip + i * ROWS_COLUMNS, first + i * pitch + k,
 				       columns * sizeof *strip);
-			rows_sum_down(sums + k, width, whole(rows, 4), few ? first + k : strip,
-			              few ? pitch : ROWS_COLUMNS, column, down);
+			rows_sum_down(sums + k, width, roundup(rows, (size_t)4),
+			              few ? first + k : strip, few ? pitch : ROWS_COLUMNS, column,
+			              down);
 		}
 		for (size_t i = 0; i < rows; i++) {
 			double *result = to + (y + i) * span;
