@@ -95,12 +95,11 @@ static void enter_state(void)
 /* Drivers, too, write files. */
 static enum error enter_sandbox(void)
 {
-	const char *temporary = getenv("TMPDIR");
 	const char *const writable[] = {how.cache_dir,
 	                                how.state_dir,
 	                                getenv("POCL_CACHE_DIR"),
 	                                getenv("CUDA_CACHE_PATH"),
-	                                temporary ? temporary : "/tmp",
+	                                g_get_tmp_dir(),
 	                                "/dev",
 	                                "/proc/self"};
 

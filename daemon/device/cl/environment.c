@@ -143,8 +143,8 @@ static char **environment;
  * a directory that the sandbox leaves writable (sandbox.h). */
 static void choose_directory(const char *cache_dir)
 {
-	const char *configured = getenv("POCL_CACHE_DIR"), *temporary = getenv("TMPDIR");
-	const char *const above[] = {cache_dir, temporary ? temporary : "/tmp", "/dev/shm"};
+	const char *configured = getenv("POCL_CACHE_DIR");
+	const char *const above[] = {cache_dir, g_get_tmp_dir(), "/dev/shm"};
 
 	if (configured && !g_mkdir_with_parents(configured, 0700) && is_usable(configured))
 		return;
