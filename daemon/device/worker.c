@@ -385,6 +385,7 @@ static struct queued_tile *next_tile(struct worker *w)
 {
 	const uint64_t now = now_ms();
 	struct queued_tile *tile = TAILQ_FIRST(&w->queue);
+	enum kernel lacks;
 	uint32_t small = 0;
 
 	for (uint32_t i = 0; i < w->lanes; i++)
@@ -398,10 +399,10 @@ static struct queued_tile *next_tile(struct worker *w)
 		known = plans_current(&w->plans, tile->message.plan);
 		plan = known ? known->plan : NULL;
 		tile->wait_ms = 0;
-		if (plan &&
-		    plan_resolve(plan, w->programs, tile->message.tile.form) == PROGRAM_PENDING)
-			tile->wait_ms = variant_is_general(plan_lacks(plan)) ? GENERAL_WAIT_MS
-			                                                     : PROGRAM_WAIT_MS;
+		if (plan && plan_resolve(plan, w->programs, tile->message.tile.form, &lacks) ==
+		                PROGRAM_PENDING)
+			tile->wait_ms =
+			    variant_is_general(lacks) ? GENERAL_WAIT_MS : PROGRAM_WAIT_MS;
 		if (now - tile->since_ms >= tile->wait_ms)
 			break;
 	}
@@ -499,6 +500,7 @@ static enum error start_tile(struct worker *w, struct watched_lane *lane,
 	struct plan *plan = known ? known->plan : NULL;
 	struct lane_tile tiles[STACK_MAX];
 	enum program_state state;
+	enum kernel lacks;
 	uint32_t count;
 	cl_int code;
 	enum error e;
@@ -510,9 +512,9 @@ static enum error start_tile(struct worker *w, struct watched_lane *lane,
 		          tile->job, tile->index);
 		return report_error(w, tile, ERR_INTERNAL, 0, "");
 	}
-	state = plan_resolve(plan, w->programs, tile->form);
+	state = plan_resolve(plan, w->programs, tile->form, &lacks);
 	if (state != PROGRAM_READY)
-		return answer_unbuilt(w, tile, state, plan_lacks(plan));
+		return answer_unbuilt(w, tile, state, lacks);
 	/* Compilations requested for this plan may delay the launch: report them first. */
 	e = report_programs(w);
 	if (e)

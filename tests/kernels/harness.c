@@ -228,8 +228,9 @@ void harness_parse(struct chain *chain, const char *text)
 void harness_await(struct harness *h, struct plan *plan, enum tile_form form)
 {
 	enum program_state state;
+	enum kernel lacks;
 
-	while ((state = plan_resolve(plan, h->programs, form)) == PROGRAM_PENDING)
+	while ((state = plan_resolve(plan, h->programs, form, &lacks)) == PROGRAM_PENDING)
 		programs_wait(h->programs);
 	if (state != PROGRAM_READY)
 		die("a program cannot be compiled");

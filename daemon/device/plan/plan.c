@@ -623,7 +623,7 @@ enum error plan_new(struct programs *programs, const struct chain *chain, const 
 	(*plan)->image = *image;
 	(*plan)->width = b.width;
 	memcpy(&(*plan)->chain, chain, size);
-	(*plan)->border.kernel = (*plan)->failed = KERNELS;
+	(*plan)->border.kernel = KERNELS;
 	b.plan = *plan;
 	e = make_steps(&b);
 	if (e)
@@ -631,40 +631,30 @@ enum error plan_new(struct programs *programs, const struct chain *chain, const 
 	return e;
 }
 
-enum program_state plan_resolve(struct plan *plan, struct programs *programs, enum tile_form form)
+enum program_state plan_resolve(struct plan *plan, struct programs *programs, enum tile_form form,
+                                enum kernel *lacks)
 {
 	enum program_state state = PROGRAM_READY;
 
-	if (!plan->resolved) {
-		plan->failed = KERNELS;
+	if (!plan->resolved)
 		programs_for(programs, plan->client);
-	}
 	for (uint32_t i = 0; !plan->resolved && state < PROGRAM_FAILED && i < plan->list.count;
 	     i++) {
 		struct step *step = &plan->list.step[i];
 		enum program_state found =
 		    step->function ? PROGRAM_READY : programs_find(programs, step, true);
 
+		if (found >= PROGRAM_FAILED || (found != PROGRAM_READY && state == PROGRAM_READY))
+			*lacks = step->kernel;
 		if (found != PROGRAM_READY)
 			state = found;
-		if (found >= PROGRAM_FAILED)
-			plan->failed = step->kernel;
 	}
 	plan->resolved = state == PROGRAM_READY;
 	if (!plan->resolved || !(form & TILE_DECODE) || plan->border.kernel == KERNELS ||
 	    plan->border.function)
 		return state;
+	*lacks = plan->border.kernel;
 	return programs_find(programs, &plan->border, true);
-}
-
-enum kernel plan_lacks(const struct plan *plan)
-{
-	if (plan->failed < KERNELS)
-		return plan->failed;
-	for (uint32_t i = 0; i < plan->list.count; i++)
-		if (!plan->list.step[i].function)
-			return plan->list.step[i].kernel;
-	return plan->border.function ? KERNELS : plan->border.kernel;
 }
 
 void plan_free(struct plan **plan)

@@ -28,7 +28,6 @@ struct plan {
 	struct step_list list;
 	struct step border; /* makes the halo of a JPEG's pixels; kernel KERNELS: none needed */
 	bool resolved;      /* every step of the list has its kernel */
-	enum kernel failed; /* one that could not be made; KERNELS: none */
 	bool stacks;        /* launch_can_stack() holds for all of them */
 	struct chain chain; /* may be longer than the struct */
 };
@@ -40,12 +39,10 @@ struct plan {
 enum error plan_new(struct programs *programs, const struct chain *chain, const struct image *image,
                     variant_chooser *choose, void *user, struct plan **plan) MUST_CHECK;
 
-/* Requests, as urgent, programs that the plan lacks for such tiles. PROGRAM_READY if it can run. */
-enum program_state plan_resolve(struct plan *plan, struct programs *programs,
-                                enum tile_form form) MUST_CHECK;
-/* Returns the kernel that failed, or the first one that the plan lacks, or that of `border`, or
- * KERNELS. */
-enum kernel plan_lacks(const struct plan *plan);
+/* Requests, as urgent, programs that the plan lacks for such tiles. PROGRAM_READY if it can run;
+ * else *lacks: the kernel that failed, or the first one that is pending. */
+enum program_state plan_resolve(struct plan *plan, struct programs *programs, enum tile_form form,
+                                enum kernel *lacks) MUST_CHECK;
 /* NULL is allowed. The pointer becomes NULL. */
 void plan_free(struct plan **plan);
 
