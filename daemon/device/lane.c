@@ -360,84 +360,66 @@ static void find_runs(struct lane *lane)
 	lane->run_count = (uint32_t)(run - lane->runs) + 1;
 }
 
-/* Enqueues the upload of a run. A tile that shares its slot is copied without the bytes beside it.
- */
-static cl_int enqueue_write(struct lane *lane, const struct run *run, cl_command_queue queue,
-                            cl_event *event)
-{
-	const struct lane_tile *first = &lane->tiles[run->first];
-	const struct lane_layout *l = &lane->layout;
-	const size_t pitch = lane->high.in_pitch, zero[3] = {0};
-	size_t to[3] = {0, run->first, 0}, region[3] = {l->in, run->count, 1};
-	size_t apart = lane->stack.distance * pitch, stride = run->in_stride;
-	uint64_t before = l->result;
-
-	if (is_narrow(lane->plan, &lane->high)) {
-		before = l->halo;
-		to[0] = l->result - before;
-		region[0] = l->row;
-		region[1] = lane->stack.height + 2 * (size_t)lane->plan->halo_y;
-		apart = stride = pitch;
-	}
-	return clEnqueueWriteBufferRect(
-	    queue, lane->buffer[PLACE_IN].memory, CL_FALSE, to, zero, region, apart, 0, stride, 0,
-	    (const char *)first->arena->memory.in + first->tile.in - before, 0, NULL, event);
-}
-
-/* Does the same for the download. after: an event to wait for, or NULL. */
-static cl_int enqueue_read(struct lane *lane, const struct run *run, cl_command_queue queue,
-                           cl_event after, cl_event *event)
-{
-	const struct lane_tile *first = &lane->tiles[run->first];
-	const size_t pitch = lane->high.out_pitch, from[3] = {0, run->first, 0}, zero[3] = {0};
-	size_t region[3] = {lane->layout.out, run->count, 1};
-	size_t apart = lane->stack.distance * pitch, stride = run->out_stride;
-
-	if (is_narrow(lane->plan, &lane->high)) {
-		region[0] = lane->layout.result_row;
-		region[1] = lane->stack.height;
-		apart = stride = pitch;
-	}
-	return clEnqueueReadBufferRect(queue, lane->buffer[PLACE_OUT].memory, CL_FALSE, from, zero,
-	                               region, apart, 0, stride, 0,
-	                               (char *)first->arena->memory.out + first->tile.out,
-	                               after ? 1 : 0, after ? &after : NULL, event);
-}
-
-/* Uploads all runs; later commands on the lane's queue wait for them. */
-static cl_int upload(struct lane *lane)
-{
-	cl_int code = enqueue_write(lane, &lane->runs[0], lane->queue, &lane->upload);
-	cl_event last = NULL;
-
-	object_add(OBJECT_EVENT, lane->upload);
-	for (uint32_t i = 1; !code && i < lane->run_count; i++)
-		code = enqueue_write(lane, &lane->runs[i], lane->quiet,
-		                     i + 1 == lane->run_count ? &last : NULL);
-	object_add(OBJECT_EVENT, last);
-	if (!code && last)
-		code = clFlush(lane->quiet);
-	if (!code && last)
-		code = clEnqueueMarkerWithWaitList(lane->queue, 1, &last, NULL);
-	event_release(&last);
-	return code;
-}
-
 static cl_event last_launch(const struct lane *lane)
 {
 	return lane->launch[lane->work.steps - 1];
 }
 
-static cl_int download(struct lane *lane)
+/* Enqueues the upload or the download of a run, after an event or NULL. A tile that shares its slot
+ * is copied without the bytes beside it. */
+static cl_int enqueue_copy(struct lane *lane, bool up, const struct run *run,
+                           cl_command_queue queue, cl_event after, cl_event *event)
 {
-	cl_event made = last_launch(lane);
-	cl_int code = enqueue_read(lane, &lane->runs[0], lane->queue, NULL, &lane->download);
+	const struct lane_tile *first = &lane->tiles[run->first];
+	const struct lane_layout *l = &lane->layout;
+	const struct arena *arena = &first->arena->memory;
+	const size_t pitch = up ? l->in_pitch : l->out_pitch, zero[3] = {0};
+	size_t place[3] = {0, run->first, 0}, region[3] = {up ? l->in : l->out, run->count, 1};
+	size_t apart = lane->stack.distance * pitch, stride = up ? run->in_stride : run->out_stride;
+	uint64_t before = l->result;
 
-	object_add(OBJECT_EVENT, lane->download);
+	if (is_narrow(lane->plan, &lane->high)) {
+		before = l->halo;
+		place[0] = up ? l->result - before : 0;
+		region[0] = up ? l->row : l->result_row;
+		region[1] = lane->stack.height + (up ? 2 * (size_t)lane->plan->halo_y : 0);
+		apart = stride = pitch;
+	}
+	if (up)
+		return clEnqueueWriteBufferRect(queue, lane->buffer[PLACE_IN].memory, CL_FALSE,
+		                                place, zero, region, apart, 0, stride, 0,
+		                                (const char *)arena->in + first->tile.in - before,
+		                                after ? 1 : 0, after ? &after : NULL, event);
+	return clEnqueueReadBufferRect(
+	    queue, lane->buffer[PLACE_OUT].memory, CL_FALSE, place, zero, region, apart, 0, stride,
+	    0, (char *)arena->out + first->tile.out, after ? 1 : 0, after ? &after : NULL, event);
+}
+
+/* Enqueues all uploads or downloads: of the first run, and of the others, if any, up to `last`. */
+static cl_int enqueue_copies(struct lane *lane, bool up, cl_event *first, cl_event *last)
+{
+	cl_event made = up ? NULL : last_launch(lane);
+	cl_int code = enqueue_copy(lane, up, &lane->runs[0], lane->queue, NULL, first);
+
+	object_add(OBJECT_EVENT, *first);
 	for (uint32_t i = 1; !code && i < lane->run_count; i++)
-		code = enqueue_read(lane, &lane->runs[i], lane->quiet, i == 1 ? made : NULL,
-		                    i + 1 == lane->run_count ? &lane->last_quiet : NULL);
-	object_add(OBJECT_EVENT, lane->last_quiet);
+		code = enqueue_copy(lane, up, &lane->runs[i], lane->quiet, i == 1 ? made : NULL,
+		                    i + 1 == lane->run_count ? last : NULL);
+	object_add(OBJECT_EVENT, *last);
+	return code;
+}
+
+/* Uploads all runs; later commands on the lane's queue wait for them. */
+static cl_int upload(struct lane *lane)
+{
+	cl_event last = NULL;
+	cl_int code = enqueue_copies(lane, true, &lane->upload, &last);
+
+	if (!code && last)
+		code = clFlush(lane->quiet);
+	if (!code && last)
+		code = clEnqueueMarkerWithWaitList(lane->queue, 1, &last, NULL);
+	event_release(&last);
 	return code;
 }
 
@@ -527,7 +509,8 @@ static cl_int enqueue_all(struct lane *lane)
 	if (!code && lane->high.form & TILE_ENCODE) {
 		code = encode_scans(lane);
 	} else if (!code) {
-		code = lane->pool ? CL_SUCCESS : download(lane);
+		code = lane->pool ? CL_SUCCESS
+		                  : enqueue_copies(lane, false, &lane->download, &lane->last_quiet);
 		lane->last = lane->pool ? last_launch(lane) : lane->download;
 	}
 	if (!code)
@@ -611,24 +594,22 @@ static void report_times(const struct lane *lane, struct message_tile_done *done
 		scans += lane->tiles[i].tile.in_size;
 		encoded += lane->size[i];
 	}
-	if (lane->high.form & TILE_DECODE)
+	if (lane->high.form & TILE_DECODE) {
 		report_launch(done, KERNEL_JPEG_DECODE, direction_ns(&lane->decode),
 		              scans + lane->count * image_size(image));
-	for (uint32_t i = 0; i < work->steps; i++)
-		report_launch(done, work->step[i]->kernel,
-		              lane->pooled ? work->ns[i] : time_between(lane->launch[i], NULL),
-		              lane->count * region_bytes(work->step[i], &lane->tiles[0].tile));
-	if (lane->high.form & TILE_ENCODE)
-		report_launch(done, KERNEL_JPEG_ENCODE, direction_ns(&lane->encode),
-		              lane->count * result + encoded);
-	if (lane->high.form & TILE_DECODE) {
 		done->upload_ns =
 		    time_between(lane->decode.scans[0], lane->decode.scans[1]) / lane->count;
 	} else if (!lane->pool) {
 		done->upload_bytes = lane->layout.in;
 		done->upload_ns = time_between(lane->upload, NULL) / lane->runs[0].count;
 	}
+	for (uint32_t i = 0; i < work->steps; i++)
+		report_launch(done, work->step[i]->kernel,
+		              lane->pooled ? work->ns[i] : time_between(lane->launch[i], NULL),
+		              lane->count * region_bytes(work->step[i], &lane->tiles[0].tile));
 	if (lane->high.form & TILE_ENCODE) {
+		report_launch(done, KERNEL_JPEG_ENCODE, direction_ns(&lane->encode),
+		              lane->count * result + encoded);
 		done->download_ns = time_between(lane->read[0], lane->read[1]) / lane->count;
 	} else if (!lane->pool) {
 		done->download_bytes = lane->layout.out;
