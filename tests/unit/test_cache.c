@@ -79,7 +79,7 @@ TEST(test_cache_size)
 	make_file(name, false);
 	make_file("not ours", false);
 	assert_int_equal(count_files(100), 4);
-	cache = cache_open(".", 3 * KEPT + 400);
+	cache = cache_open(".", 3 * KEPT + 300);
 	assert_int_equal(count_files(0), 3); /* the unfinished one has gone */
 	store(cache, "first");
 	store(cache, "second");

@@ -1,7 +1,7 @@
-/* Compiled programs on disk, one file each, named by the SHA-256 of the program's key; a head with
- * checksums precedes the binary. A file gets its name when it is complete, so a reader sees all of
- * it or nothing. Until then it has a temporary name and is locked; without the lock its writer is
- * gone.
+/* Compiled programs on disk, one file each, named by the SHA-256 of the program's key; the SHA-256
+ * of key and binary precedes the binary. A file gets its name when it is complete, so a reader sees
+ * all of it or nothing. Until then it has a temporary name and is locked; without the lock its
+ * writer is gone.
  *
  * Several processes share the directory, and each may remove any file. A process that has it open
  * can still read it; the others compile the program again. */
@@ -22,33 +22,23 @@
 #include "base/file.h"
 #include "base/log.h"
 
-enum { DIGEST = 32, HEX = 2 * DIGEST + 1 };
+enum { HEX = 65 /* a digest as text */ };
 
-static const char magic[8] = "CNVLVD1";
-static const uint64_t SIZE_MAX_STORED = UINT64_C(1) << 30;
-
-struct head {
-	char magic[8];
-	uint64_t size;         /* bytes after the head */
-	uint8_t key[DIGEST];   /* SHA-256 of the key */
-	uint8_t check[DIGEST]; /* SHA-256 of the bytes after the head */
-};
+static const off_t SIZE_MAX_STORED = 1 << 30;
 
 struct cache {
 	int directory;
 	uint64_t size_max; /* bytes; 0: no limit */
 };
 
-/* name: for the digest's text, or NULL. */
-static void digest(const void *data, size_t size, uint8_t out[DIGEST], char *name)
+/* Writes the SHA-256 of a key and of what it stands for. */
+static void digest(const char *key, const void *data, size_t size, char text[HEX])
 {
 	GChecksum *sum = g_checksum_new(G_CHECKSUM_SHA256);
-	gsize length = DIGEST;
 
+	g_checksum_update(sum, (const guchar *)key, (gssize)strlen(key) + 1);
 	g_checksum_update(sum, data, (gssize)size);
-	if (name)
-		g_strlcpy(name, g_checksum_get_string(sum), HEX);
-	g_checksum_get_digest(sum, out, &length);
+	g_strlcpy(text, g_checksum_get_string(sum), HEX);
 	g_checksum_free(sum);
 }
 
@@ -144,23 +134,20 @@ void cache_close(struct cache **cache)
 	*cache = NULL;
 }
 
-/* Reads the bytes after the head; NULL if they do not match the head's checksums. */
-static void *read_checked(int fd, const uint8_t key[DIGEST], size_t *size)
+/* Reads the binary after its digest; NULL if that is another one. */
+static void *read_checked(int fd, const char *key, size_t *size)
 {
-	struct head head;
+	char head[HEX], check[HEX];
 	struct stat status;
-	uint8_t check[DIGEST];
 	void *binary;
 
-	if (!file_read(fd, &head, sizeof head, 0) || memcmp(head.magic, magic, sizeof magic) ||
-	    memcmp(head.key, key, DIGEST) || fstat(fd, &status) || head.size > SIZE_MAX_STORED ||
-	    (uint64_t)status.st_size != sizeof head + head.size)
+	if (fstat(fd, &status) || status.st_size < HEX || status.st_size > SIZE_MAX_STORED)
 		return NULL;
-	binary = malloc(head.size);
-	if (binary && file_read(fd, binary, head.size, sizeof head)) {
-		digest(binary, head.size, check, NULL);
-		*size = head.size;
-		if (!memcmp(check, head.check, DIGEST))
+	*size = (size_t)status.st_size - HEX;
+	binary = malloc(*size);
+	if (binary && file_read(fd, head, HEX, 0) && file_read(fd, binary, *size, HEX)) {
+		digest(key, binary, *size, check);
+		if (!memcmp(check, head, HEX))
 			return binary;
 	}
 	free(binary);
@@ -169,18 +156,17 @@ static void *read_checked(int fd, const uint8_t key[DIGEST], size_t *size)
 
 void *cache_load(struct cache *cache, const char *key, size_t *size)
 {
-	uint8_t key_digest[DIGEST];
 	char name[HEX];
 	void *binary;
 	int fd;
 
 	if (!cache)
 		return NULL;
-	digest(key, strlen(key), key_digest, name);
+	digest(key, "", 0, name);
 	fd = openat(cache->directory, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 	if (fd < 0)
 		return NULL;
-	binary = read_checked(fd, key_digest, size);
+	binary = read_checked(fd, key, size);
 	futimens(fd, NULL); /* the time of last use */
 	close(fd);
 	if (!binary) {
@@ -192,21 +178,19 @@ void *cache_load(struct cache *cache, const char *key, size_t *size)
 
 void cache_store(struct cache *cache, const char *key, const void *binary, size_t size)
 {
-	struct head head = {.size = size};
-	char name[HEX], new_name[HEX + 24];
+	char name[HEX], head[HEX], new_name[HEX + 24];
 	bool written;
 	int fd;
 
 	if (!cache)
 		return;
-	memcpy(head.magic, magic, sizeof magic);
-	digest(key, strlen(key), head.key, name);
-	digest(binary, size, head.check, NULL);
+	digest(key, "", 0, name);
+	digest(key, binary, size, head);
 	snprintf(new_name, sizeof new_name, "%s.%ld", name, (long)getpid());
 	fd = openat(cache->directory, new_name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 	/* Locked until it has its final name: see trim(). */
-	written = fd >= 0 && !flock(fd, LOCK_EX) && file_write(fd, &head, sizeof head, 0) &&
-	          file_write(fd, binary, size, sizeof head);
+	written = fd >= 0 && !flock(fd, LOCK_EX) && file_write(fd, head, HEX, 0) &&
+	          file_write(fd, binary, size, HEX);
 	if (!written || renameat(cache->directory, new_name, cache->directory, name)) {
 		log_warning("a compiled program cannot be kept: %s", strerror(errno));
 		unlinkat(cache->directory, new_name, 0);
