@@ -1,4 +1,3 @@
-/* Checks of a chain that depend on the image and on the available kernels. */
 #include "filters/chain_check.h"
 
 #include <stdio.h>
@@ -178,6 +177,7 @@ static enum error check_colours(const struct filter_call *call, const struct ima
 {
 	const uint32_t colours = image->bands - image->alpha, numbers = filter_by_colour(call);
 	const struct filter_row *row = filter_get(call->filter);
+	const char *name = "filters";
 	char text[32];
 
 	if (row->mixes && (cmyk || (colours != 3 && !(row->takes_grey && colours == 1))))
@@ -190,9 +190,11 @@ static enum error check_colours(const struct filter_call *call, const struct ima
 		                   : "has other colours");
 	if (numbers <= 1 || numbers == colours)
 		return ERR_OK;
+	if (row->by_colour)
+		name = filter_parameter(call->filter, (size_t)__builtin_ctz(row->by_colour))->name;
 	snprintf(text, sizeof text, "%u for each colour", numbers);
 	return problem_set_parameter(
-	    problem, ERR_BAD_PARAMETER, row->by_colour, text,
+	    problem, ERR_BAD_PARAMETER, name, text,
 	    "the image has %u colour%s, and %s numbers for %u: expected one "
 	    "for all, or one for each",
 	    colours, colours > 1 ? "s" : "", filter_name(call->filter), numbers);

@@ -1,10 +1,10 @@
-/* Lookups in filters.def, and the answers of the rows of functions about a call. */
 #include "filters/filters.h"
 
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/param.h>
 
 #include "base/text.h"
 #include "filters/edges.h"
@@ -39,15 +39,6 @@ static const char *const channels[CHANNELS] = {
 const char *channels_name(enum channels which)
 {
 	return channels[which];
-}
-
-enum channels channels_parse(const char *name)
-{
-	enum channels which = 0;
-
-	while (which < CHANNELS && strcmp(name, channels[which]))
-		which++;
-	return which;
 }
 
 const char *filter_name(enum filter filter)
@@ -234,10 +225,15 @@ uint32_t filter_by_colour(const struct filter_call *call)
 {
 	const struct filter_row *row = filters[call->filter].row;
 	const enum gather gather = filter_gathers(call);
+	uint32_t colours = 0;
 
 	if (gather)
 		return gather == GATHER_EDGES ? 0 : call->gathered.height;
-	return row->colours ? row->colours(call) : 0;
+	for (int i = 0; i < FILTER_PARAMETERS_MAX; i++)
+		if (row->by_colour >> i & 1)
+			colours = MAX(colours, row->in_rows ? call->numbers[i].height
+			                                    : call->numbers[i].width);
+	return colours;
 }
 
 enum error filter_lower(const struct filter_call *call, const double *coefficients,

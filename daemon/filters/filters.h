@@ -121,10 +121,9 @@ struct filter_row {
 	enum gather gathers;
 	bool (*must_gather)(const struct filter_call *call);
 
-	/* The number of colours for which the call itself has numbers, and the parameter with
-	 * these. */
-	uint32_t (*colours)(const struct filter_call *call);
-	const char *by_colour;
+	/* The parameters, as bits, with a number for each colour; in_rows: with a row for each. */
+	uint32_t by_colour;
+	bool in_rows;
 	/* Each colour is made from red, green and blue; grey from itself alone. */
 	bool mixes, takes_grey;
 	bool (*makes_alpha)(const struct filter_call *call);
@@ -148,8 +147,6 @@ struct filter_row {
 const struct filter_row *filter_get(enum filter filter);
 
 const char *channels_name(enum channels channels);
-/* The channels of a name, or CHANNELS. */
-enum channels channels_parse(const char *name);
 
 const char *filter_name(enum filter filter);
 const char *filter_text(enum filter filter);

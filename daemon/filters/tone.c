@@ -4,17 +4,16 @@
 
 #include "filters/filters.h"
 
-/* Sets each band's number from a list, or the single one or the default for all. Returns true for a
- * list. */
-static bool spread(const struct filter_call *call, size_t parameter, const double *coefficients,
+/* Sets each band's number from a row or a column, or the single one or the default for all. Returns
+ * true for several. */
+static bool spread(const struct numbers *n, const double *coefficients, double default_,
                    double value[BANDS_MAX])
 {
-	const struct numbers *n = &call->numbers[parameter];
+	const uint32_t count = n->width * n->height;
 
 	for (uint32_t b = 0; b < BANDS_MAX; b++)
-		value[b] = n->width ? coefficients[n->first + (b < n->width ? b : n->width - 1)]
-		                    : call->value[parameter];
-	return n->width > 1;
+		value[b] = count ? coefficients[n->first + (b < count ? b : count - 1)] : default_;
+	return count > 1;
 }
 
 /* Sets a curve of one gain and bias for all bands. */
@@ -68,14 +67,6 @@ static void lower_invert(const struct filter_call *call, struct operation *op)
 
 const struct filter_row filter_of_INVERT = {.lower = lower_invert};
 
-static uint32_t linear_colours(const struct filter_call *call)
-{
-	const uint32_t gains = call->numbers[LINEAR_GAIN].width;
-	const uint32_t biases = call->numbers[LINEAR_BIAS].width;
-
-	return gains > biases ? gains : biases;
-}
-
 static enum error check_linear(const struct filter_call *call, const double *coefficients,
                                struct problem *problem)
 {
@@ -99,26 +90,22 @@ static void lower_linear(const struct filter_call *call, const double *coefficie
 	struct curve *c = &op->curve;
 
 	*c = (struct curve){.low = -INFINITY, .high = INFINITY, .exponent = 1, .scale = 1};
-	op->by_band = spread(call, LINEAR_GAIN, coefficients, c->gain);
-	op->by_band |= spread(call, LINEAR_BIAS, coefficients, c->bias);
+	op->by_band =
+	    spread(&call->numbers[LINEAR_GAIN], coefficients, call->value[LINEAR_GAIN], c->gain);
+	op->by_band |=
+	    spread(&call->numbers[LINEAR_BIAS], coefficients, call->value[LINEAR_BIAS], c->bias);
 	op->gain = 0;
 	for (int b = 0; b < BANDS_MAX; b++)
 		op->gain = fmax(op->gain, fabs(c->gain[b]));
 }
 
 const struct filter_row filter_of_LINEAR = {.check = check_linear,
-                                            .colours = linear_colours,
-                                            .by_colour = "gain",
+                                            .by_colour = 1u << LINEAR_GAIN | 1u << LINEAR_BIAS,
                                             .lower_numbers = lower_linear};
 
 /* Entries of the table of lines through points: 16 for each value of a byte, whose results
  * therefore equal those of the lines. */
 enum { POINTS_ENTRIES = 16 * 255 + 1 };
-
-static uint32_t lut_colours(const struct filter_call *call)
-{
-	return call->numbers[LUT_TABLE].height;
-}
 
 static enum error check_lut(const struct filter_call *call, const double *coefficients,
                             struct problem *problem)
@@ -197,8 +184,8 @@ static void lower_lut(const struct filter_call *call, const double *coefficients
 }
 
 const struct filter_row filter_of_LUT = {.check = check_lut,
-                                         .colours = lut_colours,
-                                         .by_colour = "table",
+                                         .by_colour = 1u << LUT_TABLE,
+                                         .in_rows = true,
                                          .size = size_lut,
                                          .lower_numbers = lower_lut};
 
@@ -220,10 +207,8 @@ static void lower_equalize(const struct filter_call *call, const double *coeffic
 	op->gain = op->entries - 1;
 }
 
-const struct filter_row filter_of_EQUALIZE = {.gathers = GATHER_TABLE,
-                                              .by_colour = "gain",
-                                              .size = size_equalize,
-                                              .lower_numbers = lower_equalize};
+const struct filter_row filter_of_EQUALIZE = {
+    .gathers = GATHER_TABLE, .size = size_equalize, .lower_numbers = lower_equalize};
 
 static bool is_local(const struct filter_call *call)
 {
@@ -246,11 +231,6 @@ static void threshold_radius(const struct filter_call *call, uint32_t *x, uint32
 static enum operation_kind threshold_kind(const struct filter_call *call)
 {
 	return is_local(call) ? OPERATION_LOCAL_THRESHOLD : OPERATION_THRESHOLD;
-}
-
-static uint32_t threshold_colours(const struct filter_call *call)
-{
-	return call->numbers[THRESHOLD_VALUE].width;
 }
 
 static enum error check_threshold(const struct filter_call *call, const double *coefficients,
@@ -280,15 +260,11 @@ static void lower_threshold(const struct filter_call *call, const double *coeffi
                             struct operation *op)
 {
 	const double offset = call->value[THRESHOLD_OFFSET];
-	const struct numbers *n = &call->gathered;
 	double sigma;
 
-	op->by_band = spread(call, THRESHOLD_VALUE, coefficients, op->limit);
-	if (is_by_otsu(call)) { /* not gathered: the default */
-		for (uint32_t b = 0; n->width && b < BANDS_MAX; b++)
-			op->limit[b] = coefficients[n->first + (b < n->height ? b : n->height - 1)];
-		op->by_band = n->height > 1;
-	}
+	/* Not gathered yet: the default. */
+	op->by_band = spread(is_by_otsu(call) ? &call->gathered : &call->numbers[THRESHOLD_VALUE],
+	                     coefficients, call->value[THRESHOLD_VALUE], op->limit);
 	if (!is_local(call))
 		return;
 	op->threshold = isnan(offset) ? 0 : -offset;
@@ -305,8 +281,7 @@ const struct filter_row filter_of_THRESHOLD = {.radius = threshold_radius,
                                                .check = check_threshold,
                                                .gathers = GATHER_THRESHOLD,
                                                .must_gather = is_by_otsu,
-                                               .colours = threshold_colours,
-                                               .by_colour = "value",
+                                               .by_colour = 1u << THRESHOLD_VALUE,
                                                .lower_numbers = lower_threshold};
 
 static void lower_grayscale(const struct filter_call *call, struct operation *op)
