@@ -1,4 +1,3 @@
-/* A chain of filters: parses it from text, one key at a time, and checks it. */
 #include "filters/chain.h"
 
 #include <math.h>

@@ -1,5 +1,3 @@
-/* Chains whose filters must know the whole image: the filters of each run, and the data known to
- * it. */
 #include "filters/chain_gather.h"
 
 #include <stdlib.h>

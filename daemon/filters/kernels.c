@@ -1,4 +1,3 @@
-/* Lookups in kernels.def. */
 #include "filters/kernels.h"
 
 #include <string.h>

@@ -1,4 +1,3 @@
-/* Lookups in operations.def. */
 #include "filters/operations.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
-/* Environment variables for drivers, and the directories that they need. The service caches
- * compiled programs itself (cache.h), so PoCL's directory lives as long as the process.
+/* The service caches compiled programs itself (cache.h), so PoCL's directory lives as long as the
+ * process.
  *
  * POCL_KERNEL_CACHE=0: PoCL deletes a program's files with the program; not in a user's directory,
  * which may be shared. POCL_WORK_GROUP_SPECIALIZATION=0: PoCL compiles a kernel once, not again for

@@ -1,4 +1,3 @@
-/* Kernel sources. A file is found by its name and prefixed with the files that it needs. */
 #include "device/cl/source.h"
 
 #include <glib.h>

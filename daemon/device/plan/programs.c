@@ -1,6 +1,5 @@
-/* The programs in memory and those being made. The general kernels of a file form one program for
- * each pixel type. Every special kernel is a program of its own, identified by its compiler
- * options. JPEG's programs are bare: their kernels have no rows in kernels.def.
+/* A special program is identified by its compiler options. JPEG's programs are bare: their kernels
+ * have no rows in kernels.def.
  *
  * Two threads make programs, each with a maker. The urgent maker makes the programs that tiles wait
  * for. The patient maker makes everything else with a patient compiler process (compile_process.h),

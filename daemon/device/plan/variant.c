@@ -1,4 +1,3 @@
-/* The table of kernels, and the rules that decide where they apply. */
 #include "device/plan/variant.h"
 
 #include <math.h>

@@ -1,4 +1,3 @@
-/* Coefficient formats, converted from the operation's doubles. */
 #include "device/plan/weights.h"
 
 #include <CL/cl_half.h>
