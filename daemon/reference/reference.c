@@ -113,27 +113,20 @@ static void leave_ycc(struct progress *p)
 static uint32_t channels_changed(const struct image *image, const struct filter_call *call,
                                  bool filters_alpha)
 {
-	uint32_t colours = image->bands - image->alpha, colour = (1u << colours) - 1;
-	uint32_t all = (1u << image->bands) - 1;
+	const uint32_t colours = image->bands - image->alpha, colour = (1u << colours) - 1;
+	const uint32_t all = (1u << image->bands) - 1;
+	const uint32_t changed[CHANNELS] = {
+	    [CHANNELS_ALL] = filters_alpha ? all : colour,
+	    [CHANNELS_COLOR] = colour,
+	    [CHANNELS_ALPHA] = all & ~colour,
+	    [CHANNELS_RED] = colour & 1,
+	    [CHANNELS_GREEN] = colour & 2,
+	    [CHANNELS_BLUE] = colour & 4,
+	    [CHANNELS_LUMA] = colours == 3 ? 1 : colour,
+	    [CHANNELS_CHROMA] = colours == 3 ? 6 : 0,
+	};
 
-	switch ((enum channels)call->channels) {
-	case CHANNELS_ALPHA:
-		return all & ~colour;
-	case CHANNELS_RED:
-	case CHANNELS_GREEN:
-	case CHANNELS_BLUE:
-		return colour & 1u << (call->channels - CHANNELS_RED);
-	case CHANNELS_LUMA:
-		return colours == 3 ? 1 : colour;
-	case CHANNELS_CHROMA:
-		return colours == 3 ? 6 : 0;
-	case CHANNELS_ALL:
-		return filters_alpha ? all : colour;
-	case CHANNELS_COLOR:
-	case CHANNELS:
-		return colour;
-	}
-	return colour;
+	return changed[call->channels];
 }
 
 /* Copies the bands whose bits are set in `copied`, in a region that is inside both canvases. The
