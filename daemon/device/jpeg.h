@@ -24,6 +24,9 @@ struct jpeg_buffer {
 };
 
 #define JPEG_SPAN(name) offsetof(struct jpeg_image, name)
+/* For a direction's list of buffers: their numbers and rows. */
+#define JPEG_BUFFER_NUMBER(symbol, span, bytes) symbol,
+#define JPEG_BUFFER_ROW(symbol, span, bytes)    [symbol] = {JPEG_SPAN(span), bytes},
 
 /* A kernel and its launch. An image needs one group for each `each` elements of a span, or as many
  * as `groups` returns, in two dimensions; the third dimension is the batch. */

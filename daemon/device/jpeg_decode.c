@@ -30,11 +30,9 @@
 
 enum {
 	LAST_COMMON = DECODE_COEFFICIENTS,
-#define BUFFER(symbol, span, bytes) symbol,
-	DECODE_BUFFERS(BUFFER)
-#undef BUFFER
+	DECODE_BUFFERS(JPEG_BUFFER_NUMBER) SAMPLES, /* the caller's */
+	BUFFERS
 };
-enum { SAMPLES = PLANES + 1 /* the caller's */, BUFFERS };
 _Static_assert((int)BUFFERS <= (int)JPEG_BUFFERS_MAX, "more buffers than there is room for");
 
 enum { SET_BYTES = JPEG_TABLE_ENTRIES * sizeof(uint16_t) };
@@ -43,10 +41,7 @@ static const struct jpeg_buffer buffers[BUFFERS] = {
     [JPEG_IMAGES] = {JPEG_SPAN(image), sizeof(struct jpeg_image)},
     [JPEG_RESULTS] = {JPEG_SPAN(image), sizeof(struct jpeg_result)},
     [DECODE_COEFFICIENTS] = {JPEG_SPAN(blocks), 64 * sizeof(uint16_t)},
-#define BUFFER(symbol, span, bytes) [symbol] = {JPEG_SPAN(span), bytes},
-    DECODE_BUFFERS(BUFFER)
-#undef BUFFER
-};
+    DECODE_BUFFERS(JPEG_BUFFER_ROW)};
 
 static void groups_pixels(const struct jpeg_image *image, uint32_t groups[2])
 {

@@ -22,20 +22,15 @@
 
 enum {
 	LAST_COMMON = JPEG_BUFFERS_COMMON - 1,
-#define BUFFER(symbol, span, bytes) symbol,
-	ENCODE_BUFFERS(BUFFER)
-#undef BUFFER
+	ENCODE_BUFFERS(JPEG_BUFFER_NUMBER) SAMPLES, /* the caller's */
+	BUFFERS
 };
-enum { SAMPLES = OUT + 1 /* the caller's */, BUFFERS };
 _Static_assert((int)BUFFERS <= (int)JPEG_BUFFERS_MAX, "more buffers than there is room for");
 
 static const struct jpeg_buffer buffers[BUFFERS] = {
     [JPEG_IMAGES] = {JPEG_SPAN(image), sizeof(struct jpeg_image)},
     [JPEG_RESULTS] = {JPEG_SPAN(image), sizeof(struct jpeg_result)},
-#define BUFFER(symbol, span, bytes) [symbol] = {JPEG_SPAN(span), bytes},
-    ENCODE_BUFFERS(BUFFER)
-#undef BUFFER
-};
+    ENCODE_BUFFERS(JPEG_BUFFER_ROW)};
 
 /* Work-items along a row of 8 pixels; rows of Y are filled up to whole MCUs, and each chroma has
  * one row. */
