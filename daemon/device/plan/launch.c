@@ -467,18 +467,21 @@ bool launch_can_stack(const struct step *step)
 	return !is_classic(step) && !is_of_lattice(step);
 }
 
-/* Sets all arguments of a step for the tile, or for a stack of that height. queue, images: for
- * kernels that need image objects. *region: the region covered by the kernel's groups, for each
- * tile if the kernel knows its place: it then gets all tiles of a stack in one launch, each on its
- * own. */
+/* Sets all arguments of a step for the tile, or for a stack of that height (NULL: none). queue,
+ * images: for kernels that need image objects. *region: the region covered by the kernel's groups,
+ * for each tile if the kernel knows its place: it then gets all tiles of a stack in one launch,
+ * each on its own. */
 static void set_arguments(struct arguments *a, const struct step *step, const struct device *device,
                           const struct stack *stack, cl_command_queue queue, struct images *images,
                           struct region *region)
 {
 	const bool in_place = step->kernel == KERNEL_EXTEND;
+	const struct stack alone = {.count = 1, .height = a->tile->height, .y0 = {a->tile->y0}};
 	struct tile one = *a->tile;
 	cl_int4 reach; /* the pixels that a classic kernel may read */
 
+	if (!stack)
+		stack = &alone;
 	if (needs(step, VARIANT_PLACE))
 		one.height = stack->height;
 	*region = find_region(step, device, &one);
@@ -526,23 +529,17 @@ static void set_arguments(struct arguments *a, const struct step *step, const st
 		set_u32(a, step->pass);
 }
 
-static struct stack stack_of(const struct tile *tile)
-{
-	return (struct stack){.count = 1, .height = tile->height, .y0 = {tile->y0}};
-}
-
 cl_int launch_step(const struct step *step, const struct device *device, const struct tile *tile,
                    const struct stack *stack, cl_command_queue queue,
                    const struct view views[PLACES], cl_event *event)
 {
-	const struct stack alone = stack_of(tile);
 	struct arguments a = {.kernel = step->function, .tile = tile, .views = views};
 	struct images images = {0};
 	struct region region;
 	struct launch whole = {*step, device, tile, views, {0}, {1, 1}};
 	uint32_t tiles = stack && needs(step, VARIANT_PLACE) ? stack->count : 1;
 
-	set_arguments(&a, step, device, stack ? stack : &alone, queue, &images, &region);
+	set_arguments(&a, step, device, stack, queue, &images, &region);
 	count_groups(step, &region, whole.groups);
 	if (!a.code)
 		a.code = enqueue(&whole, 0, tiles, queue, event);
@@ -569,7 +566,6 @@ cl_int launch_prepare(const struct step *step, cl_kernel kernel, const struct de
                       const struct tile *tile, const struct view views[PLACES], uint32_t threads,
                       struct launch *launch)
 {
-	const struct stack alone = stack_of(tile);
 	struct arguments a = {.kernel = kernel, .tile = tile, .views = views};
 	struct region region;
 
@@ -579,7 +575,7 @@ cl_int launch_prepare(const struct step *step, cl_kernel kernel, const struct de
 	if (device->type != DEVICE_CPU || is_classic(step) ||
 	    kernel_row(step->kernel)->device > KERNEL_FOR_CPU)
 		return CL_SUCCESS;
-	set_arguments(&a, step, device, &alone, NULL, NULL, &region);
+	set_arguments(&a, step, device, NULL, NULL, NULL, &region);
 	count_groups(step, &region, launch->groups);
 	cut(&region, threads, launch);
 	return a.code;
