@@ -153,7 +153,7 @@ static json_t *row_json(const char *filter, const char *chain, const struct benc
 static json_t *device_json(const struct session *s)
 {
 	const struct bench_options *o = s->options;
-	json_t *object = json_object(), *command = json_array();
+	json_t *command = json_array();
 	char date[32] = "";
 	time_t now = time(NULL);
 	struct tm utc;
@@ -162,17 +162,13 @@ static json_t *device_json(const struct session *s)
 		strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%SZ", &utc);
 	for (int i = 0; i < o->argc; i++)
 		json_array_append_new(command, json_string(o->argv[i]));
-	json_object_update_new(
-	    object, json_pack("{s:s, s:s, s:o, s:s, s:s, s:f}", "version", PACKAGE_VERSION, "date",
-	                      date, "command", command, "device", s->device.name, "driver",
-	                      s->device.driver, "copy_bytes_per_second", s->copy * 1e9));
-	json_object_update_new(
-	    object,
-	    json_pack("{s:i, s:i, s:f, s:b, s:s}", "iterations", (int)o->iterations, "warmup",
-	              (int)o->warmup, "budget_seconds", o->budget, "verify_all", o->verify, "clock",
-	              "of the device; rows with threads: the processor's"));
-	json_object_set_new(object, "results", s->results);
-	return object;
+	return json_pack("{s:s, s:s, s:o, s:s, s:s, s:f, s:i, s:i, s:f, s:b, s:s, s:o}", "version",
+	                 PACKAGE_VERSION, "date", date, "command", command, "device",
+	                 s->device.name, "driver", s->device.driver, "copy_bytes_per_second",
+	                 s->copy * 1e9, "iterations", (int)o->iterations, "warmup", (int)o->warmup,
+	                 "budget_seconds", o->budget, "verify_all", o->verify, "clock",
+	                 "of the device; rows with threads: the processor's", "results",
+	                 s->results);
 }
 
 /* ---- cases ---- */
