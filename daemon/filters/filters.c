@@ -1,7 +1,6 @@
 #include "filters/filters.h"
 
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/param.h>
@@ -137,20 +136,6 @@ bool parameter_takes_share(const struct parameter *parameter)
 	return parameter->type == PARAMETER_NUMBER && strchr(parameter->unit, '%');
 }
 
-enum error filter_refuse(struct problem *problem, const char *name, const char *value,
-                         const char *format, ...)
-{
-	const enum error e =
-	    problem_set_parameter(problem, ERR_BAD_PARAMETER, name, value, "%s: ", name);
-	const size_t used = strlen(problem->detail);
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(problem->detail + used, sizeof problem->detail - used, format, args);
-	va_end(args);
-	return e;
-}
-
 void filter_radius(const struct filter_call *call, uint32_t *radius_x, uint32_t *radius_y)
 {
 	const struct filter_row *row = filters[call->filter].row;
@@ -165,13 +150,10 @@ void filter_radius(const struct filter_call *call, uint32_t *radius_x, uint32_t 
 	case RADIUS_IS:
 		*radius_x = number;
 		break;
-	case BY_RADIUS:
-		*radius_x = (uint32_t)value;
-		break;
 	case BY_WIDTH:
 		*radius_x = number * ((uint32_t)value - 1) / 2;
 		break;
-	case BY_SIGMA:
+	case BY_VALUE:
 		*radius_x = (uint32_t)ceil(number * value);
 		break;
 	case BY_LATTICE:

@@ -101,11 +101,10 @@ struct filter_call {
  * their parameters; coefficients: the chain's. */
 struct filter_row {
 	struct {
-		enum { RADIUS_IS, BY_RADIUS, BY_WIDTH, BY_SIGMA, BY_LATTICE } by;
-		/* The radius; BY_WIDTH: from this number of windows; BY_SIGMA: from this number of
-		 * sigma. */
+		enum { RADIUS_IS, BY_VALUE, BY_WIDTH, BY_LATTICE } by;
+		/* The radius; BY_VALUE: so many radii or sigmas; BY_WIDTH: of so many windows. */
 		uint8_t number;
-		uint8_t parameter; /* the index of that radius, width or sigma */
+		uint8_t parameter; /* the index of that radius, sigma or width */
 	} window;
 	/* Instead of `window`. */
 	void (*radius)(const struct filter_call *call, uint32_t *x, uint32_t *y);
@@ -157,8 +156,9 @@ enum filter filter_parse(const char *name);
 enum error filter_unknown(const char *name, struct problem *problem) MUST_CHECK;
 
 /* Writes "NAME: " and the expectation of a value (printf-style). Returns ERR_BAD_PARAMETER. */
-enum error filter_refuse(struct problem *problem, const char *name, const char *value,
-                         const char *format, ...) __attribute__((format(printf, 4, 5))) MUST_CHECK;
+#define filter_refuse(problem, name, value, format, ...)                                           \
+	problem_set_parameter(problem, ERR_BAD_PARAMETER, name, value, "%s: " format, name,        \
+	                      ##__VA_ARGS__)
 
 /* Returns the i-th parameter of a filter, or NULL after the last. */
 const struct parameter *filter_parameter(enum filter filter, size_t i);

@@ -191,7 +191,7 @@ static void lower_log(const struct filter_call *call, struct operation *op)
 }
 
 const struct filter_row filter_of_LOG = {
-    .window = {BY_SIGMA, 4, LOG_SIGMA}, .signed_output = true, .lower = lower_log};
+    .window = {BY_VALUE, 4, LOG_SIGMA}, .signed_output = true, .lower = lower_log};
 
 /* Half of the line from its first to its last pixel, and its direction; y down. */
 static double motion_line(const struct filter_call *call, double *x, double *y)

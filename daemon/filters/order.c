@@ -19,9 +19,9 @@ static void lower_rank(const struct filter_call *call, struct operation *op)
 	op->rank = (uint32_t)floor(percentile / 100 * (count - 1) + 0.5);
 }
 
-const struct filter_row filter_of_MEDIAN = {.window = {BY_RADIUS, 1, RANK_RADIUS},
+const struct filter_row filter_of_MEDIAN = {.window = {BY_VALUE, 1, RANK_RADIUS},
                                             .lower = lower_rank};
-const struct filter_row filter_of_RANK = {.window = {BY_RADIUS, 1, RANK_RADIUS},
+const struct filter_row filter_of_RANK = {.window = {BY_VALUE, 1, RANK_RADIUS},
                                           .lower = lower_rank};
 
 _Static_assert((int)ERODE_SIZE == (int)MORPHGRADIENT_SIZE &&

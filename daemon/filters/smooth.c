@@ -141,7 +141,7 @@ static void lower_difference(const struct filter_call *call, struct operation *o
 const struct filter_row filter_of_DOG = {
     .radius = dog_radius, .signed_output = true, .lower = lower_difference};
 const struct filter_row filter_of_HIGHPASS = {
-    .window = {BY_SIGMA, 3, HIGHPASS_SIGMA}, .signed_output = true, .lower = lower_difference};
+    .window = {BY_VALUE, 3, HIGHPASS_SIGMA}, .signed_output = true, .lower = lower_difference};
 
 static void lower_bilateral(const struct filter_call *call, struct operation *op)
 {
@@ -153,7 +153,7 @@ static void lower_bilateral(const struct filter_call *call, struct operation *op
 }
 
 const struct filter_row filter_of_BILATERAL = {
-    .window = {BY_RADIUS, 1, BILATERAL_RADIUS}, .smoothing = true, .lower = lower_bilateral};
+    .window = {BY_VALUE, 1, BILATERAL_RADIUS}, .smoothing = true, .lower = lower_bilateral};
 
 const struct filter_row filter_of_PIXELATE = {.window = {BY_WIDTH, 2, PIXELATE_SIZE},
                                               .smoothing = true};
