@@ -15,7 +15,7 @@ struct vips_reader {
 	char who[32];
 	struct _VipsImage *image; /* NULL until loaded */
 	struct _VipsSource *source;
-	struct _VipsRegion *region; /* of the thread that reads rows */
+	struct _VipsRegion *region; /* bound to the thread that reads rows */
 };
 
 /* Loads the part, again if it has changed, and fills in the kind of decoded->pages, their losses,
