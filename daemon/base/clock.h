@@ -1,6 +1,5 @@
 /* The system's clocks in nanoseconds. */
-#ifndef BASE_CLOCK_H
-#define BASE_CLOCK_H
+#pragma once
 
 #include <stdint.h>
 #include <time.h>
@@ -24,5 +23,3 @@ static inline uint64_t now_ms(void)
 {
 	return now_ns() / 1000000;
 }
-
-#endif

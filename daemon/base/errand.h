@@ -1,7 +1,6 @@
 /* Errands: work that must not block the loop, because it waits for a disk or frees much memory. A
  * thread for each kind runs them in the order in which they were sent. */
-#ifndef BASE_ERRAND_H
-#define BASE_ERRAND_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -47,5 +46,3 @@ void errand_abandon(struct errand *errand);
  * holders of the file have closed theirs, because the last one to close frees the memory. */
 void errand_close(int fd);
 void errands_turn(void);
-
-#endif

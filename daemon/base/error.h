@@ -1,6 +1,5 @@
 /* Error codes, shared by all programs, and the message that goes with one. */
-#ifndef BASE_ERROR_H
-#define BASE_ERROR_H
+#pragma once
 
 enum error {
 #define ERROR(symbol, status, slug, title) ERR_##symbol,
@@ -30,5 +29,3 @@ const char *error_title(enum error e);
 enum error problem_set_parameter(struct problem *p, enum error e, const char *parameter,
                                  const char *value, const char *format, ...)
     __attribute__((format(printf, 5, 6)));
-
-#endif

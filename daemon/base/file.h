@@ -1,6 +1,5 @@
 /* Files that are built into the program; reading and writing whole blocks of other files. */
-#ifndef BASE_FILE_H
-#define BASE_FILE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -21,5 +20,3 @@ bool file_write(int fd, const void *from, size_t size, uint64_t offset) MUST_CHE
 
 /* Closes a descriptor, unless it is -1, and sets it to that. */
 void file_close(int *fd);
-
-#endif

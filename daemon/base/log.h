@@ -7,8 +7,7 @@
  *            is set by log_set_journal(); without that, lines "<N>TEXT" (sd-daemon(3))
  *   relay    standard error is a pipe to the front, which writes the line in its own form:
  * "<N>TEXT", or "<N,M>TEXT" after M lines that were lost */
-#ifndef BASE_LOG_H
-#define BASE_LOG_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -80,5 +79,3 @@ void log_relay(enum log_level level, const char *program, pid_t pid,
 #define log_notice(...)  log_event(LOG_LEVEL_NOTICE, NULL, __VA_ARGS__)
 #define log_info(...)    log_event(LOG_LEVEL_INFO, NULL, __VA_ARGS__)
 #define log_debug(...)   log_event(LOG_LEVEL_DEBUG, NULL, __VA_ARGS__)
-
-#endif

@@ -1,6 +1,5 @@
 /* The event loop: one thread, one epoll instance. All code of the front runs in its callbacks. */
-#ifndef BASE_LOOP_H
-#define BASE_LOOP_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -68,5 +67,3 @@ bool loop_held_up(uint64_t *looked, uint64_t period_ms);
  * for a signal (unless the descriptor is non-blocking) and clears all pending ones. */
 void loop_post(int fd);
 void loop_await(int fd);
-
-#endif

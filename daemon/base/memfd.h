@@ -1,6 +1,5 @@
 /* Files in memory: some of a fixed size, and sealed ones for small data. */
-#ifndef BASE_MEMFD_H
-#define BASE_MEMFD_H
+#pragma once
 
 #include <fcntl.h>
 #include <stdbool.h>
@@ -30,5 +29,3 @@ bool memfd_seal(int fd);
 /* Reads a descriptor to its end. Returns a new block from malloc() that holds *size bytes, and
  * zeros up to `least` if that is more. ERR_IO if there are more than `most` bytes; ERR_MEMORY. */
 enum error memfd_take(int fd, size_t least, size_t most, void **data, size_t *size) MUST_CHECK;
-
-#endif

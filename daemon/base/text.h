@@ -1,6 +1,5 @@
 /* Foreign text made safe to show, and lists of words for messages. */
-#ifndef BASE_TEXT_H
-#define BASE_TEXT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -19,5 +18,3 @@ bool utf8_is_control(const unsigned char *text);
 /* Replaces each byte of such characters by '?', so that a text is one line and commands no
  * terminal. */
 void utf8_flatten(char *text);
-
-#endif

@@ -1,7 +1,6 @@
 /* Values as people write them in options and in parameters of requests and filters: their valid
  * range, how to read them, and the message for an invalid text. */
-#ifndef BASE_VALUE_H
-#define BASE_VALUE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -40,5 +39,3 @@ enum error value_parse(const struct value_kind *kind, const char *name, const ch
 
 /* Returns the i-th of the words, with its length, or NULL after the last. */
 const char *value_word(const char *words, size_t i, size_t *length);
-
-#endif

@@ -1,6 +1,5 @@
 /* Loops that the compiler vectorises, for each generation of processors. */
-#ifndef BASE_VECTORISED_H
-#define BASE_VECTORISED_H
+#pragma once
 
 /* Makes the compiler vectorise the following loops. VECTORISED compiles a function for several
  * generations of processors; sanitizers cannot choose between these as a program starts. */
@@ -14,6 +13,4 @@
 #define VECTORISED __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
 #else
 #define VECTORISED
-#endif
-
 #endif

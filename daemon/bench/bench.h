@@ -1,7 +1,6 @@
 /* The modules of convolved-bench. A failure ends the program with a line on standard error, and
  * with status 2 if the user is at fault, else 1. */
-#ifndef BENCH_BENCH_H
-#define BENCH_BENCH_H
+#pragma once
 
 #include <jansson.h>
 
@@ -213,5 +212,3 @@ void jpeg_measure(const struct session *session, const struct bench_case *c,
  * the reference. Returns false if there is no code for the case: it must be one filter of all
  * channels that is a weighted sum, a gradient's magnitude or bilateral. */
 bool processor_measure(const struct case_pixels *pixels, struct measured *m);
-
-#endif

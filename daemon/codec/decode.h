@@ -1,6 +1,5 @@
 /* Decoding: from a body to rows of pixels, top to bottom. */
-#ifndef CODEC_DECODE_H
-#define CODEC_DECODE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -73,5 +72,3 @@ enum jpeg_reason decode_jpeg_scan(const struct decoder *decoder, struct jpeg_sca
  * decoded. */
 enum error decode_metadata(struct decoder *decoder, const struct file_metadata **metadata,
                            struct problem *problem) MUST_CHECK;
-
-#endif

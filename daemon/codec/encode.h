@@ -1,6 +1,5 @@
 /* Encoding: from the answer's rows to the answer's bytes. */
-#ifndef CODEC_ENCODE_H
-#define CODEC_ENCODE_H
+#pragma once
 
 #include "base/error.h"
 #include "codec/decode.h"
@@ -32,5 +31,3 @@ struct answer_file {
  * does not count. */
 enum error encode_run(struct encoder *encoder, const struct jpeg_bytes *scan,
                       const struct answer_file *file, struct problem *problem) MUST_CHECK;
-
-#endif

@@ -1,6 +1,5 @@
 /* One job: decodes an image, cuts it, and encodes its result. */
-#ifndef CODEC_JOB_H
-#define CODEC_JOB_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -38,5 +37,3 @@ bool job_hear(struct job *job, const struct message *message, const int *fds) MU
 
 /* Waits for the job's threads, fills in MSG_JOB_DONE and frees the job. */
 void job_finish(struct job **job, struct message_job_done *done);
-
-#endif

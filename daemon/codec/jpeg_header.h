@@ -1,6 +1,5 @@
 /* The parts of a JPEG file's header that a device needs to decode the scan. */
-#ifndef CODEC_JPEG_HEADER_H
-#define CODEC_JPEG_HEADER_H
+#pragma once
 
 #include <stddef.h>
 
@@ -14,5 +13,3 @@
  * nothing. */
 enum jpeg_reason jpeg_header_read(const uint8_t *file, size_t size,
                                   struct jpeg_scan *scan) MUST_CHECK;
-
-#endif

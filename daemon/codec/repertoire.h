@@ -1,6 +1,5 @@
 /* The formats that this worker reads and writes, the library for each, and their signatures. */
-#ifndef CODEC_REPERTOIRE_H
-#define CODEC_REPERTOIRE_H
+#pragma once
 
 #include "codec/formats/row.h"
 
@@ -20,5 +19,3 @@ const struct writer *repertoire_writer(enum format format);
  * with such a signature reaches a decoder. With FORMAT_NONE *words describe the body: "a PDF
  * document", "text". */
 enum format repertoire_recognise(const uint8_t *body, size_t size, const char **words);
-
-#endif

@@ -1,7 +1,6 @@
 /* The slots of a job's tiles, shared by its decoding and encoding sides, and the stages that fill,
  * check and count them. */
-#ifndef CODEC_TILES_H
-#define CODEC_TILES_H
+#pragma once
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -190,5 +189,3 @@ struct jpeg_compared *jpeg_compare_new(const struct tiling *tiling, const void *
 void jpeg_compare_row(struct jpeg_compared *compared, uint32_t y, uint32_t x, const uint8_t *pixels,
                       uint32_t width);
 enum jpeg_check jpeg_compare_end(struct jpeg_compared **compared);
-
-#endif

@@ -1,7 +1,6 @@
 /* Runs the kernels of kernels/jpeg/: the common part of both directions (jpeg.c), the decoder and
  * the encoder. */
-#ifndef DEVICE_JPEG_H
-#define DEVICE_JPEG_H
+#pragma once
 
 #include "device/cl/opencl.h"
 #include "device/plan/programs.h"
@@ -210,5 +209,3 @@ cl_int jpeg_encoder_enqueue(struct jpeg_encoder *encoder, cl_command_queue queue
 /* Enqueues a read of an image's entropy-coded bytes. size: from its result. */
 cl_int jpeg_encoder_read(const struct jpeg_encoder *encoder, cl_command_queue queue,
                          uint32_t number, uint32_t size, void *to, cl_event *event) MUST_CHECK;
-
-#endif

@@ -1,6 +1,5 @@
 /* A lane: a tile of a plan, or a stack of them, in flight on the device. Several run at once. */
-#ifndef DEVICE_LANE_H
-#define DEVICE_LANE_H
+#pragma once
 
 #include "device/cl/opencl.h"
 #include "device/jpeg.h"
@@ -112,5 +111,3 @@ uint32_t jpeg_lane_room(const struct jpeg_lane *lane, const struct plan *plan,
  * that is too much beside their present sizes: the caller then releases them first. */
 bool jpeg_lane_hold(struct jpeg_lane *lane, const struct plan *plan, const struct tile *tile,
                     uint32_t count) MUST_CHECK;
-
-#endif

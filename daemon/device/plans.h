@@ -1,7 +1,6 @@
 /* The plans that the front has sent, by the front's numbers. A lane keeps the plan that was current
  * when it started, even if one with better kernels replaces it. */
-#ifndef DEVICE_PLANS_H
-#define DEVICE_PLANS_H
+#pragma once
 
 #include <glib.h>
 
@@ -41,5 +40,3 @@ struct known_plan *plans_find(const struct plans *plans, uint64_t id);
 struct known_plan *plans_current(struct plans *plans, uint64_t id);
 /* Releases a use of a plan, which is freed with the last. */
 void plans_release(struct known_plan *known);
-
-#endif

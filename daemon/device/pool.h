@@ -3,8 +3,7 @@
  * otherwise two threads keep the driver's own threads busy. Work is a list of steps, one after the
  * other, each cut into pieces (launch.h). A free thread takes the next piece of the work that has
  * the fewest threads, so small work runs beside large work. */
-#ifndef DEVICE_POOL_H
-#define DEVICE_POOL_H
+#pragma once
 
 #include <stdatomic.h>
 #include <sys/queue.h>
@@ -56,5 +55,3 @@ void pool_wait(struct pool *pool, const struct pool_work *work);
 /* Runs one step and waits. Returns an OpenCL code; *ns: of the device. */
 cl_int pool_run(struct pool *pool, const struct step *step, const struct tile *tile,
                 struct view *views, uint64_t *ns) MUST_CHECK;
-
-#endif

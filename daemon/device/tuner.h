@@ -1,7 +1,6 @@
 /* The tuner measures which kernel, in which shape, is fastest for each kind of work on this device,
  * and stores the choice. */
-#ifndef DEVICE_TUNER_H
-#define DEVICE_TUNER_H
+#pragma once
 
 #include "device/plan/plan.h"
 #include "device/pool.h"
@@ -40,5 +39,3 @@ enum error tuner_check(const char *const *filters, size_t count) MUST_CHECK;
  * everything is measured. Fails as tuner_check() does. */
 enum error tuner_run(struct tuner *tuner, const char *const *filters, size_t count,
                      void (*report)(const struct message_choice *choice)) MUST_CHECK;
-
-#endif

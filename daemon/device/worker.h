@@ -1,7 +1,6 @@
 /* The device worker: receives tiles on a socket, filters them on one device, and sends the
  * answers. */
-#ifndef DEVICE_WORKER_H
-#define DEVICE_WORKER_H
+#pragma once
 
 #include "device/plan/programs.h"
 #include "device/tuner.h"
@@ -23,5 +22,3 @@ struct tuner *worker_tuner(const struct worker *worker);
 /* Handles messages until the front closes the socket (ERR_OK), or the device or the socket cannot
  * be trusted any more. */
 enum error worker_run(struct worker *worker) MUST_CHECK;
-
-#endif

@@ -1,7 +1,6 @@
 /* A chain of filters with its border rule: a request's filters, parsed and checked. It is plain
  * data without pointers, so it is sent to the workers unchanged, in a sealed memfd. */
-#ifndef FILTERS_CHAIN_H
-#define FILTERS_CHAIN_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -135,5 +134,3 @@ enum error chain_border_pixel(const struct chain *chain, const struct image *ima
  * ERR_IMAGE_TOO_SMALL if nothing is left. */
 enum error chain_output_size(const struct chain *chain, const struct image *image, uint32_t *width,
                              uint32_t *height, struct problem *problem) MUST_CHECK;
-
-#endif

@@ -1,6 +1,5 @@
 /* Checks a chain against an image and a kernel: its channels and its variant. */
-#ifndef FILTERS_CHAIN_CHECK_H
-#define FILTERS_CHAIN_CHECK_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -22,5 +21,3 @@ enum error chain_check_image(const struct chain *chain, const struct image *imag
 /* The same of channels alone. */
 enum error chain_check_channels(enum channels channels, const struct image *image, bool cmyk,
                                 struct problem *problem) MUST_CHECK;
-
-#endif

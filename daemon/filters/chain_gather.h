@@ -1,7 +1,6 @@
 /* Chains whose filters must know the whole image: the filters of earlier runs, and the use of their
  * data. */
-#ifndef FILTERS_CHAIN_GATHER_H
-#define FILTERS_CHAIN_GATHER_H
+#pragma once
 
 #include "filters/chain.h"
 
@@ -23,5 +22,3 @@ struct chain *chain_gathered(const struct chain *chain, uint32_t call, const dou
 /* Returns a new chain from malloc(), trimmed, with this one's data of a page. NULL without
  * memory. */
 struct chain *chain_of_page(const struct chain *chain, uint32_t page);
-
-#endif

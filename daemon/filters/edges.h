@@ -1,8 +1,7 @@
 /* Hysteresis (Canny, "A Computational Approach to Edge Detection", 1986): of the samples that may
  * be edges, those stay that are sure, or that touch one that stays at a side or a corner, however
  * far away the sure one is. It must see a whole image: two bits a pixel. */
-#ifndef FILTERS_EDGES_H
-#define FILTERS_EDGES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -40,5 +39,3 @@ void edges_grow(struct edges *edges);
 
 /* Tells whether a pixel is an edge in a plane, whose words are among a chain's coefficients. */
 bool edges_at(const double *plane, uint32_t width, uint32_t x, uint32_t y);
-
-#endif

@@ -1,6 +1,5 @@
 /* The filters: their table, and the arithmetic that each becomes. */
-#ifndef FILTERS_FILTERS_H
-#define FILTERS_FILTERS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -205,5 +204,3 @@ void filter_blur(struct operation *op, double sigma_x, double sigma_y);
 /* Returns the sigma by which an image is blurred before canny looks for its edges; 0: not at
  * all. */
 double filter_canny_sigma(const struct filter_call *call);
-
-#endif

@@ -2,8 +2,7 @@
  * values, or edges, and the numbers made from them become part of the filter's call. Numbers made
  * from counts are shares of full scale. Counts are of results as stored: between filters on luma,
  * which the last run does not round, a luma may be half a count off. */
-#ifndef FILTERS_GATHER_H
-#define FILTERS_GATHER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -51,5 +50,3 @@ void counts_table(const uint64_t *counts, uint32_t n, double *table, uint32_t en
 
 /* Returns true if numbers from another process are valid. */
 bool gather_valid(const double *numbers, size_t count);
-
-#endif

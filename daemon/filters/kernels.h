@@ -1,6 +1,5 @@
 /* The table of kernels, and the kernels that support a filter. */
-#ifndef FILTERS_KERNELS_H
-#define FILTERS_KERNELS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -61,5 +60,3 @@ bool kernel_set_equals(const struct kernel_set *a, const struct kernel_set *b);
 struct shape {
 	uint16_t x, y, group_x, group_y;
 };
-
-#endif

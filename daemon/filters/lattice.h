@@ -3,8 +3,7 @@
  * The image is smoothed by a spline and kept at the lattice points (shrink), filtered there, and
  * the same spline makes pixels from the points again (grow). The points lie at multiples of the
  * stride in the image, so that tiles agree about them. */
-#ifndef FILTERS_LATTICE_H
-#define FILTERS_LATTICE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -56,5 +55,3 @@ struct lattice_span {
 
 struct lattice_span lattice_span(const struct lattice *lattice, int32_t first_pixel,
                                  uint32_t pixels);
-
-#endif

@@ -1,6 +1,5 @@
 /* The work of a filter on the samples of one band, in the form for kernels. */
-#ifndef FILTERS_OPERATIONS_H
-#define FILTERS_OPERATIONS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -113,5 +112,3 @@ enum error operation_init(struct operation *operation) MUST_CHECK;
 /* A copy with coefficients of its own. ERR_MEMORY. */
 enum error operation_copy(const struct operation *from, struct operation *to) MUST_CHECK;
 void operation_fini(struct operation *operation);
-
-#endif

@@ -1,7 +1,6 @@
 /* Regions: the parts of an image inside or outside of which a chain's result is written. Their
  * shapes are numbers that the chain holds: REGION_NUMBERS each, in pixels of the filtered image. */
-#ifndef FILTERS_REGIONS_H
-#define FILTERS_REGIONS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -46,5 +45,3 @@ double regions_weight(const struct regions *regions, const double *numbers, int 
 
 /* Returns false if all pixels of the area are the original's. */
 bool regions_touch(const struct regions *regions, const double *numbers, const struct area *area);
-
-#endif

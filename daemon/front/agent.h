@@ -1,8 +1,7 @@
 /* Answers HAProxy's agent checks: each connection gets one line. `ready up N%`: the server accepts
  * requests, at N % of its configured weight, which is the free part of max-wait (admission_free();
  * at least 1, as 0 would mean none). `drain`: the service is being stopped. */
-#ifndef FRONT_AGENT_H
-#define FRONT_AGENT_H
+#pragma once
 
 #include "base/error.h"
 
@@ -14,5 +13,3 @@ enum error agent_serve(int fd) MUST_CHECK;
 
 /* Answers `drain` from now on. */
 void agent_drain(void);
-
-#endif

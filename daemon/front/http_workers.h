@@ -1,8 +1,7 @@
 /* The HTTP workers: the processes that accept connections, and read requests and write answers.
  * They get the listening sockets, the certificate and the limits; one that ends is replaced, and
  * clients that connect meanwhile wait at the sockets, which are the front's. */
-#ifndef FRONT_HTTP_WORKERS_H
-#define FRONT_HTTP_WORKERS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -31,5 +30,3 @@ void http_workers_certify(struct certificate_file certificate);
 void http_workers_drain(bool last);
 
 void http_workers_fini(void);
-
-#endif

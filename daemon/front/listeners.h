@@ -1,7 +1,6 @@
 /* Listening sockets, of the configuration or passed by systemd, for HTTP or the agent checks; and
  * access to them: tokens, the certificate. */
-#ifndef FRONT_LISTENERS_H
-#define FRONT_LISTENERS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -50,5 +49,3 @@ bool listeners_read(const struct config *read) MUST_CHECK;
 /* Activates what listeners_read() last read. */
 void listeners_commit(void);
 void listeners_fini(void);
-
-#endif

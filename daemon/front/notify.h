@@ -7,8 +7,7 @@
  *   - if jobs are open, a tile comes back or a job ends within job-timeout + PROGRESS_MARGIN.
  *
  * Otherwise the front has lost track of it, and systemd restarts the service. */
-#ifndef FRONT_NOTIFY_H
-#define FRONT_NOTIFY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -44,5 +43,3 @@ void notify_ready(void);
 void notify_reloading(void);
 /* Also asks systemd for drain-timeout and some seconds more, regardless of TimeoutStopSec=. */
 void notify_stopping(void);
-
-#endif

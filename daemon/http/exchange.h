@@ -1,7 +1,6 @@
 /* One request on a connection of libmicrohttpd, and its answer. Only this, headers.c and main.c use
  * that library. */
-#ifndef HTTP_EXCHANGE_H
-#define HTTP_EXCHANGE_H
+#pragma once
 
 #include <microhttpd.h>
 #include <stdbool.h>
@@ -57,5 +56,3 @@ void exchange_leave(struct exchange *exchange);
 
 /* From now on each answer closes its connection. */
 void exchanges_drain(void);
-
-#endif

@@ -1,8 +1,7 @@
 /* Forms: multipart/form-data (RFC 7578, RFC 2046), parsed as they arrive, in pieces of any size. A
  * syntax error is ERR_BAD_REQUEST. After an error, its own or a callback's, nothing more may be
  * read. */
-#ifndef HTTP_FORM_H
-#define HTTP_FORM_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -35,5 +34,3 @@ enum error form_read(struct form *form, const char *data, size_t size,
 
 /* Checks, at the body's end, that the form has ended too. */
 enum error form_finish(const struct form *form, struct problem *problem) MUST_CHECK;
-
-#endif

@@ -1,8 +1,7 @@
 /* The grammar of requests (RFC 9110, RFC 9112), read strictly: anything that another reader could
  * understand differently is an error. Checks the bytes of a connection as they arrive, in pieces of
  * any size, until the request that is the last by its own headers. */
-#ifndef HTTP_GRAMMAR_H
-#define HTTP_GRAMMAR_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -53,5 +52,3 @@ void grammar_fini(struct grammar *grammar);
  * be read. */
 enum error grammar_read(struct grammar *grammar, char *data, size_t size, size_t *sound,
                         struct problem *problem) MUST_CHECK;
-
-#endif

@@ -1,6 +1,5 @@
 /* Reads the head of a request, headers and query, from libmicrohttpd into a struct head. */
-#ifndef HTTP_HEADERS_H
-#define HTTP_HEADERS_H
+#pragma once
 
 #include <microhttpd.h>
 #include <stdbool.h>
@@ -19,5 +18,3 @@ void headers_name_client(int fd, const struct sockaddr *address, char name[HEAD_
 enum error headers_read(struct MHD_Connection *connection, const char *name,
                         const struct sockaddr *address, const char *method, const char *url,
                         struct head *head, bool *expects) MUST_CHECK;
-
-#endif

@@ -1,7 +1,6 @@
 /* The layer below libmicrohttpd. That library's calls of recv(), sendfile() and GnuTLS come here,
  * so it sees no request that the grammar refuses. */
-#ifndef HTTP_INTAKE_H
-#define HTTP_INTAKE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -94,5 +93,3 @@ void intake_hold(struct intake *intake);
 /* Writes the last answer, as much as the socket accepts, and ends the connection when the client
  * has closed its side, or after two seconds: data that it still sends could destroy the answer. */
 void intake_end(struct intake *intake, const char *data, size_t size);
-
-#endif

@@ -1,7 +1,6 @@
 /* Clients as named by proxies: the PROXY protocol (versions 1 and 2, by W. Tarreau, 2010 to 2020),
  * Forwarded (RFC 7239) and X-Forwarded-For. The caller decides whether to believe them. */
-#ifndef HTTP_PROXY_H
-#define HTTP_PROXY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -19,5 +18,3 @@ int proxy_parse(const char *data, size_t size, struct sockaddr_storage *source);
 /* Removes the last element of a list, as in Forwarded or X-Forwarded-For. Returns false if there is
  * none, or it has no numeric address. */
 bool proxy_last(char *list, bool forwarded, struct sockaddr_storage *source);
-
-#endif

@@ -1,7 +1,6 @@
 /* The service as the HTTP worker sees it. The front does the work: a call here sends it a message
  * of the link, and its reply comes later. */
-#ifndef HTTP_SERVICE_H
-#define HTTP_SERVICE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -140,5 +139,3 @@ bool service_piece(struct service_request *request);
 
 /* Reports that the client has read `bytes` of the answer so far. */
 void service_read(const struct service_request *request, uint64_t bytes);
-
-#endif

@@ -1,6 +1,5 @@
 /* Image formats: see formats.def. */
-#ifndef IMAGE_FORMATS_H
-#define IMAGE_FORMATS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -160,5 +159,3 @@ const struct format_offer *format_offer(size_t i);
 /* Lists the compressions of a set of formats: "a level from 0 to 9 for png, and none, … for
  * tiff". */
 void format_list_compressions(uint32_t set, char *list, size_t size);
-
-#endif

@@ -1,6 +1,5 @@
 /* Pixels and images: types, bands, sizes. */
-#ifndef IMAGE_IMAGE_H
-#define IMAGE_IMAGE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -70,5 +69,3 @@ bool image_parse(const char *text, struct image *image) MUST_CHECK;
 bool area_parse(const char *text, struct area *area) MUST_CHECK;
 /* Returns true if the whole area lies within the image, for any numbers. */
 bool area_inside(const struct area *area, const struct image *image);
-
-#endif

@@ -1,7 +1,6 @@
 /* One baseline JPEG scan as numbers and tables (ITU-T T.81): the description that a codec worker
  * sends to a device worker, so that only the former parses files. */
-#ifndef IMAGE_JPEG_H
-#define IMAGE_JPEG_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -87,5 +86,3 @@ extern const struct jpeg_huffman jpeg_standard_huffman[JPEG_PLANES][JPEG_CLASSES
 /* Sets the quantization table of Annex K.1 for a quality from 1 to 100, scaled and limited to 8
  * bits as by libjpeg, in zigzag order. */
 void jpeg_quality_table(unsigned quality, enum jpeg_plane plane, uint16_t table[JPEG_BLOCK]);
-
-#endif

@@ -1,6 +1,5 @@
 /* Addresses to listen on, as written in the configuration. */
-#ifndef LINK_ADDRESS_H
-#define LINK_ADDRESS_H
+#pragma once
 
 #include <stdbool.h>
 #include <sys/socket.h>
@@ -20,5 +19,3 @@ bool address_valid(const char *text);
 
 /* True if only processes on this host can connect: a loopback or Unix address. */
 bool address_is_local(const struct sockaddr *socket);
-
-#endif

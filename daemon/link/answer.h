@@ -1,6 +1,5 @@
 /* An answer: status, headers, and a text or a file; and its way through the link. */
-#ifndef LINK_ANSWER_H
-#define LINK_ANSWER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -61,5 +60,3 @@ bool answer_send(struct link *link, uint64_t number, const struct answer *answer
 /* Reads an answer, which does not own its file; call answer_fini() also on failure.
  * ERR_BAD_REQUEST: it is none. */
 enum error answer_read(struct answer *answer, const struct link_message *message) MUST_CHECK;
-
-#endif

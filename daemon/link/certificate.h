@@ -1,7 +1,6 @@
 /* The TLS certificate and its key, for which each new connection asks: a renewed one takes effect
  * at once. */
-#ifndef LINK_CERTIFICATE_H
-#define LINK_CERTIFICATE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -24,5 +23,3 @@ void certificate_forget(uint64_t time);
 /* A gnutls_certificate_retrieve_function2, for libmicrohttpd. */
 typedef void (*certificate_callback)(void);
 certificate_callback certificate_finder(void);
-
-#endif

@@ -1,7 +1,6 @@
 /* The head of a request, as the HTTP worker sends it to the front: one block of texts, each with
  * its kind. The reader treats the block as input. */
-#ifndef LINK_HEAD_H
-#define LINK_HEAD_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -67,5 +66,3 @@ enum error head_read(struct head *head, char *data, size_t size) MUST_CHECK;
  * too many of them. */
 enum error head_read_form(struct head *head, struct head_writer *block) MUST_CHECK;
 void head_fini(struct head *head);
-
-#endif

@@ -3,8 +3,7 @@
  * bound. The owner checks link_is_full() before it makes anything large, and always goes on
  * reading, so two full queues drain. Datagrams are checked against link.def; their meaning, by the
  * owner. */
-#ifndef LINK_LINK_H
-#define LINK_LINK_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -118,5 +117,3 @@ void link_flush(struct link *link);
 void link_close(struct link *link);
 
 const char *link_name(uint32_t type);
-
-#endif

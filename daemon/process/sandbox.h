@@ -1,6 +1,5 @@
 /* The sandboxes of workers, which read strangers' data. Each is a row in sandbox.c. */
-#ifndef PROCESS_SANDBOX_H
-#define PROCESS_SANDBOX_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -52,5 +51,3 @@ enum error sandbox_enter(enum sandbox sandbox, const struct sandbox_access *acce
 
 /* Returns the bound on memory that holds since then; UINT64_MAX: none. */
 uint64_t sandbox_memory(void);
-
-#endif

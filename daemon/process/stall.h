@@ -1,8 +1,7 @@
 /* Detects a stalled child process: one that was stopped by a signal, or gets no processor time
  * although it has work. A process that a debugger stopped is left alone. Does not read /proc, which
  * may be hidden. */
-#ifndef PROCESS_STALL_H
-#define PROCESS_STALL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -26,5 +25,3 @@ void stall_init(struct stall *stall, pid_t pid);
 /* Looks at a child that has not been reaped. busy: it has work that takes processor time. Returns
  * the reason to kill it, in a word, or NULL. */
 const char *stall_look(struct stall *stall, bool busy);
-
-#endif

@@ -1,7 +1,6 @@
 /* The first steps of a worker's program: it tells the front its version, and receives the data that
  * it needs before it is confined. */
-#ifndef PROCESS_START_H
-#define PROCESS_START_H
+#pragma once
 
 #include <limits.h>
 #include <stdbool.h>
@@ -43,5 +42,3 @@ void start_receive(const char *name, unsigned expendable, struct start *start);
 /* Unblocks all signals, and restores the default for ignored ones such as SIGCHLD, except for
  * SIGHUP, SIGINT and SIGQUIT: a program started with nohup must outlive its terminal. */
 void signals_reset(void);
-
-#endif

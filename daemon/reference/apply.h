@@ -1,6 +1,5 @@
 /* Operations in double precision, the canvases to which they are applied, and their rows. */
-#ifndef REFERENCE_APPLY_H
-#define REFERENCE_APPLY_H
+#pragma once
 
 #include "base/vectorised.h"
 #include "filters/filters.h"
@@ -101,5 +100,3 @@ operation_apply bilateral_apply MUST_CHECK;
 /* Finds the edges of canny: full scale for an edge, half of it for a possible edge, else 0. The
  * slack is full scale if the rounding of another right computation decides between these. */
 operation_apply canny_apply MUST_CHECK;
-
-#endif

@@ -1,8 +1,7 @@
 /* The reference: filters by a chain in plain C and double precision, single-threaded and without a
  * device, and tells how far a correct result may differ. The tests compare the kernels with it, and
  * codec workers the devices. */
-#ifndef REFERENCE_REFERENCE_H
-#define REFERENCE_REFERENCE_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -70,5 +69,3 @@ double reference_cost(const struct chain *chain, const struct image *image, uint
  * halo; and the estimate for an image in such windows. */
 void reference_piece(const struct chain *chain, const struct image *image, struct window *piece);
 double reference_cost_in_pieces(const struct chain *chain, const struct image *image);
-
-#endif

@@ -1,6 +1,5 @@
 /* The configuration of connections: networks of IP addresses, limits, listening sockets. */
-#ifndef WIRE_NETWORK_H
-#define WIRE_NETWORK_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -44,5 +43,3 @@ bool networks_add(struct networks *networks, const char *text);
 
 /* True if one of the networks has the address. */
 bool networks_have(const struct networks *networks, const struct sockaddr *address);
-
-#endif

@@ -13,8 +13,7 @@
  *
  * A tile may also be a whole image whose input the device decodes, or whose result it encodes, or
  * both: that side is the scan of a JPEG, described by a struct jpeg_work in the input area. */
-#ifndef WIRE_TILE_H
-#define WIRE_TILE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -150,5 +149,3 @@ void tiling_whole_tile(const struct tiling *tiling, enum tile_form form, uint64_
  * image's. */
 bool tile_valid(const struct tile *tile, const struct image *image, const struct chain *chain,
                 uint64_t in_arena, uint64_t out_arena);
-
-#endif

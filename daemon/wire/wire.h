@@ -2,8 +2,7 @@
  * over SOCK_SEQPACKET, with file descriptors. Both ends are of one build (the first message reveals
  * a worker that is not), so structs are sent unchanged; the receiver still checks every field,
  * because a decoded image may have compromised a worker. */
-#ifndef WIRE_WIRE_H
-#define WIRE_WIRE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -366,5 +365,3 @@ bool choice_is_for(const struct message_choice *choice, const struct message_cho
 const char *message_name(enum message_type type);
 /* The number of descriptors that travel with it. */
 unsigned message_fds(enum message_type type);
-
-#endif

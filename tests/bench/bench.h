@@ -1,6 +1,5 @@
 /* Shared by the programs that measure. */
-#ifndef TESTS_BENCH_H
-#define TESTS_BENCH_H
+#pragma once
 
 #include <stdint.h>
 
@@ -15,5 +14,3 @@ double seconds_now(void);
 
 /* Returns an option's number, which must be whole and from 1 to max. */
 unsigned parse_number(char option, const char *text, unsigned max);
-
-#endif

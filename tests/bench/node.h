@@ -9,8 +9,7 @@
  * A request's way through a node: its headers and body (HTTP workers and front, one after another);
  * admission; the queue of jobs; a codec worker, which decodes on a core, has the tiles filtered and
  * encodes. Times are in nanoseconds. */
-#ifndef TESTS_NODE_H
-#define TESTS_NODE_H
+#pragma once
 
 #include "front/jobs/job.h"
 
@@ -67,5 +66,3 @@ double node_free_wait(struct node *node);
 /* Tells whether no request, tile or place is left in the node, and its modules say so, too.
  * `answered`: the jobs that it has done. */
 bool node_is_empty(struct node *node, uint64_t *answered);
-
-#endif

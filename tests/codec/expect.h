@@ -1,6 +1,5 @@
 /* The worker under test, and the count of what held. */
-#ifndef TESTS_CODEC_EXPECT_H
-#define TESTS_CODEC_EXPECT_H
+#pragma once
 
 #include "image/formats.h"
 #include "pictures.h"
@@ -44,5 +43,3 @@ void test_failures(void);
 void test_kept(void);
 void test_lanes(void);
 void test_pngs(void);
-
-#endif

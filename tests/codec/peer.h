@@ -1,6 +1,5 @@
 /* The other side of a codec worker, for tests: front and device in one. */
-#ifndef TESTS_CODEC_PEER_H
-#define TESTS_CODEC_PEER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -65,5 +64,3 @@ int peer_stop(struct peer *peer);
  * protocol. */
 bool peer_run(struct peer *peer, const struct request *request, struct reply *reply);
 void reply_fini(struct reply *reply);
-
-#endif

@@ -1,6 +1,5 @@
 /* Test images: made, encoded and decoded with libvips, apart from the worker. */
-#ifndef TESTS_CODEC_PICTURES_H
-#define TESTS_CODEC_PICTURES_H
+#pragma once
 
 #include <vips/vips.h>
 
@@ -28,5 +27,3 @@ struct file file_of_profile(const char *name);
 void picture_load(struct picture *picture, const void *bytes, size_t size);
 /* Tells whether an answer decodes to the pixels of the picture. */
 bool reply_shows(const struct reply *reply, const struct picture *picture);
-
-#endif

@@ -1,6 +1,5 @@
 /* The common part of workers that have been taken over. They do what CONVOLVED_HOSTILE says. */
-#ifndef FAULT_HOSTILE_H
-#define FAULT_HOSTILE_H
+#pragma once
 
 #include <errno.h>
 #include <limits.h>
@@ -115,5 +114,3 @@ static inline void be_honest(const char *name, char **argv)
 	execv(path, argv);
 	die(path);
 }
-
-#endif

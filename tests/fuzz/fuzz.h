@@ -1,6 +1,5 @@
 /* The common part of fuzz targets. */
-#ifndef FUZZ_FUZZ_H
-#define FUZZ_FUZZ_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -32,5 +31,3 @@ static inline void change(uint8_t *file, size_t file_size, const uint8_t *data, 
 	for (; size >= 3; data += 3, size -= 3)
 		file[((size_t)data[0] << 8 | data[1]) % file_size] = data[2];
 }
-
-#endif

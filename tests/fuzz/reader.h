@@ -1,6 +1,5 @@
 /* A format's reader without libvips, as targets use it. */
-#ifndef FUZZ_READER_H
-#define FUZZ_READER_H
+#pragma once
 
 #include "codec/formats/row.h"
 #include "codec/metadata/file_metadata.h"
@@ -96,5 +95,3 @@ static inline uint32_t read_file(const struct reader *r, const uint8_t *data, si
 	free(body.at);
 	return !e && decoded.plain ? decoded.file_pages : 0;
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* Runs a plan as the studies run their kernels: no halo around the source, in which coordinates are
  * clamped into a region (`reach`), and both regions anywhere in matrices of any pitch. */
-#ifndef TESTS_BARE_H
-#define TESTS_BARE_H
+#pragma once
 
 #include "harness.h"
 
@@ -13,5 +12,3 @@ bool bare_applies(const struct plan *plan);
  * columns. False: bytes outside the result were written. Ends the program if OpenCL fails. */
 bool bare_filter(struct harness *h, const struct plan *plan, bool inside, const void *in,
                  uint32_t tile_rows, void *out);
-
-#endif

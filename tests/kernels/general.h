@@ -1,6 +1,5 @@
 /* The promise of variant=general: the same bytes on every device and in every release. */
-#ifndef TESTS_GENERAL_H
-#define TESTS_GENERAL_H
+#pragma once
 
 #include "harness.h"
 
@@ -8,5 +7,3 @@
  * and borders and in tiles of two heights, with those of the first release; and chains of filters
  * of single samples with their filters one by one, also by other kernels. A test each. */
 void general_run(struct harness *h);
-
-#endif

@@ -1,8 +1,7 @@
 /* The command line of the programs of this directory, their lines of results, and a device with an
  * arena of its own. Images go through plans and lanes without a service, by the test's own
  * codec, which pads and cuts. */
-#ifndef TESTS_HARNESS_H
-#define TESTS_HARNESS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -112,5 +111,3 @@ struct outcome harness_filter(struct harness *h, enum lane_mode mode, const stru
 enum error harness_run(struct harness *h, struct lane *lane, const struct plan *plan,
                        const struct tile *tiles, uint32_t count,
                        struct message_tile_done done[STACK_MAX]);
-
-#endif

@@ -1,6 +1,5 @@
 /* JPEG files that devices can decode, and what libjpeg-turbo makes of pictures. */
-#ifndef TESTS_JPEG_FILE_H
-#define TESTS_JPEG_FILE_H
+#pragma once
 
 #include "image/jpeg.h"
 #include "jpegs.h"
@@ -26,5 +25,3 @@ const uint8_t *jpeg_file_scan(const struct jpeg_file *file);
 
 /* The encoding of such a file, for a device. */
 struct jpeg_target jpeg_file_target(const struct jpegs_wish *wish);
-
-#endif

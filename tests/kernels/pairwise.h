@@ -2,8 +2,7 @@
  * such that any two levels of any two factors meet in at least one row. Most faults need no more
  * than two circumstances to show, and the number of rows is near the product of the two largest
  * factors instead of the product of all. */
-#ifndef TESTS_PAIRWISE_H
-#define TESTS_PAIRWISE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -21,5 +20,3 @@ struct pairwise {
 /* Makes the rows, of two factors or more. The same seed makes the same rows. False
  * if there are too many. */
 bool pairwise_init(struct pairwise *p, const unsigned *levels, size_t factors, uint64_t seed);
-
-#endif

@@ -1,6 +1,5 @@
 /* Sets of filters, each tried with all kinds of pixels under all circumstances, in pairs. */
-#ifndef TESTS_SETS_H
-#define TESTS_SETS_H
+#pragma once
 
 #include "filters/operations.h"
 #include "trial.h"
@@ -31,5 +30,3 @@ void tally_trial(struct tally *tally, struct harness *h, const struct trial *tri
 /* Tries a set by the general kernels that a plan takes, or by a variant without a program for each
  * kind of work: as in struct trial. */
 void set_try(struct harness *h, const struct set *set, uint32_t variant, struct tally *tally);
-
-#endif

@@ -1,6 +1,5 @@
 /* One random image through one plan, compared with the reference. */
-#ifndef TESTS_TRIAL_H
-#define TESTS_TRIAL_H
+#pragma once
 
 #include "harness.h"
 
@@ -64,5 +63,3 @@ void *trial_make(struct harness *h, const struct trial *t, uint32_t variant, uin
 
 /* Negative weights can leave next to no alpha to divide by; that case has no stable answer. */
 bool group_alpha_is_stable(const struct group *group);
-
-#endif

@@ -1,10 +1,7 @@
 /* Every kernel that does an operation, wherever it applies. */
-#ifndef TESTS_VARIANTS_H
-#define TESTS_VARIANTS_H
+#pragma once
 
 #include "harness.h"
 
 /* Tries the published kernels, or all others; a test each. */
 void variants_run(struct harness *h, bool classic);
-
-#endif

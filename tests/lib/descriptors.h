@@ -1,6 +1,5 @@
 /* Messages with more descriptors than their types have. */
-#ifndef DESCRIPTORS_H
-#define DESCRIPTORS_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -25,5 +24,3 @@ static inline ssize_t send_with_descriptors(int socket, const void *message, siz
 	control.align.cmsg_len = CMSG_LEN(count * sizeof(int));
 	return sendmsg(socket, &header, MSG_NOSIGNAL);
 }
-
-#endif

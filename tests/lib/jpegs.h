@@ -1,7 +1,6 @@
 /* JPEG files by libjpeg-turbo, the measure for devices' decoding and encoding. Any failure but that
  * of jpegs_decode() ends the process. */
-#ifndef TESTS_JPEGS_H
-#define TESTS_JPEGS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -45,5 +44,3 @@ bool jpegs_decode_any(const uint8_t *file, size_t size, struct jpegs_picture *pi
  * in zigzag order. Free them. */
 int16_t *jpegs_coefficients(const uint8_t *file, size_t size, unsigned component,
                             uint32_t *blocks_x, uint32_t *blocks_y);
-
-#endif

@@ -2,8 +2,7 @@
  * compiled as C by clang (-x cl), so that sanitizers and fuzzers see them. Buffers are the host's,
  * of exactly the size asked for and full of poison; the items of a group are fibres that change at
  * barriers. A kernel is the function of this name that the program exports. */
-#ifndef TESTS_OPENCL_ON_HOST_H
-#define TESTS_OPENCL_ON_HOST_H
+#pragma once
 
 #include <CL/cl.h>
 
@@ -32,5 +31,3 @@ void host_yield(void);
 
 /* Returns the host's memory of a buffer. */
 void *host_bytes(cl_mem memory);
-
-#endif

@@ -1,8 +1,7 @@
 /* Devices and codec workers that are only simulated, for what the scheduler does with them: its
  * queues, table of devices and decisions are the real ones, time is counted here. To be linked in
  * the place of devices.c and codecs.c, with a codec_task_done() of the program's own. */
-#ifndef TESTS_SIMULATED_H
-#define TESTS_SIMULATED_H
+#pragma once
 
 #include "front/workers/codecs.h"
 #include "front/workers/device_table.h"
@@ -30,5 +29,3 @@ double simulated_next(void);
 
 /* Lets time pass until the next tile is finished; false if no device has one. */
 bool simulated_step(void);
-
-#endif

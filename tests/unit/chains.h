@@ -1,6 +1,5 @@
 /* Chains for tests of modules that get one. */
-#ifndef TESTS_CHAINS_H
-#define TESTS_CHAINS_H
+#pragma once
 
 #include <stdlib.h>
 
@@ -21,5 +20,3 @@ static inline struct chain *chain_of(const char *text)
 	assert_int_equal(chain_check(chain, &problem), ERR_OK);
 	return chain;
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* The frame of all unit tests: cmocka, with the headers that it wants before itself, a list of
  * tests that fills itself, and main(). */
-#ifndef TESTS_UNIT_H
-#define TESTS_UNIT_H
+#pragma once
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -24,5 +23,3 @@ void unit_enlist(struct CMUnitTest test);
 /* Runs the tests of the file in their order, in an empty directory, which goes in the end: for a
  * main() of its own. Returns its exit status. */
 int unit_run(void);
-
-#endif

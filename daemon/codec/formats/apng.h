@@ -1,7 +1,6 @@
 /* Animated PNG (W3C, Portable Network Graphics, third edition, 11.3.2.3): its frames, and the
  * canvas on which they are put. Each frame is decoded from a file of its own. */
-#ifndef CODEC_FORMATS_APNG_H
-#define CODEC_FORMATS_APNG_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -55,5 +54,3 @@ void apng_blend_row(uint8_t *to, const uint8_t *from, uint32_t pixels, const str
  * ERR_UNDECODABLE: frames are missing; ERR_MEMORY. */
 enum error apng_load(struct _VipsImage **image, const struct part *part,
                      struct problem *problem) MUST_CHECK;
-
-#endif

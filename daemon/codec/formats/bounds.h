@@ -1,7 +1,6 @@
 /* Limits on the work that a small file can cause in its decoder in addition to that for its
  * pixels. */
-#ifndef CODEC_FORMATS_BOUNDS_H
-#define CODEC_FORMATS_BOUNDS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -21,5 +20,3 @@ enum error bounds_check(enum format format, const uint8_t *body, size_t size,
 /* Checks an EXIF block in the same way, with its title or without. For blocks that only the file's
  * reader finds. */
 enum error bounds_check_exif(const uint8_t *block, size_t size, struct problem *problem) MUST_CHECK;
-
-#endif

@@ -1,7 +1,6 @@
 /* The parts of a HEIF file's structure (ISO/IEC 23008-12) by which small files can cause much
  * work. */
-#ifndef CODEC_FORMATS_HEIF_H
-#define CODEC_FORMATS_HEIF_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -41,5 +40,3 @@ unsigned heif_count_pictures(const uint8_t *body, size_t size);
 /* Returns true if an item's size comes after another of its properties: libheif 1.15 then forgets
  * that the item is turned or cut. With `write`, moves the size in front of these. */
 bool heif_order(uint8_t *body, size_t size, bool write);
-
-#endif

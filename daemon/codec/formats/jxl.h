@@ -1,6 +1,5 @@
 /* JPEG XL (ISO/IEC 18181-1 and -2): the headers before the pixels. */
-#ifndef CODEC_FORMATS_JXL_H
-#define CODEC_FORMATS_JXL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -36,5 +35,3 @@ void jxl_hide_packed(uint8_t *file, size_t size);
  * position in the file of the box's type. */
 uint8_t *jxl_unpack(const uint8_t *file, size_t size, const char type[4], const uint8_t **box,
                     size_t *unpacked);
-
-#endif

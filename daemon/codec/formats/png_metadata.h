@@ -1,7 +1,6 @@
 /* The chunks of PNG files that are not pixels (W3C, Portable Network Graphics, chapters 5 and
  * 11). */
-#ifndef CODEC_FORMATS_PNG_METADATA_H
-#define CODEC_FORMATS_PNG_METADATA_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -37,5 +36,3 @@ bool png_metadata_end(struct png_reading *reading) MUST_CHECK;
 
 /* Appends the chunks of an answer. Returns false without memory. */
 bool png_metadata_write(const struct file_metadata *answer, GByteArray *to) MUST_CHECK;
-
-#endif

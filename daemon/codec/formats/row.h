@@ -1,8 +1,7 @@
 /* A format's reader and writer of pixel rows. decode.c and encode.c use them without knowing any
  * format's name; formats.def has a row for each format. Members that a format does not need are
  * NULL. */
-#ifndef CODEC_FORMATS_ROW_H
-#define CODEC_FORMATS_ROW_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -216,5 +215,3 @@ struct writer {
 #define READER(format, row) extern const struct reader row;
 #define WRITER(format, row) extern const struct writer row;
 #include "image/formats.def"
-
-#endif

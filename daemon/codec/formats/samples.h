@@ -1,7 +1,6 @@
 /* Samples of types other than the image's, for files that cannot hold these; samples in planes; and
  * files in which the position of each row is known in advance. */
-#ifndef CODEC_FORMATS_SAMPLES_H
-#define CODEC_FORMATS_SAMPLES_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -42,5 +41,3 @@ struct row_layout {
  * arrives; rows may go from bottom to top. */
 enum error samples_write(const struct answer *answer, const struct row_layout *layout,
                          const void *head, struct problem *problem) MUST_CHECK;
-
-#endif

@@ -1,6 +1,5 @@
 /* Reading pixels by libvips, with additions to its loader by the format's own reader. */
-#ifndef CODEC_FORMATS_VIPS_READER_H
-#define CODEC_FORMATS_VIPS_READER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -48,5 +47,3 @@ uint8_t *vips_reader_pixel(const struct _VipsRegion *region, int x, int y);
 
 /* The sample type of an image; PIXEL_TYPES if it is not supported. */
 enum pixel_type vips_reader_type(const struct _VipsImage *image);
-
-#endif

@@ -1,7 +1,6 @@
 /* The pieces of files: numbers, boxes, chunks, segments and directories. Each reader advances
  * behind the piece that it reads, never beyond the end. */
-#ifndef CODEC_METADATA_CONTAINERS_H
-#define CODEC_METADATA_CONTAINERS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -97,5 +96,3 @@ bool tiff_directory_open(struct tiff_directory *directory, const struct tiff_fil
 bool tiff_entry_next(struct tiff_directory *directory, struct tiff_entry *entry);
 /* Returns, after the last entry, the offset of the next directory; 0 if there is none. */
 uint64_t tiff_directory_end(const struct tiff_directory *directory);
-
-#endif

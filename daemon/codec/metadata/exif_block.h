@@ -1,6 +1,5 @@
 /* EXIF blocks, by libexif. */
-#ifndef CODEC_METADATA_EXIF_BLOCK_H
-#define CODEC_METADATA_EXIF_BLOCK_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -32,5 +31,3 @@ int exif_block_orientation(struct _ExifData *block);
  * without memory. */
 uint8_t *exif_block_write(struct _ExifData *block, const struct image *image,
                           const struct resolution *resolution, size_t *size);
-
-#endif

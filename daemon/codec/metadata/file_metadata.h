@@ -1,8 +1,7 @@
 /* The data of an image file that are not pixels. The reader of the file's format fills them in. The
  * answer's are made from them, in blocks that libvips or a writer here only has to put into the
  * file. */
-#ifndef CODEC_METADATA_FILE_METADATA_H
-#define CODEC_METADATA_FILE_METADATA_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -67,5 +66,3 @@ bool file_metadata_answer(struct file_metadata *answer, const struct file_metada
 /* Gives an answer's metadata to libvips, for an image of so many pages. */
 void file_metadata_tell(const struct file_metadata *answer, uint32_t pages,
                         struct _VipsImage *image);
-
-#endif

@@ -1,6 +1,5 @@
 /* ICC profiles (ICC.1:2010). */
-#ifndef CODEC_METADATA_ICC_PROFILE_H
-#define CODEC_METADATA_ICC_PROFILE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -16,5 +15,3 @@ bool icc_profile_is_of(const uint8_t *profile, size_t size, bool colours);
 /* Returns true if every reader accepts the profile for an image in grey or colours: it is complete,
  * and its header and table of tags are right. */
 bool icc_profile_is_sound(const uint8_t *profile, size_t size, bool colours);
-
-#endif

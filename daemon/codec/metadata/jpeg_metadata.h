@@ -1,6 +1,5 @@
 /* Metadata of JPEG files. */
-#ifndef CODEC_METADATA_JPEG_METADATA_H
-#define CODEC_METADATA_JPEG_METADATA_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -21,5 +20,3 @@ bool jpeg_metadata_read(struct file_metadata *metadata,
 
 /* Writes the segments of an answer after its start. May leave by a jump. */
 void jpeg_metadata_write(const struct file_metadata *answer, struct jpeg_compress_struct *encoder);
-
-#endif

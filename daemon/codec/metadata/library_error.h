@@ -1,6 +1,5 @@
 /* Libraries' errors in our messages. Functions of libjpeg leave by a jump when they fail. */
-#ifndef CODEC_METADATA_LIBRARY_ERROR_H
-#define CODEC_METADATA_LIBRARY_ERROR_H
+#pragma once
 
 #include <setjmp.h>
 #include <stdbool.h>
@@ -32,5 +31,3 @@ bool jpeg_error_catch(struct jpeg_error *error, void (*step)(void *context),
 /* Describes the failure of a step likewise. */
 enum error jpeg_error_take(const struct jpeg_error *error, struct problem *problem, enum error e,
                            const char *who) MUST_CHECK;
-
-#endif

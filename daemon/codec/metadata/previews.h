@@ -1,7 +1,6 @@
 /* Removes pictures from blocks of metadata: previews and thumbnails show what an image was before
  * it was filtered. */
-#ifndef CODEC_METADATA_PREVIEWS_H
-#define CODEC_METADATA_PREVIEWS_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -19,5 +18,3 @@ GByteArray *previews_drop_from_xmp(const uint8_t *block, size_t size);
 /* Photoshop's image resources ("8BIM", after "Photoshop 3.0" as in JPEG or bare as in TIFF), or the
  * bare data sets of IPTC-IIM. */
 GByteArray *previews_drop_from_resources(const uint8_t *block, size_t size);
-
-#endif

@@ -1,6 +1,5 @@
 /* The on-disk cache of compiled programs. */
-#ifndef DEVICE_CL_CACHE_H
-#define DEVICE_CL_CACHE_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -23,5 +22,3 @@ void *cache_load(struct cache *cache, const char *key, size_t *size) MUST_CHECK;
 
 /* Stores a binary, atomically replacing an existing one. A failure is only logged. */
 void cache_store(struct cache *cache, const char *key, const void *binary, size_t size);
-
-#endif

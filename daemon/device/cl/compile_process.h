@@ -2,8 +2,7 @@
  * the worker, and PoCL launches no kernel while it compiles one in the same process. The process
  * starts with the first request and serves further ones. A patient one has the lowest priority
  * (SCHED_IDLE), which it cannot leave, and pauses while the device has work. */
-#ifndef DEVICE_CL_COMPILE_PROCESS_H
-#define DEVICE_CL_COMPILE_PROCESS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -35,5 +34,3 @@ void compile_process_rest(struct compile_process *process);
 /* The main function of the compiler process: serves requests for this device until the worker
  * closes the socket. Does not return. */
 int compile_process_serve(bool patient, unsigned platform, unsigned index, const char *kernel_dir);
-
-#endif

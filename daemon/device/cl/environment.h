@@ -1,7 +1,6 @@
 /* Environment variables for drivers, and directories for their own files, one for each process:
  * PoCL ends the process when it finds a damaged file, and two processes cannot share its files. */
-#ifndef DEVICE_CL_ENVIRONMENT_H
-#define DEVICE_CL_ENVIRONMENT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -31,5 +30,3 @@ bool work_directory_make(const char *directory, const char *prefix, char *path,
 
 /* Removes a directory and, as far as possible, its contents. */
 void work_directory_remove(const char *path);
-
-#endif

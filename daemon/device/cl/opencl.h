@@ -1,6 +1,5 @@
 /* OpenCL: devices and their memory, error codes, and counts of its live objects. */
-#ifndef DEVICE_CL_OPENCL_H
-#define DEVICE_CL_OPENCL_H
+#pragma once
 
 #include <CL/cl.h>
 #include <stdbool.h>
@@ -114,5 +113,3 @@ cl_int growing_buffer_reserve(struct growing_buffer *buffer, const struct device
 unsigned growing_buffers_made(void) MUST_CHECK;
 
 void growing_buffer_free(struct growing_buffer *buffer);
-
-#endif

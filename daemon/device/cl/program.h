@@ -1,6 +1,5 @@
 /* One program: loaded from the cache, or compiled from source. */
-#ifndef DEVICE_CL_PROGRAM_H
-#define DEVICE_CL_PROGRAM_H
+#pragma once
 
 #include "device/cl/cache.h"
 #include "device/cl/opencl.h"
@@ -33,5 +32,3 @@ cl_program program_make(const struct program_source *source, const char *file, c
 
 /* Returns the complete binary of a compiled program, or none if the driver has none. */
 struct binary program_binary(cl_program program) MUST_CHECK;
-
-#endif

@@ -1,6 +1,5 @@
 /* Kernel sources: built into the program, or read from a directory. */
-#ifndef DEVICE_CL_SOURCE_H
-#define DEVICE_CL_SOURCE_H
+#pragma once
 
 #include <stddef.h>
 
@@ -14,5 +13,3 @@ extern const size_t kernels_embedded_count;
  * frees it. kernel_dir: read from this directory instead of the program; or NULL. Returns NULL,
  * logged, if a file is missing. */
 char *source_load(const char *kernel_dir, const char *file) MUST_CHECK;
-
-#endif

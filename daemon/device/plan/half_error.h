@@ -1,6 +1,5 @@
 /* Error bounds for sums of half floats, and of integers of 16-bit weights. */
-#ifndef DEVICE_PLAN_HALF_ERROR_H
-#define DEVICE_PLAN_HALF_ERROR_H
+#pragma once
 
 #include "filters/kernels.h"
 
@@ -13,5 +12,3 @@ double half_error_bound(enum kernel kernel, const struct operation *operation);
  * WEIGHTS_STRIPS so that its weights fit 16 bits, and sums of their products 32. Below 1 if there
  * is none. */
 int fixed_shift(const struct operation *operation);
-
-#endif

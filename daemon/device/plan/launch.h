@@ -1,6 +1,5 @@
 /* Kernel launches: enqueueing a step for a tile or a stack of tiles. */
-#ifndef DEVICE_PLAN_LAUNCH_H
-#define DEVICE_PLAN_LAUNCH_H
+#pragma once
 
 #include "device/plan/step.h"
 
@@ -37,5 +36,3 @@ uint32_t launch_side(const struct launch *launch, uint32_t piece);
 /* Enqueues a piece, as launch_step() does the whole. Returns an OpenCL code. */
 cl_int launch_piece(const struct launch *launch, uint32_t piece, cl_command_queue queue,
                     cl_event *event) MUST_CHECK;
-
-#endif

@@ -1,6 +1,5 @@
 /* A maker loads or compiles programs for one thread, with its own queue and compiler process. */
-#ifndef DEVICE_PLAN_MAKER_H
-#define DEVICE_PLAN_MAKER_H
+#pragma once
 
 #include "device/cl/compile_process.h"
 #include "device/plan/step.h"
@@ -47,5 +46,3 @@ uint64_t maker_launches(void);
 
 /* Releases everything that the product holds. */
 void product_fini(struct product *product);
-
-#endif

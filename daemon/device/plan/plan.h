@@ -1,6 +1,5 @@
 /* Plans: the kernel launches that filter a tile by a chain, for one kind of image. */
-#ifndef DEVICE_PLAN_PLAN_H
-#define DEVICE_PLAN_PLAN_H
+#pragma once
 
 #include "device/plan/programs.h"
 #include "device/plan/step.h"
@@ -49,5 +48,3 @@ void plan_free(struct plan **plan);
 /* Returns true if this tile, of an image that fits the plan, needs the step: `extend` is needed
  * only at the image's edge, and outside regions only the step that keeps the original. */
 bool plan_step_needed(const struct plan *plan, const struct step *step, const struct tile *tile);
-
-#endif

@@ -1,8 +1,7 @@
 /* All programs of a device: the general kernels, one program for each file and pixel type; special
  * kernels compiled for particular parameters; and those of kernels/jpeg/, one program for each
  * file. Threads of this module make each program on request, first those that tiles wait for. */
-#ifndef DEVICE_PLAN_PROGRAMS_H
-#define DEVICE_PLAN_PROGRAMS_H
+#pragma once
 
 #include "device/cl/program.h"
 #include "device/plan/step.h"
@@ -61,5 +60,3 @@ void programs_at_work(struct programs *programs, bool at_work);
 
 /* Waits until nothing is pending. */
 void programs_wait(struct programs *programs);
-
-#endif

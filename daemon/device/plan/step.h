@@ -1,6 +1,5 @@
 /* A step: one kernel launch of a plan, with everything that it needs except the tile. */
-#ifndef DEVICE_PLAN_STEP_H
-#define DEVICE_PLAN_STEP_H
+#pragma once
 
 #include "device/plan/variant.h"
 #include "filters/filters.h"
@@ -154,5 +153,3 @@ void region_lay_out(const struct step *step, const struct tile *tile, struct vie
 
 /* Returns the bytes of the regions that the step reads and writes, each counted once. */
 uint64_t region_bytes(const struct step *step, const struct tile *tile);
-
-#endif

@@ -1,7 +1,6 @@
 /* Variants: the facts that the host needs to launch a kernel, and which variants can do a piece of
  * work on a device. */
-#ifndef DEVICE_PLAN_VARIANT_H
-#define DEVICE_PLAN_VARIANT_H
+#pragma once
 
 #include "device/cl/opencl.h"
 #include "filters/kernels.h"
@@ -105,5 +104,3 @@ enum kernel variant_general_kernel(const struct device *device, const struct wor
 
 /* Describes a kernel and its requirements: "NAME (TEXT), which needs …". */
 void variant_describe(enum kernel kernel, char *text, size_t size);
-
-#endif

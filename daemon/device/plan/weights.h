@@ -1,6 +1,5 @@
 /* Coefficients in the formats that kernels take. */
-#ifndef DEVICE_PLAN_WEIGHTS_H
-#define DEVICE_PLAN_WEIGHTS_H
+#pragma once
 
 #include "device/plan/variant.h"
 
@@ -29,5 +28,3 @@ enum error weights_new_plane(const struct device *device, const struct operation
  * *buffer. ERR_DEVICE. */
 enum error weights_new_shapes(const struct device *device, const double *numbers, uint32_t shapes,
                               cl_mem *buffer) MUST_CHECK;
-
-#endif

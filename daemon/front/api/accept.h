@@ -1,6 +1,5 @@
 /* Lists in headers: of accepted types (RFC 9110, 12.5), preferences (RFC 7240), or versions. */
-#ifndef FRONT_API_ACCEPT_H
-#define FRONT_API_ACCEPT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -24,5 +23,3 @@ bool accept_openmetrics(const char *accept);
 
 /* True if an Accept header (NULL: missing) prefers HTML to plain text. */
 bool accept_html(const char *accept);
-
-#endif

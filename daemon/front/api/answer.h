@@ -1,6 +1,5 @@
 /* Answers of the service: texts, JSON, problems, and results of jobs. */
-#ifndef FRONT_API_ANSWER_H
-#define FRONT_API_ANSWER_H
+#pragma once
 
 #include <jansson.h>
 #include <stddef.h>
@@ -27,5 +26,3 @@ void answer_problem(struct answer *answer, enum error error, const struct proble
 /* Makes the answer the result of a finished job: its image or its problem, with the times of all
  * stages. received_ns: the time in which the body arrived. */
 void answer_job(struct answer *answer, const struct job *job, uint64_t received_ns);
-
-#endif

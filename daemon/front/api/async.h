@@ -1,6 +1,5 @@
 /* Answers about asynchronous jobs. */
-#ifndef FRONT_API_ASYNC_H
-#define FRONT_API_ASYNC_H
+#pragma once
 
 #include "front/api/request.h"
 
@@ -19,5 +18,3 @@ void async_get_job(struct request *request);
 void async_get_result(struct request *request);
 void async_get_events(struct request *request);
 void async_delete_job(struct request *request);
-
-#endif

@@ -1,7 +1,6 @@
 /* The catalogue of filters, devices and kernels, and the description of the API (OpenAPI 3.1), as
  * JSON; all made from tables, so that they match the service. */
-#ifndef FRONT_API_CATALOGUE_H
-#define FRONT_API_CATALOGUE_H
+#pragma once
 
 #include "base/file.h"
 #include "front/api/request.h"
@@ -17,5 +16,3 @@ void catalogue_get_kernels(struct request *request);
 
 /* Answers with the description of these routes. */
 void catalogue_get_api(struct request *request, const struct route *routes, size_t count);
-
-#endif

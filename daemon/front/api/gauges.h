@@ -1,6 +1,5 @@
 /* Gauges that are not kept up to date but read when the metrics are requested. */
-#ifndef FRONT_API_GAUGES_H
-#define FRONT_API_GAUGES_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -13,5 +12,3 @@ void gauges_reloaded(bool valid);
 
 /* Reads the gauges; ready: the answer of /readyz. */
 void gauges_update(bool ready);
-
-#endif

@@ -1,8 +1,7 @@
 /* The origin of a request, as far as a browser reports it. Pages of other sites may link to the
  * service, but not use it through their visitors' browsers, unless `cors-origins` allows them; nor
  * through a name of their own that they have pointed at a loopback address. */
-#ifndef FRONT_API_ORIGIN_H
-#define FRONT_API_ORIGIN_H
+#pragma once
 
 #include "front/api/request.h"
 
@@ -17,5 +16,3 @@ void origin_mark(struct request *request);
 
 /* Adds, in answer to a preflight, the headers that permit a request with these methods (a list). */
 void origin_permit(struct request *request, const char *methods);
-
-#endif

@@ -1,8 +1,7 @@
 /* The ends of jobs and requests, for operators: log lines, counts, spans. The first refusal of a
  * client for a reason gets a line; those that follow within a minute are counted, and logged
  * together. The number of lines a minute is therefore bounded, however many clients there are. */
-#ifndef FRONT_API_OUTCOME_H
-#define FRONT_API_OUTCOME_H
+#pragma once
 
 #include "front/api/request.h"
 
@@ -20,5 +19,3 @@ void outcome_gone(const char *id, const struct job *job);
 
 /* A request is answered, or a client without one is refused. */
 void outcome_answered(const struct request *request);
-
-#endif

@@ -1,7 +1,6 @@
 /* The requests and guests of one HTTP worker, as its messages report them (link/link.def). Messages
  * are input: an impossible one is refused, and costs the worker its life, not the service. */
-#ifndef FRONT_API_REMOTE_H
-#define FRONT_API_REMOTE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -38,5 +37,3 @@ bool remotes_drained(void);
 
 /* Answers all waiting requests that the service is shutting down, when the time is over. */
 void remotes_end(void);
-
-#endif

@@ -1,7 +1,6 @@
 /* The representation of an answer (RFC 9110, 8.8.3 and 13): caching, version, compression, the
  * request headers on which it depends, and restrictions for browsers. */
-#ifndef FRONT_API_REPRESENTATION_H
-#define FRONT_API_REPRESENTATION_H
+#pragma once
 
 #include "front/api/request.h"
 
@@ -20,5 +19,3 @@ void representation_finish(struct answer *answer, bool by_accept);
 /* Turns an answer with a version into 304 if If-None-Match (NULL: missing) names that version. It
  * keeps its headers; the library sends no body with that status. */
 void representation_revalidate(struct answer *answer, const char *if_none_match);
-
-#endif

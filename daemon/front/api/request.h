@@ -1,6 +1,5 @@
 /* A request from its first header to its answer, without its socket. */
-#ifndef FRONT_API_REQUEST_H
-#define FRONT_API_REQUEST_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -150,5 +149,3 @@ struct common_parameter {
 
 /* The i-th of them, or NULL after the last. */
 const struct common_parameter *request_common_parameter(size_t i);
-
-#endif

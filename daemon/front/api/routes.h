@@ -1,7 +1,6 @@
 /* The routes: the requests that the service answers, and the way of each from beginning to end. The
  * pages for browsers are the files of page/, which are built into the program. */
-#ifndef FRONT_API_ROUTES_H
-#define FRONT_API_ROUTES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -53,5 +52,3 @@ const struct answer *routes_answer(struct request *request);
 
 /* Forgets a request, at any time. */
 void routes_close(struct request *request);
-
-#endif

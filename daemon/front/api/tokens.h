@@ -7,8 +7,7 @@
  *   share=3          its part of the service beside others that work: 0.01 to 100, 1 by default
  *
  * Only hashes are kept, here too. Tokens are long random texts, so a plain hash serves. */
-#ifndef FRONT_API_TOKENS_H
-#define FRONT_API_TOKENS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -35,5 +34,3 @@ enum error tokens_admit(const char *authorization, struct job_terms *terms,
 /* Reads a token from standard input and prints its line for the file. Returns false if it is not
  * suitable. */
 bool tokens_print_hash(void) MUST_CHECK;
-
-#endif

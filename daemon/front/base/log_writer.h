@@ -2,8 +2,7 @@
  * them, so logging never blocks the loop. While the buffer is full, lines are lost; the next line
  * that gets through is followed by their number. Journal entries have the fields of log_fields.def.
  */
-#ifndef FRONT_BASE_LOG_WRITER_H
-#define FRONT_BASE_LOG_WRITER_H
+#pragma once
 
 #include <stdint.h>
 
@@ -22,5 +21,3 @@ void log_writer_use_journal(void);
 
 /* The number of the front's lines lost since the start. */
 uint64_t log_writer_lost(void);
-
-#endif

@@ -1,7 +1,6 @@
 /* The metrics: counters, gauges and histograms by label values. A series is created at its first
  * use; output is in Prometheus text format, or OpenMetrics with exemplars. */
-#ifndef FRONT_BASE_METRICS_H
-#define FRONT_BASE_METRICS_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -47,5 +46,3 @@ enum metrics_format { METRICS_PROMETHEUS, METRICS_OPENMETRICS };
 /* Returns all metrics in the Prometheus text format 0.0.4, or OpenMetrics 1.0
  * (https://openmetrics.io); the caller frees the text. NULL if memory runs out. */
 char *metrics_text(enum metrics_format format, size_t *size);
-
-#endif

@@ -1,6 +1,5 @@
 /* The configuration: a member for each option of options.def. */
-#ifndef FRONT_CONFIG_CONFIG_H
-#define FRONT_CONFIG_CONFIG_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -42,5 +41,3 @@ struct config {
 
 /* The configuration in force. Its options that a reload may change are read each time. */
 extern const struct config *config;
-
-#endif

@@ -1,7 +1,6 @@
 /* Loads the configuration. Flags override environment variables, which override the file and the
  * defaults. */
-#ifndef FRONT_CONFIG_LOAD_H
-#define FRONT_CONFIG_LOAD_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -29,5 +28,3 @@ unsigned cores_usable(void);
  * below `root`: the least cpu.max of the group and the groups around it; UINT_MAX: no limit is
  * known. */
 unsigned cores_of_group(const char *root, const char *path);
-
-#endif

@@ -1,7 +1,6 @@
 /* Reads small text files: the configuration, and secrets (tokens, the TLS key). Secrets are
  * accepted only in files, because other users can see a command line and an environment. */
-#ifndef FRONT_CONFIG_TEXTFILE_H
-#define FRONT_CONFIG_TEXTFILE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -31,5 +30,3 @@ struct textfile_entry {
 bool textfile_read_keys(const char *option, const char *path, bool is_private,
                         bool (*see)(void *context, const struct textfile_entry *entry),
                         void *context) MUST_CHECK;
-
-#endif

@@ -2,8 +2,7 @@
  * more job would take. The classes do not wait for each other. The unit of work is a byte of body,
  * into which pixels and the work on them are converted once the image's header has been read; a job
  * also has a fixed cost. */
-#ifndef FRONT_JOBS_ADMISSION_H
-#define FRONT_JOBS_ADMISSION_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -47,5 +46,3 @@ enum error admission_check(const char *client, enum work_class class, uint64_t b
 
 /* Returns whole seconds, at least 1, after which a refused job may be accepted. */
 unsigned admission_retry_after(void);
-
-#endif

@@ -6,8 +6,7 @@
  * The order of writes keeps the promise: a row is committed after its file is on disk; the old file
  * goes after that; and a job that is forgotten loses its file first, since a row without a file is
  * removed at the next start, as a file without a row is. */
-#ifndef FRONT_JOBS_ARCHIVE_H
-#define FRONT_JOBS_ARCHIVE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -73,5 +72,3 @@ void archive_note_crash(const char *id);
 
 /* Milliseconds since 1970. */
 int64_t archive_now(void);
-
-#endif

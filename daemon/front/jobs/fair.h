@@ -7,8 +7,7 @@
  *
  * Costs may have any common unit. No operation takes more than the logarithm of the number of
  * waiting items, and none but fair_open() can fail. */
-#ifndef FRONT_JOBS_FAIR_H
-#define FRONT_JOBS_FAIR_H
+#pragma once
 
 #include <bsd/sys/tree.h>
 #include <stdbool.h>
@@ -95,5 +94,3 @@ void fair_unpark(struct fair *fair);
 
 /* Takes all items of the flow, parked or not, as a list. */
 struct fair_item *fair_take_all(struct fair *fair, struct fair_flow *flow);
-
-#endif

@@ -1,6 +1,5 @@
 /* A job: one image on its way through a codec worker and the devices. */
-#ifndef FRONT_JOBS_JOB_H
-#define FRONT_JOBS_JOB_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -217,5 +216,3 @@ void job_finish(struct job *job, enum error error, const struct problem *problem
 /* Ends a job that may still wait or run. Its owner is told at once; its codec worker and devices
  * drop it soon after. */
 void job_cancel(struct job *job, enum error error, const struct problem *problem);
-
-#endif

@@ -1,7 +1,6 @@
 /* Jobs share equal chains and plans; a plan is a chain and a kind of image. Most clients send the
  * same few requests, so each worker is told about each plan once. */
-#ifndef FRONT_JOBS_PLANS_H
-#define FRONT_JOBS_PLANS_H
+#pragma once
 
 #include <stdint.h>
 #include <sys/queue.h>
@@ -42,5 +41,3 @@ void plan_release(struct plan *plan);
 
 /* Frees all unused chains and plans. */
 void plans_fini(void);
-
-#endif

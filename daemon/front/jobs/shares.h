@@ -3,8 +3,7 @@
  * its own (the dynamic threshold of A. K. Choudhury and E. L. Hahne, 1998). A client that is alone
  * gets the part of all that `client-share` allows, two get less each, and so on; one that holds
  * nothing may take any free part. */
-#ifndef FRONT_JOBS_SHARES_H
-#define FRONT_JOBS_SHARES_H
+#pragma once
 
 #include <stdint.h>
 #include <sys/queue.h>
@@ -89,5 +88,3 @@ enum error unread_begin(struct unread *unread, const char *id, const char *clien
 void unread_report(struct unread *unread, uint64_t bytes);
 
 void unread_end(struct unread *unread);
-
-#endif

@@ -1,8 +1,7 @@
 /* A body or an answer: bytes written by other processes, in a memfd or, above a configured size, in
  * an unlinked file of the cache directory. Memory is bounded over all spools together. A thread
  * makes the files, because a disk may block. */
-#ifndef FRONT_JOBS_SPOOL_H
-#define FRONT_JOBS_SPOOL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -75,5 +74,3 @@ uint64_t spool_memory(void);
 
 /* The number of open ones, in memory or in files. */
 unsigned spool_count(bool in_memory);
-
-#endif

@@ -2,8 +2,7 @@
  * result, for `result-time`. If results are too many or too large, the oldest ones of the client
  * that holds most are removed. With an archive all this outlives the process: news of a job is told
  * once it is on disk. */
-#ifndef FRONT_JOBS_STORE_H
-#define FRONT_JOBS_STORE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -129,5 +128,3 @@ void waiter_leave(struct waiter *waiter);
 
 /* Wakes the waiter, and removes it if it waits. */
 void waiter_wake(struct waiter *waiter);
-
-#endif

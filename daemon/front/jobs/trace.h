@@ -1,7 +1,6 @@
 /* The trace of a request: from the client's header traceparent (W3C Trace Context), or one of its
  * own. Answers have no traceresponse, which no standard has settled. */
-#ifndef FRONT_JOBS_TRACE_H
-#define FRONT_JOBS_TRACE_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -34,5 +33,3 @@ const char *trace_exemplar(const struct trace *trace);
 
 /* Writes " trace=ID span=ID" for a log line, nothing if there is no trace. Returns text. */
 const char *trace_text(const struct trace *trace, char text[TRACE_TEXT_SIZE]);
-
-#endif

@@ -1,7 +1,6 @@
 /* The arenas: the memory that each codec worker, by its number, shares with the devices. This
  * module owns them, and tells joined workers which arenas are open. */
-#ifndef FRONT_WORKERS_ARENAS_H
-#define FRONT_WORKERS_ARENAS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -41,5 +40,3 @@ struct arena_user {
  * arenas_leave(), which does nothing if the user has not joined. */
 void arenas_join(struct arena_user *user, struct worker *worker, bool read_only);
 void arenas_leave(struct arena_user *user);
-
-#endif

@@ -1,7 +1,6 @@
 /* The canary: a small image that the service sends through decoder, device and encoder when no
  * client's image has passed recently, so that readiness is measured, not assumed. */
-#ifndef FRONT_WORKERS_CANARY_H
-#define FRONT_WORKERS_CANARY_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -19,5 +18,3 @@ void canary_success(void);
 
 /* True if an image was filtered successfully within the last three intervals. */
 bool canary_is_fresh(void);
-
-#endif

@@ -1,6 +1,5 @@
 /* The codec workers as the front sees them: each has a process, an arena and at most one job. */
-#ifndef FRONT_WORKERS_CODECS_H
-#define FRONT_WORKERS_CODECS_H
+#pragma once
 
 #include "front/workers/runs.h"
 
@@ -17,5 +16,3 @@ void codecs_retire(unsigned arena);
 
 /* Takes back a codec worker's tile, filtered or failed; its job may have ended. Frees the task. */
 void codec_task_done(struct task *task, const struct message_tile_done *done);
-
-#endif

@@ -1,6 +1,5 @@
 /* Costs of filters and speeds of devices, from which the scheduler predicts times. */
-#ifndef FRONT_WORKERS_DEVICE_LOAD_H
-#define FRONT_WORKERS_DEVICE_LOAD_H
+#pragma once
 
 #include "filters/chain.h"
 #include "front/workers/device_table.h"
@@ -30,5 +29,3 @@ double load_together(double units);
 /* Returns the largest number of samples in a tile of this chain: a millisecond's work for the
  * slowest device. */
 uint64_t load_samples_max(const struct chain *chain);
-
-#endif

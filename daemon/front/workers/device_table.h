@@ -1,7 +1,6 @@
 /* The device table: every device that has been used, its state, and queries over all devices. Only
  * devices.c changes devices, and reports.c when their workers report. */
-#ifndef FRONT_WORKERS_DEVICE_TABLE_H
-#define FRONT_WORKERS_DEVICE_TABLE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -101,5 +100,3 @@ const char *device_state_name(enum device_state state);
 struct device *device_table_add(const struct message_device *found);
 struct device *device_table_find(const struct message_device *found);
 void device_table_clear(void);
-
-#endif

@@ -1,7 +1,6 @@
 /* The life of the devices: each has a worker process, and holds a limited number of tiles (its
  * window). */
-#ifndef FRONT_WORKERS_DEVICES_H
-#define FRONT_WORKERS_DEVICES_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -43,5 +42,3 @@ bool device_has_room(const struct device *device, enum tile_form form);
 /* Gives a task to the device, which must be up and hold fewer than WINDOW_MAX tiles, until
  * task_done(). Returns false if the device failed; the task is then still the caller's. */
 bool device_send(struct device *device, struct task *task);
-
-#endif

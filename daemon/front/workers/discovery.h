@@ -1,7 +1,6 @@
 /* Discovers OpenCL devices in a probe process, so that a driver that hangs or crashes cannot harm
  * the front; and selects devices by the patterns of the option `device`. */
-#ifndef FRONT_WORKERS_DISCOVERY_H
-#define FRONT_WORKERS_DISCOVERY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -31,5 +30,3 @@ const char *discovery_type_name(enum device_type type);
 
 /* Fills in what all device processes are told. */
 void discovery_prepare(struct start *start);
-
-#endif

@@ -1,7 +1,6 @@
 /* Chooses whether a job's codec worker decodes and encodes its JPEGs, or a device, as one tile with
  * scans. The answer's bytes are the same. */
-#ifndef FRONT_WORKERS_JPEG_ROUTER_H
-#define FRONT_WORKERS_JPEG_ROUTER_H
+#pragma once
 
 #include "front/jobs/job.h"
 
@@ -19,5 +18,3 @@ void jpeg_router_learn(const struct job *job);
 
 /* Records that a JPEG of this device was compared and is wrong. */
 void jpeg_router_distrust(unsigned device);
-
-#endif

@@ -1,7 +1,6 @@
 /* Relays a worker's standard output and error into the log, through a pipe. A worker that writes
  * too much is paused: the pipe fills, and the worker counts the lines that do not fit. */
-#ifndef FRONT_WORKERS_RELAY_H
-#define FRONT_WORKERS_RELAY_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -29,5 +28,3 @@ enum error relay_open(struct relay *relay, int *end) MUST_CHECK;
 
 /* Logs the remaining lines and closes the pipe. Does nothing if fd is -1. */
 void relay_close(struct relay *relay);
-
-#endif

@@ -1,7 +1,6 @@
 /* The formats that the codec workers read and write: allowed ones (`formats`) that libvips has on
  * this machine, which the workers find out. */
-#ifndef FRONT_WORKERS_REPERTOIRE_H
-#define FRONT_WORKERS_REPERTOIRE_H
+#pragma once
 
 #include "image/formats.h"
 
@@ -15,5 +14,3 @@ struct format_sets repertoire(void);
 
 /* Returns the allowed formats: a bit (1 << enum format) for each. */
 uint32_t repertoire_allowed(void);
-
-#endif

@@ -1,8 +1,7 @@
 /* The reports of a device's worker: the times of each tile, its tuner's choices, the programs it
  * has built, and its live OpenCL objects. Reports go to the metrics, the tile's job and the device
  * table. */
-#ifndef FRONT_WORKERS_REPORTS_H
-#define FRONT_WORKERS_REPORTS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -29,5 +28,3 @@ bool reports_done_valid(const struct task *task, const struct message_tile_done 
 
 /* Records a filtered tile in the metrics and its job, and updates the device's estimated speed. */
 void reports_book(struct device *device, struct task *task, const struct message_tile_done *done);
-
-#endif

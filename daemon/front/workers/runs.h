@@ -1,6 +1,5 @@
 /* Runs of jobs: how a codec worker gets a job and leaves it, and when its arena is free again. */
-#ifndef FRONT_WORKERS_RUNS_H
-#define FRONT_WORKERS_RUNS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -81,5 +80,3 @@ bool codec_settle_job(struct codec *codec);
 /* Must be called when a task or a process has ended. If the worker has neither job nor task, gives
  * it the next job, ends it if it is surplus, or replaces its arena if it is stopped. */
 void codec_check_idle(struct codec *codec);
-
-#endif

@@ -1,7 +1,6 @@
 /* The scheduler: keeps one queue of tiles that are ready, and decides which device gets the next
  * one. */
-#ifndef FRONT_WORKERS_SCHEDULER_H
-#define FRONT_WORKERS_SCHEDULER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -20,5 +19,3 @@ bool scheduler_has_hope(uint64_t which);
  * came back from a device, filtered or failed, or were lost with it. */
 unsigned scheduler_waiting(void);
 uint64_t scheduler_returned(void);
-
-#endif

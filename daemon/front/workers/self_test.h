@@ -1,7 +1,6 @@
 /* Test tiles, which a device must filter correctly to be trusted. Their pixels are our own, so no
  * client can construct one that a healthy device gets wrong. */
-#ifndef FRONT_WORKERS_SELF_TEST_H
-#define FRONT_WORKERS_SELF_TEST_H
+#pragma once
 
 #include <stdint.h>
 
@@ -36,5 +35,3 @@ enum self_test_result { SELF_TEST_OPEN, SELF_TEST_RIGHT, SELF_TEST_WRONG };
  * come. A filter that the device cannot run is not wrong. */
 enum self_test_result self_test_take(struct self_test *self_test,
                                      const struct message_tile_done *done);
-
-#endif

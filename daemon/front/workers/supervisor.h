@@ -1,8 +1,7 @@
 /* The worker processes: starts, watches, reaps and restarts them (with backoff), and receives their
  * messages for their owners. A worker that is stopped, or uses no processor time although it has
  * work, is killed within four seconds. */
-#ifndef FRONT_WORKERS_SUPERVISOR_H
-#define FRONT_WORKERS_SUPERVISOR_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -109,5 +108,3 @@ void worker_refuse(struct worker *worker, const char *what);
 /* Ends a worker permanently, waits for its process (at most two seconds for all workers together),
  * and frees what it holds. */
 void worker_fini(struct worker *worker);
-
-#endif

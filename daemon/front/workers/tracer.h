@@ -1,8 +1,7 @@
 /* Sends the spans of requests to the trace worker (convolved-trace), which sends them to a
  * collector (otlp-endpoint). Never waits: spans that the worker does not take at once are lost, and
  * counted. */
-#ifndef FRONT_WORKERS_TRACER_H
-#define FRONT_WORKERS_TRACER_H
+#pragma once
 
 #include <stdint.h>
 
@@ -26,5 +25,3 @@ void tracer_send(const struct span *span);
 
 /* Sends the span of a tile that a device of this name has done. */
 void tracer_tile(const struct task *task, const struct message_tile_done *done, const char *device);
-
-#endif

@@ -1,6 +1,5 @@
 /* The results of comparing tiles with the reference, which codec workers report. */
-#ifndef FRONT_WORKERS_VERIFIED_H
-#define FRONT_WORKERS_VERIFIED_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -41,5 +40,3 @@ struct finding {
  * report is impossible. */
 bool verified_take(struct verified_tiles *tiles, struct job *job,
                    const struct message_verified *found, struct finding *finding);
-
-#endif
