@@ -157,7 +157,6 @@ enum error step_fill(const struct device *device, const struct work *work, struc
 		/* The plane lacks equally much on either side. */
 		step->plane.x = ((cl_int)step->image_width - step->plane.width) / 2;
 		step->plane.y = ((cl_int)step->image_height - step->plane.height) / 2;
-		return weights_new_plane(device, op, &step->weights);
 	}
 	if (op->kind == OPERATION_LUT) {
 		step->tables = op->tables;

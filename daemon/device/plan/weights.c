@@ -169,14 +169,6 @@ enum error weights_new_tables(const struct device *device, const struct operatio
 	return e;
 }
 
-enum error weights_new_plane(const struct device *device, const struct operation *op,
-                             cl_mem *buffer)
-{
-	const uint64_t words = edges_words(op->plane_width, op->plane_height);
-
-	return store(device, op->plane, (size_t)words * 2, buffer);
-}
-
 enum error weights_new_shapes(const struct device *device, const double *numbers, uint32_t shapes,
                               cl_mem *buffer)
 {
@@ -202,6 +194,9 @@ enum error weights_new(const struct device *device, const struct operation *op, 
 	enum error e;
 
 	*buffer = NULL;
+	if (op->kind == OPERATION_EDGES)
+		return store(device, op->plane,
+		             2 * (size_t)edges_words(op->plane_width, op->plane_height), buffer);
 	if (format == WEIGHTS_NONE)
 		return ERR_OK;
 	words = write_format(&list, format, rows - 1, NULL);

@@ -3,9 +3,10 @@
 
 #include "device/plan/variant.h"
 
-/* Makes a device buffer with an operation's coefficients in a format. rows: those of a work-item,
- * for WEIGHTS_PADDED. as_matrix: write a separable operation as a matrix. The caller releases
- * *buffer; NULL for WEIGHTS_NONE. ERR_MEMORY or ERR_DEVICE. */
+/* Makes a device buffer with an operation's coefficients in a format, or with the plane of bits of
+ * OPERATION_EDGES. rows: those of a work-item, for WEIGHTS_PADDED. as_matrix: write a separable
+ * operation as a matrix. The caller releases *buffer; NULL for WEIGHTS_NONE. ERR_MEMORY or
+ * ERR_DEVICE. */
 enum error weights_new(const struct device *device, const struct operation *operation,
                        enum weights format, bool as_matrix, uint32_t rows,
                        cl_mem *buffer) MUST_CHECK;
@@ -19,10 +20,6 @@ enum error weights_new_lattice(const struct device *device, const struct lattice
  * entries times full scale. The caller releases *buffer. ERR_MEMORY or ERR_DEVICE. */
 enum error weights_new_tables(const struct device *device, const struct operation *operation,
                               enum pixel_type type, double full, cl_mem *buffer) MUST_CHECK;
-
-/* Makes a buffer with the bits of OPERATION_EDGES. The caller releases *buffer. ERR_DEVICE. */
-enum error weights_new_plane(const struct device *device, const struct operation *operation,
-                             cl_mem *buffer) MUST_CHECK;
 
 /* Makes a buffer with the shapes of regions, as integers, for KERNEL_BLEND. The caller releases
  * *buffer. ERR_DEVICE. */
