@@ -7,23 +7,6 @@
 
 enum { WARM_WIDTH = 256 };
 
-enum error maker_init(struct maker *m, bool separate_compiler, bool patient, int stop_fd)
-{
-	m->queue = device_queue(m->source->device, 0);
-	if (!m->queue)
-		return ERR_DEVICE;
-	if (separate_compiler)
-		m->compiler = compile_process_new(m->source, patient, stop_fd);
-	return separate_compiler && !m->compiler ? ERR_MEMORY : ERR_OK;
-}
-
-void maker_fini(struct maker *m)
-{
-	compile_process_free(&m->compiler);
-	object_release(OBJECT_QUEUE, m->queue);
-	m->queue = NULL;
-}
-
 void product_fini(struct product *product)
 {
 	for (enum kernel k = 0; k < KERNELS; k++)

@@ -30,13 +30,6 @@ struct product {
 	struct launch_record record[KERNELS];
 };
 
-/* Completes a maker whose source is set; maker_fini() must follow in any case. separate_compiler:
- * use a compiler process, patient or not; stop_fd: as for compile_process_new(). ERR_DEVICE or
- * ERR_MEMORY, logged. */
-enum error maker_init(struct maker *maker, bool separate_compiler, bool patient,
-                      int stop_fd) MUST_CHECK;
-void maker_fini(struct maker *maker);
-
 /* Makes a product, as program_make() does. False on failure; the product is then empty. */
 bool maker_make(const struct maker *maker, const struct recipe *recipe, enum way way,
                 const struct binary *binary, struct product *product) MUST_CHECK;

@@ -419,8 +419,14 @@ enum error programs_new(struct programs **programs, const struct device *device,
 		struct making *m = &p->making[i];
 
 		m->programs = p;
-		m->maker = (struct maker){.source = &p->source};
-		e = maker_init(&m->maker, separate_compiler, i == PATIENT, p->stop_fd);
+		m->maker = (struct maker){.source = &p->source, .queue = device_queue(device, 0)};
+		if (separate_compiler)
+			m->maker.compiler =
+			    compile_process_new(&p->source, i == PATIENT, p->stop_fd);
+		if (!m->maker.queue)
+			e = ERR_DEVICE;
+		else if (separate_compiler && !m->maker.compiler)
+			e = ERR_MEMORY;
 	}
 	for (int i = 0; !e && i < MAKERS; i++) { /* one looks at the other */
 		struct making *m = &p->making[i];
@@ -457,7 +463,8 @@ void programs_free(struct programs **programs)
 	for (int i = 0; i < MAKERS; i++) {
 		if (p->making[i].started)
 			pthread_join(p->making[i].thread, NULL);
-		maker_fini(&p->making[i].maker);
+		compile_process_free(&p->making[i].maker.compiler);
+		object_release(OBJECT_QUEUE, p->making[i].maker.queue);
 	}
 	while (!TAILQ_EMPTY(&p->general))
 		entry_free(&p->general, TAILQ_FIRST(&p->general));
