@@ -2,6 +2,7 @@
 import contextlib
 import os
 import shutil
+import signal
 import sqlite3
 
 from jobs import HEAVY, PREFER
@@ -149,11 +150,12 @@ class Disk:
         return to
 
 
-def crash(service):
-    """Kills all of its processes."""
+def crash(service, number=signal.SIGKILL):
+    """Ends the front by this signal, and kills all of its other processes."""
     processes = service.processes()
+    service.process.send_signal(number)
+    service.process.wait()
     for process in processes:
         with contextlib.suppress(ProcessLookupError):
             process.kill()
-    service.process.wait()
     poll(lambda: all(process.gone for process in processes), what="the end of all processes")
