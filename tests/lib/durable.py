@@ -10,7 +10,9 @@ from pixels import random_pixels
 from service import BUILD, ONE_DEVICE, SMALL, poll, raw_kind, target_of
 
 LIBRARY = BUILD / "fault_disk.so"
-DURABLE = ("--durable", "yes", "--codecs", "1", "--result-count", "10000", "--client-share", "1")
+# None is refused because the machine is busy, or the service has stood still.
+DURABLE = ("--durable", "yes", "--codecs", "1", "--result-count", "10000", "--client-share", "1",
+           "--max-wait", "3600")
 
 
 def request(pixels, filters):
