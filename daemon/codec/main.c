@@ -7,7 +7,6 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdbool.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>

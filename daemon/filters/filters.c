@@ -1,7 +1,6 @@
 #include "filters/filters.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/param.h>
 

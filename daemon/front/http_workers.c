@@ -4,8 +4,6 @@
 #include "front/http_workers.h"
 
 #include <assert.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "base/file.h"

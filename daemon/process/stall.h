@@ -6,7 +6,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
-#include <time.h>
 
 enum { STALL_LOOK_MS = 500 }; /* between two looks */
 

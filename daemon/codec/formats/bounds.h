@@ -2,7 +2,6 @@
  * pixels. */
 #pragma once
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 

@@ -1,7 +1,6 @@
 #include "codec/formats/samples.h"
 
 #include <assert.h>
-#include <string.h>
 #include <sys/param.h>
 
 #include "base/file.h"

@@ -11,7 +11,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/text.h"
 #include "front/base/metrics.h"
 #include "front/workers/device_table.h"
 #include "front/workers/discovery.h"

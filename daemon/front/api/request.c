@@ -20,7 +20,6 @@
 #include "base/value.h"
 #include "filters/chain_check.h"
 #include "front/api/accept.h"
-#include "front/jobs/admission.h"
 #include "front/workers/device_table.h"
 #include "front/workers/repertoire.h"
 #include "front/workers/scheduler.h"

@@ -2,7 +2,6 @@
  * pages for browsers are the files of page/, which are built into the program. */
 #pragma once
 
-#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/file.h"

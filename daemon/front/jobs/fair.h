@@ -11,7 +11,6 @@
 
 #include <bsd/sys/tree.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <sys/queue.h>
 
