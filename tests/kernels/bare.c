@@ -7,7 +7,7 @@
 #include "device/plan/launch.h"
 
 /* Poison of a source is NaN where pixels are floats. */
-enum { GUARD = 4096, POISON_SOURCE = 0xFF, POISON_TARGET = 0xA5, POISON_SCRATCH = 0xA7 };
+enum { GUARD = 4096, POISON_SOURCE = 0xFF, POISON_TARGET = 0xA5, POISON_SCRATCH = 0xFF };
 
 /* Rows of pixels, further apart than they are long, with guards before and behind; and the part of
  * them that is used. */
