@@ -451,15 +451,11 @@ static cl_int enqueue(const struct launch *l, uint32_t piece, uint32_t tiles,
 static void set_region_view(struct arguments *a, const struct step *step, bool dst)
 {
 	const struct view *view = &a->views[dst ? step->dst : step->src];
-	cl_ulong none = 0;
 
-	if (!region_is_transposed(step, dst)) {
+	if (region_is_transposed(step, dst))
+		set_place(a, view, 0, 0, 0);
+	else
 		set_view(a, view, step, dst ? step->dst_type : step->src_type);
-		return;
-	}
-	set(a, sizeof view->buffer, &view->buffer);
-	set(a, sizeof none, &none);
-	set_u32(a, view->pitch);
 }
 
 bool launch_can_stack(const struct step *step)
