@@ -361,6 +361,7 @@ def test_spinning_kernel(faulty, fault, number):
     """A kernel that computes for ever on a CPU is noticed by its predicted processor time, long
     before tile-timeout; and its tile runs elsewhere, or there again."""
     with faulty("--tile-timeout", "300", "--canary-interval", "3600", **number) as service:
+        all_up(service)
         right = service.filter(*IMAGES[1], variant="general").body
         service.rest()
         worker = Process(devices(service)["cpu0"]["pid"])
