@@ -2,7 +2,6 @@
  * defaults. */
 #pragma once
 
-
 #include "base/error.h"
 #include "front/config/config.h"
 
