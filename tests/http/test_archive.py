@@ -305,6 +305,23 @@ def test_file_that_is_missing(durable):
     durable.get(job).refused(404, "not-found")
 
 
+def test_file_that_cannot_be_opened(durable):
+    """Its job is there again once that is possible."""
+    job = submit(durable)
+    right = durable.get(f"{job}/result?wait=120").body
+    result = (durable.state / "jobs" / job.rpartition("/")[2]).with_suffix(".result")
+    kill(durable)
+    result.rename(durable.state / "kept")
+    result.symlink_to(durable.state / "kept")  # which is not followed
+    durable.start()
+    durable.says("cannot be opened")
+    durable.get(job).refused(404, "not-found")
+    kill(durable)
+    (durable.state / "kept").rename(result)
+    durable.start()
+    assert durable.get(f"{job}/result").body == right
+
+
 def test_drain_does_not_wait(durable):
     """Open jobs go on after the restart; those that wait for one are answered at once."""
     job = submit(durable, LONG, HEAVY, variant="reference")

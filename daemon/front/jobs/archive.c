@@ -418,7 +418,7 @@ static struct head_writer get_block(sqlite3_stmt *row, int column)
 	return block;
 }
 
-/* Opens the file of a row; -1: it is not there, or has another size. */
+/* Opens the file of a row; -1 with errno: ENOENT if it is not there, or has another size. */
 static int open_file(const char *id, const char *suffix, uint64_t size)
 {
 	struct stat status;
@@ -432,6 +432,7 @@ static int open_file(const char *id, const char *suffix, uint64_t size)
 	if (!fstat(file, &status) && S_ISREG(status.st_mode) && (uint64_t)status.st_size == size)
 		return file;
 	close(file);
+	errno = ENOENT;
 	return -1;
 }
 
@@ -486,20 +487,24 @@ static unsigned read_row(sqlite3_stmt *row, const char *crashes,
 	const uint64_t size = (uint64_t)sqlite3_column_int64(row, 18);
 	struct job *job = r.head.failed || r.answer.failed ? NULL : read_job(row);
 	const bool has_file = job && !job->error;
-	const int file =
-	    has_file ? open_file(r.id, r.finished ? result_suffix : body_suffix, size) : -1;
+	int file = -1;
 
 	if (r.key && sqlite3_column_bytes(row, 6) == ARCHIVE_DIGEST)
 		memcpy(r.digest, sqlite3_column_blob(row, 6), ARCHIVE_DIGEST);
 	if (!r.finished)
 		r.crashes = count_crashes(crashes, r.id);
+	if (has_file)
+		file = open_file(r.id, r.finished ? result_suffix : body_suffix, size);
 	if (file >= 0)
 		spool_replace(r.finished ? &job->answer : &job->body, file, size);
-	if (has_file && file < 0) {
-		job_release(job);
-		drop_row(r.id);
-	} else {
+	if (!has_file || file >= 0) {
 		found(&r, job);
+	} else {
+		if (errno == ENOENT)
+			drop_row(r.id);
+		else
+			log_error("the file of the job %s cannot be opened: %m", r.id);
+		job_release(job);
 	}
 	free(r.head.data);
 	free(r.answer.data);
@@ -570,12 +575,12 @@ void archive_read(void (*found)(struct record *record, struct job *job))
 	if (!database)
 		return;
 	read_crashes(crashes);
-	if (sqlite3_prepare_v2(database, "SELECT " COLUMNS " FROM job ORDER BY finished, rowid", -1,
-	                       &row, NULL))
-		log_error("the archive of jobs cannot be read: %s", sqlite3_errmsg(database));
+	sqlite3_prepare_v2(database, "SELECT " COLUMNS " FROM job ORDER BY finished, rowid", -1,
+	                   &row, NULL);
 	while (row && sqlite3_step(row) == SQLITE_ROW)
 		left += read_row(row, crashes, found);
-	sqlite3_finalize(row);
+	if (!row || sqlite3_finalize(row))
+		log_error("the archive of jobs cannot be read: %s", sqlite3_errmsg(database));
 	if (*crashes && !left)
 		unlinkat(directory, crashes_name, 0);
 	remove_orphans();
