@@ -8,7 +8,7 @@ import subprocess
 import numpy as np
 import pytest
 
-from service import BUILD
+from service import BUILD, PATIENCE
 
 PROGRAM = BUILD / "convolve"
 
@@ -33,7 +33,7 @@ def run(url, *arguments, status=0, variables=None, **options):
     """Runs the client, asserts its exit status, and returns (standard output, standard error)."""
     options = options if "input" in options else {"stdin": subprocess.DEVNULL} | options
     done = subprocess.run([PROGRAM, *map(str, arguments)], env=environment(url, variables),
-                          capture_output=True, timeout=120, **options)
+                          capture_output=True, timeout=PATIENCE, **options)
     assert done.returncode == status, done
     return done.stdout, done.stderr.decode()
 
@@ -47,7 +47,7 @@ def in_namespace(url, script, *arguments):
         pytest.skip(f"no file system can be mounted: {tried.stderr.strip()}")
     return subprocess.run([*apart, "sh", "-euc", script, "sh", PROGRAM,
                            *map(str, arguments)], env=environment(url), stdin=subprocess.DEVNULL,
-                          capture_output=True, text=True, timeout=120)
+                          capture_output=True, text=True, timeout=PATIENCE)
 
 
 def ppm(seed=0, width=40, height=30):
