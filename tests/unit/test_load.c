@@ -4,6 +4,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/param.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -18,6 +19,35 @@ static void expect_flag(const char *flag, const char *value, enum config_result 
 	optind = 1;
 	assert_int_equal(config_load(&settings, 3, argv), result);
 	config_fini(&settings);
+}
+
+static const char *gpu_file;
+
+/* Replaces that of libc: of device files there is the one of the test. */
+int access(const char *path, int mode)
+{
+	if (!strncmp(path, "/dev/", 5))
+		return gpu_file && !strcmp(path, gpu_file) ? 0 : -1;
+	return faccessat(AT_FDCWD, path, mode, 0);
+}
+
+/* Each way of a driver to show a GPU doubles the workers of a host. */
+TEST(test_workers_beside_gpu)
+{
+	static const char *const files[] = {NULL, "/dev/nvidiactl", "/dev/kfd",
+	                                    "/dev/dri/renderD128"};
+	char *argv[] = {"convolved", NULL};
+	struct config settings;
+
+	for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+		unsigned help = cores_usable() * (i ? 2 : 1);
+
+		gpu_file = files[i];
+		assert_int_equal(config_load(&settings, 1, argv), CONFIG_RUN);
+		assert_int_equal(settings.codecs, MIN(help + 3, 64));
+		assert_int_equal(settings.http_workers, MIN(MAX(help / 4, 1), 8));
+		config_fini(&settings);
+	}
 }
 
 /* Every option is one by its flag, whatever its number. */

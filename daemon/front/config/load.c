@@ -498,6 +498,13 @@ unsigned cores_usable(void)
 	return MIN(allowed, share);
 }
 
+/* Finds out whether the kernel's driver of a GPU shows one to the service. */
+static bool gpu_present(void)
+{
+	return !access("/dev/nvidiactl", F_OK) || !access("/dev/kfd", F_OK) ||
+	       !access("/dev/dri/renderD128", F_OK);
+}
+
 /* ---- loading ---- */
 
 enum config_result config_load(struct config *c, int argc, char **argv)
@@ -506,7 +513,7 @@ enum config_result config_load(struct config *c, int argc, char **argv)
 	const uint64_t codecs_most = (uint64_t)options[OPTION_OF_codecs].max;
 	struct reading r = {.config = c, .valid = true};
 	enum config_result result;
-	uint64_t cores;
+	uint64_t cores, help;
 
 	*c = (struct config){0};
 	result = read_flags(&r, argc, argv);
@@ -527,11 +534,12 @@ enum config_result config_load(struct config *c, int argc, char **argv)
 			apply(&r, &options[i], options[i].default_, "default");
 	cores = cores_usable();
 	/* Codec workers wait for a device or the front while others use the cores; with small
-	 * images, three of them do. */
+	 * images, three of them do. A GPU leaves the cores little but waiting and messages. */
+	help = gpu_present() ? 2 * cores : cores;
 	if (!c->codecs)
-		c->codecs = MIN(cores + CODECS_BESIDE, codecs_most);
+		c->codecs = MIN(help + CODECS_BESIDE, codecs_most);
 	if (!c->http_workers)
-		c->http_workers = CLAMP(cores / CORES_EACH, 1, HTTP_WORKERS_MOST);
+		c->http_workers = CLAMP(help / CORES_EACH, 1, HTTP_WORKERS_MOST);
 	return r.valid ? CONFIG_RUN : CONFIG_INVALID;
 }
 
