@@ -53,7 +53,7 @@ static void accept_some(void *context)
 			answer(fd);
 		else if (errno == EAGAIN)
 			return;
-		else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
+		else if (errno != EINTR && errno != ECONNABORTED)
 			ms = PAUSE_MS;
 	}
 	loop_timer_start(&again, ms);
