@@ -1,9 +1,7 @@
 #include "base/memfd.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -38,23 +36,5 @@ enum error memfd_sealed(const char *name, const void *data, size_t size, int *fd
 	if (*fd >= 0 && file_write(*fd, data, size, 0) && memfd_seal(*fd))
 		return ERR_OK;
 	file_close(fd);
-	return ERR_IO;
-}
-
-enum error memfd_take(int fd, size_t least, size_t most, void **data, size_t *size)
-{
-	struct stat status;
-
-	*data = NULL;
-	if (fstat(fd, &status) || status.st_size < 0 || (uint64_t)status.st_size > most)
-		return ERR_IO;
-	*size = (size_t)status.st_size;
-	*data = calloc(1, *size > least ? *size : least);
-	if (!*data)
-		return ERR_MEMORY;
-	if (file_read(fd, *data, *size, 0))
-		return ERR_OK;
-	free(*data);
-	*data = NULL;
 	return ERR_IO;
 }

@@ -25,7 +25,3 @@ enum { SEALS_FINAL = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE };
  * the pages that they have put aside. Returns false with errno, EBUSY if a mapping may still write
  * to the memory. */
 bool memfd_seal(int fd);
-
-/* Reads a descriptor to its end. Returns a new block from malloc() that holds *size bytes, and
- * zeros up to `least` if that is more. ERR_IO if there are more than `most` bytes; ERR_MEMORY. */
-enum error memfd_take(int fd, size_t least, size_t most, void **data, size_t *size) MUST_CHECK;

@@ -4,8 +4,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/param.h>
+#include <sys/stat.h>
 
-#include "base/memfd.h"
+#include "base/file.h"
 #include "base/text.h"
 
 size_t chain_size(const struct chain *chain)
@@ -469,16 +471,23 @@ bool chain_valid(const struct chain *chain)
 
 enum error chain_take(int fd, struct chain **chain)
 {
-	void *data = NULL;
-	size_t size = 0;
-	const size_t least = offsetof(struct chain, coefficient);
-	enum error e = memfd_take(fd, least, CHAIN_SIZE_MAX, &data, &size);
+	struct stat status;
+	size_t size;
+	enum error e = ERR_OK;
 
-	*chain = data;
-	if (!e && (chain_size(*chain) > size || !chain_valid(*chain)))
+	*chain = NULL;
+	if (fstat(fd, &status) || status.st_size < 0 || (uint64_t)status.st_size > CHAIN_SIZE_MAX)
+		return ERR_IO;
+	size = (size_t)status.st_size;
+	*chain = calloc(1, MAX(size, offsetof(struct chain, coefficient)));
+	if (!*chain)
+		return ERR_MEMORY;
+	if (!file_read(fd, *chain, size, 0))
+		e = ERR_IO;
+	else if (chain_size(*chain) > size || !chain_valid(*chain))
 		e = ERR_INTERNAL;
 	if (e) {
-		free(data);
+		free(*chain);
 		*chain = NULL;
 	}
 	return e;

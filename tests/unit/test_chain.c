@@ -2,6 +2,7 @@
  * process. */
 #include <math.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/memfd.h"
@@ -300,7 +301,19 @@ TEST(test_invalid_rows)
 	BAD(kernel->height, 3, 1);
 	BAD(asked->regions.count, 1, 0);
 #undef BAD
+	assert_int_equal(take(asked, 8), ERR_INTERNAL);
 	free(asked);
+}
+
+TEST(test_endless_chain)
+{
+	int fd = memfd_create("chain", 0);
+	struct chain *taken;
+
+	assert_int_equal(ftruncate(fd, CHAIN_SIZE_MAX + 1), 0);
+	assert_int_equal(chain_take(fd, &taken), ERR_IO);
+	assert_null(taken);
+	close(fd);
 }
 
 /* With an image's edges a chain is longer than its struct. */
