@@ -163,7 +163,7 @@ void loop_post(int fd)
 	static const uint64_t one = 1;
 
 	if (write(fd, &one, sizeof one) < 0)
-		return; /* the counter is at its maximum: already signalled */
+		return; /* nobody, or the counter is at its maximum: already signalled */
 }
 
 void loop_await(int fd)

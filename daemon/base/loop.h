@@ -63,7 +63,8 @@ uint64_t loop_now(void);
  * the next check. */
 bool loop_held_up(uint64_t *looked, uint64_t period_ms);
 
-/* Threads and the loop wake each other by an eventfd. loop_post() signals it; loop_await() waits
- * for a signal (unless the descriptor is non-blocking) and clears all pending ones. */
+/* Threads and loops wake each other by an eventfd. loop_post() signals it (-1: nobody);
+ * loop_await() waits for a signal (unless the descriptor is non-blocking) and clears all pending
+ * ones. */
 void loop_post(int fd);
 void loop_await(int fd);

@@ -10,7 +10,6 @@
  * wakes a process. */
 #include "codec/job.h"
 
-#include <inttypes.h>
 #include <malloc.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -21,7 +20,7 @@
 #include <vips/vips.h>
 
 #include "base/clock.h"
-#include "base/log.h"
+#include "base/loop.h"
 #include "base/memfd.h"
 #include "codec/decode.h"
 #include "codec/encode.h"
@@ -331,7 +330,6 @@ static void end(struct job *job, enum error e, const struct problem *problem)
 static void *job_thread(void *data)
 {
 	struct job *job = data;
-	const uint64_t one = 1;
 	struct problem problem = {0};
 	pthread_t encoder;
 	enum error e;
@@ -346,8 +344,7 @@ static void *job_thread(void *data)
 	}
 	end(job, e, &problem);
 	vips_thread_shutdown();
-	if (write(job->place->finished, &one, sizeof one) != (ssize_t)sizeof one)
-		log_error("job %" PRIu64 ": cannot announce its end", job->message.job);
+	loop_post(job->place->finished);
 	return NULL;
 }
 

@@ -17,6 +17,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/loop.h"
 #include "codec/job.h"
 #include "codec/repertoire.h"
 #include "image/formats.h"
@@ -183,7 +184,6 @@ static int serve(struct worker *worker)
 		    {.fd = worker->place.socket, .events = POLLIN, .revents = POLLIN},
 		    {.fd = worker->place.finished, .events = POLLIN}};
 		struct message_job_done done;
-		uint64_t count;
 
 		if (worker->job && poll(events, 2, -1) < 0) {
 			if (errno == EINTR)
@@ -191,9 +191,7 @@ static int serve(struct worker *worker)
 			return 1;
 		}
 		if (events[1].revents) {
-			if (read(worker->place.finished, &count, sizeof count) !=
-			    (ssize_t)sizeof count)
-				return 1;
+			loop_await(worker->place.finished);
 			job_finish(&worker->job, &done);
 			if (send_done(worker, &done))
 				return 1;

@@ -6,9 +6,9 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/param.h>
-#include <unistd.h>
 
 #include "base/log.h"
+#include "base/loop.h"
 #include "device/plan/maker.h"
 
 enum {
@@ -86,8 +86,7 @@ static void wake(struct pool *p, uint32_t count)
 /* Ends a step, and after the last step, or a failed one, the work. */
 static void end_step(struct pool *p, struct pool_work *work)
 {
-	static const uint64_t one = 1;
-	const bool tell = p->notify_fd >= 0 && !work->quiet;
+	const int tell = work->quiet ? -1 : p->notify_fd;
 
 	object_release(OBJECT_KERNEL, work->launch.step.function);
 	work->launch.step.function = NULL;
@@ -97,8 +96,7 @@ static void end_step(struct pool *p, struct pool_work *work)
 	TAILQ_REMOVE(&p->works, work, place);
 	atomic_store_explicit(&work->done, true, memory_order_release); /* it may be gone now */
 	pthread_cond_broadcast(&p->done);
-	if (tell && write(p->notify_fd, &one, sizeof one) < 0)
-		return; /* the counter is at its maximum: already signalled */
+	loop_post(tell);
 }
 
 /* Prepares the launch of the next step of work on a kernel of its own, because the arguments of the

@@ -19,7 +19,9 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/log.h"
+#include "base/loop.h"
 #include "device/lane.h"
 #include "device/plans.h"
 
@@ -189,8 +191,7 @@ void worker_free(struct worker **worker)
 	}
 	tuner_free(&w->tuner);
 	programs_free(&w->programs);
-	if (w->notify_fd >= 0)
-		close(w->notify_fd);
+	file_close(&w->notify_fd);
 	free(w);
 	*worker = NULL;
 }
@@ -725,7 +726,6 @@ enum error worker_run(struct worker *w)
 	                         {.fd = w->notify_fd, .events = POLLIN}};
 	bool closed = false, tuning = false;
 	enum error e = report_choices(w);
-	uint64_t count;
 
 	w->objects_due_ms = now_ms();
 	prctl(PR_SET_TIMERSLACK, TIMER_SLACK_NS);
@@ -735,9 +735,8 @@ enum error worker_run(struct worker *w)
 	while (!e && !closed) {
 		wait[0].revents = wait[1].revents = 0;
 		e = wait_or_tune(w, wait, &tuning);
-		if (wait[1].revents && read(w->notify_fd, &count, sizeof count) < 0 &&
-		    errno != EAGAIN)
-			return ERR_IO;
+		if (wait[1].revents)
+			loop_await(w->notify_fd);
 		/* A lane may have said that it has finished. */
 		for (uint32_t i = 0; wait[1].revents && i < w->lanes; i++)
 			if (lane_notifies(w->lane[i].lane))

@@ -9,7 +9,6 @@
  * runs in the worker's thread. `lock` guards the lists and every entry; recipes do not change. */
 #include "device/plan/programs.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -23,7 +22,9 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/log.h"
+#include "base/loop.h"
 #include "device/cl/environment.h"
 #include "device/plan/maker.h"
 
@@ -166,14 +167,6 @@ static struct entry *next_of(const struct programs *p, bool urgent, unsigned mak
 	return next;
 }
 
-static void announce(const struct programs *p)
-{
-	const uint64_t one = 1;
-
-	if (p->notify_fd >= 0 && write(p->notify_fd, &one, sizeof one) < 0)
-		log_debug("the eventfd is full");
-}
-
 /* True if this maker should still make the entry. */
 static bool is_its(const struct making *m, const struct entry *e)
 {
@@ -274,7 +267,7 @@ static void make(struct making *m, struct entry *e)
 		wait_change(p, LOOK_MS);
 	if (!made && is_its(m, e)) {
 		p->built.compiling++;
-		announce(p);
+		loop_post(p->notify_fd);
 		made = compile(m, e, &recipe, &refused);
 		p->built.compiling--;
 		if (!made && environment_is_lost())
@@ -293,7 +286,7 @@ static void make(struct making *m, struct entry *e)
 	}
 	e->makers--;
 	step_release(&recipe.like);
-	announce(p);
+	loop_post(p->notify_fd);
 	pthread_cond_broadcast(&p->change);
 }
 
@@ -449,15 +442,13 @@ static void entry_free(struct entries *list, struct entry *e)
 
 void programs_free(struct programs **programs)
 {
-	const uint64_t one = 1;
 	struct programs *p = *programs;
 
 	if (!p)
 		return;
 	pthread_mutex_lock(&p->lock);
 	p->stop = true;
-	if (p->stop_fd >= 0 && write(p->stop_fd, &one, sizeof one) < 0)
-		log_error("cannot stop a compilation: %s", strerror(errno));
+	loop_post(p->stop_fd);
 	pthread_cond_broadcast(&p->change);
 	pthread_mutex_unlock(&p->lock);
 	for (int i = 0; i < MAKERS; i++) {
@@ -471,8 +462,7 @@ void programs_free(struct programs **programs)
 	while (!TAILQ_EMPTY(&p->specials))
 		entry_free(&p->specials, TAILQ_FIRST(&p->specials));
 	cache_close(&p->source.cache);
-	if (p->stop_fd >= 0)
-		close(p->stop_fd);
+	file_close(&p->stop_fd);
 	pthread_cond_destroy(&p->change);
 	pthread_mutex_destroy(&p->lock);
 	free(p);
