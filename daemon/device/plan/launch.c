@@ -290,7 +290,7 @@ struct rows {
 
 /* Copies rows of so many bytes. */
 static cl_int copy_rows(cl_command_queue queue, const struct rows *from, const struct rows *to,
-                        size_t row, size_t count, cl_event *event)
+                        size_t row, size_t count)
 {
 	const size_t source[3] = {from->first % from->pitch, from->first / from->pitch, 0};
 	const size_t target[3] = {to->first % to->pitch, to->first / to->pitch, 0};
@@ -299,11 +299,11 @@ static cl_int copy_rows(cl_command_queue queue, const struct rows *from, const s
 
 	if (source[0] + row <= from->pitch && target[0] + row <= to->pitch)
 		return clEnqueueCopyBufferRect(queue, from->buffer, to->buffer, source, target,
-		                               size, from->pitch, 0, to->pitch, 0, 0, NULL, event);
+		                               size, from->pitch, 0, to->pitch, 0, 0, NULL, NULL);
 	for (size_t y = 0; !code && y < count; y++) /* a row may exceed the pitch */
 		code = clEnqueueCopyBuffer(queue, from->buffer, to->buffer,
 		                           from->first + y * from->pitch, to->first + y * to->pitch,
-		                           row, 0, NULL, y + 1 == count ? event : NULL);
+		                           row, 0, NULL, NULL);
 	return code;
 }
 
@@ -347,7 +347,7 @@ static cl_int fill_source(const struct step *step, const struct view *src, const
 	                  to = {packed, 0, size[0] * pixel};
 
 	if (!code)
-		code = copy_rows(queue, &from, &to, to.pitch, size[1], NULL);
+		code = copy_rows(queue, &from, &to, to.pitch, size[1]);
 	if (!code)
 		code =
 		    clEnqueueCopyBufferToImage(queue, packed, *image, 0, zero, size, 0, NULL, NULL);
@@ -549,7 +549,7 @@ cl_int launch_step(const struct step *step, const struct device *device, const s
 		a.code = clEnqueueCopyImageToBuffer(queue, images.target, images.packed, zero, size,
 		                                    0, 0, NULL, NULL);
 		if (!a.code)
-			a.code = copy_rows(queue, &from, &to, row, region.rows, NULL);
+			a.code = copy_rows(queue, &from, &to, row, region.rows);
 	}
 	/* The driver keeps them until they are used. */
 	object_release(OBJECT_IMAGE, images.source);
