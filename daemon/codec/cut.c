@@ -172,7 +172,7 @@ static enum error fill_strip(struct cutter *c, uint32_t strip)
 	uint32_t first, last;    /* rows of the tile that are inside the image: first to last - 1 */
 	enum error e;
 
-	tiling_tile(t, strip * t->strip_tiles, 0, 0, &tile);
+	tiling_tile(t, strip * t->strip_tiles, &tile);
 	top = (int64_t)tile.y0 - t->halo_y;
 	end = (int64_t)tile.y0 + tile.height + t->halo_y;
 	there = overlaps ? (int64_t)tile.y0 + t->halo_y : top;

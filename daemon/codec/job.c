@@ -221,7 +221,7 @@ static void encode(struct job *job)
 	if (tiles_stopped(&job->tiles))
 		return;
 	/* Frees the tiles that no later row frees. */
-	tiles_free_above(&job->tiles, tiling_all_rows(&job->tiles.tiling));
+	tiles_free_above(&job->tiles, job->tiles.tiling.pages * job->tiles.tiling.height);
 	/* A file has no seals. The front ends a worker that has not sealed its memory before it
 	 * counts the memory. */
 	memfd_seal(job->answer.writer);

@@ -129,19 +129,27 @@ enum error tiles_announce(struct tiles *tiles)
 	return header ? wire_send(tiles->socket, header, NULL) : ERR_OK;
 }
 
+/* Sends a tile of the job. */
+static enum error send_tile(const struct tiles *tiles, const struct tile *tile)
+{
+	struct message message = {.type = MSG_TILE, .tile = {.tile = *tile}};
+
+	message.tile.tile.job = tiles->job->job;
+	message.tile.tile.arena = tiles->job->arena;
+	return wire_send(tiles->socket, &message, NULL);
+}
+
 enum error tiles_send(struct tiles *tiles, uint32_t i)
 {
-	struct message message = {.type = MSG_TILE};
+	struct tile tile;
 
 	if (tiles_announce(tiles))
 		return ERR_IO;
-	tiling_tile(&tiles->tiling, i, tiles->job->job, tiles->job->arena, &message.tile.tile);
+	tiling_tile(&tiles->tiling, i, &tile);
 	pthread_mutex_lock(&tiles->lock);
 	tiles->cut = i + 1;
 	pthread_mutex_unlock(&tiles->lock);
-	if (tiles->chain->variant == VARIANT_REFERENCE)
-		return ERR_OK;
-	return wire_send(tiles->socket, &message, NULL);
+	return tiles->chain->variant == VARIANT_REFERENCE ? ERR_OK : send_tile(tiles, &tile);
 }
 
 void tiles_set_whole(struct tiles *tiles, enum whole whole)
@@ -164,17 +172,12 @@ bool tiles_await_whole(struct tiles *tiles)
 
 bool tiles_send_whole(struct tiles *tiles, const struct tile *tile, bool compare)
 {
-	struct message message = {.type = MSG_TILE};
-
-	message.tile.tile = *tile;
-	message.tile.tile.job = tiles->job->job;
-	message.tile.tile.arena = tiles->job->arena;
 	pthread_mutex_lock(&tiles->lock);
 	tiles->compare = compare;
 	tiles->whole_coded = tile->form & TILE_ENCODE;
 	tiles_set_whole(tiles, WHOLE_SENT);
 	pthread_mutex_unlock(&tiles->lock);
-	if (!wire_send(tiles->socket, &message, NULL))
+	if (!send_tile(tiles, tile))
 		return tiles_await_whole(tiles);
 	pthread_mutex_lock(&tiles->lock);
 	tiles_set_whole(tiles, WHOLE_NONE);

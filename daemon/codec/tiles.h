@@ -106,8 +106,7 @@ bool tiles_run_again(struct tiles *tiles, uint32_t i, const struct message *veri
                      bool *others) MUST_CHECK;
 /* Frees the inputs of tile i and of all tiles before it. */
 void tiles_set_read(struct tiles *tiles, uint32_t i);
-/* Frees the slots of all strips whose last row lies above this row of all pages' results (up to
- * tiling_all_rows()). */
+/* Frees the slots of all strips whose last row lies above this row of all pages' results. */
 void tiles_free_above(struct tiles *tiles, uint32_t row);
 
 /* Returns the start of a row of a strip's input area; row 0 is the topmost halo row. This is the

@@ -88,7 +88,7 @@ static void compare(struct subject *s, const struct reference *piece, uint8_t *o
 static void subject_init(struct subject *s, struct tiles *tiles, uint32_t i)
 {
 	*s = (struct subject){.tiles = tiles, .same = true};
-	tiling_tile(&tiles->tiling, i, tiles->job->job, tiles->job->arena, &s->tile);
+	tiling_tile(&tiles->tiling, i, &s->tile);
 }
 
 enum error verify_filter(struct tiles *tiles, uint32_t i)
@@ -139,7 +139,7 @@ static enum error compare_runs(struct subject *s)
 	s->first = d->mismatches ? digest(s) : 0;
 	for (uint32_t run = 0; !e && d->samples; run++) {
 		message = (struct message){.type = MSG_VERIFIED};
-		message.verified = (struct message_verified){.job = s->tile.job,
+		message.verified = (struct message_verified){.job = s->tiles->job->job,
 		                                             .index = s->tile.index,
 		                                             .run = run,
 		                                             .same = s->same,
@@ -226,7 +226,7 @@ bool verify_await(struct tiles *tiles, uint32_t strip)
 			continue;
 		compare_with_reference(tiles, i);
 		if (tiles->compared) { /* with the whole job as one tile */
-			tiling_tile(t, i, 0, 0, &tile);
+			tiling_tile(t, i, &tile);
 			out = (const uint8_t *)tiles->arena->out + tile.out;
 			for (uint32_t y = 0; y < tile.height; y++, out += tile.out_pitch)
 				jpeg_compare_row(tiles->compared, tile.y0 - t->y0 + y,

@@ -239,11 +239,6 @@ void tiling_set_pages(struct tiling *t, uint32_t pages)
 	t->in_places = t->out_places = t->slots;
 }
 
-uint32_t tiling_all_rows(const struct tiling *t)
-{
-	return t->pages * t->height;
-}
-
 uint32_t tiling_strip(const struct tiling *t, uint32_t row)
 {
 	return row / t->height * t->page_strips + row % t->height / t->rows;
@@ -302,17 +297,14 @@ uint32_t tiling_plane(const struct tiling *t, uint32_t i)
 	return i % t->strip_tiles / t->columns;
 }
 
-void tiling_tile(const struct tiling *t, uint32_t i, uint64_t job, uint32_t arena,
-                 struct tile *tile)
+void tiling_tile(const struct tiling *t, uint32_t i, struct tile *tile)
 {
 	uint32_t strip = i / t->strip_tiles, first = strip % t->page_strips * t->rows;
 	uint32_t plane = tiling_plane(t, i), x = i % t->columns * t->column_width;
 	uint64_t before = x * image_pixel_size(&t->image);
 
 	*tile = (struct tile){
-	    .job = job,
 	    .index = i,
-	    .arena = arena,
 	    .x0 = t->x0 + x,
 	    .y0 = t->y0 + first,
 	    .width = (i + 1) % t->columns ? t->column_width : t->width - x,
@@ -365,7 +357,7 @@ bool tiling_spread(struct tiling *t, enum tile_form form)
 void tiling_whole_tile(const struct tiling *t, enum tile_form form, uint64_t scan,
                        struct tile *tile)
 {
-	tiling_tile(t, 0, 0, 0, tile);
+	tiling_tile(t, 0, tile);
 	tile->width = t->width;
 	tile->height = t->height;
 	tile->form = form;

@@ -111,9 +111,8 @@ enum error tiling_init(struct tiling *tiling, const struct chain *chain, const s
 /* Cuts as many pages as one was. */
 void tiling_set_pages(struct tiling *tiling, uint32_t pages);
 
-/* Return the number of rows of all pages' results, one below the other; the strip that has such a
- * row; and the row's number within the strip. */
-uint32_t tiling_all_rows(const struct tiling *tiling);
+/* Return the strip that has a row of all pages' results, one below the other, and the row's number
+ * within the strip. */
 uint32_t tiling_strip(const struct tiling *tiling, uint32_t row);
 uint32_t tiling_row_in_strip(const struct tiling *tiling, uint32_t row);
 
@@ -129,9 +128,8 @@ uint64_t row_pitch(uint64_t bytes);
 /* Returns the number of the image's plane from which the i-th tile is cut. */
 uint32_t tiling_plane(const struct tiling *tiling, uint32_t i);
 
-/* The i-th tile (i < count) of a job in an arena. */
-void tiling_tile(const struct tiling *tiling, uint32_t i, uint64_t job, uint32_t arena,
-                 struct tile *tile);
+/* Makes the i-th tile (i < count). The caller sets job and arena. */
+void tiling_tile(const struct tiling *tiling, uint32_t i, struct tile *tile);
 
 /* Lays the strips one below the other, as rows of the whole image, on the sides that are pixels in
  * a tile of this form. Returns false, with nothing changed, if they do not fit beside a jpeg_work.
@@ -140,7 +138,7 @@ bool tiling_spread(struct tiling *tiling, enum tile_form form) MUST_CHECK;
 
 /* Makes the tile of the whole image, not TILE_PIXELS, after tiling_spread(). Scans begin their
  * arenas: `scan` bytes are the input's, and the result's may fill the output arena. The jpeg_work
- * ends the input arena. The caller sets job and arena. */
+ * ends the input arena. */
 void tiling_whole_tile(const struct tiling *tiling, enum tile_form form, uint64_t scan,
                        struct tile *tile);
 

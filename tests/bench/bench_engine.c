@@ -135,15 +135,14 @@ static void announce(struct stream *s)
 
 	if (jpeg) {
 		whole_tile(s, &task->tile);
-		task->tile.job = s->job->id;
-		task->tile.arena = (uint32_t)(s - streams);
 		task->devices = jpeg_devices();
 		task->units = cost_of_jpeg(&image, TILE_JPEG);
 		s->next++;
 	} else {
-		tiling_tile(&s->tiling, s->next++, s->job->id, (uint32_t)(s - streams),
-		            &task->tile);
+		tiling_tile(&s->tiling, s->next++, &task->tile);
 	}
+	task->tile.job = s->job->id;
+	task->tile.arena = (uint32_t)(s - streams);
 	task->job = s->job;
 	task->plan = s->plan;
 	task->units +=

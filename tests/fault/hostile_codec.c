@@ -81,11 +81,18 @@ static void say_image(void)
 	say_with_lies(&message, MSG_IMAGE, lies, LIES);
 }
 
+static void make_tile(struct tile *tile)
+{
+	tiling_tile(&tiling, 0, tile);
+	tile->job = job.job;
+	tile->arena = job.arena;
+}
+
 static void say_tile(uint32_t index)
 {
 	struct message message = {0};
 
-	tiling_tile(&tiling, 0, job.job, job.arena, &message.tile.tile);
+	make_tile(&message.tile.tile);
 	message.tile.tile.index = index;
 	say(&message, MSG_TILE);
 }
@@ -124,7 +131,7 @@ static void say_anything(void)
 	struct message message = {.type = (uint32_t)random_number(MESSAGES + 1)};
 
 	if (random_number(2)) {
-		tiling_tile(&tiling, 0, job.job, job.arena, &message.tile.tile);
+		make_tile(&message.tile.tile);
 		message.type = random_number(2) ? MSG_TILE : message.type;
 		if (random_number(4) == 0)
 			tiling_whole_tile(&tiling, (enum tile_form)(1 + random_number(3)),

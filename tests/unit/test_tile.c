@@ -32,7 +32,7 @@ static void check_spread(const struct tiling *tiling, const struct chain *chain,
 		for (uint32_t i = 0; i < t.count; i++) {
 			uint64_t x, y;
 
-			tiling_tile(&t, i, 0, 0, &tile);
+			tiling_tile(&t, i, &tile);
 			assert_true(tile_valid(&tile, image, chain, arena, arena));
 			x = (tile.x0 - t.x0) * image_pixel_size(image);
 			y = tile.y0 - t.y0;
@@ -61,7 +61,7 @@ static void check_tiling(const struct chain *chain, const struct image *image, u
 	assert_true(t.slots * t.columns <= SLOTS_MAX && t.count == t.strips * t.columns);
 	assert_true(t.slots * t.in_slot <= arena && t.slots * t.out_slot <= arena);
 	for (uint32_t i = 0; i < t.count; i++) {
-		tiling_tile(&t, i, 5, 6, &tile);
+		tiling_tile(&t, i, &tile);
 		assert_true(tile_valid(&tile, image, chain, arena, arena));
 		assert_int_equal(tile.y0, t.y0 + row);
 		assert_int_equal(tile.x0, t.x0 + column);
@@ -132,7 +132,7 @@ TEST(test_tiling_shared)
 	assert_int_equal(cut_image(&t, chain, &image, arena), ERR_OK);
 	assert_true(t.shared && t.slots >= SLOTS_MIN);
 	for (uint32_t strip = 0; strip < t.strips; strip++) {
-		tiling_tile(&t, strip * t.columns, 5, 6, &tile);
+		tiling_tile(&t, strip * t.columns, &tile);
 		assert_true(tile_valid(&tile, &image, chain, arena, arena));
 		anew += tiling_begins_anew(&t, strip);
 		if (tiling_begins_anew(&t, strip))
@@ -224,7 +224,7 @@ TEST(test_tile_hostile)
 	struct tile good, bad;
 
 	assert_int_equal(cut_image(&t, chain, &image, 1 << 16), ERR_OK);
-	tiling_tile(&t, 0, 1, 0, &good);
+	tiling_tile(&t, 0, &good);
 	assert_true(tile_valid(&good, &image, chain, 1 << 16, 1 << 16));
 #define BAD(field, value)                                                                          \
 	bad = good;                                                                                \

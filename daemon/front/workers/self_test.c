@@ -95,7 +95,9 @@ static enum error add_test(struct self_test *t, const struct chain *chain,
 	if (e || tiling.count > 1)
 		return ERR_DOES_NOT_FIT;
 	*test = (struct test){.image = *image};
-	tiling_tile(&tiling, 0, SELF_TEST_JOB, SELF_TEST_ARENA, &test->tile);
+	tiling_tile(&tiling, 0, &test->tile);
+	test->tile.job = SELF_TEST_JOB;
+	test->tile.arena = SELF_TEST_ARENA;
 	test->tile.index = t->count;
 	test->tile.in += area;
 	test->tile.out += area;
