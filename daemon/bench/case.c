@@ -17,7 +17,7 @@ static bool is_made(const struct case_pixels *p, cl_int code)
 
 	if (code)
 		warnx("cannot make %ux%ux%u %s on the device: %s", image->width, image->height,
-		      image->bands, pixel_type_name(image->type), opencl_error_name(code));
+		      image->bands, pixel_type_rows[image->type].name, opencl_error_name(code));
 	return !code;
 }
 

@@ -126,7 +126,7 @@ static json_t *row_json(const char *filter, const char *chain, const struct benc
 {
 	json_t *row = json_pack(
 	    "{s:s, s:s, s:s, s:s, s:i, s:i, s:i, s:i, s:[i,i]}", "variant", m->variant, "filter",
-	    filter, "chain", chain, "type", pixel_type_name(c->image.type), "bands",
+	    filter, "chain", chain, "type", pixel_type_rows[c->image.type].name, "bands",
 	    (int)c->image.bands, "width", (int)c->image.width, "height", (int)c->image.height,
 	    "taps", (int)c->taps, "roi", (int)result->image.width, (int)result->image.height);
 
@@ -250,7 +250,7 @@ static void run_case(struct session *s, const char *name, const char *chain, str
 	s->copy = result.copy_gb_per_s;
 	if (!s->options->json) {
 		printf("\n%s, %s x%u, %ux%u on %s: copy %.3f ms, %.1f GB/s\n", name,
-		       pixel_type_name(c->image.type), c->image.bands, c->image.width,
+		       pixel_type_rows[c->image.type].name, c->image.bands, c->image.width,
 		       c->image.height, s->device.name, result.copy.median, result.copy_gb_per_s);
 		printf("  %-24s %-18s %-15s %5s %11s %11s %9s %8s %10s %11s  %s\n", "variant",
 		       "shape", "form", "runs", "median ms", "mean ms", "GB/s", "of copy",
@@ -303,7 +303,7 @@ static void run_random(struct session *s, struct bench_case *c, const char *pixe
 	if (!s->options->pixels && is_jpeg(s->options->filter) && !jpeg_measures(&c->image))
 		return;
 	memory = bench_alloc(image_size(&c->image));
-	full = (uint32_t)pixel_type_full_scale(c->image.type);
+	full = (uint32_t)pixel_type_rows[c->image.type].full_scale;
 	for (size_t i = 0; i < (size_t)c->image.width * c->image.height * c->image.bands; i++) {
 		uint32_t r;
 

@@ -123,7 +123,7 @@ static enum form find_form(const struct bench *b, const struct runner *r)
 	if (r->kernel == TABLE || kernel_row(r->kernel)->origin != KERNEL_CLASSIC ||
 	    count_steps(r->plan, r->kernel) < r->plan->list.count)
 		return FORM_TILE;
-	needs = variant_get(r->kernel)->needs;
+	needs = variant_rows[r->kernel].needs;
 	if (needs & VARIANT_IMAGE)
 		return needs & VARIANT_TARGET_IMAGE ? FORM_IMAGES : FORM_IMAGE;
 	if (b->session->options->padding_given)

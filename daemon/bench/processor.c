@@ -205,7 +205,7 @@ static bool work_init(struct filter_work *w, uint32_t threads)
 {
 	const struct chain *chain = &w->pixels->c->chain;
 	const struct image *part = &w->pixels->part;
-	const double full = pixel_type_full_scale(part->type);
+	const double full = pixel_type_rows[part->type].full_scale;
 	double row_work, rows;
 	size_t count;
 
@@ -221,8 +221,8 @@ static bool work_init(struct filter_work *w, uint32_t threads)
 	w->weights = bench_alloc((count + 1) * sizeof *w->weights);
 	for (size_t i = 0; i < count; i++)
 		w->weights[i] = (float)w->op.coefficients[i];
-	w->offset =
-	    (float)(w->op.offset + (w->op.signed_output ? pixel_type_midpoint(part->type) : 0));
+	w->offset = (float)(w->op.offset +
+	                    (w->op.signed_output ? pixel_type_rows[part->type].midpoint : 0));
 	w->space = (float)w->op.space;
 	w->range = (float)(w->op.range / (full * full));
 	row_work =

@@ -162,7 +162,7 @@ static enum error check_page(const struct decoder *d, struct problem *problem)
 		                             d->decoded.file_pages,
 		                             d->decoded.file_pages > 1 ? "s" : "",
 		                             d->decoded.file_pages - 1);
-	if (format_row(d->decoded.format)->pages || (!all && d->job->page == 1))
+	if (format_rows[d->decoded.format].pages || (!all && d->job->page == 1))
 		return ERR_OK;
 	return problem_set_parameter(problem, ERR_BAD_PARAMETER, all ? "pages" : "page",
 	                             all ? "all" : number,
@@ -209,7 +209,7 @@ static enum error load_pages(struct decoder *d, uint32_t own_pages, struct probl
 	pages = part->all ? d->decoded.pages : d->job->page;
 	if (__builtin_mul_overflow((uint64_t)image->width * image->height, pages, &pixels))
 		pixels = UINT64_MAX;
-	if ((part->all || part->frames || format_row(d->decoded.format)->decoder_pixel_size) &&
+	if ((part->all || part->frames || format_rows[d->decoded.format].decoder_pixel_size) &&
 	    (pixels > d->job->pixels_max || (uint64_t)image->height * pages > IMAGE_SIDE_MAX))
 		return problem_set(problem, ERR_TOO_MANY_PIXELS,
 		                   "%u pages of %ux%u are to be read, %" PRIu64
@@ -323,7 +323,7 @@ static enum error open_raw(struct decoder *d, struct problem *problem)
 	d->decoded.plain = d->decoded.any_order = true;
 	if (size != d->job->body_size) {
 		snprintf(value, sizeof value, "%ux%ux%u:%s", image->width, image->height,
-		         image->bands, pixel_type_name(image->type));
+		         image->bands, pixel_type_rows[image->type].name);
 		return problem_set_parameter(problem, ERR_BAD_PARAMETER, "raw", value,
 		                             "pixels of this size are %" PRIu64
 		                             " bytes; the body has %" PRIu64,

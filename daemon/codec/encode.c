@@ -162,7 +162,7 @@ enum error encode_open(struct encoder **encoder, const struct output_format *out
 	new->writer = w;
 	if (output->image.type != output->result.type) {
 		new->row = malloc((size_t)output->result.width * output->result.bands *
-		                  pixel_type_size(output->image.type));
+		                  pixel_type_rows[output->image.type].size);
 		if (!new->row)
 			e = problem_set(problem, ERR_MEMORY, "no memory to encode");
 	}

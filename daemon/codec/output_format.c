@@ -47,7 +47,7 @@ static bool holds(const struct format_row *r, const struct output_format *output
 static uint32_t rank(const struct message_job *job, enum format format,
                      const struct decoded *decoded, const struct output_format *output)
 {
-	const struct format_row *r = format_row(format);
+	const struct format_row *r = &format_rows[format];
 	const struct image *image = &output->result;
 	bool keeps = r->types >> image->type & 1 && !(r->flattens && image->alpha) &&
 	             !(r->fewer_bits && image->type == PIXEL_U16) &&
@@ -77,8 +77,8 @@ static enum error check_image(const struct format_row *r, const struct output_fo
 	if (holds(r, output))
 		return ERR_OK;
 	for (enum format other = FORMAT_NONE + 1; other < FORMATS; other++)
-		if (format_in(repertoire().written, other) && holds(format_row(other), output) &&
-		    !(format_row(other)->flattens && image->alpha))
+		if (format_in(repertoire().written, other) && holds(&format_rows[other], output) &&
+		    !(format_rows[other].flattens && image->alpha))
 			list_add(others, sizeof others, format_name(other));
 	if (!(r->kinds & kind))
 		return problem_set_parameter(
@@ -102,7 +102,7 @@ static enum error check_image(const struct format_row *r, const struct output_fo
 static void list_coded(char *list, size_t size, bool halved)
 {
 	for (enum format f = FORMAT_NONE + 1; f < FORMATS; f++) {
-		const struct format_row *r = format_row(f);
+		const struct format_row *r = &format_rows[f];
 
 		if (format_in(repertoire().written, f) &&
 		    (halved ? r->lossy & LOSSY && !r->never_subsampled : !r->lossy || r->lossless))
@@ -128,7 +128,7 @@ static enum error check_coding(const struct format_row *r, const struct output_f
 	    (c->compression < r->compression_first || c->compression > r->compression_last)) {
 		format_list_compressions(repertoire().written, text, sizeof text);
 		return problem_set_parameter(
-		    problem, ERR_BAD_PARAMETER, "compression", compression_name(c->compression),
+		    problem, ERR_BAD_PARAMETER, "compression", compression_names[c->compression],
 		    "the answer is %s; compression: expected %s", name, text);
 	}
 	if (c->subsample == SUBSAMPLE_ON && !halves) {
@@ -239,7 +239,7 @@ enum error output_format_choose(struct output_format *output, const struct messa
 		                             format_name(output->format),
 		                             "format: expected one of %s", names);
 	}
-	r = format_row(output->format);
+	r = &format_rows[output->format];
 	e = check_image(r, output, problem);
 	output->coding = job->coding;
 	if (!output->coding.quality)

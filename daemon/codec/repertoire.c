@@ -66,7 +66,7 @@ void repertoire_init(uint32_t allowed)
 {
 	found = (struct format_sets){0};
 	for (enum format f = FORMAT_NONE + 1; f < FORMATS; f++) {
-		const struct format_row *r = format_row(f);
+		const struct format_row *r = &format_rows[f];
 		const struct reader *reader = repertoire_reader(f);
 		const struct writer *writer = writers[f];
 
@@ -87,8 +87,8 @@ void repertoire_init(uint32_t allowed)
 	vips_operation_block_set("VipsForeignLoad", TRUE);
 	vips_operation_block_set("VipsForeignSave", TRUE);
 	for (enum format f = FORMAT_NONE + 1; f < FORMATS; f++) {
-		unblock(format_in(found.read, f) ? format_row(f)->loader : NULL);
-		unblock(format_in(found.written, f) ? format_row(f)->saver : NULL);
+		unblock(format_in(found.read, f) ? format_rows[f].loader : NULL);
+		unblock(format_in(found.written, f) ? format_rows[f].saver : NULL);
 	}
 }
 

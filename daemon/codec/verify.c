@@ -73,7 +73,7 @@ static enum error compute_pieces(struct subject *s, piece_user *use)
 
 static void write_piece(struct subject *s, const struct reference *piece, uint8_t *out)
 {
-	size_t row = (size_t)piece->window.width * piece->bands * pixel_type_size(piece->type);
+	size_t row = (size_t)piece->window.width * piece->bands * pixel_type_rows[piece->type].size;
 
 	for (uint32_t y = 0; y < piece->window.height; y++)
 		memcpy(out + (size_t)y * s->tile.out_pitch,

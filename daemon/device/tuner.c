@@ -203,8 +203,8 @@ static bool digest_sources(const char *kernel_dir, char text[65])
 		free(source);
 	}
 	for (enum kernel k = 0; k < KERNELS; k++)
-		g_checksum_update(sum, (const guchar *)variant_get(k)->shape,
-		                  sizeof variant_get(k)->shape);
+		g_checksum_update(sum, (const guchar *)variant_rows[k].shape,
+		                  sizeof variant_rows[k].shape);
 	snprintf(text, 65, "%s", g_checksum_get_string(sum));
 	g_checksum_free(sum);
 	return complete;
@@ -280,7 +280,7 @@ static struct message_choice kind_of(const struct work *work, const struct devic
 	         op->kind == OPERATION_GRADIENT  ? outputs[op->output]
 	         : op->kind == OPERATION_EXTREME ? elements[op->element]
 	                                         : "",
-	         2 * op->radius_x + 1, 2 * op->radius_y + 1, pixel_type_name(work->type),
+	         2 * op->radius_x + 1, 2 * op->radius_y + 1, pixel_type_rows[work->type].name,
 	         work->bands, work_is_mean(op) ? " mean" : "", work->alpha ? " alpha" : "", kept);
 	wide.width = WIDTH / work->bands;
 	for (enum kernel k = 0; k < KERNELS; k++) {
@@ -343,7 +343,7 @@ static void start_trial(struct tuner *t, struct trial *r)
 {
 	const struct device *device = programs_device(t->programs);
 	const struct operation *op = &r->operation;
-	const uint64_t pixel = r->work.bands * pixel_type_size(r->work.type);
+	const uint64_t pixel = r->work.bands * pixel_type_rows[r->work.type].size;
 	const uint32_t width = WIDTH / r->work.bands, pattern = 0x3d813d02;
 	const uint64_t lead = roundup(op->radius_x * pixel, (uint64_t)ROW_ALIGNMENT);
 	const uint64_t pitch = row_pitch(2 * lead + width * pixel);

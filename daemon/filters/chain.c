@@ -233,9 +233,9 @@ enum error chain_set_parameter(struct chain *chain, const char *name, const char
 		return set_value(chain, p, i, text, problem);
 	for (i = 0; (p = filter_parameter(last_call(chain)->filter, i)); i++)
 		list_add(list, sizeof list, p->name);
-	return problem_set_parameter(problem, ERR_BAD_PARAMETER, name, text,
-	                             "unknown parameter; %s takes %s",
-	                             filter_name(last_call(chain)->filter), *list ? list : "none");
+	return problem_set_parameter(
+	    problem, ERR_BAD_PARAMETER, name, text, "unknown parameter; %s takes %s",
+	    known_filters[last_call(chain)->filter].name, *list ? list : "none");
 }
 
 enum error chain_parse_for(struct chain *chain, enum channels channels, const char *parameter,
@@ -321,7 +321,7 @@ const double *chain_shapes(const struct chain *chain)
 static enum error check_call(const struct chain *chain, const struct filter_call *call,
                              struct problem *problem)
 {
-	const struct filter_row *row = filter_get(call->filter);
+	const struct filter_row *row = known_filters[call->filter].row;
 	const bool alpha = call->channels == CHANNELS_ALPHA;
 	const bool chroma = call->channels == CHANNELS_CHROMA;
 	enum error e = row->check ? row->check(call, chain->coefficient, problem) : ERR_OK;
@@ -566,7 +566,7 @@ void chain_crops(const struct chain *chain, uint32_t *x, uint32_t *y)
 enum error chain_border_pixel(const struct chain *chain, const struct image *image,
                               double pixel[BANDS_MAX], struct problem *problem)
 {
-	const double full = pixel_type_full_scale(image->type);
+	const double full = pixel_type_rows[image->type].full_scale;
 	const uint32_t bands = image_plane(image).bands;
 	uint32_t given = chain->border_values, colours = image->bands - image->alpha;
 	char text[32];
@@ -592,7 +592,7 @@ enum error chain_border_pixel(const struct chain *chain, const struct image *ima
 		return problem_set_parameter(
 		    problem, ERR_BAD_PARAMETER, "border_value", text,
 		    "the image's pixels are %s: expected integers from 0 to %g",
-		    pixel_type_name(image->type), full);
+		    pixel_type_rows[image->type].name, full);
 	}
 	return ERR_OK;
 }

@@ -29,7 +29,7 @@ static enum error other_variants(const struct chain *chain, uint32_t i, const ch
 	         : problem_set_parameter(problem, ERR_BAD_PARAMETER, "variant", name,
 	                                 "%s%s %s%s, expected general, reference, %s",
 	                                 known ? name : "", known ? " does not support" : "for",
-	                                 filter_name(chain->call[i].filter),
+	                                 known_filters[chain->call[i].filter].name,
 	                                 known ? " with these values" : "", list);
 }
 
@@ -48,8 +48,8 @@ static enum error check_radius(const struct kernel_row *row, const struct chain 
 		return ERR_OK;
 	return problem_set_parameter(problem, ERR_BAD_PARAMETER, "variant", row->name,
 	                             "%s supports windows of radius up to %u; that of %s is %u",
-	                             row->name, row->radius, filter_name(chain->call[i].filter),
-	                             radius);
+	                             row->name, row->radius,
+	                             known_filters[chain->call[i].filter].name, radius);
 }
 
 static enum error check_kernel(const struct chain *chain, enum kernel kernel,
@@ -78,7 +78,7 @@ static enum error check_kernel(const struct chain *chain, enum kernel kernel,
 			return other_variants(chain, i, row->name, true, problem);
 	for (enum filter f = 0; f < FILTERS; f++)
 		if (row->operations & filter_kernels(f))
-			list_add(list, sizeof list, filter_name(f));
+			list_add(list, sizeof list, known_filters[f].name);
 	return problem_set_parameter(problem, ERR_BAD_PARAMETER, "variant", row->name,
 	                             "%s supports none of these filters; it supports %s", row->name,
 	                             *list ? list : "none by itself");
@@ -128,8 +128,8 @@ enum error chain_check_channels(enum channels channels, const struct image *imag
 	snprintf(has, sizeof has, "has %u band%s%s", image->bands, image->bands > 1 ? "s" : "",
 	         image->alpha ? ", one of them alpha" : "");
 	return problem_set_parameter(problem, ERR_BAD_PARAMETER, "channels",
-	                             channels_name(channels), "%s needs an image %s; this one %s",
-	                             channels_name(channels),
+	                             channel_names[channels], "%s needs an image %s; this one %s",
+	                             channel_names[channels],
 	                             channels == CHANNELS_ALPHA ? "with alpha"
 	                             : channels == CHANNELS_RED ? "in RGB or grey"
 	                                                        : "in RGB",
@@ -159,13 +159,13 @@ static enum error check_pixels(const struct chain *chain, uint32_t i, const stru
 		goto out;
 	for (enum pixel_type t = 0; t < PIXEL_TYPES; t++)
 		if (row->types >> t & 1)
-			list_add(types, sizeof types, pixel_type_name(t));
-	e = problem_set_parameter(problem, ERR_BAD_PARAMETER, "variant", row->name,
-	                          "%s supports %s of%s%s%s%s bands; %s needs %u bands of %s here",
-	                          row->name, types, row->bands & 2 ? " 1" : "",
-	                          row->bands & 4 ? " 2" : "", row->bands & 8 ? " 3" : "",
-	                          row->bands & 16 ? " 4" : "", filter_name(chain->call[i].filter),
-	                          image->bands, pixel_type_name(type));
+			list_add(types, sizeof types, pixel_type_rows[t].name);
+	e = problem_set_parameter(
+	    problem, ERR_BAD_PARAMETER, "variant", row->name,
+	    "%s supports %s of%s%s%s%s bands; %s needs %u bands of %s here", row->name, types,
+	    row->bands & 2 ? " 1" : "", row->bands & 4 ? " 2" : "", row->bands & 8 ? " 3" : "",
+	    row->bands & 16 ? " 4" : "", known_filters[chain->call[i].filter].name, image->bands,
+	    pixel_type_rows[type].name);
 out:
 	operation_fini(&op);
 	return e;
@@ -176,14 +176,14 @@ static enum error check_colours(const struct filter_call *call, const struct ima
                                 bool cmyk, struct problem *problem)
 {
 	const uint32_t colours = image->bands - image->alpha, numbers = filter_by_colour(call);
-	const struct filter_row *row = filter_get(call->filter);
+	const struct filter_row *row = known_filters[call->filter].row;
 	const char *name = "filters";
 	char text[32];
 
 	if (row->mixes && (cmyk || (colours != 3 && !(row->takes_grey && colours == 1))))
 		return problem_set_parameter(
-		    problem, ERR_BAD_PARAMETER, "filters", filter_name(call->filter),
-		    "%s needs an image in RGB%s; this one %s", filter_name(call->filter),
+		    problem, ERR_BAD_PARAMETER, "filters", known_filters[call->filter].name,
+		    "%s needs an image in RGB%s; this one %s", known_filters[call->filter].name,
 		    row->takes_grey ? " or grey" : "",
 		    cmyk           ? "is in CMYK"
 		    : colours == 1 ? "is grey"
@@ -197,7 +197,7 @@ static enum error check_colours(const struct filter_call *call, const struct ima
 	    problem, ERR_BAD_PARAMETER, name, text,
 	    "the image has %u colour%s, and %s numbers for %u: expected one "
 	    "for all, or one for each",
-	    colours, colours > 1 ? "s" : "", filter_name(call->filter), numbers);
+	    colours, colours > 1 ? "s" : "", known_filters[call->filter].name, numbers);
 }
 
 enum error chain_check_image(const struct chain *chain, const struct image *image, bool cmyk,

@@ -7,12 +7,7 @@
 #include "base/text.h"
 #include "filters/edges.h"
 
-static const struct {
-	const char *name;
-	enum operation_kind operation;
-	const char *text;
-	const struct filter_row *row;
-} filters[FILTERS] = {
+const struct known_filter known_filters[FILTERS] = {
 #define FILTER(symbol, name, operation, text)                                                      \
 	{name, OPERATION_##operation, text, &filter_of_##symbol},
 #include "filters/filters.def"
@@ -28,37 +23,17 @@ static const struct parameter parameters[] = {
 	_Static_assert((int)filter##_##symbol < (int)FILTER_PARAMETERS_MAX, "a call has room");
 #include "filters/filters.def"
 
-static const char *const channels[CHANNELS] = {
+const char *const channel_names[CHANNELS] = {
     [CHANNELS_ALL] = "all",   [CHANNELS_COLOR] = "color",   [CHANNELS_ALPHA] = "alpha",
     [CHANNELS_RED] = "red",   [CHANNELS_GREEN] = "green",   [CHANNELS_BLUE] = "blue",
     [CHANNELS_LUMA] = "luma", [CHANNELS_CHROMA] = "chroma",
 };
 
-const char *channels_name(enum channels which)
-{
-	return channels[which];
-}
-
-const char *filter_name(enum filter filter)
-{
-	return filters[filter].name;
-}
-
-const char *filter_text(enum filter filter)
-{
-	return filters[filter].text;
-}
-
-const struct filter_row *filter_get(enum filter filter)
-{
-	return filters[filter].row;
-}
-
 enum filter filter_parse(const char *name)
 {
 	enum filter filter = 0;
 
-	while (filter < FILTERS && strcmp(name, filters[filter].name))
+	while (filter < FILTERS && strcmp(name, known_filters[filter].name))
 		filter++;
 	return filter;
 }
@@ -92,10 +67,10 @@ enum error filter_unknown(const char *name, struct problem *problem)
 	char list[352] = "";
 
 	for (enum filter f = 0; f < FILTERS; f++) {
-		const size_t distance = edit_distance(name, filters[f].name);
+		const size_t distance = edit_distance(name, known_filters[f].name);
 
-		list_add(list, sizeof list, filters[f].name);
-		if (distance < least && distance <= (strlen(filters[f].name) + 1) / 3) {
+		list_add(list, sizeof list, known_filters[f].name);
+		if (distance < least && distance <= (strlen(known_filters[f].name) + 1) / 3) {
 			nearest = f;
 			least = distance;
 		}
@@ -108,7 +83,7 @@ enum error filter_unknown(const char *name, struct problem *problem)
 		                             "the filters are %s", list);
 	return problem_set_parameter(problem, ERR_UNKNOWN_FILTER, "filter", name,
 	                             "did you mean %s? GET /v1/filters lists them all",
-	                             filters[nearest].name);
+	                             known_filters[nearest].name);
 }
 
 const struct parameter *filter_parameter(enum filter filter, size_t i)
@@ -137,7 +112,7 @@ bool parameter_takes_share(const struct parameter *parameter)
 
 void filter_radius(const struct filter_call *call, uint32_t *radius_x, uint32_t *radius_y)
 {
-	const struct filter_row *row = filters[call->filter].row;
+	const struct filter_row *row = known_filters[call->filter].row;
 	const uint32_t number = row->window.number;
 	const double value = call->value[row->window.parameter];
 
@@ -165,7 +140,7 @@ void filter_radius(const struct filter_call *call, uint32_t *radius_x, uint32_t 
 /* Returns the sigma of a Gaussian that is not cut off; 0 for all other calls. */
 static double lattice_sigma(const struct filter_call *call)
 {
-	const struct filter_row *row = filters[call->filter].row;
+	const struct filter_row *row = known_filters[call->filter].row;
 
 	if (row->window.by == BY_LATTICE)
 		return call->value[row->window.parameter];
@@ -179,7 +154,7 @@ struct lattice filter_lattice(const struct filter_call *call)
 
 enum gather filter_gathers(const struct filter_call *call)
 {
-	const struct filter_row *row = filters[call->filter].row;
+	const struct filter_row *row = known_filters[call->filter].row;
 
 	return row->must_gather && !row->must_gather(call) ? GATHER_NONE : row->gathers;
 }
@@ -192,19 +167,19 @@ uint64_t filter_gathered_numbers(const struct filter_call *call, uint32_t width,
 
 enum operation_kind filter_call_operation(const struct filter_call *call)
 {
-	const struct filter_row *row = filters[call->filter].row;
+	const struct filter_row *row = known_filters[call->filter].row;
 
-	return row->kind ? row->kind(call) : filters[call->filter].operation;
+	return row->kind ? row->kind(call) : known_filters[call->filter].operation;
 }
 
 uint32_t filter_kernels(enum filter filter)
 {
-	return operation_kernels(filters[filter].operation) | filters[filter].row->also;
+	return operation_kernels(known_filters[filter].operation) | known_filters[filter].row->also;
 }
 
 uint32_t filter_by_colour(const struct filter_call *call)
 {
-	const struct filter_row *row = filters[call->filter].row;
+	const struct filter_row *row = known_filters[call->filter].row;
 	const enum gather gather = filter_gathers(call);
 	uint32_t colours = 0;
 
@@ -220,7 +195,7 @@ uint32_t filter_by_colour(const struct filter_call *call)
 enum error filter_lower(const struct filter_call *call, const double *coefficients,
                         struct operation *op)
 {
-	const struct filter_row *row = filters[call->filter].row;
+	const struct filter_row *row = known_filters[call->filter].row;
 
 	*op = (struct operation){.kind = filter_call_operation(call),
 	                         .smoothing = row->smoothing,

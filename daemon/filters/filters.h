@@ -142,12 +142,15 @@ struct filter_row {
 #define FILTER(symbol, ...) extern const struct filter_row filter_of_##symbol;
 #include "filters/filters.def"
 
-const struct filter_row *filter_get(enum filter filter);
+extern const struct known_filter {
+	const char *name;
+	enum operation_kind operation;
+	const char *text;
+	const struct filter_row *row;
+} known_filters[FILTERS];
 
-const char *channels_name(enum channels channels);
+extern const char *const channel_names[CHANNELS];
 
-const char *filter_name(enum filter filter);
-const char *filter_text(enum filter filter);
 /* The filter of a name, or FILTERS. */
 enum filter filter_parse(const char *name);
 /* Names the filter that is nearest to an unknown name (by a third of its letters at most), or lists

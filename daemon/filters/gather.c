@@ -27,7 +27,7 @@ static void count(uint64_t *counts, double share, uint32_t n)
 
 static void add_luma(uint64_t *counts, const struct image *image, const void *pixels, size_t number)
 {
-	const double full = pixel_type_full_scale(image->type);
+	const double full = pixel_type_rows[image->type].full_scale;
 	const uint32_t n = counts_of(image->type);
 
 	for (size_t i = 0; i < number; i++) {

@@ -7,7 +7,7 @@
 
 #include "base/text.h"
 
-static const struct format_row formats[FORMATS] = {
+const struct format_row format_rows[FORMATS] = {
 #define FORMAT(symbol, ...) [FORMAT_##symbol] = {__VA_ARGS__},
 #include "image/formats.def"
 };
@@ -29,11 +29,6 @@ static const struct format_offer offers[] = {
 #define NAME(format, name, title, media_type) {FORMAT_##format, name, title},
 #include "image/formats.def"
 };
-
-const struct format_row *format_row(enum format format)
-{
-	return &formats[format];
-}
 
 static const struct naming *find_naming(enum format format)
 {
@@ -107,13 +102,13 @@ void format_list_compressions(uint32_t set, char *list, size_t size)
 
 	*list = '\0';
 	for (enum format f = FORMAT_NONE + 1; f < FORMATS; f++)
-		if (format_in(set, f) && formats[f].compression_text && used < size)
+		if (format_in(set, f) && format_rows[f].compression_text && used < size)
 			used += (size_t)snprintf(list + used, size - used, "%s%s for %s",
-			                         used ? ", and " : "", formats[f].compression_text,
-			                         format_name(f));
+			                         used ? ", and " : "",
+			                         format_rows[f].compression_text, format_name(f));
 }
 
-static const char *const compressions[COMPRESSIONS] = {
+const char *const compression_names[COMPRESSIONS] = {
     [COMPRESSION_DEFAULT] = "default",
     [COMPRESSION_NONE] = "none",
     [COMPRESSION_LZW] = "lzw",
@@ -142,14 +137,9 @@ enum compression compression_parse(const char *text)
 {
 	enum compression c = COMPRESSION_NONE;
 
-	while (c < COMPRESSIONS && strcmp(text, compressions[c]))
+	while (c < COMPRESSIONS && strcmp(text, compression_names[c]))
 		c++;
 	return c;
-}
-
-const char *compression_name(enum compression compression)
-{
-	return compressions[compression];
 }
 
 bool background_parse(const char *text, struct coding *c)

@@ -44,7 +44,7 @@ bool coding_valid(const struct coding *coding);
 
 /* The compression of a name ("lzw") or level ("9"), or COMPRESSIONS. */
 enum compression compression_parse(const char *text);
-const char *compression_name(enum compression compression);
+extern const char *const compression_names[COMPRESSIONS];
 /* Parses "G" or "R,G,B". Returns false on failure; the background is then undefined. */
 bool background_parse(const char *text, struct coding *coding) MUST_CHECK;
 
@@ -81,7 +81,7 @@ enum {
 };
 
 /* The properties of a format, and of its reader and writer. */
-struct format_row {
+extern const struct format_row {
 	const char *loader; /* libvips's operation; NULL: it is read here */
 	const char *saver;  /* libvips's operation; NULL: it is written here */
 	const char *module; /* libvips's module with its operations, where they are not built in */
@@ -114,9 +114,7 @@ struct format_row {
 	enum compression compression_first; /* COMPRESSION_DEFAULT: there is no choice */
 	enum compression compression_last;
 	const char *compression_text;
-};
-
-const struct format_row *format_row(enum format format);
+} format_rows[FORMATS];
 
 /* Formats that are read and written by any build: bit (1 << enum format) for each. */
 struct format_sets {

@@ -4,40 +4,15 @@
 #include <stdio.h>
 #include <string.h>
 
-static const struct {
-	const char *name;
-	size_t size;
-	double full_scale;
-	double midpoint;
-} types[PIXEL_TYPES] = {
+const struct pixel_type_row pixel_type_rows[PIXEL_TYPES] = {
     [PIXEL_U8] = {"u8", 1, 255, 128},
     [PIXEL_U16] = {"u16", 2, 65535, 32768},
     [PIXEL_F32] = {"f32", 4, 1, 0},
 };
 
-size_t pixel_type_size(enum pixel_type type)
-{
-	return types[type].size;
-}
-
-const char *pixel_type_name(enum pixel_type type)
-{
-	return types[type].name;
-}
-
-double pixel_type_full_scale(enum pixel_type type)
-{
-	return types[type].full_scale;
-}
-
-double pixel_type_midpoint(enum pixel_type type)
-{
-	return types[type].midpoint;
-}
-
 size_t image_pixel_size(const struct image *image)
 {
-	return image->bands * types[image->type].size;
+	return image->bands * pixel_type_rows[image->type].size;
 }
 
 size_t image_row_size(const struct image *image)
@@ -82,7 +57,7 @@ bool image_parse(const char *text, struct image *image)
 	    sscanf(text, "%7ux%7ux%2u:%3s%c", &width, &height, &bands, type, &rest) != 4)
 		return false;
 	*image = (struct image){.width = width, .height = height, .bands = bands};
-	while (image->type < PIXEL_TYPES && strcmp(type, types[image->type].name))
+	while (image->type < PIXEL_TYPES && strcmp(type, pixel_type_rows[image->type].name))
 		image->type++;
 	return image_valid(image);
 }

@@ -39,10 +39,11 @@ enum border {
 	BORDERS
 };
 
-size_t pixel_type_size(enum pixel_type type);      /* bytes a sample */
-const char *pixel_type_name(enum pixel_type type); /* "u8", "u16", "f32" */
-double pixel_type_full_scale(enum pixel_type type);
-double pixel_type_midpoint(enum pixel_type type);
+extern const struct pixel_type_row {
+	const char *name; /* "u8", "u16", "f32" */
+	size_t size;      /* bytes a sample */
+	double full_scale, midpoint;
+} pixel_type_rows[PIXEL_TYPES];
 
 /* Return the bytes of a pixel, of a row without padding, and of the whole image; none overflows. */
 size_t image_pixel_size(const struct image *image);

@@ -1,15 +1,10 @@
 #include "image/jpeg.h"
 
-const char *jpeg_reason_slug(enum jpeg_reason reason)
-{
-	static const char *const slugs[JPEG_REASONS] = {
+const char *const jpeg_reason_slugs[JPEG_REASONS] = {
 #define REASON(symbol, slug) [JPEG_REASON_##symbol] = slug,
 #include "image/jpeg_reasons.def"
 #undef REASON
-	};
-
-	return slugs[reason];
-}
+};
 
 const uint8_t jpeg_zigzag[JPEG_BLOCK] = {
     0,  1,  8,  16, 9,  2,  3,  10, 17, 24, 32, 25, 18, 11, 4,  5,  12, 19, 26, 33, 40, 48,

@@ -26,7 +26,7 @@ enum jpeg_reason {
 #undef REASON
 	JPEG_REASONS
 };
-const char *jpeg_reason_slug(enum jpeg_reason reason);
+extern const char *const jpeg_reason_slugs[JPEG_REASONS];
 
 /* The position in a block, stored by rows, of each coefficient in the order of a file. */
 extern const uint8_t jpeg_zigzag[JPEG_BLOCK];

@@ -33,7 +33,8 @@ struct progress {
 VECTORISED static void round_samples(enum pixel_type type, double *restrict value,
                                      double *restrict slack, size_t count)
 {
-	const double full = pixel_type_full_scale(type), shift = 0x1.8p52; /* leaves no fraction */
+	const double full = pixel_type_rows[type].full_scale,
+	             shift = 0x1.8p52; /* leaves no fraction */
 
 	for (size_t k = 0; k < count; k++)
 		slack[k] = slack[k] <= SLACK_UNLIMITED ? slack[k] : SLACK_UNLIMITED;
@@ -76,7 +77,7 @@ static void ycc_to_rgb(double *p, double middle)
  * over samples of the sum of the coefficients' magnitudes. */
 static void convert_pixels(struct progress *p, void (*convert)(double *, double), double factor)
 {
-	const double middle = pixel_type_midpoint(p->image->type);
+	const double middle = pixel_type_rows[p->image->type].midpoint;
 	struct canvas *c = &p->canvas;
 
 	for (size_t i = 0; i < canvas_samples(c); i += c->bands) {
@@ -221,7 +222,7 @@ static bool filter_bands(const struct progress *p, const struct filter_call *cal
 {
 	const bool keeps_alpha = op->by_band && !op->makes_alpha && p->image->alpha;
 	const double offset =
-	    op->offset + (op->signed_output ? pixel_type_midpoint(p->image->type) : 0);
+	    op->offset + (op->signed_output ? pixel_type_rows[p->image->type].midpoint : 0);
 	const double slack = p->scale.whole ? 0 : FLOAT_TOLERANCE * fabs(offset);
 	uint32_t all = (1u << p->image->bands) - 1;
 	uint32_t bands = channels_changed(p->image, call, op->smoothing || op->makes_alpha) &
@@ -389,7 +390,7 @@ static enum error run(const struct chain *chain, const struct image *image,
 
 	*r = (struct reference){.window = *window};
 	p.scale.image = image;
-	p.scale.full = pixel_type_full_scale(image->type);
+	p.scale.full = pixel_type_rows[image->type].full_scale;
 	p.scale.whole = p.scale.integers = image->type != PIXEL_F32;
 	if (!e && !load(&p, window, pixels, pitch, padded))
 		e = ERR_MEMORY;
@@ -402,7 +403,7 @@ static enum error run(const struct chain *chain, const struct image *image,
 		r->bands = image->bands;
 		r->type = image->type;
 		r->circular = p.circular;
-		r->pixels = malloc(count * pixel_type_size(image->type));
+		r->pixels = malloc(count * pixel_type_rows[image->type].size);
 		r->slack = malloc(count * sizeof *r->slack);
 		e = r->pixels && r->slack ? ERR_OK : ERR_MEMORY;
 	}
@@ -549,7 +550,7 @@ VECTORISED static bool add_right(struct difference *d, double anything, const do
 static void add_sample(struct difference *d, const struct reference *r, double anything, size_t i,
                        double got, double wanted)
 {
-	const double period = r->type == PIXEL_F32 ? 2 * M_PI : pixel_type_full_scale(r->type);
+	const double period = r->type == PIXEL_F32 ? 2 * M_PI : pixel_type_rows[r->type].full_scale;
 	const size_t pixel = i / r->bands;
 	double off = fabs(got - wanted);
 
@@ -575,9 +576,10 @@ static void add_sample(struct difference *d, const struct reference *r, double a
 void difference_add(struct difference *d, const struct reference *r, const void *pixels,
                     size_t pitch)
 {
-	const size_t span = (size_t)r->window.width * r->bands, size = pixel_type_size(r->type);
+	const size_t span = (size_t)r->window.width * r->bands,
+	             size = pixel_type_rows[r->type].size;
 	const double anything =
-	    r->type == PIXEL_F32 ? 0.5 * SLACK_UNLIMITED : pixel_type_full_scale(r->type);
+	    r->type == PIXEL_F32 ? 0.5 * SLACK_UNLIMITED : pixel_type_rows[r->type].full_scale;
 
 	d->samples += span * r->window.height;
 	for (size_t y = 0; y < r->window.height; y++)

@@ -282,7 +282,7 @@ enum error tiling_init(struct tiling *t, const struct chain *chain, const struct
 		    "the result is %u pixels wide, and the rows of a window must fit arena-size; "
 		    "with a window %u rows high and these pixels (%u x %s) the largest width is "
 		    "%u%s",
-		    t->width, 2 * t->halo_y + 1, image->bands, pixel_type_name(image->type),
+		    t->width, 2 * t->halo_y + 1, image->bands, pixel_type_rows[image->type].name,
 		    largest_width(*t, least), sigma);
 	}
 	tiling_set_width(t);

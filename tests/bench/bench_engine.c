@@ -232,7 +232,7 @@ static void report(void)
 	printf("%u devices, %s, %ux%ux%u:%s, %u streams: %.1f images/s, %.0f tiles/s, %.2f GB/s "
 	       "each way; cores: front %.2f, workers %.2f\n",
 	       devices_count(), chain_text, image.width, image.height, image.bands,
-	       pixel_type_name(image.type), stream_count, images,
+	       pixel_type_rows[image.type].name, stream_count, images,
 	       (double)(now.tiles - before.tiles) / s, images * (double)image_size(&image) * 1e-9,
 	       (now.front - before.front) / s, (now.workers - before.workers) / s);
 }

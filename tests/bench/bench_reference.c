@@ -51,7 +51,7 @@ static void draw(uint8_t *pixels, size_t samples, enum pixel_type type)
 {
 	for (size_t i = 0; i < samples; i++)
 		image_put_sample(pixels, i, type,
-		                 fabs(sin((double)i * 1e-4)) * pixel_type_full_scale(type) *
+		                 fabs(sin((double)i * 1e-4)) * pixel_type_rows[type].full_scale *
 		                     (0.7 + 0.3 * ((double)random() / RAND_MAX)));
 }
 
@@ -112,7 +112,7 @@ static bool is_alone(enum filter filter)
 	struct problem problem;
 
 	chain_init(&chain);
-	return !chain_parse(&chain, filter_name(filter), &problem) &&
+	return !chain_parse(&chain, known_filters[filter].name, &problem) &&
 	       !chain_check(&chain, &problem) && !filter_gathers(&chain.call[0]);
 }
 
@@ -134,7 +134,7 @@ int main(void)
 			measure(chains[i], &image);
 		for (enum filter f = 0; f < FILTERS; f++)
 			if (is_alone(f))
-				measure(filter_name(f), &image);
+				measure(known_filters[f].name, &image);
 	}
 	mean = sum / count;
 	printf("%.3f ns a unit, from a factor of %.2f (%s) to %.2f (%s)\n", exp(mean),

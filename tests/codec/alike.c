@@ -136,7 +136,7 @@ static VipsImage *load(const void *bytes, size_t size, enum format format)
 	VipsImage *image = NULL;
 
 	vips_error_clear();
-	if (vips_call(format_row(format)->loader, source, &image, "access", VIPS_ACCESS_SEQUENTIAL,
+	if (vips_call(format_rows[format].loader, source, &image, "access", VIPS_ACCESS_SEQUENTIAL,
 	              "fail_on", VIPS_FAIL_ON_ERROR, NULL))
 		image = NULL;
 	g_object_unref(source);

@@ -135,7 +135,7 @@ static void test_kinds(void)
 		                             kinds[i].type, kinds[i].suffix);
 
 		snprintf(name, sizeof name, "%ux%ux%u:%s%s", kinds[i].width, kinds[i].height,
-		         kinds[i].bands, pixel_type_name(kinds[i].type), kinds[i].suffix);
+		         kinds[i].bands, pixel_type_rows[kinds[i].type].name, kinds[i].suffix);
 		expect_lane(&file, kinds[i].ours, name);
 		expect_alike(&file, FORMAT_PNG, FORMAT_PNG, i % 2, name);
 		if (kinds[i].type == PIXEL_U8)

@@ -120,7 +120,7 @@ static void test_row(const uint8_t row[FACTORS], int shift)
 
 	snprintf(name, sizeof name,
 	         "%s x%u %s %ux%u %s border %u roi %u,%u,%u,%u at %d,%u turned %u", kind->suffix,
-	         kind->bands, pixel_type_name(kind->type), p.image.width, p.image.height,
+	         kind->bands, pixel_type_rows[kind->type].name, p.image.width, p.image.height,
 	         request.filters, request.border, roi.x, roi.y, roi.width, roi.height,
 	         (int)place[0], place[1], row[ORIENTATION]);
 	if (kind->type != PIXEL_F32 && row[BORDER] == BORDER_CONSTANT)

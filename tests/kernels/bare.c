@@ -41,7 +41,7 @@ static struct matrix matrix_new(const struct harness *h, const struct plan *plan
 
 	m.pitch = sides[0] * m.pixel;
 	if (!as_image)
-		m.pitch += random_below(5) * pixel_type_size((enum pixel_type)plan->image.type);
+		m.pitch += random_below(5) * pixel_type_rows[plan->image.type].size;
 	m.size = m.pitch * sides[1] + 2 * GUARD;
 	m.bytes = malloc(m.size);
 	if (!m.bytes)
@@ -144,7 +144,7 @@ bool bare_filter(struct harness *h, const struct plan *plan, bool inside, const 
                  uint32_t tile_rows, void *out)
 {
 	const struct image *image = &plan->image;
-	const uint32_t needs = variant_get(plan->list.step[0].kernel)->needs;
+	const uint32_t needs = variant_rows[plan->list.step[0].kernel].needs;
 	cl_command_queue queue = device_queue(&h->device, 0);
 	struct matrix source, target;
 	struct problem problem;

@@ -27,12 +27,12 @@ enum { FILTERS_COUNT = sizeof filters / sizeof *filters, SIZES = sizeof sizes / 
 /* Digests samples; all NaN are one (FNV-1a, of words). */
 static uint64_t digest(uint64_t d, const void *samples, size_t size, enum pixel_type type)
 {
-	for (size_t i = 0; i < size / pixel_type_size(type); i++) {
+	for (size_t i = 0; i < size / pixel_type_rows[type].size; i++) {
 		uint32_t word = 0;
 		float number;
 
-		memcpy(&word, (const char *)samples + i * pixel_type_size(type),
-		       pixel_type_size(type));
+		memcpy(&word, (const char *)samples + i * pixel_type_rows[type].size,
+		       pixel_type_rows[type].size);
 		memcpy(&number, &word, sizeof number);
 		if (type == PIXEL_F32 && isnan(number))
 			word = 0x7fc00000;
@@ -57,7 +57,7 @@ static void digest_filter(struct harness *h, const struct group *group, uint64_t
 		trial_set_kind(&t, (enum kind)(i / PIXEL_TYPES));
 		if (*group->name && t.image.bands - t.image.alpha != 3)
 			continue;
-		while (*group->name && strcmp(group->name, channels_name(t.channels)) != 0)
+		while (*group->name && strcmp(group->name, channel_names[t.channels]) != 0)
 			t.channels++;
 		for (uint32_t k = 0; k < 2; k++) {
 			size_t size;
@@ -102,7 +102,7 @@ static void check_one_by_one(struct harness *h, const struct group *group, uint3
 		}
 		if (!made[0] || !made[1] || memcmp(made[0], made[1], size))
 			fail("otherwise than one by one (%s, %u bands, variant %u)",
-			     pixel_type_name(t.image.type), t.image.bands, variant);
+			     pixel_type_rows[t.image.type].name, t.image.bands, variant);
 		free(made[0]);
 		free(made[1]);
 	}

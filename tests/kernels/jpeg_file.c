@@ -13,7 +13,7 @@ void jpeg_file_encode(struct jpeg_file *file, struct jpegs_picture picture, stru
 	file->bytes = jpegs_encode(&picture, &wish, &file->size);
 	odd = jpeg_header_read(file->bytes, file->size, &file->scan);
 	if (odd)
-		die(jpeg_reason_slug(odd));
+		die(jpeg_reason_slugs[odd]);
 }
 
 void jpeg_file_make(struct jpeg_file *file, struct jpegs_wish wish, enum jpegs_content content,

@@ -112,7 +112,7 @@ static kernel_function *compile(const struct bench *b, const char *kernels, cons
 {
 	static int number;
 	const char *name = kernel_name(b->of->kernel);
-	char *text = source_load(kernels, variant_get(b->of->kernel)->file);
+	char *text = source_load(kernels, variant_rows[b->of->kernel].file);
 	char object[4096], command[8192];
 	kernel_function *function;
 	void *library;
@@ -148,7 +148,7 @@ static kernel_function *compile(const struct bench *b, const char *kernels, cons
 static void choose_size(struct trial *t)
 {
 	const uint32_t bands = t->bench->of->bands;
-	const uint32_t least = variant_get(t->bench->of->kernel)->samples_min / bands + 1;
+	const uint32_t least = variant_rows[t->bench->of->kernel].samples_min / bands + 1;
 	const uint32_t group = t->bench->shape.x * t->bench->shape.group_x / bands;
 	const uint32_t widths[] = {least,
 	                           least + random_below(80),
@@ -318,7 +318,7 @@ static void prepare(struct bench *b, const struct test_case *of)
 	if (!variant_applies(of->kernel, &work, &device, true))
 		fail("a kernel does not apply to its case");
 	b->shape = shapes[random_below(variant_shapes(of->kernel, &work, &device, shapes))];
-	if (weights_new(&device, &b->operation, variant_get(of->kernel)->weights, false, b->shape.y,
+	if (weights_new(&device, &b->operation, variant_rows[of->kernel].weights, false, b->shape.y,
 	                &b->weights))
 		fail("no weights");
 }

@@ -41,7 +41,7 @@ static void spoil(const struct image *image, float *samples, size_t count)
  * of floats is negative in places. */
 static void *random_image(const struct image *image, bool alpha_large, bool alpha_signed)
 {
-	size_t count = (size_t)image_size(image) / pixel_type_size(image->type);
+	size_t count = (size_t)image_size(image) / pixel_type_rows[image->type].size;
 	void *pixels = malloc((size_t)image_size(image));
 	uint32_t kind = random_below(4);
 
@@ -62,7 +62,7 @@ static void *random_image(const struct image *image, bool alpha_large, bool alph
 		else if (image->type == PIXEL_F32 && alpha_signed && i / 53 % 2)
 			share = -share;
 		image_put_sample(pixels, i, (enum pixel_type)image->type,
-		                 share * pixel_type_full_scale((enum pixel_type)image->type));
+		                 share * pixel_type_rows[image->type].full_scale);
 	}
 	if (kind == 1)
 		spoil(image, pixels, count);
@@ -81,8 +81,8 @@ static void report(const struct trial *t, const char *what)
 
 	fail("%s by %s: %ux%ux%u %s alpha %u channels %u, border %d, tiles of %u rows, %s: %s",
 	     t->group->name, variant, t->image.width, t->image.height, t->image.bands,
-	     pixel_type_name(t->image.type), t->image.alpha, t->channels, t->border, t->tile_rows,
-	     modes[t->mode], what);
+	     pixel_type_rows[t->image.type].name, t->image.alpha, t->channels, t->border,
+	     t->tile_rows, modes[t->mode], what);
 }
 
 /* Compares all samples; reports the first that is off, and how many are off by more than 1. */
@@ -119,7 +119,7 @@ static void check_local(const struct harness *h, const struct plan *plan)
 		                                        s->radius_x, s->radius_y, s->bands);
 		cl_ulong bytes = 0;
 
-		if (variant_get(s->kernel)->needs & VARIANT_LOCAL)
+		if (variant_rows[s->kernel].needs & VARIANT_LOCAL)
 			continue;
 		clGetKernelWorkGroupInfo(s->function, h->device.id, CL_KERNEL_LOCAL_MEM_SIZE,
 		                         sizeof bytes, &bytes, NULL);
@@ -444,7 +444,7 @@ void trial_circumstances(uint32_t variant, unsigned levels[CIRCUMSTANCES])
 void trial_set_circumstances(struct trial *t, const uint8_t *levels)
 {
 	const uint32_t least =
-	    t->variant ? variant_get(t->variant - 1)->samples_min / t->image.bands + 1 : 0;
+	    t->variant ? variant_rows[t->variant - 1].samples_min / t->image.bands + 1 : 0;
 	const enum shape_kind shape = levels[SHAPE];
 	static struct chain chain;
 	uint32_t halo_x, halo_y;

@@ -51,7 +51,7 @@ static bool is_classic(enum kernel kernel)
 static bool is_costly(const struct harness *h, enum kernel kernel)
 {
 	return h->device.type == DEVICE_CPU && kernel_row(kernel)->device >= KERNEL_FOR_GPU &&
-	       !(variant_get(kernel)->needs & VARIANT_RUN_TIME);
+	       !(variant_rows[kernel].needs & VARIANT_RUN_TIME);
 }
 
 /* All that the kernel does; if that is costly, by small windows. */
@@ -90,7 +90,7 @@ static bool is_pair(const struct harness *h, enum kernel kernel, int i, int k)
 	if (h->device.type != DEVICE_CPU)
 		return true;
 	return is_classic(kernel) &&
-	       ((i != FILTER && k != FILTER) || variant_get(kernel)->needs & VARIANT_RUN_TIME);
+	       ((i != FILTER && k != FILTER) || variant_rows[kernel].needs & VARIANT_RUN_TIME);
 }
 
 /* A type that is new counts for more than all else of a case. */
@@ -168,7 +168,7 @@ static void check_types(enum kernel kernel, const struct tally *tally)
 	for (enum pixel_type type = 0; type < PIXEL_TYPES; type++)
 		if (kernel_row(kernel)->types >> type & 1 && !tally->of_type[type])
 			fail("%s was not tried with %s", kernel_name(kernel),
-			     pixel_type_name(type));
+			     pixel_type_rows[type].name);
 }
 
 static bool is_wanted(enum kernel kernel, bool classic)

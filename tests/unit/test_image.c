@@ -44,7 +44,7 @@ TEST(test_formats)
 	char all[96];
 
 	for (enum format f = FORMAT_NONE + 1; f < FORMATS; f++) {
-		const struct format_row *r = format_row(f);
+		const struct format_row *r = &format_rows[f];
 
 		assert_int_equal(format_parse(format_name(f)), f);
 		assert_int_equal(format_parse_media_type(format_media_type(f)), f);

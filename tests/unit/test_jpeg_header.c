@@ -97,7 +97,7 @@ TEST(test_odd)
 		odd = jpeg_header_read(copy, size, &scan);
 		if (odd != changes[i].odd)
 			fail_msg("%x+%d: %s, not %s", changes[i].marker, changes[i].offset,
-			         jpeg_reason_slug(odd), jpeg_reason_slug(changes[i].odd));
+			         jpeg_reason_slugs[odd], jpeg_reason_slugs[changes[i].odd]);
 	}
 	free(copy);
 	free(file);

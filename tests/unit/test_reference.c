@@ -20,7 +20,7 @@ static void *random_pixels(const struct image *image)
 
 	for (size_t i = 0; i < count; i++) {
 		double share = random_below(4) ? random_below(65536) / 65535.0 : 0;
-		double value = share * pixel_type_full_scale(image->type);
+		double value = share * pixel_type_rows[image->type].full_scale;
 
 		image_put_sample(pixels, i, image->type,
 		                 image->type == PIXEL_F32 ? value : floor(value));
@@ -238,7 +238,7 @@ TEST(test_cost)
 		}
 		for (uint32_t f = 0; f < FILTERS; f++) /* no row is missing */
 			if (f != FILTER_CONVOLVE && f != FILTER_COLORMATRIX && f != FILTER_LUT)
-				assert_true(cost_of(filter_name(f), type) >= 10);
+				assert_true(cost_of(known_filters[f].name, type) >= 10);
 	}
 	assert_true(cost_of("gamma", PIXEL_U16) > 5 * cost_of("gamma", PIXEL_U8));
 }

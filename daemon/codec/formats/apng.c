@@ -316,7 +316,7 @@ static VipsImage *load_frame(const struct animation *a, const struct apng_frame 
 	VipsImage *loaded = NULL, *vips = NULL;
 
 	if (source &&
-	    !vips_call(format_row(FORMAT_PNG)->loader, source, &loaded, "access",
+	    !vips_call(format_rows[FORMAT_PNG].loader, source, &loaded, "access",
 	               VIPS_ACCESS_SEQUENTIAL, "fail_on", VIPS_FAIL_ON_ERROR, NULL) &&
 	    (a->adds_alpha ? vips_addalpha(loaded, &vips, NULL) : vips_copy(loaded, &vips, NULL)))
 		vips = NULL;

@@ -384,7 +384,7 @@ static enum error check(const struct body *body, struct problem *problem)
 	if (e || !header.animated)
 		return e;
 	/* A loader without the option `page` does not know frames, and returns the last one. */
-	class = g_type_class_ref(vips_type_find("VipsOperation", format_row(FORMAT_JXL)->loader));
+	class = g_type_class_ref(vips_type_find("VipsOperation", format_rows[FORMAT_JXL].loader));
 	if (!g_object_class_find_property(class, "page"))
 		e = problem_set(problem, ERR_UNSUPPORTED_PIXELS,
 		                "the image is animated; of JPEG XL the installed libvips reads "

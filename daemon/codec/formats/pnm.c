@@ -238,7 +238,7 @@ static enum error read_header(struct pnm *p, const uint8_t *file, struct problem
 	p->image.type = strchr("Ff", p->magic) ? PIXEL_F32 : p->max < 256 ? PIXEL_U8 : PIXEL_U16;
 	p->row_size = p->magic == '4' ? ((size_t)p->image.width + 7) / 8
 	                              : (size_t)p->image.width * p->planes *
-	                                    pixel_type_size((enum pixel_type)p->image.type);
+	                                    pixel_type_rows[p->image.type].size;
 	p->raster = t.at;
 	return ERR_OK;
 }
@@ -289,7 +289,7 @@ static enum error find_rows(void *state, struct problem *problem)
 {
 	struct pnm *p = state;
 	const uint64_t there = (uint64_t)(p->end - p->raster), least = least_size(p);
-	const size_t size = pixel_type_size((enum pixel_type)p->image.type);
+	const size_t size = pixel_type_rows[p->image.type].size;
 	const uint64_t all = image_size(&p->image) / size;
 	struct text t = {p->raster, p->end}, before;
 	uint32_t sample;
@@ -348,7 +348,7 @@ static enum error open_pnm(void *state, struct decoded *decoded, const struct bo
 
 static void read_raw_row(const struct pnm *p, uint32_t y, uint32_t x, uint32_t width, uint8_t *to)
 {
-	const size_t size = pixel_type_size((enum pixel_type)p->image.type);
+	const size_t size = pixel_type_rows[p->image.type].size;
 	const uint8_t *from = p->raster + y * p->row_size;
 	uint32_t v;
 

@@ -193,7 +193,7 @@ enum error vips_reader_load(struct vips_reader *v, bool any_order, struct decode
 		 * the first one. */
 		v->source = vips_source_new_from_memory(p->body->at, p->body->size);
 		if (!v->source ||
-		    vips_call(format_row(decoded->format)->loader, v->source, &v->image, "access",
+		    vips_call(format_rows[decoded->format].loader, v->source, &v->image, "access",
 		              any_order ? VIPS_ACCESS_RANDOM : VIPS_ACCESS_SEQUENTIAL, "fail_on",
 		              VIPS_FAIL_ON_ERROR, !p->frames && (p->page || p->all) ? "page" : NULL,
 		              (int)p->page, "n", p->all ? -1 : 1, NULL))
@@ -226,7 +226,7 @@ bool vips_reader_turns(const struct vips_reader *v)
  * it. */
 uint64_t vips_reader_held(const struct vips_reader *v, const struct decoded *decoded)
 {
-	const struct format_row *row = format_row(decoded->format);
+	const struct format_row *row = &format_rows[decoded->format];
 	const struct image *image = &decoded->whole;
 	const struct part *p = &v->part;
 	const bool scans = number_of(v->image, "jpeg-multiscan");

@@ -87,7 +87,7 @@ static enum error open_still(void *state, struct decoded *decoded, const struct 
 	                                .type = PIXEL_U8,
 	                                .alpha = s->bands == 4};
 	decoded->any_order = true;
-	decoded->held = format_row(FORMAT_WEBP)->decoder_pixel_size + (uint32_t)s->bands;
+	decoded->held = format_rows[FORMAT_WEBP].decoder_pixel_size + (uint32_t)s->bands;
 	return ERR_OK;
 }
 

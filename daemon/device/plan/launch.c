@@ -49,7 +49,7 @@ struct region {
 
 static bool needs(const struct step *step, uint32_t need)
 {
-	return variant_get(step->kernel)->needs & need;
+	return variant_rows[step->kernel].needs & need;
 }
 
 static bool is_classic(const struct step *step)
@@ -114,7 +114,7 @@ static void set_view(struct arguments *a, const struct view *view, const struct 
                      enum pixel_type type)
 {
 	set_place(a, view, -(int64_t)step->expand_x, -(int64_t)step->expand_y,
-	          step->bands * pixel_type_size(type));
+	          step->bands * pixel_type_rows[type].size);
 }
 
 /* Sets the step's position in the image: PLACE_ARGUMENTS in common.cl. The image is at least as
@@ -153,7 +153,8 @@ static void set_source_of_points(struct arguments *a, const struct step *step)
 		x = 0;
 	else
 		y = 0;
-	set_place(a, &a->views[step->src], x, y, step->bands * pixel_type_size(step->src_type));
+	set_place(a, &a->views[step->src], x, y,
+	          step->bands * pixel_type_rows[step->src_type].size);
 }
 
 /* An argument of a step besides its regions: a member, or a value that follows from several. */
@@ -320,7 +321,7 @@ static cl_int make_image(const struct step *step, enum pixel_type type, size_t w
 	    device_image_format(step->bands, type, needs(step, VARIANT_TARGET_IMAGE));
 	const cl_image_desc desc = {
 	    .image_type = CL_MEM_OBJECT_IMAGE2D, .image_width = width, .image_height = height};
-	const size_t pixel = step->bands * pixel_type_size(type);
+	const size_t pixel = step->bands * pixel_type_rows[type].size;
 	cl_int code;
 
 	*packed = object_add(OBJECT_IMAGE, clCreateBuffer(device->context, CL_MEM_READ_WRITE,
@@ -335,7 +336,7 @@ static cl_int make_image(const struct step *step, enum pixel_type type, size_t w
 static cl_int fill_source(const struct step *step, const struct view *src, const cl_int4 *reach,
                           const struct device *device, cl_command_queue queue, cl_mem *image)
 {
-	const size_t pixel = step->bands * pixel_type_size(step->src_type);
+	const size_t pixel = step->bands * pixel_type_rows[step->src_type].size;
 	const size_t zero[3] = {0, 0, 0}, size[3] = {(size_t)(reach->s[2] - reach->s[0]) + 1,
 	                                             (size_t)(reach->s[3] - reach->s[1]) + 1, 1};
 	const int64_t first = (int64_t)src->origin +
@@ -358,7 +359,7 @@ static cl_int fill_source(const struct step *step, const struct view *src, const
 /* Bytes from the start of a view's buffer to the first pixel of the region that a step writes. */
 static size_t target_offset(const struct step *step, const struct view *dst)
 {
-	const size_t pixel = step->bands * pixel_type_size(step->dst_type);
+	const size_t pixel = step->bands * pixel_type_rows[step->dst_type].size;
 
 	return (size_t)dst->origin - (size_t)step->expand_y * dst->pitch - step->expand_x * pixel;
 }
@@ -368,7 +369,7 @@ static void set_target_image(struct arguments *a, const struct step *step, const
                              const struct region *region, const struct device *device,
                              struct images *images)
 {
-	const size_t pixel = step->bands * pixel_type_size(step->dst_type);
+	const size_t pixel = step->bands * pixel_type_rows[step->dst_type].size;
 	const size_t offset = dst->image ? target_offset(step, dst) : 0;
 	const cl_int place[2] = {(cl_int)(offset % dst->pitch / pixel),
 	                         (cl_int)(offset / dst->pitch)};
@@ -541,7 +542,8 @@ cl_int launch_step(const struct step *step, const struct device *device, const s
 		a.code = enqueue(&whole, 0, tiles, queue, event);
 	if (!a.code && images.target) {
 		const size_t zero[3] = {0, 0, 0}, size[3] = {region.width, region.rows, 1};
-		const size_t row = step->bands * pixel_type_size(step->dst_type) * region.width;
+		const size_t row =
+		    step->bands * pixel_type_rows[step->dst_type].size * region.width;
 		const struct view *dst = &views[step->dst];
 		const struct rows from = {images.packed, 0, row},
 		                  to = {dst->buffer, target_offset(step, dst), dst->pitch};

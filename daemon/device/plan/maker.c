@@ -26,7 +26,7 @@ uint64_t maker_launches(void)
 static cl_int launch_once(const struct maker *m, const struct recipe *recipe, cl_kernel function)
 {
 	const struct step *like = &recipe->like;
-	const struct variant *variant = variant_get(recipe->kernel);
+	const struct variant *variant = &variant_rows[recipe->kernel];
 	struct step step = *like;
 	struct tile tile = {.width = WARM_WIDTH + variant->samples_min, .height = 2 * step.shape.y};
 	uint64_t sample = sizeof(float) * step.bands;
@@ -90,7 +90,7 @@ bool maker_make(const struct maker *m, const struct recipe *recipe, enum way way
 		return true;
 	if (variant_is_general(kernel)) {
 		for (enum kernel k = 0; !code && k < KERNELS; k++)
-			if (variant_is_general(k) && !strcmp(variant_get(k)->file, file))
+			if (variant_is_general(k) && !strcmp(variant_rows[k].file, file))
 				code = make_kernel(product, k);
 	} else {
 		code = make_kernel(product, kernel);

@@ -414,7 +414,7 @@ static enum error add_morphology(struct builder *b, const struct operation *op, 
 static struct step extend_step(const struct builder *b, const double p[BANDS_MAX])
 {
 	struct step step = begin_step(b, KERNEL_EXTEND, b->type, b->type);
-	double middle = pixel_type_midpoint(b->image->type);
+	double middle = pixel_type_rows[b->image->type].midpoint;
 	double luma = 0.299 * p[0] + 0.587 * p[1] + 0.114 * p[2];
 	float *pixel = step.border.pixel;
 
@@ -439,7 +439,7 @@ static void convert_to(struct builder *b, bool ycc)
 	if (b->ycc == ycc)
 		return;
 	step = begin_step(b, ycc ? KERNEL_TO_YCC : KERNEL_FROM_YCC, type, ycc ? PIXEL_F32 : type);
-	step.offset = (float)pixel_type_midpoint(type);
+	step.offset = (float)pixel_type_rows[type].midpoint;
 	add_general(b, &step);
 	b->ycc = ycc;
 }
@@ -479,8 +479,8 @@ static enum error next_operation(const struct builder *b, const struct filter_ca
 	}
 	*count = may && slow ? alike : 1;
 	if (!e && may && slow) {
-		e = operation_tabulate(ops, alike, (uint32_t)pixel_type_full_scale(b->image->type),
-		                       op);
+		e = operation_tabulate(ops, alike,
+		                       (uint32_t)pixel_type_rows[b->image->type].full_scale, op);
 	} else if (!e) {
 		*op = ops[0];
 		ops[0].coefficients = NULL;
@@ -531,7 +531,7 @@ static enum error add_call(struct builder *b, const struct filter_call *call, ui
 	alpha_weighted = image->alpha &&
 	                 (call->channels == CHANNELS_ALL || call->channels == CHANNELS_COLOR) &&
 	                 (op.smoothing || operation_compares(op.kind));
-	offset = op.offset + (op.signed_output ? pixel_type_midpoint(image->type) : 0);
+	offset = op.offset + (op.signed_output ? pixel_type_rows[image->type].midpoint : 0);
 	if (operation_compares(op.kind)) {
 		e = add_comparison(b, &op, keep, alpha_weighted);
 	} else if (op.kind == OPERATION_MORPHOLOGY) {

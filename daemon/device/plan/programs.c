@@ -116,7 +116,7 @@ static void write_options(const struct step *step, char options[OPTIONS_SIZE])
 	const struct shape *s = &step->shape;
 	int used = snprintf(options, OPTIONS_SIZE, "-DKERNEL_%s", kernel_name(step->kernel));
 
-	if (variant_get(step->kernel)->needs & VARIANT_RUN_TIME)
+	if (variant_rows[step->kernel].needs & VARIANT_RUN_TIME)
 		return;
 	snprintf(options + used, OPTIONS_SIZE - (size_t)used,
 	         " -DBANDS=%u -DRADIUS_X=%u -DRADIUS_Y=%u -DKEEP=%uu -DALPHA=%u -DOUTPUT=%u "
@@ -362,10 +362,10 @@ static enum error add_general(struct programs *p, const char *file, enum kernel 
 	                        device->rounds_exactly ? "-cl-fp32-correctly-rounded-divide-sqrt"
 	                                               : "");
 	for (enum kernel k = 0; k < KERNELS; k++)
-		if (variant_is_general(k) && !strcmp(variant_get(k)->file, file))
+		if (variant_is_general(k) && !strcmp(variant_rows[k].file, file))
 			used += (size_t)snprintf(
 			    options + used, OPTIONS_SIZE - used, "%s-D%s_ROWS=%u", used ? " " : "",
-			    variant_get(k)->symbol, variant_general_shape(device, k).y);
+			    variant_rows[k].symbol, variant_general_shape(device, k).y);
 	TAILQ_INSERT_TAIL(&p->general, e, link);
 	return ERR_OK;
 }
@@ -400,8 +400,8 @@ enum error programs_new(struct programs **programs, const struct device *device,
 	for (int i = 0; i < PIXEL_TYPES; i++)
 		for (enum kernel k = 0; !e && k < KERNELS; k++)
 			if (variant_is_general(k) &&
-			    !find_general(p, variant_get(k)->file, types[i]))
-				e = add_general(p, variant_get(k)->file, k, types[i]);
+			    !find_general(p, variant_rows[k].file, types[i]))
+				e = add_general(p, variant_rows[k].file, k, types[i]);
 	for (int i = 0; !e && i < JPEG_FILES; i++)
 		e = add_general(p, jpeg_files[i], KERNELS, PIXEL_U8);
 	for (int i = 0; !e && i < MAKERS; i++) {
@@ -542,7 +542,7 @@ static struct entry *add_special(struct programs *p, const struct step *step, co
 		return NULL;
 	while (p->count >= p->max && forget_oldest(p))
 		;
-	e->recipe.file = variant_get(step->kernel)->file;
+	e->recipe.file = variant_rows[step->kernel].file;
 	e->recipe.kernel = step->kernel;
 	e->recipe.type = step->program;
 	e->recipe.like = *step;
@@ -592,7 +592,7 @@ enum program_state programs_find(struct programs *p, struct step *step, bool urg
 	urgent |= p->hurry;
 	pthread_mutex_lock(&p->lock);
 	if (variant_is_general(step->kernel)) {
-		e = find_general(p, variant_get(step->kernel)->file, step->program);
+		e = find_general(p, variant_rows[step->kernel].file, step->program);
 	} else {
 		write_options(step, options);
 		for (e = TAILQ_FIRST(&p->specials); e; e = TAILQ_NEXT(e, link))

@@ -38,7 +38,7 @@ static float not_above(double number, enum pixel_type type)
 
 void step_set_comparison(struct step *step, const struct operation *op, enum pixel_type image_type)
 {
-	const double full = pixel_type_full_scale(image_type);
+	const double full = pixel_type_rows[image_type].full_scale;
 	const double threshold = op->threshold * full;
 
 	step->amount = (float)op->amount;
@@ -79,7 +79,7 @@ static void fill_mix(struct step *step, const struct operation *op, double full)
 /* Sets the weights of a gradient. Directions fill the range of integers, with 0 in the middle. */
 static void fill_gradient(struct step *step, const struct operation *op, enum pixel_type image_type)
 {
-	const double full = pixel_type_full_scale(image_type);
+	const double full = pixel_type_rows[image_type].full_scale;
 
 	step->output = op->output;
 	step->scale = 1;
@@ -116,7 +116,7 @@ static void fill_blocks(struct step *step)
 enum error step_fill(const struct device *device, const struct work *work, struct step *step)
 {
 	const struct operation *op = work->operation;
-	const double full = pixel_type_full_scale(work->image_type);
+	const double full = pixel_type_rows[work->image_type].full_scale;
 	const double log2_e = 1 / log(2);
 	bool as_matrix = kernel_row(step->kernel)->operations & 1u << OPERATION_MATRIX;
 
@@ -164,7 +164,7 @@ enum error step_fill(const struct device *device, const struct work *work, struc
 		step->places = (float)((op->entries - 1) / full);
 		return weights_new_tables(device, op, step->program, full, &step->weights);
 	}
-	return weights_new(device, op, variant_get(step->kernel)->weights, as_matrix, step->shape.y,
+	return weights_new(device, op, variant_rows[step->kernel].weights, as_matrix, step->shape.y,
 	                   &step->weights);
 }
 
@@ -199,7 +199,7 @@ bool region_is_transposed(const struct step *step, bool dst)
 uint64_t region_pack(const struct step *step, const struct tile *tile, struct view *view)
 {
 	const uint64_t align = ROW_ALIGNMENT - 1,
-	               pixel = step->bands * pixel_type_size(step->dst_type);
+	               pixel = step->bands * pixel_type_rows[step->dst_type].size;
 	const uint64_t width = region_columns(step, tile), rows = region_rows(step, tile);
 	const uint64_t lead = (step->expand_x * pixel + align) & ~align;
 
@@ -254,9 +254,10 @@ uint64_t region_bytes(const struct step *step, const struct tile *tile)
 	}
 	if (step->points.lattice.stride)
 		read = points_read(step, tile);
-	bytes = read * pixel_type_size(step->src_type) + written * pixel_type_size(step->dst_type);
+	bytes = read * pixel_type_rows[step->src_type].size +
+	        written * pixel_type_rows[step->dst_type].size;
 	if (step->kernel == KERNEL_UNSHARP || step->kernel == KERNEL_SUBTRACT ||
 	    step->kernel == KERNEL_THRESHOLD_LOCAL || step->kernel == KERNEL_BLEND)
-		bytes += written * pixel_type_size(step->original_type);
+		bytes += written * pixel_type_rows[step->original_type].size;
 	return step->bands * bytes;
 }

@@ -12,7 +12,7 @@ enum {
 #include "device/plan/needs.def"
 };
 
-static const struct variant variants[KERNELS] = {
+const struct variant variant_rows[KERNELS] = {
 #define S(...) {__VA_ARGS__},
 #define KERNEL(symbol, name, operations, origin, device, types, bands, radius, text, file,         \
                weights, samples, needs, shapes)                                                    \
@@ -22,19 +22,14 @@ static const struct variant variants[KERNELS] = {
 #undef S
 };
 
-const struct variant *variant_get(enum kernel kernel)
-{
-	return &variants[kernel];
-}
-
 uint32_t variant_local_rows(enum kernel kernel, struct shape shape)
 {
-	return shape.y + (variants[kernel].needs & VARIANT_LINE ? 1u : 0u);
+	return shape.y + (variant_rows[kernel].needs & VARIANT_LINE ? 1u : 0u);
 }
 
 struct shape variant_general_shape(const struct device *device, enum kernel kernel)
 {
-	const struct variant *variant = &variants[kernel];
+	const struct variant *variant = &variant_rows[kernel];
 	struct shape shape = variant->shape[device->type != DEVICE_CPU];
 	/* A row, its reach on both sides for the largest radius, and two vectors */
 	const uint64_t row =
@@ -81,7 +76,7 @@ static bool needs_compensation(const struct operation *op, enum pixel_type image
                                bool weighted)
 {
 	double width = 2.0 * op->radius_x + 1, height = 2.0 * op->radius_y + 1;
-	double largest = op->gain * pixel_type_full_scale(image_type) + fabs(op->offset);
+	double largest = op->gain * pixel_type_rows[image_type].full_scale + fabs(op->offset);
 	double roundings = op->kind == OPERATION_MATRIX
 	                       ? width + height
 	                       : separable_roundings(width) + separable_roundings(height);
@@ -174,7 +169,7 @@ static bool classic_applies(enum kernel kernel, const struct work *work,
                             const struct device *device)
 {
 	const struct operation *op = work->operation;
-	const uint32_t needs = variants[kernel].needs;
+	const uint32_t needs = variant_rows[kernel].needs;
 	const uint32_t *bands =
 	    needs & VARIANT_TARGET_IMAGE ? device->share_bands : device->image_bands;
 
@@ -218,7 +213,7 @@ uint64_t variant_local_bytes(enum kernel kernel, const struct shape *shape, enum
 	const uint64_t words[KERNELS] = {
 	    [KERNEL_SEPARABLE_LOCAL] = rows * SEPARABLE_LOCAL_STRIDE(group_x, shape->x, reach),
 	    [KERNEL_EXTREME_LOCAL] =
-	        rows * EXTREME_LOCAL_STRIDE(group_x, shape->x, reach, pixel_type_size(type)),
+	        rows * EXTREME_LOCAL_STRIDE(group_x, shape->x, reach, pixel_type_rows[type].size),
 	    [KERNEL_THRESHOLD_WIDE] = samples,
 	    [KERNEL_CURVE_WIDE] = samples,
 	    [KERNEL_LUT_WIDE] = samples,
@@ -242,7 +237,7 @@ uint64_t variant_local_bytes(enum kernel kernel, const struct shape *shape, enum
 static bool shape_fits(enum kernel kernel, const struct shape *shape, const struct work *work,
                        const struct device *device)
 {
-	const uint64_t bytes = shape->x * pixel_type_size(work->type);
+	const uint64_t bytes = shape->x * pixel_type_rows[work->type].size;
 	const bool windows = kernel_row(kernel)->device >= KERNEL_FOR_GPU;
 	const struct operation *op = work->operation;
 
@@ -266,7 +261,7 @@ static bool shape_fits(enum kernel kernel, const struct shape *shape, const stru
 uint32_t variant_shapes(enum kernel kernel, const struct work *work, const struct device *device,
                         struct shape shapes[SHAPES_MAX])
 {
-	const struct shape *shape = variants[kernel].shape;
+	const struct shape *shape = variant_rows[kernel].shape;
 	uint32_t count = 0;
 
 	if (variant_is_general(kernel)) {
@@ -283,7 +278,7 @@ bool variant_applies(enum kernel kernel, const struct work *work, const struct d
                      bool asked_for)
 {
 	const struct kernel_row *row = kernel_row(kernel);
-	const struct variant *variant = &variants[kernel];
+	const struct variant *variant = &variant_rows[kernel];
 	const struct operation *op = work->operation;
 	struct shape shapes[SHAPES_MAX];
 
@@ -359,7 +354,7 @@ void variant_describe(enum kernel kernel, char *text, size_t size)
 #include "device/plan/needs.def"
 	};
 	const struct kernel_row *row = kernel_row(kernel);
-	const struct variant *variant = &variants[kernel];
+	const struct variant *variant = &variant_rows[kernel];
 	uint32_t group = UINT32_MAX; /* work-items of the smallest */
 	char rows[32];
 

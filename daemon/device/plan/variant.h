@@ -28,17 +28,15 @@ enum {
 #include "device/plan/needs.def"
 };
 
-/* A row of kernels.def: the columns that kernel_row() does not have. */
-struct variant {
+/* The rows of kernels.def: the columns that kernel_row() does not have. */
+extern const struct variant {
 	const char *file; /* below kernels/ */
 	enum weights weights;
 	uint32_t samples_min;           /* minimum samples per row */
 	uint32_t needs;                 /* VARIANT_… */
 	struct shape shape[SHAPES_MAX]; /* for the tuner; general kernels: on a CPU, elsewhere */
 	const char *symbol;
-};
-
-const struct variant *variant_get(enum kernel kernel);
+} variant_rows[KERNELS];
 
 static inline bool variant_is_general(enum kernel kernel)
 {

@@ -153,7 +153,7 @@ enum error weights_new_tables(const struct device *device, const struct operatio
 {
 	const uint32_t entries = type == PIXEL_F32 ? op->entries : (uint32_t)full + 1;
 	const size_t count = (size_t)entries * op->tables;
-	const size_t words = (count * pixel_type_size(type) + 3) / 4;
+	const size_t words = (count * pixel_type_rows[type].size + 3) / 4;
 	uint32_t *data = calloc(words, sizeof *data);
 	enum error e;
 

@@ -118,7 +118,7 @@ void answer_job(struct answer *answer, const struct job *job, uint64_t received_
 		answer->file_size = job->answer.size;
 		answer_header(answer, "X-Image", "%ux%ux%u:%s", job->result.width,
 		              job->result.height, job->result.bands,
-		              pixel_type_name(job->result.type));
+		              pixel_type_rows[job->result.type].name);
 		if (job->pages > 1)
 			answer_header(answer, "X-Pages", "%u", job->pages);
 		for (enum loss l = 0; l < LOSSES; l++)

@@ -113,8 +113,8 @@ static json_t *describe_filter(enum filter filter)
 		              choice ? NULL : number_or_null(p->min), "maximum",
 		              choice ? NULL : number_or_null(p->max), "choices", choices));
 	}
-	return json_pack("{s:s, s:s, s:o}", "name", filter_name(filter), "text",
-	                 filter_text(filter), "parameters", parameters);
+	return json_pack("{s:s, s:s, s:o}", "name", known_filters[filter].name, "text",
+	                 known_filters[filter].text, "parameters", parameters);
 }
 
 void catalogue_get_filters(struct request *r)
@@ -281,7 +281,7 @@ static json_t *schema_of_link(enum filter filter)
 	    "{'type':'array','items':{'type':'array','items':{'type':'number'}}}";
 	static const char numbers[] = "{'type':'array','items':{'oneOf':[{'type':'number'},"
 	                              "{'type':'array','items':{'type':'number'}}]}}";
-	json_t *properties = json_pack("{s:{s:[s]}}", "filter", "enum", filter_name(filter));
+	json_t *properties = json_pack("{s:{s:[s]}}", "filter", "enum", known_filters[filter].name);
 	json_t *required = json_pack("[s]", "filter");
 	const struct parameter *p;
 
@@ -297,7 +297,7 @@ static json_t *schema_of_link(enum filter filter)
 		json_object_set_new(properties, p->name, schema);
 	}
 	return json_pack("{s:s, s:s, s:o, s:o, s:b}", "type", "object", "description",
-	                 filter_text(filter), "required", required, "properties", properties,
+	                 known_filters[filter].text, "required", required, "properties", properties,
 	                 "additionalProperties", 0);
 }
 
@@ -390,7 +390,7 @@ static void add_operation(json_t *paths, const struct route *route, enum filter 
 {
 	const char *body = route->act ? NULL : filter < FILTERS ? "image" : "chain";
 	char **parts = g_strsplit(route->path, "{name}", 2);
-	char *path = g_strjoinv(filter < FILTERS ? filter_name(filter) : "", parts);
+	char *path = g_strjoinv(filter < FILTERS ? known_filters[filter].name : "", parts);
 	const char *tag = strncmp(path, "/v1/", 4) ? "service" : path + 4;
 	char *method = g_ascii_strdown(route->method, -1), *id = g_strconcat(method, path, NULL);
 	json_t *item = json_object_get(paths, path), *answers = json_object();
@@ -405,8 +405,8 @@ static void add_operation(json_t *paths, const struct route *route, enum filter 
 	    item, method,
 	    json_pack("{s:s, s:s, s:[o], s:o, s:o, s:O*}", "operationId",
 	              g_strcanon(id, G_CSET_a_2_z G_CSET_DIGITS, '-'), "summary",
-	              body && filter < FILTERS ? filter_text(filter) : route->summary, "tags",
-	              json_stringn(tag, strcspn(tag, "/")), "parameters",
+	              body && filter < FILTERS ? known_filters[filter].text : route->summary,
+	              "tags", json_stringn(tag, strcspn(tag, "/")), "parameters",
 	              route_parameters(route, filter, skeleton), "responses", answers,
 	              "requestBody", body ? json_object_get(skeleton, body) : NULL));
 	g_strfreev(parts);

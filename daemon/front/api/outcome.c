@@ -40,8 +40,8 @@ static void list_filters(const struct job *job, char *text, size_t room)
 		const size_t used = strlen(text);
 
 		snprintf(text + used, room - used, "%s%s%s%s", i ? "," : "",
-		         call->channels ? channels_name(call->channels) : "",
-		         call->channels ? ":" : "", filter_name(call->filter));
+		         call->channels ? channel_names[call->channels] : "",
+		         call->channels ? ":" : "", known_filters[call->filter].name);
 	}
 }
 
@@ -53,7 +53,7 @@ static void describe_image(const struct job *job, char *text, size_t room)
 	*text = '\0';
 	if (job->image_known)
 		snprintf(text, room, "%ux%ux%u:%s", image->width, image->height, image->bands,
-		         pixel_type_name(image->type));
+		         pixel_type_rows[image->type].name);
 }
 
 /* Logs a job; `end` is the predicate of the line, such as "is done". */
@@ -157,10 +157,10 @@ void outcome_record(const char *id, const struct job *job)
 	canary_success();
 	observe_stages(job);
 	if (job->input_format == FORMAT_JPEG)
-		metric_add(METRIC_JPEG_SIDES, "decode", jpeg_reason_slug(job->jpeg[JPEG_DECODE]),
+		metric_add(METRIC_JPEG_SIDES, "decode", jpeg_reason_slugs[job->jpeg[JPEG_DECODE]],
 		           1);
 	if (job->format == FORMAT_JPEG)
-		metric_add(METRIC_JPEG_SIDES, "encode", jpeg_reason_slug(job->jpeg[JPEG_ENCODE]),
+		metric_add(METRIC_JPEG_SIDES, "encode", jpeg_reason_slugs[job->jpeg[JPEG_ENCODE]],
 		           1);
 }
 

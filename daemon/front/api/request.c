@@ -446,7 +446,7 @@ static enum error add_filters(const struct reading *r, struct problem *problem)
 		e = parse_json(r->chain, r->json, problem);
 	if (!e && r->channels && !r->chain->count)
 		e = problem_set_parameter(problem, ERR_BAD_PARAMETER, "channels",
-		                          channels_name(r->channels),
+		                          channel_names[r->channels],
 		                          "channels applies to filters=, which is missing");
 	if (!e)
 		chain_set_channels(r->chain, r->channels);

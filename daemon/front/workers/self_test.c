@@ -57,7 +57,7 @@ struct self_test {
  * exceed the range. */
 static double sample(const struct image *image, int x, int y, int band)
 {
-	double full = pixel_type_full_scale(image->type);
+	double full = pixel_type_rows[image->type].full_scale;
 	uint8_t value = (uint8_t)(x * 5 + y * 3 + x * y % 8 * 4 + band * 40);
 
 	if (image->alpha && band == (int)image->bands - 1)
