@@ -25,13 +25,15 @@ static double half_ulp(double v)
 	return v > 0 ? ldexp(1, exponent - 12) : 0;
 }
 
-/* The error due to rounding the weights, in levels of a byte. */
-static double weights_bound(const double *weights, size_t count)
+/* The error due to rounding the weights: to half floats, in levels of a byte; or (shift) times
+ * 2^shift to integers, in their units. */
+static double weights_bound(const double *weights, size_t count, int shift)
 {
 	double up = 0, down = 0;
 
 	for (size_t i = 0; i < count; i++) {
-		double error = half_round(weights[i]) - weights[i];
+		double scaled = ldexp(weights[i], shift);
+		double error = (shift ? rint(scaled) : half_round(scaled)) - scaled;
 
 		*(error > 0 ? &up : &down) += fabs(error);
 	}
@@ -57,8 +59,8 @@ static double separable_bound(const struct operation *op)
 	const size_t width = 2 * (size_t)op->radius_x + 1, height = 2 * (size_t)op->radius_y + 1;
 	const double *column = op->coefficients + width;
 
-	return weights_bound(op->coefficients, width) + sums_bound(op->coefficients, width) +
-	       weights_bound(column, height) + sums_bound(column, height) +
+	return weights_bound(op->coefficients, width, 0) + sums_bound(op->coefficients, width) +
+	       weights_bound(column, height, 0) + sums_bound(column, height) +
 	       (double)(width + height) * 0x1p-16;
 }
 
@@ -66,8 +68,8 @@ static double mma_bound(const struct operation *op)
 {
 	const size_t width = 2 * (size_t)op->radius_x + 1, height = 2 * (size_t)op->radius_y + 1;
 
-	return weights_bound(op->coefficients, width) +
-	       weights_bound(op->coefficients + width, height) + 0.135;
+	return weights_bound(op->coefficients, width, 0) +
+	       weights_bound(op->coefficients + width, height, 0) + 0.135;
 }
 
 static double matrix_bound(const struct operation *op)
@@ -76,7 +78,7 @@ static double matrix_bound(const struct operation *op)
 	const size_t width = 2 * (size_t)op->radius_x + 1, height = 2 * (size_t)op->radius_y + 1;
 	double plus = 0, minus = 0;
 	double bound =
-	    weights_bound(op->coefficients, width * height) + (double)(width * height) * 0x1p-13;
+	    weights_bound(op->coefficients, width * height, 0) + (double)(width * height) * 0x1p-13;
 
 	if (op->offset != floor(op->offset) || op->offset < 0 || op->offset > 1023)
 		return INFINITY;
@@ -124,16 +126,10 @@ static double matrix_fixed_bound(const struct operation *op)
 {
 	const size_t count = (2 * (size_t)op->radius_x + 1) * (2 * (size_t)op->radius_y + 1);
 	const int shift = fixed_shift(op);
-	double up = 0, down = 0;
 
-	if (shift < 1)
-		return INFINITY;
-	for (size_t i = 0; i < count; i++) {
-		double scaled = ldexp(op->coefficients[i], shift), error = rint(scaled) - scaled;
-
-		*(error > 0 ? &up : &down) += fabs(error);
-	}
-	return ldexp(255 * fmax(up, down) + 1, -shift) + fabs(op->offset) * 0x1p-24;
+	return shift < 1 ? INFINITY
+	                 : ldexp(weights_bound(op->coefficients, count, shift) + 1, -shift) +
+	                       fabs(op->offset) * 0x1p-24;
 }
 
 static double bilateral_bound(const struct operation *op)
