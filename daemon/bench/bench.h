@@ -178,10 +178,8 @@ void check_target(const struct case_pixels *pixels, bool all, const char *target
 void check_window(const struct case_pixels *pixels, const struct window *window, const char *from,
                   size_t pitch, struct measured *measured);
 
-/* Sorts and summarizes times: at least one, none of them NaN. */
-struct times times_summarize(double *ms, size_t count);
-/* Summarizes the runs after the warm-up, or after the first run if there are only a few; *timed is
- * how many these are. */
+/* Sorts and summarizes the times, none of them NaN, of the runs after the warm-up, or after the
+ * first run if there are only a few; *timed is how many these are. */
 struct times times_of_runs(double *ms, uint32_t runs, uint32_t warmup, uint32_t *timed);
 
 /* The milliseconds of a monotonic clock. */

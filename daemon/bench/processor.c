@@ -258,8 +258,7 @@ bool processor_measure(const struct case_pixels *pixels, struct measured *m)
 			pthread_join(bands[k].thread, NULL);
 		ms[i] = times_now() - begun;
 	}
-	m->runs = REPEATS;
-	m->times = times_summarize(ms, REPEATS);
+	m->times = times_of_runs(ms, REPEATS, 0, &m->runs);
 	scale = (double)part->height / w.rows;
 	m->times.median *= scale;
 	m->times.mean *= scale;

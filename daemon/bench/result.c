@@ -132,7 +132,7 @@ void result_add(struct bench_result *result, const struct measured *m)
 	slot->share_of_copy = slot->gb_per_s / result->copy_gb_per_s;
 }
 
-struct times times_summarize(double *ms, size_t count)
+static struct times summarize(double *ms, size_t count)
 {
 	struct times times = {0};
 
@@ -148,7 +148,7 @@ struct times times_of_runs(double *ms, uint32_t runs, uint32_t warmup, uint32_t 
 	const uint32_t skip = runs > 2 * warmup ? warmup : runs > 1;
 
 	*timed = runs - skip;
-	return *timed ? times_summarize(ms + skip, *timed) : (struct times){NAN, NAN};
+	return *timed ? summarize(ms + skip, *timed) : (struct times){NAN, NAN};
 }
 
 double times_now(void)
