@@ -122,7 +122,7 @@ static void begin_step(struct pool *p, struct pool_work *work)
 	pthread_mutex_lock(&p->lock);
 	work->state = WORK_RUNS;
 	work->taken = work->ended = 0;
-	work->pieces = code ? 0 : launch_pieces(&work->launch);
+	work->pieces = code ? 0 : (uint32_t)(work->launch.pieces[0] * work->launch.pieces[1]);
 	if (!work->pieces) {
 		work->status = code;
 		end_step(p, work);

@@ -68,8 +68,8 @@ static struct region find_region(const struct step *step, const struct device *d
                                  const struct tile *tile)
 {
 	struct region region = {
-	    .width = region_columns(step, tile),
-	    .rows = region_rows(step, tile),
+	    .width = region_side(step, tile, false),
+	    .rows = region_side(step, tile, true),
 	};
 	uint32_t block = step->shape.x; /* samples */
 
@@ -577,11 +577,6 @@ cl_int launch_prepare(const struct step *step, cl_kernel kernel, const struct de
 	count_groups(step, &region, launch->groups);
 	cut(&region, threads, launch);
 	return a.code;
-}
-
-uint32_t launch_pieces(const struct launch *launch)
-{
-	return (uint32_t)(launch->pieces[0] * launch->pieces[1]);
 }
 
 uint32_t launch_side(const struct launch *l, uint32_t piece)

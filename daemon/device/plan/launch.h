@@ -30,7 +30,6 @@ struct launch {
 cl_int launch_prepare(const struct step *step, cl_kernel kernel, const struct device *device,
                       const struct tile *tile, const struct view views[PLACES], uint32_t threads,
                       struct launch *launch) MUST_CHECK;
-uint32_t launch_pieces(const struct launch *launch);
 /* The largest side of a piece's grid, in work-items; UINT32_MAX: it is not known. */
 uint32_t launch_side(const struct launch *launch, uint32_t piece);
 /* Enqueues a piece, as launch_step() does the whole. Returns an OpenCL code. */

@@ -177,18 +177,13 @@ struct lattice_span region_points(const struct step *step, const struct tile *ti
 	                    (down ? tile->height : tile->width) + 2 * grow);
 }
 
-uint32_t region_columns(const struct step *step, const struct tile *tile)
+uint32_t region_side(const struct step *step, const struct tile *tile, bool down)
 {
-	uint32_t inner = step->points.across ? region_points(step, tile, false).count : tile->width;
+	const uint32_t pixels = down ? tile->height : tile->width;
+	const bool points = down ? step->points.down : step->points.across;
 
-	return inner + 2 * step->expand_x;
-}
-
-uint32_t region_rows(const struct step *step, const struct tile *tile)
-{
-	uint32_t inner = step->points.down ? region_points(step, tile, true).count : tile->height;
-
-	return inner + 2 * step->expand_y;
+	return (points ? region_points(step, tile, down).count : pixels) +
+	       2 * (down ? step->expand_y : step->expand_x);
 }
 
 bool region_is_transposed(const struct step *step, bool dst)
@@ -200,7 +195,7 @@ uint64_t region_pack(const struct step *step, const struct tile *tile, struct vi
 {
 	const uint64_t align = ROW_ALIGNMENT - 1,
 	               pixel = step->bands * pixel_type_rows[step->dst_type].size;
-	const uint64_t width = region_columns(step, tile), rows = region_rows(step, tile);
+	const uint64_t width = region_side(step, tile, false), rows = region_side(step, tile, true);
 	const uint64_t lead = (step->expand_x * pixel + align) & ~align;
 
 	if (region_is_transposed(step, true)) {
@@ -229,7 +224,7 @@ static uint64_t expanded_pixels(const struct tile *tile, uint64_t x, uint64_t y)
 static uint64_t points_read(const struct step *step, const struct tile *tile)
 {
 	const struct lattice *l = &step->points.lattice;
-	uint64_t columns = region_columns(step, tile), rows = region_rows(step, tile);
+	uint64_t columns = region_side(step, tile, false), rows = region_side(step, tile, true);
 
 	if (step->kernel == KERNEL_SHRINK_DOWN)
 		return columns * ((rows - 1) * l->stride + 2 * l->half + 1);
@@ -246,7 +241,8 @@ uint64_t region_bytes(const struct step *step, const struct tile *tile)
 {
 	uint64_t x = step->expand_x, y = step->expand_y;
 	uint64_t read = expanded_pixels(tile, x + step->radius_x, y + step->radius_y);
-	uint64_t written = (uint64_t)region_columns(step, tile) * region_rows(step, tile), bytes;
+	uint64_t written = (uint64_t)region_side(step, tile, false) * region_side(step, tile, true),
+	         bytes;
 
 	if (step->kernel == KERNEL_EXTEND) {
 		written -= expanded_pixels(tile, 0, 0); /* roughly the pixels outside the image */

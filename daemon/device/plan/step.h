@@ -137,9 +137,8 @@ void step_release(struct step *step);
  * grow_y. */
 struct lattice_span region_points(const struct step *step, const struct tile *tile, bool down);
 
-/* Returns the columns and rows of the region that the step writes, in pixels or points. */
-uint32_t region_columns(const struct step *step, const struct tile *tile);
-uint32_t region_rows(const struct step *step, const struct tile *tile);
+/* Returns the columns, or rows (down), of the region that the step writes, in pixels or points. */
+uint32_t region_side(const struct step *step, const struct tile *tile, bool down);
 
 /* True if the step's source (or target: dst) is the transposed intermediate of sep_two_pass. */
 bool region_is_transposed(const struct step *step, bool dst);
