@@ -141,9 +141,7 @@ enum error worker_new(const struct device *device, const struct start *start, in
 	if (!e)
 		e = programs_new(&w->programs, device, kernel_dir,
 		                 *start->cache_dir ? start->cache_dir : NULL, start->cache_size,
-		                 w->notify_fd);
-	if (!e && start->programs)
-		programs_limit(w->programs, start->programs);
+		                 start->programs, w->notify_fd);
 	if (!e && device->in_place)
 		e = pool_new(device, w->notify_fd, &w->pool);
 	if (w->pool)

@@ -167,7 +167,7 @@ void harness_init(struct harness *h, uint64_t arena_size)
 	environment_set(NULL);
 	if (device_open(&h->device, (unsigned)options.platform, (unsigned)options.device) ||
 	    !(h->device.in_test = true) ||
-	    programs_new(&h->programs, &h->device, NULL, getenv("CONVOLVED_CACHE"), 0, -1) ||
+	    programs_new(&h->programs, &h->device, NULL, getenv("CONVOLVED_CACHE"), 0, 0, -1) ||
 	    (h->notice = eventfd(0, EFD_CLOEXEC)) < 0 ||
 	    (h->device.in_place && pool_new(&h->device, h->notice, &h->pool)) ||
 	    lane_new(&h->device, h->pool, &h->lane[LANE_ZERO_COPY]) ||

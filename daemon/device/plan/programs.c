@@ -372,7 +372,7 @@ static enum error add_general(struct programs *p, const char *file, enum kernel 
 
 enum error programs_new(struct programs **programs, const struct device *device,
                         const char *kernel_dir, const char *cache_dir, uint64_t cache_size,
-                        int notify_fd)
+                        uint32_t max, int notify_fd)
 {
 	static const enum pixel_type types[PIXEL_TYPES] = {PIXEL_U8, PIXEL_F32, PIXEL_U16};
 	struct programs *p = calloc(1, sizeof *p);
@@ -390,7 +390,7 @@ enum error programs_new(struct programs **programs, const struct device *device,
 	pthread_cond_init(&p->change, &clock);
 	pthread_condattr_destroy(&clock);
 	p->notify_fd = notify_fd;
-	p->max = SPECIALS_MAX;
+	p->max = max ? max : SPECIALS_MAX;
 	p->stop_fd = eventfd(0, EFD_CLOEXEC);
 	p->source = (struct program_source){device, kernel_dir, cache_open(cache_dir, cache_size)};
 	atomic_store(&p->quiet_ns, now_ns() + QUIET_MS * UINT64_C(1000000));
@@ -467,11 +467,6 @@ void programs_free(struct programs **programs)
 	pthread_mutex_destroy(&p->lock);
 	free(p);
 	*programs = NULL;
-}
-
-void programs_limit(struct programs *programs, uint32_t max)
-{
-	programs->max = max;
 }
 
 void programs_for(struct programs *p, uint32_t client)

@@ -11,12 +11,12 @@ struct programs;
 
 /* Starts the threads; nothing is requested yet. kernel_dir: directory to read the sources from,
  * instead of the program; or NULL. cache_dir: the cache of compiled programs, or NULL; cache_size:
- * its maximum size in bytes, 0: no limit. notify_fd: an eventfd that is written when
- * programs_count() changes, or -1. device and notify_fd must outlive the result. ERR_DEVICE or
- * ERR_MEMORY, logged. */
+ * its maximum size in bytes, 0: no limit. max: special programs kept in memory, which those in use
+ * may exceed; 0: 512. notify_fd: an eventfd that is written when programs_count() changes, or -1.
+ * device and notify_fd must outlive the result. ERR_DEVICE or ERR_MEMORY, logged. */
 enum error programs_new(struct programs **programs, const struct device *device,
                         const char *kernel_dir, const char *cache_dir, uint64_t cache_size,
-                        int notify_fd) MUST_CHECK;
+                        uint32_t max, int notify_fd) MUST_CHECK;
 /* Does not wait for compiler processes. NULL is allowed; the pointer becomes NULL. */
 void programs_free(struct programs **programs);
 
@@ -24,8 +24,6 @@ const struct device *programs_device(const struct programs *programs);
 /* Returns the number of programs made so far, and the number of pending ones. */
 void programs_count(struct programs *programs, struct message_programs *count);
 
-/* Limits the special programs kept in memory; those in use may exceed it. Default: 512. */
-void programs_limit(struct programs *programs, uint32_t max);
 /* Removes programs beyond the limit, once steps have been released. */
 void programs_trim(struct programs *programs);
 
