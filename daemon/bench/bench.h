@@ -12,6 +12,9 @@
 
 /* ---- options.c: the command line, and the devices that it means ---- */
 
+/* Without a type: all GPUs, or without any all devices. */
+enum { TYPE_DEFAULT = DEVICE_ACCELERATOR + 1 };
+
 /* Pixels on each side: left and right, above and below. */
 struct padding {
 	uint32_t x, y;
@@ -19,8 +22,7 @@ struct padding {
 
 struct bench_options {
 	int platform;         /* index, -1: any */
-	uint32_t device_type; /* enum device_type; DEVICE_NONE: any */
-	bool type_given;      /* if not: all GPUs, or without any all devices */
+	uint32_t device_type; /* enum device_type; DEVICE_NONE: any; or TYPE_DEFAULT */
 	const char *device;   /* number or part of a name; NULL: any */
 	const char *filter;   /* a chain, NULL: the standard set */
 	const char *pixels;   /* "u8", "u8x4", …; NULL: the standard set */

@@ -107,9 +107,8 @@ bool bench_options_want(const struct bench_options *options, const char *variant
 	       g_strv_contains((const char *const *)options->variants, variant);
 }
 
-/* The words of --type in the order of enum device_type, then the word for no type. */
+/* The words of --type in the order of enum device_type, then that of TYPE_DEFAULT. */
 static const char types[] = "all|cpu|gpu|acc|default";
-enum { TYPE_DEFAULT = DEVICE_ACCELERATOR + 1 };
 
 #define AT(to) .member = offsetof(struct bench_options, to)
 static const struct row rows[] = {
@@ -221,9 +220,6 @@ void bench_options_parse(struct bench_options *o, int argc, char **argv)
 		puts("convolved-bench " PACKAGE_VERSION);
 	if (o->list || o->help || o->version)
 		exit(0);
-	o->type_given = o->device_type != TYPE_DEFAULT;
-	if (!o->type_given)
-		o->device_type = DEVICE_NONE;
 	if (optind < argc)
 		o->file = argv[optind++];
 	if (optind < argc)
@@ -247,7 +243,7 @@ void bench_options_parse(struct bench_options *o, int argc, char **argv)
 static bool is_allowed(const struct bench_options *o, const struct message_device *m)
 {
 	return (o->platform < 0 || m->platform == (unsigned)o->platform) &&
-	       (!o->type_given || !o->device_type || m->type == o->device_type);
+	       (!o->device_type || o->device_type == TYPE_DEFAULT || m->type == o->device_type);
 }
 
 size_t bench_options_choose(const struct bench_options *o, const struct message_device *list,
@@ -259,7 +255,7 @@ size_t bench_options_choose(const struct bench_options *o, const struct message_
 	bool only_gpus = false;
 	size_t number = 0, found = 0;
 
-	for (size_t i = 0; i < count && !o->type_given && !named; i++)
+	for (size_t i = 0; i < count && o->device_type == TYPE_DEFAULT && !named; i++)
 		only_gpus |= is_allowed(o, &list[i]) && list[i].type == DEVICE_GPU;
 	for (size_t i = 0; i < count; i++) {
 		chosen[i] = is_allowed(o, &list[i]) && (!only_gpus || list[i].type == DEVICE_GPU);
