@@ -183,11 +183,6 @@ static void read_metadata(struct bmp *b)
 	}
 }
 
-static void close_bmp(void *state)
-{
-	free(((struct bmp *)state)->indices);
-}
-
 /* Grey if all colours of the palette are, else RGB; alpha if the file says so. */
 static enum error open_bmp(void *state, struct decoded *decoded, const struct body *body,
                            struct problem *problem)
@@ -330,9 +325,9 @@ static enum error read_rows(void *state, const struct area *area, uint8_t *to, s
 
 const struct reader bmp_reader = {
     .size = sizeof(struct bmp),
+    .block = offsetof(struct bmp, indices),
     .metadata = offsetof(struct bmp, metadata),
     .open = open_bmp,
-    .close = close_bmp,
     .find = find_rows,
     .rows = read_rows,
 };

@@ -79,11 +79,6 @@ static void read_file(struct png_file *png, const uint8_t *at, const uint8_t *en
 	png->plain &= png->stream && !data;
 }
 
-static void close_file(void *state)
-{
-	free(((struct png_file *)state)->pixels);
-}
-
 /* Reads everything but the pixels. Reports no faults: damaged chunks are left out, or reported by
  * others. */
 static enum error open_file(void *state, struct decoded *decoded, const struct body *body,
@@ -92,17 +87,20 @@ static enum error open_file(void *state, struct decoded *decoded, const struct b
 	/* 72 pixels an inch, in whole pixels a metre. */
 	static const struct resolution usual = {2.834, 2.834, PER_INCH};
 	struct png_file *png = state;
+	struct file_metadata *m = &png->metadata;
 
-	png->reading.metadata = &png->metadata;
-	png->metadata.resolution = usual;
+	png->reading.metadata = m;
+	m->resolution = usual;
 	read_file(png, body->at + PNG_SIGNATURE, body->at + body->size);
 	if (!png_metadata_end(&png->reading))
 		return problem_set(problem, ERR_MEMORY, "no memory to decode");
-	decoded->plain = png->plain && file_metadata_upright(&png->metadata);
+	decoded->plain = png->plain && file_metadata_upright(m);
 	decoded->whole = png->image;
 	decoded->any_order = true;
 	decoded->file_pages = png->frames ? png->frames : 1;
-	decoded->colours = file_metadata_colours(&png->metadata);
+	/* A profile has precedence over every other description but cICP. */
+	decoded->colours =
+	    m->colours.at && (!m->profile.at || memmem(m->colours.at, m->colours.size, "cICP", 4));
 	decoded->lost = png->reading.lost ? 1u << LOSS_METADATA : 0;
 	return ERR_OK;
 }
@@ -302,9 +300,9 @@ static enum error amend(VipsImage **image, const struct part *part, struct probl
 
 const struct reader png_reader = {
     .size = sizeof(struct png_file),
+    .block = offsetof(struct png_file, pixels),
     .metadata = offsetof(struct png_file, metadata),
     .open = open_file,
-    .close = close_file,
     .find = find_pixels,
     .tries = true,
     .rows = read_rows,

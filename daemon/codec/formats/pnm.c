@@ -243,11 +243,6 @@ static enum error read_header(struct pnm *p, const uint8_t *file, struct problem
 	return ERR_OK;
 }
 
-static void close_pnm(void *state)
-{
-	free(((struct pnm *)state)->samples);
-}
-
 /* Rasters -------------------------------------------------------------------------------------- */
 
 static bool is_plain(const struct pnm *p)
@@ -393,8 +388,8 @@ static enum error read_rows(void *state, const struct area *area, uint8_t *to, s
 
 const struct reader pnm_reader = {
     .size = sizeof(struct pnm),
+    .block = offsetof(struct pnm, samples),
     .open = open_pnm,
-    .close = close_pnm,
     .find = find_rows,
     .rows = read_rows,
 };

@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 
 #include "base/error.h"
@@ -76,6 +77,8 @@ struct reader {
 	enum error (*check)(const struct body *body, struct problem *problem);
 
 	size_t size; /* bytes of its state */
+	/* the place in it of a block's address, which is freed with it; 0: there is none */
+	size_t block;
 	/* the place in it of the file's metadata, which another thread may read while rows are
 	 * decoded; 0: there is none */
 	size_t metadata;
@@ -85,7 +88,7 @@ struct reader {
 	 * The state is zeroed before. */
 	enum error (*open)(void *state, struct decoded *decoded, const struct body *body,
 	                   struct problem *problem);
-	/* Frees the state's memory except for the metadata, also after open() has failed. */
+	/* Frees the state's memory except for block and metadata, also after open() has failed. */
 	void (*close)(void *state);
 
 	/* Locates the rows, once their number has been allowed. */
@@ -118,8 +121,13 @@ static inline struct file_metadata *reader_metadata(const struct reader *r, void
 
 static inline void reader_close(const struct reader *r, void **state)
 {
+	void *block = NULL;
+
 	if (*state && r->close)
 		r->close(*state);
+	if (*state && r->block)
+		memcpy(&block, (uint8_t *)*state + r->block, sizeof block);
+	free(block);
 	file_metadata_free(reader_metadata(r, *state));
 	free(*state);
 	*state = NULL;
