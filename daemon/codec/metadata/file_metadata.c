@@ -31,12 +31,6 @@ void file_metadata_own_array(struct file_metadata *m, struct file_part *part, GB
 		file_metadata_own(m, part, g_byte_array_free(array, FALSE), size);
 }
 
-bool file_metadata_colours(const struct file_metadata *m)
-{
-	return m->colours.at &&
-	       (!m->profile.at || memmem(m->colours.at, m->colours.size, "cICP", 4));
-}
-
 bool file_metadata_upright(const struct file_metadata *m)
 {
 	return !m->exif || exif_block_orientation(m->exif) == 1;

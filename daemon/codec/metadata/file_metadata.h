@@ -44,10 +44,6 @@ void file_metadata_own(struct file_metadata *metadata, struct file_part *part, u
 void file_metadata_own_array(struct file_metadata *metadata, struct file_part *part,
                              GByteArray *array);
 
-/* Returns true if more than a profile describes the meaning of the pixels' colours. A profile has
- * precedence over all of it but cICP. */
-bool file_metadata_colours(const struct file_metadata *metadata);
-
 /* True if the orientation is upright. */
 bool file_metadata_upright(const struct file_metadata *metadata);
 
