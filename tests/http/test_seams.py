@@ -71,31 +71,16 @@ def test_columns(service, filters, options):
         assert service.total("convolved_tiles_total") - before >= 2
 
 
-def alike(shared, small_arena, target, file):
-    whole, cut = (service.post(target + "&variant=general", file)
-                  for service in (shared, small_arena))
-    assert whole.status == cut.status == 200 and whole.body == cut.body, (target, whole, cut)
-    assert cut.headers.get("X-Verify-Mismatches", "0") == "0"
-
-
-def test_pages_of_shared_strips(shared, small_arena):
-    """A page's first strip takes the place of others that are still at work."""
+@pytest.mark.parametrize("border", ["wrap", "reflect"])
+def test_pages_of_shared_strips(shared, small_arena, border):
+    """A page's first strip takes the place of others that are still at work. (codec/round_trips.c:
+    other files, and parts of them, through small arenas.)"""
     file = imagefiles.several(
         [imagefiles.pil(random_pixels(i, 401, 250, 3, "u8")) for i in range(3)], "TIFF")
-    target = "/v1/filters/box?size=61&pages=all&format=raw&verify=1&border="
-    for border in ("wrap", "reflect"):
-        alike(shared, small_arena, target + border, file)
-
-
-def test_files(shared, small_arena):
-    """Decoder and encoder go through the same seams; so does a background that is wider."""
-    file = imagefiles.write_png(random_pixels(9, 1501, 903, 3, "u8"))
-    for more in ("", "&format=tiff", "&format=ppm", "&roi=1101,701,399,199&target=3,1",
-                 "&roi=3,1,399,199&target=1101,701", "&roi=500,300,999,501&target=501,311",
-                 "&target=0,0"):
-        for border in ("wrap", "reflect"):
-            alike(shared, small_arena, f"/v1/filters/gaussian?sigma=2&border={border}{more}", file)
-    assert small_arena.restarts() == 0
+    target = f"/v1/filters/box?size=61&pages=all&format=raw&verify=1&variant=general&border={border}"
+    whole, cut = (service.post(target, file) for service in (shared, small_arena))
+    assert whole.status == cut.status == 200 and whole.body == cut.body, (whole, cut)
+    assert cut.headers["X-Verify-Mismatches"] == "0"
 
 
 def tiles_done(service):
@@ -119,11 +104,7 @@ def test_two_devices(launch, launch_one):
         assert ask(pair, images[0]) == expected[0]
         worked = [after - begun for begun, after in zip(before, tiles_done(pair), strict=True)]
         assert min(worked) >= 1 and sum(worked) >= 4, f"tiles a device: {worked}"
-        metrics = pair.metrics()
-        kernels = metrics.samples("convolved_kernel_duration_seconds_count")
-        busy = {labels["device"] for labels, count in kernels if count}
-        assert len(busy) == 2, f"devices with kernels: {busy}"
-        assert metrics.total("convolved_device_up") == 2
+        assert pair.total("convolved_device_up") == 2
         with concurrent.futures.ThreadPoolExecutor(4) as pool:
             assert list(pool.map(lambda pixels: ask(pair, pixels), images[1:])) == expected[1:]
         assert pair.restarts() == 0
