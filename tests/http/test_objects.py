@@ -1,5 +1,4 @@
 """Live objects: a request's are gone when it is, a worker's stay as they are."""
-import concurrent.futures
 import contextlib
 import itertools
 
@@ -7,6 +6,7 @@ import numpy as np
 import pytest
 
 import imagefiles
+from fixtures import service_with
 from jobs import HEAVY, begin
 from pixels import random_pixels
 from service import ONE_DEVICE, SMALL, TWO_DEVICES, lasting, poll, request_head
@@ -15,13 +15,8 @@ LARGE = np.zeros((800, 800, 3), np.uint8)
 IMAGE = random_pixels(1, 700, 500, 3, "u8")
 PNG = imagefiles.write_png(IMAGE)
 BOX = "/v1/filters/box?variant=general"
+counted = service_with("--codecs", "3", "--canary-interval", "3600", environment=TWO_DEVICES)
 LASTING = ("context", "queue", "program", "kernel", "buffer", "step_kernel", "step_weights", "plan")
-
-
-@pytest.fixture(scope="module")
-def counted(launch):
-    with launch("--codecs", "3", "--canary-interval", "3600", environment=TWO_DEVICES) as service:
-        yield service
 
 
 def every_kind(service):
@@ -38,18 +33,6 @@ def every_kind(service):
     job = begin(service, BOX, PNG)
     assert service.get(job + "?wait=30").status == 200
     assert service.request("DELETE", job).status == 204
-
-
-def test_seen_while_busy(counted):
-    """A job that runs for long shows in the gauges, and is gone from them when it has ended."""
-    with concurrent.futures.ThreadPoolExecutor(1) as pool:
-        under_way = pool.submit(counted.filter, LARGE, HEAVY, variant="general")
-        poll(lambda: counted.total("convolved_spools", place="memory") > 0, 60, "a spool")
-        poll(lambda: counted.total("convolved_spool_memory_bytes") > 0, 60, "memory of a spool")
-        for gauge in ("connections", "requests"):  # the job's and the question's own
-            poll(lambda: counted.total(f"convolved_{gauge}") == 2, 60, gauge)
-        assert under_way.result().status == 200
-    counted.rest()
 
 
 def test_nothing_is_left(counted):

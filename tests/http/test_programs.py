@@ -118,11 +118,14 @@ def test_first_what_is_waited_for(start, tmp_path):
 
 
 def test_stopped_while_compiling(start, tmp_path):
-    """The end waits for work of clients, not for the service's own image nor its programs."""
-    with start(tmp_path / "cache").starting() as service:
+    """In directories that it has made. The end waits for work of clients, not for the service's own
+    image nor its programs."""
+    directory = tmp_path / "made" / "cache"
+    with start(directory).starting() as service:
         service.says("compiling kernels for the first time")
+        poll(lambda: list(directory.glob("driver-*")), what="the directory of a worker's driver")
         assert service.stop() == 0, service.tail()
-    assert not programs(tmp_path / "cache")
+    assert not programs(directory)
 
 
 def test_patient_compiler(start, tmp_path):

@@ -22,9 +22,7 @@ def test_restart_over_an_old_socket(tmp_path, launch):
     """A socket file that a killed service left does not keep the next from starting."""
     path = tmp_path / "socket"
     first = launch("--listen", f"unix:{path}").start()
-    workers = children(first.process.pid)
     first.kill()
-    poll(lambda: all(worker.gone for worker in workers), 60, "the end of those that have the socket, too")
     assert path.exists()
     with launch("--listen", f"unix:{path}") as second:
         assert second.post("/v1/filters/box", PNG).status == 200
@@ -89,14 +87,6 @@ def test_sanitizer_report(tmp_path, line, found):
     service = Service(tmp_path, tmp_path)
     service.log.write_text(f"convolved: info: started\n{line}\nconvolved: info: cpu0 is up\n")
     assert bool(service.sanitizer_report()) == found
-
-
-def test_missing_directory_is_made(launch, tmp_path):
-    """The cache directory and the one above it are made, and a device worker uses them."""
-    directory = tmp_path / "made" / "cache"
-    with launch("--codecs", "1", "--cache-dir", str(directory)).starting() as service:
-        poll(lambda: list(directory.glob("driver-*")), 60, "the directory of a worker's driver")
-        assert service.stop() == 0
 
 
 def test_no_home(launch):

@@ -159,16 +159,9 @@ def test_reference_can_be_given_up(launch_one):
         poll(own.works, what="a codec worker")  # each try has 2 s
 
 
-def test_unknown(service):
-    pixels = random_pixels(6, 20, 10, 1, "u8")
-    for name in ("no-such", "Separable", "extend", "unknown", "matrix_mma", "conv_image_buffer",
-                 "sep_one_pass_shared"):
-        service.filter(pixels, [GAUSSIAN], variant=name).refused(
-            400, "bad-parameter", "separable", "reference", parameter="variant", value=name)
-
-
 @pytest.mark.parametrize("name, filters, width, bands, options, says", [
-    # Found by the front: another filter, a window that is too large.
+    # Found by the front: no name of one, another filter, a window that is too large.
+    ("Separable", [GAUSSIAN], 200, 1, {}, "general, reference, separable, "),
     ("gradient", [GAUSSIAN], 200, 1, {}, "it supports sobel"),
     ("separable_wide", [("box", {"size": 101})], 200, 1, {}, "radius"),
     # By the codec worker: the image's type and bands.
