@@ -1,11 +1,7 @@
 """Spans, sent to a collector, which may do what it likes; and exemplars that name their traces."""
-import contextlib
 import os
 import re
 import signal
-import socket
-import ssl
-import threading
 import time
 
 import pytest
@@ -13,7 +9,7 @@ import pytest
 import imagefiles
 from certificates import localhost_certificate
 from collector import Collector, attributes
-from service import ONE_DEVICE, PATIENCE, SMALL, free_port, poll
+from service import ONE_DEVICE, SMALL, free_port, poll
 
 PARENT = "00f067aa0ba902b7"
 
@@ -135,27 +131,20 @@ def test_a_trace_of_its_own(traced, collector):
     poll(lambda: "encode" in collector.of(request["traceId"]), what="its other spans")
 
 
-def test_endpoint_through_a_proxy(launch, trace):
+def test_endpoint_through_a_proxy(launch, server, trace):
     """A proxy that the environment names has another port."""
-    with socket.create_server(("127.0.0.1", 0)) as proxy:
-        proxy.settimeout(PATIENCE)
-        environment = {**ONE_DEVICE, "http_proxy": f"http://127.0.0.1:{proxy.getsockname()[1]}"}
-        with launch("--otlp-endpoint", "http://collector.invalid:4318",
-                    environment=environment) as service:
-            ask(service, trace)
-            with proxy.accept()[0] as connection:
-                request = connection.recv(100)
-    assert request.startswith(b"POST http://collector.invalid:4318/v1/traces HTTP/1.1\r\n")
+    proxy = server([(200, {}, b"{}")])
+    with launch("--otlp-endpoint", "http://collector.invalid:4318",
+                environment={**ONE_DEVICE, "http_proxy": proxy.url}) as service:
+        ask(service, trace)
+        poll(lambda: proxy.requests, what="spans")
+    assert proxy.requests[0].path == "http://collector.invalid:4318/v1/traces"
 
 
 def test_endpoint_by_tls(launch_one, trace, tmp_path):
     """The certificate is checked, with the files that the worker may read."""
-    certificate, key = localhost_certificate(tmp_path)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certificate, key)
-    with Collector() as collector:
-        collector.socket = context.wrap_socket(collector.socket, server_side=True)
-        with launch_one("--otlp-endpoint", f"https://127.0.0.1:{collector.server_port}") as service:
+    with Collector(localhost_certificate(tmp_path)) as collector:
+        with launch_one("--otlp-endpoint", collector.endpoint) as service:
             ask(service, trace)
             service.says("self-signed certificate")
         assert not collector.spans
@@ -210,22 +199,12 @@ def test_worker_ended(traced, collector, trace, number):
     poll(sent, what="spans")
 
 
-def test_answer_without_end(launch_one, trace):
+def test_answer_without_end(launch_one, server, trace):
     """A collector that is none: it sends anything."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        def serve():
-            with contextlib.suppress(OSError):
-                while True:
-                    connection = listener.accept()[0]
-                    with contextlib.suppress(OSError), connection:
-                        connection.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
-                        for _ in range(1000):
-                            connection.sendall(b"x" * 65536)
-        threading.Thread(target=serve, daemon=True).start()
-        port = listener.getsockname()[1]
-        with launch_one("--otlp-endpoint", f"http://127.0.0.1:{port}") as service:
-            ask(service, trace)
-            service.says("the collector does not answer")
+    endless = server([(200, {"Content-Length": None}, bytes(64 << 20))])
+    with launch_one("--otlp-endpoint", endless.url) as service:
+        ask(service, trace)
+        service.says("the collector does not answer")
 
 
 def test_exemplars(traced, trace):

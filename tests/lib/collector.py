@@ -8,8 +8,8 @@ from scripted import Server
 class Collector(Server):
     """Keeps the spans it is sent. `answers`: (status, headers) before 200; none while `held`."""
 
-    def __init__(self):
-        super().__init__(self.receive)
+    def __init__(self, certificate=None):
+        super().__init__(self.receive, certificate)
         self.spans, self.resources, self.answers = [], [], []
         self.endpoint = self.url
         self.held = threading.Event()
