@@ -8,21 +8,15 @@ import resource
 import shutil
 import time
 
-import pytest
-
 import imagefiles
+from fixtures import service_with
 from jobs import PREFER
 from pixels import random_pixels
 
 IMAGE = random_pixels(1, 400, 300, 3, "u8")
 PNG = imagefiles.write_png(IMAGE)
-
-
-@pytest.fixture(scope="module")
-def fresh(launch):
-    """A service that nobody else asks anything, too busy with nothing to test itself often."""
-    with launch("--canary-interval", "3600", "--codecs", "2") as service:
-        yield service
+# A service that nobody else asks anything, too busy with nothing to test itself often.
+fresh = service_with("--canary-interval", "3600", "--codecs", "2")
 
 
 def counts(metrics, name, *labels):

@@ -1,18 +1,13 @@
 """Formats that are allowed by `formats`: others are neither read nor written, nor offered."""
 import numpy as np
-import pytest
 
 import imagefiles
+from fixtures import service_with
 from imagefiles import write_png, write_pnm, write_tiff
 
 PIXELS = np.arange(16 * 12 * 3, dtype=np.uint8).reshape(12, 16, 3)
 BOX = "/v1/filters/box"
-
-
-@pytest.fixture(scope="module")
-def narrow(launch):
-    with launch("--codecs", "1", "--formats", "webp; png", "--formats", "tif") as service:
-        yield service
+narrow = service_with("--codecs", "1", "--formats", "webp; png", "--formats", "tif")
 
 
 def test_others_are_not_read(narrow):

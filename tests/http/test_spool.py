@@ -8,21 +8,17 @@ import numpy as np
 import pytest
 
 import imagefiles
+from fixtures import service_with
 from jobs import begin
-from service import multipart, poll, raw_kind, request_head
+from service import ONE_DEVICE, multipart, poll, raw_kind, request_head
 
 SPOOL = 1 << 20
 SIDE = 1500
 PIXELS = np.random.default_rng(5).integers(0, 256, (SIDE, SIDE, 3), np.uint8)  # 6.75 MB
 ANSWER = PIXELS.nbytes
 TARGET = f"/v1/filters/box?size=1&raw={raw_kind(PIXELS)}&format=raw"
-
-
-@pytest.fixture(scope="module")
-def spooling(launch_one):
-    """A service that keeps a megabyte of a body in memory."""
-    with launch_one("--codecs", "1", "--spool-size", str(SPOOL)) as service:
-        yield service
+# A service that keeps a megabyte of a body in memory.
+spooling = service_with("--codecs", "1", "--spool-size", str(SPOOL), environment=ONE_DEVICE)
 
 
 def written_by_loop(service):
@@ -115,12 +111,7 @@ def test_no_file(launch_one, cache, tmp_path):
 
 UNREAD, UNREAD_CLIENT = 60 << 20, 30 << 20
 BOUNDS = ("--codecs", "2", "--unread-size", str(UNREAD), "--unread-client-size", str(UNREAD_CLIENT))
-
-
-@pytest.fixture(scope="module")
-def read_slowly(launch_one):
-    with launch_one(*BOUNDS) as service:
-        yield service
+read_slowly = service_with(*BOUNDS, environment=ONE_DEVICE)
 
 
 @contextlib.contextmanager
