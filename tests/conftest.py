@@ -17,6 +17,15 @@ def cache(tmp_path_factory):
     return service_module.shared_cache(tmp_path_factory)
 
 
+@pytest.fixture(scope="session")
+def launch(tmp_path_factory, cache):
+    """launch(*options, environment={}) starts a service of its own, a context manager."""
+    def launched(*options, environment=None):
+        return service_module.Service(tmp_path_factory.mktemp("service"), cache, *options,
+                                      environment=environment)
+    return launched
+
+
 @pytest.fixture
 def server():
     """server(answer, certificate) starts a scripted.Server; it ends with the test."""

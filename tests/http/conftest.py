@@ -9,15 +9,6 @@ import service as service_module
 
 
 @pytest.fixture(scope="session")
-def launch(tmp_path_factory, cache):
-    """launch(*options, environment={}) starts a service of its own, a context manager."""
-    def launched(*options, environment=None):
-        return service_module.Service(tmp_path_factory.mktemp("service"), cache, *options,
-                                      environment=environment)
-    return launched
-
-
-@pytest.fixture(scope="session")
 def launch_one(launch):
     """launch() with a single device, whatever the host has."""
     return functools.partial(launch, environment=service_module.ONE_DEVICE)

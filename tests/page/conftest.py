@@ -3,14 +3,11 @@ import hashlib
 
 import pytest
 
-import service as service_module
 from browser import Browser
+from fixtures import service_with
+from service import ONE_DEVICE
 
-
-@pytest.fixture(scope="module")
-def service(tmp_path_factory, cache):
-    with service_module.Service(tmp_path_factory.mktemp("service"), cache, environment=service_module.ONE_DEVICE) as started:
-        yield started
+service = service_with(environment=ONE_DEVICE)
 
 
 @pytest.fixture(scope="session")
@@ -20,12 +17,11 @@ def browser():
 
 
 @pytest.fixture
-def guarded(tmp_path, cache):
+def guarded(launch, tmp_path):
     """guarded(*options) is a service that wants the token `secret-token`."""
     def launched(*options):
         tokens = tmp_path / "tokens"
         tokens.write_text(f"[alice]\ntoken-sha256={hashlib.sha256(b'secret-token').hexdigest()}\n")
         tokens.chmod(0o600)
-        return service_module.Service(tmp_path, cache, "--tokens", str(tokens), *options,
-                                      environment=service_module.ONE_DEVICE)
+        return launch("--tokens", str(tokens), *options, environment=ONE_DEVICE)
     return launched
