@@ -5,6 +5,7 @@ import ssl
 import socket
 
 import numpy as np
+import pytest
 
 import imagefiles
 import oracle
@@ -75,7 +76,7 @@ def test_jobs_find_their_node(cluster):
         assert cluster.get(unknown).status == 404
     cluster.get("/v1/jobs").refused(403, "list-not-allowed")
     node = cluster.nodes[0]
-    node.die()
+    node.kill()
     cluster.awaits(node, "DOWN")
     answer = cluster.get(jobs["a"])
     answer.refused(503, "no-node")
@@ -115,28 +116,20 @@ def test_refusals_go_elsewhere(cluster):
             poll(lambda: not node.metrics().total("convolved_jobs"), 60, "the end of all jobs")
 
 
-def test_killed(cluster):
-    node = cluster.nodes[1]
-    with asking(cluster, 6) as clients:
-        clients.more(40)
-        node.die()
-        clients.more(40)
-        come_back(cluster, node)
-        clients.more(20)
-    nothing_failed(clients, cluster, 1)
-
-
-def test_hung(cluster):
-    """It gets no more requests; the others do its unfinished ones when a watchdog ends it."""
+@pytest.mark.parametrize("hangs", [False, True])
+def test_killed(cluster, hangs):
+    """One that hangs gets no more requests; the others do its unfinished ones when a watchdog ends it."""
     node = cluster.nodes[2]
     with asking(cluster, 6) as clients:
         clients.more(40)
-        node.signal(signal.SIGSTOP)
-        cluster.awaits(node, "DOWN")
-        cluster.answered.clear()
+        if hangs:
+            node.signal(signal.SIGSTOP)
+            cluster.awaits(node, "DOWN")
+            cluster.answered.clear()
+            clients.more(40)
+            assert "c" not in cluster.answered
+        node.kill()
         clients.more(40)
-        assert "c" not in cluster.answered
-        node.die()
         come_back(cluster, node)
         clients.more(20)
     nothing_failed(clients, cluster, 1)

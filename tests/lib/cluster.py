@@ -11,8 +11,7 @@ import subprocess
 import threading
 import time
 
-from service import (REPOSITORY, Client, Service, agent_says, children, free_port, poll,
-                     tool)
+from service import REPOSITORY, Client, Service, agent_says, free_port, poll, tool
 
 CONFIGURATION = REPOSITORY / "etc/haproxy/convolved.cfg"
 NAMES = "abcdefghijklmnopqrstuvwxyz"
@@ -46,15 +45,6 @@ class Node(Service):
         for process in processes if number != signal.SIGCONT else processes[::-1]:
             with contextlib.suppress(ProcessLookupError):
                 process.kill(number)
-
-    def die(self):
-        """Ends at once, with all its workers, as if its host had lost power."""
-        workers = children(self.process.pid)
-        for process in (self.processes()[0], *workers):
-            with contextlib.suppress(ProcessLookupError):
-                process.kill()
-        self.process.wait()
-        poll(lambda: all(worker.gone for worker in workers), 60, "the end of all workers")
 
 
 @contextlib.contextmanager
