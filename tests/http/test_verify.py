@@ -7,7 +7,7 @@ import pytest
 import imagefiles
 import oracle
 from jobs import begin, cancel
-from pixels import BANDS, BORDER_VALUES, pairwise, random_pixels, seed_of
+from pixels import random_pixels
 from service import ONE_DEVICE, QUICK_COMPILER, REPOSITORY, TWO_DEVICES, poll
 
 BLUR = [("gaussian", {"sigma": 1.3})]
@@ -35,18 +35,9 @@ def verified(service, pixels, filters, **options):
     return answer
 
 
-@pytest.mark.parametrize("border, kind, image, filters", pairwise(
-    oracle.BORDERS, list(oracle.TYPES), BANDS, [BLUR, *CHAINS]))
-def test_right_results(service, border, kind, image, filters):
-    """They are not doubted. (All filters' are checked in test_results.py.)"""
-    bands, alpha = image
-    pixels = random_pixels(seed_of(border, kind, bands), 61, 43, bands, kind, alpha)
-    verified(service, pixels, filters, border=border, alpha=int(alpha),
-             border_value=BORDER_VALUES[kind] if border == "constant" else None)
-
-
 def test_many_tiles(service):
-    """Pieces, tiles and their seams; the answer is the same without verify."""
+    """Pieces, tiles and their seams; the answer is the same without verify. (In test_results.py all
+    filters' results are checked, by windows of their tiles.)"""
     pixels = random_pixels(1, 2100, 1300, 3, "u8")
     for filters in CHAINS[:2]:
         answer = verified(service, pixels, filters, border="reflect101", variant="general")
@@ -67,18 +58,10 @@ def test_what_is_compared(service, query, samples):
     assert verdict(answer)[::2] == (samples, 0)
 
 
-def test_only_when_asked(service):
-    pixels = random_pixels(5, 40, 30, 1, "u8")
-    for options in ({}, {"verify": 0}):
-        headers = service.filter(pixels, BLUR, **options).headers
-        assert not [name for name in headers if name.startswith("X-Verify")]
-    service.filter(pixels, BLUR, verify=2).refused(400, "bad-parameter", parameter="verify")
-
-
 def test_counted(launch_one):
     with launch_one("--verify-share", "0") as service:
         pixels = random_pixels(6, 90, 70, 3, "u8")
-        service.filter(pixels, BLUR)
+        assert "X-Verify-Samples" not in service.filter(pixels, BLUR, verify=0).headers
         assert service.total("convolved_verified_samples_total") == 0
         verified(service, pixels, CHAINS[0])
         metrics = service.metrics()
