@@ -11,7 +11,7 @@ import time
 import pytest
 
 from certificates import tls_address
-from service import poll, read_answer, request_head
+from service import read_answer, request_head
 
 PROXY, STRANGER = "127.0.0.2", "127.0.0.1"
 numbers = itertools.count()
@@ -28,22 +28,13 @@ def behind(launch, tmp_path_factory):
         yield service
 
 
-def client_of(service, path):
-    """Returns the client of the request for this path, as the log says."""
-    def said():
-        for line in service.log.read_text().splitlines():
-            if line.startswith("{") and f"{path}:" in line:
-                return json.loads(line)["client"]
-        return None
-    return poll(said, 30, f"a line on {path}")
-
-
 def ask(service, connection, *headers):
     """Asks for a missing path, and returns the client as the log has it."""
     path = f"/nowhere-{next(numbers)}"
     connection.sendall(request_head(path, *headers, method="GET"))
     assert read_answer(connection).status == 404
-    return client_of(service, path)
+    service.says(f"{path}:")
+    return json.loads(next(line for line in service.said.splitlines() if f"{path}:" in line))["client"]
 
 
 @pytest.mark.parametrize("source, client, headers", [

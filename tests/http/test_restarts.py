@@ -53,18 +53,13 @@ REQUEST = request_head("/v1/filters/box?raw=100x80x3:u8&format=raw",
                        f"Content-Length: {IMAGES[0].nbytes}")
 
 
-@pytest.fixture
-def running(launch_one):
-    with launch_one("--codecs", "1") as service:
-        yield service
-
-
 @pytest.mark.parametrize("before", [0, 20, len(REQUEST), len(REQUEST) + 5000])
-def test_accepted_is_served(running, before):
+def test_accepted_is_served(launch_one, before):
     """A connection that was there before SIGTERM, however much of its request had come. Nobody is let
     in who would not be answered, and idle connections do not hold the service."""
     message = REQUEST + IMAGES[0].tobytes()
-    with running.socket() as connection, running.socket(), running.socket() as kept:
+    with launch_one("--codecs", "1") as running, running.socket() as connection, \
+            running.socket(), running.socket() as kept:
         connection.sendall(message[:before])
         kept.sendall(request_head("/livez", method="GET"))
         assert read_answer(kept).status == 200  # so the connections before it are accepted

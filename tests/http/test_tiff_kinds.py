@@ -51,31 +51,26 @@ def written_by_vips(space):
     return by_vips(write_png(GREYS), ".png", ".tif", "colourspace", space)
 
 
-@pytest.mark.parametrize("space, off", [("labq", 2), ("labs", 1), ("lab", 1)])
-def test_lab(service, space, off):
-    """Greys come back. (libvips's colours have another white than the standard's.)"""
-    answer = service.identity(written_by_vips(space), format="raw")
-    assert answer.kind == (61, 47, 3, "u16") and answer.lost == ["converted"]
-    assert np.abs(answer.pixels / 257 - GREYS).max() < off
+# Saturated colours, as a colour management system writes them.
+SATURATED = np.array([[(60, 90, 230), (220, 90, 80), (80, 200, 100), (255, 255, 255), (120, 60, 200)]], np.uint8)
+TO_LAB = ImageCms.buildTransform(ImageCms.createProfile("sRGB"), ImageCms.createProfile("LAB"), "RGB", "LAB",
+                                 renderingIntent=1)
+LAB = {**{space: (written_by_vips(space), GREYS, off) for space, off in (("labq", 2), ("labs", 1), ("lab", 1))},
+       "profiles": (imagefiles.written(ImageCms.applyTransform(Image.fromarray(SATURATED), TO_LAB), "TIFF"),
+                    SATURATED, 4),
+       "Pillow": (imagefiles.written(Image.fromarray(GREYS).convert("LAB"), "TIFF", icc_profile=PROFILE), GREYS, 3)}
 
 
-def test_lab_by_profiles(service):
-    """Saturated colours, as a colour management system writes them."""
-    pixels = np.array([[(60, 90, 230), (220, 90, 80), (80, 200, 100), (255, 255, 255), (120, 60, 200)]], np.uint8)
-    to_lab = ImageCms.buildTransform(ImageCms.createProfile("sRGB"), ImageCms.createProfile("LAB"), "RGB",
-                                     "LAB", renderingIntent=1)
-    body = imagefiles.written(ImageCms.applyTransform(Image.fromarray(pixels), to_lab), "TIFF")
-    answer = service.identity(body, format="raw")
-    assert np.abs(answer.pixels / 257 - pixels).max() < 4
-
-
-def test_lab_of_pillow(service):
-    """Its white is another: greys stay grey. A profile of CIELAB does not reach the answer."""
-    body = imagefiles.written(Image.fromarray(GREYS).convert("LAB"), "TIFF", icc_profile=PROFILE)
+@pytest.mark.parametrize("name", LAB)
+def test_lab(service, name):
+    """Greys stay grey, though libvips and Pillow have other whites than the standard's. A profile of
+    CIELAB does not reach the answer."""
+    body, pixels, off = LAB[name]
     answer = service.identity(body, format="png")
-    assert np.abs(imagefiles.read_png(answer.body) / 257 - GREYS).max() < 3
+    assert answer.kind[2:] == (3, "u16") and answer.lost == ["converted"]
+    assert np.abs(imagefiles.read_png(answer.body) / 257 - pixels).max() < off
     assert "icc_profile" not in imagefiles.read_pil(answer.body)[1].info
-    assert service.identity(body).type == "image/tiff" and answer.lost == ["converted"]
+    assert service.identity(body).type == "image/tiff"
 
 
 def test_truncated(service):
@@ -83,12 +78,9 @@ def test_truncated(service):
         service.identity(body).refused(422, "undecodable")
 
 
-FULL = {"u8": 255, "u16": 65535, "f32": 1}
-
-
 def transparent(kind, bands):
     """Colours, alpha from nothing to full scale, and the colours as they are stored: multiplied by it."""
-    full = FULL[kind]
+    full = oracle.FULL_SCALE[kind]
     pixels = random_pixels(4, 40, 30, bands, kind)
     alpha = np.resize(np.array([0, 1, 3 / 255, 0.004, 0.5, 0.999]), pixels.shape[:2]) * full
     pixels[..., -1] = np.rint(alpha) if full > 1 else alpha
@@ -105,7 +97,7 @@ def write_associated(pixels, **options):
     return write_tiff(pixels, tags={338: ("H", [1])}, **options)
 
 
-@pytest.mark.parametrize("kind", FULL)
+@pytest.mark.parametrize("kind", oracle.TYPES)
 @pytest.mark.parametrize("bands", [2, 4])
 def test_associated_alpha(service, kind, bands):
     """Colours come as they are without alpha."""

@@ -4,17 +4,13 @@ import concurrent.futures
 import pytest
 
 import imagefiles
+from fixtures import service_with
+from jobs import begin
 from pixels import random_pixels
-from service import QUICK_COMPILER, poll
+from service import ONE_DEVICE, QUICK_COMPILER, poll
 
 PNG = imagefiles.write_png(random_pixels(1, 400, 300, 3, "u8"))
-LATE = {"Prefer": "respond-async"}
-
-
-@pytest.fixture(scope="module")
-def alone(launch_one):
-    with launch_one() as service:
-        yield service
+alone = service_with(environment=ONE_DEVICE)
 
 
 def test_compilation(launch, tmp_path):
@@ -54,14 +50,12 @@ def test_busy_device(alone):
 @pytest.mark.parametrize("target", [
     "filters/box?verify=1", "filters/median?radius=2&variant=reference", "filters/canny?low=0.1&high=0.4",
     "filters/equalize", "chain?filters=equalize,canny=low=0.1:high=0.4,box"])
-@pytest.mark.parametrize("headers", [{}, LATE], ids=["now", "later"])
-def test_nothing_is_left_out(alone, target, headers):
+@pytest.mark.parametrize("asked", [
+    lambda service, target: service.post(target, PNG),
+    lambda service, target: service.get(f"{begin(service, target, PNG)}/result?wait=300")], ids=["now", "later"])
+def test_nothing_is_left_out(alone, target, asked):
     """Second computations, and jobs of several runs: each run waits for a codec worker again."""
-    if headers:
-        job = alone.post(f"/v1/{target}", PNG, headers=headers).json()["links"]["result"]
-        answer = alone.get(f"{job}?wait=60")
-    else:
-        answer = alone.post(f"/v1/{target}", PNG)
+    answer = asked(alone, f"/v1/{target}")
     assert answer.status == 200, answer
     assert answer.accounted >= 0.9, answer.timing
 
