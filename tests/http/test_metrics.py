@@ -157,13 +157,9 @@ def test_kernels(fresh):
         assert k["bytes"] > 0 and math.isclose(k["bytes_per_second"], rate, rel_tol=0.01)
 
 
-def others(name, parameter):
-    """Parameters that need another one beside them."""
-    if name == "threshold" and parameter != "value":
-        return {"method": "mean"}
-    if name == "canny":
-        return {"low": {"high": 6}, "high": {"low": 0}}.get(parameter, {})
-    return {"convolve": {"kernel": "1"}, "lut": {"table": "0,1"}}.get(name, {})
+# Parameters that a filter, or a parameter of it, needs beside.
+NEEDED = {"convolve": {"kernel": "1"}, "lut": {"table": "0,1"}, "canny low": {"high": 6}, "canny high": {"low": 0},
+          "threshold size": {"method": "mean"}, "threshold offset": {"method": "mean"}}
 
 
 def test_catalogue_is_what_is_accepted(fresh):
@@ -176,6 +172,6 @@ def test_catalogue_is_what_is_accepted(fresh):
             step = 0.01 if p["type"] == "number" else 2
             for value, status in ((p["minimum"], 200), (p["minimum"] - step, 400),
                                   (p["maximum"], 200), (p["maximum"] + step, 400)):
-                given = {p["name"]: value, **others(one["name"], p["name"])}
+                given = {p["name"]: value, **NEEDED.get(one["name"], {}), **NEEDED.get(f"{one['name']} {p['name']}", {})}
                 answer = fresh.filter(IMAGE[:2, :2], [(one["name"], given)])
                 assert answer.status == status, (one["name"], p["name"], value, answer)

@@ -11,7 +11,7 @@ import pytest
 
 import imagefiles
 from jobs import HEAVY, MEDIUM, PREFER, cancel, submit
-from service import ONE_DEVICE, SMALL, Client, Process, agent_says, free_port, poll
+from service import SMALL, Client, Process, agent_says, free_port, poll
 
 PNG = imagefiles.write_png(SMALL)
 BOX = "/v1/filters/box"
@@ -19,12 +19,11 @@ DURATIONS = "convolved_request_duration_seconds_count"
 
 
 @pytest.fixture(scope="module")
-def node(launch, tmp_path_factory):
+def node(launch_one, tmp_path_factory):
     """With agent checks over TCP and at a Unix socket."""
     port, path = free_port(), str(tmp_path_factory.mktemp("agent") / "socket")
-    with launch("--node", "n-1.x", "--codecs", "1", "--max-wait", "4", "--max-jobs", "50",
-                "--client-share", "1", "--agent-listen", f"127.0.0.1:{port};unix:{path}",
-                environment=ONE_DEVICE) as service:
+    with launch_one("--node", "n-1.x", "--codecs", "1", "--max-wait", "4", "--max-jobs", "50",
+                    "--client-share", "1", "--agent-listen", f"127.0.0.1:{port};unix:{path}") as service:
         service.agent, service.path = ("127.0.0.1", port), path
         yield service
 
@@ -118,10 +117,9 @@ def test_no_descriptors(node):
         resource.prlimit(node.process.pid, resource.RLIMIT_NOFILE, limits)
 
 
-def test_status_of_refusals(launch):
+def test_status_of_refusals(launch_one):
     """A balancer may ask for it if load alone is the reason; metrics count the reason."""
-    with launch("--max-jobs", "1", "--codecs", "2", "--client-share", "1",
-                environment=ONE_DEVICE) as service:
+    with launch_one("--max-jobs", "1", "--codecs", "2", "--client-share", "1") as service:
         job = submit(service, MEDIUM, HEAVY, variant="reference")
         for headers in ({}, *({"X-Busy-Status": other} for other in ("500", "", "5033"))):
             answer = service.post(BOX, PNG, headers=headers)
@@ -141,11 +139,10 @@ def test_status_of_refusals(launch):
         assert service.total(DURATIONS, code="429") >= 5
 
 
-def test_delay(launch):
+def test_delay(launch_one):
     """After a signal it says that it will end, and still accepts; a second one ends that."""
     agent = "127.0.0.1", free_port()
-    with launch("--drain-delay", "3600", "--agent-listen", "%s:%d" % agent, "--codecs", "1",
-                environment=ONE_DEVICE) as service:
+    with launch_one("--drain-delay", "3600", "--agent-listen", "%s:%d" % agent, "--codecs", "1") as service:
         service.process.send_signal(signal.SIGTERM)
         poll(lambda: agent_says(*agent) == "drain\n", 60, "its word")
         assert service.get("/readyz").status == 503

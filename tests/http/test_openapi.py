@@ -181,18 +181,6 @@ def test_refusals_of_any_request(document, service, status, sent):
     check_answer(document, document["paths"]["/livez"]["get"], answer)
 
 
-@pytest.fixture(scope="module")
-def job(document, shared):
-    """The path of a job that has ended, and that of one that has failed."""
-    paths = []
-    for body in (PNG, b"text"):
-        answer = shared.post("/v1/filters/box", body, headers={"Prefer": "respond-async"})
-        check_answer(document, document["paths"]["/v1/filters/box"]["post"], answer)
-        paths.append(answer.headers["Location"])
-        assert shared.get(f"{paths[-1]}?wait=300").json()["state"] in ("done", "failed")
-    return paths
-
-
 # Headers of every answer, for caches and browsers rather than clients.
 PLAIN = {"X-Content-Type-Options"}
 
@@ -229,13 +217,20 @@ def check_answer(document, operation, answer):
         conforms(document, answer.json(), schema)
 
 
-def test_every_get(document, service, job):
-    service.post("/v1/filters/box", PNG)
+def test_every_get(document, service):
+    """Also of jobs, of which one is done and one has failed."""
+    jobs = []
+    for body in (PNG, b"text"):
+        answer = service.post("/v1/filters/box", body, headers={"Prefer": "respond-async"})
+        check_answer(document, document["paths"]["/v1/filters/box"]["post"], answer)
+        jobs.append(answer.headers["Location"])
+    states = [service.get(f"{job}?wait=300").json()["state"] for job in jobs]
+    assert states == ["done", "failed"]
     for path, operation in operations(document, "get"):
-        for one in job if "{id}" in path else job[:1]:
-            answer = service.get(path.replace("{id}", one.rpartition("/")[2]))
+        for job in jobs if "{id}" in path else jobs[:1]:
+            answer = service.get(path.replace("{id}", job.rpartition("/")[2]))
             check_answer(document, operation, answer)
-    answer = service.request("DELETE", job[0])
+    answer = service.request("DELETE", jobs[0])
     check_answer(document, document["paths"]["/v1/jobs/{id}"]["delete"], answer)
 
 

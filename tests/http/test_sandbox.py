@@ -5,8 +5,9 @@ import re
 import numpy as np
 import pytest
 
-from service import (LISTENING, Process, free_port, poll, raw_kind, read_answer, request_head,
-                     sanitized)
+from fixtures import service_with
+from service import (LISTENING, ONE_DEVICE, Process, free_port, poll, raw_kind, read_answer,
+                     request_head, sanitized)
 
 
 def status(task):
@@ -14,18 +15,15 @@ def status(task):
     return dict(re.findall(r"^(\w+):\s+(.*)$", text, re.M))
 
 
-@pytest.fixture(scope="module")
-def traced(launch_one):
-    """It has a worker that speaks with a collector, too."""
-    with launch_one("--otlp-endpoint", f"http://127.0.0.1:{free_port()}", "--log-level",
-                    "debug") as service:
-        assert service.works()
-        yield service
+# It has a worker that speaks with a collector, too.
+traced = service_with("--otlp-endpoint", f"http://127.0.0.1:{free_port()}", "--log-level", "debug",
+                      environment=ONE_DEVICE)
 
 
 @pytest.mark.parametrize("kind", ["codec", "device", "http", "trace"])
 def test_every_thread_is_confined(traced, kind):
     """No thread of a worker has been left out, not those of libraries either."""
+    assert traced.works()
     traced.rest()
     for worker in poll(lambda: traced.workers(kind), 60, kind):
         for task in pathlib.Path(f"/proc/{worker.pid}/task").iterdir():

@@ -1,4 +1,5 @@
 """Results that the service checks, by verify=1 or on its own; both find a wrong kernel."""
+import functools
 import shutil
 
 import numpy as np
@@ -82,8 +83,9 @@ def test_samples_on_its_own(launch_one, taps):
 
 
 @pytest.fixture(scope="module")
-def wrong_kernels(tmp_path_factory):
-    """In some rows of the gradient a work-item takes the pixel for its left neighbour."""
+def wronged(launch, tmp_path_factory):
+    """wronged(*options) starts a service by whose kernels, in some rows of the gradient, a work-item
+    takes the pixel for its left neighbour."""
     directory = tmp_path_factory.mktemp("wrong") / "kernels"
     shutil.copytree(REPOSITORY / "kernels", directory)
     source = (directory / "general/gradient.cl").read_text()
@@ -91,15 +93,7 @@ def wrong_kernels(tmp_path_factory):
     assert source.count(right) == 1
     (directory / "general/gradient.cl").write_text(source.replace(
         right, "pixel_load(get_global_id(1) == 1 ? p : p - bands, width)"))
-    return directory
-
-
-@pytest.fixture
-def wronged(launch, wrong_kernels):
-    """wronged(*options) starts a service with them."""
-    def start(*options):
-        return launch("--kernel-dir", str(wrong_kernels), *options, environment=QUICK_COMPILER)
-    return start
+    return functools.partial(launch, "--kernel-dir", str(directory), environment=QUICK_COMPILER)
 
 
 def wrong(service, **labels):
