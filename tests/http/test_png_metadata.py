@@ -1,5 +1,4 @@
 """PNGs' metadata: applied and kept, whoever decodes the pixels; X-Lost names losses."""
-import io
 import struct
 import zlib
 
@@ -7,7 +6,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from imagefiles import PNG_SIGNATURE, png_chunk, png_chunks, several, write_png, written
+from imagefiles import (PNG_SIGNATURE, png_chunk, png_chunks, read_pil, several, shown, write_png,
+                        written)
 from pixels import random_pixels
 from previews import PROFILE, profile_text
 
@@ -17,10 +17,6 @@ LARGE[:40, :30] = random_pixels(2, 30, 40, 3, "u8")
 EXIF = b"MM\0*\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0%c\0\0\0\0\0\0"
 COLOURS = [(b"gAMA", struct.pack(">I", 100000)), (b"cHRM", struct.pack(">8I", *range(30000, 38000, 1000))),
            (b"sRGB", b"\1"), (b"cICP", b"\x09\x10\0\1"), (b"mDCV", bytes(range(24))), (b"cLLI", bytes(range(8)))]
-
-
-def shown(body):
-    return np.asarray(Image.open(io.BytesIO(body)).convert("RGB"))
 
 
 def with_chunks(file, before=(), after=()):
@@ -56,7 +52,7 @@ def test_orientation(service, kind, orientation, place):
     assert not answer.lost
     turns = {1: 0, 3: 2, 6: 3}[orientation]
     assert np.array_equal(shown(answer.body), np.rot90(shown(FILES[kind]), turns))
-    assert Image.open(io.BytesIO(answer.body)).getexif().get(0x112, 1) == 1
+    assert read_pil(answer.body)[1].getexif().get(0x112, 1) == 1
     assert chunks_of(answer, b"eXIf") and not chunks_of(answer, b"tEXt")
 
 
@@ -75,7 +71,7 @@ def test_raw_profiles(service, kind):
     assert bytes.fromhex(text.split(b"\n", 3)[3].replace(b"\n", b"").decode()) == resources
     again = service.identity(answer.body)
     assert chunks_of(again, b"iCCP", b"iTXt", b"tEXt") == chunks_of(answer, b"iCCP", b"iTXt", b"tEXt")
-    jpeg = Image.open(io.BytesIO(service.identity(body, format="jpeg").body))
+    _, jpeg = read_pil(service.identity(body, format="jpeg").body)
     assert jpeg.info["icc_profile"] == PROFILE and b"8BIM" in dict(jpeg.applist)["APP13"]
 
 

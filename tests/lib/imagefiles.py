@@ -48,6 +48,11 @@ def read_pil(body):
     return pixels.reshape(*pixels.shape[:2], -1), image
 
 
+def shown(body):
+    """Returns the colours that somebody sees in a file's first picture."""
+    return np.asarray(Image.open(io.BytesIO(body)).convert("RGB"))
+
+
 # PNG ----------------------------------------------------------------------------------------------
 
 PNG_COLOUR = {1: 0, 2: 4, 3: 2, 4: 6}
