@@ -1,5 +1,6 @@
 """Hosts that the client believes, its secrets and who sees them, and bad connections."""
 import contextlib
+import os
 import re
 import shutil
 import socket
@@ -11,43 +12,7 @@ import pytest
 from certificates import localhost_certificate
 from client import fill, found, in_namespace, ppm, run, start
 from scripted import problem
-
-
-@contextlib.contextmanager
-def listening(serve):
-    """Calls serve(connection) for one connection after another; gives the URL and a list to which
-    connections are added as they come."""
-    came = []
-    with socket.create_server(("127.0.0.1", 0)) as listener, contextlib.ExitStack() as stack:
-        def accept():
-            with contextlib.suppress(OSError):
-                while True:
-                    came.append(stack.enter_context(listener.accept()[0]))
-                    serve(came[-1])
-
-        thread = threading.Thread(target=accept, daemon=True)
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{listener.getsockname()[1]}", came
-        finally:
-            listener.shutdown(socket.SHUT_RDWR)
-            thread.join(60)
-
-
-def head_of(connection):
-    """Reads the head of a request, and what came with it of the body."""
-    got = b""
-    while b"\r\n\r\n" not in got:
-        more = connection.recv(65536)
-        assert more, got
-        got += more
-    return got.split(b"\r\n\r\n", 1)
-
-
-def body_of(connection, size, got=b""):
-    while len(got) < size and (more := connection.recv(1 << 20)):
-        got += more
-    return got
+from service import poll
 
 
 # Tokens -------------------------------------------------------------------------------------------
@@ -194,94 +159,79 @@ def test_a_result_in_chunks(server, image, tmp_path):
     assert (tmp_path / "out.ppm").read_bytes() == b"all of it"
 
 
-def test_a_refusal_comes_before_a_large_body(tmp_path):
-    large, rest = tmp_path / "large.ppm", []
-    with large.open("wb") as file:
+# Bodies -------------------------------------------------------------------------------------------
+
+@pytest.fixture
+def large(tmp_path):
+    """An image for whose body the client asks first."""
+    path = tmp_path / "large.ppm"
+    with path.open("wb") as file:
         file.truncate(40 << 20)
+    return path
 
-    def refuse(connection):
-        head, body = head_of(connection)
-        assert b"Expect: 100-continue" in head and not body
-        _, headers, document = problem(413, "the body is too large", "body-too-large")
-        connection.sendall(b"HTTP/1.1 413 Content Too Large\r\nContent-Length: %d\r\n\r\n" %
-                           len(document) + document)
-        rest.append(body_of(connection, 1))
 
-    with listening(refuse) as (url, _):
-        _, said = run(url, "box", large, "-o", tmp_path / "out.ppm", status=1)
+def test_a_refusal_comes_before_a_large_body(server, tmp_path, large):
+    asked, rest = server(), []
+
+    def refuse(handler):
+        handler.reply(problem(413, "the body is too large", "body-too-large"))
+        rest.append(handler.rfile.read(1))
+
+    asked.expected = refuse
+    _, said = run(asked.url, "box", large, "-o", tmp_path / "out.ppm", status=1)
+    poll(lambda: rest, what="the client's end")
     assert "the body is too large" in said and rest == [b""], "nothing of the body was sent"
+
+
+def test_an_input_that_shrinks(server, tmp_path, large):
+    asked = server()
+    asked.expected = lambda _: os.truncate(large, 1 << 20) is None
+    _, said = run(asked.url, "box", large, "-o", tmp_path / "out.ppm", status=1)
+    assert said == f"convolve: {large}: the file became shorter while it was read\n" and asked.connections == 1
+    assert found(tmp_path).keys() == {"large.ppm"}
+
+
+def test_a_body_is_sent_again_from_its_start(server, tmp_path):
+    """By the library, over a new connection, since the one that was kept has gone meanwhile."""
+    size = 900 << 10  # not so large that the service is asked first
+    images = fill(tmp_path / "images", "a.ppm", "b.ppm")
+    for name in "ab":
+        (images / f"{name}.ppm").write_bytes(name.encode() * size)
+
+    def answer(handler):
+        if len(asked.requests) != 2:
+            return 200, {}, b"result"
+        handler.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+        os.close(handler.connection.detach())  # a reset
+        return None
+
+    asked = server(answer)
+    run(asked.url, "box", images, "-o", tmp_path / "out", "-j", 1, "--retries", 0, "--timeout", 9)
+    assert asked.bodies == [b"a" * size, b"b" * size, b"b" * size] and asked.connections == 2
+    assert found(tmp_path / "out") == {"a.ppm": b"result", "b.ppm": b"result"}
 
 
 # Silence ------------------------------------------------------------------------------------------
 
-def test_a_service_that_is_silent(tmp_path, image):
+def test_a_service_that_is_silent(server, stalling, image, large):
     """It takes the request and says nothing; or takes nothing of it, or stops in the middle."""
-    (tmp_path / "large.ppm").write_bytes(bytes(40 << 20))
-
-    def says_half(connection):
-        _, body = head_of(connection)
-        body_of(connection, len(ppm()), body)
-        connection.sendall(answer(b"half of it", "Content-Length: 100"))
-
-    with contextlib.ExitStack() as stack:
+    silent = server(lambda _: threading.Event().wait(60))
+    with socket.create_server(("127.0.0.1", 0)) as deaf, contextlib.ExitStack() as stack:
+        nobody = f"http://127.0.0.1:{deaf.getsockname()[1]}"
         clients = []
-        for serve, arguments in ((lambda connection: None, ("devices",)),
-                                 (lambda connection: None, ("box", tmp_path / "large.ppm", "-o-")),
-                                 (head_of, ("box", image, "-o-")),
-                                 (says_half, ("box", image, "-o-"))):
-            url, came = stack.enter_context(listening(serve))
+        for url, *arguments in ((nobody, "devices"), (nobody, "box", large, "-o-"),
+                                (silent.url, "box", image, "-o-"), (stalling.url, "box", image, "-o-")):
             client = stack.enter_context(start(url, *arguments, "--timeout", 1))
             stack.callback(client.kill)
-            clients.append((client, url, came))
-        for client, url, came in clients:
+            clients.append((client, url))
+        for client, url in clients:
             written, said = client.communicate(timeout=60)
             assert said.decode().startswith(
                 f"convolve: {url} timed out (see --timeout): ") and said.count(b"\n") == 1
-            assert (client.returncode, written, len(came)) == (3, b"", 1)
-
-
-# Bodies -------------------------------------------------------------------------------------------
-
-def test_a_body_is_sent_again_from_its_start(tmp_path):
-    """By the library, over a new connection, since the one that was kept has gone meanwhile."""
-    bodies = []
-    images = fill(tmp_path / "images", "a.ppm", "b.ppm")
-    size = 900 << 10  # not so large that the service is asked first
-    for name in "ab":
-        (images / f"{name}.ppm").write_bytes(name.encode() * size)
-
-    def serve(connection):
-        for turn in range(2):
-            head, body = head_of(connection)
-            if turn and len(came) == 1:
-                body_of(connection, size, body)  # all: the error that breaks off a sending
-                connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
-                connection.close()  # a reset
-                return
-            bodies.append(body_of(connection, size, body))
-            connection.sendall(answer(b"result", "Content-Length: 6"))
-            if len(bodies) == 2:
-                return
-
-    with listening(serve) as (url, came):
-        run(url, "box", images, "-o", tmp_path / "out", "-j", 1, "--retries", 0, "--timeout", 9)
-    assert bodies == [b"a" * size, b"b" * size] and len(came) == 2
-    assert found(tmp_path / "out") == {"a.ppm": b"result", "b.ppm": b"result"}
-
-
-def test_an_input_that_shrinks(tmp_path):
-    large = tmp_path / "large.ppm"
-    with large.open("wb") as file:
-        file.truncate(40 << 20)
-
-    def serve(connection):
-        head_of(connection)  # the body waits for leave to come
-        with large.open("r+b") as file:
-            file.truncate(1 << 20)
-        connection.sendall(b"HTTP/1.1 100 Continue\r\n\r\n")
-        body_of(connection, 40 << 20)
-
-    with listening(serve) as (url, came):
-        _, said = run(url, "box", large, "-o", tmp_path / "out.ppm", status=1)
-    assert said == f"convolve: {large}: the file became shorter while it was read\n" and len(came) == 1
-    assert found(tmp_path).keys() == {"large.ppm"}
+            assert (client.returncode, written) == (3, b"")
+        assert silent.connections == stalling.connections == 1
+        deaf.setblocking(False)
+        for _ in range(2):
+            deaf.accept()[0].close()
+        with pytest.raises(BlockingIOError):
+            deaf.accept()

@@ -34,7 +34,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.time = time.monotonic()
         with self.server.lock:
             self.server.requests.append(copy.copy(self))  # this is of the connection
-        answer = self.server.answer(self)
+        self.reply(self.server.answer(self))
+
+    def reply(self, answer):
         if answer is None:  # it breaks off
             self.close_connection = True
             return
@@ -49,6 +51,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
 
+    def handle_expect_100(self):
+        return self.server.expected(self) and super().handle_expect_100()
+
     do_GET = do_PUT = do_DELETE = do_POST
 
     def log_message(self, *_):
@@ -58,7 +63,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
 class Server(http.server.ThreadingHTTPServer):
     """`answer(handler)` returns (status, headers, body), or None to close the connection; it may be
     a list: an answer for each request, then the last. By default the body comes back, turned
-    round. Headers that are None are left out of a result. `certificate`: its path and its key's."""
+    round. Headers that are None are left out of a result. `certificate`: its path and its key's.
+    `expected(handler)` tells whether a body may come whose client asks that first."""
     daemon_threads = True
     allow_reuse_address = True
 
@@ -68,6 +74,7 @@ class Server(http.server.ThreadingHTTPServer):
         if isinstance(answer, list):
             self.answer = lambda _: answer[min(len(self.requests), len(answer)) - 1]
         self.requests, self.connections = [], 0
+        self.expected = lambda _: True
         self.lock = threading.Lock()
         if certificate:
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
