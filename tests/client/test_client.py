@@ -103,13 +103,6 @@ def test_result_into_what_is_not_a_file(service, image, tmp_path):
     assert client.wait(60) == 0 and fifo.is_fifo()
 
 
-def test_a_full_disk(service, image):
-    with open("/dev/full", "wb") as full:
-        client = start(service.url, "box", image, "-o", "-", stdout=full)
-    assert client.communicate(timeout=60)[1] == (
-        b"convolve: standard output: No space left on device\n") and client.returncode == 1
-
-
 def test_verbose(service, image, tmp_path):
     _, said = run(service.url, "box", "-v", image, "-o", tmp_path / "out.ppm")
     assert "X-Image: 40x30x3:u8" in said and "Server-Timing: receive;dur=" in said
@@ -158,6 +151,13 @@ def test_what_is_not_to_be_trusted_in_answers(server, image, tmp_path):
      "--files-from and a.ppm: give names on the command line, or a list"),
     (("box", "--files-from", "none", "-o", "x/"), "none: No such file or directory"),
     (("box", "--null", "a.ppm", "-o", "x/"), "--null needs --files-from"),
+    (("jobs", "wait"), "expected wait, fetch or delete, with ids"),
+    (("jobs", "show", "ab"), "expected wait, fetch or delete"),
+    (("jobs", "wait", "../v1"), "../v1 is not the id of a job"),
+    (("jobs", "fetch", "-"), "- is not the id of a job"),
+    (("jobs", "fetch", "ab"), "no output: give -o FILE"),
+    (("jobs", "fetch", "ab", "cd", "-o", "x.png"), "names one file"),
+    (("jobs", "wait", "ab", "--sigma", 2), "jobs takes no --sigma"),
 ])
 def test_usage(arguments, words, tmp_path):
     _, said = run("http://127.0.0.1:1", *arguments, status=2, cwd=tmp_path)

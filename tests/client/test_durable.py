@@ -42,21 +42,20 @@ def asked_for(server):
 POSTED, WAITED, LEFT = "POST filters/box", "GET jobs/ab/result", "DELETE jobs/ab"
 
 
-def started(directory, cache, *options):
-    return service_module.Service(directory, cache, *options, environment=service_module.ONE_DEVICE)
+def started(directory, cache):
+    return service_module.Service(directory, cache, "--durable", "yes", environment=service_module.ONE_DEVICE)
 
 
 @pytest.fixture(scope="module")
 def durable(tmp_path_factory, cache):
-    with started(tmp_path_factory.mktemp("durable"), cache, "--durable", "yes") as service:
+    with started(tmp_path_factory.mktemp("durable"), cache) as service:
         yield service
 
 
 @pytest.fixture
-def killable(tmp_path, cache, request):
-    """A service that a test may kill and start again; durable unless the test says otherwise."""
-    wanted = getattr(request, "param", True)
-    with started(tmp_path / "service", cache, *("--durable", "yes") * wanted) as service:
+def killable(tmp_path, cache):
+    """A service that a test may kill and start again."""
+    with started(tmp_path / "service", cache) as service:
         yield service
 
 
@@ -174,16 +173,6 @@ def test_fetch_and_wait_wait(server, tmp_path):
         assert all(later.time - earlier.time > 0.9 for earlier, later in itertools.pairwise(one.requests))
 
 
-@pytest.mark.parametrize("arguments, words", [
-    (("wait",), "expected wait, fetch or delete, with ids"), (("show", "ab"), "expected wait, fetch or delete"),
-    (("wait", "../v1"), "../v1 is not the id of a job"), (("fetch", "-"), "- is not the id of a job"),
-    (("fetch", "ab"), "no output: give -o FILE"), (("fetch", "ab", "cd", "-o", "x.png"), "names one file"),
-    (("wait", "ab", "--sigma", 2), "jobs takes no --sigma")])
-def test_usage(arguments, words):
-    _, said = run("http://127.0.0.1:1", "jobs", *arguments, status=2)
-    assert said.startswith("convolve: ") and words in said and said.count("\n") == 1, said
-
-
 # Batches ----------------------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("kept", ["service", "durable"])
@@ -204,22 +193,17 @@ def test_durable_batches(request, tree, tmp_path, kept):
 
 
 def test_what_is_asked(server, image, tmp_path):
+    (tmp_path / "token").write_text("secret")
     asked = server([accepted(), RUNNING, result(), DELETED])
-    run(asked.url, "box", "--durable", image, "-o", tmp_path / "out.ppm")
+    run(asked.url, "box", "--durable", image, "-o", tmp_path / "out.ppm", "--token-file", tmp_path / "token")
     assert asked_for(asked) == [POSTED, WAITED, WAITED, LEFT]
+    assert {request.headers["Authorization"] for request in asked.requests} == {"Bearer secret"}
     assert asked.requests[0].headers["Prefer"] == "respond-async" and asked.requests[0].body == image.read_bytes()
     assert (tmp_path / "out.ppm").read_bytes() == b"result"
     plain = server([result()])  # one that knows no jobs
     run(plain.url, "box", "--durable", image, "-f", "-o", tmp_path / "out.ppm", "--token-file", __file__, status=2)
     run(plain.url, "box", "--durable", image, "-f", "-o", tmp_path / "out.ppm")
     assert asked_for(plain) == [POSTED]
-
-
-def test_a_token_goes_with_every_request(server, image, tmp_path):
-    (tmp_path / "token").write_text("secret")
-    asked = server([accepted(), result(), DELETED])
-    run(asked.url, "box", "--durable", image, "-o", tmp_path / "out.ppm", "--token-file", tmp_path / "token")
-    assert {request.headers["Authorization"] for request in asked.requests} == {"Bearer secret"}
 
 
 def test_keys(server, tmp_path):
@@ -235,11 +219,11 @@ def test_keys(server, tmp_path):
     assert re.fullmatch("[0-9a-f]{32}", first) and key(one, "out.ppm") == first
     one.touch()
     assert key(one, "out.ppm") == first
-    others = [key(other, "out.ppm"), key(one, "another.ppm"), key(one, "out.ppm", "--size", 5),
+    others = [key(other, "out.ppm"), key(one, "another.ppm"), key(one, "in/out.ppm"), key(one, "out.ppm", "--size", 5),
               key(one, "out.ppm", "--format", "png")]
     one.write_bytes(ppm()[:-1] + b"\0")
     others.append(key(one, "out.ppm"))
-    assert len({first, *others}) == 6
+    assert len({first, *others}) == 7
 
 
 @pytest.mark.parametrize("answers, asked_so", [
@@ -374,29 +358,6 @@ def test_a_service_that_is_killed(killable, through, tmp_path):
     assert not jobs_of(killable)
     run(killable.url, *SLOW, images, "-o", tmp_path / "right")
     assert found(out) == found(tmp_path / "right")
-
-
-@pytest.mark.parametrize("killable", [False], indirect=True)
-def test_a_service_that_forgets(killable, tmp_path):
-    """Without durable the images are sent again."""
-    images, out = medium(tmp_path / "images", "0.png", "1.png"), tmp_path / "out"
-    client = start(killable.url, *SLOW, "--durable", images, "-o", out, "--retries", 1000)
-    poll(lambda: len(jobs_of(killable)) == 2, what="the jobs")
-    killable.kill()
-    killable.start()
-    assert client.wait(service_module.PATIENCE) == 0, client.stderr.read()
-    assert len(found(out)) == 2 and not jobs_of(killable)
-
-
-def test_two_at_a_time(durable, tree, tmp_path):
-    """Clients with the same images, but other places of results, share no jobs."""
-    run(durable.url, "box", *GENERAL, tree, "-o", tmp_path / "right")
-    clients = [start(durable.url, "box", *GENERAL, "--durable", tree, "-o", tmp_path / name, "-j", 2)
-               for name in "ab"]
-    for client, name in zip(clients, "ab"):
-        assert client.communicate(timeout=60)[1] == b"" and client.returncode == 0
-        assert found(tmp_path / name) == found(tmp_path / "right")
-    assert not jobs_of(durable)
 
 
 def test_interrupted_while_it_waits(server, image, tmp_path):

@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from client import PROGRAM, environment, fill, found, in_namespace, ppm, run, start
+from client import fill, found, in_namespace, ppm, run, start
 from service import poll
 
 MANIFEST = ".convolve.jsonl"
@@ -235,19 +235,3 @@ def test_signals_that_are_ignored_stay_so(server, image, tmp_path):
     client.send_signal(signal.SIGHUP)
     going.set()
     assert client.wait(60) == 0, client.stderr.read()
-
-
-def test_an_interrupt_ends_the_loop_of_a_shell(server, image, tmp_path):
-    asked = server(lambda handler: threading.Event().wait(60))
-    script = 'for i in 1 2 3; do "$@"; done; echo after'
-    shell = subprocess.Popen(["bash", "-c", script, "bash", PROGRAM, "box", image, "-o",
-                              tmp_path / "out.ppm"], env=environment(asked.url), text=True,
-                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, process_group=0)
-    try:
-        poll(lambda: asked.requests, 60, "the request")
-        os.killpg(shell.pid, signal.SIGINT)
-        assert shell.communicate(timeout=60) == ("", "") and shell.returncode == -signal.SIGINT
-    finally:
-        if shell.poll() is None:
-            os.killpg(shell.pid, signal.SIGKILL)
-    assert len(asked.requests) == 1 and os.listdir(tmp_path) == ["in.ppm"]
