@@ -145,18 +145,3 @@ void picture_load(struct picture *p, const void *bytes, size_t size)
 	g_object_unref(vips);
 	g_object_unref(source);
 }
-
-bool reply_shows(const struct reply *reply, const struct picture *picture)
-{
-	struct picture other;
-	bool shows;
-
-	picture_load(&other, reply->answer, reply->done.answer_size);
-	shows = other.image.width == picture->image.width &&
-	        other.image.height == picture->image.height &&
-	        other.image.bands == picture->image.bands &&
-	        other.image.type == picture->image.type &&
-	        !memcmp(other.pixels, picture->pixels, image_size(&picture->image));
-	picture_fini(&other);
-	return shows;
-}

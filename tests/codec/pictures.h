@@ -25,5 +25,3 @@ struct file file_of_profile(const char *name);
 
 /* Decodes a file, upright. Exits on failure. */
 void picture_load(struct picture *picture, const void *bytes, size_t size);
-/* Tells whether an answer decodes to the pixels of the picture. */
-bool reply_shows(const struct reply *reply, const struct picture *picture);
