@@ -9,7 +9,6 @@ import time
 import pytest
 
 import service as service_module
-from in_flight import restarts
 from service import PATIENCE, poll, request_head, sanitized
 
 BODY = bytes(range(100))
@@ -54,7 +53,7 @@ def test_refused(hostile, mode, target):
         service.post(target, BODY).refused(422, "decoder-died")
         assert service.get("/livez").status == 200
         poll(lambda: service.total("convolved_spool_memory_bytes") == 0, 60, "no memory")
-        assert restarts(service, "codec") == 2, service.tail()
+        assert service.restarts(worker="codec") == 2, service.tail()
         assert service.total("convolved_stage_duration_seconds_sum") < 100
         assert "OF ANY SIZE" not in service.said
 
@@ -82,7 +81,7 @@ def test_sleeps(hostile):
     """One that does nothing at all is noticed, whatever time a job may take."""
     with hostile("sleeps", "--codecs", "1") as service:
         service.post(TARGET, BODY).refused(422, "decoder-died")
-        assert restarts(service, "codec", reason="stuck") == 2
+        assert service.restarts(worker="codec", reason="stuck") == 2
 
 
 def test_spins(hostile):
@@ -91,7 +90,7 @@ def test_spins(hostile):
         with service.socket() as connection:
             connection.sendall(request_head(TARGET, f"Content-Length: {len(BODY)}") + BODY)
             poll(lambda: any(len(BODY) in p.open_sizes for p in service.workers("codec")), 60, "the job")
-        poll(lambda: restarts(service, "codec", reason="cancelled") == 1, 60, "its end")
+        poll(lambda: service.restarts(worker="codec", reason="cancelled") == 1, 60, "its end")
 
 
 @pytest.mark.parametrize("mode, more, seconds", [
@@ -115,7 +114,7 @@ def test_endless(hostile, mode, more, seconds):
         # A few pixels take more.
         assert seconds * slower <= float(limit[1]) < (seconds + 0.05) * slower, detail
         assert served > 2
-        assert restarts(service, "codec", reason="complex") == 1
+        assert service.restarts(worker="codec", reason="complex") == 1
         assert service.restarts() == 1, service.tail()
         poll(lambda: len(service.workers("codec")) == 2, 60, "its successor")
         answers = [pool.submit(service.post, other, BODY), service.post(other, BODY)]

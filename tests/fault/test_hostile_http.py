@@ -30,10 +30,6 @@ def hostile(taken_over):
         "http", words, "--codecs", "1", "--http-workers", "2", *options)
 
 
-def ended(service, **labels):
-    return service.total("convolved_worker_restarts_total", worker="http", **labels)
-
-
 def end_workers(service):
     """Before it is noticed that the hostile one only waits, which takes many seconds."""
     for worker in service.workers("http"):
@@ -51,7 +47,7 @@ def check_honest(service):
 def test_refused(hostile, about):
     modes = MODES[about]
     with hostile(*modes) as service:
-        poll(lambda: ended(service, reason="protocol") == len(modes), 180, "the end of each")
+        poll(lambda: service.restarts(worker="http", reason="protocol") == len(modes), 180, "the end of each")
         # a log line may come after its event
         poll(lambda: re.findall("http-. sent an invalid (.*)", service.said) == list(modes.values()), 60,
              f"a line of each: {modes}")
@@ -66,7 +62,7 @@ def test_ended(hostile, mode, reason):
     """It has closed its end, does nothing or too much, or does not read its answers."""
     with hostile(mode) as service:
         labels = {"reason": reason} if reason else {}
-        poll(lambda: ended(service, **labels) >= 1, 300, "its end")
+        poll(lambda: service.restarts(worker="http", **labels) >= 1, 300, "its end")
         check_honest(service)
 
 
@@ -94,7 +90,7 @@ def test_empty_datagrams(hostile):
         return len(os.listdir(f"/proc/{service.process.pid}/fd"))
     words = ["empty", "empty-link"] * 2
     with hostile(*words) as service:
-        poll(lambda: ended(service) == len(words), 180, "the end of each")
+        poll(lambda: service.restarts(worker="http") == len(words), 180, "the end of each")
         check_honest(service)
         poll(lambda: len(service.workers("http")) == 2, 60, "the next worker")
         after = descriptors()
@@ -108,7 +104,7 @@ def test_job_that_nobody_waits_for(hostile, how):
     """A worker that forgets to say that its client has gone: the job ends with the request."""
     with hostile(f"leaves-{how}") as service:
         poll(lambda: service.total("convolved_jobs_failed_total", reason="client-gone") == 1, 60, "its end")
-        assert ended(service) == 0
+        assert service.restarts(worker="http") == 0
         end_workers(service)
         check_honest(service)
 
@@ -126,6 +122,6 @@ def test_anything(hostile):
     """Random messages for some seconds."""
     with hostile(*["random"] * 200) as service:
         ends = time.monotonic() + float(os.environ.get("CONVOLVED_FAULT_SECONDS", "2"))
-        while time.monotonic() < ends or ended(service) < 2:
+        while time.monotonic() < ends or service.restarts(worker="http") < 2:
             assert service.post(TARGET, bytes(100)).status == 200
         check_honest(service)

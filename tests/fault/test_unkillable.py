@@ -10,7 +10,7 @@ import signal
 import pytest
 
 import service as service_module
-from in_flight import LARGE, SLOW, InFlight, restarts, works
+from in_flight import LARGE, SLOW, InFlight, works
 from service import TWO_DEVICES, Process, children, poll
 
 PTRACE_DETACH, PTRACE_SEIZE = 17, 0x4206
@@ -52,7 +52,7 @@ def test_device(launch):
             worker.kill()
             answer = job.result()
             assert answer.status == 200, answer
-            poll(lambda: restarts(service, "device") == 1, 60, "its end")
+            poll(lambda: service.restarts(worker="device") == 1, 60, "its end")
             service.says("it is abandoned")
             service.says("may still write to")
             poll(lambda: len(service.workers("codec")) == 2, 60, "two codec workers")
@@ -73,8 +73,7 @@ def test_codec(launch, expected):
         worker = job.codec
         with kept(worker):
             worker.kill()
-            answer = job.result()
-            assert (answer.status, answer.body) == (200, expected)
+            job.gives(expected)
             poll(lambda: len(service.workers("codec")) == 2, 60, "two codec workers")
             for _ in range(4):
                 works(service)
@@ -114,7 +113,7 @@ def make_another_version(program):
 
 def refused_soon(service):
     service.filter(service_module.SMALL, [("box", {})], timeout=60).refused(503, "no-device")
-    assert service.get("/readyz").status == 503
+    assert service.get("/readyz").status == 503 and service.get("/livez").status == 200
 
 
 def test_no_device_program(launch, programs):
@@ -140,7 +139,7 @@ def test_device_program_goes(launch, programs, tmp_path):
         (programs / "convolved-device").chmod(0o600)
         file.write_text("[workers]\ndevice=*\n")
         service.process.send_signal(signal.SIGHUP)
-        poll(lambda: restarts(service, "device") >= 1, 60, "a failed start")
+        poll(lambda: service.restarts(worker="device") >= 1, 60, "a failed start")
         refused_soon(service)
         (programs / "convolved-device").chmod(0o700)
         poll(lambda: service.get("/readyz").status == 200, 60, "/readyz")
@@ -157,13 +156,13 @@ def test_upgrade(launch, programs):
         before = {*service.workers("codec"), *service.workers("device")}
         for worker in before:
             worker.kill()
-        poll(lambda: restarts(service, "codec") == 2 and restarts(service, "device") == 1, 60, "restarts")
+        poll(lambda: service.restarts(worker="codec") == 2 and service.restarts(worker="device") == 1, 60, "restarts")
         poll(service.works, 60, "an image that passes")
 
         def replaced():
             return {*service.workers("codec"), *service.workers("device")} - before
         poll(lambda: len(replaced()) == 3, 60, "all workers")
-        assert restarts(service, "codec") == 2 and restarts(service, "device") == 1, service.tail()
+        assert service.restarts(worker="codec") == 2 and service.restarts(worker="device") == 1, service.tail()
 
 
 @pytest.mark.parametrize("name", WORKERS)

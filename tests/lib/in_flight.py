@@ -1,5 +1,5 @@
 """Requests that something happens to in the middle, by the same kernels, to compare bytes."""
-import threading
+import concurrent.futures
 
 import imagefiles
 import oracle
@@ -20,19 +20,14 @@ def works(service):
     oracle.check(answer.pixels, oracle.filtered(SMALL, [("gaussian", {"sigma": 1.5})]))
 
 
-def restarts(service, worker, **labels):
-    return service.total("convolved_worker_restarts_total", worker=worker, **labels)
-
-
 class InFlight:
     """A large request on a thread of its own, begun when a device works on one of its tiles."""
 
     def __init__(self, service, pixels=LARGE, filters=SLOW):
-        self.service, self.answer, self.error = service, None, None
         before = service.total("convolved_tiles_total")
-        self.size = pixels.nbytes
-        self.thread = threading.Thread(target=self.run, args=(pixels, filters), daemon=True)
-        self.thread.start()
+        self.service, self.size = service, pixels.nbytes
+        self.answer = concurrent.futures.ThreadPoolExecutor(1).submit(
+            service.filter, pixels, filters, timeout=120, variant="general")
 
         def begun():
             metrics = service.metrics()
@@ -40,20 +35,15 @@ class InFlight:
                     and metrics.total("convolved_tiles_total") > before)
         poll(begun, 60, "a tile in flight", 0.005)
 
-    def run(self, pixels, filters):
-        try:
-            self.answer = self.service.filter(pixels, filters, timeout=120,
-                                              variant="general")
-        except OSError as error:
-            self.error = error
-
     @property
     def codec(self):
         """The codec worker that has the job: the one that has its body open."""
         return next(p for p in self.service.workers("codec") if self.size in p.open_sizes)
 
     def result(self):
-        self.thread.join(120)
-        assert not self.thread.is_alive(), f"no answer at all\n{self.service.tail()}"
-        assert self.answer is not None, f"the connection broke: {self.error}\n{self.service.tail()}"
-        return self.answer
+        return self.answer.result(120)
+
+    def gives(self, body):
+        """Asserts that this is the result."""
+        answer = self.result()
+        assert (answer.status, answer.body) == (200, body), answer

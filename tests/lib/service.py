@@ -607,8 +607,8 @@ class Service(Client):
         """Returns the processes that hold connections, bodies and answers for clients."""
         return [Process(self.process.pid), *self.workers("http")]
 
-    def restarts(self):
-        return self.total("convolved_worker_restarts_total")
+    def restarts(self, **labels):
+        return self.total("convolved_worker_restarts_total", **labels)
 
     def hurry(self):
         """Lets the compilers that stand back come to an end on a busy machine."""
