@@ -7,7 +7,7 @@
  * 	FUNCTION NTH ACTION [keep]
  *
  * ACTION is the effect of the NTH call from now on: an error code that it returns; `lost` (it and
- * all later calls return CL_OUT_OF_RESOURCES), `hang`, `abort`, `exit`; `slow` (it works for some
+ * all later calls return CL_OUT_OF_RESOURCES), `hang`, `abort`; `slow` (it works for some
  * seconds first); `late` (it sleeps for 3.4 s first, as long as an H200's driver takes to start);
  * `endless` (no command ends any more), `spin` (the same, and a thread computes for ever); or
  * `flip`: one bit of the result of a kernel or of a read is another. The file is gone when it has
@@ -142,8 +142,6 @@ static int disturb(const char *name, const char *result, bool *flip)
 			pause();
 	if (!strcmp(action, "abort"))
 		abort();
-	if (!strcmp(action, "exit"))
-		_exit(0);
 	if (!strcmp(action, "slow"))
 		for (time_t ends = time(NULL) + 4; time(NULL) < ends;)
 			;
