@@ -38,6 +38,13 @@ def run(url, *arguments, status=0, variables=None, **options):
     return done.stdout, done.stderr.decode()
 
 
+def complains(words, url, *arguments, run=run, status=1, **options):
+    """Runs the client, asserts that it says one line, with these words, and returns that."""
+    _, said = run(url, *arguments, status=status, **options)
+    assert said.startswith("convolve: ") and words in said and said.count("\n") == 1, said
+    return said
+
+
 def in_namespace(url, script, *arguments):
     """Runs a script that may mount file systems; "$@" is the client with the arguments."""
     apart = ["unshare", "-m" if os.geteuid() == 0 else "-Urm"]

@@ -10,13 +10,9 @@ import time
 
 import pytest
 
-from durable import KINDS, Told, check, crash, files, jobs_of, keeps, leaves_nothing
-from jobs import HEAVY, MEDIUM, PREFER, submit
-from service import SMALL, poll
-
-
-def works(service):
-    return service.filter(SMALL, [("box", {})]).status == 200
+from durable import KINDS, Told, check, crash, files, keeps, leaves_nothing
+from jobs import HEAVY, MEDIUM, PREFER, jobs_of, submit
+from service import poll
 
 
 FULL, BROKEN = (507, "storage-full"), (503, "storage-unusable")
@@ -43,14 +39,13 @@ def test_no_promise(disk, right, fault, problem):
         for _ in range(3):
             refuses(disk, posted(service), problem)
         service.says(f"jobs cannot be kept in {disk.state}: ")
-        assert works(service) and jobs_of(service) == list(told.jobs)
+        assert service.works() and jobs_of(service) == list(told.jobs)
         assert files(disk.state).keys() == before
         disk.heal()
         told.fetch(told.submit("blurred"))
         service.says(f"jobs can be kept in {disk.state} again")
         keeps(service, told.jobs, right)
         crash(service)
-        service.start()
         keeps(service, told.jobs, right)
         leaves_nothing(service, disk.state)
 
@@ -63,14 +58,13 @@ def test_no_room_for_a_result(disk, right, fault, problem):
         job = submit(service, MEDIUM, HEAVY)
         disk.fail(f"{fault} {job.rpartition('/')[2]}.result")
         other = told.submit("blurred")
-        assert works(service)
+        assert service.works()
         assert service.get(f"{job}?wait=300").json()["state"] == "failed"
         failed = service.get(f"{job}/result")
         refuses(disk, failed, problem)
         told.fetch(other)
         assert f"{job.rpartition('/')[2]}.result" not in files(disk.state)
         crash(service)
-        service.start()
         assert service.get(f"{job}/result").body == failed.body
         keeps(service, told.jobs, right)
         leaves_nothing(service, disk.state)
@@ -112,7 +106,6 @@ def test_ends_together(disk, right, fault, refused, count):
         for path in told.jobs:
             told.fetch(path)
         crash(service)
-        service.start()
         keeps(service, told.jobs, right)
         assert service.get(plug).json()["state"] == "done"
         leaves_nothing(service, disk.state)
@@ -125,7 +118,7 @@ def test_slow(disk, right):
         with held_together(disk, service):
             accepted = [pool.submit(told.submit, "blurred") for _ in range(19)]
             poll(lambda: service.total("convolved_stored_changes") == 20, what="all changes")
-            assert all(works(service) for _ in range(20))
+            assert all(service.works() for _ in range(20))
             assert not any(each.done() for each in accepted)
             disk.fail("slow 1000000 .result")
         for each in accepted:
@@ -141,7 +134,8 @@ def posted(service, key=None):
 
 
 def test_no_promise_by_key(disk, right):
-    """All who ask with a key wait for the same commit, and hear of its failure."""
+    """All who ask with a key wait for the same commit, and hear of its failure. A key is its client's,
+    and stays so over a restart."""
     with disk.service() as service, concurrent.futures.ThreadPoolExecutor(8) as pool:
         disk.fail("slow 1000 jobs.db")
         began = time.monotonic()
@@ -153,6 +147,13 @@ def test_no_promise_by_key(disk, right):
         assert posted(service, "a key").headers["Location"] == job
         disk.heal()
         assert posted(service, "another").status == 202
+        other = service.neighbour()
+        theirs = posted(other, "a key").headers["Location"]
+        crash(service)
+        assert posted(service, "a key").headers["Location"] == job
+        assert posted(other, "a key").headers["Location"] == theirs != job
+        assert other.get(f"{theirs}/result?wait=300").status == 200
+        assert other.request("DELETE", theirs).status == 204
         leaves_nothing(service, disk.state)
 
 
@@ -169,8 +170,10 @@ def test_deleted_before_its_end(disk, right):
         leaves_nothing(service, disk.state)
 
 
-def test_not_deleted(disk, right):
-    """Whatever is said of a job that could not be deleted is true after a restart, too."""
+@pytest.mark.parametrize("crashes", [True, False])
+def test_not_deleted(disk, right, crashes):
+    """Whatever is said of a job that could not be deleted is true after a restart, too. It is deleted
+    once that is possible again."""
     with disk.service() as service:
         told = Told(service, right)
         for kind in "blurred", "no image":
@@ -181,9 +184,9 @@ def test_not_deleted(disk, right):
             gone = service.get(path).status == 404
             told.jobs[path] = kind, "gone" if gone else "perhaps"
         disk.heal()
-        crash(service)
-        service.start()
-        keeps(service, told.jobs, right)
+        if crashes:
+            crash(service)
+            keeps(service, told.jobs, right)
         leaves_nothing(service, disk.state)
 
 
@@ -207,19 +210,6 @@ def test_not_deleted_for_strangers(disk, tmp_path):
         disk.heal()
 
 
-def test_deleted_later(disk, right):
-    """A job that could not be deleted is, once that is possible again."""
-    with disk.service() as service:
-        told = Told(service, right)
-        for kind in "blurred", "no image":
-            told.fetch(told.submit(kind))
-        disk.fail("full 1")
-        for path in told.jobs:
-            service.request("DELETE", path).refused(*FULL)
-        disk.heal()
-        leaves_nothing(service, disk.state)
-
-
 def test_hangs(disk, right):
     """A disk that hangs holds up neither others nor the end of the service."""
     with disk.service("--drain-timeout", "1") as service, concurrent.futures.ThreadPoolExecutor(2) as pool:
@@ -228,7 +218,7 @@ def test_hangs(disk, right):
         disk.fail("slow 100000")
         hanging = pool.submit(posted, service)
         poll(lambda: disk.calls[-1].startswith("f"), what="the sync")
-        assert works(service)
+        assert service.works()
         check(service.get(f"{[*told.jobs][0]}/result"), right["blurred"])
         assert service.stop() == 0
         hanging.result().refused(503, "draining")
@@ -304,7 +294,7 @@ def test_fails_at_the_start(disk, right, fault):
     disk.fail(fault)
     with disk.service() as service:
         posted(service).refused(*BROKEN)
-        assert works(service)
+        assert service.works()
     disk.heal()
     with disk.service() as service:
         told = Told(service, right)
@@ -320,6 +310,6 @@ def unusable(disk, told):
                        service.request("DELETE", [*told.jobs][0])):
             refuses(disk, answer, BROKEN)
         service.says(f"asynchronous jobs are refused: {disk.state}/jobs/jobs.db cannot be used: ")
-        assert works(service)
+        assert service.works()
     after = files(disk.state)
     assert after == before or after == {**before, "jobs.db-wal": b""}

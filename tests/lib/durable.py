@@ -5,7 +5,7 @@ import shutil
 import signal
 import sqlite3
 
-from jobs import HEAVY, PREFER
+from jobs import HEAVY, PREFER, forget_all
 from pixels import random_pixels
 from service import BUILD, ONE_DEVICE, SMALL, poll, raw_kind, target_of
 
@@ -73,18 +73,10 @@ def keeps(service, jobs, right):
             check(answer, right[kind])
 
 
-def jobs_of(service):
-    return [job["links"]["self"] for job in service.get("/v1/jobs").json()["jobs"]]
-
-
 def leaves_nothing(service, state):
     """Everything is deleted, also jobs whose clients do not know that they were accepted; then no
     file is left but the database, and nothing in it."""
-    def none_left():
-        for path in jobs_of(service):
-            service.request("DELETE", path)
-        return not jobs_of(service)
-    poll(none_left, what="the end of all jobs")
+    forget_all(service)
     only_database(state)
     assert service.stop() == 0, service.tail()
     only_database(state)
@@ -152,8 +144,8 @@ class Disk:
         return to
 
 
-def crash(service, number=signal.SIGKILL):
-    """Ends the front by this signal, and kills all of its other processes."""
+def crash(service, number=signal.SIGKILL, again=True):
+    """Ends the front by this signal, kills all of its other processes, and starts it again."""
     processes = service.processes()
     service.process.send_signal(number)
     service.process.wait()
@@ -161,3 +153,5 @@ def crash(service, number=signal.SIGKILL):
         with contextlib.suppress(ProcessLookupError):
             process.kill()
     poll(lambda: all(process.gone for process in processes), what="the end of all processes")
+    if again:
+        service.start()

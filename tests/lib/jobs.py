@@ -27,3 +27,17 @@ def cancel(service, jobs):
     for job in jobs:
         service.request("DELETE", job)
     poll(lambda: not service.total("convolved_jobs", state="running"), what="no jobs")
+
+
+def jobs_of(service):
+    """Returns the paths of its client's jobs."""
+    return [job["links"]["self"] for job in service.get("/v1/jobs").json()["jobs"]]
+
+
+def forget_all(service):
+    """Deletes them, until there are none."""
+    def none_left():
+        for path in jobs_of(service):
+            service.request("DELETE", path)
+        return not jobs_of(service)
+    poll(none_left, what="the end of all jobs")
