@@ -6,7 +6,6 @@
 
 #include <fcntl.h>
 #include <signal.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -65,15 +64,21 @@ static void hear_until(enum message_type type)
 		;
 }
 
-static void say_image(void)
+static void make_tiling(void)
 {
-	struct message message = {0};
-	struct message_image *m = &message.image;
 	struct problem problem;
 
 	if (tiling_init(&tiling, chain, &job.raw_image, arena.in_size, arena.out_size,
 	                job.samples_max, &problem))
 		die("tiling");
+}
+
+static void say_image(void)
+{
+	struct message message = {0};
+	struct message_image *m = &message.image;
+
+	make_tiling();
 	m->job = job.job;
 	m->whole = m->image = m->answer = job.raw_image;
 	m->pages = 1;
@@ -115,45 +120,24 @@ static void say_done(uint64_t size)
 	say_with_lies(&message, MSG_JOB_DONE, lies, job.raw ? LIES : 0);
 }
 
-/* Tries what a body and an answer should not allow. */
-static void try_files(void)
-{
-	char byte = 'x';
-
-	if (pwrite(body, &byte, 1, 0) >= 0 || !ftruncate(body, 1) ||
-	    mmap(NULL, 1, PROT_READ | PROT_WRITE, MAP_SHARED, body, 0) != MAP_FAILED)
-		fprintf(stderr, "<4>hostile: THE BODY CAN BE CHANGED\n");
-}
-
-/* Messages of every type that are right in some places and anything in others. */
+/* Messages of every type, which are spoilt. */
 static void say_anything(void)
 {
-	struct message message = {.type = (uint32_t)random_number(MESSAGES + 1)};
+	const uint64_t what = random_number(8);
+	struct message message = {0};
 
-	if (random_number(2)) {
-		make_tile(&message.tile.tile);
-		message.type = random_number(2) ? MSG_TILE : message.type;
-		if (random_number(4) == 0)
-			tiling_whole_tile(&tiling, (enum tile_form)(1 + random_number(3)),
-			                  random_number(1 << 20), &message.tile.tile);
-	}
-	if (message.type == MSG_IMAGE)
-		message.image = (struct message_image){.job = job.job,
-		                                       .whole = job.raw_image,
-		                                       .image = job.raw_image,
-		                                       .answer = job.raw_image,
-		                                       .pages = 1,
-		                                       .input_format = FORMAT_RAW,
-		                                       .tiles = tiling.count};
-	if (message.type == MSG_JOB_DONE)
-		message.job_done = (struct message_job_done){
-		    .job = job.job, .format = FORMAT_RAW, .image = job.raw_image};
-	if (say_spoilt(&message, job.job))
-		return;
-	if (message_fds(message.type))
-		say_with_descriptors(WORKER_SOCKET, &message, 8 + sizeof message.arena, 2);
+	make_tile(&message.tile.tile);
+	if (!random_number(4))
+		tiling_whole_tile(&tiling, (enum tile_form)(1 + random_number(3)),
+		                  random_number(1 << 20), &message.tile.tile);
+	message.tile.tile.job = job.job;
+	message.tile.tile.arena = job.arena;
+	if (what == 0)
+		say_image();
+	else if (what == 1)
+		say_done(10);
 	else
-		say(&message, message.type);
+		say(&message, what < 4 ? (enum message_type)random_number(MESSAGES + 1) : MSG_TILE);
 }
 
 static void flood(void)
@@ -195,17 +179,6 @@ static uint64_t write_far(void)
 	return (uint64_t)far + 1;
 }
 
-static bool can_map(int file)
-{
-	return mmap(NULL, 10, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0) != MAP_FAILED;
-}
-
-static bool can_change(void)
-{
-	return can_map(answer) || can_map(reader) || pwrite(answer, "x", 1, 0) > 0 ||
-	       !ftruncate(answer, 1);
-}
-
 /* Keeps the answer's descriptors, and as "maps" a mapping too, by which it cannot be sealed. */
 static void filter_honestly(void)
 {
@@ -224,7 +197,8 @@ static void filter_honestly(void)
 	size = is("far") ? write_far() : is("size") ? UINT64_C(1) << 62 : is("more") ? 11 : 10;
 	if (is("maps") && !can_map(answer))
 		die("mmap");
-	if (memfd_seal(answer) ? can_change() : !is("maps") && (can_map(answer) || can_map(reader)))
+	if (memfd_seal(answer) ? can_change(answer) || can_change(reader)
+	                       : !is("maps") && (can_map(answer) || can_map(reader)))
 		fprintf(stderr, "<4>hostile: THE ANSWER CAN BE CHANGED\n");
 	say_done(size);
 }
@@ -243,7 +217,8 @@ static void misbehave(void)
 	enum { ENDLESS = 1000000 };
 	struct message message = {.type = MSG_CANCEL};
 
-	try_files();
+	if (can_change(body))
+		fprintf(stderr, "<4>hostile: THE BODY CAN BE CHANGED\n");
 	if (is("early")) {
 		say_done(0);
 	} else if (is("descriptors")) {
@@ -261,14 +236,10 @@ static void misbehave(void)
 			say_tile(0);
 		work(ENDLESS);
 	} else if (is("random")) {
-		struct problem problem;
-
-		if (tiling_init(&tiling, chain, &job.raw_image, arena.in_size, arena.out_size,
-		                job.samples_max, &problem))
-			die("tiling");
+		make_tiling();
 		if (random_number(2))
 			say_image();
-		for (;;)
+		for (spoils = true;;)
 			say_anything();
 	} else {
 		work(is("works") ? 0.8 : 0);

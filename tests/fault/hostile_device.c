@@ -103,17 +103,17 @@ static void say_done(void)
 		say(&message, MSG_TILE_DONE);
 }
 
-/* Messages that are right in some places and anything in others. */
+/* Messages of every type, which are spoilt. */
 static void say_anything(void)
 {
-	struct message message = {.type = (uint32_t)random_number(MESSAGES)};
+	static const enum message_type usual[] = {MSG_TILE_DONE, MSG_OBJECTS};
+	const enum message_type type =
+	    random_number(2) ? usual[random_number(2)] : (enum message_type)random_number(MESSAGES);
+	struct message message = {.cancel = {.job = done.job}};
 
-	if (random_number(2))
-		message.type = random_number(2) ? MSG_TILE_DONE : MSG_OBJECTS;
-	if (message.type == MSG_TILE_DONE)
+	if (type == MSG_TILE_DONE)
 		message.tile_done = done;
-	if (!say_spoilt(&message, done.job) && !message_fds(message.type))
-		say(&message, message.type);
+	say(&message, type);
 }
 
 static void say_bytes(void)
@@ -172,18 +172,11 @@ static void take_tile(const struct tile *tile)
 	    .job = tile->job, .index = tile->index, .stack = 1, .launches = 1};
 	while (is("waits"))
 		say(&message, MSG_TILE_WAITS);
-	for (int i = 0; is("random") && i < 20; i++)
+	spoils = is("random");
+	for (int i = 0; spoils && i < 20; i++)
 		say_anything();
+	spoils = false;
 	say_done();
-}
-
-static const char *word(const char *words, unsigned i)
-{
-	char *all = strdup(words), *rest = all, *found = strsep(&rest, ",");
-
-	while (i-- && rest)
-		found = strsep(&rest, ",");
-	return found;
 }
 
 int main(int argc, char **argv)
@@ -196,7 +189,7 @@ int main(int argc, char **argv)
 	if (!getenv("CONVOLVED_HOSTILE") || argc < 2)
 		return 2;
 	sscanf(argv[1], "device-%u", &device);
-	mode = word(getenv("CONVOLVED_HOSTILE"), device);
+	mode = word_of(device);
 	signal(SIGPIPE, SIG_IGN);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (probe ? !is("probe") : is("probe") || is("honest"))

@@ -8,7 +8,6 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/file.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 
 #include "base/memfd.h"
@@ -137,27 +136,16 @@ static const struct mode {
 static int front = -1, room = -1, lock;
 
 /* Returns how many words have been taken, which are then more. */
-static int taken(int more)
+static uint8_t taken(int more)
 {
-	uint8_t words = 0;
-	int before;
+	uint8_t before = 0, words;
 
-	if (pread(lock, &words, 1, 0) < 0)
+	if (pread(lock, &before, 1, 0) < 0)
 		die("lock");
-	before = words;
 	words = (uint8_t)(before + more);
 	if (pwrite(lock, &words, 1, 0) != 1)
 		die("lock");
 	return before;
-}
-
-static const char *next_word(void)
-{
-	char *rest = getenv("CONVOLVED_HOSTILE"), *word = strsep(&rest, ",");
-
-	for (int i = taken(1); i > 0; i--)
-		word = strsep(&rest, ",");
-	return word;
 }
 
 /* Without a device every answer is 503: the word is for the next process. */
@@ -216,8 +204,7 @@ static struct link_message hear(char text[4])
 	if (count && message.type == LINK_ROOM) {
 		room = fds[0];
 	} else if (count) {
-		if (pwrite(fds[0], "x", 1, 0) > 0 || !ftruncate(fds[0], 1) ||
-		    mmap(NULL, 1, PROT_READ | PROT_WRITE, MAP_SHARED, fds[0], 0) != MAP_FAILED)
+		if (can_change(fds[0]))
 			fprintf(stderr, "<4>hostile: THE ANSWER CAN BE CHANGED\n");
 		close(fds[0]);
 	}
@@ -244,7 +231,7 @@ static void tell_answer(uint32_t flags)
 	hear_until(LINK_ANSWER, flags, text);
 	if (!strcmp(text, "503"))
 		try_later();
-	if (is("later") && (pwrite(room, "x", 1, 0) > 0 || !ftruncate(room, 1)))
+	if (is("later") && can_change(room))
 		fprintf(stderr, "<4>hostile: THE BODY CAN BE CHANGED\n");
 	fprintf(stderr, "<4>hostile: the answer is %s\n", text);
 }
@@ -257,8 +244,7 @@ static void fill_room(size_t size)
 		fprintf(stderr, "<4>hostile: A BODY CAN BE OF ANY SIZE\n");
 	if (pwrite(room, body, size, 0) != (ssize_t)size)
 		die("body");
-	if (is("maps") &&
-	    mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, room, 0) == MAP_FAILED)
+	if (is("maps") && !can_map(room))
 		die("mmap");
 	if (memfd_seal(room) == is("maps"))
 		die("seal");
@@ -432,7 +418,7 @@ int main(int argc, char **argv)
 		die("lock");
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	signal(SIGXFSZ, SIG_IGN);
-	if (flock(lock, LOCK_EX | LOCK_NB) || !(mode = next_word()))
+	if (flock(lock, LOCK_EX | LOCK_NB) || !(mode = word_of(taken(1))))
 		be_honest("honest-http", argv);
 	start_announce("convolved-http", 0);
 	say(&message, MSG_READY);
