@@ -8,7 +8,7 @@ import pytest
 
 import store as store_module
 from certificates import localhost_certificate
-from client import fill, found, in_namespace, ppm, run
+from client import complains, fill, found, in_namespace, ppm, run
 from service import free_port
 
 # Characters that must be percent-encoded, and be the same in the signature; % and + mean
@@ -130,9 +130,8 @@ def test_endpoints_in_files(server, store, tmp_path):
 def test_keys_that_are_none(store, tmp_path, variables, config, words):
     (tmp_path / "config").write_text(config)
     given = {**store.environment(), "AWS_CONFIG_FILE": str(tmp_path / "config"), **variables}
-    _, said = run("http://127.0.0.1:1", "box", "s3://from/a.ppm", "-o", tmp_path / "out.ppm", status=2,
-                  variables={name: value for name, value in given.items() if value})
-    assert words in said and said.count("\n") == 1, said
+    said = complains(words, "http://127.0.0.1:1", "box", "s3://from/a.ppm", "-o", tmp_path / "out.ppm", status=2,
+                     variables={name: value for name, value in given.items() if value})
     assert store.secret_key not in said and not store.requests
 
 
@@ -159,8 +158,7 @@ def test_keys_that_are_none(store, tmp_path, variables, config, words):
 ])
 def test_names_that_are_none(store, tmp_path, arguments, words):
     store.buckets["from"] = {}
-    _, said = store.run("http://127.0.0.1:1", "box", *arguments, status=2, cwd=tmp_path)
-    assert words in said and said.count("\n") == 1, said
+    complains(words, "http://127.0.0.1:1", "box", *arguments, run=store.run, status=2, cwd=tmp_path)
     assert not store.requests
 
 
@@ -177,9 +175,8 @@ def test_names_that_are_none(store, tmp_path, arguments, words):
 def test_what_the_store_refuses(server, store, tmp_path, change, name, words):
     store.put("s3://from/a.ppm", ppm())
     asked = server()
-    _, said = store.run(asked.url, "box", name, "-o", tmp_path / "out.ppm", status=1,
-                        variables=change)
-    assert said.startswith(f"convolve: {name}: {words}") and said.count("\n") == 1
+    complains(f"convolve: {name}: {words}", asked.url, "box", name, "-o", tmp_path / "out.ppm", run=store.run,
+              variables=change)
     assert os.listdir(tmp_path) == [] and not asked.requests
 
 
@@ -201,9 +198,8 @@ def test_what_the_store_refuses(server, store, tmp_path, change, name, words):
 def test_answers_of_stores(server, store, tmp_path, answer, words):
     asked = server()
     store.trouble = lambda handler, *_: (setattr(handler, "close_connection", True), answer)[1]
-    _, said = store.run(asked.url, "box", "s3://from/a.ppm", "-o", tmp_path / "out.ppm",
-                        "--retries", 0, status=1)
-    assert said.startswith(f"convolve: s3://from/a.ppm: {words}") and said.count("\n") == 1
+    complains(f"convolve: s3://from/a.ppm: {words}", asked.url, "box", "s3://from/a.ppm", "-o", tmp_path / "out.ppm",
+              "--retries", 0, run=store.run)
     assert not asked.requests
 
 
@@ -240,9 +236,9 @@ def test_stores_that_are_busy(server, store, tmp_path):
 
 def test_stores_that_are_not_there(server, tree, tmp_path):
     asked, url = server(), f"http://127.0.0.1:{free_port()}"
-    _, said = run(asked.url, "box", tree, "-o", "s3://into", "--retries", 1, status=3, variables={
-        "AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b", "AWS_ENDPOINT_URL": url})
-    assert said.startswith(f"convolve: the object store at {url} cannot be reached: ") and said.count("\n") == 1
+    complains(f"convolve: the object store at {url} cannot be reached: ", asked.url, "box", tree, "-o", "s3://into",
+              "--retries", 1, status=3, variables={
+                  "AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b", "AWS_ENDPOINT_URL": url})
     assert not asked.requests
 
 
@@ -288,8 +284,8 @@ def test_from_web_servers(server, tmp_path):
     for path, words in (("/none.ppm", "there is no such file"), ("/down.ppm", "the web server at ")):
         said = run_trusting(f"{web.url}{path}", "-o", f"{out}/", status=1)
         assert said.startswith(f"convolve: {web.url}{path}: {words}") and said.count("\n") == 1, said
-    _, said = run(asked.url, "box", f"{web.url}/there.ppm", "-o", f"{out}/", "--retries", 0, status=1)
-    assert f"the web server at {web.url} cannot be reached: SSL certificate problem" in said
+    complains(f"the web server at {web.url} cannot be reached: SSL certificate problem", asked.url, "box",
+              f"{web.url}/there.ppm", "-o", f"{out}/", "--retries", 0)
     # One that is not there fails alone.
     said = run_trusting(f"http://127.0.0.1:{free_port()}/a.ppm", f"{web.url}/there/b.ppm", "-o", out, "--retries", 0,
                         status=1)
@@ -301,11 +297,9 @@ def test_from_web_servers(server, tmp_path):
 def test_what_is_secret_in_names_that_are_none(tmp_path, given):
     for arguments in ((given, "-o", "x"), ("a.ppm", "-o", given), ("a.ppm", "b.ppm", "-o", given),
                       ("--files-from", "-", "-o", "d/", given)):
-        _, said = run("http://127.0.0.1:1", "box", *arguments, status=2, cwd=tmp_path)
-        assert "5ecre7" not in said and said.count("\n") == 1, said
-    _, said = run("http://127.0.0.1:1", "box", "--files-from", "-", "-o", "d/", status=1, cwd=tmp_path,
-                  input=given.encode())
-    assert "5ecre7" not in said and said.count("\n") == 1, said
+        assert "5ecre7" not in complains("", "http://127.0.0.1:1", "box", *arguments, status=2, cwd=tmp_path)
+    assert "5ecre7" not in complains("", "http://127.0.0.1:1", "box", "--files-from", "-", "-o", "d/", cwd=tmp_path,
+                                     input=given.encode())
 
 
 def test_secrets_in_addresses(server, store, image, tmp_path):
@@ -350,6 +344,6 @@ def test_messages_without_end(server, tmp_path):
 def test_web_servers_that_fall_silent(server, tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as listener:
         address = f"http://127.0.0.1:{listener.getsockname()[1]}/a.ppm"
-        _, said = run(server().url, "box", address, "-o", tmp_path / "a.ppm", "--timeout", 1, "--retries", 1,
-                      status=1)
-    assert "fell silent" in said and said.startswith(f"convolve: {address}: ")
+        said = complains(f"convolve: {address}: ", server().url, "box", address, "-o", tmp_path / "a.ppm", "--timeout", 1,
+                         "--retries", 1)
+    assert "fell silent" in said

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from client import fill, found, ppm, run, start
+from client import complains, fill, found, ppm, run, start
 from service import poll
 
 MANIFEST = ".convolve.jsonl"
@@ -82,17 +82,21 @@ def test_objects_that_are_not_results(server, store, image, precious):
     assert len(asked.requests) == 1, "it is what was made"
 
 
-def test_a_file_that_is_there(server, image, tmp_path):
+@pytest.mark.parametrize("command", [("box", "in.ppm"), ("jobs", "fetch", "ab")])
+def test_a_file_that_is_there(server, image, tmp_path, command):
     """One result has no record; a pipe is written to and not replaced."""
-    asked, out = server(), tmp_path / "out.ppm"
+    asked, out, link = server([(200, {"X-Image": "40x30x3:u8"}, b"result")]), tmp_path / "out.ppm", tmp_path / "link.ppm"
     out.write_bytes(b"precious")
     out.chmod(0o640)
-    assert refused(asked, image, "-o", out, why={out: "the file exists: --force replaces it"}) == 0
-    (tmp_path / "link.ppm").symlink_to(out)
-    assert refused(asked, image, "-o", tmp_path / "link.ppm", why={tmp_path / "link.ppm": LINK}) == 0
-    assert out.read_bytes() == b"precious"
-    run(asked.url, "box", image, "-o", out, "--force")
-    assert out.read_bytes() == image.read_bytes()[::-1] and out.stat().st_mode & 0o777 == 0o640
+    link.symlink_to(out)
+    for place, why in ((out, "the file exists: --force replaces it"), (link, LINK)):
+        complains(f"convolve: {place}: {why}\n", asked.url, *command, "-o", place, cwd=tmp_path)
+        assert out.read_bytes() == b"precious"
+    run(asked.url, *command, "-f", "-o", link, cwd=tmp_path)
+    assert (out.read_bytes(), link.read_bytes(), link.is_symlink()) == (b"precious", b"result", False)
+    run(asked.url, *command, "--force", "-o", out, cwd=tmp_path)
+    assert out.read_bytes() == b"result" and out.stat().st_mode & 0o777 == 0o640
+    assert set(found(tmp_path)) == {"in.ppm", "out.ppm", "link.ppm"}, "nothing is left over"
 
 
 def test_what_appears_while_a_result_is_made(server, image, tmp_path):
