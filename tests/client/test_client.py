@@ -111,8 +111,8 @@ def test_verbose(service, image, tmp_path):
 def test_problems_are_one_line(service, image, tmp_path):
     out = tmp_path / "out.ppm"
     out.write_bytes(b"old")
-    assert run(service.url, "box", "--size", 4, image, "-f", "-o", out, status=2)[1] == (
-        f"convolve: {image}: size: expected an odd integer from 1 to 601, in pixels (size=4)\n")
+    complains(f"convolve: {image}: size: expected an odd integer from 1 to 601, in pixels (size=4)\n", service.url, "box",
+              "--size", 4, image, "-f", "-o", out, status=2)
     broken = tmp_path / "broken.jpg"
     broken.write_bytes(PHOTOGRAPH.read_bytes()[:20000])
     complains(f"{broken}: The image cannot be decoded: ", service.url, "box", broken, "-f", "-o", out)

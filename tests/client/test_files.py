@@ -47,9 +47,8 @@ def test_originals_in_the_directory_of_results(server, tmp_path):
     """The results' directory lies in the images' and is left out, but not all in it are results."""
     asked, d = server(), fill(tmp_path / "d", "a.ppm", "b.ppm", "sub/b.ppm")
     for _ in range(2):
-        _, said = run(asked.url, "box", d, "-o", d / "sub", status=1)
-        assert said == (f"convolve: {d}/sub/b.ppm: the file is not a result of this command, or has "
-                        "been changed since: --force replaces it\n")
+        complains(f"convolve: {d}/sub/b.ppm: the file is not a result of this command, or has been changed since: "
+                  "--force replaces it\n", asked.url, "box", d, "-o", d / "sub")
         assert found(d / "sub") == {"a.ppm": ppm(0)[::-1], "b.ppm": ppm(2)}
     (d / "sub/b.ppm").unlink()
     run(asked.url, "box", d, "-o", d / "sub")
@@ -64,9 +63,8 @@ def test_two_results_in_one_place(server, tmp_path):
     (out / "m").mkdir(parents=True)
     (out / "l").symlink_to("m")
     for _ in range(2):  # also when the first is not made again
-        _, said = run(asked.url, "box", images, "-o", out, "-j", 1, status=1)
-        assert said == (f"convolve: {out}/m/a.ppm: it is the same file as {out}/l/a.ppm, which is "
-                        "not overwritten\n")
+        complains(f"convolve: {out}/m/a.ppm: it is the same file as {out}/l/a.ppm, which is not overwritten\n",
+                  asked.url, "box", images, "-o", out, "-j", 1)
         assert found(out / "m") == {"a.ppm": ppm(0)[::-1]}
 
 
@@ -91,8 +89,7 @@ def test_what_is_no_manifest_is_left_alone(server, tree, tmp_path):
     out.mkdir()
 
     def refused(words):
-        _, said = run(asked.url, "box", tree, "-o", out, status=1)
-        assert said == f"convolve: {manifest}: {words}: move it away\n"
+        complains(f"convolve: {manifest}: {words}: move it away\n", asked.url, "box", tree, "-o", out)
 
     for text in (b"a diary\n", HEAD[:-1], HEAD[:-3] + b"2}\n", b'{"output": "a.ppm"}\n' * 3000):
         manifest.write_bytes(text)

@@ -85,7 +85,8 @@ def test_objects_that_are_not_results(server, store, image, precious):
 @pytest.mark.parametrize("command", [("box", "in.ppm"), ("jobs", "fetch", "ab")])
 def test_a_file_that_is_there(server, image, tmp_path, command):
     """One result has no record; a pipe is written to and not replaced."""
-    asked, out, link = server([(200, {"X-Image": "40x30x3:u8"}, b"result")]), tmp_path / "out.ppm", tmp_path / "link.ppm"
+    asked = server([(200, {"Content-Type": "image/x-portable-pixmap", "X-Image": "40x30x3:u8"}, b"result")])
+    out, link = tmp_path / "out.ppm", tmp_path / "link.ppm"
     out.write_bytes(b"precious")
     out.chmod(0o640)
     link.symlink_to(out)
