@@ -126,7 +126,7 @@ static void say_anything(void)
 	const uint64_t what = random_number(8);
 	struct message message = {0};
 
-	make_tile(&message.tile.tile);
+	tiling_tile(&tiling, 0, &message.tile.tile);
 	if (!random_number(4))
 		tiling_whole_tile(&tiling, (enum tile_form)(1 + random_number(3)),
 		                  random_number(1 << 20), &message.tile.tile);
