@@ -1,163 +1,10 @@
-/* The reference, which tests/kernels holds against kernels and tests/http against the oracle: its
- * windows, its comparison and its predictions. */
+/* The reference, which tests/kernels holds against kernels and tests/http, window by window,
+ * against the oracle: its doubts, its comparison and its predictions. */
 #include <math.h>
 #include <string.h>
 
-#include "border.h"
 #include "chains.h"
 #include "reference/reference.h"
-
-static uint32_t random_below(uint32_t n)
-{
-	return (uint32_t)rand() % n;
-}
-
-/* Noise, in which some samples are 0, also of alpha. */
-static void *random_pixels(const struct image *image)
-{
-	size_t count = (size_t)image->width * image->height * image->bands;
-	float *pixels = malloc(count * sizeof *pixels); /* room for any type */
-
-	for (size_t i = 0; i < count; i++) {
-		double share = random_below(4) ? random_below(65536) / 65535.0 : 0;
-		double value = share * pixel_type_rows[image->type].full_scale;
-
-		image_put_sample(pixels, i, image->type,
-		                 image->type == PIXEL_F32 ? value : floor(value));
-	}
-	return pixels;
-}
-
-/* Each call may have its own channels. */
-static struct chain *random_chain(const struct image *image)
-{
-	static const char *const links[] = {"gaussian=sigma=0.6",
-	                                    "box=size=5",
-	                                    "sobel",
-	                                    "sobel=output=x",
-	                                    "scharr=output=direction",
-	                                    "laplacian",
-	                                    "dog=sigma1=0.5:sigma2=0.8",
-	                                    "erode=size=5:shape=ellipse",
-	                                    "close",
-	                                    "blackhat=shape=cross",
-	                                    "morphgradient",
-	                                    "pixelate=size=3",
-	                                    "levels=black=0.1:white=0.9:gamma=2",
-	                                    "linear=gain=-1.5:bias=1",
-	                                    "lut=points=0 255;90 20;255 130",
-	                                    "grayscale",
-	                                    "colormatrix=matrix=1 1 0 0;-1 0 1 0.2;0 0.5 1 -0.5",
-	                                    "threshold=value=0.4",
-	                                    "threshold=method=gaussian:size=3",
-	                                    "rank=radius=2:percentile=70:window=circle",
-	                                    "sharpen=amount=2",
-	                                    "unsharp=sigma=0.7:threshold=0.1",
-	                                    "bilateral=radius=2:sigma_space=2",
-	                                    "convolve=kernel=1 -2 3 4 -5:offset=3",
-	                                    "convolve=kernel=1;2;5",
-	                                    "convolve=kernel=0 1 2;3 -4 5;6 7 -9"};
-	char text[256] = "";
-	struct chain *chain;
-
-	for (uint32_t n = 1 + random_below(3); n; n--) {
-		strcat(text, *text ? "," : "");
-		strcat(text, links[random_below(sizeof links / sizeof *links)]);
-	}
-	chain = chain_of(text);
-	chain->border = random_below(BORDERS);
-	if (image->type != PIXEL_F32 && random_below(2)) {
-		chain->border_values = 1;
-		chain->border_value[0] = random_below(256);
-	}
-	for (uint32_t i = 0; i < chain->count; i++)
-		if (random_below(2))
-			chain->call[i].channels = random_below(CHANNELS);
-	return chain;
-}
-
-static struct image random_image(void)
-{
-	struct image image = {1 + random_below(24), 1 + random_below(24),
-	                      1 + random_below(BANDS_MAX), random_below(PIXEL_TYPES), 0};
-
-	image.alpha = image.bands == 2 || (image.bands == 4 && random_below(2));
-	return image;
-}
-
-/* A window of the result from the padded image that reference_filter() would make, as a tile's
- * input area has it: no more than the window and its halo may be looked at. */
-static void window_of(const struct chain *chain, const struct image *image, const uint8_t *pixels,
-                      const struct window *w, struct reference *r)
-{
-	size_t pixel = image_pixel_size(image), width, height, pitch;
-	uint32_t halo_x, halo_y;
-	double outside[BANDS_MAX];
-	uint8_t *area, *at;
-
-	chain_halo(chain, &halo_x, &halo_y);
-	width = w->width + 2 * halo_x;
-	height = w->height + 2 * halo_y;
-	pitch = width * pixel + 64;
-	area = malloc(pitch * height);
-	assert_int_equal(chain_border_pixel(chain, image, outside, &problem), ERR_OK);
-	for (size_t i = 0; i < width * height; i++) {
-		int x = (int)(w->x0 + i % width) - (int)halo_x;
-		int y = (int)(w->y0 + i / width) - (int)halo_y;
-		bool inside = x >= 0 && y >= 0 && x < (int)image->width && y < (int)image->height;
-
-		at = area + i / width * pitch + i % width * pixel;
-		if (!inside && chain->border == BORDER_CONSTANT) {
-			for (uint32_t b = 0; b < image->bands; b++)
-				image_put_sample(at, b, image->type, outside[b]);
-			continue;
-		}
-		x = border_map(x, (int)image->width, (int)chain->border);
-		y = border_map(y, (int)image->height, (int)chain->border);
-		memcpy(at, pixels + ((size_t)y * image->width + (size_t)x) * pixel, pixel);
-	}
-	assert_int_equal(
-	    reference_window(chain, image, w, area + halo_y * pitch + halo_x * pixel, pitch, r),
-	    ERR_OK);
-	free(area);
-}
-
-/* Any window equals the same part of the whole result, to the bit. */
-TEST(test_window)
-{
-	for (int i = 0; i < 2000; i++) {
-		struct image image = random_image();
-		struct chain *chain = random_chain(&image);
-		uint8_t *pixels = random_pixels(&image);
-		struct reference whole, part;
-		struct window w;
-		size_t pixel = image_pixel_size(&image);
-
-		if (reference_filter(chain, &image, pixels, &whole)) {
-			assert_int_equal(chain->border, BORDER_CROP);
-			goto next;
-		}
-		w.width = 1 + random_below(whole.window.width);
-		w.height = 1 + random_below(whole.window.height);
-		w.x0 = whole.window.x0 + random_below(whole.window.width - w.width + 1);
-		w.y0 = whole.window.y0 + random_below(whole.window.height - w.height + 1);
-		window_of(chain, &image, pixels, &w, &part);
-		assert_int_equal(part.circular, whole.circular);
-		for (uint32_t y = 0; y < w.height; y++) {
-			size_t from = (size_t)(w.y0 - whole.window.y0 + y) * whole.window.width +
-			              (w.x0 - whole.window.x0);
-
-			assert_memory_equal((uint8_t *)part.pixels + y * w.width * pixel,
-			                    (uint8_t *)whole.pixels + from * pixel,
-			                    w.width * pixel);
-		}
-		reference_fini(&part);
-		reference_fini(&whole);
-	next:
-		free(pixels);
-		free(chain);
-	}
-}
 
 /* A decision about a sample that equals its limit is known; after another filter, which may be off
  * by 1, it is in doubt up to the sample that is as far from the limit. */
@@ -238,7 +85,7 @@ TEST(test_cost)
 		}
 		for (uint32_t f = 0; f < FILTERS; f++) /* no row is missing */
 			if (f != FILTER_CONVOLVE && f != FILTER_COLORMATRIX && f != FILTER_LUT)
-				assert_true(cost_of(known_filters[f].name, type) >= 10);
+				assert_true(cost_of(filter_name(f), type) >= 10);
 	}
 	assert_true(cost_of("gamma", PIXEL_U16) > 5 * cost_of("gamma", PIXEL_U8));
 }
