@@ -1,4 +1,5 @@
-/* JPEG headers: what a device may decode, what it is told of it, and what is left to libjpeg. */
+/* JPEG headers: files that are left to libjpeg. tests/kernels/test_jpeg.c decodes what is read of
+ * the others. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,36 +12,11 @@ static struct jpeg_scan scan;
 static uint8_t *file_of(const struct jpegs_wish *wish, size_t *size)
 {
 	struct jpegs_picture picture =
-	    jpegs_draw(wish->width, wish->height, wish->sampling == JPEGS_GRAY ? 1 : 3,
-	               JPEGS_SMOOTH, wish->quality);
+	    jpegs_draw(wish->width, wish->height, 3, JPEGS_SMOOTH, wish->quality);
 	uint8_t *file = jpegs_encode(&picture, wish, size);
 
 	free(picture.samples);
 	return file;
-}
-
-TEST(test_frames)
-{
-	for (enum jpegs_sampling s = JPEGS_GRAY; s <= JPEGS_420; s++) {
-		const struct jpegs_wish wish = {33, 17, s, 30 + s, 3 * s, .optimize = s};
-		uint16_t table[JPEG_BLOCK];
-		size_t size;
-		uint8_t *file = file_of(&wish, &size);
-
-		assert_false(jpeg_header_read(file, size, &scan));
-		free(file);
-		assert_int_equal(scan.width, 33);
-		assert_int_equal(scan.height, 17);
-		assert_int_equal(scan.components, s == JPEGS_GRAY ? 1 : 3);
-		assert_int_equal(scan.h, s >= JPEGS_422 ? 2 : 1);
-		assert_int_equal(scan.v, s == JPEGS_420 ? 2 : 1);
-		assert_int_equal(scan.restart_interval, 3 * s);
-		jpeg_quality_table(30 + s, JPEG_LUMA, table);
-		assert_memory_equal(scan.quantization[0], table, sizeof table);
-		jpeg_quality_table(30 + s, JPEG_CHROMA, table);
-		if (s)
-			assert_memory_equal(scan.quantization[2], table, sizeof table);
-	}
 }
 
 /* Returns the place of a marker's code in a file. */
