@@ -20,15 +20,7 @@ TEST(test_metrics)
 	assert_int_equal(metric_summary(METRIC_KERNEL_DURATION, 1, &s), 0);
 	assert_int_equal(s.count, 100);
 	assert_true(s.p50 > 0.0499 && s.p50 < 0.0511 && s.p99 > 0.0989 && s.p99 < 0.1001);
-	metric_observe_traced(METRIC_KERNEL_DURATION, "matrix", "b", 2e-5, "0af7");
-	text = metrics_text(METRICS_OPENMETRICS, &size);
-	assert_non_null(
-	    strstr(text, "device=\"b\",le=\"2.5e-05\"} 1 # {trace_id=\"0af7\"} 2e-05 "));
-	assert_non_null(strstr(text, "# TYPE convolved_tile_retries counter\n"));
-	assert_string_equal(text + size - 6, "# EOF\n");
-	free(text);
 	text = metrics_text(METRICS_PROMETHEUS, &size);
-	assert_null(strstr(text, "0af7"));
 	assert_non_null(
 	    strstr(text, "kernel=\"matrix\",device=\"a\\\"b\\\\c\\n\",le=\"0.05\"} 50\n"));
 	assert_non_null(strstr(text, "le=\"+Inf\"} 100\n"));
