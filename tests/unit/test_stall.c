@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "process/stall.h"
 #include "unit.h"
 
@@ -35,8 +36,10 @@ TEST(test_worked)
 	struct stall stall;
 	uint64_t used;
 
+	while (clock_ns(CLOCK_PROCESS_CPUTIME_ID) < 100000000)
+		;
 	stall_init(&stall, getpid());
-	stall.looked_ns -= 1000000; /* 1 ms ago, in which this process used more */
+	stall.looked_ns -= 1000000; /* 1 ms ago; this process has used more */
 	assert_null(stall_look(&stall, true));
 	used = stall.used_ns;
 	assert_true(used > stall.worked_ns);
