@@ -2,7 +2,6 @@
  * certificate and addresses against each other. */
 #include "front/listeners.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <net/if.h>

@@ -16,8 +16,6 @@
 #include "base/memfd.h"
 #include "http/form.h"
 #include "http/headers.h"
-#include "http/intake.h"
-#include "http/service.h"
 
 enum {
 	DISCARD_MAX = 8 << 20, /* bytes of a refused body that are read and dropped */

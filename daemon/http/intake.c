@@ -16,7 +16,6 @@
 #include <sys/ioctl.h>
 #include <sys/param.h>
 #include <sys/sendfile.h>
-#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 

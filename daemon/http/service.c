@@ -8,7 +8,6 @@
 #include <stdnoreturn.h>
 #include <string.h>
 #include <sys/param.h>
-#include <sys/queue.h>
 #include <unistd.h>
 
 #include "base/errand.h"

@@ -6,7 +6,6 @@
 #include <inttypes.h>
 #include <jansson.h>
 #include <math.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +16,6 @@
 #include "base/errand.h"
 #include "base/loop.h"
 #include "base/text.h"
-#include "base/value.h"
 #include "filters/chain_check.h"
 #include "front/api/accept.h"
 #include "front/workers/device_table.h"

@@ -5,9 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/loop.h"
 #include "filters/chain_gather.h"
-#include "front/base/metrics.h"
 
 /* Batch jobs get a tenth while others wait. */
 static const double weights[WORK_CLASSES] = {
@@ -363,9 +361,7 @@ uint32_t job_tiles(const struct job *job)
 
 bool job_leave_queue(struct job *job)
 {
-	bool was_there = job->waiting.client && fair_take_all(&queue, &job->waiting);
-
-	return was_there;
+	return job->waiting.client && fair_take_all(&queue, &job->waiting);
 }
 
 struct job *job_next_waiting(unsigned classes)
