@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "base/memfd.h"
 #include "front/config/config.h"
@@ -100,18 +101,11 @@ static void fail(struct archive_step *s, const char *what, int number)
 	                number ? strerror(number) : sqlite3_errmsg(database));
 }
 
-static void drop_kept(struct archive_step *s)
-{
-	if (s->kept >= 0)
-		close(s->kept);
-	s->kept = -1;
-}
-
 /* Records that a step's file is not on disk. Only the disk's own errors are no_file. */
 static void fail_file(struct archive_step *s, const char *what, int number)
 {
 	fail(s, what, number);
-	drop_kept(s);
+	file_close(&s->kept);
 	s->no_file = number == ENOSPC || number == EDQUOT || number == EFBIG || number == EIO;
 }
 
@@ -263,11 +257,10 @@ static bool commit(struct archive_step *batch)
 /* Removes the file that is not needed any more, or was made in vain. */
 static void end_step(struct archive_step *s)
 {
-	if (s->writer >= 0)
-		close(s->writer);
+	file_close(&s->writer);
 	s->has_file |= s->kept >= 0;
 	if (s->act == ARCHIVE_ADD && s->error)
-		drop_kept(s);
+		file_close(&s->kept);
 	if (s->act == (s->error ? ARCHIVE_ADD : ARCHIVE_END))
 		remove_file(s->record->id, body_suffix);
 	else if (s->act == ARCHIVE_END && !s->has_file)
@@ -317,12 +310,11 @@ void archive_note_crash(const char *id)
 
 static void read_crashes(char lines[CRASHES_SIZE])
 {
-	const int file = openat(directory, crashes_name, O_RDONLY | O_CLOEXEC);
+	int file = openat(directory, crashes_name, O_RDONLY | O_CLOEXEC);
 	const ssize_t size = file < 0 ? 0 : read(file, lines, CRASHES_SIZE - 1);
 
 	lines[size > 0 ? size : 0] = '\0';
-	if (file >= 0)
-		close(file);
+	file_close(&file);
 }
 
 /* Counts the lines that are this id. */
@@ -341,13 +333,6 @@ static bool do_sql(const char *sql)
 	return !sqlite3_exec(database, sql, NULL, NULL, NULL);
 }
 
-static int get_number(void *context, int count, char **values, char **names)
-{
-	(void)names;
-	*(int *)context = count && values[0] ? atoi(values[0]) : -1;
-	return 0;
-}
-
 static int get_text(void *context, int count, char **values, char **names)
 {
 	(void)names;
@@ -358,15 +343,14 @@ static int get_text(void *context, int count, char **values, char **names)
 /* Opens state-dir/jobs, so that no loss of power takes it. Returns false with errno. */
 static bool open_directory(void)
 {
-	const int above = open(config->state_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int above = open(config->state_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	const bool made = above >= 0 &&
 	                  (!mkdirat(above, directory_name, 0700) || errno == EEXIST) &&
 	                  !fsync(above);
 
 	if (made)
 		directory = openat(above, directory_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (above >= 0)
-		close(above);
+	file_close(&above);
 	return directory >= 0;
 }
 
@@ -374,8 +358,7 @@ static bool open_directory(void)
  * nothing is written. */
 static const char *open_database(const char *path)
 {
-	char check[NAME_SIZE] = "";
-	int version = -1;
+	char check[NAME_SIZE] = "", version[NAME_SIZE] = "";
 
 	if (sqlite3_open_v2(path, &database,
 	                    SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, NULL))
@@ -383,17 +366,18 @@ static const char *open_database(const char *path)
 	/* It may be unsound or another version's: closing it must not write its log into it. */
 	sqlite3_db_config(database, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
 	if (!do_sql("PRAGMA locking_mode = EXCLUSIVE") ||
-	    sqlite3_exec(database, "PRAGMA user_version", get_number, &version, NULL))
+	    sqlite3_exec(database, "PRAGMA user_version", get_text, version, NULL))
 		return sqlite3_errcode(database) == SQLITE_BUSY ? "another process uses it"
 		                                                : sqlite3_errmsg(database);
-	if (version > SCHEMA)
+	if (atoi(version) > SCHEMA)
 		return "a later version of convolved has written it";
 	if (sqlite3_exec(database, "PRAGMA quick_check(1)", get_text, check, NULL) ||
 	    strcmp(check, "ok"))
 		return *check ? "it is damaged" : sqlite3_errmsg(database);
 	if (!do_sql("PRAGMA journal_mode = WAL") || !do_sql("PRAGMA synchronous = FULL") ||
-	    !do_sql("BEGIN IMMEDIATE") || (!version && !do_sql(schema)) ||
-	    (!version && !do_sql("PRAGMA user_version = 1")) || !do_sql("COMMIT"))
+	    !do_sql("BEGIN IMMEDIATE") ||
+	    (!atoi(version) && !(do_sql(schema) && do_sql("PRAGMA user_version = 1"))) ||
+	    !do_sql("COMMIT"))
 		return sqlite3_errmsg(database);
 	for (int i = 0; i < STATEMENTS; i++)
 		if (sqlite3_prepare_v3(database, statements[i], -1, SQLITE_PREPARE_PERSISTENT,
