@@ -8,33 +8,28 @@
 #include <string.h>
 #include <sys/random.h>
 
-enum { TRACE_AT = 3, PARENT_AT = 36, FLAGS_AT = 53, LENGTH = 55 };
-
-/* True if the text begins with `length` hexadecimal digits. */
-static bool is_hex(const char *text, size_t length)
+/* True if all digits are zeros, which is no id. */
+static bool is_zero(const char *digits)
 {
-	return strspn(text, "0123456789abcdef") >= length;
-}
-
-/* As is_hex(), but false if all are zeros, which is invalid. */
-static bool is_id(const char *text, size_t length)
-{
-	return is_hex(text, length) && strspn(text, "0") < length;
+	return !digits[strspn(digits, "0")];
 }
 
 bool trace_parse(const char *header, struct trace *trace)
 {
-	*trace = (struct trace){0};
-	if (strlen(header) < LENGTH || !is_hex(header, 2) || !strncmp(header, "ff", 2) ||
-	    header[TRACE_AT - 1] != '-' || !is_id(header + TRACE_AT, 32) ||
-	    header[PARENT_AT - 1] != '-' || !is_id(header + PARENT_AT, 16) ||
-	    header[FLAGS_AT - 1] != '-' || !is_hex(header + FLAGS_AT, 2))
+	enum { LENGTH = 55 };
+	struct trace t = {0};
+	char version[3], flags[3];
+	int length = 0;
+
+	*trace = t;
+	if (sscanf(header, "%2[0-9a-f]-%32[0-9a-f]-%16[0-9a-f]-%2[0-9a-f]%n", version, t.id,
+	           t.parent, flags, &length) != 4 ||
+	    length != LENGTH || !strcmp(version, "ff") || is_zero(t.id) || is_zero(t.parent))
 		return false;
-	if (header[LENGTH] && (header[LENGTH] != '-' || !strncmp(header, "00", 2)))
+	if (header[LENGTH] && (header[LENGTH] != '-' || !strcmp(version, "00")))
 		return false;
-	memcpy(trace->id, header + TRACE_AT, 32);
-	memcpy(trace->parent, header + PARENT_AT, 16);
-	trace->sampled = strtoul(header + FLAGS_AT, NULL, 16) & 1;
+	t.sampled = strtoul(flags, NULL, 16) & 1;
+	*trace = t;
 	return true;
 }
 
