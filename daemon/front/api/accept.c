@@ -53,26 +53,22 @@ static const char *next_element(const char *at, char name[NAME_SIZE], uint16_t *
 	return at;
 }
 
-static void judge(struct verdict *verdict, enum fit fit, uint16_t weight)
+/* Compares an element with a type; `any` stands for all types, and NULL for no range at all. */
+static enum fit fit_of(const char *element, const char *type, const char *any)
 {
-	if (fit > verdict->fit || (fit == verdict->fit && weight > verdict->weight))
-		*verdict = (struct verdict){fit, weight};
+	const size_t stem = strcspn(type, "/") + 1; /* "image/" */
+
+	if (!strcasecmp(element, type))
+		return FIT_EXACT;
+	if (any && !strncasecmp(element, type, stem) && !strcmp(element + stem, "*"))
+		return FIT_TYPE;
+	return any && !strcmp(element, any) ? FIT_ANY : FIT_NONE;
 }
 
-static void judge_formats(struct verdict verdicts[FORMATS], const char *range, uint16_t weight)
+static void judge(struct verdict *verdict, enum fit fit, uint16_t weight)
 {
-	enum format named = format_parse_media_type(range);
-	size_t stem = strcspn(range, "*"); /* "image/" of image/<any> */
-
-	if (named)
-		judge(&verdicts[named], FIT_EXACT, weight);
-	else if (!strcmp(range, "*/*"))
-		for (enum format f = FORMAT_NONE + 1; f < FORMATS; f++)
-			judge(&verdicts[f], FIT_ANY, weight);
-	else if (stem && range[stem - 1] == '/' && !strcmp(range + stem, "*"))
-		for (enum format f = FORMAT_NONE + 1; f < FORMATS; f++)
-			if (!strncasecmp(format_media_type(f), range, stem))
-				judge(&verdicts[f], FIT_TYPE, weight);
+	if (fit && (fit > verdict->fit || (fit == verdict->fit && weight > verdict->weight)))
+		*verdict = (struct verdict){fit, weight};
 }
 
 enum error accept_parse(const char *accept, uint32_t written, uint16_t weights[FORMATS],
@@ -86,8 +82,14 @@ enum error accept_parse(const char *accept, uint32_t written, uint16_t weights[F
 
 	if (!accept || !*accept)
 		accept = "*/*";
-	for (const char *at = accept; (at = next_element(at, range, &weight));)
-		judge_formats(verdicts, range, weight);
+	for (const char *at = accept; (at = next_element(at, range, &weight));) {
+		const enum format named = format_parse_media_type(range);
+
+		for (enum format f = FORMAT_NONE + 1; f < FORMATS; f++)
+			judge(&verdicts[f],
+			      f == named ? FIT_EXACT : fit_of(range, format_media_type(f), "*/*"),
+			      weight);
+	}
 	for (enum format f = FORMAT_NONE; f < FORMATS; f++) {
 		weights[f] = format_in(written, f) ? verdicts[f].weight : 0;
 		any |= weights[f] > 0;
@@ -103,18 +105,12 @@ enum error accept_parse(const char *accept, uint32_t written, uint16_t weights[F
 
 uint16_t accept_weigh(const char *list, const char *name, const char *any)
 {
-	size_t stem = strcspn(name, "/") + 1;
 	struct verdict verdict = {0};
 	char element[NAME_SIZE];
 	uint16_t weight;
 
 	for (const char *at = list ? list : ""; (at = next_element(at, element, &weight));)
-		if (!strcasecmp(element, name))
-			judge(&verdict, FIT_EXACT, weight);
-		else if (any && !strncasecmp(element, name, stem) && !strcmp(element + stem, "*"))
-			judge(&verdict, FIT_TYPE, weight);
-		else if (any && !strcmp(element, any))
-			judge(&verdict, FIT_ANY, weight);
+		judge(&verdict, fit_of(element, name, any), weight);
 	return verdict.weight;
 }
 
