@@ -171,19 +171,19 @@ void codec_return_job(struct codec *c)
 	codec_check_idle(c);
 }
 
-static void send_cancel(struct codec *c, uint64_t run)
+static void job_cancelled(struct job *job)
 {
-	struct message message = {.type = MSG_CANCEL, .cancel = {run}};
+	struct message message = {.type = MSG_CANCEL, .cancel = {job->options.job}};
 
-	worker_send(&c->worker, &message, NULL);
+	worker_send(&job->codec->worker, &message, NULL);
 }
 
 void codec_give_way(struct codec *c)
 {
 	c->dropped = c->job->options.job;
 	c->dropped_at = loop_now();
+	job_cancelled(c->job);
 	codec_return_job(c);
-	send_cancel(c, c->dropped);
 }
 
 void codec_end_job(struct codec *c, enum error error, const struct problem *problem)
@@ -247,11 +247,6 @@ enum error codec_add(const struct worker_owner *o)
 		return e;
 	codec_count++;
 	return worker_start(&codecs[number].worker, o, number);
-}
-
-static void job_cancelled(struct job *job)
-{
-	send_cancel(job->codec, job->options.job);
 }
 
 static const struct job_owner job_owner = {.waiting = runs_wake, .cancelled = job_cancelled};
