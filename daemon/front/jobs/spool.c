@@ -164,11 +164,6 @@ enum error spool_adopt(struct spool *spool, uint64_t size, int fd)
 	return ERR_IO;
 }
 
-enum error spool_open_memory(struct spool *spool, uint64_t size)
-{
-	return open_memory(spool, size, NULL, -1);
-}
-
 static enum error open_file(struct spool *spool, uint64_t size)
 {
 	*spool = (struct spool){.fd = -1, .writer = -1, .most = size};
@@ -177,7 +172,8 @@ static enum error open_file(struct spool *spool, uint64_t size)
 
 enum error spool_open(struct spool *spool, uint64_t size)
 {
-	return size <= config->spool_size ? spool_open_memory(spool, size) : open_file(spool, size);
+	return size <= config->spool_size ? open_memory(spool, size, NULL, -1)
+	                                  : open_file(spool, size);
 }
 
 enum error spool_open_answer(struct spool *spool, uint64_t expected, const char *client)

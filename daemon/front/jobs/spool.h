@@ -7,7 +7,6 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "base/memfd.h"
 #include "front/jobs/shares.h"
 
 struct spill;
@@ -33,9 +32,6 @@ enum error spool_open(struct spool *spool, uint64_t size) MUST_CHECK;
 /* Opens a spool for an answer to this client, with room for twice the expected size and a megabyte;
  * in a file if memory is short, or would be for others. */
 enum error spool_open_answer(struct spool *spool, uint64_t expected, const char *client) MUST_CHECK;
-
-/* Opens a spool in memory whatever the configured size, for small data. */
-enum error spool_open_memory(struct spool *spool, uint64_t size) MUST_CHECK;
 
 /* Opens a spool, to be settled, for a body in this memfd, which becomes the spool's, also on
  * failure. ERR_IO if it is not sealed. */

@@ -3,10 +3,10 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/log.h"
 #include "base/loop.h"
+#include "base/memfd.h"
 #include "front/config/config.h"
 #include "front/jobs/job.h"
 #include "front/workers/device_table.h"
@@ -52,13 +52,15 @@ static enum error write_body(struct spool *body)
 	static const char header[] = "P5\n16 16\n255\n";
 	enum { HEADER = sizeof header - 1, SIZE = HEADER + SIDE * SIDE };
 	char file[SIZE];
-	enum error e = spool_open_memory(body, SIZE);
+	enum error e;
+	int fd;
 
 	memcpy(file, header, HEADER);
 	for (unsigned i = 0; i < SIDE * SIDE; i++)
 		file[HEADER + i] = (char)i;
-	if (!e && write(body->writer, file, SIZE) != SIZE)
-		e = ERR_IO;
+	e = memfd_sealed("test image", file, SIZE, &fd);
+	if (!e)
+		e = spool_adopt(body, SIZE, fd);
 	return e ? e : spool_settle(body, SIZE);
 }
 
