@@ -364,9 +364,6 @@ static json_t *route_parameters(const struct route *route, enum filter filter,
 
 	if (strstr(route->path, "{id}"))
 		json_array_append(list, json_object_get(skeleton, "id"));
-	for (char **name = names; *name; name++)
-		json_array_append_new(list, reference("parameters", *name));
-	g_strfreev(names);
 	if (!route->act) {
 		for (size_t i = 0; filter < FILTERS && (p = filter_parameter(filter, i)); i++)
 			json_array_append_new(list, make_parameter(p->name, "query", p->text,
@@ -376,10 +373,10 @@ static json_t *route_parameters(const struct route *route, enum filter filter,
 			if (!(common->for_chain && filter < FILTERS) &&
 			    !filter_has(filter, common->name))
 				json_array_append_new(list, reference("parameters", common->name));
-		json_array_append_new(list, reference("parameters", "Prefer"));
-		json_array_append_new(list, reference("parameters", "Idempotency-Key"));
-		json_array_append_new(list, reference("parameters", "X-Busy-Status"));
 	}
+	for (char **name = names; *name; name++)
+		json_array_append_new(list, reference("parameters", *name));
+	g_strfreev(names);
 	json_array_append_new(list, reference("parameters", "traceparent"));
 	return list;
 }

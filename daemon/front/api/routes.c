@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/log.h"
 #include "base/loop.h"
 #include "base/text.h"
 #include "front/api/accept.h"
@@ -168,10 +167,12 @@ static void get_page(struct request *r)
 static void get_openapi(struct request *r);
 
 static const struct route routes[] = {
-    {"POST", "/v1/filters/{name}", NULL, "Filter an image with one filter", "",
-     "200:Image 202:Accepted 401 406 422 503 504 507", BY_ACCEPT},
-    {"POST", "/v1/chain", NULL, "Filter an image with several filters, one after another", "",
-     "200:Image 202:Accepted 401 404 406 422 503 504 507", BY_ACCEPT},
+    {"POST", "/v1/filters/{name}", NULL, "Filter an image with one filter",
+     "Prefer Idempotency-Key X-Busy-Status", "200:Image 202:Accepted 401 406 422 503 504 507",
+     BY_ACCEPT},
+    {"POST", "/v1/chain", NULL, "Filter an image with several filters, one after another",
+     "Prefer Idempotency-Key X-Busy-Status", "200:Image 202:Accepted 401 404 406 422 503 504 507",
+     BY_ACCEPT},
     {"GET", "/v1/filters", catalogue_get_filters, "All filters and their parameters",
      "If-None-Match", "200:Filters 304:Unchanged 401", SHARED_BY_REPERTOIRE},
     {"GET", "/v1/filters/{name}", catalogue_get_filter, "One filter and its parameters",
