@@ -82,15 +82,6 @@ static void representation_free(void *representation)
 	free(one);
 }
 
-static uint64_t hash(const char *text, size_t size) /* FNV-1a */
-{
-	uint64_t sum = UINT64_C(0xcbf29ce484222325);
-
-	for (size_t i = 0; i < size; i++)
-		sum = (sum ^ (unsigned char)text[i]) * UINT64_C(0x100000001b3);
-	return sum;
-}
-
 static bool is_current(const struct representation *one, const struct request *r)
 {
 	const char *wish = r->head.text[HEAD_CACHE_CONTROL];
@@ -121,7 +112,8 @@ static struct representation *make(struct request *r, char *key)
 	one->answer = r->answer;
 	answer_init(&r->answer);
 	if (r->route->traits & SHARED_BY_REPERTOIRE)
-		one->answer.version = hash(one->answer.text, one->answer.text_size);
+		one->answer.version =
+		    crc32_z(0, (const Bytef *)one->answer.text, one->answer.text_size);
 	one->repertoire = repertoire();
 	one->made = loop_now();
 	one->cost = clock_ns(CLOCK_THREAD_CPUTIME_ID) - begun;
