@@ -85,13 +85,11 @@ static void worker_up(struct worker *w, const struct message_ready *ready)
 	int pair[2];
 
 	(void)ready;
-	if (link_pair(pair)) {
-		worker_kill(w, "link");
-		return;
+	if (!link_pair(pair)) {
+		worker_send(w, &message, &pair[1]);
+		close(pair[1]);
+		h->remote = remote_new(pair[0], remote_broken, h);
 	}
-	worker_send(w, &message, &pair[1]);
-	close(pair[1]);
-	h->remote = remote_new(pair[0], remote_broken, h);
 	if (!h->remote) {
 		worker_kill(w, "link");
 		return;
