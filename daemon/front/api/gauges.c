@@ -57,8 +57,7 @@ static void update_directory(const char *name, const char *path)
 {
 	struct statvfs fs;
 
-	metric_forget(METRIC_DIRECTORY_FREE, name);
-	metric_forget(METRIC_DIRECTORY_SIZE, name);
+	metric_forget_gauges(name);
 	if (statvfs(path, &fs))
 		return;
 	metric_set(METRIC_DIRECTORY_FREE, name, NULL, (double)fs.f_bavail * (double)fs.f_frsize);

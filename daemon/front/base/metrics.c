@@ -98,16 +98,18 @@ void metric_set(enum metric metric, const char *label1, const char *label2, doub
 		s->value = value;
 }
 
-void metric_forget(enum metric metric, const char *label1)
+void metric_forget_gauges(const char *label1)
 {
-	for (struct series **at = &first[metric], *s; (s = *at);) {
-		if (strncmp(s->label[0], label1, LABEL_SIZE - 1)) {
-			at = &s->next;
-			continue;
+	for (enum metric m = 0; m < METRICS; m++)
+		for (struct series **at = &first[m], *s; (s = *at);) {
+			if (rows[m].type != METRIC_GAUGE ||
+			    strncmp(s->label[0], label1, LABEL_SIZE - 1)) {
+				at = &s->next;
+				continue;
+			}
+			*at = s->next;
+			free(s);
 		}
-		*at = s->next;
-		free(s);
-	}
 }
 
 void metric_observe_traced(enum metric metric, const char *label1, const char *label2,

@@ -19,8 +19,8 @@ void metrics_fini(void);
  * increase. */
 void metric_add(enum metric metric, const char *label1, const char *label2, double value);
 void metric_set(enum metric metric, const char *label1, const char *label2, double value);
-/* Removes all series of this metric whose first label has this value. */
-void metric_forget(enum metric metric, const char *label1);
+/* Removes all series of gauges whose first label has this value. */
+void metric_forget_gauges(const char *label1);
 void metric_observe(enum metric metric, const char *label1, const char *label2, double seconds);
 /* Observes a value of a recorded trace with this id ("": none), which becomes its bucket's
  * exemplar. */

@@ -107,18 +107,13 @@ void devices_publish(void)
 #include "wire/objects.def"
 #undef OBJECT
 	};
-	static const enum metric gauges[] = {METRIC_DEVICE_UP,         METRIC_DEVICE_STATE,
-	                                     METRIC_DEVICE_MEMORY,     METRIC_TILES_IN_FLIGHT,
-	                                     METRIC_OPENCL_OBJECTS,    METRIC_PROGRAMS_PENDING,
-	                                     METRIC_PROGRAMS_COMPILING};
 
 	for (unsigned i = 0; i < device_count; i++) {
 		const struct device *d = devices[i];
 		const enum device_state state = device_state(d);
 
 		if (state == DEVICE_REMOVED) { /* it has no gauges; its counters stay */
-			for (size_t g = 0; g < sizeof gauges / sizeof *gauges; g++)
-				metric_forget(gauges[g], d->label);
+			metric_forget_gauges(d->label);
 			continue;
 		}
 		metric_set(METRIC_DEVICE_UP, d->label, NULL, state == DEVICE_UP);
