@@ -175,7 +175,7 @@ void gauges_update(bool ready)
 	devices_publish();
 	metric_set(METRIC_JOBS, "waiting", NULL, jobs_waiting());
 	metric_set(METRIC_JOBS, "running", NULL, jobs_open() - jobs_waiting());
-	metric_set(METRIC_STORED_JOBS, "open", NULL, store_count() - stored);
+	metric_set(METRIC_STORED_JOBS, "open", NULL, survey.jobs - stored);
 	metric_set(METRIC_STORED_JOBS, "ended", NULL, stored);
 	metric_set(METRIC_STORED_OLDEST, NULL, NULL, (double)survey.oldest * 1e-9);
 	metric_set(METRIC_STORED_CHANGES, NULL, NULL, survey.changes);

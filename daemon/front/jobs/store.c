@@ -72,14 +72,9 @@ static void tell_all(struct stored *s)
 	wake_due(s, UINT64_MAX);
 }
 
-unsigned store_count(void)
-{
-	return count;
-}
-
 struct store_survey store_survey(void)
 {
-	struct store_survey survey = {0};
+	struct store_survey survey = {.jobs = count};
 	const uint64_t now = loop_now();
 	const struct stored *s;
 
@@ -224,7 +219,6 @@ static void tell_end(struct stored *s)
 	tell_all(s);
 }
 
-/* Records the end in the archive. */
 static void keep_end(struct stored *s)
 {
 	struct job *job = s->job;
@@ -523,7 +517,6 @@ static uint64_t moment(int64_t wall)
 	return loop_now() - (age > 0 ? (uint64_t)age : 0) * ms;
 }
 
-/* Takes over a job of the archive. */
 static void found(struct record *r, struct job *job)
 {
 	struct stored *s = job ? new_stored(r->id, r->key) : NULL;

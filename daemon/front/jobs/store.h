@@ -66,10 +66,8 @@ struct store_owner {
 enum error store_init(const struct store_owner *owner) MUST_CHECK;
 void store_fini(void);
 
-/* The number of jobs that are stored, ended ones included. */
-unsigned store_count(void);
-
 struct store_survey {
+	unsigned jobs;    /* all that are stored, ended ones included */
 	unsigned lasting; /* open jobs that will run again after a restart */
 	unsigned changes; /* those that are not on disk yet */
 	uint64_t oldest;  /* age of the oldest open job in nanoseconds; 0: there is none */
