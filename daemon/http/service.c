@@ -312,7 +312,7 @@ bool service_begin(struct service_request *r, struct service_guest *guest, void 
 static void tell_failure(struct service_request *r, const char *client, enum error error,
                          const struct problem *problem)
 {
-	char data[sizeof *problem + LINK_NAME_SIZE];
+	char data[sizeof *problem + HEAD_CLIENT_SIZE];
 
 	memcpy(data, problem, sizeof *problem);
 	memcpy(data + sizeof *problem, client, strlen(client));

@@ -68,7 +68,6 @@ static int send_one(int socket, const struct link_message *message)
 	return errno == EAGAIN || errno == ENOBUFS || errno == ETOOMANYREFS ? 0 : -1;
 }
 
-/* The bytes that a packet counts as in the queue. */
 static size_t cost(const struct link_message *message)
 {
 	return sizeof(struct link_packet) + message->data_size +

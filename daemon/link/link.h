@@ -16,7 +16,6 @@
 
 enum {
 	LINK_DATA_MAX = 128 << 10,
-	LINK_NAME_SIZE = HEAD_CLIENT_SIZE,
 	LINK_WHOLE_MAX = 1 << 20, /* bytes of a body that comes with its request */
 	LINK_FULL = 8 << 20,      /* bytes in the queue; a descriptor counts as 32 KiB */
 	LINK_TURN_NS = 2000000,   /* for messages in a turn of the loop */

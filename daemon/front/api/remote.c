@@ -131,7 +131,7 @@ static bool receive_guest(struct remote *remote, struct remote_guest *g,
                           const struct link_message *message)
 {
 	const uint64_t most = share_connections_most(), own_most = config->max_client_connections;
-	char name[LINK_NAME_SIZE];
+	char name[HEAD_CLIENT_SIZE];
 	uint64_t own;
 
 	if (message->data_size >= sizeof name || (!g && !(g = add_guest(remote, message->number))))
@@ -472,7 +472,7 @@ static bool receive_fail(struct remote *remote, struct remote_request *r,
 	const size_t size = message->data_size;
 	enum error e = (enum error)message->error;
 	struct problem problem;
-	char name[LINK_NAME_SIZE];
+	char name[HEAD_CLIENT_SIZE];
 
 	if (e == ERR_OK || message->error >= ERR_COUNT || size < sizeof problem ||
 	    size >= sizeof problem + sizeof name)

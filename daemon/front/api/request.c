@@ -24,9 +24,6 @@
 
 enum { STRIPPED_LOOK = 64, DEVICE_PATTERN_MAX = 255, KEY_MAX = 255 };
 
-_Static_assert((int)HEAD_CLIENT_SIZE <= (int)FAIR_CLIENT_SIZE,
-               "a job's terms name the head's client");
-
 struct request *request_new(struct head *head, const char *node)
 {
 	struct request *r = calloc(1, sizeof *r);
@@ -181,7 +178,6 @@ struct reading {
 	uint64_t devices;
 };
 
-/* Refuses a parameter; `expected` says what is valid. */
 static enum error refuse(const struct common_parameter *p, const char *text, const char *expected,
                          struct problem *problem)
 {
@@ -459,7 +455,6 @@ static enum error add_filters(const struct reading *r, struct problem *problem)
 	return e;
 }
 
-/* Checks that involve several parameters. */
 static enum error check_together(const struct reading *r, enum priority best,
                                  struct problem *problem)
 {

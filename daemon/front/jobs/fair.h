@@ -15,8 +15,9 @@
 #include <sys/queue.h>
 
 #include "base/error.h"
+#include "link/head.h"
 
-enum { FAIR_CLASSES_MAX = 4, FAIR_CLIENT_SIZE = 48 };
+enum { FAIR_CLASSES_MAX = 4, FAIR_CLIENT_SIZE = HEAD_CLIENT_SIZE };
 
 struct fair_node;
 RB_HEAD(fair_ready, fair_node);
