@@ -285,7 +285,6 @@ static enum error start(void)
 	return e;
 }
 
-/* Runs before each wait of the loop. */
 static int turn(void)
 {
 	bool more = remotes_turn();

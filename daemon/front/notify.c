@@ -78,7 +78,6 @@ static void feed(void *context)
 	stalled = true;
 }
 
-/* Sends the status line if it has changed. */
 static void tell_status(void *context)
 {
 	struct work work = work_now();

@@ -482,7 +482,6 @@ static size_t exchange_receive(struct exchange *x, const char *data, size_t size
 	return 0;
 }
 
-/* The body is complete. */
 static void complete(struct exchange *x)
 {
 	struct problem problem;

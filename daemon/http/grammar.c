@@ -362,7 +362,6 @@ static void end_request(struct grammar *g)
 	                      .requests = g->requests + 1};
 }
 
-/* Checks the headers together; the body follows. */
 static enum error end_head(struct grammar *g, struct problem *problem)
 {
 	if (!g->has_host && !g->http10)

@@ -330,7 +330,6 @@ static enum error start_daemon(bool secure)
 	return ERR_OK;
 }
 
-/* Accepts nobody for a while. */
 static void pause_accepting(void)
 {
 	for (unsigned i = 0; i < socket_count; i++)
@@ -442,7 +441,6 @@ static void drain(bool last)
 	loop_timer_repeat(&report, REPORT_MS);
 }
 
-/* Installs the certificate and its key from the memfd. */
 static enum error import_certificate(const struct message_certificate *message, int fd)
 {
 	size_t size = message->chain_size + message->key_size;

@@ -178,7 +178,6 @@ static char *encode(const struct span *spans, size_t number_of_spans)
 
 /* ---- requests ---- */
 
-/* Removes the spans of the request from the ring. */
 static void drop_posted(void)
 {
 	oldest = (oldest + posted) % SPANS_KEPT;

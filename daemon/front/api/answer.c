@@ -69,7 +69,6 @@ void answer_problem(struct answer *answer, enum error error, const struct proble
 		              error == ERR_NO_DEVICE ? devices_next_try() : 1);
 }
 
-/* Appends a stage to Server-Timing, in milliseconds. */
 static void add_time(char *text, size_t size, const char *name, uint64_t ns)
 {
 	char item[64];

@@ -64,7 +64,6 @@ static void update_directory(const char *name, const char *path)
 	metric_set(METRIC_DIRECTORY_SIZE, name, NULL, (double)fs.f_blocks * (double)fs.f_frsize);
 }
 
-/* Opens a file of a process for reading; NULL if the process has ended. */
 static FILE *open_proc(long pid, const char *name)
 {
 	char path[80];
@@ -98,7 +97,6 @@ static const struct {
     {"convolved-devic", "device"}, {"convolved-compi", "compiler"}, {"convolved-trace", "trace"},
 };
 
-/* The kind of a worker or compiler, or NULL. */
 static const char *kind_of(long pid)
 {
 	char name[32] = "";

@@ -170,7 +170,6 @@ void outcome_gone(const char *id, const struct job *job)
 	metric_add(METRIC_JOBS_FAILED, "client-gone", NULL, 1);
 }
 
-/* A request is answered: sends its span. */
 static void send_span(const struct request *r)
 {
 	const struct trace *trace = &r->terms.trace;

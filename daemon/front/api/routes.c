@@ -282,7 +282,6 @@ static enum error empty_body(struct problem *problem)
 	                   "`image` of a form (curl -F image=@FILE)");
 }
 
-/* Checks whether another image can be accepted now. */
 static enum error admit(const struct request *r, struct problem *problem)
 {
 	if (*r->argument && filter_parse(r->argument) == FILTERS)
@@ -342,7 +341,6 @@ static enum error parse(struct request *r, struct problem *problem)
 	return r->chain ? ERR_OK : problem_set(problem, ERR_MEMORY, "no memory for the chain");
 }
 
-/* Checks whether this client may use this address. */
 static enum error check_access(struct request *r, struct problem *problem)
 {
 	const unsigned traits = r->route ? r->route->traits : 0;
@@ -411,7 +409,6 @@ void routes_begin(struct request *r)
 	r->memory_max = config->max_memory;
 }
 
-/* Makes the job of a request that has been parsed, with its body. */
 static enum error job_of(struct request *r, struct problem *problem)
 {
 	r->options.pixels_max = config->max_pixels;

@@ -80,7 +80,6 @@ static void ring_get(size_t at, void *data, size_t size)
 	memcpy((char *)data + first, ring, size - first);
 }
 
-/* Returns true if the whole text was written. */
 static bool write_stderr(const char *text, size_t length)
 {
 	struct pollfd room = {.fd = STDERR_FILENO, .events = POLLOUT};
@@ -100,7 +99,6 @@ static bool write_stderr(const char *text, size_t length)
 	return true;
 }
 
-/* Writes texts, the oldest first, until the ring is empty. */
 static void write_all(void)
 {
 	char text[TEXT_MAX];

@@ -131,7 +131,6 @@ static struct value_kind kind_of(const struct option_row *row)
 	return (struct value_kind){row->type->value, row->min, row->max, row->type->unit};
 }
 
-/* Describes the valid values. */
 static void describe(const struct option_row *row, char *text, size_t room)
 {
 	const struct value_kind kind = kind_of(row);
@@ -288,7 +287,6 @@ static void print_options(bool sample)
 	}
 }
 
-/* Answers a flag that asks for a text. */
 static enum config_result answer(int flag)
 {
 	if (flag == FLAG_HASH)

@@ -95,7 +95,6 @@ static bool first_time(struct reader *r, const char *key)
 	return false;
 }
 
-/* Reads a section or a key. */
 static bool read_line(struct reader *r, const char *line)
 {
 	const size_t length = strlen(line);

@@ -72,7 +72,6 @@ void admission_began(enum work_class class, double cost)
 	d->backlog += cost;
 }
 
-/* A job leaves the class. */
 static void leave(struct demand *d, double cost)
 {
 	update(d);

@@ -121,7 +121,6 @@ static int remove_file(const char *id, const char *suffix)
 	return 0;
 }
 
-/* The content of the row's file. */
 static const struct spool *content_of(const struct archive_step *s)
 {
 	return s->act == ARCHIVE_ADD ? &s->job->body : &s->job->answer;
@@ -194,7 +193,6 @@ static struct archive_step *next_of(const struct archive_step *s)
 	return (struct archive_step *)s->errand.next;
 }
 
-/* Writes or removes the files of a step. */
 static void change_files(struct archive_step *s)
 {
 	int failed;
@@ -317,7 +315,6 @@ static void read_crashes(char lines[CRASHES_SIZE])
 	file_close(&file);
 }
 
-/* Counts the lines that are this id. */
 static unsigned count_crashes(const char *lines, const char *id)
 {
 	const size_t length = strlen(id);

@@ -146,7 +146,6 @@ static void deadline_passed(void *context)
 	           &problem);
 }
 
-/* Sets the job's cost, and with it its class. */
 static void set_cost(struct job *job, double cost)
 {
 	job->cost = cost;

@@ -127,7 +127,6 @@ static void free_stored(struct errand *errand)
 
 static void change(struct stored *s, enum archive_act act);
 
-/* Hides it from all that look for a job. */
 static void hide(struct stored *s)
 {
 	if (s->hidden)

@@ -95,7 +95,6 @@ static enum error canary_start(void)
 	return e;
 }
 
-/* Starts a canary if none is in progress and none has succeeded recently. */
 static void canary_check(void *context)
 {
 	const uint64_t now = loop_now(), interval = interval_ns();

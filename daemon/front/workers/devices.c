@@ -51,7 +51,6 @@ static const double ns_per_unit_guess = 0.05;
 
 static const struct device_owner *owner;
 
-/* Starts giving tiles to the device. */
 static void device_admit(struct device *d)
 {
 	d->quarantined = false;
@@ -142,7 +141,6 @@ static void set_wait(struct task *task, uint32_t ms)
 	task->wait_ms = ms;
 }
 
-/* Starts the time that the device has for a tile. */
 static void begin_task(const struct device *d, struct task *task)
 {
 	task->sent = loop_now();
@@ -183,7 +181,6 @@ static bool receive_waits(struct device *d, const struct message_tile_waits *wai
 	return true;
 }
 
-/* Ends the worker of a draining device once it has no tile left. */
 static void leave_if_idle(struct device *d)
 {
 	if (d->unwanted && !d->held_count)
@@ -310,7 +307,6 @@ void device_distrust(unsigned i, const struct plan *plan, const struct kernel_se
 	worker_kill(&d->worker, "mismatch");
 }
 
-/* Gives all tiles back. */
 static void lose_tasks(struct device *d, bool excused)
 {
 	while (d->held_count) {

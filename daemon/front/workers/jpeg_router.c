@@ -142,7 +142,6 @@ enum jpeg_reason jpeg_router_ask(const struct job *job, uint32_t *pixels_max)
 	return *pixels_max ? JPEG_REASON_NONE : JPEG_REASON_DEVICE;
 }
 
-/* Begins a block of at most `most` choices. */
 static void begin_block(struct known *k, enum tile_form form, const struct image *image,
                         unsigned most)
 {

@@ -188,7 +188,6 @@ static void fail_flow(struct fair_flow *flow, enum error error, const char *reas
 	}
 }
 
-/* Removes the tasks of a job from the queue. */
 static void job_ended(struct job *job)
 {
 	if (!job->tasks.client)

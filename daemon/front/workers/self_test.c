@@ -237,7 +237,6 @@ void self_test_free(struct self_test **self_test)
 	*self_test = NULL;
 }
 
-/* The number of a test's plan. */
 static uint64_t plan_of(const struct test *test)
 {
 	return UINT64_MAX - test->tile.index;

@@ -361,7 +361,6 @@ static void handle_message(struct worker *w, const struct message *message)
 	}
 }
 
-/* Receives at most `max` of the pending messages. */
 static void receive_messages(struct worker *w, unsigned max)
 {
 	struct message message;
