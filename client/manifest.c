@@ -435,8 +435,8 @@ bool manifest_has(const struct manifest *m, const char *output, const struct mak
 
 	if (same)
 		now = entry_of(output + m->prefix, making, result);
-	json_object_foreach(now, key, value) same =
-	    same && json_equal(json_object_get(known, key), value);
+	json_object_foreach(now, key, value)
+		same = same && json_equal(json_object_get(known, key), value);
 	if (same && !making->info)
 		*version = old ? strdup(old) : NULL;
 	json_decref(now);

@@ -135,8 +135,7 @@ static bool read_choice(json_t *json, struct message_choice *c)
 	snprintf(c->work, sizeof c->work, "%s", work);
 	c->chosen = (uint32_t)chosen;
 	c->samples = (uint64_t)samples;
-	json_array_foreach(list, i, item)
-	{
+	json_array_foreach(list, i, item) {
 		if (json_unpack(item, "{s:s, s:[i,i,i,i], s:I}", "kernel", &name, "shape", &side[0],
 		                &side[1], &side[2], &side[3], "ns", &ns))
 			return false;
@@ -176,8 +175,7 @@ static void load(struct tuner *t)
 		log_info("%s is for another device, driver or kernels: measuring everything again",
 		         t->path);
 	} else {
-		json_array_foreach(list, i, item)
-		{
+		json_array_foreach(list, i, item) {
 			struct message_choice *choice = &t->choice[t->choices];
 
 			if (t->choices < CHOICES_MAX && read_choice(item, choice) &&

@@ -198,8 +198,7 @@ static void bound_monitors(void)
 	struct client *client, *oldest = NULL;
 	unsigned count = 0;
 
-	TAILQ_FOREACH(client, &clients, place)
-	{
+	TAILQ_FOREACH(client, &clients, place) {
 		if (!client->peer.monitoring || client->peer.gone)
 			continue;
 		count++;
@@ -399,8 +398,7 @@ static void report_drained(void *context)
 	(void)context;
 	/* A request may still arrive on an idle connection: the client connected just now, or has
 	 * sent data that has not been read. */
-	TAILQ_FOREACH(client, &clients, place)
-	{
+	TAILQ_FOREACH(client, &clients, place) {
 		const struct peer *peer = &client->peer;
 		bool young = !peer->intake.answered && loop_now() - client->since < silent_ns;
 

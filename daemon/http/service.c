@@ -53,10 +53,8 @@ static void *find(const struct entry_list *table, uint64_t number)
 	struct service_entry *entry;
 
 	LIST_FOREACH(entry, &table[number % BUCKETS], place)
-	{
 		if (entry->number == number)
 			break;
-	}
 	return entry;
 }
 

@@ -58,7 +58,10 @@ find kernels -name '*.cl' -print0 |
 # It misreads the loops of sys/queue.h, and takes a member for a variable.
 cppcheck --quiet --enable=warning,portability,performance --inline-suppr --error-exitcode=1 \
 	--suppress=missingIncludeSystem --suppress=uninitvar --suppress=unknownEvaluationOrder \
-	'-DRB_PROTOTYPE(a,b,c,d)=' '-DRB_GENERATE(a,b,c,d)=' -j "$(nproc)" -I. -Idaemon -Ikernels \
+	'-DRB_GENERATE(a,b,c,d)=' '-DRB_FOREACH(a,b,c)=while ((a = next(b)))' \
+	'-DLIST_FOREACH(a,b,c)=while ((a = next(b)))' \
+	'-DTAILQ_FOREACH(a,b,c)=while ((a = next(b)))' \
+	-j "$(nproc)" -I. -Idaemon -Ikernels \
 	daemon client || status=1
 [ "$status" = 0 ] && echo "lint.sh: found nothing" >&2
 exit "$status"

@@ -283,8 +283,7 @@ bool remotes_turn(void)
 	uint64_t now, end, began;
 	bool due = false;
 
-	LIST_FOREACH(remote, &remotes, place)
-	{
+	LIST_FOREACH(remote, &remotes, place) {
 		now = loop_now();
 		end = now + LINK_TURN_NS;
 		link_flush(&remote->link);
@@ -304,7 +303,7 @@ bool remotes_turn(void)
 	}
 	/* One's request may wake another's. */
 	LIST_FOREACH(remote, &remotes, place)
-	due |= is_due(remote);
+		due |= is_due(remote);
 	return due;
 }
 
@@ -620,8 +619,7 @@ void remotes_end(void)
 	problem_set(&problem, ERR_DRAINING,
 	            "the service is shutting down, and its drain time is over; send the request "
 	            "again");
-	LIST_FOREACH(remote, &remotes, place)
-	{
+	LIST_FOREACH(remote, &remotes, place) {
 		g_hash_table_iter_init(&all, remote->requests);
 		while (g_hash_table_iter_next(&all, NULL, &at)) {
 			struct remote_request *r = at;
@@ -640,7 +638,7 @@ unsigned remotes_requests(void)
 	unsigned requests = 0;
 
 	LIST_FOREACH(remote, &remotes, place)
-	requests += g_hash_table_size(remote->requests);
+		requests += g_hash_table_size(remote->requests);
 	return requests;
 }
 
@@ -650,6 +648,6 @@ bool remotes_drained(void)
 	bool drained = true;
 
 	LIST_FOREACH(remote, &remotes, place)
-	drained &= remote->drained;
+		drained &= remote->drained;
 	return drained && !remotes_requests();
 }

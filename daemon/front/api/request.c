@@ -357,8 +357,7 @@ static bool print_value(GString *out, const json_t *value, const char *separator
 	if (!json_array_size(value) || !*separators)
 		return false;
 	separators += *separators == ';' && !matrix;
-	json_array_foreach(value, i, item)
-	{
+	json_array_foreach(value, i, item) {
 		if (i)
 			g_string_append_c(out, *separators);
 		if (json_is_array(item) != matrix || !print_value(out, item, separators + 1))
@@ -381,8 +380,7 @@ static enum error add_json(struct chain *chain, json_t *link, struct problem *pr
 		                             "filter is its name, as in %s",
 		                             example);
 	e = chain_add_filter(chain, filter, problem);
-	json_object_foreach(link, name, value)
-	{
+	json_object_foreach(link, name, value) {
 		if (e || !strcmp(name, "filter"))
 			continue;
 		text = g_string_new(json_string_value(value));
@@ -416,10 +414,8 @@ static enum error parse_json(struct chain *chain, const char *text, struct probl
 		                          "chain: expected a list of at least one filter, as in %s",
 		                          example);
 	json_array_foreach(list, i, link)
-	{
 		if (!e)
 			e = add_json(chain, link, problem);
-	}
 	json_decref(list);
 	return e;
 }

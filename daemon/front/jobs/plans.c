@@ -23,10 +23,8 @@ struct shared_chain *chain_share(struct chain *chain)
 	struct shared_chain *c;
 
 	LIST_FOREACH(c, &chains, place)
-	{
 		if (c->size == size && !memcmp(c->chain, chain, size))
 			break;
-	}
 	if (c) {
 		free(chain);
 		LIST_REMOVE(c, place);

@@ -171,7 +171,7 @@ uint64_t share_greatest(enum share_kind kind)
 	uint64_t most = 0;
 
 	RB_FOREACH(client, share_clients, &clients)
-	most = MAX(most, client->held[kind]);
+		most = MAX(most, client->held[kind]);
 	return most;
 }
 
@@ -206,8 +206,7 @@ static struct unread *find_slowest(const char *client)
 	struct unread *slowest = NULL, *u;
 	double least = diligent;
 
-	LIST_FOREACH(u, &answers, place)
-	{
+	LIST_FOREACH(u, &answers, place) {
 		if (!belongs(u, client) || speed(u) > least) /* the list has the oldest last */
 			continue;
 		slowest = u;
@@ -226,10 +225,8 @@ static bool exceeds(const char *client, uint64_t bound)
 	if ((client ? share_of(SHARE_ANSWERS, client) : share_total(SHARE_ANSWERS)) <= bound)
 		return false;
 	LIST_FOREACH(u, &answers, place)
-	{
 		if (belongs(u, client))
 			sum += MIN(u->size, bound / 2);
-	}
 	return sum > bound;
 }
 

@@ -78,8 +78,7 @@ struct store_survey store_survey(void)
 	const uint64_t now = loop_now();
 	const struct stored *s;
 
-	TAILQ_FOREACH(s, &all, place)
-	{
+	TAILQ_FOREACH(s, &all, place) {
 		const bool is_open = !s->hidden && !s->job->finished;
 
 		if (is_open && now - s->arrived > survey.oldest)
@@ -96,9 +95,7 @@ void store_leave(void)
 
 	leaving = archive_is_open();
 	TAILQ_FOREACH(s, &all, place)
-	{
 		wake_due(s, UINT64_MAX);
-	}
 }
 
 bool store_is_leaving(void)
@@ -195,11 +192,9 @@ static void reduce(enum share_kind kind, uint64_t most, const struct stored *new
 		struct stored *s;
 
 		TAILQ_FOREACH(s, &all, place)
-		{
 			if (s != newest && !s->hidden && share_in(s, kind)->amount &&
 			    share_of(kind, s->job->terms.client) == greatest)
 				break;
-		}
 		if (!s)
 			return;
 		forget(s);
@@ -391,10 +386,8 @@ static bool suspect_runs(void)
 	const struct stored *s;
 
 	TAILQ_FOREACH(s, &all, place)
-	{
 		if (s->record.crashes && !s->revives && !s->hidden && !stored_ended(s))
 			break;
-	}
 	return s;
 }
 
@@ -563,10 +556,8 @@ struct stored *store_find_any(const char *id)
 	struct stored *s;
 
 	TAILQ_FOREACH(s, &all, place)
-	{
 		if (!strcmp(s->id, id))
 			break;
-	}
 	return s;
 }
 
@@ -575,11 +566,9 @@ struct stored *store_find_key(const struct job_terms *terms, const char *key)
 	struct stored *s;
 
 	TAILQ_FOREACH(s, &all, place)
-	{
 		if (!s->hidden && s->record.key && !strcmp(s->record.key, key) &&
 		    stored_is_of(s, terms))
 			break;
-	}
 	return s;
 }
 

@@ -480,8 +480,7 @@ static void check_workers(void *context)
 		log_notice("abandoned process %d has ended", (int)pid);
 		lost = g_slist_delete_link(lost, at);
 	}
-	LIST_FOREACH(w, &workers, place)
-	{
+	LIST_FOREACH(w, &workers, place) {
 		if (w->state == WORKER_DYING) {
 			check_dying(w);
 		} else if (w->state != WORKER_STOPPED) {
