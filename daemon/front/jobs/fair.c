@@ -27,8 +27,6 @@ static int compare_clients(const struct fair_client *a, const struct fair_client
 }
 
 /* Not static: some of its functions would be unused. */
-RB_PROTOTYPE(fair_ready, fair_node, place, compare_nodes)
-RB_PROTOTYPE(fair_clients, fair_client, place, compare_clients)
 RB_GENERATE(fair_ready, fair_node, place, compare_nodes)
 RB_GENERATE(fair_clients, fair_client, place, compare_clients)
 

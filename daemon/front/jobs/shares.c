@@ -32,7 +32,6 @@ static int compare(const struct share_client *a, const struct share_client *b)
 }
 
 /* Not static: some of its functions would be unused. */
-RB_PROTOTYPE(share_clients, share_client, place, compare)
 RB_GENERATE(share_clients, share_client, place, compare)
 
 /* Finds a client, or adds it; NULL if there is none, or no memory. */
