@@ -74,7 +74,7 @@ static enum jpeg_reason find_reason(struct job *job, enum jpeg_side side)
 
 	if (!job->message.jpeg_pixels)
 		return JPEG_REASON_REQUEST;
-	if ((uint64_t)image->width * image->height > job->message.jpeg_pixels)
+	if (image_pixels(image) > job->message.jpeg_pixels)
 		return JPEG_REASON_SIZE;
 	if (side == JPEG_ENCODE)
 		return encode_jpeg_target(job->encoder, &work->target) ? JPEG_REASON_NONE

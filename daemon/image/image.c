@@ -20,6 +20,11 @@ size_t image_row_size(const struct image *image)
 	return image->width * image_pixel_size(image);
 }
 
+uint64_t image_pixels(const struct image *image)
+{
+	return (uint64_t)image->width * image->height;
+}
+
 uint64_t image_size(const struct image *image)
 {
 	return (uint64_t)image_row_size(image) * image->height;

@@ -126,11 +126,6 @@ static bool reckon(struct codec *c, const struct message_image *m)
 	return !job->finished && !was_heavy && job_is_heavy(job) && runs_too_heavy();
 }
 
-static uint64_t pixels(const struct image *image)
-{
-	return (uint64_t)image->width * image->height;
-}
-
 /* Returns the reason why no device does the sides that one could do; NONE: one does, or no side can
  * be done. */
 static enum jpeg_reason jpeg_left(const struct job *job)
@@ -147,12 +142,13 @@ static bool image_fits(const struct job *job, const struct message_image *m)
 	return m->pages && m->input_format < FORMATS && m->jpeg[JPEG_DECODE] < JPEG_REASONS &&
 	       m->jpeg[JPEG_ENCODE] < JPEG_REASONS && image_valid(&m->whole) &&
 	       image_valid(&m->image) && image_valid(&m->answer) &&
-	       pages <= job->options.pixels_max / pixels(&m->whole) &&
-	       pixels(&m->image) <= pixels(&m->whole) && pixels(&m->answer) <= pixels(&m->whole) &&
+	       pages <= job->options.pixels_max / image_pixels(&m->whole) &&
+	       image_pixels(&m->image) <= image_pixels(&m->whole) &&
+	       image_pixels(&m->answer) <= image_pixels(&m->whole) &&
 	       (!job->gather || image_planes(&m->image) == 1) && m->tiles &&
 	       (known == 1 || (known == pages && m->tiles % pages == 0)) &&
-	       m->tiles <= pixels(&m->image) * image_planes(&m->image) * pages && m->late <= 1 &&
-	       (!m->late || m->tiles == 1);
+	       m->tiles <= image_pixels(&m->image) * image_planes(&m->image) * pages &&
+	       m->late <= 1 && (!m->late || m->tiles == 1);
 }
 
 /* Chooses the lane for sides that a device can do, unless the request leaves no choice. */
@@ -486,8 +482,7 @@ static double time_max(const struct codec *c)
 	const struct job *job = c->job;
 	/* A frame may need all before it. PAGES_ALL is a larger number than any page's. */
 	const double pages = fmax(1, fmin(job->options.page, job->pages));
-	const double pixels =
-	    job->image_known ? (double)job->whole.width * job->whole.height * pages : 0;
+	const double pixels = job->image_known ? (double)image_pixels(&job->whole) * pages : 0;
 	double max = decode_ns + decode_pixel_ns * pixels;
 
 	if (c->run.next_tile || job->verify_units > 0)

@@ -13,6 +13,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <sys/param.h>
 
 #include "base/log.h"
 #include "base/loop.h"
@@ -48,14 +49,9 @@ static const double weight = 0.125;
  * while. */
 static const uint64_t distrusted_ns = 600000000000u;
 
-static double pixels_of(const struct image *image)
-{
-	return (double)image->width * image->height;
-}
-
 static int size_of(const struct image *image)
 {
-	int size = ilogb(pixels_of(image));
+	int size = ilogb((double)image_pixels(image));
 
 	return size < SIZES ? size : SIZES - 1;
 }
@@ -67,7 +63,7 @@ static double guess(enum lane lane, enum tile_form form, const struct image *ima
 	for (enum jpeg_side side = 0; side < JPEG_SIDES; side++)
 		if (form >> side & 1)
 			ns += guesses[lane][side].ns +
-			      guesses[lane][side].ns_per_pixel * pixels_of(image);
+			      guesses[lane][side].ns_per_pixel * (double)image_pixels(image);
 	return ns;
 }
 
@@ -112,14 +108,14 @@ static bool is_distrusted(const struct device *d)
 }
 
 /* Returns the devices that the job may use and that take JPEGs of this size. */
-static uint64_t devices_for(const struct job *job, double pixels)
+static uint64_t devices_for(const struct job *job, uint64_t pixels)
 {
 	uint64_t devices = devices_up_of(job->terms.devices);
 
 	for (unsigned i = 0; i < devices_count(); i++) {
 		const struct device *d = device_get(i);
 
-		if (!d->programs.jpeg || d->ready.jpeg_pixels < fmax(pixels, 1) || is_distrusted(d))
+		if (!d->programs.jpeg || d->ready.jpeg_pixels < MAX(pixels, 1) || is_distrusted(d))
 			devices &= ~(UINT64_C(1) << i);
 	}
 	return devices;
@@ -166,7 +162,7 @@ enum jpeg_reason jpeg_router_choose(struct job *job, const struct image *image, 
 {
 	struct known *k = &known[job->jpeg_form][size_of(image)];
 
-	*devices = devices_for(job, pixels_of(image));
+	*devices = devices_for(job, image_pixels(image));
 	if (!*devices)
 		return JPEG_REASON_DEVICE;
 	job->jpeg_by_device = job->terms.codec == JPEG_BY_GPU;
