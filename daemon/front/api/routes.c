@@ -353,7 +353,6 @@ static enum error check_access(struct request *r, struct problem *problem)
 	return tokens_admit(r->head.text[HEAD_AUTHORIZATION], &r->terms, problem);
 }
 
-/* Finds the request's route, if it has one, and its argument. */
 static enum error find_route(struct request *r)
 {
 	const char *argument = NULL;
@@ -567,11 +566,8 @@ void routes_fail(struct request *r, enum error error, const struct problem *prob
 void routes_finish(struct request *r, uint64_t size)
 {
 	struct problem problem;
-	enum error e;
+	enum error e = request_settle(r, size, &problem);
 
-	if (r->answer.status)
-		return;
-	e = request_settle(r, size, &problem);
 	if (!e && r->route->act)
 		return;
 	if (!e) {

@@ -36,8 +36,8 @@ void routes_begin(struct request *request);
 /* Makes an error the request's answer, unless it has one. Its body is no longer wanted. */
 void routes_fail(struct request *request, enum error error, const struct problem *problem);
 
-/* Records that the body is complete, with `size` bytes in the lent room. Afterwards the request has
- * its answer, or its waiter is woken, for routes_resume(). */
+/* Records that the body of a request without an answer is complete, with `size` bytes in the lent
+ * room. Afterwards it has its answer, or its waiter is woken, for routes_resume(). */
 void routes_finish(struct request *request, uint64_t size);
 
 /* Answers the request if the event that it waits for has happened. */
