@@ -45,7 +45,7 @@ static double run(int way)
 
 		if (way & DECODE) {
 			free(picture.samples);
-			if (!jpegs_decode(file, file_size, &picture))
+			if (!jpegs_decode_any(file, file_size, &picture))
 				die("libjpeg");
 		}
 		if (way & ENCODE)
@@ -95,7 +95,7 @@ int main(int argc, char **argv)
 	if (rate == MAP_FAILED || !g_file_get_contents(argv[optind], &bytes, &file_size, NULL))
 		die("%s: cannot read this file", argv[optind]);
 	file = (uint8_t *)bytes;
-	if (!jpegs_decode(file, file_size, &picture) || picture.bands != 3)
+	if (!jpegs_decode_any(file, file_size, &picture) || picture.bands != 3)
 		die("%s: expected a JPEG of RGB", argv[optind]);
 	for (; way <= BOTH; way++)
 		print_rate(rate, way);

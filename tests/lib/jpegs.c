@@ -6,8 +6,6 @@
 
 #include <jpeglib.h>
 
-#include "image/jpeg.h"
-
 static void *take(size_t size)
 {
 	void *memory = calloc(1, size ? size : 1);
@@ -116,11 +114,10 @@ static void fail(j_common_ptr c)
 
 static void quiet(j_common_ptr c, int level)
 {
-	if (level < 0)
-		c->err->num_warnings++;
+	(void)c, (void)level;
 }
 
-static bool decode(const uint8_t *file, size_t size, struct jpegs_picture *picture, bool strict)
+bool jpegs_decode_any(const uint8_t *file, size_t size, struct jpegs_picture *picture)
 {
 	struct jpeg_decompress_struct d = {0};
 	struct failing failing;
@@ -148,49 +145,8 @@ static bool decode(const uint8_t *file, size_t size, struct jpegs_picture *pictu
 		jpeg_read_scanlines(&d, &row, 1);
 	}
 	jpeg_finish_decompress(&d);
-	if (strict && failing.manager.num_warnings)
-		fail((j_common_ptr)&d);
 	*picture = (struct jpegs_picture){d.output_width, d.output_height,
 	                                  (uint32_t)d.output_components, samples};
 	jpeg_destroy_decompress(&d);
 	return true;
-}
-
-bool jpegs_decode(const uint8_t *file, size_t size, struct jpegs_picture *picture)
-{
-	return decode(file, size, picture, true);
-}
-
-bool jpegs_decode_any(const uint8_t *file, size_t size, struct jpegs_picture *picture)
-{
-	return decode(file, size, picture, false);
-}
-
-int16_t *jpegs_coefficients(const uint8_t *file, size_t size, unsigned component,
-                            uint32_t *blocks_x, uint32_t *blocks_y)
-{
-	struct jpeg_decompress_struct d = {0};
-	struct jpeg_error_mgr error;
-	jvirt_barray_ptr *arrays;
-	int16_t *coefficients, *at;
-
-	d.err = jpeg_std_error(&error);
-	jpeg_create_decompress(&d);
-	jpeg_mem_src(&d, file, size);
-	jpeg_read_header(&d, TRUE);
-	arrays = jpeg_read_coefficients(&d);
-	*blocks_x = d.comp_info[component].width_in_blocks;
-	*blocks_y = d.comp_info[component].height_in_blocks;
-	at = coefficients = take((size_t)*blocks_x * *blocks_y * JPEG_BLOCK * sizeof *at);
-	for (uint32_t y = 0; y < *blocks_y; y++) {
-		JBLOCKARRAY row =
-		    d.mem->access_virt_barray((j_common_ptr)&d, arrays[component], y, 1, FALSE);
-
-		for (uint32_t x = 0; x < *blocks_x; x++)
-			for (int i = 0; i < JPEG_BLOCK; i++)
-				*at++ = row[0][x][jpeg_zigzag[i]];
-	}
-	jpeg_finish_decompress(&d);
-	jpeg_destroy_decompress(&d);
-	return coefficients;
 }

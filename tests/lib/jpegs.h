@@ -1,5 +1,5 @@
 /* JPEG files by libjpeg-turbo, the measure for devices' decoding and encoding. Any failure but that
- * of jpegs_decode() ends the process. */
+ * of jpegs_decode_any() ends the process. */
 #pragma once
 
 #include <stdbool.h>
@@ -33,14 +33,6 @@ struct jpegs_picture jpegs_draw(uint32_t width, uint32_t height, uint32_t bands,
 uint8_t *jpegs_encode(const struct jpegs_picture *picture, const struct jpegs_wish *wish,
                       size_t *size);
 
-/* Decodes a file as the service does: gray or RGB. False if libjpeg refuses the file or warns of
- * it; there is then nothing to free. */
-bool jpegs_decode(const uint8_t *file, size_t size, struct jpegs_picture *picture);
-
-/* The same, but takes files that libjpeg only warns of. */
+/* Decodes a file as the service does, gray or RGB, also one that libjpeg warns of. False if libjpeg
+ * refuses it; there is then nothing to free. */
 bool jpegs_decode_any(const uint8_t *file, size_t size, struct jpegs_picture *picture);
-
-/* Returns the quantized coefficients of a component, block after block in rows of *blocks_x, each
- * in zigzag order. Free them. */
-int16_t *jpegs_coefficients(const uint8_t *file, size_t size, unsigned component,
-                            uint32_t *blocks_x, uint32_t *blocks_y);
