@@ -144,35 +144,34 @@ bool poison_around(const struct rows *rows, const void *start, const void *end, 
 	return intact && all_poison(before, (size_t)((const char *)end - before), poison);
 }
 
-static bool open_arena(struct harness *h, uint64_t size)
+void harness_map(struct arena *memory, uint64_t size, int fds[2])
 {
-	int in, out;
-	bool ok;
-
-	if (memfd_fixed("in", size, &in) || memfd_fixed("out", size, &out))
-		return false;
-	ok = !arena_map(&h->memory, in, size, PROT_READ | PROT_WRITE, out, size,
-	                PROT_READ | PROT_WRITE) &&
-	     !device_arena_open(&h->arena, &h->device, in, size, out, size);
-	close(in);
-	close(out);
-	return ok;
+	if (memfd_fixed("in", size, &fds[0]) || memfd_fixed("out", size, &fds[1]) ||
+	    arena_map(memory, fds[0], size, PROT_READ | PROT_WRITE, fds[1], size,
+	              PROT_READ | PROT_WRITE))
+		die("no arena");
 }
 
 void harness_init(struct harness *h, uint64_t arena_size)
 {
+	int fds[2];
+
 	*h = (struct harness){0};
 	if (options.most <= SAMPLES_SMALL)
 		arena_size /= 4;
 	environment_set(NULL);
+	harness_map(&h->memory, arena_size, fds);
 	if (device_open(&h->device, (unsigned)options.platform, (unsigned)options.device) ||
 	    !(h->device.in_test = true) ||
 	    programs_new(&h->programs, &h->device, NULL, getenv("CONVOLVED_CACHE"), 0, 0, -1) ||
 	    (h->notice = eventfd(0, EFD_CLOEXEC)) < 0 ||
 	    (h->device.in_place && pool_new(&h->device, h->notice, &h->pool)) ||
 	    lane_new(&h->device, h->pool, &h->lane[LANE_ZERO_COPY]) ||
-	    lane_new(&h->device, NULL, &h->lane[LANE_COPY]) || !open_arena(h, arena_size))
+	    lane_new(&h->device, NULL, &h->lane[LANE_COPY]) ||
+	    device_arena_open(&h->arena, &h->device, fds[0], arena_size, fds[1], arena_size))
 		die("cannot set up the device");
+	close(fds[0]);
+	close(fds[1]);
 	for (int type = 0; options.no_images && type < PIXEL_TYPES; type++)
 		h->device.image_bands[type] = h->device.share_bands[type] = 0;
 	programs_hurry(h->programs);
@@ -296,8 +295,7 @@ static struct tile make_tile(const struct plan *plan, uint32_t first, uint32_t h
 	return tile;
 }
 
-/* The pixel of the image, or of the border, at any place. */
-static void pad_pixel(const struct plan *plan, const char *image, int x, int y, char *to)
+void harness_pad(const struct plan *plan, const void *image, int x, int y, void *to)
 {
 	int width = (int)plan->image.width, height = (int)plan->image.height;
 	size_t pixel = image_pixel_size(&plan->image);
@@ -311,7 +309,8 @@ static void pad_pixel(const struct plan *plan, const char *image, int x, int y, 
 	}
 	x = border_map(x, width, (int)plan->chain.border);
 	y = border_map(y, height, (int)plan->chain.border);
-	memcpy(to, image + ((size_t)y * plan->image.width + (size_t)x) * pixel, pixel);
+	memcpy(to, (const char *)image + ((size_t)y * plan->image.width + (size_t)x) * pixel,
+	       pixel);
 }
 
 /* Returns bytes of the arenas that a tile takes, with its guards on both sides. */
@@ -338,9 +337,9 @@ static void fill_tile(struct harness *h, const struct plan *plan, const struct t
 	memset(arena + tile->in - before, POISON_IN, in_size(plan, tile));
 	for (int y = -ry; y < (int)tile->height + ry; y++)
 		for (int x = -rx; x < (int)tile->width + rx; x++)
-			pad_pixel(plan, image, (int)tile->x0 + x, (int)tile->y0 + y,
-			          arena + (int64_t)tile->in + (int64_t)y * tile->in_pitch +
-			              (int64_t)x * (int64_t)pixel);
+			harness_pad(plan, image, (int)tile->x0 + x, (int)tile->y0 + y,
+			            arena + (int64_t)tile->in + (int64_t)y * tile->in_pitch +
+			                (int64_t)x * (int64_t)pixel);
 }
 
 /* The results of some stacks lie as close as slots may, with no guard between them. */

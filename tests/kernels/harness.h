@@ -78,6 +78,9 @@ struct harness {
 void harness_init(struct harness *h, uint64_t arena_size);
 void harness_fini(struct harness *h);
 
+/* Maps an arena of this size in each direction, or ends the program; the files are the caller's. */
+void harness_map(struct arena *memory, uint64_t size, int fds[2]);
+
 /* Waits for the word that the lane without copies, or another of the pool, has finished. False:
  * there is none. */
 bool harness_await_notice(const struct harness *h);
@@ -94,6 +97,9 @@ void harness_await(struct harness *h, struct plan *plan, enum tile_form form);
 /* Makes a plan by the table's or the chain's choice, with its programs, or ends the program. */
 struct plan *harness_plan(struct harness *h, const struct chain *chain, const struct image *image,
                           enum tile_form form);
+
+/* Puts the pixel of the plan's image, or of its border, at any place. */
+void harness_pad(const struct plan *plan, const void *image, int x, int y, void *to);
 
 /* The outcome for an image. */
 struct outcome {

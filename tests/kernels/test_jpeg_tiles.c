@@ -7,10 +7,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/param.h>
 #include <sys/socket.h>
 #include <unistd.h>
+
+#include <glib.h>
 
 #include "base/memfd.h"
 #include "device/worker.h"
@@ -28,10 +28,16 @@ enum {
 
 static struct harness harness;
 
-/* An image in a slot of the arenas, and the encoding of its result. */
+/* An image, and the encoding of its result. */
+struct kind {
+	enum jpegs_content content;
+	struct jpegs_wish from, to; /* to: sampling and quality */
+};
+
+/* The same in a slot of the arenas. */
 struct item {
 	struct jpeg_file file;
-	struct jpegs_wish to; /* sampling and quality */
+	struct jpegs_wish to;
 	struct jpeg_file wanted;
 	struct tile tile;
 	struct jpeg_work work;
@@ -85,24 +91,23 @@ static void place(struct item *item, const struct plan *plan, uint32_t number)
 }
 
 /* Makes a file, and what is expected of it: the filtered picture, encoded. */
-static void item_make(struct item *item, const struct plan *plan, struct jpegs_wish from,
-                      struct jpegs_wish to, enum jpegs_content content, uint32_t seed)
+static void item_make(struct item *item, const struct plan *plan, const struct kind *kind,
+                      uint32_t seed)
 {
 	struct jpegs_picture before, after = {.bands = plan->image.bands};
 	struct problem problem;
 
-	*item = (struct item){.to = to};
-	jpeg_file_make(&item->file, from, content, seed);
+	*item = (struct item){.to = kind->to};
+	jpeg_file_make(&item->file, kind->from, kind->content, seed);
 	if (!jpegs_decode_any(item->file.bytes, item->file.size, &before) ||
 	    chain_output_size(&plan->chain, &plan->image, &after.width, &after.height, &problem))
 		die("no picture");
-	after.samples = malloc((size_t)after.width * after.height * after.bands);
-	if (!after.samples ||
-	    harness_filter(&harness, LANE_COPY, plan, before.samples, after.height, after.samples)
+	after.samples = g_malloc((size_t)after.width * after.height * after.bands);
+	if (harness_filter(&harness, LANE_COPY, plan, before.samples, after.height, after.samples)
 	        .error)
 		die("a tile of pixels failed");
 	free(before.samples);
-	jpeg_file_encode(&item->wanted, after, to);
+	jpeg_file_encode(&item->wanted, after, kind->to);
 }
 
 static void item_free(struct item *item)
@@ -140,7 +145,7 @@ static void compare_flagged(const struct item *item, const struct message_tile_d
 
 	if (done->error || !done->jpeg_flags || done->size)
 		fail("expected flags");
-	if (!all_poison(slot, SLOT, POISON))
+	if (item->tile.form != TILE_DECODE && !all_poison(slot, SLOT, POISON))
 		fail("a flagged image has a result");
 }
 
@@ -174,116 +179,6 @@ static void run(struct lane *lane, const struct plan *plan, struct item *items, 
 		fail("answers are missing");
 }
 
-/* One image on its own, by both lanes in turn. */
-static void try_alone(const char *filters, enum border border, struct jpegs_wish from,
-                      struct jpegs_wish to, enum jpegs_content content)
-{
-	static uint32_t turn;
-	struct lane *lane = harness.lane[turn++ % LANE_MODES];
-	struct plan *plan = make_plan(filters, border, &from);
-	struct message_tile_done done[STACK_MAX];
-	struct item item;
-
-	if (turn % 3 == 0)
-		lane_rest(lane); /* new buffers are poison */
-	item_make(&item, plan, from, to, content, turn);
-	place(&item, plan, turn % SLOTS);
-	run(lane, plan, &item, 1, done);
-	compare(&item, done);
-	if (done->launches < 3 || done->launch[0].kernel != KERNEL_JPEG_DECODE ||
-	    done->launch[done->launches - 1].kernel != KERNEL_JPEG_ENCODE ||
-	    done->upload_bytes != item.file.scan.size ||
-	    done->download_bytes != item.wanted.scan.size)
-		fail("launches or copies are not told");
-	item_free(&item);
-	plan_free(&plan);
-}
-
-/* Tests ---------------------------------------------------------------------------------------- */
-
-static void test_images(void)
-{
-	/* clang-format off */
-	static const struct {
-		const char *filters;
-		enum border border;
-		enum jpegs_content content;
-		struct jpegs_wish from, to;
-	} rows[] = {
-	    {"gaussian=size=3", BORDER_REPLICATE, JPEGS_NOISE,
-	     {1, 1, JPEGS_GRAY, .quality = 90}, {0, 0, JPEGS_GRAY, .quality = 90}},
-	    {"gaussian=size=7", BORDER_REFLECT, JPEGS_NOISE,
-	     {1, 41, JPEGS_420, .quality = 90}, {0, 0, JPEGS_444, .quality = 50}},
-	    {"sobel", BORDER_REFLECT101, JPEGS_NOISE,
-	     {67, 1, JPEGS_422, .quality = 80}, {0, 0, JPEGS_420, .quality = 75}},
-	    {"box=size=21", BORDER_WRAP, JPEGS_NOISE,
-	     {5, 3, JPEGS_444, 80, .restart_interval = 1}, {0, 0, JPEGS_422, .quality = 75}},
-	    {"gaussian=sigma=1,unsharp", BORDER_CONSTANT, JPEGS_PAGE,
-	     {333, 97, JPEGS_422, 85, 3, .optimize = true}, {0, 0, JPEGS_420, .quality = 85}},
-	    {"bilateral=radius=3", BORDER_REPLICATE, JPEGS_SMOOTH,
-	     {64, 48, JPEGS_444, .quality = 95}, {0, 0, JPEGS_444, .quality = 100}},
-	    {"gaussian=sigma=30", BORDER_REFLECT, JPEGS_PAGE,
-	     {260, 150, JPEGS_420, 85, .restart_interval = 7}, {0, 0, JPEGS_420, .quality = 85}},
-	    {"box=size=3,dog,laplacian", BORDER_CROP, JPEGS_SMOOTH,
-	     {130, 70, JPEGS_420, 60, .optimize = true}, {0, 0, JPEGS_422, .quality = 90}},
-	    {"convolve=kernel=1 2 1", BORDER_CROP, JPEGS_NOISE,
-	     {9, 8, JPEGS_GRAY, 60, .restart_interval = 1}, {0, 0, JPEGS_GRAY, .quality = 1}},
-	    {"gaussian=size=5", BORDER_REPLICATE, JPEGS_SMOOTH,
-	     {701, 433, JPEGS_420, .quality = 85}, {0, 0, JPEGS_420, .quality = 85}},
-	};
-	/* clang-format on */
-
-	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-		try_alone(rows[i].filters, rows[i].border, rows[i].from, rows[i].to,
-		          rows[i].content);
-}
-
-/* Images of one size and everything else different; one is damaged, one has too little room. */
-static void try_stack(const char *filters)
-{
-	enum { IMAGES = 7, DAMAGED = 3, SMALL = 5 };
-	static const struct jpegs_wish like = {93, 61, JPEGS_420, .quality = 0};
-	struct plan *plan = make_plan(filters, BORDER_REFLECT101, &like);
-	struct message_tile_done done[STACK_MAX];
-	struct item items[IMAGES];
-
-	for (uint32_t i = 0; i < IMAGES; i++) {
-		const struct jpegs_wish from = {
-		    like.width, like.height, (enum jpegs_sampling)(JPEGS_444 + i / 2 % 3),
-		    50 + 7 * i, i % 2 * 5,   .optimize = i % 3 == 0};
-		const struct jpegs_wish to = {.sampling = (enum jpegs_sampling)(JPEGS_444 + i % 3),
-		                              .quality = 60 + i};
-
-		item_make(&items[i], plan, from, to, (enum jpegs_content)(i % JPEGS_CONTENTS), i);
-	}
-	for (uint32_t i = 0; i < IMAGES; i++) {
-		place(&items[i], plan, (5 * i + 3) % SLOTS);
-		items[i].tile.out_size = items[i].wanted.scan.size - (i == SMALL);
-	}
-	memset((char *)harness.memory.in + items[DAMAGED].tile.in, 0xFF, 90);
-	run(harness.lane[LANE_COPY], plan, items, IMAGES, done);
-	if (done[SMALL].jpeg_flags != JPEG_FLAG_ROOM)
-		fail("expected no room");
-	for (uint32_t i = 0; i < IMAGES; i++) {
-		if (done[i].stack != IMAGES || done[i].place != i ||
-		    done[i].job != items[i].tile.job)
-			fail("an answer is not of this stack");
-		if (i == DAMAGED || i == SMALL)
-			compare_flagged(&items[i], &done[i]);
-		else
-			compare(&items[i], &done[i]);
-		item_free(&items[i]);
-	}
-	plan_free(&plan);
-}
-
-/* By kernels that take a stack as one high tile, and by some that know their place in the image. */
-static void test_stack(void)
-{
-	try_stack("gaussian=size=5,sobel");
-	try_stack("pixelate=size=7,box=size=3&regions=10,5,40,30;ellipse:50,20,33,28");
-}
-
 /* Makes the output of an item pixels. */
 static void place_result(struct item *item, const struct plan *plan)
 {
@@ -292,30 +187,28 @@ static void place_result(struct item *item, const struct plan *plan)
 	item->tile.out_pitch = (uint32_t)row_pitch(item->tile.width * plan->image.bands);
 }
 
-/* Makes the input of an item pixels, with a replicated halo. */
+/* Makes the input of an item pixels, with a halo. */
 static void place_source(struct item *item, const struct plan *plan)
 {
-	const int64_t width = plan->image.width, height = plan->image.height;
-	const int64_t bands = plan->image.bands, halo_x = plan->halo_x, halo_y = plan->halo_y;
+	const int width = (int)plan->image.width, height = (int)plan->image.height;
+	const int bands = (int)plan->image.bands;
+	const int halo_x = (int)plan->halo_x, halo_y = (int)plan->halo_y;
 	struct tile *tile = &item->tile;
 	struct jpegs_picture from;
-	uint8_t *to;
+	char *to;
 
 	if (!jpegs_decode_any(item->file.bytes, item->file.size, &from))
 		die("libjpeg");
 	tile->form = TILE_ENCODE;
 	tile->in_size = 0;
 	tile->in_pitch = (uint32_t)row_pitch((uint64_t)((width + 2 * halo_x) * bands));
-	tile->in += ((uint64_t)halo_y * tile->in_pitch + (uint64_t)(halo_x * bands) + 63) / 64 * 64;
-	to = (uint8_t *)harness.memory.in + tile->in;
-	for (int64_t y = -halo_y; y < height + halo_y; y++)
-		for (int64_t x = -halo_x; x < width + halo_x; x++) {
-			const int64_t from_y = MAX(0, MIN(y, height - 1));
-			const int64_t from_x = MAX(0, MIN(x, width - 1));
-
-			memcpy(to + y * tile->in_pitch + x * bands,
-			       from.samples + (from_y * width + from_x) * bands, (size_t)bands);
-		}
+	tile->in +=
+	    row_pitch(plan->halo_y * (uint64_t)tile->in_pitch + plan->halo_x * plan->image.bands);
+	to = (char *)harness.memory.in + tile->in;
+	for (int y = -halo_y; y < height + halo_y; y++)
+		for (int x = -halo_x; x < width + halo_x; x++)
+			harness_pad(plan, from.samples, x, y,
+			            to + y * (int64_t)tile->in_pitch + x * bands);
 	memset(&item->work.scan, 0xFF, sizeof item->work.scan); /* without meaning */
 	memcpy((char *)harness.memory.in + tile->work, &item->work, sizeof item->work);
 	free(from.samples);
@@ -341,62 +234,146 @@ static void compare_pixels(const struct item *item, const struct message_tile_do
 		fail("bytes around the pixels were written");
 }
 
-/* Images of this form, in a stack if there are several; the last one of several is damaged if only
- * the input is a scan. */
-static void try_side(enum tile_form form, enum lane_mode mode, const char *filters,
-                     const struct jpegs_wish *wish, uint32_t count)
+static void check_told(const struct item *item, const struct message_tile_done *done)
 {
-	enum { MOST = 4 };
-	struct plan *plan = make_plan(filters, BORDER_REPLICATE, wish);
+	if (done->launches < 3 || done->launch[0].kernel != KERNEL_JPEG_DECODE ||
+	    done->launch[done->launches - 1].kernel != KERNEL_JPEG_ENCODE ||
+	    done->upload_bytes != item->file.scan.size ||
+	    done->download_bytes != item->wanted.scan.size)
+		fail("launches or copies are not told");
+}
+
+/* The places of those in a stack that is large enough: one is damaged, one has too little room. */
+enum { DAMAGED = 3, SMALL = 5 };
+
+/* Images as tiles of this form, in a stack if there are several. */
+static void try_tiles(enum tile_form form, enum lane_mode mode, const char *filters,
+                      enum border border, const struct kind *kinds, uint32_t count)
+{
+	static uint32_t turn;
+	const bool decodes = form != TILE_ENCODE, encodes = form != TILE_DECODE;
+	struct plan *plan = make_plan(filters, border, &kinds->from);
 	struct message_tile_done done[STACK_MAX];
-	struct item items[MOST];
-	bool damaged = form == TILE_DECODE && count > 1;
+	struct item items[STACK_MAX];
 
+	if (turn++ % 3 == 0)
+		lane_rest(harness.lane[mode]); /* new buffers are poison */
+	for (uint32_t i = 0; i < count; i++)
+		item_make(&items[i], plan, &kinds[i], turn + i);
 	for (uint32_t i = 0; i < count; i++) {
-		const struct jpegs_wish to = {.sampling = wish->sampling, .quality = 60 + 9 * i};
-
-		item_make(&items[i], plan, *wish, to, (enum jpegs_content)(i % JPEGS_CONTENTS),
-		          i + count);
-	}
-	for (uint32_t i = 0; i < count; i++) {
-		place(&items[i], plan, (5 * i + 2) % SLOTS);
-		if (form == TILE_DECODE)
+		place(&items[i], plan, (5 * i + turn) % SLOTS);
+		if (count > 1)
+			items[i].tile.out_size = items[i].wanted.scan.size - (i == SMALL);
+		if (!encodes)
 			place_result(&items[i], plan);
-		if (form == TILE_ENCODE)
+		if (!decodes)
 			place_source(&items[i], plan);
+		if (decodes && i == DAMAGED)
+			memset((char *)harness.memory.in + items[i].tile.in, 0xFF, 90);
 	}
-	if (damaged)
-		memset((char *)harness.memory.in + items[count - 1].tile.in, 0xFF, 20);
 	run(harness.lane[mode], plan, items, count, done);
+	if (encodes && count > SMALL && done[SMALL].jpeg_flags != JPEG_FLAG_ROOM)
+		fail("expected no room");
 	for (uint32_t i = 0; i < count; i++) {
-		if (done[i].stack != count)
-			fail("not one stack");
-		if (form & TILE_ENCODE)
+		if (done[i].stack != count || done[i].place != i ||
+		    done[i].job != items[i].tile.job)
+			fail("an answer is not of this stack");
+		if ((decodes && i == DAMAGED) || (encodes && i == SMALL))
+			compare_flagged(&items[i], &done[i]);
+		else if (encodes)
 			compare(&items[i], &done[i]);
-		else if (!damaged || i + 1 < count)
+		else
 			compare_pixels(&items[i], &done[i]);
-		else if (!done[i].jpeg_flags)
-			fail("expected flags");
-		item_free(&items[i]);
 	}
+	if (count == 1 && form == TILE_JPEG)
+		check_told(items, done);
+	for (uint32_t i = 0; i < count; i++)
+		item_free(&items[i]);
 	plan_free(&plan);
 }
 
-static void test_sides(void)
+/* Returns a kind of images of one size; everything else differs. */
+static struct kind mixed_kind(const struct jpegs_wish *like, uint32_t i)
 {
-	static const struct jpegs_wish wishes[] = {{93, 61, JPEGS_420, .quality = 90},
-	                                           {64, 33, JPEGS_GRAY, .quality = 90},
-	                                           {1, 40, JPEGS_444, .quality = 90}},
-	                               small = {18, 20, JPEGS_420, .quality = 80};
-	static const char *const filters[] = {"gaussian=size=5,sobel", "box=size=1", "box=size=9"};
+	struct kind kind = {(enum jpegs_content)(i % JPEGS_CONTENTS), *like, *like};
 
-	for (enum tile_form form = TILE_DECODE; form <= TILE_JPEG; form++) {
-		if (options.brief)
-			try_side(form, LANE_COPY, "gaussian=size=3", &small, 2);
-		for (int i = 0; i < 3 && !options.brief; i++) {
-			try_side(form, LANE_COPY, filters[i], &wishes[i], 1);
-			try_side(form, LANE_ZERO_COPY, filters[i], &wishes[i], 1);
-			try_side(form, LANE_COPY, filters[i], &wishes[i], 4);
+	if (like->sampling != JPEGS_GRAY) {
+		kind.from.sampling = (enum jpegs_sampling)(JPEGS_444 + i / 2 % 3);
+		kind.to.sampling = (enum jpegs_sampling)(JPEGS_444 + i % 3);
+	}
+	kind.from.quality = 50 + 4 * i;
+	kind.from.restart_interval = i % 2 * 5;
+	kind.from.optimize = i % 3 == 0;
+	kind.to.quality = 60 + 3 * i;
+	return kind;
+}
+
+/* Tests ---------------------------------------------------------------------------------------- */
+
+static void test_images(void)
+{
+	/* clang-format off */
+	static const struct {
+		const char *filters;
+		enum border border;
+		struct kind kind;
+	} rows[] = {
+	    {"gaussian=size=3", BORDER_REPLICATE, {JPEGS_NOISE,
+	     {1, 1, JPEGS_GRAY, .quality = 90}, {0, 0, JPEGS_GRAY, .quality = 90}}},
+	    {"gaussian=size=7", BORDER_REFLECT, {JPEGS_NOISE,
+	     {1, 41, JPEGS_420, .quality = 90}, {0, 0, JPEGS_444, .quality = 50}}},
+	    {"sobel", BORDER_REFLECT101, {JPEGS_NOISE,
+	     {67, 1, JPEGS_422, .quality = 80}, {0, 0, JPEGS_420, .quality = 75}}},
+	    {"box=size=21", BORDER_WRAP, {JPEGS_NOISE,
+	     {5, 3, JPEGS_444, 80, .restart_interval = 1}, {0, 0, JPEGS_422, .quality = 75}}},
+	    {"gaussian=sigma=1,unsharp", BORDER_CONSTANT, {JPEGS_PAGE,
+	     {333, 97, JPEGS_422, 85, 3, .optimize = true}, {0, 0, JPEGS_420, .quality = 85}}},
+	    {"bilateral=radius=3", BORDER_REPLICATE, {JPEGS_SMOOTH,
+	     {64, 48, JPEGS_444, .quality = 95}, {0, 0, JPEGS_444, .quality = 100}}},
+	    {"gaussian=sigma=30", BORDER_REFLECT, {JPEGS_PAGE,
+	     {260, 150, JPEGS_420, 85, .restart_interval = 7}, {0, 0, JPEGS_420, .quality = 85}}},
+	    {"box=size=3,dog,laplacian", BORDER_CROP, {JPEGS_SMOOTH,
+	     {130, 70, JPEGS_420, 60, .optimize = true}, {0, 0, JPEGS_422, .quality = 90}}},
+	    {"convolve=kernel=1 2 1", BORDER_CROP, {JPEGS_NOISE,
+	     {9, 8, JPEGS_GRAY, 60, .restart_interval = 1}, {0, 0, JPEGS_GRAY, .quality = 1}}},
+	    {"gaussian=size=5", BORDER_REPLICATE, {JPEGS_SMOOTH,
+	     {701, 433, JPEGS_420, .quality = 85}, {0, 0, JPEGS_420, .quality = 85}}},
+	};
+	/* clang-format on */
+
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+		try_tiles(TILE_JPEG, (enum lane_mode)(i % LANE_MODES), rows[i].filters,
+		          rows[i].border, &rows[i].kind, 1);
+}
+
+/* Every form, alone and in stacks: by kernels that take a stack as one high tile, and by some that
+ * know their place in the image. */
+static void test_forms(void)
+{
+	enum { STACK = 7 };
+	static const struct {
+		const char *filters;
+		struct jpegs_wish like;
+	} rows[] = {
+	    {"gaussian=size=3", {18, 20, JPEGS_420, .quality = 80}}, /* for --brief */
+	    {"gaussian=size=5,sobel", {93, 61, JPEGS_420, .quality = 90}},
+	    {"pixelate=size=7,box=size=3&regions=10,5,40,30;ellipse:50,20,33,28",
+	     {93, 61, JPEGS_420, .quality = 90}},
+	    {"box=size=1", {64, 33, JPEGS_GRAY, .quality = 90}},
+	    {"box=size=9", {1, 40, JPEGS_444, .quality = 90}},
+	};
+	const size_t count = options.brief ? 1 : sizeof rows / sizeof *rows;
+	struct kind kinds[STACK];
+
+	for (size_t r = 0; r < count; r++) {
+		for (uint32_t i = 0; i < STACK; i++)
+			kinds[i] = mixed_kind(&rows[r].like, i);
+		for (enum tile_form form = TILE_DECODE; form <= TILE_JPEG; form++) {
+			try_tiles(form, LANE_COPY, rows[r].filters, BORDER_REFLECT101, kinds,
+			          options.brief ? 2 : STACK);
+			for (int mode = 0; mode < LANE_MODES && !options.brief; mode++)
+				try_tiles(form, (enum lane_mode)mode, rows[r].filters,
+				          BORDER_REFLECT101, kinds + 1, 1);
 		}
 	}
 }
@@ -404,15 +381,16 @@ static void test_sides(void)
 /* A description with any wrong number is refused. */
 static void test_works(void)
 {
-	static const struct jpegs_wish color = {40, 30, JPEGS_420, .quality = 90},
-	                               gray = {40, 30, JPEGS_GRAY, .quality = 90};
-	struct plan *plan = make_plan("box=size=3", BORDER_REPLICATE, &color),
-	            *gray_plan = make_plan("box=size=3", BORDER_REPLICATE, &gray);
+	static const struct jpegs_wish like = {40, 30, JPEGS_420, .quality = 90},
+	                               like_gray = {40, 30, JPEGS_GRAY, .quality = 90};
+	const struct kind color = mixed_kind(&like, 2), gray = mixed_kind(&like_gray, 2);
+	struct plan *plan = make_plan("box=size=3", BORDER_REPLICATE, &like),
+	            *gray_plan = make_plan("box=size=3", BORDER_REPLICATE, &like_gray);
 	struct item item, gray_item;
 	struct jpeg_work work;
 
-	item_make(&item, plan, color, color, JPEGS_SMOOTH, 1);
-	item_make(&gray_item, gray_plan, gray, gray, JPEGS_SMOOTH, 1);
+	item_make(&item, plan, &color, 1);
+	item_make(&gray_item, gray_plan, &gray, 1);
 	place(&item, plan, 0);
 	place(&gray_item, gray_plan, 1);
 	if (!jpeg_work_take(&work, &item.work, &item.tile, plan) ||
@@ -466,19 +444,23 @@ static void test_works(void)
  * buffers. */
 static void test_memory(void)
 {
-	static const struct jpegs_wish wide = {400, 40, JPEGS_420, .quality = 85},
-	                               high = {40, 400, JPEGS_444, .quality = 85};
+	static const struct kind wide = {JPEGS_SMOOTH,
+	                                 {400, 40, JPEGS_420, .quality = 85},
+	                                 {.sampling = JPEGS_420, .quality = 85}},
+	                         high = {JPEGS_SMOOTH,
+	                                 {40, 400, JPEGS_444, .quality = 85},
+	                                 {.sampling = JPEGS_444, .quality = 85}};
 	struct lane *lane = harness.lane[LANE_COPY];
-	struct plan *plan = make_plan("gaussian=size=3", BORDER_REPLICATE, &wide);
-	struct plan *high_plan = make_plan("gaussian=size=9,sobel", BORDER_REPLICATE, &high);
+	struct plan *plan = make_plan("gaussian=size=3", BORDER_REPLICATE, &wide.from);
+	struct plan *high_plan = make_plan("gaussian=size=9,sobel", BORDER_REPLICATE, &high.from);
 	struct jpeg_lane held = {.memory = 0};
 	struct item item, high_item;
 	uint64_t scans;
 	uint32_t some, more;
 
-	item_make(&item, plan, wide, wide, JPEGS_SMOOTH, 1);
+	item_make(&item, plan, &wide, 1);
 	place(&item, plan, 0);
-	item_make(&high_item, high_plan, high, high, JPEGS_SMOOTH, 1);
+	item_make(&high_item, high_plan, &high, 1);
 	place(&high_item, high_plan, 1);
 	lane_allow_jpeg(lane, harness.programs, 1 << 10);
 	if (lane_jpeg_room(lane, plan, &item.tile, &scans))
@@ -502,9 +484,8 @@ static void test_memory(void)
 	if (!jpeg_lane_hold(&held, high_plan, &high_item.tile, 1))
 		fail("a lane holds what it has released");
 	lane_allow_jpeg(lane, harness.programs, (8 << 20) / (more - 1));
-	for (int i = 0; i < 4; i++)
-		try_alone("gaussian=size=3", BORDER_REPLICATE, i / 2 ? high : wide,
-		          i / 2 ? high : wide, JPEGS_SMOOTH);
+	try_tiles(TILE_JPEG, LANE_COPY, "gaussian=size=3", BORDER_REPLICATE, &wide, 1);
+	try_tiles(TILE_JPEG, LANE_COPY, "gaussian=size=3", BORDER_REPLICATE, &high, 1);
 	lane_allow_jpeg(lane, NULL, MEMORY);
 	if (lane_jpeg_room(lane, plan, &item.tile, &scans))
 		fail("a lane without programs takes JPEGs");
@@ -560,10 +541,7 @@ static void send_arena(struct arena *memory)
 {
 	int fds[2];
 
-	if (memfd_fixed("in", SLOTS * SLOT, &fds[0]) || memfd_fixed("out", SLOTS * SLOT, &fds[1]) ||
-	    arena_map(memory, fds[0], SLOTS * SLOT, PROT_READ | PROT_WRITE, fds[1], SLOTS * SLOT,
-	              PROT_READ | PROT_WRITE))
-		die("no arena");
+	harness_map(memory, SLOTS * SLOT, fds);
 	send_message(
 	    &(struct message){.type = MSG_ARENA,
 	                      .arena = {.in_size = SLOTS * SLOT, .out_size = SLOTS * SLOT}},
@@ -588,7 +566,7 @@ static void send_plan(uint64_t number, const struct plan *plan)
  * room, one lies outside the arena. The largest stack. */
 static uint32_t try_together(const struct plan *plan, struct item *items)
 {
-	enum { INVALID = 2, DAMAGED = 5, SMALL = 7, OUTSIDE = 9 };
+	enum { INVALID = 2, OUTSIDE = 9 };
 	uint32_t stack = 0;
 
 	for (uint32_t i = 0; i < TOGETHER; i++) {
@@ -757,10 +735,9 @@ static void test_worker(void)
 	struct plan *plan = make_plan("gaussian=size=5,sobel", BORDER_REFLECT, &like);
 
 	for (uint32_t i = 0; i < TOGETHER; i++) {
-		const struct jpegs_wish to = {.sampling = (enum jpegs_sampling)(JPEGS_444 + i % 3),
-		                              .quality = 85};
+		const struct kind kind = mixed_kind(&like, i);
 
-		item_make(&items[i], plan, like, to, JPEGS_NOISE, i);
+		item_make(&items[i], plan, &kind, i);
 	}
 	for (int i = 0; i < LANE_MODES; i++)
 		lane_rest(harness.lane[i]);
@@ -773,9 +750,9 @@ static void test_worker(void)
 int main(int argc, char **argv)
 {
 	static const struct test tests[] = {
-	    {"images", test_images, false}, {"stack", test_stack, false},
-	    {"sides", test_sides, true},    {"works", test_works, false},
-	    {"memory", test_memory, false}, {"worker", test_worker, false},
+	    {"images", test_images, false}, {"forms", test_forms, true},
+	    {"works", test_works, false},   {"memory", test_memory, false},
+	    {"worker", test_worker, false},
 	};
 	int status;
 
