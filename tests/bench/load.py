@@ -12,14 +12,13 @@ import socket
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 
 import numpy as np
 
 from certificates import localhost_certificate
 from measure import go_first, measured, middle, photograph, turns
-from service import ONE_DEVICE, free_port
+from service import ONE_DEVICE, free_port, meanwhile
 
 TARGET = "/v1/filters/gaussian?sigma=2&quality=85"
 
@@ -128,18 +127,13 @@ def differences(before, after, seen):
 @contextlib.contextmanager
 def watching(service, interval=0.5):
     """Gives the most bytes of bodies and answers that the service had meanwhile, {"spools"}."""
-    most, over = {"spools": 0}, threading.Event()
+    most = {"spools": 0}
 
     def watch():
-        while not over.wait(interval):
-            most["spools"] = max(most["spools"], service.total("convolved_spool_memory_bytes"))
-    thread = threading.Thread(target=watch)
-    thread.start()
-    try:
+        time.sleep(interval)
+        most["spools"] = max(most["spools"], service.total("convolved_spool_memory_bytes"))
+    with meanwhile(watch):
         yield most
-    finally:
-        over.set()
-        thread.join()
 
 
 def overload(options):
@@ -391,17 +385,7 @@ def post(connection, body):
 @contextlib.contextmanager
 def posting(client, body):
     """Another client has its image under way all the time; gives the seconds of each."""
-    over, took = threading.Event(), []
-
-    def work():
-        connection = client.connect(600)
-        while not over.is_set():
-            took.append(post(connection, body))
-    thread = threading.Thread(target=work)
-    thread.start()
-    try:
+    connection, took = client.connect(600), []
+    with meanwhile(lambda: took.append(post(connection, body))):
         time.sleep(1)
         yield took
-    finally:
-        over.set()
-        thread.join()

@@ -3,12 +3,12 @@ import contextlib
 import pathlib
 import subprocess
 import tempfile
-import threading
+import time
 
 import numpy as np
 
 from measure import GAUSSIAN, measured, memory, middle, photograph, timed, turns, write, wrk
-from service import Service, poll
+from service import Service, meanwhile, poll
 
 
 def whole(options):
@@ -94,24 +94,19 @@ def small_images(service, source, options):
 def compiling(service):
     """Special programs are pending all the time within it, each one that most likely nobody has
     asked for before: of one of a thousand sizes of a matrix."""
-    stop, random = threading.Event(), np.random.default_rng()
+    random = np.random.default_rng()
 
     def pending():
         return service.total("convolved_programs_pending")
 
     def ask():
-        while not stop.wait(0.1):
-            if pending() < 8:
-                width, height = random.choice(range(3, 64, 2), 2)
-                row = ",".join(str(1 + i % 5) for i in range(width))
-                matrix = ";".join([row] * (height - 1) + ["1" + row[1:-1] + "9"])
-                service.post(f"/v1/filters/convolve?kernel={matrix}&raw=64x64x1:u8&format=raw", bytes(64 * 64))
+        time.sleep(0.1)
+        if pending() < 8:
+            width, height = random.choice(range(3, 64, 2), 2)
+            row = ",".join(str(1 + i % 5) for i in range(width))
+            matrix = ";".join([row] * (height - 1) + ["1" + row[1:-1] + "9"])
+            service.post(f"/v1/filters/convolve?kernel={matrix}&raw=64x64x1:u8&format=raw", bytes(64 * 64))
 
-    asking = threading.Thread(target=ask)
-    asking.start()
-    try:
+    with meanwhile(ask):
         poll(pending, what="a pending program", interval=0.02)
         yield
-    finally:
-        stop.set()
-        asking.join()

@@ -8,10 +8,9 @@ import re
 import signal
 import socket
 import subprocess
-import threading
 import time
 
-from service import REPOSITORY, Client, Service, agent_says, free_port, poll, tool
+from service import REPOSITORY, Client, Service, agent_says, free_port, meanwhile, poll, tool
 
 CONFIGURATION = REPOSITORY / "etc/haproxy/convolved.cfg"
 NAMES = "abcdefghijklmnopqrstuvwxyz"
@@ -47,23 +46,14 @@ class Node(Service):
                 process.kill(number)
 
 
-@contextlib.contextmanager
 def slowed(node):
     """The node runs for a quarter of the time meanwhile."""
-    over = threading.Event()
-
     def slow():
-        while not over.wait(0.02):
-            node.signal(signal.SIGSTOP)
-            time.sleep(0.06)
-            node.signal(signal.SIGCONT)
-    thread = threading.Thread(target=slow)
-    thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        thread.join()
+        time.sleep(0.02)
+        node.signal(signal.SIGSTOP)
+        time.sleep(0.06)
+        node.signal(signal.SIGCONT)
+    return meanwhile(slow)
 
 
 # The balancer -------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import threading
 import time
 import urllib.parse
 
@@ -56,6 +57,25 @@ def poll(condition, seconds=PATIENCE, what="the condition", interval=None, more=
         if waited > seconds:
             raise AssertionError(f"{what}: not within {seconds} s\n{more()}")
         time.sleep(min(0.02 + waited / 10, 0.1) if interval is None else interval)
+
+
+@contextlib.contextmanager
+def meanwhile(*works):
+    """Has each of these functions called again and again, on a thread of its own."""
+    over = threading.Event()
+
+    def again(work):
+        while not over.is_set():
+            work()
+    threads = [threading.Thread(target=again, args=(work,)) for work in works]
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        for thread in threads:
+            thread.join()
 
 
 # Requests -----------------------------------------------------------------------------------------
