@@ -13,7 +13,7 @@ struct set {
 	size_t count;
 };
 
-extern const struct set sets[];
+extern struct set sets[];
 extern const size_t sets_count;
 
 /* Makes the sets complete; first of all. */

@@ -202,7 +202,7 @@ void variants_run(struct harness *h, bool classic)
 			if (operations >> sets[i].operation & 1)
 				set_try(h, &sets[i], k + 1, &tally);
 		if (!tally.trials && variant_is_general(k) && options.every == 1)
-			fail("no set in sets.c tries %s", kernel_name(k));
+			fail("no set in sets.def tries %s", kernel_name(k));
 		if (tally.trials &&
 		    (options.every == 1 || (options.every <= EVERY && !is_costly(h, k))))
 			check_types(k, &tally);
