@@ -28,60 +28,22 @@ static const double burst_rate = 3, burst_share = 0.1, burst_ns = 2e8;
 /* The time after which an answer is of no use, and a node's weight is new. */
 static const double within_ns = 1e9, refresh_ns = 2e9;
 
-/* The options. */
 enum option {
-	KIND,
-	BALANCING,
-	WEIGHTS,
-	NODES,
-	BALANCERS,
-	LOAD,
-	SECONDS,
-	WARMUP,
-	SLOW,
-	BURSTS,
-	MAX_WAIT,
-	SMALL,
-	MEDIUM,
-	CLIENTS,
-	SEED,
+#define OPTION(symbol, ...) symbol,
+#include "simulate.def"
+#undef OPTION
 	OPTIONS
 };
-#define WORDS(words)                                                                               \
-	{                                                                                          \
-		VALUE_WORD, .unit = (words)                                                        \
-	}
-#define NUMBER(min, max)                                                                           \
-	{                                                                                          \
-		VALUE_NUMBER, min, max, NULL                                                       \
-	}
-#define INTEGER(min, max)                                                                          \
-	{                                                                                          \
-		VALUE_INTEGER, min, max, NULL                                                      \
-	}
 static struct {
 	const char *name;
 	double value;
 	struct value_kind kind;
 	const char *text;
 } options[OPTIONS] = {
-    [KIND] = {"kind", 0, WORDS(node_kind_names), "of node"},
-    [BALANCING] = {"balancing", RANDOM, WORDS("random|two-choices|leastconn"),
-                   "how a node is chosen"},
-    [WEIGHTS] = {"weights", WEIGHTS_NONE, WORDS("none|wait"), "by which it is"},
-    [NODES] = {"nodes", 10, INTEGER(1, 10000), "nodes"},
-    [BALANCERS] = {"balancers", 1, INTEGER(1, 1000),
-                   "balancers, each of which knows its own requests"},
-    [LOAD] = {"load", 0.8, NUMBER(0.001, 100), "requests, of those that all nodes can do"},
-    [SECONDS] = {"seconds", 10, NUMBER(0.001, 1e6), "how long requests come"},
-    [WARMUP] = {"warmup", 0.2, NUMBER(0, 0.9), "the share of that before anything is measured"},
-    [SLOW] = {"slow", 1, NUMBER(0.1, 1000), "how many times as long the first node takes"},
-    [BURSTS] = {"bursts", 0, INTEGER(0, 1), "1: a tenth of the time three times the load"},
-    [MAX_WAIT] = {"max-wait", 60, INTEGER(1, 86400), "the option of the nodes, in seconds"},
-    [SMALL] = {"small", 0.7, NUMBER(0, 1), "the share of requests for 256x256"},
-    [MEDIUM] = {"medium", 0.25, NUMBER(0, 1), "for 1024x1024; the others are for 4096x4096"},
-    [CLIENTS] = {"clients", 1000, INTEGER(1, 1e6), "clients, whose requests come alike"},
-    [SEED] = {"seed", 1, INTEGER(0, 4294967295), "of the random numbers"},
+#define OPTION(symbol, name, value, type, min, max, words, text)                                   \
+	{name, value, {type, min, max, words}, text},
+#include "simulate.def"
+#undef OPTION
 };
 
 static unsigned chosen(enum option option)
@@ -277,12 +239,6 @@ static void step(unsigned node)
 	free(r);
 }
 
-/* In per cent, at least 1, as agents say it. */
-static void refresh(unsigned node)
-{
-	weight[node] = (unsigned)fmax(1, round(WEIGHT_MAX * node_free_wait(nodes[node])));
-}
-
 /* Requests a second that all nodes can do. */
 static double capacity(void)
 {
@@ -328,24 +284,22 @@ static void simulate(void)
 			arrive();
 			arrival = next_arrival(arrival);
 		} else {
-			refresh(asked);
+			/* In per cent, at least 1, as agents say it. */
+			weight[asked] =
+			    (unsigned)fmax(1, round(WEIGHT_MAX * node_free_wait(nodes[asked])));
 			asked = asked + 1 < node_count ? asked + 1 : 0;
 			refreshing += refresh_ns / node_count;
 		}
 	}
 }
 
-static void mix_sizes(void)
-{
-	mix[PHOTOGRAPH_256] = options[SMALL].value;
-	mix[PHOTOGRAPH_1024] = fmin(options[MEDIUM].value, 1 - mix[PHOTOGRAPH_256]);
-	mix[PHOTOGRAPH_4096] = fmax(0, 1 - mix[PHOTOGRAPH_256] - mix[PHOTOGRAPH_1024]);
-}
-
 static void prepare(void)
 {
 	const size_t n = node_count;
 
+	mix[PHOTOGRAPH_256] = options[SMALL].value;
+	mix[PHOTOGRAPH_1024] = fmin(options[MEDIUM].value, 1 - mix[PHOTOGRAPH_256]);
+	mix[PHOTOGRAPH_4096] = fmax(0, 1 - mix[PHOTOGRAPH_256] - mix[PHOTOGRAPH_1024]);
 	nodes = must_have(calloc(n, sizeof *nodes));
 	next_event = must_have(calloc(n, sizeof *next_event));
 	weight = must_have(calloc(n, sizeof *weight));
@@ -452,7 +406,6 @@ int main(int argc, char **argv)
 	node_count = chosen(NODES);
 	balancer_count = chosen(BALANCERS);
 	kind = node_kind(chosen(KIND));
-	mix_sizes();
 	prepare();
 	simulate();
 	conserved = is_conserved();
