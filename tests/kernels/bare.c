@@ -4,6 +4,8 @@
 #include <string.h>
 #include <sys/param.h>
 
+#include <glib.h>
+
 #include "device/plan/launch.h"
 
 /* Poison of a source is NaN where pixels are floats. */
@@ -43,9 +45,7 @@ static struct matrix matrix_new(const struct harness *h, const struct plan *plan
 	if (!as_image)
 		m.pitch += random_below(5) * pixel_type_rows[plan->image.type].size;
 	m.size = m.pitch * sides[1] + 2 * GUARD;
-	m.bytes = malloc(m.size);
-	if (!m.bytes)
-		abort();
+	m.bytes = g_malloc(m.size);
 	memset(m.bytes, pixels ? POISON_SOURCE : POISON_TARGET, m.size);
 	for (uint32_t y = 0; pixels && y < height; y++)
 		memcpy(matrix_row(&m, y), (const char *)pixels + y * row, row);
@@ -121,9 +121,7 @@ static bool run(const struct harness *h, cl_command_queue queue, const struct pl
 	must(clFinish(queue));
 	if (!scratch.memory)
 		return true;
-	rows.first = bytes = malloc(scratch.size);
-	if (!bytes)
-		abort();
+	rows.first = bytes = g_malloc(scratch.size);
 	must(clEnqueueReadBuffer(queue, scratch.memory, CL_TRUE, 0, scratch.size, bytes, 0, NULL,
 	                         NULL));
 	intact = poison_around(&rows, bytes, bytes + scratch.size, POISON_SCRATCH);

@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <glib.h>
+
 #include "base/log.h"
 #include "device/cl/source.h"
 #include "device/plan/variant.h"
@@ -95,10 +97,8 @@ static void fail(const char *what)
 
 static void *allocate(size_t size)
 {
-	uint8_t *p = malloc(size);
+	uint8_t *p = g_malloc(size);
 
-	if (!p)
-		fail("no memory");
 	for (size_t i = 0; i < size; i++)
 		p[i] = (uint8_t)random_below(256);
 	return p;

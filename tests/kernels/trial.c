@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <glib.h>
+
 #include "bare.h"
 #include "reference/reference.h"
 
@@ -42,11 +44,9 @@ static void spoil(const struct image *image, float *samples, size_t count)
 static void *random_image(const struct image *image, bool alpha_large, bool alpha_signed)
 {
 	size_t count = (size_t)image_size(image) / pixel_type_rows[image->type].size;
-	void *pixels = malloc((size_t)image_size(image));
+	void *pixels = g_malloc((size_t)image_size(image));
 	uint32_t kind = random_below(4);
 
-	if (!pixels)
-		abort();
 	for (size_t i = 0; i < count; i++) {
 		bool alpha = image->alpha && i % image->bands == image->bands - 1;
 		double share = random_below(65536) / 65535.0;
@@ -134,9 +134,9 @@ static void try_plan(struct harness *h, const struct trial *t, const struct plan
 {
 	struct reference wanted;
 	struct outcome outcome = {0};
-	void *got = malloc((size_t)image_size(&t->image));
+	void *got = g_malloc((size_t)image_size(&t->image));
 
-	if (!got || reference_filter(&plan->chain, &t->image, in, &wanted))
+	if (reference_filter(&plan->chain, &t->image, in, &wanted))
 		abort();
 	if (t->mode >= (int)LANE_MODES && bare_applies(plan))
 		outcome.guard_broken =
@@ -332,10 +332,9 @@ void *trial_make(struct harness *h, const struct trial *t, uint32_t variant, uin
 			memmove(chain.call, chain.call + 1, (count - i) * sizeof *chain.call);
 		if (alone)
 			chain.count = 1;
-		out = calloc(1, (size_t)image_size(&image));
+		out = g_malloc0((size_t)image_size(&image));
 		plan = harness_plan(h, &chain, &image, TILE_PIXELS);
-		if (!out ||
-		    harness_filter(h, (enum lane_mode)t->mode, plan, in, tile_rows, out).error)
+		if (harness_filter(h, (enum lane_mode)t->mode, plan, in, tile_rows, out).error)
 			abort();
 		plan_free(&plan);
 		free(in);

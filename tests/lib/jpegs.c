@@ -6,15 +6,6 @@
 
 #include <jpeglib.h>
 
-static void *take(size_t size)
-{
-	void *memory = calloc(1, size ? size : 1);
-
-	if (!memory)
-		abort();
-	return memory;
-}
-
 static uint32_t hash(uint32_t n)
 {
 	n = (n ^ n >> 16) * 0x7feb352d;
@@ -46,9 +37,11 @@ static uint8_t sample(uint32_t x, uint32_t y, uint32_t band, enum jpegs_content 
 struct jpegs_picture jpegs_draw(uint32_t width, uint32_t height, uint32_t bands,
                                 enum jpegs_content content, uint32_t seed)
 {
-	struct jpegs_picture p = {width, height, bands, take((size_t)width * height * bands)};
+	struct jpegs_picture p = {width, height, bands, malloc((size_t)width * height * bands)};
 	uint8_t *at = p.samples;
 
+	if (!at)
+		abort();
 	for (uint32_t y = 0; y < height; y++)
 		for (uint32_t x = 0; x < width; x++)
 			for (uint32_t b = 0; b < bands; b++)

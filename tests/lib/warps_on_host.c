@@ -12,9 +12,12 @@
 
 enum { WARP = 32, WARPS_MAX = 32, ROWS = 16, COLUMNS = 8, DEPTH_MAX = 32 };
 
+typedef double part_value(uint32_t word, int part);
+
 struct lane {
 	void *result;
 	const uint32_t *left, *right;
+	part_value *part; /* of `right` */
 };
 
 typedef void warp_work(const struct lane lanes[WARP]);
@@ -82,15 +85,12 @@ struct sides {
 	double left[ROWS][DEPTH_MAX], right[COLUMNS][DEPTH_MAX];
 };
 
-typedef double part_value(uint32_t word, int part);
-
 static double half_part(uint32_t word, int part)
 {
 	return half_value(word >> 16 * part & 0xffff);
 }
 
-static void sides_read(struct sides *sides, const struct lane *lanes, int parts, part_value *left,
-                       part_value *right)
+static void sides_read(struct sides *sides, const struct lane *lanes, int parts, part_value *left)
 {
 	sides->depth = 8 * parts;
 	for (int k = 0; k < sides->depth; k++) {
@@ -101,7 +101,7 @@ static void sides_read(struct sides *sides, const struct lane *lanes, int parts,
 			    left(lanes[4 * (row % 8) + place].left[row / 8 + 2 * half], part);
 		for (int column = 0; column < COLUMNS; column++)
 			sides->right[column][k] =
-			    right(lanes[4 * column + place].right[half], part);
+			    lanes->part(lanes[4 * column + place].right[half], part);
 	}
 }
 
@@ -139,7 +139,7 @@ static void multiply_halves(const struct lane lanes[WARP])
 {
 	struct sides sides;
 
-	sides_read(&sides, lanes, 2, half_part, half_part);
+	sides_read(&sides, lanes, 2, half_part);
 	for (int row = 0; row < ROWS; row++)
 		for (int column = 0; column < COLUMNS; column++) {
 			float *sum = result_lane(lanes, row, column)->result;
@@ -150,11 +150,11 @@ static void multiply_halves(const struct lane lanes[WARP])
 }
 
 /* Integers do not overflow: kernels have no use for that. */
-static void multiply_integers(const struct lane lanes[WARP], part_value *right)
+static void multiply_integers(const struct lane lanes[WARP])
 {
 	struct sides sides;
 
-	sides_read(&sides, lanes, 4, byte_part, right);
+	sides_read(&sides, lanes, 4, byte_part);
 	for (int row = 0; row < ROWS; row++)
 		for (int column = 0; column < COLUMNS; column++) {
 			int32_t *sum = result_lane(lanes, row, column)->result;
@@ -168,16 +168,6 @@ static void multiply_integers(const struct lane lanes[WARP], part_value *right)
 		}
 }
 
-static void multiply_bytes(const struct lane lanes[WARP])
-{
-	multiply_integers(lanes, byte_part);
-}
-
-static void multiply_signed(const struct lane lanes[WARP])
-{
-	multiply_integers(lanes, signed_part);
-}
-
 static void get_neighbours(const struct lane lanes[WARP])
 {
 	for (int i = 0; i < WARP; i++)
@@ -186,27 +176,18 @@ static void get_neighbours(const struct lane lanes[WARP])
 
 /* Functions that kernels call. ----------------------------------------------------------------- */
 
-void mma_halves(float *sum, const uint32_t *left, const uint32_t *right);
-void mma_bytes(int32_t *sum, const uint32_t *left, const uint32_t *right);
-void mma_signed(int32_t *sum, const uint32_t *left, const uint32_t *right);
-uint32_t neighbour_get(uint32_t v);
-
-void mma_halves(float *sum, const uint32_t *left, const uint32_t *right)
-{
-	arrive(multiply_halves, (struct lane){sum, left, right});
-}
-void mma_bytes(int32_t *sum, const uint32_t *left, const uint32_t *right)
-{
-	arrive(multiply_bytes, (struct lane){sum, left, right});
-}
-void mma_signed(int32_t *sum, const uint32_t *left, const uint32_t *right)
-{
-	arrive(multiply_signed, (struct lane){sum, left, right});
-}
-uint32_t neighbour_get(uint32_t v)
+#define MMA(name, number, work, part)                                                              \
+	BUILTIN(void, name, #name, number *sum, const uint32_t *left, const uint32_t *right)       \
+	{                                                                                          \
+		arrive(work, (struct lane){sum, left, right, part});                               \
+	}
+MMA(mma_halves, float, multiply_halves, half_part)
+MMA(mma_bytes, int32_t, multiply_integers, byte_part)
+MMA(mma_signed, int32_t, multiply_integers, signed_part)
+BUILTIN(uint32_t, neighbour_get, "neighbour_get", uint32_t v)
 {
 	uint32_t other;
 
-	arrive(get_neighbours, (struct lane){&other, &v, NULL});
+	arrive(get_neighbours, (struct lane){&other, &v, NULL, NULL});
 	return other;
 }
