@@ -81,19 +81,11 @@ def meanwhile(*works):
 # Requests -----------------------------------------------------------------------------------------
 
 def encoded(value):
-    """Returns a parameter's value as text."""
+    """Returns a parameter's value as text: that of a number, a list of them or a matrix."""
     if isinstance(value, str):
         return value
-    if isinstance(value, bool):
-        return str(int(value))
-    if np.ndim(value) == 2:
-        return ";".join(",".join(number(v) for v in row) for row in value)
-    if np.ndim(value) == 1:
-        return ",".join(number(v) for v in value)
-    return number(value)
-
-
-def number(value):
+    if np.ndim(value):
+        return " ,;"[np.ndim(value)].join(encoded(part) for part in value)
     whole = float(value).is_integer() and abs(value) < 1e15
     return repr(int(value) if whole else float(value))
 
