@@ -146,12 +146,6 @@ class Disk:
 
 def crash(service, number=signal.SIGKILL, again=True):
     """Ends the front by this signal, kills all of its other processes, and starts it again."""
-    processes = service.processes()
-    service.process.send_signal(number)
-    service.process.wait()
-    for process in processes:
-        with contextlib.suppress(ProcessLookupError):
-            process.kill()
-    poll(lambda: all(process.gone for process in processes), what="the end of all processes")
+    service.kill(number)
     if again:
         service.start()

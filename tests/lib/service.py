@@ -669,10 +669,11 @@ class Service(Client):
             return
         assert kind or status == 0, f"exit status {status}\n{self.tail()}"
 
-    def kill(self):
+    def kill(self, number=signal.SIGKILL):
+        """Ends the front by this signal, if there is one, and kills all of its other processes."""
         if self.process and self.process.poll() is None:
             workers = children(self.process.pid)
-            self.process.kill()
+            self.process.send_signal(number)
             self.process.wait()
             for worker in workers:
                 with contextlib.suppress(ProcessLookupError):
