@@ -17,7 +17,7 @@ typedef double part_value(uint32_t word, int part);
 struct lane {
 	void *result;
 	const uint32_t *left, *right;
-	part_value *part; /* of `right` */
+	part_value *part; /* reads `right` */
 };
 
 typedef void warp_work(const struct lane lanes[WARP]);
