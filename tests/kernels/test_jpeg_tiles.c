@@ -201,7 +201,8 @@ static void place_source(struct item *item, const struct plan *plan)
 		die("libjpeg");
 	tile->form = TILE_ENCODE;
 	tile->in_size = 0;
-	tile->in_pitch = (uint32_t)row_pitch((uint64_t)((width + 2 * halo_x) * bands));
+	tile->in_pitch =
+	    (uint32_t)row_pitch((tile->width + 2 * plan->halo_x) * (uint64_t)plan->image.bands);
 	tile->in +=
 	    row_pitch(plan->halo_y * (uint64_t)tile->in_pitch + plan->halo_x * plan->image.bands);
 	to = (char *)harness.memory.in + tile->in;
