@@ -7,7 +7,7 @@ import sqlite3
 
 from jobs import HEAVY, PREFER, forget_all
 from pixels import random_pixels
-from service import BUILD, ONE_DEVICE, SMALL, poll, raw_kind, target_of
+from service import BUILD, ONE_DEVICE, SMALL, raw_kind, target_of
 
 LIBRARY = BUILD / "fault_disk.so"
 # None is refused because the machine is busy, or the service has stood still.
