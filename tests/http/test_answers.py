@@ -243,8 +243,7 @@ def test_stalled_body(impatient):
         return impatient.total("convolved_requests_rejected_total", reason="request-timeout")
 
     before, began = rejected(), time.monotonic()
-    with contextlib.ExitStack() as stack:
-        connections = [stack.enter_context(impatient.socket(timeout=60)) for _ in STALLED]
+    with impatient.connections(len(STALLED)) as connections:
         for connection, sent in zip(connections, STALLED):
             connection.sendall(sent)
         for connection in connections:

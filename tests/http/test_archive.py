@@ -1,9 +1,7 @@
 """Asynchronous jobs that outlive the service (durable), their keys, and the lists of them."""
 import concurrent.futures
 import hashlib
-import http.client
 import os
-import socket
 import subprocess
 import tempfile
 
@@ -12,27 +10,12 @@ import pytest
 import imagefiles
 from jobs import HEAVY, MEDIUM, PREFER, submit
 from pixels import random_pixels
-from service import ONE_DEVICE, Client, multipart, poll, target_of, tool
+from service import ONE_DEVICE, at_unix_socket, multipart, poll, target_of, tool
 
 PNG = imagefiles.write_png(random_pixels(1, 300, 200, 3, "u8"))
 OTHER = imagefiles.write_png(random_pixels(2, 30, 20, 3, "u8"))
 LONG = random_pixels(2, 3000, 3000, 3, "u8")   # nobody waits for its end
 BOX = "/v1/filters/box"
-
-
-class Local(Client):
-    """Requests to a Unix socket."""
-
-    def __init__(self, path):
-        super().__init__("localhost", 0)
-        self.path = str(path)
-
-    def connect(self, timeout):
-        connection = http.client.HTTPConnection("localhost", timeout=timeout)
-        connection.sock = socket.socket(socket.AF_UNIX)
-        connection.sock.settimeout(timeout)
-        connection.sock.connect(self.path)
-        return connection
 
 
 @pytest.fixture(scope="module")
@@ -83,33 +66,24 @@ def listed(client):
 
 # Lists --------------------------------------------------------------------------------------------
 
-def test_list(either):
+@pytest.mark.parametrize("other", ["address", "socket"])
+def test_list(either, socket_path, other):
     """Everybody's own, as each is described; a job that is forgotten is not listed."""
-    other = either.neighbour()
+    other = either.neighbour() if other == "address" else at_unix_socket(socket_path)
     mine, theirs = [submit(either) for _ in range(3)], [submit(other)]
-    for job in mine:
-        either.get(f"{job}?wait=120")
-    other.get(f"{theirs[0]}?wait=120")
-    assert listed(either) == sorted(mine) and listed(other) == theirs
+    for client, jobs in ((either, mine), (other, theirs)):
+        for job in jobs:
+            client.get(f"{job}?wait=120")
+        assert listed(client) == sorted(jobs)
     assert either.request("HEAD", "/v1/jobs").status == 200
+    if other.path and os.getuid() == 0:  # only root can be another user
+        done = subprocess.run([tool("curl"), "-sf", "--unix-socket", socket_path,
+                               "http://localhost/v1/jobs"], user=65534, check=True, capture_output=True)
+        assert done.stdout.split() == [b"{", b'"jobs":', b"[]", b"}"]
     for client, jobs in ((either, mine), (other, theirs)):
         for job in jobs:
             assert client.request("DELETE", job).status == 204
         assert listed(client) == []
-
-
-def test_list_at_a_unix_socket(either, socket_path):
-    """Those of the user."""
-    local = Local(socket_path)
-    job, other = submit(local), submit(either)
-    assert listed(local) == [job] and listed(either) == [other]
-    if os.getuid() == 0:  # only root can be another user
-        done = subprocess.run([tool("curl"), "-sf", "--unix-socket", socket_path,
-                               "http://localhost/v1/jobs"], user=65534, check=True, capture_output=True)
-        assert done.stdout.split() == [b"{", b'"jobs":', b"[]", b"}"]
-    for client, path in ((local, job), (either, other)):
-        client.get(f"{path}?wait=120")
-        assert client.request("DELETE", path).status == 204
 
 
 def test_no_list_for_strangers(launch):

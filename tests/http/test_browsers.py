@@ -1,9 +1,7 @@
 """Requests of pages by visitors' browsers: refused, but for pages of sites that are allowed."""
-import socket
-
 import pytest
 
-from service import SMALL, raw_kind, read_answer
+from service import SMALL, at_unix_socket, raw_kind
 
 SITE, EVIL = "https://editor.example", "https://evil.example"
 
@@ -14,7 +12,7 @@ def guarded(launch, tmp_path_factory):
     path = str(tmp_path_factory.mktemp("unix") / "socket")
     with launch("--cors-origins", f"{SITE};http://localhost:3000", "--hosts", "images.example",
                 "--listen", f"unix:{path}", environment={"CONVOLVED_HOSTS": ""}) as service:
-        service.path = path
+        service.local = at_unix_socket(path)
         yield service
 
 
@@ -38,10 +36,7 @@ def test_host(guarded, host, known):
 def test_host_elsewhere(guarded):
     """HTTP/1.0 need not say it; no page reaches a Unix socket."""
     assert guarded.send(b"GET /livez HTTP/1.0\r\n\r\n").status == 200
-    with socket.socket(socket.AF_UNIX) as connection:
-        connection.connect(guarded.path)
-        connection.sendall(asks("example.org"))
-        assert read_answer(connection).status == 200
+    assert guarded.local.send(asks("example.org")).status == 200
 
 
 @pytest.mark.parametrize("headers, allowed", [

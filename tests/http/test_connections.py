@@ -14,8 +14,9 @@ import time
 import numpy as np
 import pytest
 
+from certificates import tls_address
 from pixels import random_pixels
-from service import (SMALL, Client, Process, free_port, multipart, poll, raw_kind, read_answer,
+from service import (SMALL, Client, Process, at_unix_socket, free_port, multipart, poll, raw_kind, read_answer,
                      request_head, tool)
 
 LARGE = np.zeros((2000, 2000, 3), np.uint8)
@@ -46,17 +47,43 @@ def test_half_closed(service):
     assert used < 0.1, f"{used} s of processor time in 2 s"
 
 
-def gone(service):
-    return service.total("convolved_jobs_failed_total", reason="client-gone")
+@pytest.fixture(scope="module")
+def doors(launch, tmp_path_factory):
+    """A service, and a client of each kind of its addresses."""
+    directory = tmp_path_factory.mktemp("doors")
+    secure, options = tls_address(directory)
+    with launch("--listen", f"unix:{directory}/socket", *options) as service:
+        yield service, {"bare": service, "unix": at_unix_socket(directory / "socket"), "tls": secure}
+        service.rest()
 
 
-def test_left_at_once(service):
-    """A request whose client is gone before it has been read costs no more than a look."""
-    left = gone(service)
-    with service.socket() as connection:
-        connection.sendall(head(LARGE, filter_name="gaussian") + LARGE.tobytes())
-    poll(lambda: gone(service) == left + 1, 60, "the end of it")
-    service.rest()
+@pytest.mark.parametrize("kind", ["bare", "unix"])
+def test_half_closed_waiting(doors, kind):
+    """A client that closes its side while its image is filtered gets it."""
+    service, clients = doors
+    pixels = random_pixels(3, 700, 700, 3, "u8")
+    with clients[kind].socket() as connection:
+        connection.sendall(head(pixels, filter_name="bilateral") + pixels.tobytes())
+        poll(lambda: service.total("convolved_jobs") or select.select([connection], [], [], 0)[0],
+             60, "the job, or its answer")
+        connection.shutdown(socket.SHUT_WR)
+        assert read_answer(connection).pixels.shape == pixels.shape
+        assert not connection.recv(1)
+
+
+@pytest.mark.parametrize("kind, at_once", [("bare", True), ("bare", False), ("unix", False),
+                                           ("tls", False)])
+def test_left(doors, kind, at_once):
+    """The job of a client that has gone ends, or is not begun."""
+    service, clients = doors
+
+    def gone():
+        return service.total("convolved_jobs_failed_total", reason="client-gone")
+    left = gone()
+    with clients[kind].socket() as connection:
+        connection.sendall(head(LARGE, filter_name="bilateral") + LARGE.tobytes())
+        poll(lambda: at_once or service.total("convolved_jobs") == 1, 60, "the job")
+    poll(lambda: gone() == left + 1, 60, "the end of it")
 
 
 def test_uploads_that_end_with_the_drain(launch):
@@ -65,8 +92,8 @@ def test_uploads_that_end_with_the_drain(launch):
     requests = [head(SMALL) + SMALL.tobytes(),
                 head(SMALL, f"Content-Type: {kind}", size=len(form)) + form]
     with launch("--drain-timeout", "1", "--max-jobs", "1000", "--max-bodies", "1000") as service, \
-            contextlib.ExitStack() as stack:
-        uploads = [(stack.enter_context(service.socket()), one) for one in requests * 200]
+            service.connections(400) as connections:
+        uploads = list(zip(connections, requests * 200))
         for upload, request in uploads:
             upload.sendall(request[:-1])
         poll(lambda: service.total("convolved_requests") > len(uploads), 60, "uploads")
@@ -86,10 +113,7 @@ def test_uploads_that_end_with_the_drain(launch):
 @contextlib.contextmanager
 def begun(service, count, pixels=SMALL):
     """Connections of requests whose head has come, and 10 bytes of their body."""
-    with contextlib.ExitStack() as stack:
-        connections = [stack.enter_context(service.socket()) for _ in range(count)]
-        for connection in connections:
-            connection.sendall(head(pixels) + pixels.tobytes()[:10])
+    with service.connections(count, head(pixels) + pixels.tobytes()[:10]) as connections:
         poll(lambda: service.total("convolved_requests") == count + 1, 60, "the requests")
         yield connections
 
@@ -202,9 +226,7 @@ def test_connections_of_one_client(launch, option, limit, share):
     port = free_port()
     with launch(option, str(limit), "--metrics-listen", f"127.0.0.1:{port}") as service:
         watch = Client("127.0.0.1", port)
-        with contextlib.ExitStack() as stack:
-            for _ in range(share):
-                stack.enter_context(service.socket())
+        with service.connections(share):
             poll(lambda: watch.total("convolved_connections") == share + 1, 60, "connections")
             for sent in [b""] * 20 + [head(SMALL) + SMALL.tobytes()] * 5:
                 with service.socket() as connection:
@@ -222,9 +244,7 @@ def test_operator_gets_in(launch):
     port = free_port()
     watch = Client("127.0.0.1", port)
     with launch("--metrics-listen", f"127.0.0.1:{port}", "--http-workers", "1"), \
-            contextlib.ExitStack() as stack:
-        held = [stack.enter_context(watch.socket()) for _ in range(300)]
-
+            watch.connections(300) as held:
         def ended():
             return select.select(held, [], [], 0)[0]
         poll(lambda: not in_backlog(port), 60, "clients to be accepted")
@@ -258,39 +278,9 @@ def test_users_of_a_unix_socket(launch):
         stack.enter_context(launch("--max-connections", "4", "--listen", f"unix:{path}",
                                    "--socket-mode", "0666"))
         for allowed in (True, True, True, False):
-            connection = stack.enter_context(socket.socket(socket.AF_UNIX))
-            connection.connect(path)
+            connection = stack.enter_context(at_unix_socket(path).socket())
             with contextlib.suppress(OSError):  # the answer may be there before the request
                 connection.sendall(GET)
             assert read_answer(connection).status == (200 if allowed else 429)
         subprocess.run([tool("curl"), "-sf", "--unix-socket", path, "http://localhost/livez"],
                        user=65534, check=True)
-
-
-def test_half_closed_waiting(service):
-    """A client that closes its side while its image is filtered gets it."""
-    pixels = random_pixels(3, 700, 700, 3, "u8")
-    with service.socket() as connection:
-        connection.sendall(head(pixels, filter_name="bilateral") + pixels.tobytes())
-        poll(lambda: service.total("convolved_jobs") or select.select([connection], [], [], 0)[0],
-             60, "the job, or its answer")
-        connection.shutdown(socket.SHUT_WR)
-        assert read_answer(connection).pixels.shape == pixels.shape
-        assert not connection.recv(1)
-    service.rest()
-
-
-def test_half_closed_unix(launch, tmp_path):
-    path = str(tmp_path / "socket")
-    with launch("--listen", f"unix:{path}") as service:
-        with socket.socket(socket.AF_UNIX) as connection:
-            connection.connect(path)
-            connection.sendall(head(LARGE) + LARGE.tobytes())
-            connection.shutdown(socket.SHUT_WR)
-            assert read_answer(connection).status == 200
-        with socket.socket(socket.AF_UNIX) as connection:
-            connection.connect(path)
-            connection.sendall(head(LARGE, filter_name="bilateral") + LARGE.tobytes())
-            poll(lambda: service.total("convolved_jobs") == 1, 60, "the job")
-        poll(lambda: gone(service) == 1, 60, "the end of it")
-        service.rest()

@@ -8,7 +8,7 @@ import time
 import pytest
 
 from certificates import tls_address
-from service import SMALL, Client, multipart, poll, raw_kind, read_answer, request_head
+from service import SMALL, Client, multipart, raw_kind, read_answer, request_head
 
 GET = request_head("/livez", method="GET")
 HELLO = b"\x16\x03\x01\x02\0\1\0\1\xfc\3\3"  # the begin of a handshake
@@ -80,15 +80,12 @@ def test_no_handshake(hasty):
     def used():
         return sum(process.busy for process in hasty.serving())
 
-    with contextlib.ExitStack() as stack:
-        connections = [stack.enter_context(hasty.encrypted.socket()) for _ in range(20)]
-        for connection in connections[10:]:
-            connection.sendall(HELLO)
+    with hasty.encrypted.connections(10) as silent, hasty.encrypted.connections(10, HELLO) as begun:
         time.sleep(0.3)
         before = used()
         time.sleep(1)
         assert used() - before < 0.2
-        for connection in connections:
+        for connection in silent + begun:
             assert not connection.recv(100)
 
 
@@ -117,30 +114,12 @@ def test_handshake_in_pieces(hasty):
         assert carry(lambda: inside.read(1000)).startswith(b"HTTP/1.1 200")
 
 
-def test_left_in_tls(hasty):
-    """The job of a client that has gone ends at once."""
-    def gone():
-        return hasty.total("convolved_jobs_failed_total", reason="client-gone")
-
-    left = gone()
-    with hasty.secure.socket() as connection:
-        connection.sendall(request_head("/v1/filters/bilateral?raw=2000x2000x3:u8&format=raw",
-                                        "Content-Length: 12000000") + bytes(12000000))
-        poll(lambda: hasty.total("convolved_jobs") == 1, 60, "the job")
-    poll(lambda: gone() == left + 1, 60, "the end of it")
-
-
 def test_many(hasty):
     """Hundreds of each kind at a time, and others are served."""
     other = hasty.neighbour()
-    with contextlib.ExitStack() as stack:
-        heads, bodies, idle = ([stack.enter_context(hasty.socket()) for _ in range(200)]
-                               for _ in range(3))
-        hands = [stack.enter_context(hasty.encrypted.socket()) for _ in range(50)]
-        for several, sent in ((heads, GET[:-2]), (bodies, box("Content-Length: 1000000")),
-                              (hands, HELLO[:3])):
-            for connection in several:
-                connection.sendall(sent)
+    with hasty.connections(200) as idle, hasty.connections(200, GET[:-2]) as heads, \
+            hasty.connections(200, box("Content-Length: 1000000")) as bodies, \
+            hasty.encrypted.connections(50, HELLO[:3]) as hands:
         for _ in range(20):
             assert other.get("/livez").status == 200
             assert other.filter(SMALL, [("box", {})]).status == 200

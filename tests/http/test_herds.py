@@ -43,8 +43,7 @@ def herded(launch, descriptors):
 @contextlib.contextmanager
 def connected(service, count):
     """So many connections that the service has accepted."""
-    with contextlib.ExitStack() as stack:
-        found = [stack.enter_context(service.socket(120)) for _ in range(count)]
+    with service.connections(count) as found:
         poll(lambda: service.total("convolved_connections") > count, 60, "the connections")
         yield found
 
@@ -256,15 +255,12 @@ def test_half_closed(proxied, case, pieces):
 def test_no_place(proxied, sent):
     """A client that is refused its place after it has sent something gets that answer alone."""
     poll(lambda: proxied.total("convolved_connections") == 1, 60, "the end of those before")
-    with contextlib.ExitStack() as stack:
-        for _ in range(20):
-            held = stack.enter_context(proxied.socket())
-            held.sendall(PROXY + GET)
-            assert read_answer(held).status == 200
-        connection = stack.enter_context(proxied.socket())
-        with standing(proxied):
-            connection.sendall(PROXY + sent)
-        assert answers(connection) == [429]
+    with proxied.connections(20, PROXY + GET) as held:
+        assert [read_answer(each).status for each in held] == [200] * 20
+        with proxied.socket() as connection:
+            with standing(proxied):
+                connection.sendall(PROXY + sent)
+            assert answers(connection) == [429]
 
 
 def test_expect(proxied):

@@ -239,6 +239,7 @@ class Client:
         self.headers = {}  # sent with every request
         self.tls = None  # an ssl.SSLContext, or None for bare HTTP
         self.source = None  # the address (with a port, or 0) from which it comes
+        self.path = None  # of a Unix socket, in place of host and port
 
     @property
     def url(self):
@@ -248,7 +249,18 @@ class Client:
         options = {"timeout": timeout, "source_address": self.source}
         if self.tls:
             return http.client.HTTPSConnection(self.host, self.port, context=self.tls, **options)
-        return http.client.HTTPConnection(self.host, self.port, **options)
+        connection = http.client.HTTPConnection(self.host, self.port, **options)
+        if self.path:
+            connection.sock = self.open(timeout)
+        return connection
+
+    def open(self, timeout):
+        if not self.path:
+            return socket.create_connection((self.host, self.port), timeout, self.source)
+        connection = socket.socket(socket.AF_UNIX)
+        connection.settimeout(timeout)
+        connection.connect(self.path)
+        return connection
 
     def neighbour(self, address="127.0.0.2"):
         """Another client of the same service: clients are told apart by their addresses."""
@@ -301,11 +313,20 @@ class Client:
     @contextlib.contextmanager
     def socket(self, timeout=PATIENCE):
         """A connection for bytes that a decent client would not send."""
-        connection = socket.create_connection((self.host, self.port), timeout, self.source)
+        connection = self.open(timeout)
         if self.tls:
             connection = self.tls.wrap_socket(connection, server_hostname=self.host)
         with connection:
             yield connection
+
+    @contextlib.contextmanager
+    def connections(self, count, data=b""):
+        """So many of them, on each of which this is sent."""
+        with contextlib.ExitStack() as stack:
+            found = [stack.enter_context(self.socket()) for _ in range(count)]
+            for connection in found:
+                connection.sendall(data)
+            yield found
 
     def refuses(self):
         """Tells whether nobody listens there."""
@@ -535,6 +556,13 @@ def free_port():
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]
+
+
+def at_unix_socket(path):
+    """Returns a client of this socket."""
+    client = Client("localhost", 0)
+    client.path = str(path)
+    return client
 
 
 class Service(Client):
